@@ -51,7 +51,7 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wswitch
 # OUTPOST_VERSION: what --version, the User-Agent and the status page show.
 VERSION := $(shell cat VERSION)
 override CFLAGS += -std=gnu11 -DOUTPOST_VERSION='"$(VERSION)"' -D_GNU_SOURCE $(WARN) $(if $(WERROR),-Werror) $(CFLAGS_$(VARIANT)) \
-	-include src/base/banned.h -Isrc $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+	-include src/base/base.h -Isrc $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 # as-needed: outpost-runner must not ask for libraries that only the daemon uses
 override LDFLAGS += -Wl,--as-needed $(LDFLAGS_$(VARIANT))
 override LDLIBS  += $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lpthread -lm
@@ -143,7 +143,7 @@ LDLIBS_fuzz_dispatch_command := -lcmark-gfm
 headers: $(patsubst src/%.h,$(B)/%.h.ok,$(wildcard src/*/*.h))
 $(B)/%.h.ok: src/%.h
 	@mkdir -p $(@D)
-	@$(CC) $(CFLAGS) -fsyntax-only -x c $< && touch $@
+	@echo '#include "$*.h"' | $(CC) $(CFLAGS) -fsyntax-only -x c - && touch $@
 
 tests: $(TESTS)
 run-unit: $(TESTS)

@@ -3,8 +3,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
 #include "config/source.h"
 #include "steps/steps.h"
 

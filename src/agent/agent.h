@@ -10,15 +10,10 @@
  * the pool.
  * Rule: code that changes the agent's state calls agent_next() as its last act. Only agent.c then starts
  * claims, sends ended jobs and ends the agent. */
-#ifndef AGENT_AGENT_H
-#define AGENT_AGENT_H
-
-#include <sys/queue.h>
-#include <sys/types.h>
+#pragma once
 
 #include "agent/journal.h"
 #include "agent/server.h"
-#include "base/log.h"
 #include "steps/job_folder.h"
 
 /* ---- the modes of outpost-runner, for main.c ---- */
@@ -187,5 +182,3 @@ enum upload_state {
 };
 /* Starts the job's next request. */
 enum upload_state upload_next(struct job *j);
-
-#endif

@@ -1,16 +1,6 @@
 /* `outpost-runner --check`: checks the configuration file and whether this machine can do what the file says. */
 #include "agent/agent.h"
 
-#include <errno.h>
-#include <stdarg.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/escape.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "config/source.h"
 #include "http/client.h"
 #include "model/runner_protocol.h"

@@ -2,17 +2,10 @@
  * process is, and a folder that has `started` but no process and no result is never run again. */
 #include "agent/agent.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/file.h"
-#include "base/str.h"
 #include "steps/job_folder.h"
 #include "steps/steps.h"
 

@@ -1,19 +1,9 @@
 #include "agent/journal.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/crypto.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "steps/job_folder.h"
 
 enum { PROGRESS_MAX_BYTES = 4096 };

@@ -15,12 +15,8 @@
  *
  * Thread: any, one at a time for one folder. Every call reads or writes the disk; journal_prune() is
  * slow. */
-#ifndef AGENT_JOURNAL_H
-#define AGENT_JOURNAL_H
+#pragma once
 
-#include <stdbool.h>
-
-#include "base/err.h"
 #include "model/runner_protocol.h"
 
 enum progress {
@@ -73,5 +69,3 @@ void journal_prune(const char *jobs_dir, int keep);
 
 /* How many bytes this user may still write below work_dir; -1: unknown. */
 int64_t journal_room_bytes(const struct journal *j);
-
-#endif

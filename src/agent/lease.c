@@ -7,10 +7,6 @@
  * when it comes back it gives every lease its full time again. Only an answer of the server stops them. */
 #include "agent/agent.h"
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/str.h"
-
 enum {
 	AT_MOST_EVERY_MS = 1000,
 	ANSWER_WITHIN_MS = 15 * 1000,

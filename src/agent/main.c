@@ -1,7 +1,5 @@
 /* outpost-runner: its command line. */
 #include <getopt.h>
-#include <stdbool.h>
-#include <stdio.h>
 
 #include "agent/agent.h"
 

@@ -1,13 +1,5 @@
 #include "agent/server.h"
 
-#include <assert.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/crypto.h"
-#include "base/str.h"
 #include "model/runner_protocol.h"
 #include "model/schedule.h"
 

@@ -2,10 +2,8 @@
  * agent can do about them. Logs once when the server does not answer and once when it is back.
  *
  * Thread: the loop's. The caller owns its calls and frees them when they are not active. */
-#ifndef AGENT_SERVER_H
-#define AGENT_SERVER_H
+#pragma once
 
-#include "base/json.h"
 #include "config/runner_config.h"
 #include "http/client.h"
 
@@ -69,5 +67,3 @@ int64_t server_delay_ms(const struct server_call *c, int n_failures, int64_t lon
  * OpenSSL say what happened, but not which setting it is about. `status`: of the answer, not a success;
  * 0: there was no answer. `why`: the known reason. A static string, never NULL or empty. Thread: any. */
 const char *hint_text(int status, const char *why);
-
-#endif

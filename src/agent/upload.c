@@ -5,16 +5,6 @@
  * begins there, so nothing is missing and nothing is there twice. */
 #include "agent/agent.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/file.h"
-#include "base/str.h"
-
 enum {
 	REPORT_MAX_BYTES = 32 << 20,
 	EXCERPT_MAX_BYTES = 1 << 20,

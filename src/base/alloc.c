@@ -1,8 +1,4 @@
-#include "base/alloc.h"
-
 #include <stdalign.h>
-#include <stdarg.h>
-#include <stdint.h>
 
 static void *checked_memory(void *p)
 {

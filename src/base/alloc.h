@@ -1,9 +1,6 @@
 /* Allocation that does not fail: running out of memory ends the process. The caller checks sizes that a
  * peer chose against a limit first. Owns: the caller, with free(), or an arena. Thread: any. */
-#ifndef BASE_ALLOC_H
-#define BASE_ALLOC_H
-
-#include <stddef.h>
+#pragma once
 
 #include "base/err.h"
 
@@ -68,5 +65,3 @@ void *arena_memdup(struct arena *a, const void *p, size_t n) __attribute__((retu
 char *arena_strdup(struct arena *a, const char *s);
 /* Frees everything; the arena is empty and usable again. */
 void arena_release(struct arena *a);
-
-#endif

@@ -1,9 +1,3 @@
-#include "base/buf.h"
-
-#include <stdarg.h>
-
-#include "base/alloc.h"
-
 void buf_init(struct buf *b, size_t max_bytes)
 {
 	*b = (struct buf)BUF_INIT(max_bytes);

@@ -3,13 +3,7 @@
  *
  * Thread: a buffer belongs to one thread at a time. Owns: the buffer owns data, until buf_take().
  * Invariant: data[len] == '\0' whenever data is not NULL. */
-#ifndef BASE_BUF_H
-#define BASE_BUF_H
-
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/err.h"
+#pragma once
 
 struct buf {
 	char *data; /* owned; NULL while empty and never grown */
@@ -41,5 +35,3 @@ const char *buf_str(const struct buf *b);
 char *buf_take(struct buf *b);
 /* Drops the first n bytes. */
 void buf_consume(struct buf *b, size_t n);
-
-#endif

@@ -1,7 +1,3 @@
-#include "base/clock.h"
-
-#include <stdbool.h>
-
 int64_t clock_wall_ms(void)
 {
 	struct timespec ts;

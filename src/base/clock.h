@@ -2,14 +2,7 @@
  * that decides something takes now_ms as an argument; only its callers at the edge read a clock.
  *
  * Thread: any; a histogram belongs to one thread at a time. Owns: nothing; the caller has all memory. */
-#ifndef BASE_CLOCK_H
-#define BASE_CLOCK_H
-
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/buf.h"
-#include "base/err.h"
+#pragma once
 
 int64_t clock_wall_ms(void); /* since 1970; it may jump, so use it only for records */
 int64_t clock_mono_ms(void); /* since an arbitrary moment; it never jumps: for timeouts */
@@ -41,5 +34,3 @@ void metric_counter(struct buf *out, const char *name, const char *help, int64_t
 /* Appends its lines in Prometheus's format, without the HELP and TYPE lines. labels: "kind=\"page\"" or "". */
 void histogram_write(
     struct buf *out, const struct histogram *h, const char *name, const char *labels);
-
-#endif

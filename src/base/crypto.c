@@ -1,11 +1,6 @@
-#include "base/crypto.h"
-
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/rand.h>
-
-#include "base/alloc.h"
-#include "base/encode.h"
 
 enum { BLOCK_BYTES = 64 }; /* of SHA-256: FIPS 180-4 */
 

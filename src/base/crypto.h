@@ -1,11 +1,6 @@
 /* SHA-256, HMAC-SHA256 (RFC 2104), comparison in constant time, random bytes and random identifiers, by
  * OpenSSL. Thread: any. */
-#ifndef BASE_CRYPTO_H
-#define BASE_CRYPTO_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#pragma once
 
 #define SHA256_BYTES 32
 
@@ -36,5 +31,3 @@ double random_fraction(void); /* in [0, 1), for jitter */
 char *id_new(char out[ID_BYTES]);
 /* RFC 9562 version 4. Returns out. */
 char *uuid_new(char out[UUID_BYTES]);
-
-#endif

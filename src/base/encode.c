@@ -1,7 +1,3 @@
-#include "base/encode.h"
-#include "base/alloc.h"
-
-#include <string.h>
 #include <zstd.h>
 
 static const char HEX[] = "0123456789abcdef";

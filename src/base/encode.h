@@ -1,15 +1,7 @@
 /* Bytes as text: hexadecimal, base64url without padding (RFC 4648 section 5),
  * lower-case base32 (section 6) and percent-encoding (RFC 3986 section 2.1); numbers as bytes. Decoders are strict.
  * Thread: any. Owns: nothing; the caller has all memory. */
-#ifndef BASE_ENCODE_H
-#define BASE_ENCODE_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/buf.h"
-#include "base/err.h"
+#pragma once
 
 /* out holds 2*n+1 characters. Returns out. */
 char *hex_encode(const void *p, size_t n, char *out);
@@ -50,5 +42,3 @@ void compressor_free(struct compressor *c); /* NULL is fine */
 int compress(struct compressor *c, const void *p, size_t n, struct buf *out) MUST_CHECK;
 /* Appends to out. ERR_CORRUPT: not a whole zstd frame; ERR_TOO_BIG: longer than out->max. */
 int decompress(const void *p, size_t n, struct buf *out) MUST_CHECK;
-
-#endif

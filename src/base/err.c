@@ -1,7 +1,4 @@
 /* A file of its own although it is short, because every folder includes base/err.h. */
-#include "base/err.h"
-
-#include <stdarg.h>
 
 const char *err_name(int code)
 {

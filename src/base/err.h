@@ -1,8 +1,7 @@
 /* One small set of error codes for the whole program, and struct error, where the first failure puts its
  * explanation. Functions return 0 or a negative code. The layer that knows what the failure means logs it,
  * once. Thread: any; a struct error belongs to one thread at a time. */
-#ifndef BASE_ERR_H
-#define BASE_ERR_H
+#pragma once
 
 #define MUST_CHECK        __attribute__((warn_unused_result))
 #define PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
@@ -53,5 +52,3 @@ struct error {
 /* Records the first failure and returns `code`; a later call changes nothing. `e` may be NULL. Never put a
  * secret into the text: it is logged and shown. */
 int error_set(struct error *e, int code, const char *fmt, ...) PRINTF(3, 4);
-
-#endif

@@ -1,13 +1,5 @@
 /* Text for people goes through clean_text() first, so that no caller can forget the line break, the direction mark
  * or the broken UTF-8. */
-#include "base/escape.h"
-
-#include <stdint.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/encode.h"
-#include "base/str.h"
 
 enum { MARKS_MAX = 2 };
 

@@ -2,13 +2,7 @@
  * any bytes. All except escape_xml_…() clean it in the same way: bytes that are not UTF-8 and invisible or
  * direction-changing characters become U+FFFD; line breaks, tabs and control characters become one space; a
  * letter keeps at most two combining marks. Thread: any. */
-#ifndef BASE_ESCAPE_H
-#define BASE_ESCAPE_H
-
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/buf.h"
+#pragma once
 
 /* The cleaned text on one line, cut with "…" after max_chars code points (0: not cut). */
 void escape_line(struct buf *out, const char *text, size_t max_chars);
@@ -44,5 +38,3 @@ bool escape_url(struct buf *out, const char *url, size_t max_bytes, enum url_rul
 void escape_xml_text(struct buf *out, const char *text);
 /* Appends ` name="value"`; nothing if value is NULL. Line breaks and tabs survive. */
 void escape_xml_attribute(struct buf *out, const char *name, const char *value);
-
-#endif

@@ -1,12 +1,3 @@
-#include "base/file.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "base/alloc.h"
-
 static int code_of_errno(int err)
 {
 	switch (err) {

@@ -1,13 +1,6 @@
 /* Whole files, read with a ceiling, and written so that a crash leaves either the old or the new content.
  * Thread: any that may block, so not the loop while the daemon serves. Owns: the caller owns the returned paths. */
-#ifndef BASE_FILE_H
-#define BASE_FILE_H
-
-#include <stddef.h>
-#include <sys/types.h>
-
-#include "base/buf.h"
-#include "base/err.h"
+#pragma once
 
 /* Opens with O_CLOEXEC. ERR_NOT_FOUND, ERR_DENIED, ERR_IO; the explanation names the path. */
 int file_open(const char *path, int flags, int *ret_fd, struct error *e) MUST_CHECK;
@@ -20,5 +13,3 @@ int file_write_atomic(
 char *path_join(const char *dir, const char *name);
 /* The folder part of a path; "." for a plain name. free(). */
 char *path_folder(const char *path);
-
-#endif

@@ -1,11 +1,3 @@
-#include "base/json.h"
-
-#include <stdarg.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/str.h"
-
 enum { DEPTH_MAX = 64 };
 
 int json_parse(const char *p, size_t n, json_t **ret, struct error *e)

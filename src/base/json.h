@@ -1,15 +1,7 @@
 /* jansson with this program's limits: no duplicate keys, bounded depth; and getters that treat a field of
  * the wrong type like a missing one. Thread: a value belongs to one thread at a time. Owns: as jansson; each function
  * says so where it returns memory. */
-#ifndef BASE_JSON_H
-#define BASE_JSON_H
-
-#include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/buf.h"
-#include "base/err.h"
+#pragma once
 
 /* A new reference in *ret. ERR_INVALID with "line N: why" in e: not JSON, a duplicate
  * key, deeper than 64, a NUL in a string, or something after its end. */
@@ -39,5 +31,3 @@ void json_set_time(json_t *obj, const char *key, int64_t wall_ms);
 json_t *json_time(int64_t wall_ms);
 /* A NULL-terminated list of such foreign texts as an array, empty for NULL: a new reference. */
 json_t *json_foreign_texts(char *const *list);
-
-#endif

@@ -1,16 +1,9 @@
-#include "base/keys.h"
-
-#include <limits.h>
-
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/param_build.h>
 #include <openssl/pem.h>
-
-#include "base/alloc.h"
-#include "base/encode.h"
 
 struct private_key {
 	EVP_PKEY *pkey;

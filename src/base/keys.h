@@ -3,15 +3,8 @@
  *
  * Thread: any for a private key, which never changes. Each public key belongs to one thread at a time. Owns: the
  * caller, with the free functions. */
-#ifndef BASE_KEYS_H
-#define BASE_KEYS_H
+#pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/json.h"
 #include "base/secret.h"
 
 struct evp_pkey_st; /* OpenSSL's EVP_PKEY */
@@ -74,5 +67,3 @@ struct jwt {
  * ERR_INVALID, ERR_TOO_BIG. */
 int jwt_parse(const char *text, size_t n, struct jwt *ret, struct error *e) MUST_CHECK;
 void jwt_release(struct jwt *t);
-
-#endif

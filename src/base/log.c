@@ -1,16 +1,5 @@
-#include "base/log.h"
-
-#include <errno.h>
-#include <limits.h>
 #include <stdatomic.h>
 #include <sys/uio.h>
-#include <time.h>
-#include <unistd.h>
-
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/str.h"
 
 enum {
 	LINE_MAX_BYTES = 16384,

@@ -4,11 +4,7 @@
  *
  * Thread: any. Values are escaped and cut to 1 KiB. Never pass a secret, a token or a signature. The layers
  * base, model, documents, text and config do not log: they return an error, and their caller logs it. */
-#ifndef BASE_LOG_H
-#define BASE_LOG_H
-
-#include <stdbool.h>
-#include <stdint.h>
+#pragma once
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 enum log_format { LOG_TEXT, LOG_JSON, LOG_PEOPLE, LOG_PEOPLE_COLOUR };
@@ -50,5 +46,3 @@ struct log_limit {
 	int64_t n_skipped;
 };
 bool log_limit_pass(struct log_limit *l, int64_t now_mono_ms, int64_t *ret_n_skipped);
-
-#endif

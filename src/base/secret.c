@@ -1,19 +1,8 @@
-#include "base/secret.h"
-
-#include <errno.h>
-#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <openssl/crypto.h>
-
-#include "base/file.h"
-#include "base/str.h"
 
 enum {
 	HEAP_BYTES = 2 << 20, /* RLIMIT_MEMLOCK is usually 8 MiB; only touched pages count */

@@ -4,13 +4,7 @@
  * copy.
  *
  * Thread: any; the count is atomic and the content never changes. */
-#ifndef BASE_SECRET_H
-#define BASE_SECRET_H
-
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/err.h"
+#pragma once
 
 struct secret;
 
@@ -41,5 +35,3 @@ bool secret_equal(const struct secret *a, const struct secret *b);
  * parsed afterwards lie there as well.
  * Returns whether the kernel keeps it out of swap: false where RLIMIT_MEMLOCK is too small. */
 bool secret_memory_is_locked(void);
-
-#endif

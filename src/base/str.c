@@ -1,11 +1,3 @@
-#include "base/str.h"
-
-#include <errno.h>
-#include <inttypes.h>
-#include <strings.h>
-
-#include "base/alloc.h"
-
 bool str_eq(const char *a, const char *b)
 {
 	if (!a || !b)

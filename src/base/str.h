@@ -1,14 +1,7 @@
 /* Strings: comparing and checking them, and NULL-terminated arrays of owned strings.
  *
  * Thread: any. Owns: the caller owns an array, with strv_free(). */
-#ifndef BASE_STR_H
-#define BASE_STR_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/err.h"
+#pragma once
 
 bool str_eq(const char *a, const char *b); /* NULL equals only NULL */
 bool str_has_prefix(const char *s, const char *prefix);
@@ -40,5 +33,3 @@ bool strv_contains_nocase(const char *const *v, const char *s); /* ASCII */
 /* Appends a copy; *v may be NULL. It costs O(length), so it is for short lists. */
 void strv_add(char ***v, const char *s);
 char **strv_copy(const char *const *v); /* NULL gives an empty array */
-
-#endif

@@ -1,7 +1,5 @@
 #include "config/accelerator_file.h"
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "config/platform_file.h"
 
 #define AT(member) offsetof(struct accelerator_file, member)

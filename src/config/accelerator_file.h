@@ -1,7 +1,6 @@
 /* accelerators.d/NAME.yml, one vendor's file: its grammar and reading it. Its secrets are read later.
  * Thread: any; it does not open other files. Owns: the caller, with accelerator_file_release(). */
-#ifndef CONFIG_ACCELERATOR_FILE_H
-#define CONFIG_ACCELERATOR_FILE_H
+#pragma once
 
 #include "config/fields.h"
 #include "model/accelerator.h"
@@ -19,5 +18,3 @@ void accelerator_file_read(struct reader *r, const struct node *root, struct acc
 void accelerator_file_release(struct accelerator_file *f);
 /* Sets the defaults of a file: trust, triggers, deadlines, empty lists. */
 void accelerator_set_defaults(struct accelerator *a);
-
-#endif

@@ -1,10 +1,5 @@
 #include "config/allowlist.h"
 
-#include <ctype.h>
-#include <strings.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
 #include "config/accelerator_file.h"
 #include "config/source.h"
 

@@ -1,10 +1,8 @@
 /* CRCR's allowlist.yml, read like that relay does: levels of repositories, L3 grouped by device, each
  * repository with its oncalls. Thread: any; only allowlist_files_read() reads a file. Owns: the caller, with the
  * release functions. */
-#ifndef CONFIG_ALLOWLIST_H
-#define CONFIG_ALLOWLIST_H
+#pragma once
 
-#include "base/buf.h"
 #include "config/fields.h"
 #include "model/accelerator.h"
 
@@ -36,5 +34,3 @@ struct allowlist_files {
 int allowlist_files_read(
     const char *path, struct allowlist_files *ret, struct buf *messages) MUST_CHECK;
 void allowlist_files_release(struct allowlist_files *f);
-
-#endif

@@ -1,11 +1,7 @@
 #include "config/check.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
-#include <strings.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "model/plan.h"
 #include "model/schedule.h"
 

@@ -2,11 +2,7 @@
  * "must be".
  *
  * Thread: any; a check does not read files or resolve names. Owns: a reader only borrows. */
-#ifndef CONFIG_CHECK_H
-#define CONFIG_CHECK_H
-
-#include <stdbool.h>
-#include <stddef.h>
+#pragma once
 
 #include "config/network.h"
 #include "config/source.h"
@@ -61,5 +57,3 @@ check_fn check_proxy_url;  /* an http, https or SOCKS proxy */
 
 /* For a check: writes the requirement to why, and returns false. */
 bool check_failed(char why[WHY_BYTES], const char *requirement);
-
-#endif

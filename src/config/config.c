@@ -3,12 +3,7 @@
 #include "config/config.h"
 
 #include <stdatomic.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/file.h"
-#include "base/keys.h"
-#include "base/str.h"
 #include "config/main_file.h"
 #include "config/source.h"
 

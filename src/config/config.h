@@ -3,19 +3,8 @@
  *
  * Thread: config_load() and the functions at the end read files: before the loop or in the pool. A snapshot never
  * changes, and config_ref() and config_unref() are atomic: any thread. Owns: each reference, with config_unref(). */
-#ifndef CONFIG_CONFIG_H
-#define CONFIG_CONFIG_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/keys.h"
-#include "base/log.h"
-#include "base/secret.h"
 #include "config/network.h"
 #include "config/source.h"
 #include "model/accelerator.h"
@@ -151,5 +140,3 @@ void config_release(struct config *c);
  * must work when the file on disk has a mistake for which the daemon refused it. free() *ret. */
 int config_state_dir(const char *path, char **ret, struct error *e) MUST_CHECK;
 int config_public_url(const char *path, char **ret, struct error *e) MUST_CHECK;
-
-#endif

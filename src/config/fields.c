@@ -1,8 +1,5 @@
 #include "config/fields.h"
 
-#include "base/alloc.h"
-#include "base/str.h"
-
 enum { KEYS_MAX = 32, LIST_MAX = 10000 };
 
 const char *field_name(const struct reader *r, const struct field *f, char out[SHOWN_BYTES])

@@ -3,12 +3,7 @@
  *
  * Thread: the one that reads. Readers open no other file: the files that a value names are read later. Owns: the
  * target owns the values that a reader allocates. */
-#ifndef CONFIG_FIELDS_H
-#define CONFIG_FIELDS_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#pragma once
 
 #include "config/check.h"
 #include "config/source.h"
@@ -79,5 +74,3 @@ field_read_fn field_choice;    /* an enum, that is int */
 field_read_fn field_file;      /* struct file_ref */
 field_read_fn field_networks;  /* struct network_list */
 field_read_fn field_map;
-
-#endif

@@ -1,7 +1,5 @@
 #include "config/main_file.h"
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "config/accelerator_file.h"
 
 #define AT(member)   offsetof(struct main_file, member)

@@ -1,8 +1,7 @@
 /* outpost.yml after parsing. config.c reads the files that it names later.
  *
  * Thread: any; one thread at a time uses a main_file. Owns: the caller, with main_file_release(). */
-#ifndef CONFIG_MAIN_FILE_H
-#define CONFIG_MAIN_FILE_H
+#pragma once
 
 #include "config/config.h"
 #include "config/fields.h"
@@ -53,5 +52,3 @@ void ci_providers_read(struct reader *r, const struct node *root, struct oidc_is
 /* Adds it to the issuers of outpost.yml, and takes over its content. Mistakes that only both files
  * together make are reported in outpost.yml (r->file), at the key's `line`. */
 void ci_providers_add(struct reader *r, int line, struct config *c, struct oidc_issuer *from);
-
-#endif

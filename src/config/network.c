@@ -2,9 +2,6 @@
 
 #include <arpa/inet.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
-
 static const uint8_t MAPPED[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
 int address_parse(const char *s, uint8_t ret[16])

@@ -1,12 +1,5 @@
 /* Networks in CIDR notation. Thread: any. Owns: the caller owns a list's items. */
-#ifndef CONFIG_NETWORK_H
-#define CONFIG_NETWORK_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/err.h"
+#pragma once
 
 struct network { /* CIDR; IPv4 as v4-mapped IPv6 */
 	uint8_t address[16];
@@ -28,5 +21,3 @@ bool network_contains(const struct network *list, size_t n, const uint8_t addres
 /* True for private, loopback, link-local, unspecified, multicast and other addresses that
  * are not public (IANA special-purpose registries). `address` as above. */
 bool network_is_private(const uint8_t address[16]);
-
-#endif

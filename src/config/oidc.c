@@ -1,8 +1,5 @@
 #include "config/main_file.h"
 
-#include "base/alloc.h"
-#include "base/str.h"
-
 static field_read_fn field_repositories, field_claims;
 
 static const struct mapping REPOSITORY = MAPPING("github.oidc.issuers.repositories",

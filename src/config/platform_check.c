@@ -1,8 +1,5 @@
 /* Checks the keys of a `platform:` block against each other, and expands the lists of `install`. */
-#include <ctype.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "config/platform_file.h"
 
 struct expansion {

@@ -1,11 +1,5 @@
 #include "config/platform_file.h"
 
-#include <ctype.h>
-
-#include "base/alloc.h"
-#include "base/escape.h"
-#include "base/str.h"
-
 #define DAYS(n) (INT64_C(86400000) * (n))
 
 enum { TEXT_MAX_BYTES = 4000, LINE_MAX_BYTES = 1000, TITLE_MAX_BYTES = 200, URL_MAX_BYTES = 1024 };

@@ -2,8 +2,7 @@
  * day and edit it by pull requests, so every mistake gets a complete message.
  *
  * Thread: the one that reads. Owns: the accelerator owns the result. One thread at a time uses a draft. */
-#ifndef CONFIG_PLATFORM_FILE_H
-#define CONFIG_PLATFORM_FILE_H
+#pragma once
 
 #include "config/fields.h"
 #include "model/platform.h"
@@ -43,5 +42,3 @@ struct platform_draft {
 void platform_expand(struct reader *r, struct platform_draft *d);
 /* Reports the other contradictions in the block `v`. */
 void platform_check(struct reader *r, const struct node *v, const struct platform_draft *d);
-
-#endif

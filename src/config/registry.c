@@ -1,11 +1,7 @@
 #include "config/main_file.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <strings.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "config/accelerator_file.h"
 #include "config/allowlist.h"
 #include "config/source.h"

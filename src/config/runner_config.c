@@ -1,12 +1,6 @@
 /* outpost-runner's file and the files it names, read into one struct. */
 #include "config/runner_config.h"
 
-#include <errno.h>
-#include <unistd.h>
-
-#include "base/alloc.h"
-#include "base/file.h"
-#include "base/str.h"
 #include "config/runner_file.h"
 #include "config/source.h"
 

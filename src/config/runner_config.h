@@ -1,17 +1,8 @@
 /* The configuration of outpost-runner, from its own file. docs/runner.md describes every key.
  *
  * Thread: loading reads files, so before the loop. The configuration does not change afterwards. */
-#ifndef CONFIG_RUNNER_CONFIG_H
-#define CONFIG_RUNNER_CONFIG_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/log.h"
-#include "base/secret.h"
 #include "config/network.h"
 #include "model/accelerator.h"
 
@@ -110,5 +101,3 @@ const char *runner_config_token(const struct runner_config *c);
 int runner_config_read_authorization(
     const struct runner_config *c, struct secret **ret, struct error *e) MUST_CHECK;
 void runner_config_free(struct runner_config *c); /* NULL is fine; wipes secrets */
-
-#endif

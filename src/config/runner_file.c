@@ -1,10 +1,6 @@
 /* The grammar of outpost-runner's file and its defaults. */
 #include "config/runner_file.h"
 
-#include <ctype.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
 #include "model/runner_protocol.h"
 
 #define AT(member)   offsetof(struct runner_file, member)

@@ -1,7 +1,6 @@
 /* outpost-runner's file: its grammar and reading it. runner_config.c then reads the files that it
  * names. Thread: any; it does not open other files. Owns: the caller, with runner_file_release(). */
-#ifndef CONFIG_RUNNER_FILE_H
-#define CONFIG_RUNNER_FILE_H
+#pragma once
 
 #include "config/fields.h"
 #include "config/runner_config.h"
@@ -22,5 +21,3 @@ void runner_file_read(struct reader *r, const struct node *root, struct runner_f
 /* Frees all but c, which the caller then takes over or frees with runner_config_release(). */
 void runner_file_release(struct runner_file *f);
 void runner_config_release(struct runner_config *c); /* its content; wipes secrets */
-
-#endif

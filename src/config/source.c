@@ -1,14 +1,5 @@
 #include "config/source.h"
 
-#include <errno.h>
-#include <stdarg.h>
-#include <sys/stat.h>
-
-#include "base/alloc.h"
-#include "base/escape.h"
-#include "base/file.h"
-#include "base/str.h"
-
 enum { PROBLEMS_MAX = 1000, TEXT_MAX_BYTES = 1024 };
 
 size_t problems_n_kept(const struct problems *p)

@@ -3,14 +3,7 @@
  *
  * Thread: reading blocks, so not the loop while the daemon serves. A struct problems belongs to the thread that
  * reads. Owns: the caller, with problems_release(). */
-#ifndef CONFIG_SOURCE_H
-#define CONFIG_SOURCE_H
-
-#include <stddef.h>
-
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/secret.h"
+#pragma once
 
 /* ---- problems: all mistakes, printed together at the end in the order of file and line ---- */
 
@@ -60,5 +53,3 @@ int source_read_vendor_secret(const char *secrets_dir, const char *accelerator, 
     char ***exposed, struct secret **ret, struct error *e) MUST_CHECK;
 /* The warning for each exposed file. */
 #define EXPOSED_FILE_TEXT "every user of this machine can read or change this secret: chmod 600"
-
-#endif

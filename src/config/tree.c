@@ -4,8 +4,6 @@
 
 #include <yaml.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "config/source.h"
 
 enum { DEPTH_MAX = 16, NODES_MAX = 50000, MAP_ENTRIES_MAX = 1000 };

@@ -1,11 +1,7 @@
 /* YAML text as a tree with line numbers. It supports what a configuration needs: one document of maps,
  * lists and scalars. It refuses anchors, aliases, tags and merge keys, so the tree's size is bounded by
  * the text's. Thread: any; only tree_read() reads a file. Owns: the caller, with tree_free(). */
-#ifndef CONFIG_TREE_H
-#define CONFIG_TREE_H
-
-#include <stdbool.h>
-#include <stddef.h>
+#pragma once
 
 #include "config/source.h"
 
@@ -33,5 +29,3 @@ void tree_free(struct node *root);
 const struct node *tree_get(const struct node *map, const char *key);
 /* "a map", "a list", "text", "nothing": for messages. */
 const char *tree_kind_name(const struct node *v);
-
-#endif

@@ -1,9 +1,6 @@
 /* outpostctl deliveries, replay, dispatches, retest, comment preview and nightly: these commands show and repeat
  * the work for pull requests, pushes and periodic runs. */
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "ctl/server.h"
 
 enum { LIST_ROWS = 50, SHA_CHARS = 40, SHA_MIN_CHARS = 7, CRON_BYTES = 256 };

@@ -1,12 +1,5 @@
 /* outpostctl check and import-allowlist: configuration files. Neither needs a running service. */
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/file.h"
-#include "base/str.h"
 #include "config/allowlist.h"
 #include "config/config.h"
 #include "config/source.h"

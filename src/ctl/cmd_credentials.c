@@ -1,10 +1,7 @@
 /* outpostctl runner, token and identities: the credentials with which vendors report. A machine and
  * a vendor's own CI have the same kind of token; "kind" of the control API says which ("runner" or
  * "api"). A repository's workflow has no token here: its OIDC identity is recorded. */
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
 #include "ctl/server.h"
 
 enum { ID_TEXT_BYTES = 32, REFUSED_BYTES = 160 };

@@ -1,5 +1,4 @@
 /* outpostctl known: the issues that explain failures. */
-#include "base/clock.h"
 #include "ctl/server.h"
 
 enum { YOUNG_MS = 7 * 24 * 3600 * 1000 };

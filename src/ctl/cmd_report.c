@@ -1,12 +1,7 @@
 /* outpostctl report validate: reads a report file as the service would, and shows its content.
  * outpostctl report push: sends a report file with one PUT, so that a vendor's CI needs neither curl nor jq. It
  * reads the report first, because a mistake is easier to explain here than in the service's answer. */
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/escape.h"
-#include "base/file.h"
-#include "base/str.h"
 #include "config/config.h"
 #include "config/runner_file.h"
 #include "ctl/server.h"

@@ -1,10 +1,5 @@
 /* outpostctl status and backup: the service as a whole. */
-#include <stdarg.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/file.h"
 #include "ctl/server.h"
 
 static void PRINTF(3, 4) print_line(const struct ctl *ctl, const char *name, const char *fmt, ...)

@@ -1,12 +1,5 @@
 #include "ctl/command.h"
 
-#include <stdarg.h>
-#include <string.h>
-
-#include "base/buf.h"
-#include "base/escape.h"
-#include "base/str.h"
-
 const struct command COMMANDS[] = {
     {"check", "", "validate the configuration", cmd_check},
     {"status", "", "show the state of the service", cmd_status},

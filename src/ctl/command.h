@@ -1,14 +1,6 @@
 /* outpostctl's commands: the table of all of them, and reading a command's arguments.
  * Thread: outpostctl has one thread; everything in this folder runs there and may block. */
-#ifndef CTL_COMMAND_H
-#define CTL_COMMAND_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include "base/err.h"
+#pragma once
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
@@ -92,5 +84,3 @@ bool arguments_none(const char *command, int argc, char **argv);
 /* Reads a word as a number; `what` names it in the message. Returns false as above. */
 bool argument_number(const char *command, const char *what, const char *text, int64_t min,
     int64_t max, int64_t *ret);
-
-#endif

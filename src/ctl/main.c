@@ -1,11 +1,7 @@
 /* outpostctl: from the command line to a command. */
 
-#include <string.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "ctl/command.h"
 
 static const char DEFAULT_CONFIG[] = "/etc/outpost/outpost.yml";

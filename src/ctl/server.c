@@ -1,15 +1,8 @@
 #include "ctl/server.h"
 
-#include <errno.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/escape.h"
-#include "base/file.h"
-#include "base/str.h"
 #include "config/config.h"
 #include "http/client.h"
 

@@ -1,9 +1,7 @@
 /* Requests to the daemon over its control socket, and its answers as aligned tables. outpostctl never opens the
  * database. Thread: the only one of outpostctl. */
-#ifndef CTL_SERVER_H
-#define CTL_SERVER_H
+#pragma once
 
-#include "base/json.h"
 #include "ctl/command.h"
 
 /* ---- tables: columns as wide as their content, on a terminal with a dim heading and coloured states. On a
@@ -50,5 +48,3 @@ struct server_list {
 
 /* Requests the list from path and prints it. Returns the exit code. */
 int server_print_list(const struct ctl *ctl, const char *path, const struct server_list *list);
-
-#endif

@@ -1,11 +1,6 @@
 /* The control socket: its routes, and reading and answering requests. */
 #include "daemon/control.h"
 
-#include <assert.h>
-
-#include "base/alloc.h"
-#include "base/file.h"
-#include "base/str.h"
 #include "daemon/wire.h"
 
 enum { LIST_DEFAULT = 50, LIST_MAX = 1000, BODY_MAX_BYTES = 16384, CLOSE_GRACE_MS = 3000 };

@@ -22,14 +22,8 @@
  * An error is {"error": TEXT} with a 4xx or 5xx status.
  *
  * Thread: loop, everything. Owns: the daemon, with control_close(). */
-#ifndef DAEMON_CONTROL_H
-#define DAEMON_CONTROL_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/err.h"
-#include "base/json.h"
 #include "config/config.h"
 #include "http/server.h"
 #include "store/credentials.h"
@@ -80,5 +74,3 @@ int control_limit(const struct control_request *q);
 
 /* The rows as an array, also for the status. */
 json_t *identities_json(const struct list_identities *l);
-
-#endif

@@ -1,10 +1,5 @@
 /* outpostctl deliveries, replay, dispatches, retest, comment preview, backup and nightly. */
-#include <ctype.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "daemon/control.h"
 #include "daemon/wire.h"
 #include "store/deliveries.h"

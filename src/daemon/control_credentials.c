@@ -1,12 +1,7 @@
 /* outpostctl runner, token and identities: vendors' credentials, and the recorded ids of the repositories that
  * report. The answer to a command about tokens waits for its effect: a token that was printed is valid, one that
  * was revoked is not. */
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "daemon/control.h"
 #include "daemon/wire.h"
 #include "model/runner_protocol.h"

@@ -1,9 +1,5 @@
 /* outpostctl known: the issues that explain failures of tests. */
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
 #include "daemon/control.h"
 #include "daemon/wire.h"
 #include "model/plan.h"

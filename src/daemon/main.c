@@ -4,11 +4,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/secret.h"
 #include "daemon/notify.h"
 #include "daemon/reload.h"
 #include "daemon/wire.h"

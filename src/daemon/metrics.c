@@ -1,6 +1,3 @@
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/str.h"
 #include "daemon/control.h"
 #include "daemon/wire.h"
 

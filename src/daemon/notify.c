@@ -1,12 +1,7 @@
 #include "daemon/notify.h"
 
-#include <stddef.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
-
-#include "base/clock.h"
-#include "base/str.h"
 
 void notify_send(const char *text)
 {

@@ -1,8 +1,5 @@
 #include "daemon/reload.h"
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
 #include "config/source.h"
 #include "daemon/notify.h"
 #include "daemon/wire.h"

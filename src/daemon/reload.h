@@ -3,10 +3,8 @@
  * everywhere, or refuses it with the reason while the old one stays. One reload runs at a time.
  *
  * Thread: loop, where a function does not say otherwise. Owns: a loaded configuration is the caller's reference. */
-#ifndef DAEMON_RELOAD_H
-#define DAEMON_RELOAD_H
+#pragma once
 
-#include "base/buf.h"
 #include "config/config.h"
 
 struct daemon;
@@ -30,5 +28,3 @@ void reload_start(struct daemon *d);
 /* Reads every file again, with the registry's files of another commit, checked out in `folder`
  * (copied). Ends with registry_answer(), unless the daemon stops before. */
 void reload_try_commit(struct daemon *d, const char *folder);
-
-#endif

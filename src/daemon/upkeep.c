@@ -1,8 +1,5 @@
 #include "daemon/wire.h"
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
 #include "loop/bell.h"
 #include "verdict/known_issues.h"
 

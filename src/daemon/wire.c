@@ -2,11 +2,6 @@
  * closed in the reverse order, step by step. */
 #include "daemon/wire.h"
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/crypto.h"
-#include "base/file.h"
-#include "base/str.h"
 #include "config/source.h"
 #include "daemon/control.h"
 #include "daemon/reload.h"

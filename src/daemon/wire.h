@@ -1,11 +1,7 @@
 /* The parts of the running daemon. wire.c alone decides which part gets which other.
  *
  * Thread: loop. Owns: the daemon owns its parts, until wire_down(). */
-#ifndef DAEMON_WIRE_H
-#define DAEMON_WIRE_H
-
-#include <stdbool.h>
-#include <stdint.h>
+#pragma once
 
 #include "config/config.h"
 #include "db/store.h"
@@ -95,5 +91,3 @@ void upkeep_on_known_issue(struct upkeep *u);
 /* Starts no more work. The store and the logs end the operations that were begun. NULL is fine. */
 void upkeep_stop(struct upkeep *u);
 void upkeep_free(struct upkeep *u); /* NULL is fine */
-
-#endif

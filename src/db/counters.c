@@ -1,7 +1,5 @@
 #include "db/counters.h"
 
-#include <string.h>
-
 static const char *const NAMES[COUNT_DISPATCHES] = {
     [COUNT_DELIVERIES_ACCEPTED] = "delivery.accepted",
     [COUNT_DELIVERIES_PLANNED] = "delivery.planned",

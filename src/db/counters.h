@@ -2,10 +2,7 @@
  * differences of a batch are added up in memory and written once, before the commit.
  *
  * Thread: the connection's; the writer's for everything that changes a total. */
-#ifndef DB_COUNTERS_H
-#define DB_COUNTERS_H
-
-#include <stdint.h>
+#pragma once
 
 #include "db/db.h"
 #include "model/experiment.h"
@@ -31,5 +28,3 @@ void counter_add(struct txn *d, enum counter which, int64_t difference);
 void counter_add_experiment(struct txn *d, const char *state);
 void counters_write(struct txn *d); /* writes the differences and sets them to 0 */
 void counters_read(const struct view *d, int64_t ret[N_COUNTERS]);
-
-#endif

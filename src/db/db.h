@@ -13,16 +13,7 @@
  *
  * SQL texts are string literals: their address is the key under which the prepared
  * statement is kept. Values are bound, never printed into the text. */
-#ifndef DB_DB_H
-#define DB_DB_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/buf.h"
-#include "base/encode.h"
-#include "base/err.h"
+#pragma once
 
 struct db;
 struct view;
@@ -175,5 +166,3 @@ struct store_touched *db_touched(struct db *d); /* so far, of the batch in hand 
 int64_t *db_counts(struct txn *t); /* N_COUNTERS pending differences, see db/counters.h */
 struct compressor *db_compressor(struct txn *t);
 struct buf *db_scratch(struct txn *t); /* the writer's, for one body at a time */
-
-#endif

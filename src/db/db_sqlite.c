@@ -2,15 +2,7 @@
  * SQLite's API and its result codes. */
 #include "db/db_sqlite.h"
 
-#include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/alloc.h"
 
 enum { BUSY_TIMEOUT_MS = 2000, BODY_MAX_BYTES = 64 << 20 };
 

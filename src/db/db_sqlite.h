@@ -1,8 +1,7 @@
 /* The connection to SQLite. Private to db_sqlite.c and db_sqlite_file.c.
  *
  * Thread: the connection's. It owns its statements until db_close(). */
-#ifndef DB_DB_SQLITE_H
-#define DB_DB_SQLITE_H
+#pragma once
 
 #include <sqlite3.h>
 
@@ -44,5 +43,3 @@ struct db {
 int db_code_of_sqlite(int result);
 /* Records SQLite's explanation of a failure, and returns the code. */
 int db_stick(struct db *d, int result);
-
-#endif

@@ -1,10 +1,5 @@
 /* SQLite's transactions and its files: the log, checkpoints, checks, backup. */
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/file.h"
 #include "db/db_sqlite.h"
 
 enum { BACKUP_STEP_PAGES = 128 };

@@ -1,10 +1,5 @@
 #include "db/key.h"
 
-#include "base/alloc.h"
-#include "base/crypto.h"
-#include "base/encode.h"
-#include "base/str.h"
-
 enum { UUID_CHARS = 36 };
 
 struct repository_key repository_key(const char *name)

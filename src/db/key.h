@@ -1,8 +1,7 @@
 /* The keys by which rows are compared, made of names from GitHub.
  *
  * Thread: any; functions with a struct rows on the thread of its connection. */
-#ifndef DB_KEY_H
-#define DB_KEY_H
+#pragma once
 
 #include "db/db.h"
 
@@ -31,5 +30,3 @@ struct run_key {
 struct run_key unknown_commit_key(const char *reporter, const char *run_id);
 /* A column that holds a commit, free(). NULL for such a text, and for NULL. */
 char *commit_dup(const struct rows *r, int column);
-
-#endif

@@ -1,8 +1,6 @@
 /* The reader threads: each with a read-only connection, each query in one snapshot. A
  * slow query (a backup) holds one thread; the others go on. */
-#include <assert.h>
 
-#include "base/alloc.h"
 #include "db/store_internal.h"
 #include "loop/loop.h"
 

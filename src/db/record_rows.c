@@ -1,10 +1,5 @@
 #include "db/record_rows.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/json.h"
-#include "base/str.h"
 #include "db/key.h"
 
 /* Reads a JSON array of text. Anything else is an empty list. */

@@ -8,10 +8,8 @@
  * A statement that reads two records names both, RECORD_SELECT(A) RECORD_COLUMNS(B), and reads them in this order.
  *
  * Thread: the connection's. */
-#ifndef DB_RECORD_ROWS_H
-#define DB_RECORD_ROWS_H
+#pragma once
 
-#include "base/alloc.h"
 #include "db/db.h"
 #include "model/record.h"
 
@@ -49,5 +47,3 @@ bool record_read_first(struct rows *r, const struct record *record, void *ret);
 		*at_ = (struct S){0};                                                              \
 		record_read(rows_, &S##_record, at_);                                              \
 	}
-
-#endif

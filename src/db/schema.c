@@ -2,8 +2,6 @@
  * not Outpost's. */
 #include "db/schema.h"
 
-#include <sys/stat.h>
-
 enum {
 	APPLICATION_ID = 0x4f757470,
 	SMALL_FILE_BYTES = 8 << 20, /* checked whole at each start: some 10 ms */

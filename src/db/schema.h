@@ -4,8 +4,7 @@
  * A script that was released never changes: the next version gets its own file, and SCHEMA_VERSION rises. States are stored
  * by name. Names of repositories stand as given beside a lower-case key that comparisons use. Times are milliseconds since
  * 1970. */
-#ifndef DB_SCHEMA_H
-#define DB_SCHEMA_H
+#pragma once
 
 #include "db/db.h"
 
@@ -18,5 +17,3 @@ extern const char *const SCHEMA_STEPS[SCHEMA_VERSION];
 int schema_apply(struct db *d, const char *path, struct error *e) MUST_CHECK;
 /* Checks the same without a change. A file that does not exist is fine. */
 int schema_examine(const char *path, struct error *e) MUST_CHECK;
-
-#endif

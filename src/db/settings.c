@@ -1,7 +1,5 @@
 #include "db/settings.h"
 
-#include "base/alloc.h"
-
 char *setting_text(const struct view *d, const char *key)
 {
 	return db_text(d, "SELECT value FROM setting WHERE key = ?1", V_TEXT(key));

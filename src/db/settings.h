@@ -1,8 +1,7 @@
 /* The table of settings: texts and numbers by key, which outlive a restart.
  *
  * Thread: functions with a connection on its thread (db/db.h); store_*() functions on the loop. */
-#ifndef DB_SETTINGS_H
-#define DB_SETTINGS_H
+#pragma once
 
 #include "db/db.h"
 #include "db/store.h"
@@ -26,5 +25,3 @@ struct get_setting {
 	char *value; /* out; free(); NULL: unset */
 };
 int store_get_setting(struct store *s, struct get_setting *q) MUST_CHECK;
-
-#endif

@@ -2,17 +2,8 @@
  * use the database; nothing here does, except before they start. */
 #include "db/store.h"
 
-#include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/file.h"
-#include "base/log.h"
 #include "db/schema.h"
 #include "db/store_internal.h"
 

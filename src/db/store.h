@@ -4,16 +4,8 @@
  * An operation is a struct that the caller owns, fills and submits; `done` gives it back
  * on the loop, once, after the commit that holds it is on disk. Effects and their cause
  * are written by one operation, so they are in one transaction. */
-#ifndef DB_STORE_H
-#define DB_STORE_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/queue.h>
-
-#include "base/clock.h"
-#include "base/err.h"
 #include "loop/loop.h"
 
 struct store;
@@ -173,5 +165,3 @@ void store_limits(const struct store *s, struct store_limits *ret);
 /* Tries an empty write when the last commit failed, so that a disk with room again is
  * noticed without traffic. Thread: loop; cheap. */
 void store_probe(struct store *s);
-
-#endif

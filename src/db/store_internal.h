@@ -1,6 +1,5 @@
 /* What the files that make up the store's threads share; nobody else includes it. */
-#ifndef DB_STORE_INTERNAL_H
-#define DB_STORE_INTERNAL_H
+#pragma once
 
 #include <pthread.h>
 
@@ -82,5 +81,3 @@ struct store {
 };
 
 void store_on_batch(struct inbox_item *item);
-
-#endif

@@ -1,9 +1,5 @@
 #include "db/touched.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
 #include "db/db.h"
 
 static void add_id(struct store_touched *t, int64_t *list, int *n, int64_t id)

@@ -2,8 +2,7 @@
  * there are more than fit, anything may look different.
  *
  * Thread: the functions are pure; store_name_touched() is called on the loop. The struct owns nothing. */
-#ifndef DB_TOUCHED_H
-#define DB_TOUCHED_H
+#pragma once
 
 #include "db/store.h"
 
@@ -34,5 +33,3 @@ struct name_touched {
 };
 int store_name_touched(struct store *s, struct name_touched *q) MUST_CHECK;
 void name_touched_release(struct name_touched *q);
-
-#endif

@@ -4,12 +4,8 @@
  *
  * What must never happen here: an operation's done posted before the commit that holds it
  * is on disk. A failed commit fails every operation of its batch with the same code. */
-#include <assert.h>
 #include <signal.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
 #include "db/counters.h"
 #include "db/schema.h"
 #include "db/store_internal.h"

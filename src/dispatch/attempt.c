@@ -1,15 +1,5 @@
 #include "dispatch/attempt.h"
 
-#include <string.h>
-#include <strings.h>
-#include <time.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/crypto.h"
-#include "base/encode.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "model/schedule.h"
 #include "store/plans.h"
 

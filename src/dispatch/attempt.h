@@ -4,8 +4,7 @@
  * Every path ends in effect_end() or effect_put_off() of outbox/engine.h, or in attempt_retry().
  *
  * Thread: loop. Owns: the outbox engine. Private to sender.c and attempt.c. */
-#ifndef DISPATCH_ATTEMPT_H
-#define DISPATCH_ATTEMPT_H
+#pragma once
 
 #include "config/config.h"
 #include "dispatch/dispatch_internal.h"
@@ -57,5 +56,3 @@ const char *attempt_webhook_check(struct attempt *a);
 void attempt_github_send(struct attempt *a);
 void attempt_webhook_send(struct attempt *a);
 void attempt_rerun_send(struct attempt *a);
-
-#endif

@@ -1,14 +1,5 @@
 #include "dispatch/planning.h"
 
-#include <ctype.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
-#include <strings.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
-
 /* ---- the lines that count ---- */
 
 /* Finds the lines of a Markdown comment that GitHub shows as plain text of its writer. Only such a line

@@ -1,8 +1,5 @@
 #include "dispatch/dispatch_internal.h"
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
 #include "loop/bell.h"
 #include "store/dispatches.h"
 #include "store/maintenance.h"

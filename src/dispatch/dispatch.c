@@ -1,9 +1,5 @@
 #include "dispatch/dispatch.h"
 
-#include <assert.h>
-#include <string.h>
-
-#include "base/alloc.h"
 #include "dispatch/dispatch_internal.h"
 
 static void on_dispatch_topic(unsigned topics, void *owner)

@@ -4,14 +4,8 @@
  * Each part keeps its state in the database, so a restarted daemon continues where it stopped.
  *
  * Thread: loop, every function. Owns: the caller, with dispatch_close() and then dispatch_free(). */
-#ifndef DISPATCH_DISPATCH_H
-#define DISPATCH_DISPATCH_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/clock.h"
 #include "config/config.h"
 #include "db/store.h"
 #include "github/github.h"
@@ -97,5 +91,3 @@ struct dispatch_counters {
 	int n_sending;  /* outbox rows that are claimed now */
 };
 void dispatch_read_counters(const struct dispatch *d, struct dispatch_counters *ret);
-
-#endif

@@ -3,10 +3,7 @@
  * calls dispatch_part_closed().
  *
  * Thread: loop. Owns: dispatch_new() and dispatch_free(). */
-#ifndef DISPATCH_DISPATCH_INTERNAL_H
-#define DISPATCH_DISPATCH_INTERNAL_H
-
-#include <jansson.h>
+#pragma once
 
 #include "dispatch/dispatch.h"
 
@@ -106,5 +103,3 @@ char *synthetic_push(const struct missed_push *m);
 
 /* For a periodic run: {"repository", "ref", "after", "head_sha"}. */
 char *synthetic_nightly(const char *repository, const char *branch, const char *head_sha);
-
-#endif

@@ -1,9 +1,5 @@
 #include "dispatch/plan.h"
 
-#include <strings.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
 #include "model/plan.h"
 
 /* ---- parts ---- */

@@ -5,8 +5,7 @@
  * Rule guarded here: if an accelerator does not trust the author of a change, each want of it has a held_reason.
  *
  * Thread: any. Owns: the caller owns a plan, with plan_release(). */
-#ifndef DISPATCH_PLAN_H
-#define DISPATCH_PLAN_H
+#pragma once
 
 #include "config/config.h"
 #include "model/event.h"
@@ -30,5 +29,3 @@ struct nightly_head {
 };
 void plan_nightly(const struct nightly_head *head, const struct accelerator *a,
     const struct config *c, struct plan *ret);
-
-#endif

@@ -1,11 +1,5 @@
 #include "dispatch/planning.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/crypto.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "store/deliveries.h"
 
 enum {

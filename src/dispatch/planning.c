@@ -1,13 +1,5 @@
 #include "dispatch/planning.h"
 
-#include <assert.h>
-#include <string.h>
-#include <strings.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "dispatch/plan.h"
 #include "model/plan.h"
 

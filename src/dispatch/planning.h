@@ -5,12 +5,8 @@
  * that the store cannot run at the moment is retried until it can.
  *
  * Thread: loop. Owns: the planner, with planning_free(). */
-#ifndef DISPATCH_PLANNING_H
-#define DISPATCH_PLANNING_H
+#pragma once
 
-#include <sys/queue.h>
-
-#include "base/crypto.h"
 #include "config/config.h"
 #include "dispatch/dispatch_internal.h"
 #include "github/github.h"
@@ -147,5 +143,3 @@ void asked_give_up(struct planning *p, int err, const char *why);
 /* Fills ret with at most COMMANDS_MAX commands in their order, and returns their number. If a comment contains both
  * `ok-to-test` and `ok-to-test cancel`, only the cancel counts. slug: the App's, without @; NULL: any name. */
 size_t commands_find(const char *text, const char *slug, struct command ret[COMMANDS_MAX]);
-
-#endif

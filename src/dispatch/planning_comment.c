@@ -1,14 +1,6 @@
 /* Commands in a comment on a pull request: reads them and marks those with an obvious mistake. The store decides about
  * the others. The first half runs the requests of comments, buttons and operators in one transaction. */
-#include <string.h>
-#include <strings.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/crypto.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "dispatch/planning.h"
 #include "model/plan.h"
 #include "model/schedule.h"

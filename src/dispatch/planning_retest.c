@@ -6,11 +6,7 @@
  * A retest needs the change, its body in the form of a webhook, and the runners that test it. Outpost no longer has the
  * webhook of the change, so it reads the pull request from GitHub. If GitHub does not answer within a few seconds,
  * Outpost sends again the body that it sent last. */
-#include <string.h>
-#include <strings.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "dispatch/plan.h"
 #include "dispatch/planning.h"
 

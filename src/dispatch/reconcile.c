@@ -3,14 +3,6 @@
  * so that the branch's history has no gap. */
 #include "dispatch/reconcile.h"
 
-#include <assert.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/str.h"
-
 enum { AFTER_FAILURE_MS = 30 * 1000 };
 
 static const char SINCE_KEY[] = "reconcile.since";

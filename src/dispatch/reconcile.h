@@ -13,10 +13,8 @@
  *
  * One look runs at a time, with one request at a time. Thread: loop. Owns: struct dispatch, until
  * reconciler_close(). */
-#ifndef DISPATCH_RECONCILE_H
-#define DISPATCH_RECONCILE_H
+#pragma once
 
-#include "base/json.h"
 #include "db/settings.h"
 #include "dispatch/dispatch_internal.h"
 #include "github/github.h"
@@ -137,5 +135,3 @@ void reconcile_later(struct reconciler *r, void (*step)(struct reconciler *r), i
 void reconcile_deliveries(struct reconciler *r);
 void reconcile_pulls(struct reconciler *r);
 void reconcile_branches(struct reconciler *r);
-
-#endif

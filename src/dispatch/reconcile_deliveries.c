@@ -4,12 +4,7 @@
  * failed and later arrived has two entries. The walk ends at the newest entry of the last look. A look reads a limited
  * number of pages; if that cuts a walk short, the next look continues it after the new entries. The position is saved
  * only at the end, so a failed look is repeated completely. */
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "dispatch/reconcile.h"
 
 enum {

@@ -3,12 +3,7 @@
  * GitHub lists the last updated ones first, so a look normally ends on the first page, at the ones that the last look
  * saw. The first look after a start and each twelfth one read the complete list. Only these find pull requests that are
  * open in the database alone. */
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "dispatch/reconcile.h"
 
 enum {

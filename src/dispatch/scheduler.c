@@ -4,14 +4,7 @@
  *
  * Runs are due by the wall clock, and a clock watch notices when it jumps. A due run is a row in the database before
  * its heads are read, so a restarted daemon continues it. */
-#include <string.h>
-#include <sys/queue.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/crypto.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "dispatch/dispatch_internal.h"
 #include "dispatch/plan.h"
 #include "github/github.h"

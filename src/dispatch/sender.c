@@ -1,13 +1,5 @@
 #include "dispatch/attempt.h"
 
-#include <assert.h>
-#include <ctype.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "store/deliveries.h"
 
 enum {

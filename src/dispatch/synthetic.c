@@ -1,10 +1,5 @@
 #include "dispatch/dispatch_internal.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/json.h"
-
 static const char NO_COMMIT[] = "0000000000000000000000000000000000000000";
 
 static json_t *repository_object(const char *full_name)

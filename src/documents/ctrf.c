@@ -2,13 +2,7 @@
  * results.environment; it does not trust `summary`. CTRF's statuses are coarser than ours: the writer puts
  * our status into `rawStatus` and everything else without a place in CTRF into `extra`, and the reader takes
  * both back. */
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "documents/formats.h"
 #include "documents/json_slice.h"
 

@@ -1,10 +1,5 @@
 #include "documents/formats.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
-
 bool text_is_blank(const char *s)
 {
 	return !s || s[strspn(s, " \t\r\n")] == '\0';

@@ -1,9 +1,7 @@
 /* Shared by the readers and writers of the three report formats. Private to documents/. Thread: any, because
  * nothing here is shared between calls. */
-#ifndef DOCUMENTS_FORMATS_H
-#define DOCUMENTS_FORMATS_H
+#pragma once
 
-#include "base/buf.h"
 #include "documents/report_file.h"
 
 /* ---- the readers behind report_file_parse() ---- */
@@ -131,5 +129,3 @@ void junit_case_release(struct junit_case *c);
 
 /* A <property> of a suite. The first value of each counts. Creates *environment with the first one. */
 void junit_environment_add(json_t **environment, size_t *n_cut, const char *const *attributes);
-
-#endif

@@ -1,10 +1,5 @@
 #include "documents/json_slice.h"
 
-#include <stdint.h>
-#include <string.h>
-
-#include "base/str.h"
-
 /* The depth is base/json.h's; scan.in_object has one bit for each level. */
 enum { DEPTH_MAX = 64, TREE_MAX_BYTES = 64 << 10, MEMBERS_MAX = 16 };
 

@@ -1,14 +1,7 @@
 /* Reads a large JSON text in parts. A tree of a whole report would take many times its size, and of a hostile
  * one ("[[],[],[],…") forty times. So the text is checked once, then members and elements are found as slices
  * of it, and only the needed slices become trees. Thread: any. */
-#ifndef DOCUMENTS_JSON_SLICE_H
-#define DOCUMENTS_JSON_SLICE_H
-
-#include <jansson.h>
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/err.h"
+#pragma once
 
 struct json_slice {
 	const char *p; /* borrowed; NULL: absent */
@@ -42,5 +35,3 @@ int json_slice_load_members(struct json_slice object, const char *where, const c
 /* One value of any kind, as a new reference; the same bound. */
 int json_slice_load(
     struct json_slice value, const char *where, json_t **ret, struct error *e) MUST_CHECK;
-
-#endif

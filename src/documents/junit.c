@@ -2,11 +2,7 @@
  * expat reads it as a stream. No entity is expanded, because a document with its own declarations is refused
  * before the first of them. */
 #include <expat.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "documents/formats.h"
 
 /* expat needs three times the length of an attribute while the attribute grows, and one attribute may fill a

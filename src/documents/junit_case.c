@@ -1,12 +1,6 @@
 #include "documents/formats.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/json.h"
-#include "base/str.h"
 
 enum {
 	/* more of an element's text than the result keeps, because blank lines around it are removed later */

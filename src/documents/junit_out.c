@@ -1,12 +1,5 @@
 /* Writes JUnit XML as most tools read it, and the properties of formats.h for everything else. */
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/escape.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "documents/formats.h"
 
 /* Many readers expect a name only once in a <testsuite>: a test that was reported twice goes into a second

@@ -1,10 +1,5 @@
 /* Outpost JSON, version 1, as docs/report.schema.json describes it. */
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/json.h"
 #include "documents/formats.h"
 #include "documents/json_slice.h"
 

@@ -1,10 +1,5 @@
 #include "documents/report_file.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
 #include "documents/formats.h"
 #include "documents/json_slice.h"
 

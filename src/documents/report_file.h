@@ -3,13 +3,8 @@
  *
  * The text comes from outside: time, depth, count and size are bounded, no entity is expanded, nothing is
  * fetched. Counts are taken from the cases; totals that a document claims are not read. */
-#ifndef DOCUMENTS_REPORT_FILE_H
-#define DOCUMENTS_REPORT_FILE_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/err.h"
 #include "model/change_view.h"
 #include "model/job_report.h"
 
@@ -57,5 +52,3 @@ void report_file_release(struct report_file *r);
 char *job_document(enum report_format f, const struct job_detail *d, size_t *ret_bytes);
 /* "application/xml; charset=utf-8" or the like. Static. */
 const char *job_document_type(enum report_format f);
-
-#endif

@@ -1,13 +1,5 @@
 #include "evidence/evidence.h"
 
-#include <assert.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/json.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "history/commits_between.h"
 #include "loop/bell.h"
 

@@ -4,14 +4,6 @@
  * nothing. If GitHub does not answer, the row is due again after a growing pause; the facts that are known count meanwhile. */
 #include "evidence/evidence.h"
 
-#include <assert.h>
-#include <string.h>
-#include <sys/queue.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "loop/bell.h"
 #include "model/plan.h"
 #include "store/changes.h"

@@ -5,8 +5,7 @@
  * pauses while GitHub does not answer.
  *
  * Thread: loop. Owns: its gatherings and their requests; the caller owns the struct evidence and frees it. */
-#ifndef EVIDENCE_EVIDENCE_H
-#define EVIDENCE_EVIDENCE_H
+#pragma once
 
 #include "db/store.h"
 #include "github/github.h"
@@ -46,5 +45,3 @@ struct comparing *comparing_new(const struct evidence_deps *deps);
 /* Cancels the request, then runs on_closed once. Asynchronous. */
 void comparing_close(struct comparing *c, void (*on_closed)(void *owner), void *owner);
 void comparing_free(struct comparing *c); /* after on_closed and store_close(); NULL is fine */
-
-#endif

@@ -1,10 +1,5 @@
 #include "experiments/experiment_rows.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "db/counters.h"
 #include "db/store.h"
 #include "store/changes.h"

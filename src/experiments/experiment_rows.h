@@ -2,8 +2,7 @@
  *
  * Thread: the writer, inside a transaction, unless a function says otherwise. Ownership: lists own their texts until their
  * release function. */
-#ifndef EXPERIMENTS_EXPERIMENT_ROWS_H
-#define EXPERIMENTS_EXPERIMENT_ROWS_H
+#pragma once
 
 #include "db/record_rows.h"
 #include "experiments/experiments.h"
@@ -151,5 +150,3 @@ int64_t experiments_make_way(struct txn *d, int64_t now_ms);
 
 /* Writes the reply to a `stress` once none of its experiments is open. */
 void stress_answer(struct txn *d, int64_t command_id, int64_t now_ms);
-
-#endif

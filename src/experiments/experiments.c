@@ -1,8 +1,6 @@
 /* Decides which experiments are needed, and cancels the others. */
 #include "experiments/experiments.h"
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "experiments/experiment_rows.h"
 #include "store/dispatches.h"
 #include "store/requests.h"

@@ -16,8 +16,7 @@
  *
  * Thread: the writer, inside a transaction, unless a function says otherwise; store_…() and its release function: the loop.
  * Ownership: arguments are borrowed; each result names its release function. */
-#ifndef EXPERIMENTS_EXPERIMENTS_H
-#define EXPERIMENTS_EXPERIMENTS_H
+#pragma once
 
 #include "db/db.h"
 #include "db/store.h"
@@ -132,5 +131,3 @@ struct experiment_use_list {
  * reader. */
 void experiment_use_read(const struct view *d, int64_t now_ms, struct experiment_use_list *ret);
 void experiment_use_list_release(struct experiment_use_list *l);
-
-#endif

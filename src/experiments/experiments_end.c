@@ -1,9 +1,5 @@
 /* Ends experiments after their runs, and checks whether the results prove anything. */
-#include <string.h>
-#include <strings.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "experiments/experiment_rows.h"
 #include "model/states.h"
 #include "store/dispatches.h"

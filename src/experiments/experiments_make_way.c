@@ -1,7 +1,4 @@
 /* A first run waits while experiments have its place: they make way, and run later. */
-#include "base/alloc.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "experiments/experiment_rows.h"
 #include "history/days.h"
 #include "store/jobs.h"

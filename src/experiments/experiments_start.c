@@ -1,10 +1,5 @@
 /* Starts planned experiments: only where no first run waits, and as long as the budget lasts. */
-#include <jansson.h>
 
-#include "base/alloc.h"
-#include "base/json.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "db/counters.h"
 #include "db/db.h"
 #include "db/key.h"

@@ -1,12 +1,6 @@
 /* `stress`: one test many times, on the head and on its merge base, and the reply with the results. */
 #include "experiments/stress.h"
 
-#include <jansson.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "experiments/experiment_rows.h"
 #include "experiments/experiments.h"
 #include "store/changes.h"

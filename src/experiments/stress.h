@@ -1,8 +1,7 @@
 /* The comment command `stress`: one test many times, on the head and on its merge base, and the reply with the results.
  *
  * Thread: the writer, inside a transaction. Ownership: all arguments are borrowed. */
-#ifndef EXPERIMENTS_STRESS_H
-#define EXPERIMENTS_STRESS_H
+#pragma once
 
 #include "db/db.h"
 #include "model/event.h"
@@ -34,5 +33,3 @@ struct stress {
  * "head": {"sha", "passed", "failed", "lost"}, "base": {the same} (absent: the merge base is not known)}, …]}}. "lost"
  * counts the runs that said nothing of the test, or that did not end. */
 int stress_plan(struct txn *d, const struct stress *s);
-
-#endif

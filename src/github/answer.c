@@ -1,10 +1,5 @@
 /* The meaning of an answer: the request succeeded, may be tried again at some time, or can never succeed. */
-#include <strings.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "github/github_internal.h"
 
 enum { MESSAGE_BYTES = 200 };

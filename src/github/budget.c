@@ -1,7 +1,5 @@
 #include "github/budget.h"
 
-#include "base/alloc.h"
-
 enum {
 	SECOND_MS = 1000,
 	MINUTE_MS = 60 * SECOND_MS,

@@ -3,11 +3,7 @@
  * not.
  *
  * Pure: the caller passes the time, in milliseconds of the clock that does not jump. Thread: one at a time. */
-#ifndef GITHUB_BUDGET_H
-#define GITHUB_BUDGET_H
-
-#include <stdbool.h>
-#include <stdint.h>
+#pragma once
 
 enum budget_kind { BUDGET_PLAIN, BUDGET_CONTENT, N_BUDGET_KINDS };
 
@@ -56,5 +52,3 @@ struct budget_signs {
  * may be sent, else 0. */
 int64_t budget_learn(
     struct budget *b, const struct budget_signs *s, int64_t now_ms, int64_t now_wall_ms);
-
-#endif

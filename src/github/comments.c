@@ -1,8 +1,5 @@
 /* Comments, reactions and issues. A comment or an issue counts as ours only if the App is its author and it has the
  * marker: the marker alone can be forged, and the App may have written older texts without it. */
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/str.h"
 #include "github/github_internal.h"
 
 enum {

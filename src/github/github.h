@@ -6,16 +6,8 @@
  * except where the function says "borrowed until done". A bad argument ends the call with ERR_INVALID.
  *
  * Thread: loop, every function. */
-#ifndef GITHUB_GITHUB_H
-#define GITHUB_GITHUB_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/err.h"
-#include "base/json.h"
-#include "base/secret.h"
 #include "http/client.h"
 #include "loop/loop.h"
 
@@ -271,5 +263,3 @@ struct github_budget_stats {
 };
 /* Fills at most n; returns how many there are. */
 size_t github_read_budgets(const struct github *g, struct github_budget_stats *ret, size_t n);
-
-#endif

@@ -3,12 +3,8 @@
  * A request passes through these files: request.c starts it, token.c or github.c gives it its credential, request.c
  * queues it until the installation's budget allows it and sends it, answer.c reads the answer, and request.c ends
  * it. github.c, comments.c and repository.c hold the functions of github.h, one for each call of the API. */
-#ifndef GITHUB_GITHUB_INTERNAL_H
-#define GITHUB_GITHUB_INTERNAL_H
+#pragma once
 
-#include <sys/queue.h>
-
-#include "base/keys.h"
 #include "github/budget.h"
 #include "github/github.h"
 
@@ -213,5 +209,3 @@ void token_refused(struct request *r);
 void tokens_forget(struct github *g);
 void tokens_free(struct github *g);
 void tokens_count(const struct github *g, struct github_stats *ret);
-
-#endif

@@ -1,12 +1,7 @@
 /* One repository. Reading it: pull requests, branches and the commits between two of them. Runs of tests on it:
  * dispatches that start a vendor's workflow, re-runs of its workflow runs, and check runs. Only Apps write
  * check runs, and others may use the same names: the list asks by the App's id for its own. */
-#include <assert.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/encode.h"
-#include "base/str.h"
 #include "github/github_internal.h"
 
 enum {

@@ -4,12 +4,7 @@
  *
  * Installations take turns, so one with a long queue or a spent quota delays no other. Content writes wait
  * apart from other requests: a comment that waits for its second delays no dispatch. */
-#include <assert.h>
-#include <stdarg.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/str.h"
 #include "github/github_internal.h"
 
 enum {

@@ -8,10 +8,7 @@
  * Before the first token of a repository, GitHub says which installation of the App it belongs to. "Not
  * installed" is remembered for one minute only: a vendor who reads it on the accelerator's page installs the App
  * and tries again. */
-#include <strings.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
 #include "github/github_internal.h"
 
 enum {

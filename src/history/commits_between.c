@@ -1,8 +1,5 @@
 #include "history/commits_between.h"
 
-#include "base/alloc.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "db/key.h"
 #include "db/record_rows.h"
 #include "store/branch_commits.h"

@@ -3,8 +3,7 @@
  *
  * Thread: functions with a connection run on its thread (db/db.h);
  * store_*() functions run on the loop. */
-#ifndef HISTORY_COMMITS_BETWEEN_H
-#define HISTORY_COMMITS_BETWEEN_H
+#pragma once
 
 #include "db/db.h"
 #include "db/store.h"
@@ -66,5 +65,3 @@ struct put_comparison {
 	int64_t again_ms;    /* 0: this is the answer; else asked again then */
 };
 int store_put_comparison(struct store *s, struct put_comparison *op) MUST_CHECK;
-
-#endif

@@ -1,7 +1,5 @@
 #include "history/days.h"
 
-#include "base/alloc.h"
-#include "base/encode.h"
 #include "db/record_rows.h"
 #include "db/settings.h"
 #include "history/run_note.h"

@@ -3,10 +3,8 @@
  * that tests report (model/test_result.h) as lines over days.
  *
  * Thread: functions with a struct txn run inside a writer's transaction; the times are a value of their caller. */
-#ifndef HISTORY_DAYS_H
-#define HISTORY_DAYS_H
+#pragma once
 
-#include "base/buf.h"
 #include "db/db.h"
 #include "model/record.h"
 #include "model/test_result.h"
@@ -52,5 +50,3 @@ void number_days_note(
     struct txn *d, int64_t job_id, const struct test_result *tests, size_t n, int64_t now_ms);
 /* The change is about to be deleted: its numbers stay, without a link to a job. */
 void number_days_forget_change(struct txn *d, int64_t change_id);
-
-#endif

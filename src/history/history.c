@@ -1,9 +1,5 @@
 #include "history/history.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/encode.h"
 #include "db/record_rows.h"
 #include "history/commits_between.h"
 #include "model/history.h"

@@ -2,14 +2,8 @@
  * (history_run) each time and never of the state before, so that late and corrected runs need no case of their own.
  *
  * Thread: history_judge() runs inside a writer's transaction; the others are pure, any thread. */
-#ifndef HISTORY_HISTORY_H
-#define HISTORY_HISTORY_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/buf.h"
 #include "db/db.h"
 #include "model/states.h"
 
@@ -54,5 +48,3 @@ struct cell_reader cell_reader_of(const void *p, size_t n); /* borrows */
 bool cell_reader_next(struct cell_reader *r, struct history_cell *ret);
 /* The cell of that test, if there is one. Each call on one reader needs a larger test_id than the last. */
 bool cell_reader_find(struct cell_reader *r, int64_t test_id, struct history_cell *ret);
-
-#endif

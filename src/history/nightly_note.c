@@ -1,11 +1,5 @@
 #include "history/run_note.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/crypto.h"
-#include "base/log.h"
 #include "db/record_rows.h"
 #include "db/settings.h"
 #include "db/store.h"

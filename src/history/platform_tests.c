@@ -1,11 +1,5 @@
 #include "history/run_note.h"
 
-#include <jansson.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "db/record_rows.h"
 #include "db/settings.h"
 #include "model/accelerator.h"

@@ -1,10 +1,5 @@
 #include "history/red_episodes.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "db/record_rows.h"
 #include "history/run_note.h"
 #include "store/branch_commits.h"

@@ -2,8 +2,7 @@
  *
  * Thread: functions with a connection run on its thread (db/db.h);
  * store_*() functions run on the loop. */
-#ifndef HISTORY_RED_EPISODES_H
-#define HISTORY_RED_EPISODES_H
+#pragma once
 
 #include "db/db.h"
 #include "db/store.h"
@@ -81,5 +80,3 @@ int64_t red_since_ms(const struct view *d, const char *accelerator);
 bool red_is_silence(const struct view *d, const char *accelerator);
 /* Deletes episodes that ended before before_ms, at most `limit`. True: there may be more. */
 bool red_episodes_drop(struct txn *d, int64_t before_ms, int limit);
-
-#endif

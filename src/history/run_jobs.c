@@ -1,10 +1,5 @@
 #include "history/run_note.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
 #include "db/record_rows.h"
 #include "history/days.h"
 

@@ -4,8 +4,7 @@
  * An accelerator at L1 has no runs, because it shows nothing.
  *
  * Thread: all functions run inside a writer's transaction, unless their section says otherwise. */
-#ifndef HISTORY_RUN_NOTE_H
-#define HISTORY_RUN_NOTE_H
+#pragma once
 
 #include "db/db.h"
 #include "model/accelerator.h"
@@ -115,5 +114,3 @@ void platform_tests_changed(struct txn *d, const char *accelerator);
 void platform_tests_fill(struct txn *d);
 /* The change is about to be deleted: its rows stay, without links. */
 void platform_tests_forget(struct txn *d, int64_t change_id);
-
-#endif

@@ -1,8 +1,5 @@
 #include "history/standings.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
 #include "db/record_rows.h"
 #include "db/settings.h"
 #include "history/days.h"

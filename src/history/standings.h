@@ -2,8 +2,7 @@
  * are read from its runs, days and episodes and never from results, so that a page needs only a few rows.
  *
  * Thread: a reader's or the writer's; upstream_branch_put() runs inside a writer's transaction. */
-#ifndef HISTORY_STANDINGS_H
-#define HISTORY_STANDINGS_H
+#pragma once
 
 #include "db/db.h"
 #include "db/key.h"
@@ -40,5 +39,3 @@ struct quality {
 /* From the days of the last 30 days, and from the runs of the one day that is only partly within that time. */
 void quality_read(
     const struct view *d, const char *accelerator, int64_t now_ms, struct quality *ret);
-
-#endif

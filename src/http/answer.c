@@ -1,11 +1,6 @@
 /* Answers: those in one piece, those that the handler writes piece by piece (with a length given before, chunked, or
  * up to the end of the connection for HTTP/1.0), and those with a body that many answers share. */
-#include <assert.h>
-#include <inttypes.h>
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/json.h"
 #include "http/server_internal.h"
 
 enum {

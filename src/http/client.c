@@ -10,10 +10,6 @@
  *  - a multi handle that failed is replaced, with all transfers in it, and never used again. */
 #include "http/client_transfer.h"
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
-
 enum {
 	N_SPARE_MAX = 32,
 	SWEEP_MS = 500,

@@ -2,15 +2,8 @@
  * open. It follows no redirect, keeps no cookie, and uses a proxy only if the environment names one.
  *
  * Thread: loop. */
-#ifndef HTTP_CLIENT_H
-#define HTTP_CLIENT_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/buf.h"
-#include "base/err.h"
 #include "loop/loop.h"
 
 struct http_client;
@@ -105,5 +98,3 @@ int http_pull_start(struct http_puller *p, struct http_call *call, int cancel_fd
 int http_pull_read(struct http_puller *p, void *to, size_t size, size_t *ret_n) MUST_CHECK;
 /* Ends the exchange, finished or not. The call is the caller's again: http_call_release(). */
 void http_pull_end(struct http_puller *p);
-
-#endif

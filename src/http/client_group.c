@@ -1,11 +1,7 @@
 #include "http/client_group.h"
 
 #include <arpa/inet.h>
-#include <string.h>
-#include <strings.h>
 
-#include "base/alloc.h"
-#include "base/crypto.h"
 #include "http/server_internal.h"
 
 /* ---- addresses ---- */

@@ -3,15 +3,9 @@
  * a single subscriber gets at least a /64 (RFC 6177) and can use every address in it.
  *
  * Thread: loop, every function. Owns: the caller owns a table, with http_group_amounts_free(). */
-#ifndef HTTP_CLIENT_GROUP_H
-#define HTTP_CLIENT_GROUP_H
+#pragma once
 
 #include <netinet/in.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/err.h"
 
 /* A plain value: copy it, and compare it with http_client_group_equal(). */
 struct http_client_group {
@@ -51,5 +45,3 @@ bool http_group_amount_take(
 void http_group_amounts_keep_above(struct http_group_amounts *t, int64_t limit);
 /* The number of groups with an amount other than 0. */
 size_t http_group_amounts_n(const struct http_group_amounts *t);
-
-#endif

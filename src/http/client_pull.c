@@ -2,7 +2,6 @@
 
 #include <openssl/ssl.h>
 
-#include "base/alloc.h"
 #include "http/client_transfer.h"
 
 enum {

@@ -4,11 +4,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <strings.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/str.h"
 #include "http/client_group.h"
 
 enum {

@@ -2,11 +2,9 @@
  * blocking variant.
  *
  * Thread: the one that runs the client or the puller. */
-#ifndef HTTP_CLIENT_TRANSFER_H
-#define HTTP_CLIENT_TRANSFER_H
+#pragma once
 
 #include <curl/curl.h>
-#include <sys/queue.h>
 #include <uv.h>
 
 #include "http/client.h"
@@ -59,5 +57,3 @@ int http_transfer_prepare(struct http_transfer *t) MUST_CHECK;
 void http_transfer_conclude(struct http_transfer *t, CURLcode code);
 /* Drops the call; the easy handle keeps its memory. */
 void http_transfer_reset(struct http_transfer *t);
-
-#endif

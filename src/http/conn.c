@@ -1,10 +1,6 @@
 /* A connection's life, its states, and their deadlines. conn_input.c reads from it, conn_output.c writes to it. */
 #include "http/conn.h"
 
-#include <assert.h>
-#include <string.h>
-
-#include "base/alloc.h"
 #include "http/server_internal.h"
 #include "http/tls.h"
 

@@ -2,13 +2,10 @@
  *
  * Reading continues while a handler has the request, so that a client that leaves is noticed; input that comes early
  * is held up to a bound. Thread: loop. Owns: the connection frees itself in its close callback. */
-#ifndef HTTP_CONN_H
-#define HTTP_CONN_H
+#pragma once
 
-#include <sys/queue.h>
 #include <uv.h>
 
-#include "base/buf.h"
 #include "http/client_group.h"
 #include "http/inlet.h"
 #include "http/request.h"
@@ -118,5 +115,3 @@ bool http_evict_for_connection(struct http_conn *newcomer);
 /* Makes room for the body of c: refuses the slowest bodies with 503, and only those of its client group if is_share.
  * Returns false if none is slow enough. */
 bool http_evict_for_body(struct http_conn *c, bool is_share);
-
-#endif

@@ -1,9 +1,7 @@
 /* Input: from the socket, through TLS if it is on, through the inlet to the handler, one request at a time. A body of
  * known length is read straight to its final place. A client that sends ahead is slowed down by not reading from
  * it. */
-#include <string.h>
 
-#include "base/alloc.h"
 #include "http/conn.h"
 #include "http/server_internal.h"
 #include "http/tls.h"

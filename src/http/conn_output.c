@@ -1,8 +1,6 @@
 /* Output goes into the socket as far as it takes it. The rest goes into libuv's queue, as a copy, or with a reference
  * if the bytes belong to a shared body. */
-#include <string.h>
 
-#include "base/alloc.h"
 #include "http/conn.h"
 #include "http/server_internal.h"
 #include "http/tls.h"

@@ -11,10 +11,7 @@
  * kept the server waiting longest. A body keeps the server waiting as far as it is behind 64 KiB/s.
  *
  * One search closes a 64th of the places at once, so that its cost is shared by as many new connections. */
-#include <stdbool.h>
 
-#include "base/alloc.h"
-#include "base/log.h"
 #include "http/conn.h"
 #include "http/server_internal.h"
 

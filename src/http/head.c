@@ -1,12 +1,5 @@
 #include "http/inlet.h"
 
-#include <string.h>
-#include <strings.h>
-
-#include "base/alloc.h"
-#include "base/encode.h"
-#include "base/str.h"
-
 /* ---- lines ----
  *
  * Splits a head into its lines, byte for byte. Two readers of HTTP may disagree about a bare CR or LF, NUL, a folded

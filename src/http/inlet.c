@@ -1,9 +1,5 @@
 #include "http/inlet.h"
 
-#include <stdbool.h>
-
-#include "base/encode.h"
-
 /* ---- chunked bodies (RFC 9112 section 7.1) ----
  *
  * Strict: CRLF only and plain hexadecimal sizes. Extensions and trailers are checked, bounded and dropped. */

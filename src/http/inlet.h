@@ -3,14 +3,7 @@
  *
  * The caller keeps unused bytes and passes them again, followed by more bytes. Pure. Thread: one at a time. Owns: the
  * caller owns the inlet and the heads that it returns. */
-#ifndef HTTP_INLET_H
-#define HTTP_INLET_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/err.h"
+#pragma once
 
 /* ---- heads: head.c ----
  *
@@ -132,5 +125,3 @@ enum http_inlet_event http_inlet_feed(
 /* Skips END: goes on with the next head if the current request is complete. False: its body is not complete, so
  * nothing behind it can be read. */
 bool http_inlet_finish(struct http_inlet *in);
-
-#endif

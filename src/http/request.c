@@ -1,12 +1,8 @@
 /* A request as its handler sees it, its route, and the memory of its body. */
 #include "http/request.h"
 
-#include <assert.h>
 #include <malloc.h>
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "http/server_internal.h"
 
 /* ---- routes ---- */

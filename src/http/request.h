@@ -1,14 +1,9 @@
 /* One request, from its head until its answer, with the memory of its body and its route. Thread: loop. Owns:
  * http_respond() or the end of a stream frees a request, or http_request_lose(). */
-#ifndef HTTP_REQUEST_H
-#define HTTP_REQUEST_H
+#pragma once
 
 #include <netinet/in.h>
-#include <stddef.h>
-#include <sys/queue.h>
 
-#include "base/clock.h"
-#include "base/err.h"
 #include "http/client_group.h"
 #include "http/inlet.h"
 #include "http/server.h"
@@ -152,5 +147,3 @@ void http_request_free(struct http_request *r);
 /* The connection ends before the answer: runs on_gone, or waits for the handler's answer, or frees the request if no
  * handler has it. It may run on_gone: call it last. */
 void http_request_lose(struct http_request *r);
-
-#endif

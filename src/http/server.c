@@ -1,18 +1,10 @@
 /* The server as a whole: its limits, its listeners, its list of connections, its clock and its end. */
 #include "http/server.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
 #include "http/server_internal.h"
 #include "http/tls.h"
 

@@ -2,17 +2,8 @@
  * content of requests.
  *
  * Thread: loop, every function. */
-#ifndef HTTP_SERVER_H
-#define HTTP_SERVER_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/err.h"
-#include "base/keys.h"
 #include "loop/loop.h"
 
 struct http_server;
@@ -210,5 +201,3 @@ void http_shared_unref(struct http_shared *b); /* NULL is fine */
  * after the call, so that a thousand answers at once do not block the loop. */
 void http_respond_shared(struct http_request *r, int status, const char *content_type,
     const struct http_header_line *headers, struct http_shared *body);
-
-#endif

@@ -1,11 +1,7 @@
 /* The structs and functions that the files of the server share. Thread: loop, every function. Owns: the server, until
  * it has closed. */
-#ifndef HTTP_SERVER_INTERNAL_H
-#define HTTP_SERVER_INTERNAL_H
+#pragma once
 
-#include <sys/queue.h>
-
-#include "base/log.h"
 #include "http/client_group.h"
 #include "http/conn.h"
 #include "http/server.h"
@@ -85,5 +81,3 @@ void http_answer_head(struct http_server *s, const struct http_answer *a);
 size_t http_drain_bytes(const struct http_request *r);
 /* answer.c: r, which has a shared body, ends. */
 void http_shared_leave(struct http_request *r);
-
-#endif

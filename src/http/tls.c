@@ -3,9 +3,7 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
-#include <string.h>
 
-#include "base/alloc.h"
 #include "http/server.h"
 
 /* ---- the certificate, and the versions and ciphers that are allowed ---- */

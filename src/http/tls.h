@@ -2,14 +2,7 @@
  * conn_input.c and conn_output.c move the bytes to and from the socket.
  *
  * Thread: loop, except http_tls_new(). Owns: the caller, with the free function. */
-#ifndef HTTP_TLS_H
-#define HTTP_TLS_H
-
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/err.h"
-#include "base/keys.h"
+#pragma once
 
 struct http_tls; /* a certificate and its key */
 struct http_session;
@@ -34,5 +27,3 @@ void http_session_close_notify(struct http_session *s);
 size_t http_session_output(struct http_session *s, const char **ret);
 /* The socket has taken them all. */
 void http_session_output_sent(struct http_session *s);
-
-#endif

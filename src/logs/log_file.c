@@ -1,15 +1,7 @@
 #include "logs/log_file.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/file.h"
-#include "base/str.h"
 #include "logs/logs.h"
 #include "logs/seekable.h"
 

@@ -8,14 +8,7 @@
  *
  * Below logs/, which may be a link itself, no symbolic link is followed. Thread: pool, one call at a time for each
  * job; blocking. Errors name the path. */
-#ifndef LOGS_LOG_FILE_H
-#define LOGS_LOG_FILE_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/err.h"
+#pragma once
 
 enum { LOG_SUBFOLDERS = 256 };
 
@@ -73,5 +66,3 @@ enum { LOGS_TO_COMPRESS = -1 };
  * waits to be compressed. */
 int log_folder_list(const struct log_folder *f, int subfolder, int64_t before_ms,
     struct log_ids *to, struct error *e) MUST_CHECK;
-
-#endif

@@ -1,9 +1,5 @@
 #include "logs/logs.h"
 
-#include <assert.h>
-
-#include "base/alloc.h"
-#include "base/log.h"
 #include "logs/logs_internal.h"
 
 enum { READ_MAX_BYTES = 1 << 20 };

@@ -4,14 +4,8 @@
  * An acknowledged append is on disk (fdatasync). All file work runs in the pool, in order for each job.
  *
  * Thread: loop, every function. */
-#ifndef LOGS_LOGS_H
-#define LOGS_LOGS_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/err.h"
 #include "loop/loop.h"
 
 struct logs;
@@ -73,5 +67,3 @@ struct logs_stats {
 	int64_t n_failures;
 };
 const struct logs_stats *logs_stats(const struct logs *s);
-
-#endif

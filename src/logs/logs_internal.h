@@ -1,10 +1,6 @@
 /* What the files of logs/ share. No other folder includes it. Thread: loop, unless a comment says otherwise. */
-#ifndef LOGS_LOGS_INTERNAL_H
-#define LOGS_LOGS_INTERNAL_H
+#pragma once
 
-#include <stdint.h>
-
-#include "base/log.h"
 #include "logs/log_file.h"
 #include "logs/logs.h"
 
@@ -65,5 +61,3 @@ void packer_retry(struct packer *p);
 /* The logs are closing: unfinished work is done again after the next start. */
 void packer_stop(struct packer *p);
 void packer_free(struct packer *p); /* after packer_stop() and its last work; NULL is fine */
-
-#endif

@@ -1,9 +1,5 @@
 #include "logs/logs_internal.h"
 
-#include <unistd.h>
-
-#include "base/alloc.h"
-#include "base/log.h"
 #include "logs/log_file.h"
 #include "logs/seekable.h"
 

@@ -1,10 +1,5 @@
 #include "logs/seekable.h"
 
-#include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "base/alloc.h"
 #include "logs/logs.h"
 
 /* The table is a skippable frame: its head, one entry for each frame (compressed and plain size), and a foot (the

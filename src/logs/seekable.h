@@ -3,15 +3,7 @@
  * a checksum, so damage is an error and never a wrong text.
  *
  * Thread: any, one for each writer; blocking. */
-#ifndef LOGS_SEEKABLE_H
-#define LOGS_SEEKABLE_H
-
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/buf.h"
-#include "base/encode.h"
-#include "base/err.h"
+#pragma once
 
 /* ---- read(2) and write(2) to their end, with this program's error codes ---- */
 
@@ -54,5 +46,3 @@ void seekable_index_release(struct seekable_index *x);
 /* Reads n bytes of text from offset, which is not past the end; fewer only at the end of the text. */
 int seekable_read(int fd, const struct seekable_index *x, int64_t offset, char *out, size_t n,
     size_t *ret_n) MUST_CHECK;
-
-#endif

@@ -1,8 +1,5 @@
 #include "loop/bell.h"
 
-#include "base/alloc.h"
-#include "base/clock.h"
-
 enum {
 	RING_MS = 20, /* each commit that changes a topic rings */
 	SOONEST_MS = 50,

@@ -2,8 +2,7 @@
  * the wall clock jumps.
  *
  * Thread: loop. Owns: the caller, with bell_free() and clock_watch_free(). */
-#ifndef LOOP_BELL_H
-#define LOOP_BELL_H
+#pragma once
 
 #include "loop/loop.h"
 
@@ -57,5 +56,3 @@ struct clock_offset {
 };
 /* By how much the wall clock jumped since the last comparison; 0: by CLOCK_JUMP_MS at most. */
 int64_t clock_offset_jump(struct clock_offset *o, int64_t wall_ms, int64_t mono_ms);
-
-#endif

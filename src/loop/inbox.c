@@ -1,10 +1,6 @@
-#include <assert.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 #include <uv.h>
 
-#include "base/alloc.h"
-#include "base/log.h"
 #include "loop/loop.h"
 
 /* An eventfd wakes the loop instead of a uv_async_t: libuv's loop spins while the sender of a wake-up is between

@@ -3,13 +3,9 @@
  * handle that was not closed fails an assertion in loop_free() instead of a crash later. */
 #include "loop/loop.h"
 
-#include <assert.h>
 #include <signal.h>
-#include <sys/queue.h>
 #include <sys/resource.h>
 #include <uv.h>
-
-#include "base/alloc.h"
 
 struct reap {
 	void (*release)(void *p);

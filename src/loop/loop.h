@@ -4,14 +4,7 @@
  * Higher layers see timers, inboxes, pool work and signals; only http/ and daemon/ see libuv.
  *
  * Thread: the loop thread, except where a function says otherwise. Times are in milliseconds. */
-#ifndef LOOP_LOOP_H
-#define LOOP_LOOP_H
-
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/queue.h>
-
-#include "base/err.h"
+#pragma once
 
 /* ---- inboxes: inbox.c ----
  *
@@ -96,5 +89,3 @@ void loop_close_signals(struct loop *l);
 /* ---- reaper: frees an object whose callbacks may still be on the stack ---- */
 /* Calls release(p) once, after the poll of this turn, when no callback is on the stack, or in loop_free(). */
 void loop_reap(struct loop *l, void (*release)(void *p), void *p);
-
-#endif

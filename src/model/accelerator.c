@@ -1,10 +1,5 @@
 #include "model/accelerator.h"
 
-#include <stdlib.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
-
 static const char *const LEVELS[] = {NULL, "L1", "L2", "L3", "L4"};
 const struct words level_words = {LEVELS, ARRAY_LEN(LEVELS)};
 

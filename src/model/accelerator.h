@@ -2,15 +2,8 @@
  * data; config/ fills it once and nobody changes it after.
  *
  * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
-#ifndef MODEL_ACCELERATOR_H
-#define MODEL_ACCELERATOR_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/err.h"
-#include "base/secret.h"
 #include "model/experiment.h"
 #include "model/platform.h"
 #include "model/record.h"
@@ -303,5 +296,3 @@ struct feed_event {
 RECORD_DECLARE(feed_event);
 RECORD_DECLARE(feed_nightly);
 void feed_event_release(struct feed_event *e);
-
-#endif

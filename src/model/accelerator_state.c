@@ -1,9 +1,5 @@
 #include "model/accelerator_state.h"
 
-#include <stddef.h>
-
-#include "base/alloc.h"
-
 void standing_release(struct standing *s)
 {
 	FREE_AND_NULL(s->sha);

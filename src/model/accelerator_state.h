@@ -5,11 +5,7 @@
  * request makes nothing green.
  *
  * Thread: any. Plain data and pure functions. Owns: a standing owns its texts; standing_release(). */
-#ifndef MODEL_ACCELERATOR_STATE_H
-#define MODEL_ACCELERATOR_STATE_H
-
-#include <stdbool.h>
-#include <stdint.h>
+#pragma once
 
 #include "model/accelerator.h"
 
@@ -100,5 +96,3 @@ struct accelerator_words {
 const struct accelerator_words *accelerator_words(enum accelerator_status s);
 /* The text before "for 2 d" if the state has a since_ms: "red", "no report", "silent", … */
 const char *accelerator_state_text(const struct accelerator_state *s);
-
-#endif

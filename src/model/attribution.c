@@ -1,11 +1,5 @@
 #include "model/attribution.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
 #include "model/experiment.h"
 
 enum {

@@ -6,14 +6,8 @@
  *
  * Thread: any; pure functions. Ownership: results borrow known_url from the facts, which borrow all their pointers.
  * verdict/attribution_facts.h collects the facts. */
-#ifndef MODEL_ATTRIBUTION_H
-#define MODEL_ATTRIBUTION_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/buf.h"
 #include "model/failure_text.h"
 #include "model/states.h"
 #include "model/statistics.h"
@@ -138,5 +132,3 @@ struct attribution_result attribution_without_facts(const char *reason);
  * `needs` has the needs of both. */
 struct attribution_result attribution_worse(
     const struct attribution_result *a, const struct attribution_result *b);
-
-#endif

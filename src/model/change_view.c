@@ -1,7 +1,5 @@
 #include "model/change_view.h"
 
-#include <string.h>
-
 struct verdict_evidence verdict_evidence_of(const struct verdict_view *w)
 {
 	struct verdict_evidence e = {.job = 0};

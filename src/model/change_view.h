@@ -1,12 +1,7 @@
 /* One change as the comment, the pages and the API show it, and one of its jobs in full. Plain data.
  * Thread: a reader fills in a view in one transaction (views/change.h, views/job.h); then one thread at a time owns it.
  * Owns: a view owns everything below it; change_view_free(), job_detail_free(). */
-#ifndef MODEL_CHANGE_VIEW_H
-#define MODEL_CHANGE_VIEW_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#pragma once
 
 #include "model/accelerator.h"
 #include "model/accelerator_state.h"
@@ -316,5 +311,3 @@ struct job_detail {
 RECORD_DECLARE(job_detail);
 
 void job_detail_free(struct job_detail *d); /* NULL is fine */
-
-#endif

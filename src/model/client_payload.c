@@ -14,13 +14,6 @@
  * after, repository.full_name) survive every level. docs/vendors.md promises that to vendors. */
 #include "model/client_payload.h"
 
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/crypto.h"
-#include "base/encode.h"
-#include "base/json.h"
-#include "base/str.h"
-
 static const char PREFIX[] = CALLBACK_TOKEN_PREFIX;
 enum { TOKEN_MAX_BYTES = 512, MAC_TEXT_BYTES = 43 };
 

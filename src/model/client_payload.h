@@ -2,16 +2,8 @@
  * CRCR's three fields and Outpost's own, within GitHub's size limit.
  *
  * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
-#ifndef MODEL_CLIENT_PAYLOAD_H
-#define MODEL_CLIENT_PAYLOAD_H
+#pragma once
 
-#include <jansson.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/err.h"
-#include "base/secret.h"
 #include "model/accelerator.h"
 #include "model/experiment.h"
 
@@ -60,5 +52,3 @@ void client_payload_free(struct client_payload *p);
  * smallest form does not fit either. */
 int client_payload_text(struct client_payload *p, const struct outpost_block *o, bool is_bounded,
     char **ret, size_t *ret_bytes) MUST_CHECK;
-
-#endif

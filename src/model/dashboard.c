@@ -1,10 +1,5 @@
 #include "model/dashboard.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
-
 static const char *const OUTCOMES[N_DAY_OUTCOMES] = {
     NULL, "green", "red", "skipped", "missed", "failed", "running"};
 

@@ -2,12 +2,7 @@
  * worst first, and the unfinished dispatches. Plain data and pure functions.
  * Thread: a reader fills it in one transaction (views/dashboard.h); then one thread at a time owns it. Owns: everything
  * below it; dashboard_free(). */
-#ifndef MODEL_DASHBOARD_H
-#define MODEL_DASHBOARD_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#pragma once
 
 #include "model/accelerator.h"
 #include "model/accelerator_state.h"
@@ -149,5 +144,3 @@ void dashboard_sort(struct dashboard *d);
 /* The usual suites in their order, then the others by name. Like strcmp(). */
 int suite_order(const char *a, const char *b);
 bool suite_is_usual(const char *name);
-
-#endif

@@ -1,10 +1,5 @@
 #include "model/event.h"
 
-#include <stddef.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
-
 const char *pull_action_name(enum pull_action a)
 {
 	static const char *const names[N_PULL_ACTIONS] = {[PULL_OPENED] = "opened",

@@ -2,14 +2,8 @@
  * commands in a comment on a pull request, and their results.
  *
  * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
-#ifndef MODEL_EVENT_H
-#define MODEL_EVENT_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/err.h"
 #include "model/experiment.h"
 
 enum event_kind {
@@ -174,5 +168,3 @@ struct asked_command {
 	/* NO_ACCELERATOR, NO_TEST: the nearest one; "": none is near. SHARED: the other PR's number */
 	char hint[COMMAND_WORD_BYTES];
 };
-
-#endif

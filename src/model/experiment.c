@@ -1,11 +1,5 @@
 #include "model/experiment.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "model/runner_protocol.h"
 
 static const char *const RERUNS[] = {"none", "tests", "whole"};

@@ -4,14 +4,8 @@
  * outpost-runner.
  *
  * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
-#ifndef MODEL_EXPERIMENT_H
-#define MODEL_EXPERIMENT_H
+#pragma once
 
-#include <jansson.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/err.h"
 #include "model/test_result.h"
 
 /* Whether Outpost may run red tests of a runner again (`reruns` in the accelerator's file). */
@@ -70,5 +64,3 @@ int experiment_parse(const json_t *v, struct experiment_request *ret, struct err
 /* False: the name would take more than one line, because it has a control character or one of Unicode's line separators
  * (U+0085, U+2028, U+2029). */
 bool experiment_test_is_line(const char *test);
-
-#endif

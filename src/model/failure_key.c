@@ -1,11 +1,5 @@
 /* A failure's key: the parts of its message and trace that count, without the name of the test. */
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 
-#include "base/alloc.h"
-#include "base/crypto.h"
-#include "base/str.h"
 #include "model/failure_text.h"
 #include "model/test_result.h"
 

@@ -8,14 +8,6 @@
  * for exhausted memory count as general: without their numbers, these texts are the same for every failure. */
 #include "model/failure_text.h"
 
-#include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
-
 struct scan {
 	const char *at;
 	char out[FAILURE_TEXT_MAX_BYTES + 1];

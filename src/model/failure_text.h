@@ -7,12 +7,7 @@
  * (failure_mark.is_general) only helps where there is no data.
  *
  * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
-#ifndef MODEL_FAILURE_TEXT_H
-#define MODEL_FAILURE_TEXT_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#pragma once
 
 #include "model/states.h"
 
@@ -74,5 +69,3 @@ struct failure_word {
 /* The word of n > 0 bytes at p, what follows it included where that belongs to it: fraction and unit
  * of a number, the rest of a UUID. Returns how many bytes it is in all. */
 size_t failure_word_take(const char *p, size_t n, struct failure_word *ret);
-
-#endif

@@ -2,10 +2,6 @@
  * something (npu3) or are an id themselves. */
 #include "model/failure_text.h"
 
-#include <ctype.h>
-#include <string.h>
-#include <strings.h>
-
 enum {
 	HEX_MIN_CHARS = 7,      /* git's short SHAs */
 	HEX_PART_MIN_CHARS = 8, /* between underscores */

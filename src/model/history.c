@@ -1,9 +1,5 @@
 #include "model/history.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-
 static const char *const state_names[] = {
 #define X(e, name) [HISTORY_##e] = (name),
     HISTORY_STATES(X)

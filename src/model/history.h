@@ -8,12 +8,7 @@
  *
  * Thread: any, one at a time; pure functions and plain data. A reader fills in a nightly_view (views/nightly.h).
  * Owns: a nightly_view owns everything below it; nightly_view_free(). A walk owns nothing. */
-#ifndef MODEL_HISTORY_H
-#define MODEL_HISTORY_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#pragma once
 
 #include "model/accelerator.h"
 #include "model/schedule.h"
@@ -183,5 +178,3 @@ struct nightly_view {
 };
 
 void nightly_view_free(struct nightly_view *v); /* NULL is fine */
-
-#endif

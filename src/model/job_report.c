@@ -1,12 +1,5 @@
 #include "model/job_report.h"
 
-#include <string.h>
-#include <strings.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "model/test_result.h"
 
 enum {

@@ -1,16 +1,8 @@
 /* One job as a runner reports it: CRCR's `workflow` object, checked and cut to size.
  *
  * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
-#ifndef MODEL_JOB_REPORT_H
-#define MODEL_JOB_REPORT_H
+#pragma once
 
-#include <jansson.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/crypto.h"
-#include "base/err.h"
 #include "model/states.h"
 #include "model/test_result.h"
 
@@ -49,5 +41,3 @@ void job_report_release(struct job_report *r);
  * type, an unknown word or an unknown schema_version drops the whole block, a text that is too long is cut, and unknown keys
  * are left out. Texts have no control characters except line ends. */
 char *triage_verdict_parse(const json_t *value);
-
-#endif

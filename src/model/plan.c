@@ -1,11 +1,5 @@
 #include "model/plan.h"
 
-#include <stddef.h>
-#include <strings.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
-
 const char LABEL_PREFIX[] = "ciflow/crcr/";
 const char FILES_INCOMPLETE[] = "/";
 

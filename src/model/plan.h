@@ -2,12 +2,7 @@
  * files. Only the store knows, inside its transaction, whether something was dispatched already.
  *
  * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
-#ifndef MODEL_PLAN_H
-#define MODEL_PLAN_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#pragma once
 
 #include "model/accelerator.h"
 #include "model/event.h"
@@ -122,5 +117,3 @@ void plan_want_release(struct plan_want *w);
 void plan_add_retest(
     struct plan *p, const char *accelerator, const char *runner, const char *suite);
 void plan_release(struct plan *p);
-
-#endif

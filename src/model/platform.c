@@ -1,12 +1,5 @@
 #include "model/platform.h"
 
-#include <ctype.h>
-#include <string.h>
-#include <strings.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
-
 const char *platform_integration_name(enum platform_integration i)
 {
 	return i == PLATFORM_IN_TREE ? "in-tree" : "out-of-tree";

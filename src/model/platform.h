@@ -4,12 +4,7 @@
  *
  * Thread: any. Plain data and pure functions; a struct platform does not change after it was filled in. Owns: each struct
  * owns its texts; platform_free(), record_release(). */
-#ifndef MODEL_PLATFORM_H
-#define MODEL_PLATFORM_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#pragma once
 
 #include "model/record.h"
 
@@ -126,5 +121,3 @@ RECORD_DECLARE(platform_must_pass);
 /* GREEN needs at least one must-pass test; without one the result is UNJUDGED. */
 enum platform_result { PLATFORM_UNJUDGED, PLATFORM_GREEN, PLATFORM_RED };
 enum platform_result platform_test_result(const struct platform_test *t);
-
-#endif

@@ -1,10 +1,5 @@
 #include "model/runner_protocol.h"
 
-#include <ctype.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
-
 /* ---- texts ---- */
 
 static bool is_word(const char *s, const char *also)

@@ -1,10 +1,5 @@
 #include "model/record.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
-
 int words_find(const struct words *words, const char *name)
 {
 	for (int i = 0; name && i < words->n; i++)

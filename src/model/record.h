@@ -18,15 +18,7 @@
  * A new column of a page is one more line. A name of NULL keeps a field out of the JSON.
  *
  * Thread: any. A record is constant; the struct that it describes owns its texts until record_release(). */
-#ifndef MODEL_RECORD_H
-#define MODEL_RECORD_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include "base/crypto.h"
+#pragma once
 
 /* The names of an enum's values, in their order. */
 struct words {
@@ -151,5 +143,3 @@ typedef uint8_t record_digest[SHA256_BYTES];
 	static const struct record_field S##_fields[] = {R(RECORD_FIELD, S)};                      \
 	static const struct record S##_record = {                                                  \
 	    #S, S##_fields, sizeof(S##_fields) / sizeof(S##_fields[0])};
-
-#endif

@@ -2,10 +2,7 @@
  * the legal steps. Rows store and pages show the names; the order is not stored. Pure functions, any thread.
  *
  * X(ENUM, name, next): `next` is a set of bits 1u << state. A step that stays in a state is always legal. */
-#ifndef MODEL_RECORD_STATES_H
-#define MODEL_RECORD_STATES_H
-
-#include <stdbool.h>
+#pragma once
 
 #include "model/record.h"
 
@@ -158,5 +155,3 @@ enum red_episode_state {
 	    N_RED_EPISODE_STATES
 };
 bool red_episode_may_enter(enum red_episode_state from, enum red_episode_state to);
-
-#endif

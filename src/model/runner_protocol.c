@@ -1,9 +1,5 @@
 #include "model/runner_protocol.h"
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/str.h"
-
 /* ---- claim ---- */
 
 #define AT(member) offsetof(struct claim_request, member)

@@ -3,15 +3,8 @@
  * the field.
  *
  * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
-#ifndef MODEL_RUNNER_PROTOCOL_H
-#define MODEL_RUNNER_PROTOCOL_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/err.h"
-#include "base/json.h"
 #include "model/accelerator.h"
 #include "model/experiment.h"
 #include "model/states.h"
@@ -163,5 +156,3 @@ char *lease_answer_text(const struct lease_answer *a); /* free() */
 int lease_answer_parse(
     const char *text, size_t n, struct lease_answer *ret, struct error *e) MUST_CHECK;
 void lease_answer_release(struct lease_answer *a);
-
-#endif

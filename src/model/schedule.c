@@ -1,11 +1,5 @@
 #include "model/schedule.h"
 
-#include <ctype.h>
-#include <strings.h>
-
-#include "base/alloc.h"
-#include "base/crypto.h"
-
 /* 29 February on a given weekday comes back after 40 years at the latest. */
 enum { DAYS_AHEAD_MAX = 41 * 366, TEXT_MAX = 200 };
 #define DAY_MS    (INT64_C(24) * 60 * 60 * 1000)

@@ -10,14 +10,8 @@
  * Pure: the time is an argument, so a clock that stands wrong or jumps is a test.
  *
  * Thread: any. Plain data and pure functions. Owns: schedule_release(); the views own their texts: record_release(). */
-#ifndef MODEL_SCHEDULE_H
-#define MODEL_SCHEDULE_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/err.h"
 #include "model/record.h"
 
 /* Cron texts, in UTC: five fields (minute hour day-of-month month day-of-week) with
@@ -114,5 +108,3 @@ struct schedule_view {
 	RECORD_MEMBERS(SCHEDULE_VIEW_RECORD)
 };
 RECORD_DECLARE(schedule_view);
-
-#endif

@@ -1,9 +1,5 @@
 #include "model/states.h"
 
-#include <stddef.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
 #include "model/record_states.h"
 
 /* The words of an enum, and the functions of the header that convert them. */

@@ -2,10 +2,7 @@
  * stored and shown are these names; the enum order is not stored anywhere.
  *
  * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
-#ifndef MODEL_STATES_H
-#define MODEL_STATES_H
-
-#include <stdbool.h>
+#pragma once
 
 #include "model/record.h"
 
@@ -136,5 +133,3 @@ extern const struct words change_state_words;
 #define RECORD_T_CHANGE_STATE RECORD_WORD, &change_state_words
 const char *change_state_name(enum change_state s);
 enum change_state change_state_parse(const char *name);
-
-#endif

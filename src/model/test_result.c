@@ -1,13 +1,6 @@
 #include "model/test_result.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
-
-#include "base/alloc.h"
-#include "base/json.h"
-#include "base/str.h"
 
 char *report_line(const char *s, size_t max_bytes)
 {

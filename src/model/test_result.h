@@ -3,15 +3,8 @@
  * escaped where it is shown.
  *
  * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
-#ifndef MODEL_TEST_RESULT_H
-#define MODEL_TEST_RESULT_H
+#pragma once
 
-#include <jansson.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/err.h"
 #include "model/states.h"
 
 enum {
@@ -77,5 +70,3 @@ char *report_url(const json_t *obj, const char *key);
  * `workflow` are. At most 1000 are read; *ret_n_cut counts the others. Returns the rows, free() after a
  * test_result_release() of each, or NULL: there are none. */
 struct test_result *failed_tests_parse(const json_t *workflow, size_t *ret_n, size_t *ret_n_cut);
-
-#endif

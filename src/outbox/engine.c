@@ -1,12 +1,5 @@
 #include "outbox/engine.h"
 
-#include <assert.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/crypto.h"
-#include "base/log.h"
 #include "model/schedule.h"
 #include "outbox/lane.h"
 

@@ -8,12 +8,8 @@
  * finds the rows that were being sent.
  *
  * Thread: loop, every function. Owns: the part that made it, with engine_close() and then engine_free(). */
-#ifndef OUTBOX_ENGINE_H
-#define OUTBOX_ENGINE_H
+#pragma once
 
-#include <sys/queue.h>
-
-#include "base/err.h"
 #include "loop/loop.h"
 #include "outbox/pacing.h"
 #include "store/outbox.h"
@@ -126,5 +122,3 @@ bool effect_is_too_late(const struct effect *e, int64_t at_wall_ms);
 bool effect_may_write(struct effect *e, enum write_class class) MUST_CHECK;
 /* The party at the other end, as target_name() called it. */
 const char *effect_target(const struct effect *e);
-
-#endif

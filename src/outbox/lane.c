@@ -1,8 +1,5 @@
 #include "outbox/lane.h"
 
-#include "base/alloc.h"
-#include "base/str.h"
-
 enum { SHARE_OF_LANE = 16 }; /* a sixteenth */
 
 void lane_init(struct lane *l)

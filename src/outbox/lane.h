@@ -4,8 +4,7 @@
  * host and port) has its own limit, waiting rows of one target keep their order, and targets take turns.
  *
  * Thread: loop. Owns: struct engine. Private to src/outbox. */
-#ifndef OUTBOX_LANE_H
-#define OUTBOX_LANE_H
+#pragma once
 
 #include "loop/bell.h"
 #include "outbox/engine.h"
@@ -47,5 +46,3 @@ struct effect *lane_next(struct lane *l);
 struct effect *lane_unpark_any(struct lane *l);
 /* An effect that lane_next() returned has ended. */
 void lane_leave(struct lane *l, struct effect *e);
-
-#endif

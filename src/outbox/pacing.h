@@ -8,12 +8,7 @@
  *
  * github/ sends content writes in order, one a second. Only what may go now is handed over, so that
  * an urgent one never queues behind many. Any thread. */
-#ifndef OUTBOX_PACING_H
-#define OUTBOX_PACING_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#pragma once
 
 #include "github/budget.h"
 
@@ -86,5 +81,3 @@ struct debounce_question {
 /* The wall time from which it may be written; now or earlier: write it (and, where the
  * allowance was used, it has been counted). */
 int64_t debounce_due_ms(struct debounce *d, const struct debounce_question *q);
-
-#endif

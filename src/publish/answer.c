@@ -2,12 +2,7 @@
  *
  * Never here: a reply posted again without a look whether the first one arrived. A reaction needs
  * no look, GitHub keeps one of a kind. */
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/json.h"
-#include "base/log.h"
 #include "publish/publish_internal.h"
 #include "views/change.h"
 

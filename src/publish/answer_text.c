@@ -1,11 +1,5 @@
 #include "publish/publish_internal.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/escape.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "model/event.h"
 #include "model/statistics.h"
 

@@ -1,11 +1,5 @@
 #include "publish/publish_internal.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/escape.h"
-#include "base/str.h"
-
 enum {
 	LABEL_BYTES = 256,
 	PART_CHARS = 120, /* of a workflow's or a job's name */

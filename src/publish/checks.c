@@ -4,12 +4,7 @@
  * Never here: a create that was not preceded by a look at what the commit bears. What a lost answer
  * or a crash left unrecorded is found by its name and external_id and taken up where it stopped,
  * down to the annotations that had arrived; so no job ever has two. */
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "publish/publish_internal.h"
 #include "views/change.h"
 

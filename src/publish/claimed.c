@@ -1,8 +1,3 @@
-#include <stdio.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
 #include "github/github.h"
 #include "publish/publish_internal.h"
 

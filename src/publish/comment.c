@@ -2,14 +2,7 @@
  * come. Every path ends in claimed_end() or a function like it.
  *
  * Thread: loop. */
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/crypto.h"
-#include "base/json.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "model/schedule.h"
 #include "publish/publish_internal.h"
 #include "views/change.h"

@@ -5,11 +5,7 @@
  *
  * A claimed row is the right to write, so each pull request has one writer. The publisher asks GitHub for its own comment
  * before it creates one, so a crash or a lost answer never makes two. Thread: loop, every function. */
-#ifndef PUBLISH_PUBLISH_H
-#define PUBLISH_PUBLISH_H
-
-#include <stdbool.h>
-#include <stdint.h>
+#pragma once
 
 #include "config/config.h"
 #include "db/store.h"
@@ -70,5 +66,3 @@ struct publish_counters {
 	int64_t last_error_wall_ms;
 };
 void publish_read_counters(const struct publisher *p, struct publish_counters *ret);
-
-#endif

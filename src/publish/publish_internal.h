@@ -1,6 +1,5 @@
 /* What the parts of publish/ share. Thread: loop, everything. */
-#ifndef PUBLISH_PUBLISH_INTERNAL_H
-#define PUBLISH_PUBLISH_INTERNAL_H
+#pragma once
 
 #include "config/config.h"
 #include "history/red_episodes.h"
@@ -12,7 +11,6 @@
 #include "store/published.h"
 #include "text/check_output.h"
 #include "text/comment.h"
-#include <jansson.h>
 
 /* More cells than a comment can show; red ones are read first. */
 enum { VERDICTS_MAX = 8000 };
@@ -174,5 +172,3 @@ struct check_plan {
 void check_plan_make(const struct change_view *v, const struct list_checks *on_record,
     const struct check_options *o, struct check_plan *ret);
 void check_plan_release(struct check_plan *p);
-
-#endif

@@ -1,9 +1,5 @@
 /* The publisher's life, its kinds of effect, and the preview. */
-#include <assert.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/str.h"
 #include "publish/publish_internal.h"
 #include "text/terminal.h"
 #include "views/change.h"

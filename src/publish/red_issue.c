@@ -5,11 +5,7 @@
  * finds its work when it comes back.
  *
  * Thread: loop. */
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
 #include "publish/publish_internal.h"
 
 struct telling {

@@ -1,12 +1,5 @@
 #include "publish/publish_internal.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/escape.h"
-#include "base/json.h"
-
 enum {
 	TITLE_MAX_CHARS = 60,
 	COMMIT_MAX_CHARS = 100,

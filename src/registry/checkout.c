@@ -1,18 +1,7 @@
 #include "registry/fetch.h"
 
-#include <ctype.h>
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <ftw.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "base/alloc.h"
-#include "base/crypto.h"
-#include "base/escape.h"
-#include "base/file.h"
-#include "base/str.h"
 
 enum {
 	FILES_MAX = 1000,

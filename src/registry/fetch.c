@@ -3,10 +3,6 @@
 #include <dirent.h>
 #include <pthread.h>
 
-#include "base/alloc.h"
-#include "base/escape.h"
-#include "base/str.h"
-
 enum {
 	PACKS_MAX = 64, /* each fetch with new commits adds one */
 	OBJECTS_MAX = 1000000,

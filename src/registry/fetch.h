@@ -2,16 +2,9 @@
  * which commits are checked out.
  *
  * Thread: pool, and the functions of a folder also before the loop runs; blocking. */
-#ifndef REGISTRY_FETCH_H
-#define REGISTRY_FETCH_H
+#pragma once
 
 #include <git2.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/buf.h"
-#include "base/err.h"
 
 /* ---- the limits of one fetch: its time, its bytes, and its cancellation. libgit2 has no such limits, so our
  * callbacks and connections check these. Only cancel_fd is written from another thread ---- */
@@ -100,5 +93,3 @@ int folder_keep(const char *root, const char *name, struct error *e) MUST_CHECK;
 void folder_sweep(const char *root, const char *name);
 /* Removes a file, or a folder with its content, if it exists. */
 void folder_remove(const char *path);
-
-#endif

@@ -3,17 +3,8 @@
  * round at a time; a request meanwhile starts one more after it. */
 #include "registry/registry.h"
 
-#include <errno.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/crypto.h"
-#include "base/file.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "model/schedule.h"
 #include "registry/fetch.h"
 

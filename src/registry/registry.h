@@ -6,13 +6,8 @@
  * names the folder in force. config_load_with() reads the folder that registry_folder() returns.
  *
  * Thread: loop, except registry_folder() and registry_keep_folder(). */
-#ifndef REGISTRY_REGISTRY_H
-#define REGISTRY_REGISTRY_H
+#pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/err.h"
 #include "config/config.h"
 #include "loop/loop.h"
 
@@ -67,5 +62,3 @@ const struct registry_status *registry_status(const struct registry *r);
 /* The folder of the last good commit, or NULL when there is none yet. free(). Thread: pool, or before
  * the loop; blocking. */
 char *registry_folder(const char *state_dir);
-
-#endif

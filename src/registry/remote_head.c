@@ -1,13 +1,7 @@
 #include "registry/remote_head.h"
 
-#include <strings.h>
 #include <sys/eventfd.h>
-#include <sys/queue.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/str.h"
 #include "registry/fetch.h"
 
 enum { AT_ONCE = 2, ASK_MAX_MS = 30 * 1000, ASK_MAX_BYTES = 16 << 20 };

@@ -5,8 +5,7 @@
  *
  * A request takes at most 30 s and 16 MiB. Two run at a time and the others wait, so that silent
  * servers do not occupy the whole pool. Thread: loop; the work is done in the pool. */
-#ifndef REGISTRY_REMOTE_HEAD_H
-#define REGISTRY_REMOTE_HEAD_H
+#pragma once
 
 #include "config/config.h"
 #include "loop/loop.h"
@@ -23,5 +22,3 @@ void remote_head_ask(void *owner, struct head_request *r);
 void remote_head_cancel(void *owner, struct head_request *r);
 /* Cancels every request and frees h. on_closed runs once, after this call has returned. */
 void remote_heads_close(struct remote_heads *h, void (*on_closed)(void *owner), void *owner);
-
-#endif

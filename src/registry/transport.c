@@ -1,21 +1,13 @@
 #include "registry/fetch.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <git2/sys/stream.h>
 #include <git2/sys/transport.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <strings.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/escape.h"
-#include "base/str.h"
 #include "http/client.h"
 
 enum { WAIT_MAX_MS = 60000 };

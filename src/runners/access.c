@@ -1,14 +1,5 @@
 #include "runners/access.h"
 
-#include <string.h>
-#include <strings.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/json.h"
-#include "base/keys.h"
-#include "base/str.h"
-
 enum { CLAIM_MAX_BYTES = 512, IDS_TEXT_BYTES = 128 };
 
 /* ---- tokens ---- */

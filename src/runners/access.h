@@ -4,15 +4,8 @@
  * Thread: oidc_ and access_: any; plain data and pure functions, and the owner of a struct releases it. The
  * issuers and the audience come from the snapshot, the time and the keys from the caller, so every refusal can
  * be tested. identity_: loop. */
-#ifndef RUNNERS_ACCESS_H
-#define RUNNERS_ACCESS_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/err.h"
-#include "base/keys.h"
 #include "config/config.h"
 #include "runners/runners_internal.h"
 #include "store/credentials.h"
@@ -94,5 +87,3 @@ struct identity_check {
 /* Borrows the texts until `done`. access: the caller's. An error: the store is busy, and done will not run. */
 int identity_check_start(struct identity_check *c, const char *issuer, const char *repository,
     struct repository_ids ids, const struct access *access) MUST_CHECK;
-
-#endif

@@ -1,12 +1,5 @@
 #include "runners/runners_internal.h"
 
-#include <ctype.h>
-#include <string.h>
-#include <strings.h>
-
-#include "base/alloc.h"
-#include "base/json.h"
-
 enum { WINDOW_MS = 60 * 1000 };
 
 struct entry {

@@ -7,8 +7,6 @@
  * POST /api/v1/dispatches/{id}/jobs is for callers without an OIDC token. The credential is the dispatch's
  * own token, which is bound to it and to one accelerator; an API token, which is bound to the
  * accelerator; or a machine's token, which is bound to that machine's leases. */
-#include "base/alloc.h"
-#include "base/clock.h"
 #include "model/client_payload.h"
 #include "runners/submission.h"
 

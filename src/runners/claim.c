@@ -1,10 +1,5 @@
 #include "runners/claim.h"
 
-#include <assert.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/str.h"
 #include "loop/bell.h"
 
 enum {

@@ -5,10 +5,7 @@
  * work that was found goes to a request with the same claim_id, if there is one, else back to the queue.
  *
  * Thread: loop, every function. */
-#ifndef RUNNERS_CLAIM_H
-#define RUNNERS_CLAIM_H
-
-#include <sys/queue.h>
+#pragma once
 
 #include "http/server.h"
 #include "runners/runners_internal.h"
@@ -96,5 +93,3 @@ void claim_queue_look(struct claim_queue *q);
 
 /* Answers 204. The claim stays. */
 void claim_answer_nothing(struct claim *c);
-
-#endif

@@ -1,8 +1,5 @@
 #include "runners/claim.h"
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/str.h"
 #include "runners/leases.h"
 
 static struct runner_set set_of(const struct accelerator *a, char *const *labels)

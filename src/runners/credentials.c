@@ -1,16 +1,8 @@
 #include "runners/credentials.h"
 
 #include <arpa/inet.h>
-#include <assert.h>
 #include <netinet/in.h>
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/crypto.h"
-#include "base/encode.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "loop/bell.h"
 #include "runners/runners_internal.h"
 #include "store/credentials.h"

@@ -6,12 +6,7 @@
  * needed either.
  *
  * Thread: loop, every function. */
-#ifndef RUNNERS_CREDENTIALS_H
-#define RUNNERS_CREDENTIALS_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#pragma once
 
 #include "loop/loop.h"
 #include "store/credentials.h"
@@ -86,5 +81,3 @@ int64_t credentials_n_wrong(const struct credentials *c);
  * Waiting calls end with ERR_CLOSING. */
 void credentials_close(struct credentials *c, void (*on_closed)(void *owner), void *owner);
 void credentials_free(struct credentials *c); /* after on_closed; NULL is fine */
-
-#endif

@@ -1,15 +1,5 @@
 #include "runners/issuer_keys.h"
 
-#include <assert.h>
-#include <string.h>
-#include <sys/queue.h>
-
-#include "base/alloc.h"
-#include "base/encode.h"
-#include "base/json.h"
-#include "base/log.h"
-#include "base/str.h"
-
 enum { KID_MAX_BYTES = 256, NUMBER_MAX_BYTES = RSA_BITS_MAX / 8 + 1 };
 
 static struct rsa_public_key *read_key(const json_t *key)

@@ -3,13 +3,8 @@
  * issuer. While an issuer is down its old keys stay in use.
  *
  * Thread: loop; jwks_ functions: any, pure. */
-#ifndef RUNNERS_ISSUER_KEYS_H
-#define RUNNERS_ISSUER_KEYS_H
+#pragma once
 
-#include <stddef.h>
-
-#include "base/err.h"
-#include "base/keys.h"
 #include "config/config.h"
 #include "http/client.h"
 #include "loop/loop.h"
@@ -61,5 +56,3 @@ struct key_wait {
 int issuer_keys_await(struct issuer_keys *k, const char *issuer, struct key_wait *w) MUST_CHECK;
 /* Ends every fetch, after which each done runs. Then frees itself and calls on_closed once, not inside this call. */
 void issuer_keys_close(struct issuer_keys *k, void (*on_closed)(void *owner), void *owner);
-
-#endif

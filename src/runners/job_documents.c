@@ -1,10 +1,5 @@
 #include "runners/job_documents.h"
 
-#include <strings.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/str.h"
 #include "model/client_payload.h"
 
 enum { CALLERS_MAX = 4096 };

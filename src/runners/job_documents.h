@@ -2,10 +2,7 @@
  * includes it.
  *
  * Thread: loop. */
-#ifndef RUNNERS_JOB_DOCUMENTS_H
-#define RUNNERS_JOB_DOCUMENTS_H
-
-#include <sys/queue.h>
+#pragma once
 
 #include "http/server.h"
 #include "logs/logs.h"
@@ -95,5 +92,3 @@ int job_access_check(const struct job_access *a);
 /* Answers with the error of job_access_check(); the request is over. */
 void job_access_refuse(struct job_access *a, int err);
 void job_access_release(struct job_access *a);
-
-#endif

@@ -4,13 +4,7 @@
  * One append at a time: bytes that arrive meanwhile are collected up to a bound, then the client waits. A slow body
  * is appended a few times a second and not at every line, because each append is an fdatasync on the disk that
  * webhooks need too. */
-#include <assert.h>
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "runners/job_documents.h"
 
 enum {

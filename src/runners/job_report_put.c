@@ -1,12 +1,7 @@
 /* PUT /api/v1/jobs/{id}/report: puts a report document into the store. Bodies are read only from callers who may report
  * the job. Their bytes are bounded, of all together and of one accelerator. They are parsed in the pool, a few
  * at a time. */
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "documents/report_file.h"
 #include "runners/job_documents.h"
 

@@ -1,12 +1,5 @@
 #include "runners/leases.h"
 
-#include <assert.h>
-#include <string.h>
-#include <sys/queue.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/str.h"
 #include "loop/bell.h"
 #include "store/leases.h"
 

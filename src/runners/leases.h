@@ -2,13 +2,8 @@
  * reaches the machine at once. …/return: work that is handed back. GET /api/v1/runner/status.
  *
  * Thread: loop, every function. */
-#ifndef RUNNERS_LEASES_H
-#define RUNNERS_LEASES_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/err.h"
 #include "http/server.h"
 #include "runners/runners_internal.h"
 
@@ -51,5 +46,3 @@ void machine_add_routes(struct runners *r, struct http_server *h);
  * out. Takes over the reason (free()). */
 void lease_hand_back(struct runners *r, struct http_request *q, const char *lease_id,
     const char *accelerator, const char *machine, char *reason);
-
-#endif

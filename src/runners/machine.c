@@ -1,12 +1,6 @@
 /* Two requests of machines: one hands work back, and one asks for the status. */
 #include "runners/leases.h"
 
-#include <ctype.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/escape.h"
-#include "base/json.h"
 #include "model/runner_protocol.h"
 #include "store/claims.h"
 #include "store/leases.h"

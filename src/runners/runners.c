@@ -1,10 +1,5 @@
 #include "runners/runners.h"
 
-#include <assert.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
 #include "runners/claim.h"
 #include "runners/job_documents.h"
 #include "runners/leases.h"

@@ -6,12 +6,7 @@
  * cannot change any of these.
  *
  * Thread: loop, every function. */
-#ifndef RUNNERS_RUNNERS_H
-#define RUNNERS_RUNNERS_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#pragma once
 
 #include "config/config.h"
 #include "db/store.h"
@@ -71,5 +66,3 @@ struct runners_gauges {
 };
 enum { RUNNERS_LATELY_MS = 2 * 60 * 1000 };
 void runners_read_gauges(const struct runners *r, struct runners_gauges *ret);
-
-#endif

@@ -1,11 +1,8 @@
 /* The state that the files of runners/ share. No other folder includes it.
  *
  * Thread: loop. */
-#ifndef RUNNERS_RUNNERS_INTERNAL_H
-#define RUNNERS_RUNNERS_INTERNAL_H
+#pragma once
 
-#include "base/json.h"
-#include "base/log.h"
 #include "http/server.h"
 #include "runners/credentials.h"
 #include "runners/issuer_keys.h"
@@ -120,5 +117,3 @@ void admit_machine_headers(struct http_request *q, void *runners);
 
 /* Sets *request to NULL when its client leaves. Uses the request's user and on_gone. */
 void forget_gone_client(struct http_request **request);
-
-#endif

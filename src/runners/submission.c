@@ -1,15 +1,5 @@
 #include "runners/submission.h"
 
-#include <ctype.h>
-#include <string.h>
-#include <strings.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/crypto.h"
-#include "base/json.h"
-#include "base/str.h"
-
 enum { DELIVERY_ID_MAX = 128 };
 
 static void read_dispatch_id(const json_t *root, struct callback_request *ret)

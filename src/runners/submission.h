@@ -1,13 +1,8 @@
 /* A report whose caller is known: both endpoints parse its body, put it into the store and answer it here.
  *
  * Thread: loop; callback_request_ functions: any, pure. */
-#ifndef RUNNERS_SUBMISSION_H
-#define RUNNERS_SUBMISSION_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
-#include "base/err.h"
 #include "http/server.h"
 #include "model/job_report.h"
 #include "runners/access.h"
@@ -76,5 +71,3 @@ struct submission *submission_new(
 void submission_identify(struct submission *s, const struct oidc_caller *caller);
 /* The body was parsed with the result `err`. Answers now or later, and frees the submission then. */
 void submission_start(struct submission *s, int err, const struct error *e);
-
-#endif

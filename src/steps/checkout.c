@@ -11,15 +11,6 @@
  * that git would run or obey is taken from it. */
 #include "steps/job.h"
 
-#include <errno.h>
-#include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "base/alloc.h"
-#include "base/file.h"
-#include "base/str.h"
 #include "steps/git.h"
 #include "steps/mirror.h"
 #include "steps/relay.h"

@@ -4,19 +4,12 @@
  * Supervisor to job, one struct notice each: not started, ended, all gone. Then the supervisor exits. */
 #include "steps/child.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
 
 enum {
 	READ_BYTES = 64 * 1024,

@@ -5,15 +5,8 @@
  * SIGKILL.
  *
  * Thread: the only thread of the job's process, because it forks. Every call blocks. */
-#ifndef STEPS_CHILD_H
-#define STEPS_CHILD_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
-
-#include "base/err.h"
 #include "steps/sandbox.h"
 
 /* The request to stop everything. Once it was seen, it stays. */
@@ -97,5 +90,3 @@ bool descendants_reap(struct descendants *d);
 /* Kills (SIGKILL) and reaps children until none is left, for at most within_ms; blocks. True: none is left.
  * Only after descendants_adopt(), by a process that needs no child any more. */
 bool descendants_end(struct descendants *d, int64_t within_ms);
-
-#endif

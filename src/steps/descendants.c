@@ -4,16 +4,10 @@
 #include "steps/child.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
 
 enum { PIDS_MAX = 4096, HURRIED_PASSES = 2000 };
 

@@ -1,12 +1,7 @@
 #include "steps/git.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/escape.h"
-#include "base/str.h"
 #include "config/network.h"
 
 enum {

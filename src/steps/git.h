@@ -6,13 +6,8 @@
  * Thread: the only one of the job's process; git_url_parse() and git_url_resolve() are pure, for any thread.
  * Every call that runs git blocks and returns ERR_CANCELLED or ERR_TIMEOUT if the job's time is over, or the
  * error of a git that could not be run. Its `args` end with NULL. */
-#ifndef STEPS_GIT_H
-#define STEPS_GIT_H
+#pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/err.h"
 #include "steps/job.h"
 
 /* ---- running git ---- */
@@ -72,5 +67,3 @@ int git_url_parse(const char *text, struct git_url *ret) MUST_CHECK;
 /* The URL that .gitmodules means: `written`; if it begins with ./ or ../, as git resolves it from `parent`. NULL:
  * it leads nowhere. free(). */
 char *git_url_resolve(const char *parent, const char *written);
-
-#endif

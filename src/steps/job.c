@@ -1,17 +1,8 @@
 #include "steps/job.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/escape.h"
-#include "base/file.h"
-#include "base/str.h"
 #include "steps/mirror.h"
 #include "steps/report_pickup.h"
 #include "steps/sandbox.h"

@@ -3,10 +3,7 @@
  * believe the rest.
  *
  * Thread: the only one of the job's process. Every call blocks. */
-#ifndef STEPS_JOB_H
-#define STEPS_JOB_H
-
-#include <stdint.h>
+#pragma once
 
 #include "config/runner_config.h"
 #include "model/runner_protocol.h"
@@ -56,5 +53,3 @@ int checkout(struct job *j, struct error *e) MUST_CHECK;
 /* Runs the step, until its processes have ended, and adds its outcome to j->result. *ret_ok: it exited with 0
  * and the next step may run. Otherwise the job's conclusion is set. */
 void step_run(struct job *j, const struct runner_step *step, bool *ret_ok);
-
-#endif

@@ -1,19 +1,9 @@
 #include "steps/job_folder.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "base/str.h"
 
 enum {
 	LOCK_TRIES = 50,

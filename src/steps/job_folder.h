@@ -17,13 +17,7 @@
  *   result.json  job     how the job ended; written last, atomically: once it exists, the job is over
  *
  * Thread: any. Every call blocks for as long as the disk does. */
-#ifndef STEPS_JOB_FOLDER_H
-#define STEPS_JOB_FOLDER_H
-
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/err.h"
+#pragma once
 
 struct step_outcome {
 	char *name;
@@ -70,5 +64,3 @@ void job_result_release(struct job_result *r);
 /* Removes a folder and everything below it, read-only folders too. Never follows a link. A folder that does
  * not exist is fine. */
 int job_folder_remove(const char *folder, struct error *e) MUST_CHECK;
-
-#endif

@@ -1,14 +1,5 @@
 #include "steps/job_log.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
-#include <unistd.h>
-
-#include "base/alloc.h"
-#include "base/escape.h"
-#include "base/file.h"
-#include "base/str.h"
 #include "steps/job_folder.h"
 
 enum {

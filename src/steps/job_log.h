@@ -6,15 +6,7 @@
  *
  * Thread: the only one of the job's process. Calls of job_log write to the disk; those of clean_text and masks
  * do not block, and any thread may use them, one at a time for one struct, which belongs to the caller. */
-#ifndef STEPS_JOB_LOG_H
-#define STEPS_JOB_LOG_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/buf.h"
-#include "base/err.h"
+#pragma once
 
 /* ---- UTF-8: invalid bytes become U+FFFD, NUL bytes are dropped, and a character that is cut between two
  * pieces is put together again ---- */
@@ -74,5 +66,3 @@ char *job_log_excerpt(struct job_log *l);
 /* Writes the held text, syncs and frees. Returns the first write error; then the rest of the log is missing.
  * NULL is fine. */
 int job_log_close(struct job_log *l, struct error *e) MUST_CHECK;
-
-#endif

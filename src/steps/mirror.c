@@ -1,18 +1,8 @@
 #include "steps/mirror.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/crypto.h"
-#include "base/encode.h"
-#include "base/str.h"
 #include "steps/git.h"
 #include "steps/relay.h"
 #include "steps/steps.h"

@@ -9,8 +9,7 @@
  * fetched; without a sandbox that is not promised.
  *
  * Thread: the only one of the job's process. Every call blocks. */
-#ifndef STEPS_MIRROR_H
-#define STEPS_MIRROR_H
+#pragma once
 
 #include "steps/job.h"
 
@@ -39,5 +38,3 @@ int mirror_forget(struct job *j, const struct mirror_want *w, struct error *e) M
 /* After the job is over: removes old commits and submodules that no job asked for lately, and lets git clean
  * up. Does nothing if another job has the lock. Failures do not matter. */
 void mirror_tidy(struct job *j);
-
-#endif

@@ -1,21 +1,15 @@
 #include "steps/relay.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <poll.h>
 #include <signal.h>
-#include <strings.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "config/config.h"
 
 enum { CONNECT_SECONDS = 20, CONNECTIONS_MAX = 32, CHUNK_BYTES = 64 * 1024, PAUSE_MS = 50 };

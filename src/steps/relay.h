@@ -8,10 +8,7 @@
  * addresses (config/network.h), the machine's own addresses, and for plain http every address.
  *
  * Thread: the only one of the job's process, because it forks. */
-#ifndef STEPS_RELAY_H
-#define STEPS_RELAY_H
-
-#include <sys/types.h>
+#pragma once
 
 #include "config/network.h"
 #include "steps/git.h"
@@ -41,5 +38,3 @@ enum relay_trouble relay_stop(struct relay *r);
 /* True if a submodule's fetch may connect to this address. */
 bool relay_may_reach(
     const struct git_url *to, const struct network_list *allowed, const uint8_t address[16]);
-
-#endif

@@ -1,14 +1,8 @@
 #include "steps/report_pickup.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <fnmatch.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/json.h"
 #include "documents/report_file.h"
 
 enum { FOLDERS_DEEP_MAX = 32, ENTRIES_MAX = 1000 * 1000 };

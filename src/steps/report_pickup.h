@@ -4,10 +4,7 @@
  * only regular files count, and the number of files and bytes is bounded.
  *
  * Thread: the only one of the job's process. Every call blocks. */
-#ifndef STEPS_REPORT_PICKUP_H
-#define STEPS_REPORT_PICKUP_H
-
-#include <sys/stat.h>
+#pragma once
 
 #include "steps/job.h"
 
@@ -37,5 +34,3 @@ void found_files_release(struct found_files *f);
  * report.json. ERR_IO and the like: it could not be written. */
 int report_pickup(struct job *j, const struct found_files *before, bool *ret_has_report,
     struct error *e) MUST_CHECK;
-
-#endif

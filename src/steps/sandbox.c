@@ -1,25 +1,15 @@
 #include "steps/sandbox.h"
 
-#include <errno.h>
 #include <linux/filter.h>
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <seccomp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/str.h"
 #include "steps/child.h"
 
 enum { TRY_TIMEOUT_MS = 30 * 1000 };

@@ -2,8 +2,7 @@
  * docs/sandbox.md describes what a step sees of the machine; the two must agree.
  *
  * Thread: the only one of its process. Every call blocks for a short time. */
-#ifndef STEPS_SANDBOX_H
-#define STEPS_SANDBOX_H
+#pragma once
 
 #include "config/runner_config.h"
 
@@ -38,5 +37,3 @@ void sandbox_close(struct sandbox *s);
  * this process no access to keyrings at all, because the steps have none then either. ERR_DENIED. The user
  * keyring is another one: without a sandbox the steps can reach it. */
 int keyring_start_session(struct error *e) MUST_CHECK;
-
-#endif

@@ -2,12 +2,7 @@
 #include "steps/job.h"
 
 #include <pwd.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/str.h"
 #include "steps/sandbox.h"
 
 enum { STRAYS_WITHIN_MS = 10 * 1000, PROBE_TIMEOUT_MS = 10 * 1000, PROBES_MAX = 8 };

@@ -1,13 +1,5 @@
 #include "steps/steps.h"
 
-#include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/escape.h"
-#include "base/file.h"
 #include "steps/child.h"
 #include "steps/job.h"
 #include "steps/sandbox.h"

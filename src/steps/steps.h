@@ -6,10 +6,8 @@
  * detached. It never talks to the server.
  *
  * Thread: any thread of a program that runs nothing else meanwhile. Every call blocks. */
-#ifndef STEPS_STEPS_H
-#define STEPS_STEPS_H
+#pragma once
 
-#include "base/err.h"
 #include "config/runner_config.h"
 
 enum { STEPS_KILL_AFTER_MS = 10 * 1000 }; /* from SIGTERM to SIGKILL */
@@ -26,5 +24,3 @@ int steps_check(const struct runner_config *c, struct error *e) MUST_CHECK;
 /* Frees disk space: removes the mirrors of all submodules, unless a job has their lock. Slow. In
  * the pool of the agent. */
 void steps_make_room(const char *work_dir);
-
-#endif

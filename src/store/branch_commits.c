@@ -1,9 +1,5 @@
 #include "store/branch_commits.h"
 
-#include <assert.h>
-#include <string.h>
-
-#include "base/alloc.h"
 #include "db/key.h"
 #include "db/record_rows.h"
 

@@ -5,8 +5,7 @@
  * never opens one. A forced push begins behind a gap; the commits that it removed from the branch keep their positions.
  *
  * Thread: functions with a connection run on its thread (db/db.h). */
-#ifndef STORE_BRANCH_COMMITS_H
-#define STORE_BRANCH_COMMITS_H
+#pragma once
 
 #include "db/db.h"
 #include "db/store.h"
@@ -52,5 +51,3 @@ struct list_commits {
 };
 int store_list_commits(struct store *s, struct list_commits *q) MUST_CHECK;
 void list_commits_release(struct list_commits *q);
-
-#endif

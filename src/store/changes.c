@@ -1,10 +1,5 @@
 #include "store/changes.h"
 
-#include <jansson.h>
-
-#include "base/alloc.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "db/counters.h"
 #include "db/db.h"
 #include "db/key.h"

@@ -3,8 +3,7 @@
  *
  * Thread: functions with a connection run on its thread (db/db.h). store_*()
  * functions run on the loop. A query or an operation owns its results until its release function. */
-#ifndef STORE_CHANGES_H
-#define STORE_CHANGES_H
+#pragma once
 
 #include "db/db.h"
 #include "db/store.h"
@@ -141,5 +140,3 @@ struct find_tested {
 /* ERR_NOT_FOUND: the change is not known. ERR_CONFLICT: the prefix fits several commits. */
 int store_find_tested(struct store *s, struct find_tested *q) MUST_CHECK;
 void find_tested_release(struct find_tested *q);
-
-#endif

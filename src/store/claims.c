@@ -1,6 +1,5 @@
 #include "store/claims.h"
 
-#include "base/alloc.h"
 #include "db/db.h"
 #include "db/record_rows.h"
 #include "experiments/experiments.h"

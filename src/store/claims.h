@@ -1,8 +1,7 @@
 /* Claims: a machine asks for work and gets a dispatch from the queue as a lease.
  *
  * Thread: loop. Strings and arrays are borrowed until done. */
-#ifndef STORE_CLAIMS_H
-#define STORE_CLAIMS_H
+#pragma once
 
 #include "db/store.h"
 #include "model/runner_protocol.h"
@@ -47,5 +46,3 @@ struct count_pull_work {
 	size_t n;
 };
 int store_count_pull_work(struct store *s, struct count_pull_work *q) MUST_CHECK;
-
-#endif

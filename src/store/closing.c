@@ -1,11 +1,5 @@
 #include "store/closing.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/crypto.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "db/key.h"
 #include "db/record_rows.h"
 #include "experiments/experiments.h"

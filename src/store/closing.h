@@ -2,8 +2,7 @@
  * ok-to-test, ok-to-test cancel and cancel.
  *
  * Thread: all functions run inside a writer's transaction. */
-#ifndef STORE_CLOSING_H
-#define STORE_CLOSING_H
+#pragma once
 
 #include "db/db.h"
 #include "model/plan.h"
@@ -42,5 +41,3 @@ bool change_decline(struct txn *d, const struct comment_place *at, const char *b
 /* cancel: the unfinished dispatches of the pull request's head end as cancelled by that person. Webhook runners get a
  * `cancel`, and repositories in which nothing is left to run get `closed`. Held dispatches stay. Returns how many ended. */
 int change_call_off(struct txn *d, const struct comment_place *at, const char *by);
-
-#endif

@@ -1,11 +1,5 @@
 #include "store/commands.h"
 
-#include <assert.h>
-#include <jansson.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/json.h"
 #include "db/key.h"
 #include "experiments/stress.h"
 #include "store/changes.h"

@@ -2,10 +2,7 @@
  *
  * Thread: functions with a struct txn run inside a writer's transaction; store_*() functions run on the loop. Strings are
  * borrowed until done. */
-#ifndef STORE_COMMANDS_H
-#define STORE_COMMANDS_H
-
-#include <jansson.h>
+#pragma once
 
 #include "db/store.h"
 #include "model/event.h"
@@ -76,5 +73,3 @@ void stress_reply_put(struct txn *d, const struct answer_place *at, json_t *fact
 
 /* Deletes the records of comments that were answered before before_ms, at most `limit`. True: there may be more. */
 bool commands_drop(struct txn *d, int64_t before_ms, int limit);
-
-#endif

@@ -1,6 +1,5 @@
 #include "store/credentials.h"
 
-#include "base/alloc.h"
 #include "db/db.h"
 #include "db/key.h"
 #include "db/record_rows.h"

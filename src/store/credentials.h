@@ -4,10 +4,8 @@
  * with them.
  *
  * Thread: loop. Strings are borrowed until done; a query owns its results until its release function. */
-#ifndef STORE_CREDENTIALS_H
-#define STORE_CREDENTIALS_H
+#pragma once
 
-#include "base/crypto.h"
 #include "db/store.h"
 #include "model/record.h"
 
@@ -129,5 +127,3 @@ struct list_identities {
 };
 int store_list_identities(struct store *s, struct list_identities *q) MUST_CHECK;
 void list_identities_release(struct list_identities *q);
-
-#endif

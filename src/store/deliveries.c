@@ -1,6 +1,5 @@
 #include "store/deliveries.h"
 
-#include "base/alloc.h"
 #include "db/counters.h"
 #include "db/db.h"
 #include "db/key.h"

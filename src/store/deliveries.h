@@ -2,8 +2,7 @@
  * again. Only delivery_enter() changes a state.
  *
  * Thread: functions with a connection run on its thread (db/db.h); store_*() functions run on the loop. */
-#ifndef STORE_DELIVERIES_H
-#define STORE_DELIVERIES_H
+#pragma once
 
 #include "db/counters.h"
 #include "db/db.h"
@@ -132,5 +131,3 @@ struct count_redelivery {
 	int n_before; /* out: how many were made before this one */
 };
 int store_count_redelivery(struct store *s, struct count_redelivery *op) MUST_CHECK;
-
-#endif

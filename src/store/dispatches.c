@@ -1,10 +1,5 @@
 #include "store/dispatches.h"
 
-#include <assert.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/log.h"
 #include "db/counters.h"
 #include "db/db.h"
 #include "db/key.h"

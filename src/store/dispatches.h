@@ -1,10 +1,8 @@
 /* Dispatches: one change sent to one runner. Only dispatch_enter() changes a state.
  *
  * Thread: functions with a connection run on its thread (db/db.h); store_*() functions run on the loop. */
-#ifndef STORE_DISPATCHES_H
-#define STORE_DISPATCHES_H
+#pragma once
 
-#include "base/crypto.h"
 #include "db/db.h"
 #include "db/record_rows.h"
 #include "db/store.h"
@@ -142,5 +140,3 @@ struct list_dispatches {
 };
 int store_list_dispatches(struct store *s, struct list_dispatches *q) MUST_CHECK;
 void list_dispatches_release(struct list_dispatches *q);
-
-#endif

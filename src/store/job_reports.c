@@ -1,7 +1,5 @@
 #include "store/job_reports.h"
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "db/db.h"
 #include "db/key.h"
 #include "store/changes.h"

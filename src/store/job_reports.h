@@ -2,10 +2,8 @@
  * dispatch's state, the cells and the request to update the comment.
  *
  * Thread: loop. Strings and reports are borrowed until done. */
-#ifndef STORE_JOB_REPORTS_H
-#define STORE_JOB_REPORTS_H
+#pragma once
 
-#include "base/crypto.h"
 #include "store/jobs.h"
 
 /* Without a `repository` (a callback token was checked), dispatch_id alone finds the dispatch. Otherwise it is
@@ -44,5 +42,3 @@ struct report_nightly {
 	int64_t job_id;
 };
 int store_report_nightly(struct store *s, struct report_nightly *op) MUST_CHECK;
-
-#endif

@@ -1,6 +1,5 @@
 #include "store/jobs.h"
 
-#include "base/alloc.h"
 #include "db/counters.h"
 #include "db/db.h"
 #include "db/record_rows.h"

@@ -1,10 +1,8 @@
 /* Jobs: one row for each CI job that a runner reports, with its results, its report document and its log's length.
  *
  * Thread: functions with a struct txn run inside a writer's transaction; store_*() functions run on the loop. */
-#ifndef STORE_JOBS_H
-#define STORE_JOBS_H
+#pragma once
 
-#include "base/crypto.h"
 #include "db/db.h"
 #include "db/store.h"
 #include "model/job_report.h"
@@ -75,5 +73,3 @@ struct note_log {
 	bool is_complete;
 };
 int store_note_log(struct store *s, struct note_log *op) MUST_CHECK;
-
-#endif

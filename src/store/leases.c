@@ -1,8 +1,5 @@
 #include "store/leases.h"
 
-#include "base/alloc.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "db/counters.h"
 #include "db/db.h"
 #include "db/store.h"

@@ -2,8 +2,7 @@
  * the lease expires, the dispatch goes back to the queue. Only lease_enter() changes a state.
  *
  * Thread: functions with a connection run on its thread (db/db.h); store_*() functions run on the loop. */
-#ifndef STORE_LEASES_H
-#define STORE_LEASES_H
+#pragma once
 
 #include "db/record_rows.h"
 #include "db/store.h"
@@ -126,5 +125,3 @@ int store_list_leases(struct store *s, struct list_leases *q) MUST_CHECK;
 void list_leases_release(struct list_leases *q);
 /* Pull dispatches that wait for a machine; accelerator NULL: of all. Thread: reader. */
 int64_t leases_count_queued(const struct view *d, const char *accelerator);
-
-#endif

@@ -1,7 +1,5 @@
 #include "store/maintenance.h"
 
-#include "base/alloc.h"
-#include "base/clock.h"
 #include "db/counters.h"
 #include "db/db.h"
 #include "db/key.h"

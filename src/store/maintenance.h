@@ -1,6 +1,5 @@
 /* Maintenance of the whole database: repairs at the start, retention, and a wall clock that jumps. */
-#ifndef STORE_MAINTENANCE_H
-#define STORE_MAINTENANCE_H
+#pragma once
 
 #include "db/db.h"
 #include "db/store.h"
@@ -28,5 +27,3 @@ struct apply_retention {
 	bool has_more;
 };
 int store_apply_retention(struct store *s, struct apply_retention *op) MUST_CHECK;
-
-#endif

@@ -1,8 +1,5 @@
 #include "store/outbox.h"
 
-#include "base/alloc.h"
-#include "base/crypto.h"
-#include "base/str.h"
 #include "db/db.h"
 #include "experiments/experiments.h"
 #include "store/dispatches.h"

@@ -2,8 +2,7 @@
  * their order, one at a time. Only outbox_enter() changes a state.
  *
  * Thread: functions with a connection run on its thread (db/db.h); store_*() functions run on the loop. */
-#ifndef STORE_OUTBOX_H
-#define STORE_OUTBOX_H
+#pragma once
 
 #include "db/db.h"
 #include "db/record_rows.h"
@@ -143,5 +142,3 @@ struct outbox_stats {
 };
 /* Thread: reader. */
 struct outbox_stats outbox_stats_read(const struct view *d, int64_t now_ms);
-
-#endif

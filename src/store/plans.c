@@ -1,10 +1,5 @@
 #include "store/plans.h"
 
-#include <string.h>
-#include <strings.h>
-
-#include "base/alloc.h"
-#include "base/json.h"
 #include "db/key.h"
 #include "db/record_rows.h"
 #include "store/branch_commits.h"

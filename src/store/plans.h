@@ -2,10 +2,8 @@
  * wants the change gets at most one dispatch per round. Applying a plan twice changes nothing the second time.
  *
  * Thread: functions with a struct txn run inside a writer's transaction; store_apply_plan() runs on the loop. */
-#ifndef STORE_PLANS_H
-#define STORE_PLANS_H
+#pragma once
 
-#include "base/crypto.h"
 #include "db/db.h"
 #include "db/store.h"
 #include "model/plan.h"
@@ -60,5 +58,3 @@ struct retested {
 	char id[ID_BYTES]; /* STARTED: of the new dispatch */
 };
 void retested_release(struct retested *list, size_t n);
-
-#endif

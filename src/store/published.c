@@ -1,8 +1,5 @@
 #include "store/published.h"
 
-#include "base/alloc.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "db/db.h"
 #include "db/key.h"
 #include "db/record_rows.h"

@@ -2,10 +2,8 @@
  * requests to write them are outbox rows of the kinds COMMENT and CHECKS (store/requests.h).
  *
  * Thread: loop. A query owns its results until its release function. */
-#ifndef STORE_PUBLISHED_H
-#define STORE_PUBLISHED_H
+#pragma once
 
-#include "base/crypto.h"
 #include "db/store.h"
 #include "model/record.h"
 
@@ -106,5 +104,3 @@ struct find_rerun {
 };
 int store_find_rerun(struct store *s, struct find_rerun *q) MUST_CHECK;
 void find_rerun_release(struct find_rerun *q);
-
-#endif

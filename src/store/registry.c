@@ -1,11 +1,5 @@
 #include "store/registry.h"
 
-#include <jansson.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "db/counters.h"
 #include "db/db.h"
 #include "db/record_rows.h"

@@ -2,8 +2,7 @@
  * totals and the backup of the whole database.
  *
  * Thread: functions with a struct view run on its thread; store_*() functions run on the loop. */
-#ifndef STORE_REGISTRY_H
-#define STORE_REGISTRY_H
+#pragma once
 
 #include "db/store.h"
 #include "experiments/experiments.h"
@@ -79,5 +78,3 @@ struct backup_store {
 	int64_t n_bytes;  /* out */
 };
 int store_backup(struct store *s, struct backup_store *q) MUST_CHECK;
-
-#endif

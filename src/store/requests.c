@@ -1,9 +1,5 @@
 #include "store/requests.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/crypto.h"
 #include "db/key.h"
 #include "db/record_rows.h"
 #include "experiments/experiments.h"

@@ -2,8 +2,7 @@
  * update a comment, check runs or an issue.
  *
  * Thread: all functions run inside a writer's transaction. */
-#ifndef STORE_REQUESTS_H
-#define STORE_REQUESTS_H
+#pragma once
 
 #include "store/dispatches.h"
 
@@ -43,5 +42,3 @@ struct notice_request {
 	const char *text; /* the body, JSON */
 };
 void request_put_notice(struct txn *d, const struct notice_request *n, int64_t now_ms);
-
-#endif

@@ -1,11 +1,5 @@
 #include "store/schedules.h"
 
-#include <jansson.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "db/db.h"
 #include "db/key.h"
 #include "store/changes.h"

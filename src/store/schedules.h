@@ -3,8 +3,7 @@
  * schedule_run_enter() changes a state.
  *
  * Thread: functions with a connection run on its thread (db/db.h); store_*() functions run on the loop. */
-#ifndef STORE_SCHEDULES_H
-#define STORE_SCHEDULES_H
+#pragma once
 
 #include "db/db.h"
 #include "db/record_rows.h"
@@ -153,5 +152,3 @@ struct list_schedules {
 };
 int store_list_schedules(struct store *s, struct list_schedules *q) MUST_CHECK;
 void list_schedules_release(struct list_schedules *q);
-
-#endif

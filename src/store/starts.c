@@ -1,6 +1,5 @@
 #include "store/starts.h"
 
-#include "base/alloc.h"
 #include "store/branch_commits.h"
 #include "store/dispatches.h"
 #include "store/requests.h"

@@ -3,8 +3,7 @@
  * there now, and never a held one.
  *
  * Thread: all functions run inside a writer's transaction. */
-#ifndef STORE_STARTS_H
-#define STORE_STARTS_H
+#pragma once
 
 #include "store/dispatches.h"
 
@@ -36,5 +35,3 @@ struct push_slot {
  * slot until now. False: a newer push of the branch has the slot, so this one does not run. */
 bool starts_take_push_slot(
     struct txn *d, struct stored_dispatch *row, const struct push_slot *slot);
-
-#endif

@@ -1,11 +1,5 @@
 #include "text/check_output.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/escape.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "text/summary.h"
 
 enum { WORD_CHARS = 40, TITLE_MAX_BYTES = 1024, LABEL_CHARS = 40, OWN_URL_BYTES = 512 };

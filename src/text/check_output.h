@@ -3,12 +3,7 @@
  * Only L4 may fail (L3 if the operator has chosen CRCR's rule), and only for failures that the change may
  * have caused. A failure on the vendor's side is neutral, because a neutral required check run does not block
  * a merge. */
-#ifndef TEXT_CHECK_OUTPUT_H
-#define TEXT_CHECK_OUTPUT_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#pragma once
 
 #include "text/table.h"
 
@@ -75,5 +70,3 @@ bool check_verdict_counts(const struct verdict_view *w);
 /* Fills in the summary and the annotations. */
 void check_describe_job(const struct change_view *v, size_t accelerator, const struct job_view *job,
     enum job_end end, const struct check_options *o, struct check_output *ret);
-
-#endif

@@ -2,12 +2,6 @@
  * with a file and a line. Vendors' texts appear only as code or as plain text. */
 #include "text/check_output.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/escape.h"
-#include "base/str.h"
-
 enum {
 	TEST_CHARS = 120,
 	LABEL_CHARS = 40,

@@ -3,12 +3,6 @@
  * them out. */
 #include "text/comment.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/escape.h"
-#include "base/str.h"
 #include "text/comment_internal.h"
 #include "text/summary.h"
 

@@ -4,15 +4,8 @@
  *
  * Nothing that a vendor or an author wrote reaches the page as Markdown, HTML, a link (except https links to
  * vendors' evidence), a mention or a reference. Pure. Thread: any. */
-#ifndef TEXT_COMMENT_H
-#define TEXT_COMMENT_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/buf.h"
-#include "base/crypto.h"
 #include "text/table.h"
 
 /* The first line of every comment. A comment with this line is Outpost's if Outpost is its author. */
@@ -50,5 +43,3 @@ bool comment_has_red(const struct table *t);
 /* Appends the short answer to `@BOT status`: the verdict and the state of each accelerator. Markdown, about
  * 10 KB at most, without the marker. */
 void comment_render_status(const struct table *t, const struct comment_options *o, struct buf *out);
-
-#endif

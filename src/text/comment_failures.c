@@ -1,11 +1,7 @@
 /* The red cells with everything a person needs to continue. Failures that the change may have caused are
  * shown open, accelerator by accelerator; all others are folded, with their evidence. A test that is gone or
  * newly skipped hides failures, and no cell of the table shows it, so the differences from the base follow. */
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/escape.h"
-#include "base/str.h"
 #include "text/comment_internal.h"
 #include "text/summary.h"
 

@@ -1,8 +1,6 @@
 /* The parts of the comment; private to comment*.c. Thread: any. */
-#ifndef TEXT_COMMENT_INTERNAL_H
-#define TEXT_COMMENT_INTERNAL_H
+#pragma once
 
-#include "base/buf.h"
 #include "text/comment.h"
 #include "text/table.h"
 
@@ -49,5 +47,3 @@ void comment_append_deltas(struct buf *out, const struct table *t, const struct 
 /* Which accelerators are silent, lack required results, are held, running or cancelled, and why: a paragraph
  * for each state. */
 void comment_append_states(struct buf *out, const struct table *t, const struct comment_options *o);
-
-#endif

@@ -1,9 +1,5 @@
 /* The accelerators without a result, or without all that are required, and why. */
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/escape.h"
-#include "base/str.h"
 #include "text/comment_internal.h"
 #include "text/summary.h"
 

@@ -1,10 +1,6 @@
 /* The table tests × accelerators in Markdown, within a budget, and the legend of its signs. Red rows come
  * first, so a cut at the end leaves out passed tests before anything else. */
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/escape.h"
-#include "base/str.h"
 #include "text/comment_internal.h"
 #include "text/summary.h"
 

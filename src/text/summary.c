@@ -1,11 +1,6 @@
 /* The sentence starts with the most important fact, in bold; the others follow as counts. */
 #include "text/summary.h"
 
-#include <stdbool.h>
-
-#include "base/alloc.h"
-#include "base/json.h"
-
 enum { TITLES_MAX = 3 };
 
 void count_append(struct buf *out, size_t n)

@@ -1,11 +1,7 @@
 /* The verdict on a change: as one sentence, the first thing that a maintainer reads, and as JSON for merge
  * bots. Pure. Thread: any. */
-#ifndef TEXT_SUMMARY_H
-#define TEXT_SUMMARY_H
+#pragma once
 
-#include <jansson.h>
-
-#include "base/buf.h"
 #include "text/table.h"
 
 struct summary_style {
@@ -39,5 +35,3 @@ void count_append(struct buf *out, size_t n);
  * Accelerators at L1 are left out; at most 60 are listed, the worst first. A superseded change is "unknown"
  * and has no counts. */
 json_t *verdict_json(const struct table *t);
-
-#endif

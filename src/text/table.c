@@ -1,12 +1,6 @@
 /* Makes the columns from the dispatches, and the verdict from the columns. */
 #include "text/table.h"
 
-#include <stdint.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
-
 /* ---- columns ---- */
 
 static const enum column_state COLUMN_STATES[N_DISPATCH_STATES] = {[DISPATCH_HELD] = COLUMN_HELD,

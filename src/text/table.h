@@ -1,11 +1,7 @@
 /* A change view as a table tests × accelerators, with the state of each accelerator and the causes of its
  * failures. The comment, the check runs, the terminal and the JSON of a change are made from one table. Pure.
  * Thread: any. */
-#ifndef TEXT_TABLE_H
-#define TEXT_TABLE_H
-
-#include <stdbool.h>
-#include <stddef.h>
+#pragma once
 
 #include "model/change_view.h"
 
@@ -190,5 +186,3 @@ char *table_row_name(const struct table_row *row);
 /* Private to table_init(), in table_rows.c: adds entries, rows and failures, and counts them in the columns. column_of: by the view's
  * index of an accelerator; SIZE_MAX: it has no column. */
 void table_add_rows(struct table *t, const size_t *column_of);
-
-#endif

@@ -2,12 +2,6 @@
  * accelerator is silent: its column shows that, not a row. */
 #include "text/table.h"
 
-#include <stdint.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
-
 static const char *or_empty(const char *s)
 {
 	return s ? s : "";

@@ -1,13 +1,6 @@
 /* Counts widths without wcwidth(), because that depends on a locale, which a daemon and a pipe do not have. */
 #include "text/terminal.h"
 
-#include <stdint.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/escape.h"
-#include "base/str.h"
 #include "text/summary.h"
 #include "text/table.h"
 

@@ -1,10 +1,6 @@
 /* The same table as the comment's, aligned for a terminal. Pure. Thread: any. */
-#ifndef TEXT_TERMINAL_H
-#define TEXT_TERMINAL_H
+#pragma once
 
-#include <stdbool.h>
-
-#include "base/buf.h"
 #include "text/table.h"
 
 struct terminal_options {
@@ -16,5 +12,3 @@ struct terminal_options {
 
 /* Appends. UTF-8; no control character but newlines and our own colours. */
 void terminal_render(const struct table *t, const struct terminal_options *o, struct buf *out);
-
-#endif

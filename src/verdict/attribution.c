@@ -1,10 +1,6 @@
 /* Attributes the cells of one accelerator, and marks the changes that have to be attributed again. */
 #include "verdict/attribution.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
 #include "db/record_rows.h"
 #include "db/settings.h"
 #include "store/changes.h"

@@ -6,8 +6,7 @@
  *
  * Thread: the writer, inside a transaction; store_…() and the release function: the loop. Ownership: each struct owns its
  * outputs until its release function. */
-#ifndef VERDICT_ATTRIBUTION_H
-#define VERDICT_ATTRIBUTION_H
+#pragma once
 
 #include "db/store.h"
 #include "model/record.h"
@@ -87,5 +86,3 @@ struct attribute_change {
 	bool has_moved; /* out */
 };
 int store_attribute(struct store *s, struct attribute_change *op) MUST_CHECK;
-
-#endif

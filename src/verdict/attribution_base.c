@@ -1,8 +1,5 @@
 /* The same tests in the same jobs on commits of the base branch, and the commits that landed between these runs. */
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "model/plan.h"
 #include "store/branch_commits.h"
 #include "verdict/attribution_facts.h"

@@ -1,12 +1,6 @@
 /* The same failure on other changes: how often others fail so, and which of these failures were proved to be flaky.
  * Unknown facts count against an excuse. */
-#include <jansson.h>
-#include <string.h>
-#include <strings.h>
 
-#include "base/alloc.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "model/plan.h"
 #include "store/branch_commits.h"
 #include "verdict/attribution_facts.h"

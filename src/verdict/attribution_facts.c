@@ -2,11 +2,6 @@
  * are read from the jobs. */
 #include "verdict/attribution_facts.h"
 
-#include <assert.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
 #include "store/branch_commits.h"
 #include "store/changes.h"
 #include "verdict/known_issues.h"

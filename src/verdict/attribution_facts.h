@@ -5,8 +5,7 @@
  * Thread: the writer, inside a transaction. Ownership: the case owns all its texts and lists until
  * attribution_case_release(). Each query has an index and a bound, so that a report of 20,000 red tests does not block the
  * writer. */
-#ifndef VERDICT_ATTRIBUTION_FACTS_H
-#define VERDICT_ATTRIBUTION_FACTS_H
+#pragma once
 
 #include "db/db.h"
 #include "db/record_rows.h"
@@ -144,5 +143,3 @@ void fact_experiments(struct attribution_case *c);
 void fact_message(struct attribution_case *c);
 void fact_elsewhere(struct attribution_case *c);
 void fact_same_message(struct attribution_case *c);
-
-#endif

@@ -1,9 +1,6 @@
 /* The same tests in the same jobs on this commit and on older heads of the pull request: other attempts, and experiments on
  * the head and on the merge base. */
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "experiments/experiments.h"
 #include "model/experiment.h"
 #include "model/plan.h"

@@ -1,7 +1,5 @@
 #include "verdict/cells_moved.h"
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "db/record_rows.h"
 #include "experiments/experiments.h"
 #include "history/run_note.h"

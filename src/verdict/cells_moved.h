@@ -14,8 +14,7 @@
  * cause. tests/lint/callers.sh checks that no other file takes these steps.
  *
  * Thread: the writer, inside a transaction. Ownership: all arguments are borrowed. */
-#ifndef VERDICT_CELLS_MOVED_H
-#define VERDICT_CELLS_MOVED_H
+#pragma once
 
 #include "db/db.h"
 
@@ -95,5 +94,3 @@ bool cells_moved(struct txn *d, int64_t change_id, const char *accelerator, enum
  * the others. The result is the same as that of a rebuild, in a time that does not grow with the jobs of the change. */
 bool cells_job_added(struct txn *d, int64_t change_id, const char *accelerator,
     enum cells_cause cause, int64_t job_id, int64_t now_ms);
-
-#endif

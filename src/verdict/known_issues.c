@@ -1,8 +1,6 @@
 /* Known issues as attribution asks for them, inside a writer's transaction. */
 #include "verdict/known_issues.h"
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "db/record_rows.h"
 #include "model/plan.h"
 #include "verdict/cells_moved.h"

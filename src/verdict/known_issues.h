@@ -2,8 +2,7 @@
  *
  * Thread: the loop for store_…() and their release functions; the writer, inside a transaction, for the rest. Ownership: a
  * list owns its texts until its release function; operations borrow theirs until they are done. */
-#ifndef VERDICT_KNOWN_ISSUES_H
-#define VERDICT_KNOWN_ISSUES_H
+#pragma once
 
 #include "db/db.h"
 #include "db/store.h"
@@ -74,5 +73,3 @@ const struct known_issue *known_issue_find(
     const struct known_issues *k, const char *accelerator, const char *suite, const char *test);
 /* Records that the issue explains a cell of this change. Counts each change once. */
 void known_issue_matched(struct txn *d, int64_t id, int64_t change_id, int64_t now_ms);
-
-#endif

@@ -1,6 +1,5 @@
 #include "verdict/verdicts.h"
 
-#include "base/alloc.h"
 #include "db/record_rows.h"
 #include "model/attribution.h"
 #include "verdict/cells_moved.h"

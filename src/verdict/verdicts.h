@@ -3,8 +3,7 @@
  * tests that an accelerator does not support.
  *
  * Thread: the writer, inside a transaction. Ownership: all arguments are borrowed. */
-#ifndef VERDICT_VERDICTS_H
-#define VERDICT_VERDICTS_H
+#pragma once
 
 #include "db/db.h"
 #include "model/states.h"
@@ -64,5 +63,3 @@ void failure_put_job(struct txn *d, const struct failure_place *at, const char *
 
 /* Drops some that are older; false when none is. */
 bool failures_drop(struct txn *d, int64_t before_ms);
-
-#endif

@@ -1,7 +1,5 @@
 #include "views/accelerator.h"
 
-#include "base/alloc.h"
-#include "base/json.h"
 #include "db/record_rows.h"
 #include "history/run_note.h"
 #include "views/record_json.h"

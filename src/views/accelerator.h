@@ -1,9 +1,7 @@
 /* An accelerator as the list of all and its own page show it: its state on upstream's branch, its figures, and its level. Thread: the
  * query runs on a reader; the JSON may be made by any. */
-#ifndef VIEWS_ACCELERATOR_H
-#define VIEWS_ACCELERATOR_H
+#pragma once
 
-#include "base/json.h"
 #include "config/config.h"
 #include "store/registry.h"
 
@@ -43,5 +41,3 @@ struct list_level_status {
 };
 int store_list_level_status(struct store *s, struct list_level_status *q) MUST_CHECK;
 void list_level_status_release(struct list_level_status *q);
-
-#endif

@@ -1,10 +1,5 @@
 #include "views/accelerator_page.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "db/record_rows.h"
 #include "experiments/experiments.h"
 #include "history/days.h"

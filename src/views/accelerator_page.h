@@ -1,9 +1,7 @@
 /* One accelerator in full, and its jobs and numbers a page at a time: the queries, and the JSON of docs/api.md. Thread: the queries
  * run on a reader. */
-#ifndef VIEWS_ACCELERATOR_PAGE_H
-#define VIEWS_ACCELERATOR_PAGE_H
+#pragma once
 
-#include "base/json.h"
 #include "config/config.h"
 #include "db/store.h"
 #include "model/dashboard.h"
@@ -179,5 +177,3 @@ void list_numbers_release(struct list_numbers *q);
 
 /* A new reference; thread: any. */
 json_t *numbers_json(const struct list_numbers *l, int64_t days);
-
-#endif

@@ -1,10 +1,5 @@
 #include "views/change.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "db/db.h"
 #include "db/key.h"
 #include "db/record_rows.h"

@@ -1,8 +1,5 @@
 /* One change: its query, and its JSON, the answer of /api/v1/pulls/{n} and /api/v1/commits/{sha}. */
-#ifndef VIEWS_CHANGE_H
-#define VIEWS_CHANGE_H
-
-#include <jansson.h>
+#pragma once
 
 #include "db/store.h"
 #include "model/change_view.h"
@@ -53,5 +50,3 @@ void change_deltas_read(const struct view *d, struct change_view *v);
  * come and go. Accelerators at L1 are left out. Thread: any. */
 void change_cells_add_json(json_t *obj, const struct change_view *v,
     const struct verdict_choice *choice, const char *public_url);
-
-#endif

@@ -1,10 +1,5 @@
 #include "views/dashboard.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/escape.h"
-#include "base/json.h"
 #include "db/record_rows.h"
 #include "experiments/experiments.h"
 #include "history/days.h"

@@ -1,9 +1,6 @@
 /* The quality dashboard: its query, and its JSON, the answer of /api/v1/dashboard (docs/api.md). It reads aggregates only:
  * their rows grow with accelerators and days, never with results. */
-#ifndef VIEWS_DASHBOARD_H
-#define VIEWS_DASHBOARD_H
-
-#include <jansson.h>
+#pragma once
 
 #include "db/store.h"
 #include "model/dashboard.h"
@@ -22,5 +19,3 @@ int store_get_dashboard(struct store *s, struct get_dashboard *q) MUST_CHECK;
  * if each one is. Thread: any. public_url: without a trailing slash. */
 json_t *dashboard_json(
     const struct dashboard *d, const char *repository, const char *branch, const char *public_url);
-
-#endif

@@ -1,9 +1,5 @@
 #include "views/days.h"
 
-#include <stdio.h>
-
-#include "base/clock.h"
-#include "base/json.h"
 #include "db/record_rows.h"
 #include "history/days.h"
 #include "views/record_json.h"

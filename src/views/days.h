@@ -1,8 +1,5 @@
 /* Days and periodic runs of an accelerator as pages show them. */
-#ifndef VIEWS_DAYS_H
-#define VIEWS_DAYS_H
-
-#include <jansson.h>
+#pragma once
 
 #include "db/db.h"
 #include "model/dashboard.h"
@@ -30,5 +27,3 @@ json_t *schedule_run_json(
 /* "YYYY-MM-DD" into out (DAY_TEXT_BYTES). */
 enum { DAY_TEXT_BYTES = 16 };
 const char *day_text(int64_t day, char *out);
-
-#endif

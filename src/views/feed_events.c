@@ -2,11 +2,6 @@
  * run make one event. */
 #include "views/feed_events.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
 #include "db/record_rows.h"
 #include "history/red_episodes.h"
 

@@ -1,7 +1,6 @@
 /* The newest regressions and their ends, on upstream's branches and in periodic runs, for the feed. Thread: the query runs
  * on a reader. */
-#ifndef VIEWS_FEED_EVENTS_H
-#define VIEWS_FEED_EVENTS_H
+#pragma once
 
 #include "db/store.h"
 #include "model/accelerator.h"
@@ -15,5 +14,3 @@ struct list_feed_events {
 };
 int store_list_feed_events(struct store *s, struct list_feed_events *q) MUST_CHECK;
 void list_feed_events_release(struct list_feed_events *q);
-
-#endif

@@ -1,7 +1,6 @@
 /* The gauges of /metrics for each accelerator and each kind of effect. At most GAUGE_ACCELERATORS_MAX accelerators, so that
  * there are few labels: those that are registered and not at L1. Thread: the query runs on a reader. */
-#ifndef VIEWS_GAUGES_H
-#define VIEWS_GAUGES_H
+#pragma once
 
 #include "db/store.h"
 #include "history/standings.h"
@@ -47,5 +46,3 @@ struct get_gauges {
 };
 int store_get_gauges(struct store *s, struct get_gauges *q) MUST_CHECK;
 void get_gauges_release(struct get_gauges *q);
-
-#endif

@@ -1,7 +1,5 @@
 #include "views/job.h"
 
-#include "base/alloc.h"
-#include "base/json.h"
 #include "db/db.h"
 #include "db/record_rows.h"
 #include "views/record_json.h"

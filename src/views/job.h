@@ -1,8 +1,5 @@
 /* One job: in full as its page and /api/v1/jobs/{id} show it, or only where it belongs. The queries run on a reader. */
-#ifndef VIEWS_JOB_H
-#define VIEWS_JOB_H
-
-#include <jansson.h>
+#pragma once
 
 #include "db/store.h"
 #include "model/change_view.h"
@@ -48,5 +45,3 @@ RECORD_DECLARE(test_result); /* a result as the page of its job shows it */
 json_t *job_view_json(const struct job_view *j); /* a line of a change */
 /* The same fields, then those of its change, and every result. */
 json_t *job_detail_json(const struct job_detail *d, const char *public_url);
-
-#endif

@@ -2,11 +2,6 @@
  * page. */
 #include "views/nightly.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "db/key.h"
 #include "db/record_rows.h"
 #include "history/commits_between.h"

@@ -1,7 +1,6 @@
 /* The page of periodic runs, tests × accelerators × days, worst first: its query and its JSON (nightly.c, and
  * nightly_tests.c for the tests). */
-#ifndef VIEWS_NIGHTLY_H
-#define VIEWS_NIGHTLY_H
+#pragma once
 
 #include "db/db.h"
 #include "db/store.h"
@@ -32,5 +31,3 @@ void nightly_tests_read(const struct view *d, const struct get_nightly *q, struc
 /* The JSON, the answer of /api/v1/nightly (docs/api.md), as text; the caller frees it. Its cursor has the bytes "STATE TEST
  * SUITE" of v->next. public_url: without a trailing slash. Thread: any. */
 char *nightly_json(const struct nightly_view *v, const char *public_url);
-
-#endif

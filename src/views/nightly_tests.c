@@ -2,9 +2,6 @@
  * last test, also when cells were added in the meantime. */
 #include "views/nightly.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
 #include "db/record_rows.h"
 
 /* CELLS_MAX: how many cells one page looks at. Cells of accelerators that are not shown count, and so do tests that were

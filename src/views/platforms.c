@@ -1,10 +1,5 @@
 #include "views/platforms.h"
 
-#include <string.h>
-#include <strings.h>
-
-#include "base/alloc.h"
-#include "base/json.h"
 #include "db/record_rows.h"
 #include "history/standings.h"
 #include "views/accelerator.h"

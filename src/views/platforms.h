@@ -1,10 +1,7 @@
 /* The compute platforms: the query of their tested versions and systems, and their JSON, the answers of
  * /api/v1/platforms and of the pages (docs/api.md). The JSON has vendors' texts as the vendors wrote them, so a page must
  * show them as text. */
-#ifndef VIEWS_PLATFORMS_H
-#define VIEWS_PLATFORMS_H
-
-#include <jansson.h>
+#pragma once
 
 #include "db/store.h"
 #include "model/accelerator.h"
@@ -41,5 +38,3 @@ json_t *platforms_json(
     struct platform_entry *list, size_t n, int64_t now_ms, const char *public_url);
 /* One of them. */
 json_t *platform_json(const struct platform_entry *e, int64_t now_ms, const char *public_url);
-
-#endif

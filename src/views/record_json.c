@@ -1,10 +1,5 @@
 #include "views/record_json.h"
 
-#include <string.h>
-
-#include "base/encode.h"
-#include "base/json.h"
-
 enum { CURSOR_MAX_BYTES = 2048 };
 
 void record_to_json(json_t *object, const struct record *record, const void *values)

@@ -1,9 +1,6 @@
 /* The JSON of a record (model/record.h), and the parts that the JSON of several views has. Thread: any. Each json_t * is
  * a new reference. */
-#ifndef VIEWS_RECORD_JSON_H
-#define VIEWS_RECORD_JSON_H
-
-#include <jansson.h>
+#pragma once
 
 #include "model/record.h"
 #include "model/states.h"
@@ -29,5 +26,3 @@ json_t *change_url_json(
 json_t *cursor_json(const void *bytes, size_t n);
 /* The page of a job; null: job 0. */
 json_t *job_url_json(const char *public_url, int64_t job);
-
-#endif

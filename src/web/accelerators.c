@@ -1,9 +1,6 @@
 /* /api/v1/dashboard and /: the state of every accelerator at upstream's newest commit. /api/v1/accelerators: all of them
  * with their figures; and one with its page, its jobs and its numbers. /api/crcr/level-status: which repositories no longer
  * meet L3's criteria. */
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/str.h"
 #include "history/days.h"
 #include "store/registry.h"
 #include "views/accelerator.h"

@@ -1,10 +1,5 @@
 /* The only way out for everything that is read from the store: status, headers, 304 and form are decided here. */
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/crypto.h"
-#include "base/encode.h"
-#include "base/str.h"
 #include "http/server.h"
 #include "web/assets.h"
 #include "web/gate.h"

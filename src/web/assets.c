@@ -2,11 +2,6 @@
  * an old one. */
 #include "web/assets.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
-
-#include "base/str.h"
 #include "http/server.h"
 #include "web/page.h"
 #include "web/web_internal.h"

@@ -1,10 +1,6 @@
 /* The pages' script, style and frame, bundled from web/ when outpostd is built (web/build.mjs), so that one binary is everything
  * that has to be installed. Constant. Thread: any. */
-#ifndef WEB_ASSETS_H
-#define WEB_ASSETS_H
-
-#include <stdbool.h>
-#include <stddef.h>
+#pragma once
 
 struct web_asset {
 	const char *path; /* contains a digest of the bytes: the content of a path never changes */
@@ -28,5 +24,3 @@ extern const char WEB_PAGE[];
 /* True if an Accept-Encoding header (RFC 9110 section 12.5.3) accepts gzip. header may be NULL. "gzip;q=0" and "*;q=0" refuse it,
  * "*" accepts it. */
 bool accepts_gzip(const char *header);
-
-#endif

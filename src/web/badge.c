@@ -2,13 +2,6 @@
  * same answer: 404, with an image that says so, because READMEs show images. */
 #include "web/badge.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/escape.h"
-#include "base/str.h"
 #include "store/registry.h"
 #include "web/web_internal.h"
 

@@ -1,11 +1,7 @@
 /* A badge: an accelerator's state as an image for READMEs, with the geometry of shields.io's flat badges,
  * because they often stand next to each other. Pure. Thread: any. */
-#ifndef WEB_BADGE_H
-#define WEB_BADGE_H
+#pragma once
 
-#include <stdint.h>
-
-#include "base/buf.h"
 #include "model/accelerator_state.h"
 
 struct badge {
@@ -21,5 +17,3 @@ struct badge {
 void badge_write(struct buf *out, const struct badge *b);
 /* The badge of an unknown accelerator; it does not show why it is unknown. */
 void badge_write_unknown(struct buf *out);
-
-#endif

@@ -1,8 +1,5 @@
 /* /api/v1/pulls/{n} and /api/v1/commits/{sha}: one change with every verdict. /api/v1/known: the issues that explain red tests. */
 #include "store/changes.h"
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/str.h"
 #include "views/change.h"
 #include "web/params.h"
 #include "web/web_internal.h"

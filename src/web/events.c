@@ -5,12 +5,6 @@
  * each stream begins with one event for each path that it watches, and the answers' ETags show whether it has changed. */
 #include "web/events.h"
 
-#include <string.h>
-#include <sys/queue.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/str.h"
 #include "web/params.h"
 #include "web/web_internal.h"
 

@@ -1,11 +1,6 @@
 /* The paths that a stream of events may watch, and its events. Pure. Thread: any. */
-#ifndef WEB_EVENTS_H
-#define WEB_EVENTS_H
+#pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/buf.h"
 #include "db/touched.h"
 
 enum { WATCH_BYTES = 80 };
@@ -32,5 +27,3 @@ bool watch_is_touched(const struct watch *w, const struct name_touched *n);
 
 /* Appends a frame (WHATWG HTML, server-sent events): event `change`, id, the path as JSON. */
 void watch_write_event(struct buf *out, const struct watch *w, int64_t run, int64_t seq);
-
-#endif

@@ -2,13 +2,6 @@
  * a millisecond, so the loop writes them. */
 #include "web/feed.h"
 
-#include <ctype.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/escape.h"
-#include "base/str.h"
 #include "views/days.h"
 #include "views/feed_events.h"
 #include "web/web_internal.h"

@@ -1,9 +1,7 @@
 /* Regressions as an Atom feed (RFC 4287). It is well-formed whatever vendors and authors wrote, and the same
  * events give the same bytes. Pure. Thread: any. */
-#ifndef WEB_FEED_H
-#define WEB_FEED_H
+#pragma once
 
-#include "base/buf.h"
 #include "model/accelerator.h"
 
 struct feed {
@@ -16,5 +14,3 @@ struct feed {
 /* Appends the document. Its ids are tag: URIs (RFC 4151) of public_url's host, which stay the same when a
  * page moves. */
 void feed_write(struct buf *out, const struct feed *f);
-
-#endif

@@ -2,12 +2,6 @@
  * and each holds everything that it has read. */
 #include "web/gate.h"
 
-#include <assert.h>
-#include <string.h>
-#include <sys/queue.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
 #include "http/client_group.h"
 
 struct waiter {

@@ -10,10 +10,7 @@
  *   longest.
  *
  * Private to web/. Thread: loop. */
-#ifndef WEB_GATE_H
-#define WEB_GATE_H
-
-#include <stdbool.h>
+#pragma once
 
 #include "http/server.h"
 
@@ -37,5 +34,3 @@ void web_gate_ask(struct web_gate *g, struct http_request *r,
  * gets. For a request that did not come through a gate it runs once. */
 void web_gate_answer(
     struct http_request *r, void (*send)(struct http_request *r, void *answer), void *answer);
-
-#endif

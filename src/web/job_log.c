@@ -4,13 +4,6 @@
  * both kinds is bounded, and so is the share of one client. */
 #include "web/job_log.h"
 
-#include <inttypes.h>
-#include <stdbool.h>
-#include <string.h>
-#include <strings.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
 #include "store/jobs.h"
 #include "views/job.h"
 #include "web/params.h"

@@ -1,7 +1,5 @@
 /* /api/v1/jobs/{id}: one job with its results, also as a report document to download. */
 #include "store/jobs.h"
-#include "base/alloc.h"
-#include "base/str.h"
 #include "documents/report_file.h"
 #include "views/job.h"
 #include "web/params.h"

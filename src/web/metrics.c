@@ -1,17 +1,9 @@
 /* /metrics: Prometheus text format 0.0.4. */
 #include <dirent.h>
 #include <math.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/file.h"
-#include "base/str.h"
 #include "model/states.h"
 #include "views/gauges.h"
 #include "web/web_internal.h"

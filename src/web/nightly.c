@@ -1,11 +1,6 @@
 /* /api/v1/nightly and /nightly: tests × accelerators × days. */
 #include "views/nightly.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/str.h"
 #include "model/test_result.h"
 #include "web/params.h"
 #include "web/web_internal.h"

@@ -1,14 +1,5 @@
 #include "web/page.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/crypto.h"
-#include "base/encode.h"
-#include "base/escape.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "web/assets.h"
 
 /* Escapes the characters that HTML or an old script parser would read as markup. In JSON they occur only inside of strings, where

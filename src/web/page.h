@@ -2,14 +2,7 @@
  * Pure. Thread: any.
  *
  * Everything that vendors wrote comes through here: no text may end the element that contains it. */
-#ifndef WEB_PAGE_H
-#define WEB_PAGE_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/buf.h"
+#pragma once
 
 enum { PAGE_BODY_MAX_BYTES = 1 << 20 }; /* the script requests longer answers */
 
@@ -35,5 +28,3 @@ void etag_of(const void *p, size_t n, char *out);
 /* True if the If-None-Match header names `etag`, by weak comparison as in section 13.1.2. header may be NULL. Everything after a
  * syntax error is ignored. */
 bool etag_is_named(const char *header, const char *etag);
-
-#endif

@@ -1,11 +1,5 @@
 #include "web/params.h"
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/encode.h"
-#include "base/str.h"
 #include "web/web_internal.h"
 
 enum { NUMBER_BYTES = 24, WORDS_BYTES = 200, DAY_BYTES = 11 };

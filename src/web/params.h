@@ -6,12 +6,7 @@
  *   if (params_refuse(&p))
  *           return;                     the request is answered
  */
-#ifndef WEB_PARAMS_H
-#define WEB_PARAMS_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#pragma once
 
 #include "http/server.h"
 
@@ -42,5 +37,3 @@ size_t params_cursor(struct params *p, char *out, size_t out_bytes);
 void params_wrong(struct params *p, const char *name, const char *why);
 /* If there was a mistake, answers 400 and returns true. */
 bool params_refuse(struct params *p);
-
-#endif

@@ -1,8 +1,5 @@
 /* /api/v1/platforms, /platforms and one of them: the data from which pytorch.org can render a selector. */
 #include "views/platforms.h"
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/str.h"
 #include "history/run_note.h"
 #include "web/web_internal.h"
 

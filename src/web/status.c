@@ -1,6 +1,4 @@
 /* /api/v1/status: what the service is doing, in one object. */
-#include "base/alloc.h"
-#include "base/clock.h"
 #include "model/states.h"
 #include "store/registry.h"
 #include "web/web_internal.h"

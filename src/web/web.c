@@ -1,11 +1,6 @@
 /* The routes: which page shows which part of the API, the answer for unknown paths, and whether the service is healthy. */
 #include "web/web.h"
 
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/encode.h"
-#include "base/str.h"
 #include "web/gate.h"
 #include "web/params.h"
 #include "web/web_internal.h"

@@ -1,11 +1,6 @@
 /* The read-only interface over HTTP: pages, JSON API, health, metrics. There is no login, and it changes nothing. Thread: loop. */
-#ifndef WEB_WEB_H
-#define WEB_WEB_H
+#pragma once
 
-#include <stdbool.h>
-
-#include "base/buf.h"
-#include "base/json.h"
 #include "config/config.h"
 #include "db/store.h"
 #include "http/server.h"
@@ -45,5 +40,3 @@ void web_status(struct web *w, void (*done)(int err, json_t *status, void *owner
 void web_accelerators(struct web *w, void (*done)(int err, json_t *list, void *owner), void *owner);
 /* {"known": [...]} as in docs/operators.md: the answer of /api/v1/known and `outpostctl known`. A new reference. */
 json_t *web_known_json(const struct list_known *l);
-
-#endif

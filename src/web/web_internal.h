@@ -1,8 +1,5 @@
 /* Shared by the files of web/; private to them. Thread: loop. */
-#ifndef WEB_WEB_INTERNAL_H
-#define WEB_WEB_INTERNAL_H
-
-#include <sys/queue.h>
+#pragma once
 
 #include "http/client_group.h"
 #include "web/page.h"
@@ -130,5 +127,3 @@ void web_open_events(struct web *w);
 void web_free_events(struct web *w);
 /* The number of open streams of events. */
 int web_n_event_streams(const struct web *w);
-
-#endif

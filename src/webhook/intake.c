@@ -1,14 +1,5 @@
 #include "webhook/intake.h"
 
-#include <assert.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/crypto.h"
-#include "base/encode.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "store/deliveries.h"
 #include "webhook/payload.h"
 

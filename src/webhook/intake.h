@@ -4,15 +4,8 @@
  * the store, answer. A body without a valid signature is never parsed.
  *
  * Thread: loop, every function. Owns: the caller, with intake_free(). */
-#ifndef WEBHOOK_INTAKE_H
-#define WEBHOOK_INTAKE_H
+#pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/crypto.h"
-#include "base/err.h"
 #include "config/config.h"
 #include "db/store.h"
 #include "http/server.h"
@@ -49,5 +42,3 @@ struct intake_counters {
 	int64_t n_bytes_accepted;
 };
 const struct intake_counters *intake_counters(const struct intake *in);
-
-#endif

@@ -1,12 +1,5 @@
 #include "webhook/payload.h"
 
-#include <string.h>
-#include <strings.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "model/plan.h"
 
 enum {

@@ -1,14 +1,10 @@
 /* GitHub's webhooks: decides which of them are used, and reads their bodies as model events.
  *
  * Thread: any. Pure functions. Owns: the caller owns an event, with event_release(). */
-#ifndef WEBHOOK_PAYLOAD_H
-#define WEBHOOK_PAYLOAD_H
+#pragma once
 
-#include "base/err.h"
 #include "config/config.h"
 #include "model/event.h"
-#include <stdbool.h>
-#include <stddef.h>
 
 /* ---- skimming: skim.c ----
  *
@@ -52,5 +48,3 @@ bool webhook_is_registry_push(const char *event, const struct skim *s, const str
  * schema. See event_parse_fn. A user that no longer exists (null) has the author "". ERR_INVALID also if the body
  * is not JSON, or the event or its action is not used. */
 event_parse_fn event_parse;
-
-#endif

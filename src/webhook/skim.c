@@ -1,16 +1,10 @@
 #include "webhook/payload.h"
 
-#include <stdint.h>
-#include <string.h>
-
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #elif defined(__ARM_NEON) && defined(__aarch64__)
 #include <arm_neon.h>
 #endif
-
-#include "base/encode.h"
-#include "base/str.h"
 
 /* ---- strings: checked and skipped at memory speed, decoded where a field needs it ----
  *

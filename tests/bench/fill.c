@@ -5,13 +5,7 @@
  *
  * Rows that cost are made by the store's own code (cells, runs, days, numbers, episodes, history); what it only copies
  * (changes, dispatches, jobs, results) is written at once. */
-#include <stdio.h>
-#include <stdlib.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "db/schema.h"
 #include "history/days.h"
 #include "history/run_note.h"

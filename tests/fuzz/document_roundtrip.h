@@ -1,16 +1,7 @@
 /* A job's documents (documents/report_file.h) read again say what went in, as far as each format
  * can: its contract lists what is lost, and nothing else may be. */
-#ifndef TESTS_DOCUMENT_ROUNDTRIP_H
-#define TESTS_DOCUMENT_ROUNDTRIP_H
+#pragma once
 
-#include <assert.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
 #include "documents/report_file.h"
 
 /* A literal where a text of its own is expected. */
@@ -118,5 +109,3 @@ static inline void check_document(const struct job_detail *d, enum report_format
 	free(text);
 	report_file_release(&r);
 }
-
-#endif

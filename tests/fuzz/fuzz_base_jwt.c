@@ -1,8 +1,4 @@
 /* Any bytes as a token: it is refused, or its parts are what it says. */
-#include <assert.h>
-
-#include "base/encode.h"
-#include "base/keys.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

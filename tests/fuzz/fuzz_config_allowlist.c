@@ -1,7 +1,5 @@
 /* Any bytes as CRCR's allowlist: it is read without a crash and in bounded time, and either refused with
  * messages of one line each, or every repository in it is one runner of one accelerator. */
-#include <assert.h>
-#include <strings.h>
 
 #include "config/allowlist.h"
 #include "config/source.h"

@@ -1,10 +1,7 @@
 /* Any bytes as CRCR's ci_providers.yml: it is read without a crash and in bounded time, and either refused with
  * messages of one line each, or every pipeline in it is mapped to one repository and each claim that it requires
  * has a value. The issuer is never another than Buildkite. */
-#include <assert.h>
-#include <string.h>
 
-#include "base/str.h"
 #include "config/main_file.h"
 #include "config/source.h"
 

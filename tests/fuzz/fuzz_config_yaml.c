@@ -1,6 +1,5 @@
 /* Any bytes as outpost.yml, as a vendor's file and as outpost-runner's: read without a crash,
  * in bounded time, and either right or with a mistake that is told on one line. */
-#include <assert.h>
 
 #include "config/accelerator_file.h"
 #include "config/main_file.h"

@@ -1,12 +1,7 @@
 /* Any bytes as a comment: read in bounded time; and what is taken for a command is text
  * that GitHub's own renderer shows as the comment's own words, in no quotation and no code. */
-#include <assert.h>
 #include <cmark-gfm.h>
-#include <string.h>
-#include <strings.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "dispatch/planning.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

@@ -2,9 +2,7 @@
  * refusals come out of them, and no read leaves the bytes that are there. A head that is accepted
  * has, line by line, the method, target and fields that a second, naive reader finds in the raw
  * bytes. The first two bytes choose the cuts. */
-#include <assert.h>
 
-#include "base/alloc.h"
 #include "http/client_group.h"
 #include "http/inlet.h"
 #include "http/request.h"

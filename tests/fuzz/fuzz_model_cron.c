@@ -1,10 +1,6 @@
 /* Any text as a schedule: it is refused with a reason, or it comes again and again, each time later, at a minute that
  * its fields name. */
-#include <assert.h>
-#include <string.h>
-#include <time.h>
 
-#include "base/alloc.h"
 #include "model/schedule.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

@@ -1,11 +1,6 @@
 /* Any message and trace of a test of any name, one a line: what they are compared by is bounded, one line, and itself
  * when it is normalised again. */
-#include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "model/failure_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

@@ -1,9 +1,6 @@
 /* The four messages between outpost-runner and outpostd: what is accepted and written again is
  * accepted once more and written alike. */
-#include <assert.h>
-#include <stdint.h>
 
-#include "base/str.h"
 #include "model/runner_protocol.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

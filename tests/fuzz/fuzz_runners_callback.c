@@ -1,9 +1,5 @@
 /* callback_request_parse() and its bare form: what they accept can be handed to the store. */
-#include <assert.h>
-#include <stdint.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "runners/submission.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

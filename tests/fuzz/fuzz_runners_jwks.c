@@ -1,8 +1,5 @@
 /* jwks_parse(): what it accepts is a bounded set of named keys, each found by its name. */
-#include <assert.h>
-#include <stdint.h>
 
-#include "base/alloc.h"
 #include "runners/issuer_keys.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

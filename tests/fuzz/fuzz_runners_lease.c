@@ -1,10 +1,6 @@
 /* Bodies of heartbeats and returns: what they accept is within its bounds. The first byte says
  * which of the two follows. */
-#include <assert.h>
-#include <stdint.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "model/runner_protocol.h"
 #include "runners/leases.h"
 

@@ -1,13 +1,8 @@
 /* A submodule's URL, as the author of a change writes it: whenever it is taken, libcurl, which git
  * fetches with, must see the same host and port in it. */
-#include <stdint.h>
-#include <stdlib.h>
-#include <strings.h>
 
 #include <curl/curl.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "steps/git.h"
 
 static void same_as_curl(const char *text, const struct git_url *u)

@@ -1,10 +1,6 @@
 /* Any output with any secrets, in any pieces: the pieces do not matter, what comes out is UTF-8
  * without NUL, and no secret is in it. The first two bytes say how long the secret and the pieces are. */
-#include <assert.h>
-#include <stdint.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "steps/job_log.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

@@ -1,6 +1,5 @@
 /* Any bytes in every field that others write: the comment keeps its shape, as GitHub's own
  * Markdown reader sees it. Pieces of the input are parted by "\x1f". */
-#include <assert.h>
 
 #include "../unit/hostile_view.h"
 #include "../unit/markdown_oracle.h"

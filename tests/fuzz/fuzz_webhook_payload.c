@@ -1,10 +1,6 @@
 /* event_parse(): the first byte picks the event. What it accepts has every field that the
  * planner relies on. */
-#include <assert.h>
-#include <stdint.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "webhook/payload.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

@@ -1,8 +1,6 @@
 /* skim() against jansson: whatever one accepts, so does the other, and they read the same. */
-#include <stdint.h>
 
 #include "../unit/skim_oracle.h"
-#include "base/alloc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -1,14 +1,7 @@
 /* What every report parser promises: what it accepts is bounded and clean, and written down and
  * read again it is the same. */
-#ifndef TESTS_REPORT_ROUNDTRIP_H
-#define TESTS_REPORT_ROUNDTRIP_H
+#pragma once
 
-#include <assert.h>
-#include <stdint.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
 #include "documents/report_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -66,5 +59,3 @@ static inline void check_report(enum report_format f, const uint8_t *data, size_
 	report_file_release(&copy);
 	report_file_release(&r);
 }
-
-#endif

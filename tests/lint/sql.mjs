@@ -73,7 +73,7 @@ function placeAt(code, at) {
 }
 
 async function statementsOf(file) {
-  const { stdout: code } = await promisify(execFile)('gcc', ['-E', '-std=gnu11', '-D_GNU_SOURCE', '-include', 'src/base/banned.h', '-Isrc', file], { maxBuffer: 1 << 28 });
+  const { stdout: code } = await promisify(execFile)('gcc', ['-E', '-std=gnu11', '-D_GNU_SOURCE', '-include', 'src/base/base.h', '-Isrc', file], { maxBuffer: 1 << 28 });
   const found = [];
   for (const call of code.matchAll(CALL)) {
     const { parts } = argumentsAt(code, call.index + call[0].length);

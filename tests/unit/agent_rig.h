@@ -1,27 +1,17 @@
 /* An agent in this process and a fake server on another thread, whose answers the test chooses. By default the server
  * grants one job and accepts everything. The agent ends by itself after that job. */
-#ifndef AGENT_RIG_H
-#define AGENT_RIG_H
+#pragma once
 
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include <assert.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include "agent/agent.h"
 #include "agent/journal.h"
-#include "base/alloc.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "http/server.h"
 #include "steps/job_folder.h"
 
@@ -292,5 +282,3 @@ static inline char *fake_end_field(const struct fake *f, const char *key)
 	json_decref(v);
 	return text;
 }
-
-#endif

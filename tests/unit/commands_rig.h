@@ -1,6 +1,5 @@
 /* Commands said on a PR of store_rig.h's upstream, one comment each. */
-#ifndef TESTS_COMMANDS_RIG_H
-#define TESTS_COMMANDS_RIG_H
+#pragma once
 
 #include "store/commands.h"
 #include "store/plans.h"
@@ -65,5 +64,3 @@ static inline int rig_release(const char *sha, int64_t at_ms, int *ret_n)
 	*ret_n = a.n_released;
 	return command_result_is_error(a.result) ? ERR_NOT_FOUND : 0;
 }
-
-#endif

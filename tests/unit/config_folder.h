@@ -1,12 +1,8 @@
 /* A temporary folder that is the working one, with a configuration in it: setup and
  * teardown for tests that load files. */
-#ifndef CONFIG_FOLDER_H
-#define CONFIG_FOLDER_H
+#pragma once
 
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
@@ -14,11 +10,7 @@
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/rsa.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/file.h"
 #include "config/config.h"
 
 #define MINIMAL_YML                                                                                \
@@ -119,5 +111,3 @@ static inline void folder_expect(const char *expected)
 	assert_null(c);
 	buf_release(&messages);
 }
-
-#endif

@@ -1,11 +1,9 @@
 /* Some days of random pushes, each tested by some accelerators, again by some, and corrected later; and
  * the database itself, so that what the store says can be held against naive statements. */
-#ifndef TESTS_DAYS_RIG_H
-#define TESTS_DAYS_RIG_H
+#pragma once
 
 #include <sqlite3.h>
 
-#include "base/file.h"
 #include "db/db_sqlite.h"
 #include "store_rig.h"
 
@@ -222,5 +220,3 @@ static inline struct db *writer(void)
 	assert_int_equal(db_begin(d, DB_WRITER), 0);
 	return d;
 }
-
-#endif

@@ -1,14 +1,11 @@
 /* The dispatcher with everything below it for real: a store in a temporary folder, GitHub
  * and a vendor's server on threads. What both were sent is remembered; what they answer is
  * the test's to set. */
-#ifndef TESTS_DISPATCH_RIG_H
-#define TESTS_DISPATCH_RIG_H
+#pragma once
 
 #include "config_folder.h"
 #include "fake_github.h"
 
-#include "base/log.h"
-#include "base/str.h"
 #include "dispatch/dispatch.h"
 #include "store/changes.h"
 #include "store/deliveries.h"
@@ -465,5 +462,3 @@ static inline char *rig_pull_body(const struct rig_pull *p)
 		rig_deliver(r, guid_text, "pull_request", body_);                                  \
 		free(body_);                                                                       \
 	} while (0)
-
-#endif

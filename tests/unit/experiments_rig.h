@@ -1,7 +1,6 @@
 /* Experiments on top of lease_rig.h: npu's runners are `ci` (a repository), `lab` (a webhook) and `farm` (machines),
  * pull requests have red tests, and verdict.needs says what would help. */
-#ifndef EXPERIMENTS_RIG_H
-#define EXPERIMENTS_RIG_H
+#pragma once
 
 #include "db/db.h"
 #include "experiments/experiments.h"
@@ -322,5 +321,3 @@ static inline void deadlines_pass(int64_t at)
 
 	DO_OK(store_expire_dispatches, &e);
 }
-
-#endif

@@ -1,16 +1,12 @@
 /* As much of GitHub as the github layer's tests need, on a thread: it knows the App's entry,
  * installations and tokens; what else comes is answered by the test's own function, and
  * every request is remembered. */
-#ifndef FAKE_GITHUB_H
-#define FAKE_GITHUB_H
+#pragma once
 
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "github/github.h"
 #include "loopback.h"
 #include "secret_of.h"
@@ -223,5 +219,3 @@ static inline void one_wait(struct fake_github *f, struct one *o)
 	loop_run_until(f->loop, &o->is_done);
 	assert_true(o->is_done);
 }
-
-#endif

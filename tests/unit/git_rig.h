@@ -1,14 +1,11 @@
 /* Repositories that git serves on loopback, and a job that checks one of them out. */
-#ifndef GIT_RIG_H
-#define GIT_RIG_H
+#pragma once
 
 #include "steps_rig.h"
 
 #include <arpa/inet.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-
-#include "base/clock.h"
 
 #define MINUTE_MS (60 * 1000)
 
@@ -191,5 +188,3 @@ static inline int git_asked(const char *name)
 	free(command);
 	return (int)strtol(count, NULL, 10);
 }
-
-#endif

@@ -1,9 +1,7 @@
 /* Typical changes, as docs/comments shows them: each a builder of one view. change_view_free() the
  * result. */
-#ifndef TESTS_GOLDEN_VIEWS_H
-#define TESTS_GOLDEN_VIEWS_H
+#pragma once
 
-#include "base/str.h"
 #include "view_builder.h"
 
 enum { NPU, HPU, XPU, MLU, TPU, N_GOLDEN_ACCELERATORS };
@@ -438,5 +436,3 @@ static inline struct change_view *golden_superseded(void)
 	v->state = CHANGE_SUPERSEDED;
 	return v;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* A change in which every kind of thing is there once, and the fields of it that somebody else
  * wrote. */
-#ifndef TESTS_HOSTILE_VIEW_H
-#define TESTS_HOSTILE_VIEW_H
+#pragma once
 
 #include "view_builder.h"
 
@@ -197,5 +196,3 @@ static inline char **hostile_view_field(struct change_view *v, enum field f)
 	}
 	return NULL;
 }
-
-#endif

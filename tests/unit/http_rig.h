@@ -1,22 +1,13 @@
 /* A server on the test's loop and a client on a thread with plain blocking sockets, so that
  * it can be as rude as it likes. The loop ends when the client's function returns. */
-#ifndef HTTP_RIG_H
-#define HTTP_RIG_H
+#pragma once
 
 #include <arpa/inet.h>
-#include <assert.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "http/server.h"
 
 struct rig {
@@ -263,5 +254,3 @@ static inline int rig_ask(int fd, const char *request)
 	rig_answer_release(&a);
 	return a.status;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Pull dispatches on top of store_rig.h: machines that claim, renew, hand back and report. */
-#ifndef LEASE_RIG_H
-#define LEASE_RIG_H
+#pragma once
 
 #include "model/runner_protocol.h"
 #include "store/claims.h"
@@ -210,5 +209,3 @@ static inline int64_t n_queued(void)
 	list_leases_release(&l);
 	return n;
 }
-
-#endif

@@ -1,23 +1,12 @@
 /* Logs in a temporary folder, and one call for each operation: submit, wait, look. */
-#ifndef LOGS_RIG_H
-#define LOGS_RIG_H
+#pragma once
 
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include <errno.h>
-#include <fcntl.h>
 #include <ftw.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/log.h"
 #include "logs/logs.h"
 
 static struct loop *rig_loop;
@@ -228,5 +217,3 @@ static inline int rig_teardown(void **state)
 }
 
 #define RIG_TEST(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
-
-#endif

@@ -1,22 +1,13 @@
 /* A server on a thread for tests of clients: each connection gets a thread that runs the
  * test's own function on the raw socket, so that it can be as rude as it likes. */
-#ifndef LOOPBACK_H
-#define LOOPBACK_H
+#pragma once
 
 #include <arpa/inet.h>
-#include <assert.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
-
-#include "base/alloc.h"
-#include "base/buf.h"
 
 enum { LOOPBACK_CONNECTIONS = 256 };
 
@@ -196,5 +187,3 @@ static inline void loopback_wait_for_close(int fd)
 	while (recv(fd, &byte, 1, 0) > 0)
 		continue;
 }
-
-#endif

@@ -1,17 +1,9 @@
 /* Reads Markdown as GitHub does (libcmark-gfm with GitHub's extensions) and says what a page
  * would show of it; then looks at the text as GitHub's own rules do, which run behind it. */
-#ifndef TESTS_MARKDOWN_ORACLE_H
-#define TESTS_MARKDOWN_ORACLE_H
-
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
+#pragma once
 
 #include <cmark-gfm-core-extensions.h>
 #include <cmark-gfm.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
 
 struct oracle {
 	size_t n_tables, n_rows, n_cells; /* rows: with the heading */
@@ -168,5 +160,3 @@ static inline char *oracle_code(const char *markdown, size_t n)
 	cmark_node_free(doc);
 	return found ? found : xstrdup("");
 }
-
-#endif

@@ -1,12 +1,7 @@
 /* An issuer for tests: a key made when the test runs, its JWKS, and tokens as good and as
  * bad as a test wants them. */
-#ifndef TESTS_OIDC_TOKEN_H
-#define TESTS_OIDC_TOKEN_H
+#pragma once
 
-#include "base/buf.h"
-#include "base/encode.h"
-#include "base/json.h"
-#include "base/keys.h"
 #include "secret_of.h"
 #include "test_keys.h"
 
@@ -109,5 +104,3 @@ static inline char *mint(const struct test_key *k, const char *kid, const json_t
 	json_decref(header);
 	return token;
 }
-
-#endif

@@ -1,11 +1,9 @@
 /* The parts that a handler of requests needs, for real and in one process: loop, store,
  * server, client and a loaded configuration, in the folder of config_folder.h. */
-#ifndef TESTS_PARTS_RIG_H
-#define TESTS_PARTS_RIG_H
+#pragma once
 
 #include "config_folder.h"
 
-#include "base/log.h"
 #include "db/store.h"
 #include "http/client.h"
 #include "http/server.h"
@@ -134,5 +132,3 @@ static inline bool ask_has_header(const struct ask *a, const char *name)
 
 	return http_call_header(&a->call, name, value, sizeof value);
 }
-
-#endif

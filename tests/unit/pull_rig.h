@@ -1,15 +1,12 @@
 /* The server's side of pull runners on a real server, with a real token, and leases that are
  * as each test says: every operation on them waits until the test answers it. */
-#ifndef TESTS_PULL_RIG_H
-#define TESTS_PULL_RIG_H
+#pragma once
 
 #include "parts_rig.h"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
-#include "base/clock.h"
-#include "base/str.h"
 #include "replaces.h"
 #include "runners/claim.h"
 #include "runners/leases.h"
@@ -440,5 +437,3 @@ static inline void pull_vanish(int fd)
 	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard)), 0);
 	close(fd);
 }
-
-#endif

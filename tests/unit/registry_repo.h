@@ -1,19 +1,12 @@
 /* A git repository for the registry's tests, built with libgit2's own objects, so that it may hold
  * what the git program would not write. */
-#ifndef REGISTRY_REPO_H
-#define REGISTRY_REPO_H
+#pragma once
 
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
 #include <git2.h>
-
-#include "base/alloc.h"
-#include "base/buf.h"
 
 struct repo_entry {
 	unsigned mode; /* 0100644, 0120000, 0160000, 0040000 */
@@ -81,5 +74,3 @@ static inline git_oid repo_commit_text(git_repository *repo, const char *name, c
 
 	return repo_commit(repo, &file, 1);
 }
-
-#endif

@@ -1,15 +1,10 @@
 /* A registry that follows a repository on disk, and an owner that takes or refuses its commits. */
-#ifndef REGISTRY_RIG_H
-#define REGISTRY_RIG_H
+#pragma once
 
 #include "registry_repo.h"
 
 #include <ftw.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/file.h"
-#include "base/str.h"
 #include "config/config.h"
 #include "registry/registry.h"
 
@@ -163,5 +158,3 @@ static inline int rig_teardown(void **state)
 	free(g);
 	return 0;
 }
-
-#endif

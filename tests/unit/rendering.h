@@ -1,6 +1,5 @@
 /* The texts of a view, each from a table of its own. */
-#ifndef UNIT_RENDERING_H
-#define UNIT_RENDERING_H
+#pragma once
 
 #include "text/check_output.h"
 #include "text/comment.h"
@@ -70,5 +69,3 @@ static inline void view_terminal(
 	terminal_render(&t, o, out);
 	table_release(&t);
 }
-
-#endif

@@ -5,9 +5,6 @@
  * before the definition. The linker then gives the test's function to every other file (--wrap, which the Makefile
  * passes for each symbol of the test's object that begins with __wrap_). Calls inside the file that has the real
  * function still reach the real one. */
-#ifndef TESTS_REPLACES_H
-#define TESTS_REPLACES_H
+#pragma once
 
 #define REPLACES(name) extern __typeof__(name) name __asm__("__wrap_" #name)
-
-#endif

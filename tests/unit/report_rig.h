@@ -1,19 +1,11 @@
 /* Report documents in tests: read from tests/data/reports or from a string, and told line by
  * line as "STATUS suite/name (seconds) message". */
-#ifndef TESTS_REPORT_RIG_H
-#define TESTS_REPORT_RIG_H
+#pragma once
 
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/file.h"
 #include "documents/report_file.h"
 
 static inline struct report_file report_of(enum report_format f, const char *text)
@@ -88,5 +80,3 @@ static inline void assert_refused(
 	assert_non_null(strstr(why.text, needle));
 	report_file_release(&r);
 }
-
-#endif

@@ -1,8 +1,6 @@
 /* A small registry in memory: what the tests of runners/ let callers report for. */
-#ifndef TESTS_RUNNERS_REGISTRY_H
-#define TESTS_RUNNERS_REGISTRY_H
+#pragma once
 
-#include "base/alloc.h"
 #include "config/config.h"
 
 #define TEXT(s) ((char[]){s})
@@ -66,5 +64,3 @@
 		.n_runners = 1,                                                                    \
 		.runners = GITHUB_RUNNER("torch-spyre/torch-spyre", NULL),                         \
 	    },
-
-#endif

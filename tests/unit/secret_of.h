@@ -1,11 +1,5 @@
 /* A secret with a known text. */
-#ifndef TESTS_SECRET_OF_H
-#define TESTS_SECRET_OF_H
-
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/secret.h"
+#pragma once
 
 static inline struct secret *secret_of(const char *text)
 {
@@ -15,5 +9,3 @@ static inline struct secret *secret_of(const char *text)
 		abort();
 	return s;
 }
-
-#endif

@@ -1,9 +1,7 @@
 /* What jansson says about a body that skim() judged: the two must agree, but for what
  * webhook/payload.h documents. Shared by the unit test and the fuzz target. */
-#ifndef TESTS_SKIM_ORACLE_H
-#define TESTS_SKIM_ORACLE_H
+#pragma once
 
-#include "base/json.h"
 #include "webhook/payload.h"
 
 /* The text that skim() promises for a field. */
@@ -60,5 +58,3 @@ static inline const char *skim_disagrees(const char *body, size_t n)
 	json_decref(root);
 	return wrong;
 }
-
-#endif

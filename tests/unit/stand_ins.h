@@ -1,13 +1,9 @@
 /* For tests whose store and GitHub live in their own file: both end what they were asked at the end
  * of the turn, never inside the call, as the real ones do; whoever subscribed can be rung; and what
  * was asked is kept as one line of words. */
-#ifndef TESTS_STAND_INS_H
-#define TESTS_STAND_INS_H
+#pragma once
 
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
@@ -110,5 +106,3 @@ void config_unref(struct config *c)
 {
 	(void)c;
 }
-
-#endif

@@ -1,29 +1,17 @@
 /* A job in a folder and a process of its own, as the agent runs it. Tests wait on a FIFO: steps write to it, and
  * reading it ends when no process has it open for writing any more. */
-#ifndef STEPS_RIG_H
-#define STEPS_RIG_H
+#pragma once
 
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/file.h"
-#include "base/str.h"
 #include "secret_of.h"
 #include "steps/job.h"
 #include "steps/steps.h"
@@ -327,5 +315,3 @@ static inline void rig_assert_conclusion(const char *conclusion, const char *mes
 		fail_msg("%s: %s\n---\n%s---", rig_result.conclusion, m ? m : "no message",
 		    rig_read("log"));
 }
-
-#endif

@@ -1,21 +1,12 @@
 /* A store in a temporary folder, and one call for each operation: submit, wait, look. */
-#ifndef STORE_RIG_H
-#define STORE_RIG_H
+#pragma once
 
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
 #include <ftw.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/log.h"
 #include "db/store.h"
 #include "store/changes.h"
 #include "store/deliveries.h"
@@ -423,5 +414,3 @@ static inline char *rig_send(int64_t now_ms)
 		assert_string_equal(got_, expected);                                               \
 		free(got_);                                                                        \
 	} while (0)
-
-#endif

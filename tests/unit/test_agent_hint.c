@@ -1,16 +1,9 @@
 /* Every failure to reach the server has a hint beside libcurl's text. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "agent/server.h"
-#include "base/alloc.h"
 
 static const char *const proxies[] = {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
 

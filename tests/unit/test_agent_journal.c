@@ -1,20 +1,12 @@
 /* The agent's files: the lock, the list of jobs, and which folders are removed. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
 #include <glob.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "agent/journal.h"
-#include "base/alloc.h"
-#include "base/file.h"
-#include "base/str.h"
 #include "steps/job_folder.h"
 
 static char dir[64];

@@ -1,8 +1,6 @@
 /* The agent with every answer that a server may give. The job's process is this program. */
 #include "agent_rig.h"
 
-#include <fcntl.h>
-
 #define REPORT                                                                                     \
 	"echo '<testsuite name=\"s\"><testcase name=\"a\"/></testsuite>' > "                       \
 	"$OUTPOST_RESULTS/r.xml"

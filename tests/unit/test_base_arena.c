@@ -1,11 +1,6 @@
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-
-#include "base/alloc.h"
 
 /* Sizes around the block sizes; every piece keeps its content while the arena grows. */
 static void pieces_are_aligned_zeroed_and_apart(void **state)

@@ -1,13 +1,7 @@
 /* A buffer grows, stops at its ceiling and remembers that it did. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-
-#include "base/alloc.h"
-#include "base/buf.h"
 
 static void test_grows(void **state)
 {

@@ -1,13 +1,7 @@
 /* The clocks, and RFC 3339 in and out. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
 
 static void test_format(void **state)
 {

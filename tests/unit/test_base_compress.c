@@ -1,14 +1,7 @@
 /* What is compressed comes back; what is no frame, or too large, does not. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-
-#include "base/alloc.h"
-#include "base/crypto.h"
-#include "base/encode.h"
 
 enum { N = 300000 };
 

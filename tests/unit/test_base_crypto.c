@@ -1,14 +1,7 @@
 /* SHA-256 and HMAC against the vectors of FIPS 180 and RFC 4231. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-
-#include "base/alloc.h"
-#include "base/crypto.h"
-#include "base/encode.h"
 
 static void assert_digest(const uint8_t digest[SHA256_BYTES], const char *expected)
 {

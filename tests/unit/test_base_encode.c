@@ -1,15 +1,7 @@
 /* Bytes as text and back: the vectors of RFC 4648, and random identifiers. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-
-#include "base/alloc.h"
-#include "base/crypto.h"
-#include "base/encode.h"
-#include "base/str.h"
 
 static void test_hex(void **state)
 {

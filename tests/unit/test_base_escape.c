@@ -1,14 +1,7 @@
 /* What comes out of escaping is harmless, and still says what went in. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-
-#include "base/alloc.h"
-#include "base/escape.h"
-#include "base/str.h"
 
 struct escape_case {
 	const char *in, *out;

@@ -1,16 +1,7 @@
 /* Files are read with a ceiling and replaced whole. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "base/alloc.h"
-#include "base/file.h"
 
 static char folder[32];
 

@@ -1,13 +1,7 @@
 /* Buckets are cumulative, and every observation is in exactly one count. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
 #include <cmocka.h>
-
-#include "base/clock.h"
 
 static void buckets_hold_what_is_not_longer(void **state)
 {

@@ -1,13 +1,7 @@
 /* JSON from strangers is bounded; the getters forgive. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-
-#include "base/alloc.h"
-#include "base/json.h"
 
 static json_t *parse(const char *text)
 {

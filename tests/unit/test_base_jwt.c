@@ -1,12 +1,7 @@
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/encode.h"
-#include "base/keys.h"
 #include "secret_of.h"
 #include "test_keys.h"
 

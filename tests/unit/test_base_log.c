@@ -1,18 +1,7 @@
 /* A log line is one line whatever it is told, in both formats. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-
-#include <fcntl.h>
-#include <time.h>
-#include <unistd.h>
-
-#include "base/alloc.h"
-#include "base/json.h"
-#include "base/log.h"
 
 static int kept_stderr = -1;
 static FILE *catcher;

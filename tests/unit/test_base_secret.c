@@ -1,20 +1,10 @@
 /* Secrets lie in memory that is locked and left out of dumps, once, and are gone after the last
  * release; private keys are parsed without leaving copies (finding 13). */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <fcntl.h>
 #include <openssl/crypto.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/buf.h"
-#include "base/file.h"
-#include "base/keys.h"
-#include "base/str.h"
 #include "test_keys.h"
 
 static char dir[] = "/tmp/outpost-test-secret-XXXXXX";

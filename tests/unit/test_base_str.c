@@ -1,13 +1,7 @@
 /* The small questions about strings, and lists of them. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
 
 static void test_compare(void **state)
 {

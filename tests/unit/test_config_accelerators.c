@@ -1,8 +1,6 @@
 /* accelerators.d/NAME.yml: what it means, and what is said about what is wrong with it. */
 #include "config_folder.h"
 
-#include "base/str.h"
-
 #define WITH_FOLDER MINIMAL_YML "accelerators: {directory: a.d}\n"
 #define HEAD        "name: npu\ntitle: NPU\nlevel: L3\n"
 #define RUNNER      "runners: [{name: ci, github: {repository: o/r}}]\n"

@@ -1,7 +1,6 @@
 /* CRCR's allowlist, in every form which that relay reads. */
 #include "config_folder.h"
 
-#include "base/str.h"
 #include "config/allowlist.h"
 
 #define WITH_LIST MINIMAL_YML "accelerators: {allowlist: list.yml}\n"

@@ -1,7 +1,6 @@
 /* docs/configuration.md names every key of every table, and the shipped examples load. */
 #include "config_folder.h"
 
-#include "base/str.h"
 #include "config/accelerator_file.h"
 #include "config/main_file.h"
 

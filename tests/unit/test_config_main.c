@@ -1,8 +1,6 @@
 /* outpost.yml: what it means, and what is said about what is wrong with it. */
 #include "config_folder.h"
 
-#include "base/str.h"
-
 static void test_defaults(void **state)
 {
 	struct config *c = folder_load();

@@ -1,12 +1,8 @@
 /* Networks in CIDR notation, and which addresses are not public. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "config/network.h"
 
 static void test_contains(void **state)

@@ -1,9 +1,6 @@
 /* `platform:` of accelerators.d/NAME.yml: what it comes to, and what a vendor is told on his first day. */
 #include "config_folder.h"
 
-#include "base/buf.h"
-#include "base/str.h"
-
 #define HEAD  "name: npu\ntitle: NPU\nlevel: L3\nrunners: [{name: ci, github: {repository: o/r}}]\n"
 /* lines 5 to 8, the entry of install in line 9 */
 #define BLOCK "platform:\n  integration: in-tree\n  device: npu\n  summary: A chip.\n"

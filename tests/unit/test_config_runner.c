@@ -1,7 +1,6 @@
 /* outpost-runner's file: the example, every default, and what each mistake says. */
 #include "config_folder.h"
 
-#include "base/str.h"
 #include "config/runner_config.h"
 #include "config/runner_file.h"
 

@@ -1,15 +1,9 @@
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
-#include "base/str.h"
 #include "daemon/notify.h"
 
 static int open_socket(struct sockaddr_un *address, size_t name_bytes)

@@ -1,7 +1,6 @@
 /* Files that older versions wrote, with data: they are migrated, still read, and go on. */
 #include <sqlite3.h>
 
-#include "base/file.h"
 #include "db/db.h"
 #include "db/schema.h"
 #include "db/settings.h"

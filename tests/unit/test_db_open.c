@@ -1,16 +1,11 @@
 /* Opening and surviving: the lock, what is refused, migrations, death by SIGKILL, a full
  * disk, damage, backup. */
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <sqlite3.h>
 
-#include "base/crypto.h"
-#include "base/file.h"
 #include "db/db_sqlite.h"
 #include "db/schema.h"
 #include "store_rig.h"

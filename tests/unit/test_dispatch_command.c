@@ -1,15 +1,8 @@
 /* Comments: what is a command to the bot, and what only looks like one. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <time.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/str.h"
 #include "dispatch/planning.h"
 
 #define SHA "0123456789abcdef0123456789abcdef01234567"

@@ -1,13 +1,8 @@
 /* The deadlines while the store is busy: the pauses between two attempts grow. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/clock.h"
-#include "base/log.h"
 #include "dispatch/dispatch_internal.h"
 #include "replaces.h"
 #include "store/dispatches.h"

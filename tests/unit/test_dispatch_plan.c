@@ -2,15 +2,9 @@
  * sent, then accelerator/runner (! held, !! held for good, + only for a new head), then what
  * is dropped with a minus sign. "/infra" is the infra repository itself. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/str.h"
 #include "dispatch/plan.h"
 
 #define SHA "1111111111111111111111111111111111111111"

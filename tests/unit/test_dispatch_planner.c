@@ -1,7 +1,6 @@
 /* From deliveries on disk to dispatches: order, files, holds, commands, failures. */
 #include "dispatch_rig.h"
 
-#include "base/clock.h"
 #include "views/change.h"
 
 static bool all_is_planned(struct rig *r)

@@ -2,8 +2,6 @@
  * for a vendor that hangs. */
 #include "dispatch_rig.h"
 
-#include "base/crypto.h"
-#include "base/encode.h"
 #include "model/client_payload.h"
 
 static int n_wanted;

@@ -1,6 +1,5 @@
 /* Which documents are valid is a table in tests/data/reports/outpost-cases.json, which the test
  * of docs/report.schema.json reads as well: both must say the same of each. */
-#include "base/json.h"
 #include "report_rig.h"
 
 static void a_document_is_understood(void **state)

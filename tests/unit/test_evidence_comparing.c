@@ -1,10 +1,6 @@
 /* Questions for the commits between two runs, against a store and a GitHub that live in this file. */
 #include "stand_ins.h"
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/json.h"
-#include "base/log.h"
 #include "evidence/evidence.h"
 #include "history/commits_between.h"
 #include "replaces.h"

@@ -2,10 +2,6 @@
  * remembered as words, and both answer as the test says. Whole-program tests have the real ones. */
 #include "stand_ins.h"
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "evidence/evidence.h"
 #include "replaces.h"
 #include "store/changes.h"

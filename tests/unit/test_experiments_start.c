@@ -1,5 +1,4 @@
 /* When experiments begin: idle capacity first, within the budget, never ahead of a first run. And `stress`. */
-#include "base/str.h"
 #include "experiments/experiments.h"
 #include "experiments_rig.h"
 #include "store/changes.h"

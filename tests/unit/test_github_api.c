@@ -1,5 +1,4 @@
 /* One function per call: what each asks for and what it reads from the answer. */
-#include "base/str.h"
 #include "fake_github.h"
 
 #define SHA_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

@@ -1,6 +1,4 @@
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
 #include <cmocka.h>
 

@@ -1,5 +1,4 @@
 /* Issues in vendors' repositories: what is asked for, with which token, and which one is ours. */
-#include "base/clock.h"
 #include "fake_github.h"
 
 static bool is_done;

@@ -1,10 +1,7 @@
 /* Periodic runs as days and states: packed cells, nights in and out of order, corrections, what
  * goes, and the plans of the questions that a page asks. */
 #include <sqlite3.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/file.h"
 #include "db/db.h"
 #include "history/commits_between.h"
 #include "history/history.h"

@@ -1,11 +1,8 @@
 /* The client against servers that are silent, rude, slow or huge. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "http/client.h"
 #include "loopback.h"
 

@@ -1,7 +1,5 @@
 /* Which addresses are one client, which client a request counts for, and the amounts per client. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 

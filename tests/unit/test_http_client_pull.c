@@ -1,7 +1,5 @@
 /* Answers that are read piece by piece, from servers that are long-winded, silent or rude. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
 #include <cmocka.h>
 

@@ -1,11 +1,8 @@
 /* Certificates are verified, always; the environment says against what. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
 #include <cmocka.h>
 #include <openssl/x509v3.h>
-#include <unistd.h>
 
 #include "http/client.h"
 #include "http/server.h"

@@ -1,7 +1,5 @@
 /* Findings 2 and 3: a full server. Who gives way to whom, and who never does. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 

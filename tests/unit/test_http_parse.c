@@ -1,13 +1,9 @@
 /* The server's reading of requests: a table of heads and bodies that must be refused, and
  * with which status, each whole and byte by byte. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <string.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "http/inlet.h"
 #include "http/request.h"
 

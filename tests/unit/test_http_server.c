@@ -1,7 +1,5 @@
 /* The server against a raw client on loopback: order, limits, refusals, deadlines. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 

@@ -1,10 +1,7 @@
 /* Bodies that answers share: whole for each reader at its own pace, in memory once, and no client
  * has more than its part of that memory. */
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 

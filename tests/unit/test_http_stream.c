@@ -1,9 +1,6 @@
 /* Long answers, long bodies, clients that leave, and the end of the server. */
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <cmocka.h>

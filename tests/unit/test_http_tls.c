@@ -1,7 +1,5 @@
 /* TLS with a real client: versions, swap of the certificate, bad pairs, hostile bytes. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 #include <openssl/ec.h>

@@ -1,6 +1,5 @@
 /* Keys for tests, made when the test runs: no private key lies in the repository. */
-#ifndef TEST_KEYS_H
-#define TEST_KEYS_H
+#pragma once
 
 #include <openssl/bn.h>
 #include <openssl/core_names.h>
@@ -8,8 +7,6 @@
 #include <openssl/pem.h>
 #include <openssl/rsa.h>
 
-#include "base/alloc.h"
-#include "base/keys.h"
 #include "secret_of.h"
 
 static inline char *pem_text(BIO *bio)
@@ -80,5 +77,3 @@ static inline size_t key_number(EVP_PKEY *key, const char *which, unsigned char 
 	BN_free(bn);
 	return (size_t)n;
 }
-
-#endif

@@ -1,9 +1,6 @@
 /* Logs while they grow and after: order, offsets, ranges, watching, compressing, dropping. */
 #include "logs_rig.h"
 
-#include "base/buf.h"
-#include "base/file.h"
-
 enum { JOB = 42, OTHER = 42 + 256 };
 
 static void a_log_grows_by_pieces(void **state)

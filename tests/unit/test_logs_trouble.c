@@ -5,10 +5,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "base/buf.h"
-#include "base/crypto.h"
-#include "base/file.h"
-
 enum { AT_ONCE = 4, JOBS = 400, KILLS = 12, PIECE_MAX = 40000, COMPLETE_AT = 300000 };
 
 /* ---- death ---- */

@@ -1,14 +1,8 @@
 /* When the bell has its owner look: nothing that rings is lost, whenever it rings. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include <unistd.h>
-
-#include "base/clock.h"
 #include "loop/bell.h"
 
 #define HOUR (3600 * INT64_C(1000))

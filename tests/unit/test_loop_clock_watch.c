@@ -1,8 +1,5 @@
 /* A jump of the wall clock is not drift. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 

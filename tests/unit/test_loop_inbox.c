@@ -1,12 +1,9 @@
 /* The inbox under threads: every item arrives once, each thread's in its order. */
 #include <pthread.h>
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "loop/loop.h"
 
 #define N_THREADS 4

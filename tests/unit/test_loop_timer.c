@@ -1,14 +1,9 @@
 /* Timers, the reaper, signals, pool work and the loop's own life. */
 #include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
 #include "loop/loop.h"
 
 struct probe {

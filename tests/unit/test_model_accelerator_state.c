@@ -1,13 +1,8 @@
 /* The state of an accelerator: the worst that is true of it, and green only with a PASS of the branch. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "model/accelerator_state.h"
 
 #define HOUR INT64_C(3600000)

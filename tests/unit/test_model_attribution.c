@@ -1,14 +1,8 @@
 /* Each rule with its table of cases, by the name of the scenario in docs/attribution.md that requires it. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "model/attribution.h"
 #include "model/experiment.h"
 

@@ -1,13 +1,8 @@
 /* Cron texts: which are taken, and when they are due next. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
 #include "model/schedule.h"
 
 static void test_next(void **state)

@@ -1,13 +1,8 @@
 /* The order of the dashboard's rows and of suites. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <string.h>
 
-#include "base/alloc.h"
 #include "model/dashboard.h"
 
 #define NOW  INT64_C(1795176000000)

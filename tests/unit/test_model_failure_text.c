@@ -1,14 +1,8 @@
 /* Which failures are the same, which are not, which say nothing, and which are a machine's. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "model/failure_text.h"
 #include "model/test_result.h"
 

@@ -1,14 +1,8 @@
 /* When the circuit breaker trips and recovers; when a level is proposed. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "model/accelerator.h"
 
 /* Newest first: r red, g green, n red by its own fault. */

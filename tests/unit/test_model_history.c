@@ -1,13 +1,8 @@
 /* What a row of runs says of a test: each state, and a walk against an oracle that looks at the
  * whole row. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
 #include <cmocka.h>
-
-#include <stdlib.h>
-#include <string.h>
 
 #include "model/history.h"
 

@@ -1,9 +1,5 @@
 /* The lists of states are the words that rows store, and their legal steps are these. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
 #include <cmocka.h>
 

@@ -1,13 +1,7 @@
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "model/client_payload.h"
 #include "model/job_report.h"
 #include "secret_of.h"

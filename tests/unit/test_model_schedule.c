@@ -1,16 +1,9 @@
 /* When periodic runs are due: over years of a fake clock, with restarts, steps of the clock and
  * several crons, against a walk over every due time. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <time.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
 #include "model/schedule.h"
 
 #define SECOND INT64_C(1000)

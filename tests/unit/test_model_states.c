@@ -1,12 +1,7 @@
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "model/schedule.h"
 #include "model/states.h"
 

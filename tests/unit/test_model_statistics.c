@@ -1,12 +1,8 @@
 /* Against values that were computed from the definitions with exact integers and double precision elsewhere. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "model/statistics.h"
 
 static void assert_near(double a, double b)

@@ -1,11 +1,7 @@
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "model/plan.h"
 
 static void globs_match_paths(void **state)

@@ -1,8 +1,5 @@
 /* When a comment may be written again: time is an argument. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 

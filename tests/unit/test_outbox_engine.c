@@ -2,11 +2,6 @@
  * when the test says so. */
 #include "stand_ins.h"
 
-#include <unistd.h>
-
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
 #include "model/schedule.h"
 #include "outbox/engine.h"
 #include "replaces.h"

@@ -1,12 +1,6 @@
 /* Pacing with a fake clock: what one question is answered, and six busy hours in which GitHub's
  * budget does not suffice for everything. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 

@@ -1,13 +1,8 @@
 /* What replies say: the facts of each result in words, and nothing of a commenter's as markup. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
-#include "base/json.h"
 #include "model/event.h"
 #include "publish/publish_internal.h"
 #include "view_builder.h"

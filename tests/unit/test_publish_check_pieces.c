@@ -2,8 +2,6 @@
  * takes none away, so the next try must know that some have arrived. */
 #include "stand_ins.h"
 
-#include "base/log.h"
-#include "base/str.h"
 #include "publish/publish.h"
 #include "publish/publish_internal.h"
 #include "replaces.h"

@@ -1,13 +1,9 @@
 /* Which check runs a change ought to have and what they conclude: levels × labels × states ×
  * attributions, against what is on record. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/str.h"
 #include "publish/publish_internal.h"
 #include "view_builder.h"
 

@@ -3,10 +3,6 @@
  * because the names are taken here; whole-program tests have them. */
 #include "stand_ins.h"
 
-#include <unistd.h>
-
-#include "base/clock.h"
-#include "base/log.h"
 #include "model/schedule.h"
 #include "outbox/pacing.h"
 #include "publish/publish.h"

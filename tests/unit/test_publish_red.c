@@ -1,15 +1,9 @@
 /* What an episode calls for at each hour, and what is said: nobody is mentioned but the oncalls, and
  * nothing that vendors or commits say can become Markdown. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
-#include "base/json.h"
 #include "publish/publish_internal.h"
 
 #define HOUR INT64_C(3600000)

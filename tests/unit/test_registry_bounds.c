@@ -1,17 +1,12 @@
 /* A fetch ends: by its time, by what the peer sends, and when it is not wanted any more. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "registry/fetch.h"
 
 struct rig {

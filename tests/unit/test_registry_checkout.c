@@ -3,10 +3,7 @@
 
 #include <dirent.h>
 #include <ftw.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/file.h"
 #include "registry/fetch.h"
 
 static char folder[64];

@@ -1,18 +1,13 @@
 /* Which addresses a vendor's repository may be at, and that a server which says nothing keeps nobody
  * waiting; what real servers answer is in tests/integration/nightly.test.mjs. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include "base/alloc.h"
 #include "config/config.h"
 #include "registry/remote_head.h"
 

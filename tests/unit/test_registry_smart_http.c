@@ -1,15 +1,11 @@
 /* Finding 11: a git server's redirect is not followed, also not to another path of the same server; and
  * what else a server can answer that is not git's. Real git servers: tests/integration. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
 #include <sys/eventfd.h>
 
-#include "base/clock.h"
 #include "loopback.h"
 #include "registry/fetch.h"
 

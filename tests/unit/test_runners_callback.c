@@ -2,8 +2,6 @@
  * the store answers as each test tells it to. */
 #include "parts_rig.h"
 
-#include "base/clock.h"
-#include "base/str.h"
 #include "model/client_payload.h"
 #include "oidc_token.h"
 #include "replaces.h"

@@ -1,11 +1,7 @@
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "runners/submission.h"
 
 #define GUID             "0b989ba4-242f-11e5-81e1-c7b6966d2516"

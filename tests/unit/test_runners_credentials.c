@@ -1,16 +1,9 @@
 /* Tokens in memory: what they look like, whom they stand for, when they are read again, and what
  * is written of their use. The store answers when the test says so. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/str.h"
 #include "replaces.h"
 #include "runners/credentials.h"
 

@@ -1,7 +1,6 @@
 /* An issuer leaves the configuration while a job's log waits for its keys. */
 #include "parts_rig.h"
 
-#include "base/clock.h"
 #include "oidc_token.h"
 #include "runners/runners.h"
 #include "secret_of.h"

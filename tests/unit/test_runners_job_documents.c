@@ -3,10 +3,8 @@
 #include "parts_rig.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <sys/socket.h>
 
-#include "base/clock.h"
 #include "model/client_payload.h"
 #include "replaces.h"
 #include "runners/credentials.h"

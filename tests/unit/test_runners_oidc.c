@@ -1,13 +1,8 @@
 /* Which tokens are believed, and whom they speak for. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/crypto.h"
-#include "base/str.h"
 #include "oidc_token.h"
 #include "runners/access.h"
 #include "runners/issuer_keys.h"

@@ -1,11 +1,7 @@
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "runners/runners_internal.h"
 
 static void test_counts_each_name(void **state)

@@ -2,7 +2,6 @@
  * success. */
 #include "steps_rig.h"
 
-#include "base/json.h"
 #include "steps/report_pickup.h"
 
 #define MINUTE_MS (60 * 1000)

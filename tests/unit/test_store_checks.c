@@ -1,5 +1,4 @@
 /* What was written into check runs, the wish to look, and that both go with the change. */
-#include "base/str.h"
 #include "store/maintenance.h"
 #include "store/outbox.h"
 #include "store/published.h"

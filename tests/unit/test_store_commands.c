@@ -1,7 +1,6 @@
 /* Commands: what they start, end and answer, who is heard and how often. */
 #include "commands_rig.h"
 
-#include "base/json.h"
 #include "model/plan.h"
 #include "verdict/known_issues.h"
 

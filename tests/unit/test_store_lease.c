@@ -2,7 +2,6 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "base/clock.h"
 #include "lease_rig.h"
 #include "verdict/known_issues.h"
 

@@ -1,7 +1,5 @@
 /* Machines that fall silent, and what comes of them late. At the end a long walk of random
  * steps, after each of which the rules must hold. */
-#include "base/clock.h"
-#include "base/file.h"
 #include "db/db.h"
 #include "lease_rig.h"
 

@@ -3,8 +3,6 @@
 
 #include <sqlite3.h>
 
-#include "base/file.h"
-
 static char *no_names[] = {NULL};
 
 static void mirror(enum reruns reruns, const struct experiment_budget *budget)

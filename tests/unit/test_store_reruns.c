@@ -1,7 +1,6 @@
 /* What the cells of a pull request say of their reruns: pending, or why one that would help brought nothing. */
 #include "experiments_rig.h"
 
-#include "base/buf.h"
 #include "views/gauges.h"
 
 #define BASE HEAD_C

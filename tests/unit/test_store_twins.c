@@ -2,7 +2,6 @@
  * power over the first, whatever they say and whatever they do to their own pull request. */
 #include "commands_rig.h"
 
-#include "base/str.h"
 #include "model/plan.h"
 
 /* PR 1 is a member's, PR 2 a stranger's with the same head. npu and xpu trust members, every change

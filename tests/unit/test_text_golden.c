@@ -2,14 +2,9 @@
  * in the environment they are written anew (make comments), else compared. Runs in the root of the
  * repository. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <sys/stat.h>
 
-#include "base/file.h"
 #include "golden_views.h"
 #include "markdown_oracle.h"
 #include "rendering.h"

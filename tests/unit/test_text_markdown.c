@@ -1,9 +1,6 @@
 /* The comment as a maintainer reads it: whole bodies for typical cases, its size, and when it
  * counts as changed. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 

@@ -2,9 +2,6 @@
  * of the same shape, no link but ours and the vendor's own evidence, nothing that GitHub turns
  * into a mention, a reference or an emoji. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 

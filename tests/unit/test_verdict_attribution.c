@@ -1,6 +1,5 @@
 /* Cells and the evidence for them, through the operations that make both: pushes, pull requests,
  * reports, what GitHub adds. Commits of main are 'A', 'B', … in their order, heads small letters. */
-#include "base/file.h"
 #include "db/db.h"
 #include "model/experiment.h"
 #include "store_rig.h"

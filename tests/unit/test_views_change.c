@@ -1,6 +1,5 @@
 /* What is read: one change whole and cut, lists, figures, totals, the mirror of the
  * registry; and what retention takes away. */
-#include "base/file.h"
 #include "db/db.h"
 #include "store_rig.h"
 #include "views/change.h"

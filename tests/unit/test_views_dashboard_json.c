@@ -1,13 +1,8 @@
 /* The dashboard's JSON: where its changes lead, and the sentences it begins with. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
-#include "base/json.h"
 #include "views/dashboard.h"
 #include "views/record_json.h"
 

@@ -2,7 +2,6 @@
  * accelerator fares. Who is at L1 is in neither. */
 #include "store_rig.h"
 
-#include "base/str.h"
 #include "db/db.h"
 #include "views/feed_events.h"
 #include "views/gauges.h"

@@ -1,13 +1,8 @@
 /* The platforms page's JSON: how a platform stands, what is offered, in which order they are. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
-#include "base/json.h"
 #include "views/platforms.h"
 
 #define HOUR INT64_C(3600000)

@@ -1,14 +1,8 @@
 /* Records as JSON, and docs/openapi.json against their lists. Runs in the root of the tree. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/json.h"
 #include "model/change_view.h"
 #include "model/history.h"
 #include "model/platform.h"

@@ -1,12 +1,8 @@
 /* The two other forms of a change: JSON as the contract lists it, and a terminal's table. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/json.h"
 #include "rendering.h"
 #include "text/check_output.h"
 #include "view_builder.h"

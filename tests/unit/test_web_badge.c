@@ -1,16 +1,9 @@
 /* Badges: what they say of each state, well-formed whatever a vendor is called, readable. */
 #include <expat.h>
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "web/badge.h"
 
 #define MINUTE INT64_C(60000)

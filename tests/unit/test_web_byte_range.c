@@ -1,12 +1,8 @@
 /* Range headers, sensible and otherwise. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "web/job_log.h"
 
 static const struct {

@@ -7,7 +7,6 @@
 #include <sys/syscall.h>
 #include <uv.h>
 
-#include "base/clock.h"
 #include "store/registry.h"
 #include "web/web_internal.h"
 

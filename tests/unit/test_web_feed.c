@@ -1,16 +1,9 @@
 /* The feed is Atom as RFC 4287 has it, whatever vendors and authors wrote. */
 #include <expat.h>
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
-#include "base/str.h"
 #include "web/feed.h"
 
 #define TEXT(s) ((char *)(uintptr_t)(s))

@@ -1,15 +1,8 @@
 /* Pages, entity tags, encodings and watches: what is pure of the web's shell. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/json.h"
 #include "web/assets.h"
 #include "web/events.h"
 #include "web/page.h"

@@ -1,15 +1,9 @@
 /* Turns: how many at once, one making for all who ask for the same, lines that take turns, and what
  * becomes of those for whom there is no room and of those whose clients leave. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
-#include "base/buf.h"
-#include "base/err.h"
 #include "http/conn.h"
 #include "http/request.h"
 #include "web/gate.h"

@@ -1,7 +1,5 @@
 /* Parameters of a query: what is taken, and what is refused by name. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 

@@ -1,7 +1,5 @@
 /* Answers of a size that others decide: short ones at once, long ones without the loop. */
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 

@@ -5,14 +5,10 @@
  * OUTPOST_STATES_SEED=n plays one history, OUTPOST_STATES_RUNS=n so many of them (by default a few). */
 #include <stdatomic.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include "days_rig.h"
 #include "parts_rig.h"
 
-#include "base/clock.h"
-#include "base/json.h"
-#include "base/str.h"
 #include "model/accelerator_state.h"
 #include "rendering.h"
 #include "verdict/attribution.h"

@@ -1,11 +1,7 @@
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/alloc.h"
 #include "webhook/payload.h"
 
 #define REPO "\"repository\":{\"full_name\":\"pytorch/pytorch\"}"

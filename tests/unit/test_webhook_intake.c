@@ -6,8 +6,6 @@
 #include <semaphore.h>
 #include <sys/socket.h>
 
-#include "base/crypto.h"
-#include "base/encode.h"
 #include "store/deliveries.h"
 #include "webhook/intake.h"
 #include "webhook_bodies.h"

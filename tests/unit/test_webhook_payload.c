@@ -1,12 +1,7 @@
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/buf.h"
-#include "base/str.h"
 #include "model/plan.h"
 #include "webhook/payload.h"
 #include "webhook_bodies.h"

@@ -1,11 +1,7 @@
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <cmocka.h>
 
-#include "base/buf.h"
 #include "skim_oracle.h"
 #include "webhook_bodies.h"
 

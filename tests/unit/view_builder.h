@@ -1,11 +1,6 @@
 /* Builds change views for tests of what is made from them. change_view_free() the result. */
-#ifndef TESTS_VIEW_BUILDER_H
-#define TESTS_VIEW_BUILDER_H
+#pragma once
 
-#include <string.h>
-
-#include "base/alloc.h"
-#include "base/str.h"
 #include "model/change_view.h"
 
 #define VIEW_HEAD_SHA "1111111111222222222233333333334444444444"
@@ -112,5 +107,3 @@ static inline struct verdict_view *view_add_verdict(struct change_view *v, size_
 	v->n_verdicts_total = (int64_t)v->n_verdicts;
 	return w;
 }
-
-#endif

@@ -1,8 +1,5 @@
 /* Webhook bodies of GitHub's shape, small enough to read: what the tests of webhook/ send. */
-#ifndef TESTS_WEBHOOK_BODIES_H
-#define TESTS_WEBHOOK_BODIES_H
-
-#include "base/alloc.h"
+#pragma once
 
 #define SHA_HEAD "1111111111111111111111111111111111111111"
 #define SHA_BASE "2222222222222222222222222222222222222222"
@@ -54,5 +51,3 @@
 #define BODY_INSTALLATION                                                                          \
 	"{\"action\":\"created\",\"installation\":{\"id\":3},\"repositories\":[],"                 \
 	"\"sender\":{\"login\":\"carol\"}}"
-
-#endif
