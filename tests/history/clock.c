@@ -1,9 +1,14 @@
 /* Preloaded into the daemon: its clocks run ahead of the machine's by what stands in a file, wall and monotonic each
  * for itself (nanoseconds). libfaketime could do it, at a hundred times the price of a look at the clock. */
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { WALL, MONO, N_CLOCKS };
 static const volatile int64_t *ahead_ns;
