@@ -28,6 +28,7 @@ FNR == 1 { end_file(); file = FILENAME; folder = folder_of(file); has_thread = n
 tolower($0) ~ /thread/ { has_thread = 1 }
 # The brace of a function stands alone in the first column; those of structs, enums and tables end a line.
 /^\{/ { body = FNR }
+/^[a-z].*\) \{ .*\}$/ { n_bodies++; by_length[1]++ } # a function of one line
 /^\}/ { if (body) { n_bodies++; length_of[n_bodies] = FNR - body - 1; by_length[FNR - body - 1]++; body = 0 } }
 /rows_(int|dup|text|is_null|blob|real)\(/ && folder != "db" {
 	line = $0

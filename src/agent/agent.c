@@ -29,10 +29,7 @@ void agent_next(struct agent *a)
 		timer_start(a->next_timer, 0);
 }
 
-void agent_on_timer(struct timer *t)
-{
-	agent_next(timer_owner(t));
-}
+void agent_on_timer(struct timer *t) { agent_next(timer_owner(t)); }
 
 static void prune_folders(struct pool_work *w)
 {
@@ -92,8 +89,7 @@ static void on_stop_signal(int signum, void *owner)
 
 	(void)signum;
 	if (a->stopping == NOT_STOPPING) {
-		log_event(LOG_INFO, "stopping",
-		    LOG_S("dispatch", busy ? busy->offer.dispatch_id : ""),
+		log_event(LOG_INFO, "stopping", LOG_S("dispatch", busy ? busy->offer.dispatch_id : ""),
 		    LOG_I("within_s", a->c->drain_ms / 1000));
 		a->stopping = DRAINING;
 		timer_start(a->stop_timer, a->c->drain_ms);
@@ -127,8 +123,7 @@ static bool is_ready_to_end(const struct agent *a)
 	if (a->stopping == NOT_STOPPING || a->claim.call.is_active || agent_busy_job(a))
 		return false;
 	TAILQ_FOREACH (j, &a->jobs, link)
-		if (j->upload.call.is_active ||
-		    (j->is_returning && j->upload.n_failures < RETURN_TRIES))
+		if (j->upload.call.is_active || (j->is_returning && j->upload.n_failures < RETURN_TRIES))
 			return false;
 	return true;
 }
@@ -281,11 +276,9 @@ static void start_agent(struct agent *a)
 		    LOG_S("why", "the proxy decides what submodules of changes reach"));
 	if (c->sandbox == SANDBOX_NONE)
 		log_event(LOG_WARN, "no_sandbox",
-		    LOG_S("why",
-			"the sandbox is off: code under test runs with all rights of this user"));
+		    LOG_S("why", "the sandbox is off: code under test runs with all rights of this user"));
 	for (char **file = c->exposed_files; file && *file; file++)
-		log_event(LOG_WARN, "exposed_file", LOG_S("file", *file),
-		    LOG_S("why", EXPOSED_FILE_TEXT));
+		log_event(LOG_WARN, "exposed_file", LOG_S("file", *file), LOG_S("why", EXPOSED_FILE_TEXT));
 	log_event(LOG_INFO, "ready", LOG_S("version", OUTPOST_VERSION), LOG_S("name", a->c->name),
 	    LOG_S("accelerator", a->c->accelerator), LOG_S("server", a->c->server));
 	if (job_restore_all(a, &e))

@@ -171,8 +171,7 @@ void job_forget(struct job *j);
 /* Call after one of the job's calls came back. Frees the job if it is over and that was the last. */
 void job_release_if_over(struct job *j);
 /* Logs an event of the job with one more field; key NULL: none. */
-void job_log(
-    const struct job *j, enum log_level level, const char *ev, const char *key, const char *text);
+void job_log(const struct job *j, enum log_level level, const char *ev, const char *key, const char *text);
 
 /* ---- upload.c ---- */
 enum upload_state {

@@ -31,8 +31,8 @@ int agent_make_work_dir(const struct runner_config *c, struct error *e)
 	if (mkdir(c->work_dir, 0700) == 0 || errno == EEXIST)
 		return 0;
 	return error_set(e, ERR_IO,
-	    "work_dir %s: cannot be made: %s; make it, and give it to the user of outpost-runner",
-	    c->work_dir, strerror(errno));
+	    "work_dir %s: cannot be made: %s; make it, and give it to the user of outpost-runner", c->work_dir,
+	    strerror(errno));
 }
 
 struct report {
@@ -42,8 +42,8 @@ struct report {
 enum mark { MARK_OK, MARK_NOTE, MARK_WRONG };
 
 /* Prints a line of the table. hint: NULL, or the advice on a line of its own. */
-static void PRINTF(5, 6) print_row(
-    struct report *r, enum mark m, const char *title, const char *hint, const char *fmt, ...)
+static void PRINTF(5, 6)
+    print_row(struct report *r, enum mark m, const char *title, const char *hint, const char *fmt, ...)
 {
 	static const char *const marks[] = {"✓", "–", "✗"}, *const colours[] = {"32", "33", "31"};
 	struct buf clean = BUF_INIT(4 * LINE_MAX_BYTES);
@@ -76,8 +76,7 @@ static bool fits_need(const struct runner_need *need, char *const *labels)
 }
 
 /* One row for each runner. A row is wrong if this machine can get work from no runner at all. */
-static void report_labels(
-    struct report *r, const struct runner_config *c, const struct runner_status *s)
+static void report_labels(struct report *r, const struct runner_config *c, const struct runner_status *s)
 {
 	size_t n_fit = 0;
 
@@ -85,8 +84,7 @@ static void report_labels(
 		n_fit += fits_need(&s->runners[i], c->labels);
 	if (!s->n_runners)
 		print_row(r, MARK_WRONG, "labels",
-		    "the accelerator's file in the registry needs a runner with `pull: {labels: "
-		    "[…]}`",
+		    "the accelerator's file in the registry needs a runner with `pull: {labels: […]}`",
 		    "%s has no pull runner", s->accelerator);
 	for (size_t i = 0; i < s->n_runners; i++) {
 		const struct runner_need *need = &s->runners[i];
@@ -100,14 +98,11 @@ static void report_labels(
 			if (!strv_contains((const char *const *)c->labels, *label))
 				buf_appendf(&missing, "%s%s", missing.len ? ", " : "", *label);
 		if (is_fit)
-			print_row(r, MARK_OK, "labels", NULL, "runner %s asks for %s", need->name,
-			    buf_str(&text));
+			print_row(r, MARK_OK, "labels", NULL, "runner %s asks for %s", need->name, buf_str(&text));
 		else
 			print_row(r, n_fit ? MARK_NOTE : MARK_WRONG, "labels",
-			    n_fit ? NULL
-				  : "add what is missing to `labels`, if this machine has it",
-			    "runner %s asks for %s; missing here: %s", need->name, buf_str(&text),
-			    buf_str(&missing));
+			    n_fit ? NULL : "add what is missing to `labels`, if this machine has it",
+			    "runner %s asks for %s; missing here: %s", need->name, buf_str(&text), buf_str(&missing));
 		buf_release(&text);
 		buf_release(&missing);
 	}
@@ -125,15 +120,13 @@ static void report_clock_and_version(
 	if (off_ms <= SKEW_MAX_MS)
 		print_row(r, MARK_OK, "clock", NULL, "as the server's");
 	else
-		print_row(r, MARK_WRONG, "clock",
-		    "set this machine's clock, for example with timedatectl set-ntp true",
-		    "%lld s %s the server's", (long long)(off_ms / 1000),
-		    ahead_ms > 0 ? "ahead of" : "behind");
+		print_row(r, MARK_WRONG, "clock", "set this machine's clock, for example with timedatectl set-ntp true",
+		    "%lld s %s the server's", (long long)(off_ms / 1000), ahead_ms > 0 ? "ahead of" : "behind");
 	if (str_eq(s->version, OUTPOST_VERSION))
 		print_row(r, MARK_OK, "version", NULL, "%s", OUTPOST_VERSION);
 	else
-		print_row(r, MARK_NOTE, "version", "install the server's version here",
-		    "%s; the server has %s", OUTPOST_VERSION, s->version);
+		print_row(r, MARK_NOTE, "version", "install the server's version here", "%s; the server has %s",
+		    OUTPOST_VERSION, s->version);
 }
 
 /* Prints a line for each thing that was checked. False if one is wrong. */
@@ -151,8 +144,8 @@ static bool check_online(const struct runner_config *c)
 	    .total_timeout_ms = ANSWER_WITHIN_MS,
 	};
 	const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
-	struct report r = {.has_colour = isatty(STDOUT_FILENO) && !(no_colour && *no_colour) &&
-					 terminal && !str_eq(terminal, "dumb")};
+	struct report r = {
+	    .has_colour = isatty(STDOUT_FILENO) && !(no_colour && *no_colour) && terminal && !str_eq(terminal, "dumb")};
 	int64_t sent_ms = clock_wall_ms(), answered_ms, n_waiting = 0, n_other = 0;
 	struct runner_status s;
 	struct error e = {0};
@@ -160,8 +153,8 @@ static bool check_online(const struct runner_config *c)
 	(void)!http_call_blocking(&call, "outpost-runner/" OUTPOST_VERSION, c->ca_file);
 	answered_ms = clock_wall_ms();
 	if (call.err) {
-		print_row(&r, MARK_WRONG, "server", hint_text(0, call.why.text), "%s: %s",
-		    c->server, *call.why.text ? call.why.text : err_text(call.err));
+		print_row(&r, MARK_WRONG, "server", hint_text(0, call.why.text), "%s: %s", c->server,
+		    *call.why.text ? call.why.text : err_text(call.err));
 	} else if (call.status != 200) {
 		bool is_token = call.status == 401 || call.status == 403 || call.status == 429;
 		json_t *v = NULL;
@@ -172,22 +165,18 @@ static bool check_online(const struct runner_config *c)
 		detail = json_get_str(v, "detail");
 		if (is_token)
 			print_row(&r, MARK_OK, "server", NULL, "%s answers", c->server);
-		print_row(&r, MARK_WRONG, is_token ? "token" : "server", hint_text(call.status, ""),
-		    "%s: %d%s%s", is_token ? c->token_file : c->server, call.status,
-		    detail ? ": " : "", detail ? detail : "");
+		print_row(&r, MARK_WRONG, is_token ? "token" : "server", hint_text(call.status, ""), "%s: %d%s%s",
+		    is_token ? c->token_file : c->server, call.status, detail ? ": " : "", detail ? detail : "");
 		json_decref(v);
 	} else if (runner_status_parse(buf_str(&call.answer), call.answer.len, &s, &e)) {
-		print_row(
-		    &r, MARK_WRONG, "server", hint_text(404, ""), "%s: %s", c->server, e.text);
+		print_row(&r, MARK_WRONG, "server", hint_text(404, ""), "%s: %s", c->server, e.text);
 	} else {
 		print_row(&r, MARK_OK, "server", NULL, "%s answers", c->server);
 		if (str_eq(s.name, c->name) && str_eq(s.accelerator, c->accelerator))
-			print_row(
-			    &r, MARK_OK, "token", NULL, "good for %s of %s", s.name, s.accelerator);
+			print_row(&r, MARK_OK, "token", NULL, "good for %s of %s", s.name, s.accelerator);
 		else
-			print_row(&r, MARK_WRONG, "token", hint,
-			    "it is for %s of %s, and not for %s of %s", s.name, s.accelerator,
-			    c->name, c->accelerator);
+			print_row(&r, MARK_WRONG, "token", hint, "it is for %s of %s, and not for %s of %s", s.name,
+			    s.accelerator, c->name, c->accelerator);
 		report_labels(&r, c, &s);
 		for (size_t i = 0; i < s.n_runners; i++) {
 			const struct runner_need *need = &s.runners[i];
@@ -198,9 +187,8 @@ static bool check_online(const struct runner_config *c)
 				    "runner %s has no room now: %lld of %lld jobs run", need->name,
 				    (long long)need->n_active, (long long)need->max_parallel);
 		}
-		print_row(&r, MARK_OK, "work", NULL,
-		    "%lld waiting for this machine, %lld for others", (long long)n_waiting,
-		    (long long)n_other);
+		print_row(&r, MARK_OK, "work", NULL, "%lld waiting for this machine, %lld for others",
+		    (long long)n_waiting, (long long)n_other);
 		report_clock_and_version(&r, sent_ms, answered_ms, &s);
 		runner_status_release(&s);
 	}
@@ -225,8 +213,7 @@ int agent_check(const char *config_path, bool is_online)
 	if (rc)
 		fprintf(stderr, "%s: %s\n", config_path, *e.text ? e.text : err_text(rc));
 	else
-		printf("%s is right: %s, for %s at %s\n", config_path, c->name, c->accelerator,
-		    c->server);
+		printf("%s is right: %s, for %s at %s\n", config_path, c->name, c->accelerator, c->server);
 	if (!rc && is_online && !check_online(c))
 		rc = ERR_INVALID;
 	runner_config_free(c);

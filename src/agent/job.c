@@ -9,8 +9,7 @@
 #include "steps/job_folder.h"
 #include "steps/steps.h"
 
-void job_log(
-    const struct job *j, enum log_level level, const char *ev, const char *key, const char *text)
+void job_log(const struct job *j, enum log_level level, const char *ev, const char *key, const char *text)
 {
 	struct log_field fields[7] = {
 	    LOG_S("dispatch", j->offer.dispatch_id),
@@ -60,8 +59,8 @@ void job_start(struct job *j)
 	const char *script = getenv("OUTPOST_RUNNER_SELF");
 	const char *program = script && script[0] == '/' ? script : "/proc/self/exe";
 	char *err_path = path_join(j->folder, "job-process.err");
-	char *const argv[] = {(char *)(uintptr_t) "outpost-runner", (char *)(uintptr_t) "-c",
-	    j->agent->c->path, (char *)(uintptr_t) "--job", j->folder, NULL};
+	char *const argv[] = {(char *)(uintptr_t) "outpost-runner", (char *)(uintptr_t) "-c", j->agent->c->path,
+	    (char *)(uintptr_t) "--job", j->folder, NULL};
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t how;
 	sigset_t none, all;
@@ -72,16 +71,14 @@ void job_start(struct job *j)
 	sigfillset(&all);
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_addopen(
-	    &files, STDOUT_FILENO, err_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+	posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, err_path, O_WRONLY | O_CREAT | O_APPEND, 0600);
 	posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
 	posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
 	posix_spawnattr_init(&how);
 	/* The steps must not inherit the agent's signal settings: its loop ignores SIGPIPE. */
 	posix_spawnattr_setsigdefault(&how, &all);
 	posix_spawnattr_setsigmask(&how, &none);
-	posix_spawnattr_setflags(
-	    &how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+	posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
 	failed = rc ? 0 : posix_spawn(&j->pid, program, &files, &how, argv, environ);
 	if (failed)
 		rc = error_set(&e, ERR_IO, "cannot start the job's process: %s", strerror(failed));
@@ -107,10 +104,8 @@ static void set_cancelled_result(struct job *j, const char *message)
 	int64_t now = clock_wall_ms();
 
 	job_result_release(&j->result);
-	j->result = (struct job_result){.conclusion = xstrdup("cancelled"),
-	    .message = xstrdup(message),
-	    .started_ms = now,
-	    .completed_ms = now};
+	j->result = (struct job_result){
+	    .conclusion = xstrdup("cancelled"), .message = xstrdup(message), .started_ms = now, .completed_ms = now};
 	j->has_result = true;
 }
 
@@ -150,17 +145,15 @@ void job_look(struct job *j)
 			 * crashes its machines does not come back forever. */
 			(void)!job_folder_read(j->folder, "job-process.err", 4096, &said, &n, NULL);
 			job_log(j, LOG_ERROR, "job_died", "why",
-			    "its process ended without a result; it is not run again here, and its "
-			    "lease runs out");
+			    "its process ended without a result; it is not run again here, and its lease runs out");
 			if (said && *said)
 				job_log(j, LOG_ERROR, "job_died", "said", said);
 			free(said);
 			heartbeat_stop(j);
 		} else {
-			log_event(strcmp(r->conclusion, "success") == 0 ? LOG_INFO : LOG_WARN,
-			    "job_ended", LOG_S("dispatch", j->offer.dispatch_id),
-			    LOG_I("job", j->offer.job_id), LOG_I("pr", j->offer.number),
-			    LOG_S("conclusion", r->conclusion),
+			log_event(strcmp(r->conclusion, "success") == 0 ? LOG_INFO : LOG_WARN, "job_ended",
+			    LOG_S("dispatch", j->offer.dispatch_id), LOG_I("job", j->offer.job_id),
+			    LOG_I("pr", j->offer.number), LOG_S("conclusion", r->conclusion),
 			    LOG_I("seconds", (r->completed_ms - r->started_ms) / 1000),
 			    LOG_S("step", r->n_steps ? r->steps[r->n_steps - 1].name : ""),
 			    LOG_S("message", r->message));
@@ -203,8 +196,7 @@ void job_on_lease(struct job *j, enum lease_word word, const char *reason)
 		if (j->stage == JOB_RUNNING) {
 			stop_steps(j);
 		} else if (j->stage == JOB_WAITING) {
-			set_cancelled_result(
-			    j, reason ? reason : "cancelled before it was started");
+			set_cancelled_result(j, reason ? reason : "cancelled before it was started");
 			j->stage = JOB_ENDED;
 		}
 	} else if (word == LEASE_LOST) {
@@ -266,8 +258,8 @@ void job_finish(struct job *j, enum progress p, const char *reason)
 			job_log(j, LOG_ERROR, "journal_not_written", "why", e.text);
 	} else {
 		write_progress(j, p, reason);
-		log_event(LOG_INFO, "job_over", LOG_S("dispatch", j->offer.dispatch_id),
-		    LOG_I("job", j->offer.job_id), LOG_S("as", progress_name(p)));
+		log_event(LOG_INFO, "job_over", LOG_S("dispatch", j->offer.dispatch_id), LOG_I("job", j->offer.job_id),
+		    LOG_S("as", progress_name(p)));
 	}
 	a->exit_code = p == PROGRESS_SENT ? 0 : 1;
 	job_forget(j);
@@ -308,9 +300,9 @@ static void restore_job(struct agent *a, const char *name)
 	}
 	j = job_new(a, folder, &offer);
 	if (folder_has(folder, "started") || folder_has(folder, "result.json")) {
-		bool is_running = job_folder_is_locked(j->folder) ||
-				  (!folder_has(j->folder, "result.json") &&
-				      job_lock_take(j->folder, &j->lock_fd, NULL) == ERR_BUSY);
+		bool is_running =
+		    job_folder_is_locked(j->folder) ||
+		    (!folder_has(j->folder, "result.json") && job_lock_take(j->folder, &j->lock_fd, NULL) == ERR_BUSY);
 
 		/* The folder of a job whose process was started. If neither a process nor a result is found, the process
 		 * may still be on its way, because the agent may have died the moment after it started it. Then the agent
@@ -323,8 +315,7 @@ static void restore_job(struct agent *a, const char *name)
 		else if (is_running || folder_has(j->folder, "result.json"))
 			heartbeat_start(j);
 		j->agent->n_taken += is_running;
-		job_log(j, LOG_INFO, is_running ? "job_found_running" : "job_found_ended", "folder",
-		    j->folder);
+		job_log(j, LOG_INFO, is_running ? "job_found_running" : "job_found_ended", "folder", j->folder);
 	} else if (p == PROGRESS_RETURNING) {
 		j->is_returning = true;
 		j->stage = JOB_ENDED;
@@ -361,8 +352,7 @@ int job_process_main(const char *config_path, const char *folder)
 		int64_t now = clock_wall_ms();
 		struct job_result r = {
 		    .conclusion = xstrdup("startup_failure"),
-		    .message = xasprintf(
-			"%s has mistakes; `outpost-runner --check` lists them", config_path),
+		    .message = xasprintf("%s has mistakes; `outpost-runner --check` lists them", config_path),
 		    .started_ms = now,
 		    .completed_ms = now,
 		};

@@ -13,17 +13,13 @@ static const char REJECTED[] = "rejected";
 static const char *const progress_names[N_PROGRESS] = {
     "none", "returning", "sent", "returned", "lost", "died", "rejected"};
 
-const char *progress_name(enum progress p)
-{
-	return progress_names[p];
-}
+const char *progress_name(enum progress p) { return progress_names[p]; }
 
 static int make_journal_folder(const char *path, struct error *e)
 {
 	if (mkdir(path, 0700) == 0 || errno == EEXIST)
 		return 0;
-	return error_set(e, errno == ENOSPC ? ERR_FULL : ERR_IO, "%s: cannot be made: %s", path,
-	    strerror(errno));
+	return error_set(e, errno == ENOSPC ? ERR_FULL : ERR_IO, "%s: cannot be made: %s", path, strerror(errno));
 }
 
 int journal_open(struct journal *j, const char *work_dir, struct error *e)
@@ -42,8 +38,7 @@ int journal_open(struct journal *j, const char *work_dir, struct error *e)
 		n = read(j->lock_fd, who, sizeof(who) - 1);
 		who[n > 0 ? (int)strcspn(who, "\n") : 0] = '\0';
 		rc = error_set(e, ERR_BUSY,
-		    "work_dir %s is in use by another outpost-runner (process %s); each needs a "
-		    "work_dir of its own",
+		    "work_dir %s is in use by another outpost-runner (process %s); each needs a work_dir of its own",
 		    j->work_dir, *who ? who : "unknown");
 	} else if (ftruncate(j->lock_fd, 0) || dprintf(j->lock_fd, "%d\n", (int)getpid()) < 0) {
 		rc = error_set(e, ERR_IO, "%s: %s", path, strerror(errno));
@@ -108,10 +103,7 @@ void journal_claim_over(struct journal *j)
 	free(path);
 }
 
-static int compare_job_names(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
+static int compare_job_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 int journal_list(const char *path, char ***ret, struct error *e)
 {
@@ -144,8 +136,7 @@ int journal_add(struct journal *j, const struct lease_offer *o, char **ret_folde
 	*ret_folder = NULL;
 	if (!journal_list(j->jobs_dir, &names, NULL)) {
 		for (char **name = names; *name && !is_known; name++)
-			is_known =
-			    strchr(*name, '-') && str_eq(strchr(*name, '-') + 1, o->lease_id);
+			is_known = strchr(*name, '-') && str_eq(strchr(*name, '-') + 1, o->lease_id);
 		strv_free(names);
 	}
 	if (is_known)
@@ -195,8 +186,7 @@ enum progress journal_progress(const char *folder)
 	json_t *v = NULL;
 	size_t n = 0;
 
-	if (job_folder_read(folder, "progress", PROGRESS_MAX_BYTES, &text, &n, NULL) ||
-	    json_parse(text, n, &v, NULL)) {
+	if (job_folder_read(folder, "progress", PROGRESS_MAX_BYTES, &text, &n, NULL) || json_parse(text, n, &v, NULL)) {
 		free(text);
 		return PROGRESS_NONE;
 	}
@@ -233,8 +223,7 @@ int journal_reject(const struct journal *j, const char *folder, const char *reas
 
 	rc = journal_set_progress(folder, PROGRESS_REJECTED, reason, e);
 	if (!rc && rename(folder, to))
-		rc = error_set(
-		    e, ERR_IO, "%s: cannot be moved to %s: %s", folder, to, strerror(errno));
+		rc = error_set(e, ERR_IO, "%s: cannot be moved to %s: %s", folder, to, strerror(errno));
 	free(to);
 	return rc;
 }
@@ -258,8 +247,7 @@ void journal_prune(const char *jobs_dir, int keep)
 		for (size_t i = strv_len((const char *const *)names); i-- > 0;) {
 			char *folder = path_join(jobs_dir, names[i]);
 			enum progress p = journal_progress(folder);
-			bool is_over = p != PROGRESS_NONE && p != PROGRESS_RETURNING &&
-				       !job_folder_is_locked(folder);
+			bool is_over = p != PROGRESS_NONE && p != PROGRESS_RETURNING && !job_folder_is_locked(folder);
 
 			if (is_over && n_kept++ >= keep)
 				remove_tree_at(jobs_dir, names[i]);

@@ -49,18 +49,15 @@ void journal_claim_over(struct journal *j);
 
 /* ---- jobs ---- */
 /* Makes a folder with offer.json, durable. ERR_EXISTS: this lease has one. free() *ret_folder. */
-int journal_add(
-    struct journal *j, const struct lease_offer *o, char **ret_folder, struct error *e) MUST_CHECK;
+int journal_add(struct journal *j, const struct lease_offer *o, char **ret_folder, struct error *e) MUST_CHECK;
 /* Names of the jobs' folders in jobs_dir or jobs/rejected, which begin with a digit: oldest first, NULL-terminated;
  * strv_free(). */
 int journal_list(const char *folder, char ***ret, struct error *e) MUST_CHECK;
 int journal_read_offer(const char *folder, struct lease_offer *ret, struct error *e) MUST_CHECK;
 enum progress journal_progress(const char *folder);
-int journal_set_progress(
-    const char *folder, enum progress p, const char *reason, struct error *e) MUST_CHECK;
+int journal_set_progress(const char *folder, enum progress p, const char *reason, struct error *e) MUST_CHECK;
 /* Writes PROGRESS_REJECTED and moves the folder to jobs/rejected. */
-int journal_reject(
-    const struct journal *j, const char *folder, const char *reason, struct error *e) MUST_CHECK;
+int journal_reject(const struct journal *j, const char *folder, const char *reason, struct error *e) MUST_CHECK;
 /* Keeps the newest `keep` jobs that are over and removes older ones. Of jobs/rejected it keeps
  * KEEP_REJECTED, and of all but the newest `keep` of these only log and report: their checkout and
  * temporary files go. Blocks, and is slow if folders hold a checkout. */

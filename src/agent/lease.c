@@ -36,9 +36,8 @@ static void send_claim(struct agent *a, int wait_s, int64_t answer_within_ms)
 	char *body = claim_request_text(&request);
 
 	c->sent_mono_ms = clock_mono_ms();
-	server_call_start(&a->server, &c->call, "POST", "application/json",
-	    xstrdup("/api/v1/runner/claim"), body, strlen(body),
-	    wait_s * INT64_C(1000) + answer_within_ms);
+	server_call_start(&a->server, &c->call, "POST", "application/json", xstrdup("/api/v1/runner/claim"), body,
+	    strlen(body), wait_s * INT64_C(1000) + answer_within_ms);
 }
 
 void claim_send(struct agent *a)
@@ -57,8 +56,7 @@ void claim_send(struct agent *a)
 		log_event(LOG_INFO, "room_again", LOG_I("bytes", room));
 	if (!has_room && !c->is_full_logged) {
 		log_event(LOG_ERROR, "no_room", LOG_S("why", "too little disk space to take work"),
-		    LOG_S("work_dir", a->c->work_dir), LOG_I("bytes", room),
-		    LOG_I("wanted", wanted));
+		    LOG_S("work_dir", a->c->work_dir), LOG_I("bytes", room), LOG_I("wanted", wanted));
 		a->is_room_wanted = true;
 		agent_prune(a);
 	}
@@ -87,16 +85,14 @@ static void return_lease(struct agent *a, const struct lease_offer *o, const cha
 	json_t *v = json_object();
 	char *body;
 
-	log_event(
-	    LOG_WARN, "claim_handed_back", LOG_S("dispatch", o->dispatch_id), LOG_S("why", why));
+	log_event(LOG_WARN, "claim_handed_back", LOG_S("dispatch", o->dispatch_id), LOG_S("why", why));
 	forget_claim_id(a);
 	json_set_str(v, "reason", why);
 	body = json_text(v);
 	json_decref(v);
 	a->claim.is_returning = true;
 	server_call_start(&a->server, &a->claim.call, "POST", "application/json",
-	    xasprintf("/api/v1/runner/leases/%s/return", o->lease_id), body, strlen(body),
-	    ANSWER_WITHIN_MS);
+	    xasprintf("/api/v1/runner/leases/%s/return", o->lease_id), body, strlen(body), ANSWER_WITHIN_MS);
 }
 
 static void take_lease(struct agent *a, struct lease_offer *o)
@@ -112,8 +108,8 @@ static void take_lease(struct agent *a, struct lease_offer *o)
 	if (!str_eq(o->accelerator, a->c->accelerator)) {
 		struct buf why = BUF_INIT(1024);
 
-		buf_appendf(&why, "the token is for accelerator %s, but %s says %s", o->accelerator,
-		    a->c->path, a->c->accelerator);
+		buf_appendf(&why, "the token is for accelerator %s, but %s says %s", o->accelerator, a->c->path,
+		    a->c->accelerator);
 		timer_start(a->claim.timer, REFUSED_WAIT_MS);
 		return_lease(a, o, buf_str(&why));
 		buf_release(&why);
@@ -157,10 +153,8 @@ static void on_claim_answered(struct agent *a)
 
 			for (char **label = a->c->labels; *label; label++)
 				buf_appendf(&labels, "%s%s", labels.len ? "," : "", *label);
-			log_event(LOG_INFO, "waiting",
-			    LOG_S("why", "no queued work matches these labels"),
-			    LOG_S("labels", buf_str(&labels)),
-			    LOG_S("accelerator", a->c->accelerator));
+			log_event(LOG_INFO, "waiting", LOG_S("why", "no queued work matches these labels"),
+			    LOG_S("labels", buf_str(&labels)), LOG_S("accelerator", a->c->accelerator));
 			buf_release(&labels);
 			c->is_waiting_logged = true;
 		}
@@ -184,8 +178,7 @@ static void on_claim_done(struct server_call *call)
 	struct agent *a = call->owner;
 	struct claim *c = &a->claim;
 	bool was_returning = c->is_returning;
-	bool is_refused = call->word == SERVER_REFUSED ||
-			  (call->word == SERVER_TOKEN && !a->server.has_other_token);
+	bool is_refused = call->word == SERVER_REFUSED || (call->word == SERVER_TOKEN && !a->server.has_other_token);
 
 	c->is_returning = false;
 	if (a->stopping == ENDING || was_returning) {
@@ -202,8 +195,7 @@ static void on_claim_done(struct server_call *call)
 		 * later is only of use to a program that keeps running while an operator corrects the file. If
 		 * the token file holds another token than the refused one, that token is tried first. */
 		log_event(LOG_ERROR, "claim_refused", LOG_S("why", call->detail),
-		    LOG_S("hint", hint_text(call->status, call->detail)),
-		    LOG_S("token_file", a->c->token_file));
+		    LOG_S("hint", hint_text(call->status, call->detail)), LOG_S("token_file", a->c->token_file));
 		a->exit_code = 1;
 		a->stopping = DRAINING;
 		claim_stop(a);
@@ -247,10 +239,7 @@ void claim_close(struct agent *a)
 	a->claim.timer = NULL;
 }
 
-static int64_t min_ms(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
+static int64_t min_ms(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* How long the server may hold the answer: a third of the lease's time, so that two heartbeats may be
  * lost. 0 while the job waits for the answer to start. */
@@ -280,8 +269,7 @@ static void retry_heartbeat(struct job *j, int64_t longest_ms)
 	struct heartbeat *h = &j->heartbeat;
 
 	if (!longest_ms)
-		longest_ms =
-		    h->is_doubtful ? RETRY_DOUBTFUL_MS : min_ms(RETRY_MS, j->offer.lease_ms / 4);
+		longest_ms = h->is_doubtful ? RETRY_DOUBTFUL_MS : min_ms(RETRY_MS, j->offer.lease_ms / 4);
 
 	h->n_failures++;
 	if (!h->is_doubtful && clock_mono_ms() >= h->good_until_mono_ms) {
@@ -315,8 +303,7 @@ static void on_heartbeat_done(struct server_call *c)
 		return;
 	}
 	if (lease_answer_parse(buf_str(&c->http.answer), c->http.answer.len, &answer, &e)) {
-		snprintf(
-		    c->detail, sizeof(c->detail), "not an answer to a heartbeat: %.200s", e.text);
+		snprintf(c->detail, sizeof(c->detail), "not an answer to a heartbeat: %.200s", e.text);
 		retry_heartbeat(j, 0);
 	}
 	if (answer.word == LEASE_ACTIVE) {

@@ -7,27 +7,26 @@ enum agent_mode {
 	MODE_RUN,
 	MODE_ONCE,  /* --once: one job, then end */
 	MODE_CHECK, /* --check */
-	MODE_JOB, /* --job FOLDER: the process that runs the steps; for the agent, not for people */
+	MODE_JOB,   /* --job FOLDER: the process that runs the steps; for the agent, not for people */
 };
 
-static const char USAGE[] =
-    "Usage: outpost-runner -c FILE [--check [--online] | --once]\n"
-    "\n"
-    "Takes work for one accelerator from an Outpost, runs it on this machine and reports\n"
-    "it. Connects out only. Runs in the foreground.\n"
-    "\n"
-    "  -c, --config FILE  the configuration, runner.yml\n"
-    "      --check        check the configuration, the sandbox, git and the work folder,\n"
-    "                     print every mistake, and exit 0 or 1; takes no work\n"
-    "      --online       with --check: also check with the server the token, the labels,\n"
-    "                     waiting work, the clock and the version\n"
-    "      --once         take one job, report it, and exit; 1 if the server refuses\n"
-    "                     this machine\n"
-    "      --version      print the version\n"
-    "      --help         print this\n"
-    "\n"
-    "After SIGTERM it claims no more work and finishes the current job, or returns it after\n"
-    "`drain`; a second SIGTERM returns it at once. SIGHUP reads the token again.\n";
+static const char USAGE[] = "Usage: outpost-runner -c FILE [--check [--online] | --once]\n"
+			    "\n"
+			    "Takes work for one accelerator from an Outpost, runs it on this machine and reports\n"
+			    "it. Connects out only. Runs in the foreground.\n"
+			    "\n"
+			    "  -c, --config FILE  the configuration, runner.yml\n"
+			    "      --check        check the configuration, the sandbox, git and the work folder,\n"
+			    "                     print every mistake, and exit 0 or 1; takes no work\n"
+			    "      --online       with --check: also check with the server the token, the labels,\n"
+			    "                     waiting work, the clock and the version\n"
+			    "      --once         take one job, report it, and exit; 1 if the server refuses\n"
+			    "                     this machine\n"
+			    "      --version      print the version\n"
+			    "      --help         print this\n"
+			    "\n"
+			    "After SIGTERM it claims no more work and finishes the current job, or returns it after\n"
+			    "`drain`; a second SIGTERM returns it at once. SIGHUP reads the token again.\n";
 
 static int print_usage_error(const char *what, const char *value)
 {

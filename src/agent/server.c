@@ -47,10 +47,8 @@ static const struct {
 } hints[] = {
     {"certificate has expired", "check this machine's clock"},
     {"certificate is not yet valid", "check this machine's clock"},
-    {"alternative certificate subject name",
-	"write the host in `server` as the certificate names it"},
-    {"certificate",
-	"where Outpost or a proxy has a CA of its own, name its certificate in ca_file"},
+    {"alternative certificate subject name", "write the host in `server` as the certificate names it"},
+    {"certificate", "where Outpost or a proxy has a CA of its own, name its certificate in ca_file"},
     {"wrong version number", "the server there does not speak TLS: check the port in `server`"},
     {"response 407", "the proxy requires a login: https_proxy=http://USER:PASSWORD@HOST:PORT"},
     {"CONNECT", "the proxy refused: check https_proxy and no_proxy"},
@@ -61,29 +59,22 @@ static const struct {
 	    "s_client -connect HOST:PORT)"},
     {"TLS", "the TLS handshake failed: check the port in `server` and what stands between (openssl "
 	    "s_client -connect HOST:PORT)"},
-    {"imed out",
-	"no answer in time: a firewall may drop the connection, or the network needs https_proxy"},
-    {"imeout",
-	"no answer in time: a firewall may drop the connection, or the network needs https_proxy"},
+    {"imed out", "no answer in time: a firewall may drop the connection, or the network needs https_proxy"},
+    {"imeout", "no answer in time: a firewall may drop the connection, or the network needs https_proxy"},
     {"too slow", "the network is too slow, or a proxy holds the data back"},
-    {"unreachable",
-	"this machine has no route to the server: check its network, or set https_proxy"},
+    {"unreachable", "this machine has no route to the server: check its network, or set https_proxy"},
     {"No route", "this machine has no route to the server: check its network, or set https_proxy"},
-    {"onnect to", "nothing listens at that host and port: check `server`, the firewall, and "
-		  "whether outpostd runs"},
-    {"refused", "nothing listens at that host and port: check `server`, the firewall, and whether "
-		"outpostd runs"},
+    {"onnect to", "nothing listens at that host and port: check `server`, the firewall, and whether outpostd runs"},
+    {"refused", "nothing listens at that host and port: check `server`, the firewall, and whether outpostd runs"},
     {"Empty reply", "the connection ended without an answer: check the port in `server`, and any "
 		    "proxy or firewall between"},
-    {"reset",
-	"the connection was cut: check the port in `server`, and any proxy or firewall between"},
+    {"reset", "the connection was cut: check the port in `server`, and any proxy or firewall between"},
     {"HTTP", "the answer is not HTTP: check the port in `server`"},
 };
 
 const char *hint_text(int status, const char *why)
 {
-	static const char *const variables[] = {
-	    "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
+	static const char *const variables[] = {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
 	bool has_proxy = false;
 
 	for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
@@ -102,13 +93,11 @@ const char *hint_text(int status, const char *why)
 			return "the server there is not Outpost or is older than this program, or "
 			       "`server` has a path too many";
 		case 407:
-			return "the proxy requires a login: "
-			       "https_proxy=http://USER:PASSWORD@HOST:PORT";
+			return "the proxy requires a login: https_proxy=http://USER:PASSWORD@HOST:PORT";
 		case 429:
 			return "too many requests from this address: wait for a minute";
 		default:
-			return status >= 500 ? "Outpost is starting, busy or stopping, or a proxy "
-					       "does not reach it"
+			return status >= 500 ? "Outpost is starting, busy or stopping, or a proxy does not reach it"
 					     : "check `server`: another service may answer there";
 		}
 	}
@@ -179,30 +168,26 @@ static void on_http_done(struct http_call *http)
 	} else if (c->word != SERVER_OK && c->word != SERVER_STOPPED) {
 		v = server_call_json(c);
 		text = json_get_str(v, "detail");
-		snprintf(c->detail, sizeof(c->detail), "%d%s%.200s", c->status, text ? ": " : "",
-		    text ? text : "");
+		snprintf(c->detail, sizeof(c->detail), "%d%s%.200s", c->status, text ? ": " : "", text ? text : "");
 		json_decref(v);
 	}
 	c->retry_after_ms = 0;
-	if (c->status &&
-	    http_call_header(&c->http, "Retry-After", retry_after, sizeof(retry_after)) &&
+	if (c->status && http_call_header(&c->http, "Retry-After", retry_after, sizeof(retry_after)) &&
 	    !parse_int64(retry_after, &retry_after_s) && retry_after_s > 0)
-		c->retry_after_ms =
-		    1000 * (retry_after_s < RETRY_AFTER_MAX_S ? retry_after_s : RETRY_AFTER_MAX_S);
+		c->retry_after_ms = 1000 * (retry_after_s < RETRY_AFTER_MAX_S ? retry_after_s : RETRY_AFTER_MAX_S);
 	if (c->word == SERVER_LATER) {
 		if (!s->away_since_mono_ms)
 			s->away_since_mono_ms = now;
 		if (now >= s->next_log_mono_ms) {
 			s->next_log_mono_ms = now + LOG_AGAIN_MS;
-			log_event(LOG_WARN, "server_away", LOG_S("server", s->c->server),
-			    LOG_S("why", c->detail), LOG_S("hint", hint_text(c->status, c->detail)),
+			log_event(LOG_WARN, "server_away", LOG_S("server", s->c->server), LOG_S("why", c->detail),
+			    LOG_S("hint", hint_text(c->status, c->detail)),
 			    LOG_I("for_s", (now - s->away_since_mono_ms) / 1000));
 		}
 	} else if (c->word == SERVER_TOKEN) {
 		snprintf(why, sizeof(why), "the token was refused: %s", c->detail);
 		if (now >= s->next_log_mono_ms) {
-			log_event(LOG_ERROR, "token_refused", LOG_S("why", why),
-			    LOG_S("token_file", s->c->token_file));
+			log_event(LOG_ERROR, "token_refused", LOG_S("why", why), LOG_S("token_file", s->c->token_file));
 			s->next_log_mono_ms = now + LOG_AGAIN_MS;
 		}
 		/* The token may have been replaced. */
@@ -219,8 +204,8 @@ static void on_http_done(struct http_call *http)
 	c->done(c);
 }
 
-void server_call_start(struct server *s, struct server_call *c, const char *method,
-    const char *content_type, char *path, char *body, size_t body_bytes, int64_t timeout_ms)
+void server_call_start(struct server *s, struct server_call *c, const char *method, const char *content_type,
+    char *path, char *body, size_t body_bytes, int64_t timeout_ms)
 {
 	char *type = xasprintf("Content-Type: %s", content_type);
 	const char *const headers[] = {secret_text(s->authorization), type, NULL};

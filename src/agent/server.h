@@ -50,8 +50,8 @@ void server_close(struct server *s, void (*on_closed)(void *owner), void *owner)
 void server_reread_token(struct server *s);
 
 /* Takes over `path`, which follows `server:` of the configuration, and `body`, which may be NULL. */
-void server_call_start(struct server *s, struct server_call *c, const char *method,
-    const char *content_type, char *path, char *body, size_t body_bytes, int64_t timeout_ms);
+void server_call_start(struct server *s, struct server_call *c, const char *method, const char *content_type,
+    char *path, char *body, size_t body_bytes, int64_t timeout_ms);
 /* `done` comes with SERVER_STOPPED. Does nothing if the call is not active. */
 void server_call_cancel(struct server_call *c);
 /* The answer's JSON object, a new reference; NULL if the answer is not a JSON object. */

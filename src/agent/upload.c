@@ -17,15 +17,15 @@ enum {
 static const char ONLY_EXCERPT[] = "[only a summary of this log leaves the vendor's machine]\n";
 
 /* Takes over path and body. */
-static void start_upload(struct job *j, int part, const char *method, const char *content_type,
-    char *path, char *body, size_t n)
+static void start_upload(
+    struct job *j, int part, const char *method, const char *content_type, char *path, char *body, size_t n)
 {
 	struct upload *u = &j->upload;
 
 	u->part = part;
 	u->call.owner = j;
-	server_call_start(&j->agent->server, &u->call, method, content_type, path, body, n,
-	    n > 65536 ? BIG_WITHIN_MS : WITHIN_MS);
+	server_call_start(
+	    &j->agent->server, &u->call, method, content_type, path, body, n, n > 65536 ? BIG_WITHIN_MS : WITHIN_MS);
 }
 
 static void retry_upload_later(struct job *j)
@@ -33,15 +33,13 @@ static void retry_upload_later(struct job *j)
 	struct upload *u = &j->upload;
 
 	u->n_failures++;
-	u->due_mono_ms =
-	    clock_mono_ms() + server_delay_ms(&u->call, u->n_failures, LONGEST_WAIT_MS);
+	u->due_mono_ms = clock_mono_ms() + server_delay_ms(&u->call, u->n_failures, LONGEST_WAIT_MS);
 }
 
 /* True if only an excerpt of the log may leave this machine. */
 static bool is_summary(const struct job *j)
 {
-	return j->agent->c->visibility == VISIBILITY_SUMMARY ||
-	       j->offer.visibility == VISIBILITY_SUMMARY;
+	return j->agent->c->visibility == VISIBILITY_SUMMARY || j->offer.visibility == VISIBILITY_SUMMARY;
 }
 
 /* The file to send: the log, or under `summary` a file with its excerpt. That file is made once, when the
@@ -130,8 +128,8 @@ static bool send_log(struct job *j)
 	u->piece_bytes = n;
 	u->is_last_piece = u->is_offset_known && is_end && j->stage == JOB_ENDED;
 	start_upload(j, UPLOAD_LOG, "PUT", "text/plain; charset=utf-8",
-	    xasprintf("/api/v1/jobs/%lld/log?offset=%lld%s", (long long)j->offer.job_id,
-		(long long)u->offset, u->is_last_piece ? "&last=1" : ""),
+	    xasprintf("/api/v1/jobs/%lld/log?offset=%lld%s", (long long)j->offer.job_id, (long long)u->offset,
+		u->is_last_piece ? "&last=1" : ""),
 	    piece, n);
 	return true;
 }
@@ -187,8 +185,7 @@ static const char *final_conclusion(const struct job *j)
 {
 	bool is_refused = *j->upload.report_refused != '\0';
 
-	return is_refused && str_eq(j->result.conclusion, "success") ? "action_required"
-								     : j->result.conclusion;
+	return is_refused && str_eq(j->result.conclusion, "success") ? "action_required" : j->result.conclusion;
 }
 
 static bool send_end(struct job *j)
@@ -210,8 +207,7 @@ static bool send_end(struct job *j)
 	json_set_time(v, "started_at", j->result.started_ms);
 	json_set_time(v, "completed_at", j->result.completed_ms);
 	if (*refused) {
-		text = xasprintf("%s%sthe report was refused: %s", log_text(message),
-		    message ? "; " : "", refused);
+		text = xasprintf("%s%sthe report was refused: %s", log_text(message), message ? "; " : "", refused);
 		json_set_str(v, "message", text);
 		free(text);
 	} else if (message) {
@@ -293,8 +289,7 @@ enum upload_state upload_next(struct job *j)
 		if (j->stage != JOB_ENDED)
 			return UPLOAD_IDLE;
 		start_upload(j, UPLOAD_RETURN, "POST", "application/json",
-		    xasprintf("/api/v1/runner/leases/%s/return", j->offer.lease_id), xstrdup(body),
-		    strlen(body));
+		    xasprintf("/api/v1/runner/leases/%s/return", j->offer.lease_id), xstrdup(body), strlen(body));
 		return UPLOAD_BUSY;
 	}
 	if (j->is_lost && j->stage != JOB_ENDED)
@@ -306,8 +301,7 @@ enum upload_state upload_next(struct job *j)
 	if (is_kept && !u->is_report_done && j->has_result && j->result.has_report) {
 		if (!job_folder_read(j->folder, "report.json", REPORT_MAX_BYTES, &text, &n, &e)) {
 			start_upload(j, UPLOAD_REPORT, "PUT", "application/json",
-			    xasprintf("/api/v1/jobs/%lld/report", (long long)j->offer.job_id), text,
-			    n);
+			    xasprintf("/api/v1/jobs/%lld/report", (long long)j->offer.job_id), text, n);
 			return UPLOAD_BUSY;
 		}
 		set_report_refused(j, e.text);

@@ -9,20 +9,11 @@ static void *checked_memory(void *p)
 	return p;
 }
 
-void *xmalloc(size_t bytes)
-{
-	return checked_memory(malloc(bytes ? bytes : 1));
-}
+void *xmalloc(size_t bytes) { return checked_memory(malloc(bytes ? bytes : 1)); }
 
-void *xcalloc(size_t n, size_t bytes)
-{
-	return checked_memory(calloc(n ? n : 1, bytes ? bytes : 1));
-}
+void *xcalloc(size_t n, size_t bytes) { return checked_memory(calloc(n ? n : 1, bytes ? bytes : 1)); }
 
-void *xrealloc(void *p, size_t bytes)
-{
-	return checked_memory(realloc(p, bytes ? bytes : 1));
-}
+void *xrealloc(void *p, size_t bytes) { return checked_memory(realloc(p, bytes ? bytes : 1)); }
 
 void *array_grow(void *array, size_t n, size_t bytes)
 {
@@ -35,20 +26,11 @@ void *array_grow(void *array, size_t n, size_t bytes)
 	return xrealloc(array, total);
 }
 
-char *xstrdup(const char *s)
-{
-	return checked_memory(strdup(s));
-}
+char *xstrdup(const char *s) { return checked_memory(strdup(s)); }
 
-char *xstrdup_or_null(const char *s)
-{
-	return s ? xstrdup(s) : NULL;
-}
+char *xstrdup_or_null(const char *s) { return s ? xstrdup(s) : NULL; }
 
-char *xstrndup(const char *s, size_t n)
-{
-	return checked_memory(strndup(s, n));
-}
+char *xstrndup(const char *s, size_t n) { return checked_memory(strndup(s, n)); }
 
 void *xmemdup(const void *p, size_t n)
 {
@@ -120,10 +102,7 @@ static void *arena_take(struct arena *a, size_t bytes)
 	return p;
 }
 
-void *arena_alloc(struct arena *a, size_t bytes)
-{
-	return memset(arena_take(a, bytes), 0, bytes);
-}
+void *arena_alloc(struct arena *a, size_t bytes) { return memset(arena_take(a, bytes), 0, bytes); }
 
 void *arena_array(struct arena *a, size_t n, size_t bytes)
 {
@@ -142,10 +121,7 @@ void *arena_memdup(struct arena *a, const void *p, size_t n)
 	return copy;
 }
 
-char *arena_strdup(struct arena *a, const char *s)
-{
-	return s ? arena_memdup(a, s, strlen(s) + 1) : NULL;
-}
+char *arena_strdup(struct arena *a, const char *s) { return s ? arena_memdup(a, s, strlen(s) + 1) : NULL; }
 
 void arena_release(struct arena *a)
 {

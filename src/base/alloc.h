@@ -14,16 +14,14 @@ void *xmemdup(const void *p, size_t n) __attribute__((malloc, returns_nonnull));
 char *xasprintf(const char *fmt, ...) PRINTF(1, 2) __attribute__((malloc, returns_nonnull));
 
 /* Frees p and sets it to NULL, so that the owner cannot use it again. */
-#define FREE_AND_NULL(p)                                                                           \
-	do {                                                                                       \
-		free(p);                                                                           \
-		(p) = NULL;                                                                        \
+#define FREE_AND_NULL(p)                                                                                               \
+	do {                                                                                                           \
+		free(p);                                                                                               \
+		(p) = NULL;                                                                                            \
 	} while (0)
 
 /* Frees each of the pointers: FREE_ALL(r->name, r->url); NULL is fine. */
-#define FREE_ALL(...)                                                                              \
-	free_all(                                                                                  \
-	    (void *const[]){__VA_ARGS__}, sizeof((void *const[]){__VA_ARGS__}) / sizeof(void *))
+#define FREE_ALL(...) free_all((void *const[]){__VA_ARGS__}, sizeof((void *const[]){__VA_ARGS__}) / sizeof(void *))
 void free_all(void *const *list, size_t n);
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
@@ -36,8 +34,7 @@ void free_all(void *const *list, size_t n);
  * The room doubles when n is a power of two, so n pushes cost O(n). Start with NULL and 0 and let only this
  * macro grow the array; it may be cut by lowering n. free() it. Both arguments are evaluated more than
  * once. */
-#define ARRAY_PUSH(array, n)                                                                       \
-	((array) = array_grow((array), (size_t)(n), sizeof(*(array))), &(array)[(n)++])
+#define ARRAY_PUSH(array, n) ((array) = array_grow((array), (size_t)(n), sizeof(*(array))), &(array)[(n)++])
 void *array_grow(void *array, size_t n, size_t bytes) __attribute__((returns_nonnull));
 
 /* The struct that embeds `member` at `ptr`. */

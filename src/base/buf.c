@@ -1,7 +1,4 @@
-void buf_init(struct buf *b, size_t max_bytes)
-{
-	*b = (struct buf)BUF_INIT(max_bytes);
-}
+void buf_init(struct buf *b, size_t max_bytes) { *b = (struct buf)BUF_INIT(max_bytes); }
 
 void buf_release(struct buf *b)
 {
@@ -51,15 +48,9 @@ int buf_append(struct buf *b, const void *p, size_t n)
 	return 0;
 }
 
-int buf_append_str(struct buf *b, const char *s)
-{
-	return buf_append(b, s, strlen(s));
-}
+int buf_append_str(struct buf *b, const char *s) { return buf_append(b, s, strlen(s)); }
 
-int buf_append_char(struct buf *b, char c)
-{
-	return buf_append(b, &c, 1);
-}
+int buf_append_char(struct buf *b, char c) { return buf_append(b, &c, 1); }
 
 int buf_appendf(struct buf *b, const char *fmt, ...)
 {
@@ -81,15 +72,9 @@ int buf_appendf(struct buf *b, const char *fmt, ...)
 	return 0;
 }
 
-int buf_status(const struct buf *b)
-{
-	return b->is_overflow ? ERR_TOO_BIG : 0;
-}
+int buf_status(const struct buf *b) { return b->is_overflow ? ERR_TOO_BIG : 0; }
 
-const char *buf_str(const struct buf *b)
-{
-	return b->data ? b->data : "";
-}
+const char *buf_str(const struct buf *b) { return b->data ? b->data : ""; }
 
 char *buf_take(struct buf *b)
 {

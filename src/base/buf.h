@@ -13,9 +13,9 @@ struct buf {
 	bool is_overflow; /* an append was refused */
 };
 
-#define BUF_INIT(max_bytes)                                                                        \
-	{                                                                                          \
-		.max = (max_bytes)                                                                 \
+#define BUF_INIT(max_bytes)                                                                                            \
+	{                                                                                                              \
+		.max = (max_bytes)                                                                                     \
 	}
 
 void buf_init(struct buf *b, size_t max_bytes);

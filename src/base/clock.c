@@ -77,9 +77,9 @@ int rfc3339_parse(const char *s, int64_t *ret_wall_ms)
 	hour = parse_digits(s + 11, 2);
 	min = parse_digits(s + 14, 2);
 	sec = parse_digits(s + 17, 2);
-	if (!is_date(year, month, day) || hour < 0 || hour > 23 || min < 0 || min > 59 || sec < 0 ||
-	    sec > 60 || s[4] != '-' || s[7] != '-' ||
-	    (s[10] != 'T' && s[10] != 't' && s[10] != ' ') || s[13] != ':' || s[16] != ':')
+	if (!is_date(year, month, day) || hour < 0 || hour > 23 || min < 0 || min > 59 || sec < 0 || sec > 60 ||
+	    s[4] != '-' || s[7] != '-' || (s[10] != 'T' && s[10] != 't' && s[10] != ' ') || s[13] != ':' ||
+	    s[16] != ':')
 		return ERR_INVALID;
 	s += 19;
 	if (*s == '.') {
@@ -98,9 +98,8 @@ int rfc3339_parse(const char *s, int64_t *ret_wall_ms)
 	int yoe = y - era * 400;
 	int doy = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
 	int doe = yoe * 365 + yoe / 4 - yoe / 100 + doy;
-	*ret_wall_ms =
-	    ((((int64_t)era * 146097 + doe - 719468) * 24 + hour) * 60 + min - offset) * 60000 +
-	    (int64_t)sec * 1000 + fraction_ms;
+	*ret_wall_ms = ((((int64_t)era * 146097 + doe - 719468) * 24 + hour) * 60 + min - offset) * 60000 +
+		       (int64_t)sec * 1000 + fraction_ms;
 	return 0;
 }
 
@@ -109,9 +108,9 @@ int rfc3339_parse(const char *s, int64_t *ret_wall_ms)
 static const struct {
 	int64_t us;
 	const char *seconds;
-} BOUNDS[HISTOGRAM_BUCKETS] = {{500, "0.0005"}, {1000, "0.001"}, {2500, "0.0025"}, {5000, "0.005"},
-    {10000, "0.01"}, {25000, "0.025"}, {50000, "0.05"}, {100000, "0.1"}, {250000, "0.25"},
-    {1000000, "1"}, {2500000, "2.5"}, {10000000, "10"}, {30000000, "30"}, {60000000, "60"}};
+} BOUNDS[HISTOGRAM_BUCKETS] = {{500, "0.0005"}, {1000, "0.001"}, {2500, "0.0025"}, {5000, "0.005"}, {10000, "0.01"},
+    {25000, "0.025"}, {50000, "0.05"}, {100000, "0.1"}, {250000, "0.25"}, {1000000, "1"}, {2500000, "2.5"},
+    {10000000, "10"}, {30000000, "30"}, {60000000, "60"}};
 
 void histogram_add(struct histogram *h, int64_t us)
 {
@@ -149,17 +148,15 @@ void metric_counter(struct buf *out, const char *name, const char *help, int64_t
 	buf_appendf(out, "%s %lld\n", name, (long long)value);
 }
 
-void histogram_write(
-    struct buf *out, const struct histogram *h, const char *name, const char *labels)
+void histogram_write(struct buf *out, const struct histogram *h, const char *name, const char *labels)
 {
-	const char *comma = *labels ? "," : "", *open = *labels ? "{" : "",
-		   *close = *labels ? "}" : "";
+	const char *comma = *labels ? "," : "", *open = *labels ? "{" : "", *close = *labels ? "}" : "";
 	int64_t n = 0;
 
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++) {
 		n += h->counts[i];
-		buf_appendf(out, "%s_bucket{%s%sle=\"%s\"} %lld\n", name, labels, comma,
-		    BOUNDS[i].seconds, (long long)n);
+		buf_appendf(
+		    out, "%s_bucket{%s%sle=\"%s\"} %lld\n", name, labels, comma, BOUNDS[i].seconds, (long long)n);
 	}
 	n += h->counts[HISTOGRAM_BUCKETS];
 	buf_appendf(out, "%s_bucket{%s%sle=\"+Inf\"} %lld\n", name, labels, comma, (long long)n);

@@ -32,5 +32,4 @@ void metric_head(struct buf *out, const char *name, const char *type, const char
 void metric_gauge(struct buf *out, const char *name, const char *help, int64_t value);
 void metric_counter(struct buf *out, const char *name, const char *help, int64_t value);
 /* Appends its lines in Prometheus's format, without the HELP and TYPE lines. labels: "kind=\"page\"" or "". */
-void histogram_write(
-    struct buf *out, const struct histogram *h, const char *name, const char *labels);
+void histogram_write(struct buf *out, const struct histogram *h, const char *name, const char *labels);

@@ -18,8 +18,7 @@ static void digest_must_succeed(int ok)
 	}
 }
 
-static EVP_MD_CTX *keyed_digest(
-    uint8_t pad[BLOCK_BYTES], const uint8_t *key, size_t key_bytes, uint8_t filler)
+static EVP_MD_CTX *keyed_digest(uint8_t pad[BLOCK_BYTES], const uint8_t *key, size_t key_bytes, uint8_t filler)
 {
 	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
 
@@ -68,15 +67,9 @@ void hmac_free(struct hmac *h)
 	free(h);
 }
 
-void hmac_reset(struct hmac *h)
-{
-	digest_must_succeed(EVP_MD_CTX_copy_ex(h->running, h->inner));
-}
+void hmac_reset(struct hmac *h) { digest_must_succeed(EVP_MD_CTX_copy_ex(h->running, h->inner)); }
 
-void hmac_update(struct hmac *h, const void *p, size_t n)
-{
-	digest_must_succeed(EVP_DigestUpdate(h->running, p, n));
-}
+void hmac_update(struct hmac *h, const void *p, size_t n) { digest_must_succeed(EVP_DigestUpdate(h->running, p, n)); }
 
 void hmac_final(struct hmac *h, uint8_t out[SHA256_BYTES])
 {
@@ -86,8 +79,7 @@ void hmac_final(struct hmac *h, uint8_t out[SHA256_BYTES])
 	digest_must_succeed(EVP_DigestFinal_ex(h->running, out, NULL));
 }
 
-void hmac_sha256(
-    const void *key, size_t key_bytes, const void *p, size_t n, uint8_t out[SHA256_BYTES])
+void hmac_sha256(const void *key, size_t key_bytes, const void *p, size_t n, uint8_t out[SHA256_BYTES])
 {
 	struct hmac *h = hmac_new(key, key_bytes);
 
@@ -96,10 +88,7 @@ void hmac_sha256(
 	hmac_free(h);
 }
 
-bool equal_constant_time(const void *a, const void *b, size_t n)
-{
-	return CRYPTO_memcmp(a, b, n) == 0;
-}
+bool equal_constant_time(const void *a, const void *b, size_t n) { return CRYPTO_memcmp(a, b, n) == 0; }
 
 /* ---- random ---- */
 
@@ -136,7 +125,6 @@ char *uuid_new(char out[UUID_BYTES])
 	raw[6] = (uint8_t)((raw[6] & 0x0f) | 0x40);
 	raw[8] = (uint8_t)((raw[8] & 0x3f) | 0x80);
 	hex_encode(raw, sizeof(raw), hex);
-	snprintf(out, UUID_BYTES, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16,
-	    hex + 20);
+	snprintf(out, UUID_BYTES, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
 	return out;
 }

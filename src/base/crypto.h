@@ -14,8 +14,7 @@ void hmac_free(struct hmac *h);  /* NULL is fine */
 void hmac_reset(struct hmac *h); /* ready for the next message, same key */
 void hmac_update(struct hmac *h, const void *p, size_t n);
 void hmac_final(struct hmac *h, uint8_t out[SHA256_BYTES]);
-void hmac_sha256(
-    const void *key, size_t key_bytes, const void *p, size_t n, uint8_t out[SHA256_BYTES]);
+void hmac_sha256(const void *key, size_t key_bytes, const void *p, size_t n, uint8_t out[SHA256_BYTES]);
 
 /* True if equal. The time that it takes does not depend on where they differ. */
 bool equal_constant_time(const void *a, const void *b, size_t n);

@@ -47,10 +47,10 @@ void base64url_encode(const void *p, size_t n, struct buf *out)
 
 	for (size_t i = 0; i < n; i += 3) {
 		size_t left = n - i < 3 ? n - i : 3;
-		uint32_t v = (uint32_t)in[i] << 16 | (left > 1 ? (uint32_t)in[i + 1] << 8 : 0) |
-			     (left > 2 ? in[i + 2] : 0);
-		char group[4] = {BASE64URL[v >> 18], BASE64URL[v >> 12 & 63],
-		    BASE64URL[v >> 6 & 63], BASE64URL[v & 63]};
+		uint32_t v =
+		    (uint32_t)in[i] << 16 | (left > 1 ? (uint32_t)in[i + 1] << 8 : 0) | (left > 2 ? in[i + 2] : 0);
+		char group[4] = {
+		    BASE64URL[v >> 18], BASE64URL[v >> 12 & 63], BASE64URL[v >> 6 & 63], BASE64URL[v & 63]};
 
 		buf_append(out, group, left + 1);
 	}
@@ -100,8 +100,7 @@ char *base32_encode(const void *p, size_t n, char *out)
 
 void percent_encode(struct buf *out, const char *s, size_t n, const char *kept)
 {
-	static const char unreserved[] =
-	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+	static const char unreserved[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
 
 	for (size_t i = 0; i < n; i++) {
 		if (s[i] && (strchr(unreserved, s[i]) || strchr(kept, s[i])))
@@ -152,10 +151,7 @@ struct compressor *compressor_new(int level)
 	return c;
 }
 
-void compressor_add_checksums(struct compressor *c)
-{
-	ZSTD_CCtx_setParameter(c->ctx, ZSTD_c_checksumFlag, 1);
-}
+void compressor_add_checksums(struct compressor *c) { ZSTD_CCtx_setParameter(c->ctx, ZSTD_c_checksumFlag, 1); }
 
 void compressor_free(struct compressor *c)
 {

@@ -5,8 +5,8 @@ const char *err_name(int code)
 	switch (code) {
 	case ERR_OK:
 		return "ERR_OK";
-#define X(name, text)                                                                              \
-	case ERR_##name:                                                                           \
+#define X(name, text)                                                                                                  \
+	case ERR_##name:                                                                                               \
 		return "ERR_" #name;
 		ERR_CODES(X)
 #undef X
@@ -20,8 +20,8 @@ const char *err_text(int code)
 	switch (code) {
 	case ERR_OK:
 		return "ok";
-#define X(name, text)                                                                              \
-	case ERR_##name:                                                                           \
+#define X(name, text)                                                                                                  \
+	case ERR_##name:                                                                                               \
 		return text;
 		ERR_CODES(X)
 #undef X

@@ -6,24 +6,24 @@
 #define MUST_CHECK        __attribute__((warn_unused_result))
 #define PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 
-#define ERR_CODES(X)                                                                               \
-	X(BUSY, "busy: a queue is full, try again later")                                          \
-	X(NOT_FOUND, "not found")                                                                  \
-	X(EXISTS, "exists already")                                                                \
-	X(CONFLICT, "conflicts with what is recorded")                                             \
-	X(INVALID, "invalid input")                                                                \
-	X(TOO_BIG, "too big")                                                                      \
-	X(RANGE, "out of range")                                                                   \
-	X(DENIED, "not allowed")                                                                   \
-	X(AUTH, "not authenticated")                                                               \
-	X(TIMEOUT, "timed out")                                                                    \
-	X(CANCELLED, "cancelled")                                                                  \
-	X(NETWORK, "network failure")                                                              \
-	X(PROTOCOL, "the peer broke the protocol")                                                 \
-	X(IO, "input/output failure")                                                              \
-	X(FULL, "no space left")                                                                   \
-	X(CORRUPT, "data on disk is damaged")                                                      \
-	X(TOO_NEW, "written by a newer version")                                                   \
+#define ERR_CODES(X)                                                                                                   \
+	X(BUSY, "busy: a queue is full, try again later")                                                              \
+	X(NOT_FOUND, "not found")                                                                                      \
+	X(EXISTS, "exists already")                                                                                    \
+	X(CONFLICT, "conflicts with what is recorded")                                                                 \
+	X(INVALID, "invalid input")                                                                                    \
+	X(TOO_BIG, "too big")                                                                                          \
+	X(RANGE, "out of range")                                                                                       \
+	X(DENIED, "not allowed")                                                                                       \
+	X(AUTH, "not authenticated")                                                                                   \
+	X(TIMEOUT, "timed out")                                                                                        \
+	X(CANCELLED, "cancelled")                                                                                      \
+	X(NETWORK, "network failure")                                                                                  \
+	X(PROTOCOL, "the peer broke the protocol")                                                                     \
+	X(IO, "input/output failure")                                                                                  \
+	X(FULL, "no space left")                                                                                       \
+	X(CORRUPT, "data on disk is damaged")                                                                          \
+	X(TOO_NEW, "written by a newer version")                                                                       \
 	X(CLOSING, "shutting down")
 
 enum err {

@@ -21,11 +21,10 @@ static bool is_in_ranges(uint32_t c, const struct range *list, size_t n)
 /* Characters without width or ink, and those that change the direction of the following text. */
 static bool is_invisible(uint32_t c)
 {
-	static const struct range list[] = {{0xAD, 0xAD}, {0x34F, 0x34F}, {0x61C, 0x61C},
-	    {0x115F, 0x1160}, {0x17B4, 0x17B5}, {0x180B, 0x180F}, {0x200B, 0x200F},
-	    {0x202A, 0x202E}, {0x2060, 0x206F}, {0x2800, 0x2800}, {0x3164, 0x3164},
-	    {0xFEFF, 0xFEFF}, {0xFFA0, 0xFFA0}, {0xFFF0, 0xFFFB}, {0xFFFE, 0xFFFF},
-	    {0xE000, 0xF8FF}, {0xE0000, 0x10FFFF}};
+	static const struct range list[] = {{0xAD, 0xAD}, {0x34F, 0x34F}, {0x61C, 0x61C}, {0x115F, 0x1160},
+	    {0x17B4, 0x17B5}, {0x180B, 0x180F}, {0x200B, 0x200F}, {0x202A, 0x202E}, {0x2060, 0x206F}, {0x2800, 0x2800},
+	    {0x3164, 0x3164}, {0xFEFF, 0xFEFF}, {0xFFA0, 0xFFA0}, {0xFFF0, 0xFFFB}, {0xFFFE, 0xFFFF}, {0xE000, 0xF8FF},
+	    {0xE0000, 0x10FFFF}};
 
 	return is_in_ranges(c, list, ARRAY_LEN(list));
 }
@@ -33,18 +32,17 @@ static bool is_invisible(uint32_t c)
 /* Marks that are drawn over the letter before them: a tall stack covers its neighbours. */
 static bool is_mark(uint32_t c)
 {
-	static const struct range list[] = {{0x300, 0x36F}, {0x483, 0x489}, {0x591, 0x5BD},
-	    {0x610, 0x61A}, {0x64B, 0x65F}, {0xE31, 0xE31}, {0xE34, 0xE3A}, {0xE47, 0xE4E},
-	    {0x1AB0, 0x1AFF}, {0x1DC0, 0x1DFF}, {0x20D0, 0x20FF}, {0xFE20, 0xFE2F}};
+	static const struct range list[] = {{0x300, 0x36F}, {0x483, 0x489}, {0x591, 0x5BD}, {0x610, 0x61A},
+	    {0x64B, 0x65F}, {0xE31, 0xE31}, {0xE34, 0xE3A}, {0xE47, 0xE4E}, {0x1AB0, 0x1AFF}, {0x1DC0, 0x1DFF},
+	    {0x20D0, 0x20FF}, {0xFE20, 0xFE2F}};
 
 	return is_in_ranges(c, list, ARRAY_LEN(list));
 }
 
 static bool is_blank_character(uint32_t c)
 {
-	return c <= 0x20 || (c >= 0x7F && c <= 0xA0) || c == 0x1680 ||
-	       (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F ||
-	       c == 0x205F || c == 0x3000;
+	return c <= 0x20 || (c >= 0x7F && c <= 0xA0) || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) || c == 0x2028 ||
+	       c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
 /* Length of the sequence at s and its code point; 1 and U+FFFD if it is not UTF-8. */
@@ -173,8 +171,7 @@ static void append_code(struct buf *out, const char *line, enum markdown_place p
 		buf_append_char(out, '`');
 }
 
-void escape_markdown_code(
-    struct buf *out, const char *text, size_t max_chars, enum markdown_place place)
+void escape_markdown_code(struct buf *out, const char *text, size_t max_chars, enum markdown_place place)
 {
 	char *line = clean_text(text, max_chars);
 
@@ -182,15 +179,9 @@ void escape_markdown_code(
 	free(line);
 }
 
-static bool is_ascii_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
+static bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
 
-static bool is_letter(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (unsigned char)c >= 0x80;
-}
+static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (unsigned char)c >= 0x80; }
 
 /* GitHub may read a word of seven or more hexadecimal digits as a commit. */
 static bool has_commit_like_word(const char *s)
@@ -227,8 +218,7 @@ static bool is_harmless(const char *s)
 	return true;
 }
 
-void escape_markdown_label(
-    struct buf *out, const char *text, size_t max_chars, enum markdown_place place)
+void escape_markdown_label(struct buf *out, const char *text, size_t max_chars, enum markdown_place place)
 {
 	char *line = clean_text(text, max_chars);
 
@@ -242,8 +232,7 @@ void escape_markdown_label(
 /* The length of host[:port]; 0: it is neither a name nor an IPv4 or bracketed IPv6 address. */
 static size_t authority_length(const char *s)
 {
-	static const char name_chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-					 "0123456789.-";
+	static const char name_chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
 	size_t n, n_port;
 
 	if (s[0] == '[') {
@@ -348,10 +337,7 @@ static void append_xml(struct buf *out, const char *s, bool is_value)
 	}
 }
 
-void escape_xml_text(struct buf *out, const char *text)
-{
-	append_xml(out, text, false);
-}
+void escape_xml_text(struct buf *out, const char *text) { append_xml(out, text, false); }
 
 void escape_xml_attribute(struct buf *out, const char *name, const char *value)
 {

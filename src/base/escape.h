@@ -17,11 +17,9 @@ enum markdown_place {
 
 /* A code span. GitHub's Markdown reads no markup in it, and GitHub's own rules for rendered text (mentions,
  * references, commits, addresses, emoji) skip code. Backslashes and entities do not stop these rules. */
-void escape_markdown_code(
-    struct buf *out, const char *text, size_t max_chars, enum markdown_place place);
+void escape_markdown_code(struct buf *out, const char *text, size_t max_chars, enum markdown_place place);
 /* Plain text if its characters cannot be markup ("Ascend NPU"), else a code span. */
-void escape_markdown_label(
-    struct buf *out, const char *text, size_t max_chars, enum markdown_place place);
+void escape_markdown_label(struct buf *out, const char *text, size_t max_chars, enum markdown_place place);
 
 enum url_rule {
 	URL_HTTPS,         /* what vendors write */

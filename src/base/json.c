@@ -20,8 +20,7 @@ int json_parse(const char *p, size_t n, json_t **ret, struct error *e)
 			in_string = true;
 		} else if (c == '{' || c == '[') {
 			if (++depth > DEPTH_MAX)
-				return error_set(
-				    e, ERR_INVALID, "nested deeper than %d", DEPTH_MAX);
+				return error_set(e, ERR_INVALID, "nested deeper than %d", DEPTH_MAX);
 		} else if (c == '}' || c == ']') {
 			depth--;
 		}
@@ -51,10 +50,7 @@ char *json_text_of_strings(const char *const *v)
 	return text;
 }
 
-const char *json_get_str(const json_t *obj, const char *key)
-{
-	return json_string_value(json_object_get(obj, key));
-}
+const char *json_get_str(const json_t *obj, const char *key) { return json_string_value(json_object_get(obj, key)); }
 
 int64_t json_get_int(const json_t *obj, const char *key, int64_t fallback)
 {
@@ -123,10 +119,7 @@ void json_set_foreign_text(json_t *obj, const char *key, const char *text)
 	json_object_set_new(obj, key, json_foreign_text(text));
 }
 
-void json_set_int(json_t *obj, const char *key, int64_t value)
-{
-	json_object_set_new(obj, key, json_integer(value));
-}
+void json_set_int(json_t *obj, const char *key, int64_t value) { json_object_set_new(obj, key, json_integer(value)); }
 
 json_t *json_time(int64_t wall_ms)
 {
@@ -135,10 +128,7 @@ json_t *json_time(int64_t wall_ms)
 	return wall_ms ? json_string(rfc3339_format(wall_ms, text)) : json_null();
 }
 
-void json_set_time(json_t *obj, const char *key, int64_t wall_ms)
-{
-	json_object_set_new(obj, key, json_time(wall_ms));
-}
+void json_set_time(json_t *obj, const char *key, int64_t wall_ms) { json_object_set_new(obj, key, json_time(wall_ms)); }
 
 json_t *json_foreign_texts(char *const *list)
 {

@@ -27,16 +27,14 @@ int private_key_parse(const struct secret *pem, struct private_key **ret, struct
 	if (secret_bytes(pem) > INT_MAX)
 		return error_set(e, ERR_INVALID, "too large for a private key");
 	BIO *bio = BIO_new_mem_buf(secret_text(pem), (int)secret_bytes(pem));
-	EVP_PKEY *pkey =
-	    bio ? PEM_read_bio_PrivateKey(bio, NULL, no_password, &is_encrypted) : NULL;
+	EVP_PKEY *pkey = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_password, &is_encrypted) : NULL;
 	BIO_free(bio);
 	/* libcrypto keeps failures in a queue per thread, where a later TLS connection would
 	 * take them for its own. */
 	ERR_clear_error();
 	if (!pkey && is_encrypted)
 		return error_set(e, ERR_INVALID,
-		    "the private key is encrypted; store it without a password, readable by the "
-		    "service alone");
+		    "the private key is encrypted; store it without a password, readable by the service alone");
 	if (!pkey)
 		return error_set(e, ERR_INVALID, "not a private key in PEM, or damaged");
 	*ret = xmalloc(sizeof(**ret));
@@ -52,10 +50,7 @@ void private_key_free(struct private_key *k)
 	free(k);
 }
 
-struct evp_pkey_st *private_key_pkey(const struct private_key *k)
-{
-	return k->pkey;
-}
+struct evp_pkey_st *private_key_pkey(const struct private_key *k) { return k->pkey; }
 
 /* ---- RS256 ---- */
 
@@ -76,16 +71,13 @@ static int rsa_check_size(const EVP_PKEY *pkey, struct error *e)
 	int bits = EVP_PKEY_get_bits(pkey);
 
 	if (bits < RSA_BITS_MIN)
-		return error_set(
-		    e, ERR_INVALID, "the RSA key has %d bits, under %d", bits, RSA_BITS_MIN);
+		return error_set(e, ERR_INVALID, "the RSA key has %d bits, under %d", bits, RSA_BITS_MIN);
 	if (bits > RSA_BITS_MAX)
-		return error_set(
-		    e, ERR_INVALID, "the RSA key has %d bits, over %d", bits, RSA_BITS_MAX);
+		return error_set(e, ERR_INVALID, "the RSA key has %d bits, over %d", bits, RSA_BITS_MAX);
 	return 0;
 }
 
-static int rsa_parse_private_key(
-    const struct secret *pem, struct private_key **ret, struct error *e)
+static int rsa_parse_private_key(const struct secret *pem, struct private_key **ret, struct error *e)
 {
 	int rc = private_key_parse(pem, ret, e);
 
@@ -121,9 +113,8 @@ int rsa_sign(const struct secret *pem, const void *p, size_t n, struct buf *sign
 	if (rc)
 		return rc;
 	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-	bool is_done =
-	    ctx && EVP_DigestSignInit(ctx, NULL, EVP_sha256(), NULL, private_key_pkey(key)) == 1 &&
-	    EVP_DigestSign(ctx, bytes, &n_bytes, p, n) == 1;
+	bool is_done = ctx && EVP_DigestSignInit(ctx, NULL, EVP_sha256(), NULL, private_key_pkey(key)) == 1 &&
+		       EVP_DigestSign(ctx, bytes, &n_bytes, p, n) == 1;
 	EVP_MD_CTX_free(ctx);
 	private_key_free(key);
 	if (!is_done)
@@ -131,8 +122,8 @@ int rsa_sign(const struct secret *pem, const void *p, size_t n, struct buf *sign
 	return buf_append(signature, bytes, n_bytes);
 }
 
-int rsa_public_key_new(const void *modulus, size_t n_modulus, const void *exponent,
-    size_t n_exponent, struct rsa_public_key **ret, struct error *e)
+int rsa_public_key_new(const void *modulus, size_t n_modulus, const void *exponent, size_t n_exponent,
+    struct rsa_public_key **ret, struct error *e)
 {
 	BIGNUM *m = NULL, *x = NULL;
 	EVP_PKEY *pkey = NULL;
@@ -181,8 +172,7 @@ void rsa_public_key_free(struct rsa_public_key *k)
 	free(k);
 }
 
-int rsa_verify(
-    struct rsa_public_key *k, const void *p, size_t n, const void *signature, size_t n_signature)
+int rsa_verify(struct rsa_public_key *k, const void *p, size_t n, const void *signature, size_t n_signature)
 {
 	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
 	bool is_good = ctx && EVP_DigestVerifyInit(ctx, NULL, EVP_sha256(), NULL, k->pkey) == 1 &&
@@ -219,8 +209,7 @@ int jwt_make_rs256(const json_t *claims, const struct secret *private_key_pem, c
 	return err;
 }
 
-static int jwt_parse_object(
-    const char *p, size_t n, const char *what, json_t **ret, struct error *e)
+static int jwt_parse_object(const char *p, size_t n, const char *what, json_t **ret, struct error *e)
 {
 	struct buf text = BUF_INIT(JWT_BYTES_MAX);
 	int err = base64url_decode(p, n, &text);
@@ -282,8 +271,7 @@ int jwt_parse(const char *text, size_t n, struct jwt *ret, struct error *e)
 	if (!err)
 		err = jwt_parse_header(ret, e);
 	if (!err)
-		err = jwt_parse_object(
-		    dot1 + 1, (size_t)(dot2 - dot1 - 1), "payload", &ret->payload, e);
+		err = jwt_parse_object(dot1 + 1, (size_t)(dot2 - dot1 - 1), "payload", &ret->payload, e);
 	if (!err)
 		err = jwt_parse_signature(dot2 + 1, (size_t)(end - dot2 - 1), ret, e);
 	if (err) {

@@ -12,8 +12,7 @@ struct evp_pkey_st; /* OpenSSL's EVP_PKEY */
 struct private_key;
 /* From PEM, PKCS#1, SEC 1 or PKCS#8, without a password. ERR_INVALID explains why it cannot be
  * used and holds nothing of the key. */
-int private_key_parse(
-    const struct secret *pem, struct private_key **ret, struct error *e) MUST_CHECK;
+int private_key_parse(const struct secret *pem, struct private_key **ret, struct error *e) MUST_CHECK;
 void private_key_free(struct private_key *k); /* wipes it; NULL is fine */
 /* Borrowed. */
 struct evp_pkey_st *private_key_pkey(const struct private_key *k);
@@ -32,12 +31,11 @@ int rsa_sign(const struct secret *pem, const void *p, size_t n, struct buf *sign
 struct rsa_public_key;
 /* From a JWK's modulus and exponent: big-endian bytes, as base64url gives them. ERR_INVALID: not a key that is
  * safe for RS256. Owns: the caller, with rsa_public_key_free(). */
-int rsa_public_key_new(const void *modulus, size_t n_modulus, const void *exponent,
-    size_t n_exponent, struct rsa_public_key **ret, struct error *e) MUST_CHECK;
+int rsa_public_key_new(const void *modulus, size_t n_modulus, const void *exponent, size_t n_exponent,
+    struct rsa_public_key **ret, struct error *e) MUST_CHECK;
 void rsa_public_key_free(struct rsa_public_key *k); /* NULL is fine */
 /* 0, or ERR_AUTH: not this key's signature of p[0..n). */
-int rsa_verify(struct rsa_public_key *k, const void *p, size_t n, const void *signature,
-    size_t n_signature) MUST_CHECK;
+int rsa_verify(struct rsa_public_key *k, const void *p, size_t n, const void *signature, size_t n_signature) MUST_CHECK;
 
 /* ---- JSON Web Signatures ----
  *
@@ -47,8 +45,7 @@ int rsa_verify(struct rsa_public_key *k, const void *p, size_t n, const void *si
 enum { JWT_BYTES_MAX = 16 * 1024 };
 
 /* A token signed with RS256. *ret is text, free(). ERR_INVALID as rsa_sign(). */
-int jwt_make_rs256(
-    const json_t *claims, const struct secret *private_key_pem, char **ret) MUST_CHECK;
+int jwt_make_rs256(const json_t *claims, const struct secret *private_key_pem, char **ret) MUST_CHECK;
 
 struct jwt {
 	json_t *header;            /* an object */

@@ -29,18 +29,12 @@ enum log_format log_format_on_terminal(enum log_format format)
 	return LOG_PEOPLE_COLOUR;
 }
 
-bool log_is_on(enum log_level level)
-{
-	return (int)level >= log_level_now;
-}
+bool log_is_on(enum log_level level) { return (int)level >= log_level_now; }
 
 #define DIM "\x1b[2m"
 #define OFF "\x1b[0m"
 
-static bool is_for_people(enum log_format format)
-{
-	return format == LOG_PEOPLE || format == LOG_PEOPLE_COLOUR;
-}
+static bool is_for_people(enum log_format format) { return format == LOG_PEOPLE || format == LOG_PEOPLE_COLOUR; }
 
 static void line_put_byte(struct buf *b, unsigned char c, enum log_format format)
 {
@@ -53,8 +47,8 @@ static void line_put_text(struct buf *b, const char *s, enum log_format format)
 	bool is_word = n > 0;
 
 	for (size_t i = 0; i < n; i++)
-		if ((unsigned char)s[i] <= ' ' || (unsigned char)s[i] >= 0x7f || s[i] == '"' ||
-		    s[i] == '=' || s[i] == '\\')
+		if ((unsigned char)s[i] <= ' ' || (unsigned char)s[i] >= 0x7f || s[i] == '"' || s[i] == '=' ||
+		    s[i] == '\\')
 			is_word = false;
 	if (is_word && format != LOG_JSON)
 		buf_append(b, s, n);
@@ -72,8 +66,7 @@ static void line_put_text(struct buf *b, const char *s, enum log_format format)
 			else if (c == '\n')
 				buf_append_str(b, "\\n");
 			else if (is_utf8 && c == 0xc2 && (unsigned char)s[i + 1] < 0xa0)
-				line_put_byte(
-				    b, (unsigned char)s[++i], format); /* U+0080 to U+009F */
+				line_put_byte(b, (unsigned char)s[++i], format); /* U+0080 to U+009F */
 			else if (c < 0x20 || c == 0x7f || (c >= 0x80 && !is_utf8))
 				line_put_byte(b, c, format);
 			else
@@ -127,10 +120,7 @@ static void write_held(void)
 	buf_clear(&held.text);
 }
 
-void log_hold(void)
-{
-	held.is_on = true;
-}
+void log_hold(void) { held.is_on = true; }
 
 void log_release(void)
 {
@@ -138,8 +128,7 @@ void log_release(void)
 	write_held();
 }
 
-static void line_compose(
-    struct buf *line, enum log_level level, const char *ev, const struct log_field *fields)
+static void line_compose(struct buf *line, enum log_level level, const char *ev, const struct log_field *fields)
 {
 	static const char *const levels[] = {"debug", "info", "warn", "error"};
 	static const char *const signs[] = {" ", "\u00b7", "!", "\u2717"};
@@ -155,9 +144,8 @@ static void line_compose(
 		struct tm now;
 
 		localtime_r(&now_s, &now);
-		buf_appendf(line, "%s%02d:%02d:%02d%s  %s%s %-18s%s", has_colour ? DIM : "",
-		    now.tm_hour, now.tm_min, now.tm_sec, has_colour ? OFF : "", colour,
-		    signs[level], ev, off);
+		buf_appendf(line, "%s%02d:%02d:%02d%s  %s%s %-18s%s", has_colour ? DIM : "", now.tm_hour, now.tm_min,
+		    now.tm_sec, has_colour ? OFF : "", colour, signs[level], ev, off);
 	} else {
 		char time[RFC3339_BYTES];
 

@@ -15,15 +15,12 @@ struct log_field {
 	int64_t number;
 };
 
-static inline const char *log_text(const char *v)
-{
-	return v ? v : "";
-}
+static inline const char *log_text(const char *v) { return v ? v : ""; }
 
 #define LOG_S(k, v) ((struct log_field){.key = (k), .text = log_text(v)})
 #define LOG_I(k, v) ((struct log_field){.key = (k), .number = (v)})
 
-#define log_event(level, ev, ...)                                                                  \
+#define log_event(level, ev, ...)                                                                                      \
 	log_write(level, ev, (const struct log_field[]){__VA_ARGS__ __VA_OPT__(, ){.key = NULL}})
 
 void log_setup(enum log_level level, enum log_format format);

@@ -58,8 +58,7 @@ static void *libcrypto_reallocate(void *p, size_t n, const char *file, int line)
  * runs before main(). */
 __attribute__((constructor)) static void wipe_what_libcrypto_frees(void)
 {
-	if (!CRYPTO_set_mem_functions(
-		libcrypto_allocate, libcrypto_reallocate, libcrypto_wipe_and_free))
+	if (!CRYPTO_set_mem_functions(libcrypto_allocate, libcrypto_reallocate, libcrypto_wipe_and_free))
 		abort();
 }
 
@@ -85,8 +84,7 @@ static int secret_reserve(size_t n, struct secret **ret, struct error *e)
 	*ret = OPENSSL_secure_zalloc(sizeof(**ret) + n + 1);
 	if (!*ret)
 		return error_set(e, ERR_FULL,
-		    "no room for a secret of %zu bytes: all secrets together may use %d bytes", n,
-		    HEAP_BYTES);
+		    "no room for a secret of %zu bytes: all secrets together may use %d bytes", n, HEAP_BYTES);
 	atomic_init(&(*ret)->n_refs, 1);
 	(*ret)->n_bytes = n;
 	return 0;
@@ -102,8 +100,8 @@ int secret_new(const void *p, size_t n, struct secret **ret, struct error *e)
 }
 
 /* Asks for the size of the file first, so that the memory is bounded and the content never moves. */
-static int secret_read_fd(int fd, const char *prefix, const char *path, enum secret_form form,
-    size_t max_bytes, struct secret **ret, struct error *e)
+static int secret_read_fd(int fd, const char *prefix, const char *path, enum secret_form form, size_t max_bytes,
+    struct secret **ret, struct error *e)
 {
 	size_t n_prefix = strlen(prefix), n = 0;
 	ssize_t got = 1;
@@ -142,8 +140,8 @@ static int secret_read_fd(int fd, const char *prefix, const char *path, enum sec
 	return rc;
 }
 
-int secret_read(const char *prefix, const char *path, enum secret_form form, size_t max_bytes,
-    struct secret **ret, struct error *e)
+int secret_read(
+    const char *prefix, const char *path, enum secret_form form, size_t max_bytes, struct secret **ret, struct error *e)
 {
 	int fd = -1, rc;
 
@@ -169,20 +167,11 @@ void secret_unref(struct secret *s)
 		OPENSSL_secure_clear_free(s, sizeof(*s) + s->n_bytes + 1);
 }
 
-const char *secret_text(const struct secret *s)
-{
-	return s->data;
-}
+const char *secret_text(const struct secret *s) { return s->data; }
 
-size_t secret_bytes(const struct secret *s)
-{
-	return s->n_bytes;
-}
+size_t secret_bytes(const struct secret *s) { return s->n_bytes; }
 
-bool secret_is_exposed(const struct secret *s)
-{
-	return s->is_exposed;
-}
+bool secret_is_exposed(const struct secret *s) { return s->is_exposed; }
 
 bool secret_equal(const struct secret *a, const struct secret *b)
 {

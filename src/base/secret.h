@@ -18,8 +18,8 @@ enum secret_form {
 /* `prefix` and then a whole file, read straight into secret memory. ERR_NOT_FOUND, ERR_DENIED,
  * ERR_IO; ERR_INVALID: not a regular file, or an empty text; ERR_TOO_BIG: more than max_bytes;
  * ERR_FULL. The explanation names the path and holds nothing of the content. */
-int secret_read(const char *prefix, const char *path, enum secret_form form, size_t max_bytes,
-    struct secret **ret, struct error *e) MUST_CHECK;
+int secret_read(const char *prefix, const char *path, enum secret_form form, size_t max_bytes, struct secret **ret,
+    struct error *e) MUST_CHECK;
 struct secret *secret_ref(struct secret *s);
 void secret_unref(struct secret *s); /* the last one wipes it; NULL is fine */
 

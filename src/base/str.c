@@ -5,10 +5,7 @@ bool str_eq(const char *a, const char *b)
 	return strcmp(a, b) == 0;
 }
 
-bool str_has_prefix(const char *s, const char *prefix)
-{
-	return strncmp(s, prefix, strlen(prefix)) == 0;
-}
+bool str_has_prefix(const char *s, const char *prefix) { return strncmp(s, prefix, strlen(prefix)) == 0; }
 
 bool str_has_suffix(const char *s, const char *suffix)
 {
@@ -48,10 +45,7 @@ size_t utf8_sequence_bytes(const char *text, size_t n)
 	if (s[0] >= 0xf0 && s[0] <= 0xf4) {
 		unsigned char lo = s[0] == 0xf0 ? 0x90 : 0x80, hi = s[0] == 0xf4 ? 0x8f : 0xbf;
 
-		return n >= 4 && s[1] >= lo && s[1] <= hi && (s[2] & 0xc0) == 0x80 &&
-			       (s[3] & 0xc0) == 0x80
-			   ? 4
-			   : 0;
+		return n >= 4 && s[1] >= lo && s[1] <= hi && (s[2] & 0xc0) == 0x80 && (s[3] & 0xc0) == 0x80 ? 4 : 0;
 	}
 	return 0;
 }
@@ -135,23 +129,17 @@ static const char *list_nearest(const char *s, const char *const *list, bool is_
 	return found;
 }
 
-const char *str_nearest(const char *s, const char *const *list)
-{
-	return list_nearest(s, list, true);
-}
+const char *str_nearest(const char *s, const char *const *list) { return list_nearest(s, list, true); }
 
-const char *str_least_far(const char *s, const char *const *list)
-{
-	return list_nearest(s, list, false);
-}
+const char *str_least_far(const char *s, const char *const *list) { return list_nearest(s, list, false); }
 
 static bool is_name_part(const char *s, size_t n)
 {
 	if (n == 0 || n > 100 || (n == 1 && s[0] == '.') || (n == 2 && s[0] == '.' && s[1] == '.'))
 		return false;
 	for (size_t i = 0; i < n; i++)
-		if (!((s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z') ||
-			(s[i] >= '0' && s[i] <= '9') || s[i] == '_' || s[i] == '.' || s[i] == '-'))
+		if (!((s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z') || (s[i] >= '0' && s[i] <= '9') ||
+			s[i] == '_' || s[i] == '.' || s[i] == '-'))
 			return false;
 	return true;
 }
@@ -160,14 +148,10 @@ bool is_repository_name(const char *s)
 {
 	const char *slash = strchr(s, '/');
 
-	return slash && is_name_part(s, (size_t)(slash - s)) &&
-	       is_name_part(slash + 1, strlen(slash + 1));
+	return slash && is_name_part(s, (size_t)(slash - s)) && is_name_part(slash + 1, strlen(slash + 1));
 }
 
-bool is_sha1(const char *s)
-{
-	return strspn(s, "0123456789abcdef") == 40 && s[40] == '\0';
-}
+bool is_sha1(const char *s) { return strspn(s, "0123456789abcdef") == 40 && s[40] == '\0'; }
 
 /* ---- arrays ---- */
 

@@ -19,35 +19,31 @@ struct runner_draft {
 };
 
 static const struct mapping RUNNER_GITHUB_MAP = MAPPING("runners.github",
-    {"repository", field_text, REQUIRED, RUNNER_AT(runner.repository), check_repository,
-	.max = 201},
-    {"repository_id", field_integer64, OPTIONAL, .offset = RUNNER_AT(runner.repository_id),
-	.min = 1, .max = INT64_MAX},
-    {"repository_owner_id", field_integer64, OPTIONAL,
-	.offset = RUNNER_AT(runner.repository_owner_id), .min = 1, .max = INT64_MAX},
+    {"repository", field_text, REQUIRED, RUNNER_AT(runner.repository), check_repository, .max = 201},
+    {"repository_id", field_integer64, OPTIONAL, .offset = RUNNER_AT(runner.repository_id), .min = 1, .max = INT64_MAX},
+    {"repository_owner_id", field_integer64, OPTIONAL, .offset = RUNNER_AT(runner.repository_owner_id), .min = 1,
+	.max = INT64_MAX},
     {"workflow", field_text, OPTIONAL, RUNNER_AT(runner.workflow), check_workflow, .max = 255});
 
-static const struct mapping WEBHOOK = MAPPING("runners.webhook",
-    {"url", field_text, REQUIRED, RUNNER_AT(runner.url), check_vendor_url, .max = 2048},
-    {"secret", field_file, REQUIRED, RUNNER_AT(secret), check_secret_name, .max = 64});
+static const struct mapping WEBHOOK =
+    MAPPING("runners.webhook", {"url", field_text, REQUIRED, RUNNER_AT(runner.url), check_vendor_url, .max = 2048},
+	{"secret", field_file, REQUIRED, RUNNER_AT(secret), check_secret_name, .max = 64});
 
-static const struct mapping PULL = MAPPING("runners.pull",
-    {"labels", field_texts, OPTIONAL, RUNNER_AT(runner.labels), check_line, .max = 100},
-    {"max_parallel", field_integer, OPTIONAL, .offset = RUNNER_AT(runner.max_parallel), .min = 1,
-	.max = 1000});
+static const struct mapping PULL =
+    MAPPING("runners.pull", {"labels", field_texts, OPTIONAL, RUNNER_AT(runner.labels), check_line, .max = 100},
+	{"max_parallel", field_integer, OPTIONAL, .offset = RUNNER_AT(runner.max_parallel), .min = 1, .max = 1000});
 
 static const struct choice RERUNS[] = {
     {"none", RERUNS_NONE}, {"tests", RERUNS_TESTS}, {"whole", RERUNS_WHOLE}, {NULL, 0}};
 
-static const struct mapping RUNNER_MAPPING = MAPPING("runners",
-    {"name", field_text, REQUIRED, RUNNER_AT(runner.name), check_name, .max = 63},
-    {"nightly_only", field_bool, OPTIONAL, .offset = RUNNER_AT(runner.is_nightly_only)},
-    {"reruns", field_choice, OPTIONAL, .offset = RUNNER_AT(runner.reruns), .choices = RERUNS},
-    {"github", field_map, OPTIONAL, .map = &RUNNER_GITHUB_MAP},
-    {"webhook", field_map, OPTIONAL, .map = &WEBHOOK}, {"pull", field_map, OPTIONAL, .map = &PULL});
+static const struct mapping RUNNER_MAPPING =
+    MAPPING("runners", {"name", field_text, REQUIRED, RUNNER_AT(runner.name), check_name, .max = 63},
+	{"nightly_only", field_bool, OPTIONAL, .offset = RUNNER_AT(runner.is_nightly_only)},
+	{"reruns", field_choice, OPTIONAL, .offset = RUNNER_AT(runner.reruns), .choices = RERUNS},
+	{"github", field_map, OPTIONAL, .map = &RUNNER_GITHUB_MAP}, {"webhook", field_map, OPTIONAL, .map = &WEBHOOK},
+	{"pull", field_map, OPTIONAL, .map = &PULL});
 
-static void field_runners(
-    struct reader *r, const struct field *f, const struct node *v, void *target)
+static void field_runners(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
 	struct accelerator_file *file = target;
 	struct accelerator *a = &file->a;
@@ -75,34 +71,29 @@ static void field_runners(
 				n_kinds++;
 			}
 		if (v->values[i]->kind == NODE_MAP && n_kinds != 1)
-			refuse_at(r, v->values[i]->line,
-			    "a runner has one of github, webhook and pull, not %s",
+			refuse_at(r, v->values[i]->line, "a runner has one of github, webhook and pull, not %s",
 			    n_kinds ? "several" : "none");
 		/* Experiments are for pull requests, which a nightly_only runner does not test. */
 		if (d.runner.is_nightly_only && d.runner.reruns != RERUNS_NONE)
-			refuse_at(r, v->values[i]->line,
-			    "a runner with nightly_only gets no experiments: remove reruns");
+			refuse_at(
+			    r, v->values[i]->line, "a runner with nightly_only gets no experiments: remove reruns");
 		for (size_t k = 0; d.runner.name && k < a->n_runners; k++)
 			if (str_eq(a->runners[k].name, d.runner.name))
-				refuse_at(r, v->values[i]->line, "two runners are called %s",
-				    shown(d.runner.name, value));
+				refuse_at(
+				    r, v->values[i]->line, "two runners are called %s", shown(d.runner.name, value));
 		file->secrets[a->n_runners] = d.secret;
 		a->runners[a->n_runners++] = d.runner;
 	}
 }
 
-static const struct choice LEVELS[] = {
-    {"L1", LEVEL_1}, {"L2", LEVEL_2}, {"L3", LEVEL_3}, {"L4", LEVEL_4}, {NULL, 0}};
+static const struct choice LEVELS[] = {{"L1", LEVEL_1}, {"L2", LEVEL_2}, {"L3", LEVEL_3}, {"L4", LEVEL_4}, {NULL, 0}};
 const struct choice TRUSTS[] = {{"anyone", TRUST_ANYONE}, {"contributors", TRUST_CONTRIBUTORS},
     {"members", TRUST_MEMBERS}, {"approved", TRUST_APPROVED}, {"merged", TRUST_MERGED}, {NULL, 0}};
-static const struct choice VISIBILITIES[] = {
-    {"public", VISIBILITY_PUBLIC}, {"summary", VISIBILITY_SUMMARY}, {NULL, 0}};
-static const struct choice LABEL_RULES[] = {
-    {"optional", LABEL_OPTIONAL}, {"required", LABEL_REQUIRED}, {NULL, 0}};
+static const struct choice VISIBILITIES[] = {{"public", VISIBILITY_PUBLIC}, {"summary", VISIBILITY_SUMMARY}, {NULL, 0}};
+static const struct choice LABEL_RULES[] = {{"optional", LABEL_OPTIONAL}, {"required", LABEL_REQUIRED}, {NULL, 0}};
 
 /* A trigger is a map; true means its defaults, and false turns it off. `target` is the flag of the trigger. */
-static void field_trigger(
-    struct reader *r, const struct field *f, const struct node *v, void *target)
+static void field_trigger(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
 	if (v->kind == NODE_SCALAR) {
 		field_bool(r, f, v, target);
@@ -139,9 +130,9 @@ static const struct mapping LINKS =
     MAPPING("links", {"docs", field_text, OPTIONAL, AT(a.docs_url), check_link_url, .max = 1024},
 	{"help", field_text, OPTIONAL, AT(a.help_url), check_link_url, .max = 1024});
 
-static const struct mapping SOURCE = MAPPING("source",
-    {"git_url", field_text, REQUIRED, AT(a.source_git_url), check_source_url, .max = 2048},
-    {"branch", field_text, OPTIONAL, AT(a.source_branch), check_branch, .max = 255});
+static const struct mapping SOURCE =
+    MAPPING("source", {"git_url", field_text, REQUIRED, AT(a.source_git_url), check_source_url, .max = 2048},
+	{"branch", field_text, OPTIONAL, AT(a.source_branch), check_branch, .max = 255});
 
 static const struct mapping PULL_REQUEST = MAPPING("triggers.pull_request",
     {"paths", field_texts, OPTIONAL, AT(a.triggers.paths), check_glob, .min = 1, .max = 1024},
@@ -149,51 +140,41 @@ static const struct mapping PULL_REQUEST = MAPPING("triggers.pull_request",
     {"drafts", field_bool, OPTIONAL, .offset = AT(a.triggers.drafts)});
 
 static const struct mapping PUSH = MAPPING("triggers.push",
-    {"branches", field_texts, OPTIONAL, AT(a.triggers.branches), check_branch, .min = 1,
-	.max = 255},
-    {"every", field_duration, OPTIONAL, .offset = AT(a.triggers.push_every_ms), .min = 0,
-	.max = MINUTES(7 * 24 * 60)});
+    {"branches", field_texts, OPTIONAL, AT(a.triggers.branches), check_branch, .min = 1, .max = 255},
+    {"every", field_duration, OPTIONAL, .offset = AT(a.triggers.push_every_ms), .min = 0, .max = MINUTES(7 * 24 * 60)});
 
 static const struct mapping TRIGGERS = MAPPING("triggers",
-    {"pull_request", field_trigger, OPTIONAL, .offset = AT(a.triggers.has_pull_request),
-	.map = &PULL_REQUEST},
+    {"pull_request", field_trigger, OPTIONAL, .offset = AT(a.triggers.has_pull_request), .map = &PULL_REQUEST},
     {"push", field_trigger, OPTIONAL, .offset = AT(a.triggers.has_push), .map = &PUSH},
     {"schedule", field_texts, OPTIONAL, AT(a.triggers.schedules), check_cron, .max = 200});
 
 static const struct mapping DEADLINES = MAPPING("deadlines",
-    {"acknowledge", field_duration, OPTIONAL, .offset = AT(a.deadlines.acknowledge_ms), .min = 100,
-	.max = DAYS(30)},
-    {"start", field_duration, OPTIONAL, .offset = AT(a.deadlines.start_ms), .min = 100,
-	.max = DAYS(30)},
-    {"finish", field_duration, OPTIONAL, .offset = AT(a.deadlines.finish_ms), .min = 100,
-	.max = DAYS(30)});
+    {"acknowledge", field_duration, OPTIONAL, .offset = AT(a.deadlines.acknowledge_ms), .min = 100, .max = DAYS(30)},
+    {"start", field_duration, OPTIONAL, .offset = AT(a.deadlines.start_ms), .min = 100, .max = DAYS(30)},
+    {"finish", field_duration, OPTIONAL, .offset = AT(a.deadlines.finish_ms), .min = 100, .max = DAYS(30)});
 
 static const struct mapping EXPERIMENTS = MAPPING("experiments",
-    {"tests", field_integer, OPTIONAL, .offset = AT(a.experiments.tests), .min = 1,
-	.max = EXPERIMENT_TESTS_MAX},
-    {"per_head", field_integer, OPTIONAL, .offset = AT(a.experiments.per_head), .min = 1,
-	.max = 20},
+    {"tests", field_integer, OPTIONAL, .offset = AT(a.experiments.tests), .min = 1, .max = EXPERIMENT_TESTS_MAX},
+    {"per_head", field_integer, OPTIONAL, .offset = AT(a.experiments.per_head), .min = 1, .max = 20},
     {"share", field_share, OPTIONAL, .offset = AT(a.experiments.share_permille)});
 
 static const struct mapping TESTS =
     MAPPING("tests", {"must_pass", field_texts, OPTIONAL, AT(a.must_pass), check_test, .max = 300},
 	{"skip", field_texts, OPTIONAL, AT(a.skip), check_test, .max = 300});
 
-const struct mapping ACCELERATOR_MAPPING = MAPPING("",
-    {"name", field_text, REQUIRED, AT(a.name), check_name, .max = NAME_MAX_BYTES},
-    {"title", field_text, REQUIRED, AT(a.title), check_line, .max = 100},
-    {"vendor", field_text, OPTIONAL, AT(a.vendor), check_line, .max = 100},
-    {"level", field_choice, REQUIRED, .offset = AT(a.level), .choices = LEVELS},
-    {"links", field_map, OPTIONAL, .map = &LINKS}, {"source", field_map, OPTIONAL, .map = &SOURCE},
-    {"oncall", field_texts, OPTIONAL, AT(a.oncall), check_login, .max = 40},
-    {"trust", field_choice, OPTIONAL, .offset = AT(a.trust), .choices = TRUSTS},
-    {"visibility", field_choice, OPTIONAL, .offset = AT(a.visibility), .choices = VISIBILITIES},
-    {"runners", field_runners, OPTIONAL, .map = &RUNNER_MAPPING},
-    {"triggers", field_map, OPTIONAL, .map = &TRIGGERS},
-    {"deadlines", field_map, OPTIONAL, .map = &DEADLINES},
-    {"experiments", field_map, OPTIONAL, .map = &EXPERIMENTS},
-    {"tests", field_map, OPTIONAL, .map = &TESTS},
-    {"platform", field_platform, OPTIONAL, .offset = AT(a.platform), .map = &PLATFORM_MAPPING});
+const struct mapping ACCELERATOR_MAPPING =
+    MAPPING("", {"name", field_text, REQUIRED, AT(a.name), check_name, .max = NAME_MAX_BYTES},
+	{"title", field_text, REQUIRED, AT(a.title), check_line, .max = 100},
+	{"vendor", field_text, OPTIONAL, AT(a.vendor), check_line, .max = 100},
+	{"level", field_choice, REQUIRED, .offset = AT(a.level), .choices = LEVELS},
+	{"links", field_map, OPTIONAL, .map = &LINKS}, {"source", field_map, OPTIONAL, .map = &SOURCE},
+	{"oncall", field_texts, OPTIONAL, AT(a.oncall), check_login, .max = 40},
+	{"trust", field_choice, OPTIONAL, .offset = AT(a.trust), .choices = TRUSTS},
+	{"visibility", field_choice, OPTIONAL, .offset = AT(a.visibility), .choices = VISIBILITIES},
+	{"runners", field_runners, OPTIONAL, .map = &RUNNER_MAPPING},
+	{"triggers", field_map, OPTIONAL, .map = &TRIGGERS}, {"deadlines", field_map, OPTIONAL, .map = &DEADLINES},
+	{"experiments", field_map, OPTIONAL, .map = &EXPERIMENTS}, {"tests", field_map, OPTIONAL, .map = &TESTS},
+	{"platform", field_platform, OPTIONAL, .offset = AT(a.platform), .map = &PLATFORM_MAPPING});
 
 void accelerator_set_defaults(struct accelerator *a)
 {
@@ -234,9 +215,8 @@ void accelerator_file_read(struct reader *r, const struct node *root, struct acc
 	for (char **pass = a->must_pass; *pass; pass++)
 		for (char **skip = a->skip; *skip; skip++)
 			if (str_eq(*pass, *skip))
-				refuse_at(r, tests->line,
-				    "%s is in tests.must_pass and in tests.skip",
-				    shown(*pass, value));
+				refuse_at(
+				    r, tests->line, "%s is in tests.must_pass and in tests.skip", shown(*pass, value));
 	if (r->notes) {
 		const struct node *experiments = tree_get(root, "experiments");
 		const struct node *runners = tree_get(root, "runners");
@@ -259,13 +239,11 @@ void accelerator_file_read(struct reader *r, const struct node *root, struct acc
 			has_any = true;
 			reruns = tree_get(runners->values[i], "reruns");
 			if (why)
-				problem_add(
-				    r->notes, r->file, reruns->line, "reruns has no effect%s", why);
+				problem_add(r->notes, r->file, reruns->line, "reruns has no effect%s", why);
 		}
 		if (experiments && !has_any)
 			problem_add(r->notes, r->file, experiments->line,
-			    "experiments has no effect: no runner has reruns: tests or reruns: "
-			    "whole");
+			    "experiments has no effect: no runner has reruns: tests or reruns: whole");
 	}
 }
 

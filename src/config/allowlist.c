@@ -18,8 +18,7 @@ static void entry_release(struct entry *e)
 	strv_free(e->oncall);
 }
 
-struct node *allowlist_parse(
-    const char *file, const char *text, size_t n, struct problems *problems)
+struct node *allowlist_parse(const char *file, const char *text, size_t n, struct problems *problems)
 {
 	char *copy = xmemdup(text, n);
 	struct node *root;
@@ -57,13 +56,11 @@ static void add_logins(struct reader *r, struct entry *e, const char *text, int 
 		trim_text(&s, &n, "");
 		if (n == 0)
 			continue;
-		snprintf(login, sizeof(login), "%.*s",
-		    (int)(n < sizeof(login) ? n : sizeof(login) - 1), s);
+		snprintf(login, sizeof(login), "%.*s", (int)(n < sizeof(login) ? n : sizeof(login) - 1), s);
 		if (check_login(r, login, why))
 			strv_add(&e->oncall, login[0] == '@' ? login + 1 : login);
 		else
-			refuse_at(
-			    r, line, "an oncall must be %s, not %s", why, shown(login, value));
+			refuse_at(r, line, "an oncall must be %s, not %s", why, shown(login, value));
 	}
 }
 
@@ -99,8 +96,7 @@ static void read_events(struct reader *r, struct entry *e, const struct node *v)
 		const struct node *ev = v->values[i];
 		size_t k = 0;
 
-		while (k < ARRAY_LEN(names) &&
-		       !(ev->kind == NODE_SCALAR && str_eq(ev->text, names[k])))
+		while (k < ARRAY_LEN(names) && !(ev->kind == NODE_SCALAR && str_eq(ev->text, names[k])))
 			k++;
 		if (k == ARRAY_LEN(names)) {
 			refuse_at(r, ev->line, "an event must be one of pull_request, nightly");
@@ -128,8 +124,7 @@ static void read_metadata(struct reader *r, struct entry *e, const struct node *
 		else if (str_eq(v->keys[i]->text, "events"))
 			read_events(r, e, v->values[i]);
 		else
-			refuse_at(r, v->keys[i]->line,
-			    "unknown key %s; an entry has oncalls and events",
+			refuse_at(r, v->keys[i]->line, "unknown key %s; an entry has oncalls and events",
 			    shown(v->keys[i]->text, value));
 	}
 }
@@ -140,8 +135,7 @@ static bool read_repository(struct reader *r, struct entry *e, const char *text,
 	char value[SHOWN_BYTES];
 
 	trim_text(&text, &n, "/");
-	*e = (struct entry){
-	    .repository = xstrndup(text, n), .oncall = strv_copy(NULL), .line = line};
+	*e = (struct entry){.repository = xstrndup(text, n), .oncall = strv_copy(NULL), .line = line};
 	if (is_repository_name(e->repository))
 		return true;
 	refuse_at(r, line, "an entry must be owner/repo, not %s", shown(e->repository, value));
@@ -150,8 +144,7 @@ static bool read_repository(struct reader *r, struct entry *e, const char *text,
 }
 
 /* "owner/repo" with its metadata. */
-static bool read_pair(
-    struct reader *r, struct entry *e, const struct node *key, const struct node *v)
+static bool read_pair(struct reader *r, struct entry *e, const struct node *key, const struct node *v)
 {
 	if (!read_repository(r, e, key->text, strlen(key->text), key->line))
 		return false;
@@ -171,8 +164,7 @@ static bool read_element(struct reader *r, struct entry *e, const struct node *v
 		return false;
 	}
 	colon = strchr(v->text, ':');
-	if (!read_repository(
-		r, e, v->text, colon ? (size_t)(colon - v->text) : strlen(v->text), v->line))
+	if (!read_repository(r, e, v->text, colon ? (size_t)(colon - v->text) : strlen(v->text), v->line))
 		return false;
 	if (colon)
 		add_logins(r, e, colon + 1, v->line);
@@ -213,15 +205,12 @@ static void add_runner(struct reader *r, struct accelerator *a, struct entry *e)
 
 	for (size_t i = 0; i < a->n_runners; i++)
 		if (str_eq(a->runners[i].name, name))
-			refuse_at(r, e->line,
-			    "repositories %s and %s give runners of the same name",
+			refuse_at(r, e->line, "repositories %s and %s give runners of the same name",
 			    a->runners[i].repository, shown(e->repository, value));
 	a->runners = xrealloc(a->runners, (a->n_runners + 1) * sizeof(*a->runners));
 	runner = &a->runners[a->n_runners++];
-	*runner = (struct runner){.name = name,
-	    .kind = RUNNER_GITHUB,
-	    .repository = e->repository,
-	    .is_nightly_only = e->is_nightly_only};
+	*runner = (struct runner){
+	    .name = name, .kind = RUNNER_GITHUB, .repository = e->repository, .is_nightly_only = e->is_nightly_only};
 	e->repository = NULL;
 	for (char **login = e->oncall; *login; login++)
 		if (!strv_contains_nocase((const char *const *)a->oncall, *login))
@@ -229,8 +218,8 @@ static void add_runner(struct reader *r, struct accelerator *a, struct entry *e)
 }
 
 /* Reads the repositories of a level, each as an accelerator of its own, or those of one device. */
-static void read_repositories(struct reader *r, enum level level, struct accelerator *device,
-    const struct node *v, struct allowlist *l)
+static void read_repositories(
+    struct reader *r, enum level level, struct accelerator *device, const struct node *v, struct allowlist *l)
 {
 	for (size_t i = 0; i < v->n; i++) {
 		char value[SHOWN_BYTES];
@@ -241,8 +230,7 @@ static void read_repositories(struct reader *r, enum level level, struct acceler
 		for (size_t k = 0; k < l->n; k++)
 			n += l->items[k].n_runners;
 		if (n >= REPOSITORIES_MAX) {
-			refuse_at(
-			    r, v->values[i]->line, "more than %d repositories", REPOSITORIES_MAX);
+			refuse_at(r, v->values[i]->line, "more than %d repositories", REPOSITORIES_MAX);
 			return;
 		}
 		if (v->kind == NODE_MAP ? !read_pair(r, &e, v->keys[i], v->values[i])
@@ -257,10 +245,7 @@ static void read_repositories(struct reader *r, enum level level, struct acceler
 			refuse_at(r, e.line, "repository %s is listed twice; first under line %d",
 			    shown(e.repository, value), first);
 		else
-			add_runner(r,
-			    device ? device
-				   : add_listed_accelerator(r, l, level, e.repository, e.line),
-			    &e);
+			add_runner(r, device ? device : add_listed_accelerator(r, l, level, e.repository, e.line), &e);
 		entry_release(&e);
 	}
 }
@@ -279,19 +264,14 @@ static void read_devices(struct reader *r, const struct node *v, struct allowlis
 		const struct node *key = v->keys[i], *repositories = v->values[i];
 
 		if (strlen(key->text) > DEVICE_MAX_BYTES || !check_line(r, key->text, why) ||
-		    !key->text[strcspn(key->text,
-			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")])
-			refuse_at(r, key->line,
-			    "a device must be a name of letters and digits, not %s",
+		    !key->text[strcspn(key->text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")])
+			refuse_at(r, key->line, "a device must be a name of letters and digits, not %s",
 			    shown(key->text, value));
-		else if ((repositories->kind != NODE_MAP && repositories->kind != NODE_LIST) ||
-			 repositories->n == 0)
-			refuse_at(r, key->line, "device %s must have repositories",
-			    shown(key->text, value));
+		else if ((repositories->kind != NODE_MAP && repositories->kind != NODE_LIST) || repositories->n == 0)
+			refuse_at(r, key->line, "device %s must have repositories", shown(key->text, value));
 		else
-			read_repositories(r, LEVEL_3,
-			    add_listed_accelerator(r, l, LEVEL_3, key->text, key->line),
-			    repositories, l);
+			read_repositories(
+			    r, LEVEL_3, add_listed_accelerator(r, l, LEVEL_3, key->text, key->line), repositories, l);
 	}
 }
 
@@ -311,8 +291,8 @@ void allowlist_read(struct reader *r, const struct node *root, struct allowlist 
 		while (level <= LEVEL_4 && !str_eq(level_name((enum level)level), key))
 			level++;
 		if (level > LEVEL_4)
-			refuse_at(r, root->keys[i]->line,
-			    "unknown key %s; the levels are L1, L2, L3, L4", shown(key, value));
+			refuse_at(
+			    r, root->keys[i]->line, "unknown key %s; the levels are L1, L2, L3, L4", shown(key, value));
 		else if (level == LEVEL_3)
 			read_devices(r, root->values[i], ret);
 		else if (root->values[i]->kind != NODE_LIST && root->values[i]->kind != NODE_NULL)
@@ -323,8 +303,7 @@ void allowlist_read(struct reader *r, const struct node *root, struct allowlist 
 	}
 }
 
-void allowlist_load(const char *path, const char *named_in, int line, struct problems *problems,
-    struct allowlist *ret)
+void allowlist_load(const char *path, const char *named_in, int line, struct problems *problems, struct allowlist *ret)
 {
 	struct reader r = {.file = path, .problems = problems, .path = ""};
 	struct buf text = BUF_INIT(YAML_FILE_MAX_BYTES);
@@ -402,9 +381,9 @@ int allowlist_files_read(const char *path, struct allowlist_files *ret, struct b
 	for (size_t i = 0; i < ret->list.n; i++)
 		for (size_t k = 0; k < i; k++)
 			if (str_eq(ret->list.items[i].name, ret->list.items[k].name)) {
-				problem_add(&problems, ret->list.items[i].file,
-				    ret->list.items[i].line, "the name %s is taken by line %d",
-				    shown(ret->list.items[i].name, value), ret->list.items[k].line);
+				problem_add(&problems, ret->list.items[i].file, ret->list.items[i].line,
+				    "the name %s is taken by line %d", shown(ret->list.items[i].name, value),
+				    ret->list.items[k].line);
 				break;
 			}
 	ret->texts = xcalloc(ret->list.n + 1, sizeof(*ret->texts));
@@ -424,9 +403,8 @@ int allowlist_files_read(const char *path, struct allowlist_files *ret, struct b
 		}
 		tree_free(root);
 		if (own.n)
-			problem_add(&problems, a->file, a->line,
-			    "%s cannot have a file of its own: %s", shown(a->name, value),
-			    own.all[0].text);
+			problem_add(&problems, a->file, a->line, "%s cannot have a file of its own: %s",
+			    shown(a->name, value), own.all[0].text);
 		problems_release(&own);
 	}
 	rc = problems.n ? ERR_INVALID : 0;

@@ -18,8 +18,7 @@ static bool has_hidden(const char *s)
 	for (const unsigned char *p = (const unsigned char *)s; *p; p++) {
 		if (*p < 0x20 || *p == 0x7f || (p[0] == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f))
 			return true;
-		if (p[0] == 0xe2 && p[1] == 0x80 &&
-		    ((p[2] >= 0xa8 && p[2] <= 0xae) || p[2] == 0x8e || p[2] == 0x8f))
+		if (p[0] == 0xe2 && p[1] == 0x80 && ((p[2] >= 0xa8 && p[2] <= 0xae) || p[2] == 0x8e || p[2] == 0x8f))
 			return true;
 		if (p[0] == 0xe2 && p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9)
 			return true;
@@ -52,8 +51,7 @@ bool check_name(const struct reader *r, const char *s, char why[WHY_BYTES])
 	size_t n = strlen(s);
 
 	(void)r;
-	return (n > 0 && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == n && s[0] != '-' &&
-		   s[n - 1] != '-') ||
+	return (n > 0 && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == n && s[0] != '-' && s[n - 1] != '-') ||
 	       check_failed(why, "letters a-z, digits and - between them");
 }
 
@@ -84,17 +82,16 @@ bool check_branch(const struct reader *r, const char *s, char why[WHY_BYTES])
 	for (const char *c = s; *c; c++)
 		if ((unsigned char)*c <= ' ' || *c == 0x7f || strchr("~^:?*[\\", *c))
 			return check_failed(why, "a branch's name");
-	if (*s == '\0' || *s == '/' || *s == '-' || strstr(s, "..") || strstr(s, "//") ||
-	    strstr(s, "@{") || str_has_suffix(s, "/") || str_has_suffix(s, ".") ||
-	    str_has_suffix(s, ".lock") || str_has_prefix(s, "refs/"))
+	if (*s == '\0' || *s == '/' || *s == '-' || strstr(s, "..") || strstr(s, "//") || strstr(s, "@{") ||
+	    str_has_suffix(s, "/") || str_has_suffix(s, ".") || str_has_suffix(s, ".lock") ||
+	    str_has_prefix(s, "refs/"))
 		return check_failed(why, "a branch's name");
 	return true;
 }
 
 bool check_glob(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
-	return (glob_is_valid(s) && check_line(r, s, why)) ||
-	       check_failed(why, "a path pattern such as \"aten/**\"");
+	return (glob_is_valid(s) && check_line(r, s, why)) || check_failed(why, "a path pattern such as \"aten/**\"");
 }
 
 bool check_cron(const struct reader *r, const char *s, char why[WHY_BYTES])
@@ -113,8 +110,7 @@ bool check_test(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
 	const char *slash = strchr(s, '/');
 
-	return (slash && slash != s && slash[1] && check_line(r, s, why)) ||
-	       check_failed(why, "SUITE/TEST");
+	return (slash && slash != s && slash[1] && check_line(r, s, why)) || check_failed(why, "SUITE/TEST");
 }
 
 bool check_suite(const struct reader *r, const char *s, char why[WHY_BYTES])
@@ -132,8 +128,7 @@ bool check_pipeline(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
 	const char *slash = strchr(s, '/');
 
-	return (slash && slash != s && slash[1] && !strchr(slash + 1, '/') &&
-		   check_line(r, s, why)) ||
+	return (slash && slash != s && slash[1] && !strchr(slash + 1, '/') && check_line(r, s, why)) ||
 	       check_failed(why, "ORGANIZATION_ID/PIPELINE_ID");
 }
 
@@ -152,8 +147,7 @@ bool check_workflow(const struct reader *r, const char *s, char why[WHY_BYTES])
 	static const char folder[] = ".github/workflows/";
 	const char *name = s + sizeof(folder) - 1;
 
-	return (str_has_prefix(s, folder) && *name != '.' && !strchr(name, '/') &&
-		   check_line(r, s, why) &&
+	return (str_has_prefix(s, folder) && *name != '.' && !strchr(name, '/') && check_line(r, s, why) &&
 		   (str_has_suffix(name, ".yml") || str_has_suffix(name, ".yaml"))) ||
 	       check_failed(why, ".github/workflows/NAME.yml");
 }
@@ -184,9 +178,8 @@ bool check_listen(const struct reader *r, const char *s, char why[WHY_BYTES])
 	int64_t port;
 
 	(void)r;
-	return (colon && is_listen_host(s, (size_t)(colon - s)) &&
-		   isdigit((unsigned char)colon[1]) && !parse_int64(colon + 1, &port) &&
-		   port <= 65535) ||
+	return (colon && is_listen_host(s, (size_t)(colon - s)) && isdigit((unsigned char)colon[1]) &&
+		   !parse_int64(colon + 1, &port) && port <= 65535) ||
 	       check_failed(why, "host:port, as 127.0.0.1:8080 or [::1]:8080");
 }
 
@@ -194,8 +187,7 @@ bool check_relative_path(const struct reader *r, const char *s, char why[WHY_BYT
 {
 	for (const char *part = s; part; part = strchr(part, '/')) {
 		part += *part == '/' && part != s;
-		if (*part == '/' || *part == '\0' || strcmp(part, "..") == 0 ||
-		    str_has_prefix(part, "../"))
+		if (*part == '/' || *part == '\0' || strcmp(part, "..") == 0 || str_has_prefix(part, "../"))
 			return check_failed(why, "a folder inside the repository");
 	}
 	return check_line(r, s, why);
@@ -278,13 +270,11 @@ static int parse_url(const char *s, struct url *u)
 	const char *host, *end, *port;
 	int64_t number = 1;
 
-	*u = (struct url){.is_tls = strncasecmp(s, "https://", 8) == 0,
-	    .is_git = strncasecmp(s, "git://", 6) == 0};
+	*u = (struct url){.is_tls = strncasecmp(s, "https://", 8) == 0, .is_git = strncasecmp(s, "git://", 6) == 0};
 	if (!u->is_tls && !u->is_git && strncasecmp(s, "http://", 7) != 0)
 		return ERR_INVALID;
 	for (const char *c = s; *c; c++)
-		if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f ||
-		    strchr("\"<>\\^`{|}", *c))
+		if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f || strchr("\"<>\\^`{|}", *c))
 			return ERR_INVALID;
 	host = strstr(s, "://") + 3;
 	end = host + strcspn(host, "/?#");
@@ -308,15 +298,9 @@ static int parse_url(const char *s, struct url *u)
 }
 
 /* The same for http and https only. */
-static int parse_http(const char *s, struct url *u)
-{
-	return parse_url(s, u) || u->is_git ? ERR_INVALID : 0;
-}
+static int parse_http(const char *s, struct url *u) { return parse_url(s, u) || u->is_git ? ERR_INVALID : 0; }
 
-static bool is_private_address(const struct url *u)
-{
-	return u->is_address && network_is_private(u->address);
-}
+static bool is_private_address(const struct url *u) { return u->is_address && network_is_private(u->address); }
 
 bool check_service_url(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
@@ -324,8 +308,7 @@ bool check_service_url(const struct reader *r, const char *s, char why[WHY_BYTES
 
 	(void)r;
 	return (!parse_http(s, &u) && !strchr(s, '#') && (u.is_tls || is_private_address(&u))) ||
-	       check_failed(
-		   why, "an https URL (plain http only to localhost or a private address)");
+	       check_failed(why, "an https URL (plain http only to localhost or a private address)");
 }
 
 bool check_public_url(const struct reader *r, const char *s, char why[WHY_BYTES])
@@ -346,19 +329,15 @@ bool check_link_url(const struct reader *r, const char *s, char why[WHY_BYTES])
 }
 
 /* plain: names the unencrypted protocols, which are for allowed addresses only. */
-static bool check_outside(
-    const struct reader *r, const struct url *u, const char *plain, char why[WHY_BYTES])
+static bool check_outside(const struct reader *r, const struct url *u, const char *plain, char why[WHY_BYTES])
 {
 	const struct network_list *nets = r->allowed;
-	bool is_allowed =
-	    nets && u->is_address && network_contains(nets->items, nets->n, u->address);
+	bool is_allowed = nets && u->is_address && network_contains(nets->items, nets->n, u->address);
 
 	if (is_private_address(u) && !is_allowed)
-		return check_failed(why,
-		    "the URL of a public host (outgoing.allow_networks does not list this one)");
+		return check_failed(why, "the URL of a public host (outgoing.allow_networks does not list this one)");
 	if (!u->is_tls && !is_allowed) {
-		snprintf(why, WHY_BYTES,
-		    "an https URL (%s only to addresses in outgoing.allow_networks)", plain);
+		snprintf(why, WHY_BYTES, "an https URL (%s only to addresses in outgoing.allow_networks)", plain);
 		return false;
 	}
 	return true;
@@ -386,8 +365,7 @@ bool check_source_url(const struct reader *r, const char *s, char why[WHY_BYTES]
 
 bool check_server_url(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
-	static const char requirement[] =
-	    "an https URL without query (plain http only to this machine itself)";
+	static const char requirement[] = "an https URL without query (plain http only to this machine itself)";
 	bool is_right;
 	const char *host;
 	char *name;
@@ -409,8 +387,7 @@ bool check_server_url(const struct reader *r, const char *s, char why[WHY_BYTES]
 /* git runs the word before "::" as a program, and reads a leading - as an option. */
 bool check_git_url(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
-	static const char *const schemes[] = {
-	    "https://", "http://", "ssh://", "git://", "file:///", "/", NULL};
+	static const char *const schemes[] = {"https://", "http://", "ssh://", "git://", "file:///", "/", NULL};
 	const char *colon = strchr(s, ':'), *at = strchr(s, '@');
 	char ignored[WHY_BYTES];
 	bool is_known = false;
@@ -418,19 +395,15 @@ bool check_git_url(const struct reader *r, const char *s, char why[WHY_BYTES])
 	for (size_t i = 0; schemes[i]; i++)
 		is_known = is_known || str_has_prefix(s, schemes[i]);
 	/* git@host:path */
-	is_known = is_known ||
-		   (at && colon && at < colon && at > s && !memchr(s, '/', (size_t)(colon - s)));
-	if (!is_known || *s == '-' || strstr(s, "::") || strchr(s, ' ') ||
-	    !check_line(r, s, ignored))
-		return check_failed(why,
-		    "an https, ssh, git or file URL, user@host:path, or a folder's absolute path");
+	is_known = is_known || (at && colon && at < colon && at > s && !memchr(s, '/', (size_t)(colon - s)));
+	if (!is_known || *s == '-' || strstr(s, "::") || strchr(s, ' ') || !check_line(r, s, ignored))
+		return check_failed(why, "an https, ssh, git or file URL, user@host:path, or a folder's absolute path");
 	return true;
 }
 
 bool check_proxy_url(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
-	static const char *const schemes[] = {
-	    "http://", "https://", "socks5://", "socks5h://", NULL};
+	static const char *const schemes[] = {"http://", "https://", "socks5://", "socks5h://", NULL};
 	char ignored[WHY_BYTES];
 	const char *authority = NULL, *at, *host;
 	size_t n;
@@ -442,9 +415,7 @@ bool check_proxy_url(const struct reader *r, const char *s, char why[WHY_BYTES])
 	n = authority ? strcspn(authority, "/") : 0;
 	at = authority ? memrchr(authority, '@', n) : NULL;
 	host = at ? at + 1 : authority;
-	if (!authority || host >= authority + n || *host == ':' || strpbrk(s, " ?#\\") ||
-	    !check_line(r, s, ignored))
-		return check_failed(
-		    why, "a proxy's URL: http, https, socks5 or socks5h://host:port");
+	if (!authority || host >= authority + n || *host == ':' || strpbrk(s, " ?#\\") || !check_line(r, s, ignored))
+		return check_failed(why, "a proxy's URL: http, https, socks5 or socks5h://host:port");
 	return true;
 }

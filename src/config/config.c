@@ -33,16 +33,14 @@ void config_print_warnings(const struct config *c, FILE *out)
 	for (char **file = c->exposed_files; file && *file; file++)
 		fprintf(out, "warning: %s: " EXPOSED_FILE_TEXT "\n", *file);
 	for (size_t i = 0; i < problems_n_kept(&c->notes); i++)
-		fprintf(out, "note: %s:%d: %s\n", c->notes.all[i].file, c->notes.all[i].line,
-		    c->notes.all[i].text);
+		fprintf(out, "note: %s:%d: %s\n", c->notes.all[i].file, c->notes.all[i].line, c->notes.all[i].text);
 }
 
 void config_release(struct config *c)
 {
-	char *const owned[] = {c->path, c->listen, c->public_url, c->state_dir, c->store,
-	    c->tls_certificate_file, c->tls_private_key_file, c->tls_certificate_pem,
-	    c->upstream_repository, c->upstream_git_url, c->github_api_url, c->oidc_audience,
-	    c->infra_repository, c->secrets_dir, c->accelerators_git_url,
+	char *const owned[] = {c->path, c->listen, c->public_url, c->state_dir, c->store, c->tls_certificate_file,
+	    c->tls_private_key_file, c->tls_certificate_pem, c->upstream_repository, c->upstream_git_url,
+	    c->github_api_url, c->oidc_audience, c->infra_repository, c->secrets_dir, c->accelerators_git_url,
 	    c->accelerators_git_branch, c->accelerators_git_path, c->accelerators_git_folder,
 	    c->accelerators_git_commit};
 
@@ -160,8 +158,7 @@ static struct secret *read_secret(struct load *l, const struct file_ref *ref)
 	struct secret *secret = NULL;
 	struct error e = {0};
 
-	if (ref->path &&
-	    source_read_secret("", l->folder, ref->path, &l->main.c.exposed_files, &secret, &e))
+	if (ref->path && source_read_secret("", l->folder, ref->path, &l->main.c.exposed_files, &secret, &e))
 		problem_add(&l->problems, l->path, ref->line, "cannot read %s", e.text);
 	return secret;
 }
@@ -179,8 +176,7 @@ static char *read_certificate(struct load *l, const struct file_ref *ref)
 	text = pem ? xstrdup(secret_text(pem)) : NULL;
 
 	if (text && (strlen(text) != secret_bytes(pem) || !strstr(text, "-----BEGIN CERTIFICATE")))
-		problem_add(&l->problems, l->path, ref->line,
-		    "%s is not a PEM file with a CERTIFICATE", ref->path);
+		problem_add(&l->problems, l->path, ref->line, "%s is not a PEM file with a CERTIFICATE", ref->path);
 	secret_unref(pem);
 	return text;
 }
@@ -213,8 +209,7 @@ static char *resolve_path(const struct load *l, const struct file_ref *ref)
 {
 	if (!ref->path)
 		return NULL;
-	return str_has_prefix(ref->path, "credential:") ? xstrdup(ref->path)
-							: source_path(l->folder, ref->path);
+	return str_has_prefix(ref->path, "credential:") ? xstrdup(ref->path) : source_path(l->folder, ref->path);
 }
 
 static void load_main_file(struct load *l)
@@ -240,8 +235,7 @@ static void load_main_file(struct load *l)
 	/* Checks the App's key here, because its first use is at the first request. */
 	pem = read_secret(l, &m->private_key);
 	if (pem && rsa_private_key_check(pem, &e))
-		problem_add(&l->problems, l->path, m->private_key.line, "%s: %s",
-		    m->private_key.path, e.text);
+		problem_add(&l->problems, l->path, m->private_key.line, "%s: %s", m->private_key.path, e.text);
 	m->c.github_private_key = pem;
 	m->c.github_webhook_secret = read_secret(l, &m->webhook_secret);
 	m->c.tls_certificate_pem = read_certificate(l, &m->tls_certificate);
@@ -280,8 +274,7 @@ int config_load(const char *path, struct config **ret, struct buf *messages)
 	return config_load_with(path, NULL, ret, messages);
 }
 
-int config_load_with(
-    const char *path, const struct registry_files *files, struct config **ret, struct buf *messages)
+int config_load_with(const char *path, const struct registry_files *files, struct config **ret, struct buf *messages)
 {
 	struct load l = {.path = path, .folder = path_folder(path), .files = files};
 	int rc;

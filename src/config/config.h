@@ -30,10 +30,10 @@ struct oidc_issuer {
 struct config {
 	char *path; /* outpost.yml as given */
 
-	char *listen;     /* host:port as written */
-	char *public_url; /* without a trailing slash */
-	char *state_dir;  /* absolute or relative to the working folder */
-	char *store;      /* "sqlite" */
+	char *listen;                                      /* host:port as written */
+	char *public_url;                                  /* without a trailing slash */
+	char *state_dir;                                   /* absolute or relative to the working folder */
+	char *store;                                       /* "sqlite" */
 	char *tls_certificate_file, *tls_private_key_file; /* both or neither */
 	char *tls_certificate_pem;                         /* the file's content */
 	struct private_key *tls_private_key;
@@ -105,8 +105,8 @@ struct registry_files {
 };
 /* config_load() with these files. Messages name them like the repository:
  * "accelerators.git@1a2b3c4:accelerators.d/x.yml:7: …". */
-int config_load_with(const char *path, const struct registry_files *files, struct config **ret,
-    struct buf *messages) MUST_CHECK;
+int config_load_with(
+    const char *path, const struct registry_files *files, struct config **ret, struct buf *messages) MUST_CHECK;
 /* False while accelerators.git is set and no commit of it has been read. */
 bool config_is_registry_loaded(const struct config *c);
 

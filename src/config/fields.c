@@ -60,15 +60,14 @@ static void refuse_unknown(struct reader *r, const struct mapping *m, const stru
 	near = str_nearest(key->text, known);
 	far = str_least_far(key->text, known);
 	if (is_misplaced)
-		snprintf(belongs, sizeof(belongs), "; it belongs %s%s",
-		    *home->path ? "in " : "at the top of the file", home->path);
+		snprintf(belongs, sizeof(belongs), "; it belongs %s%s", *home->path ? "in " : "at the top of the file",
+		    home->path);
 	if (near)
 		snprintf(like, sizeof(like), "; did you mean \"%s\"?", near);
 	else if (far)
-		snprintf(like, sizeof(like), "; the nearest known key%s is \"%s\"",
-		    is_misplaced ? " here" : "", far);
-	refuse_at(r, key->line, "unknown key %s%s%s%s%s", shown(key->text, written),
-	    *m->path ? " in " : "", m->path, belongs, like);
+		snprintf(like, sizeof(like), "; the nearest known key%s is \"%s\"", is_misplaced ? " here" : "", far);
+	refuse_at(r, key->line, "unknown key %s%s%s%s%s", shown(key->text, written), *m->path ? " in " : "", m->path,
+	    belongs, like);
 }
 
 void read_mapping(struct reader *r, const struct mapping *m, const struct node *v, void *base)
@@ -76,8 +75,7 @@ void read_mapping(struct reader *r, const struct mapping *m, const struct node *
 	const char *outer = r->path;
 
 	if (v->kind != NODE_MAP && v->kind != NODE_NULL) {
-		refuse_at(r, v->line, "%s must be a map, not %s", *m->path ? m->path : "the file",
-		    tree_kind_name(v));
+		refuse_at(r, v->line, "%s must be a map, not %s", *m->path ? m->path : "the file", tree_kind_name(v));
 		return;
 	}
 	r->path = m->path;
@@ -125,13 +123,12 @@ static bool check_scalar(struct reader *r, const struct field *f, const struct n
 		return false;
 	n = strlen(v->text);
 	if (n == 0 || (f->max && n > (size_t)f->max)) {
-		refuse_at(r, v->line, "%s must be 1 to %lld bytes, not %zu", field_name(r, f, name),
-		    (long long)f->max, n);
+		refuse_at(
+		    r, v->line, "%s must be 1 to %lld bytes, not %zu", field_name(r, f, name), (long long)f->max, n);
 		return false;
 	}
 	if (!f->check(r, v->text, why)) {
-		refuse_at(r, v->line, "%s must be %s, not %s", field_name(r, f, name), why,
-		    shown(v->text, value));
+		refuse_at(r, v->line, "%s must be %s, not %s", field_name(r, f, name), why, shown(v->text, value));
 		return false;
 	}
 	return true;
@@ -158,8 +155,7 @@ void field_texts(struct reader *r, const struct field *f, const struct node *v, 
 		return;
 	}
 	if (v->n > LIST_MAX) {
-		refuse_at(
-		    r, v->line, "%s has more than %d entries", field_name(r, f, name), LIST_MAX);
+		refuse_at(r, v->line, "%s has more than %d entries", field_name(r, f, name), LIST_MAX);
 		return;
 	}
 	if (v->n < (size_t)f->min) {
@@ -182,10 +178,8 @@ void field_integer64(struct reader *r, const struct field *f, const struct node 
 	if (f->max == INT64_MAX)
 		snprintf(what, sizeof(what), "a whole number from %lld", (long long)f->min);
 	else
-		snprintf(what, sizeof(what), "a whole number from %lld to %lld", (long long)f->min,
-		    (long long)f->max);
-	if (v->kind != NODE_SCALAR || parse_int64(v->text, &value) || value < f->min ||
-	    value > f->max)
+		snprintf(what, sizeof(what), "a whole number from %lld to %lld", (long long)f->min, (long long)f->max);
+	if (v->kind != NODE_SCALAR || parse_int64(v->text, &value) || value < f->min || value > f->max)
 		refuse_kind(r, f, v, what);
 	else
 		*(int64_t *)target = value;
@@ -207,13 +201,11 @@ struct unit {
 };
 static const struct unit DURATION_UNITS[] = {
     {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}, {NULL, 0}};
-static const struct unit SIZE_UNITS[] = {
-    {"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {NULL, 0}};
+static const struct unit SIZE_UNITS[] = {{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {NULL, 0}};
 
 /* Writes the number with the largest unit that needs no fraction. Zero has the unit of index
  * i_zero. */
-static void format_quantity(
-    int64_t n, const struct unit *units, size_t i_zero, char *out, size_t out_bytes)
+static void format_quantity(int64_t n, const struct unit *units, size_t i_zero, char *out, size_t out_bytes)
 {
 	size_t best = n ? 0 : i_zero;
 
@@ -223,9 +215,8 @@ static void format_quantity(
 	snprintf(out, out_bytes, "%lld%s", (long long)(n / units[best].factor), units[best].name);
 }
 
-static void read_quantity(struct reader *r, const struct field *f, const struct node *v,
-    int64_t *target, const struct unit *units, size_t i_zero, const char *kind,
-    const char *examples)
+static void read_quantity(struct reader *r, const struct field *f, const struct node *v, int64_t *target,
+    const struct unit *units, size_t i_zero, const char *kind, const char *examples)
 {
 	char least[32], most[32], what[WHY_BYTES];
 	const char *s = v->kind == NODE_SCALAR ? v->text : "";

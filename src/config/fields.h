@@ -12,8 +12,7 @@
 struct field;
 /* Reads `v` into `target` (the struct of the table plus the row's offset). Reports a mistake and
  * leaves the default there. */
-typedef void field_read_fn(
-    struct reader *r, const struct field *f, const struct node *v, void *target);
+typedef void field_read_fn(struct reader *r, const struct field *f, const struct node *v, void *target);
 
 struct choice { /* ends with name NULL */
 	const char *name;
@@ -39,15 +38,12 @@ struct mapping {
 };
 
 /* A mapping's initializer: its path, and then its fields, each in braces. */
-#define MAPPING(path, ...)                                                                         \
-	{                                                                                          \
-		path, (const struct field[])                                                       \
-		{                                                                                  \
-			__VA_ARGS__,                                                               \
-			{                                                                          \
-				.key = NULL                                                        \
-			}                                                                          \
-		}                                                                                  \
+#define MAPPING(path, ...)                                                                                             \
+	{                                                                                                              \
+		path, (const struct field[])                                                                           \
+		{                                                                                                      \
+			__VA_ARGS__, { .key = NULL }                                                                   \
+		}                                                                                                      \
 	}
 
 /* A file that outpost.yml names, kept with the place that names it. */

@@ -34,8 +34,7 @@ int network_parse(const char *s, struct network *ret, struct error *e)
 	memcpy(host, s, n);
 	host[n] = '\0';
 	if (address_parse(host, ret->address))
-		return error_set(
-		    e, ERR_INVALID, "is not an address; write it like 10.0.0.0/8 or fd00::/8");
+		return error_set(e, ERR_INVALID, "is not an address; write it like 10.0.0.0/8 or fd00::/8");
 	width = strchr(host, ':') ? 128 : 32;
 	bits = width;
 	if (slash && (parse_int64(slash + 1, &bits) || bits < 0 || bits > width))

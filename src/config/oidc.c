@@ -3,15 +3,12 @@
 static field_read_fn field_repositories, field_claims;
 
 static const struct mapping REPOSITORY = MAPPING("github.oidc.issuers.repositories",
-    {"repository", field_text, REQUIRED, offsetof(struct oidc_mapping, repository),
-	check_repository, .max = 201},
+    {"repository", field_text, REQUIRED, offsetof(struct oidc_mapping, repository), check_repository, .max = 201},
     {"required_claims", field_claims, .presence = OPTIONAL});
 
 const struct mapping OIDC_ISSUER_MAPPING = MAPPING("github.oidc.issuers",
-    {"issuer", field_text, REQUIRED, offsetof(struct oidc_issuer, issuer), check_service_url,
-	.max = 1024},
-    {"jwks_url", field_text, REQUIRED, offsetof(struct oidc_issuer, jwks_url), check_service_url,
-	.max = 2048},
+    {"issuer", field_text, REQUIRED, offsetof(struct oidc_issuer, issuer), check_service_url, .max = 1024},
+    {"jwks_url", field_text, REQUIRED, offsetof(struct oidc_issuer, jwks_url), check_service_url, .max = 2048},
     {"repositories", field_repositories, OPTIONAL, .map = &REPOSITORY});
 
 void oidc_issuer_release(struct oidc_issuer *i)
@@ -33,8 +30,7 @@ void oidc_issuer_release(struct oidc_issuer *i)
 }
 
 /* required_claims: {name: [value, …]}. */
-static void field_claims(
-    struct reader *r, const struct field *f, const struct node *v, void *target)
+static void field_claims(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
 	static const struct field values = {
 	    "required_claims", field_texts, REQUIRED, .check = check_line, .min = 1, .max = 1024};
@@ -54,8 +50,7 @@ static void field_claims(
 	}
 }
 
-static void field_repositories(
-    struct reader *r, const struct field *f, const struct node *v, void *target)
+static void field_repositories(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
 	struct oidc_issuer *issuer = target;
 
@@ -66,8 +61,7 @@ static void field_repositories(
 	/* Without this check, an empty map would mean that the tokens' own `repository` claim counts. */
 	if (v->n == 0)
 		refuse_at(r, v->line,
-		    "%s must not be empty; without repositories, the issuer's `repository` claim "
-		    "is trusted",
+		    "%s must not be empty; without repositories, the issuer's `repository` claim is trusted",
 		    f->map->path);
 	issuer->mappings = xcalloc(v->n, sizeof(*issuer->mappings));
 	for (size_t i = 0; i < v->n; i++) {
@@ -76,8 +70,8 @@ static void field_repositories(
 
 		m->key = xstrdup(v->keys[i]->text);
 		if (!check_pipeline(r, m->key, why))
-			refuse_at(r, v->keys[i]->line, "a key of %s must be %s, not %s",
-			    f->map->path, why, shown(m->key, value));
+			refuse_at(r, v->keys[i]->line, "a key of %s must be %s, not %s", f->map->path, why,
+			    shown(m->key, value));
 		read_mapping(r, f->map, v->values[i], m);
 	}
 }
@@ -122,8 +116,7 @@ static const struct provider {
 } PROVIDERS[] = {
     {"github", "https://token.actions.githubusercontent.com",
 	"https://token.actions.githubusercontent.com/.well-known/jwks", false},
-    {"buildkite", "https://agent.buildkite.com", "https://agent.buildkite.com/.well-known/jwks",
-	true},
+    {"buildkite", "https://agent.buildkite.com", "https://agent.buildkite.com/.well-known/jwks", true},
 };
 
 static bool expect_map(struct reader *r, const struct node *v, const char *what)
@@ -134,8 +127,7 @@ static bool expect_map(struct reader *r, const struct node *v, const char *what)
 	return false;
 }
 
-static bool read_scalar(
-    struct reader *r, const char *what, const struct node *v, check_fn *check, char **ret)
+static bool read_scalar(struct reader *r, const char *what, const struct node *v, check_fn *check, char **ret)
 {
 	char why[WHY_BYTES] = "a text", value[SHOWN_BYTES];
 
@@ -150,19 +142,16 @@ static bool read_scalar(
 }
 
 /* claim: VALUE or [VALUE, …]. */
-static void read_claim(
-    struct reader *r, const struct node *key, const struct node *v, struct oidc_mapping *m)
+static void read_claim(struct reader *r, const struct node *key, const struct node *v, struct oidc_mapping *m)
 {
 	const struct node *one[] = {v};
-	const struct node *const *values =
-	    v->kind == NODE_LIST ? (const struct node *const *)v->values : one;
+	const struct node *const *values = v->kind == NODE_LIST ? (const struct node *const *)v->values : one;
 	size_t n = v->kind == NODE_LIST ? v->n : 1;
 	struct oidc_claim *c = &m->claims[m->n_claims++];
 
 	*c = (struct oidc_claim){.name = xstrdup(key->text), .values = strv_copy(NULL)};
 	if (n == 0)
-		refuse_at(r, key->line,
-		    "a required claim must have a value; no token can match an empty list");
+		refuse_at(r, key->line, "a required claim must have a value; no token can match an empty list");
 	for (size_t i = 0; i < n; i++) {
 		char *text = NULL;
 
@@ -173,8 +162,7 @@ static void read_claim(
 }
 
 /* ORGANIZATION_ID/PIPELINE_ID: owner/repo, or {repo, required_claims}. */
-static void read_pipeline(
-    struct reader *r, const struct node *key, const struct node *v, struct oidc_mapping *m)
+static void read_pipeline(struct reader *r, const struct node *key, const struct node *v, struct oidc_mapping *m)
 {
 	char value[SHOWN_BYTES];
 
@@ -189,8 +177,7 @@ static void read_pipeline(
 		if (str_eq(v->keys[i]->text, "repo")) {
 			read_scalar(r, "repo", at, check_repository, &m->repository);
 		} else if (!str_eq(v->keys[i]->text, "required_claims")) {
-			refuse_at(r, v->keys[i]->line,
-			    "unknown key %s; a pipeline has repo and required_claims",
+			refuse_at(r, v->keys[i]->line, "unknown key %s; a pipeline has repo and required_claims",
 			    shown(v->keys[i]->text, value));
 		} else if (expect_map(r, at, "required_claims") && !m->claims) {
 			m->claims = xcalloc(at->n, sizeof(*m->claims));
@@ -217,19 +204,16 @@ static void read_repo_map(struct reader *r, const struct node *v, struct oidc_is
 
 /* Older files repeat the issuer and its keys. They must be the built-in ones: this file cannot make
  * Outpost trust another issuer. */
-static void check_anchor(
-    struct reader *r, const struct node *key, const struct node *v, const char *expected)
+static void check_anchor(struct reader *r, const struct node *key, const struct node *v, const char *expected)
 {
 	char value[SHOWN_BYTES];
 
 	if (v->kind != NODE_SCALAR || !str_eq(v->text, expected))
-		refuse_at(r, key->line,
-		    "%s must be %s: add another issuer to github.oidc.issuers in outpost.yml",
+		refuse_at(r, key->line, "%s must be %s: add another issuer to github.oidc.issuers in outpost.yml",
 		    shown(key->text, value), expected);
 }
 
-static void read_provider(
-    struct reader *r, const struct node *name, const struct node *v, struct oidc_issuer *ret)
+static void read_provider(struct reader *r, const struct node *name, const struct node *v, struct oidc_issuer *ret)
 {
 	const struct provider *p = PROVIDERS, *end = PROVIDERS + ARRAY_LEN(PROVIDERS);
 	char value[SHOWN_BYTES];
@@ -237,8 +221,8 @@ static void read_provider(
 	while (p < end && !str_eq(p->name, name->text))
 		p++;
 	if (p == end)
-		refuse_at(r, name->line, "unknown provider %s; known are github and buildkite",
-		    shown(name->text, value));
+		refuse_at(
+		    r, name->line, "unknown provider %s; known are github and buildkite", shown(name->text, value));
 	if (p == end || !expect_map(r, v, p->name))
 		return;
 	for (size_t i = 0; i < v->n; i++) {
@@ -252,9 +236,8 @@ static void read_provider(
 			if (expect_map(r, v->values[i], "repo_map"))
 				read_repo_map(r, v->values[i], ret);
 		} else {
-			refuse_at(r, v->keys[i]->line,
-			    "unknown key %s; a provider has issuer, jwks_uri%s", shown(key, value),
-			    p->has_map ? " and repo_map" : "");
+			refuse_at(r, v->keys[i]->line, "unknown key %s; a provider has issuer, jwks_uri%s",
+			    shown(key, value), p->has_map ? " and repo_map" : "");
 		}
 	}
 }
@@ -265,8 +248,7 @@ void ci_providers_read(struct reader *r, const struct node *root, struct oidc_is
 	struct oidc_issuer old = {0};
 	char value[SHOWN_BYTES];
 
-	*ret = (struct oidc_issuer){
-	    .issuer = xstrdup(PROVIDERS[1].issuer), .jwks_url = xstrdup(PROVIDERS[1].jwks_url)};
+	*ret = (struct oidc_issuer){.issuer = xstrdup(PROVIDERS[1].issuer), .jwks_url = xstrdup(PROVIDERS[1].jwks_url)};
 	if (!expect_map(r, root, "the file"))
 		return;
 	for (size_t i = 0; i < root->n; i++) {
@@ -275,8 +257,7 @@ void ci_providers_read(struct reader *r, const struct node *root, struct oidc_is
 		if (str_eq(root->keys[i]->text, "providers") && expect_map(r, v, "providers"))
 			for (size_t k = 0; k < v->n; k++)
 				read_provider(r, v->keys[k], v->values[k], ret);
-		else if (!str_eq(root->keys[i]->text, "providers") &&
-			 !str_eq(root->keys[i]->text, "buildkite"))
+		else if (!str_eq(root->keys[i]->text, "providers") && !str_eq(root->keys[i]->text, "buildkite"))
 			refuse_at(r, root->keys[i]->line, "unknown key %s; the file has providers",
 			    shown(root->keys[i]->text, value));
 	}
@@ -304,8 +285,7 @@ void ci_providers_add(struct reader *r, int line, struct config *c, struct oidc_
 		if (str_eq(c->oidc_issuers[i].issuer, from->issuer))
 			to = &c->oidc_issuers[i];
 	if (!to) {
-		c->oidc_issuers =
-		    xrealloc(c->oidc_issuers, (c->n_oidc_issuers + 1) * sizeof(*c->oidc_issuers));
+		c->oidc_issuers = xrealloc(c->oidc_issuers, (c->n_oidc_issuers + 1) * sizeof(*c->oidc_issuers));
 		c->oidc_issuers[c->n_oidc_issuers++] = *from;
 		*from = (struct oidc_issuer){0};
 		return;
@@ -314,19 +294,15 @@ void ci_providers_add(struct reader *r, int line, struct config *c, struct oidc_
 		for (size_t k = 0; k < from->n_mappings; k++)
 			if (str_eq(to->mappings[i].key, from->mappings[k].key))
 				refuse_at(r, line,
-				    "pipeline %s is in github.oidc.issuers and in "
-				    "github.oidc.ci_providers",
+				    "pipeline %s is in github.oidc.issuers and in github.oidc.ci_providers",
 				    shown(to->mappings[i].key, value));
 	if (!to->n_mappings)
 		refuse_at(r, line,
-		    "github.oidc.ci_providers maps pipelines of %s, but github.oidc.issuers lists "
-		    "it "
+		    "github.oidc.ci_providers maps pipelines of %s, but github.oidc.issuers lists it "
 		    "without repositories",
 		    from->issuer);
-	to->mappings =
-	    xrealloc(to->mappings, (to->n_mappings + from->n_mappings) * sizeof(*to->mappings));
-	memcpy(&to->mappings[to->n_mappings], from->mappings,
-	    from->n_mappings * sizeof(*from->mappings));
+	to->mappings = xrealloc(to->mappings, (to->n_mappings + from->n_mappings) * sizeof(*to->mappings));
+	memcpy(&to->mappings[to->n_mappings], from->mappings, from->n_mappings * sizeof(*from->mappings));
 	to->n_mappings += from->n_mappings;
 	from->n_mappings = 0;
 }

@@ -6,25 +6,19 @@ enum { TEXT_MAX_BYTES = 4000, LINE_MAX_BYTES = 1000, TITLE_MAX_BYTES = 200, URL_
 
 static const struct choice INTEGRATIONS[] = {
     {"in-tree", PLATFORM_IN_TREE}, {"out-of-tree", PLATFORM_OUT_OF_TREE}, {NULL, 0}};
-static const struct choice BUILDS[] = {
-    {"stable", BUILD_STABLE}, {"nightly", BUILD_NIGHTLY}, {NULL, 0}};
-static const struct choice OSES[] = {
-    {"linux", OS_LINUX}, {"macos", OS_MACOS}, {"windows", OS_WINDOWS}, {NULL, 0}};
-static const struct choice PACKAGES[] = {{"pip", PACKAGE_PIP}, {"conda", PACKAGE_CONDA},
-    {"libtorch", PACKAGE_LIBTORCH}, {"docker", PACKAGE_DOCKER}, {"source", PACKAGE_SOURCE},
-    {NULL, 0}};
-static const struct choice LANGUAGES[] = {
-    {"python", LANGUAGE_PYTHON}, {"cpp", LANGUAGE_CPP}, {NULL, 0}};
+static const struct choice BUILDS[] = {{"stable", BUILD_STABLE}, {"nightly", BUILD_NIGHTLY}, {NULL, 0}};
+static const struct choice OSES[] = {{"linux", OS_LINUX}, {"macos", OS_MACOS}, {"windows", OS_WINDOWS}, {NULL, 0}};
+static const struct choice PACKAGES[] = {{"pip", PACKAGE_PIP}, {"conda", PACKAGE_CONDA}, {"libtorch", PACKAGE_LIBTORCH},
+    {"docker", PACKAGE_DOCKER}, {"source", PACKAGE_SOURCE}, {NULL, 0}};
+static const struct choice LANGUAGES[] = {{"python", LANGUAGE_PYTHON}, {"cpp", LANGUAGE_CPP}, {NULL, 0}};
 
 /* ---- checks of values ---- */
 
 static bool check_device(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
 	(void)r;
-	if (!islower((unsigned char)*s) ||
-	    s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_")] != '\0')
-		return check_failed(
-		    why, "what torch.device() takes, as cuda or npu, without an index");
+	if (!islower((unsigned char)*s) || s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_")] != '\0')
+		return check_failed(why, "what torch.device() takes, as cuda or npu, without an index");
 	return true;
 }
 
@@ -34,8 +28,7 @@ static bool check_package(const struct reader *r, const char *s, char why[WHY_BY
 	for (const char *c = s; *c; c++)
 		if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
 			return check_failed(why, "the name of one package, as torch-npu");
-	return isalnum((unsigned char)*s) ||
-	       check_failed(why, "the name of one package, as torch-npu");
+	return isalnum((unsigned char)*s) || check_failed(why, "the name of one package, as torch-npu");
 }
 
 static bool check_module(const struct reader *r, const char *s, char why[WHY_BYTES])
@@ -44,8 +37,8 @@ static bool check_module(const struct reader *r, const char *s, char why[WHY_BYT
 
 	(void)r;
 	for (const char *c = s; *c; c++) {
-		bool is_right = isalpha((unsigned char)*c) || *c == '_' ||
-				(!is_start && (isdigit((unsigned char)*c) || *c == '.'));
+		bool is_right =
+		    isalpha((unsigned char)*c) || *c == '_' || (!is_start && (isdigit((unsigned char)*c) || *c == '.'));
 
 		if (!is_right)
 			return check_failed(why, "a Python module, as torch_npu");
@@ -57,8 +50,7 @@ static bool check_module(const struct reader *r, const char *s, char why[WHY_BYT
 static bool check_release(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
 	(void)r;
-	return platform_is_release(s, s) ||
-	       check_failed(why, "a release of PyTorch such as \"2.9.1\"");
+	return platform_is_release(s, s) || check_failed(why, "a release of PyTorch such as \"2.9.1\"");
 }
 
 /* What people copy into a shell holds nothing that they cannot see: no invisible characters, no
@@ -103,8 +95,7 @@ static struct node as_list(const struct node *v, struct node *one[1])
 	return (struct node){.kind = NODE_LIST, .line = v->line, .n = 1, .values = one};
 }
 
-static bool is_bounded(
-    struct reader *r, const struct field *f, const struct node *v, size_t max, const char *what)
+static bool is_bounded(struct reader *r, const struct field *f, const struct node *v, size_t max, const char *what)
 {
 	char name[SHOWN_BYTES];
 
@@ -115,8 +106,7 @@ static bool is_bounded(
 }
 
 /* char **: a text or a list of them. */
-static void field_few_texts(
-    struct reader *r, const struct field *f, const struct node *v, void *target)
+static void field_few_texts(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
 	struct node *one[1], list = as_list(v, one);
 
@@ -125,8 +115,7 @@ static void field_few_texts(
 }
 
 /* Bits, 1 << value: a word or a list of them. */
-static void field_choices(
-    struct reader *r, const struct field *f, const struct node *v, void *target)
+static void field_choices(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
 	struct node *one[1], list = as_list(v, one);
 	char name[SHOWN_BYTES];
@@ -148,8 +137,7 @@ static void field_choices(
 }
 
 /* char **: a list of lines, or one text that has them all. */
-static void field_commands(
-    struct reader *r, const struct field *f, const struct node *v, void *target)
+static void field_commands(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
 	struct node lines[PLATFORM_LISTED_MAX + 1], *values[PLATFORM_LISTED_MAX + 1];
 	struct node list = {.kind = NODE_LIST, .line = v->line, .values = values};
@@ -199,64 +187,61 @@ static bool want_maps(struct reader *r, const struct field *f, const struct node
 static field_read_fn field_installs, field_steps, field_help;
 
 #define AT(member) offsetof(struct install_draft, member)
-static const struct mapping INSTALL = MAPPING("platform.install",
-    {"build", field_choice, REQUIRED, .offset = AT(build), .choices = BUILDS},
-    {"torch", field_text, OPTIONAL, AT(torch), check_release, .max = 32},
-    {"os", field_choices, REQUIRED, .offset = AT(oses), .choices = OSES},
-    {"package", field_choices, REQUIRED, .offset = AT(packages), .choices = PACKAGES},
-    {"platform", field_few_texts, OPTIONAL, AT(versions), check_line, .min = 1, .max = 60},
-    {"language", field_choices, OPTIONAL, .offset = AT(languages), .choices = LANGUAGES},
-    {"commands", field_commands, REQUIRED, AT(commands), check_command, .min = 1,
-	.max = LINE_MAX_BYTES},
-    {"note", field_block, OPTIONAL, AT(note), check_text, .max = TEXT_MAX_BYTES});
+static const struct mapping INSTALL =
+    MAPPING("platform.install", {"build", field_choice, REQUIRED, .offset = AT(build), .choices = BUILDS},
+	{"torch", field_text, OPTIONAL, AT(torch), check_release, .max = 32},
+	{"os", field_choices, REQUIRED, .offset = AT(oses), .choices = OSES},
+	{"package", field_choices, REQUIRED, .offset = AT(packages), .choices = PACKAGES},
+	{"platform", field_few_texts, OPTIONAL, AT(versions), check_line, .min = 1, .max = 60},
+	{"language", field_choices, OPTIONAL, .offset = AT(languages), .choices = LANGUAGES},
+	{"commands", field_commands, REQUIRED, AT(commands), check_command, .min = 1, .max = LINE_MAX_BYTES},
+	{"note", field_block, OPTIONAL, AT(note), check_text, .max = TEXT_MAX_BYTES});
 #undef AT
 
 #define AT(member) offsetof(struct platform_step, member)
-static const struct mapping PREPARE = MAPPING("platform.prepare",
-    {"title", field_text, REQUIRED, AT(title), check_line, .max = TITLE_MAX_BYTES},
-    {"text", field_block, OPTIONAL, AT(text), check_text, .max = TEXT_MAX_BYTES},
-    {"commands", field_commands, OPTIONAL, AT(commands), check_command, .max = LINE_MAX_BYTES},
-    {"url", field_text, OPTIONAL, AT(url), check_link_url, .max = URL_MAX_BYTES});
+static const struct mapping PREPARE =
+    MAPPING("platform.prepare", {"title", field_text, REQUIRED, AT(title), check_line, .max = TITLE_MAX_BYTES},
+	{"text", field_block, OPTIONAL, AT(text), check_text, .max = TEXT_MAX_BYTES},
+	{"commands", field_commands, OPTIONAL, AT(commands), check_command, .max = LINE_MAX_BYTES},
+	{"url", field_text, OPTIONAL, AT(url), check_link_url, .max = URL_MAX_BYTES});
 #undef AT
 
 #define AT(member) offsetof(struct platform_link, member)
-static const struct mapping HELP = MAPPING("platform.help",
-    {"title", field_text, REQUIRED, AT(title), check_line, .max = TITLE_MAX_BYTES},
-    {"url", field_text, REQUIRED, AT(url), check_link_url, .max = URL_MAX_BYTES});
+static const struct mapping HELP =
+    MAPPING("platform.help", {"title", field_text, REQUIRED, AT(title), check_line, .max = TITLE_MAX_BYTES},
+	{"url", field_text, REQUIRED, AT(url), check_link_url, .max = URL_MAX_BYTES});
 #undef AT
 
 #define AT(member) offsetof(struct platform, member)
-static const struct mapping EXTENSION = MAPPING("platform.extension",
-    {"package", field_text, REQUIRED, AT(extension_package), check_package, .max = 100},
-    {"import", field_text, OPTIONAL, AT(extension_import), check_module, .max = 100},
-    {"autoload", field_bool, OPTIONAL, .offset = AT(is_autoloaded)},
-    {"url", field_text, OPTIONAL, AT(extension_url), check_link_url, .max = URL_MAX_BYTES});
+static const struct mapping EXTENSION =
+    MAPPING("platform.extension", {"package", field_text, REQUIRED, AT(extension_package), check_package, .max = 100},
+	{"import", field_text, OPTIONAL, AT(extension_import), check_module, .max = 100},
+	{"autoload", field_bool, OPTIONAL, .offset = AT(is_autoloaded)},
+	{"url", field_text, OPTIONAL, AT(extension_url), check_link_url, .max = URL_MAX_BYTES});
 
-static const struct mapping GET_STARTED = MAPPING("platform.get_started",
-    {"text", field_block, OPTIONAL, AT(start_text), check_text, .max = TEXT_MAX_BYTES},
-    {"code", field_block, OPTIONAL, AT(start_code), check_code, .max = TEXT_MAX_BYTES});
+static const struct mapping GET_STARTED =
+    MAPPING("platform.get_started", {"text", field_block, OPTIONAL, AT(start_text), check_text, .max = TEXT_MAX_BYTES},
+	{"code", field_block, OPTIONAL, AT(start_code), check_code, .max = TEXT_MAX_BYTES});
 #undef AT
 
 #define AT(member) offsetof(struct platform_draft, member)
-const struct mapping PLATFORM_MAPPING = MAPPING("platform",
-    {"integration", field_choice, REQUIRED, .offset = AT(integration), .choices = INTEGRATIONS},
-    {"device", field_text, REQUIRED, AT(p.device), check_device, .max = 32},
-    {"summary", field_text, REQUIRED, AT(p.summary), check_line, .max = 300},
-    {"example", field_bool, OPTIONAL, .offset = AT(p.is_example)},
-    {"max_age", field_duration, OPTIONAL, .offset = AT(p.max_age_ms), .min = DAYS(1),
-	.max = DAYS(365)},
-    {"extension", field_map, OPTIONAL, .offset = AT(p), .map = &EXTENSION},
-    {"versions", field_few_texts, OPTIONAL, AT(p.versions), check_line, .max = 60},
-    {"install", field_installs, REQUIRED, .map = &INSTALL},
-    {"prepare", field_steps, OPTIONAL, .offset = AT(p), .map = &PREPARE},
-    {"get_started", field_map, OPTIONAL, .offset = AT(p), .map = &GET_STARTED},
-    {"help", field_help, OPTIONAL, .offset = AT(p), .map = &HELP});
+const struct mapping PLATFORM_MAPPING =
+    MAPPING("platform", {"integration", field_choice, REQUIRED, .offset = AT(integration), .choices = INTEGRATIONS},
+	{"device", field_text, REQUIRED, AT(p.device), check_device, .max = 32},
+	{"summary", field_text, REQUIRED, AT(p.summary), check_line, .max = 300},
+	{"example", field_bool, OPTIONAL, .offset = AT(p.is_example)},
+	{"max_age", field_duration, OPTIONAL, .offset = AT(p.max_age_ms), .min = DAYS(1), .max = DAYS(365)},
+	{"extension", field_map, OPTIONAL, .offset = AT(p), .map = &EXTENSION},
+	{"versions", field_few_texts, OPTIONAL, AT(p.versions), check_line, .max = 60},
+	{"install", field_installs, REQUIRED, .map = &INSTALL},
+	{"prepare", field_steps, OPTIONAL, .offset = AT(p), .map = &PREPARE},
+	{"get_started", field_map, OPTIONAL, .offset = AT(p), .map = &GET_STARTED},
+	{"help", field_help, OPTIONAL, .offset = AT(p), .map = &HELP});
 #undef AT
 
 /* ---- its lists ---- */
 
-static void field_installs(
-    struct reader *r, const struct field *f, const struct node *v, void *target)
+static void field_installs(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
 	struct platform_draft *d = target;
 
@@ -264,8 +249,7 @@ static void field_installs(
 		return;
 	if (v->n == 0)
 		refuse_at(r, v->line,
-		    "platform.install needs at least one way to install it: build, os, package and "
-		    "commands");
+		    "platform.install needs at least one way to install it: build, os, package and commands");
 	d->installs = xcalloc(v->n, sizeof(*d->installs));
 	for (size_t i = 0; i < v->n; i++) {
 		struct install_draft *one = &d->installs[d->n_installs++];
@@ -305,8 +289,7 @@ static void field_help(struct reader *r, const struct field *f, const struct nod
 
 void field_platform(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
-	struct platform_draft d = {
-	    .integration = -1, .p = {.max_age_ms = DAYS(14), .versions = strv_copy(NULL)}};
+	struct platform_draft d = {.integration = -1, .p = {.max_age_ms = DAYS(14), .versions = strv_copy(NULL)}};
 	struct platform **ret = target;
 
 	if (v->kind != NODE_MAP && v->kind != NODE_NULL) {

@@ -37,15 +37,13 @@ static void read_vendor_file(struct registry *g, const char *path, const char *n
 		struct runner *runner = &f.a.runners[i];
 		struct error e = {0};
 
-		if (f.secrets[i].path &&
-		    source_read_vendor_secret(secrets_dir, f.a.name, f.secrets[i].path,
-			&g->main->c.exposed_files, &runner->secret, &e))
+		if (f.secrets[i].path && source_read_vendor_secret(secrets_dir, f.a.name, f.secrets[i].path,
+					     &g->main->c.exposed_files, &runner->secret, &e))
 			refuse_at(&r, f.secrets[i].line, "cannot read %s", e.text);
 	}
 	free(secrets_dir);
 	if (!f.a.n_runners && !g->main->c.infra_repository) {
-		refuse_at(&r, f.a.line,
-		    "runners is missing, and outpost.yml has no infra.repository to run it");
+		refuse_at(&r, f.a.line, "runners is missing, and outpost.yml has no infra.repository to run it");
 	} else if (!f.a.n_runners) {
 		free(f.a.runners);
 		f.a.runners = xcalloc(1, sizeof(*f.a.runners));
@@ -70,8 +68,7 @@ static void read_vendor_file(struct registry *g, const char *path, const char *n
 
 static int is_candidate(const struct dirent *d)
 {
-	return d->d_name[0] != '.' &&
-	       (str_has_suffix(d->d_name, ".yml") || str_has_suffix(d->d_name, ".yaml"));
+	return d->d_name[0] != '.' && (str_has_suffix(d->d_name, ".yml") || str_has_suffix(d->d_name, ".yaml"));
 }
 
 /* named: the name of the folder in messages. */
@@ -81,11 +78,9 @@ static void read_folder(struct registry *g, const char *folder, const char *name
 	int n = scandir(folder, &entries, is_candidate, alphasort);
 
 	if (n < 0)
-		problem_add(
-		    g->problems, g->main_path, line, "cannot read %s: %s", folder, strerror(errno));
+		problem_add(g->problems, g->main_path, line, "cannot read %s: %s", folder, strerror(errno));
 	if (n > FILES_MAX)
-		problem_add(g->problems, g->main_path, line, "%s holds more than %d files", named,
-		    FILES_MAX);
+		problem_add(g->problems, g->main_path, line, "%s holds more than %d files", named, FILES_MAX);
 	for (int i = 0; i < n; i++) {
 		char *path = xasprintf("%s/%s", folder, entries[i]->d_name);
 		char *file = xasprintf("%s/%s", named, entries[i]->d_name);
@@ -155,16 +150,14 @@ static void check_pins(const struct registry *g)
 
 		if (i && strcasecmp(pins[i - 1].runner->repository, r->repository) != 0)
 			by_id = by_owner = NULL;
-		if (note_pin(&by_id, by_id ? by_id->runner->repository_id : 0, &pins[i],
-			r->repository_id))
+		if (note_pin(&by_id, by_id ? by_id->runner->repository_id : 0, &pins[i], r->repository_id))
 			other = by_id;
-		else if (note_pin(&by_owner, by_owner ? by_owner->runner->repository_owner_id : 0,
-			     &pins[i], r->repository_owner_id))
+		else if (note_pin(&by_owner, by_owner ? by_owner->runner->repository_owner_id : 0, &pins[i],
+			     r->repository_owner_id))
 			other = by_owner;
 		if (other)
 			problem_add(g->problems, pins[i].of->file, pins[i].of->line,
-			    "%s is pinned to another id by %s:%d", r->repository, other->of->file,
-			    other->of->line);
+			    "%s is pinned to another id by %s:%d", r->repository, other->of->file, other->of->line);
 	}
 	free(pins);
 }
@@ -173,8 +166,7 @@ enum { SHORT_COMMIT_CHARS = 7 };
 
 void registry_read(const char *folder, struct main_file *main, struct problems *problems)
 {
-	struct registry g = {
-	    .folder = folder, .main_path = main->c.path, .main = main, .problems = problems};
+	struct registry g = {.folder = folder, .main_path = main->c.path, .main = main, .problems = problems};
 	struct allowlist list;
 	char *path;
 
@@ -185,8 +177,8 @@ void registry_read(const char *folder, struct main_file *main, struct problems *
 	}
 	if (main->c.accelerators_git_folder) {
 		const struct config *c = &g.main->c;
-		char *named = xasprintf("accelerators.git@%.*s:%s", SHORT_COMMIT_CHARS,
-		    c->accelerators_git_commit, c->accelerators_git_path);
+		char *named = xasprintf("accelerators.git@%.*s:%s", SHORT_COMMIT_CHARS, c->accelerators_git_commit,
+		    c->accelerators_git_path);
 
 		/* Messages name the files by commit and path in the repository. */
 		read_folder(&g, c->accelerators_git_folder, named, g.main->git.line);
@@ -206,8 +198,8 @@ void registry_read(const char *folder, struct main_file *main, struct problems *
 		const struct accelerator *first = &g.items[i - 1], *a = &g.items[i];
 
 		if (str_eq(first->name, a->name))
-			problem_add(g.problems, a->file, a->line,
-			    "the name \"%s\" is taken by %s:%d", a->name, first->file, first->line);
+			problem_add(g.problems, a->file, a->line, "the name \"%s\" is taken by %s:%d", a->name,
+			    first->file, first->line);
 	}
 	check_pins(&g);
 	main->c.accelerators = g.items;

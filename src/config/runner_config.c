@@ -21,15 +21,13 @@ static struct secret *read_secret(struct load *l, const char *prefix, const stru
 
 	if (!ref->path)
 		return NULL;
-	if (source_read_secret(
-		prefix, l->folder, ref->path, &l->file.c.exposed_files, &secret, &e)) {
+	if (source_read_secret(prefix, l->folder, ref->path, &l->file.c.exposed_files, &secret, &e)) {
 		problem_add(&l->problems, l->path, ref->line, "cannot use %s", e.text);
 		return NULL;
 	}
 	if (strlen(secret_text(secret)) == secret_bytes(secret))
 		return secret;
-	problem_add(&l->problems, l->path, ref->line,
-	    "cannot use %s: a variable cannot hold a NUL byte", ref->path);
+	problem_add(&l->problems, l->path, ref->line, "cannot use %s: a variable cannot hold a NUL byte", ref->path);
 	secret_unref(secret);
 	return NULL;
 }
@@ -44,12 +42,9 @@ static struct secret *read_authorization(struct load *l)
 	const char *token = authorization ? secret_text(authorization) + strlen(BEARER) : "";
 
 	for (const char *s = token; *s; s++)
-		if ((unsigned char)*s <= ' ' || (unsigned char)*s >= 0x7f ||
-		    s - token >= TOKEN_MAX_BYTES) {
+		if ((unsigned char)*s <= ' ' || (unsigned char)*s >= 0x7f || s - token >= TOKEN_MAX_BYTES) {
 			problem_add(&l->problems, l->path, ref->line,
-			    "%s has no token: it must be the one line that `outpostctl runner add` "
-			    "printed",
-			    ref->path);
+			    "%s has no token: it must be the one line that `outpostctl runner add` printed", ref->path);
 			secret_unref(authorization);
 			return NULL;
 		}
@@ -96,16 +91,15 @@ static void load_file(struct load *l)
 		if (source_read(c->ca_file, &pem, &e))
 			problem_add(&l->problems, l->path, ca->line, "cannot read %s", e.text);
 		else if (!strstr(buf_str(&pem), "-----BEGIN CERTIFICATE-----"))
-			problem_add(&l->problems, l->path, ca->line,
-			    "%s: not a PEM file with a certificate", c->ca_file);
+			problem_add(
+			    &l->problems, l->path, ca->line, "%s: not a PEM file with a certificate", c->ca_file);
 		buf_release(&pem);
 	}
 	/* Checks this file here, because git silently ignores a file that it cannot read. */
 	if (git->path) {
 		e = (struct error){0};
 		c->git_config = absolute_path(l->folder, git->path);
-		if (source_read_secret_file(
-			"", c->git_config, SECRET_BYTES, &c->exposed_files, &text, &e))
+		if (source_read_secret_file("", c->git_config, SECRET_BYTES, &c->exposed_files, &text, &e))
 			problem_add(&l->problems, l->path, git->line, "cannot read %s", e.text);
 		secret_unref(text);
 	}
@@ -177,8 +171,7 @@ const char *runner_config_token(const struct runner_config *c)
 	return secret_text(c->authorization) + strlen(BEARER);
 }
 
-int runner_config_read_authorization(
-    const struct runner_config *c, struct secret **ret, struct error *e)
+int runner_config_read_authorization(const struct runner_config *c, struct secret **ret, struct error *e)
 {
 	struct load l = {.path = c->path, .folder = xstrdup(".")};
 	int rc = 0;
@@ -186,8 +179,7 @@ int runner_config_read_authorization(
 	l.file.token = (struct file_ref){.path = c->token_file, .line = 1};
 	*ret = read_authorization(&l);
 	if (!*ret)
-		rc = error_set(e, ERR_INVALID, "%s",
-		    l.problems.n ? l.problems.all[0].text : "there is no token");
+		rc = error_set(e, ERR_INVALID, "%s", l.problems.n ? l.problems.all[0].text : "there is no token");
 	problems_release(&l.problems);
 	strv_free(l.file.c.exposed_files);
 	free(l.folder);

@@ -10,19 +10,19 @@ enum sandbox_kind { SANDBOX_NONE, SANDBOX_BUBBLEWRAP };
 
 /* The system calls that the sandbox's filter denies. `allow.syscalls` allows them by name: a call, or a group of calls
  * that are useful only together. */
-#define GUARDED_CALLS(X)                                                                           \
-	X(ADD_KEY, "add_key")                                                                      \
-	X(BPF, "bpf")                                                                              \
-	X(IO_URING, "io_uring")                                                                    \
-	X(KEXEC, "kexec")                                                                          \
-	X(KEYCTL, "keyctl")                                                                        \
-	X(MODULES, "modules")                                                                      \
-	X(MOUNT, "mount")                                                                          \
-	X(PERF_EVENT_OPEN, "perf_event_open")                                                      \
-	X(REQUEST_KEY, "request_key")                                                              \
-	X(TIOCLINUX, "tioclinux")                                                                  \
-	X(TIOCSTI, "tiocsti")                                                                      \
-	X(USER_NAMESPACES, "user_namespaces")                                                      \
+#define GUARDED_CALLS(X)                                                                                               \
+	X(ADD_KEY, "add_key")                                                                                          \
+	X(BPF, "bpf")                                                                                                  \
+	X(IO_URING, "io_uring")                                                                                        \
+	X(KEXEC, "kexec")                                                                                              \
+	X(KEYCTL, "keyctl")                                                                                            \
+	X(MODULES, "modules")                                                                                          \
+	X(MOUNT, "mount")                                                                                              \
+	X(PERF_EVENT_OPEN, "perf_event_open")                                                                          \
+	X(REQUEST_KEY, "request_key")                                                                                  \
+	X(TIOCLINUX, "tioclinux")                                                                                      \
+	X(TIOCSTI, "tiocsti")                                                                                          \
+	X(USER_NAMESPACES, "user_namespaces")                                                                          \
 	X(USERFAULTFD, "userfaultfd")
 
 enum guarded_call {
@@ -85,19 +85,16 @@ struct runner_config {
 	enum visibility visibility; /* the stricter of this and the accelerator's counts */
 	int64_t log_max_bytes;      /* default 64 MiB, at most 256 */
 	int64_t drain_ms;           /* default 10m */
-	int keep_jobs; /* folders of finished jobs that stay to be looked at; default 3 */
+	int keep_jobs;              /* folders of finished jobs that stay to be looked at; default 3 */
 	enum log_level log_level;
 	enum log_format log_format;
-	char **
-	    exposed_files; /* secrets that every user of this machine can read or change; NULL: none */
+	char **exposed_files; /* secrets that every user of this machine can read or change; NULL: none */
 };
 
 /* Like config_load(): every mistake as "file:line: text", one on a line. */
-int runner_config_load(
-    const char *path, struct runner_config **ret, struct buf *messages) MUST_CHECK;
+int runner_config_load(const char *path, struct runner_config **ret, struct buf *messages) MUST_CHECK;
 /* The token in `authorization`; borrowed from it. */
 const char *runner_config_token(const struct runner_config *c);
 /* Reads token_file once more, as `authorization`: it may have been rotated. secret_unref() *ret. */
-int runner_config_read_authorization(
-    const struct runner_config *c, struct secret **ret, struct error *e) MUST_CHECK;
+int runner_config_read_authorization(const struct runner_config *c, struct secret **ret, struct error *e) MUST_CHECK;
 void runner_config_free(struct runner_config *c); /* NULL is fine; wipes secrets */

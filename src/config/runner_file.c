@@ -12,10 +12,8 @@
 static const struct choice LOG_LEVELS[] = {
     {"debug", LOG_DEBUG}, {"info", LOG_INFO}, {"warn", LOG_WARN}, {"error", LOG_ERROR}, {NULL, 0}};
 static const struct choice LOG_FORMATS[] = {{"text", LOG_TEXT}, {"json", LOG_JSON}, {NULL, 0}};
-static const struct choice SANDBOXES[] = {
-    {"none", SANDBOX_NONE}, {"bubblewrap", SANDBOX_BUBBLEWRAP}, {NULL, 0}};
-static const struct choice VISIBILITIES[] = {
-    {"public", VISIBILITY_PUBLIC}, {"summary", VISIBILITY_SUMMARY}, {NULL, 0}};
+static const struct choice SANDBOXES[] = {{"none", SANDBOX_NONE}, {"bubblewrap", SANDBOX_BUBBLEWRAP}, {NULL, 0}};
+static const struct choice VISIBILITIES[] = {{"public", VISIBILITY_PUBLIC}, {"summary", VISIBILITY_SUMMARY}, {NULL, 0}};
 static const struct choice FORMATS[] = {{"junit", 0}, {"ctrf", 1}, {"outpost", 2}, {NULL, 0}};
 
 static bool check_machine_name(const struct reader *r, const char *s, char why[WHY_BYTES])
@@ -49,8 +47,7 @@ static bool check_report_glob(const struct reader *r, const char *s, char why[WH
 	char ignored[WHY_BYTES];
 
 	if (*s == '/' || has_parent_part(s) || !check_line(r, s, ignored))
-		return check_failed(
-		    why, "a path or glob relative to the job's work folder, without ..");
+		return check_failed(why, "a path or glob relative to the job's work folder, without ..");
 	return true;
 }
 
@@ -67,14 +64,12 @@ static bool check_script(const struct reader *r, const char *s, char why[WHY_BYT
 
 enum { STEPS_MAX = 100, VARIABLES_MAX = 500, VALUE_MAX_BYTES = 32768, SCRIPT_MAX_BYTES = 65536 };
 
-static const struct mapping RUNNER_STEP_MAPPING =
-    MAPPING("steps", {"name", field_text, REQUIRED, STEP_AT(name), check_line, .max = 64},
-	{"run", field_text, REQUIRED, STEP_AT(run), check_script, .max = SCRIPT_MAX_BYTES},
-	{"timeout", field_duration, OPTIONAL, .offset = STEP_AT(timeout_ms), .min = 100,
-	    .max = INT64_C(30) * 86400000});
+static const struct mapping RUNNER_STEP_MAPPING = MAPPING("steps",
+    {"name", field_text, REQUIRED, STEP_AT(name), check_line, .max = 64},
+    {"run", field_text, REQUIRED, STEP_AT(run), check_script, .max = SCRIPT_MAX_BYTES},
+    {"timeout", field_duration, OPTIONAL, .offset = STEP_AT(timeout_ms), .min = 100, .max = INT64_C(30) * 86400000});
 
-static void field_runner_steps(
-    struct reader *r, const struct field *f, const struct node *v, void *target)
+static void field_runner_steps(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
 	struct runner_config *c = target;
 
@@ -94,8 +89,7 @@ static void field_runner_steps(
 		read_mapping(r, f->map, v->values[i], &one);
 		for (size_t k = 0; one.name && k < c->n_steps; k++)
 			if (str_eq(c->steps[k].name, one.name))
-				refuse_at(r, v->values[i]->line, "two steps are called %s",
-				    shown(one.name, value));
+				refuse_at(r, v->values[i]->line, "two steps are called %s", shown(one.name, value));
 		c->steps[c->n_steps++] = one;
 	}
 }
@@ -105,8 +99,7 @@ static bool check_variable_name(
     struct reader *r, const struct field *f, const struct runner_config *c, const struct node *key)
 {
 	char name[SHOWN_BYTES];
-	static const char letters[] =
-	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 	bool is_given = false;
 	size_t n = strlen(key->text);
 
@@ -114,17 +107,14 @@ static bool check_variable_name(
 		is_given |= str_eq(c->environment[i].name, key->text);
 	for (size_t i = 0; i < c->n_secrets; i++)
 		is_given |= str_eq(c->secrets[i].name, key->text);
-	if (n == 0 || n > 128 || isdigit((unsigned char)*key->text) ||
-	    strspn(key->text, letters) != n)
-		refuse_at(r, key->line, "%s: a variable's name is letters, digits and _, not %s",
-		    f->key, shown(key->text, name));
+	if (n == 0 || n > 128 || isdigit((unsigned char)*key->text) || strspn(key->text, letters) != n)
+		refuse_at(r, key->line, "%s: a variable's name is letters, digits and _, not %s", f->key,
+		    shown(key->text, name));
 	else if (str_has_prefix(key->text, "OUTPOST_"))
-		refuse_at(r, key->line,
-		    "%s: %s is reserved for outpost-runner; choose another name", f->key,
+		refuse_at(r, key->line, "%s: %s is reserved for outpost-runner; choose another name", f->key,
 		    shown(key->text, name));
 	else if (is_given)
-		refuse_at(r, key->line, "%s is given twice, in environment and secrets",
-		    shown(key->text, name));
+		refuse_at(r, key->line, "%s is given twice, in environment and secrets", shown(key->text, name));
 	else
 		return true;
 	return false;
@@ -141,8 +131,7 @@ static bool expect_variables(struct reader *r, const struct field *f, const stru
 	return v->n <= VARIABLES_MAX;
 }
 
-static void field_runner_environment(
-    struct reader *r, const struct field *f, const struct node *v, void *target)
+static void field_runner_environment(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
 	struct runner_config *c = target;
 
@@ -155,18 +144,16 @@ static void field_runner_environment(
 		if (!check_variable_name(r, f, c, v->keys[i]))
 			continue;
 		if (value->kind != NODE_SCALAR || strlen(value->text) > VALUE_MAX_BYTES) {
-			refuse_at(r, value->line,
-			    "environment.%s must be a text of at most %d bytes", v->keys[i]->text,
+			refuse_at(r, value->line, "environment.%s must be a text of at most %d bytes", v->keys[i]->text,
 			    VALUE_MAX_BYTES);
 			continue;
 		}
-		c->environment[c->n_environment++] = (struct runner_variable){
-		    .name = xstrdup(v->keys[i]->text), .value = xstrdup(value->text)};
+		c->environment[c->n_environment++] =
+		    (struct runner_variable){.name = xstrdup(v->keys[i]->text), .value = xstrdup(value->text)};
 	}
 }
 
-static void field_runner_secrets(
-    struct reader *r, const struct field *f, const struct node *v, void *target)
+static void field_runner_secrets(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
 	struct runner_file *file = target;
 	struct runner_config *c = &file->c;
@@ -176,16 +163,14 @@ static void field_runner_secrets(
 	c->secrets = xcalloc(v->n + 1, sizeof(*c->secrets));
 	file->secrets = xcalloc(v->n + 1, sizeof(*file->secrets));
 	for (size_t i = 0; i < v->n; i++) {
-		const struct field path = {
-		    .key = v->keys[i]->text, .check = check_line, .max = 4096};
+		const struct field path = {.key = v->keys[i]->text, .check = check_line, .max = 4096};
 
 		if (!check_variable_name(r, f, c, v->keys[i]))
 			continue;
 		r->path = "secrets";
 		field_file(r, &path, v->values[i], &file->secrets[c->n_secrets]);
 		r->path = "";
-		c->secrets[c->n_secrets++] =
-		    (struct runner_secret){.name = xstrdup(v->keys[i]->text)};
+		c->secrets[c->n_secrets++] = (struct runner_secret){.name = xstrdup(v->keys[i]->text)};
 	}
 }
 
@@ -200,8 +185,7 @@ const char *guarded_call_name(enum guarded_call c)
 	return names[c];
 }
 
-static void field_guarded_calls(
-    struct reader *r, const struct field *f, const struct node *v, void *target)
+static void field_guarded_calls(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
 	struct runner_config *c = target;
 	struct buf names = BUF_INIT(1024);
@@ -226,63 +210,58 @@ static void field_guarded_calls(
 		else if (call < N_GUARDED_CALLS)
 			c->allow_calls[call] = true;
 		else
-			refuse_at(r, one->line, "allow.syscalls: %s is not one of %s",
-			    shown(one->text, value), buf_str(&names));
+			refuse_at(r, one->line, "allow.syscalls: %s is not one of %s", shown(one->text, value),
+			    buf_str(&names));
 	}
 	buf_release(&names);
 }
 
-static const struct mapping CHECKOUT = MAPPING("checkout",
-    {"git_url", field_text, REQUIRED, AT(c.git_url), check_git_url, .max = 2048},
-    {"depth", field_integer, OPTIONAL, .offset = AT(c.git_depth), .min = 0, .max = 1000000},
-    {"submodules", field_bool, OPTIONAL, .offset = AT(c.git_submodules)},
-    {"git_config", field_file, OPTIONAL, AT(git_config), check_line, .max = PATH_MAX_LEN},
-    {"allow_networks", field_networks, OPTIONAL, .offset = AT(c.git_networks)},
-    {"submodule_proxy", field_text, OPTIONAL, AT(c.submodule_proxy), check_proxy_url, .max = 1024});
+static const struct mapping CHECKOUT =
+    MAPPING("checkout", {"git_url", field_text, REQUIRED, AT(c.git_url), check_git_url, .max = 2048},
+	{"depth", field_integer, OPTIONAL, .offset = AT(c.git_depth), .min = 0, .max = 1000000},
+	{"submodules", field_bool, OPTIONAL, .offset = AT(c.git_submodules)},
+	{"git_config", field_file, OPTIONAL, AT(git_config), check_line, .max = PATH_MAX_LEN},
+	{"allow_networks", field_networks, OPTIONAL, .offset = AT(c.git_networks)},
+	{"submodule_proxy", field_text, OPTIONAL, AT(c.submodule_proxy), check_proxy_url, .max = 1024});
 
-static const struct mapping ALLOW = MAPPING("allow",
-    {"network", field_bool, OPTIONAL, .offset = AT(c.allow_network)},
-    {"devices", field_texts, OPTIONAL, AT(c.allow_devices), check_absolute_path,
-	.max = PATH_MAX_LEN},
+static const struct mapping ALLOW = MAPPING("allow", {"network", field_bool, OPTIONAL, .offset = AT(c.allow_network)},
+    {"devices", field_texts, OPTIONAL, AT(c.allow_devices), check_absolute_path, .max = PATH_MAX_LEN},
     {"read", field_texts, OPTIONAL, AT(c.allow_read), check_absolute_path, .max = PATH_MAX_LEN},
     {"write", field_texts, OPTIONAL, AT(c.allow_write), check_absolute_path, .max = PATH_MAX_LEN},
     {"syscalls", field_guarded_calls, OPTIONAL, .offset = AT(c)});
 
-static const struct mapping REPORT = MAPPING("report",
-    {"files", field_texts, REQUIRED, AT(c.report_globs), check_report_glob, .min = 1, .max = 1024},
-    {"format", field_choice, OPTIONAL, .offset = AT(format), .choices = FORMATS});
+static const struct mapping REPORT =
+    MAPPING("report", {"files", field_texts, REQUIRED, AT(c.report_globs), check_report_glob, .min = 1, .max = 1024},
+	{"format", field_choice, OPTIONAL, .offset = AT(format), .choices = FORMATS});
 
-static const struct mapping LOG = MAPPING("log",
-    {"max", field_size, OPTIONAL, .offset = AT(c.log_max_bytes), .min = 1024, .max = MIB(256)},
-    {"level", field_choice, OPTIONAL, .offset = AT(c.log_level), .choices = LOG_LEVELS},
-    {"format", field_choice, OPTIONAL, .offset = AT(c.log_format), .choices = LOG_FORMATS});
+static const struct mapping LOG =
+    MAPPING("log", {"max", field_size, OPTIONAL, .offset = AT(c.log_max_bytes), .min = 1024, .max = MIB(256)},
+	{"level", field_choice, OPTIONAL, .offset = AT(c.log_level), .choices = LOG_LEVELS},
+	{"format", field_choice, OPTIONAL, .offset = AT(c.log_format), .choices = LOG_FORMATS});
 
 static field_read_fn field_checkout, field_allow;
 
-const struct mapping RUNNER_FILE_MAPPING = MAPPING("",
-    {"server", field_text, REQUIRED, AT(c.server), check_server_url, .max = 1024},
-    {"name", field_text, REQUIRED, AT(c.name), check_machine_name, .max = RUNNER_NAME_MAX_BYTES},
-    {"token_file", field_file, REQUIRED, AT(token), check_line, .max = PATH_MAX_LEN},
-    {"ca_file", field_file, OPTIONAL, AT(ca), check_line, .max = PATH_MAX_LEN},
-    {"accelerator", field_text, REQUIRED, AT(c.accelerator), check_name, .max = 63},
-    {"labels", field_texts, OPTIONAL, AT(c.labels), check_line, .max = RUNNER_NAME_MAX_BYTES},
-    {"work_dir", field_file, OPTIONAL, AT(work_dir), check_line, .max = PATH_MAX_LEN},
-    {"checkout", field_checkout, OPTIONAL, .map = &CHECKOUT},
-    {"sandbox", field_choice, OPTIONAL, .offset = AT(c.sandbox), .choices = SANDBOXES},
-    {"allow", field_allow, OPTIONAL, .map = &ALLOW},
-    {"steps", field_runner_steps, REQUIRED, .offset = AT(c), .map = &RUNNER_STEP_MAPPING},
-    {"timeout", field_duration, OPTIONAL, .offset = AT(c.timeout_ms), .min = 100,
-	.max = HOURS(720)},
-    {"environment", field_runner_environment, OPTIONAL, .offset = AT(c)},
-    {"secrets", field_runner_secrets, OPTIONAL, .offset = 0},
-    {"report", field_map, OPTIONAL, .map = &REPORT},
-    {"visibility", field_choice, OPTIONAL, .offset = AT(c.visibility), .choices = VISIBILITIES},
-    {"log", field_map, OPTIONAL, .map = &LOG},
-    {"drain", field_duration, OPTIONAL, .offset = AT(c.drain_ms), .min = 0, .max = HOURS(48)},
-    {"keep", field_integer, OPTIONAL, .offset = AT(c.keep_jobs), .min = 0, .max = 10000});
+const struct mapping RUNNER_FILE_MAPPING =
+    MAPPING("", {"server", field_text, REQUIRED, AT(c.server), check_server_url, .max = 1024},
+	{"name", field_text, REQUIRED, AT(c.name), check_machine_name, .max = RUNNER_NAME_MAX_BYTES},
+	{"token_file", field_file, REQUIRED, AT(token), check_line, .max = PATH_MAX_LEN},
+	{"ca_file", field_file, OPTIONAL, AT(ca), check_line, .max = PATH_MAX_LEN},
+	{"accelerator", field_text, REQUIRED, AT(c.accelerator), check_name, .max = 63},
+	{"labels", field_texts, OPTIONAL, AT(c.labels), check_line, .max = RUNNER_NAME_MAX_BYTES},
+	{"work_dir", field_file, OPTIONAL, AT(work_dir), check_line, .max = PATH_MAX_LEN},
+	{"checkout", field_checkout, OPTIONAL, .map = &CHECKOUT},
+	{"sandbox", field_choice, OPTIONAL, .offset = AT(c.sandbox), .choices = SANDBOXES},
+	{"allow", field_allow, OPTIONAL, .map = &ALLOW},
+	{"steps", field_runner_steps, REQUIRED, .offset = AT(c), .map = &RUNNER_STEP_MAPPING},
+	{"timeout", field_duration, OPTIONAL, .offset = AT(c.timeout_ms), .min = 100, .max = HOURS(720)},
+	{"environment", field_runner_environment, OPTIONAL, .offset = AT(c)},
+	{"secrets", field_runner_secrets, OPTIONAL, .offset = 0}, {"report", field_map, OPTIONAL, .map = &REPORT},
+	{"visibility", field_choice, OPTIONAL, .offset = AT(c.visibility), .choices = VISIBILITIES},
+	{"log", field_map, OPTIONAL, .map = &LOG},
+	{"drain", field_duration, OPTIONAL, .offset = AT(c.drain_ms), .min = 0, .max = HOURS(48)},
+	{"keep", field_integer, OPTIONAL, .offset = AT(c.keep_jobs), .min = 0, .max = 10000});
 
-static void field_checkout(
-    struct reader *r, const struct field *f, const struct node *v, void *target)
+static void field_checkout(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
 	((struct runner_file *)target)->c.has_checkout = true;
 	read_mapping(r, f->map, v, target);
@@ -317,13 +296,12 @@ void runner_file_read(struct reader *r, const struct node *root, struct runner_f
 	    .work_dir = {.path = xstrdup("/var/lib/outpost-runner"), .line = 1},
 	};
 	read_mapping(r, &RUNNER_FILE_MAPPING, root, ret);
-	for (size_t n = ret->c.server ? strlen(ret->c.server) : 0; n && ret->c.server[n - 1] == '/';
-	     n--)
+	for (size_t n = ret->c.server ? strlen(ret->c.server) : 0; n && ret->c.server[n - 1] == '/'; n--)
 		ret->c.server[n - 1] = '\0';
 	ret->c.report_format = xstrdup(FORMATS[ret->format].name);
 	if (ret->allow.line && ret->c.sandbox == SANDBOX_NONE)
-		refuse_at(r, ret->allow.line,
-		    "allow has no effect without a sandbox: remove it, or set sandbox: bubblewrap");
+		refuse_at(
+		    r, ret->allow.line, "allow has no effect without a sandbox: remove it, or set sandbox: bubblewrap");
 	if (strv_len((const char *const *)ret->c.labels) > RUNNER_LABELS_MAX)
 		refuse_at(r, 1, "labels has more than %d entries", RUNNER_LABELS_MAX);
 	for (size_t i = 0; i < ret->c.n_steps; i++)

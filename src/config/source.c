@@ -2,10 +2,7 @@
 
 enum { PROBLEMS_MAX = 1000, TEXT_MAX_BYTES = 1024 };
 
-size_t problems_n_kept(const struct problems *p)
-{
-	return p->n < PROBLEMS_MAX ? p->n : PROBLEMS_MAX;
-}
+size_t problems_n_kept(const struct problems *p) { return p->n < PROBLEMS_MAX ? p->n : PROBLEMS_MAX; }
 
 void problems_release(struct problems *p)
 {
@@ -62,8 +59,7 @@ void problems_print(struct problems *p, struct buf *out)
 	for (size_t i = 0; i < n; i++)
 		buf_appendf(out, "%s:%d: %s\n", p->all[i].file, p->all[i].line, p->all[i].text);
 	if (p->n > n)
-		buf_appendf(out, "%s:%d: and %zu more mistakes\n", p->all[n - 1].file,
-		    p->all[n - 1].line, p->n - n);
+		buf_appendf(out, "%s:%d: and %zu more mistakes\n", p->all[n - 1].file, p->all[n - 1].line, p->n - n);
 }
 
 const char *shown(const char *value, char out[SHOWN_BYTES])
@@ -100,24 +96,20 @@ int source_read(const char *path, struct buf *out, struct error *e)
 }
 
 /* A name within one folder. */
-static bool is_plain_name(const char *s)
-{
-	return *s && *s != '.' && !strchr(s, '/');
-}
+static bool is_plain_name(const char *s) { return *s && *s != '.' && !strchr(s, '/'); }
 
-int source_read_secret_file(const char *prefix, const char *path, enum secret_form form,
-    char ***exposed, struct secret **ret, struct error *e)
+int source_read_secret_file(
+    const char *prefix, const char *path, enum secret_form form, char ***exposed, struct secret **ret, struct error *e)
 {
 	int rc = secret_read(prefix, path, form, SECRET_FILE_MAX_BYTES, ret, e);
 
-	if (!rc && secret_is_exposed(*ret) &&
-	    !(*exposed && strv_contains((const char *const *)*exposed, path)))
+	if (!rc && secret_is_exposed(*ret) && !(*exposed && strv_contains((const char *const *)*exposed, path)))
 		strv_add(exposed, path);
 	return rc;
 }
 
-int source_read_secret(const char *prefix, const char *folder, const char *written, char ***exposed,
-    struct secret **ret, struct error *e)
+int source_read_secret(
+    const char *prefix, const char *folder, const char *written, char ***exposed, struct secret **ret, struct error *e)
 {
 	static const char scheme[] = "credential:";
 	const char *name = written + sizeof(scheme) - 1, *directory;
@@ -128,11 +120,9 @@ int source_read_secret(const char *prefix, const char *folder, const char *writt
 	if (str_has_prefix(written, scheme)) {
 		directory = getenv("CREDENTIALS_DIRECTORY");
 		if (!is_plain_name(name))
-			return error_set(e, ERR_INVALID,
-			    "%s: a credential's name has no / and no leading .", written);
+			return error_set(e, ERR_INVALID, "%s: a credential's name has no / and no leading .", written);
 		if (!directory || !*directory)
-			return error_set(e, ERR_NOT_FOUND,
-			    "%s: systemd sets no $CREDENTIALS_DIRECTORY here", written);
+			return error_set(e, ERR_NOT_FOUND, "%s: systemd sets no $CREDENTIALS_DIRECTORY here", written);
 		path = path_join(directory, name);
 	} else {
 		path = source_path(folder, written);
@@ -142,8 +132,8 @@ int source_read_secret(const char *prefix, const char *folder, const char *writt
 	return rc;
 }
 
-int source_read_vendor_secret(const char *secrets_dir, const char *accelerator, const char *name,
-    char ***exposed, struct secret **ret, struct error *e)
+int source_read_vendor_secret(const char *secrets_dir, const char *accelerator, const char *name, char ***exposed,
+    struct secret **ret, struct error *e)
 {
 	char *path = xasprintf("%s/%s/%s", secrets_dir, accelerator, name), *real, *base, *home;
 	int rc, why;

@@ -40,8 +40,8 @@ int source_read(const char *path, struct buf *out, struct error *e) MUST_CHECK;
 /* The functions below open every secret that a configuration names. Each adds the file's path to
  * *exposed when every user of the machine can read or change it (strv_free()). */
 /* secret_read() of a file. */
-int source_read_secret_file(const char *prefix, const char *path, enum secret_form form,
-    char ***exposed, struct secret **ret, struct error *e) MUST_CHECK;
+int source_read_secret_file(const char *prefix, const char *path, enum secret_form form, char ***exposed,
+    struct secret **ret, struct error *e) MUST_CHECK;
 /* Reads an operator's secret: a file, or "credential:NAME" for systemd's. *ret, which the caller owns,
  * holds `prefix` and the content without one newline at its end; NULL on failure. An empty secret is
  * refused. */
@@ -49,7 +49,7 @@ int source_read_secret(const char *prefix, const char *folder, const char *writt
     struct secret **ret, struct error *e) MUST_CHECK;
 /* Reads a secret that a vendor's file names: secrets_dir/accelerator/name. A link that leads out of
  * this folder is refused. */
-int source_read_vendor_secret(const char *secrets_dir, const char *accelerator, const char *name,
-    char ***exposed, struct secret **ret, struct error *e) MUST_CHECK;
+int source_read_vendor_secret(const char *secrets_dir, const char *accelerator, const char *name, char ***exposed,
+    struct secret **ret, struct error *e) MUST_CHECK;
 /* The warning for each exposed file. */
 #define EXPOSED_FILE_TEXT "every user of this machine can read or change this secret: chmod 600"

@@ -98,8 +98,7 @@ static int place_node(struct build *b, struct node *node)
 	return 0;
 }
 
-static int check_decoration(
-    struct build *b, const yaml_char_t *anchor, const yaml_char_t *tag, int line)
+static int check_decoration(struct build *b, const yaml_char_t *anchor, const yaml_char_t *tag, int line)
 {
 	if (anchor)
 		return refuse_yaml(b, line, "anchors (&…) are not supported; write the value");
@@ -126,9 +125,8 @@ static int on_scalar(struct build *b, const yaml_event_t *ev, int line)
 	/* Reports a duplicate key and reads on, to find the other mistakes. */
 	for (size_t i = 0; is_key && i < in->n; i++)
 		if (str_eq(in->keys[i]->text, text)) {
-			problem_add(b->problems, b->file, line,
-			    "key %s is given twice; the first is in line %d", shown(text, value),
-			    in->keys[i]->line);
+			problem_add(b->problems, b->file, line, "key %s is given twice; the first is in line %d",
+			    shown(text, value), in->keys[i]->line);
 			break;
 		}
 	if (is_key && in->n >= MAP_ENTRIES_MAX)
@@ -136,14 +134,13 @@ static int on_scalar(struct build *b, const yaml_event_t *ev, int line)
 	node = xcalloc(1, sizeof(*node));
 	node->line = line;
 	node->is_plain = ev->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
-	node->kind =
-	    node->is_plain && !is_key && strv_contains(nulls, text) ? NODE_NULL : NODE_SCALAR;
+	node->kind = node->is_plain && !is_key && strv_contains(nulls, text) ? NODE_NULL : NODE_SCALAR;
 	node->text = xstrdup(text);
 	return place_node(b, node);
 }
 
-static int on_collection(struct build *b, enum node_kind kind, const yaml_char_t *anchor,
-    const yaml_char_t *tag, int line)
+static int on_collection(
+    struct build *b, enum node_kind kind, const yaml_char_t *anchor, const yaml_char_t *tag, int line)
 {
 	struct node *node;
 	int rc = check_decoration(b, anchor, tag, line);
@@ -180,11 +177,9 @@ static int on_event(struct build *b, const yaml_event_t *ev)
 	case YAML_SCALAR_EVENT:
 		return on_scalar(b, ev, line);
 	case YAML_SEQUENCE_START_EVENT:
-		return on_collection(b, NODE_LIST, ev->data.sequence_start.anchor,
-		    ev->data.sequence_start.tag, line);
+		return on_collection(b, NODE_LIST, ev->data.sequence_start.anchor, ev->data.sequence_start.tag, line);
 	case YAML_MAPPING_START_EVENT:
-		return on_collection(
-		    b, NODE_MAP, ev->data.mapping_start.anchor, ev->data.mapping_start.tag, line);
+		return on_collection(b, NODE_MAP, ev->data.mapping_start.anchor, ev->data.mapping_start.tag, line);
 	case YAML_SEQUENCE_END_EVENT:
 	case YAML_MAPPING_END_EVENT:
 		b->depth--;
@@ -212,27 +207,22 @@ static int refuse_syntax(struct build *b)
 	while (at && at < end && *at == ' ')
 		at++;
 	if (at && at < end && *at == '\t')
-		return refuse_yaml(
-		    b, line, "a tab in the indentation; YAML allows only spaces there");
+		return refuse_yaml(b, line, "a tab in the indentation; YAML allows only spaces there");
 	/* In a list, libyaml reads the first colon of [::1] as a map's. */
-	if (index > 0 && index < b->n_text && b->text[index] == ':' &&
-	    strchr("[, :", b->text[index - 1]))
+	if (index > 0 && index < b->n_text && b->text[index] == ':' && strchr("[, :", b->text[index - 1]))
 		return refuse_yaml(b, line, "put an IPv6 address in a list in quotes, as \"::1\"");
 	if (str_eq(p->context, "while scanning an alias"))
 		hint = "; put a value that begins with * in quotes";
 	else if (str_eq(p->problem, "mapping values are not allowed in this context"))
-		hint = "; put a value with \": \" in it in quotes, and indent the keys of one map "
-		       "alike";
-	problem_add(b->problems, b->file, line, "YAML: %s%s%s%s",
-	    p->problem ? p->problem : "not understood", p->context ? " " : "",
-	    p->context ? p->context : "", hint);
+		hint = "; put a value with \": \" in it in quotes, and indent the keys of one map alike";
+	problem_add(b->problems, b->file, line, "YAML: %s%s%s%s", p->problem ? p->problem : "not understood",
+	    p->context ? " " : "", p->context ? p->context : "", hint);
 	return ERR_INVALID;
 }
 
 static struct node *parse_yaml(const char *file, const struct buf *text, struct problems *problems)
 {
-	struct build b = {
-	    .file = file, .text = buf_str(text), .n_text = text->len, .problems = problems};
+	struct build b = {.file = file, .text = buf_str(text), .n_text = text->len, .problems = problems};
 	bool is_end = false;
 	int rc = 0;
 

@@ -8,8 +8,7 @@ enum { LIST_ROWS = 50, SHA_CHARS = 40, SHA_MIN_CHARS = 7, CRON_BYTES = 256 };
 static void add_delivery(struct table *t, const json_t *d, int64_t now_ms)
 {
 	const char *action = json_get_str(d, "action"), *event = json_get_str(d, "event");
-	char *name = xasprintf(
-	    "%s%s%s", event ? event : "", action && *action ? "." : "", action ? action : "");
+	char *name = xasprintf("%s%s%s", event ? event : "", action && *action ? "." : "", action ? action : "");
 
 	table_add_age(t, json_get_str(d, "received"), now_ms);
 	table_add(t, json_get_str(d, "guid"));
@@ -21,8 +20,7 @@ static void add_delivery(struct table *t, const json_t *d, int64_t now_ms)
 
 int cmd_deliveries(const struct ctl *ctl, int argc, char **argv)
 {
-	static const char *const headings[] = {
-	    "RECEIVED", "DELIVERY", "EVENT", "STATE", "WHY", NULL};
+	static const char *const headings[] = {"RECEIVED", "DELIVERY", "EVENT", "STATE", "WHY", NULL};
 	struct server_list list = {"deliveries", headings, add_delivery, "no deliveries yet"};
 	int64_t limit = LIST_ROWS;
 	bool only_failed = false;
@@ -34,8 +32,7 @@ int cmd_deliveries(const struct ctl *ctl, int argc, char **argv)
 		return EXIT_USAGE;
 	if (only_failed)
 		list.empty = "no failed deliveries";
-	snprintf(path, sizeof(path), "/control/deliveries?failed=%d&limit=%lld", only_failed,
-	    (long long)limit);
+	snprintf(path, sizeof(path), "/control/deliveries?failed=%d&limit=%lld", only_failed, (long long)limit);
 	return server_print_list(ctl, path, &list);
 }
 
@@ -48,8 +45,7 @@ int cmd_replay(const struct ctl *ctl, int argc, char **argv)
 
 	if (!arguments_read("replay", argc, argv, NULL, &guid, 1, 1))
 		return EXIT_USAGE;
-	if (strspn(guid, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") !=
-	    strlen(guid))
+	if (strspn(guid, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") != strlen(guid))
 		return command_wrong("replay", "'%s' is not the GUID of a delivery", guid);
 	path = xasprintf("/control/deliveries/%s/replay", guid);
 	exit_code = server_show(ctl, "POST", path, NULL, &v);
@@ -62,15 +58,15 @@ int cmd_replay(const struct ctl *ctl, int argc, char **argv)
 
 static void add_dispatch(struct table *t, const json_t *d, int64_t now_ms)
 {
-	const char *accelerator = json_get_str(d, "accelerator"),
-		   *sha = json_get_str(d, "head_sha"), *side = json_get_str(d, "side"),
-		   *state = json_get_str(d, "state"), *reason = json_get_str(d, "reason");
+	const char *accelerator = json_get_str(d, "accelerator"), *sha = json_get_str(d, "head_sha"),
+		   *side = json_get_str(d, "side"), *state = json_get_str(d, "state"),
+		   *reason = json_get_str(d, "reason");
 	int64_t pr = json_get_int(d, "pr", 0);
 	char change[64];
 
 	if (str_eq(json_get_str(d, "event"), "experiment"))
-		snprintf(change, sizeof(change), "#%lld experiment %.8s (%.4s)", (long long)pr,
-		    sha ? sha : "", side ? side : "");
+		snprintf(change, sizeof(change), "#%lld experiment %.8s (%.4s)", (long long)pr, sha ? sha : "",
+		    side ? side : "");
 	else if (pr)
 		snprintf(change, sizeof(change), "#%lld %.8s", (long long)pr, sha ? sha : "");
 	else
@@ -89,8 +85,8 @@ static void add_dispatch(struct table *t, const json_t *d, int64_t now_ms)
 
 int cmd_dispatches(const struct ctl *ctl, int argc, char **argv)
 {
-	static const char *const headings[] = {"CREATED", "DISPATCH", "CHANGE", "ACCELERATOR",
-	    "RUNNER", "STATE", "ROUND", "WHY", NULL};
+	static const char *const headings[] = {
+	    "CREATED", "DISPATCH", "CHANGE", "ACCELERATOR", "RUNNER", "STATE", "ROUND", "WHY", NULL};
 	struct server_list list = {"dispatches", headings, add_dispatch, "no dispatches yet"};
 	int64_t pr = 0, limit = LIST_ROWS;
 	const struct argument_option options[] = {
@@ -124,13 +120,11 @@ int cmd_retest(const struct ctl *ctl, int argc, char **argv)
 	n = strlen(words[0]);
 	n_digits = strspn(words[0], "0123456789");
 	if (n > SHA_CHARS || strspn(words[0], "0") == n ||
-	    (n_digits < n &&
-		(n < SHA_MIN_CHARS || strspn(words[0], "0123456789abcdefABCDEF") != n)))
-		return command_wrong("retest",
-		    "'%s' is neither a pull request's number nor a SHA of at least 7 digits",
-		    words[0]);
-	exit_code = server_show(ctl, "POST", "/control/retest",
-	    json_pack("{s:s, s:s?}", "change", words[0], "accelerator", words[1]), &v);
+	    (n_digits < n && (n < SHA_MIN_CHARS || strspn(words[0], "0123456789abcdefABCDEF") != n)))
+		return command_wrong(
+		    "retest", "'%s' is neither a pull request's number nor a SHA of at least 7 digits", words[0]);
+	exit_code = server_show(
+	    ctl, "POST", "/control/retest", json_pack("{s:s, s:s?}", "change", words[0], "accelerator", words[1]), &v);
 	if (!v)
 		return exit_code;
 	sha = json_get_str(v, "head_sha");
@@ -154,12 +148,9 @@ int cmd_retest(const struct ctl *ctl, int argc, char **argv)
 int cmd_comment_preview(const struct ctl *ctl, int argc, char **argv)
 {
 	/* A terminal gets rendered text, a pipe the Markdown that GitHub would get. */
-	const char *format = ctl->has_colour    ? "colour"
-			     : ctl->is_terminal ? "terminal"
-						: "markdown";
+	const char *format = ctl->has_colour ? "colour" : ctl->is_terminal ? "terminal" : "markdown";
 	bool is_markdown = false;
-	const struct argument_option options[] = {
-	    {.name = "--markdown", .flag = &is_markdown}, {.name = NULL}};
+	const struct argument_option options[] = {{.name = "--markdown", .flag = &is_markdown}, {.name = NULL}};
 	const char *pr;
 	int64_t number;
 	int exit_code;
@@ -171,8 +162,8 @@ int cmd_comment_preview(const struct ctl *ctl, int argc, char **argv)
 		return EXIT_USAGE;
 	if (ctl->is_json || is_markdown)
 		format = "markdown";
-	snprintf(path, sizeof(path), "/control/comments/%lld?format=%s&width=%d", (long long)number,
-	    format, ctl->width);
+	snprintf(
+	    path, sizeof(path), "/control/comments/%lld?format=%s&width=%d", (long long)number, format, ctl->width);
 	exit_code = server_show(ctl, "GET", path, NULL, &v);
 	if (json_get_str(v, "text"))
 		fputs(json_get_str(v, "text"), stdout);
@@ -190,10 +181,9 @@ static void add_schedule(struct table *t, const json_t *row, int64_t now_ms)
 	size_t i, n = 0;
 
 	json_array_foreach(json_object_get(row, "cron"), i, cron) if (n < CRON_BYTES) n +=
-	    (size_t)snprintf(
-		crons + n, CRON_BYTES - n, "%s%s", i ? ", " : "", json_string_value(cron));
-	snprintf(due, sizeof(due), "%s%s", next ? next : "never",
-	    json_get_bool(row, "skip_next", false) ? ", skipped" : "");
+	    (size_t)snprintf(crons + n, CRON_BYTES - n, "%s%s", i ? ", " : "", json_string_value(cron));
+	snprintf(
+	    due, sizeof(due), "%s%s", next ? next : "never", json_get_bool(row, "skip_next", false) ? ", skipped" : "");
 	if (!note && str_eq(cause, "caught_up"))
 		note = "catches up on a missed run";
 	else if (!note && str_eq(cause, "operator"))
@@ -210,10 +200,9 @@ static void add_schedule(struct table *t, const json_t *row, int64_t now_ms)
 
 int cmd_nightly(const struct ctl *ctl, int argc, char **argv)
 {
-	static const char *const headings[] = {
-	    "ACCELERATOR", "CRON", "NEXT", "LAST", "OUTCOME", "NOTE", NULL};
-	static const struct server_list list = {"schedules", headings, add_schedule,
-	    "no accelerator has a schedule (triggers.schedule)"};
+	static const char *const headings[] = {"ACCELERATOR", "CRON", "NEXT", "LAST", "OUTCOME", "NOTE", NULL};
+	static const struct server_list list = {
+	    "schedules", headings, add_schedule, "no accelerator has a schedule (triggers.schedule)"};
 
 	if (!arguments_none("nightly", argc, argv))
 		return EXIT_USAGE;
@@ -228,12 +217,10 @@ int cmd_nightly_run(const struct ctl *ctl, int argc, char **argv)
 
 	if (!arguments_read("nightly run", argc, argv, NULL, &accelerator, 1, 1))
 		return EXIT_USAGE;
-	exit_code = server_show(ctl, "POST", "/control/nightly/run",
-	    json_pack("{s:s}", "accelerator", accelerator), &v);
+	exit_code =
+	    server_show(ctl, "POST", "/control/nightly/run", json_pack("{s:s}", "accelerator", accelerator), &v);
 	if (v)
-		printf("%s: the run starts once the heads of upstream and of its own source are "
-		       "read\n",
-		    accelerator);
+		printf("%s: the run starts once the heads of upstream and of its own source are read\n", accelerator);
 	json_decref(v);
 	return exit_code;
 }
@@ -246,8 +233,8 @@ int cmd_nightly_skip(const struct ctl *ctl, int argc, char **argv)
 
 	if (!arguments_read("nightly skip", argc, argv, NULL, &accelerator, 1, 1))
 		return EXIT_USAGE;
-	exit_code = server_show(ctl, "POST", "/control/nightly/skip",
-	    json_pack("{s:s}", "accelerator", accelerator), &v);
+	exit_code =
+	    server_show(ctl, "POST", "/control/nightly/skip", json_pack("{s:s}", "accelerator", accelerator), &v);
 	if (v)
 		printf("%s: the run of %s %s skipped\n", accelerator, json_get_str(v, "next"),
 		    json_get_bool(v, "was_skipped", false) ? "was already" : "is");

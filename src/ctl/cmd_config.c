@@ -68,8 +68,7 @@ int cmd_check(const struct ctl *ctl, int argc, char **argv)
 	if (!rc && config->tls_certificate_pem) {
 		rc = http_tls_check(config->tls_certificate_pem, config->tls_private_key, &why);
 		if (rc)
-			buf_appendf(
-			    &messages, "%s:1: tls: %s\n", config->tls_certificate_file, why.text);
+			buf_appendf(&messages, "%s:1: tls: %s\n", config->tls_certificate_file, why.text);
 	}
 	if (ctl->is_json)
 		print_check_json(rc ? NULL : config, buf_str(&messages));
@@ -77,8 +76,8 @@ int cmd_check(const struct ctl *ctl, int argc, char **argv)
 		fputs(buf_str(&messages), stdout);
 	if (!ctl->is_json && !rc) {
 		config_print_warnings(config, stderr);
-		fprintf(stderr, "%s: ok, %zu accelerator%s%s\n", ctl->config_path,
-		    config->n_accelerators, config->n_accelerators == 1 ? "" : "s",
+		fprintf(stderr, "%s: ok, %zu accelerator%s%s\n", ctl->config_path, config->n_accelerators,
+		    config->n_accelerators == 1 ? "" : "s",
 		    config->accelerators_git_url ? ", without those of accelerators.git: outpostd "
 						   "--check reads the ones that it fetched last"
 						 : "");
@@ -121,8 +120,7 @@ static int write_allowlist(const struct allowlist_files *f, const char *director
 		paths[i] = path_join(directory, name);
 		free(name);
 		if (is_fine && (lstat(paths[i], &st) == 0 || errno != ENOENT)) {
-			fprintf(stderr, "outpostctl: %s already exists; no file was written\n",
-			    paths[i]);
+			fprintf(stderr, "outpostctl: %s already exists; no file was written\n", paths[i]);
 			is_fine = false;
 		}
 	}
@@ -132,14 +130,13 @@ static int write_allowlist(const struct allowlist_files *f, const char *director
 
 		is_fine = fd >= 0 && write(fd, f->texts[i], n) == (ssize_t)n && fsync(fd) == 0;
 		if (!is_fine)
-			fprintf(
-			    stderr, "outpostctl: cannot write %s: %s\n", paths[i], strerror(errno));
+			fprintf(stderr, "outpostctl: cannot write %s: %s\n", paths[i], strerror(errno));
 		if (fd >= 0)
 			close(fd);
 	}
 	if (is_fine)
-		fprintf(stderr, "%s: %zu file%s written; remove allowlist from outpost.yml\n",
-		    directory, f->list.n, f->list.n == 1 ? "" : "s");
+		fprintf(stderr, "%s: %zu file%s written; remove allowlist from outpost.yml\n", directory, f->list.n,
+		    f->list.n == 1 ? "" : "s");
 	for (size_t i = 0; i < f->list.n; i++)
 		free(paths[i]);
 	free(paths);
@@ -148,13 +145,11 @@ static int write_allowlist(const struct allowlist_files *f, const char *director
 
 int cmd_import_allowlist(const struct ctl *ctl, int argc, char **argv)
 {
-	static const char *const headings[] = {
-	    "ACCELERATOR", "LEVEL", "ONCALL", "REPOSITORIES", NULL};
+	static const char *const headings[] = {"ACCELERATOR", "LEVEL", "ONCALL", "REPOSITORIES", NULL};
 	struct buf messages = BUF_INIT(MESSAGES_MAX_BYTES);
 	struct allowlist_files files;
 	const char *file, *directory = NULL;
-	const struct argument_option options[] = {
-	    {.name = "--to", .text = &directory}, {.name = NULL}};
+	const struct argument_option options[] = {{.name = "--to", .text = &directory}, {.name = NULL}};
 	int exit_code = EXIT_FAILED;
 	struct table *t;
 	json_t *list;
@@ -178,10 +173,9 @@ int cmd_import_allowlist(const struct ctl *ctl, int argc, char **argv)
 				table_add(t, all);
 			} else {
 				json_array_append_new(list,
-				    json_pack("{s:s, s:s, s:s, s:o, s:o, s:i, s:s}", "name",
-					a->name, "title", a->title, "level", level_name(a->level),
-					"oncall", config_texts_json(a->oncall), "repositories",
-					config_texts_json(repositories), "line", a->line, "file",
+				    json_pack("{s:s, s:s, s:s, s:o, s:o, s:i, s:s}", "name", a->name, "title", a->title,
+					"level", level_name(a->level), "oncall", config_texts_json(a->oncall),
+					"repositories", config_texts_json(repositories), "line", a->line, "file",
 					files.texts[i]));
 			}
 			free(oncall);

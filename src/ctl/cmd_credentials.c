@@ -14,8 +14,7 @@ struct token_args {
 
 /* Reads `runner COMMAND NAME --accelerator A [--id N]`, where the accelerator is required, or
  * `token COMMAND ACCELERATOR [--id N]`. Returns false after explaining the mistake. */
-static bool read_token_args(
-    const char *command, int argc, char **argv, bool has_id, struct token_args *ret)
+static bool read_token_args(const char *command, int argc, char **argv, bool has_id, struct token_args *ret)
 {
 	bool is_runner = !strcmp(ret->kind, "runner");
 	struct argument_option options[3] = {{.name = NULL}}, *o = options;
@@ -24,8 +23,7 @@ static bool read_token_args(
 		*o++ = (struct argument_option){.name = "--accelerator", .text = &ret->accelerator};
 	if (has_id)
 		*o = (struct argument_option){.name = "--id", .number = &ret->id, .min = 1};
-	if (!arguments_read(
-		command, argc, argv, options, is_runner ? &ret->name : &ret->accelerator, 1, 1))
+	if (!arguments_read(command, argc, argv, options, is_runner ? &ret->name : &ret->accelerator, 1, 1))
 		return false;
 	if (!ret->accelerator)
 		(void)command_usage(command);
@@ -34,8 +32,8 @@ static bool read_token_args(
 
 static json_t *token_json(const struct token_args *args)
 {
-	json_t *v = json_pack("{s:s, s:s, s:s?}", "kind", args->kind, "accelerator",
-	    args->accelerator, "name", args->name);
+	json_t *v =
+	    json_pack("{s:s, s:s, s:s?}", "kind", args->kind, "accelerator", args->accelerator, "name", args->name);
 
 	if (args->id)
 		json_set_int(v, "id", args->id);
@@ -57,15 +55,13 @@ static int add_token(const struct ctl *ctl, const struct token_args *args, json_
 	/* The token cannot be shown again, so a failed write must not pass silently. */
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return EXIT_DONE;
-	fprintf(stderr,
-	    "outpostctl: the token could not be written to standard output; revoke it: --id %lld\n",
+	fprintf(stderr, "outpostctl: the token could not be written to standard output; revoke it: --id %lld\n",
 	    (long long)json_get_int(*ret, "id", 0));
 	json_decref(*ret);
 	return EXIT_FAILED;
 }
 
-static int revoke_token(
-    const struct ctl *ctl, const char *command, const char *kind, int argc, char **argv)
+static int revoke_token(const struct ctl *ctl, const char *command, const char *kind, int argc, char **argv)
 {
 	struct token_args args = {.kind = kind};
 	int exit_code;
@@ -85,11 +81,9 @@ static int revoke_token(
 }
 
 /* accelerator NULL: those of all accelerators. */
-static int list_tokens(const struct ctl *ctl, const char *kind, const char *accelerator,
-    const struct server_list *list)
+static int list_tokens(const struct ctl *ctl, const char *kind, const char *accelerator, const struct server_list *list)
 {
-	static const char plain[] =
-	    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
 	struct buf path = BUF_INIT(64 << 10);
 	int exit_code;
 
@@ -125,14 +119,11 @@ int cmd_runner_add(const struct ctl *ctl, int argc, char **argv)
 	    "Token %lld of %s for %s. It is shown only once. Write it to the file that token_file\n"
 	    "in the machine's runner.yml names, readable for its user only:\n\n"
 	    "  (umask 077 && cat > runner.token)\n\n"
-	    "Set `name: %s` and `accelerator: %s` there, and start it: outpost-runner -c "
-	    "runner.yml\n",
-	    (long long)json_get_int(v, "id", 0), args.name, args.accelerator, args.name,
-	    args.accelerator);
+	    "Set `name: %s` and `accelerator: %s` there, and start it: outpost-runner -c runner.yml\n",
+	    (long long)json_get_int(v, "id", 0), args.name, args.accelerator, args.name, args.accelerator);
 	if (!json_get_bool(v, "has_pull_runner", true))
 		fprintf(stderr,
-		    "Note: %s has no `pull` runner yet, so there will be no work. Add to its "
-		    "file:\n"
+		    "Note: %s has no `pull` runner yet, so there will be no work. Add to its file:\n"
 		    "  runners:\n    - {name: farm, pull: {labels: []}}\n",
 		    args.accelerator);
 	json_decref(v);
@@ -158,8 +149,7 @@ static void add_machine(struct table *t, const json_t *v, int64_t now_ms)
 	/* "#151234 1a2b3c4d since 3 min ago", for each lease */
 	json_array_foreach(json_object_get(v, "leases"), i, lease)
 	{
-		const char *sha = json_get_str(lease, "head_sha"),
-			   *since = json_get_str(lease, "since");
+		const char *sha = json_get_str(lease, "head_sha"), *since = json_get_str(lease, "since");
 		int64_t pr = json_get_int(lease, "pr", 0), since_ms;
 		char age[32] = "";
 
@@ -181,11 +171,10 @@ int cmd_runner_list(const struct ctl *ctl, int argc, char **argv)
 {
 	static const char *const headings[] = {
 	    "MACHINE", "ACCELERATOR", "TOKEN", "CREATED", "SEEN", "FROM", "WORK", NULL};
-	static const struct server_list list = {"tokens", headings, add_machine,
-	    "no machines: outpostctl runner add NAME --accelerator A"};
+	static const struct server_list list = {
+	    "tokens", headings, add_machine, "no machines: outpostctl runner add NAME --accelerator A"};
 	const char *accelerator = NULL;
-	const struct argument_option options[] = {
-	    {.name = "--accelerator", .text = &accelerator}, {.name = NULL}};
+	const struct argument_option options[] = {{.name = "--accelerator", .text = &accelerator}, {.name = NULL}};
 
 	if (!arguments_read("runner list", argc, argv, options, NULL, 0, 0))
 		return EXIT_USAGE;
@@ -202,8 +191,7 @@ int cmd_token_issue(const struct ctl *ctl, int argc, char **argv)
 	if (add_token(ctl, &args, &v))
 		return EXIT_FAILED;
 	fprintf(stderr,
-	    "Token %lld of %s. It is shown only once. Store it as a secret of the vendor's CI, "
-	    "which\n"
+	    "Token %lld of %s. It is shown only once. Store it as a secret of the vendor's CI, which\n"
 	    "sends it as `Authorization: Bearer TOKEN` with the jobs that it reports.\n",
 	    (long long)json_get_int(v, "id", 0), args.accelerator);
 	json_decref(v);
@@ -225,8 +213,7 @@ static void add_api_token(struct table *t, const json_t *v, int64_t now_ms)
 
 int cmd_token_list(const struct ctl *ctl, int argc, char **argv)
 {
-	static const char *const headings[] = {
-	    "ACCELERATOR", "TOKEN", "CREATED", "USED", "FROM", NULL};
+	static const char *const headings[] = {"ACCELERATOR", "TOKEN", "CREATED", "USED", "FROM", NULL};
 	static const struct server_list list = {
 	    "tokens", headings, add_api_token, "no tokens: outpostctl token issue ACCELERATOR"};
 	const char *accelerator = NULL;
@@ -261,18 +248,15 @@ static void add_identity(struct table *t, const json_t *row, int64_t now_ms)
 	table_add(t, json_get_str(row, "issuer"));
 	if (at && !rfc3339_parse(at, &at_ms))
 		snprintf(note, sizeof(note), "a token with id %s, owner %s was refused %s",
-		    id_text(refused, "repository_id", id),
-		    id_text(refused, "repository_owner_id", owner),
+		    id_text(refused, "repository_id", id), id_text(refused, "repository_owner_id", owner),
 		    age_text(at_ms, now_ms, age, sizeof(age)));
 	table_add(t, note);
 }
 
 int cmd_identities(const struct ctl *ctl, int argc, char **argv)
 {
-	static const char *const headings[] = {
-	    "REPOSITORY", "ID", "OWNER ID", "RECORDED", "ISSUER", "NOTE", NULL};
-	static const struct server_list list = {
-	    "identities", headings, add_identity, "no repository has reported yet"};
+	static const char *const headings[] = {"REPOSITORY", "ID", "OWNER ID", "RECORDED", "ISSUER", "NOTE", NULL};
+	static const struct server_list list = {"identities", headings, add_identity, "no repository has reported yet"};
 
 	if (!arguments_none("identities", argc, argv))
 		return EXIT_USAGE;
@@ -287,8 +271,8 @@ int cmd_identities_forget(const struct ctl *ctl, int argc, char **argv)
 
 	if (!arguments_read("identities forget", argc, argv, NULL, &repository, 1, 1))
 		return EXIT_USAGE;
-	exit_code = server_show(ctl, "POST", "/control/identities/forget",
-	    json_pack("{s:s}", "repository", repository), &v);
+	exit_code =
+	    server_show(ctl, "POST", "/control/identities/forget", json_pack("{s:s}", "repository", repository), &v);
 	if (v)
 		printf("%s: the ids of its next valid token will be recorded\n",
 		    json_get_str(v, "repository") ? json_get_str(v, "repository") : "");

@@ -21,14 +21,13 @@ int cmd_known_add(const struct ctl *ctl, int argc, char **argv)
 	if (!test || !url)
 		return command_usage("known add");
 	exit_code = server_show(ctl, "POST", "/control/known",
-	    json_pack("{s:s, s:s?, s:s, s:s?}", "test", test, "accelerator", accelerator, "url",
-		url, "until", until),
+	    json_pack("{s:s, s:s?, s:s, s:s?}", "test", test, "accelerator", accelerator, "url", url, "until", until),
 	    &v);
 	until = json_get_str(v, "until");
 	if (v)
-		printf("%lld: red cells of %s%s%s are now KNOWN%s%s\n",
-		    (long long)json_get_int(v, "id", 0), test, accelerator ? " on " : "",
-		    accelerator ? accelerator : "", until ? ", until " : "", until ? until : "");
+		printf("%lld: red cells of %s%s%s are now KNOWN%s%s\n", (long long)json_get_int(v, "id", 0), test,
+		    accelerator ? " on " : "", accelerator ? accelerator : "", until ? ", until " : "",
+		    until ? until : "");
 	json_decref(v);
 	return exit_code;
 }
@@ -43,8 +42,7 @@ int cmd_known_remove(const struct ctl *ctl, int argc, char **argv)
 	if (!arguments_read("known remove", argc, argv, NULL, &text, 1, 1) ||
 	    !argument_number("known remove", "ID", text, 1, 0, &id))
 		return EXIT_USAGE;
-	exit_code = server_show(
-	    ctl, "POST", "/control/known/remove", json_pack("{s:I}", "id", (json_int_t)id), &v);
+	exit_code = server_show(ctl, "POST", "/control/known/remove", json_pack("{s:I}", "id", (json_int_t)id), &v);
 	if (v)
 		printf("%lld removed: its red cells are classified again\n", (long long)id);
 	json_decref(v);
@@ -53,8 +51,8 @@ int cmd_known_remove(const struct ctl *ctl, int argc, char **argv)
 
 static void add_known_issue(struct table *t, const json_t *known, int64_t now_ms)
 {
-	const char *accelerator = json_get_str(known, "accelerator"),
-		   *until = json_get_str(known, "until"), *created = json_get_str(known, "created");
+	const char *accelerator = json_get_str(known, "accelerator"), *until = json_get_str(known, "until"),
+		   *created = json_get_str(known, "created");
 	int64_t id = json_get_int(known, "id", 0), n_matches = json_get_int(known, "matches", 0);
 	int64_t until_ms = 0, created_ms, minutes;
 	bool has_end = until && !rfc3339_parse(until, &until_ms);
@@ -74,8 +72,7 @@ static void add_known_issue(struct table *t, const json_t *known, int64_t now_ms
 	/* A new entry may await the failure; its pattern is not questioned yet. */
 	if (json_get_bool(known, "used", false))
 		note[0] = '\0';
-	else if (!is_expired && created && !rfc3339_parse(created, &created_ms) &&
-		 now_ms - created_ms < YOUNG_MS)
+	else if (!is_expired && created && !rfc3339_parse(created, &created_ms) && now_ms - created_ms < YOUNG_MS)
 		snprintf(note, sizeof(note), "matches nothing yet");
 	else
 		snprintf(note, sizeof(note), "%s: outpostctl known remove %lld?",
@@ -94,8 +91,8 @@ int cmd_known_list(const struct ctl *ctl, int argc, char **argv)
 {
 	static const char *const headings[] = {
 	    "ID", "TEST", "ACCELERATOR", "UNTIL", "MATCHES", "LAST", "ISSUE", "NOTE", NULL};
-	static const struct server_list list = {"known", headings, add_known_issue,
-	    "no known issues: outpostctl known add --test SUITE/TEST --url ISSUE"};
+	static const struct server_list list = {
+	    "known", headings, add_known_issue, "no known issues: outpostctl known add --test SUITE/TEST --url ISSUE"};
 
 	if (!arguments_none("known list", argc, argv))
 		return EXIT_USAGE;

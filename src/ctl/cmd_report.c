@@ -30,9 +30,7 @@ static int report_input_read(struct report_input *in, const char *path, enum rep
 	rc = file_read(path, &in->text, &in->why);
 	if (rc)
 		return rc;
-	in->format = format == N_REPORT_FORMATS
-			 ? report_format_guess(buf_str(&in->text), in->text.len)
-			 : format;
+	in->format = format == N_REPORT_FORMATS ? report_format_guess(buf_str(&in->text), in->text.len) : format;
 	rc = report_file_parse(in->format, buf_str(&in->text), in->text.len, &in->report, &why);
 	if (rc)
 		error_set(&in->why, rc, "%s: %s", path, why.text);
@@ -101,8 +99,7 @@ static json_t *report_hints(const struct report_input *in)
 
 	n = append_own_suites(r, &line);
 	if (n) {
-		buf_appendf(&line,
-		    " %s build, unit, model, benchmark or integration; own suites are allowed%s",
+		buf_appendf(&line, " %s build, unit, model, benchmark or integration; own suites are allowed%s",
 		    n == 1 ? "is not one of" : "are not among",
 		    in->format == REPORT_JUNIT
 			? " (the testsuite's name is the suite; pytest: -o junit_suite_name=model)"
@@ -130,8 +127,7 @@ static json_t *report_hints(const struct report_input *in)
 		add_hint(hints, &line);
 	}
 	if (r->n_cut) {
-		buf_appendf(&line, "%zu cases are cut: a report may have at most %d", r->n_cut,
-		    REPORT_TESTS_MAX);
+		buf_appendf(&line, "%zu cases are cut: a report may have at most %d", r->n_cut, REPORT_TESTS_MAX);
 		add_hint(hints, &line);
 	}
 	for (size_t i = 0; i < r->n_tests; i++)
@@ -141,8 +137,7 @@ static json_t *report_hints(const struct report_input *in)
 		add_hint(hints, &line);
 	}
 	if (!r->environment && in->format != REPORT_JUNIT) {
-		buf_append_str(&line,
-		    "no environment: readers cannot see the device and versions of this run");
+		buf_append_str(&line, "no environment: readers cannot see the device and versions of this run");
 		add_hint(hints, &line);
 	}
 	buf_release(&line);
@@ -189,8 +184,8 @@ static void print_counts(const struct ctl *ctl, const struct report_file *r)
 	for (size_t i = 0; i < ARRAY_LEN(lines); i++)
 		if (n_of[lines[i].status])
 			printf("  %s%s%s %6zu %s\n", status_colour(ctl, lines[i].status),
-			    status_symbol(lines[i].status), ctl->has_colour ? "\033[0m" : "",
-			    n_of[lines[i].status], lines[i].words);
+			    status_symbol(lines[i].status), ctl->has_colour ? "\033[0m" : "", n_of[lines[i].status],
+			    lines[i].words);
 }
 
 static void print_reds(const struct ctl *ctl, const struct report_file *r)
@@ -228,8 +223,7 @@ static void print_reds(const struct ctl *ctl, const struct report_file *r)
 
 static void print_environment(const struct report_file *r)
 {
-	static const char *const keys[] = {
-	    "accelerator", "device", "os", "driver", "torch", "torch_commit"};
+	static const char *const keys[] = {"accelerator", "device", "os", "driver", "torch", "torch_commit"};
 	struct buf line = BUF_INIT(8192);
 	const char *extension, *version;
 	json_t *v;
@@ -282,10 +276,9 @@ static json_t *report_summary_json(const struct report_input *in)
 	}
 	if (in->report.environment)
 		environment = json_loads(in->report.environment, 0, NULL);
-	return json_pack("{s:b, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "ok", 1, "format",
-	    report_format_name(in->format), "tests", (json_int_t)in->report.n_tests, "cut",
-	    (json_int_t)in->report.n_cut, "counts", counts, "red", reds, "environment",
-	    environment ? environment : json_null(), "hints", report_hints(in));
+	return json_pack("{s:b, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "ok", 1, "format", report_format_name(in->format),
+	    "tests", (json_int_t)in->report.n_tests, "cut", (json_int_t)in->report.n_cut, "counts", counts, "red", reds,
+	    "environment", environment ? environment : json_null(), "hints", report_hints(in));
 }
 
 int cmd_report_validate(const struct ctl *ctl, int argc, char **argv)
@@ -329,8 +322,7 @@ int cmd_report_validate(const struct ctl *ctl, int argc, char **argv)
 		print_counts(ctl, &in.report);
 		print_reds(ctl, &in.report);
 		print_environment(&in.report);
-		json_array_foreach(hints, i, hint)
-		    printf("%shint: %s\n", i ? "" : "\n", json_string_value(hint));
+		json_array_foreach(hints, i, hint) printf("%shint: %s\n", i ? "" : "\n", json_string_value(hint));
 		json_decref(hints);
 	}
 	report_input_release(&in);
@@ -398,11 +390,11 @@ out:
 }
 
 /* Sends the report, and prints the answer. */
-static int put_report(const struct ctl *ctl, const struct push *p, const struct report_input *in,
-    const char *url, const char *header)
+static int put_report(
+    const struct ctl *ctl, const struct push *p, const struct report_input *in, const char *url, const char *header)
 {
-	const char *type = in->format == REPORT_JUNIT ? "Content-Type: application/xml"
-						      : "Content-Type: application/json";
+	const char *type =
+	    in->format == REPORT_JUNIT ? "Content-Type: application/xml" : "Content-Type: application/json";
 	const char *const headers[] = {header, type, NULL};
 	char *target = xasprintf("%s/api/v1/jobs/%lld/report", url, (long long)p->job);
 	struct http_call call = {
@@ -419,8 +411,7 @@ static int put_report(const struct ctl *ctl, const struct push *p, const struct 
 
 	if (http_call_blocking(&call, "outpostctl", NULL)) {
 		print_failure("", call.why.text);
-	} else if (json_parse(buf_str(&call.answer), call.answer.len, &v, NULL) ||
-		   call.status != 200) {
+	} else if (json_parse(buf_str(&call.answer), call.answer.len, &v, NULL) || call.status != 200) {
 		const char *detail = json_get_str(v, "detail");
 
 		fprintf(stderr, "outpostctl: job %lld: %s (HTTP %d)%s\n", (long long)p->job,
@@ -431,8 +422,7 @@ static int put_report(const struct ctl *ctl, const struct push *p, const struct 
 	} else {
 		int64_t n_cut = json_get_int(v, "cut", 0);
 
-		printf("job %lld: %lld tests", (long long)p->job,
-		    (long long)json_get_int(v, "tests", 0));
+		printf("job %lld: %lld tests", (long long)p->job, (long long)json_get_int(v, "tests", 0));
 		if (n_cut)
 			printf(", %lld cut", (long long)n_cut);
 		puts("");
@@ -451,8 +441,7 @@ int cmd_report_push(const struct ctl *ctl, int argc, char **argv)
 	int exit_code = EXIT_FAILED, rc;
 	struct push p = {.url = NULL};
 	const struct argument_option options[] = {{.name = "--job", .number = &p.job, .min = 1},
-	    {.name = "--url", .text = &p.url}, {.name = "--token-file", .text = &p.token_file},
-	    {.name = NULL}};
+	    {.name = "--url", .text = &p.url}, {.name = "--token-file", .text = &p.token_file}, {.name = NULL}};
 
 	if (!arguments_read("report push", argc, argv, options, &p.path, 1, 1))
 		return EXIT_USAGE;

@@ -7,8 +7,7 @@ static void PRINTF(3, 4) print_line(const struct ctl *ctl, const char *name, con
 	va_list ap;
 
 	va_start(ap, fmt);
-	printf(
-	    "%s%-12s%s ", ctl->has_colour ? "\033[2m" : "", name, ctl->has_colour ? "\033[0m" : "");
+	printf("%s%-12s%s ", ctl->has_colour ? "\033[2m" : "", name, ctl->has_colour ? "\033[0m" : "");
 	vprintf(fmt, ap);
 	puts("");
 	va_end(ap);
@@ -24,8 +23,7 @@ static void print_counts(const struct ctl *ctl, const char *name, const json_t *
 	{
 		if (json_integer_value(value) <= 0)
 			continue;
-		buf_appendf(
-		    &line, "%s%lld ", line.len ? ", " : "", (long long)json_integer_value(value));
+		buf_appendf(&line, "%s%lld ", line.len ? ", " : "", (long long)json_integer_value(value));
 		for (const char *c = key; *c; c++)
 			buf_append_char(&line, *c == '_' ? ' ' : *c);
 	}
@@ -45,8 +43,8 @@ static void print_experiments(const struct ctl *ctl, const json_t *experiments)
 	print_counts(ctl, "experiments", experiments);
 	json_array_foreach(list, i, a)
 	{
-		print_line(ctl, "budget", "%.100s: %lld of %lld min in 24 h",
-		    json_get_str(a, "name"), (long long)json_get_int(a, "seconds_24h", 0) / 60,
+		print_line(ctl, "budget", "%.100s: %lld of %lld min in 24 h", json_get_str(a, "name"),
+		    (long long)json_get_int(a, "seconds_24h", 0) / 60,
 		    (long long)json_get_int(a, "seconds_allowed_24h", 0) / 60);
 	}
 }
@@ -126,8 +124,7 @@ static void add_accelerator_row(struct table *t, const json_t *a, int64_t now_ms
 	/* "3 h ago", with ", no report" where missing reports made it red */
 	if (red && !rfc3339_parse(red, &red_ms))
 		age_text(red_ms, now_ms, age, sizeof(age));
-	snprintf(
-	    text, sizeof(text), "%s%s", age, by && strcmp(by, "silence") == 0 ? ", no report" : "");
+	snprintf(text, sizeof(text), "%s%s", age, by && strcmp(by, "silence") == 0 ? ", no report" : "");
 	table_add(t, text);
 	table_add(t, json_is_true(json_object_get(a, "overdue")) ? "overdue"
 		     : json_get_str(a, "health")                 ? json_get_str(a, "health")
@@ -141,8 +138,8 @@ static void add_accelerator_row(struct table *t, const json_t *a, int64_t now_ms
 
 static void print_accelerators(const struct ctl *ctl, const json_t *list)
 {
-	static const char *const headings[] = {"accelerator", "level", "pass rate", "queue p90",
-	    "run p90", "deadlines", "red since", "health", "proposal", NULL};
+	static const char *const headings[] = {"accelerator", "level", "pass rate", "queue p90", "run p90", "deadlines",
+	    "red since", "health", "proposal", NULL};
 	struct table *t = table_new(headings);
 	int64_t now_ms = clock_wall_ms();
 	json_t *a;
@@ -168,25 +165,20 @@ static void print_troubles(const struct ctl *ctl, const json_t *v)
 	size_t i;
 
 	if (refused)
-		print_trouble(ctl,
-		    "the last reload was refused, the configuration before it is in force:\n%s",
-		    refused);
+		print_trouble(
+		    ctl, "the last reload was refused, the configuration before it is in force:\n%s", refused);
 	if (!json_is_true(json_at(v, "store", "writable", NULL)))
 		print_trouble(ctl, "the database cannot be written: webhooks are answered 503");
 	if (n_failed)
-		print_trouble(ctl,
-		    "%lld deliveries could not be planned: outpostctl deliveries --failed",
-		    (long long)n_failed);
-	if (n_dead)
 		print_trouble(
-		    ctl, "%lld effects were given up: outpostctl dispatches", (long long)n_dead);
+		    ctl, "%lld deliveries could not be planned: outpostctl deliveries --failed", (long long)n_failed);
+	if (n_dead)
+		print_trouble(ctl, "%lld effects were given up: outpostctl dispatches", (long long)n_dead);
 	if (comments)
 		print_trouble(ctl, "writing comments: %s", comments);
 	if (commit && why)
-		print_trouble(ctl, "the registry's commit %.7s was refused, %s is in force:\n%s",
-		    commit,
-		    json_get_str(registry, "commit") ? "the commit before it" : "no commit of it",
-		    why);
+		print_trouble(ctl, "the registry's commit %.7s was refused, %s is in force:\n%s", commit,
+		    json_get_str(registry, "commit") ? "the commit before it" : "no commit of it", why);
 	if (fetch_error)
 		print_trouble(ctl, "fetching the registry: %s", fetch_error);
 	json_array_foreach(json_object_get(v, "refused_identities"), i, row)
@@ -216,20 +208,18 @@ int cmd_status(const struct ctl *ctl, int argc, char **argv)
 		char age[32] = "never", since[32], fetched[32];
 
 		if (start && !rfc3339_parse(start, &started))
-			print_line(ctl, "service", "outpostd %s on %s, started %s",
-			    json_get_str(v, "version"), json_get_str(v, "address"),
-			    age_text(started, now, age, sizeof(age)));
+			print_line(ctl, "service", "outpostd %s on %s, started %s", json_get_str(v, "version"),
+			    json_get_str(v, "address"), age_text(started, now, age, sizeof(age)));
 		else
 			print_line(ctl, "service", "outpostd");
 		print_line(ctl, "upstream", "%s; accelerators: %lld, open changes: %lld",
 		    json_get_str(v, "upstream") ? json_get_str(v, "upstream") : "",
-		    (long long)json_get_int(v, "accelerators", 0),
-		    (long long)json_get_int(v, "open_changes", 0));
+		    (long long)json_get_int(v, "accelerators", 0), (long long)json_get_int(v, "open_changes", 0));
 		print_counts(ctl, "deliveries", json_object_get(v, "deliveries"));
 		print_counts(ctl, "dispatches", json_object_get(v, "dispatches"));
 		print_counts(ctl, "outbox", json_object_get(v, "outbox"));
-		print_line(ctl, "database", "%lld jobs, %lld results, %.1f MiB",
-		    (long long)json_get_int(v, "jobs", 0), (long long)json_get_int(v, "results", 0),
+		print_line(ctl, "database", "%lld jobs, %lld results, %.1f MiB", (long long)json_get_int(v, "jobs", 0),
+		    (long long)json_get_int(v, "results", 0),
 		    (double)json_integer_value(json_at(v, "store", "bytes", NULL)) / 1048576.0);
 		print_counts(ctl, "pull", json_object_get(v, "pull"));
 		print_counts(ctl, "machines", json_object_get(v, "machines"));
@@ -237,15 +227,14 @@ int cmd_status(const struct ctl *ctl, int argc, char **argv)
 		print_counts(ctl, "github", json_object_get(v, "github"));
 		print_counts(ctl, "comments", json_object_get(v, "comments"));
 		print_line(ctl, "reconciled", "%s",
-		    look && !rfc3339_parse(look, &looked) ? age_text(looked, now, age, sizeof(age))
-							  : "not yet");
+		    look && !rfc3339_parse(look, &looked) ? age_text(looked, now, age, sizeof(age)) : "not yet");
 		if (commit)
 			print_line(ctl, "registry", "%.7s, in force %s, fetched %s", commit,
 			    time_text(registry, "in_force_since", since, sizeof(since)),
 			    time_text(registry, "fetched_at", fetched, sizeof(fetched)));
 		else if (json_is_object(registry)) /* there is none without accelerators.git */
-			print_line(ctl, "registry", "%snot loaded yet%s",
-			    ctl->has_colour ? "\033[33m" : "", ctl->has_colour ? "\033[0m" : "");
+			print_line(ctl, "registry", "%snot loaded yet%s", ctl->has_colour ? "\033[33m" : "",
+			    ctl->has_colour ? "\033[0m" : "");
 		print_troubles(ctl, v);
 		print_accelerators(ctl, json_object_get(v, "accelerator_list"));
 	}

@@ -8,20 +8,16 @@ const struct command COMMANDS[] = {
     {"dispatches", "[--pr N] [--limit N]", "list dispatches, newest first", cmd_dispatches},
     {"retest", "CHANGE [ACCELERATOR]", "re-run a PR's head or a commit", cmd_retest},
     {"comment preview", "PR [--markdown]", "print a pull request's comment", cmd_comment_preview},
-    {"report validate", "FILE [--format F]", "check a report; F: junit, ctrf, outpost",
-	cmd_report_validate},
-    {"report push", "--job ID FILE [--url URL] [--token-file FILE]",
-	"send a job's report; token: OUTPOST_TOKEN", cmd_report_push},
-    {"runner add", "NAME --accelerator A", "register a machine and print its token",
-	cmd_runner_add},
+    {"report validate", "FILE [--format F]", "check a report; F: junit, ctrf, outpost", cmd_report_validate},
+    {"report push", "--job ID FILE [--url URL] [--token-file FILE]", "send a job's report; token: OUTPOST_TOKEN",
+	cmd_report_push},
+    {"runner add", "NAME --accelerator A", "register a machine and print its token", cmd_runner_add},
     {"runner list", "[--accelerator A]", "list machines and their jobs", cmd_runner_list},
-    {"runner revoke", "NAME --accelerator A [--id N]", "revoke a machine's tokens",
-	cmd_runner_revoke},
+    {"runner revoke", "NAME --accelerator A [--id N]", "revoke a machine's tokens", cmd_runner_revoke},
     {"token issue", "ACCELERATOR", "print a new token for a vendor's CI", cmd_token_issue},
     {"token list", "[ACCELERATOR]", "list vendors' tokens and their last use", cmd_token_list},
     {"token revoke", "ACCELERATOR [--id N]", "revoke a vendor's tokens", cmd_token_revoke},
-    {"identities forget", "REPOSITORY", "record the ids of its next valid token",
-	cmd_identities_forget},
+    {"identities forget", "REPOSITORY", "record the ids of its next valid token", cmd_identities_forget},
     {"identities", "", "list the ids of reporting repositories", cmd_identities},
     {"known add", "--test PATTERN [--accelerator A] --url ISSUE [--until DATE]",
 	"link failures of tests to a known issue", cmd_known_add},
@@ -41,8 +37,8 @@ void command_print_usage(FILE *out, const char *name)
 
 	for (const struct command *c = COMMANDS; c->name; c++)
 		if (!strncmp(c->name, name, n) && (c->name[n] == '\0' || c->name[n] == ' '))
-			fprintf(out, "Usage: outpostctl [-c FILE] [--json] %s%s%s\n", c->name,
-			    *c->usage ? " " : "", c->usage);
+			fprintf(out, "Usage: outpostctl [-c FILE] [--json] %s%s%s\n", c->name, *c->usage ? " " : "",
+			    c->usage);
 }
 
 int command_usage(const char *name)
@@ -66,8 +62,7 @@ int command_wrong(const char *name, const char *fmt, ...)
 	return command_usage(name);
 }
 
-bool argument_number(
-    const char *command, const char *what, const char *text, int64_t min, int64_t max, int64_t *ret)
+bool argument_number(const char *command, const char *what, const char *text, int64_t min, int64_t max, int64_t *ret)
 {
 	int64_t n;
 
@@ -76,11 +71,10 @@ bool argument_number(
 		return true;
 	}
 	if (max)
-		(void)command_wrong(command, "%s %s: must be a whole number from %lld to %lld",
-		    what, text, (long long)min, (long long)max);
+		(void)command_wrong(command, "%s %s: must be a whole number from %lld to %lld", what, text,
+		    (long long)min, (long long)max);
 	else
-		(void)command_wrong(command, "%s %s: must be a whole number, %lld or more", what,
-		    text, (long long)min);
+		(void)command_wrong(command, "%s %s: must be a whole number, %lld or more", what, text, (long long)min);
 	return false;
 }
 
@@ -91,8 +85,7 @@ static bool set_option(const char *command, const struct argument_option *o, con
 	bool is_choice = !o->choices;
 
 	if (!value || (o->text && *o->text)) {
-		(void)command_wrong(
-		    command, "%s %s", o->name, value ? "is given twice" : "needs a value");
+		(void)command_wrong(command, "%s %s", o->name, value ? "is given twice" : "needs a value");
 		return false;
 	}
 	if (o->number)
@@ -104,14 +97,13 @@ static bool set_option(const char *command, const struct argument_option *o, con
 	if (is_choice)
 		*o->text = value;
 	else
-		(void)command_wrong(
-		    command, "%s %s: must be one of %s", o->name, value, buf_str(&choices));
+		(void)command_wrong(command, "%s %s: must be one of %s", o->name, value, buf_str(&choices));
 	buf_release(&choices);
 	return is_choice;
 }
 
-bool arguments_read(const char *command, int argc, char **argv,
-    const struct argument_option *options, const char **words, int n_min, int n_max)
+bool arguments_read(const char *command, int argc, char **argv, const struct argument_option *options,
+    const char **words, int n_min, int n_max)
 {
 	int n = 0;
 

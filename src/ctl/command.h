@@ -69,18 +69,17 @@ struct argument_option {
 
 /* The most rows that the service returns for a list. */
 enum { ARGUMENT_LIMIT_MAX = 1000 };
-#define ARGUMENT_LIMIT(to)                                                                         \
-	{                                                                                          \
-		.name = "--limit", .number = (to), .min = 1, .max = ARGUMENT_LIMIT_MAX             \
+#define ARGUMENT_LIMIT(to)                                                                                             \
+	{                                                                                                              \
+		.name = "--limit", .number = (to), .min = 1, .max = ARGUMENT_LIMIT_MAX                                 \
 	}
 
 /* Reads a command's arguments. options ends with a name of NULL, or is NULL. The other words
  * (borrowed, never empty) go into words[]: at least n_min of them and at most n_max.
  * Returns false after explaining the mistake on stderr; the caller returns EXIT_USAGE. */
-bool arguments_read(const char *command, int argc, char **argv,
-    const struct argument_option *options, const char **words, int n_min, int n_max);
+bool arguments_read(const char *command, int argc, char **argv, const struct argument_option *options,
+    const char **words, int n_min, int n_max);
 /* For a command without options or words. Returns false as above. */
 bool arguments_none(const char *command, int argc, char **argv);
 /* Reads a word as a number; `what` names it in the message. Returns false as above. */
-bool argument_number(const char *command, const char *what, const char *text, int64_t min,
-    int64_t max, int64_t *ret);
+bool argument_number(const char *command, const char *what, const char *text, int64_t min, int64_t max, int64_t *ret);

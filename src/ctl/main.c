@@ -69,8 +69,8 @@ static int refuse_command(const char *word)
 	if (n_listed)
 		return EXIT_USAGE;
 	near = str_nearest(word, names);
-	fprintf(stderr, "outpostctl: unknown command '%s'%s%s%s\n", word,
-	    near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	fprintf(stderr, "outpostctl: unknown command '%s'%s%s%s\n", word, near ? "; did you mean '" : "",
+	    near ? near : "", near ? "'?" : "");
 	fputs("Try 'outpostctl --help'.\n", stderr);
 	return EXIT_USAGE;
 }
@@ -93,8 +93,7 @@ int main(int argc, char **argv)
 		} else if ((str_eq(argv[i], "-c") || str_eq(argv[i], "--config")) && i + 1 < argc) {
 			ctl.config_path = argv[++i];
 		} else if (str_eq(argv[i], "-c") || str_eq(argv[i], "--config")) {
-			fprintf(stderr, "outpostctl: %s needs a file\nTry 'outpostctl --help'.\n",
-			    argv[i]);
+			fprintf(stderr, "outpostctl: %s needs a file\nTry 'outpostctl --help'.\n", argv[i]);
 			return EXIT_USAGE;
 		} else if (str_eq(argv[i], "--version")) {
 			puts("outpostctl " OUTPOST_VERSION);
@@ -103,8 +102,7 @@ int main(int argc, char **argv)
 			print_help(stdout);
 			return EXIT_DONE;
 		} else {
-			fprintf(stderr,
-			    "outpostctl: unknown option '%s'\nTry 'outpostctl --help'.\n", argv[i]);
+			fprintf(stderr, "outpostctl: unknown option '%s'\nTry 'outpostctl --help'.\n", argv[i]);
 			return EXIT_USAGE;
 		}
 	}

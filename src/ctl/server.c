@@ -112,8 +112,8 @@ struct layout {
 	bool is_last_below; /* the last column is printed below its row */
 };
 
-static void print_row(const struct ctl *ctl, const struct layout *l, const char *const *cells,
-    size_t n, bool is_heading)
+static void print_row(
+    const struct ctl *ctl, const struct layout *l, const char *const *cells, size_t n, bool is_heading)
 {
 	size_t n_in_line = l->is_last_below ? n - 1 : n;
 
@@ -128,8 +128,7 @@ static void print_row(const struct ctl *ctl, const struct layout *l, const char 
 			width = n_columns;
 		is_cut = n_columns > width;
 		if (is_cut) {
-			for (bytes = 0, n_columns = 1; text[bytes] && n_columns < width;
-			     n_columns++)
+			for (bytes = 0, n_columns = 1; text[bytes] && n_columns < width; n_columns++)
 				while (((unsigned char)text[++bytes] & 0xc0) == 0x80)
 					;
 		}
@@ -198,19 +197,16 @@ static void explain_silence(const char *path, const struct error *e)
 			close(fd);
 	}
 	if (why == ENOENT || why == ECONNREFUSED)
-		fprintf(stderr, "outpostctl: outpostd is not running (no process listens on %s)\n",
-		    path);
+		fprintf(stderr, "outpostctl: outpostd is not running (no process listens on %s)\n", path);
 	else if (why == EACCES)
-		fprintf(stderr,
-		    "outpostctl: %s: %s; run this as the user of outpostd, or as root\n", path,
-		    strerror(why));
+		fprintf(
+		    stderr, "outpostctl: %s: %s; run this as the user of outpostd, or as root\n", path, strerror(why));
 	else
-		fprintf(stderr, "outpostctl: outpostd does not answer on %s: %s\n", path,
-		    why ? strerror(why) : e->text);
+		fprintf(
+		    stderr, "outpostctl: outpostd does not answer on %s: %s\n", path, why ? strerror(why) : e->text);
 }
 
-int server_ask(
-    const struct ctl *ctl, const char *method, const char *path, json_t *body, json_t **ret)
+int server_ask(const struct ctl *ctl, const char *method, const char *path, json_t *body, json_t **ret)
 {
 	static const char *const headers[] = {"Content-Type: application/json", NULL};
 	char *socket = NULL, *state_dir = NULL, *text = body ? json_text(body) : NULL;
@@ -261,8 +257,7 @@ int server_ask(
 	return exit_code;
 }
 
-int server_show(
-    const struct ctl *ctl, const char *method, const char *path, json_t *body, json_t **ret)
+int server_show(const struct ctl *ctl, const char *method, const char *path, json_t *body, json_t **ret)
 {
 	int exit_code = server_ask(ctl, method, path, body, ret);
 

@@ -28,12 +28,10 @@ const char *age_text(int64_t then_ms, int64_t now_ms, char *out, size_t n);
 
 /* Sends one request and waits for the answer. body may be NULL; the call frees its reference.
  * Returns EXIT_DONE and a new reference in *ret, or EXIT_FAILED after explaining why on stderr. */
-int server_ask(
-    const struct ctl *ctl, const char *method, const char *path, json_t *body, json_t **ret);
+int server_ask(const struct ctl *ctl, const char *method, const char *path, json_t *body, json_t **ret);
 /* The same. With --json it also prints the answer and sets *ret to NULL, so the caller prints text
  * only where *ret is set. */
-int server_show(
-    const struct ctl *ctl, const char *method, const char *path, json_t *body, json_t **ret);
+int server_show(const struct ctl *ctl, const char *method, const char *path, json_t *body, json_t **ret);
 /* Prints v as indented JSON on stdout and drops the reference. Returns EXIT_DONE. */
 int server_print_json(json_t *v);
 

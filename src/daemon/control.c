@@ -87,8 +87,8 @@ int control_unknown_accelerator(struct control_request *q, const char *name)
 	for (size_t i = 0; i < c->n_accelerators; i++)
 		names[i] = c->accelerators[i].name;
 	near = str_nearest(name, names);
-	error_set(&q->why, ERR_NOT_FOUND, "no accelerator is called %s%s%s%s", name,
-	    near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+	error_set(&q->why, ERR_NOT_FOUND, "no accelerator is called %s%s%s%s", name, near ? "; did you mean " : "",
+	    near ? near : "", near ? "?" : "");
 	free(names);
 	return ERR_NOT_FOUND;
 }

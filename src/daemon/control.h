@@ -58,8 +58,7 @@ struct control_route {
 };
 
 /* Each ends with a method of NULL. */
-extern const struct control_route CONTROL_CHANGES[], CONTROL_CREDENTIALS[], CONTROL_KNOWN[],
-    CONTROL_STATUS[];
+extern const struct control_route CONTROL_CHANGES[], CONTROL_CREDENTIALS[], CONTROL_KNOWN[], CONTROL_STATUS[];
 
 /* Sends v (stolen) with status 200, and frees the request. */
 void control_answer(struct control_request *q, json_t *v);

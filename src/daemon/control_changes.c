@@ -24,10 +24,7 @@ struct change_request {
 	char *text; /* a text that the struct above borrows */
 };
 
-static void release_change(struct control_request *q)
-{
-	free(CONTAINER_OF(q, struct change_request, base)->text);
-}
+static void release_change(struct control_request *q) { free(CONTAINER_OF(q, struct change_request, base)->text); }
 
 /* ---- deliveries ---- */
 
@@ -54,8 +51,7 @@ static int begin_deliveries(struct control_request *base)
 	struct change_request *q = CONTAINER_OF(base, struct change_request, base);
 	char failed[4] = "";
 
-	q->deliveries.only_failed =
-	    http_query_get(base->http, "failed", failed, sizeof(failed)) && str_eq(failed, "1");
+	q->deliveries.only_failed = http_query_get(base->http, "failed", failed, sizeof(failed)) && str_eq(failed, "1");
 	q->deliveries.limit = control_limit(base);
 	q->deliveries.q.done = on_deliveries_read;
 	return store_list_deliveries(base->daemon->store, &q->deliveries);
@@ -65,8 +61,7 @@ static void on_delivery_replayed(struct store_op *op)
 {
 	struct change_request *q = CONTAINER_OF(op, struct change_request, replay.op);
 
-	if (!control_goes_on(&q->base, op->err,
-		op->err == ERR_NOT_FOUND ? "no delivery with that GUID" : op->why.text))
+	if (!control_goes_on(&q->base, op->err, op->err == ERR_NOT_FOUND ? "no delivery with that GUID" : op->why.text))
 		return;
 	log_event(LOG_INFO, "replay", LOG_S("delivery", q->text));
 	control_answer(&q->base, json_pack("{s:s}", "replayed", q->text));
@@ -93,8 +88,7 @@ static void on_dispatches_read(struct store_query *s)
 	for (size_t i = 0; i < q->dispatches.n; i++) {
 		const struct dispatch_row *d = &q->dispatches.list[i];
 		const char *reason = d->held_reason ? d->held_reason : d->last_error;
-		char *void_reason =
-		    d->void_reason ? xasprintf("proves nothing: %s", d->void_reason) : NULL;
+		char *void_reason = d->void_reason ? xasprintf("proves nothing: %s", d->void_reason) : NULL;
 		json_t *v = record_json(&dispatch_row_record, d);
 
 		/* why it has this state, or why its result does not count */
@@ -135,12 +129,10 @@ static void on_change_retested(struct retest_request *r)
 		const struct retested *one = &r->list[i];
 
 		json_array_append_new(
-		    list, json_pack("{s:s?, s:s?, s:s, s:s?}", "accelerator", one->accelerator,
-			      "runner", one->runner, "result", retest_result_name(one->result),
-			      "dispatch", one->id[0] ? one->id : NULL));
+		    list, json_pack("{s:s?, s:s?, s:s, s:s?}", "accelerator", one->accelerator, "runner", one->runner,
+			      "result", retest_result_name(one->result), "dispatch", one->id[0] ? one->id : NULL));
 	}
-	v = json_pack("{s:I, s:s?, s:o}", "pr", (json_int_t)r->pull_number, "head_sha", r->head_sha,
-	    "runners", list);
+	v = json_pack("{s:I, s:s?, s:o}", "pr", (json_int_t)r->pull_number, "head_sha", r->head_sha, "runners", list);
 	retested_release(r->list, r->n);
 	if (control_goes_on(&q->base, r->err, r->why.text))
 		control_answer(&q->base, json_incref(v));
@@ -171,8 +163,7 @@ static int begin_retest(struct control_request *base)
 	base->release = release_change;
 	if (!read_change_reference(q, json_get_str(base->body, "change")))
 		return error_set(&base->why, ERR_INVALID,
-		    "change must be a pull request's number or a SHA of at least %d digits",
-		    (int)SHA_MIN_CHARS);
+		    "change must be a pull request's number or a SHA of at least %d digits", (int)SHA_MIN_CHARS);
 	if (accelerator && !config_accelerator(base->daemon->config, accelerator))
 		return control_unknown_accelerator(base, accelerator);
 	q->retest.accelerator = accelerator;
@@ -188,8 +179,7 @@ static void on_comment_previewed(struct preview *p)
 	struct change_request *q = CONTAINER_OF(p, struct change_request, preview);
 	char *text = p->text;
 
-	if (control_goes_on(
-		&q->base, p->err, p->err == ERR_NOT_FOUND ? "no such pull request is known" : NULL))
+	if (control_goes_on(&q->base, p->err, p->err == ERR_NOT_FOUND ? "no such pull request is known" : NULL))
 		control_answer(&q->base, json_pack("{s:s}", "text", text));
 	free(text);
 }
@@ -202,8 +192,8 @@ static int begin_preview(struct control_request *base)
 
 	if (parse_int64(http_segment(base->http, 0), &q->preview.number) || q->preview.number < 1)
 		return error_set(&base->why, ERR_INVALID, "the pull request must be a number");
-	if (http_query_get(base->http, "width", width, sizeof(width)) &&
-	    !parse_int64(width, &columns) && columns >= 40 && columns <= 1000)
+	if (http_query_get(base->http, "width", width, sizeof(width)) && !parse_int64(width, &columns) &&
+	    columns >= 40 && columns <= 1000)
 		q->preview.width = (int)columns;
 	(void)http_query_get(base->http, "format", format, sizeof(format));
 	q->preview.format = str_eq(format, "colour")     ? PREVIEW_TERMINAL_COLOUR
@@ -222,8 +212,8 @@ static void on_store_backed_up(struct store_query *s)
 	log_event(s->err ? LOG_ERROR : LOG_INFO, "backup", LOG_S("path", q->backup.path),
 	    LOG_I("bytes", q->backup.n_bytes), LOG_S("result", s->err ? err_text(s->err) : "ok"));
 	if (control_goes_on(&q->base, s->err, s->why.text))
-		control_answer(&q->base, json_pack("{s:s, s:I}", "path", q->backup.path, "bytes",
-					     (json_int_t)q->backup.n_bytes));
+		control_answer(
+		    &q->base, json_pack("{s:s, s:I}", "path", q->backup.path, "bytes", (json_int_t)q->backup.n_bytes));
 }
 
 static int begin_backup(struct control_request *base)
@@ -264,9 +254,8 @@ static void on_schedules_listed(struct store_query *s)
 		if (!r->crons || json_parse(r->crons, strlen(r->crons), &crons, NULL))
 			crons = json_array();
 		json_array_append_new(
-		    list, json_pack("{s:o, s:o, s:o, s:b, s:o}", "accelerator",
-			      json_foreign_text(r->accelerator), "cron", crons, "next",
-			      json_time(r->next_ms), "skip_next", r->is_next_skipped, "last",
+		    list, json_pack("{s:o, s:o, s:o, s:b, s:o}", "accelerator", json_foreign_text(r->accelerator),
+			      "cron", crons, "next", json_time(r->next_ms), "skip_next", r->is_next_skipped, "last",
 			      r->due_ms ? record_json(&schedule_row_record, r) : json_null()));
 	}
 	list_schedules_release(&q->list);
@@ -298,8 +287,8 @@ static void on_run_recorded(struct store_op *op)
 	if (!control_goes_on(&q->base, op->err, op->why.text))
 		return;
 	log_event(LOG_INFO, "periodic_run_asked", LOG_S("accelerator", q->accelerator));
-	control_answer(&q->base, json_pack("{s:s, s:I}", "accelerator", q->accelerator, "run",
-				     (json_int_t)q->run.run_id));
+	control_answer(
+	    &q->base, json_pack("{s:s, s:I}", "accelerator", q->accelerator, "run", (json_int_t)q->run.run_id));
 }
 
 static int begin_nightly_run(struct control_request *base)
@@ -322,9 +311,8 @@ static void on_run_skipped(struct store_op *op)
 	if (!control_goes_on(&q->base, op->err, op->why.text))
 		return;
 	log_event(LOG_INFO, "periodic_run_left_out", LOG_S("accelerator", q->accelerator));
-	control_answer(
-	    &q->base, json_pack("{s:s, s:o, s:b}", "accelerator", q->accelerator, "next",
-			  json_time(q->skip.next_ms), "was_skipped", q->skip.was_skipped));
+	control_answer(&q->base, json_pack("{s:s, s:o, s:b}", "accelerator", q->accelerator, "next",
+				     json_time(q->skip.next_ms), "was_skipped", q->skip.was_skipped));
 }
 
 static int begin_nightly_skip(struct control_request *base)

@@ -41,9 +41,7 @@ static int read_token_request(struct token_request *t)
 	size_t n;
 
 	t->base.release = release_token_request;
-	t->kind = str_eq(json_get_str(t->base.body, "kind"), token_kind_name(TOKEN_API))
-		      ? TOKEN_API
-		      : TOKEN_RUNNER;
+	t->kind = str_eq(json_get_str(t->base.body, "kind"), token_kind_name(TOKEN_API)) ? TOKEN_API : TOKEN_RUNNER;
 	t->accelerator = json_get_str(t->base.body, "accelerator");
 	t->name = name && t->kind == TOKEN_RUNNER ? name : "";
 	t->id = json_get_int(t->base.body, "id", 0);
@@ -52,10 +50,8 @@ static int read_token_request(struct token_request *t)
 	n = strlen(t->name);
 	if (t->kind == TOKEN_RUNNER &&
 	    (n == 0 || n > RUNNER_NAME_MAX_BYTES ||
-		strspn(t->name,
-		    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._") != n))
-		return error_set(&t->base.why, ERR_INVALID,
-		    "a machine's name is 1 to %d letters, digits, -, . and _",
+		strspn(t->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._") != n))
+		return error_set(&t->base.why, ERR_INVALID, "a machine's name is 1 to %d letters, digits, -, . and _",
 		    (int)RUNNER_NAME_MAX_BYTES);
 	return 0;
 }
@@ -63,14 +59,12 @@ static int read_token_request(struct token_request *t)
 /* Whose token it is: "ascend-npu", or "npu-1 of ascend-npu". free() */
 static char *describe_holder(const struct token_request *t)
 {
-	return t->kind == TOKEN_API ? xstrdup(t->accelerator)
-				    : xasprintf("%s of %s", t->name, t->accelerator);
+	return t->kind == TOKEN_API ? xstrdup(t->accelerator) : xasprintf("%s of %s", t->name, t->accelerator);
 }
 
 static bool is_token_of(const struct token_row *row, const struct token_request *t)
 {
-	return row->kind == t->kind && str_eq(row->accelerator, t->accelerator) &&
-	       str_eq(row->name, t->name);
+	return row->kind == t->kind && str_eq(row->accelerator, t->accelerator) && str_eq(row->name, t->name);
 }
 
 /* ---- add ---- */
@@ -85,8 +79,8 @@ static void on_added_token_known(struct credentials_wait *w)
 
 	for (size_t i = 0; a && i < a->n_runners; i++)
 		has_pull_runner |= a->runners[i].kind == RUNNER_PULL;
-	control_answer(&t->base, json_pack("{s:I, s:s, s:b}", "id", (json_int_t)t->add.id, "token",
-				     t->text, "has_pull_runner", has_pull_runner));
+	control_answer(&t->base, json_pack("{s:I, s:s, s:b}", "id", (json_int_t)t->add.id, "token", t->text,
+				     "has_pull_runner", has_pull_runner));
 }
 
 /* Refuses one token too many, and names the oldest for the command that revokes it. */
@@ -100,13 +94,13 @@ static void on_valid_tokens_listed(struct store_query *q)
 	for (size_t i = 0; i < t->list.n && !oldest; i++)
 		if (is_token_of(&t->list.list[i], t))
 			oldest = t->list.list[i].id;
-	buf_appendf(&text, "%s has %d valid tokens already; revoke one first: outpostctl ", holder,
-	    (int)TOKENS_VALID_MAX);
+	buf_appendf(
+	    &text, "%s has %d valid tokens already; revoke one first: outpostctl ", holder, (int)TOKENS_VALID_MAX);
 	if (t->kind == TOKEN_API)
 		buf_appendf(&text, "token revoke %s --id %lld", t->accelerator, (long long)oldest);
 	else
-		buf_appendf(&text, "runner revoke %s --accelerator %s --id %lld", t->name,
-		    t->accelerator, (long long)oldest);
+		buf_appendf(
+		    &text, "runner revoke %s --accelerator %s --id %lld", t->name, t->accelerator, (long long)oldest);
 	(void)control_goes_on(&t->base, ERR_EXISTS, buf_str(&text));
 	buf_release(&text);
 	free(holder);
@@ -117,17 +111,14 @@ static void on_token_added(struct store_op *op)
 	struct token_request *t = CONTAINER_OF(op, struct token_request, add.op);
 
 	if (op->err == ERR_EXISTS) {
-		t->list =
-		    (struct list_tokens){.q.done = on_valid_tokens_listed, .only_valid = true};
-		(void)control_goes_on(
-		    &t->base, store_list_tokens(t->base.daemon->store, &t->list), NULL);
+		t->list = (struct list_tokens){.q.done = on_valid_tokens_listed, .only_valid = true};
+		(void)control_goes_on(&t->base, store_list_tokens(t->base.daemon->store, &t->list), NULL);
 		return;
 	}
 	if (!control_goes_on(&t->base, op->err, op->why.text))
 		return;
-	log_event(LOG_INFO, "token_added", LOG_I("token", t->add.id),
-	    LOG_S("kind", token_kind_name(t->kind)), LOG_S("accelerator", t->accelerator),
-	    LOG_S("name", t->name));
+	log_event(LOG_INFO, "token_added", LOG_I("token", t->add.id), LOG_S("kind", token_kind_name(t->kind)),
+	    LOG_S("accelerator", t->accelerator), LOG_S("name", t->name));
 	t->wait.done = on_added_token_known;
 	credentials_await(runners_credentials(t->base.daemon->runners), &t->wait);
 }
@@ -160,8 +151,7 @@ static void on_revoked_token_known(struct credentials_wait *w)
 	struct token_request *t = CONTAINER_OF(w, struct token_request, wait);
 
 	if (control_goes_on(&t->base, w->err ? ERR_IO : 0,
-		"revoked in the database, but the service could not read its tokens again; it "
-		"keeps trying"))
+		"revoked in the database, but the service could not read its tokens again; it keeps trying"))
 		control_answer(&t->base, json_pack("{s:i}", "revoked", t->revoke.n_revoked));
 }
 
@@ -172,8 +162,7 @@ static void on_token_revoked(struct store_op *op)
 	if (!control_goes_on(&t->base, op->err, op->why.text))
 		return;
 	log_event(LOG_INFO, "token_revoked", LOG_I("n", t->revoke.n_revoked), LOG_I("token", t->id),
-	    LOG_S("kind", token_kind_name(t->kind)), LOG_S("accelerator", t->accelerator),
-	    LOG_S("name", t->name));
+	    LOG_S("kind", token_kind_name(t->kind)), LOG_S("accelerator", t->accelerator), LOG_S("name", t->name));
 	t->wait.done = on_revoked_token_known;
 	credentials_await(runners_credentials(t->base.daemon->runners), &t->wait);
 }
@@ -187,14 +176,12 @@ static void on_tokens_listed_to_revoke(struct store_query *q)
 	int err = q->err;
 
 	for (size_t i = 0; i < t->list.n; i++)
-		is_found |=
-		    (!t->id || t->list.list[i].id == t->id) && is_token_of(&t->list.list[i], t);
+		is_found |= (!t->id || t->list.list[i].id == t->id) && is_token_of(&t->list.list[i], t);
 	if (!err && !is_found) {
 		holder = describe_holder(t);
 		if (t->id)
 			snprintf(number, sizeof(number), " %lld", (long long)t->id);
-		err = error_set(
-		    &t->base.why, ERR_NOT_FOUND, "%s has no valid token%s", holder, number);
+		err = error_set(&t->base.why, ERR_NOT_FOUND, "%s has no valid token%s", holder, number);
 		free(holder);
 	}
 	t->revoke = (struct revoke_token){
@@ -233,15 +220,13 @@ static json_t *token_json(const struct token_request *t, const struct token_row 
 	/* A use that the store has not recorded yet. */
 	(void)credentials_last_use(runners_credentials(d->runners), row->id, &used_ms, &address);
 	v = json_pack("{s:I, s:s, s:o, s:b, s:o, s:o, s:o}", "id", (json_int_t)row->id, "kind",
-	    token_kind_name(row->kind), "accelerator", json_foreign_text(row->accelerator),
-	    "registered", config_accelerator(d->config, row->accelerator) != NULL, "created",
-	    json_time(row->created_ms), "last_used", json_time(used_ms), "last_address",
-	    json_foreign_text(address));
+	    token_kind_name(row->kind), "accelerator", json_foreign_text(row->accelerator), "registered",
+	    config_accelerator(d->config, row->accelerator) != NULL, "created", json_time(row->created_ms), "last_used",
+	    json_time(used_ms), "last_address", json_foreign_text(address));
 	for (size_t i = 0; i < t->leases.n; i++) {
 		const struct lease_row *lease = &t->leases.list[i];
 
-		if (str_eq(lease->accelerator, row->accelerator) &&
-		    str_eq(lease->machine, row->name))
+		if (str_eq(lease->accelerator, row->accelerator) && str_eq(lease->machine, row->name))
 			json_array_append_new(leases, record_json(&lease_row_record, lease));
 	}
 	if (row->kind == TOKEN_RUNNER) {
@@ -263,8 +248,7 @@ static void on_leases_listed(struct store_query *q)
 	for (size_t i = 0; i < t->list.n; i++) {
 		const struct token_row *row = &t->list.list[i];
 
-		if (row->kind == t->kind &&
-		    (!t->listed_accelerator || str_eq(t->listed_accelerator, row->accelerator)))
+		if (row->kind == t->kind && (!t->listed_accelerator || str_eq(t->listed_accelerator, row->accelerator)))
 			json_array_append_new(list, token_json(t, row));
 	}
 	control_answer(&t->base, json_pack("{s:o}", "tokens", list));
@@ -283,8 +267,7 @@ static void on_tokens_listed(struct store_query *q)
 		is_known = str_eq(t->list.list[i].accelerator, name);
 	if (!err && !is_known)
 		err = control_unknown_accelerator(&t->base, name);
-	t->leases = (struct list_leases){
-	    .q.done = on_leases_listed, .only_active = true, .accelerator = name};
+	t->leases = (struct list_leases){.q.done = on_leases_listed, .only_active = true, .accelerator = name};
 	if (!err)
 		err = store_list_leases(t->base.daemon->store, &t->leases);
 	(void)control_goes_on(&t->base, err, t->base.why.text);
@@ -297,8 +280,7 @@ static int begin_token_list(struct control_request *base)
 	int rc;
 
 	base->release = release_token_request;
-	t->kind = http_query_get(base->http, "kind", text, sizeof(text)) &&
-			  str_eq(text, token_kind_name(TOKEN_API))
+	t->kind = http_query_get(base->http, "kind", text, sizeof(text)) && str_eq(text, token_kind_name(TOKEN_API))
 		      ? TOKEN_API
 		      : TOKEN_RUNNER;
 	rc = http_query_nth(base->http, "accelerator", 0, text, sizeof(text));
@@ -320,10 +302,7 @@ struct identity_request {
 	struct forget_identity forget;
 };
 
-static json_t *id_json(int64_t id)
-{
-	return id ? json_integer(id) : json_null();
-}
+static json_t *id_json(int64_t id) { return id ? json_integer(id) : json_null(); }
 
 json_t *identities_json(const struct list_identities *l)
 {
@@ -334,15 +313,13 @@ json_t *identities_json(const struct list_identities *l)
 		json_t *refused = json_null();
 
 		if (row->refused_ms)
-			refused = json_pack("{s:o, s:o, s:o}", "repository_id",
-			    id_json(row->refused.repository_id), "repository_owner_id",
-			    id_json(row->refused.owner_id), "at", json_time(row->refused_ms));
-		json_array_append_new(list,
-		    json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "repository",
-			json_foreign_text(row->repository), "repository_id",
-			id_json(row->recorded.repository_id), "repository_owner_id",
-			id_json(row->recorded.owner_id), "recorded_at", json_time(row->recorded_ms),
-			"issuer", json_foreign_text(row->issuer), "refused", refused));
+			refused = json_pack("{s:o, s:o, s:o}", "repository_id", id_json(row->refused.repository_id),
+			    "repository_owner_id", id_json(row->refused.owner_id), "at", json_time(row->refused_ms));
+		json_array_append_new(
+		    list, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "repository", json_foreign_text(row->repository),
+			      "repository_id", id_json(row->recorded.repository_id), "repository_owner_id",
+			      id_json(row->recorded.owner_id), "recorded_at", json_time(row->recorded_ms), "issuer",
+			      json_foreign_text(row->issuer), "refused", refused));
 	}
 	return list;
 }
@@ -370,9 +347,8 @@ static void on_identity_forgotten(struct store_op *op)
 {
 	struct identity_request *i = CONTAINER_OF(op, struct identity_request, forget.op);
 
-	if (!control_goes_on(&i->base, op->err,
-		op->err == ERR_NOT_FOUND ? "no ids of that repository are on record"
-					 : op->why.text))
+	if (!control_goes_on(
+		&i->base, op->err, op->err == ERR_NOT_FOUND ? "no ids of that repository are on record" : op->why.text))
 		return;
 	log_event(LOG_INFO, "identity_forgotten", LOG_S("repository", i->repository));
 	control_answer(&i->base, json_pack("{s:s}", "repository", i->repository));
@@ -385,8 +361,7 @@ static int begin_identity_forget(struct control_request *base)
 	i->repository = json_get_str(base->body, "repository");
 	if (!i->repository)
 		return error_set(&base->why, ERR_INVALID, "repository is missing");
-	i->forget =
-	    (struct forget_identity){.op.done = on_identity_forgotten, .repository = i->repository};
+	i->forget = (struct forget_identity){.op.done = on_identity_forgotten, .repository = i->repository};
 	return store_forget_identity(base->daemon->store, &i->forget);
 }
 

@@ -67,8 +67,7 @@ static void on_known_added(struct store_op *op)
 	log_event(LOG_INFO, "known_added", LOG_I("known", k->add.id), LOG_S("test", k->pattern),
 	    LOG_S("accelerator", k->accelerator), LOG_S("url", k->url));
 	upkeep_on_known_issue(k->base.daemon->upkeep);
-	control_answer(&k->base,
-	    json_pack("{s:I, s:o}", "id", (json_int_t)k->add.id, "until", json_time(k->until_ms)));
+	control_answer(&k->base, json_pack("{s:I, s:o}", "id", (json_int_t)k->add.id, "until", json_time(k->until_ms)));
 }
 
 static int begin_known_add(struct control_request *base)
@@ -82,15 +81,15 @@ static int begin_known_add(struct control_request *base)
 	k->accelerator = json_get_str(base->body, "accelerator");
 	k->url = report_url(base->body, "url");
 	if (!is_pattern(k->pattern))
-		return error_set(&base->why, ERR_INVALID,
-		    "test must be SUITE/TEST, with * for one part and ** for several");
+		return error_set(
+		    &base->why, ERR_INVALID, "test must be SUITE/TEST, with * for one part and ** for several");
 	if (k->accelerator && !config_accelerator(base->daemon->config, k->accelerator))
 		return control_unknown_accelerator(base, k->accelerator);
 	if (!k->url || !k->url[strlen("https://")])
 		return error_set(&base->why, ERR_INVALID, "the issue must be an https URL");
 	if (until && parse_until(until, &k->until_ms))
-		return error_set(&base->why, ERR_INVALID,
-		    "the date must be YYYY-MM-DD (the end of that day, UTC) or RFC 3339");
+		return error_set(
+		    &base->why, ERR_INVALID, "the date must be YYYY-MM-DD (the end of that day, UTC) or RFC 3339");
 	if (until && k->until_ms <= now_ms)
 		return error_set(&base->why, ERR_INVALID, "the date has passed");
 	k->add = (struct add_known){
@@ -110,8 +109,7 @@ static void on_known_removed(struct store_op *op)
 {
 	struct known_request *k = CONTAINER_OF(op, struct known_request, remove.op);
 
-	if (!control_goes_on(
-		&k->base, op->err, op->err == ERR_NOT_FOUND ? "no such known issue" : op->why.text))
+	if (!control_goes_on(&k->base, op->err, op->err == ERR_NOT_FOUND ? "no such known issue" : op->why.text))
 		return;
 	log_event(LOG_INFO, "known_removed", LOG_I("known", k->remove.id));
 	control_answer(&k->base, json_pack("{s:I}", "id", (json_int_t)k->remove.id));

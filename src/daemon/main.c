@@ -89,8 +89,7 @@ static int run_daemon(const char *config_path)
 	d.stop_deadline = timer_new(d.loop, on_stop_deadline, &d);
 	rc = wire_up(&d, &why);
 	if (rc) {
-		log_event(
-		    LOG_ERROR, "start_failed", LOG_S("why", *why.text ? why.text : err_text(rc)));
+		log_event(LOG_ERROR, "start_failed", LOG_S("why", *why.text ? why.text : err_text(rc)));
 		wire_down(&d);
 	} else {
 		loop_on_signal(d.loop, SIGTERM, on_stop_signal, &d);
@@ -122,19 +121,18 @@ static int run_daemon(const char *config_path)
 
 /* ---- the command line ---- */
 
-static const char USAGE[] =
-    "Usage: outpostd -c FILE [--check]\n"
-    "\n"
-    "Receives GitHub's webhooks, starts tests on every registered accelerator, and keeps one\n"
-    "results comment on each pull request. Runs in the foreground.\n"
-    "\n"
-    "  -c, --config FILE  the configuration, outpost.yml\n"
-    "      --check        read every configuration file, print what is wrong as\n"
-    "                     file:line: text, and exit 0 or 1; touches nothing\n"
-    "      --version      print the version\n"
-    "      --help         print this\n"
-    "\n"
-    "SIGHUP reads the configuration again, all or nothing. SIGTERM ends cleanly.\n";
+static const char USAGE[] = "Usage: outpostd -c FILE [--check]\n"
+			    "\n"
+			    "Receives GitHub's webhooks, starts tests on every registered accelerator, and keeps one\n"
+			    "results comment on each pull request. Runs in the foreground.\n"
+			    "\n"
+			    "  -c, --config FILE  the configuration, outpost.yml\n"
+			    "      --check        read every configuration file, print what is wrong as\n"
+			    "                     file:line: text, and exit 0 or 1; touches nothing\n"
+			    "      --version      print the version\n"
+			    "      --help         print this\n"
+			    "\n"
+			    "SIGHUP reads the configuration again, all or nothing. SIGTERM ends cleanly.\n";
 
 int main(int argc, char **argv)
 {
@@ -169,13 +167,11 @@ int main(int argc, char **argv)
 		}
 	}
 	if (optind < argc) {
-		fprintf(stderr, "outpostd: unexpected argument '%s'\nTry 'outpostd --help'.\n",
-		    argv[optind]);
+		fprintf(stderr, "outpostd: unexpected argument '%s'\nTry 'outpostd --help'.\n", argv[optind]);
 		return 2;
 	}
 	if (!config_path) {
-		fputs(
-		    "outpostd: no configuration: give -c FILE.\nTry 'outpostd --help'.\n", stderr);
+		fputs("outpostd: no configuration: give -c FILE.\nTry 'outpostd --help'.\n", stderr);
 		return 2;
 	}
 	return is_check ? daemon_check(config_path) : run_daemon(config_path);

@@ -11,13 +11,12 @@ struct sample {
 };
 
 /* One counter with a label, e.g. answers by kind. */
-static void write_family(struct buf *out, const char *name, const char *help, const char *label,
-    const struct sample *list, size_t n)
+static void write_family(
+    struct buf *out, const char *name, const char *help, const char *label, const struct sample *list, size_t n)
 {
 	metric_head(out, name, "counter", help);
 	for (size_t i = 0; i < n; i++)
-		buf_appendf(out, "%s{%s=\"%s\"} %lld\n", name, label, list[i].label,
-		    (long long)list[i].value);
+		buf_appendf(out, "%s{%s=\"%s\"} %lld\n", name, label, list[i].label, (long long)list[i].value);
 }
 
 static void write_intake(struct buf *out, const struct intake_counters *c)
@@ -32,10 +31,8 @@ static void write_intake(struct buf *out, const struct intake_counters *c)
 	    {"busy", c->n_busy},
 	};
 
-	write_family(out, "outpost_webhooks_total", "Webhooks by answer.", "answer", answers,
-	    ARRAY_LEN(answers));
-	metric_counter(
-	    out, "outpost_webhook_bytes_total", "Bytes of accepted webhooks.", c->n_bytes_accepted);
+	write_family(out, "outpost_webhooks_total", "Webhooks by answer.", "answer", answers, ARRAY_LEN(answers));
+	metric_counter(out, "outpost_webhook_bytes_total", "Bytes of accepted webhooks.", c->n_bytes_accepted);
 }
 
 static void write_runners(struct buf *out, const struct runners *runners)
@@ -54,32 +51,22 @@ static void write_runners(struct buf *out, const struct runners *runners)
 	    {"busy", c->n_busy},
 	};
 
-	write_family(out, "outpost_reports_total",
-	    "Reports of jobs and requests of machines, by answer.", "answer", answers,
-	    ARRAY_LEN(answers));
+	write_family(out, "outpost_reports_total", "Reports of jobs and requests of machines, by answer.", "answer",
+	    answers, ARRAY_LEN(answers));
 	metric_counter(out, "outpost_identities_refused_total",
-	    "Tokens refused because their repository's ids differ from the pinned or recorded "
-	    "ones.",
+	    "Tokens refused because their repository's ids differ from the pinned or recorded ones.",
 	    c->n_identity_refused);
-	metric_counter(
-	    out, "outpost_oidc_key_fetches_total", "Fetches of issuers' keys.", c->n_key_fetches);
-	metric_counter(out, "outpost_oidc_key_fetch_failures_total", "Of these, failed ones.",
-	    c->n_key_fetch_failures);
+	metric_counter(out, "outpost_oidc_key_fetches_total", "Fetches of issuers' keys.", c->n_key_fetches);
+	metric_counter(out, "outpost_oidc_key_fetch_failures_total", "Of these, failed ones.", c->n_key_fetch_failures);
 	runners_read_gauges(runners, &g);
-	metric_gauge(out, "outpost_machines",
-	    "Machines that sent a request in the last two minutes.", g.n_machines);
-	metric_gauge(out, "outpost_claims_waiting", "Requests for work that wait for a job.",
-	    g.n_claims_waiting);
-	metric_gauge(out, "outpost_heartbeats_waiting", "Heartbeats that wait for their answer.",
-	    g.n_heartbeats_waiting);
-	metric_counter(
-	    out, "outpost_leases_granted_total", "Jobs that machines took.", c->n_leases_granted);
-	metric_counter(out, "outpost_leases_returned_total", "Jobs that machines returned.",
-	    c->n_leases_returned);
-	metric_counter(
-	    out, "outpost_leases_expired_total", "Leases that expired.", c->n_leases_expired);
-	metric_counter(out, "outpost_wrong_tokens_total", "Vendors' tokens that were not valid.",
-	    g.n_wrong_tokens);
+	metric_gauge(out, "outpost_machines", "Machines that sent a request in the last two minutes.", g.n_machines);
+	metric_gauge(out, "outpost_claims_waiting", "Requests for work that wait for a job.", g.n_claims_waiting);
+	metric_gauge(
+	    out, "outpost_heartbeats_waiting", "Heartbeats that wait for their answer.", g.n_heartbeats_waiting);
+	metric_counter(out, "outpost_leases_granted_total", "Jobs that machines took.", c->n_leases_granted);
+	metric_counter(out, "outpost_leases_returned_total", "Jobs that machines returned.", c->n_leases_returned);
+	metric_counter(out, "outpost_leases_expired_total", "Leases that expired.", c->n_leases_expired);
+	metric_counter(out, "outpost_wrong_tokens_total", "Vendors' tokens that were not valid.", g.n_wrong_tokens);
 }
 
 static void write_dispatch(struct buf *out, const struct dispatch_counters *c)
@@ -89,32 +76,25 @@ static void write_dispatch(struct buf *out, const struct dispatch_counters *c)
 	    {"webhook", c->n_webhooks_sent},
 	};
 
-	write_family(out, "outpost_dispatches_sent_total", "Dispatch requests that were accepted.",
-	    "kind", sent, ARRAY_LEN(sent));
-	metric_head(out, "outpost_plan_seconds", "histogram",
-	    "From a webhook's arrival until its dispatches were recorded.");
+	write_family(out, "outpost_dispatches_sent_total", "Dispatch requests that were accepted.", "kind", sent,
+	    ARRAY_LEN(sent));
+	metric_head(
+	    out, "outpost_plan_seconds", "histogram", "From a webhook's arrival until its dispatches were recorded.");
 	histogram_write(out, &c->plan_times, "outpost_plan_seconds", "");
 	metric_head(out, "outpost_dispatch_seconds", "histogram",
-	    "From a recorded dispatch until its request was accepted, with every attempt and "
-	    "wait.");
+	    "From a recorded dispatch until its request was accepted, with every attempt and wait.");
 	histogram_write(out, &c->send_times, "outpost_dispatch_seconds", "");
+	metric_counter(out, "outpost_dispatch_retries_total", "Attempts that are retried.", c->n_retries);
+	metric_counter(out, "outpost_dispatch_dead_total", "Dispatches that failed for good.", c->n_dead);
+	metric_counter(out, "outpost_dispatch_expired_total", "Deadlines that vendors missed.", c->n_expired);
 	metric_counter(
-	    out, "outpost_dispatch_retries_total", "Attempts that are retried.", c->n_retries);
-	metric_counter(
-	    out, "outpost_dispatch_dead_total", "Dispatches that failed for good.", c->n_dead);
-	metric_counter(
-	    out, "outpost_dispatch_expired_total", "Deadlines that vendors missed.", c->n_expired);
-	metric_counter(out, "outpost_redeliveries_total", "Redeliveries requested from GitHub.",
-	    c->n_redeliveries_asked);
-	metric_counter(
-	    out, "outpost_reconciled_total", "Changes found without a webhook.", c->n_reconciled);
-	metric_counter(out, "outpost_reconcile_failures_total",
-	    "Searches for lost webhooks that failed.", c->n_reconcile_failures);
+	    out, "outpost_redeliveries_total", "Redeliveries requested from GitHub.", c->n_redeliveries_asked);
+	metric_counter(out, "outpost_reconciled_total", "Changes found without a webhook.", c->n_reconciled);
+	metric_counter(out, "outpost_reconcile_failures_total", "Searches for lost webhooks that failed.",
+	    c->n_reconcile_failures);
 	metric_gauge(out, "outpost_last_reconcile_timestamp_seconds",
-	    "Time of the last successful search for lost webhooks.",
-	    c->last_reconcile_wall_ms / 1000);
-	metric_counter(
-	    out, "outpost_clock_jumps_total", "Jumps of the wall clock.", c->n_clock_jumps);
+	    "Time of the last successful search for lost webhooks.", c->last_reconcile_wall_ms / 1000);
+	metric_counter(out, "outpost_clock_jumps_total", "Jumps of the wall clock.", c->n_clock_jumps);
 }
 
 static void write_evidence(struct buf *out, const struct evidence_counters *c)
@@ -124,15 +104,12 @@ static void write_evidence(struct buf *out, const struct evidence_counters *c)
 	    {"unchanged", c->n_attributed - c->n_moved},
 	};
 
-	write_family(out, "outpost_attributions_total",
-	    "Changes whose red cells were judged again with new evidence.", "outcome", outcomes,
-	    ARRAY_LEN(outcomes));
-	metric_counter(out, "outpost_evidence_requests_total",
-	    "Merge bases and changed files requested from GitHub.", c->n_asked);
+	write_family(out, "outpost_attributions_total", "Changes whose red cells were judged again with new evidence.",
+	    "outcome", outcomes, ARRAY_LEN(outcomes));
 	metric_counter(
-	    out, "outpost_evidence_failures_total", "Of these, failed ones.", c->n_failures);
-	metric_gauge(out, "outpost_evidence_in_hand",
-	    "Changes with a request for evidence under way.", c->n_in_hand);
+	    out, "outpost_evidence_requests_total", "Merge bases and changed files requested from GitHub.", c->n_asked);
+	metric_counter(out, "outpost_evidence_failures_total", "Of these, failed ones.", c->n_failures);
+	metric_gauge(out, "outpost_evidence_in_hand", "Changes with a request for evidence under way.", c->n_in_hand);
 }
 
 static void write_publish(struct buf *out, const struct publish_counters *c)
@@ -152,10 +129,8 @@ static void write_publish(struct buf *out, const struct publish_counters *c)
 	    {"updated", c->n_checks_written - c->n_checks_created},
 	};
 
-	write_family(out, "outpost_comments_total", "Comments by outcome.", "outcome", comments,
-	    ARRAY_LEN(comments));
-	write_family(out, "outpost_check_runs_total", "Writes of check runs.", "write", checks,
-	    ARRAY_LEN(checks));
+	write_family(out, "outpost_comments_total", "Comments by outcome.", "outcome", comments, ARRAY_LEN(comments));
+	write_family(out, "outpost_check_runs_total", "Writes of check runs.", "write", checks, ARRAY_LEN(checks));
 }
 
 static void write_github(struct buf *out, const struct github *g)
@@ -166,26 +141,20 @@ static void write_github(struct buf *out, const struct github *g)
 
 	github_read_stats(g, &s);
 	metric_counter(out, "outpost_github_requests_total", "Requests to GitHub.", s.n_requests);
-	metric_counter(out, "outpost_github_token_requests_total",
-	    "Of these, for installation tokens.", s.n_token_requests);
+	metric_counter(
+	    out, "outpost_github_token_requests_total", "Of these, for installation tokens.", s.n_token_requests);
 	metric_counter(out, "outpost_github_4xx_total", "Answers 400 to 499.", s.n_answers_4xx);
 	metric_counter(out, "outpost_github_5xx_total", "Answers 500 to 599.", s.n_answers_5xx);
-	metric_counter(
-	    out, "outpost_github_failures_total", "Requests without an answer.", s.n_failures);
-	metric_counter(out, "outpost_github_rate_limited_total", "Answers that named a rate limit.",
-	    s.n_rate_limited);
+	metric_counter(out, "outpost_github_failures_total", "Requests without an answer.", s.n_failures);
+	metric_counter(out, "outpost_github_rate_limited_total", "Answers that named a rate limit.", s.n_rate_limited);
+	metric_gauge(out, "outpost_github_in_flight", "Requests without an answer yet.", s.n_in_flight);
+	metric_gauge(out, "outpost_github_waiting", "Requests that wait for a budget.", s.n_waiting);
 	metric_gauge(
-	    out, "outpost_github_in_flight", "Requests without an answer yet.", s.n_in_flight);
-	metric_gauge(
-	    out, "outpost_github_waiting", "Requests that wait for a budget.", s.n_waiting);
-	metric_gauge(out, "outpost_github_oldest_token_seconds", "Age of the oldest token.",
-	    s.oldest_token_age_ms / 1000);
-	metric_head(out, "outpost_github_quota_remaining", "gauge",
-	    "GitHub's hourly quota left, by installation.");
+	    out, "outpost_github_oldest_token_seconds", "Age of the oldest token.", s.oldest_token_age_ms / 1000);
+	metric_head(out, "outpost_github_quota_remaining", "gauge", "GitHub's hourly quota left, by installation.");
 	for (size_t i = 0; i < n && i < BUDGETS_MAX; i++)
 		if (budgets[i].remaining >= 0)
-			buf_appendf(out,
-			    "outpost_github_quota_remaining{installation=\"%lld\"} %lld\n",
+			buf_appendf(out, "outpost_github_quota_remaining{installation=\"%lld\"} %lld\n",
 			    (long long)budgets[i].installation_id, (long long)budgets[i].remaining);
 }
 
@@ -205,14 +174,11 @@ static void write_schedules(struct buf *out, const struct dispatch_counters *c)
 	    {"failed", c->n_head_failures},
 	};
 
-	write_family(out, "outpost_schedule_runs_total", "Periodic runs by outcome.", "state", runs,
-	    ARRAY_LEN(runs));
+	write_family(out, "outpost_schedule_runs_total", "Periodic runs by outcome.", "state", runs, ARRAY_LEN(runs));
 	write_family(out, "outpost_schedule_head_requests_total",
-	    "Requests for the heads of upstream's branch and of vendors' sources.", "of", heads,
-	    ARRAY_LEN(heads));
+	    "Requests for the heads of upstream's branch and of vendors' sources.", "of", heads, ARRAY_LEN(heads));
 	write_family(out, "outpost_schedule_head_answers_total",
-	    "Of these, unchanged heads of upstream (304) and failures.", "answer", answers,
-	    ARRAY_LEN(answers));
+	    "Of these, unchanged heads of upstream (304) and failures.", "answer", answers, ARRAY_LEN(answers));
 }
 
 void metrics_write(struct buf *out, void *owner)
@@ -235,27 +201,21 @@ void metrics_write(struct buf *out, void *owner)
 	write_publish(out, &publish);
 	write_github(out, d->github);
 	metric_counter(out, "outpost_log_appends_total", "Appends to jobs' logs.", s->n_appends);
-	metric_counter(
-	    out, "outpost_log_bytes_total", "Bytes of logs that were stored.", s->n_bytes_in);
+	metric_counter(out, "outpost_log_bytes_total", "Bytes of logs that were stored.", s->n_bytes_in);
 	metric_counter(out, "outpost_log_reads_total", "Reads of logs.", s->n_reads);
-	metric_counter(
-	    out, "outpost_logs_compressed_total", "Logs that were compressed.", s->n_packed);
-	metric_counter(out, "outpost_log_failures_total", "Failures of the disk under the logs.",
-	    s->n_failures);
+	metric_counter(out, "outpost_logs_compressed_total", "Logs that were compressed.", s->n_packed);
+	metric_counter(out, "outpost_log_failures_total", "Failures of the disk under the logs.", s->n_failures);
 	metric_gauge(out, "outpost_config_loaded_timestamp_seconds",
 	    "Time at which the configuration in force was read.", d->config_loaded_wall_ms / 1000);
-	metric_gauge(out, "outpost_config_refused", "1 while the last reload is refused.",
-	    d->config_error != NULL);
+	metric_gauge(out, "outpost_config_refused", "1 while the last reload is refused.", d->config_error != NULL);
 	if (!r->is_used)
 		return;
-	metric_gauge(out, "outpost_registry_loaded",
-	    "1 when a commit of accelerators.git is in force.", *r->commit != '\0');
-	metric_gauge(out, "outpost_registry_refused", "1 while its newest commit is refused.",
-	    *r->refused != '\0');
-	metric_gauge(out, "outpost_registry_fetch_failed", "1 when the last fetch failed.",
-	    r->fetch_error != NULL);
-	metric_gauge(out, "outpost_registry_fetched_timestamp_seconds",
-	    "Time of the last successful fetch.", r->fetched_wall_ms / 1000);
+	metric_gauge(
+	    out, "outpost_registry_loaded", "1 when a commit of accelerators.git is in force.", *r->commit != '\0');
+	metric_gauge(out, "outpost_registry_refused", "1 while its newest commit is refused.", *r->refused != '\0');
+	metric_gauge(out, "outpost_registry_fetch_failed", "1 when the last fetch failed.", r->fetch_error != NULL);
+	metric_gauge(out, "outpost_registry_fetched_timestamp_seconds", "Time of the last successful fetch.",
+	    r->fetched_wall_ms / 1000);
 	metric_gauge(out, "outpost_registry_commit_timestamp_seconds",
 	    "Time at which the commit in force came into force.", r->commit_wall_ms / 1000);
 }
@@ -275,10 +235,9 @@ static json_t *registry_json(const struct daemon *d, bool is_public)
 
 	if (!s->is_used)
 		return json_null();
-	v = json_pack("{s:s?, s:s?, s:s?, s:s?, s:o, s:o, s:s?}", "url",
-	    d->config->accelerators_git_url, "branch", d->config->accelerators_git_branch, "path",
-	    d->config->accelerators_git_path, "commit", *s->commit ? s->commit : NULL,
-	    "in_force_since", json_time(s->commit_wall_ms), "fetched_at",
+	v = json_pack("{s:s?, s:s?, s:s?, s:s?, s:o, s:o, s:s?}", "url", d->config->accelerators_git_url, "branch",
+	    d->config->accelerators_git_branch, "path", d->config->accelerators_git_path, "commit",
+	    *s->commit ? s->commit : NULL, "in_force_since", json_time(s->commit_wall_ms), "fetched_at",
 	    json_time(s->fetched_wall_ms), "refused", *s->refused ? s->refused : NULL);
 	if (is_public && s->refused_why) {
 		struct buf kept = BUF_INIT(REASONS_MAX_BYTES);
@@ -292,8 +251,7 @@ static json_t *registry_json(const struct daemon *d, bool is_public)
 				buf_append(&kept, line, (size_t)(end - line));
 		}
 		json_object_set_new(v, "refused_why",
-		    json_string(kept.len ? buf_str(&kept)
-					 : "it is not valid together with the configuration"));
+		    json_string(kept.len ? buf_str(&kept) : "it is not valid together with the configuration"));
 		buf_release(&kept);
 	} else {
 		json_set_str(v, "refused_why", s->refused_why);
@@ -358,29 +316,24 @@ static void on_status_read(int err, json_t *status, void *owner)
 	github_read_stats(d->github, &s);
 	runners_read_gauges(d->runners, &g);
 	dispatch_read_counters(d->dispatch, &dispatch);
-	comments = json_pack("{s:I, s:I, s:o, s:o}", "created", (json_int_t)publish.n_created,
-	    "edited", (json_int_t)publish.n_edited, "last_error",
+	comments = json_pack("{s:I, s:I, s:o, s:o}", "created", (json_int_t)publish.n_created, "edited",
+	    (json_int_t)publish.n_edited, "last_error",
 	    json_foreign_text(*publish.last_error ? publish.last_error : NULL), "last_error_at",
 	    json_time(publish.last_error_wall_ms));
-	github = json_pack("{s:o, s:I, s:I, s:I, s:I, s:I}", "bot",
-	    json_foreign_text(github_bot_login(d->github)), "requests", (json_int_t)s.n_requests,
-	    "rate_limited", (json_int_t)s.n_rate_limited, "failures", (json_int_t)s.n_failures,
-	    "in_flight", (json_int_t)s.n_in_flight, "waiting", (json_int_t)s.n_waiting);
-	config = json_pack("{s:o, s:o, s:o, s:o}", "file", json_foreign_text(d->config_path),
-	    "loaded_at", json_time(d->config_loaded_wall_ms), "refused",
-	    json_foreign_text(d->config_error), "refused_at",
+	github = json_pack("{s:o, s:I, s:I, s:I, s:I, s:I}", "bot", json_foreign_text(github_bot_login(d->github)),
+	    "requests", (json_int_t)s.n_requests, "rate_limited", (json_int_t)s.n_rate_limited, "failures",
+	    (json_int_t)s.n_failures, "in_flight", (json_int_t)s.n_in_flight, "waiting", (json_int_t)s.n_waiting);
+	config = json_pack("{s:o, s:o, s:o, s:o}", "file", json_foreign_text(d->config_path), "loaded_at",
+	    json_time(d->config_loaded_wall_ms), "refused", json_foreign_text(d->config_error), "refused_at",
 	    json_time(d->config_error ? d->config_error_wall_ms : 0));
-	machines = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "lately",
-	    (json_int_t)g.n_machines, "claims_waiting", (json_int_t)g.n_claims_waiting,
-	    "heartbeats_waiting", (json_int_t)g.n_heartbeats_waiting, "leases_granted",
-	    (json_int_t)c->n_leases_granted, "leases_returned", (json_int_t)c->n_leases_returned,
-	    "leases_expired", (json_int_t)c->n_leases_expired, "wrong_tokens",
-	    (json_int_t)g.n_wrong_tokens);
+	machines = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "lately", (json_int_t)g.n_machines,
+	    "claims_waiting", (json_int_t)g.n_claims_waiting, "heartbeats_waiting", (json_int_t)g.n_heartbeats_waiting,
+	    "leases_granted", (json_int_t)c->n_leases_granted, "leases_returned", (json_int_t)c->n_leases_returned,
+	    "leases_expired", (json_int_t)c->n_leases_expired, "wrong_tokens", (json_int_t)g.n_wrong_tokens);
 	json_object_update_new(
-	    status, json_pack("{s:s?, s:o, s:o, s:o, s:o, s:o, s:o}", "address", d->address,
-			"last_reconcile", json_time(dispatch.last_reconcile_wall_ms), "comments",
-			comments, "github", github, "config", config, "registry",
-			registry_json(d, false), "machines", machines));
+	    status, json_pack("{s:s?, s:o, s:o, s:o, s:o, s:o, s:o}", "address", d->address, "last_reconcile",
+			json_time(dispatch.last_reconcile_wall_ms), "comments", comments, "github", github, "config",
+			config, "registry", registry_json(d, false), "machines", machines));
 	q->status = status;
 	web_accelerators(d->web, on_accelerators_read, q);
 }
@@ -388,8 +341,7 @@ static void on_status_read(int err, json_t *status, void *owner)
 static int begin_status(struct control_request *base)
 {
 	base->release = release_status;
-	web_status(
-	    base->daemon->web, on_status_read, CONTAINER_OF(base, struct status_request, base));
+	web_status(base->daemon->web, on_status_read, CONTAINER_OF(base, struct status_request, base));
 	return 0;
 }
 

@@ -28,8 +28,7 @@ void notify_reloading(void)
 {
 	char text[64];
 
-	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
-	    (long long)clock_mono_ms() * 1000);
+	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld", (long long)clock_mono_ms() * 1000);
 	notify_send(text);
 }
 

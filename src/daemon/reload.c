@@ -53,13 +53,11 @@ int daemon_load_first_config(const char *path, struct config **ret, struct buf *
 void daemon_log_warnings(const struct config *c)
 {
 	for (char **file = c->exposed_files; file && *file; file++)
-		log_event(LOG_WARN, "exposed_file", LOG_S("file", *file),
-		    LOG_S("why", EXPOSED_FILE_TEXT));
+		log_event(LOG_WARN, "exposed_file", LOG_S("file", *file), LOG_S("why", EXPOSED_FILE_TEXT));
 	for (size_t i = 0; i < problems_n_kept(&c->notes); i++) {
 		char *at = xasprintf("%s:%d", c->notes.all[i].file, c->notes.all[i].line);
 
-		log_event(
-		    LOG_INFO, "config_note", LOG_S("at", at), LOG_S("why", c->notes.all[i].text));
+		log_event(LOG_INFO, "config_note", LOG_S("at", at), LOG_S("why", c->notes.all[i].text));
 		free(at);
 	}
 }
@@ -76,8 +74,7 @@ int daemon_check(const char *config_path)
 		fprintf(stderr, "%s: ok, %zu accelerator%s", config_path, config->n_accelerators,
 		    config->n_accelerators == 1 ? "" : "s");
 		if (config->accelerators_git_commit)
-			fprintf(stderr, ", with accelerators.git@%.7s",
-			    config->accelerators_git_commit);
+			fprintf(stderr, ", with accelerators.git@%.7s", config->accelerators_git_commit);
 		else if (config->accelerators_git_url)
 			fprintf(stderr, ", without accelerators.git: nothing has been fetched yet");
 		fprintf(stderr, "\n");
@@ -93,8 +90,8 @@ struct reload {
 	struct pool_work work;
 	struct daemon *daemon;
 	char *path;
-	char *folder;      /* the registry's files; NULL: those of the last good commit, if any */
-	bool is_of_commit; /* the registry waits for the outcome */
+	char *folder;          /* the registry's files; NULL: those of the last good commit, if any */
+	bool is_of_commit;     /* the registry waits for the outcome */
 	struct config *config; /* result */
 	struct buf messages;
 	int err;

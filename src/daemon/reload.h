@@ -15,8 +15,7 @@ void daemon_log_warnings(const struct config *c);
 /* Loads the configuration at a start, with the registry's last good commit: config_load_with(), and the check that the
  * certificate and the private key belong together. Messages as there. If that commit is no longer valid, the messages
  * end with a way to start without it. Blocks: before the loop. */
-int daemon_load_first_config(
-    const char *path, struct config **ret, struct buf *messages) MUST_CHECK;
+int daemon_load_first_config(const char *path, struct config **ret, struct buf *messages) MUST_CHECK;
 
 /* --check: prints the mistakes on stdout and a summary on stderr. Returns the exit code, 0 or 1. Blocks:
  * before the loop. */

@@ -45,10 +45,7 @@ static void expire_known(void *owner)
 		bell_retry(u->known_bell);
 }
 
-void upkeep_on_known_issue(struct upkeep *u)
-{
-	bell_now(u->known_bell);
-}
+void upkeep_on_known_issue(struct upkeep *u) { bell_now(u->known_bell); }
 
 /* ---- logs ---- */
 
@@ -71,8 +68,7 @@ static void on_logs_timer(struct timer *t)
 	if (timer_is_running(t) || u->is_dropping_logs)
 		return;
 	u->is_dropping_logs = true;
-	logs_drop_older(u->daemon->logs, clock_wall_ms() - u->daemon->config->retention_logs_ms,
-	    on_logs_dropped, u);
+	logs_drop_older(u->daemon->logs, clock_wall_ms() - u->daemon->config->retention_logs_ms, on_logs_dropped, u);
 }
 
 /* A wrong time must not delete a log, so the next deletion waits for a day. */

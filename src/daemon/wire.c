@@ -86,22 +86,19 @@ static int load_callback_key(const char *state_dir, struct secret **ret, struct 
 		secret_unref(*ret);
 		*ret = NULL;
 		rc = error_set(e, ERR_CORRUPT,
-		    "%s: not a key of %d bytes, so vendors' tokens cannot be checked: restore it, "
-		    "or "
+		    "%s: not a key of %d bytes, so vendors' tokens cannot be checked: restore it, or "
 		    "remove it to make a new one",
 		    path, CALLBACK_KEY_BYTES);
 	} else if (rc) {
 		error_set(e, rc, "%s", why.text);
 	} else if (secret_is_exposed(*ret)) {
-		log_event(
-		    LOG_WARN, "exposed_file", LOG_S("file", path), LOG_S("why", EXPOSED_FILE_TEXT));
+		log_event(LOG_WARN, "exposed_file", LOG_S("file", path), LOG_S("why", EXPOSED_FILE_TEXT));
 	}
 	free(path);
 	return rc;
 }
 
-static void on_registry_commit(
-    struct registry *r, const char *commit, const char *folder, void *owner)
+static void on_registry_commit(struct registry *r, const char *commit, const char *folder, void *owner)
 {
 	(void)r;
 	(void)commit;
@@ -119,9 +116,7 @@ static const char *why_not_ready(void *owner)
 {
 	const struct daemon *d = owner;
 
-	return credentials_are_read(runners_credentials(d->runners))
-		   ? NULL
-		   : "vendors' tokens have not been read yet";
+	return credentials_are_read(runners_credentials(d->runners)) ? NULL : "vendors' tokens have not been read yet";
 }
 
 static void open_parts(struct daemon *d)
@@ -135,12 +130,9 @@ static void open_parts(struct daemon *d)
 	    .heads = {.ask = remote_head_ask, .cancel = remote_head_cancel},
 	    .callback_key = d->callback_key,
 	};
-	const struct evidence_deps evidence = {
-	    .loop = d->loop, .store = d->store, .github = d->github};
-	const struct publish_deps publish = {
-	    .loop = d->loop, .store = d->store, .github = d->github};
-	const struct registry_deps registry = {
-	    .loop = d->loop, .try_commit = on_registry_commit, .owner = d};
+	const struct evidence_deps evidence = {.loop = d->loop, .store = d->store, .github = d->github};
+	const struct publish_deps publish = {.loop = d->loop, .store = d->store, .github = d->github};
+	const struct registry_deps registry = {.loop = d->loop, .try_commit = on_registry_commit, .owner = d};
 	const struct web_deps web = {
 	    .loop = d->loop,
 	    .store = d->store,
@@ -206,16 +198,14 @@ int wire_up(struct daemon *d, struct error *e)
 
 int wire_configure(struct daemon *d, struct config *config, struct error *e)
 {
-	struct github_options options = github_options_of(config),
-			      old = github_options_of(d->config);
+	struct github_options options = github_options_of(config), old = github_options_of(d->config);
 	struct error ignored = {0};
 	const char *key;
 	int rc = github_reconfigure(d->github, &options, e);
 
 	/* First the parts that can refuse it. After a refusal, all of them keep the old one. */
 	if (!rc && config->tls_certificate_pem && d->running.has_tls)
-		rc = http_server_use_tls(
-		    d->server, config->tls_certificate_pem, config->tls_private_key, e);
+		rc = http_server_use_tls(d->server, config->tls_certificate_pem, config->tls_private_key, e);
 	if (rc && github_reconfigure(d->github, &old, &ignored))
 		log_event(LOG_ERROR, "rollback_failed", LOG_S("why", ignored.text));
 	if (rc)
@@ -247,19 +237,19 @@ static void close_server(struct http_server *s, void (*on_closed)(void *owner), 
 
 /* X(step, part, how it closes). The parts of a step close together, each after its users. The
  * registry closes after the server, because a request may still ask for its status. */
-#define CLOSING_PARTS(X)                                                                           \
-	X(0, server, close_server)                                                                 \
-	X(0, control, control_close)                                                               \
-	X(0, dispatch, dispatch_close)                                                             \
-	X(0, evidence, evidence_close)                                                             \
-	X(0, comparing, comparing_close)                                                           \
-	X(0, publish, publish_close)                                                               \
-	X(1, runners, runners_close)                                                               \
-	X(1, registry, registry_close)                                                             \
-	X(1, heads, remote_heads_close)                                                            \
-	X(2, github, github_close)                                                                 \
-	X(2, logs, logs_close)                                                                     \
-	X(3, client, http_client_close)                                                            \
+#define CLOSING_PARTS(X)                                                                                               \
+	X(0, server, close_server)                                                                                     \
+	X(0, control, control_close)                                                                                   \
+	X(0, dispatch, dispatch_close)                                                                                 \
+	X(0, evidence, evidence_close)                                                                                 \
+	X(0, comparing, comparing_close)                                                                               \
+	X(0, publish, publish_close)                                                                                   \
+	X(1, runners, runners_close)                                                                                   \
+	X(1, registry, registry_close)                                                                                 \
+	X(1, heads, remote_heads_close)                                                                                \
+	X(2, github, github_close)                                                                                     \
+	X(2, logs, logs_close)                                                                                         \
+	X(3, client, http_client_close)                                                                                \
 	X(4, store, store_close)
 enum { N_CLOSING_STEPS = 5 };
 
@@ -302,10 +292,10 @@ void wire_down(struct daemon *d)
 		return;
 	}
 	d->n_closing = 1; /* this function itself: the step ends once it has begun everywhere */
-#define CLOSE_PART(its_step, part, close)                                                          \
-	if (step == (its_step) && d->part) {                                                       \
-		d->n_closing++;                                                                    \
-		close(d->part, on_part_closed, d);                                                 \
+#define CLOSE_PART(its_step, part, close)                                                                              \
+	if (step == (its_step) && d->part) {                                                                           \
+		d->n_closing++;                                                                                        \
+		close(d->part, on_part_closed, d);                                                                     \
 	}
 	CLOSING_PARTS(CLOSE_PART)
 #undef CLOSE_PART

@@ -19,18 +19,13 @@ static const char *counter_name(int which, char *out, size_t out_bytes)
 		snprintf(out, out_bytes, "dispatch.%s",
 		    dispatch_state_name((enum dispatch_state)(which - COUNT_DISPATCHES)));
 	else if (which < COUNT_EXPERIMENTS)
-		snprintf(out, out_bytes, "lease.%s",
-		    lease_state_name((enum lease_state)(which - COUNT_LEASES)));
+		snprintf(out, out_bytes, "lease.%s", lease_state_name((enum lease_state)(which - COUNT_LEASES)));
 	else
-		snprintf(out, out_bytes, "experiment.%s",
-		    experiment_state_name(which - COUNT_EXPERIMENTS));
+		snprintf(out, out_bytes, "experiment.%s", experiment_state_name(which - COUNT_EXPERIMENTS));
 	return out;
 }
 
-void counter_add(struct txn *d, enum counter which, int64_t difference)
-{
-	db_counts(d)[which] += difference;
-}
+void counter_add(struct txn *d, enum counter which, int64_t difference) { db_counts(d)[which] += difference; }
 
 void counter_add_experiment(struct txn *d, const char *state)
 {

@@ -17,7 +17,7 @@ enum counter {
 	COUNT_JOBS,
 	COUNT_RESULTS,
 	COUNT_OPEN_CHANGES,
-	COUNT_DISPATCHES, /* one for each state from here on; without experiments */
+	COUNT_DISPATCHES,                                    /* one for each state from here on; without experiments */
 	COUNT_LEASES = COUNT_DISPATCHES + N_DISPATCH_STATES, /* the same */
 	COUNT_EXPERIMENTS = COUNT_LEASES + N_LEASE_STATES,   /* how often one entered each state */
 	N_COUNTERS = COUNT_EXPERIMENTS + N_EXPERIMENT_STATES

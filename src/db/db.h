@@ -26,16 +26,9 @@ struct rows;
 const struct view *db_view(struct db *d);
 struct txn *db_txn(struct db *d);
 /* The macros that read accept each of the three types. */
-#define DB_VIEW(d)                                                                                 \
-	_Generic((d), const struct view *: view_itself, struct txn *: txn_view, struct db *: db_view)(d)
-static inline const struct view *view_itself(const struct view *v)
-{
-	return v;
-}
-static inline const struct view *txn_view(const struct txn *t)
-{
-	return t->view;
-}
+#define DB_VIEW(d) _Generic((d), const struct view * : view_itself, struct txn * : txn_view, struct db * : db_view)(d)
+static inline const struct view *view_itself(const struct view *v) { return v; }
+static inline const struct view *txn_view(const struct txn *t) { return t->view; }
 
 enum db_use { DB_WRITER, DB_CHECKPOINTER, DB_READER };
 
@@ -64,10 +57,8 @@ struct value value_text(const char *s); /* NULL is SQL's NULL */
 
 /* ---- statements that read ---- */
 /* First column of the first row, or fallback when there is no row. */
-#define db_int(d, fallback, sql, ...)                                                              \
-	db_int_values(DB_VIEW(d), fallback, "" sql, VALUES(__VA_ARGS__))
-int64_t db_int_values(
-    const struct view *v, int64_t fallback, const char *sql, const struct value *values);
+#define db_int(d, fallback, sql, ...) db_int_values(DB_VIEW(d), fallback, "" sql, VALUES(__VA_ARGS__))
+int64_t db_int_values(const struct view *v, int64_t fallback, const char *sql, const struct value *values);
 /* Is there a row? */
 #define db_has(d, sql, ...)  (db_int(d, -1, sql, __VA_ARGS__) != -1)
 /* The same as text; NULL when there is no row or it is NULL. free(). */
@@ -83,10 +74,8 @@ struct rows *db_rows_values(const struct view *v, const char *sql, const struct 
 #define db_exec(t, sql, ...) db_exec_values(t, "" sql, VALUES(__VA_ARGS__))
 int64_t db_exec_values(struct txn *t, const char *sql, const struct value *values);
 /* The same with RETURNING: the first number, the first text, or a walk, as above. */
-#define db_exec_int(t, fallback, sql, ...)                                                         \
-	db_exec_int_values(t, fallback, "" sql, VALUES(__VA_ARGS__))
-int64_t db_exec_int_values(
-    struct txn *t, int64_t fallback, const char *sql, const struct value *values);
+#define db_exec_int(t, fallback, sql, ...) db_exec_int_values(t, fallback, "" sql, VALUES(__VA_ARGS__))
+int64_t db_exec_int_values(struct txn *t, int64_t fallback, const char *sql, const struct value *values);
 #define db_exec_text(t, sql, ...) db_exec_text_values(t, "" sql, VALUES(__VA_ARGS__))
 char *db_exec_text_values(struct txn *t, const char *sql, const struct value *values);
 #define db_exec_rows(t, sql, ...) db_exec_rows_values(t, "" sql, VALUES(__VA_ARGS__))
@@ -151,8 +140,8 @@ enum db_checkpoint { CHECKPOINT_PASSIVE, CHECKPOINT_TRUNCATE };
 int db_checkpoint(struct db *d, enum db_checkpoint mode, int64_t *ret_left_bytes) MUST_CHECK;
 /* Copies the snapshot that this connection reads into a new file. go_on() is asked now
  * and then; false ends it with ERR_CANCELLED. */
-int db_backup(const struct view *v, const char *path, bool (*go_on)(void *owner), void *owner,
-    int64_t *ret_bytes, struct error *e) MUST_CHECK;
+int db_backup(const struct view *v, const char *path, bool (*go_on)(void *owner), void *owner, int64_t *ret_bytes,
+    struct error *e) MUST_CHECK;
 
 /* ---- what an operation gathers besides rows ---- */
 /* Topics (store.h) to tell once the operation is committed. */
@@ -163,6 +152,6 @@ void db_tell_change(struct txn *t, int64_t change_id);
 void db_tell_job(struct txn *t, int64_t job_id);
 void db_tell_accelerator(struct txn *t, const char *name);
 struct store_touched *db_touched(struct db *d); /* so far, of the batch in hand */
-int64_t *db_counts(struct txn *t); /* N_COUNTERS pending differences, see db/counters.h */
+int64_t *db_counts(struct txn *t);              /* N_COUNTERS pending differences, see db/counters.h */
 struct compressor *db_compressor(struct txn *t);
 struct buf *db_scratch(struct txn *t); /* the writer's, for one body at a time */

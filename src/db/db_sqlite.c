@@ -42,8 +42,7 @@ int db_stick(struct db *d, int result)
 	int err;
 
 	if ((result & 0xff) != SQLITE_IOERR)
-		return error_set(&d->why, db_code_of_sqlite(result), "%s: %s", d->path,
-		    sqlite3_errmsg(d->handle));
+		return error_set(&d->why, db_code_of_sqlite(result), "%s: %s", d->path, sqlite3_errmsg(d->handle));
 	/* The system's code for the file, or for the log beside it, says more than "disk I/O error": a quota and a limit
 	 * on the size of files are as good as a full disk. */
 	err = sqlite3_system_errno(d->handle);
@@ -53,8 +52,7 @@ int db_stick(struct db *d, int result)
 		sqlite3_file_control(d->handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
 	if (log && log->pMethods)
 		log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &err);
-	return error_set(&d->why,
-	    err == EDQUOT || err == EFBIG || err == ENOSPC ? ERR_FULL : ERR_IO, "%s: %s (%s)",
+	return error_set(&d->why, err == EDQUOT || err == EFBIG || err == ENOSPC ? ERR_FULL : ERR_IO, "%s: %s (%s)",
 	    d->path, sqlite3_errmsg(d->handle), strerror(err));
 }
 
@@ -77,20 +75,11 @@ static void configure_sqlite(void)
 /* cache_size: KiB, small because the file is in the system's cache anyway; the writer's holds
  * the ends of the indices of GUIDs, which are hit at random. */
 static const char *const SETTINGS[] = {
-    [DB_WRITER] = "PRAGMA page_size = 16384;"
-		  "PRAGMA journal_mode = WAL;"
-		  "PRAGMA synchronous = FULL;"
-		  "PRAGMA wal_autocheckpoint = 0;"
-		  "PRAGMA journal_size_limit = 16777216;"
-		  "PRAGMA cache_size = -4096;"
-		  "PRAGMA temp_store = MEMORY;"
-		  "PRAGMA trusted_schema = OFF;",
-    [DB_CHECKPOINTER] = "PRAGMA synchronous = FULL;"
-			"PRAGMA wal_autocheckpoint = 0;"
-			"PRAGMA cache_size = -64;",
-    [DB_READER] = "PRAGMA query_only = ON;"
-		  "PRAGMA cache_size = -512;"
-		  "PRAGMA temp_store = MEMORY;"
+    [DB_WRITER] = "PRAGMA page_size = 16384;PRAGMA journal_mode = WAL;PRAGMA synchronous = FULL;"
+		  "PRAGMA wal_autocheckpoint = 0;PRAGMA journal_size_limit = 16777216;PRAGMA cache_size = -4096;"
+		  "PRAGMA temp_store = MEMORY;PRAGMA trusted_schema = OFF;",
+    [DB_CHECKPOINTER] = "PRAGMA synchronous = FULL;PRAGMA wal_autocheckpoint = 0;PRAGMA cache_size = -64;",
+    [DB_READER] = "PRAGMA query_only = ON;PRAGMA cache_size = -512;PRAGMA temp_store = MEMORY;"
 		  "PRAGMA trusted_schema = OFF;",
 };
 
@@ -157,27 +146,17 @@ void db_close(struct db *d)
 	free(d);
 }
 
-const struct view *db_view(struct db *d)
-{
-	return &d->view;
-}
+const struct view *db_view(struct db *d) { return &d->view; }
 
-struct txn *db_txn(struct db *d)
-{
-	return &d->txn;
-}
+struct txn *db_txn(struct db *d) { return &d->txn; }
 
 /* ---- statements ---- */
 
-struct value value_text(const char *s)
-{
-	return (struct value){.type = s ? VALUE_TEXT : VALUE_NULL, .p = s};
-}
+struct value value_text(const char *s) { return (struct value){.type = s ? VALUE_TEXT : VALUE_NULL, .p = s}; }
 
 static struct rows *prepare_once(struct db *d, const char *sql)
 {
-	struct rows **bucket =
-	    &d->buckets[((uintptr_t)sql >> 3) * UINT64_C(0x9E3779B97F4A7C15) >> 57];
+	struct rows **bucket = &d->buckets[((uintptr_t)sql >> 3) * UINT64_C(0x9E3779B97F4A7C15) >> 57];
 	struct rows *r;
 	sqlite3_stmt *stmt;
 	int rc;
@@ -199,8 +178,7 @@ static struct rows *prepare_once(struct db *d, const char *sql)
 }
 
 /* text_life: SQLITE_STATIC where the statement is over before its values are, else a copy. */
-static int bind_value(
-    sqlite3_stmt *stmt, int at, const struct value *v, sqlite3_destructor_type text_life)
+static int bind_value(sqlite3_stmt *stmt, int at, const struct value *v, sqlite3_destructor_type text_life)
 {
 	switch (v->type) {
 	case VALUE_INT:
@@ -244,8 +222,8 @@ static struct rows *open_rows(
 }
 
 /* A statement that changes rows needs a struct txn. */
-static struct rows *open_read(const struct view *v, const char *sql, const struct value *values,
-    sqlite3_destructor_type text_life)
+static struct rows *open_read(
+    const struct view *v, const char *sql, const struct value *values, sqlite3_destructor_type text_life)
 {
 	struct rows *r = open_rows(v->db, sql, values, text_life);
 
@@ -280,10 +258,7 @@ bool rows_next(struct rows *r)
 	return false;
 }
 
-int rows_take_column(struct rows *r)
-{
-	return r->column++;
-}
+int rows_take_column(struct rows *r) { return r->column++; }
 
 void rows_end(struct rows *r)
 {
@@ -313,14 +288,12 @@ static int64_t first_int(struct rows *r, int64_t fallback)
 	return got;
 }
 
-int64_t db_int_values(
-    const struct view *v, int64_t fallback, const char *sql, const struct value *values)
+int64_t db_int_values(const struct view *v, int64_t fallback, const char *sql, const struct value *values)
 {
 	return first_int(open_read(v, sql, values, SQLITE_STATIC), fallback);
 }
 
-int64_t db_exec_int_values(
-    struct txn *t, int64_t fallback, const char *sql, const struct value *values)
+int64_t db_exec_int_values(struct txn *t, int64_t fallback, const char *sql, const struct value *values)
 {
 	return first_int(open_rows(t->view->db, sql, values, SQLITE_STATIC), fallback);
 }
@@ -343,30 +316,15 @@ char *db_exec_text_values(struct txn *t, const char *sql, const struct value *va
 	return first_text(db_exec_rows_values(t, sql, values));
 }
 
-int64_t rows_int(const struct rows *r, int column)
-{
-	return sqlite3_column_int64(r->stmt, column);
-}
+int64_t rows_int(const struct rows *r, int column) { return sqlite3_column_int64(r->stmt, column); }
 
-double rows_real(const struct rows *r, int column)
-{
-	return sqlite3_column_double(r->stmt, column);
-}
+double rows_real(const struct rows *r, int column) { return sqlite3_column_double(r->stmt, column); }
 
-int rows_n_columns(const struct rows *r)
-{
-	return r->stmt ? sqlite3_column_count(r->stmt) : 0;
-}
+int rows_n_columns(const struct rows *r) { return r->stmt ? sqlite3_column_count(r->stmt) : 0; }
 
-bool rows_is_null(const struct rows *r, int column)
-{
-	return sqlite3_column_type(r->stmt, column) == SQLITE_NULL;
-}
+bool rows_is_null(const struct rows *r, int column) { return sqlite3_column_type(r->stmt, column) == SQLITE_NULL; }
 
-bool rows_is_blob(const struct rows *r, int column)
-{
-	return sqlite3_column_type(r->stmt, column) == SQLITE_BLOB;
-}
+bool rows_is_blob(const struct rows *r, int column) { return sqlite3_column_type(r->stmt, column) == SQLITE_BLOB; }
 
 const char *rows_text(const struct rows *r, int column)
 {
@@ -390,15 +348,9 @@ const void *rows_blob(const struct rows *r, int column, size_t *ret_bytes)
 
 /* ---- failures ---- */
 
-int view_status(const struct view *v)
-{
-	return v->db->why.code;
-}
+int view_status(const struct view *v) { return v->db->why.code; }
 
-const struct error *view_why(const struct view *v)
-{
-	return &v->db->why;
-}
+const struct error *view_why(const struct view *v) { return &v->db->why; }
 
 int view_fail(const struct view *v, int code, const char *fmt, ...)
 {

@@ -25,10 +25,7 @@ int db_commit(struct db *d)
 	return d->why.code;
 }
 
-bool db_is_in_transaction(const struct db *d)
-{
-	return !sqlite3_get_autocommit(d->handle);
-}
+bool db_is_in_transaction(const struct db *d) { return !sqlite3_get_autocommit(d->handle); }
 
 void db_rollback(struct db *d)
 {
@@ -56,15 +53,9 @@ int db_transaction(struct db *d, void (*work)(struct txn *d), struct error *e)
 	return rc;
 }
 
-void db_savepoint(struct db *d)
-{
-	db_exec(&d->txn, "SAVEPOINT op");
-}
+void db_savepoint(struct db *d) { db_exec(&d->txn, "SAVEPOINT op"); }
 
-void db_savepoint_release(struct db *d)
-{
-	db_exec(&d->txn, "RELEASE op");
-}
+void db_savepoint_release(struct db *d) { db_exec(&d->txn, "RELEASE op"); }
 
 void db_savepoint_undo(struct db *d)
 {
@@ -72,30 +63,20 @@ void db_savepoint_undo(struct db *d)
 	db_savepoint_release(d);
 }
 
-int64_t db_user_version(struct db *d)
-{
-	return db_int(d, 0, "PRAGMA user_version");
-}
+int64_t db_user_version(struct db *d) { return db_int(d, 0, "PRAGMA user_version"); }
 
 int db_set_user_version(struct db *d, int64_t version, struct error *e)
 {
 	char sql[96];
 
 	/* 0x4f757470 is "Outp": this file is ours. */
-	snprintf(sql, sizeof(sql), "PRAGMA application_id = 0x4f757470; PRAGMA user_version = %d",
-	    (int)version);
+	snprintf(sql, sizeof(sql), "PRAGMA application_id = 0x4f757470; PRAGMA user_version = %d", (int)version);
 	return db_script(d, sql, e);
 }
 
-int64_t db_application_id(struct db *d)
-{
-	return db_int(d, 0, "PRAGMA application_id");
-}
+int64_t db_application_id(struct db *d) { return db_int(d, 0, "PRAGMA application_id"); }
 
-bool db_is_empty(struct db *d)
-{
-	return !db_has(d, "SELECT 1 FROM sqlite_schema LIMIT 1");
-}
+bool db_is_empty(struct db *d) { return !db_has(d, "SELECT 1 FROM sqlite_schema LIMIT 1"); }
 
 int64_t db_file_bytes(const struct view *v)
 {
@@ -115,20 +96,13 @@ int db_check(struct db *d, struct error *e)
 	return rc;
 }
 
-int64_t db_total_changes(const struct db *d)
-{
-	return sqlite3_total_changes64(d->handle);
-}
+int64_t db_total_changes(const struct db *d) { return sqlite3_total_changes64(d->handle); }
 
-int64_t db_wal_bytes(const struct db *d)
-{
-	return d->wal_pages * DB_PAGE_BYTES;
-}
+int64_t db_wal_bytes(const struct db *d) { return d->wal_pages * DB_PAGE_BYTES; }
 
 int db_checkpoint(struct db *d, enum db_checkpoint mode, int64_t *ret_left_bytes)
 {
-	int how =
-	    mode == CHECKPOINT_PASSIVE ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_TRUNCATE;
+	int how = mode == CHECKPOINT_PASSIVE ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_TRUNCATE;
 	int n_log = 0, n_moved = 0;
 	int rc = sqlite3_wal_checkpoint_v2(d->handle, NULL, how, &n_log, &n_moved);
 
@@ -138,8 +112,7 @@ int db_checkpoint(struct db *d, enum db_checkpoint mode, int64_t *ret_left_bytes
 
 /* ---- backup ---- */
 
-static int write_copy(
-    struct db *d, const char *path, bool (*go_on)(void *owner), void *owner, struct error *e)
+static int write_copy(struct db *d, const char *path, bool (*go_on)(void *owner), void *owner, struct error *e)
 {
 	sqlite3 *to = NULL;
 	sqlite3_backup *b;
@@ -149,8 +122,7 @@ static int write_copy(
 		rc = error_set(e, db_code_of_sqlite(rc), "%s: %s", path, sqlite3_errstr(rc));
 	} else {
 		/* Nobody else sees the copy before it is whole. */
-		sqlite3_exec(
-		    to, "PRAGMA journal_mode = OFF; PRAGMA synchronous = FULL", NULL, NULL, NULL);
+		sqlite3_exec(to, "PRAGMA journal_mode = OFF; PRAGMA synchronous = FULL", NULL, NULL, NULL);
 		b = sqlite3_backup_init(to, "main", d->handle, "main");
 		rc = b ? SQLITE_OK : sqlite3_errcode(to);
 		while (rc == SQLITE_OK && go_on(owner))
@@ -182,8 +154,8 @@ static int publish_copy(const char *part, const char *path, struct error *e)
 	return rc;
 }
 
-int db_backup(const struct view *v, const char *path, bool (*go_on)(void *owner), void *owner,
-    int64_t *ret_bytes, struct error *e)
+int db_backup(const struct view *v, const char *path, bool (*go_on)(void *owner), void *owner, int64_t *ret_bytes,
+    struct error *e)
 {
 	char *part = xasprintf("%s.part", path);
 	struct stat st;
@@ -212,10 +184,7 @@ int db_backup(const struct view *v, const char *path, bool (*go_on)(void *owner)
 
 /* ---- what an operation gathers ---- */
 
-void db_tell(struct txn *t, unsigned topics)
-{
-	t->view->db->topics |= topics;
-}
+void db_tell(struct txn *t, unsigned topics) { t->view->db->topics |= topics; }
 
 unsigned db_take_topics(struct db *d)
 {
@@ -243,15 +212,9 @@ void db_tell_accelerator(struct txn *t, const char *name)
 	touched_add_accelerator(&t->view->db->touched, name);
 }
 
-struct store_touched *db_touched(struct db *d)
-{
-	return &d->touched;
-}
+struct store_touched *db_touched(struct db *d) { return &d->touched; }
 
-int64_t *db_counts(struct txn *t)
-{
-	return t->view->db->counts;
-}
+int64_t *db_counts(struct txn *t) { return t->view->db->counts; }
 
 struct compressor *db_compressor(struct txn *t)
 {
@@ -262,7 +225,4 @@ struct compressor *db_compressor(struct txn *t)
 	return d->compressor;
 }
 
-struct buf *db_scratch(struct txn *t)
-{
-	return &t->view->db->scratch;
-}
+struct buf *db_scratch(struct txn *t) { return &t->view->db->scratch; }

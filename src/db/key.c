@@ -11,10 +11,7 @@ struct repository_key repository_key(const char *name)
 	return k;
 }
 
-static bool is_dash(size_t at)
-{
-	return at == 8 || at == 13 || at == 18 || at == 23;
-}
+static bool is_dash(size_t at) { return at == 8 || at == 13 || at == 18 || at == 23; }
 
 /* The 32 digits without their dashes, or false. */
 static bool uuid_digits(const char *guid, char out[33])

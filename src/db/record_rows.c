@@ -15,15 +15,9 @@ static char **texts_of(const char *text)
 	return list;
 }
 
-const char *rows_key(const struct rows *r)
-{
-	return rows_text(r, 0);
-}
+const char *rows_key(const struct rows *r) { return rows_text(r, 0); }
 
-int64_t rows_key_number(const struct rows *r)
-{
-	return rows_int(r, 0);
-}
+int64_t rows_key_number(const struct rows *r) { return rows_int(r, 0); }
 
 int64_t *rows_key_numbers(struct rows *r, size_t *ret_n)
 {
@@ -90,9 +84,8 @@ void record_read(struct rows *r, const struct record *record, void *ret)
 			*(char **)member = commit_dup(r, column);
 			break;
 		case RECORD_SECONDS:
-			*(int64_t *)member = rows_is_null(r, column) || rows_int(r, column) < 0
-						 ? -1
-						 : rows_int(r, column);
+			*(int64_t *)member =
+			    rows_is_null(r, column) || rows_int(r, column) < 0 ? -1 : rows_int(r, column);
 			break;
 		case RECORD_NUMBER:
 			*(double *)member = rows_real(r, column);
@@ -101,8 +94,7 @@ void record_read(struct rows *r, const struct record *record, void *ret)
 			*(char ***)member = texts_of(rows_text(r, column));
 			break;
 		case RECORD_BLOB:
-			((struct record_blob *)member)->p =
-			    rows_blob(r, column, &((struct record_blob *)member)->n);
+			((struct record_blob *)member)->p = rows_blob(r, column, &((struct record_blob *)member)->n);
 			break;
 		case RECORD_BORROWED:
 			*(const char **)member = rows_text(r, column);

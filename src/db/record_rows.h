@@ -40,10 +40,10 @@ void record_read(struct rows *r, const struct record *record, void *ret);
 bool record_read_first(struct rows *r, const struct record *record, void *ret);
 /* Adds a struct S for each row to the end of an array (ARRAY_PUSH() in base/alloc.h); its members outside the record
  * are zero. */
-#define RECORDS_READ(r, S, array, n)                                                               \
-	for (struct rows *rows_ = (r); rows_next(rows_);) {                                        \
-		struct S *at_ = ARRAY_PUSH(array, n);                                              \
-                                                                                                   \
-		*at_ = (struct S){0};                                                              \
-		record_read(rows_, &S##_record, at_);                                              \
+#define RECORDS_READ(r, S, array, n)                                                                                   \
+	for (struct rows *rows_ = (r); rows_next(rows_);) {                                                            \
+		struct S *at_ = ARRAY_PUSH(array, n);                                                                  \
+                                                                                                                       \
+		*at_ = (struct S){0};                                                                                  \
+		record_read(rows_, &S##_record, at_);                                                                  \
 	}

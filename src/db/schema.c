@@ -10,8 +10,8 @@ enum {
 static int refuse_newer(const char *path, int64_t version, struct error *e)
 {
 	return error_set(e, ERR_TOO_NEW,
-	    "%s: has schema version %d, this program knows up to %d: run the newer outpostd", path,
-	    (int)version, SCHEMA_VERSION);
+	    "%s: has schema version %d, this program knows up to %d: run the newer outpostd", path, (int)version,
+	    SCHEMA_VERSION);
 }
 
 int schema_examine(const char *path, struct error *e)

@@ -7,8 +7,7 @@ char *setting_text(const struct view *d, const char *key)
 
 int64_t setting_int(const struct view *d, const char *key, int64_t fallback)
 {
-	return db_int(
-	    d, fallback, "SELECT CAST(value AS INTEGER) FROM setting WHERE key = ?1", V_TEXT(key));
+	return db_int(d, fallback, "SELECT CAST(value AS INTEGER) FROM setting WHERE key = ?1", V_TEXT(key));
 }
 
 void setting_put_text(struct txn *d, const char *key, const char *value)

@@ -14,8 +14,7 @@ enum { PAUSE_FIRST_MS = 500, PAUSE_LAST_MS = 4000 };
 bool store_is_passing(int err)
 {
 	/* ERR_DENIED: the disk was remounted read-only */
-	return err == ERR_BUSY || err == ERR_FULL || err == ERR_IO || err == ERR_TIMEOUT ||
-	       err == ERR_DENIED;
+	return err == ERR_BUSY || err == ERR_FULL || err == ERR_IO || err == ERR_TIMEOUT || err == ERR_DENIED;
 }
 
 /* Submits those that are due. After store_stop_retrying() all are, and none comes back. */
@@ -83,8 +82,7 @@ static int lock_state_dir(const char *state_dir, int *ret_fd, struct error *e)
 		n = pread(fd, text, sizeof(text) - 1, 0);
 		text[n > 0 ? n : 0] = '\0';
 		text[strcspn(text, "\n")] = '\0';
-		rc = error_set(e, ERR_EXISTS,
-		    "%s: another outpostd uses this directory (process %s)", path,
+		rc = error_set(e, ERR_EXISTS, "%s: another outpostd uses this directory (process %s)", path,
 		    text[0] ? text : "unknown");
 	} else {
 		rc = error_set(e, ERR_IO, "%s: %m", path);
@@ -108,10 +106,7 @@ static void store_release(struct store *s)
 	free(s);
 }
 
-static void ignore_item(struct inbox_item *item)
-{
-	(void)item;
-}
+static void ignore_item(struct inbox_item *item) { (void)item; }
 
 int store_open(struct loop *l, const struct store_options *o, struct store **ret, struct error *e)
 {
@@ -189,8 +184,7 @@ void store_close(struct store *s, void (*on_closed)(void *owner), void *owner)
 
 /* ---- topics ---- */
 
-void store_subscribe(
-    struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner), void *owner)
+void store_subscribe(struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner), void *owner)
 {
 	assert(s->n_subscribers < SUBSCRIBERS_MAX);
 	s->subscribers[s->n_subscribers].topics = topics;
@@ -220,16 +214,12 @@ void store_on_batch(struct inbox_item *item)
 	s->touched = &note->touched;
 	for (int i = 0; i < s->n_subscribers; i++)
 		if (s->subscribers[i].topics & topics)
-			s->subscribers[i].on_topic(
-			    s->subscribers[i].topics & topics, s->subscribers[i].owner);
+			s->subscribers[i].on_topic(s->subscribers[i].topics & topics, s->subscribers[i].owner);
 	s->touched = NULL;
 	free(note);
 }
 
-const struct store_touched *store_touched(const struct store *s)
-{
-	return s->touched;
-}
+const struct store_touched *store_touched(const struct store *s) { return s->touched; }
 
 /* ---- queues ---- */
 
@@ -272,8 +262,7 @@ int store_submit(struct store *s, struct store_op *op)
 	op->retry.submit = submit_op_again;
 	/* The limit counts the bytes that wait already, without the new ones: a body of 25 MiB would find no gap in a
 	 * queue of 16 MiB as long as anything else is going on. */
-	if ((size_t)s->stats.n_queued_ops >= s->max_queue_ops ||
-	    (size_t)s->stats.n_queued_bytes >= s->max_queue_bytes)
+	if ((size_t)s->stats.n_queued_ops >= s->max_queue_ops || (size_t)s->stats.n_queued_bytes >= s->max_queue_bytes)
 		return retry_later(s, &op->retry, ERR_BUSY, err_text(ERR_BUSY)) ? 0 : ERR_BUSY;
 	op->err = 0;
 	op->why = (struct error){0};
@@ -324,10 +313,7 @@ int store_query(struct store *s, struct store_query *q)
 
 /* ---- figures ---- */
 
-void store_stats(struct store *s, struct store_stats *ret)
-{
-	*ret = s->stats;
-}
+void store_stats(struct store *s, struct store_stats *ret) { *ret = s->stats; }
 
 void store_limits(const struct store *s, struct store_limits *ret)
 {
@@ -338,15 +324,11 @@ static int probe_run(struct store_op *op, struct txn *d)
 {
 	(void)op;
 	db_exec(d, "INSERT INTO setting (key, value) VALUES ('store.probe', '1') "
-		   "ON CONFLICT (key) DO UPDATE SET value = CASE setting.value "
-		   "WHEN '1' THEN '2' ELSE '1' END");
+		   "ON CONFLICT (key) DO UPDATE SET value = CASE setting.value WHEN '1' THEN '2' ELSE '1' END");
 	return 0;
 }
 
-static void probe_done(struct store_op *op)
-{
-	op->store->is_probing = false;
-}
+static void probe_done(struct store_op *op) { op->store->is_probing = false; }
 
 void store_probe(struct store *s)
 {

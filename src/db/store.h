@@ -26,21 +26,20 @@ struct store_options {
 /* Opens, locks the state directory against a second daemon, migrates, recovers.
  * Blocking: before the loop runs. ERR_CORRUPT, ERR_TOO_NEW, ERR_EXISTS (another daemon
  * holds it), ERR_IO, … with the file named. */
-int store_open(
-    struct loop *l, const struct store_options *o, struct store **ret, struct error *e) MUST_CHECK;
+int store_open(struct loop *l, const struct store_options *o, struct store **ret, struct error *e) MUST_CHECK;
 /* Refuses new work, finishes what is queued, checkpoints, joins, closes. on_closed runs
  * once on the loop; every submitted operation is done before it. */
 void store_close(struct store *s, void (*on_closed)(void *owner), void *owner);
 
 /* ---- what changed: topics are told on the loop after the commit that changed them ---- */
 enum store_topic {
-	STORE_DELIVERIES = 1 << 0, /* a delivery waits to be planned */
-	STORE_OUTBOX = 1 << 1,     /* an effect is due */
-	STORE_DISPATCHES = 1 << 2, /* a deadline may have come nearer */
-	STORE_CHANGES = 1 << 3,    /* what a change shows is different */
-	STORE_QUEUE = 1 << 4,      /* a pull dispatch waits, or a place for one is free */
-	STORE_LEASES = 1 << 5, /* a lease was ended by others than its machine, or its time moved */
-	STORE_TOKENS = 1 << 6, /* credentials came or went */
+	STORE_DELIVERIES = 1 << 0,  /* a delivery waits to be planned */
+	STORE_OUTBOX = 1 << 1,      /* an effect is due */
+	STORE_DISPATCHES = 1 << 2,  /* a deadline may have come nearer */
+	STORE_CHANGES = 1 << 3,     /* what a change shows is different */
+	STORE_QUEUE = 1 << 4,       /* a pull dispatch waits, or a place for one is free */
+	STORE_LEASES = 1 << 5,      /* a lease was ended by others than its machine, or its time moved */
+	STORE_TOKENS = 1 << 6,      /* credentials came or went */
 	STORE_ATTRIBUTION = 1 << 7, /* red cells wait for their evidence (verdict/attribution.h) */
 	STORE_SCHEDULES = 1 << 8,   /* a periodic run is due at once, or may be */
 };
@@ -48,8 +47,7 @@ enum store_topic {
 struct store_touched;
 const struct store_touched *store_touched(const struct store *s);
 /* Never unsubscribed before store_close(); several subscribers a topic are fine. */
-void store_subscribe(
-    struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner), void *owner);
+void store_subscribe(struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner), void *owner);
 
 /* ---- retries ---- */
 
@@ -99,13 +97,13 @@ int store_submit(struct store *s, struct store_op *op) MUST_CHECK;
 #define STORE_OPERATION(name) STORE_SUBMIT(name, false)
 /* The same for an operation of one statement. */
 #define STORE_STATEMENT(name) STORE_SUBMIT(name, true)
-#define STORE_SUBMIT(name, is_alone)                                                               \
-	int store_##name(struct store *s, struct name *op)                                         \
-	{                                                                                          \
-		op->op.run = name##_run;                                                           \
-		op->op.bytes = sizeof(*op);                                                        \
-		op->op.is_one_statement = is_alone;                                                \
-		return store_submit(s, &op->op);                                                   \
+#define STORE_SUBMIT(name, is_alone)                                                                                   \
+	int store_##name(struct store *s, struct name *op)                                                             \
+	{                                                                                                              \
+		op->op.run = name##_run;                                                                               \
+		op->op.bytes = sizeof(*op);                                                                            \
+		op->op.is_one_statement = is_alone;                                                                    \
+		return store_submit(s, &op->op);                                                                       \
 	}
 /* fn runs right before an operation is taken, on the loop: what it submits is written first. One at
  * a time; NULL: none any more. */
@@ -126,26 +124,23 @@ struct store_query {
 };
 int store_query(struct store *s, struct store_query *q) MUST_CHECK; /* as store_submit() */
 /* As STORE_OPERATION(). */
-#define STORE_QUERY(name)                                                                          \
-	int store_##name(struct store *s, struct name *q)                                          \
-	{                                                                                          \
-		q->q.run = name##_run;                                                             \
-		return store_query(s, &q->q);                                                      \
+#define STORE_QUERY(name)                                                                                              \
+	int store_##name(struct store *s, struct name *q)                                                              \
+	{                                                                                                              \
+		q->q.run = name##_run;                                                                                 \
+		return store_query(s, &q->q);                                                                          \
 	}
 /* The same for a query whose results are the records S in `list`, `n` of them; defines NAME_release() too. */
-#define STORE_LIST(name, S)                                                                        \
-	int store_##name(struct store *s, struct name *q)                                          \
-	{                                                                                          \
-		q->list = NULL;                                                                    \
-		q->n = 0;                                                                          \
-		q->q.run = name##_run;                                                             \
-		return store_query(s, &q->q);                                                      \
-	}                                                                                          \
-                                                                                                   \
-	void name##_release(struct name *q)                                                        \
-	{                                                                                          \
-		RECORDS_RELEASE(S, q->list, q->n);                                                 \
-	}
+#define STORE_LIST(name, S)                                                                                            \
+	int store_##name(struct store *s, struct name *q)                                                              \
+	{                                                                                                              \
+		q->list = NULL;                                                                                        \
+		q->n = 0;                                                                                              \
+		q->q.run = name##_run;                                                                                 \
+		return store_query(s, &q->q);                                                                          \
+	}                                                                                                              \
+                                                                                                                       \
+	void name##_release(struct name *q) { RECORDS_RELEASE(S, q->list, q->n); }
 
 /* ---- figures ---- */
 struct store_stats {

@@ -17,19 +17,17 @@ enum {
 /* Starts a thread without signals, which are for the loop's thread. */
 void thread_start(pthread_t *ret, void *(*run)(void *owner), void *owner);
 struct writer;
-int writer_start(struct store *s, const char *path, const struct store_options *o,
-    struct writer **ret, struct error *e) MUST_CHECK;
+int writer_start(
+    struct store *s, const char *path, const struct store_options *o, struct writer **ret, struct error *e) MUST_CHECK;
 void writer_push(struct writer *w, struct store_op *op); /* thread: loop */
 /* Thread: loop. Returns at once; the thread finishes the queue, waits until wait_first()
  * returns, empties the log and posts `gone`. */
-void writer_stop(
-    struct writer *w, void (*wait_first)(void *owner), void *owner, struct inbox_item *gone);
+void writer_stop(struct writer *w, void (*wait_first)(void *owner), void *owner, struct inbox_item *gone);
 void writer_join(struct writer *w); /* after `gone` came; frees */
 
 /* ---- reader.c ---- */
 struct readers;
-int readers_start(
-    struct store *s, const char *path, int n, struct readers **ret, struct error *e) MUST_CHECK;
+int readers_start(struct store *s, const char *path, int n, struct readers **ret, struct error *e) MUST_CHECK;
 void readers_push(struct readers *r, struct store_query *q); /* thread: loop */
 void readers_stop(struct readers *r);                        /* thread: loop; returns at once */
 void readers_wait(void *readers);     /* any thread, after readers_stop(): all connections closed */

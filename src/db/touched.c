@@ -13,15 +13,9 @@ static void add_id(struct store_touched *t, int64_t *list, int *n, int64_t id)
 		list[(*n)++] = id;
 }
 
-void touched_add_change(struct store_touched *t, int64_t change_id)
-{
-	add_id(t, t->changes, &t->n_changes, change_id);
-}
+void touched_add_change(struct store_touched *t, int64_t change_id) { add_id(t, t->changes, &t->n_changes, change_id); }
 
-void touched_add_job(struct store_touched *t, int64_t job_id)
-{
-	add_id(t, t->jobs, &t->n_jobs, job_id);
-}
+void touched_add_job(struct store_touched *t, int64_t job_id) { add_id(t, t->jobs, &t->n_jobs, job_id); }
 
 void touched_add_accelerator(struct store_touched *t, const char *name)
 {
@@ -58,10 +52,8 @@ static int name_run(struct store_query *q, const struct view *d)
 	const struct store_touched *t = &n->touched;
 
 	for (int i = 0; i < t->n_changes; i++) {
-		char *sha =
-		    db_text(d, "SELECT head_sha FROM change WHERE id = ?1", V_INT(t->changes[i]));
-		struct rows *r = db_rows(
-		    d, "SELECT number FROM pull WHERE change_id = ?1", V_INT(t->changes[i]));
+		char *sha = db_text(d, "SELECT head_sha FROM change WHERE id = ?1", V_INT(t->changes[i]));
+		struct rows *r = db_rows(d, "SELECT number FROM pull WHERE change_id = ?1", V_INT(t->changes[i]));
 
 		if (sha)
 			strv_add(&n->shas, sha);
@@ -70,8 +62,7 @@ static int name_run(struct store_query *q, const struct view *d)
 			*ARRAY_PUSH(n->numbers, n->n_numbers) = rows_int(r, 0);
 	}
 	for (int i = 0; i < t->n_jobs; i++) {
-		char *name =
-		    db_text(d, "SELECT accelerator FROM job WHERE id = ?1", V_INT(t->jobs[i]));
+		char *name = db_text(d, "SELECT accelerator FROM job WHERE id = ?1", V_INT(t->jobs[i]));
 
 		if (name)
 			strv_add(&n->accelerators, name);

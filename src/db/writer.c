@@ -192,8 +192,7 @@ static struct store_op *take_batch(struct writer *w)
 /* A failure of the disk or of the file is no fault of one operation. */
 static bool is_failure_of_all(int code)
 {
-	return code == ERR_FULL || code == ERR_IO || code == ERR_CORRUPT || code == ERR_BUSY ||
-	       code == ERR_DENIED;
+	return code == ERR_FULL || code == ERR_IO || code == ERR_CORRUPT || code == ERR_BUSY || code == ERR_DENIED;
 }
 
 /* Nonzero: the whole batch is lost, with that code. */
@@ -254,8 +253,7 @@ static void do_batch(struct writer *w, struct store_op *first)
 	*db_touched(d) = (struct store_touched){0};
 	if (rc) {
 		snprintf(note->error, sizeof(note->error), "%.199s", db_why(d)->text);
-		log_event(LOG_ERROR, "store_commit_failed", LOG_S("code", err_name(rc)),
-		    LOG_S("error", note->error));
+		log_event(LOG_ERROR, "store_commit_failed", LOG_S("code", err_name(rc)), LOG_S("error", note->error));
 	}
 	/* The operations' items in their order, then the note: one wake-up for all of them. */
 	for (struct store_op *op = first; op; op = op->next) {
@@ -303,8 +301,7 @@ static void *writer_main(void *p)
 	return NULL;
 }
 
-int writer_start(struct store *s, const char *path, const struct store_options *o,
-    struct writer **ret, struct error *e)
+int writer_start(struct store *s, const char *path, const struct store_options *o, struct writer **ret, struct error *e)
 {
 	struct writer *w = xcalloc(1, sizeof(*w));
 	int rc = db_open(path, DB_WRITER, &w->db, e);
@@ -342,8 +339,7 @@ void writer_push(struct writer *w, struct store_op *op)
 	pthread_mutex_unlock(&w->lock);
 }
 
-void writer_stop(
-    struct writer *w, void (*wait_first)(void *owner), void *owner, struct inbox_item *gone)
+void writer_stop(struct writer *w, void (*wait_first)(void *owner), void *owner, struct inbox_item *gone)
 {
 	pthread_mutex_lock(&w->lock);
 	w->wait_first = wait_first;

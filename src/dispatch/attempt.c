@@ -48,14 +48,12 @@ static void attempt_github_failed(struct attempt *a, const struct github_result 
 	if (r->err == ERR_CANCELLED || (r->err == ERR_BUSY && !r->was_sent)) {
 		/* Nothing was tried, or it was cut off here: the attempt does not count. */
 		int64_t wait_ms = r->err == ERR_CANCELLED ? 0 : BACKOFF_FIRST_MS;
-		int64_t next_ms =
-		    clock_wall_ms() + (wait_ms > r->retry_after_ms ? wait_ms : r->retry_after_ms);
+		int64_t next_ms = clock_wall_ms() + (wait_ms > r->retry_after_ms ? wait_ms : r->retry_after_ms);
 
 		if (effect_is_too_late(&a->effect, next_ms))
 			effect_end(&a->effect, OUTBOX_DEAD, 0);
 		else
-			effect_end(
-			    &a->effect, r->was_sent ? OUTBOX_RETRY : OUTBOX_NOT_YET, next_ms);
+			effect_end(&a->effect, r->was_sent ? OUTBOX_RETRY : OUTBOX_NOT_YET, next_ms);
 	} else if (r->is_final) {
 		effect_end(&a->effect, OUTBOX_DEAD, 0);
 	} else {
@@ -80,8 +78,7 @@ void attempt_github_send(struct attempt *a)
 {
 	a->is_on_wire = true;
 	a->call.github = (struct github_call){.done = on_github_answer};
-	github_dispatch(
-	    a->d->deps.github, &a->call.github, a->effect.row.target, a->text, a->text_bytes);
+	github_dispatch(a->d->deps.github, &a->call.github, a->effect.row.target, a->text, a->text_bytes);
 }
 
 static void on_retested(struct retest_request *r)
@@ -94,8 +91,8 @@ static void on_retested(struct retest_request *r)
 		return;
 	}
 	log_event(LOG_INFO, "rerun_replaced", LOG_S("dispatch", a->effect.row.dispatch_id),
-	    LOG_I("pr", a->effect.row.number), LOG_I("rounds", (int64_t)r->n),
-	    LOG_S("because", a->effect.why.text), LOG_S("error", r->why.text));
+	    LOG_I("pr", a->effect.row.number), LOG_I("rounds", (int64_t)r->n), LOG_S("because", a->effect.why.text),
+	    LOG_S("error", r->why.text));
 	a->effect.why = (struct error){0};
 	effect_end(&a->effect, OUTBOX_OK, 0);
 }
@@ -129,8 +126,7 @@ void attempt_rerun_send(struct attempt *a)
 {
 	a->is_on_wire = true;
 	a->call.github = (struct github_call){.done = on_rerun_answer};
-	github_run_again(a->d->deps.github, &a->call.github, a->effect.row.target,
-	    json_get_str(a->rerun, "run_id"),
+	github_run_again(a->d->deps.github, &a->call.github, a->effect.row.target, json_get_str(a->rerun, "run_id"),
 	    json_get_bool(a->rerun, "is_whole", false) ? GITHUB_RERUN_ALL : GITHUB_RERUN_FAILED);
 }
 
@@ -199,8 +195,8 @@ static void on_webhook_answer(struct http_call *call)
 		if (err == ERR_DENIED) {
 			/* The row is public, so it does not contain the address that the name has inside the
 			 * operator's network. */
-			log_event(LOG_WARN, "webhook_address_refused",
-			    LOG_S("dispatch", a->effect.row.dispatch_id), LOG_S("why", why.text));
+			log_event(LOG_WARN, "webhook_address_refused", LOG_S("dispatch", a->effect.row.dispatch_id),
+			    LOG_S("why", why.text));
 			error_set(said, err, "its host's address may not be reached");
 		}
 		error_set(said, err, "%s", *why.text ? why.text : err_text(err));
@@ -213,8 +209,7 @@ static void on_webhook_answer(struct http_call *call)
 	} else {
 		error_set(said, ERR_PROTOCOL, "the vendor's server answered %d%s", status,
 		    status >= 300 && status < 400 ? ", and redirects are not followed" : "");
-		if (status >= 300 && status < 500 && status != 403 && status != 408 &&
-		    status != 429)
+		if (status >= 300 && status < 500 && status != 403 && status != 408 && status != 429)
 			effect_end(&a->effect, OUTBOX_DEAD, 0);
 		else
 			attempt_retry(a, wait_ms);
@@ -227,8 +222,7 @@ void attempt_webhook_send(struct attempt *a)
 	bool is_cancel = a->effect.row.kind == OUTBOX_WEBHOOK_CANCEL;
 	uint8_t mac[SHA256_BYTES];
 	char hex[2 * SHA256_BYTES + 1];
-	char *event =
-	    xasprintf("X-Outpost-Event: %s", is_cancel ? "cancel" : a->effect.row.event_type);
+	char *event = xasprintf("X-Outpost-Event: %s", is_cancel ? "cancel" : a->effect.row.event_type);
 	char *delivery = xasprintf("X-Outpost-Delivery: %s", a->effect.row.dispatch_id);
 	char *signature;
 
@@ -239,8 +233,8 @@ void attempt_webhook_send(struct attempt *a)
 	a->call.http = (struct http_call){
 	    .method = "POST",
 	    .url = r->url,
-	    .headers = (const char *const[]){"Content-Type: application/json",
-		"Accept: application/json, */*", event, delivery, signature, NULL},
+	    .headers = (const char *const[]){"Content-Type: application/json", "Accept: application/json, */*", event,
+		delivery, signature, NULL},
 	    .body = a->text,
 	    .body_bytes = a->text_bytes,
 	    .max_answer_bytes = ANSWER_MAX_BYTES,

@@ -69,10 +69,7 @@ static const char *next_line(const struct spoken_line *l)
 	return *l->end ? l->end + 1 : l->end;
 }
 
-static bool is_blank_line(const struct spoken_line *l)
-{
-	return l->text == l->end;
-}
+static bool is_blank_line(const struct spoken_line *l) { return l->text == l->end; }
 
 /* Skips all of "- ", "* ", "+ ", "1. ", "1) " at p, because a fence or a quote may open inside a list's item. */
 static const char *skip_list_marks(const char *p, const char *end)
@@ -115,8 +112,7 @@ static bool track_fence(struct spoken *at, const struct spoken_line *l)
 	if (at->fence) {
 		struct spoken_line rest = read_line(l->text + n);
 
-		if (n >= at->n_fence && *l->text == at->fence && l->indent < 4 &&
-		    is_blank_line(&rest))
+		if (n >= at->n_fence && *l->text == at->fence && l->indent < 4 && is_blank_line(&rest))
 			at->fence = 0;
 		return true;
 	}
@@ -130,10 +126,7 @@ static bool track_fence(struct spoken *at, const struct spoken_line *l)
 	return false;
 }
 
-static bool is_of_name(char c)
-{
-	return isalnum((unsigned char)c) || c == '-';
-}
+static bool is_of_name(char c) { return isalnum((unsigned char)c) || c == '-'; }
 
 /* Behind the first occurrence of word, or NULL. The name of a tag is a whole name: "<s" is not the
  * beginning of "<span". */
@@ -186,8 +179,7 @@ static bool has_any_character(const char *p, const char *end, const char *charac
 /* A block of maths ($$) may hold blank lines, so it may begin and end anywhere. */
 static bool spoken_is_enclosed(const struct spoken *at, const struct spoken_line *l)
 {
-	static const char *const pairs[][2] = {
-	    {"`", "`"}, {"[", "])'\""}, {"<", ">"}, {"$", "$"}, {"~", "~"}};
+	static const char *const pairs[][2] = {{"`", "`"}, {"[", "])'\""}, {"<", ">"}, {"$", "$"}, {"~", "~"}};
 	const char *maths = strstr(at->comment, "$$");
 	struct spoken_line last = *l; /* of the paragraph */
 
@@ -217,8 +209,7 @@ static bool track_hidden(struct spoken *at, const struct spoken_line *l)
 
 			/* A tag that opens again before it closes: the trackers do not match ends to
 			 * beginnings. */
-			at->is_lost |= (at->hidden & bit) &&
-				       isalpha((unsigned char)HIDING[i][0][1]) && opens &&
+			at->is_lost |= (at->hidden & bit) && isalpha((unsigned char)HIDING[i][0][1]) && opens &&
 				       (!closes || opens < closes);
 			p = at->hidden & bit ? closes : opens;
 			if (!p)
@@ -306,8 +297,7 @@ static bool copy_lower(char *out, size_t out_bytes, const char *p, size_t n)
 static bool is_times(const struct word *w, int *ret_n)
 {
 	static const char times[] = "×";
-	size_t n_sign =
-	    w->n > 2 && memcmp(w->p, times, sizeof(times) - 1) == 0 ? sizeof(times) - 1 : 1;
+	size_t n_sign = w->n > 2 && memcmp(w->p, times, sizeof(times) - 1) == 0 ? sizeof(times) - 1 : 1;
 	int n = 0;
 
 	if (w->n <= n_sign || (n_sign == 1 && tolower((unsigned char)*w->p) != 'x'))
@@ -369,8 +359,7 @@ static enum command_kind parse_stress(struct command *c, const char *p, const ch
 		end--;
 	while (take_option(c, &has_rounds, p, &end))
 		;
-	while (
-	    p + 2 * n_ticks + 2 < end && p[n_ticks] == '`' && end[-1 - (ptrdiff_t)n_ticks] == '`')
+	while (p + 2 * n_ticks + 2 < end && p[n_ticks] == '`' && end[-1 - (ptrdiff_t)n_ticks] == '`')
 		n_ticks++;
 	p += n_ticks;
 	end -= n_ticks;
@@ -380,8 +369,7 @@ static enum command_kind parse_stress(struct command *c, const char *p, const ch
 	return COMMAND_STRESS;
 }
 
-static enum command_kind parse_words(
-    struct command *c, const struct word *verb, const struct word *w)
+static enum command_kind parse_words(struct command *c, const struct word *verb, const struct word *w)
 {
 	static const enum command_kind plain[] = {COMMAND_CANCEL, COMMAND_STATUS, COMMAND_HELP};
 
@@ -390,8 +378,7 @@ static enum command_kind parse_words(
 			return COMMAND_DECLINE;
 		if (w->n == 0)
 			return COMMAND_OK_TO_TEST;
-		if (w->n < SHA_MIN_CHARS || w->n >= sizeof(c->sha) ||
-		    strspn(w->p, "0123456789abcdefABCDEF") < w->n)
+		if (w->n < SHA_MIN_CHARS || w->n >= sizeof(c->sha) || strspn(w->p, "0123456789abcdefABCDEF") < w->n)
 			return COMMAND_UNKNOWN;
 		copy_lower(c->sha, sizeof(c->sha), w->p, w->n);
 		return COMMAND_OK_TO_TEST;

@@ -133,10 +133,7 @@ static void look_for_deadlines(void *owner)
 		bell_retry(dl->bell);
 }
 
-void deadline_watch_ring(struct deadline_watch *dl)
-{
-	bell_by(dl->bell, clock_wall_ms() + RUNG_MS);
-}
+void deadline_watch_ring(struct deadline_watch *dl) { bell_by(dl->bell, clock_wall_ms() + RUNG_MS); }
 
 /* ---- retention: deletes old data once a day, in small pieces, so that other work does not wait ---- */
 
@@ -152,8 +149,7 @@ static void on_piece_dropped(struct store_op *op)
 	if (op->err)
 		log_event(LOG_WARN, "retention_failed", LOG_S("error", op->why.text));
 	if (!dl->is_drop_postponed) /* else the timer runs already */
-		timer_start(dl->next_piece,
-		    !op->err && dl->drop.has_more ? NEXT_PIECE_MS : RETENTION_EVERY_MS);
+		timer_start(dl->next_piece, !op->err && dl->drop.has_more ? NEXT_PIECE_MS : RETENTION_EVERY_MS);
 	dl->is_drop_postponed = false;
 }
 

@@ -30,9 +30,8 @@ struct dispatch *dispatch_new(const struct dispatch_deps *deps, struct config *c
 	d->reconciler = reconciler_new(d);
 	d->scheduler = scheduler_new(d);
 	d->n_open_parts = 5;
-	store_subscribe(deps->store,
-	    STORE_DELIVERIES | STORE_OUTBOX | STORE_DISPATCHES | STORE_SCHEDULES, on_dispatch_topic,
-	    d);
+	store_subscribe(
+	    deps->store, STORE_DELIVERIES | STORE_OUTBOX | STORE_DISPATCHES | STORE_SCHEDULES, on_dispatch_topic, d);
 	return d;
 }
 

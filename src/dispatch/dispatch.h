@@ -49,8 +49,8 @@ void dispatch_reconcile_now(struct dispatch *d);
 struct retested;
 struct retest_request {
 	/* in; borrowed until done */
-	int64_t number;  /* the PR */
-	const char *sha; /* else a commit: a PR's head or a push, or at least its first 7 digits */
+	int64_t number;          /* the PR */
+	const char *sha;         /* else a commit: a PR's head or a push, or at least its first 7 digits */
 	const char *accelerator; /* only this one; NULL: each whose results are not clean */
 	const char *runner;      /* NULL: any */
 	/* Runs once, on the loop, never inside dispatch_retest(); may free the request. */

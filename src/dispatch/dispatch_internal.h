@@ -42,11 +42,10 @@ void planner_close(struct planner *pl);
 /* Plans an event without a webhook, in turn with the deliveries of its pull request. body: like that of a webhook of
  * this event; the planner takes it over (free()). on_done runs once, never inside this call; err 0: planned, or
  * already known. */
-void planner_take_synthetic(struct planner *pl, const char *event_name, char *body,
-    void (*on_done)(void *owner, int err), void *owner);
+void planner_take_synthetic(
+    struct planner *pl, const char *event_name, char *body, void (*on_done)(void *owner, int err), void *owner);
 /* Plans the request of a person in the same way. Takes over `asked`. */
-void planner_take_asked(
-    struct planner *pl, struct asked *asked, void (*on_done)(void *owner, int err), void *owner);
+void planner_take_asked(struct planner *pl, struct asked *asked, void (*on_done)(void *owner, int err), void *owner);
 /* For planning.c. The planning has ended: frees it, and begins the next one of its line. */
 void planner_finished(struct planner *pl, struct planning *p);
 
@@ -89,8 +88,7 @@ void scheduler_close(struct scheduler *s);
  * without a webhook like any other. Pure; free() a returned body. ---- */
 
 /* pull: the API's answer, borrowed. before: the recorded head, or NULL. */
-char *synthetic_pull(
-    const char *action, const json_t *pull, const char *repository, const char *before);
+char *synthetic_pull(const char *action, const json_t *pull, const char *repository, const char *before);
 /* A push whose webhook was lost. between: all commits from `before` to `after` from GitHub, borrowed; NULL: they are
  * unknown, and the list stays empty. */
 struct missed_push {

@@ -13,15 +13,15 @@ struct hold {
 
 static struct hold hold_of(enum trust trust, const char *association)
 {
-	struct hold h = {.reason = association ? trust_holds_pull(trust, association) : NULL,
-	    .needs = trust_needs(trust)};
+	struct hold h = {
+	    .reason = association ? trust_holds_pull(trust, association) : NULL, .needs = trust_needs(trust)};
 
 	h.is_for_good = h.reason && trust == TRUST_MERGED;
 	return h;
 }
 
-static void add_want(struct plan *p, const struct accelerator *a, const struct runner *r,
-    const char *target, struct hold hold)
+static void add_want(
+    struct plan *p, const struct accelerator *a, const struct runner *r, const char *target, struct hold hold)
 {
 	*ARRAY_PUSH(p->wants, p->n_wants) = (struct plan_want){
 	    .accelerator = xstrdup(a->name),
@@ -82,8 +82,7 @@ static void add_infra(struct plan *p, const struct config *c, const char *associ
 	static const struct runner runner = {.name = runner_name, .kind = RUNNER_INFRA};
 
 	if (c->infra_repository)
-		add_want(
-		    p, &itself, &runner, c->infra_repository, hold_of(c->infra_trust, association));
+		add_want(p, &itself, &runner, c->infra_repository, hold_of(c->infra_trust, association));
 }
 
 static void ignore_event(struct plan *p, const char *reason)
@@ -134,8 +133,7 @@ static enum plan_verdict update_change(
 	/* the accelerator that a ciflow/crcr/NAME label starts and stops */
 	const struct accelerator *a = NULL;
 
-	for (size_t i = 0;
-	     ev->label && str_has_prefix(ev->label, LABEL_PREFIX) && i < c->n_accelerators; i++)
+	for (size_t i = 0; ev->label && str_has_prefix(ev->label, LABEL_PREFIX) && i < c->n_accelerators; i++)
 		if (c->accelerators[i].triggers.label == LABEL_REQUIRED &&
 		    strcasecmp(c->accelerators[i].name, ev->label + strlen(LABEL_PREFIX)) == 0)
 			a = &c->accelerators[i];
@@ -150,8 +148,7 @@ static enum plan_verdict update_change(
 	if (add_all_wants(p, ev, c, files) == PLAN_NEEDS_FILES)
 		return PLAN_NEEDS_FILES;
 	for (size_t i = 0; i < p->n_wants; i++) {
-		bool is_meant = ev->pull_action == PULL_LABELED && a &&
-				str_eq(p->wants[i].accelerator, a->name);
+		bool is_meant = ev->pull_action == PULL_LABELED && a && str_eq(p->wants[i].accelerator, a->name);
 
 		p->wants[i].is_for_new_head = !is_meant;
 		if (is_meant)
@@ -192,8 +189,7 @@ static enum plan_verdict plan_pull(
 			return PLAN_READY;
 		}
 		p->kind = PLAN_START;
-		p->starts_round =
-		    ev->pull_action == PULL_REOPENED || ev->pull_action == PULL_BASE_CHANGED;
+		p->starts_round = ev->pull_action == PULL_REOPENED || ev->pull_action == PULL_BASE_CHANGED;
 		return add_all_wants(p, ev, c, files);
 	case PULL_CONVERTED_TO_DRAFT:
 	case PULL_LABELED:
@@ -251,9 +247,9 @@ static void plan_push(struct plan *p, const struct event *ev, const struct confi
 	p->n_commits = ev->n_commits ? ev->n_commits : 1;
 	p->commits = xcalloc(p->n_commits, sizeof(*p->commits));
 	for (size_t i = 0; i < p->n_commits; i++)
-		p->commits[i] = (struct push_commit){xstrdup(list[i].sha), xstrdup(list[i].author),
-		    xstrdup(list[i].title), list[i].at_ms,
-		    list[i].files ? strv_copy((const char *const *)list[i].files) : NULL};
+		p->commits[i] =
+		    (struct push_commit){xstrdup(list[i].sha), xstrdup(list[i].author), xstrdup(list[i].title),
+			list[i].at_ms, list[i].files ? strv_copy((const char *const *)list[i].files) : NULL};
 	add_infra(p, c, NULL);
 	for (size_t i = 0; i < c->n_accelerators; i++)
 		if (trigger_push(&c->accelerators[i], branch)) {
@@ -265,8 +261,7 @@ static void plan_push(struct plan *p, const struct event *ev, const struct confi
 		}
 }
 
-enum plan_verdict plan_make(
-    const struct event *ev, const struct config *c, const char *const *files, struct plan *ret)
+enum plan_verdict plan_make(const struct event *ev, const struct config *c, const char *const *files, struct plan *ret)
 {
 	enum plan_verdict verdict = PLAN_READY;
 
@@ -285,8 +280,8 @@ enum plan_verdict plan_make(
 	return verdict;
 }
 
-void plan_nightly(const struct nightly_head *head, const struct accelerator *a,
-    const struct config *c, struct plan *ret)
+void plan_nightly(
+    const struct nightly_head *head, const struct accelerator *a, const struct config *c, struct plan *ret)
 {
 	*ret = (struct plan){
 	    .kind = PLAN_START,

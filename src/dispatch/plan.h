@@ -18,8 +18,8 @@ enum plan_verdict {
 
 /* ev: EVENT_PULL_REQUEST or EVENT_PUSH. files: the changed paths, NULL-terminated, or NULL
  * while unknown. On PLAN_READY *ret is the caller's: plan_release(). */
-enum plan_verdict plan_make(const struct event *ev, const struct config *c,
-    const char *const *files, struct plan *ret) MUST_CHECK;
+enum plan_verdict plan_make(
+    const struct event *ev, const struct config *c, const char *const *files, struct plan *ret) MUST_CHECK;
 
 /* Plans a periodic run of one accelerator: upstream's head for its own runners. The code is merged, so every trust
  * admits it. The infra repository gets it only if it hosts the accelerator. Each run is a round of its own. */
@@ -27,5 +27,5 @@ struct nightly_head {
 	const char *sha, *branch;
 	const char *title, *author; /* NULL: unknown */
 };
-void plan_nightly(const struct nightly_head *head, const struct accelerator *a,
-    const struct config *c, struct plan *ret);
+void plan_nightly(
+    const struct nightly_head *head, const struct accelerator *a, const struct config *c, struct plan *ret);

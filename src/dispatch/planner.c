@@ -29,10 +29,7 @@ struct planner {
 
 static void planner_pump(struct planner *pl);
 
-static void on_planner_timer(struct timer *t)
-{
-	planner_pump(timer_owner(t));
-}
+static void on_planner_timer(struct timer *t) { planner_pump(timer_owner(t)); }
 
 struct planner *planner_new(struct dispatch *d)
 {
@@ -53,10 +50,7 @@ void planner_ring(struct planner *pl)
 	planner_pump(pl);
 }
 
-bool planner_is_idle(const struct planner *pl)
-{
-	return pl->n == 0 && !pl->may_have_more && !pl->is_reading;
-}
+bool planner_is_idle(const struct planner *pl) { return pl->n == 0 && !pl->may_have_more && !pl->is_reading; }
 
 /* ---- plannings ---- */
 
@@ -170,8 +164,7 @@ static void planner_pump(struct planner *pl)
 	/* Until the registry has been read, deliveries wait on disk. */
 	if (!config_is_registry_loaded(pl->d->config))
 		return;
-	if (pl->d->is_closing || pl->is_reading || !pl->may_have_more || room <= 0 ||
-	    timer_is_running(pl->timer))
+	if (pl->d->is_closing || pl->is_reading || !pl->may_have_more || room <= 0 || timer_is_running(pl->timer))
 		return;
 	store_stats(pl->d->deps.store, &stats);
 	if (stats.n_queued_ops > INTAKE_IS_BUSY_OPS && !pl->has_paused) {
@@ -195,27 +188,23 @@ static void planner_pump(struct planner *pl)
 
 /* ---- events without a delivery ---- */
 
-static void take_with_answer(
-    struct planner *pl, struct planning *p, void (*on_done)(void *owner, int err), void *owner)
+static void take_with_answer(struct planner *pl, struct planning *p, void (*on_done)(void *owner, int err), void *owner)
 {
 	p->on_done = on_done;
 	p->owner = owner;
 	take_planning(pl, p);
 }
 
-void planner_take_synthetic(struct planner *pl, const char *event_name, char *body,
-    void (*on_done)(void *owner, int err), void *owner)
+void planner_take_synthetic(
+    struct planner *pl, const char *event_name, char *body, void (*on_done)(void *owner, int err), void *owner)
 {
 	char guid[UUID_BYTES];
 
-	take_with_answer(pl,
-	    planning_new(
-		pl->d, 0, xstrdup(uuid_new(guid)), xstrdup(event_name), body, strlen(body)),
+	take_with_answer(pl, planning_new(pl->d, 0, xstrdup(uuid_new(guid)), xstrdup(event_name), body, strlen(body)),
 	    on_done, owner);
 }
 
-void planner_take_asked(
-    struct planner *pl, struct asked *asked, void (*on_done)(void *owner, int err), void *owner)
+void planner_take_asked(struct planner *pl, struct asked *asked, void (*on_done)(void *owner, int err), void *owner)
 {
 	take_with_answer(pl, planning_new_asked(pl->d, asked), on_done, owner);
 }

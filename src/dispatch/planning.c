@@ -3,8 +3,8 @@
 #include "dispatch/plan.h"
 #include "model/plan.h"
 
-struct planning *planning_new(struct dispatch *d, int64_t delivery_id, char *guid, char *event_name,
-    char *body, size_t body_bytes)
+struct planning *planning_new(
+    struct dispatch *d, int64_t delivery_id, char *guid, char *event_name, char *body, size_t body_bytes)
 {
 	struct planning *p = xcalloc(1, sizeof(*p));
 	int rc;
@@ -23,8 +23,7 @@ struct planning *planning_new(struct dispatch *d, int64_t delivery_id, char *gui
 	if (rc)
 		error_set(&p->parse_error, rc, "%s", err_text(rc));
 	else if (p->event.kind == EVENT_PULL_REQUEST || p->event.kind == EVENT_ISSUE_COMMENT)
-		p->line =
-		    xasprintf("%s#%lld", p->event.repository, (long long)p->event.pull.number);
+		p->line = xasprintf("%s#%lld", p->event.repository, (long long)p->event.pull.number);
 	else if (p->event.kind == EVENT_PUSH)
 		p->line = xasprintf("%s@%s", p->event.repository, p->event.ref);
 	if (delivery_id)
@@ -42,8 +41,7 @@ struct planning *planning_new_asked(struct dispatch *d, struct asked *asked)
 	p->event_name = xstrdup("retest");
 	p->asked = asked;
 	if (asked->number)
-		p->line =
-		    xasprintf("%s#%lld", p->config->upstream_repository, (long long)asked->number);
+		p->line = xasprintf("%s#%lld", p->config->upstream_repository, (long long)asked->number);
 	return p;
 }
 
@@ -123,13 +121,12 @@ bool planning_went_well(struct planning *p, const struct error *why, int err)
 {
 	if (!err)
 		return true;
-	if (err == ERR_CLOSING ||
-	    store_is_passing(err)) { /* the service stops, and the delivery stays accepted */
+	if (err == ERR_CLOSING || store_is_passing(err)) { /* the service stops, and the delivery stays accepted */
 		planning_end(p, ERR_CLOSING);
 		return false;
 	}
-	log_event(LOG_ERROR, "planning_failed", LOG_S("delivery", p->guid),
-	    LOG_S("event", p->event_name), LOG_S("error", why->text));
+	log_event(LOG_ERROR, "planning_failed", LOG_S("delivery", p->guid), LOG_S("event", p->event_name),
+	    LOG_S("error", why->text));
 	planning_mark(p, DELIVERY_MARK_FAILED, *why->text ? why->text : err_text(err));
 	return false;
 }
@@ -142,8 +139,7 @@ static void on_marked(struct store_op *op)
 	bool has_failed = p->op.mark.mark == DELIVERY_MARK_FAILED;
 
 	if (op->err)
-		log_event(LOG_ERROR, "delivery_unmarked", LOG_S("delivery", p->guid),
-		    LOG_S("error", op->why.text));
+		log_event(LOG_ERROR, "delivery_unmarked", LOG_S("delivery", p->guid), LOG_S("error", op->why.text));
 	else if (has_failed)
 		p->d->counters.n_deliveries_failed++;
 	else
@@ -158,9 +154,9 @@ void planning_mark(struct planning *p, enum delivery_mark mark, const char *reas
 
 	free(p->plan.reason);
 	p->plan.reason = copy;
-	log_event(has_failed ? LOG_WARN : LOG_INFO,
-	    has_failed ? "delivery_failed" : "delivery_ignored", LOG_S("delivery", p->guid),
-	    LOG_S("event", p->event_name), LOG_S("action", p->event.action), LOG_S("reason", copy));
+	log_event(has_failed ? LOG_WARN : LOG_INFO, has_failed ? "delivery_failed" : "delivery_ignored",
+	    LOG_S("delivery", p->guid), LOG_S("event", p->event_name), LOG_S("action", p->event.action),
+	    LOG_S("reason", copy));
 	if (!p->delivery_id) {
 		planning_end(p, has_failed ? ERR_INVALID : 0);
 		return;
@@ -190,22 +186,18 @@ static void on_applied(struct store_op *op)
 		return;
 	p->d->counters.n_deliveries_planned += p->delivery_id != 0;
 	if (p->delivery_id)
-		histogram_add(
-		    &p->d->counters.plan_times, (clock_wall_ms() - p->received_ms) * 1000);
+		histogram_add(&p->d->counters.plan_times, (clock_wall_ms() - p->received_ms) * 1000);
 	p->d->counters.n_dispatches_made += p->op.apply.n_new_dispatches;
-	log_event(LOG_INFO, "delivery_planned", LOG_S("delivery", p->guid),
-	    LOG_S("event", p->event_name), LOG_S("action", p->event.action),
-	    LOG_S("plan", p->op.apply.is_stale ? "stale" : kinds[p->plan.kind]),
-	    LOG_I("pr", p->plan.pull.number), LOG_S("head", p->plan.head_sha),
-	    LOG_I("change", p->op.apply.change_id),
+	log_event(LOG_INFO, "delivery_planned", LOG_S("delivery", p->guid), LOG_S("event", p->event_name),
+	    LOG_S("action", p->event.action), LOG_S("plan", p->op.apply.is_stale ? "stale" : kinds[p->plan.kind]),
+	    LOG_I("pr", p->plan.pull.number), LOG_S("head", p->plan.head_sha), LOG_I("change", p->op.apply.change_id),
 	    LOG_I("dispatches", p->op.apply.n_new_dispatches));
 	planning_end(p, 0);
 }
 
 static void decide_plan(struct planning *p)
 {
-	enum plan_verdict verdict =
-	    plan_make(&p->event, p->config, (const char *const *)p->files, &p->plan);
+	enum plan_verdict verdict = plan_make(&p->event, p->config, (const char *const *)p->files, &p->plan);
 
 	if (verdict == PLAN_NEEDS_FILES) {
 		assert(!p->files);
@@ -269,8 +261,7 @@ static void on_files_cached(struct store_op *op)
 	struct planning *p = CONTAINER_OF(op, struct planning, op.put_files.op);
 
 	if (op->err) /* the cache is optional */
-		log_event(LOG_WARN, "files_uncached", LOG_S("delivery", p->guid),
-		    LOG_S("error", op->why.text));
+		log_event(LOG_WARN, "files_uncached", LOG_S("delivery", p->guid), LOG_S("error", op->why.text));
 	p->then(p);
 }
 
@@ -278,8 +269,7 @@ static void on_pull_files(struct github_call *call)
 {
 	struct planning *p = CONTAINER_OF(call, struct planning, op.pull_files.call);
 	const struct github_result *r = &call->result;
-	bool is_hopeless =
-	    r->is_final || ++p->n_tries >= TRIES_MAX || r->retry_after_ms > WAIT_MAX_MS;
+	bool is_hopeless = r->is_final || ++p->n_tries >= TRIES_MAX || r->retry_after_ms > WAIT_MAX_MS;
 	bool is_known = r->err == 0;
 	int64_t pause_ms = TRY_AGAIN_MS * p->n_tries;
 
@@ -296,9 +286,8 @@ static void on_pull_files(struct github_call *call)
 	}
 	if (!is_known && p->files) {
 		p->d->counters.n_files_unread++;
-		log_event(LOG_WARN, "files_unread", LOG_S("delivery", p->guid),
-		    LOG_I("pr", p->event.pull.number), LOG_S("error", r->why.text),
-		    LOG_S("consequence", "planned as if every path matched"));
+		log_event(LOG_WARN, "files_unread", LOG_S("delivery", p->guid), LOG_I("pr", p->event.pull.number),
+		    LOG_S("error", r->why.text), LOG_S("consequence", "planned as if every path matched"));
 	}
 	if (pause_ms < r->retry_after_ms)
 		pause_ms = r->retry_after_ms;
@@ -330,8 +319,7 @@ static void ask_for_files(struct planning *p)
 	}
 	p->is_on_github = true;
 	p->op.pull_files = (struct github_pull_files){.call.done = on_pull_files};
-	github_pull_files_get(
-	    p->d->deps.github, &p->op.pull_files, p->event.repository, p->event.pull.number);
+	github_pull_files_get(p->d->deps.github, &p->op.pull_files, p->event.repository, p->event.pull.number);
 }
 
 static void on_cached_files(struct store_query *q)

@@ -59,8 +59,8 @@ struct planning {
 };
 
 /* Takes over guid, event_name and body (free()); parses at once. */
-struct planning *planning_new(struct dispatch *d, int64_t delivery_id, char *guid, char *event_name,
-    char *body, size_t body_bytes);
+struct planning *planning_new(
+    struct dispatch *d, int64_t delivery_id, char *guid, char *event_name, char *body, size_t body_bytes);
 /* For a request of outpostctl; takes over `asked`. */
 struct planning *planning_new_asked(struct dispatch *d, struct asked *asked);
 /* Ends with planner_finished(), never inside this call. */

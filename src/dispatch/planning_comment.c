@@ -42,8 +42,7 @@ void planning_ask(struct planning *p)
 	bool wants_round = a->n_retests > 0;
 
 	for (size_t i = 0; i < a->n; i++)
-		wants_round |=
-		    a->list[i].command.kind == COMMAND_RETEST && a->list[i].result == COMMAND_DONE;
+		wants_round |= a->list[i].command.kind == COMMAND_RETEST && a->list[i].result == COMMAND_DONE;
 	/* The store refuses a stranger's commands, so a request to GitHub is not necessary. */
 	if (wants_round && !(a->is_comment && a->spoken.speaker == SPEAKER_STRANGER))
 		asked_gather(p);
@@ -75,12 +74,10 @@ static void on_commands_run(struct store_op *op)
 		planning_went_well(p, &op->why, op->err);
 		return;
 	}
-	log_event(LOG_INFO, a->is_comment ? "commands_heard" : "retest_asked",
-	    LOG_S("delivery", p->guid), LOG_I("pr", o->number), LOG_S("by", a->login),
-	    LOG_S("words", a->words), LOG_S("ignored", o->ignored),
+	log_event(LOG_INFO, a->is_comment ? "commands_heard" : "retest_asked", LOG_S("delivery", p->guid),
+	    LOG_I("pr", o->number), LOG_S("by", a->login), LOG_S("words", a->words), LOG_S("ignored", o->ignored),
 	    LOG_I("dispatches", (int64_t)o->retest.n_new_dispatches + o->n_released),
-	    LOG_I("cancelled", o->n_cancelled + o->n_declined),
-	    LOG_I("reruns", (int64_t)o->n_reruns));
+	    LOG_I("cancelled", o->n_cancelled + o->n_declined), LOG_I("reruns", (int64_t)o->n_reruns));
 	if (p->delivery_id && o->ignored)
 		p->d->counters.n_deliveries_ignored++;
 	else
@@ -90,8 +87,7 @@ static void on_commands_run(struct store_op *op)
 		request->list = o->retest.retested;
 		request->n = o->retest.n_retested;
 		request->pull_number = a->number;
-		snprintf(request->head_sha, sizeof(request->head_sha), "%s",
-		    a->has_plan ? p->plan.head_sha : "");
+		snprintf(request->head_sha, sizeof(request->head_sha), "%s", a->has_plan ? p->plan.head_sha : "");
 	} else {
 		retested_release(o->retest.retested, o->retest.n_retested);
 	}
@@ -172,13 +168,12 @@ static void ask_commands(struct planning *p, const struct command *list, size_t 
 		const struct command *c = &a->list[i].command;
 
 		if (c->kind == COMMAND_STRESS) {
-			buf_appendf(&out, "%sstress %s%s%s ×%d", i ? ", " : "", c->test,
-			    c->word[0] ? " on " : "", c->word, c->n_rounds);
+			buf_appendf(&out, "%sstress %s%s%s ×%d", i ? ", " : "", c->test, c->word[0] ? " on " : "",
+			    c->word, c->n_rounds);
 			continue;
 		}
 		buf_appendf(&out, "%s%s%s%s%s%s%s", i ? ", " : "", command_kind_name(c->kind),
-		    c->word[0] || c->sha[0] ? " " : "", c->word, c->sha, c->suite[0] ? "/" : "",
-		    c->suite);
+		    c->word[0] || c->sha[0] ? " " : "", c->word, c->sha, c->suite[0] ? "/" : "", c->suite);
 	}
 	a->words = arena_strdup(&a->texts, buf_str(&out));
 	buf_release(&out);
@@ -217,15 +212,12 @@ static void on_comment_app(struct github_call *call)
 	else if (p->d->is_closing)
 		planning_end(p, ERR_CLOSING);
 	else if (!is_likely_ours) /* a retry would make the later events of the PR wait */
-		planning_mark(p, DELIVERY_MARK_IGNORED,
-		    "probably no command: the App's name is not known yet");
+		planning_mark(p, DELIVERY_MARK_IGNORED, "probably no command: the App's name is not known yet");
 	else if (++p->n_tries < TRIES_MAX)
-		planning_again(p, read_commands,
-		    backoff_delay_ms(p->n_tries, r.retry_after_ms, random_fraction()));
+		planning_again(p, read_commands, backoff_delay_ms(p->n_tries, r.retry_after_ms, random_fraction()));
 	else
 		planning_mark(p, DELIVERY_MARK_FAILED,
-		    "GitHub did not return the App's name, so Outpost cannot "
-		    "recognize its commands");
+		    "GitHub did not return the App's name, so Outpost cannot recognize its commands");
 }
 
 /* While the App's name is unknown, each command may be for it. */

@@ -25,8 +25,7 @@ static void on_rerun_found(struct store_query *q)
 	}
 	if (!f->pull_number || !f->n) {
 		planning_mark(p, DELIVERY_MARK_IGNORED,
-		    f->pull_number ? "nothing to run again"
-				   : "not the head of an open pull request");
+		    f->pull_number ? "nothing to run again" : "not the head of an open pull request");
 		return;
 	}
 	a->number = f->pull_number;
@@ -106,8 +105,7 @@ static void set_retest_results(struct asked *a, enum command_result result)
 static void plan_retest(struct planning *p)
 {
 	struct asked *a = p->asked;
-	enum plan_verdict verdict =
-	    plan_make(&p->event, p->config, (const char *const *)p->files, &p->plan);
+	enum plan_verdict verdict = plan_make(&p->event, p->config, (const char *const *)p->files, &p->plan);
 	const struct retest_request *request = a->request;
 
 	if (verdict == PLAN_NEEDS_FILES) {
@@ -141,10 +139,9 @@ static void plan_retest(struct planning *p)
 	for (size_t i = 0; i < a->n_retests; i++)
 		plan_add_retest(&p->plan, a->retests[i].accelerator, a->retests[i].runner, NULL);
 	a->has_plan = p->plan.n_retests > 0;
-	if (request && request->accelerator &&
-	    !is_accelerator_wanted(&p->plan, request->accelerator)) {
-		asked_give_up(p, ERR_CONFLICT,
-		    "that accelerator does not test this change: its triggers do not select it");
+	if (request && request->accelerator && !is_accelerator_wanted(&p->plan, request->accelerator)) {
+		asked_give_up(
+		    p, ERR_CONFLICT, "that accelerator does not test this change: its triggers do not select it");
 		return;
 	}
 	asked_submit(p);
@@ -176,8 +173,8 @@ static char *known_push(const struct planning *p)
 {
 	const struct find_tested *t = &p->asked->tested;
 	static const char HEADS[] = "refs/heads/";
-	json_t *commit = json_pack("{s:s, s:{s:s}, s:{s:s?}}", "sha", t->head_sha, "commit",
-	    "message", t->title ? t->title : "", "author", "login", t->author);
+	json_t *commit = json_pack("{s:s, s:{s:s}, s:{s:s?}}", "sha", t->head_sha, "commit", "message",
+	    t->title ? t->title : "", "author", "login", t->author);
 	json_t *branch = json_pack("{s:O}", "commit", commit), *list = json_pack("[o]", commit);
 	const struct missed_push m = {
 	    .branch = branch,
@@ -209,15 +206,12 @@ static void use_stored_body(struct planning *p, char *body)
 	} else {
 		/* A refusal by GitHub and a missing answer need different repairs, so the texts differ. */
 		if (a->github_err == ERR_NOT_FOUND)
-			error_set(&why, ERR_NOT_FOUND,
-			    "GitHub does not show this pull request to the App");
+			error_set(&why, ERR_NOT_FOUND, "GitHub does not show this pull request to the App");
 		else if (a->github_err == ERR_AUTH || a->github_err == ERR_DENIED)
-			error_set(
-			    &why, a->github_err, "GitHub refuses the App: %s", a->github_why.text);
+			error_set(&why, a->github_err, "GitHub refuses the App: %s", a->github_why.text);
 		else
 			error_set(&why, ERR_NETWORK,
-			    "GitHub does not answer, and the webhook of this change is no longer "
-			    "stored");
+			    "GitHub does not answer, and the webhook of this change is no longer stored");
 		asked_give_up(p, why.code, why.text);
 	}
 }
@@ -250,8 +244,7 @@ static void on_pull(struct github_call *call)
 	struct planning *p = CONTAINER_OF(call, struct planning, op.call);
 	struct asked *a = p->asked;
 	const struct github_result *r = &call->result;
-	bool is_hopeless =
-	    r->is_final || ++a->n_tries >= TRIES_MAX || r->retry_after_ms > WAIT_MAX_MS;
+	bool is_hopeless = r->is_final || ++a->n_tries >= TRIES_MAX || r->retry_after_ms > WAIT_MAX_MS;
 	int64_t pause_ms = TRY_AGAIN_MS * a->n_tries;
 	char *body = NULL;
 
@@ -261,8 +254,7 @@ static void on_pull(struct github_call *call)
 	if (pause_ms < r->retry_after_ms)
 		pause_ms = r->retry_after_ms;
 	if (r->err == 0)
-		body = synthetic_pull(
-		    "synchronize", call->answer, p->config->upstream_repository, NULL);
+		body = synthetic_pull("synchronize", call->answer, p->config->upstream_repository, NULL);
 	github_call_release(call);
 	if (body)
 		use_body(p, "pull_request", body);
@@ -280,8 +272,7 @@ static void ask_for_pull(struct planning *p)
 	}
 	p->is_on_github = true;
 	p->op.call = (struct github_call){.done = on_pull};
-	github_pull_get(
-	    p->d->deps.github, &p->op.call, p->config->upstream_repository, p->asked->number);
+	github_pull_get(p->d->deps.github, &p->op.call, p->config->upstream_repository, p->asked->number);
 }
 
 /* ---- the change ---- */
@@ -293,8 +284,7 @@ static void on_tested(struct store_query *q)
 	struct asked *a = p->asked;
 
 	if (q->err == ERR_CONFLICT) {
-		asked_give_up(
-		    p, q->err, "several commits begin with these digits: give more of them");
+		asked_give_up(p, q->err, "several commits begin with these digits: give more of them");
 	} else if (q->err == ERR_NOT_FOUND && a->sha) {
 		asked_give_up(p, q->err, "that commit is not known");
 	} else if (q->err && q->err != ERR_NOT_FOUND) {

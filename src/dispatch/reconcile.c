@@ -102,8 +102,7 @@ void reconcile_part_done(struct reconciler *r)
 			r->n_complete_looks++;
 			r->d->counters.last_reconcile_wall_ms = clock_wall_ms();
 		}
-		log_event(
-		    LOG_DEBUG, "reconciled", LOG_S("outcome", r->has_failed ? "failed" : "ok"));
+		log_event(LOG_DEBUG, "reconciled", LOG_S("outcome", r->has_failed ? "failed" : "ok"));
 		schedule_look(r);
 	}
 }
@@ -128,8 +127,7 @@ static void have_since(struct reconciler *r)
 		return;
 	}
 	r->since_ms = clock_wall_ms();
-	reconcile_save_setting(
-	    r, xstrdup(SINCE_KEY), xasprintf("%lld", (long long)r->since_ms), begin_parts);
+	reconcile_save_setting(r, xstrdup(SINCE_KEY), xasprintf("%lld", (long long)r->since_ms), begin_parts);
 }
 
 static void on_reconcile_timer(struct timer *t)
@@ -213,8 +211,7 @@ static void on_setting_loaded(struct store_query *q)
 		r->then(r);
 }
 
-static void use_setting(
-    struct reconciler *r, char *key, char *value, void (*then)(struct reconciler *r))
+static void use_setting(struct reconciler *r, char *key, char *value, void (*then)(struct reconciler *r))
 {
 	free(r->setting_key);
 	free(r->setting_value);
@@ -227,8 +224,7 @@ void reconcile_load_setting(struct reconciler *r, char *key, void (*then)(struct
 {
 	use_setting(r, key, NULL, then);
 	r->op.get_setting = (struct get_setting){.q.done = on_setting_loaded, .key = key};
-	reconcile_submitted(
-	    r, "reading a setting", store_get_setting(r->d->deps.store, &r->op.get_setting));
+	reconcile_submitted(r, "reading a setting", store_get_setting(r->d->deps.store, &r->op.get_setting));
 }
 
 static void on_setting_saved(struct store_op *op)
@@ -239,14 +235,11 @@ static void on_setting_saved(struct store_op *op)
 		r->then(r);
 }
 
-void reconcile_save_setting(
-    struct reconciler *r, char *key, char *value, void (*then)(struct reconciler *r))
+void reconcile_save_setting(struct reconciler *r, char *key, char *value, void (*then)(struct reconciler *r))
 {
 	use_setting(r, key, value, then);
-	r->op.put_setting =
-	    (struct put_setting){.op.done = on_setting_saved, .key = key, .value = value};
-	reconcile_submitted(
-	    r, "writing a setting", store_put_setting(r->d->deps.store, &r->op.put_setting));
+	r->op.put_setting = (struct put_setting){.op.done = on_setting_saved, .key = key, .value = value};
+	reconcile_submitted(r, "writing a setting", store_put_setting(r->d->deps.store, &r->op.put_setting));
 }
 
 static void on_planned(void *owner, int err)
@@ -260,18 +253,14 @@ static void on_planned(void *owner, int err)
 	r->then(r);
 }
 
-void reconcile_plan(
-    struct reconciler *r, const char *event_name, char *body, void (*then)(struct reconciler *r))
+void reconcile_plan(struct reconciler *r, const char *event_name, char *body, void (*then)(struct reconciler *r))
 {
 	r->then = then;
 	r->is_busy = true;
 	planner_take_synthetic(r->d->planner, event_name, body, on_planned, r);
 }
 
-static const char *branch_name(const struct reconciler *r)
-{
-	return r->config->upstream_branches[r->br.i];
-}
+static const char *branch_name(const struct reconciler *r) { return r->config->upstream_branches[r->br.i]; }
 
 static struct branch_memory *branch_memory_of(struct reconciler *r)
 {
@@ -288,10 +277,7 @@ static struct branch_memory *branch_memory_of(struct reconciler *r)
 	return m;
 }
 
-static char *branch_key(const struct reconciler *r)
-{
-	return xasprintf("reconcile.branch.%s", branch_name(r));
-}
+static char *branch_key(const struct reconciler *r) { return xasprintf("reconcile.branch.%s", branch_name(r)); }
 
 /* Done with this tip. */
 static void continue_branches(struct reconciler *r)
@@ -338,8 +324,7 @@ static void on_commits_between(struct github_call *call)
 	char *body = synthetic_push(&m);
 
 	github_call_release(call);
-	if (reconcile_op_ended(
-		r, "comparing commits", is_hopeless ? 0 : kept.err, is_hopeless ? NULL : &kept.why))
+	if (reconcile_op_ended(r, "comparing commits", is_hopeless ? 0 : kept.err, is_hopeless ? NULL : &kept.why))
 		reconcile_plan(r, "push", body, keep_tip);
 	else
 		free(body);
@@ -370,12 +355,11 @@ static void on_has_push(struct store_query *q)
 			free(ref);
 		reconcile_submitted(r, "recording a tip", rc);
 	} else {
-		log_event(LOG_INFO, "push_found", LOG_S("branch", branch_name(r)),
-		    LOG_S("head", r->br.sha));
+		log_event(LOG_INFO, "push_found", LOG_S("branch", branch_name(r)), LOG_S("head", r->br.sha));
 		r->op.commits = (struct github_commits){.call.done = on_commits_between};
 		reconcile_goes_to_github(r);
-		github_commits_between(r->d->deps.github, &r->op.commits,
-		    r->config->upstream_repository, r->br.tip, r->br.sha);
+		github_commits_between(
+		    r->d->deps.github, &r->op.commits, r->config->upstream_repository, r->br.tip, r->br.sha);
 	}
 }
 
@@ -389,8 +373,7 @@ static void have_tip(struct reconciler *r)
 	    .repository = r->config->upstream_repository,
 	    .head_sha = r->br.sha,
 	};
-	reconcile_submitted(
-	    r, "looking up a push", store_has_push(r->d->deps.store, &r->op.has_push));
+	reconcile_submitted(r, "looking up a push", store_has_push(r->d->deps.store, &r->op.has_push));
 }
 
 static void on_reconciled_branch(struct github_call *call)
@@ -409,8 +392,7 @@ static void on_reconciled_branch(struct github_call *call)
 	if (!reconcile_op_ended(r, "reading a branch", is_missing ? 0 : result.err, &result.why))
 		return;
 	if (is_missing)
-		log_event(LOG_WARN, "branch_missing", LOG_S("branch", branch_name(r)),
-		    LOG_S("error", result.why.text));
+		log_event(LOG_WARN, "branch_missing", LOG_S("branch", branch_name(r)), LOG_S("error", result.why.text));
 	if (is_missing || is_unchanged || !is_sha1(r->br.sha)) {
 		r->br.i++;
 		reconcile_branches(r);
@@ -428,6 +410,5 @@ void reconcile_branches(struct reconciler *r)
 	r->op.branch = (struct github_branch){.call.done = on_reconciled_branch};
 	memcpy(r->op.branch.etag, branch_memory_of(r)->etag, sizeof(r->op.branch.etag));
 	reconcile_goes_to_github(r);
-	github_branch_get(
-	    r->d->deps.github, &r->op.branch, r->config->upstream_repository, branch_name(r));
+	github_branch_get(r->d->deps.github, &r->op.branch, r->config->upstream_repository, branch_name(r));
 }

@@ -40,7 +40,7 @@ struct reconciler {
 	int64_t looked_mono_ms; /* when the last look ended */
 	int part;
 	int n_complete_looks;
-	int64_t since_ms; /* the beginning of this database: older deliveries are not requested */
+	int64_t since_ms;      /* the beginning of this database: older deliveries are not requested */
 	struct config *config; /* of this look */
 
 	/* the running operation */
@@ -63,12 +63,12 @@ struct reconciler {
 
 	/* 1: deliveries */
 	struct {
-		json_t *page;           /* array */
-		json_t *settled;        /* object: GUIDs that this look is done with */
-		int64_t seen_id;        /* from the last look */
-		int64_t newest_id;      /* of this one */
-		int64_t floor_id;       /* this walk ends there */
-		int64_t older_floor_id; /* of a walk that was cut short; 0: it ends with the list */
+		json_t *page;                           /* array */
+		json_t *settled;                        /* object: GUIDs that this look is done with */
+		int64_t seen_id;                        /* from the last look */
+		int64_t newest_id;                      /* of this one */
+		int64_t floor_id;                       /* this walk ends there */
+		int64_t older_floor_id;                 /* of a walk that was cut short; 0: it ends with the list */
 		char older_cursor[GITHUB_CURSOR_BYTES]; /* it continues there; "": no such walk */
 		char cursor[GITHUB_CURSOR_BYTES], next_cursor[GITHUB_CURSOR_BYTES];
 		bool is_older_walk, is_at_floor;
@@ -117,11 +117,9 @@ void reconcile_part_failed(struct reconciler *r, const char *what, const char *w
 /* Reads a setting into r->setting_value, or writes it, then runs `then`. On a failure the part ends instead. Takes over
  * key and value (free()). */
 void reconcile_load_setting(struct reconciler *r, char *key, void (*then)(struct reconciler *r));
-void reconcile_save_setting(
-    struct reconciler *r, char *key, char *value, void (*then)(struct reconciler *r));
+void reconcile_save_setting(struct reconciler *r, char *key, char *value, void (*then)(struct reconciler *r));
 /* Takes over the body, plans it, and runs `then`. If the body cannot be planned, the planner logs the reason. */
-void reconcile_plan(
-    struct reconciler *r, const char *event_name, char *body, void (*then)(struct reconciler *r));
+void reconcile_plan(struct reconciler *r, const char *event_name, char *body, void (*then)(struct reconciler *r));
 /* For done callbacks: the operation has ended. False: this has ended the part or the look. why may be NULL if err is
  * 0. */
 bool reconcile_op_ended(struct reconciler *r, const char *what, int err, const struct error *why);

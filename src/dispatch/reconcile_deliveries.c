@@ -92,18 +92,15 @@ static void on_redelivery_asked(struct github_call *call)
 		    .guid = r->dl.lost[r->dl.i].guid,
 		    .is_taken_back = true,
 		};
-		reconcile_submitted(r, "counting redeliveries",
-		    store_count_redelivery(r->d->deps.store, &r->op.count));
+		reconcile_submitted(r, "counting redeliveries", store_count_redelivery(r->d->deps.store, &r->op.count));
 		return;
 	}
-	if (!reconcile_op_ended(
-		r, "requesting a redelivery", is_too_late ? 0 : result.err, &result.why))
+	if (!reconcile_op_ended(r, "requesting a redelivery", is_too_late ? 0 : result.err, &result.why))
 		return;
 	r->dl.n_asked++;
 	r->d->counters.n_redeliveries_asked += !is_too_late;
-	log_event(is_too_late ? LOG_WARN : LOG_INFO,
-	    is_too_late ? "redelivery_refused" : "redelivery_asked", LOG_S("delivery", lost->guid),
-	    LOG_I("id", lost->id), LOG_S("error", result.why.text));
+	log_event(is_too_late ? LOG_WARN : LOG_INFO, is_too_late ? "redelivery_refused" : "redelivery_asked",
+	    LOG_S("delivery", lost->guid), LOG_I("id", lost->id), LOG_S("error", result.why.text));
 	r->dl.i++;
 	next_lost(r);
 }
@@ -137,8 +134,8 @@ static void next_lost(struct reconciler *r)
 			    .guid = guid,
 			    .now_ms = clock_wall_ms(),
 			};
-			reconcile_submitted(r, "counting redeliveries",
-			    store_count_redelivery(r->d->deps.store, &r->op.count));
+			reconcile_submitted(
+			    r, "counting redeliveries", store_count_redelivery(r->d->deps.store, &r->op.count));
 			return;
 		}
 		r->dl.i++;
@@ -171,8 +168,7 @@ static void note_lost(struct reconciler *r)
 		const char *at = json_get_str(entry, "delivered_at");
 
 		status = json_get_int(entry, "status_code", 0);
-		if (id <= r->dl.floor_id ||
-		    (at && rfc3339_parse(at, &at_ms) == 0 && at_ms < r->since_ms)) {
+		if (id <= r->dl.floor_id || (at && rfc3339_parse(at, &at_ms) == 0 && at_ms < r->since_ms)) {
 			r->dl.is_at_floor = true;
 			return;
 		}
@@ -268,7 +264,4 @@ static void have_delivery_memory(struct reconciler *r)
 	ask_delivery_page(r);
 }
 
-void reconcile_deliveries(struct reconciler *r)
-{
-	reconcile_load_setting(r, xstrdup(KEY), have_delivery_memory);
-}
+void reconcile_deliveries(struct reconciler *r) { reconcile_load_setting(r, xstrdup(KEY), have_delivery_memory); }

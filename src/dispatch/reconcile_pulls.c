@@ -82,8 +82,8 @@ static void end_pulls(struct reconciler *r)
 	while (i < r->pl.known.n && r->pl.is_listed[i])
 		i++;
 	if (!r->pl.is_complete || i >= r->pl.known.n || r->pl.n_asked >= CLOSED_MAX) {
-		reconcile_save_setting(r, xstrdup(KEY),
-		    xasprintf("%lld", (long long)r->pl.newest_ms), reconcile_part_done);
+		reconcile_save_setting(
+		    r, xstrdup(KEY), xasprintf("%lld", (long long)r->pl.newest_ms), reconcile_part_done);
 		return;
 	}
 	r->pl.i = i;
@@ -91,8 +91,7 @@ static void end_pulls(struct reconciler *r)
 	r->pl.n_asked++;
 	r->op.call = (struct github_call){.done = on_unlisted};
 	reconcile_goes_to_github(r);
-	github_pull_get(r->d->deps.github, &r->op.call, r->config->upstream_repository,
-	    r->pl.known.list[i].number);
+	github_pull_get(r->d->deps.github, &r->op.call, r->config->upstream_repository, r->pl.known.list[i].number);
 }
 
 /* ---- one pull request of the list ---- */
@@ -109,10 +108,8 @@ static void plan_pull(struct reconciler *r, const char *action, const char *befo
 	const json_t *pull = json_array_get(r->pl.page, r->pl.i);
 	const char *repository = r->config->upstream_repository;
 
-	log_event(LOG_INFO, "pull_found", LOG_I("pr", json_get_int(pull, "number", 0)),
-	    LOG_S("as", action));
-	reconcile_plan(
-	    r, "pull_request", synthetic_pull(action, pull, repository, before), continue_pulls);
+	log_event(LOG_INFO, "pull_found", LOG_I("pr", json_get_int(pull, "number", 0)), LOG_S("as", action));
+	reconcile_plan(r, "pull_request", synthetic_pull(action, pull, repository, before), continue_pulls);
 }
 
 static void on_head_noted(struct store_op *op)
@@ -128,8 +125,7 @@ static bool is_up_to_date(const struct known_pull *known, const json_t *pull)
 {
 	const char *head = json_get_str(json_object_get(pull, "head"), "sha");
 
-	return (known->is_open && str_eq(known->head_sha, head)) ||
-	       known->updated_ms > pull_time(pull, "updated_at");
+	return (known->is_open && str_eq(known->head_sha, head)) || known->updated_ms > pull_time(pull, "updated_at");
 }
 
 /* The pull request is open at GitHub and was not open in the database when the look began. Its webhook may have arrived
@@ -171,8 +167,7 @@ static void decide_not_open(struct reconciler *r)
 	    .pull = &r->pl.event.pull,
 	    .now_ms = clock_wall_ms(),
 	};
-	reconcile_submitted(
-	    r, "recording a pull request", store_note_head(r->d->deps.store, &r->op.note));
+	reconcile_submitted(r, "recording a pull request", store_note_head(r->d->deps.store, &r->op.note));
 }
 
 static void on_all_pulls_listed(struct store_query *q)
@@ -217,8 +212,8 @@ static void next_pull(struct reconciler *r)
 			    .q.done = on_all_pulls_listed,
 			    .repository = r->config->upstream_repository,
 			};
-			reconcile_submitted(r, "listing pull requests",
-			    store_list_pulls(r->d->deps.store, &r->op.list_pulls));
+			reconcile_submitted(
+			    r, "listing pull requests", store_list_pulls(r->d->deps.store, &r->op.list_pulls));
 		}
 		return;
 	}
@@ -263,8 +258,7 @@ static void on_open_pulls_listed(struct store_query *q)
 
 static void have_pull_memory(struct reconciler *r)
 {
-	r->pl.is_first_look =
-	    !r->setting_value || parse_int64(r->setting_value, &r->pl.seen_ms) != 0;
+	r->pl.is_first_look = !r->setting_value || parse_int64(r->setting_value, &r->pl.seen_ms) != 0;
 	r->pl.newest_ms = r->pl.seen_ms;
 	r->pl.must_be_complete = r->pl.is_first_look || r->n_complete_looks % COMPLETE_EACH == 0;
 	r->op.list_pulls = (struct list_pulls){
@@ -272,8 +266,7 @@ static void have_pull_memory(struct reconciler *r)
 	    .repository = r->config->upstream_repository,
 	    .only_open = true,
 	};
-	reconcile_submitted(
-	    r, "listing pull requests", store_list_pulls(r->d->deps.store, &r->op.list_pulls));
+	reconcile_submitted(r, "listing pull requests", store_list_pulls(r->d->deps.store, &r->op.list_pulls));
 }
 
 void reconcile_pulls(struct reconciler *r)

@@ -126,8 +126,8 @@ static bool finish_run_op(struct scheduled_run *run, const struct store_op *op)
 	}
 	if (op->err == 0)
 		return true;
-	log_event(LOG_WARN, "periodic_run_unwritten", LOG_S("accelerator", run->accelerator),
-	    LOG_S("error", op->why.text));
+	log_event(
+	    LOG_WARN, "periodic_run_unwritten", LOG_S("accelerator", run->accelerator), LOG_S("error", op->why.text));
 	end_run_try(run);
 	timer_start(run->timer, UNWRITTEN_MS);
 	return false;
@@ -147,8 +147,8 @@ static void on_reason_written(struct store_op *op)
 			timer_start(run->timer, run->again_ms);
 	} else if (finish_run_op(run, op)) {
 		s->d->counters.n_nightlies_failed++;
-		log_event(LOG_WARN, "periodic_run_failed", LOG_S("accelerator", run->accelerator),
-		    LOG_S("why", run->reason));
+		log_event(
+		    LOG_WARN, "periodic_run_failed", LOG_S("accelerator", run->accelerator), LOG_S("why", run->reason));
 		free_run(run);
 	}
 }
@@ -158,8 +158,7 @@ static void write_run_reason(struct scheduled_run *run, int64_t again_ms)
 {
 	run->again_ms = again_ms;
 	run->op.fail = (struct fail_schedule_run){
-	    .op = {.done = on_reason_written,
-		.retry.event = again_ms ? NULL : "periodic_run_unwritten"},
+	    .op = {.done = on_reason_written, .retry.event = again_ms ? NULL : "periodic_run_unwritten"},
 	    .run_id = run->id,
 	    .reason = run->reason,
 	    .is_tried_again = again_ms != 0,
@@ -170,8 +169,7 @@ static void write_run_reason(struct scheduled_run *run, int64_t again_ms)
 		timer_start(run->timer, again_ms);
 }
 
-static void retry_run(
-    struct scheduled_run *run, const char *what, const char *why, bool is_final, int64_t wait_ms)
+static void retry_run(struct scheduled_run *run, const char *what, const char *why, bool is_final, int64_t wait_ms)
 {
 	int64_t delay_ms = backoff_delay_ms(++run->n_tries, wait_ms, random_fraction());
 	int64_t age_ms = clock_mono_ms() - run->first_mono_ms;
@@ -180,8 +178,8 @@ static void retry_run(
 	snprintf(run->reason, sizeof(run->reason), "%s%s%.150s", what, *why ? ": " : "", why);
 	run->is_refused = is_final || age_ms + delay_ms > GIVE_UP_MS;
 	if (!run->is_refused)
-		log_event(LOG_WARN, "periodic_run_waits", LOG_S("accelerator", run->accelerator),
-		    LOG_S("why", what), LOG_S("error", why), LOG_I("again_in_ms", delay_ms));
+		log_event(LOG_WARN, "periodic_run_waits", LOG_S("accelerator", run->accelerator), LOG_S("why", what),
+		    LOG_S("error", why), LOG_I("again_in_ms", delay_ms));
 	write_run_reason(run, run->is_refused ? 0 : delay_ms);
 }
 
@@ -202,9 +200,8 @@ static void on_run_started(struct store_op *op)
 	counters->n_nightlies_dispatched += step == SCHEDULE_DISPATCHED;
 	counters->n_nightlies_skipped += step == SCHEDULE_NOTHING_NEW;
 	counters->n_nightlies_failed += step == SCHEDULE_NOBODY;
-	log_event(LOG_INFO, events[step], LOG_S("accelerator", run->accelerator),
-	    LOG_S("head", run->plan.head_sha), LOG_S("source", run->source.sha),
-	    LOG_S("why", run->op.start.reason));
+	log_event(LOG_INFO, events[step], LOG_S("accelerator", run->accelerator), LOG_S("head", run->plan.head_sha),
+	    LOG_S("source", run->source.sha), LOG_S("why", run->op.start.reason));
 	free_run(run);
 }
 
@@ -220,8 +217,7 @@ static void start_run(struct scheduled_run *run)
 	    .source = run->source.sha ? &run->source : NULL,
 	    .now_ms = clock_wall_ms(),
 	};
-	run->is_stored =
-	    store_start_schedule_run(run->scheduler->d->deps.store, &run->op.start) == 0;
+	run->is_stored = store_start_schedule_run(run->scheduler->d->deps.store, &run->op.start) == 0;
 	if (!run->is_stored)
 		end_run_try(run);
 }
@@ -247,8 +243,7 @@ static void on_source_head(struct head_request *q)
 }
 
 /* err 0: the scheduler has upstream's head. is_final: retrying does not help. */
-static void use_upstream_head(
-    struct scheduled_run *run, int err, const char *why, bool is_final, int64_t wait_ms)
+static void use_upstream_head(struct scheduled_run *run, int err, const char *why, bool is_final, int64_t wait_ms)
 {
 	struct dispatch *d = run->scheduler->d;
 	const struct upstream_head *u = &run->scheduler->upstream;
@@ -333,8 +328,7 @@ static void on_upstream_head(struct github_call *call)
 		free(u->title);
 		free(u->author);
 		u->title = message ? xstrndup(message, strcspn(message, "\r\n")) : NULL;
-		u->author =
-		    xstrdup_or_null(json_get_str(json_object_get(commit, "author"), "login"));
+		u->author = xstrdup_or_null(json_get_str(json_object_get(commit, "author"), "login"));
 	}
 	s->d->counters.n_upstream_heads_unchanged += result.err == 0 && u->call.is_unchanged;
 	s->d->counters.n_head_failures += result.err != 0;
@@ -349,9 +343,8 @@ static void on_upstream_head(struct github_call *call)
 		if (!run->waits_for_upstream)
 			continue;
 		run->waits_for_upstream = false;
-		use_upstream_head(run, result.err,
-		    *result.why.text ? result.why.text : err_text(result.err), result.is_final,
-		    result.retry_after_ms);
+		use_upstream_head(run, result.err, *result.why.text ? result.why.text : err_text(result.err),
+		    result.is_final, result.retry_after_ms);
 	}
 }
 
@@ -363,8 +356,7 @@ static void ask_upstream_head(struct scheduler *s)
 
 	if (u->is_asked)
 		return;
-	if (!str_eq(u->repository, c->upstream_repository) ||
-	    !str_eq(u->branch, c->upstream_branches[0])) {
+	if (!str_eq(u->repository, c->upstream_repository) || !str_eq(u->branch, c->upstream_branches[0])) {
 		upstream_head_release(u);
 		u->repository = xstrdup(c->upstream_repository);
 		u->branch = xstrdup(c->upstream_branches[0]);
@@ -425,8 +417,7 @@ static void look_at_schedules(void *owner)
 		return;
 	}
 	s->config = config_ref(c);
-	s->look =
-	    (struct look_at_schedules){.op.done = on_schedules_looked, .now_ms = clock_wall_ms()};
+	s->look = (struct look_at_schedules){.op.done = on_schedules_looked, .now_ms = clock_wall_ms()};
 	s->entries = xcalloc(c->n_accelerators + 1, sizeof(*s->entries));
 	s->times = xcalloc(c->n_accelerators + 1, sizeof(*s->times));
 	for (size_t i = 0; i < c->n_accelerators; i++) {
@@ -449,10 +440,7 @@ static void look_at_schedules(void *owner)
 
 /* ---- life ---- */
 
-void scheduler_ring(struct scheduler *s)
-{
-	bell_ring(s->bell);
-}
+void scheduler_ring(struct scheduler *s) { bell_ring(s->bell); }
 
 static void on_schedule_clock_jumped(int64_t by_ms, void *owner)
 {

@@ -94,8 +94,8 @@ static void on_body_got(struct store_query *q)
 	else if (!body->body)
 		err = error_set(&why, ERR_NOT_FOUND, "the webhook's body is gone");
 	else
-		err = client_payload_new(p->event_type, p->guid, p->sent_action, body->body,
-		    body->body_len, &p->content, &why);
+		err = client_payload_new(
+		    p->event_type, p->guid, p->sent_action, body->body, body->body_len, &p->content, &why);
 	p->body_bytes = body->body_len;
 	delivery_release(body);
 	p->is_loading = false;
@@ -129,9 +129,8 @@ static bool payloads_get(struct payloads *ps, struct payload_want *w)
 	struct payload **link = &ps->first, *p;
 	int rc;
 
-	while ((p = *link) != NULL &&
-	       (!str_eq(p->guid, w->guid) || !str_eq(p->event_type, w->event_type) ||
-		   !str_eq(p->sent_action, w->sent_action)))
+	while ((p = *link) != NULL && (!str_eq(p->guid, w->guid) || !str_eq(p->event_type, w->event_type) ||
+					  !str_eq(p->sent_action, w->sent_action)))
 		link = &p->next;
 	w->err = 0;
 	w->why = (struct error){0};
@@ -217,17 +216,15 @@ static int make_request_text(struct attempt *a)
 	const char *url = a->config->public_url;
 	bool is_github = attempt_is_github(&a->effect);
 	int64_t finish_ms = row->finish_by_ms > 0 ? row->finish_by_ms : clock_wall_ms();
-	char *callback_url = is_github
-				 ? xasprintf("%s/github/callback", url)
-				 : xasprintf("%s/api/v1/dispatches/%s/jobs", url, row->dispatch_id);
+	char *callback_url = is_github ? xasprintf("%s/github/callback", url)
+				       : xasprintf("%s/api/v1/dispatches/%s/jobs", url, row->dispatch_id);
 	/* The same commit may have been pushed, and tested then, too. */
-	char *change_url =
-	    row->number > 0 ? xasprintf("%s/pulls/%lld", url, (long long)row->number)
-			    : xasprintf("%s/commits/%s%s", url, row->head_sha,
-				  strcmp(row->event_type, "nightly") == 0 ? "?kind=nightly" : "");
+	char *change_url = row->number > 0 ? xasprintf("%s/pulls/%lld", url, (long long)row->number)
+					   : xasprintf("%s/commits/%s%s", url, row->head_sha,
+						 strcmp(row->event_type, "nightly") == 0 ? "?kind=nightly" : "");
 	char *token = is_github ? NULL
-				: callback_token_make(a->d->deps.callback_key, row->dispatch_id,
-				      row->accelerators[0], finish_ms + TOKEN_LASTS_MS);
+				: callback_token_make(a->d->deps.callback_key, row->dispatch_id, row->accelerators[0],
+				      finish_ms + TOKEN_LASTS_MS);
 	struct outpost_block block = {
 	    .dispatch_id = row->dispatch_id,
 	    .action = row->original_action,
@@ -249,8 +246,7 @@ static int make_request_text(struct attempt *a)
 		char *payload = a->text;
 
 		/* event_type is one of a few words of this program's own. */
-		a->text = xasprintf(
-		    "{\"event_type\":\"%s\",\"client_payload\":%s}", row->event_type, payload);
+		a->text = xasprintf("{\"event_type\":\"%s\",\"client_payload\":%s}", row->event_type, payload);
 		a->text_bytes = strlen(a->text);
 		free(payload);
 	}
@@ -345,12 +341,11 @@ static const struct lane_limits LANES[N_LANES] = {
     [VENDORS_LANE] = {.claimed = 256, .begun = 64, .begun_per_target = 4},
 };
 
-#define KIND(its_kind, its_lane)                                                                   \
-	&(const struct effect_kind)                                                                \
-	{                                                                                          \
-		.kind = OUTBOX_##its_kind, .lane = its_lane, .bytes = sizeof(struct attempt),      \
-		.begin = attempt_begin, .cancel = attempt_cancel, .release = attempt_release,      \
-		.target_name = attempt_target_name,                                                \
+#define KIND(its_kind, its_lane)                                                                                       \
+	&(const struct effect_kind)                                                                                    \
+	{                                                                                                              \
+		.kind = OUTBOX_##its_kind, .lane = its_lane, .bytes = sizeof(struct attempt), .begin = attempt_begin,  \
+		.cancel = attempt_cancel, .release = attempt_release, .target_name = attempt_target_name,              \
 	}
 static const struct effect_kind *const KINDS[] = {
     KIND(GITHUB_DISPATCH, GITHUB_LANE),
@@ -366,8 +361,7 @@ static void log_and_count_ended(struct effect *e)
 {
 	struct dispatch *d = engine_owner(e->engine);
 	struct dispatch_counters *n = &d->counters;
-	bool is_dispatch =
-	    e->row.kind == OUTBOX_GITHUB_DISPATCH || e->row.kind == OUTBOX_WEBHOOK_DISPATCH;
+	bool is_dispatch = e->row.kind == OUTBOX_GITHUB_DISPATCH || e->row.kind == OUTBOX_WEBHOOK_DISPATCH;
 	const char *event = NULL;
 	enum log_level level = LOG_DEBUG;
 
@@ -395,11 +389,9 @@ static void log_and_count_ended(struct effect *e)
 		event = "dispatch_put_off";
 		break;
 	}
-	log_event(level, event, LOG_S("dispatch", e->row.dispatch_id),
-	    LOG_S("delivery", e->row.delivery_guid), LOG_S("kind", outbox_kind_name(e->row.kind)),
-	    LOG_S("target", effect_target(e)), LOG_I("pr", e->row.number),
-	    LOG_S("head", e->row.head_sha), LOG_I("attempts", e->row.n_attempts + 1),
-	    LOG_S("error", e->why.text));
+	log_event(level, event, LOG_S("dispatch", e->row.dispatch_id), LOG_S("delivery", e->row.delivery_guid),
+	    LOG_S("kind", outbox_kind_name(e->row.kind)), LOG_S("target", effect_target(e)), LOG_I("pr", e->row.number),
+	    LOG_S("head", e->row.head_sha), LOG_I("attempts", e->row.n_attempts + 1), LOG_S("error", e->why.text));
 }
 
 struct sender *sender_new(struct dispatch *d)
@@ -430,21 +422,13 @@ void sender_configure(struct sender *s)
 
 	/* A few more than GitHub may get at once, so that a free place is filled at once. */
 	engine_limit_lane(s->engine, GITHUB_LANE,
-	    (struct lane_limits){.claimed = 2 * n + 16,
-		.begun = n + 16,
-		.begun_per_target = GITHUB_TARGET_BEGUN_MAX});
+	    (struct lane_limits){.claimed = 2 * n + 16, .begun = n + 16, .begun_per_target = GITHUB_TARGET_BEGUN_MAX});
 	engine_look(s->engine);
 }
 
-void sender_ring(struct sender *s)
-{
-	engine_look(s->engine);
-}
+void sender_ring(struct sender *s) { engine_look(s->engine); }
 
-int sender_n_claimed(const struct sender *s)
-{
-	return engine_n_claimed(s->engine);
-}
+int sender_n_claimed(const struct sender *s) { return engine_n_claimed(s->engine); }
 
 static void on_sender_closed(void *owner)
 {
@@ -457,7 +441,4 @@ static void on_sender_closed(void *owner)
 	dispatch_part_closed(d, s);
 }
 
-void sender_close(struct sender *s)
-{
-	engine_close(s->engine, GRACE_MS, on_sender_closed, s);
-}
+void sender_close(struct sender *s) { engine_close(s->engine, GRACE_MS, on_sender_closed, s); }

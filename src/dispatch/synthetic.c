@@ -6,15 +6,14 @@ static json_t *repository_object(const char *full_name)
 {
 	const char *slash = strchr(full_name, '/');
 	char *owner = xstrndup(full_name, slash ? (size_t)(slash - full_name) : 0);
-	json_t *o = json_pack("{s:s, s:s, s:{s:s}}", "full_name", full_name, "name",
-	    slash ? slash + 1 : full_name, "owner", "login", owner);
+	json_t *o = json_pack("{s:s, s:s, s:{s:s}}", "full_name", full_name, "name", slash ? slash + 1 : full_name,
+	    "owner", "login", owner);
 
 	free(owner);
 	return o;
 }
 
-char *synthetic_pull(
-    const char *action, const json_t *pull, const char *repository, const char *before)
+char *synthetic_pull(const char *action, const json_t *pull, const char *repository, const char *before)
 {
 	json_t *known = json_at(pull, "base", "repo", NULL);
 	const char *head = json_get_str(json_object_get(pull, "head"), "sha");
@@ -29,8 +28,8 @@ char *synthetic_pull(
 		json_object_set_new(whole, "labels", json_array());
 	if (!json_get_str(whole, "author_association"))
 		json_set_str(whole, "author_association", "NONE");
-	body = json_pack("{s:s, s:I, s:o}", "action", action, "number",
-	    (json_int_t)json_get_int(pull, "number", 0), "pull_request", whole);
+	body = json_pack("{s:s, s:I, s:o}", "action", action, "number", (json_int_t)json_get_int(pull, "number", 0),
+	    "pull_request", whole);
 	if (before && head) {
 		json_set_str(body, "before", before);
 		json_set_str(body, "after", head);
@@ -52,8 +51,7 @@ static json_t *pushed_commit(const json_t *answer, const char *sha)
 	const json_t *commit = json_object_get(answer, "commit");
 	const char *message = json_get_str(commit, "message");
 
-	return json_pack("{s:s, s:s, s:s?, s:{s:s?, s:s?}}", "id", sha, "message",
-	    message ? message : "", "timestamp",
+	return json_pack("{s:s, s:s, s:s?, s:{s:s?, s:s?}}", "id", sha, "message", message ? message : "", "timestamp",
 	    json_get_str(json_at(commit, "committer", NULL), "date"), "author", "name",
 	    json_get_str(json_at(commit, "author", NULL), "name"), "username",
 	    json_get_str(json_object_get(answer, "author"), "login"));
@@ -72,8 +70,8 @@ char *synthetic_push(const struct missed_push *m)
 		json_array_append_new(commits, pushed_commit(commit, sha ? sha : ""));
 	}
 	body = json_pack("{s:s, s:s, s:s, s:b, s:b, s:b, s:o, s:o, s:o}", "ref", ref, "before",
-	    m->before ? m->before : NO_COMMIT, "after", m->after, "created", false, "deleted",
-	    false, "forced", m->is_forced, "commits", commits, "head_commit",
+	    m->before ? m->before : NO_COMMIT, "after", m->after, "created", false, "deleted", false, "forced",
+	    m->is_forced, "commits", commits, "head_commit",
 	    pushed_commit(json_object_get(m->branch, "commit"), m->after), "repository",
 	    repository_object(m->repository));
 	text = json_text(body);
@@ -85,8 +83,8 @@ char *synthetic_push(const struct missed_push *m)
 char *synthetic_nightly(const char *repository, const char *branch, const char *head_sha)
 {
 	char *ref = xasprintf("refs/heads/%s", branch), *text;
-	json_t *body = json_pack("{s:o, s:s, s:s, s:s}", "repository",
-	    repository_object(repository), "ref", ref, "after", head_sha, "head_sha", head_sha);
+	json_t *body = json_pack("{s:o, s:s, s:s, s:s}", "repository", repository_object(repository), "ref", ref,
+	    "after", head_sha, "head_sha", head_sha);
 
 	text = json_text(body);
 	json_decref(body);

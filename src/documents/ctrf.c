@@ -25,8 +25,7 @@ static const char *ctrf_status(enum test_status status)
 
 /* The outermost suite becomes the suite; the inner ones go before the name, so that two tests with different
  * suites keep different names. free() both. */
-static int parse_names(const json_t *entry, const char *where, const char *tool,
-    struct test_result *t, struct error *e)
+static int parse_names(const json_t *entry, const char *where, const char *tool, struct test_result *t, struct error *e)
 {
 	const json_t *suite = json_object_get(entry, "suite");
 	const char *name = json_get_str(entry, "name"), *outer = json_string_value(suite);
@@ -36,19 +35,16 @@ static int parse_names(const json_t *entry, const char *where, const char *tool,
 	if (text_is_blank(name))
 		return error_set(e, ERR_INVALID, "%s.name is missing", where);
 	if (suite && !json_is_null(suite) && !json_is_string(suite) && !json_is_array(suite))
-		return error_set(
-		    e, ERR_INVALID, "%s.suite must be text or an array of text", where);
+		return error_set(e, ERR_INVALID, "%s.suite must be text or an array of text", where);
 	for (size_t i = 0; i < n && i < SUITES_MAX; i++) {
 		const char *part = json_string_value(json_array_get(suite, i));
 
 		if (!part)
-			return error_set(
-			    e, ERR_INVALID, "%s.suite must be text or an array of text", where);
+			return error_set(e, ERR_INVALID, "%s.suite must be text or an array of text", where);
 		if (i == 0)
 			outer = part;
 		else if (!text_is_blank(part))
-			buf_appendf(&full, "%.*s > ",
-			    (int)utf8_cut(part, strlen(part), REPORT_NAME_MAX_BYTES), part);
+			buf_appendf(&full, "%.*s > ", (int)utf8_cut(part, strlen(part), REPORT_NAME_MAX_BYTES), part);
 	}
 	buf_appendf(&full, "%.*s", (int)utf8_cut(name, strlen(name), REPORT_NAME_MAX_BYTES), name);
 	t->suite = line_or(outer, REPORT_SUITE_MAX_BYTES, tool);
@@ -57,8 +53,7 @@ static int parse_names(const json_t *entry, const char *where, const char *tool,
 	return 0;
 }
 
-static int parse_details(
-    const json_t *entry, const char *where, struct test_result *t, struct error *e)
+static int parse_details(const json_t *entry, const char *where, struct test_result *t, struct error *e)
 {
 	/* `other` means that the tool could not judge the test. */
 	static const struct {
@@ -78,15 +73,13 @@ static int parse_details(
 	while (word && i < ARRAY_LEN(statuses) && !str_eq(word, statuses[i].name))
 		i++;
 	if (!word || i == ARRAY_LEN(statuses))
-		return error_set(e, ERR_INVALID,
-		    "%s.status must be passed, failed, skipped, pending or other", where);
+		return error_set(e, ERR_INVALID, "%s.status must be passed, failed, skipped, pending or other", where);
 	t->status = statuses[i].status;
 	t->duration_ms = -1;
 	if (duration && !json_is_null(duration)) {
 		t->duration_ms = report_duration_ms(json_number_value(duration) / 1000);
 		if (!json_is_number(duration) || t->duration_ms < 0)
-			return error_set(
-			    e, ERR_INVALID, "%s.duration must be a number of milliseconds", where);
+			return error_set(e, ERR_INVALID, "%s.duration must be a number of milliseconds", where);
 	}
 	t->message = report_text(entry, "message", REPORT_MESSAGE_MAX_BYTES);
 	if (trace && test_status_is_red(t->status))
@@ -102,8 +95,8 @@ static int parse_details(
 }
 
 /* Reads the members that our own writer adds. Its status may refine the status of CTRF, but not contradict it. */
-static int parse_extra(struct json_slice value, const char *where, const char *word,
-    struct test_result *t, struct error *e)
+static int parse_extra(
+    struct json_slice value, const char *where, const char *word, struct test_result *t, struct error *e)
 {
 	static const char *const outer_keys[] = {"rawStatus", "extra", NULL};
 	static const char *const keys[] = {"dtype", "number", "log_url", NULL};
@@ -136,11 +129,10 @@ out:
 	return rc;
 }
 
-static int parse_ctrf_tests(
-    struct json_slice value, const char *tool, struct case_list *cases, struct error *e)
+static int parse_ctrf_tests(struct json_slice value, const char *tool, struct case_list *cases, struct error *e)
 {
-	static const char *const keys[] = {"name", "status", "duration", "suite", "message",
-	    "trace", "flaky", "filePath", "line", NULL};
+	static const char *const keys[] = {
+	    "name", "status", "duration", "suite", "message", "trace", "flaky", "filePath", "line", NULL};
 	struct json_slice key, entry;
 	struct json_iter it;
 	char where[WHERE_BYTES];

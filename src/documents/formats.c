@@ -1,9 +1,6 @@
 #include "documents/formats.h"
 
-bool text_is_blank(const char *s)
-{
-	return !s || s[strspn(s, " \t\r\n")] == '\0';
-}
+bool text_is_blank(const char *s) { return !s || s[strspn(s, " \t\r\n")] == '\0'; }
 
 char *line_or(const char *s, size_t max_bytes, const char *fallback)
 {
@@ -17,9 +14,9 @@ char *line_or(const char *s, size_t max_bytes, const char *fallback)
 
 char *flaky_message(const char *message)
 {
-	char *remark = message ? xasprintf("passed when it was run again; before: %.*s",
-				     REPORT_MESSAGE_MAX_BYTES, message)
-			       : xstrdup("passed when it was run again");
+	char *remark = message
+			   ? xasprintf("passed when it was run again; before: %.*s", REPORT_MESSAGE_MAX_BYTES, message)
+			   : xstrdup("passed when it was run again");
 	char *out = report_line(remark, REPORT_MESSAGE_MAX_BYTES);
 
 	free(remark);
@@ -65,12 +62,8 @@ enum { N_RANKS = 4 };
 /* 0 is kept first. */
 static int rank_of_case(const struct test_result *t)
 {
-	static const int ranks[N_TEST_STATUSES] = {[TEST_FAIL] = 0,
-	    [TEST_ERROR] = 1,
-	    [TEST_MISS] = 2,
-	    [TEST_PASS] = 3,
-	    [TEST_DONE] = 3,
-	    [TEST_SKIP] = 3};
+	static const int ranks[N_TEST_STATUSES] = {
+	    [TEST_FAIL] = 0, [TEST_ERROR] = 1, [TEST_MISS] = 2, [TEST_PASS] = 3, [TEST_DONE] = 3, [TEST_SKIP] = 3};
 
 	return ranks[t->status];
 }
@@ -137,8 +130,7 @@ void case_list_add(struct case_list *l, struct test_result *t, uint32_t group)
 	*t = (struct test_result){0};
 }
 
-void case_list_finish(
-    struct case_list *l, struct test_result **ret_tests, size_t *ret_n, size_t *ret_n_cut)
+void case_list_finish(struct case_list *l, struct test_result **ret_tests, size_t *ret_n, size_t *ret_n_cut)
 {
 	drop_surplus_cases(l);
 	*ret_tests = xcalloc(l->n ? l->n : 1, sizeof(**ret_tests));

@@ -46,8 +46,7 @@ struct case_list {
 void case_list_add(struct case_list *l, struct test_result *t, uint32_t group);
 /* Moves at most REPORT_TESTS_MAX cases out, in the order of arrival. If there are more, it keeps FAIL first,
  * then ERROR, MISS and the rest. The list is empty afterwards. free() *ret_tests. */
-void case_list_finish(
-    struct case_list *l, struct test_result **ret_tests, size_t *ret_n, size_t *ret_n_cut);
+void case_list_finish(struct case_list *l, struct test_result **ret_tests, size_t *ret_n, size_t *ret_n_cut);
 void case_list_release(struct case_list *l);
 
 /* ---- the writers behind job_document() ---- */
@@ -116,15 +115,13 @@ void junit_case_open(struct junit_case *c, const char *const *attributes);
 /* JUNIT_SILENT: the element has no outcome. */
 enum junit_outcome junit_outcome_of(const char *element);
 /* An element of this outcome begins. True if it decides now: then its text goes to junit_case_text(). */
-bool junit_case_decide(
-    struct junit_case *c, enum junit_outcome outcome, const char *const *attributes);
+bool junit_case_decide(struct junit_case *c, enum junit_outcome outcome, const char *const *attributes);
 void junit_case_text(struct junit_case *c, const char *s, size_t n);
 /* A <property> of the case. Unknown properties and invalid values are ignored. */
 void junit_case_add_property(struct junit_case *c, const char *const *attributes);
 /* Moves the result out and closes the case. suite: the name of the innermost testsuite, or NULL.
  * *ret_is_whole is false if a name was cut or missing, so that another test may have the same one. */
-void junit_case_close(
-    struct junit_case *c, const char *suite, struct test_result *ret, bool *ret_is_whole);
+void junit_case_close(struct junit_case *c, const char *suite, struct test_result *ret, bool *ret_is_whole);
 void junit_case_release(struct junit_case *c);
 
 /* A <property> of a suite. The first value of each counts. Creates *environment with the first one. */

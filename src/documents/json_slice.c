@@ -16,10 +16,7 @@ static bool scan_fail(struct scan *s, const char *why)
 	return false;
 }
 
-static bool is_at(const struct scan *s, char c)
-{
-	return s->p < s->end && *s->p == c;
-}
+static bool is_at(const struct scan *s, char c) { return s->p < s->end && *s->p == c; }
 
 static void skip_blank(struct scan *s)
 {
@@ -126,10 +123,7 @@ static bool scan_scalar(struct scan *s)
 	}
 }
 
-static bool is_in_object(const struct scan *s)
-{
-	return s->depth > 0 && (s->in_object >> (s->depth - 1) & 1);
-}
+static bool is_in_object(const struct scan *s) { return s->depth > 0 && (s->in_object >> (s->depth - 1) & 1); }
 
 /* Reads the key, the colon and the blanks after it. */
 static bool scan_key(struct scan *s)
@@ -300,8 +294,8 @@ static size_t find_key(struct json_slice key, const char *const *keys)
 	return i;
 }
 
-int json_slice_members(struct json_slice object, const char *where, const char *const *keys,
-    struct json_slice *values, struct error *e)
+int json_slice_members(
+    struct json_slice object, const char *where, const char *const *keys, struct json_slice *values, struct error *e)
 {
 	struct json_slice key, value;
 	struct json_iter it;
@@ -316,8 +310,7 @@ int json_slice_members(struct json_slice object, const char *where, const char *
 		if (!keys[i])
 			continue;
 		if (values[i].p)
-			return error_set(e, ERR_INVALID, "%s%s%s appears twice", where,
-			    *where ? "." : "", keys[i]);
+			return error_set(e, ERR_INVALID, "%s%s%s appears twice", where, *where ? "." : "", keys[i]);
 		values[i] = value;
 	}
 	return 0;
@@ -329,16 +322,15 @@ int json_slice_load(struct json_slice value, const char *where, json_t **ret, st
 
 	*ret = NULL;
 	if (*value.p != '"' && value.n > TREE_MAX_BYTES)
-		return error_set(
-		    e, ERR_INVALID, "%s is longer than %d KiB", where, TREE_MAX_BYTES >> 10);
+		return error_set(e, ERR_INVALID, "%s is longer than %d KiB", where, TREE_MAX_BYTES >> 10);
 	*ret = json_loadb(value.p, value.n, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &why);
 	if (!*ret)
 		return error_set(e, ERR_INVALID, "%s: %s", where, why.text);
 	return 0;
 }
 
-int json_slice_load_members(struct json_slice object, const char *where, const char *const *keys,
-    json_t **ret, struct error *e)
+int json_slice_load_members(
+    struct json_slice object, const char *where, const char *const *keys, json_t **ret, struct error *e)
 {
 	struct json_slice values[MEMBERS_MAX];
 	char place[128];

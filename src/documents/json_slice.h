@@ -11,8 +11,7 @@ struct json_slice {
 /* Checks the whole text and returns its value, without a byte order mark and blanks around it. ERR_INVALID
  * with "line N: why": not JSON, not UTF-8, a NUL in a string, nested deeper than 64. All functions below take
  * slices of a checked text only. */
-int json_slice_check(
-    const char *text, size_t n, struct json_slice *ret, struct error *e) MUST_CHECK;
+int json_slice_check(const char *text, size_t n, struct json_slice *ret, struct error *e) MUST_CHECK;
 
 /* Iterates over the members of an object, or over the elements of an array (then keys stay as they are), in
  * their order. */
@@ -26,12 +25,11 @@ bool json_iter_next(struct json_iter *it, struct json_slice *ret_key, struct jso
 
 /* values[i] = the member called keys[i] (NULL-terminated). ERR_INVALID if `object` is not an object or has
  * one of the members twice; `where` names the object ("tests[3]"; "" for the document). */
-int json_slice_members(struct json_slice object, const char *where, const char *const *keys,
-    struct json_slice *values, struct error *e) MUST_CHECK;
+int json_slice_members(struct json_slice object, const char *where, const char *const *keys, struct json_slice *values,
+    struct error *e) MUST_CHECK;
 /* The members called keys[i] as one new object. A member other than a string has at most 64 KiB. If the slice
  * is not an object the result is null, for the caller's own check. */
-int json_slice_load_members(struct json_slice object, const char *where, const char *const *keys,
-    json_t **ret, struct error *e) MUST_CHECK;
+int json_slice_load_members(
+    struct json_slice object, const char *where, const char *const *keys, json_t **ret, struct error *e) MUST_CHECK;
 /* One value of any kind, as a new reference; the same bound. */
-int json_slice_load(
-    struct json_slice value, const char *where, json_t **ret, struct error *e) MUST_CHECK;
+int json_slice_load(struct json_slice value, const char *where, json_t **ret, struct error *e) MUST_CHECK;

@@ -36,10 +36,7 @@ static void *xml_realloc(void *p, size_t bytes)
 	return block + 1;
 }
 
-static void *xml_malloc(size_t bytes)
-{
-	return xml_realloc(NULL, bytes);
-}
+static void *xml_malloc(size_t bytes) { return xml_realloc(NULL, bytes); }
 
 static void xml_free(void *p)
 {
@@ -77,15 +74,12 @@ static void junit_refuse(struct junit *j, const char *what, const char *name)
 {
 	int shown = (int)utf8_cut(name, strlen(name), SHOWN_MAX_BYTES);
 
-	error_set(&j->why, ERR_INVALID, "line %lu: %s%.*s",
-	    (unsigned long)XML_GetCurrentLineNumber(j->xml), what, shown, name);
+	error_set(&j->why, ERR_INVALID, "line %lu: %s%.*s", (unsigned long)XML_GetCurrentLineNumber(j->xml), what,
+	    shown, name);
 	XML_StopParser(j->xml, XML_FALSE);
 }
 
-static bool is_suite(const char *element)
-{
-	return str_eq(element, "testsuite") || str_eq(element, "testsuites");
-}
+static bool is_suite(const char *element) { return str_eq(element, "testsuite") || str_eq(element, "testsuites"); }
 
 static void on_start_in_case(struct junit *j, const char *element, const char *const *attributes)
 {
@@ -100,8 +94,7 @@ static void on_start_in_case(struct junit *j, const char *element, const char *c
 		junit_case_add_property(&j->open, attributes);
 		return;
 	}
-	if (j->outcome_depth && !j->mute_depth &&
-	    (str_eq(element, "system-out") || str_eq(element, "system-err")))
+	if (j->outcome_depth && !j->mute_depth && (str_eq(element, "system-out") || str_eq(element, "system-err")))
 		j->mute_depth = j->depth;
 	if (j->depth == j->case_depth + 1 && outcome != JUNIT_SILENT &&
 	    junit_case_decide(&j->open, outcome, attributes))
@@ -129,8 +122,7 @@ static void on_start(void *owner, const XML_Char *element, const XML_Char **attr
 	} else if (is_suite(element)) {
 		struct suite *s = &j->suites[j->n_suites++];
 
-		*s = (struct suite){
-		    .name = junit_name(list, "name"), .depth = j->depth, .group = ++j->n_groups};
+		*s = (struct suite){.name = junit_name(list, "name"), .depth = j->depth, .group = ++j->n_groups};
 		if (text_is_blank(s->name))
 			FREE_AND_NULL(s->name);
 	} else if (str_eq(element, "testcase")) {
@@ -167,8 +159,7 @@ static void on_end(void *owner, const XML_Char *element)
 		/* node names every class "test", so equal names are mostly different tests. */
 		is_alone = str_eq(j->open.class_name, "test");
 		junit_case_close(&j->open, name, &t, &is_whole);
-		case_list_add(&j->cases, &t,
-		    is_alone || !is_whole ? CASE_ALONE : j->suites[j->n_suites - 1].group);
+		case_list_add(&j->cases, &t, is_alone || !is_whole ? CASE_ALONE : j->suites[j->n_suites - 1].group);
 		j->case_depth = 0;
 	}
 	if (j->n_suites > 0 && j->suites[j->n_suites - 1].depth == j->depth)
@@ -184,8 +175,8 @@ static void on_text(void *owner, const XML_Char *s, int n)
 		junit_case_text(&j->open, s, (size_t)n);
 }
 
-static void on_doctype(void *owner, const XML_Char *name, const XML_Char *system_id,
-    const XML_Char *public_id, int has_internal_subset)
+static void on_doctype(
+    void *owner, const XML_Char *name, const XML_Char *system_id, const XML_Char *public_id, int has_internal_subset)
 {
 	(void)name;
 	(void)system_id;
@@ -203,8 +194,7 @@ static void explain_xml_error(struct junit *j)
 
 	if (code == XML_ERROR_NO_MEMORY) {
 		error_set(&j->why, ERR_INVALID,
-		    "line %lu: more different names, or longer attributes, than a report has",
-		    line);
+		    "line %lu: more different names, or longer attributes, than a report has", line);
 		return;
 	}
 	if (code == XML_ERROR_INVALID_TOKEN)
@@ -214,8 +204,7 @@ static void explain_xml_error(struct junit *j)
 		hint = "; write the report as UTF-8";
 	else if (code == XML_ERROR_NO_ELEMENTS || code == XML_ERROR_UNCLOSED_TOKEN)
 		hint = "; was the file cut off?";
-	error_set(&j->why, ERR_INVALID, "line %lu: not valid XML: %s%s", line,
-	    XML_ErrorString(code), hint);
+	error_set(&j->why, ERR_INVALID, "line %lu: not valid XML: %s%s", line, XML_ErrorString(code), hint);
 }
 
 int junit_parse(const char *text, size_t n, struct report_file *ret, struct error *e)

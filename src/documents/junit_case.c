@@ -121,8 +121,7 @@ enum junit_outcome junit_outcome_of(const char *element)
 	return JUNIT_SILENT;
 }
 
-bool junit_case_decide(
-    struct junit_case *c, enum junit_outcome outcome, const char *const *attributes)
+bool junit_case_decide(struct junit_case *c, enum junit_outcome outcome, const char *const *attributes)
 {
 	const char *message = junit_attribute(attributes, "message");
 
@@ -202,8 +201,7 @@ void junit_environment_add(json_t **environment, size_t *n_cut, const char *cons
 
 	if (!name)
 		return;
-	if (str_eq(name, JUNIT_CUT) && !parse_int64(value, &n) && n > 0 &&
-	    n <= REPORT_CUT_MAX - (int64_t)*n_cut)
+	if (str_eq(name, JUNIT_CUT) && !parse_int64(value, &n) && n > 0 && n <= REPORT_CUT_MAX - (int64_t)*n_cut)
 		*n_cut += (size_t)n;
 	for (const struct junit_environment *e = JUNIT_ENVIRONMENT; e->property; e++) {
 		json_t *of;
@@ -228,8 +226,7 @@ static char *full_name(const struct junit_case *c, const char *suite, bool *ret_
 {
 	bool has_class = *c->class_name && !str_eq(c->class_name, suite);
 	const char *name = *c->name ? c->name : has_class ? c->class_name : "(unnamed)";
-	char *full =
-	    has_class && *c->name ? xasprintf("%s.%s", c->class_name, name) : xstrdup(name);
+	char *full = has_class && *c->name ? xasprintf("%s.%s", c->class_name, name) : xstrdup(name);
 	char *line = line_or(full, REPORT_NAME_MAX_BYTES, "(unnamed)");
 
 	*ret_is_whole = *c->name && str_eq(line, full);
@@ -253,8 +250,7 @@ static char *junit_message(const struct junit_case *c, const char *trace)
 	return out;
 }
 
-void junit_case_close(
-    struct junit_case *c, const char *suite, struct test_result *ret, bool *ret_is_whole)
+void junit_case_close(struct junit_case *c, const char *suite, struct test_result *ret, bool *ret_is_whole)
 {
 	static const enum test_status statuses[] = {
 	    [JUNIT_SILENT] = TEST_PASS,

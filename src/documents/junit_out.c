@@ -38,8 +38,7 @@ static void place_entries(struct entry *list, size_t n)
 	for (size_t from = 0, to; from < n; from = to) {
 		size_t first = list[from].index;
 
-		for (to = from; to < n && !strcmp(list[to].test->suite, list[from].test->suite);
-		     to++) {
+		for (to = from; to < n && !strcmp(list[to].test->suite, list[from].test->suite); to++) {
 			first = list[to].index < first ? list[to].index : first;
 			if (to > from && !strcmp(list[to].name, list[to - 1].name))
 				list[to].occurrence = list[to - 1].occurrence + 1;
@@ -63,9 +62,8 @@ static void put_totals(struct buf *out, const struct entry *list, size_t n)
 		n_skipped += status == TEST_SKIP;
 		ms += list[i].test->duration_ms > 0 ? list[i].test->duration_ms : 0;
 	}
-	buf_appendf(out,
-	    " tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" skipped=\"%zu\" time=\"%.3f\"", n,
-	    n_failures, n_errors, n_skipped, (double)ms / 1000);
+	buf_appendf(out, " tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" skipped=\"%zu\" time=\"%.3f\"", n, n_failures,
+	    n_errors, n_skipped, (double)ms / 1000);
 }
 
 static void put_property(struct buf *out, const char *name, const char *value)
@@ -129,8 +127,7 @@ static void put_case(struct buf *out, const struct report_out *o, const struct e
 	buf_append_str(out, "</testcase>\n");
 }
 
-static void put_suite(
-    struct buf *out, const struct report_out *o, const struct entry *list, size_t n, bool is_first)
+static void put_suite(struct buf *out, const struct report_out *o, const struct entry *list, size_t n, bool is_first)
 {
 	const char *text = o->job->environment;
 	char n_cut[24];
@@ -141,8 +138,7 @@ static void put_suite(
 	escape_xml_attribute(out, "name", list->test->suite);
 	put_totals(out, list, n);
 	if (o->job->job.started_ms)
-		escape_xml_attribute(
-		    out, "timestamp", rfc3339_format(o->job->job.started_ms, started));
+		escape_xml_attribute(out, "timestamp", rfc3339_format(o->job->job.started_ms, started));
 	escape_xml_attribute(out, "hostname", o->job->machine);
 	buf_append_str(out, ">\n");
 	snprintf(n_cut, sizeof(n_cut), "%lld", (long long)o->job->job.n_cut);
@@ -167,15 +163,13 @@ static void put_suite(
 void junit_out(const struct report_out *o, struct buf *out)
 {
 	struct entry *list = xcalloc(o->n_tests, sizeof(*list));
-	char *title =
-	    xasprintf("%s: %s / %s", o->job->accelerator, o->job->job.workflow, o->job->job.name);
+	char *title = xasprintf("%s: %s / %s", o->job->accelerator, o->job->job.workflow, o->job->job.name);
 
 	for (size_t i = 0; i < o->n_tests; i++) {
 		const struct test_result *t = &o->tests[i];
 
 		list[i] = (struct entry){.test = t, .index = i};
-		list[i].name =
-		    t->dtype ? xasprintf("%s (%s)", t->name, t->dtype) : xstrdup(t->name);
+		list[i].name = t->dtype ? xasprintf("%s (%s)", t->name, t->dtype) : xstrdup(t->name);
 	}
 	place_entries(list, o->n_tests);
 	buf_append_str(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites");
@@ -183,8 +177,7 @@ void junit_out(const struct report_out *o, struct buf *out)
 	put_totals(out, list, o->n_tests);
 	buf_append_str(out, ">\n");
 	for (size_t from = 0, to; from < o->n_tests; from = to) {
-		for (to = from + 1; to < o->n_tests &&
-				    list[to].suite_index == list[from].suite_index &&
+		for (to = from + 1; to < o->n_tests && list[to].suite_index == list[from].suite_index &&
 				    list[to].occurrence == list[from].occurrence;)
 			to++;
 		put_suite(out, o, &list[from], to - from, from == 0);

@@ -6,8 +6,7 @@
 enum { WHERE_BYTES = 48 };
 
 /* A member may be absent or null. */
-static int check_texts(
-    const json_t *obj, const char *where, const char *const *keys, struct error *e)
+static int check_texts(const json_t *obj, const char *where, const char *const *keys, struct error *e)
 {
 	for (size_t i = 0; keys[i]; i++) {
 		const json_t *v = json_object_get(obj, keys[i]);
@@ -20,8 +19,7 @@ static int check_texts(
 
 int environment_text(const json_t *environment, char **ret, struct error *e)
 {
-	static const char *const keys[] = {
-	    "accelerator", "device", "os", "driver", "torch", "torch_commit", NULL};
+	static const char *const keys[] = {"accelerator", "device", "os", "driver", "torch", "torch_commit", NULL};
 	static const char *const extension_keys[] = {"name", "version", NULL};
 	const json_t *extension = json_object_get(environment, "extension");
 	char *text;
@@ -43,8 +41,7 @@ int environment_text(const json_t *environment, char **ret, struct error *e)
 	text = json_text(environment);
 	if (strlen(text) > ENVIRONMENT_MAX_BYTES) {
 		free(text);
-		return error_set(e, ERR_INVALID, "environment is longer than %d KiB",
-		    ENVIRONMENT_MAX_BYTES >> 10);
+		return error_set(e, ERR_INVALID, "environment is longer than %d KiB", ENVIRONMENT_MAX_BYTES >> 10);
 	}
 	*ret = text;
 	return 0;
@@ -52,8 +49,8 @@ int environment_text(const json_t *environment, char **ret, struct error *e)
 
 static int parse_tests(struct json_slice value, struct case_list *cases, struct error *e)
 {
-	static const char *const keys[] = {"suite", "name", "status", "duration", "dtype",
-	    "message", "trace", "log_url", "number", "file", "line", NULL};
+	static const char *const keys[] = {"suite", "name", "status", "duration", "dtype", "message", "trace",
+	    "log_url", "number", "file", "line", NULL};
 	struct json_slice key, slice;
 	struct json_iter it;
 	char where[WHERE_BYTES];
@@ -93,8 +90,7 @@ int outpost_parse(const char *text, size_t n, struct report_file *ret, struct er
 	if (!rc)
 		rc = json_slice_members(whole, "", keys, v, e);
 	if (!rc && !v[0].p)
-		rc = error_set(e, ERR_INVALID,
-		    "schema is missing; an Outpost report begins with {\"schema\": 1");
+		rc = error_set(e, ERR_INVALID, "schema is missing; an Outpost report begins with {\"schema\": 1");
 	if (!rc)
 		rc = json_slice_load(v[0], "schema", &schema, e);
 	if (!rc && !(json_is_number(schema) && json_number_value(schema) == 1))
@@ -180,9 +176,8 @@ char *report_file_text(const struct report_file *r, size_t *ret_bytes)
 		buf_append_str(&out, ",\"tests\":[");
 		for (size_t i = 0; i < r->n_tests && !out.is_overflow; i++) {
 			json_t *obj = test_json(&r->tests[i], detail);
-			char *text = json_dumps(obj,
-			    JSON_COMPACT |
-				JSON_REAL_PRECISION(report_number_text(r->tests[i].number, NULL)));
+			char *text = json_dumps(
+			    obj, JSON_COMPACT | JSON_REAL_PRECISION(report_number_text(r->tests[i].number, NULL)));
 
 			buf_append_str(&out, i ? ",\n" : "\n");
 			buf_append_str(&out, text);

@@ -14,10 +14,7 @@ static const struct {
     [REPORT_OUTPOST] = {"outpost", outpost_parse, outpost_out, "application/json; charset=utf-8"},
 };
 
-const char *report_format_name(enum report_format f)
-{
-	return formats[f].name;
-}
+const char *report_format_name(enum report_format f) { return formats[f].name; }
 
 enum report_format report_format_parse(const char *name)
 {
@@ -51,15 +48,13 @@ enum report_format report_format_guess(const char *text, size_t n)
 	return !rc && (v[0].p || v[1].p) && !v[2].p && !v[3].p ? REPORT_CTRF : REPORT_OUTPOST;
 }
 
-int report_file_parse(
-    enum report_format f, const char *text, size_t n, struct report_file *ret, struct error *e)
+int report_file_parse(enum report_format f, const char *text, size_t n, struct report_file *ret, struct error *e)
 {
 	int rc;
 
 	*ret = (struct report_file){0};
 	if (n > REPORT_FILE_MAX_BYTES)
-		return error_set(e, ERR_TOO_BIG, "the report has %zu bytes; %d are the most", n,
-		    REPORT_FILE_MAX_BYTES);
+		return error_set(e, ERR_TOO_BIG, "the report has %zu bytes; %d are the most", n, REPORT_FILE_MAX_BYTES);
 	if (n == 0)
 		return error_set(e, ERR_INVALID, "line 1: the report is empty");
 	if (f == N_REPORT_FORMATS)
@@ -68,8 +63,7 @@ int report_file_parse(
 		    "neither XML nor a JSON object");
 	rc = formats[f].parse(text, n, ret, e);
 	if (!rc && ret->n_tests == 0)
-		rc = error_set(e, ERR_INVALID,
-		    "there is no test case in it; a report without one proves nothing");
+		rc = error_set(e, ERR_INVALID, "there is no test case in it; a report without one proves nothing");
 	return rc;
 }
 
@@ -105,10 +99,7 @@ void report_file_release(struct report_file *r)
 	*r = (struct report_file){0};
 }
 
-const char *job_document_type(enum report_format f)
-{
-	return formats[f].type;
-}
+const char *job_document_type(enum report_format f) { return formats[f].type; }
 
 /* A job gets a row for itself if it has no tests, or if it is red although none of its tests is.
  * verdict/verdicts.c uses the same rule for the job's cell. */
@@ -120,8 +111,7 @@ static bool has_row_of_its_own(const struct job_detail *d)
 		return false;
 	for (size_t i = 0; i < d->n_tests; i++)
 		n_red += test_status_is_red(d->tests[i].status);
-	return d->n_tests == 0 ||
-	       (n_red == 0 && test_status_is_red(test_status_of_conclusion(d->job.conclusion)));
+	return d->n_tests == 0 || (n_red == 0 && test_status_is_red(test_status_of_conclusion(d->job.conclusion)));
 }
 
 char *job_document(enum report_format f, const struct job_detail *d, size_t *ret_bytes)

@@ -29,8 +29,8 @@ struct report_file {
 /* ERR_INVALID: the text names the place and the mistake ("line 12: …", "tests[3].status …"); also for
  * N_REPORT_FORMATS, and for a document without a single case, because it proves nothing. ERR_TOO_BIG. Owns:
  * the caller, who releases *ret also after an error. */
-int report_file_parse(enum report_format f, const char *text, size_t n, struct report_file *ret,
-    struct error *e) MUST_CHECK;
+int report_file_parse(
+    enum report_format f, const char *text, size_t n, struct report_file *ret, struct error *e) MUST_CHECK;
 /* Moves the cases of `more` to `to`, which may be zero: a job may leave several files. The first environment
  * counts. */
 void report_file_merge(struct report_file *to, struct report_file *more);

@@ -92,15 +92,13 @@ static char *newest_commits_text(const struct github_commits *ask)
 		char *title = NULL;
 
 		if (message) {
-			title =
-			    xstrndup(message, utf8_cut(message, strlen(message), TITLE_BYTES_MAX));
+			title = xstrndup(message, utf8_cut(message, strlen(message), TITLE_BYTES_MAX));
 			title[strcspn(title, "\r\n")] = '\0';
 		}
 		json_set_str(obj, "sha", sha && is_sha1(sha) ? sha : NULL);
 		json_set_str(obj, "title", title);
-		json_set_str(obj, "author",
-		    login ? login
-			  : json_get_str(json_at(commit, "commit", "author", NULL), "name"));
+		json_set_str(
+		    obj, "author", login ? login : json_get_str(json_at(commit, "commit", "author", NULL), "name"));
 		json_array_append_new(list, obj);
 		free(title);
 	}
@@ -133,8 +131,7 @@ static void on_compared(struct github_call *call)
 			pause = LONGEST_PAUSE_MS;
 		log_event(LOG_INFO, is_last ? "comparison_refused" : "comparison_retry",
 		    LOG_S("repository", c->claim.repository), LOG_S("base", c->claim.good_sha),
-		    LOG_S("head", c->claim.bad_sha), LOG_I("attempt", n_tries + 1),
-		    LOG_S("error", result.why.text));
+		    LOG_S("head", c->claim.bad_sha), LOG_I("attempt", n_tries + 1), LOG_S("error", result.why.text));
 		put_comparison(c, -1, is_last ? 0 : clock_wall_ms() + pause);
 	} else {
 		put_comparison(c, n, 0);
@@ -153,16 +150,14 @@ static void on_comparisons_claimed(struct store_query *q)
 	}
 	c->ask = (struct github_commits){.call = {.done = on_compared, .owner = c}};
 	c->is_on_wire = true;
-	github_commits_between(
-	    c->deps.github, &c->ask, c->claim.repository, c->claim.good_sha, c->claim.bad_sha);
+	github_commits_between(c->deps.github, &c->ask, c->claim.repository, c->claim.good_sha, c->claim.bad_sha);
 }
 
 static void look_for_comparisons(void *owner)
 {
 	struct comparing *c = owner;
 
-	c->claim =
-	    (struct claim_comparison){.q.done = on_comparisons_claimed, .now_ms = clock_wall_ms()};
+	c->claim = (struct claim_comparison){.q.done = on_comparisons_claimed, .now_ms = clock_wall_ms()};
 	if (store_claim_comparison(c->deps.store, &c->claim))
 		end_comparing(c, SOON);
 }

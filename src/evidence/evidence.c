@@ -109,10 +109,7 @@ static bool end_gathering_if_closing(struct gathering *g)
 
 /* ---- the cells ---- */
 
-static int64_t waited_ms(const struct gathering *g)
-{
-	return clock_wall_ms() - g->due.since_ms;
-}
+static int64_t waited_ms(const struct gathering *g) { return clock_wall_ms() - g->due.since_ms; }
 
 static void on_attributed(struct store_op *op)
 {
@@ -120,16 +117,15 @@ static void on_attributed(struct store_op *op)
 	struct evidence *e = g->evidence;
 
 	if (op->err) {
-		log_event(LOG_WARN, "change_not_attributed", LOG_I("change", g->due.change_id),
-		    LOG_S("error", op->why.text));
+		log_event(
+		    LOG_WARN, "change_not_attributed", LOG_I("change", g->due.change_id), LOG_S("error", op->why.text));
 		end_gathering(g, op->err != ERR_NOT_FOUND);
 		return;
 	}
 	e->counters.n_attributed++;
 	e->counters.n_moved += g->attribute.has_moved;
-	log_event(LOG_DEBUG, "change_attributed", LOG_I("change", g->due.change_id),
-	    LOG_I("pr", g->due.number), LOG_S("head", g->due.head_sha),
-	    LOG_S("moved", g->attribute.has_moved ? "yes" : "no"));
+	log_event(LOG_DEBUG, "change_attributed", LOG_I("change", g->due.change_id), LOG_I("pr", g->due.number),
+	    LOG_S("head", g->due.head_sha), LOG_S("moved", g->attribute.has_moved ? "yes" : "no"));
 	end_gathering(g, false);
 }
 
@@ -159,11 +155,9 @@ static void attribute_cells(struct gathering *g)
 }
 
 /* Notes the failure of a request. True: it will never succeed. */
-static bool note_gathering_failure(
-    struct gathering *g, const struct github_result *r, const char *what)
+static bool note_gathering_failure(struct gathering *g, const struct github_result *r, const char *what)
 {
-	bool is_last =
-	    r->is_final || (g->due.n_tries + 1 >= TRIES_MAX && waited_ms(g) >= PATIENCE_MS);
+	bool is_last = r->is_final || (g->due.n_tries + 1 >= TRIES_MAX && waited_ms(g) >= PATIENCE_MS);
 
 	if (r->err == ERR_CANCELLED)
 		return false;
@@ -172,9 +166,8 @@ static bool note_gathering_failure(
 	if (r->retry_after_ms > g->retry_after_ms)
 		g->retry_after_ms = r->retry_after_ms;
 	log_event(is_last ? LOG_WARN : LOG_INFO, is_last ? "evidence_refused" : "evidence_retry",
-	    LOG_S("repository", g->due.repository), LOG_I("pr", g->due.number),
-	    LOG_S("head", g->due.head_sha), LOG_S("what", what),
-	    LOG_I("attempt", g->due.n_tries + 1), LOG_S("error", r->why.text));
+	    LOG_S("repository", g->due.repository), LOG_I("pr", g->due.number), LOG_S("head", g->due.head_sha),
+	    LOG_S("what", what), LOG_I("attempt", g->due.n_tries + 1), LOG_S("error", r->why.text));
 	return is_last;
 }
 
@@ -294,8 +287,7 @@ static void ask_merge_base(struct gathering *g)
 	bool is_refused = false;
 
 	for (size_t i = 0; base && i < REFUSED_MAX; i++)
-		is_refused |= e->refused[i].change_id == g->due.change_id &&
-			      str_eq(e->refused[i].base_ref, base);
+		is_refused |= e->refused[i].change_id == g->due.change_id && str_eq(e->refused[i].base_ref, base);
 	if (!g->due.needs_merge_base || !base || is_refused) {
 		ask_files(g);
 		return;
@@ -303,8 +295,7 @@ static void ask_merge_base(struct gathering *g)
 	e->counters.n_asked++;
 	g->ask.compare = (struct github_compare){.call = {.done = on_merge_base, .owner = g}};
 	g->on_wire = &g->ask.compare.call;
-	github_compare_get(
-	    e->deps.github, &g->ask.compare, g->due.repository, base, g->due.head_sha);
+	github_compare_get(e->deps.github, &g->ask.compare, g->due.repository, base, g->due.head_sha);
 }
 
 /* ---- claims ---- */
@@ -421,7 +412,4 @@ void evidence_free(struct evidence *e)
 	free(e);
 }
 
-void evidence_read_counters(const struct evidence *e, struct evidence_counters *ret)
-{
-	*ret = e->counters;
-}
+void evidence_read_counters(const struct evidence *e, struct evidence_counters *ret) { *ret = e->counters; }

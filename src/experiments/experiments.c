@@ -26,14 +26,12 @@ bool experiment_is_run(const struct view *d, int64_t change_id)
 
 /* A person cancels it (`by`), or else it ends for the reason `why`. Its row ends before its dispatch, so that the end of the
  * dispatch does not change the experiment again. */
-static void cancel_experiment(
-    struct txn *d, struct experiment *e, const char *by, const char *why, int64_t now_ms)
+static void cancel_experiment(struct txn *d, struct experiment *e, const char *by, const char *why, int64_t now_ms)
 {
 	struct dispatch_list l;
 
 	/* the end of the other side may already have ended this one */
-	if (!db_has(
-		d, "SELECT 1 FROM experiment WHERE id = ?1 AND " EXPERIMENT_IS_OPEN, V_INT(e->id)))
+	if (!db_has(d, "SELECT 1 FROM experiment WHERE id = ?1 AND " EXPERIMENT_IS_OPEN, V_INT(e->id)))
 		return;
 	if (by)
 		experiment_cancel_by(d, e, by, now_ms);
@@ -42,9 +40,9 @@ static void cancel_experiment(
 	experiment_sharers_due(d, e, now_ms);
 	if (!e->run_change_id)
 		return;
-	l = dispatch_list_take(db_rows(d,
-	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND is_current = 1",
-	    V_INT(e->run_change_id)));
+	l = dispatch_list_take(
+	    db_rows(d, "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND is_current = 1",
+		V_INT(e->run_change_id)));
 	for (size_t i = 0; i < l.n; i++)
 		if (by ? dispatch_end_by(d, &l.at[i], ENDED_CANCELLED, by, now_ms)
 		       : dispatch_enter(d, &l.at[i], DISPATCH_CANCELLED, why, now_ms)) {
@@ -66,13 +64,11 @@ static void give_up_experiment(struct txn *d, struct experiment *e, const char *
 	}
 }
 
-int experiments_call_off(
-    struct txn *d, int64_t change_id, const char *accelerator, const char *by, int64_t now_ms)
+int experiments_call_off(struct txn *d, int64_t change_id, const char *accelerator, const char *by, int64_t now_ms)
 {
 	struct experiment_list l = experiments_take(db_rows(d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE change_id = ?1"
-	    " AND (?2 IS NULL OR accelerator = ?2) AND " EXPERIMENT_IS_OPEN
-	    " ORDER BY accelerator, id",
+	    " AND (?2 IS NULL OR accelerator = ?2) AND " EXPERIMENT_IS_OPEN " ORDER BY accelerator, id",
 	    V_INT(change_id), V_TEXT(accelerator)));
 	int n = (int)l.n;
 
@@ -80,8 +76,7 @@ int experiments_call_off(
 		cancel_experiment(d, &l.at[i], by, NULL, now_ms);
 	for (size_t i = 0; i < l.n; i++)
 		if (!i || strcmp(l.at[i].accelerator, l.at[i - 1].accelerator) != 0)
-			cells_moved(
-			    d, change_id, l.at[i].accelerator, CELLS_EXPERIMENT_MOVED, now_ms);
+			cells_moved(d, change_id, l.at[i].accelerator, CELLS_EXPERIMENT_MOVED, now_ms);
 	experiment_list_release(&l);
 	return n;
 }
@@ -111,23 +106,22 @@ static void add_test(struct planned *p, const struct rerunner *u, int64_t test_i
 	t->n_waiting += waits;
 }
 
-#define UNDECIDED_OF(v, u)                                                                         \
-	V_INT((v)->change_id), V_TEXT((v)->accelerator), V_TEXT((u)->dispatch_id),                 \
-	    V_TEXT((u)->runner), V_INT((u)->is_by_test)
+#define UNDECIDED_OF(v, u)                                                                                             \
+	V_INT((v)->change_id), V_TEXT((v)->accelerator), V_TEXT((u)->dispatch_id), V_TEXT((u)->runner),                \
+	    V_INT((u)->is_by_test)
 
 /* Two changes do not run one test on their merge base at the same time: the outcome counts for both. */
 static bool runs_for_another(const struct review *v, const struct rerunner *u, int64_t test_id)
 {
-	return db_has(v->d,
-	    "SELECT 1 WHERE " ANOTHER_RUNS_ON_BASE("?1", "?2", "?3", "?4", "e.runner = ?5"),
-	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->sha[EXPERIMENT_BASE]),
-	    V_INT(test_id), V_TEXT(u->runner));
+	return db_has(v->d, "SELECT 1 WHERE " ANOTHER_RUNS_ON_BASE("?1", "?2", "?3", "?4", "e.runner = ?5"),
+	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->sha[EXPERIMENT_BASE]), V_INT(test_id),
+	    V_TEXT(u->runner));
 }
 
 /* A red cell that needs experiments. */
-#define UNDECIDED_RECORD(F, S)                                                                     \
-	F(S, ID, test_id, NULL, "v.test_id", "")                                                   \
-	F(S, INT, needs, NULL, "v.needs", "")                                                      \
+#define UNDECIDED_RECORD(F, S)                                                                                         \
+	F(S, ID, test_id, NULL, "v.test_id", "")                                                                       \
+	F(S, INT, needs, NULL, "v.needs", "")                                                                          \
 	F(S, BOOL, waits, NULL, "v.needs & 4", "For a good machine: NEEDS_GOOD_MACHINE.")
 RECORD_LOCAL(undecided, UNDECIDED_RECORD)
 struct undecided_list { /* those that need this side now */
@@ -135,24 +129,22 @@ struct undecided_list { /* those that need this side now */
 	size_t n;
 };
 
-static void read_undecided(const struct review *v, const struct rerunner *u,
-    enum experiment_side side, struct undecided_list *l)
+static void read_undecided(
+    const struct review *v, const struct rerunner *u, enum experiment_side side, struct undecided_list *l)
 {
-	int64_t n_both = db_int(v->d, 0,
-	    "SELECT COUNT(*) FROM (SELECT 1" UNDECIDED
-	    " AND (v.needs & 7) = 3 LIMIT ?6) both_sides",
-	    UNDECIDED_OF(v, u), V_INT(BOTH_SIDES_MAX + 1));
+	int64_t n_both =
+	    db_int(v->d, 0, "SELECT COUNT(*) FROM (SELECT 1" UNDECIDED " AND (v.needs & 7) = 3 LIMIT ?6) both_sides",
+		UNDECIDED_OF(v, u), V_INT(BOTH_SIDES_MAX + 1));
 	bool is_after_head =
 	    n_both <= BOTH_SIDES_MAX ||
 	    db_has(v->d,
 		"SELECT 1 FROM experiment WHERE change_id = ?1 AND accelerator = ?2"
 		" AND dispatch_id = ?3 AND runner = ?4 AND side = 'head'"
 		" AND cause = 'auto' AND state = " EXPERIMENT_SQL_DONE " LIMIT 1",
-		V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->dispatch_id),
-		V_TEXT(u->runner));
-	struct rows *r = db_rows(v->d,
-	    RECORD_SELECT(UNDECIDED_RECORD) UNDECIDED " ORDER BY v.needs & 4, v.test_id LIMIT ?6",
-	    UNDECIDED_OF(v, u), V_INT(CELLS_MAX));
+		V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->dispatch_id), V_TEXT(u->runner));
+	struct rows *r =
+	    db_rows(v->d, RECORD_SELECT(UNDECIDED_RECORD) UNDECIDED " ORDER BY v.needs & 4, v.test_id LIMIT ?6",
+		UNDECIDED_OF(v, u), V_INT(CELLS_MAX));
 
 	l->n = 0;
 	while (rows_next(r)) {
@@ -163,25 +155,23 @@ static void read_undecided(const struct review *v, const struct rerunner *u,
 		is_needed = cell->needs & NEEDS_HEAD;
 		if (side == EXPERIMENT_BASE)
 			is_needed = cell->needs & NEEDS_BASE && u->sha[EXPERIMENT_BASE] &&
-				    (is_after_head || !is_needed) &&
-				    !runs_for_another(v, u, cell->test_id);
+				    (is_after_head || !is_needed) && !runs_for_another(v, u, cell->test_id);
 		l->n += is_needed;
 	}
 }
 
 /* No more of the tests of experiment e that waited for a good machine passed than failed. */
-#define HAD_BAD_MACHINE                                                                            \
-	"(SELECT COALESCE(SUM(v.status = 'PASS'), 0)"                                              \
-	" <= COALESCE(SUM(v.status IN ('FAIL', 'ERROR')), 0) FROM experiment_test t"               \
-	" LEFT JOIN verdict v ON v.change_id = e.run_change_id"                                    \
-	" AND v.accelerator = e.accelerator AND v.test_id = t.test_id"                             \
+#define HAD_BAD_MACHINE                                                                                                \
+	"(SELECT COALESCE(SUM(v.status = 'PASS'), 0)"                                                                  \
+	" <= COALESCE(SUM(v.status IN ('FAIL', 'ERROR')), 0) FROM experiment_test t"                                   \
+	" LEFT JOIN verdict v ON v.change_id = e.run_change_id"                                                        \
+	" AND v.accelerator = e.accelerator AND v.test_id = t.test_id"                                                 \
 	" WHERE t.experiment_id = e.id AND t.waits = 1)"
-#define HAS_WAITED                                                                                 \
-	"EXISTS (SELECT 1 FROM experiment_test t WHERE t.experiment_id = e.id AND t.waits = 1)"
+#define HAS_WAITED "EXISTS (SELECT 1 FROM experiment_test t WHERE t.experiment_id = e.id AND t.waits = 1)"
 
-#define MACHINE_TRY_RECORD(F, S)                                                                   \
-	F(S, ID, id, NULL, "e.id", "")                                                             \
-	F(S, TIME, ended_ms, NULL, "e.ended_ms", "")                                               \
+#define MACHINE_TRY_RECORD(F, S)                                                                                       \
+	F(S, ID, id, NULL, "e.id", "")                                                                                 \
+	F(S, TIME, ended_ms, NULL, "e.ended_ms", "")                                                                   \
 	F(S, BOOL, was_bad, NULL, HAD_BAD_MACHINE, "")
 RECORD_LOCAL(machine_try, MACHINE_TRY_RECORD)
 /* How the experiments on one side ended for the tests that waited for a good machine. */
@@ -190,17 +180,14 @@ struct machine_tries {
 	struct machine_try last;
 };
 
-static struct machine_tries read_tries(
-    const struct review *v, const struct rerunner *u, enum experiment_side side)
+static struct machine_tries read_tries(const struct review *v, const struct rerunner *u, enum experiment_side side)
 {
 	struct machine_tries tries = {.n = 0};
 	struct rows *r = db_rows(v->d,
-	    RECORD_QUERY(MACHINE_TRY_RECORD,
-		"FROM experiment e WHERE e.change_id = ?1 AND e.accelerator = ?2"
-		" AND e.runner = ?3 AND e.side = ?4 AND e.cause = 'auto'"
-		" AND e.state = " EXPERIMENT_SQL_DONE " AND " HAS_WAITED " ORDER BY e.id"),
-	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner),
-	    V_TEXT(experiment_side_name(side)));
+	    RECORD_QUERY(MACHINE_TRY_RECORD, "FROM experiment e WHERE e.change_id = ?1 AND e.accelerator = ?2"
+					     " AND e.runner = ?3 AND e.side = ?4 AND e.cause = 'auto'"
+					     " AND e.state = " EXPERIMENT_SQL_DONE " AND " HAS_WAITED " ORDER BY e.id"),
+	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner), V_TEXT(experiment_side_name(side)));
 
 	while (rows_next(r)) {
 		record_read(r, &machine_try_record, &tries.last);
@@ -211,11 +198,10 @@ static struct machine_tries read_tries(
 }
 
 /* A bad machine is tried again after a pause. Each pause is twice as long as the one before. */
-static int64_t next_try_ms(
-    const struct review *v, const struct rerunner *u, const struct machine_tries *tries)
+static int64_t next_try_ms(const struct review *v, const struct rerunner *u, const struct machine_tries *tries)
 {
-	int64_t n = tries->n_bad < PAUSES_MAX ? tries->n_bad : PAUSES_MAX,
-		pause_ms = FIRST_PAUSE_MS << (n - 1), most_ms = u->finish_ms / 2, at_ms;
+	int64_t n = tries->n_bad < PAUSES_MAX ? tries->n_bad : PAUSES_MAX, pause_ms = FIRST_PAUSE_MS << (n - 1),
+		most_ms = u->finish_ms / 2, at_ms;
 
 	if (pause_ms > most_ms)
 		pause_ms = most_ms;
@@ -225,23 +211,20 @@ static int64_t next_try_ms(
 
 static bool was_in_experiment(const struct review *v, int64_t experiment_id, int64_t test_id)
 {
-	return db_has(v->d,
-	    "SELECT 1 FROM experiment_test WHERE experiment_id = ?1 AND test_id = ?2",
+	return db_has(v->d, "SELECT 1 FROM experiment_test WHERE experiment_id = ?1 AND test_id = ?2",
 	    V_INT(experiment_id), V_INT(test_id));
 }
 
 /* Tests whose failures look like a bad machine's: a sample of them runs first, because a rerun on the same machine would only
  * fail again. If it passed, the others follow. If it failed, it runs again later, or as soon as a machine is good. A runner
  * that runs everything needs no sample. */
-static void add_tests_that_wait(const struct review *v, const struct rerunner *u,
-    enum experiment_side side, const struct undecided_list *l, struct planned *p)
+static void add_tests_that_wait(const struct review *v, const struct rerunner *u, enum experiment_side side,
+    const struct undecided_list *l, struct planned *p)
 {
 	struct machine_tries tries = read_tries(v, u, side),
-			     other = read_tries(
-				 v, u, side == EXPERIMENT_HEAD ? EXPERIMENT_BASE : EXPERIMENT_HEAD);
+			     other = read_tries(v, u, side == EXPERIMENT_HEAD ? EXPERIMENT_BASE : EXPERIMENT_HEAD);
 	/* the other side passed since the last try, so a machine is good now */
-	bool is_good_now =
-	    other.n && !other.last.was_bad && other.last.ended_ms > tries.last.ended_ms;
+	bool is_good_now = other.n && !other.last.was_bad && other.last.ended_ms > tries.last.ended_ms;
 	size_t most = u->is_by_test && (tries.last.was_bad || !tries.n) ? SAMPLE_TESTS : CELLS_MAX;
 	bool is_again = false; /* a test of the last sample still waits */
 
@@ -254,11 +237,10 @@ static void add_tests_that_wait(const struct review *v, const struct rerunner *u
 			p->not_before_ms = at_ms;
 	}
 	for (size_t i = 0; i < l->n; i++)
-		is_again |= l->at[i].waits && tries.last.was_bad &&
-			    was_in_experiment(v, tries.last.id, l->at[i].test_id);
+		is_again |=
+		    l->at[i].waits && tries.last.was_bad && was_in_experiment(v, tries.last.id, l->at[i].test_id);
 	for (size_t i = 0; i < l->n && most > 0; i++)
-		if (l->at[i].waits &&
-		    (!is_again || was_in_experiment(v, tries.last.id, l->at[i].test_id))) {
+		if (l->at[i].waits && (!is_again || was_in_experiment(v, tries.last.id, l->at[i].test_id))) {
 			add_test(p, u, l->at[i].test_id, true);
 			most--;
 		}
@@ -269,31 +251,25 @@ static void add_tests_that_wait(const struct review *v, const struct rerunner *u
 /* An experiment that ran, or may still run. One that was cancelled before any of its jobs was reported does not count, which happens
  * when a later job of the first run decides its tests; nor does one that belongs to an earlier dispatch and never began. ?5: the
  * dispatch. */
-#define HAS_BEGUN                                                                                  \
-	"((e.state <> " EXPERIMENT_SQL_CANCELLED                                                   \
-	" AND (e.dispatch_id = ?5 OR e.run_change_id IS NOT NULL))"                                \
+#define HAS_BEGUN                                                                                                      \
+	"((e.state <> " EXPERIMENT_SQL_CANCELLED " AND (e.dispatch_id = ?5 OR e.run_change_id IS NOT NULL))"           \
 	" OR EXISTS (SELECT 1 FROM job j WHERE j.change_id = e.run_change_id))"
-#define PAST_EXPERIMENTS                                                                           \
-	" FROM experiment e WHERE e.change_id = ?1 AND e.accelerator = ?2 AND e.runner = ?3"       \
+#define PAST_EXPERIMENTS                                                                                               \
+	" FROM experiment e WHERE e.change_id = ?1 AND e.accelerator = ?2 AND e.runner = ?3"                           \
 	" AND e.cause = 'auto' AND e.state <> " EXPERIMENT_SQL_PLANNED
 
 /* Each test has so many rounds, a round being a run of the head and one of the merge base. If one side needs fewer runs, the other
  * may have the rest, as long as all of its own runs had results: most tests of a merge base are known from another change, and a test
  * that fails now and then needs the head more often. */
-static bool has_round_left(
-    const struct review *v, const struct rerunner *u, enum experiment_side side, int64_t test_id)
+static bool has_round_left(const struct review *v, const struct rerunner *u, enum experiment_side side, int64_t test_id)
 {
 	return db_has(v->d,
-	    "SELECT 1 FROM (SELECT COUNT(*) AS n_runs,"
-	    " COUNT(*) FILTER (WHERE e.side = ?4) AS n_here,"
-	    " COUNT(*) FILTER (WHERE e.side = ?4 AND e.state <> " EXPERIMENT_SQL_DONE
-	    ") AS n_lost" PAST_EXPERIMENTS " AND " HAS_BEGUN
-	    " AND EXISTS (SELECT 1 FROM experiment_test t WHERE t.experiment_id = e.id"
-	    "  AND t.test_id = ?6 AND t.waits = 0)) past"
-	    " WHERE n_here < ?7 OR (n_runs < 2 * ?7 AND n_lost = 0)",
-	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner),
-	    V_TEXT(experiment_side_name(side)), V_TEXT(u->dispatch_id), V_INT(test_id),
-	    V_INT(u->n_rounds_max));
+	    "SELECT 1 FROM (SELECT COUNT(*) AS n_runs, COUNT(*) FILTER (WHERE e.side = ?4) AS n_here,"
+	    " COUNT(*) FILTER (WHERE e.side = ?4 AND e.state <> " EXPERIMENT_SQL_DONE ") AS n_lost" PAST_EXPERIMENTS
+	    " AND " HAS_BEGUN " AND EXISTS (SELECT 1 FROM experiment_test t WHERE t.experiment_id = e.id"
+	    "  AND t.test_id = ?6 AND t.waits = 0)) past WHERE n_here < ?7 OR (n_runs < 2 * ?7 AND n_lost = 0)",
+	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner), V_TEXT(experiment_side_name(side)),
+	    V_TEXT(u->dispatch_id), V_INT(test_id), V_INT(u->n_rounds_max));
 }
 
 /* Whether the runner may get another experiment on this side. The number of all experiments of a side is bounded, so that a verdict
@@ -302,62 +278,55 @@ static bool has_round_left(
  *
  * Tests that wait for a good machine share their rounds, because a sample of them runs first: they have as many as one other test,
  * and as many more that pass, because the others of these tests follow them. */
-#define PAST_EXPERIMENTS_RECORD(F, S)                                                              \
-	F(S, INT, next_round, NULL, "COALESCE(MAX(round) FILTER (WHERE side = ?4), 0) + 1", "")    \
-	F(S, INT, n_waited, NULL,                                                                  \
-	    "COUNT(*) FILTER (WHERE has_waited AND NOT is_good AND side = ?4)", "On this side.")   \
-	F(S, INT, n_waited_both, NULL, "COUNT(*) FILTER (WHERE has_waited AND NOT is_good)", "")   \
-	F(S, BOOL, has_lost, NULL,                                                                 \
-	    "COUNT(*) FILTER (WHERE has_waited AND side = ?4 AND state <> " EXPERIMENT_SQL_DONE    \
-	    ")",                                                                                   \
-	    "One of these on this side began and has no result.")                                  \
-	F(S, BOOL, is_refused, NULL,                                                               \
-	    "COUNT(*) FILTER (WHERE dispatch_id = ?5"                                              \
-	    " AND ((side = ?4 AND started_ms IS NULL AND state = " EXPERIMENT_SQL_EXPIRED ")"      \
-	    " OR cancelled_by IS NOT NULL))",                                                      \
-	    "The runner gets no further request.")                                                 \
+#define PAST_EXPERIMENTS_RECORD(F, S)                                                                                  \
+	F(S, INT, next_round, NULL, "COALESCE(MAX(round) FILTER (WHERE side = ?4), 0) + 1", "")                        \
+	F(S, INT, n_waited, NULL, "COUNT(*) FILTER (WHERE has_waited AND NOT is_good AND side = ?4)", "On this side.") \
+	F(S, INT, n_waited_both, NULL, "COUNT(*) FILTER (WHERE has_waited AND NOT is_good)", "")                       \
+	F(S, BOOL, has_lost, NULL,                                                                                     \
+	    "COUNT(*) FILTER (WHERE has_waited AND side = ?4 AND state <> " EXPERIMENT_SQL_DONE ")",                   \
+	    "One of these on this side began and has no result.")                                                      \
+	F(S, BOOL, is_refused, NULL,                                                                                   \
+	    "COUNT(*) FILTER (WHERE dispatch_id = ?5"                                                                  \
+	    " AND ((side = ?4 AND started_ms IS NULL AND state = " EXPERIMENT_SQL_EXPIRED ")"                          \
+	    " OR cancelled_by IS NOT NULL))",                                                                          \
+	    "The runner gets no further request.")                                                                     \
 	F(S, INT, n_good, NULL, "COUNT(*) FILTER (WHERE has_waited AND is_good AND side = ?4)", "")
 RECORD_LOCAL(past_experiments, PAST_EXPERIMENTS_RECORD)
 
-static bool may_experiment_begin(const struct review *v, const struct rerunner *u,
-    enum experiment_side side, bool waits, int64_t *ret_round)
+static bool may_experiment_begin(
+    const struct review *v, const struct rerunner *u, enum experiment_side side, bool waits, int64_t *ret_round)
 {
 	struct past_experiments past = {0};
 	int64_t n_max = u->n_rounds_max, n_both_max = N_EXPERIMENT_SIDES * n_max;
 
-	record_read_first(
-	    db_rows(v->d,
-		"WITH past AS (SELECT e.*, " HAS_BEGUN " AND ?6 <> 0 AND " HAS_WAITED
-		" AS has_waited, e.state = " EXPERIMENT_SQL_DONE " AND NOT " HAD_BAD_MACHINE
-		" AS is_good" PAST_EXPERIMENTS
-		") " RECORD_SELECT(PAST_EXPERIMENTS_RECORD) " FROM past",
-		V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner),
-		V_TEXT(experiment_side_name(side)), V_TEXT(u->dispatch_id), V_INT(waits)),
+	record_read_first(db_rows(v->d,
+			      "WITH past AS (SELECT e.*, " HAS_BEGUN " AND ?6 <> 0 AND " HAS_WAITED
+			      " AS has_waited, e.state = " EXPERIMENT_SQL_DONE " AND NOT " HAD_BAD_MACHINE
+			      " AS is_good" PAST_EXPERIMENTS ") " RECORD_SELECT(PAST_EXPERIMENTS_RECORD) " FROM past",
+			      V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner),
+			      V_TEXT(experiment_side_name(side)), V_TEXT(u->dispatch_id), V_INT(waits)),
 	    &past_experiments_record, &past);
 	*ret_round = past.next_round;
-	return (past.n_waited < n_max || (past.n_waited_both < n_both_max && !past.has_lost)) &&
-	       !past.is_refused && past.next_round <= EXPERIMENTS_PER_ROUND_MAX * n_max &&
-	       past.n_good < n_both_max;
+	return (past.n_waited < n_max || (past.n_waited_both < n_both_max && !past.has_lost)) && !past.is_refused &&
+	       past.next_round <= EXPERIMENTS_PER_ROUND_MAX * n_max && past.n_good < n_both_max;
 }
 
-#define RUNNER_STATE_RECORD(F, S)                                                                  \
-	F(S, BOOL, is_gone, NULL, "r.is_gone <> 0 OR a.is_gone <> 0", "")                          \
+#define RUNNER_STATE_RECORD(F, S)                                                                                      \
+	F(S, BOOL, is_gone, NULL, "r.is_gone <> 0 OR a.is_gone <> 0", "")                                              \
 	F(S, BOOL, takes_experiments, NULL, RUNNER_TAKES_EXPERIMENTS, "")
 RECORD_LOCAL(runner_state, RUNNER_STATE_RECORD)
 
 /* The reason why an experiment ends. NULL: it goes on. u NULL: no dispatch of its runner accepts experiments for this change. */
-static const char *why_experiment_ends(
-    const struct review *v, const struct rerunner *u, const struct experiment *e)
+static const char *why_experiment_ends(const struct review *v, const struct rerunner *u, const struct experiment *e)
 {
 	struct runner_state runner = {.is_gone = true};
 
 	if (!u) {
-		record_read_first(
-		    db_rows(v->d,
-			RECORD_QUERY(RUNNER_STATE_RECORD,
-			    "FROM runner r CROSS JOIN accelerator a ON a.name = r.accelerator"
-			    " WHERE r.accelerator = ?1 AND r.name = ?2"),
-			V_TEXT(e->accelerator), V_TEXT(e->runner)),
+		record_read_first(db_rows(v->d,
+				      RECORD_QUERY(RUNNER_STATE_RECORD,
+					  "FROM runner r CROSS JOIN accelerator a ON a.name = r.accelerator"
+					  " WHERE r.accelerator = ?1 AND r.name = ?2"),
+				      V_TEXT(e->accelerator), V_TEXT(e->runner)),
 		    &runner_state_record, &runner);
 		if (runner.is_gone)
 			return "its runner is not registered any more";
@@ -404,16 +373,13 @@ static void review_side(struct review *v, const struct rerunner *u, enum experim
 {
 	struct experiment_list l = experiments_take(db_rows(v->d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE change_id = ?1"
-	    " AND accelerator = ?2 AND runner = ?3 AND side = ?4 AND cause = 'auto'"
-	    " AND " EXPERIMENT_IS_OPEN,
-	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner),
-	    V_TEXT(experiment_side_name(side))));
+	    " AND accelerator = ?2 AND runner = ?3 AND side = ?4 AND cause = 'auto' AND " EXPERIMENT_IS_OPEN,
+	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner), V_TEXT(experiment_side_name(side))));
 	bool is_planned = l.n && l.at[0].state == EXPERIMENT_IS_PLANNED, may[2];
 	int64_t round = 0;
 
 	for (int waits = 0; waits < 2; waits++)
-		may[waits] =
-		    (is_planned || !l.n) && may_experiment_begin(v, u, side, waits, &round);
+		may[waits] = (is_planned || !l.n) && may_experiment_begin(v, u, side, waits, &round);
 	if (may[false] || may[true]) {
 		struct planned p = plan_tests(v, u, side, may);
 		struct experiment e = {
@@ -430,8 +396,7 @@ static void review_side(struct review *v, const struct rerunner *u, enum experim
 
 		/* an experiment that has not begun gets the tests that are undecided now */
 		if (is_planned && p.tests.n) {
-			v->has_moved |=
-			    experiment_tests_put(v->d, l.at[0].id, &p.tests, p.not_before_ms);
+			v->has_moved |= experiment_tests_put(v->d, l.at[0].id, &p.tests, p.not_before_ms);
 		} else if (is_planned) {
 			give_up_experiment(v->d, &l.at[0], NULL, v->now_ms);
 			v->has_moved = true;

@@ -30,28 +30,26 @@ struct stored_lease;
 #define IS_FIRST_RUN     "event_type <> 'experiment'" /* it is not */
 #define EXPERIMENT_EVENT "experiment"
 /* Of a row r of `runner` and a row a of its `accelerator`: experiments can run there. */
-#define RUNNER_TAKES_EXPERIMENTS                                                                   \
-	"r.is_gone = 0 AND r.reruns <> 'none' AND a.is_gone = 0 AND a.level > 1"                   \
+#define RUNNER_TAKES_EXPERIMENTS                                                                                       \
+	"r.is_gone = 0 AND r.reruns <> 'none' AND a.is_gone = 0 AND a.level > 1"                                       \
 	" AND a.experiment_share > 0"
 
 /* The time that the jobs of `experiment e` took, ?3: now. A job that never ended took no longer than its experiment,
  * and one of which only the end was reported began with it. */
-#define EXPERIMENT_SPENT_MS                                                                        \
-	"COALESCE((SELECT SUM(MAX(COALESCE(j.completed_ms, CASE WHEN e.state "                     \
-	"= " EXPERIMENT_SQL_STARTED                                                                \
-	" AND j.is_current = 1 THEN ?3 ELSE e.ended_ms END) - COALESCE(j.started_ms, "             \
-	"e.started_ms), 0))"                                                                       \
+#define EXPERIMENT_SPENT_MS                                                                                            \
+	"COALESCE((SELECT SUM(MAX(COALESCE(j.completed_ms, CASE WHEN e.state "                                         \
+	"= " EXPERIMENT_SQL_STARTED " AND j.is_current = 1 THEN ?3 ELSE e.ended_ms END) - COALESCE(j.started_ms, "     \
+	"e.started_ms), 0))"                                                                                           \
 	" FROM job j WHERE j.change_id = e.run_change_id), 0)"
 
 /* The request to the runner, by the dispatch that carries it. False: that dispatch is not of an experiment. A reader may call it,
  * too. experiment_request_release(). */
-bool experiment_request_read(
-    const struct view *d, const char *dispatch_id, struct experiment_request *ret);
+bool experiment_request_read(const struct view *d, const char *dispatch_id, struct experiment_request *ret);
 
 /* The time that Outpost's own experiments (without `stress`) took in the last 24 hours, and how much they may take. A reader may
  * call it, too. */
-void experiments_budget(const struct view *d, const char *accelerator, int64_t now_ms,
-    int64_t *ret_spent_ms, int64_t *ret_allowed_ms);
+void experiments_budget(
+    const struct view *d, const char *accelerator, int64_t now_ms, int64_t *ret_spent_ms, int64_t *ret_allowed_ms);
 
 /* The pull request that the run of an experiment explains; 0: the change is not such a run. */
 int64_t experiment_pull(const struct view *d, int64_t run_change_id);
@@ -68,15 +66,13 @@ bool experiments_review(struct txn *d, int64_t change_id, const char *accelerato
 void experiments_start(struct txn *d, const char *accelerator, int64_t now_ms);
 /* Call it after a change in the run of an experiment: the experiment ends when its dispatch has ended.
  * *ret_explained: the change that it explains. False: the experiment did not change. */
-bool experiments_follow(
-    struct txn *d, int64_t run_change_id, int64_t now_ms, int64_t *ret_explained);
+bool experiments_follow(struct txn *d, int64_t run_change_id, int64_t now_ms, int64_t *ret_explained);
 
 /* ---- causes ---- */
 
 /* The person with this login cancels the open experiments of a change, on one accelerator or on all (NULL). The runner gets no
  * further request before a retest, for either side. Returns how many. */
-int experiments_call_off(
-    struct txn *d, int64_t change_id, const char *accelerator, const char *by, int64_t now_ms);
+int experiments_call_off(struct txn *d, int64_t change_id, const char *accelerator, const char *by, int64_t now_ms);
 /* The registry changes: call experiments_takers() before the change, and pass its result to experiments_recheck() after it. If
  * other runners accept experiments than before, or in another repository, the open changes with red cells or experiments
  * are attributed again one by one, and their experiments begin or end. strv_free(). */
@@ -98,9 +94,9 @@ void experiments_drop(struct txn *d, int64_t change_id);
 
 /* How the experiments of an accelerator ended in the last 24 hours. An experiment that had not begun, or that made way for a
  * first run, is not the vendor's fault and does not count. Inside a transaction; a reader may call it, too. */
-#define EXPERIMENT_ENDS_RECORD(F, S)                                                               \
-	F(S, INT, n_done, NULL, "SUM(state = " EXPERIMENT_SQL_DONE ")", "")                        \
-	F(S, INT, n_expired, NULL, "SUM(state = " EXPERIMENT_SQL_EXPIRED ")", "")                  \
+#define EXPERIMENT_ENDS_RECORD(F, S)                                                                                   \
+	F(S, INT, n_done, NULL, "SUM(state = " EXPERIMENT_SQL_DONE ")", "")                                            \
+	F(S, INT, n_expired, NULL, "SUM(state = " EXPERIMENT_SQL_EXPIRED ")", "")                                      \
 	F(S, INT, n_void, NULL, "SUM(state = " EXPERIMENT_SQL_VOID ")", "")
 struct experiment_ends {
 	RECORD_MEMBERS(EXPERIMENT_ENDS_RECORD)
@@ -108,15 +104,14 @@ struct experiment_ends {
 	char *newest_loss;
 };
 RECORD_DECLARE(experiment_ends);
-struct experiment_ends experiment_ends_read(
-    const struct view *d, const char *accelerator, int64_t now_ms);
+struct experiment_ends experiment_ends_read(const struct view *d, const char *accelerator, int64_t now_ms);
 
-#define N_EXPERIMENTS_IN(state_)                                                                   \
-	"(SELECT COUNT(*) FROM experiment e WHERE e.accelerator = a.name"                          \
+#define N_EXPERIMENTS_IN(state_)                                                                                       \
+	"(SELECT COUNT(*) FROM experiment e WHERE e.accelerator = a.name"                                              \
 	" AND e." EXPERIMENT_IS_OPEN " AND e.state = " state_ ")"
-#define EXPERIMENT_USE_RECORD(F, S)                                                                \
-	F(S, TEXT, name, NULL, "a.name", "")                                                       \
-	F(S, INT, n_planned, NULL, N_EXPERIMENTS_IN(EXPERIMENT_SQL_PLANNED), "")                   \
+#define EXPERIMENT_USE_RECORD(F, S)                                                                                    \
+	F(S, TEXT, name, NULL, "a.name", "")                                                                           \
+	F(S, INT, n_planned, NULL, N_EXPERIMENTS_IN(EXPERIMENT_SQL_PLANNED), "")                                       \
 	F(S, INT, n_started, NULL, N_EXPERIMENTS_IN(EXPERIMENT_SQL_STARTED), "")
 struct experiment_use {
 	RECORD_MEMBERS(EXPERIMENT_USE_RECORD)

@@ -15,15 +15,13 @@ void experiment_sharers_due(struct txn *d, const struct experiment *e, int64_t n
 
 	if (e->side != EXPERIMENT_BASE)
 		return;
-	ids = rows_key_numbers(
-	    db_rows(d,
-		"SELECT c.id FROM change o CROSS JOIN change c ON c.repository_key = "
-		"o.repository_key"
-		" AND c.merge_base_sha = ?2 WHERE o.id = ?1 AND c.id <> o.id"
-		" AND c.kind = 'pull_request' AND c.state = 'open' AND EXISTS"
-		"  (SELECT 1 FROM verdict v WHERE v.change_id = c.id AND v.accelerator = ?3"
-		"   AND v.attribution IS NOT NULL) ORDER BY c.active_ms DESC LIMIT ?4",
-		V_INT(e->change_id), V_TEXT(e->sha), V_TEXT(e->accelerator), V_INT(SHARERS_MAX)),
+	ids = rows_key_numbers(db_rows(d,
+				   "SELECT c.id FROM change o CROSS JOIN change c ON c.repository_key = "
+				   "o.repository_key AND c.merge_base_sha = ?2 WHERE o.id = ?1 AND c.id <> o.id"
+				   " AND c.kind = 'pull_request' AND c.state = 'open' AND EXISTS"
+				   "  (SELECT 1 FROM verdict v WHERE v.change_id = c.id AND v.accelerator = ?3"
+				   "   AND v.attribution IS NOT NULL) ORDER BY c.active_ms DESC LIMIT ?4",
+				   V_INT(e->change_id), V_TEXT(e->sha), V_TEXT(e->accelerator), V_INT(SHARERS_MAX)),
 	    &n);
 	for (size_t i = 0; i < n; i++)
 		cells_moved(d, ids[i], e->accelerator, CELLS_BASE_TESTED, now_ms);
@@ -43,8 +41,7 @@ int64_t experiments_next_run(const struct view *d, int64_t change_id)
 void experiments_drop(struct txn *d, int64_t change_id)
 {
 	db_exec(d,
-	    "DELETE FROM experiment_test WHERE experiment_id IN"
-	    " (SELECT id FROM experiment WHERE change_id = ?1)",
+	    "DELETE FROM experiment_test WHERE experiment_id IN (SELECT id FROM experiment WHERE change_id = ?1)",
 	    V_INT(change_id));
 	db_exec(d, "DELETE FROM experiment WHERE change_id = ?1", V_INT(change_id));
 }
@@ -55,23 +52,21 @@ void experiments_drop(struct txn *d, int64_t change_id)
  * reported for both sides before it counts as evidence. A side that made way for a first run has not ended. A machine reports
  * each lease for itself, so its sides do not wait for each other. */
 
-#define COUNTERPART                                                                                \
-	" FROM experiment o WHERE o.change_id = ?1 AND o.accelerator = ?2 AND o.runner = ?3"       \
-	" AND o.side <> ?4 AND o.cause = ?5 AND (o.cause = 'auto' OR (o.command_id = ?6"           \
+#define COUNTERPART                                                                                                    \
+	" FROM experiment o WHERE o.change_id = ?1 AND o.accelerator = ?2 AND o.runner = ?3"                           \
+	" AND o.side <> ?4 AND o.cause = ?5 AND (o.cause = 'auto' OR (o.command_id = ?6"                               \
 	"  AND o.round = ?7)) AND o." EXPERIMENT_IS_OPEN
 #define RUN_OF_O "SELECT 1 FROM dispatch x WHERE x.change_id = o.run_change_id AND x.is_current = 1"
-#define COUNTERPART_OF(e)                                                                          \
-	V_INT((e)->change_id), V_TEXT((e)->accelerator), V_TEXT((e)->runner),                      \
-	    V_TEXT(experiment_side_name((e)->side)), V_TEXT((e)->is_stress ? "stress" : "auto"),   \
-	    V_INT((e)->command_id), V_INT((e)->round)
+#define COUNTERPART_OF(e)                                                                                              \
+	V_INT((e)->change_id), V_TEXT((e)->accelerator), V_TEXT((e)->runner), V_TEXT(experiment_side_name((e)->side)), \
+	    V_TEXT((e)->is_stress ? "stress" : "auto"), V_INT((e)->command_id), V_INT((e)->round)
 
 #define MADE_WAY "o.state = " EXPERIMENT_SQL_PLANNED " AND o.run_change_id IS NOT NULL"
 
 void experiment_counterpart_moves(struct txn *d, const struct experiment *e, int64_t now_ms)
 {
 	int64_t run = db_int(d, 0,
-	    "SELECT o.run_change_id" COUNTERPART " AND EXISTS (" RUN_OF_O
-	    " AND NOT x." DISPATCH_IS_AT_WORK ") LIMIT 1",
+	    "SELECT o.run_change_id" COUNTERPART " AND EXISTS (" RUN_OF_O " AND NOT x." DISPATCH_IS_AT_WORK ") LIMIT 1",
 	    COUNTERPART_OF(e));
 
 	if (run)
@@ -81,8 +76,7 @@ void experiment_counterpart_moves(struct txn *d, const struct experiment *e, int
 void experiment_expire(struct txn *d, struct experiment *e, const char *why, int64_t now_ms)
 {
 	/* the end of another one may already have ended this one */
-	if (!db_has(
-		d, "SELECT 1 FROM experiment WHERE id = ?1 AND " EXPERIMENT_IS_OPEN, V_INT(e->id)))
+	if (!db_has(d, "SELECT 1 FROM experiment WHERE id = ?1 AND " EXPERIMENT_IS_OPEN, V_INT(e->id)))
 		return;
 	experiment_enter(d, e, EXPERIMENT_IS_EXPIRED, why, now_ms);
 	experiment_sharers_due(d, e, now_ms);
@@ -90,17 +84,17 @@ void experiment_expire(struct txn *d, struct experiment *e, const char *why, int
 	cells_moved(d, e->change_id, e->accelerator, CELLS_EXPERIMENT_MOVED, now_ms);
 }
 
-#define DISPATCH_END_RECORD(F, S)                                                                  \
-	F(S, DISPATCH_STATE, state, NULL, "state", "")                                             \
+#define DISPATCH_END_RECORD(F, S)                                                                                      \
+	F(S, DISPATCH_STATE, state, NULL, "state", "")                                                                 \
 	F(S, TEXT, error, NULL, "last_error", "")
 RECORD_LOCAL(dispatch_end, DISPATCH_END_RECORD)
 
 /* Cancels the requests: it took too long, and the vendor's machine may still work on it. */
 static void drop_requests(struct txn *d, const struct experiment *e, int64_t now_ms)
 {
-	struct dispatch_list l = dispatch_list_take(db_rows(d,
-	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND is_current = 1",
-	    V_INT(e->run_change_id)));
+	struct dispatch_list l = dispatch_list_take(
+	    db_rows(d, "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND is_current = 1",
+		V_INT(e->run_change_id)));
 
 	for (size_t i = 0; i < l.n; i++)
 		request_drop(d, &l.at[i], now_ms);
@@ -109,8 +103,7 @@ static void drop_requests(struct txn *d, const struct experiment *e, int64_t now
 
 /* Cells that come after the end change the outcome of an experiment, so it is judged again. A cancelled experiment stays
  * cancelled, because it is not needed. */
-static bool follow_dispatch(
-    struct txn *d, struct experiment *e, const struct dispatch_end *end, int64_t now_ms)
+static bool follow_dispatch(struct txn *d, struct experiment *e, const struct dispatch_end *end, int64_t now_ms)
 {
 	switch (end->state) {
 	case DISPATCH_DONE:
@@ -147,19 +140,16 @@ static bool follow_dispatch(
 	return e->state == EXPERIMENT_IS_DONE;
 }
 
-bool experiments_follow(
-    struct txn *d, int64_t run_change_id, int64_t now_ms, int64_t *ret_explained)
+bool experiments_follow(struct txn *d, int64_t run_change_id, int64_t now_ms, int64_t *ret_explained)
 {
 	struct experiment_list l = experiments_take(
-	    db_rows(d, "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE run_change_id = ?1",
-		V_INT(run_change_id)));
+	    db_rows(d, "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE run_change_id = ?1", V_INT(run_change_id)));
 	struct dispatch_end end = {.error = NULL};
 	bool has_moved = false;
 
-	if (record_read_first(db_rows(d,
-				  RECORD_QUERY(DISPATCH_END_RECORD,
-				      "FROM dispatch WHERE change_id = ?1 AND is_current = 1"),
-				  V_INT(run_change_id)),
+	if (record_read_first(
+		db_rows(d, RECORD_QUERY(DISPATCH_END_RECORD, "FROM dispatch WHERE change_id = ?1 AND is_current = 1"),
+		    V_INT(run_change_id)),
 		&dispatch_end_record, &end) &&
 	    l.n && l.at[0].state != EXPERIMENT_IS_CANCELLED)
 		has_moved = follow_dispatch(d, &l.at[0], &end, now_ms);
@@ -185,11 +175,11 @@ enum {
 /* ---- the machine that a job documents ---- */
 
 /* NULL: not documented. */
-#define MACHINE_RECORD(F, S)                                                                       \
-	F(S, TEXT, workflow, NULL, "j.workflow", "")                                               \
-	F(S, TEXT, name, NULL, "j.name", "")                                                       \
-	F(S, TEXT, torch_commit, NULL, "json_extract(j.environment, '$.torch_commit')", "")        \
-	F(S, TEXT, device, NULL, "json_extract(j.environment, '$.device')", "")                    \
+#define MACHINE_RECORD(F, S)                                                                                           \
+	F(S, TEXT, workflow, NULL, "j.workflow", "")                                                                   \
+	F(S, TEXT, name, NULL, "j.name", "")                                                                           \
+	F(S, TEXT, torch_commit, NULL, "json_extract(j.environment, '$.torch_commit')", "")                            \
+	F(S, TEXT, device, NULL, "json_extract(j.environment, '$.device')", "")                                        \
 	F(S, TEXT, extension, NULL, "json_extract(j.environment, '$.extension.version')", "")
 RECORD_LOCAL(machine, MACHINE_RECORD)
 struct machine_list {
@@ -202,8 +192,7 @@ static bool is_other_commit(const char *commit, const char *sha)
 {
 	size_t n = commit ? strspn(commit, "0123456789abcdefABCDEF") : 0;
 
-	return n >= SHA_SHORT_CHARS && commit[n] == '\0' &&
-	       (n > strlen(sha) || strncasecmp(commit, sha, n) != 0);
+	return n >= SHA_SHORT_CHARS && commit[n] == '\0' && (n > strlen(sha) || strncasecmp(commit, sha, n) != 0);
 }
 
 static bool is_same_job(const struct machine *a, const struct machine *b)
@@ -248,16 +237,15 @@ static char *why_machine(const struct view *d, const struct experiment *e)
 	char *why = NULL;
 
 	RECORDS_READ(db_rows(d,
-			 RECORD_QUERY(MACHINE_RECORD,
-			     "FROM job j WHERE j.change_id = ?1 AND j.is_current = 1"
-			     " AND j.environment IS NOT NULL ORDER BY j.id"),
+			 RECORD_QUERY(MACHINE_RECORD, "FROM job j WHERE j.change_id = ?1 AND j.is_current = 1"
+						      " AND j.environment IS NOT NULL ORDER BY j.id"),
 			 V_INT(e->run_change_id)),
 	    machine, now.at, now.n);
-	RECORDS_READ(db_rows(d,
-			 RECORD_QUERY(MACHINE_RECORD,
-			     "FROM job j WHERE j.change_id = ?1 AND j.dispatch_id = ?2"
-			     " AND j.accelerator = ?3 AND j.environment IS NOT NULL ORDER BY j.id"),
-			 V_INT(e->change_id), V_TEXT(e->dispatch_id), V_TEXT(e->accelerator)),
+	RECORDS_READ(
+	    db_rows(d,
+		RECORD_QUERY(MACHINE_RECORD, "FROM job j WHERE j.change_id = ?1 AND j.dispatch_id = ?2"
+					     " AND j.accelerator = ?3 AND j.environment IS NOT NULL ORDER BY j.id"),
+		V_INT(e->change_id), V_TEXT(e->dispatch_id), V_TEXT(e->accelerator)),
 	    machine, before.at, before.n);
 	for (size_t i = 0; !why && i < now.n; i++) {
 		const struct machine *m = &now.at[i];
@@ -267,8 +255,7 @@ static char *why_machine(const struct view *d, const struct experiment *e)
 		else if (!is_as_before(m, &before, true))
 			why = why_other("it ran on another device", m->device);
 		else if (!is_as_before(m, &before, false))
-			why =
-			    why_other("it ran with another version of the extension", m->extension);
+			why = why_other("it ran with another version of the extension", m->extension);
 	}
 	RECORDS_RELEASE(machine, now.at, now.n);
 	RECORDS_RELEASE(machine, before.at, before.n);
@@ -278,13 +265,12 @@ static char *why_machine(const struct view *d, const struct experiment *e)
 /* ---- one run that was reported twice ---- */
 
 /* A URL that several first runs of the accelerator share does not belong to one run: it is a dashboard, or the newest build. */
-#define SAME_ARTIFACT(accelerator)                                                                 \
-	"(a.artifact_url = b.artifact_url AND a.artifact_url <> '' AND a.artifact_url NOT IN"      \
-	" (SELECT artifact_url FROM (SELECT j.artifact_url, j.dispatch_id FROM job j"              \
-	"   WHERE j.accelerator = " accelerator                                                    \
-	" AND j.id > 0 AND NOT EXISTS (SELECT 1 FROM change c"                                     \
-	"    WHERE c.id = j.change_id AND c.kind = 'experiment') ORDER BY j.id DESC LIMIT 200) "   \
-	"newest  WHERE artifact_url IS NOT NULL GROUP BY artifact_url"                             \
+#define SAME_ARTIFACT(accelerator)                                                                                     \
+	"(a.artifact_url = b.artifact_url AND a.artifact_url <> '' AND a.artifact_url NOT IN"                          \
+	" (SELECT artifact_url FROM (SELECT j.artifact_url, j.dispatch_id FROM job j"                                  \
+	"   WHERE j.accelerator = " accelerator " AND j.id > 0 AND NOT EXISTS (SELECT 1 FROM change c"                 \
+	"    WHERE c.id = j.change_id AND c.kind = 'experiment') ORDER BY j.id DESC LIMIT 200) "                       \
+	"newest  WHERE artifact_url IS NOT NULL GROUP BY artifact_url"                                                 \
 	"  HAVING COUNT(DISTINCT dispatch_id) > 1))"
 #define SAME_JOB "a.run_id = b.run_id AND a.workflow = b.workflow AND a.name = b.name"
 
@@ -302,8 +288,7 @@ static struct experiment_list twins_of(const struct view *d, const struct experi
 	    "   ON c.repository_key = own.repository_key AND c.merge_base_sha = ?6"
 	    "   CROSS JOIN experiment h ON h.change_id = c.id AND h.accelerator = ?3"
 	    "   AND h.side = 'head' WHERE own.id = ?2 AND ?5 = 'base')"
-	    " AND o.runner = ?4 AND (o.side <> ?5 OR o.sha <> ?6 OR (o.change_id = ?2 AND o.id < "
-	    "?7))"
+	    " AND o.runner = ?4 AND (o.side <> ?5 OR o.sha <> ?6 OR (o.change_id = ?2 AND o.id < ?7))"
 	    " AND o.run_change_id IS NOT NULL AND EXISTS"
 	    "  (SELECT 1 FROM job a CROSS JOIN job b ON b.change_id = o.run_change_id"
 	    "   AND b.digest IS NOT NULL WHERE a.change_id = ?1 AND a.digest IS NOT NULL"
@@ -312,8 +297,7 @@ static struct experiment_list twins_of(const struct view *d, const struct experi
 	    V_TEXT(experiment_side_name(e->side)), V_TEXT(e->sha), V_INT(e->id)));
 }
 
-static const char REPORTED_FOR_BOTH[] =
-    "the same run was reported for the head and for the merge base";
+static const char REPORTED_FOR_BOTH[] = "the same run was reported for the head and for the merge base";
 
 static bool is_of_commit(const struct experiment *twin, const struct experiment *e)
 {
@@ -321,27 +305,26 @@ static bool is_of_commit(const struct experiment *twin, const struct experiment 
 }
 
 /* Of `experiment e`. */
-#define HAS_ANY_TEST                                                                               \
-	"EXISTS (SELECT 1 FROM experiment_test t CROSS JOIN verdict v"                             \
-	" ON v.change_id = e.run_change_id AND v.accelerator = e.accelerator"                      \
-	" AND v.test_id = t.test_id WHERE t.experiment_id = e.id"                                  \
+#define HAS_ANY_TEST                                                                                                   \
+	"EXISTS (SELECT 1 FROM experiment_test t CROSS JOIN verdict v"                                                 \
+	" ON v.change_id = e.run_change_id AND v.accelerator = e.accelerator"                                          \
+	" AND v.test_id = t.test_id WHERE t.experiment_id = e.id"                                                      \
 	" AND v.status IN ('PASS', 'FAIL', 'ERROR', 'DONE'))"
 
 bool experiment_has_any_test(const struct view *d, const struct experiment *e)
 {
-	return db_has(
-	    d, "SELECT 1 FROM experiment e WHERE e.id = ?1 AND " HAS_ANY_TEST, V_INT(e->id));
+	return db_has(d, "SELECT 1 FROM experiment e WHERE e.id = ?1 AND " HAS_ANY_TEST, V_INT(e->id));
 }
 
-#define WITHOUT_TESTS                                                                              \
-	" FROM experiment e CROSS JOIN dispatch x ON x.change_id = e.run_change_id"                \
-	" AND x.is_current = 1 AND x.state = 'done' WHERE e." EXPERIMENT_IS_OPEN                   \
+#define WITHOUT_TESTS                                                                                                  \
+	" FROM experiment e CROSS JOIN dispatch x ON x.change_id = e.run_change_id"                                    \
+	" AND x.is_current = 1 AND x.state = 'done' WHERE e." EXPERIMENT_IS_OPEN                                       \
 	" AND +e.run_change_id IS NOT NULL AND NOT " HAS_ANY_TEST
 
 bool experiment_may_get_tests(const struct view *d, const struct experiment *e, int64_t now_ms)
 {
-	return db_has(d, "SELECT 1" WITHOUT_TESTS " AND e.id = ?1 AND x.finished_ms > ?2",
-	    V_INT(e->id), V_INT(now_ms - TESTS_COME_MS));
+	return db_has(d, "SELECT 1" WITHOUT_TESTS " AND e.id = ?1 AND x.finished_ms > ?2", V_INT(e->id),
+	    V_INT(now_ms - TESTS_COME_MS));
 }
 
 int64_t experiments_without_tests_end(struct txn *d, int64_t now_ms)
@@ -353,16 +336,14 @@ int64_t experiments_without_tests_end(struct txn *d, int64_t now_ms)
 	int64_t finished_ms;
 
 	for (size_t i = 0; i < l.n; i++)
-		cells_moved(
-		    d, l.at[i].run_change_id, l.at[i].accelerator, CELLS_EXPERIMENT_MOVED, now_ms);
+		cells_moved(d, l.at[i].run_change_id, l.at[i].accelerator, CELLS_EXPERIMENT_MOVED, now_ms);
 	experiment_list_release(&l);
 	finished_ms = db_int(d, 0, "SELECT MIN(x.finished_ms)" WITHOUT_TESTS);
 	return finished_ms ? finished_ms + TESTS_COME_MS : 0;
 }
 
 /* Why it is void. NULL: it proves something. free(). */
-static char *why_void(
-    const struct view *d, const struct experiment *e, const struct experiment_list *twins)
+static char *why_void(const struct view *d, const struct experiment *e, const struct experiment_list *twins)
 {
 	char *why;
 
@@ -375,10 +356,8 @@ static char *why_void(
 	if (db_has(d,
 		"SELECT 1 FROM job a CROSS JOIN job b ON b.change_id = ?2 AND b.dispatch_id = ?3"
 		" AND b.accelerator = ?4 WHERE a.change_id = ?1 AND a.digest IS NOT NULL"
-		" AND (" SAME_ARTIFACT("?4") " OR (" SAME_JOB
-					     " AND a.run_attempt = b.run_attempt)) LIMIT 1",
-		V_INT(e->run_change_id), V_INT(e->change_id), V_TEXT(e->dispatch_id),
-		V_TEXT(e->accelerator)))
+		" AND (" SAME_ARTIFACT("?4") " OR (" SAME_JOB " AND a.run_attempt = b.run_attempt)) LIMIT 1",
+		V_INT(e->run_change_id), V_INT(e->change_id), V_TEXT(e->dispatch_id), V_TEXT(e->accelerator)))
 		return xstrdup("the first run was reported once more");
 	why = why_machine(d, e);
 	if (!why && !experiment_has_any_test(d, e))
@@ -395,11 +374,9 @@ void experiment_conclude(struct txn *d, struct experiment *e, int64_t now_ms)
 	char *why = why_void(d->view, e, &twins);
 
 	for (size_t i = 0; i < twins.n; i++) {
-		is_revoked[i] =
-		    !is_of_commit(&twins.at[i], e) && twins.at[i].state == EXPERIMENT_IS_DONE;
+		is_revoked[i] = !is_of_commit(&twins.at[i], e) && twins.at[i].state == EXPERIMENT_IS_DONE;
 		if (is_revoked[i])
-			experiment_enter(
-			    d, &twins.at[i], EXPERIMENT_IS_VOID, REPORTED_FOR_BOTH, now_ms);
+			experiment_enter(d, &twins.at[i], EXPERIMENT_IS_VOID, REPORTED_FOR_BOTH, now_ms);
 	}
 	experiment_enter(d, e, why ? EXPERIMENT_IS_VOID : EXPERIMENT_IS_DONE, why, now_ms);
 	for (size_t i = 0; i < twins.n; i++) {
@@ -409,8 +386,7 @@ void experiment_conclude(struct txn *d, struct experiment *e, int64_t now_ms)
 			continue;
 		experiment_sharers_due(d, twin, now_ms);
 		if (twin->change_id != e->change_id)
-			cells_moved(
-			    d, twin->change_id, twin->accelerator, CELLS_EXPERIMENT_MOVED, now_ms);
+			cells_moved(d, twin->change_id, twin->accelerator, CELLS_EXPERIMENT_MOVED, now_ms);
 	}
 	free(is_revoked);
 	experiment_list_release(&twins);

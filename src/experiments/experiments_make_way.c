@@ -13,8 +13,7 @@ enum {
 	/* If a first run has no job so long after its request, and the runner has nothing else to do, it does not wait for a
 	 * machine: the vendor lost it. */
 	WAIT_FOR_JOB_MS = 120000,
-	MAKE_WAY_MAX =
-	    5, /* where first runs come more often than an experiment takes, it would never end */
+	MAKE_WAY_MAX = 5, /* where first runs come more often than an experiment takes, it would never end */
 };
 static const char MAKES_WAY[] = "it makes way for a first run";
 static const char MADE_WAY_TOO_OFTEN[] = "it made way for first runs five times";
@@ -23,15 +22,15 @@ static const char MADE_WAY_TOO_OFTEN[] = "it made way for first runs five times"
 
 /* A first run x waits for its first job, and so for a machine of the vendor's CI: it goes out now or went out just now, or
  * other first runs of the runner have machines. Where a later one has got a job, x was passed over and waits no more. */
-#define WAITS_FOR_MACHINE                                                                          \
-	"x." DISPATCH_IS_AT_WORK " AND x.state <> 'running' AND x." IS_FIRST_RUN                   \
-	" AND x.is_current = 1 AND COALESCE(x.not_before_ms, 0) <= ?3"                             \
-	" AND ((COALESCE(x.sent_ms, ?3) > ?3 - ?4 AND COALESCE(x.sent_ms, ?3) <= ?3)"              \
-	"  OR EXISTS (SELECT 1 FROM dispatch y WHERE y.accelerator = x.accelerator"                \
-	"   AND y.runner = x.runner AND y.is_current = 1 AND y." DISPATCH_IS_AT_WORK               \
-	"   AND y.state = 'running' AND y." IS_FIRST_RUN "))"                                      \
-	" AND NOT EXISTS (SELECT 1 FROM dispatch y WHERE y.accelerator = x.accelerator"            \
-	"  AND y.runner = x.runner AND y.created_ms > x.created_ms"                                \
+#define WAITS_FOR_MACHINE                                                                                              \
+	"x." DISPATCH_IS_AT_WORK " AND x.state <> 'running' AND x." IS_FIRST_RUN                                       \
+	" AND x.is_current = 1 AND COALESCE(x.not_before_ms, 0) <= ?3"                                                 \
+	" AND ((COALESCE(x.sent_ms, ?3) > ?3 - ?4 AND COALESCE(x.sent_ms, ?3) <= ?3)"                                  \
+	"  OR EXISTS (SELECT 1 FROM dispatch y WHERE y.accelerator = x.accelerator"                                    \
+	"   AND y.runner = x.runner AND y.is_current = 1 AND y." DISPATCH_IS_AT_WORK                                   \
+	"   AND y.state = 'running' AND y." IS_FIRST_RUN "))"                                                          \
+	" AND NOT EXISTS (SELECT 1 FROM dispatch y WHERE y.accelerator = x.accelerator"                                \
+	"  AND y.runner = x.runner AND y.created_ms > x.created_ms"                                                    \
 	"  AND y.state IN ('running', 'done') AND y." IS_FIRST_RUN ")"
 
 int64_t experiments_first_run_waits_ms(
@@ -41,8 +40,7 @@ int64_t experiments_first_run_waits_ms(
 	return db_int(d, 0,
 	    "SELECT MIN(COALESCE(x.sent_ms, ?3)) FROM runner own CROSS JOIN runner r"
 	    " ON (r.accelerator = ?1 AND r.name = ?2)"
-	    "  OR (r.kind = 'github' AND own.kind = 'github' AND lower(r.target) = "
-	    "lower(own.target))"
+	    "  OR (r.kind = 'github' AND own.kind = 'github' AND lower(r.target) = lower(own.target))"
 	    " CROSS JOIN dispatch x ON x.accelerator = r.accelerator AND x.runner = r.name"
 	    " WHERE own.accelerator = ?1 AND own.name = ?2 AND " WAITS_FOR_MACHINE,
 	    V_TEXT(accelerator), V_TEXT(runner), V_INT(now_ms), V_INT(WAIT_FOR_JOB_MS));
@@ -56,14 +54,14 @@ static void make_way_in_ci(struct txn *d, struct experiment *e, int64_t now_ms)
 	/* an earlier one in the list may already have ended this one */
 	if (!experiment_enter(d, e, EXPERIMENT_IS_PLANNED, NULL, now_ms))
 		return;
-	l = dispatch_list_take(db_rows(d,
-	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND is_current = 1",
-	    V_INT(e->run_change_id)));
+	l = dispatch_list_take(
+	    db_rows(d, "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND is_current = 1",
+		V_INT(e->run_change_id)));
 	for (size_t i = 0; i < l.n; i++)
 		dispatch_retire(d, &l.at[i], now_ms);
 	dispatch_list_release(&l);
-	log_event(LOG_INFO, "experiment_made_way", LOG_I("experiment", e->id),
-	    LOG_S("accelerator", e->accelerator), LOG_S("runner", e->runner));
+	log_event(LOG_INFO, "experiment_made_way", LOG_I("experiment", e->id), LOG_S("accelerator", e->accelerator),
+	    LOG_S("runner", e->runner));
 	if (db_int(d, 0, "SELECT COUNT(*) FROM dispatch WHERE change_id = ?1 AND is_current = 0",
 		V_INT(e->run_change_id)) >= MAKE_WAY_MAX)
 		experiment_expire(d, e, MADE_WAY_TOO_OFTEN, now_ms);
@@ -73,16 +71,15 @@ static void make_way_in_ci(struct txn *d, struct experiment *e, int64_t now_ms)
 /* Returns when to look again; 0: nothing waits. */
 static int64_t make_ways_in_ci(struct txn *d, int64_t now_ms)
 {
-	struct experiment_list l = experiments_take(db_rows(d,
-	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE " EXPERIMENT_IS_OPEN
-	    " AND state = " EXPERIMENT_SQL_STARTED " AND EXISTS (SELECT 1 FROM dispatch x"
-	    "  WHERE x.change_id = experiment.run_change_id AND x.is_current = 1"
-	    "  AND x.kind <> 'pull' AND x." DISPATCH_IS_AT_WORK ")"));
+	struct experiment_list l =
+	    experiments_take(db_rows(d, "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE " EXPERIMENT_IS_OPEN
+					" AND state = " EXPERIMENT_SQL_STARTED " AND EXISTS (SELECT 1 FROM dispatch x"
+					"  WHERE x.change_id = experiment.run_change_id AND x.is_current = 1"
+					"  AND x.kind <> 'pull' AND x." DISPATCH_IS_AT_WORK ")"));
 	int64_t next_ms = 0;
 
 	for (size_t i = 0; i < l.n; i++) {
-		int64_t sent_ms = experiments_first_run_waits_ms(
-		    d->view, l.at[i].accelerator, l.at[i].runner, now_ms);
+		int64_t sent_ms = experiments_first_run_waits_ms(d->view, l.at[i].accelerator, l.at[i].runner, now_ms);
 
 		if (!sent_ms)
 			continue;
@@ -99,34 +96,32 @@ static int64_t make_ways_in_ci(struct txn *d, int64_t now_ms)
 
 /* A machine fits each runner q of which it had a lease; that lease has the room of the runner. First runs take the room of
  * experiments. */
-#define FITS_AND_HAS_ROOM                                                                          \
-	"(SELECT COUNT(*) FROM lease f WHERE f.accelerator = ?1 AND f.runner = q.runner"           \
-	" AND f.state = 'active' AND NOT EXISTS (SELECT 1 FROM dispatch"                           \
-	"  WHERE id = f.dispatch_id AND " IS_EXPERIMENT "))"                                       \
-	" < (SELECT m.max_parallel FROM lease m WHERE m.accelerator = ?1 AND m.machine = ?2"       \
+#define FITS_AND_HAS_ROOM                                                                                              \
+	"(SELECT COUNT(*) FROM lease f WHERE f.accelerator = ?1 AND f.runner = q.runner"                               \
+	" AND f.state = 'active' AND NOT EXISTS (SELECT 1 FROM dispatch"                                               \
+	"  WHERE id = f.dispatch_id AND " IS_EXPERIMENT "))"                                                           \
+	" < (SELECT m.max_parallel FROM lease m WHERE m.accelerator = ?1 AND m.machine = ?2"                           \
 	"  AND m.runner = q.runner ORDER BY m.granted_ms DESC LIMIT 1)"
 
-#define WAITING_RUNS_RECORD(F, S)                                                                  \
-	F(S, INT, n, NULL, "SUM(n)", "")                                                           \
+#define WAITING_RUNS_RECORD(F, S)                                                                                      \
+	F(S, INT, n, NULL, "SUM(n)", "")                                                                               \
 	F(S, TIME, since_ms, NULL, "MIN(since_ms)", "")
 RECORD_LOCAL(waiting_runs, WAITING_RUNS_RECORD)
 
 /* Outpost does not know how many machines a runner has. A first run that no machine takes within a second takes the place of an
  * experiment, which is queued again. A time in the future is from before the clock was set back. */
-static int64_t first_runs_waiting(
-    const struct view *d, const struct stored_lease *l, int64_t now_ms, int64_t *due_ms)
+static int64_t first_runs_waiting(const struct view *d, const struct stored_lease *l, int64_t now_ms, int64_t *due_ms)
 {
 	struct waiting_runs w = {0};
 
 	record_read_first(
 	    db_rows(d,
-		RECORD_QUERY(WAITING_RUNS_RECORD,
-		    "FROM (SELECT x.runner, COUNT(*) AS n,"
-		    "  MIN(MAX(x.created_ms, COALESCE(x.not_before_ms, 0))) AS since_ms"
-		    "  FROM dispatch x WHERE x.accelerator = ?1 AND x.kind = 'pull'"
-		    "  AND x.state = 'queued' AND x.is_current = 1 AND x." IS_FIRST_RUN
-		    "  AND COALESCE(x.not_before_ms, 0) <= ?3 GROUP BY x.runner) q"
-		    " WHERE " FITS_AND_HAS_ROOM),
+		RECORD_QUERY(WAITING_RUNS_RECORD, "FROM (SELECT x.runner, COUNT(*) AS n,"
+						  "  MIN(MAX(x.created_ms, COALESCE(x.not_before_ms, 0))) AS since_ms"
+						  "  FROM dispatch x WHERE x.accelerator = ?1 AND x.kind = 'pull'"
+						  "  AND x.state = 'queued' AND x.is_current = 1 AND x." IS_FIRST_RUN
+						  "  AND COALESCE(x.not_before_ms, 0) <= ?3 GROUP BY x.runner) q"
+						  " WHERE " FITS_AND_HAS_ROOM),
 		V_TEXT(l->accelerator), V_TEXT(l->machine), V_INT(now_ms)),
 	    &waiting_runs_record, &w);
 	if (w.n && w.since_ms <= now_ms && w.since_ms + WAIT_FOR_MACHINE_MS > now_ms) {
@@ -145,13 +140,11 @@ static void make_way_on_machine(struct txn *d, const struct stored_lease *l, int
 	if (lease_dispatch(d->view, l, &s)) {
 		dispatch_requeue(d, &s, now_ms);
 		if (db_int(d, 0,
-			"SELECT COUNT(*) FROM lease WHERE dispatch_id = ?1"
-			" AND state = 'cancelled' AND reason = ?2",
+			"SELECT COUNT(*) FROM lease WHERE dispatch_id = ?1 AND state = 'cancelled' AND reason = ?2",
 			V_TEXT(s.id), V_TEXT(MAKES_WAY)) >= MAKE_WAY_MAX) {
 			/* it counts as not begun, because no machine had time for it */
-			db_exec(d,
-			    "UPDATE experiment SET started_ms = NULL WHERE run_change_id = ?1",
-			    V_INT(s.change_id));
+			db_exec(
+			    d, "UPDATE experiment SET started_ms = NULL WHERE run_change_id = ?1", V_INT(s.change_id));
 			dispatch_enter(d, &s, DISPATCH_EXPIRED, MADE_WAY_TOO_OFTEN, now_ms);
 			cells_moved(d, s.change_id, s.accelerator, CELLS_DEADLINE_PASSED, now_ms);
 		} else {
@@ -167,13 +160,12 @@ void experiments_make_room(struct txn *d, const struct stored_lease *first, int6
 
 	if (lease_count_active(d->view, first->accelerator, first->runner) < first->max_parallel)
 		return;
-	if (stored_lease_take(
-		db_rows(d,
-		    "SELECT " LEASE_COLUMNS " FROM lease WHERE accelerator = ?1 AND runner = ?2"
-		    " AND state = 'active' AND EXISTS (SELECT 1 FROM dispatch x"
-		    "  WHERE x.id = lease.dispatch_id AND x." IS_EXPERIMENT ")"
-		    " ORDER BY granted_ms DESC LIMIT 1",
-		    V_TEXT(first->accelerator), V_TEXT(first->runner)),
+	if (stored_lease_take(db_rows(d,
+				  "SELECT " LEASE_COLUMNS " FROM lease WHERE accelerator = ?1 AND runner = ?2"
+				  " AND state = 'active' AND EXISTS (SELECT 1 FROM dispatch x"
+				  "  WHERE x.id = lease.dispatch_id AND x." IS_EXPERIMENT ")"
+				  " ORDER BY granted_ms DESC LIMIT 1",
+				  V_TEXT(first->accelerator), V_TEXT(first->runner)),
 		&l))
 		make_way_on_machine(d, &l, now_ms);
 	stored_lease_release(&l);
@@ -182,12 +174,12 @@ void experiments_make_room(struct txn *d, const struct stored_lease *first, int6
 /* Returns when to look again; 0: nothing waits. */
 static int64_t make_ways_on_machines(struct txn *d, int64_t now_ms)
 {
-	char **ids = rows_keys(db_rows(d,
-	    "SELECT l.id FROM experiment e CROSS JOIN dispatch x ON x.change_id = e.run_change_id"
-	    " AND x.kind = 'pull' AND x.state = 'running'"
-	    " CROSS JOIN lease l ON l.dispatch_id = x.id AND l.state = 'active'"
-	    " WHERE e." EXPERIMENT_IS_OPEN " AND +e.run_change_id IS NOT NULL"
-	    " ORDER BY l.granted_ms DESC")); /* +: only the open ones are walked */
+	char **ids =
+	    rows_keys(db_rows(d, "SELECT l.id FROM experiment e CROSS JOIN dispatch x ON x.change_id = e.run_change_id"
+				 " AND x.kind = 'pull' AND x.state = 'running'"
+				 " CROSS JOIN lease l ON l.dispatch_id = x.id AND l.state = 'active'"
+				 " WHERE e." EXPERIMENT_IS_OPEN " AND +e.run_change_id IS NOT NULL"
+				 " ORDER BY l.granted_ms DESC")); /* +: only the open ones are walked */
 	int64_t next_ms = 0;
 
 	for (char **id = ids; *id; id++) {
@@ -195,9 +187,7 @@ static int64_t make_ways_on_machines(struct txn *d, int64_t now_ms)
 		int64_t n, due_ms = 0;
 
 		if (!stored_lease_take(
-			db_rows(
-			    d, "SELECT " LEASE_COLUMNS " FROM lease WHERE id = ?1", V_TEXT(*id)),
-			&l))
+			db_rows(d, "SELECT " LEASE_COLUMNS " FROM lease WHERE id = ?1", V_TEXT(*id)), &l))
 			continue;
 		n = first_runs_waiting(d->view, &l, now_ms, &due_ms);
 		if (n) {

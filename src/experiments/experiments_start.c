@@ -32,30 +32,27 @@ static const int64_t FREE_MS[] = {INT64_C(30) * 60 * 1000, INT64_C(4) * 3600 * 1
 
 /* The time of the jobs j of a dispatch i. A vendor may report only the end of a job, or never its end: then the row of the
  * dispatch has the time. Only such a job reads that row, because each row is on another page of the database. */
-#define OF_ITS_DISPATCH                                                                            \
-	" FROM dispatch x WHERE x.id = i.id AND x.accelerator = i.accelerator AND x.runner = "     \
+#define OF_ITS_DISPATCH                                                                                                \
+	" FROM dispatch x WHERE x.id = i.id AND x.accelerator = i.accelerator AND x.runner = "                         \
 	"i.runner"
-#define SUM_OF_JOBS                                                                                \
-	"SELECT SUM(MAX(COALESCE(j.completed_ms, (SELECT x.finished_ms" OF_ITS_DISPATCH "), ?3)"   \
+#define SUM_OF_JOBS                                                                                                    \
+	"SELECT SUM(MAX(COALESCE(j.completed_ms, (SELECT x.finished_ms" OF_ITS_DISPATCH "), ?3)"                       \
 	" - COALESCE(j.started_ms, (SELECT x.sent_ms" OF_ITS_DISPATCH "), i.created_ms), 0))"
-#define ITS_JOBS                                                                                   \
-	" CROSS JOIN job j ON j.change_id = i.change_id AND j.dispatch_id = i.id"                  \
+#define ITS_JOBS                                                                                                       \
+	" CROSS JOIN job j ON j.change_id = i.change_id AND j.dispatch_id = i.id"                                      \
 	" AND j.accelerator = i.accelerator"
 
 /* How long a run of named tests takes is not known before it ends. A whole one takes as long as the run that it
  * explains, and counts so from its start. */
-static int64_t spent_ms(
-    const struct view *d, const char *accelerator, bool is_stress, int64_t now_ms)
+static int64_t spent_ms(const struct view *d, const char *accelerator, bool is_stress, int64_t now_ms)
 {
 	return db_int(d, 0,
-	    "SELECT SUM(MAX(" EXPERIMENT_SPENT_MS ", CASE WHEN e.state = " EXPERIMENT_SQL_STARTED
-	    " AND EXISTS"
+	    "SELECT SUM(MAX(" EXPERIMENT_SPENT_MS ", CASE WHEN e.state = " EXPERIMENT_SQL_STARTED " AND EXISTS"
 	    " (SELECT 1 FROM runner r WHERE r.accelerator = ?1 AND r.name = e.runner"
 	    "  AND r.reruns = 'whole') THEN COALESCE((" SUM_OF_JOBS " FROM dispatch i" ITS_JOBS
 	    " WHERE i.accelerator = ?1 AND i.id = e.dispatch_id), 0) ELSE 0 END)) FROM experiment e"
 	    " WHERE e.accelerator = ?1 AND e.started_ms > ?2 AND e.cause = ?4",
-	    V_TEXT(accelerator), V_INT(now_ms - DAY_MS), V_INT(now_ms),
-	    V_TEXT(is_stress ? "stress" : "auto"));
+	    V_TEXT(accelerator), V_INT(now_ms - DAY_MS), V_INT(now_ms), V_TEXT(is_stress ? "stress" : "auto"));
 }
 
 /* Of the dispatches of the last 24 hours. A job's first report makes its change active (change_touch()), so changes that were not
@@ -65,26 +62,22 @@ static int64_t share_ms(const struct view *d, const char *accelerator, int64_t n
 {
 	int64_t runs_ms = db_int(d, 0,
 	    SUM_OF_JOBS " FROM change c CROSS JOIN dispatch i ON i.change_id = c.id"
-			" AND i.accelerator = ?1 AND i.created_ms > ?2" ITS_JOBS
-			" WHERE c.active_ms > ?2",
+			" AND i.accelerator = ?1 AND i.created_ms > ?2" ITS_JOBS " WHERE c.active_ms > ?2",
 	    V_TEXT(accelerator), V_INT(now_ms - DAY_MS), V_INT(now_ms));
 
-	return runs_ms *
-	       db_int(d, 0, "SELECT experiment_share FROM accelerator WHERE name = ?1",
-		   V_TEXT(accelerator)) /
+	return runs_ms * db_int(d, 0, "SELECT experiment_share FROM accelerator WHERE name = ?1", V_TEXT(accelerator)) /
 	       1000;
 }
 
-static bool has_budget(
-    const struct view *d, const char *accelerator, bool is_stress, int64_t now_ms)
+static bool has_budget(const struct view *d, const char *accelerator, bool is_stress, int64_t now_ms)
 {
 	int64_t spent = spent_ms(d, accelerator, is_stress, now_ms);
 
 	return spent < FREE_MS[is_stress] || spent < share_ms(d, accelerator, now_ms);
 }
 
-void experiments_budget(const struct view *d, const char *accelerator, int64_t now_ms,
-    int64_t *ret_spent_ms, int64_t *ret_allowed_ms)
+void experiments_budget(
+    const struct view *d, const char *accelerator, int64_t now_ms, int64_t *ret_spent_ms, int64_t *ret_allowed_ms)
 {
 	int64_t share = share_ms(d, accelerator, now_ms);
 
@@ -98,8 +91,7 @@ void experiments_budget(const struct view *d, const char *accelerator, int64_t n
 static void put_experiment_body(
     struct txn *d, const struct experiment *e, const char *ref, const char *guid, int64_t now_ms)
 {
-	char *repository =
-	    db_text(d, "SELECT repository FROM change WHERE id = ?1", V_INT(e->change_id));
+	char *repository = db_text(d, "SELECT repository FROM change WHERE id = ?1", V_INT(e->change_id));
 	const char *name = repository ? strchr(repository, '/') : NULL;
 	json_t *body = json_object(), *o = json_object(), *owner = json_object();
 	char *login = xstrndup(name ? repository : "", name ? (size_t)(name - repository) : 0);
@@ -113,8 +105,8 @@ static void put_experiment_body(
 	json_set_str(body, "ref", ref);
 	json_set_str(body, "head_sha", e->sha);
 	text = json_text(body);
-	delivery_put_synthetic(d, guid, EXPERIMENT_EVENT, EXPERIMENT_EVENT,
-	    repository ? repository : "", text, strlen(text), now_ms);
+	delivery_put_synthetic(
+	    d, guid, EXPERIMENT_EVENT, EXPERIMENT_EVENT, repository ? repository : "", text, strlen(text), now_ms);
 	json_decref(body);
 	free(text);
 	free(login);
@@ -122,8 +114,8 @@ static void put_experiment_body(
 }
 
 /* A machine may take a queued one at any time before its deadline, because idle machines come late. */
-static void put_experiment_dispatch(struct txn *d, const struct experiment *e,
-    const struct stored_dispatch *of, char *guid, int64_t now_ms)
+static void put_experiment_dispatch(
+    struct txn *d, const struct experiment *e, const struct stored_dispatch *of, char *guid, int64_t now_ms)
 {
 	struct stored_dispatch row = {
 	    .accelerator = of->accelerator,
@@ -132,8 +124,7 @@ static void put_experiment_dispatch(struct txn *d, const struct experiment *e,
 	    .kind = of->kind,
 	    .target = of->target,
 	    .target_key = of->target_key,
-	    .round = 1 + db_int(d, 0, "SELECT MAX(round) FROM dispatch WHERE change_id = ?1",
-			     V_INT(e->run_change_id)),
+	    .round = 1 + db_int(d, 0, "SELECT MAX(round) FROM dispatch WHERE change_id = ?1", V_INT(e->run_change_id)),
 	    .state = DISPATCH_QUEUED,
 	    .delivery_guid = guid,
 	    .event_type = (char *)EXPERIMENT_EVENT,
@@ -147,23 +138,19 @@ static void put_experiment_dispatch(struct txn *d, const struct experiment *e,
 	id_new(row.id);
 	dispatch_insert(d, &row, now_ms);
 	request_put(d, &row, now_ms);
-	log_event(LOG_INFO, "experiment_started", LOG_I("experiment", e->id),
-	    LOG_S("accelerator", e->accelerator), LOG_S("runner", e->runner),
-	    LOG_S("side", experiment_side_name(e->side)), LOG_S("sha", e->sha),
+	log_event(LOG_INFO, "experiment_started", LOG_I("experiment", e->id), LOG_S("accelerator", e->accelerator),
+	    LOG_S("runner", e->runner), LOG_S("side", experiment_side_name(e->side)), LOG_S("sha", e->sha),
 	    LOG_S("dispatch", row.id), LOG_S("of", e->dispatch_id));
 }
 
 /* An experiment that made way has its change and its deadline already, and gets another dispatch. The head has GitHub's ref of the
  * pull request; the merge base is on the branch that the pull request targets. */
-static void begin_experiment(
-    struct txn *d, struct experiment *e, const struct stored_dispatch *of, int64_t now_ms)
+static void begin_experiment(struct txn *d, struct experiment *e, const struct stored_dispatch *of, int64_t now_ms)
 {
 	char guid[UUID_BYTES];
-	char *ref =
-	    e->side == EXPERIMENT_HEAD
-		? xasprintf("refs/pull/%lld/head", (long long)change_pull(d->view, e->change_id))
-		: db_text(d, "SELECT 'refs/heads/' || base_ref FROM change WHERE id = ?1",
-		      V_INT(e->change_id));
+	char *ref = e->side == EXPERIMENT_HEAD
+			? xasprintf("refs/pull/%lld/head", (long long)change_pull(d->view, e->change_id))
+			: db_text(d, "SELECT 'refs/heads/' || base_ref FROM change WHERE id = ?1", V_INT(e->change_id));
 	int64_t until_ms = now_ms + (of->finish_ms > 0 ? of->finish_ms : DEFAULT_FINISH_MS);
 
 	if (!e->run_change_id && (!e->is_stress || until_ms < e->expires_ms))
@@ -187,16 +174,13 @@ static void begin_experiment(
 
 /* Outpost does not know how many machines a vendor's CI has: one is idle as long as no first run waits for one. Machines that ask for
  * work get an experiment only when nothing else waits for them (store/claims.c). */
-static bool is_runner_idle(
-    const struct view *d, const struct experiment *e, enum runner_kind kind, int64_t now_ms)
+static bool is_runner_idle(const struct view *d, const struct experiment *e, enum runner_kind kind, int64_t now_ms)
 {
 	int64_t n_max = AT_ONCE_TESTS;
 
 	if (kind == RUNNER_PULL && !e->is_stress)
 		n_max = AT_ONCE_MACHINES;
-	else if (db_has(d,
-		     "SELECT 1 FROM runner WHERE accelerator = ?1 AND name = ?2"
-		     " AND reruns = 'whole'",
+	else if (db_has(d, "SELECT 1 FROM runner WHERE accelerator = ?1 AND name = ?2 AND reruns = 'whole'",
 		     V_TEXT(e->accelerator), V_TEXT(e->runner)))
 		n_max = AT_ONCE_WHOLE;
 	if (db_int(d, 0,
@@ -205,27 +189,26 @@ static bool is_runner_idle(
 		" AND CASE cause WHEN 'stress' THEN 1 ELSE 0 END = ?3",
 		V_TEXT(e->accelerator), V_TEXT(e->runner), V_INT(e->is_stress)) >= n_max)
 		return false;
-	return kind == RUNNER_PULL ||
-	       !experiments_first_run_waits_ms(d, e->accelerator, e->runner, now_ms);
+	return kind == RUNNER_PULL || !experiments_first_run_waits_ms(d, e->accelerator, e->runner, now_ms);
 }
 
 /* Automatic ones before a stress. An author whose experiments took less time in the last 24 hours comes first, and
  * authors take turns, change by change, so that one of them does not use the budget up. */
-#define PLANNED_IN_ORDER                                                                           \
-	"WITH spent (author, ms) AS (SELECT COALESCE(c.author, ''), SUM(" EXPERIMENT_SPENT_MS ")"  \
-	" FROM experiment e CROSS JOIN change c ON c.id = e.change_id WHERE e.accelerator = ?1"    \
-	" AND e.started_ms > ?3 - ?4 AND e.cause = 'auto' GROUP BY 1)"                             \
-	" SELECT " EXPERIMENT_COLUMNS " FROM (SELECT e.*, COALESCE(c.author, '') AS author,"       \
-	" DENSE_RANK() OVER (PARTITION BY e.cause, c.author ORDER BY e.change_id) AS turn"         \
-	" FROM experiment e CROSS JOIN change c ON c.id = e.change_id WHERE e.accelerator = ?1"    \
-	" AND e." EXPERIMENT_IS_OPEN " AND e.state = " EXPERIMENT_SQL_PLANNED                      \
-	" AND e.not_before_ms <= ?3) planned LEFT JOIN spent USING (author)"                       \
+#define PLANNED_IN_ORDER                                                                                               \
+	"WITH spent (author, ms) AS (SELECT COALESCE(c.author, ''), SUM(" EXPERIMENT_SPENT_MS ")"                      \
+	" FROM experiment e CROSS JOIN change c ON c.id = e.change_id WHERE e.accelerator = ?1"                        \
+	" AND e.started_ms > ?3 - ?4 AND e.cause = 'auto' GROUP BY 1)"                                                 \
+	" SELECT " EXPERIMENT_COLUMNS " FROM (SELECT e.*, COALESCE(c.author, '') AS author,"                           \
+	" DENSE_RANK() OVER (PARTITION BY e.cause, c.author ORDER BY e.change_id) AS turn"                             \
+	" FROM experiment e CROSS JOIN change c ON c.id = e.change_id WHERE e.accelerator = ?1"                        \
+	" AND e." EXPERIMENT_IS_OPEN " AND e.state = " EXPERIMENT_SQL_PLANNED                                          \
+	" AND e.not_before_ms <= ?3) planned LEFT JOIN spent USING (author)"                                           \
 	" ORDER BY cause = 'stress', COALESCE(ms, 0), turn, created_ms, id LIMIT ?2"
 
 void experiments_start(struct txn *d, const char *accelerator, int64_t now_ms)
 {
-	struct experiment_list l = experiments_take(db_rows(d, PLANNED_IN_ORDER,
-	    V_TEXT(accelerator), V_INT(LOOK_MAX), V_INT(now_ms), V_INT(DAY_MS)));
+	struct experiment_list l = experiments_take(
+	    db_rows(d, PLANNED_IN_ORDER, V_TEXT(accelerator), V_INT(LOOK_MAX), V_INT(now_ms), V_INT(DAY_MS)));
 	/* by is_stress: the budget is spent, and the runners that are not idle: a start does not make them idle */
 	bool is_spent[2] = {false, false};
 	char **busy[2] = {strv_copy(NULL), strv_copy(NULL)};
@@ -240,20 +223,16 @@ void experiments_start(struct txn *d, const char *accelerator, int64_t now_ms)
 			continue;
 		/* the dispatch that it explains, if that has ended and the runner still accepts experiments */
 		of = dispatch_list_take(db_rows(d,
-		    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?3 AND accelerator = ?2"
-		    " AND runner = ?4"
+		    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?3 AND accelerator = ?2 AND runner = ?4"
 		    " AND state NOT IN ('queued', 'sent', 'acknowledged', 'running')"
 		    " AND EXISTS (SELECT 1" EXPLAINABLE " AND x.id = ?3 AND x.runner = ?4)",
-		    V_INT(e->change_id), V_TEXT(e->accelerator), V_TEXT(e->dispatch_id),
-		    V_TEXT(e->runner)));
+		    V_INT(e->change_id), V_TEXT(e->accelerator), V_TEXT(e->dispatch_id), V_TEXT(e->runner)));
 		/* the rounds of a `stress` come one after the other */
-		is_its_turn =
-		    !e->is_stress ||
-		    !db_has(d,
-			"SELECT 1 FROM experiment WHERE command_id = ?1 AND accelerator = ?2"
-			" AND runner = ?3 AND round < ?4 AND " EXPERIMENT_IS_OPEN " LIMIT 1",
-			V_INT(e->command_id), V_TEXT(e->accelerator), V_TEXT(e->runner),
-			V_INT(e->round));
+		is_its_turn = !e->is_stress ||
+			      !db_has(d,
+				  "SELECT 1 FROM experiment WHERE command_id = ?1 AND accelerator = ?2"
+				  " AND runner = ?3 AND round < ?4 AND " EXPERIMENT_IS_OPEN " LIMIT 1",
+				  V_INT(e->command_id), V_TEXT(e->accelerator), V_TEXT(e->runner), V_INT(e->round));
 		if (of.n && is_its_turn) {
 			if (!is_runner_idle(d->view, e, of.at[0].kind, now_ms))
 				strv_add(&busy[e->is_stress], e->runner);
@@ -277,8 +256,7 @@ int64_t experiments_look(struct txn *d, int64_t now_ms)
 	int64_t next_ms = 0, at_ms[3];
 	struct experiment_list l = experiments_take(db_rows(d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE " EXPERIMENT_IS_OPEN
-	    " AND state = " EXPERIMENT_SQL_PLANNED
-	    " AND expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2",
+	    " AND state = " EXPERIMENT_SQL_PLANNED " AND expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2",
 	    V_INT(now_ms), V_INT(LOOK_MAX)));
 
 	for (size_t i = 0; i < l.n; i++)
@@ -289,9 +267,9 @@ int64_t experiments_look(struct txn *d, int64_t now_ms)
 	/* Experiments that wait for the budget are tried once a minute. The ends of other experiments and first runs start them
 	 * earlier. */
 	if (retry_ms <= now_ms || retry_ms > now_ms + LOOK_AGAIN_MS) {
-		char **names = rows_keys(db_rows(d,
-		    "SELECT DISTINCT accelerator FROM experiment WHERE " EXPERIMENT_IS_OPEN
-		    " AND state = " EXPERIMENT_SQL_PLANNED));
+		char **names =
+		    rows_keys(db_rows(d, "SELECT DISTINCT accelerator FROM experiment WHERE " EXPERIMENT_IS_OPEN
+					 " AND state = " EXPERIMENT_SQL_PLANNED));
 
 		retry_ms = now_ms + LOOK_AGAIN_MS;
 		for (char **name = names; *name; name++)
@@ -299,8 +277,7 @@ int64_t experiments_look(struct txn *d, int64_t now_ms)
 		strv_free(names);
 	}
 	at_ms[2] = db_int(d, 0,
-	    "SELECT MIN(expires_ms) FROM experiment WHERE " EXPERIMENT_IS_OPEN
-	    " AND state = " EXPERIMENT_SQL_PLANNED);
+	    "SELECT MIN(expires_ms) FROM experiment WHERE " EXPERIMENT_IS_OPEN " AND state = " EXPERIMENT_SQL_PLANNED);
 	if (at_ms[2] > now_ms + LOOK_AGAIN_MS)
 		at_ms[2] = now_ms + LOOK_AGAIN_MS;
 	for (size_t i = 0; i < ARRAY_LEN(at_ms); i++)
@@ -315,20 +292,18 @@ enum { ACCELERATORS_MAX = 500 };
 
 RECORD_DEFINE(experiment_ends, EXPERIMENT_ENDS_RECORD)
 
-#define ENDED_IN_A_DAY                                                                             \
-	" FROM experiment WHERE accelerator = ?1 AND ended_ms > ?2 AND started_ms IS NOT NULL"
+#define ENDED_IN_A_DAY " FROM experiment WHERE accelerator = ?1 AND ended_ms > ?2 AND started_ms IS NOT NULL"
 
-struct experiment_ends experiment_ends_read(
-    const struct view *d, const char *accelerator, int64_t now_ms)
+struct experiment_ends experiment_ends_read(const struct view *d, const char *accelerator, int64_t now_ms)
 {
 	struct experiment_ends ends = {.n_done = 0};
 
-	record_read_first(db_rows(d, RECORD_SELECT(EXPERIMENT_ENDS_RECORD) ENDED_IN_A_DAY,
-			      V_TEXT(accelerator), V_INT(now_ms - DAY_MS)),
+	record_read_first(db_rows(d, RECORD_SELECT(EXPERIMENT_ENDS_RECORD) ENDED_IN_A_DAY, V_TEXT(accelerator),
+			      V_INT(now_ms - DAY_MS)),
 	    &experiment_ends_record, &ends);
 	ends.newest_loss = db_text(d,
-	    "SELECT reason" ENDED_IN_A_DAY " AND state IN (" EXPERIMENT_SQL_EXPIRED
-	    ", " EXPERIMENT_SQL_VOID ") ORDER BY ended_ms DESC, id DESC LIMIT 1",
+	    "SELECT reason" ENDED_IN_A_DAY " AND state IN (" EXPERIMENT_SQL_EXPIRED ", " EXPERIMENT_SQL_VOID
+	    ") ORDER BY ended_ms DESC, id DESC LIMIT 1",
 	    V_TEXT(accelerator), V_INT(now_ms - DAY_MS));
 	return ends;
 }
@@ -347,11 +322,7 @@ void experiment_use_read(const struct view *d, int64_t now_ms, struct experiment
 			 V_INT(ACCELERATORS_MAX)),
 	    experiment_use, ret->at, ret->n);
 	for (size_t i = 0; i < ret->n; i++)
-		experiments_budget(
-		    d, ret->at[i].name, now_ms, &ret->at[i].spent_ms, &ret->at[i].allowed_ms);
+		experiments_budget(d, ret->at[i].name, now_ms, &ret->at[i].spent_ms, &ret->at[i].allowed_ms);
 }
 
-void experiment_use_list_release(struct experiment_use_list *l)
-{
-	RECORDS_RELEASE(experiment_use, l->at, l->n);
-}
+void experiment_use_list_release(struct experiment_use_list *l) { RECORDS_RELEASE(experiment_use, l->at, l->n); }

@@ -71,24 +71,22 @@ int stress_plan(struct txn *d, const struct stress *s)
 
 /* ---- answer ---- */
 
-#define STRESS_RUN_RECORD(F, S)                                                                    \
-	F(S, BORROWED, sha, NULL, "e.sha", "")                                                     \
-	F(S, BOOL, is_done, NULL, "e.state = " EXPERIMENT_SQL_DONE, "")                            \
-	F(S, INT, n_failed, NULL, "SUM(v.status IN ('FAIL', 'ERROR'))", "Tests.")                  \
+#define STRESS_RUN_RECORD(F, S)                                                                                        \
+	F(S, BORROWED, sha, NULL, "e.sha", "")                                                                         \
+	F(S, BOOL, is_done, NULL, "e.state = " EXPERIMENT_SQL_DONE, "")                                                \
+	F(S, INT, n_failed, NULL, "SUM(v.status IN ('FAIL', 'ERROR'))", "Tests.")                                      \
 	F(S, INT, n_passed, NULL, "SUM(v.status IN ('PASS', 'DONE'))", "")
 RECORD_LOCAL(stress_run, STRESS_RUN_RECORD)
 
 /* A run passed when none of its tests failed and one passed. */
-static json_t *side_json(
-    const struct view *d, int64_t command_id, const char *accelerator, const char *side)
+static json_t *side_json(const struct view *d, int64_t command_id, const char *accelerator, const char *side)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY(STRESS_RUN_RECORD,
-		"FROM experiment e CROSS JOIN experiment_test t ON t.experiment_id = e.id"
-		" LEFT JOIN verdict v ON v.change_id = e.run_change_id"
-		"  AND v.accelerator = e.accelerator AND v.test_id = t.test_id"
-		" WHERE e.command_id = ?1 AND e.accelerator = ?2 AND e.side = ?3"
-		" GROUP BY e.id, e.sha, e.state ORDER BY e.id"),
+	    RECORD_QUERY(STRESS_RUN_RECORD, "FROM experiment e CROSS JOIN experiment_test t ON t.experiment_id = e.id"
+					    " LEFT JOIN verdict v ON v.change_id = e.run_change_id"
+					    "  AND v.accelerator = e.accelerator AND v.test_id = t.test_id"
+					    " WHERE e.command_id = ?1 AND e.accelerator = ?2 AND e.side = ?3"
+					    " GROUP BY e.id, e.sha, e.state ORDER BY e.id"),
 	    V_INT(command_id), V_TEXT(accelerator), V_TEXT(side));
 	json_t *o = NULL;
 	int64_t n_passed = 0, n_failed = 0, n_lost = 0;
@@ -120,12 +118,10 @@ static json_t *stress_json(const struct view *d, int64_t command_id)
 	json_t *o = json_object(), *list = json_array();
 	char *test = db_text(d,
 	    "SELECT s.suite || '/' || s.name FROM experiment e CROSS JOIN experiment_test t"
-	    " ON t.experiment_id = e.id CROSS JOIN test s ON s.id = t.test_id"
-	    " WHERE e.command_id = ?1 LIMIT 1",
+	    " ON t.experiment_id = e.id CROSS JOIN test s ON s.id = t.test_id WHERE e.command_id = ?1 LIMIT 1",
 	    V_INT(command_id));
-	struct rows *r = db_rows(d,
-	    "SELECT DISTINCT accelerator FROM experiment WHERE command_id = ?1 ORDER BY 1",
-	    V_INT(command_id));
+	struct rows *r = db_rows(
+	    d, "SELECT DISTINCT accelerator FROM experiment WHERE command_id = ?1 ORDER BY 1", V_INT(command_id));
 
 	while (rows_next(r)) {
 		json_t *one = json_object();
@@ -140,17 +136,16 @@ static json_t *stress_json(const struct view *d, int64_t command_id)
 		json_array_append_new(list, one);
 	}
 	json_set_str(o, "test", test);
-	json_set_int(o, "rounds",
-	    db_int(d, 0, "SELECT MAX(round) FROM experiment WHERE command_id = ?1",
-		V_INT(command_id)));
+	json_set_int(
+	    o, "rounds", db_int(d, 0, "SELECT MAX(round) FROM experiment WHERE command_id = ?1", V_INT(command_id)));
 	json_object_set_new(o, "accelerators", list);
 	free(test);
 	return o;
 }
 
-#define STRESSED_CHANGE_RECORD(F, S)                                                               \
-	F(S, TEXT, repository, NULL, "c.repository", "")                                           \
-	F(S, ID, id, NULL, "c.id", "")                                                             \
+#define STRESSED_CHANGE_RECORD(F, S)                                                                                   \
+	F(S, TEXT, repository, NULL, "c.repository", "")                                                               \
+	F(S, ID, id, NULL, "c.id", "")                                                                                 \
 	F(S, ID, number, NULL, "k.number", "Of the pull request with the comment; 0: not known.")
 RECORD_LOCAL(stressed_change, STRESSED_CHANGE_RECORD)
 
@@ -159,16 +154,15 @@ void stress_answer(struct txn *d, int64_t command_id, int64_t now_ms)
 	struct stressed_change c = {.id = 0};
 	struct answer_place at = {.comment_id = command_id};
 
-	if (db_has(d,
-		"SELECT 1 FROM experiment WHERE command_id = ?1 AND " EXPERIMENT_IS_OPEN " LIMIT 1",
+	if (db_has(d, "SELECT 1 FROM experiment WHERE command_id = ?1 AND " EXPERIMENT_IS_OPEN " LIMIT 1",
 		V_INT(command_id)))
 		return;
-	record_read_first(db_rows(d,
-			      RECORD_QUERY(STRESSED_CHANGE_RECORD,
-				  "FROM experiment e JOIN change c ON c.id = e.change_id"
-				  " LEFT JOIN command k ON k.comment_id = e.command_id"
-				  " WHERE e.command_id = ?1 LIMIT 1"),
-			      V_INT(command_id)),
+	record_read_first(
+	    db_rows(d,
+		RECORD_QUERY(STRESSED_CHANGE_RECORD, "FROM experiment e JOIN change c ON c.id = e.change_id"
+						     " LEFT JOIN command k ON k.comment_id = e.command_id"
+						     " WHERE e.command_id = ?1 LIMIT 1"),
+		V_INT(command_id)),
 	    &stressed_change_record, &c);
 	at.repository = c.repository;
 	at.change_id = c.id;
@@ -191,27 +185,24 @@ struct meant {
 	bool is_ambiguous; /* tests of other suites have that name as well */
 };
 
-#define IS_WHOLE_NAME                                                                              \
-	"?3 IN (t.suite || '/' || t.name, t.suite || '/' || t.name || ' (' || t.dtype || ')')"
+#define IS_WHOLE_NAME "?3 IN (t.suite || '/' || t.name, t.suite || '/' || t.name || ' (' || t.dtype || ')')"
 
-#define NAMED_TEST_RECORD(F, S)                                                                    \
-	F(S, ID, id, NULL, "t.id", "")                                                             \
-	F(S, BORROWED, suite, NULL, "t.suite", "")                                                 \
+#define NAMED_TEST_RECORD(F, S)                                                                                        \
+	F(S, ID, id, NULL, "t.id", "")                                                                                 \
+	F(S, BORROWED, suite, NULL, "t.suite", "")                                                                     \
 	F(S, BOOL, is_whole, NULL, IS_WHOLE_NAME " AS is_whole", "")
 RECORD_LOCAL(named_test, NAMED_TEST_RECORD)
 
 /* A comment shows a test as `suite/name`, as `name` if the suite has the same name, and with ` (dtype)`. A whole name takes
  * precedence over a name in any suite. */
-static void find_tests(
-    const struct view *d, int64_t change_id, const struct command *c, struct meant *ret)
+static void find_tests(const struct view *d, int64_t change_id, const struct command *c, struct meant *ret)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY_DISTINCT(NAMED_TEST_RECORD,
-		"FROM verdict v JOIN test t ON t.id = v.test_id"
-		" WHERE v.change_id = ?1 AND v.job_id IS NOT NULL"
-		" AND (?2 = '' OR v.accelerator = ?2) AND (" IS_WHOLE_NAME
-		" OR ?3 IN (t.name, t.name || ' (' || t.dtype || ')'))"
-		" ORDER BY is_whole DESC, t.suite, t.id LIMIT ?4"),
+	    RECORD_QUERY_DISTINCT(NAMED_TEST_RECORD, "FROM verdict v JOIN test t ON t.id = v.test_id"
+						     " WHERE v.change_id = ?1 AND v.job_id IS NOT NULL"
+						     " AND (?2 = '' OR v.accelerator = ?2) AND (" IS_WHOLE_NAME
+						     " OR ?3 IN (t.name, t.name || ' (' || t.dtype || ')'))"
+						     " ORDER BY is_whole DESC, t.suite, t.id LIMIT ?4"),
 	    V_INT(change_id), V_TEXT(c->word), V_TEXT(c->test), V_INT(VARIANTS_MAX));
 	char *suite = NULL;
 	bool is_whole = false;
@@ -233,8 +224,8 @@ static void find_tests(
 	free(suite);
 }
 
-#define NEAR_TEST_RECORD(F, S)                                                                     \
-	F(S, BORROWED, whole_name, NULL, "t.suite || '/' || t.name", "")                           \
+#define NEAR_TEST_RECORD(F, S)                                                                                         \
+	F(S, BORROWED, whole_name, NULL, "t.suite || '/' || t.name", "")                                               \
 	F(S, BOOL, is_other_suite, NULL, "t.name = ?3", "The name is the requested one.")
 RECORD_LOCAL(near_test, NEAR_TEST_RECORD)
 
@@ -242,13 +233,10 @@ RECORD_LOCAL(near_test, NEAR_TEST_RECORD)
 static void suggest_test(const struct view *d, int64_t change_id, struct asked_command *c)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT(NEAR_TEST_RECORD) " FROM verdict v"
-					    " JOIN test t ON t.id = v.test_id WHERE v.change_id = "
-					    "?1 AND v.job_id IS NOT NULL"
-					    " AND (?2 = '' OR v.accelerator = ?2)"
+	    RECORD_SELECT(NEAR_TEST_RECORD) " FROM verdict v JOIN test t ON t.id = v.test_id WHERE v.change_id = "
+					    "?1 AND v.job_id IS NOT NULL AND (?2 = '' OR v.accelerator = ?2)"
 					    " GROUP BY t.suite, t.name ORDER BY t.name = ?3 DESC, "
-					    "COUNT(v.attribution) = 0, "
-					    "t.suite, t.name LIMIT ?4",
+					    "COUNT(v.attribution) = 0, t.suite, t.name LIMIT ?4",
 	    V_INT(change_id), V_TEXT(c->command.word), V_TEXT(c->command.test), V_INT(NEAR_MAX));
 	char **names = strv_copy(NULL);
 	const char *near = NULL;
@@ -275,9 +263,8 @@ static bool is_stress_busy(const struct view *d, const struct answer_place *at)
 	    "SELECT COUNT(DISTINCT command_id) FROM experiment WHERE change_id = ?1"
 	    " AND cause = 'stress' AND " EXPERIMENT_IS_OPEN,
 	    V_INT(at->change_id));
-	int64_t n = db_int(d, 0,
-	    "SELECT COUNT(DISTINCT command_id) FROM experiment WHERE cause = 'stress'"
-	    " AND " EXPERIMENT_IS_OPEN);
+	int64_t n = db_int(
+	    d, 0, "SELECT COUNT(DISTINCT command_id) FROM experiment WHERE cause = 'stress' AND " EXPERIMENT_IS_OPEN);
 
 	/* its reply names one test */
 	return n_here >= STRESS_OF_A_CHANGE_MAX || n >= STRESS_MAX ||
@@ -287,8 +274,8 @@ static bool is_stress_busy(const struct view *d, const struct answer_place *at)
 /* ---- both ---- */
 
 /* Returns on how many accelerators that reported the test it was planned. */
-static int plan_command(struct txn *d, const struct answer_place *at, const struct command *c,
-    const struct meant *m, int64_t now_ms)
+static int plan_command(
+    struct txn *d, const struct answer_place *at, const struct command *c, const struct meant *m, int64_t now_ms)
 {
 	char **names = rows_keys(db_rows(d,
 	    "SELECT DISTINCT accelerator FROM verdict WHERE change_id = ?1 AND test_id = ?2"
@@ -308,8 +295,7 @@ static int plan_command(struct txn *d, const struct answer_place *at, const stru
 	return n;
 }
 
-void stress_command(
-    struct txn *d, const struct answer_place *at, struct asked_command *c, int64_t now_ms)
+void stress_command(struct txn *d, const struct answer_place *at, struct asked_command *c, int64_t now_ms)
 {
 	struct meant m = {.n = 0};
 

@@ -12,8 +12,7 @@ enum { STRESS_OF_A_CHANGE_MAX = 2, STRESS_MAX = 10 };
 
 /* Plans the runs of c->command for the change at `at`, or sets c->result, and c->hint, to the reason why it does not. The author
  * of the command is a member, and the pull request is open. */
-void stress_command(
-    struct txn *d, const struct answer_place *at, struct asked_command *c, int64_t now_ms);
+void stress_command(struct txn *d, const struct answer_place *at, struct asked_command *c, int64_t now_ms);
 
 struct stress {
 	int64_t command_id;      /* the comment that asks */

@@ -14,10 +14,7 @@ static int64_t header_number(const struct http_call *h, const char *name, int64_
 	return v;
 }
 
-static int64_t seconds_to_ms(int64_t s, int64_t max_s)
-{
-	return (s < max_s ? s : max_s) * 1000;
-}
+static int64_t seconds_to_ms(int64_t s, int64_t max_s) { return (s < max_s ? s : max_s) * 1000; }
 
 static int err_of_status(int status)
 {
@@ -56,9 +53,8 @@ static void read_refusal(struct request *r, int64_t limit_ms)
 	 * configuration has its old name. */
 	result->is_final = status < 500 && status != 403 && status != 408 && status != 429;
 	if (limit_ms) {
-		result->err = error_set(&result->why, ERR_BUSY,
-		    "%s, %s: GitHub answered %d: a rate limit, for %lld s", r->spec.what, on,
-		    status, (long long)(limit_ms / 1000));
+		result->err = error_set(&result->why, ERR_BUSY, "%s, %s: GitHub answered %d: a rate limit, for %lld s",
+		    r->spec.what, on, status, (long long)(limit_ms / 1000));
 		result->retry_after_ms = limit_ms;
 		return;
 	}
@@ -76,8 +72,8 @@ static void read_refusal(struct request *r, int64_t limit_ms)
 
 		snprintf(message, MESSAGE_BYTES, ": %.*s", (int)n, text);
 	}
-	result->err = error_set(&result->why, err_of_status(status), "%s, %s: GitHub answered %d%s",
-	    r->spec.what, on, status, message);
+	result->err = error_set(
+	    &result->why, err_of_status(status), "%s, %s: GitHub answered %d%s", r->spec.what, on, status, message);
 }
 
 void answer_read(struct request *r)
@@ -91,8 +87,8 @@ void answer_read(struct request *r)
 
 	result->status = r->http.status;
 	if (r->http.err) {
-		result->err = error_set(&result->why, r->http.err, "%s, %s: %s", r->spec.what,
-		    request_target(r), r->http.why.text);
+		result->err = error_set(
+		    &result->why, r->http.err, "%s, %s: %s", r->spec.what, request_target(r), r->http.why.text);
 		/* an answer that is too big will be too big the next time */
 		result->is_final = r->http.err == ERR_TOO_BIG || r->http.err == ERR_INVALID;
 		return;
@@ -103,15 +99,14 @@ void answer_read(struct request *r)
 	signs.remaining = header_number(&r->http, "X-RateLimit-Remaining", -1);
 	signs.reset_wall_ms = seconds_to_ms(reset_s, far_s);
 	signs.retry_after_ms = retry_s < 0 ? -1 : seconds_to_ms(retry_s, day_s);
-	signs.is_secondary =
-	    r->http.status == 403 && (strcasestr(buf_str(&r->http.answer), "secondary rate") ||
-					 strcasestr(buf_str(&r->http.answer), "abuse detection"));
+	signs.is_secondary = r->http.status == 403 && (strcasestr(buf_str(&r->http.answer), "secondary rate") ||
+							  strcasestr(buf_str(&r->http.answer), "abuse detection"));
 	limit_ms = budget_learn(&r->account->budget, &signs, clock_mono_ms(), clock_wall_ms());
 	if (limit_ms) {
 		r->g->stats.n_rate_limited++;
 		log_event(LOG_WARN, "github_rate_limit", LOG_S("request", r->spec.what),
-		    LOG_I("installation", r->account->installation_id),
-		    LOG_I("status", r->http.status), LOG_I("wait_ms", limit_ms));
+		    LOG_I("installation", r->account->installation_id), LOG_I("status", r->http.status),
+		    LOG_I("wait_ms", limit_ms));
 	}
 	github_call_release(r->call);
 	if (text->len && json_parse(text->data, text->len, &r->call->answer, NULL))
@@ -122,8 +117,8 @@ void answer_read(struct request *r)
 		read_refusal(r, limit_ms);
 	else if ((kind == ANSWER_OBJECT && !json_is_object(r->call->answer)) ||
 		 (kind == ANSWER_ARRAY && !json_is_array(r->call->answer)))
-		result->err = error_set(&result->why, ERR_PROTOCOL,
-		    "%s, %s: the answer is not the expected JSON", r->spec.what, request_target(r));
+		result->err = error_set(&result->why, ERR_PROTOCOL, "%s, %s: the answer is not the expected JSON",
+		    r->spec.what, request_target(r));
 }
 
 /* The Link header (RFC 8288): <URL>; rel="next", <URL>; rel="last" */

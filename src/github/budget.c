@@ -20,10 +20,7 @@ void budget_window_init(struct budget_window *w, int n, int64_t span_ms)
 		w->at[i] = INT64_MIN;
 }
 
-void budget_window_release(struct budget_window *w)
-{
-	FREE_AND_NULL(w->at);
-}
+void budget_window_release(struct budget_window *w) { FREE_AND_NULL(w->at); }
 
 void budget_window_resize(struct budget_window *w, int n)
 {
@@ -74,10 +71,7 @@ void budget_release(struct budget *b)
 	budget_window_release(&b->hour);
 }
 
-static int64_t max64(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
+static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
 int64_t budget_wait_ms(const struct budget *b, enum budget_kind kind, int64_t now_ms)
 {
@@ -108,8 +102,7 @@ static int64_t sane_wait(int64_t ms)
 	return ms < HOUR_MS ? ms : HOUR_MS;
 }
 
-int64_t budget_learn(
-    struct budget *b, const struct budget_signs *s, int64_t now_ms, int64_t now_wall_ms)
+int64_t budget_learn(struct budget *b, const struct budget_signs *s, int64_t now_ms, int64_t now_wall_ms)
 {
 	bool is_refusal = s->status == 403 || s->status == 429;
 	int64_t wait = 0;

@@ -50,5 +50,4 @@ struct budget_signs {
 };
 /* Updates the budget from an answer. If GitHub refused the request because of a limit, returns how long nothing
  * may be sent, else 0. */
-int64_t budget_learn(
-    struct budget *b, const struct budget_signs *s, int64_t now_ms, int64_t now_wall_ms);
+int64_t budget_learn(struct budget *b, const struct budget_signs *s, int64_t now_ms, int64_t now_wall_ms);

@@ -52,8 +52,8 @@ static enum request_next on_comments(struct request *r)
 	return request_next_page(r, COMMENT_PAGES_MAX);
 }
 
-void github_comment_find(struct github *g, struct github_comment_search *search,
-    const char *repository, int64_t number, const char *marker)
+void github_comment_find(
+    struct github *g, struct github_comment_search *search, const char *repository, int64_t number, const char *marker)
 {
 	github_comment_search_release(search);
 	search->comment_id = 0;
@@ -62,8 +62,7 @@ void github_comment_find(struct github *g, struct github_comment_search *search,
 		.what = "looking for the comment",
 		.repository = repository,
 		.method = "GET",
-		.path = xasprintf(
-		    "/repos/%s/issues/%lld/comments?per_page=100", repository, (long long)number),
+		.path = xasprintf("/repos/%s/issues/%lld/comments?per_page=100", repository, (long long)number),
 		.page = 1,
 		.needs_login = true,
 		.max_answer_bytes = LIST_BYTES_MAX,
@@ -78,42 +77,36 @@ void github_comment_search_release(struct github_comment_search *search)
 	github_call_release(&search->call);
 }
 
-void github_comment_create(struct github *g, struct github_call *call, const char *repository,
-    int64_t number, const char *text)
+void github_comment_create(
+    struct github *g, struct github_call *call, const char *repository, int64_t number, const char *text)
 {
-	request_write(g, call, &(struct write_kind){ACCESS_COMMENT, "POST", "new comment"},
-	    repository, xasprintf("/repos/%s/issues/%lld/comments", repository, (long long)number),
-	    text_json("body", text));
+	request_write(g, call, &(struct write_kind){ACCESS_COMMENT, "POST", "new comment"}, repository,
+	    xasprintf("/repos/%s/issues/%lld/comments", repository, (long long)number), text_json("body", text));
 }
 
-void github_comment_update(struct github *g, struct github_call *call, const char *repository,
-    int64_t comment_id, const char *text)
+void github_comment_update(
+    struct github *g, struct github_call *call, const char *repository, int64_t comment_id, const char *text)
 {
-	request_write(g, call, &(struct write_kind){ACCESS_COMMENT, "PATCH", "comment's new text"},
-	    repository,
-	    xasprintf("/repos/%s/issues/comments/%lld", repository, (long long)comment_id),
-	    text_json("body", text));
+	request_write(g, call, &(struct write_kind){ACCESS_COMMENT, "PATCH", "comment's new text"}, repository,
+	    xasprintf("/repos/%s/issues/comments/%lld", repository, (long long)comment_id), text_json("body", text));
 }
 
-void github_comment_get(
-    struct github *g, struct github_call *call, const char *repository, int64_t comment_id)
+void github_comment_get(struct github *g, struct github_call *call, const char *repository, int64_t comment_id)
 {
 	request_start(g, call,
 	    &(struct request_spec){.access = ACCESS_COMMENT,
 		.what = "reading the comment",
 		.repository = repository,
 		.method = "GET",
-		.path =
-		    xasprintf("/repos/%s/issues/comments/%lld", repository, (long long)comment_id),
+		.path = xasprintf("/repos/%s/issues/comments/%lld", repository, (long long)comment_id),
 		.answer = ANSWER_OBJECT});
 }
 
-void github_comment_react(struct github *g, struct github_call *call, const char *repository,
-    int64_t comment_id, const char *content)
+void github_comment_react(
+    struct github *g, struct github_call *call, const char *repository, int64_t comment_id, const char *content)
 {
 	request_write(g, call, &(struct write_kind){ACCESS_COMMENT, "POST", "reaction"}, repository,
-	    xasprintf(
-		"/repos/%s/issues/comments/%lld/reactions", repository, (long long)comment_id),
+	    xasprintf("/repos/%s/issues/comments/%lld/reactions", repository, (long long)comment_id),
 	    text_json("content", content));
 }
 
@@ -135,8 +128,7 @@ static enum request_next on_issues(struct request *r)
 			s->number = json_get_int(issue, "number", 0);
 			break;
 		}
-		if (created && !rfc3339_parse(created, &created_ms) &&
-		    created_ms < s->since_wall_ms)
+		if (created && !rfc3339_parse(created, &created_ms) && created_ms < s->since_wall_ms)
 			is_over = true;
 	}
 	if (s->number || is_over) {
@@ -147,8 +139,7 @@ static enum request_next on_issues(struct request *r)
 }
 
 /* Newest first, so that the search can stop at the first issue that is older than it needs. */
-void github_issue_find(struct github *g, struct github_issue_search *search, const char *repository,
-    const char *marker)
+void github_issue_find(struct github *g, struct github_issue_search *search, const char *repository, const char *marker)
 {
 	search->number = 0;
 	request_start(g, &search->call,
@@ -156,9 +147,7 @@ void github_issue_find(struct github *g, struct github_issue_search *search, con
 		.what = "looking for the issue",
 		.repository = repository,
 		.method = "GET",
-		.path =
-		    xasprintf("/repos/%s/issues?state=all&sort=created&direction=desc&per_page=100",
-			repository),
+		.path = xasprintf("/repos/%s/issues?state=all&sort=created&direction=desc&per_page=100", repository),
 		.page = 1,
 		.needs_login = true,
 		.max_answer_bytes = LIST_BYTES_MAX,
@@ -167,8 +156,8 @@ void github_issue_find(struct github *g, struct github_issue_search *search, con
 		.marker = xstrdup(marker)});
 }
 
-void github_issue_create(struct github *g, struct github_call *call, const char *repository,
-    const char *title, const char *text)
+void github_issue_create(
+    struct github *g, struct github_call *call, const char *repository, const char *title, const char *text)
 {
 	json_t *body = text_json("title", title);
 
@@ -177,8 +166,7 @@ void github_issue_create(struct github *g, struct github_call *call, const char 
 	    xasprintf("/repos/%s/issues", repository), body);
 }
 
-void github_issue_close(
-    struct github *g, struct github_call *call, const char *repository, int64_t number)
+void github_issue_close(struct github *g, struct github_call *call, const char *repository, int64_t number)
 {
 	json_t *body = text_json("state", "closed");
 
@@ -187,10 +175,9 @@ void github_issue_close(
 	    xasprintf("/repos/%s/issues/%lld", repository, (long long)number), body);
 }
 
-void github_issue_comment(struct github *g, struct github_call *call, const char *repository,
-    int64_t number, const char *text)
+void github_issue_comment(
+    struct github *g, struct github_call *call, const char *repository, int64_t number, const char *text)
 {
 	request_write(g, call, &(struct write_kind){ACCESS_ISSUES, "POST", "issue"}, repository,
-	    xasprintf("/repos/%s/issues/%lld/comments", repository, (long long)number),
-	    text_json("body", text));
+	    xasprintf("/repos/%s/issues/%lld/comments", repository, (long long)number), text_json("body", text));
 }

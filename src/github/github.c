@@ -18,15 +18,9 @@ void free_secret(char *s)
 	free(s);
 }
 
-static void on_budget_due(struct timer *t)
-{
-	request_pump(timer_owner(t));
-}
+static void on_budget_due(struct timer *t) { request_pump(timer_owner(t)); }
 
-static void on_ended_turn(struct timer *t)
-{
-	request_run_ended(timer_owner(t));
-}
+static void on_ended_turn(struct timer *t) { request_run_ended(timer_owner(t)); }
 
 static void set_options(struct github *g, const struct github_options *o)
 {
@@ -44,8 +38,8 @@ static void set_options(struct github *g, const struct github_options *o)
 		budget_window_resize(&a->budget.minute, g->writes_per_minute);
 }
 
-int github_new(struct loop *l, struct http_client *http, const struct github_options *o,
-    struct github **ret, struct error *e)
+int github_new(
+    struct loop *l, struct http_client *http, const struct github_options *o, struct github **ret, struct error *e)
 {
 	struct github *g;
 	int err = rsa_private_key_check(o->private_key_pem, e);
@@ -209,8 +203,7 @@ enum request_next app_read(struct request *r)
 	/* The slug is compared with the authors of comments and with the addressee of commands, so it must be
 	 * spelled as GitHub spells slugs. */
 	if (!n || n > 100 || strspn(slug, "abcdefghijklmnopqrstuvwxyz0123456789-_") != n) {
-		r->call->result.err =
-		    error_set(&r->call->result.why, ERR_PROTOCOL, "GET /app gave no valid slug");
+		r->call->result.err = error_set(&r->call->result.why, ERR_PROTOCOL, "GET /app gave no valid slug");
 		return REQUEST_DONE;
 	}
 	if (!str_eq(g->slug, slug)) {
@@ -232,15 +225,9 @@ void github_app_get(struct github *g, struct github_call *call)
 		.on_answer = app_read});
 }
 
-const char *github_app_slug(const struct github *g)
-{
-	return g->slug;
-}
+const char *github_app_slug(const struct github *g) { return g->slug; }
 
-const char *github_bot_login(const struct github *g)
-{
-	return g->bot_login;
-}
+const char *github_bot_login(const struct github *g) { return g->bot_login; }
 
 /* ---- deliveries of the App's webhook ---- */
 
@@ -289,8 +276,7 @@ void github_deliveries_get(struct github *g, struct github_deliveries *deliverie
 	    &(struct request_spec){.access = ACCESS_APP,
 		.what = "listing webhook deliveries",
 		.method = "GET",
-		.path = xasprintf(
-		    "/app/hook/deliveries?per_page=100%s%s", cursor[0] ? "&cursor=" : "", cursor),
+		.path = xasprintf("/app/hook/deliveries?per_page=100%s%s", cursor[0] ? "&cursor=" : "", cursor),
 		.answer = ANSWER_ARRAY,
 		.on_answer = on_deliveries});
 }

@@ -18,17 +18,16 @@ struct github_options {
 	int64_t app_id;
 	struct secret *private_key_pem; /* shared, not copied */
 	int writes_per_minute;          /* content writes (comments) of one installation */
-	int max_concurrent; /* requests at the same time, of all installations together */
+	int max_concurrent;             /* requests at the same time, of all installations together */
 };
 
 /* Copies everything except the key. The HTTP client must outlive the github. ERR_INVALID: not an RSA private
  * key. Owns: the caller, with github_close(). */
-int github_new(struct loop *l, struct http_client *http, const struct github_options *o,
-    struct github **ret, struct error *e) MUST_CHECK;
+int github_new(struct loop *l, struct http_client *http, const struct github_options *o, struct github **ret,
+    struct error *e) MUST_CHECK;
 /* Uses new options for requests from now on; running calls continue. Another App, key or api_url empties the
  * caches. On ERR_INVALID the old options stay in force. */
-int github_reconfigure(
-    struct github *g, const struct github_options *o, struct error *e) MUST_CHECK;
+int github_reconfigure(struct github *g, const struct github_options *o, struct error *e) MUST_CHECK;
 /* Ends every call with ERR_CANCELLED, frees g, then runs on_closed once. Asynchronous. */
 void github_close(struct github *g, void (*on_closed)(void *owner), void *owner);
 
@@ -41,9 +40,8 @@ struct github_result {
 	int status; /* of the last answer; 0: none */
 	/* Wait at least so long before trying again; 0: GitHub named no time, so use your own back-off. */
 	int64_t retry_after_ms;
-	bool is_final; /* err != 0, and trying again cannot succeed */
-	bool
-	    was_sent; /* the request itself may have reached GitHub; false if only its token failed */
+	bool is_final;    /* err != 0, and trying again cannot succeed */
+	bool was_sent;    /* the request itself may have reached GitHub; false if only its token failed */
 	struct error why; /* for err != 0; names the repository, holds no secret */
 };
 
@@ -78,8 +76,8 @@ const char *github_bot_login(const struct github *g);
 /* ---- dispatches: repository.c ---- */
 /* POST /repos/{repository}/dispatches. `body` is the whole JSON text, borrowed until done.
  * It costs one request if the token is warm. */
-void github_dispatch(struct github *g, struct github_call *call, const char *repository,
-    const char *body, size_t body_bytes);
+void github_dispatch(
+    struct github *g, struct github_call *call, const char *repository, const char *body, size_t body_bytes);
 
 /* ---- comments: comments.c; writes are content writes, at most one a second per installation ---- */
 /* The App's own comment on a pull request, oldest first. */
@@ -90,16 +88,15 @@ struct github_comment_search {
 	char *text;              /* out: its Markdown; NULL: none */
 };
 /* Reads page after page until a comment of the App contains `marker`. */
-void github_comment_find(struct github *g, struct github_comment_search *search,
-    const char *repository, int64_t number, const char *marker);
+void github_comment_find(
+    struct github *g, struct github_comment_search *search, const char *repository, int64_t number, const char *marker);
 void github_comment_search_release(struct github_comment_search *search);
 /* answer: the comment ("id", "html_url", "body", …). `text` is Markdown. */
-void github_comment_create(struct github *g, struct github_call *call, const char *repository,
-    int64_t number, const char *text);
-void github_comment_update(struct github *g, struct github_call *call, const char *repository,
-    int64_t comment_id, const char *text);
-void github_comment_get(
-    struct github *g, struct github_call *call, const char *repository, int64_t comment_id);
+void github_comment_create(
+    struct github *g, struct github_call *call, const char *repository, int64_t number, const char *text);
+void github_comment_update(
+    struct github *g, struct github_call *call, const char *repository, int64_t comment_id, const char *text);
+void github_comment_get(struct github *g, struct github_call *call, const char *repository, int64_t comment_id);
 
 /* ---- issues that the App opens in vendors' repositories: comments.c; writes are content writes ---- */
 struct github_issue_search {
@@ -108,15 +105,14 @@ struct github_issue_search {
 	int64_t number;          /* out; 0: none */
 };
 /* Reads page after page, newest first, until an issue of the App contains `marker`. */
-void github_issue_find(struct github *g, struct github_issue_search *search, const char *repository,
-    const char *marker);
+void github_issue_find(
+    struct github *g, struct github_issue_search *search, const char *repository, const char *marker);
 /* answer: the issue ("number", "html_url", …). `text` is Markdown. */
-void github_issue_create(struct github *g, struct github_call *call, const char *repository,
-    const char *title, const char *text);
-void github_issue_close(
-    struct github *g, struct github_call *call, const char *repository, int64_t number);
-void github_issue_comment(struct github *g, struct github_call *call, const char *repository,
-    int64_t number, const char *text);
+void github_issue_create(
+    struct github *g, struct github_call *call, const char *repository, const char *title, const char *text);
+void github_issue_close(struct github *g, struct github_call *call, const char *repository, int64_t number);
+void github_issue_comment(
+    struct github *g, struct github_call *call, const char *repository, int64_t number, const char *text);
 
 /* ---- check runs: repository.c; writes are content writes ---- */
 enum { GITHUB_ANNOTATIONS_MAX = 50 }; /* GitHub's limit for one request */
@@ -131,18 +127,17 @@ struct github_check {
 	const char *external_id, *details_url; /* NULL: none; in an update: unchanged */
 	const char *conclusion;                /* NULL: it is in progress */
 	const char *title, *summary;
-	const char
-	    *text; /* NULL: none. GitHub accepts at most 65,535 characters, also in the summary */
+	const char *text; /* NULL: none. GitHub accepts at most 65,535 characters, also in the summary */
 	/* GitHub adds them to those that the check run has, and never removes one. */
 	const struct github_annotation *annotations;
 	size_t n_annotations; /* at most GITHUB_ANNOTATIONS_MAX */
 };
 /* answer: the check run ("id", …). GitHub shows only the newest of several with one name on a commit. */
-void github_check_create(struct github *g, struct github_call *call, const char *repository,
-    const struct github_check *check);
+void github_check_create(
+    struct github *g, struct github_call *call, const char *repository, const struct github_check *check);
 /* It does not use head_sha: a check run keeps its commit. */
-void github_check_update(struct github *g, struct github_call *call, const char *repository,
-    int64_t check_id, const struct github_check *check);
+void github_check_update(struct github *g, struct github_call *call, const char *repository, int64_t check_id,
+    const struct github_check *check);
 /* The App's own check runs of a commit, the newest of each name. */
 struct github_check_list {
 	struct github_call call;
@@ -153,28 +148,26 @@ struct github_check_list {
 	} * list; /* out; github_check_list_release() frees it */
 	size_t n;
 };
-void github_checks_list(
-    struct github *g, struct github_check_list *list, const char *repository, const char *head_sha);
+void github_checks_list(struct github *g, struct github_check_list *list, const char *repository, const char *head_sha);
 void github_check_list_release(struct github_check_list *list);
 
 /* ---- reactions: comments.c; a content write ---- */
 /* POST …/issues/comments/{id}/reactions; content: "eyes", "rocket", "confused", "+1", … A second reaction of the
  * same kind is not an error: GitHub keeps one of each kind from one author. */
-void github_comment_react(struct github *g, struct github_call *call, const char *repository,
-    int64_t comment_id, const char *content);
+void github_comment_react(
+    struct github *g, struct github_call *call, const char *repository, int64_t comment_id, const char *content);
 
 /* ---- re-runs of a vendor's GitHub Actions: repository.c ---- */
 enum github_rerun { GITHUB_RERUN_FAILED, GITHUB_RERUN_ALL };
 /* POST …/actions/runs/{run_id}/rerun-failed-jobs, or …/rerun; it needs the permission "actions: write".
  * ERR_DENIED (403): the run is running, is older than 30 days, or has no failed job; `why` has GitHub's
  * message. */
-void github_run_again(struct github *g, struct github_call *call, const char *repository,
-    const char *run_id, enum github_rerun what);
+void github_run_again(
+    struct github *g, struct github_call *call, const char *repository, const char *run_id, enum github_rerun what);
 
 /* ---- pull requests: repository.c ---- */
 /* answer: the pull request. */
-void github_pull_get(
-    struct github *g, struct github_call *call, const char *repository, int64_t number);
+void github_pull_get(struct github *g, struct github_call *call, const char *repository, int64_t number);
 /* One page of a list. Start the next call with page = next_page, until that is 0. */
 struct github_page {
 	struct github_call call; /* answer: an array, at most 100 entries */
@@ -191,8 +184,7 @@ struct github_pull_files {
 	size_t n_names;
 	bool is_incomplete; /* out: GitHub lists at most 3,000 files, and there may be more */
 };
-void github_pull_files_get(
-    struct github *g, struct github_pull_files *files, const char *repository, int64_t number);
+void github_pull_files_get(struct github *g, struct github_pull_files *files, const char *repository, int64_t number);
 void github_pull_files_release(struct github_pull_files *files);
 
 /* ---- branches and commits: repository.c ---- */
@@ -204,8 +196,7 @@ struct github_branch {
 	char sha[41];      /* out: the tip; unchanged when is_unchanged */
 	bool is_unchanged; /* out: the ETag still matches; answer is NULL */
 };
-void github_branch_get(
-    struct github *g, struct github_branch *branch, const char *repository, const char *name);
+void github_branch_get(struct github *g, struct github_branch *branch, const char *repository, const char *name);
 
 struct github_compare {
 	struct github_call call;
@@ -213,8 +204,8 @@ struct github_compare {
 	int64_t merge_base_wall_ms; /* out: its commit date; 0: GitHub gave none */
 };
 /* base and head: SHAs or branch names of the repository. */
-void github_compare_get(struct github *g, struct github_compare *compare, const char *repository,
-    const char *base, const char *head);
+void github_compare_get(
+    struct github *g, struct github_compare *compare, const char *repository, const char *base, const char *head);
 
 /* The commits that `head` has and `base` has not. */
 struct github_commits {
@@ -224,14 +215,13 @@ struct github_commits {
 	bool is_complete; /* out: GitHub listed all of them (it lists 250) */
 	bool is_ahead;    /* out: head contains base; false: the branch was force-pushed */
 };
-void github_commits_between(struct github *g, struct github_commits *commits,
-    const char *repository, const char *base, const char *head);
+void github_commits_between(
+    struct github *g, struct github_commits *commits, const char *repository, const char *base, const char *head);
 
 /* ---- deliveries of the App's webhook: github.c ---- */
 #define GITHUB_CURSOR_BYTES 256
 struct github_deliveries {
-	struct github_call
-	    call; /* answer: an array, newest first: "id", "guid", "status_code", … */
+	struct github_call call;               /* answer: an array, newest first: "id", "guid", "status_code", … */
 	char cursor[GITHUB_CURSOR_BYTES];      /* in: empty, or an earlier next_cursor */
 	char next_cursor[GITHUB_CURSOR_BYTES]; /* out; empty: no older ones */
 };

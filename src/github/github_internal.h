@@ -9,15 +9,7 @@
 #include "github/github.h"
 
 /* The credential of a request: the App's own, or an installation's token with one permission. */
-enum access {
-	ACCESS_APP,
-	ACCESS_DISPATCH,
-	ACCESS_COMMENT,
-	ACCESS_READ,
-	ACCESS_CHECKS,
-	ACCESS_ISSUES,
-	ACCESS_ACTIONS
-};
+enum access { ACCESS_APP, ACCESS_DISPATCH, ACCESS_COMMENT, ACCESS_READ, ACCESS_CHECKS, ACCESS_ISSUES, ACCESS_ACTIONS };
 
 struct request;
 struct request_list {
@@ -38,7 +30,7 @@ struct request_spec {
 	const char *repository; /* copied; NULL for the App's own */
 	const char *method;     /* static */
 	char *path;             /* taken over */
-	int page; /* from 1: of a list; "&page=N" is appended to the path. 0: not a list */
+	int page;               /* from 1: of a list; "&page=N" is appended to the path. 0: not a list */
 	/* The answer is compared with github_bot_login(): where that is not known, GET /app goes out first. */
 	bool needs_login;
 	const char *body; /* borrowed until done; NULL: none */
@@ -58,15 +50,14 @@ struct request {
 	struct github_call *call;
 	struct request_spec spec;
 	char *repository;
-	TAILQ_ENTRY(request) all; /* in g->requests until done */
-	TAILQ_ENTRY(request) at;  /* in *list */
-	struct request_list
-	    *list;               /* waiting for a token or for budget, or ended; NULL: it is sent */
-	struct account *account; /* whose budget it waits for or uses */
-	int64_t token_serial;    /* of the token it went out with; 0: none */
-	int64_t generation;      /* g->generation when it went out */
-	bool is_for_login;       /* goes out as GET /app; see spec.needs_login */
-	bool has_new_token;      /* a 401 was already answered with a new credential */
+	TAILQ_ENTRY(request) all;  /* in g->requests until done */
+	TAILQ_ENTRY(request) at;   /* in *list */
+	struct request_list *list; /* waiting for a token or for budget, or ended; NULL: it is sent */
+	struct account *account;   /* whose budget it waits for or uses */
+	int64_t token_serial;      /* of the token it went out with; 0: none */
+	int64_t generation;        /* g->generation when it went out */
+	bool is_for_login;         /* goes out as GET /app; see spec.needs_login */
+	bool has_new_token;        /* a 401 was already answered with a new credential */
 	struct http_call http;
 	char *url, *authorization, *if_none_match;
 	const char *headers[7];
@@ -133,8 +124,8 @@ struct github {
 	struct account *turn_of;         /* the account that may send next; NULL: the first */
 	int n_in_flight;
 	bool is_pumping, must_pump_again;
-	struct timer *wake; /* runs when a waiting request may be sent */
-	struct timer *turn; /* runs the done of calls that ended inside the caller's call */
+	struct timer *wake;           /* runs when a waiting request may be sent */
+	struct timer *turn;           /* runs the done of calls that ended inside the caller's call */
 	struct request_head requests; /* every one, by `all` */
 	struct request_list ended;
 
@@ -172,8 +163,8 @@ struct write_kind {
 	const char *what; /* as in request_spec */
 };
 /* A content write with a JSON body; the answer is an object. Owns: takes over path and body. */
-void request_write(struct github *g, struct github_call *call, const struct write_kind *kind,
-    const char *repository, char *path, json_t *body);
+void request_write(struct github *g, struct github_call *call, const struct write_kind *kind, const char *repository,
+    char *path, json_t *body);
 /* For on_answer: frees the answer and turns to the next page, if there is one and this is not page
  * pages_max. */
 enum request_next request_next_page(struct request *r, int pages_max);

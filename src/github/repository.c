@@ -21,8 +21,7 @@ static int bad_answer(struct request *r, const char *what)
 
 /* ---- pull requests ---- */
 
-void github_pull_get(
-    struct github *g, struct github_call *call, const char *repository, int64_t number)
+void github_pull_get(struct github *g, struct github_call *call, const char *repository, int64_t number)
 {
 	request_start(g, call,
 	    &(struct request_spec){.access = ACCESS_READ,
@@ -50,9 +49,8 @@ void github_pulls_open(struct github *g, struct github_page *page, const char *r
 		.what = "listing pull requests",
 		.repository = repository,
 		.method = "GET",
-		.path =
-		    xasprintf("/repos/%s/pulls?state=open&sort=updated&direction=desc&per_page=%d",
-			repository, PULLS_PER_PAGE),
+		.path = xasprintf(
+		    "/repos/%s/pulls?state=open&sort=updated&direction=desc&per_page=%d", repository, PULLS_PER_PAGE),
 		.page = page->page > 0 ? page->page : 1,
 		.max_answer_bytes = LIST_BYTES_MAX,
 		.answer = ANSWER_ARRAY,
@@ -85,8 +83,7 @@ static enum request_next on_files(struct request *r)
 	return next;
 }
 
-void github_pull_files_get(
-    struct github *g, struct github_pull_files *files, const char *repository, int64_t number)
+void github_pull_files_get(struct github *g, struct github_pull_files *files, const char *repository, int64_t number)
 {
 	github_pull_files_release(files);
 	files->names = xcalloc(1, sizeof(*files->names));
@@ -95,8 +92,8 @@ void github_pull_files_get(
 		.what = "listing a pull request's files",
 		.repository = repository,
 		.method = "GET",
-		.path = xasprintf("/repos/%s/pulls/%lld/files?per_page=%d", repository,
-		    (long long)number, FILES_PER_PAGE),
+		.path =
+		    xasprintf("/repos/%s/pulls/%lld/files?per_page=%d", repository, (long long)number, FILES_PER_PAGE),
 		.page = 1,
 		.max_answer_bytes = LIST_BYTES_MAX,
 		.answer = ANSWER_ARRAY,
@@ -124,10 +121,7 @@ static char *path_encode(const char *s)
 	return buf_take(&out);
 }
 
-static bool is_ref_name(const char *s)
-{
-	return *s && strlen(s) <= NAME_BYTES_MAX;
-}
+static bool is_ref_name(const char *s) { return *s && strlen(s) <= NAME_BYTES_MAX; }
 
 static enum request_next on_branch(struct request *r)
 {
@@ -148,8 +142,7 @@ static enum request_next on_branch(struct request *r)
 	return REQUEST_DONE;
 }
 
-void github_branch_get(
-    struct github *g, struct github_branch *branch, const char *repository, const char *name)
+void github_branch_get(struct github *g, struct github_branch *branch, const char *repository, const char *name)
 {
 	branch->is_unchanged = false;
 	if (!is_ref_name(name)) {
@@ -170,8 +163,8 @@ void github_branch_get(
 }
 
 /* Takes spec with repository, max_answer_bytes and on_answer, and compares base and head. */
-static void compare_start(struct github *g, struct github_call *call, struct request_spec spec,
-    const char *base, const char *head, const char *query)
+static void compare_start(struct github *g, struct github_call *call, struct request_spec spec, const char *base,
+    const char *head, const char *query)
 {
 	char *from, *to;
 
@@ -207,8 +200,8 @@ static enum request_next on_compare(struct request *r)
 	return REQUEST_DONE;
 }
 
-void github_compare_get(struct github *g, struct github_compare *compare, const char *repository,
-    const char *base, const char *head)
+void github_compare_get(
+    struct github *g, struct github_compare *compare, const char *repository, const char *base, const char *head)
 {
 	struct request_spec spec = {.repository = repository, .on_answer = on_compare};
 
@@ -229,8 +222,8 @@ static enum request_next on_commits(struct request *r)
 	return REQUEST_DONE;
 }
 
-void github_commits_between(struct github *g, struct github_commits *commits,
-    const char *repository, const char *base, const char *head)
+void github_commits_between(
+    struct github *g, struct github_commits *commits, const char *repository, const char *base, const char *head)
 {
 	struct request_spec spec = {
 	    .repository = repository,
@@ -244,8 +237,8 @@ void github_commits_between(struct github *g, struct github_commits *commits,
 
 /* ---- dispatches and re-runs ---- */
 
-void github_dispatch(struct github *g, struct github_call *call, const char *repository,
-    const char *body, size_t body_bytes)
+void github_dispatch(
+    struct github *g, struct github_call *call, const char *repository, const char *body, size_t body_bytes)
 {
 	request_start(g, call,
 	    &(struct request_spec){.access = ACCESS_DISPATCH,
@@ -258,11 +251,10 @@ void github_dispatch(struct github *g, struct github_call *call, const char *rep
 		.if_not_found = "the App is not installed on it, or may not write its contents"});
 }
 
-void github_run_again(struct github *g, struct github_call *call, const char *repository,
-    const char *run_id, enum github_rerun what)
+void github_run_again(
+    struct github *g, struct github_call *call, const char *repository, const char *run_id, enum github_rerun what)
 {
-	static const char *const verbs[] = {
-	    [GITHUB_RERUN_FAILED] = "rerun-failed-jobs", [GITHUB_RERUN_ALL] = "rerun"};
+	static const char *const verbs[] = {[GITHUB_RERUN_FAILED] = "rerun-failed-jobs", [GITHUB_RERUN_ALL] = "rerun"};
 	size_t n_digits = strspn(run_id, "0123456789");
 
 	if (n_digits == 0 || n_digits >= 20 || run_id[n_digits]) {
@@ -274,8 +266,7 @@ void github_run_again(struct github *g, struct github_call *call, const char *re
 		.what = "re-run",
 		.repository = repository,
 		.method = "POST",
-		.path =
-		    xasprintf("/repos/%s/actions/runs/%s/%s", repository, run_id, verbs[what])});
+		.path = xasprintf("/repos/%s/actions/runs/%s/%s", repository, run_id, verbs[what])});
 }
 
 /* ---- check runs ---- */
@@ -320,21 +311,18 @@ static json_t *check_json(const struct github_check *c, const char *head_sha)
 	return o;
 }
 
-void github_check_create(struct github *g, struct github_call *call, const char *repository,
-    const struct github_check *check)
+void github_check_create(
+    struct github *g, struct github_call *call, const char *repository, const struct github_check *check)
 {
-	request_write(g, call, &(struct write_kind){ACCESS_CHECKS, "POST", "new check run"},
-	    repository, xasprintf("/repos/%s/check-runs", repository),
-	    check_json(check, check->head_sha));
+	request_write(g, call, &(struct write_kind){ACCESS_CHECKS, "POST", "new check run"}, repository,
+	    xasprintf("/repos/%s/check-runs", repository), check_json(check, check->head_sha));
 }
 
-void github_check_update(struct github *g, struct github_call *call, const char *repository,
-    int64_t check_id, const struct github_check *check)
+void github_check_update(struct github *g, struct github_call *call, const char *repository, int64_t check_id,
+    const struct github_check *check)
 {
-	request_write(g, call,
-	    &(struct write_kind){ACCESS_CHECKS, "PATCH", "check run's new state"}, repository,
-	    xasprintf("/repos/%s/check-runs/%lld", repository, (long long)check_id),
-	    check_json(check, NULL));
+	request_write(g, call, &(struct write_kind){ACCESS_CHECKS, "PATCH", "check run's new state"}, repository,
+	    xasprintf("/repos/%s/check-runs/%lld", repository, (long long)check_id), check_json(check, NULL));
 }
 
 static enum request_next on_checks(struct request *r)
@@ -355,14 +343,12 @@ static enum request_next on_checks(struct request *r)
 		*ARRAY_PUSH(l->list, l->n) = (struct github_listed_check){.id = id,
 		    .name = xstrdup(name),
 		    .external_id = xstrdup(external_id ? external_id : ""),
-		    .n_annotations =
-			json_get_int(json_object_get(run, "output"), "annotations_count", 0)};
+		    .n_annotations = json_get_int(json_object_get(run, "output"), "annotations_count", 0)};
 	}
 	return request_next_page(r, CHECK_PAGES_MAX);
 }
 
-void github_checks_list(
-    struct github *g, struct github_check_list *list, const char *repository, const char *head_sha)
+void github_checks_list(struct github *g, struct github_check_list *list, const char *repository, const char *head_sha)
 {
 	github_check_list_release(list);
 	if (!is_sha1(head_sha)) {
@@ -374,9 +360,8 @@ void github_checks_list(
 		.what = "listing check runs",
 		.repository = repository,
 		.method = "GET",
-		.path = xasprintf(
-		    "/repos/%s/commits/%s/check-runs?app_id=%lld&filter=latest&per_page=%d",
-		    repository, head_sha, (long long)g->app_id, CHECKS_PER_PAGE),
+		.path = xasprintf("/repos/%s/commits/%s/check-runs?app_id=%lld&filter=latest&per_page=%d", repository,
+		    head_sha, (long long)g->app_id, CHECKS_PER_PAGE),
 		.page = 1,
 		.max_answer_bytes = LIST_BYTES_MAX,
 		.answer = ANSWER_OBJECT,

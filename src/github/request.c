@@ -39,10 +39,7 @@ void request_leave(struct request *r)
 	r->list = NULL;
 }
 
-const char *request_target(const struct request *r)
-{
-	return r->repository ? r->repository : "the App";
-}
+const char *request_target(const struct request *r) { return r->repository ? r->repository : "the App"; }
 
 /* ---- the end ---- */
 
@@ -65,8 +62,7 @@ void request_run_ended(struct github *g)
 		request_leave(r);
 		TAILQ_REMOVE(&g->requests, r, all);
 		http_call_release(&r->http);
-		FREE_ALL(r->spec.path, r->spec.own_body, r->spec.etag, r->spec.marker,
-		    r->repository, r->url);
+		FREE_ALL(r->spec.path, r->spec.own_body, r->spec.etag, r->spec.marker, r->repository, r->url);
 		free_secret(r->authorization);
 		FREE_ALL(r->if_none_match, r);
 		call->internal = NULL;
@@ -76,8 +72,8 @@ void request_run_ended(struct github *g)
 }
 
 /* Ends the request with an error that is not GitHub's. */
-static void PRINTF(5, 6) request_fail(
-    struct request *r, int err, bool is_final, int64_t retry_after_ms, const char *fmt, ...)
+static void PRINTF(5, 6)
+    request_fail(struct request *r, int err, bool is_final, int64_t retry_after_ms, const char *fmt, ...)
 {
 	struct github_result *result = &r->call->result;
 	va_list ap;
@@ -122,10 +118,7 @@ void github_call_release(struct github_call *call)
 /* ---- sending ---- */
 
 /* The App itself is asked, with its JWT. */
-static bool request_is_as_app(const struct request *r)
-{
-	return r->is_for_login || r->spec.access == ACCESS_APP;
-}
+static bool request_is_as_app(const struct request *r) { return r->is_for_login || r->spec.access == ACCESS_APP; }
 
 static void on_http_done(struct http_call *http)
 {
@@ -245,9 +238,8 @@ void accounts_free(struct github *g)
 
 static void request_fail_busy(struct request *r, int64_t wait_ms)
 {
-	request_fail(r, ERR_BUSY, false, wait_ms,
-	    "%s, %s: GitHub's limit allows no request for %lld s", r->spec.what, request_target(r),
-	    (long long)((wait_ms + 999) / 1000));
+	request_fail(r, ERR_BUSY, false, wait_ms, "%s, %s: GitHub's limit allows no request for %lld s", r->spec.what,
+	    request_target(r), (long long)((wait_ms + 999) / 1000));
 }
 
 void request_queue(struct request *r)
@@ -263,8 +255,7 @@ void request_queue(struct request *r)
 		return;
 	}
 	if (list->n >= N_WAITING_MAX) {
-		request_fail(r, ERR_BUSY, false, CONTENT_GAP_MS, "%s: %d requests wait already",
-		    r->spec.what, list->n);
+		request_fail(r, ERR_BUSY, false, CONTENT_GAP_MS, "%s: %d requests wait already", r->spec.what, list->n);
 		return;
 	}
 	request_enter(r, list);
@@ -346,8 +337,7 @@ static void request_begin(struct request *r)
 	}
 }
 
-static struct request *request_new(
-    struct github *g, struct github_call *call, const struct request_spec *spec)
+static struct request *request_new(struct github *g, struct github_call *call, const struct request_spec *spec)
 {
 	struct request *r = xcalloc(1, sizeof(*r));
 
@@ -368,8 +358,7 @@ void request_start(struct github *g, struct github_call *call, const struct requ
 	struct request *r = request_new(g, call, spec);
 
 	if (r->repository && !is_repository_name(r->repository))
-		request_fail(
-		    r, ERR_INVALID, true, 0, "%s: not the name of a repository", spec->what);
+		request_fail(r, ERR_INVALID, true, 0, "%s: not the name of a repository", spec->what);
 	else
 		request_begin(r);
 }
@@ -381,8 +370,8 @@ void request_refuse(struct github *g, struct github_call *call, const char *why)
 	request_fail(request_new(g, call, &spec), ERR_INVALID, true, 0, "%s", why);
 }
 
-void request_write(struct github *g, struct github_call *call, const struct write_kind *kind,
-    const char *repository, char *path, json_t *body)
+void request_write(struct github *g, struct github_call *call, const struct write_kind *kind, const char *repository,
+    char *path, json_t *body)
 {
 	request_start(g, call,
 	    &(struct request_spec){.access = kind->access,

@@ -44,8 +44,7 @@ static void token_fail_waiting(struct token *t, const struct github_result *why)
 	result.is_final = why->is_final && why->status != 401;
 	if (why->status == 401)
 		snprintf(result.why.text, sizeof(result.why.text),
-		    "GitHub does not accept the App's key: is app_id %lld right?",
-		    (long long)t->g->app_id);
+		    "GitHub does not accept the App's key: is app_id %lld right?", (long long)t->g->app_id);
 	while ((r = TAILQ_FIRST(&t->waiting.head))) {
 		request_leave(r);
 		request_fail_like(r, &result);
@@ -78,8 +77,8 @@ static void token_on_installation(struct token *t, const struct installation *i)
 		.repository = t->repository,
 		.method = "POST",
 		.path = xasprintf("/app/installations/%lld/access_tokens", (long long)i->id),
-		.own_body = xasprintf("{\"repositories\":[\"%s\"],\"permissions\":%s}",
-		    strchr(t->repository, '/') + 1, PERMISSIONS[t->access]),
+		.own_body = xasprintf("{\"repositories\":[\"%s\"],\"permissions\":%s}", strchr(t->repository, '/') + 1,
+		    PERMISSIONS[t->access]),
 		.if_not_found = "the App is no longer installed there",
 		.answer = ANSWER_OBJECT});
 }
@@ -139,11 +138,9 @@ static void on_installation_answer(struct github_call *call)
 		i->good_until_mono_ms = now + INSTALLED_MS;
 	} else if (result->status == 404) {
 		i->good_until_mono_ms = now + NOT_INSTALLED_MS;
-		snprintf(i->why.why.text, sizeof(i->why.why.text), "the App is not installed on %s",
-		    i->repository);
+		snprintf(i->why.why.text, sizeof(i->why.why.text), "the App is not installed on %s", i->repository);
 	} else if (!result->err) {
-		i->why.err = error_set(&i->why.why, ERR_PROTOCOL,
-		    "GitHub named no installation for %s", i->repository);
+		i->why.err = error_set(&i->why.why, ERR_PROTOCOL, "GitHub named no installation for %s", i->repository);
 	}
 	if (i->id < 0)
 		i->id = 0;
@@ -192,8 +189,8 @@ static int token_read(struct token *t)
 	for (size_t i = 0; i < n; i++)
 		is_good = is_good && text[i] > ' ' && text[i] <= '~';
 	if (!is_good || !expires || rfc3339_parse(expires, &until))
-		return error_set(&t->call.result.why, ERR_PROTOCOL,
-		    "GitHub's answer for %s holds no token", t->repository);
+		return error_set(
+		    &t->call.result.why, ERR_PROTOCOL, "GitHub's answer for %s holds no token", t->repository);
 	life = until - clock_wall_ms();
 	life = life < LIFE_MS_MIN ? LIFE_MS_MIN : life > LIFE_MS_MAX ? LIFE_MS_MAX : life;
 	token_forget_text(t);
@@ -243,10 +240,7 @@ static void on_token_answer(struct github_call *call)
 
 /* ---- for requests ---- */
 
-static bool token_is_fresh(const struct token *t)
-{
-	return t->text && clock_mono_ms() < t->stale_mono_ms;
-}
+static bool token_is_fresh(const struct token *t) { return t->text && clock_mono_ms() < t->stale_mono_ms; }
 
 static void token_free(struct token *t)
 {

@@ -16,16 +16,15 @@ enum {
 
 /* Records that GitHub is to be asked about the runs of two days, unless the pushes on record answer it or it was asked
  * before. Notifies STORE_ATTRIBUTION. */
-void commits_between_want(
-    struct txn *d, const char *accelerator, int64_t good_day, int64_t bad_day, int64_t now_ms);
+void commits_between_want(struct txn *d, const char *accelerator, int64_t good_day, int64_t bad_day, int64_t now_ms);
 /* Deletes questions that were asked before before_ms, at most `limit`. True: there may be more. */
 bool commits_between_drop(struct txn *d, int64_t before_ms, int limit);
 
 /* ---- reading ---- */
 
-#define KNOWN_COMMIT_RECORD(F, S)                                                                  \
-	F(S, TEXT, sha, NULL, "sha", "")                                                           \
-	F(S, TEXT, title, NULL, "title", "May be NULL.")                                           \
+#define KNOWN_COMMIT_RECORD(F, S)                                                                                      \
+	F(S, TEXT, sha, NULL, "sha", "")                                                                               \
+	F(S, TEXT, title, NULL, "title", "May be NULL.")                                                               \
 	F(S, TEXT, author, NULL, "author", "May be NULL.")
 struct known_commit {
 	RECORD_MEMBERS(KNOWN_COMMIT_RECORD)
@@ -36,18 +35,17 @@ struct known_commits {
 	size_t n_listed;
 };
 /* The caller owns the texts of the list. */
-void commits_between_read(const struct view *d, const char *repository_key, const char *good_sha,
-    const char *bad_sha, struct known_commits *ret);
+void commits_between_read(const struct view *d, const char *repository_key, const char *good_sha, const char *bad_sha,
+    struct known_commits *ret);
 
 /* ---- for evidence/ ---- */
 
-#define CLAIM_COMPARISON_RECORD(F, S)                                                              \
-	F(S, TEXT, repository, NULL, "repository", "")                                             \
-	F(S, TEXT, good_sha, NULL, "good_sha", "")                                                 \
-	F(S, TEXT, bad_sha, NULL, "bad_sha", "")                                                   \
-	F(S, INT, n_tries, NULL, "n_tries", "")                                                    \
-	F(S, TIME, next_ms, NULL, "next_ms",                                                       \
-	    "Also with ERR_NOT_FOUND: when the next one is due; 0: there is none.")
+#define CLAIM_COMPARISON_RECORD(F, S)                                                                                  \
+	F(S, TEXT, repository, NULL, "repository", "")                                                                 \
+	F(S, TEXT, good_sha, NULL, "good_sha", "")                                                                     \
+	F(S, TEXT, bad_sha, NULL, "bad_sha", "")                                                                       \
+	F(S, INT, n_tries, NULL, "n_tries", "")                                                                        \
+	F(S, TIME, next_ms, NULL, "next_ms", "Also with ERR_NOT_FOUND: when the next one is due; 0: there is none.")
 /* The oldest due question; ERR_NOT_FOUND: none is due. */
 struct claim_comparison {
 	struct store_query q;

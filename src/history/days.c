@@ -6,10 +6,7 @@
 
 /* ---- times ---- */
 
-struct times times_new(size_t max)
-{
-	return (struct times){.max = max};
-}
+struct times times_new(size_t max) { return (struct times){.max = max}; }
 
 void times_release(struct times *t)
 {
@@ -78,19 +75,18 @@ int64_t percentile(const struct times *t, size_t percent)
 /* ---- the numbers that tests report ---- */
 
 /* Of a test that is reported twice the later number counts. A late report does not replace a newer number. */
-#define PUT_NUMBERS                                                                                \
-	"INSERT INTO number_day (accelerator, test_id, unit, day, at_ms, value, change_id,"        \
-	" head_sha, job_id) SELECT j.accelerator, r.test_id, COALESCE(r.unit, ''),"                \
-	" ?2 / 86400000, ?2, r.number, c.id, c.head_sha, j.id FROM job j"                          \
-	" JOIN change c ON c.id = j.change_id JOIN result r ON r.job_id = j.id"                    \
-	" WHERE j.id = ?1 AND j.is_current = 1 AND c.kind IN ('push', 'nightly')"                  \
-	" AND r.number IS NOT NULL ORDER BY r.ordinal"                                             \
-	" ON CONFLICT (accelerator, test_id, unit, day) DO UPDATE SET at_ms = excluded.at_ms,"     \
-	" value = excluded.value, change_id = excluded.change_id, head_sha = excluded.head_sha,"   \
+#define PUT_NUMBERS                                                                                                    \
+	"INSERT INTO number_day (accelerator, test_id, unit, day, at_ms, value, change_id,"                            \
+	" head_sha, job_id) SELECT j.accelerator, r.test_id, COALESCE(r.unit, ''),"                                    \
+	" ?2 / 86400000, ?2, r.number, c.id, c.head_sha, j.id FROM job j"                                              \
+	" JOIN change c ON c.id = j.change_id JOIN result r ON r.job_id = j.id"                                        \
+	" WHERE j.id = ?1 AND j.is_current = 1 AND c.kind IN ('push', 'nightly')"                                      \
+	" AND r.number IS NOT NULL ORDER BY r.ordinal"                                                                 \
+	" ON CONFLICT (accelerator, test_id, unit, day) DO UPDATE SET at_ms = excluded.at_ms,"                         \
+	" value = excluded.value, change_id = excluded.change_id, head_sha = excluded.head_sha,"                       \
 	" job_id = excluded.job_id WHERE excluded.at_ms >= number_day.at_ms"
 
-void number_days_note(
-    struct txn *d, int64_t job_id, const struct test_result *tests, size_t n, int64_t now_ms)
+void number_days_note(struct txn *d, int64_t job_id, const struct test_result *tests, size_t n, int64_t now_ms)
 {
 	bool has_any = false;
 
@@ -102,14 +98,12 @@ void number_days_note(
 
 void number_days_forget_change(struct txn *d, int64_t change_id)
 {
-	db_exec(d,
-	    "UPDATE number_day SET job_id = NULL WHERE change_id = ?1 AND job_id IS NOT NULL",
-	    V_INT(change_id));
+	db_exec(d, "UPDATE number_day SET job_id = NULL WHERE change_id = ?1 AND job_id IS NOT NULL", V_INT(change_id));
 }
 
-#define NUMBERED_JOB_RECORD(F, S)                                                                  \
-	F(S, INT, id, NULL, "j.id", "")                                                            \
-	F(S, TIME, reported_ms, NULL, "j.reported_ms", "")                                         \
+#define NUMBERED_JOB_RECORD(F, S)                                                                                      \
+	F(S, INT, id, NULL, "j.id", "")                                                                                \
+	F(S, TIME, reported_ms, NULL, "j.reported_ms", "")                                                             \
 	F(S, INT, n_tests, NULL, "j.n_tests", "")
 RECORD_LOCAL(numbered_job, NUMBERED_JOB_RECORD)
 
@@ -122,18 +116,12 @@ enum {
 	FILL_JOBS_MAX = 2000,
 };
 
-int64_t day_of(int64_t wall_ms)
-{
-	return wall_ms >= 0 ? wall_ms / DAY_MS : (wall_ms - DAY_MS + 1) / DAY_MS;
-}
+int64_t day_of(int64_t wall_ms) { return wall_ms >= 0 ? wall_ms / DAY_MS : (wall_ms - DAY_MS + 1) / DAY_MS; }
 
-static struct value known(int64_t ms)
-{
-	return ms < 0 ? V_NULL : V_INT(ms);
-}
+static struct value known(int64_t ms) { return ms < 0 ? V_NULL : V_INT(ms); }
 
-#define RUN_TIMES_RECORD(F, S)                                                                     \
-	F(S, COUNT, queue_ms, NULL, "queue_ms", "")                                                \
+#define RUN_TIMES_RECORD(F, S)                                                                                         \
+	F(S, COUNT, queue_ms, NULL, "queue_ms", "")                                                                    \
 	F(S, COUNT, run_ms, NULL, "run_ms", "")
 RECORD_LOCAL(run_times, RUN_TIMES_RECORD)
 
@@ -142,8 +130,8 @@ static void put_day_times(struct txn *d, const char *accelerator, int64_t day)
 	struct times queue = times_new(RUNS_MAX), run = times_new(RUNS_MAX);
 	struct buf queue_times = BUF_INIT(TIMES_MAX_BYTES), run_times = BUF_INIT(TIMES_MAX_BYTES);
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY(RUN_TIMES_RECORD,
-		"FROM run WHERE accelerator = ?1 AND ended_ms >= ?2 AND ended_ms < ?3 LIMIT ?4"),
+	    RECORD_QUERY(
+		RUN_TIMES_RECORD, "FROM run WHERE accelerator = ?1 AND ended_ms >= ?2 AND ended_ms < ?3 LIMIT ?4"),
 	    V_TEXT(accelerator), V_INT(day * DAY_MS), V_INT((day + 1) * DAY_MS), V_INT(RUNS_MAX));
 	struct run_times of;
 
@@ -157,9 +145,8 @@ static void put_day_times(struct txn *d, const char *accelerator, int64_t day)
 	db_exec(d,
 	    "UPDATE day SET queue_p50_ms = ?3, queue_p90_ms = ?4, run_p50_ms = ?5, run_p90_ms = ?6,"
 	    " queue_times = ?7, run_times = ?8 WHERE accelerator = ?1 AND day = ?2",
-	    V_TEXT(accelerator), V_INT(day), known(percentile(&queue, 50)),
-	    known(percentile(&queue, 90)), known(percentile(&run, 50)), known(percentile(&run, 90)),
-	    V_BLOB(buf_str(&queue_times), queue_times.len),
+	    V_TEXT(accelerator), V_INT(day), known(percentile(&queue, 50)), known(percentile(&queue, 90)),
+	    known(percentile(&run, 50)), known(percentile(&run, 90)), V_BLOB(buf_str(&queue_times), queue_times.len),
 	    V_BLOB(buf_str(&run_times), run_times.len));
 	buf_release(&queue_times);
 	buf_release(&run_times);
@@ -170,28 +157,22 @@ static void put_day_times(struct txn *d, const char *accelerator, int64_t day)
 /* Writes the row of a day again, unless retention has deleted runs of that day. */
 static void day_put(struct txn *d, const char *accelerator, int64_t day)
 {
-	if (db_has(d, "SELECT 1 FROM day WHERE accelerator = ?1 AND day = ?2 AND is_closed = 1",
-		V_TEXT(accelerator), V_INT(day)))
+	if (db_has(d, "SELECT 1 FROM day WHERE accelerator = ?1 AND day = ?2 AND is_closed = 1", V_TEXT(accelerator),
+		V_INT(day)))
 		return;
-	db_exec(d, "DELETE FROM day WHERE accelerator = ?1 AND day = ?2", V_TEXT(accelerator),
-	    V_INT(day));
+	db_exec(d, "DELETE FROM day WHERE accelerator = ?1 AND day = ?2", V_TEXT(accelerator), V_INT(day));
 	db_exec(d,
 	    "INSERT INTO day (accelerator, day, n_runs, n_green, n_fail, n_error, n_miss, n_pass,"
 	    " n_done, n_skip, n_flaky, n_dispatches, n_met) SELECT ?1, ?2,"
 	    " SUM(is_push <> 0 AND outcome <> '" RUN_NOTHING "'),"
-	    " SUM(is_push <> 0 AND outcome = '" RUN_GREEN
-	    "'), SUM(n_fail), SUM(n_error), SUM(n_miss),"
-	    " SUM(n_pass), SUM(n_done), SUM(n_skip), SUM(n_flaky), SUM(n_dispatches), SUM(n_met)"
-	    " FROM run"
+	    " SUM(is_push <> 0 AND outcome = '" RUN_GREEN "'), SUM(n_fail), SUM(n_error), SUM(n_miss),"
+	    " SUM(n_pass), SUM(n_done), SUM(n_skip), SUM(n_flaky), SUM(n_dispatches), SUM(n_met) FROM run"
 	    " WHERE accelerator = ?1 AND ended_ms >= ?3 AND ended_ms < ?4 HAVING COUNT(*) > 0",
 	    V_TEXT(accelerator), V_INT(day), V_INT(day * DAY_MS), V_INT((day + 1) * DAY_MS));
 	put_day_times(d, accelerator, day);
 }
 
-void day_note(struct txn *d, const char *accelerator, int64_t ended_ms)
-{
-	day_put(d, accelerator, day_of(ended_ms));
-}
+void day_note(struct txn *d, const char *accelerator, int64_t ended_ms) { day_put(d, accelerator, day_of(ended_ms)); }
 
 void days_close(struct txn *d, int64_t change_id)
 {
@@ -204,8 +185,7 @@ void days_close(struct txn *d, int64_t change_id)
 bool days_drop(struct txn *d, int64_t before_ms, int limit)
 {
 	int64_t n = db_exec(d,
-	    "DELETE FROM day WHERE (accelerator, day) IN"
-	    " (SELECT accelerator, day FROM day WHERE day < ?1 LIMIT ?2)",
+	    "DELETE FROM day WHERE (accelerator, day) IN (SELECT accelerator, day FROM day WHERE day < ?1 LIMIT ?2)",
 	    V_INT(day_of(before_ms)), V_INT(limit));
 
 	n += db_exec(d,
@@ -218,13 +198,13 @@ bool days_drop(struct txn *d, int64_t before_ms, int limit)
 
 /* ---- what older versions recorded ---- */
 
-#define PUSH_RUN_RECORD(F, S)                                                                      \
-	F(S, INT, change_id, NULL, "change_id", "")                                                \
+#define PUSH_RUN_RECORD(F, S)                                                                                          \
+	F(S, INT, change_id, NULL, "change_id", "")                                                                    \
 	F(S, BORROWED, accelerator, NULL, "accelerator", "")
 RECORD_LOCAL(push_run, PUSH_RUN_RECORD)
 
-#define DAY_OF_RUN_RECORD(F, S)                                                                    \
-	F(S, BORROWED, accelerator, NULL, "accelerator", "")                                       \
+#define DAY_OF_RUN_RECORD(F, S)                                                                                        \
+	F(S, BORROWED, accelerator, NULL, "accelerator", "")                                                           \
 	F(S, INT, day, NULL, "ended_ms / 86400000", "")
 RECORD_LOCAL(day_of_run, DAY_OF_RUN_RECORD)
 
@@ -247,8 +227,7 @@ static void fill_all_days(struct txn *d)
 	    " COALESCE(SUM(status = 'SKIP'), 0) FROM result WHERE job_id = job.id)"
 	    " WHERE status = 'completed' AND id > (SELECT MAX(id) FROM job) - ?1",
 	    V_INT(FILL_JOBS_MAX));
-	r = db_rows(
-	    d, RECORD_QUERY(PUSH_RUN_RECORD, "FROM run WHERE is_push = 1 ORDER BY change_id DESC"));
+	r = db_rows(d, RECORD_QUERY(PUSH_RUN_RECORD, "FROM run WHERE is_push = 1 ORDER BY change_id DESC"));
 	while (n_cells < FILL_CELLS_MAX && rows_next(r)) {
 		struct cell_counts c;
 
@@ -256,12 +235,10 @@ static void fill_all_days(struct txn *d)
 		c = run_suites_put(d, run.change_id, run.accelerator);
 		db_exec(d,
 		    "UPDATE run SET n_fail = ?3, n_error = ?4, n_miss = ?5, n_pass = ?6,"
-		    " n_done = ?7, n_skip = ?8, n_flaky = ?9"
-		    " WHERE change_id = ?1 AND accelerator = ?2",
+		    " n_done = ?7, n_skip = ?8, n_flaky = ?9 WHERE change_id = ?1 AND accelerator = ?2",
 		    V_INT(run.change_id), V_TEXT(run.accelerator), V_INT(c.by_status[TEST_FAIL]),
-		    V_INT(c.by_status[TEST_ERROR]), V_INT(c.by_status[TEST_MISS]),
-		    V_INT(c.by_status[TEST_PASS]), V_INT(c.by_status[TEST_DONE]),
-		    V_INT(c.by_status[TEST_SKIP]), V_INT(c.n_flaky));
+		    V_INT(c.by_status[TEST_ERROR]), V_INT(c.by_status[TEST_MISS]), V_INT(c.by_status[TEST_PASS]),
+		    V_INT(c.by_status[TEST_DONE]), V_INT(c.by_status[TEST_SKIP]), V_INT(c.n_flaky));
 		for (int i = 0; i < N_TEST_STATUSES; i++)
 			n_cells += c.by_status[i];
 	}
@@ -271,9 +248,9 @@ static void fill_all_days(struct txn *d)
 		record_read(r, &day_of_run_record, &of);
 		day_put(d, of.accelerator, of.day);
 	}
-	r = db_rows(d, RECORD_QUERY(NUMBERED_JOB_RECORD,
-			   "FROM job j JOIN change c ON c.id = j.change_id WHERE j.is_current = 1"
-			   " AND c.kind IN ('push', 'nightly') ORDER BY j.id DESC"));
+	r = db_rows(
+	    d, RECORD_QUERY(NUMBERED_JOB_RECORD, "FROM job j JOIN change c ON c.id = j.change_id WHERE j.is_current = 1"
+						 " AND c.kind IN ('push', 'nightly') ORDER BY j.id DESC"));
 	while (n_results < FILL_CELLS_MAX && rows_next(r)) {
 		record_read(r, &numbered_job_record, &job);
 		db_exec(d, PUT_NUMBERS, V_INT(job.id), V_INT(job.reported_ms));

@@ -8,10 +8,7 @@
 
 enum { PACKED_BYTES_MAX = 16 << 20 };
 
-void cell_packer_init(struct cell_packer *p)
-{
-	*p = (struct cell_packer){.out = BUF_INIT(PACKED_BYTES_MAX)};
-}
+void cell_packer_init(struct cell_packer *p) { *p = (struct cell_packer){.out = BUF_INIT(PACKED_BYTES_MAX)}; }
 
 /* Writes a stretch: the number of tests left out before it, its length, and the outcome of its tests. */
 static void put_run_length(struct cell_packer *p)
@@ -27,8 +24,7 @@ static void put_run_length(struct cell_packer *p)
 
 void cell_packer_add(struct cell_packer *p, const struct history_cell *c)
 {
-	if (p->n_run && c->test_id == p->run.test_id + p->n_run && c->status == p->run.status &&
-	    c->job == p->run.job) {
+	if (p->n_run && c->test_id == p->run.test_id + p->n_run && c->status == p->run.status && c->job == p->run.job) {
 		p->n_run++;
 		return;
 	}
@@ -43,10 +39,7 @@ const struct buf *cell_packer_end(struct cell_packer *p)
 	return &p->out;
 }
 
-void cell_packer_release(struct cell_packer *p)
-{
-	buf_release(&p->out);
-}
+void cell_packer_release(struct cell_packer *p) { buf_release(&p->out); }
 
 struct cell_reader cell_reader_of(const void *p, size_t n)
 {
@@ -60,8 +53,8 @@ static bool next_run(struct cell_reader *r)
 {
 	int64_t gap, n, code;
 
-	if (!varint_get(&r->p, r->end, &gap) || !varint_get(&r->p, r->end, &n) ||
-	    !varint_get(&r->p, r->end, &code) || n == 0 || code / N_TEST_STATUSES > INT32_MAX) {
+	if (!varint_get(&r->p, r->end, &gap) || !varint_get(&r->p, r->end, &n) || !varint_get(&r->p, r->end, &code) ||
+	    n == 0 || code / N_TEST_STATUSES > INT32_MAX) {
 		r->p = r->end;
 		return false;
 	}
@@ -155,8 +148,8 @@ struct run_reading {
 	size_t n_jobs, n_keys;
 };
 
-static void add_cell(const struct judging *g, const struct run_reading *run, struct judged_test *t,
-    const struct history_cell *c)
+static void add_cell(
+    const struct judging *g, const struct run_reading *run, struct judged_test *t, const struct history_cell *c)
 {
 	int64_t key = number_of(run->keys, run->n_keys, c->job);
 	bool has_reported = !g->newest_keys || g->n_runs != 1 || !key;
@@ -227,11 +220,11 @@ static bool add_history_run(struct judging *g, struct run_reading *run)
 	return wants_more;
 }
 
-#define JUDGED_RUN_RECORD(F, S)                                                                    \
-	F(S, INT, day, NULL, "day", "")                                                            \
-	F(S, BORROWED, jobs, NULL, "jobs", "")                                                     \
-	F(S, BORROWED, job_keys, NULL, "job_keys", "")                                             \
-	F(S, BOOL, is_self_report, NULL, "is_self_report", "")                                     \
+#define JUDGED_RUN_RECORD(F, S)                                                                                        \
+	F(S, INT, day, NULL, "day", "")                                                                                \
+	F(S, BORROWED, jobs, NULL, "jobs", "")                                                                         \
+	F(S, BORROWED, job_keys, NULL, "job_keys", "")                                                                 \
+	F(S, BOOL, is_self_report, NULL, "is_self_report", "")                                                         \
 	F(S, BLOB, cells, NULL, "cells", "")
 RECORD_LOCAL(judged_run, JUDGED_RUN_RECORD)
 
@@ -269,10 +262,7 @@ static void read_history_runs(struct judging *g)
 
 /* ---- the result, compared with the rows ---- */
 
-static struct value day_value(const struct judging *g, int run)
-{
-	return run < 0 ? V_NULL : V_INT(g->days[run]);
-}
+static struct value day_value(const struct judging *g, int run) { return run < 0 ? V_NULL : V_INT(g->days[run]); }
 
 /* Uses two statements for one row each: a statement that may write several rows copies every page that it touches, and a
  * night on which everything breaks would take seconds. */
@@ -283,48 +273,40 @@ static void put_state(const struct judging *g, const struct judged_test *t)
 
 	if (db_exec(g->d,
 		"UPDATE history SET state = ?3, since_day = ?4, first_bad_day = ?5,"
-		" first_bad_job = ?6, last_good_day = ?7, last_good_job = ?8"
-		" WHERE accelerator = ?1 AND test_id = ?2",
-		V_TEXT(g->accelerator), V_INT(t->id), V_TEXT(history_state_name(v->state)),
-		day_value(g, v->since), day_value(g, v->first_bad.run),
-		V_INT_OR_NULL(v->first_bad.tag), day_value(g, v->last_good.run),
+		" first_bad_job = ?6, last_good_day = ?7, last_good_job = ?8 WHERE accelerator = ?1 AND test_id = ?2",
+		V_TEXT(g->accelerator), V_INT(t->id), V_TEXT(history_state_name(v->state)), day_value(g, v->since),
+		day_value(g, v->first_bad.run), V_INT_OR_NULL(v->first_bad.tag), day_value(g, v->last_good.run),
 		V_INT_OR_NULL(v->last_good.tag)))
 		return;
 	suite = db_text(g->d, "SELECT suite FROM test WHERE id = ?1", V_INT(t->id));
 	db_exec(g->d,
 	    "INSERT INTO history (accelerator, test_id, suite, state, since_day, first_bad_day,"
-	    " first_bad_job, last_good_day, last_good_job)"
-	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-	    V_TEXT(g->accelerator), V_INT(t->id), V_TEXT(suite ? suite : ""),
-	    V_TEXT(history_state_name(v->state)), day_value(g, v->since),
-	    day_value(g, v->first_bad.run), V_INT_OR_NULL(v->first_bad.tag),
+	    " first_bad_job, last_good_day, last_good_job) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+	    V_TEXT(g->accelerator), V_INT(t->id), V_TEXT(suite ? suite : ""), V_TEXT(history_state_name(v->state)),
+	    day_value(g, v->since), day_value(g, v->first_bad.run), V_INT_OR_NULL(v->first_bad.tag),
 	    day_value(g, v->last_good.run), V_INT_OR_NULL(v->last_good.tag));
 	free(suite);
 }
 
-#define WRITTEN_STATE_RECORD(F, S)                                                                 \
-	F(S, INT, test_id, NULL, "test_id", "")                                                    \
-	F(S, BORROWED, state, NULL, "state", "")                                                   \
-	F(S, COUNT, since_day, NULL, "since_day", "")                                              \
-	F(S, COUNT, first_bad_day, NULL, "first_bad_day", "")                                      \
-	F(S, ID, first_bad_job, NULL, "first_bad_job", "")                                         \
-	F(S, COUNT, last_good_day, NULL, "last_good_day", "")                                      \
+#define WRITTEN_STATE_RECORD(F, S)                                                                                     \
+	F(S, INT, test_id, NULL, "test_id", "")                                                                        \
+	F(S, BORROWED, state, NULL, "state", "")                                                                       \
+	F(S, COUNT, since_day, NULL, "since_day", "")                                                                  \
+	F(S, COUNT, first_bad_day, NULL, "first_bad_day", "")                                                          \
+	F(S, ID, first_bad_job, NULL, "first_bad_job", "")                                                             \
+	F(S, COUNT, last_good_day, NULL, "last_good_day", "")                                                          \
 	F(S, ID, last_good_job, NULL, "last_good_job", "")
 RECORD_LOCAL(written_state, WRITTEN_STATE_RECORD)
 
-static bool is_day(const struct judging *g, int64_t day, int run)
-{
-	return day == (run < 0 ? -1 : g->days[run]);
-}
+static bool is_day(const struct judging *g, int64_t day, int run) { return day == (run < 0 ? -1 : g->days[run]); }
 
 /* Removes the tests whose row is right already from `tests`, and deletes the rows of tests that have no state any more.
  * Returns how many tests are left. */
 static size_t drop_written(struct judging *g, bool *ret_has_gone)
 {
-	struct rows *r = db_rows(g->d,
-	    RECORD_QUERY(
-		WRITTEN_STATE_RECORD, "FROM history WHERE accelerator = ?1 ORDER BY test_id"),
-	    V_TEXT(g->accelerator));
+	struct rows *r =
+	    db_rows(g->d, RECORD_QUERY(WRITTEN_STATE_RECORD, "FROM history WHERE accelerator = ?1 ORDER BY test_id"),
+		V_TEXT(g->accelerator));
 	struct written_state w;
 	int64_t *gone = NULL;
 	size_t i = 0, n = 0, n_gone = 0;
@@ -341,8 +323,7 @@ static size_t drop_written(struct judging *g, bool *ret_has_gone)
 		}
 		v = &g->tests[i].verdict;
 		/* A walk has 0 for a job that retention has deleted; the row may keep its id. */
-		if (strcmp(w.state, history_state_name(v->state)) != 0 ||
-		    !is_day(g, w.since_day, v->since) ||
+		if (strcmp(w.state, history_state_name(v->state)) != 0 || !is_day(g, w.since_day, v->since) ||
 		    !is_day(g, w.first_bad_day, v->first_bad.run) ||
 		    (v->first_bad.tag && w.first_bad_job != v->first_bad.tag) ||
 		    !is_day(g, w.last_good_day, v->last_good.run) ||
@@ -353,8 +334,8 @@ static size_t drop_written(struct judging *g, bool *ret_has_gone)
 	while (i < g->n)
 		g->tests[n++] = g->tests[i++];
 	for (size_t k = 0; k < n_gone; k++)
-		db_exec(g->d, "DELETE FROM history WHERE accelerator = ?1 AND test_id = ?2",
-		    V_TEXT(g->accelerator), V_INT(gone[k]));
+		db_exec(g->d, "DELETE FROM history WHERE accelerator = ?1 AND test_id = ?2", V_TEXT(g->accelerator),
+		    V_INT(gone[k]));
 	free(gone);
 	*ret_has_gone = n_gone > 0;
 	return n;
@@ -384,8 +365,7 @@ void history_judge(struct txn *d, const char *accelerator, int64_t now_ms)
 
 		put_state(g, &g->tests[i]);
 		/* Most tests that break have the same two days: it asks once for them. */
-		if (v->first_bad.run < 0 || v->last_good.run < 0 ||
-		    (good == asked_good && bad == asked_bad))
+		if (v->first_bad.run < 0 || v->last_good.run < 0 || (good == asked_good && bad == asked_bad))
 			continue;
 		asked_good = good;
 		asked_bad = bad;
@@ -395,14 +375,11 @@ void history_judge(struct txn *d, const char *accelerator, int64_t now_ms)
 		db_exec(d, "DELETE FROM history_count WHERE accelerator = ?1", V_TEXT(accelerator));
 		db_exec(d,
 		    "INSERT INTO history_count (accelerator, suite, state, n) SELECT accelerator,"
-		    " suite, state, COUNT(*) FROM history WHERE accelerator = ?1"
-		    " GROUP BY accelerator, state, suite",
+		    " suite, state, COUNT(*) FROM history WHERE accelerator = ?1 GROUP BY accelerator, state, suite",
 		    V_TEXT(accelerator));
 		db_exec(d,
-		    "INSERT INTO history_count (accelerator, suite, state, n) SELECT accelerator, "
-		    "'',"
-		    " state, SUM(n) FROM history_count WHERE accelerator = ?1"
-		    " GROUP BY accelerator, state"
+		    "INSERT INTO history_count (accelerator, suite, state, n) SELECT accelerator, '',"
+		    " state, SUM(n) FROM history_count WHERE accelerator = ?1 GROUP BY accelerator, state"
 		    " ON CONFLICT (accelerator, suite, state) DO UPDATE SET n = excluded.n",
 		    V_TEXT(accelerator));
 	}

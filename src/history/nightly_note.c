@@ -12,14 +12,14 @@
 
 enum { JOBS_TEXT_MAX = 1 << 20 };
 
-#define NIGHTLY_RUN_RECORD(F, S)                                                                   \
-	F(S, INT, id, NULL, "s.id", "")                                                            \
-	F(S, TIME, at_ms, NULL, "s.due_ms", "")                                                    \
-	F(S, BOOL, is_self_report, NULL, "s.cause = 'self_report'", "")                            \
-	F(S, BOOL, has_ended, NULL, "s.ended_ms IS NOT NULL", "")                                  \
-	F(S, TEXT, repository, NULL, "c.repository", "")                                           \
-	F(S, TEXT, upstream_sha, NULL, "c.head_sha", "")                                           \
-	F(S, TEXT, source_url, NULL, "s.source_url", "")                                           \
+#define NIGHTLY_RUN_RECORD(F, S)                                                                                       \
+	F(S, INT, id, NULL, "s.id", "")                                                                                \
+	F(S, TIME, at_ms, NULL, "s.due_ms", "")                                                                        \
+	F(S, BOOL, is_self_report, NULL, "s.cause = 'self_report'", "")                                                \
+	F(S, BOOL, has_ended, NULL, "s.ended_ms IS NOT NULL", "")                                                      \
+	F(S, TEXT, repository, NULL, "c.repository", "")                                                               \
+	F(S, TEXT, upstream_sha, NULL, "c.head_sha", "")                                                               \
+	F(S, TEXT, source_url, NULL, "s.source_url", "")                                                               \
 	F(S, TEXT, source_sha, NULL, "s.source_sha", "")
 RECORD_LOCAL(nightly_run, NIGHTLY_RUN_RECORD)
 
@@ -47,8 +47,7 @@ static int place_of_job(const struct view *d, struct packed *p, int64_t job_id)
 			return (int)i;
 	*ARRAY_PUSH(p->job_ids, p->n_jobs) = job_id;
 	buf_appendf(&p->jobs, "%lld ", (long long)job_id);
-	name = db_text(
-	    d, "SELECT workflow || ?2 || name FROM job WHERE id = ?1", V_INT(job_id), V_TEXT("\n"));
+	name = db_text(d, "SELECT workflow || ?2 || name FROM job WHERE id = ?1", V_INT(job_id), V_TEXT("\n"));
 	if (name)
 		sha256(name, strlen(name), digest);
 	free(name);
@@ -58,18 +57,17 @@ static int place_of_job(const struct view *d, struct packed *p, int64_t job_id)
 	return (int)p->n_jobs;
 }
 
-#define NIGHTLY_CELL_RECORD(F, S)                                                                  \
-	F(S, INT, test_id, NULL, "test_id", "")                                                    \
-	F(S, TEST_STATUS, status, NULL, "status", "")                                              \
+#define NIGHTLY_CELL_RECORD(F, S)                                                                                      \
+	F(S, INT, test_id, NULL, "test_id", "")                                                                        \
+	F(S, TEST_STATUS, status, NULL, "status", "")                                                                  \
 	F(S, ID, job_id, NULL, "job_id", "")
 RECORD_LOCAL(nightly_cell_row, NIGHTLY_CELL_RECORD)
 
-static void pack_cells(
-    const struct view *d, int64_t change_id, const char *accelerator, struct packed *p)
+static void pack_cells(const struct view *d, int64_t change_id, const char *accelerator, struct packed *p)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY(NIGHTLY_CELL_RECORD,
-		"FROM verdict WHERE change_id = ?1 AND accelerator = ?2 ORDER BY test_id"),
+	    RECORD_QUERY(
+		NIGHTLY_CELL_RECORD, "FROM verdict WHERE change_id = ?1 AND accelerator = ?2 ORDER BY test_id"),
 	    V_INT(change_id), V_TEXT(accelerator));
 	struct nightly_cell_row of;
 
@@ -93,9 +91,9 @@ struct progress {
 	bool is_over, was_never_sent;
 };
 
-#define DISPATCH_COUNTS_RECORD(F, S)                                                               \
-	F(S, INT, all, NULL, "COUNT(*)", "")                                                       \
-	F(S, INT, unfinished, NULL, "SUM(" DISPATCH_IS_UNFINISHED ")", "")                         \
+#define DISPATCH_COUNTS_RECORD(F, S)                                                                                   \
+	F(S, INT, all, NULL, "COUNT(*)", "")                                                                           \
+	F(S, INT, unfinished, NULL, "SUM(" DISPATCH_IS_UNFINISHED ")", "")                                             \
 	F(S, INT, never_sent, NULL, "SUM(state IN ('failed', 'cancelled', 'superseded'))", "")
 RECORD_LOCAL(dispatch_counts, DISPATCH_COUNTS_RECORD)
 
@@ -107,9 +105,8 @@ static struct progress progress_of(
 	struct dispatch_counts n;
 
 	if (record_read_first(db_rows(d,
-				  RECORD_QUERY(DISPATCH_COUNTS_RECORD,
-				      "FROM dispatch WHERE change_id = ?1"
-				      " AND accelerator = ?2 AND is_current = 1"),
+				  RECORD_QUERY(DISPATCH_COUNTS_RECORD, "FROM dispatch WHERE change_id = ?1"
+								       " AND accelerator = ?2 AND is_current = 1"),
 				  V_INT(change_id), V_TEXT(accelerator)),
 		&dispatch_counts_record, &n) &&
 	    n.all) {
@@ -122,20 +119,19 @@ static struct progress progress_of(
 static void close_run(struct txn *d, int64_t run_id, const char *outcome, int64_t now_ms)
 {
 	if (schedule_run_enter(d, run_id, SCHEDULE_RUN_IS_DONE, now_ms))
-		db_exec(d, "UPDATE schedule_run SET outcome = ?2 WHERE id = ?1", V_INT(run_id),
-		    V_TEXT(outcome));
+		db_exec(d, "UPDATE schedule_run SET outcome = ?2 WHERE id = ?1", V_INT(run_id), V_TEXT(outcome));
 }
 
 /* ---- the day ---- */
 
-#define RUN_OF_DAY_RECORD(F, S)                                                                    \
-	F(S, INT, run_id, NULL, "run_id", "")                                                      \
-	F(S, TIME, at_ms, NULL, "at_ms", "")                                                       \
+#define RUN_OF_DAY_RECORD(F, S)                                                                                        \
+	F(S, INT, run_id, NULL, "run_id", "")                                                                          \
+	F(S, TIME, at_ms, NULL, "at_ms", "")                                                                           \
 	F(S, BOOL, is_judged, NULL, "is_judged", "")
 RECORD_LOCAL(run_of_day, RUN_OF_DAY_RECORD)
 
-static void put_day(struct txn *d, int64_t change_id, const char *accelerator,
-    const struct nightly_run *run, struct packed *p, bool is_judged)
+static void put_day(struct txn *d, int64_t change_id, const char *accelerator, const struct nightly_run *run,
+    struct packed *p, bool is_judged)
 {
 	const struct buf *cells = cell_packer_end(&p->cells);
 
@@ -149,15 +145,14 @@ static void put_day(struct txn *d, int64_t change_id, const char *accelerator,
 	    " source_url = excluded.source_url, source_sha = excluded.source_sha,"
 	    " is_self_report = excluded.is_self_report, is_judged = excluded.is_judged,"
 	    " jobs = excluded.jobs, job_keys = excluded.job_keys, cells = excluded.cells",
-	    V_TEXT(accelerator), V_INT(day_of(run->at_ms)), V_INT(run->id), V_INT(change_id),
-	    V_INT(run->at_ms), V_TEXT(run->repository), V_TEXT(run->upstream_sha),
-	    V_TEXT(run->source_url), V_TEXT(run->source_sha), V_INT(run->is_self_report),
-	    V_INT(is_judged), V_TEXT(buf_str(&p->jobs)), V_TEXT(buf_str(&p->keys)),
+	    V_TEXT(accelerator), V_INT(day_of(run->at_ms)), V_INT(run->id), V_INT(change_id), V_INT(run->at_ms),
+	    V_TEXT(run->repository), V_TEXT(run->upstream_sha), V_TEXT(run->source_url), V_TEXT(run->source_sha),
+	    V_INT(run->is_self_report), V_INT(is_judged), V_TEXT(buf_str(&p->jobs)), V_TEXT(buf_str(&p->keys)),
 	    V_BLOB(buf_str(cells), cells->len));
 }
 
-static void note_nightly(struct txn *d, int64_t change_id, const char *accelerator,
-    const struct nightly_run *run, int64_t now_ms)
+static void note_nightly(
+    struct txn *d, int64_t change_id, const char *accelerator, const struct nightly_run *run, int64_t now_ms)
 {
 	struct progress progress = progress_of(d->view, change_id, accelerator, run);
 	struct run_of_day of = {0};
@@ -173,15 +168,12 @@ static void note_nightly(struct txn *d, int64_t change_id, const char *accelerat
 		    : progress.was_never_sent ? NIGHTLY_FAILED
 					      : NIGHTLY_MISSED,
 		    now_ms);
-	is_taken =
-	    record_read_first(db_rows(d,
-				  RECORD_QUERY(RUN_OF_DAY_RECORD,
-				      "FROM history_run WHERE accelerator = ?1 AND day = ?2"),
-				  V_TEXT(accelerator), V_INT(day_of(run->at_ms))),
-		&run_of_day_record, &of);
+	is_taken = record_read_first(
+	    db_rows(d, RECORD_QUERY(RUN_OF_DAY_RECORD, "FROM history_run WHERE accelerator = ?1 AND day = ?2"),
+		V_TEXT(accelerator), V_INT(day_of(run->at_ms))),
+	    &run_of_day_record, &of);
 	/* The last run of a day counts, but not before it has ended. */
-	if (p.n_cells &&
-	    (!is_taken || of.run_id == run->id || (progress.is_over && of.at_ms <= run->at_ms))) {
+	if (p.n_cells && (!is_taken || of.run_id == run->id || (progress.is_over && of.at_ms <= run->at_ms))) {
 		put_day(d, change_id, accelerator, run, &p, is_judged);
 		if (is_judged || of.is_judged)
 			history_judge(d, accelerator, now_ms);
@@ -197,17 +189,15 @@ void nightly_note(struct txn *d, int64_t change_id, const char *accelerator, int
 {
 	struct nightly_run run;
 
-	if (!accelerator[0] ||
-	    !record_read_first(db_rows(d,
-				   RECORD_QUERY(NIGHTLY_RUN_RECORD,
-				       "FROM schedule_run s JOIN change c ON c.id = s.change_id"
-				       " WHERE s.change_id = ?1 AND s.accelerator = ?2 ORDER BY "
-				       "s.id DESC LIMIT 1"),
-				   V_INT(change_id), V_TEXT(accelerator)),
-		&nightly_run_record, &run))
+	if (!accelerator[0] || !record_read_first(db_rows(d,
+						      RECORD_QUERY(NIGHTLY_RUN_RECORD,
+							  "FROM schedule_run s JOIN change c ON c.id = s.change_id"
+							  " WHERE s.change_id = ?1 AND s.accelerator = ?2 ORDER BY "
+							  "s.id DESC LIMIT 1"),
+						      V_INT(change_id), V_TEXT(accelerator)),
+				   &nightly_run_record, &run))
 		return;
-	if (!db_has(d, "SELECT 1 FROM accelerator WHERE name = ?1 AND level = ?2",
-		V_TEXT(accelerator), V_INT(LEVEL_1)))
+	if (!db_has(d, "SELECT 1 FROM accelerator WHERE name = ?1 AND level = ?2", V_TEXT(accelerator), V_INT(LEVEL_1)))
 		note_nightly(d, change_id, accelerator, &run, now_ms);
 	/* At L1 no results are kept, so the run ends without an outcome. */
 	else if (!run.has_ended && progress_of(d->view, change_id, accelerator, &run).is_over)
@@ -219,18 +209,15 @@ void nightly_note(struct txn *d, int64_t change_id, const char *accelerator, int
 
 void nightly_forget_change(struct txn *d, int64_t change_id)
 {
-	db_exec(d, "UPDATE history_run SET change_id = NULL, jobs = NULL WHERE change_id = ?1",
-	    V_INT(change_id));
-	db_exec(
-	    d, "UPDATE schedule_run SET change_id = NULL WHERE change_id = ?1", V_INT(change_id));
+	db_exec(d, "UPDATE history_run SET change_id = NULL, jobs = NULL WHERE change_id = ?1", V_INT(change_id));
+	db_exec(d, "UPDATE schedule_run SET change_id = NULL WHERE change_id = ?1", V_INT(change_id));
 }
 
 bool nightly_drop(struct txn *d, int64_t before_ms, int limit)
 {
 	int64_t n_states = 0;
 	int64_t n = db_exec(d,
-	    "DELETE FROM history_run WHERE id IN (SELECT id FROM history_run WHERE day < ?1"
-	    " ORDER BY day LIMIT ?2)",
+	    "DELETE FROM history_run WHERE id IN (SELECT id FROM history_run WHERE day < ?1 ORDER BY day LIMIT ?2)",
 	    V_INT(day_of(before_ms)), V_INT(limit));
 	char *name;
 
@@ -240,8 +227,7 @@ bool nightly_drop(struct txn *d, int64_t before_ms, int limit)
 	    V_INT(before_ms), V_INT(limit));
 	/* The states of the tests of an accelerator without days. */
 	name = db_text(d, "SELECT c.accelerator FROM history_count c WHERE NOT EXISTS"
-			  " (SELECT 1 FROM history_run r WHERE r.accelerator = c.accelerator)"
-			  " LIMIT 1");
+			  " (SELECT 1 FROM history_run r WHERE r.accelerator = c.accelerator) LIMIT 1");
 	if (name)
 		n_states = db_exec(d,
 		    "DELETE FROM history WHERE accelerator = ?1 AND test_id IN"
@@ -260,10 +246,10 @@ bool nightly_drop(struct txn *d, int64_t before_ms, int limit)
 
 enum { RUNS_MAX = 2000, TIME_MAX_MS = 2000 };
 
-#define OLD_RUN_RECORD(F, S)                                                                       \
-	F(S, INT, change_id, NULL, "change_id", "")                                                \
-	F(S, TEXT, accelerator, NULL, "accelerator", "")                                           \
-	F(S, TEXT, head_sha, NULL, "head_sha", "")                                                 \
+#define OLD_RUN_RECORD(F, S)                                                                                           \
+	F(S, INT, change_id, NULL, "change_id", "")                                                                    \
+	F(S, TEXT, accelerator, NULL, "accelerator", "")                                                               \
+	F(S, TEXT, head_sha, NULL, "head_sha", "")                                                                     \
 	F(S, TIME, at_ms, NULL, "at", "")
 RECORD_LOCAL(old_run, OLD_RUN_RECORD)
 
@@ -275,13 +261,10 @@ static void fill_nightlies(struct txn *d)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(OLD_RUN_RECORD,
-		"FROM"
-		" (SELECT j.change_id, j.accelerator, c.head_sha, MAX(j.completed_ms) AS at"
+		"FROM (SELECT j.change_id, j.accelerator, c.head_sha, MAX(j.completed_ms) AS at"
 		"  FROM change c CROSS JOIN job j ON j.change_id = c.id"
 		"  WHERE c.kind = 'nightly' AND j.dispatch_id = '' AND j.completed_ms IS NOT NULL"
-		"  GROUP BY j.change_id, j.accelerator, c.head_sha ORDER BY at DESC LIMIT ?1) "
-		"newest"
-		" ORDER BY at"),
+		"  GROUP BY j.change_id, j.accelerator, c.head_sha ORDER BY at DESC LIMIT ?1) newest ORDER BY at"),
 	    V_INT(RUNS_MAX));
 	struct old_run *list = NULL;
 	size_t n = 0, n_days = 0;
@@ -289,19 +272,16 @@ static void fill_nightlies(struct txn *d)
 
 	RECORDS_READ(r, old_run, list, n);
 	for (size_t i = 0; i < n; i++)
-		schedule_run_self_reported(
-		    d, list[i].change_id, list[i].accelerator, list[i].head_sha, list[i].at_ms);
+		schedule_run_self_reported(d, list[i].change_id, list[i].accelerator, list[i].head_sha, list[i].at_ms);
 	for (size_t i = n; i > 0 && clock_mono_ms() < until_ms; i--, n_days++)
 		nightly_note(d, list[i - 1].change_id, list[i - 1].accelerator, list[i - 1].at_ms);
 	if (n)
-		log_event(LOG_INFO, "nightlies_filled", LOG_I("runs", (int64_t)n),
-		    LOG_I("days", (int64_t)n_days));
+		log_event(LOG_INFO, "nightlies_filled", LOG_I("runs", (int64_t)n), LOG_I("days", (int64_t)n_days));
 	RECORDS_RELEASE(old_run, list, n);
 	setting_put_int(d, NIGHTLIES_FILLED, 1);
 }
 
 int nightly_fill(struct db *d, struct error *e)
 {
-	return setting_int(db_view(d), NIGHTLIES_FILLED, 0) ? 0
-							    : db_transaction(d, fill_nightlies, e);
+	return setting_int(db_view(d), NIGHTLIES_FILLED, 0) ? 0 : db_transaction(d, fill_nightlies, e);
 }

@@ -40,9 +40,9 @@ static char *text_of(const json_t *obj, const char *key, size_t max_bytes)
 	return s && *s ? xstrndup(s, utf8_cut(s, strlen(s), max_bytes)) : NULL;
 }
 
-#define REPORTED_JOB_RECORD(F, S)                                                                  \
-	F(S, INT, id, NULL, "id", "")                                                              \
-	F(S, TIME, completed_ms, NULL, "completed_ms", "")                                         \
+#define REPORTED_JOB_RECORD(F, S)                                                                                      \
+	F(S, INT, id, NULL, "id", "")                                                                                  \
+	F(S, TIME, completed_ms, NULL, "completed_ms", "")                                                             \
 	F(S, BORROWED, environment, NULL, "environment", "")
 RECORD_LOCAL(reported_job, REPORTED_JOB_RECORD)
 
@@ -61,21 +61,18 @@ static void read_platform_jobs(const struct view *d, struct platform_jobs *p)
 
 		record_read(r, &reported_job_record, &of);
 		*job = (struct platform_job){.id = of.id, .at_ms = of.completed_ms};
-		if (!*of.environment ||
-		    json_parse(of.environment, strlen(of.environment), &environment, NULL))
+		if (!*of.environment || json_parse(of.environment, strlen(of.environment), &environment, NULL))
 			continue;
 		job->torch = text_of(environment, "torch", TORCH_MAX_BYTES);
 		job->os = text_of(environment, "os", TEXT_MAX_BYTES);
-		job->extension_version =
-		    text_of(json_object_get(environment, "extension"), "version", TEXT_MAX_BYTES);
+		job->extension_version = text_of(json_object_get(environment, "extension"), "version", TEXT_MAX_BYTES);
 		json_decref(environment);
 	}
 }
 
 static bool is_in(const struct platform_job *job, const struct platform_group *g)
 {
-	return (!job->torch || str_eq(job->torch, g->torch)) &&
-	       (!job->os || !*g->os || str_eq(job->os, g->os));
+	return (!job->torch || str_eq(job->torch, g->torch)) && (!job->os || !*g->os || str_eq(job->os, g->os));
 }
 
 static void add_groups(struct platform_jobs *p, bool with_os)
@@ -85,11 +82,11 @@ static void add_groups(struct platform_jobs *p, bool with_os)
 		bool is_known = !job->torch || (job->os != NULL) != with_os;
 
 		for (size_t k = 0; k < p->n_groups && !is_known; k++)
-			is_known = str_eq(p->groups[k].torch, job->torch) &&
-				   (!job->os || str_eq(p->groups[k].os, job->os));
+			is_known =
+			    str_eq(p->groups[k].torch, job->torch) && (!job->os || str_eq(p->groups[k].os, job->os));
 		if (!is_known)
-			p->groups[p->n_groups++] = (struct platform_group){
-			    .torch = job->torch, .os = job->os ? job->os : ""};
+			p->groups[p->n_groups++] =
+			    (struct platform_group){.torch = job->torch, .os = job->os ? job->os : ""};
 	}
 }
 
@@ -98,9 +95,9 @@ static void add_groups(struct platform_jobs *p, bool with_os)
 enum outcome { IS_NOT_REPORTED, HAS_PASSED, IS_MISSING, HAS_FAILED }; /* the later one wins */
 
 /* One cell of a must-pass test: there is one for each dtype. */
-#define WANTED_RECORD(F, S)                                                                        \
-	F(S, INT, test_id, NULL, "v.test_id", "")                                                  \
-	F(S, ID, job_id, NULL, "v.job_id", "")                                                     \
+#define WANTED_RECORD(F, S)                                                                                            \
+	F(S, INT, test_id, NULL, "v.test_id", "")                                                                      \
+	F(S, ID, job_id, NULL, "v.job_id", "")                                                                         \
 	F(S, TEST_STATUS, status, NULL, "v.status", "")
 struct wanted {
 	size_t name; /* which of must_pass */
@@ -114,8 +111,7 @@ struct demands {
 };
 
 /* "a/b/c" may be b/c of suite a, or c of suite a/b. */
-static void add_demand(
-    const struct view *d, const struct platform_jobs *p, struct demands *m, const char *name)
+static void add_demand(const struct view *d, const struct platform_jobs *p, struct demands *m, const char *name)
 {
 	char *suite = xstrdup(name);
 
@@ -124,9 +120,8 @@ static void add_demand(
 
 		*slash = '\0';
 		r = db_rows(d,
-		    RECORD_QUERY(WANTED_RECORD,
-			"FROM test t JOIN verdict v ON v.change_id = ?1 AND v.accelerator = ?2"
-			" AND v.test_id = t.id WHERE t.suite = ?3 AND t.name = ?4"),
+		    RECORD_QUERY(WANTED_RECORD, "FROM test t JOIN verdict v ON v.change_id = ?1 AND v.accelerator = ?2"
+						" AND v.test_id = t.id WHERE t.suite = ?3 AND t.name = ?4"),
 		    V_INT(p->change_id), V_TEXT(p->accelerator), V_TEXT(suite), V_TEXT(slash + 1));
 		while (rows_next(r)) {
 			struct wanted *w = ARRAY_PUSH(m->at, m->n);
@@ -157,11 +152,9 @@ static void note_outcome(enum outcome *outcomes, const struct wanted *w, enum te
 
 /* A cell combines all jobs. When a change was tested with several versions, the results of the group's own jobs count
  * instead. A SKIP of a cell stays, because the registry may demand it. */
-static void add_results(
-    const struct view *d, int64_t job_id, const struct demands *m, enum outcome *outcomes)
+static void add_results(const struct view *d, int64_t job_id, const struct demands *m, enum outcome *outcomes)
 {
-	struct rows *r = db_rows(
-	    d, RECORD_QUERY(WANTED_RECORD, "FROM result v WHERE v.job_id = ?1"), V_INT(job_id));
+	struct rows *r = db_rows(d, RECORD_QUERY(WANTED_RECORD, "FROM result v WHERE v.job_id = ?1"), V_INT(job_id));
 	struct wanted of;
 
 	while (rows_next(r)) {
@@ -174,8 +167,8 @@ static void add_results(
 	}
 }
 
-static void judge_platform_job(const struct view *d, const struct platform_jobs *p,
-    const struct demands *m, struct platform_group *g)
+static void judge_platform_job(
+    const struct view *d, const struct platform_jobs *p, const struct demands *m, struct platform_group *g)
 {
 	enum outcome *outcomes = xcalloc(m->n_names + 1, sizeof(*outcomes));
 
@@ -201,8 +194,8 @@ static void judge_platform_job(const struct view *d, const struct platform_jobs 
 }
 
 /* must_pass: a JSON array of "SUITE/TEST". */
-static void platform_jobs_read(const struct view *d, int64_t change_id, const char *accelerator,
-    const char *must_pass, struct platform_jobs *ret)
+static void platform_jobs_read(
+    const struct view *d, int64_t change_id, const char *accelerator, const char *must_pass, struct platform_jobs *ret)
 {
 	struct demands m = {0};
 	json_t *names = NULL, *name;
@@ -254,20 +247,15 @@ static const char *release_of(const struct platform_group *g)
 	return platform_build_of(g->torch) == BUILD_STABLE ? g->torch : "";
 }
 
-static bool is_red(const struct platform_group *g)
-{
-	return g->n_failed || g->n_missing;
-}
+static bool is_red(const struct platform_group *g) { return g->n_failed || g->n_missing; }
 
 /* The row of a later change stays. A row that is red already keeps the time of its first failure. */
-static void put_platform_test(
-    struct txn *d, const struct platform_jobs *p, const struct platform_group *g)
+static void put_platform_test(struct txn *d, const struct platform_jobs *p, const struct platform_group *g)
 {
 	db_exec(d,
 	    "INSERT INTO platform_test (accelerator, release, os, torch, change_id, head_sha,"
 	    " job_id, at_ms, extension_version, n_passed, n_failed, n_missing, red_since_ms)"
-	    " SELECT ?1, ?2, ?3, ?4, ?5, head_sha, ?6, ?7, ?8, ?9, ?10, ?11, ?12 FROM change"
-	    " WHERE id = ?5"
+	    " SELECT ?1, ?2, ?3, ?4, ?5, head_sha, ?6, ?7, ?8, ?9, ?10, ?11, ?12 FROM change WHERE id = ?5"
 	    " ON CONFLICT (accelerator, release, os) DO UPDATE SET torch = excluded.torch,"
 	    " change_id = excluded.change_id, head_sha = excluded.head_sha,"
 	    " job_id = excluded.job_id, at_ms = excluded.at_ms,"
@@ -276,10 +264,9 @@ static void put_platform_test(
 	    " red_since_ms = CASE WHEN excluded.red_since_ms IS NOT NULL"
 	    "  THEN COALESCE(platform_test.red_since_ms, excluded.red_since_ms) END"
 	    " WHERE platform_test.change_id <= excluded.change_id",
-	    V_TEXT(p->accelerator), V_TEXT(release_of(g)), V_TEXT(g->os), V_TEXT(g->torch),
-	    V_INT(p->change_id), V_INT(g->job_id), V_INT(g->at_ms), V_TEXT(g->extension_version),
-	    V_INT(g->n_passed), V_INT(g->n_failed), V_INT(g->n_missing),
-	    V_INT_OR_NULL(is_red(g) ? g->at_ms : 0));
+	    V_TEXT(p->accelerator), V_TEXT(release_of(g)), V_TEXT(g->os), V_TEXT(g->torch), V_INT(p->change_id),
+	    V_INT(g->job_id), V_INT(g->at_ms), V_TEXT(g->extension_version), V_INT(g->n_passed), V_INT(g->n_failed),
+	    V_INT(g->n_missing), V_INT_OR_NULL(is_red(g) ? g->at_ms : 0));
 	db_exec(d,
 	    "DELETE FROM platform_test WHERE accelerator = ?1 AND (release, os) IN"
 	    " (SELECT release, os FROM platform_test WHERE accelerator = ?1"
@@ -294,24 +281,20 @@ static void restore_rows(struct txn *d, const char *accelerator, int64_t change_
 	size_t n;
 	int64_t *ids = rows_key_numbers(
 	    db_rows(d,
-		"SELECT DISTINCT j.change_id FROM"
-		" (SELECT change_id, is_current, environment FROM job"
+		"SELECT DISTINCT j.change_id FROM (SELECT change_id, is_current, environment FROM job"
 		"  INDEXED BY job_of_accelerator WHERE accelerator = ?1 AND id > 0"
 		"  ORDER BY id DESC LIMIT ?4) j JOIN change c ON c.id = j.change_id"
 		" WHERE j.change_id < ?2 AND j.is_current = 1"
-		" AND j.environment IS NOT NULL AND c.kind IN ('push', 'nightly')"
-		" ORDER BY j.change_id DESC LIMIT ?3",
-		V_TEXT(accelerator), V_INT(change_id), V_INT(RESTORE_CHANGES_MAX),
-		V_INT(RESTORE_JOBS_MAX)),
+		" AND j.environment IS NOT NULL AND c.kind IN ('push', 'nightly') ORDER BY j.change_id DESC LIMIT ?3",
+		V_TEXT(accelerator), V_INT(change_id), V_INT(RESTORE_CHANGES_MAX), V_INT(RESTORE_JOBS_MAX)),
 	    &n);
 
 	for (size_t i = 0; i < n; i++) {
 		char **key = keys;
 
-		while (*key && db_has(d,
-				   "SELECT 1 FROM platform_test WHERE accelerator = ?1"
-				   " AND release = ?2 AND os = ?3",
-				   V_TEXT(accelerator), V_TEXT(key[0]), V_TEXT(key[1])))
+		while (
+		    *key && db_has(d, "SELECT 1 FROM platform_test WHERE accelerator = ?1 AND release = ?2 AND os = ?3",
+				V_TEXT(accelerator), V_TEXT(key[0]), V_TEXT(key[1])))
 			key += 2;
 		if (!*key)
 			break;
@@ -320,8 +303,8 @@ static void restore_rows(struct txn *d, const char *accelerator, int64_t change_
 	free(ids);
 }
 
-#define PLATFORM_KEY_RECORD(F, S)                                                                  \
-	F(S, BORROWED, release, NULL, "release", "")                                               \
+#define PLATFORM_KEY_RECORD(F, S)                                                                                      \
+	F(S, BORROWED, release, NULL, "release", "")                                                                   \
 	F(S, BORROWED, os, NULL, "os", "")
 RECORD_LOCAL(platform_key, PLATFORM_KEY_RECORD)
 
@@ -329,8 +312,7 @@ RECORD_LOCAL(platform_key, PLATFORM_KEY_RECORD)
 static void drop_withdrawn(struct txn *d, const struct platform_jobs *p)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY(PLATFORM_KEY_RECORD,
-		"FROM platform_test WHERE accelerator = ?1 AND change_id = ?2"),
+	    RECORD_QUERY(PLATFORM_KEY_RECORD, "FROM platform_test WHERE accelerator = ?1 AND change_id = ?2"),
 	    V_TEXT(p->accelerator), V_INT(p->change_id));
 	struct platform_key key_of_row;
 	char **gone = strv_copy(NULL);
@@ -348,8 +330,7 @@ static void drop_withdrawn(struct txn *d, const struct platform_jobs *p)
 		strv_add(&gone, key_of_row.os);
 	}
 	for (char **key = gone; *key; key += 2)
-		db_exec(d,
-		    "DELETE FROM platform_test WHERE accelerator = ?1 AND release = ?2 AND os = ?3",
+		db_exec(d, "DELETE FROM platform_test WHERE accelerator = ?1 AND release = ?2 AND os = ?3",
 		    V_TEXT(p->accelerator), V_TEXT(key[0]), V_TEXT(key[1]));
 	if (*gone)
 		restore_rows(d, p->accelerator, p->change_id, gone);
@@ -372,8 +353,7 @@ void platform_tests_note(struct txn *d, int64_t change_id, const char *accelerat
 		       " AND is_current = 1 AND status = 'in_progress' LIMIT 1",
 		       V_INT(change_id), V_TEXT(accelerator)) ||
 		   db_has(d,
-		       "SELECT 1 FROM dispatch WHERE change_id = ?1 AND accelerator = ?2"
-		       " AND is_current = 1"
+		       "SELECT 1 FROM dispatch WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"
 		       " AND state IN ('queued', 'sent', 'acknowledged', 'running') LIMIT 1",
 		       V_INT(change_id), V_TEXT(accelerator));
 	platform_jobs_read(d->view, change_id, accelerator, must_pass, &p);
@@ -398,10 +378,9 @@ void platform_tests_note(struct txn *d, int64_t change_id, const char *accelerat
 void platform_tests_changed(struct txn *d, const char *accelerator)
 {
 	size_t n;
-	struct rows *r = db_rows(d,
-	    "SELECT DISTINCT change_id FROM platform_test WHERE accelerator = ?1 AND change_id > 0"
-	    " LIMIT ?2",
-	    V_TEXT(accelerator), V_INT(ROWS_PER_ACCELERATOR_MAX));
+	struct rows *r =
+	    db_rows(d, "SELECT DISTINCT change_id FROM platform_test WHERE accelerator = ?1 AND change_id > 0 LIMIT ?2",
+		V_TEXT(accelerator), V_INT(ROWS_PER_ACCELERATOR_MAX));
 	int64_t *ids = rows_key_numbers(r, &n);
 
 	for (size_t i = 0; i < n; i++)
@@ -411,8 +390,7 @@ void platform_tests_changed(struct txn *d, const char *accelerator)
 
 void platform_tests_forget(struct txn *d, int64_t change_id)
 {
-	db_exec(d, "UPDATE platform_test SET change_id = 0, job_id = NULL WHERE change_id = ?1",
-	    V_INT(change_id));
+	db_exec(d, "UPDATE platform_test SET change_id = 0, job_id = NULL WHERE change_id = ?1", V_INT(change_id));
 }
 
 /* ---- once ---- */
@@ -429,16 +407,16 @@ void platform_tests_fill(struct txn *d)
 			strv_add(&names, rows_key(r));
 		for (char **name = names; *name; name++) {
 			size_t n;
-			int64_t *ids = rows_key_numbers(
-			    db_rows(d,
-				"SELECT DISTINCT j.change_id FROM job j"
-				" INDEXED BY job_of_accelerator"
-				" JOIN change c ON c.id = j.change_id WHERE j.accelerator = ?1"
-				" AND j.id > 0 AND j.is_current = 1 AND j.environment IS NOT NULL"
-				" AND c.kind IN ('push', 'nightly') ORDER BY j.change_id DESC "
-				"LIMIT ?2",
-				V_TEXT(*name), V_INT(FILL_CHANGES_MAX)),
-			    &n);
+			int64_t *ids =
+			    rows_key_numbers(db_rows(d,
+						 "SELECT DISTINCT j.change_id FROM job j"
+						 " INDEXED BY job_of_accelerator"
+						 " JOIN change c ON c.id = j.change_id WHERE j.accelerator = ?1"
+						 " AND j.id > 0 AND j.is_current = 1 AND j.environment IS NOT NULL"
+						 " AND c.kind IN ('push', 'nightly') ORDER BY j.change_id DESC "
+						 "LIMIT ?2",
+						 V_TEXT(*name), V_INT(FILL_CHANGES_MAX)),
+				&n);
 
 			/* Oldest first, so that the newest stays and red is counted from its first. */
 			while (n > 0)

@@ -10,13 +10,13 @@
 
 enum { RUNS_MAX = 200 }; /* of the branch, newest first */
 
-#define BRANCH_RUN_RECORD(F, S)                                                                    \
-	F(S, INT, change_id, NULL, "r.change_id", "")                                              \
-	F(S, TIME, ended_ms, NULL, "r.ended_ms", "")                                               \
-	F(S, COUNT, position, NULL, "b.position",                                                  \
-	    "On the branch; of a commit that is not known: of the change before it.")              \
-	F(S, BOOL, is_red, NULL, "r.outcome = '" RUN_RED "'", "")                                  \
-	F(S, BOOL, is_green, NULL, "r.outcome = '" RUN_GREEN "'", "")                              \
+#define BRANCH_RUN_RECORD(F, S)                                                                                        \
+	F(S, INT, change_id, NULL, "r.change_id", "")                                                                  \
+	F(S, TIME, ended_ms, NULL, "r.ended_ms", "")                                                                   \
+	F(S, COUNT, position, NULL, "b.position",                                                                      \
+	    "On the branch; of a commit that is not known: of the change before it.")                                  \
+	F(S, BOOL, is_red, NULL, "r.outcome = '" RUN_RED "'", "")                                                      \
+	F(S, BOOL, is_green, NULL, "r.outcome = '" RUN_GREEN "'", "")                                                  \
 	F(S, TEXT, sha, NULL, "c.head_sha", "")
 RECORD_LOCAL(branch_run, BRANCH_RUN_RECORD)
 
@@ -35,8 +35,8 @@ static int newest_first(const void *x, const void *y)
 }
 
 /* The runs in the order of the branch. A commit that is not known there has the place of the change before it. */
-static void read_episode_runs(const struct view *d, const char *accelerator,
-    const char *repository_key, const char *ref, struct branch_runs *l)
+static void read_episode_runs(
+    const struct view *d, const char *accelerator, const char *repository_key, const char *ref, struct branch_runs *l)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(BRANCH_RUN_RECORD,
@@ -83,9 +83,9 @@ static struct streak find_streak(const struct branch_runs *l)
 	return s;
 }
 
-#define OPEN_EPISODE_RECORD(F, S)                                                                  \
-	F(S, INT, id, NULL, "id", "")                                                              \
-	F(S, INT, first_bad_change, NULL, "first_bad_change", "")                                  \
+#define OPEN_EPISODE_RECORD(F, S)                                                                                      \
+	F(S, INT, id, NULL, "id", "")                                                                                  \
+	F(S, INT, first_bad_change, NULL, "first_bad_change", "")                                                      \
 	F(S, BOOL, is_told, NULL, "told_ms IS NOT NULL", "")
 RECORD_LOCAL(open_episode, OPEN_EPISODE_RECORD)
 
@@ -103,8 +103,8 @@ static const struct branch_run *green_again(
 	return i == l->n || s->newest_green <= &l->at[i] ? s->newest_green : NULL;
 }
 
-#define EPISODE_TIMES_RECORD(F, S)                                                                 \
-	F(S, BOOL, has_ended, NULL, "ended_ms IS NOT NULL", "")                                    \
+#define EPISODE_TIMES_RECORD(F, S)                                                                                     \
+	F(S, BOOL, has_ended, NULL, "ended_ms IS NOT NULL", "")                                                        \
 	F(S, BOOL, is_closed, NULL, "closed_ms IS NOT NULL", "")
 RECORD_LOCAL(episode_times, EPISODE_TIMES_RECORD)
 
@@ -114,13 +114,10 @@ bool red_episode_enter(struct txn *d, int64_t id, enum red_episode_state to, int
 	enum red_episode_state from;
 
 	if (!record_read_first(
-		db_rows(d, RECORD_QUERY(EPISODE_TIMES_RECORD, "FROM red_episode WHERE id = ?1"),
-		    V_INT(id)),
+		db_rows(d, RECORD_QUERY(EPISODE_TIMES_RECORD, "FROM red_episode WHERE id = ?1"), V_INT(id)),
 		&episode_times_record, &at))
 		return false;
-	from = at.is_closed   ? RED_EPISODE_IS_CLOSED
-	       : at.has_ended ? RED_EPISODE_IS_ENDED
-			      : RED_EPISODE_IS_OPEN;
+	from = at.is_closed ? RED_EPISODE_IS_CLOSED : at.has_ended ? RED_EPISODE_IS_ENDED : RED_EPISODE_IS_OPEN;
 	if (from == to || !red_episode_may_enter(from, to))
 		return false;
 	db_exec(d,
@@ -130,8 +127,8 @@ bool red_episode_enter(struct txn *d, int64_t id, enum red_episode_state to, int
 	return true;
 }
 
-static void decide_episode(struct txn *d, const char *accelerator, const char *repository_key,
-    const char *ref, int64_t now_ms)
+static void decide_episode(
+    struct txn *d, const char *accelerator, const char *repository_key, const char *ref, int64_t now_ms)
 {
 	struct branch_runs l = {0};
 	struct open_episode open = {.id = 0};
@@ -142,21 +139,20 @@ static void decide_episode(struct txn *d, const char *accelerator, const char *r
 	read_episode_runs(d->view, accelerator, repository_key, ref, &l);
 	s = find_streak(&l);
 	last_good = s.last_good ? s.last_good->sha : NULL;
-	record_read_first(db_rows(d,
-			      RECORD_QUERY(OPEN_EPISODE_RECORD,
-				  "FROM red_episode WHERE accelerator = ?1 AND repository_key = ?2"
-				  " AND ref = ?3 AND ended_ms IS NULL"),
-			      V_TEXT(accelerator), V_TEXT(repository_key), V_TEXT(ref)),
+	record_read_first(
+	    db_rows(d,
+		RECORD_QUERY(OPEN_EPISODE_RECORD, "FROM red_episode WHERE accelerator = ?1 AND repository_key = ?2"
+						  " AND ref = ?3 AND ended_ms IS NULL"),
+		V_TEXT(accelerator), V_TEXT(repository_key), V_TEXT(ref)),
 	    &open_episode_record, &open);
 	if (!open.id && s.first_bad) {
 		open.id = db_exec_int(d, 0,
 		    "INSERT INTO red_episode (accelerator, repository_key, ref, first_bad_change,"
 		    " first_bad_ms, last_good_sha) VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING id",
-		    V_TEXT(accelerator), V_TEXT(repository_key), V_TEXT(ref),
-		    V_INT(s.first_bad->change_id), V_INT(s.since_ms), V_TEXT(last_good));
-		log_event(LOG_WARN, "branch_red", LOG_S("accelerator", accelerator),
-		    LOG_S("ref", ref), LOG_S("first_bad", s.first_bad->sha),
-		    LOG_I("episode", open.id));
+		    V_TEXT(accelerator), V_TEXT(repository_key), V_TEXT(ref), V_INT(s.first_bad->change_id),
+		    V_INT(s.since_ms), V_TEXT(last_good));
+		log_event(LOG_WARN, "branch_red", LOG_S("accelerator", accelerator), LOG_S("ref", ref),
+		    LOG_S("first_bad", s.first_bad->sha), LOG_I("episode", open.id));
 		red_issue_request(d, open.id, accelerator, now_ms);
 	} else if (s.first_bad) {
 		/* A late red result moves the beginning back, a late green one moves it forward. When none of the
@@ -165,8 +161,7 @@ static void decide_episode(struct txn *d, const char *accelerator, const char *r
 			db_exec(d,
 			    "UPDATE red_episode SET first_bad_change = ?2, first_bad_ms = ?3,"
 			    " last_good_sha = ?4 WHERE id = ?1",
-			    V_INT(open.id), V_INT(s.first_bad->change_id), V_INT(s.since_ms),
-			    V_TEXT(last_good));
+			    V_INT(open.id), V_INT(s.first_bad->change_id), V_INT(s.since_ms), V_TEXT(last_good));
 		if (!open.is_told)
 			red_issue_request(d, open.id, accelerator, now_ms);
 	} else if (open.id) {
@@ -174,16 +169,15 @@ static void decide_episode(struct txn *d, const char *accelerator, const char *r
 		red_episode_enter(d, open.id, RED_EPISODE_IS_ENDED, now_ms);
 		db_exec(d, "UPDATE red_episode SET ended_change = ?2 WHERE id = ?1", V_INT(open.id),
 		    V_INT_OR_NULL(green ? green->change_id : 0));
-		log_event(LOG_INFO, green ? "branch_green" : "branch_not_red",
-		    LOG_S("accelerator", accelerator), LOG_S("ref", ref),
-		    LOG_S("commit", green ? green->sha : ""), LOG_I("episode", open.id));
+		log_event(LOG_INFO, green ? "branch_green" : "branch_not_red", LOG_S("accelerator", accelerator),
+		    LOG_S("ref", ref), LOG_S("commit", green ? green->sha : ""), LOG_I("episode", open.id));
 		red_issue_request(d, open.id, accelerator, now_ms);
 	}
 	RECORDS_RELEASE(branch_run, l.at, l.n);
 }
 
-#define PUSHED_BRANCH_RECORD(F, S)                                                                 \
-	F(S, TEXT, repository_key, NULL, "repository_key", "")                                     \
+#define PUSHED_BRANCH_RECORD(F, S)                                                                                     \
+	F(S, TEXT, repository_key, NULL, "repository_key", "")                                                         \
 	F(S, TEXT, ref, NULL, "ref", "")
 RECORD_LOCAL(pushed_branch, PUSHED_BRANCH_RECORD)
 
@@ -191,10 +185,9 @@ void red_episode_note(struct txn *d, int64_t change_id, const char *accelerator,
 {
 	struct pushed_branch b;
 
-	if (!record_read_first(db_rows(d,
-				   RECORD_QUERY(PUSHED_BRANCH_RECORD,
-				       "FROM change WHERE id = ?1 AND ref IS NOT NULL"),
-				   V_INT(change_id)),
+	if (!record_read_first(
+		db_rows(d, RECORD_QUERY(PUSHED_BRANCH_RECORD, "FROM change WHERE id = ?1 AND ref IS NOT NULL"),
+		    V_INT(change_id)),
 		&pushed_branch_record, &b))
 		return;
 	decide_episode(d, accelerator, b.repository_key, branch_name(b.ref), now_ms);
@@ -211,38 +204,34 @@ int64_t red_since_ms(const struct view *d, const char *accelerator)
 
 /* The first run of each open episode, and only the newest runs of its branch: there may be thousands when an accelerator
  * has not reported for months. */
-#define RED_RUN                                                                                    \
-	"SELECT 1 FROM red_episode e CROSS JOIN run r INDEXED BY run_of_change"                    \
-	" ON r.accelerator = e.accelerator AND r.change_id IN (SELECT e.first_bad_change"          \
-	"  UNION ALL SELECT * FROM (SELECT n.change_id FROM run n"                                 \
-	"  WHERE n.accelerator = e.accelerator AND n.is_push = 1"                                  \
-	"  AND n.change_id > e.first_bad_change ORDER BY n.change_id DESC LIMIT ?2) newest)"       \
-	" CROSS JOIN change c ON c.id = r.change_id AND c.repository_key = e.repository_key"       \
-	" AND c.ref IN (e.ref, 'refs/heads/' || e.ref)"                                            \
+#define RED_RUN                                                                                                        \
+	"SELECT 1 FROM red_episode e CROSS JOIN run r INDEXED BY run_of_change"                                        \
+	" ON r.accelerator = e.accelerator AND r.change_id IN (SELECT e.first_bad_change"                              \
+	"  UNION ALL SELECT * FROM (SELECT n.change_id FROM run n"                                                     \
+	"  WHERE n.accelerator = e.accelerator AND n.is_push = 1"                                                      \
+	"  AND n.change_id > e.first_bad_change ORDER BY n.change_id DESC LIMIT ?2) newest)"                           \
+	" CROSS JOIN change c ON c.id = r.change_id AND c.repository_key = e.repository_key"                           \
+	" AND c.ref IN (e.ref, 'refs/heads/' || e.ref)"                                                                \
 	" WHERE e.accelerator = ?1 AND e.ended_ms IS NULL AND r.outcome = 'red' AND "
 
 bool red_is_silence(const struct view *d, const char *accelerator)
 {
-	return !db_has(
-		   d, RED_RUN RUN_HAS_RED_TESTS " LIMIT 1", V_TEXT(accelerator), V_INT(RUNS_MAX)) &&
-	       db_has(d, RED_RUN "NOT " RUN_HAS_RED_TESTS " LIMIT 1", V_TEXT(accelerator),
-		   V_INT(RUNS_MAX));
+	return !db_has(d, RED_RUN RUN_HAS_RED_TESTS " LIMIT 1", V_TEXT(accelerator), V_INT(RUNS_MAX)) &&
+	       db_has(d, RED_RUN "NOT " RUN_HAS_RED_TESTS " LIMIT 1", V_TEXT(accelerator), V_INT(RUNS_MAX));
 }
 
 bool red_episodes_drop(struct txn *d, int64_t before_ms, int limit)
 {
 	size_t n;
-	int64_t *ids = rows_key_numbers(
-	    db_rows(d, "SELECT id FROM red_episode WHERE ended_ms < ?1 ORDER BY ended_ms LIMIT ?2",
-		V_INT(before_ms), V_INT(limit)),
-	    &n);
+	int64_t *ids =
+	    rows_key_numbers(db_rows(d, "SELECT id FROM red_episode WHERE ended_ms < ?1 ORDER BY ended_ms LIMIT ?2",
+				 V_INT(before_ms), V_INT(limit)),
+		&n);
 
 	for (size_t i = 0; i < n; i++) {
 		db_exec(d, "DELETE FROM outbox WHERE key = 'red:' || ?1", V_INT(ids[i]));
 		/* "notice:ID:EVENT"; ';' follows ':' */
-		db_exec(d,
-		    "DELETE FROM outbox WHERE key > 'notice:' || ?1 || ':'"
-		    " AND key < 'notice:' || ?1 || ';'",
+		db_exec(d, "DELETE FROM outbox WHERE key > 'notice:' || ?1 || ':' AND key < 'notice:' || ?1 || ';'",
 		    V_INT(ids[i]));
 		db_exec(d, "DELETE FROM red_episode WHERE id = ?1", V_INT(ids[i]));
 	}
@@ -255,8 +244,8 @@ bool red_episodes_drop(struct txn *d, int64_t before_ms, int limit)
 RECORD_DEFINE(red_episode, RED_EPISODE_RECORD);
 
 /* On a branch, FLAKY and KNOWN failures do not count (history/run_note.c). */
-#define IS_BROKEN                                                                                  \
-	" v.change_id = ?1 AND v.accelerator = ?2"                                                 \
+#define IS_BROKEN                                                                                                      \
+	" v.change_id = ?1 AND v.accelerator = ?2"                                                                     \
 	" AND v.attribution IN ('NEW', 'BASE', 'UNCLASSIFIED')"
 
 char **red_tests(const struct view *d, int64_t change_id, const char *accelerator)
@@ -286,17 +275,16 @@ static int get_red_episode_run(struct store_query *q, const struct view *d)
 	struct get_red_episode *g = CONTAINER_OF(q, struct get_red_episode, q);
 	struct red_episode e = {0};
 
-	if (!record_read_first(
-		db_rows(d,
-		    RECORD_QUERY(RED_EPISODE_RECORD,
-			"FROM red_episode e LEFT JOIN change c ON c.id = e.first_bad_change"
-			" LEFT JOIN change g ON g.id = e.ended_change WHERE e.id = ?1"),
-		    V_INT(g->id)),
+	if (!record_read_first(db_rows(d,
+				   RECORD_QUERY(RED_EPISODE_RECORD,
+				       "FROM red_episode e LEFT JOIN change c ON c.id = e.first_bad_change"
+				       " LEFT JOIN change g ON g.id = e.ended_change WHERE e.id = ?1"),
+				   V_INT(g->id)),
 		&red_episode_record, &e))
 		return ERR_NOT_FOUND;
 	e.tests = red_tests(d, e.first_bad_change, e.accelerator);
-	e.n_tests = (size_t)db_int(d, 0, "SELECT COUNT(*) FROM verdict v WHERE" IS_BROKEN,
-	    V_INT(e.first_bad_change), V_TEXT(e.accelerator));
+	e.n_tests = (size_t)db_int(
+	    d, 0, "SELECT COUNT(*) FROM verdict v WHERE" IS_BROKEN, V_INT(e.first_bad_change), V_TEXT(e.accelerator));
 	e.is_silence = red_tests_are_silence(d, e.first_bad_change, e.accelerator) &&
 		       (e.ended_ms || red_is_silence(d, e.accelerator));
 	g->episode = xmemdup(&e, sizeof(e));
@@ -332,9 +320,8 @@ static int note_red_episode_run(struct store_op *op, struct txn *d)
 		" issue_repository = COALESCE(?3, issue_repository),"
 		" told_ms = COALESCE(?4, told_ms), reminded_ms = COALESCE(?5, reminded_ms),"
 		" overdue_ms = COALESCE(?6, overdue_ms) WHERE id = ?1",
-		V_INT(o->id), V_INT_OR_NULL(o->issue_number), V_TEXT(o->issue_repository),
-		V_INT_OR_NULL(o->told_ms), V_INT_OR_NULL(o->reminded_ms),
-		V_INT_OR_NULL(o->overdue_ms)))
+		V_INT(o->id), V_INT_OR_NULL(o->issue_number), V_TEXT(o->issue_repository), V_INT_OR_NULL(o->told_ms),
+		V_INT_OR_NULL(o->reminded_ms), V_INT_OR_NULL(o->overdue_ms)))
 		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
 	if (o->closed_ms)
 		red_episode_enter(d, o->id, RED_EPISODE_IS_CLOSED, o->closed_ms);

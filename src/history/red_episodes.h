@@ -24,26 +24,25 @@ bool red_episode_enter(struct txn *d, int64_t id, enum red_episode_state to, int
 
 enum { RED_TESTS_MAX = 20 };
 
-#define RED_EPISODE_RECORD(F, S)                                                                   \
-	F(S, INT, id, NULL, "e.id", "")                                                            \
-	F(S, TEXT, accelerator, NULL, "e.accelerator", "")                                         \
-	F(S, TEXT, repository, NULL, "c.repository", "")                                           \
-	F(S, TEXT, ref, NULL, "e.ref", "")                                                         \
-	F(S, TEXT, first_bad_sha, NULL, "c.head_sha", "")                                          \
-	F(S, TEXT, last_good_sha, NULL, "e.last_good_sha", "NULL: never green on record.")         \
-	F(S, TIME, first_bad_ms, NULL, "e.first_bad_ms", "")                                       \
-	F(S, INT, first_bad_change, NULL, "e.first_bad_change", "")                                \
-	F(S, TEXT, issue_repository, NULL, "e.issue_repository",                                   \
-	    "NULL: the vendor was told in another way, or not yet.")                               \
-	F(S, ID, issue_number, NULL, "e.issue_number", "0: none yet.")                             \
-	F(S, TIME, told_ms, NULL, "e.told_ms", "")                                                 \
-	F(S, TIME, reminded_ms, NULL, "e.reminded_ms", "")                                         \
-	F(S, TIME, overdue_ms, NULL, "e.overdue_ms", "")                                           \
-	F(S, TIME, ended_ms, NULL, "e.ended_ms", "")                                               \
-	F(S, TIME, closed_ms, NULL, "e.closed_ms", "")                                             \
-	F(S, TEXT, ended_sha, NULL, "g.head_sha",                                                  \
-	    "NULL: no test passed, or the commit is not on record any more.")                      \
-	F(S, BOOL, has_green_again, NULL, "e.ended_change IS NOT NULL",                            \
+#define RED_EPISODE_RECORD(F, S)                                                                                       \
+	F(S, INT, id, NULL, "e.id", "")                                                                                \
+	F(S, TEXT, accelerator, NULL, "e.accelerator", "")                                                             \
+	F(S, TEXT, repository, NULL, "c.repository", "")                                                               \
+	F(S, TEXT, ref, NULL, "e.ref", "")                                                                             \
+	F(S, TEXT, first_bad_sha, NULL, "c.head_sha", "")                                                              \
+	F(S, TEXT, last_good_sha, NULL, "e.last_good_sha", "NULL: never green on record.")                             \
+	F(S, TIME, first_bad_ms, NULL, "e.first_bad_ms", "")                                                           \
+	F(S, INT, first_bad_change, NULL, "e.first_bad_change", "")                                                    \
+	F(S, TEXT, issue_repository, NULL, "e.issue_repository",                                                       \
+	    "NULL: the vendor was told in another way, or not yet.")                                                   \
+	F(S, ID, issue_number, NULL, "e.issue_number", "0: none yet.")                                                 \
+	F(S, TIME, told_ms, NULL, "e.told_ms", "")                                                                     \
+	F(S, TIME, reminded_ms, NULL, "e.reminded_ms", "")                                                             \
+	F(S, TIME, overdue_ms, NULL, "e.overdue_ms", "")                                                               \
+	F(S, TIME, ended_ms, NULL, "e.ended_ms", "")                                                                   \
+	F(S, TIME, closed_ms, NULL, "e.closed_ms", "")                                                                 \
+	F(S, TEXT, ended_sha, NULL, "g.head_sha", "NULL: no test passed, or the commit is not on record any more.")    \
+	F(S, BOOL, has_green_again, NULL, "e.ended_change IS NOT NULL",                                                \
 	    "It ended because a newer run, or the same one again, is green.")
 struct red_episode {
 	RECORD_MEMBERS(RED_EPISODE_RECORD)

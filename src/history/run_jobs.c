@@ -43,26 +43,22 @@ static void end_workflow_run(struct sums *s)
 static struct rows *upstream_jobs(const struct view *d, int64_t change_id, const char *accelerator)
 {
 	return db_rows(d,
-	    "SELECT v.job_id FROM verdict v INDEXED BY verdict_red JOIN change c"
-	    " ON c.id = v.change_id"
+	    "SELECT v.job_id FROM verdict v INDEXED BY verdict_red JOIN change c ON c.id = v.change_id"
 	    " WHERE v.change_id = ?1 AND v.accelerator = ?2 AND v.attribution IS NOT NULL"
 	    " AND v.job_id IS NOT NULL AND v.status IN ('FAIL', 'ERROR') GROUP BY v.job_id"
 	    " HAVING COUNT(*) = SUM(v.attribution = 'NEW'"
 	    "  OR (v.attribution = 'KNOWN' AND lower(substr(v.evidence_url, 1,"
 	    "   length('https://github.com/' || c.repository_key || '/')))"
 	    "   = 'https://github.com/' || c.repository_key || '/')"
-	    "  OR (v.attribution = 'BASE' AND EXISTS (SELECT 1 FROM job b"
-	    "   CROSS JOIN change x ON x.id = b.change_id"
+	    "  OR (v.attribution = 'BASE' AND EXISTS (SELECT 1 FROM job b   CROSS JOIN change x ON x.id = b.change_id"
 	    /* runs of that commit; other accelerators may have run the test again there */
 	    "   CROSS JOIN change y ON y.repository_key = x.repository_key"
 	    "   AND y.head_sha = x.head_sha AND (y.kind IN (x.kind, 'push') OR EXISTS"
 	    "    (SELECT 1 FROM experiment e CROSS JOIN experiment_test t"
 	    "     ON t.experiment_id = e.id AND t.test_id = v.test_id WHERE e.id = y.experiment_id"
-	    "     AND e.state = 'done' AND e.side = 'base'))"
-	    "   CROSS JOIN accelerator a ON a.name <> v.accelerator"
+	    "     AND e.state = 'done' AND e.side = 'base'))   CROSS JOIN accelerator a ON a.name <> v.accelerator"
 	    "   CROSS JOIN verdict o ON o.change_id = y.id AND o.accelerator = a.name"
-	    "   AND o.test_id = v.test_id WHERE b.id = v.evidence_job"
-	    "   AND o.status IN ('FAIL', 'ERROR'))))"
+	    "   AND o.test_id = v.test_id WHERE b.id = v.evidence_job   AND o.status IN ('FAIL', 'ERROR'))))"
 	    " ORDER BY v.job_id",
 	    V_INT(change_id), V_TEXT(accelerator));
 }
@@ -74,19 +70,17 @@ static int by_id(const void *x, const void *y)
 	return (*a > *b) - (*a < *b);
 }
 
-#define RUN_JOB_RECORD(F, S)                                                                       \
-	F(S, INT, id, NULL, "j.id", "")                                                            \
-	F(S, BORROWED, runner, NULL, "j.runner", "")                                               \
-	F(S, BORROWED, run_id, NULL, "j.run_id", "")                                               \
-	F(S, BORROWED, conclusion, NULL, "j.conclusion", "")                                       \
-	F(S, TIME, started_ms, NULL, "j.started_ms", "")                                           \
-	F(S, TIME, completed_ms, NULL, "j.completed_ms", "")                                       \
-	F(S, TIME, sent_ms, NULL, "CASE x.kind WHEN 'pull' THEN x.created_ms ELSE x.sent_ms END",  \
-	    "")
+#define RUN_JOB_RECORD(F, S)                                                                                           \
+	F(S, INT, id, NULL, "j.id", "")                                                                                \
+	F(S, BORROWED, runner, NULL, "j.runner", "")                                                                   \
+	F(S, BORROWED, run_id, NULL, "j.run_id", "")                                                                   \
+	F(S, BORROWED, conclusion, NULL, "j.conclusion", "")                                                           \
+	F(S, TIME, started_ms, NULL, "j.started_ms", "")                                                               \
+	F(S, TIME, completed_ms, NULL, "j.completed_ms", "")                                                           \
+	F(S, TIME, sent_ms, NULL, "CASE x.kind WHEN 'pull' THEN x.created_ms ELSE x.sent_ms END", "")
 RECORD_LOCAL(run_job, RUN_JOB_RECORD)
 
-static void put_run_job(
-    struct txn *d, int64_t change_id, const char *accelerator, int64_t ended_ms, struct sums *s)
+static void put_run_job(struct txn *d, int64_t change_id, const char *accelerator, int64_t ended_ms, struct sums *s)
 {
 	struct buf packed = BUF_INIT(TIMES_MAX_BYTES);
 
@@ -97,10 +91,9 @@ static void put_run_job(
 		    "INSERT INTO run_jobs (accelerator, ended_ms, runner, change_id, n_jobs,"
 		    " n_passed, n_timed_out, n_overrun, n_upstream, queue_ms, n_queued,"
 		    " end_to_end) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-		    V_TEXT(accelerator), V_INT(ended_ms), V_TEXT(s->runner), V_INT(change_id),
-		    V_INT(s->n_jobs), V_INT(s->n_passed), V_INT(s->n_timed_out),
-		    V_INT(s->n_overrun), V_INT(s->n_upstream), V_INT(s->queue_ms),
-		    V_INT(s->n_queued), V_BLOB(buf_str(&packed), packed.len));
+		    V_TEXT(accelerator), V_INT(ended_ms), V_TEXT(s->runner), V_INT(change_id), V_INT(s->n_jobs),
+		    V_INT(s->n_passed), V_INT(s->n_timed_out), V_INT(s->n_overrun), V_INT(s->n_upstream),
+		    V_INT(s->queue_ms), V_INT(s->n_queued), V_BLOB(buf_str(&packed), packed.len));
 	}
 	buf_release(&packed);
 	times_release(&s->end_to_end);
@@ -112,14 +105,13 @@ static void put_run_job(
 static void count_jobs(struct txn *d, int64_t change_id, const char *accelerator, int64_t ended_ms)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY(RUN_JOB_RECORD,
-		"FROM job j JOIN dispatch x ON x.id = j.dispatch_id AND x.accelerator = "
-		"j.accelerator"
-		" AND x.runner = j.runner WHERE j.change_id = ?1 AND j.accelerator = ?2"
-		" AND j.is_current = 1 AND j.status = 'completed'"
-		" AND NOT (j.digest IS NULL AND j.conclusion = 'cancelled')"
-		" AND x.state NOT IN ('superseded', 'cancelled')"
-		" ORDER BY j.runner, j.dispatch_id, j.run_id, j.id"),
+	    RECORD_QUERY(RUN_JOB_RECORD, "FROM job j JOIN dispatch x ON x.id = j.dispatch_id AND x.accelerator = "
+					 "j.accelerator"
+					 " AND x.runner = j.runner WHERE j.change_id = ?1 AND j.accelerator = ?2"
+					 " AND j.is_current = 1 AND j.status = 'completed'"
+					 " AND NOT (j.digest IS NULL AND j.conclusion = 'cancelled')"
+					 " AND x.state NOT IN ('superseded', 'cancelled')"
+					 " ORDER BY j.runner, j.dispatch_id, j.run_id, j.id"),
 	    V_INT(change_id), V_TEXT(accelerator));
 	size_t n;
 	int64_t *upstream = rows_key_numbers(upstream_jobs(d->view, change_id, accelerator), &n);
@@ -143,8 +135,8 @@ static void count_jobs(struct txn *d, int64_t change_id, const char *accelerator
 		s.n_timed_out += str_eq(job.conclusion, "timed_out");
 		s.n_overrun += !str_eq(job.conclusion, "timed_out") && job.started_ms &&
 			       job.completed_ms - job.started_ms > OVERRUN_MS;
-		s.n_upstream += str_eq(job.conclusion, "failure") && n &&
-				bsearch(&job.id, upstream, n, sizeof(*upstream), by_id);
+		s.n_upstream +=
+		    str_eq(job.conclusion, "failure") && n && bsearch(&job.id, upstream, n, sizeof(*upstream), by_id);
 		if (job.started_ms && (!s.started_ms || job.started_ms < s.started_ms))
 			s.started_ms = job.started_ms;
 		if (job.completed_ms > s.completed_ms)
@@ -167,12 +159,10 @@ static void sum_day(struct txn *d, const char *accelerator, int64_t day)
 	struct packed_times of;
 	struct rows *runners, *r;
 
-	if (db_has(d,
-		"SELECT 1 FROM day_jobs WHERE accelerator = ?1 AND day = ?2 AND is_closed = 1",
+	if (db_has(d, "SELECT 1 FROM day_jobs WHERE accelerator = ?1 AND day = ?2 AND is_closed = 1",
 		V_TEXT(accelerator), V_INT(day)))
 		return;
-	db_exec(d, "DELETE FROM day_jobs WHERE accelerator = ?1 AND day = ?2", V_TEXT(accelerator),
-	    V_INT(day));
+	db_exec(d, "DELETE FROM day_jobs WHERE accelerator = ?1 AND day = ?2", V_TEXT(accelerator), V_INT(day));
 	db_exec(d,
 	    "INSERT INTO day_jobs (accelerator, day, runner, n_jobs, n_passed, n_timed_out,"
 	    " n_overrun, n_upstream, queue_ms, n_queued) SELECT ?1, ?2, runner, SUM(n_jobs),"
@@ -180,28 +170,23 @@ static void sum_day(struct txn *d, const char *accelerator, int64_t day)
 	    " SUM(n_queued) FROM run_jobs WHERE accelerator = ?1 AND ended_ms >= ?3"
 	    " AND ended_ms < ?4 GROUP BY runner",
 	    V_TEXT(accelerator), V_INT(day), V_INT(from_ms), V_INT(until_ms));
-	runners = db_rows(d, "SELECT runner FROM day_jobs WHERE accelerator = ?1 AND day = ?2",
-	    V_TEXT(accelerator), V_INT(day));
+	runners = db_rows(
+	    d, "SELECT runner FROM day_jobs WHERE accelerator = ?1 AND day = ?2", V_TEXT(accelerator), V_INT(day));
 	while (rows_next(runners)) {
 		struct times all = times_new(TIMES_MAX);
 		struct buf packed = BUF_INIT(TIMES_MAX_BYTES);
 
 		r = db_rows(d,
-		    RECORD_QUERY(PACKED_TIMES_RECORD,
-			"FROM run_jobs WHERE accelerator = ?1 AND ended_ms >= ?3"
-			" AND ended_ms < ?4 AND runner = ?2"),
-		    V_TEXT(accelerator), V_TEXT(rows_key(runners)), V_INT(from_ms),
-		    V_INT(until_ms));
+		    RECORD_QUERY(PACKED_TIMES_RECORD, "FROM run_jobs WHERE accelerator = ?1 AND ended_ms >= ?3"
+						      " AND ended_ms < ?4 AND runner = ?2"),
+		    V_TEXT(accelerator), V_TEXT(rows_key(runners)), V_INT(from_ms), V_INT(until_ms));
 		while (rows_next(r)) {
 			record_read(r, &packed_times_record, &of);
 			times_add_packed(&all, &of.end_to_end);
 		}
 		times_pack(&all, &packed);
-		db_exec(d,
-		    "UPDATE day_jobs SET end_to_end = ?4 WHERE accelerator = ?1 AND day = ?3"
-		    " AND runner = ?2",
-		    V_TEXT(accelerator), V_TEXT(rows_key(runners)), V_INT(day),
-		    V_BLOB(buf_str(&packed), packed.len));
+		db_exec(d, "UPDATE day_jobs SET end_to_end = ?4 WHERE accelerator = ?1 AND day = ?3 AND runner = ?2",
+		    V_TEXT(accelerator), V_TEXT(rows_key(runners)), V_INT(day), V_BLOB(buf_str(&packed), packed.len));
 		buf_release(&packed);
 		times_release(&all);
 	}
@@ -212,8 +197,7 @@ static char *run_text(const struct view *d, int64_t change_id, const char *accel
 {
 	return rows_fingerprint(db_rows(d,
 	    "SELECT runner, ended_ms, n_jobs, n_passed, n_timed_out, n_overrun, n_upstream,"
-	    " queue_ms, n_queued, end_to_end FROM run_jobs WHERE change_id = ?1"
-	    " AND accelerator = ?2 ORDER BY runner",
+	    " queue_ms, n_queued, end_to_end FROM run_jobs WHERE change_id = ?1 AND accelerator = ?2 ORDER BY runner",
 	    V_INT(change_id), V_TEXT(accelerator)));
 }
 
@@ -222,12 +206,12 @@ static char *run_text(const struct view *d, int64_t change_id, const char *accel
 void run_jobs_note(struct txn *d, int64_t change_id, const char *accelerator, int64_t ended_ms)
 {
 	char *before = run_text(d->view, change_id, accelerator), *after;
-	int64_t before_ms = db_int(d, -1,
-	    "SELECT MAX(ended_ms) FROM run_jobs WHERE change_id = ?1 AND accelerator = ?2",
-	    V_INT(change_id), V_TEXT(accelerator));
+	int64_t before_ms =
+	    db_int(d, -1, "SELECT MAX(ended_ms) FROM run_jobs WHERE change_id = ?1 AND accelerator = ?2",
+		V_INT(change_id), V_TEXT(accelerator));
 
-	db_exec(d, "DELETE FROM run_jobs WHERE change_id = ?1 AND accelerator = ?2",
-	    V_INT(change_id), V_TEXT(accelerator));
+	db_exec(
+	    d, "DELETE FROM run_jobs WHERE change_id = ?1 AND accelerator = ?2", V_INT(change_id), V_TEXT(accelerator));
 	count_jobs(d, change_id, accelerator, ended_ms);
 	after = run_text(d->view, change_id, accelerator);
 	if (!str_eq(before, after)) {
@@ -256,8 +240,8 @@ int64_t run_jobs_drop_days(struct txn *d, int64_t before_day, int limit)
 	    V_INT(before_day), V_INT(limit));
 }
 
-void run_jobs_move(struct txn *d, const char *from_accelerator, const char *from_runner,
-    const char *accelerator, const char *runner)
+void run_jobs_move(
+    struct txn *d, const char *from_accelerator, const char *from_runner, const char *accelerator, const char *runner)
 {
 	struct rows *r;
 
@@ -265,34 +249,31 @@ void run_jobs_move(struct txn *d, const char *from_accelerator, const char *from
 	    "DELETE FROM run_jobs WHERE accelerator = ?3 AND runner = ?4 AND change_id IN"
 	    " (SELECT change_id FROM run_jobs WHERE accelerator = ?1 AND runner = ?2)",
 	    V_TEXT(from_accelerator), V_TEXT(from_runner), V_TEXT(accelerator), V_TEXT(runner));
-	db_exec(d,
-	    "UPDATE run_jobs SET accelerator = ?3, runner = ?4"
-	    " WHERE accelerator = ?1 AND runner = ?2",
+	db_exec(d, "UPDATE run_jobs SET accelerator = ?3, runner = ?4 WHERE accelerator = ?1 AND runner = ?2",
 	    V_TEXT(from_accelerator), V_TEXT(from_runner), V_TEXT(accelerator), V_TEXT(runner));
 	/* Adds up a day that both names have again, from the runs of both. */
 	db_exec(d,
-	    "UPDATE day_jobs SET accelerator = ?3, runner = ?4"
-	    " WHERE accelerator = ?1 AND runner = ?2 AND day NOT IN"
+	    "UPDATE day_jobs SET accelerator = ?3, runner = ?4 WHERE accelerator = ?1 AND runner = ?2 AND day NOT IN"
 	    " (SELECT day FROM day_jobs WHERE accelerator = ?3 AND runner = ?4)",
 	    V_TEXT(from_accelerator), V_TEXT(from_runner), V_TEXT(accelerator), V_TEXT(runner));
-	r = db_rows(d, "SELECT day FROM day_jobs WHERE accelerator = ?1 AND runner = ?2",
-	    V_TEXT(from_accelerator), V_TEXT(from_runner));
+	r = db_rows(d, "SELECT day FROM day_jobs WHERE accelerator = ?1 AND runner = ?2", V_TEXT(from_accelerator),
+	    V_TEXT(from_runner));
 	while (rows_next(r))
 		sum_day(d, accelerator, rows_key_number(r));
-	db_exec(d, "DELETE FROM day_jobs WHERE accelerator = ?1 AND runner = ?2",
-	    V_TEXT(from_accelerator), V_TEXT(from_runner));
+	db_exec(d, "DELETE FROM day_jobs WHERE accelerator = ?1 AND runner = ?2", V_TEXT(from_accelerator),
+	    V_TEXT(from_runner));
 }
 
 /* ---- reading ---- */
 
-#define JOB_SUMS_RECORD(F, S)                                                                      \
-	F(S, INT, n_jobs, NULL, "n_jobs", "")                                                      \
-	F(S, INT, n_passed, NULL, "n_passed", "")                                                  \
-	F(S, INT, n_timed_out, NULL, "n_timed_out", "")                                            \
-	F(S, INT, n_overrun, NULL, "n_overrun", "")                                                \
-	F(S, INT, n_upstream, NULL, "n_upstream", "")                                              \
-	F(S, INT, queue_ms, NULL, "queue_ms", "")                                                  \
-	F(S, INT, n_queued, NULL, "n_queued", "")                                                  \
+#define JOB_SUMS_RECORD(F, S)                                                                                          \
+	F(S, INT, n_jobs, NULL, "n_jobs", "")                                                                          \
+	F(S, INT, n_passed, NULL, "n_passed", "")                                                                      \
+	F(S, INT, n_timed_out, NULL, "n_timed_out", "")                                                                \
+	F(S, INT, n_overrun, NULL, "n_overrun", "")                                                                    \
+	F(S, INT, n_upstream, NULL, "n_upstream", "")                                                                  \
+	F(S, INT, queue_ms, NULL, "queue_ms", "")                                                                      \
+	F(S, INT, n_queued, NULL, "n_queued", "")                                                                      \
 	F(S, BLOB, end_to_end, NULL, "end_to_end", "")
 RECORD_LOCAL(job_sums, JOB_SUMS_RECORD)
 
@@ -320,24 +301,22 @@ static void add_rows(struct reading *n, struct rows *r)
 }
 
 /* Whole days, and the runs of the one day that is only partly within the time. */
-static void read_window(const struct view *d, const char *accelerator, const char *runner,
-    int64_t after_ms, struct level_window *ret)
+static void read_window(
+    const struct view *d, const char *accelerator, const char *runner, int64_t after_ms, struct level_window *ret)
 {
 	int64_t next_day = day_of(after_ms) + 1;
 	struct reading n = {.w = ret, .end_to_end = times_new(TIMES_MAX)};
 
 	*ret = (struct level_window){.n_jobs = 0};
-	add_rows(&n,
-	    db_rows(d,
-		RECORD_QUERY(JOB_SUMS_RECORD, "FROM day_jobs WHERE accelerator = ?1 AND day >= ?2"
-					      " AND (?3 IS NULL OR runner = ?3)"),
-		V_TEXT(accelerator), V_INT(next_day), V_TEXT(runner)));
-	add_rows(&n,
-	    db_rows(d,
-		RECORD_QUERY(JOB_SUMS_RECORD,
-		    "FROM run_jobs WHERE accelerator = ?1 AND ended_ms >= ?2 AND ended_ms < ?4"
-		    " AND (?3 IS NULL OR runner = ?3)"),
-		V_TEXT(accelerator), V_INT(after_ms), V_TEXT(runner), V_INT(next_day * DAY_MS)));
+	add_rows(&n, db_rows(d,
+			 RECORD_QUERY(JOB_SUMS_RECORD, "FROM day_jobs WHERE accelerator = ?1 AND day >= ?2"
+						       " AND (?3 IS NULL OR runner = ?3)"),
+			 V_TEXT(accelerator), V_INT(next_day), V_TEXT(runner)));
+	add_rows(&n, db_rows(d,
+			 RECORD_QUERY(JOB_SUMS_RECORD,
+			     "FROM run_jobs WHERE accelerator = ?1 AND ended_ms >= ?2 AND ended_ms < ?4"
+			     " AND (?3 IS NULL OR runner = ?3)"),
+			 V_TEXT(accelerator), V_INT(after_ms), V_TEXT(runner), V_INT(next_day * DAY_MS)));
 	ret->end_to_end_ms = percentile(&n.end_to_end, 50);
 	ret->queue_ms = n.n_queued ? n.queue_ms / n.n_queued : -1;
 	times_release(&n.end_to_end);
@@ -351,8 +330,8 @@ static int64_t since(int64_t then_ms, int64_t now_ms)
 	return now_ms > then_ms ? (now_ms - then_ms) / DAY_MS * DAY_MS : 0;
 }
 
-void level_read(const struct view *d, const char *accelerator, const char *runner, int64_t now_ms,
-    struct level_numbers *ret)
+void level_read(
+    const struct view *d, const char *accelerator, const char *runner, int64_t now_ms, struct level_numbers *ret)
 {
 	int64_t first_day, level_2_ms;
 
@@ -360,8 +339,7 @@ void level_read(const struct view *d, const char *accelerator, const char *runne
 	read_window(d, accelerator, runner, now_ms - PROMOTION_DAYS * DAY_MS, &ret->promotion);
 	read_window(d, accelerator, runner, now_ms - DEMOTION_DAYS * DAY_MS, &ret->demotion);
 	first_day = db_int(d, -1,
-	    "SELECT COALESCE(MIN(day), -1) FROM day_jobs WHERE accelerator = ?1"
-	    " AND (?2 IS NULL OR runner = ?2)",
+	    "SELECT COALESCE(MIN(day), -1) FROM day_jobs WHERE accelerator = ?1 AND (?2 IS NULL OR runner = ?2)",
 	    V_TEXT(accelerator), V_TEXT(runner));
 	level_2_ms = db_int(d, -1,
 	    "SELECT COALESCE(MIN(level_2_since_ms), -1) FROM runner WHERE accelerator = ?1"

@@ -17,43 +17,40 @@ struct run {
 };
 
 /* A pull dispatch is sent when a machine takes it: it has waited since it was made. */
-#define RUN_DISPATCHES_RECORD(F, S)                                                                \
-	F(S, INT, n, NULL, "COUNT(*)", "")                                                         \
-	F(S, INT, n_unfinished, NULL, "SUM(state NOT IN ('done', 'failed', 'expired'))", "")       \
-	F(S, TIME, finished_ms, NULL, "MAX(finished_ms)", "")                                      \
-	F(S, INT, n_met, NULL, "SUM(state = 'done' AND is_late = 0)", "")                          \
+#define RUN_DISPATCHES_RECORD(F, S)                                                                                    \
+	F(S, INT, n, NULL, "COUNT(*)", "")                                                                             \
+	F(S, INT, n_unfinished, NULL, "SUM(state NOT IN ('done', 'failed', 'expired'))", "")                           \
+	F(S, TIME, finished_ms, NULL, "MAX(finished_ms)", "")                                                          \
+	F(S, INT, n_met, NULL, "SUM(state = 'done' AND is_late = 0)", "")                                              \
 	F(S, TIME, sent_ms, NULL, "MIN(CASE kind WHEN 'pull' THEN created_ms ELSE sent_ms END)", "")
 RECORD_LOCAL(run_dispatches, RUN_DISPATCHES_RECORD)
 
-#define RUN_JOBS_TIMES_RECORD(F, S)                                                                \
-	F(S, TIME, started_ms, NULL, "MIN(started_ms)", "")                                        \
+#define RUN_JOBS_TIMES_RECORD(F, S)                                                                                    \
+	F(S, TIME, started_ms, NULL, "MIN(started_ms)", "")                                                            \
 	F(S, TIME, completed_ms, NULL, "MAX(completed_ms)", "")
 RECORD_LOCAL(run_jobs_times, RUN_JOBS_TIMES_RECORD)
 
 /* Fills the members that come from dispatches and jobs. False: the run has not ended, or there is none. */
-static bool read_ended_run(
-    const struct view *d, int64_t change_id, const char *accelerator, struct run *ret)
+static bool read_ended_run(const struct view *d, int64_t change_id, const char *accelerator, struct run *ret)
 {
 	struct run_dispatches x;
 	struct run_jobs_times job = {0};
 
-	if (!record_read_first(
-		db_rows(d,
-		    RECORD_QUERY(RUN_DISPATCHES_RECORD,
-			"FROM dispatch WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"
-			" AND state NOT IN ('superseded', 'cancelled')"),
-		    V_INT(change_id), V_TEXT(accelerator)),
+	if (!record_read_first(db_rows(d,
+				   RECORD_QUERY(RUN_DISPATCHES_RECORD,
+				       "FROM dispatch WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"
+				       " AND state NOT IN ('superseded', 'cancelled')"),
+				   V_INT(change_id), V_TEXT(accelerator)),
 		&run_dispatches_record, &x) ||
 	    !x.n || x.n_unfinished)
 		return false;
 	ret->n_dispatches = x.n;
 	ret->ended_ms = x.finished_ms;
 	ret->n_met = x.n_met;
-	record_read_first(
-	    db_rows(d,
-		RECORD_QUERY(RUN_JOBS_TIMES_RECORD,
-		    "FROM job WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"),
-		V_INT(change_id), V_TEXT(accelerator)),
+	record_read_first(db_rows(d,
+			      RECORD_QUERY(RUN_JOBS_TIMES_RECORD,
+				  "FROM job WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"),
+			      V_INT(change_id), V_TEXT(accelerator)),
 	    &run_jobs_times_record, &job);
 	ret->queue_ms = job.started_ms && x.sent_ms ? job.started_ms - x.sent_ms : -1;
 	ret->run_ms = job.started_ms && job.completed_ms ? job.completed_ms - job.started_ms : -1;
@@ -64,24 +61,19 @@ static bool read_ended_run(
 	return true;
 }
 
-static bool has_red(
-    const struct view *d, int64_t change_id, const char *accelerator, const char *kind)
+static bool has_red(const struct view *d, int64_t change_id, const char *accelerator, const char *kind)
 {
-	return db_has(d,
-	    "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2 AND attribution = ?3"
-	    " LIMIT 1",
+	return db_has(d, "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2 AND attribution = ?3 LIMIT 1",
 	    V_INT(change_id), V_TEXT(accelerator), V_TEXT(kind));
 }
 
 /* On a branch a FLAKY failure does not count. In a pull request it shows that this accelerator fails without a reason in
  * the change, which trips the breaker. */
-static const char *outcome_of_cells(
-    const struct view *d, int64_t change_id, const char *accelerator, bool is_push)
+static const char *outcome_of_cells(const struct view *d, int64_t change_id, const char *accelerator, bool is_push)
 {
 	bool is_new = has_red(d, change_id, accelerator, "NEW");
 
-	if (has_red(d, change_id, accelerator, "UNCLASSIFIED") ||
-	    has_red(d, change_id, accelerator, "BASE"))
+	if (has_red(d, change_id, accelerator, "UNCLASSIFIED") || has_red(d, change_id, accelerator, "BASE"))
 		return RUN_RED;
 	if (is_push && is_new)
 		return RUN_RED;
@@ -89,17 +81,14 @@ static const char *outcome_of_cells(
 		return RUN_RED;
 	if (is_new)
 		return RUN_OWN;
-	return db_has(d,
-		   "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2"
-		   " AND status = 'PASS' LIMIT 1",
+	return db_has(d, "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2 AND status = 'PASS' LIMIT 1",
 		   V_INT(change_id), V_TEXT(accelerator))
 		   ? RUN_GREEN
 		   : RUN_NOTHING;
 }
 
 /* If it had ended on another day before, that day is written again as well. Returns whether anything is new. */
-static bool put_noted_run(
-    struct txn *d, int64_t change_id, const char *accelerator, const struct run *r)
+static bool put_noted_run(struct txn *d, int64_t change_id, const char *accelerator, const struct run *r)
 {
 	const int64_t *n = r->cells.by_status;
 	int64_t before_ms;
@@ -109,26 +98,21 @@ static bool put_noted_run(
 		" AND outcome = ?4 AND n_dispatches = ?5 AND n_met = ?6 AND n_fail = ?7"
 		" AND n_error = ?8 AND n_miss = ?9 AND n_pass = ?10 AND n_done = ?11"
 		" AND n_skip = ?12 AND n_flaky = ?13",
-		V_INT(change_id), V_TEXT(accelerator), V_INT(r->ended_ms), V_TEXT(r->outcome),
-		V_INT(r->n_dispatches), V_INT(r->n_met), V_INT(n[TEST_FAIL]), V_INT(n[TEST_ERROR]),
-		V_INT(n[TEST_MISS]), V_INT(n[TEST_PASS]), V_INT(n[TEST_DONE]), V_INT(n[TEST_SKIP]),
-		V_INT(r->cells.n_flaky)))
+		V_INT(change_id), V_TEXT(accelerator), V_INT(r->ended_ms), V_TEXT(r->outcome), V_INT(r->n_dispatches),
+		V_INT(r->n_met), V_INT(n[TEST_FAIL]), V_INT(n[TEST_ERROR]), V_INT(n[TEST_MISS]), V_INT(n[TEST_PASS]),
+		V_INT(n[TEST_DONE]), V_INT(n[TEST_SKIP]), V_INT(r->cells.n_flaky)))
 		return false;
-	before_ms =
-	    db_int(d, -1, "SELECT ended_ms FROM run WHERE change_id = ?1 AND accelerator = ?2",
-		V_INT(change_id), V_TEXT(accelerator));
-	db_exec(d, "DELETE FROM run WHERE change_id = ?1 AND accelerator = ?2", V_INT(change_id),
-	    V_TEXT(accelerator));
+	before_ms = db_int(d, -1, "SELECT ended_ms FROM run WHERE change_id = ?1 AND accelerator = ?2",
+	    V_INT(change_id), V_TEXT(accelerator));
+	db_exec(d, "DELETE FROM run WHERE change_id = ?1 AND accelerator = ?2", V_INT(change_id), V_TEXT(accelerator));
 	db_exec(d,
 	    "INSERT INTO run (accelerator, ended_ms, change_id, is_push, outcome, n_dispatches,"
 	    " n_met, queue_ms, run_ms, n_fail, n_error, n_miss, n_pass, n_done, n_skip, n_flaky)"
 	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
-	    V_TEXT(accelerator), V_INT(r->ended_ms), V_INT(change_id), V_INT(r->is_push),
-	    V_TEXT(r->outcome), V_INT(r->n_dispatches), V_INT(r->n_met),
-	    r->queue_ms < 0 ? V_NULL : V_INT(r->queue_ms),
-	    r->run_ms < 0 ? V_NULL : V_INT(r->run_ms), V_INT(n[TEST_FAIL]), V_INT(n[TEST_ERROR]),
-	    V_INT(n[TEST_MISS]), V_INT(n[TEST_PASS]), V_INT(n[TEST_DONE]), V_INT(n[TEST_SKIP]),
-	    V_INT(r->cells.n_flaky));
+	    V_TEXT(accelerator), V_INT(r->ended_ms), V_INT(change_id), V_INT(r->is_push), V_TEXT(r->outcome),
+	    V_INT(r->n_dispatches), V_INT(r->n_met), r->queue_ms < 0 ? V_NULL : V_INT(r->queue_ms),
+	    r->run_ms < 0 ? V_NULL : V_INT(r->run_ms), V_INT(n[TEST_FAIL]), V_INT(n[TEST_ERROR]), V_INT(n[TEST_MISS]),
+	    V_INT(n[TEST_PASS]), V_INT(n[TEST_DONE]), V_INT(n[TEST_SKIP]), V_INT(r->cells.n_flaky));
 	if (before_ms >= 0 && day_of(before_ms) != day_of(r->ended_ms))
 		day_note(d, accelerator, before_ms);
 	day_note(d, accelerator, r->ended_ms);
@@ -161,23 +145,22 @@ static void note_worst(struct suite *s, enum test_status status, bool is_broken,
 	s->job_id = job_id;
 }
 
-#define CELL_GROUP_RECORD(F, S)                                                                    \
-	F(S, BORROWED, suite, NULL, "t.suite", "")                                                 \
-	F(S, TEST_STATUS, status, NULL, "v.status", "")                                            \
-	F(S, ATTRIBUTION, whose, NULL, "v.attribution", "")                                        \
-	F(S, INT, n, NULL, "COUNT(*)", "")                                                         \
+#define CELL_GROUP_RECORD(F, S)                                                                                        \
+	F(S, BORROWED, suite, NULL, "t.suite", "")                                                                     \
+	F(S, TEST_STATUS, status, NULL, "v.status", "")                                                                \
+	F(S, ATTRIBUTION, whose, NULL, "v.attribution", "")                                                            \
+	F(S, INT, n, NULL, "COUNT(*)", "")                                                                             \
 	F(S, ID, job_id, NULL, "MIN(v.job_id)", "")
 RECORD_LOCAL(cell_group, CELL_GROUP_RECORD)
 
 /* The rows of a suite follow each other. */
-static void read_suites(const struct view *d, int64_t change_id, const char *accelerator,
-    struct suites *l, struct cell_counts *total)
+static void read_suites(
+    const struct view *d, int64_t change_id, const char *accelerator, struct suites *l, struct cell_counts *total)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY(CELL_GROUP_RECORD,
-		"FROM verdict v JOIN test t ON t.id = v.test_id"
-		" WHERE v.change_id = ?1 AND v.accelerator = ?2"
-		" GROUP BY t.suite, v.status, v.attribution ORDER BY t.suite"),
+	    RECORD_QUERY(CELL_GROUP_RECORD, "FROM verdict v JOIN test t ON t.id = v.test_id"
+					    " WHERE v.change_id = ?1 AND v.accelerator = ?2"
+					    " GROUP BY t.suite, v.status, v.attribution ORDER BY t.suite"),
 	    V_INT(change_id), V_TEXT(accelerator));
 	struct cell_group of;
 
@@ -189,11 +172,9 @@ static void read_suites(const struct view *d, int64_t change_id, const char *acc
 		if (of.status == N_TEST_STATUSES)
 			continue;
 		is_red = test_status_is_red(of.status);
-		is_broken =
-		    is_red && of.whose != ATTRIBUTION_FLAKY && of.whose != ATTRIBUTION_KNOWN;
+		is_broken = is_red && of.whose != ATTRIBUTION_FLAKY && of.whose != ATTRIBUTION_KNOWN;
 		if (!l->n || strcmp(l->at[l->n - 1].name, of.suite) != 0)
-			*ARRAY_PUSH(l->at, l->n) =
-			    (struct suite){.name = xstrdup(of.suite), .worst = N_TEST_STATUSES};
+			*ARRAY_PUSH(l->at, l->n) = (struct suite){.name = xstrdup(of.suite), .worst = N_TEST_STATUSES};
 		s = &l->at[l->n - 1];
 		s->by_status[of.status] += of.n;
 		s->n_broken += is_broken ? of.n : 0;
@@ -245,8 +226,8 @@ struct cell_counts run_suites_put(struct txn *d, int64_t change_id, const char *
 	}
 	if (l.n > RUN_SUITES_MAX)
 		l.n = RUN_SUITES_MAX;
-	db_exec(d, "DELETE FROM run_suite WHERE change_id = ?1 AND accelerator = ?2",
-	    V_INT(change_id), V_TEXT(accelerator));
+	db_exec(d, "DELETE FROM run_suite WHERE change_id = ?1 AND accelerator = ?2", V_INT(change_id),
+	    V_TEXT(accelerator));
 	for (const struct suite *s = l.at; s < l.at + l.n; s++) {
 		/* A vendor may have a suite with the name RUN_SUITES_OTHERS: both are added up. */
 		db_exec(d,
@@ -254,18 +235,14 @@ struct cell_counts run_suites_put(struct txn *d, int64_t change_id, const char *
 		    " n_miss, n_pass, n_done, n_skip, n_broken, job_id)"
 		    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
 		    " ON CONFLICT (change_id, accelerator, suite) DO UPDATE SET"
-		    " n_fail = run_suite.n_fail + excluded.n_fail,"
-		    " n_error = run_suite.n_error + excluded.n_error,"
-		    " n_miss = run_suite.n_miss + excluded.n_miss,"
-		    " n_pass = run_suite.n_pass + excluded.n_pass,"
-		    " n_done = run_suite.n_done + excluded.n_done,"
-		    " n_skip = run_suite.n_skip + excluded.n_skip,"
+		    " n_fail = run_suite.n_fail + excluded.n_fail, n_error = run_suite.n_error + excluded.n_error,"
+		    " n_miss = run_suite.n_miss + excluded.n_miss, n_pass = run_suite.n_pass + excluded.n_pass,"
+		    " n_done = run_suite.n_done + excluded.n_done, n_skip = run_suite.n_skip + excluded.n_skip,"
 		    " n_broken = run_suite.n_broken + excluded.n_broken",
-		    V_INT(change_id), V_TEXT(accelerator), V_TEXT(s->name),
-		    V_TEXT(test_status_name(s->worst)), V_INT(s->by_status[TEST_FAIL]),
-		    V_INT(s->by_status[TEST_ERROR]), V_INT(s->by_status[TEST_MISS]),
-		    V_INT(s->by_status[TEST_PASS]), V_INT(s->by_status[TEST_DONE]),
-		    V_INT(s->by_status[TEST_SKIP]), V_INT(s->n_broken), V_INT_OR_NULL(s->job_id));
+		    V_INT(change_id), V_TEXT(accelerator), V_TEXT(s->name), V_TEXT(test_status_name(s->worst)),
+		    V_INT(s->by_status[TEST_FAIL]), V_INT(s->by_status[TEST_ERROR]), V_INT(s->by_status[TEST_MISS]),
+		    V_INT(s->by_status[TEST_PASS]), V_INT(s->by_status[TEST_DONE]), V_INT(s->by_status[TEST_SKIP]),
+		    V_INT(s->n_broken), V_INT_OR_NULL(s->job_id));
 		free(s->name);
 	}
 	free(l.at);
@@ -283,11 +260,11 @@ enum {
 
 static const int64_t WISHES_LOOK_BACK_MS = INT64_C(14) * 86400 * 1000;
 
-#define SAMPLE_RECORD(F, S)                                                                        \
-	F(S, INT, change_id, NULL, "r.change_id", "")                                              \
-	F(S, TEXT, author, NULL, "CASE WHEN r.is_push <> 0 THEN NULL ELSE c.author END",           \
-	    "Of a pull request; NULL: a push, or not known.")                                      \
-	F(S, BOOL, is_red, NULL, "r.outcome <> '" RUN_GREEN "'", "")                               \
+#define SAMPLE_RECORD(F, S)                                                                                            \
+	F(S, INT, change_id, NULL, "r.change_id", "")                                                                  \
+	F(S, TEXT, author, NULL, "CASE WHEN r.is_push <> 0 THEN NULL ELSE c.author END",                               \
+	    "Of a pull request; NULL: a push, or not known.")                                                          \
+	F(S, BOOL, is_red, NULL, "r.outcome <> '" RUN_GREEN "'", "")                                                   \
 	F(S, BOOL, is_own, NULL, "r.outcome = '" RUN_OWN "'", "")
 RECORD_LOCAL(sample, SAMPLE_RECORD)
 
@@ -321,8 +298,7 @@ static void read_samples(const struct view *d, const char *accelerator, struct s
 }
 
 /* Several other authors have the same new failure, so none of their changes caused it. */
-static bool is_shared(
-    const struct view *d, const char *accelerator, const struct samples *s, size_t i)
+static bool is_shared(const struct view *d, const char *accelerator, const struct samples *s, size_t i)
 {
 	int64_t oldest = s->at[0].change_id;
 	struct rows *r;
@@ -331,16 +307,14 @@ static bool is_shared(
 	for (size_t k = 1; k < s->n; k++)
 		oldest = s->at[k].change_id < oldest ? s->at[k].change_id : oldest;
 	r = db_rows(d,
-	    "SELECT test_id FROM verdict WHERE change_id = ?1 AND accelerator = ?2"
-	    " AND attribution = 'NEW' LIMIT ?3",
+	    "SELECT test_id FROM verdict WHERE change_id = ?1 AND accelerator = ?2 AND attribution = 'NEW' LIMIT ?3",
 	    V_INT(s->at[i].change_id), V_TEXT(accelerator), V_INT(CELLS_MAX));
 	while (!is_found && rows_next(r))
 		is_found = db_int(d, 0,
 			       "SELECT COUNT(DISTINCT c.author) FROM verdict v"
 			       " JOIN change c ON c.id = v.change_id WHERE v.accelerator = ?1"
 			       " AND v.test_id = ?2 AND v.change_id >= ?3"
-			       " AND v.attribution IS NOT NULL AND c.kind = 'pull_request'"
-			       " AND c.author <> ?4",
+			       " AND v.attribution IS NOT NULL AND c.kind = 'pull_request' AND c.author <> ?4",
 			       V_TEXT(accelerator), V_INT(rows_key_number(r)), V_INT(oldest),
 			       V_TEXT(s->at[i].author ? s->at[i].author : "")) >= SHARED_BY_MIN;
 	rows_end(r);
@@ -351,9 +325,8 @@ static bool is_shared(
  * requests are requested again. */
 static void health_note(struct txn *d, const char *accelerator, int64_t now_ms)
 {
-	bool was = db_has(d,
-	    "SELECT 1 FROM accelerator WHERE name = ?1 AND unhealthy_since_ms IS NOT NULL",
-	    V_TEXT(accelerator));
+	bool was = db_has(
+	    d, "SELECT 1 FROM accelerator WHERE name = ?1 AND unhealthy_since_ms IS NOT NULL", V_TEXT(accelerator));
 	struct health_sample judged[HEALTH_LOOKS_AT];
 	struct samples s = {.n = 0};
 	struct rows *r;
@@ -370,8 +343,8 @@ static void health_note(struct txn *d, const char *accelerator, int64_t now_ms)
 		free(s.at[i].author);
 	if (is == was)
 		return;
-	db_exec(d, "UPDATE accelerator SET unhealthy_since_ms = ?2 WHERE name = ?1",
-	    V_TEXT(accelerator), V_INT_OR_NULL(is ? now_ms : 0));
+	db_exec(d, "UPDATE accelerator SET unhealthy_since_ms = ?2 WHERE name = ?1", V_TEXT(accelerator),
+	    V_INT_OR_NULL(is ? now_ms : 0));
 	log_event(is ? LOG_WARN : LOG_INFO, is ? "accelerator_unhealthy" : "accelerator_healthy",
 	    LOG_S("accelerator", accelerator), LOG_I("looked_at", (int64_t)s.n));
 	r = db_rows(d,
@@ -403,8 +376,8 @@ void run_note(struct txn *d, int64_t change_id, const char *accelerator, int64_t
 		nightly_note(d, change_id, accelerator, now_ms);
 		return;
 	}
-	if (db_has(d, "SELECT 1 FROM accelerator WHERE name = ?1 AND level = ?2",
-		V_TEXT(accelerator), V_INT(LEVEL_1)) ||
+	if (db_has(
+		d, "SELECT 1 FROM accelerator WHERE name = ?1 AND level = ?2", V_TEXT(accelerator), V_INT(LEVEL_1)) ||
 	    !read_ended_run(d->view, change_id, accelerator, &r))
 		return;
 	r.outcome = outcome_of_cells(d->view, change_id, accelerator, r.is_push);

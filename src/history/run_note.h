@@ -37,14 +37,14 @@ struct cell_counts {
 
 /* Conditions on the run `r` of a push: its deadlines passed without any report (such cells have a suite of their own and no
  * job, verdict/verdicts.c); it has red tests that are not excused. */
-#define RUN_IS_SILENT                                                                              \
-	"(EXISTS (SELECT 1 FROM run_suite s WHERE s.change_id = r.change_id"                       \
-	" AND s.accelerator = r.accelerator) AND NOT EXISTS (SELECT 1 FROM run_suite s"            \
-	" WHERE s.change_id = r.change_id AND s.accelerator = r.accelerator"                       \
+#define RUN_IS_SILENT                                                                                                  \
+	"(EXISTS (SELECT 1 FROM run_suite s WHERE s.change_id = r.change_id"                                           \
+	" AND s.accelerator = r.accelerator) AND NOT EXISTS (SELECT 1 FROM run_suite s"                                \
+	" WHERE s.change_id = r.change_id AND s.accelerator = r.accelerator"                                           \
 	" AND NOT (s.suite = 'dispatch' AND s.job_id IS NULL)))"
-#define RUN_HAS_RED_TESTS                                                                          \
-	"EXISTS (SELECT 1 FROM run_suite s WHERE s.change_id = r.change_id"                        \
-	" AND s.accelerator = r.accelerator AND s.n_broken > 0"                                    \
+#define RUN_HAS_RED_TESTS                                                                                              \
+	"EXISTS (SELECT 1 FROM run_suite s WHERE s.change_id = r.change_id"                                            \
+	" AND s.accelerator = r.accelerator AND s.n_broken > 0"                                                        \
 	" AND NOT (s.suite = 'dispatch' AND s.job_id IS NULL))"
 
 /* Writes the change's suites on this accelerator again and counts all its cells. When there are more than RUN_SUITES_MAX,
@@ -65,12 +65,12 @@ void run_jobs_drop_change(struct txn *d, int64_t change_id);
 int64_t run_jobs_drop_days(struct txn *d, int64_t before_day, int limit);
 /* Moves the figures of a runner to its new name. (CRCR's allowlist has the repository under its device at L3 and under its
  * own name below.) */
-void run_jobs_move(struct txn *d, const char *from_accelerator, const char *from_runner,
-    const char *accelerator, const char *runner);
+void run_jobs_move(
+    struct txn *d, const char *from_accelerator, const char *from_runner, const char *accelerator, const char *runner);
 
 /* runner NULL: all of the accelerator's. Fills the numbers that come from jobs and from the registry. */
-void level_read(const struct view *d, const char *accelerator, const char *runner, int64_t now_ms,
-    struct level_numbers *ret);
+void level_read(
+    const struct view *d, const char *accelerator, const char *runner, int64_t now_ms, struct level_numbers *ret);
 
 /* ---- nightly_note.c: periodic runs as history (history/history.h) ----
  *

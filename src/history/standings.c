@@ -38,33 +38,32 @@ struct upstream_branch upstream_branch_read(const struct view *d)
 
 /* ---- its newest runs there ---- */
 
-#define PUSHES_OF_BRANCH                                                                           \
-	" FROM (SELECT * FROM run WHERE accelerator = ?1 AND is_push = 1 AND change_id > ?6"       \
-	"  ORDER BY change_id DESC LIMIT ?5) r"                                                    \
-	" CROSS JOIN change c ON c.id = r.change_id LEFT JOIN branch_commit b"                     \
-	" ON b.repository_key = ?2 AND b.ref = ?3 AND b.sha = c.head_sha"                          \
+#define PUSHES_OF_BRANCH                                                                                               \
+	" FROM (SELECT * FROM run WHERE accelerator = ?1 AND is_push = 1 AND change_id > ?6"                           \
+	"  ORDER BY change_id DESC LIMIT ?5) r"                                                                        \
+	" CROSS JOIN change c ON c.id = r.change_id LEFT JOIN branch_commit b"                                         \
+	" ON b.repository_key = ?2 AND b.ref = ?3 AND b.sha = c.head_sha"                                              \
 	" WHERE c.repository_key = ?2 AND c.ref IN (?3, 'refs/heads/' || ?3)"
 
-#define TESTED_PUSH_RECORD(F, S)                                                                   \
-	F(S, INT, change_id, NULL, "c.id", "")                                                     \
-	F(S, BORROWED, sha, NULL, "c.head_sha", "")                                                \
-	F(S, TIME, commit_ms, NULL, "COALESCE(b.at_ms, c.created_ms)", "")                         \
-	F(S, COUNT, position, NULL, "b.position", "")                                              \
-	F(S, TIME, ended_ms, NULL, "r.ended_ms", "")                                               \
-	F(S, BORROWED, outcome, NULL, "r.outcome", "")                                             \
-	F(S, BOOL, has_red, NULL, "r.n_fail + r.n_error + r.n_miss > 0", "")                       \
+#define TESTED_PUSH_RECORD(F, S)                                                                                       \
+	F(S, INT, change_id, NULL, "c.id", "")                                                                         \
+	F(S, BORROWED, sha, NULL, "c.head_sha", "")                                                                    \
+	F(S, TIME, commit_ms, NULL, "COALESCE(b.at_ms, c.created_ms)", "")                                             \
+	F(S, COUNT, position, NULL, "b.position", "")                                                                  \
+	F(S, TIME, ended_ms, NULL, "r.ended_ms", "")                                                                   \
+	F(S, BORROWED, outcome, NULL, "r.outcome", "")                                                                 \
+	F(S, BOOL, has_red, NULL, "r.n_fail + r.n_error + r.n_miss > 0", "")                                           \
 	F(S, BOOL, has_red_tests, NULL, RUN_HAS_RED_TESTS, "")
 RECORD_LOCAL(tested_push, TESTED_PUSH_RECORD)
 
 /* In the order of the branch; a commit whose place is not known is as new as its change. */
-static void read_newest(const struct view *d, const char *accelerator,
-    const struct upstream_branch *u, struct standing *s)
+static void read_newest(
+    const struct view *d, const char *accelerator, const struct upstream_branch *u, struct standing *s)
 {
-	struct rows *r = db_rows(d,
-	    RECORD_SELECT(TESTED_PUSH_RECORD) PUSHES_OF_BRANCH " AND NOT " RUN_IS_SILENT
-							       " LIMIT ?4",
-	    V_TEXT(accelerator), V_TEXT(u->repository.text), V_TEXT(u->name),
-	    V_INT(NEWEST_LOOKED_AT), V_INT(PUSHES_LOOKED_AT), V_INT(0));
+	struct rows *r =
+	    db_rows(d, RECORD_SELECT(TESTED_PUSH_RECORD) PUSHES_OF_BRANCH " AND NOT " RUN_IS_SILENT " LIMIT ?4",
+		V_TEXT(accelerator), V_TEXT(u->repository.text), V_TEXT(u->name), V_INT(NEWEST_LOOKED_AT),
+		V_INT(PUSHES_LOOKED_AT), V_INT(0));
 	struct tested_push push;
 
 	while (rows_next(r)) {
@@ -86,20 +85,20 @@ static void read_newest(const struct view *d, const char *accelerator,
 	}
 }
 
-#define SILENT_PUSH_RECORD(F, S)                                                                   \
-	F(S, BORROWED, sha, NULL, "c.head_sha", "")                                                \
-	F(S, TIME, ended_ms, NULL, "r.ended_ms", "")                                               \
+#define SILENT_PUSH_RECORD(F, S)                                                                                       \
+	F(S, BORROWED, sha, NULL, "c.head_sha", "")                                                                    \
+	F(S, TIME, ended_ms, NULL, "r.ended_ms", "")                                                                   \
 	F(S, COUNT, position, NULL, "b.position", "")
 RECORD_LOCAL(silent_push, SILENT_PUSH_RECORD)
 
 /* A run without a report is not a test: it is shown beside the newest test. */
-static void read_silence(const struct view *d, const char *accelerator,
-    const struct upstream_branch *u, struct standing *s)
+static void read_silence(
+    const struct view *d, const char *accelerator, const struct upstream_branch *u, struct standing *s)
 {
-	struct rows *r = db_rows(d,
-	    RECORD_SELECT(SILENT_PUSH_RECORD) PUSHES_OF_BRANCH " AND " RUN_IS_SILENT " LIMIT ?4",
-	    V_TEXT(accelerator), V_TEXT(u->repository.text), V_TEXT(u->name),
-	    V_INT(NEWEST_LOOKED_AT), V_INT(PUSHES_LOOKED_AT), V_INT(s->change_id));
+	struct rows *r =
+	    db_rows(d, RECORD_SELECT(SILENT_PUSH_RECORD) PUSHES_OF_BRANCH " AND " RUN_IS_SILENT " LIMIT ?4",
+		V_TEXT(accelerator), V_TEXT(u->repository.text), V_TEXT(u->name), V_INT(NEWEST_LOOKED_AT),
+		V_INT(PUSHES_LOOKED_AT), V_INT(s->change_id));
 	struct silent_push push;
 
 	while (!s->silent_sha && rows_next(r)) {
@@ -114,27 +113,25 @@ static void read_silence(const struct view *d, const char *accelerator,
 
 /* ---- the whole ---- */
 
-#define REGISTERED_FACTS_RECORD(F, S)                                                              \
-	F(S, LEVEL, level, NULL, "level", "")                                                      \
-	F(S, BOOL, is_unhealthy, NULL, "unhealthy_since_ms IS NOT NULL", "")                       \
+#define REGISTERED_FACTS_RECORD(F, S)                                                                                  \
+	F(S, LEVEL, level, NULL, "level", "")                                                                          \
+	F(S, BOOL, is_unhealthy, NULL, "unhealthy_since_ms IS NOT NULL", "")                                           \
 	F(S, TIME, last_report_ms, NULL, "last_report_ms", "")
 RECORD_DEFINE_PART(registered_facts, accelerator_facts, REGISTERED_FACTS_RECORD);
 
-#define FIGURE_RECORD(F, S)                                                                        \
-	F(S, INT, n_runs, NULL, "SUM(n_runs)", "")                                                 \
+#define FIGURE_RECORD(F, S)                                                                                            \
+	F(S, INT, n_runs, NULL, "SUM(n_runs)", "")                                                                     \
 	F(S, INT, n_green, NULL, "SUM(n_green)", "")
 RECORD_DEFINE_PART(figure, accelerator_facts, FIGURE_RECORD);
 
-void standing_read(const struct view *d, const char *accelerator, const struct upstream_branch *u,
-    int64_t now_ms, struct standing *ret)
+void standing_read(const struct view *d, const char *accelerator, const struct upstream_branch *u, int64_t now_ms,
+    struct standing *ret)
 {
 	struct accelerator_facts *f = &ret->facts;
 
 	*ret = (struct standing){.facts.level = LEVEL_1, .position = -1};
-	if (record_read_first(
-		db_rows(d,
-		    RECORD_QUERY(REGISTERED_FACTS_RECORD, "FROM accelerator WHERE name = ?1"),
-		    V_TEXT(accelerator)),
+	if (record_read_first(db_rows(d, RECORD_QUERY(REGISTERED_FACTS_RECORD, "FROM accelerator WHERE name = ?1"),
+				  V_TEXT(accelerator)),
 		&registered_facts_record, f)) {
 		f->red_since_ms = red_since_ms(d, accelerator);
 		f->is_red_in_silence = f->red_since_ms && red_is_silence(d, accelerator);
@@ -142,10 +139,8 @@ void standing_read(const struct view *d, const char *accelerator, const struct u
 		read_silence(d, accelerator, u, ret);
 		record_read_first(
 		    db_rows(d,
-			RECORD_QUERY(FIGURE_RECORD,
-			    "FROM day WHERE accelerator = ?1 AND day > ?2 AND day <= ?3"),
-			V_TEXT(accelerator), V_INT(day_of(now_ms) - FIGURE_DAYS),
-			V_INT(day_of(now_ms))),
+			RECORD_QUERY(FIGURE_RECORD, "FROM day WHERE accelerator = ?1 AND day > ?2 AND day <= ?3"),
+			V_TEXT(accelerator), V_INT(day_of(now_ms) - FIGURE_DAYS), V_INT(day_of(now_ms))),
 		    &figure_record, f);
 	}
 	ret->state = accelerator_state_of(f, now_ms);
@@ -155,32 +150,30 @@ void standing_read(const struct view *d, const char *accelerator, const struct u
 
 enum { TIMES_MAX = 1000000 }; /* the newest; more than any accelerator has */
 
-#define QUALITY_DAY_RECORD(F, S)                                                                   \
-	F(S, INT, n_runs, NULL, "n_runs", "")                                                      \
-	F(S, INT, n_green, NULL, "n_green", "")                                                    \
-	F(S, INT, n_dispatches, NULL, "n_dispatches", "")                                          \
-	F(S, INT, n_met, NULL, "n_met", "")                                                        \
-	F(S, BLOB, queue_times, NULL, "queue_times", "")                                           \
+#define QUALITY_DAY_RECORD(F, S)                                                                                       \
+	F(S, INT, n_runs, NULL, "n_runs", "")                                                                          \
+	F(S, INT, n_green, NULL, "n_green", "")                                                                        \
+	F(S, INT, n_dispatches, NULL, "n_dispatches", "")                                                              \
+	F(S, INT, n_met, NULL, "n_met", "")                                                                            \
+	F(S, BLOB, queue_times, NULL, "queue_times", "")                                                               \
 	F(S, BLOB, run_times, NULL, "run_times", "")
 RECORD_LOCAL(quality_day, QUALITY_DAY_RECORD)
 
-#define QUALITY_RUN_RECORD(F, S)                                                                   \
-	F(S, BOOL, is_push_with_result, NULL, "is_push <> 0 AND outcome <> '" RUN_NOTHING "'", "") \
-	F(S, BOOL, is_green, NULL, "outcome = '" RUN_GREEN "'", "")                                \
-	F(S, INT, n_dispatches, NULL, "n_dispatches", "")                                          \
-	F(S, INT, n_met, NULL, "n_met", "")                                                        \
-	F(S, COUNT, queue_ms, NULL, "queue_ms", "")                                                \
+#define QUALITY_RUN_RECORD(F, S)                                                                                       \
+	F(S, BOOL, is_push_with_result, NULL, "is_push <> 0 AND outcome <> '" RUN_NOTHING "'", "")                     \
+	F(S, BOOL, is_green, NULL, "outcome = '" RUN_GREEN "'", "")                                                    \
+	F(S, INT, n_dispatches, NULL, "n_dispatches", "")                                                              \
+	F(S, INT, n_met, NULL, "n_met", "")                                                                            \
+	F(S, COUNT, queue_ms, NULL, "queue_ms", "")                                                                    \
 	F(S, COUNT, run_ms, NULL, "run_ms", "")
 RECORD_LOCAL(quality_run, QUALITY_RUN_RECORD)
 
-#define QUALITY_EPISODES_RECORD(F, S)                                                              \
-	F(S, INT, n_episodes, NULL, "COUNT(*)", "")                                                \
-	F(S, COUNT, level.reaction_ms, NULL,                                                       \
-	    "CAST(AVG(ended_ms - COALESCE(told_ms, first_bad_ms)) AS INTEGER)", "")
+#define QUALITY_EPISODES_RECORD(F, S)                                                                                  \
+	F(S, INT, n_episodes, NULL, "COUNT(*)", "")                                                                    \
+	F(S, COUNT, level.reaction_ms, NULL, "CAST(AVG(ended_ms - COALESCE(told_ms, first_bad_ms)) AS INTEGER)", "")
 RECORD_DEFINE_PART(quality_episodes, quality, QUALITY_EPISODES_RECORD);
 
-void quality_read(
-    const struct view *d, const char *accelerator, int64_t now_ms, struct quality *ret)
+void quality_read(const struct view *d, const char *accelerator, int64_t now_ms, struct quality *ret)
 {
 	struct times queue = times_new(TIMES_MAX), run = times_new(TIMES_MAX);
 	int64_t after_ms = now_ms - QUALITY_DAYS_MS, next_day = day_of(after_ms) + 1;
@@ -191,8 +184,7 @@ void quality_read(
 	*ret = (struct quality){.n_push_runs = 0};
 	level_read(d, accelerator, NULL, now_ms, &ret->level);
 	r = db_rows(d,
-	    RECORD_QUERY(QUALITY_DAY_RECORD,
-		"FROM day WHERE accelerator = ?1 AND day >= ?2 ORDER BY day DESC"),
+	    RECORD_QUERY(QUALITY_DAY_RECORD, "FROM day WHERE accelerator = ?1 AND day >= ?2 ORDER BY day DESC"),
 	    V_TEXT(accelerator), V_INT(next_day));
 	while (rows_next(r)) {
 		record_read(r, &quality_day_record, &day);
@@ -205,8 +197,7 @@ void quality_read(
 	}
 	/* The one day that is only partly within the time. */
 	r = db_rows(d,
-	    RECORD_QUERY(QUALITY_RUN_RECORD,
-		"FROM run WHERE accelerator = ?1 AND ended_ms >= ?2 AND ended_ms < ?3"),
+	    RECORD_QUERY(QUALITY_RUN_RECORD, "FROM run WHERE accelerator = ?1 AND ended_ms >= ?2 AND ended_ms < ?3"),
 	    V_TEXT(accelerator), V_INT(after_ms), V_INT(next_day * DAY_MS));
 	while (rows_next(r)) {
 		record_read(r, &quality_run_record, &one);
@@ -222,18 +213,16 @@ void quality_read(
 	ret->run_p50_ms = percentile(&run, 50);
 	ret->run_p90_ms = percentile(&run, 90);
 	/* The episodes that were open within the time. The reaction is the mean time from telling the vendor to green. */
-	record_read_first(
-	    db_rows(d,
-		RECORD_QUERY(QUALITY_EPISODES_RECORD, "FROM red_episode WHERE accelerator = ?1"
-						      " AND (ended_ms IS NULL OR ended_ms >= ?2)"),
-		V_TEXT(accelerator), V_INT(after_ms)),
+	record_read_first(db_rows(d,
+			      RECORD_QUERY(QUALITY_EPISODES_RECORD, "FROM red_episode WHERE accelerator = ?1"
+								    " AND (ended_ms IS NULL OR ended_ms >= ?2)"),
+			      V_TEXT(accelerator), V_INT(after_ms)),
 	    &quality_episodes_record, ret);
 	ret->red_since_ms = red_since_ms(d, accelerator);
 	ret->is_red_in_silence = ret->red_since_ms && red_is_silence(d, accelerator);
 	ret->is_overdue = red_is_overdue(ret->red_since_ms, now_ms);
-	ret->unhealthy_since_ms =
-	    db_int(d, 0, "SELECT COALESCE(unhealthy_since_ms, 0) FROM accelerator WHERE name = ?1",
-		V_TEXT(accelerator));
+	ret->unhealthy_since_ms = db_int(
+	    d, 0, "SELECT COALESCE(unhealthy_since_ms, 0) FROM accelerator WHERE name = ?1", V_TEXT(accelerator));
 	times_release(&queue);
 	times_release(&run);
 }

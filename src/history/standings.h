@@ -20,14 +20,13 @@ void upstream_branch_put(struct txn *d, const char *repository, const char *bran
 struct upstream_branch upstream_branch_read(const struct view *d);
 
 /* For an accelerator that is not in the registry's mirror everything is empty and the state is OFF. standing_release(). */
-void standing_read(const struct view *d, const char *accelerator, const struct upstream_branch *u,
-    int64_t now_ms, struct standing *ret);
+void standing_read(const struct view *d, const char *accelerator, const struct upstream_branch *u, int64_t now_ms,
+    struct standing *ret);
 
 #define QUALITY_DAYS_MS (INT64_C(30) * 86400 * 1000)
 
 struct quality {
-	struct level_numbers
-	    level; /* the numbers by which its level is judged (model/accelerator.h) */
+	struct level_numbers level; /* the numbers by which its level is judged (model/accelerator.h) */
 	int64_t n_push_runs, n_push_green;
 	int64_t n_episodes;                                         /* red on an upstream branch */
 	bool is_overdue;                                            /* red for more than 72 h now */
@@ -37,5 +36,4 @@ struct quality {
 	int64_t unhealthy_since_ms; /* the circuit breaker; 0: its results count */
 };
 /* From the days of the last 30 days, and from the runs of the one day that is only partly within that time. */
-void quality_read(
-    const struct view *d, const char *accelerator, int64_t now_ms, struct quality *ret);
+void quality_read(const struct view *d, const char *accelerator, int64_t now_ms, struct quality *ret);

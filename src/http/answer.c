@@ -4,8 +4,7 @@
 #include "http/server_internal.h"
 
 enum {
-	SHORT_BYTES =
-	    1024, /* an answer up to this length is always sent: errors, and answers to webhooks */
+	SHORT_BYTES = 1024, /* an answer up to this length is always sent: errors, and answers to webhooks */
 	KEEPALIVE_S = 60,
 	UNSENT_RETRY_AFTER_S = 5,
 };
@@ -13,18 +12,15 @@ enum {
 static const struct {
 	int status;
 	const char *text;
-} STATUSES[] = {{100, "Continue"}, {200, "OK"}, {201, "Created"}, {202, "Accepted"},
-    {204, "No Content"}, {206, "Partial Content"}, {301, "Moved Permanently"}, {302, "Found"},
-    {303, "See Other"}, {304, "Not Modified"}, {307, "Temporary Redirect"},
-    {308, "Permanent Redirect"}, {400, "Bad Request"}, {401, "Unauthorized"}, {403, "Forbidden"},
-    {404, "Not Found"}, {405, "Method Not Allowed"}, {406, "Not Acceptable"},
-    {408, "Request Timeout"}, {409, "Conflict"}, {410, "Gone"}, {411, "Length Required"},
-    {412, "Precondition Failed"}, {413, "Content Too Large"}, {414, "URI Too Long"},
-    {415, "Unsupported Media Type"}, {416, "Range Not Satisfiable"}, {417, "Expectation Failed"},
-    {422, "Unprocessable Content"}, {429, "Too Many Requests"},
-    {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"},
-    {501, "Not Implemented"}, {502, "Bad Gateway"}, {503, "Service Unavailable"},
-    {504, "Gateway Timeout"}, {505, "HTTP Version Not Supported"}};
+} STATUSES[] = {{100, "Continue"}, {200, "OK"}, {201, "Created"}, {202, "Accepted"}, {204, "No Content"},
+    {206, "Partial Content"}, {301, "Moved Permanently"}, {302, "Found"}, {303, "See Other"}, {304, "Not Modified"},
+    {307, "Temporary Redirect"}, {308, "Permanent Redirect"}, {400, "Bad Request"}, {401, "Unauthorized"},
+    {403, "Forbidden"}, {404, "Not Found"}, {405, "Method Not Allowed"}, {406, "Not Acceptable"},
+    {408, "Request Timeout"}, {409, "Conflict"}, {410, "Gone"}, {411, "Length Required"}, {412, "Precondition Failed"},
+    {413, "Content Too Large"}, {414, "URI Too Long"}, {415, "Unsupported Media Type"}, {416, "Range Not Satisfiable"},
+    {417, "Expectation Failed"}, {422, "Unprocessable Content"}, {429, "Too Many Requests"},
+    {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"}, {501, "Not Implemented"},
+    {502, "Bad Gateway"}, {503, "Service Unavailable"}, {504, "Gateway Timeout"}, {505, "HTTP Version Not Supported"}};
 
 static void append_header(struct buf *b, const char *name, const char *value)
 {
@@ -41,10 +37,7 @@ static void append_header(struct buf *b, const char *name, const char *value)
 	buf_append(b, "\r\n", 2);
 }
 
-static bool status_has_no_body(int status)
-{
-	return status == 204 || status == 304;
-}
+static bool status_has_no_body(int status) { return status == 204 || status == 304; }
 
 void http_answer_head(struct http_server *s, const struct http_answer *a)
 {
@@ -86,8 +79,7 @@ static void note_answer_time(const struct http_request *r)
 
 	for (int i = 0; i < all->n; i++)
 		if (&all->at[i].route == r->route)
-			histogram_add(
-			    &all->at[i].times, (int64_t)(uv_hrtime() / 1000) - r->began_us);
+			histogram_add(&all->at[i].times, (int64_t)(uv_hrtime() / 1000) - r->began_us);
 }
 
 /* Decides whether the connection ends after this answer, and makes its head; borrowed until the next one. */
@@ -96,15 +88,14 @@ static uv_buf_t answer_begin(struct http_request *r, struct http_answer *a)
 	struct http_conn *c = r->conn;
 
 	c->lingers = !http_inlet_finish(&c->inlet);
-	c->ends = c->lingers || !r->head->keeps_alive || c->server->is_closing ||
-		  (a->length < 0 && a->minor == 0);
+	c->ends = c->lingers || !r->head->keeps_alive || c->server->is_closing || (a->length < 0 && a->minor == 0);
 	a->ends = c->ends;
 	http_answer_head(c->server, a);
 	return uv_buf_init(c->server->out_head.data, (unsigned)c->server->out_head.len);
 }
 
-void http_respond(struct http_request *r, int status, const char *content_type,
-    const struct http_header_line *headers, const char *body, size_t body_bytes)
+void http_respond(struct http_request *r, int status, const char *content_type, const struct http_header_line *headers,
+    const char *body, size_t body_bytes)
 {
 	struct http_conn *c = r->conn;
 	struct http_answer a = {.status = status,
@@ -166,10 +157,7 @@ void http_respond_busy(struct http_request *r, int retry_after_s)
 
 /* ---- answers in pieces ---- */
 
-size_t http_drain_bytes(const struct http_request *r)
-{
-	return r->shared ? 1 : HTTP_DRAIN_BYTES;
-}
+size_t http_drain_bytes(const struct http_request *r) { return r->shared ? 1 : HTTP_DRAIN_BYTES; }
 
 static void stream_want_drain(struct http_request *r)
 {
@@ -233,10 +221,7 @@ void http_stream_write(struct http_request *r, const char *p, size_t n)
 	stream_want_drain(r);
 }
 
-size_t http_stream_pending(const struct http_request *r)
-{
-	return r->conn ? http_conn_unsent(r->conn) : 0;
-}
+size_t http_stream_pending(const struct http_request *r) { return r->conn ? http_conn_unsent(r->conn) : 0; }
 
 void http_stream_end(struct http_request *r)
 {
@@ -400,10 +385,7 @@ void http_shared_leave(struct http_request *r)
 }
 
 /* http_request_free() drops the reference. */
-static void on_shared_gone(struct http_request *r)
-{
-	(void)r;
-}
+static void on_shared_gone(struct http_request *r) { (void)r; }
 
 void http_respond_shared(struct http_request *r, int status, const char *content_type,
     const struct http_header_line *headers, struct http_shared *b)

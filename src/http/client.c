@@ -52,10 +52,7 @@ static void client_run_ended(struct http_client *c)
 	}
 }
 
-static void on_ended_turn(uv_timer_t *timer)
-{
-	client_run_ended(timer->data);
-}
+static void on_ended_turn(uv_timer_t *timer) { client_run_ended(timer->data); }
 
 static void client_end(struct http_transfer *t, CURLcode code)
 {
@@ -116,8 +113,7 @@ static void curl_act(struct http_client *c, curl_socket_t fd, int events)
 	CURLMsg *m;
 
 	if (code != CURLM_OK) {
-		log_event(
-		    LOG_ERROR, "http_client_rebuilt", LOG_S("why", curl_multi_strerror(code)));
+		log_event(LOG_ERROR, "http_client_rebuilt", LOG_S("why", curl_multi_strerror(code)));
 		client_end_all(c, ERR_NETWORK, "the HTTP client failed and was rebuilt");
 		curl_close(c);
 		curl_open(c);
@@ -136,10 +132,7 @@ static void curl_act(struct http_client *c, curl_socket_t fd, int events)
 	client_run_ended(c);
 }
 
-static void on_curl_deadline(uv_timer_t *timer)
-{
-	curl_act(timer->data, CURL_SOCKET_TIMEOUT, 0);
-}
+static void on_curl_deadline(uv_timer_t *timer) { curl_act(timer->data, CURL_SOCKET_TIMEOUT, 0); }
 
 static int on_curl_timer(CURLM *multi, long timeout_ms, void *owner)
 {
@@ -296,10 +289,7 @@ void http_client_init(struct http_client *c, const char *user_agent)
 	c->ca_folder = folder && *folder ? xstrdup(folder) : NULL;
 }
 
-void http_client_release(struct http_client *c)
-{
-	FREE_ALL(c->user_agent, c->ca_file, c->ca_folder);
-}
+void http_client_release(struct http_client *c) { FREE_ALL(c->user_agent, c->ca_file, c->ca_folder); }
 
 struct http_client *http_client_new(struct loop *l, const char *user_agent)
 {
@@ -337,10 +327,7 @@ void http_client_limit(struct http_client *c, int connections_per_host)
 	curl_multi_setopt(c->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)connections_per_host);
 }
 
-static void on_timer_closed(uv_handle_t *h)
-{
-	client_handle_closed(h->data);
-}
+static void on_timer_closed(uv_handle_t *h) { client_handle_closed(h->data); }
 
 void http_client_close(struct http_client *c, void (*on_closed)(void *owner), void *owner)
 {
@@ -431,10 +418,7 @@ static void on_blocking_done(struct http_call *call)
 	b->is_done = true;
 }
 
-static void on_blocking_closed(void *owner)
-{
-	*(bool *)owner = true;
-}
+static void on_blocking_closed(void *owner) { *(bool *)owner = true; }
 
 int http_call_blocking(struct http_call *call, const char *user_agent, const char *ca_file)
 {

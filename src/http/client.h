@@ -69,8 +69,7 @@ bool http_call_header(const struct http_call *call, const char *name, char *out,
 void http_call_release(struct http_call *call);
 /* Blocking variant for programs without a loop: runs the call on its own loop and does not run done. ca_file: NULL, or as
  * http_client_use_ca(). Returns call->err. Thread: any without a loop. */
-int http_call_blocking(
-    struct http_call *call, const char *user_agent, const char *ca_file) MUST_CHECK;
+int http_call_blocking(struct http_call *call, const char *user_agent, const char *ca_file) MUST_CHECK;
 
 /* ---- for a thread that may wait: client_pull.c ----
  *

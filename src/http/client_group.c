@@ -85,8 +85,7 @@ void http_client_address_find(const struct http_conn *c, const struct http_head 
 	for (size_t i = h->n_fields; i-- > 0;) {
 		const struct http_field *f = &h->fields[i];
 
-		if (strcasecmp(h->text + f->name, "x-forwarded-for") == 0 &&
-		    walk_forwarded(s, h->text + f->value, ret))
+		if (strcasecmp(h->text + f->name, "x-forwarded-for") == 0 && walk_forwarded(s, h->text + f->value, ret))
 			break;
 	}
 }
@@ -156,8 +155,7 @@ void http_group_amounts_free(struct http_group_amounts *t)
 }
 
 /* The group's entry, or the free place where it belongs. */
-static struct group_entry *entry_of(
-    const struct http_group_amounts *t, const struct http_client_group *g)
+static struct group_entry *entry_of(const struct http_group_amounts *t, const struct http_client_group *g)
 {
 	size_t i = home_of(t, g);
 
@@ -194,8 +192,7 @@ int64_t http_group_amount(const struct http_group_amounts *t, const struct http_
 	return entry_of(t, g)->amount;
 }
 
-void http_group_amount_add(
-    struct http_group_amounts *t, const struct http_client_group *g, int64_t n)
+void http_group_amount_add(struct http_group_amounts *t, const struct http_client_group *g, int64_t n)
 {
 	if (n == 0)
 		return;
@@ -226,8 +223,7 @@ void http_group_amount_add(
 	}
 }
 
-bool http_group_amount_take(
-    struct http_group_amounts *t, const struct http_client_group *g, int64_t n, int64_t limit)
+bool http_group_amount_take(struct http_group_amounts *t, const struct http_client_group *g, int64_t n, int64_t limit)
 {
 	if (http_group_amount(t, g) > limit - n)
 		return false;
@@ -235,7 +231,4 @@ bool http_group_amount_take(
 	return true;
 }
 
-size_t http_group_amounts_n(const struct http_group_amounts *t)
-{
-	return t->n;
-}
+size_t http_group_amounts_n(const struct http_group_amounts *t) { return t->n; }

@@ -63,10 +63,7 @@ static int puller_fail(struct http_puller *p, int err, const char *why)
 	return puller_conclude(p, CURLE_ABORTED_BY_CALLBACK);
 }
 
-static bool has_pending(const struct http_puller *p)
-{
-	return p->n_taken < p->call->answer.len;
-}
+static bool has_pending(const struct http_puller *p) { return p->n_taken < p->call->answer.len; }
 
 /* Waits until there are bytes to take or the exchange has ended. */
 static int puller_work(struct http_puller *p)

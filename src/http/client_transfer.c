@@ -19,12 +19,12 @@ enum {
 
 /* curl_easy_setopt() fails if this libcurl lacks the option or memory runs out. A TLS or limit option must never be
  * missing without notice. */
-#define SET(easy, option, value)                                                                   \
-	do {                                                                                       \
-		if (curl_easy_setopt(easy, option, value) != CURLE_OK) {                           \
-			fputs("libcurl: cannot set " #option "\n", stderr);                        \
-			abort();                                                                   \
-		}                                                                                  \
+#define SET(easy, option, value)                                                                                       \
+	do {                                                                                                           \
+		if (curl_easy_setopt(easy, option, value) != CURLE_OK) {                                               \
+			fputs("libcurl: cannot set " #option "\n", stderr);                                            \
+			abort();                                                                                       \
+		}                                                                                                      \
 	} while (0)
 
 struct http_transfer *http_transfer_new(struct http_client *c)
@@ -71,8 +71,7 @@ static size_t on_curl_body(char *p, size_t size, size_t n, void *owner)
 
 	if (buf_append(&t->call->answer, p, size * n)) {
 		t->err = ERR_TOO_BIG;
-		error_set(&t->call->why, ERR_TOO_BIG, "the answer is over %zu bytes",
-		    t->call->answer.max);
+		error_set(&t->call->why, ERR_TOO_BIG, "the answer is over %zu bytes", t->call->answer.max);
 		transfer_read_status(t);
 		return 0;
 	}
@@ -85,12 +84,10 @@ static size_t on_curl_header(char *p, size_t size, size_t n, void *owner)
 
 	n *= size;
 	if (n >= 5 && memcmp(p, "HTTP/", 5) == 0)
-		buf_clear(
-		    &t->call->answer_headers); /* the lines before it were an interim answer */
+		buf_clear(&t->call->answer_headers); /* the lines before it were an interim answer */
 	if (buf_append(&t->call->answer_headers, p, n)) {
 		t->err = ERR_TOO_BIG;
-		error_set(&t->call->why, ERR_TOO_BIG, "the answer's headers are over %d bytes",
-		    HEADER_BYTES_MAX);
+		error_set(&t->call->why, ERR_TOO_BIG, "the answer's headers are over %d bytes", HEADER_BYTES_MAX);
 		return 0;
 	}
 	return n;
@@ -112,19 +109,16 @@ static bool transfer_allows(struct http_transfer *t, const uint8_t address[16])
 	return false;
 }
 
-static curl_socket_t on_curl_open_socket(
-    void *owner, curlsocktype purpose, struct curl_sockaddr *to)
+static curl_socket_t on_curl_open_socket(void *owner, curlsocktype purpose, struct curl_sockaddr *to)
 {
 	struct http_transfer *t = owner;
 	uint8_t address[16];
 
 	(void)purpose;
 	if (to->family == AF_INET)
-		http_address_map_v4(
-		    &((const struct sockaddr_in *)(const void *)&to->addr)->sin_addr, address);
+		http_address_map_v4(&((const struct sockaddr_in *)(const void *)&to->addr)->sin_addr, address);
 	else if (to->family == AF_INET6)
-		memcpy(address, &((const struct sockaddr_in6 *)(const void *)&to->addr)->sin6_addr,
-		    16);
+		memcpy(address, &((const struct sockaddr_in6 *)(const void *)&to->addr)->sin6_addr, 16);
 	else if (t->call->allow_address && !t->call->unix_socket_path)
 		return CURL_SOCKET_BAD;
 	if ((to->family == AF_INET || to->family == AF_INET6) && !transfer_allows(t, address))
@@ -148,8 +142,7 @@ static int on_curl_request(void *owner, char *peer, char *local, int peer_port, 
 	/* libcurl repeats a request by itself if a reused connection closed. The server may have acted on the
 	 * first one, so only the caller, who can check that, may repeat it. */
 	if (t->call->was_sent && !is_idempotent) {
-		t->err = error_set(
-		    &t->call->why, ERR_NETWORK, "the connection was closed before the answer came");
+		t->err = error_set(&t->call->why, ERR_NETWORK, "the connection was closed before the answer came");
 		return CURL_PREREQFUNC_ABORT;
 	}
 	if (t->err == ERR_DENIED) {
@@ -207,8 +200,7 @@ static int transfer_set_headers(struct http_transfer *t)
 	for (const char *const *h = call->headers; h && *h; h++) {
 		/* the message leaves the value out: it may be a credential */
 		if (has_control(*h))
-			return error_set(
-			    &call->why, ERR_INVALID, "a header has a control character");
+			return error_set(&call->why, ERR_INVALID, "a header has a control character");
 		transfer_add_header(t, *h);
 	}
 	transfer_add_header(t, "Expect:"); /* avoids a round trip */
@@ -271,8 +263,7 @@ int http_transfer_prepare(struct http_transfer *t)
 	SET(t->easy, CURLOPT_SHARE, t->client->share);
 	/* HTTP/2 by ALPN only. With it, calls wait for a shared connection instead of opening their own. Without TLS
 	 * they would wait for a whole exchange. */
-	SET(t->easy, CURLOPT_HTTP_VERSION,
-	    (long)(is_plain ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS));
+	SET(t->easy, CURLOPT_HTTP_VERSION, (long)(is_plain ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS));
 	SET(t->easy, CURLOPT_PIPEWAIT, is_plain ? 0L : 1L);
 	SET(t->easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	SET(t->easy, CURLOPT_OPENSOCKETFUNCTION, on_curl_open_socket);
@@ -331,8 +322,7 @@ void http_transfer_conclude(struct http_transfer *t, CURLcode code)
 
 	call->err = t->err ? t->err : err_of_curl(code);
 	if (call->err) {
-		error_set(&call->why, call->err, "%s",
-		    t->error_text[0] ? t->error_text : curl_easy_strerror(code));
+		error_set(&call->why, call->err, "%s", t->error_text[0] ? t->error_text : curl_easy_strerror(code));
 		return;
 	}
 	transfer_read_status(t);

@@ -18,7 +18,7 @@ struct http_transfer {
 	struct curl_slist *headers;
 	bool is_in_multi;
 	int64_t overdue_mono_ms; /* then it ends, even if it still waits for a connection */
-	int err; /* the reason if this program ended it, which libcurl's does not replace; else 0 */
+	int err;                 /* the reason if this program ended it, which libcurl's does not replace; else 0 */
 	char error_text[CURL_ERROR_SIZE];
 };
 

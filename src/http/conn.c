@@ -69,8 +69,8 @@ static void conn_log_refusal(struct http_conn *c, int status, const char *why)
 		return;
 	if (!c->is_unix)
 		http_address_format(c->peer, client);
-	log_event(LOG_INFO, "http_refused", LOG_I("status", status), LOG_S("why", why),
-	    LOG_S("client", client), LOG_I("more", n_skipped));
+	log_event(LOG_INFO, "http_refused", LOG_I("status", status), LOG_S("why", why), LOG_S("client", client),
+	    LOG_I("more", n_skipped));
 }
 
 void http_conn_refuse(struct http_conn *c, int status, const char *why)
@@ -238,9 +238,8 @@ static const char *why_body_is_late(struct http_conn *c, int64_t now_ms)
 	int64_t silence_ms = route->body_mode == HTTP_BODY_STREAM ? route->body_silence_ms : 0;
 	int64_t timeout_ms = silence_ms ? silence_ms : c->server->limits.body_timeout_ms;
 	bool is_whole = route->body_mode == HTTP_BODY_WHOLE;
-	int64_t bytes_s = is_whole && c->request->received_bytes > LARGE_BODY_BYTES
-			      ? LARGE_FLOOR_BYTES_S
-			      : BODY_FLOOR_BYTES_S;
+	int64_t bytes_s =
+	    is_whole && c->request->received_bytes > LARGE_BODY_BYTES ? LARGE_FLOOR_BYTES_S : BODY_FLOOR_BYTES_S;
 	size_t floor = silence_ms ? 1 : (size_t)(bytes_s * timeout_ms / 1000 + 1);
 
 	if (c->request->is_paused) {

@@ -21,8 +21,7 @@
  * LINGER     it is sent. The client's input is read and dropped, because a reset would
  *            destroy the answer before the client reads it
  * CLOSED     */
-#define HTTP_CONN_STATES(X)                                                                        \
-	X(HANDSHAKE) X(IDLE) X(HEAD) X(BODY) X(HANDLING) X(FLUSH) X(LINGER) X(CLOSED)
+#define HTTP_CONN_STATES(X) X(HANDSHAKE) X(IDLE) X(HEAD) X(BODY) X(HANDLING) X(FLUSH) X(LINGER) X(CLOSED)
 
 enum http_conn_state {
 #define X(name) HTTP_CONN_##name,
@@ -101,8 +100,7 @@ void http_conn_pump(struct http_conn *c);
  * queues a copy of the rest. A failure sets is_broken. */
 void http_conn_send(struct http_conn *c, const uv_buf_t *bufs, unsigned n);
 /* The same for bytes of a shared body, of which a reference is kept instead of a copy. */
-void http_conn_send_shared(
-    struct http_conn *c, struct http_shared *shared, const char *p, size_t n);
+void http_conn_send_shared(struct http_conn *c, struct http_shared *shared, const char *p, size_t n);
 /* Sends the output of TLS itself, for example of a handshake. */
 void http_conn_send_session_output(struct http_conn *c);
 size_t http_conn_unsent(const struct http_conn *c);

@@ -69,13 +69,11 @@ static void input_on_head(struct http_conn *c, struct http_head *head)
 		return;
 	}
 	if (rc == 0)
-		rc = http_routes_find(
-		    &s->routes, head->method, &path, &r->route, &r->captures, allow, sizeof(allow));
+		rc = http_routes_find(&s->routes, head->method, &path, &r->route, &r->captures, allow, sizeof(allow));
 	if (rc == ERR_DENIED) {
 		const struct http_header_line lines[] = {{"Allow", allow}, {NULL, NULL}};
 
-		http_respond(
-		    r, 405, "application/json", lines, NOT_ALLOWED, sizeof(NOT_ALLOWED) - 1);
+		http_respond(r, 405, "application/json", lines, NOT_ALLOWED, sizeof(NOT_ALLOWED) - 1);
 		return;
 	}
 	if (rc) {
@@ -107,8 +105,7 @@ static void input_on_head(struct http_conn *c, struct http_head *head)
 		http_conn_send(c, &b, 1);
 }
 
-static void input_on_whole_piece(
-    struct http_conn *c, struct http_request *r, const char *p, size_t n)
+static void input_on_whole_piece(struct http_conn *c, struct http_request *r, const char *p, size_t n)
 {
 	struct http_body *b = &r->body;
 	bool is_in_place = b->data && p == b->data + b->len;
@@ -211,8 +208,7 @@ static void input_feed_held(struct http_conn *c)
 /* True: no further request will be read. */
 static bool conn_is_over(const struct http_conn *c)
 {
-	return c->state == HTTP_CONN_CLOSED || c->state == HTTP_CONN_FLUSH ||
-	       c->state == HTTP_CONN_LINGER;
+	return c->state == HTTP_CONN_CLOSED || c->state == HTTP_CONN_FLUSH || c->state == HTTP_CONN_LINGER;
 }
 
 /* Passes plain bytes to the handler as far as it takes them, and holds the rest. */
@@ -246,8 +242,7 @@ static void input_room(struct http_conn *c, char **ret, size_t *ret_bytes)
 	if (c->state != HTTP_CONN_BODY)
 		return;
 	*ret_bytes = HTTP_SCRATCH_BYTES;
-	if (r->route->body_mode == HTTP_BODY_WHOLE && c->held.len == 0 &&
-	    c->inlet.state == HTTP_INLET_AT_LENGTH) {
+	if (r->route->body_mode == HTTP_BODY_WHOLE && c->held.len == 0 && c->inlet.state == HTTP_INLET_AT_LENGTH) {
 		*ret = r->body.data + r->body.len;
 		*ret_bytes = r->body.cap - r->body.len;
 		if ((int64_t)*ret_bytes > c->inlet.body_left)

@@ -13,10 +13,7 @@ struct late_write {
 	char data[];
 };
 
-size_t http_conn_unsent(const struct http_conn *c)
-{
-	return uv_stream_get_write_queue_size(&c->io.stream);
-}
+size_t http_conn_unsent(const struct http_conn *c) { return uv_stream_get_write_queue_size(&c->io.stream); }
 
 static void on_conn_written(uv_write_t *req, int status)
 {

@@ -83,8 +83,8 @@ static int candidate_compare(const void *a, const void *b)
 }
 
 /* All connections that pass may_give_way(), in the order in which they are closed; free(). */
-static struct candidate *candidates_of(struct http_conn *c,
-    bool (*may_give_way)(const struct http_conn *other, const struct http_conn *c), size_t *ret_n)
+static struct candidate *candidates_of(
+    struct http_conn *c, bool (*may_give_way)(const struct http_conn *other, const struct http_conn *c), size_t *ret_n)
 {
 	struct http_server *s = c->server;
 	struct candidate *all = xmalloc((size_t)s->n_conns * sizeof(*all));
@@ -100,8 +100,7 @@ static struct candidate *candidates_of(struct http_conn *c,
 		n_of_group = o->is_exempt ? 0 : http_group_amount(s->open_of, &o->group);
 		all[n++] = (struct candidate){.conn = o,
 		    .rank = conn_rank(o),
-		    .n_of_group =
-			n_of_group > s->limits.max_connections / LARGE_PART ? n_of_group : 0,
+		    .n_of_group = n_of_group > s->limits.max_connections / LARGE_PART ? n_of_group : 0,
 		    .waited_ms = conn_waited_ms(o, now_ms)};
 	}
 	if (n)
@@ -122,8 +121,8 @@ static void log_eviction(const struct http_conn *c, const char *what, const char
 		snprintf(client, sizeof(client), "%s", http_client_address(c->request));
 	else
 		http_address_format(c->peer, client);
-	log_event(LOG_WARN, "http_evicted", LOG_S("what", what), LOG_S("why", why),
-	    LOG_S("client", client), LOG_I("more", n_skipped));
+	log_event(LOG_WARN, "http_evicted", LOG_S("what", what), LOG_S("why", why), LOG_S("client", client),
+	    LOG_I("more", n_skipped));
 }
 
 /* ---- connections ---- */
@@ -141,8 +140,7 @@ static bool is_same_peer(const struct http_conn *other, const struct http_conn *
 }
 
 /* Closes up to n_max; returns how many. */
-static size_t evict_connections(
-    struct http_conn *newcomer, bool is_share, size_t n_max, int64_t *counter)
+static size_t evict_connections(struct http_conn *newcomer, bool is_share, size_t n_max, int64_t *counter)
 {
 	size_t n;
 	struct candidate *all = candidates_of(newcomer, is_share ? is_same_peer : is_any, &n);
@@ -150,8 +148,7 @@ static size_t evict_connections(
 	if (n > n_max)
 		n = n_max;
 	for (size_t i = 0; i < n; i++) {
-		log_eviction(all[i].conn, "connection",
-		    is_share ? "too many of this client" : "the table is full");
+		log_eviction(all[i].conn, "connection", is_share ? "too many of this client" : "the table is full");
 		http_conn_drop(all[i].conn);
 	}
 	*counter += (int64_t)n;
@@ -166,12 +163,10 @@ bool http_evict_for_connection(struct http_conn *c)
 	int places = conn_rank(c) ? max : max - max / KEPT_PART;
 
 	if (!c->is_exempt && http_group_amount(s->open_of, &c->group) >= share &&
-	    evict_connections(
-		c, true, (size_t)(1 + share / BATCH_PART), &s->counters.n_evicted_share) == 0)
+	    evict_connections(c, true, (size_t)(1 + share / BATCH_PART), &s->counters.n_evicted_share) == 0)
 		return false;
 	if (s->n_open >= places)
-		evict_connections(
-		    c, false, (size_t)(1 + max / BATCH_PART), &s->counters.n_evicted_full);
+		evict_connections(c, false, (size_t)(1 + max / BATCH_PART), &s->counters.n_evicted_full);
 	return s->n_open < places;
 }
 
@@ -180,33 +175,28 @@ bool http_evict_for_connection(struct http_conn *c)
 static bool is_slow_body(const struct http_conn *other, const struct http_conn *c)
 {
 	return other->state == HTTP_CONN_BODY && other->request->body.cap &&
-	       conn_waited_ms(other, loop_now_ms(c->server->loop)) >=
-		   c->server->limits.slow_body_ms;
+	       conn_waited_ms(other, loop_now_ms(c->server->loop)) >= c->server->limits.slow_body_ms;
 }
 
 static bool is_slow_body_of_same_client(const struct http_conn *other, const struct http_conn *c)
 {
-	return is_slow_body(other, c) &&
-	       http_client_group_equal(&other->request->body.group, &c->request->body.group);
+	return is_slow_body(other, c) && http_client_group_equal(&other->request->body.group, &c->request->body.group);
 }
 
 bool http_evict_for_body(struct http_conn *c, bool is_share)
 {
 	struct http_server *s = c->server;
 	struct http_bodies *b = &s->bodies;
-	int64_t *counter =
-	    is_share ? &s->counters.n_bodies_evicted_share : &s->counters.n_bodies_evicted_full;
+	int64_t *counter = is_share ? &s->counters.n_bodies_evicted_share : &s->counters.n_bodies_evicted_full;
 	size_t goal = (is_share ? b->max_bytes_of_one : b->max_bytes) / BODY_BATCH_PART, n, i = 0;
 	size_t freed = 0;
-	struct candidate *all =
-	    candidates_of(c, is_share ? is_slow_body_of_same_client : is_slow_body, &n);
+	struct candidate *all = candidates_of(c, is_share ? is_slow_body_of_same_client : is_slow_body, &n);
 
 	for (; i < n && freed < goal; i++) {
 		struct http_conn *o = all[i].conn;
 
 		freed += o->request->body.cap;
-		log_eviction(o, "body",
-		    is_share ? "too many bytes of this client" : "the memory for bodies is full");
+		log_eviction(o, "body", is_share ? "too many bytes of this client" : "the memory for bodies is full");
 		http_conn_refuse(o, 503, "the memory for bodies is full, and this one was slow");
 	}
 	*counter += (int64_t)i;

@@ -52,10 +52,7 @@ int http_refuse(struct http_refusal *ret_refusal, int status, const char *why)
 	return ERR_PROTOCOL;
 }
 
-static bool is_digit_byte(char c)
-{
-	return c >= '0' && c <= '9';
-}
+static bool is_digit_byte(char c) { return c >= '0' && c <= '9'; }
 
 /* method SP target SP version, one space each. */
 static int split_request_line(struct http_head *h, char *p, size_t n, struct http_refusal *refusal)
@@ -77,8 +74,8 @@ static int split_request_line(struct http_head *h, char *p, size_t n, struct htt
 	p[target] = '\0';
 	p += target + 1;
 	n -= target + 1;
-	bool has_version = (n == 8 || n == 6) && memcmp(p, "HTTP/", 5) == 0 &&
-			   is_digit_byte(p[5]) && (n == 6 || (p[6] == '.' && is_digit_byte(p[7])));
+	bool has_version = (n == 8 || n == 6) && memcmp(p, "HTTP/", 5) == 0 && is_digit_byte(p[5]) &&
+			   (n == 6 || (p[6] == '.' && is_digit_byte(p[7])));
 	if (!has_version)
 		return http_refuse(refusal, 400, "malformed request line");
 	if (n != 8 || p[5] != '1' || p[7] > '1')
@@ -107,13 +104,12 @@ static int split_field_line(struct http_head *h, char *p, size_t n, struct http_
 		end--;
 	p[name] = '\0';
 	p[end] = '\0';
-	h->fields[h->n_fields++] = (struct http_field){
-	    .name = (uint16_t)(p - h->text), .value = (uint16_t)(p + value - h->text)};
+	h->fields[h->n_fields++] =
+	    (struct http_field){.name = (uint16_t)(p - h->text), .value = (uint16_t)(p + value - h->text)};
 	return 0;
 }
 
-static int head_split_lines(
-    struct http_head *h, size_t n, size_t max_fields, struct http_refusal *refusal)
+static int head_split_lines(struct http_head *h, size_t n, size_t max_fields, struct http_refusal *refusal)
 {
 	size_t at = 0;
 
@@ -128,8 +124,7 @@ static int head_split_lines(
 		if (h->n_fields == max_fields)
 			return http_refuse(refusal, 431, "too many headers");
 		len = (size_t)(lf - line) - 1;
-		rc = at == 0 ? split_request_line(h, line, len, refusal)
-			     : split_field_line(h, line, len, refusal);
+		rc = at == 0 ? split_request_line(h, line, len, refusal) : split_field_line(h, line, len, refusal);
 		if (rc)
 			return rc;
 		at += len + 2;
@@ -139,8 +134,7 @@ static int head_split_lines(
 	return 0;
 }
 
-int64_t http_head_find_end(
-    const char *p, size_t n, size_t max_bytes, size_t *scanned, struct http_refusal *refusal)
+int64_t http_head_find_end(const char *p, size_t n, size_t max_bytes, size_t *scanned, struct http_refusal *refusal)
 {
 	size_t limit = n < max_bytes ? n : max_bytes;
 	size_t at = *scanned;
@@ -271,8 +265,7 @@ static const struct {
 /* ---- the head ---- */
 
 /* RFC 9110 section 9.3 and RFC 5789. */
-static const char *const METHODS[] = {
-    "GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"};
+static const char *const METHODS[] = {"GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"};
 
 /* True when a Connection header has the option; options are a list, without case. */
 static bool has_connection_option(const struct http_head *h, const char *option)
@@ -296,8 +289,7 @@ static bool has_connection_option(const struct http_head *h, const char *option)
 	return false;
 }
 
-static int split_and_check(
-    struct http_head *h, size_t n, size_t max_fields, struct http_refusal *refusal)
+static int split_and_check(struct http_head *h, size_t n, size_t max_fields, struct http_refusal *refusal)
 {
 	const char *values[N_SINGLES] = {NULL}, *host;
 	size_t method = 0;
@@ -310,8 +302,8 @@ static int split_and_check(
 	if (method == ARRAY_LEN(METHODS))
 		return http_refuse(refusal, 501, "unknown method");
 	h->method = METHODS[method];
-	h->keeps_alive = !has_connection_option(h, "close") &&
-			 (h->minor == 1 || has_connection_option(h, "keep-alive"));
+	h->keeps_alive =
+	    !has_connection_option(h, "close") && (h->minor == 1 || has_connection_option(h, "keep-alive"));
 	char *target = h->text + h->target;
 	rc = target_check(&target, h->method, refusal);
 	if (rc)
@@ -322,8 +314,7 @@ static int split_and_check(
 
 		for (int k = 0; k < N_SINGLES; k++) {
 			/* The first letter, without case, rules out nearly all. */
-			if ((name[0] | 0x20) != SINGLES[k].name[0] ||
-			    strcasecmp(name, SINGLES[k].name) != 0)
+			if ((name[0] | 0x20) != SINGLES[k].name[0] || strcasecmp(name, SINGLES[k].name) != 0)
 				continue;
 			if (values[k])
 				return http_refuse(refusal, 400, SINGLES[k].why_twice);

@@ -35,8 +35,7 @@ static bool chunk_step(struct http_chunked *c, char ch)
 	case HTTP_CHUNK_TRAILER:
 		if (ch != '\r')
 			return !is_control(ch) && ++c->n_overhead <= MAX_OVERHEAD_BYTES;
-		c->state =
-		    c->state == HTTP_CHUNK_TRAILER ? HTTP_CHUNK_TRAILER_LF : HTTP_CHUNK_SIZE_LF;
+		c->state = c->state == HTTP_CHUNK_TRAILER ? HTTP_CHUNK_TRAILER_LF : HTTP_CHUNK_SIZE_LF;
 		return true;
 	case HTTP_CHUNK_SIZE_LF:
 		c->state = c->left ? HTTP_CHUNK_DATA : HTTP_CHUNK_TRAILER_START;
@@ -66,8 +65,8 @@ static bool chunk_step(struct http_chunked *c, char ch)
 
 /* Reads on in p[0..n) and consumes *ret_used bytes of it. On PIECE the last *ret_piece of these are body. After DONE
  * or BAD it must not be called again. */
-static enum chunk_event chunked_feed(struct http_chunked *c, const char *p, size_t n,
-    size_t *ret_used, size_t *ret_piece, struct http_refusal *refusal)
+static enum chunk_event chunked_feed(
+    struct http_chunked *c, const char *p, size_t n, size_t *ret_used, size_t *ret_piece, struct http_refusal *refusal)
 {
 	size_t i = 0;
 
@@ -106,16 +105,14 @@ void http_inlet_init(struct http_inlet *in, size_t max_head_bytes)
 	*in = (struct http_inlet){.max_head_bytes = max_head_bytes};
 }
 
-static enum http_inlet_event inlet_break(
-    struct http_inlet *in, size_t used, struct http_inlet_out *out)
+static enum http_inlet_event inlet_break(struct http_inlet *in, size_t used, struct http_inlet_out *out)
 {
 	in->state = HTTP_INLET_BROKEN;
 	out->used = used;
 	return HTTP_INLET_BAD;
 }
 
-static enum http_inlet_event inlet_feed_head(
-    struct http_inlet *in, const char *p, size_t n, struct http_inlet_out *out)
+static enum http_inlet_event inlet_feed_head(struct http_inlet *in, const char *p, size_t n, struct http_inlet_out *out)
 {
 	/* RFC 9112 2.2: some clients send an empty line behind a body. One is forgiven. */
 	if (in->scanned == 0 && n >= 1 && p[0] == '\r' && !in->is_blank_taken) {
@@ -147,8 +144,7 @@ static enum http_inlet_event inlet_feed_head(
 	return HTTP_INLET_HEAD;
 }
 
-enum http_inlet_event http_inlet_feed(
-    struct http_inlet *in, const char *p, size_t n, struct http_inlet_out *out)
+enum http_inlet_event http_inlet_feed(struct http_inlet *in, const char *p, size_t n, struct http_inlet_out *out)
 {
 	*out = (struct http_inlet_out){0};
 	switch (in->state) {
@@ -167,8 +163,7 @@ enum http_inlet_event http_inlet_feed(
 		out->piece_bytes = n;
 		return HTTP_INLET_PIECE;
 	case HTTP_INLET_AT_CHUNKS:
-		switch (chunked_feed(
-		    &in->chunked, p, n, &out->used, &out->piece_bytes, &out->refusal)) {
+		switch (chunked_feed(&in->chunked, p, n, &out->used, &out->piece_bytes, &out->refusal)) {
 		case CHUNK_PIECE:
 			out->piece = p + out->used - out->piece_bytes;
 			return HTTP_INLET_PIECE;

@@ -44,12 +44,11 @@ struct http_head {
 
 /* Looks for the end of a head that starts at p. *scanned is how far earlier calls looked (0 at first); it is updated.
  * Returns the length with the empty line; 0: it needs more bytes; ERR_PROTOCOL: *ret_refusal is set. */
-int64_t http_head_find_end(const char *p, size_t n, size_t max_bytes, size_t *scanned,
-    struct http_refusal *ret_refusal) MUST_CHECK;
+int64_t http_head_find_end(
+    const char *p, size_t n, size_t max_bytes, size_t *scanned, struct http_refusal *ret_refusal) MUST_CHECK;
 /* Checks and splits the head p[0..n), which http_head_find_end() measured. On 0, *ret is one
  * block (free()) with a copy of the text. ERR_PROTOCOL: *ret_refusal is set. */
-int http_head_parse(
-    const char *p, size_t n, struct http_head **ret, struct http_refusal *ret_refusal) MUST_CHECK;
+int http_head_parse(const char *p, size_t n, struct http_head **ret, struct http_refusal *ret_refusal) MUST_CHECK;
 /* The first value of a header; case does not matter in the name. NULL: absent. Borrowed. */
 const char *http_head_get(const struct http_head *h, const char *name);
 
@@ -119,8 +118,7 @@ struct http_inlet_out {
 /* max_head_bytes is at most HTTP_MAX_HEAD_BYTES. */
 void http_inlet_init(struct http_inlet *in, size_t max_head_bytes);
 /* The next event in p[0..n). END may come with n == 0. */
-enum http_inlet_event http_inlet_feed(
-    struct http_inlet *in, const char *p, size_t n, struct http_inlet_out *out);
+enum http_inlet_event http_inlet_feed(struct http_inlet *in, const char *p, size_t n, struct http_inlet_out *out);
 
 /* Skips END: goes on with the next head if the current request is complete. False: its body is not complete, so
  * nothing behind it can be read. */

@@ -50,8 +50,8 @@ int http_segments_split(const char *path, size_t n, char *memory, struct http_se
 	return 0;
 }
 
-static bool is_route_match(const struct http_segments *pattern, const struct http_segments *path,
-    struct http_segments *captures)
+static bool is_route_match(
+    const struct http_segments *pattern, const struct http_segments *path, struct http_segments *captures)
 {
 	captures->n = 0;
 	if (pattern->n != path->n)
@@ -65,9 +65,8 @@ static bool is_route_match(const struct http_segments *pattern, const struct htt
 	return true;
 }
 
-int http_routes_find(const struct http_routes *all, const char *method,
-    const struct http_segments *path, const struct http_route **ret, struct http_segments *captures,
-    char *allow, size_t allow_bytes)
+int http_routes_find(const struct http_routes *all, const char *method, const struct http_segments *path,
+    const struct http_route **ret, struct http_segments *captures, char *allow, size_t allow_bytes)
 {
 	allow[0] = '\0';
 	for (int i = 0; i < all->n; i++) {
@@ -76,8 +75,7 @@ int http_routes_find(const struct http_routes *all, const char *method,
 
 		if (!is_route_match(&all->at[i].pattern, path, captures))
 			continue;
-		if (str_eq(route->method, method) ||
-		    (str_eq(route->method, "GET") && str_eq(method, "HEAD"))) {
+		if (str_eq(route->method, method) || (str_eq(route->method, "GET") && str_eq(method, "HEAD"))) {
 			*ret = route;
 			return 0;
 		}
@@ -120,8 +118,8 @@ void http_block_give(char *data)
 	/* Only blocks of about the common size are worth keeping. */
 	size_t bytes = data ? malloc_usable_size(data) : 0;
 
-	if (blocks.n_holders && bytes >= HTTP_BODY_BLOCK_BYTES &&
-	    bytes < 2 * HTTP_BODY_BLOCK_BYTES && blocks.n_spare < MAX_SPARE)
+	if (blocks.n_holders && bytes >= HTTP_BODY_BLOCK_BYTES && bytes < 2 * HTTP_BODY_BLOCK_BYTES &&
+	    blocks.n_spare < MAX_SPARE)
 		blocks.spare[blocks.n_spare++] = data;
 	else
 		free(data);
@@ -134,10 +132,7 @@ void http_blocks_trim(void)
 	blocks.n_spare_low = blocks.n_spare;
 }
 
-void http_blocks_hold(void)
-{
-	blocks.n_holders++;
-}
+void http_blocks_hold(void) { blocks.n_holders++; }
 
 void http_blocks_release(void)
 {
@@ -148,8 +143,8 @@ void http_blocks_release(void)
 	blocks.n_spare_low = 0;
 }
 
-void http_body_init(struct http_body *b, struct http_bodies *account,
-    const struct http_client_group *group, size_t expected)
+void http_body_init(
+    struct http_body *b, struct http_bodies *account, const struct http_client_group *group, size_t expected)
 {
 	*b = (struct http_body){.account = account, .group = *group, .expected = expected};
 }
@@ -165,10 +160,8 @@ int http_body_grow(struct http_body *b, bool *ret_is_share)
 	if (b->expected && b->cap && bytes > b->expected + 1)
 		bytes = b->expected + 1;
 	size_t more = bytes - 1 - b->cap;
-	*ret_is_share = http_group_amount(all->of_one, &b->group) + (int64_t)more >
-			(int64_t)all->max_bytes_of_one;
-	if (*ret_is_share ||
-	    all->in_use_bytes + more + (is_small ? 0 : all->reserve_bytes) > all->max_bytes)
+	*ret_is_share = http_group_amount(all->of_one, &b->group) + (int64_t)more > (int64_t)all->max_bytes_of_one;
+	if (*ret_is_share || all->in_use_bytes + more + (is_small ? 0 : all->reserve_bytes) > all->max_bytes)
 		return ERR_BUSY;
 	all->in_use_bytes += more;
 	http_group_amount_add(all->of_one, &b->group, (int64_t)more);
@@ -207,8 +200,8 @@ void http_body_release(struct http_body *b)
 
 /* ---- the request ---- */
 
-int http_request_new(struct http_conn *c, struct http_head *head, struct http_segments *ret_path,
-    struct http_request **ret)
+int http_request_new(
+    struct http_conn *c, struct http_head *head, struct http_segments *ret_path, struct http_request **ret)
 {
 	struct http_request *r = xcalloc(1, sizeof(*r));
 	char *target = head->text + head->target;
@@ -259,28 +252,15 @@ void http_request_lose(struct http_request *r)
 	http_request_free(r);
 }
 
-const char *http_method(const struct http_request *r)
-{
-	return r->head->method;
-}
+const char *http_method(const struct http_request *r) { return r->head->method; }
 
-const char *http_target(const struct http_request *r)
-{
-	return r->head->text + r->head->target;
-}
+const char *http_target(const struct http_request *r) { return r->head->text + r->head->target; }
 
-const char *http_path(const struct http_request *r)
-{
-	return r->path;
-}
+const char *http_path(const struct http_request *r) { return r->path; }
 
-const char *http_query(const struct http_request *r)
-{
-	return r->query;
-}
+const char *http_query(const struct http_request *r) { return r->query; }
 
-int http_query_nth(
-    const struct http_request *r, const char *name, int i, char *out, size_t out_bytes)
+int http_query_nth(const struct http_request *r, const char *name, int i, char *out, size_t out_bytes)
 {
 	size_t name_bytes = strlen(name);
 	const char *at = r->query;
@@ -288,11 +268,10 @@ int http_query_nth(
 	while (*at) {
 		size_t n = strcspn(at, "&");
 
-		if (n > name_bytes && memcmp(at, name, name_bytes) == 0 && at[name_bytes] == '=' &&
-		    i-- == 0) {
+		if (n > name_bytes && memcmp(at, name, name_bytes) == 0 && at[name_bytes] == '=' && i-- == 0) {
 			char *text = xmalloc(n - name_bytes);
-			int64_t len = http_percent_decode(
-			    at + name_bytes + 1, n - name_bytes - 1, HTTP_DECODE_FORM, text);
+			int64_t len =
+			    http_percent_decode(at + name_bytes + 1, n - name_bytes - 1, HTTP_DECODE_FORM, text);
 			bool fits = len >= 0 && (size_t)len < out_bytes;
 
 			if (fits)
@@ -311,20 +290,14 @@ bool http_query_get(const struct http_request *r, const char *name, char *out, s
 	return http_query_nth(r, name, 0, out, out_bytes) == 0;
 }
 
-const struct http_route *http_route_of(const struct http_request *r)
-{
-	return r->route;
-}
+const struct http_route *http_route_of(const struct http_request *r) { return r->route; }
 
 const char *http_segment(const struct http_request *r, int i)
 {
 	return i >= 0 && i < r->captures.n ? r->captures.at[i] : NULL;
 }
 
-const char *http_header(const struct http_request *r, const char *name)
-{
-	return http_head_get(r->head, name);
-}
+const char *http_header(const struct http_request *r, const char *name) { return http_head_get(r->head, name); }
 
 const char *http_body(const struct http_request *r, size_t *ret_bytes)
 {
@@ -335,20 +308,11 @@ const char *http_body(const struct http_request *r, size_t *ret_bytes)
 	return r->body.data;
 }
 
-char *http_take_body(struct http_request *r, size_t *ret_bytes)
-{
-	return http_body_take(&r->body, ret_bytes);
-}
+char *http_take_body(struct http_request *r, size_t *ret_bytes) { return http_body_take(&r->body, ret_bytes); }
 
-void http_recycle_body(char *body)
-{
-	http_block_give(body);
-}
+void http_recycle_body(char *body) { http_block_give(body); }
 
-void http_pause_body(struct http_request *r)
-{
-	r->is_paused = true;
-}
+void http_pause_body(struct http_request *r) { r->is_paused = true; }
 
 void http_resume_body(struct http_request *r)
 {
@@ -389,27 +353,12 @@ void http_note_authenticated(struct http_request *r)
 	http_server_note_known(r->conn->server, &g);
 }
 
-bool http_is_tls(const struct http_request *r)
-{
-	return r->is_tls;
-}
+bool http_is_tls(const struct http_request *r) { return r->is_tls; }
 
-void http_set_user(struct http_request *r, void *user)
-{
-	r->user = user;
-}
+void http_set_user(struct http_request *r, void *user) { r->user = user; }
 
-void *http_user(const struct http_request *r)
-{
-	return r->user;
-}
+void *http_user(const struct http_request *r) { return r->user; }
 
-void http_on_gone(struct http_request *r, void (*on_gone)(struct http_request *r))
-{
-	r->on_gone = on_gone;
-}
+void http_on_gone(struct http_request *r, void (*on_gone)(struct http_request *r)) { r->on_gone = on_gone; }
 
-bool http_client_has_ended(const struct http_request *r)
-{
-	return !r->conn || r->conn->is_eof;
-}
+bool http_client_has_ended(const struct http_request *r) { return !r->conn || r->conn->is_eof; }

@@ -35,13 +35,11 @@ void http_routes_add(struct http_routes *all, const struct http_route *route);
 void http_routes_release(struct http_routes *all);
 /* Splits and decodes path[0..n) into memory (n+2 bytes). A trailing "/" is dropped. ERR_INVALID: a bad escape;
  * ERR_NOT_FOUND: more segments than a route may have. */
-int http_segments_split(
-    const char *path, size_t n, char *memory, struct http_segments *ret) MUST_CHECK;
+int http_segments_split(const char *path, size_t n, char *memory, struct http_segments *ret) MUST_CHECK;
 /* Returns 0: *ret is the route or the fallback, and *captures are the braced segments, borrowed from `path`.
  * ERR_NOT_FOUND: no route has this path. ERR_DENIED: not with this method; `allow` lists the allowed ones. */
-int http_routes_find(const struct http_routes *all, const char *method,
-    const struct http_segments *path, const struct http_route **ret, struct http_segments *captures,
-    char *allow, size_t allow_bytes) MUST_CHECK;
+int http_routes_find(const struct http_routes *all, const char *method, const struct http_segments *path,
+    const struct http_route **ret, struct http_segments *captures, char *allow, size_t allow_bytes) MUST_CHECK;
 
 /* ---- bodies in memory ----
  *
@@ -71,8 +69,8 @@ struct http_body {
 };
 
 /* An empty body on the account. `expected` is its size if known, else 0. */
-void http_body_init(struct http_body *b, struct http_bodies *account,
-    const struct http_client_group *group, size_t expected);
+void http_body_init(
+    struct http_body *b, struct http_bodies *account, const struct http_client_group *group, size_t expected);
 /* Makes room for at least one more byte behind len. Memory grows with the bytes that arrived, not with the announced
  * length. ERR_BUSY: nothing changed, because the account has no room; *ret_is_share: it is the group's part that is
  * used up. */
@@ -106,8 +104,7 @@ enum http_request_stage {
 struct http_request {
 	struct http_conn *conn; /* NULL: the client left, and the handler has not answered yet */
 	const struct http_route *route;
-	struct http_route
-	    kept_route; /* the copy that route points to after the connection closed */
+	struct http_route kept_route; /* the copy that route points to after the connection closed */
 	enum http_request_stage stage;
 	struct http_head *head; /* owned */
 	char *path;             /* owned: decoded path, its raw segments behind it */
@@ -137,12 +134,11 @@ struct http_request {
 /* The client's address if proxies may stand in between: the rightmost address of the chain X-Forwarded-For + peer
  * that is not a trusted proxy. Anything to the left of it can be forged. IPv4 is mapped; all zero on a unix
  * socket. In client_group.c. */
-void http_client_address_find(
-    const struct http_conn *c, const struct http_head *h, uint8_t ret[16]);
+void http_client_address_find(const struct http_conn *c, const struct http_head *h, uint8_t ret[16]);
 /* Takes over the head. ERR_INVALID: the path has a bad escape; ERR_NOT_FOUND: it has too many segments. *ret is usable
  * for an answer in each case. */
-int http_request_new(struct http_conn *c, struct http_head *head, struct http_segments *ret_path,
-    struct http_request **ret);
+int http_request_new(
+    struct http_conn *c, struct http_head *head, struct http_segments *ret_path, struct http_request **ret);
 void http_request_free(struct http_request *r);
 /* The connection ends before the answer: runs on_gone, or waits for the handler's answer, or frees the request if no
  * handler has it. It may run on_gone: call it last. */

@@ -28,10 +28,7 @@ enum {
 	KNOWN_MAX = 4096, /* groups */
 };
 
-static int64_t min_ms(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
+static int64_t min_ms(int64_t a, int64_t b) { return a < b ? a : b; }
 
 void http_server_note_known(struct http_server *s, const struct http_client_group *g)
 {
@@ -106,15 +103,9 @@ struct http_server *http_server_new(struct loop *l, const struct http_limits *li
 	return s;
 }
 
-void http_server_route(struct http_server *s, const struct http_route *route)
-{
-	http_routes_add(&s->routes, route);
-}
+void http_server_route(struct http_server *s, const struct http_route *route) { http_routes_add(&s->routes, route); }
 
-void http_server_fallback(struct http_server *s, const struct http_route *route)
-{
-	s->routes.fallback = *route;
-}
+void http_server_fallback(struct http_server *s, const struct http_route *route) { s->routes.fallback = *route; }
 
 void http_server_trust_proxies(
     struct http_server *s, bool (*is_trusted)(const uint8_t address[16], void *owner), void *owner)
@@ -123,26 +114,18 @@ void http_server_trust_proxies(
 	s->trusted_owner = owner;
 }
 
-int http_server_n_connections(const struct http_server *s)
-{
-	return s->n_open;
-}
+int http_server_n_connections(const struct http_server *s) { return s->n_open; }
 
-const struct http_counters *http_server_counters(const struct http_server *s)
-{
-	return &s->counters;
-}
+const struct http_counters *http_server_counters(const struct http_server *s) { return &s->counters; }
 
 void http_server_times(const struct http_server *s,
-    void (*each)(const struct http_route *route, const struct histogram *times, void *owner),
-    void *owner)
+    void (*each)(const struct http_route *route, const struct histogram *times, void *owner), void *owner)
 {
 	for (int i = 0; i < s->routes.n; i++)
 		each(&s->routes.at[i].route, &s->routes.at[i].times, owner);
 }
 
-int http_server_use_tls(
-    struct http_server *s, const char *certificate_pem, struct private_key *key, struct error *e)
+int http_server_use_tls(struct http_server *s, const char *certificate_pem, struct private_key *key, struct error *e)
 {
 	struct http_tls *tls;
 	int rc = http_tls_new(certificate_pem, key, &tls, e);
@@ -242,11 +225,9 @@ static char *listener_address(const struct http_listener *l)
 	return xasprintf("%s:%d", host, ntohs(((const struct sockaddr_in *)&ss)->sin_port));
 }
 
-int http_server_listen(
-    struct http_server *s, const char *address, char **ret_address, struct error *e)
+int http_server_listen(struct http_server *s, const char *address, char **ret_address, struct error *e)
 {
-	const struct addrinfo hints = {
-	    .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
 	const char *colon = strrchr(address, ':');
 	size_t n = colon ? (size_t)(colon - address) : 0;
 	bool is_bracketed = n >= 2 && address[0] == '[' && address[n - 1] == ']';
@@ -258,8 +239,7 @@ int http_server_listen(
 	int rc = getaddrinfo(host, colon + 1, &hints, &found);
 	free(host);
 	if (rc != 0)
-		return error_set(
-		    e, ERR_INVALID, "cannot listen on '%s': %s", address, gai_strerror(rc));
+		return error_set(e, ERR_INVALID, "cannot listen on '%s': %s", address, gai_strerror(rc));
 	struct http_listener *l = listener_new(s);
 	uv_tcp_init(loop_uv(s->loop), &l->io.tcp);
 	rc = uv_tcp_bind(&l->io.tcp, found->ai_addr, 0);
@@ -268,8 +248,8 @@ int http_server_listen(
 		rc = uv_listen(&l->io.stream, LISTEN_BACKLOG, on_connection);
 	if (rc != 0) {
 		uv_close(&l->io.handle, on_listener_closed);
-		return error_set(e, rc == UV_EADDRINUSE ? ERR_EXISTS : ERR_NETWORK,
-		    "cannot listen on '%s': %s", address, uv_strerror(rc));
+		return error_set(e, rc == UV_EADDRINUSE ? ERR_EXISTS : ERR_NETWORK, "cannot listen on '%s': %s",
+		    address, uv_strerror(rc));
 	}
 	SLIST_INSERT_HEAD(&s->listeners, l, link);
 	*ret_address = listener_address(l);
@@ -277,8 +257,7 @@ int http_server_listen(
 }
 
 /* Removes a socket file that no process listens on. */
-static int unix_socket_remove_stale(
-    const char *path, const struct sockaddr_un *address, struct error *e)
+static int unix_socket_remove_stale(const char *path, const struct sockaddr_un *address, struct error *e)
 {
 	struct stat st;
 	int fd, rc, why;
@@ -317,8 +296,7 @@ int http_server_listen_unix(struct http_server *s, const char *path, struct erro
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return error_set(e, ERR_IO, "socket: %s", strerror(errno));
-	if (fchmod(fd, 0600) != 0 ||
-	    bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
+	if (fchmod(fd, 0600) != 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
 		error_set(e, ERR_IO, "cannot bind %s: %s", path, strerror(errno));
 		close(fd);
 		return ERR_IO;
@@ -376,8 +354,7 @@ void http_server_check_closed(struct http_server *s)
 	loop_reap(s->loop, server_free, s);
 }
 
-void http_server_close(
-    struct http_server *s, int64_t grace_ms, void (*on_closed)(void *owner), void *owner)
+void http_server_close(struct http_server *s, int64_t grace_ms, void (*on_closed)(void *owner), void *owner)
 {
 	struct http_conn *next;
 	struct http_listener *l;
@@ -394,8 +371,7 @@ void http_server_close(
 		struct stat st;
 
 		SLIST_REMOVE_HEAD(&s->listeners, link);
-		if (l->path && lstat(l->path, &st) == 0 && st.st_dev == l->device &&
-		    st.st_ino == l->inode)
+		if (l->path && lstat(l->path, &st) == 0 && st.st_dev == l->device && st.st_ino == l->inode)
 			unlink(l->path);
 		uv_close(&l->io.handle, on_listener_closed);
 	}

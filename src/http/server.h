@@ -72,24 +72,21 @@ void http_server_route(struct http_server *s, const struct http_route *route);
 void http_server_fallback(struct http_server *s, const struct http_route *route);
 /* Listens on host:port or [v6]:port; port 0 chooses a free one. Returns 0: *ret_address is the bound address
  * (free()). It may be called several times. */
-int http_server_listen(
-    struct http_server *s, const char *address, char **ret_address, struct error *e) MUST_CHECK;
+int http_server_listen(struct http_server *s, const char *address, char **ret_address, struct error *e) MUST_CHECK;
 /* Listens on a unix socket of mode 0600. It removes a socket file that no process listens on. */
 int http_server_listen_unix(struct http_server *s, const char *path, struct error *e) MUST_CHECK;
 /* Uses TLS 1.2 and 1.3 for every TCP connection accepted from now on. A later call replaces the certificate; on an
  * error the old one stays in force. */
-int http_server_use_tls(struct http_server *s, const char *certificate_pem, struct private_key *key,
-    struct error *e) MUST_CHECK;
+int http_server_use_tls(
+    struct http_server *s, const char *certificate_pem, struct private_key *key, struct error *e) MUST_CHECK;
 /* Checks certificate and key without a server (for --check). Thread: any. */
-int http_tls_check(
-    const char *certificate_pem, struct private_key *key, struct error *e) MUST_CHECK;
+int http_tls_check(const char *certificate_pem, struct private_key *key, struct error *e) MUST_CHECK;
 /* is_trusted decides whose X-Forwarded-For the server believes. NULL: it believes none. */
 void http_server_trust_proxies(
     struct http_server *s, bool (*is_trusted)(const uint8_t address[16], void *owner), void *owner);
 /* Stops accepting. Idle connections close now, others after their answer, and all at the latest after grace_ms.
  * Asynchronous: frees the server and then runs on_closed once. */
-void http_server_close(
-    struct http_server *s, int64_t grace_ms, void (*on_closed)(void *owner), void *owner);
+void http_server_close(struct http_server *s, int64_t grace_ms, void (*on_closed)(void *owner), void *owner);
 int http_server_n_connections(const struct http_server *s);
 
 /* Totals for /metrics. */
@@ -105,8 +102,7 @@ const struct http_counters *http_server_counters(const struct http_server *s);
 /* Calls each() for every route with the durations of its requests, from the head until the answer was handed to the
  * socket. Streamed answers are not counted. */
 void http_server_times(const struct http_server *s,
-    void (*each)(const struct http_route *route, const struct histogram *times, void *owner),
-    void *owner);
+    void (*each)(const struct http_route *route, const struct histogram *times, void *owner), void *owner);
 
 /* ---- a request: valid from on_headers or on_request until the answer is sent or on_gone has returned ---- */
 const char *http_method(const struct http_request *r);
@@ -118,8 +114,7 @@ const char *http_query(const struct http_request *r); /* not decoded; "" if ther
 bool http_query_get(const struct http_request *r, const char *name, char *out, size_t out_bytes);
 /* The same for the i-th parameter of that name, from 0. ERR_NOT_FOUND: there are fewer; ERR_INVALID: badly escaped
  * or too long. */
-int http_query_nth(
-    const struct http_request *r, const char *name, int i, char *out, size_t out_bytes) MUST_CHECK;
+int http_query_nth(const struct http_request *r, const char *name, int i, char *out, size_t out_bytes) MUST_CHECK;
 /* The request's route; valid as long as the request, also after the server is closed. */
 const struct http_route *http_route_of(const struct http_request *r);
 /* The i-th braced segment, decoded, from 0. NULL: there are fewer. */
@@ -161,8 +156,8 @@ struct http_header_line {
 };
 /* Sends the answer; the request is no longer valid after it. Copies everything. `headers` ends with {NULL, NULL} or is
  * NULL. The server adds Content-Length, Date, Connection and X-Content-Type-Options. */
-void http_respond(struct http_request *r, int status, const char *content_type,
-    const struct http_header_line *headers, const char *body, size_t body_bytes);
+void http_respond(struct http_request *r, int status, const char *content_type, const struct http_header_line *headers,
+    const char *body, size_t body_bytes);
 /* Answers {"key": "text"} as application/json; the text is escaped. */
 void http_respond_json1(struct http_request *r, int status, const char *key, const char *text);
 /* Answers 503 with Retry-After. */

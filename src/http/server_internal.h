@@ -24,12 +24,11 @@ struct http_server {
 
 	LIST_HEAD(, http_conn) conns; /* all that are not freed */
 	int n_conns;
-	int n_open;                         /* those of them that are not closed */
-	struct http_group_amounts *open_of; /* open connections by their peer's group */
-	struct http_group_amounts
-	    *known_until;        /* by group: mono ms; see http_server_note_known() */
-	int64_t forget_known_ms; /* when expired ones are removed next */
-	size_t unsent_bytes;     /* copies in libuv's queues, and bodies that answers share */
+	int n_open;                                 /* those of them that are not closed */
+	struct http_group_amounts *open_of;         /* open connections by their peer's group */
+	struct http_group_amounts *known_until;     /* by group: mono ms; see http_server_note_known() */
+	int64_t forget_known_ms;                    /* when expired ones are removed next */
+	size_t unsent_bytes;                        /* copies in libuv's queues, and bodies that answers share */
 	struct http_group_amounts *shared_bytes;    /* those bodies, by the client they count for */
 	struct http_group_amounts *n_sending;       /* answers that send them, by client */
 	TAILQ_HEAD(, http_request) waiting_to_send; /* their heads are sent; in their order */

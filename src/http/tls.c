@@ -27,15 +27,14 @@ static int tls_choose_protocol(SSL *ssl, const unsigned char **out, unsigned cha
 
 	(void)ssl;
 	(void)owner;
-	if (SSL_select_next_proto(&chosen, out_bytes, OURS, sizeof(OURS) - 1, offered,
-		offered_bytes) != OPENSSL_NPN_NEGOTIATED)
+	if (SSL_select_next_proto(&chosen, out_bytes, OURS, sizeof(OURS) - 1, offered, offered_bytes) !=
+	    OPENSSL_NPN_NEGOTIATED)
 		return SSL_TLSEXT_ERR_ALERT_FATAL;
 	*out = chosen;
 	return SSL_TLSEXT_ERR_OK;
 }
 
-int http_tls_new(
-    const char *certificate_pem, struct private_key *key, struct http_tls **ret, struct error *e)
+int http_tls_new(const char *certificate_pem, struct private_key *key, struct http_tls **ret, struct error *e)
 {
 	SSL_CTX *context = SSL_CTX_new(TLS_server_method());
 
@@ -43,8 +42,7 @@ int http_tls_new(
 		abort(); /* out of memory, as everywhere */
 	SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
 	SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION);
-	SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
-					 SSL_OP_CIPHER_SERVER_PREFERENCE |
+	SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE |
 					 SSL_OP_PRIORITIZE_CHACHA);
 	/* TLS 1.2 with forward secrecy and AEAD only; 1.3 has nothing else. */
 	SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20");
@@ -72,21 +70,18 @@ int http_tls_new(
 		if (!x && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE) {
 			ERR_clear_error();
 		} else if (!x) {
-			err = error_set(e, ERR_INVALID,
-			    "certificate %d of the chain is damaged: %s", i, ssl_reason());
+			err = error_set(e, ERR_INVALID, "certificate %d of the chain is damaged: %s", i, ssl_reason());
 		} else if (SSL_CTX_add0_chain_cert(context, x) != 1) {
-			err = error_set(
-			    e, ERR_INVALID, "certificate %d of the chain: %s", i, ssl_reason());
+			err = error_set(e, ERR_INVALID, "certificate %d of the chain: %s", i, ssl_reason());
 			X509_free(x);
 		}
 	}
 	BIO_free(pem);
 	int rc = err;
 	/* counted: the context shares the configuration's key */
-	if (rc == 0 && (SSL_CTX_use_PrivateKey(context, private_key_pkey(key)) != 1 ||
-			   SSL_CTX_check_private_key(context) != 1))
-		rc =
-		    error_set(e, ERR_INVALID, "the private key does not belong to the certificate");
+	if (rc == 0 &&
+	    (SSL_CTX_use_PrivateKey(context, private_key_pkey(key)) != 1 || SSL_CTX_check_private_key(context) != 1))
+		rc = error_set(e, ERR_INVALID, "the private key does not belong to the certificate");
 	ERR_clear_error();
 	if (rc) {
 		SSL_CTX_free(context);
@@ -154,10 +149,7 @@ void http_session_push(struct http_session *s, const char *p, size_t n)
 		abort(); /* a memory buffer fails only without memory */
 }
 
-size_t http_session_n_pushed(const struct http_session *s)
-{
-	return BIO_ctrl_pending(s->in);
-}
+size_t http_session_n_pushed(const struct http_session *s) { return BIO_ctrl_pending(s->in); }
 
 int http_session_pull(struct http_session *s, char *p, size_t n)
 {
@@ -177,10 +169,7 @@ int http_session_pull(struct http_session *s, char *p, size_t n)
 	}
 }
 
-bool http_session_is_up(const struct http_session *s)
-{
-	return SSL_is_init_finished(s->ssl) != 0;
-}
+bool http_session_is_up(const struct http_session *s) { return SSL_is_init_finished(s->ssl) != 0; }
 
 int http_session_write(struct http_session *s, const char *p, size_t n)
 {
@@ -211,7 +200,4 @@ size_t http_session_output(struct http_session *s, const char **ret)
 	return n > 0 ? (size_t)n : 0;
 }
 
-void http_session_output_sent(struct http_session *s)
-{
-	(void)BIO_reset(s->out);
-}
+void http_session_output_sent(struct http_session *s) { (void)BIO_reset(s->out); }

@@ -7,8 +7,8 @@
 struct http_tls; /* a certificate and its key */
 struct http_session;
 
-int http_tls_new(const char *certificate_pem, struct private_key *key, struct http_tls **ret,
-    struct error *e) MUST_CHECK;
+int http_tls_new(
+    const char *certificate_pem, struct private_key *key, struct http_tls **ret, struct error *e) MUST_CHECK;
 /* NULL is fine. Running sessions keep the parts that they use. */
 void http_tls_free(struct http_tls *tls);
 

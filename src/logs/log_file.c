@@ -32,8 +32,8 @@ static int fail_log(const struct log_name *n, const char *file, struct error *e)
 /* SUBFOLDER_MADE: makes a missing subfolder. SUBFOLDER_AS_IT_IS: that is ERR_NOT_FOUND, and *e stays empty. */
 enum subfolder { SUBFOLDER_AS_IT_IS, SUBFOLDER_MADE };
 
-static int log_name_open(const struct log_folder *f, int64_t job_id, enum subfolder how,
-    struct log_name *ret, struct error *e)
+static int log_name_open(
+    const struct log_folder *f, int64_t job_id, enum subfolder how, struct log_name *ret, struct error *e)
 {
 	char subfolder[8];
 
@@ -63,8 +63,7 @@ static void log_name_close(struct log_name *n)
 }
 
 /* Opens a regular file. ERR_NOT_FOUND: there is none, and *e stays empty. */
-static int open_file(
-    const struct log_name *n, const char *file, int flags, int *ret_fd, struct error *e)
+static int open_file(const struct log_name *n, const char *file, int flags, int *ret_fd, struct error *e)
 {
 	struct stat st;
 	int fd = openat(n->dir, file, flags | SAFELY, 0600);
@@ -87,8 +86,7 @@ static int open_file(
 
 static int fail_packed(const struct log_name *n, int rc, struct error *e)
 {
-	return error_set(e, rc, "%s/%02x/%s: %s", n->folder->path,
-	    (unsigned)(n->job_id % LOG_SUBFOLDERS), n->packed,
+	return error_set(e, rc, "%s/%02x/%s: %s", n->folder->path, (unsigned)(n->job_id % LOG_SUBFOLDERS), n->packed,
 	    rc == ERR_CORRUPT ? "damaged: Outpost did not write it like this" : err_text(rc));
 }
 
@@ -160,8 +158,7 @@ static int check_piece(const struct log_piece *p, const struct log_state *s, str
 
 /* Appends the bytes of the piece that the file does not have. If they cannot all be made durable, the file is cut
  * back. */
-static int write_rest(
-    const struct log_name *n, int fd, const struct log_piece *p, int64_t *end, struct error *e)
+static int write_rest(const struct log_name *n, int fd, const struct log_piece *p, int64_t *end, struct error *e)
 {
 	int64_t skip = *end - p->offset;
 	size_t rest = skip < (int64_t)p->n ? p->n - (size_t)skip : 0;
@@ -178,8 +175,8 @@ static int write_rest(
 	return 0;
 }
 
-int log_file_append(const struct log_folder *f, const struct log_piece *p,
-    struct log_state *ret_before, struct log_state *ret_after, struct error *e)
+int log_file_append(const struct log_folder *f, const struct log_piece *p, struct log_state *ret_before,
+    struct log_state *ret_after, struct error *e)
 {
 	struct log_name n;
 	struct log_text t = {.fd = -1};
@@ -215,8 +212,8 @@ int log_file_append(const struct log_folder *f, const struct log_piece *p,
 
 /* ---- reading ---- */
 
-int log_file_read(const struct log_folder *f, int64_t job_id, int64_t offset, char *out, size_t n,
-    size_t *ret_n, struct log_state *ret, struct error *e)
+int log_file_read(const struct log_folder *f, int64_t job_id, int64_t offset, char *out, size_t n, size_t *ret_n,
+    struct log_state *ret, struct error *e)
 {
 	struct log_name name;
 	struct log_text t;
@@ -258,8 +255,7 @@ static bool is_log_older(int dir, const char *name, int64_t before_ms)
 	       (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000 < before_ms;
 }
 
-static int drop_one(const struct log_name *n, const char *file, int64_t before_ms, bool *is_dropped,
-    struct error *e)
+static int drop_one(const struct log_name *n, const char *file, int64_t before_ms, bool *is_dropped, struct error *e)
 {
 	if (!is_log_older(n->dir, file, before_ms))
 		return 0;
@@ -269,8 +265,7 @@ static int drop_one(const struct log_name *n, const char *file, int64_t before_m
 	return 0;
 }
 
-int log_file_drop(const struct log_folder *f, int64_t job_id, int64_t before_ms, bool *ret_dropped,
-    struct error *e)
+int log_file_drop(const struct log_folder *f, int64_t job_id, int64_t before_ms, bool *ret_dropped, struct error *e)
 {
 	struct log_name n;
 	int rc = log_name_open(f, job_id, SUBFOLDER_AS_IT_IS, &n, e);
@@ -305,8 +300,7 @@ int log_file_open_compressing(const struct log_folder *f, int *ret_fd, struct er
 	*ret_fd = openat(f->fd, COMPRESSING, O_WRONLY | O_CREAT | O_TRUNC | SAFELY, 0600);
 	if (*ret_fd >= 0)
 		return 0;
-	return error_set(
-	    e, file_io_code(errno), "%s/%s: %s", f->path, COMPRESSING, strerror(errno));
+	return error_set(e, file_io_code(errno), "%s/%s: %s", f->path, COMPRESSING, strerror(errno));
 }
 
 int log_file_publish(const struct log_folder *f, int64_t job_id, struct error *e)
@@ -320,8 +314,7 @@ int log_file_publish(const struct log_folder *f, int64_t job_id, struct error *e
 	if (fstatat(n.dir, n.done, &st, AT_SYMLINK_NOFOLLOW)) {
 		if (unlinkat(f->fd, COMPRESSING, 0))
 			rc = fail_log(&n, COMPRESSING, e);
-	} else if (renameat(f->fd, COMPRESSING, n.dir, n.packed) || fsync(n.dir) ||
-		   unlinkat(n.dir, n.done, 0)) {
+	} else if (renameat(f->fd, COMPRESSING, n.dir, n.packed) || fsync(n.dir) || unlinkat(n.dir, n.done, 0)) {
 		rc = fail_log(&n, n.packed, e);
 	}
 	log_name_close(&n);
@@ -366,8 +359,7 @@ void log_folder_close(struct log_folder *f)
 	*f = (struct log_folder){.fd = -1};
 }
 
-int log_folder_list(const struct log_folder *f, int subfolder, int64_t before_ms,
-    struct log_ids *to, struct error *e)
+int log_folder_list(const struct log_folder *f, int subfolder, int64_t before_ms, struct log_ids *to, struct error *e)
 {
 	char path[8], digits[24];
 	struct dirent *entry;
@@ -392,8 +384,7 @@ int log_folder_list(const struct log_folder *f, int subfolder, int64_t before_ms
 			continue;
 		snprintf(digits, sizeof(digits), "%.*s", (int)n, name);
 		if (parse_int64(digits, &id) == 0 && id % LOG_SUBFOLDERS == subfolder &&
-		    (before_ms == LOGS_TO_COMPRESS ? str_eq(name + n, ".log.done")
-						   : is_log_older(fd, name, before_ms)))
+		    (before_ms == LOGS_TO_COMPRESS ? str_eq(name + n, ".log.done") : is_log_older(fd, name, before_ms)))
 			*ARRAY_PUSH(to->list, to->n) = id;
 	}
 	closedir(dir);

@@ -34,22 +34,21 @@ struct log_piece {
 	bool is_last;
 };
 /* Follows the rules of logs_append(). *ret_after describes the log as it is on disk. */
-int log_file_append(const struct log_folder *f, const struct log_piece *p,
-    struct log_state *ret_before, struct log_state *ret_after, struct error *e) MUST_CHECK;
+int log_file_append(const struct log_folder *f, const struct log_piece *p, struct log_state *ret_before,
+    struct log_state *ret_after, struct error *e) MUST_CHECK;
 
 /* At most n bytes from offset into out. ERR_NOT_FOUND, ERR_RANGE, ERR_CORRUPT. */
-int log_file_read(const struct log_folder *f, int64_t job_id, int64_t offset, char *out, size_t n,
-    size_t *ret_n, struct log_state *ret, struct error *e) MUST_CHECK;
+int log_file_read(const struct log_folder *f, int64_t job_id, int64_t offset, char *out, size_t n, size_t *ret_n,
+    struct log_state *ret, struct error *e) MUST_CHECK;
 
 /* Removes the log if it was last written before that time (wall clock). */
-int log_file_drop(const struct log_folder *f, int64_t job_id, int64_t before_ms, bool *ret_dropped,
-    struct error *e) MUST_CHECK;
+int log_file_drop(
+    const struct log_folder *f, int64_t job_id, int64_t before_ms, bool *ret_dropped, struct error *e) MUST_CHECK;
 
 /* ---- compressing ---- */
 
 /* The complete, uncompressed text of a job, for reading; ERR_NOT_FOUND: there is none. */
-int log_file_open_done(
-    const struct log_folder *f, int64_t job_id, int *ret_fd, struct error *e) MUST_CHECK;
+int log_file_open_done(const struct log_folder *f, int64_t job_id, int *ret_fd, struct error *e) MUST_CHECK;
 /* An empty logs/compressing, for writing. */
 int log_file_open_compressing(const struct log_folder *f, int *ret_fd, struct error *e) MUST_CHECK;
 /* Replaces the job's text by logs/compressing, which is synced; removes logs/compressing if there is no text. */
@@ -64,5 +63,5 @@ struct log_ids {
 enum { LOGS_TO_COMPRESS = -1 };
 /* Adds to *to the jobs of one subfolder whose log was last written before that time. LOGS_TO_COMPRESS: those whose text
  * waits to be compressed. */
-int log_folder_list(const struct log_folder *f, int subfolder, int64_t before_ms,
-    struct log_ids *to, struct error *e) MUST_CHECK;
+int log_folder_list(
+    const struct log_folder *f, int subfolder, int64_t before_ms, struct log_ids *to, struct error *e) MUST_CHECK;

@@ -4,10 +4,7 @@
 
 enum { READ_MAX_BYTES = 1 << 20 };
 
-static size_t bucket_of(int64_t job_id)
-{
-	return (uint64_t)job_id % LOG_BUCKETS;
-}
+static size_t bucket_of(int64_t job_id) { return (uint64_t)job_id % LOG_BUCKETS; }
 
 /* ---- life ---- */
 
@@ -44,10 +41,7 @@ static void logs_free(void *p)
 	on_closed(owner);
 }
 
-void logs_hold(struct logs *s)
-{
-	s->n_held++;
-}
+void logs_hold(struct logs *s) { s->n_held++; }
 
 void logs_release(struct logs *s)
 {
@@ -68,10 +62,7 @@ void logs_close(struct logs *s, void (*on_closed)(void *owner), void *owner)
 	logs_release(s);
 }
 
-const struct logs_stats *logs_stats(const struct logs *s)
-{
-	return &s->stats;
-}
+const struct logs_stats *logs_stats(const struct logs *s) { return &s->stats; }
 
 void logs_failed(struct logs *s, const char *ev, int64_t job_id, const struct error *why)
 {
@@ -79,8 +70,7 @@ void logs_failed(struct logs *s, const char *ev, int64_t job_id, const struct er
 
 	s->stats.n_failures++;
 	if (log_limit_pass(&s->failed_lines, loop_now_ms(s->loop), &n_skipped))
-		log_event(LOG_ERROR, ev, LOG_I("job", job_id), LOG_S("why", why->text),
-		    LOG_I("more", n_skipped));
+		log_event(LOG_ERROR, ev, LOG_I("job", job_id), LOG_S("why", why->text), LOG_I("more", n_skipped));
 }
 
 /* ---- work in each job's order ---- */
@@ -161,10 +151,7 @@ static void link_watch(struct log_watch **head, struct log_watch *w)
 	*head = w;
 }
 
-void logs_watch(struct logs *s, struct log_watch *w)
-{
-	link_watch(&s->watches[bucket_of(w->job_id)], w);
-}
+void logs_watch(struct logs *s, struct log_watch *w) { link_watch(&s->watches[bucket_of(w->job_id)], w); }
 
 void logs_unwatch(struct log_watch *w)
 {
@@ -200,10 +187,7 @@ static void append_work(struct log_task *t)
 	a->err = log_file_append(&t->logs->folder, &piece, &x->before, &x->after, &a->why);
 }
 
-static bool is_trouble(int err)
-{
-	return err == ERR_IO || err == ERR_FULL || err == ERR_CORRUPT;
-}
+static bool is_trouble(int err) { return err == ERR_IO || err == ERR_FULL || err == ERR_CORRUPT; }
 
 static void append_after(struct log_task *t)
 {
@@ -251,8 +235,7 @@ void logs_append(struct logs *s, struct log_append *a)
 	a->err = 0;
 	a->why = (struct error){0};
 	x->a = a;
-	x->task =
-	    (struct log_task){.job_id = a->job_id, .work = append_work, .after = append_after};
+	x->task = (struct log_task){.job_id = a->job_id, .work = append_work, .after = append_after};
 	logs_submit(s, &x->task);
 }
 
@@ -272,8 +255,7 @@ static void read_work(struct log_task *t)
 	size_t max = r->max_bytes < READ_MAX_BYTES ? r->max_bytes : READ_MAX_BYTES;
 
 	r->bytes = xmalloc(max + 1);
-	r->err = log_file_read(
-	    &t->logs->folder, r->job_id, r->offset, r->bytes, max, &r->n, &x->state, &x->why);
+	r->err = log_file_read(&t->logs->folder, r->job_id, r->offset, r->bytes, max, &r->n, &x->state, &x->why);
 	if (r->err)
 		FREE_AND_NULL(r->bytes);
 }
@@ -366,8 +348,7 @@ static void list_subfolder(struct pool_work *w)
 {
 	struct dropping *d = CONTAINER_OF(w, struct dropping, listing);
 
-	d->err = log_folder_list(
-	    &d->logs->folder, d->subfolder, d->before_ms < 0 ? 0 : d->before_ms, &d->ids, &d->why);
+	d->err = log_folder_list(&d->logs->folder, d->subfolder, d->before_ms < 0 ? 0 : d->before_ms, &d->ids, &d->why);
 }
 
 static void after_list(struct pool_work *w)
@@ -388,8 +369,7 @@ static void continue_dropping(void *p)
 	d->why = (struct error){0};
 	if (d->at < d->ids.n) {
 		d->is_dropped = false;
-		d->task = (struct log_task){
-		    .job_id = d->ids.list[d->at++], .work = drop_log, .after = after_drop};
+		d->task = (struct log_task){.job_id = d->ids.list[d->at++], .work = drop_log, .after = after_drop};
 		logs_submit(d->logs, &d->task);
 		return;
 	}
@@ -403,8 +383,7 @@ static void continue_dropping(void *p)
 	pool_submit(d->logs->loop, &d->listing);
 }
 
-void logs_drop_older(
-    struct logs *s, int64_t before_wall_ms, void (*done)(int64_t n, void *owner), void *owner)
+void logs_drop_older(struct logs *s, int64_t before_wall_ms, void (*done)(int64_t n, void *owner), void *owner)
 {
 	struct dropping *d = xcalloc(1, sizeof(*d));
 

@@ -58,8 +58,7 @@ void logs_watch(struct logs *s, struct log_watch *w);
 void logs_unwatch(struct log_watch *w); /* does nothing for a zeroed struct */
 
 /* Removes the logs that were last written before that time; done gets their number. */
-void logs_drop_older(
-    struct logs *s, int64_t before_wall_ms, void (*done)(int64_t n, void *owner), void *owner);
+void logs_drop_older(struct logs *s, int64_t before_wall_ms, void (*done)(int64_t n, void *owner), void *owner);
 
 struct logs_stats {
 	int64_t n_appends, n_bytes_in, n_reads;

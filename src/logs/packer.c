@@ -124,8 +124,7 @@ static void after_step(struct pool_work *work)
 	if (p->err) {
 		finish_packing(p);
 	} else if (p->is_written) {
-		p->publishing = (struct log_task){
-		    .job_id = p->job_id, .work = publish_log, .after = after_publish};
+		p->publishing = (struct log_task){.job_id = p->job_id, .work = publish_log, .after = after_publish};
 		logs_submit(p->logs, &p->publishing);
 	} else {
 		pool_submit(p->logs->loop, &p->work);
@@ -198,10 +197,7 @@ void packer_retry(struct packer *p)
 	pack_next(p);
 }
 
-void packer_stop(struct packer *p)
-{
-	p->is_stopped = true;
-}
+void packer_stop(struct packer *p) { p->is_stopped = true; }
 
 void packer_free(struct packer *p)
 {

@@ -65,8 +65,7 @@ int file_io_read(int fd, void *p, size_t n, int64_t at, size_t *ret_n)
 
 static void put_u32(struct buf *b, uint32_t v)
 {
-	const uint8_t bytes[4] = {
-	    (uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16), (uint8_t)(v >> 24)};
+	const uint8_t bytes[4] = {(uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16), (uint8_t)(v >> 24)};
 
 	buf_append(b, bytes, sizeof(bytes));
 }
@@ -153,10 +152,8 @@ static int take_entries(const char *p, int64_t frames_bytes, struct seekable_ind
 	for (size_t i = 0; i < ret->n_frames; i++, p += ENTRY_BYTES) {
 		struct seekable_frame *f = &ret->frames[i];
 
-		*f = (struct seekable_frame){.at = at,
-		    .text_at = ret->text_bytes,
-		    .bytes = get_u32(p),
-		    .text_bytes = get_u32(p + 4)};
+		*f = (struct seekable_frame){
+		    .at = at, .text_at = ret->text_bytes, .bytes = get_u32(p), .text_bytes = get_u32(p + 4)};
 		if (f->bytes == 0 || f->bytes > FRAME_MAX_BYTES || f->text_bytes == 0 ||
 		    f->text_bytes > LOG_FRAME_BYTES)
 			return ERR_CORRUPT;
@@ -240,8 +237,7 @@ static int read_frame(int fd, const struct seekable_frame *f, struct buf *text)
 	return rc;
 }
 
-int seekable_read(
-    int fd, const struct seekable_index *x, int64_t offset, char *out, size_t n, size_t *ret_n)
+int seekable_read(int fd, const struct seekable_index *x, int64_t offset, char *out, size_t n, size_t *ret_n)
 {
 	/* One byte more than a frame has: a frame that is too long is found. */
 	struct buf text = BUF_INIT(LOG_FRAME_BYTES + 1);

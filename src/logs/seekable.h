@@ -44,5 +44,5 @@ struct seekable_index {
 int seekable_index_read(int fd, struct seekable_index *ret) MUST_CHECK;
 void seekable_index_release(struct seekable_index *x);
 /* Reads n bytes of text from offset, which is not past the end; fewer only at the end of the text. */
-int seekable_read(int fd, const struct seekable_index *x, int64_t offset, char *out, size_t n,
-    size_t *ret_n) MUST_CHECK;
+int seekable_read(
+    int fd, const struct seekable_index *x, int64_t offset, char *out, size_t n, size_t *ret_n) MUST_CHECK;

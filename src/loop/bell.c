@@ -106,10 +106,7 @@ void bell_retry(struct bell *b)
 	timer_start(b->timer, pause_ms);
 }
 
-bool bell_is_looking(const struct bell *b)
-{
-	return b->is_looking;
-}
+bool bell_is_looking(const struct bell *b) { return b->is_looking; }
 
 void bell_stop(struct bell *b)
 {
@@ -160,8 +157,7 @@ static void on_clock_timer(struct timer *t)
 	clock_watch_look(timer_owner(t)); /* on_jump may free the watch */
 }
 
-struct clock_watch *clock_watch_new(
-    struct loop *l, void (*on_jump)(int64_t by_ms, void *owner), void *owner)
+struct clock_watch *clock_watch_new(struct loop *l, void (*on_jump)(int64_t by_ms, void *owner), void *owner)
 {
 	struct clock_watch *w = xcalloc(1, sizeof(*w));
 

@@ -41,8 +41,7 @@ void bell_free(struct bell *b);
 struct clock_watch;
 
 /* on_jump(by_ms, owner) runs for each jump, on the loop: by_ms > 0 means that the clock was put forward. */
-struct clock_watch *clock_watch_new(
-    struct loop *l, void (*on_jump)(int64_t by_ms, void *owner), void *owner);
+struct clock_watch *clock_watch_new(struct loop *l, void (*on_jump)(int64_t by_ms, void *owner), void *owner);
 /* Compares the clocks now, before something is written or decided with the wall clock. on_jump may run inside. */
 void clock_watch_look(struct clock_watch *w);
 /* NULL is fine. */

@@ -30,19 +30,15 @@ struct loop {
 	uv_prepare_t before_poll; /* runs only in loop_run_until() */
 	const bool *is_done;      /* of loop_run_until() */
 	uv_thread_t thread;
-	uv_check_t after_poll; /* releases the reaped objects */
-	uv_idle_t
-	    no_wait; /* active while something waits for release: then the poll does not block */
+	uv_check_t after_poll;    /* releases the reaped objects */
+	uv_idle_t no_wait;        /* active while something waits for release: then the poll does not block */
 	struct reap_list reaping; /* waits for release */
 	SLIST_HEAD(, signal_watch) signals;
 	struct pool *pool; /* NULL until work is submitted */
 	bool is_running, is_stopping, is_freeing;
 };
 
-static void on_keep_alive(uv_async_t *handle)
-{
-	(void)handle; /* never sent */
-}
+static void on_keep_alive(uv_async_t *handle) { (void)handle; /* never sent */ }
 
 /* libuv runs due timers before the poll. Without this check a turn in which a timer sets is_done would still
  * block in the poll until the next event. */
@@ -67,10 +63,7 @@ static void release_reaped(struct loop *l)
 	free(batch.at);
 }
 
-static void on_no_wait(uv_idle_t *handle)
-{
-	(void)handle; /* an active idle handle keeps the poll from blocking */
-}
+static void on_no_wait(uv_idle_t *handle) { (void)handle; /* an active idle handle keeps the poll from blocking */ }
 
 /* No callback of this loop is on the stack here. */
 static void on_after_poll(uv_check_t *handle)
@@ -168,15 +161,9 @@ void loop_free(struct loop *l)
 	free(l);
 }
 
-struct uv_loop_s *loop_uv(struct loop *l)
-{
-	return &l->uv;
-}
+struct uv_loop_s *loop_uv(struct loop *l) { return &l->uv; }
 
-int64_t loop_now_ms(const struct loop *l)
-{
-	return (int64_t)uv_now(&l->uv);
-}
+int64_t loop_now_ms(const struct loop *l) { return (int64_t)uv_now(&l->uv); }
 
 bool loop_is_this_thread(const struct loop *l)
 {
@@ -200,10 +187,7 @@ static void on_timer_due(uv_timer_t *handle)
 	t->cb(t);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
-{
-	free(CONTAINER_OF(handle, struct timer, uv));
-}
+static void on_timer_closed(uv_handle_t *handle) { free(CONTAINER_OF(handle, struct timer, uv)); }
 
 struct timer *timer_new(struct loop *l, timer_cb *cb, void *owner)
 {
@@ -215,10 +199,7 @@ struct timer *timer_new(struct loop *l, timer_cb *cb, void *owner)
 	return t;
 }
 
-void *timer_owner(const struct timer *t)
-{
-	return t->owner;
-}
+void *timer_owner(const struct timer *t) { return t->owner; }
 
 void timer_start(struct timer *t, int64_t after_ms)
 {
@@ -231,15 +212,9 @@ void timer_start(struct timer *t, int64_t after_ms)
 	uv_timer_start(&t->uv, on_timer_due, after_ms > 0 ? (uint64_t)after_ms : 0, 0);
 }
 
-void timer_stop(struct timer *t)
-{
-	uv_timer_stop(&t->uv);
-}
+void timer_stop(struct timer *t) { uv_timer_stop(&t->uv); }
 
-bool timer_is_running(const struct timer *t)
-{
-	return uv_is_active((const uv_handle_t *)&t->uv) != 0;
-}
+bool timer_is_running(const struct timer *t) { return uv_is_active((const uv_handle_t *)&t->uv) != 0; }
 
 void timer_close(struct timer *t)
 {
@@ -368,10 +343,7 @@ static void on_signal(uv_signal_t *handle, int signum)
 	w->cb(signum, w->owner);
 }
 
-static void on_signal_closed(uv_handle_t *handle)
-{
-	free(CONTAINER_OF(handle, struct signal_watch, uv));
-}
+static void on_signal_closed(uv_handle_t *handle) { free(CONTAINER_OF(handle, struct signal_watch, uv)); }
 
 void loop_on_signal(struct loop *l, int signum, signal_cb *cb, void *owner)
 {

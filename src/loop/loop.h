@@ -16,8 +16,7 @@ struct loop;
 
 struct inbox_item {
 	struct inbox_item *next;
-	void (*on_loop)(
-	    struct inbox_item *item); /* runs once, on the loop thread; it may free the item */
+	void (*on_loop)(struct inbox_item *item); /* runs once, on the loop thread; it may free the item */
 };
 struct inbox;
 struct inbox *inbox_new(struct loop *l);
@@ -57,8 +56,7 @@ typedef void timer_cb(struct timer *t);
 /* Owns: the caller, with timer_close(), which it calls before it frees `owner`. */
 struct timer *timer_new(struct loop *l, timer_cb *cb, void *owner);
 void *timer_owner(const struct timer *t);
-void timer_start(
-    struct timer *t, int64_t after_ms); /* runs cb once; starts again if it is running */
+void timer_start(struct timer *t, int64_t after_ms); /* runs cb once; starts again if it is running */
 void timer_stop(struct timer *t);
 bool timer_is_running(const struct timer *t);
 /* The callback does not run again; the timer frees itself later. NULL is fine. */

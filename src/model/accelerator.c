@@ -3,10 +3,7 @@
 static const char *const LEVELS[] = {NULL, "L1", "L2", "L3", "L4"};
 const struct words level_words = {LEVELS, ARRAY_LEN(LEVELS)};
 
-const char *level_name(enum level level)
-{
-	return LEVELS[level];
-}
+const char *level_name(enum level level) { return LEVELS[level]; }
 
 const char *trust_name(enum trust trust)
 {
@@ -19,21 +16,13 @@ const char *trust_name(enum trust trust)
 	return names[trust];
 }
 
-const char *visibility_name(enum visibility v)
-{
-	return v == VISIBILITY_SUMMARY ? "summary" : "public";
-}
+const char *visibility_name(enum visibility v) { return v == VISIBILITY_SUMMARY ? "summary" : "public"; }
 
-static const char *const runner_kind_names[] = {[RUNNER_GITHUB] = "github",
-    [RUNNER_WEBHOOK] = "webhook",
-    [RUNNER_PULL] = "pull",
-    [RUNNER_INFRA] = "infra"};
+static const char *const runner_kind_names[] = {
+    [RUNNER_GITHUB] = "github", [RUNNER_WEBHOOK] = "webhook", [RUNNER_PULL] = "pull", [RUNNER_INFRA] = "infra"};
 const struct words runner_kind_words = {runner_kind_names, RUNNER_INFRA + 1};
 
-const char *runner_kind_name(enum runner_kind k)
-{
-	return runner_kind_names[k];
-}
+const char *runner_kind_name(enum runner_kind k) { return runner_kind_names[k]; }
 
 void accelerator_release(struct accelerator *a)
 {
@@ -43,8 +32,8 @@ void accelerator_release(struct accelerator *a)
 		FREE_ALL(r->name, r->repository, r->workflow, r->url);
 		strv_free(r->labels);
 	}
-	FREE_ALL(a->runners, a->name, a->title, a->vendor, a->docs_url, a->help_url,
-	    a->source_git_url, a->source_branch);
+	FREE_ALL(
+	    a->runners, a->name, a->title, a->vendor, a->docs_url, a->help_url, a->source_git_url, a->source_branch);
 	strv_free(a->oncall);
 	strv_free(a->triggers.paths);
 	strv_free(a->triggers.branches);
@@ -110,13 +99,11 @@ const char *level_criterion_name(enum level_criterion c)
 static struct level_finding judged(struct level_finding f)
 {
 	if (f.has_measure)
-		f.met = (f.is_at_least ? f.measured >= f.target : f.measured < f.target) ? MET_YES
-											 : MET_NO;
+		f.met = (f.is_at_least ? f.measured >= f.target : f.measured < f.target) ? MET_YES : MET_NO;
 	return f;
 }
 
-static struct level_finding time_finding(
-    enum level_criterion c, int64_t ms, int64_t target_ms, bool is_at_least)
+static struct level_finding time_finding(enum level_criterion c, int64_t ms, int64_t target_ms, bool is_at_least)
 {
 	return judged((struct level_finding){.criterion = c,
 	    .unit = UNIT_SECONDS,
@@ -144,8 +131,7 @@ static struct level_finding share_finding(
 /* A job that only upstream broke says nothing of its vendor: it is counted neither as passed nor as failed. */
 static struct level_finding pass_finding(const struct level_window *w, int percent)
 {
-	struct level_finding f =
-	    share_finding(CRITERION_PASS, w->n_passed, w->n_jobs - w->n_upstream, percent, true);
+	struct level_finding f = share_finding(CRITERION_PASS, w->n_passed, w->n_jobs - w->n_upstream, percent, true);
 
 	f.with_upstream = w->n_jobs > 0 ? (double)w->n_passed / (double)w->n_jobs : 0;
 	return f;
@@ -173,8 +159,7 @@ static struct level_finding find_criterion(enum level_criterion c, const struct 
 	case CRITERION_END_TO_END:
 		return time_finding(c, w->end_to_end_ms, t->end_to_end_ms, false);
 	case CRITERION_OVERRUN:
-		return share_finding(
-		    c, w->n_overrun, w->n_jobs - w->n_timed_out, t->overrun_percent, false);
+		return share_finding(c, w->n_overrun, w->n_jobs - w->n_timed_out, t->overrun_percent, false);
 	case CRITERION_QUEUE:
 		return time_finding(c, w->queue_ms, t->queue_ms, false);
 	case CRITERION_TIMEOUT:
@@ -182,8 +167,7 @@ static struct level_finding find_criterion(enum level_criterion c, const struct 
 	case CRITERION_PASS:
 		return pass_finding(w, t->pass_percent);
 	case CRITERION_DEADLINES:
-		return share_finding(
-		    c, n->n_deadlines_met, n->n_dispatches, t->deadlines_percent, true);
+		return share_finding(c, n->n_deadlines_met, n->n_dispatches, t->deadlines_percent, true);
 	case CRITERION_REACTION: /* never red: never slow */
 		return reaction_finding(n->reaction_ms < 0 ? 0 : n->reaction_ms, t->reaction_ms);
 	case CRITERION_MAINTAINERS:
@@ -216,8 +200,8 @@ static bool is_asked(enum level_criterion c, const struct level_thresholds *t, e
 	return step == STEP_UP;
 }
 
-size_t level_findings(const struct level_numbers *n, const struct level_thresholds *t,
-    enum level_step step, struct level_finding ret[N_CRITERIA])
+size_t level_findings(const struct level_numbers *n, const struct level_thresholds *t, enum level_step step,
+    struct level_finding ret[N_CRITERIA])
 {
 	const struct level_window *w = step == STEP_UP ? &n->promotion : &n->demotion;
 	size_t n_findings = 0;
@@ -229,8 +213,7 @@ size_t level_findings(const struct level_numbers *n, const struct level_threshol
 }
 
 /* Upwards what is not known is not met; downwards it is not missed. */
-static unsigned unmet(
-    const struct level_numbers *n, const struct level_thresholds *t, enum level_step step)
+static unsigned unmet(const struct level_numbers *n, const struct level_thresholds *t, enum level_step step)
 {
 	struct level_finding list[N_CRITERIA];
 	size_t n_findings = level_findings(n, t, step, list);
@@ -242,8 +225,8 @@ static unsigned unmet(
 	return bits;
 }
 
-struct level_proposal level_propose(enum level now, const struct level_numbers *n,
-    const struct level_thresholds *l3, const struct level_thresholds *l4)
+struct level_proposal level_propose(
+    enum level now, const struct level_numbers *n, const struct level_thresholds *l3, const struct level_thresholds *l4)
 {
 	struct level_proposal p = {.level = now};
 
@@ -281,8 +264,7 @@ void source_head_release(struct source_head *h)
 
 RECORD_DEFINE(feed_event, FEED_EVENT_RECORD)
 RECORD_DEFINE_PART(feed_nightly, feed_event, FEED_NIGHTLY_RECORD)
-_Static_assert(
-    FEED_RED == 0 && FEED_GREEN == 1 && FEED_NOT_RED == 2, "the records have their numbers");
+_Static_assert(FEED_RED == 0 && FEED_GREEN == 1 && FEED_NOT_RED == 2, "the records have their numbers");
 
 void feed_event_release(struct feed_event *e)
 {

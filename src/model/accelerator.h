@@ -77,7 +77,7 @@ struct accelerator {
 	enum level level;
 	char *docs_url, *help_url;            /* https or NULL */
 	char *source_git_url, *source_branch; /* may be NULL */
-	char **oncall; /* GitHub logins without @, NULL-terminated, never NULL */
+	char **oncall;                        /* GitHub logins without @, NULL-terminated, never NULL */
 	enum trust trust;
 	enum visibility visibility; /* default public */
 	struct runner *runners;     /* at least one: RUNNER_INFRA when the file lists none */
@@ -185,8 +185,7 @@ struct level_finding {
 	enum level_unit unit;
 	bool has_measure;
 	double measured, target;
-	double
-	    with_upstream; /* pass rate: with the failures that upstream caused, as CRCR counts; else as measured */
+	double with_upstream; /* pass rate: with the failures that upstream caused, as CRCR counts; else as measured */
 	/* measured >= target meets it, else measured < target (reaction time: <=) */
 	bool is_at_least;
 	enum level_met met;
@@ -197,8 +196,8 @@ enum level_step {
 	STEP_DOWN, /* what it demands of one that has it: pass rate, timeouts, end-to-end time */
 };
 /* The criteria of `t` in order; returns how many. */
-size_t level_findings(const struct level_numbers *n, const struct level_thresholds *t,
-    enum level_step step, struct level_finding ret[N_CRITERIA]);
+size_t level_findings(const struct level_numbers *n, const struct level_thresholds *t, enum level_step step,
+    struct level_finding ret[N_CRITERIA]);
 
 struct level_proposal {
 	enum level level;    /* the one that the numbers carry; equal to the present one: stay */
@@ -209,8 +208,8 @@ struct level_proposal {
 
 /* thresholds: of L3 and L4; L2 demands nothing but reports, L1 is the operator's choice and is
  * never proposed nor left. One step at a time. */
-struct level_proposal level_propose(enum level now, const struct level_numbers *n,
-    const struct level_thresholds *l3, const struct level_thresholds *l4);
+struct level_proposal level_propose(enum level now, const struct level_numbers *n, const struct level_thresholds *l3,
+    const struct level_thresholds *l4);
 
 /* The newest commit of a vendor's own code, which a periodic run is of beside upstream's; and who
  * finds it out. The registry's part knows git, the dispatcher knows when: they meet here. */
@@ -249,9 +248,9 @@ struct head_reader {
 enum { FEED_EVENTS_MAX = 50, FEED_TESTS_MAX = 10 };
 
 enum feed_event_kind {
-	FEED_RED,     /* it became red on a branch of upstream */
-	FEED_GREEN,   /* its end: a test of a newer commit, or of the same one again, is green */
-	FEED_NOT_RED, /* its end without a PASS: the red tests are explained */
+	FEED_RED,           /* it became red on a branch of upstream */
+	FEED_GREEN,         /* its end: a test of a newer commit, or of the same one again, is green */
+	FEED_NOT_RED,       /* its end without a PASS: the red tests are explained */
 	FEED_NIGHTLY_RED,   /* tests broke with a periodic run, and are red since */
 	FEED_NIGHTLY_GREEN, /* tests work again since one */
 };
@@ -262,24 +261,23 @@ enum feed_event_kind {
 /* Of an episode: `red_episode` as e, its accelerator as a, its first bad change as b and its end as g; ?2: is it the end?
  * `ref`: the branch; NULL for a periodic run. `sha`: the commit that broke or repaired it; NULL: not on record any more.
  * `last_good_sha`: FEED_RED. `issue_number` 0: there is no issue. */
-#define FEED_EVENT_RECORD(F, S)                                                                    \
-	F(S, FEED_KIND, kind, NULL,                                                                \
-	    "CASE WHEN ?2 = 0 THEN 0 WHEN e.ended_change IS NULL THEN 2 ELSE 1 END", "")           \
-	F(S, TEXT, accelerator, NULL, "e.accelerator", "")                                         \
-	F(S, TEXT, title, NULL, "a.title", "")                                                     \
-	F(S, TEXT, ref, NULL, "e.ref", "")                                                         \
-	F(S, TEXT, sha, NULL, "CASE WHEN ?2 <> 0 THEN g.head_sha ELSE b.head_sha END", "")         \
-	F(S, TEXT, last_good_sha, NULL, "CASE WHEN ?2 = 0 THEN e.last_good_sha END", "")           \
-	F(S, TEXT, issue_repository, NULL, "e.issue_repository", "")                               \
+#define FEED_EVENT_RECORD(F, S)                                                                                        \
+	F(S, FEED_KIND, kind, NULL, "CASE WHEN ?2 = 0 THEN 0 WHEN e.ended_change IS NULL THEN 2 ELSE 1 END", "")       \
+	F(S, TEXT, accelerator, NULL, "e.accelerator", "")                                                             \
+	F(S, TEXT, title, NULL, "a.title", "")                                                                         \
+	F(S, TEXT, ref, NULL, "e.ref", "")                                                                             \
+	F(S, TEXT, sha, NULL, "CASE WHEN ?2 <> 0 THEN g.head_sha ELSE b.head_sha END", "")                             \
+	F(S, TEXT, last_good_sha, NULL, "CASE WHEN ?2 = 0 THEN e.last_good_sha END", "")                               \
+	F(S, TEXT, issue_repository, NULL, "e.issue_repository", "")                                                   \
 	F(S, INT, issue_number, NULL, "e.issue_number", "")
 /* Of a periodic run: tests that broke or work again with one run (h), which is n. `n_tests`: how many. */
-#define FEED_NIGHTLY_RECORD(F, S)                                                                  \
-	F(S, FEED_KIND, kind, NULL, "h.kind", "")                                                  \
-	F(S, INT, id, NULL, "h.day", "")                                                           \
-	F(S, INT, n_tests, NULL, "COUNT(*)", "")                                                   \
-	F(S, TIME, at_ms, NULL, "n.at_ms", "")                                                     \
-	F(S, TEXT, accelerator, NULL, "h.accelerator", "")                                         \
-	F(S, TEXT, title, NULL, "a.title", "")                                                     \
+#define FEED_NIGHTLY_RECORD(F, S)                                                                                      \
+	F(S, FEED_KIND, kind, NULL, "h.kind", "")                                                                      \
+	F(S, INT, id, NULL, "h.day", "")                                                                               \
+	F(S, INT, n_tests, NULL, "COUNT(*)", "")                                                                       \
+	F(S, TIME, at_ms, NULL, "n.at_ms", "")                                                                         \
+	F(S, TEXT, accelerator, NULL, "h.accelerator", "")                                                             \
+	F(S, TEXT, title, NULL, "a.title", "")                                                                         \
 	F(S, COMMIT, sha, NULL, "n.upstream_sha", "")
 struct feed_event {
 	/* With the kind (and for a periodic run the accelerator) it names the event for ever: the episode, or the run's day

@@ -6,10 +6,7 @@ void standing_release(struct standing *s)
 	FREE_AND_NULL(s->silent_sha);
 }
 
-bool red_is_overdue(int64_t since_ms, int64_t now_ms)
-{
-	return since_ms && now_ms - since_ms >= RED_OVERDUE_MS;
-}
+bool red_is_overdue(int64_t since_ms, int64_t now_ms) { return since_ms && now_ms - since_ms >= RED_OVERDUE_MS; }
 
 const char *red_by_name(int64_t red_since_ms, bool is_silence)
 {
@@ -18,10 +15,7 @@ const char *red_by_name(int64_t red_since_ms, bool is_silence)
 	return is_silence ? "silence" : "tests";
 }
 
-static bool is_red_by_tests(const struct accelerator_facts *f)
-{
-	return f->red_since_ms && !f->is_red_in_silence;
-}
+static bool is_red_by_tests(const struct accelerator_facts *f) { return f->red_since_ms && !f->is_red_in_silence; }
 
 static bool applies(enum accelerator_status s, const struct accelerator_facts *f, int64_t now_ms)
 {
@@ -70,19 +64,14 @@ struct accelerator_state accelerator_state_of(const struct accelerator_facts *f,
 	else if (s.status == ACCELERATOR_SILENT)
 		s.since_ms = f->last_report_ms;
 	else if (s.status == ACCELERATOR_NO_REPORT)
-		s.since_ms = f->red_since_ms   ? f->red_since_ms
-			     : f->no_report_ms ? f->no_report_ms
-					       : f->tested_ms;
+		s.since_ms = f->red_since_ms ? f->red_since_ms : f->no_report_ms ? f->no_report_ms : f->tested_ms;
 	s.is_overdue = red_is_overdue(f->red_since_ms, now_ms);
 	s.has_no_report = accelerator_status_is_red(s.status) && f->no_report_ms;
 	s.is_not_counted = f->is_unhealthy && s.status != ACCELERATOR_NOT_COUNTED;
 	return s;
 }
 
-bool accelerator_status_is_red(enum accelerator_status s)
-{
-	return s == ACCELERATOR_OVERDUE || s == ACCELERATOR_RED;
-}
+bool accelerator_status_is_red(enum accelerator_status s) { return s == ACCELERATOR_OVERDUE || s == ACCELERATOR_RED; }
 
 bool accelerator_status_is_green(enum accelerator_status s)
 {

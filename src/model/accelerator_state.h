@@ -26,9 +26,8 @@ enum branch_result {
 
 struct accelerator_facts {
 	enum level level;
-	bool is_unhealthy; /* the circuit breaker (model/accelerator.h) */
-	int64_t
-	    red_since_ms; /* on a branch of upstream (history/red_episodes.h); 0: it is not red */
+	bool is_unhealthy;      /* the circuit breaker (model/accelerator.h) */
+	int64_t red_since_ms;   /* on a branch of upstream (history/red_episodes.h); 0: it is not red */
 	bool is_red_in_silence; /* only because deadlines passed without a report */
 	int64_t last_report_ms; /* of anything, pull requests too; 0: never */
 	enum branch_result newest;

@@ -49,25 +49,16 @@ static const char *const NAMES[] = {
 
 const struct words attribution_words = {NAMES, N_ATTRIBUTIONS};
 
-const char *attribution_name(enum attribution a)
-{
-	return a < N_ATTRIBUTIONS ? NAMES[a] : NULL;
-}
+const char *attribution_name(enum attribution a) { return a < N_ATTRIBUTIONS ? NAMES[a] : NULL; }
 
-enum attribution attribution_parse(const char *name)
-{
-	return (enum attribution)words_find(&attribution_words, name);
-}
+enum attribution attribution_parse(const char *name) { return (enum attribution)words_find(&attribution_words, name); }
 
 bool attribution_counts_against_change(enum attribution a)
 {
 	return a == ATTRIBUTION_NEW || a == ATTRIBUTION_UNCLASSIFIED;
 }
 
-bool attribution_applies(enum test_status s)
-{
-	return s == TEST_FAIL || s == TEST_ERROR;
-}
+bool attribution_applies(enum test_status s) { return s == TEST_FAIL || s == TEST_ERROR; }
 
 /* ---- the runs of the base branch ---- */
 
@@ -109,11 +100,9 @@ static bool numbers_are_ignored(const struct attribution_facts *f, const struct 
 		const struct base_run *r = &f->base[i];
 		int k = 0;
 
-		if (r->outcome != BASE_RED || r->is_other_build ||
-		    !failure_marks_are_alike(&r->mark, &f->mark))
+		if (r->outcome != BASE_RED || r->is_other_build || !failure_marks_are_alike(&r->mark, &f->mark))
 			continue;
-		if ((last && r->mark.numbers == last->mark.numbers) ||
-		    (r->n_red_alike > 1 && !r->varies))
+		if ((last && r->mark.numbers == last->mark.numbers) || (r->n_red_alike > 1 && !r->varies))
 			return false; /* two runs share them */
 		last = r;
 		while (k < n_different && seen[k] != r->mark.numbers)
@@ -138,10 +127,7 @@ static bool is_red_alike(const struct attribution_facts *f, const struct base_ru
 	return failure_marks_are_same(&mark, &f->mark);
 }
 
-static bool is_green(const struct base_run *run)
-{
-	return run && run->outcome == BASE_GREEN;
-}
+static bool is_green(const struct base_run *run) { return run && run->outcome == BASE_GREEN; }
 
 /* A run and the tested runs around it that are red alike, without another run between them. A row of one is a lone red run, which
  * may be a flake. */
@@ -213,8 +199,7 @@ static bool may_be_flake(const struct attribution_facts *f, const struct base_ru
 		n_on_base = f->is_specific || !is_lone ? 2 : 3;
 	else
 		n_on_base = is_green(older_run(f)) ? 2 : 1;
-	return !run->is_experiment || run->n_red_alike < n_on_base ||
-	       (is_flaky && row.n_red < N_RED_OF_FLAKY);
+	return !run->is_experiment || run->n_red_alike < n_on_base || (is_flaky && row.n_red < N_RED_OF_FLAKY);
 }
 
 /* Whether a red run of the branch proves a breakage of the branch. */
@@ -223,8 +208,8 @@ static bool is_breakage(const struct attribution_facts *f, const struct base_run
 	size_t n_greens = 0, n_alike = 0, n_in_row = 0;
 	struct row row;
 
-	if (!is_red_alike(f, run) || f->mark.is_infrastructure || f->is_job_outage ||
-	    f->passed_here_job || may_be_flake(f, run))
+	if (!is_red_alike(f, run) || f->mark.is_infrastructure || f->is_job_outage || f->passed_here_job ||
+	    may_be_flake(f, run))
 		return false;
 	if (run->is_experiment || f->is_specific)
 		return true;
@@ -232,25 +217,22 @@ static bool is_breakage(const struct attribution_facts *f, const struct base_run
 	 * that. */
 	row = row_around(f, run);
 	for (size_t i = 0; i < f->n_base; i++) {
-		bool is_alike = f->base[i].outcome != BASE_GREEN &&
-				failure_marks_are_alike(&f->base[i].mark, &f->mark);
+		bool is_alike = f->base[i].outcome != BASE_GREEN && failure_marks_are_alike(&f->base[i].mark, &f->mark);
 
 		n_greens += f->base[i].outcome == BASE_GREEN;
 		n_alike += is_alike;
 		n_in_row += is_alike && i >= row.first && i <= row.last;
 	}
 	return n_in_row == n_alike &&
-	       n_in_row >= (row.first > 0 && n_greens < STEP_MIN_GREENS ? STEP_MIN_REDS_ENDED
-									: STEP_MIN_REDS);
+	       n_in_row >= (row.first > 0 && n_greens < STEP_MIN_GREENS ? STEP_MIN_REDS_ENDED : STEP_MIN_REDS);
 }
 
 /* ---- the reasons ---- */
 
-static struct attribution_result make_result(
-    enum attribution a, int64_t evidence_job, const char *fmt, ...) PRINTF(3, 4);
+static struct attribution_result make_result(enum attribution a, int64_t evidence_job, const char *fmt, ...)
+    PRINTF(3, 4);
 
-static struct attribution_result make_result(
-    enum attribution a, int64_t evidence_job, const char *fmt, ...)
+static struct attribution_result make_result(enum attribution a, int64_t evidence_job, const char *fmt, ...)
 {
 	struct attribution_result r = {.attribution = a, .evidence_job = evidence_job};
 	va_list args;
@@ -275,17 +257,13 @@ static void append_reason(struct attribution_result *r, const char *fmt, ...)
 	va_end(args);
 }
 
-static const char *base_name(const struct attribution_facts *f)
-{
-	return f->is_push ? "parent" : "merge base";
-}
+static const char *base_name(const struct attribution_facts *f) { return f->is_push ? "parent" : "merge base"; }
 
 /* Only a hint: a change may break a flaky test permanently, with the usual message of the test. */
 static void append_likely_flaky(const struct attribution_facts *f, struct attribution_result *r)
 {
 	if (f->n_seen > 0)
-		append_reason(r, "; likely flaky: seen on %d other change%s", f->n_seen,
-		    f->n_seen == 1 ? "" : "s");
+		append_reason(r, "; likely flaky: seen on %d other change%s", f->n_seen, f->n_seen == 1 ? "" : "s");
 	if (f->n_seen > 0 && f->n_proved > 0)
 		append_reason(r, ", and passed again on %d of them", f->n_proved);
 }
@@ -358,8 +336,8 @@ static struct attribution_result broken_on_base(const struct attribution_facts *
 
 	if (!at || f->has_own_landing || !is_breakage(f, at))
 		return NOTHING;
-	return make_result(ATTRIBUTION_BASE, at->job, "red on the %s %.*s, too", base_name(f),
-	    SHOWN_SHA_CHARS, at->sha);
+	return make_result(
+	    ATTRIBUTION_BASE, at->job, "red on the %s %.*s, too", base_name(f), SHOWN_SHA_CHARS, at->sha);
 }
 
 /* The merge base was not tested, and the nearest tested commits on both sides of it are red in the same way. For a pull request,
@@ -370,22 +348,19 @@ static struct attribution_result broken_around_base(const struct attribution_fac
 	const struct base_run *older = older_run(f), *newer = newer_run(f);
 	int n;
 
-	if (run_on_base(f) || f->takes_experiments || f->may_be_own || f->has_revert_near ||
-	    f->has_own_landing || f->has_own_commit || f->has_related_commit)
+	if (run_on_base(f) || f->takes_experiments || f->may_be_own || f->has_revert_near || f->has_own_landing ||
+	    f->has_own_commit || f->has_related_commit)
 		return NOTHING;
 	if (!older || !is_breakage(f, older))
 		return NOTHING;
 	if (f->is_push)
-		return make_result(ATTRIBUTION_BASE, older->job,
-		    "red on %.*s, %d commit%s before the parent, too", SHOWN_SHA_CHARS, older->sha,
-		    older->distance, older->distance == 1 ? "" : "s");
+		return make_result(ATTRIBUTION_BASE, older->job, "red on %.*s, %d commit%s before the parent, too",
+		    SHOWN_SHA_CHARS, older->sha, older->distance, older->distance == 1 ? "" : "s");
 	n = row_around(f, older).n;
-	if (!is_red_alike(f, newer) || n + f->n_red_near < AROUND_MIN_REDS ||
-	    (n < AROUND_MIN_REDS && f->n_passed_near))
+	if (!is_red_alike(f, newer) || n + f->n_red_near < AROUND_MIN_REDS || (n < AROUND_MIN_REDS && f->n_passed_near))
 		return NOTHING;
-	return make_result(ATTRIBUTION_BASE, older->job,
-	    "red before and after the merge base: on %.*s and %.*s", SHOWN_SHA_CHARS, older->sha,
-	    SHOWN_SHA_CHARS, newer->sha);
+	return make_result(ATTRIBUTION_BASE, older->job, "red before and after the merge base: on %.*s and %.*s",
+	    SHOWN_SHA_CHARS, older->sha, SHOWN_SHA_CHARS, newer->sha);
 }
 
 /* Whether the rate elsewhere hardly explains so many failures here. A bad machine is bad for hours, so its failures need more. */
@@ -409,16 +384,13 @@ static struct attribution_result passed_here(const struct attribution_facts *f)
 		struct rate here = is_often_whole ? f->here_whole : f->here;
 
 		return make_result(ATTRIBUTION_UNCLASSIFIED, f->passed_here_job,
-		    "passes now and then, but fails more often here (%d of %d runs) than elsewhere "
-		    "(%d of %d)",
+		    "passes now and then, but fails more often here (%d of %d runs) than elsewhere (%d of %d)",
 		    here.n_hits, here.n, f->elsewhere.n_hits, f->elsewhere.n);
 	}
 	if (f->is_alike_red)
 		return make_result(ATTRIBUTION_UNCLASSIFIED, f->passed_here_job,
-		    "passed when it ran again on this commit, but another test with this message "
-		    "did not");
-	return make_result(
-	    ATTRIBUTION_FLAKY, f->passed_here_job, "passed when it ran again on this commit");
+		    "passed when it ran again on this commit, but another test with this message did not");
+	return make_result(ATTRIBUTION_FLAKY, f->passed_here_job, "passed when it ran again on this commit");
 }
 
 /* The test passed on the merge base and never failed there in this way. A failure there with another message may be another
@@ -427,16 +399,15 @@ static struct attribution_result new_here(const struct attribution_facts *f)
 {
 	const struct base_run *at = run_on_base(f);
 	struct attribution_result r;
-	bool is_mixed = at && at->outcome == BASE_MIXED && !at->is_other_build &&
-			!failure_marks_are_alike(&at->mark, &f->mark);
+	bool is_mixed =
+	    at && at->outcome == BASE_MIXED && !at->is_other_build && !failure_marks_are_alike(&at->mark, &f->mark);
 
 	if (!is_green(at) && !is_mixed)
 		return NOTHING;
 	if (f->mark.is_infrastructure || f->passed_on_other_build ||
 	    (f->is_outage && !f->is_alike_settled && !attribution_is_settled_outage(f)))
 		return NOTHING;
-	r = make_result(ATTRIBUTION_NEW, at->job, "green on the %s %.*s", base_name(f),
-	    SHOWN_SHA_CHARS, at->sha);
+	r = make_result(ATTRIBUTION_NEW, at->job, "green on the %s %.*s", base_name(f), SHOWN_SHA_CHARS, at->sha);
 	append_failed_again(f, &r);
 	if (f->is_outage && !attribution_is_settled_outage(f))
 		append_reason(&r, "; other tests with this message failed again");
@@ -453,12 +424,11 @@ static struct attribution_result new_around_base(const struct attribution_facts 
 	const struct base_run *older = older_run(f), *newer = newer_run(f);
 	struct attribution_result r;
 
-	if (run_on_base(f) || f->takes_experiments || looks_like_infrastructure(f) ||
-	    !is_green(older) || !is_green(newer))
+	if (run_on_base(f) || f->takes_experiments || looks_like_infrastructure(f) || !is_green(older) ||
+	    !is_green(newer))
 		return NOTHING;
-	r = make_result(ATTRIBUTION_NEW, older->job,
-	    "green before and after the merge base: on %.*s and %.*s", SHOWN_SHA_CHARS, older->sha,
-	    SHOWN_SHA_CHARS, newer->sha);
+	r = make_result(ATTRIBUTION_NEW, older->job, "green before and after the merge base: on %.*s and %.*s",
+	    SHOWN_SHA_CHARS, older->sha, SHOWN_SHA_CHARS, newer->sha);
 	append_failed_again(f, &r);
 	append_likely_flaky(f, &r);
 	r.needs = NEEDS_BASE | (has_failed_again(f) ? 0 : NEEDS_HEAD);
@@ -476,29 +446,23 @@ static void explain_few_failures(
 				     : ", which may be chance");
 }
 
-static void explain_red_base(
-    const struct attribution_facts *f, const struct base_run *at, struct attribution_result *r)
+static void explain_red_base(const struct attribution_facts *f, const struct base_run *at, struct attribution_result *r)
 {
 	r->evidence_job = at->job;
 	if (at->mark.status != f->mark.status)
-		append_reason(
-		    r, "red on the %s, but as %s", base_name(f), test_status_name(at->mark.status));
-	else if (failure_marks_are_alike(&at->mark, &f->mark) &&
-		 (at->mark.is_cut || f->mark.is_cut))
+		append_reason(r, "red on the %s, but as %s", base_name(f), test_status_name(at->mark.status));
+	else if (failure_marks_are_alike(&at->mark, &f->mark) && (at->mark.is_cut || f->mark.is_cut))
 		append_reason(r, "red on the %s, but the message was cut", base_name(f));
 	else if (at->is_other_build && failure_marks_are_alike(&at->mark, &f->mark))
-		append_reason(r, "red on the %s, but on another device or version of the extension",
-		    base_name(f));
+		append_reason(r, "red on the %s, but on another device or version of the extension", base_name(f));
 	else if (!is_red_alike(f, at))
 		append_reason(r, "red on the %s, but with another message", base_name(f));
 	else if (f->has_own_landing)
-		append_reason(
-		    r, "red on the %s, but this change landed there before", base_name(f));
+		append_reason(r, "red on the %s, but this change landed there before", base_name(f));
 	else if (f->is_job_outage)
 		append_reason(r, "red on the %s, too", base_name(f));
 	else if (comes_and_goes(f))
-		append_reason(
-		    r, "red on the %s, but the failure comes and goes there", base_name(f));
+		append_reason(r, "red on the %s, but the failure comes and goes there", base_name(f));
 	else if (may_be_flake(f, at) && f->n_proved > 0)
 		append_reason(r, "red on the %s%s flaky elsewhere", base_name(f),
 		    row_around(f, at).n == 1 ? " once, and" : ", but");
@@ -506,12 +470,9 @@ static void explain_red_base(
 		explain_few_failures(f, at, r);
 	else if (f->mark.is_infrastructure || f->is_specific)
 		append_reason(r, "red on the %s once%s", base_name(f),
-		    is_green(older_run(f)) && is_green(newer_run(f))
-			? ", and green before and after it"
-			: "");
+		    is_green(older_run(f)) && is_green(newer_run(f)) ? ", and green before and after it" : "");
 	else
-		append_reason(
-		    r, "red on the %s, but many failures have this message", base_name(f));
+		append_reason(r, "red on the %s, but many failures have this message", base_name(f));
 }
 
 static void explain_distance(const struct attribution_facts *f, struct attribution_result *r)
@@ -520,20 +481,19 @@ static void explain_distance(const struct attribution_facts *f, struct attributi
 
 	append_reason(r, "not tested on the %s", base_name(f));
 	if (is_green(older))
-		append_reason(r, "; green on %.*s, %d commit%s before it", SHOWN_SHA_CHARS,
-		    older->sha, older->distance, older->distance == 1 ? "" : "s");
+		append_reason(r, "; green on %.*s, %d commit%s before it", SHOWN_SHA_CHARS, older->sha, older->distance,
+		    older->distance == 1 ? "" : "s");
 	else if (is_red_alike(f, older) && !newer && !f->is_push)
-		append_reason(r, "; red on %.*s, %d commit%s before it", SHOWN_SHA_CHARS,
-		    older->sha, older->distance, older->distance == 1 ? "" : "s");
+		append_reason(r, "; red on %.*s, %d commit%s before it", SHOWN_SHA_CHARS, older->sha, older->distance,
+		    older->distance == 1 ? "" : "s");
 	else if (is_red_alike(f, older) && is_red_alike(f, newer))
 		append_reason(r, "; red before and after it, but %s",
-		    f->takes_experiments ? "a rerun there can show more"
-		    : f->has_own_landing || f->has_own_commit || f->may_be_own
-			? "the author may have broken it"
-		    : f->has_related_commit ? "a commit there touches the same files"
-		    : f->has_revert_near    ? "something was taken back there"
-		    : is_breakage(f, older) ? "that may be chance"
-					    : "many failures have this message");
+		    f->takes_experiments                                       ? "a rerun there can show more"
+		    : f->has_own_landing || f->has_own_commit || f->may_be_own ? "the author may have broken it"
+		    : f->has_related_commit                                    ? "a commit there touches the same files"
+		    : f->has_revert_near                                       ? "something was taken back there"
+		    : is_breakage(f, older)                                    ? "that may be chance"
+									       : "many failures have this message");
 	else if (is_red_alike(f, older))
 		append_reason(r, "; red before it, but it may have been fixed since");
 	if (older)
@@ -556,8 +516,7 @@ static bool is_settled(const struct attribution_facts *f, const struct base_run 
 	}
 	if (at && at->outcome == BASE_RED && !failure_marks_are_alike(&at->mark, &f->mark))
 		return at->n_red >= OTHER_ON_BASE_MIN; /* it may be a flake of the merge base */
-	return at && (at->is_experiment || at->outcome == BASE_MIXED ||
-			 (at->outcome == BASE_GREEN && !f->is_outage));
+	return at && (at->is_experiment || at->outcome == BASE_MIXED || (at->outcome == BASE_GREEN && !f->is_outage));
 }
 
 /* The sides of an experiment that would help to decide the failure. Where the branch is red alike, the merge base runs alone: it
@@ -565,10 +524,9 @@ static bool is_settled(const struct attribution_facts *f, const struct base_run 
  * decides it. */
 static unsigned sides_that_help(const struct attribution_facts *f, const struct base_run *at)
 {
-	unsigned needs = (has_failed_again(f) ? 0 : NEEDS_HEAD) |
-			 (f->is_base_known && !is_settled(f, at) ? NEEDS_BASE : 0);
-	bool is_branch_red = at ? is_red_alike(f, at)
-				: is_red_alike(f, older_run(f)) || is_red_alike(f, newer_run(f));
+	unsigned needs =
+	    (has_failed_again(f) ? 0 : NEEDS_HEAD) | (f->is_base_known && !is_settled(f, at) ? NEEDS_BASE : 0);
+	bool is_branch_red = at ? is_red_alike(f, at) : is_red_alike(f, older_run(f)) || is_red_alike(f, newer_run(f));
 
 	if (looks_like_infrastructure(f))
 		return needs ? needs | NEEDS_GOOD_MACHINE : 0;
@@ -578,8 +536,8 @@ static unsigned sides_that_help(const struct attribution_facts *f, const struct 
 static struct attribution_result unclassified_failure(const struct attribution_facts *f)
 {
 	const struct base_run *at = run_on_base(f);
-	struct attribution_result r = make_result(ATTRIBUTION_UNCLASSIFIED, 0, "%s",
-	    looks_like_infrastructure(f) ? "looks like infrastructure; " : "");
+	struct attribution_result r = make_result(
+	    ATTRIBUTION_UNCLASSIFIED, 0, "%s", looks_like_infrastructure(f) ? "looks like infrastructure; " : "");
 
 	if (!f->is_base_known) {
 		append_reason(&r, "the %s is not known", base_name(f));
@@ -588,9 +546,8 @@ static struct attribution_result unclassified_failure(const struct attribution_f
 	} else if (at->outcome == BASE_RED) {
 		explain_red_base(f, at, &r);
 	} else {
-		append_reason(&r,
-		    at->outcome == BASE_GREEN ? "green on the %s" : "red and green on the %s",
-		    base_name(f));
+		append_reason(
+		    &r, at->outcome == BASE_GREEN ? "green on the %s" : "red and green on the %s", base_name(f));
 		r.evidence_job = at->job;
 	}
 	if (f->passed_on_other_build)
@@ -604,9 +561,8 @@ static struct attribution_result unclassified_failure(const struct attribution_f
 
 struct attribution_result attribute(const struct attribution_facts *f)
 {
-	static struct attribution_result (*const RULES[])(const struct attribution_facts *f) = {
-	    known_issue, broken_on_base, broken_around_base, passed_here, new_here, new_around_base,
-	    unclassified_failure};
+	static struct attribution_result (*const RULES[])(const struct attribution_facts *f) = {known_issue,
+	    broken_on_base, broken_around_base, passed_here, new_here, new_around_base, unclassified_failure};
 	struct attribution_result r = NOTHING;
 
 	for (size_t i = 0; i < ARRAY_LEN(RULES) && r.attribution == N_ATTRIBUTIONS; i++)
@@ -620,8 +576,8 @@ struct attribution_result attribution_without_facts(const char *reason)
 }
 
 /* From the least severe to the most severe. */
-static const enum attribution SEVERITIES[] = {ATTRIBUTION_KNOWN, ATTRIBUTION_FLAKY,
-    ATTRIBUTION_BASE, ATTRIBUTION_UNCLASSIFIED, ATTRIBUTION_NEW};
+static const enum attribution SEVERITIES[] = {
+    ATTRIBUTION_KNOWN, ATTRIBUTION_FLAKY, ATTRIBUTION_BASE, ATTRIBUTION_UNCLASSIFIED, ATTRIBUTION_NEW};
 _Static_assert(ARRAY_LEN(SEVERITIES) == N_ATTRIBUTIONS, "each cause has a severity");
 
 static size_t severity(enum attribution a)
@@ -633,12 +589,11 @@ static size_t severity(enum attribution a)
 	return i;
 }
 
-struct attribution_result attribution_worse(
-    const struct attribution_result *a, const struct attribution_result *b)
+struct attribution_result attribution_worse(const struct attribution_result *a, const struct attribution_result *b)
 {
 	struct attribution_result r = severity(b->attribution) > severity(a->attribution) ? *b : *a;
-	bool is_proved = (a->attribution == ATTRIBUTION_NEW && !a->needs) ||
-			 (b->attribution == ATTRIBUTION_NEW && !b->needs);
+	bool is_proved =
+	    (a->attribution == ATTRIBUTION_NEW && !a->needs) || (b->attribution == ATTRIBUTION_NEW && !b->needs);
 
 	if (is_proved) {
 		r.needs = 0; /* the result of the other one cannot change that */
@@ -646,8 +601,7 @@ struct attribution_result attribution_worse(
 	}
 	r.needs = (a->needs | b->needs) & ~(unsigned)NEEDS_GOOD_MACHINE;
 	/* it waits for a good machine only if nothing else can show more */
-	if ((!a->needs || a->needs & NEEDS_GOOD_MACHINE) &&
-	    (!b->needs || b->needs & NEEDS_GOOD_MACHINE) && r.needs)
+	if ((!a->needs || a->needs & NEEDS_GOOD_MACHINE) && (!b->needs || b->needs & NEEDS_GOOD_MACHINE) && r.needs)
 		r.needs |= NEEDS_GOOD_MACHINE;
 	return r;
 }

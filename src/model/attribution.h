@@ -12,11 +12,11 @@
 #include "model/states.h"
 #include "model/statistics.h"
 
-#define ATTRIBUTIONS(X)                                                                            \
-	X(KNOWN) /* an issue is registered for it */                                               \
-	X(BASE)  /* red before this change as well */                                              \
-	X(FLAKY) /* passed when it ran again on this commit */                                     \
-	X(NEW)   /* green on the merge base */                                                     \
+#define ATTRIBUTIONS(X)                                                                                                \
+	X(KNOWN) /* an issue is registered for it */                                                                   \
+	X(BASE)  /* red before this change as well */                                                                  \
+	X(FLAKY) /* passed when it ran again on this commit */                                                         \
+	X(NEW)   /* green on the merge base */                                                                         \
 	X(UNCLASSIFIED)
 
 /* GitHub mostly answers within two seconds. A comment about red cells waits this long for the evidence, and then shows what is
@@ -47,13 +47,13 @@ enum base_outcome {
 };
 struct base_run {
 	enum base_outcome outcome;
-	bool is_experiment;       /* the outcome is an experiment's, or one agrees with it */
-	struct failure_mark mark; /* where it is red or mixed */
-	bool varies;              /* its runs on this commit failed alike, but with other numbers */
-	int n_red, n_red_alike;   /* so many runs and experiments there failed; and failed alike */
+	bool is_experiment;          /* the outcome is an experiment's, or one agrees with it */
+	struct failure_mark mark;    /* where it is red or mixed */
+	bool varies;                 /* its runs on this commit failed alike, but with other numbers */
+	int n_red, n_red_alike;      /* so many runs and experiments there failed; and failed alike */
 	int64_t experiment_ended_ms; /* of the first one with this outcome; 0: none */
 	bool is_other_build;         /* it documents another device or version of the extension */
-	int distance; /* commits before the merge base; 0: the merge base itself; negative: newer */
+	int distance;                /* commits before the merge base; 0: the merge base itself; negative: newer */
 	int64_t job;
 	char sha[41];
 };
@@ -61,10 +61,9 @@ struct base_run {
 /* One failure: a test, red in one job in one way. Everything below is about the same test in the same job. */
 struct attribution_facts {
 	struct failure_mark mark;
-	bool is_specific; /* no unrelated incident is known that says the same */
-	bool
-	    is_outage; /* most tests of its job say the same, or tests of unrelated changes do at the same time */
-	bool is_job_outage;     /* the first of these: more than half of its job's tests */
+	bool is_specific;   /* no unrelated incident is known that says the same */
+	bool is_outage;     /* most tests of its job say the same, or tests of unrelated changes do at the same time */
+	bool is_job_outage; /* the first of these: more than half of its job's tests */
 	bool is_alike_settled;  /* attribution_is_settled_outage() of another of these */
 	bool is_push;           /* its change is a pushed commit, whose base is its parent */
 	bool takes_experiments; /* experiments can still show more: the runner takes them */
@@ -96,30 +95,28 @@ struct attribution_facts {
 	bool passed_on_other_build; /* but on another device or version of the extension */
 	/* Another test that failed so in this job was not run again, or failed so again: it may have broken this one. */
 	bool is_alike_red;
-	bool is_alike_green;   /* one of them passed when it ran again */
-	int n_failed_again;    /* other attempts and experiments that were red as well */
-	int n_failed_so_again; /* of these: in the same words */
-	int64_t
-	    experiment_failed_ms; /* when the newest one on the head that was red began; 0: none */
-	int n_alike_again; /* sum of n_failed_so_again over all failures of this commit with this key */
-	bool numbers_vary; /* two of its failures on one commit differ in their numbers alone */
+	bool is_alike_green;          /* one of them passed when it ran again */
+	int n_failed_again;           /* other attempts and experiments that were red as well */
+	int n_failed_so_again;        /* of these: in the same words */
+	int64_t experiment_failed_ms; /* when the newest one on the head that was red began; 0: none */
+	int n_alike_again;            /* sum of n_failed_so_again over all failures of this commit with this key */
+	bool numbers_vary;            /* two of its failures on one commit differ in their numbers alone */
 	/* In this pull request, over all its heads. */
 	struct rate here;
-	struct rate
-	    here_whole; /* of these, the runs that were no experiments: other tests ran before it */
+	struct rate here_whole; /* of these, the runs that were no experiments: other tests ran before it */
 
 	/* On changes of other people. */
 	struct rate elsewhere; /* their runs, and those that failed so */
 	int n_seen;            /* on so many changes it failed so */
-	int n_proved; /* of these: independent ones on which it failed and passed on one commit */
+	int n_proved;          /* of these: independent ones on which it failed and passed on one commit */
 };
 
 struct attribution_result {
 	enum attribution attribution; /* N_ATTRIBUTIONS: the rule does not apply */
 	int64_t evidence_job;         /* 0: none */
 	const char *known_url;        /* KNOWN: borrowed from the facts */
-	unsigned needs; /* experiments that would help to decide: NEEDS_… (model/experiment.h) */
-	char reason[200]; /* one line of Outpost's own words, no Markdown; never empty */
+	unsigned needs;               /* experiments that would help to decide: NEEDS_… (model/experiment.h) */
+	char reason[200];             /* one line of Outpost's own words, no Markdown; never empty */
 };
 
 /* Most tests of the job have one message, because of a bad machine or of the change. This test failed in every run, also after
@@ -130,5 +127,4 @@ struct attribution_result attribute(const struct attribution_facts *f);
 struct attribution_result attribution_without_facts(const char *reason);
 /* The result for a cell with both failures: the more severe one, because a cell is excused only if each of its failures is.
  * `needs` has the needs of both. */
-struct attribution_result attribution_worse(
-    const struct attribution_result *a, const struct attribution_result *b);
+struct attribution_result attribution_worse(const struct attribution_result *a, const struct attribution_result *b);

@@ -23,10 +23,7 @@ static const char *const RERUN_NAMES[N_RERUN_STATES] = {[RERUN_PENDING] = "pendi
     [RERUN_CALLED_OFF] = "called_off"};
 const struct words rerun_state_names = {RERUN_NAMES, N_RERUN_STATES};
 
-const char *rerun_state_name(enum rerun_state s)
-{
-	return RERUN_NAMES[s];
-}
+const char *rerun_state_name(enum rerun_state s) { return RERUN_NAMES[s]; }
 
 const char *rerun_state_words(enum rerun_state s)
 {
@@ -42,10 +39,7 @@ const char *rerun_state_words(enum rerun_state s)
 	return words[s];
 }
 
-static int by_name(const void *name, const void *a)
-{
-	return strcmp(name, ((const struct accelerator_view *)a)->name);
-}
+static int by_name(const void *name, const void *a) { return strcmp(name, ((const struct accelerator_view *)a)->name); }
 
 struct accelerator_view *change_view_accelerator(const struct change_view *v, const char *name)
 {
@@ -71,8 +65,7 @@ void change_view_free(struct change_view *v)
 		struct accelerator_view *a = &v->accelerators[i];
 
 		for (size_t k = 0; k < a->n_experiments; k++)
-			RECORDS_RELEASE(experiment_result, a->experiments[k].results,
-			    a->experiments[k].n_results);
+			RECORDS_RELEASE(experiment_result, a->experiments[k].results, a->experiments[k].n_results);
 		RECORDS_RELEASE(experiment_view, a->experiments, a->n_experiments);
 		RECORDS_RELEASE(dispatch_view, a->dispatches, a->n_dispatches);
 		RECORDS_RELEASE(job_view, a->jobs, a->n_jobs);

@@ -26,13 +26,12 @@ static void append_mac(struct buf *text, const struct secret *key)
 	base64url_encode(mac, sizeof(mac), text);
 }
 
-char *callback_token_make(const struct secret *key, const char *dispatch_id,
-    const char *accelerator, int64_t expires_wall_ms)
+char *callback_token_make(
+    const struct secret *key, const char *dispatch_id, const char *accelerator, int64_t expires_wall_ms)
 {
 	struct buf text = BUF_INIT(TOKEN_MAX_BYTES);
 
-	buf_appendf(&text, "%s%s.%s.%lld", PREFIX, dispatch_id, accelerator,
-	    (long long)(expires_wall_ms / 1000));
+	buf_appendf(&text, "%s%s.%s.%lld", PREFIX, dispatch_id, accelerator, (long long)(expires_wall_ms / 1000));
 	append_mac(&text, key);
 	return buf_take(&text);
 }
@@ -57,8 +56,8 @@ char *callback_token_dispatch(const char *token)
 	return token[n] && n < TOKEN_MAX_BYTES ? xstrndup(token, n) : NULL;
 }
 
-int callback_token_check(const struct secret *key, const char *token, const char *dispatch_id,
-    int64_t now_wall_ms, char **ret_accelerator)
+int callback_token_check(
+    const struct secret *key, const char *token, const char *dispatch_id, int64_t now_wall_ms, char **ret_accelerator)
 {
 	struct buf signed_part = BUF_INIT(TOKEN_MAX_BYTES);
 	size_t n = strnlen(token, TOKEN_MAX_BYTES);
@@ -80,8 +79,7 @@ int callback_token_check(const struct secret *key, const char *token, const char
 	id = next_field(&rest);
 	accelerator = next_field(&rest);
 	expiry = next_field(&rest);
-	if (!id || !accelerator || !expiry || rest || !str_eq(id, dispatch_id) ||
-	    parse_int64(expiry, &expires_s))
+	if (!id || !accelerator || !expiry || rest || !str_eq(id, dispatch_id) || parse_int64(expiry, &expires_s))
 		goto out;
 	if (now_wall_ms / 1000 > expires_s) {
 		rc = ERR_TIMEOUT;
@@ -104,8 +102,8 @@ struct client_payload {
 	char *texts[N_LEVELS]; /* {"event_type":…,"payload":… without the closing brace, by level */
 };
 
-int client_payload_new(const char *event_type, const char *delivery_id, const char *sent_action,
-    const char *body, size_t n, struct client_payload **ret, struct error *e)
+int client_payload_new(const char *event_type, const char *delivery_id, const char *sent_action, const char *body,
+    size_t n, struct client_payload **ret, struct error *e)
 {
 	struct client_payload *p;
 	json_t *parsed;
@@ -171,8 +169,7 @@ static void cut_text(json_t *obj, const char *key, json_t *value)
 
 static void drop_file_list(json_t *obj, const char *key, json_t *value)
 {
-	if (json_is_array(value) &&
-	    (str_eq(key, "added") || str_eq(key, "removed") || str_eq(key, "modified")))
+	if (json_is_array(value) && (str_eq(key, "added") || str_eq(key, "removed") || str_eq(key, "modified")))
 		json_object_del(obj, key);
 }
 
@@ -184,12 +181,11 @@ static void drop_url(json_t *obj, const char *key, json_t *value)
 }
 
 /* Level 5: what a workflow cannot do without. A dot descends. */
-static const char *const KEPT[] = {"action", "number", "ref", "before", "after", "head_sha",
-    "deleted", "forced", "compare", "label.name", "sender.login", "repository.full_name",
-    "repository.name", "repository.html_url", "repository.clone_url", "repository.default_branch",
-    "repository.owner.login", "head_commit.id", "head_commit.timestamp", "pull_request.number",
-    "pull_request.html_url", "pull_request.state", "pull_request.draft", "pull_request.merged",
-    "pull_request.author_association", "pull_request.user.login", "pull_request.head.sha",
+static const char *const KEPT[] = {"action", "number", "ref", "before", "after", "head_sha", "deleted", "forced",
+    "compare", "label.name", "sender.login", "repository.full_name", "repository.name", "repository.html_url",
+    "repository.clone_url", "repository.default_branch", "repository.owner.login", "head_commit.id",
+    "head_commit.timestamp", "pull_request.number", "pull_request.html_url", "pull_request.state", "pull_request.draft",
+    "pull_request.merged", "pull_request.author_association", "pull_request.user.login", "pull_request.head.sha",
     "pull_request.head.ref", "pull_request.head.repo.full_name", "pull_request.head.repo.clone_url",
     "pull_request.base.sha", "pull_request.base.ref", "pull_request.base.repo.full_name", NULL};
 
@@ -212,9 +208,8 @@ static void copy_path(json_t *from, json_t *to, const char *path)
 	from = json_object_get(from, path);
 	if (json_is_string(from))
 		json_object_set_new(to, path,
-		    json_stringn(
-			json_string_value(from), utf8_cut(json_string_value(from),
-						     json_string_length(from), TEXT_MAX_BYTES)));
+		    json_stringn(json_string_value(from),
+			utf8_cut(json_string_value(from), json_string_length(from), TEXT_MAX_BYTES)));
 	else if (from && !json_is_object(from) && !json_is_array(from))
 		json_object_set(to, path, from);
 }
@@ -247,8 +242,8 @@ static const char *text_at(struct client_payload *p, int level)
 			p->body = small;
 		}
 	}
-	json_t *whole = json_pack("{s:s, s:s, s:O}", "event_type", p->event_type, "delivery_id",
-	    p->delivery_id, "payload", p->body);
+	json_t *whole = json_pack(
+	    "{s:s, s:s, s:O}", "event_type", p->event_type, "delivery_id", p->delivery_id, "payload", p->body);
 	p->texts[level] = json_text(whole);
 	p->texts[level][strlen(p->texts[level]) - 1] = '\0';
 	json_decref(whole);
@@ -267,8 +262,8 @@ static json_t *source_object(const struct source_head *h)
 
 static char *outpost_text(const struct outpost_block *o, bool is_truncated, size_t n_tests)
 {
-	json_t *block = json_pack("{s:i, s:s, s:s}", "schema", 1, "dispatch_id", o->dispatch_id,
-	    "action", o->action ? o->action : "");
+	json_t *block = json_pack(
+	    "{s:i, s:s, s:s}", "schema", 1, "dispatch_id", o->dispatch_id, "action", o->action ? o->action : "");
 	json_t *names = json_array();
 
 	for (const char *const *name = o->accelerators; name && *name; name++)
@@ -284,8 +279,7 @@ static char *outpost_text(const struct outpost_block *o, bool is_truncated, size
 		json_t *all = json_object();
 
 		for (size_t i = 0; i < o->n_sources; i++)
-			json_object_set_new(
-			    all, o->sources[i].accelerator, source_object(&o->sources[i]));
+			json_object_set_new(all, o->sources[i].accelerator, source_object(&o->sources[i]));
 		json_object_set_new(block, "sources", all);
 	}
 	if (o->experiment)
@@ -297,8 +291,8 @@ static char *outpost_text(const struct outpost_block *o, bool is_truncated, size
 	return text;
 }
 
-int client_payload_text(struct client_payload *p, const struct outpost_block *o, bool is_bounded,
-    char **ret, size_t *ret_bytes)
+int client_payload_text(
+    struct client_payload *p, const struct outpost_block *o, bool is_bounded, char **ret, size_t *ret_bytes)
 {
 	static const char JOINT[] = ",\"outpost\":";
 	size_t n_tests = o->experiment ? strv_len((const char *const *)o->experiment->tests) : 1;

@@ -15,14 +15,14 @@
 #define CALLBACK_TOKEN_PREFIX "oct1."
 
 /* free(). */
-char *callback_token_make(const struct secret *key, const char *dispatch_id,
-    const char *accelerator, int64_t expires_wall_ms);
+char *callback_token_make(
+    const struct secret *key, const char *dispatch_id, const char *accelerator, int64_t expires_wall_ms);
 /* The dispatch that a token names. It is not verified: call callback_token_check(). NULL: the text is not such a token. free(). */
 char *callback_token_dispatch(const char *token);
 /* ERR_AUTH: not one of ours, or for another dispatch; ERR_TIMEOUT: expired. On 0
  * *ret_accelerator is to be freed. */
-int callback_token_check(const struct secret *key, const char *token, const char *dispatch_id,
-    int64_t now_wall_ms, char **ret_accelerator) MUST_CHECK;
+int callback_token_check(const struct secret *key, const char *token, const char *dispatch_id, int64_t now_wall_ms,
+    char **ret_accelerator) MUST_CHECK;
 
 enum { CLIENT_PAYLOAD_MAX_BYTES = 60000 };
 
@@ -43,12 +43,12 @@ struct outpost_block {
 struct client_payload;
 
 /* ERR_INVALID: the body is not a JSON object. */
-int client_payload_new(const char *event_type, const char *delivery_id, const char *sent_action,
-    const char *body, size_t n, struct client_payload **ret, struct error *e) MUST_CHECK;
+int client_payload_new(const char *event_type, const char *delivery_id, const char *sent_action, const char *body,
+    size_t n, struct client_payload **ret, struct error *e) MUST_CHECK;
 void client_payload_free(struct client_payload *p);
 /* {"event_type","delivery_id","payload","outpost"} as text, free(). At most
  * CLIENT_PAYLOAD_MAX_BYTES when is_bounded; `truncated: true` in outpost when it was cut.
  * If the shortest payload does not fit, an experiment has fewer tests, with `truncated` in outpost.experiment. ERR_TOO_BIG: the
  * smallest form does not fit either. */
-int client_payload_text(struct client_payload *p, const struct outpost_block *o, bool is_bounded,
-    char **ret, size_t *ret_bytes) MUST_CHECK;
+int client_payload_text(
+    struct client_payload *p, const struct outpost_block *o, bool is_bounded, char **ret, size_t *ret_bytes) MUST_CHECK;

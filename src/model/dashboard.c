@@ -1,12 +1,8 @@
 #include "model/dashboard.h"
 
-static const char *const OUTCOMES[N_DAY_OUTCOMES] = {
-    NULL, "green", "red", "skipped", "missed", "failed", "running"};
+static const char *const OUTCOMES[N_DAY_OUTCOMES] = {NULL, "green", "red", "skipped", "missed", "failed", "running"};
 
-const char *day_outcome_name(enum day_outcome o)
-{
-	return OUTCOMES[o];
-}
+const char *day_outcome_name(enum day_outcome o) { return OUTCOMES[o]; }
 
 enum day_outcome day_outcome_parse(const char *name)
 {
@@ -29,10 +25,7 @@ static int usual_place(const char *name)
 	return n;
 }
 
-bool suite_is_usual(const char *name)
-{
-	return usual_place(name) < usual_place("");
-}
+bool suite_is_usual(const char *name) { return usual_place(name) < usual_place(""); }
 
 int suite_order(const char *a, const char *b)
 {
@@ -87,9 +80,8 @@ void dashboard_sort(struct dashboard *d)
 
 		/* Both states that pass are one class, by the share of green runs in millionths. In
 		 * any other state the longest comes first. */
-		order[i] = accelerator_status_is_green(s->status)
-			       ? (struct ranked){ACCELERATOR_GREEN, rate, i}
-			       : (struct ranked){s->status, s->since_ms, i};
+		order[i] = accelerator_status_is_green(s->status) ? (struct ranked){ACCELERATOR_GREEN, rate, i}
+								  : (struct ranked){s->status, s->since_ms, i};
 	}
 	qsort(order, d->n_rows, sizeof(*order), by_rank);
 	for (size_t i = 0; i < d->n_rows; i++)
@@ -109,8 +101,7 @@ RECORD_DEFINE(dashboard_row, DASHBOARD_ROW_RECORD)
 RECORD_DEFINE(running_view, RUNNING_VIEW_RECORD)
 RECORD_DEFINE(dashboard, DASHBOARD_RECORD)
 
-const struct day_view empty_day = {
-    .queue_p50_ms = -1, .queue_p90_ms = -1, .run_p50_ms = -1, .run_p90_ms = -1};
+const struct day_view empty_day = {.queue_p50_ms = -1, .queue_p90_ms = -1, .run_p50_ms = -1, .run_p90_ms = -1};
 
 void dashboard_free(struct dashboard *d)
 {

@@ -15,12 +15,12 @@ enum { DISTANCE_UNKNOWN = 1000000 };
 
 /* How many tests have each status. P: in front of the names of the columns n_fail, n_error, …; only the readers know
  * it, so they define the list: #define DAY_TESTS(F, S) TEST_COUNTS_RECORD(F, S, "n_"). */
-#define TEST_COUNTS_RECORD(F, S, P)                                                                \
-	F(S, INT, by_status[TEST_PASS], "pass", P "pass", "")                                      \
-	F(S, INT, by_status[TEST_FAIL], "fail", P "fail", "")                                      \
-	F(S, INT, by_status[TEST_ERROR], "error", P "error", "")                                   \
-	F(S, INT, by_status[TEST_MISS], "miss", P "miss", "")                                      \
-	F(S, INT, by_status[TEST_DONE], "done", P "done", "")                                      \
+#define TEST_COUNTS_RECORD(F, S, P)                                                                                    \
+	F(S, INT, by_status[TEST_PASS], "pass", P "pass", "")                                                          \
+	F(S, INT, by_status[TEST_FAIL], "fail", P "fail", "")                                                          \
+	F(S, INT, by_status[TEST_ERROR], "error", P "error", "")                                                       \
+	F(S, INT, by_status[TEST_MISS], "miss", P "miss", "")                                                          \
+	F(S, INT, by_status[TEST_DONE], "done", P "done", "")                                                          \
 	F(S, INT, by_status[TEST_SKIP], "skip", P "skip", "")
 struct test_counts {
 	int64_t by_status[N_TEST_STATUSES];
@@ -29,14 +29,14 @@ RECORD_DECLARE(test_counts);
 
 /* One UTC day of an accelerator, from the table `day`: the runs of pushes that gave a result, and, in the details, their
  * flaky cells and times. */
-#define DAY_VIEW_RECORD(F, S)                                                                      \
-	F(S, INT, n_runs, "runs", "n_runs", "")                                                    \
+#define DAY_VIEW_RECORD(F, S)                                                                                          \
+	F(S, INT, n_runs, "runs", "n_runs", "")                                                                        \
 	F(S, INT, n_green, "green", "n_green", "")
-#define DAY_DETAILS_RECORD(F, S)                                                                   \
-	F(S, INT, n_flaky, "flaky", "n_flaky", "")                                                 \
-	F(S, SECONDS, queue_p50_ms, "queue_p50", "queue_p50_ms", "")                               \
-	F(S, SECONDS, queue_p90_ms, "queue_p90", "queue_p90_ms", "")                               \
-	F(S, SECONDS, run_p50_ms, "run_p50", "run_p50_ms", "")                                     \
+#define DAY_DETAILS_RECORD(F, S)                                                                                       \
+	F(S, INT, n_flaky, "flaky", "n_flaky", "")                                                                     \
+	F(S, SECONDS, queue_p50_ms, "queue_p50", "queue_p50_ms", "")                                                   \
+	F(S, SECONDS, queue_p90_ms, "queue_p90", "queue_p90_ms", "")                                                   \
+	F(S, SECONDS, run_p50_ms, "run_p50", "run_p50_ms", "")                                                         \
 	F(S, SECONDS, run_p90_ms, "run_p90", "run_p90_ms", "")
 struct day_view {
 	RECORD_MEMBERS(DAY_VIEW_RECORD)
@@ -48,25 +48,16 @@ RECORD_DECLARE(day_details);
 extern const struct day_view empty_day; /* nothing ran, and no time is known */
 
 /* The outcome of a day's last periodic run. The order is that of the stored names in dashboard.c. */
-enum day_outcome {
-	DAY_NO_RUN,
-	DAY_GREEN,
-	DAY_RED,
-	DAY_SKIPPED,
-	DAY_MISSED,
-	DAY_FAILED,
-	DAY_RUNNING,
-	N_DAY_OUTCOMES
-};
+enum day_outcome { DAY_NO_RUN, DAY_GREEN, DAY_RED, DAY_SKIPPED, DAY_MISSED, DAY_FAILED, DAY_RUNNING, N_DAY_OUTCOMES };
 const char *day_outcome_name(enum day_outcome o);     /* NULL for DAY_NO_RUN */
 enum day_outcome day_outcome_parse(const char *name); /* DAY_RUNNING for NULL and unknown names */
 
 /* One suite of a run, from the table `run_suite`. `status`: the worst. `n_broken`: red, and not explained as FLAKY or
  * KNOWN. */
-#define SUITE_VIEW_RECORD(F, S)                                                                    \
-	F(S, TEXT, suite, "suite", "suite", "")                                                    \
-	F(S, TEST_STATUS, status, "status", "status", "")                                          \
-	F(S, INT, n_broken, "red", "n_broken", "")                                                 \
+#define SUITE_VIEW_RECORD(F, S)                                                                                        \
+	F(S, TEXT, suite, "suite", "suite", "")                                                                        \
+	F(S, TEST_STATUS, status, "status", "status", "")                                                              \
+	F(S, INT, n_broken, "red", "n_broken", "")                                                                     \
 	F(S, ID, job_id, "job", "job_id", "")
 struct suite_view {
 	RECORD_MEMBERS(SUITE_VIEW_RECORD)
@@ -75,11 +66,11 @@ struct suite_view {
 RECORD_DECLARE(suite_view);
 
 /* One accelerator, from the table `accelerator`. */
-#define DASHBOARD_ROW_RECORD(F, S)                                                                 \
-	F(S, TEXT, name, "name", "name", "")                                                       \
-	F(S, TEXT, title, "title", "title", "")                                                    \
-	F(S, TEXT, vendor, "vendor", "vendor", "")                                                 \
-	F(S, TEXT, docs_url, NULL, "docs_url", "")                                                 \
+#define DASHBOARD_ROW_RECORD(F, S)                                                                                     \
+	F(S, TEXT, name, "name", "name", "")                                                                           \
+	F(S, TEXT, title, "title", "title", "")                                                                        \
+	F(S, TEXT, vendor, "vendor", "vendor", "")                                                                     \
+	F(S, TEXT, docs_url, NULL, "docs_url", "")                                                                     \
 	F(S, TEXT, help_url, NULL, "help_url", "")
 struct dashboard_row {
 	RECORD_MEMBERS(DASHBOARD_ROW_RECORD)
@@ -94,16 +85,16 @@ struct dashboard_row {
 RECORD_DECLARE(dashboard_row);
 
 /* A dispatch that has not ended: `dispatch` as x, its change as c, its pull request as p. */
-#define RUNNING_VIEW_RECORD(F, S)                                                                  \
-	F(S, TEXT, id, "dispatch", "x.id", "")                                                     \
-	F(S, TEXT, accelerator, "accelerator", "x.accelerator", "")                                \
-	F(S, TEXT, runner, "runner", "x.runner", "")                                               \
-	F(S, DISPATCH_STATE, state, "state", "x.state", "")                                        \
-	F(S, CHANGE_KIND, kind, "kind", "c.kind", "")                                              \
-	F(S, ID, number, "number", "x.number", "")                                                 \
-	F(S, TEXT, head_sha, "head_sha", "c.head_sha", "")                                         \
-	F(S, TEXT, title, "title", "COALESCE(p.title, c.title)", "")                               \
-	F(S, TIME, since_ms, "since", "x.created_ms", "")                                          \
+#define RUNNING_VIEW_RECORD(F, S)                                                                                      \
+	F(S, TEXT, id, "dispatch", "x.id", "")                                                                         \
+	F(S, TEXT, accelerator, "accelerator", "x.accelerator", "")                                                    \
+	F(S, TEXT, runner, "runner", "x.runner", "")                                                                   \
+	F(S, DISPATCH_STATE, state, "state", "x.state", "")                                                            \
+	F(S, CHANGE_KIND, kind, "kind", "c.kind", "")                                                                  \
+	F(S, ID, number, "number", "x.number", "")                                                                     \
+	F(S, TEXT, head_sha, "head_sha", "c.head_sha", "")                                                             \
+	F(S, TEXT, title, "title", "COALESCE(p.title, c.title)", "")                                                   \
+	F(S, TIME, since_ms, "since", "x.created_ms", "")                                                              \
 	F(S, TIME, due_ms, "due", "x.next_due_ms", "")
 struct running_view {
 	RECORD_MEMBERS(RUNNING_VIEW_RECORD)
@@ -112,15 +103,15 @@ RECORD_DECLARE(running_view);
 
 /* The newest tested commit: its change as c, its place on the branch as b, and ?1 the change's id. `n_tested`: how many
  * accelerators have tested it. */
-#define DASHBOARD_RECORD(F, S)                                                                     \
-	F(S, TEXT, sha, "sha", "c.head_sha", "")                                                   \
-	F(S, TEXT, title, "title", "COALESCE(b.title, c.title)", "")                               \
-	F(S, TEXT, author, "author", "COALESCE(b.author, c.author)", "")                           \
-	F(S, TIME, commit_ms, "at", "COALESCE(b.at_ms, c.created_ms)", "")                         \
-	F(S, INT, n_tested, "accelerators",                                                        \
-	    "(SELECT COUNT(*) FROM run r JOIN accelerator a ON a.name = r.accelerator"             \
-	    " WHERE r.change_id = ?1 AND a.is_gone = 0 AND a.level > 1"                            \
-	    " AND NOT " RUN_IS_SILENT ")",                                                         \
+#define DASHBOARD_RECORD(F, S)                                                                                         \
+	F(S, TEXT, sha, "sha", "c.head_sha", "")                                                                       \
+	F(S, TEXT, title, "title", "COALESCE(b.title, c.title)", "")                                                   \
+	F(S, TEXT, author, "author", "COALESCE(b.author, c.author)", "")                                               \
+	F(S, TIME, commit_ms, "at", "COALESCE(b.at_ms, c.created_ms)", "")                                             \
+	F(S, INT, n_tested, "accelerators",                                                                            \
+	    "(SELECT COUNT(*) FROM run r JOIN accelerator a ON a.name = r.accelerator"                                 \
+	    " WHERE r.change_id = ?1 AND a.is_gone = 0 AND a.level > 1"                                                \
+	    " AND NOT " RUN_IS_SILENT ")",                                                                             \
 	    "")
 struct dashboard {
 	RECORD_MEMBERS(DASHBOARD_RECORD) /* sha NULL: no commit was tested */

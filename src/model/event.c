@@ -35,10 +35,9 @@ void event_release(struct event *e)
 {
 	push_commits_free(e->commits, e->n_commits);
 	pull_info_release(&e->pull);
-	FREE_ALL(e->action, e->repository, e->sender, e->label, e->ref, e->before, e->after,
-	    e->head_message, e->head_author, e->comment_body, e->comment_author,
-	    e->comment_author_type, e->comment_association, e->pull_author, e->check_head_sha,
-	    e->check_name, e->check_external_id);
+	FREE_ALL(e->action, e->repository, e->sender, e->label, e->ref, e->before, e->after, e->head_message,
+	    e->head_author, e->comment_body, e->comment_author, e->comment_author_type, e->comment_association,
+	    e->pull_author, e->check_head_sha, e->check_name, e->check_external_id);
 	*e = (struct event){0};
 }
 
@@ -61,10 +60,7 @@ static const struct {
 #undef X
 };
 
-const char *command_kind_name(enum command_kind k)
-{
-	return kind_names[k];
-}
+const char *command_kind_name(enum command_kind k) { return kind_names[k]; }
 
 enum command_kind command_kind_parse(const char *name)
 {
@@ -75,10 +71,7 @@ enum command_kind command_kind_parse(const char *name)
 	return (enum command_kind)k;
 }
 
-const char *command_result_name(enum command_result r)
-{
-	return results[r].name;
-}
+const char *command_result_name(enum command_result r) { return results[r].name; }
 
 enum command_result command_result_parse(const char *name)
 {
@@ -89,12 +82,6 @@ enum command_result command_result_parse(const char *name)
 	return (enum command_result)r;
 }
 
-bool command_result_is_error(enum command_result r)
-{
-	return results[r].is_error;
-}
+bool command_result_is_error(enum command_result r) { return results[r].is_error; }
 
-const char *command_result_why(enum command_result r)
-{
-	return results[r].why;
-}
+const char *command_result_why(enum command_result r) { return results[r].why; }

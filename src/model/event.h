@@ -42,8 +42,7 @@ struct push_commit {
 	char *sha;
 	char *author, *title; /* login or name; first line of the message; either may be "" */
 	int64_t at_ms;        /* the commit's own time; 0: unknown */
-	char **
-	    files; /* that it adds, removes or modifies; NULL: not known. FILES_INCOMPLETE: and more */
+	char **files;         /* that it adds, removes or modifies; NULL: not known. FILES_INCOMPLETE: and more */
 };
 void push_commits_free(struct push_commit *list, size_t n);
 
@@ -88,8 +87,7 @@ void event_release(struct event *e);
 
 /* Fills *ret (event_release() it, also after a failure). ERR_INVALID names the field that
  * is missing or of a wrong type. Pure; lives in webhook/, reaches others by daemon/wire.c. */
-typedef int event_parse_fn(
-    const char *event_name, const char *body, size_t n, struct event *ret, struct error *e);
+typedef int event_parse_fn(const char *event_name, const char *body, size_t n, struct event *ret, struct error *e);
 
 /* The command in one line of a comment on a pull request: dispatch/ reads it, and store/ carries it out. */
 
@@ -127,27 +125,26 @@ const char *command_kind_name(enum command_kind k);
 enum command_kind command_kind_parse(const char *name);
 
 /* The result of a command. X(ENUM, name, is_error, text for operators: the reason why nothing was done) */
-#define COMMAND_RESULTS(X)                                                                         \
-	X(DONE, "done", false, "done")                                                             \
-	X(STILL_RUNNING, "still_running", false, "retest, but all of it is still running")         \
-	X(NOT_KNOWN, "not_known", true, "not a known command")                                     \
-	X(NO_ACCELERATOR, "no_accelerator", true, "a command for an unknown accelerator")          \
-	X(NOT_WANTED, "not_wanted", true, "retest of an accelerator that does not test this")      \
-	X(NO_SUITE, "no_suite", true, "retest of a suite without a reported result")               \
-	X(NOTHING_RED, "nothing_red", true, "retest, but nothing is red")                          \
-	X(HELD, "held", true, "retest of what is held")                                            \
-	X(NOTHING_HELD, "nothing_held", true, "ok-to-test, but nothing is held")                   \
-	X(NOTHING_DECLINED, "nothing_declined", true,                                              \
-	    "ok-to-test cancel, but nothing is held or released")                                  \
-	X(NOTHING_RUNS, "nothing_runs", true, "cancel, but nothing runs")                          \
-	X(NO_GITHUB, "no_github", true, "GitHub did not say what the pull request is like")        \
-	X(FOR_MEMBERS, "for_members", true, "ok-to-test is for members")                           \
-	X(NO_TEST, "no_test", true, "stress of a test without a reported result")                  \
-	X(NO_RERUNS, "no_reruns", true, "stress, but no accelerator can run that test again now")  \
-	X(STRESS_HELD, "stress_held", true, "stress of what is held")                              \
-	X(ROUNDS, "rounds", true, "stress with a number outside 1 to 20")                          \
-	X(STRESS_BUSY, "stress_busy", true, "stress, but too many are under way")                  \
-	X(SHARED, "shared", true, "another open pull request has that head: for members")          \
+#define COMMAND_RESULTS(X)                                                                                             \
+	X(DONE, "done", false, "done")                                                                                 \
+	X(STILL_RUNNING, "still_running", false, "retest, but all of it is still running")                             \
+	X(NOT_KNOWN, "not_known", true, "not a known command")                                                         \
+	X(NO_ACCELERATOR, "no_accelerator", true, "a command for an unknown accelerator")                              \
+	X(NOT_WANTED, "not_wanted", true, "retest of an accelerator that does not test this")                          \
+	X(NO_SUITE, "no_suite", true, "retest of a suite without a reported result")                                   \
+	X(NOTHING_RED, "nothing_red", true, "retest, but nothing is red")                                              \
+	X(HELD, "held", true, "retest of what is held")                                                                \
+	X(NOTHING_HELD, "nothing_held", true, "ok-to-test, but nothing is held")                                       \
+	X(NOTHING_DECLINED, "nothing_declined", true, "ok-to-test cancel, but nothing is held or released")            \
+	X(NOTHING_RUNS, "nothing_runs", true, "cancel, but nothing runs")                                              \
+	X(NO_GITHUB, "no_github", true, "GitHub did not say what the pull request is like")                            \
+	X(FOR_MEMBERS, "for_members", true, "ok-to-test is for members")                                               \
+	X(NO_TEST, "no_test", true, "stress of a test without a reported result")                                      \
+	X(NO_RERUNS, "no_reruns", true, "stress, but no accelerator can run that test again now")                      \
+	X(STRESS_HELD, "stress_held", true, "stress of what is held")                                                  \
+	X(ROUNDS, "rounds", true, "stress with a number outside 1 to 20")                                              \
+	X(STRESS_BUSY, "stress_busy", true, "stress, but too many are under way")                                      \
+	X(SHARED, "shared", true, "another open pull request has that head: for members")                              \
 	X(CLOSED, "closed", true, "the pull request is closed")
 
 enum command_result {

@@ -6,15 +6,9 @@ static const char *const RERUNS[] = {"none", "tests", "whole"};
 static const char *const SIDES[] = {"head", "base"};
 const struct words experiment_side_words = {SIDES, N_EXPERIMENT_SIDES};
 
-const char *reruns_name(enum reruns r)
-{
-	return RERUNS[r];
-}
+const char *reruns_name(enum reruns r) { return RERUNS[r]; }
 
-const char *experiment_side_name(enum experiment_side s)
-{
-	return SIDES[s];
-}
+const char *experiment_side_name(enum experiment_side s) { return SIDES[s]; }
 
 enum experiment_side experiment_side_parse(const char *name)
 {
@@ -79,8 +73,7 @@ json_t *experiment_json(const struct experiment_request *r, size_t n_tests)
 	return v;
 }
 
-static int read_list(
-    const json_t *obj, const char *key, size_t max, size_t max_bytes, char ***ret, struct error *e)
+static int read_list(const json_t *obj, const char *key, size_t max, size_t max_bytes, char ***ret, struct error *e)
 {
 	const json_t *v = json_object_get(obj, key);
 	size_t n = json_array_size(v);
@@ -97,8 +90,8 @@ static int read_list(
 		if (!json_is_string(one))
 			return error_set(e, ERR_INVALID, "%s must be a list of texts", key);
 		if (n_bytes == 0 || n_bytes > max_bytes)
-			return error_set(e, ERR_INVALID, "%s[%zu] must be 1 to %zu bytes, not %zu",
-			    key, i, max_bytes, n_bytes);
+			return error_set(
+			    e, ERR_INVALID, "%s[%zu] must be 1 to %zu bytes, not %zu", key, i, max_bytes, n_bytes);
 		(*ret)[i] = xstrdup(json_string_value(one));
 	}
 	return 0;
@@ -112,8 +105,8 @@ static int read_environment(const json_t *v, char **ret, struct error *e)
 		return error_set(e, ERR_INVALID, "environment must be an object");
 	*ret = json_text(v);
 	if (strlen(*ret) > EXPERIMENT_ENVIRONMENT_MAX_BYTES)
-		return error_set(e, ERR_INVALID, "environment has more than %d bytes",
-		    (int)EXPERIMENT_ENVIRONMENT_MAX_BYTES);
+		return error_set(
+		    e, ERR_INVALID, "environment has more than %d bytes", (int)EXPERIMENT_ENVIRONMENT_MAX_BYTES);
 	return 0;
 }
 
@@ -132,13 +125,11 @@ int experiment_parse(const json_t *v, struct experiment_request *ret, struct err
 	if (!rc && ret->side == N_EXPERIMENT_SIDES)
 		rc = error_set(e, ERR_INVALID, "side must be head or base");
 	if (!rc)
-		rc = read_list(
-		    v, "tests", EXPERIMENT_TESTS_MAX, EXPERIMENT_TEST_MAX_BYTES, &ret->tests, e);
+		rc = read_list(v, "tests", EXPERIMENT_TESTS_MAX, EXPERIMENT_TEST_MAX_BYTES, &ret->tests, e);
 	if (!rc && !ret->tests[0])
 		rc = error_set(e, ERR_INVALID, "tests must not be empty");
 	if (!rc)
-		rc = read_list(
-		    v, "jobs", EXPERIMENT_JOBS_MAX, EXPERIMENT_JOB_MAX_BYTES, &ret->jobs, e);
+		rc = read_list(v, "jobs", EXPERIMENT_JOBS_MAX, EXPERIMENT_JOB_MAX_BYTES, &ret->jobs, e);
 	if (!rc)
 		rc = read_environment(json_object_get(v, "environment"), &ret->environment, e);
 	return rc;

@@ -4,10 +4,9 @@
 #include "model/test_result.h"
 
 enum {
-	PARTS_MAX = 12,     /* of a test's name */
-	PART_MIN_BYTES = 4, /* shorter ones are words that a message may have by itself */
-	CUT_MARGIN_BYTES =
-	    64, /* a text that was cut may have lost control characters and blanks as well */
+	PARTS_MAX = 12,        /* of a test's name */
+	PART_MIN_BYTES = 4,    /* shorter ones are words that a message may have by itself */
+	CUT_MARGIN_BYTES = 64, /* a text that was cut may have lost control characters and blanks as well */
 };
 
 /* ---- the test's own name ---- */
@@ -22,10 +21,9 @@ struct own_name {
 };
 
 /* The ends of the names of PyTorch's device-generic tests and their classes; a dtype is another one. */
-static const char *const DEVICES[] = {"cpu", "cuda", "xpu", "npu", "hpu", "mps", "meta", "xla",
-    "privateuse1", "privateuseone", "rocm", "hip", "mtia", "lazy"};
-static const char *const DTYPES[] = {
-    "float", "bfloat", "complex", "int", "uint", "bool", "half", "double", "fp", "bf"};
+static const char *const DEVICES[] = {"cpu", "cuda", "xpu", "npu", "hpu", "mps", "meta", "xla", "privateuse1",
+    "privateuseone", "rocm", "hip", "mtia", "lazy"};
+static const char *const DTYPES[] = {"float", "bfloat", "complex", "int", "uint", "bool", "half", "double", "fp", "bf"};
 
 static bool is_variant(const char *p, size_t n)
 {
@@ -55,8 +53,7 @@ static size_t stem(const char *p, size_t n)
 	for (size_t i = 0; i < ARRAY_LEN(DEVICES); i++) {
 		size_t k = strlen(DEVICES[i]);
 
-		if (n > k + PART_MIN_BYTES && p[0] == 'T' &&
-		    strncasecmp(p + n - k, DEVICES[i], k) == 0)
+		if (n > k + PART_MIN_BYTES && p[0] == 'T' && strncasecmp(p + n - k, DEVICES[i], k) == 0)
 			return n - k;
 	}
 	return n;
@@ -65,8 +62,7 @@ static size_t stem(const char *p, size_t n)
 /* A part that identifies a test, not a word like "add" or "model". */
 static bool names_a_test(const char *p, size_t n)
 {
-	return n >= PART_MIN_BYTES &&
-	       (strncasecmp(p, "test", 4) == 0 || memchr(p, '_', n) || failure_has_digit(p, n));
+	return n >= PART_MIN_BYTES && (strncasecmp(p, "test", 4) == 0 || memchr(p, '_', n) || failure_has_digit(p, n));
 }
 
 static void add_parts(struct own_name *o, const char *name)
@@ -87,8 +83,7 @@ static bool is_own(const struct own_name *o, const char *p, size_t n)
 	for (size_t i = 0; i < o->n; i++) {
 		const struct part *part = &o->parts[i];
 
-		if (part->n <= n && memcmp(part->p, p, part->n) == 0 &&
-		    (part->n == n || stem(p, n) == part->n))
+		if (part->n <= n && memcmp(part->p, p, part->n) == 0 && (part->n == n || stem(p, n) == part->n))
 			return true;
 	}
 	return false;
@@ -117,8 +112,7 @@ static const char *skip_rest_of_id(const char *p)
 /* The beginning of an id that continues after the text: at "folder/test_nn.py::TestNN::". */
 static size_t before_id(const char *text, size_t len)
 {
-	if (!len || !strchr("./:", text[len - 1]) ||
-	    (text[len - 1] == ':' && (len < 2 || text[len - 2] != ':')))
+	if (!len || !strchr("./:", text[len - 1]) || (text[len - 1] == ':' && (len < 2 || text[len - 2] != ':')))
 		return len;
 	for (;;) {
 		if (len && (failure_is_word(text[len - 1]) || strchr("./-", text[len - 1])))
@@ -169,8 +163,7 @@ static const char *skip_mark_of_pytest(const char *line)
 /* "torch._dynamo.exc.Unsupported: call_function", "KeyError" */
 static bool is_exception(const char *line, size_t n)
 {
-	static const char *const ENDS[] = {
-	    "Error", "Exception", "Exit", "Failure", "Interrupt", "Unsupported"};
+	static const char *const ENDS[] = {"Error", "Exception", "Exit", "Failure", "Interrupt", "Unsupported"};
 	size_t name = strcspn(line, ": ");
 
 	if (name > n || !failure_is_word(line[0]) || (name < n && line[name] != ':'))
@@ -184,10 +177,7 @@ static bool is_exception(const char *line, size_t n)
 	return false;
 }
 
-static size_t indent(const char *line)
-{
-	return strspn(line, " \t");
-}
+static size_t indent(const char *line) { return strspn(line, " \t"); }
 
 /* `  File "/opt/torch/nn/functional.py", line 12, in relu`, and of pytest `torch/nn/functional.py:12: KeyError`. */
 static bool is_frame(const char *text, size_t n)
@@ -277,8 +267,7 @@ static char *read_place(const char *line, size_t n)
 			base = p + 1;
 	file = base;
 	function += 4;
-	return xasprintf(
-	    "%.*s %.*s", (int)(file_end - file), file, (int)(end - function), function);
+	return xasprintf("%.*s %.*s", (int)(file_end - file), file, (int)(end - function), function);
 }
 
 char *failure_trace_place(const char *trace, const struct failure_text *t)
@@ -312,20 +301,15 @@ bool failure_marks_are_alike(const struct failure_mark *a, const struct failure_
 
 bool failure_marks_are_same(const struct failure_mark *a, const struct failure_mark *b)
 {
-	return failure_marks_are_alike(a, b) && a->numbers == b->numbers && !a->is_cut &&
-	       !b->is_cut;
+	return failure_marks_are_alike(a, b) && a->numbers == b->numbers && !a->is_cut && !b->is_cut;
 }
 
-static bool was_cut(const char *text, size_t max_bytes)
-{
-	return text && strlen(text) >= max_bytes - CUT_MARGIN_BYTES;
-}
+static bool was_cut(const char *text, size_t max_bytes) { return text && strlen(text) >= max_bytes - CUT_MARGIN_BYTES; }
 
 /* Normalises one part. Each part is normalised alone, because the message may end with words that hide the text after them. free(). */
 static char *compared(const char *text, const struct failure_text *t, bool *is_cut)
 {
-	char *unnamed = failure_text_without_name(text ? text : "", t),
-	     *said = failure_text_normalise(unnamed);
+	char *unnamed = failure_text_without_name(text ? text : "", t), *said = failure_text_normalise(unnamed);
 
 	*is_cut |= strlen(said) + FAILURE_WORD_MAX_BYTES > FAILURE_TEXT_MAX_BYTES;
 	free(unnamed);
@@ -334,8 +318,8 @@ static char *compared(const char *text, const struct failure_text *t, bool *is_c
 
 static bool compares(const char *p, size_t n)
 {
-	static const char *const WORDS[] = {"expected", "got", "actual", "received", "returned",
-	    "than", "is", "equal", "equals", "be", "to", "assert", "wanted"};
+	static const char *const WORDS[] = {"expected", "got", "actual", "received", "returned", "than", "is", "equal",
+	    "equals", "be", "to", "assert", "wanted"};
 
 	for (size_t i = 0; i < ARRAY_LEN(WORDS); i++)
 		if (strlen(WORDS[i]) == n && strncasecmp(WORDS[i], p, n) == 0)
@@ -347,21 +331,14 @@ static bool compares(const char *p, size_t n)
 static bool is_whole_number(const char *text, const char *p, size_t n)
 {
 	if (failure_span(p, failure_is_digit) != n || p[n] == '%' ||
-	    ((p[n] == ':' || p[n] == '/') && failure_is_digit(p[n + 1])) ||
-	    (p[n] == '.' && failure_is_digit(p[n + 1])))
+	    ((p[n] == ':' || p[n] == '/') && failure_is_digit(p[n + 1])) || (p[n] == '.' && failure_is_digit(p[n + 1])))
 		return false;
 	return p == text || !strchr(".:/#", p[-1]) || p[-1] == '\0';
 }
 
-static const char *skip_to_operand(const char *p)
-{
-	return p + strspn(p, " \t\n()[]{},'\"`:-");
-}
+static const char *skip_to_operand(const char *p) { return p + strspn(p, " \t\n()[]{},'\"`:-"); }
 
-static size_t span_of_operator(const char *p)
-{
-	return strspn(p, "=!<>");
-}
+static size_t span_of_operator(const char *p) { return strspn(p, "=!<>"); }
 
 /* The whole numbers that a text compares, in their order: those beside a word or an operator that compares, and the
  * other numbers of a list that begins there. Two texts with different ones may be two failures. free(). */
@@ -415,8 +392,7 @@ struct failure_mark failure_mark(enum test_status status, const struct failure_t
 {
 	struct failure_mark mark = {.status = status, .is_general = true};
 	char *raised = failure_trace_exception(t->trace), *place = failure_trace_place(t->trace, t);
-	bool is_cut = was_cut(t->message, REPORT_MESSAGE_MAX_BYTES) ||
-		      was_cut(t->trace, REPORT_TRACE_MAX_BYTES);
+	bool is_cut = was_cut(t->message, REPORT_MESSAGE_MAX_BYTES) || was_cut(t->trace, REPORT_TRACE_MAX_BYTES);
 	char *message = compared(t->message, t, &is_cut), *exception = compared(raised, t, &is_cut);
 	char *said = xasprintf("%s%s%s", message, *message && *exception ? " " : "", exception);
 
@@ -428,8 +404,8 @@ struct failure_mark failure_mark(enum test_status status, const struct failure_t
 		mark.numbers = hash(numbers, raised_numbers);
 		mark.is_cut = is_cut;
 		mark.is_general = is_cut || failure_text_is_general(said);
-		mark.is_infrastructure = failure_text_is_infrastructure(t->message) ||
-					 failure_text_is_infrastructure(raised);
+		mark.is_infrastructure =
+		    failure_text_is_infrastructure(t->message) || failure_text_is_infrastructure(raised);
 	}
 	FREE_ALL(raised_numbers, numbers, said, exception, message, place, raised);
 	return mark;

@@ -15,15 +15,9 @@ struct scan {
 	bool is_full; /* a lexeme did not fit: nothing behind it is written */
 };
 
-static bool is_of_path(char c)
-{
-	return failure_is_word(c) || (c && strchr("/.+-@%~=", c));
-}
+static bool is_of_path(char c) { return failure_is_word(c) || (c && strchr("/.+-@%~=", c)); }
 
-static bool is_of_drive_path(char c)
-{
-	return is_of_path(c) || c == '\\';
-}
+static bool is_of_drive_path(char c) { return is_of_path(c) || c == '\\'; }
 
 static void emit(struct scan *s, const char *p, size_t n)
 {
@@ -35,16 +29,12 @@ static void emit(struct scan *s, const char *p, size_t n)
 	s->len += n;
 }
 
-static char last_written(const struct scan *s)
-{
-	return s->len ? s->out[s->len - 1] : '\0';
-}
+static char last_written(const struct scan *s) { return s->len ? s->out[s->len - 1] : '\0'; }
 
 /* The rest of tmp.Xa3bC9dEf1, as mktemp makes them. */
 static bool is_rest_of_temporary(const struct scan *s, const char *p, size_t n)
 {
-	return s->len >= 4 && memcmp(s->out + s->len - 4, "tmp.", 4) == 0 && n >= 6 &&
-	       failure_has_digit(p, n);
+	return s->len >= 4 && memcmp(s->out + s->len - 4, "tmp.", 4) == 0 && n >= 6 && failure_has_digit(p, n);
 }
 
 /* ---- words ---- */
@@ -65,8 +55,8 @@ static bool skip_drive(struct scan *s, size_t n)
 {
 	const char *path = s->at + 2, *base;
 
-	if (n != 1 || !isalpha((unsigned char)s->at[0]) || s->at[0] == FAILURE_PLACEHOLDER ||
-	    s->at[1] != ':' || *path != '\\')
+	if (n != 1 || !isalpha((unsigned char)s->at[0]) || s->at[0] == FAILURE_PLACEHOLDER || s->at[1] != ':' ||
+	    *path != '\\')
 		return false;
 	base = base_name(path, failure_span(path, is_of_drive_path));
 	if (base)
@@ -144,8 +134,8 @@ static size_t other_form(const char *p, char *ret)
 	static const struct {
 		const char *form;
 		char as;
-	} FORMS[] = {{"\"", '\''}, {"`", '\''}, {"\xe2\x80\x98", '\''}, {"\xe2\x80\x99", '\''},
-	    {"\xe2\x80\x9c", '\''}, {"\xe2\x80\x9d", '\''}, {"\xc2\xa0", ' '}};
+	} FORMS[] = {{"\"", '\''}, {"`", '\''}, {"\xe2\x80\x98", '\''}, {"\xe2\x80\x99", '\''}, {"\xe2\x80\x9c", '\''},
+	    {"\xe2\x80\x9d", '\''}, {"\xc2\xa0", ' '}};
 	size_t n = escape_length(p);
 
 	*ret = ' ';
@@ -205,47 +195,38 @@ char *failure_text_normalise(const char *text)
 
 /* Sorted; lower case. The kinds of devices among them: that one of them had an error is what each of
  * its failures says. */
-static const char *const WORDS[] = {"a", "aborted", "above", "absolute", "access", "actual",
-    "after", "all", "allowed", "an", "and", "another", "are", "as", "assert", "assertion",
-    "assignment", "at", "attribute", "be", "because", "been", "below", "booleans", "bounds",
-    "build", "bus", "but", "by", "call", "can", "canceled", "cancelled", "cannot", "caught",
-    "close", "code", "command", "comparison", "completed", "conclusion", "core", "could", "cpu",
-    "crash", "crashed", "cuda", "deadline", "depth", "details", "device", "did", "died", "differ",
-    "difference", "differences", "different", "dimension", "division", "do", "does", "dumped",
-    "during", "elements", "encountered", "end", "ended", "ends", "equal", "errno", "error",
-    "errors", "exceed", "exceeded", "exceeds", "exception", "execution", "exit", "exited",
-    "expected", "fail", "failed", "fails", "failure", "failures", "false", "fatal", "fault", "file",
-    "finish", "finished", "floating", "for", "from", "function", "got", "gpu", "greater",
-    "greatest", "had", "handling", "has", "have", "hip", "hours", "hpu", "illegal", "in", "index",
-    "info", "instruction", "internal", "into", "invalid", "is", "it", "its", "job", "kernel",
-    "keys", "kill", "killed", "larger", "last", "launch", "length", "less", "likes", "limit",
-    "line", "list", "lists", "log", "logs", "machine", "make", "makefile", "mapping", "mappings",
-    "match", "max", "maximum", "memory", "minutes", "mismatch", "mismatched", "missing", "most",
-    "mps", "nan", "ninja", "no", "none", "nonzero", "not", "npu", "null", "object", "occurred",
-    "of", "on", "operation", "or", "out", "output", "passed", "point", "process", "raise", "raised",
-    "ran", "range", "recent", "recursion", "relative", "report", "reported", "result", "results",
-    "return", "returned", "rocm", "run", "runner", "running", "scalars", "script", "seconds", "see",
-    "segfault", "segmentation", "sequences", "shape", "shapes", "short", "side", "sigabrt",
-    "sigbus", "sigfpe", "sigill", "sigint", "sigkill", "signal", "sigsegv", "sigterm", "size",
-    "skipped", "some", "something", "start", "started", "status", "stderr", "stdout", "step",
-    "stopped", "subcommand", "subprocess", "summary", "task", "tensor", "tensors", "terminated",
-    "test", "tests", "than", "that", "the", "this", "time", "timed", "timeout", "to", "too", "tpu",
-    "traceback", "triggered", "true", "type", "uncaught", "unexpected", "unexpectedly", "unhandled",
-    "unknown", "unspecified", "up", "value", "values", "waiting", "was", "we", "went", "were",
-    "while", "will", "with", "within", "without", "worker", "would", "wrong", "xpu", "zero"};
+static const char *const WORDS[] = {"a", "aborted", "above", "absolute", "access", "actual", "after", "all", "allowed",
+    "an", "and", "another", "are", "as", "assert", "assertion", "assignment", "at", "attribute", "be", "because",
+    "been", "below", "booleans", "bounds", "build", "bus", "but", "by", "call", "can", "canceled", "cancelled",
+    "cannot", "caught", "close", "code", "command", "comparison", "completed", "conclusion", "core", "could", "cpu",
+    "crash", "crashed", "cuda", "deadline", "depth", "details", "device", "did", "died", "differ", "difference",
+    "differences", "different", "dimension", "division", "do", "does", "dumped", "during", "elements", "encountered",
+    "end", "ended", "ends", "equal", "errno", "error", "errors", "exceed", "exceeded", "exceeds", "exception",
+    "execution", "exit", "exited", "expected", "fail", "failed", "fails", "failure", "failures", "false", "fatal",
+    "fault", "file", "finish", "finished", "floating", "for", "from", "function", "got", "gpu", "greater", "greatest",
+    "had", "handling", "has", "have", "hip", "hours", "hpu", "illegal", "in", "index", "info", "instruction",
+    "internal", "into", "invalid", "is", "it", "its", "job", "kernel", "keys", "kill", "killed", "larger", "last",
+    "launch", "length", "less", "likes", "limit", "line", "list", "lists", "log", "logs", "machine", "make", "makefile",
+    "mapping", "mappings", "match", "max", "maximum", "memory", "minutes", "mismatch", "mismatched", "missing", "most",
+    "mps", "nan", "ninja", "no", "none", "nonzero", "not", "npu", "null", "object", "occurred", "of", "on", "operation",
+    "or", "out", "output", "passed", "point", "process", "raise", "raised", "ran", "range", "recent", "recursion",
+    "relative", "report", "reported", "result", "results", "return", "returned", "rocm", "run", "runner", "running",
+    "scalars", "script", "seconds", "see", "segfault", "segmentation", "sequences", "shape", "shapes", "short", "side",
+    "sigabrt", "sigbus", "sigfpe", "sigill", "sigint", "sigkill", "signal", "sigsegv", "sigterm", "size", "skipped",
+    "some", "something", "start", "started", "status", "stderr", "stdout", "step", "stopped", "subcommand",
+    "subprocess", "summary", "task", "tensor", "tensors", "terminated", "test", "tests", "than", "that", "the", "this",
+    "time", "timed", "timeout", "to", "too", "tpu", "traceback", "triggered", "true", "type", "uncaught", "unexpected",
+    "unexpectedly", "unhandled", "unknown", "unspecified", "up", "value", "values", "waiting", "was", "we", "went",
+    "were", "while", "will", "with", "within", "without", "worker", "would", "wrong", "xpu", "zero"};
 
 /* A message with one of these says no more, whatever else stands beside it: a command, a machine, sizes. */
-static const char *const PHRASES[] = {"out of memory", "exit code N", "exit status N",
-    "exited with code", "exited with status", "crashed while running",
+static const char *const PHRASES[] = {"out of memory", "exit code N", "exit status N", "exited with code",
+    "exited with status", "crashed while running",
     /* Outpost's own messages, for work without a report */
-    "did not start within", "did not finish within", "not acknowledged within",
-    "and never reported back", "most of them handed it back", "handed back by", "fell silent",
-    "the job ended with"};
+    "did not start within", "did not finish within", "not acknowledged within", "and never reported back",
+    "most of them handed it back", "handed back by", "fell silent", "the job ended with"};
 
-static int compare_word(const void *word, const void *entry)
-{
-	return strcmp(word, *(const char *const *)entry);
-}
+static int compare_word(const void *word, const void *entry) { return strcmp(word, *(const char *const *)entry); }
 
 static bool is_name_of_exception(const char *p, size_t n)
 {
@@ -270,8 +251,7 @@ static bool is_specific(const char *p, size_t n)
 	char word[64];
 
 	for (size_t i = 0; i < n; i++)
-		n_letters +=
-		    p[i] != 'N' && p[i] != '_' && p[i] != '.' && !(p[i] >= '0' && p[i] <= '9');
+		n_letters += p[i] != 'N' && p[i] != '_' && p[i] != '.' && !(p[i] >= '0' && p[i] <= '9');
 	if (n_letters < 2 || is_name_of_exception(p, n))
 		return false;
 	if (n >= sizeof(word))
@@ -331,38 +311,31 @@ static bool has_specific_word(const char *p)
 /* Messages of harnesses and machines that fail themselves: storage, memory, devices, networks, lost processes. A test may cause
  * such a failure, too, so these words excuse nothing. Such a failure is neither NEW nor BASE, and its rerun waits for a good
  * machine. */
-static const char *const INFRASTRUCTURE[] = {"no space left on device", "disk quota exceeded",
-    "read-only file system", "input/output error", "stale file handle", "out of memory", "oom-kill",
-    "oom kill", "cannot allocate memory", "bad_alloc", "sigkill", "exit code 137",
-    "exit status 137", "exit code 143", "ecc error", "uncorrectable", "device lost",
-    "device is lost", "device was lost", "lost device", "fallen off the bus", "no device found",
-    "gpus are available", "devices are available", "no devices found", "device not found",
-    "device unavailable", "device is unavailable", "busy or unavailable", "hbm multi",
-    "device acquire failed", "failed to start the device", "system not yet initialized",
-    "found no nvidia driver", "read timed out", "max retries exceeded", "couldn't connect to",
-    "or there was a network failure", "connection lost", "lost connection", "connection reset",
-    "connection refused", "connection aborted", "connection closed", "connection timed out",
-    "connection was closed", "broken pipe", "network is unreachable", "network error",
-    "no route to host", "name resolution", "could not resolve host", "name or service not known",
-    "remote end closed", "service unavailable", "bad gateway", "gateway time-out",
-    "gateway timeout", "too many requests", "ssl error", "tls handshake", "worker lost",
-    "lost worker", "not properly terminated", "lost communication", "node down", "machine is down",
-    "machine was lost", "received a shutdown signal", "runner has received",
-    "operation was canceled", "operation was cancelled", "preempted", "evicted",
-    "failed to pull image", "container runtime", "docker daemon",
+static const char *const INFRASTRUCTURE[] = {"no space left on device", "disk quota exceeded", "read-only file system",
+    "input/output error", "stale file handle", "out of memory", "oom-kill", "oom kill", "cannot allocate memory",
+    "bad_alloc", "sigkill", "exit code 137", "exit status 137", "exit code 143", "ecc error", "uncorrectable",
+    "device lost", "device is lost", "device was lost", "lost device", "fallen off the bus", "no device found",
+    "gpus are available", "devices are available", "no devices found", "device not found", "device unavailable",
+    "device is unavailable", "busy or unavailable", "hbm multi", "device acquire failed", "failed to start the device",
+    "system not yet initialized", "found no nvidia driver", "read timed out", "max retries exceeded",
+    "couldn't connect to", "or there was a network failure", "connection lost", "lost connection", "connection reset",
+    "connection refused", "connection aborted", "connection closed", "connection timed out", "connection was closed",
+    "broken pipe", "network is unreachable", "network error", "no route to host", "name resolution",
+    "could not resolve host", "name or service not known", "remote end closed", "service unavailable", "bad gateway",
+    "gateway time-out", "gateway timeout", "too many requests", "ssl error", "tls handshake", "worker lost",
+    "lost worker", "not properly terminated", "lost communication", "node down", "machine is down", "machine was lost",
+    "received a shutdown signal", "runner has received", "operation was canceled", "operation was cancelled",
+    "preempted", "evicted", "failed to pull image", "container runtime", "docker daemon",
     /* Outpost's own messages about the end of a job or dispatch */
-    "fell silent", "and never reported back", "handed back by", "not acknowledged within",
-    "did not start within"};
+    "fell silent", "and never reported back", "handed back by", "not acknowledged within", "did not start within"};
 
 bool failure_text_is_infrastructure(const char *text)
 {
 	char *lower = text ? lower_case(text, 0) : NULL;
 	const char *device = lower ? strstr(lower, "device") : NULL; /* "device 3 of npu-7 lost" */
-	bool is_it =
-	    lower &&
-	    (has_phrase(lower, INFRASTRUCTURE, ARRAY_LEN(INFRASTRUCTURE)) ||
-		(strncmp(lower, "killed", 6) == 0 && !lower[6 + strspn(lower + 6, " .")]) ||
-		(device && strstr(device, " lost")));
+	bool is_it = lower && (has_phrase(lower, INFRASTRUCTURE, ARRAY_LEN(INFRASTRUCTURE)) ||
+				  (strncmp(lower, "killed", 6) == 0 && !lower[6 + strspn(lower + 6, " .")]) ||
+				  (device && strstr(device, " lost")));
 
 	free(lower);
 	return is_it;
@@ -371,8 +344,7 @@ bool failure_text_is_infrastructure(const char *text)
 bool failure_text_is_general(const char *normalised)
 {
 	char *lower = normalised ? lower_case(normalised, FAILURE_PLACEHOLDER) : NULL;
-	bool is_general = !lower || has_phrase(lower, PHRASES, ARRAY_LEN(PHRASES)) ||
-			  !has_specific_word(normalised);
+	bool is_general = !lower || has_phrase(lower, PHRASES, ARRAY_LEN(PHRASES)) || !has_specific_word(normalised);
 
 	free(lower);
 	return is_general;

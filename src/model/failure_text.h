@@ -20,12 +20,11 @@ struct failure_text {
 /* The parts of a failure that are compared. */
 struct failure_mark {
 	enum test_status status;
-	int64_t key;     /* 0: it has no text */
-	int64_t numbers; /* a key of the whole numbers that it compares: "Expected 4 but got 7" */
-	bool is_cut; /* its message or trace was cut: two of them may differ in what is missing */
-	bool is_general; /* its words fit any failure, or it was cut */
-	bool
-	    is_infrastructure; /* a harness or machine reports its own failure: full disk, lost device, network … */
+	int64_t key;            /* 0: it has no text */
+	int64_t numbers;        /* a key of the whole numbers that it compares: "Expected 4 but got 7" */
+	bool is_cut;            /* its message or trace was cut: two of them may differ in what is missing */
+	bool is_general;        /* its words fit any failure, or it was cut */
+	bool is_infrastructure; /* a harness or machine reports its own failure: full disk, lost device, network … */
 };
 struct failure_mark failure_mark(enum test_status status, const struct failure_text *t);
 /* The same status and the same words. */

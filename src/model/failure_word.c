@@ -11,10 +11,7 @@ enum {
 	UUID_CHARS = 36,
 };
 
-bool failure_is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
+bool failure_is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool failure_is_word(char c)
 {
@@ -100,10 +97,9 @@ static bool is_integer(const char *p, size_t n)
 
 static bool is_unit(const char *p, size_t n)
 {
-	static const char *const UNITS[] = {"ns", "us", "ms", "s", "sec", "secs", "second",
-	    "seconds", "m", "min", "mins", "minute", "minutes", "h", "hr", "hrs", "hour", "hours",
-	    "d", "day", "days", "b", "byte", "bytes", "kb", "mb", "gb", "tb", "kib", "mib", "gib",
-	    "tib", NULL};
+	static const char *const UNITS[] = {"ns", "us", "ms", "s", "sec", "secs", "second", "seconds", "m", "min",
+	    "mins", "minute", "minutes", "h", "hr", "hrs", "hour", "hours", "d", "day", "days", "b", "byte", "bytes",
+	    "kb", "mb", "gb", "tb", "kib", "mib", "gib", "tib", NULL};
 
 	return is_one_of(p, n, UNITS);
 }
@@ -111,8 +107,7 @@ static bool is_unit(const char *p, size_t n)
 /* 12, 1e5, 5ms, 1.5f: the digits, then what may follow them in one word. */
 static bool is_number(const char *p, size_t n)
 {
-	static const char *const SUFFIXES[] = {
-	    "e", "f", "j", "l", "u", "ul", "st", "nd", "rd", "th", "z", NULL};
+	static const char *const SUFFIXES[] = {"e", "f", "j", "l", "u", "ul", "st", "nd", "rd", "th", "z", NULL};
 	size_t m = 0;
 
 	while (m < n && (failure_is_digit(p[m]) || p[m] == '_'))
@@ -124,8 +119,7 @@ static bool is_number(const char *p, size_t n)
 
 static const char *skip_exponent(const char *start, const char *p)
 {
-	if (p > start && (p[-1] == 'e' || p[-1] == 'E') && (*p == '-' || *p == '+') &&
-	    failure_is_digit(p[1]))
+	if (p > start && (p[-1] == 'e' || p[-1] == 'E') && (*p == '-' || *p == '+') && failure_is_digit(p[1]))
 		p += 1 + failure_span(p + 1, failure_is_digit);
 	return p;
 }
@@ -151,8 +145,8 @@ static const char *skip_blanks(const char *p)
 
 static bool is_month(const char *p, size_t n)
 {
-	static const char *const MONTHS[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug",
-	    "Sep", "Oct", "Nov", "Dec", NULL};
+	static const char *const MONTHS[] = {
+	    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", NULL};
 
 	return p[n] == ' ' && failure_is_digit(*skip_blanks(p + n)) && is_one_of(p, n, MONTHS);
 }
@@ -170,11 +164,10 @@ static bool is_weekday(const char *p, size_t n)
 
 static bool counts_something(const char *p, size_t n)
 {
-	static const char *const WORDS[] = {"attempt", "batch", "card", "chip", "core", "cpu",
-	    "cuda", "dev", "device", "die", "epoch", "gpu", "gw", "host", "hpu", "iter",
-	    "iteration", "job", "line", "machine", "mps", "node", "npu", "pid", "port", "proc",
-	    "process", "rank", "retry", "run", "runner", "seed", "shard", "step", "stream", "task",
-	    "thread", "tid", "tpu", "try", "worker", "xpu", NULL};
+	static const char *const WORDS[] = {"attempt", "batch", "card", "chip", "core", "cpu", "cuda", "dev", "device",
+	    "die", "epoch", "gpu", "gw", "host", "hpu", "iter", "iteration", "job", "line", "machine", "mps", "node",
+	    "npu", "pid", "port", "proc", "process", "rank", "retry", "run", "runner", "seed", "shard", "step",
+	    "stream", "task", "thread", "tid", "tpu", "try", "worker", "xpu", NULL};
 
 	return is_one_of(p, n, WORDS);
 }
@@ -185,10 +178,7 @@ static void word_add(struct failure_word *w, const char *p, size_t n)
 	w->len += n;
 }
 
-static void word_add_placeholder(struct failure_word *w)
-{
-	word_add(w, (const char[]){FAILURE_PLACEHOLDER}, 1);
-}
+static void word_add_placeholder(struct failure_word *w) { word_add(w, (const char[]){FAILURE_PLACEHOLDER}, 1); }
 
 static void word_add_runs(struct failure_word *w, const char *p, size_t n, size_t min_digits)
 {
@@ -208,15 +198,13 @@ static void word_add_runs(struct failure_word *w, const char *p, size_t n, size_
 }
 
 /* Adds the part between two underscores; `before` is the part before it. */
-static void word_add_part(
-    struct failure_word *w, const char *p, size_t n, const char *before, size_t n_before)
+static void word_add_part(struct failure_word *w, const char *p, size_t n, const char *before, size_t n_before)
 {
 	size_t stem = n;
 
 	while (stem && failure_is_digit(p[stem - 1]))
 		stem--;
-	if (is_hex(p, n, HEX_PART_MIN_CHARS) ||
-	    (n && !stem && counts_something(before, n_before))) {
+	if (is_hex(p, n, HEX_PART_MIN_CHARS) || (n && !stem && counts_something(before, n_before))) {
 		word_add_placeholder(w);
 	} else if (stem < n && counts_something(p, stem)) {
 		word_add(w, p, stem);
@@ -230,8 +218,8 @@ static void word_add_part(
 
 static bool is_id(const char *p, size_t n)
 {
-	return n > FAILURE_WORD_MAX_BYTES || is_hex(p, n, HEX_MIN_CHARS) || is_address(p, n) ||
-	       is_shuffled(p, n) || is_month(p, n) || is_weekday(p, n);
+	return n > FAILURE_WORD_MAX_BYTES || is_hex(p, n, HEX_MIN_CHARS) || is_address(p, n) || is_shuffled(p, n) ||
+	       is_month(p, n) || is_weekday(p, n);
 }
 
 size_t failure_word_take(const char *p, size_t n, struct failure_word *ret)
@@ -257,8 +245,8 @@ size_t failure_word_take(const char *p, size_t n, struct failure_word *ret)
 
 			if (!stop)
 				stop = end;
-			word_add_part(ret, part, (size_t)(stop - part), before,
-			    part > before ? (size_t)(part - before) - 1 : 0);
+			word_add_part(
+			    ret, part, (size_t)(stop - part), before, part > before ? (size_t)(part - before) - 1 : 0);
 			if (stop == end)
 				break;
 			word_add(ret, "_", 1);
@@ -280,9 +268,7 @@ size_t failure_word_take(const char *p, size_t n, struct failure_word *ret)
 		while (*unit == ' ')
 			unit++;
 		unit_bytes = failure_span(unit, failure_is_word);
-		taken =
-		    (size_t)((unit > end && is_unit(unit, unit_bytes) ? unit + unit_bytes : end) -
-			     p);
+		taken = (size_t)((unit > end && is_unit(unit, unit_bytes) ? unit + unit_bytes : end) - p);
 		word_add_placeholder(ret);
 	} else {
 		word_add_runs(ret, p, n, 1);

@@ -8,10 +8,7 @@ static const char *const state_names[] = {
 
 const struct words history_state_words = {state_names, N_HISTORY_STATES};
 
-const char *history_state_name(enum history_state s)
-{
-	return state_names[s];
-}
+const char *history_state_name(enum history_state s) { return state_names[s]; }
 
 enum history_state history_state_parse(const char *name)
 {
@@ -62,15 +59,9 @@ void history_walk_absent(struct history_walk *w)
 		w->gone_since = run + 1;
 }
 
-void history_walk_untold(struct history_walk *w)
-{
-	w->gone_since = 0;
-}
+void history_walk_untold(struct history_walk *w) { w->gone_since = 0; }
 
-static bool is_unstable(const struct history_walk *w)
-{
-	return w->n_changes >= HISTORY_CHANGES;
-}
+static bool is_unstable(const struct history_walk *w) { return w->n_changes >= HISTORY_CHANGES; }
 
 /* Whether the red streak that was met is what the verdict is about. */
 static bool is_about_red(const struct history_walk *w)
@@ -98,8 +89,7 @@ static enum history_state judge_history(const struct history_walk *w)
 	if (is_unstable(w))
 		return HISTORY_UNSTABLE;
 	if (w->is_red)
-		return w->good_run && w->bad_run == w->first_run ? HISTORY_REGRESSION
-								 : HISTORY_STILL_FAILING;
+		return w->good_run && w->bad_run == w->first_run ? HISTORY_REGRESSION : HISTORY_STILL_FAILING;
 	return w->n_judged > 1 && w->is_second_red ? HISTORY_FIXED : HISTORY_PASSING;
 }
 
@@ -126,10 +116,9 @@ static int since(const struct history_walk *w, enum history_state state)
 
 struct history_verdict history_walk_end(const struct history_walk *w)
 {
-	struct history_verdict v = {
-	    .state = judge_history(w), .first_bad = {.run = -1}, .last_good = {.run = -1}};
-	bool has_streak = v.state != HISTORY_PASSING && v.state != HISTORY_SKIPPED &&
-			  v.state != HISTORY_NONE && is_about_red(w);
+	struct history_verdict v = {.state = judge_history(w), .first_bad = {.run = -1}, .last_good = {.run = -1}};
+	bool has_streak =
+	    v.state != HISTORY_PASSING && v.state != HISTORY_SKIPPED && v.state != HISTORY_NONE && is_about_red(w);
 
 	v.since = since(w, v.state);
 	if (has_streak && w->bad_run)

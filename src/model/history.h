@@ -15,13 +15,13 @@
 #include "model/states.h"
 
 /* X(ENUM, name): worst first, as lists are sorted; stored by name */
-#define HISTORY_STATES(X)                                                                          \
-	X(REGRESSION, "regression")                                                                \
-	X(STILL_FAILING, "still_failing")                                                          \
-	X(UNSTABLE, "unstable")                                                                    \
-	X(DISAPPEARED, "disappeared")                                                              \
-	X(FIXED, "fixed")                                                                          \
-	X(PASSING, "passing")                                                                      \
+#define HISTORY_STATES(X)                                                                                              \
+	X(REGRESSION, "regression")                                                                                    \
+	X(STILL_FAILING, "still_failing")                                                                              \
+	X(UNSTABLE, "unstable")                                                                                        \
+	X(DISAPPEARED, "disappeared")                                                                                  \
+	X(FIXED, "fixed")                                                                                              \
+	X(PASSING, "passing")                                                                                          \
 	X(SKIPPED, "skipped")
 
 enum history_state {
@@ -69,9 +69,8 @@ struct history_walk {
 	int newest_red;          /* + 1: the newest red */
 	int bad_run, good_run;   /* + 1 */
 	int64_t bad_tag, good_tag;
-	bool is_red, was_red,
-	    is_second_red;         /* of the judged: the newest, the last one, the second */
-	bool is_skipped, is_there; /* in the newest; in any */
+	bool is_red, was_red, is_second_red; /* of the judged: the newest, the last one, the second */
+	bool is_skipped, is_there;           /* in the newest; in any */
 };
 /* The next older run had the test. tag: whatever the caller wants back in a mark. */
 void history_walk_add(struct history_walk *w, enum test_status status, int64_t tag);
@@ -86,9 +85,9 @@ struct history_verdict history_walk_end(const struct history_walk *w);
 /* ---- the page of periodic runs: some tests, worst first, across accelerators and days ---- */
 
 /* Days are counted from 1970, UTC. An accelerator, from the table `accelerator` as a. */
-#define NIGHTLY_ACCELERATOR_RECORD(F, S)                                                           \
-	F(S, TEXT, name, "name", "a.name", "")                                                     \
-	F(S, TEXT, title, "title", "a.title", "")                                                  \
+#define NIGHTLY_ACCELERATOR_RECORD(F, S)                                                                               \
+	F(S, TEXT, name, "name", "a.name", "")                                                                         \
+	F(S, TEXT, title, "title", "a.title", "")                                                                      \
 	F(S, LEVEL, level, "level", "a.level", "")
 struct nightly_accelerator {
 	RECORD_MEMBERS(NIGHTLY_ACCELERATOR_RECORD)
@@ -99,12 +98,12 @@ RECORD_DECLARE(nightly_accelerator);
 
 /* The run at one end of a row of days: `history_run` as h, and ?3 the job that reported it there. A text is NULL when it
  * is not known any more, and `job` is 0 when the job is gone. */
-#define NIGHTLY_MARK_RECORD(F, S)                                                                  \
-	F(S, TIME, at_ms, "at", "h.at_ms", "")                                                     \
-	F(S, TEXT, repository, NULL, "h.repository", "")                                           \
-	F(S, COMMIT, upstream_sha, "upstream_sha", "h.upstream_sha", "")                           \
-	F(S, TEXT, source_url, NULL, "h.source_url", "")                                           \
-	F(S, TEXT, source_sha, "source_sha", "h.source_sha", "")                                   \
+#define NIGHTLY_MARK_RECORD(F, S)                                                                                      \
+	F(S, TIME, at_ms, "at", "h.at_ms", "")                                                                         \
+	F(S, TEXT, repository, NULL, "h.repository", "")                                                               \
+	F(S, COMMIT, upstream_sha, "upstream_sha", "h.upstream_sha", "")                                               \
+	F(S, TEXT, source_url, NULL, "h.source_url", "")                                                               \
+	F(S, TEXT, source_sha, "source_sha", "h.source_sha", "")                                                       \
 	F(S, ID, job, "job", "(SELECT j.id FROM job j WHERE j.id = ?3)", "")
 struct nightly_mark {
 	int64_t day; /* -1: none */
@@ -113,9 +112,9 @@ struct nightly_mark {
 RECORD_DECLARE(nightly_mark);
 
 /* A commit of upstream; history/commits_between.h reads it. */
-#define NIGHTLY_COMMIT_RECORD(F, S)                                                                \
-	F(S, TEXT, sha, "sha", "", "")                                                             \
-	F(S, TEXT, title, "title", "", "")                                                         \
+#define NIGHTLY_COMMIT_RECORD(F, S)                                                                                    \
+	F(S, TEXT, sha, "sha", "", "")                                                                                 \
+	F(S, TEXT, title, "title", "", "")                                                                             \
 	F(S, TEXT, author, "author", "", "")
 struct nightly_commit {
 	RECORD_MEMBERS(NIGHTLY_COMMIT_RECORD)
@@ -145,10 +144,10 @@ struct nightly_cell {
 };
 
 /* `test` as t. */
-#define NIGHTLY_TEST_RECORD(F, S)                                                                  \
-	F(S, INT, id, NULL, "t.id", "")                                                            \
-	F(S, TEXT, suite, "suite", "t.suite", "")                                                  \
-	F(S, TEXT, name, "name", "t.name", "")                                                     \
+#define NIGHTLY_TEST_RECORD(F, S)                                                                                      \
+	F(S, INT, id, NULL, "t.id", "")                                                                                \
+	F(S, TEXT, suite, "suite", "t.suite", "")                                                                      \
+	F(S, TEXT, name, "name", "t.name", "")                                                                         \
 	F(S, TEXT, dtype, "dtype", "NULLIF(t.dtype, '')", "")
 struct nightly_test {
 	RECORD_MEMBERS(NIGHTLY_TEST_RECORD)

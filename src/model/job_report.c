@@ -63,10 +63,7 @@ static int64_t count_of(const json_t *counts, const char *key, int64_t fallback)
 }
 
 /* FAIL, ERROR, MISS, and all that are not red. */
-static enum test_status rank_of(enum test_status s)
-{
-	return test_status_is_red(s) ? s : TEST_PASS;
-}
+static enum test_status rank_of(enum test_status s) { return test_status_is_red(s) ? s : TEST_PASS; }
 
 /* Red results are kept before others; otherwise they keep their order, as in a report file. */
 static void keep_worst(struct job_report *r)
@@ -126,11 +123,10 @@ static void compute_digest(const json_t *workflow, struct job_report *r)
 	static const struct {
 		const char *key;
 		json_type type;
-	} parts[] = {{"conclusion", JSON_STRING}, {"tests", JSON_ARRAY},
-	    {"test_results", JSON_OBJECT}, {"artifact_url", JSON_STRING},
-	    {"failed_tests_detail", JSON_ARRAY}, {"failed_tests_detail", JSON_STRING},
-	    {"failed_tests_json", JSON_ARRAY}, {"failed_tests_json", JSON_STRING},
-	    {"failed_tests", JSON_ARRAY}, {"failed_tests", JSON_STRING}};
+	} parts[] = {{"conclusion", JSON_STRING}, {"tests", JSON_ARRAY}, {"test_results", JSON_OBJECT},
+	    {"artifact_url", JSON_STRING}, {"failed_tests_detail", JSON_ARRAY}, {"failed_tests_detail", JSON_STRING},
+	    {"failed_tests_json", JSON_ARRAY}, {"failed_tests_json", JSON_STRING}, {"failed_tests", JSON_ARRAY},
+	    {"failed_tests", JSON_STRING}};
 	json_t *content = json_object();
 
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
@@ -158,8 +154,7 @@ int job_report_parse(const json_t *workflow, struct job_report *r, struct error 
 		return error_set(e, ERR_INVALID, "workflow.status is missing");
 	r->status = job_status_parse(status);
 	if (r->status == N_JOB_STATUSES)
-		return error_set(
-		    e, ERR_INVALID, "workflow.status must be in_progress or completed");
+		return error_set(e, ERR_INVALID, "workflow.status must be in_progress or completed");
 	int rc = required_text(workflow, "name", &r->workflow, e);
 	if (!rc)
 		rc = parse_run_id(workflow, &r->run_id, e);
@@ -193,8 +188,7 @@ int job_report_parse(const json_t *workflow, struct job_report *r, struct error 
 		r->n_failed = count_of(counts, "failed", 0);
 		r->n_skipped = count_of(counts, "skipped", 0);
 		r->n_total = count_of(counts, "total", r->n_passed + r->n_failed + r->n_skipped);
-		r->has_counts =
-		    r->n_passed >= 0 && r->n_failed >= 0 && r->n_skipped >= 0 && r->n_total >= 0;
+		r->has_counts = r->n_passed >= 0 && r->n_failed >= 0 && r->n_skipped >= 0 && r->n_total >= 0;
 	}
 	compute_digest(workflow, r);
 	return 0;
@@ -204,8 +198,8 @@ void job_report_release(struct job_report *r)
 {
 	for (size_t i = 0; i < r->n_tests; i++)
 		test_result_release(&r->tests[i]);
-	FREE_ALL(r->tests, r->conclusion, r->workflow, r->name, r->run_id, r->url, r->artifact_url,
-	    r->check_run_id, r->message, r->triage, r->accelerator);
+	FREE_ALL(r->tests, r->conclusion, r->workflow, r->name, r->run_id, r->url, r->artifact_url, r->check_run_id,
+	    r->message, r->triage, r->accelerator);
 	*r = (struct job_report){0};
 }
 
@@ -221,8 +215,7 @@ enum {
 
 /* from[key] as text of at most max_chars into to[key]. Absent or null is fine unless is_required; another
  * type, and a text with nothing to see in it, is false. */
-static bool copy_text(
-    const json_t *from, const char *key, size_t max_chars, bool is_required, json_t *to)
+static bool copy_text(const json_t *from, const char *key, size_t max_chars, bool is_required, json_t *to)
 {
 	const json_t *v = json_object_get(from, key);
 	char *cut, *text;
@@ -292,9 +285,7 @@ static bool copy_suspect(const json_t *from, json_t *to)
 /* A plain address: no user name before the host, nothing invisible in it. */
 static bool is_plain_url(const char *s)
 {
-	size_t n_scheme = strncasecmp(s, "https://", 8) == 0  ? 8
-			  : strncasecmp(s, "http://", 7) == 0 ? 7
-							      : 0;
+	size_t n_scheme = strncasecmp(s, "https://", 8) == 0 ? 8 : strncasecmp(s, "http://", 7) == 0 ? 7 : 0;
 	size_t n_host = strcspn(s + n_scheme, "/?#");
 
 	for (const char *c = s; *c; c++)
@@ -320,8 +311,7 @@ static bool copy_evidence(const json_t *from, json_t *to)
 		json_t *one = json_object();
 
 		json_array_append_new(list, one);
-		if (!json_is_object(entry) ||
-		    !copy_text(entry, "job", SHORT_MAX_CHARS, false, one) ||
+		if (!json_is_object(entry) || !copy_text(entry, "job", SHORT_MAX_CHARS, false, one) ||
 		    !copy_text(entry, "test", SHORT_MAX_CHARS, false, one) ||
 		    !copy_text(entry, "excerpt", EXCERPT_MAX_CHARS, false, one) ||
 		    !copy_text(entry, "log_url", URL_MAX_CHARS, false, one))
@@ -383,8 +373,7 @@ static bool copy_rest(const json_t *from, json_t *to)
 /* The number 1, also as text: a step of a workflow has texts only. */
 static bool is_version_1(const json_t *v)
 {
-	return (json_is_integer(v) && json_integer_value(v) == 1) ||
-	       str_eq(json_string_value(v), "1");
+	return (json_is_integer(v) && json_integer_value(v) == 1) || str_eq(json_string_value(v), "1");
 }
 
 static bool is_too_large(const json_t *v)
@@ -398,19 +387,16 @@ static bool is_too_large(const json_t *v)
 
 char *triage_verdict_parse(const json_t *v)
 {
-	static const char *const categories[] = {
-	    "upstream", "backend", "infra", "flake", "unknown", NULL};
+	static const char *const categories[] = {"upstream", "backend", "infra", "flake", "unknown", NULL};
 	static const char *const confidences[] = {"high", "medium", "low", NULL};
 	char *text = NULL;
 
-	if (!json_is_object(v) || is_too_large(v) ||
-	    !is_version_1(json_object_get(v, "schema_version")))
+	if (!json_is_object(v) || is_too_large(v) || !is_version_1(json_object_get(v, "schema_version")))
 		return NULL;
 	json_t *to = json_object();
-	if (copy_word(v, "category", categories, to) &&
-	    copy_word(v, "confidence", confidences, to) &&
-	    copy_text(v, "summary", SUMMARY_MAX_CHARS, true, to) && copy_suspect(v, to) &&
-	    copy_evidence(v, to) && copy_analyzer(v, to) && copy_rest(v, to))
+	if (copy_word(v, "category", categories, to) && copy_word(v, "confidence", confidences, to) &&
+	    copy_text(v, "summary", SUMMARY_MAX_CHARS, true, to) && copy_suspect(v, to) && copy_evidence(v, to) &&
+	    copy_analyzer(v, to) && copy_rest(v, to))
 		text = json_dumps(to, JSON_COMPACT);
 	json_decref(to);
 	return text;

@@ -19,11 +19,10 @@ struct job_report {
 	int64_t started_ms, completed_ms; /* vendor's own times; 0 unknown */
 	bool has_counts;
 	int64_t n_passed, n_failed, n_skipped, n_total;
-	char *accelerator;         /* workflow.accelerator, or NULL */
-	struct test_result *tests; /* of `tests`; without an entry there, model/test_result.h */
-	size_t n_tests, n_cut;     /* n_cut: left out, because there were more than are kept */
-	uint8_t digest
-	    [SHA256_BYTES]; /* of conclusion, tests, failed tests, test_results, artifact_url */
+	char *accelerator;            /* workflow.accelerator, or NULL */
+	struct test_result *tests;    /* of `tests`; without an entry there, model/test_result.h */
+	size_t n_tests, n_cut;        /* n_cut: left out, because there were more than are kept */
+	uint8_t digest[SHA256_BYTES]; /* of conclusion, tests, failed tests, test_results, artifact_url */
 };
 
 /* From the `workflow` object. ERR_INVALID names the field ("workflow.run_id is missing",

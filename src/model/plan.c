@@ -21,8 +21,7 @@ static bool any_path_matches(char *const *patterns, const char *const *files)
 	return false;
 }
 
-enum trigger_result trigger_pull(
-    const struct accelerator *a, const struct pull_info *pull, const char *const *files)
+enum trigger_result trigger_pull(const struct accelerator *a, const struct pull_info *pull, const char *const *files)
 {
 	const struct triggers *t = &a->triggers;
 
@@ -41,14 +40,12 @@ bool trigger_push(const struct accelerator *a, const char *branch)
 {
 	if (!a->triggers.has_push)
 		return false;
-	return !a->triggers.branches ||
-	       strv_contains((const char *const *)a->triggers.branches, branch);
+	return !a->triggers.branches || strv_contains((const char *const *)a->triggers.branches, branch);
 }
 
 bool association_is_member(const char *association)
 {
-	return str_eq(association, "OWNER") || str_eq(association, "MEMBER") ||
-	       str_eq(association, "COLLABORATOR");
+	return str_eq(association, "OWNER") || str_eq(association, "MEMBER") || str_eq(association, "COLLABORATOR");
 }
 
 enum author_rank author_rank_of(const char *association)
@@ -208,10 +205,7 @@ void plan_want_release(struct plan_want *w)
 	*w = (struct plan_want){0};
 }
 
-static char *copy_some(const char *s)
-{
-	return s && *s ? xstrdup(s) : NULL;
-}
+static char *copy_some(const char *s) { return s && *s ? xstrdup(s) : NULL; }
 
 void plan_add_retest(struct plan *p, const char *accelerator, const char *runner, const char *suite)
 {
@@ -228,7 +222,7 @@ void plan_release(struct plan *p)
 	pull_info_release(&p->pull);
 	push_commits_free(p->commits, p->n_commits);
 	strv_free(p->drops);
-	FREE_ALL(p->retests, p->wants, p->reason, p->repository, p->head_sha, p->before, p->ref,
-	    p->title, p->author, p->original_action);
+	FREE_ALL(p->retests, p->wants, p->reason, p->repository, p->head_sha, p->before, p->ref, p->title, p->author,
+	    p->original_action);
 	*p = (struct plan){0};
 }

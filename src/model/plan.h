@@ -29,8 +29,7 @@ enum trigger_result {
 
 /* Does this accelerator want this PR as it is now (drafts, label, paths)? files: the
  * changed paths, NULL-terminated, or NULL while unknown. */
-enum trigger_result trigger_pull(
-    const struct accelerator *a, const struct pull_info *pull, const char *const *files);
+enum trigger_result trigger_pull(const struct accelerator *a, const struct pull_info *pull, const char *const *files);
 /* Does it want a push to `branch` (of upstream's branches)? */
 bool trigger_push(const struct accelerator *a, const char *branch);
 bool pull_has_label(const struct pull_info *pull, const char *accelerator); /* ciflow/crcr/NAME */
@@ -65,7 +64,7 @@ struct plan_want {
 	 * have brought it was lost, and one of little meaning came after it. */
 	bool is_for_new_head;
 	int64_t acknowledge_ms, start_ms, finish_ms; /* durations from now, or from its turn */
-	int64_t every_ms; /* push: only the newest in each interval; 0: each */
+	int64_t every_ms;                            /* push: only the newest in each interval; 0: each */
 };
 
 enum plan_kind {
@@ -78,10 +77,9 @@ enum plan_kind {
 
 /* Whom of those that want the change a retest starts again. */
 struct retest {
-	char *
-	    accelerator; /* NULL: each that has not come out clean; else this, whatever came of it */
-	char *runner;    /* NULL: any of its runners */
-	char *suite;     /* NULL: any; else only runners whose jobs reported that suite */
+	char *accelerator; /* NULL: each that has not come out clean; else this, whatever came of it */
+	char *runner;      /* NULL: any of its runners */
+	char *suite;       /* NULL: any; else only runners whose jobs reported that suite */
 };
 
 struct plan {
@@ -114,6 +112,5 @@ struct plan {
 
 void plan_want_release(struct plan_want *w);
 /* Copies what is given; "" counts as NULL. */
-void plan_add_retest(
-    struct plan *p, const char *accelerator, const char *runner, const char *suite);
+void plan_add_retest(struct plan *p, const char *accelerator, const char *runner, const char *suite);
 void plan_release(struct plan *p);

@@ -5,15 +5,11 @@ const char *platform_integration_name(enum platform_integration i)
 	return i == PLATFORM_IN_TREE ? "in-tree" : "out-of-tree";
 }
 
-const char *platform_build_name(enum platform_build b)
-{
-	return b == BUILD_STABLE ? "stable" : "nightly";
-}
+const char *platform_build_name(enum platform_build b) { return b == BUILD_STABLE ? "stable" : "nightly"; }
 
 const char *platform_os_name(enum platform_os o)
 {
-	static const char *const names[] = {
-	    [OS_LINUX] = "linux", [OS_MACOS] = "macos", [OS_WINDOWS] = "windows"};
+	static const char *const names[] = {[OS_LINUX] = "linux", [OS_MACOS] = "macos", [OS_WINDOWS] = "windows"};
 
 	return names[o];
 }
@@ -29,10 +25,7 @@ const char *platform_package_name(enum platform_package p)
 	return names[p];
 }
 
-const char *platform_language_name(enum platform_language l)
-{
-	return l == LANGUAGE_PYTHON ? "python" : "cpp";
-}
+const char *platform_language_name(enum platform_language l) { return l == LANGUAGE_PYTHON ? "python" : "cpp"; }
 
 /* The length of "2.9.1" at the start of s; 0: s does not start with such a number. */
 static size_t release_bytes(const char *s)
@@ -60,8 +53,7 @@ bool platform_is_release(const char *torch, const char *release)
 {
 	size_t n = release_bytes(torch);
 
-	return platform_build_of(torch) == BUILD_STABLE && n == strlen(release) &&
-	       strncmp(torch, release, n) == 0;
+	return platform_build_of(torch) == BUILD_STABLE && n == strlen(release) && strncmp(torch, release, n) == 0;
 }
 
 /* Does a word of s begin with this one? "Red Hat" yes, "notlinux" no. */
@@ -78,14 +70,13 @@ enum platform_os platform_os_of(const char *os)
 	static const struct {
 		const char *word;
 		enum platform_os os;
-	} words[] = {{"windows", OS_WINDOWS}, {"win32", OS_WINDOWS}, {"macos", OS_MACOS},
-	    {"mac os", OS_MACOS}, {"darwin", OS_MACOS}, {"linux", OS_LINUX}, {"ubuntu", OS_LINUX},
-	    {"debian", OS_LINUX}, {"centos", OS_LINUX}, {"rhel", OS_LINUX}, {"red hat", OS_LINUX},
-	    {"rocky", OS_LINUX}, {"alma", OS_LINUX}, {"fedora", OS_LINUX}, {"suse", OS_LINUX},
-	    {"opensuse", OS_LINUX}, {"sles", OS_LINUX}, {"openeuler", OS_LINUX},
-	    {"euleros", OS_LINUX}, {"opencloudos", OS_LINUX}, {"tencentos", OS_LINUX},
-	    {"anolis", OS_LINUX}, {"kylin", OS_LINUX}, {"alpine", OS_LINUX},
-	    {"manylinux", OS_LINUX}, {"almalinux", OS_LINUX}, {"archlinux", OS_LINUX}};
+	} words[] = {{"windows", OS_WINDOWS}, {"win32", OS_WINDOWS}, {"macos", OS_MACOS}, {"mac os", OS_MACOS},
+	    {"darwin", OS_MACOS}, {"linux", OS_LINUX}, {"ubuntu", OS_LINUX}, {"debian", OS_LINUX}, {"centos", OS_LINUX},
+	    {"rhel", OS_LINUX}, {"red hat", OS_LINUX}, {"rocky", OS_LINUX}, {"alma", OS_LINUX}, {"fedora", OS_LINUX},
+	    {"suse", OS_LINUX}, {"opensuse", OS_LINUX}, {"sles", OS_LINUX}, {"openeuler", OS_LINUX},
+	    {"euleros", OS_LINUX}, {"opencloudos", OS_LINUX}, {"tencentos", OS_LINUX}, {"anolis", OS_LINUX},
+	    {"kylin", OS_LINUX}, {"alpine", OS_LINUX}, {"manylinux", OS_LINUX}, {"almalinux", OS_LINUX},
+	    {"archlinux", OS_LINUX}};
 
 	for (size_t i = 0; os && i < ARRAY_LEN(words); i++)
 		if (has_word(os, words[i].word))
@@ -93,10 +84,7 @@ enum platform_os platform_os_of(const char *os)
 	return N_PLATFORM_OSES;
 }
 
-static size_t text_bytes(const char *s)
-{
-	return s ? strlen(s) : 0;
-}
+static size_t text_bytes(const char *s) { return s ? strlen(s) : 0; }
 
 static size_t texts_bytes(char *const *v)
 {
@@ -109,17 +97,16 @@ static size_t texts_bytes(char *const *v)
 
 size_t platform_text_bytes(const struct platform *p)
 {
-	size_t n = text_bytes(p->device) + text_bytes(p->summary) +
-		   text_bytes(p->extension_package) + text_bytes(p->extension_import) +
-		   text_bytes(p->extension_url) + texts_bytes(p->versions) +
+	size_t n = text_bytes(p->device) + text_bytes(p->summary) + text_bytes(p->extension_package) +
+		   text_bytes(p->extension_import) + text_bytes(p->extension_url) + texts_bytes(p->versions) +
 		   text_bytes(p->start_text) + text_bytes(p->start_code);
 
 	for (size_t i = 0; i < p->n_installs; i++)
 		n += text_bytes(p->installs[i].torch) + text_bytes(p->installs[i].version) +
 		     texts_bytes(p->installs[i].commands) + text_bytes(p->installs[i].note);
 	for (size_t i = 0; i < p->n_steps; i++)
-		n += text_bytes(p->steps[i].title) + text_bytes(p->steps[i].text) +
-		     texts_bytes(p->steps[i].commands) + text_bytes(p->steps[i].url);
+		n += text_bytes(p->steps[i].title) + text_bytes(p->steps[i].text) + texts_bytes(p->steps[i].commands) +
+		     text_bytes(p->steps[i].url);
 	for (size_t i = 0; i < p->n_help; i++)
 		n += text_bytes(p->help[i].title) + text_bytes(p->help[i].url);
 	return n;
@@ -127,9 +114,8 @@ size_t platform_text_bytes(const struct platform *p)
 
 bool platform_install_is_same(const struct platform_install *a, const struct platform_install *b)
 {
-	return a->build == b->build && str_eq(a->torch, b->torch) && a->os == b->os &&
-	       a->package == b->package && str_eq(a->version, b->version) &&
-	       a->language == b->language;
+	return a->build == b->build && str_eq(a->torch, b->torch) && a->os == b->os && a->package == b->package &&
+	       str_eq(a->version, b->version) && a->language == b->language;
 }
 
 void platform_install_release(struct platform_install *i)
@@ -164,8 +150,8 @@ void platform_free(struct platform *p)
 		platform_step_release(&p->steps[i]);
 	for (size_t i = 0; i < p->n_help; i++)
 		platform_link_release(&p->help[i]);
-	FREE_ALL(p->installs, p->steps, p->help, p->device, p->summary, p->extension_package,
-	    p->extension_import, p->extension_url);
+	FREE_ALL(p->installs, p->steps, p->help, p->device, p->summary, p->extension_package, p->extension_import,
+	    p->extension_url);
 	strv_free(p->versions);
 	FREE_ALL(p->start_text, p->start_code, p);
 }

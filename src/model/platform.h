@@ -55,8 +55,8 @@ struct platform {
 	int64_t max_age_ms; /* a test result that is older is stale */
 	/* The package that comes on top of PyTorch; extension_package NULL: there is none. */
 	char *extension_package, *extension_import, *extension_url; /* import, url: may be NULL */
-	bool is_autoloaded; /* through torch.backends' entry point: nothing has to be imported */
-	char **versions;    /* of the compute platform, in the vendor's order; NULL-terminated */
+	bool is_autoloaded;                /* through torch.backends' entry point: nothing has to be imported */
+	char **versions;                   /* of the compute platform, in the vendor's order; NULL-terminated */
 	struct platform_install *installs; /* in the vendor's order, at least one */
 	size_t n_installs;
 	struct platform_step *steps;
@@ -96,19 +96,19 @@ void platform_free(struct platform *p); /* NULL is fine */
 /* The table `platform_test`. `torch`: as reported, "2.9.1+cpu" or "2.10.0a0+gitabc". `os`: as reported, "Ubuntu 22.04", or
  * "" when the report does not have it. `job_id` 0: retention removed it. `at_ms`: when it was reported. `red_since_ms`: the
  * first of the red runs since the last green one; 0: green. */
-#define PLATFORM_TEST_RECORD(F, S)                                                                 \
-	F(S, TEXT, accelerator, NULL, "accelerator", "")                                           \
-	F(S, TEXT, torch, "torch", "torch", "")                                                    \
-	F(S, TEXT, os, NULL, "os", "")                                                             \
-	F(S, COMMIT, head_sha, "head_sha", "head_sha", "")                                         \
-	F(S, TEXT, extension_version, "extension_version", "extension_version", "")                \
-	F(S, ID, job_id, "job", "job_id", "")                                                      \
-	F(S, TIME, at_ms, "at", "at_ms", "")                                                       \
+#define PLATFORM_TEST_RECORD(F, S)                                                                                     \
+	F(S, TEXT, accelerator, NULL, "accelerator", "")                                                               \
+	F(S, TEXT, torch, "torch", "torch", "")                                                                        \
+	F(S, TEXT, os, NULL, "os", "")                                                                                 \
+	F(S, COMMIT, head_sha, "head_sha", "head_sha", "")                                                             \
+	F(S, TEXT, extension_version, "extension_version", "extension_version", "")                                    \
+	F(S, ID, job_id, "job", "job_id", "")                                                                          \
+	F(S, TIME, at_ms, "at", "at_ms", "")                                                                           \
 	F(S, TIME, red_since_ms, "red_since", "red_since_ms", "")
 /* Its must-pass tests. `n_missing`: skipped or not reported. */
-#define PLATFORM_MUST_PASS_RECORD(F, S)                                                            \
-	F(S, INT, n_passed, "passed", "n_passed", "")                                              \
-	F(S, INT, n_failed, "failed", "n_failed", "")                                              \
+#define PLATFORM_MUST_PASS_RECORD(F, S)                                                                                \
+	F(S, INT, n_passed, "passed", "n_passed", "")                                                                  \
+	F(S, INT, n_failed, "failed", "n_failed", "")                                                                  \
 	F(S, INT, n_missing, "missing", "n_missing", "")
 struct platform_test {
 	enum platform_build build; /* follows from `torch` */

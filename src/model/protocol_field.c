@@ -43,23 +43,18 @@ int protocol_check_text(const struct text_field *f, const char *s, struct error 
 	size_t n = strlen(s);
 
 	if (n == 0 || n > f->max_bytes)
-		return error_set(
-		    e, ERR_INVALID, "%s must be 1 to %zu bytes, not %zu", f->key, f->max_bytes, n);
+		return error_set(e, ERR_INVALID, "%s must be 1 to %zu bytes, not %zu", f->key, f->max_bytes, n);
 	const char *what = text_must_be(f->rule, s);
 	return what ? error_set(e, ERR_INVALID, "%s must be %s", f->key, what) : 0;
 }
 
-static int read_field_text(
-    const json_t *obj, const struct text_field *f, void *base, struct error *e)
+static int read_field_text(const json_t *obj, const struct text_field *f, void *base, struct error *e)
 {
 	const json_t *v = json_object_get(obj, f->key);
 	char **target = (char **)(void *)((char *)base + f->offset);
 
-	if (!v || json_is_null(v) ||
-	    (f->presence == FIELD_OPTIONAL && json_is_string(v) && !json_string_length(v)))
-		return f->presence == FIELD_OPTIONAL
-			   ? 0
-			   : error_set(e, ERR_INVALID, "%s is missing", f->key);
+	if (!v || json_is_null(v) || (f->presence == FIELD_OPTIONAL && json_is_string(v) && !json_string_length(v)))
+		return f->presence == FIELD_OPTIONAL ? 0 : error_set(e, ERR_INVALID, "%s is missing", f->key);
 	if (!json_is_string(v))
 		return error_set(e, ERR_INVALID, "%s must be text", f->key);
 	if (f->rule == RULE_PROSE) {
@@ -83,8 +78,7 @@ static int read_field_text(
 	return rc;
 }
 
-int protocol_read_texts(
-    const json_t *obj, const struct text_field *table, void *base, struct error *e)
+int protocol_read_texts(const json_t *obj, const struct text_field *table, void *base, struct error *e)
 {
 	int rc = 0;
 
@@ -96,8 +90,7 @@ int protocol_read_texts(
 void protocol_write_texts(json_t *obj, const struct text_field *table, const void *base)
 {
 	for (const struct text_field *f = table; f->key; f++)
-		json_set_str(
-		    obj, f->key, *(char *const *)(const void *)((const char *)base + f->offset));
+		json_set_str(obj, f->key, *(char *const *)(const void *)((const char *)base + f->offset));
 }
 
 void protocol_release_texts(const struct text_field *table, void *base)
@@ -108,16 +101,15 @@ void protocol_release_texts(const struct text_field *table, void *base)
 
 /* ---- numbers and words ---- */
 
-int protocol_read_number(
-    const json_t *obj, const char *key, int64_t min, int64_t max, int64_t *ret, struct error *e)
+int protocol_read_number(const json_t *obj, const char *key, int64_t min, int64_t max, int64_t *ret, struct error *e)
 {
 	const json_t *v = json_object_get(obj, key);
 
 	if (!v)
 		return error_set(e, ERR_INVALID, "%s is missing", key);
 	if (!json_is_integer(v) || json_integer_value(v) < min || json_integer_value(v) > max)
-		return error_set(e, ERR_INVALID, "%s must be a whole number from %lld to %lld", key,
-		    (long long)min, (long long)max);
+		return error_set(
+		    e, ERR_INVALID, "%s must be a whole number from %lld to %lld", key, (long long)min, (long long)max);
 	*ret = json_integer_value(v);
 	return 0;
 }

@@ -11,8 +11,8 @@ int words_find(const struct words *words, const char *name)
 /* NULL: the field is not one owned text. */
 static char **text_of_field(const struct record_field *f, void *values)
 {
-	bool is_text = f->type == RECORD_TEXT || f->type == RECORD_COMMIT ||
-		       f->type == RECORD_OBJECT || f->type == RECORD_GUID;
+	bool is_text =
+	    f->type == RECORD_TEXT || f->type == RECORD_COMMIT || f->type == RECORD_OBJECT || f->type == RECORD_GUID;
 
 	return is_text ? (char **)((char *)values + f->offset) : NULL;
 }

@@ -29,15 +29,15 @@ struct words {
 int words_find(const struct words *words, const char *name);
 
 enum record_type {
-	RECORD_INT,   /* int64_t; NULL is 0 */
-	RECORD_ID,    /* int64_t; 0 and NULL: none, null in the JSON */
-	RECORD_COUNT, /* int64_t; NULL is -1, null in the JSON */
-	RECORD_TIME,  /* int64_t, milliseconds of the wall clock; 0: not yet, null in the JSON */
-	RECORD_BOOL,  /* bool */
-	RECORD_TEXT,  /* char *, owned; NULL: none */
-	RECORD_COMMIT, /* char *, owned; a commit's SHA; NULL: none, or a run whose commit is not known */
-	RECORD_OBJECT, /* char *, owned: the text of a JSON object, checked when it was stored; NULL: none */
-	RECORD_SECONDS, /* int64_t, milliseconds; NULL and negative is -1: not known; seconds in the JSON */
+	RECORD_INT,      /* int64_t; NULL is 0 */
+	RECORD_ID,       /* int64_t; 0 and NULL: none, null in the JSON */
+	RECORD_COUNT,    /* int64_t; NULL is -1, null in the JSON */
+	RECORD_TIME,     /* int64_t, milliseconds of the wall clock; 0: not yet, null in the JSON */
+	RECORD_BOOL,     /* bool */
+	RECORD_TEXT,     /* char *, owned; NULL: none */
+	RECORD_COMMIT,   /* char *, owned; a commit's SHA; NULL: none, or a run whose commit is not known */
+	RECORD_OBJECT,   /* char *, owned: the text of a JSON object, checked when it was stored; NULL: none */
+	RECORD_SECONDS,  /* int64_t, milliseconds; NULL and negative is -1: not known; seconds in the JSON */
 	RECORD_NUMBER,   /* double */
 	RECORD_TEXTS,    /* char **, owned, NULL-terminated; stored as a JSON array of text */
 	RECORD_BLOB,     /* struct record_blob, borrowed until the next row; not in the JSON */
@@ -57,8 +57,7 @@ struct record_blob {
 struct record_field {
 	const char *name; /* in the JSON; NULL: not shown */
 	enum record_type type;
-	const struct words
-	    *words; /* RECORD_WORD, RECORD_RANK; a value without a name is null in the JSON */
+	const struct words *words; /* RECORD_WORD, RECORD_RANK; a value without a name is null in the JSON */
 	size_t offset;
 	const char *description; /* for docs/openapi.json; "": the name says it */
 };
@@ -72,13 +71,13 @@ struct record {
 /* Frees the texts of a record and sets them to NULL. */
 void record_release(const struct record *r, void *values);
 /* The same for each record of a list; frees the list too. */
-#define RECORDS_RELEASE(S, list, n)                                                                \
-	do {                                                                                       \
-		for (size_t i_ = 0; i_ < (size_t)(n); i_++)                                        \
-			record_release(&S##_record, &(list)[i_]);                                  \
-		free(list);                                                                        \
-		(list) = NULL;                                                                     \
-		(n) = 0;                                                                           \
+#define RECORDS_RELEASE(S, list, n)                                                                                    \
+	do {                                                                                                           \
+		for (size_t i_ = 0; i_ < (size_t)(n); i_++)                                                            \
+			record_release(&S##_record, &(list)[i_]);                                                      \
+		free(list);                                                                                            \
+		(list) = NULL;                                                                                         \
+		(n) = 0;                                                                                               \
 	} while (0)
 /* Replaces the texts of a struct that was copied by assignment by copies, so that it owns them. */
 void record_copy_texts(const struct record *r, void *values);
@@ -126,20 +125,18 @@ typedef uint8_t record_digest[SHA256_BYTES];
 #define RECORD_MEMBER(S, type, member, name, column, description) RECORD_C_##type member;
 #define RECORD_MEMBERS(R)                                         R(RECORD_MEMBER, )
 
-#define RECORD_FIELD(S, type, member, name, column, description)                                   \
+#define RECORD_FIELD(S, type, member, name, column, description)                                                       \
 	{name, RECORD_T_##type, offsetof(struct S, member), description},
 #define RECORD_DECLARE(S)   extern const struct record S##_record
 #define RECORD_DEFINE(S, R) RECORD_DEFINE_PART(S, S, R)
 /* Of a struct S with several records: the name of one of them, and its list. */
-#define RECORD_DEFINE_PART(part, S, R)                                                             \
-	static const struct record_field part##_fields[] = {R(RECORD_FIELD, S)};                   \
-	const struct record part##_record = {                                                      \
-	    #part, part##_fields, sizeof(part##_fields) / sizeof(part##_fields[0])};
+#define RECORD_DEFINE_PART(part, S, R)                                                                                 \
+	static const struct record_field part##_fields[] = {R(RECORD_FIELD, S)};                                       \
+	const struct record part##_record = {#part, part##_fields, sizeof(part##_fields) / sizeof(part##_fields[0])};
 /* A record that one .c file uses: the struct, which has no other members, and its fields. */
-#define RECORD_LOCAL(S, R)                                                                         \
-	struct S {                                                                                 \
-		RECORD_MEMBERS(R)                                                                  \
-	};                                                                                         \
-	static const struct record_field S##_fields[] = {R(RECORD_FIELD, S)};                      \
-	static const struct record S##_record = {                                                  \
-	    #S, S##_fields, sizeof(S##_fields) / sizeof(S##_fields[0])};
+#define RECORD_LOCAL(S, R)                                                                                             \
+	struct S {                                                                                                     \
+		RECORD_MEMBERS(R)                                                                                      \
+	};                                                                                                             \
+	static const struct record_field S##_fields[] = {R(RECORD_FIELD, S)};                                          \
+	static const struct record S##_record = {#S, S##_fields, sizeof(S##_fields) / sizeof(S##_fields[0])};

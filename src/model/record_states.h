@@ -7,16 +7,15 @@
 #include "model/record.h"
 
 /* A row of the outbox. One that was told of something new is due again, also after it was sent or given up. */
-#define OUTBOX_STATES(X)                                                                           \
-	X(DUE, "due", 1u << OUTBOX_IS_SENDING | 1u << OUTBOX_IS_SENT | 1u << OUTBOX_IS_CANCELLED)  \
-	X(WAITING, "waiting", /* to be tried again later */                                        \
-	    1u << OUTBOX_IS_DUE | 1u << OUTBOX_IS_SENDING | 1u << OUTBOX_IS_SENT |                 \
-		1u << OUTBOX_IS_CANCELLED)                                                         \
-	X(SENDING, "sending",                                                                      \
-	    1u << OUTBOX_IS_DUE | 1u << OUTBOX_IS_WAITING | 1u << OUTBOX_IS_SENT |                 \
-		1u << OUTBOX_IS_DEAD | 1u << OUTBOX_IS_CANCELLED)                                  \
-	X(SENT, "sent", 1u << OUTBOX_IS_DUE)                                                       \
-	X(DEAD, "dead", 1u << OUTBOX_IS_DUE) /* given up */                                        \
+#define OUTBOX_STATES(X)                                                                                               \
+	X(DUE, "due", 1u << OUTBOX_IS_SENDING | 1u << OUTBOX_IS_SENT | 1u << OUTBOX_IS_CANCELLED)                      \
+	X(WAITING, "waiting", /* to be tried again later */                                                            \
+	    1u << OUTBOX_IS_DUE | 1u << OUTBOX_IS_SENDING | 1u << OUTBOX_IS_SENT | 1u << OUTBOX_IS_CANCELLED)          \
+	X(SENDING, "sending",                                                                                          \
+	    1u << OUTBOX_IS_DUE | 1u << OUTBOX_IS_WAITING | 1u << OUTBOX_IS_SENT | 1u << OUTBOX_IS_DEAD |              \
+		1u << OUTBOX_IS_CANCELLED)                                                                             \
+	X(SENT, "sent", 1u << OUTBOX_IS_DUE)                                                                           \
+	X(DEAD, "dead", 1u << OUTBOX_IS_DUE) /* given up */                                                            \
 	X(CANCELLED, "cancelled", 0)         /* dropped before it was sent */
 
 enum outbox_state {
@@ -32,15 +31,11 @@ const char *outbox_state_name(enum outbox_state s);
 bool outbox_may_enter(enum outbox_state from, enum outbox_state to);
 
 /* A delivery. A replay accepts it again; a plan that was replayed or comes twice may end otherwise. */
-#define DELIVERY_STATES(X)                                                                         \
-	X(ACCEPTED, "accepted",                                                                    \
-	    1u << DELIVERY_IS_PLANNED | 1u << DELIVERY_IS_IGNORED | 1u << DELIVERY_IS_FAILED)      \
-	X(PLANNED, "planned",                                                                      \
-	    1u << DELIVERY_IS_ACCEPTED | 1u << DELIVERY_IS_IGNORED | 1u << DELIVERY_IS_FAILED)     \
-	X(IGNORED, "ignored",                                                                      \
-	    1u << DELIVERY_IS_ACCEPTED | 1u << DELIVERY_IS_PLANNED | 1u << DELIVERY_IS_FAILED)     \
-	X(FAILED, "failed",                                                                        \
-	    1u << DELIVERY_IS_ACCEPTED | 1u << DELIVERY_IS_PLANNED | 1u << DELIVERY_IS_IGNORED)
+#define DELIVERY_STATES(X)                                                                                             \
+	X(ACCEPTED, "accepted", 1u << DELIVERY_IS_PLANNED | 1u << DELIVERY_IS_IGNORED | 1u << DELIVERY_IS_FAILED)      \
+	X(PLANNED, "planned", 1u << DELIVERY_IS_ACCEPTED | 1u << DELIVERY_IS_IGNORED | 1u << DELIVERY_IS_FAILED)       \
+	X(IGNORED, "ignored", 1u << DELIVERY_IS_ACCEPTED | 1u << DELIVERY_IS_PLANNED | 1u << DELIVERY_IS_FAILED)       \
+	X(FAILED, "failed", 1u << DELIVERY_IS_ACCEPTED | 1u << DELIVERY_IS_PLANNED | 1u << DELIVERY_IS_IGNORED)
 
 enum delivery_state {
 #define X(e, name, next) DELIVERY_IS_##e,
@@ -55,13 +50,12 @@ const char *delivery_state_name(enum delivery_state s);
 bool delivery_may_enter(enum delivery_state from, enum delivery_state to);
 
 /* A periodic run. A result that comes after its end may give it another outcome; it stays `done` then. */
-#define SCHEDULE_RUN_STATES(X)                                                                     \
-	X(READING, "reading",                                                                      \
-	    1u << SCHEDULE_RUN_IS_DISPATCHED | 1u << SCHEDULE_RUN_IS_SKIPPED |                     \
-		1u << SCHEDULE_RUN_IS_FAILED)                                                      \
-	X(DISPATCHED, "dispatched", 1u << SCHEDULE_RUN_IS_DONE)                                    \
-	X(DONE, "done", 0)                                                                         \
-	X(SKIPPED, "skipped", 0)                                                                   \
+#define SCHEDULE_RUN_STATES(X)                                                                                         \
+	X(READING, "reading",                                                                                          \
+	    1u << SCHEDULE_RUN_IS_DISPATCHED | 1u << SCHEDULE_RUN_IS_SKIPPED | 1u << SCHEDULE_RUN_IS_FAILED)           \
+	X(DISPATCHED, "dispatched", 1u << SCHEDULE_RUN_IS_DONE)                                                        \
+	X(DONE, "done", 0)                                                                                             \
+	X(SKIPPED, "skipped", 0)                                                                                       \
 	X(FAILED, "failed", 0)
 
 enum schedule_run_state {
@@ -77,13 +71,12 @@ const char *schedule_run_state_name(enum schedule_run_state s);
 bool schedule_run_may_enter(enum schedule_run_state from, enum schedule_run_state to);
 
 /* A machine's right to run a pull dispatch. */
-#define LEASE_STATES(X)                                                                            \
-	X(ACTIVE, "active",                                                                        \
-	    1u << LEASE_IS_DONE | 1u << LEASE_IS_RETURNED | 1u << LEASE_IS_EXPIRED |               \
-		1u << LEASE_IS_CANCELLED)                                                          \
-	X(DONE, "done", 0)                           /* its machine reported */                    \
-	X(RETURNED, "returned", 0)                   /* its machine handed it back */              \
-	X(EXPIRED, "expired", 1u << LEASE_IS_ACTIVE) /* its machine was not heard of in time */    \
+#define LEASE_STATES(X)                                                                                                \
+	X(ACTIVE, "active",                                                                                            \
+	    1u << LEASE_IS_DONE | 1u << LEASE_IS_RETURNED | 1u << LEASE_IS_EXPIRED | 1u << LEASE_IS_CANCELLED)         \
+	X(DONE, "done", 0)                           /* its machine reported */                                        \
+	X(RETURNED, "returned", 0)                   /* its machine handed it back */                                  \
+	X(EXPIRED, "expired", 1u << LEASE_IS_ACTIVE) /* its machine was not heard of in time */                        \
 	X(CANCELLED, "cancelled", 0)                 /* its dispatch ended otherwise */
 
 enum lease_state {
@@ -100,23 +93,18 @@ bool lease_may_enter(enum lease_state from, enum lease_state to);
 
 /* A run of red tests on one commit (experiments/experiments.h). A vendor may report more of a run after its end, so an
  * experiment that ended may get another outcome; one that was cancelled keeps its state, because it is not needed. */
-#define EXPERIMENT_STATES(X)                                                                       \
-	X(PLANNED, "planned",                                                                      \
-	    1u << EXPERIMENT_IS_STARTED | 1u << EXPERIMENT_IS_CANCELLED |                          \
-		1u << EXPERIMENT_IS_EXPIRED)                                                       \
-	X(STARTED, "started", /* `planned` again: it made way for a first run */                   \
-	    1u << EXPERIMENT_IS_PLANNED | 1u << EXPERIMENT_IS_DONE |                               \
-		1u << EXPERIMENT_IS_CANCELLED | 1u << EXPERIMENT_IS_EXPIRED |                      \
-		1u << EXPERIMENT_IS_VOID)                                                          \
-	X(DONE, "done",                                                                            \
-	    1u << EXPERIMENT_IS_CANCELLED | 1u << EXPERIMENT_IS_EXPIRED |                          \
-		1u << EXPERIMENT_IS_VOID)                                                          \
-	X(CANCELLED, "cancelled", 0)                                                               \
-	X(EXPIRED, "expired", /* it ended without a result */                                      \
-	    1u << EXPERIMENT_IS_DONE | 1u << EXPERIMENT_IS_CANCELLED | 1u << EXPERIMENT_IS_VOID)   \
-	X(VOID, "void", /* its result proves nothing */                                            \
-	    1u << EXPERIMENT_IS_DONE | 1u << EXPERIMENT_IS_CANCELLED |                             \
-		1u << EXPERIMENT_IS_EXPIRED)
+#define EXPERIMENT_STATES(X)                                                                                           \
+	X(PLANNED, "planned",                                                                                          \
+	    1u << EXPERIMENT_IS_STARTED | 1u << EXPERIMENT_IS_CANCELLED | 1u << EXPERIMENT_IS_EXPIRED)                 \
+	X(STARTED, "started", /* `planned` again: it made way for a first run */                                       \
+	    1u << EXPERIMENT_IS_PLANNED | 1u << EXPERIMENT_IS_DONE | 1u << EXPERIMENT_IS_CANCELLED |                   \
+		1u << EXPERIMENT_IS_EXPIRED | 1u << EXPERIMENT_IS_VOID)                                                \
+	X(DONE, "done", 1u << EXPERIMENT_IS_CANCELLED | 1u << EXPERIMENT_IS_EXPIRED | 1u << EXPERIMENT_IS_VOID)        \
+	X(CANCELLED, "cancelled", 0)                                                                                   \
+	X(EXPIRED, "expired", /* it ended without a result */                                                          \
+	    1u << EXPERIMENT_IS_DONE | 1u << EXPERIMENT_IS_CANCELLED | 1u << EXPERIMENT_IS_VOID)                       \
+	X(VOID, "void", /* its result proves nothing */                                                                \
+	    1u << EXPERIMENT_IS_DONE | 1u << EXPERIMENT_IS_CANCELLED | 1u << EXPERIMENT_IS_EXPIRED)
 
 /* The names as SQL literals: SQLite uses a partial index only where the statement has the literal text of its condition. */
 #define EXPERIMENT_SQL_PLANNED   "'planned'"
@@ -125,9 +113,8 @@ bool lease_may_enter(enum lease_state from, enum lease_state to);
 #define EXPERIMENT_SQL_CANCELLED "'cancelled'"
 #define EXPERIMENT_SQL_EXPIRED   "'expired'"
 #define EXPERIMENT_SQL_VOID      "'void'"
-#define EXPERIMENT_IS_OPEN                                                                         \
-	"state IN (" EXPERIMENT_SQL_PLANNED ", " EXPERIMENT_SQL_STARTED                            \
-	")" /* of a row of `experiment` */
+#define EXPERIMENT_IS_OPEN                                                                                             \
+	"state IN (" EXPERIMENT_SQL_PLANNED ", " EXPERIMENT_SQL_STARTED ")" /* of a row of `experiment` */
 
 enum experiment_state {
 #define X(e, name, next) EXPERIMENT_IS_##e,
@@ -143,9 +130,9 @@ enum experiment_state experiment_state_parse(const char *name); /* N_EXPERIMENT_
 bool experiment_may_enter(enum experiment_state from, enum experiment_state to);
 
 /* How long an accelerator is red on a branch. No column has the name: ended_ms and closed_ms say it. */
-#define RED_EPISODE_STATES(X)                                                                      \
-	X(OPEN, "open", 1u << RED_EPISODE_IS_ENDED)                                                \
-	X(ENDED, "ended", 1u << RED_EPISODE_IS_CLOSED)                                             \
+#define RED_EPISODE_STATES(X)                                                                                          \
+	X(OPEN, "open", 1u << RED_EPISODE_IS_ENDED)                                                                    \
+	X(ENDED, "ended", 1u << RED_EPISODE_IS_CLOSED)                                                                 \
 	X(CLOSED, "closed", 0) /* its vendor was told that it ended */
 
 enum red_episode_state {

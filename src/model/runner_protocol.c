@@ -26,8 +26,8 @@ static int read_labels(const json_t *v, size_t max, size_t max_bytes, char ***re
 	for (size_t i = 0; i < n && !rc; i++) {
 		const char *s = json_string_value(json_array_get(v, i));
 
-		rc = s ? protocol_check_text(&LABEL, s, e)
-		       : error_set(e, ERR_INVALID, "labels must be a list of texts");
+		rc =
+		    s ? protocol_check_text(&LABEL, s, e) : error_set(e, ERR_INVALID, "labels must be a list of texts");
 		if (!rc)
 			(*ret)[i] = xstrdup(s);
 	}
@@ -64,8 +64,8 @@ int claim_request_parse(const char *text, size_t n, struct claim_request *ret, s
 		return rc;
 	rc = protocol_read_texts(v, CLAIM_TEXTS, ret, e);
 	if (!rc)
-		rc = read_labels(json_object_get(v, "labels"), RUNNER_LABELS_MAX,
-		    RUNNER_NAME_MAX_BYTES, &ret->labels, e);
+		rc = read_labels(
+		    json_object_get(v, "labels"), RUNNER_LABELS_MAX, RUNNER_NAME_MAX_BYTES, &ret->labels, e);
 	if (!rc && json_object_get(v, "wait"))
 		rc = protocol_read_number(v, "wait", 0, CLAIM_WAIT_MAX_S, &wait, e);
 	ret->wait_s = (int)wait;
@@ -126,8 +126,8 @@ static int read_need(const json_t *v, struct runner_need *ret, struct error *e)
 				   : error_set(e, ERR_INVALID, "runners must be a list of objects");
 
 	if (!rc)
-		rc = read_labels(json_object_get(v, "labels"), RUNNER_NEEDS_MAX,
-		    PROTOCOL_TEXT_MAX_BYTES, &ret->labels, e);
+		rc = read_labels(
+		    json_object_get(v, "labels"), RUNNER_NEEDS_MAX, PROTOCOL_TEXT_MAX_BYTES, &ret->labels, e);
 	if (!rc)
 		rc = protocol_read_number(v, "max_parallel", 1, INT32_MAX, &ret->max_parallel, e);
 	if (!rc)
@@ -153,8 +153,7 @@ int runner_status_parse(const char *text, size_t n, struct runner_status *ret, s
 		rc = error_set(e, ERR_INVALID, "time must be a time as in RFC 3339");
 	runners = json_object_get(v, "runners");
 	if (!rc && (!json_is_array(runners) || json_array_size(runners) > RUNNER_NEEDS_MAX))
-		rc = error_set(e, ERR_INVALID, "runners must be a list of at most %d entries",
-		    (int)RUNNER_NEEDS_MAX);
+		rc = error_set(e, ERR_INVALID, "runners must be a list of at most %d entries", (int)RUNNER_NEEDS_MAX);
 	if (!rc)
 		ret->runners = xcalloc(json_array_size(runners) + 1, sizeof(*ret->runners));
 	for (size_t i = 0; !rc && i < json_array_size(runners); i++)
@@ -182,15 +181,11 @@ static const char *const LEASE_WORDS[N_LEASE_WORDS] = {
     [LEASE_ACTIVE] = "active", [LEASE_CANCELLED] = "cancelled", [LEASE_LOST] = "lost"};
 
 static const struct text_field ANSWER_TEXTS[] = {
-    {"reason", offsetof(struct lease_answer, reason), RULE_PROSE, FIELD_OPTIONAL,
-	PROTOCOL_TEXT_MAX_BYTES},
+    {"reason", offsetof(struct lease_answer, reason), RULE_PROSE, FIELD_OPTIONAL, PROTOCOL_TEXT_MAX_BYTES},
     {.key = NULL},
 };
 
-const char *lease_word_name(enum lease_word w)
-{
-	return LEASE_WORDS[w];
-}
+const char *lease_word_name(enum lease_word w) { return LEASE_WORDS[w]; }
 
 char *lease_answer_text(const struct lease_answer *a)
 {
@@ -289,8 +284,7 @@ static void write_dispatch(json_t *v, const struct lease_offer *o)
 		json_object_set_new(v, "source", source);
 	}
 	if (o->experiment)
-		json_object_set_new(
-		    v, "experiment", experiment_json(o->experiment, EXPERIMENT_TESTS_MAX));
+		json_object_set_new(v, "experiment", experiment_json(o->experiment, EXPERIMENT_TESTS_MAX));
 }
 
 char *lease_offer_text(const struct lease_offer *o)
@@ -329,9 +323,8 @@ static int read_lease(const json_t *v, struct lease_offer *ret, struct error *e)
 	if (rc)
 		return rc;
 	ret->attempt = (int)attempt;
-	ret->visibility = str_eq(visibility, visibility_name(VISIBILITY_PUBLIC))
-			      ? VISIBILITY_PUBLIC
-			      : VISIBILITY_SUMMARY;
+	ret->visibility =
+	    str_eq(visibility, visibility_name(VISIBILITY_PUBLIC)) ? VISIBILITY_PUBLIC : VISIBILITY_SUMMARY;
 	if (!str_eq(visibility, visibility_name(ret->visibility)))
 		return error_set(e, ERR_INVALID, "visibility must be public or summary");
 	return 0;
@@ -345,8 +338,7 @@ static int read_offered_change(const json_t *v, struct lease_offer *ret, struct 
 		return error_set(e, ERR_INVALID, "change must be an object");
 	ret->kind = kind ? change_kind_parse(kind) : N_CHANGE_KINDS;
 	if (ret->kind == N_CHANGE_KINDS)
-		return error_set(
-		    e, ERR_INVALID, "kind must be pull_request, push, nightly or experiment");
+		return error_set(e, ERR_INVALID, "kind must be pull_request, push, nightly or experiment");
 	if (protocol_read_number_or_null(v, "number", &ret->number, e))
 		return ERR_INVALID;
 	return protocol_read_texts(v, CHANGE_TEXTS, ret, e);

@@ -42,22 +42,19 @@ struct text_field {
 };
 
 /* Reads the texts of the table into the struct at `base`, and stops at the first that is wrong. The others write and free them. */
-int protocol_read_texts(
-    const json_t *obj, const struct text_field *table, void *base, struct error *e) MUST_CHECK;
+int protocol_read_texts(const json_t *obj, const struct text_field *table, void *base, struct error *e) MUST_CHECK;
 void protocol_write_texts(json_t *obj, const struct text_field *table, const void *base);
 void protocol_release_texts(const struct text_field *table, void *base);
 int protocol_check_text(const struct text_field *f, const char *s, struct error *e) MUST_CHECK;
 
-int protocol_read_number(const json_t *obj, const char *key, int64_t min, int64_t max, int64_t *ret,
-    struct error *e) MUST_CHECK;
+int protocol_read_number(
+    const json_t *obj, const char *key, int64_t min, int64_t max, int64_t *ret, struct error *e) MUST_CHECK;
 /* null and absent are 0. */
-int protocol_read_number_or_null(
-    const json_t *obj, const char *key, int64_t *ret, struct error *e) MUST_CHECK;
+int protocol_read_number_or_null(const json_t *obj, const char *key, int64_t *ret, struct error *e) MUST_CHECK;
 void protocol_write_number_or_null(json_t *obj, const char *key, int64_t n);
 
 /* A new reference; `what` is its name in the error if it is not an object. */
-int protocol_parse(
-    const char *text, size_t n, const char *what, json_t **ret, struct error *e) MUST_CHECK;
+int protocol_parse(const char *text, size_t n, const char *what, json_t **ret, struct error *e) MUST_CHECK;
 /* free(); takes the reference. */
 char *protocol_text(json_t *v);
 
@@ -82,8 +79,7 @@ struct claim_request {
 	char *version;     /* of outpost-runner; may be NULL */
 };
 char *claim_request_text(const struct claim_request *c); /* free() */
-int claim_request_parse(
-    const char *text, size_t n, struct claim_request *ret, struct error *e) MUST_CHECK;
+int claim_request_parse(const char *text, size_t n, struct claim_request *ret, struct error *e) MUST_CHECK;
 void claim_request_release(struct claim_request *c);
 
 /* The answer (200): one dispatch, for this machine alone until the lease expires. */
@@ -91,7 +87,7 @@ struct lease_offer {
 	char *lease_id;
 	int64_t lease_ms; /* it expires after so long without a heartbeat */
 	int attempt;      /* 1…; the job's run_attempt */
-	int64_t job_id; /* for PUT …/log and …/report; 0: Outpost keeps no results of it (L1) */
+	int64_t job_id;   /* for PUT …/log and …/report; 0: Outpost keeps no results of it (L1) */
 	char *dispatch_id;
 	char *accelerator;
 	char *runner; /* its name in the accelerator's file: the job's workflow */
@@ -115,8 +111,7 @@ struct lease_offer {
 	struct experiment_request *experiment;
 };
 char *lease_offer_text(const struct lease_offer *o); /* free() */
-int lease_offer_parse(
-    const char *text, size_t n, struct lease_offer *ret, struct error *e) MUST_CHECK;
+int lease_offer_parse(const char *text, size_t n, struct lease_offer *ret, struct error *e) MUST_CHECK;
 /* The content of OUTPOST_CHANGE_JSON: the offer without the lease's own members. free(). */
 char *lease_offer_change_text(const struct lease_offer *o);
 void lease_offer_release(struct lease_offer *o);
@@ -134,15 +129,14 @@ struct runner_status {
 	size_t n_runners;
 };
 char *runner_status_text(const struct runner_status *s); /* free() */
-int runner_status_parse(
-    const char *text, size_t n, struct runner_status *ret, struct error *e) MUST_CHECK;
+int runner_status_parse(const char *text, size_t n, struct runner_status *ret, struct error *e) MUST_CHECK;
 void runner_status_release(struct runner_status *s);
 
 /* POST /api/v1/runner/leases/{id}/renew {"wait":N} → 200 with one of these. */
 enum lease_word {
-	LEASE_ACTIVE, /* go on */
+	LEASE_ACTIVE,    /* go on */
 	LEASE_CANCELLED, /* the change was superseded, closed or cancelled, or its deadline passed: stop */
-	LEASE_LOST, /* it expired, and another machine may do the work: stop, and report only
+	LEASE_LOST,      /* it expired, and another machine may do the work: stop, and report only
 	                  * finished work */
 	N_LEASE_WORDS
 };
@@ -153,6 +147,5 @@ struct lease_answer {
 	char *reason;     /* CANCELLED, LOST: for the log; may be NULL */
 };
 char *lease_answer_text(const struct lease_answer *a); /* free() */
-int lease_answer_parse(
-    const char *text, size_t n, struct lease_answer *ret, struct error *e) MUST_CHECK;
+int lease_answer_parse(const char *text, size_t n, struct lease_answer *ret, struct error *e) MUST_CHECK;
 void lease_answer_release(struct lease_answer *a);

@@ -25,9 +25,8 @@ static const struct unit UNITS[N_UNITS] = {[MINUTE] = {.name = "minute", .min = 
 
 static const struct {
 	const char *word, *fields;
-} WORDS[] = {{"@hourly", "0 * * * *"}, {"@daily", "0 0 * * *"}, {"@midnight", "0 0 * * *"},
-    {"@weekly", "0 0 * * 0"}, {"@monthly", "0 0 1 * *"}, {"@yearly", "0 0 1 1 *"},
-    {"@annually", "0 0 1 1 *"}};
+} WORDS[] = {{"@hourly", "0 * * * *"}, {"@daily", "0 0 * * *"}, {"@midnight", "0 0 * * *"}, {"@weekly", "0 0 * * 0"},
+    {"@monthly", "0 0 1 * *"}, {"@yearly", "0 0 1 1 *"}, {"@annually", "0 0 1 1 *"}};
 
 static int digits(const char **at, int *ret)
 {
@@ -51,11 +50,10 @@ static int parse_value(const char **at, const struct unit *u, int *ret, struct e
 		}
 	if (digits(at, ret))
 		return error_set(e, ERR_INVALID,
-		    u->names ? "the %s is no number and no name such as %s" : "the %s is no number",
-		    u->name, u->names ? u->names[1] : "");
+		    u->names ? "the %s is no number and no name such as %s" : "the %s is no number", u->name,
+		    u->names ? u->names[1] : "");
 	if (*ret < u->min || *ret > u->max)
-		return error_set(
-		    e, ERR_INVALID, "the %s goes from %d to %d", u->name, u->min, u->max);
+		return error_set(e, ERR_INVALID, "the %s goes from %d to %d", u->name, u->min, u->max);
 	return 0;
 }
 
@@ -87,8 +85,8 @@ static int parse_field(const char **at, const struct unit *u, uint64_t *bits, st
 		if (**at == '/') {
 			(*at)++;
 			if (!is_range || digits(at, &step) || step < 1 || step > u->max)
-				return error_set(e, ERR_INVALID,
-				    "a step is written */n or a-b/n with n from 1 to %d", u->max);
+				return error_set(
+				    e, ERR_INVALID, "a step is written */n or a-b/n with n from 1 to %d", u->max);
 		}
 		for (int v = from; v <= to; v += step)
 			*bits |= UINT64_C(1) << v;
@@ -151,8 +149,7 @@ int cron_parse(const char *text, struct cron *ret, struct error *e)
 				fields = WORDS[i].fields;
 		if (!fields)
 			return error_set(e, ERR_INVALID,
-			    "only @hourly, @daily, @midnight, @weekly, @monthly, @yearly and "
-			    "@annually are known");
+			    "only @hourly, @daily, @midnight, @weekly, @monthly, @yearly and @annually are known");
 		text = fields;
 	}
 	if (strnlen(text, TEXT_MAX + 1) > TEXT_MAX)
@@ -162,8 +159,8 @@ int cron_parse(const char *text, struct cron *ret, struct error *e)
 
 		text += strspn(text, " \t");
 		if (*text == '\0')
-			return error_set(e, ERR_INVALID,
-			    "five fields are needed: minute hour day-of-month month day-of-week");
+			return error_set(
+			    e, ERR_INVALID, "five fields are needed: minute hour day-of-month month day-of-week");
 		is_star[i] = *text == '*';
 		rc = parse_field(&text, &UNITS[i], &bits[i], e);
 		if (rc)
@@ -206,8 +203,7 @@ int64_t cron_next(const struct cron *c, int64_t after_ms)
 
 enum { GAP_PARTS = 4 };
 
-void schedule_init(
-    struct schedule *s, const char *name, const char *const *texts, int64_t jitter_ms)
+void schedule_init(struct schedule *s, const char *name, const char *const *texts, int64_t jitter_ms)
 {
 	struct error ignored = {0};
 
@@ -289,8 +285,8 @@ struct schedule_look schedule_look(const struct schedule *s, int64_t last_ms, in
 	if (l.due_ms && schedule_start_ms(s, l.due_ms) > now_ms)
 		l.due_ms = last_due(s, last_ms, l.due_ms - 1);
 	if (l.due_ms)
-		l.is_missed = next_due_of_schedule(s, last_ms) != l.due_ms ||
-			      now_ms - schedule_start_ms(s, l.due_ms) > MINUTE_MS;
+		l.is_missed =
+		    next_due_of_schedule(s, last_ms) != l.due_ms || now_ms - schedule_start_ms(s, l.due_ms) > MINUTE_MS;
 	l.last_ms = l.due_ms ? l.due_ms : last_ms;
 	l.next_due_ms = next_due_of_schedule(s, l.last_ms);
 	if (l.next_due_ms)
@@ -331,10 +327,7 @@ int64_t backoff_delay_ms(int n_attempts, int64_t retry_after_ms, double random01
 	return delay > retry_after_ms ? delay : retry_after_ms;
 }
 
-bool backoff_is_over(int64_t first_ms, int64_t next_ms)
-{
-	return next_ms - first_ms > BACKOFF_GIVE_UP_MS;
-}
+bool backoff_is_over(int64_t first_ms, int64_t next_ms) { return next_ms - first_ms > BACKOFF_GIVE_UP_MS; }
 
 /* ---- the records of pages ---- */
 

@@ -21,9 +21,8 @@
 
 struct cron { /* bit n set: the value n matches */
 	uint64_t minutes;
-	uint32_t hours, days, months,
-	    weekdays; /* days 1…31, months 1…12, weekdays 0…6, 0 = Sunday */
-	bool is_any_day, is_any_weekday; /* that field starts with '*' */
+	uint32_t hours, days, months, weekdays; /* days 1…31, months 1…12, weekdays 0…6, 0 = Sunday */
+	bool is_any_day, is_any_weekday;        /* that field starts with '*' */
 };
 
 /* ERR_INVALID with the reason in e (may be NULL); also for a time that never comes,
@@ -41,8 +40,7 @@ struct schedule {
 };
 
 /* texts: NULL-terminated, as the configuration took them; NULL or empty: never due. */
-void schedule_init(
-    struct schedule *s, const char *name, const char *const *texts, int64_t jitter_ms);
+void schedule_init(struct schedule *s, const char *name, const char *const *texts, int64_t jitter_ms);
 void schedule_release(struct schedule *s);
 
 /* When the run of that due time starts. */
@@ -80,18 +78,18 @@ bool backoff_is_over(int64_t first_ms, int64_t next_ms);
 /* ---- one due time with its outcome, and the schedule, as pages show them (docs/api.md: RUN) ---- */
 
 /* `schedule_run` as x. The words are those that are stored (docs/schema.md). */
-#define SCHEDULE_RUN_RECORD(F, S)                                                                  \
-	F(S, INT, id, "id", "x.id", "")                                                            \
-	F(S, TIME, due_ms, "due_at", "x.due_ms", "")                                               \
-	F(S, TEXT, cause, "cause", "x.cause", "")                                                  \
-	F(S, TEXT, state, "state", "x.state", "")                                                  \
-	F(S, TEXT, outcome, "outcome", "COALESCE(x.outcome, 'running')", "")                       \
-	F(S, TEXT, reason, "reason", "x.reason",                                                   \
-	    "The reason why it was skipped or failed. While it is reading, the reason why the "    \
-	    "last attempt to read the heads failed.")                                              \
-	F(S, COMMIT, upstream_sha, "upstream_sha", "x.upstream_sha", "")                           \
-	F(S, TEXT, source_sha, "source_sha", "x.source_sha", "")                                   \
-	F(S, TIME, started_ms, "started_at", "x.started_ms", "")                                   \
+#define SCHEDULE_RUN_RECORD(F, S)                                                                                      \
+	F(S, INT, id, "id", "x.id", "")                                                                                \
+	F(S, TIME, due_ms, "due_at", "x.due_ms", "")                                                                   \
+	F(S, TEXT, cause, "cause", "x.cause", "")                                                                      \
+	F(S, TEXT, state, "state", "x.state", "")                                                                      \
+	F(S, TEXT, outcome, "outcome", "COALESCE(x.outcome, 'running')", "")                                           \
+	F(S, TEXT, reason, "reason", "x.reason",                                                                       \
+	    "The reason why it was skipped or failed. While it is reading, the reason why the "                        \
+	    "last attempt to read the heads failed.")                                                                  \
+	F(S, COMMIT, upstream_sha, "upstream_sha", "x.upstream_sha", "")                                               \
+	F(S, TEXT, source_sha, "source_sha", "x.source_sha", "")                                                       \
+	F(S, TIME, started_ms, "started_at", "x.started_ms", "")                                                       \
 	F(S, TIME, ended_ms, "ended_at", "x.ended_ms", "")
 struct schedule_run_view { /* id 0: no run */
 	RECORD_MEMBERS(SCHEDULE_RUN_RECORD)
@@ -99,10 +97,10 @@ struct schedule_run_view { /* id 0: no run */
 RECORD_DECLARE(schedule_run_view);
 
 /* An accelerator's schedule, the table `schedule` as s, maybe without a row. */
-#define SCHEDULE_VIEW_RECORD(F, S)                                                                 \
-	F(S, BOOL, is_there, NULL, "s.cron IS NOT NULL", "")                                       \
-	F(S, TEXTS, crons, "cron", "s.cron", "")                                                   \
-	F(S, TIME, next_ms, "next", "s.next_ms", "")                                               \
+#define SCHEDULE_VIEW_RECORD(F, S)                                                                                     \
+	F(S, BOOL, is_there, NULL, "s.cron IS NOT NULL", "")                                                           \
+	F(S, TEXTS, crons, "cron", "s.cron", "")                                                                       \
+	F(S, TIME, next_ms, "next", "s.next_ms", "")                                                                   \
 	F(S, BOOL, is_next_skipped, "skip_next", "s.is_next_skipped", "")
 struct schedule_view {
 	RECORD_MEMBERS(SCHEDULE_VIEW_RECORD)

@@ -3,16 +3,10 @@
 #include "model/record_states.h"
 
 /* The words of an enum, and the functions of the header that convert them. */
-#define DEFINE_WORDS(x, names, n)                                                                  \
-	const struct words x##_words = {names, n};                                                 \
-	const char *x##_name(enum x value)                                                         \
-	{                                                                                          \
-		return names[value];                                                               \
-	}                                                                                          \
-	enum x x##_parse(const char *name)                                                         \
-	{                                                                                          \
-		return (enum x)words_find(&x##_words, name);                                       \
-	}
+#define DEFINE_WORDS(x, names, n)                                                                                      \
+	const struct words x##_words = {names, n};                                                                     \
+	const char *x##_name(enum x value) { return names[value]; }                                                    \
+	enum x x##_parse(const char *name) { return (enum x)words_find(&x##_words, name); }
 
 static const char *const dispatch_names[] = {
 #define X(e, name, unfinished) name,
@@ -32,10 +26,7 @@ bool dispatch_is_unfinished(enum dispatch_state s)
 	return unfinished[s];
 }
 
-bool dispatch_is_called_off(enum dispatch_state s)
-{
-	return s == DISPATCH_SUPERSEDED || s == DISPATCH_CANCELLED;
-}
+bool dispatch_is_called_off(enum dispatch_state s) { return s == DISPATCH_SUPERSEDED || s == DISPATCH_CANCELLED; }
 
 bool dispatch_may_enter(enum dispatch_state from, enum dispatch_state to)
 {
@@ -57,10 +48,7 @@ static const char *const ended_names[N_ENDED_HOWS] = {[ENDED_OTHERWISE] = "",
 };
 const struct words ended_how_words = {ended_names, N_ENDED_HOWS};
 
-const char *ended_how_name(enum ended_how how)
-{
-	return how == ENDED_OTHERWISE ? NULL : ended_names[how];
-}
+const char *ended_how_name(enum ended_how how) { return how == ENDED_OTHERWISE ? NULL : ended_names[how]; }
 
 enum ended_how ended_how_parse(const char *name)
 {
@@ -89,18 +77,14 @@ static const char *const test_names[] = {
 
 DEFINE_WORDS(test_status, test_names, N_TEST_STATUSES)
 
-bool test_status_is_red(enum test_status s)
-{
-	return s == TEST_FAIL || s == TEST_ERROR || s == TEST_MISS;
-}
+bool test_status_is_red(enum test_status s) { return s == TEST_FAIL || s == TEST_ERROR || s == TEST_MISS; }
 
 enum test_status test_status_of_conclusion(const char *conclusion)
 {
 	static const struct {
 		const char *conclusion;
 		enum test_status status;
-	} table[] = {{"success", TEST_PASS}, {"failure", TEST_FAIL}, {"skipped", TEST_SKIP},
-	    {"neutral", TEST_DONE}};
+	} table[] = {{"success", TEST_PASS}, {"failure", TEST_FAIL}, {"skipped", TEST_SKIP}, {"neutral", TEST_DONE}};
 
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
 		if (conclusion && str_eq(conclusion, table[i].conclusion))
@@ -127,20 +111,17 @@ DEFINE_WORDS(change_state, change_state_names, N_CHANGE_STATES)
 #define NAME(e, name, next) name,
 #define NEXT(e, name, next) next,
 /* Of one kind of row: its names, the steps from each state, and the functions of the header. */
-#define DEFINE_STATES(row, x, N, STATES)                                                           \
-	static const char *const x##_names[] = {STATES(NAME)};                                     \
-	const struct words x##_words = {x##_names, N};                                             \
-	const char *x##_name(enum x s)                                                             \
-	{                                                                                          \
-		return x##_names[s];                                                               \
-	}                                                                                          \
+#define DEFINE_STATES(row, x, N, STATES)                                                                               \
+	static const char *const x##_names[] = {STATES(NAME)};                                                         \
+	const struct words x##_words = {x##_names, N};                                                                 \
+	const char *x##_name(enum x s) { return x##_names[s]; }                                                        \
 	DEFINE_STEPS(row, x, STATES)
-#define DEFINE_STEPS(row, x, STATES)                                                               \
-	bool row##_may_enter(enum x from, enum x to)                                               \
-	{                                                                                          \
-		static const unsigned next[] = {STATES(NEXT)};                                     \
-                                                                                                   \
-		return from == to || next[from] & 1u << to;                                        \
+#define DEFINE_STEPS(row, x, STATES)                                                                                   \
+	bool row##_may_enter(enum x from, enum x to)                                                                   \
+	{                                                                                                              \
+		static const unsigned next[] = {STATES(NEXT)};                                                         \
+                                                                                                                       \
+		return from == to || next[from] & 1u << to;                                                            \
 	}
 
 DEFINE_STATES(outbox, outbox_state, N_OUTBOX_STATES, OUTBOX_STATES)

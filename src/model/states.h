@@ -7,16 +7,16 @@
 #include "model/record.h"
 
 /* X(ENUM, name, is_unfinished) */
-#define DISPATCH_STATES(X)                                                                         \
-	X(HELD, "held", true)                                                                      \
-	X(QUEUED, "queued", true)                                                                  \
-	X(SENT, "sent", true)                                                                      \
-	X(ACKNOWLEDGED, "acknowledged", true)                                                      \
-	X(RUNNING, "running", true)                                                                \
-	X(DONE, "done", false)                                                                     \
-	X(SUPERSEDED, "superseded", false)                                                         \
-	X(CANCELLED, "cancelled", false)                                                           \
-	X(FAILED, "failed", false)                                                                 \
+#define DISPATCH_STATES(X)                                                                                             \
+	X(HELD, "held", true)                                                                                          \
+	X(QUEUED, "queued", true)                                                                                      \
+	X(SENT, "sent", true)                                                                                          \
+	X(ACKNOWLEDGED, "acknowledged", true)                                                                          \
+	X(RUNNING, "running", true)                                                                                    \
+	X(DONE, "done", false)                                                                                         \
+	X(SUPERSEDED, "superseded", false)                                                                             \
+	X(CANCELLED, "cancelled", false)                                                                               \
+	X(FAILED, "failed", false)                                                                                     \
 	X(EXPIRED, "expired", false)
 
 enum dispatch_state {
@@ -44,8 +44,8 @@ bool dispatch_may_enter(enum dispatch_state from, enum dispatch_state to);
 
 /* How a person ended a dispatch with a comment: `ok-to-test cancel` declines it, `cancel` cancels it. Both leave it
  * `cancelled`. X(ENUM, name, text before the login) */
-#define PERSON_ENDS(X)                                                                             \
-	X(DECLINED, "declined", "declined by ")                                                    \
+#define PERSON_ENDS(X)                                                                                                 \
+	X(DECLINED, "declined", "declined by ")                                                                        \
 	X(CANCELLED, "cancelled", "cancelled by ")
 
 enum ended_how {
@@ -61,21 +61,20 @@ extern const struct words ended_how_words; /* "": ENDED_OTHERWISE */
 /* NULL: ENDED_OTHERWISE */
 const char *ended_how_name(enum ended_how how);
 /* The same in SQL, of a row `x` of `dispatch`: how a person ended it, else why it failed or expired. */
-#define PERSON_END_IN_SQL(e, name, text)                                                           \
-	" WHEN '" name "' THEN '" text "' || COALESCE(x.ended_by, '')"
-#define DISPATCH_WHY "CASE x.ended_how" PERSON_ENDS(PERSON_END_IN_SQL) " ELSE x.last_error END"
+#define PERSON_END_IN_SQL(e, name, text) " WHEN '" name "' THEN '" text "' || COALESCE(x.ended_by, '')"
+#define DISPATCH_WHY                     "CASE x.ended_how" PERSON_ENDS(PERSON_END_IN_SQL) " ELSE x.last_error END"
 /* ENDED_OTHERWISE for NULL and unknown names. */
 enum ended_how ended_how_parse(const char *name);
 /* "declined by LOGIN", as people read it; NULL: ENDED_OTHERWISE. free() it. */
 char *ended_how_text(enum ended_how how, const char *login);
 
 /* KCIDB's words, in the order in which they win a roll-up. */
-#define TEST_STATUSES(X)                                                                           \
-	X(FAIL)  /* the code under test is wrong */                                                \
-	X(ERROR) /* the test is */                                                                 \
-	X(MISS)  /* the harness or the vendor is */                                                \
-	X(PASS)                                                                                    \
-	X(DONE) /* measured only */                                                                \
+#define TEST_STATUSES(X)                                                                                               \
+	X(FAIL)  /* the code under test is wrong */                                                                    \
+	X(ERROR) /* the test is */                                                                                     \
+	X(MISS)  /* the harness or the vendor is */                                                                    \
+	X(PASS)                                                                                                        \
+	X(DONE) /* measured only */                                                                                    \
 	X(SKIP)
 
 enum test_status {
@@ -95,8 +94,8 @@ bool test_status_is_red(enum test_status s);          /* FAIL, ERROR, MISS */
 enum test_status test_status_of_conclusion(const char *conclusion);
 
 /* X(ENUM, name) */
-#define JOB_STATUSES(X)                                                                            \
-	X(IN_PROGRESS, "in_progress")                                                              \
+#define JOB_STATUSES(X)                                                                                                \
+	X(IN_PROGRESS, "in_progress")                                                                                  \
 	X(COMPLETED, "completed")
 
 enum job_status {
@@ -113,13 +112,7 @@ enum job_status job_status_parse(const char *name);
 
 /* CHANGE_EXPERIMENT: one run of an experiment (experiments/experiments.h). Its cells are evidence for another
  * change, so pages, counts and figures leave it out. */
-enum change_kind {
-	CHANGE_PULL_REQUEST,
-	CHANGE_PUSH,
-	CHANGE_NIGHTLY,
-	CHANGE_EXPERIMENT,
-	N_CHANGE_KINDS
-};
+enum change_kind { CHANGE_PULL_REQUEST, CHANGE_PUSH, CHANGE_NIGHTLY, CHANGE_EXPERIMENT, N_CHANGE_KINDS };
 extern const struct words change_kind_words;
 #define RECORD_C_CHANGE_KIND enum change_kind
 #define RECORD_T_CHANGE_KIND RECORD_WORD, &change_kind_words

@@ -2,8 +2,7 @@
 
 #include <math.h>
 
-static const double Z_95 =
-    1.959963984540054; /* the standard normal distribution's 97.5 % quantile */
+static const double Z_95 = 1.959963984540054; /* the standard normal distribution's 97.5 % quantile */
 
 void rate_interval(struct rate r, double *ret_low, double *ret_high)
 {
@@ -29,10 +28,7 @@ static double log_factorial(int n)
 	return lgamma_r(n + 1.0, &sign);
 }
 
-static double log_choose(int n, int k)
-{
-	return log_factorial(n) - log_factorial(k) - log_factorial(n - k);
-}
+static double log_choose(int n, int k) { return log_factorial(n) - log_factorial(k) - log_factorial(n - k); }
 
 double rate_chance_of_higher(struct rate a, struct rate b)
 {
@@ -41,7 +37,6 @@ double rate_chance_of_higher(struct rate a, struct rate b)
 
 	for (int i = a.n_hits; i <= most; i++)
 		if (n_hits - i <= b.n)
-			sum += exp(log_choose(a.n, i) + log_choose(b.n, n_hits - i) -
-				   log_choose(a.n + b.n, n_hits));
+			sum += exp(log_choose(a.n, i) + log_choose(b.n, n_hits - i) - log_choose(a.n + b.n, n_hits));
 	return sum < 1 ? sum : 1;
 }

@@ -61,10 +61,7 @@ char *report_link(const char *s)
 	return xstrdup(s);
 }
 
-char *report_url(const json_t *obj, const char *key)
-{
-	return report_link(json_get_str(obj, key));
-}
+char *report_url(const json_t *obj, const char *key) { return report_link(json_get_str(obj, key)); }
 
 int64_t report_duration_ms(double seconds)
 {
@@ -76,8 +73,7 @@ static bool is_path_in_tree(const char *s)
 {
 	size_t n = strlen(s);
 
-	if (n == 0 || n > REPORT_PATH_MAX_BYTES || s[0] == '/' || s[n - 1] == '/' ||
-	    (n > 1 && s[1] == ':'))
+	if (n == 0 || n > REPORT_PATH_MAX_BYTES || s[0] == '/' || s[n - 1] == '/' || (n > 1 && s[1] == ':'))
 		return false;
 	for (const char *p = s; *p; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f || *p == '\\')
@@ -107,8 +103,7 @@ static int bad(struct error *e, const char *where, const char *key, const char *
 }
 
 /* Absent or null is fine: *ret is false then. */
-static int is_given_text(
-    const json_t *obj, const char *where, const char *key, bool *ret, struct error *e)
+static int is_given_text(const json_t *obj, const char *where, const char *key, bool *ret, struct error *e)
 {
 	const json_t *v = json_object_get(obj, key);
 
@@ -118,8 +113,8 @@ static int is_given_text(
 	return 0;
 }
 
-static int required_text(const json_t *entry, const char *where, const char *key, size_t max_bytes,
-    char **ret, struct error *e)
+static int required_text(
+    const json_t *entry, const char *where, const char *key, size_t max_bytes, char **ret, struct error *e)
 {
 	bool is_given;
 	int rc = is_given_text(entry, where, key, &is_given, e);
@@ -134,8 +129,7 @@ static int required_text(const json_t *entry, const char *where, const char *key
 	return 0;
 }
 
-static int parse_number(
-    const json_t *entry, const char *where, struct test_result *t, struct error *e)
+static int parse_number(const json_t *entry, const char *where, struct test_result *t, struct error *e)
 {
 	const json_t *number = json_object_get(entry, "number"), *value;
 	bool is_given;
@@ -154,8 +148,7 @@ static int parse_number(
 	return 0;
 }
 
-int test_result_parse(
-    const json_t *entry, const char *where, struct test_result *t, struct error *e)
+int test_result_parse(const json_t *entry, const char *where, struct test_result *t, struct error *e)
 {
 	static const char *const texts[] = {"dtype", "message", "trace", "log_url", "file"};
 	const json_t *duration = json_object_get(entry, "duration");
@@ -213,16 +206,14 @@ static const char SUITE[] = "unit";
 /* Owned by the caller: json_decref(). NULL: no list. */
 static json_t *list_of(const json_t *workflow)
 {
-	static const char *const keys[] = {
-	    "failed_tests_detail", "failed_tests_json", "failed_tests"};
+	static const char *const keys[] = {"failed_tests_detail", "failed_tests_json", "failed_tests"};
 
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
 		json_t *v = json_object_get(workflow, keys[i]), *parsed = NULL;
 
 		if (json_is_array(v))
 			return json_incref(v);
-		if (!json_is_string(v) ||
-		    json_parse(json_string_value(v), json_string_length(v), &parsed, NULL))
+		if (!json_is_string(v) || json_parse(json_string_value(v), json_string_length(v), &parsed, NULL))
 			continue;
 		if (json_is_array(parsed))
 			return parsed;
@@ -240,8 +231,7 @@ static int64_t duration_of(const json_t *entry)
 
 	if (json_is_number(v))
 		return report_duration_ms(json_number_value(v));
-	if (!text || !*text || strlen(text) > DURATION_MAX_BYTES ||
-	    strspn(text, "0123456789.") != strlen(text))
+	if (!text || !*text || strlen(text) > DURATION_MAX_BYTES || strspn(text, "0123456789.") != strlen(text))
 		return -1;
 	double seconds = strtod(text, &end);
 	return *end ? -1 : report_duration_ms(seconds);

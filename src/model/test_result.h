@@ -38,8 +38,7 @@ struct test_result {
  * "workflow.tests[3].status must be …". Required: suite, name, status; an ill-typed member
  * is ERR_INVALID, null counts as absent, unknown members are allowed. Release also after a
  * failure. */
-int test_result_parse(
-    const json_t *entry, const char *where, struct test_result *ret, struct error *e) MUST_CHECK;
+int test_result_parse(const json_t *entry, const char *where, struct test_result *ret, struct error *e) MUST_CHECK;
 void test_result_release(struct test_result *t);
 /* Sets the place of a red result; call it once the status is known. A path or line that cannot be a place in a source tree is
  * dropped, not refused: an absolute path (its root is not known), a path with `..`, `\` or control characters, a path over

@@ -101,10 +101,7 @@ static void effect_free(void *p)
 
 static void settle_effect(struct effect *e);
 
-static void on_settle_timer(struct timer *t)
-{
-	settle_effect(timer_owner(t));
-}
+static void on_settle_timer(struct timer *t) { settle_effect(timer_owner(t)); }
 
 /* A row that stayed `sending` would keep its successors waiting until the next start, so the engine does not give up before
  * the service stops. */
@@ -113,11 +110,10 @@ static void settle_effect_later(struct effect *e, int err, const char *why)
 	struct engine *n = e->engine;
 
 	if (n->options.settle_failed_event)
-		log_event(LOG_WARN, n->options.settle_failed_event,
-		    LOG_S("dispatch", e->row.dispatch_id), LOG_S("error", why));
+		log_event(LOG_WARN, n->options.settle_failed_event, LOG_S("dispatch", e->row.dispatch_id),
+		    LOG_S("error", why));
 	if (n->is_closing || err == ERR_CLOSING) {
-		loop_reap(
-		    n->options.loop, effect_free, e); /* callers of effect_end() may hold it */
+		loop_reap(n->options.loop, effect_free, e); /* callers of effect_end() may hold it */
 		return;
 	}
 	if (!e->timer)
@@ -199,8 +195,7 @@ void effect_put_off(struct effect *e, int64_t after_ms)
 
 bool effect_back_off(const struct effect *e, int64_t retry_after_ms, int64_t *ret_next_ms)
 {
-	*ret_next_ms = clock_wall_ms() +
-		       backoff_delay_ms(e->row.n_attempts + 1, retry_after_ms, random_fraction());
+	*ret_next_ms = clock_wall_ms() + backoff_delay_ms(e->row.n_attempts + 1, retry_after_ms, random_fraction());
 	return !effect_is_too_late(e, *ret_next_ms);
 }
 
@@ -208,8 +203,7 @@ bool effect_may_write(struct effect *e, enum write_class class)
 {
 	int64_t now_ms = clock_wall_ms();
 	int64_t wait_ms = pacing_ask(&e->engine->pacing,
-	    &(struct pacing_question){
-		.class = class, .age_ms = now_ms - e->row.first_ms, .now_ms = clock_mono_ms()});
+	    &(struct pacing_question){.class = class, .age_ms = now_ms - e->row.first_ms, .now_ms = clock_mono_ms()});
 
 	if (wait_ms == 0)
 		return true;
@@ -218,10 +212,7 @@ bool effect_may_write(struct effect *e, enum write_class class)
 	return false;
 }
 
-const char *effect_target(const struct effect *e)
-{
-	return e->target->name;
-}
+const char *effect_target(const struct effect *e) { return e->target->name; }
 
 /* ---- claims ---- */
 
@@ -230,8 +221,7 @@ static void on_rows_claimed(struct store_op *op)
 	struct lane *l = CONTAINER_OF(op, struct lane, claim.op);
 
 	if (op->err) {
-		log_event(
-		    LOG_WARN, l->engine->options.claim_failed_event, LOG_S("error", op->why.text));
+		log_event(LOG_WARN, l->engine->options.claim_failed_event, LOG_S("error", op->why.text));
 		bell_retry(l->bell);
 		close_engine_if_idle(l->engine);
 		return;
@@ -317,20 +307,11 @@ struct engine *engine_new(const struct engine_options *options)
 	return n;
 }
 
-void *engine_owner(const struct engine *n)
-{
-	return n->options.owner;
-}
+void *engine_owner(const struct engine *n) { return n->options.owner; }
 
-void engine_limit_lane(struct engine *n, int lane, struct lane_limits limits)
-{
-	n->lanes[lane].limits = limits;
-}
+void engine_limit_lane(struct engine *n, int lane, struct lane_limits limits) { n->lanes[lane].limits = limits; }
 
-void engine_limit_writes(struct engine *n, int writes_per_minute)
-{
-	pacing_configure(&n->pacing, writes_per_minute);
-}
+void engine_limit_writes(struct engine *n, int writes_per_minute) { pacing_configure(&n->pacing, writes_per_minute); }
 
 void engine_ring(struct engine *n)
 {
@@ -346,30 +327,18 @@ void engine_look(struct engine *n)
 	}
 }
 
-bool engine_is_closing(const struct engine *n)
-{
-	return n->is_closing;
-}
+bool engine_is_closing(const struct engine *n) { return n->is_closing; }
 
-bool engine_is_cancelling(const struct engine *n)
-{
-	return n->is_cancelling;
-}
+bool engine_is_cancelling(const struct engine *n) { return n->is_cancelling; }
 
 struct effect *engine_next(const struct engine *n, const struct effect *e)
 {
 	return e ? TAILQ_NEXT(e, link) : TAILQ_FIRST(&n->claimed);
 }
 
-int engine_n_claimed(const struct engine *n)
-{
-	return n->n_claimed;
-}
+int engine_n_claimed(const struct engine *n) { return n->n_claimed; }
 
-int64_t engine_n_paced(const struct engine *n)
-{
-	return n->n_paced;
-}
+int64_t engine_n_paced(const struct engine *n) { return n->n_paced; }
 
 void engine_free(struct engine *n)
 {

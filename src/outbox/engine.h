@@ -23,9 +23,8 @@ struct effect {
 	/* for the kind */
 	struct engine *engine;
 	struct outbox_row row;
-	bool
-	    is_uncertain; /* in and out: it may have arrived, and this is not recorded; see struct outbox_done */
-	struct error why; /* the kind sets it before effect_end() */
+	bool is_uncertain; /* in and out: it may have arrived, and this is not recorded; see struct outbox_done */
+	struct error why;  /* the kind sets it before effect_end() */
 	/* how it ended: effect_end() sets it */
 	enum outbox_result result;
 	int64_t next_ms; /* wall clock */
@@ -44,9 +43,8 @@ struct effect {
 /* How one kind of effect is sent. */
 struct effect_kind {
 	enum outbox_kind kind;
-	int lane; /* index into the engine's lanes; several kinds may share one */
-	size_t
-	    bytes; /* of the struct that begins with a struct effect; zero-initialised before begin() */
+	int lane;     /* index into the engine's lanes; several kinds may share one */
+	size_t bytes; /* of the struct that begins with a struct effect; zero-initialised before begin() */
 	/* Sends it. Every effect that was begun ends in one call of effect_end(), inside this call or later. */
 	void (*begin)(struct effect *e);
 	/* The service stops: cuts off the request on the wire, so that effect_end() comes soon. Afterwards
@@ -113,8 +111,7 @@ void effect_end(struct effect *e, enum outbox_result result, int64_t next_ms);
 void effect_put_off(struct effect *e, int64_t after_ms);
 /* The wall time of the next attempt: after the back-off, or after retry_after_ms if that is longer. False: it would be too
  * late for another attempt (effect_is_too_late()), so the row is dead. */
-bool effect_back_off(
-    const struct effect *e, int64_t retry_after_ms, int64_t *ret_next_ms) MUST_CHECK;
+bool effect_back_off(const struct effect *e, int64_t retry_after_ms, int64_t *ret_next_ms) MUST_CHECK;
 /* At that wall time, a day has passed since the row was first due. */
 bool effect_is_too_late(const struct effect *e, int64_t at_wall_ms);
 /* Whether a content write of this class may go to GitHub now (outbox/pacing.h); it is counted then. False: the effect has

@@ -2,10 +2,7 @@
 
 enum { SHARE_OF_LANE = 16 }; /* a sixteenth */
 
-void lane_init(struct lane *l)
-{
-	TAILQ_INIT(&l->targets);
-}
+void lane_init(struct lane *l) { TAILQ_INIT(&l->targets); }
 
 int lane_room(const struct lane *l)
 {
@@ -53,8 +50,7 @@ bool lane_park(struct lane *l, struct effect *e)
 	if (share < l->limits.begun_per_target + 1)
 		share = l->limits.begun_per_target + 1;
 	if (l->n_claimed > l->limits.claimed / 2 && t->n_claimed > share &&
-	    (l->n_begun >= l->limits.begun || t->n_begun >= l->limits.begun_per_target ||
-		!TAILQ_EMPTY(&t->parked)))
+	    (l->n_begun >= l->limits.begun || t->n_begun >= l->limits.begun_per_target || !TAILQ_EMPTY(&t->parked)))
 		return false;
 	TAILQ_INSERT_TAIL(&t->parked, e, parked_link);
 	return true;

@@ -26,10 +26,9 @@ struct lane {
 	struct bell *bell; /* a look is one claim */
 	unsigned kinds;    /* bits 1 << OUTBOX_… */
 	struct claim_outbox claim;
-	bool is_wanted; /* engine_look() came during a claim, which may be too late for it */
-	bool
-	    may_have_more; /* the last claim was filled to its limit, or there was no room for one */
-	bool is_filling;   /* inside begin_parked() */
+	bool is_wanted;     /* engine_look() came during a claim, which may be too late for it */
+	bool may_have_more; /* the last claim was filled to its limit, or there was no room for one */
+	bool is_filling;    /* inside begin_parked() */
 };
 
 void lane_init(struct lane *l);

@@ -39,10 +39,7 @@ void pacing_release(struct pacing *p)
 	budget_window_release(&p->hour);
 }
 
-void pacing_configure(struct pacing *p, int writes_per_minute)
-{
-	budget_window_resize(&p->minute, writes_per_minute);
-}
+void pacing_configure(struct pacing *p, int writes_per_minute) { budget_window_resize(&p->minute, writes_per_minute); }
 
 static int percent_of(const struct pacing_question *q)
 {
@@ -69,10 +66,7 @@ static int64_t share_wait_ms(const struct budget_window *w, int percent, int64_t
 	return at + w->span_ms - now_ms;
 }
 
-static int64_t max64(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
+static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* The next second that nobody of the class was told yet. */
 static int64_t slot_wait_ms(struct pacing *p, const struct pacing_question *q, int64_t wait_ms)
@@ -90,8 +84,8 @@ static int64_t slot_wait_ms(struct pacing *p, const struct pacing_question *q, i
 int64_t pacing_ask(struct pacing *p, const struct pacing_question *q)
 {
 	int percent = percent_of(q);
-	int64_t wait_ms = max64(share_wait_ms(&p->minute, percent, q->now_ms),
-	    share_wait_ms(&p->hour, percent, q->now_ms));
+	int64_t wait_ms =
+	    max64(share_wait_ms(&p->minute, percent, q->now_ms), share_wait_ms(&p->hour, percent, q->now_ms));
 	int64_t queued_ms = p->free_ms == INT64_MIN ? 0 : max64(0, p->free_ms - q->now_ms);
 
 	wait_ms = max64(wait_ms, queued_ms - SHARES[q->class].ahead_ms);
@@ -136,8 +130,7 @@ int64_t debounce_due_ms(struct debounce *d, const struct debounce_question *q)
 	int64_t due_ms = q->written_wall_ms + q->min_interval_ms;
 
 	/* written in the future: the clock was put back, and waiting for it may take for ever */
-	if (q->written_wall_ms == 0 || q->now_wall_ms < q->written_wall_ms ||
-	    q->now_wall_ms >= due_ms)
+	if (q->written_wall_ms == 0 || q->now_wall_ms < q->written_wall_ms || q->now_wall_ms >= due_ms)
 		return q->now_wall_ms;
 	if (q->has_red && !q->had_red)
 		return q->now_wall_ms;

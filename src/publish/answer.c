@@ -31,8 +31,7 @@ static void release_answer(struct effect *e)
 static void answered(struct answering *a)
 {
 	log_event(LOG_INFO, "command_answered", LOG_S("repository", a->claimed.effect.row.target),
-	    LOG_I("pr", a->claimed.effect.row.number),
-	    LOG_I("comment", json_get_int(a->facts, "comment", 0)),
+	    LOG_I("pr", a->claimed.effect.row.number), LOG_I("comment", json_get_int(a->facts, "comment", 0)),
 	    LOG_S("kind", a->text ? "reply" : "reaction"));
 	claimed_end(&a->claimed, OUTBOX_OK, 0, NULL);
 }
@@ -59,14 +58,13 @@ static void send_answer(struct answering *a)
 	    !claimed_begin_call(&a->claimed, &a->call, on_sent, a))
 		return;
 	if (!a->text) {
-		github_comment_react(a->claimed.p->deps.github, &a->call,
-		    a->claimed.effect.row.target, json_get_int(a->facts, "comment", 0),
-		    content ? content : "eyes");
+		github_comment_react(a->claimed.p->deps.github, &a->call, a->claimed.effect.row.target,
+		    json_get_int(a->facts, "comment", 0), content ? content : "eyes");
 		return;
 	}
 	a->claimed.effect.is_uncertain = true;
-	github_comment_create(a->claimed.p->deps.github, &a->call, a->claimed.effect.row.target,
-	    a->claimed.effect.row.number, a->text);
+	github_comment_create(
+	    a->claimed.p->deps.github, &a->call, a->claimed.effect.row.target, a->claimed.effect.row.number, a->text);
 }
 
 /* ---- replies ---- */
@@ -103,8 +101,7 @@ static void render_answer(struct answering *a)
 	if (!claimed_begin_call(&a->claimed, &a->search.call, on_looked, a))
 		return;
 	a->marker = answer_marker(a->facts);
-	github_comment_find(
-	    a->claimed.p->deps.github, &a->search, row->target, row->number, a->marker);
+	github_comment_find(a->claimed.p->deps.github, &a->search, row->target, row->number, a->marker);
 }
 
 static void on_answered_change(struct store_query *q)
@@ -161,10 +158,10 @@ static void begin_answer(struct effect *e)
 		github_app_get(github, &a->call);
 }
 
-#define KIND(its_kind, its_lane)                                                                   \
-	{                                                                                          \
-		.kind = its_kind, .lane = its_lane, .bytes = sizeof(struct answering),             \
-		.begin = begin_answer, .cancel = claimed_cancel, .release = release_answer         \
+#define KIND(its_kind, its_lane)                                                                                       \
+	{                                                                                                              \
+		.kind = its_kind, .lane = its_lane, .bytes = sizeof(struct answering), .begin = begin_answer,          \
+		.cancel = claimed_cancel, .release = release_answer                                                    \
 	}
 const struct effect_kind reaction_kind = KIND(OUTBOX_REACTION, REACTION_LANE);
 const struct effect_kind reply_kind = KIND(OUTBOX_REPLY, REPLY_LANE);

@@ -46,44 +46,37 @@ static void say_list(struct buf *out, const struct comment_options *o)
 		say_command(out, o, table[i][0]);
 		buf_appendf(out, ": %s\n", table[i][1]);
 	}
-	buf_append_str(out, "\nFor the pull request's author and members of the repository; one "
-			    "command a line.\n\n");
+	buf_append_str(out, "\nFor the pull request's author and members of the repository; one command a line.\n\n");
 }
 
 /* ---- one command ---- */
 
 /* `{key}` stands for a member of the command, `{@words}` for a command to copy. NULL: a reaction is the answer. */
-static const char *const RESULT_TEXTS[N_COMMAND_RESULTS + 1] = {
-    [COMMAND_NOT_KNOWN] = "I do not know {word}.",
+static const char *const RESULT_TEXTS[N_COMMAND_RESULTS + 1] = {[COMMAND_NOT_KNOWN] = "I do not know {word}.",
     [COMMAND_NO_ACCELERATOR] = "There is no accelerator {word}",
     [COMMAND_NOT_WANTED] = "{word} does not test this pull request: its paths, its label or its "
 			   "rule for drafts do not ask for it.",
     [COMMAND_NO_SUITE] = "No job of {word} has reported the suite {suite}.",
     [COMMAND_NOTHING_RED] = "There is nothing to test again: nothing is red or missing. "
 			    "{@retest ACCELERATOR} tests on one all the same.",
-    [COMMAND_HELD] = "It is held, and a retest releases nothing: a member has to say "
-		     "{@ok-to-test} first.",
+    [COMMAND_HELD] = "It is held, and a retest releases nothing: a member has to say {@ok-to-test} first.",
     [COMMAND_NOTHING_HELD] = "Nothing is held for that head.",
-    [COMMAND_NOTHING_DECLINED] =
-	"There is nothing to take back: nothing is held, or all of it has left.",
+    [COMMAND_NOTHING_DECLINED] = "There is nothing to take back: nothing is held, or all of it has left.",
     [COMMAND_NOTHING_RUNS] = "Nothing runs for this head.",
     [COMMAND_NO_GITHUB] = "GitHub did not say what this pull request is like now, so nothing was "
 			  "started. Please say it again later.",
     [COMMAND_NO_TEST] = "No job has reported a test {test} for this head",
-    [COMMAND_NO_RERUNS] =
-	"{test} cannot run again now: of the accelerators that reported it, none has ended its "
-	"first run on a runner that takes reruns (`reruns` is not `none`, and "
-	"`experiments.share` is not `0%`).",
+    [COMMAND_NO_RERUNS] = "{test} cannot run again now: of the accelerators that reported it, none has ended its "
+			  "first run on a runner that takes reruns (`reruns` is not `none`, and "
+			  "`experiments.share` is not `0%`).",
     [COMMAND_STRESS_HELD] = "This head is held, and a stress run releases nothing: a member has to "
 			    "say {@ok-to-test} first.",
     [COMMAND_ROUNDS] = "A test runs 1 to 20 times: ×1 to ×20.",
-    [COMMAND_STRESS_BUSY] =
-	"Too many stress runs are under way: one for each comment, two for a pull request and ten "
-	"in all. Please say it again when one has replied.",
+    [COMMAND_STRESS_BUSY] = "Too many stress runs are under way: one for each comment, two for a pull request and ten "
+			    "in all. Please say it again when one has replied.",
     [COMMAND_SHARED] = "Another open pull request, #"};
 
-static void say_text(
-    struct buf *out, const char *text, const json_t *c, const struct comment_options *o)
+static void say_text(struct buf *out, const char *text, const json_t *c, const struct comment_options *o)
 {
 	for (const char *at; (at = strchr(text, '{')); text = strchr(at, '}') + 1) {
 		char *key = xstrndup(at + 1, strcspn(at + 1, "}"));
@@ -98,11 +91,10 @@ static void say_text(
 	buf_append_str(out, text);
 }
 
-static void say_result(
-    struct buf *out, const json_t *c, enum command_result result, const struct comment_options *o)
+static void say_result(struct buf *out, const json_t *c, enum command_result result, const struct comment_options *o)
 {
-	const char *word = json_get_str(c, "word"), *test = json_get_str(c, "test"),
-		   *hint = json_get_str(c, "hint"), *text = RESULT_TEXTS[result];
+	const char *word = json_get_str(c, "word"), *test = json_get_str(c, "test"), *hint = json_get_str(c, "hint"),
+		   *text = RESULT_TEXTS[result];
 
 	if (!text)
 		return;
@@ -145,10 +137,7 @@ static struct side side_of(const json_t *accelerator, const char *key, const cha
 	return s;
 }
 
-static int percent(double share)
-{
-	return (int)(100 * share + 0.5);
-}
+static int percent(double share) { return (int)(100 * share + 0.5); }
 
 /* "head 3 of 10 passed (30 %, 11–60 %)" */
 static void say_side(struct buf *out, const struct side *s)
@@ -157,12 +146,10 @@ static void say_side(struct buf *out, const struct side *s)
 		buf_appendf(out, "%s gave no result", s->name);
 		return;
 	}
-	buf_appendf(out, "%s %d of %d passed (%d %%, %d–%d %%)", s->name, s->passed.n_hits,
-	    s->passed.n, percent((double)s->passed.n_hits / s->passed.n), percent(s->low),
-	    percent(s->high));
+	buf_appendf(out, "%s %d of %d passed (%d %%, %d–%d %%)", s->name, s->passed.n_hits, s->passed.n,
+	    percent((double)s->passed.n_hits / s->passed.n), percent(s->low), percent(s->high));
 	if (s->n_lost)
-		buf_appendf(
-		    out, " and %d run%s gave no result", s->n_lost, s->n_lost == 1 ? "" : "s");
+		buf_appendf(out, " and %d run%s gave no result", s->n_lost, s->n_lost == 1 ? "" : "s");
 }
 
 static const char *meaning_of(const struct side *head, const struct side *base)
@@ -196,8 +183,7 @@ bool answer_needs_view(const json_t *facts)
 char *answer_marker(const json_t *facts)
 {
 	/* A stress run's reply comes behind the one, if any, that the comment got at once. */
-	return xasprintf("<!-- outpost:reply:%lld%s -->",
-	    (long long)json_get_int(facts, "comment", 0),
+	return xasprintf("<!-- outpost:reply:%lld%s -->", (long long)json_get_int(facts, "comment", 0),
 	    json_object_get(facts, "stress") ? ":stress" : "");
 }
 
@@ -219,24 +205,20 @@ char *answer_text(const json_t *facts, const struct change_view *v, const struct
 		json_array_foreach(json_object_get(stress, "accelerators"), k, one)
 		{
 			const char *name = json_get_str(one, "accelerator");
-			const struct accelerator_view *a =
-			    v && name ? change_view_accelerator(v, name) : NULL;
-			struct side head = side_of(one, "head", "head"),
-				    base = side_of(one, "base", "merge base");
+			const struct accelerator_view *a = v && name ? change_view_accelerator(v, name) : NULL;
+			struct side head = side_of(one, "head", "head"), base = side_of(one, "base", "merge base");
 
 			buf_append_str(&out, "- ");
 			say_word(&out, json_get_str(stress, "test"));
 			buf_append_str(&out, " on ");
-			escape_markdown_label(
-			    &out, a ? a->title : name, WORD_MAX_CHARS, MARKDOWN_TEXT);
+			escape_markdown_label(&out, a ? a->title : name, WORD_MAX_CHARS, MARKDOWN_TEXT);
 			buf_append_str(&out, ": ");
 			say_side(&out, &head);
 			buf_append_str(&out, ", ");
 			say_side(&out, &base);
 			buf_appendf(&out, ". %s\n", meaning_of(&head, &base));
 		}
-		buf_append_str(&out,
-		    "\nIn brackets: the share that passed, and its 95 % interval (Wilson).\n\n");
+		buf_append_str(&out, "\nIn brackets: the share that passed, and its 95 % interval (Wilson).\n\n");
 	}
 	json_array_foreach(json_object_get(facts, "commands"), i, c)
 	{

@@ -44,10 +44,9 @@ static bool has_something_to_say(const struct change_view *v)
 
 		has_jobs |= a->level >= LEVEL_2 && a->n_jobs > 0;
 		for (size_t j = 0; a->level >= LEVEL_2 && j < a->n_dispatches; j++)
-			has_ended |= a->dispatches[j].is_current &&
-				     (a->dispatches[j].state == DISPATCH_DONE ||
-					 a->dispatches[j].state == DISPATCH_FAILED ||
-					 a->dispatches[j].state == DISPATCH_EXPIRED);
+			has_ended |= a->dispatches[j].is_current && (a->dispatches[j].state == DISPATCH_DONE ||
+									a->dispatches[j].state == DISPATCH_FAILED ||
+									a->dispatches[j].state == DISPATCH_EXPIRED);
 	}
 	return has_jobs && has_ended;
 }
@@ -57,8 +56,7 @@ static bool has_something_to_say(const struct change_view *v)
 static const char *repository_of(const struct accelerator_view *a, const struct job_view *job)
 {
 	for (size_t i = 0; i < a->n_dispatches; i++)
-		if (str_eq(a->dispatches[i].id, job->dispatch_id) &&
-		    str_eq(a->dispatches[i].runner, job->runner))
+		if (str_eq(a->dispatches[i].id, job->dispatch_id) && str_eq(a->dispatches[i].runner, job->runner))
 			return a->dispatches[i].repository;
 	return NULL;
 }
@@ -88,8 +86,7 @@ static char *own_name_of(const struct check_plan *p, const struct list_checks *o
 	const char *repository = repository_of(a, job);
 	struct buf out = BUF_INIT(NAME_MAX_BYTES);
 
-	buf_appendf(
-	    &out, "%s/%s/", repository ? "crcr" : "outpost", repository ? repository : a->name);
+	buf_appendf(&out, "%s/%s/", repository ? "crcr" : "outpost", repository ? repository : a->name);
 	escape_line(&out, job->workflow, PART_CHARS);
 	buf_append_char(&out, '/');
 	escape_line(&out, job->name, PART_CHARS);
@@ -110,8 +107,7 @@ static void add_check(struct check_plan *p, const struct stored_check *k, struct
 {
 	struct buf all = BUF_INIT(1024 * 1024);
 	const struct check_output *o = &w->output;
-	const char *const texts[] = {
-	    w->external_id, w->details_url, o->conclusion, o->title, o->summary, o->text};
+	const char *const texts[] = {w->external_id, w->details_url, o->conclusion, o->title, o->summary, o->text};
 
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
 		buf_append_str(&all, texts[i] ? texts[i] : "");
@@ -120,8 +116,7 @@ static void add_check(struct check_plan *p, const struct stored_check *k, struct
 	for (size_t i = 0; i < o->n_annotations; i++) {
 		const struct check_annotation *a = &o->annotations[i];
 
-		buf_appendf(&all, "%s:%lld %s %s %s\n", a->path, (long long)a->line, a->level,
-		    a->title, a->message);
+		buf_appendf(&all, "%s:%lld %s %s %s\n", a->path, (long long)a->line, a->level, a->title, a->message);
 	}
 	sha256(buf_str(&all), all.len, w->digest);
 	buf_release(&all);
@@ -132,8 +127,8 @@ static void add_check(struct check_plan *p, const struct stored_check *k, struct
 	*ARRAY_PUSH(p->list, p->n) = *w;
 }
 
-static void add_job(struct check_plan *p, const struct change_view *v, size_t accelerator,
-    size_t job, const struct list_checks *on_record, const struct check_options *o)
+static void add_job(struct check_plan *p, const struct change_view *v, size_t accelerator, size_t job,
+    const struct list_checks *on_record, const struct check_options *o)
 {
 	const struct accelerator_view *a = &v->accelerators[accelerator];
 	const struct job_view *j = &a->jobs[job];
@@ -148,8 +143,8 @@ static void add_job(struct check_plan *p, const struct change_view *v, size_t ac
 	add_check(p, find_check(on_record, w.name), &w);
 }
 
-static void add_verdict(struct check_plan *p, const struct table *t,
-    const struct list_checks *on_record, const struct check_options *o)
+static void add_verdict(
+    struct check_plan *p, const struct table *t, const struct list_checks *on_record, const struct check_options *o)
 {
 	long long number = on_record->named_number;
 	struct wanted_check w = {.head_sha = xstrdup(t->view->head_sha),
@@ -174,8 +169,7 @@ static bool has_lost_its_label(const struct change_view *v, const char *name, ch
 }
 
 /* Ends a check run. On an older head nobody looks at it. On the present head, neutral lets people merge. */
-static void add_closed(
-    struct check_plan *p, const struct change_view *v, const struct stored_check *k, char **labels)
+static void add_closed(struct check_plan *p, const struct change_view *v, const struct stored_check *k, char **labels)
 {
 	struct wanted_check w = {.head_sha = xstrdup(k->head_sha),
 	    .name = xstrdup(k->name),
@@ -183,8 +177,8 @@ static void add_closed(
 	    .job_id = k->job_id};
 
 	if (!k->is_of_head)
-		check_output_of_closed("cancelled", "Superseded",
-		    "A newer commit took the place of this one.", &w.output);
+		check_output_of_closed(
+		    "cancelled", "Superseded", "A newer commit took the place of this one.", &w.output);
 	else if (has_lost_its_label(v, k->accelerator, labels))
 		check_output_of_closed("neutral", "Not asked for any more",
 		    "The label that asked for this check run was removed.", &w.output);
@@ -202,8 +196,7 @@ static bool is_to_be_finished(const struct check_plan *p, const struct list_chec
     const struct accelerator_view *a, const struct job_view *job)
 {
 	char *name = own_name_of(p, on_record, a, job);
-	const struct stored_check *k =
-	    a->level == LEVEL_2 || a->is_gone ? find_check(on_record, name) : NULL;
+	const struct stored_check *k = a->level == LEVEL_2 || a->is_gone ? find_check(on_record, name) : NULL;
 
 	free(name);
 	return k && !k->is_completed && str_eq(k->accelerator, a->name);
@@ -237,8 +230,8 @@ static int by_urgency(const void *x, const void *y)
 	return order ? order : strcmp(a->name, b->name);
 }
 
-void check_plan_make(const struct change_view *v, const struct list_checks *on_record,
-    const struct check_options *o, struct check_plan *ret)
+void check_plan_make(const struct change_view *v, const struct list_checks *on_record, const struct check_options *o,
+    struct check_plan *ret)
 {
 	struct table t;
 
@@ -249,14 +242,12 @@ void check_plan_make(const struct change_view *v, const struct list_checks *on_r
 		const struct accelerator_view *a = &v->accelerators[i];
 
 		for (size_t j = 0; j < a->n_jobs; j++)
-			if (is_check_wanted(a, on_record->labels) ||
-			    is_to_be_finished(ret, on_record, a, &a->jobs[j]))
+			if (is_check_wanted(a, on_record->labels) || is_to_be_finished(ret, on_record, a, &a->jobs[j]))
 				add_job(ret, v, i, j, on_record, o);
 	}
 	/* One that was written is kept true, also when a retest was called off. */
 	table_init(&t, v);
-	if (table_is_complete(&t) &&
-	    (find_check(on_record, CHECK_VERDICT_NAME) || has_something_to_say(v)))
+	if (table_is_complete(&t) && (find_check(on_record, CHECK_VERDICT_NAME) || has_something_to_say(v)))
 		add_verdict(ret, &t, on_record, o);
 	table_release(&t);
 	size_t n_wanted = ret->n, n = 0;

@@ -37,10 +37,7 @@ struct checking {
 static void next(struct checking *c);
 static void write_one(struct checking *c);
 
-static struct wanted_check *in_hand(struct checking *c)
-{
-	return &c->plan.list[c->at];
-}
+static struct wanted_check *in_hand(struct checking *c) { return &c->plan.list[c->at]; }
 
 /* ---- after GitHub's answer ---- */
 
@@ -54,8 +51,7 @@ static void fail_checks(struct checking *c, const struct github_result *r)
 		int64_t now_ms = clock_mono_ms();
 
 		if (now_ms >= p->checks_refused_until_mono_ms)
-			log_event(LOG_ERROR, "checks_refused",
-			    LOG_S("repository", c->claimed.effect.row.target),
+			log_event(LOG_ERROR, "checks_refused", LOG_S("repository", c->claimed.effect.row.target),
 			    LOG_I("pr", c->claimed.effect.row.number), LOG_S("error", r->why.text));
 		p->checks_refused_until_mono_ms = now_ms + REFUSED_MS;
 		p->counters.n_dead++;
@@ -97,8 +93,7 @@ static void on_written(struct github_call *call)
 			return;
 		}
 		/* GitHub refuses this check run. Write the others anyway. */
-		log_event(LOG_ERROR, "check_refused",
-		    LOG_S("repository", c->claimed.effect.row.target),
+		log_event(LOG_ERROR, "check_refused", LOG_S("repository", c->claimed.effect.row.target),
 		    LOG_I("pr", c->claimed.effect.row.number), LOG_S("check", in_hand(c)->name),
 		    LOG_S("error", call->result.why.text));
 		snprintf(c->refusal, sizeof(c->refusal), "%s", call->result.why.text);
@@ -117,8 +112,7 @@ static void on_written(struct github_call *call)
 		return;
 	}
 	log_event(LOG_INFO, "check_written", LOG_S("repository", c->claimed.effect.row.target),
-	    LOG_I("pr", c->claimed.effect.row.number), LOG_S("check", w->name),
-	    LOG_I("id", c->check_id),
+	    LOG_I("pr", c->claimed.effect.row.number), LOG_S("check", w->name), LOG_I("id", c->check_id),
 	    LOG_S("conclusion", w->output.conclusion ? w->output.conclusion : "in_progress"));
 	const struct wanted_check *written = in_hand(c);
 
@@ -154,25 +148,20 @@ static void send(struct checking *c)
 	    .text = out->text,
 	    .annotations = annotations};
 
-	for (size_t i = c->n_annotations;
-	     i < out->n_annotations && check.n_annotations < GITHUB_ANNOTATIONS_MAX; i++) {
+	for (size_t i = c->n_annotations; i < out->n_annotations && check.n_annotations < GITHUB_ANNOTATIONS_MAX; i++) {
 		const struct check_annotation *a = &out->annotations[i];
 
-		annotations[check.n_annotations++] = (struct github_annotation){.path = a->path,
-		    .line = a->line,
-		    .level = a->level,
-		    .title = a->title,
-		    .message = a->message};
+		annotations[check.n_annotations++] = (struct github_annotation){
+		    .path = a->path, .line = a->line, .level = a->level, .title = a->title, .message = a->message};
 	}
 	if (!claimed_begin_call(&c->claimed, &c->call, on_written, c))
 		return;
 	c->claimed.effect.is_uncertain = true;
 	if (c->check_id)
-		github_check_update(c->claimed.p->deps.github, &c->call,
-		    c->claimed.effect.row.target, c->check_id, &check);
+		github_check_update(
+		    c->claimed.p->deps.github, &c->call, c->claimed.effect.row.target, c->check_id, &check);
 	else
-		github_check_create(
-		    c->claimed.p->deps.github, &c->call, c->claimed.effect.row.target, &check);
+		github_check_create(c->claimed.p->deps.github, &c->call, c->claimed.effect.row.target, &check);
 }
 
 static void on_doubted(struct store_op *op)
@@ -213,10 +202,7 @@ static const struct github_listed_check *find_listed(const struct checking *c, c
 	return NULL;
 }
 
-static bool is_new(const struct wanted_check *w)
-{
-	return !w->check_id || w->is_anew;
-}
+static bool is_new(const struct wanted_check *w) { return !w->check_id || w->is_anew; }
 
 static void on_checks_listed(struct github_call *call)
 {
@@ -248,8 +234,8 @@ static void next(struct checking *c)
 	}
 	if (!c->has_listed && (is_new(in_hand(c)) || c->claimed.effect.is_uncertain)) {
 		if (claimed_begin_call(&c->claimed, &c->listed.call, on_checks_listed, c))
-			github_checks_list(c->claimed.p->deps.github, &c->listed,
-			    c->claimed.effect.row.target, c->head_sha);
+			github_checks_list(
+			    c->claimed.p->deps.github, &c->listed, c->claimed.effect.row.target, c->head_sha);
 		return;
 	}
 	/* Which one to write, and from which annotation on. */
@@ -259,8 +245,7 @@ static void next(struct checking *c)
 	c->is_doubted = false;
 	c->check_id = is_new(w) ? 0 : w->check_id;
 	c->n_annotations = 0;
-	if (found && w->external_id && found->id != w->check_id &&
-	    str_eq(found->external_id, w->external_id))
+	if (found && w->external_id && found->id != w->check_id && str_eq(found->external_id, w->external_id))
 		c->check_id = found->id; /* ours, of which no answer came */
 	if (found && found->id == c->check_id)
 		c->n_annotations = (size_t)found->n_annotations;

@@ -21,13 +21,10 @@ void claimed_cancel(struct effect *e)
 		github_cancel(c->p->deps.github, c->on_wire);
 }
 
-void claimed_release(struct claimed *c)
-{
-	config_unref(c->config);
-}
+void claimed_release(struct claimed *c) { config_unref(c->config); }
 
-bool claimed_begin_call(struct claimed *c, struct github_call *call,
-    void (*done)(struct github_call *call), void *owner)
+bool claimed_begin_call(
+    struct claimed *c, struct github_call *call, void (*done)(struct github_call *call), void *owner)
 {
 	if (engine_is_cancelling(c->effect.engine)) {
 		claimed_end(c, OUTBOX_NOT_YET, clock_wall_ms(), NULL);
@@ -63,13 +60,9 @@ void claimed_end(struct claimed *c, enum outbox_result result, int64_t next_ms, 
 	effect_end(&c->effect, result, next_ms);
 }
 
-void claimed_end_busy(struct claimed *c)
-{
-	claimed_end(c, OUTBOX_NOT_YET, clock_wall_ms() + BUSY_RETRY_MS, NULL);
-}
+void claimed_end_busy(struct claimed *c) { claimed_end(c, OUTBOX_NOT_YET, clock_wall_ms() + BUSY_RETRY_MS, NULL); }
 
-static void note_claim_failure(
-    struct claimed *c, enum log_level level, const char *what, const struct error *why)
+static void note_claim_failure(struct claimed *c, enum log_level level, const char *what, const struct error *why)
 {
 	struct publish_counters *counters = &c->p->counters;
 	char ev[64];
@@ -77,9 +70,8 @@ static void note_claim_failure(
 	snprintf(ev, sizeof(ev), "%s_%s", c->events, what);
 	snprintf(counters->last_error, sizeof(counters->last_error), "%s", why->text);
 	counters->last_error_wall_ms = clock_wall_ms();
-	log_event(level, ev, LOG_S("repository", c->effect.row.target),
-	    LOG_I("pr", c->effect.row.number), LOG_I("attempt", c->effect.row.n_attempts + 1),
-	    LOG_S("error", why->text));
+	log_event(level, ev, LOG_S("repository", c->effect.row.target), LOG_I("pr", c->effect.row.number),
+	    LOG_I("attempt", c->effect.row.n_attempts + 1), LOG_S("error", why->text));
 }
 
 void claimed_retry(struct claimed *c, const struct error *why, int64_t retry_after_ms)

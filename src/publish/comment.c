@@ -62,8 +62,7 @@ static void log_written(const struct writing *w, const char *ev)
 {
 	log_event(LOG_INFO, ev, LOG_S("repository", w->claimed.effect.row.target),
 	    LOG_I("pr", w->claimed.effect.row.number), LOG_I("comment", w->comment_id),
-	    LOG_I("bytes", (int64_t)w->text.bytes),
-	    LOG_I("rows_left_out", (int64_t)w->text.n_rows_left_out));
+	    LOG_I("bytes", (int64_t)w->text.bytes), LOG_I("rows_left_out", (int64_t)w->text.n_rows_left_out));
 }
 
 static void on_comment_created(struct github_call *call)
@@ -106,8 +105,8 @@ static void update_comment(struct writing *w)
 	if (!claimed_begin_call(&w->claimed, &w->call, on_comment_updated, w))
 		return;
 	w->claimed.effect.is_uncertain = true;
-	github_comment_update(w->claimed.p->deps.github, &w->call, w->claimed.effect.row.target,
-	    w->comment_id, w->text.markdown);
+	github_comment_update(
+	    w->claimed.p->deps.github, &w->call, w->claimed.effect.row.target, w->comment_id, w->text.markdown);
 }
 
 static void on_comment_found(struct github_call *call)
@@ -143,10 +142,7 @@ static void find_comment(struct writing *w)
 /* ---- what to say ---- */
 
 /* What was told at an earlier head is no news about this one. */
-static bool had_red(const struct writing *w)
-{
-	return w->known.has_red_written && w->known.change_id == w->change_id;
-}
+static bool had_red(const struct writing *w) { return w->known.has_red_written && w->known.change_id == w->change_id; }
 
 static enum write_class comment_class(const struct writing *w, bool is_complete)
 {
@@ -183,14 +179,14 @@ static void writing_decide(struct writing *w)
 	w->change_id = v->change_id;
 	bool is_complete = table_is_complete(&w->table);
 	/* nobody knows when an uncertain row was written, or what */
-	due_ms = debounce_due_ms(&w->claimed.p->debounce,
-	    &(struct debounce_question){.number = w->claimed.effect.row.number,
-		.now_wall_ms = now_ms,
-		.written_wall_ms = w->claimed.effect.is_uncertain ? 0 : w->known.written_ms,
-		.min_interval_ms = w->claimed.config->comment_min_interval_ms,
-		.has_red = w->has_red,
-		.had_red = had_red(w),
-		.is_complete = is_complete});
+	due_ms = debounce_due_ms(
+	    &w->claimed.p->debounce, &(struct debounce_question){.number = w->claimed.effect.row.number,
+					 .now_wall_ms = now_ms,
+					 .written_wall_ms = w->claimed.effect.is_uncertain ? 0 : w->known.written_ms,
+					 .min_interval_ms = w->claimed.config->comment_min_interval_ms,
+					 .has_red = w->has_red,
+					 .had_red = had_red(w),
+					 .is_complete = is_complete});
 	if (due_ms > now_ms) {
 		counters->n_put_off++;
 		claimed_end(&w->claimed, OUTBOX_NOT_YET, due_ms, NULL);

@@ -44,9 +44,9 @@ struct claimed {
 	struct publisher *p;
 	struct config *config;       /* as it was when the effect began */
 	struct github_call *on_wire; /* claimed_cancel() ends it; NULL: nothing */
-	int64_t again_ms;   /* wall clock: due again then, because more may be known; 0: no */
-	bool was_uncertain; /* effect.is_uncertain before the last claimed_begin_call() */
-	const char *events; /* static: the first word of the log's events, "comment" */
+	int64_t again_ms;            /* wall clock: due again then, because more may be known; 0: no */
+	bool was_uncertain;          /* effect.is_uncertain before the last claimed_begin_call() */
+	const char *events;          /* static: the first word of the log's events, "comment" */
 };
 
 /* The first step of each begin(). */
@@ -56,8 +56,8 @@ void claimed_cancel(struct effect *e);
 void claimed_release(struct claimed *c);
 /* Prepares one of the kind's calls, with `owner` as its owner. False when the service no longer waits for GitHub: the effect
  * has ended then. */
-bool claimed_begin_call(struct claimed *c, struct github_call *call,
-    void (*done)(struct github_call *call), void *owner);
+bool claimed_begin_call(
+    struct claimed *c, struct github_call *call, void (*done)(struct github_call *call), void *owner);
 /* The App's name, for the commands that a text offers. NULL while GitHub has not answered GET /app: the caller
  * writes the text without the name, and the row becomes due again so that the next text has it. */
 const char *claimed_app_name(struct claimed *c);
@@ -73,8 +73,8 @@ void claimed_fail(struct claimed *c, const struct github_result *result);
 
 /* Options for rendering a comment. The strings are borrowed from the config, the github and
  * github_url (free() it after the rendering). */
-void publisher_comment_options(const struct publisher *p, const struct config *c,
-    struct comment_options *ret, char **ret_github_url);
+void publisher_comment_options(
+    const struct publisher *p, const struct config *c, struct comment_options *ret, char **ret_github_url);
 
 /* ---- answer_text.c ----
  *
@@ -90,8 +90,7 @@ bool answer_needs_view(const json_t *facts);
  * again. free(). */
 char *answer_marker(const json_t *facts);
 /* Markdown, marker first; free(). v NULL: nothing is known of the change. */
-char *answer_text(
-    const json_t *facts, const struct change_view *v, const struct comment_options *o);
+char *answer_text(const json_t *facts, const struct change_view *v, const struct comment_options *o);
 
 /* ---- red_text.c ----
  *
@@ -115,8 +114,7 @@ enum red_step {
 
 /* Skips missed steps: an issue that is opened after 48 h needs no reminder as well.
  * may_be_told: an issue was requested, and its outcome is not on record. */
-enum red_step red_step_next(
-    const struct red_episode *e, bool may_be_told, int64_t now_ms, int64_t *ret_next_ms);
+enum red_step red_step_next(const struct red_episode *e, bool may_be_told, int64_t now_ms, int64_t *ret_next_ms);
 /* "red", "reminder", "overdue", "green": as notices and markers call it; NULL: none. */
 const char *red_step_name(enum red_step step);
 
@@ -163,12 +161,11 @@ struct wanted_check {
 	uint8_t digest[SHA256_BYTES];
 };
 struct check_plan {
-	struct wanted_check
-	    *list; /* only those to be written, the ones that fail first, the verdict last */
+	struct wanted_check *list; /* only those to be written, the ones that fail first, the verdict last */
 	size_t n;
 };
 
 /* v: of the PR, whole or cut behind its red cells. on_record: as store_list_checks() gives it. */
-void check_plan_make(const struct change_view *v, const struct list_checks *on_record,
-    const struct check_options *o, struct check_plan *ret);
+void check_plan_make(const struct change_view *v, const struct list_checks *on_record, const struct check_options *o,
+    struct check_plan *ret);
 void check_plan_release(struct check_plan *p);

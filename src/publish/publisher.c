@@ -11,9 +11,9 @@ static const struct effect_kind *const KINDS[] = {
 
 /* Each may hold a whole view for a moment, and GitHub takes one content write a second. A row of check runs may write for many
  * seconds. */
-#define LANE(n)                                                                                    \
-	{                                                                                          \
-		.claimed = n, .begun = n, .begun_per_target = n                                    \
+#define LANE(n)                                                                                                        \
+	{                                                                                                              \
+		.claimed = n, .begun = n, .begun_per_target = n                                                        \
 	}
 static const struct lane_limits LANES[N_PUBLISH_LANES] = {[COMMENT_LANE] = LANE(4),
     [CHECKS_LANE] = LANE(2),
@@ -116,8 +116,8 @@ static char *github_url_of(const char *api_url)
 	return xstrdup("https://github.com");
 }
 
-void publisher_comment_options(const struct publisher *p, const struct config *c,
-    struct comment_options *ret, char **ret_github_url)
+void publisher_comment_options(
+    const struct publisher *p, const struct config *c, struct comment_options *ret, char **ret_github_url)
 {
 	*ret_github_url = github_url_of(c->github_api_url);
 	*ret = (struct comment_options){.public_url = c->public_url,

@@ -69,8 +69,7 @@ static bool has_issue(const struct telling *t)
 {
 	if (t->is_refused)
 		return false;
-	return t->get.episode->issue_number ||
-	       ((t->step == RED_TELL || t->step == RED_LOOK) && telling_repository(t));
+	return t->get.episode->issue_number || ((t->step == RED_TELL || t->step == RED_LOOK) && telling_repository(t));
 }
 
 /* ---- what was done is written down ---- */
@@ -222,13 +221,11 @@ static void create_issue(struct telling *t)
 	if (!effect_may_write(&t->claimed.effect, WRITE_ISSUE) ||
 	    !claimed_begin_call(&t->claimed, &t->call, on_created, t))
 		return;
-	t->claimed.effect.is_uncertain =
-	    true; /* the episode may end before anybody knows what came of it */
+	t->claimed.effect.is_uncertain = true; /* the episode may end before anybody knows what came of it */
 	struct red_facts facts = telling_facts(t, &github_url);
 	title = red_issue_title(&facts);
 	text = red_issue_text(&facts);
-	github_issue_create(
-	    t->claimed.p->deps.github, &t->call, telling_repository(t), title, text);
+	github_issue_create(t->claimed.p->deps.github, &t->call, telling_repository(t), title, text);
 	FREE_ALL(title, text, github_url);
 }
 
@@ -261,8 +258,8 @@ static void issue_is_commented(struct telling *t)
 		telling_note(t, 0);
 	else if (effect_may_write(&t->claimed.effect, WRITE_ISSUE) &&
 		 claimed_begin_call(&t->claimed, &t->call, on_closed, t))
-		github_issue_close(t->claimed.p->deps.github, &t->call, telling_repository(t),
-		    t->get.episode->issue_number);
+		github_issue_close(
+		    t->claimed.p->deps.github, &t->call, telling_repository(t), t->get.episode->issue_number);
 }
 
 static void on_commented(struct github_call *call)
@@ -290,8 +287,8 @@ static void on_comment_searched(struct github_call *call)
 			return;
 		facts = telling_facts(t, &github_url);
 		text = red_comment_text(&facts, t->step);
-		github_issue_comment(t->claimed.p->deps.github, &t->call, telling_repository(t),
-		    t->get.episode->issue_number, text);
+		github_issue_comment(
+		    t->claimed.p->deps.github, &t->call, telling_repository(t), t->get.episode->issue_number, text);
 		FREE_ALL(text, github_url);
 	}
 }
@@ -302,8 +299,8 @@ static void telling_find_comment(struct telling *t)
 
 	if (claimed_begin_call(&t->claimed, &t->comment_search.call, on_comment_searched, t)) {
 		t->comment_search.is_on_issue = true;
-		github_comment_find(t->claimed.p->deps.github, &t->comment_search,
-		    telling_repository(t), t->get.episode->issue_number, marker);
+		github_comment_find(t->claimed.p->deps.github, &t->comment_search, telling_repository(t),
+		    t->get.episode->issue_number, marker);
 	}
 	free(marker);
 }
@@ -321,8 +318,7 @@ static void do_red_step(struct telling *t)
 
 		if (claimed_begin_call(&t->claimed, &t->search.call, on_issue_searched, t)) {
 			t->search.since_wall_ms = t->get.episode->first_bad_ms - LOOK_BACK_MS;
-			github_issue_find(
-			    t->claimed.p->deps.github, &t->search, telling_repository(t), marker);
+			github_issue_find(t->claimed.p->deps.github, &t->search, telling_repository(t), marker);
 		}
 		free(marker);
 	} else
@@ -371,8 +367,7 @@ static void on_episode(struct store_query *q)
 		return;
 	}
 	/* An accelerator that left the registry or went to L1 gets no more messages. Its next red push starts anew. */
-	const struct accelerator *a =
-	    q->err ? NULL : config_accelerator(t->claimed.config, e->accelerator);
+	const struct accelerator *a = q->err ? NULL : config_accelerator(t->claimed.config, e->accelerator);
 	t->accelerator = a;
 	if (!a || a->level <= LEVEL_1 || !e->repository || !e->first_bad_sha)
 		claimed_end(&t->claimed, OUTBOX_OK, 0, NULL);
@@ -385,8 +380,7 @@ static void begin_red_issue(struct effect *e)
 	struct telling *t = CONTAINER_OF(e, struct telling, claimed.effect);
 
 	claimed_begin(&t->claimed, "red_issue");
-	t->get =
-	    (struct get_red_episode){.q = {.done = on_episode}, .id = t->claimed.effect.row.number};
+	t->get = (struct get_red_episode){.q = {.done = on_episode}, .id = t->claimed.effect.row.number};
 	if (store_get_red_episode(t->claimed.p->deps.store, &t->get))
 		claimed_end_busy(&t->claimed);
 }

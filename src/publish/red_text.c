@@ -10,8 +10,7 @@ enum {
 	TEXT_BYTES = 60000, /* GitHub takes 65,536 characters; the lists are far shorter */
 };
 
-enum red_step red_step_next(
-    const struct red_episode *e, bool may_be_told, int64_t now_ms, int64_t *ret_next_ms)
+enum red_step red_step_next(const struct red_episode *e, bool may_be_told, int64_t now_ms, int64_t *ret_next_ms)
 {
 	int64_t remind_ms = e->first_bad_ms + RED_REMIND_MS;
 	int64_t overdue_ms = e->first_bad_ms + RED_OVERDUE_MS;
@@ -110,13 +109,11 @@ static void append_branch(struct buf *out, const struct red_facts *f)
 /* `abc1234`, linked to where GitHub shows it. */
 static void append_commit(struct buf *out, const struct red_facts *f, const char *sha)
 {
-	buf_appendf(
-	    out, "[`%.7s`](%s/%s/commit/%s)", sha, f->github_url, f->episode->repository, sha);
+	buf_appendf(out, "[`%.7s`](%s/%s/commit/%s)", sha, f->github_url, f->episode->repository, sha);
 }
 
 /* An end to the link's text that cannot end it early. */
-static void append_own_link(
-    struct buf *out, const struct red_facts *f, const char *words, const char *path)
+static void append_own_link(struct buf *out, const struct red_facts *f, const char *words, const char *path)
 {
 	char *url = xasprintf("%s%s", f->public_url, path);
 	struct buf target = BUF_INIT(4 * URL_MAX_BYTES);
@@ -132,8 +129,7 @@ static void append_own_link(
 /* " has been red on `main` of `pytorch/pytorch` since 2026-11-20 12:00 UTC" */
 static void append_state(struct buf *out, const struct red_facts *f)
 {
-	buf_append_str(
-	    out, f->episode->is_silence ? " has sent no report on " : " has been red on ");
+	buf_append_str(out, f->episode->is_silence ? " has sent no report on " : " has been red on ");
 	append_branch(out, f);
 	buf_append_str(out, " since ");
 	append_time(out, f->episode->first_bad_ms);
@@ -146,8 +142,8 @@ static void append_commits(struct buf *out, const struct red_facts *f)
 
 	if (!e->last_good_sha)
 		return;
-	buf_appendf(out, "- Between them: [compare](%s/%s/compare/%s...%s)", f->github_url,
-	    e->repository, e->last_good_sha, e->first_bad_sha);
+	buf_appendf(out, "- Between them: [compare](%s/%s/compare/%s...%s)", f->github_url, e->repository,
+	    e->last_good_sha, e->first_bad_sha);
 	if (l && l->n && !l->is_complete)
 		buf_appendf(out, ", of which these are known");
 	buf_append_str(out, "\n");
@@ -173,8 +169,7 @@ char *red_issue_title(const struct red_facts *f)
 	char since[RFC3339_BYTES];
 
 	escape_line(&out, f->accelerator->title, TITLE_MAX_CHARS);
-	buf_append_str(&out,
-	    f->episode->is_silence ? " sends no report on upstream " : " is red on upstream ");
+	buf_append_str(&out, f->episode->is_silence ? " sends no report on upstream " : " is red on upstream ");
 	escape_line(&out, f->episode->ref, TITLE_MAX_CHARS);
 	buf_appendf(&out, " since %.10s", rfc3339_format(f->episode->first_bad_ms, since));
 	return buf_take(&out);
@@ -205,20 +200,17 @@ char *red_issue_text(const struct red_facts *f)
 	size_t n_tests = 0;
 
 	if (episode->n_tests) {
-		buf_appendf(&out, "\n%s there: %zu %s%s\n\n",
-		    episode->is_silence ? "No report" : "Red", episode->n_tests,
-		    episode->is_silence ? "runner" : "test", episode->n_tests == 1 ? "" : "s");
+		buf_appendf(&out, "\n%s there: %zu %s%s\n\n", episode->is_silence ? "No report" : "Red",
+		    episode->n_tests, episode->is_silence ? "runner" : "test", episode->n_tests == 1 ? "" : "s");
 		for (; episode->tests[n_tests]; n_tests++) {
 			buf_append_str(&out, "- ");
-			escape_markdown_code(
-			    &out, episode->tests[n_tests], TEST_MAX_CHARS, MARKDOWN_TEXT);
+			escape_markdown_code(&out, episode->tests[n_tests], TEST_MAX_CHARS, MARKDOWN_TEXT);
 			buf_append_str(&out, "\n");
 		}
 		if (n_tests < episode->n_tests)
 			buf_appendf(&out, "- and %zu more\n", episode->n_tests - n_tests);
 	}
-	buf_append_str(
-	    &out, "\nA break of an upstream branch is to be resolved within 72 hours: by ");
+	buf_append_str(&out, "\nA break of an upstream branch is to be resolved within 72 hours: by ");
 	append_time(&out, e->first_bad_ms + RED_OVERDUE_MS);
 	buf_appendf(&out,
 	    ". There is one reminder after 48 hours, and this issue is closed by itself"
@@ -323,8 +315,7 @@ char *red_notice_text(const struct red_facts *f, enum red_step step)
 	json_object_set_new(v, "last_good", red_commit_json(f, e->last_good_sha));
 	json_object_set_new(v, "green", red_commit_json(f, e->ended_sha));
 	json_object_set_new(v, "commits", commits_json(f));
-	json_object_set_new(
-	    v, "commits_complete", json_boolean(f->commits && f->commits->is_complete));
+	json_object_set_new(v, "commits_complete", json_boolean(f->commits && f->commits->is_complete));
 	json_object_set_new(v, "tests", tests);
 	json_set_int(v, "tests_total", (int64_t)e->n_tests);
 	json_object_set_new(v, "oncall", oncall);

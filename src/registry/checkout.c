@@ -38,8 +38,7 @@ char *folder_good(const char *root, int64_t *ret_wall_ms)
 
 		if (text.len && text.data[text.len - 1] == '\n')
 			text.data[--text.len] = '\0';
-		if (strlen(s) < NAME_MAX_BYTES && strspn(s, "0123456789abcdef-") == strlen(s) &&
-		    strlen(s) > 40) {
+		if (strlen(s) < NAME_MAX_BYTES && strspn(s, "0123456789abcdef-") == strlen(s) && strlen(s) > 40) {
 			name = xstrdup(s);
 			*ret_wall_ms = (int64_t)st.st_mtim.tv_sec * 1000;
 		}
@@ -70,10 +69,7 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 	return 0;
 }
 
-void folder_remove(const char *path)
-{
-	nftw(path, remove_one, OPEN_FOLDERS_MAX, FTW_DEPTH | FTW_PHYS);
-}
+void folder_remove(const char *path) { nftw(path, remove_one, OPEN_FOLDERS_MAX, FTW_DEPTH | FTW_PHYS); }
 
 void folder_sweep(const char *root, const char *name)
 {
@@ -166,8 +162,7 @@ static int find_folder(const struct checkout *c, git_tree **ret, struct error *e
 			continue;
 		entry = git_tree_entry_byname(*ret, name);
 		if (!entry || git_tree_entry_filemode(entry) != GIT_FILEMODE_TREE)
-			rc =
-			    add_mistake(c, NULL, "there is no such folder (accelerators.git.path)");
+			rc = add_mistake(c, NULL, "there is no such folder (accelerators.git.path)");
 		else
 			rc = read_tree(c, git_tree_entry_id(entry), &below, e);
 		if (!rc) {
@@ -187,8 +182,7 @@ static const char *entry_mistake(const git_tree_entry *entry)
 {
 	const char *name = git_tree_entry_name(entry);
 	git_filemode_t mode = git_tree_entry_filemode(entry);
-	bool is_safe = strlen(name) <= NAME_MAX_BYTES && name[0] != '-' && !str_eq(name, "..") &&
-		       !str_eq(name, ".");
+	bool is_safe = strlen(name) <= NAME_MAX_BYTES && name[0] != '-' && !str_eq(name, "..") && !str_eq(name, ".");
 
 	for (const char *p = name; *p; p++)
 		is_safe = is_safe && (isalnum((unsigned char)*p) || strchr("._-", *p));
@@ -223,15 +217,13 @@ static int write_file(const char *path, const void *data, size_t n, struct error
 	if (fd < 0 && errno == EEXIST)
 		return ERR_EXISTS;
 	if (fd < 0 || n > 0 || fsync(fd) != 0)
-		rc = error_set(
-		    e, errno == ENOSPC ? ERR_FULL : ERR_IO, "%s: %s", path, strerror(errno));
+		rc = error_set(e, errno == ENOSPC ? ERR_FULL : ERR_IO, "%s: %s", path, strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	return rc;
 }
 
-static int write_entry(
-    const struct checkout *c, const git_tree_entry *entry, const char *folder, struct error *e)
+static int write_entry(const struct checkout *c, const git_tree_entry *entry, const char *folder, struct error *e)
 {
 	const char *name = git_tree_entry_name(entry), *why = entry_mistake(entry);
 	git_blob *blob = NULL;
@@ -256,8 +248,7 @@ static int write_entry(
 
 /* Ignores hidden files and other kinds of files, as accelerators.directory does. A name with a path in it is not ignored,
  * so that the commit is refused. Continues after a mistake, so that one check shows all of them. */
-static int write_entries(
-    const struct checkout *c, const git_tree *tree, const char *folder, struct error *e)
+static int write_entries(const struct checkout *c, const git_tree *tree, const char *folder, struct error *e)
 {
 	size_t n_all = git_tree_entrycount(tree), n = 0;
 	int refused = 0;
@@ -268,8 +259,7 @@ static int write_entries(
 		bool has_path = strchr(name, '/') || str_eq(name, "..") || str_eq(name, ".");
 		int rc;
 
-		if (!has_path && (name[0] == '.' || (!str_has_suffix(name, ".yml") &&
-							!str_has_suffix(name, ".yaml"))))
+		if (!has_path && (name[0] == '.' || (!str_has_suffix(name, ".yml") && !str_has_suffix(name, ".yaml"))))
 			continue;
 		if (++n > FILES_MAX)
 			return add_mistake(c, NULL, "more than 1000 files");
@@ -304,8 +294,7 @@ int checkout_write(const struct checkout *c, struct error *e)
 	if (!rc && tree) {
 		folder_remove(draft);
 		if (mkdir(draft, 0700) != 0)
-			rc = error_set(e, errno == ENOSPC ? ERR_FULL : ERR_IO, "%s: %s", draft,
-			    strerror(errno));
+			rc = error_set(e, errno == ENOSPC ? ERR_FULL : ERR_IO, "%s: %s", draft, strerror(errno));
 		if (!rc)
 			rc = write_entries(c, tree, draft, e);
 		if (!rc)

@@ -16,8 +16,7 @@ void fetch_explain(char *out, size_t out_bytes)
 	const git_error *last = git_error_last();
 	struct buf line = BUF_INIT(out_bytes);
 
-	escape_line(&line, last && last->message ? last->message : "no reason was given",
-	    EXPLANATION_MAX_CHARS);
+	escape_line(&line, last && last->message ? last->message : "no reason was given", EXPLANATION_MAX_CHARS);
 	snprintf(out, out_bytes, "%s", buf_str(&line));
 	buf_release(&line);
 }
@@ -27,8 +26,8 @@ static struct error setup_error;
 
 static void setup_once(void)
 {
-	static const int levels[] = {GIT_CONFIG_LEVEL_SYSTEM, GIT_CONFIG_LEVEL_GLOBAL,
-	    GIT_CONFIG_LEVEL_XDG, GIT_CONFIG_LEVEL_PROGRAMDATA};
+	static const int levels[] = {
+	    GIT_CONFIG_LEVEL_SYSTEM, GIT_CONFIG_LEVEL_GLOBAL, GIT_CONFIG_LEVEL_XDG, GIT_CONFIG_LEVEL_PROGRAMDATA};
 
 	if (git_libgit2_init() < 0) {
 		error_set(&setup_error, ERR_IO, "libgit2 cannot be initialised");
@@ -129,8 +128,8 @@ static int find_branch(git_remote *remote, const char *branch, git_oid *ret)
 	return rc;
 }
 
-int fetch_branch(git_repository *repo, const char *url, const char *branch, struct bounds *b,
-    git_oid *ret, struct error *e)
+int fetch_branch(
+    git_repository *repo, const char *url, const char *branch, struct bounds *b, git_oid *ret, struct error *e)
 {
 	git_remote_create_options create;
 	git_remote_connect_options connect;
@@ -173,8 +172,7 @@ int fetch_branch(git_repository *repo, const char *url, const char *branch, stru
 	return rc;
 }
 
-int fetch_head(
-    const char *url, const char *branch, struct bounds *b, char ret_sha[41], struct error *e)
+int fetch_head(const char *url, const char *branch, struct bounds *b, char ret_sha[41], struct error *e)
 {
 	git_remote_connect_options options;
 	git_remote *remote = NULL;
@@ -184,8 +182,7 @@ int fetch_head(
 	git_error_clear();
 	transport_use(b);
 	init_connect(&options, b);
-	if (!git_remote_create_detached(&remote, url) &&
-	    !git_remote_connect_ext(remote, GIT_DIRECTION_FETCH, &options))
+	if (!git_remote_create_detached(&remote, url) && !git_remote_connect_ext(remote, GIT_DIRECTION_FETCH, &options))
 		rc = find_branch(remote, branch, &id);
 	if (!rc)
 		git_oid_tostr(ret_sha, 41, &id);

@@ -55,12 +55,11 @@ int fetch_open(const char *path, git_repository **ret, struct error *e) MUST_CHE
 /* Fetches refs/heads/branch from url into the repository; *ret is its commit. Errors: ERR_NETWORK,
  * ERR_NOT_FOUND (no such branch), ERR_CORRUPT (the local repository is to be deleted), and those of
  * the bounds. */
-int fetch_branch(git_repository *repo, const char *url, const char *branch, struct bounds *b,
-    git_oid *ret, struct error *e) MUST_CHECK;
+int fetch_branch(git_repository *repo, const char *url, const char *branch, struct bounds *b, git_oid *ret,
+    struct error *e) MUST_CHECK;
 /* Asks url for the commit of a branch, and fetches nothing. branch NULL: HEAD. Errors as
  * fetch_branch(), and ERR_DENIED for an address that b->allow_address refuses. */
-int fetch_head(const char *url, const char *branch, struct bounds *b, char ret_sha[41],
-    struct error *e) MUST_CHECK;
+int fetch_head(const char *url, const char *branch, struct bounds *b, char ret_sha[41], struct error *e) MUST_CHECK;
 /* libgit2's last error in this thread as one line without control characters. */
 void fetch_explain(char *out, size_t out_bytes);
 

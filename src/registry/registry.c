@@ -108,8 +108,7 @@ struct registry {
 	struct registry_status status;
 	enum state state;
 	struct timer *timer;
-	struct round
-	    round; /* this round, or the last one; the pool has it in FETCHING and SWEEPING */
+	struct round round; /* this round, or the last one; the pool has it in FETCHING and SWEEPING */
 	char *refused_name; /* the checkout that was refused; NULL: none */
 	int n_failures;     /* failed fetches in a row */
 	int cancel_fd;
@@ -124,8 +123,7 @@ static void registry_enter(struct registry *r, enum state to)
 
 	if (to != IDLE && to != r->state + 1)
 		abort();
-	log_event(
-	    LOG_DEBUG, "registry_state", LOG_S("from", names[r->state]), LOG_S("to", names[to]));
+	log_event(LOG_DEBUG, "registry_state", LOG_S("from", names[r->state]), LOG_S("to", names[to]));
 	r->state = to;
 }
 
@@ -144,10 +142,7 @@ static void finish_closing_registry(struct registry *r)
 	r->on_closed(r->owner);
 }
 
-static void on_closing_turn(struct timer *t)
-{
-	finish_closing_registry(timer_owner(t));
-}
+static void on_closing_turn(struct timer *t) { finish_closing_registry(timer_owner(t)); }
 
 static void end_round(struct registry *r)
 {
@@ -182,8 +177,7 @@ static void refuse_commit(struct registry *r, const char *why)
 {
 	char *copy = xstrdup(why), *line;
 
-	log_event(LOG_ERROR, "registry_refused", LOG_S("commit", r->round.commit),
-	    LOG_S("kept", r->status.commit));
+	log_event(LOG_ERROR, "registry_refused", LOG_S("commit", r->round.commit), LOG_S("kept", r->status.commit));
 	for (char *rest = copy; (line = strsep(&rest, "\n")) != NULL;)
 		if (*line)
 			log_event(LOG_ERROR, "registry_error", LOG_S("at", line));
@@ -201,10 +195,7 @@ static void fail_round(struct registry *r, const char *why)
 	end_round(r);
 }
 
-static void on_swept(struct pool_work *w)
-{
-	end_round(CONTAINER_OF(w, struct registry, round.work));
-}
+static void on_swept(struct pool_work *w) { end_round(CONTAINER_OF(w, struct registry, round.work)); }
 
 void registry_answer(struct registry *r, enum registry_answer what, const char *why)
 {
@@ -241,8 +232,7 @@ static void on_fetched(struct pool_work *w)
 	struct round *q = &r->round;
 	/* False when the round read another repository, branch or folder than is configured now. */
 	bool is_up_to_date = r->status.is_used && str_eq(q->url, c->accelerators_git_url) &&
-			     str_eq(q->branch, c->accelerators_git_branch) &&
-			     str_eq(q->path, c->accelerators_git_path);
+			     str_eq(q->branch, c->accelerators_git_branch) && str_eq(q->path, c->accelerators_git_path);
 
 	if (r->is_closing || !is_up_to_date) {
 		r->is_fetch_wanted = true;
@@ -356,10 +346,7 @@ void registry_configure(struct registry *r, struct config *c)
 	}
 }
 
-const struct registry_status *registry_status(const struct registry *r)
-{
-	return &r->status;
-}
+const struct registry_status *registry_status(const struct registry *r) { return &r->status; }
 
 void registry_close(struct registry *r, void (*on_closed)(void *owner), void *owner)
 {

@@ -34,7 +34,7 @@ void registry_fetch(struct registry *r);
 void registry_retry(struct registry *r);
 enum registry_answer {
 	REGISTRY_IN_FORCE,
-	REGISTRY_REFUSED, /* its files have mistakes: `why` has a line with file and line for each */
+	REGISTRY_REFUSED,  /* its files have mistakes: `why` has a line with file and line for each */
 	REGISTRY_NOT_KEPT, /* registry_keep_folder() failed: it is fetched and tried again later */
 };
 /* The outcome of try_commit. Does nothing in another state. */

@@ -46,18 +46,14 @@ int bounds_check(struct bounds *b)
 
 int bounds_wait(struct bounds *b, int fd, short events)
 {
-	struct pollfd fds[] = {
-	    {.fd = b->cancel_fd, .events = POLLIN}, {.fd = fd, .events = events}};
+	struct pollfd fds[] = {{.fd = b->cancel_fd, .events = POLLIN}, {.fd = fd, .events = events}};
 	int64_t left_ms;
 	int rc = bounds_check(b);
 
 	if (rc)
 		return rc;
 	left_ms = b->deadline_mono_ms - clock_mono_ms();
-	rc = poll_with_cancel(b, fds, 2,
-	    left_ms < 0             ? 0
-	    : left_ms > WAIT_MAX_MS ? WAIT_MAX_MS
-				    : (int)left_ms);
+	rc = poll_with_cancel(b, fds, 2, left_ms < 0 ? 0 : left_ms > WAIT_MAX_MS ? WAIT_MAX_MS : (int)left_ms);
 	if (rc == 0)
 		return error_set(&b->why, ERR_TIMEOUT, "the server is silent, cancelled");
 	return rc < 0 ? rc : 0;
@@ -156,8 +152,7 @@ static int send_request(struct exchange *x)
 		/* Shows the server's header as one line without control characters. */
 		http_call_header(&x->call, "Location", value, sizeof(value));
 		escape_line(&line, value, SHOWN_CHARS);
-		snprintf(why, sizeof(why),
-		    "it redirects to %s, and redirects are not followed: set the new address",
+		snprintf(why, sizeof(why), "it redirects to %s, and redirects are not followed: set the new address",
 		    buf_str(&line));
 		buf_release(&line);
 		return fail_exchange(b, ERR_DENIED, why);
@@ -174,8 +169,7 @@ static int send_request(struct exchange *x)
 	return 0;
 }
 
-static int exchange_read(
-    git_smart_subtransport_stream *parent, char *to, size_t size, size_t *ret_n)
+static int exchange_read(git_smart_subtransport_stream *parent, char *to, size_t size, size_t *ret_n)
 {
 	struct exchange *x = CONTAINER_OF(parent, struct exchange, parent);
 	struct bounds *b = x->transport->bounds;
@@ -208,8 +202,8 @@ static void exchange_free(git_smart_subtransport_stream *parent)
 	free(x);
 }
 
-static int subtransport_action(git_smart_subtransport_stream **ret, git_smart_subtransport *parent,
-    const char *url, git_smart_service_t action)
+static int subtransport_action(
+    git_smart_subtransport_stream **ret, git_smart_subtransport *parent, const char *url, git_smart_service_t action)
 {
 	struct subtransport *t = CONTAINER_OF(parent, struct subtransport, parent);
 	size_t n = strlen(url);
@@ -220,10 +214,8 @@ static int subtransport_action(git_smart_subtransport_stream **ret, git_smart_su
 	while (n && url[n - 1] == '/')
 		n--;
 	x = xcalloc(1, sizeof(*x));
-	x->parent = (git_smart_subtransport_stream){.subtransport = parent,
-	    .read = exchange_read,
-	    .write = exchange_write,
-	    .free = exchange_free};
+	x->parent = (git_smart_subtransport_stream){
+	    .subtransport = parent, .read = exchange_read, .write = exchange_write, .free = exchange_free};
 	x->transport = t;
 	x->service = action == GIT_SERVICE_UPLOADPACK_LS ? &list_refs : &upload_pack;
 	x->url = xasprintf("%.*s%s", (int)n, url, x->service->path);
@@ -261,8 +253,7 @@ static int subtransport_new(git_smart_subtransport **ret, git_transport *owner, 
 
 int transport_new(git_transport **ret, git_remote *remote, void *bounds)
 {
-	git_smart_subtransport_definition http = {
-	    .callback = subtransport_new, .rpc = 1, .param = bounds};
+	git_smart_subtransport_definition http = {.callback = subtransport_new, .rpc = 1, .param = bounds};
 	const char *url = git_remote_url(remote);
 
 	if (strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0)
@@ -310,8 +301,8 @@ static int connect_to(struct stream *s, const struct addrinfo *a)
 		memcpy(address + 12, &((const struct sockaddr_in *)a->ai_addr)->sin_addr, 4);
 	else if (a->ai_family == AF_INET6)
 		memcpy(address, &((const struct sockaddr_in6 *)a->ai_addr)->sin6_addr, 16);
-	if (b->allow_address && ((a->ai_family != AF_INET && a->ai_family != AF_INET6) ||
-				    !b->allow_address(address, b->allow_owner))) {
+	if (b->allow_address &&
+	    ((a->ai_family != AF_INET && a->ai_family != AF_INET6) || !b->allow_address(address, b->allow_owner))) {
 		error_set(&b->why, ERR_DENIED, "its host's address may not be reached");
 		fail_bound(s);
 		return -2;
@@ -432,7 +423,4 @@ int transport_setup(void)
 	return git_stream_register(GIT_STREAM_STANDARD, &ours) ? ERR_INVALID : 0;
 }
 
-void transport_use(struct bounds *b)
-{
-	thread_bounds = b;
-}
+void transport_use(struct bounds *b) { thread_bounds = b; }

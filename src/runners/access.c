@@ -41,15 +41,13 @@ static bool claim_text(const json_t *claim, char out[CLAIM_MAX_BYTES])
 	if (json_is_string(claim))
 		n = snprintf(out, CLAIM_MAX_BYTES, "%s", json_string_value(claim));
 	else if (json_is_integer(claim))
-		n = snprintf(
-		    out, CLAIM_MAX_BYTES, "%" JSON_INTEGER_FORMAT, json_integer_value(claim));
+		n = snprintf(out, CLAIM_MAX_BYTES, "%" JSON_INTEGER_FORMAT, json_integer_value(claim));
 	else if (json_is_boolean(claim))
 		n = snprintf(out, CLAIM_MAX_BYTES, "%s", json_is_true(claim) ? "true" : "false");
 	return n < CLAIM_MAX_BYTES;
 }
 
-static int find_repository(
-    const struct oidc_issuer *issuer, const json_t *claims, char **ret, struct error *e)
+static int find_repository(const struct oidc_issuer *issuer, const json_t *claims, char **ret, struct error *e)
 {
 	const char *name = json_get_str(claims, "repository");
 
@@ -57,8 +55,7 @@ static int find_repository(
 		const char *organization = json_get_str(claims, "organization_id");
 		const char *pipeline = json_get_str(claims, "pipeline_id");
 		char key[CLAIM_MAX_BYTES];
-		int n = snprintf(key, sizeof key, "%s/%s", organization ? organization : "",
-		    pipeline ? pipeline : "");
+		int n = snprintf(key, sizeof key, "%s/%s", organization ? organization : "", pipeline ? pipeline : "");
 		const struct oidc_mapping *m = NULL;
 
 		for (size_t i = 0; n < CLAIM_MAX_BYTES && !m && i < issuer->n_mappings; i++)
@@ -72,9 +69,8 @@ static int find_repository(
 
 			if (!claim_text(json_object_get(claims, wanted->name), text) ||
 			    !strv_contains((const char *const *)wanted->values, text))
-				return error_set(e, ERR_DENIED,
-				    "%s: the required claim %s does not hold", m->key,
-				    wanted->name);
+				return error_set(
+				    e, ERR_DENIED, "%s: the required claim %s does not hold", m->key, wanted->name);
 		}
 		*ret = xstrdup(m->repository);
 		return 0;
@@ -99,8 +95,8 @@ static int read_id(const json_t *claims, const char *name, int64_t *ret, struct 
 }
 
 /* Makes the cheap checks first. The caller is read only from a token that is known to be genuine. */
-static int verify(const struct config *c, const struct jwt *token, int64_t now_wall_ms,
-    oidc_find_key_fn *find_key, void *find_owner, struct oidc_caller *ret, struct error *e)
+static int verify(const struct config *c, const struct jwt *token, int64_t now_wall_ms, oidc_find_key_fn *find_key,
+    void *find_owner, struct oidc_caller *ret, struct error *e)
 {
 	const json_t *audience = json_object_get(token->payload, "aud"), *one;
 	const char *issuer = json_get_str(token->payload, "iss");
@@ -118,12 +114,8 @@ static int verify(const struct config *c, const struct jwt *token, int64_t now_w
 		if (str_eq(c->oidc_issuers[i].issuer, issuer))
 			ret->issuer = &c->oidc_issuers[i];
 	if (!ret->issuer)
-		return error_set(
-		    e, ERR_AUTH, "the issuer \"%.100s\" is not configured", issuer ? issuer : "");
-	json_array_foreach(audience, i, one)
-	{
-		is_for_us |= str_eq(json_string_value(one), c->oidc_audience);
-	}
+		return error_set(e, ERR_AUTH, "the issuer \"%.100s\" is not configured", issuer ? issuer : "");
+	json_array_foreach(audience, i, one) { is_for_us |= str_eq(json_string_value(one), c->oidc_audience); }
 	if (!is_for_us)
 		return error_set(e, ERR_AUTH, "the audience is another");
 	err = check_times(token->payload, now_wall_ms, e);
@@ -132,8 +124,7 @@ static int verify(const struct config *c, const struct jwt *token, int64_t now_w
 	key = find_key(ret->issuer->issuer, token->kid, find_owner);
 	if (!key)
 		return error_set(e, ERR_NOT_FOUND, "the key \"%.100s\" is unknown", token->kid);
-	err = rsa_verify(key, token->signing_input, token->n_signing_input, token->signature,
-	    token->n_signature);
+	err = rsa_verify(key, token->signing_input, token->n_signing_input, token->signature, token->n_signature);
 	if (err)
 		return error_set(e, ERR_AUTH, "the signature is wrong");
 	err = find_repository(ret->issuer, token->payload, &ret->repository, e);
@@ -142,13 +133,12 @@ static int verify(const struct config *c, const struct jwt *token, int64_t now_w
 	if (!err && ret->issuer->n_mappings == 0)
 		err = read_id(token->payload, "repository_owner_id", &ret->ids.owner_id, e);
 	if (!err)
-		ret->workflow_ref =
-		    xstrdup_or_null(json_get_str(token->payload, "job_workflow_ref"));
+		ret->workflow_ref = xstrdup_or_null(json_get_str(token->payload, "job_workflow_ref"));
 	return err;
 }
 
-int oidc_verify(const struct config *c, const char *token, int64_t now_wall_ms,
-    oidc_find_key_fn *find_key, void *find_owner, struct oidc_caller *ret, struct error *e)
+int oidc_verify(const struct config *c, const char *token, int64_t now_wall_ms, oidc_find_key_fn *find_key,
+    void *find_owner, struct oidc_caller *ret, struct error *e)
 {
 	struct error why = {0};
 	struct jwt parts;
@@ -195,8 +185,7 @@ static void access_init(struct access *ret, size_t n_max)
 	ret->refused = xcalloc(n_max + 1, sizeof *ret->refused);
 }
 
-void access_of_repository(
-    const struct config *c, const char *repository, const char *workflow_ref, struct access *ret)
+void access_of_repository(const struct config *c, const char *repository, const char *workflow_ref, struct access *ret)
 {
 	access_init(ret, c->n_accelerators);
 	for (size_t i = 0; i < c->n_accelerators; i++) {
@@ -206,8 +195,8 @@ void access_of_repository(
 		for (size_t k = 0; k < a->n_runners; k++) {
 			const struct runner *r = &a->runners[k];
 
-			if ((r->kind != RUNNER_GITHUB && r->kind != RUNNER_INFRA) ||
-			    !r->repository || strcasecmp(r->repository, repository) != 0)
+			if ((r->kind != RUNNER_GITHUB && r->kind != RUNNER_INFRA) || !r->repository ||
+			    strcasecmp(r->repository, repository) != 0)
 				continue;
 			ret->repository = r->repository;
 			/* The configuration holds no two pins that contradict each other. */
@@ -216,8 +205,7 @@ void access_of_repository(
 			if (r->repository_owner_id)
 				ret->pinned.owner_id = r->repository_owner_id;
 			is_bound = true;
-			is_allowed |= !r->workflow ||
-				      names_workflow(workflow_ref, r->repository, r->workflow);
+			is_allowed |= !r->workflow || names_workflow(workflow_ref, r->repository, r->workflow);
 		}
 		if (is_allowed)
 			allow_accelerator(ret, a);
@@ -243,15 +231,9 @@ void access_release(struct access *a)
 	*a = (struct access){0};
 }
 
-bool access_is_registered(const struct access *a)
-{
-	return a->n_allowed + a->n_refused > 0;
-}
+bool access_is_registered(const struct access *a) { return a->n_allowed + a->n_refused > 0; }
 
-bool access_is_silent(const struct access *a)
-{
-	return a->n_allowed > 0 && a->n_silent == a->n_allowed;
-}
+bool access_is_silent(const struct access *a) { return a->n_allowed > 0 && a->n_silent == a->n_allowed; }
 
 /* ---- identities ---- */
 
@@ -263,8 +245,7 @@ static const char *ids_text(struct repository_ids ids, char out[IDS_TEXT_BYTES])
 		snprintf(repository, sizeof(repository), "%lld", (long long)ids.repository_id);
 	if (ids.owner_id)
 		snprintf(owner, sizeof(owner), "%lld", (long long)ids.owner_id);
-	snprintf(
-	    out, IDS_TEXT_BYTES, "repository_id %s, repository_owner_id %s", repository, owner);
+	snprintf(out, IDS_TEXT_BYTES, "repository_id %s, repository_owner_id %s", repository, owner);
 	return out;
 }
 
@@ -289,8 +270,7 @@ static void on_identity_checked(struct store_op *store_op)
 		ids_text(op->recorded, recorded);
 		if (is_pin)
 			c->err = error_set(&c->why, ERR_DENIED,
-			    "the token's ids (%s) are not those that the registry pins for %s",
-			    token, op->repository);
+			    "the token's ids (%s) are not those that the registry pins for %s", token, op->repository);
 		else
 			c->err = error_set(&c->why, ERR_DENIED,
 			    "the token's ids (%s) are not those on record for %s (%s): if the "

@@ -36,9 +36,8 @@ typedef struct rsa_public_key *oidc_find_key_fn(const char *issuer, const char *
  * or a required claim does not hold. ERR_NOT_FOUND: everything but the signature is good, and the issuer
  * (ret->issuer) has no key of that name as far as is known. The reasons in e are for logs, not for the
  * caller. Release *ret also after a failure. */
-int oidc_verify(const struct config *c, const char *token, int64_t now_wall_ms,
-    oidc_find_key_fn *find_key, void *find_owner, struct oidc_caller *ret,
-    struct error *e) MUST_CHECK;
+int oidc_verify(const struct config *c, const char *token, int64_t now_wall_ms, oidc_find_key_fn *find_key,
+    void *find_owner, struct oidc_caller *ret, struct error *e) MUST_CHECK;
 
 /* ---- the accelerators that a caller may report for, by the configuration alone ---- */
 
@@ -58,8 +57,7 @@ struct access {
 /* repository: owner/name, compared without case. workflow_ref: the token's job_workflow_ref
  * ("owner/repo/.github/workflows/x.yml@ref") or NULL. If several runners of the repository serve an accelerator,
  * one that allows it is enough. */
-void access_of_repository(
-    const struct config *c, const char *repository, const char *workflow_ref, struct access *ret);
+void access_of_repository(const struct config *c, const char *repository, const char *workflow_ref, struct access *ret);
 /* For a token of ours, which names one accelerator; nothing is allowed if that has left the registry. */
 void access_of_accelerator(const struct config *c, const char *accelerator, struct access *ret);
 void access_release(struct access *a);

@@ -39,8 +39,7 @@ void rate_limit_free(struct rate_limit *l)
 	free(l);
 }
 
-bool rate_limit_take(
-    struct rate_limit *l, const char *key, int64_t now_mono_ms, int *ret_retry_after_s)
+bool rate_limit_take(struct rate_limit *l, const char *key, int64_t now_mono_ms, int *ret_retry_after_s)
 {
 	uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
 	struct entry *entry;
@@ -106,9 +105,9 @@ void answer_refused(struct runners *r, struct http_request *q, const struct refu
 	else
 		r->counters.n_busy++;
 	if (log_limit_pass(&r->refused_lines, loop_now_ms(r->loop), &n_skipped))
-		log_event(LOG_WARN, "report_refused", LOG_I("status", x->status),
-		    LOG_S("caller", x->caller), LOG_S("client", http_client_address(q)),
-		    LOG_S("why", x->why ? x->why : x->detail), LOG_I("more", n_skipped));
+		log_event(LOG_WARN, "report_refused", LOG_I("status", x->status), LOG_S("caller", x->caller),
+		    LOG_S("client", http_client_address(q)), LOG_S("why", x->why ? x->why : x->detail),
+		    LOG_I("more", n_skipped));
 	if (x->status == 401)
 		headers[n++] = (struct http_header_line){"WWW-Authenticate", "Bearer"};
 	if (x->retry_after_s > 0) {
@@ -122,18 +121,15 @@ void answer_refused(struct runners *r, struct http_request *q, const struct refu
 	json_decref(body);
 }
 
-void refuse_request(
-    struct runners *r, struct http_request *q, int status, const char *detail, const char *caller)
+void refuse_request(struct runners *r, struct http_request *q, int status, const char *detail, const char *caller)
 {
-	answer_refused(
-	    r, q, &(struct refusal){.status = status, .detail = detail, .caller = caller});
+	answer_refused(r, q, &(struct refusal){.status = status, .detail = detail, .caller = caller});
 }
 
-void refuse_over_rate(struct runners *r, struct http_request *q, const char *detail,
-    const char *caller, int retry_after_s)
+void refuse_over_rate(
+    struct runners *r, struct http_request *q, const char *detail, const char *caller, int retry_after_s)
 {
-	const struct refusal x = {
-	    .status = 429, .detail = detail, .caller = caller, .retry_after_s = retry_after_s};
+	const struct refusal x = {.status = 429, .detail = detail, .caller = caller, .retry_after_s = retry_after_s};
 
 	answer_refused(r, q, &x);
 }
@@ -177,8 +173,8 @@ void answer_ignored(struct runners *r, struct http_request *q, const char *calle
 
 	r->counters.n_ignored++;
 	if (log_limit_pass(&r->ignored_lines, loop_now_ms(r->loop), &n_skipped))
-		log_event(LOG_INFO, "report_ignored", LOG_S("caller", caller), LOG_S("why", why),
-		    LOG_I("more", n_skipped));
+		log_event(
+		    LOG_INFO, "report_ignored", LOG_S("caller", caller), LOG_S("why", why), LOG_I("more", n_skipped));
 	http_respond(q, 200, "application/json", NULL, text, sizeof text - 1);
 }
 
@@ -208,14 +204,13 @@ void answer_json(struct http_request *q, int status, json_t *body)
 	json_decref(body);
 }
 
-void answer_recorded(
-    struct http_request *q, const struct config *c, const char *status, int64_t job_id)
+void answer_recorded(struct http_request *q, const struct config *c, const char *status, int64_t job_id)
 {
 	char *url = xasprintf("%s/jobs/%lld", c->public_url, (long long)job_id);
 
 	answer_json(q, 200,
-	    json_pack("{s:b, s:s, s:I, s:s}", "ok", true, "status", status, "job",
-		(json_int_t)job_id, "report_url", url));
+	    json_pack(
+		"{s:b, s:s, s:I, s:s}", "ok", true, "status", status, "job", (json_int_t)job_id, "report_url", url));
 	free(url);
 }
 
@@ -229,14 +224,12 @@ bool admit_open(struct runners *r, struct http_request *q)
 	return false;
 }
 
-bool admit_token(
-    struct runners *r, struct http_request *q, const char *token, struct credential *ret)
+bool admit_token(struct runners *r, struct http_request *q, const char *token, struct credential *ret)
 {
 	int retry_after_s = 0;
 	char *detail;
 
-	switch (
-	    credentials_check(r->credentials, token, http_client_address(q), ret, &retry_after_s)) {
+	switch (credentials_check(r->credentials, token, http_client_address(q), ret, &retry_after_s)) {
 	case CREDENTIAL_GOOD:
 		if (config_accelerator(r->config, ret->accelerator)) {
 			http_note_authenticated(q);
@@ -250,8 +243,7 @@ bool admit_token(
 		refuse_request(r, q, 401, "the token is not valid, or was revoked", NULL);
 		break;
 	case CREDENTIAL_OVER_RATE:
-		refuse_over_rate(
-		    r, q, "too many wrong tokens from this address", NULL, retry_after_s);
+		refuse_over_rate(r, q, "too many wrong tokens from this address", NULL, retry_after_s);
 		break;
 	case CREDENTIAL_UNREAD:
 		answer_busy(r, q, NULL, ERR_BUSY);
@@ -281,8 +273,7 @@ bool admit_runner(struct runners *r, struct http_request *q, struct credential *
 		return false;
 	if (ret->kind == TOKEN_RUNNER)
 		return true;
-	refuse_request(r, q, 403,
-	    "an API token cannot claim work: a machine needs a token of `runner add`",
-	    ret->accelerator);
+	refuse_request(
+	    r, q, 403, "an API token cannot claim work: a machine needs a token of `runner add`", ret->accelerator);
 	return false;
 }

@@ -39,16 +39,14 @@ static void refuse_token(struct runners *r, struct http_request *q, int err, con
 	answer_refused(r, q,
 	    &(struct refusal){
 		.status = is_denied ? 403 : 401,
-		.detail = is_denied ? "the token's pipeline may not report here"
-				    : "the token is not valid",
+		.detail = is_denied ? "the token's pipeline may not report here" : "the token is not valid",
 		.why = e->text,
 	    });
 }
 
 /* A report with a token of ours. dispatch_id NULL: of a periodic run that the vendor started itself, because a report of
  * a dispatch comes on the other route, whose path names the dispatch. */
-static void take_report(
-    struct runners *r, struct http_request *q, const char *dispatch_id, const struct reporter *by)
+static void take_report(struct runners *r, struct http_request *q, const char *dispatch_id, const struct reporter *by)
 {
 	struct error e = {0};
 	struct submission *s;
@@ -70,8 +68,7 @@ static void take_report(
 		if (!err && (!s->body.is_nightly || s->body.dispatch_id))
 			err = error_set(&e, ERR_INVALID,
 			    "a vendor's own token reports periodic runs here: event_type must be "
-			    "nightly or periodic; jobs of a dispatch go to "
-			    "/api/v1/dispatches/ID/jobs");
+			    "nightly or periodic; jobs of a dispatch go to /api/v1/dispatches/ID/jobs");
 	}
 	submission_start(s, err, &e);
 }
@@ -84,8 +81,8 @@ enum caller {
 };
 
 /* Identifies the caller by the headers alone. Release *ret_caller after the last two. */
-static enum caller identify_caller(struct runners *r, struct http_request *q,
-    struct credential *ret_who, struct oidc_caller *ret_caller, struct error *e)
+static enum caller identify_caller(struct runners *r, struct http_request *q, struct credential *ret_who,
+    struct oidc_caller *ret_caller, struct error *e)
 {
 	const char *token = admit_bearer(r, q);
 	int err;
@@ -104,8 +101,7 @@ static enum caller identify_caller(struct runners *r, struct http_request *q,
 		    ret_who->accelerator);
 		return CALLER_REFUSED;
 	}
-	err = oidc_verify(
-	    r->config, token, clock_wall_ms(), issuer_keys_find, r->keys, ret_caller, e);
+	err = oidc_verify(r->config, token, clock_wall_ms(), issuer_keys_find, r->keys, ret_caller, e);
 	if (err == 0)
 		return CALLER_REPOSITORY;
 	if (err == ERR_NOT_FOUND)
@@ -134,8 +130,7 @@ static void on_callback(struct http_request *q, void *owner)
 		return;
 	case CALLER_REPOSITORY:
 		access_of_repository(r->config, caller.repository, caller.workflow_ref, &access);
-		s = submission_new(
-		    r, q, &(struct reporter){.repository = caller.repository}, &access);
+		s = submission_new(r, q, &(struct reporter){.repository = caller.repository}, &access);
 		if (s)
 			submission_identify(s, &caller);
 		break;
@@ -171,19 +166,16 @@ static void on_callback_headers(struct http_request *q, void *owner)
 }
 
 /* The accelerator of the dispatch's token (free()); NULL: answered. */
-static char *admit_callback_token(
-    struct runners *r, struct http_request *q, const char *token, const char *dispatch_id)
+static char *admit_callback_token(struct runners *r, struct http_request *q, const char *token, const char *dispatch_id)
 {
 	char *accelerator = NULL;
-	int err = callback_token_check(
-	    r->callback_key, token, dispatch_id, clock_wall_ms(), &accelerator);
+	int err = callback_token_check(r->callback_key, token, dispatch_id, clock_wall_ms(), &accelerator);
 
 	if (!err) {
 		http_note_authenticated(q);
 		return accelerator;
 	}
-	refuse_request(r, q, 401,
-	    err == ERR_TIMEOUT ? "the token has expired" : "the token is not valid", NULL);
+	refuse_request(r, q, 401, err == ERR_TIMEOUT ? "the token has expired" : "the token is not valid", NULL);
 	free(accelerator);
 	return NULL;
 }
@@ -213,8 +205,7 @@ static void on_vendor_report(struct http_request *q, void *owner)
 	if (!credential_is_shaped(token)) {
 		accelerator = admit_callback_token(r, q, token, dispatch_id);
 		if (accelerator)
-			take_report(
-			    r, q, dispatch_id, &(struct reporter){.accelerator = accelerator});
+			take_report(r, q, dispatch_id, &(struct reporter){.accelerator = accelerator});
 		free(accelerator);
 	} else if (admit_token(r, q, token, &who)) {
 		take_report(r, q, dispatch_id,

@@ -20,10 +20,7 @@ struct claims {
 
 /* ---- time ---- */
 
-static int64_t due_of(const struct claim *c)
-{
-	return c->until_ms + (c->looked ? 0 : UNSEEN_GRACE_MS);
-}
+static int64_t due_of(const struct claim *c) { return c->until_ms + (c->looked ? 0 : UNSEEN_GRACE_MS); }
 
 static void arm_claim_expiry(struct claims *cs, int64_t due_ms)
 {
@@ -61,8 +58,7 @@ static void on_claims_due(struct timer *t)
 				if (c->looked) {
 					claim_answer_nothing(c);
 				} else {
-					answer_busy(
-					    q->runners, c->request, q->accelerator, ERR_BUSY);
+					answer_busy(q->runners, c->request, q->accelerator, ERR_BUSY);
 					c->request = NULL;
 				}
 				claim_queue_drop(q, c);
@@ -158,8 +154,8 @@ static void on_claimant_gone(struct http_request *q)
 }
 
 /* Takes the request's texts over. */
-static void wait_for_work(struct claims *cs, struct http_request *request,
-    struct claim_request *asked, const struct credential *who)
+static void wait_for_work(
+    struct claims *cs, struct http_request *request, struct claim_request *asked, const struct credential *who)
 {
 	const struct accelerator *a = config_accelerator(cs->runners->config, who->accelerator);
 	struct claim_queue *q;
@@ -175,8 +171,8 @@ static void wait_for_work(struct claims *cs, struct http_request *request,
 	}
 	same = claim_queue_find(q, asked->name, asked->claim_id, &n_of_machine);
 	if (!same && n_of_machine >= CLAIMS_PER_MACHINE_MAX) {
-		refuse_over_rate(cs->runners, request, "16 claims of this machine wait already",
-		    who->accelerator, TOO_MANY_RETRY_S);
+		refuse_over_rate(
+		    cs->runners, request, "16 claims of this machine wait already", who->accelerator, TOO_MANY_RETRY_S);
 		return;
 	}
 	if (same) {
@@ -221,12 +217,10 @@ static void on_claim_request(struct http_request *q, void *owner)
 	http_recycle_body(body);
 	if (!err && !str_eq(asked.name, who.name)) {
 		status = 403;
-		err = error_set(
-		    &why, ERR_DENIED, "name is not the machine that this token was made for");
+		err = error_set(&why, ERR_DENIED, "name is not the machine that this token was made for");
 	} else if (!err && asked.accelerator && !str_eq(asked.accelerator, who.accelerator)) {
 		status = 403;
-		err =
-		    error_set(&why, ERR_DENIED, "the token is for accelerator %s", who.accelerator);
+		err = error_set(&why, ERR_DENIED, "the token is for accelerator %s", who.accelerator);
 	}
 	if (err)
 		refuse_request(r, q, status, why.text, who.accelerator);
@@ -260,8 +254,7 @@ struct claims *claims_new(struct runners *r, struct http_server *h)
 void claims_configure(struct claims *cs)
 {
 	for (struct claim_queue *q = LIST_FIRST(&cs->queues), *next; q; q = next) {
-		const struct accelerator *a =
-		    config_accelerator(cs->runners->config, q->accelerator);
+		const struct accelerator *a = config_accelerator(cs->runners->config, q->accelerator);
 
 		next = LIST_NEXT(q, link);
 		if (a) {

@@ -71,8 +71,8 @@ struct claim_queue {
 	LIST_ENTRY(claim_queue) link;
 };
 
-struct claim_queue *claim_queue_new(struct runners *r, const char *accelerator,
-    void (*on_look_ended)(struct claim_queue *q, int err));
+struct claim_queue *claim_queue_new(
+    struct runners *r, const char *accelerator, void (*on_look_ended)(struct claim_queue *q, int err));
 void claim_queue_free(struct claim_queue *q); /* empty, and no look is under way */
 
 /* Adds the claim and takes it over; a: its accelerator. */

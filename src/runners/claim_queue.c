@@ -21,8 +21,8 @@ static struct runner_set set_of(const struct accelerator *a, char *const *labels
 
 /* ---- the queue ---- */
 
-struct claim_queue *claim_queue_new(struct runners *r, const char *accelerator,
-    void (*on_look_ended)(struct claim_queue *q, int err))
+struct claim_queue *claim_queue_new(
+    struct runners *r, const char *accelerator, void (*on_look_ended)(struct claim_queue *q, int err))
 {
 	struct claim_queue *q = xcalloc(1, sizeof(*q));
 
@@ -104,9 +104,8 @@ static void answer_offer(struct claim_queue *q, struct claim *c, const struct ac
 					    o->kind == CHANGE_NIGHTLY ? "?kind=nightly" : "");
 	c->request = NULL;
 	q->runners->counters.n_leases_granted += !q->op.was_known;
-	log_event(LOG_INFO, q->op.was_known ? "lease_told_again" : "lease_granted",
-	    LOG_S("lease", o->lease_id), LOG_S("dispatch", o->dispatch_id),
-	    LOG_S("accelerator", q->accelerator), LOG_S("runner", o->runner),
+	log_event(LOG_INFO, q->op.was_known ? "lease_told_again" : "lease_granted", LOG_S("lease", o->lease_id),
+	    LOG_S("dispatch", o->dispatch_id), LOG_S("accelerator", q->accelerator), LOG_S("runner", o->runner),
 	    LOG_S("machine", c->machine), LOG_I("job", o->job_id), LOG_I("attempt", o->attempt));
 	answer_json_text(request, 200, lease_offer_text(o));
 }
@@ -131,8 +130,7 @@ static void on_queue_looked(struct store_op *op)
 
 	if (!err && q->op.is_found) {
 		/* If the client left, a claim with the same claim_id gets the lease. */
-		struct claim *taker =
-		    c->request ? c : claim_queue_find(q, c->machine, c->claim_id, &n_of_machine);
+		struct claim *taker = c->request ? c : claim_queue_find(q, c->machine, c->claim_id, &n_of_machine);
 
 		leases_note_expiry(r->leases, q->op.offer.lease_ms);
 		if (taker) {
@@ -149,10 +147,8 @@ static void on_queue_looked(struct store_op *op)
 	}
 	/* If there is nothing for this machine, there is nothing for those that could take no more than it. A machine
 	 * that was never looked for is not among them: the store may know its claim_id. */
-	for (struct claim *x = TAILQ_FIRST(&q->claims); !err && !q->op.is_found && x;
-	     x = TAILQ_NEXT(x, link)) {
-		bool is_within =
-		    !(x->set.bits[0] & ~c->set.bits[0]) && !(x->set.bits[1] & ~c->set.bits[1]);
+	for (struct claim *x = TAILQ_FIRST(&q->claims); !err && !q->op.is_found && x; x = TAILQ_NEXT(x, link)) {
+		bool is_within = !(x->set.bits[0] & ~c->set.bits[0]) && !(x->set.bits[1] & ~c->set.bits[1]);
 
 		if (x == c || (x->looked && is_within))
 			x->looked = q->look_round;

@@ -24,10 +24,7 @@ struct credential_table {
 
 enum { TOKEN_SECRET_BYTES = 32 };
 
-static const char *prefix_of(enum token_kind kind)
-{
-	return kind == TOKEN_RUNNER ? "ort_" : "oat_";
-}
+static const char *prefix_of(enum token_kind kind) { return kind == TOKEN_RUNNER ? "ort_" : "oat_"; }
 
 void credential_make(enum token_kind kind, char out[CREDENTIAL_TEXT_BYTES])
 {
@@ -47,16 +44,12 @@ void credential_make(enum token_kind kind, char out[CREDENTIAL_TEXT_BYTES])
 bool credential_is_shaped(const char *text)
 {
 	return strlen(text) == CREDENTIAL_TEXT_BYTES - 1 &&
-	       (str_has_prefix(text, prefix_of(TOKEN_RUNNER)) ||
-		   str_has_prefix(text, prefix_of(TOKEN_API))) &&
+	       (str_has_prefix(text, prefix_of(TOKEN_RUNNER)) || str_has_prefix(text, prefix_of(TOKEN_API))) &&
 	       strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") ==
 		   CREDENTIAL_TEXT_BYTES - 1;
 }
 
-void credential_hash(const char *text, uint8_t out[SHA256_BYTES])
-{
-	sha256(text, strlen(text), out);
-}
+void credential_hash(const char *text, uint8_t out[SHA256_BYTES]) { sha256(text, strlen(text), out); }
 
 static int compare_hashes(const void *a, const void *b)
 {
@@ -75,8 +68,7 @@ static struct credential_entry *credential_table_find(
 	return t->n ? bsearch(&key, t->entries, t->n, sizeof(key), compare_hashes) : NULL;
 }
 
-static struct credential_entry *credential_table_find_id(
-    const struct credential_table *t, int64_t id)
+static struct credential_entry *credential_table_find_id(const struct credential_table *t, int64_t id)
 {
 	for (size_t i = 0; i < t->n; i++)
 		if (t->entries[i].row.id == id)
@@ -213,19 +205,18 @@ static void on_read(struct store_query *q)
 			bool is_runner = row->kind == TOKEN_RUNNER;
 
 			/* A machine's tokens follow each other in the list. */
-			if (is_runner && !(last && last->kind == row->kind &&
-					     str_eq(last->accelerator, row->accelerator) &&
-					     str_eq(last->name, row->name)))
+			if (is_runner &&
+			    !(last && last->kind == row->kind && str_eq(last->accelerator, row->accelerator) &&
+				str_eq(last->name, row->name)))
 				taken.n_machines++;
-			taken.entries[i] = (struct credential_entry){
-			    .row = *row, .machine = is_runner ? taken.n_machines - 1 : -1};
+			taken.entries[i] =
+			    (struct credential_entry){.row = *row, .machine = is_runner ? taken.n_machines - 1 : -1};
 			c->list.list[i] = (struct token_row){0};
 		}
 		qsort(taken.entries, taken.n, sizeof(*taken.entries), compare_hashes);
 		for (size_t i = 0; i < t->n; i++) {
 			const struct credential_entry *old = &t->entries[i];
-			struct credential_entry *same =
-			    credential_table_find(&taken, old->row.hash);
+			struct credential_entry *same = credential_table_find(&taken, old->row.hash);
 
 			if (!same)
 				continue;
@@ -266,10 +257,7 @@ static void read_credentials(void *owner)
 	c->n_in_hand++;
 }
 
-void credentials_on_tokens(struct credentials *c)
-{
-	bell_now(c->bell);
-}
+void credentials_on_tokens(struct credentials *c) { bell_now(c->bell); }
 
 static void refuse_wait(void *p)
 {
@@ -292,8 +280,8 @@ void credentials_await(struct credentials *c, struct credentials_wait *w)
 
 /* ---- checks ---- */
 
-enum credential_verdict credentials_check(struct credentials *c, const char *text,
-    const char *address, struct credential *ret, int *ret_retry_after_s)
+enum credential_verdict credentials_check(
+    struct credentials *c, const char *text, const char *address, struct credential *ret, int *ret_retry_after_s)
 {
 	uint8_t hash[SHA256_BYTES], bytes[16];
 	char block[INET6_ADDRSTRLEN];
@@ -313,9 +301,8 @@ enum credential_verdict credentials_check(struct credentials *c, const char *tex
 			memset(bytes + 8, 0, 8);
 			key = inet_ntop(AF_INET6, bytes, block, sizeof(block));
 		}
-		return rate_limit_take(c->wrong, key, loop_now_ms(c->loop), ret_retry_after_s)
-			   ? CREDENTIAL_WRONG
-			   : CREDENTIAL_OVER_RATE;
+		return rate_limit_take(c->wrong, key, loop_now_ms(c->loop), ret_retry_after_s) ? CREDENTIAL_WRONG
+											       : CREDENTIAL_OVER_RATE;
 	}
 	e->used_ms = clock_wall_ms();
 	e->is_use_unwritten = true;
@@ -329,18 +316,14 @@ enum credential_verdict credentials_check(struct credentials *c, const char *tex
 	return CREDENTIAL_GOOD;
 }
 
-bool credentials_are_read(const struct credentials *c)
-{
-	return c->is_read;
-}
+bool credentials_are_read(const struct credentials *c) { return c->is_read; }
 
 bool credentials_has(const struct credentials *c, int64_t id)
 {
 	return credential_table_find_id(&c->table, id) != NULL;
 }
 
-bool credentials_last_use(
-    const struct credentials *c, int64_t id, int64_t *ret_wall_ms, const char **ret_address)
+bool credentials_last_use(const struct credentials *c, int64_t id, int64_t *ret_wall_ms, const char **ret_address)
 {
 	const struct credential_entry *e = credential_table_find_id(&c->table, id);
 
@@ -369,10 +352,7 @@ int credentials_n_machines_since(const struct credentials *c, int64_t since_wall
 	return n;
 }
 
-int64_t credentials_n_wrong(const struct credentials *c)
-{
-	return c->n_wrong;
-}
+int64_t credentials_n_wrong(const struct credentials *c) { return c->n_wrong; }
 
 /* ---- life ---- */
 

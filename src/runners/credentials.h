@@ -48,8 +48,8 @@ struct credentials *credentials_new(struct loop *l, struct store *s);
 /* Looks a token up, and notes the use of a good one, from `address`. Wrong tokens are counted by address (IPv6: by its
  * /64). A good token always passes: many machines may share one address, and one of them with an old token must
  * not lock out the others. */
-enum credential_verdict credentials_check(struct credentials *c, const char *text,
-    const char *address, struct credential *ret, int *ret_retry_after_s);
+enum credential_verdict credentials_check(
+    struct credentials *c, const char *text, const char *address, struct credential *ret, int *ret_retry_after_s);
 /* False until the tokens have been read once: until then every token is CREDENTIAL_UNREAD. */
 bool credentials_are_read(const struct credentials *c);
 /* True while the token is valid, as far as is known. */
@@ -70,8 +70,7 @@ void credentials_await(struct credentials *c, struct credentials_wait *w);
 
 /* The last use since the start, which may not be in the store yet. False: there was none. *ret_address is borrowed
  * until the loop's next turn. */
-bool credentials_last_use(
-    const struct credentials *c, int64_t id, int64_t *ret_wall_ms, const char **ret_address);
+bool credentials_last_use(const struct credentials *c, int64_t id, int64_t *ret_wall_ms, const char **ret_address);
 /* The number of machines (accelerator and name) whose token was used since then. */
 int credentials_n_machines_since(const struct credentials *c, int64_t since_wall_ms);
 /* The number of wrong tokens since the start. */

@@ -9,10 +9,8 @@ static struct rsa_public_key *read_key(const json_t *key)
 	struct rsa_public_key *ret = NULL;
 	int err = ERR_INVALID;
 
-	if (n && e && base64url_decode(n, strlen(n), &modulus) == 0 &&
-	    base64url_decode(e, strlen(e), &exponent) == 0)
-		err = rsa_public_key_new(
-		    modulus.data, modulus.len, exponent.data, exponent.len, &ret, NULL);
+	if (n && e && base64url_decode(n, strlen(n), &modulus) == 0 && base64url_decode(e, strlen(e), &exponent) == 0)
+		err = rsa_public_key_new(modulus.data, modulus.len, exponent.data, exponent.len, &ret, NULL);
 	buf_release(&modulus);
 	buf_release(&exponent);
 	return err ? NULL : ret;
@@ -46,8 +44,7 @@ int jwks_parse(const char *text, size_t n, struct jwks *ret, struct error *e)
 	{
 		const char *kid = json_get_str(key, "kid");
 		bool is_for_rs256 = kid && *kid && strlen(kid) <= KID_MAX_BYTES &&
-				    str_eq(json_get_str(key, "kty"), "RSA") &&
-				    is_absent_or(key, "use", "sig") &&
+				    str_eq(json_get_str(key, "kty"), "RSA") && is_absent_or(key, "use", "sig") &&
 				    is_absent_or(key, "alg", "RS256");
 		struct rsa_public_key *public_key = is_for_rs256 ? read_key(key) : NULL;
 
@@ -107,8 +104,7 @@ struct issuer_keys {
 	void *closed_owner;
 };
 
-struct issuer_keys *issuer_keys_new(
-    struct loop *l, struct http_client *c, struct runners_counters *counters)
+struct issuer_keys *issuer_keys_new(struct loop *l, struct http_client *c, struct runners_counters *counters)
 {
 	struct issuer_keys *k = xcalloc(1, sizeof *k);
 
@@ -183,18 +179,15 @@ static void on_fetched(struct http_call *call)
 	i->waits = NULL;
 	i->n_waits = 0;
 	i->has_failed = err != 0;
-	i->may_fetch_ms =
-	    loop_now_ms(k->loop) + (err ? ISSUER_KEYS_RETRY_MS : ISSUER_KEYS_INTERVAL_MS);
+	i->may_fetch_ms = loop_now_ms(k->loop) + (err ? ISSUER_KEYS_RETRY_MS : ISSUER_KEYS_INTERVAL_MS);
 	if (i->is_dropped) {
 		remove_issuer(i);
 	} else if (err) {
 		k->counters->n_key_fetch_failures++;
-		log_event(LOG_WARN, "issuer_keys_failed", LOG_S("issuer", i->name),
-		    LOG_S("url", i->url), LOG_S("why", e.text),
-		    LOG_I("keys_kept", (int64_t)i->keys.n));
+		log_event(LOG_WARN, "issuer_keys_failed", LOG_S("issuer", i->name), LOG_S("url", i->url),
+		    LOG_S("why", e.text), LOG_I("keys_kept", (int64_t)i->keys.n));
 	} else {
-		log_event(LOG_INFO, "issuer_keys_fetched", LOG_S("issuer", i->name),
-		    LOG_I("keys", (int64_t)i->keys.n));
+		log_event(LOG_INFO, "issuer_keys_fetched", LOG_S("issuer", i->name), LOG_I("keys", (int64_t)i->keys.n));
 	}
 	if (!i->is_dropped)
 		timer_start(i->refresh, ISSUER_KEYS_REFRESH_MS);

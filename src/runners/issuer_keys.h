@@ -39,8 +39,7 @@ enum {
 struct issuer_keys;
 
 /* Loop and client are borrowed; counts into *counters. */
-struct issuer_keys *issuer_keys_new(
-    struct loop *l, struct http_client *c, struct runners_counters *counters);
+struct issuer_keys *issuer_keys_new(struct loop *l, struct http_client *c, struct runners_counters *counters);
 /* Follows the snapshot's issuers; an issuer whose name and URL stay keeps its keys. */
 void issuer_keys_configure(struct issuer_keys *k, const struct config *c);
 /* Borrowed until the loop's next turn; NULL: unknown. An oidc_find_key_fn. */

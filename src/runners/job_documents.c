@@ -62,8 +62,7 @@ static void answer_access(struct job_access *a, int status, const char *detail, 
 	a->request = NULL;
 	if (q)
 		answer_refused(a->runners, q,
-		    &(struct refusal){
-			.status = status, .detail = detail, .why = why, .caller = a->caller});
+		    &(struct refusal){.status = status, .detail = detail, .why = why, .caller = a->caller});
 }
 
 static void refuse_access(struct job_access *a, int status, const char *detail, const char *why)
@@ -89,8 +88,7 @@ void job_access_refuse(struct job_access *a, int err)
 	if (q && err == ERR_AUTH)
 		refuse_request(a->runners, q, 401, TOKEN_REVOKED, a->caller);
 	else if (q)
-		refuse_request(
-		    a->runners, q, 403, "the accelerator has left the registry", a->caller);
+		refuse_request(a->runners, q, 403, "the accelerator has left the registry", a->caller);
 }
 
 static void answer_unread(struct job_access *a, int err)
@@ -105,8 +103,7 @@ static void answer_unread(struct job_access *a, int err)
 static void on_job_found(struct store_query *q)
 {
 	struct job_access *a = CONTAINER_OF(q, struct job_access, job.q);
-	const struct accelerator *x =
-	    q->err ? NULL : config_accelerator(a->config, a->job.accelerator);
+	const struct accelerator *x = q->err ? NULL : config_accelerator(a->config, a->job.accelerator);
 	int err = q->err ? 0 : job_access_check(a);
 	const struct find_job *j = &a->job;
 	bool is_of_caller = !q->err && strv_contains(a->access.allowed, j->accelerator);
@@ -172,10 +169,9 @@ static void admit_access(struct job_access *a)
 	bool is_registered = access_is_registered(&a->access);
 	int retry_after_s, err;
 
-	if (!rate_limit_take(is_registered ? a->limit : r->strangers, a->caller,
-		loop_now_ms(r->loop), &retry_after_s)) {
-		refuse_over_rate(
-		    r, a->request, "too many requests in this minute", a->caller, retry_after_s);
+	if (!rate_limit_take(
+		is_registered ? a->limit : r->strangers, a->caller, loop_now_ms(r->loop), &retry_after_s)) {
+		refuse_over_rate(r, a->request, "too many requests in this minute", a->caller, retry_after_s);
 		give_up_access(a);
 	} else if (a->access.n_allowed == 0) {
 		refuse_access(a, 403,
@@ -185,8 +181,7 @@ static void admit_access(struct job_access *a)
 	} else if (a->issuer) {
 		a->identity.runners = a->runners;
 		a->identity.done = on_access_identified;
-		err = identity_check_start(
-		    &a->identity, a->issuer->issuer, a->repository, a->ids, &a->access);
+		err = identity_check_start(&a->identity, a->issuer->issuer, a->repository, a->ids, &a->access);
 		if (err) {
 			answer_unread(a, err);
 			give_up_access(a);
@@ -220,8 +215,7 @@ static void admit_oidc(struct job_access *a, const char *token)
 {
 	struct oidc_caller caller;
 	struct error e = {0};
-	int err = oidc_verify(
-	    a->config, token, clock_wall_ms(), issuer_keys_find, a->runners->keys, &caller, &e);
+	int err = oidc_verify(a->config, token, clock_wall_ms(), issuer_keys_find, a->runners->keys, &caller, &e);
 
 	if (err == ERR_NOT_FOUND) {
 		a->keys.done = on_access_keys;
@@ -273,19 +267,16 @@ void job_access_start(struct job_access *a)
 		access_of_accelerator(a->config, c.accelerator, &a->access);
 		a->token_id = c.id;
 		a->machine = c.kind == TOKEN_RUNNER ? xstrdup(c.name) : NULL;
-		a->caller =
-		    *c.name ? xasprintf("%s/%s", c.accelerator, c.name) : xstrdup(c.accelerator);
+		a->caller = *c.name ? xasprintf("%s/%s", c.accelerator, c.name) : xstrdup(c.accelerator);
 		admit_access(a);
 	} else if (str_has_prefix(token, CALLBACK_TOKEN_PREFIX)) {
 		/* The token names its dispatch; that counts once its signature is verified. */
 		a->dispatch_id = callback_token_dispatch(token);
 		if (a->dispatch_id)
-			err = callback_token_check(
-			    r->callback_key, token, a->dispatch_id, clock_wall_ms(), &a->caller);
+			err = callback_token_check(r->callback_key, token, a->dispatch_id, clock_wall_ms(), &a->caller);
 		if (err) {
-			refuse_access(a, 401,
-			    err == ERR_TIMEOUT ? "the token has expired" : "the token is not valid",
-			    NULL);
+			refuse_access(
+			    a, 401, err == ERR_TIMEOUT ? "the token has expired" : "the token is not valid", NULL);
 			return;
 		}
 		access_of_accelerator(a->config, a->caller, &a->access);

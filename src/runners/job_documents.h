@@ -39,8 +39,7 @@ struct job_documents {
 };
 
 /* Adds the routes. Borrows all arguments, which must outlive it. */
-struct job_documents *job_documents_new(
-    struct runners *r, struct http_server *h, struct logs *logs);
+struct job_documents *job_documents_new(struct runners *r, struct http_server *h, struct logs *logs);
 /* Writes the part of each log that has arrived, and answers 503, so that the server need not wait for the rest. */
 void job_documents_stop(struct job_documents *d);
 /* Tokens or the registry changed: ends the documents whose senders may not send them any more. */

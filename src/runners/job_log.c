@@ -21,7 +21,7 @@ struct log_put {
 	LIST_ENTRY(log_put) link; /* in the documents' list if is_listed */
 	bool is_listed;           /* the body is arriving */
 	bool wants_last;
-	int cut_err; /* why the rest of the body is not read: ERR_CLOSING, or of job_access_check() */
+	int cut_err;    /* why the rest of the body is not read: ERR_CLOSING, or of job_access_check() */
 	int64_t offset; /* of the next byte that is appended */
 	struct buf collected, appending;
 	bool is_busy;      /* an append is under way */
@@ -64,9 +64,8 @@ static void answer_failed(struct log_put *p, int err)
 	if (err == ERR_RANGE || err == ERR_EXISTS) {
 		/* The client goes on at this length. */
 		r->counters.n_conflict++;
-		answer_json(q, 409,
-		    json_pack("{s:s, s:I}", "detail", p->append.why.text, "bytes",
-			(json_int_t)p->append.end));
+		answer_json(
+		    q, 409, json_pack("{s:s, s:I}", "detail", p->append.why.text, "bytes", (json_int_t)p->append.end));
 	} else if (err == ERR_AUTH || err == ERR_DENIED) {
 		job_access_refuse(&p->access, err);
 	} else if (err == ERR_TOO_BIG) {
@@ -88,8 +87,8 @@ static void finish_log_put(struct log_put *p, int err)
 	if (p->access.request && err)
 		answer_failed(p, err);
 	else if (p->access.request)
-		answer_json(p->access.request, 200,
-		    json_pack("{s:b, s:I}", "ok", true, "bytes", (json_int_t)p->append.end));
+		answer_json(
+		    p->access.request, 200, json_pack("{s:b, s:I}", "ok", true, "bytes", (json_int_t)p->append.end));
 	p->access.request = NULL;
 	put_free(p);
 }
@@ -123,8 +122,8 @@ static void on_log_noted(struct store_op *op)
 static void on_appended(struct log_append *a)
 {
 	struct log_put *p = CONTAINER_OF(a, struct log_put, append);
-	bool is_worth_noting = a->is_complete || (p->noted == 0 && a->end > 0) ||
-			       a->end / NOTE_EVERY_BYTES > p->noted / NOTE_EVERY_BYTES;
+	bool is_worth_noting =
+	    a->is_complete || (p->noted == 0 && a->end > 0) || a->end / NOTE_EVERY_BYTES > p->noted / NOTE_EVERY_BYTES;
 	int err = a->err;
 
 	p->offset += (int64_t)a->n;
@@ -172,10 +171,7 @@ static void advance(struct log_put *p)
 	logs_append(p->documents->logs, &p->append);
 }
 
-static void on_next_append(struct timer *t)
-{
-	advance(timer_owner(t));
-}
+static void on_next_append(struct timer *t) { advance(timer_owner(t)); }
 
 /* ---- the body ---- */
 
@@ -287,8 +283,7 @@ static void on_log_put_request(struct http_request *q, void *owner)
 	p->noted = p->offset;
 	p->next_append = timer_new(d->runners->loop, on_next_append, p);
 	buf_init(&p->collected, COLLECT_MAX_BYTES);
-	p->access = (struct job_access){
-	    .runners = d->runners, .request = q, .limit = d->log_calls, .done = on_access};
+	p->access = (struct job_access){.runners = d->runners, .request = q, .limit = d->log_calls, .done = on_access};
 	job_access_start(&p->access);
 }
 

@@ -69,8 +69,7 @@ static void put_free(struct report_put *p)
 static void refuse_report(struct report_put *p, int status, const char *detail)
 {
 	if (p->access.request)
-		refuse_request(
-		    p->access.runners, p->access.request, status, detail, p->access.caller);
+		refuse_request(p->access.runners, p->access.request, status, detail, p->access.caller);
 	p->access.request = NULL;
 }
 
@@ -94,17 +93,15 @@ static void on_stored(struct store_op *op)
 	} else if (is_new || p->op.outcome == REPORT_UNCHANGED) {
 		c->n_recorded += is_new;
 		c->n_unchanged += !is_new;
-		log_event(LOG_INFO, is_new ? "document_recorded" : "document_unchanged",
-		    LOG_I("job", p->access.job_id), LOG_S("caller", p->access.caller),
-		    LOG_S("dispatch", p->access.job.dispatch_id),
-		    LOG_S("accelerator", p->access.job.accelerator),
-		    LOG_S("format", report_format_name(p->format)),
+		log_event(LOG_INFO, is_new ? "document_recorded" : "document_unchanged", LOG_I("job", p->access.job_id),
+		    LOG_S("caller", p->access.caller), LOG_S("dispatch", p->access.job.dispatch_id),
+		    LOG_S("accelerator", p->access.job.accelerator), LOG_S("format", report_format_name(p->format)),
 		    LOG_I("bytes", (int64_t)p->body.len), LOG_I("tests", (int64_t)p->file.n_tests),
 		    LOG_I("cut", (int64_t)p->file.n_cut));
 		if (p->access.request)
 			answer_json(p->access.request, 200,
-			    json_pack("{s:b, s:I, s:I}", "ok", true, "tests",
-				(json_int_t)p->file.n_tests, "cut", (json_int_t)p->file.n_cut));
+			    json_pack("{s:b, s:I, s:I}", "ok", true, "tests", (json_int_t)p->file.n_tests, "cut",
+				(json_int_t)p->file.n_cut));
 		p->access.request = NULL;
 	} else if (p->op.outcome == REPORT_CONFLICT) {
 		refuse_report(p, 409, "the job has a report already, with other content");
@@ -124,8 +121,8 @@ static void parse(struct pool_work *w)
 	sha256(text, p->body.len, p->op.digest);
 	p->format = report_format_guess(text, p->body.len);
 	if (p->format == N_REPORT_FORMATS)
-		p->err = error_set(&p->why, ERR_INVALID,
-		    "the report is neither JUnit XML nor CTRF JSON nor Outpost JSON");
+		p->err =
+		    error_set(&p->why, ERR_INVALID, "the report is neither JUnit XML nor CTRF JSON nor Outpost JSON");
 	else
 		p->err = report_file_parse(p->format, text, p->body.len, &p->file, &p->why);
 }
@@ -189,8 +186,8 @@ static void on_report_body(struct http_request *q, const char *bytes, size_t n, 
 		parse_next(d);
 		return;
 	}
-	if (d->report_bytes + n > REPORTS_IN_HAND_MAX_BYTES ||
-	    p->room->bytes + n > REPORTS_OF_ONE_MAX_BYTES || buf_append(&p->body, bytes, n)) {
+	if (d->report_bytes + n > REPORTS_IN_HAND_MAX_BYTES || p->room->bytes + n > REPORTS_OF_ONE_MAX_BYTES ||
+	    buf_append(&p->body, bytes, n)) {
 		answer_unable(p, ERR_BUSY);
 		put_free(p);
 		return;
@@ -266,10 +263,8 @@ static void on_report_put_request(struct http_request *q, void *owner)
 	p->documents = d;
 	p->deadline = timer_new(d->runners->loop, on_deadline, p);
 	buf_init(&p->body, REPORT_FILE_MAX_BYTES);
-	p->access = (struct job_access){.runners = d->runners,
-	    .request = q,
-	    .limit = d->runners->registered,
-	    .done = on_access};
+	p->access = (struct job_access){
+	    .runners = d->runners, .request = q, .limit = d->runners->registered, .done = on_access};
 	job_access_start(&p->access);
 }
 

@@ -66,9 +66,8 @@ static void answer_heartbeat(struct heartbeat *hb)
 	};
 
 	if (a.word != LEASE_ACTIVE)
-		log_event(LOG_INFO, "lease_ended", LOG_S("lease", hb->lease_id),
-		    LOG_S("accelerator", hb->accelerator), LOG_S("machine", hb->machine),
-		    LOG_S("how", lease_word_name(a.word)), LOG_S("why", a.reason));
+		log_event(LOG_INFO, "lease_ended", LOG_S("lease", hb->lease_id), LOG_S("accelerator", hb->accelerator),
+		    LOG_S("machine", hb->machine), LOG_S("how", lease_word_name(a.word)), LOG_S("why", a.reason));
 	if (hb->request)
 		answer_json_text(hb->request, 200, lease_answer_text(&a));
 	heartbeat_free(hb);
@@ -224,8 +223,7 @@ static void on_leases_listed(struct store_query *q)
 		const struct lease_row key = {.id = hb->lease_id};
 
 		next = LIST_NEXT(hb, link);
-		if (l->list.n &&
-		    bsearch(&key, l->list.list, l->list.n, sizeof(*l->list.list), compare_rows))
+		if (l->list.n && bsearch(&key, l->list.list, l->list.n, sizeof(*l->list.list), compare_rows))
 			continue;
 		/* The store answers how it ended. If the store is busy, the next heartbeat learns it. */
 		stop_waiting(hb);
@@ -253,10 +251,7 @@ static void look_for_ended_leases(void *owner)
 		runners_hold(l->runners);
 }
 
-void leases_on_ended(struct leases *l)
-{
-	bell_now(l->bell);
-}
+void leases_on_ended(struct leases *l) { bell_now(l->bell); }
 
 void leases_on_tokens(struct leases *l)
 {
@@ -302,10 +297,7 @@ static void look_for_expired_leases(void *owner)
 		runners_hold(l->runners);
 }
 
-void leases_note_expiry(struct leases *l, int64_t lease_ms)
-{
-	bell_by(l->over, clock_wall_ms() + lease_ms);
-}
+void leases_note_expiry(struct leases *l, int64_t lease_ms) { bell_by(l->over, clock_wall_ms() + lease_ms); }
 
 /* ---- life ---- */
 
@@ -340,10 +332,7 @@ void leases_stop(struct leases *l)
 		answer_heartbeat(LIST_FIRST(&l->waiting));
 }
 
-int leases_n_waiting(const struct leases *l)
-{
-	return l->n_waiting;
-}
+int leases_n_waiting(const struct leases *l) { return l->n_waiting; }
 
 void leases_free(struct leases *l)
 {

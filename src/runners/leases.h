@@ -44,5 +44,5 @@ int lease_reason_parse(const char *body, size_t n, char **ret, struct error *e) 
 void machine_add_routes(struct runners *r, struct http_server *h);
 /* Returns a lease to the queue, and answers q. q NULL: no machine took the lease; if the store is busy, the lease runs
  * out. Takes over the reason (free()). */
-void lease_hand_back(struct runners *r, struct http_request *q, const char *lease_id,
-    const char *accelerator, const char *machine, char *reason);
+void lease_hand_back(struct runners *r, struct http_request *q, const char *lease_id, const char *accelerator,
+    const char *machine, char *reason);

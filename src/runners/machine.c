@@ -24,10 +24,9 @@ int lease_wait_parse(const char *body, size_t n, int *ret_wait_s, struct error *
 	if (err)
 		return err;
 	wait = json_object_get(root, "wait");
-	if (wait && (!json_is_integer(wait) || json_integer_value(wait) < 0 ||
-			json_integer_value(wait) > RENEW_WAIT_MAX_S))
-		err = error_set(e, ERR_INVALID, "wait must be a whole number from 0 to %d",
-		    (int)RENEW_WAIT_MAX_S);
+	if (wait &&
+	    (!json_is_integer(wait) || json_integer_value(wait) < 0 || json_integer_value(wait) > RENEW_WAIT_MAX_S))
+		err = error_set(e, ERR_INVALID, "wait must be a whole number from 0 to %d", (int)RENEW_WAIT_MAX_S);
 	else
 		*ret_wait_s = (int)json_integer_value(wait);
 	json_decref(root);
@@ -71,9 +70,8 @@ static void end_handback(struct handback *h, int err)
 
 	if (!err && !h->is_unwanted) {
 		r->counters.n_leases_returned++;
-		log_event(LOG_INFO, "lease_returned", LOG_S("lease", h->lease_id),
-		    LOG_S("accelerator", h->accelerator), LOG_S("machine", h->machine),
-		    LOG_S("why", h->reason));
+		log_event(LOG_INFO, "lease_returned", LOG_S("lease", h->lease_id), LOG_S("accelerator", h->accelerator),
+		    LOG_S("machine", h->machine), LOG_S("why", h->reason));
 	}
 	if (h->request && !err)
 		answer_json_text(h->request, 200, xstrdup("{\"ok\":true}"));
@@ -89,13 +87,10 @@ static void end_handback(struct handback *h, int err)
 	runners_let_go(r);
 }
 
-static void on_returned(struct store_op *op)
-{
-	end_handback(CONTAINER_OF(op, struct handback, op.op), op->err);
-}
+static void on_returned(struct store_op *op) { end_handback(CONTAINER_OF(op, struct handback, op.op), op->err); }
 
-void lease_hand_back(struct runners *r, struct http_request *q, const char *lease_id,
-    const char *accelerator, const char *machine, char *reason)
+void lease_hand_back(struct runners *r, struct http_request *q, const char *lease_id, const char *accelerator,
+    const char *machine, char *reason)
 {
 	struct handback *h = xcalloc(1, sizeof(*h));
 	int err;

@@ -30,8 +30,8 @@ static void on_topics(unsigned topics, void *owner)
 		claims_on_queue(r->claims);
 }
 
-struct runners *runners_new(struct loop *l, struct store *s, struct http_client *c,
-    struct http_server *h, const struct secret *callback_key)
+struct runners *runners_new(
+    struct loop *l, struct store *s, struct http_client *c, struct http_server *h, const struct secret *callback_key)
 {
 	struct runners *r = xcalloc(1, sizeof *r);
 
@@ -95,10 +95,7 @@ void runners_free(struct runners *r)
 	free(r);
 }
 
-void runners_hold(struct runners *r)
-{
-	r->n_in_hand++;
-}
+void runners_hold(struct runners *r) { r->n_in_hand++; }
 
 void runners_let_go(struct runners *r)
 {
@@ -107,10 +104,7 @@ void runners_let_go(struct runners *r)
 		loop_reap(r->loop, report_runners_closed, r);
 }
 
-static void on_runners_part_closed(void *owner)
-{
-	runners_let_go(owner);
-}
+static void on_runners_part_closed(void *owner) { runners_let_go(owner); }
 
 void runners_stop(struct runners *r)
 {
@@ -135,23 +129,16 @@ void runners_close(struct runners *r, void (*on_closed)(void *owner), void *owne
 	credentials_close(r->credentials, on_runners_part_closed, r);
 }
 
-struct credentials *runners_credentials(struct runners *r)
-{
-	return r->credentials;
-}
+struct credentials *runners_credentials(struct runners *r) { return r->credentials; }
 
-const struct runners_counters *runners_counters(const struct runners *r)
-{
-	return &r->counters;
-}
+const struct runners_counters *runners_counters(const struct runners *r) { return &r->counters; }
 
 void runners_read_gauges(const struct runners *r, struct runners_gauges *ret)
 {
 	*ret = (struct runners_gauges){
 	    .n_claims_waiting = claims_n_waiting(r->claims),
 	    .n_heartbeats_waiting = leases_n_waiting(r->leases),
-	    .n_machines =
-		credentials_n_machines_since(r->credentials, clock_wall_ms() - RUNNERS_LATELY_MS),
+	    .n_machines = credentials_n_machines_since(r->credentials, clock_wall_ms() - RUNNERS_LATELY_MS),
 	    .n_wrong_tokens = credentials_n_wrong(r->credentials),
 	};
 }

@@ -20,8 +20,8 @@ struct runners;
 
 /* Adds the routes; until the first runners_configure() they answer 503. callback_key signs callback tokens
  * (model/client_payload.h). Borrows all arguments, which must outlive the runners. */
-struct runners *runners_new(struct loop *l, struct store *s, struct http_client *c,
-    struct http_server *h, const struct secret *callback_key);
+struct runners *runners_new(
+    struct loop *l, struct store *s, struct http_client *c, struct http_server *h, const struct secret *callback_key);
 /* Adds PUT /api/v1/jobs/{id}/log and …/report; `logs` is borrowed until on_closed has run. */
 void runners_take_documents(struct runners *r, struct http_server *h, struct logs *logs);
 /* Takes its own reference to the snapshot. A snapshot whose registry is not fetched yet is not used: the one before
@@ -44,14 +44,13 @@ struct credentials *runners_credentials(struct runners *r);
 /* Totals for /metrics, by answer and over all routes. */
 struct runners_counters {
 	int64_t n_recorded, n_unchanged, n_ignored;
-	int64_t n_bad_request; /* 400, 404, 408, 413 */
-	int64_t n_bad_token;   /* 401 */
-	int64_t n_denied;      /* 403 */
-	int64_t n_conflict;    /* 409 */
-	int64_t n_over_rate;   /* 429 */
-	int64_t n_busy;        /* 503 */
-	int64_t
-	    n_identity_refused; /* tokens of a repository with other ids than the recorded ones */
+	int64_t n_bad_request;      /* 400, 404, 408, 413 */
+	int64_t n_bad_token;        /* 401 */
+	int64_t n_denied;           /* 403 */
+	int64_t n_conflict;         /* 409 */
+	int64_t n_over_rate;        /* 429 */
+	int64_t n_busy;             /* 503 */
+	int64_t n_identity_refused; /* tokens of a repository with other ids than the recorded ones */
 	int64_t n_key_fetches, n_key_fetch_failures;
 	int64_t n_leases_granted, n_leases_returned, n_leases_expired;
 };

@@ -28,7 +28,7 @@ struct runners {
 	 * cannot fill the table of the registered callers. */
 	struct rate_limit *registered, *strangers;
 	const struct secret *callback_key;
-	int n_in_hand; /* requests that wait for an issuer's keys or for the store; parts that close */
+	int n_in_hand;    /* requests that wait for an issuer's keys or for the store; parts that close */
 	bool is_stopping; /* no request is held open any more */
 	bool is_closing;
 	void (*on_closed)(void *owner);
@@ -57,8 +57,7 @@ struct rate_limit *rate_limit_new(int calls_per_minute, size_t keys_max);
 void rate_limit_free(struct rate_limit *l); /* NULL is fine */
 /* Counts a call of `key` (compared without case). False when it is over the limit; then
  * *ret_retry_after_s says when the next window starts (at least 1). */
-bool rate_limit_take(
-    struct rate_limit *l, const char *key, int64_t now_mono_ms, int *ret_retry_after_s);
+bool rate_limit_take(struct rate_limit *l, const char *key, int64_t now_mono_ms, int *ret_retry_after_s);
 
 /* ---- the answers to a report, each counted and logged here ---- */
 
@@ -85,17 +84,15 @@ void answer_json_text(struct http_request *q, int status, char *text);
 void answer_json(struct http_request *q, int status, json_t *body);
 void answer_refused(struct runners *r, struct http_request *q, const struct refusal *x);
 /* 429. caller: or NULL. */
-void refuse_over_rate(struct runners *r, struct http_request *q, const char *detail,
-    const char *caller, int retry_after_s);
+void refuse_over_rate(
+    struct runners *r, struct http_request *q, const char *detail, const char *caller, int retry_after_s);
 /* The same for a refusal that needs no more than this. caller: or NULL. */
-void refuse_request(
-    struct runners *r, struct http_request *q, int status, const char *detail, const char *caller);
+void refuse_request(struct runners *r, struct http_request *q, int status, const char *detail, const char *caller);
 /* 503: nothing was recorded, the caller may try again. */
 void answer_busy(struct runners *r, struct http_request *q, const char *caller, int err);
 void answer_ignored(struct runners *r, struct http_request *q, const char *caller, const char *why);
 /* 200 with the job's id and page. */
-void answer_recorded(
-    struct http_request *q, const struct config *c, const char *status, int64_t job_id);
+void answer_recorded(struct http_request *q, const struct config *c, const char *status, int64_t job_id);
 
 /* ---- checks; each answers the request if it fails ---- */
 
@@ -104,8 +101,7 @@ bool admit_open(struct runners *r, struct http_request *q);
 /* *ret: the holder of `token`, which may have any form. False: answered, with 401 (unknown or revoked), 429 (too many
  * wrong tokens from this address), 403 (its accelerator has left the registry) or 503 (the tokens are not read
  * yet). Call admit_open() first. */
-bool admit_token(
-    struct runners *r, struct http_request *q, const char *token, struct credential *ret);
+bool admit_token(struct runners *r, struct http_request *q, const char *token, struct credential *ret);
 /* The bearer token of any form. NULL: answered, with 503 (closing, or not configured) or 401 (there is none). */
 const char *admit_bearer(struct runners *r, struct http_request *q);
 

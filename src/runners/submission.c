@@ -14,8 +14,7 @@ static void read_dispatch_id(const json_t *root, struct callback_request *ret)
 		const char *id = json_string_value(places[i]);
 
 		/* the form of id_new(): 26 characters of base32 */
-		if (id && strlen(id) == ID_BYTES - 1 &&
-		    strspn(id, "abcdefghijklmnopqrstuvwxyz234567") == ID_BYTES - 1)
+		if (id && strlen(id) == ID_BYTES - 1 && strspn(id, "abcdefghijklmnopqrstuvwxyz234567") == ID_BYTES - 1)
 			ret->dispatch_id = xstrdup(id);
 	}
 }
@@ -53,8 +52,7 @@ bool callback_request_is_self_report(const struct callback_request *r)
 	return r->is_nightly && strcasecmp(r->delivery_id, r->tested_sha) == 0;
 }
 
-int callback_request_parse(
-    const char *body, size_t n, struct callback_request *ret, struct error *e)
+int callback_request_parse(const char *body, size_t n, struct callback_request *ret, struct error *e)
 {
 	const json_t *id, *workflow;
 	json_t *root = NULL;
@@ -72,8 +70,7 @@ int callback_request_parse(
 	if (!err && (!id || json_is_null(id)))
 		err = error_set(e, ERR_INVALID, "delivery_id is missing");
 	else if (!err && (n_id == 0 || n_id > DELIVERY_ID_MAX))
-		err = error_set(e, ERR_INVALID, "delivery_id is not 1 to %d printable characters",
-		    DELIVERY_ID_MAX);
+		err = error_set(e, ERR_INVALID, "delivery_id is not 1 to %d printable characters", DELIVERY_ID_MAX);
 	else if (!err)
 		ret->delivery_id = xstrdup(json_string_value(id));
 	if (!err && (!workflow || json_is_null(workflow)))
@@ -90,8 +87,7 @@ int callback_request_parse(
 	return err;
 }
 
-int callback_request_parse_workflow(
-    const char *body, size_t n, struct callback_request *ret, struct error *e)
+int callback_request_parse_workflow(const char *body, size_t n, struct callback_request *ret, struct error *e)
 {
 	json_t *root = NULL;
 	int err;
@@ -144,8 +140,7 @@ static void ignore_submission(struct submission *s, const char *why)
 
 /* ---- the store's answer ---- */
 
-static void end_submission(
-    struct submission *s, const struct store_op *op, enum report_outcome outcome, int64_t job_id)
+static void end_submission(struct submission *s, const struct store_op *op, enum report_outcome outcome, int64_t job_id)
 {
 	static const struct {
 		int status; /* 200: ignored */
@@ -153,15 +148,12 @@ static void end_submission(
 	} refusals[] = {
 	    [REPORT_IGNORED_CLOSED] = {200, "it answers a forwarded closed"},
 	    [REPORT_IGNORED_LEVEL] = {200, "the accelerator is at L1"},
-	    [REPORT_CONFLICT] = {409,
-		"this attempt of the job is completed already, with other content"},
+	    [REPORT_CONFLICT] = {409, "this attempt of the job is completed already, with other content"},
 	    [REPORT_NO_DISPATCH] = {400,
 		"no such dispatch: delivery_id names none that this repository got; a run of its "
 		"own is reported with event_type nightly or periodic"},
-	    [REPORT_WHICH_ACCELERATOR] = {400,
-		"workflow.accelerator is missing: several share this dispatch"},
-	    [REPORT_WRONG_ACCELERATOR] = {403,
-		"this caller may not report for the dispatch's accelerator"},
+	    [REPORT_WHICH_ACCELERATOR] = {400, "workflow.accelerator is missing: several share this dispatch"},
+	    [REPORT_WRONG_ACCELERATOR] = {403, "this caller may not report for the dispatch's accelerator"},
 	    [REPORT_NOT_ITS_LEASE] = {403,
 		"a machine's token reports only the jobs of its own leases: workflow, job name, "
 		"run_id and run_attempt must be those of a lease that this machine has or had"},
@@ -170,31 +162,26 @@ static void end_submission(
 	const struct job_report *report = &s->body.report;
 	bool is_new = outcome == REPORT_RECORDED;
 	/* From the store and not from the body, because a log must not name another caller's accelerator. */
-	const char *accelerator =
-	    s->is_self_report ? s->nightly.accelerator : s->job.found_accelerator;
+	const char *accelerator = s->is_self_report ? s->nightly.accelerator : s->job.found_accelerator;
 
 	if (op->err) {
 		answer_submission_busy(s, op->err);
 	} else if (is_new || outcome == REPORT_UNCHANGED) {
 		r->counters.n_recorded += is_new;
 		r->counters.n_unchanged += !is_new;
-		log_event(LOG_INFO, is_new ? "report_recorded" : "report_unchanged",
-		    LOG_I("job", job_id), LOG_S("caller", s->caller),
-		    LOG_S("accelerator", accelerator), LOG_S("delivery", s->body.delivery_id),
-		    LOG_S("dispatch", s->is_self_report ? "" : s->job.found_dispatch),
-		    LOG_S("run", report->run_id), LOG_S("name", report->name),
-		    LOG_S("status", job_status_name(report->status)),
-		    LOG_S("conclusion", report->conclusion),
-		    LOG_I("tests", (int64_t)report->n_tests));
+		log_event(LOG_INFO, is_new ? "report_recorded" : "report_unchanged", LOG_I("job", job_id),
+		    LOG_S("caller", s->caller), LOG_S("accelerator", accelerator),
+		    LOG_S("delivery", s->body.delivery_id),
+		    LOG_S("dispatch", s->is_self_report ? "" : s->job.found_dispatch), LOG_S("run", report->run_id),
+		    LOG_S("name", report->name), LOG_S("status", job_status_name(report->status)),
+		    LOG_S("conclusion", report->conclusion), LOG_I("tests", (int64_t)report->n_tests));
 		if (s->request)
-			answer_recorded(
-			    s->request, s->config, job_status_name(report->status), job_id);
+			answer_recorded(s->request, s->config, job_status_name(report->status), job_id);
 	} else if (refusals[outcome].status == 200) {
 		ignore_submission(s, refusals[outcome].text);
 	} else if (outcome == REPORT_NO_DISPATCH && s->body.dispatch_id) {
-		refuse_submission(s, 400,
-		    "no such dispatch: neither outpost.dispatch_id nor delivery_id is this "
-		    "caller's");
+		refuse_submission(
+		    s, 400, "no such dispatch: neither outpost.dispatch_id nor delivery_id is this caller's");
 	} else if (outcome == REPORT_WRONG_ACCELERATOR && report->accelerator) {
 		refuse_submission(s, 400, "workflow.accelerator is not one of this dispatch");
 	} else {
@@ -224,8 +211,7 @@ static void start_self_report(struct submission *s)
 	if (s->body.report.status != JOB_COMPLETED) {
 		refuse_submission(s, 400, "workflow.status must be completed in a self-report");
 	} else if (!named && s->access.n_allowed > 1) {
-		refuse_submission(
-		    s, 400, "workflow.accelerator is missing: several share this repository");
+		refuse_submission(s, 400, "workflow.accelerator is missing: several share this repository");
 	} else if (strv_contains(s->access.silent, named ? named : s->access.allowed[0])) {
 		ignore_submission(s, "the accelerator is at L1");
 	} else {
@@ -347,8 +333,7 @@ void submission_identify(struct submission *s, const struct oidc_caller *caller)
 		return;
 	}
 	s->identity = (struct identity_check){.runners = s->runners, .done = on_identified};
-	err = identity_check_start(
-	    &s->identity, caller->issuer->issuer, s->repository, caller->ids, &s->access);
+	err = identity_check_start(&s->identity, caller->issuer->issuer, s->repository, caller->ids, &s->access);
 	if (err) {
 		answer_busy(s->runners, s->request, s->caller, err);
 		submission_free(s);
@@ -380,8 +365,8 @@ struct submission *submission_new(
 	s->access = *access;
 	*access = (struct access){0};
 	is_registered = access_is_registered(&s->access);
-	if (!rate_limit_take(is_registered ? r->registered : r->strangers, s->caller,
-		loop_now_ms(r->loop), &retry_after_s)) {
+	if (!rate_limit_take(
+		is_registered ? r->registered : r->strangers, s->caller, loop_now_ms(r->loop), &retry_after_s)) {
 		refuse_over_rate(r, q, "more than 100 reports a minute", s->caller, retry_after_s);
 	} else if (!is_registered) {
 		ignore_submission(s, "not registered");
@@ -389,8 +374,7 @@ struct submission *submission_new(
 		/* Not with a token of ours: a report of a dispatch ends it, so that its lease does not run out. */
 		ignore_submission(s, "the accelerator is at L1");
 	} else if (s->access.n_allowed == 0) {
-		refuse_submission(
-		    s, 403, "the accelerator is bound to another workflow than the token's");
+		refuse_submission(s, 403, "the accelerator is bound to another workflow than the token's");
 	} else {
 		http_note_authenticated(q);
 		return s;

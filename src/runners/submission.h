@@ -30,8 +30,7 @@ bool callback_request_is_self_report(const struct callback_request *r);
 
 /* Reads only delivery_id, the dispatch_id, `workflow` and a self-report's commit. ERR_INVALID names the field that is
  * missing or wrong. Release *ret also after a failure. */
-int callback_request_parse(
-    const char *body, size_t n, struct callback_request *ret, struct error *e) MUST_CHECK;
+int callback_request_parse(const char *body, size_t n, struct callback_request *ret, struct error *e) MUST_CHECK;
 /* Reads the body of POST /api/v1/dispatches/{id}/jobs, a `workflow` object; sets only the report. */
 int callback_request_parse_workflow(
     const char *body, size_t n, struct callback_request *ret, struct error *e) MUST_CHECK;
@@ -44,10 +43,10 @@ struct submission {
 	struct runners *runners;
 	struct http_request *request; /* NULL: the client left */
 	struct config *config;        /* a reference: access points into it */
-	char *caller; /* for the log and the rate: repository, accelerator or accelerator/machine */
-	char *repository;  /* of an issuer's token, as the registry spells it; else NULL */
-	char *accelerator; /* of a token of ours, which is bound to it; else NULL */
-	char *machine;     /* of a token of `runner add`, which is bound to its leases; else NULL */
+	char *caller;                 /* for the log and the rate: repository, accelerator or accelerator/machine */
+	char *repository;             /* of an issuer's token, as the registry spells it; else NULL */
+	char *accelerator;            /* of a token of ours, which is bound to it; else NULL */
+	char *machine;                /* of a token of `runner add`, which is bound to its leases; else NULL */
 	struct access access;
 	struct identity_check identity;
 	struct callback_request body;

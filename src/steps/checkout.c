@@ -22,8 +22,8 @@ enum { SHALLOW_MAX_BYTES = 16 << 20, MODULES_MAX = 500, NESTED_MAX = 10 };
 /* The repository exists before it borrows, and it borrows before the checkout needs objects. The file
  * `shallow`, which lists where history is cut off, belongs to the repository and not to the objects, so it is
  * copied. */
-static int try_work_tree(struct job *j, const struct mirror_want *w, const char *folder,
-    const char *url, struct error *e)
+static int try_work_tree(
+    struct job *j, const struct mirror_want *w, const char *folder, const char *url, struct error *e)
 {
 	const char *init[] = {"init", "--quiet", ".", NULL};
 	const char *origin[] = {"config", "remote.origin.url", url, NULL};
@@ -69,15 +69,14 @@ static int try_work_tree(struct job *j, const struct mirror_want *w, const char 
  * `url` becomes the remote `origin`, which steps can read, so it holds no password. Needs the mirrors' lock. A
  * damaged mirror is removed and fetched again, once, because a machine that lost its power must not need a
  * person. */
-static int make_work_tree(struct job *j, const struct mirror_want *w, const char *folder,
-    const char *url, struct error *e)
+static int make_work_tree(
+    struct job *j, const struct mirror_want *w, const char *folder, const char *url, struct error *e)
 {
 	struct error why = {0};
 	int rc = try_work_tree(j, w, folder, url, &why);
 
 	if (rc && rc != ERR_CANCELLED && rc != ERR_TIMEOUT && mirror_is_damage(why.text)) {
-		job_log_say(
-		    j->log, "the local mirror is damaged (%s); fetching it again", why.text);
+		job_log_say(j->log, "the local mirror is damaged (%s); fetching it again", why.text);
 		why = (struct error){0};
 		/* The half-made work tree goes too: it borrows from the mirror. */
 		rc = mirror_forget(j, w, &why);
@@ -162,8 +161,8 @@ static void read_setting(struct submodules *s, const char *entry)
 /* Reads HEAD's .gitmodules. */
 static int read_gitmodules(struct job *j, const char *folder, struct submodules *s, struct error *e)
 {
-	const char *args[] = {"config", "-z", "--blob", "HEAD:.gitmodules", "--get-regexp",
-	    "^submodule\\..*\\.(path|url|update)$", NULL};
+	const char *args[] = {
+	    "config", "-z", "--blob", "HEAD:.gitmodules", "--get-regexp", "^submodule\\..*\\.(path|url|update)$", NULL};
 	char *text = NULL;
 	size_t n = 0;
 	int rc = git_ask_bytes(j, folder, args, &text, &n, e);
@@ -220,8 +219,7 @@ static int read_tree(struct job *j, const char *folder, struct submodules *s, st
 
 /* Reads the submodules of HEAD in the folder: those of .gitmodules that are submodules in the tree and are not
  * left out. Release also after a failure. */
-static int list_submodules(
-    struct job *j, const char *folder, struct submodules *ret, struct error *e)
+static int list_submodules(struct job *j, const char *folder, struct submodules *ret, struct error *e)
 {
 	size_t n = 0;
 	int rc;
@@ -247,8 +245,7 @@ struct walk {
 	int n; /* submodules so far: bounds the cost of a stranger's tree */
 };
 
-static int visit_tree(
-    struct walk *w, const char *folder, const char *url, int depth, struct error *e);
+static int visit_tree(struct walk *w, const char *folder, const char *url, int depth, struct error *e);
 
 /* Checks a URL before any connection is made; *e says why it is not fetched. The order matters: the strict parse
  * comes first, because the other checks need its result. Plain http reaches only the networks of
@@ -259,40 +256,34 @@ static int check_submodule_url(const struct runner_config *c, const char *text, 
 	struct git_url url;
 
 	if (git_url_parse(text, &url))
-		return error_set(e, ERR_DENIED,
-		    "%s is not fetched: a submodule's URL is https://host/path, without a login",
-		    text);
+		return error_set(
+		    e, ERR_DENIED, "%s is not fetched: a submodule's URL is https://host/path, without a login", text);
 	if (url.is_plain && (c->submodule_proxy || !c->git_networks.n))
+		return error_set(
+		    e, ERR_DENIED, "%s is not fetched: plain http goes to checkout.allow_networks only", text);
+	if (c->submodule_proxy && url.is_address && !relay_may_reach(&url, &c->git_networks, url.address))
 		return error_set(e, ERR_DENIED,
-		    "%s is not fetched: plain http goes to checkout.allow_networks only", text);
-	if (c->submodule_proxy && url.is_address &&
-	    !relay_may_reach(&url, &c->git_networks, url.address))
-		return error_set(e, ERR_DENIED,
-		    "%s is not fetched: its address is not public and checkout.allow_networks does "
-		    "not list it",
-		    text);
+		    "%s is not fetched: its address is not public and checkout.allow_networks does not list it", text);
 	return 0;
 }
 
 /* Checks one submodule out, and its own submodules. Everything is checked before anything is fetched: the URL,
  * the number of submodules, and that the folder is a plain folder as git made it. No step has run yet, so
  * the folder cannot change between the check and its use. */
-static int visit_submodule(struct walk *w, const struct submodule *s, const char *parent_folder,
-    const char *parent_url, int depth, struct error *e)
+static int visit_submodule(struct walk *w, const struct submodule *s, const char *parent_folder, const char *parent_url,
+    int depth, struct error *e)
 {
 	char *url = s->url ? git_url_resolve(parent_url, s->url) : NULL, *real = NULL;
 	char *folder = xasprintf("%s/%s", parent_folder, s->path);
-	struct mirror_want want = {
-	    .kind = MIRROR_MODULE, .url = url, .sha = s->sha, .ref = "HEAD", .depth = 1};
+	struct mirror_want want = {.kind = MIRROR_MODULE, .url = url, .sha = s->sha, .ref = "HEAD", .depth = 1};
 	struct error why = {0};
 	int rc;
 
 	if (!s->url) {
-		rc = error_set(
-		    e, ERR_INVALID, "submodule %s: .gitmodules has no url for it", s->path);
+		rc = error_set(e, ERR_INVALID, "submodule %s: .gitmodules has no url for it", s->path);
 	} else if (!url) {
-		rc = error_set(e, ERR_INVALID, "submodule %s: %s does not lead anywhere from %s",
-		    s->path, s->url, parent_url);
+		rc = error_set(
+		    e, ERR_INVALID, "submodule %s: %s does not lead anywhere from %s", s->path, s->url, parent_url);
 	} else if (check_submodule_url(w->job->config, url, &why)) {
 		rc = error_set(e, ERR_DENIED, "submodule %s: %s", s->path, why.text);
 	} else if (++w->n > MODULES_MAX) {
@@ -318,8 +309,7 @@ static int visit_submodule(struct walk *w, const struct submodule *s, const char
 /* Checks out all submodules of one work tree. Relative URLs start from `url`. Needs the mirrors' lock. *e names the
  * submodule that failed. In the end `git submodule init` makes `git submodule` know them: it looks at
  * the change's URLs once more, and takes none of its `update` commands. */
-static int visit_tree(
-    struct walk *w, const char *folder, const char *url, int depth, struct error *e)
+static int visit_tree(struct walk *w, const char *folder, const char *url, int depth, struct error *e)
 {
 	const char *init[] = {"submodule", "--quiet", "init", NULL};
 	struct submodules all;
@@ -358,15 +348,13 @@ static char *public_url(const char *url)
  * an option or a pattern. free(). */
 static char *fallback_ref(const struct job *j)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789/._-+=@,#";
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=@,#";
 	const struct lease_offer *o = &j->offer;
 	bool is_base = o->experiment && o->experiment->side == EXPERIMENT_BASE;
 
 	if (o->number > 0 && !is_base)
 		return xasprintf("refs/pull/%lld/head", (long long)o->number);
-	if (!o->ref || !str_has_prefix(o->ref, "refs/heads/") ||
-	    strspn(o->ref, letters) != strlen(o->ref))
+	if (!o->ref || !str_has_prefix(o->ref, "refs/heads/") || strspn(o->ref, letters) != strlen(o->ref))
 		return NULL;
 	return xstrdup(o->ref);
 }

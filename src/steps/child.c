@@ -23,7 +23,7 @@ enum { COMMAND_TERMINATE = 'T', COMMAND_KILL = 'K' };
 
 struct notice {
 	enum { NOTICE_NOT_STARTED, NOTICE_ENDED, NOTICE_ALL_GONE } kind;
-	int value; /* errno; the status of waitpid(); the number of processes that were left */
+	int value;          /* errno; the status of waitpid(); the number of processes that were left */
 	bool has_survivors; /* NOTICE_ALL_GONE */
 	bool is_set_up;     /* NOTICE_ENDED: see struct child_end */
 };
@@ -94,8 +94,7 @@ become_program(const struct supervisor *s, pid_t supervisor, int output_fd, int 
 		close(oom_fd);
 	}
 	umask(022);
-	if (null < 0 || dup2(null, 0) < 0 || dup2(output_fd, 1) < 0 || dup2(output_fd, 2) < 0 ||
-	    chdir(s->spec->folder))
+	if (null < 0 || dup2(null, 0) < 0 || dup2(output_fd, 1) < 0 || dup2(output_fd, 2) < 0 || chdir(s->spec->folder))
 		exit_not_started(s);
 	for (int fd = 3; fd < FDS_MAX; fd++) {
 		int flags = fcntl(fd, F_GETFD);
@@ -180,14 +179,11 @@ static void __attribute__((noreturn)) end_supervisor(struct supervisor *s)
 
 	if (s->d.is_ended)
 		send_end(s);
-	send_notice(
-	    s, &(struct notice){
-		   .kind = NOTICE_ALL_GONE, .value = s->d.n_killed, .has_survivors = !all_gone});
+	send_notice(s, &(struct notice){.kind = NOTICE_ALL_GONE, .value = s->d.n_killed, .has_survivors = !all_gone});
 	_exit(0);
 }
 
-static void __attribute__((noreturn))
-run_supervisor(const struct child_spec *spec, int socket, int output_fd)
+static void __attribute__((noreturn)) run_supervisor(const struct child_spec *spec, int socket, int output_fd)
 {
 	struct supervisor s = {.spec = spec, .socket = socket, .status_fd = -1};
 	sigset_t all;
@@ -207,8 +203,8 @@ run_supervisor(const struct child_spec *spec, int socket, int output_fd)
 		exit_not_started(&s);
 	start_program(&s, output_fd);
 	for (;;) {
-		struct pollfd fds[] = {{.fd = socket, .events = POLLIN},
-		    {.fd = s.signal_fd, .events = POLLIN}, {.fd = s.status_fd, .events = POLLIN}};
+		struct pollfd fds[] = {{.fd = socket, .events = POLLIN}, {.fd = s.signal_fd, .events = POLLIN},
+		    {.fd = s.status_fd, .events = POLLIN}};
 
 		if (poll(fds, ARRAY_LEN(fds), -1) < 0)
 			continue;
@@ -386,8 +382,7 @@ int child_run(const struct child_spec *s, struct child_end *ret, struct error *e
 	/* Until the supervisor says that all processes are gone, or is gone itself. */
 	stop = c.spec->stop;
 	while (!c.is_over) {
-		struct pollfd fds[] = {{.fd = c.socket, .events = POLLIN},
-		    {.fd = c.output_fd, .events = POLLIN},
+		struct pollfd fds[] = {{.fd = c.socket, .events = POLLIN}, {.fd = c.output_fd, .events = POLLIN},
 		    {.fd = stop && !stop->is_wanted ? stop->fd : -1, .events = POLLIN}};
 		int64_t left_ms = -1;
 
@@ -426,8 +421,8 @@ int child_run(const struct child_spec *s, struct child_end *ret, struct error *e
 		;
 	ret->duration_ms = clock_mono_ms() - started_ms;
 	if (c.start_errno)
-		return error_set(e, c.start_errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s: %s",
-		    s->argv[0], strerror(c.start_errno));
+		return error_set(
+		    e, c.start_errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s: %s", s->argv[0], strerror(c.start_errno));
 	if (!c.has_status)
 		ret->signal = ret->signal ? ret->signal : SIGKILL;
 	return 0;

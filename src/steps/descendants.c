@@ -11,10 +11,7 @@
 
 enum { PIDS_MAX = 4096, HURRIED_PASSES = 2000 };
 
-void descendants_adopt(void)
-{
-	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-}
+void descendants_adopt(void) { prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
 
 bool descendants_reap(struct descendants *d)
 {
@@ -71,8 +68,7 @@ static int list_children(pid_t *pids)
 	dir = opendir("/proc");
 	while (dir && n < PIDS_MAX && (entry = readdir(dir)) != NULL) {
 		snprintf(path, sizeof(path), "/proc/%.16s/stat", entry->d_name);
-		if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
-		    !read_proc_file(path, text, sizeof(text)))
+		if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || !read_proc_file(path, text, sizeof(text)))
 			continue;
 		/* The program name before it may hold any character, also ")". */
 		end = strrchr(text, ')');

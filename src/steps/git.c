@@ -4,18 +4,12 @@
 
 #include "config/network.h"
 
-enum {
-	LINE_MAX_BYTES = 2000,
-	PROGRESS_MS = 1000,
-	ANSWER_MAX_BYTES = 1 << 20,
-	URL_MAX_BYTES = 2048
-};
+enum { LINE_MAX_BYTES = 2000, PROGRESS_MS = 1000, ANSWER_MAX_BYTES = 1 << 20, URL_MAX_BYTES = 2048 };
 
 /* git takes the last of two settings, so these come after those of the operator's file. */
-static const char *const git_settings[] = {"core.hooksPath=/dev/null",
-    "init.templateDir=", "core.fsmonitor=false", "core.attributesFile=/dev/null",
-    "advice.detachedHead=false", "gc.auto=0", "protocol.ext.allow=never", "fetch.fsckObjects=false",
-    "http.followRedirects=false", "transfer.bundleURI=false",
+static const char *const git_settings[] = {"core.hooksPath=/dev/null", "init.templateDir=", "core.fsmonitor=false",
+    "core.attributesFile=/dev/null", "advice.detachedHead=false", "gc.auto=0", "protocol.ext.allow=never",
+    "fetch.fsckObjects=false", "http.followRedirects=false", "transfer.bundleURI=false",
     /* packs are synced to disk, single objects are not */
     "fetch.unpackLimit=1",
     /* its lock file would stay after a kill */
@@ -51,8 +45,7 @@ static void end_output_line(struct git_output *o, char separator)
 		if (strstr(line, "The requested URL returned error: 30"))
 			o->end->is_redirect = o->end->is_final = true;
 		/* A clone prints its reason before the line that says that it failed. */
-		if (*line &&
-		    (!o->has_fatal || (is_fatal && !str_has_prefix(line, "fatal: clone of ")))) {
+		if (*line && (!o->has_fatal || (is_fatal && !str_has_prefix(line, "fatal: clone of ")))) {
 			o->has_fatal = is_fatal;
 			masked = masks_text(o->job->masks, line);
 			escape_line(&text, masked, sizeof(o->end->message) / 4);
@@ -115,8 +108,7 @@ static char **git_argv(const struct git_output *o, const char *const *args)
 	for (const char *const *p = git_settings; *p; p++)
 		add_setting(&argv, *p);
 	if (r && r->kind == GIT_CHANGES_URL) {
-		add_setting(&argv,
-		    r->is_plain ? "protocol.http.allow=always" : "protocol.https.allow=always");
+		add_setting(&argv, r->is_plain ? "protocol.http.allow=always" : "protocol.https.allow=always");
 		add_setting(&argv, "http.emptyAuth=false");
 		add_setting(&argv, "http.sslVerify=true");
 	}
@@ -129,14 +121,11 @@ static char **git_argv(const struct git_output *o, const char *const *args)
  * no person for a password. GIT_OPERATORS_URL: also the operator's proxies, ssh agent and Kerberos tickets,
  * which are never for a change's URLs. The proxy, the one that git uses, may hold a password, so it is not an
  * argument of git, which every user of the machine can read. */
-static int run_git(
-    struct git_output *o, const char *folder, const char *const *args, struct error *e)
+static int run_git(struct git_output *o, const char *folder, const char *const *args, struct error *e)
 {
-	static const char *const names[] = {
-	    "TZ", "USER", "LOGNAME", "SSL_CERT_FILE", "SSL_CERT_DIR", NULL};
-	static const char *const operators[] = {"http_proxy", "https_proxy", "HTTPS_PROXY",
-	    "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY", "SSH_AUTH_SOCK", "KRB5CCNAME",
-	    "KRB5_CONFIG", NULL};
+	static const char *const names[] = {"TZ", "USER", "LOGNAME", "SSL_CERT_FILE", "SSL_CERT_DIR", NULL};
+	static const char *const operators[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY",
+	    "no_proxy", "NO_PROXY", "SSH_AUTH_SOCK", "KRB5CCNAME", "KRB5_CONFIG", NULL};
 	const struct git_remote *remote = o->remote;
 	struct job *j = o->job;
 	struct environment env = {.n = 0};
@@ -174,18 +163,17 @@ static int run_git(
 		rc = error_set(e, ERR_TIMEOUT, "the job's time was over during the checkout");
 	o->end->is_done = !rc && end.exit_code == 0;
 	if (!o->end->is_done && !o->end->message[0])
-		snprintf(o->end->message, sizeof(o->end->message), "git %s: exit %d, signal %d",
-		    args[0], end.exit_code, end.signal);
+		snprintf(o->end->message, sizeof(o->end->message), "git %s: exit %d, signal %d", args[0], end.exit_code,
+		    end.signal);
 	environment_release(&env);
 	strv_free(argv);
 	return rc;
 }
 
-int git_fetch(struct job *j, const char *folder, const struct git_remote *remote,
-    const char *const *args, struct git_end *ret, struct error *e)
+int git_fetch(struct job *j, const char *folder, const struct git_remote *remote, const char *const *args,
+    struct git_end *ret, struct error *e)
 {
-	struct git_output o = {
-	    .job = j, .remote = remote, .end = ret, .line = BUF_INIT(LINE_MAX_BYTES)};
+	struct git_output o = {.job = j, .remote = remote, .end = ret, .line = BUF_INIT(LINE_MAX_BYTES)};
 	int rc;
 
 	*ret = (struct git_end){.is_done = false};
@@ -207,13 +195,12 @@ int git_must(struct job *j, const char *folder, const char *const *args, struct 
 	return rc;
 }
 
-int git_ask_bytes(struct job *j, const char *folder, const char *const *args, char **ret,
-    size_t *ret_n, struct error *e)
+int git_ask_bytes(
+    struct job *j, const char *folder, const char *const *args, char **ret, size_t *ret_n, struct error *e)
 {
 	struct git_end end = {.is_done = false};
 	struct buf answer = BUF_INIT(ANSWER_MAX_BYTES);
-	struct git_output o = {
-	    .job = j, .end = &end, .line = BUF_INIT(LINE_MAX_BYTES), .answer = &answer};
+	struct git_output o = {.job = j, .end = &end, .line = BUF_INIT(LINE_MAX_BYTES), .answer = &answer};
 	int rc = run_git(&o, folder, args, e);
 
 	*ret = NULL;
@@ -277,8 +264,8 @@ int git_url_parse(const char *text, struct git_url *ret)
 		char digits[8];
 
 		snprintf(digits, sizeof(digits), "%.*s", (int)(end - colon - 1), colon + 1);
-		if (end - colon > 6 || !isdigit((unsigned char)*digits) ||
-		    parse_int64(digits, &port) || port < 1 || port > 65535)
+		if (end - colon > 6 || !isdigit((unsigned char)*digits) || parse_int64(digits, &port) || port < 1 ||
+		    port > 65535)
 			return ERR_INVALID;
 	}
 	ret->port = (int)port;

@@ -34,17 +34,15 @@ struct git_remote {
 
 /* Runs git with the network of this remote; NULL: without the network, as all below. 0: git ran, and *ret says how it
  * ended. */
-int git_fetch(struct job *j, const char *folder, const struct git_remote *remote,
-    const char *const *args, struct git_end *ret, struct error *e) MUST_CHECK;
+int git_fetch(struct job *j, const char *folder, const struct git_remote *remote, const char *const *args,
+    struct git_end *ret, struct error *e) MUST_CHECK;
 /* Fails with ERR_IO and git's message if git fails. */
-int git_must(
-    struct job *j, const char *folder, const char *const *args, struct error *e) MUST_CHECK;
+int git_must(struct job *j, const char *folder, const char *const *args, struct error *e) MUST_CHECK;
 /* *ret: the output of git without its last line break; "" if git fails. The output is not logged. free(). */
-int git_ask(struct job *j, const char *folder, const char *const *args, char **ret,
-    struct error *e) MUST_CHECK;
+int git_ask(struct job *j, const char *folder, const char *const *args, char **ret, struct error *e) MUST_CHECK;
 /* The same with all bytes, which may be NUL too. */
-int git_ask_bytes(struct job *j, const char *folder, const char *const *args, char **ret,
-    size_t *ret_n, struct error *e) MUST_CHECK;
+int git_ask_bytes(
+    struct job *j, const char *folder, const char *const *args, char **ret, size_t *ret_n, struct error *e) MUST_CHECK;
 
 /* ---- the URLs that submodules are fetched from: the author of a change writes them, so the parser is strict;
  * git, curl and this parser must agree on the host ---- */

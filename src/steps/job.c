@@ -104,13 +104,11 @@ static int write_tests(struct job *j, struct error *e)
 	job_log_say(j->log, "experiment: tests to run again: %zu, at %s, the %s", n, x->sha,
 	    x->side == EXPERIMENT_HEAD ? "pull request's head" : "merge base");
 	if (n_left_out > 0)
-		job_log_say(j->log,
-		    "experiment: tests left out, because their names hold control characters: %zu",
-		    n_left_out);
+		job_log_say(
+		    j->log, "experiment: tests left out, because their names hold control characters: %zu", n_left_out);
 	j->tests_file = path_join(j->folder, "tests");
 	if (n == 0)
-		rc = error_set(
-		    e, ERR_INVALID, "no test of the experiment has a name that fits into a line");
+		rc = error_set(e, ERR_INVALID, "no test of the experiment has a name that fits into a line");
 	else
 		rc = job_folder_write(j->folder, "tests", buf_str(&lines), lines.len, e);
 	buf_release(&lines);
@@ -152,8 +150,7 @@ static void pick_up_report(struct job *j, const struct found_files *before)
 	struct error e = {0};
 	char *first, *second;
 
-	if (str_eq(j->result.conclusion, "cancelled") ||
-	    str_eq(j->result.conclusion, "startup_failure") ||
+	if (str_eq(j->result.conclusion, "cancelled") || str_eq(j->result.conclusion, "startup_failure") ||
 	    !report_pickup(j, before, &j->result.has_report, &e))
 		return;
 	job_log_say(j->log, "%s", e.text);
@@ -184,8 +181,7 @@ static void do_work(struct job *j)
 	if (rc) {
 		job_log_say(j->log, "checkout: %s", e.text);
 		if (rc == ERR_CANCELLED || rc == ERR_TIMEOUT)
-			job_conclude(
-			    j, rc == ERR_TIMEOUT ? "timed_out" : "cancelled", "%s", e.text);
+			job_conclude(j, rc == ERR_TIMEOUT ? "timed_out" : "cancelled", "%s", e.text);
 		else
 			job_conclude(j, "startup_failure", "checkout: %s", e.text);
 		return;
@@ -194,8 +190,7 @@ static void do_work(struct job *j)
 	/* Says what the sandbox shows and what the operator opened: a program that works in a shell may be missing
 	 * in the sandbox. Names no path of the machine, because the log may be public. */
 	if (c->sandbox == SANDBOX_NONE)
-		job_log_say(
-		    j->log, "sandbox: none: the steps may do whatever the runner's user may");
+		job_log_say(j->log, "sandbox: none: the steps may do whatever the runner's user may");
 	else
 		job_log_say(j->log,
 		    "sandbox: bubblewrap: %s network, %s devices; of files the system's, the work "
@@ -204,8 +199,7 @@ static void do_work(struct job *j)
 		    c->allow_devices && *c->allow_devices ? "the listed" : "no");
 	for (int i = 0; i < N_GUARDED_CALLS; i++)
 		if (c->sandbox != SANDBOX_NONE && c->allow_calls[i])
-			job_log_say(j->log, "sandbox: allow.syscalls: %s",
-			    guarded_call_name((enum guarded_call)i));
+			job_log_say(j->log, "sandbox: allow.syscalls: %s", guarded_call_name((enum guarded_call)i));
 	for (size_t i = 0; i < c->n_steps; i++)
 		if (!is_ok)
 			job_log_say(j->log, "step %s: not run", c->steps[i].name);
@@ -259,8 +253,7 @@ static int run_locked(struct job *j, struct error *e)
 	return rc;
 }
 
-int job_run(const struct runner_config *c, const char *folder, const struct steps_pace *pace,
-    struct error *e)
+int job_run(const struct runner_config *c, const char *folder, const struct steps_pace *pace, struct error *e)
 {
 	struct job j = {.config = c, .pace = *pace, .stop = {.fd = -1}};
 	int lock = -1, rc = 0;

@@ -24,7 +24,7 @@ struct job {
 	char *folder, *work, *temporary, *results, *change_file;
 	char *tests_file; /* NULL: the job is not an experiment, and all tests run */
 	char *git_home;   /* git's HOME: holds only our .gitconfig */
-	char **mirrors; /* the work tree and its submodules borrow objects from them; NULL: none */
+	char **mirrors;   /* the work tree and its submodules borrow objects from them; NULL: none */
 	struct lease_offer offer;
 	struct masks *masks;
 	struct job_log *log;
@@ -40,8 +40,8 @@ int64_t job_time_left(const struct job *j);
 void job_conclude(struct job *j, const char *conclusion, const char *fmt, ...) PRINTF(3, 4);
 
 /* Runs the job in `folder` to its end; see steps_run(). */
-int job_run(const struct runner_config *c, const char *folder, const struct steps_pace *pace,
-    struct error *e) MUST_CHECK;
+int job_run(
+    const struct runner_config *c, const char *folder, const struct steps_pace *pace, struct error *e) MUST_CHECK;
 
 /* ---- checkout.c ---- */
 /* Checks the commit under test out in the job's work folder, with its submodules if the configuration wants

@@ -21,8 +21,7 @@ int job_folder_write(const char *folder, const char *name, const void *p, size_t
 	return rc;
 }
 
-int job_folder_read(
-    const char *folder, const char *name, size_t max, char **ret, size_t *ret_n, struct error *e)
+int job_folder_read(const char *folder, const char *name, size_t max, char **ret, size_t *ret_n, struct error *e)
 {
 	char *path = path_join(folder, name);
 	struct buf out = BUF_INIT(max);
@@ -95,8 +94,8 @@ int job_folder_cancel(const char *folder, struct error *e)
 		if (parse_int64(text, &pid) || pid <= 1)
 			rc = error_set(e, ERR_CORRUPT, "%s/lock: no process id in it", folder);
 		else if (kill((pid_t)pid, SIGTERM))
-			rc = error_set(e, errno == ESRCH ? ERR_NOT_FOUND : ERR_DENIED,
-			    "%s: process %d: %s", folder, (int)pid, strerror(errno));
+			rc = error_set(e, errno == ESRCH ? ERR_NOT_FOUND : ERR_DENIED, "%s: process %d: %s", folder,
+			    (int)pid, strerror(errno));
 	}
 	free(text);
 	return rc;
@@ -113,16 +112,15 @@ int job_result_write(const char *folder, const struct job_result *r, struct erro
 
 	for (size_t i = 0; i < r->n_steps; i++) {
 		const struct step_outcome *o = &r->steps[i];
-		json_t *step = json_pack("{s:n, s:i, s:i, s:b, s:I}", "name", "exit_code",
-		    o->exit_code, "signal", o->signal, "timeout", (int)o->is_timeout, "duration_ms",
-		    (json_int_t)o->duration_ms);
+		json_t *step = json_pack("{s:n, s:i, s:i, s:b, s:I}", "name", "exit_code", o->exit_code, "signal",
+		    o->signal, "timeout", (int)o->is_timeout, "duration_ms", (json_int_t)o->duration_ms);
 
 		json_set_str(step, "name", o->name);
 		json_array_append_new(steps, step);
 	}
-	v = json_pack("{s:s, s:n, s:o, s:I, s:I, s:b}", "conclusion", r->conclusion, "message",
-	    "steps", steps, "started_ms", (json_int_t)r->started_ms, "completed_ms",
-	    (json_int_t)r->completed_ms, "report", (int)r->has_report);
+	v = json_pack("{s:s, s:n, s:o, s:I, s:I, s:b}", "conclusion", r->conclusion, "message", "steps", steps,
+	    "started_ms", (json_int_t)r->started_ms, "completed_ms", (json_int_t)r->completed_ms, "report",
+	    (int)r->has_report);
 	json_set_str(v, "message", r->message);
 	text = json_text(v);
 	rc = job_folder_write(folder, "result.json", text, strlen(text), e);
@@ -298,7 +296,7 @@ int job_folder_remove(const char *folder, struct error *e)
 	if (!r.err && rmdir(folder))
 		note_removal_failure(&r, "");
 	if (r.err)
-		return error_set(e, ERR_IO, "cannot remove %s: %s: %s", folder,
-		    r.where[0] ? r.where : "itself", strerror(r.err));
+		return error_set(
+		    e, ERR_IO, "cannot remove %s: %s: %s", folder, r.where[0] ? r.where : "itself", strerror(r.err));
 	return 0;
 }

@@ -41,11 +41,10 @@ struct job_result {
 
 /* Writes NAME whole or not at all, durable when it returns (temporary file, fsync, rename, fsync
  * of the folder). */
-int job_folder_write(
-    const char *folder, const char *name, const void *p, size_t n, struct error *e) MUST_CHECK;
+int job_folder_write(const char *folder, const char *name, const void *p, size_t n, struct error *e) MUST_CHECK;
 /* Reads at most max bytes. ERR_NOT_FOUND: no such file. free() *ret, which is NUL-terminated. */
-int job_folder_read(const char *folder, const char *name, size_t max, char **ret, size_t *ret_n,
-    struct error *e) MUST_CHECK;
+int job_folder_read(
+    const char *folder, const char *name, size_t max, char **ret, size_t *ret_n, struct error *e) MUST_CHECK;
 /* Takes the folder for this process: *ret_fd holds the lock until it is closed. It closes at exec, but
  * forked children share it on purpose: the folder is free only when they are gone too. ERR_BUSY: another
  * process has the lock, and still had it after a second. */

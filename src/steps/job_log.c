@@ -91,10 +91,7 @@ struct masks {
 	bool begins_with[256];
 };
 
-struct masks *masks_new(void)
-{
-	return xcalloc(1, sizeof(struct masks));
-}
+struct masks *masks_new(void) { return xcalloc(1, sizeof(struct masks)); }
 
 void masks_free(struct masks *m)
 {
@@ -179,8 +176,7 @@ static void mask_held(struct mask_stream *s, enum more more, struct buf *out)
 		size_t length, run = 0; /* bytes that can begin no secret */
 		enum match match;
 
-		while (i >= masked_to && i + run < n &&
-		       !s->masks->begins_with[(unsigned char)p[i + run]])
+		while (i >= masked_to && i + run < n && !s->masks->begins_with[(unsigned char)p[i + run]])
 			run++;
 		if (run > 0) {
 			buf_append(out, p + i, run);
@@ -215,10 +211,7 @@ void mask_stream_init(struct mask_stream *s, const struct masks *m)
 	buf_init(&s->held, SIZE_MAX / 2);
 }
 
-void mask_stream_release(struct mask_stream *s)
-{
-	buf_release(&s->held);
-}
+void mask_stream_release(struct mask_stream *s) { buf_release(&s->held); }
 
 void mask_stream_feed(struct mask_stream *s, const char *p, size_t n, struct buf *out)
 {
@@ -306,8 +299,8 @@ struct job_log {
 	struct error error;
 };
 
-int job_log_open(const char *folder, int64_t max_bytes, const struct masks *masks,
-    struct job_log **ret, struct error *e)
+int job_log_open(
+    const char *folder, int64_t max_bytes, const struct masks *masks, struct job_log **ret, struct error *e)
 {
 	char *path = path_join(folder, "log");
 	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -340,8 +333,7 @@ static void write_log_bytes(struct job_log *l, const char *p, size_t n)
 		if (done < 0 && errno == EINTR)
 			continue;
 		if (done < 0) {
-			error_set(&l->error, errno == ENOSPC ? ERR_FULL : ERR_IO, "%s: %s", l->path,
-			    strerror(errno));
+			error_set(&l->error, errno == ENOSPC ? ERR_FULL : ERR_IO, "%s: %s", l->path, strerror(errno));
 			return;
 		}
 		p += done;
@@ -462,8 +454,7 @@ int job_log_close(struct job_log *l, struct error *e)
 	if (l->is_capped) {
 		tail_trim(&l->tail);
 		if (l->tail.n_dropped > 0) {
-			char *mark =
-			    xasprintf("== %zu bytes were left out here\n", l->tail.n_dropped);
+			char *mark = xasprintf("== %zu bytes were left out here\n", l->tail.n_dropped);
 
 			write_log_bytes(l, mark, strlen(mark));
 			free(mark);

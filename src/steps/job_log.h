@@ -35,9 +35,9 @@ char *masks_text(const struct masks *m, const char *text);
 /* The same for a stream. */
 struct mask_stream {
 	const struct masks *masks; /* borrowed; may grow meanwhile */
-	struct buf held; /* may be the beginning of a secret; at most as long as the longest one */
-	size_t n_masked; /* so many bytes at its front belong to a secret */
-	bool is_inside;  /* the last output was a mask that may go on */
+	struct buf held;           /* may be the beginning of a secret; at most as long as the longest one */
+	size_t n_masked;           /* so many bytes at its front belong to a secret */
+	bool is_inside;            /* the last output was a mask that may go on */
 };
 void mask_stream_init(struct mask_stream *s, const struct masks *m);
 void mask_stream_release(struct mask_stream *s);
@@ -53,8 +53,8 @@ enum { EXCERPT_MAX_BYTES = 4096, EXCERPT_MAX_LINES = 60 };
 struct job_log;
 
 /* Opens FOLDER/log to append at most max_bytes. `masks` is borrowed, must outlive the log and may grow. */
-int job_log_open(const char *folder, int64_t max_bytes, const struct masks *masks,
-    struct job_log **ret, struct error *e) MUST_CHECK;
+int job_log_open(
+    const char *folder, int64_t max_bytes, const struct masks *masks, struct job_log **ret, struct error *e) MUST_CHECK;
 /* A program's output, as it comes. */
 void job_log_output(struct job_log *l, const char *p, size_t n);
 /* Adds a line of our own, with "== " before it. Ends the program's last line if it is open. */

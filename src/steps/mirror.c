@@ -17,8 +17,7 @@ enum {
 	TIDY_MS = 10 * 60 * 1000,
 };
 
-static const char *const mirror_folders[] = {
-    [MIRROR_MAIN] = "mirror", [MIRROR_MODULE] = "mirror/modules"};
+static const char *const mirror_folders[] = {[MIRROR_MAIN] = "mirror", [MIRROR_MODULE] = "mirror/modules"};
 
 /* The folder of a URL's mirror. The name of a submodule's mirror contains the rules of its fetch, so that a
  * mirror from a private network is not used once that network is no longer allowed. free(). */
@@ -76,8 +75,7 @@ int mirror_lock(struct job *j, int *ret_lock, struct error *e)
 		if (stop_wait(&j->stop, LOCK_POLL_MS))
 			return error_set(e, ERR_CANCELLED, "cancelled during the checkout");
 		if (job_time_left(j) == 0)
-			return error_set(
-			    e, ERR_TIMEOUT, "the job's time was over during the checkout");
+			return error_set(e, ERR_TIMEOUT, "the job's time was over during the checkout");
 	}
 	return 0;
 }
@@ -90,8 +88,8 @@ int mirror_lock(struct job *j, int *ret_lock, struct error *e)
 static int prepare_mirror(struct job *j, const char *path, const char *ref, struct error *e)
 {
 	char *ref_lock = xasprintf("%s.lock", ref);
-	const char *const names[] = {"shallow.lock", "packed-refs.lock", "config.lock", "HEAD.lock",
-	    MIRROR_TIP ".lock", ref_lock, "gc.pid"};
+	const char *const names[] = {
+	    "shallow.lock", "packed-refs.lock", "config.lock", "HEAD.lock", MIRROR_TIP ".lock", ref_lock, "gc.pid"};
 	char *packs = xasprintf("%s/objects/pack", path), *head = xasprintf("%s/HEAD", path);
 	struct dirent *entry;
 	DIR *dir;
@@ -128,11 +126,10 @@ static int prepare_mirror(struct job *j, const char *path, const char *ref, stru
 
 bool mirror_is_damage(const char *message)
 {
-	static const char *const signs[] = {"corrupt", "unable to read", "bad object",
-	    "missing blob", "missing tree", "missing commit", "is empty", "inflate",
-	    "not a git repository", "reference broken", "did not send all necessary objects",
-	    "packfile", "unable to unpack", "Could not read", "could not parse", "bad signature",
-	    NULL};
+	static const char *const signs[] = {"corrupt", "unable to read", "bad object", "missing blob", "missing tree",
+	    "missing commit", "is empty", "inflate", "not a git repository", "reference broken",
+	    "did not send all necessary objects", "packfile", "unable to unpack", "Could not read", "could not parse",
+	    "bad signature", NULL};
 
 	for (const char *const *p = signs; *p; p++)
 		if (strstr(message, *p))
@@ -185,8 +182,7 @@ static bool is_shallow_mirror(const struct fetching *f)
 /* A submodule's host is reached only through a relay, which lives for this one fetch and checks each address, or
  * through the proxy that the operator chose for submodules. The URL is parsed again here, right before its
  * use, so that this function alone keeps the rule. */
-static int fetch_submodule(
-    struct fetching *f, const char *const *args, struct git_end *end, struct error *e)
+static int fetch_submodule(struct fetching *f, const char *const *args, struct git_end *end, struct error *e)
 {
 	const struct runner_config *c = f->job->config;
 	struct git_remote remote = {.kind = GIT_CHANGES_URL, .proxy = c->submodule_proxy};
@@ -217,22 +213,20 @@ static int fetch_submodule(
 		    "reach (checkout.allow_networks)",
 		    url.host);
 	} else if (trouble == RELAY_NOT_CONNECTED) {
-		snprintf(end->message, sizeof(end->message), "%s: no connection to port %d",
-		    url.host, url.port);
+		snprintf(end->message, sizeof(end->message), "%s: no connection to port %d", url.host, url.port);
 	}
 	return 0;
 }
 
 /* Fetches with a few tries. Does not try again if the other side answered that it does not have the commit. For
  * all of history git needs no option, but a mirror that lacks some has to be asked to deepen. */
-static int fetch_ref(
-    struct fetching *f, const char *refspec, int depth, struct git_end *end, struct error *e)
+static int fetch_ref(struct fetching *f, const char *refspec, int depth, struct git_end *end, struct error *e)
 {
 	struct job *j = f->job;
 	bool is_complete = depth == 0 && !is_shallow_mirror(f);
 	char depth_text[24];
-	const char *args[] = {"fetch", "--progress", "--no-tags", "--no-recurse-submodules",
-	    "--force", is_complete ? "--no-tags" : depth_text, "--", f->want->url, refspec, NULL};
+	const char *args[] = {"fetch", "--progress", "--no-tags", "--no-recurse-submodules", "--force",
+	    is_complete ? "--no-tags" : depth_text, "--", f->want->url, refspec, NULL};
 	const struct git_remote operators = {.kind = GIT_OPERATORS_URL};
 	bool is_main = f->want->kind == MIRROR_MAIN;
 	int rc = 0;
@@ -241,14 +235,12 @@ static int fetch_ref(
 	for (int try = 1; try <= FETCH_TRIES; try++) {
 		int64_t wait_ms = j->pace.retry_ms * (try == 1 ? 1 : 4);
 
-		rc = is_main ? git_fetch(j, f->mirror, &operators, args, end, e)
-			     : fetch_submodule(f, args, end, e);
+		rc = is_main ? git_fetch(j, f->mirror, &operators, args, end, e) : fetch_submodule(f, args, end, e);
 		if (!rc && end->is_redirect)
 			snprintf(end->message, sizeof(end->message),
 			    "the server answers with a redirect, and none is followed%s",
 			    is_main ? ": write checkout.git_url as it is after the redirect" : "");
-		if (rc || end->is_done || end->is_final || try == FETCH_TRIES ||
-		    mirror_is_damage(end->message))
+		if (rc || end->is_done || end->is_final || try == FETCH_TRIES || mirror_is_damage(end->message))
 			return rc;
 		job_log_say(j->log, "the fetch failed (%s); trying again in %lld s", end->message,
 		    (long long)(wait_ms + 999) / 1000);
@@ -307,15 +299,12 @@ static int fetch_tip(struct fetching *f, struct error *e)
 			job_log_say(f->job->log, "looking for it in %d commits", depth);
 	} while (!rc && !is_there && depth);
 	if (!rc)
-		rc = is_there ? git_must(f->job, f->mirror, keep, e)
-			      : resolve_commit(f, MIRROR_TIP, &at, e);
+		rc = is_there ? git_must(f->job, f->mirror, keep, e) : resolve_commit(f, MIRROR_TIP, &at, e);
 	if (!rc && !is_there)
-		rc = error_set(e, ERR_NOT_FOUND,
-		    "commit %s cannot be fetched by its name, and %s is at %s by now%s",
+		rc = error_set(e, ERR_NOT_FOUND, "commit %s cannot be fetched by its name, and %s is at %s by now%s",
 		    f->want->sha, f->want->ref, at,
-		    str_has_prefix(f->want->ref, "refs/pull/")
-			? ": it was pushed to again"
-			: ", without it among the newest commits");
+		    str_has_prefix(f->want->ref, "refs/pull/") ? ": it was pushed to again"
+							       : ", without it among the newest commits");
 	free(at);
 	free(refspec);
 	return rc;
@@ -348,8 +337,7 @@ int mirror_fetch(struct job *j, const struct mirror_want *w, char **ret, struct 
 		if (!rc)
 			rc = resolve_commit(&f, f.ref, &at, e);
 		if (!rc && !str_eq(at, w->sha))
-			rc = error_set(
-			    e, ERR_PROTOCOL, "git fetched %s where %s was asked for", at, w->sha);
+			rc = error_set(e, ERR_PROTOCOL, "git fetched %s where %s was asked for", at, w->sha);
 	}
 	if (!rc)
 		*ret = realpath(path, NULL);
@@ -368,10 +356,8 @@ int mirror_fetch(struct job *j, const struct mirror_want *w, char **ret, struct 
 /* Deletes all refs but the newest, then lets git collect garbage. Nonzero: the time is over. */
 static int tidy_mirror(struct job *j, const char *mirror)
 {
-	const char *list[] = {
-	    "for-each-ref", "--sort=-committerdate", "--format=%(refname)", "refs/outpost", NULL};
-	const char *collect[] = {
-	    "-c", "gc.auto=1000", "-c", "gc.autoDetach=false", "gc", "--auto", "--quiet", NULL};
+	const char *list[] = {"for-each-ref", "--sort=-committerdate", "--format=%(refname)", "refs/outpost", NULL};
+	const char *collect[] = {"-c", "gc.auto=1000", "-c", "gc.autoDetach=false", "gc", "--auto", "--quiet", NULL};
 	char *refs = NULL, *answer = NULL, *next;
 	int rc = git_ask(j, mirror, list, &refs, NULL), n = 0;
 
@@ -427,13 +413,11 @@ void mirror_tidy(struct job *j)
 		folder = xasprintf("%s/%s", j->config->work_dir, mirror_folders[MIRROR_MODULE]);
 		dir = opendir(folder);
 		while (dir && (entry = readdir(dir)) != NULL) {
-			if (entry->d_name[0] == '.' ||
-			    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
+			if (entry->d_name[0] == '.' || fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
 				continue;
 			list = xrealloc(list, (n + 1) * sizeof(*list));
 			list[n++] = (struct module){.name = xstrdup(entry->d_name),
-			    .used_ns =
-				st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec};
+			    .used_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec};
 		}
 		if (n > 0)
 			qsort(list, n, sizeof(*list), compare_newest_first);

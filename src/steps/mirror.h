@@ -29,8 +29,7 @@ struct mirror_want {
 int mirror_lock(struct job *j, int *ret_lock, struct error *e) MUST_CHECK;
 /* Makes sure that exactly this commit is in the mirror. *ret: the mirror's real path, which is also in
  * j->mirrors from then on; free(). Needs the lock. */
-int mirror_fetch(
-    struct job *j, const struct mirror_want *w, char **ret, struct error *e) MUST_CHECK;
+int mirror_fetch(struct job *j, const struct mirror_want *w, char **ret, struct error *e) MUST_CHECK;
 /* True for a message of git about a repository that lost a part of itself (power loss, a full disk). */
 bool mirror_is_damage(const char *message);
 /* Removes the mirror: the next fetch begins with nothing. Needs the lock. */

@@ -61,8 +61,7 @@ static bool is_own_address(const uint8_t address[16])
 
 /* The operator's list comes first, because it overrules what follows: plain http reaches nothing else, and no URL
  * reaches a special address or this machine's own. */
-bool relay_may_reach(
-    const struct git_url *to, const struct network_list *allowed, const uint8_t address[16])
+bool relay_may_reach(const struct git_url *to, const struct network_list *allowed, const uint8_t address[16])
 {
 	return network_contains(allowed->items, allowed->n, address) ||
 	       (!to->is_plain && !network_is_private(address) && !is_own_address(address));
@@ -77,8 +76,7 @@ refuse_connection(const struct connection *l, uint8_t reply, enum relay_trouble 
 	uint8_t answer[10] = {5, reply, 0, 1};
 	char note = (char)why;
 
-	(void)!write(
-	    l->notes_fd, &note, 1); /* it only explains; git sees the failure in any case */
+	(void)!write(l->notes_fd, &note, 1); /* it only explains; git sees the failure in any case */
 	_exit(write(l->fd, answer, sizeof(answer)) < 0);
 }
 
@@ -121,17 +119,16 @@ static bool read_request(const struct connection *l)
 	bool is_right;
 
 	if (!read_all(l->fd, head, 2) || head[0] != 5 || !read_all(l->fd, text, head[1]) ||
-	    !write_all(l->fd, no_login, sizeof(no_login)) || !read_all(l->fd, head, 4) ||
-	    head[0] != 5 || head[1] != 1)
+	    !write_all(l->fd, no_login, sizeof(no_login)) || !read_all(l->fd, head, 4) || head[0] != 5 || head[1] != 1)
 		_exit(1);
 	switch (head[3]) {
 	case 1:
-		is_right = read_all(l->fd, address + 12, 4) && l->to->is_address &&
-			   memcmp(address, l->to->address, 16) == 0;
+		is_right =
+		    read_all(l->fd, address + 12, 4) && l->to->is_address && memcmp(address, l->to->address, 16) == 0;
 		break;
 	case 4:
-		is_right = read_all(l->fd, address, 16) && l->to->is_address &&
-			   memcmp(address, l->to->address, 16) == 0;
+		is_right =
+		    read_all(l->fd, address, 16) && l->to->is_address && memcmp(address, l->to->address, 16) == 0;
 		break;
 	case 3:
 		if (!read_all(l->fd, &length, 1) || !read_all(l->fd, text, length))
@@ -164,8 +161,7 @@ static int connect_out(const struct connection *l, bool *ret_any)
 	for (const struct addrinfo *a = all; a && fd < 0; a = a->ai_next) {
 		uint8_t address[16];
 
-		if (!to_address(a->ai_addr, address) ||
-		    !relay_may_reach(l->to, l->allowed, address))
+		if (!to_address(a->ai_addr, address) || !relay_may_reach(l->to, l->allowed, address))
 			continue;
 		*ret_any = true;
 		fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -213,8 +209,8 @@ static void run_connection(const struct connection *l)
 	if (!write_all(l->fd, done, sizeof(done)))
 		return;
 	while (is_up || is_down) {
-		struct pollfd fds[] = {{.fd = is_up ? l->fd : -1, .events = POLLIN},
-		    {.fd = is_down ? out : -1, .events = POLLIN}};
+		struct pollfd fds[] = {
+		    {.fd = is_up ? l->fd : -1, .events = POLLIN}, {.fd = is_down ? out : -1, .events = POLLIN}};
 
 		if (poll(fds, ARRAY_LEN(fds), -1) < 0)
 			continue;
@@ -268,8 +264,7 @@ static void __attribute__((noreturn)) serve_connections(int server, struct conne
 	}
 }
 
-int relay_start(const struct git_url *to, const struct network_list *allowed, struct relay *ret,
-    struct error *e)
+int relay_start(const struct git_url *to, const struct network_list *allowed, struct relay *ret, struct error *e)
 {
 	struct connection l = {.to = to, .allowed = allowed};
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -278,8 +273,8 @@ int relay_start(const struct git_url *to, const struct network_list *allowed, st
 	int notes[2], rc = 0, server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	*ret = (struct relay){.notes_fd = -1};
-	if (server < 0 || bind(server, (struct sockaddr *)&a, n) ||
-	    listen(server, CONNECTIONS_MAX) || getsockname(server, (struct sockaddr *)&a, &n)) {
+	if (server < 0 || bind(server, (struct sockaddr *)&a, n) || listen(server, CONNECTIONS_MAX) ||
+	    getsockname(server, (struct sockaddr *)&a, &n)) {
 		rc = error_set(e, ERR_IO, "no port on loopback for git: %s", strerror(errno));
 		if (server >= 0)
 			close(server);

@@ -30,11 +30,10 @@ enum relay_trouble {
 
 /* Starts it as a process that runs until relay_stop() or until this process ends. `to` and `allowed` are
  * copied by the fork. ERR_IO. */
-int relay_start(const struct git_url *to, const struct network_list *allowed, struct relay *ret,
-    struct error *e) MUST_CHECK;
+int relay_start(
+    const struct git_url *to, const struct network_list *allowed, struct relay *ret, struct error *e) MUST_CHECK;
 /* Ends it and all its connections. Returns the worst trouble of any connection. */
 enum relay_trouble relay_stop(struct relay *r);
 
 /* True if a submodule's fetch may connect to this address. */
-bool relay_may_reach(
-    const struct git_url *to, const struct network_list *allowed, const uint8_t address[16]);
+bool relay_may_reach(const struct git_url *to, const struct network_list *allowed, const uint8_t address[16]);

@@ -31,8 +31,7 @@ static void add_found_file(struct search *s, int fd, const char *name)
 		f->is_cut = true;
 		return;
 	}
-	*ARRAY_PUSH(f->list, f->n) =
-	    (struct found_file){.path = xasprintf("%s%s", buf_str(&s->path), name), .st = st};
+	*ARRAY_PUSH(f->list, f->n) = (struct found_file){.path = xasprintf("%s%s", buf_str(&s->path), name), .st = st};
 }
 
 static void search_below(struct search *s, int fd, const char *name, const char *pattern, int depth)
@@ -53,15 +52,11 @@ static void search_below(struct search *s, int fd, const char *name, const char 
 	close(below);
 }
 
-static bool is_dot_name(const char *name)
-{
-	return !strcmp(name, ".") || !strcmp(name, "..");
-}
+static bool is_dot_name(const char *name) { return !strcmp(name, ".") || !strcmp(name, ".."); }
 
 /* Matches each entry with the pattern's first part. `rest`: the rest of the pattern; NULL: nothing. For `**`
  * every folder is searched with the whole pattern. */
-static void search_entries(
-    struct search *s, int fd, const char *part, const char *pattern, const char *rest, int depth)
+static void search_entries(struct search *s, int fd, const char *part, const char *pattern, const char *rest, int depth)
 {
 	bool is_deep = !strcmp(part, "**");
 	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -156,8 +151,7 @@ static bool found_files_has_same(const struct found_files *f, const struct found
 		/* The kernel sets the time of the last status change; no program can set it back. */
 		if (!strcmp(f->list[i].path, file->path))
 			return a->st_ino == b->st_ino && a->st_size == b->st_size &&
-			       a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
-			       a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+			       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 	}
 	return false;
 }
@@ -187,8 +181,7 @@ static int report_open(const char *folder, const char *path)
 /* ---- reading ---- */
 
 /* Adds one file's cases to `all`. */
-static int add_report_file(
-    const struct job *j, const char *path, struct report_file *all, struct error *e)
+static int add_report_file(const struct job *j, const char *path, struct report_file *all, struct error *e)
 {
 	enum report_format format = report_format_parse(j->config->report_format);
 	struct buf text = BUF_INIT(REPORT_FILE_MAX_BYTES);
@@ -208,8 +201,7 @@ static int add_report_file(
 		if (n < 0 && errno != EINTR)
 			rc = error_set(e, ERR_INVALID, "%s: %s", path, strerror(errno));
 		else if (n > 0 && buf_append(&text, chunk, (size_t)n))
-			rc = error_set(e, ERR_INVALID, "%s: larger than %d MiB", path,
-			    REPORT_FILE_MAX_BYTES >> 20);
+			rc = error_set(e, ERR_INVALID, "%s: larger than %d MiB", path, REPORT_FILE_MAX_BYTES >> 20);
 	}
 	close(fd);
 
@@ -248,8 +240,8 @@ static int set_missing_error(const struct job *j, size_t n_old, struct error *e)
 }
 
 /* Adds all files that the steps wrote to `all`. Returns how many came with the checkout. */
-static size_t add_new_files(struct job *j, const struct found_files *now,
-    const struct found_files *before, struct report_file *all, struct error *e)
+static size_t add_new_files(struct job *j, const struct found_files *now, const struct found_files *before,
+    struct report_file *all, struct error *e)
 {
 	size_t n_old = 0;
 	int64_t n_bytes = 0;
@@ -265,8 +257,7 @@ static size_t add_new_files(struct job *j, const struct found_files *now,
 		if (stop_wait(&j->stop, 0))
 			error_set(&stop, ERR_CANCELLED, "cancelled while the report was read");
 		else if (n_bytes > ALL_MAX_BYTES)
-			error_set(&stop, ERR_INVALID,
-			    "report: more than %d MiB in all files together",
+			error_set(&stop, ERR_INVALID, "report: more than %d MiB in all files together",
 			    (int)(ALL_MAX_BYTES >> 20));
 		if (stop.code) {
 			job_log_say(j->log, "%s", stop.text);
@@ -275,14 +266,13 @@ static size_t add_new_files(struct job *j, const struct found_files *now,
 		}
 		if (add_report_file(j, now->list[i].path, all, &why))
 			error_set(e, ERR_INVALID, "report: %s", why.text);
-		job_log_say(j->log, "report: %s%s%s", now->list[i].path, why.code ? ": " : "",
-		    why.code ? why.text : "");
+		job_log_say(
+		    j->log, "report: %s%s%s", now->list[i].path, why.code ? ": " : "", why.code ? why.text : "");
 	}
 	return n_old;
 }
 
-int report_pickup(
-    struct job *j, const struct found_files *before, bool *ret_has_report, struct error *e)
+int report_pickup(struct job *j, const struct found_files *before, bool *ret_has_report, struct error *e)
 {
 	struct report_file all = {.n_tests = 0};
 	struct found_files now;
@@ -317,8 +307,7 @@ int report_pickup(
 		}
 		mask_in_place(m, &all.environment);
 		/* A mask may have broken the JSON: then it is left out. */
-		if (all.environment &&
-		    json_parse(all.environment, strlen(all.environment), &environment, NULL))
+		if (all.environment && json_parse(all.environment, strlen(all.environment), &environment, NULL))
 			FREE_AND_NULL(all.environment);
 		json_decref(environment);
 		text = report_file_text(&all, &n_bytes);

@@ -32,5 +32,4 @@ void found_files_release(struct found_files *f);
  * 0: *ret_has_report says if there is a report.json. ERR_INVALID: a report is missing, wrong or too large;
  * *e says which. ERR_CANCELLED: the job was cancelled. Also then the good files may have made a
  * report.json. ERR_IO and the like: it could not be written. */
-int report_pickup(struct job *j, const struct found_files *before, bool *ret_has_report,
-    struct error *e) MUST_CHECK;
+int report_pickup(struct job *j, const struct found_files *before, bool *ret_has_report, struct error *e) MUST_CHECK;

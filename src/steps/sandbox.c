@@ -79,8 +79,7 @@ static const unsigned int families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
 
 static int deny_family(scmp_filter_ctx filter, enum scmp_compare how, unsigned int family)
 {
-	return seccomp_rule_add(
-	    filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1, SCMP_CMP(0, how, family, 0));
+	return seccomp_rule_add(filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1, SCMP_CMP(0, how, family, 0));
 }
 
 /* Calls that are denied as a whole come first: the rules for unknown names are written straight to fd and
@@ -95,18 +94,15 @@ static int add_filter_rules(scmp_filter_ctx filter, int fd, const struct runner_
 
 		/* A call that this libseccomp does not know by name. libseccomp's program after it begins by loading
 		 * the call's number itself; x32 marks its numbers with one bit. */
-		struct sock_filter unnamed[] = {
-		    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		struct sock_filter unnamed[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~UINT32_C(0x40000000)),
 		    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)denied_calls[i].number, 0, 1),
-		    BPF_STMT(
-			BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)denied_calls[i].answer)};
+		    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)denied_calls[i].answer)};
 
 		if (c->allow_calls[denied_calls[i].guard])
 			continue;
 		if (number != __NR_SCMP_ERROR)
-			rc = seccomp_rule_add(
-			    filter, SCMP_ACT_ERRNO((uint32_t)denied_calls[i].answer), number, 0);
+			rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO((uint32_t)denied_calls[i].answer), number, 0);
 		else if (write(fd, unnamed, sizeof(unnamed)) != (ssize_t)sizeof(unnamed))
 			rc = -EIO;
 	}
@@ -114,8 +110,8 @@ static int add_filter_rules(scmp_filter_ctx filter, int fd, const struct runner_
 		if (!c->allow_calls[denied_values[i].guard])
 			rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM),
 			    seccomp_syscall_resolve_name(denied_values[i].name), 1,
-			    SCMP_CMP(denied_values[i].argument, SCMP_CMP_MASKED_EQ,
-				(uint64_t)denied_values[i].mask, (uint64_t)denied_values[i].value));
+			    SCMP_CMP(denied_values[i].argument, SCMP_CMP_MASKED_EQ, (uint64_t)denied_values[i].mask,
+				(uint64_t)denied_values[i].value));
 	if (c->allow_network)
 		return rc;
 	/* For i386 libseccomp denies socketcall(SYS_SOCKET) with every family, because the family is in memory. */
@@ -166,24 +162,21 @@ static int open_call_filter(const struct runner_config *c, struct error *e)
 
 /* Not all of /etc: it holds password hashes and keys of other services, and a runner that is root could read
  * them. */
-static const char *const etc_files[] = {"/etc/alternatives", "/etc/bash.bashrc",
-    "/etc/ca-certificates", "/etc/crypto-policies", "/etc/debian_version", "/etc/fonts",
-    "/etc/gai.conf", "/etc/group", "/etc/host.conf", "/etc/hosts", "/etc/ld.so.cache",
-    "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/locale.alias", "/etc/locale.conf",
-    "/etc/localtime", "/etc/lsb-release", "/etc/magic", "/etc/mime.types", "/etc/nsswitch.conf",
-    "/etc/OpenCL", "/etc/openEuler-release", "/etc/os-release", "/etc/passwd",
-    "/etc/pki/ca-trust/extracted", "/etc/pki/tls/cert.pem", "/etc/pki/tls/certs",
-    "/etc/pki/tls/openssl.cnf", "/etc/profile", "/etc/profile.d", "/etc/protocols", "/etc/python3",
-    "/etc/redhat-release", "/etc/services", "/etc/shells", "/etc/ssl/cert.pem", "/etc/ssl/certs",
+static const char *const etc_files[] = {"/etc/alternatives", "/etc/bash.bashrc", "/etc/ca-certificates",
+    "/etc/crypto-policies", "/etc/debian_version", "/etc/fonts", "/etc/gai.conf", "/etc/group", "/etc/host.conf",
+    "/etc/hosts", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/locale.alias", "/etc/locale.conf",
+    "/etc/localtime", "/etc/lsb-release", "/etc/magic", "/etc/mime.types", "/etc/nsswitch.conf", "/etc/OpenCL",
+    "/etc/openEuler-release", "/etc/os-release", "/etc/passwd", "/etc/pki/ca-trust/extracted", "/etc/pki/tls/cert.pem",
+    "/etc/pki/tls/certs", "/etc/pki/tls/openssl.cnf", "/etc/profile", "/etc/profile.d", "/etc/protocols",
+    "/etc/python3", "/etc/redhat-release", "/etc/services", "/etc/shells", "/etc/ssl/cert.pem", "/etc/ssl/certs",
     "/etc/ssl/openssl.cnf", "/etc/timezone", "/etc/vulkan", "/etc/xattr.conf", NULL};
 
-static const char *const system_folders[] = {
-    "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", NULL};
+static const char *const system_folders[] = {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", NULL};
 
 /* These files belong to root, and root without capabilities is still their owner. A runner that is root would
  * let steps set the machine's core_pattern and so become root outside. */
-static const char *const proc_files[] = {"/proc/sys", "/proc/sysrq-trigger", "/proc/irq",
-    "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi", NULL};
+static const char *const proc_files[] = {
+    "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi", NULL};
 
 /* They list the keys of all processes of the runner's user, the service among them. */
 static const char *const key_files[] = {"/proc/keys", "/proc/key-users", NULL};
@@ -253,8 +246,7 @@ enum side { OUTSIDE_WORK_DIR, INSIDE_WORK_DIR };
 
 /* The paths of an `allow` list that lie on one side of the work folder. Whether a path is inside is judged by
  * its real path, so a link does not hide it. */
-static void add_allowed_paths(
-    char ***argv, const char *how, char *const *paths, const char *work_dir, enum side side)
+static void add_allowed_paths(char ***argv, const char *how, char *const *paths, const char *work_dir, enum side side)
 {
 	for (; paths && *paths; paths++) {
 		char *real = real_path(*paths);
@@ -282,8 +274,8 @@ static bool is_exposed_by(const char *real, char *const *paths)
 static void hide_own_file(char ***argv, const struct runner_config *c, const char *file)
 {
 	char *real = real_path(file);
-	bool is_exposed = is_within(real, "/usr") || is_exposed_by(real, c->allow_read) ||
-			  is_exposed_by(real, c->allow_write);
+	bool is_exposed =
+	    is_within(real, "/usr") || is_exposed_by(real, c->allow_read) || is_exposed_by(real, c->allow_write);
 
 	for (const char *const *p = etc_files; *p && !is_exposed; p++)
 		is_exposed = is_within(real, *p);
@@ -367,8 +359,8 @@ static char **sandbox_options(const struct runner_config *c, const struct sandbo
 	return argv;
 }
 
-int sandbox_open(const struct runner_config *c, const struct sandbox_places *places,
-    const char *run, struct sandbox *ret, struct error *e)
+int sandbox_open(const struct runner_config *c, const struct sandbox_places *places, const char *run,
+    struct sandbox *ret, struct error *e)
 {
 	char **list = sandbox_options(c, places), number[16];
 	struct buf text = BUF_INIT(SIZE_MAX / 2);
@@ -378,10 +370,8 @@ int sandbox_open(const struct runner_config *c, const struct sandbox_places *pla
 	for (char **p = list; *p; p++)
 		buf_append(&text, *p, strlen(*p) + 1);
 	strv_free(list);
-	*ret = (struct sandbox){
-	    .args_fd = memfd_create("outpost-sandbox", MFD_CLOEXEC), .filter_fd = -1};
-	is_written = ret->args_fd >= 0 &&
-		     write(ret->args_fd, text.data, text.len) == (ssize_t)text.len &&
+	*ret = (struct sandbox){.args_fd = memfd_create("outpost-sandbox", MFD_CLOEXEC), .filter_fd = -1};
+	is_written = ret->args_fd >= 0 && write(ret->args_fd, text.data, text.len) == (ssize_t)text.len &&
 		     lseek(ret->args_fd, 0, SEEK_SET) == 0;
 	buf_release(&text);
 	if (!is_written)
@@ -425,6 +415,5 @@ int keyring_start_session(struct error *e)
 	if ((failed == ENOSYS || failed == EPERM) &&
 	    call_keyctl(KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0) < 0 && errno == failed)
 		return 0;
-	return error_set(
-	    e, ERR_DENIED, "the kernel gives no new session keyring: %s", strerror(failed));
+	return error_set(e, ERR_DENIED, "the kernel gives no new session keyring: %s", strerror(failed));
 }

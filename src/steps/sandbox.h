@@ -27,8 +27,8 @@ struct sandbox {
 
 /* Makes a sandbox for a child_spec with the same two descriptors. The program can start once for each
  * sandbox_open(). Call sandbox_close() also after a failure. ERR_IO. */
-int sandbox_open(const struct runner_config *c, const struct sandbox_places *places,
-    const char *run, struct sandbox *ret, struct error *e) MUST_CHECK;
+int sandbox_open(const struct runner_config *c, const struct sandbox_places *places, const char *run,
+    struct sandbox *ret, struct error *e) MUST_CHECK;
 void sandbox_close(struct sandbox *s);
 
 /* Gives this process, and every program that it starts from now on, a new and empty session keyring

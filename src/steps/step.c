@@ -136,8 +136,8 @@ static char *find_hidden(struct job *j, const struct runner_step *step, const ch
 			/* A path also counts as shown if that cannot be found out. */
 			n++;
 			test = xasprintf("test -e '%s'", path);
-			is_hidden = !run_script(j, test, PROBE_TIMEOUT_MS, NULL, &end, NULL) &&
-				    end.is_set_up && end.exit_code == 1;
+			is_hidden = !run_script(j, test, PROBE_TIMEOUT_MS, NULL, &end, NULL) && end.is_set_up &&
+				    end.exit_code == 1;
 			free(test);
 		}
 		if (is_hidden)
@@ -173,9 +173,7 @@ static void on_step_output(void *ctx, const char *p, size_t n)
 /* The meaning of the shell's own two exit codes, for readers who do not know them. */
 static const char *exit_words(int code)
 {
-	return code == 127   ? " (a command was not found)"
-	       : code == 126 ? " (a command could not be executed)"
-			     : "";
+	return code == 127 ? " (a command was not found)" : code == 126 ? " (a command could not be executed)" : "";
 }
 
 static void say_step_end(struct job *j, const struct runner_step *step, const struct child_end *end)
@@ -194,11 +192,9 @@ static void say_step_end(struct job *j, const struct runner_step *step, const st
 	    how, (double)end->duration_ms / 1000, now);
 	/* In the sandbox its first process outlives the step for a moment, so the number means nothing. */
 	if (end->n_left > 0 && j->config->sandbox == SANDBOX_NONE)
-		job_log_say(j->log, "step %s: ended %d processes that it left behind", step->name,
-		    end->n_left);
+		job_log_say(j->log, "step %s: ended %d processes that it left behind", step->name, end->n_left);
 	if (end->has_survivors)
-		job_log_say(
-		    j->log, "step %s: some of its processes could not be ended", step->name);
+		job_log_say(j->log, "step %s: some of its processes could not be ended", step->name);
 }
 
 /* The last line of the step's output. free(). */
@@ -217,8 +213,7 @@ static char *last_output_line(const struct job *j)
 
 /* A step that ended by itself with an error. If its program or file was missing, that is the machine's
  * fault and not the change's, so the job has no result then. */
-static void conclude_failure(
-    struct job *j, const struct runner_step *step, const struct child_end *end)
+static void conclude_failure(struct job *j, const struct runner_step *step, const struct child_end *end)
 {
 	bool has_sandbox = j->config->sandbox == SANDBOX_BUBBLEWRAP;
 	bool is_not_found = end->exit_code == 126 || end->exit_code == 127;
@@ -238,14 +233,12 @@ static void conclude_failure(
 
 	if (hidden)
 		job_conclude(j, "action_required",
-		    "step %s: exit %d%s: the sandbox hides %s; in the runner's file allow: {%s: "
-		    "[%s]} "
-		    "shows it",
-		    step->name, end->exit_code, exit_words(end->exit_code), hidden,
-		    is_device ? "devices" : "read", real);
+		    "step %s: exit %d%s: the sandbox hides %s; in the runner's file allow: {%s: [%s]} shows it",
+		    step->name, end->exit_code, exit_words(end->exit_code), hidden, is_device ? "devices" : "read",
+		    real);
 	else if (is_not_found)
-		job_conclude(j, "action_required", "step %s: exit %d%s%s", step->name,
-		    end->exit_code, exit_words(end->exit_code),
+		job_conclude(j, "action_required", "step %s: exit %d%s%s", step->name, end->exit_code,
+		    exit_words(end->exit_code),
 		    has_sandbox ? ": the sandbox shows the system, the work folder and what "
 				  "`allow` in the runner's file lists"
 				: "");
@@ -280,17 +273,16 @@ void step_run(struct job *j, const struct runner_step *step, bool *ret_ok)
 			end.has_survivors = true;
 		end.n_left += strays.n_killed;
 		say_step_end(j, step, &end);
-		*ARRAY_PUSH(r->steps, r->n_steps) =
-		    (struct step_outcome){.name = xstrdup(step->name),
-			.exit_code = end.exit_code,
-			.signal = end.signal,
-			.is_timeout = end.is_timeout,
-			.duration_ms = end.duration_ms};
+		*ARRAY_PUSH(r->steps, r->n_steps) = (struct step_outcome){.name = xstrdup(step->name),
+		    .exit_code = end.exit_code,
+		    .signal = end.signal,
+		    .is_timeout = end.is_timeout,
+		    .duration_ms = end.duration_ms};
 		if (end.is_cancelled || j->stop.is_wanted) {
 			job_conclude(j, "cancelled", "cancelled during step %s", step->name);
 		} else if (end.is_timeout && timeout_ms < step->timeout_ms) {
-			job_conclude(j, "timed_out", "step %s: the job's time of %s was over",
-			    step->name, step_duration_text(j->config->timeout_ms));
+			job_conclude(j, "timed_out", "step %s: the job's time of %s was over", step->name,
+			    step_duration_text(j->config->timeout_ms));
 		} else if (end.is_timeout) {
 			job_conclude(j, "timed_out", "step %s: timed out after %s", step->name,
 			    step_duration_text(step->timeout_ms));
@@ -300,8 +292,8 @@ void step_run(struct job *j, const struct runner_step *step, bool *ret_ok)
 			job_conclude(j, "startup_failure", "sandbox: %s", line);
 			free(line);
 		} else if (end.signal) {
-			job_conclude(j, "failure", "step %s: signal %d (%s)", step->name,
-			    end.signal, strsignal(end.signal));
+			job_conclude(
+			    j, "failure", "step %s: signal %d (%s)", step->name, end.signal, strsignal(end.signal));
 		} else if (end.exit_code != 0) {
 			conclude_failure(j, step, &end);
 		}

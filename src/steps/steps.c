@@ -7,10 +7,7 @@
 enum { TRY_TIMEOUT_MS = 30 * 1000, OUTPUT_MAX_BYTES = 4096 };
 
 /* Keeps what fits: the last line of a short output is enough. */
-static void on_check_output(void *ctx, const char *p, size_t n)
-{
-	buf_append(ctx, p, n);
-}
+static void on_check_output(void *ctx, const char *p, size_t n) { buf_append(ctx, p, n); }
 
 /* Runs the program; `line` gets the last line of its output, made safe to show. */
 static int try_program(const char *const *argv, const char *folder, const struct sandbox *sandbox,
@@ -63,16 +60,14 @@ static const char *sandbox_advice(void)
 	if (!access("/.dockerenv", F_OK) || !access("/run/.containerenv", F_OK))
 		return "this is a container: it has to be started so that it may make namespaces, "
 		       "or set `sandbox: none` and let the container be the sandbox";
-	return "run `bwrap --ro-bind / / --unshare-all true` to see it fail, or set "
-	       "`sandbox: none`";
+	return "run `bwrap --ro-bind / / --unshare-all true` to see it fail, or set `sandbox: none`";
 }
 
 static int check_paths(const char *key, char *const *paths, struct error *e)
 {
 	for (; paths && *paths; paths++)
 		if (access(*paths, F_OK))
-			return error_set(
-			    e, ERR_NOT_FOUND, "%s: %s: %s", key, *paths, strerror(errno));
+			return error_set(e, ERR_NOT_FOUND, "%s: %s: %s", key, *paths, strerror(errno));
 	return 0;
 }
 
@@ -95,16 +90,14 @@ static int check_sandbox(const struct runner_config *c, struct error *e)
 	else if (!rc) {
 		rc = sandbox_open(c, &places, "exit 0", &sandbox, &why);
 		if (!rc)
-			rc = try_program(
-			    (const char *const *)sandbox.argv, folder, &sandbox, &end, &line, &why);
+			rc = try_program((const char *const *)sandbox.argv, folder, &sandbox, &end, &line, &why);
 		if (rc == ERR_NOT_FOUND)
 			rc = error_set(e, ERR_NOT_FOUND,
 			    "sandbox: bubblewrap is not installed: apt-get install bubblewrap "
 			    "(Debian, Ubuntu), dnf install bubblewrap (Fedora, RHEL, openEuler), "
 			    "or set `sandbox: none`");
 		else if (rc || end.exit_code != 0)
-			rc = error_set(e, ERR_DENIED,
-			    "sandbox: bubblewrap does not work here: %s; %s",
+			rc = error_set(e, ERR_DENIED, "sandbox: bubblewrap does not work here: %s; %s",
 			    rc ? why.text : buf_str(&line), sandbox_advice());
 		buf_release(&line);
 		sandbox_close(&sandbox);
@@ -128,15 +121,12 @@ int steps_check(const struct runner_config *c, struct error *e)
 		error_set(&why, ERR_IO, "%s: %s", c->work_dir, strerror(errno));
 	if (why.code || file_write_atomic(probe, "", 0, 0600, &why))
 		rc = error_set(e, ERR_DENIED,
-		    "work_dir: %s: make the folder and give it to the user that runs "
-		    "outpost-runner",
-		    why.text);
+		    "work_dir: %s: make the folder and give it to the user that runs outpost-runner", why.text);
 	unlink(probe);
 	free(probe);
 	why = (struct error){0};
 
-	if (!rc && c->has_checkout &&
-	    (try_program(git, c->work_dir, NULL, &end, &line, &why) || end.exit_code != 0))
+	if (!rc && c->has_checkout && (try_program(git, c->work_dir, NULL, &end, &line, &why) || end.exit_code != 0))
 		rc = error_set(e, ERR_NOT_FOUND,
 		    "checkout needs the git program (%s): apt-get install git, or dnf install git",
 		    why.code ? why.text : buf_str(&line));

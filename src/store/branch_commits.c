@@ -23,9 +23,7 @@ const char *branch_name(const char *ref)
 
 int64_t branch_position(const struct view *d, const char *key, const char *ref, const char *sha)
 {
-	return db_int(d, -1,
-	    "SELECT position FROM branch_commit WHERE repository_key = ?1 AND sha = ?2"
-	    " AND ref = ?3",
+	return db_int(d, -1, "SELECT position FROM branch_commit WHERE repository_key = ?1 AND sha = ?2 AND ref = ?3",
 	    V_TEXT(key), V_TEXT(sha), V_TEXT(branch_name(ref)));
 }
 
@@ -55,37 +53,34 @@ static int64_t next_below(const struct branch *b, int64_t position)
 static void put_commit_at(const struct branch *b, int64_t position, const struct branch_commit *c)
 {
 	if (db_exec(b->d,
-		"INSERT INTO branch_commit (repository_key, ref, position, sha, at_ms, author, "
-		"title, files)"
+		"INSERT INTO branch_commit (repository_key, ref, position, sha, at_ms, author, title, files)"
 		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
-		V_TEXT(b->key.text), V_TEXT(b->ref), V_INT(position), V_TEXT(c->sha),
-		V_INT(c->at_ms), V_TEXT(c->author), V_TEXT(c->title), V_TEXT(c->files)))
+		V_TEXT(b->key.text), V_TEXT(b->ref), V_INT(position), V_TEXT(c->sha), V_INT(c->at_ms),
+		V_TEXT(c->author), V_TEXT(c->title), V_TEXT(c->files)))
 		return;
 	db_exec(b->d,
 	    "UPDATE branch_commit SET at_ms = ?4, author = ?5, title = ?6, files = ?7"
 	    " WHERE repository_key = ?1 AND ref = ?2 AND sha = ?3"
 	    " AND (title IS NULL OR (files IS NULL AND ?7 IS NOT NULL))",
-	    V_TEXT(b->key.text), V_TEXT(b->ref), V_TEXT(c->sha), V_INT(c->at_ms), V_TEXT(c->author),
-	    V_TEXT(c->title), V_TEXT(c->files));
+	    V_TEXT(b->key.text), V_TEXT(b->ref), V_TEXT(c->sha), V_INT(c->at_ms), V_TEXT(c->author), V_TEXT(c->title),
+	    V_TEXT(c->files));
 }
 
 /* at: of the last one. */
-static void put_chain(
-    const struct branch *b, int64_t at, const struct branch_commit *commits, size_t n)
+static void put_chain(const struct branch *b, int64_t at, const struct branch_commit *commits, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		put_commit_at(b, at - (int64_t)(n - 1 - i), &commits[i]);
 }
 
-static void put_parent(
-    const struct branch *b, int64_t at, const char *before, const struct branch_commit *commits)
+static void put_parent(const struct branch *b, int64_t at, const char *before, const struct branch_commit *commits)
 {
 	put_commit_at(b, at, &(struct branch_commit){.sha = before, .at_ms = commits[0].at_ms});
 }
 
 /* The end of one chain is the parent of the beginning of another: the second moves behind the first. */
-static void join_chains(const struct branch *b, int64_t end, int64_t first,
-    const struct branch_commit *commits, size_t n)
+static void join_chains(
+    const struct branch *b, int64_t end, int64_t first, const struct branch_commit *commits, size_t n)
 {
 	struct rows *r = db_rows(b->d,
 	    "SELECT position FROM branch_commit WHERE repository_key = ?1 AND ref = ?2"
@@ -113,8 +108,8 @@ static void join_chains(const struct branch *b, int64_t end, int64_t first,
 }
 
 /* The head is known: it is the same push again, or later pushes came before it. */
-static void close_gap(const struct branch *b, int64_t head_at, int64_t before_at,
-    const char *before, const struct branch_commit *commits, size_t n)
+static void close_gap(const struct branch *b, int64_t head_at, int64_t before_at, const char *before,
+    const struct branch_commit *commits, size_t n)
 {
 	int64_t below = next_below(b, head_at), above = next_above(b, before_at);
 	bool is_first = below < 0 || head_at - below >= BRANCH_GAP;
@@ -187,8 +182,8 @@ static int list_commits_run(struct store_query *sq, const struct view *d)
 	    RECORD_QUERY(LISTED_COMMIT_RECORD,
 		"FROM branch_commit WHERE repository_key = ?1 AND ref = ?2 AND position >"
 		" ?3 AND position <= ?4 ORDER BY position DESC LIMIT ?5"),
-	    V_TEXT(key.text), V_TEXT(branch_name(q->ref)), V_INT(is_known ? after : until - 1),
-	    V_INT(until), V_INT(limit));
+	    V_TEXT(key.text), V_TEXT(branch_name(q->ref)), V_INT(is_known ? after : until - 1), V_INT(until),
+	    V_INT(limit));
 	RECORDS_READ(r, listed_commit, q->list, q->n);
 	q->is_complete = is_known;
 	for (size_t i = 0; i < q->n; i++) {
@@ -198,11 +193,10 @@ static int list_commits_run(struct store_query *sq, const struct view *d)
 	/* A full list may have been cut; then its oldest commit is not next to `after`. */
 	q->is_complete &=
 	    above - after < BRANCH_GAP &&
-	    (q->n < (size_t)limit ||
-		!db_has(d,
-		    "SELECT 1 FROM branch_commit WHERE repository_key = ?1 AND ref = ?2"
-		    " AND position > ?3 AND position < ?4 LIMIT 1",
-		    V_TEXT(key.text), V_TEXT(branch_name(q->ref)), V_INT(after), V_INT(above)));
+	    (q->n < (size_t)limit || !db_has(d,
+					 "SELECT 1 FROM branch_commit WHERE repository_key = ?1 AND ref = ?2"
+					 " AND position > ?3 AND position < ?4 LIMIT 1",
+					 V_TEXT(key.text), V_TEXT(branch_name(q->ref)), V_INT(after), V_INT(above)));
 	for (size_t i = 0; i < q->n / 2; i++) { /* they were read from the newest on */
 		struct listed_commit c = q->list[i];
 
@@ -221,7 +215,4 @@ int store_list_commits(struct store *s, struct list_commits *q)
 	return store_query(s, &q->q);
 }
 
-void list_commits_release(struct list_commits *q)
-{
-	RECORDS_RELEASE(listed_commit, q->list, q->n);
-}
+void list_commits_release(struct list_commits *q) { RECORDS_RELEASE(listed_commit, q->list, q->n); }

@@ -27,14 +27,13 @@ struct branch_commit {
 void branch_commits_put(struct txn *d, const char *repository, const char *ref, const char *before,
     const struct branch_commit *commits, size_t n);
 /* The position of a commit on a branch, or -1. */
-int64_t branch_position(
-    const struct view *d, const char *repository_key, const char *ref, const char *sha);
+int64_t branch_position(const struct view *d, const char *repository_key, const char *ref, const char *sha);
 
-#define LISTED_COMMIT_RECORD(F, S)                                                                 \
-	F(S, TEXT, sha, NULL, "sha", "")                                                           \
-	F(S, TEXT, author, NULL, "author", "May be NULL.")                                         \
-	F(S, TEXT, title, NULL, "title", "May be NULL.")                                           \
-	F(S, TIME, at_ms, NULL, "at_ms", "")                                                       \
+#define LISTED_COMMIT_RECORD(F, S)                                                                                     \
+	F(S, TEXT, sha, NULL, "sha", "")                                                                               \
+	F(S, TEXT, author, NULL, "author", "May be NULL.")                                                             \
+	F(S, TEXT, title, NULL, "title", "May be NULL.")                                                               \
+	F(S, TIME, at_ms, NULL, "at_ms", "")                                                                           \
 	F(S, INT, position, NULL, "position", "")
 struct listed_commit {
 	RECORD_MEMBERS(LISTED_COMMIT_RECORD)
@@ -44,8 +43,7 @@ struct list_commits {
 	struct store_query q;
 	const char *repository, *ref, *after, *until; /* SHAs; after may be NULL: not known */
 	int limit;                                    /* 0: 250, and never more */
-	struct listed_commit
-	    *list; /* out; list_commits_release(). Empty when `until` is not known */
+	struct listed_commit *list;                   /* out; list_commits_release(). Empty when `until` is not known */
 	size_t n;
 	bool is_complete; /* out: no gap between, and not more than limit */
 };

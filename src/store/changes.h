@@ -18,8 +18,7 @@ struct change_facts {
 	const char *ref, *base_ref, *base_sha, *title, *author; /* NULL: keep the stored value */
 };
 /* The id of the change; 0: it is not known. Any thread. */
-int64_t change_find(
-    const struct view *d, enum change_kind kind, const char *repository, const char *head_sha);
+int64_t change_find(const struct view *d, enum change_kind kind, const char *repository, const char *head_sha);
 /* The same; inserts the change, open, when it is new. It does not overwrite the facts of a known pull request's head:
  * change_settle() reads these from the lead. */
 int64_t change_put(struct txn *d, const struct change_facts *f, int64_t now_ms);
@@ -33,8 +32,7 @@ struct stored_pull {
 };
 struct stored_pull pull_find(const struct view *d, const char *repository, int64_t number);
 /* Writes the pull request with its head. A head that is new to it joins its history as of since_ms. */
-void pull_put(struct txn *d, const char *repository, const struct pull_info *pull,
-    int64_t change_id, int64_t since_ms);
+void pull_put(struct txn *d, const char *repository, const struct pull_info *pull, int64_t change_id, int64_t since_ms);
 
 /* Several open pull requests may have one head. The lead decides the base and may begin a round. A member's pull request
  * leads before others, then the one that had this head first. So opening another pull request with the same head gives
@@ -84,10 +82,10 @@ struct put_merge_base {
 int store_put_merge_base(struct store *s, struct put_merge_base *op) MUST_CHECK;
 
 /* The pull requests that are on record, for the reconciler. */
-#define KNOWN_PULL_RECORD(F, S)                                                                    \
-	F(S, INT, number, NULL, "p.number", "")                                                    \
-	F(S, TEXT, head_sha, NULL, "c.head_sha", "")                                               \
-	F(S, BOOL, is_open, NULL, "p.state = 'open'", "")                                          \
+#define KNOWN_PULL_RECORD(F, S)                                                                                        \
+	F(S, INT, number, NULL, "p.number", "")                                                                        \
+	F(S, TEXT, head_sha, NULL, "c.head_sha", "")                                                                   \
+	F(S, BOOL, is_open, NULL, "p.state = 'open'", "")                                                              \
 	F(S, TIME, updated_ms, NULL, "p.updated_ms", "")
 struct known_pull {
 	RECORD_MEMBERS(KNOWN_PULL_RECORD)
@@ -116,14 +114,14 @@ struct note_head {
 };
 int store_note_head(struct store *s, struct note_head *op) MUST_CHECK;
 
-#define TESTED_CHANGE_RECORD(F, S)                                                                 \
-	F(S, BOOL, is_pull, NULL, "kind = 'pull_request'", "Else a push.")                         \
-	F(S, TEXT, head_sha, NULL, "head_sha", "NULL: the commit is not known.")                   \
-	F(S, TEXT, ref, NULL, "ref", "Of a push.")                                                 \
-	F(S, TEXT, title, NULL, "title", "Of a push.")                                             \
+#define TESTED_CHANGE_RECORD(F, S)                                                                                     \
+	F(S, BOOL, is_pull, NULL, "kind = 'pull_request'", "Else a push.")                                             \
+	F(S, TEXT, head_sha, NULL, "head_sha", "NULL: the commit is not known.")                                       \
+	F(S, TEXT, ref, NULL, "ref", "Of a push.")                                                                     \
+	F(S, TEXT, title, NULL, "title", "Of a push.")                                                                 \
 	F(S, TEXT, author, NULL, "author", "Of a push.")
-#define TESTED_PULL_RECORD(F, S)                                                                   \
-	F(S, INT, pull_number, NULL, "number", "By its SHA, the lead.")                            \
+#define TESTED_PULL_RECORD(F, S)                                                                                       \
+	F(S, INT, pull_number, NULL, "number", "By its SHA, the lead.")                                                \
 	F(S, BOOL, is_open, NULL, "state = 'open'", "An open pull request has it as its head.")
 /* A change that may be tested again. */
 struct find_tested {

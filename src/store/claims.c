@@ -26,36 +26,35 @@ static void offer_lease(struct claim_dispatch *o, const struct stored_lease *l)
 }
 
 /* While the pull request still has this head, its base is newer than that of the change. */
-#define OFFERED_CHANGE_RECORD(F, S)                                                                \
-	F(S, CHANGE_KIND, kind, NULL, "c.kind", "")                                                \
-	F(S, TEXT, repository, NULL, "c.repository", "")                                           \
-	F(S, TEXT, head_sha, NULL, "c.head_sha", "")                                               \
-	F(S, TEXT, ref, NULL, "CASE WHEN c.kind <> 'pull_request' THEN c.ref END", "")             \
-	F(S, TEXT, title, NULL, "COALESCE(p.title, c.title)", "")                                  \
-	F(S, TEXT, author, NULL, "COALESCE(p.author, c.author)", "")                               \
-	F(S, TEXT, base_ref, NULL,                                                                 \
-	    "CASE WHEN p.change_id = c.id THEN COALESCE(p.base_ref, c.base_ref) ELSE c.base_ref "  \
-	    "END",                                                                                 \
-	    "")                                                                                    \
-	F(S, TEXT, base_sha, NULL,                                                                 \
-	    "CASE WHEN p.change_id = c.id THEN COALESCE(p.base_sha, c.base_sha) ELSE c.base_sha "  \
-	    "END",                                                                                 \
+#define OFFERED_CHANGE_RECORD(F, S)                                                                                    \
+	F(S, CHANGE_KIND, kind, NULL, "c.kind", "")                                                                    \
+	F(S, TEXT, repository, NULL, "c.repository", "")                                                               \
+	F(S, TEXT, head_sha, NULL, "c.head_sha", "")                                                                   \
+	F(S, TEXT, ref, NULL, "CASE WHEN c.kind <> 'pull_request' THEN c.ref END", "")                                 \
+	F(S, TEXT, title, NULL, "COALESCE(p.title, c.title)", "")                                                      \
+	F(S, TEXT, author, NULL, "COALESCE(p.author, c.author)", "")                                                   \
+	F(S, TEXT, base_ref, NULL,                                                                                     \
+	    "CASE WHEN p.change_id = c.id THEN COALESCE(p.base_ref, c.base_ref) ELSE c.base_ref "                      \
+	    "END",                                                                                                     \
+	    "")                                                                                                        \
+	F(S, TEXT, base_sha, NULL,                                                                                     \
+	    "CASE WHEN p.change_id = c.id THEN COALESCE(p.base_sha, c.base_sha) ELSE c.base_sha "                      \
+	    "END",                                                                                                     \
 	    "")
 RECORD_DEFINE_PART(offered_change, lease_offer, OFFERED_CHANGE_RECORD);
 
-static void offer_change(
-    const struct view *d, struct claim_dispatch *o, const struct stored_dispatch *s)
+static void offer_change(const struct view *d, struct claim_dispatch *o, const struct stored_dispatch *s)
 {
 	struct lease_offer *to = &o->offer;
 	struct source_head *sources = NULL;
 	size_t n_sources = 0;
 
-	record_read_first(db_rows(d,
-			      RECORD_QUERY(OFFERED_CHANGE_RECORD,
-				  "FROM change c LEFT JOIN pull p ON"
-				  " p.repository_key = c.repository_key AND p.number = ?2"
-				  " WHERE c.id = ?1"),
-			      V_INT(s->change_id), V_INT(s->number)),
+	record_read_first(
+	    db_rows(d,
+		RECORD_QUERY(OFFERED_CHANGE_RECORD, "FROM change c LEFT JOIN pull p ON"
+						    " p.repository_key = c.repository_key AND p.number = ?2"
+						    " WHERE c.id = ?1"),
+		V_INT(s->change_id), V_INT(s->number)),
 	    &offered_change_record, to);
 	to->number = s->number;
 	to->event_type = xstrdup(s->event_type);
@@ -89,13 +88,12 @@ static bool offer_known(struct txn *d, struct claim_dispatch *o)
 {
 	struct stored_dispatch s;
 	struct stored_lease l;
-	bool is_known = stored_lease_take(
-	    db_exec_rows(d,
-		"UPDATE lease SET until_ms = ?4, lease_ms = ?5 WHERE accelerator = ?1"
-		" AND machine = ?2 AND claim_id = ?3 AND state = 'active'"
-		" RETURNING " LEASE_COLUMNS,
-		V_TEXT(o->accelerator), V_TEXT(o->machine), V_TEXT(o->claim_id),
-		V_INT(o->now_ms + o->lease_ms), V_INT(o->lease_ms)),
+	bool is_known = stored_lease_take(db_exec_rows(d,
+					      "UPDATE lease SET until_ms = ?4, lease_ms = ?5 WHERE accelerator = ?1"
+					      " AND machine = ?2 AND claim_id = ?3 AND state = 'active'"
+					      " RETURNING " LEASE_COLUMNS,
+					      V_TEXT(o->accelerator), V_TEXT(o->machine), V_TEXT(o->claim_id),
+					      V_INT(o->now_ms + o->lease_ms), V_INT(o->lease_ms)),
 	    &l);
 
 	if (is_known && lease_dispatch(d->view, &l, &s)) {
@@ -109,8 +107,8 @@ static bool offer_known(struct txn *d, struct claim_dispatch *o)
 }
 
 /* What a machine may have now. */
-#define CLAIMABLE                                                                                  \
-	" FROM dispatch WHERE accelerator = ?1 AND runner = ?2 AND kind = 'pull'"                  \
+#define CLAIMABLE                                                                                                      \
+	" FROM dispatch WHERE accelerator = ?1 AND runner = ?2 AND kind = 'pull'"                                      \
 	" AND state = 'queued' AND is_current = 1 AND COALESCE(not_before_ms, 0) <= ?3"
 
 /* The newest first run that waits for a runner with room. Without one, the oldest experiment of the first runner that has room
@@ -139,8 +137,8 @@ static const struct claim_choice *choose_claim(
 	}
 	for (c = o->choices; !choice && c < o->choices + o->n_choices; c++) {
 		if (lease_count_active(d, o->accelerator, c->runner) >= c->max_parallel ||
-		    db_has(d, "SELECT 1" CLAIMABLE " AND " IS_FIRST_RUN " LIMIT 1",
-			V_TEXT(o->accelerator), V_TEXT(c->runner), V_INT(o->now_ms)))
+		    db_has(d, "SELECT 1" CLAIMABLE " AND " IS_FIRST_RUN " LIMIT 1", V_TEXT(o->accelerator),
+			V_TEXT(c->runner), V_INT(o->now_ms)))
 			continue;
 		l = dispatch_list_take(db_rows(d,
 		    "SELECT " DISPATCH_COLUMNS CLAIMABLE " AND " IS_EXPERIMENT
@@ -156,16 +154,15 @@ static const struct claim_choice *choose_claim(
 	return choice;
 }
 
-static void grant_lease(struct txn *d, struct claim_dispatch *o, struct stored_dispatch *s,
-    const struct claim_choice *choice)
+static void grant_lease(
+    struct txn *d, struct claim_dispatch *o, struct stored_dispatch *s, const struct claim_choice *choice)
 {
 	struct stored_lease l = {
 	    .accelerator = s->accelerator,
 	    .runner = s->runner,
 	    .machine = (char *)o->machine,
 	    .claim_id = (char *)o->claim_id,
-	    .attempt = 1 + db_int(d, 0, "SELECT MAX(attempt) FROM lease WHERE dispatch_id = ?1",
-			       V_TEXT(s->id)),
+	    .attempt = 1 + db_int(d, 0, "SELECT MAX(attempt) FROM lease WHERE dispatch_id = ?1", V_TEXT(s->id)),
 	    .max_parallel = choice->max_parallel,
 	    .lease_ms = o->lease_ms,
 	    .until_ms = o->now_ms + o->lease_ms,
@@ -187,8 +184,7 @@ static void grant_lease(struct txn *d, struct claim_dispatch *o, struct stored_d
 	    .runner = s->runner,
 	    .is_shown = true,
 	    .is_late = s->is_late,
-	    .is_push = db_has(
-		d, "SELECT 1 FROM change WHERE id = ?1 AND kind = 'push'", V_INT(s->change_id)),
+	    .is_push = db_has(d, "SELECT 1 FROM change WHERE id = ?1 AND kind = 'push'", V_INT(s->change_id)),
 	};
 
 	if (strcmp(s->event_type, EXPERIMENT_EVENT) != 0)
@@ -251,12 +247,10 @@ static int count_pull_work_run(struct store_query *query, const struct view *d)
 
 		w->n_waiting = db_int(d, 0,
 		    "SELECT COUNT(*) FROM dispatch WHERE accelerator = ?1 AND runner = ?2"
-		    " AND kind = 'pull' AND state = 'queued' AND is_current = 1"
-		    " AND COALESCE(not_before_ms, 0) <= ?3",
+		    " AND kind = 'pull' AND state = 'queued' AND is_current = 1 AND COALESCE(not_before_ms, 0) <= ?3",
 		    V_TEXT(q->accelerator), V_TEXT(w->runner), V_INT(q->now_ms));
 		w->n_active = db_int(d, 0,
-		    "SELECT COUNT(*) FROM lease WHERE accelerator = ?1 AND runner = ?2"
-		    " AND state = 'active'",
+		    "SELECT COUNT(*) FROM lease WHERE accelerator = ?1 AND runner = ?2 AND state = 'active'",
 		    V_TEXT(q->accelerator), V_TEXT(w->runner));
 	}
 	return 0;

@@ -22,8 +22,7 @@ static void send_closed(struct closing *c, const struct stored_dispatch *s)
 	const struct plan *p = c->plan;
 	struct repository_key key = repository_key(p->repository);
 	bool has_moved_on = db_has(c->d,
-	    "SELECT 1 FROM pull WHERE repository_key = ?1 AND number = ?2 AND state = 'open'"
-	    " AND change_id <> ?3",
+	    "SELECT 1 FROM pull WHERE repository_key = ?1 AND number = ?2 AND state = 'open' AND change_id <> ?3",
 	    V_TEXT(key.text), V_INT(s->number), V_INT(s->change_id));
 	int64_t number = !has_moved_on ? s->number : c->guid ? p->pull.number : 0;
 	bool is_forwarded = c->guid && number == p->pull.number;
@@ -69,8 +68,7 @@ int closing_send(struct closing *c)
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE is_closed_told = 0"
 	    " AND kind IN ('github', 'infra') AND change_id IN"
 	    "  (SELECT change_id FROM pull_head WHERE repository_key = ?1 AND number = ?2)"
-	    " AND NOT EXISTS (SELECT 1 FROM pull p"
-	    "  WHERE p.change_id = dispatch.change_id AND p.state = 'open')"
+	    " AND NOT EXISTS (SELECT 1 FROM pull p  WHERE p.change_id = dispatch.change_id AND p.state = 'open')"
 	    " AND EXISTS (SELECT 1 FROM outbox o WHERE o.key = 'dispatch:' || dispatch.id"
 	    "  AND" GOT_IT ") ORDER BY target_key, number, created_ms DESC, id",
 	    V_TEXT(repository_key(c->plan->repository).text), V_INT(c->plan->pull.number)));
@@ -104,8 +102,8 @@ static bool must_send_closed(struct closing *c, const struct stored_dispatch *s)
 	    V_TEXT(s->id));
 }
 
-#define OTHER_PULL_RECORD(F, S)                                                                    \
-	F(S, BOOL, is_draft, NULL, "is_draft", "")                                                 \
+#define OTHER_PULL_RECORD(F, S)                                                                                        \
+	F(S, BOOL, is_draft, NULL, "is_draft", "")                                                                     \
 	F(S, TEXTS, labels, NULL, "labels", "")
 RECORD_LOCAL(other_pull, OTHER_PULL_RECORD)
 
@@ -114,17 +112,14 @@ static bool dispatch_is_wanted_elsewhere(struct closing *c, const struct stored_
 {
 	bool is_about_label = str_eq(c->plan->original_action, "unlabeled"), is_wanted = false;
 	struct rows *r = db_rows(c->d,
-	    RECORD_QUERY(OTHER_PULL_RECORD,
-		"FROM pull WHERE change_id = ?1 AND state = 'open' AND number <> ?2"),
+	    RECORD_QUERY(OTHER_PULL_RECORD, "FROM pull WHERE change_id = ?1 AND state = 'open' AND number <> ?2"),
 	    V_INT(s->change_id), V_INT(c->plan->pull.number));
 	struct other_pull pull;
 
 	while (rows_next(r)) {
 		record_read(r, &other_pull_record, &pull);
-		is_wanted |=
-		    is_about_label
-			? pull_has_label(&(struct pull_info){.labels = pull.labels}, s->accelerator)
-			: !pull.is_draft;
+		is_wanted |= is_about_label ? pull_has_label(&(struct pull_info){.labels = pull.labels}, s->accelerator)
+					    : !pull.is_draft;
 		record_release(&other_pull_record, &pull);
 	}
 	return is_wanted;
@@ -137,8 +132,7 @@ static bool dispatch_is_wanted(struct closing *c, const struct stored_dispatch *
 			return true;
 	if (c->plan->drops && strv_contains((const char *const *)c->plan->drops, s->accelerator))
 		return dispatch_is_wanted_elsewhere(c, s);
-	return db_has(c->d,
-	    "SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open' AND number <> ?2 LIMIT 1",
+	return db_has(c->d, "SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open' AND number <> ?2 LIMIT 1",
 	    V_INT(s->change_id), V_INT(c->plan->pull.number));
 }
 
@@ -152,10 +146,8 @@ void closing_note_wanted(struct closing *c, int64_t change_id)
 		if (db_exec(c->d,
 			"UPDATE dispatch SET is_wanted = ?4 WHERE id = ?1 AND accelerator = ?2"
 			" AND runner = ?3 AND is_wanted <> ?4",
-			V_TEXT(s->id), V_TEXT(s->accelerator), V_TEXT(s->runner),
-			V_INT(dispatch_is_wanted(c, s))) > 0)
-			cells_moved(
-			    c->d, change_id, s->accelerator, CELLS_CHANGE_SETTLED, c->now_ms);
+			V_TEXT(s->id), V_TEXT(s->accelerator), V_TEXT(s->runner), V_INT(dispatch_is_wanted(c, s))) > 0)
+			cells_moved(c->d, change_id, s->accelerator, CELLS_CHANGE_SETTLED, c->now_ms);
 	}
 	dispatch_list_release(&l);
 }
@@ -190,40 +182,34 @@ enum { SHA_MIN_CHARS = 7, SHA_CHARS = 40 };
 
 /* The head that a comment means when it names none: the last one before the comment. GitHub's times have whole seconds, so a
  * head of the same second may be newer than the comment and does not count, unless the pull request never had another. */
-static int64_t head_as_of(
-    const struct view *d, const struct repository_key *key, int64_t number, int64_t comment_ms)
+static int64_t head_as_of(const struct view *d, const struct repository_key *key, int64_t number, int64_t comment_ms)
 {
 	int64_t since = db_int(d, 0,
-	    "SELECT MAX(since_ms) FROM pull_head WHERE repository_key = ?1 AND number = ?2"
-	    " AND since_ms < ?3",
+	    "SELECT MAX(since_ms) FROM pull_head WHERE repository_key = ?1 AND number = ?2 AND since_ms < ?3",
 	    V_TEXT(key->text), V_INT(number), V_INT(comment_ms));
 	struct rows *r;
 	int64_t id = 0, n = 0;
 
-	if (!since && db_int(d, 0,
-			  "SELECT COUNT(*) FROM pull_head WHERE repository_key = ?1"
-			  " AND number = ?2",
+	if (!since && db_int(d, 0, "SELECT COUNT(*) FROM pull_head WHERE repository_key = ?1 AND number = ?2",
 			  V_TEXT(key->text), V_INT(number)) == 1)
 		since = comment_ms;
-	r = db_rows(d,
-	    "SELECT change_id FROM pull_head WHERE repository_key = ?1 AND number = ?2"
-	    " AND since_ms = ?3",
+	r = db_rows(d, "SELECT change_id FROM pull_head WHERE repository_key = ?1 AND number = ?2 AND since_ms = ?3",
 	    V_TEXT(key->text), V_INT(number), V_INT(since));
 	for (; rows_next(r); n++)
 		id = rows_key_number(r);
 	return n == 1 ? id : 0; /* two in one second: it is not known which one was meant */
 }
 
-#define NAMED_HEAD_RECORD(F, S)                                                                    \
-	F(S, ID, change_id, NULL, "c.id", "")                                                      \
+#define NAMED_HEAD_RECORD(F, S)                                                                                        \
+	F(S, ID, change_id, NULL, "c.id", "")                                                                          \
 	F(S, TIME, since_ms, NULL, "MIN(h.since_ms)", "")
 RECORD_LOCAL(named_head, NAMED_HEAD_RECORD)
 
 /* A head of this pull request by its SHA, or by a prefix that fits only one of them. A commit with a chosen prefix is easy to
  * make, so a prefix means only a head that was there when the comment was written; the whole SHA means that commit at any
  * time. */
-static int64_t head_named(const struct view *d, const struct repository_key *key,
-    const struct comment_place *at, const char *sha)
+static int64_t head_named(
+    const struct view *d, const struct repository_key *key, const struct comment_place *at, const char *sha)
 {
 	const size_t n = strlen(sha);
 	struct rows *r;
@@ -233,24 +219,21 @@ static int64_t head_named(const struct view *d, const struct repository_key *key
 	if (n < SHA_MIN_CHARS)
 		return 0;
 	r = db_rows(d,
-	    RECORD_QUERY(NAMED_HEAD_RECORD,
-		"FROM pull_head h JOIN change c ON c.id = h.change_id"
-		" WHERE h.repository_key = ?1 AND h.number = ?2"
-		" AND substr(c.head_sha, 1, length(?3)) = lower(?3) GROUP BY c.id"),
+	    RECORD_QUERY(NAMED_HEAD_RECORD, "FROM pull_head h JOIN change c ON c.id = h.change_id"
+					    " WHERE h.repository_key = ?1 AND h.number = ?2"
+					    " AND substr(c.head_sha, 1, length(?3)) = lower(?3) GROUP BY c.id"),
 	    V_TEXT(key->text), V_INT(at->number), V_TEXT(sha));
 	while (rows_next(r)) {
 		is_unique = head.change_id == 0;
 		record_read(r, &named_head_record, &head);
 	}
-	return is_unique && (n == SHA_CHARS || head.since_ms <= at->comment_ms) ? head.change_id
-										: 0;
+	return is_unique && (n == SHA_CHARS || head.since_ms <= at->comment_ms) ? head.change_id : 0;
 }
 
 int change_release(struct txn *d, const struct comment_place *at, const char *sha)
 {
 	struct repository_key key = repository_key(at->repository);
-	int64_t id = sha ? head_named(d->view, &key, at, sha)
-			 : head_as_of(d->view, &key, at->number, at->comment_ms);
+	int64_t id = sha ? head_named(d->view, &key, at, sha) : head_as_of(d->view, &key, at->number, at->comment_ms);
 	struct dispatch_list held = {0};
 	struct starts starts = {0};
 	int n;
@@ -264,8 +247,7 @@ int change_release(struct txn *d, const struct comment_place *at, const char *sh
 		    "  AND NOT EXISTS (SELECT 1 FROM dispatch x WHERE x.change_id = ?1"
 		    "   AND x.accelerator = dispatch.accelerator AND x.runner = dispatch.runner"
 		    "   AND (x.round > dispatch.round OR (x.round = dispatch.round"
-		    "    AND x.created_ms > dispatch.created_ms)))))"
-		    " ORDER BY accelerator, runner",
+		    "    AND x.created_ms > dispatch.created_ms))))) ORDER BY accelerator, runner",
 		    V_INT(id), V_TEXT(ended_how_name(ENDED_DECLINED))));
 	n = (int)held.n;
 	for (size_t i = 0; i < held.n; i++) {
@@ -283,24 +265,24 @@ int change_release(struct txn *d, const struct comment_place *at, const char *sh
 	starts_release(&starts);
 	dispatch_list_release(&held);
 	if (n)
-		db_exec(d, "UPDATE change SET is_released = 1, active_ms = ?2 WHERE id = ?1",
-		    V_INT(id), V_INT(at->now_ms));
+		db_exec(
+		    d, "UPDATE change SET is_released = 1, active_ms = ?2 WHERE id = ?1", V_INT(id), V_INT(at->now_ms));
 	return n;
 }
 
 /* ---- taken back ---- */
 
 /* It waits for a person, or it was released and certainly not sent: no machine has claimed it, and no request was tried. */
-#define IS_STILL_HERE                                                                              \
-	"(state = 'held' OR (state = 'queued' AND held_reason IS NOT NULL"                         \
-	"  AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.key = 'dispatch:' || dispatch.id"        \
+#define IS_STILL_HERE                                                                                                  \
+	"(state = 'held' OR (state = 'queued' AND held_reason IS NOT NULL"                                             \
+	"  AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.key = 'dispatch:' || dispatch.id"                            \
 	"   AND (o.n_attempts > 0 OR o.state = 'sending'))))"
 
 /* The heads that the writer of the comment may have seen. GitHub's times have whole seconds, so heads of the same second
  * count, and so does the only head even if it became known after the comment. */
-#define HEADS_SEEN                                                                                 \
-	"SELECT h.change_id FROM pull_head h WHERE h.repository_key = ?1 AND h.number = ?2"        \
-	" AND (h.since_ms <= ?3 OR (SELECT COUNT(*) FROM pull_head x"                              \
+#define HEADS_SEEN                                                                                                     \
+	"SELECT h.change_id FROM pull_head h WHERE h.repository_key = ?1 AND h.number = ?2"                            \
+	" AND (h.since_ms <= ?3 OR (SELECT COUNT(*) FROM pull_head x"                                                  \
 	"  WHERE x.repository_key = ?1 AND x.number = ?2) = 1)"
 
 bool change_decline(struct txn *d, const struct comment_place *at, const char *by, int *ret_n)
@@ -323,12 +305,12 @@ bool change_decline(struct txn *d, const struct comment_place *at, const char *b
 		++*ret_n;
 	}
 	dispatch_list_release(&l);
-	taken_back = rows_key_numbers(
-	    db_exec_rows(d,
-		"UPDATE change SET is_released = 0, active_ms = ?4 WHERE is_released = 1"
-		" AND id IN (" HEADS_SEEN ") RETURNING id",
-		V_TEXT(key.text), V_INT(at->number), V_INT(at->comment_ms), V_INT(at->now_ms)),
-	    &n_taken_back);
+	taken_back =
+	    rows_key_numbers(db_exec_rows(d,
+				 "UPDATE change SET is_released = 0, active_ms = ?4 WHERE is_released = 1"
+				 " AND id IN (" HEADS_SEEN ") RETURNING id",
+				 V_TEXT(key.text), V_INT(at->number), V_INT(at->comment_ms), V_INT(at->now_ms)),
+		&n_taken_back);
 	for (size_t i = 0; i < n_taken_back; i++)
 		cells_moved(d, taken_back[i], NULL, CELLS_CHANGE_SETTLED, at->now_ms);
 	free(taken_back);
@@ -357,8 +339,7 @@ int change_call_off(struct txn *d, const struct comment_place *at, const char *b
 	for (size_t i = 0; i < l.n; i++) {
 		struct stored_dispatch *s = &l.at[i];
 
-		if (!s->accelerator[0] || s->state == DISPATCH_HELD ||
-		    !dispatch_is_unfinished(s->state) ||
+		if (!s->accelerator[0] || s->state == DISPATCH_HELD || !dispatch_is_unfinished(s->state) ||
 		    !dispatch_end_by(d, s, ENDED_CANCELLED, by, at->now_ms))
 			continue;
 		n++;

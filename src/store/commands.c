@@ -12,8 +12,8 @@
 
 /* Adds a row of the outbox with {"comment": ID, name: value} as its text. Takes `value` over. Each answer has its own lane,
  * because nothing waits for it. */
-static void put_answer(struct txn *d, const struct answer_place *at, enum outbox_kind kind,
-    const char *key_prefix, const char *name, json_t *value, int64_t now_ms)
+static void put_answer(struct txn *d, const struct answer_place *at, enum outbox_kind kind, const char *key_prefix,
+    const char *name, json_t *value, int64_t now_ms)
 {
 	struct repository_key target_key = repository_key(at->repository);
 	char *key = xasprintf("%s:%lld", key_prefix, (long long)at->comment_id);
@@ -39,8 +39,7 @@ static void put_answer(struct txn *d, const struct answer_place *at, enum outbox
 }
 
 /* content: one of GitHub's ("eyes", "rocket", "confused", …). */
-static void put_reaction(
-    struct txn *d, const struct answer_place *at, const char *content, int64_t now_ms)
+static void put_reaction(struct txn *d, const struct answer_place *at, const char *content, int64_t now_ms)
 {
 	put_answer(d, at, OUTBOX_REACTION, "reaction", "content", json_string(content), now_ms);
 }
@@ -50,12 +49,11 @@ void stress_reply_put(struct txn *d, const struct answer_place *at, json_t *fact
 	put_answer(d, at, OUTBOX_REPLY, "stress", "stress", facts, now_ms);
 }
 
-static void put_rerun(
-    struct txn *d, const struct rerun_request *r, int64_t number, int64_t change_id, int64_t now_ms)
+static void put_rerun(struct txn *d, const struct rerun_request *r, int64_t number, int64_t change_id, int64_t now_ms)
 {
 	struct repository_key target_key = repository_key(r->repository);
-	char *key = xasprintf("rerun:%s:%s:%lld:%s", target_key.text, r->run_id,
-	    (long long)r->run_attempt, r->is_whole ? "all" : "failed");
+	char *key = xasprintf("rerun:%s:%s:%lld:%s", target_key.text, r->run_id, (long long)r->run_attempt,
+	    r->is_whole ? "all" : "failed");
 	json_t *object = json_object();
 	char *text;
 
@@ -117,8 +115,8 @@ static void note_command(struct running *r, int64_t n)
 	db_exec(r->d,
 	    "INSERT INTO command (comment_id, repository_key, number, words, login, n, at_ms)"
 	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-	    V_INT(c->id), V_TEXT(repository_key(r->op->repository).text), V_INT(r->op->number),
-	    V_TEXT(c->words), V_TEXT(c->login), V_INT(n), V_INT(r->op->now_ms));
+	    V_INT(c->id), V_TEXT(repository_key(r->op->repository).text), V_INT(r->op->number), V_TEXT(c->words),
+	    V_TEXT(c->login), V_INT(n), V_INT(r->op->now_ms));
 }
 
 /* Comments of strangers have a limit of their own, so that strangers cannot use up the limit of others. */
@@ -127,8 +125,8 @@ static void refuse_stranger(struct running *r)
 	int64_t n = db_int(r->d, 0,
 	    "SELECT COUNT(*) FROM command WHERE repository_key = ?1 AND number = ?2"
 	    " AND at_ms > ?3 AND at_ms <= ?4 AND n = 0",
-	    V_TEXT(repository_key(r->op->repository).text), V_INT(r->op->number),
-	    V_INT(r->op->now_ms - HOUR_MS), V_INT(r->op->now_ms));
+	    V_TEXT(repository_key(r->op->repository).text), V_INT(r->op->number), V_INT(r->op->now_ms - HOUR_MS),
+	    V_INT(r->op->now_ms));
 
 	r->op->outcome = COMMANDS_REFUSED;
 	if (n >= COMMANDS_AN_HOUR)
@@ -159,8 +157,7 @@ static bool refuse_one_too_many(struct running *r)
 	    "SELECT COALESCE(SUM(n), 0) FROM command WHERE repository_key = ?1 AND number IN"
 	    "  (SELECT number FROM pull_head WHERE change_id = ?2)"
 	    " AND lower(login) = lower(?3) AND at_ms > ?4 AND at_ms <= ?5",
-	    V_TEXT(key.text), V_INT(r->pull.change_id), V_TEXT(c->login), V_INT(after_ms),
-	    V_INT(r->op->now_ms));
+	    V_TEXT(key.text), V_INT(r->pull.change_id), V_TEXT(c->login), V_INT(after_ms), V_INT(r->op->now_ms));
 	n = on_pull > on_change ? on_pull : on_change;
 	if (n + (int64_t)r->op->n <= COMMANDS_AN_HOUR)
 		return false;
@@ -270,8 +267,7 @@ static void answer_comment(struct running *r)
 		if (c->command.kind == COMMAND_OK_TO_TEST)
 			reaction = "rocket";
 		if (c->result != COMMAND_FOR_MEMBERS && c->result != COMMAND_CLOSED)
-			is_reply |= is_error || c->command.kind == COMMAND_STATUS ||
-				    c->command.kind == COMMAND_HELP;
+			is_reply |= is_error || c->command.kind == COMMAND_STATUS || c->command.kind == COMMAND_HELP;
 		json_set_str(one, "kind", command_kind_name(c->command.kind));
 		json_set_str(one, "word", c->command.word);
 		json_set_str(one, "suite", c->command.suite);
@@ -282,8 +278,7 @@ static void answer_comment(struct running *r)
 	}
 	put_reaction(r->d, &r->answer, has_error ? "confused" : reaction, o->now_ms);
 	if (is_reply)
-		put_answer(
-		    r->d, &r->answer, OUTBOX_REPLY, "reply", "commands", commands, o->now_ms);
+		put_answer(r->d, &r->answer, OUTBOX_REPLY, "reply", "commands", commands, o->now_ms);
 	else
 		json_decref(commands);
 }
@@ -309,8 +304,8 @@ static void mark_delivery_done(struct running *r)
 	if (o->outcome == COMMANDS_HEARD && has_done)
 		o->ignored = NULL;
 	if (o->delivery_id)
-		delivery_enter(r->d, o->delivery_id,
-		    o->ignored ? DELIVERY_IS_IGNORED : DELIVERY_IS_PLANNED, o->ignored, o->now_ms);
+		delivery_enter(r->d, o->delivery_id, o->ignored ? DELIVERY_IS_IGNORED : DELIVERY_IS_PLANNED, o->ignored,
+		    o->now_ms);
 }
 
 /* ---- all of it ---- */
@@ -325,16 +320,15 @@ static void refuse_for_author(struct running *r)
 	int64_t other = change_other_pull(r->d->view, r->pull.change_id, o->number);
 
 	if (!other && p)
-		other = change_other_pull(r->d->view,
-		    change_find(r->d->view, p->change_kind, o->repository, p->head_sha), o->number);
+		other = change_other_pull(
+		    r->d->view, change_find(r->d->view, p->change_kind, o->repository, p->head_sha), o->number);
 	for (size_t i = 0; i < o->n; i++) {
 		struct asked_command *c = &o->list[i];
 		enum command_kind kind = c->command.kind;
 
 		if (c->result != COMMAND_DONE)
 			continue;
-		if (kind == COMMAND_OK_TO_TEST || kind == COMMAND_DECLINE ||
-		    kind == COMMAND_STRESS) {
+		if (kind == COMMAND_OK_TO_TEST || kind == COMMAND_DECLINE || kind == COMMAND_STRESS) {
 			c->result = COMMAND_FOR_MEMBERS;
 		} else if (other && (kind == COMMAND_RETEST || kind == COMMAND_CANCEL)) {
 			c->result = COMMAND_SHARED;
@@ -387,10 +381,8 @@ static int commands_run(struct store_op *op, struct txn *d)
 	if (o->number)
 		r.pull = pull_find(d->view, o->repository, o->number);
 	if (o->spoken) {
-		r.at = (struct comment_place){
-		    o->repository, o->number, o->spoken->created_ms, o->now_ms};
-		r.answer = (struct answer_place){
-		    o->repository, o->number, r.pull.change_id, o->spoken->id};
+		r.at = (struct comment_place){o->repository, o->number, o->spoken->created_ms, o->now_ms};
+		r.answer = (struct answer_place){o->repository, o->number, r.pull.change_id, o->spoken->id};
 		hear_comment(&r);
 	} else {
 		for (size_t i = 0; i < o->n_reruns; i++)

@@ -33,7 +33,7 @@ struct rerun_request {
 enum commands_outcome {
 	COMMANDS_HEARD,
 	COMMANDS_REPEATED, /* this comment, or this delivery, was processed before: nothing changed */
-	COMMANDS_REFUSED, /* its writer may not use commands */
+	COMMANDS_REFUSED,  /* its writer may not use commands */
 	COMMANDS_TOO_MANY,
 };
 

@@ -4,16 +4,12 @@
 #include "db/key.h"
 #include "db/record_rows.h"
 
-static const char *const token_kind_names[N_TOKEN_KINDS] = {
-    [TOKEN_RUNNER] = "runner", [TOKEN_API] = "api"};
+static const char *const token_kind_names[N_TOKEN_KINDS] = {[TOKEN_RUNNER] = "runner", [TOKEN_API] = "api"};
 const struct words token_kind_words = {token_kind_names, N_TOKEN_KINDS};
 
 RECORD_DEFINE(token_row, TOKEN_ROW_RECORD);
 
-const char *token_kind_name(enum token_kind k)
-{
-	return token_kind_names[k];
-}
+const char *token_kind_name(enum token_kind k) { return token_kind_names[k]; }
 
 static int add_token_run(struct store_op *op, struct txn *d)
 {
@@ -22,14 +18,12 @@ static int add_token_run(struct store_op *op, struct txn *d)
 	if (db_int(d, 0,
 		"SELECT COUNT(*) FROM token WHERE kind = ?1 AND accelerator = ?2 AND name = ?3"
 		" AND revoked_ms IS NULL",
-		V_TEXT(token_kind_name(o->kind)), V_TEXT(o->accelerator),
-		V_TEXT(o->name)) >= TOKENS_VALID_MAX)
+		V_TEXT(token_kind_name(o->kind)), V_TEXT(o->accelerator), V_TEXT(o->name)) >= TOKENS_VALID_MAX)
 		return ERR_EXISTS;
 	o->id = db_exec_int(d, 0,
-	    "INSERT INTO token (kind, accelerator, name, hash, created_ms)"
-	    " VALUES (?1, ?2, ?3, ?4, ?5) RETURNING id",
-	    V_TEXT(token_kind_name(o->kind)), V_TEXT(o->accelerator), V_TEXT(o->name),
-	    V_BLOB(o->hash, sizeof(o->hash)), V_INT(o->now_ms));
+	    "INSERT INTO token (kind, accelerator, name, hash, created_ms) VALUES (?1, ?2, ?3, ?4, ?5) RETURNING id",
+	    V_TEXT(token_kind_name(o->kind)), V_TEXT(o->accelerator), V_TEXT(o->name), V_BLOB(o->hash, sizeof(o->hash)),
+	    V_INT(o->now_ms));
 	db_tell(d, STORE_TOKENS);
 	return 0;
 }
@@ -41,15 +35,13 @@ static int revoke_token_run(struct store_op *op, struct txn *d)
 	int64_t n;
 
 	if (o->id)
-		n = db_exec(d,
-		    "UPDATE token SET revoked_ms = ?2 WHERE id = ?1 AND revoked_ms IS NULL",
-		    V_INT(o->id), V_INT(o->now_ms));
+		n = db_exec(d, "UPDATE token SET revoked_ms = ?2 WHERE id = ?1 AND revoked_ms IS NULL", V_INT(o->id),
+		    V_INT(o->now_ms));
 	else
 		n = db_exec(d,
 		    "UPDATE token SET revoked_ms = ?4 WHERE kind = ?1 AND accelerator = ?2"
 		    " AND name = ?3 AND revoked_ms IS NULL",
-		    V_TEXT(token_kind_name(o->kind)), V_TEXT(o->accelerator), V_TEXT(o->name),
-		    V_INT(o->now_ms));
+		    V_TEXT(token_kind_name(o->kind)), V_TEXT(o->accelerator), V_TEXT(o->name), V_INT(o->now_ms));
 	o->n_revoked = (int)n;
 	if (n)
 		db_tell(d, STORE_TOKENS);
@@ -80,9 +72,8 @@ static int list_tokens_run(struct store_query *q, const struct view *d)
 {
 	struct list_tokens *l = CONTAINER_OF(q, struct list_tokens, q);
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY(TOKEN_ROW_RECORD,
-		"FROM token WHERE ?1 = 0 OR revoked_ms IS NULL ORDER BY accelerator,"
-		" name, created_ms, id"),
+	    RECORD_QUERY(TOKEN_ROW_RECORD, "FROM token WHERE ?1 = 0 OR revoked_ms IS NULL ORDER BY accelerator,"
+					   " name, created_ms, id"),
 	    V_INT(l->only_valid));
 
 	RECORDS_READ(r, token_row, l->list, l->n);
@@ -94,23 +85,19 @@ STORE_LIST(list_tokens, token_row)
 
 /* ---- repositories in OIDC tokens ---- */
 
-#define RECORDED_IDS_RECORD(F, S)                                                                  \
-	F(S, ID, repository_id, NULL, "repository_id", "")                                         \
-	F(S, ID, owner_id, NULL, "repository_owner_id", "")                                        \
+#define RECORDED_IDS_RECORD(F, S)                                                                                      \
+	F(S, ID, repository_id, NULL, "repository_id", "")                                                             \
+	F(S, ID, owner_id, NULL, "repository_owner_id", "")                                                            \
 	F(S, BOOL, is_refused, NULL, "refused_ms IS NOT NULL", "")
 RECORD_LOCAL(recorded_ids, RECORDED_IDS_RECORD)
 
-static bool id_fits(int64_t wanted, int64_t id)
-{
-	return !wanted || wanted == id;
-}
+static bool id_fits(int64_t wanted, int64_t id) { return !wanted || wanted == id; }
 
 static enum identity_outcome compare_ids(const struct check_identity *o)
 {
 	const struct repository_ids *token = &o->token, *pinned = &o->pinned;
 
-	if (!id_fits(pinned->repository_id, token->repository_id) ||
-	    !id_fits(pinned->owner_id, token->owner_id))
+	if (!id_fits(pinned->repository_id, token->repository_id) || !id_fits(pinned->owner_id, token->owner_id))
 		return IDENTITY_NOT_AS_PINNED;
 	if (!id_fits(o->recorded.repository_id, token->repository_id) ||
 	    !id_fits(o->recorded.owner_id, token->owner_id))
@@ -126,10 +113,9 @@ static int check_identity_run(struct store_op *op, struct txn *d)
 	struct repository_key key = repository_key(o->repository);
 	struct recorded_ids ids = {0};
 
-	record_read_first(db_rows(d,
-			      RECORD_QUERY(RECORDED_IDS_RECORD,
-				  "FROM identity WHERE issuer = ?1 AND repository_key = ?2"),
-			      V_TEXT(o->issuer), V_TEXT(key.text)),
+	record_read_first(
+	    db_rows(d, RECORD_QUERY(RECORDED_IDS_RECORD, "FROM identity WHERE issuer = ?1 AND repository_key = ?2"),
+		V_TEXT(o->issuer), V_TEXT(key.text)),
 	    &recorded_ids_record, &ids);
 	o->recorded = (struct repository_ids){ids.repository_id, ids.owner_id};
 	o->outcome = compare_ids(o);
@@ -137,13 +123,10 @@ static int check_identity_run(struct store_op *op, struct txn *d)
 		db_exec(d,
 		    "INSERT INTO identity (issuer, repository_key, repository, refused_id,"
 		    " refused_owner_id, refused_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
-		    " ON CONFLICT (issuer, repository_key) DO UPDATE"
-		    " SET refused_id = excluded.refused_id,"
-		    " refused_owner_id = excluded.refused_owner_id,"
-		    " refused_ms = excluded.refused_ms",
-		    V_TEXT(o->issuer), V_TEXT(key.text), V_TEXT(o->repository),
-		    V_INT_OR_NULL(o->token.repository_id), V_INT_OR_NULL(o->token.owner_id),
-		    V_INT(o->now_ms));
+		    " ON CONFLICT (issuer, repository_key) DO UPDATE SET refused_id = excluded.refused_id,"
+		    " refused_owner_id = excluded.refused_owner_id, refused_ms = excluded.refused_ms",
+		    V_TEXT(o->issuer), V_TEXT(key.text), V_TEXT(o->repository), V_INT_OR_NULL(o->token.repository_id),
+		    V_INT_OR_NULL(o->token.owner_id), V_INT(o->now_ms));
 		return 0;
 	}
 	if (o->outcome == IDENTITY_RECORDED) {
@@ -153,10 +136,9 @@ static int check_identity_run(struct store_op *op, struct txn *d)
 		    " repository_owner_id, recorded_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
 		    " ON CONFLICT (issuer, repository_key) DO UPDATE"
 		    " SET repository = excluded.repository, repository_id = excluded.repository_id,"
-		    " repository_owner_id = excluded.repository_owner_id,"
-		    " recorded_ms = excluded.recorded_ms",
-		    V_TEXT(o->issuer), V_TEXT(key.text), V_TEXT(o->repository),
-		    V_INT(o->token.repository_id), V_INT(o->token.owner_id), V_INT(o->now_ms));
+		    " repository_owner_id = excluded.repository_owner_id, recorded_ms = excluded.recorded_ms",
+		    V_TEXT(o->issuer), V_TEXT(key.text), V_TEXT(o->repository), V_INT(o->token.repository_id),
+		    V_INT(o->token.owner_id), V_INT(o->now_ms));
 	}
 	if (ids.is_refused)
 		db_exec(d,
@@ -178,14 +160,14 @@ static int forget_identity_run(struct store_op *op, struct txn *d)
 }
 STORE_STATEMENT(forget_identity)
 
-#define IDENTITY_ROW_RECORD(F, S)                                                                  \
-	F(S, TEXT, issuer, NULL, "issuer", "")                                                     \
-	F(S, TEXT, repository, NULL, "repository", "")                                             \
-	F(S, ID, recorded.repository_id, NULL, "repository_id", "")                                \
-	F(S, ID, recorded.owner_id, NULL, "repository_owner_id", "")                               \
-	F(S, TIME, recorded_ms, NULL, "recorded_ms", "")                                           \
-	F(S, ID, refused.repository_id, NULL, "refused_id", "")                                    \
-	F(S, ID, refused.owner_id, NULL, "refused_owner_id", "")                                   \
+#define IDENTITY_ROW_RECORD(F, S)                                                                                      \
+	F(S, TEXT, issuer, NULL, "issuer", "")                                                                         \
+	F(S, TEXT, repository, NULL, "repository", "")                                                                 \
+	F(S, ID, recorded.repository_id, NULL, "repository_id", "")                                                    \
+	F(S, ID, recorded.owner_id, NULL, "repository_owner_id", "")                                                   \
+	F(S, TIME, recorded_ms, NULL, "recorded_ms", "")                                                               \
+	F(S, ID, refused.repository_id, NULL, "refused_id", "")                                                        \
+	F(S, ID, refused.owner_id, NULL, "refused_owner_id", "")                                                       \
 	F(S, TIME, refused_ms, NULL, "refused_ms", "")
 RECORD_DEFINE(identity_row, IDENTITY_ROW_RECORD);
 
@@ -193,9 +175,8 @@ static int list_identities_run(struct store_query *q, const struct view *d)
 {
 	struct list_identities *l = CONTAINER_OF(q, struct list_identities, q);
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY(IDENTITY_ROW_RECORD,
-		"FROM identity WHERE ?1 = 0 OR refused_ms IS NOT NULL ORDER BY"
-		" repository_key, issuer"),
+	    RECORD_QUERY(IDENTITY_ROW_RECORD, "FROM identity WHERE ?1 = 0 OR refused_ms IS NOT NULL ORDER BY"
+					      " repository_key, issuer"),
 	    V_INT(l->only_refused));
 
 	RECORDS_READ(r, identity_row, l->list, l->n);

@@ -22,15 +22,15 @@ extern const struct words token_kind_words;
 #define RECORD_C_TOKEN_KIND enum token_kind
 #define RECORD_T_TOKEN_KIND RECORD_WORD, &token_kind_words
 
-#define TOKEN_ROW_RECORD(F, S)                                                                     \
-	F(S, INT, id, NULL, "id", "")                                                              \
-	F(S, TOKEN_KIND, kind, NULL, "kind", "")                                                   \
-	F(S, TEXT, accelerator, NULL, "accelerator", "")                                           \
-	F(S, TEXT, name, NULL, "name", "The machine's; empty for an API token.")                   \
-	F(S, DIGEST, hash, NULL, "hash", "")                                                       \
-	F(S, TIME, created_ms, NULL, "created_ms", "")                                             \
-	F(S, TIME, last_used_ms, NULL, "last_used_ms", "0: never.")                                \
-	F(S, TEXT, last_address, NULL, "last_address", "")                                         \
+#define TOKEN_ROW_RECORD(F, S)                                                                                         \
+	F(S, INT, id, NULL, "id", "")                                                                                  \
+	F(S, TOKEN_KIND, kind, NULL, "kind", "")                                                                       \
+	F(S, TEXT, accelerator, NULL, "accelerator", "")                                                               \
+	F(S, TEXT, name, NULL, "name", "The machine's; empty for an API token.")                                       \
+	F(S, DIGEST, hash, NULL, "hash", "")                                                                           \
+	F(S, TIME, created_ms, NULL, "created_ms", "")                                                                 \
+	F(S, TIME, last_used_ms, NULL, "last_used_ms", "0: never.")                                                    \
+	F(S, TEXT, last_address, NULL, "last_address", "")                                                             \
 	F(S, TIME, revoked_ms, NULL, "revoked_ms", "0: never.")
 struct token_row {
 	RECORD_MEMBERS(TOKEN_ROW_RECORD)

@@ -10,14 +10,12 @@ enum counter delivery_counter(enum delivery_state state)
 {
 	return (enum counter)((int)COUNT_DELIVERIES_ACCEPTED + (int)state);
 }
-_Static_assert(
-    (int)COUNT_DELIVERIES_FAILED - (int)COUNT_DELIVERIES_ACCEPTED == DELIVERY_IS_FAILED &&
-	(int)COUNT_DELIVERIES_IGNORED - (int)COUNT_DELIVERIES_ACCEPTED == DELIVERY_IS_IGNORED,
+_Static_assert((int)COUNT_DELIVERIES_FAILED - (int)COUNT_DELIVERIES_ACCEPTED == DELIVERY_IS_FAILED &&
+		   (int)COUNT_DELIVERIES_IGNORED - (int)COUNT_DELIVERIES_ACCEPTED == DELIVERY_IS_IGNORED,
     "the counters are in the order of the states");
 
 /* Compresses the body into the connection's scratch buffer. False when that GUID is there already. */
-static bool insert_delivery(
-    struct txn *d, const struct put_delivery *p, enum delivery_state state, bool is_synthetic)
+static bool insert_delivery(struct txn *d, const struct put_delivery *p, enum delivery_state state, bool is_synthetic)
 {
 	struct guid_key guid = guid_key(p->guid);
 	struct buf *body = db_scratch(d);
@@ -29,10 +27,9 @@ static bool insert_delivery(
 	    "INSERT INTO delivery (guid, event, action, repository, received_ms, state, n_attempts,"
 	    " is_synthetic, planned_ms, body_bytes, body)"
 	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?9, ?10) ON CONFLICT (guid) DO NOTHING",
-	    guid_value(&guid), V_TEXT(p->event), V_TEXT(p->action), V_TEXT(p->repository),
-	    V_INT(p->now_ms), V_TEXT(delivery_state_name(state)), V_INT(is_synthetic),
-	    V_INT_OR_NULL(is_synthetic ? p->now_ms : 0), V_INT((int64_t)p->body_bytes),
-	    V_BLOB(body->data, body->len));
+	    guid_value(&guid), V_TEXT(p->event), V_TEXT(p->action), V_TEXT(p->repository), V_INT(p->now_ms),
+	    V_TEXT(delivery_state_name(state)), V_INT(is_synthetic), V_INT_OR_NULL(is_synthetic ? p->now_ms : 0),
+	    V_INT((int64_t)p->body_bytes), V_BLOB(body->data, body->len));
 	if (body->cap > SCRATCH_KEEP_BYTES)
 		buf_release(body);
 	if (n == 0)
@@ -104,15 +101,12 @@ struct delivery_place delivery_find(const struct view *d, int64_t id)
 {
 	struct delivery_place at = {.state = N_DELIVERY_STATES};
 
-	record_read_first(
-	    db_rows(
-		d, RECORD_QUERY(DELIVERY_PLACE_RECORD, "FROM delivery WHERE id = ?1"), V_INT(id)),
+	record_read_first(db_rows(d, RECORD_QUERY(DELIVERY_PLACE_RECORD, "FROM delivery WHERE id = ?1"), V_INT(id)),
 	    &delivery_place_record, &at);
 	return at;
 }
 
-bool delivery_enter(
-    struct txn *d, int64_t id, enum delivery_state to, const char *error, int64_t now_ms)
+bool delivery_enter(struct txn *d, int64_t id, enum delivery_state to, const char *error, int64_t now_ms)
 {
 	struct delivery_place at = delivery_find(d->view, id);
 
@@ -122,10 +116,8 @@ bool delivery_enter(
 	counter_add(d, delivery_counter(to), 1);
 	db_exec(d,
 	    "UPDATE delivery SET state = ?2, error = ?3, n_attempts = n_attempts + 1,"
-	    " planned_ms = CASE WHEN ?5 <> 0 THEN COALESCE(planned_ms, ?4) ELSE planned_ms END"
-	    " WHERE id = ?1",
-	    V_INT(id), V_TEXT(delivery_state_name(to)), V_TEXT(error), V_INT(now_ms),
-	    V_INT(to == DELIVERY_IS_PLANNED));
+	    " planned_ms = CASE WHEN ?5 <> 0 THEN COALESCE(planned_ms, ?4) ELSE planned_ms END WHERE id = ?1",
+	    V_INT(id), V_TEXT(delivery_state_name(to)), V_TEXT(error), V_INT(now_ms), V_INT(to == DELIVERY_IS_PLANNED));
 	return true;
 }
 
@@ -188,10 +180,7 @@ static void release_deliveries(struct delivery **list, size_t *n)
 	*n = 0;
 }
 
-static int bounded_limit(int limit)
-{
-	return limit > 0 && limit < LIST_MAX ? limit : LIST_MAX;
-}
+static int bounded_limit(int limit) { return limit > 0 && limit < LIST_MAX ? limit : LIST_MAX; }
 
 #define PACKED_BODY_RECORD(F, S) F(S, BLOB, body, NULL, "body", "")
 RECORD_LOCAL(packed_body, PACKED_BODY_RECORD)
@@ -217,10 +206,9 @@ static int next_deliveries_run(struct store_query *q, const struct view *d)
 {
 	struct next_deliveries *n = CONTAINER_OF(q, struct next_deliveries, q);
 	int limit = bounded_limit(n->limit);
-	struct rows *r = db_rows(d,
-	    SELECT_WITH_BODY " FROM delivery WHERE state = 'accepted' AND id > ?1"
-			     " ORDER BY id LIMIT ?2",
-	    V_INT(n->after_id), V_INT(limit));
+	struct rows *r =
+	    db_rows(d, SELECT_WITH_BODY " FROM delivery WHERE state = 'accepted' AND id > ?1 ORDER BY id LIMIT ?2",
+		V_INT(n->after_id), V_INT(limit));
 	size_t bytes = 0;
 
 	n->list = xcalloc((size_t)limit, sizeof(*n->list));
@@ -243,17 +231,13 @@ int store_next_deliveries(struct store *s, struct next_deliveries *q)
 	return store_query(s, &q->q);
 }
 
-void next_deliveries_release(struct next_deliveries *q)
-{
-	release_deliveries(&q->list, &q->n);
-}
+void next_deliveries_release(struct next_deliveries *q) { release_deliveries(&q->list, &q->n); }
 
 static int get_delivery_run(struct store_query *q, const struct view *d)
 {
 	struct get_delivery *g = CONTAINER_OF(q, struct get_delivery, q);
 	struct guid_key guid = guid_key(g->guid);
-	struct rows *r =
-	    db_rows(d, SELECT_WITH_BODY " FROM delivery WHERE guid = ?1", guid_value(&guid));
+	struct rows *r = db_rows(d, SELECT_WITH_BODY " FROM delivery WHERE guid = ?1", guid_value(&guid));
 
 	if (!rows_next(r))
 		return ERR_NOT_FOUND;
@@ -279,13 +263,10 @@ static int list_deliveries_run(struct store_query *q, const struct view *d)
 
 	if (l->only_failed)
 		r = db_rows(d,
-		    RECORD_QUERY(DELIVERY_RECORD,
-			"FROM delivery WHERE state = 'failed' ORDER BY id DESC LIMIT ?1"),
+		    RECORD_QUERY(DELIVERY_RECORD, "FROM delivery WHERE state = 'failed' ORDER BY id DESC LIMIT ?1"),
 		    V_INT(limit));
 	else
-		r = db_rows(d,
-		    RECORD_QUERY(DELIVERY_RECORD, "FROM delivery ORDER BY id DESC LIMIT ?1"),
-		    V_INT(limit));
+		r = db_rows(d, RECORD_QUERY(DELIVERY_RECORD, "FROM delivery ORDER BY id DESC LIMIT ?1"), V_INT(limit));
 	RECORDS_READ(r, delivery, l->list, l->n);
 	if (db_status(d))
 		list_deliveries_release(l);
@@ -300,10 +281,7 @@ int store_list_deliveries(struct store *s, struct list_deliveries *q)
 	return store_query(s, &q->q);
 }
 
-void list_deliveries_release(struct list_deliveries *q)
-{
-	release_deliveries(&q->list, &q->n);
-}
+void list_deliveries_release(struct list_deliveries *q) { release_deliveries(&q->list, &q->n); }
 
 static int known_guids_run(struct store_query *q, const struct view *d)
 {
@@ -312,8 +290,7 @@ static int known_guids_run(struct store_query *q, const struct view *d)
 	for (size_t i = 0; i < k->n; i++) {
 		struct guid_key guid = guid_key(k->guids[i]);
 
-		k->known[i] =
-		    db_has(d, "SELECT 1 FROM delivery WHERE guid = ?1", guid_value(&guid));
+		k->known[i] = db_has(d, "SELECT 1 FROM delivery WHERE guid = ?1", guid_value(&guid));
 	}
 	return 0;
 }
@@ -327,8 +304,7 @@ static int count_redelivery_run(struct store_op *op, struct txn *d)
 	struct guid_key guid = guid_key(c->guid);
 
 	if (c->is_taken_back) {
-		db_exec(d, "UPDATE redelivery SET n = n - 1 WHERE guid = ?1 AND n > 0",
-		    guid_value(&guid));
+		db_exec(d, "UPDATE redelivery SET n = n - 1 WHERE guid = ?1 AND n > 0", guid_value(&guid));
 		return 0;
 	}
 	c->n_before = (int)db_exec_int(d, 1,

@@ -15,9 +15,8 @@ void delivery_put_synthetic(struct txn *d, const char *guid, const char *event, 
     const char *repository, const char *body, size_t body_bytes, int64_t now_ms);
 /* The same with the body of another delivery. False: that delivery has no body any more. */
 bool delivery_copy(struct txn *d, const char *from_guid, const char *guid, int64_t now_ms);
-#define DELIVERY_PLACE_RECORD(F, S)                                                                \
-	F(S, DELIVERY_STATE, state, NULL, "state",                                                 \
-	    "N_DELIVERY_STATES: there is no such delivery.")                                       \
+#define DELIVERY_PLACE_RECORD(F, S)                                                                                    \
+	F(S, DELIVERY_STATE, state, NULL, "state", "N_DELIVERY_STATES: there is no such delivery.")                    \
 	F(S, BOOL, was_planned, NULL, "planned_ms IS NOT NULL", "Ever, also before a replay.")
 struct delivery_place {
 	RECORD_MEMBERS(DELIVERY_PLACE_RECORD)
@@ -27,8 +26,7 @@ struct delivery_place delivery_find(const struct view *d, int64_t id);
 enum counter delivery_counter(enum delivery_state state);
 /* The only way from one state to another; to stay in one repeats planning. error: why; NULL: none. False when there is
  * no such delivery or the step is not legal. */
-bool delivery_enter(
-    struct txn *d, int64_t id, enum delivery_state to, const char *error, int64_t now_ms);
+bool delivery_enter(struct txn *d, int64_t id, enum delivery_state to, const char *error, int64_t now_ms);
 
 /* Intake. Strings and body belong to the caller and stay until done. ERR_BUSY already when three quarters of the queue
  * are full: the rest is for operations that finish started work. */
@@ -42,16 +40,16 @@ struct put_delivery {
 };
 int store_put_delivery(struct store *s, struct put_delivery *op) MUST_CHECK;
 
-#define DELIVERY_RECORD(F, S)                                                                      \
-	F(S, INT, id, NULL, "id", "The order of arrival.")                                         \
-	F(S, GUID, guid, NULL, "guid", "")                                                         \
-	F(S, TIME, received_ms, "received", "received_ms", "")                                     \
-	F(S, TEXT, event, "event", "event", "")                                                    \
-	F(S, TEXT, action, "action", "action", "")                                                 \
-	F(S, TEXT, repository, "repository", "repository", "")                                     \
-	F(S, TEXT, state, "state", "state", "")                                                    \
-	F(S, INT, body_bytes, "bytes", "body_bytes", "")                                           \
-	F(S, TEXT, error, "error", "error", "")                                                    \
+#define DELIVERY_RECORD(F, S)                                                                                          \
+	F(S, INT, id, NULL, "id", "The order of arrival.")                                                             \
+	F(S, GUID, guid, NULL, "guid", "")                                                                             \
+	F(S, TIME, received_ms, "received", "received_ms", "")                                                         \
+	F(S, TEXT, event, "event", "event", "")                                                                        \
+	F(S, TEXT, action, "action", "action", "")                                                                     \
+	F(S, TEXT, repository, "repository", "repository", "")                                                         \
+	F(S, TEXT, state, "state", "state", "")                                                                        \
+	F(S, INT, body_bytes, "bytes", "body_bytes", "")                                                               \
+	F(S, TEXT, error, "error", "error", "")                                                                        \
 	F(S, INT, n_attempts, NULL, "n_attempts", "At planning.")
 struct delivery {
 	RECORD_MEMBERS(DELIVERY_RECORD)
@@ -95,11 +93,7 @@ void list_deliveries_release(struct list_deliveries *q);
 struct mark_delivery {
 	struct store_op op;
 	int64_t delivery_id;
-	enum delivery_mark {
-		DELIVERY_MARK_IGNORED,
-		DELIVERY_MARK_FAILED,
-		DELIVERY_MARK_RETRY
-	} mark;
+	enum delivery_mark { DELIVERY_MARK_IGNORED, DELIVERY_MARK_FAILED, DELIVERY_MARK_RETRY } mark;
 	const char *error; /* why */
 };
 int store_mark_delivery(struct store *s, struct mark_delivery *op) MUST_CHECK;

@@ -23,9 +23,7 @@ static char *find_reported_dispatch(const struct view *d, struct report_job *o)
 
 	o->outcome = REPORT_NO_DISPATCH;
 	if (!o->repository)
-		return o->dispatch_id
-			   ? db_text(d, "SELECT id" REPORTING " LIMIT 1", V_TEXT(o->dispatch_id))
-			   : NULL;
+		return o->dispatch_id ? db_text(d, "SELECT id" REPORTING " LIMIT 1", V_TEXT(o->dispatch_id)) : NULL;
 	key = repository_key(o->repository);
 	if (o->delivery_id)
 		id = db_text(d,
@@ -42,11 +40,10 @@ static char *find_reported_dispatch(const struct view *d, struct report_job *o)
 		o->outcome = REPORT_IGNORED_CLOSED;
 		return NULL;
 	}
-	if (o->dispatch_id &&
-	    db_has(d,
-		"SELECT 1 FROM dispatch WHERE id = ?1 AND target_key = ?2 AND state <> 'held'"
-		" AND kind IN ('github', 'infra') LIMIT 1",
-		V_TEXT(o->dispatch_id), V_TEXT(key.text))) {
+	if (o->dispatch_id && db_has(d,
+				  "SELECT 1 FROM dispatch WHERE id = ?1 AND target_key = ?2 AND state <> 'held'"
+				  " AND kind IN ('github', 'infra') LIMIT 1",
+				  V_TEXT(o->dispatch_id), V_TEXT(key.text))) {
 		free(id);
 		return xstrdup(o->dispatch_id);
 	}
@@ -60,8 +57,8 @@ static char *find_reported_dispatch(const struct view *d, struct report_job *o)
  * The report may also be for an accelerator that left the registry after its repository got the dispatch. CRCR's allowlist
  * has a repository under its device at L3 and under its own name below, so a move between levels must not cut off its runs.
  * An accelerator that was at L1 showed nothing, so it has nothing to continue. */
-static bool choose_reported_dispatch(const struct view *d, struct report_job *o,
-    const struct dispatch_list *l, struct stored_dispatch **ret)
+static bool choose_reported_dispatch(
+    const struct view *d, struct report_job *o, const struct dispatch_list *l, struct stored_dispatch **ret)
 {
 	size_t n = 0;
 
@@ -72,9 +69,7 @@ static bool choose_reported_dispatch(const struct view *d, struct report_job *o,
 			continue;
 		if (o->allowed && !strv_contains(o->allowed, s->accelerator) &&
 		    !(o->repository &&
-			db_has(d,
-			    "SELECT 1 FROM accelerator WHERE name = ?1 AND is_gone = 1"
-			    " AND level > ?2",
+			db_has(d, "SELECT 1 FROM accelerator WHERE name = ?1 AND is_gone = 1 AND level > ?2",
 			    V_TEXT(s->accelerator), V_INT(LEVEL_1))))
 			continue;
 		/* Two runners of one accelerator in one repository are one for its reports. */
@@ -92,8 +87,8 @@ static bool choose_reported_dispatch(const struct view *d, struct report_job *o,
 /* ---- what it does ---- */
 
 /* The report moves all runners of the accelerator that share the dispatch. */
-static void move_reported_dispatches(struct txn *d, const struct report_job *o,
-    const struct dispatch_list *l, const struct stored_dispatch *s, enum dispatch_state to)
+static void move_reported_dispatches(struct txn *d, const struct report_job *o, const struct dispatch_list *l,
+    const struct stored_dispatch *s, enum dispatch_state to)
 {
 	for (size_t i = 0; i < l->n; i++) {
 		if (strcmp(l->at[i].accelerator, s->accelerator) != 0)
@@ -115,19 +110,17 @@ static void move_reported_dispatches(struct txn *d, const struct report_job *o,
 /* A report of a machine that was stopped, or that has lost its lease, is not a result. */
 static bool report_follows_stop(const struct stored_lease *l, const struct job_report *p)
 {
-	return l->id[0] && l->state != LEASE_IS_ACTIVE && p->conclusion &&
-	       strcmp(p->conclusion, "cancelled") == 0;
+	return l->id[0] && l->state != LEASE_IS_ACTIVE && p->conclusion && strcmp(p->conclusion, "cancelled") == 0;
 }
 
-static void end_reported_lease(
-    struct txn *d, const struct stored_lease *l, const struct job_report *p, int64_t now_ms)
+static void end_reported_lease(struct txn *d, const struct stored_lease *l, const struct job_report *p, int64_t now_ms)
 {
 	if (l->id[0] && p->status == JOB_COMPLETED)
 		lease_enter(d, l, LEASE_IS_DONE, NULL, now_ms);
 }
 
-static void record_report(struct txn *d, struct report_job *o, const struct dispatch_list *l,
-    struct stored_dispatch *s, const struct stored_lease *lease)
+static void record_report(struct txn *d, struct report_job *o, const struct dispatch_list *l, struct stored_dispatch *s,
+    const struct stored_lease *lease)
 {
 	bool was_silent = s->state == DISPATCH_EXPIRED || s->state == DISPATCH_FAILED;
 	bool is_over = report_follows_stop(lease, o->report);
@@ -139,8 +132,7 @@ static void record_report(struct txn *d, struct report_job *o, const struct disp
 	    .runner = s->runner,
 	    .is_shown = s->is_current && !dispatch_is_called_off(s->state) && !is_over,
 	    .is_late = was_silent || s->is_late,
-	    .is_push = db_has(
-		d, "SELECT 1 FROM change WHERE id = ?1 AND kind = 'push'", V_INT(s->change_id)),
+	    .is_push = db_has(d, "SELECT 1 FROM change WHERE id = ?1 AND kind = 'push'", V_INT(s->change_id)),
 	};
 	struct job_record r = job_put(d, &at, o->report, o->now_ms);
 
@@ -164,12 +156,10 @@ static void record_report(struct txn *d, struct report_job *o, const struct disp
 		move_reported_dispatches(d, o, l, s, is_running ? DISPATCH_RUNNING : DISPATCH_DONE);
 	/* The report ends a silence, which may have been a cell, also when the report itself is not shown. An attempt
 	 * that comes after its retry is evidence, and a test that the retry left out is without a result. */
-	if ((was_silent && at.is_shown) || r.has_replaced ||
-	    (at.is_shown && !r.is_current && is_completed))
+	if ((was_silent && at.is_shown) || r.has_replaced || (at.is_shown && !r.is_current && is_completed))
 		cells_moved(d, s->change_id, s->accelerator, CELLS_JOB_REPLACED, o->now_ms);
 	else if (r.is_current && is_completed)
-		cells_job_added(
-		    d, s->change_id, s->accelerator, CELLS_JOB_COMPLETED, r.job_id, o->now_ms);
+		cells_job_added(d, s->change_id, s->accelerator, CELLS_JOB_COMPLETED, r.job_id, o->now_ms);
 	else if (r.is_current)
 		cells_moved(d, s->change_id, s->accelerator, CELLS_JOB_STARTED, o->now_ms);
 }
@@ -182,15 +172,12 @@ static void note_silent_report(struct txn *d, struct report_job *o, const struct
 	end_reported_lease(d, lease, o->report, o->now_ms);
 	/* The job may have begun at a higher level; no other report is going to complete it. */
 	if (o->report->status == JOB_COMPLETED)
-		job_give_up(d, lease->job_id, "neutral", "it ended when its accelerator was at L1",
-		    false, o->now_ms);
+		job_give_up(d, lease->job_id, "neutral", "it ended when its accelerator was at L1", false, o->now_ms);
 	if (dispatch_is_called_off(s->state) || report_follows_stop(lease, o->report))
 		return;
-	if (lease->id[0] &&
-	    (o->report->status != JOB_COMPLETED || lease_is_overtaken(d->view, lease)))
+	if (lease->id[0] && (o->report->status != JOB_COMPLETED || lease_is_overtaken(d->view, lease)))
 		return;
-	move_reported_dispatches(
-	    d, o, l, s, o->report->status == JOB_COMPLETED ? DISPATCH_DONE : DISPATCH_RUNNING);
+	move_reported_dispatches(d, o, l, s, o->report->status == JOB_COMPLETED ? DISPATCH_DONE : DISPATCH_RUNNING);
 	cells_moved(d, s->change_id, s->accelerator, CELLS_REPORTED_AT_L1, o->now_ms);
 }
 
@@ -204,14 +191,14 @@ static int report_job_run(struct store_op *op, struct txn *d)
 	o->job_id = 0;
 	if (!id)
 		return 0;
-	l = dispatch_list_take(db_rows(
-	    d, "SELECT " DISPATCH_COLUMNS REPORTING " ORDER BY accelerator, runner", V_TEXT(id)));
+	l = dispatch_list_take(
+	    db_rows(d, "SELECT " DISPATCH_COLUMNS REPORTING " ORDER BY accelerator, runner", V_TEXT(id)));
 	if (choose_reported_dispatch(d->view, o, &l, &s)) {
 		const struct job_report *p = o->report;
 		struct stored_lease lease = {0}; /* under which this job ran; without an id: none */
 
-		if (s->kind == RUNNER_PULL && strcmp(p->run_id, s->id) == 0 &&
-		    strcmp(p->workflow, s->runner) == 0 && strcmp(p->name, LEASE_JOB_NAME) == 0)
+		if (s->kind == RUNNER_PULL && strcmp(p->run_id, s->id) == 0 && strcmp(p->workflow, s->runner) == 0 &&
+		    strcmp(p->name, LEASE_JOB_NAME) == 0)
 			lease_of_attempt(d->view, s->id, p->run_attempt, &lease);
 		if (o->machine && !str_eq(o->machine, lease.machine))
 			o->outcome = REPORT_NOT_ITS_LEASE;
@@ -226,10 +213,7 @@ static int report_job_run(struct store_op *op, struct txn *d)
 	return 0;
 }
 
-static size_t report_bytes(const struct job_report *r)
-{
-	return sizeof(*r) + r->n_tests * sizeof(*r->tests);
-}
+static size_t report_bytes(const struct job_report *r) { return sizeof(*r) + r->n_tests * sizeof(*r->tests); }
 
 int store_report_job(struct store *s, struct report_job *op)
 {
@@ -269,8 +253,7 @@ static int report_nightly_run(struct store_op *op, struct txn *d)
 	if (r.has_replaced || !r.is_current)
 		cells_moved(d, at.change_id, o->accelerator, CELLS_SELF_REPORTED, o->now_ms);
 	else
-		cells_job_added(
-		    d, at.change_id, o->accelerator, CELLS_SELF_REPORTED, r.job_id, o->now_ms);
+		cells_job_added(d, at.change_id, o->accelerator, CELLS_SELF_REPORTED, r.job_id, o->now_ms);
 	return 0;
 }
 

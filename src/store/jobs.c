@@ -12,11 +12,11 @@
 /* More than the jobs of any CI for one change: a limit for vendors that invent run ids. */
 enum { JOBS_PER_DISPATCH_MAX = 1000 };
 
-#define KNOWN_JOB_RECORD(F, S)                                                                     \
-	F(S, ID, id, NULL, "id", "0: none.")                                                       \
-	F(S, JOB_STATUS, status, NULL, "status", "")                                               \
-	F(S, BOOL, has_digest, NULL, "digest IS NOT NULL", "")                                     \
-	F(S, BOOL, is_same, NULL, "digest = ?8", "The stored report and this one are equal.")      \
+#define KNOWN_JOB_RECORD(F, S)                                                                                         \
+	F(S, ID, id, NULL, "id", "0: none.")                                                                           \
+	F(S, JOB_STATUS, status, NULL, "status", "")                                                                   \
+	F(S, BOOL, has_digest, NULL, "digest IS NOT NULL", "")                                                         \
+	F(S, BOOL, is_same, NULL, "digest = ?8", "The stored report and this one are equal.")                          \
 	F(S, BOOL, is_current, NULL, "is_current", "")
 RECORD_LOCAL(known_job, KNOWN_JOB_RECORD)
 
@@ -48,49 +48,43 @@ static bool take_current_place(
 	    V_TEXT(at->dispatch_id), V_INT(p->run_attempt));
 	if (current)
 		return false;
-	*ret_has_replaced =
-	    jobs_notify(d, db_exec_rows(d,
-			       "UPDATE job SET is_current = 0 WHERE change_id = ?1"
-			       " AND accelerator = ?2 AND workflow = ?3 AND name = ?4"
-			       " AND is_current = 1 AND dispatch_id = ?5 RETURNING id",
-			       V_INT(at->change_id), V_TEXT(at->accelerator), V_TEXT(p->workflow),
-			       V_TEXT(p->name), V_TEXT(at->dispatch_id)));
+	*ret_has_replaced = jobs_notify(d, db_exec_rows(d,
+					       "UPDATE job SET is_current = 0 WHERE change_id = ?1"
+					       " AND accelerator = ?2 AND workflow = ?3 AND name = ?4"
+					       " AND is_current = 1 AND dispatch_id = ?5 RETURNING id",
+					       V_INT(at->change_id), V_TEXT(at->accelerator), V_TEXT(p->workflow),
+					       V_TEXT(p->name), V_TEXT(at->dispatch_id)));
 	return true;
 }
 
-static int64_t insert_job(struct txn *d, const struct job_place *at, const struct job_report *p,
-    bool is_current, int64_t now_ms)
+static int64_t insert_job(
+    struct txn *d, const struct job_place *at, const struct job_report *p, bool is_current, int64_t now_ms)
 {
 	counter_add(d, COUNT_JOBS, 1);
 	return db_exec_int(d, 0,
 	    "INSERT INTO job (change_id, dispatch_id, accelerator, runner, workflow, name, run_id,"
 	    " run_attempt, status, is_current, is_late, is_push, url, check_run_id, n_tests, n_red,"
 	    " started_ms, reported_ms, vendor_started_ms)"
-	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?17, ?9, ?10, ?11, ?12, ?13, 0, 0,"
-	    " ?14, ?15, ?16) RETURNING id",
-	    V_INT(at->change_id), V_TEXT(at->dispatch_id), V_TEXT(at->accelerator),
-	    V_TEXT(at->runner), V_TEXT(p->workflow), V_TEXT(p->name), V_TEXT(p->run_id),
-	    V_INT(p->run_attempt), V_INT(is_current), V_INT(at->is_late), V_INT(at->is_push),
-	    V_TEXT(p->url), V_TEXT(p->check_run_id),
-	    V_INT_OR_NULL(p->status == JOB_IN_PROGRESS ? now_ms : 0), V_INT(now_ms),
-	    V_INT_OR_NULL(p->started_ms), V_TEXT(job_status_name(JOB_IN_PROGRESS)));
+	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?17, ?9, ?10, ?11, ?12, ?13, 0, 0, ?14, ?15, ?16) RETURNING id",
+	    V_INT(at->change_id), V_TEXT(at->dispatch_id), V_TEXT(at->accelerator), V_TEXT(at->runner),
+	    V_TEXT(p->workflow), V_TEXT(p->name), V_TEXT(p->run_id), V_INT(p->run_attempt), V_INT(is_current),
+	    V_INT(at->is_late), V_INT(at->is_push), V_TEXT(p->url), V_TEXT(p->check_run_id),
+	    V_INT_OR_NULL(p->status == JOB_IN_PROGRESS ? now_ms : 0), V_INT(now_ms), V_INT_OR_NULL(p->started_ms),
+	    V_TEXT(job_status_name(JOB_IN_PROGRESS)));
 }
 
 bool job_enter(struct txn *d, int64_t job_id, enum job_status to)
 {
 	enum job_status from = (enum job_status)rows_first_word(
-	    db_rows(d, "SELECT status FROM job WHERE id = ?1 AND digest IS NULL", V_INT(job_id)),
-	    &job_status_words);
+	    db_rows(d, "SELECT status FROM job WHERE id = ?1 AND digest IS NULL", V_INT(job_id)), &job_status_words);
 
 	if (from == N_JOB_STATUSES || from == to) /* it was reported, or is there already */
 		return false;
-	db_exec(d, "UPDATE job SET status = ?2 WHERE id = ?1", V_INT(job_id),
-	    V_TEXT(job_status_name(to)));
+	db_exec(d, "UPDATE job SET status = ?2 WHERE id = ?1", V_INT(job_id), V_TEXT(job_status_name(to)));
 	return true;
 }
 
-static enum test_status worst_status(
-    enum test_status worst, const struct test_result *tests, size_t n)
+static enum test_status worst_status(enum test_status worst, const struct test_result *tests, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (tests[i].status < worst)
@@ -98,8 +92,7 @@ static enum test_status worst_status(
 	return worst;
 }
 
-static int64_t job_add_results(
-    struct txn *d, int64_t job_id, int64_t first, const struct test_result *tests, size_t n)
+static int64_t job_add_results(struct txn *d, int64_t job_id, int64_t first, const struct test_result *tests, size_t n)
 {
 	int64_t by_status[N_TEST_STATUSES] = {0};
 
@@ -108,37 +101,29 @@ static int64_t job_add_results(
 		    "INSERT INTO result (job_id, ordinal, test_id, status, duration_ms, dtype,"
 		    " message, number, unit, log_url, trace, file, line)"
 		    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-		    V_INT(job_id), V_INT(first + (t - tests)),
-		    V_INT(test_id_of(d, t->suite, t->name, t->dtype)),
-		    V_TEXT(test_status_name(t->status)),
-		    t->duration_ms < 0 ? V_NULL : V_INT(t->duration_ms), V_TEXT(t->dtype),
-		    V_TEXT(t->message), t->has_number ? V_REAL(t->number) : V_NULL, V_TEXT(t->unit),
+		    V_INT(job_id), V_INT(first + (t - tests)), V_INT(test_id_of(d, t->suite, t->name, t->dtype)),
+		    V_TEXT(test_status_name(t->status)), t->duration_ms < 0 ? V_NULL : V_INT(t->duration_ms),
+		    V_TEXT(t->dtype), V_TEXT(t->message), t->has_number ? V_REAL(t->number) : V_NULL, V_TEXT(t->unit),
 		    V_TEXT(t->log_url), V_TEXT(t->trace), V_TEXT(t->file), V_INT_OR_NULL(t->line));
 		by_status[t->status]++;
 	}
 	db_exec(d,
 	    "UPDATE job SET n_tests_fail = COALESCE(n_tests_fail, 0) + ?2,"
-	    " n_tests_error = COALESCE(n_tests_error, 0) + ?3,"
-	    " n_tests_miss = COALESCE(n_tests_miss, 0) + ?4,"
-	    " n_tests_pass = COALESCE(n_tests_pass, 0) + ?5,"
-	    " n_tests_done = COALESCE(n_tests_done, 0) + ?6,"
+	    " n_tests_error = COALESCE(n_tests_error, 0) + ?3, n_tests_miss = COALESCE(n_tests_miss, 0) + ?4,"
+	    " n_tests_pass = COALESCE(n_tests_pass, 0) + ?5, n_tests_done = COALESCE(n_tests_done, 0) + ?6,"
 	    " n_tests_skip = COALESCE(n_tests_skip, 0) + ?7 WHERE id = ?1",
-	    V_INT(job_id), V_INT(by_status[TEST_FAIL]), V_INT(by_status[TEST_ERROR]),
-	    V_INT(by_status[TEST_MISS]), V_INT(by_status[TEST_PASS]), V_INT(by_status[TEST_DONE]),
-	    V_INT(by_status[TEST_SKIP]));
+	    V_INT(job_id), V_INT(by_status[TEST_FAIL]), V_INT(by_status[TEST_ERROR]), V_INT(by_status[TEST_MISS]),
+	    V_INT(by_status[TEST_PASS]), V_INT(by_status[TEST_DONE]), V_INT(by_status[TEST_SKIP]));
 	counter_add(d, COUNT_RESULTS, (int64_t)n);
 	return by_status[TEST_FAIL] + by_status[TEST_ERROR] + by_status[TEST_MISS];
 }
 
-static struct value count_value(const struct job_report *p, int64_t n)
-{
-	return p->has_counts ? V_INT(n) : V_NULL;
-}
+static struct value count_value(const struct job_report *p, int64_t n) { return p->has_counts ? V_INT(n) : V_NULL; }
 
 /* The verdict that figures count is the worst of the job's conclusion, its tests, and the tests of an earlier report
  * document. */
-static void complete_job(struct txn *d, int64_t id, const struct job_place *at,
-    const struct job_report *p, int64_t now_ms)
+static void complete_job(
+    struct txn *d, int64_t id, const struct job_place *at, const struct job_report *p, int64_t now_ms)
 {
 	int64_t n_reported = db_int(d, 0, "SELECT n_tests FROM job WHERE id = ?1", V_INT(id));
 	int64_t n_red = job_add_results(d, id, n_reported, p->tests, p->n_tests);
@@ -168,23 +153,19 @@ static void complete_job(struct txn *d, int64_t id, const struct job_place *at,
 	    " n_failed = ?10, n_skipped = ?11, n_total = ?12, completed_ms = ?13,"
 	    " reported_ms = ?13, is_late = CASE WHEN ?14 <> 0 THEN 1 ELSE is_late END,"
 	    " vendor_started_ms = COALESCE(?15, vendor_started_ms), vendor_completed_ms = ?16,"
-	    " check_run_id = COALESCE(?17, check_run_id),"
-	    " triage = ?20,"
+	    " check_run_id = COALESCE(?17, check_run_id), triage = ?20,"
 	    /* the reason why a machine was stopped stays */
-	    " message = CASE WHEN ?18 IS NULL AND ?2 = 'cancelled' THEN message ELSE ?18 END"
-	    " WHERE id = ?1",
-	    V_INT(id), V_TEXT(p->conclusion), V_TEXT(test_status_name(worst)),
-	    V_BLOB(p->digest, sizeof(p->digest)), V_TEXT(p->url), V_TEXT(p->artifact_url),
-	    V_INT((int64_t)p->n_tests), V_INT(n_red), count_value(p, p->n_passed),
-	    count_value(p, p->n_failed), count_value(p, p->n_skipped), count_value(p, p->n_total),
-	    V_INT(now_ms), V_INT(at->is_late), V_INT_OR_NULL(p->started_ms),
-	    V_INT_OR_NULL(p->completed_ms), V_TEXT(p->check_run_id), V_TEXT(p->message),
-	    V_INT((int64_t)p->n_cut), V_TEXT(p->triage));
+	    " message = CASE WHEN ?18 IS NULL AND ?2 = 'cancelled' THEN message ELSE ?18 END WHERE id = ?1",
+	    V_INT(id), V_TEXT(p->conclusion), V_TEXT(test_status_name(worst)), V_BLOB(p->digest, sizeof(p->digest)),
+	    V_TEXT(p->url), V_TEXT(p->artifact_url), V_INT((int64_t)p->n_tests), V_INT(n_red),
+	    count_value(p, p->n_passed), count_value(p, p->n_failed), count_value(p, p->n_skipped),
+	    count_value(p, p->n_total), V_INT(now_ms), V_INT(at->is_late), V_INT_OR_NULL(p->started_ms),
+	    V_INT_OR_NULL(p->completed_ms), V_TEXT(p->check_run_id), V_TEXT(p->message), V_INT((int64_t)p->n_cut),
+	    V_TEXT(p->triage));
 	number_days_note(d, id, p->tests, p->n_tests, now_ms);
 }
 
-struct job_record job_put(
-    struct txn *d, const struct job_place *at, const struct job_report *report, int64_t now_ms)
+struct job_record job_put(struct txn *d, const struct job_place *at, const struct job_report *report, int64_t now_ms)
 {
 	struct known_job known = {0};
 	struct job_record ret = {.outcome = REPORT_RECORDED};
@@ -192,21 +173,18 @@ struct job_record job_put(
 
 	record_read_first(
 	    db_rows(d,
-		RECORD_QUERY(KNOWN_JOB_RECORD,
-		    "FROM job WHERE change_id = ?1 AND dispatch_id = ?2 AND accelerator = ?3"
-		    " AND workflow = ?4 AND name = ?5 AND run_id = ?6 AND run_attempt = ?7"),
-		V_INT(at->change_id), V_TEXT(at->dispatch_id), V_TEXT(at->accelerator),
-		V_TEXT(report->workflow), V_TEXT(report->name), V_TEXT(report->run_id),
-		V_INT(report->run_attempt), V_BLOB(report->digest, sizeof(report->digest))),
+		RECORD_QUERY(KNOWN_JOB_RECORD, "FROM job WHERE change_id = ?1 AND dispatch_id = ?2 AND accelerator = ?3"
+					       " AND workflow = ?4 AND name = ?5 AND run_id = ?6 AND run_attempt = ?7"),
+		V_INT(at->change_id), V_TEXT(at->dispatch_id), V_TEXT(at->accelerator), V_TEXT(report->workflow),
+		V_TEXT(report->name), V_TEXT(report->run_id), V_INT(report->run_attempt),
+		V_BLOB(report->digest, sizeof(report->digest))),
 	    &known_job_record, &known);
 	ret.job_id = known.id;
 	ret.is_current = known.is_current;
 	is_completed = known.id && known.status == JOB_COMPLETED;
-	if (!known.id && db_int(d, 0,
-			     "SELECT COUNT(*) FROM job WHERE change_id = ?1 AND dispatch_id = ?2"
-			     " AND accelerator = ?3",
-			     V_INT(at->change_id), V_TEXT(at->dispatch_id),
-			     V_TEXT(at->accelerator)) >= JOBS_PER_DISPATCH_MAX) {
+	if (!known.id &&
+	    db_int(d, 0, "SELECT COUNT(*) FROM job WHERE change_id = ?1 AND dispatch_id = ?2 AND accelerator = ?3",
+		V_INT(at->change_id), V_TEXT(at->dispatch_id), V_TEXT(at->accelerator)) >= JOBS_PER_DISPATCH_MAX) {
 		db_fail(d, ERR_TOO_BIG, "this dispatch has %d jobs already", JOBS_PER_DISPATCH_MAX);
 	} else if (!known.id) {
 		ret.is_current = take_current_place(d, at, report, &ret.has_replaced);
@@ -226,22 +204,21 @@ struct job_record job_put(
 	}
 	/* The analysis may come after the report, and the newest one counts. It is not part of the report's digest. */
 	if (ret.outcome == REPORT_UNCHANGED && known.is_same && report->triage &&
-	    db_exec(d,
-		"UPDATE job SET triage = ?2 WHERE id = ?1 AND (triage IS NULL OR triage <> ?2)",
-		V_INT(known.id), V_TEXT(report->triage)))
+	    db_exec(d, "UPDATE job SET triage = ?2 WHERE id = ?1 AND (triage IS NULL OR triage <> ?2)", V_INT(known.id),
+		V_TEXT(report->triage)))
 		db_tell_job(d, known.id);
 	if (ret.outcome != REPORT_RECORDED || !ret.job_id)
 		return ret;
 	db_tell_job(d, ret.job_id);
 	if (report->status == JOB_COMPLETED)
 		complete_job(d, ret.job_id, at, report, now_ms);
-	db_exec(d, "UPDATE accelerator SET last_report_ms = ?2 WHERE name = ?1",
-	    V_TEXT(at->accelerator), V_INT(now_ms));
+	db_exec(
+	    d, "UPDATE accelerator SET last_report_ms = ?2 WHERE name = ?1", V_TEXT(at->accelerator), V_INT(now_ms));
 	return ret;
 }
 
-void job_give_up(struct txn *d, int64_t job_id, const char *conclusion, const char *message,
-    bool is_still_shown, int64_t now_ms)
+void job_give_up(
+    struct txn *d, int64_t job_id, const char *conclusion, const char *message, bool is_still_shown, int64_t now_ms)
 {
 	if (!job_id)
 		return;
@@ -251,8 +228,7 @@ void job_give_up(struct txn *d, int64_t job_id, const char *conclusion, const ch
 	db_exec(d,
 	    "UPDATE job SET conclusion = ?2, message = ?3, completed_ms = ?4,"
 	    " is_current = CASE WHEN ?5 <> 0 THEN is_current ELSE 0 END WHERE id = ?1",
-	    V_INT(job_id), V_TEXT(conclusion), V_TEXT(message), V_INT(now_ms),
-	    V_INT(is_still_shown));
+	    V_INT(job_id), V_TEXT(conclusion), V_TEXT(message), V_INT(now_ms), V_INT(is_still_shown));
 }
 
 void job_resume(struct txn *d, int64_t job_id)
@@ -269,15 +245,15 @@ void job_resume(struct txn *d, int64_t job_id)
 
 /* ---- report documents and logs ---- */
 
-#define DOCUMENT_JOB_RECORD(F, S)                                                                  \
-	F(S, INT, change_id, NULL, "change_id", "")                                                \
-	F(S, TEXT, accelerator, NULL, "accelerator", "")                                           \
-	F(S, JOB_STATUS, status, NULL, "status", "")                                               \
-	F(S, BOOL, has_digest, NULL, "digest IS NOT NULL", "Its runner reported it.")              \
-	F(S, BOOL, is_self_report, NULL, "dispatch_id = ''", "")                                   \
-	F(S, INT, n_tests, NULL, "n_tests", "")                                                    \
-	F(S, TEXT, verdict, NULL, "verdict", "Of a reported job.")                                 \
-	F(S, BOOL, has_document, NULL, "length(report_digest) > 0", "")                            \
+#define DOCUMENT_JOB_RECORD(F, S)                                                                                      \
+	F(S, INT, change_id, NULL, "change_id", "")                                                                    \
+	F(S, TEXT, accelerator, NULL, "accelerator", "")                                                               \
+	F(S, JOB_STATUS, status, NULL, "status", "")                                                                   \
+	F(S, BOOL, has_digest, NULL, "digest IS NOT NULL", "Its runner reported it.")                                  \
+	F(S, BOOL, is_self_report, NULL, "dispatch_id = ''", "")                                                       \
+	F(S, INT, n_tests, NULL, "n_tests", "")                                                                        \
+	F(S, TEXT, verdict, NULL, "verdict", "Of a reported job.")                                                     \
+	F(S, BOOL, has_document, NULL, "length(report_digest) > 0", "")                                                \
 	F(S, BOOL, is_same, NULL, "report_digest = ?2", "")
 RECORD_LOCAL(document_job, DOCUMENT_JOB_RECORD)
 
@@ -290,33 +266,27 @@ static int put_report_run(struct store_op *op, struct txn *d)
 	const char *verdict = NULL;
 
 	o->outcome = REPORT_NO_DISPATCH;
-	if (!record_read_first(
-		db_rows(d, RECORD_QUERY(DOCUMENT_JOB_RECORD, "FROM job WHERE id = ?1"),
-		    V_INT(o->job_id), V_BLOB(o->digest, sizeof(o->digest))),
+	if (!record_read_first(db_rows(d, RECORD_QUERY(DOCUMENT_JOB_RECORD, "FROM job WHERE id = ?1"), V_INT(o->job_id),
+				   V_BLOB(o->digest, sizeof(o->digest))),
 		&document_job_record, &job))
 		return 0;
-	o->outcome = !job.has_document ? REPORT_RECORDED
-		     : job.is_same     ? REPORT_UNCHANGED
-				       : REPORT_CONFLICT;
+	o->outcome = !job.has_document ? REPORT_RECORDED : job.is_same ? REPORT_UNCHANGED : REPORT_CONFLICT;
 	if (job.has_document) {
 		record_release(&document_job_record, &job);
 		return 0;
 	}
 	is_reported = job.status == JOB_COMPLETED && job.has_digest;
 	if (is_reported)
-		verdict = test_status_name(
-		    worst_status(test_status_parse(job.verdict), o->tests, o->n_tests));
+		verdict = test_status_name(worst_status(test_status_parse(job.verdict), o->tests, o->n_tests));
 	n_red = job_add_results(d, o->job_id, job.n_tests, o->tests, o->n_tests);
 	db_exec(d,
 	    "UPDATE job SET report_digest = ?2, environment = ?3, n_tests = n_tests + ?4,"
-	    " n_red = n_red + ?5, verdict = COALESCE(?6, verdict), n_cut = n_cut + ?7 WHERE id = "
-	    "?1",
-	    V_INT(o->job_id), V_BLOB(o->digest, sizeof(o->digest)), V_TEXT(o->environment),
-	    V_INT((int64_t)o->n_tests), V_INT(n_red), V_TEXT(verdict), V_INT((int64_t)o->n_cut));
+	    " n_red = n_red + ?5, verdict = COALESCE(?6, verdict), n_cut = n_cut + ?7 WHERE id = ?1",
+	    V_INT(o->job_id), V_BLOB(o->digest, sizeof(o->digest)), V_TEXT(o->environment), V_INT((int64_t)o->n_tests),
+	    V_INT(n_red), V_TEXT(verdict), V_INT((int64_t)o->n_cut));
 	if (!job.is_self_report && !experiment_is_run(d->view, job.change_id))
-		failures_put(d,
-		    &(struct failure_place){job.change_id, o->job_id, o->now_ms, job.accelerator},
-		    o->tests, o->n_tests);
+		failures_put(d, &(struct failure_place){job.change_id, o->job_id, o->now_ms, job.accelerator}, o->tests,
+		    o->n_tests);
 	number_days_note(d, o->job_id, o->tests, o->n_tests, o->now_ms);
 	change_touch(d, job.change_id, o->now_ms);
 	db_tell_change(d, job.change_id);
@@ -340,8 +310,8 @@ static int note_log_run(struct store_op *op, struct txn *d)
 {
 	struct note_log *o = CONTAINER_OF(op, struct note_log, op);
 
-	if (!db_exec(d, "UPDATE job SET log_bytes = ?2, is_log_complete = ?3 WHERE id = ?1",
-		V_INT(o->job_id), V_INT(o->bytes), V_INT(o->is_complete)))
+	if (!db_exec(d, "UPDATE job SET log_bytes = ?2, is_log_complete = ?3 WHERE id = ?1", V_INT(o->job_id),
+		V_INT(o->bytes), V_INT(o->is_complete)))
 		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
 	db_tell_job(d, o->job_id);
 	return 0;

@@ -37,15 +37,14 @@ struct job_record {
 
 /* Writes the report, or returns why not (UNCHANGED, CONFLICT). The caller calls cells_job_added() when nothing else
  * moved, otherwise cells_moved(). */
-struct job_record job_put(
-    struct txn *d, const struct job_place *at, const struct job_report *report, int64_t now_ms);
+struct job_record job_put(struct txn *d, const struct job_place *at, const struct job_report *report, int64_t now_ms);
 /* The only way from one status to the other: to `completed` when it is reported or given up, and back only when it was
  * given up. False when it has the status already or was reported: nothing changes then. */
 bool job_enter(struct txn *d, int64_t job_id, enum job_status to);
 /* Completes a job that its machine did not report: the machine was silent, returned the lease or was told to stop. Such a
  * job has no digest, and a later report of its machine replaces it. A reported job stays as it is. job_id 0: none. */
-void job_give_up(struct txn *d, int64_t job_id, const char *conclusion, const char *message,
-    bool is_still_shown, int64_t now_ms);
+void job_give_up(
+    struct txn *d, int64_t job_id, const char *conclusion, const char *message, bool is_still_shown, int64_t now_ms);
 /* A job that was given up continues. */
 void job_resume(struct txn *d, int64_t job_id);
 /* Notifies watchers of the pages of these jobs (ids in the first column). Ends the rows; false: there were none. */

@@ -23,10 +23,7 @@ void stored_lease_release(struct stored_lease *l)
 	*l = (struct stored_lease){0};
 }
 
-static enum counter lease_counter(enum lease_state state)
-{
-	return (enum counter)((int)COUNT_LEASES + (int)state);
-}
+static enum counter lease_counter(enum lease_state state) { return (enum counter)((int)COUNT_LEASES + (int)state); }
 
 void lease_insert(struct txn *d, const struct stored_lease *l, int64_t now_ms)
 {
@@ -34,43 +31,37 @@ void lease_insert(struct txn *d, const struct stored_lease *l, int64_t now_ms)
 	    "INSERT INTO lease (id, dispatch_id, accelerator, runner, machine, claim_id, attempt,"
 	    " job_id, max_parallel, state, lease_ms, until_ms, granted_ms)"
 	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?13, ?10, ?11, ?12)",
-	    V_TEXT(l->id), V_TEXT(l->dispatch_id), V_TEXT(l->accelerator), V_TEXT(l->runner),
-	    V_TEXT(l->machine), V_TEXT(l->claim_id), V_INT(l->attempt), V_INT_OR_NULL(l->job_id),
-	    V_INT(l->max_parallel), V_INT(l->lease_ms), V_INT(l->until_ms), V_INT(now_ms),
-	    V_TEXT(lease_state_name(LEASE_IS_ACTIVE)));
+	    V_TEXT(l->id), V_TEXT(l->dispatch_id), V_TEXT(l->accelerator), V_TEXT(l->runner), V_TEXT(l->machine),
+	    V_TEXT(l->claim_id), V_INT(l->attempt), V_INT_OR_NULL(l->job_id), V_INT(l->max_parallel),
+	    V_INT(l->lease_ms), V_INT(l->until_ms), V_INT(now_ms), V_TEXT(lease_state_name(LEASE_IS_ACTIVE)));
 	counter_add(d, COUNT_LEASES + LEASE_IS_ACTIVE, 1);
 }
 
-bool lease_enter(struct txn *d, const struct stored_lease *l, enum lease_state to,
-    const char *reason, int64_t now_ms)
+bool lease_enter(struct txn *d, const struct stored_lease *l, enum lease_state to, const char *reason, int64_t now_ms)
 {
 	enum lease_state from = (enum lease_state)rows_first_word(
 	    db_rows(d, "SELECT state FROM lease WHERE id = ?1", V_TEXT(l->id)), &lease_state_words);
 
 	if (from == N_LEASE_STATES || from == to || !lease_may_enter(from, to))
 		return false;
-	db_exec(d, "UPDATE lease SET state = ?2, reason = ?3, ended_ms = ?4 WHERE id = ?1",
-	    V_TEXT(l->id), V_TEXT(lease_state_name(to)), V_TEXT(reason),
-	    V_INT_OR_NULL(to == LEASE_IS_ACTIVE ? 0 : now_ms));
+	db_exec(d, "UPDATE lease SET state = ?2, reason = ?3, ended_ms = ?4 WHERE id = ?1", V_TEXT(l->id),
+	    V_TEXT(lease_state_name(to)), V_TEXT(reason), V_INT_OR_NULL(to == LEASE_IS_ACTIVE ? 0 : now_ms));
 	counter_add(d, lease_counter(from), -1);
 	counter_add(d, lease_counter(to), 1);
 	if (to == LEASE_IS_ACTIVE)
 		return true;
-	log_event(LOG_DEBUG, "lease_ended", LOG_S("lease", l->id),
-	    LOG_S("dispatch", l->dispatch_id), LOG_S("machine", l->machine),
-	    LOG_S("as", lease_state_name(to)), LOG_S("reason", reason ? reason : ""));
+	log_event(LOG_DEBUG, "lease_ended", LOG_S("lease", l->id), LOG_S("dispatch", l->dispatch_id),
+	    LOG_S("machine", l->machine), LOG_S("as", lease_state_name(to)), LOG_S("reason", reason ? reason : ""));
 	db_tell(d, STORE_QUEUE); /* there is room for another */
 	if (to == LEASE_IS_EXPIRED || to == LEASE_IS_CANCELLED)
 		db_tell(d, STORE_LEASES);
 	return true;
 }
 
-bool lease_of_attempt(
-    const struct view *d, const char *dispatch_id, int64_t attempt, struct stored_lease *ret)
+bool lease_of_attempt(const struct view *d, const char *dispatch_id, int64_t attempt, struct stored_lease *ret)
 {
 	return stored_lease_take(
-	    db_rows(d,
-		"SELECT " LEASE_COLUMNS " FROM lease WHERE dispatch_id = ?1 AND attempt = ?2",
+	    db_rows(d, "SELECT " LEASE_COLUMNS " FROM lease WHERE dispatch_id = ?1 AND attempt = ?2",
 		V_TEXT(dispatch_id), V_INT(attempt)),
 	    ret);
 }
@@ -78,16 +69,13 @@ bool lease_of_attempt(
 bool lease_is_overtaken(const struct view *d, const struct stored_lease *l)
 {
 	return db_has(d,
-	    "SELECT 1 FROM lease WHERE dispatch_id = ?1 AND attempt > ?2"
-	    " AND state IN ('active', 'done') LIMIT 1",
+	    "SELECT 1 FROM lease WHERE dispatch_id = ?1 AND attempt > ?2 AND state IN ('active', 'done') LIMIT 1",
 	    V_TEXT(l->dispatch_id), V_INT(l->attempt));
 }
 
 int64_t lease_count_active(const struct view *d, const char *accelerator, const char *runner)
 {
-	return db_int(d, 0,
-	    "SELECT COUNT(*) FROM lease WHERE accelerator = ?1 AND runner = ?2"
-	    " AND state = 'active'",
+	return db_int(d, 0, "SELECT COUNT(*) FROM lease WHERE accelerator = ?1 AND runner = ?2 AND state = 'active'",
 	    V_TEXT(accelerator), V_TEXT(runner));
 }
 
@@ -102,10 +90,9 @@ int64_t lease_count_first(const struct view *d, const char *accelerator, const c
 
 bool lease_dispatch(const struct view *d, const struct stored_lease *l, struct stored_dispatch *ret)
 {
-	struct dispatch_list list = dispatch_list_take(db_rows(d,
-	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?1 AND accelerator = ?2"
-	    " AND runner = ?3",
-	    V_TEXT(l->dispatch_id), V_TEXT(l->accelerator), V_TEXT(l->runner)));
+	struct dispatch_list list = dispatch_list_take(
+	    db_rows(d, "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?1 AND accelerator = ?2 AND runner = ?3",
+		V_TEXT(l->dispatch_id), V_TEXT(l->accelerator), V_TEXT(l->runner)));
 	bool is_found = list.n == 1; /* the key */
 
 	if (is_found) {
@@ -137,14 +124,13 @@ void leases_follow(struct txn *d, const struct stored_dispatch *s, int64_t now_m
 		return;
 	if (s->state == DISPATCH_QUEUED)
 		db_tell(d, STORE_QUEUE);
-	if (stored_lease_take(db_rows(d,
-				  "SELECT " LEASE_COLUMNS
-				  " FROM lease WHERE dispatch_id = ?1 AND state = 'active'",
-				  V_TEXT(s->id)),
+	if (stored_lease_take(
+		db_rows(d, "SELECT " LEASE_COLUMNS " FROM lease WHERE dispatch_id = ?1 AND state = 'active'",
+		    V_TEXT(s->id)),
 		&l)) {
 		lease_enter(d, &l, LEASE_IS_CANCELLED, lease_end_reason(s), now_ms);
-		job_give_up(d, l.job_id, s->state == DISPATCH_EXPIRED ? "timed_out" : "cancelled",
-		    lease_end_reason(s), true, now_ms);
+		job_give_up(d, l.job_id, s->state == DISPATCH_EXPIRED ? "timed_out" : "cancelled", lease_end_reason(s),
+		    true, now_ms);
 	}
 	stored_lease_release(&l);
 }
@@ -154,22 +140,19 @@ void leases_follow(struct txn *d, const struct stored_dispatch *s, int64_t now_m
 /* Of all its leases, also returned ones, so that machines cannot claim and return one dispatch for ever. */
 enum { LEASES_PER_DISPATCH_MAX = 100, REASON_MAX_BYTES = 200 };
 
-static void hand_over_lease(struct txn *d, const struct stored_lease *l, const char *conclusion,
-    const char *why, int64_t now_ms)
+static void hand_over_lease(
+    struct txn *d, const struct stored_lease *l, const char *conclusion, const char *why, int64_t now_ms)
 {
-	int64_t n_expired =
-	    db_int(d, 0, "SELECT COUNT(*) FROM lease WHERE dispatch_id = ?1 AND state = 'expired'",
-		V_TEXT(l->dispatch_id));
+	int64_t n_expired = db_int(
+	    d, 0, "SELECT COUNT(*) FROM lease WHERE dispatch_id = ?1 AND state = 'expired'", V_TEXT(l->dispatch_id));
 	struct stored_dispatch s = {0};
 	char *no_more = NULL; /* NULL: another machine may claim it */
 
 	if (n_expired > LEASE_HANDOVERS_MAX)
-		no_more = xasprintf("taken by a machine %lld times and never reported back; the"
-				    " last was %s",
+		no_more = xasprintf("taken by a machine %lld times and never reported back; the last was %s",
 		    (long long)n_expired, l->machine);
 	else if (l->attempt >= LEASES_PER_DISPATCH_MAX)
-		no_more = xasprintf("taken by a machine %lld times, most of them handed it back;"
-				    " the last was %s",
+		no_more = xasprintf("taken by a machine %lld times, most of them handed it back; the last was %s",
 		    (long long)l->attempt, l->machine);
 	if (lease_dispatch(d->view, l, &s) && no_more) {
 		job_give_up(d, l->job_id, conclusion, no_more, true, now_ms);
@@ -193,8 +176,8 @@ static void answer_renewal(struct renew_lease *o, enum lease_word word, const ch
 	snprintf(o->reason, sizeof(o->reason), "%s", reason ? reason : "");
 }
 
-static bool find_own_lease(const struct view *d, const char *id, const char *accelerator,
-    const char *machine, struct stored_lease *ret)
+static bool find_own_lease(
+    const struct view *d, const char *id, const char *accelerator, const char *machine, struct stored_lease *ret)
 {
 	return stored_lease_take(db_rows(d,
 				     "SELECT " LEASE_COLUMNS " FROM lease WHERE id = ?1"
@@ -205,14 +188,12 @@ static bool find_own_lease(const struct view *d, const char *id, const char *acc
 
 /* The last lease of a dispatch that still waits, if its machine has not reported that it stopped, and if neither the runner's
  * room nor the machine's claim was used for another since. */
-static bool lease_may_resume(
-    const struct view *d, const struct stored_lease *l, const struct stored_dispatch *s)
+static bool lease_may_resume(const struct view *d, const struct stored_lease *l, const struct stored_dispatch *s)
 {
 	return s->state == DISPATCH_QUEUED && s->is_current &&
-	       !db_has(d, "SELECT 1 FROM lease WHERE dispatch_id = ?1 AND attempt > ?2 LIMIT 1",
-		   V_TEXT(l->dispatch_id), V_INT(l->attempt)) &&
-	       !db_has(
-		   d, "SELECT 1 FROM job WHERE id = ?1 AND digest IS NOT NULL", V_INT(l->job_id)) &&
+	       !db_has(d, "SELECT 1 FROM lease WHERE dispatch_id = ?1 AND attempt > ?2 LIMIT 1", V_TEXT(l->dispatch_id),
+		   V_INT(l->attempt)) &&
+	       !db_has(d, "SELECT 1 FROM job WHERE id = ?1 AND digest IS NOT NULL", V_INT(l->job_id)) &&
 	       !db_has(d,
 		   "SELECT 1 FROM lease WHERE accelerator = ?1 AND machine = ?2 AND claim_id = ?3"
 		   " AND state = 'active'",
@@ -232,15 +213,14 @@ static void renew_expired_lease(struct txn *d, struct renew_lease *o, struct sto
 		l->lease_ms = o->lease_ms;
 		l->until_ms = o->now_ms + o->lease_ms;
 		if (lease_enter(d, l, LEASE_IS_ACTIVE, NULL, o->now_ms))
-			db_exec(d, "UPDATE lease SET lease_ms = ?2, until_ms = ?3 WHERE id = ?1",
-			    V_TEXT(l->id), V_INT(l->lease_ms), V_INT(l->until_ms));
+			db_exec(d, "UPDATE lease SET lease_ms = ?2, until_ms = ?3 WHERE id = ?1", V_TEXT(l->id),
+			    V_INT(l->lease_ms), V_INT(l->until_ms));
 		job_resume(d, l->job_id);
 		dispatch_enter(d, &s, DISPATCH_RUNNING, NULL, o->now_ms);
 		cells_moved(d, s.change_id, s.accelerator, CELLS_LEASE_RESUMED, o->now_ms);
 		answer_renewal(o, LEASE_ACTIVE, NULL);
 	} else {
-		answer_renewal(
-		    o, LEASE_LOST, "it ran out, and the work went on without this machine");
+		answer_renewal(o, LEASE_LOST, "it ran out, and the work went on without this machine");
 	}
 	stored_dispatch_release(&s);
 }
@@ -254,8 +234,8 @@ static int renew_lease_run(struct store_op *op, struct txn *d)
 	if (db_exec(d,
 		"UPDATE lease SET until_ms = ?4, lease_ms = ?5 WHERE id = ?1"
 		" AND accelerator = ?2 AND machine = ?3 AND state = 'active'",
-		V_TEXT(o->lease_id), V_TEXT(o->accelerator), V_TEXT(o->machine),
-		V_INT(o->now_ms + o->lease_ms), V_INT(o->lease_ms)) > 0)
+		V_TEXT(o->lease_id), V_TEXT(o->accelerator), V_TEXT(o->machine), V_INT(o->now_ms + o->lease_ms),
+		V_INT(o->lease_ms)) > 0)
 		return 0;
 	if (!find_own_lease(d->view, o->lease_id, o->accelerator, o->machine, &l))
 		answer_renewal(o, LEASE_LOST, "this machine has no such lease");
@@ -264,8 +244,8 @@ static int renew_lease_run(struct store_op *op, struct txn *d)
 	else if (l.state == LEASE_IS_CANCELLED)
 		answer_renewal(o, LEASE_CANCELLED, l.reason);
 	else
-		answer_renewal(o, LEASE_LOST,
-		    l.state == LEASE_IS_DONE ? "it is reported already" : "it was handed back");
+		answer_renewal(
+		    o, LEASE_LOST, l.state == LEASE_IS_DONE ? "it is reported already" : "it was handed back");
 	stored_lease_release(&l);
 	return 0;
 }
@@ -305,16 +285,14 @@ static int expire_leases_run(struct store_op *op, struct txn *d)
 	char *why;
 
 	/* The one that is due longest comes first. */
-	for (o->n_expired = 0;
-	     o->n_expired < EXPIRE_MAX &&
-	     stored_lease_take(db_rows(d,
-				   "SELECT " LEASE_COLUMNS " FROM lease WHERE state = 'active'"
-				   " AND until_ms <= ?1 ORDER BY until_ms, id LIMIT 1",
-				   V_INT(o->now_ms)),
-		 &l);
+	for (o->n_expired = 0; o->n_expired < EXPIRE_MAX &&
+			       stored_lease_take(db_rows(d,
+						     "SELECT " LEASE_COLUMNS " FROM lease WHERE state = 'active'"
+						     " AND until_ms <= ?1 ORDER BY until_ms, id LIMIT 1",
+						     V_INT(o->now_ms)),
+				   &l);
 	     o->n_expired++) {
-		why = xasprintf(
-		    "%s was not heard of for %llds", l.machine, (long long)(l.lease_ms / 1000));
+		why = xasprintf("%s was not heard of for %llds", l.machine, (long long)(l.lease_ms / 1000));
 		lease_enter(d, &l, LEASE_IS_EXPIRED, why, o->now_ms);
 		hand_over_lease(d, &l, "stale", why, o->now_ms);
 		free(why);
@@ -327,10 +305,10 @@ STORE_OPERATION(expire_leases)
 
 /* ---- list ---- */
 
-#define COLUMNS                                                                                    \
-	RECORD_SELECT(LEASE_ROW_RECORD)                                                            \
-	" FROM lease l LEFT JOIN dispatch x ON x.id = l.dispatch_id AND x.accelerator = "          \
-	"l.accelerator"                                                                            \
+#define COLUMNS                                                                                                        \
+	RECORD_SELECT(LEASE_ROW_RECORD)                                                                                \
+	" FROM lease l LEFT JOIN dispatch x ON x.id = l.dispatch_id AND x.accelerator = "                              \
+	"l.accelerator"                                                                                                \
 	" AND x.runner = l.runner LEFT JOIN change c ON c.id = x.change_id"
 #define NEWEST_FIRST " ORDER BY l.granted_ms DESC, l.id LIMIT "
 
@@ -338,11 +316,9 @@ int64_t leases_count_queued(const struct view *d, const char *accelerator)
 {
 	if (accelerator)
 		return db_int(d, 0,
-		    "SELECT COUNT(*) FROM dispatch WHERE kind = 'pull' AND state = 'queued'"
-		    " AND accelerator = ?1",
+		    "SELECT COUNT(*) FROM dispatch WHERE kind = 'pull' AND state = 'queued' AND accelerator = ?1",
 		    V_TEXT(accelerator));
-	return db_int(
-	    d, 0, "SELECT COUNT(*) FROM dispatch WHERE kind = 'pull' AND state = 'queued'");
+	return db_int(d, 0, "SELECT COUNT(*) FROM dispatch WHERE kind = 'pull' AND state = 'queued'");
 }
 
 static int list_leases_run(struct store_query *q, const struct view *d)
@@ -352,14 +328,13 @@ static int list_leases_run(struct store_query *q, const struct view *d)
 	struct rows *r;
 
 	if (l->only_active && l->accelerator)
-		r = db_rows(d,
-		    COLUMNS " WHERE l.state = 'active' AND l.accelerator = ?1" NEWEST_FIRST "?2",
+		r = db_rows(d, COLUMNS " WHERE l.state = 'active' AND l.accelerator = ?1" NEWEST_FIRST "?2",
 		    V_TEXT(l->accelerator), V_INT(limit));
 	else if (l->only_active)
 		r = db_rows(d, COLUMNS " WHERE l.state = 'active'" NEWEST_FIRST "?1", V_INT(limit));
 	else if (l->accelerator)
-		r = db_rows(d, COLUMNS " WHERE l.accelerator = ?1" NEWEST_FIRST "?2",
-		    V_TEXT(l->accelerator), V_INT(limit));
+		r = db_rows(
+		    d, COLUMNS " WHERE l.accelerator = ?1" NEWEST_FIRST "?2", V_TEXT(l->accelerator), V_INT(limit));
 	else
 		r = db_rows(d, COLUMNS NEWEST_FIRST "?1", V_INT(limit));
 	RECORDS_READ(r, lease_row, l->list, l->n);

@@ -15,20 +15,19 @@ enum { LEASE_HANDOVERS_MAX = 3 }; /* how often an expired lease goes to another 
 /* The job of every lease has this name; its workflow is the runner's name. */
 #define LEASE_JOB_NAME "tests"
 
-#define STORED_LEASE_RECORD(F, S)                                                                  \
-	F(S, KEY, id, NULL, "id", "")                                                              \
-	F(S, KEY, dispatch_id, NULL, "dispatch_id", "")                                            \
-	F(S, TEXT, accelerator, NULL, "accelerator", "")                                           \
-	F(S, TEXT, runner, NULL, "runner", "")                                                     \
-	F(S, TEXT, machine, NULL, "machine", "")                                                   \
-	F(S, TEXT, claim_id, NULL, "claim_id", "")                                                 \
-	F(S, INT, attempt, NULL, "attempt", "")                                                    \
-	F(S, ID, job_id, NULL, "job_id", "0: none is kept (L1).")                                  \
-	F(S, INT, max_parallel, NULL, "max_parallel",                                              \
-	    "Of the runner, when the lease was granted.")                                          \
-	F(S, LEASE_STATE, state, NULL, "state", "")                                                \
-	F(S, TEXT, reason, NULL, "reason", "Why it ended.")                                        \
-	F(S, INT, lease_ms, NULL, "lease_ms", "")                                                  \
+#define STORED_LEASE_RECORD(F, S)                                                                                      \
+	F(S, KEY, id, NULL, "id", "")                                                                                  \
+	F(S, KEY, dispatch_id, NULL, "dispatch_id", "")                                                                \
+	F(S, TEXT, accelerator, NULL, "accelerator", "")                                                               \
+	F(S, TEXT, runner, NULL, "runner", "")                                                                         \
+	F(S, TEXT, machine, NULL, "machine", "")                                                                       \
+	F(S, TEXT, claim_id, NULL, "claim_id", "")                                                                     \
+	F(S, INT, attempt, NULL, "attempt", "")                                                                        \
+	F(S, ID, job_id, NULL, "job_id", "0: none is kept (L1).")                                                      \
+	F(S, INT, max_parallel, NULL, "max_parallel", "Of the runner, when the lease was granted.")                    \
+	F(S, LEASE_STATE, state, NULL, "state", "")                                                                    \
+	F(S, TEXT, reason, NULL, "reason", "Why it ended.")                                                            \
+	F(S, INT, lease_ms, NULL, "lease_ms", "")                                                                      \
 	F(S, TIME, until_ms, NULL, "until_ms", "")
 struct stored_lease {
 	RECORD_MEMBERS(STORED_LEASE_RECORD)
@@ -42,20 +41,17 @@ void stored_lease_release(struct stored_lease *l);
 void lease_insert(struct txn *d, const struct stored_lease *l, int64_t now_ms);
 /* The only way from one state to another. The caller moves its job and its dispatch. False when it is in that state
  * already or the step is not legal: nothing changes then. reason: why it ended; NULL: none. */
-bool lease_enter(struct txn *d, const struct stored_lease *l, enum lease_state to,
-    const char *reason, int64_t now_ms);
+bool lease_enter(struct txn *d, const struct stored_lease *l, enum lease_state to, const char *reason, int64_t now_ms);
 
 /* The lease of a dispatch's attempt; false: there is none. */
-bool lease_of_attempt(
-    const struct view *d, const char *dispatch_id, int64_t attempt, struct stored_lease *ret);
+bool lease_of_attempt(const struct view *d, const char *dispatch_id, int64_t attempt, struct stored_lease *ret);
 /* Is a later attempt of the dispatch active, or has one reported? */
 bool lease_is_overtaken(const struct view *d, const struct stored_lease *l);
 int64_t lease_count_active(const struct view *d, const char *accelerator, const char *runner);
 /* Without leases of experiments, which do not count against first runs. */
 int64_t lease_count_first(const struct view *d, const char *accelerator, const char *runner);
 /* The dispatch of the lease; false: it does not exist any more. */
-bool lease_dispatch(
-    const struct view *d, const struct stored_lease *l, struct stored_dispatch *ret);
+bool lease_dispatch(const struct view *d, const struct stored_lease *l, struct stored_dispatch *ret);
 /* A pull dispatch has entered a state: every state but `running` ends its active lease, with the lease's job. */
 void leases_follow(struct txn *d, const struct stored_dispatch *s, int64_t now_ms);
 
@@ -94,19 +90,19 @@ struct expire_leases {
 int store_expire_leases(struct store *s, struct expire_leases *op) MUST_CHECK;
 
 /* `lease` as l, its dispatch as x and the change as c. */
-#define LEASE_ROW_RECORD(F, S)                                                                     \
-	F(S, TEXT, id, "id", "l.id", "")                                                           \
-	F(S, TEXT, dispatch_id, "dispatch", "l.dispatch_id", "")                                   \
-	F(S, TEXT, accelerator, NULL, "l.accelerator", "")                                         \
-	F(S, TEXT, runner, "runner", "l.runner", "")                                               \
-	F(S, TEXT, machine, NULL, "l.machine", "")                                                 \
-	F(S, TEXT, state, NULL, "l.state", "active, done, returned, expired or cancelled.")        \
-	F(S, INT, attempt, "attempt", "l.attempt", "")                                             \
-	F(S, INT, job_id, "job", "l.job_id", "")                                                   \
-	F(S, INT, number, "pr", "x.number", "")                                                    \
-	F(S, TEXT, head_sha, "head_sha", "c.head_sha", "")                                         \
-	F(S, TIME, granted_ms, "since", "l.granted_ms", "")                                        \
-	F(S, TIME, until_ms, NULL, "l.until_ms", "")                                               \
+#define LEASE_ROW_RECORD(F, S)                                                                                         \
+	F(S, TEXT, id, "id", "l.id", "")                                                                               \
+	F(S, TEXT, dispatch_id, "dispatch", "l.dispatch_id", "")                                                       \
+	F(S, TEXT, accelerator, NULL, "l.accelerator", "")                                                             \
+	F(S, TEXT, runner, "runner", "l.runner", "")                                                                   \
+	F(S, TEXT, machine, NULL, "l.machine", "")                                                                     \
+	F(S, TEXT, state, NULL, "l.state", "active, done, returned, expired or cancelled.")                            \
+	F(S, INT, attempt, "attempt", "l.attempt", "")                                                                 \
+	F(S, INT, job_id, "job", "l.job_id", "")                                                                       \
+	F(S, INT, number, "pr", "x.number", "")                                                                        \
+	F(S, TEXT, head_sha, "head_sha", "c.head_sha", "")                                                             \
+	F(S, TIME, granted_ms, "since", "l.granted_ms", "")                                                            \
+	F(S, TIME, until_ms, NULL, "l.until_ms", "")                                                                   \
 	F(S, TIME, ended_ms, NULL, "l.ended_ms", "")
 struct lease_row {
 	RECORD_MEMBERS(LEASE_ROW_RECORD)

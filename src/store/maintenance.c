@@ -22,8 +22,7 @@ static void recover_sending(struct txn *d)
 {
 	outbox_recover(d);
 	/* The machines of these leases could not send heartbeats while the server did not run. */
-	db_exec(d, "UPDATE lease SET until_ms = ?1 + lease_ms WHERE state = 'active'",
-	    V_INT(clock_wall_ms()));
+	db_exec(d, "UPDATE lease SET until_ms = ?1 + lease_ms WHERE state = 'active'", V_INT(clock_wall_ms()));
 }
 
 int store_recover(struct db *d, struct error *e)
@@ -45,30 +44,24 @@ static int shift_clock_run(struct store_op *op, struct txn *d)
 
 	db_exec(d,
 	    "UPDATE dispatch SET next_due_ms = next_due_ms + ?1, ack_by_ms = ack_by_ms + ?1,"
-	    " start_by_ms = start_by_ms + ?1, finish_by_ms = finish_by_ms + ?1,"
-	    " not_before_ms = not_before_ms + ?1"
+	    " start_by_ms = start_by_ms + ?1, finish_by_ms = finish_by_ms + ?1, not_before_ms = not_before_ms + ?1"
 	    " WHERE next_due_ms IS NOT NULL",
 	    V_INT(o->delta_ms));
 	db_exec(d,
-	    "UPDATE outbox SET next_ms = next_ms + ?1, first_ms = first_ms + ?1,"
-	    " lease_until_ms = lease_until_ms + ?1"
+	    "UPDATE outbox SET next_ms = next_ms + ?1, first_ms = first_ms + ?1, lease_until_ms = lease_until_ms + ?1"
 	    " WHERE state IN ('due', 'waiting', 'sending')",
 	    V_INT(o->delta_ms));
-	db_exec(d, "UPDATE attribution_due SET next_ms = next_ms + ?1, since_ms = since_ms + ?1",
-	    V_INT(o->delta_ms));
-	db_exec(d, "UPDATE commits_between SET next_ms = next_ms + ?1 WHERE next_ms IS NOT NULL",
-	    V_INT(o->delta_ms));
-	db_exec(d, "UPDATE red_episode SET first_bad_ms = first_bad_ms + ?1 WHERE ended_ms IS NULL",
-	    V_INT(o->delta_ms));
+	db_exec(d, "UPDATE attribution_due SET next_ms = next_ms + ?1, since_ms = since_ms + ?1", V_INT(o->delta_ms));
+	db_exec(d, "UPDATE commits_between SET next_ms = next_ms + ?1 WHERE next_ms IS NOT NULL", V_INT(o->delta_ms));
+	db_exec(
+	    d, "UPDATE red_episode SET first_bad_ms = first_bad_ms + ?1 WHERE ended_ms IS NULL", V_INT(o->delta_ms));
 	db_exec(d,
 	    "UPDATE experiment SET expires_ms = expires_ms + ?1,"
 	    " not_before_ms = CASE WHEN not_before_ms > 0 THEN not_before_ms + ?1 ELSE 0 END"
 	    " WHERE " EXPERIMENT_IS_OPEN,
 	    V_INT(o->delta_ms));
-	db_exec(d, "UPDATE lease SET until_ms = ?1 + lease_ms WHERE state = 'active'",
-	    V_INT(o->now_ms));
-	db_tell(
-	    d, STORE_OUTBOX | STORE_DISPATCHES | STORE_LEASES | STORE_QUEUE | STORE_ATTRIBUTION);
+	db_exec(d, "UPDATE lease SET until_ms = ?1 + lease_ms WHERE state = 'active'", V_INT(o->now_ms));
+	db_tell(d, STORE_OUTBOX | STORE_DISPATCHES | STORE_LEASES | STORE_QUEUE | STORE_ATTRIBUTION);
 	return 0;
 }
 STORE_OPERATION(shift_clock)
@@ -81,10 +74,10 @@ static const int64_t LOOK_AGAIN_MS = 86400 * 1000;
 /* The last delivery whose body was looked at. */
 static const char BODIES_CURSOR[] = "retention.bodies";
 
-#define OLD_DELIVERY_RECORD(F, S)                                                                  \
-	F(S, INT, id, NULL, "id", "")                                                              \
-	F(S, TIME, received_ms, NULL, "received_ms", "")                                           \
-	F(S, DELIVERY_STATE, state, NULL, "state", "")                                             \
+#define OLD_DELIVERY_RECORD(F, S)                                                                                      \
+	F(S, INT, id, NULL, "id", "")                                                                                  \
+	F(S, TIME, received_ms, NULL, "received_ms", "")                                                               \
+	F(S, DELIVERY_STATE, state, NULL, "state", "")                                                                 \
 	F(S, GUID, guid, NULL, "guid", "")
 RECORD_LOCAL(old_delivery, OLD_DELIVERY_RECORD)
 
@@ -94,9 +87,7 @@ static bool drop_bodies(struct txn *d, int64_t before_ms)
 	struct old_delivery *list = NULL;
 	size_t n = 0;
 
-	RECORDS_READ(db_rows(d,
-			 RECORD_QUERY(OLD_DELIVERY_RECORD,
-			     "FROM delivery WHERE id > ?1 ORDER BY id LIMIT ?2"),
+	RECORDS_READ(db_rows(d, RECORD_QUERY(OLD_DELIVERY_RECORD, "FROM delivery WHERE id > ?1 ORDER BY id LIMIT ?2"),
 			 V_INT(start), V_INT(PIECE_DELIVERIES)),
 	    old_delivery, list, n);
 	for (size_t i = 0; i < n && list[i].received_ms < before_ms; i++) {
@@ -107,9 +98,7 @@ static bool drop_bodies(struct txn *d, int64_t before_ms)
 			"SELECT 1 FROM outbox WHERE delivery_guid = ?1"
 			" AND state IN ('due', 'waiting', 'sending') LIMIT 1",
 			V_TEXT(list[i].guid)) &&
-		    !db_has(d,
-			"SELECT 1 FROM dispatch WHERE delivery_guid = ?1 AND state = 'held' LIMIT "
-			"1",
+		    !db_has(d, "SELECT 1 FROM dispatch WHERE delivery_guid = ?1 AND state = 'held' LIMIT 1",
 			V_TEXT(list[i].guid)))
 			db_exec(d, "UPDATE delivery SET body = NULL WHERE id = ?1", V_INT(at));
 	}
@@ -126,9 +115,8 @@ static bool drop_deliveries(struct txn *d, int64_t before_ms)
 	size_t n = 0;
 	bool has_dropped = false;
 
-	RECORDS_READ(
-	    db_rows(d, RECORD_QUERY(OLD_DELIVERY_RECORD, "FROM delivery ORDER BY id LIMIT ?1"),
-		V_INT(PIECE_DELIVERIES)),
+	RECORDS_READ(db_rows(d, RECORD_QUERY(OLD_DELIVERY_RECORD, "FROM delivery ORDER BY id LIMIT ?1"),
+			 V_INT(PIECE_DELIVERIES)),
 	    old_delivery, list, n);
 	for (size_t i = 0; i < n && list[i].received_ms < before_ms; i++) {
 		if (list[i].state == DELIVERY_IS_ACCEPTED)
@@ -148,14 +136,12 @@ static bool drop_cached(struct txn *d, int64_t before_ms, int64_t commits_before
 	    " (SELECT repository_key, head_sha FROM change_files WHERE created_ms < ?1 LIMIT ?2)",
 	    V_INT(before_ms), V_INT(PIECE_CACHED));
 
-	n += db_exec(d,
-	    "DELETE FROM redelivery WHERE guid IN"
-	    " (SELECT guid FROM redelivery WHERE last_ms < ?1 LIMIT ?2)",
-	    V_INT(before_ms), V_INT(PIECE_CACHED));
+	n +=
+	    db_exec(d, "DELETE FROM redelivery WHERE guid IN (SELECT guid FROM redelivery WHERE last_ms < ?1 LIMIT ?2)",
+		V_INT(before_ms), V_INT(PIECE_CACHED));
 	n += db_exec(d,
 	    "DELETE FROM branch_commit WHERE (repository_key, ref, position) IN"
-	    " (SELECT repository_key, ref, position FROM branch_commit WHERE at_ms < ?1"
-	    "  ORDER BY at_ms LIMIT ?2)",
+	    " (SELECT repository_key, ref, position FROM branch_commit WHERE at_ms < ?1  ORDER BY at_ms LIMIT ?2)",
 	    V_INT(commits_before_ms), V_INT(PIECE_CACHED));
 	return n > 0;
 }
@@ -168,8 +154,7 @@ static bool drop_jobs(struct txn *d, int64_t change_id)
 	int64_t n_results = 0;
 
 	while (n_results < PIECE_RESULTS && !db_status(d)) {
-		int64_t id = db_int(
-		    d, 0, "SELECT id FROM job WHERE change_id = ?1 LIMIT 1", V_INT(change_id));
+		int64_t id = db_int(d, 0, "SELECT id FROM job WHERE change_id = ?1 LIMIT 1", V_INT(change_id));
 		int64_t n;
 
 		if (!id)
@@ -183,16 +168,16 @@ static bool drop_jobs(struct txn *d, int64_t change_id)
 	return false;
 }
 
-#define STATE_COUNT_RECORD(F, S)                                                                   \
-	F(S, DISPATCH_STATE, state, NULL, "state", "")                                             \
+#define STATE_COUNT_RECORD(F, S)                                                                                       \
+	F(S, DISPATCH_STATE, state, NULL, "state", "")                                                                 \
 	F(S, INT, n, NULL, "COUNT(*)", "")
 RECORD_LOCAL(state_count, STATE_COUNT_RECORD)
 
 static void drop_dispatches(struct txn *d, int64_t change_id)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY(STATE_COUNT_RECORD,
-		"FROM dispatch WHERE change_id = ?1 AND NOT (" IS_EXPERIMENT ") GROUP BY state"),
+	    RECORD_QUERY(
+		STATE_COUNT_RECORD, "FROM dispatch WHERE change_id = ?1 AND NOT (" IS_EXPERIMENT ") GROUP BY state"),
 	    V_INT(change_id));
 	struct state_count of;
 
@@ -235,14 +220,12 @@ static void drop_change(struct txn *d, int64_t change_id)
 	    V_INT(change_id));
 	db_exec(d,
 	    "DELETE FROM check_run WHERE (repository_key, head_sha) IN"
-	    " (SELECT repository_key, head_sha FROM change WHERE id = ?1"
-	    "  AND kind = 'pull_request')",
+	    " (SELECT repository_key, head_sha FROM change WHERE id = ?1  AND kind = 'pull_request')",
 	    V_INT(change_id));
 	db_exec(d, "DELETE FROM pull WHERE change_id = ?1", V_INT(change_id));
 	db_exec(d, "DELETE FROM pull_head WHERE change_id = ?1", V_INT(change_id));
-	if (db_has(d,
-		"SELECT 1 FROM change WHERE id = ?1 AND state = 'open' AND kind = 'pull_request'",
-		V_INT(change_id)))
+	if (db_has(
+		d, "SELECT 1 FROM change WHERE id = ?1 AND state = 'open' AND kind = 'pull_request'", V_INT(change_id)))
 		counter_add(d, COUNT_OPEN_CHANGES, -1);
 	db_exec(d, "DELETE FROM change WHERE id = ?1", V_INT(change_id));
 }
@@ -252,8 +235,7 @@ static void drop_change(struct txn *d, int64_t change_id)
 static bool drop_oldest_change(struct txn *d, int64_t before_ms)
 {
 	int64_t id =
-	    db_int(d, 0, "SELECT id FROM change WHERE active_ms < ?1 ORDER BY active_ms LIMIT 1",
-		V_INT(before_ms));
+	    db_int(d, 0, "SELECT id FROM change WHERE active_ms < ?1 ORDER BY active_ms LIMIT 1", V_INT(before_ms));
 
 	if (!id)
 		return false;
@@ -261,14 +243,11 @@ static bool drop_oldest_change(struct txn *d, int64_t before_ms)
 		"SELECT 1 FROM change c CROSS JOIN experiment e ON e.id = c.experiment_id"
 		" CROSS JOIN change o ON o.id = e.change_id WHERE c.id = ?1",
 		V_INT(id)) ||
-	    db_has(d, "SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open' LIMIT 1",
-		V_INT(id)) ||
-	    db_has(d,
-		"SELECT 1 FROM outbox WHERE change_id = ?1"
-		" AND state IN ('due', 'waiting', 'sending') LIMIT 1",
+	    db_has(d, "SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open' LIMIT 1", V_INT(id)) ||
+	    db_has(d, "SELECT 1 FROM outbox WHERE change_id = ?1 AND state IN ('due', 'waiting', 'sending') LIMIT 1",
 		V_INT(id)))
-		db_exec(d, "UPDATE change SET active_ms = ?2 WHERE id = ?1", V_INT(id),
-		    V_INT(before_ms + LOOK_AGAIN_MS));
+		db_exec(
+		    d, "UPDATE change SET active_ms = ?2 WHERE id = ?1", V_INT(id), V_INT(before_ms + LOOK_AGAIN_MS));
 	else
 		drop_change(d, id);
 	return true;

@@ -16,10 +16,7 @@ static const char *const outbox_kind_names[] = {
 };
 const struct words outbox_kind_words = {outbox_kind_names, N_OUTBOX_KINDS};
 
-const char *outbox_kind_name(enum outbox_kind k)
-{
-	return outbox_kind_names[k];
-}
+const char *outbox_kind_name(enum outbox_kind k) { return outbox_kind_names[k]; }
 
 void outbox_row_release(struct outbox_row *r)
 {
@@ -47,45 +44,35 @@ void claim_outbox_release(struct claim_outbox *op)
 struct outbox_stats outbox_stats_read(const struct view *d, int64_t now_ms)
 {
 	return (struct outbox_stats){
-	    .n_due = db_int(d, 0,
-		"SELECT COUNT(*) FROM outbox WHERE state IN ('due', 'waiting') AND next_ms <= ?1",
-		V_INT(now_ms)),
-	    .n_waiting = db_int(d, 0,
-		"SELECT COUNT(*) FROM outbox WHERE state IN ('due', 'waiting') AND next_ms > ?1",
-		V_INT(now_ms)),
-	    .n_sending = db_int(
-		d, 0, "SELECT COUNT(*) FROM outbox WHERE state = 'sending' AND " OUTBOX_IS_COUNTED),
-	    .n_dead = db_int(
-		d, 0, "SELECT COUNT(*) FROM outbox WHERE state = 'dead' AND " OUTBOX_IS_COUNTED),
+	    .n_due = db_int(
+		d, 0, "SELECT COUNT(*) FROM outbox WHERE state IN ('due', 'waiting') AND next_ms <= ?1", V_INT(now_ms)),
+	    .n_waiting = db_int(
+		d, 0, "SELECT COUNT(*) FROM outbox WHERE state IN ('due', 'waiting') AND next_ms > ?1", V_INT(now_ms)),
+	    .n_sending = db_int(d, 0, "SELECT COUNT(*) FROM outbox WHERE state = 'sending' AND " OUTBOX_IS_COUNTED),
+	    .n_dead = db_int(d, 0, "SELECT COUNT(*) FROM outbox WHERE state = 'dead' AND " OUTBOX_IS_COUNTED),
 	    .oldest_unsent_ms = db_int(d, 0,
-		"SELECT MIN(first_ms) FROM outbox WHERE state IN ('due', 'waiting', 'sending')"
-		" AND first_ms <= ?1",
+		"SELECT MIN(first_ms) FROM outbox WHERE state IN ('due', 'waiting', 'sending') AND first_ms <= ?1",
 		V_INT(now_ms)),
 	};
 }
 
 /* ---- rows ---- */
 
-static const char *text_or_empty(const char *text)
-{
-	return text ? text : "";
-}
+static const char *text_or_empty(const char *text) { return text ? text : ""; }
 
 void outbox_insert(struct txn *d, const struct outbox_request *q, int64_t due_ms)
 {
 	db_exec(d,
 	    "INSERT INTO outbox (kind, key, lane, target, target_key, number, change_id,"
 	    " dispatch_id, runner, delivery_guid, event_type, sent_action, original_action, state,"
-	    " n_attempts, first_ms, next_ms, generation, is_uncertain, is_dropped, accelerator,"
-	    " text)"
+	    " n_attempts, first_ms, next_ms, generation, is_uncertain, is_dropped, accelerator, text)"
 	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?17, 0, ?14, ?14,"
 	    " 1, 0, 0, ?15, ?16) ON CONFLICT (key) DO NOTHING",
 	    V_TEXT(outbox_kind_name(q->kind)), V_TEXT(q->key), V_TEXT(q->lane), V_TEXT(q->target),
-	    V_TEXT(q->target_key), V_INT(q->number), V_INT_OR_NULL(q->change_id),
-	    V_TEXT(text_or_empty(q->dispatch_id)), V_TEXT(text_or_empty(q->runner)),
-	    V_TEXT(text_or_empty(q->delivery_guid)), V_TEXT(text_or_empty(q->event_type)),
-	    V_TEXT(text_or_empty(q->sent_action)), V_TEXT(text_or_empty(q->original_action)),
-	    V_INT(due_ms), V_TEXT(q->accelerator), V_TEXT(q->text),
+	    V_TEXT(q->target_key), V_INT(q->number), V_INT_OR_NULL(q->change_id), V_TEXT(text_or_empty(q->dispatch_id)),
+	    V_TEXT(text_or_empty(q->runner)), V_TEXT(text_or_empty(q->delivery_guid)),
+	    V_TEXT(text_or_empty(q->event_type)), V_TEXT(text_or_empty(q->sent_action)),
+	    V_TEXT(text_or_empty(q->original_action)), V_INT(due_ms), V_TEXT(q->accelerator), V_TEXT(q->text),
 	    V_TEXT(outbox_state_name(OUTBOX_IS_DUE)));
 	db_tell(d, STORE_OUTBOX);
 }
@@ -94,17 +81,15 @@ struct outbox_place outbox_find(const struct view *d, const char *key)
 {
 	struct outbox_place at = {0};
 
-	record_read_first(
-	    db_rows(
-		d, RECORD_QUERY(OUTBOX_PLACE_RECORD, "FROM outbox WHERE key = ?1"), V_TEXT(key)),
+	record_read_first(db_rows(d, RECORD_QUERY(OUTBOX_PLACE_RECORD, "FROM outbox WHERE key = ?1"), V_TEXT(key)),
 	    &outbox_place_record, &at);
 	return at;
 }
 
 bool outbox_is_unsent(const struct outbox_place *at)
 {
-	return at->id && (at->state == OUTBOX_IS_DUE || at->state == OUTBOX_IS_WAITING ||
-			     at->state == OUTBOX_IS_SENDING);
+	return at->id &&
+	       (at->state == OUTBOX_IS_DUE || at->state == OUTBOX_IS_WAITING || at->state == OUTBOX_IS_SENDING);
 }
 
 bool outbox_enter(struct txn *d, int64_t id, enum outbox_state to)
@@ -115,15 +100,13 @@ bool outbox_enter(struct txn *d, int64_t id, enum outbox_state to)
 	if (from == N_OUTBOX_STATES || !outbox_may_enter(from, to))
 		return false;
 	if (from != to)
-		db_exec(d,
-		    "UPDATE outbox SET state = ?2, owner = NULL, lease_until_ms = NULL"
-		    " WHERE id = ?1",
-		    V_INT(id), V_TEXT(outbox_state_name(to)));
+		db_exec(d, "UPDATE outbox SET state = ?2, owner = NULL, lease_until_ms = NULL WHERE id = ?1", V_INT(id),
+		    V_TEXT(outbox_state_name(to)));
 	return true;
 }
 
-#define SENT_ROW_RECORD(F, S)                                                                      \
-	F(S, INT, id, NULL, "id", "")                                                              \
+#define SENT_ROW_RECORD(F, S)                                                                                          \
+	F(S, INT, id, NULL, "id", "")                                                                                  \
 	F(S, BOOL, is_dropped, NULL, "is_dropped", "")
 RECORD_LOCAL(sent_row, SENT_ROW_RECORD)
 
@@ -132,20 +115,17 @@ void outbox_recover(struct txn *d)
 	struct sent_row *list = NULL;
 	size_t n = 0;
 	struct rows *r =
-	    db_rows(d, RECORD_QUERY(SENT_ROW_RECORD,
-			   "FROM outbox WHERE state = 'sending' AND " OUTBOX_IS_COUNTED));
+	    db_rows(d, RECORD_QUERY(SENT_ROW_RECORD, "FROM outbox WHERE state = 'sending' AND " OUTBOX_IS_COUNTED));
 
 	RECORDS_READ(r, sent_row, list, n);
 	for (size_t i = 0; i < n; i++) {
 		/* A request that was dropped while it was being sent is not sent again. */
-		outbox_enter(
-		    d, list[i].id, list[i].is_dropped ? OUTBOX_IS_CANCELLED : OUTBOX_IS_DUE);
+		outbox_enter(d, list[i].id, list[i].is_dropped ? OUTBOX_IS_CANCELLED : OUTBOX_IS_DUE);
 		/* It keeps one attempt, whatever their number was: the end of this process was not a failure of
 		 * GitHub's, and must not make the pause after the next real failure longer. */
 		if (!list[i].is_dropped)
-			db_exec(d,
-			    "UPDATE outbox SET is_uncertain = 1, n_attempts = 1 WHERE id = ?1",
-			    V_INT(list[i].id));
+			db_exec(
+			    d, "UPDATE outbox SET is_uncertain = 1, n_attempts = 1 WHERE id = ?1", V_INT(list[i].id));
 	}
 	free(list);
 }
@@ -155,23 +135,21 @@ enum { CLAIM_MAX = 1000, LEASE_MS = 10 * 60 * 1000 };
 /* ---- claim ---- */
 
 /* It is the first of its lane: no row before it is still unsent. */
-#define IS_HEAD_OF_LANE                                                                            \
-	" NOT EXISTS (SELECT 1 FROM outbox b WHERE b.lane = o.lane AND b.id < o.id"                \
+#define IS_HEAD_OF_LANE                                                                                                \
+	" NOT EXISTS (SELECT 1 FROM outbox b WHERE b.lane = o.lane AND b.id < o.id"                                    \
 	" AND b.state IN ('due', 'waiting', 'sending'))"
 
 #define WEBHOOK_ACCELERATOR_RECORD(F, S) F(S, TEXT, name, NULL, "o.accelerator", "NULL: none.")
 RECORD_LOCAL(webhook_accelerator, WEBHOOK_ACCELERATOR_RECORD)
 #define SELECT_CLAIMED RECORD_SELECT(OUTBOX_ROW_RECORD) RECORD_COLUMNS(WEBHOOK_ACCELERATOR_RECORD)
 
-static void claim_rows_of_kind(
-    struct txn *d, struct claim_outbox *c, enum outbox_kind kind, int limit)
+static void claim_rows_of_kind(struct txn *d, struct claim_outbox *c, enum outbox_kind kind, int limit)
 {
 	static char owner[ID_BYTES]; /* of the leases on rows: this process; writer thread */
 	size_t first = c->n;
 	struct rows *r = db_rows(d,
 	    SELECT_CLAIMED " FROM outbox o WHERE o.kind = ?1 AND o.state IN ('due', 'waiting')"
-			   " AND o.next_ms <= ?2 AND" IS_HEAD_OF_LANE
-			   " ORDER BY o.next_ms, o.id LIMIT ?3",
+			   " AND o.next_ms <= ?2 AND" IS_HEAD_OF_LANE " ORDER BY o.next_ms, o.id LIMIT ?3",
 	    V_TEXT(outbox_kind_name(kind)), V_INT(c->now_ms), V_INT(limit));
 
 	if (!owner[0])
@@ -189,16 +167,15 @@ static void claim_rows_of_kind(
 	for (size_t i = first; i < c->n; i++) {
 		outbox_enter(d, c->rows[i].id, OUTBOX_IS_SENDING);
 		db_exec(d,
-		    "UPDATE outbox SET owner = ?2, lease_until_ms = ?3,"
-		    " n_attempts = n_attempts + 1 WHERE id = ?1",
+		    "UPDATE outbox SET owner = ?2, lease_until_ms = ?3, n_attempts = n_attempts + 1 WHERE id = ?1",
 		    V_INT(c->rows[i].id), V_TEXT(owner), V_INT(c->now_ms + LEASE_MS));
 	}
 }
 
-#define REQUEST_DISPATCH_RECORD(F, S)                                                              \
-	F(S, BORROWED, accelerator, NULL, "accelerator", "")                                       \
-	F(S, TIME, finish_by_ms, NULL, "finish_by_ms", "")                                         \
-	F(S, BORROWED, head_sha, NULL, "head_sha", "")                                             \
+#define REQUEST_DISPATCH_RECORD(F, S)                                                                                  \
+	F(S, BORROWED, accelerator, NULL, "accelerator", "")                                                           \
+	F(S, TIME, finish_by_ms, NULL, "finish_by_ms", "")                                                             \
+	F(S, BORROWED, head_sha, NULL, "head_sha", "")                                                                 \
 	F(S, INT, change_id, NULL, "change.id", "")
 RECORD_LOCAL(request_dispatch, REQUEST_DISPATCH_RECORD)
 
@@ -208,20 +185,17 @@ static void add_request_facts(const struct view *d, struct outbox_row *o)
 {
 	struct request_dispatch x = {0};
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY(REQUEST_DISPATCH_RECORD,
-		"FROM dispatch JOIN change ON change.id = dispatch.change_id"
-		" WHERE dispatch.id = ?1 AND dispatch.state <> 'held'"
-		" AND (?2 = 0 OR dispatch.state NOT IN ('superseded', 'cancelled'))"
-		" ORDER BY accelerator, runner"),
+	    RECORD_QUERY(REQUEST_DISPATCH_RECORD, "FROM dispatch JOIN change ON change.id = dispatch.change_id"
+						  " WHERE dispatch.id = ?1 AND dispatch.state <> 'held'"
+						  " AND (?2 = 0 OR dispatch.state NOT IN ('superseded', 'cancelled'))"
+						  " ORDER BY accelerator, runner"),
 	    V_TEXT(o->dispatch_id), V_INT(o->kind == OUTBOX_GITHUB_DISPATCH));
 
 	while (rows_next(r)) {
 		record_read(r, &request_dispatch_record, &x);
-		if (x.accelerator[0] &&
-		    !strv_contains((const char *const *)o->accelerators, x.accelerator))
+		if (x.accelerator[0] && !strv_contains((const char *const *)o->accelerators, x.accelerator))
 			strv_add(&o->accelerators, x.accelerator);
-		o->finish_by_ms =
-		    x.finish_by_ms > o->finish_by_ms ? x.finish_by_ms : o->finish_by_ms;
+		o->finish_by_ms = x.finish_by_ms > o->finish_by_ms ? x.finish_by_ms : o->finish_by_ms;
 		if (!o->head_sha)
 			o->head_sha = xstrdup(x.head_sha);
 	}
@@ -260,8 +234,7 @@ static int claim_outbox_run(struct store_op *op, struct txn *d)
 			continue;
 		due = db_int(d, 0,
 		    "SELECT o.next_ms FROM outbox o WHERE o.kind = ?1"
-		    " AND o.state IN ('due', 'waiting') AND" IS_HEAD_OF_LANE
-		    " ORDER BY o.next_ms, o.id LIMIT 1",
+		    " AND o.state IN ('due', 'waiting') AND" IS_HEAD_OF_LANE " ORDER BY o.next_ms, o.id LIMIT 1",
 		    V_TEXT(outbox_kind_name((enum outbox_kind)k)));
 		if (due && (!c->next_due_ms || due < c->next_due_ms))
 			c->next_due_ms = due;
@@ -285,15 +258,15 @@ int store_claim_outbox(struct store *s, struct claim_outbox *op)
 
 /* ---- done ---- */
 
-#define CLAIMED_RECORD(F, S)                                                                       \
-	F(S, OUTBOX_KIND, kind, NULL, "kind", "")                                                  \
-	F(S, TEXT, dispatch_id, NULL, "dispatch_id", "")                                           \
-	F(S, INT, generation, NULL, "generation", "")                                              \
+#define CLAIMED_RECORD(F, S)                                                                                           \
+	F(S, OUTBOX_KIND, kind, NULL, "kind", "")                                                                      \
+	F(S, TEXT, dispatch_id, NULL, "dispatch_id", "")                                                               \
+	F(S, INT, generation, NULL, "generation", "")                                                                  \
 	F(S, BOOL, is_dropped, NULL, "is_dropped", "")
 RECORD_LOCAL(claimed, CLAIMED_RECORD)
 
-static void end_attempt(struct txn *d, const struct outbox_done *o, enum outbox_state to,
-    int64_t next_ms, int attempts_back)
+static void end_attempt(
+    struct txn *d, const struct outbox_done *o, enum outbox_state to, int64_t next_ms, int attempts_back)
 {
 	outbox_enter(d, o->id, to);
 	db_exec(d,
@@ -306,9 +279,8 @@ static void end_attempt(struct txn *d, const struct outbox_done *o, enum outbox_
 
 static void request_arrived(struct txn *d, const struct claimed *c, int64_t now_ms)
 {
-	struct dispatch_list l = dispatch_list_take(db_rows(d,
-	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?1 AND state <> 'held'",
-	    V_TEXT(c->dispatch_id)));
+	struct dispatch_list l = dispatch_list_take(db_rows(
+	    d, "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?1 AND state <> 'held'", V_TEXT(c->dispatch_id)));
 
 	for (size_t i = 0; i < l.n; i++) {
 		struct stored_dispatch *s = &l.at[i];
@@ -320,9 +292,7 @@ static void request_arrived(struct txn *d, const struct claimed *c, int64_t now_
 		}
 		if (s->state != DISPATCH_QUEUED)
 			continue;
-		dispatch_enter(d, s,
-		    s->kind == RUNNER_WEBHOOK ? DISPATCH_ACKNOWLEDGED : DISPATCH_SENT, NULL,
-		    now_ms);
+		dispatch_enter(d, s, s->kind == RUNNER_WEBHOOK ? DISPATCH_ACKNOWLEDGED : DISPATCH_SENT, NULL, now_ms);
 		cells_moved(d, s->change_id, s->accelerator, CELLS_SENT, now_ms);
 	}
 	dispatch_list_release(&l);
@@ -330,15 +300,14 @@ static void request_arrived(struct txn *d, const struct claimed *c, int64_t now_
 
 static void request_failed(struct txn *d, const struct claimed *c, const struct outbox_done *o)
 {
-	struct dispatch_list l = dispatch_list_take(db_rows(d,
-	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?1 AND " DISPATCH_IS_AT_WORK,
-	    V_TEXT(c->dispatch_id)));
+	struct dispatch_list l = dispatch_list_take(
+	    db_rows(d, "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?1 AND " DISPATCH_IS_AT_WORK,
+		V_TEXT(c->dispatch_id)));
 
 	for (size_t i = 0; i < l.n; i++) {
 		struct stored_dispatch *s = &l.at[i];
 
-		dispatch_enter(
-		    d, s, DISPATCH_FAILED, o->error ? o->error : "it could not be sent", o->now_ms);
+		dispatch_enter(d, s, DISPATCH_FAILED, o->error ? o->error : "it could not be sent", o->now_ms);
 		cells_moved(d, s->change_id, s->accelerator, CELLS_NOT_SENT, o->now_ms);
 	}
 	dispatch_list_release(&l);
@@ -389,11 +358,10 @@ static void wished_done(struct txn *d, const struct claimed *c, const struct out
 		next_ms = o->now_ms;
 	}
 	end_attempt(d, o, state, next_ms, o->result == OUTBOX_NOT_YET);
-	db_exec(d, "UPDATE outbox SET is_uncertain = ?2 WHERE id = ?1", V_INT(o->id),
-	    V_INT(o->is_uncertain));
+	db_exec(d, "UPDATE outbox SET is_uncertain = ?2 WHERE id = ?1", V_INT(o->id), V_INT(o->is_uncertain));
 	if (o->result != OUTBOX_RETRY && o->result != OUTBOX_NOT_YET)
-		db_exec(d, "UPDATE outbox SET n_attempts = 0, first_ms = ?2 WHERE id = ?1",
-		    V_INT(o->id), V_INT(next_ms));
+		db_exec(
+		    d, "UPDATE outbox SET n_attempts = 0, first_ms = ?2 WHERE id = ?1", V_INT(o->id), V_INT(next_ms));
 }
 
 static int outbox_done_run(struct store_op *op, struct txn *d)
@@ -402,9 +370,8 @@ static int outbox_done_run(struct store_op *op, struct txn *d)
 	struct claimed c;
 
 	if (!record_read_first(
-		db_rows(d,
-		    RECORD_QUERY(CLAIMED_RECORD, "FROM outbox WHERE id = ?1 AND state = 'sending'"),
-		    V_INT(o->id)),
+		db_rows(
+		    d, RECORD_QUERY(CLAIMED_RECORD, "FROM outbox WHERE id = ?1 AND state = 'sending'"), V_INT(o->id)),
 		&claimed_record, &c)) {
 		if (db_has(d, "SELECT 1 FROM outbox WHERE id = ?1", V_INT(o->id)))
 			return 0; /* it was ended otherwise */

@@ -12,17 +12,17 @@
 #include "model/record_states.h"
 
 /* X(ENUM, name) */
-#define OUTBOX_KINDS(X)                                                                            \
-	X(GITHUB_DISPATCH, "github_dispatch") /* a change to a vendor's or the infra repository */ \
-	X(GITHUB_CLOSED, "github_closed")     /* `closed` to one */                                \
-	X(WEBHOOK_DISPATCH, "webhook_dispatch")                                                    \
-	X(WEBHOOK_CANCEL, "webhook_cancel")                                                        \
-	X(COMMENT, "comment")     /* the comment of one PR may be out of date */                   \
-	X(CHECKS, "checks")       /* the check runs of one PR may be out of date */                \
-	X(REACTION, "reaction")   /* to a comment; `text` is its content */                        \
-	X(REPLY, "reply")         /* `text` as a comment on PR `number` */                         \
-	X(RERUN, "github_rerun")  /* Re-run at the vendor's repository: `text` is JSON */          \
-	X(RED_ISSUE, "red_issue") /* a red episode's issue may be out of date */                   \
+#define OUTBOX_KINDS(X)                                                                                                \
+	X(GITHUB_DISPATCH, "github_dispatch") /* a change to a vendor's or the infra repository */                     \
+	X(GITHUB_CLOSED, "github_closed")     /* `closed` to one */                                                    \
+	X(WEBHOOK_DISPATCH, "webhook_dispatch")                                                                        \
+	X(WEBHOOK_CANCEL, "webhook_cancel")                                                                            \
+	X(COMMENT, "comment")               /* the comment of one PR may be out of date */                             \
+	X(CHECKS, "checks")                 /* the check runs of one PR may be out of date */                          \
+	X(REACTION, "reaction")             /* to a comment; `text` is its content */                                  \
+	X(REPLY, "reply")                   /* `text` as a comment on PR `number` */                                   \
+	X(RERUN, "github_rerun")            /* Re-run at the vendor's repository: `text` is JSON */                    \
+	X(RED_ISSUE, "red_issue")           /* a red episode's issue may be out of date */                             \
 	X(WEBHOOK_NOTICE, "webhook_notice") /* the same to a vendor without a repository: JSON */
 
 enum outbox_kind {
@@ -53,9 +53,9 @@ struct outbox_request {
 /* Inserts a row that is due from due_ms on. Changes nothing when a row has this key already. */
 void outbox_insert(struct txn *d, const struct outbox_request *q, int64_t due_ms);
 
-#define OUTBOX_PLACE_RECORD(F, S)                                                                  \
-	F(S, ID, id, NULL, "id", "0: there is no such row.")                                       \
-	F(S, OUTBOX_STATE, state, NULL, "state", "")                                               \
+#define OUTBOX_PLACE_RECORD(F, S)                                                                                      \
+	F(S, ID, id, NULL, "id", "0: there is no such row.")                                                           \
+	F(S, OUTBOX_STATE, state, NULL, "state", "")                                                                   \
 	F(S, INT, n_attempts, NULL, "n_attempts", "")
 struct outbox_place {
 	RECORD_MEMBERS(OUTBOX_PLACE_RECORD)
@@ -70,25 +70,22 @@ bool outbox_enter(struct txn *d, int64_t id, enum outbox_state to);
 void outbox_recover(struct txn *d);
 
 /* `outbox` as o. */
-#define OUTBOX_ROW_RECORD(F, S)                                                                    \
-	F(S, INT, id, NULL, "o.id", "")                                                            \
-	F(S, TEXT, target, NULL, "o.target",                                                       \
-	    "owner/name or URL; of COMMENT, upstream's repository.")                               \
-	F(S, INT, number, NULL, "o.number",                                                        \
-	    "The pull request; of RED_ISSUE, the episode; 0: none.")                               \
-	F(S, TEXT, dispatch_id, NULL, "o.dispatch_id",                                             \
-	    "Empty for COMMENT; of WEBHOOK_NOTICE, an id of its own.")                             \
-	F(S, TEXT, delivery_guid, NULL, "o.delivery_guid", "Whose body is sent.")                  \
-	F(S, TEXT, event_type, NULL, "o.event_type", "")                                           \
-	F(S, TEXT, sent_action, NULL, "o.sent_action", "")                                         \
-	F(S, TEXT, original_action, NULL, "o.original_action", "")                                 \
-	F(S, TEXT, runner, NULL, "o.runner", "Of a webhook: the runner's name.")                   \
-	F(S, TEXT, text, NULL, "o.text", "Its meaning depends on the kind.")                       \
-	F(S, INT, n_attempts, NULL, "o.n_attempts", "Before this one.")                            \
-	F(S, TIME, first_ms, NULL, "o.first_ms", "When the effect was requested.")                 \
-	F(S, INT, generation, NULL, "o.generation",                                                \
-	    "Of COMMENT, CHECKS, RED_ISSUE: counts the requests; see outbox_done.")                \
-	F(S, BOOL, is_uncertain, NULL, "o.is_uncertain",                                           \
+#define OUTBOX_ROW_RECORD(F, S)                                                                                        \
+	F(S, INT, id, NULL, "o.id", "")                                                                                \
+	F(S, TEXT, target, NULL, "o.target", "owner/name or URL; of COMMENT, upstream's repository.")                  \
+	F(S, INT, number, NULL, "o.number", "The pull request; of RED_ISSUE, the episode; 0: none.")                   \
+	F(S, TEXT, dispatch_id, NULL, "o.dispatch_id", "Empty for COMMENT; of WEBHOOK_NOTICE, an id of its own.")      \
+	F(S, TEXT, delivery_guid, NULL, "o.delivery_guid", "Whose body is sent.")                                      \
+	F(S, TEXT, event_type, NULL, "o.event_type", "")                                                               \
+	F(S, TEXT, sent_action, NULL, "o.sent_action", "")                                                             \
+	F(S, TEXT, original_action, NULL, "o.original_action", "")                                                     \
+	F(S, TEXT, runner, NULL, "o.runner", "Of a webhook: the runner's name.")                                       \
+	F(S, TEXT, text, NULL, "o.text", "Its meaning depends on the kind.")                                           \
+	F(S, INT, n_attempts, NULL, "o.n_attempts", "Before this one.")                                                \
+	F(S, TIME, first_ms, NULL, "o.first_ms", "When the effect was requested.")                                     \
+	F(S, INT, generation, NULL, "o.generation",                                                                    \
+	    "Of COMMENT, CHECKS, RED_ISSUE: counts the requests; see outbox_done.")                                    \
+	F(S, BOOL, is_uncertain, NULL, "o.is_uncertain",                                                               \
 	    "An earlier attempt may have arrived: a crash, or a lost answer.")
 struct outbox_row {
 	RECORD_MEMBERS(OUTBOX_ROW_RECORD)

@@ -51,25 +51,21 @@ static bool round_is_clean(const struct view *d, const struct stored_dispatch *s
 }
 
 /* A job without tests is a cell of its workflow: that name is its suite. */
-static bool round_has_suite(
-    const struct view *d, const struct stored_dispatch *s, const char *suite)
+static bool round_has_suite(const struct view *d, const struct stored_dispatch *s, const char *suite)
 {
 	return db_has(d,
 	    "SELECT 1 FROM job j WHERE j.change_id = ?1 AND j.dispatch_id = ?2"
 	    " AND j.accelerator = ?3 AND j.runner = ?4 AND j.is_current = 1"
 	    " AND (lower(j.workflow) = lower(?5) OR EXISTS (SELECT 1 FROM result r"
-	    "  JOIN test t ON t.id = r.test_id WHERE r.job_id = j.id"
-	    "  AND lower(t.suite) = lower(?5))) LIMIT 1",
-	    V_INT(s->change_id), V_TEXT(s->id), V_TEXT(s->accelerator), V_TEXT(s->runner),
-	    V_TEXT(suite));
+	    "  JOIN test t ON t.id = r.test_id WHERE r.job_id = j.id  AND lower(t.suite) = lower(?5))) LIMIT 1",
+	    V_INT(s->change_id), V_TEXT(s->id), V_TEXT(s->accelerator), V_TEXT(s->runner), V_TEXT(suite));
 }
 
-static enum retest_result choose_retest(const struct view *d, const struct retest *r,
-    const struct plan_want *w, const struct stored_dispatch *last)
+static enum retest_result choose_retest(
+    const struct view *d, const struct retest *r, const struct plan_want *w, const struct stored_dispatch *last)
 {
 	/* The infra repository itself gets each change; only the accelerators that it hosts are tested. */
-	if (!w->accelerator[0] ||
-	    (r->accelerator && strcasecmp(r->accelerator, w->accelerator) != 0) ||
+	if (!w->accelerator[0] || (r->accelerator && strcasecmp(r->accelerator, w->accelerator) != 0) ||
 	    (r->runner && strcmp(r->runner, w->runner) != 0))
 		return RETEST_NOT_MEANT;
 	if (last && last->state == DISPATCH_HELD)
@@ -98,15 +94,11 @@ struct applying {
 	bool has_requests; /* the body of the delivery will be sent */
 };
 
-static const char *text_or_empty(const char *s)
-{
-	return s ? s : "";
-}
+static const char *text_or_empty(const char *s) { return s ? s : ""; }
 
 /* GitHub's updated_at has whole seconds. An event with the same time as `closed` is not newer, unless it is a reopen; of two
  * pushes the later one replaced the head of the other. */
-static bool event_is_older(
-    const struct view *d, const struct stored_pull *known, const struct plan *p)
+static bool event_is_older(const struct view *d, const struct stored_pull *known, const struct plan *p)
 {
 	if (!known->is_known || !p->pull.updated_ms)
 		return false;
@@ -116,8 +108,8 @@ static bool event_is_older(
 			     "SELECT 1 FROM pull_head h JOIN change c ON c.id = h.change_id"
 			     " WHERE h.repository_key = ?1 AND h.number = ?2"
 			     " AND c.head_sha = ?3 AND c.id <> ?4 LIMIT 1",
-			     V_TEXT(repository_key(p->repository).text), V_INT(p->pull.number),
-			     V_TEXT(p->before), V_INT(known->change_id)))
+			     V_TEXT(repository_key(p->repository).text), V_INT(p->pull.number), V_TEXT(p->before),
+			     V_INT(known->change_id)))
 		return true; /* the pull request had left the head of this push before its newest push came */
 	return !known->is_open && p->pull.is_open && p->kind != PLAN_CLOSE &&
 	       strcmp(text_or_empty(p->original_action), "reopened") != 0;
@@ -149,8 +141,8 @@ static bool want_is_vouched(const struct applying *a, const struct plan_want *w)
 	return w->held_reason && a->others_rank >= (int)w->needs;
 }
 
-static struct stored_dispatch dispatch_of_want(const struct applying *a, const struct plan_want *w,
-    int64_t round, int64_t round_ms, bool is_held)
+static struct stored_dispatch dispatch_of_want(
+    const struct applying *a, const struct plan_want *w, int64_t round, int64_t round_ms, bool is_held)
 {
 	const struct plan *p = a->plan;
 	/* `closed` is sent for dropped dispatches, never for started ones. */
@@ -228,11 +220,10 @@ static void add_new_start(struct applying *a, const struct plan_want *w, struct 
 		starts_add(starts, row, last);
 }
 
-static void add_want(struct applying *a, const struct plan_want *w,
-    const struct stored_dispatch *last, struct starts *starts)
+static void add_want(
+    struct applying *a, const struct plan_want *w, const struct stored_dispatch *last, struct starts *starts)
 {
-	bool is_held =
-	    w->held_reason && !want_is_vouched(a, w) && (w->is_held_for_good || !a->is_released);
+	bool is_held = w->held_reason && !want_is_vouched(a, w) && (w->is_held_for_good || !a->is_released);
 	int64_t event_ms = a->plan->event_ms ? a->plan->event_ms : a->op->now_ms;
 	int64_t round_ms = a->plan->starts_round && a->is_lead ? event_ms : 0;
 	bool begins_round;
@@ -249,22 +240,19 @@ static void add_want(struct applying *a, const struct plan_want *w,
 		round_ms = last->round_ms;
 	if (last->state == DISPATCH_HELD) {
 		if (!is_held)
-			starts_add(
-			    starts, dispatch_of_want(a, w, last->round, round_ms, false), last);
+			starts_add(starts, dispatch_of_want(a, w, last->round, round_ms, false), last);
 		return;
 	}
 	/* Each of GitHub's times begins at most one other round, because the same event with another GUID has the same time.
 	 * An event without a time begins one only when its delivery is planned first. */
-	begins_round = a->plan->starts_round && a->is_lead &&
-		       (a->plan->event_ms ? a->plan->event_ms > last->round_ms ||
-						(a->known.is_known && !a->known.is_open)
-					  : !a->op->was_planned);
+	begins_round =
+	    a->plan->starts_round && a->is_lead &&
+	    (a->plan->event_ms ? a->plan->event_ms > last->round_ms || (a->known.is_known && !a->known.is_open)
+			       : !a->op->was_planned);
 	/* Only a new round starts a runner again that a person cancelled. */
 	if (a->plan->n_retests || begins_round ||
-	    (!a->is_stale && last->ended_how != ENDED_CANCELLED &&
-		dispatch_is_called_off(last->state)))
-		add_new_start(
-		    a, w, dispatch_of_want(a, w, last->round + 1, round_ms, is_held), last, starts);
+	    (!a->is_stale && last->ended_how != ENDED_CANCELLED && dispatch_is_called_off(last->state)))
+		add_new_start(a, w, dispatch_of_want(a, w, last->round + 1, round_ms, is_held), last, starts);
 }
 
 /* Notes the id of the new dispatch for the answer to the retest. */
@@ -272,8 +260,7 @@ static void note_retest_ids(struct apply_plan *o, const struct starts *starts)
 {
 	for (size_t i = 0; i < o->n_retested; i++)
 		for (size_t k = 0; k < starts->n; k++)
-			if (strcmp(o->retested[i].accelerator, starts->at[k].row.accelerator) ==
-				0 &&
+			if (strcmp(o->retested[i].accelerator, starts->at[k].row.accelerator) == 0 &&
 			    strcmp(o->retested[i].runner, starts->at[k].row.runner) == 0)
 				snprintf(o->retested[i].id, ID_BYTES, "%s", starts->at[k].row.id);
 }
@@ -284,8 +271,7 @@ static void start_wants(struct applying *a)
 	struct starts starts = {0};
 	int64_t number = a->plan->pull.number;
 	struct rows *r = db_rows(a->d,
-	    "SELECT association FROM pull WHERE change_id = ?1 AND state = 'open'"
-	    " AND number <> ?2 AND ?2 <> 0",
+	    "SELECT association FROM pull WHERE change_id = ?1 AND state = 'open' AND number <> ?2 AND ?2 <> 0",
 	    V_INT(a->change_id), V_INT(number));
 
 	a->others_rank = -1;
@@ -295,8 +281,7 @@ static void start_wants(struct applying *a)
 		a->others_rank = one > a->others_rank ? one : a->others_rank;
 	}
 	a->is_lead = !number || change_lead(a->d->view, a->change_id) == number;
-	a->is_released = db_has(
-	    a->d, "SELECT 1 FROM change WHERE id = ?1 AND is_released = 1", V_INT(a->change_id));
+	a->is_released = db_has(a->d, "SELECT 1 FROM change WHERE id = ?1 AND is_released = 1", V_INT(a->change_id));
 	for (size_t i = 0; i < a->plan->n_wants; i++) {
 		const struct plan_want *w = &a->plan->wants[i];
 		const struct stored_dispatch *last = NULL;
@@ -338,8 +323,7 @@ static void apply_pull(struct applying *a)
 	a->is_new_head = a->known.change_id != a->change_id;
 	if (p->kind == PLAN_CLOSE)
 		pull.is_open = false;
-	pull_put(a->d, p->repository, &pull, a->change_id,
-	    pull.updated_ms ? pull.updated_ms : a->op->now_ms);
+	pull_put(a->d, p->repository, &pull, a->change_id, pull.updated_ms ? pull.updated_ms : a->op->now_ms);
 	if (a->known.is_known && a->known.change_id != a->change_id)
 		change_settle(a->d, a->known.change_id, a->op->now_ms);
 	change_settle(a->d, a->change_id, a->op->now_ms);
@@ -395,9 +379,8 @@ void plan_apply(struct txn *d, struct apply_plan *o)
 			start_wants(&a);
 	}
 	if (!o->delivery_id && o->body && a.has_requests)
-		delivery_put_synthetic(d, o->guid, text_or_empty(p->event_type),
-		    text_or_empty(p->original_action), p->repository, o->body, o->body_bytes,
-		    o->now_ms);
+		delivery_put_synthetic(d, o->guid, text_or_empty(p->event_type), text_or_empty(p->original_action),
+		    p->repository, o->body, o->body_bytes, o->now_ms);
 	o->change_id = a.change_id;
 }
 
@@ -417,8 +400,7 @@ static int apply_plan_run(struct store_op *op, struct txn *d)
 		o->was_planned = at.was_planned;
 		if (at.state == DELIVERY_IS_PLANNED)
 			return 0;
-		delivery_enter(d, o->delivery_id,
-		    p->kind == PLAN_IGNORE ? DELIVERY_IS_IGNORED : DELIVERY_IS_PLANNED,
+		delivery_enter(d, o->delivery_id, p->kind == PLAN_IGNORE ? DELIVERY_IS_IGNORED : DELIVERY_IS_PLANNED,
 		    p->kind == PLAN_IGNORE ? p->reason : NULL, o->now_ms);
 	}
 	if (p->kind != PLAN_IGNORE)

@@ -18,17 +18,17 @@ static int put_comment_run(struct store_op *op, struct txn *d)
 	    " body_hash = excluded.body_hash, written_ms = excluded.written_ms,"
 	    " has_red_written = excluded.has_red_written, change_id = excluded.change_id",
 	    V_TEXT(repository_key(o->repository).text), V_INT(o->number), V_INT(o->comment_id),
-	    V_BLOB(o->body_hash, sizeof(o->body_hash)), V_INT(o->written_ms),
-	    V_INT(o->has_red_written), V_INT_OR_NULL(o->change_id));
+	    V_BLOB(o->body_hash, sizeof(o->body_hash)), V_INT(o->written_ms), V_INT(o->has_red_written),
+	    V_INT_OR_NULL(o->change_id));
 	return 0;
 }
 STORE_OPERATION(put_comment)
 
-#define GET_COMMENT_RECORD(F, S)                                                                   \
-	F(S, INT, comment_id, NULL, "comment_id", "")                                              \
-	F(S, DIGEST, body_hash, NULL, "body_hash", "")                                             \
-	F(S, TIME, written_ms, NULL, "written_ms", "")                                             \
-	F(S, BOOL, has_red_written, NULL, "has_red_written", "")                                   \
+#define GET_COMMENT_RECORD(F, S)                                                                                       \
+	F(S, INT, comment_id, NULL, "comment_id", "")                                                                  \
+	F(S, DIGEST, body_hash, NULL, "body_hash", "")                                                                 \
+	F(S, TIME, written_ms, NULL, "written_ms", "")                                                                 \
+	F(S, BOOL, has_red_written, NULL, "has_red_written", "")                                                       \
 	F(S, ID, change_id, NULL, "change_id", "")
 RECORD_DEFINE(get_comment, GET_COMMENT_RECORD);
 
@@ -36,12 +36,10 @@ static int get_comment_run(struct store_query *q, const struct view *d)
 {
 	struct get_comment *g = CONTAINER_OF(q, struct get_comment, q);
 
-	g->is_known =
-	    record_read_first(db_rows(d,
-				  RECORD_QUERY(GET_COMMENT_RECORD,
-				      "FROM comment WHERE repository_key = ?1 AND number = ?2"),
-				  V_TEXT(repository_key(g->repository).text), V_INT(g->number)),
-		&get_comment_record, g);
+	g->is_known = record_read_first(
+	    db_rows(d, RECORD_QUERY(GET_COMMENT_RECORD, "FROM comment WHERE repository_key = ?1 AND number = ?2"),
+		V_TEXT(repository_key(g->repository).text), V_INT(g->number)),
+	    &get_comment_record, g);
 	return 0;
 }
 
@@ -58,8 +56,8 @@ int store_get_comment(struct store *s, struct get_comment *q)
 
 RECORD_DEFINE(stored_check, STORED_CHECK_RECORD);
 
-#define SHARER_RECORD(F, S)                                                                        \
-	F(S, INT, change_id, NULL, "p.change_id", "")                                              \
+#define SHARER_RECORD(F, S)                                                                                            \
+	F(S, INT, change_id, NULL, "p.change_id", "")                                                                  \
 	F(S, TEXTS, labels, NULL, "o.labels", "")
 RECORD_LOCAL(sharer, SHARER_RECORD)
 
@@ -70,21 +68,19 @@ static int list_checks_run(struct store_query *q, const struct view *d)
 	struct sharer sharer;
 	/* An older head that is the current head of another open pull request belongs to that one. */
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY(STORED_CHECK_RECORD,
-		"FROM pull p JOIN pull_head h ON h.repository_key = p.repository_key AND"
-		" h.number = p.number JOIN change c ON c.id = h.change_id JOIN check_run"
-		" k ON k.repository_key = p.repository_key AND k.head_sha = c.head_sha"
-		" WHERE p.repository_key = ?1 AND p.number = ?2 AND (p.change_id = c.id"
-		" OR (k.is_completed = 0 AND c.state <> 'open')) ORDER BY c.id, k.name"),
+	    RECORD_QUERY(STORED_CHECK_RECORD, "FROM pull p JOIN pull_head h ON h.repository_key = p.repository_key AND"
+					      " h.number = p.number JOIN change c ON c.id = h.change_id JOIN check_run"
+					      " k ON k.repository_key = p.repository_key AND k.head_sha = c.head_sha"
+					      " WHERE p.repository_key = ?1 AND p.number = ?2 AND (p.change_id = c.id"
+					      " OR (k.is_completed = 0 AND c.state <> 'open')) ORDER BY c.id, k.name"),
 	    V_TEXT(key.text), V_INT(l->number));
 
 	RECORDS_READ(r, stored_check, l->list, l->n);
 	/* The pull requests with this head share its check runs, because check runs belong to the commit. */
 	r = db_rows(d,
-	    RECORD_QUERY(SHARER_RECORD,
-		"FROM pull p JOIN pull o ON o.change_id = p.change_id"
-		" WHERE p.repository_key = ?1 AND p.number = ?2"
-		" AND (o.state = 'open' OR o.number = p.number) ORDER BY o.number"),
+	    RECORD_QUERY(SHARER_RECORD, "FROM pull p JOIN pull o ON o.change_id = p.change_id"
+					" WHERE p.repository_key = ?1 AND p.number = ?2"
+					" AND (o.state = 'open' OR o.number = p.number) ORDER BY o.number"),
 	    V_TEXT(key.text), V_INT(l->number));
 	while (rows_next(r)) {
 		record_read(r, &sharer_record, &sharer);
@@ -123,17 +119,15 @@ static int put_check_run(struct store_op *op, struct txn *d)
 
 	db_exec(d,
 	    "INSERT INTO check_run (repository_key, head_sha, name, check_id, accelerator, job_id,"
-	    " digest, is_completed, n_annotations, written_ms)"
-	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+	    " digest, is_completed, n_annotations, written_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
 	    " ON CONFLICT (repository_key, head_sha, name) DO UPDATE SET"
 	    " check_id = excluded.check_id, accelerator = excluded.accelerator,"
 	    " job_id = excluded.job_id, digest = excluded.digest,"
 	    " is_completed = excluded.is_completed, n_annotations = excluded.n_annotations,"
 	    " written_ms = excluded.written_ms",
-	    V_TEXT(repository_key(o->repository).text), V_TEXT(o->head_sha), V_TEXT(o->name),
-	    V_INT(o->check_id), V_TEXT(o->accelerator), V_INT_OR_NULL(o->job_id),
-	    V_BLOB(o->digest, sizeof(o->digest)), V_INT(o->is_completed), V_INT(o->n_annotations),
-	    V_INT(o->now_ms));
+	    V_TEXT(repository_key(o->repository).text), V_TEXT(o->head_sha), V_TEXT(o->name), V_INT(o->check_id),
+	    V_TEXT(o->accelerator), V_INT_OR_NULL(o->job_id), V_BLOB(o->digest, sizeof(o->digest)),
+	    V_INT(o->is_completed), V_INT(o->n_annotations), V_INT(o->now_ms));
 	return 0;
 }
 STORE_STATEMENT(put_check)
@@ -142,11 +136,8 @@ static int doubt_check_run(struct store_op *op, struct txn *d)
 {
 	struct doubt_check *o = CONTAINER_OF(op, struct doubt_check, op);
 
-	db_exec(d,
-	    "UPDATE check_run SET digest = ?4 WHERE repository_key = ?1 AND head_sha = ?2"
-	    " AND name = ?3",
-	    V_TEXT(repository_key(o->repository).text), V_TEXT(o->head_sha), V_TEXT(o->name),
-	    V_BLOB("", 0));
+	db_exec(d, "UPDATE check_run SET digest = ?4 WHERE repository_key = ?1 AND head_sha = ?2 AND name = ?3",
+	    V_TEXT(repository_key(o->repository).text), V_TEXT(o->head_sha), V_TEXT(o->name), V_BLOB("", 0));
 	return 0;
 }
 STORE_STATEMENT(doubt_check)
@@ -155,13 +146,13 @@ STORE_STATEMENT(doubt_check)
 
 RECORD_DEFINE(rerun_target, RERUN_TARGET_RECORD);
 
-#define TARGET_JOINS                                                                               \
-	" FROM dispatch x JOIN change c ON c.id = x.change_id"                                     \
-	" LEFT JOIN job j ON j.change_id = x.change_id AND j.dispatch_id = x.id"                   \
+#define TARGET_JOINS                                                                                                   \
+	" FROM dispatch x JOIN change c ON c.id = x.change_id"                                                         \
+	" LEFT JOIN job j ON j.change_id = x.change_id AND j.dispatch_id = x.id"                                       \
 	"  AND j.accelerator = x.accelerator AND j.is_current = 1"
 /* Dispatches of the head of an open pull request. A held one stays held, so it is not a target. */
-#define TARGET_RULES                                                                               \
-	" c.repository_key = ?1 AND c.head_sha = ?2 AND c.kind = 'pull_request'"                   \
+#define TARGET_RULES                                                                                                   \
+	" c.repository_key = ?1 AND c.head_sha = ?2 AND c.kind = 'pull_request'"                                       \
 	" AND c.state = 'open' AND x.is_current = 1 AND x.accelerator <> '' AND x.state <> 'held'"
 
 /* Adds each run once, also if its jobs belong to several accelerators. */
@@ -173,8 +164,7 @@ static void add_reruns(struct find_rerun *q, struct rows *r)
 
 		record_read(r, &rerun_target_record, &t);
 		for (const struct rerun_target *o = q->list; o < q->list + q->n; o++)
-			is_listed |= str_eq(o->run_id, t.run_id) &&
-				     strcmp(o->dispatch_id, t.dispatch_id) == 0 &&
+			is_listed |= str_eq(o->run_id, t.run_id) && strcmp(o->dispatch_id, t.dispatch_id) == 0 &&
 				     (t.is_github || (strcmp(o->accelerator, t.accelerator) == 0 &&
 							 strcmp(o->runner, t.runner) == 0));
 		if (is_listed)
@@ -190,8 +180,7 @@ static int rerun_run(struct store_query *sq, const struct view *d)
 	struct repository_key key = repository_key(q->repository);
 
 	find_rerun_release(q); /* of a failed attempt */
-	q->pull_number =
-	    change_lead(d, change_find(d, CHANGE_PULL_REQUEST, q->repository, q->head_sha));
+	q->pull_number = change_lead(d, change_find(d, CHANGE_PULL_REQUEST, q->repository, q->head_sha));
 	if (q->check_name)
 		add_reruns(q, db_rows(d,
 				  RECORD_SELECT(RERUN_TARGET_RECORD) TARGET_JOINS
@@ -201,17 +190,15 @@ static int rerun_run(struct store_query *sq, const struct view *d)
 	if (q->n)
 		return 0;
 	if (q->check_name)
-		add_reruns(q,
-		    db_rows(d,
-			RECORD_SELECT(RERUN_TARGET_RECORD) TARGET_JOINS
-			" WHERE" TARGET_RULES " AND j.run_id = ?3 ORDER BY x.accelerator, x.runner",
-			V_TEXT(key.text), V_TEXT(q->head_sha), V_TEXT(q->run_id)));
+		add_reruns(q, db_rows(d,
+				  RECORD_SELECT(RERUN_TARGET_RECORD) TARGET_JOINS
+				  " WHERE" TARGET_RULES " AND j.run_id = ?3 ORDER BY x.accelerator, x.runner",
+				  V_TEXT(key.text), V_TEXT(q->head_sha), V_TEXT(q->run_id)));
 	else
-		add_reruns(
-		    q, db_rows(d,
-			   RECORD_SELECT(RERUN_TARGET_RECORD) TARGET_JOINS
-			   " WHERE" TARGET_RULES " ORDER BY x.accelerator, x.runner, j.run_id",
-			   V_TEXT(key.text), V_TEXT(q->head_sha)));
+		add_reruns(q, db_rows(d,
+				  RECORD_SELECT(RERUN_TARGET_RECORD) TARGET_JOINS
+				  " WHERE" TARGET_RULES " ORDER BY x.accelerator, x.runner, j.run_id",
+				  V_TEXT(key.text), V_TEXT(q->head_sha)));
 	return 0;
 }
 
@@ -224,7 +211,4 @@ int store_find_rerun(struct store *s, struct find_rerun *q)
 	return store_query(s, &q->q);
 }
 
-void find_rerun_release(struct find_rerun *q)
-{
-	RECORDS_RELEASE(rerun_target, q->list, q->n);
-}
+void find_rerun_release(struct find_rerun *q) { RECORDS_RELEASE(rerun_target, q->list, q->n); }

@@ -30,16 +30,15 @@ struct put_comment {
 int store_put_comment(struct store *s, struct put_comment *op) MUST_CHECK;
 
 /* `check_run` as k, its change as c, and the pull request as p. */
-#define STORED_CHECK_RECORD(F, S)                                                                  \
-	F(S, TEXT, head_sha, NULL, "k.head_sha", "")                                               \
-	F(S, TEXT, name, NULL, "k.name", "")                                                       \
-	F(S, TEXT, accelerator, NULL, "k.accelerator", "Empty: the verdict's.")                    \
-	F(S, INT, check_id, NULL, "k.check_id", "")                                                \
-	F(S, ID, job_id, NULL, "k.job_id", "0: the verdict's.")                                    \
-	F(S, DIGEST, digest, NULL, "k.digest", "Of the last text; zeros while that is not known.") \
-	F(S, INT, n_annotations, NULL, "k.n_annotations",                                          \
-	    "On GitHub, which adds annotations and removes none.")                                 \
-	F(S, BOOL, is_completed, NULL, "k.is_completed", "")                                       \
+#define STORED_CHECK_RECORD(F, S)                                                                                      \
+	F(S, TEXT, head_sha, NULL, "k.head_sha", "")                                                                   \
+	F(S, TEXT, name, NULL, "k.name", "")                                                                           \
+	F(S, TEXT, accelerator, NULL, "k.accelerator", "Empty: the verdict's.")                                        \
+	F(S, INT, check_id, NULL, "k.check_id", "")                                                                    \
+	F(S, ID, job_id, NULL, "k.job_id", "0: the verdict's.")                                                        \
+	F(S, DIGEST, digest, NULL, "k.digest", "Of the last text; zeros while that is not known.")                     \
+	F(S, INT, n_annotations, NULL, "k.n_annotations", "On GitHub, which adds annotations and removes none.")       \
+	F(S, BOOL, is_completed, NULL, "k.is_completed", "")                                                           \
 	F(S, BOOL, is_of_head, NULL, "p.change_id = c.id", "Of the pull request's current head.")
 struct stored_check {
 	RECORD_MEMBERS(STORED_CHECK_RECORD)
@@ -77,16 +76,14 @@ struct doubt_check {
 };
 int store_doubt_check(struct store *s, struct doubt_check *op) MUST_CHECK;
 
-#define RERUN_TARGET_RECORD(F, S)                                                                  \
-	F(S, TEXT, accelerator, NULL, "x.accelerator", "")                                         \
-	F(S, TEXT, runner, NULL, "x.runner", "")                                                   \
-	F(S, TEXT, dispatch_id, NULL, "x.id", "")                                                  \
-	F(S, BOOL, is_github, NULL, "x.kind IN ('github', 'infra')",                               \
-	    "Its run can be started again at `repository`.")                                       \
-	F(S, TEXT, repository, NULL, "CASE WHEN x.kind IN ('github', 'infra') THEN x.target END",  \
-	    "NULL: it cannot.")                                                                    \
-	F(S, TEXT, run_id, NULL, "CASE WHEN x.kind IN ('github', 'infra') THEN j.run_id END",      \
-	    "NULL: none was reported.")                                                            \
+#define RERUN_TARGET_RECORD(F, S)                                                                                      \
+	F(S, TEXT, accelerator, NULL, "x.accelerator", "")                                                             \
+	F(S, TEXT, runner, NULL, "x.runner", "")                                                                       \
+	F(S, TEXT, dispatch_id, NULL, "x.id", "")                                                                      \
+	F(S, BOOL, is_github, NULL, "x.kind IN ('github', 'infra')", "Its run can be started again at `repository`.")  \
+	F(S, TEXT, repository, NULL, "CASE WHEN x.kind IN ('github', 'infra') THEN x.target END", "NULL: it cannot.")  \
+	F(S, TEXT, run_id, NULL, "CASE WHEN x.kind IN ('github', 'infra') THEN j.run_id END",                          \
+	    "NULL: none was reported.")                                                                                \
 	F(S, INT, run_attempt, NULL, "j.run_attempt", "")
 /* The runs that a Re-run of a check starts again. */
 struct rerun_target {

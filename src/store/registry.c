@@ -10,8 +10,8 @@
 #include "verdict/attribution.h"
 #include "verdict/verdicts.h"
 
-#define OLD_RUNNER_RECORD(F, S)                                                                    \
-	F(S, BORROWED, accelerator, NULL, "accelerator", "")                                       \
+#define OLD_RUNNER_RECORD(F, S)                                                                                        \
+	F(S, BORROWED, accelerator, NULL, "accelerator", "")                                                           \
 	F(S, BORROWED, name, NULL, "name", "")
 RECORD_LOCAL(old_runner, OLD_RUNNER_RECORD)
 
@@ -19,9 +19,8 @@ RECORD_LOCAL(old_runner, OLD_RUNNER_RECORD)
 static void take_over_figures(struct txn *d, const char *accelerator, const struct runner *r)
 {
 	struct rows *rows = db_rows(d,
-	    RECORD_QUERY(OLD_RUNNER_RECORD,
-		"FROM runner WHERE kind = 'github' AND lower(target) = lower(?2)"
-		" AND accelerator <> ?1 AND is_gone = 1"),
+	    RECORD_QUERY(OLD_RUNNER_RECORD, "FROM runner WHERE kind = 'github' AND lower(target) = lower(?2)"
+					    " AND accelerator <> ?1 AND is_gone = 1"),
 	    V_TEXT(accelerator), V_TEXT(r->repository));
 	struct old_runner old;
 
@@ -31,10 +30,8 @@ static void take_over_figures(struct txn *d, const char *accelerator, const stru
 		db_exec(d,
 		    "UPDATE runner SET level_2_since_ms = MIN(level_2_since_ms, (SELECT"
 		    " COALESCE(o.level_2_since_ms, runner.level_2_since_ms) FROM runner o"
-		    " WHERE o.accelerator = ?3 AND o.name = ?4))"
-		    " WHERE accelerator = ?1 AND name = ?2",
-		    V_TEXT(accelerator), V_TEXT(r->name), V_TEXT(old.accelerator),
-		    V_TEXT(old.name));
+		    " WHERE o.accelerator = ?3 AND o.name = ?4)) WHERE accelerator = ?1 AND name = ?2",
+		    V_TEXT(accelerator), V_TEXT(r->name), V_TEXT(old.accelerator), V_TEXT(old.name));
 	}
 }
 
@@ -51,17 +48,14 @@ static char *merged_list_text(const char *const *first, const char *const *secon
 	return text;
 }
 
-static void put_accelerator(
-    struct txn *d, const struct mirror_registry *o, const struct accelerator *a)
+static void put_accelerator(struct txn *d, const struct mirror_registry *o, const struct accelerator *a)
 {
 	char *oncall = merged_list_text((const char *const *)a->oncall, NULL);
 	char *suites = merged_list_text(o->required_suites, NULL);
-	char *must_pass =
-	    merged_list_text(o->required_must_pass, (const char *const *)a->must_pass);
+	char *must_pass = merged_list_text(o->required_must_pass, (const char *const *)a->must_pass);
 	char *skip = merged_list_text((const char *const *)a->skip, NULL);
 	char *before = db_text(d, "SELECT skip FROM accelerator WHERE name = ?1", V_TEXT(a->name));
-	char *demanded =
-	    db_text(d, "SELECT must_pass FROM accelerator WHERE name = ?1", V_TEXT(a->name));
+	char *demanded = db_text(d, "SELECT must_pass FROM accelerator WHERE name = ?1", V_TEXT(a->name));
 
 	db_exec(d,
 	    "INSERT INTO accelerator (name, title, vendor, level, docs_url, help_url, oncall,"
@@ -69,31 +63,26 @@ static void put_accelerator(
 	    " ON CONFLICT (name) DO UPDATE SET title = excluded.title, vendor = excluded.vendor,"
 	    " level = excluded.level, docs_url = excluded.docs_url,"
 	    " help_url = excluded.help_url, oncall = excluded.oncall, is_gone = 0",
-	    V_TEXT(a->name), V_TEXT(a->title ? a->title : a->name), V_TEXT(a->vendor),
-	    V_INT(a->level), V_TEXT(a->docs_url), V_TEXT(a->help_url), V_TEXT(oncall),
-	    V_INT(o->now_ms));
+	    V_TEXT(a->name), V_TEXT(a->title ? a->title : a->name), V_TEXT(a->vendor), V_INT(a->level),
+	    V_TEXT(a->docs_url), V_TEXT(a->help_url), V_TEXT(oncall), V_INT(o->now_ms));
 	db_exec(d,
 	    "UPDATE accelerator SET required_suites = ?2, must_pass = ?3, skip = ?4,"
-	    " experiment_tests = ?5, experiment_per_head = ?6, experiment_share = ?7"
-	    " WHERE name = ?1",
-	    V_TEXT(a->name), V_TEXT(suites), V_TEXT(must_pass), V_TEXT(skip),
-	    V_INT(a->experiments.tests), V_INT(a->experiments.per_head),
-	    V_INT(a->experiments.share_permille));
+	    " experiment_tests = ?5, experiment_per_head = ?6, experiment_share = ?7 WHERE name = ?1",
+	    V_TEXT(a->name), V_TEXT(suites), V_TEXT(must_pass), V_TEXT(skip), V_INT(a->experiments.tests),
+	    V_INT(a->experiments.per_head), V_INT(a->experiments.share_permille));
 	if (before && strcmp(before, skip) != 0)
 		skips_changed(d, a->name, before, o->now_ms);
 	if (demanded && strcmp(demanded, must_pass) != 0)
 		platform_tests_changed(d, a->name);
 	for (const struct runner *r = a->runners; r < a->runners + a->n_runners; r++) {
-		const char *target =
-		    r->kind == RUNNER_WEBHOOK ? "" /* may hold a key */ : r->repository;
+		const char *target = r->kind == RUNNER_WEBHOOK ? "" /* may hold a key */ : r->repository;
 
 		db_exec(d,
 		    "INSERT INTO runner (accelerator, name, kind, target, reruns, is_gone)"
 		    " VALUES (?1, ?2, ?3, ?4, ?5, 0) ON CONFLICT (accelerator, name) DO UPDATE"
-		    " SET kind = excluded.kind, target = excluded.target,"
-		    " reruns = excluded.reruns, is_gone = 0",
-		    V_TEXT(a->name), V_TEXT(r->name), V_TEXT(runner_kind_name(r->kind)),
-		    V_TEXT(target ? target : ""), V_TEXT(reruns_name(r->reruns)));
+		    " SET kind = excluded.kind, target = excluded.target, reruns = excluded.reruns, is_gone = 0",
+		    V_TEXT(a->name), V_TEXT(r->name), V_TEXT(runner_kind_name(r->kind)), V_TEXT(target ? target : ""),
+		    V_TEXT(reruns_name(r->reruns)));
 	}
 	free(oncall);
 	free(suites);
@@ -105,8 +94,7 @@ static void put_accelerator(
 
 /* Call it when it is known which runners are gone. Notes since when the runner has been at L2 or above. If an older version
  * registered it: since its first day on record. */
-static void put_tenure(
-    struct txn *d, const struct accelerator *a, const struct runner *r, int64_t now_ms)
+static void put_tenure(struct txn *d, const struct accelerator *a, const struct runner *r, int64_t now_ms)
 {
 	db_exec(d,
 	    "UPDATE runner SET level_2_since_ms = CASE WHEN ?3 <> 0 THEN COALESCE(level_2_since_ms,"
@@ -120,11 +108,10 @@ static void put_tenure(
 /* Each accelerator as pages show it, with its runners. */
 static char **read_shown(const struct view *d)
 {
-	return rows_fingerprints(db_rows(d,
-	    "SELECT a.name, title, vendor, level, docs_url, help_url, oncall, required_suites,"
-	    " must_pass, skip, a.is_gone, r.name, r.kind, r.target, r.reruns, r.is_gone"
-	    " FROM accelerator a LEFT JOIN runner r ON r.accelerator = a.name"
-	    " ORDER BY a.name, r.name"));
+	return rows_fingerprints(
+	    db_rows(d, "SELECT a.name, title, vendor, level, docs_url, help_url, oncall, required_suites,"
+		       " must_pass, skip, a.is_gone, r.name, r.kind, r.target, r.reruns, r.is_gone"
+		       " FROM accelerator a LEFT JOIN runner r ON r.accelerator = a.name ORDER BY a.name, r.name"));
 }
 
 static int mirror_registry_run(struct store_op *op, struct txn *d)
@@ -163,15 +150,14 @@ STORE_OPERATION(mirror_registry)
 
 enum { ACCELERATORS_MAX = 1000 };
 
-void accelerator_figures_read(const struct view *d, struct accelerator_figures *f,
-    const struct upstream_branch *u, int64_t now_ms)
+void accelerator_figures_read(
+    const struct view *d, struct accelerator_figures *f, const struct upstream_branch *u, int64_t now_ms)
 {
 	int64_t after_ms = now_ms - QUALITY_DAYS_MS;
 
-	f->n_dispatches = db_int(d, 0,
-	    "SELECT COUNT(*) FROM dispatch WHERE accelerator = ?1 AND created_ms >= ?2"
-	    " AND " IS_FIRST_RUN,
-	    V_TEXT(f->name), V_INT(after_ms));
+	f->n_dispatches =
+	    db_int(d, 0, "SELECT COUNT(*) FROM dispatch WHERE accelerator = ?1 AND created_ms >= ?2 AND " IS_FIRST_RUN,
+		V_TEXT(f->name), V_INT(after_ms));
 	f->n_expired = db_int(d, 0,
 	    "SELECT COUNT(*) FROM dispatch WHERE accelerator = ?1 AND created_ms >= ?2"
 	    " AND state = 'expired' AND " IS_FIRST_RUN,
@@ -190,9 +176,7 @@ static int get_figures_run(struct store_query *q, const struct view *d)
 {
 	struct get_figures *g = CONTAINER_OF(q, struct get_figures, q);
 	struct upstream_branch u = upstream_branch_read(d);
-	struct rows *r = db_rows(d,
-	    "SELECT name FROM accelerator WHERE ?2 IS NULL OR name = ?2"
-	    " ORDER BY name LIMIT ?1",
+	struct rows *r = db_rows(d, "SELECT name FROM accelerator WHERE ?2 IS NULL OR name = ?2 ORDER BY name LIMIT ?1",
 	    V_INT(ACCELERATORS_MAX), V_TEXT(g->only));
 
 	while (rows_next(r)) {
@@ -243,8 +227,8 @@ void totals_read(const struct view *d, struct get_totals *g)
 	g->n_open_changes = counts[COUNT_OPEN_CHANGES];
 	for (int i = 0; i < N_EXPERIMENT_STATES; i++)
 		g->n_experiments[i] = counts[COUNT_EXPERIMENTS + i];
-	g->oldest_accepted_ms = db_int(
-	    d, 0, "SELECT received_ms FROM delivery WHERE state = 'accepted' ORDER BY id LIMIT 1");
+	g->oldest_accepted_ms =
+	    db_int(d, 0, "SELECT received_ms FROM delivery WHERE state = 'accepted' ORDER BY id LIMIT 1");
 	g->db_bytes = db_file_bytes(d);
 	g->n_queued = leases_count_queued(d, NULL);
 	g->outbox = outbox_stats_read(d, g->now_ms);
@@ -268,10 +252,7 @@ int store_get_totals(struct store *s, struct get_totals *q)
 	return store_query(s, &q->q);
 }
 
-void get_totals_release(struct get_totals *q)
-{
-	experiment_use_list_release(&q->experiments);
-}
+void get_totals_release(struct get_totals *q) { experiment_use_list_release(&q->experiments); }
 
 /* ---- backup ---- */
 

@@ -34,8 +34,8 @@ struct accelerator_figures {
 	struct standing at;
 };
 /* Fills in all but the name. accelerator_figures_release(). */
-void accelerator_figures_read(const struct view *d, struct accelerator_figures *f,
-    const struct upstream_branch *u, int64_t now_ms);
+void accelerator_figures_read(
+    const struct view *d, struct accelerator_figures *f, const struct upstream_branch *u, int64_t now_ms);
 void accelerator_figures_release(struct accelerator_figures *f);
 struct get_figures {
 	struct store_query q;
@@ -52,15 +52,13 @@ struct get_totals {
 	struct store_query q;
 	int64_t now_ms;
 	bool has_experiments; /* in: read `experiments`; it costs a walk over the jobs of a day */
-	int64_t n_deliveries_accepted, n_deliveries_planned, n_deliveries_ignored,
-	    n_deliveries_failed;
+	int64_t n_deliveries_accepted, n_deliveries_planned, n_deliveries_ignored, n_deliveries_failed;
 	int64_t n_dispatches[16]; /* by enum dispatch_state */
 	int64_t n_jobs, n_results, n_open_changes;
-	int64_t n_leases_active, n_leases_done, n_leases_returned, n_leases_expired,
-	    n_leases_cancelled;
+	int64_t n_leases_active, n_leases_done, n_leases_returned, n_leases_expired, n_leases_cancelled;
 	int64_t n_experiments[N_EXPERIMENT_STATES]; /* that entered each state so far */
-	int64_t oldest_accepted_ms; /* of the deliveries that wait to be planned, 0 none */
-	int64_t n_queued;           /* pull dispatches that wait for a machine */
+	int64_t oldest_accepted_ms;                 /* of the deliveries that wait to be planned, 0 none */
+	int64_t n_queued;                           /* pull dispatches that wait for a machine */
 	struct outbox_stats outbox;
 	struct experiment_use_list experiments; /* get_totals_release() */
 	int64_t db_bytes;

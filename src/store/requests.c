@@ -9,8 +9,8 @@
 
 /* Requests to one target about one pull request stay in order. A dispatch without a pull request waits for nothing, and its
  * cancel waits for it. */
-static void put_request(struct txn *d, const struct stored_dispatch *s, enum outbox_kind kind,
-    const char *key_prefix, int64_t now_ms)
+static void put_request(
+    struct txn *d, const struct stored_dispatch *s, enum outbox_kind kind, const char *key_prefix, int64_t now_ms)
 {
 	char *key = xasprintf("%s:%s", key_prefix, s->id), *repository_key = NULL, *lane;
 	struct outbox_request q = {
@@ -29,11 +29,10 @@ static void put_request(struct txn *d, const struct stored_dispatch *s, enum out
 	};
 
 	if (s->number)
-		repository_key = db_text(
-		    d, "SELECT repository_key FROM change WHERE id = ?1", V_INT(s->change_id));
-	lane = s->number ? xasprintf("%s %s#%lld", s->target_key,
-			       repository_key ? repository_key : "", (long long)s->number)
-			 : xasprintf("dispatch:%s", s->id);
+		repository_key = db_text(d, "SELECT repository_key FROM change WHERE id = ?1", V_INT(s->change_id));
+	lane = s->number
+		   ? xasprintf("%s %s#%lld", s->target_key, repository_key ? repository_key : "", (long long)s->number)
+		   : xasprintf("dispatch:%s", s->id);
 	q.lane = lane;
 	outbox_insert(d, &q, s->not_before_ms > now_ms ? s->not_before_ms : now_ms);
 	free(repository_key);
@@ -44,8 +43,7 @@ static void put_request(struct txn *d, const struct stored_dispatch *s, enum out
 void request_put(struct txn *d, const struct stored_dispatch *s, int64_t now_ms)
 {
 	if (s->kind != RUNNER_PULL)
-		put_request(d, s,
-		    s->kind == RUNNER_WEBHOOK ? OUTBOX_WEBHOOK_DISPATCH : OUTBOX_GITHUB_DISPATCH,
+		put_request(d, s, s->kind == RUNNER_WEBHOOK ? OUTBOX_WEBHOOK_DISPATCH : OUTBOX_GITHUB_DISPATCH,
 		    "dispatch", now_ms);
 }
 
@@ -66,12 +64,10 @@ void request_drop(struct txn *d, const struct stored_dispatch *s, int64_t now_ms
 	char guid[UUID_BYTES];
 	bool may_have_it;
 
-	if (db_has(d, "SELECT 1 FROM dispatch WHERE id = ?1 AND " DISPATCH_IS_AT_WORK " LIMIT 1",
-		V_TEXT(s->id)))
+	if (db_has(d, "SELECT 1 FROM dispatch WHERE id = ?1 AND " DISPATCH_IS_AT_WORK " LIMIT 1", V_TEXT(s->id)))
 		return;
 	at = find_request(d->view, s->id);
-	may_have_it = at.id && at.n_attempts > 0 && at.state != OUTBOX_IS_DEAD &&
-		      at.state != OUTBOX_IS_CANCELLED;
+	may_have_it = at.id && at.n_attempts > 0 && at.state != OUTBOX_IS_DEAD && at.state != OUTBOX_IS_CANCELLED;
 	if (outbox_is_unsent(&at)) {
 		db_exec(d, "UPDATE outbox SET is_dropped = 1 WHERE id = ?1", V_INT(at.id));
 		if (at.state != OUTBOX_IS_SENDING)
@@ -79,8 +75,7 @@ void request_drop(struct txn *d, const struct stored_dispatch *s, int64_t now_ms
 	}
 	if (may_have_it && s->kind == RUNNER_WEBHOOK) {
 		put_request(d, s, OUTBOX_WEBHOOK_CANCEL, "cancel", now_ms);
-	} else if (may_have_it && s->kind == RUNNER_GITHUB &&
-		   strcmp(s->event_type, EXPERIMENT_EVENT) == 0) {
+	} else if (may_have_it && s->kind == RUNNER_GITHUB && strcmp(s->event_type, EXPERIMENT_EVENT) == 0) {
 		/* A repository gets `closed` at the end of an experiment, as for a pull request, but with a delivery of its
 		 * own, so that a report of the workflow that this starts is not taken for a report of the experiment. */
 		uuid_new(guid);
@@ -98,8 +93,7 @@ void request_is_proved(struct txn *d, const char *dispatch_id, int64_t now_ms)
 	struct outbox_place at = find_request(d->view, dispatch_id);
 	/* The infra repository itself does not report: when it has the request, its dispatch is done. */
 	struct dispatch_list l = dispatch_list_take(db_rows(d,
-	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?1 AND accelerator = ''"
-	    " AND " DISPATCH_IS_AT_WORK,
+	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?1 AND accelerator = '' AND " DISPATCH_IS_AT_WORK,
 	    V_TEXT(dispatch_id)));
 
 	for (size_t i = 0; i < l.n; i++) {
@@ -109,8 +103,8 @@ void request_is_proved(struct txn *d, const char *dispatch_id, int64_t now_ms)
 	dispatch_list_release(&l);
 	if (at.n_attempts == 0 || !outbox_is_unsent(&at))
 		return;
-	db_exec(d, "UPDATE outbox SET is_dropped = ?2 WHERE id = ?1", V_INT(at.id),
-	    V_INT(at.state == OUTBOX_IS_SENDING));
+	db_exec(
+	    d, "UPDATE outbox SET is_dropped = ?2 WHERE id = ?1", V_INT(at.id), V_INT(at.state == OUTBOX_IS_SENDING));
 	if (at.state != OUTBOX_IS_SENDING)
 		outbox_enter(d, at.id, OUTBOX_IS_SENT);
 	db_tell(d, STORE_OUTBOX);
@@ -119,8 +113,8 @@ void request_is_proved(struct txn *d, const char *dispatch_id, int64_t now_ms)
 void request_put_closed(struct txn *d, const struct closed_request *c, int64_t now_ms)
 {
 	struct repository_key upstream = repository_key(c->repository);
-	char *key = xasprintf("closed:%s:%s#%lld:%lld", c->target_key, upstream.text,
-	    (long long)c->number, (long long)c->event_ms);
+	char *key = xasprintf(
+	    "closed:%s:%s#%lld:%lld", c->target_key, upstream.text, (long long)c->number, (long long)c->event_ms);
 	char *lane = xasprintf("%s %s#%lld", c->target_key, upstream.text, (long long)c->number);
 	struct outbox_request q = {
 	    .kind = OUTBOX_GITHUB_CLOSED,
@@ -162,13 +156,10 @@ static void wish(struct txn *d, const struct wished *w, enum comment_request kin
 		db_exec(d,
 		    "UPDATE outbox SET generation = generation + 1,"
 		    " next_ms = CASE WHEN ?3 <> 0 THEN ?2 WHEN n_attempts > 0 OR next_ms < ?2"
-		    "  THEN next_ms ELSE ?2 END,"
-		    " first_ms = CASE WHEN ?3 <> 0 THEN ?2 ELSE first_ms END,"
+		    "  THEN next_ms ELSE ?2 END, first_ms = CASE WHEN ?3 <> 0 THEN ?2 ELSE first_ms END,"
 		    " n_attempts = CASE WHEN ?3 <> 0 THEN 0 ELSE n_attempts END WHERE id = ?1",
-		    V_INT(at.id), V_INT(now_ms),
-		    V_INT(at.state == OUTBOX_IS_SENT || at.state == OUTBOX_IS_DEAD));
-		if (at.state != OUTBOX_IS_SENDING &&
-		    !(at.state == OUTBOX_IS_WAITING && at.n_attempts > 0))
+		    V_INT(at.id), V_INT(now_ms), V_INT(at.state == OUTBOX_IS_SENT || at.state == OUTBOX_IS_DEAD));
+		if (at.state != OUTBOX_IS_SENDING && !(at.state == OUTBOX_IS_WAITING && at.n_attempts > 0))
 			outbox_enter(d, at.id, OUTBOX_IS_DUE);
 	} else if (kind == COMMENT_CREATE) {
 		outbox_insert(d,
@@ -183,41 +174,36 @@ static void wish(struct txn *d, const struct wished *w, enum comment_request kin
 	}
 }
 
-static void wish_of_pull(struct txn *d, enum outbox_kind what, const char *repository,
-    int64_t number, enum comment_request kind, int64_t now_ms)
+static void wish_of_pull(struct txn *d, enum outbox_kind what, const char *repository, int64_t number,
+    enum comment_request kind, int64_t now_ms)
 {
 	struct repository_key upstream = repository_key(repository);
-	char *key =
-	    xasprintf("%s:%s#%lld", outbox_kind_name(what), upstream.text, (long long)number);
+	char *key = xasprintf("%s:%s#%lld", outbox_kind_name(what), upstream.text, (long long)number);
 
 	wish(d,
-	    &(struct wished){.what = what,
-		.key = key,
-		.target = repository,
-		.target_key = upstream.text,
-		.number = number},
+	    &(struct wished){
+		.what = what, .key = key, .target = repository, .target_key = upstream.text, .number = number},
 	    kind, now_ms);
 	free(key);
 }
 
-void comment_request_pull(struct txn *d, const char *repository, int64_t number,
-    enum comment_request kind, int64_t now_ms)
+void comment_request_pull(
+    struct txn *d, const char *repository, int64_t number, enum comment_request kind, int64_t now_ms)
 {
 	wish_of_pull(d, OUTBOX_COMMENT, repository, number, kind, now_ms);
 	wish_of_pull(d, OUTBOX_CHECKS, repository, number, kind, now_ms);
 	db_tell(d, STORE_OUTBOX | STORE_CHANGES);
 }
 
-#define COMMENTED_PULL_RECORD(F, S)                                                                \
-	F(S, BORROWED, repository, NULL, "repository", "")                                         \
+#define COMMENTED_PULL_RECORD(F, S)                                                                                    \
+	F(S, BORROWED, repository, NULL, "repository", "")                                                             \
 	F(S, INT, number, NULL, "number", "")
 RECORD_LOCAL(commented_pull, COMMENTED_PULL_RECORD)
 
 void comment_request(struct txn *d, int64_t change_id, enum comment_request kind, int64_t now_ms)
 {
 	struct rows *r =
-	    db_rows(d, RECORD_QUERY(COMMENTED_PULL_RECORD, "FROM pull WHERE change_id = ?1"),
-		V_INT(change_id));
+	    db_rows(d, RECORD_QUERY(COMMENTED_PULL_RECORD, "FROM pull WHERE change_id = ?1"), V_INT(change_id));
 	struct commented_pull pull;
 
 	db_tell_change(d, change_id);

@@ -27,8 +27,8 @@ void request_put_closed(struct txn *d, const struct closed_request *c, int64_t n
 /* The comment of a pull request, and its check runs, may be out of date. COMMENT_UPDATE does nothing when neither was
  * written or requested before: a comment without results helps nobody. */
 enum comment_request { COMMENT_CREATE, COMMENT_UPDATE };
-void comment_request_pull(struct txn *d, const char *repository, int64_t number,
-    enum comment_request kind, int64_t now_ms);
+void comment_request_pull(
+    struct txn *d, const char *repository, int64_t number, enum comment_request kind, int64_t now_ms);
 /* For every pull request with this change as its head. A step of cells_moved(), which alone calls it. */
 void comment_request(struct txn *d, int64_t change_id, enum comment_request kind, int64_t now_ms);
 

@@ -24,22 +24,21 @@ enum schedule_cause {
 };
 
 /* A new run in state `reading`; its id. */
-int64_t schedule_run_begin(struct txn *d, const char *accelerator, int64_t due_ms,
-    enum schedule_cause cause, int64_t now_ms);
+int64_t schedule_run_begin(
+    struct txn *d, const char *accelerator, int64_t due_ms, enum schedule_cause cause, int64_t now_ms);
 /* The only way from one state to another: `done`, `skipped` and `failed` end the run at now_ms. False when the step is not
  * legal: nothing changes then. */
 bool schedule_run_enter(struct txn *d, int64_t run_id, enum schedule_run_state to, int64_t now_ms);
 /* Ends a run without a dispatch: `to` is skipped or failed, and its outcome has the same name. */
-void schedule_run_end(
-    struct txn *d, int64_t run_id, enum schedule_run_state to, const char *reason, int64_t now_ms);
+void schedule_run_end(struct txn *d, int64_t run_id, enum schedule_run_state to, const char *reason, int64_t now_ms);
 /* A self-report of this change: it belongs to the run of the same change that began in the last twelve hours; else it
  * becomes a run, which has ended. */
-void schedule_run_self_reported(struct txn *d, int64_t change_id, const char *accelerator,
-    const char *head_sha, int64_t now_ms);
+void schedule_run_self_reported(
+    struct txn *d, int64_t change_id, const char *accelerator, const char *head_sha, int64_t now_ms);
 /* The source of the accelerator for a nightly change, as its newest run read it: appended to *list, source_head_release()
  * each. Any thread. */
-void schedule_run_source(const struct view *d, int64_t change_id, const char *accelerator,
-    struct source_head **list, size_t *n);
+void schedule_run_source(
+    const struct view *d, int64_t change_id, const char *accelerator, struct source_head **list, size_t *n);
 
 /* An accelerator with a schedule. */
 struct schedule_entry {
@@ -49,9 +48,9 @@ struct schedule_entry {
 };
 
 /* A run whose heads are to be read (state `reading`). */
-#define SCHEDULE_TASK_RECORD(F, S)                                                                 \
-	F(S, INT, id, NULL, "id", "")                                                              \
-	F(S, TEXT, accelerator, NULL, "accelerator", "")                                           \
+#define SCHEDULE_TASK_RECORD(F, S)                                                                                     \
+	F(S, INT, id, NULL, "id", "")                                                                                  \
+	F(S, TEXT, accelerator, NULL, "accelerator", "")                                                               \
 	F(S, TIME, due_ms, NULL, "due_ms", "")
 struct schedule_task {
 	RECORD_MEMBERS(SCHEDULE_TASK_RECORD)
@@ -124,21 +123,20 @@ struct skip_schedule {
 int store_skip_schedule(struct store *s, struct skip_schedule *op) MUST_CHECK;
 
 /* `accelerator` as a, its schedule as s and its newest run as r. */
-#define SCHEDULE_ROW_RECORD(F, S)                                                                  \
-	F(S, TEXT, accelerator, NULL, "a.name", "")                                                \
-	F(S, TEXT, crons, NULL, "CASE WHEN s.next_ms IS NOT NULL THEN s.cron END",                 \
-	    "A JSON array; NULL: runs, but no schedule any more.")                                 \
-	F(S, TIME, next_ms, NULL, "s.next_ms", "0: never.")                                        \
-	F(S, BOOL, is_next_skipped, NULL, "s.is_next_skipped", "")                                 \
-	F(S, TIME, due_ms, "due_at", "r.due_ms",                                                   \
-	    "Of the newest run, as all that follow; 0: there is none.")                            \
-	F(S, TIME, started_ms, "started_at", "r.started_ms", "")                                   \
-	F(S, TIME, ended_ms, "ended_at", "r.ended_ms", "")                                         \
-	F(S, TEXT, cause, "cause", "r.cause", "")                                                  \
-	F(S, TEXT, state, "state", "r.state", "")                                                  \
-	F(S, TEXT, outcome, "outcome", "r.outcome", "")                                            \
-	F(S, TEXT, reason, "reason", "r.reason", "")                                               \
-	F(S, COMMIT, upstream_sha, "upstream_sha", "r.upstream_sha", "")                           \
+#define SCHEDULE_ROW_RECORD(F, S)                                                                                      \
+	F(S, TEXT, accelerator, NULL, "a.name", "")                                                                    \
+	F(S, TEXT, crons, NULL, "CASE WHEN s.next_ms IS NOT NULL THEN s.cron END",                                     \
+	    "A JSON array; NULL: runs, but no schedule any more.")                                                     \
+	F(S, TIME, next_ms, NULL, "s.next_ms", "0: never.")                                                            \
+	F(S, BOOL, is_next_skipped, NULL, "s.is_next_skipped", "")                                                     \
+	F(S, TIME, due_ms, "due_at", "r.due_ms", "Of the newest run, as all that follow; 0: there is none.")           \
+	F(S, TIME, started_ms, "started_at", "r.started_ms", "")                                                       \
+	F(S, TIME, ended_ms, "ended_at", "r.ended_ms", "")                                                             \
+	F(S, TEXT, cause, "cause", "r.cause", "")                                                                      \
+	F(S, TEXT, state, "state", "r.state", "")                                                                      \
+	F(S, TEXT, outcome, "outcome", "r.outcome", "")                                                                \
+	F(S, TEXT, reason, "reason", "r.reason", "")                                                                   \
+	F(S, COMMIT, upstream_sha, "upstream_sha", "r.upstream_sha", "")                                               \
 	F(S, TEXT, source_sha, "source_sha", "r.source_sha", "")
 struct schedule_row {
 	RECORD_MEMBERS(SCHEDULE_ROW_RECORD)

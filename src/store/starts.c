@@ -24,15 +24,9 @@ void starts_release(struct starts *s)
 	s->n = 0;
 }
 
-static bool kind_is_shared(enum runner_kind kind)
-{
-	return kind == RUNNER_GITHUB || kind == RUNNER_INFRA;
-}
+static bool kind_is_shared(enum runner_kind kind) { return kind == RUNNER_GITHUB || kind == RUNNER_INFRA; }
 
-static bool start_is_held(const struct start *s)
-{
-	return s->row.state == DISPATCH_HELD;
-}
+static bool start_is_held(const struct start *s) { return s->row.state == DISPATCH_HELD; }
 
 /* Removes the rows that it replaces: the held one, and the current one. A held round replaces only a round that never ran, and
  * waits beside any other. */
@@ -56,9 +50,8 @@ static void retire_last_round(struct txn *d, struct start *s, int64_t now_ms)
 
 static bool starts_share_request(const struct start *a, const struct start *b)
 {
-	return kind_is_shared(a->row.kind) && kind_is_shared(b->row.kind) && !start_is_held(a) &&
-	       !start_is_held(b) && a->row.not_before_ms == b->row.not_before_ms &&
-	       strcmp(a->row.target_key, b->row.target_key) == 0;
+	return kind_is_shared(a->row.kind) && kind_is_shared(b->row.kind) && !start_is_held(a) && !start_is_held(b) &&
+	       a->row.not_before_ms == b->row.not_before_ms && strcmp(a->row.target_key, b->row.target_key) == 0;
 }
 
 /* Dispatches that run in that repository already move to the new id, with their round. Those with a slot of their own do not,
@@ -68,8 +61,7 @@ static void move_shared_dispatches(struct txn *d, const struct stored_dispatch *
 	struct dispatch_list l = dispatch_list_take(db_rows(d,
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND target_key = ?2"
 	    " AND kind IN ('github', 'infra') AND is_current = 1 AND " DISPATCH_IS_AT_WORK
-	    " AND id <> ?3 AND COALESCE(not_before_ms, 0) <= ?4"
-	    " AND (held_reason IS NULL OR EXISTS"
+	    " AND id <> ?3 AND COALESCE(not_before_ms, 0) <= ?4 AND (held_reason IS NULL OR EXISTS"
 	    "  (SELECT 1 FROM change WHERE id = ?1 AND is_released = 1))",
 	    V_INT(to->change_id), V_TEXT(to->target_key), V_TEXT(to->id), V_INT(now_ms)));
 
@@ -91,8 +83,7 @@ static void move_shared_dispatches(struct txn *d, const struct stored_dispatch *
 }
 
 /* The first of a group writes all of it. */
-static void start_group(
-    struct txn *d, struct starts *all, size_t first, bool *is_done, int64_t now_ms)
+static void start_group(struct txn *d, struct starts *all, size_t first, bool *is_done, int64_t now_ms)
 {
 	struct start *s = &all->at[first];
 	char id[ID_BYTES];
@@ -131,13 +122,12 @@ void starts_run(struct txn *d, struct starts *s, int64_t now_ms)
 			continue;
 		retire_last_round(d, &s->at[i], now_ms);
 		/* The held dispatches of one repository have one id of their own. */
-		shared = !kind_is_shared(row->kind)
-			     ? NULL
-			     : db_text(d,
-				   "SELECT id FROM dispatch INDEXED BY dispatch_of_change"
-				   " WHERE change_id = ?1 AND target_key = ?2"
-				   " AND kind IN ('github', 'infra') AND state = 'held' LIMIT 1",
-				   V_INT(row->change_id), V_TEXT(row->target_key));
+		shared = !kind_is_shared(row->kind) ? NULL
+						    : db_text(d,
+							  "SELECT id FROM dispatch INDEXED BY dispatch_of_change"
+							  " WHERE change_id = ?1 AND target_key = ?2"
+							  " AND kind IN ('github', 'infra') AND state = 'held' LIMIT 1",
+							  V_INT(row->change_id), V_TEXT(row->target_key));
 		id_new(row->id);
 		if (shared)
 			snprintf(row->id, sizeof(row->id), "%s", shared);
@@ -151,8 +141,7 @@ void starts_run(struct txn *d, struct starts *s, int64_t now_ms)
 			start_group(d, s, i, is_done, now_ms);
 	}
 	if (s->n > 0)
-		cells_moved(d, s->at[0].row.change_id, NULL,
-		    is_any_held ? CELLS_HELD : CELLS_STARTED, now_ms);
+		cells_moved(d, s->at[0].row.change_id, NULL, is_any_held ? CELLS_HELD : CELLS_STARTED, now_ms);
 	free(is_done);
 }
 
@@ -167,8 +156,8 @@ bool starts_take_push_slot(struct txn *d, struct stored_dispatch *row, const str
 	    " AND EXISTS (SELECT 1 FROM change WHERE change.id = dispatch.change_id"
 	    "  AND change.kind = 'push' AND change.repository_key = ?5 AND change.ref = ?6)"
 	    " ORDER BY created_ms DESC, COALESCE(not_before_ms, 0) DESC LIMIT 1",
-	    V_TEXT(row->accelerator), V_TEXT(row->runner), V_INT(slot->now_ms - slot->every_ms),
-	    V_INT(row->change_id), V_TEXT(slot->repository_key), V_TEXT(slot->ref)));
+	    V_TEXT(row->accelerator), V_TEXT(row->runner), V_INT(slot->now_ms - slot->every_ms), V_INT(row->change_id),
+	    V_TEXT(slot->repository_key), V_TEXT(slot->ref)));
 	struct stored_dispatch *last = l.at;
 	bool is_wanted = true;
 	int64_t began_ms, theirs;
@@ -176,19 +165,15 @@ bool starts_take_push_slot(struct txn *d, struct stored_dispatch *row, const str
 
 	row->not_before_ms = 0;
 	if (l.n > 0) {
-		sha =
-		    db_text(d, "SELECT head_sha FROM change WHERE id = ?1", V_INT(last->change_id));
+		sha = db_text(d, "SELECT head_sha FROM change WHERE id = ?1", V_INT(last->change_id));
 		theirs = branch_position(d->view, slot->repository_key, slot->ref, sha ? sha : "");
-		is_wanted = theirs <= branch_position(
-					  d->view, slot->repository_key, slot->ref, slot->head_sha);
+		is_wanted = theirs <= branch_position(d->view, slot->repository_key, slot->ref, slot->head_sha);
 		free(sha);
 	}
-	if (l.n > 0 && is_wanted && last->state == DISPATCH_QUEUED &&
-	    last->not_before_ms > slot->now_ms) {
+	if (l.n > 0 && is_wanted && last->state == DISPATCH_QUEUED && last->not_before_ms > slot->now_ms) {
 		row->not_before_ms = last->not_before_ms;
 		if (dispatch_end(d, last, DISPATCH_SUPERSEDED, slot->now_ms))
-			cells_moved(
-			    d, last->change_id, last->accelerator, CELLS_WITHDRAWN, slot->now_ms);
+			cells_moved(d, last->change_id, last->accelerator, CELLS_WITHDRAWN, slot->now_ms);
 	} else if (l.n > 0 && is_wanted) {
 		began_ms = last->not_before_ms ? last->not_before_ms : last->created_ms;
 		if (began_ms > slot->now_ms) /* the clock was put back meanwhile */

@@ -15,8 +15,7 @@ struct tally {
 void check_output_release(struct check_output *c)
 {
 	for (size_t i = 0; i < c->n_annotations; i++) {
-		FREE_ALL(
-		    c->annotations[i].path, c->annotations[i].title, c->annotations[i].message);
+		FREE_ALL(c->annotations[i].path, c->annotations[i].title, c->annotations[i].message);
 	}
 	FREE_ALL(c->annotations, c->title, c->summary, c->text);
 	*c = (struct check_output){.conclusion = NULL};
@@ -24,25 +23,21 @@ void check_output_release(struct check_output *c)
 
 /* ---- how a job ended ---- */
 
-static const struct dispatch_view *find_dispatch_of(
-    const struct accelerator_view *a, const struct job_view *job)
+static const struct dispatch_view *find_dispatch_of(const struct accelerator_view *a, const struct job_view *job)
 {
 	for (size_t i = 0; i < a->n_dispatches; i++)
-		if (str_eq(a->dispatches[i].id, job->dispatch_id) &&
-		    str_eq(a->dispatches[i].runner, job->runner))
+		if (str_eq(a->dispatches[i].id, job->dispatch_id) && str_eq(a->dispatches[i].runner, job->runner))
 			return &a->dispatches[i];
 	return NULL;
 }
 
 bool check_verdict_counts(const struct verdict_view *w)
 {
-	return attribution_counts_against_change(w->attribution) ||
-	       w->attribution == N_ATTRIBUTIONS;
+	return attribution_counts_against_change(w->attribution) || w->attribution == N_ATTRIBUTIONS;
 }
 
 /* The cells of one job (0: of all jobs of the accelerator). */
-static void count_cells(
-    const struct change_view *v, size_t accelerator, int64_t job, struct tally *t)
+static void count_cells(const struct change_view *v, size_t accelerator, int64_t job, struct tally *t)
 {
 	for (size_t i = 0; i < v->n_verdicts; i++) {
 		const struct verdict_view *w = &v->verdicts[i];
@@ -69,8 +64,7 @@ static bool has_unread_red(const struct change_view *v)
 	return v->is_cut;
 }
 
-static enum job_end job_end_of(
-    const struct accelerator_view *a, const struct job_view *job, const struct tally *t)
+static enum job_end job_end_of(const struct accelerator_view *a, const struct job_view *job, const struct tally *t)
 {
 	enum test_status said = test_status_of_conclusion(job->conclusion);
 	const struct dispatch_view *d = find_dispatch_of(a, job);
@@ -95,8 +89,7 @@ static enum job_end job_end_of(
 	return t->n[TEST_PASS] ? END_PASSED : t->n[TEST_DONE] ? END_DONE : END_SKIPPED;
 }
 
-static const char *conclusion_of(
-    enum job_end end, const struct accelerator_view *a, const struct check_options *o)
+static const char *conclusion_of(enum job_end end, const struct accelerator_view *a, const struct check_options *o)
 {
 	bool may_fail = a->level == LEVEL_4 || (a->level == LEVEL_3 && o->l3_may_fail);
 
@@ -191,8 +184,8 @@ static char *title_of(enum job_end end, const struct job_view *job, const struct
 	return buf_take(&out);
 }
 
-void check_output_of_job(const struct change_view *v, size_t accelerator, size_t job,
-    const struct check_options *o, struct check_output *ret)
+void check_output_of_job(const struct change_view *v, size_t accelerator, size_t job, const struct check_options *o,
+    struct check_output *ret)
 {
 	const struct accelerator_view *a = &v->accelerators[accelerator];
 	const struct job_view *j = &a->jobs[job];
@@ -233,11 +226,9 @@ static void append_marked_title(struct buf *out, const char *title)
 	escape_markdown_label(out, title ? title : "", LABEL_CHARS, MARKDOWN_TEXT);
 }
 
-void check_output_of_verdict(
-    const struct table *t, const struct check_options *o, struct check_output *ret)
+void check_output_of_verdict(const struct table *t, const struct check_options *o, struct check_output *ret)
 {
-	static const struct summary_style plain = {
-	    .bold_on = "", .bold_off = "", .append_title = append_plain_title};
+	static const struct summary_style plain = {.bold_on = "", .bold_off = "", .append_title = append_plain_title};
 	static const struct summary_style markdown = {
 	    .bold_on = "**", .bold_off = "**", .append_title = append_marked_title};
 	struct buf title = BUF_INIT(CHECK_TEXT_MAX_BYTES), line = BUF_INIT(CHECK_TEXT_MAX_BYTES);
@@ -250,8 +241,7 @@ void check_output_of_verdict(
 	escape_line(&title, buf_str(&line), CHECK_TITLE_MAX_CHARS);
 	summary_append(t, &markdown, &summary);
 	if (number > 0 && escape_url(&url, o->public_url, OWN_URL_BYTES, URL_HTTPS_OR_HTTP))
-		buf_appendf(&summary, "\n\n[All results](%s/pulls/%lld)\n", buf_str(&url),
-		    (long long)number);
+		buf_appendf(&summary, "\n\n[All results](%s/pulls/%lld)\n", buf_str(&url), (long long)number);
 	*ret = (struct check_output){.conclusion = "neutral",
 	    .title = xstrdup(buf_str(&title)),
 	    .summary = xstrdup(buf_str(&summary)),
@@ -264,9 +254,7 @@ void check_output_of_verdict(
 	buf_release(&url);
 }
 
-void check_output_of_closed(
-    const char *conclusion, const char *title, const char *summary, struct check_output *ret)
+void check_output_of_closed(const char *conclusion, const char *title, const char *summary, struct check_output *ret)
 {
-	*ret = (struct check_output){
-	    .conclusion = conclusion, .title = xstrdup(title), .summary = xstrdup(summary)};
+	*ret = (struct check_output){.conclusion = conclusion, .title = xstrdup(title), .summary = xstrdup(summary)};
 }

@@ -23,26 +23,23 @@ struct check_annotation {
 };
 
 struct check_output {
-	const char *conclusion; /* static; NULL: in progress */
-	char *title;            /* plain text, one line */
-	char *summary;          /* Markdown, below 60,000 bytes */
-	char *text;             /* the same; NULL: none */
-	struct check_annotation
-	    *annotations;     /* failures that count against the change come first */
-	size_t n_annotations; /* at most CHECK_ANNOTATIONS_MAX */
+	const char *conclusion;               /* static; NULL: in progress */
+	char *title;                          /* plain text, one line */
+	char *summary;                        /* Markdown, below 60,000 bytes */
+	char *text;                           /* the same; NULL: none */
+	struct check_annotation *annotations; /* failures that count against the change come first */
+	size_t n_annotations;                 /* at most CHECK_ANNOTATIONS_MAX */
 };
 void check_output_release(struct check_output *c);
 
 /* One job, v->accelerators[accelerator].jobs[job]. A job that its vendor left in progress is over once its
  * dispatch has ended. */
-void check_output_of_job(const struct change_view *v, size_t accelerator, size_t job,
-    const struct check_options *o, struct check_output *ret);
+void check_output_of_job(const struct change_view *v, size_t accelerator, size_t job, const struct check_options *o,
+    struct check_output *ret);
 /* The one for merge bots: always neutral; `text` is a fenced block with verdict_json() of text/summary.h. */
-void check_output_of_verdict(
-    const struct table *t, const struct check_options *o, struct check_output *ret);
+void check_output_of_verdict(const struct table *t, const struct check_options *o, struct check_output *ret);
 /* One that ends without a result of its job: `title` and `summary` are our own words, static. */
-void check_output_of_closed(
-    const char *conclusion, const char *title, const char *summary, struct check_output *ret);
+void check_output_of_closed(const char *conclusion, const char *title, const char *summary, struct check_output *ret);
 
 /* ---- private to check_output.c and check_text.c, which writes the text about one job ---- */
 
@@ -68,5 +65,5 @@ enum job_end {
 bool check_verdict_counts(const struct verdict_view *w);
 
 /* Fills in the summary and the annotations. */
-void check_describe_job(const struct change_view *v, size_t accelerator, const struct job_view *job,
-    enum job_end end, const struct check_options *o, struct check_output *ret);
+void check_describe_job(const struct change_view *v, size_t accelerator, const struct job_view *job, enum job_end end,
+    const struct check_options *o, struct check_output *ret);

@@ -20,8 +20,8 @@ static char *full_test_name(const struct verdict_view *w)
 {
 	bool has_suite = w->suite && w->suite[0];
 
-	return xasprintf("%s%s%s%s%s%s", has_suite ? w->suite : "", has_suite ? "/" : "", w->test,
-	    w->dtype ? " [" : "", w->dtype ? w->dtype : "", w->dtype ? "]" : "");
+	return xasprintf("%s%s%s%s%s%s", has_suite ? w->suite : "", has_suite ? "/" : "", w->test, w->dtype ? " [" : "",
+	    w->dtype ? w->dtype : "", w->dtype ? "]" : "");
 }
 
 /* "`{public_url}/jobs/{id}`" as a link's target. */
@@ -39,17 +39,13 @@ static void append_red(struct buf *out, const struct verdict_view *w, const stru
 {
 	char *name = full_test_name(w);
 
-	buf_appendf(out, "- %s ",
-	    w->status == TEST_FAIL    ? "✗"
-	    : w->status == TEST_ERROR ? "!"
-				      : "?");
+	buf_appendf(out, "- %s ", w->status == TEST_FAIL ? "✗" : w->status == TEST_ERROR ? "!" : "?");
 	escape_markdown_code(out, name, TEST_CHARS, MARKDOWN_TEXT);
 	if (w->message && w->message[0]) {
 		buf_append_str(out, ": ");
 		escape_markdown_code(out, w->message, MESSAGE_CHARS, MARKDOWN_TEXT);
 	}
-	const char *attribution =
-	    attribution_applies(w->status) ? attribution_name(w->attribution) : NULL;
+	const char *attribution = attribution_applies(w->status) ? attribution_name(w->attribution) : NULL;
 	struct verdict_evidence e = verdict_evidence_of(w);
 	struct buf url = BUF_INIT(CHECK_TEXT_MAX_BYTES);
 
@@ -88,15 +84,14 @@ static enum part part_of(const struct verdict_view *w)
 	return check_verdict_counts(w) ? PART_COUNTING : PART_EXCUSED;
 }
 
-static bool is_red_of(
-    const struct verdict_view *w, size_t accelerator, const struct job_view *job, enum part part)
+static bool is_red_of(const struct verdict_view *w, size_t accelerator, const struct job_view *job, enum part part)
 {
-	return w->accelerator == accelerator && w->job == job->id &&
-	       test_status_is_red(w->status) && part_of(w) == part;
+	return w->accelerator == accelerator && w->job == job->id && test_status_is_red(w->status) &&
+	       part_of(w) == part;
 }
 
-static void append_part(struct buf *out, const struct change_view *v, size_t accelerator,
-    const struct job_view *job, enum part part, const struct check_options *o)
+static void append_part(struct buf *out, const struct change_view *v, size_t accelerator, const struct job_view *job,
+    enum part part, const struct check_options *o)
 {
 	struct buf line = BUF_INIT(CHECK_TEXT_MAX_BYTES);
 	size_t n = 0, n_more = 0;
@@ -141,36 +136,31 @@ static bool is_place(const struct verdict_view *w)
 {
 	const char *at = w->file;
 
-	if (!at || !at[0] || at[0] == '/' || strlen(at) > PATH_MAX_BYTES || w->line <= 0 ||
-	    w->line > INT32_MAX)
+	if (!at || !at[0] || at[0] == '/' || strlen(at) > PATH_MAX_BYTES || w->line <= 0 || w->line > INT32_MAX)
 		return false;
 	if (strchr(at, '\\') || !is_seen_whole(at))
 		return false;
-	return !str_eq(at, "..") && !str_has_prefix(at, "../") && !strstr(at, "/../") &&
-	       !str_has_suffix(at, "/..");
+	return !str_eq(at, "..") && !str_has_prefix(at, "../") && !strstr(at, "/../") && !str_has_suffix(at, "/..");
 }
 
-static void annotate(const struct change_view *v, size_t accelerator, const struct job_view *job,
-    enum part part, const char *level, struct check_output *out)
+static void annotate(const struct change_view *v, size_t accelerator, const struct job_view *job, enum part part,
+    const char *level, struct check_output *out)
 {
 	for (size_t i = 0; i < v->n_verdicts && out->n_annotations < CHECK_ANNOTATIONS_MAX; i++) {
 		const struct verdict_view *w = &v->verdicts[i];
-		struct buf title = BUF_INIT(CHECK_TEXT_MAX_BYTES),
-			   message = BUF_INIT(CHECK_TEXT_MAX_BYTES);
+		struct buf title = BUF_INIT(CHECK_TEXT_MAX_BYTES), message = BUF_INIT(CHECK_TEXT_MAX_BYTES);
 		char *name;
 
 		if (!is_red_of(w, accelerator, job, part) || !is_place(w))
 			continue;
 		name = full_test_name(w);
 		escape_line(&title, name, TEST_CHARS);
-		escape_line(&message, w->message && w->message[0] ? w->message : "failed",
-		    ANNOTATION_CHARS);
-		*ARRAY_PUSH(out->annotations, out->n_annotations) =
-		    (struct check_annotation){.path = xstrdup(w->file),
-			.line = w->line,
-			.level = level,
-			.title = buf_take(&title),
-			.message = buf_take(&message)};
+		escape_line(&message, w->message && w->message[0] ? w->message : "failed", ANNOTATION_CHARS);
+		*ARRAY_PUSH(out->annotations, out->n_annotations) = (struct check_annotation){.path = xstrdup(w->file),
+		    .line = w->line,
+		    .level = level,
+		    .title = buf_take(&title),
+		    .message = buf_take(&message)};
 		free(name);
 	}
 }
@@ -199,8 +189,8 @@ static const char *opening_of(enum job_end end)
 	return "";
 }
 
-void check_describe_job(const struct change_view *v, size_t accelerator, const struct job_view *job,
-    enum job_end end, const struct check_options *o, struct check_output *ret)
+void check_describe_job(const struct change_view *v, size_t accelerator, const struct job_view *job, enum job_end end,
+    const struct check_options *o, struct check_output *ret)
 {
 	const struct accelerator_view *a = &v->accelerators[accelerator];
 	struct buf out = BUF_INIT(CHECK_TEXT_MAX_BYTES), url = BUF_INIT(CHECK_TEXT_MAX_BYTES);

@@ -17,8 +17,7 @@ void comment_append_title(struct buf *out, const char *title)
 	escape_markdown_label(out, title ? title : "", TITLE_MAX_CHARS, MARKDOWN_TEXT);
 }
 
-bool comment_append_own_url(
-    struct buf *out, const struct comment_options *o, const char *folder, int64_t id)
+bool comment_append_own_url(struct buf *out, const struct comment_options *o, const char *folder, int64_t id)
 {
 	if (!escape_url(out, o->public_url, OWN_URL_MAX_BYTES, URL_HTTPS_OR_HTTP))
 		return false;
@@ -35,8 +34,7 @@ void comment_append_commit(
 		escape_markdown_code(out, sha, SHA_SHORT_CHARS, MARKDOWN_TEXT);
 	} else if (is_repository_name(v->repository) &&
 		   escape_url(&url, o->github_url, OWN_URL_MAX_BYTES, URL_HTTPS_OR_HTTP)) {
-		buf_appendf(out, "[`%.*s`](%s/%s/commit/%s)", SHA_SHORT_CHARS, sha, buf_str(&url),
-		    v->repository, sha);
+		buf_appendf(out, "[`%.*s`](%s/%s/commit/%s)", SHA_SHORT_CHARS, sha, buf_str(&url), v->repository, sha);
 	} else {
 		buf_appendf(out, "`%.*s`", SHA_SHORT_CHARS, sha);
 	}
@@ -44,8 +42,7 @@ void comment_append_commit(
 }
 
 /* Marker, verdict line, and what was tested. */
-static void append_head(
-    struct buf *out, const struct table *t, const struct comment_options *o, struct span *ret_age)
+static void append_head(struct buf *out, const struct table *t, const struct comment_options *o, struct span *ret_age)
 {
 	static const struct summary_style style = {
 	    .bold_on = "**", .bold_off = "**", .append_title = comment_append_title};
@@ -65,8 +62,7 @@ static void append_head(
 	}
 	ret_age->offset = out->len;
 	if (v->merge_base_sha && v->merge_base_ms > 0 && o->now_wall_ms >= v->merge_base_ms) {
-		long long hours = (o->now_wall_ms - v->merge_base_ms) / (INT64_C(3600) * 1000),
-			  days = hours / 24;
+		long long hours = (o->now_wall_ms - v->merge_base_ms) / (INT64_C(3600) * 1000), days = hours / 24;
 
 		if (days >= 2)
 			buf_appendf(out, ", %lld days old", days);
@@ -121,10 +117,8 @@ void comment_render(const struct table *t, const struct comment_options *o, stru
 		comment_append_folded_failures(&tail, t, o);
 		comment_append_deltas(&tail, t, o);
 		/* each span counts as its largest size, so that the passing of time does not move the cut */
-		room = text.max -
-		       (text.len + footer.len - age.bytes - time.bytes + 2 * SPAN_ROOM_BYTES);
-		comment_append_table(
-		    &text, t, o, room > tail.len ? room - tail.len : 0, &ret->n_rows_left_out);
+		room = text.max - (text.len + footer.len - age.bytes - time.bytes + 2 * SPAN_ROOM_BYTES);
+		comment_append_table(&text, t, o, room > tail.len ? room - tail.len : 0, &ret->n_rows_left_out);
 		buf_append(&text, tail.data, tail.len);
 	}
 	time.offset += text.len;
@@ -145,26 +139,21 @@ void comment_render(const struct table *t, const struct comment_options *o, stru
 	buf_release(&footer);
 }
 
-void comment_release(struct comment *c)
-{
-	FREE_AND_NULL(c->markdown);
-}
+void comment_release(struct comment *c) { FREE_AND_NULL(c->markdown); }
 
 bool comment_has_news(const struct table *t)
 {
 	bool has_news = t->n_rows > 0;
 
 	for (size_t i = 0; i < t->n_columns; i++)
-		has_news = has_news || table_is_releasable(&t->columns[i]) ||
-			   t->columns[i].silent || table_declined_why(&t->columns[i]) ||
-			   t->columns[i].accelerator->n_jobs;
+		has_news = has_news || table_is_releasable(&t->columns[i]) || t->columns[i].silent ||
+			   table_declined_why(&t->columns[i]) || t->columns[i].accelerator->n_jobs;
 	return has_news;
 }
 
 bool comment_has_red(const struct table *t)
 {
-	return t->n_failures > t->n_failures_in[FAILURE_NOT_COUNTED] ||
-	       t->n_outcomes[OUTCOME_MISSING];
+	return t->n_failures > t->n_failures_in[FAILURE_NOT_COUNTED] || t->n_outcomes[OUTCOME_MISSING];
 }
 
 /* ---- the answer to `@BOT status` ---- */
@@ -177,8 +166,7 @@ static const char *state_word(const struct table_column *c)
 	    [COLUMN_FINISHED] = "finished",
 	    [COLUMN_CANCELLED] = "cancelled"};
 
-	return c->state == COLUMN_RUNNING && c->is_waiting ? "waits for a machine"
-							   : words[c->state];
+	return c->state == COLUMN_RUNNING && c->is_waiting ? "waits for a machine" : words[c->state];
 }
 
 static const char *state_reason(const struct table_column *c)

@@ -30,8 +30,7 @@ static const struct job_view *find_job(const struct accelerator_view *a, int64_t
  * a space after it, because links and GitHub's ":emoji:" have colons without one. */
 static bool is_plain_reason(const char *reason)
 {
-	static const char chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789 ,;()':";
+	static const char chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ,;()':";
 
 	for (const char *colon = strchr(reason, ':'); colon; colon = strchr(colon + 1, ':'))
 		if (colon[1] != ' ')
@@ -60,8 +59,8 @@ static void append_reason(struct buf *out, const char *reason)
 
 /* The reason for the attribution, with a link to its evidence. A failure that is not classified yet has no
  * reason while evidence is being gathered. */
-static void append_evidence(struct buf *out, const struct table *t, const struct verdict_view *w,
-    const struct comment_options *o)
+static void append_evidence(
+    struct buf *out, const struct table *t, const struct verdict_view *w, const struct comment_options *o)
 {
 	struct verdict_evidence e = verdict_evidence_of(w);
 	struct buf url = BUF_INIT(COMMENT_MAX_BYTES);
@@ -82,8 +81,8 @@ static void append_evidence(struct buf *out, const struct table *t, const struct
 }
 
 /* title: the accelerator's, or NULL if the line stands under its name. */
-static void append_failure(struct buf *out, const struct table *t, const struct table_failure *f,
-    const char *title, const struct comment_options *o)
+static void append_failure(struct buf *out, const struct table *t, const struct table_failure *f, const char *title,
+    const struct comment_options *o)
 {
 	const struct verdict_view *w = f->verdict;
 	const struct job_view *job = find_job(t->columns[f->column].accelerator, w->job);
@@ -110,8 +109,7 @@ static void append_failure(struct buf *out, const struct table *t, const struct 
 		buf_append_str(out, ", no message was reported");
 	}
 	if (w->file && w->file[0]) {
-		char *place = w->line > 0 ? xasprintf("%s:%lld", w->file, (long long)w->line)
-					  : xstrdup(w->file);
+		char *place = w->line > 0 ? xasprintf("%s:%lld", w->file, (long long)w->line) : xstrdup(w->file);
 
 		buf_append_str(out, " at ");
 		escape_markdown_code(out, place, FILE_MAX_CHARS, MARKDOWN_TEXT);
@@ -148,8 +146,8 @@ static void append_more(struct buf *out, size_t n)
 
 /* One column: its name, its contact, how to run only this one again, and its n failures, up to out's length
  * `end`. */
-static void append_failed_column(struct buf *out, const struct table *t,
-    const struct table_failure *f, size_t n, const struct comment_options *o, size_t end)
+static void append_failed_column(struct buf *out, const struct table *t, const struct table_failure *f, size_t n,
+    const struct comment_options *o, size_t end)
 {
 	const struct accelerator_view *a = t->columns[f->column].accelerator;
 	struct buf line = BUF_INIT(COMMENT_MAX_BYTES);
@@ -177,8 +175,8 @@ static void append_failed_column(struct buf *out, const struct table *t,
 	free(words);
 }
 
-static void append_open(struct buf *out, const struct table *t, enum failure_group group,
-    const struct comment_options *o, size_t end)
+static void append_open(
+    struct buf *out, const struct table *t, enum failure_group group, const struct comment_options *o, size_t end)
 {
 	const struct table_failure *f = table_failures(t, group), *stop;
 	size_t n_columns = 0, n_unnamed = 0;
@@ -196,8 +194,7 @@ static void append_open(struct buf *out, const struct table *t, enum failure_gro
 		buf_appendf(out, "The same of %zu more accelerators.\n\n", n_unnamed);
 }
 
-void comment_append_failures(
-    struct buf *out, const struct table *t, const struct comment_options *o)
+void comment_append_failures(struct buf *out, const struct table *t, const struct comment_options *o)
 {
 	size_t end = out->len + OPEN_MAX_BYTES, n = t->n_failures_in[FAILURE_UNCLASSIFIED];
 
@@ -208,14 +205,11 @@ void comment_append_failures(
 	if (n && t->view->is_being_attributed)
 		buf_append_str(out, "**Not classified yet**: evidence is being gathered\n\n");
 	else if (n && t->n_unclassified_rerunning == n)
-		buf_appendf(out,
-		    "**Not classified yet**: re-running %s, and %s a failure until that is "
-		    "done\n\n",
+		buf_appendf(out, "**Not classified yet**: re-running %s, and %s a failure until that is done\n\n",
 		    n == 1 ? "it" : "them", n == 1 ? "it counts as" : "each counts as");
 	else if (n)
-		buf_appendf(out,
-		    "**Not classified**: nothing shows whether this change caused %s\n\n",
-		    n == 1 ? "it" : "them");
+		buf_appendf(
+		    out, "**Not classified**: nothing shows whether this change caused %s\n\n", n == 1 ? "it" : "them");
 	append_open(out, t, FAILURE_UNCLASSIFIED, o, end);
 }
 
@@ -231,8 +225,8 @@ static bool is_said_above(const struct table *t, const struct table_failure *f)
 }
 
 /* The lines of one group. Returns how many of its failures are not said above. */
-static size_t append_lines(struct buf *out, const struct table *t, enum failure_group group,
-    const struct comment_options *o, size_t end)
+static size_t append_lines(
+    struct buf *out, const struct table *t, enum failure_group group, const struct comment_options *o, size_t end)
 {
 	const struct table_failure *f = table_failures(t, group);
 	struct buf line = BUF_INIT(COMMENT_MAX_BYTES);
@@ -258,14 +252,13 @@ static size_t append_lines(struct buf *out, const struct table *t, enum failure_
 	return n;
 }
 
-static void append_unrelated(
-    struct buf *out, const struct table *t, const struct comment_options *o)
+static void append_unrelated(struct buf *out, const struct table *t, const struct comment_options *o)
 {
 	static const struct {
 		enum failure_group group;
 		const char *heading;
-	} groups[] = {{FAILURE_KNOWN, "**Known**"}, {FAILURE_BASE, "**Red on the base, too**"},
-	    {FAILURE_FLAKY, "**Flaky**"}};
+	} groups[] = {
+	    {FAILURE_KNOWN, "**Known**"}, {FAILURE_BASE, "**Red on the base, too**"}, {FAILURE_FLAKY, "**Flaky**"}};
 	size_t n = table_n_unrelated(t), end = out->len + FOLDED_MAX_BYTES;
 
 	if (n == 0)
@@ -301,8 +294,7 @@ static void append_block(struct buf *out, const struct table *t, enum failure_gr
 	buf_release(&lines);
 }
 
-void comment_append_folded_failures(
-    struct buf *out, const struct table *t, const struct comment_options *o)
+void comment_append_folded_failures(struct buf *out, const struct table *t, const struct comment_options *o)
 {
 	append_unrelated(out, t, o);
 	append_block(out, t, FAILURE_MISSING, o, "test gave no result, for the vendor to look at",
@@ -314,8 +306,7 @@ void comment_append_folded_failures(
 
 /* ---- the differences from the base ---- */
 
-static void append_delta_part(
-    struct buf *out, const char *what, int64_t n, const char **separator, char **names)
+static void append_delta_part(struct buf *out, const char *what, int64_t n, const char **separator, char **names)
 {
 	if (n == 0)
 		return;
@@ -364,8 +355,8 @@ void comment_append_deltas(struct buf *out, const struct table *t, const struct 
 		buf_append_str(&line, " against ");
 		comment_append_commit(&line, t->view, o, d->base_sha);
 		if (d->distance > 0)
-			buf_appendf(&line, ", %lld commit%s before the merge base",
-			    (long long)d->distance, d->distance == 1 ? "" : "s");
+			buf_appendf(&line, ", %lld commit%s before the merge base", (long long)d->distance,
+			    d->distance == 1 ? "" : "s");
 		buf_append_str(&line, ": ");
 		append_delta(&line, d);
 		buf_append_char(&line, '\n');

@@ -16,8 +16,7 @@ enum {
 
 /* `{public_url}/{folder}/{id}` as a link's target. Returns false and appends nothing if there is no
  * public_url. */
-bool comment_append_own_url(
-    struct buf *out, const struct comment_options *o, const char *folder, int64_t id);
+bool comment_append_own_url(struct buf *out, const struct comment_options *o, const char *folder, int64_t id);
 /* `abc1234`, with a link if the repository is known. */
 void comment_append_commit(
     struct buf *out, const struct change_view *v, const struct comment_options *o, const char *sha);
@@ -31,17 +30,15 @@ void comment_append_command(struct buf *out, const struct comment_options *o, co
 
 /* The table in at most max_bytes; unless it is empty, an empty line follows. *ret_n_left_out: rows that are
  * not shown. */
-void comment_append_table(struct buf *out, const struct table *t, const struct comment_options *o,
-    size_t max_bytes, size_t *ret_n_left_out);
+void comment_append_table(
+    struct buf *out, const struct table *t, const struct comment_options *o, size_t max_bytes, size_t *ret_n_left_out);
 /* One line that explains the signs in use; nothing if all are ✓. */
 void comment_append_legend(struct buf *out, const struct table *t);
 
 /* New and unclassified failures: test, one line of error, evidence, contact, how to run it again. */
-void comment_append_failures(
-    struct buf *out, const struct table *t, const struct comment_options *o);
+void comment_append_failures(struct buf *out, const struct table *t, const struct comment_options *o);
 /* Folded: failures that the change did not cause, tests without a result, failures of unhealthy accelerators. */
-void comment_append_folded_failures(
-    struct buf *out, const struct table *t, const struct comment_options *o);
+void comment_append_folded_failures(struct buf *out, const struct table *t, const struct comment_options *o);
 /* Folded: the differences from the base, if there are any. */
 void comment_append_deltas(struct buf *out, const struct table *t, const struct comment_options *o);
 /* Which accelerators are silent, lack required results, are held, running or cancelled, and why: a paragraph

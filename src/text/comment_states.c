@@ -111,9 +111,8 @@ static void append_note(struct buf *out, const struct table_column *c, enum colu
 		if (c->silent->last_error)
 			append_reason(out, c->silent->last_error);
 		else
-			buf_append_str(out, c->silent->state == DISPATCH_EXPIRED
-						? ": nothing came within its deadline"
-						: ": it could not be reached");
+			buf_append_str(out, c->silent->state == DISPATCH_EXPIRED ? ": nothing came within its deadline"
+										 : ": it could not be reached");
 		comment_append_contact(out, c->accelerator, ", ");
 		break;
 	case NOTE_INCOMPLETE:
@@ -121,8 +120,8 @@ static void append_note(struct buf *out, const struct table_column *c, enum colu
 		if (n_cut > LEFT_OUT_SHOWN_MAX)
 			buf_append_str(out, ": its report leaves out over 999,999 tests");
 		else
-			buf_appendf(out, ": its report leaves out %lld test%s", (long long)n_cut,
-			    n_cut == 1 ? "" : "s");
+			buf_appendf(
+			    out, ": its report leaves out %lld test%s", (long long)n_cut, n_cut == 1 ? "" : "s");
 		break;
 	case NOTE_RERUNNING:
 		append_n_failures(out, c->n_rerunning);
@@ -250,8 +249,7 @@ static void append_requirement(
 		return;
 	buf_appendf(out, "%s%s ", *n == 1 ? ": " : ", ", what);
 	escape_markdown_code(out, name, TEST_MAX_CHARS, MARKDOWN_TEXT);
-	buf_append_str(
-	    out, state == REQUIREMENT_NOT_REPORTED ? " was not reported" : " did not pass");
+	buf_append_str(out, state == REQUIREMENT_NOT_REPORTED ? " was not reported" : " did not pass");
 }
 
 /* Appends nothing if all requirements are met. */
@@ -262,11 +260,9 @@ static void append_requirements(struct buf *out, const struct table_column *c)
 	size_t n = 0;
 
 	for (size_t i = 0; i < q->n_suites; i++)
-		append_requirement(
-		    &list, "required suite", c->accelerator->required_suites[i], q->suites[i], &n);
+		append_requirement(&list, "required suite", c->accelerator->required_suites[i], q->suites[i], &n);
 	for (size_t i = 0; i < q->n_tests; i++)
-		append_requirement(
-		    &list, "must-pass", c->accelerator->must_pass[i], q->tests[i], &n);
+		append_requirement(&list, "must-pass", c->accelerator->must_pass[i], q->tests[i], &n);
 	if (n > REQUIRED_MAX)
 		buf_appendf(&list, ", %zu more", n - REQUIRED_MAX);
 	if (n) {
@@ -304,8 +300,7 @@ void comment_append_states(struct buf *out, const struct table *t, const struct 
 	if (out->len > before) {
 		char *words = xasprintf("ok-to-test %.12s", t->view->head_sha);
 
-		buf_append_str(
-		    out, ". A member of the repository releases this commit with the comment ");
+		buf_append_str(out, ". A member of the repository releases this commit with the comment ");
 		comment_append_command(out, o, words);
 		buf_append_str(out, "\n\n");
 		free(words);

@@ -24,12 +24,10 @@ static void append_header(struct buf *out, const struct table *t, bool wants_lin
 		struct buf url = BUF_INIT(COMMENT_MAX_BYTES);
 		bool has_link;
 
-		has_link = wants_links && a->docs_url &&
-			   escape_url(&url, a->docs_url, DOCS_URL_MAX_BYTES, URL_HTTPS) &&
+		has_link = wants_links && a->docs_url && escape_url(&url, a->docs_url, DOCS_URL_MAX_BYTES, URL_HTTPS) &&
 			   url.len <= DOCS_URL_MAX_BYTES;
 		buf_append_str(out, has_link ? " [" : " ");
-		escape_markdown_label(
-		    out, a->title ? a->title : "", TITLE_MAX_CHARS, MARKDOWN_CELL);
+		escape_markdown_label(out, a->title ? a->title : "", TITLE_MAX_CHARS, MARKDOWN_CELL);
 		if (has_link)
 			buf_appendf(out, "](%s)", buf_str(&url));
 		buf_append_str(out, a->is_unhealthy ? " (unhealthy, not counted) |" : " |");
@@ -41,8 +39,8 @@ static void append_header(struct buf *out, const struct table *t, bool wants_lin
 	buf_append_char(out, '\n');
 }
 
-static void append_cells(struct buf *out, const struct table *t, const struct comment_options *o,
-    const struct table_cell *cells)
+static void append_cells(
+    struct buf *out, const struct table *t, const struct comment_options *o, const struct table_cell *cells)
 {
 	for (size_t i = 0; i < t->n_shown; i++) {
 		const struct table_cell *cell = &cells[t->shown[i]];
@@ -102,8 +100,7 @@ static void append_rows_left_out(struct buf *out, const struct table *t, const s
 }
 
 /* Counts what the table does not show, if anything. */
-static void append_left_out(
-    struct buf *out, const struct table *t, const struct shown *s, const char *page_url)
+static void append_left_out(struct buf *out, const struct table *t, const struct shown *s, const char *page_url)
 {
 	size_t n_columns = 0;
 
@@ -131,8 +128,8 @@ static size_t max_rows(const struct table *t, enum row_class class)
 	return class == ROW_OTHER ? OTHER_ROWS_MAX : RED_ROWS_MAX;
 }
 
-void comment_append_table(struct buf *out, const struct table *t, const struct comment_options *o,
-    size_t max_bytes, size_t *ret_n_left_out)
+void comment_append_table(
+    struct buf *out, const struct table *t, const struct comment_options *o, size_t max_bytes, size_t *ret_n_left_out)
 {
 	struct buf header = BUF_INIT(COMMENT_MAX_BYTES), url = BUF_INIT(COMMENT_MAX_BYTES);
 	struct shown shown = {.n_left_out = 0};

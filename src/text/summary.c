@@ -13,10 +13,7 @@ void count_append(struct buf *out, size_t n)
 	buf_appendf(out, ",%03zu", n % 1000);
 }
 
-static const char *plural(size_t n, const char *one, const char *many)
-{
-	return n == 1 ? one : many;
-}
+static const char *plural(size_t n, const char *one, const char *many) { return n == 1 ? one : many; }
 
 /* One column is in the list if it has failures of this group, or if N_FAILURE_GROUPS, by its outcome. */
 struct title_filter {
@@ -30,8 +27,8 @@ static bool is_titled(const struct table_column *c, const struct title_filter *f
 }
 
 /* "A", "A and B", "A, B and C", "5 accelerators". */
-static void append_titles(const struct table *t, const struct summary_style *style,
-    const struct title_filter *f, struct buf *out)
+static void append_titles(
+    const struct table *t, const struct summary_style *style, const struct title_filter *f, struct buf *out)
 {
 	size_t n = 0, i_title = 0;
 
@@ -51,11 +48,10 @@ static void append_titles(const struct table *t, const struct summary_style *sty
 	}
 }
 
-static void append_ended(const struct table *t, const struct summary_style *style,
-    enum column_outcome outcome, struct buf *out)
+static void append_ended(
+    const struct table *t, const struct summary_style *style, enum column_outcome outcome, struct buf *out)
 {
-	append_titles(
-	    t, style, &(struct title_filter){.group = N_FAILURE_GROUPS, .outcome = outcome}, out);
+	append_titles(t, style, &(struct title_filter){.group = N_FAILURE_GROUPS, .outcome = outcome}, out);
 }
 
 static size_t n_counted(const struct table *t)
@@ -68,8 +64,7 @@ void summary_append_unrelated(const struct table *t, struct buf *out)
 	static const struct {
 		enum failure_group group;
 		const char *word;
-	} parts[] = {
-	    {FAILURE_KNOWN, "known"}, {FAILURE_BASE, "on the base"}, {FAILURE_FLAKY, "flaky"}};
+	} parts[] = {{FAILURE_KNOWN, "known"}, {FAILURE_BASE, "on the base"}, {FAILURE_FLAKY, "flaky"}};
 	const char *separator = "";
 
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
@@ -90,15 +85,15 @@ void summary_append_unrelated(const struct table *t, struct buf *out)
 /* ---- the lead: the fact that the verdict comes from ---- */
 
 /* group: FAILURE_NEW or FAILURE_UNCLASSIFIED. */
-static void lead_failures(const struct table *t, const struct summary_style *style,
-    enum failure_group group, struct buf *out)
+static void lead_failures(
+    const struct table *t, const struct summary_style *style, enum failure_group group, struct buf *out)
 {
 	size_t n = t->n_failures_in[group];
 
 	buf_appendf(out, "%s%s", style->bold_on, t->has_unread_red ? "At least " : "");
 	count_append(out, n);
-	buf_appendf(out, " %s%s%s on ", group == FAILURE_NEW ? "new " : "",
-	    plural(n, "failure", "failures"), style->bold_off);
+	buf_appendf(
+	    out, " %s%s%s on ", group == FAILURE_NEW ? "new " : "", plural(n, "failure", "failures"), style->bold_off);
 	append_titles(t, style, &(struct title_filter){.group = group}, out);
 	if (group == FAILURE_NEW)
 		return;
@@ -152,8 +147,7 @@ static const char *quiet_lead(const struct table *t)
 }
 
 /* Appends the lead. Returns the outcome that it covers, or N_OUTCOMES. */
-static enum column_outcome append_lead(
-    const struct table *t, const struct summary_style *style, struct buf *out)
+static enum column_outcome append_lead(const struct table *t, const struct summary_style *style, struct buf *out)
 {
 	const size_t *n = t->n_outcomes;
 
@@ -173,8 +167,7 @@ static enum column_outcome append_lead(
 		return OUTCOME_MISSING;
 	}
 	if (n[OUTCOME_LACKING]) {
-		buf_appendf(
-		    out, "%sRequired results are missing%s from ", style->bold_on, style->bold_off);
+		buf_appendf(out, "%sRequired results are missing%s from ", style->bold_on, style->bold_off);
 		append_ended(t, style, OUTCOME_LACKING, out);
 		return OUTCOME_LACKING;
 	}
@@ -211,16 +204,13 @@ static enum column_outcome append_lead(
 
 /* ---- the rest ---- */
 
-static void append_others(
-    const struct table *t, enum column_outcome told, const char **separator, struct buf *out)
+static void append_others(const struct table *t, enum column_outcome told, const char **separator, struct buf *out)
 {
 	static const struct {
 		enum column_outcome outcome;
 		const char *one, *many;
-	} parts[] = {{OUTCOME_PASSED, "passed", "passed"},
-	    {OUTCOME_RUNNING, "is still running", "are still running"},
-	    {OUTCOME_WAITING, "waits for a machine", "wait for a machine"},
-	    {OUTCOME_HELD, "is held", "are held"},
+	} parts[] = {{OUTCOME_PASSED, "passed", "passed"}, {OUTCOME_RUNNING, "is still running", "are still running"},
+	    {OUTCOME_WAITING, "waits for a machine", "wait for a machine"}, {OUTCOME_HELD, "is held", "are held"},
 	    {OUTCOME_MERGED, "runs after the merge", "run after the merge"},
 	    {OUTCOME_MISSING, "gave no result", "gave no result"},
 	    {OUTCOME_LACKING, "lacks required results", "lack required results"},
@@ -236,8 +226,7 @@ static void append_others(
 		if (n == 0 || parts[i].outcome == told)
 			continue;
 		buf_appendf(out, "%s%zu %s%s", *separator, n,
-		    is_first ? plural(n, "accelerator ", "accelerators ") : "",
-		    plural(n, parts[i].one, parts[i].many));
+		    is_first ? plural(n, "accelerator ", "accelerators ") : "", plural(n, parts[i].one, parts[i].many));
 		*separator = ", ";
 		is_first = false;
 	}
@@ -245,15 +234,12 @@ static void append_others(
 
 void summary_append(const struct table *t, const struct summary_style *style, struct buf *out)
 {
-	static const char *const signs[N_VERDICTS] = {[VERDICT_PASS] = "✓",
-	    [VERDICT_FAIL] = "✗",
-	    [VERDICT_PENDING] = "…",
-	    [VERDICT_UNKNOWN] = "?"};
+	static const char *const signs[N_VERDICTS] = {
+	    [VERDICT_PASS] = "✓", [VERDICT_FAIL] = "✗", [VERDICT_PENDING] = "…", [VERDICT_UNKNOWN] = "?"};
 	const char *separator = "; ";
 
 	if (t->view->state == CHANGE_SUPERSEDED) {
-		buf_appendf(out,
-		    "– %sA newer commit took the place of this one%s: its results are not shown.",
+		buf_appendf(out, "– %sA newer commit took the place of this one%s: its results are not shown.",
 		    style->bold_on, style->bold_off);
 		return;
 	}
@@ -300,19 +286,15 @@ static const char *const OUTCOMES[N_OUTCOMES] = {[OUTCOME_NOT_COUNTED] = "not_co
     [OUTCOME_PASSED] = "passed",
     [OUTCOME_WITHOUT] = "nothing"};
 
-static const char *const VERDICTS[N_VERDICTS] = {[VERDICT_PASS] = "pass",
-    [VERDICT_FAIL] = "fail",
-    [VERDICT_PENDING] = "pending",
-    [VERDICT_UNKNOWN] = "unknown"};
+static const char *const VERDICTS[N_VERDICTS] = {
+    [VERDICT_PASS] = "pass", [VERDICT_FAIL] = "fail", [VERDICT_PENDING] = "pending", [VERDICT_UNKNOWN] = "unknown"};
 
 /* A silent accelerator without a single cell counts as one missing result, or as one that is not counted. */
 static size_t count_in_group(const struct table_column *c, enum failure_group group)
 {
-	enum failure_group of_silence =
-	    c->outcome == OUTCOME_NOT_COUNTED ? FAILURE_NOT_COUNTED : FAILURE_MISSING;
+	enum failure_group of_silence = c->outcome == OUTCOME_NOT_COUNTED ? FAILURE_NOT_COUNTED : FAILURE_MISSING;
 
-	return c->n_failures[group] +
-	       (group == of_silence && c->silent && !c->n_failures[of_silence]);
+	return c->n_failures[group] + (group == of_silence && c->silent && !c->n_failures[of_silence]);
 }
 
 json_t *verdict_json(const struct table *t)
@@ -341,8 +323,7 @@ json_t *verdict_json(const struct table *t)
 			const struct table_column *c = &t->columns[k % t->n_columns];
 			json_t *one;
 
-			if (c->outcome != k / t->n_columns ||
-			    json_array_size(list) == TABLE_COLUMNS_MAX)
+			if (c->outcome != k / t->n_columns || json_array_size(list) == TABLE_COLUMNS_MAX)
 				continue;
 			one = json_object();
 			json_set_str(one, "name", c->accelerator->name);

@@ -39,10 +39,7 @@ static enum column_outcome outcome_of_column(const struct table_column *c)
 	return c->n_cells[TEST_PASS] ? OUTCOME_PASSED : OUTCOME_WITHOUT;
 }
 
-bool table_is_releasable(const struct table_column *c)
-{
-	return c->held && !c->held->is_held_for_good;
-}
+bool table_is_releasable(const struct table_column *c) { return c->held && !c->held->is_held_for_good; }
 
 const char *table_declined_why(const struct table_column *c)
 {
@@ -67,13 +64,11 @@ static void add_columns(struct table *t, size_t *column_of)
 		if (v->accelerators[i].level > LEVEL_1) {
 			struct table_column *c = &t->columns[t->n_columns++];
 			const struct accelerator_view *a = &v->accelerators[i];
-			*c = (struct table_column){
-			    .accelerator = a, .state = COLUMN_CANCELLED, .is_waiting = true};
+			*c = (struct table_column){.accelerator = a, .state = COLUMN_CANCELLED, .is_waiting = true};
 			for (size_t k = 0; k < a->n_dispatches; k++) {
 				const struct dispatch_view *d = &a->dispatches[k];
-				enum column_state s = d->state < N_DISPATCH_STATES
-							  ? COLUMN_STATES[d->state]
-							  : COLUMN_CANCELLED;
+				enum column_state s =
+				    d->state < N_DISPATCH_STATES ? COLUMN_STATES[d->state] : COLUMN_CANCELLED;
 
 				if (s == COLUMN_HELD && (!c->held || c->held->is_held_for_good))
 					c->held = d;
@@ -81,8 +76,8 @@ static void add_columns(struct table *t, size_t *column_of)
 					continue;
 				if (s == COLUMN_SILENT && !c->silent)
 					c->silent = d;
-				if (s == COLUMN_RUNNING && !(d->state == DISPATCH_QUEUED &&
-							       str_eq(d->runner_kind, "pull")))
+				if (s == COLUMN_RUNNING &&
+				    !(d->state == DISPATCH_QUEUED && str_eq(d->runner_kind, "pull")))
 					c->is_waiting = false;
 				if (!c->dispatch || s < c->state) {
 					c->dispatch = d;
@@ -130,8 +125,7 @@ static size_t count_lacking(const enum requirement_state *list, size_t n)
 	size_t n_lacking = 0;
 
 	for (size_t i = 0; i < n; i++)
-		n_lacking +=
-		    list[i] == REQUIREMENT_NOT_PASSED || list[i] == REQUIREMENT_NOT_REPORTED;
+		n_lacking += list[i] == REQUIREMENT_NOT_PASSED || list[i] == REQUIREMENT_NOT_REPORTED;
 	return n_lacking;
 }
 
@@ -202,8 +196,7 @@ void table_init(struct table *t, const struct change_view *v)
 	}
 	/* Only a column that has finished is judged: a silent or running one is reported as such. A
 	 * test without a result was not reported. */
-	enum requirement_state unseen =
-	    t->view->is_cut ? REQUIREMENT_UNKNOWN : REQUIREMENT_NOT_REPORTED;
+	enum requirement_state unseen = t->view->is_cut ? REQUIREMENT_UNKNOWN : REQUIREMENT_NOT_REPORTED;
 
 	for (size_t i = 0; i < t->n_columns; i++) {
 		struct table_column *c = &t->columns[i];
@@ -232,8 +225,7 @@ void table_init(struct table *t, const struct change_view *v)
 				q->suites[k] = REQUIREMENT_MET;
 		for (size_t k = 0; k < q->n_tests; k++)
 			if (is_test_named(a->must_pass[k], e))
-				q->tests[k] = worse_state(
-				    q->tests[k], requirement_state_of(e->verdict->status));
+				q->tests[k] = worse_state(q->tests[k], requirement_state_of(e->verdict->status));
 	}
 	choose_shown(t);
 	free(column_of);
@@ -251,8 +243,7 @@ void table_release(struct table *t)
 static bool has_pass(const struct table *t)
 {
 	for (size_t i = 0; i < t->n_columns; i++)
-		if (t->columns[i].outcome != OUTCOME_NOT_COUNTED &&
-		    t->columns[i].n_cells[TEST_PASS])
+		if (t->columns[i].outcome != OUTCOME_NOT_COUNTED && t->columns[i].n_cells[TEST_PASS])
 			return true;
 	return false;
 }
@@ -263,8 +254,7 @@ static bool is_more_to_come(const struct table *t)
 	for (size_t i = 0; i < t->n_columns; i++) {
 		const struct table_column *c = &t->columns[i];
 
-		if (c->outcome != OUTCOME_NOT_COUNTED &&
-		    (c->state == COLUMN_RUNNING || table_is_releasable(c)))
+		if (c->outcome != OUTCOME_NOT_COUNTED && (c->state == COLUMN_RUNNING || table_is_releasable(c)))
 			return true;
 	}
 	return false;
@@ -277,11 +267,9 @@ enum verdict table_verdict(const struct table *t)
 
 	if (t->n_failures_in[FAILURE_NEW])
 		return VERDICT_FAIL;
-	if (is_more_to_come(t) || t->n_rerunning ||
-	    (is_unclassified && t->view->is_being_attributed))
+	if (is_more_to_come(t) || t->n_rerunning || (is_unclassified && t->view->is_being_attributed))
 		return VERDICT_PENDING;
-	if (is_unclassified || n[OUTCOME_MISSING] || n[OUTCOME_LACKING] || n[OUTCOME_CANCELLED] ||
-	    t->has_unread_red)
+	if (is_unclassified || n[OUTCOME_MISSING] || n[OUTCOME_LACKING] || n[OUTCOME_CANCELLED] || t->has_unread_red)
 		return VERDICT_UNKNOWN;
 	return has_pass(t) ? VERDICT_PASS : VERDICT_UNKNOWN;
 }
@@ -292,8 +280,7 @@ bool table_is_complete(const struct table *t)
 
 	for (size_t i = 0; i < t->n_columns; i++)
 		is_complete = is_complete || t->columns[i].state == COLUMN_FINISHED ||
-			      t->columns[i].state == COLUMN_SILENT ||
-			      t->columns[i].state == COLUMN_CANCELLED;
+			      t->columns[i].state == COLUMN_SILENT || t->columns[i].state == COLUMN_CANCELLED;
 	for (size_t i = 0; i < t->n_columns; i++)
 		is_complete = is_complete && t->columns[i].state != COLUMN_RUNNING;
 	return is_complete && !t->n_rerunning;
@@ -301,6 +288,5 @@ bool table_is_complete(const struct table *t)
 
 size_t table_n_unrelated(const struct table *t)
 {
-	return t->n_failures_in[FAILURE_KNOWN] + t->n_failures_in[FAILURE_BASE] +
-	       t->n_failures_in[FAILURE_FLAKY];
+	return t->n_failures_in[FAILURE_KNOWN] + t->n_failures_in[FAILURE_BASE] + t->n_failures_in[FAILURE_FLAKY];
 }

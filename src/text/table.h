@@ -48,13 +48,12 @@ enum failure_group {
 };
 
 /* Of a red cell. */
-enum failure_group table_failure_group(
-    const struct accelerator_view *a, const struct verdict_view *w);
+enum failure_group table_failure_group(const struct accelerator_view *a, const struct verdict_view *w);
 const char *failure_group_name(enum failure_group g); /* in JSON: "new", …, "not_counted" */
 
 /* The verdict on the whole change, for people and for merge bots. */
 enum verdict {
-	VERDICT_PASS, /* every accelerator that counts has reported, and the change caused no failure */
+	VERDICT_PASS,    /* every accelerator that counts has reported, and the change caused no failure */
 	VERDICT_FAIL,    /* a new failure; later results do not change this */
 	VERDICT_PENDING, /* more is to come */
 	VERDICT_UNKNOWN, /* everything has finished, but the results are not enough to decide */
@@ -91,10 +90,9 @@ struct table_column {
 	size_t n_rerunning, n_reruns_later;
 	size_t n_running_jobs;
 	struct requirements required;
-	size_t
-	    n_lacking; /* required suites and must_pass tests without a result that passed or failed */
-	bool is_waiting; /* running, but every dispatch still waits for a machine */
-	bool is_shown;   /* has a column in the table */
+	size_t n_lacking; /* required suites and must_pass tests without a result that passed or failed */
+	bool is_waiting;  /* running, but every dispatch still waits for a machine */
+	bool is_shown;    /* has a column in the table */
 };
 
 enum cell_kind {
@@ -110,7 +108,7 @@ struct table_cell {
 	enum cell_kind kind;
 	const struct verdict_view *verdict; /* CELL_VERDICT; borrowed */
 	const struct job_view *job;         /* CELL_RUNNING of a job in progress, else NULL */
-	const char *word; /* the cause of a red cell: "new", "known", "base", "flaky"; or NULL */
+	const char *word;                   /* the cause of a red cell: "new", "known", "base", "flaky"; or NULL */
 };
 
 enum row_class { ROW_NEW, ROW_UNCLASSIFIED, ROW_RED, ROW_OTHER, ROW_PASSED, N_ROW_CLASSES };

@@ -2,10 +2,7 @@
  * accelerator is silent: its column shows that, not a row. */
 #include "text/table.h"
 
-static const char *or_empty(const char *s)
-{
-	return s ? s : "";
-}
+static const char *or_empty(const char *s) { return s ? s : ""; }
 
 static int compare_entry_names(const struct table_entry *x, const struct table_entry *y)
 {
@@ -44,12 +41,9 @@ static enum row_class row_class_of(const struct table *t, const struct table_row
 		enum row_class c = s == TEST_PASS ? ROW_PASSED : ROW_OTHER;
 
 		if (test_status_is_red(s)) {
-			enum failure_group group =
-			    table_failure_group(t->columns[e->column].accelerator, e->verdict);
+			enum failure_group group = table_failure_group(t->columns[e->column].accelerator, e->verdict);
 
-			c = group == FAILURE_NEW            ? ROW_NEW
-			    : group == FAILURE_UNCLASSIFIED ? ROW_UNCLASSIFIED
-							    : ROW_RED;
+			c = group == FAILURE_NEW ? ROW_NEW : group == FAILURE_UNCLASSIFIED ? ROW_UNCLASSIFIED : ROW_RED;
 		}
 		class = c < class ? c : class;
 	}
@@ -65,8 +59,7 @@ static void add_rows(struct table *t)
 		const struct table_entry *e = &t->entries[i];
 		struct table_row *row = &by_name[t->n_rows++];
 
-		*row = (struct table_row){
-		    .suite = e->suite, .test = e->test, .dtype = e->dtype, .first = i};
+		*row = (struct table_row){.suite = e->suite, .test = e->test, .dtype = e->dtype, .first = i};
 		while (i < t->n_entries && !compare_entry_names(e, &t->entries[i]))
 			i++;
 		row->n = i - row->first;
@@ -88,8 +81,7 @@ size_t table_n_red_rows(const struct table *t)
 
 /* ---- failures ---- */
 
-enum failure_group table_failure_group(
-    const struct accelerator_view *a, const struct verdict_view *w)
+enum failure_group table_failure_group(const struct accelerator_view *a, const struct verdict_view *w)
 {
 	if (a->is_unhealthy)
 		return FAILURE_NOT_COUNTED;
@@ -154,8 +146,8 @@ static void add_failures(struct table *t)
 
 				if (!e->verdict || !test_status_is_red(e->verdict->status))
 					continue;
-				enum failure_group group = table_failure_group(
-				    t->columns[e->column].accelerator, e->verdict);
+				enum failure_group group =
+				    table_failure_group(t->columns[e->column].accelerator, e->verdict);
 				if (pass == 0)
 					count_failure(t, group, e);
 				else
@@ -194,8 +186,7 @@ void table_add_rows(struct table *t, const size_t *column_of)
 	t->entries = xcalloc(n + 1, sizeof(*t->entries));
 	for (size_t i = 0; i < v->n_verdicts; i++) {
 		const struct verdict_view *w = &v->verdicts[i];
-		size_t column =
-		    w->accelerator < v->n_accelerators ? column_of[w->accelerator] : SIZE_MAX;
+		size_t column = w->accelerator < v->n_accelerators ? column_of[w->accelerator] : SIZE_MAX;
 
 		if (column == SIZE_MAX || (w->status == TEST_MISS && w->job == 0))
 			continue;
@@ -215,12 +206,11 @@ void table_add_rows(struct table *t, const size_t *column_of)
 			if (job->status != JOB_IN_PROGRESS || t->columns[i].state != COLUMN_RUNNING)
 				continue;
 			t->columns[i].n_running_jobs++;
-			t->entries[t->n_entries++] =
-			    (struct table_entry){.suite = or_empty(job->workflow),
-				.test = or_empty(job->name),
-				.dtype = "",
-				.column = i,
-				.job = job};
+			t->entries[t->n_entries++] = (struct table_entry){.suite = or_empty(job->workflow),
+			    .test = or_empty(job->name),
+			    .dtype = "",
+			    .column = i,
+			    .job = job};
 		}
 	}
 	/* a view is mostly sorted already */
@@ -260,8 +250,7 @@ static struct table_cell entry_cell(const struct table *t, const struct table_en
 	    .kind = e->verdict ? CELL_VERDICT : CELL_RUNNING, .verdict = e->verdict, .job = e->job};
 
 	if (e->verdict && test_status_is_red(e->verdict->status))
-		cell.word =
-		    words[table_failure_group(t->columns[e->column].accelerator, e->verdict)];
+		cell.word = words[table_failure_group(t->columns[e->column].accelerator, e->verdict)];
 	return cell;
 }
 
@@ -318,6 +307,6 @@ char *table_row_name(const struct table_row *row)
 {
 	bool needs_suite = row->suite[0] && !str_eq(row->suite, row->test);
 
-	return xasprintf("%s%s%s%s%s%s", needs_suite ? row->suite : "", needs_suite ? "/" : "",
-	    row->test, row->dtype[0] ? " (" : "", row->dtype, row->dtype[0] ? ")" : "");
+	return xasprintf("%s%s%s%s%s%s", needs_suite ? row->suite : "", needs_suite ? "/" : "", row->test,
+	    row->dtype[0] ? " (" : "", row->dtype, row->dtype[0] ? ")" : "");
 }

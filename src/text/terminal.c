@@ -31,14 +31,11 @@ static size_t text_width(const char *s)
 
 		for (size_t i = 1; i < n; i++)
 			c = c << 6 | (u[i] & 0x3F);
-		if ((c >= 0x300 && c <= 0x36F) || (c >= 0x1AB0 && c <= 0x1AFF) ||
-		    (c >= 0x20D0 && c <= 0x20FF))
+		if ((c >= 0x300 && c <= 0x36F) || (c >= 0x1AB0 && c <= 0x1AFF) || (c >= 0x20D0 && c <= 0x20FF))
 			width += 0;
-		else if ((c >= 0x1100 && c <= 0x115F) || (c >= 0x2E80 && c <= 0xA4CF) ||
-			 (c >= 0xAC00 && c <= 0xD7A3) || (c >= 0xF900 && c <= 0xFAFF) ||
-			 (c >= 0xFE30 && c <= 0xFE6F) || (c >= 0xFF00 && c <= 0xFF60) ||
-			 (c >= 0xFFE0 && c <= 0xFFE6) || (c >= 0x1F300 && c <= 0x1FAFF) ||
-			 c >= 0x20000)
+		else if ((c >= 0x1100 && c <= 0x115F) || (c >= 0x2E80 && c <= 0xA4CF) || (c >= 0xAC00 && c <= 0xD7A3) ||
+			 (c >= 0xF900 && c <= 0xFAFF) || (c >= 0xFE30 && c <= 0xFE6F) || (c >= 0xFF00 && c <= 0xFF60) ||
+			 (c >= 0xFFE0 && c <= 0xFFE6) || (c >= 0x1F300 && c <= 0x1FAFF) || c >= 0x20000)
 			width += 2;
 		else
 			width += 1;
@@ -90,8 +87,7 @@ static const char *cell_colour(const struct table_cell *cell)
 /* The text of a cell: "✗ flaky", "✓". free(). */
 static char *cell_sign(const struct table_cell *cell)
 {
-	return xasprintf(
-	    "%s%s%s", table_cell_symbol(cell), cell->word ? " " : "", cell->word ? cell->word : "");
+	return xasprintf("%s%s%s", table_cell_symbol(cell), cell->word ? " " : "", cell->word ? cell->word : "");
 }
 
 /* The cells of the i-th row. A table without rows has one line with the state of each column. */
@@ -105,10 +101,7 @@ static void line_cells(const struct table *t, size_t i, struct table_cell *cells
 		cells[k] = table_empty_cell(t, &t->columns[k]);
 }
 
-static size_t n_lines(const struct table *t)
-{
-	return t->n_rows > 0 ? t->n_rows : 1;
-}
+static size_t n_lines(const struct table *t) { return t->n_rows > 0 ? t->n_rows : 1; }
 
 /* Makes each column as wide as its title and the widest sign in it, and the first one as wide as the widest test. */
 static void set_widths(struct canvas *c)
@@ -146,8 +139,8 @@ static void set_widths(struct canvas *c)
 		c->test_width = c->width / 2;
 }
 
-static void append_row(const struct canvas *c, const char *name, const struct table_cell *cells,
-    size_t first, size_t end)
+static void append_row(
+    const struct canvas *c, const char *name, const struct table_cell *cells, size_t first, size_t end)
 {
 	char *text = fit_text(name, c->test_width);
 
@@ -249,10 +242,8 @@ static void append_failures(const struct canvas *c)
 			const struct table_failure *failure = &f[i];
 			const struct verdict_view *w = failure->verdict;
 			size_t room = c->width - 4;
-			char *full = table_row_name(failure->row),
-			     *name = fit_text(full, room - TITLE_MAX - 4);
-			char *title =
-			    fit_text(c->t->columns[failure->column].accelerator->title, TITLE_MAX);
+			char *full = table_row_name(failure->row), *name = fit_text(full, room - TITLE_MAX - 4);
+			char *title = fit_text(c->t->columns[failure->column].accelerator->title, TITLE_MAX);
 			char *message = fit_text(w->message ? w->message : "no message", room);
 			char *reason = fit_text(w->reason ? w->reason : "", room);
 			struct verdict_evidence e = verdict_evidence_of(w);
@@ -275,8 +266,7 @@ static void append_failures(const struct canvas *c)
 	}
 }
 
-static void append_state(
-    const struct canvas *c, const struct table_column *column, const char *state, const char *why)
+static void append_state(const struct canvas *c, const struct table_column *column, const char *state, const char *why)
 {
 	char *title = fit_text(column->accelerator->title, TITLE_MAX);
 	char *text = fit_text(why ? why : "", c->width > 40 ? c->width - 32 : 40);
@@ -321,8 +311,7 @@ void terminal_render(const struct table *t, const struct terminal_options *o, st
 	    .append_title = append_plain_title};
 	int width = o->width ? o->width : WIDTH_DEFAULT;
 	char time[RFC3339_BYTES];
-	struct canvas c = {
-	    .out = out, .t = t, .o = o, .width = (size_t)(width < WIDTH_MIN ? WIDTH_MIN : width)};
+	struct canvas c = {.out = out, .t = t, .o = o, .width = (size_t)(width < WIDTH_MIN ? WIDTH_MIN : width)};
 
 	set_widths(&c);
 	summary_append(t, &style, out);
@@ -336,8 +325,7 @@ void terminal_render(const struct table *t, const struct terminal_options *o, st
 		append_failures(&c);
 		append_states(&c);
 	}
-	append_coloured(&c, DIM,
-	    "✓ passed  ✗ failed  ! test broke  ? no report  – skipped  • measured  … running");
+	append_coloured(&c, DIM, "✓ passed  ✗ failed  ! test broke  ? no report  – skipped  • measured  … running");
 	buf_appendf(out, "\n%s\n", rfc3339_format(o->now_wall_ms, time));
 	free(c.widths);
 }

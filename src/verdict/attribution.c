@@ -17,10 +17,7 @@ enum {
 };
 static const int64_t DEFAULT_WINDOW_MS = INT64_C(7) * 24 * 3600 * 1000;
 
-int64_t attribution_distance(const struct view *d)
-{
-	return setting_int(d, "attribution.distance", DEFAULT_DISTANCE);
-}
+int64_t attribution_distance(const struct view *d) { return setting_int(d, "attribution.distance", DEFAULT_DISTANCE); }
 
 int64_t attribution_window_ms(const struct view *d)
 {
@@ -43,20 +40,17 @@ static void decide_results(const struct attribution_case *c, struct attribution_
 	for (size_t i = 0; i < c->n_cells; i++) {
 		results[i].attribution = N_ATTRIBUTIONS;
 		if (c->cells[i].n_failures == FAILURES_MAX)
-			results[i] = attribution_without_facts(
-			    "it failed in too many jobs to compare them all");
+			results[i] = attribution_without_facts("it failed in too many jobs to compare them all");
 	}
 	for (size_t i = 0; i < c->n_failures; i++) {
 		struct attribution_result *of_cell = &results[c->failures[i].cell];
 		struct attribution_result r = attribute(&c->failures[i].facts);
 
-		*of_cell =
-		    of_cell->attribution == N_ATTRIBUTIONS ? r : attribution_worse(of_cell, &r);
+		*of_cell = of_cell->attribution == N_ATTRIBUTIONS ? r : attribution_worse(of_cell, &r);
 	}
 	for (size_t i = 0; i < c->n_cells; i++)
 		if (results[i].attribution == N_ATTRIBUTIONS)
-			results[i] =
-			    attribution_without_facts("no job that counts shows this failure");
+			results[i] = attribution_without_facts("no job that counts shows this failure");
 }
 
 /* Returns whether the visible part of a cell changed. */
@@ -68,19 +62,17 @@ static bool put_results(const struct attribution_case *c, const struct attributi
 		const struct red_cell *cell = &c->cells[i];
 		const struct attribution_result *r = &results[i];
 		bool is_same = cell->was == r->attribution && cell->was_job == r->evidence_job &&
-			       str_eq(cell->was_url, r->known_url) &&
-			       str_eq(cell->was_reason, r->reason);
+			       str_eq(cell->was_url, r->known_url) && str_eq(cell->was_reason, r->reason);
 
 		has_moved |= !is_same;
 		if (is_same && cell->was_needs == r->needs)
 			continue;
 		db_exec(c->d,
 		    "UPDATE verdict SET attribution = ?4, reason = ?5, evidence_job = ?6,"
-		    " evidence_url = ?7, needs = ?8"
-		    " WHERE change_id = ?1 AND accelerator = ?2 AND test_id = ?3",
+		    " evidence_url = ?7, needs = ?8 WHERE change_id = ?1 AND accelerator = ?2 AND test_id = ?3",
 		    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(cell->test_id),
-		    V_TEXT(attribution_name(r->attribution)), V_TEXT(r->reason),
-		    V_INT_OR_NULL(r->evidence_job), V_TEXT(r->known_url), V_INT(r->needs));
+		    V_TEXT(attribution_name(r->attribution)), V_TEXT(r->reason), V_INT_OR_NULL(r->evidence_job),
+		    V_TEXT(r->known_url), V_INT(r->needs));
 	}
 	return has_moved;
 }
@@ -107,11 +99,10 @@ bool attribution_apply(struct txn *d, int64_t change_id, const char *accelerator
 	}
 	attribution_case_release(&c);
 	if (has_moved)
-		(void)jobs_notify(
-		    d, db_rows(d,
-			   "SELECT id FROM job WHERE change_id = ?1 AND accelerator = ?2"
-			   " AND is_current = 1",
-			   V_INT(change_id), V_TEXT(accelerator)));
+		(void)jobs_notify(d, db_rows(d,
+					 "SELECT id FROM job WHERE change_id = ?1 AND accelerator = ?2"
+					 " AND is_current = 1",
+					 V_INT(change_id), V_TEXT(accelerator)));
 	return has_moved;
 }
 
@@ -128,38 +119,36 @@ void attribution_note_due(struct txn *d, int64_t change_id, int64_t now_ms)
 }
 
 /* Ahead of a query for ids in column `id`, with ?1 the time; and behind it. */
-#define NOTE_ALL                                                                                   \
-	"INSERT INTO attribution_due (change_id, since_ms, next_ms, n_tries, generation)"          \
+#define NOTE_ALL                                                                                                       \
+	"INSERT INTO attribution_due (change_id, since_ms, next_ms, n_tries, generation)"                              \
 	" SELECT DISTINCT id, ?1, ?1, 0, 1 FROM ("
-#define ALL_NOTED                                                                                  \
-	") noted WHERE true ON CONFLICT (change_id) DO UPDATE SET next_ms = excluded.next_ms,"     \
+#define ALL_NOTED                                                                                                      \
+	") noted WHERE true ON CONFLICT (change_id) DO UPDATE SET next_ms = excluded.next_ms,"                         \
 	" generation = attribution_due.generation + 1"
 
 /* Whether the change is red: asks its jobs, because it may have many cells, most of them green. */
-#define IS_RED(change)                                                                             \
-	" EXISTS (SELECT 1 FROM job j WHERE j.change_id = " change " AND j.accelerator = ?5"       \
+#define IS_RED(change)                                                                                                 \
+	" EXISTS (SELECT 1 FROM job j WHERE j.change_id = " change " AND j.accelerator = ?5"                           \
 	" AND j.is_current = 1 AND j.verdict IN ('FAIL', 'ERROR', 'MISS'))"
 
-#define PUSHED_COMMIT_RECORD(F, S)                                                                 \
-	F(S, TEXT, repository_key, NULL, "b.repository_key", "")                                   \
-	F(S, TEXT, ref, NULL, "b.ref", "")                                                         \
+#define PUSHED_COMMIT_RECORD(F, S)                                                                                     \
+	F(S, TEXT, repository_key, NULL, "b.repository_key", "")                                                       \
+	F(S, TEXT, ref, NULL, "b.ref", "")                                                                             \
 	F(S, INT, position, NULL, "b.position", "")
 RECORD_LOCAL(pushed_commit, PUSHED_COMMIT_RECORD)
 
 /* After a report for a commit of a branch: red open changes whose merge base is near it, and red later pushes, are due. There is
  * no limit, because the run may remove an excuse. */
-static void base_changes_due(
-    struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+static void base_changes_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
 	int64_t distance = attribution_distance(d->view), n;
 	struct pushed_commit b;
 
 	if (!record_read_first(
 		db_rows(d,
-		    RECORD_QUERY(PUSHED_COMMIT_RECORD,
-			"FROM change c JOIN branch_commit b"
-			" ON b.repository_key = c.repository_key AND b.sha = c.head_sha"
-			" WHERE c.id = ?1 AND c.kind = 'push' LIMIT 1"),
+		    RECORD_QUERY(PUSHED_COMMIT_RECORD, "FROM change c JOIN branch_commit b"
+						       " ON b.repository_key = c.repository_key AND b.sha = c.head_sha"
+						       " WHERE c.id = ?1 AND c.kind = 'push' LIMIT 1"),
 		    V_INT(change_id)),
 		&pushed_commit_record, &b))
 		return;
@@ -169,74 +158,66 @@ static void base_changes_due(
 		     " WHERE b.repository_key = ?2 AND b.ref = ?3 AND b.position >= ?4 - ?6"
 		     " AND b.position <= ?4 + ?6 AND c.state = 'open'"
 		     " AND c.kind = 'pull_request' AND" IS_RED("c.id") ALL_NOTED,
-	    V_INT(now_ms), V_TEXT(b.repository_key), V_TEXT(b.ref), V_INT(b.position),
-	    V_TEXT(accelerator), V_INT(distance));
+	    V_INT(now_ms), V_TEXT(b.repository_key), V_TEXT(b.ref), V_INT(b.position), V_TEXT(accelerator),
+	    V_INT(distance));
 	n += db_exec(d,
 	    NOTE_ALL "SELECT c.id FROM branch_commit b CROSS JOIN change c"
 		     " ON c.repository_key = b.repository_key AND c.head_sha = b.sha"
 		     " AND c.kind = 'push' WHERE b.repository_key = ?2 AND b.ref = ?3"
-		     " AND b.position > ?4 AND b.position <= ?4 + ?6 + 1"
-		     " AND" IS_RED("c.id") ALL_NOTED,
-	    V_INT(now_ms), V_TEXT(b.repository_key), V_TEXT(b.ref), V_INT(b.position),
-	    V_TEXT(accelerator), V_INT(distance));
+		     " AND b.position > ?4 AND b.position <= ?4 + ?6 + 1 AND" IS_RED("c.id") ALL_NOTED,
+	    V_INT(now_ms), V_TEXT(b.repository_key), V_TEXT(b.ref), V_INT(b.position), V_TEXT(accelerator),
+	    V_INT(distance));
 	if (n)
 		db_tell(d, STORE_ATTRIBUTION);
 	record_release(&pushed_commit_record, &b);
 }
 
-void attribution_alike_due(
-    struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+void attribution_alike_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
 	/* Open changes with the same failure that this one may explain; where it is proved to be flaky here, a red base says less, too. */
 	int64_t n = db_exec(d,
 	    NOTE_ALL "SELECT DISTINCT f.change_id AS id FROM (SELECT DISTINCT test_id, key"
 		     "  FROM failure WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?6) o"
 		     " CROSS JOIN failure f ON f.accelerator = ?3 AND f.test_id = o.test_id"
-		     " AND f.key = o.key AND f.at_ms >= ?4"
-		     " CROSS JOIN change c ON c.id = f.change_id"
-		     " CROSS JOIN verdict v ON v.change_id = c.id AND v.accelerator = ?3"
-		     "  AND v.test_id = f.test_id"
+		     " AND f.key = o.key AND f.at_ms >= ?4 CROSS JOIN change c ON c.id = f.change_id"
+		     " CROSS JOIN verdict v ON v.change_id = c.id AND v.accelerator = ?3  AND v.test_id = f.test_id"
 		     " WHERE f.change_id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
 		     " AND (v.attribution IN ('NEW', 'UNCLASSIFIED')"
 		     "  OR (v.attribution = 'BASE' AND EXISTS (SELECT 1 FROM verdict w"
 		     "   WHERE w.change_id = ?2 AND w.accelerator = ?3 AND w.test_id = f.test_id"
 		     "   AND (w.status = 'PASS' OR w.attribution = 'FLAKY')))) LIMIT ?5" ALL_NOTED,
-	    V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator),
-	    V_INT(now_ms - attribution_window_ms(d->view)), V_INT(SIMILAR_MAX),
-	    V_INT(SIMILAR_CELLS));
+	    V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(now_ms - attribution_window_ms(d->view)),
+	    V_INT(SIMILAR_MAX), V_INT(SIMILAR_CELLS));
 
 	/* Open changes that are excused and have a message that another test has here: the message may be general. */
 	n += db_exec(d,
-	    NOTE_ALL
-	    "WITH RECURSIVE own (key) AS (SELECT DISTINCT key FROM (SELECT key FROM failure"
-	    "  WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?5) failed),"
-	    /* the newest changes that had each key: one step of the index each */
-	    " had (key, id, n) AS (SELECT key, (SELECT MAX(change_id) FROM failure f"
-	    "   WHERE f.key = own.key), 1 FROM own UNION ALL SELECT key, (SELECT MAX(change_id)"
-	    "   FROM failure f WHERE f.key = had.key AND f.change_id < had.id), n + 1 FROM had"
-	    "  WHERE id IS NOT NULL AND n < ?4)"
-	    " SELECT DISTINCT had.id FROM had CROSS JOIN change c ON c.id = had.id"
-	    " WHERE had.id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
-	    " AND EXISTS (SELECT 1 FROM (SELECT test_id, accelerator FROM failure"
-	    "   WHERE key = had.key AND change_id = had.id LIMIT ?6) f"
-	    "  CROSS JOIN verdict v ON v.change_id = had.id AND v.accelerator = f.accelerator"
-	    "   AND v.test_id = f.test_id WHERE v.attribution IN ('BASE', 'FLAKY')"
-	    "  AND NOT EXISTS (SELECT 1 FROM failure s WHERE s.key = had.key"
-	    "   AND s.change_id = ?2 AND s.test_id = f.test_id))" ALL_NOTED,
-	    V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(SIMILAR_CHANGES),
-	    V_INT(KEYS_READ), V_INT(SIMILAR_CELLS));
+	    NOTE_ALL "WITH RECURSIVE own (key) AS (SELECT DISTINCT key FROM (SELECT key FROM failure"
+		     "  WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?5) failed),"
+		     /* the newest changes that had each key: one step of the index each */
+		     " had (key, id, n) AS (SELECT key, (SELECT MAX(change_id) FROM failure f"
+		     "   WHERE f.key = own.key), 1 FROM own UNION ALL SELECT key, (SELECT MAX(change_id)"
+		     "   FROM failure f WHERE f.key = had.key AND f.change_id < had.id), n + 1 FROM had"
+		     "  WHERE id IS NOT NULL AND n < ?4)"
+		     " SELECT DISTINCT had.id FROM had CROSS JOIN change c ON c.id = had.id"
+		     " WHERE had.id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
+		     " AND EXISTS (SELECT 1 FROM (SELECT test_id, accelerator FROM failure"
+		     "   WHERE key = had.key AND change_id = had.id LIMIT ?6) f"
+		     "  CROSS JOIN verdict v ON v.change_id = had.id AND v.accelerator = f.accelerator"
+		     "   AND v.test_id = f.test_id WHERE v.attribution IN ('BASE', 'FLAKY')"
+		     "  AND NOT EXISTS (SELECT 1 FROM failure s WHERE s.key = had.key"
+		     "   AND s.change_id = ?2 AND s.test_id = f.test_id))" ALL_NOTED,
+	    V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(SIMILAR_CHANGES), V_INT(KEYS_READ),
+	    V_INT(SIMILAR_CELLS));
 	/* Open changes that a failure of this change excuses. There is no limit, because an excuse that is no longer valid must
  * end. */
 	n += db_exec(d,
-	    NOTE_ALL
-	    "SELECT v.change_id AS id FROM (SELECT DISTINCT test_id FROM failure"
-	    "  WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?4) o"
-	    " CROSS JOIN verdict v ON v.accelerator = ?3 AND v.test_id = o.test_id"
-	    "  AND v.attribution = 'FLAKY'"
-	    " CROSS JOIN change c ON c.id = v.change_id"
-	    " WHERE c.id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
-	    " AND (v.evidence_job IN (SELECT job_id FROM failure WHERE change_id = ?2)"
-	    "  OR EXISTS (SELECT 1 FROM change WHERE id = ?2 AND kind = 'push'))" ALL_NOTED,
+	    NOTE_ALL "SELECT v.change_id AS id FROM (SELECT DISTINCT test_id FROM failure"
+		     "  WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?4) o"
+		     " CROSS JOIN verdict v ON v.accelerator = ?3 AND v.test_id = o.test_id"
+		     "  AND v.attribution = 'FLAKY' CROSS JOIN change c ON c.id = v.change_id"
+		     " WHERE c.id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
+		     " AND (v.evidence_job IN (SELECT job_id FROM failure WHERE change_id = ?2)"
+		     "  OR EXISTS (SELECT 1 FROM change WHERE id = ?2 AND kind = 'push'))" ALL_NOTED,
 	    V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(COMPARED_MAX));
 	if (n)
 		db_tell(d, STORE_ATTRIBUTION);
@@ -248,16 +229,15 @@ struct attribution_lack attribution_lacks(const struct view *d, int64_t change_i
 {
 	struct attribution_lack lack = {.merge_base = false};
 
-	record_read_first(db_rows(d,
-			      RECORD_QUERY(ATTRIBUTION_LACK_RECORD,
-				  "FROM change c WHERE c.id = ?1 AND c.kind = 'pull_request'"),
-			      V_INT(change_id)),
+	record_read_first(
+	    db_rows(d,
+		RECORD_QUERY(ATTRIBUTION_LACK_RECORD, "FROM change c WHERE c.id = ?1 AND c.kind = 'pull_request'"),
+		V_INT(change_id)),
 	    &attribution_lack_record, &lack);
 	return lack;
 }
 
-void attribution_others_due(
-    struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+void attribution_others_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
 	/* a cell that more facts may decide otherwise */
 	if (db_has(d,
@@ -282,11 +262,11 @@ static int claim_due_run(struct store_query *sq, const struct view *d)
 {
 	struct claim_due_changes *q = CONTAINER_OF(sq, struct claim_due_changes, q);
 
-	RECORDS_READ(db_rows(d,
-			 RECORD_QUERY(DUE_CHANGE_RECORD,
-			     "FROM attribution_due u CROSS JOIN change c ON c.id = u.change_id"
-			     " WHERE u.next_ms <= ?1 ORDER BY u.next_ms LIMIT ?2"),
-			 V_INT(q->now_ms), V_INT(q->limit)),
+	RECORDS_READ(
+	    db_rows(d,
+		RECORD_QUERY(DUE_CHANGE_RECORD, "FROM attribution_due u CROSS JOIN change c ON c.id = u.change_id"
+						" WHERE u.next_ms <= ?1 ORDER BY u.next_ms LIMIT ?2"),
+		V_INT(q->now_ms), V_INT(q->limit)),
 	    due_change, q->list, q->n);
 	for (size_t i = 0; i < q->n; i++) {
 		struct attribution_lack lack = attribution_lacks(d, q->list[i].change_id);
@@ -295,9 +275,8 @@ static int claim_due_run(struct store_query *sq, const struct view *d)
 		q->list[i].needs_files = lack.files;
 		q->list[i].number = change_pull(d, q->list[i].change_id);
 	}
-	q->next_ms = db_int(d, 0,
-	    "SELECT next_ms FROM attribution_due WHERE next_ms > ?1 ORDER BY next_ms LIMIT 1",
-	    V_INT(q->now_ms));
+	q->next_ms = db_int(
+	    d, 0, "SELECT next_ms FROM attribution_due WHERE next_ms > ?1 ORDER BY next_ms LIMIT 1", V_INT(q->now_ms));
 	return 0;
 }
 
@@ -310,25 +289,22 @@ int store_claim_due_changes(struct store *s, struct claim_due_changes *q)
 	return store_query(s, &q->q);
 }
 
-void claim_due_changes_release(struct claim_due_changes *q)
-{
-	RECORDS_RELEASE(due_change, q->list, q->n);
-}
+void claim_due_changes_release(struct claim_due_changes *q) { RECORDS_RELEASE(due_change, q->list, q->n); }
 
 static int attribute_run(struct store_op *op, struct txn *d)
 {
 	struct attribute_change *o = CONTAINER_OF(op, struct attribute_change, op);
 
-	o->has_moved = cells_moved(d, o->change_id, NULL,
-	    o->has_learnt ? CELLS_EVIDENCE_CAME : CELLS_LOOKED_AGAIN, o->now_ms);
+	o->has_moved =
+	    cells_moved(d, o->change_id, NULL, o->has_learnt ? CELLS_EVIDENCE_CAME : CELLS_LOOKED_AGAIN, o->now_ms);
 	if (o->again_ms)
 		db_exec(d,
 		    "UPDATE attribution_due SET next_ms = ?3, n_tries = n_tries + 1"
 		    " WHERE change_id = ?1 AND generation = ?2",
 		    V_INT(o->change_id), V_INT(o->generation), V_INT(o->again_ms));
 	else
-		db_exec(d, "DELETE FROM attribution_due WHERE change_id = ?1 AND generation = ?2",
-		    V_INT(o->change_id), V_INT(o->generation));
+		db_exec(d, "DELETE FROM attribution_due WHERE change_id = ?1 AND generation = ?2", V_INT(o->change_id),
+		    V_INT(o->generation));
 	return 0;
 }
 

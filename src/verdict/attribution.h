@@ -27,20 +27,18 @@ bool attribution_apply(struct txn *d, int64_t change_id, const char *accelerator
 /* The change is attributed again soon; once more if that is in progress now. Notifies STORE_ATTRIBUTION. */
 void attribution_note_due(struct txn *d, int64_t change_id, int64_t now_ms);
 /* The changes that failed alike are due: this one may explain them, or excuse them no longer. */
-void attribution_alike_due(
-    struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
+void attribution_alike_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
 /* Cells of the accelerator were made again and attributed: the changes that failed alike are due,
  * those whose base this is, and this one where GitHub knows more. */
-void attribution_others_due(
-    struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
+void attribution_others_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
 
 /* The facts that only GitHub has: the merge base of a PR's head; its files, if it has a failure that can be compared. */
-#define ATTRIBUTION_LACK_RECORD(F, S)                                                              \
-	F(S, BOOL, merge_base, NULL, "c.merge_base_sha IS NULL", "")                               \
-	F(S, BOOL, files, NULL,                                                                    \
-	    "NOT EXISTS (SELECT 1 FROM change_files g"                                             \
-	    " WHERE g.repository_key = c.repository_key AND g.head_sha = c.head_sha)"              \
-	    " AND EXISTS (SELECT 1 FROM failure f WHERE f.change_id = c.id)",                      \
+#define ATTRIBUTION_LACK_RECORD(F, S)                                                                                  \
+	F(S, BOOL, merge_base, NULL, "c.merge_base_sha IS NULL", "")                                                   \
+	F(S, BOOL, files, NULL,                                                                                        \
+	    "NOT EXISTS (SELECT 1 FROM change_files g"                                                                 \
+	    " WHERE g.repository_key = c.repository_key AND g.head_sha = c.head_sha)"                                  \
+	    " AND EXISTS (SELECT 1 FROM failure f WHERE f.change_id = c.id)",                                          \
 	    "")
 struct attribution_lack {
 	RECORD_MEMBERS(ATTRIBUTION_LACK_RECORD)
@@ -49,14 +47,14 @@ RECORD_DECLARE(attribution_lack);
 struct attribution_lack attribution_lacks(const struct view *d, int64_t change_id);
 
 /* ---- for evidence/ ---- */
-#define DUE_CHANGE_RECORD(F, S)                                                                    \
-	F(S, ID, change_id, NULL, "c.id", "")                                                      \
-	F(S, INT, generation, NULL, "u.generation", "")                                            \
-	F(S, INT, n_tries, NULL, "u.n_tries", "")                                                  \
-	F(S, TEXT, repository, NULL, "c.repository", "")                                           \
-	F(S, TEXT, head_sha, NULL, "c.head_sha", "")                                               \
-	F(S, TEXT, base_ref, NULL, "c.base_ref", "")                                               \
-	F(S, TEXT, base_sha, NULL, "c.base_sha", "")                                               \
+#define DUE_CHANGE_RECORD(F, S)                                                                                        \
+	F(S, ID, change_id, NULL, "c.id", "")                                                                          \
+	F(S, INT, generation, NULL, "u.generation", "")                                                                \
+	F(S, INT, n_tries, NULL, "u.n_tries", "")                                                                      \
+	F(S, TEXT, repository, NULL, "c.repository", "")                                                               \
+	F(S, TEXT, head_sha, NULL, "c.head_sha", "")                                                                   \
+	F(S, TEXT, base_ref, NULL, "c.base_ref", "")                                                                   \
+	F(S, TEXT, base_sha, NULL, "c.base_sha", "")                                                                   \
 	F(S, TIME, since_ms, NULL, "u.since_ms", "The first of the causes that are not settled.")
 struct due_change {
 	RECORD_MEMBERS(DUE_CHANGE_RECORD)

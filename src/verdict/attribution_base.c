@@ -25,8 +25,7 @@ bool attribution_is_other_build(struct attribution_case *c, int64_t other_job, i
 	c->builds.differ = db_has(c->d,
 	    "SELECT 1 FROM job a CROSS JOIN job b ON b.id = ?2 WHERE a.id = ?1"
 	    " AND (json_extract(a.environment, '$.extension.version')"
-	    " <> json_extract(b.environment, '$.extension.version')"
-	    " OR json_extract(a.environment, '$.device')"
+	    " <> json_extract(b.environment, '$.extension.version') OR json_extract(a.environment, '$.device')"
 	    " <> json_extract(b.environment, '$.device'))",
 	    V_INT(other_job), V_INT(failed_job));
 	return c->builds.differ;
@@ -44,9 +43,9 @@ struct base_jobs {
 	size_t n;
 };
 
-#define TESTED_JOB_RECORD(F, S)                                                                    \
-	F(S, BORROWED, sha, NULL, "x.head_sha", "")                                                \
-	F(S, ID, id, NULL, "j.id", "")                                                             \
+#define TESTED_JOB_RECORD(F, S)                                                                                        \
+	F(S, BORROWED, sha, NULL, "x.head_sha", "")                                                                    \
+	F(S, ID, id, NULL, "j.id", "")                                                                                 \
 	F(S, INT, n_tests, NULL, "j.n_tests", "")
 RECORD_LOCAL(tested_job, TESTED_JOB_RECORD)
 
@@ -58,32 +57,30 @@ static void add_base_jobs(struct base_jobs *l, size_t job, struct rows *r, int64
 		struct tested_job tested;
 
 		record_read(r, &tested_job_record, &tested);
-		*b = (struct base_job){
-		    .run = {.job = job, .id = tested.id, .n_tests = tested.n_tests},
+		*b = (struct base_job){.run = {.job = job, .id = tested.id, .n_tests = tested.n_tests},
 		    .distance = (int)(base_position - rows_key_number(r))};
 		snprintf(b->sha, sizeof(b->sha), "%s", tested.sha);
 	}
 }
 
-#define TESTED_JOBS(order)                                                                         \
-	RECORD_QUERY_BY("b.position", TESTED_JOB_RECORD,                                           \
-	    "FROM branch_commit b CROSS JOIN change x"                                             \
-	    " ON x.repository_key = b.repository_key AND x.head_sha = b.sha AND x.kind = 'push'"   \
-	    " CROSS JOIN job j ON j.change_id = x.id AND j.accelerator = ?5"                       \
-	    " AND j.workflow = ?6 AND j.name = ?7 AND j.is_current = 1 AND j.runner = ?8"          \
-	    " AND j.status = 'completed' AND j.digest IS NOT NULL"                                 \
-	    " WHERE b.repository_key = ?1 AND b.ref = ?2 AND b.position > ?3 AND b.position <= ?4" \
+#define TESTED_JOBS(order)                                                                                             \
+	RECORD_QUERY_BY("b.position", TESTED_JOB_RECORD,                                                               \
+	    "FROM branch_commit b CROSS JOIN change x"                                                                 \
+	    " ON x.repository_key = b.repository_key AND x.head_sha = b.sha AND x.kind = 'push'"                       \
+	    " CROSS JOIN job j ON j.change_id = x.id AND j.accelerator = ?5"                                           \
+	    " AND j.workflow = ?6 AND j.name = ?7 AND j.is_current = 1 AND j.runner = ?8"                              \
+	    " AND j.status = 'completed' AND j.digest IS NOT NULL"                                                     \
+	    " WHERE b.repository_key = ?1 AND b.ref = ?2 AND b.position > ?3 AND b.position <= ?4"                     \
 	    " ORDER BY b.position " order " LIMIT ?9")
-#define TESTED_VALUES(first, last)                                                                 \
-	V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(first), V_INT(last),                      \
-	    V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name), V_TEXT(j->runner)
+#define TESTED_VALUES(first, last)                                                                                     \
+	V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(first), V_INT(last), V_TEXT(c->accelerator),                  \
+	    V_TEXT(j->workflow), V_TEXT(j->name), V_TEXT(j->runner)
 
 enum { BASE_MAX = OLDER_MAX + NEWER_MAX + 1 };
 
 /* `at` is red, and so is `run`. The marks of `run` replace those of `at` if `run` failed like this failure, on the same kind of
  * device and version of the extension. */
-static void add_red(
-    struct base_run *at, const struct base_run *run, const struct failure_mark *mark)
+static void add_red(struct base_run *at, const struct base_run *run, const struct failure_mark *mark)
 {
 	bool was_alike = !at->is_other_build && failure_marks_are_alike(&at->mark, mark),
 	     is_alike = !run->is_other_build && failure_marks_are_alike(&run->mark, mark);
@@ -104,13 +101,12 @@ static void add_red(
 }
 
 /* One passed, and the other failed alike, and only one of them was of the build that failed here. */
-static bool is_other_outcome(
-    const struct base_run *a, const struct base_run *b, const struct failure_mark *mark)
+static bool is_other_outcome(const struct base_run *a, const struct base_run *b, const struct failure_mark *mark)
 {
 	const struct base_run *red = a->outcome == BASE_RED ? a : b, *green = red == a ? b : a;
 
-	return a->is_other_build != b->is_other_build && red->outcome == BASE_RED &&
-	       green->outcome == BASE_GREEN && failure_marks_are_alike(&red->mark, mark);
+	return a->is_other_build != b->is_other_build && red->outcome == BASE_RED && green->outcome == BASE_GREEN &&
+	       failure_marks_are_alike(&red->mark, mark);
 }
 
 /* One more outcome on a commit of the branch. Commits come newest first, except that experiments on the base come last. */
@@ -130,8 +126,7 @@ static void add_base(struct red_failure *f, const struct base_run *run)
 		memmove(at + 1, at, (f->facts.n_base - i) * sizeof(*at));
 		*at = *run;
 		f->facts.n_base++;
-	} else if (at->outcome == BASE_SKIPPED ||
-		   (at->is_other_build && is_other_outcome(at, run, &f->facts.mark))) {
+	} else if (at->outcome == BASE_SKIPPED || (at->is_other_build && is_other_outcome(at, run, &f->facts.mark))) {
 		*at = *run;
 	} else if (run->is_other_build && is_other_outcome(at, run, &f->facts.mark)) {
 		/* the one of the same build says more */
@@ -160,19 +155,16 @@ static void add_base(struct red_failure *f, const struct base_run *run)
 	f->facts.base = f->base;
 }
 
-void attribution_add_base(
-    struct attribution_case *c, struct red_failure *f, const struct base_run *run)
+void attribution_add_base(struct attribution_case *c, struct red_failure *f, const struct base_run *run)
 {
 	struct base_run added = *run;
 
 	added.n_red = run->outcome == BASE_RED;
-	added.is_other_build =
-	    run->outcome == BASE_GREEN && attribution_is_other_build(c, run->job, f->job_id);
+	added.is_other_build = run->outcome == BASE_GREEN && attribution_is_other_build(c, run->job, f->job_id);
 	if (run->outcome == BASE_RED && run->mark.is_infrastructure) {
 		added.outcome = BASE_SKIPPED; /* nothing is known of the test */
 		added.is_experiment = false;
-	} else if (run->outcome == BASE_RED &&
-		   failure_marks_are_alike(&run->mark, &f->facts.mark)) {
+	} else if (run->outcome == BASE_RED && failure_marks_are_alike(&run->mark, &f->facts.mark)) {
 		if (attribution_is_outage(c, run->mark.key, run->job)) {
 			added.outcome = BASE_SKIPPED;
 			added.is_experiment = false;
@@ -193,27 +185,22 @@ static void read_base_job(struct attribution_case *c, const struct base_job *b)
 	attribution_read_run(c, &b->run);
 	for (size_t i = 0; i < j->n_failures; i++) {
 		struct red_failure *f = &c->failures[j->first_failure + i];
-		struct base_run run = {
-		    .mark = f->seen.mark, .distance = b->distance, .job = b->run.id};
+		struct base_run run = {.mark = f->seen.mark, .distance = b->distance, .job = b->run.id};
 
 		memcpy(run.sha, b->sha, sizeof(run.sha));
-		run.outcome = f->seen.has_red    ? BASE_RED
-			      : f->seen.has_pass ? BASE_GREEN
-						 : BASE_SKIPPED;
+		run.outcome = f->seen.has_red ? BASE_RED : f->seen.has_pass ? BASE_GREEN : BASE_SKIPPED;
 		if (f->seen.has_red || f->seen.has_pass || f->seen.has_skip)
 			attribution_add_base(c, f, &run);
 	}
 }
 
-#define TAKES_BACK(title)                                                                          \
-	"(" title " LIKE '%revert%' OR " title " LIKE '%reland%' OR " title " LIKE '%re-land%'"    \
-	" OR " title " LIKE '%reapply%' OR " title " LIKE '%back out%' OR " title                  \
-	" LIKE '%backout%')"
+#define TAKES_BACK(title)                                                                                              \
+	"(" title " LIKE '%revert%' OR " title " LIKE '%reland%' OR " title " LIKE '%re-land%'"                        \
+	" OR " title " LIKE '%reapply%' OR " title " LIKE '%back out%' OR " title " LIKE '%backout%')"
 
 /* Between the nearest tested commits around the base something may have gone and come back: two commits there have titles
  * that say that they revert or re-land something, or one has and names another commit there. */
-static bool has_revert_near(
-    const struct attribution_case *c, const struct base_jobs *l, int64_t base_position)
+static bool has_revert_near(const struct attribution_case *c, const struct base_jobs *l, int64_t base_position)
 {
 	int older = 0, newer = 0;
 
@@ -224,20 +211,15 @@ static bool has_revert_near(
 			newer = l->at[i].distance;
 	}
 	return db_has(c->d,
-	    "SELECT 1 FROM branch_commit a CROSS JOIN branch_commit b ON b.repository_key = ?1 AND "
-	    "b.ref = ?2"
-	    " AND b.position > ?3 AND b.position <= ?4 AND b.position <> a.position WHERE "
-	    "a.repository_key = ?1"
-	    " AND a.ref = ?2 AND a.position > ?3 AND a.position <= ?4 AND " TAKES_BACK(
-		"a.title") " AND (" TAKES_BACK("b.title") " OR (b.title <> '' AND instr(a.title, "
-							  "b.title) > 0)) LIMIT 1",
-	    V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(base_position - older),
-	    V_INT(base_position - newer));
+	    "SELECT 1 FROM branch_commit a CROSS JOIN branch_commit b ON b.repository_key = ?1 AND b.ref = ?2"
+	    " AND b.position > ?3 AND b.position <= ?4 AND b.position <> a.position WHERE a.repository_key = ?1"
+	    " AND a.ref = ?2 AND a.position > ?3 AND a.position <= ?4 AND " TAKES_BACK("a.title") " AND (" TAKES_BACK(
+		"b.title") " OR (b.title <> '' AND instr(a.title, b.title) > 0)) LIMIT 1",
+	    V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(base_position - older), V_INT(base_position - newer));
 }
 
 /* Reads the failed job on the tested commits around the base, the newest first, and then on the base itself. */
-static void read_base_of_job(
-    struct attribution_case *c, size_t job, const char *sha, int64_t position)
+static void read_base_of_job(struct attribution_case *c, size_t job, const char *sha, int64_t position)
 {
 	struct base_jobs l = {.n = 0};
 	const struct job_name *j = &c->jobs[job];
@@ -257,8 +239,7 @@ static void read_base_of_job(
 	}
 	if (position >= 0) {
 		add_base_jobs(&l, job,
-		    db_rows(c->d, TESTED_JOBS("DESC"),
-			TESTED_VALUES(position - c->distance - 1, position - 1),
+		    db_rows(c->d, TESTED_JOBS("DESC"), TESTED_VALUES(position - c->distance - 1, position - 1),
 			V_INT(is_many ? OLDER_FOR_MANY : OLDER_MAX)),
 		    position);
 		has_revert = l.n > 0 && has_revert_near(c, &l, position);
@@ -272,8 +253,8 @@ static void read_base_of_job(
 		    " AND j.status = 'completed' AND j.digest IS NOT NULL"
 		    " WHERE x.repository_key = ?1 AND x.head_sha = ?2 AND x.kind = 'push'"
 		    " ORDER BY j.id DESC LIMIT ?7"),
-		V_TEXT(c->repository_key), V_TEXT(sha), V_TEXT(c->accelerator), V_TEXT(j->workflow),
-		V_TEXT(j->name), V_TEXT(j->runner), V_INT(BASE_ATTEMPTS_MAX)),
+		V_TEXT(c->repository_key), V_TEXT(sha), V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name),
+		V_TEXT(j->runner), V_INT(BASE_ATTEMPTS_MAX)),
 	    0);
 	for (size_t i = 0; i < l.n; i++)
 		read_base_job(c, &l.at[i]);
@@ -284,19 +265,16 @@ static void read_base_of_job(
 void fact_branch(struct attribution_case *c)
 {
 	int64_t position = -1;
-	char *sha =
-	    NULL; /* of the commit that the change is compared with; position -1: it is not on the branch */
+	char *sha = NULL; /* of the commit that the change is compared with; position -1: it is not on the branch */
 
 	if (c->is_push) {
 		position = branch_position(c->d->view, c->repository_key, c->ref, c->head_sha) - 1;
 		sha = db_text(c->d,
-		    "SELECT sha FROM branch_commit WHERE repository_key = ?1 AND ref = ?2"
-		    " AND position = ?3",
+		    "SELECT sha FROM branch_commit WHERE repository_key = ?1 AND ref = ?2 AND position = ?3",
 		    V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(position));
 	} else if (c->merge_base_sha && strcmp(c->merge_base_sha, c->head_sha) != 0) {
 		/* with its head as its merge base it has landed as it is, and a failure there is its own */
-		position =
-		    branch_position(c->d->view, c->repository_key, c->ref, c->merge_base_sha);
+		position = branch_position(c->d->view, c->repository_key, c->ref, c->merge_base_sha);
 		sha = xstrdup(c->merge_base_sha);
 	}
 	for (size_t i = 0; i < c->n_failures; i++)
@@ -334,8 +312,7 @@ static bool find_breakage(const struct red_failure *f, int64_t base_position, st
 		if (f->base[i].outcome == BASE_RED)
 			ret->last = base_position - f->base[i].distance;
 	ret->is_green_first = i < n;
-	ret->first = ret->is_green_first ? base_position - f->base[i].distance
-					 : ret->last - f->facts.max_distance;
+	ret->first = ret->is_green_first ? base_position - f->base[i].distance : ret->last - f->facts.max_distance;
 	return true;
 }
 
@@ -351,11 +328,11 @@ static bool title_names_pull(const char *title, int64_t number)
 	return false;
 }
 
-#define LANDED_COMMIT_RECORD(F, S)                                                                 \
-	F(S, BORROWED, title, NULL, "title", "")                                                   \
-	F(S, BOOL, is_own, NULL,                                                                   \
-	    "?6 <> 0 AND (COALESCE(author, '') = '' OR COALESCE(?5, '') = ''"                      \
-	    " OR lower(author) = lower(?5))",                                                      \
+#define LANDED_COMMIT_RECORD(F, S)                                                                                     \
+	F(S, BORROWED, title, NULL, "title", "")                                                                       \
+	F(S, BOOL, is_own, NULL,                                                                                       \
+	    "?6 <> 0 AND (COALESCE(author, '') = '' OR COALESCE(?5, '') = ''"                                          \
+	    " OR lower(author) = lower(?5))",                                                                          \
 	    "")
 RECORD_LOCAL(landed_commit, LANDED_COMMIT_RECORD)
 
@@ -365,10 +342,9 @@ static struct own_commits own_commits(const struct attribution_case *c, const st
 	struct own_commits own = {.has_landing = false};
 	struct rows *r = db_rows(c->d,
 	    RECORD_QUERY(LANDED_COMMIT_RECORD,
-		"FROM branch_commit"
-		" WHERE repository_key = ?1 AND ref = ?2 AND position > ?3 AND position <= ?4"),
-	    V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(s->first), V_INT(s->last),
-	    V_TEXT(c->author), V_INT(s->is_green_first));
+		"FROM branch_commit WHERE repository_key = ?1 AND ref = ?2 AND position > ?3 AND position <= ?4"),
+	    V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(s->first), V_INT(s->last), V_TEXT(c->author),
+	    V_INT(s->is_green_first));
 
 	while (rows_next(r)) {
 		struct landed_commit landed;
@@ -392,8 +368,8 @@ static bool find_gap(const struct red_failure *f, int64_t base_position, struct 
 		return false;
 	ret->first = base_position - f->base[older].distance;
 	ret->last = base_position - f->base[n_newer - 1].distance;
-	ret->is_red_around = older == n_newer && f->base[n_newer - 1].outcome == BASE_RED &&
-			     f->base[older].outcome == BASE_RED;
+	ret->is_red_around =
+	    older == n_newer && f->base[n_newer - 1].outcome == BASE_RED && f->base[older].outcome == BASE_RED;
 	return true;
 }
 
@@ -402,8 +378,7 @@ static bool find_gap(const struct red_failure *f, int64_t base_position, struct 
 static bool has_related_commit(const struct attribution_case *c, const struct stretch *s)
 {
 	return db_has(c->d,
-	    "WITH landed AS (SELECT sha, title, files FROM branch_commit WHERE repository_key = ?1 "
-	    "AND "
+	    "WITH landed AS (SELECT sha, title, files FROM branch_commit WHERE repository_key = ?1 AND "
 	    "ref = ?2 AND position > ?3 AND position <= ?4),"
 	    " own AS (SELECT e.value AS path FROM change_files g, json_each(g.files) e WHERE "
 	    "g.repository_key = ?1 AND g.head_sha = ?5)"
@@ -411,25 +386,23 @@ static bool has_related_commit(const struct attribution_case *c, const struct st
 	    "?1 AND p.number = ?6 AND p.title LIKE '%revert%' AND l.title <> '' AND "
 	    "instr(p.title, l.title) > 0) OR EXISTS (SELECT 1 FROM json_each(COALESCE(l.files, "
 	    "'[]')) e WHERE e.value = ?7 OR e.value IN (SELECT path FROM own)) OR EXISTS (SELECT 1 "
-	    "FROM own WHERE path = ?7) OR EXISTS (SELECT 1 FROM "
-	    "change_files g, "
+	    "FROM own WHERE path = ?7) OR EXISTS (SELECT 1 FROM change_files g, "
 	    "json_each(g.files) e WHERE g.repository_key = ?1 AND g.head_sha = l.sha AND e.value "
 	    "IN (SELECT path FROM own)) OR EXISTS (SELECT 1 FROM pull_head h CROSS JOIN change x "
 	    "ON x.id = h.change_id CROSS JOIN change_files g ON g.repository_key = ?1 AND "
 	    "g.head_sha = x.head_sha, json_each(g.files) e WHERE h.repository_key = ?1 AND "
 	    "h.number = CASE WHEN l.title LIKE '%(#%)' THEN CAST(substr(l.title, "
-	    "instr(l.title, '(#') + 2) AS INTEGER) END AND e.value IN (SELECT path FROM own)) "
-	    "LIMIT 1",
-	    V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(s->first), V_INT(s->last),
-	    V_TEXT(c->head_sha), V_INT(c->number), V_TEXT(FILES_INCOMPLETE));
+	    "instr(l.title, '(#') + 2) AS INTEGER) END AND e.value IN (SELECT path FROM own)) LIMIT 1",
+	    V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(s->first), V_INT(s->last), V_TEXT(c->head_sha),
+	    V_INT(c->number), V_TEXT(FILES_INCOMPLETE));
 }
 
-#define NEAR_CHANGES_RECORD(F, S)                                                                  \
-	F(S, INT, n_passed, NULL, "COUNT(DISTINCT CASE WHEN r.status = 'PASS' THEN n.id END)", "") \
-	F(S, INT, n_red, NULL,                                                                     \
-	    "COUNT(DISTINCT CASE WHEN lower(n.author) <> lower(?6) AND EXISTS (SELECT 1"           \
-	    " FROM failure f WHERE f.change_id = n.id AND f.job_id = j.id AND f.test_id = ?10"     \
-	    " AND f.key = ?11) THEN lower(n.author) END)",                                         \
+#define NEAR_CHANGES_RECORD(F, S)                                                                                      \
+	F(S, INT, n_passed, NULL, "COUNT(DISTINCT CASE WHEN r.status = 'PASS' THEN n.id END)", "")                     \
+	F(S, INT, n_red, NULL,                                                                                         \
+	    "COUNT(DISTINCT CASE WHEN lower(n.author) <> lower(?6) AND EXISTS (SELECT 1"                               \
+	    " FROM failure f WHERE f.change_id = n.id AND f.job_id = j.id AND f.test_id = ?10"                         \
+	    " AND f.key = ?11) THEN lower(n.author) END)",                                                             \
 	    "")
 RECORD_LOCAL(near_changes, NEAR_CHANGES_RECORD)
 
@@ -450,12 +423,10 @@ static void read_near(struct attribution_case *c, const struct stretch *s, struc
 		    "FROM near n CROSS JOIN job j ON j.change_id = n.id AND j.accelerator = ?7"
 		    " AND j.workflow = ?8 AND j.name = ?9 AND j.runner = ?13"
 		    " AND j.status = 'completed' AND j.digest IS NOT NULL"
-		    " CROSS JOIN result r INDEXED BY result_of_test"
-		    " ON r.job_id = j.id AND r.test_id = ?10"),
-		V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(s->first), V_INT(s->last),
-		V_INT(c->change_id), V_TEXT(c->author), V_TEXT(c->accelerator), V_TEXT(j->workflow),
-		V_TEXT(j->name), V_INT(f->test_id), V_INT(f->facts.mark.key), V_INT(NEAR_MAX),
-		V_TEXT(j->runner)),
+		    " CROSS JOIN result r INDEXED BY result_of_test ON r.job_id = j.id AND r.test_id = ?10"),
+		V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(s->first), V_INT(s->last), V_INT(c->change_id),
+		V_TEXT(c->author), V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name), V_INT(f->test_id),
+		V_INT(f->facts.mark.key), V_INT(NEAR_MAX), V_TEXT(j->runner)),
 	    &near_changes_record, &near);
 	f->facts.n_passed_near = (int)near.n_passed;
 	f->facts.n_red_near = (int)near.n_red;

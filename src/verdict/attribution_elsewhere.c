@@ -15,22 +15,18 @@ enum {
 
 /* ---- other changes ---- */
 
-bool attribution_is_same_author(const char *a, const char *b)
-{
-	return !a || !b || strcasecmp(a, b) == 0;
-}
+bool attribution_is_same_author(const char *a, const char *b) { return !a || !b || strcasecmp(a, b) == 0; }
 
-#define OTHER_CHANGE_RECORD(F, S)                                                                  \
-	F(S, BOOL, is_pull, NULL, "kind = 'pull_request'", "")                                     \
-	F(S, TEXT, author, NULL, "author", "")                                                     \
-	F(S, TEXT, ref, NULL, "COALESCE(base_ref, ref, '')", "")                                   \
-	F(S, TEXT, head_sha, NULL, "head_sha", "")                                                 \
-	F(S, TEXT, base_sha, NULL,                                                                 \
-	    "CASE kind WHEN 'pull_request' THEN merge_base_sha ELSE head_sha END",                 \
-	    "Its merge base, or a pushed commit itself.")                                          \
-	F(S, BOOL, is_own_pull, NULL,                                                              \
-	    "EXISTS (SELECT 1 FROM pull_head h WHERE h.change_id = x.id AND h.number = ?2"         \
-	    " AND h.repository_key = x.repository_key)",                                           \
+#define OTHER_CHANGE_RECORD(F, S)                                                                                      \
+	F(S, BOOL, is_pull, NULL, "kind = 'pull_request'", "")                                                         \
+	F(S, TEXT, author, NULL, "author", "")                                                                         \
+	F(S, TEXT, ref, NULL, "COALESCE(base_ref, ref, '')", "")                                                       \
+	F(S, TEXT, head_sha, NULL, "head_sha", "")                                                                     \
+	F(S, TEXT, base_sha, NULL, "CASE kind WHEN 'pull_request' THEN merge_base_sha ELSE head_sha END",              \
+	    "Its merge base, or a pushed commit itself.")                                                              \
+	F(S, BOOL, is_own_pull, NULL,                                                                                  \
+	    "EXISTS (SELECT 1 FROM pull_head h WHERE h.change_id = x.id AND h.number = ?2"                             \
+	    " AND h.repository_key = x.repository_key)",                                                               \
 	    "")
 RECORD_LOCAL(other_change, OTHER_CHANGE_RECORD)
 struct other {
@@ -50,8 +46,7 @@ struct others {
 
 static json_t *read_changed_files(const struct attribution_case *c, const char *head_sha)
 {
-	char *text = db_text(c->d,
-	    "SELECT files FROM change_files WHERE repository_key = ?1 AND head_sha = ?2",
+	char *text = db_text(c->d, "SELECT files FROM change_files WHERE repository_key = ?1 AND head_sha = ?2",
 	    V_TEXT(c->repository_key), V_TEXT(head_sha));
 	json_t *list = NULL, *set = NULL, *item;
 	size_t i;
@@ -81,8 +76,7 @@ static bool have_common_file(json_t *a, json_t *b)
 }
 
 /* NULL: there are too many. */
-static const struct other *find_other(
-    const struct attribution_case *c, struct others *o, int64_t id)
+static const struct other *find_other(const struct attribution_case *c, struct others *o, int64_t id)
 {
 	struct other *other;
 	struct other_change *x;
@@ -95,15 +89,13 @@ static const struct other *find_other(
 	other = &o->at[o->n++];
 	x = &other->change;
 	*other = (struct other){.id = id};
-	if (record_read_first(
-		db_rows(c->d, RECORD_QUERY(OTHER_CHANGE_RECORD, "FROM change x WHERE id = ?1"),
-		    V_INT(id), V_INT(c->number)),
+	if (record_read_first(db_rows(c->d, RECORD_QUERY(OTHER_CHANGE_RECORD, "FROM change x WHERE id = ?1"), V_INT(id),
+				  V_INT(c->number)),
 		&other_change_record, x))
 		other->is_on_branch = strcmp(branch_name(x->ref), c->ref) == 0;
 	if (x->is_pull)
 		other->files = read_changed_files(c, x->head_sha);
-	other->has_other_files =
-	    o->files && other->files && !have_common_file(o->files, other->files);
+	other->has_other_files = o->files && other->files && !have_common_file(o->files, other->files);
 	other->is_related = x->is_own_pull || attribution_is_same_author(x->author, c->author) ||
 			    have_common_file(o->files, other->files);
 	return other;
@@ -111,8 +103,8 @@ static const struct other *find_other(
 
 /* ---- the same failure on other changes ---- */
 
-#define SAME_FAILURE_RECORD(F, S)                                                                  \
-	F(S, ID, change_id, NULL, "f.change_id", "")                                               \
+#define SAME_FAILURE_RECORD(F, S)                                                                                      \
+	F(S, ID, change_id, NULL, "f.change_id", "")                                                                   \
 	F(S, ID, job_id, NULL, "f.job_id", "")
 RECORD_LOCAL(same_failure, SAME_FAILURE_RECORD)
 
@@ -136,9 +128,8 @@ static void read_rows(struct elsewhere *e)
 		"FROM failure f CROSS JOIN job j ON j.id = f.job_id AND j.workflow = ?6"
 		" AND j.name = ?7 AND j.runner = ?8 WHERE f.accelerator = ?1 AND f.test_id = ?2"
 		" AND f.key = ?3 AND f.at_ms >= ?4 ORDER BY f.at_ms DESC LIMIT ?5"),
-	    V_TEXT(c->accelerator), V_INT(e->f->test_id), V_INT(e->f->facts.mark.key),
-	    V_INT(c->now_ms - c->window_ms), V_INT(ROWS_MAX), V_TEXT(j->workflow), V_TEXT(j->name),
-	    V_TEXT(j->runner));
+	    V_TEXT(c->accelerator), V_INT(e->f->test_id), V_INT(e->f->facts.mark.key), V_INT(c->now_ms - c->window_ms),
+	    V_INT(ROWS_MAX), V_TEXT(j->workflow), V_TEXT(j->name), V_TEXT(j->runner));
 
 	while (rows_next(r)) {
 		struct same_failure failure;
@@ -161,16 +152,12 @@ static bool is_proved(const struct elsewhere *e, size_t i)
 	const struct attribution_case *c = e->c;
 
 	return db_has(c->d,
-	    "SELECT 1 FROM verdict v JOIN job a ON a.id = v.job_id JOIN job b ON b.id = ?4 WHERE "
-	    "v.change_id = ?1"
-	    " AND v.accelerator = ?2 AND v.test_id = ?3 AND ((v.status = 'PASS' AND b.is_current = "
-	    "0"
+	    "SELECT 1 FROM verdict v JOIN job a ON a.id = v.job_id JOIN job b ON b.id = ?4 WHERE v.change_id = ?1"
+	    " AND v.accelerator = ?2 AND v.test_id = ?3 AND ((v.status = 'PASS' AND b.is_current = 0"
 	    "   AND a.workflow = b.workflow AND a.name = b.name AND a.runner = b.runner)"
-	    "  OR (v.attribution = 'FLAKY' AND EXISTS (SELECT 1 FROM job p JOIN change x ON x.id = "
-	    "p.change_id"
+	    "  OR (v.attribution = 'FLAKY' AND EXISTS (SELECT 1 FROM job p JOIN change x ON x.id = p.change_id"
 	    "   WHERE p.id = v.evidence_job AND (x.id = ?1 OR EXISTS (SELECT 1 FROM experiment t "
-	    "WHERE t.id = x.experiment_id"
-	    "    AND t.change_id = ?1)))))",
+	    "WHERE t.id = x.experiment_id    AND t.change_id = ?1)))))",
 	    V_INT(e->rows[i].failure.change_id), V_TEXT(c->accelerator), V_INT(e->f->test_id),
 	    V_INT(e->rows[i].failure.job_id));
 }
@@ -181,26 +168,21 @@ static bool was_green_before(const struct elsewhere *e, const struct other *o)
 	const struct attribution_case *c = e->c;
 	const struct job_name *j = &c->jobs[e->f->job];
 	const char *base_sha = o->change.base_sha ? o->change.base_sha : "";
-	int64_t position =
-	    branch_position(c->d->view, c->repository_key, c->ref, base_sha) - !o->change.is_pull;
+	int64_t position = branch_position(c->d->view, c->repository_key, c->ref, base_sha) - !o->change.is_pull;
 	char *status;
 	bool is_green;
 
 	if (position < 0)
 		return false;
 	status = db_text(c->d,
-	    "SELECT r.status FROM branch_commit b CROSS JOIN change x ON x.repository_key = "
-	    "b.repository_key"
+	    "SELECT r.status FROM branch_commit b CROSS JOIN change x ON x.repository_key = b.repository_key"
 	    " AND x.head_sha = b.sha AND x.kind = 'push' CROSS JOIN job j ON j.change_id = x.id"
-	    " AND j.accelerator = ?5 AND j.workflow = ?6 AND j.name = ?7 AND j.is_current = 1 AND "
-	    "j.runner = ?8"
+	    " AND j.accelerator = ?5 AND j.workflow = ?6 AND j.name = ?7 AND j.is_current = 1 AND j.runner = ?8"
 	    " CROSS JOIN result r INDEXED BY result_of_test ON r.job_id = j.id AND r.test_id = ?9 "
-	    "WHERE b.repository_key = "
-	    "?1 AND b.ref = ?2"
+	    "WHERE b.repository_key = ?1 AND b.ref = ?2"
 	    " AND b.position >= ?3 AND b.position <= ?4 ORDER BY b.position DESC LIMIT 1",
-	    V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(position - c->distance),
-	    V_INT(position), V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name),
-	    V_TEXT(j->runner), V_INT(e->f->test_id));
+	    V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(position - c->distance), V_INT(position),
+	    V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name), V_TEXT(j->runner), V_INT(e->f->test_id));
 	is_green = str_eq(status, "PASS");
 	free(status);
 	return is_green;
@@ -209,8 +191,7 @@ static bool was_green_before(const struct elsewhere *e, const struct other *o)
 /* Two changes of one author or with a file in common may hold the same mistake: they are one witness. */
 static bool are_related(const struct other *a, const struct other *b)
 {
-	return attribution_is_same_author(a->change.author, b->change.author) ||
-	       have_common_file(a->files, b->files);
+	return attribution_is_same_author(a->change.author, b->change.author) || have_common_file(a->files, b->files);
 }
 
 /* Counts the changes that this author did not make and that failed so, and the witnesses among them: changes that prove the test
@@ -227,18 +208,16 @@ static void count_others(const struct elsewhere *e)
 
 		if (!o || o->is_related || ++e->others->n_questions > QUESTIONS_MAX)
 			continue;
-		facts->n_seen += o->change.is_pull &&
-				 !db_has(e->c->d,
-				     "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = "
-				     "?2 AND test_id = "
-				     "?3 AND attribution = 'BASE'",
-				     V_INT(o->id), V_TEXT(e->c->accelerator), V_INT(e->f->test_id));
-		if (!o->is_on_branch || (o->change.is_pull && !o->has_other_files) ||
-		    !is_proved(e, i))
+		facts->n_seen +=
+		    o->change.is_pull && !db_has(e->c->d,
+					     "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = "
+					     "?2 AND test_id = ?3 AND attribution = 'BASE'",
+					     V_INT(o->id), V_TEXT(e->c->accelerator), V_INT(e->f->test_id));
+		if (!o->is_on_branch || (o->change.is_pull && !o->has_other_files) || !is_proved(e, i))
 			continue;
 		for (size_t k = 0; k < e->n && is_independent; k++)
-			is_independent = !(e->rows[k].other && e->rows[k].other->is_related &&
-					   are_related(e->rows[k].other, o));
+			is_independent =
+			    !(e->rows[k].other && e->rows[k].other->is_related && are_related(e->rows[k].other, o));
 		for (size_t k = 0; k < n_witnesses && is_independent; k++)
 			is_independent = !are_related(e->rows[witnesses[k]].other, o);
 		if (is_independent && was_green_before(e, o))
@@ -247,8 +226,8 @@ static void count_others(const struct elsewhere *e)
 	facts->n_proved = (int)n_witnesses;
 }
 
-#define RUNS_OF_TEST_RECORD(F, S)                                                                  \
-	F(S, INT, n, NULL, "COUNT(*)", "")                                                         \
+#define RUNS_OF_TEST_RECORD(F, S)                                                                                      \
+	F(S, INT, n, NULL, "COUNT(*)", "")                                                                             \
 	F(S, INT, n_red, NULL, "SUM(n.change_id IN (SELECT change_id FROM failed))", "")
 RECORD_LOCAL(runs_of_test, RUNS_OF_TEST_RECORD)
 
@@ -258,30 +237,29 @@ static struct rate read_rate(const struct elsewhere *e)
 	const struct attribution_case *c = e->c;
 	struct runs_of_test runs = {0};
 
-	record_read_first(
-	    db_rows(c->d,
-		"WITH newest AS (SELECT change_id FROM run WHERE accelerator = ?1"
-		"  ORDER BY ended_ms DESC LIMIT ?5), failed AS (SELECT DISTINCT change_id"
-		"  FROM failure WHERE accelerator = ?1 AND test_id = ?2 AND key = "
-		"?3) " RECORD_QUERY(RUNS_OF_TEST_RECORD,
-		    "FROM newest n CROSS JOIN change x ON x.id = n.change_id"
-		    " CROSS JOIN verdict v ON v.change_id = n.change_id AND v.accelerator = ?1"
-		    " AND v.test_id = ?2 WHERE v.status IN ('PASS', 'FAIL', 'ERROR')"
-		    " AND lower(x.author) IS DISTINCT FROM lower(?4) AND x.id <> ?6"),
-		V_TEXT(c->accelerator), V_INT(e->f->test_id), V_INT(e->f->facts.mark.key),
-		V_TEXT(c->author), V_INT(RUNS_MAX), V_INT(c->change_id)),
+	record_read_first(db_rows(c->d,
+			      "WITH newest AS (SELECT change_id FROM run WHERE accelerator = ?1"
+			      "  ORDER BY ended_ms DESC LIMIT ?5), failed AS (SELECT DISTINCT change_id"
+			      "  FROM failure WHERE accelerator = ?1 AND test_id = ?2 AND key = "
+			      "?3) " RECORD_QUERY(RUNS_OF_TEST_RECORD,
+				  "FROM newest n CROSS JOIN change x ON x.id = n.change_id"
+				  " CROSS JOIN verdict v ON v.change_id = n.change_id AND v.accelerator = ?1"
+				  " AND v.test_id = ?2 WHERE v.status IN ('PASS', 'FAIL', 'ERROR')"
+				  " AND lower(x.author) IS DISTINCT FROM lower(?4) AND x.id <> ?6"),
+			      V_TEXT(c->accelerator), V_INT(e->f->test_id), V_INT(e->f->facts.mark.key),
+			      V_TEXT(c->author), V_INT(RUNS_MAX), V_INT(c->change_id)),
 	    &runs_of_test_record, &runs);
 	return (struct rate){.n = (int)runs.n, .n_hits = (int)runs.n_red};
 }
 
-#define FAILED_CHANGE_RECORD(F, S)                                                                 \
-	F(S, ID, id, NULL, "x.id", "")                                                             \
-	F(S, TEXT, author, NULL, "x.author", "")                                                   \
-	F(S, BORROWED, head_sha, NULL, "x.head_sha", "")                                           \
-	F(S, BOOL, is_closed, NULL,                                                                \
-	    "x.kind = 'push' OR x.state = 'closed' OR EXISTS"                                      \
-	    " (SELECT 1 FROM pull_head h JOIN pull p ON p.repository_key = h.repository_key"       \
-	    " AND p.number = h.number WHERE h.change_id = x.id AND p.state <> 'open')",            \
+#define FAILED_CHANGE_RECORD(F, S)                                                                                     \
+	F(S, ID, id, NULL, "x.id", "")                                                                                 \
+	F(S, TEXT, author, NULL, "x.author", "")                                                                       \
+	F(S, BORROWED, head_sha, NULL, "x.head_sha", "")                                                               \
+	F(S, BOOL, is_closed, NULL,                                                                                    \
+	    "x.kind = 'push' OR x.state = 'closed' OR EXISTS"                                                          \
+	    " (SELECT 1 FROM pull_head h JOIN pull p ON p.repository_key = h.repository_key"                           \
+	    " AND p.number = h.number WHERE h.change_id = x.id AND p.state <> 'open')",                                \
 	    "It may have landed.")
 RECORD_LOCAL(failed_change, FAILED_CHANGE_RECORD)
 
@@ -294,8 +272,7 @@ static bool may_be_own(const struct elsewhere *e)
 	    RECORD_QUERY(FAILED_CHANGE_RECORD,
 		"FROM failure f JOIN change x ON x.id = f.change_id WHERE f.accelerator = ?1"
 		" AND f.test_id = ?2 AND f.key = ?3 ORDER BY f.at_ms LIMIT ?4"),
-	    V_TEXT(c->accelerator), V_INT(e->f->test_id), V_INT(e->f->facts.mark.key),
-	    V_INT(ROWS_MAX));
+	    V_TEXT(c->accelerator), V_INT(e->f->test_id), V_INT(e->f->facts.mark.key), V_INT(ROWS_MAX));
 	bool is_first = true, may_have_landed = false;
 
 	while (!may_have_landed && rows_next(r)) {
@@ -346,8 +323,7 @@ void fact_elsewhere(struct attribution_case *c)
 			continue;
 		read_rows(&e);
 		count_others(&e);
-		if (facts->passed_here_job && facts->here.n_hits > 1 &&
-		    others.n_rates++ < RATES_MAX)
+		if (facts->passed_here_job && facts->here.n_hits > 1 && others.n_rates++ < RATES_MAX)
 			facts->elsewhere = read_rate(&e);
 	}
 	for (size_t i = 0; i < others.n; i++) {
@@ -389,8 +365,7 @@ static void read_incidents(const struct attribution_case *c, int64_t key, struct
 		char *author;
 
 		before = db_int(c->d, 0,
-		    "SELECT change_id FROM failure WHERE key = ?1 AND change_id < ?2"
-		    " ORDER BY change_id DESC LIMIT 1",
+		    "SELECT change_id FROM failure WHERE key = ?1 AND change_id < ?2 ORDER BY change_id DESC LIMIT 1",
 		    V_INT(key), V_INT(before));
 		if (!before)
 			return;
@@ -406,8 +381,7 @@ static void read_incidents(const struct attribution_case *c, int64_t key, struct
  *
  * In one incident many tests may fail with one message, and this test among them; that says nothing about the message. Where others
  * failed with it and this one did not, the message is not about this test. */
-static void judge_message(
-    const struct attribution_case *c, const struct key_use *u, struct red_failure *f)
+static void judge_message(const struct attribution_case *c, const struct key_use *u, struct red_failure *f)
 {
 	int n_passed = 0, n_unrelated = 0, n_now = 0;
 
@@ -416,27 +390,23 @@ static void judge_message(
 		bool is_first_of_author = true;
 
 		for (size_t k = 0; k < i && is_first_of_author; k++)
-			is_first_of_author = !attribution_is_same_author(
-			    u->incidents[k].author, u->incidents[i].author);
+			is_first_of_author =
+			    !attribution_is_same_author(u->incidents[k].author, u->incidents[i].author);
 		if (!is_first_of_author ||
-		    db_has(c->d,
-			"SELECT 1 FROM failure WHERE key = ?1 AND change_id = ?2 AND test_id = ?3 "
-			"LIMIT 1",
+		    db_has(c->d, "SELECT 1 FROM failure WHERE key = ?1 AND change_id = ?2 AND test_id = ?3 LIMIT 1",
 			V_INT(u->key), V_INT(change_id), V_INT(f->test_id)))
 			continue;
 		n_unrelated++;
 		n_passed += db_has(c->d,
 		    "SELECT 1 FROM (SELECT accelerator FROM failure WHERE key = ?1 AND change_id = "
 		    "?2 LIMIT ?4) f CROSS JOIN verdict v ON v.change_id = ?2"
-		    " AND v.accelerator = f.accelerator AND v.test_id = ?3"
-		    " WHERE v.status = 'PASS' LIMIT 1",
+		    " AND v.accelerator = f.accelerator AND v.test_id = ?3 WHERE v.status = 'PASS' LIMIT 1",
 		    V_INT(u->key), V_INT(change_id), V_INT(f->test_id), V_INT(ROWS_OF_CHANGE_MAX));
 		n_now += db_has(c->d,
 		    "SELECT 1 FROM (SELECT accelerator, at_ms FROM failure WHERE key = ?1"
-		    " AND change_id = ?2 LIMIT ?5) newest"
-		    " WHERE accelerator = ?3 AND at_ms >= ?4 LIMIT 1",
-		    V_INT(u->key), V_INT(change_id), V_TEXT(c->accelerator),
-		    V_INT(c->now_ms - OUTAGE_MS), V_INT(ROWS_OF_CHANGE_MAX));
+		    " AND change_id = ?2 LIMIT ?5) newest WHERE accelerator = ?3 AND at_ms >= ?4 LIMIT 1",
+		    V_INT(u->key), V_INT(change_id), V_TEXT(c->accelerator), V_INT(c->now_ms - OUTAGE_MS),
+		    V_INT(ROWS_OF_CHANGE_MAX));
 	}
 	f->facts.is_specific = !f->facts.mark.is_general && n_passed == 0 && n_unrelated < 2;
 	f->facts.is_outage = n_now >= OUTAGE_MIN_CHANGES;
@@ -447,8 +417,7 @@ bool attribution_is_outage(struct attribution_case *c, int64_t key, int64_t job_
 {
 	return db_has(c->d,
 	    "SELECT 1 FROM job b CROSS JOIN job j ON j.accelerator = ?1 AND j.n_tests >= 5"
-	    " AND j.n_tests < 2 * j.n_red"
-	    " AND j.completed_ms BETWEEN b.completed_ms - ?4 AND b.completed_ms + ?4"
+	    " AND j.n_tests < 2 * j.n_red AND j.completed_ms BETWEEN b.completed_ms - ?4 AND b.completed_ms + ?4"
 	    " WHERE b.id = ?3 AND j.n_tests < 2 * (SELECT COUNT(DISTINCT f.test_id) FROM failure f"
 	    "  WHERE f.key = ?2 AND f.change_id = j.change_id AND f.job_id = j.id) LIMIT 1",
 	    V_TEXT(c->accelerator), V_INT(key), V_INT(job_id), V_INT(OUTAGE_MS));

@@ -26,9 +26,7 @@ static int compare_test_to_cell(const void *id, const void *cell)
 
 static const struct red_cell *find_cell(const struct attribution_case *c, int64_t test_id)
 {
-	return c->n_cells ? bsearch(&test_id, c->cells, c->n_cells, sizeof(*c->cells),
-				compare_test_to_cell)
-			  : NULL;
+	return c->n_cells ? bsearch(&test_id, c->cells, c->n_cells, sizeof(*c->cells), compare_test_to_cell) : NULL;
 }
 
 /* ---- the results of a job ---- */
@@ -43,8 +41,8 @@ struct job_results {
 	size_t n;
 };
 
-static void add_result(const struct attribution_case *c, const struct red_cell *cell,
-    enum test_status status, const char *message, const char *trace, struct job_results *l)
+static void add_result(const struct attribution_case *c, const struct red_cell *cell, enum test_status status,
+    const char *message, const char *trace, struct job_results *l)
 {
 	struct failure_text text = {message, trace, cell->suite, cell->test, cell->dtype};
 	struct job_result result = {.cell = (size_t)(cell - c->cells), .status = status};
@@ -54,10 +52,10 @@ static void add_result(const struct attribution_case *c, const struct red_cell *
 	*ARRAY_PUSH(l->at, l->n) = result;
 }
 
-#define RESULT_OF_TEST_RECORD(F, S)                                                                \
-	F(S, ID, test_id, NULL, "test_id", "")                                                     \
-	F(S, TEST_STATUS, status, NULL, "status", "")                                              \
-	F(S, BORROWED, message, NULL, "message", "")                                               \
+#define RESULT_OF_TEST_RECORD(F, S)                                                                                    \
+	F(S, ID, test_id, NULL, "test_id", "")                                                                         \
+	F(S, TEST_STATUS, status, NULL, "status", "")                                                                  \
+	F(S, BORROWED, message, NULL, "message", "")                                                                   \
 	F(S, BORROWED, trace, NULL, "trace", "")
 RECORD_LOCAL(result_of_test, RESULT_OF_TEST_RECORD)
 
@@ -74,29 +72,25 @@ static void add_results(const struct attribution_case *c, struct rows *r, struct
 	}
 }
 
-#define JOB_ITSELF_RECORD(F, S)                                                                    \
-	F(S, TEXT, conclusion, NULL, "conclusion", "")                                             \
-	F(S, INT, n_tests, NULL, "n_tests", "")                                                    \
+#define JOB_ITSELF_RECORD(F, S)                                                                                        \
+	F(S, TEXT, conclusion, NULL, "conclusion", "")                                                                 \
+	F(S, INT, n_tests, NULL, "n_tests", "")                                                                        \
 	F(S, TEXT, message, NULL, "message", "")
 RECORD_LOCAL(job_itself, JOB_ITSELF_RECORD)
 
 /* A job without red tests stands for itself: it is red or it passed. */
-static void add_job_itself(
-    const struct attribution_case *c, int64_t job_id, int64_t test_id, struct job_results *l)
+static void add_job_itself(const struct attribution_case *c, int64_t job_id, int64_t test_id, struct job_results *l)
 {
 	struct job_itself job;
 	char *message;
 
 	if (!record_read_first(
-		db_rows(c->d,
-		    RECORD_QUERY(JOB_ITSELF_RECORD, "FROM job WHERE id = ?1 AND n_red = 0"),
-		    V_INT(job_id)),
+		db_rows(c->d, RECORD_QUERY(JOB_ITSELF_RECORD, "FROM job WHERE id = ?1 AND n_red = 0"), V_INT(job_id)),
 		&job_itself_record, &job))
 		return;
-	message = job_outcome_text(&(struct job_outcome){
-	    .conclusion = job.conclusion, .n_tests = job.n_tests, .message = job.message});
-	add_result(
-	    c, find_cell(c, test_id), test_status_of_conclusion(job.conclusion), message, NULL, l);
+	message = job_outcome_text(
+	    &(struct job_outcome){.conclusion = job.conclusion, .n_tests = job.n_tests, .message = job.message});
+	add_result(c, find_cell(c, test_id), test_status_of_conclusion(job.conclusion), message, NULL, l);
 	free(message);
 	record_release(&job_itself_record, &job);
 }
@@ -107,9 +101,7 @@ static void add_results_of_tests(const struct attribution_case *c, int64_t job_i
 {
 	if ((int64_t)n * LOOK_UP_MAX_SHARE > n_tests) {
 		add_results(c,
-		    db_rows(c->d,
-			RECORD_QUERY(RESULT_OF_TEST_RECORD, "FROM result WHERE job_id = ?1"),
-			V_INT(job_id)),
+		    db_rows(c->d, RECORD_QUERY(RESULT_OF_TEST_RECORD, "FROM result WHERE job_id = ?1"), V_INT(job_id)),
 		    l);
 		return;
 	}
@@ -117,19 +109,16 @@ static void add_results_of_tests(const struct attribution_case *c, int64_t job_i
 		if (i == 0 || tests[i] != tests[i - 1])
 			add_results(c,
 			    db_rows(c->d,
-				RECORD_QUERY(RESULT_OF_TEST_RECORD,
-				    "FROM result INDEXED BY result_of_test"
-				    " WHERE job_id = ?1 AND test_id = ?2"),
+				RECORD_QUERY(RESULT_OF_TEST_RECORD, "FROM result INDEXED BY result_of_test"
+								    " WHERE job_id = ?1 AND test_id = ?2"),
 				V_INT(job_id), V_INT(tests[i])),
 			    l);
 }
 
-void attribution_see(
-    struct red_failure *f, enum test_status status, const struct failure_mark *mark, int64_t job_id)
+void attribution_see(struct red_failure *f, enum test_status status, const struct failure_mark *mark, int64_t job_id)
 {
 	struct seen *seen = &f->seen;
-	bool is_red = attribution_applies(status),
-	     is_alike = is_red && failure_marks_are_alike(mark, &f->facts.mark);
+	bool is_red = attribution_applies(status), is_alike = is_red && failure_marks_are_alike(mark, &f->facts.mark);
 
 	if (is_red && (!seen->has_red || (is_alike && !seen->is_alike)))
 		seen->mark = *mark;
@@ -169,12 +158,12 @@ void attribution_read_run(struct attribution_case *c, const struct job_run *run)
 /* ---- the failures ---- */
 
 /* A job of this change that counts, and is red. */
-#define COUNTED_JOB_RECORD(F, S)                                                                   \
-	F(S, ID, id, NULL, "id", "")                                                               \
-	F(S, TEXT, runner, NULL, "runner", "")                                                     \
-	F(S, TEXT, workflow, NULL, "workflow", "")                                                 \
-	F(S, TEXT, name, NULL, "name", "")                                                         \
-	F(S, INT, n_tests, NULL, "n_tests", "")                                                    \
+#define COUNTED_JOB_RECORD(F, S)                                                                                       \
+	F(S, ID, id, NULL, "id", "")                                                                                   \
+	F(S, TEXT, runner, NULL, "runner", "")                                                                         \
+	F(S, TEXT, workflow, NULL, "workflow", "")                                                                     \
+	F(S, TEXT, name, NULL, "name", "")                                                                             \
+	F(S, INT, n_tests, NULL, "n_tests", "")                                                                        \
 	F(S, INT, n_red, NULL, "n_red", "")
 RECORD_LOCAL(counted_job, COUNTED_JOB_RECORD)
 
@@ -201,8 +190,7 @@ static int64_t own_test(const struct attribution_case *c, const struct counted_j
 	return 0;
 }
 
-static void read_failures_of(
-    struct attribution_case *c, const struct counted_job *j, const int64_t *tests)
+static void read_failures_of(struct attribution_case *c, const struct counted_job *j, const int64_t *tests)
 {
 	int64_t own_test_id = own_test(c, j);
 	struct job_results l = {0};
@@ -214,12 +202,10 @@ static void read_failures_of(
 	for (size_t i = 0; i < l.n; i++) {
 		const struct job_result *r = &l.at[i];
 		struct red_cell *cell = &c->cells[r->cell];
-		const struct red_failure *last =
-		    cell->n_failures ? &c->failures[cell->last_failure] : NULL;
+		const struct red_failure *last = cell->n_failures ? &c->failures[cell->last_failure] : NULL;
 
 		if (!attribution_applies(r->status) || cell->n_failures == FAILURES_MAX ||
-		    (last && last->job_id == j->id &&
-			failure_marks_are_alike(&last->facts.mark, &r->mark) &&
+		    (last && last->job_id == j->id && failure_marks_are_alike(&last->facts.mark, &r->mark) &&
 			last->facts.mark.numbers == r->mark.numbers))
 			continue;
 		cell->n_failures++;
@@ -250,12 +236,12 @@ static void read_failures(struct attribution_case *c)
 
 	for (size_t i = 0; i < c->n_cells; i++)
 		tests[i] = c->cells[i].test_id;
-	RECORDS_READ(db_rows(c->d,
-			 RECORD_QUERY(COUNTED_JOB_RECORD,
-			     "FROM job WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"
-			     " AND status = 'completed' AND digest IS NOT NULL"
-			     " AND verdict IN ('FAIL', 'ERROR', 'MISS')"),
-			 V_INT(c->change_id), V_TEXT(c->accelerator)),
+	RECORDS_READ(
+	    db_rows(c->d,
+		RECORD_QUERY(COUNTED_JOB_RECORD, "FROM job WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"
+						 " AND status = 'completed' AND digest IS NOT NULL"
+						 " AND verdict IN ('FAIL', 'ERROR', 'MISS')"),
+		V_INT(c->change_id), V_TEXT(c->accelerator)),
 	    counted_job, jobs, n);
 	for (size_t i = 0; i < n; i++)
 		read_failures_of(c, &jobs[i], tests);
@@ -275,9 +261,8 @@ struct red_failure *attribution_failures_of(
     const struct attribution_case *c, size_t job, int64_t test_id, size_t *ret_n)
 {
 	struct red_failure wanted = {.job = job, .test_id = test_id};
-	struct red_failure *f = c->n_failures ? bsearch(&wanted, c->failures, c->n_failures,
-						    sizeof(wanted), by_job_and_test)
-					      : NULL;
+	struct red_failure *f =
+	    c->n_failures ? bsearch(&wanted, c->failures, c->n_failures, sizeof(wanted), by_job_and_test) : NULL;
 	struct red_failure *end = f;
 
 	*ret_n = 0;
@@ -295,19 +280,17 @@ bool attribution_case_read(struct attribution_case *c)
 {
 	struct rows *r;
 
-	if (!record_read_first(
-		db_rows(c->d,
-		    RECORD_QUERY(ATTRIBUTED_CHANGE_RECORD,
-			"FROM change WHERE id = ?1 AND kind IN ('pull_request', 'push')"),
-		    V_INT(c->change_id)),
+	if (!record_read_first(db_rows(c->d,
+				   RECORD_QUERY(ATTRIBUTED_CHANGE_RECORD,
+				       "FROM change WHERE id = ?1 AND kind IN ('pull_request', 'push')"),
+				   V_INT(c->change_id)),
 		&attribution_case_record, c))
 		return false;
 	c->ref = branch_name(c->full_ref);
 	c->number = change_pull(c->d->view, c->change_id);
 	r = db_rows(c->d,
-	    RECORD_QUERY(RED_CELL_RECORD,
-		"FROM verdict v JOIN test t ON t.id = v.test_id WHERE v.change_id = ?1"
-		" AND v.accelerator = ?2 AND v.attribution IS NOT NULL ORDER BY v.test_id"),
+	    RECORD_QUERY(RED_CELL_RECORD, "FROM verdict v JOIN test t ON t.id = v.test_id WHERE v.change_id = ?1"
+					  " AND v.accelerator = ?2 AND v.attribution IS NOT NULL ORDER BY v.test_id"),
 	    V_INT(c->change_id), V_TEXT(c->accelerator));
 	while (rows_next(r)) {
 		struct red_cell cell = {0};
@@ -349,8 +332,7 @@ static void fact_known(struct attribution_case *c)
 
 	for (size_t i = 0; k.n && i < c->n_cells; i++) {
 		struct red_cell *cell = &c->cells[i];
-		const struct known_issue *issue =
-		    known_issue_find(&k, c->accelerator, cell->suite, cell->test);
+		const struct known_issue *issue = known_issue_find(&k, c->accelerator, cell->suite, cell->test);
 
 		if (!issue)
 			continue;
@@ -379,9 +361,7 @@ static void find_outages_of_jobs(struct attribution_case *c)
 		n_most = 0;
 		for (size_t i = 0; i < n; i++)
 			n_most += f[i].facts.mark.key == most;
-		n_tests =
-		    n ? db_int(c->d, 0, "SELECT n_tests FROM job WHERE id = ?1", V_INT(f->job_id))
-		      : 0;
+		n_tests = n ? db_int(c->d, 0, "SELECT n_tests FROM job WHERE id = ?1", V_INT(f->job_id)) : 0;
 		if (n_tests < OUTAGE_MIN_TESTS || (int64_t)(2 * n_most) <= n_tests)
 			continue;
 		for (size_t i = 0; i < n; i++)
@@ -392,8 +372,7 @@ static void find_outages_of_jobs(struct attribution_case *c)
 
 static int by_key_and_job(const void *x, const void *y)
 {
-	const struct red_failure *a = *(struct red_failure *const *)x,
-				 *b = *(struct red_failure *const *)y;
+	const struct red_failure *a = *(struct red_failure *const *)x, *b = *(struct red_failure *const *)y;
 
 	if (a->facts.mark.key != b->facts.mark.key)
 		return a->facts.mark.key < b->facts.mark.key ? -1 : 1;

@@ -33,22 +33,22 @@ struct red_failure {
 	struct base_run *base;
 	struct seen { /* in the run that is being read */
 		bool has_pass, has_red, has_skip, is_alike;
-		bool has_waited; /* it is an experiment's, which waited for a good machine */
+		bool has_waited;          /* it is an experiment's, which waited for a good machine */
 		struct failure_mark mark; /* the red one; the one that is alike if there is one */
 		int64_t job_id;
 	} seen;
 };
 
-#define RED_CELL_RECORD(F, S)                                                                      \
-	F(S, ID, test_id, NULL, "v.test_id", "")                                                   \
-	F(S, TEST_STATUS, status, NULL, "v.status", "")                                            \
-	F(S, TEXT, suite, NULL, "t.suite", "")                                                     \
-	F(S, TEXT, test, NULL, "t.name", "")                                                       \
-	F(S, TEXT, dtype, NULL, "t.dtype", "")                                                     \
-	F(S, ATTRIBUTION, was, NULL, "v.attribution", "")                                          \
-	F(S, TEXT, was_reason, NULL, "v.reason", "NULL: not attributed yet.")                      \
-	F(S, ID, was_job, NULL, "v.evidence_job", "")                                              \
-	F(S, TEXT, was_url, NULL, "v.evidence_url", "")                                            \
+#define RED_CELL_RECORD(F, S)                                                                                          \
+	F(S, ID, test_id, NULL, "v.test_id", "")                                                                       \
+	F(S, TEST_STATUS, status, NULL, "v.status", "")                                                                \
+	F(S, TEXT, suite, NULL, "t.suite", "")                                                                         \
+	F(S, TEXT, test, NULL, "t.name", "")                                                                           \
+	F(S, TEXT, dtype, NULL, "t.dtype", "")                                                                         \
+	F(S, ATTRIBUTION, was, NULL, "v.attribution", "")                                                              \
+	F(S, TEXT, was_reason, NULL, "v.reason", "NULL: not attributed yet.")                                          \
+	F(S, ID, was_job, NULL, "v.evidence_job", "")                                                                  \
+	F(S, TEXT, was_url, NULL, "v.evidence_url", "")                                                                \
 	F(S, INT, was_needs, NULL, "v.needs", "")
 struct red_cell {
 	RECORD_MEMBERS(RED_CELL_RECORD)
@@ -58,12 +58,12 @@ struct red_cell {
 };
 RECORD_DECLARE(red_cell);
 
-#define ATTRIBUTED_CHANGE_RECORD(F, S)                                                             \
-	F(S, BOOL, is_push, NULL, "kind = 'push'", "")                                             \
-	F(S, TEXT, repository_key, NULL, "repository_key", "")                                     \
-	F(S, TEXT, head_sha, NULL, "head_sha", "")                                                 \
-	F(S, TEXT, full_ref, NULL, "COALESCE(base_ref, ref, '')", "")                              \
-	F(S, TEXT, merge_base_sha, NULL, "merge_base_sha", "")                                     \
+#define ATTRIBUTED_CHANGE_RECORD(F, S)                                                                                 \
+	F(S, BOOL, is_push, NULL, "kind = 'push'", "")                                                                 \
+	F(S, TEXT, repository_key, NULL, "repository_key", "")                                                         \
+	F(S, TEXT, head_sha, NULL, "head_sha", "")                                                                     \
+	F(S, TEXT, full_ref, NULL, "COALESCE(base_ref, ref, '')", "")                                                  \
+	F(S, TEXT, merge_base_sha, NULL, "merge_base_sha", "")                                                         \
 	F(S, TEXT, author, NULL, "author", "")
 
 struct attribution_case {
@@ -100,16 +100,14 @@ struct job_run {
 /* How the tests that failed in that job ended in this run of it: sets `seen` of each of its failures. */
 void attribution_read_run(struct attribution_case *c, const struct job_run *run);
 /* Adds one result to `seen` of a failure. */
-void attribution_see(struct red_failure *f, enum test_status status,
-    const struct failure_mark *mark, int64_t job_id);
+void attribution_see(struct red_failure *f, enum test_status status, const struct failure_mark *mark, int64_t job_id);
 /* Where the reports of both jobs document them: another device or version of the extension may be why one was red. */
 bool attribution_is_other_build(struct attribution_case *c, int64_t other_job, int64_t failed_job);
 /* `seen` is another run of its own commit: counts it if it is red. */
 void attribution_failed_again(struct red_failure *f);
 /* One more outcome on a commit of the base branch, in `base` of the facts. A failure in an outage counts like a skipped
  * test. */
-void attribution_add_base(
-    struct attribution_case *c, struct red_failure *f, const struct base_run *run);
+void attribution_add_base(struct attribution_case *c, struct red_failure *f, const struct base_run *run);
 /* Whether most tests of a job of this accelerator failed with the key within twelve hours of the end of that job. */
 bool attribution_is_outage(struct attribution_case *c, int64_t key, int64_t job_id);
 

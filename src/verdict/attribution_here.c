@@ -31,22 +31,19 @@ void attribution_failed_again(struct red_failure *f)
 }
 
 /* Another test failed with the same message in any job of this attempt: the crash only moved to another test. */
-static bool crash_moved_in_attempt(
-    struct attribution_case *c, const struct red_failure *f, int64_t job_id)
+static bool crash_moved_in_attempt(struct attribution_case *c, const struct red_failure *f, int64_t job_id)
 {
-	return f->facts.mark.key &&
-	       db_has(c->d,
-		   "SELECT 1 FROM failure f CROSS JOIN job j ON j.id = f.job_id"
-		   " AND j.run_attempt = (SELECT run_attempt FROM job WHERE id = ?5)"
-		   " WHERE f.change_id = ?1 AND f.key = ?2 AND f.accelerator = ?3"
-		   " AND f.test_id <> ?4 LIMIT 1",
-		   V_INT(c->change_id), V_INT(f->facts.mark.key), V_TEXT(c->accelerator),
-		   V_INT(f->test_id), V_INT(job_id));
+	return f->facts.mark.key && db_has(c->d,
+					"SELECT 1 FROM failure f CROSS JOIN job j ON j.id = f.job_id"
+					" AND j.run_attempt = (SELECT run_attempt FROM job WHERE id = ?5)"
+					" WHERE f.change_id = ?1 AND f.key = ?2 AND f.accelerator = ?3"
+					" AND f.test_id <> ?4 LIMIT 1",
+					V_INT(c->change_id), V_INT(f->facts.mark.key), V_TEXT(c->accelerator),
+					V_INT(f->test_id), V_INT(job_id));
 }
 
 /* In one run a test may have several results: it passed there only if none of them is red. */
-static void note_own_run(
-    struct attribution_case *c, struct red_failure *f, const struct own_run *own)
+static void note_own_run(struct attribution_case *c, struct red_failure *f, const struct own_run *own)
 {
 	struct attribution_facts *facts = &f->facts;
 	const struct seen *seen = &f->seen;
@@ -67,25 +64,24 @@ static void note_own_run(
 		facts->passed_here_job = seen->job_id;
 }
 
-#define ATTEMPT_RECORD(F, S)                                                                       \
-	F(S, ID, id, NULL, "id", "")                                                               \
-	F(S, INT, n_tests, NULL, "n_tests", "")                                                    \
-	F(S, BOOL, is_current, NULL, "is_current", "")                                             \
-	F(S, BOOL, is_recent, NULL,                                                                \
-	    "completed_ms >= ?6 AND NOT EXISTS (SELECT 1 FROM dispatch e"                          \
-	    " WHERE e.change_id = ?1 AND e.accelerator = ?2 AND e.original_action = 'edited'"      \
-	    " AND e.created_ms >= job.completed_ms)",                                              \
-	    "And of this base branch: with another one it was another test.")                      \
-	F(S, BORROWED, torch_commit, NULL, "json_extract(environment, '$.torch_commit')", "")      \
-	F(S, BOOL, is_superseded, NULL,                                                            \
-	    "COALESCE((SELECT CASE WHEN h.change_id <> ?1 THEN 1 ELSE 0 END FROM pull_head h"      \
-	    " WHERE h.repository_key = ?8 AND h.number = ?9 AND h.since_ms < job.completed_ms"     \
-	    " ORDER BY h.since_ms DESC LIMIT 1), 0)",                                              \
+#define ATTEMPT_RECORD(F, S)                                                                                           \
+	F(S, ID, id, NULL, "id", "")                                                                                   \
+	F(S, INT, n_tests, NULL, "n_tests", "")                                                                        \
+	F(S, BOOL, is_current, NULL, "is_current", "")                                                                 \
+	F(S, BOOL, is_recent, NULL,                                                                                    \
+	    "completed_ms >= ?6 AND NOT EXISTS (SELECT 1 FROM dispatch e"                                              \
+	    " WHERE e.change_id = ?1 AND e.accelerator = ?2 AND e.original_action = 'edited'"                          \
+	    " AND e.created_ms >= job.completed_ms)",                                                                  \
+	    "And of this base branch: with another one it was another test.")                                          \
+	F(S, BORROWED, torch_commit, NULL, "json_extract(environment, '$.torch_commit')", "")                          \
+	F(S, BOOL, is_superseded, NULL,                                                                                \
+	    "COALESCE((SELECT CASE WHEN h.change_id <> ?1 THEN 1 ELSE 0 END FROM pull_head h"                          \
+	    " WHERE h.repository_key = ?8 AND h.number = ?9 AND h.since_ms < job.completed_ms"                         \
+	    " ORDER BY h.since_ms DESC LIMIT 1), 0)",                                                                  \
 	    "It ended after another head was pushed, which may be what it checked out.")
 RECORD_LOCAL(attempt, ATTEMPT_RECORD)
 
-static size_t list_attempts(
-    const struct attribution_case *c, size_t job, int64_t change_id, struct own_run *list)
+static size_t list_attempts(const struct attribution_case *c, size_t job, int64_t change_id, struct own_run *list)
 {
 	const struct job_name *j = &c->jobs[job];
 	size_t n = 0;
@@ -94,9 +90,8 @@ static size_t list_attempts(
 		"FROM job WHERE change_id = ?1 AND accelerator = ?2 AND workflow = ?3"
 		" AND name = ?4 AND runner = ?5 AND status = 'completed' AND digest IS NOT NULL"
 		" ORDER BY id DESC LIMIT ?7"),
-	    V_INT(change_id), V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name),
-	    V_TEXT(j->runner), V_INT(c->now_ms - c->window_ms), V_INT(ATTEMPTS_MAX),
-	    V_TEXT(c->repository_key), V_INT(c->number));
+	    V_INT(change_id), V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name), V_TEXT(j->runner),
+	    V_INT(c->now_ms - c->window_ms), V_INT(ATTEMPTS_MAX), V_TEXT(c->repository_key), V_INT(c->number));
 
 	while (rows_next(r)) {
 		struct attempt a;
@@ -109,8 +104,8 @@ static size_t list_attempts(
 		if (n_hex < SHA_SHORT_CHARS || a.torch_commit[n_hex])
 			is_of_commit = !a.is_superseded;
 		else
-			is_of_commit = n_hex <= strlen(c->head_sha) &&
-				       strncasecmp(a.torch_commit, c->head_sha, n_hex) == 0;
+			is_of_commit =
+			    n_hex <= strlen(c->head_sha) && strncasecmp(a.torch_commit, c->head_sha, n_hex) == 0;
 		list[n++] = (struct own_run){
 		    .run = {job, a.id, a.n_tests},
 		    .is_here = change_id == c->change_id,
@@ -131,8 +126,7 @@ void fact_this_commit(struct attribution_case *c)
 		struct rows *r = db_rows(c->d,
 		    "SELECT change_id FROM pull_head WHERE repository_key = ?1 AND number = ?2"
 		    " AND change_id <> ?3 GROUP BY change_id ORDER BY MAX(since_ms) DESC LIMIT ?4",
-		    V_TEXT(c->repository_key), V_INT(c->number), V_INT(c->change_id),
-		    V_INT(HEADS_MAX - 1));
+		    V_TEXT(c->repository_key), V_INT(c->number), V_INT(c->change_id), V_INT(HEADS_MAX - 1));
 
 		while (rows_next(r))
 			heads[n_heads++] = rows_key_number(r);
@@ -155,19 +149,19 @@ void fact_this_commit(struct attribution_case *c)
 /* ==== experiments ==== */
 
 /* Jobs of the change on the runner of experiment xe. */
-#define XO_HERE                                                                                    \
-	" FROM job xo WHERE xo.change_id = ?1 AND xo.accelerator = xe.accelerator"                 \
+#define XO_HERE                                                                                                        \
+	" FROM job xo WHERE xo.change_id = ?1 AND xo.accelerator = xe.accelerator"                                     \
 	" AND xo.runner = xe.runner AND xo.is_current = 1"
 
 /* The job of the change for which job xb of experiment xe stands has xb's name and this workflow. It is the job that has
  * both, even if that one has no result of the test: then xb proves nothing for the job that failed. A vendor may run
  * experiments in a workflow of their own, in which the change has no job: then it is the only job of xb's name. NULL: xb is
  * new, and may stand for each job. */
-#define WORKFLOW_OF_XB                                                                             \
-	"CASE WHEN EXISTS (SELECT 1" XO_HERE " AND xo.name = xb.name"                              \
-	"  AND xo.workflow = xb.workflow) THEN xb.workflow"                                        \
-	" WHEN NOT EXISTS (SELECT 1" XO_HERE " AND xo.workflow = xb.workflow) THEN"                \
-	" (SELECT CASE COUNT(DISTINCT xo.workflow) WHEN 1 THEN MIN(xo.workflow) END" XO_HERE       \
+#define WORKFLOW_OF_XB                                                                                                 \
+	"CASE WHEN EXISTS (SELECT 1" XO_HERE " AND xo.name = xb.name"                                                  \
+	"  AND xo.workflow = xb.workflow) THEN xb.workflow"                                                            \
+	" WHEN NOT EXISTS (SELECT 1" XO_HERE " AND xo.workflow = xb.workflow) THEN"                                    \
+	" (SELECT CASE COUNT(DISTINCT xo.workflow) WHEN 1 THEN MIN(xo.workflow) END" XO_HERE                           \
 	"  AND xo.name = xb.name) END AS workflow"
 
 enum {
@@ -175,26 +169,26 @@ enum {
 	REDS_MAX = 2000,      /* of one experiment; with more any failure may have moved on */
 };
 
-#define EXPERIMENT_RUN_RECORD(F, S)                                                                \
-	F(S, ID, id, NULL, "id", "")                                                               \
-	F(S, TEXT, runner, NULL, "runner", "")                                                     \
-	F(S, TEXT, sha, NULL, "sha", "")                                                           \
-	F(S, BOOL, is_here, NULL, "is_here", "On this commit, or on its merge base.")              \
-	F(S, EXPERIMENT_SIDE, side, NULL, "side", "")                                              \
-	F(S, TIME, started_ms, NULL, "started_ms", "")                                             \
+#define EXPERIMENT_RUN_RECORD(F, S)                                                                                    \
+	F(S, ID, id, NULL, "id", "")                                                                                   \
+	F(S, TEXT, runner, NULL, "runner", "")                                                                         \
+	F(S, TEXT, sha, NULL, "sha", "")                                                                               \
+	F(S, BOOL, is_here, NULL, "is_here", "On this commit, or on its merge base.")                                  \
+	F(S, EXPERIMENT_SIDE, side, NULL, "side", "")                                                                  \
+	F(S, TIME, started_ms, NULL, "started_ms", "")                                                                 \
 	F(S, TIME, ended_ms, NULL, "ended_ms", "")
 RECORD_LOCAL(experiment_run, EXPERIMENT_RUN_RECORD)
 
 /* One result of one of its tests. xr is a row of `result`, or of `verdict` for a job that is a test itself; only the former has
  * a trace, which is the key. */
-#define EXPERIMENT_RESULT_RECORD(F, S)                                                             \
-	F(S, ID, test_id, NULL, "xt.test_id", "")                                                  \
-	F(S, TEST_STATUS, status, NULL, "xr.status", "")                                           \
-	F(S, BORROWED, message, NULL, "xr.message", "")                                            \
-	F(S, ID, job_id, NULL, "xb.id", "")                                                        \
-	F(S, BOOL, waits, NULL, "xt.waits", "It waited for a good machine.")                       \
-	F(S, TEXT, job_name, NULL, "xb.name", "")                                                  \
-	F(S, TEXT, workflow, NULL, WORKFLOW_OF_XB,                                                 \
+#define EXPERIMENT_RESULT_RECORD(F, S)                                                                                 \
+	F(S, ID, test_id, NULL, "xt.test_id", "")                                                                      \
+	F(S, TEST_STATUS, status, NULL, "xr.status", "")                                                               \
+	F(S, BORROWED, message, NULL, "xr.message", "")                                                                \
+	F(S, ID, job_id, NULL, "xb.id", "")                                                                            \
+	F(S, BOOL, waits, NULL, "xt.waits", "It waited for a good machine.")                                           \
+	F(S, TEXT, job_name, NULL, "xb.name", "")                                                                      \
+	F(S, TEXT, workflow, NULL, WORKFLOW_OF_XB,                                                                     \
 	    "With job_name: the job here for which it stands. NULL: it may stand for each.")
 RECORD_LOCAL(experiment_result, EXPERIMENT_RESULT_RECORD)
 
@@ -210,8 +204,7 @@ struct experiment_results {
 	size_t n_reds;
 };
 
-static void add_experiment_result(
-    const struct attribution_case *c, struct rows *r, struct experiment_results *l)
+static void add_experiment_result(const struct attribution_case *c, struct rows *r, struct experiment_results *l)
 {
 	struct judged_result result = {.mark = {.key = 0}};
 	size_t i = 0;
@@ -224,27 +217,27 @@ static void add_experiment_result(
 		return;
 	}
 	if (attribution_applies(result.row.status))
-		result.mark = failure_mark(
-		    result.row.status, &(struct failure_text){result.row.message, rows_key(r),
-					   c->cells[i].suite, c->cells[i].test, c->cells[i].dtype});
+		result.mark =
+		    failure_mark(result.row.status, &(struct failure_text){result.row.message, rows_key(r),
+							c->cells[i].suite, c->cells[i].test, c->cells[i].dtype});
 	*ARRAY_PUSH(l->at, l->n) = result;
 }
 
-#define EXPERIMENT_RESULTS                                                                         \
-	RECORD_QUERY_BY("xr.trace", EXPERIMENT_RESULT_RECORD,                                      \
-	    "FROM experiment xe CROSS JOIN experiment_test xt ON xt.experiment_id = xe.id"         \
-	    " CROSS JOIN job xb ON xb.change_id = xe.run_change_id"                                \
-	    " CROSS JOIN result xr INDEXED BY result_of_test"                                      \
-	    " ON xr.job_id = xb.id AND xr.test_id = xt.test_id WHERE xe.id = ?2"                   \
-	    " AND xb.accelerator = xe.accelerator AND (xb.is_current = 1 OR xe.side = 'base')"     \
-	    " AND xb.status = 'completed' AND xb.digest IS NOT NULL AND NOT EXISTS"                \
-	    "  (SELECT 1 FROM dispatch xd WHERE xd.id = xb.dispatch_id"                            \
-	    "   AND xd.accelerator = xb.accelerator AND xd.runner = xb.runner"                     \
-	    "   AND xd.is_current = 0)")                                                           \
-	" UNION ALL " RECORD_QUERY_BY("NULL", EXPERIMENT_RESULT_RECORD,                            \
-	    "FROM experiment xe CROSS JOIN experiment_test xt ON xt.experiment_id = xe.id"         \
-	    " CROSS JOIN verdict xr ON xr.change_id = xe.run_change_id"                            \
-	    " AND xr.accelerator = xe.accelerator AND xr.test_id = xt.test_id"                     \
+#define EXPERIMENT_RESULTS                                                                                             \
+	RECORD_QUERY_BY("xr.trace", EXPERIMENT_RESULT_RECORD,                                                          \
+	    "FROM experiment xe CROSS JOIN experiment_test xt ON xt.experiment_id = xe.id"                             \
+	    " CROSS JOIN job xb ON xb.change_id = xe.run_change_id"                                                    \
+	    " CROSS JOIN result xr INDEXED BY result_of_test"                                                          \
+	    " ON xr.job_id = xb.id AND xr.test_id = xt.test_id WHERE xe.id = ?2"                                       \
+	    " AND xb.accelerator = xe.accelerator AND (xb.is_current = 1 OR xe.side = 'base')"                         \
+	    " AND xb.status = 'completed' AND xb.digest IS NOT NULL AND NOT EXISTS"                                    \
+	    "  (SELECT 1 FROM dispatch xd WHERE xd.id = xb.dispatch_id"                                                \
+	    "   AND xd.accelerator = xb.accelerator AND xd.runner = xb.runner"                                         \
+	    "   AND xd.is_current = 0)")                                                                               \
+	" UNION ALL " RECORD_QUERY_BY("NULL", EXPERIMENT_RESULT_RECORD,                                                \
+	    "FROM experiment xe CROSS JOIN experiment_test xt ON xt.experiment_id = xe.id"                             \
+	    " CROSS JOIN verdict xr ON xr.change_id = xe.run_change_id"                                                \
+	    " AND xr.accelerator = xe.accelerator AND xr.test_id = xt.test_id"                                         \
 	    " CROSS JOIN job xb ON xb.id = xr.job_id AND xb.n_tests = 0 WHERE xe.id = ?2")
 
 /* The results of its tests, with the job of the change for which each stands. On the head they are of the attempts that count. On
@@ -261,13 +254,13 @@ static struct experiment_results read_experiment_results(
 	return l;
 }
 
-#define RED_RESULT_RECORD(F, S)                                                                    \
-	F(S, ID, test_id, NULL, "r.test_id", "")                                                   \
-	F(S, TEST_STATUS, status, NULL, "r.status", "")                                            \
-	F(S, BORROWED, message, NULL, "r.message", "")                                             \
-	F(S, BORROWED, trace, NULL, "r.trace", "")                                                 \
-	F(S, BORROWED, suite, NULL, "t.suite", "")                                                 \
-	F(S, BORROWED, test, NULL, "t.name", "")                                                   \
+#define RED_RESULT_RECORD(F, S)                                                                                        \
+	F(S, ID, test_id, NULL, "r.test_id", "")                                                                       \
+	F(S, TEST_STATUS, status, NULL, "r.status", "")                                                                \
+	F(S, BORROWED, message, NULL, "r.message", "")                                                                 \
+	F(S, BORROWED, trace, NULL, "r.trace", "")                                                                     \
+	F(S, BORROWED, suite, NULL, "t.suite", "")                                                                     \
+	F(S, BORROWED, test, NULL, "t.name", "")                                                                       \
 	F(S, BORROWED, dtype, NULL, "t.dtype", "")
 RECORD_LOCAL(red_result, RED_RESULT_RECORD)
 
@@ -275,11 +268,10 @@ static void read_experiment_reds(
     const struct attribution_case *c, const struct experiment_run *e, struct experiment_results *l)
 {
 	struct rows *r = db_rows(c->d,
-	    RECORD_QUERY(RED_RESULT_RECORD,
-		"FROM experiment e CROSS JOIN job j ON j.change_id = e.run_change_id"
-		" AND j.accelerator = e.accelerator AND j.is_current = 1"
-		" CROSS JOIN result r ON r.job_id = j.id AND r.status IN ('FAIL', 'ERROR')"
-		" CROSS JOIN test t ON t.id = r.test_id WHERE e.id = ?1 LIMIT ?2"),
+	    RECORD_QUERY(RED_RESULT_RECORD, "FROM experiment e CROSS JOIN job j ON j.change_id = e.run_change_id"
+					    " AND j.accelerator = e.accelerator AND j.is_current = 1"
+					    " CROSS JOIN result r ON r.job_id = j.id AND r.status IN ('FAIL', 'ERROR')"
+					    " CROSS JOIN test t ON t.id = r.test_id WHERE e.id = ?1 LIMIT ?2"),
 	    V_INT(e->id), V_INT(REDS_MAX));
 
 	while (rows_next(r)) {
@@ -287,16 +279,13 @@ static void read_experiment_reds(
 		struct failure_text text;
 
 		record_read(r, &red_result_record, &red);
-		text =
-		    (struct failure_text){red.message, red.trace, red.suite, red.test, red.dtype};
-		*ARRAY_PUSH(l->reds, l->n_reds) =
-		    (struct red_job){red.test_id, failure_mark(red.status, &text).key};
+		text = (struct failure_text){red.message, red.trace, red.suite, red.test, red.dtype};
+		*ARRAY_PUSH(l->reds, l->n_reds) = (struct red_job){red.test_id, failure_mark(red.status, &text).key};
 	}
 }
 
 /* Another test failed with the same message in any job of that run: the crash only moved to another test. */
-static bool crash_moved_in_experiment(
-    const struct experiment_results *l, const struct red_failure *f)
+static bool crash_moved_in_experiment(const struct experiment_results *l, const struct red_failure *f)
 {
 	for (size_t i = 0; i < l->n_reds; i++)
 		if (l->reds[i].key == f->facts.mark.key && l->reds[i].test_id != f->test_id)
@@ -309,14 +298,11 @@ static bool crash_moved_in_experiment(
 static bool is_in_one_job(const struct attribution_case *c, const char *runner, int64_t test_id)
 {
 	return db_int(c->d, 0,
-		   "SELECT COUNT(DISTINCT xo.id) FROM job xo"
-		   " CROSS JOIN result xr INDEXED BY result_of_test"
+		   "SELECT COUNT(DISTINCT xo.id) FROM job xo CROSS JOIN result xr INDEXED BY result_of_test"
 		   " ON xr.job_id = xo.id AND xr.test_id = ?3 WHERE xo.change_id = ?1"
 		   " AND xo.accelerator = ?2 AND xo.runner = ?4 AND xo.is_current = 1"
-		   " AND xo.status = 'completed' AND xo.digest IS NOT NULL"
-		   " AND xr.status <> 'SKIP'",
-		   V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(test_id),
-		   V_TEXT(runner)) <= 1;
+		   " AND xo.status = 'completed' AND xo.digest IS NOT NULL AND xr.status <> 'SKIP'",
+		   V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(test_id), V_TEXT(runner)) <= 1;
 }
 
 /* The results in the job that stands for the failed one, and in new jobs, because these may stand for it, have to agree.
@@ -331,8 +317,7 @@ static bool see_in_experiment(
 	f->seen = (struct seen){.has_red = false};
 	for (size_t i = 0; i < l->n; i++) {
 		const struct experiment_result *r = &l->at[i].row;
-		bool is_own = r->workflow && str_eq(r->workflow, job->workflow) &&
-			      str_eq(r->job_name, job->name);
+		bool is_own = r->workflow && str_eq(r->workflow, job->workflow) && str_eq(r->job_name, job->name);
 
 		if (r->test_id != f->test_id || (r->workflow && !is_own))
 			continue;
@@ -346,8 +331,7 @@ static bool see_in_experiment(
 	return has_own ? has_outcome : is_in_one_job(c, job->runner, f->test_id);
 }
 
-static void note_on_head(
-    const struct experiment_run *e, const struct experiment_results *l, struct red_failure *f)
+static void note_on_head(const struct experiment_run *e, const struct experiment_results *l, struct red_failure *f)
 {
 	struct attribution_facts *facts = &f->facts;
 
@@ -417,19 +401,15 @@ void fact_takes_experiments(struct attribution_case *c)
 
 	for (size_t i = 0; i < c->n_jobs; i++) {
 		runners[i].takes =
-		    !c->is_push &&
-		    db_has(c->d,
-			"SELECT 1 FROM runner r CROSS JOIN accelerator a ON a.name = r.accelerator"
-			" WHERE r.accelerator = ?1 AND r.name = ?2"
-			" AND " RUNNER_TAKES_EXPERIMENTS,
-			V_TEXT(c->accelerator), V_TEXT(c->jobs[i].runner));
+		    !c->is_push && db_has(c->d,
+				       "SELECT 1 FROM runner r CROSS JOIN accelerator a ON a.name = r.accelerator"
+				       " WHERE r.accelerator = ?1 AND r.name = ?2 AND " RUNNER_TAKES_EXPERIMENTS,
+				       V_TEXT(c->accelerator), V_TEXT(c->jobs[i].runner));
 		runners[i].lacks =
 		    runners[i].takes &&
 		    db_has(c->d,
-			"SELECT 1 FROM experiment WHERE change_id = ?1 AND accelerator = ?2 AND "
-			"runner = ?3"
-			" AND cause = 'auto' AND state IN (" EXPERIMENT_SQL_EXPIRED
-			", " EXPERIMENT_SQL_VOID ")"
+			"SELECT 1 FROM experiment WHERE change_id = ?1 AND accelerator = ?2 AND runner = ?3"
+			" AND cause = 'auto' AND state IN (" EXPERIMENT_SQL_EXPIRED ", " EXPERIMENT_SQL_VOID ")"
 			" AND not_before_ms = 0 LIMIT 1",
 			V_INT(c->change_id), V_TEXT(c->accelerator), V_TEXT(c->jobs[i].runner));
 	}
@@ -444,30 +424,28 @@ void fact_takes_experiments(struct attribution_case *c)
 
 /* Those that were asked for a test that is red here, oldest first. Each test and cause has its own limit: so many rounds
  * of a `stress`, or many other tests on the same merge base, do not take an outcome away. ?2: the accelerator. */
-#define NEWEST_OF_EACH_TEST(is_here, which)                                                        \
-	RECORD_QUERY_DISTINCT(EXPERIMENT_RUN_RECORD,                                               \
-	    "FROM (SELECT e.id, e.runner, e.sha, " is_here " AS is_here, e.side, e.started_ms,"    \
-	    "  e.ended_ms, ROW_NUMBER() OVER (PARTITION BY t.test_id, e.cause ORDER BY e.id DESC)" \
-	    "  AS n FROM experiment e CROSS JOIN experiment_test t ON t.experiment_id = e.id"      \
-	    "  CROSS JOIN verdict v ON v.change_id = ?1 AND v.accelerator = ?2"                    \
-	    "  AND v.test_id = t.test_id AND v.attribution IS NOT NULL"                            \
-	    "  WHERE e.accelerator = ?2 AND e.state = " EXPERIMENT_SQL_DONE " AND " which          \
+#define NEWEST_OF_EACH_TEST(is_here, which)                                                                            \
+	RECORD_QUERY_DISTINCT(EXPERIMENT_RUN_RECORD,                                                                   \
+	    "FROM (SELECT e.id, e.runner, e.sha, " is_here " AS is_here, e.side, e.started_ms,"                        \
+	    "  e.ended_ms, ROW_NUMBER() OVER (PARTITION BY t.test_id, e.cause ORDER BY e.id DESC)"                     \
+	    "  AS n FROM experiment e CROSS JOIN experiment_test t ON t.experiment_id = e.id"                          \
+	    "  CROSS JOIN verdict v ON v.change_id = ?1 AND v.accelerator = ?2"                                        \
+	    "  AND v.test_id = t.test_id AND v.attribution IS NOT NULL"                                                \
+	    "  WHERE e.accelerator = ?2 AND e.state = " EXPERIMENT_SQL_DONE " AND " which                              \
 	    ") ranked WHERE n <= ?3 ORDER BY id")
 
 void fact_experiments(struct attribution_case *c)
 {
 	if (c->is_push)
 		return;
-	note_experiments(
-	    c, db_rows(c->d,
-		   NEWEST_OF_EACH_TEST("e.change_id = ?1",
-		       "e.side = 'head' AND e.change_id IN (SELECT ?1 UNION SELECT change_id"
-		       " FROM pull_head WHERE repository_key = ?4 AND number = ?5)"),
-		   V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(EXPERIMENTS_MAX),
-		   V_TEXT(c->repository_key), V_INT(c->number)));
+	note_experiments(c, db_rows(c->d,
+				NEWEST_OF_EACH_TEST("e.change_id = ?1",
+				    "e.side = 'head' AND e.change_id IN (SELECT ?1 UNION SELECT change_id"
+				    " FROM pull_head WHERE repository_key = ?4 AND number = ?5)"),
+				V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(EXPERIMENTS_MAX),
+				V_TEXT(c->repository_key), V_INT(c->number)));
 	if (c->merge_base_sha && strcmp(c->merge_base_sha, c->head_sha) != 0)
 		note_experiments(
-		    c, db_rows(c->d, NEWEST_OF_EACH_TEST("1", "e.side = 'base' AND e.sha = ?4"),
-			   V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(EXPERIMENTS_MAX),
-			   V_TEXT(c->merge_base_sha)));
+		    c, db_rows(c->d, NEWEST_OF_EACH_TEST("1", "e.side = 'base' AND e.sha = ?4"), V_INT(c->change_id),
+			   V_TEXT(c->accelerator), V_INT(EXPERIMENTS_MAX), V_TEXT(c->merge_base_sha)));
 }

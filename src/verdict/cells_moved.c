@@ -9,17 +9,16 @@
 
 /* In the order in which they are taken. */
 enum {
-	CELLS = 1 << 0,      /* the cells are made again from the jobs and dispatches */
-	ATTRIBUTE = 1 << 1,  /* the red ones are attributed, by what is in the database */
-	DUE = 1 << 2,        /* this change is attributed again soon */
-	ALIKE_DUE = 1 << 3,  /* so are the changes that failed alike */
-	OTHERS_DUE = 1 << 4, /* so are these, and others: attribution_others_due() */
-	EXPERIMENTS =
-	    1 << 5,        /* those that are wanted now are planned, others end; what may leaves */
-	RUN = 1 << 6,      /* the run, or periodic run, is written down or corrected */
-	COMMENT = 1 << 7,  /* comment and check runs are written, or brought up to date */
-	CORRECT = 1 << 8,  /* … if they were written before, or are about to be */
-	IF_MOVED = 1 << 9, /* RUN and CORRECT only where an attribution moved */
+	CELLS = 1 << 0,       /* the cells are made again from the jobs and dispatches */
+	ATTRIBUTE = 1 << 1,   /* the red ones are attributed, by what is in the database */
+	DUE = 1 << 2,         /* this change is attributed again soon */
+	ALIKE_DUE = 1 << 3,   /* so are the changes that failed alike */
+	OTHERS_DUE = 1 << 4,  /* so are these, and others: attribution_others_due() */
+	EXPERIMENTS = 1 << 5, /* those that are wanted now are planned, others end; what may leaves */
+	RUN = 1 << 6,         /* the run, or periodic run, is written down or corrected */
+	COMMENT = 1 << 7,     /* comment and check runs are written, or brought up to date */
+	CORRECT = 1 << 8,     /* … if they were written before, or are about to be */
+	IF_MOVED = 1 << 9,    /* RUN and CORRECT only where an attribution moved */
 	ALL = CELLS | ATTRIBUTE | OTHERS_DUE | EXPERIMENTS | RUN,
 };
 
@@ -72,8 +71,8 @@ struct moved {
 };
 
 /* job_id: only its cells are new; 0: any may be. */
-static void move_accelerator(struct txn *d, int64_t change_id, const char *accelerator,
-    unsigned steps, int64_t job_id, int64_t now_ms, struct moved *m)
+static void move_accelerator(struct txn *d, int64_t change_id, const char *accelerator, unsigned steps, int64_t job_id,
+    int64_t now_ms, struct moved *m)
 {
 	if (steps & CELLS && job_id)
 		verdicts_add_job(d, change_id, accelerator, job_id);
@@ -102,28 +101,28 @@ static char **accelerators_of(const struct view *d, int64_t change_id)
 	    V_INT(change_id)));
 }
 
-static bool move_cells(struct txn *d, int64_t change_id, const char *accelerator,
-    enum cells_cause cause, int64_t job_id, int64_t now_ms);
+static bool move_cells(
+    struct txn *d, int64_t change_id, const char *accelerator, enum cells_cause cause, int64_t job_id, int64_t now_ms);
 
 /* Its cells are evidence for another change, and nothing else. */
-static void move_experiment(struct txn *d, int64_t change_id, const char *accelerator,
-    unsigned steps, int64_t job_id, int64_t now_ms)
+static void move_experiment(
+    struct txn *d, int64_t change_id, const char *accelerator, unsigned steps, int64_t job_id, int64_t now_ms)
 {
 	int64_t explained = 0;
 	char **list = accelerator ? NULL : accelerators_of(d->view, change_id);
 	const char *name = accelerator ? accelerator : list[0]; /* it has one */
 
 	if (name) {
-		move_accelerator(d, change_id, name, steps & CELLS, job_id, now_ms,
-		    &(struct moved){.attribution = false});
+		move_accelerator(
+		    d, change_id, name, steps & CELLS, job_id, now_ms, &(struct moved){.attribution = false});
 		if (experiments_follow(d, change_id, now_ms, &explained))
 			move_cells(d, explained, name, CELLS_EXPERIMENT_MOVED, 0, now_ms);
 	}
 	strv_free(list);
 }
 
-static bool move_cells(struct txn *d, int64_t change_id, const char *accelerator,
-    enum cells_cause cause, int64_t job_id, int64_t now_ms)
+static bool move_cells(
+    struct txn *d, int64_t change_id, const char *accelerator, enum cells_cause cause, int64_t job_id, int64_t now_ms)
 {
 	unsigned steps = STEPS[cause];
 	struct moved m = {.attribution = false};
@@ -152,19 +151,17 @@ static bool move_cells(struct txn *d, int64_t change_id, const char *accelerator
 	if (steps & (CELLS | RUN) || m.experiments)
 		db_tell_change(d, change_id);
 	if (steps & (COMMENT | CORRECT))
-		comment_request(
-		    d, change_id, steps & COMMENT ? COMMENT_CREATE : COMMENT_UPDATE, now_ms);
+		comment_request(d, change_id, steps & COMMENT ? COMMENT_CREATE : COMMENT_UPDATE, now_ms);
 	return m.attribution;
 }
 
-bool cells_moved(struct txn *d, int64_t change_id, const char *accelerator, enum cells_cause cause,
-    int64_t now_ms)
+bool cells_moved(struct txn *d, int64_t change_id, const char *accelerator, enum cells_cause cause, int64_t now_ms)
 {
 	return move_cells(d, change_id, accelerator, cause, 0, now_ms);
 }
 
-bool cells_job_added(struct txn *d, int64_t change_id, const char *accelerator,
-    enum cells_cause cause, int64_t job_id, int64_t now_ms)
+bool cells_job_added(
+    struct txn *d, int64_t change_id, const char *accelerator, enum cells_cause cause, int64_t job_id, int64_t now_ms)
 {
 	return move_cells(d, change_id, accelerator, cause, job_id, now_ms);
 }

@@ -87,10 +87,9 @@ enum cells_cause {
  * change; "", the infra repository itself: nothing. Call it after the facts are written, in the
  * same transaction, once for each accelerator that they concern. Returns whether the attribution of
  * any cell changed. */
-bool cells_moved(struct txn *d, int64_t change_id, const char *accelerator, enum cells_cause cause,
-    int64_t now_ms);
+bool cells_moved(struct txn *d, int64_t change_id, const char *accelerator, enum cells_cause cause, int64_t now_ms);
 
 /* The same for CELLS_JOB_COMPLETED and CELLS_SELF_REPORTED of a job that replaces no other attempt: it adds the job's cells to
  * the others. The result is the same as that of a rebuild, in a time that does not grow with the jobs of the change. */
-bool cells_job_added(struct txn *d, int64_t change_id, const char *accelerator,
-    enum cells_cause cause, int64_t job_id, int64_t now_ms);
+bool cells_job_added(
+    struct txn *d, int64_t change_id, const char *accelerator, enum cells_cause cause, int64_t job_id, int64_t now_ms);

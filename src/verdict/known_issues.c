@@ -11,22 +11,17 @@ struct known_issues known_issues_read(const struct view *d, int64_t now_ms)
 {
 	struct known_issues ret = {0};
 
-	RECORDS_READ(
-	    db_rows(d,
-		RECORD_QUERY(KNOWN_ISSUE_RECORD,
-		    "FROM known_issue WHERE until_ms IS NULL OR until_ms > ?1 ORDER BY id"),
-		V_INT(now_ms)),
+	RECORDS_READ(db_rows(d,
+			 RECORD_QUERY(KNOWN_ISSUE_RECORD,
+			     "FROM known_issue WHERE until_ms IS NULL OR until_ms > ?1 ORDER BY id"),
+			 V_INT(now_ms)),
 	    known_issue, ret.list, ret.n);
 	return ret;
 }
 
-void known_issues_free(struct known_issues *k)
-{
-	RECORDS_RELEASE(known_issue, k->list, k->n);
-}
+void known_issues_free(struct known_issues *k) { RECORDS_RELEASE(known_issue, k->list, k->n); }
 
-bool known_issue_matches(
-    const struct known_issue *k, const char *accelerator, const char *suite, const char *test)
+bool known_issue_matches(const struct known_issue *k, const char *accelerator, const char *suite, const char *test)
 {
 	char *path;
 	bool is_match;
@@ -50,26 +45,25 @@ const struct known_issue *known_issue_find(
 
 void known_issue_matched(struct txn *d, int64_t id, int64_t change_id, int64_t now_ms)
 {
-	bool is_new = !db_has(d, "SELECT 1 FROM known_match WHERE issue_id = ?1 AND change_id = ?2",
-	    V_INT(id), V_INT(change_id));
+	bool is_new =
+	    !db_has(d, "SELECT 1 FROM known_match WHERE issue_id = ?1 AND change_id = ?2", V_INT(id), V_INT(change_id));
 
 	db_exec(d,
 	    "INSERT INTO known_match (issue_id, change_id, at_ms) VALUES (?1, ?2, ?3)"
 	    " ON CONFLICT (issue_id, change_id) DO UPDATE SET at_ms = excluded.at_ms",
 	    V_INT(id), V_INT(change_id), V_INT(now_ms));
-	db_exec(d,
-	    "UPDATE known_issue SET last_match_ms = ?2, n_matches = n_matches + ?3 WHERE id = ?1",
-	    V_INT(id), V_INT(now_ms), V_INT(is_new));
+	db_exec(d, "UPDATE known_issue SET last_match_ms = ?2, n_matches = n_matches + ?3 WHERE id = ?1", V_INT(id),
+	    V_INT(now_ms), V_INT(is_new));
 }
 
 /* ==== operations ==== */
 
 /* ---- the changes that an issue concerns ---- */
 
-#define CELL_OF_CHANGE_RECORD(F, S)                                                                \
-	F(S, ID, change_id, NULL, "o.id", "")                                                      \
-	F(S, BORROWED, accelerator, NULL, "v.accelerator", "")                                     \
-	F(S, BORROWED, suite, NULL, "t.suite", "")                                                 \
+#define CELL_OF_CHANGE_RECORD(F, S)                                                                                    \
+	F(S, ID, change_id, NULL, "o.id", "")                                                                          \
+	F(S, BORROWED, accelerator, NULL, "v.accelerator", "")                                                         \
+	F(S, BORROWED, suite, NULL, "t.suite", "")                                                                     \
 	F(S, BORROWED, test, NULL, "t.name", "")
 RECORD_LOCAL(cell_of_change, CELL_OF_CHANGE_RECORD)
 
@@ -112,8 +106,7 @@ static int add_known_run(struct store_op *op, struct txn *d)
 	o->id = db_exec_int(d, 0,
 	    "INSERT INTO known_issue (pattern, accelerator, url, until_ms, created_ms)"
 	    " VALUES (?1, ?2, ?3, ?4, ?5) RETURNING id",
-	    V_TEXT(o->pattern), V_TEXT(o->accelerator), V_TEXT(o->url), V_INT_OR_NULL(o->until_ms),
-	    V_INT(o->now_ms));
+	    V_TEXT(o->pattern), V_TEXT(o->accelerator), V_TEXT(o->url), V_INT_OR_NULL(o->until_ms), V_INT(o->now_ms));
 	known_changed(d, &k, o->now_ms);
 	return 0;
 }
@@ -134,8 +127,7 @@ static int remove_known_run(struct store_op *op, struct txn *d)
 	struct known_issue k;
 
 	if (!record_read_first(
-		db_rows(d, RECORD_QUERY(KNOWN_ISSUE_RECORD, "FROM known_issue WHERE id = ?1"),
-		    V_INT(o->id)),
+		db_rows(d, RECORD_QUERY(KNOWN_ISSUE_RECORD, "FROM known_issue WHERE id = ?1"), V_INT(o->id)),
 		&known_issue_record, &k))
 		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
 	db_exec(d, "DELETE FROM known_match WHERE issue_id = ?1", V_INT(o->id));
@@ -159,20 +151,18 @@ static int expire_known_run(struct store_op *op, struct txn *d)
 	struct expire_known *o = CONTAINER_OF(op, struct expire_known, op);
 	struct known_issue k;
 
-	while (record_read_first(
-	    db_exec_rows(d,
-		"UPDATE known_issue SET is_over = 1 WHERE id = (SELECT id FROM known_issue"
-		" WHERE is_over = 0 AND until_ms IS NOT NULL AND until_ms <= ?1 LIMIT 1)"
-		" RETURNING 0" RECORD_COLUMNS(KNOWN_ISSUE_RECORD),
-		V_INT(o->now_ms)),
+	while (record_read_first(db_exec_rows(d,
+				     "UPDATE known_issue SET is_over = 1 WHERE id = (SELECT id FROM known_issue"
+				     " WHERE is_over = 0 AND until_ms IS NOT NULL AND until_ms <= ?1 LIMIT 1)"
+				     " RETURNING 0" RECORD_COLUMNS(KNOWN_ISSUE_RECORD),
+				     V_INT(o->now_ms)),
 	    &known_issue_record, &k)) {
 		known_changed(d, &k, o->now_ms);
 		record_release(&known_issue_record, &k);
 		o->n_expired++;
 	}
 	o->next_ms = db_int(d, 0,
-	    "SELECT until_ms FROM known_issue WHERE is_over = 0 AND until_ms IS NOT NULL"
-	    " ORDER BY until_ms LIMIT 1");
+	    "SELECT until_ms FROM known_issue WHERE is_over = 0 AND until_ms IS NOT NULL ORDER BY until_ms LIMIT 1");
 	return 0;
 }
 
@@ -191,8 +181,7 @@ static int list_known_run(struct store_query *q, const struct view *d)
 {
 	struct list_known *l = CONTAINER_OF(q, struct list_known, q);
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY_BY("COALESCE(k.last_match_ms, 0) >= ?1 OR EXISTS"
-			    " (SELECT 1 FROM known_match m JOIN pull p"
+	    RECORD_QUERY_BY("COALESCE(k.last_match_ms, 0) >= ?1 OR EXISTS (SELECT 1 FROM known_match m JOIN pull p"
 			    "  ON p.change_id = m.change_id AND p.state = 'open' JOIN verdict v"
 			    "  ON v.change_id = m.change_id AND v.attribution = 'KNOWN'"
 			    "  AND v.evidence_url = k.url WHERE m.issue_id = k.id)",
@@ -218,7 +207,4 @@ int store_list_known(struct store *s, struct list_known *q)
 	return store_query(s, &q->q);
 }
 
-void list_known_release(struct list_known *q)
-{
-	RECORDS_RELEASE(known_issue, q->list, q->n);
-}
+void list_known_release(struct list_known *q) { RECORDS_RELEASE(known_issue, q->list, q->n); }

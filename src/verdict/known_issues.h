@@ -8,14 +8,14 @@
 #include "db/store.h"
 #include "model/record.h"
 
-#define KNOWN_ISSUE_RECORD(F, S)                                                                   \
-	F(S, ID, id, NULL, "id", "")                                                               \
-	F(S, TEXT, pattern, NULL, "pattern", "A glob over SUITE/TEST: see glob_matches().")        \
-	F(S, TEXT, accelerator, NULL, "accelerator", "NULL: all.")                                 \
-	F(S, TEXT, url, NULL, "url", "https")                                                      \
-	F(S, TIME, until_ms, NULL, "until_ms", "0: until it is removed.")                          \
-	F(S, TIME, created_ms, NULL, "created_ms", "")                                             \
-	F(S, TIME, last_match_ms, NULL, "last_match_ms", "0: never.")                              \
+#define KNOWN_ISSUE_RECORD(F, S)                                                                                       \
+	F(S, ID, id, NULL, "id", "")                                                                                   \
+	F(S, TEXT, pattern, NULL, "pattern", "A glob over SUITE/TEST: see glob_matches().")                            \
+	F(S, TEXT, accelerator, NULL, "accelerator", "NULL: all.")                                                     \
+	F(S, TEXT, url, NULL, "url", "https")                                                                          \
+	F(S, TIME, until_ms, NULL, "until_ms", "0: until it is removed.")                                              \
+	F(S, TIME, created_ms, NULL, "created_ms", "")                                                                 \
+	F(S, TIME, last_match_ms, NULL, "last_match_ms", "0: never.")                                                  \
 	F(S, INT, n_matches, NULL, "n_matches", "Changes with a cell that it explained.")
 struct known_issue {
 	RECORD_MEMBERS(KNOWN_ISSUE_RECORD)
@@ -66,8 +66,7 @@ struct known_issues {
 struct known_issues known_issues_read(const struct view *d, int64_t now_ms);
 void known_issues_free(struct known_issues *k);
 /* Pure. */
-bool known_issue_matches(
-    const struct known_issue *k, const char *accelerator, const char *suite, const char *test);
+bool known_issue_matches(const struct known_issue *k, const char *accelerator, const char *suite, const char *test);
 /* The first that matches, or NULL. Pure. */
 const struct known_issue *known_issue_find(
     const struct known_issues *k, const char *accelerator, const char *suite, const char *test);

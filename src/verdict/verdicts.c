@@ -22,34 +22,31 @@ struct cell {
 
 /* Of job j: whether its dispatch had been called off when the job ended. Outpost ends jobs itself then
  * (a machine's), and vendors' jobs may run on and report; neither is a result of the change. */
-#define ENDED_AFTER_CALL_OFF                                                                       \
-	" EXISTS (SELECT 1 FROM dispatch x WHERE x.id = j.dispatch_id"                             \
-	"  AND x.accelerator = j.accelerator AND x.runner = j.runner"                              \
-	"  AND x.state IN ('superseded', 'cancelled')"                                             \
+#define ENDED_AFTER_CALL_OFF                                                                                           \
+	" EXISTS (SELECT 1 FROM dispatch x WHERE x.id = j.dispatch_id"                                                 \
+	"  AND x.accelerator = j.accelerator AND x.runner = j.runner"                                                  \
+	"  AND x.state IN ('superseded', 'cancelled')"                                                                 \
 	"  AND (j.digest IS NULL OR j.completed_ms > x.finished_ms))"
 
 int64_t test_id_of(struct txn *d, const char *suite, const char *name, const char *dtype)
 {
 	const char *type = dtype ? dtype : "";
-	int64_t id =
-	    db_int(d, 0, "SELECT id FROM test WHERE suite = ?1 AND name = ?2 AND dtype = ?3",
-		V_TEXT(suite), V_TEXT(name), V_TEXT(type));
+	int64_t id = db_int(d, 0, "SELECT id FROM test WHERE suite = ?1 AND name = ?2 AND dtype = ?3", V_TEXT(suite),
+	    V_TEXT(name), V_TEXT(type));
 
 	if (id)
 		return id;
-	return db_exec_int(d, 0,
-	    "INSERT INTO test (suite, name, dtype) VALUES (?1, ?2, ?3) RETURNING id", V_TEXT(suite),
-	    V_TEXT(name), V_TEXT(type));
+	return db_exec_int(d, 0, "INSERT INTO test (suite, name, dtype) VALUES (?1, ?2, ?3) RETURNING id",
+	    V_TEXT(suite), V_TEXT(name), V_TEXT(type));
 }
 
-#define WORSE_WINS                                                                                 \
-	" ON CONFLICT (change_id, accelerator, test_id) DO UPDATE SET status = excluded.status,"   \
-	" attribution = excluded.attribution, message = excluded.message,"                         \
-	" job_id = excluded.job_id, is_late = excluded.is_late, file = excluded.file,"             \
-	" line = excluded.line, reason = NULL, evidence_job = NULL, evidence_url = NULL,"          \
-	" needs = 0"                                                                               \
-	" WHERE instr(" STATUS_ORDER ", excluded.status) < instr(" STATUS_ORDER                    \
-	", verdict.status)"
+#define WORSE_WINS                                                                                                     \
+	" ON CONFLICT (change_id, accelerator, test_id) DO UPDATE SET status = excluded.status,"                       \
+	" attribution = excluded.attribution, message = excluded.message,"                                             \
+	" job_id = excluded.job_id, is_late = excluded.is_late, file = excluded.file,"                                 \
+	" line = excluded.line, reason = NULL, evidence_job = NULL, evidence_url = NULL,"                              \
+	" needs = 0"                                                                                                   \
+	" WHERE instr(" STATUS_ORDER ", excluded.status) < instr(" STATUS_ORDER ", verdict.status)"
 
 /* Adds one source of a cell: of several the worst shows, by the order of enum test_status. */
 static void verdict_put(struct txn *d, const struct cell *c)
@@ -57,10 +54,9 @@ static void verdict_put(struct txn *d, const struct cell *c)
 	db_exec(d,
 	    "INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message,"
 	    " job_id, is_late) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)" WORSE_WINS,
-	    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(c->test_id),
-	    V_TEXT(test_status_name(c->status)),
-	    V_TEXT(test_status_is_red(c->status) ? "UNCLASSIFIED" : NULL), V_TEXT(c->message),
-	    V_INT_OR_NULL(c->job_id), V_INT(c->is_late));
+	    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(c->test_id), V_TEXT(test_status_name(c->status)),
+	    V_TEXT(test_status_is_red(c->status) ? "UNCLASSIFIED" : NULL), V_TEXT(c->message), V_INT_OR_NULL(c->job_id),
+	    V_INT(c->is_late));
 }
 
 bool job_needs_cell(const struct job_outcome *o)
@@ -84,16 +80,16 @@ char *job_outcome_text(const struct job_outcome *o)
 	return xasprintf("the job ended with %s", o->conclusion ? o->conclusion : "no conclusion");
 }
 
-#define ENDED_JOB_RECORD(F, S)                                                                     \
-	F(S, ID, change_id, NULL, "change_id", "")                                                 \
-	F(S, TEXT, accelerator, NULL, "accelerator", "")                                           \
-	F(S, TEXT, workflow, NULL, "workflow", "")                                                 \
-	F(S, TEXT, name, NULL, "name", "")                                                         \
-	F(S, TEXT, conclusion, NULL, "conclusion", "")                                             \
-	F(S, INT, n_tests, NULL, "n_tests", "")                                                    \
-	F(S, INT, n_red, NULL, "n_red", "")                                                        \
-	F(S, BOOL, is_late, NULL, "is_late", "")                                                   \
-	F(S, TEXT, message, NULL, "message", "")                                                   \
+#define ENDED_JOB_RECORD(F, S)                                                                                         \
+	F(S, ID, change_id, NULL, "change_id", "")                                                                     \
+	F(S, TEXT, accelerator, NULL, "accelerator", "")                                                               \
+	F(S, TEXT, workflow, NULL, "workflow", "")                                                                     \
+	F(S, TEXT, name, NULL, "name", "")                                                                             \
+	F(S, TEXT, conclusion, NULL, "conclusion", "")                                                                 \
+	F(S, INT, n_tests, NULL, "n_tests", "")                                                                        \
+	F(S, INT, n_red, NULL, "n_red", "")                                                                            \
+	F(S, BOOL, is_late, NULL, "is_late", "")                                                                       \
+	F(S, TEXT, message, NULL, "message", "")                                                                       \
 	F(S, BOOL, is_given_up, NULL, "digest IS NULL", "")
 RECORD_LOCAL(ended_job, ENDED_JOB_RECORD)
 
@@ -104,8 +100,7 @@ static void verdict_put_job(struct txn *d, int64_t job_id)
 	struct job_outcome o;
 	char *message;
 
-	if (!record_read_first(
-		db_rows(d, RECORD_QUERY(ENDED_JOB_RECORD, "FROM job WHERE id = ?1"), V_INT(job_id)),
+	if (!record_read_first(db_rows(d, RECORD_QUERY(ENDED_JOB_RECORD, "FROM job WHERE id = ?1"), V_INT(job_id)),
 		&ended_job_record, &j))
 		return;
 	o = (struct job_outcome){j.conclusion, j.n_tests, j.n_red, j.message, j.is_given_up};
@@ -125,34 +120,32 @@ static void verdict_put_job(struct txn *d, int64_t job_id)
 }
 
 /* The cells of the results of jobs j. */
-#define PUT_RESULTS                                                                                \
-	"INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message,"      \
-	" job_id, is_late, file, line)"                                                            \
-	" SELECT j.change_id, j.accelerator, r.test_id, r.status,"                                 \
-	" CASE WHEN r.status IN ('FAIL', 'ERROR', 'MISS') THEN 'UNCLASSIFIED' END, r.message,"     \
+#define PUT_RESULTS                                                                                                    \
+	"INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message,"                          \
+	" job_id, is_late, file, line)"                                                                                \
+	" SELECT j.change_id, j.accelerator, r.test_id, r.status,"                                                     \
+	" CASE WHEN r.status IN ('FAIL', 'ERROR', 'MISS') THEN 'UNCLASSIFIED' END, r.message,"                         \
 	" j.id, j.is_late, r.file, r.line FROM job j JOIN result r ON r.job_id = j.id"
 
 /* The attempts of a job that is in its second or a later one. A report without any test, or with a list
  * that was cut, does not claim to name all; what a lease's machine said before the work was handed on is
  * no attempt of the list that the next one names, nor is half of a result. Attempts far back are not
  * read: somebody retried until it fitted, and the writer has others to serve. */
-#define ATTEMPTS_OF_RETRIED                                                                        \
-	" FROM job j CROSS JOIN job e ON e.change_id = j.change_id"                                \
-	"  AND e.dispatch_id = j.dispatch_id AND e.accelerator = j.accelerator"                    \
-	"  AND e.workflow = j.workflow AND e.name = j.name AND e.run_id = j.run_id"                \
-	"  AND e.run_attempt BETWEEN j.run_attempt - ?3 AND j.run_attempt"                         \
-	"  WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"                     \
-	"  AND j.status = 'completed' AND j.run_attempt > 1 AND j.n_tests > 0 AND j.n_cut = 0"     \
-	"  AND NOT" ENDED_AFTER_CALL_OFF                                                           \
-	"  AND e.status = 'completed' AND e.digest IS NOT NULL AND NOT EXISTS (SELECT 1"           \
-	"   FROM lease l WHERE l.dispatch_id = e.dispatch_id AND l.attempt = e.run_attempt"        \
+#define ATTEMPTS_OF_RETRIED                                                                                            \
+	" FROM job j CROSS JOIN job e ON e.change_id = j.change_id"                                                    \
+	"  AND e.dispatch_id = j.dispatch_id AND e.accelerator = j.accelerator"                                        \
+	"  AND e.workflow = j.workflow AND e.name = j.name AND e.run_id = j.run_id"                                    \
+	"  AND e.run_attempt BETWEEN j.run_attempt - ?3 AND j.run_attempt"                                             \
+	"  WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"                                         \
+	"  AND j.status = 'completed' AND j.run_attempt > 1 AND j.n_tests > 0 AND j.n_cut = 0"                         \
+	"  AND NOT" ENDED_AFTER_CALL_OFF                                                                               \
+	"  AND e.status = 'completed' AND e.digest IS NOT NULL AND NOT EXISTS (SELECT 1"                               \
+	"   FROM lease l WHERE l.dispatch_id = e.dispatch_id AND l.attempt = e.run_attempt"                            \
 	"   AND l.job_id = e.id AND l.state <> 'done')"
 
 bool verdicts_are_of_retries(const struct view *d, int64_t change_id, const char *accelerator)
 {
-	return db_has(d,
-	    "SELECT 1" ATTEMPTS_OF_RETRIED " AND e.run_attempt < j.run_attempt AND e.n_red > 0"
-	    " LIMIT 1",
+	return db_has(d, "SELECT 1" ATTEMPTS_OF_RETRIED " AND e.run_attempt < j.run_attempt AND e.n_red > 0 LIMIT 1",
 	    V_INT(change_id), V_TEXT(accelerator), V_INT(ATTEMPTS_BACK_MAX));
 }
 
@@ -170,8 +163,7 @@ static void put_unnamed_by_retries(struct txn *d, int64_t change_id, const char 
 	    "  r.file, r.line, r.status, ROW_NUMBER() OVER (PARTITION BY a.last_id, r.test_id "
 	    "ORDER BY a.run_attempt DESC, r.status = 'FAIL' DESC) AS age FROM attempt a CROSS JOIN "
 	    "result r ON r.job_id = a.id) INSERT INTO verdict (change_id, accelerator, test_id, "
-	    "status, attribution, message,"
-	    " job_id, is_late, file, line)"
+	    "status, attribution, message, job_id, is_late, file, line)"
 	    " SELECT ?1, ?2, test_id, 'MISS', 'UNCLASSIFIED', 'failed in attempt ' || run_attempt"
 	    " || ', and not in the report of attempt ' || last_attempt, last_id, is_late, file,"
 	    " line FROM named WHERE run_attempt < last_attempt AND age = 1 AND status = 'FAIL' ON "
@@ -179,10 +171,10 @@ static void put_unnamed_by_retries(struct txn *d, int64_t change_id, const char 
 	    V_INT(change_id), V_TEXT(accelerator), V_INT(ATTEMPTS_BACK_MAX));
 }
 
-#define MISSING_RESULT_RECORD(F, S)                                                                \
-	F(S, ID, job_id, NULL, "job_id", "0: its dispatch has none.")                              \
-	F(S, BORROWED, suite, NULL, "suite", "")                                                   \
-	F(S, BORROWED, name, NULL, "name", "")                                                     \
+#define MISSING_RESULT_RECORD(F, S)                                                                                    \
+	F(S, ID, job_id, NULL, "job_id", "0: its dispatch has none.")                                                  \
+	F(S, BORROWED, suite, NULL, "suite", "")                                                                       \
+	F(S, BORROWED, name, NULL, "name", "")                                                                         \
 	F(S, BORROWED, error, NULL, "error", "")
 RECORD_LOCAL(missing_result, MISSING_RESULT_RECORD)
 
@@ -194,8 +186,7 @@ static void put_missing_results(struct txn *d, int64_t change_id, const char *ac
 	    RECORD_QUERY(MISSING_RESULT_RECORD,
 		"FROM (SELECT j.id AS job_id, j.workflow AS suite, j.name AS name,"
 		"  x.last_error AS error FROM job j JOIN dispatch x"
-		"  ON x.id = j.dispatch_id AND x.accelerator = j.accelerator AND x.runner = "
-		"j.runner"
+		"  ON x.id = j.dispatch_id AND x.accelerator = j.accelerator AND x.runner = j.runner"
 		"  WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
 		"  AND j.status = 'in_progress' AND x.state IN ('expired', 'failed')"
 		" UNION ALL SELECT 0, 'dispatch', x.runner, x.last_error FROM dispatch x"
@@ -226,8 +217,8 @@ void verdicts_rebuild(struct txn *d, int64_t change_id, const char *accelerator)
 
 	if (!accelerator[0])
 		return; /* the infra repository itself has no cells */
-	db_exec(d, "DELETE FROM verdict WHERE change_id = ?1 AND accelerator = ?2",
-	    V_INT(change_id), V_TEXT(accelerator));
+	db_exec(
+	    d, "DELETE FROM verdict WHERE change_id = ?1 AND accelerator = ?2", V_INT(change_id), V_TEXT(accelerator));
 	db_exec(d,
 	    PUT_RESULTS " WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
 			" AND j.status = 'completed' AND j.digest IS NOT NULL"
@@ -237,8 +228,7 @@ void verdicts_rebuild(struct txn *d, int64_t change_id, const char *accelerator)
 	r = db_rows(d,
 	    "SELECT j.id FROM job j WHERE j.change_id = ?1 AND j.accelerator = ?2"
 	    " AND j.is_current = 1 AND j.status = 'completed'"
-	    " AND (j.n_tests = 0 OR j.n_red = 0 OR j.digest IS NULL) AND NOT" ENDED_AFTER_CALL_OFF
-	    " ORDER BY j.id",
+	    " AND (j.n_tests = 0 OR j.n_red = 0 OR j.digest IS NULL) AND NOT" ENDED_AFTER_CALL_OFF " ORDER BY j.id",
 	    V_INT(change_id), V_TEXT(accelerator));
 	while (rows_next(r))
 		verdict_put_job(d, rows_key_number(r));
@@ -265,12 +255,12 @@ enum { FAILURES_DROPPED_AT_ONCE = 2000 };
 /* The run of an experiment is evidence for the change that it explains, and no witness for others. */
 static bool is_witness(const struct view *d, const struct failure_place *at)
 {
-	return db_has(d, "SELECT 1 FROM change WHERE id = ?1 AND kind IN ('pull_request', 'push')",
-	    V_INT(at->change_id));
+	return db_has(
+	    d, "SELECT 1 FROM change WHERE id = ?1 AND kind IN ('pull_request', 'push')", V_INT(at->change_id));
 }
 
-static void put_failure(struct txn *d, const struct failure_place *at, int64_t test_id,
-    enum test_status status, const struct failure_text *text)
+static void put_failure(struct txn *d, const struct failure_place *at, int64_t test_id, enum test_status status,
+    const struct failure_text *text)
 {
 	struct failure_mark mark;
 
@@ -281,12 +271,11 @@ static void put_failure(struct txn *d, const struct failure_place *at, int64_t t
 		db_exec(d,
 		    "INSERT INTO failure (accelerator, test_id, key, at_ms, job_id, change_id,"
 		    " status) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
-		    V_TEXT(at->accelerator), V_INT(test_id), V_INT(mark.key), V_INT(at->now_ms),
-		    V_INT(at->job_id), V_INT(at->change_id), V_TEXT(test_status_name(status)));
+		    V_TEXT(at->accelerator), V_INT(test_id), V_INT(mark.key), V_INT(at->now_ms), V_INT(at->job_id),
+		    V_INT(at->change_id), V_TEXT(test_status_name(status)));
 }
 
-void failures_put(
-    struct txn *d, const struct failure_place *at, const struct test_result *tests, size_t n)
+void failures_put(struct txn *d, const struct failure_place *at, const struct test_result *tests, size_t n)
 {
 	if (n == 0 || !is_witness(d->view, at))
 		return;
@@ -295,16 +284,14 @@ void failures_put(
 		struct failure_text text = {t->message, t->trace, t->suite, t->name, t->dtype};
 
 		if (attribution_applies(t->status))
-			put_failure(
-			    d, at, test_id_of(d, t->suite, t->name, t->dtype), t->status, &text);
+			put_failure(d, at, test_id_of(d, t->suite, t->name, t->dtype), t->status, &text);
 	}
 }
 
-void failure_put_job(struct txn *d, const struct failure_place *at, const char *workflow,
-    const char *name, enum test_status status, const char *message)
+void failure_put_job(struct txn *d, const struct failure_place *at, const char *workflow, const char *name,
+    enum test_status status, const char *message)
 {
-	struct failure_text text = {
-	    .message = message, .suite = workflow, .test = name, .dtype = ""};
+	struct failure_text text = {.message = message, .suite = workflow, .test = name, .dtype = ""};
 
 	if (attribution_applies(status) && is_witness(d->view, at))
 		put_failure(d, at, test_id_of(d, workflow, name, NULL), status, &text);
@@ -322,14 +309,13 @@ bool failures_drop(struct txn *d, int64_t before_ms)
 /* ==== skips ==== */
 
 /* `t` is the test that s.value, SUITE/TEST, names; a suite has no slash. */
-#define TEST_IS_NAMED                                                                              \
-	" ON t.suite = substr(s.value, 1, instr(s.value, '/') - 1)"                                \
+#define TEST_IS_NAMED                                                                                                  \
+	" ON t.suite = substr(s.value, 1, instr(s.value, '/') - 1)"                                                    \
 	" AND t.name = substr(s.value, instr(s.value, '/') + 1)"
 
 void skips_apply(struct txn *d, int64_t change_id, const char *accelerator)
 {
-	char *skip = db_text(d, "SELECT skip FROM accelerator WHERE name = ?1 AND skip <> '[]'",
-	    V_TEXT(accelerator));
+	char *skip = db_text(d, "SELECT skip FROM accelerator WHERE name = ?1 AND skip <> '[]'", V_TEXT(accelerator));
 
 	if (skip)
 		db_exec(d,
@@ -345,20 +331,18 @@ void skips_apply(struct txn *d, int64_t change_id, const char *accelerator)
 void skips_changed(struct txn *d, const char *accelerator, const char *before, int64_t now_ms)
 {
 	size_t n;
-	int64_t *ids = rows_key_numbers(
-	    db_rows(d,
-		"WITH moved AS ("
-		" SELECT b.value FROM json_each(?2) b WHERE b.value NOT IN"
-		"  (SELECT value FROM accelerator a, json_each(a.skip) WHERE a.name = ?1)"
-		" UNION SELECT s.value FROM accelerator a, json_each(a.skip) s WHERE a.name = ?1"
-		"  AND s.value NOT IN (SELECT value FROM json_each(?2))),"
-		" concerned AS (SELECT t.id FROM moved s JOIN test t" TEST_IS_NAMED ")"
-		" SELECT DISTINCT p.change_id FROM pull p WHERE p.state = 'open' AND EXISTS"
-		" (SELECT 1 FROM concerned c JOIN verdict v ON v.change_id = p.change_id"
-		"  AND v.accelerator = ?1 AND v.test_id = c.id)"
-		" ORDER BY p.change_id DESC LIMIT ?3",
-		V_TEXT(accelerator), V_TEXT(before), V_INT(SKIPS_CHANGES_MAX)),
-	    &n);
+	int64_t *ids =
+	    rows_key_numbers(db_rows(d,
+				 "WITH moved AS ( SELECT b.value FROM json_each(?2) b WHERE b.value NOT IN"
+				 "  (SELECT value FROM accelerator a, json_each(a.skip) WHERE a.name = ?1)"
+				 " UNION SELECT s.value FROM accelerator a, json_each(a.skip) s WHERE a.name = ?1"
+				 "  AND s.value NOT IN (SELECT value FROM json_each(?2))),"
+				 " concerned AS (SELECT t.id FROM moved s JOIN test t" TEST_IS_NAMED ")"
+				 " SELECT DISTINCT p.change_id FROM pull p WHERE p.state = 'open' AND EXISTS"
+				 " (SELECT 1 FROM concerned c JOIN verdict v ON v.change_id = p.change_id"
+				 "  AND v.accelerator = ?1 AND v.test_id = c.id) ORDER BY p.change_id DESC LIMIT ?3",
+				 V_TEXT(accelerator), V_TEXT(before), V_INT(SKIPS_CHANGES_MAX)),
+		&n);
 
 	for (size_t i = 0; i < n; i++)
 		cells_moved(d, ids[i], accelerator, CELLS_SKIPS_CHANGED, now_ms);

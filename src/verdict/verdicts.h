@@ -55,11 +55,10 @@ struct failure_place {
 	const char *accelerator;
 };
 /* The tests that failed, of a pull request or a push; others leave no row. */
-void failures_put(
-    struct txn *d, const struct failure_place *at, const struct test_result *tests, size_t n);
+void failures_put(struct txn *d, const struct failure_place *at, const struct test_result *tests, size_t n);
 /* The same for a job without tests, which stands for itself. */
-void failure_put_job(struct txn *d, const struct failure_place *at, const char *workflow,
-    const char *name, enum test_status status, const char *message);
+void failure_put_job(struct txn *d, const struct failure_place *at, const char *workflow, const char *name,
+    enum test_status status, const char *message);
 
 /* Drops some that are older; false when none is. */
 bool failures_drop(struct txn *d, int64_t before_ms);

@@ -8,8 +8,7 @@
 /* Each json_t * is a new reference. */
 
 /* f NULL: no figures of it are known yet. At L1 it shows only its registration. */
-json_t *accelerator_json(
-    const struct config *c, const struct accelerator *a, const struct accelerator_figures *f);
+json_t *accelerator_json(const struct config *c, const struct accelerator *a, const struct accelerator_figures *f);
 /* A state as every answer has it:
  *
  *   {"name": "red", "word": "red", "symbol": "✗", "tone": "fail",
@@ -25,9 +24,9 @@ void standing_add_json(json_t *obj, const struct standing *s);
 
 /* ---- the repositories at L3, each with its own numbers: one accelerator may have several ---- */
 
-#define LEVEL_REPOSITORY_RECORD(F, S)                                                              \
-	F(S, TEXT, accelerator, NULL, "a.name", "")                                                \
-	F(S, TEXT, runner, NULL, "r.name", "")                                                     \
+#define LEVEL_REPOSITORY_RECORD(F, S)                                                                                  \
+	F(S, TEXT, accelerator, NULL, "a.name", "")                                                                    \
+	F(S, TEXT, runner, NULL, "r.name", "")                                                                         \
 	F(S, TEXT, repository, NULL, "r.target", "")
 struct level_repository {
 	RECORD_MEMBERS(LEVEL_REPOSITORY_RECORD)

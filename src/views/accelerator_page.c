@@ -10,8 +10,7 @@
 
 enum {
 	MACHINES_MAX = 1000,
-	LINES_LOOKED_AT_MAX =
-	    1000, /* by one page of numbers, with or without a point in its time */
+	LINES_LOOKED_AT_MAX = 1000, /* by one page of numbers, with or without a point in its time */
 };
 
 /* ---- jobs ---- */
@@ -21,8 +20,8 @@ RECORD_DEFINE(page_job, PAGE_JOB_RECORD)
 
 /* `id > 0` is the condition of the index (db/schema_4.sql). */
 /* before_id 0: from the newest. */
-static void page_jobs_read(const struct view *d, const char *accelerator, int64_t before_id,
-    int limit, struct page_jobs *ret)
+static void page_jobs_read(
+    const struct view *d, const char *accelerator, int64_t before_id, int limit, struct page_jobs *ret)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY_BOTH(PAGE_JOB_RECORD, JOB_TESTS,
@@ -46,10 +45,7 @@ static void page_jobs_read(const struct view *d, const char *accelerator, int64_
 	rows_end(r);
 }
 
-void page_jobs_release(struct page_jobs *l)
-{
-	RECORDS_RELEASE(page_job, l->at, l->n);
-}
+void page_jobs_release(struct page_jobs *l) { RECORDS_RELEASE(page_job, l->at, l->n); }
 
 static int jobs_run(struct store_query *sq, const struct view *d)
 {
@@ -76,11 +72,10 @@ json_t *page_jobs_json(const struct page_jobs *l, const char *public_url)
 		const struct page_job *j = &l->at[i];
 		json_t *obj = record_json(&page_job_record, j);
 
-		json_object_set_new(obj, "tests",
-		    j->has_counts ? record_json(&test_counts_record, &j->tests) : json_null());
+		json_object_set_new(
+		    obj, "tests", j->has_counts ? record_json(&test_counts_record, &j->tests) : json_null());
 		json_object_set_new(obj, "url", job_url_json(public_url, j->id));
-		json_object_set_new(obj, "change_url",
-		    change_url_json(public_url, j->kind, j->number, j->head_sha));
+		json_object_set_new(obj, "change_url", change_url_json(public_url, j->kind, j->number, j->head_sha));
 		json_array_append_new(list, obj);
 	}
 	return list;
@@ -103,21 +98,17 @@ RECORD_DEFINE(page_commit, PAGE_COMMIT_MEMBERS)
 RECORD_DEFINE(page_red, PAGE_RED_RECORD)
 RECORD_DEFINE(page_experiments, PAGE_EXPERIMENTS_RECORD)
 
-#define COMMIT_TIME(sha, otherwise)                                                                \
-	"COALESCE((SELECT COALESCE(b.at_ms, 0) FROM branch_commit b"                               \
-	" WHERE b.repository_key = e.repository_key AND b.sha = " sha                              \
-	" AND b.ref = e.ref), " otherwise ")"
-#define FIRST_BAD(F, S)                                                                            \
-	PAGE_COMMIT_RECORD(F, S, "c.head_sha", COMMIT_TIME("c.head_sha", "c.created_ms"))
-#define LAST_GOOD(F, S)                                                                            \
-	PAGE_COMMIT_RECORD(F, S, "e.last_good_sha", COMMIT_TIME("e.last_good_sha", "0"))
+#define COMMIT_TIME(sha, otherwise)                                                                                    \
+	"COALESCE((SELECT COALESCE(b.at_ms, 0) FROM branch_commit b"                                                   \
+	" WHERE b.repository_key = e.repository_key AND b.sha = " sha " AND b.ref = e.ref), " otherwise ")"
+#define FIRST_BAD(F, S) PAGE_COMMIT_RECORD(F, S, "c.head_sha", COMMIT_TIME("c.head_sha", "c.created_ms"))
+#define LAST_GOOD(F, S) PAGE_COMMIT_RECORD(F, S, "e.last_good_sha", COMMIT_TIME("e.last_good_sha", "0"))
 
 static void read_red(const struct view *d, const char *accelerator, struct page_red *ret)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_SELECT(PAGE_RED_RECORD) RECORD_COLUMNS(FIRST_BAD)
-		RECORD_COLUMNS(LAST_GOOD) " FROM red_episode e"
-					  " LEFT JOIN change c ON c.id = e.first_bad_change"
+		RECORD_COLUMNS(LAST_GOOD) " FROM red_episode e LEFT JOIN change c ON c.id = e.first_bad_change"
 					  " WHERE e.accelerator = ?1 AND e.ended_ms IS NULL"
 					  " ORDER BY e.first_bad_ms LIMIT 1",
 	    V_TEXT(accelerator));
@@ -142,21 +133,18 @@ RECORD_LOCAL(lease_runner, LEASE_RUNNER_RECORD)
 static void read_machines(const struct view *d, struct get_accelerator_page *p)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY(PAGE_MACHINE_RECORD,
-		"FROM token WHERE accelerator = ?1 AND kind = 'runner' AND "
-		"revoked_ms IS NULL GROUP BY name ORDER BY name LIMIT ?2"),
+	    RECORD_QUERY(PAGE_MACHINE_RECORD, "FROM token WHERE accelerator = ?1 AND kind = 'runner' AND "
+					      "revoked_ms IS NULL GROUP BY name ORDER BY name LIMIT ?2"),
 	    V_TEXT(p->name), V_INT(MACHINES_MAX));
 
 	RECORDS_READ(r, page_machine, p->machines, p->n_machines);
 	r = db_rows(d,
-	    RECORD_QUERY_BY("machine", LEASE_RUNNER_RECORD,
-		"FROM lease WHERE accelerator = ?1 AND state = 'active'"),
+	    RECORD_QUERY_BY("machine", LEASE_RUNNER_RECORD, "FROM lease WHERE accelerator = ?1 AND state = 'active'"),
 	    V_TEXT(p->name));
 	while (rows_next(r)) {
-		struct page_machine *m = p->n_machines
-					     ? bsearch(rows_key(r), p->machines, p->n_machines,
-						   sizeof(*p->machines), compare_machine)
-					     : NULL;
+		struct page_machine *m = p->n_machines ? bsearch(rows_key(r), p->machines, p->n_machines,
+							     sizeof(*p->machines), compare_machine)
+						       : NULL;
 		struct lease_runner lease;
 
 		record_read(r, &lease_runner_record, &lease);
@@ -177,33 +165,27 @@ static int page_run(struct store_query *sq, const struct view *d)
 	accelerator_figures_read(d, &p->figures, &u, p->now_ms);
 	days_read(d, p->name, p->today, p->trend, PAGE_TREND_DAYS);
 	nightly_days_read(d, p->name, p->today, p->calendar, PAGE_CALENDAR_DAYS);
-	record_read_first(
-	    db_rows(d,
-		RECORD_QUERY(SCHEDULE_VIEW_RECORD,
-		    "FROM schedule s WHERE s.accelerator = ?1 AND s.next_ms IS NOT NULL"),
-		V_TEXT(p->name)),
+	record_read_first(db_rows(d,
+			      RECORD_QUERY(SCHEDULE_VIEW_RECORD,
+				  "FROM schedule s WHERE s.accelerator = ?1 AND s.next_ms IS NOT NULL"),
+			      V_TEXT(p->name)),
 	    &schedule_view_record, &p->schedule);
 	/* a run that ended without an outcome was at L1 */
-	record_read_first(
-	    db_rows(d,
-		RECORD_QUERY(SCHEDULE_RUN_RECORD,
-		    "FROM schedule_run x WHERE x.accelerator = ?1 AND (x.outcome IS NOT NULL OR "
-		    "x.ended_ms IS NULL) ORDER BY x.due_ms DESC LIMIT 1"),
-		V_TEXT(p->name)),
+	record_read_first(db_rows(d,
+			      RECORD_QUERY(SCHEDULE_RUN_RECORD,
+				  "FROM schedule_run x WHERE x.accelerator = ?1 AND (x.outcome IS NOT NULL OR "
+				  "x.ended_ms IS NULL) ORDER BY x.due_ms DESC LIMIT 1"),
+			      V_TEXT(p->name)),
 	    &schedule_run_view_record, &p->last_run);
 	read_red(d, p->name, &p->red);
 	page_jobs_read(d, p->name, 0, PAGE_JOBS, &p->jobs);
 	read_machines(d, p);
-	p->experiments = (struct page_experiments){.n_done = ends.n_done,
-	    .n_void = ends.n_void,
-	    .n_expired = ends.n_expired,
-	    .newest_loss = ends.newest_loss};
-	p->experiments.n_pending = db_int(d, 0,
-	    "SELECT COUNT(*) FROM experiment WHERE accelerator = ?1"
-	    " AND state IN ('planned', 'started')",
-	    V_TEXT(p->name));
-	experiments_budget(
-	    d, p->name, p->now_ms, &p->experiments.spent_ms, &p->experiments.allowed_ms);
+	p->experiments = (struct page_experiments){
+	    .n_done = ends.n_done, .n_void = ends.n_void, .n_expired = ends.n_expired, .newest_loss = ends.newest_loss};
+	p->experiments.n_pending =
+	    db_int(d, 0, "SELECT COUNT(*) FROM experiment WHERE accelerator = ?1 AND state IN ('planned', 'started')",
+		V_TEXT(p->name));
+	experiments_budget(d, p->name, p->now_ms, &p->experiments.spent_ms, &p->experiments.allowed_ms);
 	if (db_status(d))
 		get_accelerator_page_release(p);
 	return 0;
@@ -244,8 +226,7 @@ static json_t *machines_json(const struct runner *r, const struct get_accelerato
 		json_t *obj = record_json(&page_machine_record, m);
 
 		json_object_set_new(obj, "busy",
-		    json_boolean(
-			m->busy_with && strv_contains((const char *const *)m->busy_with, r->name)));
+		    json_boolean(m->busy_with && strv_contains((const char *const *)m->busy_with, r->name)));
 		json_array_append_new(list, obj);
 	}
 	return list;
@@ -280,8 +261,7 @@ static json_t *commit_json(const struct page_commit *c, const char *public_url)
 	return obj;
 }
 
-json_t *accelerator_page_json(
-    const struct config *c, const struct accelerator *a, const struct get_accelerator_page *p)
+json_t *accelerator_page_json(const struct config *c, const struct accelerator *a, const struct get_accelerator_page *p)
 {
 	struct get_accelerator_page *silent = NULL;
 	json_t *v = accelerator_json(c, a, &p->figures), *runners = json_object_get(v, "runners");
@@ -295,29 +275,23 @@ json_t *accelerator_page_json(
 		p = silent;
 	}
 	for (size_t i = 0; i < a->n_runners; i++)
-		json_object_set_new(
-		    json_array_get(runners, i), "machines", machines_json(&a->runners[i], p));
+		json_object_set_new(json_array_get(runners, i), "machines", machines_json(&a->runners[i], p));
 	if (p->schedule.is_there) {
 		schedule = record_json(&schedule_view_record, &p->schedule);
-		json_object_set_new(
-		    schedule, "last", schedule_run_json(&p->last_run, a->name, c->public_url));
+		json_object_set_new(schedule, "last", schedule_run_json(&p->last_run, a->name, c->public_url));
 	}
 	if (p->red.since_ms) {
 		red = record_json(&page_red_record, &p->red);
 		json_object_update_new(
-		    red, json_pack("{s:o, s:o, s:o, s:o}", "first_bad",
-			     commit_json(&p->red.first_bad, c->public_url), "last_good",
-			     commit_json(&p->red.last_good, c->public_url), "overdue_at",
-			     json_time(p->red.since_ms + RED_OVERDUE_MS), "tests",
-			     json_foreign_texts(p->red.tests)));
+		    red, json_pack("{s:o, s:o, s:o, s:o}", "first_bad", commit_json(&p->red.first_bad, c->public_url),
+			     "last_good", commit_json(&p->red.last_good, c->public_url), "overdue_at",
+			     json_time(p->red.since_ms + RED_OVERDUE_MS), "tests", json_foreign_texts(p->red.tests)));
 	}
-	json_object_update_new(
-	    v, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "experiments",
-		   experiments_json(a, &p->experiments), "trend",
-		   trend_json(p->trend, PAGE_TREND_DAYS, p->today, TREND_FULL), "calendar",
-		   calendar_json(p->calendar, PAGE_CALENDAR_DAYS, p->today, a->name, c->public_url),
-		   "schedule", schedule, "red", red, "jobs",
-		   page_jobs_json(&p->jobs, c->public_url), "jobs_next", page_jobs_next(&p->jobs)));
+	json_object_update_new(v,
+	    json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "experiments", experiments_json(a, &p->experiments),
+		"trend", trend_json(p->trend, PAGE_TREND_DAYS, p->today, TREND_FULL), "calendar",
+		calendar_json(p->calendar, PAGE_CALENDAR_DAYS, p->today, a->name, c->public_url), "schedule", schedule,
+		"red", red, "jobs", page_jobs_json(&p->jobs, c->public_url), "jobs_next", page_jobs_next(&p->jobs)));
 	free(silent);
 	return v;
 }
@@ -327,8 +301,8 @@ json_t *accelerator_page_json(
 RECORD_DEFINE(number_point, NUMBER_POINT_RECORD)
 RECORD_DEFINE(number_series, NUMBER_SERIES_RECORD)
 
-#define LINE_RECORD(F, S)                                                                          \
-	F(S, INT, test_id, NULL, "test_id", "")                                                    \
+#define LINE_RECORD(F, S)                                                                                              \
+	F(S, INT, test_id, NULL, "test_id", "")                                                                        \
 	F(S, TEXT, unit, NULL, "unit", "")
 RECORD_LOCAL(line, LINE_RECORD)
 
@@ -351,8 +325,7 @@ static bool next_number_line(const struct view *d, const char *accelerator, stru
 static int numbers_run(struct store_query *sq, const struct view *d)
 {
 	struct list_numbers *q = CONTAINER_OF(sq, struct list_numbers, q);
-	struct line at = {
-	    .test_id = q->after_test, .unit = xstrdup(q->after_unit ? q->after_unit : "")};
+	struct line at = {.test_id = q->after_test, .unit = xstrdup(q->after_unit ? q->after_unit : "")};
 	size_t n_points = 0;
 
 	for (int n = 0; !q->has_more && next_number_line(d, q->accelerator, &at); n++) {
@@ -361,21 +334,17 @@ static int numbers_run(struct store_query *sq, const struct view *d)
 		    RECORD_QUERY(NUMBER_POINT_RECORD,
 			"FROM number_day WHERE accelerator = ?1 AND test_id = ?2 AND unit = ?3 "
 			"AND day >= ?4 ORDER BY day"),
-		    V_TEXT(q->accelerator), V_INT(at.test_id), V_TEXT(at.unit),
-		    V_INT(day_of(q->since_ms)));
+		    V_TEXT(q->accelerator), V_INT(at.test_id), V_TEXT(at.unit), V_INT(day_of(q->since_ms)));
 
 		RECORDS_READ(r, number_point, s.points, s.n);
 		if (s.n) {
-			record_read_first(
-			    db_rows(d,
-				RECORD_QUERY(NUMBER_SERIES_RECORD, "FROM test t WHERE t.id = ?1"),
-				V_INT(at.test_id), V_TEXT(at.unit)),
+			record_read_first(db_rows(d, RECORD_QUERY(NUMBER_SERIES_RECORD, "FROM test t WHERE t.id = ?1"),
+					      V_INT(at.test_id), V_TEXT(at.unit)),
 			    &number_series_record, &s);
 			*ARRAY_PUSH(q->list, q->n) = s;
 			n_points += s.n;
 		}
-		q->has_more = q->n >= (size_t)q->limit || n_points >= NUMBER_POINTS_MAX ||
-			      n >= LINES_LOOKED_AT_MAX;
+		q->has_more = q->n >= (size_t)q->limit || n_points >= NUMBER_POINTS_MAX || n >= LINES_LOOKED_AT_MAX;
 	}
 	if (q->has_more) {
 		q->next_test = at.test_id;
@@ -413,8 +382,7 @@ json_t *numbers_json(const struct list_numbers *l, int64_t days)
 		json_t *line = record_json(&number_series_record, s), *points = json_array();
 
 		for (size_t k = 0; k < s->n; k++)
-			json_array_append_new(
-			    points, record_json(&number_point_record, &s->points[k]));
+			json_array_append_new(points, record_json(&number_point_record, &s->points[k]));
 		json_object_set_new(line, "points", points);
 		json_array_append_new(series, line);
 	}
@@ -424,6 +392,5 @@ json_t *numbers_json(const struct list_numbers *l, int64_t days)
 		next = cursor_json(text, strlen(text));
 		free(text);
 	}
-	return json_pack(
-	    "{s:I, s:o, s:o}", "days", (json_int_t)days, "series", series, "next", next);
+	return json_pack("{s:I, s:o, s:o}", "days", (json_int_t)days, "series", series, "next", next);
 }

@@ -13,24 +13,23 @@ enum { PAGE_TREND_DAYS = 90, PAGE_CALENDAR_DAYS = 365, PAGE_JOBS = 25 };
 
 /* A job, all attempts: `job` as j, its change as c, its dispatch as x. `queued_ms` is negative in the database when the
  * clock was put back; then it is not known. */
-#define PAGE_JOB_RECORD(F, S)                                                                      \
-	F(S, INT, id, "id", "j.id", "")                                                            \
-	F(S, TEXT, workflow, "workflow", "j.workflow", "")                                         \
-	F(S, TEXT, name, "name", "j.name", "")                                                     \
-	F(S, JOB_STATUS, status, "status", "j.status", "")                                         \
-	F(S, TEXT, conclusion, "conclusion", "j.conclusion", "")                                   \
-	F(S, TEST_STATUS, verdict, "verdict", "j.verdict", "")                                     \
-	F(S, CHANGE_KIND, kind, "kind", "c.kind", "")                                              \
-	F(S, ID, number, "number", "x.number", "")                                                 \
-	F(S, COMMIT, head_sha, "head_sha", "c.head_sha", "")                                       \
-	F(S, TIME, started_ms, "started_at", "j.started_ms", "")                                   \
-	F(S, TIME, completed_ms, "completed_at", "j.completed_ms", "")                             \
-	F(S, SECONDS, queued_ms, "queued",                                                         \
-	    "j.started_ms - CASE x.kind WHEN 'pull' THEN x.created_ms ELSE x.sent_ms END",         \
-	    "Seconds.")                                                                            \
-	F(S, SECONDS, duration_ms, "duration",                                                     \
-	    "CASE WHEN j.started_ms > 0 THEN j.completed_ms - j.started_ms END", "Seconds.")       \
-	F(S, BOOL, is_late, "late", "j.is_late", "")                                               \
+#define PAGE_JOB_RECORD(F, S)                                                                                          \
+	F(S, INT, id, "id", "j.id", "")                                                                                \
+	F(S, TEXT, workflow, "workflow", "j.workflow", "")                                                             \
+	F(S, TEXT, name, "name", "j.name", "")                                                                         \
+	F(S, JOB_STATUS, status, "status", "j.status", "")                                                             \
+	F(S, TEXT, conclusion, "conclusion", "j.conclusion", "")                                                       \
+	F(S, TEST_STATUS, verdict, "verdict", "j.verdict", "")                                                         \
+	F(S, CHANGE_KIND, kind, "kind", "c.kind", "")                                                                  \
+	F(S, ID, number, "number", "x.number", "")                                                                     \
+	F(S, COMMIT, head_sha, "head_sha", "c.head_sha", "")                                                           \
+	F(S, TIME, started_ms, "started_at", "j.started_ms", "")                                                       \
+	F(S, TIME, completed_ms, "completed_at", "j.completed_ms", "")                                                 \
+	F(S, SECONDS, queued_ms, "queued",                                                                             \
+	    "j.started_ms - CASE x.kind WHEN 'pull' THEN x.created_ms ELSE x.sent_ms END", "Seconds.")                 \
+	F(S, SECONDS, duration_ms, "duration", "CASE WHEN j.started_ms > 0 THEN j.completed_ms - j.started_ms END",    \
+	    "Seconds.")                                                                                                \
+	F(S, BOOL, is_late, "late", "j.is_late", "")                                                                   \
 	F(S, BOOL, has_counts, NULL, "j.n_tests_fail IS NOT NULL", "")
 struct page_job {
 	RECORD_MEMBERS(PAGE_JOB_RECORD)
@@ -54,8 +53,8 @@ struct list_accelerator_jobs {
 int store_list_accelerator_jobs(struct store *s, struct list_accelerator_jobs *q) MUST_CHECK;
 
 /* A machine, from its tokens (`token`): two tokens with one name are one machine. */
-#define PAGE_MACHINE_RECORD(F, S)                                                                  \
-	F(S, TEXT, name, "name", "name", "")                                                       \
+#define PAGE_MACHINE_RECORD(F, S)                                                                                      \
+	F(S, TEXT, name, "name", "name", "")                                                                           \
 	F(S, TIME, last_seen_ms, "last_seen", "MAX(COALESCE(last_used_ms, 0))", "")
 struct page_machine {
 	RECORD_MEMBERS(PAGE_MACHINE_RECORD)
@@ -64,8 +63,8 @@ struct page_machine {
 RECORD_DECLARE(page_machine);
 
 /* A commit of a red episode; the readers define its columns. `at_ms`: the commit's own time, if a push told it. */
-#define PAGE_COMMIT_RECORD(F, S, sha_column, at_column)                                            \
-	F(S, TEXT, sha, "sha", sha_column, "")                                                     \
+#define PAGE_COMMIT_RECORD(F, S, sha_column, at_column)                                                                \
+	F(S, TEXT, sha, "sha", sha_column, "")                                                                         \
 	F(S, TIME, at_ms, "at", at_column, "")
 #define PAGE_COMMIT_MEMBERS(F, S) PAGE_COMMIT_RECORD(F, S, "", "")
 struct page_commit {
@@ -74,28 +73,28 @@ struct page_commit {
 RECORD_DECLARE(page_commit);
 
 /* The open red episode: `red_episode` as e, of several branches the one that is red for longest. */
-#define PAGE_RED_RECORD(F, S)                                                                      \
-	F(S, TIME, since_ms, "since", "e.first_bad_ms", "")                                        \
-	F(S, TEXT, issue_url, "issue_url",                                                         \
-	    "'https://github.com/' || e.issue_repository || '/issues/' || NULLIF(e.issue_number, " \
-	    "0)",                                                                                  \
-	    "")                                                                                    \
+#define PAGE_RED_RECORD(F, S)                                                                                          \
+	F(S, TIME, since_ms, "since", "e.first_bad_ms", "")                                                            \
+	F(S, TEXT, issue_url, "issue_url",                                                                             \
+	    "'https://github.com/' || e.issue_repository || '/issues/' || NULLIF(e.issue_number, "                     \
+	    "0)",                                                                                                      \
+	    "")                                                                                                        \
 	F(S, INT, first_bad_change, NULL, "e.first_bad_change", "")
 struct page_red { /* since_ms 0: it is not red */
 	RECORD_MEMBERS(PAGE_RED_RECORD)
 	struct page_commit first_bad, last_good; /* sha NULL: not known */
-	char **tests; /* "SUITE/TEST" at first_bad; NULL-terminated, RED_TESTS_MAX at most */
+	char **tests;                            /* "SUITE/TEST" at first_bad; NULL-terminated, RED_TESTS_MAX at most */
 };
 RECORD_DECLARE(page_red);
 
 /* What the accelerator's experiments cost, and their results, in the last 24 hours. Computed, so it has no columns. */
-#define PAGE_EXPERIMENTS_RECORD(F, S)                                                              \
-	F(S, INT, n_pending, "pending", "", "")                                                    \
-	F(S, SECONDS, spent_ms, "seconds_24h", "", "")                                             \
-	F(S, SECONDS, allowed_ms, "seconds_allowed_24h", "", "")                                   \
-	F(S, INT, n_done, "done_24h", "", "")                                                      \
-	F(S, INT, n_void, "void_24h", "", "")                                                      \
-	F(S, INT, n_expired, "expired_24h", "", "")                                                \
+#define PAGE_EXPERIMENTS_RECORD(F, S)                                                                                  \
+	F(S, INT, n_pending, "pending", "", "")                                                                        \
+	F(S, SECONDS, spent_ms, "seconds_24h", "", "")                                                                 \
+	F(S, SECONDS, allowed_ms, "seconds_allowed_24h", "", "")                                                       \
+	F(S, INT, n_done, "done_24h", "", "")                                                                          \
+	F(S, INT, n_void, "void_24h", "", "")                                                                          \
+	F(S, INT, n_expired, "expired_24h", "", "")                                                                    \
 	F(S, TEXT, newest_loss, "newest_loss", "", "")
 struct page_experiments {
 	RECORD_MEMBERS(PAGE_EXPERIMENTS_RECORD)
@@ -135,20 +134,20 @@ json_t *page_jobs_next(const struct page_jobs *l);
 enum { NUMBER_POINTS_MAX = 20000 }; /* of one answer */
 
 /* `number_day`, one point a day. */
-#define NUMBER_POINT_RECORD(F, S)                                                                  \
-	F(S, TIME, at_ms, "at", "at_ms", "")                                                       \
-	F(S, NUMBER, value, "value", "value", "")                                                  \
-	F(S, COMMIT, sha, "sha", "head_sha", "")                                                   \
+#define NUMBER_POINT_RECORD(F, S)                                                                                      \
+	F(S, TIME, at_ms, "at", "at_ms", "")                                                                           \
+	F(S, NUMBER, value, "value", "value", "")                                                                      \
+	F(S, COMMIT, sha, "sha", "head_sha", "")                                                                       \
 	F(S, ID, job_id, "job", "job_id", "")
 struct number_point {
 	RECORD_MEMBERS(NUMBER_POINT_RECORD)
 };
 RECORD_DECLARE(number_point);
 /* A test as t, with the unit ?2. */
-#define NUMBER_SERIES_RECORD(F, S)                                                                 \
-	F(S, TEXT, suite, "suite", "t.suite", "")                                                  \
-	F(S, TEXT, name, "name", "t.name", "")                                                     \
-	F(S, TEXT, dtype, "dtype", "NULLIF(t.dtype, '')", "")                                      \
+#define NUMBER_SERIES_RECORD(F, S)                                                                                     \
+	F(S, TEXT, suite, "suite", "t.suite", "")                                                                      \
+	F(S, TEXT, name, "name", "t.name", "")                                                                         \
+	F(S, TEXT, dtype, "dtype", "NULLIF(t.dtype, '')", "")                                                          \
 	F(S, TEXT, unit, "unit", "NULLIF(?2, '')", "")
 struct number_series {
 	RECORD_MEMBERS(NUMBER_SERIES_RECORD)

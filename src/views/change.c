@@ -27,30 +27,27 @@ static int64_t find_change(const struct view *d, const struct get_change *g)
 		return g->change_id;
 	key = repository_key(g->repository);
 	if (g->number > 0)
-		return db_int(d, 0,
-		    "SELECT change_id FROM pull WHERE repository_key = ?1 AND number = ?2",
+		return db_int(d, 0, "SELECT change_id FROM pull WHERE repository_key = ?1 AND number = ?2",
 		    V_TEXT(key.text), V_INT(g->number));
 	if (g->head_sha) /* a self-report must not hide what was tested on request */
 		return db_int(d, 0,
-		    "SELECT id FROM change c WHERE repository_key = ?1 AND head_sha = ?2"
-		    " AND kind <> 'experiment'"
+		    "SELECT id FROM change c WHERE repository_key = ?1 AND head_sha = ?2 AND kind <> 'experiment'"
 		    " AND (?3 = 0 OR (?3 & CASE kind WHEN 'pull_request' THEN ?4 WHEN 'push'"
 		    "  THEN ?5 ELSE ?6 END) <> 0)"
 		    " ORDER BY NOT EXISTS (SELECT 1 FROM dispatch WHERE change_id = c.id),"
 		    " kind = 'nightly', id DESC LIMIT 1",
-		    V_TEXT(key.text), V_TEXT(g->head_sha), V_INT(g->kinds),
-		    V_INT(1 << CHANGE_PULL_REQUEST), V_INT(1 << CHANGE_PUSH),
-		    V_INT(1 << CHANGE_NIGHTLY));
+		    V_TEXT(key.text), V_TEXT(g->head_sha), V_INT(g->kinds), V_INT(1 << CHANGE_PULL_REQUEST),
+		    V_INT(1 << CHANGE_PUSH), V_INT(1 << CHANGE_NIGHTLY));
 	return g->change_id;
 }
 
 /* `pull` as p. */
-#define PULL_RECORD(F, S)                                                                          \
-	F(S, TEXT, title, NULL, "p.title", "")                                                     \
-	F(S, TEXT, author, NULL, "p.author", "")                                                   \
-	F(S, TEXT, base_ref, NULL, "CASE p.change_id WHEN ?3 THEN p.base_ref END", "")             \
-	F(S, TEXT, base_sha, NULL, "CASE p.change_id WHEN ?3 THEN p.base_sha END", "")             \
-	F(S, TEXTS, labels, NULL, "p.labels", "")                                                  \
+#define PULL_RECORD(F, S)                                                                                              \
+	F(S, TEXT, title, NULL, "p.title", "")                                                                         \
+	F(S, TEXT, author, NULL, "p.author", "")                                                                       \
+	F(S, TEXT, base_ref, NULL, "CASE p.change_id WHEN ?3 THEN p.base_ref END", "")                                 \
+	F(S, TEXT, base_sha, NULL, "CASE p.change_id WHEN ?3 THEN p.base_sha END", "")                                 \
+	F(S, TEXTS, labels, NULL, "p.labels", "")                                                                      \
 	F(S, BOOL, is_open, NULL, "p.state = 'open'", "")
 RECORD_LOCAL(pull, PULL_RECORD)
 
@@ -74,12 +71,9 @@ static void read_pull(const struct view *d, int64_t asked, struct change_view *v
 	if (number <= 0)
 		number = change_pull(d, v->change_id);
 	if (!number)
-		number = db_int(d, 0, "SELECT MIN(number) FROM pull_head WHERE change_id = ?1",
-		    V_INT(v->change_id));
+		number = db_int(d, 0, "SELECT MIN(number) FROM pull_head WHERE change_id = ?1", V_INT(v->change_id));
 	if (!record_read_first(
-		db_rows(d,
-		    RECORD_QUERY(
-			PULL_RECORD, "FROM pull p WHERE p.repository_key = ?1 AND p.number = ?2"),
+		db_rows(d, RECORD_QUERY(PULL_RECORD, "FROM pull p WHERE p.repository_key = ?1 AND p.number = ?2"),
 		    V_TEXT(repository_key(v->repository).text), V_INT(number), V_INT(v->change_id)),
 		&pull_record, &pull))
 		return;
@@ -123,14 +117,12 @@ static void read_dispatches_and_jobs(const struct view *d, struct change_view *v
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY_BY("x.accelerator", DISPATCH_VIEW_RECORD,
 		"FROM dispatch x WHERE x.change_id = ?1 AND x.accelerator <> '' ORDER BY "
-		"x.accelerator, x.created_ms DESC, x.round DESC, x.is_current DESC, x.runner LIMIT "
-		"?2"),
+		"x.accelerator, x.created_ms DESC, x.round DESC, x.is_current DESC, x.runner LIMIT ?2"),
 	    V_INT(v->change_id), V_INT(ROWS_MAX));
 
 	while (rows_next(r))
 		if ((a = change_view_accelerator(v, rows_key(r))) != NULL)
-			record_read(
-			    r, &dispatch_view_record, ARRAY_PUSH(a->dispatches, a->n_dispatches));
+			record_read(r, &dispatch_view_record, ARRAY_PUSH(a->dispatches, a->n_dispatches));
 	r = db_rows(d,
 	    RECORD_QUERY_BY("j.accelerator", JOB_VIEW_RECORD,
 		"FROM job j WHERE j.change_id = ?1 AND j.is_current = 1 ORDER BY j.accelerator, "
@@ -183,8 +175,7 @@ static void read_experiments(const struct view *d, struct change_view *v)
 		if (!e || e->id != rows_key_number(r))
 			e = find_experiment(v, rows_key_number(r));
 		if (e)
-			record_read(
-			    r, &experiment_result_record, ARRAY_PUSH(e->results, e->n_results));
+			record_read(r, &experiment_result_record, ARRAY_PUSH(e->results, e->n_results));
 	}
 }
 
@@ -194,8 +185,7 @@ static int change_run(struct store_query *q, const struct view *d)
 	struct change_view *v = xcalloc(1, sizeof(*v));
 
 	if (!record_read_first(
-		db_rows(d, RECORD_QUERY(CHANGE_VIEW_RECORD, "FROM change c WHERE c.id = ?1"),
-		    V_INT(find_change(d, g))),
+		db_rows(d, RECORD_QUERY(CHANGE_VIEW_RECORD, "FROM change c WHERE c.id = ?1"), V_INT(find_change(d, g))),
 		&change_view_record, v)) {
 		free(v);
 		return ERR_NOT_FOUND;
@@ -206,9 +196,9 @@ static int change_run(struct store_query *q, const struct view *d)
 	read_dispatches_and_jobs(d, v);
 	change_cells_read(d, v, g->max_verdicts);
 	/* Only for a moment: if GitHub does not answer in time, the page shows the facts that it has. */
-	v->is_being_attributed = db_has(d,
-	    "SELECT 1 FROM attribution_due WHERE change_id = ?1 AND n_tries = 0 AND since_ms > ?2",
-	    V_INT(v->change_id), V_INT(g->now_ms - EVIDENCE_WAIT_MS));
+	v->is_being_attributed =
+	    db_has(d, "SELECT 1 FROM attribution_due WHERE change_id = ?1 AND n_tries = 0 AND since_ms > ?2",
+		V_INT(v->change_id), V_INT(g->now_ms - EVIDENCE_WAIT_MS));
 	change_deltas_read(d, v);
 	read_experiments(d, v);
 	if (db_status(d)) /* a view with holes would show wrong results */
@@ -245,8 +235,7 @@ static json_t *accelerator_view_json(const struct accelerator_view *a, const str
 	json_t *experiments = json_array(), *required = json_array();
 
 	for (size_t i = 0; i < a->n_dispatches; i++)
-		json_array_append_new(
-		    dispatches, record_json(&dispatch_view_record, &a->dispatches[i]));
+		json_array_append_new(dispatches, record_json(&dispatch_view_record, &a->dispatches[i]));
 	for (size_t i = 0; i < a->n_jobs; i++)
 		json_array_append_new(jobs, job_view_json(&a->jobs[i]));
 	for (size_t i = 0; i < a->n_experiments; i++) {
@@ -254,39 +243,30 @@ static json_t *accelerator_view_json(const struct accelerator_view *a, const str
 		json_t *one = record_json(&experiment_view_record, e), *results = json_array();
 
 		for (size_t k = 0; k < e->n_results; k++)
-			json_array_append_new(
-			    results, record_json(&experiment_result_record, &e->results[k]));
+			json_array_append_new(results, record_json(&experiment_result_record, &e->results[k]));
 		json_object_set_new(one, "results", results);
 		json_array_append_new(experiments, one);
 	}
 	for (size_t i = 0; i < q->n_suites; i++)
-		json_array_append_new(
-		    required, requirement_json("suite", a->required_suites[i], q->suites[i]));
+		json_array_append_new(required, requirement_json("suite", a->required_suites[i], q->suites[i]));
 	for (size_t i = 0; i < q->n_tests; i++)
-		json_array_append_new(
-		    required, requirement_json("test", a->must_pass[i], q->tests[i]));
+		json_array_append_new(required, requirement_json("test", a->must_pass[i], q->tests[i]));
 	json_object_update_new(
 	    obj, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:b}", "links",
-		     links_json(a->docs_url, a->help_url), "dispatches", dispatches, "jobs", jobs,
-		     "experiments", experiments, "required", required, "delta",
-		     a->delta.base_sha ? record_json(&base_delta_record, &a->delta) : json_null(),
-		     "branch_state", accelerator_state_json(&a->at.state), "red_since",
-		     json_time(a->at.facts.red_since_ms), "red_by",
-		     red_by_name(a->at.facts.red_since_ms, a->at.facts.is_red_in_silence),
-		     "overdue", a->at.state.is_overdue));
+		     links_json(a->docs_url, a->help_url), "dispatches", dispatches, "jobs", jobs, "experiments",
+		     experiments, "required", required, "delta",
+		     a->delta.base_sha ? record_json(&base_delta_record, &a->delta) : json_null(), "branch_state",
+		     accelerator_state_json(&a->at.state), "red_since", json_time(a->at.facts.red_since_ms), "red_by",
+		     red_by_name(a->at.facts.red_since_ms, a->at.facts.is_red_in_silence), "overdue",
+		     a->at.state.is_overdue));
 	return obj;
 }
 
-static void append_plain(struct buf *out, const char *title)
-{
-	buf_append_str(out, title ? title : "");
-}
+static void append_plain(struct buf *out, const char *title) { buf_append_str(out, title ? title : ""); }
 
-json_t *change_json(
-    const struct change_view *v, const char *public_url, const struct verdict_choice *choice)
+json_t *change_json(const struct change_view *v, const char *public_url, const struct verdict_choice *choice)
 {
-	static const struct summary_style style = {
-	    .bold_on = "", .bold_off = "", .append_title = append_plain};
+	static const struct summary_style style = {.bold_on = "", .bold_off = "", .append_title = append_plain};
 	json_t *obj = record_json(&change_view_record, v), *accelerators = json_array(), *summary;
 	struct buf text = BUF_INIT(SUMMARY_TEXT_MAX_BYTES);
 	const char *sentence;
@@ -304,8 +284,7 @@ json_t *change_json(
 		for (size_t c = 0; c < t.n_columns; c++)
 			if (t.columns[c].accelerator == &v->accelerators[i])
 				json_array_append_new(
-				    accelerators, accelerator_view_json(
-						      &v->accelerators[i], &t.columns[c].required));
+				    accelerators, accelerator_view_json(&v->accelerators[i], &t.columns[c].required));
 	table_release(&t);
 	json_object_set_new(obj, "accelerators", accelerators);
 	change_cells_add_json(obj, v, choice, public_url);

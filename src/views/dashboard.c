@@ -34,8 +34,7 @@ static void read_suites(const struct view *d, struct dashboard_row *a)
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY_BOTH(SUITE_VIEW_RECORD, SUITE_TESTS,
 		"FROM run_suite WHERE change_id = ?1 AND accelerator = ?2 AND NOT (suite = "
-		"'dispatch' AND job_id IS NULL AND n_fail + n_error + n_pass + n_done + n_skip = "
-		"0)"),
+		"'dispatch' AND job_id IS NULL AND n_fail + n_error + n_pass + n_done + n_skip = 0)"),
 	    V_INT(a->at.change_id), V_TEXT(a->name));
 
 	while (rows_next(r)) {
@@ -55,34 +54,32 @@ static void read_newest(const struct view *d, struct dashboard *v, const struct 
 	for (size_t i = 0; i < v->n_rows; i++) {
 		const struct standing *at = &v->rows[i].at;
 
-		if (at->sha &&
-		    (!newest || at->position > newest->position ||
-			(at->position == newest->position && at->change_id > newest->change_id)))
+		if (at->sha && (!newest || at->position > newest->position ||
+				   (at->position == newest->position && at->change_id > newest->change_id)))
 			newest = at;
 	}
 	v->position = newest ? newest->position : -1;
 	if (newest)
-		record_read_first(
-		    db_rows(d,
-			RECORD_QUERY(DASHBOARD_RECORD,
-			    "FROM change c LEFT JOIN branch_commit b ON b.repository_key = ?2 AND "
-			    "b.ref = ?3 AND b.sha = c.head_sha WHERE c.id = ?1"),
-			V_INT(newest->change_id), V_TEXT(u->repository.text), V_TEXT(u->name)),
+		record_read_first(db_rows(d,
+				      RECORD_QUERY(DASHBOARD_RECORD,
+					  "FROM change c LEFT JOIN branch_commit b ON b.repository_key = ?2 AND "
+					  "b.ref = ?3 AND b.sha = c.head_sha WHERE c.id = ?1"),
+				      V_INT(newest->change_id), V_TEXT(u->repository.text), V_TEXT(u->name)),
 		    &dashboard_record, v);
 }
 
 /* A page shows an experiment with the change that it explains. (|| '': SQLite uses the index of the states.) */
-#define GOING                                                                                      \
-	" x.is_current = 1 AND x.state IN ('queued', 'sent', 'acknowledged', 'running')"           \
+#define GOING                                                                                                          \
+	" x.is_current = 1 AND x.state IN ('queued', 'sent', 'acknowledged', 'running')"                               \
 	" AND x.event_type || '' <> 'experiment'"
 #define HELD " x.is_current = 1 AND x.state = 'held'"
 /* The infra repository's own row is not an accelerator, and L1 shows nothing. */
-#define SHOWN                                                                                      \
-	" FROM dispatch x JOIN accelerator a ON a.name = x.accelerator AND a.is_gone = 0"          \
+#define SHOWN                                                                                                          \
+	" FROM dispatch x JOIN accelerator a ON a.name = x.accelerator AND a.is_gone = 0"                              \
 	" AND a.level > 1"
-#define RUNNING                                                                                    \
-	RECORD_SELECT(RUNNING_VIEW_RECORD)                                                         \
-	SHOWN " JOIN change c ON c.id = x.change_id LEFT JOIN pull p"                              \
+#define RUNNING                                                                                                        \
+	RECORD_SELECT(RUNNING_VIEW_RECORD)                                                                             \
+	SHOWN " JOIN change c ON c.id = x.change_id LEFT JOIN pull p"                                                  \
 	      " ON p.repository_key = c.repository_key AND p.number = x.number WHERE"
 
 static int dashboard_run(struct store_query *q, const struct view *d)
@@ -91,8 +88,8 @@ static int dashboard_run(struct store_query *q, const struct view *d)
 	struct upstream_branch u = {.repository = repository_key(g->repository)};
 	struct dashboard *v = xcalloc(1, sizeof(*v));
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY(DASHBOARD_ROW_RECORD,
-		"FROM accelerator WHERE is_gone = 0 AND level > 1 ORDER BY name LIMIT ?1"),
+	    RECORD_QUERY(
+		DASHBOARD_ROW_RECORD, "FROM accelerator WHERE is_gone = 0 AND level > 1 ORDER BY name LIMIT ?1"),
 	    V_INT(ROWS_MAX));
 
 	snprintf(u.name, sizeof(u.name), "%s", branch_name(g->branch));
@@ -108,14 +105,13 @@ static int dashboard_run(struct store_query *q, const struct view *d)
 	}
 	read_newest(d, v, &u);
 	/* A held dispatch may wait for a member for ever, so those that make progress come first. */
+	r = db_rows(d, RUNNING GOING " ORDER BY x.created_ms LIMIT ?1", V_INT(DASHBOARD_RUNNING_MAX));
+	RECORDS_READ(r, running_view, v->running, v->n_running);
 	r = db_rows(
-	    d, RUNNING GOING " ORDER BY x.created_ms LIMIT ?1", V_INT(DASHBOARD_RUNNING_MAX));
+	    d, RUNNING HELD " ORDER BY x.created_ms LIMIT ?1", V_INT(DASHBOARD_RUNNING_MAX - (int64_t)v->n_running));
 	RECORDS_READ(r, running_view, v->running, v->n_running);
-	r = db_rows(d, RUNNING HELD " ORDER BY x.created_ms LIMIT ?1",
-	    V_INT(DASHBOARD_RUNNING_MAX - (int64_t)v->n_running));
-	RECORDS_READ(r, running_view, v->running, v->n_running);
-	v->n_running_total = db_int(d, 0, "SELECT COUNT(*)" SHOWN " WHERE" GOING) +
-			     db_int(d, 0, "SELECT COUNT(*)" SHOWN " WHERE" HELD);
+	v->n_running_total =
+	    db_int(d, 0, "SELECT COUNT(*)" SHOWN " WHERE" GOING) + db_int(d, 0, "SELECT COUNT(*)" SHOWN " WHERE" HELD);
 	dashboard_sort(v);
 	if (db_status(d))
 		dashboard_free(v);
@@ -156,14 +152,11 @@ static const struct {
     [IS_OVERDUE] = {"is overdue (more than 72 hours)", "are overdue (more than 72 hours)"},
     [IS_UNHEALTHY] = {"is unhealthy, so not counted", "are unhealthy, so not counted"},
     [IS_SILENT] = {"is silent", "are silent"},
-    [IS_WITHOUT_REPORT] = {"let a deadline pass without a report",
-	"let a deadline pass without a report"},
+    [IS_WITHOUT_REPORT] = {"let a deadline pass without a report", "let a deadline pass without a report"},
     [IS_STALE] = {"was not tested recently", "were not tested recently"},
-    [IS_WITHOUT_PASS] = {"ended its newest test without a pass",
-	"ended their newest tests without a pass"},
+    [IS_WITHOUT_PASS] = {"ended its newest test without a pass", "ended their newest tests without a pass"},
     [IS_UNTESTED] = {"is not tested yet", "are not tested yet"},
-    [IS_EXPLAINED] = {"passes but for flaky tests or known issues",
-	"pass but for flaky tests or known issues"},
+    [IS_EXPLAINED] = {"passes but for flaky tests or known issues", "pass but for flaky tests or known issues"},
     [IS_BAD_BY_NIGHT] = {"is green, but its newest periodic run is not",
 	"are green, but their newest periodic runs are not"},
 };
@@ -173,17 +166,15 @@ static bool row_has(const struct dashboard_row *r, enum trait t)
 	enum accelerator_status s = r->at.state.status;
 	bool is_passing = accelerator_status_is_green(s);
 	unsigned traits =
-	    (unsigned)r->at.state.is_overdue << IS_OVERDUE |
-	    (unsigned)r->at.facts.is_unhealthy << IS_UNHEALTHY |
+	    (unsigned)r->at.state.is_overdue << IS_OVERDUE | (unsigned)r->at.facts.is_unhealthy << IS_UNHEALTHY |
 	    (unsigned)(s == ACCELERATOR_SILENT) << IS_SILENT |
 	    (unsigned)(s == ACCELERATOR_NO_REPORT) << IS_WITHOUT_REPORT |
-	    (unsigned)(s == ACCELERATOR_STALE) << IS_STALE |
-	    (unsigned)(s == ACCELERATOR_NO_PASS) << IS_WITHOUT_PASS |
+	    (unsigned)(s == ACCELERATOR_STALE) << IS_STALE | (unsigned)(s == ACCELERATOR_NO_PASS) << IS_WITHOUT_PASS |
 	    (unsigned)(s == ACCELERATOR_UNTESTED) << IS_UNTESTED |
 	    (unsigned)(s == ACCELERATOR_EXPLAINED) << IS_EXPLAINED |
 	    (unsigned)(is_passing && dashboard_bad_night(r) != DAY_NO_RUN) << IS_BAD_BY_NIGHT |
-	    (unsigned)accelerator_status_is_red(s) << IS_RED |
-	    (unsigned)(s == ACCELERATOR_GREEN) << IS_GREEN | (unsigned)is_passing << IS_PASSING;
+	    (unsigned)accelerator_status_is_red(s) << IS_RED | (unsigned)(s == ACCELERATOR_GREEN) << IS_GREEN |
+	    (unsigned)is_passing << IS_PASSING;
 
 	return traits >> t & 1;
 }
@@ -257,14 +248,13 @@ static void append_rest(struct buf *out, const struct dashboard *d)
 }
 
 /* The first sentence. Returns the state whose symbol and tone it has. */
-static enum accelerator_status append_lead(
-    struct buf *out, const struct dashboard *d, const char *branch)
+static enum accelerator_status append_lead(struct buf *out, const struct dashboard *d, const char *branch)
 {
 	size_t n = d->n_rows, n_red = count_rows(d, IS_RED);
 
 	if (n_red) {
-		buf_appendf(out, "%zu of %zu accelerator%s %s red on %s", n_red, n,
-		    n == 1 ? "" : "s", n_red == 1 ? "is" : "are", branch);
+		buf_appendf(out, "%zu of %zu accelerator%s %s red on %s", n_red, n, n == 1 ? "" : "s",
+		    n_red == 1 ? "is" : "are", branch);
 		return ACCELERATOR_RED;
 	}
 	if (count_rows(d, IS_PASSING) == 0) {
@@ -291,8 +281,8 @@ static json_t *headline_json(const struct dashboard *d, const char *branch)
 
 	if (count_rows(d, IS_UNTESTED) < d->n_rows)
 		append_rest(&rest, d);
-	obj = json_pack("{s:s, s:s, s:o, s:o}", "symbol", words->symbol, "tone", words->tone,
-	    "text", json_foreign_text(buf_str(&text)), "rest", json_foreign_text(buf_str(&rest)));
+	obj = json_pack("{s:s, s:s, s:o, s:o}", "symbol", words->symbol, "tone", words->tone, "text",
+	    json_foreign_text(buf_str(&text)), "rest", json_foreign_text(buf_str(&rest)));
 	buf_release(&text);
 	buf_release(&rest);
 	return obj;
@@ -300,8 +290,7 @@ static json_t *headline_json(const struct dashboard *d, const char *branch)
 
 /* ---- the JSON ---- */
 
-static json_t *commit_json(
-    const struct dashboard *d, const struct dashboard_row *r, const char *public_url)
+static json_t *commit_json(const struct dashboard *d, const struct dashboard_row *r, const char *public_url)
 {
 	bool is_known = r->at.position >= 0 && d->position >= 0;
 	int64_t distance = d->position - r->at.position;
@@ -312,14 +301,12 @@ static json_t *commit_json(
 		is_known = true;
 		distance = 0;
 	}
-	return json_pack("{s:s, s:o, s:o, s:o}", "sha", r->at.sha, "at", json_time(r->at.commit_ms),
-	    "distance",
+	return json_pack("{s:s, s:o, s:o, s:o}", "sha", r->at.sha, "at", json_time(r->at.commit_ms), "distance",
 	    is_known && distance < DISTANCE_UNKNOWN ? json_integer(distance) : json_null(), "url",
 	    change_url_json(public_url, CHANGE_PUSH, 0, r->at.sha));
 }
 
-static json_t *row_json(
-    const struct dashboard *d, const struct dashboard_row *r, const char *public_url)
+static json_t *row_json(const struct dashboard *d, const struct dashboard_row *r, const char *public_url)
 {
 	json_t *obj = record_json(&dashboard_row_record, r), *suites = json_array();
 	json_t *no_report = json_null();
@@ -327,25 +314,22 @@ static json_t *row_json(
 	for (size_t i = 0; i < r->n_suites; i++) {
 		json_t *suite = record_json(&suite_view_record, &r->suites[i]);
 
-		json_object_set_new(
-		    suite, "tests", record_json(&test_counts_record, &r->suites[i].tests));
+		json_object_set_new(suite, "tests", record_json(&test_counts_record, &r->suites[i].tests));
 		json_array_append_new(suites, suite);
 	}
 	if (r->at.silent_sha)
-		no_report = json_pack("{s:s, s:o, s:o}", "sha", r->at.silent_sha, "since",
-		    json_time(r->at.facts.no_report_ms), "url",
-		    change_url_json(public_url, CHANGE_PUSH, 0, r->at.silent_sha));
+		no_report =
+		    json_pack("{s:s, s:o, s:o}", "sha", r->at.silent_sha, "since", json_time(r->at.facts.no_report_ms),
+			"url", change_url_json(public_url, CHANGE_PUSH, 0, r->at.silent_sha));
 	json_object_update_new(
 	    obj, json_pack("{s:s, s:o, s:s}", "level", level_name(r->at.facts.level), "links",
-		     links_json(r->docs_url, r->help_url), "health",
-		     r->at.facts.is_unhealthy ? "unhealthy" : "ok"));
+		     links_json(r->docs_url, r->help_url), "health", r->at.facts.is_unhealthy ? "unhealthy" : "ok"));
 	standing_add_json(obj, &r->at);
 	json_object_update_new(
-	    obj, json_pack("{s:o, s:o, s:o, s:o, s:o, s:s?}", "commit",
-		     commit_json(d, r, public_url), "no_report", no_report, "suites", suites,
-		     "trend", trend_json(r->days, DASHBOARD_DAYS, d->today, TREND_SHORT), "nightly",
-		     calendar_json(r->nightly, DASHBOARD_DAYS, d->today, r->name, public_url),
-		     "bad_night", day_outcome_name(dashboard_bad_night(r))));
+	    obj, json_pack("{s:o, s:o, s:o, s:o, s:o, s:s?}", "commit", commit_json(d, r, public_url), "no_report",
+		     no_report, "suites", suites, "trend", trend_json(r->days, DASHBOARD_DAYS, d->today, TREND_SHORT),
+		     "nightly", calendar_json(r->nightly, DASHBOARD_DAYS, d->today, r->name, public_url), "bad_night",
+		     day_outcome_name(dashboard_bad_night(r))));
 	return obj;
 }
 
@@ -373,8 +357,7 @@ static json_t *columns_json(const struct dashboard *d)
 	return list;
 }
 
-json_t *dashboard_json(
-    const struct dashboard *d, const char *repository, const char *branch, const char *public_url)
+json_t *dashboard_json(const struct dashboard *d, const char *repository, const char *branch, const char *public_url)
 {
 	json_t *rows = json_array(), *running = json_array(), *states = json_array();
 	int64_t n[N_ACCELERATOR_STATUSES] = {0};
@@ -396,13 +379,11 @@ json_t *dashboard_json(
 		const struct running_view *v = &d->running[i];
 		json_t *one = record_json(&running_view_record, v);
 
-		json_object_set_new(
-		    one, "url", change_url_json(public_url, v->kind, v->number, v->head_sha));
+		json_object_set_new(one, "url", change_url_json(public_url, v->kind, v->number, v->head_sha));
 		json_array_append_new(running, one);
 	}
-	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "repository", repository,
-	    "branch", branch, "headline", headline_json(d, branch), "states", states, "newest",
-	    d->sha ? record_json(&dashboard_record, d) : json_null(), "suites", columns_json(d),
-	    "accelerators", rows, "running", running, "running_total",
-	    (json_int_t)d->n_running_total);
+	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "repository", repository, "branch", branch,
+	    "headline", headline_json(d, branch), "states", states, "newest",
+	    d->sha ? record_json(&dashboard_record, d) : json_null(), "suites", columns_json(d), "accelerators", rows,
+	    "running", running, "running_total", (json_int_t)d->n_running_total);
 }

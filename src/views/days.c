@@ -6,8 +6,7 @@
 
 #define DAY_TESTS(F, S) TEST_COUNTS_RECORD(F, S, "n_")
 
-void days_read(
-    const struct view *d, const char *accelerator, int64_t last_day, struct day_view *ret, int n)
+void days_read(const struct view *d, const char *accelerator, int64_t last_day, struct day_view *ret, int n)
 {
 	int64_t first = last_day - n + 1;
 	struct rows *r;
@@ -16,8 +15,7 @@ void days_read(
 		ret[i] = empty_day;
 	r = db_rows(d,
 	    RECORD_SELECT_BY("day", DAY_VIEW_RECORD) RECORD_COLUMNS(DAY_DETAILS_RECORD)
-		RECORD_COLUMNS(DAY_TESTS) " FROM day"
-					  " WHERE accelerator = ?1 AND day >= ?2 AND day <= ?3",
+		RECORD_COLUMNS(DAY_TESTS) " FROM day WHERE accelerator = ?1 AND day >= ?2 AND day <= ?3",
 	    V_TEXT(accelerator), V_INT(first), V_INT(last_day));
 	while (rows_next(r)) {
 		struct day_view *v = &ret[rows_key_number(r) - first];
@@ -33,8 +31,7 @@ RECORD_LOCAL(outcome_of_day, DAY_OUTCOME_RECORD)
 
 /* Of several runs on one day the last one counts, but a skipped run does not hide another one. A run that ended without
  * an outcome was at L1. */
-void nightly_days_read(
-    const struct view *d, const char *accelerator, int64_t last_day, enum day_outcome *ret, int n)
+void nightly_days_read(const struct view *d, const char *accelerator, int64_t last_day, enum day_outcome *ret, int n)
 {
 	int64_t first = last_day - n + 1;
 	struct rows *r;
@@ -80,8 +77,7 @@ json_t *trend_json(const struct day_view *days, int n, int64_t last_day, enum tr
 		record_to_json(obj, &day_view_record, v);
 		json_object_set_new(obj, "pass_rate", share_json(v->n_green, v->n_runs));
 		if (detail == TREND_FULL) {
-			json_object_set_new(
-			    obj, "tests", record_json(&test_counts_record, &v->tests));
+			json_object_set_new(obj, "tests", record_json(&test_counts_record, &v->tests));
 			record_to_json(obj, &day_details_record, v);
 		}
 		json_array_append_new(list, obj);
@@ -91,29 +87,25 @@ json_t *trend_json(const struct day_view *days, int n, int64_t last_day, enum tr
 
 static json_t *nightly_url_json(const char *accelerator, const char *day, const char *public_url)
 {
-	return json_sprintf(
-	    "%s/nightly?accelerator=%s&until=%s&days=1", public_url, accelerator, day);
+	return json_sprintf("%s/nightly?accelerator=%s&until=%s&days=1", public_url, accelerator, day);
 }
 
-json_t *calendar_json(const enum day_outcome *days, int n, int64_t last_day,
-    const char *accelerator, const char *public_url)
+json_t *calendar_json(
+    const enum day_outcome *days, int n, int64_t last_day, const char *accelerator, const char *public_url)
 {
 	json_t *list = json_array();
 	char text[DAY_TEXT_BYTES];
 
 	for (int i = 0; i < n; i++) {
 		day_text(last_day - n + 1 + i, text);
-		json_array_append_new(list,
-		    json_pack("{s:s, s:s?, s:o}", "day", text, "outcome", day_outcome_name(days[i]),
-			"url",
-			days[i] == DAY_NO_RUN ? json_null()
-					      : nightly_url_json(accelerator, text, public_url)));
+		json_array_append_new(
+		    list, json_pack("{s:s, s:s?, s:o}", "day", text, "outcome", day_outcome_name(days[i]), "url",
+			      days[i] == DAY_NO_RUN ? json_null() : nightly_url_json(accelerator, text, public_url)));
 	}
 	return list;
 }
 
-json_t *schedule_run_json(
-    const struct schedule_run_view *v, const char *accelerator, const char *public_url)
+json_t *schedule_run_json(const struct schedule_run_view *v, const char *accelerator, const char *public_url)
 {
 	char day[DAY_TEXT_BYTES];
 	json_t *obj;

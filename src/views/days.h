@@ -8,10 +8,8 @@
 /* ---- thread: reader ---- */
 
 /* n days up to and with last_day (days since 1970), oldest first. A day without runs is empty_day or DAY_NO_RUN. */
-void days_read(
-    const struct view *d, const char *accelerator, int64_t last_day, struct day_view *ret, int n);
-void nightly_days_read(
-    const struct view *d, const char *accelerator, int64_t last_day, enum day_outcome *ret, int n);
+void days_read(const struct view *d, const char *accelerator, int64_t last_day, struct day_view *ret, int n);
+void nightly_days_read(const struct view *d, const char *accelerator, int64_t last_day, enum day_outcome *ret, int n);
 
 /* ---- thread: any; new references ---- */
 
@@ -19,11 +17,10 @@ void nightly_days_read(
 enum trend_detail { TREND_SHORT, TREND_FULL };
 json_t *trend_json(const struct day_view *days, int n, int64_t last_day, enum trend_detail detail);
 /* Each links to its accelerator's page of periodic runs of that day. */
-json_t *calendar_json(const enum day_outcome *days, int n, int64_t last_day,
-    const char *accelerator, const char *public_url);
+json_t *calendar_json(
+    const enum day_outcome *days, int n, int64_t last_day, const char *accelerator, const char *public_url);
 /* RUN of docs/api.md; null: no run. */
-json_t *schedule_run_json(
-    const struct schedule_run_view *v, const char *accelerator, const char *public_url);
+json_t *schedule_run_json(const struct schedule_run_view *v, const char *accelerator, const char *public_url);
 /* "YYYY-MM-DD" into out (DAY_TEXT_BYTES). */
 enum { DAY_TEXT_BYTES = 16 };
 const char *day_text(int64_t day, char *out);

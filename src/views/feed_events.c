@@ -5,15 +5,15 @@
 #include "db/record_rows.h"
 #include "history/red_episodes.h"
 
-#define EPISODE_END_RECORD(F, S)                                                                   \
-	F(S, INT, id, NULL, "id", "")                                                              \
-	F(S, BOOL, is_over, NULL, "is_over", "")                                                   \
+#define EPISODE_END_RECORD(F, S)                                                                                       \
+	F(S, INT, id, NULL, "id", "")                                                                                  \
+	F(S, BOOL, is_over, NULL, "is_over", "")                                                                       \
 	F(S, TIME, at_ms, NULL, "at_ms", "")
 RECORD_LOCAL(episode_end, EPISODE_END_RECORD)
 
 /* On a branch, FLAKY and KNOWN failures do not count as a breakage (history/run_note.c). */
-#define IS_BROKEN                                                                                  \
-	" v.change_id = ?1 AND v.accelerator = ?2"                                                 \
+#define IS_BROKEN                                                                                                      \
+	" v.change_id = ?1 AND v.accelerator = ?2"                                                                     \
 	" AND v.attribution IN ('NEW', 'BASE', 'UNCLASSIFIED')"
 
 static void read_event(const struct view *d, const struct episode_end *end, struct feed_event *e)
@@ -21,8 +21,7 @@ static void read_event(const struct view *d, const struct episode_end *end, stru
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY_BY("e.first_bad_change", FEED_EVENT_RECORD,
 		"FROM red_episode e JOIN accelerator a ON a.name = e.accelerator LEFT JOIN change "
-		"b ON b.id = e.first_bad_change LEFT JOIN change g ON g.id = e.ended_change WHERE "
-		"e.id = ?1"),
+		"b ON b.id = e.first_bad_change LEFT JOIN change g ON g.id = e.ended_change WHERE e.id = ?1"),
 	    V_INT(end->id), V_INT(end->is_over));
 	int64_t change_id;
 
@@ -41,8 +40,8 @@ static void read_event(const struct view *d, const struct episode_end *end, stru
 		e->tests = strv_copy(NULL);
 		while (rows_next(r))
 			strv_add(&e->tests, rows_key(r));
-		e->n_tests = db_int(d, 0, "SELECT COUNT(*) FROM verdict v WHERE" IS_BROKEN,
-		    V_INT(change_id), V_TEXT(e->accelerator));
+		e->n_tests = db_int(
+		    d, 0, "SELECT COUNT(*) FROM verdict v WHERE" IS_BROKEN, V_INT(change_id), V_TEXT(e->accelerator));
 		e->is_silence = red_tests_are_silence(d, change_id, e->accelerator);
 	}
 }
@@ -74,12 +73,12 @@ static void read_episodes(const struct view *d, struct list_feed_events *l)
 enum { NIGHTLY_TESTS_MAX = 5000 };
 
 /* An enum feed_event_kind of each test. */
-#define NIGHTLY_TESTS                                                                              \
-	"(SELECT * FROM (SELECT accelerator, first_bad_day AS day, 3 AS kind, test_id"             \
-	"  FROM history WHERE state = 'regression' LIMIT ?1) a"                                    \
-	" UNION ALL SELECT * FROM (SELECT accelerator, first_bad_day, 3, test_id"                  \
-	"  FROM history WHERE state = 'still_failing' LIMIT ?1) b"                                 \
-	" UNION ALL SELECT * FROM (SELECT accelerator, since_day, 4, test_id"                      \
+#define NIGHTLY_TESTS                                                                                                  \
+	"(SELECT * FROM (SELECT accelerator, first_bad_day AS day, 3 AS kind, test_id"                                 \
+	"  FROM history WHERE state = 'regression' LIMIT ?1) a"                                                        \
+	" UNION ALL SELECT * FROM (SELECT accelerator, first_bad_day, 3, test_id"                                      \
+	"  FROM history WHERE state = 'still_failing' LIMIT ?1) b"                                                     \
+	" UNION ALL SELECT * FROM (SELECT accelerator, since_day, 4, test_id"                                          \
 	"  FROM history WHERE state = 'fixed' LIMIT ?1) c) h"
 _Static_assert(FEED_NIGHTLY_RED == 3 && FEED_NIGHTLY_GREEN == 4, "NIGHTLY_TESTS has their numbers");
 
@@ -90,8 +89,7 @@ static void read_nightlies(const struct view *d, struct list_feed_events *l)
 		"FROM " NIGHTLY_TESTS
 		" JOIN accelerator a ON a.name = h.accelerator AND a.level > 1 JOIN history_run n "
 		"ON n.accelerator = h.accelerator AND n.day = h.day GROUP BY h.accelerator, h.day, "
-		"h.kind, a.title, n.at_ms, n.upstream_sha ORDER BY h.day DESC, h.accelerator, "
-		"h.kind LIMIT ?2"),
+		"h.kind, a.title, n.at_ms, n.upstream_sha ORDER BY h.day DESC, h.accelerator, h.kind LIMIT ?2"),
 	    V_INT(NIGHTLY_TESTS_MAX), V_INT(FEED_EVENTS_MAX));
 
 	while (rows_next(r)) {
@@ -102,16 +100,15 @@ static void read_nightlies(const struct view *d, struct list_feed_events *l)
 	}
 }
 
-#define NIGHTLY_TEST_OF_RECORD(F, S)                                                               \
-	F(S, FEED_KIND, kind, NULL, "h.kind", "")                                                  \
-	F(S, INT, day, NULL, "h.day", "")                                                          \
+#define NIGHTLY_TEST_OF_RECORD(F, S)                                                                                   \
+	F(S, FEED_KIND, kind, NULL, "h.kind", "")                                                                      \
+	F(S, INT, day, NULL, "h.day", "")                                                                              \
 	F(S, INT, test_id, NULL, "h.test_id", "")
 RECORD_LOCAL(nightly_test_of, NIGHTLY_TEST_OF_RECORD)
 
 static void read_nightly_tests(const struct view *d, struct feed_event *list, size_t n)
 {
-	struct rows *r = db_rows(d,
-	    RECORD_QUERY_BY("h.accelerator", NIGHTLY_TEST_OF_RECORD, "FROM " NIGHTLY_TESTS),
+	struct rows *r = db_rows(d, RECORD_QUERY_BY("h.accelerator", NIGHTLY_TEST_OF_RECORD, "FROM " NIGHTLY_TESTS),
 	    V_INT(NIGHTLY_TESTS_MAX));
 
 	while (rows_next(r)) {

@@ -29,9 +29,8 @@ static int gauges_run(struct store_query *query, const struct view *d)
 		g->n_experiments_void = ends.n_void;
 		free(ends.newest_loss);
 	}
-	r = db_rows(
-	    d, RECORD_QUERY_BY("kind", OUTBOX_GAUGES_RECORD,
-		   "FROM outbox WHERE state IN ('due', 'waiting', 'sending') GROUP BY kind"));
+	r = db_rows(d, RECORD_QUERY_BY("kind", OUTBOX_GAUGES_RECORD,
+			   "FROM outbox WHERE state IN ('due', 'waiting', 'sending') GROUP BY kind"));
 	while (rows_next(r))
 		for (int k = 0; k < N_OUTBOX_KINDS; k++)
 			if (str_eq(rows_key(r), outbox_kind_name((enum outbox_kind)k)))

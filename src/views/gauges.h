@@ -10,16 +10,16 @@ enum { GAUGE_ACCELERATORS_MAX = 500 };
 
 /* `accelerator` as a; ?2: 30 days ago. `n_expired`: missed deadlines in 30 days. `n_queued`: pull dispatches that wait for
  * a machine. */
-#define ACCELERATOR_GAUGES_RECORD(F, S)                                                            \
-	F(S, TEXT, name, NULL, "a.name", "")                                                       \
-	F(S, TIME, unhealthy_since_ms, NULL, "a.unhealthy_since_ms", "")                           \
-	F(S, INT, n_expired, NULL,                                                                 \
-	    "(SELECT COUNT(*) FROM dispatch WHERE accelerator = a.name AND created_ms >= ?2"       \
-	    " AND state = 'expired' AND " IS_FIRST_RUN ")",                                        \
-	    "")                                                                                    \
-	F(S, INT, n_queued, NULL,                                                                  \
-	    "(SELECT COUNT(*) FROM dispatch WHERE accelerator = a.name AND kind = 'pull'"          \
-	    " AND state = 'queued' AND " IS_FIRST_RUN ")",                                         \
+#define ACCELERATOR_GAUGES_RECORD(F, S)                                                                                \
+	F(S, TEXT, name, NULL, "a.name", "")                                                                           \
+	F(S, TIME, unhealthy_since_ms, NULL, "a.unhealthy_since_ms", "")                                               \
+	F(S, INT, n_expired, NULL,                                                                                     \
+	    "(SELECT COUNT(*) FROM dispatch WHERE accelerator = a.name AND created_ms >= ?2"                           \
+	    " AND state = 'expired' AND " IS_FIRST_RUN ")",                                                            \
+	    "")                                                                                                        \
+	F(S, INT, n_queued, NULL,                                                                                      \
+	    "(SELECT COUNT(*) FROM dispatch WHERE accelerator = a.name AND kind = 'pull'"                              \
+	    " AND state = 'queued' AND " IS_FIRST_RUN ")",                                                             \
 	    "")
 struct accelerator_gauges {
 	RECORD_MEMBERS(ACCELERATOR_GAUGES_RECORD)
@@ -28,8 +28,8 @@ struct accelerator_gauges {
 	int64_t n_experiments_done, n_experiments_expired, n_experiments_void;
 };
 /* The effects of one kind that are not sent yet, from `outbox`. */
-#define OUTBOX_GAUGES_RECORD(F, S)                                                                 \
-	F(S, INT, n_unsent, NULL, "COUNT(*)", "")                                                  \
+#define OUTBOX_GAUGES_RECORD(F, S)                                                                                     \
+	F(S, INT, n_unsent, NULL, "COUNT(*)", "")                                                                      \
 	F(S, TIME, oldest_ms, NULL, "MIN(first_ms)", "")
 struct outbox_gauges {
 	RECORD_MEMBERS(OUTBOX_GAUGES_RECORD)

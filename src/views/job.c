@@ -7,19 +7,19 @@
 enum { STATUSES_MAX_BYTES = 64 };
 
 /* `result` as x, and its `test` as t. */
-#define TEST_RESULT_RECORD(F, S)                                                                   \
-	F(S, TEXT, suite, "suite", "t.suite", "")                                                  \
-	F(S, TEXT, name, "name", "t.name", "")                                                     \
-	F(S, TEST_STATUS, status, "status", "x.status", "")                                        \
-	F(S, SECONDS, duration_ms, "duration", "x.duration_ms", "")                                \
-	F(S, TEXT, dtype, "dtype", "x.dtype", "")                                                  \
-	F(S, TEXT, message, "message", "x.message", "")                                            \
-	F(S, TEXT, trace, "trace", "x.trace", "")                                                  \
-	F(S, TEXT, log_url, "log_url", "x.log_url", "")                                            \
-	F(S, TEXT, file, "file", "x.file", "")                                                     \
-	F(S, ID, line, "line", "x.line", "")                                                       \
-	F(S, BOOL, has_number, NULL, "x.number IS NOT NULL", "")                                   \
-	F(S, NUMBER, number, NULL, "x.number", "")                                                 \
+#define TEST_RESULT_RECORD(F, S)                                                                                       \
+	F(S, TEXT, suite, "suite", "t.suite", "")                                                                      \
+	F(S, TEXT, name, "name", "t.name", "")                                                                         \
+	F(S, TEST_STATUS, status, "status", "x.status", "")                                                            \
+	F(S, SECONDS, duration_ms, "duration", "x.duration_ms", "")                                                    \
+	F(S, TEXT, dtype, "dtype", "x.dtype", "")                                                                      \
+	F(S, TEXT, message, "message", "x.message", "")                                                                \
+	F(S, TEXT, trace, "trace", "x.trace", "")                                                                      \
+	F(S, TEXT, log_url, "log_url", "x.log_url", "")                                                                \
+	F(S, TEXT, file, "file", "x.file", "")                                                                         \
+	F(S, ID, line, "line", "x.line", "")                                                                           \
+	F(S, BOOL, has_number, NULL, "x.number IS NOT NULL", "")                                                       \
+	F(S, NUMBER, number, NULL, "x.number", "")                                                                     \
 	F(S, TEXT, unit, NULL, "x.unit", "")
 RECORD_DEFINE(test_result, TEST_RESULT_RECORD)
 
@@ -38,8 +38,7 @@ static void read_results(const struct view *d, const struct get_job *g, struct j
 
 	for (int i = 0; i < N_TEST_STATUSES; i++)
 		if (g->statuses >> i & 1)
-			buf_appendf(&statuses, "%s%s,", statuses.len ? "" : ",",
-			    test_status_name((enum test_status)i));
+			buf_appendf(&statuses, "%s%s,", statuses.len ? "" : ",", test_status_name((enum test_status)i));
 	r = db_rows(d,
 	    RECORD_QUERY_BY("x.ordinal", RESULT_AND_CAUSE,
 		"FROM result x JOIN test t ON t.id = x.test_id LEFT JOIN job j ON j.id = x.job_id "
@@ -60,12 +59,11 @@ static void read_results(const struct view *d, const struct get_job *g, struct j
 		record_read(r, &test_result_record, ARRAY_PUSH(v->tests, n));
 		record_read(r, &test_cause_record, ARRAY_PUSH(v->attributions, v->n_tests));
 	}
-	v->n_tests_total = g->from || v->next
-			       ? db_int(d, 0,
-				     "SELECT COUNT(*) FROM result x WHERE x.job_id = ?1 AND"
-				     " (?2 = '' OR instr(?2, ',' || x.status || ',') > 0)",
-				     V_INT(v->job.id), V_TEXT(buf_str(&statuses)))
-			       : (int64_t)v->n_tests;
+	v->n_tests_total = g->from || v->next ? db_int(d, 0,
+						    "SELECT COUNT(*) FROM result x WHERE x.job_id = ?1 AND"
+						    " (?2 = '' OR instr(?2, ',' || x.status || ',') > 0)",
+						    V_INT(v->job.id), V_TEXT(buf_str(&statuses)))
+					      : (int64_t)v->n_tests;
 	buf_release(&statuses);
 }
 
@@ -73,8 +71,8 @@ static int get_job_run(struct store_query *q, const struct view *d)
 {
 	struct get_job *g = CONTAINER_OF(q, struct get_job, q);
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY_BOTH(JOB_VIEW_RECORD, JOB_DETAIL_RECORD,
-		"FROM job j JOIN change c ON c.id = j.change_id WHERE j.id = ?1"),
+	    RECORD_QUERY_BOTH(
+		JOB_VIEW_RECORD, JOB_DETAIL_RECORD, "FROM job j JOIN change c ON c.id = j.change_id WHERE j.id = ?1"),
 	    V_INT(g->id));
 	struct job_detail *v;
 
@@ -85,12 +83,11 @@ static int get_job_run(struct store_query *q, const struct view *d)
 	record_read(r, &job_detail_record, v);
 	rows_end(r);
 	if (v->kind == CHANGE_EXPERIMENT &&
-	    record_read_first(
-		db_rows(d,
-		    RECORD_QUERY(JOB_EXPERIMENT_RECORD,
-			"FROM job j JOIN experiment e ON e.run_change_id = j.change_id JOIN change "
-			"x ON x.id = e.change_id WHERE j.id = ?1"),
-		    V_INT(g->id)),
+	    record_read_first(db_rows(d,
+				  RECORD_QUERY(JOB_EXPERIMENT_RECORD,
+				      "FROM job j JOIN experiment e ON e.run_change_id = j.change_id JOIN change "
+				      "x ON x.id = e.change_id WHERE j.id = ?1"),
+				  V_INT(g->id)),
 		&job_experiment_record, &v->experiment))
 		v->number = v->experiment.explained_number;
 	read_results(d, g, v);
@@ -112,9 +109,8 @@ static int find_job_run(struct store_query *q, const struct view *d)
 {
 	struct find_job *f = CONTAINER_OF(q, struct find_job, q);
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY(FIND_JOB_RECORD,
-		"FROM job j LEFT JOIN dispatch x ON x.id = j.dispatch_id AND x.accelerator = "
-		"j.accelerator AND x.runner = j.runner WHERE j.id = ?1"),
+	    RECORD_QUERY(FIND_JOB_RECORD, "FROM job j LEFT JOIN dispatch x ON x.id = j.dispatch_id AND x.accelerator = "
+					  "j.accelerator AND x.runner = j.runner WHERE j.id = ?1"),
 	    V_INT(f->id));
 
 	if (!record_read_first(r, &find_job_record, f))
@@ -130,10 +126,7 @@ int store_find_job(struct store *s, struct find_job *q)
 	return store_query(s, &q->q);
 }
 
-void find_job_release(struct find_job *q)
-{
-	record_release(&find_job_record, q);
-}
+void find_job_release(struct find_job *q) { record_release(&find_job_record, q); }
 
 /* ---- the JSON ---- */
 
@@ -142,9 +135,8 @@ json_t *job_view_json(const struct job_view *j)
 	json_t *obj = record_json(&job_view_record, j), *counts = json_null();
 
 	if (j->has_counts)
-		counts = json_pack("{s:I, s:I, s:I, s:I}", "passed", (json_int_t)j->n_passed,
-		    "failed", (json_int_t)j->n_failed, "skipped", (json_int_t)j->n_skipped, "total",
-		    (json_int_t)j->n_total);
+		counts = json_pack("{s:I, s:I, s:I, s:I}", "passed", (json_int_t)j->n_passed, "failed",
+		    (json_int_t)j->n_failed, "skipped", (json_int_t)j->n_skipped, "total", (json_int_t)j->n_total);
 	json_object_set_new(obj, "test_results", counts);
 	return obj;
 }
@@ -156,25 +148,23 @@ json_t *job_detail_json(const struct job_detail *d, const char *public_url)
 
 	record_to_json(obj, &job_detail_record, d);
 	if (d->log_bytes >= 0)
-		log = json_pack("{s:I, s:b, s:o}", "bytes", (json_int_t)d->log_bytes, "complete",
-		    d->is_log_complete, "url",
-		    json_sprintf("%s/api/v1/jobs/%lld/log", public_url, (long long)d->job.id));
+		log = json_pack("{s:I, s:b, s:o}", "bytes", (json_int_t)d->log_bytes, "complete", d->is_log_complete,
+		    "url", json_sprintf("%s/api/v1/jobs/%lld/log", public_url, (long long)d->job.id));
 	for (size_t i = 0; i < d->n_tests; i++) {
 		const struct test_result *t = &d->tests[i];
 		json_t *one = record_json(&test_result_record, t);
 
 		json_object_set_new(one, "number",
-		    t->has_number ? json_pack("{s:f, s:o}", "value", t->number, "unit",
-					json_foreign_text(t->unit))
+		    t->has_number ? json_pack("{s:f, s:o}", "value", t->number, "unit", json_foreign_text(t->unit))
 				  : json_null());
 		record_to_json(one, &test_cause_record, &(struct test_cause){d->attributions[i]});
 		json_array_append_new(tests, one);
 	}
-	json_object_update_new(obj,
-	    json_pack("{s:o, s:o, s:o, s:o, s:I, s:o}", "change_url",
-		change_url_json(public_url, d->kind, d->number, e ? e->explained_sha : d->head_sha),
-		"experiment", e ? record_json(&job_experiment_record, e) : json_null(), "log", log,
-		"tests", tests, "tests_total", (json_int_t)d->n_tests_total, "next",
-		d->next ? json_sprintf("%lld", (long long)d->next) : json_null()));
+	json_object_update_new(
+	    obj, json_pack("{s:o, s:o, s:o, s:o, s:I, s:o}", "change_url",
+		     change_url_json(public_url, d->kind, d->number, e ? e->explained_sha : d->head_sha), "experiment",
+		     e ? record_json(&job_experiment_record, e) : json_null(), "log", log, "tests", tests,
+		     "tests_total", (json_int_t)d->n_tests_total, "next",
+		     d->next ? json_sprintf("%lld", (long long)d->next) : json_null()));
 	return obj;
 }

@@ -18,18 +18,18 @@ int store_get_job(struct store *s, struct get_job *q) MUST_CHECK;
 
 /* Where a job belongs, to check a credential: `job` as j, its dispatch as x. `repository`: of a github runner or of a
  * self-report's vendor; NULL: neither. `machine`: the one with the lease of this job. */
-#define FIND_JOB_RECORD(F, S)                                                                      \
-	F(S, TEXT, dispatch_id, NULL, "j.dispatch_id", "")                                         \
-	F(S, TEXT, accelerator, NULL, "j.accelerator", "")                                         \
-	F(S, TEXT, repository, NULL,                                                               \
-	    "CASE WHEN j.dispatch_id = '' THEN j.runner"                                           \
-	    " WHEN x.kind IN ('github', 'infra') THEN x.target END",                               \
-	    "")                                                                                    \
-	F(S, TEXT, machine, NULL,                                                                  \
-	    "(SELECT l.machine FROM lease l"                                                       \
-	    " WHERE l.dispatch_id = j.dispatch_id AND l.job_id = j.id)",                           \
-	    "")                                                                                    \
-	F(S, JOB_STATUS, status, NULL, "j.status", "")                                             \
+#define FIND_JOB_RECORD(F, S)                                                                                          \
+	F(S, TEXT, dispatch_id, NULL, "j.dispatch_id", "")                                                             \
+	F(S, TEXT, accelerator, NULL, "j.accelerator", "")                                                             \
+	F(S, TEXT, repository, NULL,                                                                                   \
+	    "CASE WHEN j.dispatch_id = '' THEN j.runner"                                                               \
+	    " WHEN x.kind IN ('github', 'infra') THEN x.target END",                                                   \
+	    "")                                                                                                        \
+	F(S, TEXT, machine, NULL,                                                                                      \
+	    "(SELECT l.machine FROM lease l"                                                                           \
+	    " WHERE l.dispatch_id = j.dispatch_id AND l.job_id = j.id)",                                               \
+	    "")                                                                                                        \
+	F(S, JOB_STATUS, status, NULL, "j.status", "")                                                                 \
 	F(S, BOOL, has_report, NULL, "j.report_digest IS NOT NULL", "")
 struct find_job {
 	struct store_query q;

@@ -12,8 +12,7 @@
 
 /* ---- accelerators ---- */
 
-static void read_accelerators(
-    const struct view *d, const struct get_nightly *q, struct nightly_view *v)
+static void read_accelerators(const struct view *d, const struct get_nightly *q, struct nightly_view *v)
 {
 	int64_t from_ms = v->first_day * DAY_MS;
 	struct rows *r = db_rows(d,
@@ -22,8 +21,7 @@ static void read_accelerators(
 		"IS NOT NULL AND a.is_gone = 0 WHERE a.level > ?1 AND (?2 IS NULL OR a.name = ?2) "
 		"AND (s.cron IS NOT NULL OR EXISTS (SELECT 1 FROM schedule_run x WHERE "
 		"x.accelerator = a.name AND x.due_ms >= ?3 AND x.due_ms < ?4)) ORDER BY a.name"),
-	    V_INT(LEVEL_1), V_TEXT(q->accelerator), V_INT(from_ms),
-	    V_INT(from_ms + (int64_t)v->n_days * DAY_MS));
+	    V_INT(LEVEL_1), V_TEXT(q->accelerator), V_INT(from_ms), V_INT(from_ms + (int64_t)v->n_days * DAY_MS));
 
 	while (rows_next(r)) {
 		struct nightly_accelerator *a = ARRAY_PUSH(v->accelerators, v->n_accelerators);
@@ -35,8 +33,7 @@ static void read_accelerators(
 }
 
 /* Newest first: of several runs on one day the page shows the last one. A run that ended without an outcome was at L1. */
-static void read_runs(
-    const struct view *d, const struct nightly_view *v, struct nightly_accelerator *a)
+static void read_runs(const struct view *d, const struct nightly_view *v, struct nightly_accelerator *a)
 {
 	int64_t first = v->first_day;
 	struct rows *r = db_rows(d,
@@ -57,8 +54,8 @@ static void read_runs(
 	}
 }
 
-#define STATE_COUNT_RECORD(F, S)                                                                   \
-	F(S, HISTORY_STATE, state, NULL, "state", "")                                              \
+#define STATE_COUNT_RECORD(F, S)                                                                                       \
+	F(S, HISTORY_STATE, state, NULL, "state", "")                                                                  \
 	F(S, INT, n, NULL, "n", "")
 RECORD_LOCAL(state_count, STATE_COUNT_RECORD)
 
@@ -77,8 +74,8 @@ static int by_test(const void *x, const void *y)
 	return (a->test_id > b->test_id) - (a->test_id < b->test_id);
 }
 
-#define RUN_CELLS_RECORD(F, S)                                                                     \
-	F(S, TEXT, jobs, NULL, "COALESCE(jobs, '')", "")                                           \
+#define RUN_CELLS_RECORD(F, S)                                                                                         \
+	F(S, TEXT, jobs, NULL, "COALESCE(jobs, '')", "")                                                               \
 	F(S, BLOB, cells, NULL, "cells", "")
 RECORD_LOCAL(run_cells, RUN_CELLS_RECORD)
 
@@ -95,8 +92,8 @@ static void read_day(struct rows *r, size_t day, const struct cell_of_test *list
 	jobs = history_numbers(run.jobs, 10, &n_jobs);
 	for (size_t i = 0; i < n; i++)
 		if (cell_reader_find(&cells, list[i].test_id, &c))
-			list[i].cell->days[day] = (struct nightly_day){.status = (int)c.status,
-			    .job = c.job > 0 && (size_t)c.job <= n_jobs ? jobs[c.job - 1] : 0};
+			list[i].cell->days[day] = (struct nightly_day){
+			    .status = (int)c.status, .job = c.job > 0 && (size_t)c.job <= n_jobs ? jobs[c.job - 1] : 0};
 	free(jobs);
 	record_release(&run_cells_record, &run);
 }
@@ -120,16 +117,14 @@ static void read_days(const struct view *d, struct nightly_view *v)
 		for (size_t t = 0; t < v->n_tests; t++)
 			for (size_t k = 0; k < v->tests[t].n_cells; k++)
 				if (v->tests[t].cells[k].accelerator == i)
-					list[n_cells++] = (struct cell_of_test){
-					    v->tests[t].id, &v->tests[t].cells[k]};
+					list[n_cells++] = (struct cell_of_test){v->tests[t].id, &v->tests[t].cells[k]};
 		if (!n_cells)
 			continue;
 		qsort(list, n_cells, sizeof(*list), by_test);
 		r = db_rows(d,
-		    RECORD_QUERY_BY("day", RUN_CELLS_RECORD,
-			"FROM history_run WHERE accelerator = ?1 AND day >= ?2 AND day < ?3"),
-		    V_TEXT(v->accelerators[i].name), V_INT(v->first_day),
-		    V_INT(v->first_day + (int64_t)v->n_days));
+		    RECORD_QUERY_BY(
+			"day", RUN_CELLS_RECORD, "FROM history_run WHERE accelerator = ?1 AND day >= ?2 AND day < ?3"),
+		    V_TEXT(v->accelerators[i].name), V_INT(v->first_day), V_INT(v->first_day + (int64_t)v->n_days));
 		while (rows_next(r))
 			read_day(r, (size_t)(rows_key_number(r) - v->first_day), list, n_cells);
 	}
@@ -160,14 +155,14 @@ static int commits_of_marks(
 	    .n = known.n,
 	};
 	for (size_t i = 0; i < known.n_listed; i++)
-		*ARRAY_PUSH(c->list, c->n_listed) = (struct nightly_commit){
-		    known.list[i].sha, known.list[i].title, known.list[i].author};
+		*ARRAY_PUSH(c->list, c->n_listed) =
+		    (struct nightly_commit){known.list[i].sha, known.list[i].title, known.list[i].author};
 	return (int)v->n_commits - 1;
 }
 
 /* Most tests that broke, broke together, so the mark that was read before is often the same. */
-static void read_mark(const struct view *d, const char *accelerator, struct nightly_mark *m,
-    const struct nightly_mark **last)
+static void read_mark(
+    const struct view *d, const char *accelerator, struct nightly_mark *m, const struct nightly_mark **last)
 {
 	const struct nightly_mark *before = *last;
 	int64_t job = m->job;
@@ -184,8 +179,7 @@ static void read_mark(const struct view *d, const char *accelerator, struct nigh
 	}
 	if (!record_read_first(
 		db_rows(d,
-		    RECORD_QUERY(NIGHTLY_MARK_RECORD,
-			"FROM history_run h WHERE h.accelerator = ?1 AND h.day = ?2"),
+		    RECORD_QUERY(NIGHTLY_MARK_RECORD, "FROM history_run h WHERE h.accelerator = ?1 AND h.day = ?2"),
 		    V_TEXT(accelerator), V_INT(m->day), V_INT(job)),
 		&nightly_mark_record, m))
 		m->job = job && db_has(d, "SELECT 1 FROM job WHERE id = ?1", V_INT(job)) ? job : 0;
@@ -218,8 +212,7 @@ static int nightly_run(struct store_query *sq, const struct view *d)
 	struct nightly_view *v;
 
 	/* also for an accelerator that left the registry: its runs are kept, and shown */
-	if (q->accelerator &&
-	    !db_has(d, "SELECT 1 FROM accelerator WHERE name = ?1", V_TEXT(q->accelerator)) &&
+	if (q->accelerator && !db_has(d, "SELECT 1 FROM accelerator WHERE name = ?1", V_TEXT(q->accelerator)) &&
 	    !db_status(d))
 		return ERR_NOT_FOUND;
 	v = xcalloc(1, sizeof(*v));
@@ -232,8 +225,7 @@ static int nightly_run(struct store_query *sq, const struct view *d)
 
 		read_runs(d, v, &v->accelerators[i]);
 		r = db_rows(d,
-		    RECORD_QUERY(STATE_COUNT_RECORD,
-			"FROM history_count WHERE accelerator = ?1 AND suite = ?2"),
+		    RECORD_QUERY(STATE_COUNT_RECORD, "FROM history_count WHERE accelerator = ?1 AND suite = ?2"),
 		    V_TEXT(v->accelerators[i].name), V_TEXT(q->suite ? q->suite : ""));
 		while (rows_next(r)) {
 			record_read(r, &state_count_record, &c);
@@ -280,11 +272,9 @@ static json_t *accelerators_json(const struct nightly_view *v, const char *publi
 		json_t *obj = record_json(&nightly_accelerator_record, a), *runs = json_array();
 
 		json_object_set_new(obj, "schedule",
-		    a->schedule.is_there ? record_json(&schedule_view_record, &a->schedule)
-					 : json_null());
+		    a->schedule.is_there ? record_json(&schedule_view_record, &a->schedule) : json_null());
 		for (size_t k = 0; k < v->n_days; k++)
-			json_array_append_new(
-			    runs, schedule_run_json(&a->runs[k], a->name, public_url));
+			json_array_append_new(runs, schedule_run_json(&a->runs[k], a->name, public_url));
 		json_object_set_new(obj, "runs", runs);
 		json_array_append_new(list, obj);
 	}
@@ -321,8 +311,7 @@ static json_t *compare_url_json(const char *repository, const char *from, const 
 		   : json_null();
 }
 
-static json_t *commits_json(
-    const struct nightly_view *v, const struct nightly_cell *cell, json_t *const *known)
+static json_t *commits_json(const struct nightly_view *v, const struct nightly_cell *cell, json_t *const *known)
 {
 	const struct nightly_mark *good = &cell->last_good, *bad = &cell->first_bad;
 	const struct nightly_commits *c;
@@ -334,10 +323,9 @@ static json_t *commits_json(
 	c = &v->commits[cell->commits];
 	if (bad->source_url && str_eq(bad->source_url, good->source_url))
 		source = github_repository(bad->source_url);
-	obj = json_pack("{s:o, s:o, s:O, s:o}", "url",
-	    compare_url_json(c->repository, c->good_sha, c->bad_sha), "count",
-	    c->n < 0 ? json_null() : json_integer(c->n), "known", known[cell->commits],
-	    "source_url", compare_url_json(source, good->source_sha, bad->source_sha));
+	obj = json_pack("{s:o, s:o, s:O, s:o}", "url", compare_url_json(c->repository, c->good_sha, c->bad_sha),
+	    "count", c->n < 0 ? json_null() : json_integer(c->n), "known", known[cell->commits], "source_url",
+	    compare_url_json(source, good->source_sha, bad->source_sha));
 	free(source);
 	return obj;
 }
@@ -406,9 +394,8 @@ static void append_cell(struct writing *w, const struct nightly_cell *c)
 {
 	json_t *obj = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "accelerator",
 	    w->v->accelerators[c->accelerator].name, "state", history_state_name(c->state), "since",
-	    day_json(c->since_day), "first_bad", mark_json(&c->first_bad, w->public_url),
-	    "last_good", mark_json(&c->last_good, w->public_url), "commits",
-	    commits_json(w->v, c, w->known));
+	    day_json(c->since_day), "first_bad", mark_json(&c->first_bad, w->public_url), "last_good",
+	    mark_json(&c->last_good, w->public_url), "commits", commits_json(w->v, c, w->known));
 	char *rest = json_text(obj);
 
 	json_decref(obj);
@@ -440,9 +427,8 @@ static void append_tests(struct writing *w)
 			if (!c->list[k].sha)
 				continue;
 			obj = record_json(&nightly_commit_record, &c->list[k]);
-			json_object_set_new(obj, "url",
-			    json_sprintf(
-				"https://github.com/%s/commit/%s", c->repository, c->list[k].sha));
+			json_object_set_new(
+			    obj, "url", json_sprintf("https://github.com/%s/commit/%s", c->repository, c->list[k].sha));
 			json_array_append_new(w->known[i], obj);
 		}
 	}
@@ -478,8 +464,7 @@ char *nightly_json(const struct nightly_view *v, const char *public_url)
 	for (int s = 0; s < N_HISTORY_STATES; s++)
 		json_set_int(counts, history_state_name((enum history_state)s), v->counts[s]);
 	if (v->next.suite) {
-		place = xasprintf(
-		    "%d %lld %s", (int)v->next.state, (long long)v->next.test_id, v->next.suite);
+		place = xasprintf("%d %lld %s", (int)v->next.state, (long long)v->next.test_id, v->next.suite);
 		next = cursor_json(place, strlen(place));
 		free(place);
 	}

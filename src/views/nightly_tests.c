@@ -24,12 +24,12 @@ struct listing {
 
 /* ---- one test ---- */
 
-#define HISTORY_CELL_RECORD(F, S)                                                                  \
-	F(S, HISTORY_STATE, state, NULL, "state", "")                                              \
-	F(S, COUNT, since_day, NULL, "since_day", "")                                              \
-	F(S, COUNT, first_bad_day, NULL, "first_bad_day", "")                                      \
-	F(S, INT, first_bad_job, NULL, "first_bad_job", "")                                        \
-	F(S, COUNT, last_good_day, NULL, "last_good_day", "")                                      \
+#define HISTORY_CELL_RECORD(F, S)                                                                                      \
+	F(S, HISTORY_STATE, state, NULL, "state", "")                                                                  \
+	F(S, COUNT, since_day, NULL, "since_day", "")                                                                  \
+	F(S, COUNT, first_bad_day, NULL, "first_bad_day", "")                                                          \
+	F(S, INT, first_bad_job, NULL, "first_bad_job", "")                                                            \
+	F(S, COUNT, last_good_day, NULL, "last_good_day", "")                                                          \
 	F(S, INT, last_good_job, NULL, "last_good_job", "")
 RECORD_LOCAL(history_cell_row, HISTORY_CELL_RECORD)
 
@@ -44,8 +44,7 @@ static bool read_test(const struct listing *l, int64_t id, struct nightly_test *
 {
 	*t = (struct nightly_test){.id = id};
 	if (!record_read_first(
-		db_rows(l->d, RECORD_QUERY(NIGHTLY_TEST_RECORD, "FROM test t WHERE t.id = ?1"),
-		    V_INT(id)),
+		db_rows(l->d, RECORD_QUERY(NIGHTLY_TEST_RECORD, "FROM test t WHERE t.id = ?1"), V_INT(id)),
 		&nightly_test_record, t) ||
 	    (l->q->part && !strcasestr(t->name, l->q->part))) {
 		release_test(t);
@@ -57,8 +56,7 @@ static bool read_test(const struct listing *l, int64_t id, struct nightly_test *
 
 		if (record_read_first(
 			db_rows(l->d,
-			    RECORD_QUERY(HISTORY_CELL_RECORD,
-				"FROM history WHERE accelerator = ?1 AND test_id = ?2"),
+			    RECORD_QUERY(HISTORY_CELL_RECORD, "FROM history WHERE accelerator = ?1 AND test_id = ?2"),
 			    V_TEXT(l->v->accelerators[i].name), V_INT(id)),
 			&history_cell_row_record, &c))
 			t->cells[t->n_cells++] = (struct nightly_cell){
@@ -88,8 +86,8 @@ static bool is_in_place(const struct listing *l, const struct nightly_test *t)
 
 /* ---- state by state ---- */
 
-#define TEST_PLACE_RECORD(F, S)                                                                    \
-	F(S, TEXT, suite, NULL, "suite", "")                                                       \
+#define TEST_PLACE_RECORD(F, S)                                                                                        \
+	F(S, TEXT, suite, NULL, "suite", "")                                                                           \
 	F(S, INT, test_id, NULL, "test_id", "")
 RECORD_LOCAL(test_place, TEST_PLACE_RECORD)
 
@@ -103,13 +101,12 @@ static struct rows *cells_of_state(struct listing *l, const char *after_suite, i
 		    RECORD_QUERY(TEST_PLACE_RECORD,
 			"FROM history WHERE accelerator = ?1 AND state = ?2 AND (suite, test_id) > "
 			"(?3, ?4) AND suite <= ?5 ORDER BY suite, test_id"),
-		    V_TEXT(q->accelerator), V_TEXT(history_state_name(l->state)),
-		    V_TEXT(after_suite), V_INT(after_id), V_TEXT(last));
+		    V_TEXT(q->accelerator), V_TEXT(history_state_name(l->state)), V_TEXT(after_suite), V_INT(after_id),
+		    V_TEXT(last));
 	return db_rows(l->d,
 	    RECORD_QUERY(TEST_PLACE_RECORD, "FROM history WHERE state = ?1 AND (suite, test_id) > "
 					    "(?2, ?3) AND suite <= ?4 ORDER BY suite, test_id"),
-	    V_TEXT(history_state_name(l->state)), V_TEXT(after_suite), V_INT(after_id),
-	    V_TEXT(last));
+	    V_TEXT(history_state_name(l->state)), V_TEXT(after_suite), V_INT(after_id), V_TEXT(last));
 }
 
 /* Several accelerators have a test; their cells follow each other. */
@@ -150,8 +147,7 @@ static void list_states(struct listing *l)
 {
 	const struct nightly_place *after = &l->q->after;
 
-	for (l->state = after->suite ? after->state : HISTORY_REGRESSION;
-	     l->state < N_HISTORY_STATES; l->state++) {
+	for (l->state = after->suite ? after->state : HISTORY_REGRESSION; l->state < N_HISTORY_STATES; l->state++) {
 		bool is_on = after->suite && l->state == after->state;
 		const char *from_suite = is_on ? after->suite : l->q->suite ? l->q->suite : "";
 		int64_t from_id = is_on ? after->test_id : -1;
@@ -187,8 +183,7 @@ static int by_place(const void *x, const void *y)
 {
 	const struct nightly_place *a = &((const struct match *)x)->place;
 	const struct nightly_place *b = &((const struct match *)y)->place;
-	int order = a->state != b->state ? (a->state > b->state) - (a->state < b->state)
-					 : strcmp(a->suite, b->suite);
+	int order = a->state != b->state ? (a->state > b->state) - (a->state < b->state) : strcmp(a->suite, b->suite);
 
 	return order ? order : (a->test_id > b->test_id) - (a->test_id < b->test_id);
 }
@@ -199,12 +194,10 @@ static bool place_test(const struct get_nightly *q, struct match *m)
 	enum history_state state = HISTORY_NONE;
 
 	for (size_t i = 0; i < m->test.n_cells; i++)
-		if (q->state == HISTORY_NONE ? m->test.cells[i].state < state
-					     : m->test.cells[i].state == q->state)
+		if (q->state == HISTORY_NONE ? m->test.cells[i].state < state : m->test.cells[i].state == q->state)
 			state = m->test.cells[i].state;
 	m->place = (struct nightly_place){state, m->test.suite, m->test.id};
-	return state != HISTORY_NONE &&
-	       (!q->after.suite || by_place(m, &(struct match){.place = q->after}) > 0);
+	return state != HISTORY_NONE && (!q->after.suite || by_place(m, &(struct match){.place = q->after}) > 0);
 }
 
 static void list_matches(const struct listing *l, const struct test_id *ids, size_t n_ids)
@@ -248,9 +241,7 @@ void nightly_tests_read(const struct view *d, const struct get_nightly *q, struc
 	if (q->part) {
 		/* It does not use LIKE, which searches a name again from each of its places: a vendor's long names of one
 		 * repeated letter would keep a reader busy for minutes. */
-		r = db_rows(d,
-		    RECORD_QUERY_BY(
-			"name", TEST_ID_RECORD, "FROM test WHERE suite >= ?1 AND suite <= ?2"),
+		r = db_rows(d, RECORD_QUERY_BY("name", TEST_ID_RECORD, "FROM test WHERE suite >= ?1 AND suite <= ?2"),
 		    V_TEXT(q->suite ? q->suite : ""), V_TEXT(q->suite ? q->suite : LAST_SUITE));
 		while (n_ids <= MATCHES_MAX && rows_next(r))
 			if (strcasestr(rows_key(r), q->part))

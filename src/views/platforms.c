@@ -128,18 +128,16 @@ static struct platform_standing platform_stand(
 	}
 	if (is_red) {
 		s.state = PLATFORM_IS_RED;
-		snprintf(s.text, sizeof(s.text), "must-pass tests have been red for %s",
-		    span(now_ms - red_since_ms, ago));
+		snprintf(
+		    s.text, sizeof(s.text), "must-pass tests have been red for %s", span(now_ms - red_since_ms, ago));
 	} else if (green_ms) {
 		s.state = PLATFORM_TESTED;
-		snprintf(s.text, sizeof(s.text), "must-pass tests passed %s ago",
-		    span(now_ms - green_ms, ago));
+		snprintf(s.text, sizeof(s.text), "must-pass tests passed %s ago", span(now_ms - green_ms, ago));
 	} else if (any_ms) {
 		s.state = PLATFORM_STALE;
 		snprintf(s.text, sizeof(s.text), "last tested %s ago", span(now_ms - any_ms, ago));
 	} else {
-		snprintf(s.text, sizeof(s.text), "%s",
-		    is_unjudged ? NOTHING_REQUIRED : "not tested yet");
+		snprintf(s.text, sizeof(s.text), "%s", is_unjudged ? NOTHING_REQUIRED : "not tested yet");
 	}
 	return s;
 }
@@ -181,14 +179,12 @@ static bool platform_is_offered(const struct platform *p, const struct platform_
 	if (newest && platform_test_result(newest) == PLATFORM_UNJUDGED)
 		snprintf(why, LINE_BYTES, "%s", NOTHING_REQUIRED);
 	else if (newest && is_stale(p, newest, now_ms))
-		snprintf(why, LINE_BYTES, "%s was last tested %s ago", what,
-		    span(now_ms - newest->at_ms, ago));
+		snprintf(why, LINE_BYTES, "%s was last tested %s ago", what, span(now_ms - newest->at_ms, ago));
 	else if (newest)
 		snprintf(why, LINE_BYTES, "must-pass tests with %s have been red for %s", what,
 		    span(now_ms - newest->red_since_ms, ago));
 	else if (has_no_os)
-		snprintf(why, LINE_BYTES, "%s was tested, but its report names no operating system",
-		    what);
+		snprintf(why, LINE_BYTES, "%s was tested, but its report names no operating system", what);
 	else
 		snprintf(why, LINE_BYTES, "%s was not tested%s%s", what, is_tested ? " on " : "",
 		    is_tested ? OS_TITLES[i->os] : "");
@@ -207,10 +203,9 @@ static json_t *test_json(
 
 	json_set_int(must_pass, "total", t->n_passed + t->n_failed + t->n_missing);
 	json_object_update_new(
-	    v, json_pack("{s:s, s:o, s:s?, s:o, s:b, s:o}", "build", platform_build_name(t->build),
-		   "os", json_foreign_text(*t->os ? t->os : NULL), "result",
-		   results[platform_test_result(t)], "must_pass", must_pass, "is_stale",
-		   is_stale(p, t, now_ms), "url", job_url_json(public_url, t->job_id)));
+	    v, json_pack("{s:s, s:o, s:s?, s:o, s:b, s:o}", "build", platform_build_name(t->build), "os",
+		   json_foreign_text(*t->os ? t->os : NULL), "result", results[platform_test_result(t)], "must_pass",
+		   must_pass, "is_stale", is_stale(p, t, now_ms), "url", job_url_json(public_url, t->job_id)));
 	return v;
 }
 
@@ -235,40 +230,35 @@ json_t *platform_json(const struct platform_entry *e, int64_t now_ms, const char
 		const struct platform_install *i = &p->installs[k];
 		bool is_offered = platform_is_offered(p, i, e->tests, e->n_tests, now_ms, why);
 
-		json_array_append_new(installs,
-		    json_pack("{s:s, s:s?, s:s, s:s, s:s?, s:s, s:o, s:s?, s:b, s:s?}", "build",
-			platform_build_name(i->build), "torch", i->torch, "os",
-			platform_os_name(i->os), "package", platform_package_name(i->package),
-			"platform", i->version, "language", platform_language_name(i->language),
-			"commands", json_foreign_texts(i->commands), "note", i->note, "offered",
-			is_offered, "why_not", is_offered ? NULL : why));
+		json_array_append_new(
+		    installs, json_pack("{s:s, s:s?, s:s, s:s, s:s?, s:s, s:o, s:s?, s:b, s:s?}", "build",
+				  platform_build_name(i->build), "torch", i->torch, "os", platform_os_name(i->os),
+				  "package", platform_package_name(i->package), "platform", i->version, "language",
+				  platform_language_name(i->language), "commands", json_foreign_texts(i->commands),
+				  "note", i->note, "offered", is_offered, "why_not", is_offered ? NULL : why));
 	}
 	for (size_t i = 0; i < p->n_steps; i++)
 		json_array_append_new(
-		    steps, json_pack("{s:s?, s:s?, s:o, s:s?}", "title", p->steps[i].title, "text",
-			       p->steps[i].text, "commands",
-			       json_foreign_texts(p->steps[i].commands), "url", p->steps[i].url));
+		    steps, json_pack("{s:s?, s:s?, s:o, s:s?}", "title", p->steps[i].title, "text", p->steps[i].text,
+			       "commands", json_foreign_texts(p->steps[i].commands), "url", p->steps[i].url));
 	for (size_t i = 0; i < p->n_help; i++)
-		json_array_append_new(help,
-		    json_pack("{s:s?, s:s?}", "title", p->help[i].title, "url", p->help[i].url));
+		json_array_append_new(
+		    help, json_pack("{s:s?, s:s?}", "title", p->help[i].title, "url", p->help[i].url));
 	if (p->extension_package)
-		extension =
-		    json_pack("{s:s, s:s?, s:b, s:s?}", "package", p->extension_package, "import",
-			p->extension_import, "autoload", p->is_autoloaded, "url", p->extension_url);
+		extension = json_pack("{s:s, s:s?, s:b, s:s?}", "package", p->extension_package, "import",
+		    p->extension_import, "autoload", p->is_autoloaded, "url", p->extension_url);
 	if (p->start_text || p->start_code)
 		start = json_pack("{s:s?, s:s?}", "text", p->start_text, "code", p->start_code);
 	return json_pack("{s:s, s:s?, s:s?, s:s, s:s?, s:s?, s:b, s:o, s:o, s:o, s:o, s:s, s:s, "
 			 "s:o, s:o, s:s?, s:I, s:o, s:o, s:o, s:o, s:o}",
 	    "name", e->a->name, "title", e->a->title, "vendor", e->a->vendor, "integration",
-	    platform_integration_name(p->integration), "device", p->device, "summary", p->summary,
-	    "is_example", p->is_example, "links", links_json(e->a->docs_url, e->a->help_url), "url",
-	    json_sprintf("%s/platforms/%s", public_url, e->a->name), "extension", extension,
-	    "versions", json_foreign_texts(p->versions), "state", states[s.state], "state_text",
-	    s.text, "branch_state", accelerator_state_json(&e->at.state), "red_since",
-	    json_time(facts->red_since_ms), "red_by",
-	    red_by_name(facts->red_since_ms, facts->is_red_in_silence), "max_age",
-	    (json_int_t)(p->max_age_ms / 1000), "tested", tested, "install", installs, "prepare",
-	    steps, "get_started", start, "help", help);
+	    platform_integration_name(p->integration), "device", p->device, "summary", p->summary, "is_example",
+	    p->is_example, "links", links_json(e->a->docs_url, e->a->help_url), "url",
+	    json_sprintf("%s/platforms/%s", public_url, e->a->name), "extension", extension, "versions",
+	    json_foreign_texts(p->versions), "state", states[s.state], "state_text", s.text, "branch_state",
+	    accelerator_state_json(&e->at.state), "red_since", json_time(facts->red_since_ms), "red_by",
+	    red_by_name(facts->red_since_ms, facts->is_red_in_silence), "max_age", (json_int_t)(p->max_age_ms / 1000),
+	    "tested", tested, "install", installs, "prepare", steps, "get_started", start, "help", help);
 }
 
 /* ---- all of them ---- */
@@ -308,30 +298,24 @@ static json_t *choices_json(const struct platform_entry *list, size_t n)
 			packages |= 1U << a->platform->installs[k].package;
 			languages |= 1U << a->platform->installs[k].language;
 		}
-		json_array_append_new(
-		    platforms, json_pack("{s:s, s:s?, s:o}", "name", a->name, "title", a->title,
-				   "versions", json_foreign_texts(a->platform->versions)));
+		json_array_append_new(platforms, json_pack("{s:s, s:s?, s:o}", "name", a->name, "title", a->title,
+						     "versions", json_foreign_texts(a->platform->versions)));
 	}
 	for (int i = 0; i < 32; i++) {
 		if (builds >> i & 1)
-			json_array_append_new(
-			    build, json_string(platform_build_name((enum platform_build)i)));
+			json_array_append_new(build, json_string(platform_build_name((enum platform_build)i)));
 		if (oses >> i & 1)
-			json_array_append_new(
-			    os, json_string(platform_os_name((enum platform_os)i)));
+			json_array_append_new(os, json_string(platform_os_name((enum platform_os)i)));
 		if (packages >> i & 1)
-			json_array_append_new(
-			    package, json_string(platform_package_name((enum platform_package)i)));
+			json_array_append_new(package, json_string(platform_package_name((enum platform_package)i)));
 		if (languages >> i & 1)
-			json_array_append_new(language,
-			    json_string(platform_language_name((enum platform_language)i)));
+			json_array_append_new(language, json_string(platform_language_name((enum platform_language)i)));
 	}
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "build", build, "os", os, "package", package,
-	    "platform", platforms, "language", language);
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "build", build, "os", os, "package", package, "platform",
+	    platforms, "language", language);
 }
 
-json_t *platforms_json(
-    struct platform_entry *list, size_t n, int64_t now_ms, const char *public_url)
+json_t *platforms_json(struct platform_entry *list, size_t n, int64_t now_ms, const char *public_url)
 {
 	struct ranked *ranked = xcalloc(n + 1, sizeof(*ranked));
 	json_t *platforms = json_array();

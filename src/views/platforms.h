@@ -15,9 +15,8 @@ struct get_platform_tests {
 	/* in: the accelerators whose standings are read */
 	const char *const *names;
 	size_t n_names;
-	int64_t now_ms; /* in */
-	struct platform_test
-	    *list; /* out, by accelerator, newest first; get_platform_tests_release() */
+	int64_t now_ms;             /* in */
+	struct platform_test *list; /* out, by accelerator, newest first; get_platform_tests_release() */
 	size_t n;
 	struct standing *standings; /* out: one for each name */
 };
@@ -34,7 +33,6 @@ struct platform_entry {
 
 /* {"choices", "platforms"}: tested and green ones first, examples last, else by title; sorts `list`. public_url: without a
  * trailing slash. New references; thread: any. */
-json_t *platforms_json(
-    struct platform_entry *list, size_t n, int64_t now_ms, const char *public_url);
+json_t *platforms_json(struct platform_entry *list, size_t n, int64_t now_ms, const char *public_url);
 /* One of them. */
 json_t *platform_json(const struct platform_entry *e, int64_t now_ms, const char *public_url);

@@ -21,8 +21,7 @@ void record_to_json(json_t *object, const struct record *record, const void *val
 		case RECORD_COUNT:
 			number = *(const int64_t *)member;
 			json_object_set_new(object, f->name,
-			    number == (f->type == RECORD_ID ? 0 : -1) ? json_null()
-								      : json_integer(number));
+			    number == (f->type == RECORD_ID ? 0 : -1) ? json_null() : json_integer(number));
 			break;
 		case RECORD_TIME:
 			json_set_time(object, f->name, *(const int64_t *)member);
@@ -41,15 +40,13 @@ void record_to_json(json_t *object, const struct record *record, const void *val
 			json_object_set_new(object, f->name, v);
 			break;
 		case RECORD_SECONDS:
-			json_object_set_new(
-			    object, f->name, seconds_json(*(const int64_t *)member));
+			json_object_set_new(object, f->name, seconds_json(*(const int64_t *)member));
 			break;
 		case RECORD_NUMBER:
 			json_object_set_new(object, f->name, json_real(*(const double *)member));
 			break;
 		case RECORD_TEXTS:
-			json_object_set_new(
-			    object, f->name, json_foreign_texts(*(char **const *)member));
+			json_object_set_new(object, f->name, json_foreign_texts(*(char **const *)member));
 			break;
 		case RECORD_KEY:
 		case RECORD_GUID:
@@ -60,8 +57,7 @@ void record_to_json(json_t *object, const struct record *record, const void *val
 		case RECORD_WORD:
 		case RECORD_RANK:
 			number = *(const int *)member;
-			json_set_str(
-			    object, f->name, number < f->words->n ? f->words->names[number] : NULL);
+			json_set_str(object, f->name, number < f->words->n ? f->words->names[number] : NULL);
 			break;
 		}
 	}
@@ -124,29 +120,23 @@ json_t *record_field_schema(const struct record_field *f)
 
 json_t *links_json(const char *docs_url, const char *help_url)
 {
-	return json_pack(
-	    "{s:o, s:o}", "docs", json_foreign_text(docs_url), "help", json_foreign_text(help_url));
+	return json_pack("{s:o, s:o}", "docs", json_foreign_text(docs_url), "help", json_foreign_text(help_url));
 }
 
-json_t *seconds_json(int64_t ms)
-{
-	return ms < 0 ? json_null() : json_real((double)ms / 1000);
-}
+json_t *seconds_json(int64_t ms) { return ms < 0 ? json_null() : json_real((double)ms / 1000); }
 
 json_t *share_json(int64_t part, int64_t whole)
 {
 	return whole > 0 ? json_real((double)part / (double)whole) : json_null();
 }
 
-json_t *change_url_json(
-    const char *public_url, enum change_kind kind, int64_t number, const char *sha)
+json_t *change_url_json(const char *public_url, enum change_kind kind, int64_t number, const char *sha)
 {
 	if (number)
 		return json_sprintf("%s/pulls/%lld", public_url, (long long)number);
 	if (!sha)
 		return json_null();
-	return json_sprintf(
-	    "%s/commits/%s%s", public_url, sha, kind == CHANGE_NIGHTLY ? "?kind=nightly" : "");
+	return json_sprintf("%s/commits/%s%s", public_url, sha, kind == CHANGE_NIGHTLY ? "?kind=nightly" : "");
 }
 
 json_t *job_url_json(const char *public_url, int64_t job)

@@ -20,8 +20,7 @@ json_t *seconds_json(int64_t ms);
 json_t *share_json(int64_t part, int64_t whole);
 /* The page of a change: its pull request, or its commit where number is 0; null without both. The same commit may be a
  * push and a periodic run, so the page of a commit names the kind. public_url: without a trailing slash. */
-json_t *change_url_json(
-    const char *public_url, enum change_kind kind, int64_t number, const char *sha);
+json_t *change_url_json(const char *public_url, enum change_kind kind, int64_t number, const char *sha);
 /* The text of a cursor ("next"), which the client returns unread: at most 1 KiB (params_cursor()). */
 json_t *cursor_json(const void *bytes, size_t n);
 /* The page of a job; null: job 0. */

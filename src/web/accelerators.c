@@ -46,8 +46,8 @@ static void figures_done(struct store_query *q)
 }
 
 /* For r, or for on_json. */
-static void read_figures(struct web *w, struct http_request *r,
-    void (*on_json)(int err, json_t *list, void *owner), void *owner)
+static void read_figures(
+    struct web *w, struct http_request *r, void (*on_json)(int err, json_t *list, void *owner), void *owner)
 {
 	struct figures_request *f = xcalloc(1, sizeof(*f));
 
@@ -67,10 +67,7 @@ void web_accelerators(struct web *w, void (*done)(int err, json_t *list, void *o
 	read_figures(w, NULL, done, owner);
 }
 
-void web_on_accelerators(struct http_request *r, void *owner)
-{
-	read_figures(owner, r, NULL, NULL);
-}
+void web_on_accelerators(struct http_request *r, void *owner) { read_figures(owner, r, NULL, NULL); }
 
 /* ---- one ---- */
 
@@ -85,8 +82,7 @@ struct about {
 };
 
 /* A struct of this size, which begins with a struct about. NULL: the request is answered. */
-static void *about_new(
-    struct web *w, struct http_request *r, size_t bytes, void (*release)(void *owner))
+static void *about_new(struct web *w, struct http_request *r, size_t bytes, void (*release)(void *owner))
 {
 	struct about *a = web_read_new(w, r, bytes, release);
 
@@ -158,8 +154,7 @@ static json_t *make_jobs(void *owner)
 
 	if (q->about.accelerator->level == LEVEL_1)
 		page_jobs_release(&q->list.jobs);
-	return json_pack("{s:o, s:o}", "jobs",
-	    page_jobs_json(&q->list.jobs, q->about.read.config->public_url), "next",
+	return json_pack("{s:o, s:o}", "jobs", page_jobs_json(&q->list.jobs, q->about.read.config->public_url), "next",
 	    page_jobs_next(&q->list.jobs));
 }
 
@@ -183,8 +178,7 @@ void web_on_accelerator_jobs(struct http_request *r, void *owner)
 		return;
 	q->list.accelerator = q->about.accelerator->name;
 	q->list.limit = (int)params_limit(&p, LIMIT_JOBS);
-	if (params_cursor(&p, text, sizeof(text)) &&
-	    (parse_int64(text, &q->list.before_id) || q->list.before_id <= 0))
+	if (params_cursor(&p, text, sizeof(text)) && (parse_int64(text, &q->list.before_id) || q->list.before_id <= 0))
 		params_wrong(&p, "cursor", WRONG_CURSOR);
 	if (params_refuse(&p)) {
 		web_read_free(q);
@@ -244,13 +238,12 @@ void web_on_accelerator_numbers(struct http_request *r, void *owner)
 		return;
 	q->days = params_int(&p, "days", 1, DAYS_NUMBERS_MAX, DAYS_NUMBERS);
 	q->list.limit = (int)params_limit(&p, LIMIT_NUMBERS);
-	if (params_cursor(
-		&p, text, sizeof(text))) { /* "TEST UNIT": the last line of the page before */
+	if (params_cursor(&p, text, sizeof(text))) { /* "TEST UNIT": the last line of the page before */
 		unit = strchr(text, ' ');
 		if (unit)
 			*unit++ = '\0';
-		if (!unit || strlen(unit) > REPORT_UNIT_MAX_BYTES ||
-		    parse_int64(text, &q->list.after_test) || q->list.after_test <= 0)
+		if (!unit || strlen(unit) > REPORT_UNIT_MAX_BYTES || parse_int64(text, &q->list.after_test) ||
+		    q->list.after_test <= 0)
 			params_wrong(&p, "cursor", WRONG_CURSOR);
 		else
 			snprintf(q->after_unit, sizeof(q->after_unit), "%s", unit);
@@ -287,8 +280,7 @@ static json_t *make_dashboard(void *owner)
 {
 	struct dashboard_request *q = owner;
 
-	return dashboard_json(
-	    q->get.view, q->get.repository, q->get.branch, q->read.config->public_url);
+	return dashboard_json(q->get.view, q->get.repository, q->get.branch, q->read.config->public_url);
 }
 
 static void dashboard_done(struct store_query *sq)
@@ -308,8 +300,7 @@ void web_on_dashboard(struct http_request *r, void *owner)
 		return;
 	q->get.repository = q->read.config->upstream_repository;
 	/* "": no branch is configured, so no push is a change */
-	q->get.branch =
-	    q->read.config->upstream_branches[0] ? q->read.config->upstream_branches[0] : "";
+	q->get.branch = q->read.config->upstream_branches[0] ? q->read.config->upstream_branches[0] : "";
 	q->get.now_ms = clock_wall_ms();
 	q->get.q.done = dashboard_done;
 	(void)web_read_goes_on(q, store_get_dashboard(w->deps.store, &q->get), NULL);
@@ -358,11 +349,9 @@ static json_t *criterion_json(const struct level_finding *f)
 		measured = xasprintf("%.1f%%", f->measured * 100);
 	else
 		measured = seconds_text(f->measured);
-	amount =
-	    f->unit == UNIT_SHARE ? xasprintf("%.3g%%", f->target * 100) : seconds_text(f->target);
-	v = json_pack("{s:s, s:s, s:o, s:o}", "criterion",
-	    label ? label : level_criterion_name(f->criterion), "measured", measured, "target",
-	    json_sprintf("%s %s", f->is_at_least ? "\xe2\x89\xa5" : "<", amount), "met",
+	amount = f->unit == UNIT_SHARE ? xasprintf("%.3g%%", f->target * 100) : seconds_text(f->target);
+	v = json_pack("{s:s, s:s, s:o, s:o}", "criterion", label ? label : level_criterion_name(f->criterion),
+	    "measured", measured, "target", json_sprintf("%s %s", f->is_at_least ? "\xe2\x89\xa5" : "<", amount), "met",
 	    f->met == MET_UNKNOWN ? json_null() : json_boolean(f->met == MET_YES));
 	free(measured);
 	free(amount);
@@ -379,12 +368,10 @@ static json_t *repository_json(const struct config *c, const struct level_reposi
 
 	for (size_t i = 0, k = level_findings(n, &c->level_3, STEP_DOWN, list); i < k; i++)
 		json_array_append_new(criteria, criterion_json(&list[i]));
-	return json_pack("{s:s?, s:s, s:s?, s:b, s:i, s:o, s:s, s:I, s:I, s:o}", "repo",
-	    one->repository, "level", level_name(LEVEL_3), "change",
-	    p.level < LEVEL_3 ? "demote" : NULL, "noData", p.is_silent, "windowDays",
-	    (int)DEMOTION_DAYS, "criteria", criteria, "accelerator", one->accelerator, "jobs",
-	    (json_int_t)w->n_jobs, "failedUpstream", (json_int_t)w->n_upstream,
-	    "passRateWithUpstream", share_json(w->n_passed, w->n_jobs));
+	return json_pack("{s:s?, s:s, s:s?, s:b, s:i, s:o, s:s, s:I, s:I, s:o}", "repo", one->repository, "level",
+	    level_name(LEVEL_3), "change", p.level < LEVEL_3 ? "demote" : NULL, "noData", p.is_silent, "windowDays",
+	    (int)DEMOTION_DAYS, "criteria", criteria, "accelerator", one->accelerator, "jobs", (json_int_t)w->n_jobs,
+	    "failedUpstream", (json_int_t)w->n_upstream, "passRateWithUpstream", share_json(w->n_passed, w->n_jobs));
 }
 
 static void on_level_listed(struct store_query *q)

@@ -6,17 +6,11 @@
 #include "web/page.h"
 #include "web/web_internal.h"
 
-enum {
-	HEADERS_MAX = 12,
-	RETRY_AFTER_S = 1,
-	TOO_MANY_RETRY_AFTER_S = 5,
-	PAGE_FRAME_BYTES = 64 << 10
-};
+enum { HEADERS_MAX = 12, RETRY_AFTER_S = 1, TOO_MANY_RETRY_AFTER_S = 5, PAGE_FRAME_BYTES = 64 << 10 };
 
-static const char PAGE_POLICY[] =
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'";
+static const char PAGE_POLICY[] = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+				  "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; "
+				  "frame-ancestors 'none'";
 
 /* ---- the form ---- */
 
@@ -47,8 +41,7 @@ static void write_text(struct web_text *t, const struct web_form *f, int status,
 	else if (!f->title)
 		title = f->upstream ? xasprintf("Outpost · %s", f->upstream) : xstrdup("Outpost");
 	else
-		title = xasprintf("%s%.*s · Outpost", f->title, f->id && is_sha1(f->id) ? 10 : 200,
-		    f->id ? f->id : "");
+		title = xasprintf("%s%.*s · Outpost", f->title, f->id && is_sha1(f->id) ? 10 : 200, f->id ? f->id : "");
 	page_write(&out, &(struct page){.title = title,
 			     .api = f->api,
 			     .status = status,
@@ -67,8 +60,8 @@ static void write_text(struct web_text *t, const struct web_form *f, int status,
 	if (!frame[0])
 		etag_of(WEB_PAGE, strlen(WEB_PAGE), frame);
 	memcpy(api, t->etag, ETAG_BYTES);
-	snprintf(t->etag, ETAG_BYTES, "W/\"%.16s%.8s-%llx\"", api + 1, frame + 1,
-	    (unsigned long long)(f->now_ms / 60000));
+	snprintf(
+	    t->etag, ETAG_BYTES, "W/\"%.16s%.8s-%llx\"", api + 1, frame + 1, (unsigned long long)(f->now_ms / 60000));
 }
 
 /* ---- the answer ---- */
@@ -85,11 +78,10 @@ static void send_answer(struct http_request *r, void *p)
 	const struct answer *a = p;
 	/* Any site may read the JSON from a browser: there is no login. */
 	struct http_header_line json[HEADERS_MAX] = {{"Cache-Control", "no-cache"},
-	    {"Access-Control-Allow-Origin", "*"},
-	    {"Access-Control-Expose-Headers", "ETag, Retry-After"}};
+	    {"Access-Control-Allow-Origin", "*"}, {"Access-Control-Expose-Headers", "ETag, Retry-After"}};
 	struct http_header_line page[HEADERS_MAX] = {{"Cache-Control", "no-cache"},
-	    {"Content-Security-Policy", PAGE_POLICY}, {"Referrer-Policy", "no-referrer"},
-	    {"X-Frame-Options", "DENY"}, {"Vary", "Accept"}};
+	    {"Content-Security-Policy", PAGE_POLICY}, {"Referrer-Policy", "no-referrer"}, {"X-Frame-Options", "DENY"},
+	    {"Vary", "Accept"}};
 	struct http_header_line *h = a->form->is_page ? page : json;
 	const char *type = a->form->is_page ? "text/html; charset=utf-8" : "application/json";
 	char seconds[16];
@@ -110,8 +102,8 @@ static void send_answer(struct http_request *r, void *p)
 
 /* Answers r and all requests that wait for the same answer (gate.h); a client that has it already gets 304. retry_after_s 0:
  * no such header. Releases t. */
-static void send_text(struct web_text *t, const struct web_form *f, struct http_request *r,
-    int status, int retry_after_s)
+static void send_text(
+    struct web_text *t, const struct web_form *f, struct http_request *r, int status, int retry_after_s)
 {
 	struct answer a = {
 	    .form = f,
@@ -152,20 +144,11 @@ static void respond_error(struct http_request *r, int status, const char *text, 
 	json_decref(v);
 }
 
-void web_respond_error(struct http_request *r, int status, const char *text)
-{
-	respond_error(r, status, text, 0);
-}
+void web_respond_error(struct http_request *r, int status, const char *text) { respond_error(r, status, text, 0); }
 
-void web_respond_not_found(struct http_request *r, const char *text)
-{
-	web_respond_error(r, 404, text);
-}
+void web_respond_not_found(struct http_request *r, const char *text) { web_respond_error(r, 404, text); }
 
-void web_respond_busy(struct http_request *r)
-{
-	respond_error(r, 503, "busy, try again later", RETRY_AFTER_S);
-}
+void web_respond_busy(struct http_request *r) { respond_error(r, 503, "busy, try again later", RETRY_AFTER_S); }
 
 void web_respond_too_many(struct http_request *r, const char *text)
 {
@@ -186,9 +169,8 @@ static void send_document(struct http_request *r, void *p)
 	const struct web_document *d = a->d;
 	/* The policy: if a browser shows it as a page, it loads and runs nothing. */
 	const struct http_header_line headers[] = {{"Access-Control-Allow-Origin", "*"},
-	    {"Content-Security-Policy", "default-src 'none'"}, {"Cache-Control", d->cache},
-	    {"ETag", a->etag}, {d->disposition ? "Content-Disposition" : NULL, d->disposition},
-	    {NULL, NULL}};
+	    {"Content-Security-Policy", "default-src 'none'"}, {"Cache-Control", d->cache}, {"ETag", a->etag},
+	    {d->disposition ? "Content-Disposition" : NULL, d->disposition}, {NULL, NULL}};
 
 	if (d->status == 200 && etag_is_named(http_header(r, "If-None-Match"), a->etag))
 		http_respond(r, 304, NULL, headers, NULL, 0);
@@ -216,10 +198,7 @@ static void send_document_busy(struct http_request *r, void *p)
 	http_respond_busy(r, RETRY_AFTER_S);
 }
 
-void web_document_busy(struct http_request *r)
-{
-	web_gate_answer(r, send_document_busy, NULL);
-}
+void web_document_busy(struct http_request *r) { web_gate_answer(r, send_document_busy, NULL); }
 
 /* ---- answers that the pool may write ---- */
 
@@ -257,8 +236,7 @@ void web_render(struct loop *l, struct web_render *r, size_t n_items)
 
 /* ---- requests that read the store ---- */
 
-void *web_read_new(
-    struct web *w, struct http_request *r, size_t bytes, void (*release)(void *owner))
+void *web_read_new(struct web *w, struct http_request *r, size_t bytes, void (*release)(void *owner))
 {
 	struct web_read *q;
 

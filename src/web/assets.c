@@ -69,8 +69,7 @@ void web_on_asset(struct http_request *r, void *owner)
 		http_respond(r, 304, NULL, h, "", 0);
 		return;
 	}
-	body = http_shared_borrow(
-	    (const char *)(is_gzip ? a->gzipped : a->bytes), is_gzip ? a->n_gzipped : a->n_bytes);
+	body = http_shared_borrow((const char *)(is_gzip ? a->gzipped : a->bytes), is_gzip ? a->n_gzipped : a->n_bytes);
 	http_respond_shared(r, 200, a->content_type, h, body);
 	http_shared_unref(body);
 }

@@ -7,7 +7,7 @@
 
 enum {
 	TITLE_MAX_CHARS = 40,
-	PADDING = 50, /* lengths are in tenths of a pixel: the text is drawn ten times as large */
+	PADDING = 50,    /* lengths are in tenths of a pixel: the text is drawn ten times as large */
 	GREEN_FROM = 90, /* per cent of green runs */
 	AMBER_FROM = 50,
 	WIDE = 110, /* a character outside of the table: as wide as it is high */
@@ -21,12 +21,11 @@ enum {
 #define UNKNOWN_COLOR "#57606a"
 
 /* Advance widths of Verdana, in thousandths of its size, from the space on. */
-static const unsigned short WIDTHS[] = {352, 394, 459, 818, 636, 1076, 727, 269, 454, 454, 636, 818,
-    364, 454, 364, 454, 636, 636, 636, 636, 636, 636, 636, 636, 636, 636, 454, 454, 818, 818, 818,
-    545, 1000, 684, 686, 698, 771, 632, 575, 775, 751, 421, 455, 693, 557, 843, 748, 787, 603, 787,
-    695, 684, 616, 732, 684, 989, 685, 615, 685, 454, 454, 454, 818, 636, 636, 601, 623, 521, 623,
-    596, 352, 623, 633, 274, 344, 592, 274, 973, 633, 607, 623, 623, 427, 521, 394, 633, 592, 818,
-    592, 592, 525, 635, 454, 635, 818};
+static const unsigned short WIDTHS[] = {352, 394, 459, 818, 636, 1076, 727, 269, 454, 454, 636, 818, 364, 454, 364, 454,
+    636, 636, 636, 636, 636, 636, 636, 636, 636, 636, 454, 454, 818, 818, 818, 545, 1000, 684, 686, 698, 771, 632, 575,
+    775, 751, 421, 455, 693, 557, 843, 748, 787, 603, 787, 695, 684, 616, 732, 684, 989, 685, 615, 685, 454, 454, 454,
+    818, 636, 636, 601, 623, 521, 623, 596, 352, 623, 633, 274, 344, 592, 274, 973, 633, 607, 623, 623, 427, 521, 394,
+    633, 592, 818, 592, 592, 525, 635, 454, 635, 818};
 
 /* The width of the text at 11 px with its padding, in whole pixels, so that the line in the middle is sharp. */
 static int box_of(const char *s)
@@ -49,13 +48,11 @@ static void put_words(struct buf *out, const char *s, int x_px, int box_px)
 	static const struct {
 		int y;
 		const char *look;
-	} layers[] = {
-	    {150, " aria-hidden=\"true\" fill=\"#010101\" fill-opacity=\".3\""}, {140, ""}};
+	} layers[] = {{150, " aria-hidden=\"true\" fill=\"#010101\" fill-opacity=\".3\""}, {140, ""}};
 
 	for (int i = 0; i < 2; i++) {
-		buf_appendf(out,
-		    "<text%s x=\"%d\" y=\"%d\" transform=\"scale(.1)\" textLength=\"%d\">",
-		    layers[i].look, x_px * 10 + box_px * 5, layers[i].y, box_px * 10 - 2 * PADDING);
+		buf_appendf(out, "<text%s x=\"%d\" y=\"%d\" transform=\"scale(.1)\" textLength=\"%d\">", layers[i].look,
+		    x_px * 10 + box_px * 5, layers[i].y, box_px * 10 - 2 * PADDING);
 		escape_xml_text(out, s);
 		buf_append_str(out, "</text>");
 	}
@@ -67,9 +64,8 @@ static void put_svg(struct buf *out, const char *label, const char *message, con
 	int left = box_of(label), right = box_of(message);
 
 	buf_appendf(&said, "%s: %s", label, message);
-	buf_appendf(out,
-	    "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"20\" role=\"img\"",
-	    left + right);
+	buf_appendf(
+	    out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"20\" role=\"img\"", left + right);
 	escape_xml_attribute(out, "aria-label", buf_str(&said));
 	buf_append_str(out, "><title>");
 	escape_xml_text(out, buf_str(&said));
@@ -93,8 +89,7 @@ static void put_svg(struct buf *out, const char *label, const char *message, con
 static const char *describe_badge(const struct badge *b, char *message, size_t n)
 {
 	const struct accelerator_state *s = &b->state;
-	int64_t percent =
-	    b->n_runs ? b->n_green * 100 / b->n_runs : 0; /* rounded down: 100 % means all */
+	int64_t percent = b->n_runs ? b->n_green * 100 / b->n_runs : 0; /* rounded down: 100 % means all */
 	int64_t minutes = b->now_ms - s->since_ms > 60000 ? (b->now_ms - s->since_ms) / 60000 : 1;
 	char age[32] = ""; /* "2 d"; at least one minute */
 
@@ -124,9 +119,7 @@ static const char *describe_badge(const struct badge *b, char *message, size_t n
 	case ACCELERATOR_EXPLAINED:
 	case ACCELERATOR_GREEN:
 		snprintf(message, n, "passing %lld %%", (long long)percent);
-		return percent >= GREEN_FROM   ? GREEN_COLOR
-		       : percent >= AMBER_FROM ? AMBER_COLOR
-					       : RED_COLOR;
+		return percent >= GREEN_FROM ? GREEN_COLOR : percent >= AMBER_FROM ? AMBER_COLOR : RED_COLOR;
 	case ACCELERATOR_NO_PASS:
 	case ACCELERATOR_UNTESTED:
 	case ACCELERATOR_OFF:
@@ -148,10 +141,7 @@ void badge_write(struct buf *out, const struct badge *b)
 	buf_release(&title);
 }
 
-void badge_write_unknown(struct buf *out)
-{
-	put_svg(out, "accelerator", "unknown", UNKNOWN_COLOR);
-}
+void badge_write_unknown(struct buf *out) { put_svg(out, "accelerator", "unknown", UNKNOWN_COLOR); }
 
 /* ---- the request ---- */
 

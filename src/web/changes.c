@@ -114,13 +114,11 @@ json_t *web_known_json(const struct list_known *l)
 		const struct known_issue *k = &l->list[i];
 
 		json_array_append_new(
-		    list, json_pack("{s:I, s:o, s:o, s:o, s:o, s:b, s:o, s:I, s:o, s:b}", "id",
-			      (json_int_t)k->id, "test", json_foreign_text(k->pattern),
-			      "accelerator", json_foreign_text(k->accelerator), "url",
-			      json_foreign_text(k->url), "until", json_time(k->until_ms), "expired",
-			      k->until_ms && k->until_ms <= l->now_ms, "created",
-			      json_time(k->created_ms), "matches", (json_int_t)k->n_matches,
-			      "last_match", json_time(k->last_match_ms), "used", k->is_used));
+		    list, json_pack("{s:I, s:o, s:o, s:o, s:o, s:b, s:o, s:I, s:o, s:b}", "id", (json_int_t)k->id,
+			      "test", json_foreign_text(k->pattern), "accelerator", json_foreign_text(k->accelerator),
+			      "url", json_foreign_text(k->url), "until", json_time(k->until_ms), "expired",
+			      k->until_ms && k->until_ms <= l->now_ms, "created", json_time(k->created_ms), "matches",
+			      (json_int_t)k->n_matches, "last_match", json_time(k->last_match_ms), "used", k->is_used));
 	}
 	return json_pack("{s:o}", "known", list);
 }

@@ -10,10 +10,7 @@
 
 /* ---- watches ---- */
 
-static bool is_row_id(const char *text, int64_t *ret)
-{
-	return parse_int64(text, ret) == 0 && *ret > 0;
-}
+static bool is_row_id(const char *text, int64_t *ret) { return parse_int64(text, ret) == 0 && *ret > 0; }
 
 /* The characters that the configuration allows in an accelerator's name. */
 static bool is_accelerator_name(const char *text)
@@ -39,8 +36,7 @@ int watch_parse(const char *path, struct watch *ret)
 		ret->kind = WATCH_JOB;
 	else if (str_has_prefix(path, "accelerators/") && is_accelerator_name(rest))
 		ret->kind = WATCH_ACCELERATOR;
-	else if (strv_contains(wide, path) ||
-		 (str_has_prefix(path, "platforms/") && is_accelerator_name(rest)))
+	else if (strv_contains(wide, path) || (str_has_prefix(path, "platforms/") && is_accelerator_name(rest)))
 		ret->kind = WATCH_WIDE;
 	else
 		return ERR_INVALID;
@@ -85,8 +81,8 @@ bool watch_is_touched(const struct watch *w, const struct name_touched *n)
 
 void watch_write_event(struct buf *out, const struct watch *w, int64_t run, int64_t seq)
 {
-	buf_appendf(out, "id: %llx-%llx\nevent: change\ndata: {\"watch\":\"%s\"}\n\n",
-	    (unsigned long long)run, (unsigned long long)seq, w->path);
+	buf_appendf(out, "id: %llx-%llx\nevent: change\ndata: {\"watch\":\"%s\"}\n\n", (unsigned long long)run,
+	    (unsigned long long)seq, w->path);
 }
 
 /* ---- streams ---- */
@@ -126,10 +122,7 @@ struct web_events {
 	int64_t run, seq; /* an event's id */
 };
 
-int web_n_event_streams(const struct web *w)
-{
-	return w->events->n_streams;
-}
+int web_n_event_streams(const struct web *w) { return w->events->n_streams; }
 
 /* ---- one stream ---- */
 
@@ -188,12 +181,10 @@ static void send_due_events(struct web_events *e, const struct name_touched *nam
 		buf_clear(&frames);
 		for (int i = 0; i < s->n; i++) {
 			const struct watch *w = &s->at[i];
-			const struct accelerator *a =
-			    w->kind == WATCH_ACCELERATOR && e->web->config
-				? config_accelerator(e->web->config, watch_name(w))
-				: NULL;
-			bool is_due = w->kind == WATCH_WIDE ? is_wide_due
-							    : names && watch_is_touched(w, names);
+			const struct accelerator *a = w->kind == WATCH_ACCELERATOR && e->web->config
+							  ? config_accelerator(e->web->config, watch_name(w))
+							  : NULL;
+			bool is_due = w->kind == WATCH_WIDE ? is_wide_due : names && watch_is_touched(w, names);
 
 			/* An accelerator at L1 is invisible, like one that is not registered. */
 			if (is_due && !(a && a->level == LEVEL_1))
@@ -263,8 +254,7 @@ static void on_comment_timer(struct timer *t)
 
 /* ---- the request ---- */
 
-static void begin_stream(
-    struct web_events *e, struct http_request *r, const struct watch *at, int n)
+static void begin_stream(struct web_events *e, struct http_request *r, const struct watch *at, int n)
 {
 	static const struct http_header_line headers[] = {{"Cache-Control", "no-store"},
 	    {"Access-Control-Allow-Origin", "*"}, {"X-Accel-Buffering", "no"}, {NULL, NULL}};
@@ -299,8 +289,7 @@ static int read_watches(struct params *p, struct watch *at)
 	char path[WATCH_BYTES], more[2];
 	int n = 0, rc;
 
-	while (n < WATCHES_MAX &&
-	       (rc = http_query_nth(p->r, "watch", n, path, sizeof(path))) != ERR_NOT_FOUND) {
+	while (n < WATCHES_MAX && (rc = http_query_nth(p->r, "watch", n, path, sizeof(path))) != ERR_NOT_FOUND) {
 		if (rc || watch_parse(path, &at[n]))
 			params_wrong(p, "watch",
 			    "must be a path such as pulls/7, commits/SHA, jobs/3, "

@@ -83,13 +83,12 @@ static void put_title(struct buf *out, const struct feed_event *e)
 		append_event_name(&text, e->ref);
 		break;
 	case FEED_NIGHTLY_RED:
-		buf_appendf(&text, ": %lld %s red since the periodic run of %s",
-		    (long long)e->n_tests, is_one ? "test is" : "tests are", day_text(e->id, day));
+		buf_appendf(&text, ": %lld %s red since the periodic run of %s", (long long)e->n_tests,
+		    is_one ? "test is" : "tests are", day_text(e->id, day));
 		break;
 	case FEED_NIGHTLY_GREEN:
-		buf_appendf(&text, ": %lld %s again since the periodic run of %s",
-		    (long long)e->n_tests, is_one ? "test works" : "tests work",
-		    day_text(e->id, day));
+		buf_appendf(&text, ": %lld %s again since the periodic run of %s", (long long)e->n_tests,
+		    is_one ? "test works" : "tests work", day_text(e->id, day));
 		break;
 	}
 	put_element(out, "title", buf_str(&text));
@@ -103,8 +102,7 @@ static void put_content(struct buf *out, const struct feed_event *e)
 	size_t n = 0;
 
 	if (e->sha)
-		buf_appendf(
-		    &text, is_red ? "Since commit %.*s" : "With commit %.*s", SHA_SHOWN, e->sha);
+		buf_appendf(&text, is_red ? "Since commit %.*s" : "With commit %.*s", SHA_SHOWN, e->sha);
 	else if (e->kind == FEED_NOT_RED)
 		buf_append_str(&text, "What was red is explained, and no newer test has passed");
 	else
@@ -136,9 +134,8 @@ static void put_entry(struct buf *out, const struct feed *f, const struct feed_e
 	    [FEED_NIGHTLY_RED] = "nightly-red",
 	    [FEED_NIGHTLY_GREEN] = "nightly-green"};
 	char day[DAY_TEXT_BYTES];
-	char *id = is_nightly(e)
-		       ? xasprintf("%s/%s/%s", words[e->kind], e->accelerator, day_text(e->id, day))
-		       : xasprintf("%s/%lld", words[e->kind], (long long)e->id);
+	char *id = is_nightly(e) ? xasprintf("%s/%s/%s", words[e->kind], e->accelerator, day_text(e->id, day))
+				 : xasprintf("%s/%lld", words[e->kind], (long long)e->id);
 
 	buf_append_str(out, "<entry>\n");
 	put_id(out, f, id);
@@ -149,12 +146,10 @@ static void put_entry(struct buf *out, const struct feed *f, const struct feed_e
 	    is_nightly(e) ? xasprintf("%s/nightly?accelerator=%s", f->public_url, e->accelerator)
 			  : xasprintf("%s/accelerators/%s", f->public_url, e->accelerator));
 	if (e->sha)
-		put_link(
-		    out, "related", "text/html", xasprintf("%s/commits/%s", f->public_url, e->sha));
+		put_link(out, "related", "text/html", xasprintf("%s/commits/%s", f->public_url, e->sha));
 	if (e->issue_repository && e->issue_number)
 		put_link(out, "related", "text/html",
-		    xasprintf("https://github.com/%s/issues/%lld", e->issue_repository,
-			(long long)e->issue_number));
+		    xasprintf("https://github.com/%s/issues/%lld", e->issue_repository, (long long)e->issue_number));
 	put_content(out, e);
 	buf_append_str(out, "</entry>\n");
 }

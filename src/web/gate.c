@@ -188,8 +188,7 @@ static void continue_turns(struct web_gate *g)
 /* ---- requests ---- */
 
 /* Lets r share a turn for the same answer that waits, and moves the turn to the line in which it comes soonest. */
-static bool join_turn(
-    struct web_gate *g, struct http_request *r, const struct http_client_group *group)
+static bool join_turn(struct web_gate *g, struct http_request *r, const struct http_client_group *group)
 {
 	const struct line *own = find_line(g, group), *l;
 	struct turn *t;
@@ -229,8 +228,8 @@ static bool make_room(struct web_gate *g, const struct http_client_group *group)
 	return true;
 }
 
-void web_gate_ask(struct web_gate *g, struct http_request *r,
-    void (*make)(struct http_request *r, void *owner), void *owner)
+void web_gate_ask(
+    struct web_gate *g, struct http_request *r, void (*make)(struct http_request *r, void *owner), void *owner)
 {
 	struct http_client_group group = http_client_group(r);
 	struct turn *t;
@@ -253,8 +252,7 @@ void web_gate_ask(struct web_gate *g, struct http_request *r,
 	continue_turns(g);
 }
 
-void web_gate_answer(
-    struct http_request *r, void (*send)(struct http_request *r, void *answer), void *answer)
+void web_gate_answer(struct http_request *r, void (*send)(struct http_request *r, void *answer), void *answer)
 {
 	struct waiter *a = http_user(r);
 	struct turn *t = a ? a->turn : NULL;

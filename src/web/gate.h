@@ -28,9 +28,8 @@ void web_gate_free(struct web_gate *g);
 
 /* Lets make() answer r. It runs once, now or later, for r or for another request of the same target, and later calls
  * web_gate_answer() once for the request that it got. Until then the gate uses the user pointer and the on_gone of each request. */
-void web_gate_ask(struct web_gate *g, struct http_request *r,
-    void (*make)(struct http_request *r, void *owner), void *owner);
+void web_gate_ask(
+    struct web_gate *g, struct http_request *r, void (*make)(struct http_request *r, void *owner), void *owner);
 /* The answer for r is ready: runs `send` for r and for all requests that wait for the same answer; `send` answers the request that it
  * gets. For a request that did not come through a gate it runs once. */
-void web_gate_answer(
-    struct http_request *r, void (*send)(struct http_request *r, void *answer), void *answer);
+void web_gate_answer(struct http_request *r, void (*send)(struct http_request *r, void *answer), void *answer);

@@ -21,8 +21,7 @@ static bool read_digits(const char **s, int64_t *ret)
 	return *s != begin;
 }
 
-enum byte_range byte_range_parse(
-    const char *text, int64_t bytes, int64_t *ret_from, int64_t *ret_to)
+enum byte_range byte_range_parse(const char *text, int64_t bytes, int64_t *ret_from, int64_t *ret_to)
 {
 	static const char unit[] = "bytes=";
 	bool has_from, has_to;
@@ -153,15 +152,13 @@ static void begin_answer(struct log_get *g)
 	}
 	g->to = g->read.end;
 	if (!http_header(g->request, "If-Range")) /* a log has no validator that it could match */
-		kind =
-		    byte_range_parse(http_header(g->request, "Range"), g->read.end, &g->at, &g->to);
+		kind = byte_range_parse(http_header(g->request, "Range"), g->read.end, &g->at, &g->to);
 	if (g->read.is_complete || kind == BYTE_RANGE_UNSATISFIABLE)
 		snprintf(length, sizeof(length), "%" PRId64, g->read.end);
 	headers[n++] = (struct http_header_line){"Accept-Ranges", "bytes"};
 	if (kind == BYTE_RANGE_PART) {
 		status = 206;
-		snprintf(range, sizeof(range), "bytes %" PRId64 "-%" PRId64 "/%s", g->at, g->to - 1,
-		    length);
+		snprintf(range, sizeof(range), "bytes %" PRId64 "-%" PRId64 "/%s", g->at, g->to - 1, length);
 		headers[n++] = (struct http_header_line){"Content-Range", range};
 	} else if (kind == BYTE_RANGE_UNSATISFIABLE) {
 		snprintf(range, sizeof(range), "bytes */%s", length);
@@ -201,8 +198,7 @@ static void read_log_on(struct log_get *g)
 	}
 	g->is_busy = true;
 	g->has_changed = false;
-	g->read = (struct log_read){
-	    .job_id = g->job.id, .offset = g->at, .max_bytes = (size_t)n, .done = on_text};
+	g->read = (struct log_read){.job_id = g->job.id, .offset = g->at, .max_bytes = (size_t)n, .done = on_text};
 	logs_read(g->web->deps.logs, &g->read);
 }
 
@@ -293,8 +289,7 @@ static void on_size(struct log_read *r)
 	if (!g->request)
 		log_get_free(g);
 	else if (r->err == ERR_NOT_FOUND && !may_come)
-		answer_error(
-		    g, 404, "the job has no log, or its log was deleted after the retention time");
+		answer_error(g, 404, "the job has no log, or its log was deleted after the retention time");
 	else if (r->err == ERR_CORRUPT)
 		answer_error(g, 500, "the log is damaged on the server's disk");
 	else if ((r->err && r->err != ERR_NOT_FOUND) || g->web->is_stopping)
@@ -306,8 +301,7 @@ static void on_size(struct log_read *r)
 static void on_job(struct store_query *q)
 {
 	struct log_get *g = CONTAINER_OF(q, struct log_get, job.q);
-	const struct accelerator *a =
-	    q->err ? NULL : config_accelerator(g->config, g->job.accelerator);
+	const struct accelerator *a = q->err ? NULL : config_accelerator(g->config, g->job.accelerator);
 
 	g->is_busy = false;
 	if (!g->request) {
@@ -327,8 +321,8 @@ void web_on_job_log(struct http_request *q, void *owner)
 {
 	struct web *w = owner;
 	char follow[8];
-	bool follows = str_eq(http_method(q), "GET") &&
-		       http_query_get(q, "follow", follow, sizeof(follow)) && str_eq(follow, "1");
+	bool follows =
+	    str_eq(http_method(q), "GET") && http_query_get(q, "follow", follow, sizeof(follow)) && str_eq(follow, "1");
 	struct http_client_group client = http_client_group(q);
 	struct log_get *g;
 	struct params p = {.r = q};

@@ -8,8 +8,7 @@
 /* The query's error; the results of an accelerator at L1 are not shown. */
 static int job_error(const struct web_read *read, const struct get_job *get)
 {
-	const struct accelerator *a =
-	    get->q.err ? NULL : config_accelerator(read->config, get->job->accelerator);
+	const struct accelerator *a = get->q.err ? NULL : config_accelerator(read->config, get->job->accelerator);
 
 	return a && a->level == LEVEL_1 ? ERR_NOT_FOUND : get->q.err;
 }
@@ -47,9 +46,8 @@ static void write_job_document(struct pool_work *work)
 static void send_job_document(struct pool_work *work)
 {
 	struct document_request *d = CONTAINER_OF(work, struct document_request, work);
-	char *name =
-	    xasprintf("attachment; filename=\"outpost-job-%lld-%s.%s\"", (long long)d->get.id,
-		report_format_name(d->format), d->format == REPORT_JUNIT ? "xml" : "json");
+	char *name = xasprintf("attachment; filename=\"outpost-job-%lld-%s.%s\"", (long long)d->get.id,
+	    report_format_name(d->format), d->format == REPORT_JUNIT ? "xml" : "json");
 	const struct web_document doc = {
 	    .status = 200,
 	    .type = job_document_type(d->format),
@@ -82,8 +80,7 @@ static void document_job_read(struct store_query *q)
 /* Answers `?format=outpost|junit|ctrf`. Returns false and does nothing if the request names no format. */
 static bool answer_job_document(struct web *w, struct http_request *r, int64_t job_id)
 {
-	static const char *const words[] = {
-	    "junit", "ctrf", "outpost", NULL}; /* enum report_format */
+	static const char *const words[] = {"junit", "ctrf", "outpost", NULL}; /* enum report_format */
 	struct params p = {.r = r};
 	int format = params_word(&p, "format", words, N_REPORT_FORMATS);
 	struct document_request *d;

@@ -12,8 +12,7 @@ enum { METRICS_MAX_BYTES = 4 << 20, PROC_MAX_BYTES = 4096 };
 
 /* ---- the process ---- */
 
-static void put_process_metric(
-    struct buf *out, const char *name, const char *type, const char *help, double value)
+static void put_process_metric(struct buf *out, const char *name, const char *type, const char *help, double value)
 {
 	metric_head(out, name, type, help);
 	buf_appendf(out, "%s %.15g\n", name, value);
@@ -27,15 +26,12 @@ static void put_start_time(struct buf *out)
 	struct timespec up;
 	const char *p;
 
-	if (file_read("/proc/self/stat", &text, NULL) == 0 &&
-	    (p = strrchr(buf_str(&text), ')')) != NULL &&
-	    sscanf(p + 1,
-		" %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d"
-		" %*d %llu",
+	if (file_read("/proc/self/stat", &text, NULL) == 0 && (p = strrchr(buf_str(&text), ')')) != NULL &&
+	    sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
 		&ticks) == 1 &&
 	    clock_gettime(CLOCK_BOOTTIME, &up) == 0) {
-		double age_s = (double)up.tv_sec + (double)up.tv_nsec / 1e9 -
-			       (double)ticks / (double)sysconf(_SC_CLK_TCK);
+		double age_s =
+		    (double)up.tv_sec + (double)up.tv_nsec / 1e9 - (double)ticks / (double)sysconf(_SC_CLK_TCK);
 
 		put_process_metric(out, "process_start_time_seconds", "gauge",
 		    "When the process was started, since 1970.",
@@ -63,10 +59,10 @@ static void put_process_metrics(struct buf *out, const char *state_dir)
 			(double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6);
 	if (file_read("/proc/self/statm", &text, NULL) == 0 &&
 	    sscanf(buf_str(&text), "%lld %lld", &virtual_pages, &resident_pages) == 2) {
-		put_process_metric(out, "process_virtual_memory_bytes", "gauge",
-		    "Size of the virtual memory.", (double)virtual_pages * page);
-		put_process_metric(out, "process_resident_memory_bytes", "gauge",
-		    "Size of the resident memory.", (double)resident_pages * page);
+		put_process_metric(out, "process_virtual_memory_bytes", "gauge", "Size of the virtual memory.",
+		    (double)virtual_pages * page);
+		put_process_metric(out, "process_resident_memory_bytes", "gauge", "Size of the resident memory.",
+		    (double)resident_pages * page);
 	}
 	buf_release(&text);
 	if (dir) {
@@ -76,16 +72,15 @@ static void put_process_metrics(struct buf *out, const char *state_dir)
 		put_process_metric(out, "process_open_fds", "gauge", "Open file descriptors.", n);
 	}
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-		put_process_metric(out, "process_max_fds", "gauge",
-		    "How many file descriptors may be open.", (double)limit.rlim_cur);
+		put_process_metric(
+		    out, "process_max_fds", "gauge", "How many file descriptors may be open.", (double)limit.rlim_cur);
 	put_start_time(out);
 	if (statvfs(state_dir, &v) != 0)
 		return;
-	put_process_metric(out, "outpost_disk_free_bytes", "gauge",
-	    "Free for us on the disk that holds state_dir.",
+	put_process_metric(out, "outpost_disk_free_bytes", "gauge", "Free for us on the disk that holds state_dir.",
 	    (double)v.f_bavail * (double)v.f_frsize);
-	put_process_metric(out, "outpost_disk_size_bytes", "gauge",
-	    "Size of the disk that holds state_dir.", (double)v.f_blocks * (double)v.f_frsize);
+	put_process_metric(out, "outpost_disk_size_bytes", "gauge", "Size of the disk that holds state_dir.",
+	    (double)v.f_blocks * (double)v.f_frsize);
 }
 
 /* ---- the service ---- */
@@ -111,56 +106,45 @@ static void put_store_metrics(struct buf *out, struct store *store, const struct
 	struct store_stats stats;
 
 	store_stats(store, &stats);
-	metric_gauge(out, "outpost_deliveries_waiting",
-	    "Accepted deliveries that are not planned yet.", t->n_deliveries_accepted);
-	metric_gauge(out, "outpost_deliveries_failed", "Deliveries that could not be planned.",
-	    t->n_deliveries_failed);
-	metric_gauge(out, "outpost_oldest_delivery_seconds",
-	    "Age of the oldest delivery that waits to be planned.",
+	metric_gauge(out, "outpost_deliveries_waiting", "Accepted deliveries that are not planned yet.",
+	    t->n_deliveries_accepted);
+	metric_gauge(out, "outpost_deliveries_failed", "Deliveries that could not be planned.", t->n_deliveries_failed);
+	metric_gauge(out, "outpost_oldest_delivery_seconds", "Age of the oldest delivery that waits to be planned.",
 	    age_s(t->now_ms, t->oldest_accepted_ms));
 	buf_append_str(out, "# HELP outpost_dispatches Dispatches by state.\n"
 			    "# TYPE outpost_dispatches gauge\n");
 	for (int i = 0; i < N_DISPATCH_STATES; i++)
-		buf_appendf(out, "outpost_dispatches{state=\"%s\"} %lld\n",
-		    dispatch_state_name((enum dispatch_state)i), (long long)t->n_dispatches[i]);
+		buf_appendf(out, "outpost_dispatches{state=\"%s\"} %lld\n", dispatch_state_name((enum dispatch_state)i),
+		    (long long)t->n_dispatches[i]);
 	buf_append_str(out, "# HELP outpost_experiments_total Experiments that came into a state.\n"
 			    "# TYPE outpost_experiments_total counter\n");
 	for (int i = 0; i < N_EXPERIMENT_STATES; i++)
-		buf_appendf(out, "outpost_experiments_total{state=\"%s\"} %lld\n",
-		    experiment_state_name(i), (long long)t->n_experiments[i]);
+		buf_appendf(out, "outpost_experiments_total{state=\"%s\"} %lld\n", experiment_state_name(i),
+		    (long long)t->n_experiments[i]);
 	metric_gauge(out, "outpost_outbox_due", "Effects that are due.", t->outbox.n_due);
-	metric_gauge(out, "outpost_outbox_waiting", "Effects that are tried again later.",
-	    t->outbox.n_waiting);
+	metric_gauge(out, "outpost_outbox_waiting", "Effects that are tried again later.", t->outbox.n_waiting);
 	metric_gauge(out, "outpost_outbox_dead", "Effects that were given up.", t->outbox.n_dead);
 	metric_gauge(out, "outpost_outbox_oldest_seconds", "Age of the oldest unsent effect.",
 	    age_s(t->now_ms, t->outbox.oldest_unsent_ms));
-	metric_gauge(out, "outpost_accelerators_unhealthy",
-	    "Accelerators that the circuit breaker does not count.", q->n_unhealthy);
+	metric_gauge(out, "outpost_accelerators_unhealthy", "Accelerators that the circuit breaker does not count.",
+	    q->n_unhealthy);
 	metric_gauge(out, "outpost_accelerators_red", "Accelerators whose state is red.", q->n_red);
 	metric_gauge(out, "outpost_pull_queue", "Dispatches that wait for a machine.", t->n_queued);
-	metric_gauge(
-	    out, "outpost_leases_active", "Jobs that machines are at.", t->n_leases_active);
-	metric_gauge(
-	    out, "outpost_store_writable", "1 when the last commit succeeded.", stats.is_writable);
+	metric_gauge(out, "outpost_leases_active", "Jobs that machines are at.", t->n_leases_active);
+	metric_gauge(out, "outpost_store_writable", "1 when the last commit succeeded.", stats.is_writable);
 	metric_gauge(out, "outpost_store_bytes", "Size of the database.", t->db_bytes);
-	metric_gauge(out, "outpost_store_queued", "Operations that wait for the writer.",
-	    stats.n_queued_ops);
+	metric_gauge(out, "outpost_store_queued", "Operations that wait for the writer.", stats.n_queued_ops);
 	metric_head(out, "outpost_store_commit_seconds", "histogram",
 	    "How long a batch of writes took, from its begin until it was on disk.");
 	histogram_write(out, &stats.commit_times, "outpost_store_commit_seconds", "");
-	metric_counter(
-	    out, "outpost_store_commits_total", "Commits since the start.", stats.n_commits);
-	metric_counter(out, "outpost_store_failed_commits_total", "Commits that failed.",
-	    stats.n_failed_commits);
+	metric_counter(out, "outpost_store_commits_total", "Commits since the start.", stats.n_commits);
+	metric_counter(out, "outpost_store_failed_commits_total", "Commits that failed.", stats.n_failed_commits);
 }
 
 /* ---- by accelerator and by kind of effect; names are [a-z0-9-] ---- */
 
 /* NAN: the value is not known, so the metric has no line. */
-static double seconds_or_nan(bool is_known, int64_t ms)
-{
-	return is_known ? (double)ms / 1000 : NAN;
-}
+static double seconds_or_nan(bool is_known, int64_t ms) { return is_known ? (double)ms / 1000 : NAN; }
 
 static void put_labelled(struct buf *out, const struct get_gauges *q)
 {
@@ -171,12 +155,10 @@ static void put_labelled(struct buf *out, const struct get_gauges *q)
 		"Since when it is red on an upstream branch, 0: it is not."},
 	    {"outpost_accelerator_unhealthy_since_timestamp_seconds",
 		"Since when the circuit breaker does not count it, 0: it does."},
-	    {"outpost_accelerator_last_report_timestamp_seconds",
-		"When it last reported anything."},
+	    {"outpost_accelerator_last_report_timestamp_seconds", "When it last reported anything."},
 	    {"outpost_accelerator_pass_ratio",
 		"Share of its runs of pushes in the last 30 days that were green, 0 to 1."},
-	    {"outpost_accelerator_deadlines_missed",
-		"Dispatches of the last 30 days that it let expire."},
+	    {"outpost_accelerator_deadlines_missed", "Dispatches of the last 30 days that it let expire."},
 	    {"outpost_accelerator_queue", "Dispatches that wait for one of its machines."},
 	};
 	static const char experiments[] = "outpost_accelerator_experiments";
@@ -186,24 +168,22 @@ static void put_labelled(struct buf *out, const struct get_gauges *q)
 		for (size_t i = 0; i < q->n; i++) {
 			const struct accelerator_gauges *g = &q->list[i];
 			const struct accelerator_facts *f = &g->at.facts;
-			const double values[ARRAY_LEN(metrics)] = {
-			    seconds_or_nan(true, f->red_since_ms),
+			const double values[ARRAY_LEN(metrics)] = {seconds_or_nan(true, f->red_since_ms),
 			    seconds_or_nan(true, g->unhealthy_since_ms),
 			    seconds_or_nan(f->last_report_ms, f->last_report_ms),
-			    f->n_runs ? (double)f->n_green / (double)f->n_runs : NAN,
-			    (double)g->n_expired, (double)g->n_queued};
+			    f->n_runs ? (double)f->n_green / (double)f->n_runs : NAN, (double)g->n_expired,
+			    (double)g->n_queued};
 
 			if (!isnan(values[m]))
-				buf_appendf(out, "%s{accelerator=\"%s\"} %.15g\n", metrics[m].name,
-				    g->name, values[m]);
+				buf_appendf(out, "%s{accelerator=\"%s\"} %.15g\n", metrics[m].name, g->name, values[m]);
 		}
 	}
 	/* One line for each accelerator: its state as the label. */
-	metric_head(out, "outpost_accelerator_state", "gauge",
-	    "1, with the state that the dashboard shows as its label.");
+	metric_head(
+	    out, "outpost_accelerator_state", "gauge", "1, with the state that the dashboard shows as its label.");
 	for (size_t i = 0; i < q->n; i++)
-		buf_appendf(out, "outpost_accelerator_state{accelerator=\"%s\",state=\"%s\"} 1\n",
-		    q->list[i].name, accelerator_words(q->list[i].at.state.status)->name);
+		buf_appendf(out, "outpost_accelerator_state{accelerator=\"%s\",state=\"%s\"} 1\n", q->list[i].name,
+		    accelerator_words(q->list[i].at.state.status)->name);
 	metric_head(out, experiments, "gauge",
 	    "Experiments that were started and ended in the last 24 hours, by how they ended.");
 	for (size_t i = 0; i < q->n; i++) {
@@ -215,20 +195,17 @@ static void put_labelled(struct buf *out, const struct get_gauges *q)
 		    {"void", g->n_experiments_void}};
 
 		for (size_t k = 0; k < ARRAY_LEN(ends); k++)
-			buf_appendf(out, "%s{accelerator=\"%s\",state=\"%s\"} %lld\n", experiments,
-			    g->name, ends[k].state, (long long)ends[k].n);
+			buf_appendf(out, "%s{accelerator=\"%s\",state=\"%s\"} %lld\n", experiments, g->name,
+			    ends[k].state, (long long)ends[k].n);
 	}
-	metric_head(
-	    out, "outpost_outbox_unsent", "gauge", "Effects that are not sent yet, by kind.");
+	metric_head(out, "outpost_outbox_unsent", "gauge", "Effects that are not sent yet, by kind.");
 	for (int k = 0; k < N_OUTBOX_KINDS; k++)
-		buf_appendf(out, "outpost_outbox_unsent{kind=\"%s\"} %lld\n",
-		    outbox_kind_name((enum outbox_kind)k), (long long)q->outbox[k].n_unsent);
-	metric_head(out, "outpost_outbox_age_seconds", "gauge",
-	    "Age of the oldest unsent effect, by kind.");
+		buf_appendf(out, "outpost_outbox_unsent{kind=\"%s\"} %lld\n", outbox_kind_name((enum outbox_kind)k),
+		    (long long)q->outbox[k].n_unsent);
+	metric_head(out, "outpost_outbox_age_seconds", "gauge", "Age of the oldest unsent effect, by kind.");
 	for (int k = 0; k < N_OUTBOX_KINDS; k++)
 		buf_appendf(out, "outpost_outbox_age_seconds{kind=\"%s\"} %lld\n",
-		    outbox_kind_name((enum outbox_kind)k),
-		    (long long)age_s(q->now_ms, q->outbox[k].oldest_ms));
+		    outbox_kind_name((enum outbox_kind)k), (long long)age_s(q->now_ms, q->outbox[k].oldest_ms));
 }
 
 /* ---- how long requests take ---- */
@@ -268,17 +245,17 @@ static void put_evictions(struct buf *out, const struct http_counters *c)
 	metric_head(out, CONNECTIONS, "counter",
 	    "Connections that were closed for newer ones, because the table was full or because "
 	    "their client had its share.");
-	buf_appendf(out, "%s{reason=\"full\"} %lld\n%s{reason=\"client_share\"} %lld\n",
-	    CONNECTIONS, (long long)c->n_evicted_full, CONNECTIONS, (long long)c->n_evicted_share);
-	metric_counter(out, "outpost_http_refused_connections_total",
-	    "New connections that found no place.", c->n_refused_connections);
+	buf_appendf(out, "%s{reason=\"full\"} %lld\n%s{reason=\"client_share\"} %lld\n", CONNECTIONS,
+	    (long long)c->n_evicted_full, CONNECTIONS, (long long)c->n_evicted_share);
+	metric_counter(out, "outpost_http_refused_connections_total", "New connections that found no place.",
+	    c->n_refused_connections);
 	metric_head(out, BODIES, "counter",
 	    "Slow request bodies that were given up for newer ones, because the memory for bodies "
 	    "was full or because their client had its share.");
 	buf_appendf(out, "%s{reason=\"full\"} %lld\n%s{reason=\"client_share\"} %lld\n", BODIES,
 	    (long long)c->n_bodies_evicted_full, BODIES, (long long)c->n_bodies_evicted_share);
-	metric_counter(out, "outpost_http_refused_bodies_total",
-	    "Request bodies that found no memory.", c->n_bodies_refused);
+	metric_counter(
+	    out, "outpost_http_refused_bodies_total", "Request bodies that found no memory.", c->n_bodies_refused);
 }
 
 static void put_service(struct metrics_request *m)
@@ -291,15 +268,13 @@ static void put_service(struct metrics_request *m)
 
 	metric_head(out, "outpost_build_info", "gauge", "1, with the version as its label.");
 	buf_append_str(out, "outpost_build_info{version=\"" OUTPOST_VERSION "\"} 1\n");
-	metric_gauge(out, "outpost_uptime_seconds", "Seconds since the start.",
-	    age_s(clock_wall_ms(), w->started_wall_ms));
-	metric_gauge(out, "outpost_http_connections", "Open connections.",
-	    http_server_n_connections(w->deps.server));
+	metric_gauge(
+	    out, "outpost_uptime_seconds", "Seconds since the start.", age_s(clock_wall_ms(), w->started_wall_ms));
+	metric_gauge(out, "outpost_http_connections", "Open connections.", http_server_n_connections(w->deps.server));
 	metric_counter(out, "outpost_http_requests_total", "Requests.", c->n_requests);
 	metric_counter(out, "outpost_http_4xx_total", "Answers 400 to 499.", c->n_answers_4xx);
 	metric_counter(out, "outpost_http_5xx_total", "Answers 500 to 599.", c->n_answers_5xx);
-	metric_counter(out, "outpost_http_refused_total", "Requests refused because of load.",
-	    c->n_refused_busy);
+	metric_counter(out, "outpost_http_refused_total", "Requests refused because of load.", c->n_refused_busy);
 	put_evictions(out, c);
 	http_server_times(w->deps.server, add_times, times);
 	metric_head(out, "outpost_http_request_seconds", "histogram",
@@ -323,8 +298,7 @@ static void answer_metrics(struct pool_work *work)
 {
 	struct metrics_request *m = CONTAINER_OF(work, struct metrics_request, work);
 
-	http_respond(m->request, 200, "text/plain; version=0.0.4; charset=utf-8", NULL,
-	    buf_str(&m->out), m->out.len);
+	http_respond(m->request, 200, "text/plain; version=0.0.4; charset=utf-8", NULL, buf_str(&m->out), m->out.len);
 	buf_release(&m->out);
 	config_unref(m->config);
 	free(m);

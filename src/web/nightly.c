@@ -50,10 +50,7 @@ static bool parse_place(char *text, struct nightly_place *ret)
 
 /* ---- the request ---- */
 
-static const char *null_if_empty(const char *text)
-{
-	return text[0] ? text : NULL;
-}
+static const char *null_if_empty(const char *text) { return text[0] ? text : NULL; }
 
 static bool read_params(struct http_request *r, struct nightly_request *n)
 {

@@ -13,9 +13,7 @@ static void append_embedded_json(struct buf *out, const char *json, size_t n)
 		size_t length = 1;
 
 		if (json[i] == '<' || json[i] == '>' || json[i] == '&') {
-			escape = json[i] == '<'   ? "\\u003c"
-				 : json[i] == '>' ? "\\u003e"
-						  : "\\u0026";
+			escape = json[i] == '<' ? "\\u003c" : json[i] == '>' ? "\\u003e" : "\\u0026";
 		} else if (json[i] == '\xe2' && i + 2 < n && json[i + 1] == '\x80' &&
 			   (json[i + 2] == '\xa8' || json[i + 2] == '\xa9')) {
 			escape = json[i + 2] == '\xa8' ? "\\u2028" : "\\u2029";
@@ -33,9 +31,8 @@ static void append_embedded_json(struct buf *out, const char *json, size_t n)
 
 static void append_data(struct buf *out, const struct page *p)
 {
-	json_t *head = json_pack("{s:s?, s:i, s:s?, s:o, s:s?, s:s?, s:s}", "api", p->api, "status",
-	    p->status, "etag", p->etag, "now", json_time(p->now_ms), "base", p->base, "upstream",
-	    p->upstream, "version", OUTPOST_VERSION);
+	json_t *head = json_pack("{s:s?, s:i, s:s?, s:o, s:s?, s:s?, s:s}", "api", p->api, "status", p->status, "etag",
+	    p->etag, "now", json_time(p->now_ms), "base", p->base, "upstream", p->upstream, "version", OUTPOST_VERSION);
 	char *text = json_text(head);
 
 	json_decref(head);
@@ -54,9 +51,8 @@ static void append_preloads(struct buf *out, const struct page *p)
 {
 	static const struct {
 		const char *prefix, *name;
-	} PAGES[] = {{"/api/v1/dashboard", "dashboard"}, {"/api/v1/pulls/", "change"},
-	    {"/api/v1/commits/", "change"}, {"/api/v1/accelerators/", "accelerator"},
-	    {"/api/v1/jobs/", "job"}, {"/api/v1/nightly", "nightly"},
+	} PAGES[] = {{"/api/v1/dashboard", "dashboard"}, {"/api/v1/pulls/", "change"}, {"/api/v1/commits/", "change"},
+	    {"/api/v1/accelerators/", "accelerator"}, {"/api/v1/jobs/", "job"}, {"/api/v1/nightly", "nightly"},
 	    {"/api/v1/platforms/", "platform"}, {"/api/v1/platforms", "platforms"}};
 
 	const char *name = NULL;
@@ -105,10 +101,7 @@ void etag_of(const void *p, size_t n, char *out)
 	memcpy(out + 1 + 2 * (size_t)DIGEST_BYTES, "\"", 2);
 }
 
-static const char *opaque_part(const char *tag)
-{
-	return str_has_prefix(tag, "W/") ? tag + 2 : tag;
-}
+static const char *opaque_part(const char *tag) { return str_has_prefix(tag, "W/") ? tag + 2 : tag; }
 
 bool etag_is_named(const char *header, const char *etag)
 {

@@ -28,8 +28,7 @@ int64_t params_int(struct params *p, const char *name, int64_t min, int64_t max,
 		return fallback;
 	if (parse_int64(text, &v) == 0 && v >= min && v <= max)
 		return v;
-	snprintf(why, sizeof(why), "must be a whole number from %lld to %lld", (long long)min,
-	    (long long)max);
+	snprintf(why, sizeof(why), "must be a whole number from %lld to %lld", (long long)min, (long long)max);
 	params_wrong(p, name, why);
 	return fallback;
 }
@@ -130,8 +129,7 @@ size_t params_cursor(struct params *p, char *out, size_t out_bytes)
 	out[0] = '\0';
 	if (!read_param(p, "cursor", text, sizeof(text)))
 		return 0;
-	if (base64url_decode(text, strlen(text), &bytes) || bytes.len == 0 ||
-	    bytes.len >= out_bytes) {
+	if (base64url_decode(text, strlen(text), &bytes) || bytes.len == 0 || bytes.len >= out_bytes) {
 		params_wrong(p, "cursor", WRONG_CURSOR);
 	} else {
 		n = bytes.len;

@@ -48,8 +48,7 @@ static void on_tests(struct store_query *sq)
 		while (i < q->get.n && strcmp(list[i].accelerator, e->a->name) != 0)
 			i++;
 		e->tests = list + i;
-		while (i + e->n_tests < q->get.n &&
-		       str_eq(list[i + e->n_tests].accelerator, e->a->name))
+		while (i + e->n_tests < q->get.n && str_eq(list[i + e->n_tests].accelerator, e->a->name))
 			e->n_tests++;
 		e->at = q->get.standings[k];
 		n_items += 1 + e->n_tests + e->a->platform->n_installs;
@@ -86,12 +85,6 @@ static void start_platforms(struct web *w, struct http_request *r, const char *n
 		(void)web_read_goes_on(q, store_get_platform_tests(w->deps.store, &q->get), NULL);
 }
 
-void web_on_platforms(struct http_request *r, void *owner)
-{
-	start_platforms(owner, r, NULL);
-}
+void web_on_platforms(struct http_request *r, void *owner) { start_platforms(owner, r, NULL); }
 
-void web_on_platform(struct http_request *r, void *owner)
-{
-	start_platforms(owner, r, http_segment(r, 0));
-}
+void web_on_platform(struct http_request *r, void *owner) { start_platforms(owner, r, http_segment(r, 0)); }

@@ -22,13 +22,12 @@ static json_t *experiments_json(const struct experiment_use_list *l)
 		n_planned += u->n_planned;
 		n_started += u->n_started;
 		json_array_append_new(
-		    list, json_pack("{s:s, s:I, s:I, s:I, s:I}", "name", u->name, "planned",
-			      (json_int_t)u->n_planned, "started", (json_int_t)u->n_started,
-			      "seconds_24h", (json_int_t)(u->spent_ms / 1000),
+		    list, json_pack("{s:s, s:I, s:I, s:I, s:I}", "name", u->name, "planned", (json_int_t)u->n_planned,
+			      "started", (json_int_t)u->n_started, "seconds_24h", (json_int_t)(u->spent_ms / 1000),
 			      "seconds_allowed_24h", (json_int_t)(u->allowed_ms / 1000)));
 	}
-	return json_pack("{s:I, s:I, s:o}", "planned", (json_int_t)n_planned, "started",
-	    (json_int_t)n_started, "accelerators", list);
+	return json_pack("{s:I, s:I, s:o}", "planned", (json_int_t)n_planned, "started", (json_int_t)n_started,
+	    "accelerators", list);
 }
 
 static json_t *status_json(const struct status_request *s)
@@ -41,29 +40,24 @@ static json_t *status_json(const struct status_request *s)
 
 	store_stats(w->deps.store, &stats);
 	for (int i = 0; i < N_DISPATCH_STATES; i++)
-		json_set_int(
-		    dispatches, dispatch_state_name((enum dispatch_state)i), t->n_dispatches[i]);
-	deliveries = json_pack("{s:I, s:I, s:I, s:I, s:o}", "accepted",
-	    (json_int_t)t->n_deliveries_accepted, "planned", (json_int_t)t->n_deliveries_planned,
-	    "ignored", (json_int_t)t->n_deliveries_ignored, "failed",
+		json_set_int(dispatches, dispatch_state_name((enum dispatch_state)i), t->n_dispatches[i]);
+	deliveries = json_pack("{s:I, s:I, s:I, s:I, s:o}", "accepted", (json_int_t)t->n_deliveries_accepted, "planned",
+	    (json_int_t)t->n_deliveries_planned, "ignored", (json_int_t)t->n_deliveries_ignored, "failed",
 	    (json_int_t)t->n_deliveries_failed, "oldest_waiting", json_time(t->oldest_accepted_ms));
 	outbox = json_pack("{s:I, s:I, s:I, s:I, s:o}", "due", (json_int_t)o->n_due, "sending",
-	    (json_int_t)o->n_sending, "waiting", (json_int_t)o->n_waiting, "dead",
-	    (json_int_t)o->n_dead, "oldest_unsent", json_time(o->oldest_unsent_ms));
-	pull = json_pack("{s:I, s:I}", "queued", (json_int_t)t->n_queued, "leases",
-	    (json_int_t)t->n_leases_active);
-	store = json_pack("{s:b, s:I, s:I}", "writable", stats.is_writable, "bytes",
-	    (json_int_t)t->db_bytes, "queued", (json_int_t)stats.n_queued_ops);
-	v = json_pack("{s:s, s:o, s:I, s:s?, s:I, s:I, s:o, s:o}", "version", OUTPOST_VERSION,
-	    "started_at", json_time(w->started_wall_ms), "uptime",
-	    (json_int_t)((t->now_ms - w->started_wall_ms) / 1000), "upstream",
+	    (json_int_t)o->n_sending, "waiting", (json_int_t)o->n_waiting, "dead", (json_int_t)o->n_dead,
+	    "oldest_unsent", json_time(o->oldest_unsent_ms));
+	pull = json_pack("{s:I, s:I}", "queued", (json_int_t)t->n_queued, "leases", (json_int_t)t->n_leases_active);
+	store = json_pack("{s:b, s:I, s:I}", "writable", stats.is_writable, "bytes", (json_int_t)t->db_bytes, "queued",
+	    (json_int_t)stats.n_queued_ops);
+	v = json_pack("{s:s, s:o, s:I, s:s?, s:I, s:I, s:o, s:o}", "version", OUTPOST_VERSION, "started_at",
+	    json_time(w->started_wall_ms), "uptime", (json_int_t)((t->now_ms - w->started_wall_ms) / 1000), "upstream",
 	    w->config ? w->config->upstream_repository : NULL, "accelerators",
-	    (json_int_t)(w->config ? w->config->n_accelerators : 0), "open_changes",
-	    (json_int_t)t->n_open_changes, "deliveries", deliveries, "dispatches", dispatches);
-	json_object_update_new(
-	    v, json_pack("{s:I, s:I, s:o, s:o, s:o, s:o}", "jobs", (json_int_t)t->n_jobs, "results",
-		   (json_int_t)t->n_results, "outbox", outbox, "pull", pull, "experiments",
-		   experiments_json(&t->experiments), "store", store));
+	    (json_int_t)(w->config ? w->config->n_accelerators : 0), "open_changes", (json_int_t)t->n_open_changes,
+	    "deliveries", deliveries, "dispatches", dispatches);
+	json_object_update_new(v, json_pack("{s:I, s:I, s:o, s:o, s:o, s:o}", "jobs", (json_int_t)t->n_jobs, "results",
+				      (json_int_t)t->n_results, "outbox", outbox, "pull", pull, "experiments",
+				      experiments_json(&t->experiments), "store", store));
 	return v;
 }
 
@@ -87,8 +81,8 @@ static void on_totals(struct store_query *q)
 }
 
 /* For r, or for on_json. */
-static void read_status(struct web *w, struct http_request *r,
-    void (*on_json)(int err, json_t *status, void *owner), void *owner)
+static void read_status(
+    struct web *w, struct http_request *r, void (*on_json)(int err, json_t *status, void *owner), void *owner)
 {
 	struct status_request *s = xcalloc(1, sizeof(*s));
 
@@ -104,10 +98,7 @@ static void read_status(struct web *w, struct http_request *r,
 		on_totals(&s->totals.q);
 }
 
-void web_on_status(struct http_request *r, void *owner)
-{
-	read_status(owner, r, NULL, NULL);
-}
+void web_on_status(struct http_request *r, void *owner) { read_status(owner, r, NULL, NULL); }
 
 void web_status(struct web *w, void (*done)(int err, json_t *status, void *owner), void *owner)
 {

@@ -67,15 +67,12 @@ static const struct web_route {
     {ROUTE_RESOURCE, "/api/v1/status", web_on_status, NULL, NULL, 0},
     {ROUTE_PLAIN, "/metrics", web_on_metrics, NULL, NULL, 0},
     {ROUTE_RESOURCE, "/api/v1/pulls/{n}", web_on_pull, "/pulls/{n}", "#", PARAMS_LIMIT_MAX},
-    {ROUTE_RESOURCE, "/api/v1/commits/{sha}", web_on_commit, "/commits/{sha}", "Commit ",
-	PARAMS_LIMIT_MAX},
+    {ROUTE_RESOURCE, "/api/v1/commits/{sha}", web_on_commit, "/commits/{sha}", "Commit ", PARAMS_LIMIT_MAX},
     {ROUTE_RESOURCE, "/api/v1/dashboard", web_on_dashboard, "/", NULL, 0},
     {ROUTE_RESOURCE, "/api/v1/accelerators", web_on_accelerators, NULL, NULL, 0},
-    {ROUTE_RESOURCE, "/api/v1/accelerators/{name}", web_on_accelerator, "/accelerators/{name}", "",
-	0},
+    {ROUTE_RESOURCE, "/api/v1/accelerators/{name}", web_on_accelerator, "/accelerators/{name}", "", 0},
     {ROUTE_RESOURCE, "/api/v1/accelerators/{name}/jobs", web_on_accelerator_jobs, NULL, NULL, 0},
-    {ROUTE_RESOURCE, "/api/v1/accelerators/{name}/numbers", web_on_accelerator_numbers, NULL, NULL,
-	0},
+    {ROUTE_RESOURCE, "/api/v1/accelerators/{name}/numbers", web_on_accelerator_numbers, NULL, NULL, 0},
     {ROUTE_RESOURCE, "/api/v1/known", web_on_known, NULL, NULL, 0},
     {ROUTE_RESOURCE, "/api/crcr/level-status", web_on_level_status, NULL, NULL, 0},
     {ROUTE_RESOURCE, "/api/v1/nightly", web_on_nightly, "/nightly", "Periodic runs", 0},
@@ -99,10 +96,7 @@ static const struct web_route *find_route(const struct http_request *r)
 	return NULL;
 }
 
-static bool is_page(const struct http_request *r)
-{
-	return strncmp(http_path(r), "/api/", 5) != 0;
-}
+static bool is_page(const struct http_request *r) { return strncmp(http_path(r), "/api/", 5) != 0; }
 
 /* NULL: the request is not for a page. */
 static const struct web_route *find_page(const struct http_request *r)
@@ -220,15 +214,12 @@ struct web *web_new(const struct web_deps *deps)
 			http_server_route(deps->server, &route);
 		}
 		if (its->kind == ROUTE_RESOURCE || its->kind == ROUTE_STREAM)
-			http_server_route(deps->server, &(struct http_route){.method = "OPTIONS",
-							    .pattern = its->path,
-							    .on_request = on_preflight,
-							    .owner = w});
+			http_server_route(deps->server,
+			    &(struct http_route){
+				.method = "OPTIONS", .pattern = its->path, .on_request = on_preflight, .owner = w});
 	}
-	http_server_fallback(deps->server, &(struct http_route){.method = "GET",
-					       .pattern = "/{nothing}",
-					       .on_request = on_unknown_path,
-					       .owner = w});
+	http_server_fallback(deps->server,
+	    &(struct http_route){.method = "GET", .pattern = "/{nothing}", .on_request = on_unknown_path, .owner = w});
 	return w;
 }
 

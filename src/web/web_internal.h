@@ -54,9 +54,9 @@ void web_respond_too_many(struct http_request *r, const char *text);
  * except the title. */
 struct web_form {
 	bool is_page;
-	const char *title; /* in front of the id; NULL: that of the service. Borrowed for ever */
-	char *id;          /* the first segment of the address */
-	char *api; /* the path and query of the same answer in the API, of URL characters only */
+	const char *title;     /* in front of the id; NULL: that of the service. Borrowed for ever */
+	char *id;              /* the first segment of the address */
+	char *api;             /* the path and query of the same answer in the API, of URL characters only */
 	char *base, *upstream; /* NULL until configured */
 	int64_t now_ms;
 };
@@ -97,8 +97,7 @@ struct web_read {
 	void (*release)(void *owner); /* frees the content of the struct */
 };
 /* A zeroed struct of this size, which begins with a struct web_read. NULL: nothing is configured yet, and r is answered. */
-void *web_read_new(
-    struct web *w, struct http_request *r, size_t bytes, void (*release)(void *owner));
+void *web_read_new(struct web *w, struct http_request *r, size_t bytes, void (*release)(void *owner));
 void web_read_free(void *owner);
 /* Returns true if err is 0. Else it answers 404 with not_found (NULL: never), or 503, and frees the struct. */
 bool web_read_goes_on(void *owner, int err, const char *not_found);

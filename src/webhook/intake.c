@@ -13,8 +13,7 @@ int signature_parse(const char *header, uint8_t ret[SHA256_BYTES])
 	return hex_decode(digits, strlen(digits), ret, SHA256_BYTES);
 }
 
-bool signature_is_good(
-    struct hmac *h, const void *body, size_t n, const uint8_t signature[SHA256_BYTES])
+bool signature_is_good(struct hmac *h, const void *body, size_t n, const uint8_t signature[SHA256_BYTES])
 {
 	uint8_t expected[SHA256_BYTES];
 
@@ -95,12 +94,11 @@ static void pending_release(struct pending *d)
 	in->n_spare++;
 }
 
-static void answer_delivery(
-    struct http_request *r, int status, const char *word, const char *key, const char *value)
+static void answer_delivery(struct http_request *r, int status, const char *word, const char *key, const char *value)
 {
 	char text[256];
-	int n = snprintf(text, sizeof text, "{\"status\":\"%s\"%s%s%s%s%s}", word, key ? ",\"" : "",
-	    key ? key : "", key ? "\":\"" : "", key ? value : "", key ? "\"" : "");
+	int n = snprintf(text, sizeof text, "{\"status\":\"%s\"%s%s%s%s%s}", word, key ? ",\"" : "", key ? key : "",
+	    key ? "\":\"" : "", key ? value : "", key ? "\"" : "");
 
 	http_respond(r, status, "application/json", NULL, text, (size_t)n);
 }
@@ -114,14 +112,13 @@ static const struct {
     [REFUSED_BUSY] = {"delivery_not_written", 503, LOG_ERROR}};
 
 /* Counts the refusal, and logs at most one of each kind a second. */
-static void note_refusal(
-    struct intake *in, enum refusal kind, const char *guid, const char *client, const char *why)
+static void note_refusal(struct intake *in, enum refusal kind, const char *guid, const char *client, const char *why)
 {
 	int64_t n_skipped;
 
 	if (log_limit_pass(&in->lines[kind], loop_now_ms(in->loop), &n_skipped))
-		log_event(refusals[kind].level, refusals[kind].ev, LOG_S("delivery", guid),
-		    LOG_S("client", client), LOG_S("why", why), LOG_I("more", n_skipped));
+		log_event(refusals[kind].level, refusals[kind].ev, LOG_S("delivery", guid), LOG_S("client", client),
+		    LOG_S("why", why), LOG_I("more", n_skipped));
 	if (kind == REFUSED_REQUEST)
 		in->counters.n_bad_request++;
 	else if (kind == REFUSED_SIGNATURE)
@@ -130,8 +127,7 @@ static void note_refusal(
 		in->counters.n_busy++;
 }
 
-static void refuse_delivery(
-    struct intake *in, struct http_request *r, enum refusal kind, const char *why)
+static void refuse_delivery(struct intake *in, struct http_request *r, enum refusal kind, const char *why)
 {
 	note_refusal(in, kind, http_header(r, "X-GitHub-Delivery"), http_client_address(r), why);
 	if (kind == REFUSED_BUSY)
@@ -144,8 +140,7 @@ static void log_delivery(const struct pending *d, const char *ev, const char *re
 {
 	if (reason)
 		log_event(LOG_INFO, ev, LOG_S("delivery", d->guid), LOG_S("event", d->event),
-		    LOG_S("action", d->skim.action), LOG_S("repository", d->skim.repository),
-		    LOG_S("reason", reason));
+		    LOG_S("action", d->skim.action), LOG_S("repository", d->skim.repository), LOG_S("reason", reason));
 	else
 		log_event(LOG_INFO, ev, LOG_S("delivery", d->guid), LOG_S("event", d->event),
 		    LOG_S("action", d->skim.action), LOG_S("repository", d->skim.repository),
@@ -225,8 +220,8 @@ static bool is_header_name(const char *s, size_t n_max, char extra)
 	for (; s[n]; n++) {
 		char c = s[n];
 
-		if (n == n_max || !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-				      (c >= '0' && c <= '9') || c == extra))
+		if (n == n_max ||
+		    !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == extra))
 			return false;
 	}
 	return n > 0;
@@ -256,8 +251,8 @@ static void on_delivery_headers(struct http_request *r, void *owner)
 	const char *why = check_headers(r, signature);
 
 	if (!in->config || in->n_pending >= PENDING_MAX)
-		refuse_delivery(in, r, REFUSED_BUSY,
-		    in->config ? "too many deliveries are being written" : "not configured yet");
+		refuse_delivery(
+		    in, r, REFUSED_BUSY, in->config ? "too many deliveries are being written" : "not configured yet");
 	else if (why)
 		refuse_delivery(in, r, REFUSED_REQUEST, why);
 }
@@ -294,8 +289,7 @@ static void on_delivery_request(struct http_request *r, void *owner)
 
 		if (type && str_has_prefix(type, "application/x-www-form-urlencoded"))
 			snprintf(text, sizeof text,
-			    "the body is a form: set the webhook's content type to "
-			    "application/json");
+			    "the body is a form: set the webhook's content type to application/json");
 		else
 			snprintf(text, sizeof text, "the body is not JSON: %s", e.text);
 		refuse_delivery(in, r, REFUSED_REQUEST, text);
@@ -348,8 +342,7 @@ void intake_configure(struct intake *in, struct config *c)
 
 	in->config = config_ref(c);
 	hmac_free(in->hmac);
-	in->hmac =
-	    hmac_new(secret_text(c->github_webhook_secret), secret_bytes(c->github_webhook_secret));
+	in->hmac = hmac_new(secret_text(c->github_webhook_secret), secret_bytes(c->github_webhook_secret));
 	config_unref(old);
 }
 
@@ -375,7 +368,4 @@ void intake_free(struct intake *in)
 	free(in);
 }
 
-const struct intake_counters *intake_counters(const struct intake *in)
-{
-	return &in->counters;
-}
+const struct intake_counters *intake_counters(const struct intake *in) { return &in->counters; }

@@ -16,8 +16,7 @@
 /* "sha256=" and 64 hexadecimal digits. ERR_INVALID: absent (NULL) or of another form. */
 int signature_parse(const char *header, uint8_t ret[SHA256_BYTES]) MUST_CHECK;
 /* True: `signature` is the signature of the body with h's key. Resets h first; compares in constant time. */
-bool signature_is_good(
-    struct hmac *h, const void *body, size_t n, const uint8_t signature[SHA256_BYTES]);
+bool signature_is_good(struct hmac *h, const void *body, size_t n, const uint8_t signature[SHA256_BYTES]);
 
 struct intake;
 

@@ -74,8 +74,8 @@ static const struct {
 	enum event_kind kind;
 	refuse_fn *refuse;
 } RULES[] = {{"pull_request", EVENT_PULL_REQUEST, refuse_pull}, {"push", EVENT_PUSH, refuse_push},
-    {"issue_comment", EVENT_ISSUE_COMMENT, refuse_comment},
-    {"check_run", EVENT_CHECK_RUN, refuse_check}, {"check_suite", EVENT_CHECK_SUITE, refuse_check}};
+    {"issue_comment", EVENT_ISSUE_COMMENT, refuse_comment}, {"check_run", EVENT_CHECK_RUN, refuse_check},
+    {"check_suite", EVENT_CHECK_SUITE, refuse_check}};
 
 enum webhook_class webhook_classify(
     const char *event, const struct skim *s, const struct config *c, const char **ret_reason)
@@ -124,8 +124,7 @@ bool webhook_is_registry_push(const char *event, const struct skim *s, const str
 		return false;
 	size_t n = repository_of_url(c->accelerators_git_url, &repository);
 	return n && strlen(s->repository) == n && strncasecmp(s->repository, repository, n) == 0 &&
-	       str_has_prefix(s->ref, heads) &&
-	       str_eq(s->ref + strlen(heads), c->accelerators_git_branch);
+	       str_has_prefix(s->ref, heads) && str_eq(s->ref + strlen(heads), c->accelerators_git_branch);
 }
 
 /* ---- bodies ---- */
@@ -153,13 +152,9 @@ static const json_t *find_value(const struct reader *r, const char *path)
 	return v;
 }
 
-static bool is_absent(const json_t *v)
-{
-	return !v || json_is_null(v);
-}
+static bool is_absent(const json_t *v) { return !v || json_is_null(v); }
 
-static void complain_about_field(
-    struct reader *r, const char *path, const json_t *v, const char *wanted)
+static void complain_about_field(struct reader *r, const char *path, const json_t *v, const char *wanted)
 {
 	if (is_absent(v))
 		error_set(&r->why, ERR_INVALID, "%s is missing", path);
@@ -258,8 +253,7 @@ static void read_pull_request(struct reader *r, struct event *ret)
 	pull->base_ref = read_payload_text(r, "pull_request.base.ref", TEXT_MAX_BYTES);
 	pull->title = read_payload_text(r, "pull_request.title", TEXT_MAX_BYTES);
 	pull->author = read_login(r, "pull_request.user");
-	pull->author_association =
-	    read_payload_text(r, "pull_request.author_association", TEXT_MAX_BYTES);
+	pull->author_association = read_payload_text(r, "pull_request.author_association", TEXT_MAX_BYTES);
 	const char *path = "pull_request.labels";
 	const json_t *list = find_value(r, path);
 	size_t n = json_array_size(list);
@@ -332,8 +326,7 @@ static void read_commits(const struct reader *r, struct event *ret)
 		const json_t *v = json_array_get(list, ret->n_commits);
 		const json_t *by = json_object_get(v, "author");
 		const char *sha = json_get_str(v, "id"), *message = json_get_str(v, "message");
-		const char *author = json_get_str(by, "username"),
-			   *at = json_get_str(v, "timestamp");
+		const char *author = json_get_str(by, "username"), *at = json_get_str(v, "timestamp");
 
 		if (!sha || !is_sha1(sha)) {
 			push_commits_free(ret->commits, ret->n_commits);
@@ -364,8 +357,7 @@ static void read_push(struct reader *r, struct event *ret)
 	ret->is_forced = json_is_true(find_value(r, "forced"));
 	read_commits(r, ret);
 	/* A push has seconds here, unlike all other events. The time only orders recorded states. */
-	if (json_is_integer(pushed) && json_integer_value(pushed) > 0 &&
-	    json_integer_value(pushed) < INT64_MAX / 1000)
+	if (json_is_integer(pushed) && json_integer_value(pushed) > 0 && json_integer_value(pushed) < INT64_MAX / 1000)
 		ret->pushed_ms = json_integer_value(pushed) * 1000;
 	if (!json_is_object(find_value(r, "head_commit")))
 		return;
@@ -384,8 +376,7 @@ static void read_check(struct reader *r, struct event *ret)
 	const bool is_run = ret->kind == EVENT_CHECK_RUN;
 
 	if (json_is_object(find_value(r, is_run ? "check_run.app" : "check_suite.app")))
-		ret->check_app_id =
-		    read_positive(r, is_run ? "check_run.app.id" : "check_suite.app.id");
+		ret->check_app_id = read_positive(r, is_run ? "check_run.app.id" : "check_suite.app.id");
 	ret->check_head_sha = read_sha(r, is_run ? "check_run.head_sha" : "check_suite.head_sha");
 	if (!is_run)
 		return;
@@ -393,8 +384,7 @@ static void read_check(struct reader *r, struct event *ret)
 	ret->check_external_id = read_optional_text(r, "check_run.external_id", TEXT_MAX_BYTES);
 }
 
-int event_parse(
-    const char *event_name, const char *body, size_t n, struct event *ret, struct error *e)
+int event_parse(const char *event_name, const char *body, size_t n, struct event *ret, struct error *e)
 {
 	struct reader r = {0};
 	json_t *root = NULL;
@@ -412,14 +402,12 @@ int event_parse(
 		return err;
 	r.root = root;
 	ret->sender = read_login(&r, "sender");
-	ret->action =
-	    ret->kind == EVENT_PUSH ? xstrdup("") : read_payload_text(&r, "action", TEXT_MAX_BYTES);
+	ret->action = ret->kind == EVENT_PUSH ? xstrdup("") : read_payload_text(&r, "action", TEXT_MAX_BYTES);
 	ret->repository = ret->kind == EVENT_INSTALLATION
 			      ? xstrdup("")
 			      : read_payload_text(&r, "repository.full_name", TEXT_MAX_BYTES);
 	if (ret->kind != EVENT_INSTALLATION && !is_repository_name(ret->repository))
-		complain_about_field(&r, "repository.full_name",
-		    find_value(&r, "repository.full_name"), "owner/name");
+		complain_about_field(&r, "repository.full_name", find_value(&r, "repository.full_name"), "owner/name");
 	if (ret->kind == EVENT_PULL_REQUEST) {
 		read_pull_request(&r, ret);
 	} else if (ret->kind == EVENT_PUSH) {
@@ -431,10 +419,8 @@ int event_parse(
 		ret->comment_id = read_positive(&r, "comment.id");
 		ret->comment_body = read_optional_text(&r, "comment.body", COMMENT_MAX_BYTES);
 		ret->comment_author = read_login(&r, "comment.user");
-		ret->comment_author_type =
-		    read_optional_text(&r, "comment.user.type", TEXT_MAX_BYTES);
-		ret->comment_association =
-		    read_payload_text(&r, "comment.author_association", TEXT_MAX_BYTES);
+		ret->comment_author_type = read_optional_text(&r, "comment.user.type", TEXT_MAX_BYTES);
+		ret->comment_association = read_payload_text(&r, "comment.author_association", TEXT_MAX_BYTES);
 		ret->comment_created_ms = read_time(&r, "comment.created_at");
 	} else if (ret->kind == EVENT_CHECK_RUN || ret->kind == EVENT_CHECK_SUITE) {
 		read_check(&r, ret);

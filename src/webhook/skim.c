@@ -21,8 +21,8 @@ static const char *skip_plain(const char *p, const char *end)
 
 	for (; end - p >= 16; p += 16) {
 		__m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
-		__m128i special = _mm_or_si128(_mm_cmplt_epi8(v, space),
-		    _mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, backslash)));
+		__m128i special = _mm_or_si128(
+		    _mm_cmplt_epi8(v, space), _mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, backslash)));
 		int mask = _mm_movemask_epi8(special);
 
 		if (mask)
@@ -35,8 +35,7 @@ static const char *skip_plain(const char *p, const char *end)
 
 	for (; end - p >= 16; p += 16) {
 		int8x16_t v = vld1q_s8((const int8_t *)p);
-		uint8x16_t special = vorrq_u8(
-		    vcltq_s8(v, space), vorrq_u8(vceqq_s8(v, quote), vceqq_s8(v, backslash)));
+		uint8x16_t special = vorrq_u8(vcltq_s8(v, space), vorrq_u8(vceqq_s8(v, quote), vceqq_s8(v, backslash)));
 
 		if (vmaxvq_u8(special))
 			break;
@@ -62,15 +61,9 @@ static int hex4(const char *p)
 	return value;
 }
 
-static bool is_high_surrogate(int unit)
-{
-	return unit >= 0xd800 && unit <= 0xdbff;
-}
+static bool is_high_surrogate(int unit) { return unit >= 0xd800 && unit <= 0xdbff; }
 
-static bool is_low_surrogate(int unit)
-{
-	return unit >= 0xdc00 && unit <= 0xdfff;
-}
+static bool is_low_surrogate(int unit) { return unit >= 0xdc00 && unit <= 0xdfff; }
 
 /* The length of the escape at p (a backslash); 0: it is not valid. */
 static int escape_length(const char *p)
@@ -135,8 +128,7 @@ static size_t decode_escape(const char **p, char out[4])
 		code = (uint32_t)unit;
 		length = 6;
 		if (is_high_surrogate(unit)) {
-			code =
-			    0x10000 + ((code - 0xd800) << 10) + (uint32_t)(hex4(*p + 8) - 0xdc00);
+			code = 0x10000 + ((code - 0xd800) << 10) + (uint32_t)(hex4(*p + 8) - 0xdc00);
 			length = 12;
 		}
 	} else if (name) {
@@ -196,15 +188,15 @@ enum { DEPTH_MAX = 64 }; /* as base/json.h: one bit of scan.in_object each */
 enum place { PLACE_TOP, PLACE_REPOSITORY, PLACE_CHANGES, PLACE_ISSUE, PLACE_OTHER };
 
 /* X(FIELD, place, key) */
-#define FIELDS(X)                                                                                  \
-	X(ACTION, TOP, "action")                                                                   \
-	X(REF, TOP, "ref")                                                                         \
-	X(DELETED, TOP, "deleted")                                                                 \
-	X(REPOSITORY, TOP, "repository")                                                           \
-	X(CHANGES, TOP, "changes")                                                                 \
-	X(ISSUE, TOP, "issue")                                                                     \
-	X(FULL_NAME, REPOSITORY, "full_name")                                                      \
-	X(BASE, CHANGES, "base")                                                                   \
+#define FIELDS(X)                                                                                                      \
+	X(ACTION, TOP, "action")                                                                                       \
+	X(REF, TOP, "ref")                                                                                             \
+	X(DELETED, TOP, "deleted")                                                                                     \
+	X(REPOSITORY, TOP, "repository")                                                                               \
+	X(CHANGES, TOP, "changes")                                                                                     \
+	X(ISSUE, TOP, "issue")                                                                                         \
+	X(FULL_NAME, REPOSITORY, "full_name")                                                                          \
+	X(BASE, CHANGES, "base")                                                                                       \
 	X(PULL_REQUEST, ISSUE, "pull_request")
 
 enum field {
@@ -225,9 +217,8 @@ static const struct {
 };
 
 struct scan {
-	const char *p,
-	    *end; /* *end is '\0', which is not valid anywhere, so the loops need no bounds */
-	uint64_t in_object; /* bit d: the container at depth d is an object */
+	const char *p, *end; /* *end is '\0', which is not valid anywhere, so the loops need no bounds */
+	uint64_t in_object;  /* bit d: the container at depth d is an object */
 	int depth;
 	bool was_opened;   /* the last value opened a container that is still empty */
 	enum place inside; /* the object open at depth 2 */
@@ -258,8 +249,7 @@ static enum field find_field(const struct scan *s, const char *key, size_t n)
 	enum place place = s->depth == 1 ? PLACE_TOP : s->inside;
 
 	for (int i = 0; i < FIELD_NONE; i++)
-		if (fields[i].place == place && fields[i].n == n &&
-		    memcmp(fields[i].key, key, n) == 0)
+		if (fields[i].place == place && fields[i].n == n && memcmp(fields[i].key, key, n) == 0)
 			return (enum field)i;
 	return FIELD_NONE;
 }
@@ -321,10 +311,7 @@ static bool scan_string(struct scan *s, enum field field)
 	return true;
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 static const char *skip_digits(const char *p)
 {
@@ -436,8 +423,7 @@ static bool scan_to_next(struct scan *s, enum field *ret)
 		}
 		if (!s->was_opened) {
 			if (*s->p != ',')
-				return fail_skim(
-				    s, s->p, "a ',' or a closing bracket was expected");
+				return fail_skim(s, s->p, "a ',' or a closing bracket was expected");
 			s->p++;
 			skip_space(s);
 		}
@@ -457,8 +443,7 @@ int skim(const char *body, size_t n, struct skim *ret, struct error *e)
 	ret->is_deleted = ret->has_base_change = ret->is_pull_comment = false;
 	skip_space(&s);
 	if (*s.p != '{')
-		return error_set(
-		    e, ERR_INVALID, "byte %zu: not a JSON object", (size_t)(s.p - body));
+		return error_set(e, ERR_INVALID, "byte %zu: not a JSON object", (size_t)(s.p - body));
 	while (scan_value(&s, field) && scan_to_next(&s, &field))
 		;
 	if (s.why)

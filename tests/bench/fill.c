@@ -16,15 +16,7 @@
 
 #define UPSTREAM "pytorch/pytorch"
 
-enum {
-	ACCELERATORS = 8,
-	TESTS = 250,
-	DAYS = 60,
-	PUSHES_OF_TEN = 4,
-	OPEN_PULLS = 300,
-	HELD = 40,
-	BATCH = 50
-};
+enum { ACCELERATORS = 8, TESTS = 250, DAYS = 60, PUSHES_OF_TEN = 4, OPEN_PULLS = 300, HELD = 40, BATCH = 50 };
 
 static struct db *db;
 static struct txn *txn;
@@ -41,8 +33,7 @@ static void check(void)
 
 static void sha_of(int64_t n, char *out)
 {
-	snprintf(out, 41, "%08llx%032llx", (unsigned long long)(n * 2654435761 % 4294967296),
-	    (unsigned long long)n);
+	snprintf(out, 41, "%08llx%032llx", (unsigned long long)(n * 2654435761 % 4294967296), (unsigned long long)n);
 }
 
 static void put_tests(void)
@@ -50,14 +41,12 @@ static void put_tests(void)
 	static const struct {
 		const char *suite;
 		int n;
-	} SUITES[] = {
-	    {"build", 1}, {"unit", 180}, {"model", 40}, {"benchmark", 20}, {"integration", 9}};
+	} SUITES[] = {{"build", 1}, {"unit", 180}, {"model", 40}, {"benchmark", 20}, {"integration", 9}};
 	char name[64];
 
 	for (size_t s = 0; s < ARRAY_LEN(SUITES); s++)
 		for (int i = 0; i < SUITES[s].n; i++) {
-			snprintf(name, sizeof(name), "test_%s.TestCase.test_case_%d",
-			    SUITES[s].suite, i);
+			snprintf(name, sizeof(name), "test_%s.TestCase.test_case_%d", SUITES[s].suite, i);
 			test_id_of(txn, SUITES[s].suite, name, NULL);
 		}
 }
@@ -75,8 +64,7 @@ static void put_accelerators(int64_t now_ms)
 }
 
 /* A dispatch that is done and its one job with all results. */
-static int64_t put_job(
-    int64_t change_id, const char *accelerator, int64_t number, bool is_push, int64_t at_ms)
+static int64_t put_job(int64_t change_id, const char *accelerator, int64_t number, bool is_push, int64_t at_ms)
 {
 	char id[64];
 	int64_t job;
@@ -134,8 +122,7 @@ static void attribute(int64_t change_id, const char *accelerator)
 	    V_INT(change_id), V_TEXT(accelerator), V_TEXT(WHOSE[change_id % 3]));
 }
 
-static void put_run(
-    int64_t change_id, const char *accelerator, int64_t number, bool is_push, int64_t at_ms)
+static void put_run(int64_t change_id, const char *accelerator, int64_t number, bool is_push, int64_t at_ms)
 {
 	static const struct test_result has_numbers = {.has_number = true};
 	int64_t job = put_job(change_id, accelerator, number, is_push, at_ms);
@@ -147,8 +134,7 @@ static void put_run(
 	check();
 }
 
-static void put_pull(
-    int64_t number, int64_t change_id, const char *sha, int64_t at_ms, bool is_open)
+static void put_pull(int64_t number, int64_t change_id, const char *sha, int64_t at_ms, bool is_open)
 {
 	char title[64];
 	char *labels[] = {NULL};
@@ -198,10 +184,8 @@ static void put_nightly(int64_t day, int accelerator)
 {
 	int64_t at_ms = first_ms + day * DAY_MS + accelerator * 600000;
 	char sha[41];
-	struct change_facts f = {.kind = CHANGE_NIGHTLY,
-	    .repository = UPSTREAM,
-	    .head_sha = sha,
-	    .ref = "refs/heads/main"};
+	struct change_facts f = {
+	    .kind = CHANGE_NIGHTLY, .repository = UPSTREAM, .head_sha = sha, .ref = "refs/heads/main"};
 	int64_t id;
 
 	sha_of(1000000000 + day * ACCELERATORS + accelerator, sha);
@@ -251,8 +235,8 @@ int main(int argc, char **argv)
 	log_setup(LOG_ERROR, LOG_TEXT);
 	if (argc != 3 || parse_int64(argv[2], &n_results))
 		return fprintf(stderr, "fill FILE RESULTS\n"), 2;
-	if (db_open(argv[1], DB_WRITER, &db, &e) || schema_apply(db, argv[1], &e) ||
-	    days_fill(db, &e) || nightly_fill(db, &e))
+	if (db_open(argv[1], DB_WRITER, &db, &e) || schema_apply(db, argv[1], &e) || days_fill(db, &e) ||
+	    nightly_fill(db, &e))
 		return fprintf(stderr, "fill: %s\n", e.text), 1;
 	first_ms = day_of(now_ms - (DAYS - 1) * DAY_MS) * DAY_MS;
 	n_changes = (n_results / TESTS - DAYS * ACCELERATORS) / ACCELERATORS;
@@ -279,8 +263,8 @@ int main(int argc, char **argv)
 	check();
 	if (db_commit(db))
 		check();
-	printf("{\"changes\": %lld, \"jobs\": %lld, \"results\": %lld}\n", (long long)n_changes,
-	    (long long)n_jobs, (long long)n_jobs * TESTS);
+	printf("{\"changes\": %lld, \"jobs\": %lld, \"results\": %lld}\n", (long long)n_changes, (long long)n_jobs,
+	    (long long)n_jobs * TESTS);
 	db_close(db);
 	return 0;
 }

@@ -13,8 +13,7 @@ static inline char *as_xml_has_it(const char *s)
 	char *out = xstrdup(s);
 
 	for (char *p = out; *p; p++)
-		if (!memcmp(p, "\xef\xbf\xbe", strnlen(p, 3)) ||
-		    !memcmp(p, "\xef\xbf\xbf", strnlen(p, 3)))
+		if (!memcmp(p, "\xef\xbf\xbe", strnlen(p, 3)) || !memcmp(p, "\xef\xbf\xbf", strnlen(p, 3)))
 			p[2] = '\xbd';
 	return out;
 }
@@ -31,10 +30,7 @@ static inline char *first_line(const char *trace)
 	return line;
 }
 
-static inline bool says_something(const char *s)
-{
-	return s && s[strspn(s, " \t\r\n")];
-}
+static inline bool says_something(const char *s) { return s && s[strspn(s, " \t\r\n")]; }
 
 /* One test as `f` can say it. free() */
 static inline char *tell_test(const struct test_result *t, enum report_format f)
@@ -50,10 +46,9 @@ static inline char *tell_test(const struct test_result *t, enum report_format f)
 		found = trace ? first_line(trace) : NULL;
 		message = found && *found ? found : NULL;
 	}
-	all = xasprintf("%s|%s|%s|%s|%lld|%s|%s|%s|%s|%lld|%d|%.17g|%s",
-	    test_status_name(t->status), t->suite, t->name, t->dtype ? t->dtype : "", (long long)ms,
-	    message ? message : "", trace ? trace : "", t->log_url ? t->log_url : "",
-	    t->file ? t->file : "", (long long)t->line, t->has_number,
+	all = xasprintf("%s|%s|%s|%s|%lld|%s|%s|%s|%s|%lld|%d|%.17g|%s", test_status_name(t->status), t->suite, t->name,
+	    t->dtype ? t->dtype : "", (long long)ms, message ? message : "", trace ? trace : "",
+	    t->log_url ? t->log_url : "", t->file ? t->file : "", (long long)t->line, t->has_number,
 	    t->has_number ? t->number : 0, t->has_number && t->unit ? t->unit : "");
 	out = is_junit ? as_xml_has_it(all) : xstrdup(all);
 	free(found);
@@ -61,10 +56,7 @@ static inline char *tell_test(const struct test_result *t, enum report_format f)
 	return out;
 }
 
-static inline int compare_told(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
+static inline int compare_told(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 static inline char **tell_tests(const struct test_result *tests, size_t n, enum report_format f)
 {
@@ -91,13 +83,11 @@ static inline void check_document(const struct job_detail *d, enum report_format
 	before = tell_tests(d->tests, d->n_tests, f);
 	after = tell_tests(r.tests, r.n_tests, f);
 	if (r.n_tests != d->n_tests)
-		fprintf(stderr, "%s: %zu of %zu\n%.3000s\n", report_format_name(f), r.n_tests,
-		    d->n_tests, text);
+		fprintf(stderr, "%s: %zu of %zu\n%.3000s\n", report_format_name(f), r.n_tests, d->n_tests, text);
 	assert(r.n_tests == d->n_tests && r.n_cut == (size_t)d->job.n_cut);
 	for (size_t i = 0; i < d->n_tests; i++) {
 		if (strcmp(before[i], after[i]) != 0)
-			fprintf(
-			    stderr, "%s\n- %s\n+ %s\n", report_format_name(f), before[i], after[i]);
+			fprintf(stderr, "%s\n- %s\n+ %s\n", report_format_name(f), before[i], after[i]);
 		assert(!strcmp(before[i], after[i]));
 		free(before[i]);
 		free(after[i]);

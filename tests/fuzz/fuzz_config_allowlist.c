@@ -34,8 +34,7 @@ static void check_list(const struct allowlist *l)
 		for (size_t k = 0; k < a->n_runners; k++) {
 			assert(a->runners[k].kind == RUNNER_GITHUB && a->runners[k].name[0]);
 			for (size_t m = 0; m < k; m++)
-				assert(strcasecmp(a->runners[k].repository,
-					   a->runners[m].repository) != 0);
+				assert(strcasecmp(a->runners[k].repository, a->runners[m].repository) != 0);
 		}
 		for (char **login = a->oncall; *login; login++)
 			assert(**login && **login != '@' && !strpbrk(*login, " ,\n"));

@@ -63,8 +63,7 @@ static int walk(cmark_node *document, const int *n_marks, bool *ret_is_shown)
 			n_asides += event == CMARK_EVENT_ENTER ? 1 : -1;
 		if (event != CMARK_EVENT_ENTER)
 			continue;
-		if (n_marks && n_asides == 0 && is_own_text(node) &&
-		    (n_before % 2 == 0 || n_before == *n_marks))
+		if (n_marks && n_asides == 0 && is_own_text(node) && (n_before % 2 == 0 || n_before == *n_marks))
 			*ret_is_shown = true;
 		n_before += count_maths_marks(node);
 	}
@@ -88,8 +87,7 @@ static void check_command(const struct command *c)
 	assert(c->kind == COMMAND_OK_TO_TEST || !c->sha[0]);
 	assert(strlen(c->word) < COMMAND_WORD_BYTES && strlen(c->suite) < COMMAND_WORD_BYTES);
 	assert(!c->suite[0] || (c->kind == COMMAND_RETEST && c->word[0]));
-	assert(!c->word[0] || c->kind == COMMAND_RETEST || c->kind == COMMAND_STRESS ||
-	       c->kind == COMMAND_UNKNOWN);
+	assert(!c->word[0] || c->kind == COMMAND_RETEST || c->kind == COMMAND_STRESS || c->kind == COMMAND_UNKNOWN);
 	assert(strlen(c->test) < COMMAND_TEST_BYTES);
 	assert(!c->test[0] == (c->kind != COMMAND_STRESS));
 	assert(c->n_rounds >= 0 && c->n_rounds < 1000000);
@@ -106,8 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	for (size_t i = 0; i < n_commands; i++)
 		check_command(&list[i]);
 	if (n_commands && utf8_is_valid(text, strlen(text))) { /* as JSON's are */
-		cmark_node *document =
-		    cmark_parse_document(text, strlen(text), CMARK_OPT_FOOTNOTES);
+		cmark_node *document = cmark_parse_document(text, strlen(text), CMARK_OPT_FOOTNOTES);
 
 		assert(is_shown(document));
 		cmark_node_free(document);

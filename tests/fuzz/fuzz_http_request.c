@@ -20,10 +20,7 @@ static void mix(struct outcome *o, const char *p, size_t n)
 		o->digest = (o->digest ^ (uint8_t)p[i]) * 1099511628211u;
 }
 
-static bool is_same_text(const char *s, const char *raw, size_t n)
-{
-	return strlen(s) == n && memcmp(s, raw, n) == 0;
-}
+static bool is_same_text(const char *s, const char *raw, size_t n) { return strlen(s) == n && memcmp(s, raw, n) == 0; }
 
 /* The naive reader: lines end at CRLF, a name at the first colon, blanks around a value do not
  * count. Its copy of the head is text, so a NUL would show as a field that ends early. */
@@ -37,8 +34,7 @@ static void check_split(const struct http_head *h, const char *raw, size_t n)
 	version = strchr(target + 1, ' ');
 	assert(version + 9 == end && version[6] == '1' && version[8] == '0' + h->minor);
 	if (target[1] == '/')
-		assert(
-		    is_same_text(h->text + h->target, target + 1, (size_t)(version - target - 1)));
+		assert(is_same_text(h->text + h->target, target + 1, (size_t)(version - target - 1)));
 	for (size_t i = 0; i < h->n_fields; i++) {
 		char *colon, *value;
 
@@ -50,8 +46,7 @@ static void check_split(const struct http_head *h, const char *raw, size_t n)
 		value = colon + 1 + strspn(colon + 1, " \t");
 		while (end > value && strchr(" \t", end[-1]))
 			*--end = '\r';
-		assert(is_same_text(
-		    h->text + h->fields[i].value, value, end > value ? (size_t)(end - value) : 0));
+		assert(is_same_text(h->text + h->fields[i].value, value, end > value ? (size_t)(end - value) : 0));
 		end = strchr(end, '\n') - 1;
 	}
 	assert(strcmp(end, "\r\n\r\n") == 0);

@@ -16,8 +16,7 @@ static void same_as_curl(const char *text, const struct git_url *u)
 	if (!curl_url_set(url, CURLUPART_URL, text, 0)) {
 		if (curl_url_get(url, CURLUPART_HOST, &host, 0) ||
 		    curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) ||
-		    !curl_url_get(url, CURLUPART_USER, &user, 0) || parse_int64(port, &number) ||
-		    number != u->port)
+		    !curl_url_get(url, CURLUPART_USER, &user, 0) || parse_int64(port, &number) || number != u->port)
 			abort();
 		n = strlen(host);
 		bare = *host == '[' ? xstrndup(host + 1, n - 2) : xstrdup(host);

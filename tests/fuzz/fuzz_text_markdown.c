@@ -9,8 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static void set_field(struct change_view *v, int f, const char *piece, size_t n)
 {
-	bool is_url = f == FIELD_DOCS_URL || f == FIELD_HELP_URL || f == FIELD_JOB_URL ||
-		      f == FIELD_KNOWN_URL;
+	bool is_url = f == FIELD_DOCS_URL || f == FIELD_HELP_URL || f == FIELD_JOB_URL || f == FIELD_KNOWN_URL;
 	char **field = hostile_view_field(v, (enum field)f);
 	char *text = xstrndup(piece, n);
 

@@ -22,8 +22,8 @@ static void check(const struct event *ev)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	static const char *const events[] = {"pull_request", "push", "issue_comment", "check_run",
-	    "check_suite", "installation", "installation_repositories"};
+	static const char *const events[] = {"pull_request", "push", "issue_comment", "check_run", "check_suite",
+	    "installation", "installation_repositories"};
 	struct event ev;
 	char *body;
 

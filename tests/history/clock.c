@@ -17,8 +17,7 @@ __attribute__((constructor)) static void begin(void)
 {
 	const char *path = getenv("HISTORY_CLOCK");
 	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	void *map = fd < 0 ? MAP_FAILED
-			   : mmap(NULL, N_CLOCKS * sizeof(int64_t), PROT_READ, MAP_SHARED, fd, 0);
+	void *map = fd < 0 ? MAP_FAILED : mmap(NULL, N_CLOCKS * sizeof(int64_t), PROT_READ, MAP_SHARED, fd, 0);
 
 	if (map == MAP_FAILED)
 		abort();

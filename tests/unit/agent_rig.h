@@ -53,12 +53,11 @@ static inline bool fake_scripted(struct fake *f, enum ask kind, struct http_requ
 
 static inline void fake_offer(struct fake *f, struct http_request *r)
 {
-	char *text = xasprintf(
-	    "{\"lease_id\": \"l1\", \"lease_ms\": 60000, \"attempt\": 1, \"job_id\": %s, "
-	    "\"dispatch_id\": \"d1\", \"accelerator\": \"npu\", \"runner\": \"farm\", \"run_id\": "
-	    "\"d1\", \"visibility\": \"public\", \"change\": {\"kind\": \"push\", \"repository\": "
-	    "\"pytorch/pytorch\", \"head_sha\": \"0123456789012345678901234567890123456789\", "
-	    "\"event_type\": \"push\"}}",
+	char *text = xasprintf("{\"lease_id\": \"l1\", \"lease_ms\": 60000, \"attempt\": 1, \"job_id\": %s, "
+			       "\"dispatch_id\": \"d1\", \"accelerator\": \"npu\", \"runner\": \"farm\", \"run_id\": "
+			       "\"d1\", \"visibility\": \"public\", \"change\": {\"kind\": \"push\", \"repository\": "
+			       "\"pytorch/pytorch\", \"head_sha\": \"0123456789012345678901234567890123456789\", "
+			       "\"event_type\": \"push\"}}",
 	    f->job_id ? f->job_id : "42");
 
 	fake_json(r, 200, text);
@@ -98,8 +97,7 @@ static inline void fake_on_log(struct http_request *r, void *owner)
 	http_query_get(r, "last", last, sizeof(last));
 	assert(parse_int64(offset_text, &offset) == 0);
 	if ((size_t)offset > f->log.len) {
-		snprintf(
-		    answer, sizeof(answer), "{\"detail\": \"gap\", \"bytes\": %zu}", f->log.len);
+		snprintf(answer, sizeof(answer), "{\"detail\": \"gap\", \"bytes\": %zu}", f->log.len);
 		fake_json(r, 409, answer);
 		return;
 	}
@@ -163,12 +161,8 @@ static inline void fake_open(struct fake *f)
 {
 	const struct http_route routes[] = {
 	    {.method = "POST", .pattern = "/api/v1/runner/claim", .on_request = fake_on_claim},
-	    {.method = "POST",
-		.pattern = "/api/v1/runner/leases/l1/renew",
-		.on_request = fake_on_renew},
-	    {.method = "POST",
-		.pattern = "/api/v1/runner/leases/l1/return",
-		.on_request = fake_on_return},
+	    {.method = "POST", .pattern = "/api/v1/runner/leases/l1/renew", .on_request = fake_on_renew},
+	    {.method = "POST", .pattern = "/api/v1/runner/leases/l1/return", .on_request = fake_on_return},
 	    {.method = "PUT", .pattern = "/api/v1/jobs/42/log", .on_request = fake_on_log},
 	    {.method = "PUT", .pattern = "/api/v1/jobs/42/report", .on_request = fake_on_report},
 	    {.method = "POST", .pattern = "/api/v1/dispatches/d1/jobs", .on_request = fake_on_end},
@@ -230,10 +224,7 @@ static inline int fake_run_until(struct fake *f, const char *step, enum agent_en
 }
 
 /* To the end of its first job. */
-static inline int fake_run(struct fake *f, const char *step)
-{
-	return fake_run_until(f, step, AGENT_ONCE);
-}
+static inline int fake_run(struct fake *f, const char *step) { return fake_run_until(f, step, AGENT_ONCE); }
 
 /* After the last agent: then the test may read the requests. */
 static inline void fake_stop(struct fake *f)

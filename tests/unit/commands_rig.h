@@ -51,15 +51,15 @@ static inline struct rig_answer rig_say(const struct rig_comment *c)
 	op.retest.body_bytes = strlen(op.retest.body);
 	DO_OK(store_run_commands, &op);
 	retested_release(op.retest.retested, op.retest.n_retested);
-	return (struct rig_answer){op.outcome, list[0].result, op.n_released, op.n_declined,
-	    op.n_cancelled, op.retest.n_new_dispatches, op.ignored};
+	return (struct rig_answer){op.outcome, list[0].result, op.n_released, op.n_declined, op.n_cancelled,
+	    op.retest.n_new_dispatches, op.ignored};
 }
 
 /* By a member; ERR_NOT_FOUND where there was nothing to do. */
 static inline int rig_release(const char *sha, int64_t at_ms, int *ret_n)
 {
-	struct rig_answer a = rig_say(&(struct rig_comment){
-	    .kind = COMMAND_OK_TO_TEST, .sha = sha, .at_ms = at_ms, .speaker = SPEAKER_MEMBER});
+	struct rig_answer a = rig_say(
+	    &(struct rig_comment){.kind = COMMAND_OK_TO_TEST, .sha = sha, .at_ms = at_ms, .speaker = SPEAKER_MEMBER});
 
 	*ret_n = a.n_released;
 	return command_result_is_error(a.result) ? ERR_NOT_FOUND : 0;

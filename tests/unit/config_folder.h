@@ -13,12 +13,12 @@
 
 #include "config/config.h"
 
-#define MINIMAL_YML                                                                                \
-	"public_url: https://outpost.example.org\n"                                                \
-	"state_dir: state\n"                                                                       \
-	"github:\n"                                                                                \
-	"  app_id: 12345\n"                                                                        \
-	"  private_key_file: key.pem\n"                                                            \
+#define MINIMAL_YML                                                                                                    \
+	"public_url: https://outpost.example.org\n"                                                                    \
+	"state_dir: state\n"                                                                                           \
+	"github:\n"                                                                                                    \
+	"  app_id: 12345\n"                                                                                            \
+	"  private_key_file: key.pem\n"                                                                                \
 	"  webhook_secret_file: webhook\n"
 
 static char folder_path[64];
@@ -69,8 +69,7 @@ static inline int folder_setup(void **state)
 	return 0;
 }
 
-static inline int folder_remove_one(
-    const char *path, const struct stat *st, int flag, struct FTW *ftw)
+static inline int folder_remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
 {
 	(void)st;
 	(void)flag;

@@ -28,8 +28,7 @@ static inline void mirror(enum level quiet)
 
 	for (int i = 0; i < N_NAMES; i++) {
 		snprintf(repository[i], sizeof(repository[i]), "%s/ci", NAMES[i]);
-		runners[i] = (struct runner){
-		    .name = (char *)"ci", .kind = RUNNER_GITHUB, .repository = repository[i]};
+		runners[i] = (struct runner){.name = (char *)"ci", .kind = RUNNER_GITHUB, .repository = repository[i]};
 		list[i] = (struct accelerator){.name = (char *)NAMES[i],
 		    .title = (char *)NAMES[i],
 		    .level = i == N_NAMES - 1 ? quiet : LEVEL_2,
@@ -54,12 +53,10 @@ static inline const char *sha(int n)
 
 static inline void push(int n, const char *ref, int64_t now_ms)
 {
-	struct plan_want wants[] = {GITHUB_WANT("gpu", "gpu/ci"), GITHUB_WANT("npu", "npu/ci"),
-	    GITHUB_WANT("quiet", "quiet/ci")};
-	struct push_commit commit = {.sha = (char *)sha(n),
-	    .author = (char *)"alice",
-	    .title = (char *)"A commit",
-	    .at_ms = now_ms - MINUTE};
+	struct plan_want wants[] = {
+	    GITHUB_WANT("gpu", "gpu/ci"), GITHUB_WANT("npu", "npu/ci"), GITHUB_WANT("quiet", "quiet/ci")};
+	struct push_commit commit = {
+	    .sha = (char *)sha(n), .author = (char *)"alice", .title = (char *)"A commit", .at_ms = now_ms - MINUTE};
 	struct plan p = {.kind = PLAN_START,
 	    .change_kind = CHANGE_PUSH,
 	    .repository = (char *)UPSTREAM,
@@ -72,8 +69,7 @@ static inline void push(int n, const char *ref, int64_t now_ms)
 	    .wants = wants,
 	    .n_wants = N_NAMES};
 	char guid[64];
-	struct apply_plan op = {
-	    .guid = guid, .body = "{}", .body_bytes = 2, .plan = &p, .now_ms = now_ms};
+	struct apply_plan op = {.guid = guid, .body = "{}", .body_bytes = 2, .plan = &p, .now_ms = now_ms};
 
 	snprintf(guid, sizeof(guid), "push-%d", n);
 	DO_OK(store_apply_plan, &op);
@@ -92,8 +88,8 @@ struct content {
 static inline void fill(struct content *c)
 {
 	static const char *const suites[] = {"unit", "model", "build", "benchmark", "own suite"};
-	static const enum test_status statuses[] = {TEST_PASS, TEST_PASS, TEST_PASS, TEST_PASS,
-	    TEST_PASS, TEST_SKIP, TEST_DONE, TEST_FAIL, TEST_ERROR, TEST_MISS};
+	static const enum test_status statuses[] = {TEST_PASS, TEST_PASS, TEST_PASS, TEST_PASS, TEST_PASS, TEST_SKIP,
+	    TEST_DONE, TEST_FAIL, TEST_ERROR, TEST_MISS};
 
 	c->n = chance(TESTS_MAX);
 	c->is_red = false;
@@ -112,8 +108,7 @@ static inline void fill(struct content *c)
 }
 
 /* The job's id. */
-static inline int64_t report(
-    int n, const char *accelerator, enum job_status status, int attempt, int64_t now_ms)
+static inline int64_t report(int n, const char *accelerator, enum job_status status, int attempt, int64_t now_ms)
 {
 	struct content c;
 	struct job_report j = {.status = status,
@@ -122,8 +117,7 @@ static inline int64_t report(
 	    .run_id = (char *)"1",
 	    .run_attempt = attempt};
 	char *id = rig_dispatch_id(sha(n), accelerator);
-	struct report_job op = {
-	    .dispatch_id = id, .report = &j, .accelerator = accelerator, .now_ms = now_ms};
+	struct report_job op = {.dispatch_id = id, .report = &j, .accelerator = accelerator, .now_ms = now_ms};
 
 	if (status == JOB_COMPLETED) {
 		fill(&c);
@@ -168,8 +162,7 @@ static inline int64_t random_history(uint32_t from)
 			if (chance(3) == 0)
 				put_document(job, at + 2 * HOUR);
 			if (chance(4) == 0)
-				report(n, NAMES[i], JOB_COMPLETED, 2,
-				    at + 3 * HOUR + chance(30) * HOUR);
+				report(n, NAMES[i], JOB_COMPLETED, 2, at + 3 * HOUR + chance(30) * HOUR);
 		}
 		now += chance(9) * HOUR;
 	}

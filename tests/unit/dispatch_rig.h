@@ -36,9 +36,8 @@ struct rig {
 	json_t *dispatches;          /* [{"repository","event_type","client_payload"}] */
 	const char *dispatch_status; /* NULL: 204; else "502 Bad", for dispatches */
 	int n_dispatch_failures;     /* so many dispatches get dispatch_status; -1: all */
-	const char *pulls, *deliveries, *branch_sha, *files,
-	    *pull;              /* JSON texts; files NULL: 500 */
-	const char *comparison; /* JSON text; NULL: 404 */
+	const char *pulls, *deliveries, *branch_sha, *files, *pull; /* JSON texts; files NULL: 500 */
+	const char *comparison;                                     /* JSON text; NULL: 404 */
 	const char *redelivery_status;
 
 	/* the vendor's server */
@@ -83,8 +82,7 @@ static inline char *rig_github_answer(struct fake_github *f, const char *request
 	if (strncmp(request, "GET /app/hook/deliveries", 24) == 0)
 		return fake_answer("200 OK", "", r->deliveries);
 	if (strstr(request, "/files"))
-		return r->files ? fake_answer("200 OK", "", r->files)
-				: fake_answer("500 Broken", "", "{}");
+		return r->files ? fake_answer("200 OK", "", r->files) : fake_answer("500 Broken", "", "{}");
 	if (strstr(request, "/branches/")) {
 		char *body = xasprintf("{\"name\":\"main\",\"commit\":{\"sha\":\"%s\",\"author\":"
 				       "{\"login\":\"carol\"},\"commit\":{\"message\":\"Land it\","
@@ -132,10 +130,7 @@ static inline void rig_serve_vendor(struct loopback *lb, int fd)
 
 /* ---- up and down ---- */
 
-static inline void rig_on_closed(void *owner)
-{
-	*(bool *)owner = true;
-}
+static inline void rig_on_closed(void *owner) { *(bool *)owner = true; }
 
 static inline void rig_write_accelerator(const char *name, const char *more)
 {
@@ -149,9 +144,8 @@ static inline void rig_write_accelerator(const char *name, const char *more)
 
 static inline void rig_write_config(struct rig *r)
 {
-	char *hook = xasprintf(
-	    "runners: [{name: lab, webhook: {url: \"http://127.0.0.1:%d/hook?token=hush\","
-	    " secret: hook}}]\ntriggers: {pull_request: {drafts: false}}\n",
+	char *hook = xasprintf("runners: [{name: lab, webhook: {url: \"http://127.0.0.1:%d/hook?token=hush\","
+			       " secret: hook}}]\ntriggers: {pull_request: {drafts: false}}\n",
 	    r->vendor->port);
 
 	folder_write("outpost.yml", MINIMAL_YML "outgoing: {allow_networks: [127.0.0.0/8]}\n"
@@ -159,8 +153,7 @@ static inline void rig_write_config(struct rig *r)
 						"accelerators: {directory: accelerators.d}\n");
 	folder_write("secrets/hook/hook", "hook-secret\n");
 	rig_write_accelerator("gh", "runners: [{name: ci, github: {repository: vendor/ci}}]\n");
-	rig_write_accelerator(
-	    "picky", "trust: members\nrunners: [{name: ci, github: {repository: vendor/ci}}]\n");
+	rig_write_accelerator("picky", "trust: members\nrunners: [{name: ci, github: {repository: vendor/ci}}]\n");
 	rig_write_accelerator("hook", hook);
 	rig_write_accelerator("pathy", "runners: [{name: ci, github: {repository: other/pathy}}]\n"
 				       "triggers: {pull_request: {paths: [\"aten/**\"]}}\n");
@@ -285,10 +278,7 @@ static inline void rig_wait_until(struct rig *r, bool (*is_so)(struct rig *r))
 		fail_msg("waited too long");
 }
 
-static inline void rig_on_time(struct timer *t)
-{
-	*(bool *)timer_owner(t) = true;
-}
+static inline void rig_on_time(struct timer *t) { *(bool *)timer_owner(t) = true; }
 
 static inline void rig_run_ms(struct rig *r, int64_t ms)
 {
@@ -330,12 +320,12 @@ static inline int rig_n_dispatches(struct rig *r)
 
 /* ---- operations of the store, waited for ---- */
 
-#define RIG_OP(type, name)                                                                         \
-	static bool name##_is_done;                                                                \
-	static inline void name##_on_done(type *x)                                                 \
-	{                                                                                          \
-		(void)x;                                                                           \
-		name##_is_done = true;                                                             \
+#define RIG_OP(type, name)                                                                                             \
+	static bool name##_is_done;                                                                                    \
+	static inline void name##_on_done(type *x)                                                                     \
+	{                                                                                                              \
+		(void)x;                                                                                               \
+		name##_is_done = true;                                                                                 \
 	}
 RIG_OP(struct store_op, rig_op)
 RIG_OP(struct store_query, rig_query)
@@ -362,8 +352,7 @@ static inline void rig_deliver(struct rig *r, const char *guid, const char *even
 /* "accelerator:state" of each dispatch, by accelerator, newest round only; free(). */
 static inline char *rig_states(struct rig *r)
 {
-	struct list_dispatches q = {
-	    .q.done = rig_query_on_done, .repository = UPSTREAM, .limit = 100};
+	struct list_dispatches q = {.q.done = rig_query_on_done, .repository = UPSTREAM, .limit = 100};
 	struct buf b = BUF_INIT(4096);
 	char *lines[100];
 	size_t n = 0;
@@ -406,8 +395,7 @@ static inline void rig_expect_states(struct rig *r, const char *expected)
 	}
 }
 
-static inline void rig_expect_delivery(
-    struct rig *r, const char *guid, const char *state, const char *error)
+static inline void rig_expect_delivery(struct rig *r, const char *guid, const char *state, const char *error)
 {
 	struct get_delivery q = {.q.done = rig_query_on_done, .guid = guid};
 
@@ -431,23 +419,20 @@ struct rig_pull {
 
 static inline char *rig_pull_object(const struct rig_pull *p)
 {
-	return xasprintf(
-	    "{\"number\":%d,\"state\":\"%s\",\"title\":\"Fix it\",\"user\":{\"login\":\"alice\"},"
-	    "\"author_association\":\"%s\",\"draft\":%s,\"labels\":[],\"created_at\":\"%s\","
-	    "\"updated_at\":\"%s\",\"head\":{\"ref\":\"fix\",\"sha\":\"%s\"},"
-	    "\"base\":{\"ref\":\"main\",\"sha\":\"" SHA_BASE "\"}}",
-	    p->number ? p->number : 7, p->state ? p->state : "open",
-	    p->association ? p->association : "MEMBER", p->is_draft ? "true" : "false",
-	    "2026-01-01T00:00:00Z", p->updated_at ? p->updated_at : "2026-01-01T00:00:00Z",
-	    p->sha ? p->sha : SHA_A);
+	return xasprintf("{\"number\":%d,\"state\":\"%s\",\"title\":\"Fix it\",\"user\":{\"login\":\"alice\"},"
+			 "\"author_association\":\"%s\",\"draft\":%s,\"labels\":[],\"created_at\":\"%s\","
+			 "\"updated_at\":\"%s\",\"head\":{\"ref\":\"fix\",\"sha\":\"%s\"},"
+			 "\"base\":{\"ref\":\"main\",\"sha\":\"" SHA_BASE "\"}}",
+	    p->number ? p->number : 7, p->state ? p->state : "open", p->association ? p->association : "MEMBER",
+	    p->is_draft ? "true" : "false", "2026-01-01T00:00:00Z",
+	    p->updated_at ? p->updated_at : "2026-01-01T00:00:00Z", p->sha ? p->sha : SHA_A);
 }
 
 static inline char *rig_pull_body(const struct rig_pull *p)
 {
 	char *pull = rig_pull_object(p);
-	char *body = xasprintf(
-	    "{\"action\":\"%s\",\"number\":%d,\"pull_request\":%s,\"repository\":{\"full_name\":"
-	    "\"" UPSTREAM "\"},\"sender\":{\"login\":\"alice\"}}",
+	char *body = xasprintf("{\"action\":\"%s\",\"number\":%d,\"pull_request\":%s,\"repository\":{\"full_name\":"
+			       "\"" UPSTREAM "\"},\"sender\":{\"login\":\"alice\"}}",
 	    p->action, p->number ? p->number : 7, pull);
 
 	free(pull);
@@ -455,10 +440,10 @@ static inline char *rig_pull_body(const struct rig_pull *p)
 }
 
 /* A pull_request webhook, durable; planning it is the dispatcher's. */
-#define rig_pull(r, guid_text, ...)                                                                \
-	do {                                                                                       \
-		struct rig_pull pull_ = {__VA_ARGS__};                                             \
-		char *body_ = rig_pull_body(&pull_);                                               \
-		rig_deliver(r, guid_text, "pull_request", body_);                                  \
-		free(body_);                                                                       \
+#define rig_pull(r, guid_text, ...)                                                                                    \
+	do {                                                                                                           \
+		struct rig_pull pull_ = {__VA_ARGS__};                                                                 \
+		char *body_ = rig_pull_body(&pull_);                                                                   \
+		rig_deliver(r, guid_text, "pull_request", body_);                                                      \
+		free(body_);                                                                                           \
 	} while (0)

@@ -46,8 +46,7 @@ static inline void mirror_npu(int n_tests, int n_rounds, int share, bool is_gone
 		.skip = none,
 		.runners = runners,
 		.n_runners = 1}};
-	struct mirror_registry m = {
-	    .list = list, .n = is_gone ? 0 : 1 + (size_t)has_second, .now_ms = T0};
+	struct mirror_registry m = {.list = list, .n = is_gone ? 0 : 1 + (size_t)has_second, .now_ms = T0};
 
 	for (size_t i = 0; i < ARRAY_LEN(runners); i++)
 		runners[i].reruns = reruns;
@@ -96,18 +95,18 @@ static inline char *text_of(const char *sql)
 	return text ? text : xstrdup("");
 }
 
-#define ASSERT_TEXT(sql, expected)                                                                 \
-	do {                                                                                       \
-		char *text_ = text_of(sql);                                                        \
-		assert_string_equal(text_, expected);                                              \
-		free(text_);                                                                       \
+#define ASSERT_TEXT(sql, expected)                                                                                     \
+	do {                                                                                                           \
+		char *text_ = text_of(sql);                                                                            \
+		assert_string_equal(text_, expected);                                                                  \
+		free(text_);                                                                                           \
 	} while (0)
 
 /* All of them: "RUNNER SIDE rROUND STATE [TEST …]; …". */
-#define EXPERIMENTS                                                                                \
-	"SELECT group_concat(x, '; ') FROM (SELECT runner || ' ' || side || ' r' || round || ' '"  \
-	" || state || ' [' || COALESCE((SELECT group_concat(s.name, ' ') FROM experiment_test t"   \
-	" JOIN test s ON s.id = t.test_id WHERE t.experiment_id = e.id), '') || ']' AS x"          \
+#define EXPERIMENTS                                                                                                    \
+	"SELECT group_concat(x, '; ') FROM (SELECT runner || ' ' || side || ' r' || round || ' '"                      \
+	" || state || ' [' || COALESCE((SELECT group_concat(s.name, ' ') FROM experiment_test t"                       \
+	" JOIN test s ON s.id = t.test_id WHERE t.experiment_id = e.id), '') || ']' AS x"                              \
 	" FROM experiment e ORDER BY id)"
 #define ASSERT_EXPERIMENTS(expected) ASSERT_TEXT(EXPERIMENTS, expected)
 
@@ -133,9 +132,8 @@ static inline int own_run(struct store_op *op, struct txn *d)
 	if (o->sql)
 		db_exec_values(d, o->sql, o->with ? o->with : VALUES());
 	if (o->head)
-		id = db_int(d, 0,
-		    "SELECT id FROM change WHERE head_sha = ?1 AND kind = 'pull_request'",
-		    V_TEXT(o->head));
+		id = db_int(
+		    d, 0, "SELECT id FROM change WHERE head_sha = ?1 AND kind = 'pull_request'", V_TEXT(o->head));
 	if (o->stress)
 		o->result = stress_plan(d, o->stress);
 	else if (o->call_off)
@@ -177,8 +175,7 @@ static inline void need(const char *head, const char *tests, int bits, int64_t a
 
 enum { TESTS_MAX = 60 };
 
-static inline void open_head(
-    int64_t number, const char *head, const char *runner, const char *held_reason, int64_t at)
+static inline void open_head(int64_t number, const char *head, const char *runner, const char *held_reason, int64_t at)
 {
 	struct plan_want wants[] = {
 	    GITHUB_WANT("npu", "Ascend/pytorch"), WEBHOOK_WANT("npu"), PULL_WANT("npu", "farm")};
@@ -187,12 +184,8 @@ static inline void open_head(
 	while (strcmp(w->runner, runner) != 0)
 		w++;
 	w->held_reason = (char *)held_reason;
-	rig_apply(&(struct rig_plan){.kind = PLAN_START,
-	    .number = number,
-	    .head = head,
-	    .event_ms = T0 + at,
-	    .wants = w,
-	    .n_wants = 1});
+	rig_apply(&(struct rig_plan){
+	    .kind = PLAN_START, .number = number, .head = head, .event_ms = T0 + at, .wants = w, .n_wants = 1});
 }
 
 static inline char *first_run_of(const char *head)
@@ -230,14 +223,11 @@ static inline int64_t end_job(const struct job_end *x)
 		    .duration_ms = -1,
 		    .message = (char *)"AssertionError: 1 != 2"};
 	for (const char *const *t = x->green; t && *t; t++)
-		tests[n++] = (struct test_result){.suite = (char *)"unit",
-		    .name = (char *)*t,
-		    .status = TEST_PASS,
-		    .duration_ms = -1};
+		tests[n++] = (struct test_result){
+		    .suite = (char *)"unit", .name = (char *)*t, .status = TEST_PASS, .duration_ms = -1};
 	DO_OK(store_report_job, &op);
 	if (x->environment) {
-		struct put_report doc = {
-		    .job_id = op.job_id, .environment = x->environment, .now_ms = T0 + x->at};
+		struct put_report doc = {.job_id = op.job_id, .environment = x->environment, .now_ms = T0 + x->at};
 
 		doc.digest[0] = (uint8_t)op.job_id;
 		DO_OK(store_put_report, &doc);
@@ -256,8 +246,7 @@ static inline int64_t end_job(const struct job_end *x)
 #define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 /* PR `number` at `head` was tested by `runner`, and these failed. Nothing is planned before need(). */
-static inline void a_red_head(
-    int64_t number, const char *head, const char *runner, const char *const *red, int64_t at)
+static inline void a_red_head(int64_t number, const char *head, const char *runner, const char *const *red, int64_t at)
 {
 	char *id;
 
@@ -275,8 +264,8 @@ static inline void base_is(const char *head, const char *base)
 {
 	struct put_merge_base m = {.sha = base, .now_ms = T0};
 
-	m.change_id = db_int(look, 0,
-	    "SELECT id FROM change WHERE head_sha = ?1 AND kind = 'pull_request'", V_TEXT(head));
+	m.change_id =
+	    db_int(look, 0, "SELECT id FROM change WHERE head_sha = ?1 AND kind = 'pull_request'", V_TEXT(head));
 	DO_OK(store_put_merge_base, &m);
 }
 
@@ -306,9 +295,8 @@ static inline void due_pass(int64_t at)
 
 	ASK_OK(store_claim_due_changes, &q);
 	for (size_t i = 0; i < q.n; i++) {
-		struct attribute_change a = {.change_id = q.list[i].change_id,
-		    .generation = q.list[i].generation,
-		    .now_ms = T0 + at};
+		struct attribute_change a = {
+		    .change_id = q.list[i].change_id, .generation = q.list[i].generation, .now_ms = T0 + at};
 
 		DO_OK(store_attribute, &a);
 	}

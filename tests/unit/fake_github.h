@@ -69,8 +69,8 @@ static inline char *fake_reply(struct fake_github *f, const char *request)
 	if (strstr(request, "/installation HTTP"))
 		return f->status_of_installation
 			   ? fake_answer("404 Not Found", "", "{\"message\":\"Not Found\"}")
-			   : fake_answer("200 OK", "",
-				 strstr(request, "/repos/other/") ? "{\"id\":43}" : "{\"id\":42}");
+			   : fake_answer(
+				 "200 OK", "", strstr(request, "/repos/other/") ? "{\"id\":43}" : "{\"id\":42}");
 	if (strstr(request, "/access_tokens HTTP"))
 		return fake_token(f);
 	if (fake_is_refused(f, request))
@@ -92,8 +92,7 @@ static inline void fake_serve(struct loopback *lb, int fd)
 		if (n > f->n_at_once_max)
 			f->n_at_once_max = n;
 		buf_append(&f->log, in.data,
-		    strcspn(strchr(in.data, ' ') + 1, " ") +
-			(size_t)(strchr(in.data, ' ') + 1 - in.data));
+		    strcspn(strchr(in.data, ' ') + 1, " ") + (size_t)(strchr(in.data, ' ') + 1 - in.data));
 		buf_append_char(&f->log, '\n');
 		reply = fake_reply(f, in.data);
 		pthread_mutex_unlock(&f->lock);
@@ -140,17 +139,14 @@ static inline int fake_set_up(void **state)
 }
 
 /* Another behaviour from now on. */
-#define fake_set(f, field, value)                                                                  \
-	do {                                                                                       \
-		pthread_mutex_lock(&(f)->lock);                                                    \
-		(f)->field = (value);                                                              \
-		pthread_mutex_unlock(&(f)->lock);                                                  \
+#define fake_set(f, field, value)                                                                                      \
+	do {                                                                                                           \
+		pthread_mutex_lock(&(f)->lock);                                                                        \
+		(f)->field = (value);                                                                                  \
+		pthread_mutex_unlock(&(f)->lock);                                                                      \
 	} while (0)
 
-static inline void fake_on_closed(void *owner)
-{
-	*(bool *)owner = true;
-}
+static inline void fake_on_closed(void *owner) { *(bool *)owner = true; }
 
 static inline void fake_close_github(struct fake_github *f)
 {

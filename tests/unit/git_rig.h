@@ -37,8 +37,7 @@ static inline void shell(const char *folder, const char *command, char *out)
 
 static inline void commit(const char *folder, const char *text)
 {
-	char *command =
-	    xasprintf("echo '%s' > file && git add -A && git commit -qm '%s'", text, text);
+	char *command = xasprintf("echo '%s' > file && git add -A && git commit -qm '%s'", text, text);
 
 	shell(folder, command, NULL);
 	free(command);
@@ -81,8 +80,8 @@ static inline void start_server(void)
 		setpgid(0, 0);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(fds[1], 2);
-		execlp("git", "git", "daemon", "--verbose", "--export-all", "--reuseaddr",
-		    "--listen=127.0.0.1", port, base, hook, (char *)NULL);
+		execlp("git", "git", "daemon", "--verbose", "--export-all", "--reuseaddr", "--listen=127.0.0.1", port,
+		    base, hook, (char *)NULL);
 		_exit(127);
 	}
 	close(fds[1]);
@@ -178,10 +177,9 @@ static inline void next_job(void)
 /* How often git asked a server for a repository. */
 static inline int git_asked(const char *name)
 {
-	char *command =
-	    xasprintf("touch asked; cat asked web.log | "
-		      "grep -cx -e '%s' -e 'GET /%s/info/refs?service=git-upload-pack' || true",
-		name, name);
+	char *command = xasprintf("touch asked; cat asked web.log | "
+				  "grep -cx -e '%s' -e 'GET /%s/info/refs?service=git-upload-pack' || true",
+	    name, name);
 	char count[64];
 
 	shell(rig_dir, command, count);

@@ -22,10 +22,9 @@ static inline void golden_set_contact(struct change_view *v, size_t i)
 static inline struct change_view *golden_green(size_t n)
 {
 	static const char *const names[] = {"ascend-npu", "gaudi-hpu", "intel-xpu", "mlu", "tpu"};
-	static const char *const titles[] = {
-	    "Ascend NPU", "Gaudi HPU", "Intel XPU", "Cambricon MLU", "TPU"};
-	static const char *const tests[][2] = {{"model", "llama3"}, {"model", "qwen2"},
-	    {"model", "bert"}, {"unit", "test_ops"}, {"unit", "test_autograd"}};
+	static const char *const titles[] = {"Ascend NPU", "Gaudi HPU", "Intel XPU", "Cambricon MLU", "TPU"};
+	static const char *const tests[][2] = {{"model", "llama3"}, {"model", "qwen2"}, {"model", "bert"},
+	    {"unit", "test_ops"}, {"unit", "test_autograd"}};
 	struct change_view *v = view_new();
 
 	free(v->head_sha);
@@ -40,13 +39,11 @@ static inline struct change_view *golden_green(size_t n)
 	}
 	for (size_t t = 0; t < ARRAY_LEN(tests); t++)
 		for (size_t i = 0; i < n; i++)
-			view_add_verdict(
-			    v, i, tests[t][0], tests[t][1], TEST_PASS, CHANGE_JOB + (int64_t)i);
+			view_add_verdict(v, i, tests[t][0], tests[t][1], TEST_PASS, CHANGE_JOB + (int64_t)i);
 	return v;
 }
 
-static inline struct verdict_view *golden_cell(
-    struct change_view *v, size_t accelerator, const char *test)
+static inline struct verdict_view *golden_cell(struct change_view *v, size_t accelerator, const char *test)
 {
 	for (size_t i = 0; i < v->n_verdicts; i++)
 		if (v->verdicts[i].accelerator == accelerator && str_eq(v->verdicts[i].test, test))
@@ -55,8 +52,8 @@ static inline struct verdict_view *golden_cell(
 }
 
 /* Why a cell is red, in the words of model/attribution.c. evidence: 0 for none. */
-static inline struct verdict_view *golden_fail(struct change_view *v, size_t accelerator,
-    const char *test, enum attribution why, const char *message)
+static inline struct verdict_view *golden_fail(
+    struct change_view *v, size_t accelerator, const char *test, enum attribution why, const char *message)
 {
 	static const char *const reasons[] = {[ATTRIBUTION_KNOWN] = "an issue is registered for it",
 	    [ATTRIBUTION_BASE] = "red on the merge base 5eeaadb, too",
@@ -81,8 +78,7 @@ static inline void golden_reason(struct verdict_view *w, const char *reason, int
 	w->evidence_job = evidence_job;
 }
 
-static inline void golden_state(
-    struct change_view *v, size_t accelerator, enum dispatch_state state, const char *why)
+static inline void golden_state(struct change_view *v, size_t accelerator, enum dispatch_state state, const char *why)
 {
 	struct dispatch_view *d = &v->accelerators[accelerator].dispatches[0];
 
@@ -115,21 +111,17 @@ static inline void golden_forget(struct change_view *v, size_t accelerator)
 	v->accelerators[accelerator].n_jobs = 0;
 }
 
-static inline struct change_view *golden_all_green(void)
-{
-	return golden_green(3);
-}
+static inline struct change_view *golden_all_green(void) { return golden_green(3); }
 
 static inline struct change_view *golden_new_failure(void)
 {
 	struct change_view *v = golden_green(3);
-	struct verdict_view *w = golden_fail(v, NPU, "llama3", ATTRIBUTION_NEW,
-	    "RuntimeError: \"addmm_out\" not implemented for 'PrivateUse1'");
+	struct verdict_view *w = golden_fail(
+	    v, NPU, "llama3", ATTRIBUTION_NEW, "RuntimeError: \"addmm_out\" not implemented for 'PrivateUse1'");
 
 	w->file = xstrdup("test/models/test_llama3.py");
 	w->line = 118;
-	w = golden_fail(
-	    v, NPU, "test_ops", ATTRIBUTION_NEW, "AssertionError: 3 of 1204 ops differ");
+	w = golden_fail(v, NPU, "test_ops", ATTRIBUTION_NEW, "AssertionError: 3 of 1204 ops differ");
 	v->accelerators[NPU].jobs[0].url = xstrdup("https://ascend-npu.example/runs/81");
 	return v;
 }
@@ -138,10 +130,8 @@ static inline struct change_view *golden_base_broken(void)
 {
 	struct change_view *v = golden_green(3);
 
-	golden_fail(
-	    v, HPU, "qwen2", ATTRIBUTION_BASE, "Graph compile failed: unsupported aten::roll");
-	golden_fail(
-	    v, HPU, "bert", ATTRIBUTION_BASE, "Graph compile failed: unsupported aten::roll");
+	golden_fail(v, HPU, "qwen2", ATTRIBUTION_BASE, "Graph compile failed: unsupported aten::roll");
+	golden_fail(v, HPU, "bert", ATTRIBUTION_BASE, "Graph compile failed: unsupported aten::roll");
 	return v;
 }
 
@@ -157,8 +147,8 @@ static inline struct change_view *golden_flaky(void)
 static inline struct change_view *golden_known_issue(void)
 {
 	struct change_view *v = golden_green(3);
-	struct verdict_view *w = golden_fail(
-	    v, HPU, "bert", ATTRIBUTION_KNOWN, "RuntimeError: synStatus=26 Generic failure");
+	struct verdict_view *w =
+	    golden_fail(v, HPU, "bert", ATTRIBUTION_KNOWN, "RuntimeError: synStatus=26 Generic failure");
 
 	w->evidence_url = xstrdup("https://github.com/pytorch/pytorch/issues/148211");
 	return v;
@@ -169,19 +159,15 @@ static inline struct change_view *golden_mixed(void)
 	struct change_view *v = golden_green(5);
 	struct verdict_view *w;
 
-	w = golden_fail(
-	    v, NPU, "llama3", ATTRIBUTION_NEW, "RuntimeError: no kernel for aten::rms_norm");
+	w = golden_fail(v, NPU, "llama3", ATTRIBUTION_NEW, "RuntimeError: no kernel for aten::rms_norm");
 	w->dtype = NULL;
-	w = golden_fail(
-	    v, HPU, "bert", ATTRIBUTION_KNOWN, "RuntimeError: synStatus=26 Generic failure");
+	w = golden_fail(v, HPU, "bert", ATTRIBUTION_KNOWN, "RuntimeError: synStatus=26 Generic failure");
 	w->evidence_url = xstrdup("https://github.com/pytorch/pytorch/issues/148211");
-	golden_fail(
-	    v, HPU, "qwen2", ATTRIBUTION_BASE, "Graph compile failed: unsupported aten::roll");
+	golden_fail(v, HPU, "qwen2", ATTRIBUTION_BASE, "Graph compile failed: unsupported aten::roll");
 	golden_fail(v, XPU, "test_autograd", ATTRIBUTION_FLAKY,
 	    "AssertionError: Tensor-likes are not close: 1 of 4096 elements");
-	golden_fail(
-	    v, XPU, "llama3", ATTRIBUTION_UNCLASSIFIED, "IndexError: index 7 is out of bounds")
-	    ->status = TEST_ERROR;
+	golden_fail(v, XPU, "llama3", ATTRIBUTION_UNCLASSIFIED, "IndexError: index 7 is out of bounds")->status =
+	    TEST_ERROR;
 	golden_forget(v, MLU);
 	golden_state(v, MLU, DISPATCH_EXPIRED, "did not start within 2h");
 	golden_forget(v, TPU);
@@ -200,8 +186,7 @@ static inline struct change_view *golden_not_classified(void)
 {
 	struct change_view *v = golden_green(3);
 
-	golden_fail(
-	    v, XPU, "llama3", ATTRIBUTION_UNCLASSIFIED, "IndexError: index 7 is out of bounds");
+	golden_fail(v, XPU, "llama3", ATTRIBUTION_UNCLASSIFIED, "IndexError: index 7 is out of bounds");
 	return v;
 }
 
@@ -219,16 +204,12 @@ static inline struct change_view *golden_rerunning(void)
 	struct change_view *v = golden_green(3);
 	struct verdict_view *w;
 
-	w = golden_fail(
-	    v, NPU, "llama3", ATTRIBUTION_NEW, "RuntimeError: no kernel for aten::rms_norm");
+	w = golden_fail(v, NPU, "llama3", ATTRIBUTION_NEW, "RuntimeError: no kernel for aten::rms_norm");
 	w->rerun = RERUN_PENDING;
-	w = golden_fail(
-	    v, NPU, "qwen2", ATTRIBUTION_UNCLASSIFIED, "TimeoutError: no answer within 600 s");
-	golden_reason(
-	    w, "not tested on the merge base; likely flaky: seen on 3 other changes", 3801);
+	w = golden_fail(v, NPU, "qwen2", ATTRIBUTION_UNCLASSIFIED, "TimeoutError: no answer within 600 s");
+	golden_reason(w, "not tested on the merge base; likely flaky: seen on 3 other changes", 3801);
 	w->rerun = RERUN_PENDING;
-	w = golden_fail(
-	    v, HPU, "bert", ATTRIBUTION_UNCLASSIFIED, "IndexError: index 7 is out of bounds");
+	w = golden_fail(v, HPU, "bert", ATTRIBUTION_UNCLASSIFIED, "IndexError: index 7 is out of bounds");
 	w->rerun = RERUN_PENDING;
 	return v;
 }
@@ -240,8 +221,7 @@ static inline struct change_view *golden_waits_for_good_machine(void)
 	struct verdict_view *w;
 
 	w = golden_fail(v, HPU, "bert", ATTRIBUTION_UNCLASSIFIED, "RuntimeError: device lost");
-	golden_reason(
-	    w, "looks like infrastructure; not tested on the merge base; red again here", 0);
+	golden_reason(w, "looks like infrastructure; not tested on the merge base; red again here", 0);
 	w->rerun = RERUN_LATER;
 	return v;
 }
@@ -252,14 +232,11 @@ static inline struct change_view *golden_reruns_without_result(void)
 	struct change_view *v = golden_green(3);
 	struct verdict_view *w;
 
-	w = golden_fail(
-	    v, NPU, "llama3", ATTRIBUTION_NEW, "RuntimeError: no kernel for aten::rms_norm");
+	w = golden_fail(v, NPU, "llama3", ATTRIBUTION_NEW, "RuntimeError: no kernel for aten::rms_norm");
 	w->rerun = RERUN_NO_ANSWER;
-	w = golden_fail(
-	    v, NPU, "qwen2", ATTRIBUTION_UNCLASSIFIED, "TimeoutError: no answer within 600 s");
+	w = golden_fail(v, NPU, "qwen2", ATTRIBUTION_UNCLASSIFIED, "TimeoutError: no answer within 600 s");
 	w->rerun = RERUN_OVER_LIMIT;
-	w = golden_fail(
-	    v, HPU, "bert", ATTRIBUTION_UNCLASSIFIED, "IndexError: index 7 is out of bounds");
+	w = golden_fail(v, HPU, "bert", ATTRIBUTION_UNCLASSIFIED, "IndexError: index 7 is out of bounds");
 	w->rerun = RERUN_VOID;
 	w->rerun_job = 6003;
 	return v;
@@ -270,11 +247,9 @@ static inline struct change_view *golden_settled_by_rerun(void)
 {
 	struct change_view *v = golden_green(3);
 
-	golden_reason(golden_fail(v, NPU, "llama3", ATTRIBUTION_NEW,
-			  "RuntimeError: no kernel for aten::rms_norm"),
+	golden_reason(golden_fail(v, NPU, "llama3", ATTRIBUTION_NEW, "RuntimeError: no kernel for aten::rms_norm"),
 	    "green on the merge base 5eeaadb, and red twice here", 6002);
-	golden_reason(
-	    golden_fail(v, NPU, "qwen2", ATTRIBUTION_FLAKY, "TimeoutError: no answer within 600 s"),
+	golden_reason(golden_fail(v, NPU, "qwen2", ATTRIBUTION_FLAKY, "TimeoutError: no answer within 600 s"),
 	    "passed when it ran again on this commit", 6001);
 	return v;
 }
@@ -283,8 +258,7 @@ static inline struct change_view *golden_confirmed_on_base(void)
 {
 	struct change_view *v = golden_green(3);
 
-	golden_reason(
-	    golden_fail(v, HPU, "bert", ATTRIBUTION_BASE, "IndexError: index 7 is out of bounds"),
+	golden_reason(golden_fail(v, HPU, "bert", ATTRIBUTION_BASE, "IndexError: index 7 is out of bounds"),
 	    "red on the merge base 5eeaadb, too", 6004);
 	return v;
 }
@@ -294,8 +268,7 @@ static inline struct change_view *golden_likely_flaky(void)
 {
 	struct change_view *v = golden_green(3);
 
-	golden_reason(golden_fail(v, XPU, "qwen2", ATTRIBUTION_UNCLASSIFIED,
-			  "TimeoutError: no answer within 600 s"),
+	golden_reason(golden_fail(v, XPU, "qwen2", ATTRIBUTION_UNCLASSIFIED, "TimeoutError: no answer within 600 s"),
 	    "not tested on the merge base; likely flaky: seen on 3 other changes", 3801);
 	return v;
 }
@@ -342,8 +315,7 @@ static inline struct change_view *golden_unhealthy(void)
 {
 	struct change_view *v = golden_green(3);
 
-	golden_fail(
-	    v, HPU, "llama3", ATTRIBUTION_UNCLASSIFIED, "synInitialize failed: device lost");
+	golden_fail(v, HPU, "llama3", ATTRIBUTION_UNCLASSIFIED, "synInitialize failed: device lost");
 	golden_fail(v, HPU, "qwen2", ATTRIBUTION_UNCLASSIFIED, "synInitialize failed: device lost");
 	v->accelerators[HPU].is_unhealthy = true;
 	return v;
@@ -394,8 +366,7 @@ static inline struct change_view *golden_sixty_accelerators(void)
 	}
 	for (size_t t = 0; t < ARRAY_LEN(tests); t++)
 		for (size_t i = 0; i < 60; i++)
-			view_add_verdict(
-			    v, i, "model", tests[t], TEST_PASS, CHANGE_JOB + (int64_t)i);
+			view_add_verdict(v, i, "model", tests[t], TEST_PASS, CHANGE_JOB + (int64_t)i);
 	golden_fail(v, 6, "qwen2", ATTRIBUTION_NEW, "RuntimeError: no kernel for aten::rms_norm");
 	golden_fail(v, 41, "t5", ATTRIBUTION_BASE, "Killed by the watchdog after 1800 s");
 	return v;
@@ -412,8 +383,8 @@ static inline struct change_view *golden_twenty_thousand_tests(void)
 		for (size_t i = 0; i < 2; i++)
 			view_add_verdict(v, i, "unit", name, TEST_PASS, CHANGE_JOB + (int64_t)i);
 	}
-	golden_fail(v, HPU, "test_ops.py::test_case_01234", ATTRIBUTION_NEW,
-	    "AssertionError: expected 0.7071, got 0.7068")
+	golden_fail(
+	    v, HPU, "test_ops.py::test_case_01234", ATTRIBUTION_NEW, "AssertionError: expected 0.7071, got 0.7068")
 	    ->dtype = xstrdup("bf16");
 	golden_cell(v, NPU, "test_ops.py::test_case_01234")->dtype = xstrdup("bf16");
 	return v;

@@ -96,8 +96,7 @@ static inline struct change_view *hostile_view_new(void)
 	size_t hpu = view_add_accelerator(v, "d-hpu", "HPU", LEVEL_2, DISPATCH_HELD);
 
 	view_set_merge_base(v, 0);
-	view_set_contact(
-	    v, npu, "https://vendor.example/docs", "https://vendor.example/help", "alice");
+	view_set_contact(v, npu, "https://vendor.example/docs", "https://vendor.example/help", "alice");
 	view_set_contact(v, mlu, NULL, "https://vendor.example/help", "bob");
 	v->accelerators[mlu].dispatches[0].last_error = xstrdup("did not start within 2h");
 	v->accelerators[hpu].dispatches[0].held_reason = xstrdup("a first-time contributor");

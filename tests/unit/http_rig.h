@@ -54,8 +54,7 @@ static inline void *rig_thread(void *arg)
 }
 
 /* A server with the routes, listening. Their owner becomes g where they have none. */
-static inline void rig_open(
-    struct rig *g, const struct http_limits *limits, const struct http_route *routes, size_t n)
+static inline void rig_open(struct rig *g, const struct http_limits *limits, const struct http_route *routes, size_t n)
 {
 	struct error e = {0};
 	char *address;
@@ -154,10 +153,7 @@ static inline int rig_connect_from(struct rig *g, int receive_bytes)
 	return fd;
 }
 
-static inline int rig_connect(struct rig *g)
-{
-	return rig_connect_from(g, 0);
-}
+static inline int rig_connect(struct rig *g) { return rig_connect_from(g, 0); }
 
 /* False when the server has closed. */
 static inline bool rig_send(int fd, const void *p, size_t n)
@@ -175,10 +171,7 @@ static inline bool rig_send(int fd, const void *p, size_t n)
 	return true;
 }
 
-static inline bool rig_say(int fd, const char *s)
-{
-	return rig_send(fd, s, strlen(s));
-}
+static inline bool rig_say(int fd, const char *s) { return rig_send(fd, s, strlen(s)); }
 
 /* Appends until `n` bytes are there in all; false at the end. */
 static inline bool rig_receive(int fd, struct buf *b, size_t n)

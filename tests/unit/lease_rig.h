@@ -12,11 +12,10 @@
 #define SECOND   INT64_C(1000)
 #define LEASE_MS (60 * SECOND)
 
-#define PULL_WANT(name, runner_name)                                                               \
-	{                                                                                          \
-		.accelerator = (char *)(name), .runner = (char *)(runner_name),                    \
-		.kind = RUNNER_PULL, .target = (char *)"", .acknowledge_ms = 10 * MINUTE,          \
-		.start_ms = 2 * HOUR, .finish_ms = 6 * HOUR                                        \
+#define PULL_WANT(name, runner_name)                                                                                   \
+	{                                                                                                              \
+		.accelerator = (char *)(name), .runner = (char *)(runner_name), .kind = RUNNER_PULL,                   \
+		.target = (char *)"", .acknowledge_ms = 10 * MINUTE, .start_ms = 2 * HOUR, .finish_ms = 6 * HOUR       \
 	}
 
 /* PR `number` at `head`, wanted by npu's farm, `at` milliseconds after T0. */
@@ -24,12 +23,8 @@ static inline void queue_pull(int64_t number, const char *head, int64_t at)
 {
 	struct plan_want wants[] = {PULL_WANT("npu", "farm")};
 
-	rig_apply(&(struct rig_plan){.kind = PLAN_START,
-	    .number = number,
-	    .head = head,
-	    .event_ms = T0 + at,
-	    .wants = wants,
-	    .n_wants = 1});
+	rig_apply(&(struct rig_plan){
+	    .kind = PLAN_START, .number = number, .head = head, .event_ms = T0 + at, .wants = wants, .n_wants = 1});
 }
 
 static inline struct claim_dispatch claim_with(
@@ -79,16 +74,15 @@ static inline struct renew_lease renew(const struct lease_offer *o, const char *
 	return r;
 }
 
-#define ASSERT_RENEWED(offer, machine, at, expected_word, part_of_reason)                          \
-	do {                                                                                       \
-		struct renew_lease got_ = renew(offer, machine, at);                               \
-		assert_int_equal(got_.word, expected_word);                                        \
-		if (!strstr(got_.reason, part_of_reason))                                          \
-			fail_msg("reason: %s", got_.reason);                                       \
+#define ASSERT_RENEWED(offer, machine, at, expected_word, part_of_reason)                                              \
+	do {                                                                                                           \
+		struct renew_lease got_ = renew(offer, machine, at);                                                   \
+		assert_int_equal(got_.word, expected_word);                                                            \
+		if (!strstr(got_.reason, part_of_reason))                                                              \
+			fail_msg("reason: %s", got_.reason);                                                           \
 	} while (0)
 
-static inline int give_back(
-    const struct lease_offer *o, const char *machine, const char *reason, int64_t at)
+static inline int give_back(const struct lease_offer *o, const char *machine, const char *reason, int64_t at)
 {
 	struct return_lease r = {
 	    .lease_id = o->lease_id,
@@ -136,8 +130,7 @@ static inline enum report_outcome finish_with(const struct lease_offer *o, const
 	return op.outcome;
 }
 
-static inline enum report_outcome finish(
-    const struct lease_offer *o, const char *conclusion, int64_t at)
+static inline enum report_outcome finish(const struct lease_offer *o, const char *conclusion, int64_t at)
 {
 	return finish_with(o, conclusion, NULL, 0, NULL, at);
 }
@@ -157,8 +150,7 @@ static inline void assert_job(int64_t id, const char *expected)
 	struct buf text = BUF_INIT(4096);
 	char *got;
 
-	buf_appendf(&text, "%s",
-	    j->job.status == JOB_COMPLETED ? j->job.conclusion : job_status_name(j->job.status));
+	buf_appendf(&text, "%s", j->job.status == JOB_COMPLETED ? j->job.conclusion : job_status_name(j->job.status));
 	if (j->message)
 		buf_appendf(&text, ": %s", j->message);
 	got = buf_take(&text);
@@ -186,17 +178,16 @@ static inline char *lease_states(void)
 
 	ASK_OK(store_list_leases, &l);
 	for (size_t i = 0; i < l.n; i++)
-		buf_appendf(
-		    &text, "%s%s %s", text.len ? ", " : "", l.list[i].machine, l.list[i].state);
+		buf_appendf(&text, "%s%s %s", text.len ? ", " : "", l.list[i].machine, l.list[i].state);
 	list_leases_release(&l);
 	return buf_take(&text);
 }
 
-#define ASSERT_LEASES(expected)                                                                    \
-	do {                                                                                       \
-		char *got_ = lease_states();                                                       \
-		assert_string_equal(got_, expected);                                               \
-		free(got_);                                                                        \
+#define ASSERT_LEASES(expected)                                                                                        \
+	do {                                                                                                           \
+		char *got_ = lease_states();                                                                           \
+		assert_string_equal(got_, expected);                                                                   \
+		free(got_);                                                                                            \
 	} while (0)
 
 static inline int64_t n_queued(void)

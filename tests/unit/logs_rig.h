@@ -70,10 +70,7 @@ static inline int rig_setup(void **state)
 }
 
 /* Of something under logs/. free(). */
-static inline char *rig_path(const char *name)
-{
-	return xasprintf("%s/logs/%s", rig_dir, name);
-}
+static inline char *rig_path(const char *name) { return xasprintf("%s/logs/%s", rig_dir, name); }
 
 /* The same, in a subfolder that is made if it is not there. */
 static inline char *rig_made_path(const char *name)
@@ -95,21 +92,13 @@ struct put {
 	char *owned;
 };
 
-static inline void rig_put_done(struct log_append *a)
-{
-	CONTAINER_OF(a, struct put, a)->is_done = true;
-}
+static inline void rig_put_done(struct log_append *a) { CONTAINER_OF(a, struct put, a)->is_done = true; }
 
-static inline void rig_put_start(
-    struct put *p, int64_t job, int64_t offset, const char *text, size_t n, bool is_last)
+static inline void rig_put_start(struct put *p, int64_t job, int64_t offset, const char *text, size_t n, bool is_last)
 {
 	p->is_done = false;
-	p->a = (struct log_append){.job_id = job,
-	    .offset = offset,
-	    .bytes = text,
-	    .n = n,
-	    .is_last = is_last,
-	    .done = rig_put_done};
+	p->a = (struct log_append){
+	    .job_id = job, .offset = offset, .bytes = text, .n = n, .is_last = is_last, .done = rig_put_done};
 	logs_append(rig_logs, &p->a);
 }
 
@@ -128,15 +117,13 @@ static inline int rig_put(int64_t job, int64_t offset, const char *text, size_t 
 	return p.a.err;
 }
 
-#define ASSERT_PIECE(job, offset, text, is_last, want_err, want_end)                               \
-	do {                                                                                       \
-		assert_int_equal(rig_put(job, offset, text, strlen(text), is_last), want_err);     \
-		assert_int_equal(put_end, want_end);                                               \
+#define ASSERT_PIECE(job, offset, text, is_last, want_err, want_end)                                                   \
+	do {                                                                                                           \
+		assert_int_equal(rig_put(job, offset, text, strlen(text), is_last), want_err);                         \
+		assert_int_equal(put_end, want_end);                                                                   \
 	} while (0)
-#define ASSERT_PUT(job, offset, text, want_err, want_end)                                          \
-	ASSERT_PIECE(job, offset, text, false, want_err, want_end)
-#define ASSERT_LAST(job, offset, text, want_err, want_end)                                         \
-	ASSERT_PIECE(job, offset, text, true, want_err, want_end)
+#define ASSERT_PUT(job, offset, text, want_err, want_end)  ASSERT_PIECE(job, offset, text, false, want_err, want_end)
+#define ASSERT_LAST(job, offset, text, want_err, want_end) ASSERT_PIECE(job, offset, text, true, want_err, want_end)
 
 /* ---- reading ---- */
 
@@ -153,8 +140,7 @@ static inline void rig_read_done(struct log_read *r)
 
 static inline int rig_read(int64_t job, int64_t offset, size_t n)
 {
-	struct log_read r = {
-	    .job_id = job, .offset = offset, .max_bytes = n, .done = rig_read_done};
+	struct log_read r = {.job_id = job, .offset = offset, .max_bytes = n, .done = rig_read_done};
 
 	free(read_bytes);
 	read_is_done = false;
@@ -167,12 +153,12 @@ static inline int rig_read(int64_t job, int64_t offset, size_t n)
 	return r.err;
 }
 
-#define ASSERT_TEXT(job, text)                                                                     \
-	do {                                                                                       \
-		assert_int_equal(rig_read(job, 0, 1 << 20), 0);                                    \
-		assert_int_equal(read_n, strlen(text));                                            \
-		assert_memory_equal(read_bytes, text, read_n);                                     \
-		assert_int_equal(read_end, strlen(text));                                          \
+#define ASSERT_TEXT(job, text)                                                                                         \
+	do {                                                                                                           \
+		assert_int_equal(rig_read(job, 0, 1 << 20), 0);                                                        \
+		assert_int_equal(read_n, strlen(text));                                                                \
+		assert_memory_equal(read_bytes, text, read_n);                                                         \
+		assert_int_equal(read_end, strlen(text));                                                              \
 	} while (0)
 
 /* Turns the loop until so many logs were compressed since the start. */

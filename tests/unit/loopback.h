@@ -67,8 +67,7 @@ static inline void loopback_listen(struct loopback *lb, int fd)
 	pthread_create(&lb->thread, NULL, loopback_accept, lb);
 }
 
-static inline struct loopback *loopback_start(
-    void (*serve)(struct loopback *lb, int fd), void *owner)
+static inline struct loopback *loopback_start(void (*serve)(struct loopback *lb, int fd), void *owner)
 {
 	struct loopback *lb = xcalloc(1, sizeof(*lb));
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -111,8 +110,7 @@ static inline bool loopback_has_v6(void)
 }
 
 /* On [::1], for tests that asked loopback_has_v6(). */
-static inline struct loopback *loopback_start_v6(
-    void (*serve)(struct loopback *lb, int fd), void *owner)
+static inline struct loopback *loopback_start_v6(void (*serve)(struct loopback *lb, int fd), void *owner)
 {
 	struct loopback *lb = xcalloc(1, sizeof(*lb));
 	int fd = loopback_bind_v6(&lb->port);

@@ -21,10 +21,8 @@ static inline bool oracle_has_reference(const char *s)
 
 	for (const char *p = s; *p; p++) {
 		bool is_word_start =
-		    p == s ||
-		    (!strchr("_-", p[-1]) &&
-			!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789",
-			    p[-1]));
+		    p == s || (!strchr("_-", p[-1]) &&
+				  !strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", p[-1]));
 		size_t n_hex = strspn(p, hex);
 
 		if (*p == '@' || *p == '#' || !strncmp(p, "://", 3) || !strncasecmp(p, "www.", 4))
@@ -107,16 +105,14 @@ static inline void oracle_visit(struct oracle *o, cmark_node *node, const char *
 /* free() the tree with cmark_node_free(). */
 static inline cmark_node *oracle_parse(const char *markdown)
 {
-	static const char *const extensions[] = {
-	    "table", "autolink", "strikethrough", "tagfilter", "tasklist"};
+	static const char *const extensions[] = {"table", "autolink", "strikethrough", "tagfilter", "tasklist"};
 	cmark_parser *parser;
 	cmark_node *doc;
 
 	cmark_gfm_core_extensions_ensure_registered();
 	parser = cmark_parser_new(CMARK_OPT_DEFAULT | CMARK_OPT_UNSAFE);
 	for (size_t i = 0; i < ARRAY_LEN(extensions); i++)
-		cmark_parser_attach_syntax_extension(
-		    parser, cmark_find_syntax_extension(extensions[i]));
+		cmark_parser_attach_syntax_extension(parser, cmark_find_syntax_extension(extensions[i]));
 	cmark_parser_feed(parser, markdown, strlen(markdown));
 	doc = cmark_parser_finish(parser);
 	cmark_parser_free(parser);
@@ -152,8 +148,7 @@ static inline char *oracle_code(const char *markdown, size_t n)
 	while (!found && (event = cmark_iter_next(iter)) != CMARK_EVENT_DONE) {
 		cmark_node *node = cmark_iter_get_node(iter);
 
-		if (event == CMARK_EVENT_ENTER && cmark_node_get_type(node) == CMARK_NODE_CODE &&
-		    n-- == 0)
+		if (event == CMARK_EVENT_ENTER && cmark_node_get_type(node) == CMARK_NODE_CODE && n-- == 0)
 			found = xstrdup(cmark_node_get_literal(node));
 	}
 	cmark_iter_free(iter);

@@ -42,8 +42,8 @@ static inline char *test_key_number(const struct test_key *k, const char *which)
 static inline json_t *test_key_jwk(const struct test_key *k, const char *kid)
 {
 	char *n = test_key_number(k, "n"), *e = test_key_number(k, "e");
-	json_t *jwk = json_pack("{s:s,s:s,s:s,s:s,s:s,s:s}", "kty", "RSA", "use", "sig", "alg",
-	    "RS256", "kid", kid, "n", n, "e", e);
+	json_t *jwk = json_pack(
+	    "{s:s,s:s,s:s,s:s,s:s,s:s}", "kty", "RSA", "use", "sig", "alg", "RS256", "kid", kid, "n", n, "e", e);
 
 	free(n);
 	free(e);
@@ -63,11 +63,10 @@ static inline char *jwks_text(json_t *one)
 /* Good claims, valid around now_s; json_decref(). */
 static inline json_t *good_claims(int64_t now_s)
 {
-	return json_pack("{s:s,s:s,s:I,s:I,s:I,s:s,s:s,s:s,s:s}", "iss", ISSUER, "aud", AUDIENCE,
-	    "exp", (json_int_t)now_s + 300, "nbf", (json_int_t)now_s - 10, "iat",
-	    (json_int_t)now_s - 10, "repository", "Ascend/pytorch", "job_workflow_ref",
-	    "Ascend/pytorch/.github/workflows/ci.yml@refs/heads/main", "repository_id", "74",
-	    "repository_owner_id", "65");
+	return json_pack("{s:s,s:s,s:I,s:I,s:I,s:s,s:s,s:s,s:s}", "iss", ISSUER, "aud", AUDIENCE, "exp",
+	    (json_int_t)now_s + 300, "nbf", (json_int_t)now_s - 10, "iat", (json_int_t)now_s - 10, "repository",
+	    "Ascend/pytorch", "job_workflow_ref", "Ascend/pytorch/.github/workflows/ci.yml@refs/heads/main",
+	    "repository_id", "74", "repository_owner_id", "65");
 }
 
 static inline void append_part(struct buf *token, const json_t *part)

@@ -43,10 +43,7 @@ static inline void parts_open(struct parts *p)
 	free(address);
 }
 
-static inline void parts_on_closed(void *owner)
-{
-	*(bool *)owner = true;
-}
+static inline void parts_on_closed(void *owner) { *(bool *)owner = true; }
 
 static inline void parts_close_store(struct parts *p)
 {
@@ -88,14 +85,11 @@ struct ask {
 	bool is_done;
 };
 
-static inline void ask_on_done(struct http_call *call)
-{
-	CONTAINER_OF(call, struct ask, call)->is_done = true;
-}
+static inline void ask_on_done(struct http_call *call) { CONTAINER_OF(call, struct ask, call)->is_done = true; }
 
 /* headers and body stay until it is done. */
-static inline void ask_start(struct parts *p, struct ask *a, const char *path,
-    const char *const *headers, const char *body, size_t n)
+static inline void ask_start(
+    struct parts *p, struct ask *a, const char *path, const char *const *headers, const char *body, size_t n)
 {
 	a->is_done = false;
 	a->url = xasprintf("%s%s", p->url, path);

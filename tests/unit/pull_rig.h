@@ -216,10 +216,7 @@ static inline void pull_poll(struct pull *p, const int *polled, int (*count)(str
 }
 
 /* Runs until *n is what is wanted. */
-static inline void until(struct pull *p, const int *n, int wanted)
-{
-	pull_poll(p, n, NULL, wanted);
-}
+static inline void until(struct pull *p, const int *n, int wanted) { pull_poll(p, n, NULL, wanted); }
 
 static inline void until_counted(struct pull *p, int (*count)(struct pull *p), int wanted)
 {
@@ -231,22 +228,13 @@ static inline int pull_n_held(struct pull *p)
 	return claims_n_waiting(p->runners->claims) + leases_n_waiting(p->runners->leases);
 }
 
-static inline int pull_n_connections(struct pull *p)
-{
-	return http_server_n_connections(p->parts.server);
-}
+static inline int pull_n_connections(struct pull *p) { return http_server_n_connections(p->parts.server); }
 
 /* Runs until so many claims and heartbeats are held. */
-static inline void until_held(struct pull *p, int n)
-{
-	until_counted(p, pull_n_held, n);
-}
+static inline void until_held(struct pull *p, int n) { until_counted(p, pull_n_held, n); }
 
 /* Runs until the server has noticed that every client vanished. */
-static inline void until_gone(struct pull *p)
-{
-	until_counted(p, pull_n_connections, 0);
-}
+static inline void until_gone(struct pull *p) { until_counted(p, pull_n_connections, 0); }
 
 /* ---- up and down ---- */
 
@@ -290,8 +278,7 @@ static inline void pull_on_added(struct store_op *op)
 }
 
 /* Adds a token and waits until it is known. */
-static inline int64_t pull_add_token(
-    struct pull *p, enum token_kind kind, const char *accelerator, const char *name)
+static inline int64_t pull_add_token(struct pull *p, enum token_kind kind, const char *accelerator, const char *name)
 {
 	struct pull_added added = {
 	    .add =
@@ -364,8 +351,7 @@ static inline int pull_set_up(void **state)
 			  "  - {name: small, pull: {labels: [gpu]}}\n");
 	parts_open(&p->parts);
 	p->callback_key = secret_of("k");
-	p->runners = runners_new(
-	    p->parts.loop, p->parts.store, p->parts.client, p->parts.server, p->callback_key);
+	p->runners = runners_new(p->parts.loop, p->parts.store, p->parts.client, p->parts.server, p->callback_key);
 	runners_configure(p->runners, p->parts.config);
 	p->poll = timer_new(p->parts.loop, pull_on_poll, p);
 	pull_add_token(p, TOKEN_RUNNER, "npu", MACHINE);
@@ -393,7 +379,7 @@ static inline int pull_tear_down(void **state)
 
 /* ---- asking ---- */
 
-#define CLAIM_BODY(id, labels, wait)                                                               \
+#define CLAIM_BODY(id, labels, wait)                                                                                   \
 	"{\"name\":\"" MACHINE "\",\"claim_id\":\"" id "\",\"labels\":" labels ",\"wait\":" wait "}"
 
 static inline void pull_ask(struct pull *p, struct ask *a, const char *path, const char *body)
@@ -420,8 +406,8 @@ static inline int pull_ask_raw(struct pull *p, const char *path, const char *bod
 	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	char *text = xasprintf("POST %s HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: %zu\r\n\r\n%s",
-	    path, p->header, strlen(body), body);
+	char *text = xasprintf(
+	    "POST %s HTTP/1.1\r\nHost: x\r\n%s\r\nContent-Length: %zu\r\n\r\n%s", path, p->header, strlen(body), body);
 
 	assert_int_equal(connect(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
 	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));

@@ -59,8 +59,7 @@ static inline git_oid repo_commit(git_repository *repo, const struct repo_entry 
 	root = repo_tree(repo, &folder, n ? 1 : 0);
 	assert_int_equal(git_tree_lookup(&tree, repo, &root), 0);
 	assert_int_equal(git_signature_new(&who, "a", "a@example.org", 1, 0), 0);
-	assert_int_equal(
-	    git_commit_create(&id, repo, NULL, who, who, NULL, "commit", tree, 0, NULL), 0);
+	assert_int_equal(git_commit_create(&id, repo, NULL, who, who, NULL, "commit", tree, 0, NULL), 0);
 	assert_int_equal(git_reference_create(&ref, repo, "refs/heads/main", &id, 1, NULL), 0);
 	git_reference_free(ref);
 	git_signature_free(who);

@@ -15,7 +15,7 @@ struct rig {
 	git_repository *repo;
 	char folder[64], url[96], state_dir[96];
 	const char *path, *refuse_with; /* NULL: takes it */
-	const char *block_with; /* a folder that is made before a commit is kept; NULL: none */
+	const char *block_with;         /* a folder that is made before a commit is kept; NULL: none */
 	int n_tried;
 	char tried[65], *tried_folder;
 	bool (*until)(struct rig *g);

@@ -6,8 +6,7 @@
 #include "text/summary.h"
 #include "text/terminal.h"
 
-static inline void view_comment(
-    const struct change_view *v, const struct comment_options *o, struct comment *ret)
+static inline void view_comment(const struct change_view *v, const struct comment_options *o, struct comment *ret)
 {
 	struct table t;
 
@@ -60,8 +59,7 @@ static inline json_t *view_verdict(const struct change_view *v)
 	return verdict;
 }
 
-static inline void view_terminal(
-    const struct change_view *v, const struct terminal_options *o, struct buf *out)
+static inline void view_terminal(const struct change_view *v, const struct terminal_options *o, struct buf *out)
 {
 	struct table t;
 

@@ -67,8 +67,7 @@ static inline void assert_report(struct report_file *r, const char *expected)
 }
 
 /* `needle` is in the explanation of why it is refused. */
-static inline void assert_refused(
-    enum report_format f, const char *text, size_t n, int code, const char *needle)
+static inline void assert_refused(enum report_format f, const char *text, size_t n, int code, const char *needle)
 {
 	struct error why = {0};
 	struct report_file r;

@@ -9,8 +9,7 @@ static inline bool oracle_text_agrees(const json_t *v, const char *text, size_t 
 {
 	const char *expected = json_string_value(v);
 
-	if (!expected || strlen(expected) != json_string_length(v) ||
-	    json_string_length(v) >= bytes)
+	if (!expected || strlen(expected) != json_string_length(v) || json_string_length(v) >= bytes)
 		expected = "";
 	return strcmp(expected, text) == 0;
 }
@@ -19,8 +18,8 @@ static inline bool oracle_fields_agree(const json_t *root, const struct skim *s)
 {
 	return oracle_text_agrees(json_object_get(root, "action"), s->action, sizeof s->action) &&
 	       oracle_text_agrees(json_object_get(root, "ref"), s->ref, sizeof s->ref) &&
-	       oracle_text_agrees(json_at(root, "repository", "full_name", NULL), s->repository,
-		   sizeof s->repository) &&
+	       oracle_text_agrees(
+		   json_at(root, "repository", "full_name", NULL), s->repository, sizeof s->repository) &&
 	       s->is_deleted == json_is_true(json_object_get(root, "deleted")) &&
 	       s->has_base_change == json_is_object(json_at(root, "changes", "base", NULL)) &&
 	       s->is_pull_comment == json_is_object(json_at(root, "issue", "pull_request", NULL));
@@ -50,8 +49,7 @@ static inline const char *skim_disagrees(const char *body, size_t n)
 
 		wrong = strict ? "saw a duplicate key that is none" : NULL;
 		json_decref(strict);
-	} else if (json_is_object(root) && !strstr(e.text, "nested deeper") &&
-		   !memchr(body, 0, n)) {
+	} else if (json_is_object(root) && !strstr(e.text, "nested deeper") && !memchr(body, 0, n)) {
 		/* jansson passes over a raw NUL behind a number; JSON has none anywhere */
 		wrong = "refused good JSON";
 	}

@@ -43,8 +43,7 @@ static inline void PRINTF(1, 2) trace(const char *format, ...)
 	va_end(args);
 }
 
-void store_subscribe(
-    struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner), void *owner)
+void store_subscribe(struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner), void *owner)
 {
 	(void)s;
 	subscriber.on_topic = on_topic;
@@ -52,10 +51,7 @@ void store_subscribe(
 	subscriber.topics = topics;
 }
 
-static inline void ring(void)
-{
-	subscriber.on_topic(subscriber.topics, subscriber.owner);
-}
+static inline void ring(void) { subscriber.on_topic(subscriber.topics, subscriber.owner); }
 
 /* ---- at the end of the turn ---- */
 
@@ -66,10 +62,7 @@ static inline void op_done(void *p)
 	op->done(op);
 }
 
-static inline void end_op(struct loop *l, struct store_op *op)
-{
-	loop_reap(l, op_done, op);
-}
+static inline void end_op(struct loop *l, struct store_op *op) { loop_reap(l, op_done, op); }
 
 static inline void query_done(void *p)
 {
@@ -78,10 +71,7 @@ static inline void query_done(void *p)
 	q->done(q);
 }
 
-static inline void end_query(struct loop *l, struct store_query *q)
-{
-	loop_reap(l, query_done, q);
-}
+static inline void end_query(struct loop *l, struct store_query *q) { loop_reap(l, query_done, q); }
 
 static inline void call_done(void *p)
 {
@@ -90,19 +80,10 @@ static inline void call_done(void *p)
 	call->done(call);
 }
 
-static inline void end_call(struct loop *l, struct github_call *call)
-{
-	loop_reap(l, call_done, call);
-}
+static inline void end_call(struct loop *l, struct github_call *call) { loop_reap(l, call_done, call); }
 
 /* ---- the test's own configuration, which nobody frees ---- */
 
-struct config *config_ref(struct config *c)
-{
-	return c;
-}
+struct config *config_ref(struct config *c) { return c; }
 
-void config_unref(struct config *c)
-{
-	(void)c;
-}
+void config_unref(struct config *c) { (void)c; }

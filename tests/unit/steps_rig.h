@@ -41,8 +41,7 @@ static inline void rig_step(const char *name, const char *run, int64_t timeout_m
 	struct runner_step *s = &rig_steps[rig_config.n_steps++];
 
 	assert_true(rig_config.n_steps <= RIG_STEPS);
-	*s = (struct runner_step){
-	    .name = (char *)name, .run = (char *)run, .timeout_ms = timeout_ms};
+	*s = (struct runner_step){.name = (char *)name, .run = (char *)run, .timeout_ms = timeout_ms};
 }
 
 static inline void rig_defaults(void)
@@ -183,8 +182,8 @@ static inline void rig_become_user(void)
 /* A job's files are its user's; the repositories that the test serves stay the test's. */
 static inline void rig_give_to_user(void)
 {
-	char *command = xasprintf("find '%s' -path '%s/served' -prune -o -exec chown -h %d:%d {} +",
-	    rig_dir, rig_dir, (int)rig_user, (int)rig_user);
+	char *command = xasprintf("find '%s' -path '%s/served' -prune -o -exec chown -h %d:%d {} +", rig_dir, rig_dir,
+	    (int)rig_user, (int)rig_user);
 
 	if (rig_user && geteuid() == 0)
 		assert_int_equal(system(command), 0);
@@ -238,10 +237,7 @@ static inline void rig_finish(pid_t pid)
 	rig_read_result();
 }
 
-static inline void rig_run(void)
-{
-	rig_finish(rig_start());
-}
+static inline void rig_run(void) { rig_finish(rig_start()); }
 
 /* Waits for a line that a step writes to $FIFO. */
 static inline void rig_expect(const char *line)
@@ -310,8 +306,6 @@ static inline void rig_assert_conclusion(const char *conclusion, const char *mes
 {
 	const char *m = rig_result.message;
 
-	if (!str_eq(rig_result.conclusion, conclusion) ||
-	    (message ? !m || !strstr(m, message) : !!m))
-		fail_msg("%s: %s\n---\n%s---", rig_result.conclusion, m ? m : "no message",
-		    rig_read("log"));
+	if (!str_eq(rig_result.conclusion, conclusion) || (message ? !m || !strstr(m, message) : !!m))
+		fail_msg("%s: %s\n---\n%s---", rig_result.conclusion, m ? m : "no message", rig_read("log"));
 }

@@ -68,10 +68,7 @@ static inline void rig_open(void)
 		fail_msg("store_open: %s", e.text);
 }
 
-static inline void rig_closed(void *is_closed)
-{
-	*(bool *)is_closed = true;
-}
+static inline void rig_closed(void *is_closed) { *(bool *)is_closed = true; }
 
 static inline void rig_close(void)
 {
@@ -134,23 +131,21 @@ static inline void rig_query_done(struct store_query *q)
 	rig_is_done = true;
 }
 
-#define DO(submit, x)                                                                              \
-	((x)->op.done = rig_op_done, rig_is_done = false,                                          \
-	    assert_int_equal(submit(rig_store, (x)), 0), loop_run_until(rig_loop, &rig_is_done),   \
-	    (x)->op.err)
-#define ASK(submit, x)                                                                             \
-	((x)->q.done = rig_query_done, rig_is_done = false,                                        \
-	    assert_int_equal(submit(rig_store, (x)), 0), loop_run_until(rig_loop, &rig_is_done),   \
-	    (x)->q.err)
-#define DO_OK(submit, x)                                                                           \
-	do {                                                                                       \
-		if (DO(submit, x))                                                                 \
-			fail_msg("%s: %s", #submit, (x)->op.why.text);                             \
+#define DO(submit, x)                                                                                                  \
+	((x)->op.done = rig_op_done, rig_is_done = false, assert_int_equal(submit(rig_store, (x)), 0),                 \
+	    loop_run_until(rig_loop, &rig_is_done), (x)->op.err)
+#define ASK(submit, x)                                                                                                 \
+	((x)->q.done = rig_query_done, rig_is_done = false, assert_int_equal(submit(rig_store, (x)), 0),               \
+	    loop_run_until(rig_loop, &rig_is_done), (x)->q.err)
+#define DO_OK(submit, x)                                                                                               \
+	do {                                                                                                           \
+		if (DO(submit, x))                                                                                     \
+			fail_msg("%s: %s", #submit, (x)->op.why.text);                                                 \
 	} while (0)
-#define ASK_OK(submit, x)                                                                          \
-	do {                                                                                       \
-		if (ASK(submit, x))                                                                \
-			fail_msg("%s: %s", #submit, (x)->q.why.text);                              \
+#define ASK_OK(submit, x)                                                                                              \
+	do {                                                                                                           \
+		if (ASK(submit, x))                                                                                    \
+			fail_msg("%s: %s", #submit, (x)->q.why.text);                                                  \
 	} while (0)
 
 /* ---- deliveries ---- */
@@ -184,16 +179,16 @@ static inline int64_t rig_newest_delivery(void)
 
 /* ---- plans ---- */
 
-#define GITHUB_WANT(name, repo)                                                                    \
-	{                                                                                          \
-		.accelerator = (char *)(name), .runner = (char *)"ci", .kind = RUNNER_GITHUB,      \
-		.target = (char *)(repo), .start_ms = 2 * HOUR, .finish_ms = 6 * HOUR              \
+#define GITHUB_WANT(name, repo)                                                                                        \
+	{                                                                                                              \
+		.accelerator = (char *)(name), .runner = (char *)"ci", .kind = RUNNER_GITHUB,                          \
+		.target = (char *)(repo), .start_ms = 2 * HOUR, .finish_ms = 6 * HOUR                                  \
 	}
-#define WEBHOOK_WANT(name)                                                                         \
-	{                                                                                          \
-		.accelerator = (char *)(name), .runner = (char *)"lab", .kind = RUNNER_WEBHOOK,    \
-		.target = (char *)"https://ci.example.org/hook", .acknowledge_ms = 10 * MINUTE,    \
-		.start_ms = 2 * HOUR, .finish_ms = 6 * HOUR                                        \
+#define WEBHOOK_WANT(name)                                                                                             \
+	{                                                                                                              \
+		.accelerator = (char *)(name), .runner = (char *)"lab", .kind = RUNNER_WEBHOOK,                        \
+		.target = (char *)"https://ci.example.org/hook", .acknowledge_ms = 10 * MINUTE, .start_ms = 2 * HOUR,  \
+		.finish_ms = 6 * HOUR                                                                                  \
 	}
 
 struct rig_plan {
@@ -275,19 +270,15 @@ static inline struct apply_plan rig_start(
 
 static inline struct apply_plan rig_close_pull(int64_t number, const char *head, int64_t at)
 {
-	return rig_apply(&(struct rig_plan){.kind = PLAN_CLOSE,
-	    .number = number,
-	    .head = head,
-	    .event_ms = T0 + at * 1000,
-	    .action = "closed"});
+	return rig_apply(&(struct rig_plan){
+	    .kind = PLAN_CLOSE, .number = number, .head = head, .event_ms = T0 + at * 1000, .action = "closed"});
 }
 
 /* ---- what came of it ---- */
 
 static inline struct change_view *rig_view_of(int64_t number, const char *head)
 {
-	struct get_change g = {
-	    .now_ms = clock_wall_ms(), .repository = UPSTREAM, .number = number, .head_sha = head};
+	struct get_change g = {.now_ms = clock_wall_ms(), .repository = UPSTREAM, .number = number, .head_sha = head};
 
 	ASK_OK(store_get_change, &g);
 	return g.view;
@@ -303,19 +294,18 @@ static inline char *rig_dispatches(const char *head)
 		for (size_t k = 0; k < v->accelerators[i].n_dispatches; k++) {
 			struct dispatch_view *x = &v->accelerators[i].dispatches[k];
 
-			buf_appendf(&text, "%s%s %s%s", text.len ? ", " : "",
-			    v->accelerators[i].name, dispatch_state_name(x->state),
-			    x->is_current ? "*" : "");
+			buf_appendf(&text, "%s%s %s%s", text.len ? ", " : "", v->accelerators[i].name,
+			    dispatch_state_name(x->state), x->is_current ? "*" : "");
 		}
 	change_view_free(v);
 	return buf_take(&text);
 }
 
-#define ASSERT_DISPATCHES(head, expected)                                                          \
-	do {                                                                                       \
-		char *got_ = rig_dispatches(head);                                                 \
-		assert_string_equal(got_, expected);                                               \
-		free(got_);                                                                        \
+#define ASSERT_DISPATCHES(head, expected)                                                                              \
+	do {                                                                                                           \
+		char *got_ = rig_dispatches(head);                                                                     \
+		assert_string_equal(got_, expected);                                                                   \
+		free(got_);                                                                                            \
 	} while (0)
 
 /* "suite/test STATUS [late], …" of a head. */
@@ -327,19 +317,18 @@ static inline char *rig_cells(const char *head)
 	for (size_t i = 0; i < v->n_verdicts; i++) {
 		struct verdict_view *c = &v->verdicts[i];
 
-		buf_appendf(&text, "%s%s %s/%s %s%s", text.len ? ", " : "",
-		    v->accelerators[c->accelerator].name, c->suite, c->test,
-		    test_status_name(c->status), c->is_late ? " late" : "");
+		buf_appendf(&text, "%s%s %s/%s %s%s", text.len ? ", " : "", v->accelerators[c->accelerator].name,
+		    c->suite, c->test, test_status_name(c->status), c->is_late ? " late" : "");
 	}
 	change_view_free(v);
 	return buf_take(&text);
 }
 
-#define ASSERT_CELLS(head, expected)                                                               \
-	do {                                                                                       \
-		char *got_ = rig_cells(head);                                                      \
-		assert_string_equal(got_, expected);                                               \
-		free(got_);                                                                        \
+#define ASSERT_CELLS(head, expected)                                                                                   \
+	do {                                                                                                           \
+		char *got_ = rig_cells(head);                                                                          \
+		assert_string_equal(got_, expected);                                                                   \
+		free(got_);                                                                                            \
 	} while (0)
 
 /* The current dispatch id of an accelerator. free(). */
@@ -370,8 +359,7 @@ static inline struct claim_outbox rig_claim(unsigned kinds, int64_t now_ms)
 	return c;
 }
 
-static inline void rig_done(
-    const struct outbox_row *row, enum outbox_result result, int64_t next_ms)
+static inline void rig_done(const struct outbox_row *row, enum outbox_result result, int64_t next_ms)
 {
 	struct outbox_done o = {.id = row->id,
 	    .result = result,
@@ -395,8 +383,7 @@ static inline char *rig_send(int64_t now_ms)
 		for (size_t i = 0; i < n; i++) {
 			struct outbox_row *o = &c.rows[i];
 
-			buf_appendf(&text, "%s%s %s[", text.len ? "; " : "",
-			    outbox_kind_name(o->kind), o->target);
+			buf_appendf(&text, "%s%s %s[", text.len ? "; " : "", outbox_kind_name(o->kind), o->target);
 			for (char **a = o->accelerators; *a; a++)
 				buf_appendf(&text, "%s%s", a == o->accelerators ? "" : ",", *a);
 			buf_appendf(&text, "] %s", o->sent_action);
@@ -408,9 +395,9 @@ static inline char *rig_send(int64_t now_ms)
 	}
 }
 
-#define ASSERT_SENT(now_ms, expected)                                                              \
-	do {                                                                                       \
-		char *got_ = rig_send(now_ms);                                                     \
-		assert_string_equal(got_, expected);                                               \
-		free(got_);                                                                        \
+#define ASSERT_SENT(now_ms, expected)                                                                                  \
+	do {                                                                                                           \
+		char *got_ = rig_send(now_ms);                                                                         \
+		assert_string_equal(got_, expected);                                                                   \
+		free(got_);                                                                                            \
 	} while (0)

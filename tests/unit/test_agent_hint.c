@@ -31,8 +31,7 @@ static void test_each_mistake(void **state)
 	    {"CONNECT tunnel failed, response 407", "USER:PASSWORD"},
 	    {"Could not resolve proxy: nix.invalid", "https_proxy"},
 	    {"Could not resolve host: outpost.nowhere.invalid", "DNS"},
-	    {"Failed to connect to 127.0.0.1 port 9 after 0 ms: Couldn't connect to server",
-		"nothing listens"},
+	    {"Failed to connect to 127.0.0.1 port 9 after 0 ms: Couldn't connect to server", "nothing listens"},
 	    {"connect to 127.0.0.1 port 9 failed: Connection refused", "nothing listens"},
 	    {"Connection timed out after 10001 milliseconds", "firewall"},
 	    {"Operation timed out after 30000 milliseconds with 0 bytes received", "firewall"},
@@ -59,8 +58,7 @@ static void test_each_mistake(void **state)
 
 static void test_nobody_there(void **state)
 {
-	static const char why[] =
-	    "Failed to connect to 127.0.0.1 port 9 after 0 ms: Couldn't connect to server";
+	static const char why[] = "Failed to connect to 127.0.0.1 port 9 after 0 ms: Couldn't connect to server";
 
 	(void)state;
 	assert_null(strstr(hint_text(0, why), "https_proxy"));

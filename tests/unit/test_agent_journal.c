@@ -38,12 +38,11 @@ static struct journal opened(void)
 
 static struct lease_offer offer(const char *lease_id)
 {
-	char *text = xasprintf(
-	    "{\"lease_id\": \"%s\", \"lease_ms\": 60000, \"attempt\": 1, \"job_id\": 42, "
-	    "\"dispatch_id\": \"d1\", \"accelerator\": \"npu\", \"runner\": \"farm\", \"run_id\": "
-	    "\"d1\", \"visibility\": \"public\", \"change\": {\"kind\": \"push\", \"repository\": "
-	    "\"pytorch/pytorch\", \"head_sha\": \"0123456789012345678901234567890123456789\", "
-	    "\"event_type\": \"push\"}}",
+	char *text = xasprintf("{\"lease_id\": \"%s\", \"lease_ms\": 60000, \"attempt\": 1, \"job_id\": 42, "
+			       "\"dispatch_id\": \"d1\", \"accelerator\": \"npu\", \"runner\": \"farm\", \"run_id\": "
+			       "\"d1\", \"visibility\": \"public\", \"change\": {\"kind\": \"push\", \"repository\": "
+			       "\"pytorch/pytorch\", \"head_sha\": \"0123456789012345678901234567890123456789\", "
+			       "\"event_type\": \"push\"}}",
 	    lease_id);
 	struct lease_offer o;
 
@@ -116,8 +115,7 @@ static void the_largest_experiment_comes_back(void **state)
 	assert_int_equal(journal_add(&j, &o, &folder, &e), 0);
 	if (journal_read_offer(folder, &back, &e))
 		fail_msg("%s", e.text);
-	assert_int_equal(
-	    strv_len((const char *const *)back.experiment->tests), EXPERIMENT_TESTS_MAX);
+	assert_int_equal(strv_len((const char *const *)back.experiment->tests), EXPERIMENT_TESTS_MAX);
 	assert_string_equal(back.experiment->tests[EXPERIMENT_TESTS_MAX - 1], x->tests[0]);
 	lease_offer_release(&back);
 	lease_offer_release(&o);
@@ -185,8 +183,7 @@ static void progress_is_what_was_written_last(void **state)
 	(void)state;
 	assert_int_equal(journal_progress(folder), PROGRESS_NONE);
 	for (int p = PROGRESS_RETURNING; p < N_PROGRESS; p++) {
-		assert_int_equal(
-		    journal_set_progress(folder, (enum progress)p, "a \"reason\"\n", &e), 0);
+		assert_int_equal(journal_set_progress(folder, (enum progress)p, "a \"reason\"\n", &e), 0);
 		assert_int_equal(journal_progress(folder), p);
 	}
 	assert_int_equal(job_folder_write(folder, "progress", "{", 1, &e), 0);
@@ -213,8 +210,8 @@ static void what_is_rejected_is_out_of_the_way(void **state)
 
 static void only_what_is_over_is_pruned(void **state)
 {
-	static const enum progress how[] = {PROGRESS_SENT, PROGRESS_NONE, PROGRESS_LOST,
-	    PROGRESS_RETURNING, PROGRESS_SENT, PROGRESS_DIED, PROGRESS_SENT};
+	static const enum progress how[] = {PROGRESS_SENT, PROGRESS_NONE, PROGRESS_LOST, PROGRESS_RETURNING,
+	    PROGRESS_SENT, PROGRESS_DIED, PROGRESS_SENT};
 	struct journal j = opened();
 	struct error e = {0};
 	char *folders[ARRAY_LEN(how)];

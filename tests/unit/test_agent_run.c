@@ -1,8 +1,8 @@
 /* The agent with every answer that a server may give. The job's process is this program. */
 #include "agent_rig.h"
 
-#define REPORT                                                                                     \
-	"echo '<testsuite name=\"s\"><testcase name=\"a\"/></testsuite>' > "                       \
+#define REPORT                                                                                                         \
+	"echo '<testsuite name=\"s\"><testcase name=\"a\"/></testsuite>' > "                                           \
 	"$OUTPOST_RESULTS/r.xml"
 
 static void assert_progress(struct fake *f, const char *sub, enum progress wanted)
@@ -67,8 +67,7 @@ static bool fail_once(struct fake *f, enum ask kind, int n, struct http_request 
 	if (kind == ASK_CLAIM || kind == ASK_END) /* a portal that answers for the server */
 		http_respond(r, 200, "text/html", NULL, bodies[1], strlen(bodies[1]));
 	else
-		http_respond(r, kind == ASK_LOG ? 503 : 500, "text/html", NULL, bodies[kind],
-		    strlen(bodies[kind]));
+		http_respond(r, kind == ASK_LOG ? 503 : 500, "text/html", NULL, bodies[kind], strlen(bodies[kind]));
 	return true;
 }
 
@@ -242,8 +241,7 @@ static void a_job_that_died_is_not_reported_and_not_run_again(void **state)
 
 	(void)state;
 	fake_open(&f);
-	assert_int_equal(
-	    fake_run(&f, "echo so far; sleep 0.5; kill -9 $(cat ../lock); sleep 600"), 1);
+	assert_int_equal(fake_run(&f, "echo so far; sleep 0.5; kill -9 $(cat ../lock); sleep 600"), 1);
 	fake_stop(&f);
 	assert_null(f.end);
 	assert_log_is_the_file(&f);
@@ -394,8 +392,7 @@ static void what_was_not_sent_the_next_agent_sends(void **state)
 
 	(void)state;
 	fake_open(&f);
-	assert_int_equal(
-	    fake_run_until(&f, "echo run >> ../../../../runs; " REPORT, AGENT_UNTIL_STOPPED), 0);
+	assert_int_equal(fake_run_until(&f, "echo run >> ../../../../runs; " REPORT, AGENT_UNTIL_STOPPED), 0);
 	assert_progress(&f, "", PROGRESS_NONE);
 	fake_write(&f, "mended", "");
 	assert_int_equal(fake_run_until(&f, "echo another step", AGENT_UNTIL_STOPPED), 0);

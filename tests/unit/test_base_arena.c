@@ -5,8 +5,7 @@
 /* Sizes around the block sizes; every piece keeps its content while the arena grows. */
 static void pieces_are_aligned_zeroed_and_apart(void **state)
 {
-	static const size_t sizes[] = {
-	    0, 1, 7, 16, 1000, 1024, 1025, 40, 65536, 70000, 3, 200000, 5};
+	static const size_t sizes[] = {0, 1, 7, 16, 1000, 1024, 1025, 40, 65536, 70000, 3, 200000, 5};
 	unsigned char *at[ARRAY_LEN(sizes) * 20];
 	struct arena a = {0};
 	size_t n = 0;

@@ -40,8 +40,7 @@ static void test_ceiling(void **state)
 	for (size_t max = N - 1; max <= N; max++) {
 		struct buf out = BUF_INIT(max);
 
-		assert_int_equal(
-		    decompress(packed.data, packed.len, &out), max < N ? ERR_TOO_BIG : 0);
+		assert_int_equal(decompress(packed.data, packed.len, &out), max < N ? ERR_TOO_BIG : 0);
 		assert_true(out.len <= max);
 		buf_release(&out);
 	}

@@ -28,8 +28,8 @@ static void test_hmac(void **state)
 	} cases[] = {
 	    {"Jefe", "what do ya want for nothing?",
 		"5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"},
-	    {"\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b",
-		"Hi There", "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"},
+	    {"\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b\x0b", "Hi There",
+		"b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"},
 	    {"", "", "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad"},
 	    /* GitHub's own example in its documentation of X-Hub-Signature-256 */
 	    {"It's a Secret to Everybody", "Hello, World!",
@@ -39,8 +39,7 @@ static void test_hmac(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		hmac_sha256(cases[i].key, strlen(cases[i].key), cases[i].message,
-		    strlen(cases[i].message), out);
+		hmac_sha256(cases[i].key, strlen(cases[i].key), cases[i].message, strlen(cases[i].message), out);
 		assert_digest(out, cases[i].digest);
 	}
 }
@@ -57,8 +56,7 @@ static void test_in_pieces_and_again(void **state)
 		hmac_update(h, "", 0);
 		hmac_update(h, "want for nothing?", 17);
 		hmac_final(h, out);
-		assert_digest(
-		    out, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+		assert_digest(out, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
 	}
 	hmac_free(h);
 	hmac_free(NULL);

@@ -46,8 +46,7 @@ static void test_vectors(void **state)
 		assert_string_equal(buf_str(&b), VECTORS[i].base64url);
 		assert_string_equal(base32_encode(VECTORS[i].plain, n, base32), VECTORS[i].base32);
 		buf_clear(&b);
-		assert_int_equal(
-		    base64url_decode(VECTORS[i].base64url, strlen(VECTORS[i].base64url), &b), 0);
+		assert_int_equal(base64url_decode(VECTORS[i].base64url, strlen(VECTORS[i].base64url), &b), 0);
 		assert_int_equal(b.len, n);
 		assert_string_equal(buf_str(&b), VECTORS[i].plain);
 	}
@@ -57,8 +56,7 @@ static void test_vectors(void **state)
 static void test_base64url_is_strict(void **state)
 {
 	/* the last two: bits set where the text has none left to hold */
-	static const char *const wrong[] = {
-	    "Z", "Zg==", "Zg=", "Zm9+", "Zm9/", "Zm 9", "Zm9v\n", "Zh", "Zm9"};
+	static const char *const wrong[] = {"Z", "Zg==", "Zg=", "Zm9+", "Zm9/", "Zm 9", "Zm9v\n", "Zh", "Zm9"};
 	struct buf b = BUF_INIT(100), small = BUF_INIT(2);
 
 	(void)state;

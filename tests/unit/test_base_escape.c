@@ -26,8 +26,7 @@ static void test_line(void **state)
 		"a b c d"},
 	    {"zero\xE2\x80\x8Bwidth", "zero\xEF\xBF\xBDwidth"},
 	    {"\xE2\x80\xAEtxet", "\xEF\xBF\xBDtxet"},
-	    {"bad \xFF\xC3( utf8 \xE2\x82",
-		"bad \xEF\xBF\xBD\xEF\xBF\xBD( utf8 \xEF\xBF\xBD\xEF\xBF\xBD"},
+	    {"bad \xFF\xC3( utf8 \xE2\x82", "bad \xEF\xBF\xBD\xEF\xBF\xBD( utf8 \xEF\xBF\xBD\xEF\xBF\xBD"},
 	    {"surrogate \xED\xA0\x80", "surrogate \xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"},
 	    {"e\xCC\x81\xCC\x81\xCC\x81\xCC\x81!", "e\xCC\x81\xCC\x81!"},
 	    {"warn \xE2\x9A\xA0\xEF\xB8\x8F", "warn \xE2\x9A\xA0"},
@@ -64,8 +63,7 @@ static void test_html(void **state)
 
 	(void)state;
 	escape_html(&b, "<a href='x' title=\"y\">&amp;\n</a>");
-	assert_string_equal(
-	    buf_str(&b), "&lt;a href=&#39;x&#39; title=&quot;y&quot;&gt;&amp;amp; &lt;/a&gt;");
+	assert_string_equal(buf_str(&b), "&lt;a href=&#39;x&#39; title=&quot;y&quot;&gt;&amp;amp; &lt;/a&gt;");
 	buf_release(&b);
 }
 
@@ -105,9 +103,8 @@ static void test_label(void **state)
 {
 	static const char *const harmless[] = {
 	    "Ascend NPU", "Gaudi (HPU)", "AMD MI300X, v1.2", "昇腾", "Größe", "C++/SYCL"};
-	static const char *const code[] = {"@alice", "www.x", "GH-1", "deadbeef", "1. x", "- x",
-	    "+ x", "a_b_c", "*x*", "a:b", "#1", "x@y.z", "[x](y)", "<b>", "~x~", "Team-12", "a|b",
-	    "example.com", "Inc. X", "昇1234567"};
+	static const char *const code[] = {"@alice", "www.x", "GH-1", "deadbeef", "1. x", "- x", "+ x", "a_b_c", "*x*",
+	    "a:b", "#1", "x@y.z", "[x](y)", "<b>", "~x~", "Team-12", "a|b", "example.com", "Inc. X", "昇1234567"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(harmless); i++) {
@@ -133,16 +130,14 @@ static void test_url(void **state)
 	    {"https://a.example:8443/x?y=1&z=2#f", "https://a.example:8443/x?y=1&amp;z=2#f"},
 	    {"https://[2001:db8::1]/", "https://[2001:db8::1]/"},
 	    {"https://a.example/x)](y", "https://a.example/x%29%5D%28y"},
-	    {"https://a.example/a b\n|`<>\"'\\*^$",
-		"https://a.example/a%20b%0A%7C%60%3C%3E%22%27%5C%2A%5E%24"},
+	    {"https://a.example/a b\n|`<>\"'\\*^$", "https://a.example/a%20b%0A%7C%60%3C%3E%22%27%5C%2A%5E%24"},
 	    {"https://a.example/%41%zz%", "https://a.example/%41%25zz%25"},
 	    {"https://a.example/\xC3\xA9", "https://a.example/%C3%A9"},
 	};
-	static const char *const bad[] = {"", "x", "http://a.example/", "javascript:alert(1)",
-	    "https:/a.example", "https://", "https:///x", "https://user@a.example/",
-	    "https://a.example@evil.example/", "https://a.example\\@evil", "https://a b/",
-	    "HTTPS://a.example/", " https://a.example/", "https://a.example:x/",
-	    "https://a.example:123456/", "https://[::1/", "https://[]/", "data:text/html,x",
+	static const char *const bad[] = {"", "x", "http://a.example/", "javascript:alert(1)", "https:/a.example",
+	    "https://", "https:///x", "https://user@a.example/", "https://a.example@evil.example/",
+	    "https://a.example\\@evil", "https://a b/", "HTTPS://a.example/", " https://a.example/",
+	    "https://a.example:x/", "https://a.example:123456/", "https://[::1/", "https://[]/", "data:text/html,x",
 	    "https://\xC3\xA9.example/", "//a.example/"};
 	struct buf b = BUF_INIT(256);
 

@@ -15,9 +15,9 @@ static json_t *parse(const char *text)
 
 static void test_refused(void **state)
 {
-	static const char *const wrong[] = {"", " ", "{", "{}x", "{} {}", "nul",
-	    "{\"a\":1,\"a\":2}", "{\"a\":{\"b\":1,\"b\":1}}", "\"\\u0000\"", "\"\\ud800\"",
-	    "\"\xff\"", "[1,]", "{a:1}", "NaN", "1e999", "99999999999999999999", "\"a\nb\""};
+	static const char *const wrong[] = {"", " ", "{", "{}x", "{} {}", "nul", "{\"a\":1,\"a\":2}",
+	    "{\"a\":{\"b\":1,\"b\":1}}", "\"\\u0000\"", "\"\\ud800\"", "\"\xff\"", "[1,]", "{a:1}", "NaN", "1e999",
+	    "99999999999999999999", "\"a\nb\""};
 	struct error e;
 	json_t *v;
 
@@ -29,8 +29,7 @@ static void test_refused(void **state)
 		assert_null(v);
 		assert_true(e.text[0]);
 	}
-	assert_int_equal(
-	    json_parse("{\"a\":\n1,\"a\":2}", 14, &v, &(struct error){0}), ERR_INVALID);
+	assert_int_equal(json_parse("{\"a\":\n1,\"a\":2}", 14, &v, &(struct error){0}), ERR_INVALID);
 	assert_int_equal(json_parse("{}\0", 3, &v, NULL), ERR_INVALID);
 }
 
@@ -43,20 +42,17 @@ static void test_depth(void **state)
 	for (int depth = 63; depth <= 66; depth++) {
 		memset(text, '[', (size_t)depth);
 		memset(text + depth, ']', (size_t)depth);
-		assert_int_equal(
-		    json_parse(text, 2 * (size_t)depth, &v, NULL), depth <= 64 ? 0 : ERR_INVALID);
+		assert_int_equal(json_parse(text, 2 * (size_t)depth, &v, NULL), depth <= 64 ? 0 : ERR_INVALID);
 		json_decref(v);
 	}
 	/* What stands in a string nests nothing. */
-	v = parse(
-	    "[\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\\\"[[\"]");
+	v = parse("[\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\\\"[[\"]");
 	json_decref(v);
 }
 
 static void test_getters(void **state)
 {
-	json_t *v =
-	    parse("{\"s\":\"text\",\"i\":42,\"t\":true,\"n\":null,\"o\":{\"p\":{\"q\":\"x\"}}}");
+	json_t *v = parse("{\"s\":\"text\",\"i\":42,\"t\":true,\"n\":null,\"o\":{\"p\":{\"q\":\"x\"}}}");
 
 	(void)state;
 	assert_string_equal(json_get_str(v, "s"), "text");

@@ -7,22 +7,22 @@
 
 /* RFC 7515 appendix A.2, whose key is a JWK as RFC 7517 writes them. */
 #define A2_HEADER "eyJhbGciOiJSUzI1NiJ9"
-#define A2_PAYLOAD                                                                                 \
-	"eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFt"                         \
+#define A2_PAYLOAD                                                                                                     \
+	"eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFt"                                             \
 	"cGxlLmNvbS9pc19yb290Ijp0cnVlfQ"
-#define A2_SIGNATURE                                                                               \
-	"cC4hiUPoj9Eetdgtv3hF80EGrhuB__dzERat0XF9g2VtQgr9PJbu3XOiZj5RZmh7"                         \
-	"AAuHIm4Bh-0Qc_lF5YKt_O8W2Fp5jujGbds9uJdbF9CUAr7t1dnZcAcQjbKBYNX4"                         \
-	"BAynRFdiuB--f_nZLgrnbyTyWzO75vRK5h6xBArLIARNPvkSjtQBMHlb1L07Qe7K"                         \
-	"0GarZRmB_eSN9383LcOLn6_dO--xi12jzDwusC-eOkHWEsqtFZESc6BfI7noOPqv"                         \
-	"hJ1phCnvWh6IeYI2w9QOYEUipUTI8np6LbgGY9Fs98rqVt5AXLIhWkWywlVmtVrB"                         \
+#define A2_SIGNATURE                                                                                                   \
+	"cC4hiUPoj9Eetdgtv3hF80EGrhuB__dzERat0XF9g2VtQgr9PJbu3XOiZj5RZmh7"                                             \
+	"AAuHIm4Bh-0Qc_lF5YKt_O8W2Fp5jujGbds9uJdbF9CUAr7t1dnZcAcQjbKBYNX4"                                             \
+	"BAynRFdiuB--f_nZLgrnbyTyWzO75vRK5h6xBArLIARNPvkSjtQBMHlb1L07Qe7K"                                             \
+	"0GarZRmB_eSN9383LcOLn6_dO--xi12jzDwusC-eOkHWEsqtFZESc6BfI7noOPqv"                                             \
+	"hJ1phCnvWh6IeYI2w9QOYEUipUTI8np6LbgGY9Fs98rqVt5AXLIhWkWywlVmtVrB"                                             \
 	"p0igcN_IoypGlUPQGe77Rw"
-#define A2_N                                                                                       \
-	"ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-"                        \
-	"Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yRT-SFd2lZS-pCgNMsD1W_YpRPEwOWvG"                        \
-	"6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9"                        \
-	"e-KXBdQOS-UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5ZwKh9kG4LT"                        \
-	"6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDT"                        \
+#define A2_N                                                                                                           \
+	"ofgWCuLjybRlzo0tZWJjNiuSfb4p4fAkd_wWJcyQoTbji9k0l8W26mPddxHmfHQp-"                                            \
+	"Vaw-4qPCJrcS2mJPMEzP1Pt0Bm4d4QlL-yRT-SFd2lZS-pCgNMsD1W_YpRPEwOWvG"                                            \
+	"6b32690r2jZ47soMZo9wGzjb_7OMg0LOL-bSf63kpaSHSXndS5z5rexMdbBYUsLA9"                                            \
+	"e-KXBdQOS-UTo7WTBEMa2R2CapHg665xsmtdVMTBQY4uDZlxvb3qCo5ZwKh9kG4LT"                                            \
+	"6_I5IhlJH7aGhyxXFvUK-DWNmoudF8NAco9_h9iaGNj8q2ethFkMLs91kzk2PAcDT"                                            \
 	"W9gb54h4FRWyuXpoQ"
 
 static struct rsa_public_key *jwk(const char *n, const char *e)
@@ -32,9 +32,7 @@ static struct rsa_public_key *jwk(const char *n, const char *e)
 
 	assert_int_equal(base64url_decode(n, strlen(n), &modulus), 0);
 	assert_int_equal(base64url_decode(e, strlen(e), &exponent), 0);
-	assert_int_equal(
-	    rsa_public_key_new(modulus.data, modulus.len, exponent.data, exponent.len, &k, NULL),
-	    0);
+	assert_int_equal(rsa_public_key_new(modulus.data, modulus.len, exponent.data, exponent.len, &k, NULL), 0);
 	buf_release(&modulus);
 	buf_release(&exponent);
 	return k;

@@ -43,8 +43,8 @@ static void test_text(void **state)
 	(void)state;
 	log_setup(LOG_INFO, LOG_TEXT);
 	log_event(LOG_WARN, "ev_name", LOG_S("word", "plain-1.2"), LOG_I("n", -5),
-	    LOG_S("quoted", "a b=\"c\"\\\nlevel=error"), LOG_S("empty", ""),
-	    LOG_S("none", (const char *)NULL), LOG_S("bad", "\xff\x1b[0m"), LOG_S("utf8", "ä"));
+	    LOG_S("quoted", "a b=\"c\"\\\nlevel=error"), LOG_S("empty", ""), LOG_S("none", (const char *)NULL),
+	    LOG_S("bad", "\xff\x1b[0m"), LOG_S("utf8", "ä"));
 	line = written();
 	assert_int_equal(strncmp(line, "time=20", 7), 0);
 	assert_string_equal(line + strlen("time=2026-11-20T12:00:00.000Z"),
@@ -108,8 +108,7 @@ static void test_json(void **state)
 
 	(void)state;
 	log_setup(LOG_INFO, LOG_JSON);
-	log_event(
-	    LOG_ERROR, "ev_name", LOG_S("text", "a \"b\"\n\\\x01\xff"), LOG_I("n", INT64_MAX));
+	log_event(LOG_ERROR, "ev_name", LOG_S("text", "a \"b\"\n\\\x01\xff"), LOG_I("n", INT64_MAX));
 	line = written();
 	if (json_parse(line, strlen(line), &v, &e))
 		fail_msg("%s: %s", e.text, line);
@@ -146,8 +145,7 @@ static void test_a_long_line_ends(void **state)
 	memset(text, 1, sizeof(text) - 1);
 	text[sizeof(text) - 1] = '\0';
 	log_setup(LOG_INFO, LOG_JSON);
-	log_event(LOG_INFO, "ev", LOG_S("a", text), LOG_S("b", text), LOG_S("c", text),
-	    LOG_I("after", 1));
+	log_event(LOG_INFO, "ev", LOG_S("a", text), LOG_S("b", text), LOG_S("c", text), LOG_I("after", 1));
 	line = written();
 	if (json_parse(line, strlen(line), &v, NULL))
 		fail_msg("%s", line);

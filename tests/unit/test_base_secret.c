@@ -34,8 +34,7 @@ static void test_files_of_everybody_are_exposed(void **state)
 	static const struct {
 		mode_t mode;
 		bool is_exposed;
-	} all[] = {
-	    {0600, false}, {0640, false}, {0660, false}, {0604, true}, {0602, true}, {0644, true}};
+	} all[] = {{0600, false}, {0640, false}, {0660, false}, {0604, true}, {0602, true}, {0644, true}};
 	char *path = written("file", "word", 4);
 
 	(void)state;
@@ -144,8 +143,7 @@ static char *flags_of(const void *p)
 	for (at = maps.data; at && !flags; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL) {
 		unsigned long low = 0, high = 0;
 
-		if (sscanf(at, "%lx-%lx ", &low, &high) == 2 && (uintptr_t)p >= low &&
-		    (uintptr_t)p < high) {
+		if (sscanf(at, "%lx-%lx ", &low, &high) == 2 && (uintptr_t)p >= low && (uintptr_t)p < high) {
 			at = strstr(at, "VmFlags:") + 8;
 			end = strchr(at, '\n');
 			flags = xstrndup(at, (size_t)(end - at));
@@ -200,8 +198,7 @@ static size_t count_in_memory(const uint8_t *what, size_t n)
 		char mode[5] = "";
 
 		/* A sanitizer's shadow is huge and holds no data. */
-		if (sscanf(at, "%lx-%lx %4s", &low, &high, mode) != 3 || mode[1] != 'w' ||
-		    high - low > 128ul << 20)
+		if (sscanf(at, "%lx-%lx %4s", &low, &high, mode) != 3 || mode[1] != 'w' || high - low > 128ul << 20)
 			continue;
 		/* not the window itself, in which each hit would be found again */
 		if ((uintptr_t)window >= low && (uintptr_t)window < high) {

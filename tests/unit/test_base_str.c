@@ -28,8 +28,8 @@ static void test_int64(void **state)
 	    {"9223372036854775807", INT64_MAX},
 	    {"-9223372036854775808", INT64_MIN},
 	};
-	static const char *const wrong[] = {"", "-", "+1", " 1", "1 ", "1x", "0x10", "1.0", "1e3",
-	    "--1", "9223372036854775808", "-9223372036854775809", "99999999999999999999999"};
+	static const char *const wrong[] = {"", "-", "+1", " 1", "1 ", "1x", "0x10", "1.0", "1e3", "--1",
+	    "9223372036854775808", "-9223372036854775809", "99999999999999999999999"};
 	int64_t value;
 
 	(void)state;
@@ -44,11 +44,10 @@ static void test_int64(void **state)
 
 static void test_utf8(void **state)
 {
-	static const char *const right[] = {"", "abc", "\xc3\xa4", "\xe2\x82\xac",
-	    "\xf0\x9f\x98\x80", "\xed\x9f\xbf", "\xee\x80\x80", "\xf4\x8f\xbf\xbf"};
-	static const char *const wrong[] = {"\x80", "\xc0\x80", "\xc1\xbf", "\xc3", "\xc3(",
-	    "\xe0\x80\x80", "\xe2\x82", "\xed\xa0\x80", "\xf0\x80\x80\x80", "\xf4\x90\x80\x80",
-	    "\xf5\x80\x80\x80", "\xff", "ok\xfe"};
+	static const char *const right[] = {"", "abc", "\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xed\x9f\xbf",
+	    "\xee\x80\x80", "\xf4\x8f\xbf\xbf"};
+	static const char *const wrong[] = {"\x80", "\xc0\x80", "\xc1\xbf", "\xc3", "\xc3(", "\xe0\x80\x80", "\xe2\x82",
+	    "\xed\xa0\x80", "\xf0\x80\x80\x80", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff", "ok\xfe"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(right); i++)
@@ -82,13 +81,11 @@ static void test_nearest(void **state)
 	assert_string_equal(str_nearest("model/lama3", tests), "model/llama3");
 	assert_string_equal(str_nearest("modle/llama3", tests), "model/llama3");
 	assert_null(str_nearest("listen", none));
-	assert_null(
-	    str_nearest("a-word-that-is-longer-than-any-key-and-than-the-table-of-edits-is", keys));
+	assert_null(str_nearest("a-word-that-is-longer-than-any-key-and-than-the-table-of-edits-is", keys));
 	assert_string_equal(str_least_far("xyz", keys), "listen");
 	assert_string_equal(str_least_far("publicurl", keys), "public_url");
 	assert_null(str_least_far("listen", none));
-	assert_null(str_least_far(
-	    "a-word-that-is-longer-than-any-key-and-than-the-table-of-edits-is", keys));
+	assert_null(str_least_far("a-word-that-is-longer-than-any-key-and-than-the-table-of-edits-is", keys));
 }
 
 static void test_names(void **state)

@@ -135,10 +135,9 @@ static void test_shares(void **state)
 	static const struct {
 		const char *text;
 		int permille;
-	} right[] = {{"0%", 0}, {"100%", 1000}, {"100.0%", 1000}, {"99.9%", 999}, {"007%", 70},
-	    {"'0.1%'", 1}};
-	static const char *const wrong[] = {"10", "0.1", "101%", "100.1%", "-1%", "1.25%", ".5%",
-	    "1.%", "10 %", "10%%", "1000%", "0x1%", "9999999999999999999%", "ten%", "%"};
+	} right[] = {{"0%", 0}, {"100%", 1000}, {"100.0%", 1000}, {"99.9%", 999}, {"007%", 70}, {"'0.1%'", 1}};
+	static const char *const wrong[] = {"10", "0.1", "101%", "100.1%", "-1%", "1.25%", ".5%", "1.%", "10 %", "10%%",
+	    "1000%", "0x1%", "9999999999999999999%", "ten%", "%"};
 	char *text;
 
 	(void)state;
@@ -245,8 +244,7 @@ static void test_notes(void **state)
 
 		folder_write("a.d/npu.yml", cases[i].text);
 		c = folder_load();
-		said = c->notes.n ? xasprintf("%d: %s", c->notes.all[0].line, c->notes.all[0].text)
-				  : xstrdup("");
+		said = c->notes.n ? xasprintf("%d: %s", c->notes.all[0].line, c->notes.all[0].text) : xstrdup("");
 		assert_string_equal(said, cases[i].expected);
 		assert_in_range(c->notes.n, 0, 1);
 		if (c->notes.n)
@@ -261,19 +259,16 @@ static const struct {
 	const char *more, *expected;
 } WRONG[] = {
     {"tirggers: {}\n", "a.d/npu.yml:5: unknown key \"tirggers\"; did you mean \"triggers\"?\n"},
-    {"vendor: \"a\\nb\"\n",
-	"a.d/npu.yml:5: vendor must be one line without control characters, not \"a?b\"\n"},
+    {"vendor: \"a\\nb\"\n", "a.d/npu.yml:5: vendor must be one line without control characters, not \"a?b\"\n"},
     {"vendor: \"a\\u202eb\"\n", "a.d/npu.yml:5: vendor must be one line without control "
 				"characters, not \"a\ufffdb\"\n"},
-    {"links: {docs: http://x.example}\n",
-	"a.d/npu.yml:5: links.docs must be an https URL, not \"http://x.example\"\n"},
+    {"links: {docs: http://x.example}\n", "a.d/npu.yml:5: links.docs must be an https URL, not \"http://x.example\"\n"},
     {"links: {docs: 'javascript:alert(1)'}\n",
 	"a.d/npu.yml:5: links.docs must be an https URL, not \"javascript:alert(1)\"\n"},
     {"source: {branch: main}\n", "a.d/npu.yml:5: missing key \"source.git_url\"\n"},
     {"oncall: alice\n", "a.d/npu.yml:5: oncall must be a list, not \"alice\"\n"},
     {"oncall: [a b]\n", "a.d/npu.yml:5: oncall must be a GitHub login, not \"a b\"\n"},
-    {"visibility: all\n",
-	"a.d/npu.yml:5: visibility must be one of public, summary, not \"all\"\n"},
+    {"visibility: all\n", "a.d/npu.yml:5: visibility must be one of public, summary, not \"all\"\n"},
     {"trust: me\n", "a.d/npu.yml:5: trust must be one of anyone, contributors, members, "
 		    "approved, merged, not \"me\"\n"},
     {"triggers: {pull_request: {paths: [/aten]}}\n",
@@ -282,8 +277,7 @@ static const struct {
     {"triggers: {pull_request: {label: maybe}}\n",
 	"a.d/npu.yml:5: triggers.pull_request.label must be one of optional, required, not "
 	"\"maybe\"\n"},
-    {"triggers: {pull_request: on}\n",
-	"a.d/npu.yml:5: triggers.pull_request must be true or false, not \"on\"\n"},
+    {"triggers: {pull_request: on}\n", "a.d/npu.yml:5: triggers.pull_request must be true or false, not \"on\"\n"},
     {"triggers: {schedule: ['0 2 * *', '61 2 * * *']}\n",
 	"a.d/npu.yml:5: triggers.schedule must be a cron text such as \"0 2 * * *\" (five fields "
 	"are needed: minute hour day-of-month month day-of-week), not \"0 2 * *\"\n"
@@ -302,15 +296,13 @@ static const struct {
 	"a.d/npu.yml:5: experiments.share must be a percentage from 0% to 100%, such as 10% or "
 	"2.5%, not a list\n"},
     /* a key of another map: the message says where it belongs, and what is like it here */
-    {"reruns: tests\n",
-	"a.d/npu.yml:5: unknown key \"reruns\"; it belongs in runners; the nearest known key here "
-	"is \"trust\"\n"},
+    {"reruns: tests\n", "a.d/npu.yml:5: unknown key \"reruns\"; it belongs in runners; the nearest known key here "
+			"is \"trust\"\n"},
     {"experiments: {reruns: tests}\n",
 	"a.d/npu.yml:5: unknown key \"reruns\" in experiments; it belongs in runners; the nearest "
 	"known key here is \"tests\"\n"},
-    {"per_head: 1\n",
-	"a.d/npu.yml:5: unknown key \"per_head\"; it belongs in experiments; the nearest known key "
-	"here is \"level\"\n"},
+    {"per_head: 1\n", "a.d/npu.yml:5: unknown key \"per_head\"; it belongs in experiments; the nearest known key "
+		      "here is \"level\"\n"},
     {"experiments: {oncall: [a]}\n",
 	"a.d/npu.yml:5: unknown key \"oncall\" in experiments; it belongs at the top of the file; "
 	"the nearest known key here is \"share\"\n"},
@@ -352,8 +344,7 @@ static const struct {
     {"{name: ci, github: {repository: a/b, repository_owner_id: x}}",
 	"a.d/npu.yml:5: runners.github.repository_owner_id must be a whole number from 1, not "
 	"\"x\"\n"},
-    {"{name: ci, github: {repository: r}}",
-	"a.d/npu.yml:5: runners.github.repository must be owner/name, not \"r\"\n"},
+    {"{name: ci, github: {repository: r}}", "a.d/npu.yml:5: runners.github.repository must be owner/name, not \"r\"\n"},
     {"{name: ci, github: {repository: o/r, workflow: x.yml}}",
 	"a.d/npu.yml:5: runners.github.workflow must be .github/workflows/NAME.yml, not "
 	"\"x.yml\"\n"},
@@ -386,8 +377,7 @@ static void test_wrong_runners(void **state)
 
 static void test_no_path_leads_out(void **state)
 {
-	static const char *const names[] = {
-	    "../webhook", "/etc/passwd", ".hidden", "..", "a/b", "a\\b"};
+	static const char *const names[] = {"../webhook", "/etc/passwd", ".hidden", "..", "a/b", "a\\b"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -403,8 +393,7 @@ static void test_no_path_leads_out(void **state)
 		free(text);
 		free(expected);
 	}
-	folder_write("a.d/npu.yml",
-	    HEAD "runners:\n- {name: ci, webhook: {secret: s, url: https://x.example}}\n");
+	folder_write("a.d/npu.yml", HEAD "runners:\n- {name: ci, webhook: {secret: s, url: https://x.example}}\n");
 	folder_write("secrets/other/s", "another vendor's");
 	folder_expect("a.d/npu.yml:5: cannot read secrets/npu/s: No such file or directory\n");
 	mkdir("secrets/npu", 0700);
@@ -474,8 +463,7 @@ static const struct {
 
 static void check_url(const char *url, bool is_right)
 {
-	char *text =
-	    xasprintf("%srunners:\n- {name: ci, webhook: {secret: s, url: '%s'}}\n", HEAD, url);
+	char *text = xasprintf("%srunners:\n- {name: ci, webhook: {secret: s, url: '%s'}}\n", HEAD, url);
 	struct buf messages = BUF_INIT(4096);
 	struct config *c;
 	int rc;
@@ -486,8 +474,7 @@ static void check_url(const char *url, bool is_right)
 	if ((rc == 0) != is_right)
 		fail_msg("%s: %d %s", url, rc, buf_str(&messages));
 	if (!is_right)
-		assert_true(
-		    str_has_prefix(buf_str(&messages), "a.d/npu.yml:5: runners.webhook.url must "));
+		assert_true(str_has_prefix(buf_str(&messages), "a.d/npu.yml:5: runners.webhook.url must "));
 	buf_release(&messages);
 	config_unref(c);
 }
@@ -498,8 +485,7 @@ static void test_urls(void **state)
 	folder_write("secrets/npu/s", "x");
 	for (size_t i = 0; i < ARRAY_LEN(URLS); i++)
 		check_url(URLS[i].url, URLS[i].is_right);
-	folder_write(
-	    "outpost.yml", WITH_FOLDER "outgoing: {allow_networks: [127.0.0.0/8, '::1']}\n");
+	folder_write("outpost.yml", WITH_FOLDER "outgoing: {allow_networks: [127.0.0.0/8, '::1']}\n");
 	for (size_t i = 0; i < ARRAY_LEN(URLS); i++)
 		check_url(URLS[i].url, URLS[i].is_right_on_loopback);
 }
@@ -523,29 +509,26 @@ static void test_several_files(void **state)
 	folder_write("a.d/q.yaml", HEAD RUNNER);
 	folder_write("a.d/x.yml", "level: L1\nname: b\n" RUNNER);
 	folder_write("a.d/y.yml", "titel: x");
-	folder_expect(
-	    "a.d/q.yaml:1: only *.yml is read: rename it\n"
-	    "a.d/x.yml:1: missing key \"title\"\n"
-	    "a.d/y.yml:1: unknown key \"titel\"; did you mean \"title\"?\n"
-	    "a.d/y.yml:1: missing key \"name\"\n"
-	    "a.d/y.yml:1: missing key \"title\"\n"
-	    "a.d/y.yml:1: missing key \"level\"\n"
-	    "a.d/y.yml:1: runners is missing, and outpost.yml has no infra.repository to run it\n"
-	    "a.d/z.yml:1: the name \"b\" is taken by a.d/x.yml:2\n");
+	folder_expect("a.d/q.yaml:1: only *.yml is read: rename it\n"
+		      "a.d/x.yml:1: missing key \"title\"\n"
+		      "a.d/y.yml:1: unknown key \"titel\"; did you mean \"title\"?\n"
+		      "a.d/y.yml:1: missing key \"name\"\n"
+		      "a.d/y.yml:1: missing key \"title\"\n"
+		      "a.d/y.yml:1: missing key \"level\"\n"
+		      "a.d/y.yml:1: runners is missing, and outpost.yml has no infra.repository to run it\n"
+		      "a.d/z.yml:1: the name \"b\" is taken by a.d/x.yml:2\n");
 }
 
-#define PINNED(name, repository, ids)                                                              \
-	"name: " name                                                                              \
-	"\ntitle: T\nlevel: L2\nrunners: [{name: ci, github: {repository: " repository ", " ids    \
-	"}}]\n"
+#define PINNED(name, repository, ids)                                                                                  \
+	"name: " name "\ntitle: T\nlevel: L2\nrunners: [{name: ci, github: {repository: " repository ", " ids "}}]\n"
 
 static void test_contradicting_pins(void **state)
 {
 	struct config *c;
 
 	(void)state;
-	folder_write("outpost.yml",
-	    WITH_FOLDER "infra: {repository: o/infra, repository_id: 7, repository_owner_id: 8}\n");
+	folder_write(
+	    "outpost.yml", WITH_FOLDER "infra: {repository: o/infra, repository_id: 7, repository_owner_id: 8}\n");
 	folder_write("a.d/a.yml", PINNED("a", "o/r", "repository_id: 74"));
 	folder_write("a.d/b.yml", PINNED("b", "O/r", "repository_id: 74, repository_owner_id: 65"));
 	folder_write("a.d/c.yml", PINNED("c", "o/other", "repository_id: 99"));

@@ -66,8 +66,7 @@ static void test_levels(void **state)
 	assert_string_equal(a->file, "list.yml");
 	assert_int_equal(a->line, 3);
 	assert_oncall(a, "");
-	assert_string_equal(
-	    config_accelerator(c, "org-slashes")->runners[0].repository, "org/slashes");
+	assert_string_equal(config_accelerator(c, "org-slashes")->runners[0].repository, "org/slashes");
 	assert_oncall(config_accelerator(c, "o-text"), "alice,bob");
 	assert_oncall(config_accelerator(c, "o-list"), "alice,bob");
 	assert_oncall(config_accelerator(c, "o-at"), "alice,bob");
@@ -141,8 +140,7 @@ static void test_events_hold_for_one_repository(void **state)
 
 static void test_empty(void **state)
 {
-	static const char *const texts[] = {
-	    "", "# nothing\n", "L1:\nL2: []\nL3:\nL4: []\n", "L3: {}\n", "L3: []\n"};
+	static const char *const texts[] = {"", "# nothing\n", "L1:\nL2: []\nL3:\nL4: []\n", "L3: {}\n", "L3: []\n"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
@@ -166,32 +164,25 @@ static const struct {
     {"L1: [a/b/c]\n", "list.yml:1: an entry must be owner/repo, not \"a/b/c\"\n"},
     {"L1: ['']\n", "list.yml:1: an entry must be owner/repo, not \"\"\n"},
     {"L1: [[a/b]]\n", "list.yml:1: an entry must be owner/repo or owner/repo: oncalls\n"},
-    {"L1: [{a/b: x, c/d: y}]\n",
-	"list.yml:1: an entry must be owner/repo or owner/repo: oncalls\n"},
-    {"L1:\n  - a/b\n  - A/B\n",
-	"list.yml:3: repository \"A/B\" is listed twice; first under line 2\n"},
-    {"L1:\n  - a/b\nL3:\n  npu:\n    a/b:\n",
-	"list.yml:5: repository \"a/b\" is listed twice; first under line 2\n"},
+    {"L1: [{a/b: x, c/d: y}]\n", "list.yml:1: an entry must be owner/repo or owner/repo: oncalls\n"},
+    {"L1:\n  - a/b\n  - A/B\n", "list.yml:3: repository \"A/B\" is listed twice; first under line 2\n"},
+    {"L1:\n  - a/b\nL3:\n  npu:\n    a/b:\n", "list.yml:5: repository \"a/b\" is listed twice; first under line 2\n"},
     {"L2:\n  - a/b-c\n  - a-b/c\n", "list.yml:3: the name \"a-b-c\" is taken by list.yml:2\n"},
     {"L3: [a/b]\n", "list.yml:1: L3 must be a map of devices, each with its repositories\n"},
     {"L3:\n  npu:\n", "list.yml:2: device \"npu\" must have repositories\n"},
     {"L3:\n  npu: a/b\n", "list.yml:2: device \"npu\" must have repositories\n"},
-    {"L3:\n  '-': {a/b: }\n",
-	"list.yml:2: a device must be a name of letters and digits, not \"-\"\n"},
+    {"L3:\n  '-': {a/b: }\n", "list.yml:2: a device must be a name of letters and digits, not \"-\"\n"},
     {"L1: [{a/b: [x y, {c: d}]}]\n", "list.yml:1: an oncall must be a GitHub login, not \"x y\"\n"
 				     "list.yml:1: an oncall must be a GitHub login, not a map\n"},
-    {"L1: [{a/b: {oncall: x}}]\n",
-	"list.yml:1: unknown key \"oncall\"; an entry has oncalls and events\n"},
-    {"L1: [{a/b: {events: [push]}}]\n",
-	"list.yml:1: an event must be one of pull_request, nightly\n"},
+    {"L1: [{a/b: {oncall: x}}]\n", "list.yml:1: unknown key \"oncall\"; an entry has oncalls and events\n"},
+    {"L1: [{a/b: {events: [push]}}]\n", "list.yml:1: an event must be one of pull_request, nightly\n"},
     {"L1: [{a/b: {events: []}}]\n", "list.yml:1: events must be a list with an entry\n"},
     {"L1: [{a/b: {events: nightly}}]\n", "list.yml:1: events must be a list with an entry\n"},
     {"L1:\n  - a/b:\n      events:\n        - nightly\n        - nightly\n",
 	"list.yml:5: event nightly is listed twice\n"},
     {"L3:\n  npu:\n    a/b:\n      events: [nightly,\n        pull_request, pull_request]\n",
 	"list.yml:5: event pull_request is listed twice\n"},
-    {"L1: [{a/b: {events: [[nightly]]}}]\n",
-	"list.yml:1: an event must be one of pull_request, nightly\n"},
+    {"L1: [{a/b: {events: [[nightly]]}}]\n", "list.yml:1: an event must be one of pull_request, nightly\n"},
 };
 
 static void test_wrong(void **state)
@@ -206,8 +197,7 @@ static void test_wrong(void **state)
 static void test_clash_with_a_vendors_file(void **state)
 {
 	(void)state;
-	folder_write(
-	    "outpost.yml", MINIMAL_YML "accelerators: {allowlist: list.yml, directory: a.d}\n");
+	folder_write("outpost.yml", MINIMAL_YML "accelerators: {allowlist: list.yml, directory: a.d}\n");
 	folder_write("list.yml", "L2:\n- o/r\n");
 	folder_write("a.d/x.yml", "title: x\nlevel: L1\nname: o-r\n"
 				  "runners: [{name: ci, github: {repository: o/r}}]\n");
@@ -222,8 +212,7 @@ static void assert_same(const struct accelerator *a, const struct accelerator *b
 	assert_string_equal(a->title, b->title);
 	assert_int_equal(a->level, b->level);
 	assert_int_equal(a->trust, b->trust);
-	assert_int_equal(
-	    strv_len((const char *const *)a->oncall), strv_len((const char *const *)b->oncall));
+	assert_int_equal(strv_len((const char *const *)a->oncall), strv_len((const char *const *)b->oncall));
 	for (size_t i = 0; a->oncall[i]; i++)
 		assert_string_equal(a->oncall[i], b->oncall[i]);
 	assert_int_equal(a->n_runners, b->n_runners);
@@ -308,16 +297,12 @@ static void test_files_are_right_or_none(void **state)
 	struct allowlist_files f;
 
 	(void)state;
-	assert_no_files(
-	    "L2:\n  - nobody\n", "list.yml:2: an entry must be owner/repo, not \"nobody\"\n");
-	assert_no_files(
-	    "L2:\n  - o/a.b\n  - o/a-b\n", "list.yml:3: the name \"o-a-b\" is taken by line 2\n");
-	assert_no_files("L2:\n  - -o/a\n",
-	    "list.yml:2: \"-o-a\" cannot have a file of its own: name must be "
-	    "letters a-z, digits and - between them, not \"-o-a\"\n");
+	assert_no_files("L2:\n  - nobody\n", "list.yml:2: an entry must be owner/repo, not \"nobody\"\n");
+	assert_no_files("L2:\n  - o/a.b\n  - o/a-b\n", "list.yml:3: the name \"o-a-b\" is taken by line 2\n");
+	assert_no_files("L2:\n  - -o/a\n", "list.yml:2: \"-o-a\" cannot have a file of its own: name must be "
+					   "letters a-z, digits and - between them, not \"-o-a\"\n");
 	assert_int_equal(allowlist_files_read("none.yml", &f, &messages), ERR_INVALID);
-	assert_string_equal(
-	    buf_str(&messages), "none.yml:1: cannot read none.yml: No such file or directory\n");
+	assert_string_equal(buf_str(&messages), "none.yml:1: cannot read none.yml: No such file or directory\n");
 	allowlist_files_release(&f);
 	buf_release(&messages);
 }

@@ -22,8 +22,7 @@ static int check_keys(const char *doc, const struct mapping *m)
 		char *row = xasprintf("\n| `%s%s%s` |", m->path, *m->path ? "." : "", f->key);
 
 		if (!strstr(doc, row)) {
-			print_error(
-			    "docs/configuration.md has no row for %s.%s\n", m->path, f->key);
+			print_error("docs/configuration.md has no row for %s.%s\n", m->path, f->key);
 			n_missing++;
 		}
 		free(row);
@@ -72,8 +71,7 @@ static void copy(const char *path)
 
 static void test_examples_have_every_key(void **state)
 {
-	static const char *const vendors[] = {
-	    "ascend-npu", "example-hosted", "example-webhook", "example-pull"};
+	static const char *const vendors[] = {"ascend-npu", "example-hosted", "example-webhook", "example-pull"};
 	char *text = read_text("config/outpost.yml"), *more;
 	struct buf all = BUF_INIT(1 << 20);
 
@@ -116,8 +114,7 @@ static void test_examples_are_right(void **state)
 	assert_string_equal(a->triggers.schedules[0], "0 2 * * *");
 	a = config_accelerator(c, "example-hosted");
 	assert_int_equal(a->runners[0].kind, RUNNER_INFRA);
-	assert_int_equal(
-	    secret_bytes(config_accelerator(c, "example-webhook")->runners[0].secret), 1);
+	assert_int_equal(secret_bytes(config_accelerator(c, "example-webhook")->runners[0].secret), 1);
 	assert_int_equal(config_accelerator(c, "example-pull")->runners[0].max_parallel, 2);
 	assert_int_equal(config_accelerator(c, "example-npu")->n_runners, 2);
 	config_unref(c);
@@ -126,8 +123,7 @@ static void test_examples_are_right(void **state)
 /* Each is a whole accelerator's file, and says so where something in it was not verified. */
 static void test_platforms_are_right(void **state)
 {
-	static const char *const names[] = {
-	    "ascend-npu", "cpu", "cuda", "gaudi-hpu", "rocm", "tpu", "xpu"};
+	static const char *const names[] = {"ascend-npu", "cpu", "cuda", "gaudi-hpu", "rocm", "tpu", "xpu"};
 	struct config *c;
 
 	(void)state;
@@ -164,8 +160,7 @@ int main(void)
 	    cmocka_unit_test(test_every_key_is_documented),
 	    cmocka_unit_test(test_examples_have_every_key),
 	    cmocka_unit_test_setup_teardown(test_examples_are_right, folder_setup, folder_teardown),
-	    cmocka_unit_test_setup_teardown(
-		test_platforms_are_right, folder_setup, folder_teardown),
+	    cmocka_unit_test_setup_teardown(test_platforms_are_right, folder_setup, folder_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

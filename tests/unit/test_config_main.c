@@ -27,8 +27,7 @@ static void test_defaults(void **state)
 	assert_int_equal(c->github_max_concurrent, 50);
 	assert_string_equal(c->oidc_audience, "pytorch-cross-repo-ci-relay");
 	assert_int_equal(c->n_oidc_issuers, 1);
-	assert_string_equal(
-	    c->oidc_issuers[0].issuer, "https://token.actions.githubusercontent.com");
+	assert_string_equal(c->oidc_issuers[0].issuer, "https://token.actions.githubusercontent.com");
 	assert_null(c->infra_repository);
 	assert_null(c->required_suites[0]);
 	assert_int_equal(c->n_accelerators, 0);
@@ -111,44 +110,34 @@ static const struct {
 } WRONG[] = {
     {"pull: {lease: 500ms}\n", "outpost.yml:7: pull.lease must be a duration from 1s to 1d (500ms, "
 			       "30s, 10m, 6h, 30d), not \"500ms\"\n"},
-    {"tirggers: 1\n",
-	"outpost.yml:7: unknown key \"tirggers\"; the nearest known key is \"listen\"\n"},
+    {"tirggers: 1\n", "outpost.yml:7: unknown key \"tirggers\"; the nearest known key is \"listen\"\n"},
     {"listne: 1\n", "outpost.yml:7: unknown key \"listne\"; did you mean \"listen\"?\n"},
-    {"log: {lvel: info}\n",
-	"outpost.yml:7: unknown key \"lvel\" in log; did you mean \"level\"?\n"},
+    {"log: {lvel: info}\n", "outpost.yml:7: unknown key \"lvel\" in log; did you mean \"level\"?\n"},
     {"listen: 8080\n", "outpost.yml:7: listen must be host:port, as 127.0.0.1:8080 or "
 		       "[::1]:8080, not \"8080\"\n"},
     {"listen: 127.0.0.1:65536\n", "outpost.yml:7: listen must be host:port, as 127.0.0.1:8080 "
 				  "or [::1]:8080, not \"127.0.0.1:65536\"\n"},
     {"listen: [::1]\n", "outpost.yml:7: put an IPv6 address in a list in quotes, as "
 			"\"::1\"\n"},
-    {"trusted_proxies: [127.0.0.1, ::1]\n",
-	"outpost.yml:7: put an IPv6 address in a list in quotes, as \"::1\"\n"},
+    {"trusted_proxies: [127.0.0.1, ::1]\n", "outpost.yml:7: put an IPv6 address in a list in quotes, as \"::1\"\n"},
     {"listen: ::1:80\n", "outpost.yml:7: listen must be host:port, as 127.0.0.1:8080 or "
 			 "[::1]:8080, not \"::1:80\"\n"},
-    {"state_dir: other\n",
-	"outpost.yml:7: key \"state_dir\" is given twice; the first is in line 2\n"},
+    {"state_dir: other\n", "outpost.yml:7: key \"state_dir\" is given twice; the first is in line 2\n"},
     {"store: postgres\n", "outpost.yml:7: store must be sqlite, not \"postgres\"\n"},
     {"log: [a]\n", "outpost.yml:7: log must be a map, not a list\n"},
-    {"log: {level: loud}\n",
-	"outpost.yml:7: log.level must be one of debug, info, warn, error, not \"loud\"\n"},
-    {"comment: {enabled: yes}\n",
-	"outpost.yml:7: comment.enabled must be true or false, not \"yes\"\n"},
+    {"log: {level: loud}\n", "outpost.yml:7: log.level must be one of debug, info, warn, error, not \"loud\"\n"},
+    {"comment: {enabled: yes}\n", "outpost.yml:7: comment.enabled must be true or false, not \"yes\"\n"},
     {"comment:\n  min_interval: 60\n",
 	"outpost.yml:8: comment.min_interval must be a duration from 0s to 1d (500ms, 30s, 10m, "
 	"6h, 30d), not \"60\"\n"},
     {"retention: {logs: 12h}\n",
 	"outpost.yml:7: retention.logs must be a duration from 1d to 36500d (500ms, 30s, 10m, 6h, "
 	"30d), not \"12h\"\n"},
-    {"upstream: {repository: pytorch}\n",
-	"outpost.yml:7: upstream.repository must be owner/name, not \"pytorch\"\n"},
+    {"upstream: {repository: pytorch}\n", "outpost.yml:7: upstream.repository must be owner/name, not \"pytorch\"\n"},
     {"upstream: {branches: []}\n", "outpost.yml:7: upstream.branches must not be empty\n"},
-    {"upstream: {branches: main}\n",
-	"outpost.yml:7: upstream.branches must be a list, not \"main\"\n"},
-    {"upstream: {branches: [main, [x]]}\n",
-	"outpost.yml:7: upstream.branches must be a text, not a list\n"},
-    {"upstream: {branches: [a..b]}\n",
-	"outpost.yml:7: upstream.branches must be a branch's name, not \"a..b\"\n"},
+    {"upstream: {branches: main}\n", "outpost.yml:7: upstream.branches must be a list, not \"main\"\n"},
+    {"upstream: {branches: [main, [x]]}\n", "outpost.yml:7: upstream.branches must be a text, not a list\n"},
+    {"upstream: {branches: [a..b]}\n", "outpost.yml:7: upstream.branches must be a branch's name, not \"a..b\"\n"},
     {"infra: {trust: everybody}\n",
 	"outpost.yml:7: infra.trust must be one of anyone, contributors, members, approved, "
 	"merged, not \"everybody\"\n"
@@ -158,9 +147,8 @@ static const struct {
     {"outgoing: {allow_networks: [localhost]}\n",
 	"outpost.yml:7: outgoing.allow_networks: \"localhost\" is not an address; write it like "
 	"10.0.0.0/8 or fd00::/8\n"},
-    {"tls: {certificate: none.pem}\n",
-	"outpost.yml:7: missing key \"tls.private_key\"\n"
-	"outpost.yml:7: cannot read none.pem: No such file or directory\n"},
+    {"tls: {certificate: none.pem}\n", "outpost.yml:7: missing key \"tls.private_key\"\n"
+				       "outpost.yml:7: cannot read none.pem: No such file or directory\n"},
     {"tls: {certificate: webhook, private_key: webhook}\n",
 	"outpost.yml:7: webhook is not a PEM file with a CERTIFICATE\n"
 	"outpost.yml:7: webhook: not a private key in PEM, or damaged\n"},
@@ -168,34 +156,28 @@ static const struct {
 	"outpost.yml:8: cannot read a.d: No such file or directory\n"
 	"outpost.yml:9: accelerators.git and accelerators.directory (line 8): set only one of "
 	"them\n"},
-    {"accelerators: {allowlist: none.yml}\n",
-	"outpost.yml:7: cannot read none.yml: No such file or directory\n"},
+    {"accelerators: {allowlist: none.yml}\n", "outpost.yml:7: cannot read none.yml: No such file or directory\n"},
     {"secrets_dir: ''\n", "outpost.yml:7: secrets_dir must be 1 to 4096 bytes, not 0\n"},
-    {"required: {must_pass: [llama3]}\n",
-	"outpost.yml:7: required.must_pass must be SUITE/TEST, not \"llama3\"\n"},
+    {"required: {must_pass: [llama3]}\n", "outpost.yml:7: required.must_pass must be SUITE/TEST, not \"llama3\"\n"},
     {"? [a]\n: b\n", "outpost.yml:7: a key must be a text\n"},
     {"log: &x {level: info}\n", "outpost.yml:7: anchors (&…) are not supported; write the value\n"},
     {"log: *x\n", "outpost.yml:7: aliases (*…) are not supported; write the value\n"},
-    {"log: !!map {level: info}\n",
-	"outpost.yml:7: tags (!…) are not supported; write the plain value\n"},
-    {"log:\n\tlevel: info\n",
-	"outpost.yml:8: a tab in the indentation; YAML allows only spaces there\n"},
+    {"log: !!map {level: info}\n", "outpost.yml:7: tags (!…) are not supported; write the plain value\n"},
+    {"log:\n\tlevel: info\n", "outpost.yml:8: a tab in the indentation; YAML allows only spaces there\n"},
     {"---\na: b\n", "outpost.yml:7: a second document; one file holds one\n"},
     {"log: {level: info\n", "outpost.yml:8: YAML: did not find expected ',' or '}' while "
 			    "parsing a flow mapping\n"},
     {"reopen: [* 2 * * *]\n",
 	"outpost.yml:7: YAML: did not find expected alphabetic or numeric character while scanning "
 	"an alias; put a value that begins with * in quotes\n"},
-    {"log: Fast: really\n",
-	"outpost.yml:7: YAML: mapping values are not allowed in this context; put a value with "
-	"\": \" in it in quotes, and indent the keys of one map alike\n"},
+    {"log: Fast: really\n", "outpost.yml:7: YAML: mapping values are not allowed in this context; put a value with "
+			    "\": \" in it in quotes, and indent the keys of one map alike\n"},
     {"log: info\n  level: info\n",
 	"outpost.yml:8: YAML: mapping values are not allowed in this context; put a value with "
 	"\": \" in it in quotes, and indent the keys of one map alike\n"},
     {"log: \x01\n", "outpost.yml:7: a control byte (0x01) in the file\n"},
     {"log: \xff\n", "outpost.yml:7: this line is not UTF-8\n"},
-    {"\"a\\x9b2J\": 1\n",
-	"outpost.yml:7: unknown key \"a??2J\"; the nearest known key is \"store\"\n"},
+    {"\"a\\x9b2J\": 1\n", "outpost.yml:7: unknown key \"a??2J\"; the nearest known key is \"store\"\n"},
     {"public: \"\\0\"\n", "outpost.yml:7: a NUL character in a text\n"},
 };
 

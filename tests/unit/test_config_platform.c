@@ -4,8 +4,8 @@
 #define HEAD  "name: npu\ntitle: NPU\nlevel: L3\nrunners: [{name: ci, github: {repository: o/r}}]\n"
 /* lines 5 to 8, the entry of install in line 9 */
 #define BLOCK "platform:\n  integration: in-tree\n  device: npu\n  summary: A chip.\n"
-#define INSTALL                                                                                    \
-	"  install:\n  - {build: nightly, os: linux, package: pip, commands: [pip install "        \
+#define INSTALL                                                                                                        \
+	"  install:\n  - {build: nightly, os: linux, package: pip, commands: [pip install "                            \
 	"torch]}\n"
 
 static int setup(void **state)
@@ -52,19 +52,18 @@ static void test_least(void **state)
 
 static void test_everything(void **state)
 {
-	struct config *c = load(
-	    "platform:\n"
-	    "  integration: out-of-tree\n  device: npu\n  summary: A <b>chip</b>.\n"
-	    "  example: true\n  max_age: 3d\n"
-	    "  extension: {package: torch-npu, import: torch_npu, url: https://x.example}\n"
-	    "  install:\n"
-	    "  - {build: stable, torch: '2.9.1', os: [windows, linux], package: [pip, libtorch],\n"
-	    "     platform: [CANN 8.2, CANN 8.1], commands: \"a\\nb\\n\", note: \"n\\n\"}\n"
-	    "  - {build: nightly, os: linux, package: source, language: [python, cpp],\n"
-	    "     commands: make}\n"
-	    "  prepare: [{title: T, text: \"one\\ntwo\", commands: [c], url: https://u.example}]\n"
-	    "  get_started: {text: t, code: \"import torch\\nfrom torch_npu import x\\n\"}\n"
-	    "  help: [{title: H, url: https://h.example}]\n");
+	struct config *c = load("platform:\n"
+				"  integration: out-of-tree\n  device: npu\n  summary: A <b>chip</b>.\n"
+				"  example: true\n  max_age: 3d\n"
+				"  extension: {package: torch-npu, import: torch_npu, url: https://x.example}\n"
+				"  install:\n"
+				"  - {build: stable, torch: '2.9.1', os: [windows, linux], package: [pip, libtorch],\n"
+				"     platform: [CANN 8.2, CANN 8.1], commands: \"a\\nb\\n\", note: \"n\\n\"}\n"
+				"  - {build: nightly, os: linux, package: source, language: [python, cpp],\n"
+				"     commands: make}\n"
+				"  prepare: [{title: T, text: \"one\\ntwo\", commands: [c], url: https://u.example}]\n"
+				"  get_started: {text: t, code: \"import torch\\nfrom torch_npu import x\\n\"}\n"
+				"  help: [{title: H, url: https://h.example}]\n");
 	const struct platform *p = c->accelerators[0].platform;
 
 	(void)state;
@@ -96,9 +95,9 @@ static void test_everything(void **state)
 static void test_autoload_needs_no_import(void **state)
 {
 	(void)state;
-	config_unref(load("platform:\n  integration: out-of-tree\n  device: npu\n  summary: s\n"
-			  "  extension: {package: torch-npu, autoload: true}\n" INSTALL
-			  "  get_started: {code: 'x.to(\"npu\")'}\n"));
+	config_unref(load(
+	    "platform:\n  integration: out-of-tree\n  device: npu\n  summary: s\n"
+	    "  extension: {package: torch-npu, autoload: true}\n" INSTALL "  get_started: {code: 'x.to(\"npu\")'}\n"));
 	/* a code that does not touch the device needs none either */
 	config_unref(load("platform:\n  integration: out-of-tree\n  device: npu\n  summary: s\n"
 			  "  extension: {package: torch-npu, import: torch_npu}\n" INSTALL
@@ -106,31 +105,26 @@ static void test_autoload_needs_no_import(void **state)
 }
 
 #define OF "a.d/npu.yml:"
-#define OUT_OF_TREE                                                                                \
-	"platform:\n  integration: out-of-tree\n  device: npu\n  summary: s\n"                     \
+#define OUT_OF_TREE                                                                                                    \
+	"platform:\n  integration: out-of-tree\n  device: npu\n  summary: s\n"                                         \
 	"  extension: {package: torch-npu, import: torch_npu}\n" INSTALL
 
 static const struct {
 	const char *block, *expected;
 } WRONG[] = {
     {"platform: x\n", OF "5: platform must be a map, not \"x\"\n"},
-    {"platform:\n",
-	OF "5: missing key \"platform.integration\"\n" OF "5: missing key \"platform.device\"\n" OF
-	   "5: missing key \"platform.summary\"\n" OF
-	   "5: platform.install needs at least one way to install it: build, os, "
-	   "package and commands\n"},
+    {"platform:\n", OF "5: missing key \"platform.integration\"\n" OF "5: missing key \"platform.device\"\n" OF
+		       "5: missing key \"platform.summary\"\n" OF
+		       "5: platform.install needs at least one way to install it: build, os, "
+		       "package and commands\n"},
     {BLOCK "  install: []\n", OF "9: platform.install needs at least one way to install it: build, "
 				 "os, package and commands\n"},
-    {BLOCK INSTALL "  instal: []\n",
-	OF "11: unknown key \"instal\" in platform; did you mean \"install\"?\n"},
-    {BLOCK "  install:\n  - {}\n", OF "10: missing key \"platform.install.build\"\n" OF
-				      "10: missing key \"platform.install.os\"\n" OF
-				      "10: missing key \"platform.install.package\"\n" OF
-				      "10: missing key \"platform.install.commands\"\n"},
-    {BLOCK "  install:\n  - pip install torch\n",
-	OF "10: platform.install must be a map, not text\n"},
-    {BLOCK "  install: pip install torch\n",
-	OF "9: platform.install must be a list, not \"pip install torch\"\n"},
+    {BLOCK INSTALL "  instal: []\n", OF "11: unknown key \"instal\" in platform; did you mean \"install\"?\n"},
+    {BLOCK "  install:\n  - {}\n",
+	OF "10: missing key \"platform.install.build\"\n" OF "10: missing key \"platform.install.os\"\n" OF
+	   "10: missing key \"platform.install.package\"\n" OF "10: missing key \"platform.install.commands\"\n"},
+    {BLOCK "  install:\n  - pip install torch\n", OF "10: platform.install must be a map, not text\n"},
+    {BLOCK "  install: pip install torch\n", OF "9: platform.install must be a list, not \"pip install torch\"\n"},
     {BLOCK "  install:\n  - {build: stabel, os: linus, package: wheel, commands: []}\n",
 	OF "10: platform.install.build must be one of stable, nightly, not \"stabel\"\n" OF
 	   "10: platform.install.os must be one of linux, macos, windows, not \"linus\"\n" OF
@@ -145,8 +139,7 @@ static const struct {
     {BLOCK "  install:\n  - {build: stable, torch: 2.9.1+cpu, os: linux, package: pip, commands: "
 	   "[x]}\n",
 	OF "10: platform.install.torch must be a release of PyTorch such as \"2.9.1\", not "
-	   "\"2.9.1+cpu\"\n" OF
-	   "10: platform.install: a stable build names its release of PyTorch, as torch: "
+	   "\"2.9.1+cpu\"\n" OF "10: platform.install: a stable build names its release of PyTorch, as torch: "
 	   "\"2.9.1\"\n"},
     {BLOCK "  install:\n  - {build: nightly, os: [], package: pip, commands: [\"a\\u202eb\"]}\n",
 	OF "10: platform.install.os must not be empty\n" OF
@@ -163,8 +156,7 @@ static const struct {
 	   "linux, package: pip, platform: CUDA 12.9, commands: [x]}\n",
 	OF "11: platform.install.platform must be one of platform.versions, not \"CUDA 12.9\"; did "
 	   "you mean \"CUDA 12.8\"?\n"},
-    {BLOCK "  device: NPU:0\n" INSTALL,
-	OF "9: key \"device\" is given twice; the first is in line 7\n"},
+    {BLOCK "  device: NPU:0\n" INSTALL, OF "9: key \"device\" is given twice; the first is in line 7\n"},
     {"platform:\n  integration: in tree\n  device: NPU:0\n  summary: \"a\\nb\"\n  example: yes\n  "
      "max_age: 1h\n" INSTALL,
 	OF "6: platform.integration must be one of in-tree, out-of-tree, not \"in tree\"\n" OF
@@ -188,19 +180,17 @@ static const struct {
 	   "\"torch-npu\"\n" OF "11: missing key \"platform.extension.package\"\n"},
     {OUT_OF_TREE "  get_started:\n    code: |\n      import torch\n      # import torch_npu\n"
 		 "      x = torch.randn(2, device=\"npu\")\n",
-	OF
-	"13: platform.get_started.code uses \"npu\" without \"import torch_npu\": add that line, "
-	"or set platform.extension.autoload: true if PyTorch loads the package by itself\n"},
+	OF "13: platform.get_started.code uses \"npu\" without \"import torch_npu\": add that line, "
+	   "or set platform.extension.autoload: true if PyTorch loads the package by itself\n"},
     {BLOCK INSTALL "  prepare: [{title: T}, {text: x}]\n",
 	OF "11: missing key \"platform.prepare.title\"\n" OF
 	   "11: platform.prepare: a step needs text, commands or url besides its title\n"},
-    {BLOCK INSTALL "  prepare: {title: T}\n  help: https://x\n",
-	OF "11: platform.prepare must be a list, not a map\n" OF
-	   "12: platform.help must be a list, not \"https://x\"\n"},
-    {BLOCK INSTALL "  help: [{title: H, url: 'javascript:alert(1)'}, {titel: H}]\n", OF
-	"11: platform.help.url must be an https URL, not \"javascript:alert(1)\"\n" OF
-	"11: unknown key \"titel\" in platform.help; did you mean \"title\"?\n" OF
-	"11: missing key \"platform.help.title\"\n" OF "11: missing key \"platform.help.url\"\n"},
+    {BLOCK INSTALL "  prepare: {title: T}\n  help: https://x\n", OF
+	"11: platform.prepare must be a list, not a map\n" OF "12: platform.help must be a list, not \"https://x\"\n"},
+    {BLOCK INSTALL "  help: [{title: H, url: 'javascript:alert(1)'}, {titel: H}]\n",
+	OF "11: platform.help.url must be an https URL, not \"javascript:alert(1)\"\n" OF
+	   "11: unknown key \"titel\" in platform.help; did you mean \"title\"?\n" OF
+	   "11: missing key \"platform.help.title\"\n" OF "11: missing key \"platform.help.url\"\n"},
 };
 
 static void test_wrong(void **state)
@@ -224,8 +214,7 @@ static void test_too_much(void **state)
 	memset(long_line, 'x', 990);
 	buf_appendf(&text, "%s%s  install:\n", HEAD, BLOCK);
 	for (int i = 0; i < 14; i++) {
-		buf_appendf(&text,
-		    "  - {build: nightly, os: linux, package: pip, platform: V%d, commands: [", i);
+		buf_appendf(&text, "  - {build: nightly, os: linux, package: pip, platform: V%d, commands: [", i);
 		for (int n = 0; n < 10; n++)
 			buf_appendf(&text, "%s,", long_line);
 		buf_append_str(&text, "]}\n");
@@ -239,9 +228,7 @@ static void test_too_much(void **state)
 		buf_appendf(&text, "V%d,", i);
 	buf_append_str(&text, "]\n  install:\n");
 	for (int i = 0; i < 30; i++)
-		buf_appendf(&text,
-		    "  - {build: stable, torch: 2.%d, os: linux, package: pip, commands: [x]}\n",
-		    i);
+		buf_appendf(&text, "  - {build: stable, torch: 2.%d, os: linux, package: pip, commands: [x]}\n", i);
 	folder_write("a.d/npu.yml", buf_str(&text));
 	folder_expect(OF "31: platform.install comes to more than 400 combinations\n");
 	buf_release(&text);

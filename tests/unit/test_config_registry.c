@@ -4,11 +4,11 @@
 
 #define COMMIT "0123456789abcdef0123456789abcdef01234567"
 #define FOLDER "state/registry/" COMMIT "-0a0b0c0d"
-#define WITH_GIT                                                                                   \
-	MINIMAL_YML                                                                                \
+#define WITH_GIT                                                                                                       \
+	MINIMAL_YML                                                                                                    \
 	"accelerators:\n  git: {url: 'https://github.com/fdn/registry.git', path: a/b}\n"
-#define NPU                                                                                        \
-	"name: npu\ntitle: NPU\nlevel: L2\nrunners:\n"                                             \
+#define NPU                                                                                                            \
+	"name: npu\ntitle: NPU\nlevel: L2\nrunners:\n"                                                                 \
 	"  - {name: lab, webhook: {url: 'https://ci.example.org/hook', secret: hook}}\n"
 
 static char *find(const char *state_dir)
@@ -35,8 +35,7 @@ static int load(const struct registry_files *files, struct config **ret, const c
 
 static void reads_the_folder(void **state)
 {
-	const struct registry_files by_name = {.folder = FOLDER, .find = find_none},
-				    found = {.find = find};
+	const struct registry_files by_name = {.folder = FOLDER, .find = find_none}, found = {.find = find};
 	struct config *c;
 
 	(void)state;
@@ -82,14 +81,13 @@ static void mistakes_have_the_repositorys_names(void **state)
 	folder_write("outpost.yml", WITH_GIT);
 	folder_write(FOLDER "/npu.yml", NPU);
 	folder_write(FOLDER "/same.yml", "name: npu\ntitle: NPU\nlevel: L2\nrunners: []\n");
-	assert_int_equal(
-	    load(&found, &c,
-		"accelerators.git@0123456:a/b/npu.yml:5: cannot read "
-		"secrets/npu/hook: No such file or directory\n"
-		"accelerators.git@0123456:a/b/same.yml:1: runners is missing, and outpost.yml has "
-		"no infra.repository to run it\n"
-		"accelerators.git@0123456:a/b/same.yml:1: the name \"npu\" is taken by "
-		"accelerators.git@0123456:a/b/npu.yml:1\n"),
+	assert_int_equal(load(&found, &c,
+			     "accelerators.git@0123456:a/b/npu.yml:5: cannot read "
+			     "secrets/npu/hook: No such file or directory\n"
+			     "accelerators.git@0123456:a/b/same.yml:1: runners is missing, and outpost.yml has "
+			     "no infra.repository to run it\n"
+			     "accelerators.git@0123456:a/b/same.yml:1: the name \"npu\" is taken by "
+			     "accelerators.git@0123456:a/b/npu.yml:1\n"),
 	    ERR_INVALID);
 	assert_null(c);
 }

@@ -4,12 +4,12 @@
 #include "config/runner_config.h"
 #include "config/runner_file.h"
 
-#define MINIMAL                                                                                    \
-	"server: https://outpost.example.org/\n"                                                   \
-	"name: npu-17\n"                                                                           \
-	"token_file: token\n"                                                                      \
-	"accelerator: ascend-npu\n"                                                                \
-	"steps:\n"                                                                                 \
+#define MINIMAL                                                                                                        \
+	"server: https://outpost.example.org/\n"                                                                       \
+	"name: npu-17\n"                                                                                               \
+	"token_file: token\n"                                                                                          \
+	"accelerator: ascend-npu\n"                                                                                    \
+	"steps:\n"                                                                                                     \
 	"  - {name: test, run: ./test.sh}\n"
 
 static int setup(void **state)
@@ -83,21 +83,20 @@ static void everything_is_read(void **state)
 	(void)state;
 	folder_write("hf", "s3cret");
 	folder_write("ca.pem", "-----BEGIN CERTIFICATE-----\n");
-	c = load(MINIMAL
-	    "  - {name: more, run: \"a\\nb\", timeout: 5s}\n"
-	    "labels: [npu, 910b]\n"
-	    "ca_file: ca.pem\n"
-	    "work_dir: w\n"
-	    "checkout: {git_url: \"git@host:pytorch.git\", depth: 0, submodules: true}\n"
-	    "allow: {network: true, devices: [/dev/kfd], read: [/opt], write: [/var/cache]}\n"
-	    "timeout: 1h\n"
-	    "environment: {A: \"1\", B: \"\"}\n"
-	    "secrets: {HF_TOKEN: hf}\n"
-	    "report: {files: [\"results/*.xml\", r.json], format: ctrf}\n"
-	    "visibility: summary\n"
-	    "log: {max: 256MiB, level: debug, format: json}\n"
-	    "drain: 0s\n"
-	    "keep: 0\n");
+	c = load(MINIMAL "  - {name: more, run: \"a\\nb\", timeout: 5s}\n"
+			 "labels: [npu, 910b]\n"
+			 "ca_file: ca.pem\n"
+			 "work_dir: w\n"
+			 "checkout: {git_url: \"git@host:pytorch.git\", depth: 0, submodules: true}\n"
+			 "allow: {network: true, devices: [/dev/kfd], read: [/opt], write: [/var/cache]}\n"
+			 "timeout: 1h\n"
+			 "environment: {A: \"1\", B: \"\"}\n"
+			 "secrets: {HF_TOKEN: hf}\n"
+			 "report: {files: [\"results/*.xml\", r.json], format: ctrf}\n"
+			 "visibility: summary\n"
+			 "log: {max: 256MiB, level: debug, format: json}\n"
+			 "drain: 0s\n"
+			 "keep: 0\n");
 	assert_string_equal(c->work_dir, work);
 	assert_string_equal(c->labels[1], "910b");
 	assert_true(c->has_checkout && c->git_submodules);
@@ -124,18 +123,15 @@ static void everything_is_read(void **state)
 static void missing_and_unknown_keys_are_named(void **state)
 {
 	(void)state;
-	expect("nam: x\n",
-	    "runner.yml:1: unknown key \"nam\"; did you mean \"name\"?\n"
-	    "runner.yml:1: missing key \"server\"\n"
-	    "runner.yml:1: missing key \"name\"\n"
-	    "runner.yml:1: missing key \"token_file\"\n"
-	    "runner.yml:1: missing key \"accelerator\"\n"
-	    "runner.yml:1: steps must be a list of {name, run, timeout}, not nothing\n");
-	expect(MINIMAL "steps2: 1\n",
-	    "runner.yml:7: unknown key \"steps2\"; did you mean \"steps\"?\n");
+	expect("nam: x\n", "runner.yml:1: unknown key \"nam\"; did you mean \"name\"?\n"
+			   "runner.yml:1: missing key \"server\"\n"
+			   "runner.yml:1: missing key \"name\"\n"
+			   "runner.yml:1: missing key \"token_file\"\n"
+			   "runner.yml:1: missing key \"accelerator\"\n"
+			   "runner.yml:1: steps must be a list of {name, run, timeout}, not nothing\n");
+	expect(MINIMAL "steps2: 1\n", "runner.yml:7: unknown key \"steps2\"; did you mean \"steps\"?\n");
 	expect(MINIMAL "report: {format: junit}\n", "runner.yml:7: missing key \"report.files\"\n");
-	expect(MINIMAL "report: {files: [], format: junit}\n",
-	    "runner.yml:7: report.files must not be empty\n");
+	expect(MINIMAL "report: {files: [], format: junit}\n", "runner.yml:7: report.files must not be empty\n");
 }
 
 static void wrong_values_say_what_they_must_be(void **state)
@@ -143,21 +139,18 @@ static void wrong_values_say_what_they_must_be(void **state)
 	static const struct {
 		const char *more, *wanted;
 	} wrong[] = {
-	    {"log: {max: 64}\n",
-		"runner.yml:7: log.max must be a size from 1KiB to 256MiB (64KiB, 64MiB, 1GiB), "
-		"not \"64\"\n"},
-	    {"log: {max: 257MiB}\n",
-		"runner.yml:7: log.max must be a size from 1KiB to 256MiB (64KiB, 64MiB, 1GiB), "
-		"not \"257MiB\"\n"},
+	    {"log: {max: 64}\n", "runner.yml:7: log.max must be a size from 1KiB to 256MiB (64KiB, 64MiB, 1GiB), "
+				 "not \"64\"\n"},
+	    {"log: {max: 257MiB}\n", "runner.yml:7: log.max must be a size from 1KiB to 256MiB (64KiB, 64MiB, 1GiB), "
+				     "not \"257MiB\"\n"},
 	    {"report: {files: [\"../x.xml\"]}\n",
 		"runner.yml:7: report.files must be a path or glob relative to the job's work "
 		"folder, without .., not \"../x.xml\"\n"},
 	    {"report: {files: [/etc/passwd]}\n",
 		"runner.yml:7: report.files must be a path or glob relative to the job's work "
 		"folder, without .., not \"/etc/passwd\"\n"},
-	    {"allow: {devices: [dev/kfd]}\n",
-		"runner.yml:7: allow.devices must be an absolute path without .., not "
-		"\"dev/kfd\"\n"},
+	    {"allow: {devices: [dev/kfd]}\n", "runner.yml:7: allow.devices must be an absolute path without .., not "
+					      "\"dev/kfd\"\n"},
 	    {"allow: {syscalls: [ptrace]}\n",
 		"runner.yml:7: allow.syscalls: \"ptrace\" is not one of add_key, bpf, io_uring, "
 		"kexec, keyctl, modules, mount, perf_event_open, request_key, tioclinux, tiocsti, "
@@ -182,18 +175,15 @@ static void wrong_values_say_what_they_must_be(void **state)
 	    {"sandbox: none\nallow: {network: true}\n",
 		"runner.yml:8: allow has no effect without a sandbox: remove it, or set sandbox: "
 		"bubblewrap\n"},
-	    {"environment: {1A: x}\n",
-		"runner.yml:7: environment: a variable's name is letters, digits and _, not "
-		"\"1A\"\n"},
+	    {"environment: {1A: x}\n", "runner.yml:7: environment: a variable's name is letters, digits and _, not "
+				       "\"1A\"\n"},
 	    {"environment: {OUTPOST_PR: x}\n",
 		"runner.yml:7: environment: \"OUTPOST_PR\" is reserved for outpost-runner; choose "
 		"another name\n"},
 	    {"environment: {A: x}\nsecrets: {A: token}\n",
 		"runner.yml:8: \"A\" is given twice, in environment and secrets\n"},
-	    {"environment: {A: [x]}\n",
-		"runner.yml:7: environment.A must be a text of at most 32768 bytes\n"},
-	    {"secrets: {A: nowhere}\n",
-		"runner.yml:7: cannot use nowhere: No such file or directory\n"},
+	    {"environment: {A: [x]}\n", "runner.yml:7: environment.A must be a text of at most 32768 bytes\n"},
+	    {"secrets: {A: nowhere}\n", "runner.yml:7: cannot use nowhere: No such file or directory\n"},
 	};
 
 	(void)state;
@@ -333,8 +323,7 @@ static int n_missing(const char *text, enum place place, const struct mapping *m
 	int n = 0;
 
 	for (const struct field *f = m->fields; f->key; f++) {
-		char *wanted = place == IN_DOCS ? xasprintf("\n| `%s%s%s` |", m->path,
-						      *m->path ? "." : "", f->key)
+		char *wanted = place == IN_DOCS ? xasprintf("\n| `%s%s%s` |", m->path, *m->path ? "." : "", f->key)
 						: xasprintf("%s:", f->key);
 
 		if (!strstr(text, wanted)) {

@@ -11,9 +11,8 @@ static int open_socket(struct sockaddr_un *address, size_t name_bytes)
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
 
 	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)address,
-			     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + name_bytes)),
-	    0);
+	assert_int_equal(
+	    bind(fd, (struct sockaddr *)address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + name_bytes)), 0);
 	return fd;
 }
 

@@ -31,30 +31,15 @@ static int open_dump_with(void **state, const char *dump, const char *more)
 	return 0;
 }
 
-static int open_dump(void **state, const char *dump)
-{
-	return open_dump_with(state, dump, NULL);
-}
+static int open_dump(void **state, const char *dump) { return open_dump_with(state, dump, NULL); }
 
-static int setup_v1(void **state)
-{
-	return open_dump(state, "tests/data/store-v1.sql");
-}
+static int setup_v1(void **state) { return open_dump(state, "tests/data/store-v1.sql"); }
 
-static int setup_v2(void **state)
-{
-	return open_dump(state, "tests/data/store-v2.sql");
-}
+static int setup_v2(void **state) { return open_dump(state, "tests/data/store-v2.sql"); }
 
-static int setup_v3(void **state)
-{
-	return open_dump(state, "tests/data/store-v3.sql");
-}
+static int setup_v3(void **state) { return open_dump(state, "tests/data/store-v3.sql"); }
 
-static int setup_v4(void **state)
-{
-	return open_dump(state, "tests/data/store-v4.sql");
-}
+static int setup_v4(void **state) { return open_dump(state, "tests/data/store-v4.sql"); }
 
 /* Dispatches as versions up to 5 left them: two that a person ended, two that end with an error like it. */
 static int setup_v4_with_ended_dispatches(void **state)
@@ -140,8 +125,7 @@ static void it_goes_on_from_there(void **state)
 	struct test_result tests[] = {
 	    {.suite = (char *)"unit", .name = (char *)"t", .status = TEST_PASS, .duration_ms = 1}};
 	struct put_report p = {.job_id = 2, .tests = tests, .n_tests = 1, .now_ms = T0 + HOUR};
-	struct claim_dispatch c = {
-	    .accelerator = "farmed", .choices = &farm, .n_choices = 1, .is_silent = false};
+	struct claim_dispatch c = {.accelerator = "farmed", .choices = &farm, .n_choices = 1, .is_silent = false};
 
 	(void)state;
 	ASSERT_SENT(T0 + HOUR, "github_dispatch Ascend/pytorch[ascend-npu] opened");
@@ -210,11 +194,9 @@ static const int64_t THIRD_DAY = 20790;
 
 static void assert_old_nightlies(void)
 {
-	static const enum history_state states[] = {
-	    HISTORY_REGRESSION, HISTORY_FIXED, HISTORY_PASSING};
+	static const enum history_state states[] = {HISTORY_REGRESSION, HISTORY_FIXED, HISTORY_PASSING};
 	static const char *const names[] = {"llama3", "bert", "calm"};
-	struct get_nightly g = {
-	    .last_day = THIRD_DAY, .n_days = 4, .limit = 10, .state = HISTORY_NONE};
+	struct get_nightly g = {.last_day = THIRD_DAY, .n_days = 4, .limit = 10, .state = HISTORY_NONE};
 
 	ASK_OK(store_get_nightly, &g);
 	assert_int_equal(g.view->n_accelerators, 1);
@@ -254,8 +236,7 @@ static void nightlies_of_version_3_become_days(void **state)
 static void a_file_of_version_4_still_reads(void **state)
 {
 	static const struct claim_choice farm = {"farm", 2};
-	struct claim_dispatch c = {
-	    .accelerator = "farmed", .choices = &farm, .n_choices = 1, .is_silent = false};
+	struct claim_dispatch c = {.accelerator = "farmed", .choices = &farm, .n_choices = 1, .is_silent = false};
 	struct get_totals t = {0};
 	struct get_nightly g = {.last_day = 20780, .n_days = 1, .limit = 10, .state = HISTORY_NONE};
 	struct change_view *v;
@@ -285,8 +266,8 @@ static void a_file_of_version_4_still_reads(void **state)
 
 static void who_ended_a_dispatch_becomes_columns(void **state)
 {
-	static const char *const errors[] = {"cancelled by bob", "declined by alice",
-	    "cancelled by its vendor", "declined by its vendor"};
+	static const char *const errors[] = {
+	    "cancelled by bob", "declined by alice", "cancelled by its vendor", "declined by its vendor"};
 	struct change_view *v = rig_view_of(0, HEAD_A);
 	size_t n = 0;
 
@@ -300,15 +281,11 @@ static void who_ended_a_dispatch_becomes_columns(void **state)
 		}
 	assert_int_equal(n, ARRAY_LEN(errors));
 	change_view_free(v);
-	assert_int_equal(
-	    number_in_file(
-		"SELECT COUNT(DISTINCT accelerator) FROM dispatch WHERE ended_how = 'declined'"
-		" AND ended_by = 'alice' AND last_error IS NULL"),
+	assert_int_equal(number_in_file("SELECT COUNT(DISTINCT accelerator) FROM dispatch WHERE ended_how = 'declined'"
+					" AND ended_by = 'alice' AND last_error IS NULL"),
 	    1);
-	assert_int_equal(
-	    number_in_file(
-		"SELECT COUNT(DISTINCT accelerator) FROM dispatch WHERE ended_how = 'cancelled'"
-		" AND ended_by = 'bob' AND last_error IS NULL"),
+	assert_int_equal(number_in_file("SELECT COUNT(DISTINCT accelerator) FROM dispatch WHERE ended_how = 'cancelled'"
+					" AND ended_by = 'bob' AND last_error IS NULL"),
 	    1);
 }
 
@@ -359,8 +336,7 @@ static void every_question_has_its_index(void **state)
 	assert_plan("EXPLAIN QUERY PLAN SELECT id FROM lease WHERE state = 'active'"
 		    " AND until_ms <= ?1 ORDER BY until_ms, id LIMIT 1",
 	    "lease_until");
-	assert_plan("EXPLAIN QUERY PLAN SELECT MIN(until_ms) FROM lease WHERE state = 'active'",
-	    "lease_until");
+	assert_plan("EXPLAIN QUERY PLAN SELECT MIN(until_ms) FROM lease WHERE state = 'active'", "lease_until");
 	assert_plan("EXPLAIN QUERY PLAN UPDATE lease SET until_ms = ?4 WHERE accelerator = ?1"
 		    " AND machine = ?2 AND claim_id = ?3 AND state = 'active'",
 	    "lease_of_claim");
@@ -440,10 +416,9 @@ static void attribution_asks_by_index(void **state)
 		    " AND accelerator = ?2 AND is_current = 0 AND status = 'completed'"
 		    " AND digest IS NOT NULL AND completed_ms >= ?3",
 	    "job_identity");
-	assert_plan(
-	    "EXPLAIN QUERY PLAN DELETE FROM failure WHERE (accelerator, test_id, key, at_ms,"
-	    " job_id) IN (SELECT accelerator, test_id, key, at_ms, job_id FROM failure"
-	    "  WHERE at_ms < ?1 ORDER BY at_ms LIMIT ?2)",
+	assert_plan("EXPLAIN QUERY PLAN DELETE FROM failure WHERE (accelerator, test_id, key, at_ms,"
+		    " job_id) IN (SELECT accelerator, test_id, key, at_ms, job_id FROM failure"
+		    "  WHERE at_ms < ?1 ORDER BY at_ms LIMIT ?2)",
 	    "failure_at");
 }
 
@@ -455,9 +430,7 @@ static void keys_come_first_and_in_their_order(void **state)
 
 	(void)state;
 	assert_int_equal(db_open(path, DB_READER, &d, NULL), 0);
-	assert_true(
-	    db_int(d, 0, "SELECT COUNT(*) FROM sqlite_schema WHERE sql LIKE '%WITHOUT ROWID%'") >
-	    10);
+	assert_true(db_int(d, 0, "SELECT COUNT(*) FROM sqlite_schema WHERE sql LIKE '%WITHOUT ROWID%'") > 10);
 	wrong = db_text(d, "SELECT m.name || '.' || c.name FROM sqlite_schema m,"
 			   " pragma_table_info(m.name) c WHERE m.sql LIKE '%WITHOUT ROWID%'"
 			   " AND c.pk > 0 AND c.pk <> c.cid + 1 LIMIT 1");

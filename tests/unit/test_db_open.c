@@ -10,10 +10,7 @@
 #include "db/schema.h"
 #include "store_rig.h"
 
-static char *file_in_dir(const char *name)
-{
-	return path_join(rig_dir, name);
-}
+static char *file_in_dir(const char *name) { return path_join(rig_dir, name); }
 
 /* Runs SQL on the closed file, as an operator or a newer program might. */
 static void sql(const char *name, const char *text)
@@ -46,9 +43,8 @@ static void the_folder_is_made_for_its_owner_alone(void **state)
 	struct error e = {0};
 
 	(void)state;
-	assert_int_equal(store_open(rig_loop,
-			     &(struct store_options){.state_dir = inner, .recover = store_recover},
-			     &rig_store, &e),
+	assert_int_equal(
+	    store_open(rig_loop, &(struct store_options){.state_dir = inner, .recover = store_recover}, &rig_store, &e),
 	    0);
 	rig_close();
 	assert_int_equal(stat(inner, &st), 0);
@@ -66,9 +62,8 @@ static void a_missing_parent_is_named(void **state)
 	struct error e = {0};
 
 	(void)state;
-	assert_int_equal(store_open(rig_loop,
-			     &(struct store_options){.state_dir = inner, .recover = store_recover},
-			     &rig_store, &e),
+	assert_int_equal(
+	    store_open(rig_loop, &(struct store_options){.state_dir = inner, .recover = store_recover}, &rig_store, &e),
 	    ERR_IO);
 	assert_non_null(strstr(e.text, inner));
 	free(inner);
@@ -83,9 +78,7 @@ static void a_second_daemon_is_refused(void **state)
 	(void)state;
 	rig_open();
 	assert_int_equal(
-	    store_open(rig_loop,
-		&(struct store_options){.state_dir = rig_dir, .recover = store_recover}, &second,
-		&e),
+	    store_open(rig_loop, &(struct store_options){.state_dir = rig_dir, .recover = store_recover}, &second, &e),
 	    ERR_EXISTS);
 	snprintf(pid, sizeof(pid), "process %ld", (long)getpid());
 	assert_non_null(strstr(e.text, pid));
@@ -146,9 +139,8 @@ static void a_statement_is_planned_once(void **state)
 	rig_close();
 	assert_int_equal(db_open(path, DB_WRITER, &d, NULL), 0);
 	for (size_t i = 0; i < ARRAY_LEN(KINDS); i++)
-		assert_false(db_has(d,
-		    "SELECT 1 FROM outbox WHERE kind = ?1 AND state IN ('due', 'waiting')",
-		    V_TEXT(KINDS[i])));
+		assert_false(db_has(
+		    d, "SELECT 1 FROM outbox WHERE kind = ?1 AND state IN ('due', 'waiting')", V_TEXT(KINDS[i])));
 	while ((s = sqlite3_next_stmt(d->handle, s)))
 		assert_int_equal(sqlite3_stmt_status(s, SQLITE_STMTSTATUS_REPREPARE, 0), 0);
 	db_close(d);

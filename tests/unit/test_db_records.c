@@ -27,17 +27,16 @@ static int teardown(void **state)
 	return rig_teardown(state);
 }
 
-#define SAMPLE_RECORD(F, S)                                                                        \
-	F(S, KEY, id, NULL, "'0123456789abcdef'", "")                                              \
-	F(S, GUID, packed_guid, NULL, "x'00112233445566778899aabbccddeeff'", "")                   \
-	F(S, GUID, guid, NULL, "'not a UUID'", "")                                                 \
-	F(S, DIGEST, digest, NULL,                                                                 \
-	    "x'0101010101010101010101010101010101010101010101010101010101010101'", "")             \
-	F(S, DIGEST, short_digest, NULL, "x'ff'", "")                                              \
-	F(S, BORROWED, text, NULL, "'text'", "")                                                   \
-	F(S, BORROWED, none, NULL, "NULL", "")                                                     \
-	F(S, BLOB, blob, NULL, "x'0102'", "")                                                      \
-	F(S, JOB_STATUS, status, NULL, "'completed'", "")                                          \
+#define SAMPLE_RECORD(F, S)                                                                                            \
+	F(S, KEY, id, NULL, "'0123456789abcdef'", "")                                                                  \
+	F(S, GUID, packed_guid, NULL, "x'00112233445566778899aabbccddeeff'", "")                                       \
+	F(S, GUID, guid, NULL, "'not a UUID'", "")                                                                     \
+	F(S, DIGEST, digest, NULL, "x'0101010101010101010101010101010101010101010101010101010101010101'", "")          \
+	F(S, DIGEST, short_digest, NULL, "x'ff'", "")                                                                  \
+	F(S, BORROWED, text, NULL, "'text'", "")                                                                       \
+	F(S, BORROWED, none, NULL, "NULL", "")                                                                         \
+	F(S, BLOB, blob, NULL, "x'0102'", "")                                                                          \
+	F(S, JOB_STATUS, status, NULL, "'completed'", "")                                                              \
 	F(S, JOB_STATUS, other_status, NULL, "'gone'", "")
 RECORD_LOCAL(sample, SAMPLE_RECORD)
 
@@ -101,12 +100,10 @@ static void a_statement_without_rows_changes_nothing(void **state)
 
 	(void)state;
 	assert_false(
-	    record_read_first(db_rows(db, RECORD_QUERY(NUMBER_RECORD, NUMBERS " WHERE n = 1")),
-		&number_record, &one));
+	    record_read_first(db_rows(db, RECORD_QUERY(NUMBER_RECORD, NUMBERS " WHERE n = 1")), &number_record, &one));
 	assert_int_equal(one.n, 3);
 	assert_true(
-	    record_read_first(db_rows(db, RECORD_QUERY(NUMBER_RECORD, NUMBERS " WHERE n = 5")),
-		&number_record, &one));
+	    record_read_first(db_rows(db, RECORD_QUERY(NUMBER_RECORD, NUMBERS " WHERE n = 5")), &number_record, &one));
 	assert_int_equal(one.n, 5);
 	list = rows_key_numbers(db_rows(db, "SELECT n " NUMBERS " WHERE n = 1"), &n);
 	assert_int_equal(n, 0);
@@ -116,21 +113,17 @@ static void a_statement_without_rows_changes_nothing(void **state)
 static void single_columns_are_read(void **state)
 {
 	size_t n;
-	int64_t *list = rows_key_numbers(
-	    db_rows(db, "SELECT n " NUMBERS " WHERE n IS NOT NULL ORDER BY n"), &n);
+	int64_t *list = rows_key_numbers(db_rows(db, "SELECT n " NUMBERS " WHERE n IS NOT NULL ORDER BY n"), &n);
 
 	(void)state;
 	assert_int_equal(n, 2);
 	assert_int_equal(list[0], 5);
 	assert_int_equal(list[1], 7);
 	free(list);
+	assert_int_equal(rows_first_word(db_rows(db, "SELECT 'completed'"), &job_status_words), JOB_COMPLETED);
+	assert_int_equal(rows_first_word(db_rows(db, "SELECT 'gone'"), &job_status_words), N_JOB_STATUSES);
 	assert_int_equal(
-	    rows_first_word(db_rows(db, "SELECT 'completed'"), &job_status_words), JOB_COMPLETED);
-	assert_int_equal(
-	    rows_first_word(db_rows(db, "SELECT 'gone'"), &job_status_words), N_JOB_STATUSES);
-	assert_int_equal(
-	    rows_first_word(db_rows(db, "SELECT 'completed' WHERE 1 = 0"), &job_status_words),
-	    N_JOB_STATUSES);
+	    rows_first_word(db_rows(db, "SELECT 'completed' WHERE 1 = 0"), &job_status_words), N_JOB_STATUSES);
 }
 
 static void settings_are_written_and_deleted(void **state)
@@ -153,10 +146,7 @@ static void settings_are_written_and_deleted(void **state)
 	assert_int_equal(db_commit(db), 0);
 }
 
-static void fill_table(struct txn *d)
-{
-	setting_put_int(d, "test.n", setting_int(d->view, "test.n", 0) + 1);
-}
+static void fill_table(struct txn *d) { setting_put_int(d, "test.n", setting_int(d->view, "test.n", 0) + 1); }
 
 static void fail_to_fill(struct txn *d)
 {

@@ -12,10 +12,7 @@ struct patient {
 static int n_done;
 static bool are_done;
 
-static int fail_first(struct patient *p)
-{
-	return p->n_runs++ < p->n_failing ? p->err : 0;
-}
+static int fail_first(struct patient *p) { return p->n_runs++ < p->n_failing ? p->err : 0; }
 
 static int run_op(struct store_op *op, struct txn *d)
 {
@@ -36,15 +33,9 @@ static void count(struct patient *p)
 	are_done = --n_done == 0;
 }
 
-static void op_done(struct store_op *op)
-{
-	count(CONTAINER_OF(op, struct patient, op));
-}
+static void op_done(struct store_op *op) { count(CONTAINER_OF(op, struct patient, op)); }
 
-static void query_done(struct store_query *q)
-{
-	count(CONTAINER_OF(q, struct patient, q));
-}
+static void query_done(struct store_query *q) { count(CONTAINER_OF(q, struct patient, q)); }
 
 static int submit(struct patient *p, const char *event)
 {
@@ -93,8 +84,7 @@ static void a_query_is_retried_too(void **state)
 	struct patient p = {.n_failing = 1, .err = ERR_IO};
 
 	(void)state;
-	p.q = (struct store_query){
-	    .run = run_query, .done = query_done, .retry.event = "test_retried"};
+	p.q = (struct store_query){.run = run_query, .done = query_done, .retry.event = "test_retried"};
 	n_done = 1;
 	are_done = false;
 	assert_int_equal(store_query(rig_store, &p.q), 0);

@@ -77,8 +77,7 @@ static void report(const char *id, int attempt, const char *conclusion, int64_t 
 
 static void a_report_touches_its_job_change_and_accelerator(void **state)
 {
-	struct plan_want wants[] = {
-	    GITHUB_WANT("npu", "Ascend/pytorch"), GITHUB_WANT("tpu", "Google/pytorch")};
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), GITHUB_WANT("tpu", "Google/pytorch")};
 	struct name_touched n = {0};
 	struct note_log log = {0};
 	int64_t job, change;
@@ -143,8 +142,7 @@ static void assert_jobs_told(int64_t one, int64_t other)
 static void a_job_is_touched_by_what_is_said_of_it(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
-	struct add_known known = {
-	    .pattern = "CI/test", .url = "https://example.org/1", .now_ms = T0 + 1000};
+	struct add_known known = {.pattern = "CI/test", .url = "https://example.org/1", .now_ms = T0 + 1000};
 	struct attribute_change attribute = {.now_ms = T0 + 2000};
 	int64_t first, second;
 	char *id;
@@ -225,12 +223,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(each_is_there_once_and_all_is_the_rest),
-	    cmocka_unit_test_setup_teardown(
-		a_report_touches_its_job_change_and_accelerator, rig_setup, rig_teardown),
-	    cmocka_unit_test_setup_teardown(
-		a_job_is_touched_by_what_is_said_of_it, rig_setup, rig_teardown),
-	    cmocka_unit_test_setup_teardown(
-		a_registry_touches_what_is_new_in_it, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(a_report_touches_its_job_change_and_accelerator, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(a_job_is_touched_by_what_is_said_of_it, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(a_registry_touches_what_is_new_in_it, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,10 +18,7 @@ static struct command first_of(const char *text)
 	return list[0];
 }
 
-static enum command_kind kind_of(const char *text)
-{
-	return first_of(text).kind;
-}
+static enum command_kind kind_of(const char *text) { return first_of(text).kind; }
 
 /* "retest npu/model, status": all of a comment. free(). */
 static char *all_of(const char *text)
@@ -178,8 +175,7 @@ static void hears_that_it_is_taken_back(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		if (kind_of(texts[i]) != COMMAND_DECLINE)
 			fail_msg("not taken back: %s", texts[i]);
-	assert_int_equal(kind_of("> @outpost-bot ok-to-test cancel\n\n@outpost-bot ok-to-test"),
-	    COMMAND_OK_TO_TEST);
+	assert_int_equal(kind_of("> @outpost-bot ok-to-test cancel\n\n@outpost-bot ok-to-test"), COMMAND_OK_TO_TEST);
 }
 
 static void reads_a_stress_run(void **state)

@@ -9,10 +9,7 @@
 
 #define SHA "1111111111111111111111111111111111111111"
 
-static char *text(const char *s)
-{
-	return (char *)s; /* plain data that the planner only reads */
-}
+static char *text(const char *s) { return (char *)s; /* plain data that the planner only reads */ }
 
 /* ---- the registry: one accelerator for each thing that can differ ---- */
 
@@ -96,9 +93,8 @@ static void describe(const struct plan *p, struct buf *out)
 	for (size_t i = 0; i < p->n_wants; i++) {
 		const struct plan_want *w = &p->wants[i];
 
-		buf_appendf(out, " %s/%s%s%s%s", w->accelerator, w->runner,
-		    w->held_reason ? "!" : "", w->is_held_for_good ? "!" : "",
-		    w->is_for_new_head ? "+" : "");
+		buf_appendf(out, " %s/%s%s%s%s", w->accelerator, w->runner, w->held_reason ? "!" : "",
+		    w->is_held_for_good ? "!" : "", w->is_for_new_head ? "+" : "");
 		assert_int_equal(w->finish_ms, *w->accelerator ? 3 : 0);
 	}
 	for (char **d = p->drops; d && *d; d++)
@@ -190,8 +186,7 @@ static void who_is_held(void **state)
 	    " pathy/ci!");
 	make_registry(TRUST_ANYONE);
 	registry[2].trust = TRUST_MEMBERS; /* infra's trust does not lend it to what it hosts */
-	expect(&ev, other_files,
-	    "start opened /infra any/ci draftless/lab! draftless/farm! hosted/infra! merged/ci!!");
+	expect(&ev, other_files, "start opened /infra any/ci draftless/lab! draftless/farm! hosted/infra! merged/ci!!");
 	config.infra_repository = NULL;
 	expect(&ev, other_files, "start opened any/ci draftless/lab! draftless/farm! merged/ci!!");
 }
@@ -206,8 +201,7 @@ static void drafts(void **state)
 	expect(&ev, other_files, "start opened /infra any/ci hosted/infra merged/ci!!");
 	ev = pull_event(PULL_CONVERTED_TO_DRAFT, "MEMBER");
 	ev.pull.is_draft = true;
-	expect(&ev, other_files,
-	    "update closed /infra+ any/ci+ hosted/infra+ merged/ci!!+ -draftless");
+	expect(&ev, other_files, "update closed /infra+ any/ci+ hosted/infra+ merged/ci!!+ -draftless");
 }
 
 static void labels(void **state)

@@ -7,8 +7,7 @@ static bool all_is_planned(struct rig *r)
 {
 	struct dispatch_counters n = rig_counters(r);
 
-	return n.n_planning == 0 &&
-	       n.n_deliveries_planned + n.n_deliveries_ignored + n.n_deliveries_failed > 0;
+	return n.n_planning == 0 && n.n_deliveries_planned + n.n_deliveries_ignored + n.n_deliveries_failed > 0;
 }
 
 static int64_t n_wanted;
@@ -105,16 +104,14 @@ static void keeps_the_order_of_a_pull_request(void **state)
 		snprintf(guid, sizeof(guid), "g-%d", i);
 		snprintf(sha, sizeof(sha), "%040x", i + 1);
 		snprintf(at, sizeof(at), "2026-01-01T00:%02d:00Z", i / 3);
-		rig_pull(r, guid, .action = i < 3 ? "opened" : "synchronize", .sha = sha,
-		    .number = i % 3 + 1, .updated_at = at);
+		rig_pull(r, guid, .action = i < 3 ? "opened" : "synchronize", .sha = sha, .number = i % 3 + 1,
+		    .updated_at = at);
 	}
 	rig_start_dispatch(r);
 	wait_planned(r, 99);
 	for (int number = 1; number <= 3; number++) {
-		struct get_change q = {.now_ms = clock_wall_ms(),
-		    .q.done = rig_query_on_done,
-		    .repository = UPSTREAM,
-		    .number = number};
+		struct get_change q = {
+		    .now_ms = clock_wall_ms(), .q.done = rig_query_on_done, .repository = UPSTREAM, .number = number};
 		char sha[41];
 
 		rig_query_is_done = false;
@@ -143,8 +140,7 @@ static void marks_what_it_cannot_plan(void **state)
 	rig_expect_delivery(r, "g-1", "failed", NULL);
 	rig_expect_delivery(r, "g-2", "failed", NULL);
 	rig_expect_delivery(r, "g-3", "ignored", NULL);
-	rig_expect_delivery(
-	    r, "g-4", "ignored", "a push to a branch that upstream.branches does not list");
+	rig_expect_delivery(r, "g-4", "ignored", "a push to a branch that upstream.branches does not list");
 	assert_int_equal(rig_counters(r).n_deliveries_failed, 2);
 	assert_int_equal(rig_counters(r).n_deliveries_ignored, 2);
 }
@@ -164,20 +160,17 @@ static void plans_a_replayed_one_again(void **state)
 	wait_planned(r, 3);
 	assert_int_equal(replay.op.err, 0);
 	rig_expect_delivery(r, "g-1", "planned", NULL);
-	rig_expect_states(
-	    r, "gh:sent gh:sent hook:acknowledged hook:acknowledged picky:sent picky:sent");
+	rig_expect_states(r, "gh:sent gh:sent hook:acknowledged hook:acknowledged picky:sent picky:sent");
 	assert_int_equal(rig_n_dispatches(r), 2);
 }
 
-static void comment(
-    struct rig *r, const char *guid, const char *association, const char *type, const char *text)
+static void comment(struct rig *r, const char *guid, const char *association, const char *type, const char *text)
 {
 	static int id;
-	char *body = xasprintf(
-	    "{\"action\":\"created\",\"issue\":{\"number\":7,\"user\":{\"login\":\"alice\"},"
-	    "\"pull_request\":{}},\"comment\":{\"id\":%d,\"body\":\"%s\",\"user\":{\"login\":"
-	    "\"bob\",\"type\":\"%s\"},\"author_association\":\"%s\",\"created_at\":"
-	    "\"2026-01-01T01:00:00Z\"},\"repository\":{\"full_name\":\"" UPSTREAM "\"}}",
+	char *body = xasprintf("{\"action\":\"created\",\"issue\":{\"number\":7,\"user\":{\"login\":\"alice\"},"
+			       "\"pull_request\":{}},\"comment\":{\"id\":%d,\"body\":\"%s\",\"user\":{\"login\":"
+			       "\"bob\",\"type\":\"%s\"},\"author_association\":\"%s\",\"created_at\":"
+			       "\"2026-01-01T01:00:00Z\"},\"repository\":{\"full_name\":\"" UPSTREAM "\"}}",
 	    ++id, text, type, association);
 
 	rig_deliver(r, guid, "issue_comment", body);
@@ -214,10 +207,10 @@ static void releases_what_is_held(void **state)
 }
 
 /* The PR as GitHub's API gives it. */
-#define PULL(state, at)                                                                            \
-	"{\"number\":7,\"title\":\"T\",\"state\":\"" state "\",\"draft\":false,\"labels\":[],"     \
-	"\"user\":{\"login\":\"alice\"},\"author_association\":\"MEMBER\",\"updated_at\":\"" at    \
-	"\",\"head\":{\"sha\":\"" SHA_A "\"},\"base\":{\"sha\":\"" SHA_BASE "\",\"ref\":\"main\"," \
+#define PULL(state, at)                                                                                                \
+	"{\"number\":7,\"title\":\"T\",\"state\":\"" state "\",\"draft\":false,\"labels\":[],"                         \
+	"\"user\":{\"login\":\"alice\"},\"author_association\":\"MEMBER\",\"updated_at\":\"" at                        \
+	"\",\"head\":{\"sha\":\"" SHA_A "\"},\"base\":{\"sha\":\"" SHA_BASE "\",\"ref\":\"main\","                     \
 	"\"repo\":{\"full_name\":\"" UPSTREAM "\"}}}"
 
 static json_t *last_payload(struct rig *r)
@@ -227,10 +220,7 @@ static json_t *last_payload(struct rig *r)
 	return json_object_get(last, "client_payload");
 }
 
-static bool two_dispatches_sent(struct rig *r)
-{
-	return rig_n_dispatches(r) == 2;
-}
+static bool two_dispatches_sent(struct rig *r) { return rig_n_dispatches(r) == 2; }
 
 static void tests_again(void **state)
 {
@@ -245,10 +235,8 @@ static void tests_again(void **state)
 	comment(r, "c-1", "MEMBER", "User", "@outpost-test cancel");
 	rig_expect_states(r, "gh:cancelled hook:cancelled picky:cancelled");
 	rig_wait_until(r, two_dispatches_sent);
-	assert_string_equal(
-	    json_string_value(json_at(last_payload(r), "payload", "action", NULL)), "closed");
-	assert_string_equal(
-	    json_string_value(json_at(last_payload(r), "outpost", "action", NULL)), "cancel");
+	assert_string_equal(json_string_value(json_at(last_payload(r), "payload", "action", NULL)), "closed");
+	assert_string_equal(json_string_value(json_at(last_payload(r), "outpost", "action", NULL)), "cancel");
 	guid = xstrdup(json_get_str(last_payload(r), "delivery_id"));
 	assert_string_not_equal(guid, "g-1");
 	free(guid);
@@ -259,21 +247,15 @@ static void tests_again(void **state)
 	wait_planned(r, 5);
 	rig_expect_delivery(r, "c-2", "ignored", "a command for an unknown accelerator");
 	rig_expect_delivery(r, "c-3b", "ignored", "a command for an unknown accelerator");
-	rig_expect_delivery(
-	    r, "c-3", "ignored", "retest of an accelerator that does not test this");
+	rig_expect_delivery(r, "c-3", "ignored", "retest of an accelerator that does not test this");
 	comment(r, "c-4", "MEMBER", "User", "@outpost-test retest gh");
 	rig_expect_states(r, "gh:cancelled gh:sent hook:cancelled picky:cancelled");
-	assert_string_equal(
-	    json_string_value(json_at(last_payload(r), "payload", "action", NULL)), "synchronize");
-	assert_string_equal(
-	    json_string_value(json_at(last_payload(r), "outpost", "action", NULL)), "retest");
+	assert_string_equal(json_string_value(json_at(last_payload(r), "payload", "action", NULL)), "synchronize");
+	assert_string_equal(json_string_value(json_at(last_payload(r), "outpost", "action", NULL)), "retest");
 	rig_expect_delivery(r, "c-4", "planned", NULL);
 }
 
-static bool three_hooks(struct rig *r)
-{
-	return rig_n_hooks(r) == 3;
-}
+static bool three_hooks(struct rig *r) { return rig_n_hooks(r) == 3; }
 
 /* GitHub is down: what was sent last is sent again. */
 static void tests_again_without_github(void **state)
@@ -304,15 +286,9 @@ static void closed_is_closed(void **state)
 	rig_expect_delivery(r, "c-1", "ignored", "the pull request is closed");
 }
 
-static bool two_hooks(struct rig *r)
-{
-	return rig_n_hooks(r) == 2;
-}
+static bool two_hooks(struct rig *r) { return rig_n_hooks(r) == 2; }
 
-static bool two_dispatches(struct rig *r)
-{
-	return rig_n_dispatches(r) == 2;
-}
+static bool two_dispatches(struct rig *r) { return rig_n_dispatches(r) == 2; }
 
 static void closes_and_drafts(void **state)
 {
@@ -322,19 +298,17 @@ static void closes_and_drafts(void **state)
 	rig_start_dispatch(r);
 	rig_pull(r, "g-1", .action = "opened");
 	rig_expect_states(r, "gh:sent hook:acknowledged picky:sent");
-	rig_pull(r, "g-2", .action = "converted_to_draft", .is_draft = true,
-	    .updated_at = "2026-01-01T00:01:00Z");
+	rig_pull(r, "g-2", .action = "converted_to_draft", .is_draft = true, .updated_at = "2026-01-01T00:01:00Z");
 	wait_planned(r, 2);
 	rig_expect_states(r, "gh:sent hook:cancelled picky:sent");
 	rig_wait_until(r, two_hooks);
 	assert_non_null(strstr(r->hooks[1], "X-Outpost-Event: cancel\r\n"));
-	rig_pull(
-	    r, "g-3", .action = "closed", .state = "closed", .updated_at = "2026-01-01T00:02:00Z");
+	rig_pull(r, "g-3", .action = "closed", .state = "closed", .updated_at = "2026-01-01T00:02:00Z");
 	wait_planned(r, 3);
 	rig_expect_states(r, "gh:cancelled hook:cancelled picky:cancelled");
 	rig_wait_until(r, two_dispatches);
-	assert_string_equal(json_string_value(json_at(json_array_get(r->dispatches, 1),
-				"client_payload", "payload", "action", NULL)),
+	assert_string_equal(
+	    json_string_value(json_at(json_array_get(r->dispatches, 1), "client_payload", "payload", "action", NULL)),
 	    "closed");
 }
 

@@ -72,8 +72,7 @@ static void only_notes_at_first(void **state)
 	assert_int_equal(rig_counters(r).n_reconciled, 1);
 	look(r);
 	/* The webhook comes after all, and again. */
-	rig_pull(
-	    r, "g-1", .action = "synchronize", .sha = SHA_B, .updated_at = "2026-01-01T00:05:00Z");
+	rig_pull(r, "g-1", .action = "synchronize", .sha = SHA_B, .updated_at = "2026-01-01T00:05:00Z");
 	look(r);
 	rig_stop(r);
 	start(r);
@@ -129,14 +128,12 @@ static void finds_what_was_opened_and_closed(void **state)
 
 	/* 7 had no dispatch; give it one, and lose the news of its end. */
 	rig_pull(r, "g-1", .action = "reopened", .updated_at = "2026-01-02T00:00:00Z");
-	rig_expect_states(
-	    r, "gh:sent gh:sent hook:acknowledged hook:acknowledged picky:sent picky:sent");
+	rig_expect_states(r, "gh:sent gh:sent hook:acknowledged hook:acknowledged picky:sent picky:sent");
 	set_text(r, &r->pulls, other);
 	set_text(r, &r->pull, pull);
 	rig_stop(r);
 	start(r); /* which reads the list to its end */
-	rig_expect_states(
-	    r, "gh:cancelled gh:sent hook:acknowledged hook:cancelled picky:cancelled picky:sent");
+	rig_expect_states(r, "gh:cancelled gh:sent hook:acknowledged hook:cancelled picky:cancelled picky:sent");
 	assert_int_equal(rig_counters(r).n_reconciled, 1);
 	free(one);
 	free(two);
@@ -182,19 +179,16 @@ static void finds_pushes(void **state)
 	look(r);
 	rig_expect_states(r, "pathy:sent");
 	assert_int_equal(rig_n_dispatches(r), 1);
-	assert_string_equal(json_string_value(json_at(json_array_get(r->dispatches, 0),
-				"client_payload", "payload", "before", NULL)),
+	assert_string_equal(
+	    json_string_value(json_at(json_array_get(r->dispatches, 0), "client_payload", "payload", "before", NULL)),
 	    SHA_TIP);
 }
 
 /* "sha sha?": the commits of main from `after` on; ? when there is a gap. */
 static char *history(struct rig *r, const char *after, const char *until)
 {
-	struct list_commits l = {.q.done = rig_query_on_done,
-	    .repository = UPSTREAM,
-	    .ref = "main",
-	    .after = after,
-	    .until = until};
+	struct list_commits l = {
+	    .q.done = rig_query_on_done, .repository = UPSTREAM, .ref = "main", .after = after, .until = until};
 	struct buf text = BUF_INIT(512);
 
 	rig_query_is_done = false;
@@ -203,8 +197,7 @@ static char *history(struct rig *r, const char *after, const char *until)
 	assert_int_equal(l.q.err, 0);
 	for (size_t i = 0; i < l.n; i++)
 		buf_appendf(&text, "%s%.1s:%s:%s", i ? " " : "", l.list[i].sha,
-		    l.list[i].author ? l.list[i].author : "",
-		    l.list[i].title ? l.list[i].title : "");
+		    l.list[i].author ? l.list[i].author : "", l.list[i].title ? l.list[i].title : "");
 	buf_append_str(&text, l.is_complete ? "" : "?");
 	list_commits_release(&l);
 	return buf_take(&text);
@@ -218,22 +211,21 @@ static void expect_history(struct rig *r, const char *after, const char *until, 
 	free(text);
 }
 
-#define COMPARED(sha, by)                                                                          \
-	"{\"sha\":\"" sha "\",\"author\":" by ",\"commit\":{\"message\":\"Fix\\n\\nall\","         \
+#define COMPARED(sha, by)                                                                                              \
+	"{\"sha\":\"" sha "\",\"author\":" by ",\"commit\":{\"message\":\"Fix\\n\\nall\","                             \
 	"\"author\":{\"name\":\"Dan\"},\"committer\":{\"date\":\"2026-01-01T00:00:00Z\"}}}"
 
 /* What was pushed between comes with the push that is found, as long as GitHub says all of it. */
 static void a_found_push_brings_the_commits_between(void **state)
 {
 	static const char *const answers[][2] = {
-	    {"{\"status\":\"ahead\",\"total_commits\":2,\"commits\":[" COMPARED(
-		 SHA_B, "null") "," COMPARED(SHA_TIP2, "{\"login\":\"dana\"}") "]}",
+	    {"{\"status\":\"ahead\",\"total_commits\":2,\"commits\":[" COMPARED(SHA_B, "null") "," COMPARED(
+		 SHA_TIP2, "{\"login\":\"dana\"}") "]}",
 		"b:Dan:Fix d:dana:Fix"},
-	    {"{\"status\":\"ahead\",\"total_commits\":3,\"commits\":[" COMPARED(
-		 SHA_B, "null") "," COMPARED(SHA_TIP2, "null") "]}",
-		"d:carol:Land it?"},
-	    {"{\"status\":\"diverged\",\"total_commits\":1,\"commits\":[" COMPARED(
+	    {"{\"status\":\"ahead\",\"total_commits\":3,\"commits\":[" COMPARED(SHA_B, "null") "," COMPARED(
 		 SHA_TIP2, "null") "]}",
+		"d:carol:Land it?"},
+	    {"{\"status\":\"diverged\",\"total_commits\":1,\"commits\":[" COMPARED(SHA_TIP2, "null") "]}",
 		"d:Dan:Fix?"},
 	    {NULL, "d:carol:Land it?"},
 	};

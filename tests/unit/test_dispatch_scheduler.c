@@ -52,8 +52,7 @@ static void cancel_head(void *owner, struct head_request *q)
 
 static void write_accelerator(const char *name)
 {
-	char *text =
-	    xasprintf("runners: [{name: ci, github: {repository: vendor/ci}}]\n" SOURCE, name);
+	char *text = xasprintf("runners: [{name: ci, github: {repository: vendor/ci}}]\n" SOURCE, name);
 
 	rig_write_accelerator(name, text);
 	free(text);
@@ -96,20 +95,11 @@ static bool has_asked(struct rig *r)
 	return heads.n_asked > 0;
 }
 
-static bool has_failed(struct rig *r)
-{
-	return rig_counters(r).n_nightlies_failed == 1;
-}
+static bool has_failed(struct rig *r) { return rig_counters(r).n_nightlies_failed == 1; }
 
-static bool has_dispatched(struct rig *r)
-{
-	return rig_counters(r).n_nightlies_dispatched == 1;
-}
+static bool has_dispatched(struct rig *r) { return rig_counters(r).n_nightlies_dispatched == 1; }
 
-static bool waits(struct rig *r)
-{
-	return rig_counters(r).n_head_failures == 1;
-}
+static bool waits(struct rig *r) { return rig_counters(r).n_head_failures == 1; }
 
 /* The newest dispatch's block for vendors, where it lists so many accelerators. Under the lock. */
 static json_t *block_of(struct rig *r, size_t n_accelerators)
@@ -118,8 +108,7 @@ static json_t *block_of(struct rig *r, size_t n_accelerators)
 	json_t *one = n ? json_array_get(r->dispatches, n - 1) : NULL;
 	json_t *block = json_at(one, "client_payload", "outpost", NULL);
 
-	return json_array_size(json_object_get(block, "accelerators")) == n_accelerators ? block
-											 : NULL;
+	return json_array_size(json_object_get(block, "accelerators")) == n_accelerators ? block : NULL;
 }
 
 static bool lists(struct rig *r, size_t n_accelerators)
@@ -132,15 +121,9 @@ static bool lists(struct rig *r, size_t n_accelerators)
 	return is_there;
 }
 
-static bool lists_one(struct rig *r)
-{
-	return lists(r, 1);
-}
+static bool lists_one(struct rig *r) { return lists(r, 1); }
 
-static bool lists_two(struct rig *r)
-{
-	return lists(r, 2);
-}
+static bool lists_two(struct rig *r) { return lists(r, 2); }
 
 static const char *source_sha(json_t *block, const char *accelerator)
 {
@@ -212,10 +195,7 @@ static bool tells_why(struct rig *r)
 	return runs_as(r, "reading the head of its source could not be read: network failure");
 }
 
-static bool tells_nothing(struct rig *r)
-{
-	return runs_as(r, "dispatched -");
-}
+static bool tells_nothing(struct rig *r) { return runs_as(r, "dispatched -"); }
 
 static void what_fails_is_tried_again_and_tells_why_meanwhile(void **state)
 {
@@ -309,8 +289,7 @@ static void closed_at_any_moment_it_goes_on(void **state)
 	pthread_mutex_unlock(&r->gh->lock);
 	json_array_foreach(all, i, one)
 	{
-		const char *its =
-		    json_get_str(json_at(one, "client_payload", "outpost", NULL), "dispatch_id");
+		const char *its = json_get_str(json_at(one, "client_payload", "outpost", NULL), "dispatch_id");
 
 		if (!id)
 			id = xstrdup(its);

@@ -6,30 +6,15 @@
 
 static int n_wanted;
 
-static bool so_many_hooks(struct rig *r)
-{
-	return rig_n_hooks(r) >= n_wanted;
-}
+static bool so_many_hooks(struct rig *r) { return rig_n_hooks(r) >= n_wanted; }
 
-static bool so_many_dispatches(struct rig *r)
-{
-	return rig_n_dispatches(r) >= n_wanted;
-}
+static bool so_many_dispatches(struct rig *r) { return rig_n_dispatches(r) >= n_wanted; }
 
-static bool nothing_in_hand(struct rig *r)
-{
-	return rig_counters(r).n_sending == 0;
-}
+static bool nothing_in_hand(struct rig *r) { return rig_counters(r).n_sending == 0; }
 
-static bool is_dead(struct rig *r)
-{
-	return rig_counters(r).n_dead == n_wanted;
-}
+static bool is_dead(struct rig *r) { return rig_counters(r).n_dead == n_wanted; }
 
-static bool is_retried(struct rig *r)
-{
-	return rig_counters(r).n_retries >= n_wanted;
-}
+static bool is_retried(struct rig *r) { return rig_counters(r).n_retries >= n_wanted; }
 
 static void start(struct rig *r)
 {
@@ -95,9 +80,8 @@ static void signs_webhooks(void **state)
 	line = xasprintf("https://outpost.example.org/api/v1/dispatches/%s/jobs", id);
 	assert_string_equal(at(o, "outpost", "callback_url"), line);
 	free(line);
-	assert_int_equal(
-	    callback_token_check(the_rig->callback_key, at(o, "outpost", "callback_token"), id,
-		clock_wall_ms() + INT64_C(7) * 24 * 3600 * 1000, &accelerator),
+	assert_int_equal(callback_token_check(the_rig->callback_key, at(o, "outpost", "callback_token"), id,
+			     clock_wall_ms() + INT64_C(7) * 24 * 3600 * 1000, &accelerator),
 	    0);
 	assert_string_equal(accelerator, "hook");
 	free(accelerator);
@@ -117,8 +101,7 @@ static void lists_accelerators_for_github(void **state)
 	assert_string_equal(json_get_str(o, "event_type"), "pull_request");
 	assert_string_equal(at(o, "client_payload", "delivery_id"), "g-1");
 	o = json_at(o, "client_payload", "outpost", NULL);
-	assert_string_equal(
-	    json_get_str(o, "callback_url"), "https://outpost.example.org/github/callback");
+	assert_string_equal(json_get_str(o, "callback_url"), "https://outpost.example.org/github/callback");
 	assert_null(json_object_get(o, "callback_token"));
 	names = json_object_get(o, "accelerators");
 	assert_int_equal(json_array_size(names), 1);
@@ -140,8 +123,7 @@ static void pushes_name_the_commit(void **state)
 	o = json_at(json_array_get(r->dispatches, 0), "client_payload", NULL);
 	assert_string_equal(json_get_str(o, "event_type"), "push");
 	assert_null(json_at(o, "payload", "action", NULL));
-	assert_string_equal(
-	    at(o, "outpost", "change_url"), "https://outpost.example.org/commits/" SHA_B);
+	assert_string_equal(at(o, "outpost", "change_url"), "https://outpost.example.org/commits/" SHA_B);
 }
 
 static void tries_again(void **state)
@@ -167,8 +149,7 @@ static void tries_again(void **state)
 	assert_int_equal(rig_n_hooks(r), 2);
 	first = body_of(r->hooks[0]);
 	last = body_of(r->hooks[1]);
-	assert_string_equal(
-	    at(first, "outpost", "dispatch_id"), at(last, "outpost", "dispatch_id"));
+	assert_string_equal(at(first, "outpost", "dispatch_id"), at(last, "outpost", "dispatch_id"));
 	json_decref(first);
 	json_decref(last);
 }
@@ -219,8 +200,7 @@ static void follows_no_redirect(void **state)
 	rig_expect_states(r, "gh:sent hook:failed picky:sent");
 	assert_int_equal(rig_n_hooks(r), 1);
 	error = last_error(r, "hook");
-	assert_string_equal(
-	    error, "the vendor's server answered 302, and redirects are not followed");
+	assert_string_equal(error, "the vendor's server answered 302, and redirects are not followed");
 	free(error);
 }
 
@@ -330,8 +310,7 @@ static void sends_again_what_was_cut_off(void **state)
 	assert_int_equal(rig_n_dispatches(r), 1);
 	first = body_of(r->hooks[0]);
 	last = body_of(r->hooks[1]);
-	assert_string_equal(
-	    at(first, "outpost", "dispatch_id"), at(last, "outpost", "dispatch_id"));
+	assert_string_equal(at(first, "outpost", "dispatch_id"), at(last, "outpost", "dispatch_id"));
 	json_decref(first);
 	json_decref(last);
 }
@@ -345,10 +324,9 @@ static void reaches_a_hundred_targets(void **state)
 		char *text;
 
 		snprintf(name, sizeof(name), "v%d", i);
-		text =
-		    xasprintf("runners: [{name: ci, github: {repository: vendor/v%d}}, {name: lab,"
-			      " webhook: {url: \"http://127.0.0.1:%d/%d\", secret: hook}}]\n",
-			i, r->vendor->port, i);
+		text = xasprintf("runners: [{name: ci, github: {repository: vendor/v%d}}, {name: lab,"
+				 " webhook: {url: \"http://127.0.0.1:%d/%d\", secret: hook}}]\n",
+		    i, r->vendor->port, i);
 		rig_write_accelerator(name, text);
 		free(text);
 		text = xasprintf("secrets/%s/hook", name);

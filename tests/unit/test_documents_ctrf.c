@@ -5,19 +5,17 @@ static void a_document_is_understood(void **state)
 	struct report_file r = report_of_file("ctrf.json");
 
 	(void)state;
-	assert_string_equal(report_case(&r, "llama3 > backward")->trace,
-	    "Error: expected 0.1\n    at model.test.ts:12:3");
-	assert_string_equal(r.environment,
-	    "{\"os\":\"linux 6.1.0 Debian 12\",\"device\":\"Ascend 910B\","
-	    "\"torch\":\"2.10.0a0+gitabc\","
-	    "\"extension\":{\"name\":\"torch_npu\",\"version\":\"2.10\"}}");
-	assert_report(&r,
-	    "PASS model/llama3 > bf16 > forward (1.25)\n"
-	    "FAIL model/llama3 > backward (0.301) expected 0.1 to be near 0.2\n"
-	    "PASS unit/saves (0.012) passed when it was run again; before: disk was slow\n"
-	    "SKIP unit/two devices one device only\n"
-	    "SKIP vitest/later\n"
-	    "ERROR vitest/hangs (60) no answer in 60 s\n");
+	assert_string_equal(
+	    report_case(&r, "llama3 > backward")->trace, "Error: expected 0.1\n    at model.test.ts:12:3");
+	assert_string_equal(r.environment, "{\"os\":\"linux 6.1.0 Debian 12\",\"device\":\"Ascend 910B\","
+					   "\"torch\":\"2.10.0a0+gitabc\","
+					   "\"extension\":{\"name\":\"torch_npu\",\"version\":\"2.10\"}}");
+	assert_report(&r, "PASS model/llama3 > bf16 > forward (1.25)\n"
+			  "FAIL model/llama3 > backward (0.301) expected 0.1 to be near 0.2\n"
+			  "PASS unit/saves (0.012) passed when it was run again; before: disk was slow\n"
+			  "SKIP unit/two devices one device only\n"
+			  "SKIP vitest/later\n"
+			  "ERROR vitest/hangs (60) no answer in 60 s\n");
 }
 
 static void places_are_read(void **state)
@@ -57,8 +55,7 @@ static void names_are_found_for_what_has_none(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-		char *text = xasprintf(
-		    "{\"results\":{\"tests\":[{\"status\":\"passed\",%s}]}}", table[i].entry);
+		char *text = xasprintf("{\"results\":{\"tests\":[{\"status\":\"passed\",%s}]}}", table[i].entry);
 		struct report_file r = report_of(REPORT_CTRF, text);
 
 		assert_null(r.environment);
@@ -80,8 +77,7 @@ static void mistakes_are_named(void **state)
 	    {"{\"results\":{\"tests\":{}}}", "results.tests must be an array"},
 	    {"{\"results\":{\"tests\":[]}}", "no test case"},
 	    {"{\"results\":{\"tests\":[1]}}", "results.tests[0] must be an object"},
-	    {"{\"results\":{\"tests\":[{\"status\":\"passed\"}]}}",
-		"results.tests[0].name is missing"},
+	    {"{\"results\":{\"tests\":[{\"status\":\"passed\"}]}}", "results.tests[0].name is missing"},
 	    {"{\"results\":{\"tests\":[{\"name\":\"a\",\"status\":\"passed\"},"
 	     "{\"name\":\"a\",\"status\":\"PASS\"}]}}",
 		"results.tests[1].status must be passed, failed, skipped, pending or other"},
@@ -95,14 +91,12 @@ static void mistakes_are_named(void **state)
 	    {"{\"results\":{\"tests\":[{\"name\":\"a\",\"status\":\"passed\","
 	     "\"duration\":\"1\"}]}}",
 		"results.tests[0].duration must be a number of milliseconds"},
-	    {"{\"results\":{\"tests\":[{\"name\":\"a\",\"name\":\"b\"}]}}",
-		"results.tests[0].name appears twice"},
+	    {"{\"results\":{\"tests\":[{\"name\":\"a\",\"name\":\"b\"}]}}", "results.tests[0].name appears twice"},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
-		assert_refused(
-		    REPORT_CTRF, table[i].text, strlen(table[i].text), ERR_INVALID, table[i].why);
+		assert_refused(REPORT_CTRF, table[i].text, strlen(table[i].text), ERR_INVALID, table[i].why);
 }
 
 int main(void)

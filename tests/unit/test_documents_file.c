@@ -34,10 +34,8 @@ static void the_format_is_guessed(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
-		assert_int_equal(
-		    report_format_guess(table[i].text, strlen(table[i].text)), table[i].expected);
-	assert_refused(
-	    N_REPORT_FORMATS, "TAP", 3, ERR_INVALID, "JUnit XML, CTRF JSON or Outpost JSON");
+		assert_int_equal(report_format_guess(table[i].text, strlen(table[i].text)), table[i].expected);
+	assert_refused(N_REPORT_FORMATS, "TAP", 3, ERR_INVALID, "JUnit XML, CTRF JSON or Outpost JSON");
 }
 
 static void what_is_too_big_is_not_looked_at(void **state)
@@ -46,8 +44,7 @@ static void what_is_too_big_is_not_looked_at(void **state)
 	struct error why = {0};
 
 	(void)state;
-	assert_int_equal(
-	    report_file_parse(REPORT_JUNIT, "<", (size_t)100 << 20, &r, &why), ERR_TOO_BIG);
+	assert_int_equal(report_file_parse(REPORT_JUNIT, "<", (size_t)100 << 20, &r, &why), ERR_TOO_BIG);
 	assert_string_equal(why.text, "the report has 104857600 bytes; 33554432 are the most");
 	report_file_release(&r);
 }
@@ -90,12 +87,11 @@ static void numbers_are_written_as_people_do(void **state)
 
 	(void)state;
 	assert_int_equal(r.n_cut, 3);
-	assert_string_equal(text,
-	    "{\"schema\":1,\"cut\":3,\"tests\":[\n"
-	    "{\"suite\":\"s\",\"name\":\"n\",\"status\":\"DONE\",\"duration\":0.1,"
-	    "\"number\":{\"value\":31.2}},\n"
-	    "{\"suite\":\"s\",\"name\":\"m\",\"status\":\"DONE\","
-	    "\"number\":{\"value\":0.30000000000000004}}\n]}\n");
+	assert_string_equal(text, "{\"schema\":1,\"cut\":3,\"tests\":[\n"
+				  "{\"suite\":\"s\",\"name\":\"n\",\"status\":\"DONE\",\"duration\":0.1,"
+				  "\"number\":{\"value\":31.2}},\n"
+				  "{\"suite\":\"s\",\"name\":\"m\",\"status\":\"DONE\","
+				  "\"number\":{\"value\":0.30000000000000004}}\n]}\n");
 	free(text);
 	report_file_release(&r);
 }
@@ -157,8 +153,7 @@ static void one_name_is_one_case_however_far_apart(void **state)
 	struct report_file r;
 
 	(void)state;
-	buf_append_str(
-	    &text, "<testsuite><testcase name='again'/><testcase name='red'><failure/></testcase>");
+	buf_append_str(&text, "<testsuite><testcase name='again'/><testcase name='red'><failure/></testcase>");
 	for (int i = 0; i < 50000; i++)
 		buf_appendf(&text, "<testcase name='%d'/>", i);
 	buf_append_str(&text, "<testcase name='again'><failure/></testcase><testcase name='red'/>"

@@ -25,21 +25,20 @@ static struct job_detail job_of(struct report_file *r)
 	};
 }
 
-static const char REPORT[] =
-    "{\"schema\":1,\"cut\":3,\"environment\":{\"device\":\"Ascend 910B\",\"os\":\"Ubuntu "
-    "22.04\",\"extension\":{\"name\":\"torch_npu\",\"version\":\"2.10\"},\"racks\":[1]},"
-    "\"tests\":["
-    "{\"suite\":\"model\",\"name\":\"llama3\",\"status\":\"PASS\",\"duration\":12.5,\"dtype\":"
-    "\"bf16\",\"number\":{\"value\":31.2,\"unit\":\"tokens/s\"}},"
-    "{\"suite\":\"unit\",\"name\":\"test_add\",\"status\":\"FAIL\",\"message\":\"1 < 2 & "
-    "\\\"3\\\"\",\"trace\":\"a\\n]]>\\tb\",\"file\":\"test/a.py\",\"line\":3},"
-    "{\"suite\":\"model\",\"name\":\"llama3\",\"status\":\"MISS\",\"dtype\":\"fp32\","
-    "\"message\":\"the machine went away\"},"
-    "{\"suite\":\"benchmark\",\"name\":\"matmul\",\"status\":\"DONE\",\"duration\":0.25,"
-    "\"number\":{\"value\":0.1}},"
-    "{\"suite\":\"unit\",\"name\":\"test_b\",\"status\":\"SKIP\",\"message\":\"no bf16\"},"
-    "{\"suite\":\"unit\",\"name\":\"test_c\",\"status\":\"ERROR\",\"log_url\":"
-    "\"https://ci.example/c?a=1&b=2\"}]}";
+static const char REPORT[] = "{\"schema\":1,\"cut\":3,\"environment\":{\"device\":\"Ascend 910B\",\"os\":\"Ubuntu "
+			     "22.04\",\"extension\":{\"name\":\"torch_npu\",\"version\":\"2.10\"},\"racks\":[1]},"
+			     "\"tests\":["
+			     "{\"suite\":\"model\",\"name\":\"llama3\",\"status\":\"PASS\",\"duration\":12.5,\"dtype\":"
+			     "\"bf16\",\"number\":{\"value\":31.2,\"unit\":\"tokens/s\"}},"
+			     "{\"suite\":\"unit\",\"name\":\"test_add\",\"status\":\"FAIL\",\"message\":\"1 < 2 & "
+			     "\\\"3\\\"\",\"trace\":\"a\\n]]>\\tb\",\"file\":\"test/a.py\",\"line\":3},"
+			     "{\"suite\":\"model\",\"name\":\"llama3\",\"status\":\"MISS\",\"dtype\":\"fp32\","
+			     "\"message\":\"the machine went away\"},"
+			     "{\"suite\":\"benchmark\",\"name\":\"matmul\",\"status\":\"DONE\",\"duration\":0.25,"
+			     "\"number\":{\"value\":0.1}},"
+			     "{\"suite\":\"unit\",\"name\":\"test_b\",\"status\":\"SKIP\",\"message\":\"no bf16\"},"
+			     "{\"suite\":\"unit\",\"name\":\"test_c\",\"status\":\"ERROR\",\"log_url\":"
+			     "\"https://ci.example/c?a=1&b=2\"}]}";
 
 static char *written(enum report_format f, const char *report)
 {
@@ -58,45 +57,44 @@ static void junit_is_what_tools_read(void **state)
 	char *text = written(REPORT_JUNIT, REPORT);
 
 	(void)state;
-	assert_string_equal(text,
-	    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-	    "<testsuites name=\"ascend-npu: nightly / tests\" tests=\"6\" failures=\"1\" "
-	    "errors=\"2\" skipped=\"1\" time=\"12.750\">\n"
-	    "<testsuite name=\"model\" tests=\"2\" failures=\"0\" errors=\"1\" skipped=\"0\" "
-	    "time=\"12.500\" timestamp=\"2026-05-28T20:26:40Z\">\n"
-	    "<properties><property name=\"outpost.cut\" value=\"3\"/><property "
-	    "name=\"outpost.device\" value=\"Ascend 910B\"/><property name=\"outpost.os\" "
-	    "value=\"Ubuntu 22.04\"/><property name=\"outpost.extension.name\" "
-	    "value=\"torch_npu\"/><property name=\"outpost.extension.version\" "
-	    "value=\"2.10\"/></properties>\n"
-	    "<testcase classname=\"model\" name=\"llama3 (bf16)\" "
-	    "time=\"12.500\"><properties><property name=\"outpost.dtype\" "
-	    "value=\"bf16\"/><property name=\"outpost.number\" value=\"31.2\"/><property "
-	    "name=\"outpost.unit\" value=\"tokens/s\"/></properties></testcase>\n"
-	    "<testcase classname=\"model\" name=\"llama3 (fp32)\"><properties><property "
-	    "name=\"outpost.status\" value=\"MISS\"/><property name=\"outpost.dtype\" "
-	    "value=\"fp32\"/></properties><error message=\"the machine went "
-	    "away\"/></testcase>\n"
-	    "</testsuite>\n"
-	    "<testsuite name=\"unit\" tests=\"3\" failures=\"1\" errors=\"1\" skipped=\"1\" "
-	    "time=\"0.000\" timestamp=\"2026-05-28T20:26:40Z\">\n"
-	    "<testcase classname=\"unit\" name=\"test_add\" file=\"test/a.py\" "
-	    "line=\"3\"><failure message=\"1 &lt; 2 &amp; "
-	    "&quot;3&quot;\">a\n]]&gt;\tb</failure></testcase>\n"
-	    "<testcase classname=\"unit\" name=\"test_b\"><skipped message=\"no "
-	    "bf16\"/></testcase>\n"
-	    "<testcase classname=\"unit\" name=\"test_c\"><properties><property "
-	    "name=\"outpost.log_url\" "
-	    "value=\"https://ci.example/c?a=1&amp;b=2\"/></properties><error/></testcase>\n"
-	    "</testsuite>\n"
-	    "<testsuite name=\"benchmark\" tests=\"1\" failures=\"0\" errors=\"0\" "
-	    "skipped=\"0\" time=\"0.250\" timestamp=\"2026-05-28T20:26:40Z\">\n"
-	    "<testcase classname=\"benchmark\" name=\"matmul\" "
-	    "time=\"0.250\"><properties><property name=\"outpost.status\" "
-	    "value=\"DONE\"/><property name=\"outpost.number\" "
-	    "value=\"0.1\"/></properties></testcase>\n"
-	    "</testsuite>\n"
-	    "</testsuites>\n");
+	assert_string_equal(text, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+				  "<testsuites name=\"ascend-npu: nightly / tests\" tests=\"6\" failures=\"1\" "
+				  "errors=\"2\" skipped=\"1\" time=\"12.750\">\n"
+				  "<testsuite name=\"model\" tests=\"2\" failures=\"0\" errors=\"1\" skipped=\"0\" "
+				  "time=\"12.500\" timestamp=\"2026-05-28T20:26:40Z\">\n"
+				  "<properties><property name=\"outpost.cut\" value=\"3\"/><property "
+				  "name=\"outpost.device\" value=\"Ascend 910B\"/><property name=\"outpost.os\" "
+				  "value=\"Ubuntu 22.04\"/><property name=\"outpost.extension.name\" "
+				  "value=\"torch_npu\"/><property name=\"outpost.extension.version\" "
+				  "value=\"2.10\"/></properties>\n"
+				  "<testcase classname=\"model\" name=\"llama3 (bf16)\" "
+				  "time=\"12.500\"><properties><property name=\"outpost.dtype\" "
+				  "value=\"bf16\"/><property name=\"outpost.number\" value=\"31.2\"/><property "
+				  "name=\"outpost.unit\" value=\"tokens/s\"/></properties></testcase>\n"
+				  "<testcase classname=\"model\" name=\"llama3 (fp32)\"><properties><property "
+				  "name=\"outpost.status\" value=\"MISS\"/><property name=\"outpost.dtype\" "
+				  "value=\"fp32\"/></properties><error message=\"the machine went "
+				  "away\"/></testcase>\n"
+				  "</testsuite>\n"
+				  "<testsuite name=\"unit\" tests=\"3\" failures=\"1\" errors=\"1\" skipped=\"1\" "
+				  "time=\"0.000\" timestamp=\"2026-05-28T20:26:40Z\">\n"
+				  "<testcase classname=\"unit\" name=\"test_add\" file=\"test/a.py\" "
+				  "line=\"3\"><failure message=\"1 &lt; 2 &amp; "
+				  "&quot;3&quot;\">a\n]]&gt;\tb</failure></testcase>\n"
+				  "<testcase classname=\"unit\" name=\"test_b\"><skipped message=\"no "
+				  "bf16\"/></testcase>\n"
+				  "<testcase classname=\"unit\" name=\"test_c\"><properties><property "
+				  "name=\"outpost.log_url\" "
+				  "value=\"https://ci.example/c?a=1&amp;b=2\"/></properties><error/></testcase>\n"
+				  "</testsuite>\n"
+				  "<testsuite name=\"benchmark\" tests=\"1\" failures=\"0\" errors=\"0\" "
+				  "skipped=\"0\" time=\"0.250\" timestamp=\"2026-05-28T20:26:40Z\">\n"
+				  "<testcase classname=\"benchmark\" name=\"matmul\" "
+				  "time=\"0.250\"><properties><property name=\"outpost.status\" "
+				  "value=\"DONE\"/><property name=\"outpost.number\" "
+				  "value=\"0.1\"/></properties></testcase>\n"
+				  "</testsuite>\n"
+				  "</testsuites>\n");
 	free(text);
 }
 
@@ -109,10 +107,9 @@ static void ctrf_says_it_in_its_words(void **state)
 				     "\"skipped\":1,\"pending\":0,\"other\":1,\"start\":"
 				     "1780000000000,\"stop\":1780000060000}"));
 	assert_non_null(strstr(text, "\"osPlatform\":\"Ubuntu 22.04\",\"extra\":{\"device\":"));
-	assert_non_null(strstr(text,
-	    "{\"name\":\"llama3\",\"suite\":[\"model\"],\"status\":\"passed\",\"rawStatus\":"
-	    "\"PASS\",\"duration\":12500,\"extra\":{\"dtype\":\"bf16\",\"number\":{\"value\":"
-	    "31.2,\"unit\":\"tokens/s\"}}}"));
+	assert_non_null(strstr(text, "{\"name\":\"llama3\",\"suite\":[\"model\"],\"status\":\"passed\",\"rawStatus\":"
+				     "\"PASS\",\"duration\":12500,\"extra\":{\"dtype\":\"bf16\",\"number\":{\"value\":"
+				     "31.2,\"unit\":\"tokens/s\"}}}"));
 	free(text);
 }
 
@@ -128,8 +125,7 @@ static void the_environment_comes_back(void **state)
 		assert_int_equal(r.n_cut, 3);
 		assert_non_null(strstr(r.environment, "\"device\":\"Ascend 910B\""));
 		assert_non_null(strstr(r.environment, "\"os\":\"Ubuntu 22.04\""));
-		assert_non_null(strstr(
-		    r.environment, "\"extension\":{\"name\":\"torch_npu\",\"version\":\"2.10\"}"));
+		assert_non_null(strstr(r.environment, "\"extension\":{\"name\":\"torch_npu\",\"version\":\"2.10\"}"));
 		report_file_release(&r);
 		free(text);
 	}
@@ -168,8 +164,8 @@ static void a_job_without_tests_is_one_row(void **state)
 
 static void a_red_job_of_green_tests_has_its_row(void **state)
 {
-	struct report_file r = report_of(REPORT_OUTPOST,
-	    "{\"schema\":1,\"tests\":[{\"suite\":\"unit\",\"name\":\"a\",\"status\":\"PASS\"}]}");
+	struct report_file r = report_of(
+	    REPORT_OUTPOST, "{\"schema\":1,\"tests\":[{\"suite\":\"unit\",\"name\":\"a\",\"status\":\"PASS\"}]}");
 	struct job_detail d = job_of(&r);
 	struct report_file out;
 	size_t n;
@@ -187,21 +183,21 @@ static void a_red_job_of_green_tests_has_its_row(void **state)
 /* pytest's record_property("outpost.dtype", "bf16") */
 static void properties_say_what_junit_cannot(void **state)
 {
-	struct report_file r = report_of(REPORT_JUNIT,
-	    "<testsuite name='benchmark'><properties><property name='outpost.device' "
-	    "value='910B'/><property name='outpost.device' value='other'/><property "
-	    "name='torch' value='x'/></properties>"
-	    "<testcase name='matmul'><properties><property name='outpost.dtype' value='bf16'/>"
-	    "<property name='outpost.number' value='101.5'/><property name='outpost.unit' "
-	    "value='TFLOP/s'/><property name='outpost.status' value='DONE'/></properties>"
-	    "</testcase>"
-	    "<testcase name='matmul'><properties><property name='outpost.dtype' value='fp32'/>"
-	    "<property name='outpost.number' value='many'/></properties></testcase>"
-	    "<testcase name='b'><properties><property name='outpost.status' value='DONE'/>"
-	    "<property name='outpost.log_url' value='javascript:x'/></properties><failure/>"
-	    "</testcase>"
-	    "<testcase name='c'><properties><property name='outpost.status' value='MISS'/>"
-	    "</properties></testcase></testsuite>");
+	struct report_file r =
+	    report_of(REPORT_JUNIT, "<testsuite name='benchmark'><properties><property name='outpost.device' "
+				    "value='910B'/><property name='outpost.device' value='other'/><property "
+				    "name='torch' value='x'/></properties>"
+				    "<testcase name='matmul'><properties><property name='outpost.dtype' value='bf16'/>"
+				    "<property name='outpost.number' value='101.5'/><property name='outpost.unit' "
+				    "value='TFLOP/s'/><property name='outpost.status' value='DONE'/></properties>"
+				    "</testcase>"
+				    "<testcase name='matmul'><properties><property name='outpost.dtype' value='fp32'/>"
+				    "<property name='outpost.number' value='many'/></properties></testcase>"
+				    "<testcase name='b'><properties><property name='outpost.status' value='DONE'/>"
+				    "<property name='outpost.log_url' value='javascript:x'/></properties><failure/>"
+				    "</testcase>"
+				    "<testcase name='c'><properties><property name='outpost.status' value='MISS'/>"
+				    "</properties></testcase></testsuite>");
 
 	(void)state;
 	assert_int_equal(r.n_tests, 4);
@@ -220,14 +216,14 @@ static void properties_say_what_junit_cannot(void **state)
 
 static void a_raw_status_only_refines(void **state)
 {
-	struct report_file r = report_of(REPORT_CTRF,
-	    "{\"results\":{\"tool\":{\"name\":\"t\"},\"tests\":["
-	    "{\"name\":\"a\",\"status\":\"failed\",\"rawStatus\":\"PASS\"},"
-	    "{\"name\":\"b\",\"status\":\"passed\",\"rawStatus\":\"DONE\"},"
-	    "{\"name\":\"c\",\"status\":\"other\",\"rawStatus\":\"MISS\"},"
-	    "{\"name\":\"d\",\"status\":\"other\",\"rawStatus\":\"FAIL\"},"
-	    "{\"name\":\"e\",\"status\":\"failed\",\"rawStatus\":7,\"extra\":[1]},"
-	    "{\"name\":\"f\",\"status\":\"passed\",\"extra\":{\"number\":5,\"dtype\":{}}}]}}");
+	struct report_file r =
+	    report_of(REPORT_CTRF, "{\"results\":{\"tool\":{\"name\":\"t\"},\"tests\":["
+				   "{\"name\":\"a\",\"status\":\"failed\",\"rawStatus\":\"PASS\"},"
+				   "{\"name\":\"b\",\"status\":\"passed\",\"rawStatus\":\"DONE\"},"
+				   "{\"name\":\"c\",\"status\":\"other\",\"rawStatus\":\"MISS\"},"
+				   "{\"name\":\"d\",\"status\":\"other\",\"rawStatus\":\"FAIL\"},"
+				   "{\"name\":\"e\",\"status\":\"failed\",\"rawStatus\":7,\"extra\":[1]},"
+				   "{\"name\":\"f\",\"status\":\"passed\",\"extra\":{\"number\":5,\"dtype\":{}}}]}}");
 
 	(void)state;
 	assert_report(&r, "FAIL t/a\nDONE t/b\nMISS t/c\nERROR t/d\nFAIL t/e\nPASS t/f\n");
@@ -246,10 +242,9 @@ static unsigned pick(unsigned n)
 /* free() */
 static char *random_text(unsigned max_pieces)
 {
-	static const char *const pieces[] = {"a", "Z", "0", " ", "<", ">", "&", "\"", "'", "]]>",
-	    "\n", "\t", "{", "}", "\\", "/", ".", "(bf16)", "<!--", "-->", "&amp;", "\xc3\xa9",
-	    "\xe2\x80\xae", "\xf0\x9f\x94\xa5", "\xef\xbf\xbe", "\xef\xbf\xbf", "\xc2\x85", "%s",
-	    "\x01", "\x1b[31m", "\x7f", "\r\n", "u0000"};
+	static const char *const pieces[] = {"a", "Z", "0", " ", "<", ">", "&", "\"", "'", "]]>", "\n", "\t", "{", "}",
+	    "\\", "/", ".", "(bf16)", "<!--", "-->", "&amp;", "\xc3\xa9", "\xe2\x80\xae", "\xf0\x9f\x94\xa5",
+	    "\xef\xbf\xbe", "\xef\xbf\xbf", "\xc2\x85", "%s", "\x01", "\x1b[31m", "\x7f", "\r\n", "u0000"};
 	struct buf out = BUF_INIT(1 << 16);
 
 	for (unsigned n = 1 + pick(max_pieces); n > 0; n--)
@@ -269,10 +264,7 @@ static char *random_line(unsigned max_pieces, size_t max_bytes)
 	return line;
 }
 
-static char *or_x(char *s)
-{
-	return s ? s : xstrdup("x");
-}
+static char *or_x(char *s) { return s ? s : xstrdup("x"); }
 
 static void random_test(struct test_result *t)
 {
@@ -282,8 +274,7 @@ static void random_test(struct test_result *t)
 
 	*t = (struct test_result){
 	    .suite = suite ? xstrdup(suite) : or_x(random_line(60, REPORT_SUITE_MAX_BYTES)),
-	    .name = or_x(pick(3) ? random_line(3, REPORT_NAME_MAX_BYTES)
-				 : random_line(200, REPORT_NAME_MAX_BYTES)),
+	    .name = or_x(pick(3) ? random_line(3, REPORT_NAME_MAX_BYTES) : random_line(200, REPORT_NAME_MAX_BYTES)),
 	    .dtype = pick(2) ? random_line(2, REPORT_UNIT_MAX_BYTES) : NULL,
 	    .status = (enum test_status)pick(N_TEST_STATUSES),
 	    .duration_ms = (int64_t)pick(1000000) - 1,

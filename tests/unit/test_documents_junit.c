@@ -1,9 +1,6 @@
 #include "report_rig.h"
 
-static struct report_file junit(const char *text)
-{
-	return report_of(REPORT_JUNIT, text);
-}
+static struct report_file junit(const char *text) { return report_of(REPORT_JUNIT, text); }
 
 /* ---- what real tools write ---- */
 
@@ -12,26 +9,24 @@ static void pytest_is_understood(void **state)
 	struct report_file r = report_of_file("pytest.xml");
 
 	(void)state;
-	assert_non_null(
-	    strstr(report_case(&r, "test_sample.test_both")->trace, "def test_both(leaves)"));
-	assert_report(&r,
-	    "PASS pytest/test_sample.test_adds\n"
-	    "FAIL pytest/test_sample.test_wrong (0.001) AssertionError: the device   is @someone's "
-	    "<b>npu</b> assert 'npu' == 'cpu'   - cpu   + npu\n"
-	    "ERROR pytest/test_sample.test_setup failed on setup with \"RuntimeError: no device "
-	    "0\"\n"
-	    "ERROR pytest/test_sample.test_teardown failed on teardown with \"RuntimeError: cannot "
-	    "free\"\n"
-	    "FAIL pytest/test_sample.test_both assert False\n"
-	    "SKIP pytest/test_sample.test_skipped no bf16 here\n"
-	    "SKIP pytest/test_sample.test_xfail known\n"
-	    "FAIL pytest/test_sample.test_xpass [XPASS(strict)] fixed\n"
-	    "PASS pytest/test_sample.test_param[fp32]\n"
-	    "PASS pytest/test_sample.test_param[bf16]\n"
-	    "PASS pytest/test_sample.test_param[a/b[c]]\n"
-	    "PASS pytest/test_sample.TestModel.test_in_class\n"
-	    "FAIL pytest/test_sample.test_control ValueError: bell #x07 and escape #x1B[31m "
-	    "ends\n");
+	assert_non_null(strstr(report_case(&r, "test_sample.test_both")->trace, "def test_both(leaves)"));
+	assert_report(&r, "PASS pytest/test_sample.test_adds\n"
+			  "FAIL pytest/test_sample.test_wrong (0.001) AssertionError: the device   is @someone's "
+			  "<b>npu</b> assert 'npu' == 'cpu'   - cpu   + npu\n"
+			  "ERROR pytest/test_sample.test_setup failed on setup with \"RuntimeError: no device "
+			  "0\"\n"
+			  "ERROR pytest/test_sample.test_teardown failed on teardown with \"RuntimeError: cannot "
+			  "free\"\n"
+			  "FAIL pytest/test_sample.test_both assert False\n"
+			  "SKIP pytest/test_sample.test_skipped no bf16 here\n"
+			  "SKIP pytest/test_sample.test_xfail known\n"
+			  "FAIL pytest/test_sample.test_xpass [XPASS(strict)] fixed\n"
+			  "PASS pytest/test_sample.test_param[fp32]\n"
+			  "PASS pytest/test_sample.test_param[bf16]\n"
+			  "PASS pytest/test_sample.test_param[a/b[c]]\n"
+			  "PASS pytest/test_sample.TestModel.test_in_class\n"
+			  "FAIL pytest/test_sample.test_control ValueError: bell #x07 and escape #x1B[31m "
+			  "ends\n");
 }
 
 static void gtest_is_understood(void **state)
@@ -41,15 +36,14 @@ static void gtest_is_understood(void **state)
 	(void)state;
 	assert_string_equal(report_case(&r, "IsWrong")->trace,
 	    "g.cc:4\nExpected equality of these values:\n  3\n  1 + 1\n    Which is: 2\nsum");
-	assert_report(&r,
-	    "PASS Add/Works\n"
-	    "FAIL Add/IsWrong g.cc:4 Expected equality of these values:   3   1 + 1     Which is: "
-	    "2 sum\n"
-	    "SKIP Add/DISABLED_Later\n"
-	    "SKIP Add/NoDevice g.cc:6 no device 0\n"
-	    "PASS All/Dtype/Casts/0\n"
-	    "PASS All/Dtype/Casts/1\n"
-	    "FAIL All/Dtype/Casts/2 g.cc:8 Expected: (GetParam()) < (2), actual: 2 vs 2\n");
+	assert_report(&r, "PASS Add/Works\n"
+			  "FAIL Add/IsWrong g.cc:4 Expected equality of these values:   3   1 + 1     Which is: "
+			  "2 sum\n"
+			  "SKIP Add/DISABLED_Later\n"
+			  "SKIP Add/NoDevice g.cc:6 no device 0\n"
+			  "PASS All/Dtype/Casts/0\n"
+			  "PASS All/Dtype/Casts/1\n"
+			  "FAIL All/Dtype/Casts/2 g.cc:8 Expected: (GetParam()) < (2), actual: 2 vs 2\n");
 }
 
 static void places_are_read(void **state)
@@ -61,17 +55,16 @@ static void places_are_read(void **state)
 	assert_int_equal(report_case(&r, "IsWrong")->line, 4);
 	assert_null(report_case(&r, "Works")->file);
 	report_file_release(&r);
-	r = junit(
-	    "<testsuite name='pytest'>"
-	    "<testcase name='a' file='test/a.py' line='0'><failure/></testcase>"
-	    "<testcase name='b' file='test/b.py'><failure/></testcase>"
-	    "<testcase name='c' file='test/c.py' line='x'><failure/></testcase>"
-	    "<testcase name='d' file='/root/d.py' line='7'><failure/></testcase>"
-	    "<testcase name='e' line='7'><failure/></testcase>"
-	    "<testsuite name='unit'>"
-	    "<testcase name='f' file='test/f.py' line='7'><error/></testcase>"
-	    "<testcase name='g' file='test/g.py' line='99999999999999999999'><error/></testcase>"
-	    "</testsuite></testsuite>");
+	r = junit("<testsuite name='pytest'>"
+		  "<testcase name='a' file='test/a.py' line='0'><failure/></testcase>"
+		  "<testcase name='b' file='test/b.py'><failure/></testcase>"
+		  "<testcase name='c' file='test/c.py' line='x'><failure/></testcase>"
+		  "<testcase name='d' file='/root/d.py' line='7'><failure/></testcase>"
+		  "<testcase name='e' line='7'><failure/></testcase>"
+		  "<testsuite name='unit'>"
+		  "<testcase name='f' file='test/f.py' line='7'><error/></testcase>"
+		  "<testcase name='g' file='test/g.py' line='99999999999999999999'><error/></testcase>"
+		  "</testsuite></testsuite>");
 	assert_string_equal(report_case(&r, "a")->file, "test/a.py");
 	assert_int_equal(report_case(&r, "a")->line, 1);
 	assert_int_equal(report_case(&r, "b")->line, 0);
@@ -92,15 +85,14 @@ static void surefire_is_understood(void **state)
 	assert_non_null(strstr(report_case(&r, "reuses")->trace, "AllocatorTest.java:40"));
 	assert_null(strstr(report_case(&r, "reuses")->trace, "again"));
 	assert_null(report_case(&r, "frees")->trace);
-	assert_report(&r,
-	    "PASS org.example.npu.AllocatorTest/allocates (1200.5)\n"
-	    "PASS org.example.npu.AllocatorTest/frees (0.25) passed when it was run again; before: "
-	    "expected: <0> but was: <4096>\n"
-	    "FAIL org.example.npu.AllocatorTest/reuses (0.5) expected: <true> but was: <false>\n"
-	    "ERROR org.example.npu.AllocatorTest/survives (0.001) "
-	    "java.lang.IllegalStateException\n"
-	    "SKIP org.example.npu.AllocatorTest/grows needs two devices\n"
-	    "PASS org.example.npu.AllocatorTest/org.example.npu.SharedTest.sharesWithOthers (3)\n");
+	assert_report(&r, "PASS org.example.npu.AllocatorTest/allocates (1200.5)\n"
+			  "PASS org.example.npu.AllocatorTest/frees (0.25) passed when it was run again; before: "
+			  "expected: <0> but was: <4096>\n"
+			  "FAIL org.example.npu.AllocatorTest/reuses (0.5) expected: <true> but was: <false>\n"
+			  "ERROR org.example.npu.AllocatorTest/survives (0.001) "
+			  "java.lang.IllegalStateException\n"
+			  "SKIP org.example.npu.AllocatorTest/grows needs two devices\n"
+			  "PASS org.example.npu.AllocatorTest/org.example.npu.SharedTest.sharesWithOthers (3)\n");
 }
 
 static void node_is_understood(void **state)
@@ -108,17 +100,16 @@ static void node_is_understood(void **state)
 	struct report_file r = report_of_file("node.xml");
 
 	(void)state;
-	assert_report(&r,
-	    "PASS test/adds (0.001)\n"
-	    "FAIL test/top fails (0.001) one is nottwo1 !== 2\n"
-	    "PASS kernels/test.add\n"
-	    "SKIP kernels/test.mul no device\n"
-	    "SKIP kernels/test.later (0.001) true\n"
-	    "FAIL nested/test.div by zero <0>\n"
-	    "PASS nested/test.div\n"
-	    "PASS with parts/test.part\n"
-	    "FAIL with parts/test.bad part (0.01) The expression evaluated to a falsy value:  "
-	    "assert.ok(false)\n");
+	assert_report(&r, "PASS test/adds (0.001)\n"
+			  "FAIL test/top fails (0.001) one is nottwo1 !== 2\n"
+			  "PASS kernels/test.add\n"
+			  "SKIP kernels/test.mul no device\n"
+			  "SKIP kernels/test.later (0.001) true\n"
+			  "FAIL nested/test.div by zero <0>\n"
+			  "PASS nested/test.div\n"
+			  "PASS with parts/test.part\n"
+			  "FAIL with parts/test.bad part (0.01) The expression evaluated to a falsy value:  "
+			  "assert.ok(false)\n");
 }
 
 static void of_one_name_the_worst_counts(void **state)
@@ -202,8 +193,7 @@ static void outcomes_are_mapped(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
 		char *text =
-		    xasprintf("<testsuite name='s'><testcase name='t'>%s</testcase></testsuite>",
-			table[i].inside);
+		    xasprintf("<testsuite name='s'><testcase name='t'>%s</testcase></testsuite>", table[i].inside);
 		struct report_file r = junit(text);
 
 		assert_report(&r, table[i].expected);
@@ -243,8 +233,7 @@ static void attributes_of_the_case_decide_too(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-		char *text = xasprintf(
-		    "<testsuite name='s'><testcase %s/></testsuite>", table[i].attributes);
+		char *text = xasprintf("<testsuite name='s'><testcase %s/></testsuite>", table[i].attributes);
 		struct report_file r = junit(text);
 
 		assert_report(&r, table[i].expected);
@@ -254,11 +243,11 @@ static void attributes_of_the_case_decide_too(void **state)
 
 static void suites_nest(void **state)
 {
-	struct report_file r = junit(
-	    "<testsuites name='all' failures='9'><testcase name='top'/>"
-	    "<testsuite name='outer'><testcase name='a'/><testsuite name='inner'>"
-	    "<testcase name='b'/></testsuite><testsuite name=' '><testcase name='c'/></testsuite>"
-	    "<testcase name='d'/></testsuite></testsuites>");
+	struct report_file r =
+	    junit("<testsuites name='all' failures='9'><testcase name='top'/>"
+		  "<testsuite name='outer'><testcase name='a'/><testsuite name='inner'>"
+		  "<testcase name='b'/></testsuite><testsuite name=' '><testcase name='c'/></testsuite>"
+		  "<testcase name='d'/></testsuite></testsuites>");
 
 	(void)state;
 	assert_report(&r, "PASS all/top\nPASS outer/a\nPASS inner/b\nPASS outer/c\nPASS outer/d\n");
@@ -281,16 +270,14 @@ static void mistakes_have_a_line(void **state)
 	    {"\n\n", "line 3: not valid XML"},
 	    {"hello", "line 1: not valid XML"},
 	    {"<html>\n</html>", "line 1: the root must be testsuites or testsuite, it is html"},
-	    {"<testsuite>\n<testcase name='a'>\n</testsuite>",
-		"line 3: not valid XML: mismatched tag"},
+	    {"<testsuite>\n<testcase name='a'>\n</testsuite>", "line 3: not valid XML: mismatched tag"},
 	    {"<testsuite>\n<testcase name='a'/>", "was the file cut off?"},
 	    {"<testsuite>\n\n<testcase name='a&b'/></testsuite>", "line 3: not valid XML"},
 	    {"<testsuite>\n<testcase name='\x01'/></testsuite>", "line 2: not valid XML"},
 	    {"<testsuite>\n<testcase name='\xff'/></testsuite>", "line 2: not valid XML"},
 	    {"<testsuite><testcase name='&#0;'/></testsuite>", "line 1: not valid XML"},
 	    {"<testsuite><testcase name='&unknown;'/></testsuite>", "undefined entity"},
-	    {"<?xml version='1.0' encoding='shift_jis'?>\n<testsuite/>",
-		"write the report as UTF-8"},
+	    {"<?xml version='1.0' encoding='shift_jis'?>\n<testsuite/>", "write the report as UTF-8"},
 	    {"<testsuites/>", "no test case"},
 	    {"<testsuite tests='5' failures='0'/>", "no test case"},
 	    {"<!DOCTYPE testsuites [\n<!ENTITY a 'b'>]>\n<testsuites/>",
@@ -303,8 +290,7 @@ static void mistakes_have_a_line(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
-		assert_refused(
-		    REPORT_JUNIT, table[i].text, strlen(table[i].text), ERR_INVALID, table[i].why);
+		assert_refused(REPORT_JUNIT, table[i].text, strlen(table[i].text), ERR_INVALID, table[i].why);
 	assert_refused(REPORT_JUNIT, nul, sizeof(nul) - 1, ERR_INVALID, "line 2: not valid XML");
 }
 
@@ -316,10 +302,8 @@ static void a_billion_laughs_are_not_heard(void **state)
 	(void)state;
 	buf_append_str(&text, "<?xml version='1.0'?>\n<!DOCTYPE testsuites [\n<!ENTITY e0 'ha'>\n");
 	for (int i = 1; i < 30; i++)
-		buf_appendf(
-		    &text, "<!ENTITY e%d '&e%d;&e%d;&e%d;&e%d;'>\n", i, i - 1, i - 1, i - 1, i - 1);
-	buf_append_str(
-	    &text, "]>\n<testsuites><testcase name='&e29;'>&e29;</testcase></testsuites>");
+		buf_appendf(&text, "<!ENTITY e%d '&e%d;&e%d;&e%d;&e%d;'>\n", i, i - 1, i - 1, i - 1, i - 1);
+	buf_append_str(&text, "]>\n<testsuites><testcase name='&e29;'>&e29;</testcase></testsuites>");
 	assert_refused(REPORT_JUNIT, buf_str(&text), text.len, ERR_INVALID, "line 2: declarations");
 	buf_release(&text);
 	/* A document type alone declares nothing, and nothing is fetched. */
@@ -331,10 +315,9 @@ static void a_billion_laughs_are_not_heard(void **state)
 
 static void encodings_that_xml_names_are_read(void **state)
 {
-	static const char utf16[] =
-	    "\xff\xfe<\0t\0e\0s\0t\0s\0u\0i\0t\0e\0>\0<\0t\0e\0s\0t\0c\0a\0s\0"
-	    "e\0 \0n\0a\0m\0e\0=\0'\0\xe9\0'\0/\0>\0<\0/\0t\0e\0s\0t\0s\0u\0"
-	    "i\0t\0e\0>\0";
+	static const char utf16[] = "\xff\xfe<\0t\0e\0s\0t\0s\0u\0i\0t\0e\0>\0<\0t\0e\0s\0t\0c\0a\0s\0"
+				    "e\0 \0n\0a\0m\0e\0=\0'\0\xe9\0'\0/\0>\0<\0/\0t\0e\0s\0t\0s\0u\0"
+				    "i\0t\0e\0>\0";
 	struct report_file r = junit("<?xml version='1.0' encoding='ISO-8859-1'?><testsuite>"
 				     "<testcase name='\xe9'/></testsuite>");
 
@@ -353,28 +336,26 @@ static void nesting_is_bounded(void **state)
 	buf_append_str(&text, "<testsuite>\n");
 	for (int i = 0; i < 1000000; i++)
 		buf_append_str(&text, "<testsuite>");
-	assert_refused(REPORT_JUNIT, buf_str(&text), text.len, ERR_INVALID,
-	    "line 2: elements are nested deeper than 64");
+	assert_refused(
+	    REPORT_JUNIT, buf_str(&text), text.len, ERR_INVALID, "line 2: elements are nested deeper than 64");
 	buf_clear(&text);
 	buf_append_str(&text, "<testsuite><testcase><failure>");
 	for (int i = 0; i < 1000; i++)
 		buf_append_str(&text, "<a>");
-	assert_refused(
-	    REPORT_JUNIT, buf_str(&text), text.len, ERR_INVALID, "nested deeper than 64");
+	assert_refused(REPORT_JUNIT, buf_str(&text), text.len, ERR_INVALID, "nested deeper than 64");
 	buf_clear(&text);
 	buf_append_str(&text, "<testsuite><testcase name='a'>\n<testcase name='b'><failure/>"
 			      "</testcase></testcase></testsuite>");
-	assert_refused(REPORT_JUNIT, buf_str(&text), text.len, ERR_INVALID,
-	    "line 2: a testcase must not contain testcase");
+	assert_refused(
+	    REPORT_JUNIT, buf_str(&text), text.len, ERR_INVALID, "line 2: a testcase must not contain testcase");
 	buf_release(&text);
 }
 
 static void what_is_written_stays_text(void **state)
 {
-	struct report_file r =
-	    junit("<testsuite name='&lt;script>'><testcase name='[x](https://a.example)|@all'>"
-		  "<failure message='&lt;img src=x>&#10;&#9;@everyone&#13;|#1'><![CDATA["
-		  "\n\n<b>bold</b>\r\n\tline two\n\n]]></failure></testcase></testsuite>");
+	struct report_file r = junit("<testsuite name='&lt;script>'><testcase name='[x](https://a.example)|@all'>"
+				     "<failure message='&lt;img src=x>&#10;&#9;@everyone&#13;|#1'><![CDATA["
+				     "\n\n<b>bold</b>\r\n\tline two\n\n]]></failure></testcase></testsuite>");
 
 	(void)state;
 	assert_string_equal(r.tests[0].trace, "<b>bold</b>\n\tline two");
@@ -395,10 +376,8 @@ static void long_text_is_cut_between_characters(void **state)
 		buf_append_str(&text, i % 100 ? "€" : "\n");
 	buf_append_str(&text, "</failure></testcase></testsuite>");
 	r = junit(buf_str(&text));
-	assert_in_range(
-	    strlen(r.tests[0].message), REPORT_MESSAGE_MAX_BYTES - 3, REPORT_MESSAGE_MAX_BYTES);
-	assert_in_range(
-	    strlen(r.tests[0].trace), REPORT_TRACE_MAX_BYTES - 3, REPORT_TRACE_MAX_BYTES);
+	assert_in_range(strlen(r.tests[0].message), REPORT_MESSAGE_MAX_BYTES - 3, REPORT_MESSAGE_MAX_BYTES);
+	assert_in_range(strlen(r.tests[0].trace), REPORT_TRACE_MAX_BYTES - 3, REPORT_TRACE_MAX_BYTES);
 	report_file_release(&r);
 	buf_release(&text);
 }
@@ -435,8 +414,7 @@ static void ever_new_names_end(void **state)
 	for (size_t i = 0; text.len + 64 < text.max; i++)
 		buf_appendf(&text, "<e%zx/>", i);
 	buf_append_str(&text, "</testsuite>");
-	assert_refused(
-	    REPORT_JUNIT, buf_str(&text), text.len, ERR_INVALID, "line 2: more different names");
+	assert_refused(REPORT_JUNIT, buf_str(&text), text.len, ERR_INVALID, "line 2: more different names");
 	buf_release(&text);
 }
 

@@ -13,8 +13,7 @@ static void a_document_is_understood(void **state)
 	assert_true(t->has_number && t->number == 31.2);
 	assert_string_equal(t->unit, "tokens/s");
 	assert_null(t->message);
-	assert_string_equal(
-	    report_case(&r, "test_add")->trace, "test_add.py:3: in test_add\n    assert 1 == 2");
+	assert_string_equal(report_case(&r, "test_add")->trace, "test_add.py:3: in test_add\n    assert 1 == 2");
 	assert_string_equal(r.environment,
 	    "{\"accelerator\":\"ascend-npu\",\"device\":\"Ascend 910B\",\"os\":\"Ubuntu 22.04\","
 	    "\"driver\":\"24.1.rc2\",\"torch\":\"2.10.0a0+gitabc\","
@@ -43,8 +42,7 @@ static void the_table_of_documents_is_judged(void **state)
 		struct report_file r;
 
 		if (why) {
-			assert_refused(
-			    REPORT_OUTPOST, document, strlen(document), ERR_INVALID, why);
+			assert_refused(REPORT_OUTPOST, document, strlen(document), ERR_INVALID, why);
 		} else {
 			r = report_of(REPORT_OUTPOST, document);
 			report_file_release(&r);
@@ -107,9 +105,9 @@ static void a_place_is_one_in_the_tree(void **state)
 
 static void a_place_is_written_down_again(void **state)
 {
-	struct report_file r = report_of(REPORT_OUTPOST,
-	    "{\"schema\":1,\"tests\":[{\"suite\":\"s\",\"name\":\"a\",\"status\":\"FAIL\","
-	    "\"file\":\"./a.py\",\"line\":12}]}");
+	struct report_file r =
+	    report_of(REPORT_OUTPOST, "{\"schema\":1,\"tests\":[{\"suite\":\"s\",\"name\":\"a\",\"status\":\"FAIL\","
+				      "\"file\":\"./a.py\",\"line\":12}]}");
 	size_t n;
 	char *text = report_file_text(&r, &n);
 
@@ -126,8 +124,7 @@ static void what_is_no_json_has_a_line(void **state)
 	} table[] = {
 	    {"{\"schema\":1,\n\"tests\":[\n{]}", "line 3: not valid JSON: a string was expected"},
 	    {"{\"schema\":1,\n\"tests\":[1,]}", "line 2: not valid JSON: a value was expected"},
-	    {"{\"schema\":1,\n\"tests\":[1 2]}",
-		"line 2: not valid JSON: a ',' or ']' was expected"},
+	    {"{\"schema\":1,\n\"tests\":[1 2]}", "line 2: not valid JSON: a ',' or ']' was expected"},
 	    {"{\"schema\":1\n\"tests\":[]}", "line 2: not valid JSON: a ',' or '}' was expected"},
 	    {"{\"schema\" 1}", "a ':' was expected"},
 	    {"{\"schema\":1,\n", "line 2: not valid JSON: a string was expected"},
@@ -152,8 +149,7 @@ static void what_is_no_json_has_a_line(void **state)
 	     "\"status\":\"PASS\"}]}",
 		"tests[0].name: "},
 	    {"{\"schema\":1,\"schema\":1}", "schema appears twice"},
-	    {"{\"schema\":1,\"tests\":[{\"suite\":\"s\",\"suite\":\"s\"}]}",
-		"tests[0].suite appears twice"},
+	    {"{\"schema\":1,\"tests\":[{\"suite\":\"s\",\"suite\":\"s\"}]}", "tests[0].suite appears twice"},
 	    {"{\"schema\":1,\"environment\":{\"os\":\"a\",\"os\":\"b\"},\"tests\":[]}",
 		"environment: duplicate object key"},
 	    {"{\"schema\":1,\"tests\":[{\"suite\":\"s\",\"name\":\"n\",\"status\":\"PASS\","
@@ -163,15 +159,14 @@ static void what_is_no_json_has_a_line(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
-		assert_refused(REPORT_OUTPOST, table[i].text, strlen(table[i].text), ERR_INVALID,
-		    table[i].why);
+		assert_refused(REPORT_OUTPOST, table[i].text, strlen(table[i].text), ERR_INVALID, table[i].why);
 }
 
 static void a_byte_order_mark_is_no_mistake(void **state)
 {
-	struct report_file r = report_of(REPORT_OUTPOST,
-	    "\xef\xbb\xbf \r\n{\"schema\":1,\"tests\":[{\"suite\":\"s\",\"name\":\"n\","
-	    "\"status\":\"PASS\"}]}\n");
+	struct report_file r =
+	    report_of(REPORT_OUTPOST, "\xef\xbb\xbf \r\n{\"schema\":1,\"tests\":[{\"suite\":\"s\",\"name\":\"n\","
+				      "\"status\":\"PASS\"}]}\n");
 
 	(void)state;
 	assert_report(&r, "PASS s/n\n");
@@ -184,8 +179,7 @@ static void hostile_values_do_not_become_trees(void **state)
 		const char *head, *tail, *why;
 	} table[] = {
 	    {"{\"schema\":1,\"unknown\":[[]", "]}", "tests is missing"},
-	    {"{\"schema\":1,\"environment\":[[]", "],\"tests\":[]}",
-		"environment is longer than 64 KiB"},
+	    {"{\"schema\":1,\"environment\":[[]", "],\"tests\":[]}", "environment is longer than 64 KiB"},
 	    {"{\"schema\":1,\"tests\":[{\"suite\":\"s\",\"number\":[[]", "]}]}",
 		"tests[0].number is longer than 64 KiB"},
 	    {"{\"schema\":1,\"tests\":[[]", "]}", "tests[0] must be an object"},
@@ -204,8 +198,7 @@ static void hostile_values_do_not_become_trees(void **state)
 	buf_clear(&text);
 	for (int k = 0; k < 1000000; k++)
 		buf_append_str(&text, "[");
-	assert_refused(
-	    REPORT_OUTPOST, buf_str(&text), text.len, ERR_INVALID, "nested deeper than 64");
+	assert_refused(REPORT_OUTPOST, buf_str(&text), text.len, ERR_INVALID, "nested deeper than 64");
 	buf_release(&text);
 }
 
@@ -218,8 +211,7 @@ static void an_environment_is_bounded(void **state)
 	for (int i = 0; i < 20000; i++)
 		buf_append_char(&text, 'x');
 	buf_append_str(&text, "\"},\"tests\":[]}");
-	assert_refused(REPORT_OUTPOST, buf_str(&text), text.len, ERR_INVALID,
-	    "environment is longer than 16 KiB");
+	assert_refused(REPORT_OUTPOST, buf_str(&text), text.len, ERR_INVALID, "environment is longer than 16 KiB");
 	buf_release(&text);
 }
 

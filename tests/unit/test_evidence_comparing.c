@@ -98,8 +98,8 @@ int store_put_comparison(struct store *s, struct put_comparison *op)
 
 /* ---- GitHub ---- */
 
-void github_commits_between(struct github *g, struct github_commits *c, const char *repository,
-    const char *base, const char *head)
+void github_commits_between(
+    struct github *g, struct github_commits *c, const char *repository, const char *base, const char *head)
 {
 	(void)g;
 	assert_string_equal(repository, "pytorch/pytorch");
@@ -170,8 +170,7 @@ static void run(void)
 
 static void refuse(int err, bool is_final, int64_t retry_after_ms)
 {
-	w.result = (struct github_result){
-	    .err = err, .is_final = is_final, .retry_after_ms = retry_after_ms};
+	w.result = (struct github_result){.err = err, .is_final = is_final, .retry_after_ms = retry_after_ms};
 }
 
 static void an_answer_is_kept(void **state)
@@ -184,9 +183,8 @@ static void an_answer_is_kept(void **state)
 	run();
 	assert_int_equal(w.n, 3);
 	assert_int_equal(w.again_in_ms, 0);
-	assert_string_equal(w.commits,
-	    "[{\"sha\":\"" SHA_1 "\",\"title\":\"Title\",\"author\":\"bob\"},"
-	    "{\"sha\":null,\"title\":null,\"author\":\"Ann\"}]");
+	assert_string_equal(w.commits, "[{\"sha\":\"" SHA_1 "\",\"title\":\"Title\",\"author\":\"bob\"},"
+				       "{\"sha\":null,\"title\":null,\"author\":\"Ann\"}]");
 }
 
 /* GitHub lists the oldest of many, and the newest are asked for: rather none. */

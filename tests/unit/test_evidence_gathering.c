@@ -163,8 +163,8 @@ static void answer(struct github_call *call, int err)
 		w.n_asked_at_once = w.n_unanswered;
 }
 
-void github_compare_get(struct github *g, struct github_compare *c, const char *repository,
-    const char *base, const char *head)
+void github_compare_get(
+    struct github *g, struct github_compare *c, const char *repository, const char *base, const char *head)
 {
 	(void)g;
 	assert_string_equal(repository, "pytorch/pytorch");
@@ -175,8 +175,7 @@ void github_compare_get(struct github *g, struct github_compare *c, const char *
 	answer(&c->call, w.compare_err);
 }
 
-void github_pull_files_get(
-    struct github *g, struct github_pull_files *f, const char *repository, int64_t number)
+void github_pull_files_get(struct github *g, struct github_pull_files *f, const char *repository, int64_t number)
 {
 	(void)g;
 	assert_string_equal(repository, "pytorch/pytorch");
@@ -196,10 +195,7 @@ void github_pull_files_release(struct github_pull_files *f)
 	f->names = NULL;
 }
 
-void github_call_release(struct github_call *call)
-{
-	(void)call;
-}
+void github_call_release(struct github_call *call) { (void)call; }
 
 void github_cancel(struct github *g, struct github_call *call)
 {
@@ -228,10 +224,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void add(struct due due)
-{
-	w.due[w.n_due++] = due;
-}
+static void add(struct due due) { w.due[w.n_due++] = due; }
 
 static struct evidence_counters run(void)
 {
@@ -247,10 +240,7 @@ static struct evidence_counters run(void)
 	return counters;
 }
 
-static void expect(const char *wanted)
-{
-	assert_string_equal(traced, wanted);
-}
+static void expect(const char *wanted) { assert_string_equal(traced, wanted); }
 
 static void asks_for_what_is_missing(void **state)
 {
@@ -302,8 +292,7 @@ static void what_is_known_counts_while_github_is_down(void **state)
 	expect("compare0 files1 again1");
 	assert_false(w.last.has_learnt);
 	assert_null(w.files);
-	assert_true(
-	    w.last.again_ms >= before_ms + 2000 && w.last.again_ms <= clock_wall_ms() + 2000);
+	assert_true(w.last.again_ms >= before_ms + 2000 && w.last.again_ms <= clock_wall_ms() + 2000);
 	assert_int_equal(c.n_failures, 2);
 }
 
@@ -338,11 +327,7 @@ static void patience_is_time_and_not_only_tries(void **state)
 
 	set_up(state);
 	w.compare_err = w.files_err = ERR_TIMEOUT;
-	add((struct due){.id = 1,
-	    .n_tries = 19,
-	    .waited_ms = 60000,
-	    .needs_merge_base = true,
-	    .needs_files = true});
+	add((struct due){.id = 1, .n_tries = 19, .waited_ms = 60000, .needs_merge_base = true, .needs_files = true});
 	run();
 	expect("compare0 files1 again1");
 	assert_null(w.files);

@@ -54,16 +54,14 @@ static void experiments_are_counted(void **state)
 	change_sql("DELETE FROM experiment");
 	ASK_OK(store_get_totals, &t);
 	for (int i = 0; i < N_EXPERIMENT_STATES; i++)
-		assert_int_equal(t.n_experiments[i],
-		    strstr("planned started done", experiment_state_name(i)) != NULL);
+		assert_int_equal(t.n_experiments[i], strstr("planned started done", experiment_state_name(i)) != NULL);
 }
 
 /* The accelerator's figures and the list of what runs now are about first runs. */
 static void an_experiment_is_neither_a_deadline_missed_nor_a_run(void **state)
 {
 	struct get_figures f = {.only = "npu", .now_ms = T0 + DAY};
-	struct get_dashboard g = {
-	    .repository = UPSTREAM, .branch = "main", .now_ms = T0 + 2 * MINUTE};
+	struct get_dashboard g = {.repository = UPSTREAM, .branch = "main", .now_ms = T0 + 2 * MINUTE};
 
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -146,8 +144,7 @@ static void an_experiment_has_a_limit_of_tests_and_a_test_of_rounds(void **state
 	ASSERT_EXPERIMENTS("ci head r1 started [t1 t2]");
 	/* two rounds of a test are two runs of the head and two of the merge base, which needs none here */
 	for (int run = 1; run <= 8; run++) {
-		end_run(number("SELECT MAX(id) FROM experiment"), NAMES("t1"), NAMES("t2", "t3"),
-		    run * 2 * MINUTE);
+		end_run(number("SELECT MAX(id) FROM experiment"), NAMES("t1"), NAMES("t2", "t3"), run * 2 * MINUTE);
 		need(HEAD_A, "t%", NEEDS_HEAD, run * 2 * MINUTE);
 	}
 	ASSERT_TEXT("SELECT group_concat(x, ' ') FROM (SELECT s.name || ' ' || COUNT(*) AS x"
@@ -405,8 +402,8 @@ static void an_outcome_on_a_merge_base_counts_for_its_own_job(void **state)
 	due_pass(4 * MINUTE);
 	assert_int_equal(number(OF_B), 0);
 	id = first_run_of(HEAD_B);
-	end_job(&(struct job_end){
-	    .dispatch = id, .name = "py312", .run_id = "2", .red = NAMES("t1"), .at = 5 * MINUTE});
+	end_job(
+	    &(struct job_end){.dispatch = id, .name = "py312", .run_id = "2", .red = NAMES("t1"), .at = 5 * MINUTE});
 	free(id);
 	due_pass(6 * MINUTE);
 	assert_int_equal(number(OF_B), 1);
@@ -437,21 +434,17 @@ static void a_job_of_an_experiment_stands_for_the_job_of_its_name(void **state)
 		bool is_settled;
 	} CASES[] = {
 	    {"the same job", {{"CI", "test", FAILS}}, {{"CI", "test", PASSES}}, true},
-	    {"two workflows have a job of that name",
-		{{"More", "test", PASSES}, {"CI", "test", FAILS}},
+	    {"two workflows have a job of that name", {{"More", "test", PASSES}, {"CI", "test", FAILS}},
 		{{"CI", "test", PASSES}, {"More", "test", FAILS}}, true},
-	    {"experiments have a workflow of their own",
-		{{"CI", "py312", PASSES}, {"CI", "test", FAILS}},
+	    {"experiments have a workflow of their own", {{"CI", "py312", PASSES}, {"CI", "test", FAILS}},
 		{{"Again", "test", PASSES}, {"Again", "py312", FAILS}}, true},
-	    {"they have, and two jobs have that name",
-		{{"More", "test", PASSES}, {"CI", "test", FAILS}}, {{"Again", "test", PASSES}},
-		false},
-	    {"a new name, and the test runs in one job", {{"CI", "test", FAILS}},
-		{{"CI", "again", PASSES}}, true},
+	    {"they have, and two jobs have that name", {{"More", "test", PASSES}, {"CI", "test", FAILS}},
+		{{"Again", "test", PASSES}}, false},
+	    {"a new name, and the test runs in one job", {{"CI", "test", FAILS}}, {{"CI", "again", PASSES}}, true},
 	    {"a new name, and it runs in two", {{"CI", "py312", PASSES}, {"CI", "test", FAILS}},
 		{{"CI", "again", PASSES}}, false},
-	    {"another job of the change, which does not run the test",
-		{{"CI", "py312", LACKS}, {"CI", "test", FAILS}}, {{"CI", "py312", PASSES}}, false},
+	    {"another job of the change, which does not run the test", {{"CI", "py312", LACKS}, {"CI", "test", FAILS}},
+		{{"CI", "py312", PASSES}}, false},
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
@@ -486,13 +479,12 @@ static void a_job_of_an_experiment_stands_for_the_job_of_its_name(void **state)
 static void its_results_are_evidence_and_nothing_else(void **state)
 {
 	char *before, *after;
-	const char *seen =
-	    "SELECT json_array((SELECT COUNT(*) FROM failure),"
-	    " (SELECT COUNT(*) FROM run), (SELECT COUNT(*) FROM run_jobs),"
-	    " (SELECT COUNT(*) FROM day), (SELECT COUNT(*) FROM number_day),"
-	    " (SELECT COUNT(*) FROM platform_test),"
-	    " (SELECT COUNT(*) FROM history_run), (SELECT COUNT(*) FROM red_episode),"
-	    " (SELECT group_concat(n) FROM counter WHERE name LIKE 'dispatches%'))";
+	const char *seen = "SELECT json_array((SELECT COUNT(*) FROM failure),"
+			   " (SELECT COUNT(*) FROM run), (SELECT COUNT(*) FROM run_jobs),"
+			   " (SELECT COUNT(*) FROM day), (SELECT COUNT(*) FROM number_day),"
+			   " (SELECT COUNT(*) FROM platform_test),"
+			   " (SELECT COUNT(*) FROM history_run), (SELECT COUNT(*) FROM red_episode),"
+			   " (SELECT group_concat(n) FROM counter WHERE name LIKE 'dispatches%'))";
 
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -521,11 +513,9 @@ static void a_side_does_not_wait_for_the_other_for_ever(void **state)
 	base_is(HEAD_A, BASE);
 	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, MINUTE);
 	head = run_of(1);
-	end_job(&(struct job_end){
-	    .dispatch = head, .run_id = "1", .red = NAMES("t1"), .at = 2 * MINUTE});
+	end_job(&(struct job_end){.dispatch = head, .run_id = "1", .red = NAMES("t1"), .at = 2 * MINUTE});
 	ASSERT_TEXT(OF_HEAD, "started");
-	end_job(&(struct job_end){
-	    .dispatch = head, .run_id = "1", .attempt = 2, .red = NAMES("t1"), .at = 7 * HOUR});
+	end_job(&(struct job_end){.dispatch = head, .run_id = "1", .attempt = 2, .red = NAMES("t1"), .at = 7 * HOUR});
 	ASSERT_TEXT(OF_HEAD, "done");
 	free(head);
 }
@@ -536,8 +526,7 @@ static void it_ends_as_its_dispatch_does(void **state)
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
 	deadlines_pass(7 * HOUR);
-	ASSERT_TEXT("SELECT state || ': ' || reason FROM experiment WHERE id = 1",
-	    "expired: did not start within 2h");
+	ASSERT_TEXT("SELECT state || ': ' || reason FROM experiment WHERE id = 1", "expired: did not start within 2h");
 	/* a report that comes late is evidence all the same */
 	end_run(1, NULL, NAMES("t1"), 8 * HOUR);
 	ASSERT_TEXT("SELECT state FROM experiment WHERE id = 1", "done");
@@ -568,8 +557,7 @@ static void a_url_that_first_runs_share_says_nothing(void **state)
 	change_sql("UPDATE job SET artifact_url = 'https://ci.example.org/dashboard'");
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
 	id = run_of(1);
-	end_job(&(struct job_end){
-	    .dispatch = id, .artifact = URL, .red = NAMES("t1"), .at = 2 * MINUTE});
+	end_job(&(struct job_end){.dispatch = id, .artifact = URL, .red = NAMES("t1"), .at = 2 * MINUTE});
 	ASSERT_TEXT("SELECT state FROM experiment WHERE id = 1", "done");
 	free(id);
 }
@@ -584,8 +572,7 @@ static void what_cannot_be_sent_ends(void **state)
 	c = rig_claim(REQUESTS, T0 + MINUTE);
 	rig_done(&c.rows[0], OUTBOX_DEAD, 0);
 	claim_outbox_release(&c);
-	ASSERT_TEXT("SELECT state || ': ' || reason FROM experiment WHERE id = 1",
-	    "expired: 404 Not Found");
+	ASSERT_TEXT("SELECT state || ': ' || reason FROM experiment WHERE id = 1", "expired: 404 Not Found");
 }
 
 /* Machines are busy, or the budget is spent, for an hour: then the verdict is final, until a person asks again. */
@@ -624,17 +611,15 @@ static void results_prove_something_only_on_the_same_commit_and_machine(void **s
 	    {NULL, "{\"torch_commit\": \"" HEAD_A "\"}", false, NULL, NULL},
 	    {NULL, "{\"torch_commit\": \"aaaaaaaaaa\"}", false, NULL, NULL},
 	    {NULL, "{\"torch_commit\": \"unknown\"}", false, NULL, NULL},
-	    {NULL, "{\"torch_commit\": \"" HEAD_B "\"}", false, NULL,
-		"it tested commit " HEAD_B " instead"},
+	    {NULL, "{\"torch_commit\": \"" HEAD_B "\"}", false, NULL, "it tested commit " HEAD_B " instead"},
 	    {"{\"device\": \"910B\"}", "{\"device\": \"910B\"}", false, NULL, NULL},
-	    {"{\"device\": \"910B\"}", "{\"device\": \"310P\"}", false, NULL,
-		"it ran on another device: 310P"},
+	    {"{\"device\": \"910B\"}", "{\"device\": \"310P\"}", false, NULL, "it ran on another device: 310P"},
 	    {"{\"device\": \"910B\"}", "{\"os\": \"Ubuntu\"}", false, NULL, NULL},
-	    {"{\"extension\": {\"version\": \"2.10\"}}", "{\"extension\": {\"version\": \"2.11\"}}",
-		false, NULL, "it ran with another version of the extension: 2.11"},
+	    {"{\"extension\": {\"version\": \"2.10\"}}", "{\"extension\": {\"version\": \"2.11\"}}", false, NULL,
+		"it ran with another version of the extension: 2.11"},
 	    /* a text of a vendor's is cut between two characters: each of these has two bytes */
-	    {"{\"device\": \"910B\"}", "{\"device\": \"xüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüü\"}",
-		false, NULL, "it ran on another device: xüüüüüüüüüüüüüüüüüüüüüüüüüüüüü…"},
+	    {"{\"device\": \"910B\"}", "{\"device\": \"xüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüü\"}", false, NULL,
+		"it ran on another device: xüüüüüüüüüüüüüüüüüüüüüüüüüüüüü…"},
 	    {NULL, NULL, true, NULL, "the first run was reported once more"},
 	    {NULL, NULL, false, "first-run", "the first run was reported once more"},
 	};
@@ -721,16 +706,14 @@ static void a_run_of_a_merge_base_proves_nothing_of_a_head(void **state)
 	base_is(HEAD_B, BASE);
 	need(HEAD_A, "t1", NEEDS_BASE, MINUTE);
 	id = run_of(1);
-	end_job(&(struct job_end){
-	    .dispatch = id, .run_id = "77", .green = NAMES("t1"), .at = 2 * MINUTE});
+	end_job(&(struct job_end){.dispatch = id, .run_id = "77", .green = NAMES("t1"), .at = 2 * MINUTE});
 	free(id);
 	ASSERT_TEXT("SELECT state FROM experiment WHERE id = 1", "done");
 	need(HEAD_B, "t1", NEEDS_HEAD, 3 * MINUTE);
 	id = text_of("SELECT x.id FROM experiment e JOIN dispatch x"
 		     " ON x.change_id = e.run_change_id JOIN change c ON c.id = e.change_id"
 		     " WHERE c.head_sha = '" HEAD_B "' AND e.side = 'head'");
-	end_job(&(struct job_end){
-	    .dispatch = id, .run_id = "77", .green = NAMES("t1"), .at = 4 * MINUTE});
+	end_job(&(struct job_end){.dispatch = id, .run_id = "77", .green = NAMES("t1"), .at = 4 * MINUTE});
 	assert_int_equal(number("SELECT COUNT(*) FROM experiment WHERE state = 'void'"), 2);
 	free(id);
 }
@@ -763,17 +746,14 @@ static void a_run_that_is_reported_for_two_pull_requests_excuses_neither(void **
 			    " ON x.change_id = e.run_change_id WHERE e.side = ?1 ORDER BY e.id "
 			    "LIMIT 1",
 			    V_TEXT(k ? ORDERS[i].second : ORDERS[i].first));
-		end_job(&(struct job_end){
-		    .dispatch = ids[0], .run_id = "77", .red = NAMES("t1"), .at = 2 * MINUTE});
+		end_job(&(struct job_end){.dispatch = ids[0], .run_id = "77", .red = NAMES("t1"), .at = 2 * MINUTE});
 		if (i == 0)
 			ASSERT_TEXT("SELECT reason FROM verdict WHERE change_id = 1",
 			    "red on the merge base once, which may be chance");
-		end_job(&(struct job_end){
-		    .dispatch = ids[1], .run_id = "77", .red = NAMES("t1"), .at = 4 * MINUTE});
+		end_job(&(struct job_end){.dispatch = ids[1], .run_id = "77", .red = NAMES("t1"), .at = 4 * MINUTE});
 		assert_int_equal(number("SELECT COUNT(*) FROM experiment WHERE state = 'void'"), 2);
-		assert_int_equal(
-		    number("SELECT COUNT(*) FROM verdict WHERE change_id = 1 AND "
-			   "attribution = 'UNCLASSIFIED' AND reason NOT LIKE 'red on%'"),
+		assert_int_equal(number("SELECT COUNT(*) FROM verdict WHERE change_id = 1 AND "
+					"attribution = 'UNCLASSIFIED' AND reason NOT LIKE 'red on%'"),
 		    1);
 		ASSERT_TEXT("SELECT attribution || needs FROM verdict WHERE change_id = 2"
 			    " AND attribution = 'BASE'",
@@ -793,14 +773,13 @@ static void a_run_that_is_reported_for_two_rounds_counts_once(void **state)
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
 	for (int n = 1; n <= 2; n++) {
 		id = run_of(n);
-		end_job(&(struct job_end){
-		    .dispatch = id, .run_id = "77", .red = NAMES("t1"), .at = (n + 1) * MINUTE});
+		end_job(&(struct job_end){.dispatch = id, .run_id = "77", .red = NAMES("t1"), .at = (n + 1) * MINUTE});
 		free(id);
 		need(HEAD_A, "t1", NEEDS_HEAD, (n + 2) * MINUTE);
 	}
 	ASSERT_EXPERIMENTS("ci head r1 done [t1]; ci head r2 void [t1]");
-	ASSERT_TEXT("SELECT reason FROM experiment WHERE id = 2",
-	    "the same run was reported for an earlier experiment");
+	ASSERT_TEXT(
+	    "SELECT reason FROM experiment WHERE id = 2", "the same run was reported for an earlier experiment");
 }
 
 /* The vendor ran one side and reports it for both: which one it was cannot be known. */
@@ -814,12 +793,9 @@ static void a_run_that_is_reported_for_both_sides_proves_neither(void **state)
 	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, MINUTE);
 	head = run_of(1);
 	base = run_of(2);
-	end_job(&(struct job_end){
-	    .dispatch = base, .run_id = "77", .red = NAMES("t1"), .at = 2 * MINUTE});
-	ASSERT_TEXT(
-	    "SELECT state FROM experiment WHERE id = 2", "started"); /* both count together */
-	end_job(&(struct job_end){
-	    .dispatch = head, .run_id = "77", .red = NAMES("t1"), .at = 3 * MINUTE});
+	end_job(&(struct job_end){.dispatch = base, .run_id = "77", .red = NAMES("t1"), .at = 2 * MINUTE});
+	ASSERT_TEXT("SELECT state FROM experiment WHERE id = 2", "started"); /* both count together */
+	end_job(&(struct job_end){.dispatch = head, .run_id = "77", .red = NAMES("t1"), .at = 3 * MINUTE});
 	ASSERT_TEXT("SELECT group_concat(DISTINCT state || ': ' || reason) FROM experiment"
 		    " WHERE id < 3",
 	    "void: the same run was reported for the head and for the merge base");
@@ -843,15 +819,13 @@ static void a_vendor_that_ignores_the_list_proves_nothing(void **state)
 	assert_int_equal(list.n, 3); /* finding 9: the next try, this one, the first run */
 	assert_null(list.list[0].void_reason);
 	assert_string_equal(list.list[1].state, "done");
-	assert_string_equal(
-	    list.list[1].void_reason, "none of its tests was reported with a result");
+	assert_string_equal(list.list[1].void_reason, "none of its tests was reported with a result");
 	assert_null(list.list[2].void_reason);
 	list_dispatches_release(&list);
 	ASK_OK(store_get_accelerator_page, &page); /* finding 10: the vendor's page says so */
 	assert_int_equal(page.experiments.n_void, 1);
 	assert_int_equal(page.experiments.n_done + page.experiments.n_expired, 0);
-	assert_string_equal(
-	    page.experiments.newest_loss, "none of its tests was reported with a result");
+	assert_string_equal(page.experiments.newest_loss, "none of its tests was reported with a result");
 	get_accelerator_page_release(&page);
 }
 
@@ -864,13 +838,11 @@ static void the_job_with_its_tests_may_come_a_little_later(void **state)
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
 	id = run_of(1);
-	end_job(
-	    &(struct job_end){.dispatch = id, .name = "build", .run_id = "77", .at = 2 * MINUTE});
+	end_job(&(struct job_end){.dispatch = id, .name = "build", .run_id = "77", .at = 2 * MINUTE});
 	ASSERT_EXPERIMENTS("ci head r1 started [t1]");
 	deadlines_pass(2 * MINUTE + 14 * SECOND);
 	ASSERT_EXPERIMENTS("ci head r1 started [t1]");
-	end_job(&(struct job_end){
-	    .dispatch = id, .run_id = "77", .green = NAMES("t1"), .at = 3 * MINUTE});
+	end_job(&(struct job_end){.dispatch = id, .run_id = "77", .green = NAMES("t1"), .at = 3 * MINUTE});
 	ASSERT_TEXT("SELECT state FROM experiment WHERE id = 1", "done");
 	free(id);
 }
@@ -882,9 +854,8 @@ static void a_held_head_stays_held(void **state)
 	(void)state;
 	open_head(1, HEAD_A, "ci", "first contribution", 0);
 	change_sql("INSERT INTO test (id, suite, name, dtype) VALUES (1, 'unit', 't1', '')");
-	change_sql(
-	    "INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, is_late)"
-	    " SELECT id, 'npu', 1, 'FAIL', 'UNCLASSIFIED', 0 FROM change");
+	change_sql("INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, is_late)"
+		   " SELECT id, 'npu', 1, 'FAIL', 'UNCLASSIFIED', 0 FROM change");
 	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, MINUTE);
 	ASSERT_EXPERIMENTS("");
 }
@@ -910,14 +881,10 @@ static void a_newer_head_cancels_it_and_the_vendor_is_told(void **state)
 	base_is(HEAD_A, BASE);
 	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, MINUTE);
 	free(rig_send(T0 + MINUTE));
-	rig_apply(&(struct rig_plan){.kind = PLAN_START,
-	    .head = HEAD_B,
-	    .event_ms = T0 + 2 * MINUTE,
-	    .action = "synchronize"});
+	rig_apply(&(struct rig_plan){
+	    .kind = PLAN_START, .head = HEAD_B, .event_ms = T0 + 2 * MINUTE, .action = "synchronize"});
 	ASSERT_EXPERIMENTS("lab head r1 cancelled [t1]; lab base r1 cancelled [t1]");
-	ASSERT_TEXT(
-	    "SELECT group_concat(DISTINCT state) FROM dispatch WHERE event_type = 'experiment'",
-	    "cancelled");
+	ASSERT_TEXT("SELECT group_concat(DISTINCT state) FROM dispatch WHERE event_type = 'experiment'", "cancelled");
 	ASSERT_SENT(T0 + 2 * MINUTE, "webhook_cancel https://ci.example.org/hook[npu] experiment;"
 				     " webhook_cancel https://ci.example.org/hook[npu] experiment");
 }
@@ -956,8 +923,7 @@ static void nothing_is_told_of_what_has_not_left(void **state)
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
 	need(HEAD_A, "t1", 0, 2 * MINUTE);
 	ASSERT_SENT(T0 + 3 * MINUTE, "");
-	ASSERT_TEXT(
-	    "SELECT state || ': ' || reason FROM experiment", "cancelled: its tests are decided");
+	ASSERT_TEXT("SELECT state || ': ' || reason FROM experiment", "cancelled: its tests are decided");
 }
 
 /* After a reload the changes that it concerns are looked at again, one by one. */
@@ -980,8 +946,7 @@ static void it_ends_with_the_runner(void **state)
 	mirror_npu(50, 2, 100, true);
 	due_pass(4 * MINUTE);
 	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]; ci head r2 cancelled [t1]");
-	ASSERT_TEXT(
-	    "SELECT reason FROM experiment WHERE id = 2", "its runner is not registered any more");
+	ASSERT_TEXT("SELECT reason FROM experiment WHERE id = 2", "its runner is not registered any more");
 }
 
 /* The first run went to the old place; a run at another one explains nothing of it. */
@@ -1086,8 +1051,7 @@ static void a_round_that_never_ran_is_not_used_up(void **state)
 		rig_start("edited", HEAD_A, 600 * i, wants, 1);
 		free(rig_send(T0 + 10 * i * MINUTE));
 		id = first_run_of(HEAD_A);
-		end_job(&(struct job_end){
-		    .dispatch = id, .red = NAMES("t1"), .at = (10 * i + 1) * MINUTE});
+		end_job(&(struct job_end){.dispatch = id, .red = NAMES("t1"), .at = (10 * i + 1) * MINUTE});
 		need(HEAD_A, "t1", NEEDS_HEAD, (10 * i + 2) * MINUTE);
 		free(id);
 	}
@@ -1103,8 +1067,7 @@ static void an_experiment_that_was_not_necessary_is_no_round(void **state)
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
 	for (int i = 1; i <= 18; i++) {
 		need(HEAD_A, "t1", NEEDS_HEAD, 2 * i * MINUTE);
-		assert_int_equal(number("SELECT COUNT(*) FROM experiment WHERE state = 'started'"),
-		    i <= 16 ? 1 : 0);
+		assert_int_equal(number("SELECT COUNT(*) FROM experiment WHERE state = 'started'"), i <= 16 ? 1 : 0);
 		need(HEAD_A, "t1", 0, (2 * i + 1) * MINUTE);
 	}
 	assert_int_equal(number("SELECT COUNT(*) FROM experiment"), 16);

@@ -60,8 +60,7 @@ static void its_own_first_run_has_to_end(void **state)
 	change_sql("UPDATE dispatch SET state = 'running'");
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
 	ASSERT_EXPERIMENTS("");
-	end_job(&(struct job_end){
-	    .dispatch = id, .name = "second", .run_id = "2", .green = NAMES("t2"), .at = MINUTE});
+	end_job(&(struct job_end){.dispatch = id, .name = "second", .run_id = "2", .green = NAMES("t2"), .at = MINUTE});
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
 	ASSERT_EXPERIMENTS("ci head r1 started [t1]");
 	free(id);
@@ -77,14 +76,9 @@ static void each_red_job_is_named(void **state)
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
 	id = first_run_of(HEAD_A);
+	end_job(&(struct job_end){.dispatch = id, .name = "py312", .run_id = "2", .red = NAMES("t1"), .at = MINUTE});
 	end_job(&(struct job_end){
-	    .dispatch = id, .name = "py312", .run_id = "2", .red = NAMES("t1"), .at = MINUTE});
-	end_job(&(struct job_end){.dispatch = id,
-	    .name = "other",
-	    .run_id = "3",
-	    .red = NAMES("t2"),
-	    .green = NAMES("t1"),
-	    .at = MINUTE});
+	    .dispatch = id, .name = "other", .run_id = "3", .red = NAMES("t2"), .green = NAMES("t1"), .at = MINUTE});
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
 	need(HEAD_A, "t2", 0, MINUTE);
 	c = rig_claim(REQUESTS, T0 + MINUTE);
@@ -164,9 +158,8 @@ static void a_job_without_times_counts_as_long_as_its_dispatch(void **state)
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
 	change_sql("UPDATE job SET started_ms = NULL, completed_ms = NULL");
-	change_sql(
-	    "UPDATE dispatch SET created_ms = 1795176000000, sent_ms = 1795176000000 + 3600000,"
-	    " finished_ms = 1795176000000 + 9 * 3600000");
+	change_sql("UPDATE dispatch SET created_ms = 1795176000000, sent_ms = 1795176000000 + 3600000,"
+		   " finished_ms = 1795176000000 + 9 * 3600000");
 	assert_use(9 * HOUR, "0 0 0 48");
 	change_sql("UPDATE dispatch SET finished_ms = NULL");
 	assert_use(11 * HOUR, "0 0 0 60");
@@ -247,8 +240,7 @@ static void a_job_that_never_ends_stops_to_cost_with_its_experiment(void **state
 	change_sql("UPDATE experiment SET state = 'cancelled', ended_ms = started_ms + 120000");
 	ASK_OK(store_get_accelerator_page, &page);
 	assert_int_equal(page.experiments.spent_ms, MINUTE);
-	assert_int_equal(
-	    page.experiments.allowed_ms, 30 * MINUTE); /* finding 13: the free half hour */
+	assert_int_equal(page.experiments.allowed_ms, 30 * MINUTE); /* finding 13: the free half hour */
 	get_accelerator_page_release(&page);
 	a_red_head(2, HEAD_B, "ci", NAMES("t1"), 10 * HOUR);
 	need(HEAD_B, "t1", NEEDS_HEAD, 10 * HOUR + MINUTE);
@@ -377,24 +369,19 @@ static void they_make_way_in_a_vendors_ci(void **state)
 	a_job_begins(HEAD_B, 3 * MINUTE + SECOND);
 	need(HEAD_A, "t1", NEEDS_HEAD | NEEDS_BASE, 4 * MINUTE);
 	ASSERT_EXPERIMENTS(STARTED);
-	ASSERT_SENT(T0 + 4 * MINUTE,
-	    "webhook_dispatch https://ci.example.org/hook[npu] experiment;"
-	    " webhook_dispatch https://ci.example.org/hook[npu] experiment");
+	ASSERT_SENT(T0 + 4 * MINUTE, "webhook_dispatch https://ci.example.org/hook[npu] experiment;"
+				     " webhook_dispatch https://ci.example.org/hook[npu] experiment");
 	assert_int_equal(number("SELECT expires_ms FROM experiment WHERE id = 1"), until_ms);
 	for (int n = 1; n <= 2; n++) {
 		before[n - 1] = run_of_round(n, 1);
 		after[n - 1] = run_of_round(n, 2);
 	}
 	/* the run that was called off is no evidence, whatever it says */
-	end_job(&(struct job_end){
-	    .dispatch = before[0], .run_id = "1", .green = NAMES("t1"), .at = 5 * MINUTE});
-	end_job(&(struct job_end){
-	    .dispatch = before[1], .run_id = "2", .red = NAMES("t1"), .at = 5 * MINUTE});
+	end_job(&(struct job_end){.dispatch = before[0], .run_id = "1", .green = NAMES("t1"), .at = 5 * MINUTE});
+	end_job(&(struct job_end){.dispatch = before[1], .run_id = "2", .red = NAMES("t1"), .at = 5 * MINUTE});
 	ASSERT_EXPERIMENTS(STARTED);
-	end_job(&(struct job_end){
-	    .dispatch = after[0], .run_id = "3", .red = NAMES("t1"), .at = 6 * MINUTE});
-	end_job(&(struct job_end){
-	    .dispatch = after[1], .run_id = "4", .green = NAMES("t1"), .at = 6 * MINUTE});
+	end_job(&(struct job_end){.dispatch = after[0], .run_id = "3", .red = NAMES("t1"), .at = 6 * MINUTE});
+	end_job(&(struct job_end){.dispatch = after[1], .run_id = "4", .green = NAMES("t1"), .at = 6 * MINUTE});
 	ASSERT_TEXT("SELECT group_concat(state) FROM experiment WHERE id <= 2", "done,done");
 	ASSERT_TEXT("SELECT attribution FROM verdict WHERE change_id = 1", "NEW");
 	for (int n = 0; n < 2; n++) {
@@ -421,8 +408,7 @@ static void a_run_that_was_called_off_makes_no_merge_base_known(void **state)
 	a_job_begins(HEAD_B, 3 * MINUTE + SECOND);
 	need(HEAD_A, "t%", NEEDS_BASE, 4 * MINUTE);
 	id = run_of_round(1, 1);
-	end_job(&(struct job_end){
-	    .dispatch = id, .name = "early", .green = NAMES("t1"), .at = 5 * MINUTE});
+	end_job(&(struct job_end){.dispatch = id, .name = "early", .green = NAMES("t1"), .at = 5 * MINUTE});
 	free(id);
 	id = run_of_round(1, 2);
 	end_job(&(struct job_end){.dispatch = id, .green = NAMES("t2"), .at = 6 * MINUTE});
@@ -460,8 +446,7 @@ static void a_side_waits_for_one_that_made_way(void **state)
 	ASSERT_EXPERIMENTS("lab head r1 started [t1]; lab base r1 started [t1]");
 	head = run_of_round(1, 1);
 	base = run_of_round(2, 2);
-	end_job(&(struct job_end){
-	    .dispatch = base, .run_id = head, .green = NAMES("t1"), .at = 5 * MINUTE});
+	end_job(&(struct job_end){.dispatch = base, .run_id = head, .green = NAMES("t1"), .at = 5 * MINUTE});
 	ASSERT_TEXT("SELECT group_concat(state) FROM experiment WHERE id <= 2", "void,void");
 	ASSERT_TEXT("SELECT attribution FROM verdict WHERE change_id = 1", "UNCLASSIFIED");
 	free(head);
@@ -492,20 +477,17 @@ static void one_that_made_way_five_times_ends(void **state)
 		ASSERT_EXPERIMENTS("lab head r1 started [t1]");
 		open_head(10 + n, head_of(n), "lab", NULL, at);
 		free(rig_send(T0 + at));
-		change_sql(
-		    "UPDATE dispatch SET sent_ms = created_ms WHERE event_type <> 'experiment'");
+		change_sql("UPDATE dispatch SET sent_ms = created_ms WHERE event_type <> 'experiment'");
 		deadlines_pass(at + MINUTE);
 		if (n < 4)
 			ASSERT_EXPERIMENTS("lab head r1 planned [t1]");
 		id = first_run_of(head_of(n));
-		end_job(
-		    &(struct job_end){.dispatch = id, .green = NAMES("t1"), .at = at + 2 * MINUTE});
+		end_job(&(struct job_end){.dispatch = id, .green = NAMES("t1"), .at = at + 2 * MINUTE});
 		free(id);
 		need(HEAD_A, "t1", NEEDS_HEAD, at + 3 * MINUTE);
 	}
 	ASSERT_EXPERIMENTS("lab head r1 expired [t1]");
-	ASSERT_TEXT("SELECT reason FROM experiment WHERE started_ms IS NULL",
-	    "it made way for first runs five times");
+	ASSERT_TEXT("SELECT reason FROM experiment WHERE started_ms IS NULL", "it made way for first runs five times");
 }
 
 static void one_that_made_way_goes_with_its_change(void **state)
@@ -560,9 +542,9 @@ static void a_first_run_of_another_accelerator_in_the_repository_holds_it_up(voi
 
 /* ---- authors ---- */
 
-#define STARTED_AUTHORS                                                                            \
-	"SELECT group_concat(author || ' ' || n, ', ') FROM (SELECT c.author, COUNT(*) AS n"       \
-	" FROM experiment e JOIN change c ON c.id = e.change_id WHERE e.started_ms IS NOT NULL"    \
+#define STARTED_AUTHORS                                                                                                \
+	"SELECT group_concat(author || ' ' || n, ', ') FROM (SELECT c.author, COUNT(*) AS n"                           \
+	" FROM experiment e JOIN change c ON c.id = e.change_id WHERE e.started_ms IS NOT NULL"                        \
 	" GROUP BY 1 ORDER BY 1)"
 
 /* The runner takes two at a time. Alice has many pull requests, and they came first. */
@@ -644,8 +626,7 @@ static void a_machine_gets_one_only_when_nothing_else_waits(void **state)
 static void nothing_shows_it_as_a_run_of_its_commit(void **state)
 {
 	struct find_tested tested = {.repository = UPSTREAM, .sha = HEAD_C};
-	struct get_change change = {
-	    .now_ms = clock_wall_ms(), .repository = UPSTREAM, .head_sha = HEAD_C};
+	struct get_change change = {.now_ms = clock_wall_ms(), .repository = UPSTREAM, .head_sha = HEAD_C};
 	struct list_accelerator_jobs jobs = {.accelerator = "npu", .limit = 10};
 	struct get_gauges gauges = {.now_ms = T0 + 2 * MINUTE};
 	struct lease_offer o;
@@ -784,8 +765,7 @@ static void a_machine_is_handed_over_five_times_at_most(void **state)
 	}
 	need(HEAD_A, "t1", NEEDS_HEAD, HOUR);
 	ASSERT_EXPERIMENTS("farm head r1 expired [t1]");
-	ASSERT_TEXT("SELECT reason FROM experiment WHERE started_ms IS NULL",
-	    "it made way for first runs five times");
+	ASSERT_TEXT("SELECT reason FROM experiment WHERE started_ms IS NULL", "it made way for first runs five times");
 }
 
 /* Two experiments, one first run: one of them goes on. */
@@ -865,10 +845,8 @@ static void a_newer_head_stops_the_machine(void **state)
 	a_red_head(1, HEAD_A, "farm", NAMES("t1"), 0);
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
 	o = take("m-1", "c1", 2 * MINUTE);
-	rig_apply(&(struct rig_plan){.kind = PLAN_START,
-	    .head = HEAD_B,
-	    .event_ms = T0 + 3 * MINUTE,
-	    .action = "synchronize"});
+	rig_apply(&(struct rig_plan){
+	    .kind = PLAN_START, .head = HEAD_B, .event_ms = T0 + 3 * MINUTE, .action = "synchronize"});
 	ASSERT_RENEWED(&o, "m-1", 4 * MINUTE, LEASE_CANCELLED, "");
 	ASSERT_EXPERIMENTS("farm head r1 cancelled [t1]");
 	lease_offer_release(&o);
@@ -939,21 +917,17 @@ static void the_rounds_of_a_stress_come_one_after_the_other(void **state)
 	ASSERT_TEXT("SELECT group_concat(side || round || state) FROM experiment WHERE cause ="
 		    " 'stress'",
 	    "head1started,base1started,head2planned,base2planned");
-	end_run(number("SELECT MIN(id) FROM experiment WHERE cause = 'stress'"), NAMES("t1"), NULL,
-	    2 * MINUTE);
+	end_run(number("SELECT MIN(id) FROM experiment WHERE cause = 'stress'"), NAMES("t1"), NULL, 2 * MINUTE);
 	assert_int_equal(number("SELECT COUNT(*) FROM experiment WHERE round = 2"
 				" AND cause = 'stress' AND state = 'planned'"),
 	    2);
-	end_run(number("SELECT MIN(id) + 1 FROM experiment WHERE cause = 'stress'"), NULL,
-	    NAMES("t1"), 3 * MINUTE);
+	end_run(number("SELECT MIN(id) + 1 FROM experiment WHERE cause = 'stress'"), NULL, NAMES("t1"), 3 * MINUTE);
 	assert_int_equal(number("SELECT COUNT(*) FROM experiment WHERE round = 2"
 				" AND cause = 'stress' AND state = 'started'"),
 	    2);
 	assert_int_equal(number("SELECT COUNT(*) FROM outbox WHERE kind = 'reply'"), 0);
-	end_run(number("SELECT MIN(id) + 2 FROM experiment WHERE cause = 'stress'"), NULL,
-	    NAMES("t1"), 4 * MINUTE);
-	end_run(number("SELECT MIN(id) + 3 FROM experiment WHERE cause = 'stress'"), NULL,
-	    NAMES("t7"), 5 * MINUTE);
+	end_run(number("SELECT MIN(id) + 2 FROM experiment WHERE cause = 'stress'"), NULL, NAMES("t1"), 4 * MINUTE);
+	end_run(number("SELECT MIN(id) + 3 FROM experiment WHERE cause = 'stress'"), NULL, NAMES("t7"), 5 * MINUTE);
 	deadlines_pass(6 * MINUTE);
 	ASSERT_TEXT("SELECT text FROM outbox WHERE kind = 'reply'",
 	    "{\"comment\":100,\"stress\":{\"test\":\"unit/t1\",\"rounds\":2,\"accelerators\":[{"
@@ -991,8 +965,7 @@ static void a_stress_that_is_cut_off_is_answered_with_what_there_is(void **state
 	rig_close_pull(1, HEAD_A, 120);
 	ASSERT_TEXT("SELECT text FROM outbox WHERE kind = 'reply'",
 	    "{\"comment\":100,\"stress\":{\"test\":\"unit/t1\",\"rounds\":3,\"accelerators\":[{"
-	    "\"accelerator\":\"npu\",\"head\":{\"sha\":\"" HEAD_A
-	    "\",\"passed\":0,\"failed\":0,\"lost\":3}}]}}");
+	    "\"accelerator\":\"npu\",\"head\":{\"sha\":\"" HEAD_A "\",\"passed\":0,\"failed\":0,\"lost\":3}}]}}");
 	assert_int_equal(number("SELECT COUNT(*) FROM outbox WHERE kind = 'reply'"), 1);
 }
 

@@ -16,12 +16,8 @@ static enum command_result say(
 	    .login = speaker == SPEAKER_MEMBER ? "mona" : "alice",
 	    .words = "stress",
 	    .speaker = speaker};
-	struct run_commands op = {.repository = UPSTREAM,
-	    .number = 1,
-	    .spoken = &spoken,
-	    .list = &asked,
-	    .n = 1,
-	    .now_ms = T0 + at};
+	struct run_commands op = {
+	    .repository = UPSTREAM, .number = 1, .spoken = &spoken, .list = &asked, .n = 1, .now_ms = T0 + at};
 
 	asked = (struct asked_command){.command.kind = COMMAND_STRESS, .result = COMMAND_DONE};
 	asked.command.n_rounds = n_rounds;
@@ -31,10 +27,7 @@ static enum command_result say(
 	return asked.result;
 }
 
-static enum command_result stress(const char *test, int64_t at)
-{
-	return say(SPEAKER_MEMBER, test, "", 1, at);
-}
+static enum command_result stress(const char *test, int64_t at) { return say(SPEAKER_MEMBER, test, "", 1, at); }
 
 /* "eyes", "confused", …: of the last comment. free() */
 static char *reaction(void)
@@ -53,8 +46,8 @@ static void assert_reaction(const char *expected)
 	free(is);
 }
 
-#define OF_STRESS                                                                                  \
-	"FROM experiment_test x JOIN experiment e ON e.id = x.experiment_id"                       \
+#define OF_STRESS                                                                                                      \
+	"FROM experiment_test x JOIN experiment e ON e.id = x.experiment_id"                                           \
 	" JOIN test t ON t.id = x.test_id WHERE e.cause = 'stress'"
 
 static void a_member_has_a_test_run_many_times_on_both_sides(void **state)
@@ -133,8 +126,7 @@ static void an_unknown_test_gets_one_reply(void **state)
 	    "unit/test_conv3d");
 	assert_int_equal(stress("'; DROP TABLE experiment; --", MINUTE), COMMAND_NO_TEST);
 	assert_string_equal(asked.hint, "");
-	assert_int_equal(
-	    say(SPEAKER_MEMBER, "unit/test_conv2d", "gpu", 1, MINUTE), COMMAND_NO_TEST);
+	assert_int_equal(say(SPEAKER_MEMBER, "unit/test_conv2d", "gpu", 1, MINUTE), COMMAND_NO_TEST);
 	assert_int_equal(number("SELECT COUNT(*) FROM experiment"), 0);
 }
 
@@ -186,12 +178,11 @@ static void ten_in_all(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
-	change_sql(
-	    "INSERT INTO experiment (change_id, accelerator, runner, dispatch_id, cause,"
-	    " round, side, sha, state, command_id, created_ms, expires_ms)"
-	    " WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 10)"
-	    " SELECT 900 + i, 'npu', 'ci', '', 'stress', 1, 'head', '', 'planned', 7000 + i,"
-	    " 1, 9e15 FROM n");
+	change_sql("INSERT INTO experiment (change_id, accelerator, runner, dispatch_id, cause,"
+		   " round, side, sha, state, command_id, created_ms, expires_ms)"
+		   " WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 10)"
+		   " SELECT 900 + i, 'npu', 'ci', '', 'stress', 1, 'head', '', 'planned', 7000 + i,"
+		   " 1, 9e15 FROM n");
 	assert_int_equal(stress("unit/t1", MINUTE), COMMAND_STRESS_BUSY);
 	change_sql("DELETE FROM experiment WHERE command_id = 7010");
 	assert_int_equal(stress("unit/t1", MINUTE), COMMAND_DONE);

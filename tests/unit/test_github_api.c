@@ -34,11 +34,9 @@ static char *answer_comments(struct fake_github *f, const char *request)
 	(void)f;
 	if (strstr(request, "/issues/9/comments?per_page=100&page=1 "))
 		return fake_answer("200 OK",
-		    "Link: <http://x/?page=2>; rel=\"next\", <http://x/?page=2>; rel=\"last\"\r\n",
-		    COMMENTS_1);
+		    "Link: <http://x/?page=2>; rel=\"next\", <http://x/?page=2>; rel=\"last\"\r\n", COMMENTS_1);
 	if (strstr(request, "/issues/9/comments?per_page=100&page=2 "))
-		return fake_answer(
-		    "200 OK", "Link: <http://x/?page=1>; rel=\"prev\"\r\n", COMMENTS_2);
+		return fake_answer("200 OK", "Link: <http://x/?page=1>; rel=\"prev\"\r\n", COMMENTS_2);
 	if (strstr(request, "/issues/10/comments?"))
 		return fake_answer("200 OK", "", "[]");
 	if (strncmp(request, "POST /repos/owner/name/issues/10/comments ", 42) == 0 &&
@@ -207,8 +205,7 @@ static char *answer_branch(struct fake_github *f, const char *request)
 	if (strstr(request, "If-None-Match: W/\"tag\"\r\n"))
 		return xstrdup("HTTP/1.1 304 Not Modified\r\nETag: W/\"tag\"\r\n\r\n");
 	if (strstr(request, "/branches/release%2F2.1 "))
-		return fake_answer(
-		    "200 OK", "ETag: W/\"tag\"\r\n", "{\"commit\":{\"sha\":\"" SHA_A "\"}}");
+		return fake_answer("200 OK", "ETag: W/\"tag\"\r\n", "{\"commit\":{\"sha\":\"" SHA_A "\"}}");
 	return fake_answer("200 OK", "", "{\"commit\":{\"sha\":\"../../etc\"}}");
 }
 
@@ -259,13 +256,12 @@ static char *answer_commits(struct fake_github *f, const char *request)
 	(void)f;
 	assert_non_null(strstr(request, "?per_page=250 "));
 	if (strstr(request, "/compare/" SHA_A "..." SHA_B "?"))
-		return fake_answer("200 OK", "",
-		    "{\"status\":\"ahead\",\"total_commits\":1,\"commits\":[{\"sha\":\"x\"}]}");
-	if (strstr(request, "/compare/" SHA_B "..." SHA_A "?"))
 		return fake_answer(
-		    "200 OK", "", "{\"status\":\"behind\",\"total_commits\":0,\"commits\":[]}");
-	return fake_answer("200 OK", "",
-	    "{\"status\":\"diverged\",\"total_commits\":300,\"commits\":[{\"sha\":\"x\"}]}");
+		    "200 OK", "", "{\"status\":\"ahead\",\"total_commits\":1,\"commits\":[{\"sha\":\"x\"}]}");
+	if (strstr(request, "/compare/" SHA_B "..." SHA_A "?"))
+		return fake_answer("200 OK", "", "{\"status\":\"behind\",\"total_commits\":0,\"commits\":[]}");
+	return fake_answer(
+	    "200 OK", "", "{\"status\":\"diverged\",\"total_commits\":300,\"commits\":[{\"sha\":\"x\"}]}");
 }
 
 static void test_commits_between(void **state)

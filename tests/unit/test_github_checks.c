@@ -2,9 +2,7 @@
 #include "fake_github.h"
 
 #define HEAD "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-#define LIST                                                                                       \
-	"GET /repos/owner/name/commits/" HEAD                                                      \
-	"/check-runs?app_id=7&filter=latest&per_page=100&page="
+#define LIST "GET /repos/owner/name/commits/" HEAD "/check-runs?app_id=7&filter=latest&per_page=100&page="
 
 static bool is_done;
 static char last_body[8192];
@@ -38,16 +36,14 @@ static char *answer_checks(struct fake_github *f, const char *request)
 		    "\"external_id\":\"1:2\",\"output\":{\"annotations_count\":50}},"
 		    "{\"id\":0,\"name\":\"none\"},{\"id\":6},17]}");
 	if (strncmp(request, LIST "2 ", strlen(LIST) + 2) == 0)
-		return fake_answer("200 OK", "",
-		    "{\"check_runs\":[{\"id\":9,\"name\":\"b\",\"external_id\":null}]}");
+		return fake_answer("200 OK", "", "{\"check_runs\":[{\"id\":9,\"name\":\"b\",\"external_id\":null}]}");
 	return fake_answer("400 No", "", "{}");
 }
 
 static void test_written(void **state)
 {
 	struct fake_github *f = *state;
-	struct github_annotation a = {
-	    .path = "x.py", .line = 3, .level = "failure", .title = "t", .message = "m"};
+	struct github_annotation a = {.path = "x.py", .line = 3, .level = "failure", .title = "t", .message = "m"};
 	struct github_check check = {.name = "n",
 	    .head_sha = HEAD,
 	    .external_id = "1:2",

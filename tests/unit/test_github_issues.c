@@ -21,19 +21,17 @@ static void wait_done(struct fake_github *f)
 
 static const char PAGE_1[] = "[{\"number\":9," BY(
     "outpost-test[bot]") ",\"body\":\"a test called `" MARKER "`\"},"
-			 "{\"number\":8," BY(
-			     "mallory") ",\"body\":\"" MARKER " forged\"},"
-					"{\"number\":7," BY(
-					    "outpost-test[bot]") ",\"body\":null},"
-								 "{\"number\":6," BY(
-								     "outpost-test["
-								     "bot]") ",\"pull_"
-									     "request\""
-									     ":{},"
-									     "\"body\":"
-									     "\"" MARKER "\"}]";
-static const char PAGE_2[] =
-    "[{\"number\":5," BY("outpost-test[bot]") ",\"body\":\"x\\r\\n" MARKER "\\r\\n\"}]";
+			 "{\"number\":8," BY("mallory") ",\"body\":\"" MARKER " forged\"},"
+							"{\"number\":7," BY("outpost-test[bot]") ",\"body\":null},"
+												 "{\"number\":6," BY(
+												     "outpost-test["
+												     "bot]") ",\"pull_"
+													     "request\""
+													     ":{},"
+													     "\"body\":"
+													     "\"" MARKER
+													     "\"}]";
+static const char PAGE_2[] = "[{\"number\":5," BY("outpost-test[bot]") ",\"body\":\"x\\r\\n" MARKER "\\r\\n\"}]";
 
 #define LIST "/issues?state=all&sort=created&direction=desc&per_page=100&page="
 
@@ -56,8 +54,7 @@ static char *answer(struct fake_github *f, const char *request)
 	    strstr(request, "{\"body\":\"c\"}"))
 		return fake_answer("201 Created", "", "{\"id\":1}");
 	if (strncmp(request, "POST /repos/owner/off/issues ", 29) == 0)
-		return fake_answer(
-		    "410 Gone", "", "{\"message\":\"Issues are disabled for this repo\"}");
+		return fake_answer("410 Gone", "", "{\"message\":\"Issues are disabled for this repo\"}");
 	return fake_answer("400 No", "", "{}");
 }
 

@@ -10,11 +10,10 @@
 /* The column is the number of its run's cells of which this is true. */
 static void assert_counts(const char *table, const char *column, const char *what)
 {
-	char *sql =
-	    xasprintf("SELECT 1 FROM %s x WHERE %s <> (SELECT COUNT(*) FROM verdict v JOIN test t"
-		      " ON t.id = v.test_id WHERE v.change_id = x.change_id AND v.accelerator ="
-		      " x.accelerator AND %s)",
-		table, column, what);
+	char *sql = xasprintf("SELECT 1 FROM %s x WHERE %s <> (SELECT COUNT(*) FROM verdict v JOIN test t"
+			      " ON t.id = v.test_id WHERE v.change_id = x.change_id AND v.accelerator ="
+			      " x.accelerator AND %s)",
+	    table, column, what);
 
 	assert_no_row(sql);
 	free(sql);
@@ -35,42 +34,35 @@ static void assert_runs_are_right(void)
 	assert_counts("run_suite", "n_pass", "t.suite = x.suite AND v.status = 'PASS'");
 	assert_counts("run_suite", "n_skip", "t.suite = x.suite AND v.status = 'SKIP'");
 	assert_counts("run_suite", "n_broken", "t.suite = x.suite AND " BROKEN);
-	assert_no_row(
-	    "SELECT 1 FROM run x WHERE (SELECT COUNT(*) FROM run_suite s WHERE s.change_id ="
-	    " x.change_id AND s.accelerator = x.accelerator) <> (SELECT COUNT(DISTINCT t.suite)"
-	    " FROM verdict v JOIN test t ON t.id = v.test_id WHERE v.change_id = x.change_id"
-	    " AND v.accelerator = x.accelerator)");
+	assert_no_row("SELECT 1 FROM run x WHERE (SELECT COUNT(*) FROM run_suite s WHERE s.change_id ="
+		      " x.change_id AND s.accelerator = x.accelerator) <> (SELECT COUNT(DISTINCT t.suite)"
+		      " FROM verdict v JOIN test t ON t.id = v.test_id WHERE v.change_id = x.change_id"
+		      " AND v.accelerator = x.accelerator)");
 	/* What it shows is as bad as the suite is, and broken where anything is. */
-	assert_no_row(
-	    "SELECT 1 FROM run_suite x WHERE job_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM"
-	    " verdict v JOIN test t ON t.id = v.test_id WHERE v.change_id = x.change_id AND"
-	    " v.accelerator = x.accelerator AND t.suite = x.suite AND v.job_id = x.job_id AND"
-	    " v.status = x.status AND (x.n_broken = 0 OR " BROKEN "))");
+	assert_no_row("SELECT 1 FROM run_suite x WHERE job_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM"
+		      " verdict v JOIN test t ON t.id = v.test_id WHERE v.change_id = x.change_id AND"
+		      " v.accelerator = x.accelerator AND t.suite = x.suite AND v.job_id = x.job_id AND"
+		      " v.status = x.status AND (x.n_broken = 0 OR " BROKEN "))");
 }
 
 #define OF_DAY "FROM run r WHERE r.accelerator = d.accelerator AND r.ended_ms / 86400000 = d.day"
 /* Not the smallest value that so many percent do not pass, nor NULL where there is none. */
-#define NOT_RANK(of_day, column, percent)                                                          \
-	"(SELECT COUNT(r." column ") > 0 AND (" of_day " IS NULL OR 100 * SUM(r." column           \
-	" <= " of_day ") < COUNT(r." column ") * " percent " OR 100 * SUM(r." column " < " of_day  \
-	") >= COUNT(r." column ") * " percent ") OR (COUNT(r." column ") = 0 AND " of_day          \
-	" IS NOT NULL) " OF_DAY ")"
+#define NOT_RANK(of_day, column, percent)                                                                              \
+	"(SELECT COUNT(r." column ") > 0 AND (" of_day " IS NULL OR 100 * SUM(r." column " <= " of_day                 \
+	") < COUNT(r." column ") * " percent " OR 100 * SUM(r." column " < " of_day ") >= COUNT(r." column             \
+	") * " percent ") OR (COUNT(r." column ") = 0 AND " of_day " IS NOT NULL) " OF_DAY ")"
 
 static void assert_days_are_right(void)
 {
 	assert_int_equal(number_of("SELECT COUNT(*) FROM day"),
 	    number_of("SELECT COUNT(DISTINCT accelerator || (ended_ms / 86400000)) FROM run"));
 	assert_true(number_of("SELECT COUNT(*) FROM day") > 6);
-	assert_no_row(
-	    "SELECT 1 FROM day d WHERE n_runs <> (SELECT COUNT(*) " OF_DAY
-	    " AND is_push = 1 AND outcome <> 'nothing') OR n_green <> (SELECT COUNT(*) " OF_DAY
-	    " AND is_push = 1 AND outcome = 'green') OR n_fail <> (SELECT SUM(n_fail) " OF_DAY
-	    ") OR n_error <> (SELECT SUM(n_error) " OF_DAY
-	    ") OR n_miss <> (SELECT SUM(n_miss) " OF_DAY
-	    ") OR n_pass <> (SELECT SUM(n_pass) " OF_DAY
-	    ") OR n_done <> (SELECT SUM(n_done) " OF_DAY
-	    ") OR n_skip <> (SELECT SUM(n_skip) " OF_DAY
-	    ") OR n_flaky <> (SELECT SUM(n_flaky) " OF_DAY ")");
+	assert_no_row("SELECT 1 FROM day d WHERE n_runs <> (SELECT COUNT(*) " OF_DAY
+		      " AND is_push = 1 AND outcome <> 'nothing') OR n_green <> (SELECT COUNT(*) " OF_DAY
+		      " AND is_push = 1 AND outcome = 'green') OR n_fail <> (SELECT SUM(n_fail) " OF_DAY
+		      ") OR n_error <> (SELECT SUM(n_error) " OF_DAY ") OR n_miss <> (SELECT SUM(n_miss) " OF_DAY
+		      ") OR n_pass <> (SELECT SUM(n_pass) " OF_DAY ") OR n_done <> (SELECT SUM(n_done) " OF_DAY
+		      ") OR n_skip <> (SELECT SUM(n_skip) " OF_DAY ") OR n_flaky <> (SELECT SUM(n_flaky) " OF_DAY ")");
 	assert_no_row("SELECT 1 FROM day d WHERE " NOT_RANK("d.queue_p50_ms", "queue_ms", "50"));
 	assert_no_row("SELECT 1 FROM day d WHERE " NOT_RANK("d.queue_p90_ms", "queue_ms", "90"));
 	assert_no_row("SELECT 1 FROM day d WHERE " NOT_RANK("d.run_p50_ms", "run_ms", "50"));
@@ -83,29 +75,26 @@ static void assert_days_are_right(void)
 static void assert_numbers_are_right(void)
 {
 	assert_true(number_of("SELECT COUNT(*) FROM number_day") > 20);
-	assert_no_row(
-	    "SELECT 1 FROM number_day n WHERE NOT EXISTS (SELECT 1 FROM result r JOIN job j"
-	    " ON j.id = r.job_id JOIN change c ON c.id = j.change_id WHERE r.job_id = n.job_id"
-	    " AND r.test_id = n.test_id AND COALESCE(r.unit, '') = n.unit AND r.number = n.value"
-	    " AND c.head_sha = n.head_sha AND c.id = n.change_id AND j.accelerator ="
-	    " n.accelerator)");
+	assert_no_row("SELECT 1 FROM number_day n WHERE NOT EXISTS (SELECT 1 FROM result r JOIN job j"
+		      " ON j.id = r.job_id JOIN change c ON c.id = j.change_id WHERE r.job_id = n.job_id"
+		      " AND r.test_id = n.test_id AND COALESCE(r.unit, '') = n.unit AND r.number = n.value"
+		      " AND c.head_sha = n.head_sha AND c.id = n.change_id AND j.accelerator ="
+		      " n.accelerator)");
 	/* Every number of a job that is the newest of its day is there, but for those that a later
 	 * one of the day took over. */
-	assert_no_row(
-	    "SELECT 1 FROM result r JOIN job j ON j.id = r.job_id WHERE r.number IS NOT NULL"
-	    " AND j.is_current = 1 AND NOT EXISTS (SELECT 1 FROM number_day n WHERE"
-	    " n.accelerator = j.accelerator AND n.test_id = r.test_id AND n.unit ="
-	    " COALESCE(r.unit, '') AND n.at_ms >= j.reported_ms)");
+	assert_no_row("SELECT 1 FROM result r JOIN job j ON j.id = r.job_id WHERE r.number IS NOT NULL"
+		      " AND j.is_current = 1 AND NOT EXISTS (SELECT 1 FROM number_day n WHERE"
+		      " n.accelerator = j.accelerator AND n.test_id = r.test_id AND n.unit ="
+		      " COALESCE(r.unit, '') AND n.at_ms >= j.reported_ms)");
 	assert_no_row("SELECT 1 FROM number_day WHERE day <> at_ms / 86400000");
 }
 
 static void assert_jobs_are_right(void)
 {
-	assert_no_row(
-	    "SELECT 1 FROM job j WHERE status = 'completed' AND (n_tests_fail <> (SELECT COUNT(*)"
-	    " FROM result WHERE job_id = j.id AND status = 'FAIL') OR n_tests_pass IS NOT (SELECT"
-	    " COUNT(*) FROM result WHERE job_id = j.id AND status = 'PASS') OR n_tests_fail +"
-	    " n_tests_error + n_tests_miss <> n_red)");
+	assert_no_row("SELECT 1 FROM job j WHERE status = 'completed' AND (n_tests_fail <> (SELECT COUNT(*)"
+		      " FROM result WHERE job_id = j.id AND status = 'FAIL') OR n_tests_pass IS NOT (SELECT"
+		      " COUNT(*) FROM result WHERE job_id = j.id AND status = 'PASS') OR n_tests_fail +"
+		      " n_tests_error + n_tests_miss <> n_red)");
 	assert_true(number_of("SELECT SUM(n_tests_skip) FROM job") > 0);
 }
 
@@ -147,17 +136,14 @@ static void days_outlive_what_they_are_made_of(void **state)
 	do
 		DO_OK(store_apply_retention, &r);
 	while (r.has_more);
-	assert_true(
-	    number_of("SELECT COUNT(*) FROM run") < 10); /* what has something to send stays */
-	assert_no_row(
-	    "SELECT 1 FROM run_suite s WHERE NOT EXISTS (SELECT 1 FROM run r WHERE r.change_id ="
-	    " s.change_id)");
+	assert_true(number_of("SELECT COUNT(*) FROM run") < 10); /* what has something to send stays */
+	assert_no_row("SELECT 1 FROM run_suite s WHERE NOT EXISTS (SELECT 1 FROM run r WHERE r.change_id ="
+		      " s.change_id)");
 	assert_int_equal(number_of("SELECT COUNT(*) FROM day"), n_days);
 	assert_int_equal(number_of("SELECT SUM(n_runs + n_pass) FROM day"), sum);
 	assert_int_equal(number_of("SELECT COUNT(*) FROM number_day"), n_numbers);
-	assert_no_row(
-	    "SELECT 1 FROM number_day n WHERE job_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM job"
-	    " WHERE id = n.job_id)");
+	assert_no_row("SELECT 1 FROM number_day n WHERE job_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM job"
+		      " WHERE id = n.job_id)");
 	sqlite3_close(handle);
 }
 
@@ -167,16 +153,14 @@ static void a_day_that_lost_a_run_is_final(void **state)
 	struct txn *txn = db_txn(d);
 
 	(void)state;
-	db_exec(txn,
-	    "INSERT INTO run (accelerator, ended_ms, change_id, is_push, outcome, "
-	    "n_dispatches, n_met)"
-	    " VALUES ('npu', 1000, 1, 1, 'green', 1, 1), ('npu', 2000, 2, 1, 'red', 1, 1)");
+	db_exec(txn, "INSERT INTO run (accelerator, ended_ms, change_id, is_push, outcome, "
+		     "n_dispatches, n_met)"
+		     " VALUES ('npu', 1000, 1, 1, 'green', 1, 1), ('npu', 2000, 2, 1, 'red', 1, 1)");
 	day_note(txn, "npu", 1000);
 	days_close(txn, 1);
 	db_exec(txn, "DELETE FROM run WHERE change_id = 1");
 	day_note(txn, "npu", 2000);
-	assert_int_equal(
-	    db_int(d, 0, "SELECT n_runs FROM day WHERE accelerator = 'npu' AND day = 0"), 2);
+	assert_int_equal(db_int(d, 0, "SELECT n_runs FROM day WHERE accelerator = 'npu' AND day = 0"), 2);
 	/* and without that it loses it, and with its last run itself */
 	db_exec(txn, "UPDATE day SET is_closed = 0");
 	day_note(txn, "npu", 2000);
@@ -227,8 +211,7 @@ static void thousands_of_suites_are_folded(void **state)
 	(void)state;
 	for (int i = 0; i < 500; i++) {
 		snprintf(name, sizeof(name), "file_%03d.py", i);
-		db_exec(txn, "INSERT INTO test (id, suite, name, dtype) VALUES (?1, ?2, 't', '')",
-		    V_INT(i + 1),
+		db_exec(txn, "INSERT INTO test (id, suite, name, dtype) VALUES (?1, ?2, 't', '')", V_INT(i + 1),
 		    V_TEXT(i == 250   ? "unit"
 			   : i == 251 ? RUN_SUITES_OTHERS
 				      : name));
@@ -251,8 +234,7 @@ static void thousands_of_suites_are_folded(void **state)
 	assert_int_equal(db_int(d, 0, "SELECT COUNT(*) FROM run_suite"), RUN_SUITES_MAX);
 	assert_int_equal(db_int(d, 0, "SELECT SUM(n_pass) FROM run_suite"), 498);
 	assert_true(db_has(d, "SELECT 1 FROM run_suite WHERE suite = 'unit'"));
-	assert_true(
-	    db_has(d, "SELECT 1 FROM run_suite WHERE suite = 'file_499.py' AND n_broken = 1"));
+	assert_true(db_has(d, "SELECT 1 FROM run_suite WHERE suite = 'file_499.py' AND n_broken = 1"));
 	assert_true(db_has(d, "SELECT 1 FROM run_suite WHERE suite = 'file_498.py' AND n_broken = 0"
 			      " AND status = 'ERROR'"));
 	assert_true(db_has(d, "SELECT 1 FROM run_suite WHERE suite = 'other suites'"));
@@ -276,9 +258,8 @@ static void days_are_filled_from_what_is_there(void **state)
 	db_exec(txn, "UPDATE run SET n_fail = 0, n_error = 0, n_miss = 0, n_pass = 0, n_done = 0, "
 		     "n_skip = 0,"
 		     " n_flaky = 0");
-	db_exec(txn,
-	    "UPDATE job SET n_tests_fail = NULL, n_tests_error = NULL, n_tests_miss = NULL,"
-	    " n_tests_pass = NULL, n_tests_done = NULL, n_tests_skip = NULL");
+	db_exec(txn, "UPDATE job SET n_tests_fail = NULL, n_tests_error = NULL, n_tests_miss = NULL,"
+		     " n_tests_pass = NULL, n_tests_done = NULL, n_tests_skip = NULL");
 	db_exec(txn, "DELETE FROM run_suite");
 	db_exec(txn, "DELETE FROM day");
 	db_exec(txn, "DELETE FROM number_day");

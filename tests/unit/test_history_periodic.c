@@ -12,8 +12,7 @@ static char *no_names[] = {NULL};
 
 static void mirror(enum level level)
 {
-	struct runner runner = {
-	    .name = (char *)"ci", .kind = RUNNER_GITHUB, .repository = (char *)"Ascend/pytorch"};
+	struct runner runner = {.name = (char *)"ci", .kind = RUNNER_GITHUB, .repository = (char *)"Ascend/pytorch"};
 	struct accelerator a = {.name = (char *)"npu",
 	    .title = (char *)"NPU",
 	    .level = level,
@@ -72,15 +71,11 @@ static void report_as(int commit, const char *letters, int attempt, int64_t now_
 	assert_int_equal(op.outcome, REPORT_RECORDED);
 }
 
-static void night(int n, const char *letters)
-{
-	report_as(n, letters, 1, T0 + n * DAY);
-}
+static void night(int n, const char *letters) { report_as(n, letters, 1, T0 + n * DAY); }
 
 static struct nightly_view *view(int last, int n_days, int limit, const struct nightly_place *after)
 {
-	struct get_nightly g = {
-	    .last_day = T0 / DAY + last, .n_days = n_days, .limit = limit, .state = HISTORY_NONE};
+	struct get_nightly g = {.last_day = T0 / DAY + last, .n_days = n_days, .limit = limit, .state = HISTORY_NONE};
 
 	if (after)
 		g.after = *after;
@@ -97,8 +92,7 @@ static char *states(int last)
 	for (size_t i = 0; i < v->n_tests; i++) {
 		const struct nightly_cell *c = &v->tests[i].cells[0];
 
-		buf_appendf(&text, "%s%s %s", i ? ", " : "", v->tests[i].name,
-		    history_state_name(c->state));
+		buf_appendf(&text, "%s%s %s", i ? ", " : "", v->tests[i].name, history_state_name(c->state));
 		if (c->first_bad.day >= 0)
 			buf_appendf(&text, " %d<", (int)(c->first_bad.day - T0 / DAY));
 		if (c->last_good.day >= 0)
@@ -108,11 +102,11 @@ static char *states(int last)
 	return buf_take(&text);
 }
 
-#define ASSERT_STATES(last, expected)                                                              \
-	do {                                                                                       \
-		char *got_ = states(last);                                                         \
-		assert_string_equal(got_, expected);                                               \
-		free(got_);                                                                        \
+#define ASSERT_STATES(last, expected)                                                                                  \
+	do {                                                                                                           \
+		char *got_ = states(last);                                                                             \
+		assert_string_equal(got_, expected);                                                                   \
+		free(got_);                                                                                            \
 	} while (0)
 
 static void what_is_packed_comes_back(void **state)
@@ -131,8 +125,7 @@ static void what_is_packed_comes_back(void **state)
 		for (int i = 0; i < 300; i++) {
 			id += rand_r(&seed) % 4 ? 1 : 1 + rand_r(&seed) % 100000;
 			in[i] = (struct history_cell){.test_id = id,
-			    .status = (enum test_status)(
-				rand_r(&seed) % 8 ? TEST_PASS : rand_r(&seed) % 6),
+			    .status = (enum test_status)(rand_r(&seed) % 8 ? TEST_PASS : rand_r(&seed) % 6),
 			    .job = rand_r(&seed) % 8 ? 1 : rand_r(&seed) % 1000};
 			cell_packer_add(&p, &in[i]);
 		}
@@ -175,10 +168,7 @@ static void nights_become_states(void **state)
 }
 
 /* Its results come late: until then nothing was heard that says anything. */
-static void late(int n, const char *letters)
-{
-	report_as(n, letters, 2, T0 + n * DAY + HOUR);
-}
+static void late(int n, const char *letters) { report_as(n, letters, 2, T0 + n * DAY + HOUR); }
 
 /* The same nights in any order, and with any of them told twice, come to the same. */
 static void order_and_corrections_change_nothing(void **state)

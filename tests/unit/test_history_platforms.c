@@ -64,8 +64,8 @@ static int64_t put_change(const char *kind)
 	    V_TEXT(kind), V_TEXT(sha), V_INT(T0));
 }
 
-#define ENVIRONMENT(torch, os)                                                                     \
-	"{\"torch\":\"" torch "\",\"os\":\"" os "\",\"extension\":{\"name\":\"x\",\"version\":"    \
+#define ENVIRONMENT(torch, os)                                                                                         \
+	"{\"torch\":\"" torch "\",\"os\":\"" os "\",\"extension\":{\"name\":\"x\",\"version\":"                        \
 	"\"1.2\"}}"
 #define NIGHTLY ENVIRONMENT("2.10.0a0+gitabc", "Ubuntu 22.04")
 #define STABLE  ENVIRONMENT("2.9.1+cpu", "Ubuntu 22.04")
@@ -94,8 +94,7 @@ static void put_result(int64_t job_id, const char *suite, const char *name, cons
 }
 
 /* Both must-pass tests with these statuses; NULL: not reported. */
-static int64_t put_both(
-    int64_t change_id, const char *environment, const char *first, const char *second, int64_t at)
+static int64_t put_both(int64_t change_id, const char *environment, const char *first, const char *second, int64_t at)
 {
 	int64_t job_id = put_job(change_id, environment, at);
 
@@ -125,9 +124,8 @@ static char *tests_text(void)
 	for (size_t i = 0; i < g.n; i++) {
 		const struct platform_test *t = &g.list[i];
 
-		buf_appendf(&text, "%s%s on %s: %d/%d/%d @%d", i ? "; " : "", t->torch, t->os,
-		    (int)t->n_passed, (int)t->n_failed, (int)t->n_missing,
-		    (int)((t->at_ms - T0) / HOUR));
+		buf_appendf(&text, "%s%s on %s: %d/%d/%d @%d", i ? "; " : "", t->torch, t->os, (int)t->n_passed,
+		    (int)t->n_failed, (int)t->n_missing, (int)((t->at_ms - T0) / HOUR));
 		if (t->red_since_ms)
 			buf_appendf(&text, " red @%d", (int)((t->red_since_ms - T0) / HOUR));
 		if (!t->job_id)
@@ -139,11 +137,11 @@ static char *tests_text(void)
 	return buf_take(&text);
 }
 
-#define ASSERT_TESTS(expected)                                                                     \
-	do {                                                                                       \
-		char *got_ = tests_text();                                                         \
-		assert_string_equal(got_, expected);                                               \
-		free(got_);                                                                        \
+#define ASSERT_TESTS(expected)                                                                                         \
+	do {                                                                                                           \
+		char *got_ = tests_text();                                                                             \
+		assert_string_equal(got_, expected);                                                                   \
+		free(got_);                                                                                            \
 	} while (0)
 
 static void green_takes_every_must_pass_test(void **state)
@@ -255,9 +253,8 @@ static void versions_are_judged_apart(void **state)
 	put_both(c, STABLE, "PASS", "PASS", 2 * HOUR);
 	put_both(c, ENVIRONMENT("2.9.1+cpu", "Windows 11"), "PASS", NULL, 3 * HOUR);
 	note(c);
-	ASSERT_TESTS(
-	    "2.9.1+cpu on Windows 11: 1/0/1 @3 red @3; 2.9.1+cpu on Ubuntu 22.04: 2/0/0 @2;"
-	    " 2.10.0a0+gitabc on Ubuntu 22.04: 1/1/0 @1 red @1");
+	ASSERT_TESTS("2.9.1+cpu on Windows 11: 1/0/1 @3 red @3; 2.9.1+cpu on Ubuntu 22.04: 2/0/0 @2;"
+		     " 2.10.0a0+gitabc on Ubuntu 22.04: 1/1/0 @1 red @1");
 	/* A job that says nothing of versions counts for each of them. */
 	build = put_job(c, NULL, 4 * HOUR);
 	put_result(build, "model", "llama3", "ERROR");
@@ -283,9 +280,8 @@ static void nightlies_replace_each_other(void **state)
 	c = put_change("nightly");
 	put_both(c, ENVIRONMENT("2.10.0.dev20261121", "Ubuntu 22.04"), "PASS", "PASS", 3 * HOUR);
 	note(c);
-	ASSERT_TESTS(
-	    "2.10.0.dev20261121 on Ubuntu 22.04: 2/0/0 @3; 2.9.1+cpu on Ubuntu 22.04: 2/0/0"
-	    " @1; 2.9.0 on Ubuntu 22.04: 2/0/0 @0");
+	ASSERT_TESTS("2.10.0.dev20261121 on Ubuntu 22.04: 2/0/0 @3; 2.9.1+cpu on Ubuntu 22.04: 2/0/0"
+		     " @1; 2.9.0 on Ubuntu 22.04: 2/0/0 @0");
 }
 
 /* The second shard is still at work: what is missing is not red yet, what failed is. */
@@ -296,15 +292,13 @@ static void nothing_is_missing_while_somebody_is_at_work(void **state)
 	(void)state;
 	put_both(c, NIGHTLY, "PASS", NULL, HOUR);
 	running = put_job(c, NULL, HOUR);
-	db_exec(txn, "UPDATE job SET status = 'in_progress', digest = NULL WHERE id = ?1",
-	    V_INT(running));
+	db_exec(txn, "UPDATE job SET status = 'in_progress', digest = NULL WHERE id = ?1", V_INT(running));
 	note(c);
 	ASSERT_TESTS("");
 	put_both(c, NIGHTLY, "FAIL", NULL, 2 * HOUR);
 	note(c);
 	ASSERT_TESTS("2.10.0a0+gitabc on Ubuntu 22.04: 0/1/1 @2 red @2");
-	db_exec(txn, "UPDATE job SET status = 'completed', digest = x'00' WHERE id = ?1",
-	    V_INT(running));
+	db_exec(txn, "UPDATE job SET status = 'completed', digest = x'00' WHERE id = ?1", V_INT(running));
 	put_result(running, "unit", "a/b", "PASS");
 	note(c);
 	ASSERT_TESTS("2.10.0a0+gitabc on Ubuntu 22.04: 1/1/0 @2 red @2");

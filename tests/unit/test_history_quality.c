@@ -47,9 +47,8 @@ static void put(const struct one_run *r)
 	db_exec(txn,
 	    "INSERT INTO run (accelerator, ended_ms, change_id, is_push, outcome, n_dispatches,"
 	    " n_met, queue_ms, run_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-	    V_TEXT(r->accelerator ? r->accelerator : "npu"), V_INT(r->ended_ms), V_INT(++change_id),
-	    V_INT(r->is_push), V_TEXT(r->outcome), V_INT(r->n_dispatches), V_INT(r->n_met),
-	    r->queue_ms < 0 ? V_NULL : V_INT(r->queue_ms),
+	    V_TEXT(r->accelerator ? r->accelerator : "npu"), V_INT(r->ended_ms), V_INT(++change_id), V_INT(r->is_push),
+	    V_TEXT(r->outcome), V_INT(r->n_dispatches), V_INT(r->n_met), r->queue_ms < 0 ? V_NULL : V_INT(r->queue_ms),
 	    r->run_ms < 0 ? V_NULL : V_INT(r->run_ms));
 	assert_int_equal(db_status(db), 0);
 	is_noted = false;
@@ -175,8 +174,8 @@ static void a_busy_month_is_read(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 30000; i++)
-		put(&(struct one_run){i % 2 ? "tpu" : NULL, T0 - INT64_C(80000) * i, i % 10 == 0,
-		    RUN_GREEN, 1, 1, INT64_C(7919) * i % 100000, INT64_C(104729) * i % 1000000});
+		put(&(struct one_run){i % 2 ? "tpu" : NULL, T0 - INT64_C(80000) * i, i % 10 == 0, RUN_GREEN, 1, 1,
+		    INT64_C(7919) * i % 100000, INT64_C(104729) * i % 1000000});
 	note_days();
 	assert_int_equal(quality(T0).level.n_dispatches, 15000);
 }
@@ -229,9 +228,9 @@ static void a_month_of_days_is_a_month_of_runs(void **state)
 
 	(void)state;
 	for (int64_t i = 0; i < 1200; i++)
-		put(&(struct one_run){i % 7 ? NULL : "tpu", T0 - i * 3456789, i % 3 == 0,
-		    OUTCOMES[i * 31 % 4], (int)(i % 3), (int)(i % 2),
-		    i % 11 ? i * i * 7919 % 100000000 : -1, i % 13 ? i * 104729 % 5000000 : -1});
+		put(&(struct one_run){i % 7 ? NULL : "tpu", T0 - i * 3456789, i % 3 == 0, OUTCOMES[i * 31 % 4],
+		    (int)(i % 3), (int)(i % 2), i % 11 ? i * i * 7919 % 100000000 : -1,
+		    i % 13 ? i * 104729 % 5000000 : -1});
 	for (int64_t k = 0; k < 9; k++) {
 		int64_t now_ms = T0 - k * 11 * HOUR;
 		struct quality is = quality(now_ms), want = walked(now_ms - QUALITY_DAYS_MS);

@@ -9,8 +9,7 @@ static char *no_names[] = {NULL};
 
 static void mirror(enum level level)
 {
-	struct runner runner = {
-	    .name = (char *)"ci", .kind = RUNNER_GITHUB, .repository = (char *)"Ascend/pytorch"};
+	struct runner runner = {.name = (char *)"ci", .kind = RUNNER_GITHUB, .repository = (char *)"Ascend/pytorch"};
 	struct accelerator a = {.name = (char *)"npu",
 	    .title = (char *)"NPU",
 	    .level = level,
@@ -47,10 +46,8 @@ static void push(const struct pushed *x)
 	static int n;
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	const char *head = sha(x->n);
-	struct push_commit commit = {.sha = (char *)head,
-	    .author = (char *)"alice",
-	    .title = (char *)"A commit",
-	    .at_ms = x->now_ms};
+	struct push_commit commit = {
+	    .sha = (char *)head, .author = (char *)"alice", .title = (char *)"A commit", .at_ms = x->now_ms};
 	struct plan p = {.kind = PLAN_START,
 	    .change_kind = CHANGE_PUSH,
 	    .repository = (char *)UPSTREAM,
@@ -63,15 +60,13 @@ static void push(const struct pushed *x)
 	    .wants = wants,
 	    .n_wants = 1};
 	char guid[64];
-	struct apply_plan op = {
-	    .guid = guid, .body = "{}", .body_bytes = 2, .plan = &p, .now_ms = x->now_ms};
+	struct apply_plan op = {.guid = guid, .body = "{}", .body_bytes = 2, .plan = &p, .now_ms = x->now_ms};
 
 	snprintf(guid, sizeof(guid), "push-%c-%d", x->n, ++n);
 	DO_OK(store_apply_plan, &op);
 }
 
-static void report_as(
-    const char *head, enum test_status status, int run_attempt, const char *message, int64_t now_ms)
+static void report_as(const char *head, enum test_status status, int run_attempt, const char *message, int64_t now_ms)
 {
 	struct test_result test = {.suite = (char *)"model",
 	    .name = (char *)"llama3",
@@ -109,23 +104,20 @@ static struct red_episode *episode(int64_t id)
 	return g.episode;
 }
 
-#define ASSERT_EPISODE(id, first_bad, last_good, is_ended)                                         \
-	do {                                                                                       \
-		struct red_episode *e_ = episode(id);                                              \
-		assert_non_null(e_);                                                               \
-		assert_string_equal(e_->first_bad_sha, sha(first_bad));                            \
-		if (last_good)                                                                     \
-			assert_string_equal(e_->last_good_sha, sha(last_good));                    \
-		else                                                                               \
-			assert_null(e_->last_good_sha);                                            \
-		assert_int_equal(e_->ended_ms != 0, is_ended);                                     \
-		red_episode_free(e_);                                                              \
+#define ASSERT_EPISODE(id, first_bad, last_good, is_ended)                                                             \
+	do {                                                                                                           \
+		struct red_episode *e_ = episode(id);                                                                  \
+		assert_non_null(e_);                                                                                   \
+		assert_string_equal(e_->first_bad_sha, sha(first_bad));                                                \
+		if (last_good)                                                                                         \
+			assert_string_equal(e_->last_good_sha, sha(last_good));                                        \
+		else                                                                                                   \
+			assert_null(e_->last_good_sha);                                                                \
+		assert_int_equal(e_->ended_ms != 0, is_ended);                                                         \
+		red_episode_free(e_);                                                                                  \
 	} while (0)
 
-static void assert_none(int64_t id)
-{
-	assert_null(episode(id));
-}
+static void assert_none(int64_t id) { assert_null(episode(id)); }
 
 static int64_t red_since(void)
 {
@@ -323,19 +315,19 @@ static struct dashboard *dashboard(int64_t now_ms)
 	return g.view;
 }
 
-#define ASSERT_SHOWN(now, tested, silent, is_silence)                                              \
-	do {                                                                                       \
-		struct dashboard *v_ = dashboard(now);                                             \
-		const struct dashboard_row *row_ = &v_->rows[0];                                   \
-		assert_string_equal(row_->at.sha, sha(tested));                                    \
-		assert_string_equal(v_->sha, sha(tested));                                         \
-		assert_int_equal(v_->n_tested, 1);                                                 \
-		if (silent)                                                                        \
-			assert_string_equal(row_->at.silent_sha, sha(silent));                     \
-		else                                                                               \
-			assert_null(row_->at.silent_sha);                                          \
-		assert_int_equal(row_->at.facts.is_red_in_silence, is_silence);                    \
-		dashboard_free(v_);                                                                \
+#define ASSERT_SHOWN(now, tested, silent, is_silence)                                                                  \
+	do {                                                                                                           \
+		struct dashboard *v_ = dashboard(now);                                                                 \
+		const struct dashboard_row *row_ = &v_->rows[0];                                                       \
+		assert_string_equal(row_->at.sha, sha(tested));                                                        \
+		assert_string_equal(v_->sha, sha(tested));                                                             \
+		assert_int_equal(v_->n_tested, 1);                                                                     \
+		if (silent)                                                                                            \
+			assert_string_equal(row_->at.silent_sha, sha(silent));                                         \
+		else                                                                                                   \
+			assert_null(row_->at.silent_sha);                                                              \
+		assert_int_equal(row_->at.facts.is_red_in_silence, is_silence);                                        \
+		dashboard_free(v_);                                                                                    \
 	} while (0)
 
 /* What is shown stays at the newest tested commit; which of the two it is red by is told apart. */
@@ -458,8 +450,7 @@ static void a_notice_goes_once(void **state)
 	    .runner = "lab",
 	    .url = "https://ci.example.org/hook",
 	    .text = "{\"event\":\"red\"}"};
-	struct note_red_episode told = {
-	    .id = 1, .told_ms = T0 + HOUR, .notice = &notice, .now_ms = T0 + HOUR};
+	struct note_red_episode told = {.id = 1, .told_ms = T0 + HOUR, .notice = &notice, .now_ms = T0 + HOUR};
 	struct claim_outbox c;
 
 	(void)state;
@@ -493,8 +484,7 @@ static void the_clock_moves_an_open_one(void **state)
 
 static void an_old_one_goes_with_the_results(void **state)
 {
-	struct apply_retention r = {
-	    .deliveries_before_ms = T0 + 90 * DAY, .results_before_ms = T0 + 90 * DAY};
+	struct apply_retention r = {.deliveries_before_ms = T0 + 90 * DAY, .results_before_ms = T0 + 90 * DAY};
 	struct claim_outbox c;
 
 	(void)state;
@@ -547,18 +537,14 @@ static void pull(int64_t number, const char *head, const char *author, enum test
 	    .original_action = (char *)"opened",
 	    .wants = wants,
 	    .n_wants = 1};
-	struct apply_plan op = {
-	    .guid = guid, .body = "{}", .body_bytes = 2, .plan = &p, .now_ms = T0 + number};
+	struct apply_plan op = {.guid = guid, .body = "{}", .body_bytes = 2, .plan = &p, .now_ms = T0 + number};
 
 	snprintf(guid, sizeof(guid), "pull-%s", head);
 	DO_OK(store_apply_plan, &op);
 	report_as(head, status, 1, "Killed", T0 + number);
 }
 
-static void head_of(int n, char out[41])
-{
-	snprintf(out, 41, "%040d", n);
-}
+static void head_of(int n, char out[41]) { snprintf(out, 41, "%040d", n); }
 
 static void pulls(int from, int to, enum test_status status)
 {

@@ -31,8 +31,8 @@ static int teardown(void **state)
 	return rig_teardown(state);
 }
 
-static int64_t put_change(const char *accelerator, const char *runner, const char *kind,
-    const char *state, int64_t sent_ms)
+static int64_t put_change(
+    const char *accelerator, const char *runner, const char *kind, const char *state, int64_t sent_ms)
 {
 	char sha[41], id[32];
 
@@ -51,8 +51,7 @@ static int64_t put_change(const char *accelerator, const char *runner, const cha
 	    " VALUES (?1, ?2, ?3, ?4, 'github', 'v/r', 'v/r', 1, 0, 1, ?5, 0, 0, ?1, "
 	    "'pull_request',"
 	    " '', '', 0, 0, 0, ?6, ?6)",
-	    V_TEXT(id), V_TEXT(accelerator), V_TEXT(runner), V_INT(n_changes), V_TEXT(state),
-	    V_INT(sent_ms));
+	    V_TEXT(id), V_TEXT(accelerator), V_TEXT(runner), V_INT(n_changes), V_TEXT(state), V_INT(sent_ms));
 	assert_int_equal(db_status(db), 0);
 	return n_changes;
 }
@@ -63,8 +62,8 @@ struct one_job {
 	bool is_replaced, is_given_up;
 };
 
-static int64_t put_job(int64_t change_id, const char *accelerator, const char *runner,
-    int64_t sent_ms, const struct one_job *j)
+static int64_t put_job(
+    int64_t change_id, const char *accelerator, const char *runner, int64_t sent_ms, const struct one_job *j)
 {
 	char name[32], id[32];
 
@@ -77,17 +76,15 @@ static int64_t put_job(int64_t change_id, const char *accelerator, const char *r
 	    "n_red,"
 	    " started_ms, completed_ms, reported_ms) VALUES (?1, ?2, ?3, ?4, ?5, 'ci', ?6, ?7, 1,"
 	    " 'completed', ?8, ?9, 0, 0, ?10, 0, 0, ?11, ?12, ?12)",
-	    V_INT(n_jobs), V_INT(change_id), V_TEXT(id), V_TEXT(accelerator), V_TEXT(runner),
-	    V_TEXT(name), V_TEXT(j->run_id), V_TEXT(j->conclusion), V_INT(!j->is_replaced),
-	    j->is_given_up ? V_NULL : V_BLOB("x", 1),
-	    j->started_ms < 0 ? V_NULL : V_INT(sent_ms + j->started_ms),
-	    V_INT(sent_ms + j->completed_ms));
+	    V_INT(n_jobs), V_INT(change_id), V_TEXT(id), V_TEXT(accelerator), V_TEXT(runner), V_TEXT(name),
+	    V_TEXT(j->run_id), V_TEXT(j->conclusion), V_INT(!j->is_replaced), j->is_given_up ? V_NULL : V_BLOB("x", 1),
+	    j->started_ms < 0 ? V_NULL : V_INT(sent_ms + j->started_ms), V_INT(sent_ms + j->completed_ms));
 	assert_int_equal(db_status(db), 0);
 	return n_jobs;
 }
 
-static void put_red(int64_t change_id, const char *accelerator, int64_t job, int64_t test,
-    const char *attribution, int64_t evidence_job, const char *url)
+static void put_red(int64_t change_id, const char *accelerator, int64_t job, int64_t test, const char *attribution,
+    int64_t evidence_job, const char *url)
 {
 	db_exec(txn,
 	    "INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, job_id,"
@@ -122,8 +119,7 @@ static void jobs_are_counted_as_crcr_does(void **state)
 	    {"5", "cancelled", 0, HOUR, false, false},
 	    {"6", "cancelled", 0, HOUR, false, true}, /* Outpost called it off itself */
 	};
-	int64_t sent_ms = T0 - DAY,
-		change = put_change("npu", "ci", "pull_request", "done", sent_ms);
+	int64_t sent_ms = T0 - DAY, change = put_change("npu", "ci", "pull_request", "done", sent_ms);
 	struct level_window w;
 
 	(void)state;
@@ -176,8 +172,7 @@ static void what_upstream_failed_is_counted_apart(void **state)
 			put_red(base, "tpu", 0, test, "UNCLASSIFIED", 0, NULL);
 		put_red(change, "npu", job, test, cases[i].attribution, evidence, cases[i].url);
 		run_jobs_note(txn, change, "npu", sent_ms);
-		assert_int_equal(
-		    numbers("npu", NULL).promotion.n_upstream - before, cases[i].is_upstream);
+		assert_int_equal(numbers("npu", NULL).promotion.n_upstream - before, cases[i].is_upstream);
 		/* One red test that is the vendor's makes the job the vendor's. */
 		put_red(change, "npu", job, 100, "UNCLASSIFIED", 0, NULL);
 		run_jobs_note(txn, change, "npu", sent_ms);
@@ -204,9 +199,8 @@ static void an_experiment_elsewhere_shows_an_upstream_failure(void **state)
 		const char *state, *side;
 		int64_t asked; /* the test; 1 is red */
 		bool is_upstream;
-	} cases[] = {{"done", "base", 1, true}, {"void", "base", 1, false},
-	    {"cancelled", "base", 1, false}, {"done", "head", 1, false},
-	    {"done", "base", 2, false}};
+	} cases[] = {{"done", "base", 1, true}, {"void", "base", 1, false}, {"cancelled", "base", 1, false},
+	    {"done", "head", 1, false}, {"done", "base", 2, false}};
 	int64_t sent_ms = T0 - DAY;
 
 	(void)state;
@@ -223,10 +217,9 @@ static void an_experiment_elsewhere_shows_an_upstream_failure(void **state)
 		    " round, side, sha, state, run_change_id, created_ms, expires_ms)"
 		    " SELECT ?1, 'tpu', 'ci', 'x', 'auto', 1, ?2, head_sha, ?3, ?4, 1, 2"
 		    " FROM change WHERE id = ?5 RETURNING id",
-		    V_INT(change), V_TEXT(cases[i].side), V_TEXT(cases[i].state), V_INT(run),
-		    V_INT(base));
-		db_exec(txn, "INSERT INTO experiment_test (experiment_id, test_id) VALUES (?1, ?2)",
-		    V_INT(e), V_INT(cases[i].asked));
+		    V_INT(change), V_TEXT(cases[i].side), V_TEXT(cases[i].state), V_INT(run), V_INT(base));
+		db_exec(txn, "INSERT INTO experiment_test (experiment_id, test_id) VALUES (?1, ?2)", V_INT(e),
+		    V_INT(cases[i].asked));
 		db_exec(txn,
 		    "UPDATE change SET experiment_id = ?2, head_sha ="
 		    " (SELECT head_sha FROM change WHERE id = ?3) WHERE id = ?1",
@@ -234,8 +227,7 @@ static void an_experiment_elsewhere_shows_an_upstream_failure(void **state)
 		put_red(run, "tpu", 0, 1, "UNCLASSIFIED", 0, NULL);
 		put_red(change, "npu", job, 1, "BASE", evidence, NULL);
 		run_jobs_note(txn, change, "npu", sent_ms);
-		assert_int_equal(
-		    numbers("npu", NULL).promotion.n_upstream - before, cases[i].is_upstream);
+		assert_int_equal(numbers("npu", NULL).promotion.n_upstream - before, cases[i].is_upstream);
 	}
 }
 
@@ -245,8 +237,8 @@ static void two_weeks_and_one_week_to_the_millisecond(void **state)
 	const struct {
 		int64_t ended_ms;
 		int n_promotion, n_demotion;
-	} ends[] = {{T0 - 14 * DAY - 1, 0, 0}, {T0 - 14 * DAY, 1, 0}, {T0 - 7 * DAY - 1, 2, 0},
-	    {T0 - 7 * DAY, 3, 1}, {T0, 4, 2}};
+	} ends[] = {{T0 - 14 * DAY - 1, 0, 0}, {T0 - 14 * DAY, 1, 0}, {T0 - 7 * DAY - 1, 2, 0}, {T0 - 7 * DAY, 3, 1},
+	    {T0, 4, 2}};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {

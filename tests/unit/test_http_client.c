@@ -19,10 +19,7 @@ struct one {
 	bool close_when_done;
 };
 
-static void on_closed(void *owner)
-{
-	*(bool *)owner = true;
-}
+static void on_closed(void *owner) { *(bool *)owner = true; }
 
 static int set_up(void **state)
 {
@@ -89,8 +86,7 @@ static char *url_of(const struct loopback *lb, const char *path)
 
 static void send_answer(int fd, const char *head, const char *body)
 {
-	char *text =
-	    xasprintf("HTTP/1.1 %s\r\nContent-Length: %zu\r\n\r\n%s", head, strlen(body), body);
+	char *text = xasprintf("HTTP/1.1 %s\r\nContent-Length: %zu\r\n\r\n%s", head, strlen(body), body);
 
 	loopback_send(fd, text, strlen(text));
 	free(text);
@@ -102,8 +98,7 @@ static void serve_echo(struct loopback *lb, int fd)
 	struct buf in = BUF_INIT(8 << 20);
 
 	while (loopback_read_request(lb, fd, &in))
-		send_answer(
-		    fd, "200 OK\r\nX-One: 1\r\nX-Two:  two words \r\nX-One: last", buf_str(&in));
+		send_answer(fd, "200 OK\r\nX-One: 1\r\nX-Two:  two words \r\nX-One: last", buf_str(&in));
 	buf_release(&in);
 }
 
@@ -190,12 +185,10 @@ static void serve_one_answer(struct loopback *lb, int fd)
 
 static void test_exchange(void **state)
 {
-	static const char *const headers[] = {
-	    "X-Mine: yes", "Content-Type: application/json", NULL};
+	static const char *const headers[] = {"X-Mine: yes", "Content-Type: application/json", NULL};
 	struct fixture *f = *state;
 	struct loopback *lb = loopback_start(serve_echo, NULL);
-	struct one o = {
-	    .call = {.method = "POST", .headers = headers, .body = "{}", .body_bytes = 2}};
+	struct one o = {.call = {.method = "POST", .headers = headers, .body = "{}", .body_bytes = 2}};
 	char *url = url_of(lb, "/a?b=c"), value[32];
 
 	run(f, &o, url);
@@ -273,8 +266,7 @@ static void test_not_repeated(void **state)
 	check_not_repeated(*state, "PATCH");
 }
 
-static void check_failure(
-    struct fixture *f, void (*serve)(struct loopback *, int), int err, size_t max_answer_bytes)
+static void check_failure(struct fixture *f, void (*serve)(struct loopback *, int), int err, size_t max_answer_bytes)
 {
 	struct loopback *lb = loopback_start(serve, NULL);
 	struct one o = {.call = {.total_timeout_ms = 300, .max_answer_bytes = max_answer_bytes}};
@@ -296,35 +288,17 @@ static void check_failure(
 	loopback_stop(lb);
 }
 
-static void test_silent(void **state)
-{
-	check_failure(*state, serve_silent, ERR_TIMEOUT, 0);
-}
+static void test_silent(void **state) { check_failure(*state, serve_silent, ERR_TIMEOUT, 0); }
 
-static void test_one_byte_then_silent(void **state)
-{
-	check_failure(*state, serve_one_byte, ERR_TIMEOUT, 0);
-}
+static void test_one_byte_then_silent(void **state) { check_failure(*state, serve_one_byte, ERR_TIMEOUT, 0); }
 
-static void test_reset(void **state)
-{
-	check_failure(*state, serve_reset, ERR_NETWORK, 0);
-}
+static void test_reset(void **state) { check_failure(*state, serve_reset, ERR_NETWORK, 0); }
 
-static void test_cut(void **state)
-{
-	check_failure(*state, serve_cut, ERR_PROTOCOL, 0);
-}
+static void test_cut(void **state) { check_failure(*state, serve_cut, ERR_PROTOCOL, 0); }
 
-static void test_too_big(void **state)
-{
-	check_failure(*state, serve_endless, ERR_TOO_BIG, 10000);
-}
+static void test_too_big(void **state) { check_failure(*state, serve_endless, ERR_TOO_BIG, 10000); }
 
-static void test_headers_too_big(void **state)
-{
-	check_failure(*state, serve_endless_headers, ERR_TOO_BIG, 0);
-}
+static void test_headers_too_big(void **state) { check_failure(*state, serve_endless_headers, ERR_TOO_BIG, 0); }
 
 static void test_refused_connection(void **state)
 {
@@ -405,8 +379,7 @@ static void test_close_inside_callback(void **state)
 	struct fixture *f = *state;
 	struct loopback *lb = loopback_start(serve_silent, NULL);
 	char *url = url_of(lb, "/");
-	struct one other = {0},
-		   first = {.call = {.total_timeout_ms = 200}, .close_when_done = true};
+	struct one other = {0}, first = {.call = {.total_timeout_ms = 200}, .close_when_done = true};
 
 	start(f, &other, url);
 	start(f, &first, url);
@@ -432,9 +405,7 @@ static void test_address_check(void **state)
 	struct loopback *lb = loopback_start(serve_echo, NULL);
 	char *url = url_of(lb, "/");
 	int n_asked = 0;
-	struct one o = {.call = {.allow_address = refuse,
-			    .allow_owner = &n_asked,
-			    .allow_plain_http = true}},
+	struct one o = {.call = {.allow_address = refuse, .allow_owner = &n_asked, .allow_plain_http = true}},
 		   free_one = {0}, again = o, plain = o;
 
 	run(f, &o, url);
@@ -553,11 +524,9 @@ static void test_one_address_of_two(void **state)
 		skip();
 	for (int is_v4 = 0; is_v4 < 2; is_v4++) {
 		struct family family = {.is_v4_allowed = is_v4};
-		struct loopback *lb =
-		    is_v4 ? loopback_start(serve_echo, NULL) : loopback_start_v6(serve_echo, NULL);
-		struct one o = {.call = {.allow_address = allow_family,
-				    .allow_owner = &family,
-				    .allow_plain_http = true}};
+		struct loopback *lb = is_v4 ? loopback_start(serve_echo, NULL) : loopback_start_v6(serve_echo, NULL);
+		struct one o = {
+		    .call = {.allow_address = allow_family, .allow_owner = &family, .allow_plain_http = true}};
 		char *url = xasprintf("http://localhost:%d/", lb->port);
 
 		run(*state, &o, url);

@@ -19,8 +19,7 @@ struct fixture {
 
 static void open_at(struct fixture *f, void (*serve)(struct loopback *lb, int fd))
 {
-	*f = (struct fixture){
-	    .server = loopback_start(serve, NULL), .puller = http_puller_new("outpost-test")};
+	*f = (struct fixture){.server = loopback_start(serve, NULL), .puller = http_puller_new("outpost-test")};
 	f->url = xasprintf("http://127.0.0.1:%d/", f->server->port);
 	f->call.method = "GET";
 	f->call.url = f->url;
@@ -39,8 +38,7 @@ static void serve_long(struct loopback *lb, int fd)
 	struct buf in = BUF_INIT(1 << 20);
 	char *piece = xcalloc(1, PIECE_BYTES), head[100];
 
-	snprintf(head, sizeof(head), "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n",
-	    PIECES * PIECE_BYTES);
+	snprintf(head, sizeof(head), "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", PIECES * PIECE_BYTES);
 	while (loopback_read_request(lb, fd, &in)) {
 		loopback_send(fd, head, strlen(head));
 		for (int i = 0; i < PIECES; i++) {
@@ -69,8 +67,7 @@ static void a_long_answer_comes_whole_over_one_connection(void **state)
 			if (!n)
 				break;
 			assert_int_equal(piece[0], 'a' + (int)(total / PIECE_BYTES) % 26);
-			assert_int_equal(
-			    piece[n - 1], 'a' + (int)((total + n - 1) / PIECE_BYTES) % 26);
+			assert_int_equal(piece[n - 1], 'a' + (int)((total + n - 1) / PIECE_BYTES) % 26);
 			total += n;
 			assert_true(f.call.answer.len < 8 << 20);
 		}
@@ -101,8 +98,7 @@ static void an_exchange_may_end_in_the_middle(void **state)
 
 static void serve_redirect(struct loopback *lb, int fd)
 {
-	static const char answer[] =
-	    "HTTP/1.1 307 x\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n";
+	static const char answer[] = "HTTP/1.1 307 x\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n";
 	struct buf in = BUF_INIT(1 << 20);
 
 	while (loopback_read_request(lb, fd, &in))

@@ -46,8 +46,7 @@ static void on_request(struct http_request *r, void *owner)
 
 static void start_server(struct fixture *f, const char *alt_name)
 {
-	static const struct http_route route = {
-	    .method = "GET", .pattern = "/", .on_request = on_request};
+	static const struct http_route route = {.method = "GET", .pattern = "/", .on_request = on_request};
 	EVP_PKEY *key = EVP_RSA_gen(2048);
 	struct private_key *private_key;
 	char *pem = pem_pkcs8(key), *certificate = self_signed(key, alt_name), *address;
@@ -72,10 +71,7 @@ static void start_server(struct fixture *f, const char *alt_name)
 	free(address);
 }
 
-static void on_closed(void *owner)
-{
-	*(bool *)owner = true;
-}
+static void on_closed(void *owner) { *(bool *)owner = true; }
 
 static void stop_server(struct fixture *f)
 {
@@ -92,14 +88,11 @@ struct one {
 	bool is_done;
 };
 
-static void on_done(struct http_call *call)
-{
-	CONTAINER_OF(call, struct one, call)->is_done = true;
-}
+static void on_done(struct http_call *call) { CONTAINER_OF(call, struct one, call)->is_done = true; }
 
 /* One call by a client that was made with this variable in the environment. */
-static void call_under(struct fixture *f, const char *variable, const char *value,
-    const char *own_ca_file, struct one *o)
+static void call_under(
+    struct fixture *f, const char *variable, const char *value, const char *own_ca_file, struct one *o)
 {
 	struct http_client *c;
 	bool is_closed = false;

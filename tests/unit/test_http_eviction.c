@@ -75,9 +75,8 @@ static void counters(struct http_request *r, void *owner)
 	const struct http_counters *c = http_server_counters(g->server);
 	char text[200];
 
-	snprintf(text, sizeof(text), "%lld %lld %lld / %lld %lld %lld",
-	    (long long)c->n_evicted_full, (long long)c->n_evicted_share,
-	    (long long)c->n_refused_connections, (long long)c->n_bodies_evicted_full,
+	snprintf(text, sizeof(text), "%lld %lld %lld / %lld %lld %lld", (long long)c->n_evicted_full,
+	    (long long)c->n_evicted_share, (long long)c->n_refused_connections, (long long)c->n_bodies_evicted_full,
 	    (long long)c->n_bodies_evicted_share, (long long)c->n_bodies_refused);
 	http_respond(r, 200, "text/plain", NULL, text, strlen(text));
 }
@@ -88,11 +87,7 @@ static const struct http_route ROUTES[] = {
     {.method = "GET", .pattern = "/hold", .on_request = hold},
     {.method = "GET", .pattern = "/release", .on_request = release_all},
     {.method = "GET", .pattern = "/counters", .on_request = counters},
-    {.method = "POST",
-	.pattern = "/body",
-	.max_body_bytes = 8 << 20,
-	.on_piece = ring,
-	.on_request = echo_bytes},
+    {.method = "POST", .pattern = "/body", .max_body_bytes = 8 << 20, .on_piece = ring, .on_request = echo_bytes},
 };
 
 static void counters_are(int fd, const char *expected)
@@ -397,8 +392,7 @@ static int begin_slow_body(struct rig *g, int host, const char *header)
 {
 	int fd = rig_connect_as(g, host);
 	char *body = zeros(60001);
-	char *head = xasprintf(
-	    "POST /body HTTP/1.1\r\n" HOST "%sContent-Length: %d\r\n\r\n", header, BODY_BYTES);
+	char *head = xasprintf("POST /body HTTP/1.1\r\n" HOST "%sContent-Length: %d\r\n\r\n", header, BODY_BYTES);
 
 	rig_say(fd, head);
 	rig_send(fd, body, 60001);
@@ -411,8 +405,7 @@ static int begin_slow_body(struct rig *g, int host, const char *header)
 static int send_body(int fd, const char *header, size_t n)
 {
 	char *body = zeros(n);
-	char *head =
-	    xasprintf("POST /body HTTP/1.1\r\n" HOST "%sContent-Length: %zu\r\n\r\n", header, n);
+	char *head = xasprintf("POST /body HTTP/1.1\r\n" HOST "%sContent-Length: %zu\r\n\r\n", header, n);
 	int status;
 
 	rig_say(fd, head);

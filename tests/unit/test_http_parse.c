@@ -221,8 +221,7 @@ static void refuses_what_can_be_read_two_ways(void **state)
 		struct outcome o = run_all(REFUSED[i].text, strlen(REFUSED[i].text));
 
 		if (o.status != REFUSED[i].status || o.n_requests != 0)
-			fail_msg("%d instead of %d for: %s", o.status, REFUSED[i].status,
-			    REFUSED[i].text);
+			fail_msg("%d instead of %d for: %s", o.status, REFUSED[i].status, REFUSED[i].text);
 		assert_non_null(o.why);
 	}
 }
@@ -260,14 +259,10 @@ static const struct {
     {1, "POST / HTTP/1.1\r\n" H "Content-Length: 0005\r\n\r\nhello", "/", "hello"},
     {1, "POST / HTTP/1.1\r\n" H "Content-Length: 0\r\n\r\n", "/", ""},
     {1, "POST / HTTP/1.1\r\n" H TE "\r\n5\r\nhello\r\n0\r\n\r\n", "/", "hello"},
-    {1, "POST / HTTP/1.1\r\n" H "transfer-encoding:  CHUNKED \r\n\r\n1\r\nh\r\n00\r\n\r\n", "/",
-	"h"},
-    {1, "POST / HTTP/1.1\r\n" H TE "\r\n5;a=b\r\nhello\r\n0;z\r\nA: b\r\nC: d\r\n\r\n", "/",
-	"hello"},
-    {2, "POST /1 HTTP/1.1\r\n" H L5 "\r\nhelloPOST /2 HTTP/1.1\r\n" H L5 "\r\nworld", "/2",
-	"helloworld"},
-    {3, "GET /1 HTTP/1.1\r\n" H "\r\nGET /2 HTTP/1.1\r\n" H "\r\n\r\nGET /3 HTTP/1.1\r\n" H "\r\n",
-	"/3", ""},
+    {1, "POST / HTTP/1.1\r\n" H "transfer-encoding:  CHUNKED \r\n\r\n1\r\nh\r\n00\r\n\r\n", "/", "h"},
+    {1, "POST / HTTP/1.1\r\n" H TE "\r\n5;a=b\r\nhello\r\n0;z\r\nA: b\r\nC: d\r\n\r\n", "/", "hello"},
+    {2, "POST /1 HTTP/1.1\r\n" H L5 "\r\nhelloPOST /2 HTTP/1.1\r\n" H L5 "\r\nworld", "/2", "helloworld"},
+    {3, "GET /1 HTTP/1.1\r\n" H "\r\nGET /2 HTTP/1.1\r\n" H "\r\n\r\nGET /3 HTTP/1.1\r\n" H "\r\n", "/3", ""},
     {0, "POST / HTTP/1.1\r\n" H L5 "\r\nhell", "/", "hell"},
     {0, "POST / HTTP/1.1\r\n" H TE "\r\n5\r\nhello\r\n0\r\n\r", "/", "hello"},
 };
@@ -296,8 +291,7 @@ static void reads_flags(void **state)
 	    {"GET / HTTP/1.1\r\n" H "\r\n", true, false},
 	    {"GET / HTTP/1.1\r\n" H "Connection: close\r\n\r\n", false, false},
 	    {"GET / HTTP/1.1\r\n" H "Connection: a, Close\r\n\r\n", false, false},
-	    {"GET / HTTP/1.1\r\n" H "Connection: keep-alive\r\nConnection: close\r\n\r\n", false,
-		false},
+	    {"GET / HTTP/1.1\r\n" H "Connection: keep-alive\r\nConnection: close\r\n\r\n", false, false},
 	    {"GET / HTTP/1.1\r\n" H "Connection: closed\r\n\r\n", true, false},
 	    {"GET / HTTP/1.1\r\n" H "Connection: ,\t CLOSE ,\r\n\r\n", false, false},
 	    {"GET / HTTP/1.1\r\n" H "Connection:\r\n\r\n", true, false},
@@ -329,8 +323,7 @@ static char *long_head(size_t n, bool is_target)
 
 	memset(filler, 'a', fill);
 	filler[fill] = '\0';
-	s = xasprintf(
-	    "%s%s%s%sb\r\n\r\n", START, is_target ? filler : "", MIDDLE, is_target ? "" : filler);
+	s = xasprintf("%s%s%s%sb\r\n\r\n", START, is_target ? filler : "", MIDDLE, is_target ? "" : filler);
 	free(filler);
 	assert_int_equal(strlen(s), n);
 	return s;
@@ -394,8 +387,7 @@ static void limits_chunk_overhead(void **state)
 
 static void finds_headers(void **state)
 {
-	static const char TEXT[] =
-	    "GET / HTTP/1.1\r\nHost: x\r\nA: 1\r\na: 2\r\nB:  \tc d\t \r\n\r\n";
+	static const char TEXT[] = "GET / HTTP/1.1\r\nHost: x\r\nA: 1\r\na: 2\r\nB:  \tc d\t \r\n\r\n";
 	struct http_refusal refusal;
 	struct http_head *h;
 
@@ -424,8 +416,8 @@ static void decodes_percent(void **state)
 	assert_int_equal(http_percent_decode("%zz", 3, HTTP_DECODE_PATH, out), ERR_INVALID);
 }
 
-static int find(const struct http_routes *all, const char *method, const char *path,
-    const struct http_route **ret, char *capture, char *allow)
+static int find(const struct http_routes *all, const char *method, const char *path, const struct http_route **ret,
+    char *capture, char *allow)
 {
 	struct http_segments segments, captures;
 	char memory[256];
@@ -462,10 +454,8 @@ static void finds_routes(void **state)
 	assert_int_equal(find(&all, "POST", "/github/callback", &r, capture, allow), 0);
 	assert_int_equal(find(&all, "POST", "/github/callback/", &r, capture, allow), 0);
 	assert_int_equal(find(&all, "POST", "/git%68ub/callback", &r, capture, allow), 0);
-	assert_int_equal(
-	    find(&all, "POST", "/github/callback//", &r, capture, allow), ERR_NOT_FOUND);
-	assert_int_equal(
-	    find(&all, "POST", "//github/callback", &r, capture, allow), ERR_NOT_FOUND);
+	assert_int_equal(find(&all, "POST", "/github/callback//", &r, capture, allow), ERR_NOT_FOUND);
+	assert_int_equal(find(&all, "POST", "//github/callback", &r, capture, allow), ERR_NOT_FOUND);
 	assert_int_equal(find(&all, "GET", "/github/callback", &r, capture, allow), ERR_DENIED);
 	assert_string_equal(allow, "POST");
 	assert_int_equal(find(&all, "PUT", "/jobs/a%2Fb", &r, capture, allow), 0);
@@ -477,9 +467,7 @@ static void finds_routes(void **state)
 	assert_string_equal(capture, "7");
 	assert_int_equal(find(&all, "GET", "/jobs//log", &r, capture, allow), ERR_NOT_FOUND);
 	assert_int_equal(find(&all, "GET", "/jobs/%zz", &r, capture, allow), ERR_INVALID);
-	assert_int_equal(
-	    find(&all, "GET", "/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a", &r, capture, allow),
-	    ERR_NOT_FOUND);
+	assert_int_equal(find(&all, "GET", "/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a", &r, capture, allow), ERR_NOT_FOUND);
 	http_routes_release(&all);
 }
 

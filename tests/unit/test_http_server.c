@@ -27,8 +27,8 @@ static void describe(struct http_request *r, void *owner)
 
 	(void)owner;
 	http_query_get(r, "a", a, sizeof(a));
-	text = xasprintf("%s %s %s %s %s", http_method(r), http_path(r),
-	    http_segment(r, 0) ? http_segment(r, 0) : "-", a, http_client_address(r));
+	text = xasprintf("%s %s %s %s %s", http_method(r), http_path(r), http_segment(r, 0) ? http_segment(r, 0) : "-",
+	    a, http_client_address(r));
 	http_respond(r, 200, "text/plain", NULL, text, strlen(text));
 	free(text);
 }
@@ -151,8 +151,7 @@ static void echo_once(int fd, size_t n, bool is_chunked)
 	struct rig_answer a;
 
 	if (is_chunked)
-		head = xasprintf(
-		    "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n%zx\r\n", n);
+		head = xasprintf("POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n%zx\r\n", n);
 	else
 		head = xasprintf("POST /echo HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n", n);
 	rig_say(fd, head);
@@ -170,8 +169,7 @@ static void echo_once(int fd, size_t n, bool is_chunked)
 
 static void echoes_client(struct rig *g)
 {
-	static const size_t SIZES[] = {
-	    0, 1, 3000, 4096, 23225, 32767, 32768, 32769, 70000, 3000000};
+	static const size_t SIZES[] = {0, 1, 3000, 4096, 23225, 32767, 32768, 32769, 70000, 3000000};
 	int fd = rig_connect(g);
 
 	for (size_t i = 0; i < ARRAY_LEN(SIZES); i++) {
@@ -203,10 +201,9 @@ static void describes_client(struct rig *g)
 	int fd = rig_connect(g);
 	struct rig_answer a;
 
-	describe_is(fd, "GET /describe/a%2Fb?x=1&a=c+%64 HTTP/1.1\r\n" HOST "\r\n",
-	    "GET /describe/a/b a/b c d 127.0.0.1");
-	describe_is(fd, "GET http://h/describe/x/?a HTTP/1.1\r\n" HOST "\r\n",
-	    "GET /describe/x/ x - 127.0.0.1");
+	describe_is(
+	    fd, "GET /describe/a%2Fb?x=1&a=c+%64 HTTP/1.1\r\n" HOST "\r\n", "GET /describe/a/b a/b c d 127.0.0.1");
+	describe_is(fd, "GET http://h/describe/x/?a HTTP/1.1\r\n" HOST "\r\n", "GET /describe/x/ x - 127.0.0.1");
 	rig_say(fd, "HEAD /describe/x HTTP/1.1\r\n" HOST "\r\n");
 	a = rig_answer(fd, true);
 	assert(a.status == 200 && strstr(a.head.data, "Content-Length: "));
@@ -241,8 +238,7 @@ static void *send_pipelined(void *arg)
 	int fd = *(int *)arg;
 
 	for (int i = 0; i < N_PIPELINED; i++) {
-		char *s = xasprintf(
-		    "POST /later/%d HTTP/1.1\r\n" HOST "Content-Length: 4\r\n\r\nbody", i);
+		char *s = xasprintf("POST /later/%d HTTP/1.1\r\n" HOST "Content-Length: 4\r\n\r\nbody", i);
 
 		rig_say(fd, s);
 		free(s);
@@ -295,8 +291,7 @@ static const struct {
     {400, true, "GET /%zz HTTP/1.1\r\n" HOST "\r\n", NULL},
     {400, true, "GET / HTTP/1.1\r\n\r\n", NULL},
     {400, true, "GET / HTTP/1.1\nHost: x\n\n", NULL},
-    {400, true, "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n5\r\nhelloX",
-	NULL},
+    {400, true, "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n5\r\nhelloX", NULL},
     {413, true, "POST /later/1 HTTP/1.1\r\n" HOST "Content-Length: 101\r\n\r\n", NULL},
     {413, true, "GET /describe/x HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\n", NULL},
     {413, true,
@@ -327,8 +322,7 @@ static void refusals_client(struct rig *g)
 		assert(a.status == REFUSALS[i].status);
 		assert(strncmp(buf_str(&a.body), "{\"error\":\"", 10) == 0);
 		assert(!REFUSALS[i].in_head || strstr(a.head.data, REFUSALS[i].in_head));
-		assert(REFUSALS[i].closes ==
-		       (strstr(a.head.data, "\r\nConnection: close\r\n") != NULL));
+		assert(REFUSALS[i].closes == (strstr(a.head.data, "\r\nConnection: close\r\n") != NULL));
 		if (REFUSALS[i].closes)
 			assert(rig_is_closed(fd));
 		else
@@ -577,8 +571,7 @@ static void hoarding_client(struct rig *g)
 	rig_wait(g);
 	for (int i = 0; i < 2000; i++)
 		buf_append_char(&body, 'x');
-	request = xasprintf(
-	    "POST /echo HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n%s", body.len, body.data);
+	request = xasprintf("POST /echo HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n%s", body.len, body.data);
 	assert(rig_ask(fd, request) == 503);
 	/* What is short always goes. */
 	assert(rig_ask(fd, "GET /describe/x HTTP/1.1\r\n" HOST "\r\n") == 200);
@@ -620,8 +613,7 @@ static void proxied_client(struct rig *g)
 	    {"", "127.0.0.1"},
 	    {"X-Forwarded-For: 192.0.2.7\r\n", "192.0.2.7"},
 	    {"X-Forwarded-For: 203.0.113.1, 192.0.2.7, 10.0.0.1\r\n", "192.0.2.7"},
-	    {"X-Forwarded-For: 203.0.113.1, 192.0.2.7\r\nX-Forwarded-For: 10.0.0.1\r\n",
-		"192.0.2.7"},
+	    {"X-Forwarded-For: 203.0.113.1, 192.0.2.7\r\nX-Forwarded-For: 10.0.0.1\r\n", "192.0.2.7"},
 	    {"X-Forwarded-For: 10.0.0.2,10.0.0.1\r\n", "10.0.0.2"},
 	    {"X-Forwarded-For: 192.0.2.7:443\r\n", "192.0.2.7"},
 	    {"X-Forwarded-For: [2001:db8::1]:443 , 10.0.0.1\r\n", "2001:db8::1"},
@@ -632,8 +624,7 @@ static void proxied_client(struct rig *g)
 	int fd = rig_connect(g);
 
 	for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
-		char *request =
-		    xasprintf("GET /describe/x HTTP/1.1\r\n" HOST "%s\r\n", CASES[i].header);
+		char *request = xasprintf("GET /describe/x HTTP/1.1\r\n" HOST "%s\r\n", CASES[i].header);
 		char *expected = xasprintf("GET /describe/x x - %s", CASES[i].client);
 
 		describe_is(fd, request, expected);

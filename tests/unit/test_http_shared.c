@@ -68,8 +68,7 @@ static void borrowed(struct http_request *r, void *owner)
 /* How many bodies 127.0.0.1 is being sent, and whether more wait. */
 static void count(struct http_request *r, void *owner)
 {
-	static const uint8_t LOOPBACK[16] = {
-	    [10] = 0xff, [11] = 0xff, [12] = 127, [13] = 0, [14] = 0, [15] = 1};
+	static const uint8_t LOOPBACK[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [13] = 0, [14] = 0, [15] = 1};
 	const struct rig *g = owner;
 	struct http_client_group group = http_client_group_of(LOOPBACK);
 	char text[32];
@@ -99,10 +98,7 @@ static void serve_few(int max_connections, int n, void (*client)(struct rig *g))
 	rig_run(&g, client);
 }
 
-static void serve(int n, void (*client)(struct rig *g))
-{
-	serve_few(HTTP_LIMITS_DEFAULT.max_connections, n, client);
-}
+static void serve(int n, void (*client)(struct rig *g)) { serve_few(HTTP_LIMITS_DEFAULT.max_connections, n, client); }
 
 /* The head only: its answer has begun. */
 static void begin(int fd, const char *path, int status)

@@ -333,9 +333,8 @@ static bool is_peer_watched(const struct rig *g)
 		socklen_t n_own = sizeof(own), n_peer = sizeof(peer), n = sizeof(int);
 		int on = 0;
 
-		if (getsockname(fd, (struct sockaddr *)&own, &n_own) == 0 &&
-		    own.sin_family == AF_INET && ntohs(own.sin_port) == g->port &&
-		    getpeername(fd, (struct sockaddr *)&peer, &n_peer) == 0 &&
+		if (getsockname(fd, (struct sockaddr *)&own, &n_own) == 0 && own.sin_family == AF_INET &&
+		    ntohs(own.sin_port) == g->port && getpeername(fd, (struct sockaddr *)&peer, &n_peer) == 0 &&
 		    getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, &n) == 0)
 			is_watched |= on != 0;
 	}

@@ -37,8 +37,7 @@ static struct pair pair_new(const char *name, const struct pair *issuer)
 	X509_gmtime_adj(X509_getm_notBefore(p.x), -3600);
 	X509_gmtime_adj(X509_getm_notAfter(p.x), 3600);
 	X509_set_pubkey(p.x, p.pkey);
-	X509_NAME_add_entry_by_txt(
-	    subject, "CN", MBSTRING_ASC, (const unsigned char *)name, -1, -1, 0);
+	X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, (const unsigned char *)name, -1, -1, 0);
 	X509_set_issuer_name(p.x, issuer ? X509_get_subject_name(issuer->x) : subject);
 	assert_true(X509_sign(p.x, issuer ? issuer->pkey : p.pkey, EVP_sha256()) > 0);
 	PEM_write_bio_X509(b, p.x);

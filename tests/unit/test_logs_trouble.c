@@ -284,8 +284,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    /* First: no thread has been started yet. */
-	    cmocka_unit_test_setup_teardown(
-		what_was_promised_survives_kills, rig_setup_folder, rig_teardown),
+	    cmocka_unit_test_setup_teardown(what_was_promised_survives_kills, rig_setup_folder, rig_teardown),
 	    RIG_TEST(what_was_half_compressed_is_compressed_again),
 	    RIG_TEST(a_log_dropped_while_it_is_compressed_stays_dropped),
 	    RIG_TEST(closing_in_the_middle_of_compressing_loses_nothing),

@@ -98,10 +98,7 @@ static void one_look_serves_many_rings(void **state)
 	assert_true(clock_mono_ms() - from_ms >= 190);
 }
 
-static void ring(void)
-{
-	bell_ring(w.bell);
-}
+static void ring(void) { bell_ring(w.bell); }
 
 static void now(void)
 {

@@ -43,8 +43,7 @@ static struct desk *desk_new(void)
 	d->inbox = inbox_new(d->loop);
 	for (int t = 0; t < N_THREADS; t++)
 		for (int i = 0; i < N_ITEMS; i++)
-			d->notes[t][i] = (struct note){
-			    .item.on_loop = on_note, .desk = d, .thread = t, .number = i};
+			d->notes[t][i] = (struct note){.item.on_loop = on_note, .desk = d, .thread = t, .number = i};
 	return d;
 }
 

@@ -15,22 +15,20 @@ static const struct accelerator_facts GREEN = {.level = LEVEL_2,
     .last_report_ms = 1795176000000 - HOUR};
 
 /* "text since [notes]" with since as hours ago. */
-static void assert_state(const struct accelerator_facts *f, enum accelerator_status status,
-    const char *text, int64_t since_hours, const char *notes, int line)
+static void assert_state(const struct accelerator_facts *f, enum accelerator_status status, const char *text,
+    int64_t since_hours, const char *notes, int line)
 {
 	struct accelerator_state s = accelerator_state_of(f, NOW);
 	char is[64];
 
-	snprintf(is, sizeof(is), "%s%s%s", s.is_overdue ? "o" : "", s.has_no_report ? "r" : "",
-	    s.is_not_counted ? "c" : "");
+	snprintf(
+	    is, sizeof(is), "%s%s%s", s.is_overdue ? "o" : "", s.has_no_report ? "r" : "", s.is_not_counted ? "c" : "");
 	if (s.status != status || strcmp(accelerator_state_text(&s), text) != 0 ||
 	    s.since_ms != (since_hours ? NOW - since_hours * HOUR : 0) || strcmp(is, notes) != 0)
-		fail_msg("line %d: %s, \"%s\" since %lld h, notes %s", line,
-		    accelerator_words(s.status)->name, accelerator_state_text(&s),
-		    (long long)((NOW - s.since_ms) / HOUR), is);
+		fail_msg("line %d: %s, \"%s\" since %lld h, notes %s", line, accelerator_words(s.status)->name,
+		    accelerator_state_text(&s), (long long)((NOW - s.since_ms) / HOUR), is);
 }
-#define ASSERT_STATE(f, status, text, since, notes)                                                \
-	assert_state(&(f), status, text, since, notes, __LINE__)
+#define ASSERT_STATE(f, status, text, since, notes) assert_state(&(f), status, text, since, notes, __LINE__)
 
 /* B1: a job of a pull request is a report, and makes nothing green. */
 static void nothing_is_green_without_a_test_of_the_branch(void **state)
@@ -137,8 +135,7 @@ static void of_two_states_the_first_one_counts(void **state)
 		}
 }
 
-static void assert_order_in(
-    const char *path, const char *from, const char *before, const char *behind)
+static void assert_order_in(const char *path, const char *from, const char *before, const char *behind)
 {
 	char *text = xcalloc(1, 1 << 20), name[64];
 	FILE *f = fopen(path, "re");
@@ -174,11 +171,9 @@ static void each_status_has_its_own_name(void **state)
 
 		assert_true(w->name && w->word && w->symbol && w->tone);
 		for (int k = 0; k < i; k++)
-			assert_string_not_equal(
-			    w->name, accelerator_words((enum accelerator_status)k)->name);
+			assert_string_not_equal(w->name, accelerator_words((enum accelerator_status)k)->name);
 		/* the tick is for what passes alone */
-		assert_int_equal(strcmp(w->symbol, "✓") == 0,
-		    accelerator_status_is_green((enum accelerator_status)i));
+		assert_int_equal(strcmp(w->symbol, "✓") == 0, accelerator_status_is_green((enum accelerator_status)i));
 	}
 }
 

@@ -31,8 +31,7 @@ static size_t branch(const char *text, struct base_run *runs)
 		    .n_red_alike = *end == 'T'   ? 3
 				   : *end == 'D' ? 2
 						 : 1,
-		    .mark = {.status = *end == 'e' ? TEST_ERROR : TEST_FAIL,
-			.key = *end == 'o' || *end == 'x' ? L : K},
+		    .mark = {.status = *end == 'e' ? TEST_ERROR : TEST_FAIL, .key = *end == 'o' || *end == 'x' ? L : K},
 		    .distance = (int)distance,
 		    .job = 100 + (int)distance,
 		    .sha = "abc1234def"};
@@ -57,36 +56,33 @@ static struct attribution_result judge(const char *base, struct attribution_fact
 static const struct attribution_facts
     SPECIFIC = {.mark = {.status = TEST_FAIL, .key = K}, .is_specific = true, .here = {1, 1}},
     GENERAL = {.mark = {.status = TEST_FAIL, .key = K, .is_general = true}, .here = {1, 1}},
-    MACHINE = {.mark = {.status = TEST_FAIL, .key = K, .is_infrastructure = true},
-	.is_specific = true,
-	.here = {1, 1}};
+    MACHINE = {.mark = {.status = TEST_FAIL, .key = K, .is_infrastructure = true}, .is_specific = true, .here = {1, 1}};
 
-#define ASSERT_JUDGED(result, a)                                                                   \
-	do {                                                                                       \
-		struct attribution_result r_ = (result);                                           \
-		assert_string_equal(attribution_name(r_.attribution), #a);                         \
-		assert_true(r_.reason[0]);                                                         \
+#define ASSERT_JUDGED(result, a)                                                                                       \
+	do {                                                                                                           \
+		struct attribution_result r_ = (result);                                                               \
+		assert_string_equal(attribution_name(r_.attribution), #a);                                             \
+		assert_true(r_.reason[0]);                                                                             \
 	} while (0)
 
 struct base_case {
 	const char *base, *expected;
 };
 
-static void assert_cases(
-    const struct base_case *cases, size_t n, const struct attribution_facts *facts)
+static void assert_cases(const struct base_case *cases, size_t n, const struct attribution_facts *facts)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct attribution_result r = judge(cases[i].base, *facts);
 
 		if (strcmp(attribution_name(r.attribution), cases[i].expected) != 0)
-			fail_msg("%s: %s (%s), not %s", cases[i].base,
-			    attribution_name(r.attribution), r.reason, cases[i].expected);
+			fail_msg("%s: %s (%s), not %s", cases[i].base, attribution_name(r.attribution), r.reason,
+			    cases[i].expected);
 	}
 }
-#define ASSERT_CASES(facts, ...)                                                                   \
-	do {                                                                                       \
-		static const struct base_case CASES_[] = {__VA_ARGS__};                            \
-		assert_cases(CASES_, ARRAY_LEN(CASES_), facts);                                    \
+#define ASSERT_CASES(facts, ...)                                                                                       \
+	do {                                                                                                           \
+		static const struct base_case CASES_[] = {__VA_ARGS__};                                                \
+		assert_cases(CASES_, ARRAY_LEN(CASES_), facts);                                                        \
 	} while (0)
 
 static void known_issue(void **state)
@@ -107,11 +103,9 @@ static void known_issue(void **state)
 static void red_on_the_merge_base(void **state)
 {
 	(void)state;
-	ASSERT_CASES(&SPECIFIC, {"0r", "BASE"}, {"-1r 0r 1g", "BASE"}, {"-1g 0r 1r 2g", "BASE"},
-	    {"-1g 0r", "BASE"}, {"0r 1g", "BASE"},
-	    {"0o", "UNCLASSIFIED"} /* another breakage in the same test */,
-	    {"0e", "UNCLASSIFIED"} /* another status */, {"0s", "UNCLASSIFIED"},
-	    {"", "UNCLASSIFIED"});
+	ASSERT_CASES(&SPECIFIC, {"0r", "BASE"}, {"-1r 0r 1g", "BASE"}, {"-1g 0r 1r 2g", "BASE"}, {"-1g 0r", "BASE"},
+	    {"0r 1g", "BASE"}, {"0o", "UNCLASSIFIED"} /* another breakage in the same test */,
+	    {"0e", "UNCLASSIFIED"} /* another status */, {"0s", "UNCLASSIFIED"}, {"", "UNCLASSIFIED"});
 	assert_int_equal(judge("0r", SPECIFIC).evidence_job, 100);
 	assert_string_equal(judge("0r", SPECIFIC).reason, "red on the merge base abc1234, too");
 	assert_int_equal(judge("0r", SPECIFIC).needs, 0);
@@ -124,10 +118,9 @@ static void a_text_that_was_cut_proves_nothing(void **state)
 
 	(void)state;
 	f.mark.is_cut = true;
-	ASSERT_CASES(&f, {"0r", "UNCLASSIFIED"}, {"0R", "UNCLASSIFIED"},
-	    {"-1r 0r 1r", "UNCLASSIFIED"}, {"-1r 1r", "UNCLASSIFIED"}, {"0g", "NEW"});
-	assert_string_equal(
-	    judge("0R", f).reason, "red on the merge base, but the message was cut");
+	ASSERT_CASES(&f, {"0r", "UNCLASSIFIED"}, {"0R", "UNCLASSIFIED"}, {"-1r 0r 1r", "UNCLASSIFIED"},
+	    {"-1r 1r", "UNCLASSIFIED"}, {"0g", "NEW"});
+	assert_string_equal(judge("0R", f).reason, "red on the merge base, but the message was cut");
 }
 
 /* Findings 3, 4: its own first landing may be what is red there */
@@ -137,8 +130,7 @@ static void own_and_related_commits_on_the_branch(void **state)
 
 	(void)state;
 	f.has_own_landing = true;
-	ASSERT_CASES(&f, {"0r", "UNCLASSIFIED"}, {"0R", "UNCLASSIFIED"}, {"-1r 1r", "UNCLASSIFIED"},
-	    {"0g", "NEW"});
+	ASSERT_CASES(&f, {"0r", "UNCLASSIFIED"}, {"0R", "UNCLASSIFIED"}, {"-1r 1r", "UNCLASSIFIED"}, {"0g", "NEW"});
 	f.has_own_landing = false;
 	f.has_own_commit = true; /* the merge base is red without the change, whoever broke it */
 	ASSERT_CASES(&f, {"0r", "BASE"}, {"0R", "BASE"}, {"-1r 1r", "UNCLASSIFIED"}, {"0g", "NEW"});
@@ -154,30 +146,28 @@ static void flake_on_the_merge_base(void **state)
 
 	(void)state;
 	/* it passed there as well */
-	ASSERT_CASES(&SPECIFIC, {"0m", "UNCLASSIFIED"}, {"-1r 0m 1r", "UNCLASSIFIED"},
-	    {"-1g 0r 1g", "UNCLASSIFIED"}, {"0r 1g", "BASE"}, {"-1g 0r", "BASE"});
+	ASSERT_CASES(&SPECIFIC, {"0m", "UNCLASSIFIED"}, {"-1r 0m 1r", "UNCLASSIFIED"}, {"-1g 0r 1g", "UNCLASSIFIED"},
+	    {"0r 1g", "BASE"}, {"-1g 0r", "BASE"});
 	assert_int_equal(judge("0m", SPECIFIC).needs, NEEDS_HEAD);
 	/* another flake of the same test proves nothing against that pass */
 	ASSERT_JUDGED(judge("0x", SPECIFIC), NEW);
 	assert_int_equal(judge("0o", SPECIFIC).needs, NEEDS_HEAD | NEEDS_BASE);
 	f.n_proved = 1; /* red there once, and known to be flaky */
-	ASSERT_CASES(&f, {"-1g 0r 1g", "UNCLASSIFIED"}, {"-1g 0r 1r 2g", "UNCLASSIFIED"},
-	    {"-1g 0r 1r 2r 3g", "BASE"}, {"0r", "UNCLASSIFIED"}, {"0r 1g", "UNCLASSIFIED"},
-	    {"0R", "UNCLASSIFIED"});
+	ASSERT_CASES(&f, {"-1g 0r 1g", "UNCLASSIFIED"}, {"-1g 0r 1r 2g", "UNCLASSIFIED"}, {"-1g 0r 1r 2r 3g", "BASE"},
+	    {"0r", "UNCLASSIFIED"}, {"0r 1g", "UNCLASSIFIED"}, {"0R", "UNCLASSIFIED"});
 	assert_non_null(strstr(judge("0r 1g", f).reason, "once, and flaky elsewhere"));
 	f = SPECIFIC;
 	f.takes_experiments = true; /* the base can be tested again */
 	ASSERT_CASES(&f, {"0r", "UNCLASSIFIED"}, {"0r 1r", "UNCLASSIFIED"} /* it may be flaky */,
-	    {"0R", "UNCLASSIFIED"}, {"0R 1r", "UNCLASSIFIED"}, {"-1r 0R 1r 2r", "UNCLASSIFIED"},
-	    {"0D", "BASE"}, {"0D 1r", "BASE"}, {"-2r -1r 0r 1r 2r 3r", "BASE"} /* hardly chance */);
+	    {"0R", "UNCLASSIFIED"}, {"0R 1r", "UNCLASSIFIED"}, {"-1r 0R 1r 2r", "UNCLASSIFIED"}, {"0D", "BASE"},
+	    {"0D 1r", "BASE"}, {"-2r -1r 0r 1r 2r 3r", "BASE"} /* hardly chance */);
 	assert_non_null(strstr(judge("0R 1r", f).reason, "once, which may be chance"));
 	assert_int_equal(judge("0r 1r", f).needs, NEEDS_BASE);
 	assert_int_equal(judge("0R 1r", f).needs, NEEDS_BASE);
 	f.elsewhere = (struct rate){0, 20}; /* it is not */
-	ASSERT_CASES(&f, {"-1g 0r 1g", "UNCLASSIFIED"}, {"0r 1g", "UNCLASSIFIED"},
-	    {"0r", "UNCLASSIFIED"}, {"0r 1o", "UNCLASSIFIED"}, {"0r 1r", "BASE"}, {"0R", "BASE"},
-	    {"0R 1g", "UNCLASSIFIED"} /* the first red one */, {"0D 1g", "BASE"},
-	    {"-1g 0R", "BASE"});
+	ASSERT_CASES(&f, {"-1g 0r 1g", "UNCLASSIFIED"}, {"0r 1g", "UNCLASSIFIED"}, {"0r", "UNCLASSIFIED"},
+	    {"0r 1o", "UNCLASSIFIED"}, {"0r 1r", "BASE"}, {"0R", "BASE"},
+	    {"0R 1g", "UNCLASSIFIED"} /* the first red one */, {"0D 1g", "BASE"}, {"-1g 0R", "BASE"});
 	assert_non_null(strstr(judge("0R 1g", f).reason, "once, and green before it"));
 	assert_int_equal(judge("-1g 0r 1g", f).needs, NEEDS_BASE);
 	f.n_seen = 2; /* likely flaky: one red run of the base may be chance */
@@ -189,9 +179,8 @@ static void flake_on_the_merge_base(void **state)
 	assert_int_equal(judge("0D 1r", f).needs, 0);
 	f.is_specific = false; /* others may have seen another failure with this message */
 	ASSERT_CASES(&f, {"0D 1g", "UNCLASSIFIED"}, {"0T 1g", "BASE"},
-	    {"0R 1r", "UNCLASSIFIED"} /* a run next to it stands for one there, not for two */,
-	    {"0D 1r", "BASE"}, {"-1r 0D 1g", "BASE"}, {"0D 1g 2r", "UNCLASSIFIED"},
-	    {"0D 1x", "UNCLASSIFIED"});
+	    {"0R 1r", "UNCLASSIFIED"} /* a run next to it stands for one there, not for two */, {"0D 1r", "BASE"},
+	    {"-1r 0D 1g", "BASE"}, {"0D 1g 2r", "UNCLASSIFIED"}, {"0D 1x", "UNCLASSIFIED"});
 	assert_non_null(strstr(judge("0D 1g", f).reason, "twice, and elsewhere"));
 	f.is_specific = true;
 	f.passed_here_job = 7; /* it comes and goes on this commit */
@@ -204,25 +193,24 @@ static void a_failure_that_comes_and_goes_on_the_branch(void **state)
 	struct attribution_facts f = SPECIFIC;
 
 	(void)state;
-	ASSERT_CASES(&f, {"-8r -7g -2r -1r 0r 1r 2g 8r", "UNCLASSIFIED"},
-	    {"-2r -1r 0r 1r 2g 8r", "BASE"}, {"-8r -7r -2r -1r 0r 1r 2g 8r", "BASE"});
-	assert_non_null(strstr(judge("-8r -7g 0r 1r 2g 8r", f).reason,
-	    "red on the merge base, but the failure comes and goes there"));
+	ASSERT_CASES(&f, {"-8r -7g -2r -1r 0r 1r 2g 8r", "UNCLASSIFIED"}, {"-2r -1r 0r 1r 2g 8r", "BASE"},
+	    {"-8r -7r -2r -1r 0r 1r 2g 8r", "BASE"});
+	assert_non_null(strstr(
+	    judge("-8r -7g 0r 1r 2g 8r", f).reason, "red on the merge base, but the failure comes and goes there"));
 	assert_int_equal(judge("-8r -7g 0r 1r 2g 8r", f).needs, NEEDS_BASE);
 	f.takes_experiments = true;
 	ASSERT_CASES(&f, {"-8r -7g 0D 1r 2g 8r", "UNCLASSIFIED"},
-	    {"-8r -7g 0T 2g 5r 6g 8r", "UNCLASSIFIED"} /* alone it is too little */,
-	    {"-8r -7g 0T 1r 2g 8r", "BASE"});
+	    {"-8r -7g 0T 2g 5r 6g 8r", "UNCLASSIFIED"} /* alone it is too little */, {"-8r -7g 0T 1r 2g 8r", "BASE"});
 }
 
 /* Another device or version of the extension may be why the branch was red. */
 static void red_on_another_machine(void **state)
 {
 	(void)state;
-	ASSERT_CASES(&SPECIFIC, {"0v", "UNCLASSIFIED"}, {"-1v 1v", "UNCLASSIFIED"},
-	    {"-1r 1v", "UNCLASSIFIED"}, {"0r 1v", "BASE"});
-	assert_string_equal(judge("0v", SPECIFIC).reason,
-	    "red on the merge base, but on another device or version of the extension");
+	ASSERT_CASES(&SPECIFIC, {"0v", "UNCLASSIFIED"}, {"-1v 1v", "UNCLASSIFIED"}, {"-1r 1v", "UNCLASSIFIED"},
+	    {"0r 1v", "BASE"});
+	assert_string_equal(
+	    judge("0v", SPECIFIC).reason, "red on the merge base, but on another device or version of the extension");
 	assert_int_equal(judge("0v", SPECIFIC).needs, NEEDS_HEAD | NEEDS_BASE);
 }
 
@@ -255,21 +243,18 @@ static void numbers_that_vary(void **state)
 static void fixed_before_the_merge_base(void **state)
 {
 	(void)state;
-	ASSERT_CASES(&SPECIFIC, {"-1g 2r", "UNCLASSIFIED"}, {"-1g 2r 3r 4r", "UNCLASSIFIED"},
-	    {"1g 3r", "UNCLASSIFIED"},
-	    {"-1r 1g", "UNCLASSIFIED"} /* it may have come after the merge base */,
-	    {"-1r 0g", "NEW"});
+	ASSERT_CASES(&SPECIFIC, {"-1g 2r", "UNCLASSIFIED"}, {"-1g 2r 3r 4r", "UNCLASSIFIED"}, {"1g 3r", "UNCLASSIFIED"},
+	    {"-1r 1g", "UNCLASSIFIED"} /* it may have come after the merge base */, {"-1r 0g", "NEW"});
 }
 
 static void untested_stretch(void **state)
 {
 	(void)state;
-	ASSERT_CASES(&SPECIFIC, {"3r", "UNCLASSIFIED"}, {"-1r", "UNCLASSIFIED"},
-	    {"-2r -1r 3r 4r", "BASE"}, {"-22r -21r -20r 20r", "BASE"},
-	    {"-2r -1r 21r 22r", "UNCLASSIFIED"} /* too far */, {"-22r -21r 1r 2r", "UNCLASSIFIED"},
-	    {"-2o -1o 3r 4r", "UNCLASSIFIED"});
-	assert_string_equal(judge("-2r -1r 3r 4r", SPECIFIC).reason,
-	    "red before and after the merge base: on abc1234 and abc1234");
+	ASSERT_CASES(&SPECIFIC, {"3r", "UNCLASSIFIED"}, {"-1r", "UNCLASSIFIED"}, {"-2r -1r 3r 4r", "BASE"},
+	    {"-22r -21r -20r 20r", "BASE"}, {"-2r -1r 21r 22r", "UNCLASSIFIED"} /* too far */,
+	    {"-22r -21r 1r 2r", "UNCLASSIFIED"}, {"-2o -1o 3r 4r", "UNCLASSIFIED"});
+	assert_string_equal(
+	    judge("-2r -1r 3r 4r", SPECIFIC).reason, "red before and after the merge base: on abc1234 and abc1234");
 }
 
 /* Two flakes, one on each side, are no breakage: pull requests that are based there show it. */
@@ -278,8 +263,8 @@ static void few_red_runs_around(void **state)
 	struct attribution_facts f = SPECIFIC;
 
 	(void)state;
-	ASSERT_CASES(&f, {"-1r 3r", "UNCLASSIFIED"}, {"-2r -1r 3r", "UNCLASSIFIED"},
-	    {"-3r -2g -1r 3r 4r", "UNCLASSIFIED"});
+	ASSERT_CASES(
+	    &f, {"-1r 3r", "UNCLASSIFIED"}, {"-2r -1r 3r", "UNCLASSIFIED"}, {"-3r -2g -1r 3r 4r", "UNCLASSIFIED"});
 	assert_non_null(strstr(judge("-1r 3r", f).reason, "that may be chance"));
 	f.n_red_near = 1;
 	ASSERT_CASES(&f, {"-1r 3r", "UNCLASSIFIED"}, {"-2r -1r 3r", "BASE"});
@@ -293,8 +278,8 @@ static void few_red_runs_around(void **state)
 static void skipped_stretch(void **state)
 {
 	(void)state;
-	ASSERT_CASES(&SPECIFIC, {"-1r 0s 1r", "UNCLASSIFIED"}, {"-1r 1s 2r", "UNCLASSIFIED"},
-	    {"-2r -1s 1r", "UNCLASSIFIED"});
+	ASSERT_CASES(
+	    &SPECIFIC, {"-1r 0s 1r", "UNCLASSIFIED"}, {"-1r 1s 2r", "UNCLASSIFIED"}, {"-2r -1s 1r", "UNCLASSIFIED"});
 }
 
 static void skipped_on_the_merge_base(void **state)
@@ -309,27 +294,23 @@ static void revert_and_reland(void **state)
 
 	(void)state;
 	f.may_be_own = true; /* landed, reverted, and here it is again */
-	ASSERT_CASES(
-	    &f, {"-1r 2r", "UNCLASSIFIED"}, {"0r", "BASE"} /* it is still there */, {"0g", "NEW"});
+	ASSERT_CASES(&f, {"-1r 2r", "UNCLASSIFIED"}, {"0r", "BASE"} /* it is still there */, {"0g", "NEW"});
 	f = SPECIFIC;
-	f.has_revert_near =
-	    true; /* by somebody else, or the fix was reverted after the merge base */
+	f.has_revert_near = true; /* by somebody else, or the fix was reverted after the merge base */
 	ASSERT_CASES(&f, {"-1r 2r", "UNCLASSIFIED"}, {"0r", "BASE"});
 }
 
 static void general_message(void **state)
 {
 	(void)state;
-	ASSERT_CASES(&GENERAL, {"0r", "UNCLASSIFIED"},
-	    {"0r 1g", "UNCLASSIFIED"} /* it may be a flake */, {"0r 1r", "BASE"},
-	    {"0r 1r 2g 3g", "BASE"}, {"-1r 0r 1g", "BASE"},
+	ASSERT_CASES(&GENERAL, {"0r", "UNCLASSIFIED"}, {"0r 1g", "UNCLASSIFIED"} /* it may be a flake */,
+	    {"0r 1r", "BASE"}, {"0r 1r 2g 3g", "BASE"}, {"-1r 0r 1g", "BASE"},
 	    {"0r 1r 2g 3r 4g", "UNCLASSIFIED"} /* a flake's pattern */,
-	    {"-1g 0r 1r 2g", "UNCLASSIFIED"} /* two flakes in a row */,
-	    {"-4g -3g -2g -1g 0r 1r 2g 3g 4g 5g", "BASE"}, {"-1g 0r 1r 2r 3g", "BASE"},
-	    {"-3r -2r -1r 1r 2g", "BASE"}, {"-2r -1g 0r 1r 2r 3g", "UNCLASSIFIED"},
+	    {"-1g 0r 1r 2g", "UNCLASSIFIED"} /* two flakes in a row */, {"-4g -3g -2g -1g 0r 1r 2g 3g 4g 5g", "BASE"},
+	    {"-1g 0r 1r 2r 3g", "BASE"}, {"-3r -2r -1r 1r 2g", "BASE"}, {"-2r -1g 0r 1r 2r 3g", "UNCLASSIFIED"},
 	    {"0o 1o 2g", "UNCLASSIFIED"}, {"0g", "NEW"}, {"1g", "UNCLASSIFIED"});
-	assert_string_equal(judge("0r 1g", GENERAL).reason,
-	    "red on the merge base, but many failures have this message");
+	assert_string_equal(
+	    judge("0r 1g", GENERAL).reason, "red on the merge base, but many failures have this message");
 }
 
 /* B8 */
@@ -337,8 +318,7 @@ static void a_test_without_a_result_has_no_attribution(void **state)
 {
 	(void)state;
 	for (int s = 0; s < N_TEST_STATUSES; s++)
-		assert_int_equal(
-		    attribution_applies((enum test_status)s), s == TEST_FAIL || s == TEST_ERROR);
+		assert_int_equal(attribution_applies((enum test_status)s), s == TEST_FAIL || s == TEST_ERROR);
 }
 
 static void passed_on_this_commit(void **state)
@@ -391,14 +371,13 @@ static void flakes_of_others_are_a_hint(void **state)
 	(void)state;
 	f.n_seen = 3;
 	ASSERT_JUDGED(judge("0g", f), NEW);
-	assert_string_equal(judge("0g", f).reason,
-	    "green on the merge base abc1234; likely flaky: seen on 3 other changes");
+	assert_string_equal(
+	    judge("0g", f).reason, "green on the merge base abc1234; likely flaky: seen on 3 other changes");
 	f.n_proved = 2;
 	f.elsewhere = (struct rate){50, 100};
 	ASSERT_JUDGED(judge("0g", f), NEW);
-	assert_string_equal(judge("0g", f).reason,
-	    "green on the merge base abc1234; likely flaky: "
-	    "seen on 3 other changes, and passed again on 2 of them");
+	assert_string_equal(judge("0g", f).reason, "green on the merge base abc1234; likely flaky: "
+						   "seen on 3 other changes, and passed again on 2 of them");
 	ASSERT_JUDGED(judge("", f), UNCLASSIFIED);
 	ASSERT_JUDGED(judge(NULL, f), UNCLASSIFIED);
 	f.takes_experiments = true;
@@ -411,11 +390,9 @@ static void infrastructure_is_never_new(void **state)
 	struct attribution_facts f = MACHINE, g = SPECIFIC;
 
 	(void)state;
-	ASSERT_CASES(&MACHINE, {"0g", "UNCLASSIFIED"}, {"0r", "UNCLASSIFIED"},
-	    {"0r 1r 2r", "UNCLASSIFIED"}, {"-1r 1r", "UNCLASSIFIED"},
-	    {"0R", "UNCLASSIFIED"} /* that machine may have been bad, too */);
-	assert_string_equal(
-	    judge("0g", MACHINE).reason, "looks like infrastructure; green on the merge base");
+	ASSERT_CASES(&MACHINE, {"0g", "UNCLASSIFIED"}, {"0r", "UNCLASSIFIED"}, {"0r 1r 2r", "UNCLASSIFIED"},
+	    {"-1r 1r", "UNCLASSIFIED"}, {"0R", "UNCLASSIFIED"} /* that machine may have been bad, too */);
+	assert_string_equal(judge("0g", MACHINE).reason, "looks like infrastructure; green on the merge base");
 	/* the next machine may be a good one; the merge base cannot decide it */
 	for (f.n_failed_again = 0; f.n_failed_again < 5; f.n_failed_again++) {
 		ASSERT_CASES(&f, {"0g", "UNCLASSIFIED"}, {"0G", "UNCLASSIFIED"});
@@ -425,16 +402,15 @@ static void infrastructure_is_never_new(void **state)
 	g.is_outage = true;
 	ASSERT_CASES(&g, {"0g", "UNCLASSIFIED"}, {"0r", "BASE"}, {"0G", "UNCLASSIFIED"});
 	assert_int_equal(judge("0g", g).needs, NEEDS_HEAD | NEEDS_BASE | NEEDS_GOOD_MACHINE);
-	g.is_job_outage =
-	    true; /* a good machine for the head may decide it without the merge base */
+	g.is_job_outage = true; /* a good machine for the head may decide it without the merge base */
 	assert_int_equal(judge("0g", g).needs, NEEDS_HEAD | NEEDS_GOOD_MACHINE);
 	g.n_failed_again = 1;
 	assert_int_equal(judge("0g", g).needs, NEEDS_HEAD | NEEDS_BASE | NEEDS_GOOD_MACHINE);
 	g.n_failed_again = 0;
 	g.is_alike_settled = true; /* others with this message are the change's */
 	ASSERT_JUDGED(judge("0g", g), NEW);
-	assert_string_equal(judge("0g", g).reason,
-	    "green on the merge base abc1234; other tests with this message failed again");
+	assert_string_equal(
+	    judge("0g", g).reason, "green on the merge base abc1234; other tests with this message failed again");
 	assert_int_equal(judge("0g", g).needs, 0);
 	g.is_alike_settled = false;
 	g.n_failed_again = 3; /* on each machine, also after the base passed on one of them */
@@ -447,8 +423,8 @@ static void infrastructure_is_never_new(void **state)
 	ASSERT_CASES(&g, {"0G", "UNCLASSIFIED"});
 	g.is_alike_green = false;
 	assert_int_equal(judge("0G", g).needs, 0);
-	ASSERT_CASES(&g, {"0g", "UNCLASSIFIED"}, {"0r", "UNCLASSIFIED"}, {"0R", "UNCLASSIFIED"},
-	    {"-1r 1r", "UNCLASSIFIED"});
+	ASSERT_CASES(
+	    &g, {"0g", "UNCLASSIFIED"}, {"0r", "UNCLASSIFIED"}, {"0R", "UNCLASSIFIED"}, {"-1r 1r", "UNCLASSIFIED"});
 }
 
 static void experiments_on_the_base_decide(void **state)
@@ -457,9 +433,9 @@ static void experiments_on_the_base_decide(void **state)
 
 	(void)state;
 	f.takes_experiments = true;
-	ASSERT_CASES(&f, {"-1r 1r", "UNCLASSIFIED"} /* the base itself can be tested */,
-	    {"-1r 0D 1r", "BASE"}, {"-1g 0R 1g", "UNCLASSIFIED"}, {"-1g 0D 1g", "BASE"},
-	    {"-1g 0D", "BASE"}, {"0G", "NEW"}, {"-1r 0G 1r", "NEW"}, {"0o", "UNCLASSIFIED"});
+	ASSERT_CASES(&f, {"-1r 1r", "UNCLASSIFIED"} /* the base itself can be tested */, {"-1r 0D 1r", "BASE"},
+	    {"-1g 0R 1g", "UNCLASSIFIED"}, {"-1g 0D 1g", "BASE"}, {"-1g 0D", "BASE"}, {"0G", "NEW"},
+	    {"-1r 0G 1r", "NEW"}, {"0o", "UNCLASSIFIED"});
 	assert_int_equal(judge("-1r 1r", f).needs, NEEDS_BASE);
 	ASSERT_CASES(&GENERAL, {"0R", "BASE"});
 }
@@ -473,13 +449,12 @@ static void new_is_proved_by_another_failure(void **state)
 	assert_string_equal(judge("0g", f).reason, "green on the merge base abc1234");
 	f.n_failed_again = 1;
 	assert_int_equal(judge("0g", f).needs, 0);
-	assert_string_equal(
-	    judge("0g", f).reason, "green on the merge base abc1234, and red twice here");
+	assert_string_equal(judge("0g", f).reason, "green on the merge base abc1234, and red twice here");
 	f.n_seen = 1; /* elsewhere: it may be a flake, and one flake of three fails twice */
 	assert_int_equal(judge("0g", f).needs, NEEDS_HEAD);
 	f.n_failed_so_again = f.n_alike_again = 1;
 	assert_int_equal(judge("0g", f).needs, NEEDS_HEAD);
-	f.n_alike_again = 2; /* so did another test, which is rare for a flake */
+	f.n_alike_again = 2;                                /* so did another test, which is rare for a flake */
 	assert_int_equal(judge("0g", f).needs, NEEDS_HEAD); /* but a bad machine may do that */
 	assert_int_equal(judge("0G", f).needs, 0);
 	f.n_failed_so_again = f.n_alike_again = 0;
@@ -489,8 +464,7 @@ static void new_is_proved_by_another_failure(void **state)
 	assert_int_equal(judge("0g", f).needs, NEEDS_HEAD);
 	f.n_failed_again = 3;
 	assert_int_equal(judge("0g", f).needs, 0);
-	assert_string_equal(
-	    judge("0g", f).reason, "green on the merge base abc1234, and red 4 times here");
+	assert_string_equal(judge("0g", f).reason, "green on the merge base abc1234, and red 4 times here");
 }
 
 static void green_on_both_sides(void **state)
@@ -501,8 +475,8 @@ static void green_on_both_sides(void **state)
 	ASSERT_CASES(&SPECIFIC, {"-1g 2g", "NEW"}, {"2g", "UNCLASSIFIED"}, {"-1g", "UNCLASSIFIED"},
 	    {"-1g 0s 1g", "UNCLASSIFIED"}, {"-1g 21g", "UNCLASSIFIED"});
 	ASSERT_CASES(&MACHINE, {"-1g 2g", "UNCLASSIFIED"});
-	assert_string_equal(judge("-1g 2g", SPECIFIC).reason,
-	    "green before and after the merge base: on abc1234 and abc1234");
+	assert_string_equal(
+	    judge("-1g 2g", SPECIFIC).reason, "green before and after the merge base: on abc1234 and abc1234");
 	assert_int_equal(judge("-1g 2g", SPECIFIC).needs, NEEDS_HEAD | NEEDS_BASE);
 	f.takes_experiments = true; /* which can test it itself */
 	ASSERT_JUDGED(judge("-1g 2g", f), UNCLASSIFIED);
@@ -558,19 +532,17 @@ static void the_reason_says_what_is_missing(void **state)
 	(void)state;
 	assert_string_equal(judge(NULL, SPECIFIC).reason, "the merge base is not known");
 	assert_string_equal(judge("", SPECIFIC).reason, "not tested on the merge base");
-	assert_string_equal(judge("3g", SPECIFIC).reason,
-	    "not tested on the merge base; green on abc1234, 3 commits before it");
-	assert_string_equal(judge("1r", SPECIFIC).reason,
-	    "not tested on the merge base; red on abc1234, 1 commit before it");
+	assert_string_equal(
+	    judge("3g", SPECIFIC).reason, "not tested on the merge base; green on abc1234, 3 commits before it");
+	assert_string_equal(
+	    judge("1r", SPECIFIC).reason, "not tested on the merge base; red on abc1234, 1 commit before it");
 	assert_string_equal(judge("-1g 1r", SPECIFIC).reason,
 	    "not tested on the merge base; red before it, but it may have been fixed since");
-	assert_string_equal(
-	    judge("0o", SPECIFIC).reason, "red on the merge base, but with another message");
+	assert_string_equal(judge("0o", SPECIFIC).reason, "red on the merge base, but with another message");
 	assert_string_equal(judge("0e", SPECIFIC).reason, "red on the merge base, but as ERROR");
 	assert_string_equal(judge("0m", SPECIFIC).reason, "red and green on the merge base");
 	f.takes_experiments = true;
-	assert_string_equal(judge("-1g 0r 1g", f).reason,
-	    "red on the merge base once, and green before and after it");
+	assert_string_equal(judge("-1g 0r 1g", f).reason, "red on the merge base once, and green before and after it");
 }
 
 static void a_push_is_compared_with_its_parent(void **state)
@@ -581,10 +553,8 @@ static void a_push_is_compared_with_its_parent(void **state)
 	f.is_push = true;
 	assert_string_equal(judge("0g", f).reason, "green on the parent abc1234");
 	assert_string_equal(judge(NULL, f).reason, "the parent is not known");
-	ASSERT_CASES(&f, {"0r", "BASE"}, {"3r", "BASE"} /* it is the newer side itself */,
-	    {"1s 2r", "UNCLASSIFIED"});
-	assert_string_equal(
-	    judge("1r", f).reason, "red on abc1234, 1 commit before the parent, too");
+	ASSERT_CASES(&f, {"0r", "BASE"}, {"3r", "BASE"} /* it is the newer side itself */, {"1s 2r", "UNCLASSIFIED"});
+	assert_string_equal(judge("1r", f).reason, "red on abc1234, 1 commit before the parent, too");
 }
 
 static void names(void **state)

@@ -21,17 +21,17 @@ static char *pull_event(size_t body_bytes, int n_urls)
 
 	memset(text, 'b', body_bytes);
 	text[body_bytes] = '\0';
-	v = json_pack("{s:s, s:i, s:{s:i, s:s, s:s, s:{s:s, s:s}, s:[]}, s:{s:s}}", "action",
-	    "labeled", "number", 7, "pull_request", "number", 7, "body", text, "html_url",
-	    "https://g/7", "head", "sha", "0123456789012345678901234567890123456789", "ref",
-	    "topic", "labels", "repository", "full_name", "pytorch/pytorch");
+	v = json_pack("{s:s, s:i, s:{s:i, s:s, s:s, s:{s:s, s:s}, s:[]}, s:{s:s}}", "action", "labeled", "number", 7,
+	    "pull_request", "number", 7, "body", text, "html_url", "https://g/7", "head", "sha",
+	    "0123456789012345678901234567890123456789", "ref", "topic", "labels", "repository", "full_name",
+	    "pytorch/pytorch");
 	repository = json_object_get(v, "repository");
 	for (int i = 0; i < n_urls; i++) {
 		char key[32];
 
 		snprintf(key, sizeof(key), "x%d_url", i);
-		json_object_set_new(repository, key,
-		    json_string("https://api.github.com/repos/pytorch/pytorch/keys{/key_id}"));
+		json_object_set_new(
+		    repository, key, json_string("https://api.github.com/repos/pytorch/pytorch/keys{/key_id}"));
 	}
 	json = json_text(v);
 	json_decref(v);
@@ -45,9 +45,7 @@ static json_t *build(const char *body, const char *sent_action, bool is_bounded,
 	json_t *v;
 	char *text;
 
-	assert_int_equal(
-	    client_payload_new("pull_request", "guid-1", sent_action, body, strlen(body), &p, NULL),
-	    0);
+	assert_int_equal(client_payload_new("pull_request", "guid-1", sent_action, body, strlen(body), &p, NULL), 0);
 	assert_int_equal(client_payload_text(p, &BLOCK, is_bounded, &text, ret_bytes), 0);
 	assert_int_equal(strlen(text), *ret_bytes);
 	assert_int_equal(json_parse(text, *ret_bytes, &v, NULL), 0);
@@ -74,8 +72,7 @@ static void small_bodies_go_unchanged(void **state)
 	assert_int_equal(json_array_size(json_at(v, "outpost", "accelerators", NULL)), 2);
 	json_decref(v);
 	v = build(body, "synchronize", true, &n);
-	assert_string_equal(
-	    json_string_value(json_at(v, "payload", "action", NULL)), "synchronize");
+	assert_string_equal(json_string_value(json_at(v, "payload", "action", NULL)), "synchronize");
 	json_decref(v);
 	json_decref(original);
 	free(body);
@@ -89,10 +86,8 @@ static void assert_essentials(const json_t *v, size_t n)
 	assert_true(json_is_true(json_at(v, "outpost", "truncated", NULL)));
 	assert_string_equal(json_get_str(payload, "action"), "synchronize");
 	assert_int_equal(json_integer_value(json_at(payload, "pull_request", "number", NULL)), 7);
-	assert_int_equal(
-	    strlen(json_string_value(json_at(payload, "pull_request", "head", "sha", NULL))), 40);
-	assert_string_equal(json_string_value(json_at(payload, "repository", "full_name", NULL)),
-	    "pytorch/pytorch");
+	assert_int_equal(strlen(json_string_value(json_at(payload, "pull_request", "head", "sha", NULL))), 40);
+	assert_string_equal(json_string_value(json_at(payload, "repository", "full_name", NULL)), "pytorch/pytorch");
 }
 
 static void long_texts_are_cut_first(void **state)
@@ -104,8 +99,7 @@ static void long_texts_are_cut_first(void **state)
 	(void)state;
 	v = build(body, "synchronize", true, &n);
 	assert_essentials(v, n);
-	assert_int_equal(
-	    strlen(json_string_value(json_at(v, "payload", "pull_request", "body", NULL))), 256);
+	assert_int_equal(strlen(json_string_value(json_at(v, "payload", "pull_request", "body", NULL))), 256);
 	assert_non_null(json_at(v, "payload", "repository", "x0_url", NULL));
 	json_decref(v);
 	v = build(body, "synchronize", false, &n);
@@ -124,9 +118,7 @@ static void then_template_urls(void **state)
 	v = build(body, "synchronize", true, &n);
 	assert_essentials(v, n);
 	assert_null(json_at(v, "payload", "repository", "x0_url", NULL));
-	assert_string_equal(
-	    json_string_value(json_at(v, "payload", "pull_request", "html_url", NULL)),
-	    "https://g/7");
+	assert_string_equal(json_string_value(json_at(v, "payload", "pull_request", "html_url", NULL)), "https://g/7");
 	json_decref(v);
 	free(body);
 }
@@ -165,8 +157,7 @@ static void many_targets_share_one_payload(void **state)
 		many[i] = "an-accelerator";
 	many[ARRAY_LEN(many) - 1] = NULL;
 	big.accelerators = many;
-	assert_int_equal(
-	    client_payload_new("pull_request", "g", "opened", body, strlen(body), &p, NULL), 0);
+	assert_int_equal(client_payload_new("pull_request", "g", "opened", body, strlen(body), &p, NULL), 0);
 	/* the big one is cut, a small one after it is whole again */
 	assert_int_equal(client_payload_text(p, &big, true, &text, &n), 0);
 	assert_non_null(strstr(text, "\"truncated\":true"));
@@ -176,12 +167,10 @@ static void many_targets_share_one_payload(void **state)
 }
 
 /* An experiment of n tests with hostile names of some 310 bytes, and the body that goes with it. */
-static int build_experiment(
-    size_t n_tests, const char *environment, bool is_bounded, json_t **ret, size_t *ret_bytes)
+static int build_experiment(size_t n_tests, const char *environment, bool is_bounded, json_t **ret, size_t *ret_bytes)
 {
-	static const char BODY[] =
-	    "{\"repository\":{\"full_name\":\"pytorch/pytorch\"},\"head_sha\":"
-	    "\"0123456789012345678901234567890123456789\"}";
+	static const char BODY[] = "{\"repository\":{\"full_name\":\"pytorch/pytorch\"},\"head_sha\":"
+				   "\"0123456789012345678901234567890123456789\"}";
 	struct experiment_request request = {.id = 9,
 	    .of = (char *)"d1",
 	    .side = EXPERIMENT_BASE,
@@ -226,10 +215,8 @@ static void an_experiment_names_commit_and_tests(void **state)
 	assert_string_equal(json_get_str(e, "side"), "base");
 	assert_string_equal(json_get_str(e, "sha"), "0123456789012345678901234567890123456789");
 	assert_int_equal(json_array_size(json_object_get(e, "tests")), 50);
-	assert_non_null(
-	    strstr(json_string_value(json_array_get(json_object_get(e, "tests"), 7)), "07\"$(x)`"));
-	assert_string_equal(
-	    json_string_value(json_array_get(json_object_get(e, "jobs"), 0)), "linux \"a\"");
+	assert_non_null(strstr(json_string_value(json_array_get(json_object_get(e, "tests"), 7)), "07\"$(x)`"));
+	assert_string_equal(json_string_value(json_array_get(json_object_get(e, "jobs"), 0)), "linux \"a\"");
 	assert_string_equal(json_string_value(json_at(e, "environment", "device", NULL)), "910B");
 	assert_null(json_object_get(e, "truncated"));
 	json_decref(v);
@@ -249,8 +236,8 @@ static void too_many_tests_are_halved(void **state)
 	assert_int_equal(json_array_size(json_object_get(e, "tests")), EXPERIMENT_TESTS_MAX / 4);
 	assert_true(json_is_true(json_object_get(e, "truncated")));
 	assert_null(json_object_get(e, "environment"));
-	assert_string_equal(json_string_value(json_at(v, "payload", "head_sha", NULL)),
-	    "0123456789012345678901234567890123456789");
+	assert_string_equal(
+	    json_string_value(json_at(v, "payload", "head_sha", NULL)), "0123456789012345678901234567890123456789");
 	json_decref(v);
 	/* a webhook has room for all of them */
 	assert_int_equal(build_experiment(EXPERIMENT_TESTS_MAX, NULL, false, &v, &n), 0);
@@ -273,8 +260,7 @@ static void an_environment_that_is_none_is_left_out(void **state)
 		assert_null(json_at(v, "outpost", "experiment", "environment", NULL));
 		json_decref(v);
 	}
-	snprintf(big, EXPERIMENT_ENVIRONMENT_MAX_BYTES + 16, "{\"a\":\"%0*d\"}",
-	    EXPERIMENT_ENVIRONMENT_MAX_BYTES, 1);
+	snprintf(big, EXPERIMENT_ENVIRONMENT_MAX_BYTES + 16, "{\"a\":\"%0*d\"}", EXPERIMENT_ENVIRONMENT_MAX_BYTES, 1);
 	assert_int_equal(build_experiment(1, big, true, &v, &n), 0);
 	assert_null(json_at(v, "outpost", "experiment", "environment", NULL));
 	json_decref(v);
@@ -289,8 +275,7 @@ static void what_is_no_object_is_refused(void **state)
 	(void)state;
 	assert_int_equal(client_payload_new("push", "g", "", "[1]", 3, &p, &why), ERR_INVALID);
 	assert_null(p);
-	assert_int_equal(
-	    client_payload_new("push", "g", "", "{\"a\":1,\"a\":2}", 13, &p, NULL), ERR_INVALID);
+	assert_int_equal(client_payload_new("push", "g", "", "{\"a\":1,\"a\":2}", 13, &p, NULL), ERR_INVALID);
 }
 
 int main(void)

@@ -105,8 +105,7 @@ static void test_refused(void **state)
 /* From anywhere between two due times the later one is found. */
 static void test_from_anywhere(void **state)
 {
-	static const char *const texts[] = {
-	    "17 */5 1-7 * 3", "0 0 13 * 5", "59 23 24-31 12 *", "30 4 */10 2 *"};
+	static const char *const texts[] = {"17 */5 1-7 * 3", "0 0 13 * 5", "59 23 24-31 12 *", "30 4 */10 2 *"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {

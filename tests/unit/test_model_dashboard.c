@@ -15,13 +15,12 @@ static struct dashboard_row *add(
 
 	d->rows = xrealloc(d->rows, (d->n_rows + 1) * sizeof(*d->rows));
 	row = &d->rows[d->n_rows++];
-	*row = (struct dashboard_row){
-	    .name = xstrdup(name), .at.state = {.status = status, .since_ms = since_ms}};
+	*row = (struct dashboard_row){.name = xstrdup(name), .at.state = {.status = status, .since_ms = since_ms}};
 	return row;
 }
 
-static void add_runs(struct dashboard *d, const char *name, enum accelerator_status status,
-    int64_t n_runs, int64_t n_green)
+static void add_runs(
+    struct dashboard *d, const char *name, enum accelerator_status status, int64_t n_runs, int64_t n_green)
 {
 	struct accelerator_facts *f = &add(d, name, status, 0)->at.facts;
 
@@ -31,9 +30,8 @@ static void add_runs(struct dashboard *d, const char *name, enum accelerator_sta
 
 static void worst_comes_first(void **state)
 {
-	static const char *const expected[] = {"overdue", "red-old", "red-new", "unhealthy",
-	    "silent", "no-report", "no-pass", "stale", "fair", "fair-too", "perfect", "no-runs",
-	    "untested"};
+	static const char *const expected[] = {"overdue", "red-old", "red-new", "unhealthy", "silent", "no-report",
+	    "no-pass", "stale", "fair", "fair-too", "perfect", "no-runs", "untested"};
 	struct dashboard *d = xcalloc(1, sizeof(*d));
 
 	(void)state;

@@ -18,8 +18,7 @@ static void assert_normal(const char *message, const char *expected)
 
 static struct failure_mark mark_of(const char *message)
 {
-	struct failure_text t = {
-	    .message = message, .suite = "unit", .test = "test_it", .dtype = ""};
+	struct failure_text t = {.message = message, .suite = "unit", .test = "test_it", .dtype = ""};
 
 	return failure_mark(TEST_FAIL, &t);
 }
@@ -101,10 +100,8 @@ static void alike(void **state)
 {
 	static const char *const CASES[][2] = {
 	    {"HCCL timeout on device 3 after 1800 s", "HCCL timeout on device 7 after 30 min"},
-	    {"AssertionError: loss: expected 0.7071, got 0.7068",
-		"AssertionError: loss: expected 1.25, got -3e-4"},
-	    {"RuntimeError: kernel 0x7ffd12 faulted at 0x10",
-		"RuntimeError:  kernel 0x7f0000 faulted at 0xdeadbeef"},
+	    {"AssertionError: loss: expected 0.7071, got 0.7068", "AssertionError: loss: expected 1.25, got -3e-4"},
+	    {"RuntimeError: kernel 0x7ffd12 faulted at 0x10", "RuntimeError:  kernel 0x7f0000 faulted at 0xdeadbeef"},
 	    {"cannot load /home/a/x/libop.so", "cannot load /work/b/libop.so"},
 	    {"cannot load '/home/a/x/libop.so'", "cannot load \"/var/libop.so\""},
 	    {"missing op for npu:0 in rank 1", "missing op for npu:5 in rank 12"},
@@ -226,8 +223,7 @@ static void what_fits_any_failure_is_general(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(CASES); i++)
 		if (!mark_of(CASES[i]).is_general)
 			fail_msg("not general: %s", CASES[i]);
-	assert_int_not_equal(
-	    mark_of("Killed").key, 0); /* that it is the same can be seen all the same */
+	assert_int_not_equal(mark_of("Killed").key, 0); /* that it is the same can be seen all the same */
 	assert_int_not_equal(mark_of("Killed").key, mark_of("Timeout").key);
 }
 
@@ -255,9 +251,8 @@ static void what_says_something_is_not(void **state)
 static void how_to_run_it_is_no_part_of_it(void **state)
 {
 	(void)state;
-	assert_normal(
-	    "aten::foo is missing\n\nTo execute this test, run the following from the base"
-	    " repo dir:\n    python test/test_ops.py TestOps.test_foo",
+	assert_normal("aten::foo is missing\n\nTo execute this test, run the following from the base"
+		      " repo dir:\n    python test/test_ops.py TestOps.test_foo",
 	    "aten::foo is missing");
 }
 
@@ -312,8 +307,8 @@ static void numbers_that_are_compared(void **state)
 		const char *a, *b;
 		bool is_same;
 	} CASES[] = {
-	    {"Scalars are not equal!\n\nExpected 4 but got 6.\n",
-		"Scalars are not equal!\n\nExpected 4 but got 7.\n", false},
+	    {"Scalars are not equal!\n\nExpected 4 but got 6.\n", "Scalars are not equal!\n\nExpected 4 but got 7.\n",
+		false},
 	    {"assert count == 3", "assert count == 4", false},
 	    {"3 != 4: sizes of foo", "3 != 5: sizes of foo", false},
 	    {"expected shape [2, 3], got [2, 4]", "expected shape [2, 3], got [2, 5]", false},
@@ -321,8 +316,7 @@ static void numbers_that_are_compared(void **state)
 	    {"HCCL timeout on device 3 after 1800 s", "HCCL timeout on device 7 after 30 s", true},
 	    {"loss: expected 0.7071, got 0.7068", "loss: expected 1.25, got 0.1", true},
 	    {"[PID: 12] aclnnFoo failed at 12:01", "[PID: 99] aclnnFoo failed at 12:59", true},
-	    {"Mismatched elements: 1 / 12 (8.3%) of foo",
-		"Mismatched elements: 2 / 12 (9.3%) of foo", true},
+	    {"Mismatched elements: 1 / 12 (8.3%) of foo", "Mismatched elements: 2 / 12 (9.3%) of foo", true},
 	};
 
 	(void)state;
@@ -346,10 +340,8 @@ static void all_that_the_last_exception_says_counts(void **state)
 	    "    out = other(target)\n  target: aten.index.Tensor\n---- Captured stdout call "
 	    "----\nx\n",
 	};
-	struct failure_text t = {.message = "backend='inductor' raised:",
-	    .suite = "test_nn",
-	    .test = "test_add",
-	    .dtype = ""};
+	struct failure_text t = {
+	    .message = "backend='inductor' raised:", .suite = "test_nn", .test = "test_add", .dtype = ""};
 	struct failure_mark marks[ARRAY_LEN(TRACES)];
 	char *text = failure_trace_exception(TRACES[2]);
 
@@ -363,8 +355,7 @@ static void all_that_the_last_exception_says_counts(void **state)
 	assert_false(failure_marks_are_same(&marks[0], &marks[1]));
 	assert_true(failure_marks_are_same(&marks[1], &marks[2]));
 	/* how to run a test is no reason to pass over its exception */
-	t.message =
-	    "it failed\n\nTo execute this test, run the following from the base repo dir: x";
+	t.message = "it failed\n\nTo execute this test, run the following from the base repo dir: x";
 	for (size_t i = 0; i < 2; i++) {
 		t.trace = TRACES[i];
 		marks[i] = failure_mark(TEST_FAIL, &t);
@@ -385,8 +376,7 @@ static void a_message_that_was_cut_is_general(void **state)
 	assert_false(mark_of(text).is_general);
 }
 
-static void assert_without_name(
-    const char *test, const char *dtype, const char *text, const char *expected)
+static void assert_without_name(const char *test, const char *dtype, const char *text, const char *expected)
 {
 	struct failure_text t = {.suite = "test/test_nn.py", .test = test, .dtype = dtype};
 	char *is = failure_text_without_name(text, &t);
@@ -402,13 +392,10 @@ static void the_name_of_the_test_is_no_part_of_it(void **state)
 	assert_without_name("test_add", "float32",
 	    "worker 'gw3' crashed while running 'test/test_nn.py::TestNN::test_add[cuda-float32]'",
 	    "worker 'gw3' crashed while running 'T'");
-	assert_without_name("TestNNCUDA.test_add_cuda_float32", "",
-	    "TestNN test_add: test_add_npu_bfloat16", "T T: T");
-	assert_without_name(
-	    "test_add[2-shape1]", "", "FAILED test_add[2-shape1] - no", "FAILED T - no");
+	assert_without_name("TestNNCUDA.test_add_cuda_float32", "", "TestNN test_add: test_add_npu_bfloat16", "T T: T");
+	assert_without_name("test_add[2-shape1]", "", "FAILED test_add[2-shape1] - no", "FAILED T - no");
 	assert_without_name("test_add", "", "(TestNN.test_add)", "(T)");
-	assert_without_name(
-	    "test_add", "", "test_add_out is another one", "test_add_out is another one");
+	assert_without_name("test_add", "", "test_add_out is another one", "test_add_out is another one");
 	assert_without_name("add", "", "add is a word like others", "add is a word like others");
 	assert_without_name("test_add", "", "unbalanced test_add[ here", "unbalanced T[ here");
 	assert_without_name("test_add", "", "at:test_add: no", "at:T: no");
@@ -417,18 +404,14 @@ static void the_name_of_the_test_is_no_part_of_it(void **state)
 
 static void a_trace_says_more_than_the_message(void **state)
 {
-	static const char PYTHON[] =
-	    "Traceback (most recent call last):\n"
-	    "  File \"/opt/x/test_nn.py\", line 12, in test_add\n    f(x)\n"
-	    "  File \"/opt/x/torch/nn/functional.py\", line 1471, in relu\n    raise Foo\n"
-	    "torch._dynamo.exc.Unsupported: call_function relu\n";
-	static const char PYTEST[] =
-	    "test/test_nn.py:12: in test_add\n    f(x)\n"
-	    "torch/nn/functional.py:99: in relu\n    g()\nE   KeyError: 'weight'\n";
-	static const char IN_TEST[] =
-	    "  File \"/opt/x/test_nn.py\", line 12, in test_add\nValueError: no\n";
-	struct failure_text t = {
-	    .message = "it failed", .suite = "test_nn", .test = "test_add", .dtype = ""};
+	static const char PYTHON[] = "Traceback (most recent call last):\n"
+				     "  File \"/opt/x/test_nn.py\", line 12, in test_add\n    f(x)\n"
+				     "  File \"/opt/x/torch/nn/functional.py\", line 1471, in relu\n    raise Foo\n"
+				     "torch._dynamo.exc.Unsupported: call_function relu\n";
+	static const char PYTEST[] = "test/test_nn.py:12: in test_add\n    f(x)\n"
+				     "torch/nn/functional.py:99: in relu\n    g()\nE   KeyError: 'weight'\n";
+	static const char IN_TEST[] = "  File \"/opt/x/test_nn.py\", line 12, in test_add\nValueError: no\n";
+	struct failure_text t = {.message = "it failed", .suite = "test_nn", .test = "test_add", .dtype = ""};
 	struct failure_mark a, b;
 	char *text;
 
@@ -468,10 +451,8 @@ static void a_trace_says_more_than_the_message(void **state)
 /* A test's own message is general where only the test's name was specific. */
 static void own_name_makes_nothing_specific(void **state)
 {
-	struct failure_text t = {
-	    .message = "test_add_cuda failed", .suite = "unit", .test = "test_add", .dtype = ""};
-	struct failure_text u = {
-	    .message = "test_mul_cuda failed", .suite = "unit", .test = "test_mul", .dtype = ""};
+	struct failure_text t = {.message = "test_add_cuda failed", .suite = "unit", .test = "test_add", .dtype = ""};
+	struct failure_text u = {.message = "test_mul_cuda failed", .suite = "unit", .test = "test_mul", .dtype = ""};
 	struct failure_mark a = failure_mark(TEST_FAIL, &t), b = failure_mark(TEST_FAIL, &u);
 
 	(void)state;
@@ -482,13 +463,11 @@ static void own_name_makes_nothing_specific(void **state)
 static void machines_and_harnesses_that_fail(void **state)
 {
 	static const char *const THEIRS[] = {"RuntimeError: No HIP GPUs are available",
-	    "RuntimeError: No XPU devices are available.",
-	    "OSError: [Errno 28] No space left on device", "Killed", "Killed.",
-	    "Connection reset by peer", "CUDA out of memory. Tried to allocate 20.00 MiB",
+	    "RuntimeError: No XPU devices are available.", "OSError: [Errno 28] No space left on device", "Killed",
+	    "Killed.", "Connection reset by peer", "CUDA out of memory. Tried to allocate 20.00 MiB",
 	    "device 3 of npu-7 lost: ECC error at 0x7f", "Process completed with exit code 137",
 	    "Error: The operation was canceled.", "Temporary failure in name resolution",
-	    "node down: Not properly terminated", "rdma: no device found, tried 3 times",
-	    "std::bad_alloc"};
+	    "node down: Not properly terminated", "rdma: no device found, tried 3 times", "std::bad_alloc"};
 	static const char *const OWN[] = {"AssertionError: Tensor-likes are not close!", "Timeout",
 	    "KeyError: 'device'", "Killed the wrong process", "expected device npu, got cpu",
 	    "worker 'gw3' crashed while running 'test_x'", ""};

@@ -62,10 +62,8 @@ static void the_breaker_trips_and_recovers(void **state)
 #define HOUR (INT64_C(3600) * 1000)
 #define DAY  (24 * HOUR)
 
-static const struct level_thresholds L3 = {
-    30 * DAY, 14 * DAY, 3 * HOUR, HOUR / 2, 1, 1, 90, 0, 0, true};
-static const struct level_thresholds L4 = {
-    30 * DAY, 14 * DAY, 3 * HOUR, HOUR / 2, 1, 1, 90, 0, 0, false};
+static const struct level_thresholds L3 = {30 * DAY, 14 * DAY, 3 * HOUR, HOUR / 2, 1, 1, 90, 0, 0, true};
+static const struct level_thresholds L4 = {30 * DAY, 14 * DAY, 3 * HOUR, HOUR / 2, 1, 1, 90, 0, 0, false};
 
 /* Everything just within what CRCR demands. */
 static struct level_numbers good(void)
@@ -77,19 +75,15 @@ static struct level_numbers good(void)
 	    .end_to_end_ms = 3 * HOUR - 1,
 	    .queue_ms = HOUR / 2 - 1};
 
-	return (struct level_numbers){.promotion = w,
-	    .demotion = w,
-	    .tenure_ms = 30 * DAY,
-	    .data_ms = 14 * DAY,
-	    .reaction_ms = -1};
+	return (struct level_numbers){
+	    .promotion = w, .demotion = w, .tenure_ms = 30 * DAY, .data_ms = 14 * DAY, .reaction_ms = -1};
 }
 
 static struct level_numbers nothing(void)
 {
 	struct level_window w = {.end_to_end_ms = -1, .queue_ms = -1};
 
-	return (struct level_numbers){
-	    .promotion = w, .demotion = w, .tenure_ms = -1, .data_ms = -1, .reaction_ms = -1};
+	return (struct level_numbers){.promotion = w, .demotion = w, .tenure_ms = -1, .data_ms = -1, .reaction_ms = -1};
 }
 
 static void a_level_is_proposed_by_its_numbers(void **state)
@@ -115,9 +109,8 @@ static void a_level_is_proposed_by_its_numbers(void **state)
 	p = level_propose(LEVEL_2, &none, &L3, &L4);
 	assert_int_equal(p.level, LEVEL_2);
 	assert_int_equal(p.unmet_now, 0); /* L2 demands nothing */
-	assert_int_equal(p.unmet_next, 1 << CRITERION_TENURE | 1 << CRITERION_DATA |
-					   1 << CRITERION_END_TO_END | 1 << CRITERION_OVERRUN |
-					   1 << CRITERION_QUEUE | 1 << CRITERION_TIMEOUT |
+	assert_int_equal(p.unmet_next, 1 << CRITERION_TENURE | 1 << CRITERION_DATA | 1 << CRITERION_END_TO_END |
+					   1 << CRITERION_OVERRUN | 1 << CRITERION_QUEUE | 1 << CRITERION_TIMEOUT |
 					   1 << CRITERION_PASS);
 	assert_false(p.is_silent);
 
@@ -138,18 +131,13 @@ static void each_criterion_counts(void **state)
 		int64_t bad;
 		bool is_of_window, demotes;
 	} cases[] = {
-	    {CRITERION_TENURE, "tenure", offsetof(struct level_numbers, tenure_ms), 30 * DAY - 1,
-		false, false},
-	    {CRITERION_DATA, "data", offsetof(struct level_numbers, data_ms), 14 * DAY - 1, false,
-		false},
-	    {CRITERION_END_TO_END, "end_to_end_time", offsetof(struct level_window, end_to_end_ms),
-		3 * HOUR, true, true},
-	    {CRITERION_OVERRUN, "overrun_rate", offsetof(struct level_window, n_overrun), 10, true,
-		false},
-	    {CRITERION_QUEUE, "queue_time", offsetof(struct level_window, queue_ms), HOUR / 2, true,
-		false},
-	    {CRITERION_TIMEOUT, "timeout_rate", offsetof(struct level_window, n_timed_out), 10,
-		true, true},
+	    {CRITERION_TENURE, "tenure", offsetof(struct level_numbers, tenure_ms), 30 * DAY - 1, false, false},
+	    {CRITERION_DATA, "data", offsetof(struct level_numbers, data_ms), 14 * DAY - 1, false, false},
+	    {CRITERION_END_TO_END, "end_to_end_time", offsetof(struct level_window, end_to_end_ms), 3 * HOUR, true,
+		true},
+	    {CRITERION_OVERRUN, "overrun_rate", offsetof(struct level_window, n_overrun), 10, true, false},
+	    {CRITERION_QUEUE, "queue_time", offsetof(struct level_window, queue_ms), HOUR / 2, true, false},
+	    {CRITERION_TIMEOUT, "timeout_rate", offsetof(struct level_window, n_timed_out), 10, true, true},
 	    {CRITERION_PASS, "pass_rate", offsetof(struct level_window, n_passed), 899, true, true},
 	};
 
@@ -172,8 +160,7 @@ static void each_criterion_counts(void **state)
 		p = level_propose(LEVEL_3, &n, &L3, &L4);
 		assert_int_equal(p.level, cases[i].demotes ? LEVEL_2 : LEVEL_3);
 		assert_int_equal(p.unmet_now, cases[i].demotes ? 1 << cases[i].c : 0);
-		assert_int_equal(level_propose(LEVEL_4, &n, &L3, &L4).level,
-		    cases[i].demotes ? LEVEL_3 : LEVEL_4);
+		assert_int_equal(level_propose(LEVEL_4, &n, &L3, &L4).level, cases[i].demotes ? LEVEL_3 : LEVEL_4);
 	}
 	assert_null(level_criterion_name(N_CRITERIA));
 }
@@ -220,8 +207,8 @@ static void what_crcr_does_not_ask_counts_where_an_operator_says_so(void **state
 	assert_int_equal(level_propose(LEVEL_2, &n, &L3, &L4).level, LEVEL_3);
 	more.deadlines_percent = 90;
 	more.reaction_ms = 3 * DAY;
-	assert_int_equal(level_propose(LEVEL_2, &n, &more, &L4).unmet_next,
-	    1 << CRITERION_DEADLINES | 1 << CRITERION_REACTION);
+	assert_int_equal(
+	    level_propose(LEVEL_2, &n, &more, &L4).unmet_next, 1 << CRITERION_DEADLINES | 1 << CRITERION_REACTION);
 	n.n_deadlines_met = 90;
 	n.reaction_ms = 3 * DAY;
 	assert_int_equal(level_propose(LEVEL_2, &n, &more, &L4).level, LEVEL_3);

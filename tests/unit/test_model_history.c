@@ -34,11 +34,10 @@ static void check(const char *row, enum history_state state, int since, int bad,
 {
 	struct history_verdict v = walk(row, false);
 
-	if (v.state != state || v.since != since || v.first_bad.run != bad ||
-	    v.last_good.run != good)
+	if (v.state != state || v.since != since || v.first_bad.run != bad || v.last_good.run != good)
 		fail_msg("%s: %s since %d, bad %d, good %d", row,
-		    v.state == HISTORY_NONE ? "none" : history_state_name(v.state), v.since,
-		    v.first_bad.run, v.last_good.run);
+		    v.state == HISTORY_NONE ? "none" : history_state_name(v.state), v.since, v.first_bad.run,
+		    v.last_good.run);
 	if (bad >= 0)
 		assert_int_equal(v.first_bad.tag, (int)strlen(row) - 1 - bad);
 	if (good >= 0)
@@ -128,20 +127,11 @@ static void names_are_the_words_of_the_api(void **state)
 
 /* ---- the oracle: the definitions, read off the whole row ---- */
 
-static bool is_red(char c)
-{
-	return c == 'F' || c == 'E';
-}
+static bool is_red(char c) { return c == 'F' || c == 'E'; }
 
-static bool is_judged(char c)
-{
-	return is_red(c) || c == 'P' || c == 'D';
-}
+static bool is_judged(char c) { return is_red(c) || c == 'P' || c == 'D'; }
 
-static char at(const char *row, int run)
-{
-	return row[(int)strlen(row) - 1 - run];
-}
+static char at(const char *row, int run) { return row[(int)strlen(row) - 1 - run]; }
 
 /* The judged run next older than `run` (-1: the newest); -1: none. */
 static int older(const char *row, int run)
@@ -243,8 +233,7 @@ static void a_walk_says_what_the_whole_row_says(void **state)
 		if (!is_about_red(row, v.state))
 			bad = good = -1;
 		if (v.first_bad.run != bad || v.last_good.run != good)
-			fail_msg("%s: bad %d good %d, not %d %d", row, v.first_bad.run,
-			    v.last_good.run, bad, good);
+			fail_msg("%s: bad %d good %d, not %d %d", row, v.first_bad.run, v.last_good.run, bad, good);
 	}
 }
 

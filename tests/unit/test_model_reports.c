@@ -22,14 +22,13 @@ static void crcr_reports_are_understood(void **state)
 	struct job_report r;
 
 	(void)state;
-	assert_int_equal(
-	    parse("{\"schema_version\":\"1\",\"status\":\"completed\",\"conclusion\":\"failure\","
-		  "\"name\":\"CI\",\"url\":\"https://github.com/o/r/actions/runs/1\","
-		  "\"job_name\":\"build\",\"check_run_id\":77,\"run_id\":12345678901,"
-		  "\"run_attempt\":\"2\",\"started_at\":\"2026-01-01T00:00:00Z\","
-		  "\"completed_at\":\"bogus\",\"test_results\":{\"passed\":3,\"failed\":1,"
-		  "\"skipped\":0},\"artifact_url\":\"javascript:alert(1)\"}",
-		&r, NULL),
+	assert_int_equal(parse("{\"schema_version\":\"1\",\"status\":\"completed\",\"conclusion\":\"failure\","
+			       "\"name\":\"CI\",\"url\":\"https://github.com/o/r/actions/runs/1\","
+			       "\"job_name\":\"build\",\"check_run_id\":77,\"run_id\":12345678901,"
+			       "\"run_attempt\":\"2\",\"started_at\":\"2026-01-01T00:00:00Z\","
+			       "\"completed_at\":\"bogus\",\"test_results\":{\"passed\":3,\"failed\":1,"
+			       "\"skipped\":0},\"artifact_url\":\"javascript:alert(1)\"}",
+			     &r, NULL),
 	    0);
 	assert_string_equal(r.workflow, "CI");
 	assert_string_equal(r.name, "build");
@@ -49,8 +48,7 @@ static void crcr_reports_are_understood(void **state)
 /* test-infra#8545: the action's input is the text of an array; others send the array. */
 static void failed_tests_of_crcr_are_rows(void **state)
 {
-	static const char *const keys[] = {
-	    "failed_tests_detail", "failed_tests_json", "failed_tests"};
+	static const char *const keys[] = {"failed_tests_detail", "failed_tests_json", "failed_tests"};
 	static const char list[] =
 	    "[{\"name\":\"test_add\",\"classname\":\"test_ops.TestOps\",\"message\":\"1 != 2\\n\","
 	    "\"stacktrace\":\"a\\nb\",\"duration\":1.5},"
@@ -63,8 +61,7 @@ static void failed_tests_of_crcr_are_rows(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 2 * ARRAY_LEN(keys); i++) {
-		char *text =
-		    xasprintf("%s\"%s\":%s}", COMPLETED, keys[i / 2], i % 2 ? quoted : list);
+		char *text = xasprintf("%s\"%s\":%s}", COMPLETED, keys[i / 2], i % 2 ? quoted : list);
 		struct job_report r;
 
 		assert_int_equal(parse(text, &r, NULL), 0);
@@ -90,9 +87,8 @@ static void failed_tests_of_crcr_are_rows(void **state)
 
 static void failed_tests_are_bounded_and_tests_count_before_them(void **state)
 {
-	static const char *const none[] = {"\"failed_tests\":3}", "\"failed_tests\":\"[{\"}",
-	    "\"failed_tests\":\"7\"}", "\"failed_tests_detail\":\"\"}", "\"failed_tests\":[]}",
-	    "\"failed_tests_json\":{}}"};
+	static const char *const none[] = {"\"failed_tests\":3}", "\"failed_tests\":\"[{\"}", "\"failed_tests\":\"7\"}",
+	    "\"failed_tests_detail\":\"\"}", "\"failed_tests\":[]}", "\"failed_tests_json\":{}}"};
 	struct buf many = BUF_INIT(16 << 20);
 	uint8_t digest[SHA256_BYTES];
 	struct job_report r;
@@ -108,8 +104,7 @@ static void failed_tests_are_bounded_and_tests_count_before_them(void **state)
 	}
 	buf_append_str(&many, COMPLETED "\"failed_tests\":[");
 	for (int i = 0; i < 1003; i++)
-		buf_appendf(&many,
-		    "%s{\"name\":\"t%d\",\"message\":\"%01500d\",\"stacktrace\":\"%05000d\"}",
+		buf_appendf(&many, "%s{\"name\":\"t%d\",\"message\":\"%01500d\",\"stacktrace\":\"%05000d\"}",
 		    i ? "," : "", i, i, i);
 	buf_append_str(&many, "]}");
 	assert_int_equal(parse(buf_str(&many), &r, NULL), 0);
@@ -120,27 +115,23 @@ static void failed_tests_are_bounded_and_tests_count_before_them(void **state)
 	job_report_release(&r);
 	buf_release(&many);
 
-	assert_int_equal(
-	    parse(COMPLETED "\"tests\":[{\"suite\":\"model\",\"name\":\"a\",\"status\":\"PASS\"}],"
-			    "\"failed_tests\":[{\"name\":\"b\"}]}",
-		&r, NULL),
+	assert_int_equal(parse(COMPLETED "\"tests\":[{\"suite\":\"model\",\"name\":\"a\",\"status\":\"PASS\"}],"
+					 "\"failed_tests\":[{\"name\":\"b\"}]}",
+			     &r, NULL),
 	    0);
 	assert_int_equal(r.n_tests, 1);
 	assert_string_equal(r.tests[0].name, "a");
 	job_report_release(&r);
-	assert_int_equal(
-	    parse(COMPLETED "\"tests\":[],\"failed_tests\":[{\"name\":\"b\"}]}", &r, NULL), 0);
+	assert_int_equal(parse(COMPLETED "\"tests\":[],\"failed_tests\":[{\"name\":\"b\"}]}", &r, NULL), 0);
 	assert_int_equal(r.n_tests, 1);
 	memcpy(digest, r.digest, sizeof(digest));
 	job_report_release(&r);
-	assert_int_equal(
-	    parse(COMPLETED "\"tests\":[],\"failed_tests\":[{\"name\":\"c\"}]}", &r, NULL), 0);
+	assert_int_equal(parse(COMPLETED "\"tests\":[],\"failed_tests\":[{\"name\":\"c\"}]}", &r, NULL), 0);
 	assert_memory_not_equal(digest, r.digest, sizeof(digest));
 	job_report_release(&r);
 }
 
-#define TRIAGE(rest)                                                                               \
-	COMPLETED "\"triage_verdict\":{\"schema_version\":1,\"confidence\":\"high\"," rest "}}"
+#define TRIAGE(rest) COMPLETED "\"triage_verdict\":{\"schema_version\":1,\"confidence\":\"high\"," rest "}}"
 
 /* test-infra#8673 and its validation. */
 static void a_triage_verdict_is_kept_whole_or_not_at_all(void **state)
@@ -183,17 +174,14 @@ static void a_triage_verdict_is_kept_whole_or_not_at_all(void **state)
 		NULL},
 	    {COMPLETED "\"triage_verdict\":\"infra\"}", NULL},
 	    {COMPLETED "\"triage_verdict\":[]}", NULL},
-	    {TRIAGE("\"category\":\"backend\",\"summary\":\"s\",\"suspected_upstream\":{\"pr\":7}"),
-		NULL},
+	    {TRIAGE("\"category\":\"backend\",\"summary\":\"s\",\"suspected_upstream\":{\"pr\":7}"), NULL},
 	    {TRIAGE("\"category\":\"upstream\",\"summary\":\"s\",\"suspected_upstream\":{"
 		    "\"reason\":\"r\"}"),
 		NULL},
 	    {TRIAGE("\"category\":\"upstream\",\"summary\":\"s\",\"suspected_upstream\":{\"pr\":"
 		    "true}"),
 		NULL},
-	    {TRIAGE(
-		 "\"category\":\"upstream\",\"summary\":\"s\",\"suspected_upstream\":{\"pr\":0}"),
-		NULL},
+	    {TRIAGE("\"category\":\"upstream\",\"summary\":\"s\",\"suspected_upstream\":{\"pr\":0}"), NULL},
 	    {TRIAGE("\"category\":\"upstream\",\"summary\":\"s\",\"suspected_upstream\":{"
 		    "\"commit\":\"main\"}"),
 		NULL},
@@ -211,8 +199,7 @@ static void a_triage_verdict_is_kept_whole_or_not_at_all(void **state)
 	    {TRIAGE("\"category\":\"infra\",\"summary\":\"s\",\"reproduced_on_retry\":1"), NULL},
 	    {TRIAGE("\"category\":\"infra\",\"summary\":\"s\",\"analyzer\":\"me\""), NULL},
 	    {TRIAGE("\"category\":\"infra\",\"summary\":\"s\",\"analyzer\":{\"name\":1}"), NULL},
-	    {TRIAGE("\"category\":\"infra\",\"summary\":\"s\",\"analyzed_at\":\"yesterday\""),
-		NULL},
+	    {TRIAGE("\"category\":\"infra\",\"summary\":\"s\",\"analyzed_at\":\"yesterday\""), NULL},
 	};
 
 	(void)state;
@@ -235,9 +222,8 @@ static void a_triage_verdict_is_cut_and_bounded(void **state)
 	json_t *v;
 
 	(void)state;
-	buf_append_str(&text,
-	    COMPLETED "\"triage_verdict\":{\"schema_version\":1,\"confidence\":\"low\","
-		      "\"category\":\"infra\",\"summary\":\"");
+	buf_append_str(&text, COMPLETED "\"triage_verdict\":{\"schema_version\":1,\"confidence\":\"low\","
+					"\"category\":\"infra\",\"summary\":\"");
 	for (int i = 0; i < 1200; i++)
 		buf_append_str(&text, "\xc3\xa4");
 	buf_append_str(&text, "\",\"evidence\":[");
@@ -303,8 +289,7 @@ static void mistakes_are_named(void **state)
 	    {"{\"status\":\"completed\",\"name\":\"a\"}", "workflow.run_id is missing"},
 	    {"{\"status\":\"completed\",\"name\":\"a\",\"run_id\":[]}",
 		"workflow.run_id must be text or a whole number"},
-	    {"{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"tests\":{}}",
-		"workflow.tests must be an array"},
+	    {"{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"tests\":{}}", "workflow.tests must be an array"},
 	    {"{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"tests\":[{\"suite\":\"m\","
 	     "\"name\":\"x\",\"status\":\"PASS\"},{\"suite\":\"m\",\"name\":\"x\",\"status\":"
 	     "\"OK\"}]}",
@@ -348,8 +333,8 @@ static void of_too_many_tests_the_worst_are_kept(void **state)
 	(void)state;
 	buf_appendf(&text, "{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"tests\":[");
 	for (int i = 0; i <= REPORT_TESTS_MAX; i++)
-		buf_appendf(&text, "%s{\"suite\":\"s\",\"name\":\"t%d\",\"status\":\"%s\"}",
-		    i ? "," : "", i, i < REPORT_TESTS_MAX ? i % 2 ? "PASS" : "SKIP" : "FAIL");
+		buf_appendf(&text, "%s{\"suite\":\"s\",\"name\":\"t%d\",\"status\":\"%s\"}", i ? "," : "", i,
+		    i < REPORT_TESTS_MAX ? i % 2 ? "PASS" : "SKIP" : "FAIL");
 	buf_appendf(&text, "]}");
 	assert_int_equal(parse(buf_str(&text), &r, NULL), 0);
 	assert_int_equal(r.n_tests, REPORT_TESTS_MAX);
@@ -366,17 +351,12 @@ static void what_is_ignored_makes_no_other_report(void **state)
 	struct job_report r, s;
 
 	(void)state;
-	assert_int_equal(
-	    parse(
-		"{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"conclusion\":\"success\","
-		"\"artifact_url\":5,\"test_results\":\"many\"}",
-		&r, NULL),
+	assert_int_equal(parse("{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"conclusion\":\"success\","
+			       "\"artifact_url\":5,\"test_results\":\"many\"}",
+			     &r, NULL),
 	    0);
 	assert_int_equal(
-	    parse(
-		"{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"conclusion\":\"success\"}",
-		&s, NULL),
-	    0);
+	    parse("{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"conclusion\":\"success\"}", &s, NULL), 0);
 	assert_memory_equal(r.digest, s.digest, sizeof(r.digest));
 	job_report_release(&r);
 	job_report_release(&s);
@@ -388,10 +368,9 @@ static void vendor_text_is_cut_and_cleaned(void **state)
 	struct job_report r;
 
 	(void)state;
-	buf_append_str(&text,
-	    "{\"status\":\"completed\",\"name\":\"a\\u0001b\\nc\",\"run_id\":\"r\","
-	    "\"conclusion\":\"failure\",\"tests\":[{\"suite\":\"model\","
-	    "\"name\":\"x\",\"status\":\"FAIL\",\"message\":\"");
+	buf_append_str(&text, "{\"status\":\"completed\",\"name\":\"a\\u0001b\\nc\",\"run_id\":\"r\","
+			      "\"conclusion\":\"failure\",\"tests\":[{\"suite\":\"model\","
+			      "\"name\":\"x\",\"status\":\"FAIL\",\"message\":\"");
 	for (int i = 0; i < 1000; i++)
 		buf_append_str(&text, "\u00e9\u20ac");
 	buf_append_str(&text, "\",\"number\":{\"value\":31.2,\"unit\":\"tokens/s\"}}]}");
@@ -411,14 +390,13 @@ static void a_trace_keeps_its_lines_and_a_message_does_not(void **state)
 	struct job_report r;
 
 	(void)state;
-	buf_append_str(&text,
-	    "{\"status\":\"completed\",\"name\":\"a\",\"run_id\":\"r\",\"conclusion\":\"failure\","
-	    "\"message\":\"step "
-	    "'test'\\nfailed\\u001b[31m\",\"tests\":[{\"suite\":\"model\",\"name\":\"x\","
-	    "\"status\":\"FAIL\",\"message\":null,\"trace\":\"\\n\\u0001\\nfirst\\r\\n\\tsecond\\n "
-	    "\\n\"},"
-	    "{\"suite\":\"model\",\"name\":\"y\",\"status\":\"FAIL\",\"message\":\"\",\"trace\":"
-	    "\"a");
+	buf_append_str(&text, "{\"status\":\"completed\",\"name\":\"a\",\"run_id\":\"r\",\"conclusion\":\"failure\","
+			      "\"message\":\"step "
+			      "'test'\\nfailed\\u001b[31m\",\"tests\":[{\"suite\":\"model\",\"name\":\"x\","
+			      "\"status\":\"FAIL\",\"message\":null,\"trace\":\"\\n\\u0001\\nfirst\\r\\n\\tsecond\\n "
+			      "\\n\"},"
+			      "{\"suite\":\"model\",\"name\":\"y\",\"status\":\"FAIL\",\"message\":\"\",\"trace\":"
+			      "\"a");
 	for (int i = 0; i < 3000; i++)
 		buf_append_str(&text, "\u20ac");
 	buf_append_str(&text, "\"}]}");
@@ -431,8 +409,7 @@ static void a_trace_keeps_its_lines_and_a_message_does_not(void **state)
 	assert_true(utf8_is_valid(r.tests[1].trace, REPORT_TRACE_MAX_BYTES));
 	job_report_release(&r);
 	buf_clear(&text);
-	buf_append_str(&text,
-	    "{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"message\":[\"ill-typed\"]}");
+	buf_append_str(&text, "{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"message\":[\"ill-typed\"]}");
 	assert_int_equal(parse(buf_str(&text), &r, NULL), 0);
 	assert_null(r.message);
 	job_report_release(&r);
@@ -447,12 +424,10 @@ static void times_do_not_change_the_digest(void **state)
 	parse("{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"conclusion\":\"success\","
 	      "\"completed_at\":\"2026-01-01T00:00:00Z\"}",
 	    &a, NULL);
-	parse(
-	    "{\"run_id\":\"1\",\"status\":\"completed\",\"name\":\"a\",\"conclusion\":\"success\","
-	    "\"completed_at\":\"2026-02-01T00:00:00Z\"}",
+	parse("{\"run_id\":\"1\",\"status\":\"completed\",\"name\":\"a\",\"conclusion\":\"success\","
+	      "\"completed_at\":\"2026-02-01T00:00:00Z\"}",
 	    &b, NULL);
-	parse("{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"conclusion\":\"failure\"}",
-	    &c, NULL);
+	parse("{\"status\":\"completed\",\"name\":\"a\",\"run_id\":1,\"conclusion\":\"failure\"}", &c, NULL);
 	assert_memory_equal(a.digest, b.digest, sizeof(a.digest));
 	assert_memory_not_equal(a.digest, c.digest, sizeof(a.digest));
 	job_report_release(&a);

@@ -11,16 +11,15 @@ static const char CLAIM[] =
 /* An offer as the page about the protocol has it, with one part replaced. */
 static char *offer_with(const char *part, const char *instead)
 {
-	static const char OFFER[] =
-	    "{\"lease_id\": \"l1\", \"lease_ms\": 60000, \"attempt\": 1, \"job_id\": 42, "
-	    "\"dispatch_id\": \"d1\", \"accelerator\": \"ascend-npu\", \"runner\": \"farm\", "
-	    "\"run_id\": \"d1\", \"visibility\": \"public\", \"change\": {\"kind\": "
-	    "\"pull_request\", \"repository\": \"pytorch/pytorch\", \"head_sha\": "
-	    "\"0123456789012345678901234567890123456789\", \"number\": 151234, \"ref\": null, "
-	    "\"title\": \"a title\", \"author\": \"alice\", \"base_ref\": \"main\", "
-	    "\"base_sha\": \"9876543210987654321098765432109876543210\", \"event_type\": "
-	    "\"pull_request\", \"action\": \"synchronize\", \"delivery_id\": \"g-1\", "
-	    "\"change_url\": \"https://o/pulls/151234\"}}";
+	static const char OFFER[] = "{\"lease_id\": \"l1\", \"lease_ms\": 60000, \"attempt\": 1, \"job_id\": 42, "
+				    "\"dispatch_id\": \"d1\", \"accelerator\": \"ascend-npu\", \"runner\": \"farm\", "
+				    "\"run_id\": \"d1\", \"visibility\": \"public\", \"change\": {\"kind\": "
+				    "\"pull_request\", \"repository\": \"pytorch/pytorch\", \"head_sha\": "
+				    "\"0123456789012345678901234567890123456789\", \"number\": 151234, \"ref\": null, "
+				    "\"title\": \"a title\", \"author\": \"alice\", \"base_ref\": \"main\", "
+				    "\"base_sha\": \"9876543210987654321098765432109876543210\", \"event_type\": "
+				    "\"pull_request\", \"action\": \"synchronize\", \"delivery_id\": \"g-1\", "
+				    "\"change_url\": \"https://o/pulls/151234\"}}";
 	const char *at = strstr(OFFER, part);
 
 	assert_non_null(at);
@@ -92,8 +91,7 @@ static void wrong_claims_name_the_field(void **state)
 	    {"{\"name\": \"a\", \"claim_id\": \"b\", \"wait\": \"1\"}", "wait must be"},
 	    {"{\"name\": \"a\", \"claim_id\": \"b\", \"labels\": {}}", "labels must be"},
 	    {"{\"name\": \"a\", \"claim_id\": \"b\", \"labels\": [\"x\", 1]}", "labels must be"},
-	    {"{\"name\": \"a\", \"claim_id\": \"b\", \"labels\": [\"x\\u0007\"]}",
-		"labels must be"},
+	    {"{\"name\": \"a\", \"claim_id\": \"b\", \"labels\": [\"x\\u0007\"]}", "labels must be"},
 	    {"{\"name\": \"a\", \"claim_id\": \"b\", \"name\": \"c\"}", "duplicate"},
 	};
 
@@ -102,8 +100,7 @@ static void wrong_claims_name_the_field(void **state)
 		struct claim_request c;
 		struct error e = {0};
 
-		assert_int_equal(
-		    claim_request_parse(wrong[i].text, strlen(wrong[i].text), &c, &e), ERR_INVALID);
+		assert_int_equal(claim_request_parse(wrong[i].text, strlen(wrong[i].text), &c, &e), ERR_INVALID);
 		if (!strstr(e.text, wrong[i].why))
 			fail_msg("\"%s\" does not say \"%s\"", e.text, wrong[i].why);
 		assert_null(c.name);
@@ -195,8 +192,7 @@ static char *experiment_with(const char *part, const char *instead)
 	char *experiment, *text;
 
 	assert_non_null(at);
-	experiment =
-	    xasprintf("%.*s%s%s", (int)(at - EXPERIMENT), EXPERIMENT, instead, at + strlen(part));
+	experiment = xasprintf("%.*s%s%s", (int)(at - EXPERIMENT), EXPERIMENT, instead, at + strlen(part));
 	text = offer_with("\"change\": {\"kind\": \"pull_request\"", experiment);
 	free(experiment);
 	return text;
@@ -270,19 +266,17 @@ static void wrong_experiments_name_the_field(void **state)
 	assert_experiment_refused("\"base\"", "\"both\"", "side must be head or base");
 	assert_experiment_refused("\"base\"", "1", "side must be head or base");
 	assert_experiment_refused("\"sha\": \"0", "\"sha\": \"-", "sha must be");
-	assert_experiment_refused(
-	    "\"sha\": \"0", "\"sha\": \"1", "head_sha must be the experiment's");
+	assert_experiment_refused("\"sha\": \"0", "\"sha\": \"1", "head_sha must be the experiment's");
 	assert_experiment_refused(TESTS, "\"x\": 1", "tests must be a list of texts");
 	assert_experiment_refused(TESTS, "\"tests\": []", "tests must not be empty");
 	assert_experiment_refused(TESTS, "\"tests\": [\"a\", 1]", "tests must be a list of texts");
-	assert_experiment_refused(
-	    TESTS, "\"tests\": [\"a\", \"\"]", "tests[1] must be 1 to 385 bytes");
+	assert_experiment_refused(TESTS, "\"tests\": [\"a\", \"\"]", "tests[1] must be 1 to 385 bytes");
 	assert_experiment_refused("[\"linux\"]", "null", "jobs must be a list of texts");
 	assert_experiment_refused("{\"device\": \"910B\"}", "[]", "environment must be an object");
 	assert_experiment_refused("unit/a", "unit/\\u0000", "NUL");
 	assert_experiment_refused("\"experiment\": {", "\"x\": {", "experiment is missing");
-	assert_experiment_refused("\"kind\": \"experiment\"", "\"kind\": \"push\"",
-	    "only a change of kind experiment has experiment");
+	assert_experiment_refused(
+	    "\"kind\": \"experiment\"", "\"kind\": \"push\"", "only a change of kind experiment has experiment");
 	list = list_of(1, EXPERIMENT_TEST_MAX_BYTES + 1);
 	assert_experiment_refused(TESTS, list, "tests[0] must be 1 to 385 bytes, not 386");
 	free(list);
@@ -301,10 +295,9 @@ static void wrong_experiments_name_the_field(void **state)
 /* Names that would be several lines where a shell, a C program or Python reads lines. */
 static void a_test_is_one_line_or_it_is_not(void **state)
 {
-	static const char *const lines[] = {"unit/a", "unit/a b\\n$(x)`;\"'", "-rf/--",
-	    "модель/тест", "unit/\u00a0x", "unit/\u2027x"};
-	static const char *const others[] = {"unit/a\nb", "unit/a\rb", "\tunit/a", "unit/\033[2J",
-	    "unit/\177",
+	static const char *const lines[] = {
+	    "unit/a", "unit/a b\\n$(x)`;\"'", "-rf/--", "модель/тест", "unit/\u00a0x", "unit/\u2027x"};
+	static const char *const others[] = {"unit/a\nb", "unit/a\rb", "\tunit/a", "unit/\033[2J", "unit/\177",
 	    "unit/\xc2\x85"
 	    "b",
 	    "unit/a\u2028b", "unit/a\u2029b", "unit/a\vb", "unit/a\x1e"};
@@ -386,15 +379,13 @@ static void heartbeats_answers_come_back_as_they_went(void **state)
 
 static void wrong_answers_are_refused(void **state)
 {
-	static const char *const wrong[] = {"", "{}", "{\"lease\": \"gone\"}",
-	    "{\"lease\": \"active\"}", "{\"lease\": \"active\", \"lease_ms\": 86400001}",
-	    "{\"lease\": \"lost\", \"reason\": 3}"};
+	static const char *const wrong[] = {"", "{}", "{\"lease\": \"gone\"}", "{\"lease\": \"active\"}",
+	    "{\"lease\": \"active\", \"lease_ms\": 86400001}", "{\"lease\": \"lost\", \"reason\": 3}"};
 	struct lease_answer a;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
-		assert_int_equal(
-		    lease_answer_parse(wrong[i], strlen(wrong[i]), &a, NULL), ERR_INVALID);
+		assert_int_equal(lease_answer_parse(wrong[i], strlen(wrong[i]), &a, NULL), ERR_INVALID);
 }
 
 static const char STATUS[] =
@@ -426,9 +417,8 @@ static void statuses_come_back_as_they_went(void **state)
 
 static void wrong_statuses_are_refused(void **state)
 {
-	static const char *const parts[][2] = {{"\"0.1.0\"", "1"}, {"2026-11", "2026-13"},
-	    {"\"farm\"", "\"fa rm\""}, {"[\"npu\"]", "\"npu\""},
-	    {"\"waiting\": 3", "\"waiting\": -1"}, {"[{", "{\"a\": [{"}};
+	static const char *const parts[][2] = {{"\"0.1.0\"", "1"}, {"2026-11", "2026-13"}, {"\"farm\"", "\"fa rm\""},
+	    {"[\"npu\"]", "\"npu\""}, {"\"waiting\": 3", "\"waiting\": -1"}, {"[{", "{\"a\": [{"}};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
@@ -437,8 +427,7 @@ static void wrong_statuses_are_refused(void **state)
 		char *text;
 
 		assert_non_null(at);
-		text = xasprintf(
-		    "%.*s%s%s", (int)(at - STATUS), STATUS, parts[i][1], at + strlen(parts[i][0]));
+		text = xasprintf("%.*s%s%s", (int)(at - STATUS), STATUS, parts[i][1], at + strlen(parts[i][0]));
 		assert_int_equal(runner_status_parse(text, strlen(text), &s, NULL), ERR_INVALID);
 		assert_null(s.runners);
 		free(text);

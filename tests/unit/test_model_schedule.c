@@ -125,8 +125,7 @@ static void test_years(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(sets); i++)
 		for (size_t k = 0; k < ARRAY_LEN(names); k++) {
-			struct schedule s =
-			    make(names[k], crons(sets[i][0], sets[i][1], sets[i][2]), JITTER);
+			struct schedule s = make(names[k], crons(sets[i][0], sets[i][1], sets[i][2]), JITTER);
 
 			play(&s, at("2026-11-20T12:00:00Z"), 60);
 			schedule_release(&s);
@@ -154,16 +153,13 @@ static void test_calendar(void **state)
 {
 	(void)state;
 	check_dues("0 0 29 2 *", "2026-11-20T12:00:00Z",
-	    (const char *const[]){
-		"2028-02-29T00:00:00Z", "2032-02-29T00:00:00Z", "2036-02-29T00:00:00Z", NULL});
-	check_dues("0 0 29 2 *", "2096-03-01T00:00:00Z",
-	    (const char *const[]){"2104-02-29T00:00:00Z", NULL});
+	    (const char *const[]){"2028-02-29T00:00:00Z", "2032-02-29T00:00:00Z", "2036-02-29T00:00:00Z", NULL});
+	check_dues("0 0 29 2 *", "2096-03-01T00:00:00Z", (const char *const[]){"2104-02-29T00:00:00Z", NULL});
 	check_dues("0 4 31 * *", "2026-11-20T12:00:00Z",
-	    (const char *const[]){"2026-12-31T04:00:00Z", "2027-01-31T04:00:00Z",
-		"2027-03-31T04:00:00Z", "2027-05-31T04:00:00Z", NULL});
-	check_dues("30 23 28-31 2 *", "2028-02-28T00:00:00Z",
 	    (const char *const[]){
-		"2028-02-28T23:30:00Z", "2028-02-29T23:30:00Z", "2029-02-28T23:30:00Z", NULL});
+		"2026-12-31T04:00:00Z", "2027-01-31T04:00:00Z", "2027-03-31T04:00:00Z", "2027-05-31T04:00:00Z", NULL});
+	check_dues("30 23 28-31 2 *", "2028-02-28T00:00:00Z",
+	    (const char *const[]){"2028-02-28T23:30:00Z", "2028-02-29T23:30:00Z", "2029-02-28T23:30:00Z", NULL});
 	check_dues("59 23 31 12 *", "2026-12-31T23:58:00Z",
 	    (const char *const[]){"2026-12-31T23:59:00Z", "2027-12-31T23:59:00Z", NULL});
 }
@@ -313,22 +309,20 @@ static char *edited(const char *before, const char *after, const char *last, con
 	assert_true(look.last_ms <= at(now));
 	schedule_release(&old);
 	schedule_release(&s);
-	return xasprintf("%.5s %.5s%s", look.due_ms ? due + 11 : "-", next + 11,
-	    look.is_missed ? " missed" : "");
+	return xasprintf("%.5s %.5s%s", look.due_ms ? due + 11 : "-", next + 11, look.is_missed ? " missed" : "");
 }
 
-#define ASSERT_EDITED(before, after, last, now, expected)                                          \
-	do {                                                                                       \
-		char *got_ = edited(before, after, "2026-11-20T" last "Z", "2026-11-20T" now "Z"); \
-		assert_string_equal(got_, expected);                                               \
-		free(got_);                                                                        \
+#define ASSERT_EDITED(before, after, last, now, expected)                                                              \
+	do {                                                                                                           \
+		char *got_ = edited(before, after, "2026-11-20T" last "Z", "2026-11-20T" now "Z");                     \
+		assert_string_equal(got_, expected);                                                                   \
+		free(got_);                                                                                            \
 	} while (0)
 
 static void test_edited(void **state)
 {
 	struct schedule s = make("x", crons("0 2 * * *", NULL, NULL), JITTER);
-	int64_t delay_ms =
-	    schedule_start_ms(&s, at("2026-11-20T02:00:00Z")) - at("2026-11-20T02:00:00Z");
+	int64_t delay_ms = schedule_start_ms(&s, at("2026-11-20T02:00:00Z")) - at("2026-11-20T02:00:00Z");
 
 	(void)state;
 	assert_in_range(delay_ms, MINUTE, JITTER); /* of this name: what follows needs one */

@@ -9,8 +9,7 @@ static void names_go_both_ways(void **state)
 {
 	(void)state;
 	for (int i = 0; i < N_DISPATCH_STATES; i++)
-		assert_int_equal(
-		    dispatch_state_parse(dispatch_state_name((enum dispatch_state)i)), i);
+		assert_int_equal(dispatch_state_parse(dispatch_state_name((enum dispatch_state)i)), i);
 	for (int i = 0; i < N_TEST_STATUSES; i++)
 		assert_int_equal(test_status_parse(test_status_name((enum test_status)i)), i);
 	for (int i = 0; i < N_CHANGE_KINDS; i++)
@@ -28,8 +27,7 @@ static void names_go_both_ways(void **state)
 
 static void people_read_who_ended_it(void **state)
 {
-	char *declined = ended_how_text(ENDED_DECLINED, "alice"),
-	     *cancelled = ended_how_text(ENDED_CANCELLED, "bob");
+	char *declined = ended_how_text(ENDED_DECLINED, "alice"), *cancelled = ended_how_text(ENDED_CANCELLED, "bob");
 
 	(void)state;
 	assert_string_equal(declined, "declined by alice");
@@ -62,8 +60,7 @@ static void every_step_is_as_designed(void **state)
 		    i == DISPATCH_SUPERSEDED || i == DISPATCH_CANCELLED);
 	for (int from = 0; from < N_DISPATCH_STATES; from++)
 		for (int to = 0; to < N_DISPATCH_STATES; to++)
-			assert_int_equal(
-			    dispatch_may_enter((enum dispatch_state)from, (enum dispatch_state)to),
+			assert_int_equal(dispatch_may_enter((enum dispatch_state)from, (enum dispatch_state)to),
 			    legal[from][to] == 'x');
 }
 

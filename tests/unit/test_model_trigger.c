@@ -72,10 +72,7 @@ static struct accelerator npu(char **paths, enum label_rule label, bool drafts)
 {
 	return (struct accelerator){
 	    .name = (char *)"npu",
-	    .triggers = {.has_pull_request = true,
-		.paths = paths,
-		.label = label,
-		.drafts = drafts},
+	    .triggers = {.has_pull_request = true, .paths = paths, .label = label, .drafts = drafts},
 	};
 }
 
@@ -144,8 +141,7 @@ static void trust_holds(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
-		assert_int_equal(trust_holds_pull(table[i].trust, table[i].association) != NULL,
-		    table[i].is_held);
+		assert_int_equal(trust_holds_pull(table[i].trust, table[i].association) != NULL, table[i].is_held);
 	assert_non_null(trust_holds_pull(TRUST_MEMBERS, NULL));
 }
 

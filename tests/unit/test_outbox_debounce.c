@@ -10,10 +10,8 @@
 
 static struct debounce_question ask(int64_t written_ms)
 {
-	return (struct debounce_question){.number = 1,
-	    .now_wall_ms = NOW,
-	    .written_wall_ms = written_ms,
-	    .min_interval_ms = 60 * S};
+	return (struct debounce_question){
+	    .number = 1, .now_wall_ms = NOW, .written_wall_ms = written_ms, .min_interval_ms = 60 * S};
 }
 
 static void test_waits_for_the_interval(void **state)

@@ -101,10 +101,7 @@ int store_claim_outbox(struct store *s, struct claim_outbox *op)
 	return 0;
 }
 
-void outbox_row_release(struct outbox_row *r)
-{
-	free(r->target);
-}
+void outbox_row_release(struct outbox_row *r) { free(r->target); }
 
 void claim_outbox_release(struct claim_outbox *op)
 {
@@ -165,10 +162,7 @@ static void release_test_effect(struct effect *e)
 	count_one(&w.n_released);
 }
 
-static char *test_target_name(const struct effect *e)
-{
-	return xstrdup(e->row.target);
-}
+static char *test_target_name(const struct effect *e) { return xstrdup(e->row.target); }
 
 static void on_effect_end(struct effect *e)
 {
@@ -176,12 +170,11 @@ static void on_effect_end(struct effect *e)
 	w.n_ended++;
 }
 
-#define KIND(its_kind, its_lane, ...)                                                              \
-	&(const struct effect_kind)                                                                \
-	{                                                                                          \
-		.kind = OUTBOX_##its_kind, .lane = its_lane, .bytes = sizeof(struct test_effect),  \
-		.begin = begin_test_effect, .cancel = cancel_test_effect,                          \
-		.release = release_test_effect, __VA_ARGS__                                        \
+#define KIND(its_kind, its_lane, ...)                                                                                  \
+	&(const struct effect_kind)                                                                                    \
+	{                                                                                                              \
+		.kind = OUTBOX_##its_kind, .lane = its_lane, .bytes = sizeof(struct test_effect),                      \
+		.begin = begin_test_effect, .cancel = cancel_test_effect, .release = release_test_effect, __VA_ARGS__  \
 	}
 static const struct effect_kind *const KINDS[] = {
     KIND(REACTION, FAST_LANE),
@@ -189,10 +182,7 @@ static const struct effect_kind *const KINDS[] = {
     KIND(WEBHOOK_CANCEL, SLOW_LANE, .target_name = test_target_name),
 };
 
-static void end_ok(struct effect *e)
-{
-	effect_end(e, OUTBOX_OK, 0);
-}
+static void end_ok(struct effect *e) { effect_end(e, OUTBOX_OK, 0); }
 
 static void end_after_back_off(struct effect *e)
 {
@@ -203,10 +193,7 @@ static void end_after_back_off(struct effect *e)
 	effect_end(e, has_time ? OUTBOX_RETRY : OUTBOX_DEAD, next_ms);
 }
 
-static void put_off(struct effect *e)
-{
-	effect_put_off(e, 5000);
-}
+static void put_off(struct effect *e) { effect_put_off(e, 5000); }
 
 static void write_paced(struct effect *e)
 {
@@ -327,8 +314,7 @@ static void a_hanging_target_leaves_room_for_the_others(void **state)
 	add_row(OUTBOX_WEBHOOK_DISPATCH, "fast");
 	start_engine();
 	wait_for(&w.n_begun, 3);
-	assert_string_equal(
-	    traced, "begin:0 begin:1 not_yet:8 not_yet:9 not_yet:10 not_yet:11 begin:12");
+	assert_string_equal(traced, "begin:0 begin:1 not_yet:8 not_yet:9 not_yet:10 not_yet:11 begin:12");
 	assert_in_range(w.done[8].next_ms, now_ms + 3000, clock_wall_ms() + 6000);
 }
 
@@ -370,8 +356,7 @@ static void a_look_during_a_claim_is_not_lost(void **state)
 	(void)state;
 	w.begin = end_ok;
 	start_engine();
-	loop_reap(
-	    w.loop, add_row_and_look, NULL); /* the claim below has begun, and ends after this */
+	loop_reap(w.loop, add_row_and_look, NULL); /* the claim below has begun, and ends after this */
 	engine_look(w.engine);
 	add_row_and_look(NULL);
 	wait_for(&w.n_released, 2);
@@ -443,8 +428,7 @@ static void paces_writes(void **state)
 	start_engine();
 	wait_for(&w.n_released, 2);
 	assert_string_equal(traced, "begin:0 ok:0 begin:1 not_yet:1");
-	assert_in_range(
-	    w.done[1].next_ms, w.done[1].now_ms + 1, clock_wall_ms() + PACING_LATEST_MS);
+	assert_in_range(w.done[1].next_ms, w.done[1].now_ms + 1, clock_wall_ms() + PACING_LATEST_MS);
 	assert_int_equal(engine_n_paced(w.engine), 1);
 }
 
@@ -472,10 +456,7 @@ static void a_claim_that_ends_after_the_close_begins_nothing(void **state)
 	assert_string_equal(traced, "not_yet:0 closed");
 }
 
-static void set_flag(void *flag)
-{
-	*(bool *)flag = true;
-}
+static void set_flag(void *flag) { *(bool *)flag = true; }
 
 static void closing_does_not_wait_for_a_store_that_fails(void **state)
 {

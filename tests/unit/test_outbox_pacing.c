@@ -13,8 +13,7 @@
 
 static int64_t ask(struct pacing *p, enum write_class class, int64_t age_ms, int64_t now_ms)
 {
-	return pacing_ask(
-	    p, &(struct pacing_question){.class = class, .age_ms = age_ms, .now_ms = now_ms});
+	return pacing_ask(p, &(struct pacing_question){.class = class, .age_ms = age_ms, .now_ms = now_ms});
 }
 
 /* ---- one question ---- */
@@ -167,10 +166,7 @@ static double random_unit(struct simulation *s)
 	return (double)((s->random * UINT64_C(2685821657736338717)) >> 11) / 9007199254740992.0;
 }
 
-static int random_below(struct simulation *s, int n)
-{
-	return (int)(random_unit(s) * n);
-}
+static int random_below(struct simulation *s, int n) { return (int)(random_unit(s) * n); }
 
 /* -ln(u) by its series: no libm for one logarithm. u in (0, 1]. */
 static double minus_log(double u)
@@ -234,8 +230,7 @@ static void let_things_happen(struct simulation *s)
 {
 	while (s->next_event_ms <= s->now_ms) {
 		report(s, &s->pulls[random_below(s, N_PULLS)], true);
-		s->next_event_ms +=
-		    1 + (int64_t)(minus_log(1 - random_unit(s)) * (double)HOUR / 500);
+		s->next_event_ms += 1 + (int64_t)(minus_log(1 - random_unit(s)) * (double)HOUR / 500);
 	}
 	if (s->next_burst_ms <= s->now_ms) {
 		struct pull *p = &s->pulls[random_below(s, N_PULLS)];
@@ -308,8 +303,7 @@ static void send(struct simulation *s)
 			add_wait(&s->red_waits, s->now_ms - s->red_since[0]);
 		s->n_handed--;
 		memmove(s->handed, s->handed + 1, (size_t)s->n_handed * sizeof(*s->handed));
-		memmove(
-		    s->red_since, s->red_since + 1, (size_t)s->n_handed * sizeof(*s->red_since));
+		memmove(s->red_since, s->red_since + 1, (size_t)s->n_handed * sizeof(*s->red_since));
 	}
 }
 
@@ -354,8 +348,8 @@ static int64_t highest(struct waits *w, const char *what)
 	if (w->n == 0)
 		return 0;
 	qsort(w->at, w->n, sizeof(*w->at), by_size);
-	print_message("  %-14s n %5zu  p50 %5lld s  p90 %5lld s  p99 %5lld s  max %5lld s\n", what,
-	    w->n, (long long)(w->at[w->n / 2] / S), (long long)(w->at[w->n * 9 / 10] / S),
+	print_message("  %-14s n %5zu  p50 %5lld s  p90 %5lld s  p99 %5lld s  max %5lld s\n", what, w->n,
+	    (long long)(w->at[w->n / 2] / S), (long long)(w->at[w->n * 9 / 10] / S),
 	    (long long)(w->at[w->n * 99 / 100] / S), (long long)(w->at[w->n - 1] / S));
 	return w->at[w->n - 1];
 }

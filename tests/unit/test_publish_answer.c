@@ -12,11 +12,11 @@ static const struct comment_options OPTIONS = {.public_url = "https://outpost.ex
     .bot = "outpost-ci",
     .now_wall_ms = 1};
 
-static char *text_of(const char *kind, const char *word, const char *suite, const char *result,
-    const char *hint, const struct change_view *v)
+static char *text_of(const char *kind, const char *word, const char *suite, const char *result, const char *hint,
+    const struct change_view *v)
 {
-	json_t *facts = json_pack("{s:i, s:[{s:s, s:s, s:s, s:s, s:s}]}", "comment", 77, "commands",
-	    "kind", kind, "word", word, "suite", suite, "result", result, "hint", hint);
+	json_t *facts = json_pack("{s:i, s:[{s:s, s:s, s:s, s:s, s:s}]}", "comment", 77, "commands", "kind", kind,
+	    "word", word, "suite", suite, "result", result, "hint", hint);
 	char *text = answer_text(facts, v, &OPTIONS);
 
 	json_decref(facts);
@@ -28,11 +28,10 @@ static void each_error_has_words(void **state)
 	(void)state;
 	for (int r = 0; r < N_COMMAND_RESULTS; r++) {
 		enum command_result result = (enum command_result)r;
-		char *text =
-		    text_of("retest", "npu", "model", command_result_name(result), "", NULL);
+		char *text = text_of("retest", "npu", "model", command_result_name(result), "", NULL);
 		bool is_told = strlen(text) > strlen("<!-- outpost:reply:77 -->\n");
-		bool is_wordless = !command_result_is_error(result) ||
-				   result == COMMAND_FOR_MEMBERS || result == COMMAND_CLOSED;
+		bool is_wordless =
+		    !command_result_is_error(result) || result == COMMAND_FOR_MEMBERS || result == COMMAND_CLOSED;
 
 		assert_ptr_equal(strstr(text, "<!-- outpost:reply:77 -->\n"), text);
 		assert_null(strstr(text, COMMENT_MARKER));
@@ -63,14 +62,12 @@ static void the_list_names_the_bot(void **state)
 
 static void what_was_typed_is_code(void **state)
 {
-	char *text =
-	    text_of("unknown", "`@pytorch/owners` [x](https://evil.example) #1 " COMMENT_MARKER, "",
-		"not_known", "", NULL);
+	char *text = text_of(
+	    "unknown", "`@pytorch/owners` [x](https://evil.example) #1 " COMMENT_MARKER, "", "not_known", "", NULL);
 
 	(void)state;
 	assert_null(strstr(text, COMMENT_MARKER));
-	assert_non_null(
-	    strstr(text, "I do not know `` `@pytorch/owners` [x](https://evil.example) #1"));
+	assert_non_null(strstr(text, "I do not know `` `@pytorch/owners` [x](https://evil.example) #1"));
 	free(text);
 	text = text_of("retest", "a`b", "", "no_accelerator", "npu", NULL);
 	assert_non_null(strstr(text, "There is no accelerator ``a`b``; did you mean `npu`?"));
@@ -91,16 +88,16 @@ static void status_needs_the_change(void **state)
 
 static json_t *rates(const char *test, json_t *accelerators)
 {
-	return json_pack("{s:i, s:{s:s, s:i, s:o}}", "comment", 77, "stress", "test", test,
-	    "rounds", 10, "accelerators", accelerators);
+	return json_pack("{s:i, s:{s:s, s:i, s:o}}", "comment", 77, "stress", "test", test, "rounds", 10,
+	    "accelerators", accelerators);
 }
 
-static json_t *rate_of(const char *name, int head_passed, int head_failed, int head_lost,
-    int base_passed, int base_failed)
+static json_t *rate_of(
+    const char *name, int head_passed, int head_failed, int head_lost, int base_passed, int base_failed)
 {
-	return json_pack("{s:s, s:{s:s, s:i, s:i, s:i}, s:{s:s, s:i, s:i, s:i}}", "accelerator",
-	    name, "head", "sha", "a", "passed", head_passed, "failed", head_failed, "lost",
-	    head_lost, "base", "sha", "b", "passed", base_passed, "failed", base_failed, "lost", 0);
+	return json_pack("{s:s, s:{s:s, s:i, s:i, s:i}, s:{s:s, s:i, s:i, s:i}}", "accelerator", name, "head", "sha",
+	    "a", "passed", head_passed, "failed", head_failed, "lost", head_lost, "base", "sha", "b", "passed",
+	    base_passed, "failed", base_failed, "lost", 0);
 }
 
 static void check_line(json_t *accelerator, const char *expected)
@@ -131,10 +128,10 @@ static void a_stress_run_says_both_rates_and_what_they_mean(void **state)
 	check_line(rate_of("npu", 0, 0, 10, 5, 0), "head gave no result, merge base 5 of 5 passed "
 						   "(100 %, 57–100 %). Without results on both "
 						   "sides there is nothing to compare.\n");
-	check_line(rate_of("npu", 4, 4, 2, 5, 0),
-	    "head 4 of 8 passed (50 %, 22–78 %) and 2 runs gave no result, merge base");
-	check_line(json_pack("{s:s, s:{s:i, s:i, s:i}}", "accelerator", "npu", "head", "passed", 2,
-		       "failed", 0, "lost", 1),
+	check_line(
+	    rate_of("npu", 4, 4, 2, 5, 0), "head 4 of 8 passed (50 %, 22–78 %) and 2 runs gave no result, merge base");
+	check_line(
+	    json_pack("{s:s, s:{s:i, s:i, s:i}}", "accelerator", "npu", "head", "passed", 2, "failed", 0, "lost", 1),
 	    "head 2 of 2 passed (100 %, 34–100 %) and 1 run gave no result, merge base gave no "
 	    "result");
 }
@@ -162,8 +159,8 @@ static void a_stress_run_has_a_reply_of_its_own(void **state)
 
 static void an_unknown_test_is_named(void **state)
 {
-	json_t *facts = json_pack("{s:i, s:[{s:s, s:s, s:s, s:s}]}", "comment", 77, "commands",
-	    "kind", "stress", "test", "lama*3", "result", "no_test", "hint", "model/llama3");
+	json_t *facts = json_pack("{s:i, s:[{s:s, s:s, s:s, s:s}]}", "comment", 77, "commands", "kind", "stress",
+	    "test", "lama*3", "result", "no_test", "hint", "model/llama3");
 	char *text = answer_text(facts, NULL, &OPTIONS);
 
 	(void)state;
@@ -176,15 +173,13 @@ static void an_unknown_test_is_named(void **state)
 
 static void an_unknown_test_is_named_with_its_accelerator(void **state)
 {
-	json_t *facts = json_pack("{s:i, s:[{s:s, s:s, s:s, s:s, s:s}]}", "comment", 77, "commands",
-	    "kind", "stress", "word", "npu", "test", "model/lama", "result", "no_test", "hint",
-	    "model/llama3");
+	json_t *facts = json_pack("{s:i, s:[{s:s, s:s, s:s, s:s, s:s}]}", "comment", 77, "commands", "kind", "stress",
+	    "word", "npu", "test", "model/lama", "result", "no_test", "hint", "model/llama3");
 	char *text = answer_text(facts, NULL, &OPTIONS);
 
 	(void)state;
-	assert_non_null(strstr(text,
-	    "No job on `npu` has reported a test `model/lama` for this head; did you mean "
-	    "`model/llama3`?"));
+	assert_non_null(strstr(text, "No job on `npu` has reported a test `model/lama` for this head; did you mean "
+				     "`model/llama3`?"));
 	json_decref(facts);
 	free(text);
 }

@@ -76,10 +76,7 @@ int store_claim_outbox(struct store *s, struct claim_outbox *op)
 	return 0;
 }
 
-void outbox_row_release(struct outbox_row *r)
-{
-	free(r->target);
-}
+void outbox_row_release(struct outbox_row *r) { free(r->target); }
 
 void claim_outbox_release(struct claim_outbox *op)
 {
@@ -194,10 +191,9 @@ static void fail_to_begin(struct effect *e)
 	fail();
 }
 
-#define KIND_THAT_FAILS(its_kind, its_lane)                                                        \
-	{                                                                                          \
-		.kind = its_kind, .lane = its_lane, .bytes = sizeof(struct effect),                \
-		.begin = fail_to_begin                                                             \
+#define KIND_THAT_FAILS(its_kind, its_lane)                                                                            \
+	{                                                                                                              \
+		.kind = its_kind, .lane = its_lane, .bytes = sizeof(struct effect), .begin = fail_to_begin             \
 	}
 const struct effect_kind comment_kind = KIND_THAT_FAILS(OUTBOX_COMMENT, COMMENT_LANE);
 const struct effect_kind reaction_kind = KIND_THAT_FAILS(OUTBOX_REACTION, REACTION_LANE);
@@ -232,8 +228,8 @@ void github_app_get(struct github *g, struct github_call *call)
 	fail();
 }
 
-void github_check_create(struct github *g, struct github_call *call, const char *repository,
-    const struct github_check *check)
+void github_check_create(
+    struct github *g, struct github_call *call, const char *repository, const struct github_check *check)
 {
 	(void)g;
 	(void)call;
@@ -242,8 +238,8 @@ void github_check_create(struct github *g, struct github_call *call, const char 
 	fail();
 }
 
-void github_check_update(struct github *g, struct github_call *call, const char *repository,
-    int64_t check_id, const struct github_check *check)
+void github_check_update(struct github *g, struct github_call *call, const char *repository, int64_t check_id,
+    const struct github_check *check)
 {
 	(void)g;
 	(void)repository;
@@ -259,8 +255,7 @@ void github_check_update(struct github *g, struct github_call *call, const char 
 	end_call(w.loop, call);
 }
 
-void github_checks_list(
-    struct github *g, struct github_check_list *list, const char *repository, const char *head_sha)
+void github_checks_list(struct github *g, struct github_check_list *list, const char *repository, const char *head_sha)
 {
 	(void)g;
 	(void)repository;
@@ -292,8 +287,7 @@ static void run(void)
 	static char public_url[] = "https://outpost.example.org";
 
 	stand_ins_reset();
-	w.config = (struct config){
-	    .checks_enabled = true, .github_writes_per_minute = 80, .public_url = public_url};
+	w.config = (struct config){.checks_enabled = true, .github_writes_per_minute = 80, .public_url = public_url};
 	w.is_wished = true;
 	w.loop = loop_new();
 	w.stop_later = timer_new(w.loop, close_now, NULL);

@@ -7,13 +7,11 @@
 #include "publish/publish_internal.h"
 #include "view_builder.h"
 
-static const struct check_options OPTIONS = {
-    .public_url = "https://outpost.example.org", .bot = "outpost-ci"};
+static const struct check_options OPTIONS = {.public_url = "https://outpost.example.org", .bot = "outpost-ci"};
 
 /* A view with one accelerator "npu" at a vendor's repository and one job that said `conclusion`
  * (NULL: in progress). */
-static struct change_view *view_with_job(
-    enum level level, enum dispatch_state state, const char *conclusion)
+static struct change_view *view_with_job(enum level level, enum dispatch_state state, const char *conclusion)
 {
 	struct change_view *v = view_new();
 	size_t a = view_add_accelerator(v, "npu", "NPU", level, state);
@@ -70,8 +68,7 @@ static void record(struct list_checks *l, const struct wanted_check *w, int64_t 
 }
 
 /* "NAME CONCLUSION[ anew] [title]; …" */
-static char *planned(
-    const struct change_view *v, const struct list_checks *l, const struct check_options *o)
+static char *planned(const struct change_view *v, const struct list_checks *l, const struct check_options *o)
 {
 	struct buf text = BUF_INIT(65536);
 	struct check_plan p;
@@ -81,18 +78,18 @@ static char *planned(
 		const struct wanted_check *w = &p.list[i];
 
 		buf_appendf(&text, "%s%s %s%s [%s]", i ? "; " : "", w->name,
-		    w->output.conclusion ? w->output.conclusion : "in_progress",
-		    w->is_anew ? " anew" : "", w->job_id ? w->output.title : "");
+		    w->output.conclusion ? w->output.conclusion : "in_progress", w->is_anew ? " anew" : "",
+		    w->job_id ? w->output.title : "");
 	}
 	check_plan_release(&p);
 	return text.data ? buf_take(&text) : xstrdup("");
 }
 
-#define ASSERT_PLAN(v, l, o, expected)                                                             \
-	do {                                                                                       \
-		char *got_ = planned((v), (l), (o));                                               \
-		assert_string_equal(got_, expected);                                               \
-		free(got_);                                                                        \
+#define ASSERT_PLAN(v, l, o, expected)                                                                                 \
+	do {                                                                                                           \
+		char *got_ = planned((v), (l), (o));                                                                   \
+		assert_string_equal(got_, expected);                                                                   \
+		free(got_);                                                                                            \
 	} while (0)
 
 #define NAME "crcr/Ascend/pytorch/ci/test"
@@ -137,53 +134,48 @@ static void what_they_conclude(void **state)
 		} cells[2];
 		const char *l4, *l3, *title;
 	} cases[] = {
-	    {"success", {{TEST_PASS, N_ATTRIBUTIONS}, {TEST_PASS, N_ATTRIBUTIONS}}, "success",
-		"success", "2 tests passed"},
-	    {"success", {{TEST_PASS, N_ATTRIBUTIONS}, {TEST_SKIP, N_ATTRIBUTIONS}}, "success",
-		"success", "1 test passed"},
-	    {"success", {{TEST_SKIP, N_ATTRIBUTIONS}, {NO_CELL, 0}}, "skipped", "skipped",
-		"Skipped"},
-	    {"success", {{TEST_DONE, N_ATTRIBUTIONS}, {TEST_SKIP, N_ATTRIBUTIONS}}, "neutral",
-		"neutral", "Measured only"},
+	    {"success", {{TEST_PASS, N_ATTRIBUTIONS}, {TEST_PASS, N_ATTRIBUTIONS}}, "success", "success",
+		"2 tests passed"},
+	    {"success", {{TEST_PASS, N_ATTRIBUTIONS}, {TEST_SKIP, N_ATTRIBUTIONS}}, "success", "success",
+		"1 test passed"},
+	    {"success", {{TEST_SKIP, N_ATTRIBUTIONS}, {NO_CELL, 0}}, "skipped", "skipped", "Skipped"},
+	    {"success", {{TEST_DONE, N_ATTRIBUTIONS}, {TEST_SKIP, N_ATTRIBUTIONS}}, "neutral", "neutral",
+		"Measured only"},
 	    {"success", {{NO_CELL, 0}, {NO_CELL, 0}}, "success", "success", "Passed"},
-	    {"failure", {{TEST_FAIL, ATTRIBUTION_NEW}, {TEST_PASS, N_ATTRIBUTIONS}}, "failure",
-		"neutral", "1 new failure"},
-	    {"failure", {{TEST_FAIL, ATTRIBUTION_NEW}, {TEST_ERROR, ATTRIBUTION_UNCLASSIFIED}},
-		"failure", "neutral", "1 new failure, 1 not classified"},
-	    {"failure", {{TEST_FAIL, ATTRIBUTION_UNCLASSIFIED}, {TEST_FAIL, ATTRIBUTION_BASE}},
-		"failure", "neutral", "1 failure, not classified"},
-	    {"failure", {{TEST_FAIL, ATTRIBUTION_BASE}, {TEST_FAIL, ATTRIBUTION_FLAKY}}, "neutral",
-		"neutral", "2 failures, known, flaky or on the base as well"},
-	    {"failure", {{TEST_ERROR, ATTRIBUTION_KNOWN}, {TEST_PASS, N_ATTRIBUTIONS}}, "neutral",
-		"neutral", "1 failure, known, flaky or on the base as well"},
-	    /* red by its tests, whatever the job says; red by what it says without any test */
-	    {"success", {{TEST_FAIL, ATTRIBUTION_NEW}, {NO_CELL, 0}}, "failure", "neutral",
+	    {"failure", {{TEST_FAIL, ATTRIBUTION_NEW}, {TEST_PASS, N_ATTRIBUTIONS}}, "failure", "neutral",
 		"1 new failure"},
-	    {"failure", {{NO_CELL, 0}, {NO_CELL, 0}}, "failure", "neutral",
+	    {"failure", {{TEST_FAIL, ATTRIBUTION_NEW}, {TEST_ERROR, ATTRIBUTION_UNCLASSIFIED}}, "failure", "neutral",
+		"1 new failure, 1 not classified"},
+	    {"failure", {{TEST_FAIL, ATTRIBUTION_UNCLASSIFIED}, {TEST_FAIL, ATTRIBUTION_BASE}}, "failure", "neutral",
 		"1 failure, not classified"},
+	    {"failure", {{TEST_FAIL, ATTRIBUTION_BASE}, {TEST_FAIL, ATTRIBUTION_FLAKY}}, "neutral", "neutral",
+		"2 failures, known, flaky or on the base as well"},
+	    {"failure", {{TEST_ERROR, ATTRIBUTION_KNOWN}, {TEST_PASS, N_ATTRIBUTIONS}}, "neutral", "neutral",
+		"1 failure, known, flaky or on the base as well"},
+	    /* red by its tests, whatever the job says; red by what it says without any test */
+	    {"success", {{TEST_FAIL, ATTRIBUTION_NEW}, {NO_CELL, 0}}, "failure", "neutral", "1 new failure"},
+	    {"failure", {{NO_CELL, 0}, {NO_CELL, 0}}, "failure", "neutral", "1 failure, not classified"},
 	    /* the vendor's own trouble */
-	    {"timed_out", {{TEST_MISS, ATTRIBUTION_UNCLASSIFIED}, {TEST_PASS, N_ATTRIBUTIONS}},
-		"neutral", "neutral", "No result: timed_out"},
-	    {"success", {{TEST_MISS, ATTRIBUTION_NEW}, {TEST_PASS, N_ATTRIBUTIONS}}, "neutral",
-		"neutral", "1 test without a result"},
-	    {"cancelled", {{NO_CELL, 0}, {NO_CELL, 0}}, "neutral", "neutral",
-		"No result: cancelled"},
+	    {"timed_out", {{TEST_MISS, ATTRIBUTION_UNCLASSIFIED}, {TEST_PASS, N_ATTRIBUTIONS}}, "neutral", "neutral",
+		"No result: timed_out"},
+	    {"success", {{TEST_MISS, ATTRIBUTION_NEW}, {TEST_PASS, N_ATTRIBUTIONS}}, "neutral", "neutral",
+		"1 test without a result"},
+	    {"cancelled", {{NO_CELL, 0}, {NO_CELL, 0}}, "neutral", "neutral", "No result: cancelled"},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		for (int level = LEVEL_3; level <= LEVEL_4; level++) {
 			/* a queued one beside it keeps the verdict's out */
-			struct change_view *v =
-			    view_with_job((enum level)level, DISPATCH_RUNNING, cases[i].said);
+			struct change_view *v = view_with_job((enum level)level, DISPATCH_RUNNING, cases[i].said);
 			struct list_checks l = nothing_on_record("ciflow/crcr/npu");
-			char *expected = xasprintf(NAME " %s [%s]",
-			    level == LEVEL_4 ? cases[i].l4 : cases[i].l3, cases[i].title);
+			char *expected =
+			    xasprintf(NAME " %s [%s]", level == LEVEL_4 ? cases[i].l4 : cases[i].l3, cases[i].title);
 
 			for (int c = 0; c < 2; c++)
 				if (cases[i].cells[c].status != NO_CELL)
-					add_cell(v, c ? "b" : "a", cases[i].cells[c].status,
-					    cases[i].cells[c].attribution);
+					add_cell(
+					    v, c ? "b" : "a", cases[i].cells[c].status, cases[i].cells[c].attribution);
 			ASSERT_PLAN(v, &l, &OPTIONS, expected);
 			free(expected);
 			list_checks_release(&l);
@@ -199,8 +191,8 @@ static void what_comes_after_it_was_called_off(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(states) * ARRAY_LEN(said); i++) {
-		struct change_view *v = view_with_job(
-		    LEVEL_4, states[i % ARRAY_LEN(states)], said[i / ARRAY_LEN(states)]);
+		struct change_view *v =
+		    view_with_job(LEVEL_4, states[i % ARRAY_LEN(states)], said[i / ARRAY_LEN(states)]);
 		struct list_checks l = nothing_on_record(NULL);
 
 		ASSERT_PLAN(v, &l, &OPTIONS, NAME " neutral [Cancelled]");
@@ -224,8 +216,7 @@ static void l3_may_fail_and_the_unhealthy_never(void **state)
 	o.l3_may_fail = true;
 	ASSERT_PLAN(v, &l, &o, NAME " failure [1 new failure]");
 	v->accelerators[0].is_unhealthy = true;
-	ASSERT_PLAN(
-	    v, &l, &o, NAME " neutral [1 failure, not counted: the accelerator is unhealthy]");
+	ASSERT_PLAN(v, &l, &o, NAME " neutral [1 failure, not counted: the accelerator is unhealthy]");
 	list_checks_release(&l);
 	change_view_free(v);
 }
@@ -239,8 +230,7 @@ static void a_job_whose_failures_another_one_tells(void **state)
 
 	(void)state;
 	w->job = 8;
-	ASSERT_PLAN(
-	    v, &l, &OPTIONS, NAME " neutral [1 failure, known, flaky or on the base as well]");
+	ASSERT_PLAN(v, &l, &OPTIONS, NAME " neutral [1 failure, known, flaky or on the base as well]");
 	w->attribution = ATTRIBUTION_NEW;
 	ASSERT_PLAN(v, &l, &OPTIONS, NAME " failure [1 new failure]");
 	w->attribution = ATTRIBUTION_BASE;
@@ -249,8 +239,7 @@ static void a_job_whose_failures_another_one_tells(void **state)
 	/* but all that is red was read where anything else was */
 	view_add_accelerator(v, "gpu", "GPU", LEVEL_2, DISPATCH_DONE);
 	view_add_verdict(v, 1, "model", "Qwen", TEST_PASS, 8);
-	ASSERT_PLAN(
-	    v, &l, &OPTIONS, NAME " neutral [1 failure, known, flaky or on the base as well]");
+	ASSERT_PLAN(v, &l, &OPTIONS, NAME " neutral [1 failure, known, flaky or on the base as well]");
 	list_checks_release(&l);
 	change_view_free(v);
 }
@@ -375,8 +364,7 @@ static void only_differences_are_written(void **state)
 	check_plan_release(&p);
 	ASSERT_PLAN(v, &l, &OPTIONS, "");
 	w->attribution = ATTRIBUTION_BASE;
-	ASSERT_PLAN(
-	    v, &l, &OPTIONS, NAME " neutral anew [1 failure, known, flaky or on the base as well]");
+	ASSERT_PLAN(v, &l, &OPTIONS, NAME " neutral anew [1 failure, known, flaky or on the base as well]");
 	j->status = JOB_IN_PROGRESS;
 	ASSERT_PLAN(v, &l, &OPTIONS, NAME " in_progress anew [Running]");
 	list_checks_release(&l);
@@ -434,14 +422,12 @@ static void two_jobs_of_one_name_keep_apart(void **state)
 	    .run_id = xstrdup("901"),
 	    .dispatch_id = xstrdup("other"),
 	    .runner = xstrdup("lab")};
-	ASSERT_PLAN(v, &l, &OPTIONS,
-	    NAME " in_progress [Running]; outpost/npu/ci/test in_progress [Running]");
+	ASSERT_PLAN(v, &l, &OPTIONS, NAME " in_progress [Running]; outpost/npu/ci/test in_progress [Running]");
 	free(j->dispatch_id);
 	j->dispatch_id = xstrdup(a->dispatches[0].id);
 	free(j->runner);
 	j->runner = xstrdup(a->dispatches[0].runner);
-	ASSERT_PLAN(v, &l, &OPTIONS,
-	    NAME " in_progress [Running]; " NAME " (npu, ci) in_progress [Running]");
+	ASSERT_PLAN(v, &l, &OPTIONS, NAME " in_progress [Running]; " NAME " (npu, ci) in_progress [Running]");
 	list_checks_release(&l);
 	change_view_free(v);
 }
@@ -449,8 +435,8 @@ static void two_jobs_of_one_name_keep_apart(void **state)
 /* Nothing that a vendor names as a file leaves the tree, and what it says stays text. */
 static void hostile_places_and_words(void **state)
 {
-	static const char *const places[] = {"/etc/passwd", "../x", "a/../../x", "a/..", "a\nb", "",
-	    "..", "a\\b", "a\xc2\x85x", "\xe2\x80\xaeyp.x", "a\xff"};
+	static const char *const places[] = {"/etc/passwd", "../x", "a/../../x", "a/..", "a\nb", "", "..", "a\\b",
+	    "a\xc2\x85x", "\xe2\x80\xaeyp.x", "a\xff"};
 	struct change_view *v = view_with_job(LEVEL_4, DISPATCH_RUNNING, "failure");
 	struct list_checks l = nothing_on_record(NULL);
 	struct check_plan p;
@@ -466,8 +452,7 @@ static void hostile_places_and_words(void **state)
 	check_plan_make(v, &l, &OPTIONS, &p);
 	assert_int_equal(p.n, 1);
 	assert_int_equal(p.list[0].output.n_annotations, 0);
-	assert_non_null(
-	    strstr(p.list[0].output.summary, "`` `@all` <img src=x> [x](javascript:1) ``"));
+	assert_non_null(strstr(p.list[0].output.summary, "`` `@all` <img src=x> [x](javascript:1) ``"));
 	check_plan_release(&p);
 	list_checks_release(&l);
 	change_view_free(v);

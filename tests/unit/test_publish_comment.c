@@ -59,7 +59,7 @@ static struct world {
 	int n_rows_to_come; /* rows that have to be given back before the end */
 	bool is_uncertain, is_pull_unknown, is_change_silent, has_red, is_running;
 	int64_t row_age_ms;
-	bool comes_during_claim; /* the first wish, while the second round of claims is under way */
+	bool comes_during_claim;  /* the first wish, while the second round of claims is under way */
 	struct get_comment known; /* what store_get_comment() answers */
 	bool is_being_attributed, is_rerunning;
 	struct put_comment put;
@@ -130,10 +130,7 @@ int store_claim_outbox(struct store *s, struct claim_outbox *op)
 	return 0;
 }
 
-void outbox_row_release(struct outbox_row *r)
-{
-	free(r->target);
-}
+void outbox_row_release(struct outbox_row *r) { free(r->target); }
 
 void claim_outbox_release(struct claim_outbox *op)
 {
@@ -178,8 +175,8 @@ int store_get_change(struct store *s, struct get_change *q)
 		a = view_add_accelerator(q->view, "npu", "NPU", LEVEL_2,
 		    w.is_running || w.is_change_silent ? DISPATCH_RUNNING : DISPATCH_DONE);
 		if (!w.is_change_silent)
-			view_add_verdict(q->view, a, "s", "t", w.has_red ? TEST_FAIL : TEST_PASS, 1)
-			    ->rerun = w.is_rerunning ? RERUN_PENDING : RERUN_NONE;
+			view_add_verdict(q->view, a, "s", "t", w.has_red ? TEST_FAIL : TEST_PASS, 1)->rerun =
+			    w.is_rerunning ? RERUN_PENDING : RERUN_NONE;
 		q->view->is_being_attributed = w.is_being_attributed;
 	}
 	end_query(w.loop, &q->q);
@@ -223,10 +220,8 @@ static void fail_to_begin(struct effect *e)
 	fail();
 }
 
-const struct effect_kind red_issue_kind = {.kind = OUTBOX_RED_ISSUE,
-    .lane = RED_ISSUE_LANE,
-    .bytes = sizeof(struct effect),
-    .begin = fail_to_begin};
+const struct effect_kind red_issue_kind = {
+    .kind = OUTBOX_RED_ISSUE, .lane = RED_ISSUE_LANE, .bytes = sizeof(struct effect), .begin = fail_to_begin};
 
 int store_list_checks(struct store *s, struct list_checks *q)
 {
@@ -236,10 +231,7 @@ int store_list_checks(struct store *s, struct list_checks *q)
 	return ERR_CLOSING;
 }
 
-void list_checks_release(struct list_checks *q)
-{
-	(void)q;
-}
+void list_checks_release(struct list_checks *q) { (void)q; }
 
 int store_put_check(struct store *s, struct put_check *op)
 {
@@ -257,8 +249,8 @@ int store_doubt_check(struct store *s, struct doubt_check *op)
 	return ERR_CLOSING;
 }
 
-void github_check_create(struct github *g, struct github_call *call, const char *repository,
-    const struct github_check *check)
+void github_check_create(
+    struct github *g, struct github_call *call, const char *repository, const struct github_check *check)
 {
 	(void)g;
 	(void)call;
@@ -267,24 +259,20 @@ void github_check_create(struct github *g, struct github_call *call, const char 
 	fail();
 }
 
-void github_check_update(struct github *g, struct github_call *call, const char *repository,
-    int64_t check_id, const struct github_check *check)
+void github_check_update(struct github *g, struct github_call *call, const char *repository, int64_t check_id,
+    const struct github_check *check)
 {
 	(void)check_id;
 	github_check_create(g, call, repository, check);
 }
 
-void github_checks_list(
-    struct github *g, struct github_check_list *list, const char *repository, const char *head_sha)
+void github_checks_list(struct github *g, struct github_check_list *list, const char *repository, const char *head_sha)
 {
 	(void)head_sha;
 	github_check_create(g, &list->call, repository, NULL);
 }
 
-void github_check_list_release(struct github_check_list *list)
-{
-	(void)list;
-}
+void github_check_list_release(struct github_check_list *list) { (void)list; }
 
 /* ---- GitHub ---- */
 
@@ -314,10 +302,7 @@ void github_call_release(struct github_call *call)
 	call->answer = NULL;
 }
 
-void github_comment_search_release(struct github_comment_search *search)
-{
-	github_call_release(&search->call);
-}
+void github_comment_search_release(struct github_comment_search *search) { github_call_release(&search->call); }
 
 const char *github_app_slug(const struct github *g)
 {
@@ -333,8 +318,8 @@ void github_app_get(struct github *g, struct github_call *call)
 	answer(call, &(struct scripted){.err = w.app_fails ? ERR_IO : 0});
 }
 
-void github_comment_find(struct github *g, struct github_comment_search *search,
-    const char *repository, int64_t number, const char *marker)
+void github_comment_find(
+    struct github *g, struct github_comment_search *search, const char *repository, int64_t number, const char *marker)
 {
 	(void)g;
 	(void)repository;
@@ -356,8 +341,8 @@ static void keep_text(const char *text)
 	w.comment_text = xstrdup(text);
 }
 
-void github_comment_create(struct github *g, struct github_call *call, const char *repository,
-    int64_t number, const char *text)
+void github_comment_create(
+    struct github *g, struct github_call *call, const char *repository, int64_t number, const char *text)
 {
 	const struct scripted *script = &w.create[w.n_create++];
 
@@ -375,8 +360,8 @@ void github_comment_create(struct github *g, struct github_call *call, const cha
 	answer(call, script);
 }
 
-void github_comment_react(struct github *g, struct github_call *call, const char *repository,
-    int64_t comment_id, const char *content)
+void github_comment_react(
+    struct github *g, struct github_call *call, const char *repository, int64_t comment_id, const char *content)
 {
 	(void)g;
 	(void)repository;
@@ -385,8 +370,8 @@ void github_comment_react(struct github *g, struct github_call *call, const char
 	answer(call, &w.create[w.n_create++]);
 }
 
-void github_comment_update(struct github *g, struct github_call *call, const char *repository,
-    int64_t comment_id, const char *text)
+void github_comment_update(
+    struct github *g, struct github_call *call, const char *repository, int64_t comment_id, const char *text)
 {
 	const struct scripted *script = &w.update[w.n_update++];
 

@@ -53,8 +53,7 @@ static void each_hour_has_its_step(void **state)
 		    .closed_ms = AT(cases[i].closed)};
 		int64_t next_ms;
 
-		if (red_step_next(&e, cases[i].may_be_told, T0 + cases[i].now * HOUR, &next_ms) !=
-		    cases[i].step)
+		if (red_step_next(&e, cases[i].may_be_told, T0 + cases[i].now * HOUR, &next_ms) != cases[i].step)
 			fail_msg("case %zu", i);
 		assert_int_equal(next_ms, AT(cases[i].next));
 	}
@@ -62,17 +61,13 @@ static void each_hour_has_its_step(void **state)
 
 /* ---- texts ---- */
 
-static char *oncall[] = {
-    (char *)"alice", (char *)"bob-2", (char *)"no login", (char *)"x](http://evil)", NULL};
+static char *oncall[] = {(char *)"alice", (char *)"bob-2", (char *)"no login", (char *)"x](http://evil)", NULL};
 static char *tests[] = {(char *)"model/llama3", (char *)"unit/`a` | @everyone <b>", NULL};
 static struct listed_commit commits[] = {
-    {.sha = (char *)BAD,
-	.author = (char *)"mallory @x",
-	.title = (char *)"Mend `it` (#1) @pytorch/owners <!-- "},
+    {.sha = (char *)BAD, .author = (char *)"mallory @x", .title = (char *)"Mend `it` (#1) @pytorch/owners <!-- "},
 };
 static struct list_commits list = {.list = commits, .n = 1, .is_complete = true};
-static struct accelerator npu = {
-    .name = (char *)"npu", .title = (char *)"Ascend @NPU |", .oncall = oncall};
+static struct accelerator npu = {.name = (char *)"npu", .title = (char *)"Ascend @NPU |", .oncall = oncall};
 static struct red_episode episode = {.id = 12,
     .accelerator = (char *)"npu",
     .repository = (char *)"pytorch/pytorch",
@@ -151,8 +146,7 @@ static void and_that_nothing_was_heard(void **state)
 	title = red_issue_title(&f);
 	text = red_issue_text(&f);
 	reminder = red_comment_text(&f, RED_REMIND);
-	assert_string_equal(
-	    title, "Ascend @NPU | sends no report on upstream main since 2026-11-20");
+	assert_string_equal(title, "Ascend @NPU | sends no report on upstream main since 2026-11-20");
 	assert_has(text, " has sent no report on `main` of ");
 	assert_has(text, "\n- First without: [`bbbbbbb`]");
 	assert_has(text, "\nNo report there: 1 runner\n\n- `dispatch/ci`\n");

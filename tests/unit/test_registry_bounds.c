@@ -18,9 +18,8 @@ static int setup(void **state)
 {
 	static struct rig g;
 
-	g.b = (struct bounds){.deadline_mono_ms = clock_mono_ms() + 60000,
-	    .n_bytes_left = 10,
-	    .cancel_fd = eventfd(0, EFD_NONBLOCK)};
+	g.b = (struct bounds){
+	    .deadline_mono_ms = clock_mono_ms() + 60000, .n_bytes_left = 10, .cancel_fd = eventfd(0, EFD_NONBLOCK)};
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, g.ends), 0);
 	*state = &g;
 	return 0;

@@ -43,12 +43,8 @@ static int teardown(void **state)
 static int check_out(git_oid commit, const char *path, struct buf *messages)
 {
 	struct error e = {0};
-	struct checkout c = {.repo = repo,
-	    .commit = commit,
-	    .path = path,
-	    .root = folder,
-	    .name = "out",
-	    .mistakes = messages};
+	struct checkout c = {
+	    .repo = repo, .commit = commit, .path = path, .root = folder, .name = "out", .mistakes = messages};
 
 	return checkout_write(&c, &e);
 }
@@ -72,8 +68,7 @@ static void expect_refused(const struct repo_entry *list, size_t n, const char *
 {
 	struct buf messages = BUF_INIT(65536);
 
-	assert_int_equal(
-	    check_out(repo_commit(repo, list, n), "accelerators.d", &messages), ERR_INVALID);
+	assert_int_equal(check_out(repo_commit(repo, list, n), "accelerators.d", &messages), ERR_INVALID);
 	if (!strstr(buf_str(&messages), why))
 		fail_msg("not %s in: %s", why, buf_str(&messages));
 	assert_int_equal(strncmp(buf_str(&messages), "accelerators.git@", 17), 0);
@@ -136,12 +131,11 @@ static void all_mistakes_are_told(void **state)
 {
 	struct buf messages = BUF_INIT(65536);
 	git_oid blob = repo_blob(repo, "x", 1);
-	struct repo_entry list[] = {{0100644, "a.yml", blob}, {0120000, "b.yml", blob},
-	    {0100644, "c.yaml", blob}, {0100644, "a.yml", blob}};
+	struct repo_entry list[] = {
+	    {0100644, "a.yml", blob}, {0120000, "b.yml", blob}, {0100644, "c.yaml", blob}, {0100644, "a.yml", blob}};
 
 	(void)state;
-	assert_int_equal(
-	    check_out(repo_commit(repo, list, 4), "accelerators.d", &messages), ERR_INVALID);
+	assert_int_equal(check_out(repo_commit(repo, list, 4), "accelerators.d", &messages), ERR_INVALID);
 	assert_non_null(strstr(buf_str(&messages), "/b.yml:1: a symbolic link"));
 	assert_non_null(strstr(buf_str(&messages), "/c.yaml:1: only"));
 	assert_non_null(strstr(buf_str(&messages), "/a.yml:1: a second file"));
@@ -172,8 +166,7 @@ static void sizes_are_bounded(void **state)
 
 static void the_folder_must_be_there(void **state)
 {
-	static const char *const paths[] = {
-	    "elsewhere", "accelerators.d/x.yml", "accelerators.d/sub"};
+	static const char *const paths[] = {"elsewhere", "accelerators.d/x.yml", "accelerators.d/sub"};
 	git_oid commit = repo_commit_text(repo, "x.yml", "x");
 
 	(void)state;
@@ -193,8 +186,7 @@ static void a_missing_object_is_no_refusal(void **state)
 	struct repo_entry file = {0100644, "x.yml", {{1, 2, 3}}};
 
 	(void)state;
-	assert_int_equal(
-	    check_out(repo_commit(repo, &file, 1), "accelerators.d", &messages), ERR_CORRUPT);
+	assert_int_equal(check_out(repo_commit(repo, &file, 1), "accelerators.d", &messages), ERR_CORRUPT);
 	assert_int_equal(messages.len, 0);
 	assert_int_equal(count_written(), -1);
 }

@@ -10,25 +10,13 @@ static bool is_in_force(struct rig *g)
 	return str_eq(registry_status(g->registry)->commit, g->tried) && g->n_tried > 0;
 }
 
-static bool is_refused(struct rig *g)
-{
-	return registry_status(g->registry)->refused[0] != '\0';
-}
+static bool is_refused(struct rig *g) { return registry_status(g->registry)->refused[0] != '\0'; }
 
-static bool is_nothing_refused(struct rig *g)
-{
-	return !is_refused(g);
-}
+static bool is_nothing_refused(struct rig *g) { return !is_refused(g); }
 
-static bool has_failed(struct rig *g)
-{
-	return registry_status(g->registry)->fetch_error != NULL;
-}
+static bool has_failed(struct rig *g) { return registry_status(g->registry)->fetch_error != NULL; }
 
-static bool is_tried_twice(struct rig *g)
-{
-	return g->n_tried == 2;
-}
+static bool is_tried_twice(struct rig *g) { return g->n_tried == 2; }
 
 /* A restart begins with the commit that was tried last. */
 static bool is_kept(struct rig *g)
@@ -194,10 +182,7 @@ static void test_restart_without_network(void **state)
 	expect_file(g->tried_folder, "npu.yml", "one");
 }
 
-static bool is_tried_again(struct rig *g)
-{
-	return g->n_tried == 3;
-}
+static bool is_tried_again(struct rig *g) { return g->n_tried == 3; }
 
 /* A commit that cannot be written down, as on a full disk, is not in force: a restart would undo that. It is
  * not refused either, and is tried again. */

@@ -10,9 +10,9 @@
 #include "registry/fetch.h"
 
 #define SHA "0123456789abcdef0123456789abcdef01234567"
-#define REFS                                                                                       \
-	"001e# service=git-upload-pack\n0000"                                                      \
-	"0052" SHA " refs/heads/main\0 ofs-delta agent=x/1\n"                                      \
+#define REFS                                                                                                           \
+	"001e# service=git-upload-pack\n0000"                                                                          \
+	"0052" SHA " refs/heads/main\0 ofs-delta agent=x/1\n"                                                          \
 	"0000"
 
 static const char *head; /* status line and headers of the next answers */
@@ -30,9 +30,7 @@ static void serve(struct loopback *lb, int fd)
 		is_elsewhere_asked |= is_elsewhere;
 		buf_clear(&out);
 		buf_appendf(&out, "HTTP/1.1 %s\r\nContent-Length: %zu\r\n\r\n",
-		    is_elsewhere
-			? "200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement"
-			: head,
+		    is_elsewhere ? "200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement" : head,
 		    sizeof(refs) - 1);
 		buf_append(&out, refs, sizeof(refs) - 1);
 		loopback_send(fd, out.data, out.len);
@@ -70,8 +68,7 @@ static struct asked ask_with(const char *answer, size_t n_bytes)
 
 static void git_answers(void **state)
 {
-	struct asked r =
-	    ask_with("200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement", 10000);
+	struct asked r = ask_with("200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement", 10000);
 
 	(void)state;
 	assert_int_equal(r.err, 0);
@@ -117,15 +114,13 @@ static void other_answers_have_their_reason(void **state)
 	(void)state;
 	assert_string_equal(ask_with("404 x", 10000).why, "the server answered 404");
 	assert_string_equal(ask_with("401 x", 10000).why, "the server answered 401");
-	assert_non_null(strstr(
-	    ask_with("200 OK\r\nContent-Type: text/html", 10000).why, "the answer is not git's"));
+	assert_non_null(strstr(ask_with("200 OK\r\nContent-Type: text/html", 10000).why, "the answer is not git's"));
 	assert_non_null(strstr(ask_with("200 OK", 10000).why, "the answer is not git's"));
 }
 
 static void the_bytes_are_bounded(void **state)
 {
-	struct asked r =
-	    ask_with("200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement", 20);
+	struct asked r = ask_with("200 OK\r\nContent-Type: application/x-git-upload-pack-advertisement", 20);
 
 	(void)state;
 	assert_int_equal(r.err, ERR_TOO_BIG);

@@ -26,8 +26,8 @@ static const struct {
     {"bound/bound", REF("a.yml.bak"), "", "", "bound-a bound-b"},
     {"bound/bound", REF("a.yml@evil.yml"), "", "", "bound-a bound-b"},
     {"bound/bound", "bound/bound/.github/workflows/a.yml@", "", "", "bound-a bound-b"},
-    {"bound/bound", "bound/bound/.github/workflows/a.yml@0123456789012345678901234567890123456789",
-	"bound-a", "", "bound-b"},
+    {"bound/bound", "bound/bound/.github/workflows/a.yml@0123456789012345678901234567890123456789", "bound-a", "",
+	"bound-b"},
     {"bound/bound", REF("c.yml"), "", "", "bound-a bound-b"},
     {"bound/bound", "evil/fork/.github/workflows/a.yml@refs/heads/main", "", "", "bound-a bound-b"},
     {"bound/bound", "bound/bound/x/.github/workflows/a.yml@r", "", "", "bound-a bound-b"},
@@ -94,8 +94,7 @@ static void test_asks_by_accelerator(void **state)
 /* Finding 15: a pin of one file holds for the repository. */
 static void test_collects_pins(void **state)
 {
-	struct runner pinned[] = {
-	    {.kind = RUNNER_GITHUB, .repository = TEXT("o/r"), .repository_id = 74}};
+	struct runner pinned[] = {{.kind = RUNNER_GITHUB, .repository = TEXT("o/r"), .repository_id = 74}};
 	struct runner other[] = {{.kind = RUNNER_PULL},
 	    {.kind = RUNNER_INFRA, .repository = TEXT("O/R"), .repository_owner_id = 65},
 	    {.kind = RUNNER_GITHUB, .repository = TEXT("o/r2"), .repository_id = 99}};

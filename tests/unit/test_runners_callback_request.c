@@ -23,8 +23,7 @@ static void test_reads_crcrs_body(void **state)
 	struct callback_request r;
 
 	(void)state;
-	parse_ok("{\"event_type\":\"pull_request\",\"delivery_id\":\"" GUID
-		 "\",\"payload\":{\"number\":1},"
+	parse_ok("{\"event_type\":\"pull_request\",\"delivery_id\":\"" GUID "\",\"payload\":{\"number\":1},"
 		 "\"outpost\":{\"dispatch_id\":\"" DISPATCH "\"}," WORKFLOW("in_progress") "}",
 	    &r);
 	assert_string_equal(r.delivery_id, GUID);
@@ -45,9 +44,7 @@ static void test_finds_the_echoed_dispatch(void **state)
 	} table[] = {
 	    {"\"client_payload\":{\"outpost\":{\"dispatch_id\":\"" DISPATCH "\"}}", DISPATCH},
 	    {"\"payload\":{\"outpost\":{\"dispatch_id\":\"" DISPATCH "\"}}", DISPATCH},
-	    {"\"outpost\":{\"dispatch_id\":\"" DISPATCH
-	     "\"},\"payload\":{\"outpost\":{\"dispatch_id\":7}}",
-		DISPATCH},
+	    {"\"outpost\":{\"dispatch_id\":\"" DISPATCH "\"},\"payload\":{\"outpost\":{\"dispatch_id\":7}}", DISPATCH},
 	    {"\"outpost\":{\"dispatch_id\":\"" DISPATCH "a\"}", NULL},
 	    {"\"outpost\":{\"dispatch_id\":\"ABCDEFGHIJKLMNOPQRSTUVWXYZ\"}", NULL},
 	    {"\"outpost\":{\"dispatch_id\":[]}", NULL},
@@ -57,8 +54,7 @@ static void test_finds_the_echoed_dispatch(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-		char *body = xasprintf(
-		    "{\"delivery_id\":\"" GUID "\",%s," WORKFLOW("completed") "}", table[i].field);
+		char *body = xasprintf("{\"delivery_id\":\"" GUID "\",%s," WORKFLOW("completed") "}", table[i].field);
 		struct callback_request r;
 
 		parse_ok(body, &r);
@@ -89,8 +85,7 @@ static void test_knows_self_reports(void **state)
 	    {"\"event_type\":null,\"delivery_id\":\"" SHA "\"", false, false, ""},
 	    {"\"event_type\":\"nightly\",\"delivery_id\":\"x" SHA "\"", true, false, ""},
 	    /* vLLM's Buildkite pipeline */
-	    {"\"event_type\":\"nightly\",\"delivery_id\":\"buildkite-89983-" GUID
-	     "\",\"pytorch_head_sha\":\"" SHA "\"",
+	    {"\"event_type\":\"nightly\",\"delivery_id\":\"buildkite-89983-" GUID "\",\"pytorch_head_sha\":\"" SHA "\"",
 		true, false, LOWER},
 	    {"\"event_type\":\"nightly\",\"delivery_id\":\"a/b_2026.09:1\","
 	     "\"payload\":{\"head_sha\":\"" SHA "\",\"after\":\"" OTHER "\"}",
@@ -101,12 +96,10 @@ static void test_knows_self_reports(void **state)
 	    {"\"event_type\":\"nightly\",\"delivery_id\":\"a\","
 	     "\"payload\":{\"pull_request\":{\"head\":{\"sha\":\"" OTHER "\"}}}",
 		true, false, OTHER},
-	    {"\"event_type\":\"nightly\",\"delivery_id\":\"" SHA "\",\"pytorch_head_sha\":\"" OTHER
-	     "\"",
-		true, true, LOWER},
-	    {"\"event_type\":\"pull_request\",\"delivery_id\":\"a\",\"pytorch_head_sha\":\"" OTHER
-	     "\"",
-		false, false, ""},
+	    {"\"event_type\":\"nightly\",\"delivery_id\":\"" SHA "\",\"pytorch_head_sha\":\"" OTHER "\"", true, true,
+		LOWER},
+	    {"\"event_type\":\"pull_request\",\"delivery_id\":\"a\",\"pytorch_head_sha\":\"" OTHER "\"", false, false,
+		""},
 	    {"\"event_type\":\"nightly\",\"delivery_id\":\"a\",\"pytorch_head_sha\":[],"
 	     "\"payload\":{\"head_sha\":\"\",\"after\":null,\"pull_request\":[]}",
 		true, false, ""},
@@ -140,8 +133,7 @@ static void test_names_what_is_wrong(void **state)
 	    {"{\"delivery_id\":7," WORKFLOW("completed") "}", "delivery_id"},
 	    {"{\"delivery_id\":\"\"," WORKFLOW("completed") "}", "delivery_id"},
 	    {"{\"delivery_id\":\"a b\"," WORKFLOW("completed") "}", "delivery_id"},
-	    {"{\"delivery_id\":\"" GUID GUID GUID GUID "\"," WORKFLOW("completed") "}",
-		"delivery_id"},
+	    {"{\"delivery_id\":\"" GUID GUID GUID GUID "\"," WORKFLOW("completed") "}", "delivery_id"},
 	    {"{\"delivery_id\":\"" GUID "\"}", "workflow is missing"},
 	    {"{\"delivery_id\":\"" GUID "\",\"workflow\":\"ci\"}", "workflow"},
 	    {"{\"delivery_id\":\"" GUID "\",\"workflow\":{}}", "workflow.status"},
@@ -153,9 +145,7 @@ static void test_names_what_is_wrong(void **state)
 		struct callback_request r;
 		struct error e = {0};
 
-		assert_int_equal(
-		    callback_request_parse(table[i].body, strlen(table[i].body), &r, &e),
-		    ERR_INVALID);
+		assert_int_equal(callback_request_parse(table[i].body, strlen(table[i].body), &r, &e), ERR_INVALID);
 		if (!strstr(e.text, table[i].names))
 			fail_msg("%s: %s", table[i].body, e.text);
 		callback_request_release(&r);

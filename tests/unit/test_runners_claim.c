@@ -5,10 +5,7 @@
 #define GPU "[\"gpu\"]"
 #define ALL "[\"big\",\"gpu\",\"more\"]"
 
-static void ring(struct pull *p)
-{
-	claims_on_queue(p->runners->claims);
-}
+static void ring(struct pull *p) { claims_on_queue(p->runners->claims); }
 
 static void test_answers(void **state)
 {
@@ -216,8 +213,7 @@ static void test_who_may_not(void **state)
 	pull_ask(p, &a, CLAIM, "{\"name\":\"other\",\"claim_id\":\"a\",\"labels\":[]}");
 	pull_expect(p, &a, 403, "name");
 	/* the token of another accelerator is told before there is work */
-	pull_ask(p, &a, CLAIM,
-	    "{\"name\":\"" MACHINE "\",\"accelerator\":\"gpu\",\"claim_id\":\"a\",\"labels\":[]}");
+	pull_ask(p, &a, CLAIM, "{\"name\":\"" MACHINE "\",\"accelerator\":\"gpu\",\"claim_id\":\"a\",\"labels\":[]}");
 	pull_expect(p, &a, 403, "the token is for accelerator npu");
 	pull_ask(p, &a, CLAIM, "{\"name\":\"" MACHINE "\",\"labels\":[]}");
 	pull_expect(p, &a, 400, "claim_id");

@@ -24,10 +24,7 @@ static struct {
 	bool is_asked;
 } told;
 
-const char *token_kind_name(enum token_kind k)
-{
-	return k == TOKEN_API ? "api" : "runner";
-}
+const char *token_kind_name(enum token_kind k) { return k == TOKEN_API ? "api" : "runner"; }
 
 int store_list_tokens(struct store *s, struct list_tokens *q)
 {
@@ -114,15 +111,9 @@ struct fixture {
 	bool is_closed;
 };
 
-static void on_change(void *owner)
-{
-	((struct fixture *)owner)->n_changes++;
-}
+static void on_change(void *owner) { ((struct fixture *)owner)->n_changes++; }
 
-static void on_closed(void *owner)
-{
-	*(bool *)owner = true;
-}
+static void on_closed(void *owner) { *(bool *)owner = true; }
 
 static int set_up(void **state)
 {
@@ -188,11 +179,9 @@ static enum credential_verdict check(struct fixture *f, const char *text, const 
 
 static void test_text(void **state)
 {
-	static const char *const wrong[] = {"", "ort_", "x",
-	    "ort_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+	static const char *const wrong[] = {"", "ort_", "x", "ort_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
 	    "ort_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
-	    "ort_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
-	    "art_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"};
+	    "ort_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "art_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
@@ -250,10 +239,7 @@ struct waiting {
 	int n;
 };
 
-static void on_known(struct credentials_wait *w)
-{
-	CONTAINER_OF(w, struct waiting, wait)->n++;
-}
+static void on_known(struct credentials_wait *w) { CONTAINER_OF(w, struct waiting, wait)->n++; }
 
 static void test_reads_again(void **state)
 {

@@ -16,10 +16,7 @@ struct fixture {
 	bool is_fetching;
 };
 
-static void on_jwks_gone(struct http_request *r)
-{
-	(void)r;
-}
+static void on_jwks_gone(struct http_request *r) { (void)r; }
 
 /* Never answers. */
 static void on_jwks(struct http_request *r, void *owner)
@@ -54,16 +51,13 @@ static int set_up(void **state)
 	f->key = test_key_make(2048);
 	f->callback_key = secret_of("kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk");
 	http_server_route(f->parts.server,
-	    &(struct http_route){
-		.method = "GET", .pattern = "/jwks", .on_request = on_jwks, .owner = f});
+	    &(struct http_route){.method = "GET", .pattern = "/jwks", .on_request = on_jwks, .owner = f});
 	if (logs_open(f->parts.loop, "state", &f->logs, &e))
 		fail_msg("%s", e.text);
-	f->runners = runners_new(
-	    f->parts.loop, f->parts.store, f->parts.client, f->parts.server, f->callback_key);
+	f->runners = runners_new(f->parts.loop, f->parts.store, f->parts.client, f->parts.server, f->callback_key);
 	runners_take_documents(f->runners, f->parts.server, f->logs);
-	folder_write("accelerators.d/npu.yml",
-	    "name: npu\ntitle: npu\nlevel: L2\nrunners:\n"
-	    "  - {name: ci, github: {repository: Ascend/pytorch}}\n");
+	folder_write("accelerators.d/npu.yml", "name: npu\ntitle: npu\nlevel: L2\nrunners:\n"
+					       "  - {name: ci, github: {repository: Ascend/pytorch}}\n");
 	configure(f, ISSUER, "jwks");
 	*state = f;
 	return 0;
@@ -117,33 +111,20 @@ static int put_while(struct fixture *f, void (*reload)(struct fixture *f))
 	return status;
 }
 
-static void leave(struct fixture *f)
-{
-	configure(f, "https://another.example", "jwks");
-}
+static void leave(struct fixture *f) { configure(f, "https://another.example", "jwks"); }
 
-static void move(struct fixture *f)
-{
-	configure(f, ISSUER, "elsewhere");
-}
+static void move(struct fixture *f) { configure(f, ISSUER, "elsewhere"); }
 
-static void who_waits_for_its_keys_is_refused(void **state)
-{
-	assert_int_equal(put_while(*state, leave), 401);
-}
+static void who_waits_for_its_keys_is_refused(void **state) { assert_int_equal(put_while(*state, leave), 401); }
 
 /* Nothing is there, so nobody knows yet whose the token is. */
-static void who_waits_for_keys_that_moved_asks_there(void **state)
-{
-	assert_int_equal(put_while(*state, move), 503);
-}
+static void who_waits_for_keys_that_moved_asks_there(void **state) { assert_int_equal(put_while(*state, move), 503); }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(who_waits_for_its_keys_is_refused, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(
-		who_waits_for_keys_that_moved_asks_there, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(who_waits_for_keys_that_moved_asks_there, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests_name("runners_issuer_leaves", tests, NULL, NULL);

@@ -136,8 +136,7 @@ static int set_up(void **state)
 	told.accelerator = "lab";
 	if (logs_open(f->parts.loop, "state", &f->logs, &e))
 		fail_msg("%s", e.text);
-	f->runners = runners_new(
-	    f->parts.loop, f->parts.store, f->parts.client, f->parts.server, f->callback_key);
+	f->runners = runners_new(f->parts.loop, f->parts.store, f->parts.client, f->parts.server, f->callback_key);
 	runners_take_documents(f->runners, f->parts.server, f->logs);
 	runners_configure(f->runners, f->parts.config);
 	*state = f;
@@ -167,13 +166,11 @@ static int tear_down(void **state)
 
 static char *token_for(struct fixture *f, const char *dispatch_id, const char *accelerator)
 {
-	return callback_token_make(
-	    f->callback_key, dispatch_id, accelerator, clock_wall_ms() + 60000);
+	return callback_token_make(f->callback_key, dispatch_id, accelerator, clock_wall_ms() + 60000);
 }
 
 /* The answer must contain `expected`. token NULL: no header. Takes the token. */
-static int put(
-    struct fixture *f, const char *path, char *token, const char *body, const char *expected)
+static int put(struct fixture *f, const char *path, char *token, const char *body, const char *expected)
 {
 	char *line = xasprintf("Authorization: Bearer %s", token ? token : "");
 	const char *headers[] = {token ? line : NULL, NULL};
@@ -216,8 +213,7 @@ static const char *const BOTH[] = {LOG, REPORT};
 static void test_strangers_ask_nobody(void **state)
 {
 	struct fixture *f = *state;
-	char *expired =
-	    callback_token_make(f->callback_key, DISPATCH, "lab", clock_wall_ms() - 5000);
+	char *expired = callback_token_make(f->callback_key, DISPATCH, "lab", clock_wall_ms() - 5000);
 
 	for (size_t i = 0; i < ARRAY_LEN(BOTH); i++) {
 		assert_int_equal(put(f, BOTH[i], NULL, JUNIT, "missing"), 401);
@@ -236,13 +232,10 @@ static void test_the_job_must_be_the_callers(void **state)
 
 	for (size_t i = 0; i < ARRAY_LEN(BOTH); i++) {
 		assert_int_equal(put(f, BOTH[i], token_for(f, "bcd", "lab"), JUNIT, "not"), 403);
-		assert_int_equal(
-		    put(f, BOTH[i], token_for(f, DISPATCH, "other"), JUNIT, "not"), 403);
-		assert_int_equal(
-		    put(f, BOTH[i], token_for(f, DISPATCH, "gone"), JUNIT, "registry"), 403);
+		assert_int_equal(put(f, BOTH[i], token_for(f, DISPATCH, "other"), JUNIT, "not"), 403);
+		assert_int_equal(put(f, BOTH[i], token_for(f, DISPATCH, "gone"), JUNIT, "registry"), 403);
 		told.accelerator = "quiet";
-		assert_int_equal(
-		    put(f, BOTH[i], token_for(f, DISPATCH, "quiet"), JUNIT, "no such job"), 404);
+		assert_int_equal(put(f, BOTH[i], token_for(f, DISPATCH, "quiet"), JUNIT, "no such job"), 404);
 		told.accelerator = "lab";
 		told.find_err = ERR_NOT_FOUND;
 		assert_int_equal(put_own(f, BOTH[i], JUNIT, "no such job"), 404);
@@ -345,20 +338,11 @@ struct step {
 	struct credentials_wait known;
 };
 
-static void on_added(struct store_op *op)
-{
-	CONTAINER_OF(op, struct step, add.op)->is_done = true;
-}
+static void on_added(struct store_op *op) { CONTAINER_OF(op, struct step, add.op)->is_done = true; }
 
-static void on_revoked(struct store_op *op)
-{
-	CONTAINER_OF(op, struct step, revoke.op)->is_done = true;
-}
+static void on_revoked(struct store_op *op) { CONTAINER_OF(op, struct step, revoke.op)->is_done = true; }
 
-static void on_known(struct credentials_wait *w)
-{
-	CONTAINER_OF(w, struct step, known)->is_done = true;
-}
+static void on_known(struct credentials_wait *w) { CONTAINER_OF(w, struct step, known)->is_done = true; }
 
 static void wait_until_known(struct fixture *f)
 {
@@ -372,11 +356,9 @@ static void wait_until_known(struct fixture *f)
 static char *add_token(struct fixture *f)
 {
 	char text[CREDENTIAL_TEXT_BYTES];
-	struct step s = {.add = {.op.done = on_added,
-			     .kind = TOKEN_API,
-			     .accelerator = "lab",
-			     .name = "",
-			     .now_ms = clock_wall_ms()}};
+	struct step s = {
+	    .add = {
+		.op.done = on_added, .kind = TOKEN_API, .accelerator = "lab", .name = "", .now_ms = clock_wall_ms()}};
 
 	credential_make(TOKEN_API, text);
 	credential_hash(text, s.add.hash);
@@ -388,11 +370,9 @@ static char *add_token(struct fixture *f)
 
 static void revoke_token(struct fixture *f)
 {
-	struct step s = {.revoke = {.op.done = on_revoked,
-			     .kind = TOKEN_API,
-			     .accelerator = "lab",
-			     .name = "",
-			     .now_ms = clock_wall_ms()}};
+	struct step s = {
+	    .revoke = {
+		.op.done = on_revoked, .kind = TOKEN_API, .accelerator = "lab", .name = "", .now_ms = clock_wall_ms()}};
 
 	assert_int_equal(store_revoke_token(f->parts.store, &s.revoke), 0);
 	loop_run_until(f->parts.loop, &s.is_done);
@@ -408,10 +388,7 @@ static void drop_the_lab(struct fixture *f)
 	runners_configure(f->runners, f->parts.config);
 }
 
-static void poll_again(struct timer *t)
-{
-	*(bool *)timer_owner(t) = true;
-}
+static void poll_again(struct timer *t) { *(bool *)timer_owner(t) = true; }
 
 /* One turn of the loop that takes a millisecond. */
 static void turn(struct fixture *f)
@@ -514,8 +491,7 @@ static void test_one_accelerator_leaves_room_for_others(void **state)
 	send_more(f, over, 2 << 20);
 	expect_end(f, over, "HTTP/1.1 503 ", "busy");
 	told.accelerator = "other";
-	assert_int_equal(
-	    put(f, REPORT, token_for(f, DISPATCH, "other"), JUNIT, "\"ok\":true"), 200);
+	assert_int_equal(put(f, REPORT, token_for(f, DISPATCH, "other"), JUNIT, "\"ok\":true"), 200);
 	for (int i = 0; i < N; i++)
 		close(fds[i]);
 	free(token);

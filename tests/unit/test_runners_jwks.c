@@ -44,9 +44,7 @@ static void test_takes_a_good_key(void **state)
 	assert_int_equal(set.n, 1);
 	assert_null(jwks_find(&set, "k2"));
 	assert_int_equal(rsa_sign(key.private_key, message, strlen(message), &signature), 0);
-	assert_int_equal(rsa_verify(jwks_find(&set, "k1"), message, strlen(message), signature.data,
-			     signature.len),
-	    0);
+	assert_int_equal(rsa_verify(jwks_find(&set, "k1"), message, strlen(message), signature.data, signature.len), 0);
 	jwks_release(&set);
 	buf_release(&signature);
 	free(text);
@@ -77,8 +75,7 @@ static void test_passes_over_other_keys(void **state)
 		struct jwks keys;
 		char *text;
 
-		json_object_set_new(
-		    one, changes[i][0], json_loads(changes[i][1], JSON_DECODE_ANY, NULL));
+		json_object_set_new(one, changes[i][0], json_loads(changes[i][1], JSON_DECODE_ANY, NULL));
 		set = json_pack("{s:[o,o]}", "keys", one, test_key_jwk(&key, "good"));
 		text = json_text(set);
 		assert_int_equal(parse(text, &keys), 0);
@@ -108,8 +105,8 @@ static void test_use_and_alg_may_be_absent(void **state)
 
 static void test_refuses(void **state)
 {
-	static const char *const wrong[] = {"", "[]", "{}", "{\"keys\":{}}", "{\"keys\":[]}",
-	    "{\"keys\":[7]}", "{\"keys\":[{}]}", "{\"keys\":[", "{\"keys\":[],\"keys\":[]}"};
+	static const char *const wrong[] = {"", "[]", "{}", "{\"keys\":{}}", "{\"keys\":[]}", "{\"keys\":[7]}",
+	    "{\"keys\":[{}]}", "{\"keys\":[", "{\"keys\":[],\"keys\":[]}"};
 	char *text = jwks_text(test_key_jwk(&small_key, "small"));
 	struct jwks set;
 

@@ -78,7 +78,7 @@ static void test_a_list_that_cannot_be_read(void **state)
 	leases_on_ended(p->runners->leases);
 	answer_list(NULL, ERR_IO);
 	assert_int_equal(leases_n_waiting(p->runners->leases), 1); /* not taken for an end */
-	until(p, &told.n_lists, 2); /* a cancel must not wait for the next heartbeat */
+	until(p, &told.n_lists, 2);                                /* a cancel must not wait for the next heartbeat */
 	answer_list("lease1", 0);
 	told.submit_err = ERR_BUSY;
 	leases_on_ended(p->runners->leases);
@@ -177,10 +177,10 @@ static void test_return(void **state)
 
 static void test_bad_requests(void **state)
 {
-	static const char *const waits[] = {"{\"wait\":21}", "{\"wait\":-1}", "{\"wait\":\"1\"}",
-	    "{\"wait\":1.5}", "{\"wait\":1", "1"};
-	static const char *const ids[] = {"a%2fb", "a.b", "%c3%a9",
-	    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
+	static const char *const waits[] = {
+	    "{\"wait\":21}", "{\"wait\":-1}", "{\"wait\":\"1\"}", "{\"wait\":1.5}", "{\"wait\":1", "1"};
+	static const char *const ids[] = {
+	    "a%2fb", "a.b", "%c3%a9", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
 	struct pull *p = *state;
 	struct ask a;
 

@@ -88,11 +88,9 @@ static void test_accepts_a_good_token(void **state)
 	struct oidc_caller caller;
 
 	(void)state;
-	assert_int_equal(
-	    oidc_verify(&config, token, NOW_S * 1000, find_key, NULL, &caller, NULL), 0);
+	assert_int_equal(oidc_verify(&config, token, NOW_S * 1000, find_key, NULL, &caller, NULL), 0);
 	assert_string_equal(caller.repository, "Ascend/pytorch");
-	assert_string_equal(
-	    caller.workflow_ref, "Ascend/pytorch/.github/workflows/ci.yml@refs/heads/main");
+	assert_string_equal(caller.workflow_ref, "Ascend/pytorch/.github/workflows/ci.yml@refs/heads/main");
 	assert_ptr_equal(caller.issuer, &issuers[0]);
 	assert_int_equal(caller.ids.repository_id, 74);
 	assert_int_equal(caller.ids.owner_id, 65);
@@ -159,15 +157,14 @@ static void test_claims(void **state)
 		int err;
 
 		if (changes[i].value)
-			json_object_set_new(claims, changes[i].claim,
-			    json_loads(changes[i].value, JSON_DECODE_ANY, NULL));
+			json_object_set_new(
+			    claims, changes[i].claim, json_loads(changes[i].value, JSON_DECODE_ANY, NULL));
 		else
 			json_object_del(claims, changes[i].claim);
 		token = mint(&key, "k1", claims);
 		err = verify(token, "Ascend/pytorch", changes[i].why);
 		if (err != changes[i].err)
-			fail_msg(
-			    "%s: %s gives %s", changes[i].claim, changes[i].value, err_name(err));
+			fail_msg("%s: %s gives %s", changes[i].claim, changes[i].value, err_name(err));
 		free(token);
 		json_decref(claims);
 	}
@@ -222,8 +219,7 @@ static void test_signatures(void **state)
 	json_object_set_new(other, "repository", json_string("vllm-project/vllm"));
 	second = mint(&key, "k1", other);
 	/* the claims of one under the signature of the other */
-	spliced =
-	    xasprintf("%.*s%s", (int)(strrchr(second, '.') - second), second, strrchr(good, '.'));
+	spliced = xasprintf("%.*s%s", (int)(strrchr(second, '.') - second), second, strrchr(good, '.'));
 	assert_int_equal(verify(spliced, NULL, "signature"), ERR_AUTH);
 	free(spliced);
 	spliced = xasprintf("%.*s.", (int)(strrchr(good, '.') - good), good);
@@ -263,13 +259,12 @@ static void test_refuses_hs256_with_the_public_key(void **state)
 
 static void test_refuses_what_is_no_token(void **state)
 {
-	static const char *const wrong[] = {
-	    "", ".", "..", "...", "a.b.c", "e30.e30.e30", "e30.e30.", "oct1.x.y.z"};
+	static const char *const wrong[] = {"", ".", "..", "...", "a.b.c", "e30.e30.e30", "e30.e30.", "oct1.x.y.z"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
-		assert_int_equal(oidc_verify(&config, wrong[i], NOW_S * 1000, find_key, NULL,
-				     &(struct oidc_caller){0}, NULL),
+		assert_int_equal(
+		    oidc_verify(&config, wrong[i], NOW_S * 1000, find_key, NULL, &(struct oidc_caller){0}, NULL),
 		    ERR_AUTH);
 }
 

@@ -5,8 +5,7 @@
 static void test_commit(void **state)
 {
 	(void)state;
-	rig_step("look", "cat file; git rev-parse HEAD; git log --format=%s | wc -l; git status -s",
-	    MINUTE_MS);
+	rig_step("look", "cat file; git rev-parse HEAD; git log --format=%s | wc -l; git status -s", MINUTE_MS);
 	rig_run();
 	rig_assert_conclusion("success", NULL);
 	rig_assert_log_has("\nsecond\n");
@@ -386,8 +385,7 @@ static void test_damaged_mirror(void **state)
 	rig_run();
 	rig_assert_conclusion("success", NULL);
 	next_job();
-	shell(rig_dir,
-	    "for f in $(find mirror/*.git/objects -type f); do chmod u+w $f; : > $f; done", NULL);
+	shell(rig_dir, "for f in $(find mirror/*.git/objects -type f); do chmod u+w $f; : > $f; done", NULL);
 	rig_run();
 	rig_assert_conclusion("success", NULL);
 	rig_assert_log_has("the local mirror is damaged");
@@ -398,16 +396,14 @@ static void test_damaged_mirror(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_commit),
-	    TEST(test_second_job_needs_no_network), TEST(test_all_of_history_after_a_part_of_it),
-	    TEST(test_pull_request_is_fetched_by_its_commit), TEST(test_pull_request_by_its_ref),
-	    TEST(test_experiment_on_the_base_is_fetched_by_its_commit),
-	    TEST(test_experiment_on_the_base_by_its_branch),
-	    TEST(test_experiment_on_the_head_by_its_ref), TEST(test_pull_request_that_is_gone),
-	    TEST(test_push_that_is_gone), TEST(test_network_failure_is_tried_again),
-	    TEST(test_hostile_repository), TEST(test_users_configuration_is_not_run),
-	    TEST(test_report_of_the_repository), TEST(test_stale_locks), TEST(test_in_the_sandbox),
-	    TEST(test_cancel), TEST(test_password_in_the_url), TEST(test_push_by_its_branch),
+	const struct CMUnitTest tests[] = {TEST(test_commit), TEST(test_second_job_needs_no_network),
+	    TEST(test_all_of_history_after_a_part_of_it), TEST(test_pull_request_is_fetched_by_its_commit),
+	    TEST(test_pull_request_by_its_ref), TEST(test_experiment_on_the_base_is_fetched_by_its_commit),
+	    TEST(test_experiment_on_the_base_by_its_branch), TEST(test_experiment_on_the_head_by_its_ref),
+	    TEST(test_pull_request_that_is_gone), TEST(test_push_that_is_gone),
+	    TEST(test_network_failure_is_tried_again), TEST(test_hostile_repository),
+	    TEST(test_users_configuration_is_not_run), TEST(test_report_of_the_repository), TEST(test_stale_locks),
+	    TEST(test_in_the_sandbox), TEST(test_cancel), TEST(test_password_in_the_url), TEST(test_push_by_its_branch),
 	    TEST(test_damaged_mirror)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -58,8 +58,7 @@ static void test_damaged_result(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
 		struct error e = {0};
 
-		assert_int_equal(
-		    job_folder_write(rig_folder, "result.json", texts[i], strlen(texts[i]), &e), 0);
+		assert_int_equal(job_folder_write(rig_folder, "result.json", texts[i], strlen(texts[i]), &e), 0);
 		assert_int_equal(job_result_read(rig_folder, &rig_result, &e), ERR_CORRUPT);
 		job_result_release(&rig_result);
 	}
@@ -86,8 +85,7 @@ static void test_killed_while_writing(void **state)
 		if (pid == 0) {
 			for (int i = 1;; i++) {
 				if (write(fds[1], "x", 1) < 0 ||
-				    job_folder_write(
-					rig_folder, "x", large[i % 2], sizeof(large[0]), NULL))
+				    job_folder_write(rig_folder, "x", large[i % 2], sizeof(large[0]), NULL))
 					_exit(1);
 			}
 		}
@@ -221,8 +219,8 @@ static void test_remove_as_a_user(void **state)
 		char *in = xasprintf("%s/a/b", rig_folder), *a = xasprintf("%s/a", rig_folder);
 		struct error e = {0};
 
-		if (setgid(65534) || setuid(65534) || mkdir(a, 0700) || mkdir(in, 0700) ||
-		    chmod(in, 0) || chmod(a, 0500))
+		if (setgid(65534) || setuid(65534) || mkdir(a, 0700) || mkdir(in, 0700) || chmod(in, 0) ||
+		    chmod(a, 0500))
 			_exit(2);
 		make_deep(rig_folder);
 		/* its own last rmdir needs the parent, which is not this user's */
@@ -236,9 +234,9 @@ static void test_remove_as_a_user(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_write_and_read), TEST(test_result),
-	    TEST(test_damaged_result), TEST(test_killed_while_writing), TEST(test_lock),
-	    TEST(test_lock_without_a_process), TEST(test_remove), TEST(test_remove_as_a_user)};
+	const struct CMUnitTest tests[] = {TEST(test_write_and_read), TEST(test_result), TEST(test_damaged_result),
+	    TEST(test_killed_while_writing), TEST(test_lock), TEST(test_lock_without_a_process), TEST(test_remove),
+	    TEST(test_remove_as_a_user)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

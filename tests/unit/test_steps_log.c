@@ -42,10 +42,7 @@ static const char *close_log(void)
 	return rig_read("log");
 }
 
-static void put(const char *text)
-{
-	job_log_output(job_log, text, strlen(text));
-}
+static void put(const char *text) { job_log_output(job_log, text, strlen(text)); }
 
 /* Through a stream in pieces of `piece` bytes. free(). */
 static char *mask_in_pieces(const char *text, size_t n, size_t piece)
@@ -164,8 +161,7 @@ static void test_own_lines_stand_alone(void **state)
 	put("sec");
 	job_log_say(job_log, "between");
 	put("ret\n");
-	assert_string_equal(
-	    close_log(), "no line break\n== ours, with a break and ***\nsec\n== between\nret\n");
+	assert_string_equal(close_log(), "no line break\n== ours, with a break and ***\nsec\n== between\nret\n");
 }
 
 static void test_limit(void **state)
@@ -293,11 +289,9 @@ static void test_a_log_that_cannot_be_written(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {TEST(test_masks), TEST(test_masks_of_nothing),
-	    TEST(test_a_long_secret_is_not_held_for_ever), TEST(test_clean_text),
-	    TEST(test_own_lines_stand_alone), TEST(test_limit),
-	    TEST(test_limit_reached_exactly_loses_nothing), TEST(test_a_little_more_is_all_kept),
-	    TEST(test_excerpt), TEST(test_excerpt_of_long_lines),
-	    TEST(test_a_log_that_cannot_be_written)};
+	    TEST(test_a_long_secret_is_not_held_for_ever), TEST(test_clean_text), TEST(test_own_lines_stand_alone),
+	    TEST(test_limit), TEST(test_limit_reached_exactly_loses_nothing), TEST(test_a_little_more_is_all_kept),
+	    TEST(test_excerpt), TEST(test_excerpt_of_long_lines), TEST(test_a_log_that_cannot_be_written)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

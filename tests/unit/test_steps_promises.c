@@ -10,16 +10,16 @@
 
 enum { NOBODY = 65534 };
 
-#define PYTHON                                                                                     \
-	"/usr/bin/python3 - <<'END'\n"                                                             \
-	"import ctypes, os, platform, socket, fcntl, pty, sys\n"                                   \
-	"libc = ctypes.CDLL(None, use_errno=True)\n"                                               \
-	"X64 = platform.machine() == 'x86_64'\n"                                                   \
-	"def call(number, *a):\n"                                                                  \
-	"    ctypes.set_errno(0)\n"                                                                \
-	"    r = libc.syscall(ctypes.c_long(number), *[ctypes.c_long(x) if isinstance(x, int) "    \
-	"else x for x in a])\n"                                                                    \
-	"    return r if r >= 0 else -ctypes.get_errno()\n"                                        \
+#define PYTHON                                                                                                         \
+	"/usr/bin/python3 - <<'END'\n"                                                                                 \
+	"import ctypes, os, platform, socket, fcntl, pty, sys\n"                                                       \
+	"libc = ctypes.CDLL(None, use_errno=True)\n"                                                                   \
+	"X64 = platform.machine() == 'x86_64'\n"                                                                       \
+	"def call(number, *a):\n"                                                                                      \
+	"    ctypes.set_errno(0)\n"                                                                                    \
+	"    r = libc.syscall(ctypes.c_long(number), *[ctypes.c_long(x) if isinstance(x, int) "                        \
+	"else x for x in a])\n"                                                                                        \
+	"    return r if r >= 0 else -ctypes.get_errno()\n"                                                            \
 	"KEYCTL, ADD_KEY = (250, 248) if X64 else (219, 217)\n"
 
 #define HELD "\nheld\n"
@@ -31,8 +31,8 @@ static void must_hold(void)
 	const char *log = rig_read("log");
 
 	if (!str_eq(rig_result.conclusion, "success") || !strstr(log, HELD))
-		fail_msg("%s, as user %d: %s\n%s", row, (int)rig_user,
-		    rig_result.message ? rig_result.message : "", log);
+		fail_msg(
+		    "%s, as user %d: %s\n%s", row, (int)rig_user, rig_result.message ? rig_result.message : "", log);
 }
 
 /* A script under `set -e` reaches its end only if the promise holds. */
@@ -64,22 +64,20 @@ static void try_environment(void)
 {
 	setenv("OUTPOST_OF_THE_RUNNER", "x", 1);
 	setenv("SECRET_OF_THE_SERVICE", "x", 1);
-	try_script(
-	    "for v in $(env | sed -n 's/^\\([A-Za-z_0-9]*\\)=.*/\\1/p'); do case $v in\n"
-	    "PATH|LANG|TZ|HOME|USER|TMPDIR|CI|FIFO|PWD|OLDPWD|SHLVL|_) ;;\n"
-	    "OUTPOST_DISPATCH_ID|OUTPOST_HEAD_SHA|OUTPOST_PR|OUTPOST_CHANGE_JSON|OUTPOST_RESULTS) "
-	    ";;\n"
-	    "OUTPOST_SOURCE_SHA|OUTPOST_REPOSITORY|OUTPOST_KIND|OUTPOST_ACCELERATOR) ;;\n"
-	    "OUTPOST_ATTEMPT) ;;\n"
-	    "*) echo \"$v is there\"; exit 1;; esac; done\n[ \"$CI\" = true ]");
+	try_script("for v in $(env | sed -n 's/^\\([A-Za-z_0-9]*\\)=.*/\\1/p'); do case $v in\n"
+		   "PATH|LANG|TZ|HOME|USER|TMPDIR|CI|FIFO|PWD|OLDPWD|SHLVL|_) ;;\n"
+		   "OUTPOST_DISPATCH_ID|OUTPOST_HEAD_SHA|OUTPOST_PR|OUTPOST_CHANGE_JSON|OUTPOST_RESULTS) "
+		   ";;\n"
+		   "OUTPOST_SOURCE_SHA|OUTPOST_REPOSITORY|OUTPOST_KIND|OUTPOST_ACCELERATOR) ;;\n"
+		   "OUTPOST_ATTEMPT) ;;\n"
+		   "*) echo \"$v is there\"; exit 1;; esac; done\n[ \"$CI\" = true ]");
 	unsetenv("OUTPOST_OF_THE_RUNNER");
 	unsetenv("SECRET_OF_THE_SERVICE");
 }
 
 static void try_masks(void)
 {
-	rig_secrets[0] =
-	    (struct runner_secret){(char *)"KEY", secret_of("first-line\nsecond-line")};
+	rig_secrets[0] = (struct runner_secret){(char *)"KEY", secret_of("first-line\nsecond-line")};
 	rig_config.n_secrets = 1;
 	try_script("echo a first-line b second-line c runner-token-0123456789 d");
 	rig_assert_log_has("a *** b *** c *** d");
@@ -87,11 +85,10 @@ static void try_masks(void)
 
 static void try_session_keyring(void)
 {
-	static const char probe[] =
-	    PYTHON "for name in (b'service', b'left'):\n"
-		   "    assert call(KEYCTL, 10, -3, b'user', name, 0) < 0, name\n"
-		   "call(ADD_KEY, b'user', b'left', b'x', 1, -3)\n"
-		   "END";
+	static const char probe[] = PYTHON "for name in (b'service', b'left'):\n"
+					   "    assert call(KEYCTL, 10, -3, b'user', name, 0) < 0, name\n"
+					   "call(ADD_KEY, b'user', b'left', b'x', 1, -3)\n"
+					   "END";
 
 	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL, 0, 0, 0) < 0)
 		return;
@@ -130,9 +127,8 @@ static void try_timeout(void)
 static void try_processes_end(void)
 {
 	allow_fifo();
-	try_script(
-	    "exec 9>$FIFO; (trap '' TERM HUP; setsid sh -c 'trap \"\" TERM HUP; sleep 1000 & "
-	    "sleep 1000' > /dev/null 2>&1 &)");
+	try_script("exec 9>$FIFO; (trap '' TERM HUP; setsid sh -c 'trap \"\" TERM HUP; sleep 1000 & "
+		   "sleep 1000' > /dev/null 2>&1 &)");
 	assert_true(rig_are_all_gone());
 }
 
@@ -159,10 +155,9 @@ static void try_system(void)
 
 static void try_not_there(void)
 {
-	try_script(
-	    "for d in /root /home /opt /srv /mnt /boot /sys /etc/shadow /etc/ssl/private; do\n"
-	    "[ ! -e $d ] || { echo there: $d; exit 1; }; done\n"
-	    "[ -z \"$(ls -A /run)\" ]; [ \"$(ls -A /var)\" = tmp ]");
+	try_script("for d in /root /home /opt /srv /mnt /boot /sys /etc/shadow /etc/ssl/private; do\n"
+		   "[ ! -e $d ] || { echo there: $d; exit 1; }; done\n"
+		   "[ -z \"$(ls -A /run)\" ]; [ \"$(ls -A /var)\" = tmp ]");
 }
 
 static void try_own_files(void)
@@ -213,20 +208,18 @@ static void try_work_folder(void)
 
 static void try_tmp(void)
 {
-	try_script(
-	    "[ \"$TMPDIR\" = /tmp ]; echo x > /tmp/mine; [ \"$(cat /var/tmp/mine)\" = x ]\n"
-	    "[ \"$(stat -f -c %T /tmp)\" != tmpfs ] || grep -q ' / .* - tmpfs' /proc/1/mountinfo "
-	    "|| true");
+	try_script("[ \"$TMPDIR\" = /tmp ]; echo x > /tmp/mine; [ \"$(cat /var/tmp/mine)\" = x ]\n"
+		   "[ \"$(stat -f -c %T /tmp)\" != tmpfs ] || grep -q ' / .* - tmpfs' /proc/1/mountinfo "
+		   "|| true");
 	assert_string_equal(rig_read("tmp/mine"), "x\n");
 }
 
 static void try_processes(void)
 {
-	try_script(
-	    "[ \"$(ls -d /proc/[0-9]* | wc -l)\" -le 6 ]\n"
-	    "[ -z \"$(cat /proc/keys /proc/key-users 2>/dev/null)\" ]\n"
-	    "for f in /proc/sys/kernel/core_pattern /proc/sys/kernel/hostname "
-	    "/proc/sys/vm/drop_caches; do if (echo x > $f) 2>/dev/null; then exit 1; fi; done");
+	try_script("[ \"$(ls -d /proc/[0-9]* | wc -l)\" -le 6 ]\n"
+		   "[ -z \"$(cat /proc/keys /proc/key-users 2>/dev/null)\" ]\n"
+		   "for f in /proc/sys/kernel/core_pattern /proc/sys/kernel/hostname "
+		   "/proc/sys/vm/drop_caches; do if (echo x > $f) 2>/dev/null; then exit 1; fi; done");
 }
 
 static void try_command_line(void)
@@ -238,36 +231,32 @@ static void try_command_line(void)
 
 static void try_devices(void)
 {
-	try_script(
-	    "for d in $(ls /dev); do case $d in\n"
-	    "null|zero|full|random|urandom|tty|ptmx|pts|shm|core|fd|stdin|stdout|stderr) ;;\n"
-	    "*) echo \"/dev/$d is there\"; exit 1;; esac; done\n"
-	    "head -c 4 /dev/urandom > /dev/shm/x; [ -c /dev/full ]");
+	try_script("for d in $(ls /dev); do case $d in\n"
+		   "null|zero|full|random|urandom|tty|ptmx|pts|shm|core|fd|stdin|stdout|stderr) ;;\n"
+		   "*) echo \"/dev/$d is there\"; exit 1;; esac; done\n"
+		   "head -c 4 /dev/urandom > /dev/shm/x; [ -c /dev/full ]");
 }
 
 static void try_network(void)
 {
-	char *script =
-	    xasprintf(PYTHON "assert open('/proc/net/dev').read().count(':') == 1\n"
-			     "for to in ('127.0.0.1', %d), ('1.1.1.1', 53):\n"
-			     "    s = socket.socket(); s.settimeout(2)\n"
-			     "    assert s.connect_ex(to), to\n"
-			     "s = socket.socket(socket.AF_UNIX)\n"
-			     "assert s.connect_ex('\\0outpost-promise-%d')\n"
-			     "for family in range(64):\n"
-			     "    r = call(41 if X64 else 198, family, 3, 0)\n"
-			     "    kept = family in (1, 2, 10, 16)\n"
-			     "    assert kept == (r != -97), (family, r)\n"
-			     "assert call(41 if X64 else 198, 40 | 1 << 32, 1, 0) == -97\n"
-			     "END",
-		web_port, (int)getpid());
+	char *script = xasprintf(PYTHON "assert open('/proc/net/dev').read().count(':') == 1\n"
+					"for to in ('127.0.0.1', %d), ('1.1.1.1', 53):\n"
+					"    s = socket.socket(); s.settimeout(2)\n"
+					"    assert s.connect_ex(to), to\n"
+					"s = socket.socket(socket.AF_UNIX)\n"
+					"assert s.connect_ex('\\0outpost-promise-%d')\n"
+					"for family in range(64):\n"
+					"    r = call(41 if X64 else 198, family, 3, 0)\n"
+					"    kept = family in (1, 2, 10, 16)\n"
+					"    assert kept == (r != -97), (family, r)\n"
+					"assert call(41 if X64 else 198, 40 | 1 << 32, 1, 0) == -97\n"
+					"END",
+	    web_port, (int)getpid());
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int n =
-	    snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "outpost-promise-%d", (int)getpid());
+	int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "outpost-promise-%d", (int)getpid());
 
-	assert_int_equal(
-	    bind(fd, (struct sockaddr *)&a, (socklen_t)(sizeof(a.sun_family) + 1 + (size_t)n)), 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, (socklen_t)(sizeof(a.sun_family) + 1 + (size_t)n)), 0);
 	assert_int_equal(listen(fd, 1), 0);
 	try_script(script);
 	close(fd);
@@ -276,8 +265,7 @@ static void try_network(void)
 
 static void try_allow_network(void)
 {
-	char *script =
-	    xasprintf(PYTHON "socket.create_connection(('127.0.0.1', %d))\nEND", web_port);
+	char *script = xasprintf(PYTHON "socket.create_connection(('127.0.0.1', %d))\nEND", web_port);
 
 	rig_config.allow_network = true;
 	try_script(script);
@@ -330,20 +318,20 @@ static void try_host_name(void)
 }
 
 /* x86-64's numbers, and those of the generic table that other architectures have. */
-#define CALLS                                                                                      \
-	PYTHON                                                                                     \
-	"old = {'keyctl': (250, 219), 'add_key': (248, 217), 'request_key': (249, 218),\n"         \
-	"  'bpf': (321, 280), 'perf_event_open': (298, 241), 'kexec_load': (246, 104),\n"          \
-	"  'kexec_file_load': (320, 294), 'init_module': (175, 105),\n"                            \
-	"  'finit_module': (313, 273), 'delete_module': (176, 106), 'mount': (165, 40),\n"         \
-	"  'umount2': (166, 39), 'pivot_root': (155, 41), 'userfaultfd': (323, 282)}\n"            \
-	"calls = {name: n[0 if X64 else 1] for name, n in old.items()}\n"                          \
-	"if X64: calls['create_module'] = 174\n"                                                   \
-	"calls.update(open_tree=428, open_tree_attr=467, move_mount=429, fsopen=430, "             \
-	"fsconfig=431, fsmount=432,\n"                                                             \
-	"  fspick=433, mount_setattr=442, io_uring_setup=425, io_uring_enter=426, "                \
-	"io_uring_register=427, clone3=435)\n"                                                     \
-	"soft = {'userfaultfd', 'io_uring_setup', 'io_uring_enter', 'io_uring_register', "         \
+#define CALLS                                                                                                          \
+	PYTHON                                                                                                         \
+	"old = {'keyctl': (250, 219), 'add_key': (248, 217), 'request_key': (249, 218),\n"                             \
+	"  'bpf': (321, 280), 'perf_event_open': (298, 241), 'kexec_load': (246, 104),\n"                              \
+	"  'kexec_file_load': (320, 294), 'init_module': (175, 105),\n"                                                \
+	"  'finit_module': (313, 273), 'delete_module': (176, 106), 'mount': (165, 40),\n"                             \
+	"  'umount2': (166, 39), 'pivot_root': (155, 41), 'userfaultfd': (323, 282)}\n"                                \
+	"calls = {name: n[0 if X64 else 1] for name, n in old.items()}\n"                                              \
+	"if X64: calls['create_module'] = 174\n"                                                                       \
+	"calls.update(open_tree=428, open_tree_attr=467, move_mount=429, fsopen=430, "                                 \
+	"fsconfig=431, fsmount=432,\n"                                                                                 \
+	"  fspick=433, mount_setattr=442, io_uring_setup=425, io_uring_enter=426, "                                    \
+	"io_uring_register=427, clone3=435)\n"                                                                         \
+	"soft = {'userfaultfd', 'io_uring_setup', 'io_uring_enter', 'io_uring_register', "                             \
 	"'clone3'}\n"
 
 /* The names in the page's row, with blanks between. free(). */
@@ -371,15 +359,14 @@ static char *promised_calls(void)
 static void try_system_calls(void)
 {
 	char *promised = promised_calls();
-	char *script =
-	    xasprintf("grep -q '^Seccomp:.2$' /proc/self/status\n" CALLS
-		      "promised = set('%s'.split()) - (set() if X64 else {'create_module'})\n"
-		      "assert promised == set(calls), promised ^ set(calls)\n"
-		      "for name, number in calls.items():\n"
-		      "    r = call(number, -1, -1, -1, -1, -1)\n"
-		      "    assert r == (-38 if name in soft else -1), (name, r)\n"
-		      "END",
-		promised);
+	char *script = xasprintf("grep -q '^Seccomp:.2$' /proc/self/status\n" CALLS
+				 "promised = set('%s'.split()) - (set() if X64 else {'create_module'})\n"
+				 "assert promised == set(calls), promised ^ set(calls)\n"
+				 "for name, number in calls.items():\n"
+				 "    r = call(number, -1, -1, -1, -1, -1)\n"
+				 "    assert r == (-38 if name in soft else -1), (name, r)\n"
+				 "END",
+	    promised);
 
 	try_script(script);
 	free(script);
@@ -389,28 +376,27 @@ static void try_system_calls(void)
 /* int 0x80 takes i386's numbers in a 64-bit program too. */
 static void try_system_calls_32_bit(void)
 {
-	try_script(PYTHON
-	    "import mmap\n"
-	    "if X64:\n"
-	    "    code = mmap.mmap(-1, 4096, prot=7)\n"
-	    "    code.write(bytes.fromhex('5389f889f389d131d231f631ffcd805bc3'))\n"
-	    "    at = ctypes.addressof(ctypes.c_char.from_buffer(code))\n"
-	    "    f = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int)(at)\n"
-	    "    r = f(20, 0, 0)\n"
-	    "    if r == -38: print('no 32-bit calls here')\n"
-	    "    else:\n"
-	    "        assert r > 0, r\n"
-	    "        for n in 288, 286, 287, 357, 336, 283, 128, 350, 129, 21, 52, 217, 428, 429, "
-	    "430, 431, 432, 433, 442, 467, 127:\n"
-	    "            assert f(n, -1, -1) == -1, (n, f(n, -1, -1))\n"
-	    "        for n in 374, 425, 426, 427, 435:\n"
-	    "            assert f(n, -1, -1) == -38, (n, f(n, -1, -1))\n"
-	    "        assert f(310, 0x10000000, 0) == -1\n"
-	    "        assert f(359, 40, 1) == -97 and f(102, 1, 0) == -97\n"
-	    "        assert f(359, 1, 1) > 0\n"
-	    "    for n in 250, 248, 165, 321, 298, 467:\n"
-	    "        assert call(n | 0x40000000, -1, -1, -1) in (-1, -38), n\n"
-	    "END");
+	try_script(PYTHON "import mmap\n"
+			  "if X64:\n"
+			  "    code = mmap.mmap(-1, 4096, prot=7)\n"
+			  "    code.write(bytes.fromhex('5389f889f389d131d231f631ffcd805bc3'))\n"
+			  "    at = ctypes.addressof(ctypes.c_char.from_buffer(code))\n"
+			  "    f = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int)(at)\n"
+			  "    r = f(20, 0, 0)\n"
+			  "    if r == -38: print('no 32-bit calls here')\n"
+			  "    else:\n"
+			  "        assert r > 0, r\n"
+			  "        for n in 288, 286, 287, 357, 336, 283, 128, 350, 129, 21, 52, 217, 428, 429, "
+			  "430, 431, 432, 433, 442, 467, 127:\n"
+			  "            assert f(n, -1, -1) == -1, (n, f(n, -1, -1))\n"
+			  "        for n in 374, 425, 426, 427, 435:\n"
+			  "            assert f(n, -1, -1) == -38, (n, f(n, -1, -1))\n"
+			  "        assert f(310, 0x10000000, 0) == -1\n"
+			  "        assert f(359, 40, 1) == -97 and f(102, 1, 0) == -97\n"
+			  "        assert f(359, 1, 1) > 0\n"
+			  "    for n in 250, 248, 165, 321, 298, 467:\n"
+			  "        assert call(n | 0x40000000, -1, -1, -1) in (-1, -38), n\n"
+			  "END");
 }
 
 static void try_allow_syscalls(void)
@@ -432,13 +418,12 @@ static struct network loopback;
 
 static void check_out_from(const char *script, const char *submodule)
 {
-	char *command =
-	    xasprintf("rm -rf .gitmodules third; git rm -rqf --cached third 2>/dev/null; "
-		      "git config -f .gitmodules submodule.third.path third && "
-		      "git config -f .gitmodules submodule.third.url '%s' && git "
-		      "update-index --add --cacheinfo 160000,$(git -C ../sub rev-parse "
-		      "HEAD),third && git add .gitmodules && git commit -qm modules",
-		submodule);
+	char *command = xasprintf("rm -rf .gitmodules third; git rm -rqf --cached third 2>/dev/null; "
+				  "git config -f .gitmodules submodule.third.path third && "
+				  "git config -f .gitmodules submodule.third.url '%s' && git "
+				  "update-index --add --cacheinfo 160000,$(git -C ../sub rev-parse "
+				  "HEAD),third && git add .gitmodules && git commit -qm modules",
+	    submodule);
 
 	assert_int_equal(network_parse("127.0.0.0/8", &loopback, NULL), 0);
 	shell(origin, command, NULL);
@@ -460,10 +445,7 @@ static char *web(const char *path)
 	return text;
 }
 
-static void list_loopback(void)
-{
-	rig_config.git_networks = (struct network_list){.items = &loopback, .n = 1};
-}
+static void list_loopback(void) { rig_config.git_networks = (struct network_list){.items = &loopback, .n = 1}; }
 
 static void try_git_configuration(void)
 {
@@ -521,8 +503,8 @@ static void try_git_redirects(void)
 
 static void try_submodule_urls(void)
 {
-	static const char *const urls[] = {"/etc", "file:///etc", "ssh://git@127.0.0.1/x",
-	    "git@127.0.0.1:x", "git://127.0.0.1/x", "ext::sh -c id", "https://u:p@h.invalid/x"};
+	static const char *const urls[] = {"/etc", "file:///etc", "ssh://git@127.0.0.1/x", "git@127.0.0.1:x",
+	    "git://127.0.0.1/x", "ext::sh -c id", "https://u:p@h.invalid/x"};
 
 	list_loopback();
 	for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
@@ -609,18 +591,13 @@ static const struct trial {
     {"work-folder", IN_SANDBOX, try_work_folder}, {"tmp", IN_SANDBOX, try_tmp},
     {"processes", IN_SANDBOX, try_processes}, {"command-line", IN_SANDBOX, try_command_line},
     {"devices", IN_SANDBOX, try_devices}, {"network", IN_SANDBOX, try_network},
-    {"allow-network", IN_SANDBOX, try_allow_network},
-    {"capabilities", IN_SANDBOX, try_capabilities},
+    {"allow-network", IN_SANDBOX, try_allow_network}, {"capabilities", IN_SANDBOX, try_capabilities},
     {"user-namespaces", IN_SANDBOX, try_user_namespaces}, {"terminal", IN_SANDBOX, try_terminal},
     {"host-name", IN_SANDBOX, try_host_name}, {"system-calls", IN_SANDBOX, try_system_calls},
-    {"system-calls-32-bit", IN_SANDBOX, try_system_calls_32_bit},
-    {"allow-syscalls", IN_SANDBOX, try_allow_syscalls},
-    {"git-configuration", CHECKOUT, try_git_configuration},
-    {"git-redirects", CHECKOUT, try_git_redirects},
-    {"submodule-urls", CHECKOUT, try_submodule_urls},
-    {"submodule-addresses", CHECKOUT, try_submodule_addresses},
-    {"submodule-logins", CHECKOUT, try_submodule_logins},
-    {"submodule-proxies", CHECKOUT, try_submodule_proxies}};
+    {"system-calls-32-bit", IN_SANDBOX, try_system_calls_32_bit}, {"allow-syscalls", IN_SANDBOX, try_allow_syscalls},
+    {"git-configuration", CHECKOUT, try_git_configuration}, {"git-redirects", CHECKOUT, try_git_redirects},
+    {"submodule-urls", CHECKOUT, try_submodule_urls}, {"submodule-addresses", CHECKOUT, try_submodule_addresses},
+    {"submodule-logins", CHECKOUT, try_submodule_logins}, {"submodule-proxies", CHECKOUT, try_submodule_proxies}};
 
 /* The rows of the page, "| `NAME` | …": each has one trial, and each trial one row. */
 static void test_each_row_has_a_trial(void **state)
@@ -652,8 +629,7 @@ static void test_each_row_has_a_trial(void **state)
 
 static void try_row(const struct trial *t, uid_t user, enum sandbox_kind sandbox)
 {
-	bool has_servers =
-	    t->where == CHECKOUT || t->run == try_network || t->run == try_allow_network;
+	bool has_servers = t->where == CHECKOUT || t->run == try_network || t->run == try_allow_network;
 
 	row = t->promise;
 	if (getenv("ROW") && !str_eq(getenv("ROW"), row))

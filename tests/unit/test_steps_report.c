@@ -5,9 +5,9 @@
 #include "steps/report_pickup.h"
 
 #define MINUTE_MS (60 * 1000)
-#define CASE(name, inner)                                                                          \
-	"<testsuite name=\"unit\"><testcase classname=\"unit\" name=\"" name                       \
-	"\" time=\"0.5\">" inner "</testcase></testsuite>"
+#define CASE(name, inner)                                                                                              \
+	"<testsuite name=\"unit\"><testcase classname=\"unit\" name=\"" name "\" time=\"0.5\">" inner                  \
+	"</testcase></testsuite>"
 #define PUT(file, text) "mkdir -p $(dirname " file "); cat > " file " <<'EOF'\n" text "\nEOF\n"
 
 static json_t *report(void)
@@ -56,8 +56,7 @@ static void test_failed_step_keeps_its_conclusion_and_its_report(void **state)
 {
 	(void)state;
 	rig_globs[0] = (char *)"results/*.xml";
-	rig_step("test", PUT("results/a.xml", CASE("one", "<failure message='no'/>")) "exit 3",
-	    MINUTE_MS);
+	rig_step("test", PUT("results/a.xml", CASE("one", "<failure message='no'/>")) "exit 3", MINUTE_MS);
 	rig_run();
 	rig_assert_conclusion("failure", "step test: exit 3");
 	assert_true(rig_result.has_report);
@@ -70,10 +69,9 @@ static void test_missing_after_a_failed_step(void **state)
 	rig_step("test", "exit 3", MINUTE_MS);
 	rig_run();
 	/* B7: a broken build ends so too, so it stays a failure, and says both */
-	rig_assert_conclusion("failure",
-	    "step test: exit 3; no report: nothing matches results/*.xml in the job's work folder");
-	rig_assert_log_has(
-	    "== no report: nothing matches results/*.xml in the job's work folder\n");
+	rig_assert_conclusion(
+	    "failure", "step test: exit 3; no report: nothing matches results/*.xml in the job's work folder");
+	rig_assert_log_has("== no report: nothing matches results/*.xml in the job's work folder\n");
 }
 
 static void test_after_a_timeout(void **state)
@@ -92,9 +90,7 @@ static void test_one_wrong_file(void **state)
 
 	(void)state;
 	rig_globs[0] = (char *)"results/*.xml";
-	rig_step("test",
-	    PUT("results/a.xml", CASE("one", "")) PUT("results/b.xml", "<testsuite><oops"),
-	    MINUTE_MS);
+	rig_step("test", PUT("results/a.xml", CASE("one", "")) PUT("results/b.xml", "<testsuite><oops"), MINUTE_MS);
 	rig_run();
 	rig_assert_conclusion("action_required", "report: results/b.xml: ");
 	assert_true(rig_result.has_report);
@@ -119,8 +115,7 @@ static void test_links_lead_nowhere(void **state)
 	    "mkdir results/d.xml; ln -s . results/loop",
 	    MINUTE_MS);
 	rig_run();
-	rig_assert_conclusion(
-	    "action_required", "no report: nothing matches results/*.xml, */a.xml");
+	rig_assert_conclusion("action_required", "no report: nothing matches results/*.xml, */a.xml");
 	assert_int_equal(unlink(file), 0);
 	assert_int_equal(rmdir(outside), 0);
 	free(file);
@@ -135,9 +130,8 @@ static void test_secrets_are_masked(void **state)
 	rig_secrets[0] = (struct runner_secret){(char *)"KEY", secret_of("hunter22")};
 	rig_config.n_secrets = 1;
 	rig_globs[0] = (char *)"results/*.xml";
-	rig_step("test",
-	    PUT("results/a.xml", CASE("one", "<failure message='KEY=hunter22'>hunter22</failure>")),
-	    MINUTE_MS);
+	rig_step(
+	    "test", PUT("results/a.xml", CASE("one", "<failure message='KEY=hunter22'>hunter22</failure>")), MINUTE_MS);
 	rig_run();
 	assert_true(rig_result.has_report);
 	text = rig_read("report.json");
@@ -261,11 +255,10 @@ static void test_many_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {TEST(test_merged), TEST(test_missing),
-	    TEST(test_failed_step_keeps_its_conclusion_and_its_report),
-	    TEST(test_missing_after_a_failed_step), TEST(test_after_a_timeout),
-	    TEST(test_one_wrong_file), TEST(test_links_lead_nowhere), TEST(test_secrets_are_masked),
-	    TEST(test_too_much_in_all), TEST(test_cancelled_meanwhile), TEST(test_patterns),
-	    TEST(test_many_files)};
+	    TEST(test_failed_step_keeps_its_conclusion_and_its_report), TEST(test_missing_after_a_failed_step),
+	    TEST(test_after_a_timeout), TEST(test_one_wrong_file), TEST(test_links_lead_nowhere),
+	    TEST(test_secrets_are_masked), TEST(test_too_much_in_all), TEST(test_cancelled_meanwhile),
+	    TEST(test_patterns), TEST(test_many_files)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,26 +63,23 @@ static void test_missing_program_is_no_failure(void **state)
 	rig_setup(NULL);
 	rig_step("build", "echo echo hello > x; ./x", MINUTE_MS);
 	rig_run();
-	rig_assert_conclusion(
-	    "action_required", "step build: exit 126 (a command could not be executed)");
+	rig_assert_conclusion("action_required", "step build: exit 126 (a command could not be executed)");
 }
 
 /* A step gets only the variables that are meant for it. */
 static void test_environment(void **state)
 {
-	static const char *const expected[] = {"\nOUTPOST_DISPATCH_ID=dispatch1",
-	    "OUTPOST_HEAD_SHA=" RIG_SHA, "OUTPOST_PR=7", "OUTPOST_REPOSITORY=pytorch/pytorch",
-	    "OUTPOST_KIND=pull_request", "OUTPOST_ACCELERATOR=npu", "OUTPOST_ATTEMPT=2", "CI=true",
-	    "SHARED=secret", "\nHOME=/tmp/outpost-steps-", "\nTMPDIR=/tmp/outpost-steps-",
-	    "\nUSER=", "\nLANG=", "\nPATH=/"};
+	static const char *const expected[] = {"\nOUTPOST_DISPATCH_ID=dispatch1", "OUTPOST_HEAD_SHA=" RIG_SHA,
+	    "OUTPOST_PR=7", "OUTPOST_REPOSITORY=pytorch/pytorch", "OUTPOST_KIND=pull_request",
+	    "OUTPOST_ACCELERATOR=npu", "OUTPOST_ATTEMPT=2", "CI=true", "SHARED=secret", "\nHOME=/tmp/outpost-steps-",
+	    "\nTMPDIR=/tmp/outpost-steps-", "\nUSER=", "\nLANG=", "\nPATH=/"};
 	const char *out;
 
 	(void)state;
 	setenv("FROM_THE_AGENT", "no", 1);
 	setenv("GIT_DIR", "/elsewhere", 1);
 	rig_environment[1] = (struct runner_variable){(char *)"SHARED", (char *)"environment"};
-	rig_environment[2] =
-	    (struct runner_variable){(char *)"OUTPOST_HEAD_SHA", (char *)"another"};
+	rig_environment[2] = (struct runner_variable){(char *)"OUTPOST_HEAD_SHA", (char *)"another"};
 	rig_config.n_environment = 3;
 	rig_secrets[0] = (struct runner_secret){(char *)"SHARED", secret_of("secret")};
 	rig_config.n_secrets = 1;
@@ -109,8 +106,7 @@ static void test_environment(void **state)
 static void test_experiment(void **state)
 {
 	static const char *const tests[] = {"unit/tests.test_ops.TestOps.test_add[npu]",
-	    "-k/$(touch ran) `touch ran`; touch ran", "unit/it's \"quoted\" \\n %s", "модель/тест",
-	    NULL};
+	    "-k/$(touch ran) `touch ran`; touch ran", "unit/it's \"quoted\" \\n %s", "модель/тест", NULL};
 
 	(void)state;
 	rig_become_experiment(EXPERIMENT_HEAD, tests);
@@ -124,8 +120,7 @@ static void test_experiment(void **state)
 	    "unit/tests.test_ops.TestOps.test_add[npu]\n-k/$(touch ran) `touch ran`; touch ran\n"
 	    "unit/it's \"quoted\" \\n %s\nмодель/тест\n");
 	rig_assert_log_has("\nside=head pr=7 sha=" RIG_SHA " kind=experiment\n");
-	rig_assert_log_has(
-	    "== experiment: tests to run again: 4, at " RIG_SHA ", the pull request's head\n");
+	rig_assert_log_has("== experiment: tests to run again: 4, at " RIG_SHA ", the pull request's head\n");
 	rig_assert_log_has("\"experiment\":{\"id\":9,\"of\":\"dispatch0\",\"side\":\"head\"");
 	rig_assert_log_has("\"environment\":{\"device\":\"910B\"}");
 	assert_false(rig_has("work/ran"));
@@ -134,8 +129,8 @@ static void test_experiment(void **state)
 /* A test name that any program would read as several lines is left out. */
 static void test_experiment_with_names_that_break_lines(void **state)
 {
-	static const char *const tests[] = {"unit/a\nunit/b", "unit/c", "unit/\033[2Jd", "unit/e\r",
-	    "unit/f\u2028unit/g", "unit/\tx", NULL};
+	static const char *const tests[] = {
+	    "unit/a\nunit/b", "unit/c", "unit/\033[2Jd", "unit/e\r", "unit/f\u2028unit/g", "unit/\tx", NULL};
 
 	(void)state;
 	rig_become_experiment(EXPERIMENT_BASE, tests);
@@ -149,10 +144,8 @@ static void test_experiment_with_names_that_break_lines(void **state)
 	assert_string_equal(rig_read("work/out"), "unit/c\n");
 	rig_assert_log_has("\n['unit/c']\n");
 	rig_assert_log_has("\nside=base pr=<>\n"); /* nothing of the pull request is tested */
-	rig_assert_log_has(
-	    "== experiment: tests to run again: 1, at " RIG_SHA ", the merge base\n");
-	rig_assert_log_has(
-	    "== experiment: tests left out, because their names hold control characters: 5\n");
+	rig_assert_log_has("== experiment: tests to run again: 1, at " RIG_SHA ", the merge base\n");
+	rig_assert_log_has("== experiment: tests left out, because their names hold control characters: 5\n");
 }
 
 /* An empty list never means all tests. */
@@ -171,8 +164,7 @@ static void test_experiment_without_a_test(void **state)
 static void test_ordinary_jobs_list_no_tests(void **state)
 {
 	(void)state;
-	rig_step(
-	    "env", "test -z \"${OUTPOST_TESTS+set}${OUTPOST_EXPERIMENT_SIDE+set}\"", MINUTE_MS);
+	rig_step("env", "test -z \"${OUTPOST_TESTS+set}${OUTPOST_EXPERIMENT_SIDE+set}\"", MINUTE_MS);
 	rig_run();
 	rig_assert_conclusion("success", NULL);
 	assert_false(rig_has("tests"));
@@ -192,8 +184,7 @@ static void test_push_has_no_number(void **state)
 static void test_timeout_terminates_the_group(void **state)
 {
 	(void)state;
-	rig_step(
-	    "slow", "trap 'echo terminated; exit 9' TERM; echo waiting; sleep 1000 & wait", 3000);
+	rig_step("slow", "trap 'echo terminated; exit 9' TERM; echo waiting; sleep 1000 & wait", 3000);
 	rig_run();
 	rig_assert_conclusion("timed_out", "step slow: timed out after 3.0 s");
 	assert_true(rig_result.steps[0].is_timeout);
@@ -206,8 +197,7 @@ static void test_ignored_sigterm_is_followed_by_sigkill(void **state)
 {
 	(void)state;
 	rig_pace.kill_after_ms = 100;
-	rig_step("deaf", "exec 9>$FIFO; trap '' TERM; echo up >&9; while :; do sleep 1000; done",
-	    MINUTE_MS);
+	rig_step("deaf", "exec 9>$FIFO; trap '' TERM; echo up >&9; while :; do sleep 1000; done", MINUTE_MS);
 	pid_t pid = rig_start();
 	rig_expect("up");
 	assert_int_equal(kill(pid, SIGTERM), 0);
@@ -221,9 +211,7 @@ static void test_ignored_sigterm_is_followed_by_sigkill(void **state)
 static void test_the_group_has_time_after_its_leader(void **state)
 {
 	(void)state;
-	rig_step("two",
-	    "(trap 'echo tidy; exit 0' TERM; echo up > $FIFO; sleep 1000 & wait) & wait",
-	    MINUTE_MS);
+	rig_step("two", "(trap 'echo tidy; exit 0' TERM; echo up > $FIFO; sleep 1000 & wait) & wait", MINUTE_MS);
 	pid_t pid = rig_start();
 	rig_expect("up");
 	assert_int_equal(kill(pid, SIGTERM), 0);
@@ -277,12 +265,11 @@ static void test_a_daemon_that_holds_the_pipe(void **state)
 static void test_a_chain_that_runs_away(void **state)
 {
 	(void)state;
-	rig_config.environment[1] =
-	    (struct runner_variable){(char *)"CHAIN", (char *)"import os\n"
-							      "if os.fork(): os._exit(0)\n"
-							      "while True:\n"
-							      "    if os.fork(): os._exit(0)\n"
-							      "    os.setsid()\n"};
+	rig_config.environment[1] = (struct runner_variable){(char *)"CHAIN", (char *)"import os\n"
+										      "if os.fork(): os._exit(0)\n"
+										      "while True:\n"
+										      "    if os.fork(): os._exit(0)\n"
+										      "    os.setsid()\n"};
 	rig_config.n_environment = 2;
 	rig_step("chain", "exec 9>$FIFO; python3 -c \"$CHAIN\"; echo off", MINUTE_MS);
 	rig_run();
@@ -295,17 +282,17 @@ static void test_a_storm(void **state)
 {
 	(void)state;
 	rig_pace.kill_after_ms = 50;
-	rig_config.environment[1] = (struct runner_variable){(char *)"STORM",
-	    (char *)"import os, signal, time\n"
-		    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-		    "for i in range(7):\n"
-		    "    os.fork()\n"
-		    "    os.setsid() if os.getpid() != os.getsid(0) else 0\n"
-		    "while True:\n"
-		    "    if os.fork() == 0:\n"
-		    "        time.sleep(0.01); os._exit(0)\n"
-		    "    try: os.waitpid(-1, 0)\n"
-		    "    except OSError: pass\n"};
+	rig_config.environment[1] =
+	    (struct runner_variable){(char *)"STORM", (char *)"import os, signal, time\n"
+							      "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+							      "for i in range(7):\n"
+							      "    os.fork()\n"
+							      "    os.setsid() if os.getpid() != os.getsid(0) else 0\n"
+							      "while True:\n"
+							      "    if os.fork() == 0:\n"
+							      "        time.sleep(0.01); os._exit(0)\n"
+							      "    try: os.waitpid(-1, 0)\n"
+							      "    except OSError: pass\n"};
 	rig_config.n_environment = 2;
 	rig_step("storm", "exec 9>$FIFO; exec python3 -c \"$STORM\"", 300);
 	rig_run();
@@ -368,8 +355,7 @@ static void test_killed_job_leaves_nothing(void **state)
 static void test_killed_supervisor(void **state)
 {
 	(void)state;
-	rig_step(
-	    "traitor", "exec 9>$FIFO; (setsid sleep 1000 &); kill -9 $PPID; sleep 1000", MINUTE_MS);
+	rig_step("traitor", "exec 9>$FIFO; (setsid sleep 1000 &); kill -9 $PPID; sleep 1000", MINUTE_MS);
 	rig_step("next", "true", MINUTE_MS);
 	rig_run();
 	rig_assert_conclusion("failure", "step traitor: signal 9");
@@ -399,8 +385,7 @@ static void test_secrets_are_masked(void **state)
 	const char *excerpt, *result;
 
 	(void)state;
-	rig_secrets[0] =
-	    (struct runner_secret){(char *)"KEY", secret_of("first-line\nsecond-line\n")};
+	rig_secrets[0] = (struct runner_secret){(char *)"KEY", secret_of("first-line\nsecond-line\n")};
 	rig_config.n_secrets = 1;
 	rig_step("leak",
 	    "echo \"$KEY\"; printf first-; printf 'line runner-token-'; "
@@ -432,8 +417,7 @@ static void test_flood(void **state)
 
 	(void)state;
 	rig_config.log_max_bytes = 300 * 1000;
-	rig_step("flood", "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo the end; exit 1",
-	    MINUTE_MS);
+	rig_step("flood", "head -c 20000000 /dev/zero | tr '\\0' x; echo; echo the end; exit 1", MINUTE_MS);
 	rig_run();
 	rig_assert_conclusion("failure", "step flood: exit 1");
 	log = rig_read("log");
@@ -447,19 +431,16 @@ static void test_flood(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_success), TEST(test_failing_step_ends_the_job),
-	    TEST(test_signal), TEST(test_missing_program_is_no_failure), TEST(test_environment),
-	    TEST(test_experiment), TEST(test_experiment_with_names_that_break_lines),
-	    TEST(test_experiment_without_a_test), TEST(test_ordinary_jobs_list_no_tests),
-	    TEST(test_push_has_no_number), TEST(test_timeout_terminates_the_group),
-	    TEST(test_ignored_sigterm_is_followed_by_sigkill),
+	const struct CMUnitTest tests[] = {TEST(test_success), TEST(test_failing_step_ends_the_job), TEST(test_signal),
+	    TEST(test_missing_program_is_no_failure), TEST(test_environment), TEST(test_experiment),
+	    TEST(test_experiment_with_names_that_break_lines), TEST(test_experiment_without_a_test),
+	    TEST(test_ordinary_jobs_list_no_tests), TEST(test_push_has_no_number),
+	    TEST(test_timeout_terminates_the_group), TEST(test_ignored_sigterm_is_followed_by_sigkill),
 	    TEST(test_the_group_has_time_after_its_leader), TEST(test_the_whole_job_has_a_time),
-	    TEST(test_detached_processes_end_with_the_step),
-	    TEST(test_a_daemon_that_holds_the_pipe), TEST(test_a_chain_that_runs_away),
-	    TEST(test_a_storm), TEST(test_cancel), TEST(test_signal_to_everybody),
-	    TEST(test_killed_job_leaves_nothing), TEST(test_killed_supervisor),
-	    TEST(test_one_process_for_one_job), TEST(test_secrets_are_masked), TEST(test_bad_offer),
-	    TEST(test_flood)};
+	    TEST(test_detached_processes_end_with_the_step), TEST(test_a_daemon_that_holds_the_pipe),
+	    TEST(test_a_chain_that_runs_away), TEST(test_a_storm), TEST(test_cancel), TEST(test_signal_to_everybody),
+	    TEST(test_killed_job_leaves_nothing), TEST(test_killed_supervisor), TEST(test_one_process_for_one_job),
+	    TEST(test_secrets_are_masked), TEST(test_bad_offer), TEST(test_flood)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,11 +87,10 @@ static void test_system_is_read_only(void **state)
 static void test_private_things_are_not_there(void **state)
 {
 	char *token = xasprintf("%s/token", rig_dir), *other = xasprintf("%s/other", rig_dir);
-	char *script =
-	    xasprintf("for f in /root /home /etc/shadow /etc/ssl/private /boot /mnt /opt "
-		      "/sys %s %s %s/lock %s/offer.json %s/log; do "
-		      "[ -e $f ] && echo there: $f; done; cat %s; true",
-		token, other, rig_folder, rig_folder, rig_folder, token);
+	char *script = xasprintf("for f in /root /home /etc/shadow /etc/ssl/private /boot /mnt /opt "
+				 "/sys %s %s %s/lock %s/offer.json %s/log; do "
+				 "[ -e $f ] && echo there: $f; done; cat %s; true",
+	    token, other, rig_folder, rig_folder, rig_folder, token);
 
 	(void)state;
 	needs_sandbox();
@@ -113,10 +112,9 @@ static void test_allowed_folders_hide_them_still(void **state)
 	char *outside = xasprintf("%s-allowed", rig_dir), *token = xasprintf("%s/token", outside);
 	char *open = xasprintf("%s/open", outside), *inside = xasprintf("%s/cache", rig_dir);
 	char *allowed[] = {outside, (char *)"/tmp", NULL}, *writable[] = {inside, NULL};
-	char *script =
-	    xasprintf("cat %s; cat %s; echo > %s/x && echo wrote; ls %s; echo > %s/kept; "
-		      "ls %s",
-		open, token, outside, rig_dir, inside, rig_dir);
+	char *script = xasprintf("cat %s; cat %s; echo > %s/x && echo wrote; ls %s; echo > %s/kept; "
+				 "ls %s",
+	    open, token, outside, rig_dir, inside, rig_dir);
 
 	(void)state;
 	needs_sandbox();
@@ -231,8 +229,7 @@ static void test_sigterm_arrives_inside(void **state)
 	static char *allowed[2];
 	allowed[0] = rig_fifo;
 	rig_config.allow_write = allowed;
-	rig_step(
-	    "long", "trap 'echo tidy; exit 4' TERM; echo up > $FIFO; sleep 1000 & wait", MINUTE_MS);
+	rig_step("long", "trap 'echo tidy; exit 4' TERM; echo up > $FIFO; sleep 1000 & wait", MINUTE_MS);
 	pid_t pid = rig_start();
 	rig_expect("up");
 	kill(pid, SIGTERM);
@@ -251,8 +248,7 @@ static void test_deaf_and_detached_ends(void **state)
 	allowed[0] = rig_fifo;
 	rig_config.allow_write = allowed;
 	rig_pace.kill_after_ms = 100;
-	rig_step("deaf",
-	    "exec 9>$FIFO; (setsid sleep 1000 &); trap '' TERM; while :; do sleep 1000; done", 200);
+	rig_step("deaf", "exec 9>$FIFO; (setsid sleep 1000 &); trap '' TERM; while :; do sleep 1000; done", 200);
 	rig_run();
 	rig_assert_conclusion("timed_out", "step deaf");
 	assert_true(rig_are_all_gone());
@@ -320,8 +316,7 @@ static void test_hidden_program(void **state)
 	rig_environment[1] = (struct runner_variable){(char *)"NAME", tool};
 	rig_config.n_environment = 2;
 	run("echo \"/bin/sh: $NAME: not found\"; exit 127");
-	rig_assert_conclusion(
-	    "action_required", "(a command was not found): the sandbox shows the");
+	rig_assert_conclusion("action_required", "(a command was not found): the sandbox shows the");
 	rig_teardown(NULL);
 	setup(NULL);
 	rig_config.n_environment = 1;
@@ -392,8 +387,7 @@ static void test_check_with_a_bubblewrap_that_fails(void **state)
 	struct error e = {0};
 
 	(void)state;
-	rig_write(
-	    fake, "#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n");
+	rig_write(fake, "#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n");
 	assert_int_equal(chmod(fake, 0755), 0);
 	setenv("PATH", both, 1);
 	assert_int_equal(steps_check(&rig_config, &e), ERR_DENIED);
@@ -418,15 +412,13 @@ static void test_check_of_the_work_folder(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_can_do_its_work),
-	    TEST(test_tests_of_an_experiment_can_be_read), TEST(test_system_is_read_only),
-	    TEST(test_private_things_are_not_there), TEST(test_allowed_folders_hide_them_still),
-	    TEST(test_no_network), TEST(test_allowed_network), TEST(test_devices),
-	    TEST(test_listed_device), TEST(test_processes_are_its_own), TEST(test_no_privileges),
-	    TEST(test_sigterm_arrives_inside), TEST(test_deaf_and_detached_ends),
-	    TEST(test_killed_job_leaves_nothing), TEST(test_exit_codes), TEST(test_hidden_program),
-	    TEST(test_sandbox_that_cannot_be_set_up), TEST(test_check),
-	    TEST(test_check_without_bubblewrap), TEST(test_check_with_a_bubblewrap_that_fails),
+	const struct CMUnitTest tests[] = {TEST(test_can_do_its_work), TEST(test_tests_of_an_experiment_can_be_read),
+	    TEST(test_system_is_read_only), TEST(test_private_things_are_not_there),
+	    TEST(test_allowed_folders_hide_them_still), TEST(test_no_network), TEST(test_allowed_network),
+	    TEST(test_devices), TEST(test_listed_device), TEST(test_processes_are_its_own), TEST(test_no_privileges),
+	    TEST(test_sigterm_arrives_inside), TEST(test_deaf_and_detached_ends), TEST(test_killed_job_leaves_nothing),
+	    TEST(test_exit_codes), TEST(test_hidden_program), TEST(test_sandbox_that_cannot_be_set_up),
+	    TEST(test_check), TEST(test_check_without_bubblewrap), TEST(test_check_with_a_bubblewrap_that_fails),
 	    TEST(test_check_of_the_work_folder)};
 	int status = system("bwrap --ro-bind / / --unshare-all true");
 

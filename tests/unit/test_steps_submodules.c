@@ -30,8 +30,7 @@ static const char *sub_url(void)
 /* Adds a submodule to a served work tree; the job then tests the new commit. */
 static void add_module(const char *folder, const char *from, const char *path)
 {
-	char *add =
-	    xasprintf("git -c protocol.file.allow=always submodule add -q '%s' '%s'", from, path);
+	char *add = xasprintf("git -c protocol.file.allow=always submodule add -q '%s' '%s'", from, path);
 
 	shell(folder, add, NULL);
 	commit(folder, "with a submodule");
@@ -49,8 +48,7 @@ static void test_second_job_fetches_nothing(void **state)
 	add_module(origin, from, "third party/one");
 	add_module(origin, from, "two");
 	asked = git_asked("sub");
-	rig_step("look", "cat 'third party/one/file' two/file; git submodule status; git status -s",
-	    MINUTE_MS);
+	rig_step("look", "cat 'third party/one/file' two/file; git submodule status; git status -s", MINUTE_MS);
 	rig_run();
 	rig_assert_conclusion("success", NULL);
 	rig_assert_log_has("\nfirst\nfirst\n ");
@@ -78,9 +76,7 @@ static void test_nested_and_relative(void **state)
 	char *deep = make_repository("deep");
 
 	(void)state;
-	shell(sub,
-	    "printf '[submodule \"a.b\"]\\n path = x/deep\\n url = ../deep\\n' > .gitmodules",
-	    NULL);
+	shell(sub, "printf '[submodule \"a.b\"]\\n path = x/deep\\n url = ../deep\\n' > .gitmodules", NULL);
 	shell(sub,
 	    "git add -A && git update-index --add --cacheinfo "
 	    "160000,$(git -C ../deep rev-parse HEAD),x/deep && git commit -qm nested",
@@ -99,15 +95,13 @@ static void test_nested_and_relative(void **state)
 static void test_hostile_urls(void **state)
 {
 	static const char *const urls[] = {"/etc", "file:///etc", "ext::sh -c id", "-u", "git@h:x",
-	    "ssh://-oProxyCommand=id/x", "", "http://a b/", "https://h", "https:///x",
-	    "https://h?@x/", "https://h#@x/", "https://u@h/x", "https://u:p@h/x", "https://h\\@x/",
-	    "https://127.1/x", "https://2130706433/x", "https://0x7f000001/x",
-	    "https://0177.0.0.1/x", "https://127.0.0.1./x", "https://h./x", "https://.h/x",
-	    "https://h..h/x", "https://%6c/x", "https://[::1/x", "https://::1/x",
-	    "https://[127.0.0.1]/x", "https://[::1%25lo]/x", "https://[h]/x", "https://h:/x",
-	    "https://h:0/x", "https://h:65536/x", "https://h:-1/x", "https://h:+1/x",
-	    "https://h: 1/x", "https://\xc5\x82/x", "HTTPS://h/x", "git://h/x", "ftp://h/x",
-	    "ssh://git@h/x"};
+	    "ssh://-oProxyCommand=id/x", "", "http://a b/", "https://h", "https:///x", "https://h?@x/", "https://h#@x/",
+	    "https://u@h/x", "https://u:p@h/x", "https://h\\@x/", "https://127.1/x", "https://2130706433/x",
+	    "https://0x7f000001/x", "https://0177.0.0.1/x", "https://127.0.0.1./x", "https://h./x", "https://.h/x",
+	    "https://h..h/x", "https://%6c/x", "https://[::1/x", "https://::1/x", "https://[127.0.0.1]/x",
+	    "https://[::1%25lo]/x", "https://[h]/x", "https://h:/x", "https://h:0/x", "https://h:65536/x",
+	    "https://h:-1/x", "https://h:+1/x", "https://h: 1/x", "https://\xc5\x82/x", "HTTPS://h/x", "git://h/x",
+	    "ftp://h/x", "ssh://git@h/x"};
 	struct git_url parsed;
 
 	(void)state;
@@ -129,8 +123,7 @@ static void test_urls(void **state)
 		bool is_plain, is_address;
 	} cases[] = {{"https://GitHub.com/o/r", "github.com", 443, false, false},
 	    {"http://h/x?y#z", "h", 80, true, false}, {"https://h:8443/", "h", 8443, false, false},
-	    {"https://10.0.0.1/x", "10.0.0.1", 443, false, true},
-	    {"http://[::1]:81/x", "::1", 81, true, true},
+	    {"https://10.0.0.1/x", "10.0.0.1", 443, false, true}, {"http://[::1]:81/x", "::1", 81, true, true},
 	    {"https://a_b.c-d.e9/x@y", "a_b.c-d.e9", 443, false, false}};
 	static const char *const relative[][3] = {
 	    /* parent, written, wanted */
@@ -156,8 +149,7 @@ static void test_urls(void **state)
 		char *got = git_url_resolve(relative[i][0], relative[i][1]);
 
 		if (!str_eq(got, relative[i][2]))
-			fail_msg(
-			    "%s from %s: %s", relative[i][1], relative[i][0], got ? got : "none");
+			fail_msg("%s from %s: %s", relative[i][1], relative[i][0], got ? got : "none");
 		free(got);
 	}
 }
@@ -169,12 +161,10 @@ static void test_reachable_addresses(void **state)
 	static const struct {
 		const char *address;
 		bool https, http, https_listed, http_listed; /* listed: 10.0.0.0/8 */
-	} cases[] = {{"140.82.112.3", true, false, true, false},
-	    {"2606:50c0:8000::153", true, false, true, false},
+	} cases[] = {{"140.82.112.3", true, false, true, false}, {"2606:50c0:8000::153", true, false, true, false},
 	    {"10.1.2.3", false, false, true, true}, {"127.0.0.1", false, false, false, false},
 	    {"169.254.169.254", false, false, false, false}, {"::1", false, false, false, false},
-	    {"::ffff:10.1.2.3", false, false, true, true},
-	    {"::ffff:127.0.0.1", false, false, false, false},
+	    {"::ffff:10.1.2.3", false, false, true, true}, {"::ffff:127.0.0.1", false, false, false, false},
 	    {"fe80::1", false, false, false, false}, {"fd00::1", false, false, false, false},
 	    {"0.0.0.0", false, false, false, false}};
 	const struct git_url https = {.port = 443}, http = {.is_plain = true, .port = 80};
@@ -208,8 +198,7 @@ static void test_private_addresses(void **state)
 	add_module(origin, sub_url(), "third");
 	for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
 		char *set =
-		    xasprintf("git config -f .gitmodules submodule.third.url 'http://%s:%d/sub'",
-			hosts[i], web_port);
+		    xasprintf("git config -f .gitmodules submodule.third.url 'http://%s:%d/sub'", hosts[i], web_port);
 
 		shell(origin, set, NULL);
 		free(set);
@@ -249,12 +238,11 @@ static void test_no_way_on(void **state)
 	shell(rig_dir, "[ \"$(grep -c . web.log)\" = 1 ] || { cat web.log; false; }", NULL);
 	/* objects that are to be had elsewhere only */
 	next_job();
-	text = xasprintf(
-	    "git clone -q --bare sub dumb.git && cd dumb.git && git update-server-info && "
-	    "rm -rf objects/?? objects/pack && "
-	    "echo http://127.0.0.1:%d/dumb/sub/.git/objects > objects/info/http-alternates && "
-	    "git -C ../origin config -f .gitmodules submodule.third.url "
-	    "http://127.0.0.1:%d/dumb/dumb.git",
+	text = xasprintf("git clone -q --bare sub dumb.git && cd dumb.git && git update-server-info && "
+			 "rm -rf objects/?? objects/pack && "
+			 "echo http://127.0.0.1:%d/dumb/sub/.git/objects > objects/info/http-alternates && "
+			 "git -C ../origin config -f .gitmodules submodule.third.url "
+			 "http://127.0.0.1:%d/dumb/dumb.git",
 	    web_port, web_port);
 	{
 		char *served = xasprintf("%s/served", rig_dir);
@@ -274,8 +262,7 @@ static void test_no_way_on(void **state)
 /* A redirect of git_url is not followed either, and the message says how to correct the setting. */
 static void test_redirect_of_git_url(void **state)
 {
-	char *redirected =
-	    xasprintf("http://127.0.0.1:%d/to/127.0.0.1:%d/origin", web_port, web_port);
+	char *redirected = xasprintf("http://127.0.0.1:%d/to/127.0.0.1:%d/origin", web_port, web_port);
 
 	(void)state;
 	rig_config.git_url = redirected;
@@ -305,8 +292,7 @@ static void test_proxies(void **state)
 	rig_run();
 	rig_assert_conclusion("startup_failure", "plain http goes to");
 	next_job();
-	shell(origin, "git config -f .gitmodules submodule.third.url https://submodule.invalid/x",
-	    NULL);
+	shell(origin, "git config -f .gitmodules submodule.third.url https://submodule.invalid/x", NULL);
 	commit(origin, "https");
 	shell(origin, "git rev-parse HEAD", sha);
 	rig_run();
@@ -394,8 +380,7 @@ static bool is_an_argument(const char *text)
 		f = fopen(path, "re");
 		if (!f)
 			continue;
-		is_there |= memmem(arguments, fread(arguments, 1, sizeof(arguments), f), text,
-				strlen(text)) != NULL;
+		is_there |= memmem(arguments, fread(arguments, 1, sizeof(arguments), f), text, strlen(text)) != NULL;
 		fclose(f);
 	}
 	closedir(processes);
@@ -464,8 +449,7 @@ static void test_proxy_password_is_no_argument(void **state)
 
 	(void)state;
 	add_module(origin, sub_url(), "third");
-	shell(origin, "git config -f .gitmodules submodule.third.url https://submodule.invalid/x",
-	    NULL);
+	shell(origin, "git config -f .gitmodules submodule.third.url https://submodule.invalid/x", NULL);
 	commit(origin, "https");
 	shell(origin, "git rev-parse HEAD", sha);
 	rig_config.submodule_proxy = proxy;
@@ -486,8 +470,7 @@ static void test_proxy_password_is_no_argument(void **state)
 static void test_logins(void **state)
 {
 	char *settings = xasprintf("%s/git-settings", rig_dir);
-	char *netrc = xasprintf("%s/.netrc", rig_dir),
-	     *web = xasprintf("http://127.0.0.1:%d/origin", web_port);
+	char *netrc = xasprintf("%s/.netrc", rig_dir), *web = xasprintf("http://127.0.0.1:%d/origin", web_port);
 
 	(void)state;
 	rig_write(netrc, "default login u password p\n");
@@ -500,8 +483,7 @@ static void test_logins(void **state)
 	rig_run();
 	rig_assert_conclusion("success", NULL);
 	shell(rig_dir, "grep -q 'GET /origin/.* with a login' web.log", NULL);
-	shell(
-	    rig_dir, "grep -q 'GET /sub/' web.log && ! grep '/sub/.* with a login' web.log", NULL);
+	shell(rig_dir, "grep -q 'GET /sub/' web.log && ! grep '/sub/.* with a login' web.log", NULL);
 	next_job();
 	rig_config.git_config = NULL;
 	shell(rig_dir, "rm -rf mirror; : > web.log", NULL);
@@ -544,9 +526,7 @@ static void test_hostile_gitmodules(void **state)
 	free(text);
 	commit(origin, "hostile");
 	shell(origin, "git rev-parse HEAD", sha);
-	rig_step("look",
-	    "cat third/file; find . -name ran; git config core.fsmonitor || echo no fsmonitor",
-	    MINUTE_MS);
+	rig_step("look", "cat third/file; find . -name ran; git config core.fsmonitor || echo no fsmonitor", MINUTE_MS);
 	rig_run();
 	rig_assert_conclusion("success", NULL);
 	rig_assert_log_has("\nfirst\nno fsmonitor\n");
@@ -602,9 +582,7 @@ static void test_damaged_mirror(void **state)
 	rig_step("look", "cat third/file", MINUTE_MS);
 	rig_run();
 	next_job();
-	shell(rig_dir,
-	    "for f in $(find mirror/modules/*/objects -type f); do chmod u+w $f; : > $f; done",
-	    NULL);
+	shell(rig_dir, "for f in $(find mirror/modules/*/objects -type f); do chmod u+w $f; : > $f; done", NULL);
 	rig_run();
 	rig_assert_conclusion("success", NULL);
 	rig_assert_log_has("the local mirror is damaged");
@@ -642,14 +620,12 @@ static void test_step_cannot_poison_the_next(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_second_job_fetches_nothing),
-	    TEST(test_nested_and_relative), TEST(test_hostile_urls), cmocka_unit_test(test_urls),
-	    cmocka_unit_test(test_reachable_addresses), TEST(test_private_addresses),
-	    TEST(test_no_way_on), TEST(test_redirect_of_git_url), TEST(test_proxies),
-	    TEST(test_proxy_password_is_no_argument), TEST(test_relay_waits_for_a_descriptor),
-	    TEST(test_logins), TEST(test_mirrors_keep_to_the_rules), TEST(test_hostile_gitmodules),
-	    TEST(test_what_is_left_out), TEST(test_commit_that_is_gone), TEST(test_damaged_mirror),
-	    TEST(test_step_cannot_poison_the_next)};
+	const struct CMUnitTest tests[] = {TEST(test_second_job_fetches_nothing), TEST(test_nested_and_relative),
+	    TEST(test_hostile_urls), cmocka_unit_test(test_urls), cmocka_unit_test(test_reachable_addresses),
+	    TEST(test_private_addresses), TEST(test_no_way_on), TEST(test_redirect_of_git_url), TEST(test_proxies),
+	    TEST(test_proxy_password_is_no_argument), TEST(test_relay_waits_for_a_descriptor), TEST(test_logins),
+	    TEST(test_mirrors_keep_to_the_rules), TEST(test_hostile_gitmodules), TEST(test_what_is_left_out),
+	    TEST(test_commit_that_is_gone), TEST(test_damaged_mirror), TEST(test_step_cannot_poison_the_next)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

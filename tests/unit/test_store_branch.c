@@ -36,8 +36,7 @@ static int put_run(struct store_op *op, struct txn *d)
 	size_t n = strlen(p->letters);
 
 	for (size_t i = 0; i < n; i++)
-		list[i] = (struct branch_commit){
-		    sha_of(p->letters[i]), "alice", "Land it", T0 + (int64_t)i, NULL};
+		list[i] = (struct branch_commit){sha_of(p->letters[i]), "alice", "Land it", T0 + (int64_t)i, NULL};
 	branch_commits_put(d, UPSTREAM, p->ref, p->before ? sha_of(*p->before) : NULL, list, n);
 	return 0;
 }
@@ -56,10 +55,7 @@ static void push_to(const char *ref, const char *before, const char *letters)
 	DO_OK(put_submit, &p);
 }
 
-static void push(const char *before, const char *letters)
-{
-	push_to(MAIN, before, letters);
-}
+static void push(const char *before, const char *letters) { push_to(MAIN, before, letters); }
 
 /* The whole branch, "ab|cd": | is a gap, . a commit that is missing between. */
 struct look {
@@ -107,10 +103,7 @@ static void expect_on(const char *ref, const char *wanted)
 	assert_string_equal(l.text, wanted);
 }
 
-static void expect(const char *wanted)
-{
-	expect_on("main", wanted);
-}
+static void expect(const char *wanted) { expect_on("main", wanted); }
 
 static void in_order(void **state)
 {
@@ -238,8 +231,7 @@ static char *listed(const char *after, const char *until, int limit, bool *ret_i
 	return buf_take(&text);
 }
 
-static void expect_list(
-    const char *after, const char *until, int limit, const char *wanted, bool wants_complete)
+static void expect_list(const char *after, const char *until, int limit, const char *wanted, bool wants_complete)
 {
 	bool is_complete;
 	char *text = listed(after, until, limit, &is_complete);
@@ -302,10 +294,8 @@ static void by_plan(void **state)
 	    .n_commits = ARRAY_LEN(commits),
 	    .event_type = "push",
 	};
-	struct list_commits l = {
-	    .repository = UPSTREAM, .ref = "main", .after = sha_of('a'), .until = sha_of('c')};
-	struct note_head note = {
-	    .repository = UPSTREAM, .ref = MAIN, .head_sha = sha_of('a'), .now_ms = T0};
+	struct list_commits l = {.repository = UPSTREAM, .ref = "main", .after = sha_of('a'), .until = sha_of('c')};
+	struct note_head note = {.repository = UPSTREAM, .ref = MAIN, .head_sha = sha_of('a'), .now_ms = T0};
 
 	(void)state;
 	DO_OK(store_note_head, &note);

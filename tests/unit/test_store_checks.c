@@ -30,18 +30,17 @@ static char *list_of(int64_t number)
 
 	ASK_OK(store_list_checks, &l);
 	for (size_t i = 0; i < l.n; i++)
-		buf_appendf(&text, "%s%s %lld%s%s", i ? "; " : "", l.list[i].name,
-		    (long long)l.list[i].check_id, l.list[i].is_completed ? " completed" : "",
-		    l.list[i].is_of_head ? "" : " older");
+		buf_appendf(&text, "%s%s %lld%s%s", i ? "; " : "", l.list[i].name, (long long)l.list[i].check_id,
+		    l.list[i].is_completed ? " completed" : "", l.list[i].is_of_head ? "" : " older");
 	list_checks_release(&l);
 	return text.data ? buf_take(&text) : xstrdup("");
 }
 
-#define ASSERT_LIST(number, expected)                                                              \
-	do {                                                                                       \
-		char *got_ = list_of(number);                                                      \
-		assert_string_equal(got_, expected);                                               \
-		free(got_);                                                                        \
+#define ASSERT_LIST(number, expected)                                                                                  \
+	do {                                                                                                           \
+		char *got_ = list_of(number);                                                                          \
+		assert_string_equal(got_, expected);                                                                   \
+		free(got_);                                                                                            \
 	} while (0)
 
 /* Whoever died while it wrote, or got no answer, does not know what stands there. */
@@ -49,8 +48,7 @@ static void what_is_written_over_is_in_doubt(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct list_checks l = {.repository = UPSTREAM, .number = 1};
-	struct doubt_check doubt = {
-	    .repository = "PyTorch/pytorch", .head_sha = HEAD_A, .name = "a"};
+	struct doubt_check doubt = {.repository = "PyTorch/pytorch", .head_sha = HEAD_A, .name = "a"};
 	static const uint8_t nothing[SHA256_BYTES];
 
 	(void)state;
@@ -115,8 +113,7 @@ static void prs_with_one_head_share_them(void **state)
 
 	(void)state;
 	rig_start("opened", HEAD_A, 1, wants, 1);
-	rig_apply(&(struct rig_plan){
-	    .kind = PLAN_START, .number = 2, .head = HEAD_A, .event_ms = T0 + 2000});
+	rig_apply(&(struct rig_plan){.kind = PLAN_START, .number = 2, .head = HEAD_A, .event_ms = T0 + 2000});
 	put(HEAD_A, "a", 11, false);
 	ASSERT_LIST(1, "a 11");
 	ASSERT_LIST(2, "a 11");
@@ -192,10 +189,8 @@ static void they_go_with_their_change(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(
-		what_is_written_over_is_in_doubt, rig_setup, rig_teardown),
-	    cmocka_unit_test_setup_teardown(
-		of_this_head_and_what_older_ones_left_open, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(what_is_written_over_is_in_doubt, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(of_this_head_and_what_older_ones_left_open, rig_setup, rig_teardown),
 	    cmocka_unit_test_setup_teardown(prs_with_one_head_share_them, rig_setup, rig_teardown),
 	    cmocka_unit_test_setup_teardown(wished_with_the_comment, rig_setup, rig_teardown),
 	    cmocka_unit_test_setup_teardown(they_go_with_their_change, rig_setup, rig_teardown),

@@ -4,13 +4,11 @@
 #include "model/plan.h"
 #include "verdict/known_issues.h"
 
-static struct plan_want wants[] = {
-    GITHUB_WANT("npu", "Ascend/pytorch"), WEBHOOK_WANT("xpu"), WEBHOOK_WANT("zpu")};
+static struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), WEBHOOK_WANT("xpu"), WEBHOOK_WANT("zpu")};
 
 static struct rig_answer say(enum command_kind kind, int64_t at)
 {
-	return rig_say(&(struct rig_comment){
-	    .kind = kind, .at_ms = T0 + at * 1000, .speaker = SPEAKER_MEMBER});
+	return rig_say(&(struct rig_comment){.kind = kind, .at_ms = T0 + at * 1000, .speaker = SPEAKER_MEMBER});
 }
 
 /* A retest of those named, as a planner would hand it over. */
@@ -59,8 +57,7 @@ static struct rig_answer retest(const char *accelerator, const char *suite, int6
 /* The reactions and replies that are due: "eyes", "confused+reply"; free(). They are sent then. */
 static char *answers(int64_t at)
 {
-	struct claim_outbox c =
-	    rig_claim(1U << OUTBOX_REACTION | 1U << OUTBOX_REPLY, T0 + at * 1000);
+	struct claim_outbox c = rig_claim(1U << OUTBOX_REACTION | 1U << OUTBOX_REPLY, T0 + at * 1000);
 	struct buf out = BUF_INIT(4096);
 
 	for (size_t i = 0; i < c.n; i++) {
@@ -68,8 +65,7 @@ static char *answers(int64_t at)
 
 		assert_string_equal(c.rows[i].target, UPSTREAM);
 		assert_int_equal(c.rows[i].number, 1);
-		assert_int_equal(
-		    json_parse(c.rows[i].text, strlen(c.rows[i].text), &text, NULL), 0);
+		assert_int_equal(json_parse(c.rows[i].text, strlen(c.rows[i].text), &text, NULL), 0);
 		assert_int_equal(json_get_int(text, "comment", 0), rig_comment_id);
 		buf_appendf(&out, "%s%s", i ? "+" : "",
 		    c.rows[i].kind == OUTBOX_REACTION ? json_get_str(text, "content") : "reply");
@@ -80,11 +76,11 @@ static char *answers(int64_t at)
 	return out.data ? buf_take(&out) : xstrdup("");
 }
 
-#define ASSERT_ANSWERS(at, expected)                                                               \
-	do {                                                                                       \
-		char *said = answers(at);                                                          \
-		assert_string_equal(said, expected);                                               \
-		free(said);                                                                        \
+#define ASSERT_ANSWERS(at, expected)                                                                                   \
+	do {                                                                                                           \
+		char *said = answers(at);                                                                              \
+		assert_string_equal(said, expected);                                                                   \
+		free(said);                                                                                            \
 	} while (0)
 
 /* One job without tests, of the workflow "tests". */
@@ -97,8 +93,7 @@ static void report(const char *accelerator, const char *conclusion)
 	    .name = (char *)"all",
 	    .run_id = (char *)"100",
 	    .run_attempt = 1};
-	struct report_job op = {
-	    .dispatch_id = id, .accelerator = accelerator, .report = &j, .now_ms = T0 + 50000};
+	struct report_job op = {.dispatch_id = id, .accelerator = accelerator, .report = &j, .now_ms = T0 + 50000};
 
 	memset(j.digest, conclusion[0], sizeof(j.digest));
 	DO_OK(store_report_job, &op);
@@ -135,8 +130,7 @@ static void cancel_ends_what_is_at_work(void **state)
 	ASSERT_DISPATCHES(HEAD_A, "npu cancelled*, xpu cancelled*, zpu cancelled*");
 	a = retest(NULL, NULL, 40);
 	assert_int_equal(a.n_started, 3);
-	ASSERT_DISPATCHES(HEAD_A,
-	    "npu queued*, npu cancelled, xpu queued*, xpu cancelled, zpu queued*, zpu cancelled");
+	ASSERT_DISPATCHES(HEAD_A, "npu queued*, npu cancelled, xpu queued*, xpu cancelled, zpu queued*, zpu cancelled");
 	ASSERT_SENT(T0 + 41000, "github_dispatch Ascend/pytorch[npu] synchronize; "
 				"webhook_dispatch https://ci.example.org/hook[xpu] synchronize; "
 				"webhook_dispatch https://ci.example.org/hook[zpu] synchronize");
@@ -224,8 +218,7 @@ static void retest_starts_what_is_not_clean(void **state)
 	assert_int_equal(a.n_started, 1);
 	a = retest("zpu", NULL, 130);
 	assert_int_equal(a.result, COMMAND_STILL_RUNNING);
-	ASSERT_DISPATCHES(
-	    HEAD_A, "npu queued*, npu done, xpu queued*, xpu done, zpu acknowledged*");
+	ASSERT_DISPATCHES(HEAD_A, "npu queued*, npu done, xpu queued*, xpu done, zpu acknowledged*");
 }
 
 static void retest_of_what_is_green_says_so(void **state)
@@ -269,8 +262,7 @@ static void retest_releases_nothing(void **state)
 
 static void the_same_comment_is_heard_once(void **state)
 {
-	struct rig_comment c = {
-	    .kind = COMMAND_CANCEL, .at_ms = T0 + 10000, .speaker = SPEAKER_MEMBER, .id = 77};
+	struct rig_comment c = {.kind = COMMAND_CANCEL, .at_ms = T0 + 10000, .speaker = SPEAKER_MEMBER, .id = 77};
 
 	(void)state;
 	rig_start("opened", HEAD_A, 1, wants, 1);
@@ -410,8 +402,7 @@ static void a_change_by_its_sha(void **state)
 static void old_comments_are_forgotten(void **state)
 {
 	struct apply_retention r = {.results_before_ms = T0 + 60000};
-	struct rig_comment c = {
-	    .kind = COMMAND_HELP, .at_ms = T0 + 10000, .speaker = SPEAKER_MEMBER, .id = 77};
+	struct rig_comment c = {.kind = COMMAND_HELP, .at_ms = T0 + 10000, .speaker = SPEAKER_MEMBER, .id = 77};
 
 	(void)state;
 	rig_start("opened", HEAD_A, 1, wants, 1);

@@ -22,15 +22,12 @@ static struct plan_want pull_want(const char *name)
 	    .finish_ms = 6 * HOUR};
 }
 
-static int release(int64_t at, int *ret_n)
-{
-	return rig_release(NULL, T0 + at * 1000, ret_n);
-}
+static int release(int64_t at, int *ret_n) { return rig_release(NULL, T0 + at * 1000, ret_n); }
 
 static int decline(int64_t at, int *ret_n)
 {
-	struct rig_answer a = rig_say(&(struct rig_comment){
-	    .kind = COMMAND_DECLINE, .at_ms = T0 + at * 1000, .speaker = SPEAKER_MEMBER});
+	struct rig_answer a =
+	    rig_say(&(struct rig_comment){.kind = COMMAND_DECLINE, .at_ms = T0 + at * 1000, .speaker = SPEAKER_MEMBER});
 
 	*ret_n = a.n_declined;
 	return command_result_is_error(a.result) ? ERR_NOT_FOUND : 0;
@@ -55,8 +52,8 @@ static bool claim(const char *machine)
 
 static void what_is_held_goes_and_says_why(void **state)
 {
-	struct plan_want wants[] = {held(pull_want("npu")),
-	    held((struct plan_want)WEBHOOK_WANT("xpu")), WEBHOOK_WANT("zpu")};
+	struct plan_want wants[] = {
+	    held(pull_want("npu")), held((struct plan_want)WEBHOOK_WANT("xpu")), WEBHOOK_WANT("zpu")};
 	struct change_view *v;
 	int n;
 
@@ -76,8 +73,8 @@ static void what_is_held_goes_and_says_why(void **state)
 
 static void a_release_is_taken_back(void **state)
 {
-	struct plan_want wants[] = {held(pull_want("npu")),
-	    held((struct plan_want)WEBHOOK_WANT("xpu")), WEBHOOK_WANT("zpu")};
+	struct plan_want wants[] = {
+	    held(pull_want("npu")), held((struct plan_want)WEBHOOK_WANT("xpu")), WEBHOOK_WANT("zpu")};
 	int n;
 
 	(void)state;
@@ -91,14 +88,12 @@ static void a_release_is_taken_back(void **state)
 	ASSERT_SENT(T0 + HOUR, "webhook_dispatch https://ci.example.org/hook[zpu] opened");
 	/* What begins later is held again. */
 	rig_start("edited", HEAD_A, 7, wants, 2);
-	ASSERT_DISPATCHES(
-	    HEAD_A, "npu held*, npu cancelled, xpu held*, xpu cancelled, zpu acknowledged*");
+	ASSERT_DISPATCHES(HEAD_A, "npu held*, npu cancelled, xpu held*, xpu cancelled, zpu acknowledged*");
 }
 
 static void what_has_left_runs_on(void **state)
 {
-	struct plan_want wants[] = {
-	    held(pull_want("npu")), held((struct plan_want)WEBHOOK_WANT("xpu"))};
+	struct plan_want wants[] = {held(pull_want("npu")), held((struct plan_want)WEBHOOK_WANT("xpu"))};
 	int n;
 
 	(void)state;
@@ -126,8 +121,8 @@ static void what_has_left_runs_on(void **state)
 /* One repository, one that nobody holds and one whose release was taken back. */
 static void a_shared_repository_starts_one_and_holds_the_other(void **state)
 {
-	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"),
-	    held((struct plan_want)GITHUB_WANT("zpu", "Ascend/pytorch"))};
+	struct plan_want wants[] = {
+	    GITHUB_WANT("npu", "Ascend/pytorch"), held((struct plan_want)GITHUB_WANT("zpu", "Ascend/pytorch"))};
 	int n;
 
 	(void)state;
@@ -136,8 +131,7 @@ static void a_shared_repository_starts_one_and_holds_the_other(void **state)
 	ASSERT_SENT(T0 + 6000, "github_dispatch Ascend/pytorch[npu,zpu] opened");
 	assert_int_equal(decline(10, &n), 0);
 	rig_start("edited", HEAD_A, 20, wants, 2);
-	ASSERT_DISPATCHES(
-	    HEAD_A, "npu queued*, npu superseded, npu superseded, zpu held, zpu sent*");
+	ASSERT_DISPATCHES(HEAD_A, "npu queued*, npu superseded, npu superseded, zpu held, zpu sent*");
 	ASSERT_SENT(T0 + 21000, "github_dispatch Ascend/pytorch[npu] synchronize");
 }
 
@@ -202,8 +196,7 @@ static void a_head_that_came_later_stays_held(void **state)
 	(void)state;
 	rig_start("opened", HEAD_A, 1, wants, 1);
 	rig_start("synchronize", HEAD_B, 10, wants, 1);
-	assert_int_equal(
-	    decline(9, &n), ERR_NOT_FOUND); /* A was superseded: nothing of it is held */
+	assert_int_equal(decline(9, &n), ERR_NOT_FOUND); /* A was superseded: nothing of it is held */
 	ASSERT_DISPATCHES(HEAD_B, "npu held*");
 }
 

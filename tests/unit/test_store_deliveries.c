@@ -308,8 +308,7 @@ static void large_bodies_are_bounded_together(void **state)
 {
 	char *body = xcalloc(1, 1 << 20);
 	struct put_delivery p[4];
-	struct mark_delivery m = {
-	    .op.done = count_done, .delivery_id = 99, .mark = DELIVERY_MARK_IGNORED};
+	struct mark_delivery m = {.op.done = count_done, .delivery_id = 99, .mark = DELIVERY_MARK_IGNORED};
 	struct error e = {0};
 	int n_taken = 0;
 
@@ -350,8 +349,8 @@ static void closing_finishes_what_is_queued(void **state)
 
 	(void)state;
 	for (int i = 0; i < 20; i++) {
-		m[i] = (struct mark_delivery){
-		    .op.done = count_closed, .delivery_id = 99, .error = (const char *)&n_done};
+		m[i] =
+		    (struct mark_delivery){.op.done = count_closed, .delivery_id = 99, .error = (const char *)&n_done};
 		m[i].mark = DELIVERY_MARK_IGNORED;
 		assert_int_equal(store_mark_delivery(rig_store, &m[i]), 0);
 	}

@@ -5,14 +5,10 @@
 
 #define GITHUB "https://token.actions.githubusercontent.com"
 
-static struct check_identity check_of(
-    const char *repository, struct repository_ids token, struct repository_ids pinned)
+static struct check_identity check_of(const char *repository, struct repository_ids token, struct repository_ids pinned)
 {
-	struct check_identity c = {.issuer = GITHUB,
-	    .repository = repository,
-	    .token = token,
-	    .pinned = pinned,
-	    .now_ms = T0};
+	struct check_identity c = {
+	    .issuer = GITHUB, .repository = repository, .token = token, .pinned = pinned, .now_ms = T0};
 
 	DO_OK(store_check_identity, &c);
 	return c;
@@ -163,8 +159,8 @@ static void of_two_first_tokens_one_wins(void **state)
 	for (int i = 0; i < 2; i++)
 		n_recorded += racers[i].check.outcome == IDENTITY_RECORDED;
 	assert_int_equal(n_recorded, 1);
-	assert_int_equal(racers[0].check.outcome + racers[1].check.outcome,
-	    IDENTITY_RECORDED + IDENTITY_NOT_AS_RECORDED);
+	assert_int_equal(
+	    racers[0].check.outcome + racers[1].check.outcome, IDENTITY_RECORDED + IDENTITY_NOT_AS_RECORDED);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)

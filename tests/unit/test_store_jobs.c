@@ -20,8 +20,7 @@ static void digest(const struct rig_report *r, uint8_t out[SHA256_BYTES])
 	int n = snprintf(text, sizeof(text), "%s", r->conclusion ? r->conclusion : "");
 
 	for (size_t i = 0; i < r->n_tests; i++)
-		n += snprintf(text + n, sizeof(text) - (size_t)n, " %s %d", r->tests[i].name,
-		    r->tests[i].status);
+		n += snprintf(text + n, sizeof(text) - (size_t)n, " %s %d", r->tests[i].name, r->tests[i].status);
 	sha256(text, (size_t)n, out);
 }
 
@@ -55,9 +54,9 @@ static struct report_job report(const struct rig_report *r)
 	return op;
 }
 
-#define TEST_RESULT(s, n, st)                                                                      \
-	{                                                                                          \
-		.suite = (char *)(s), .name = (char *)(n), .status = (st), .duration_ms = 5        \
+#define TEST_RESULT(s, n, st)                                                                                          \
+	{                                                                                                              \
+		.suite = (char *)(s), .name = (char *)(n), .status = (st), .duration_ms = 5                            \
 	}
 
 /* PR 1 with one accelerator in Ascend/pytorch, its request sent. The dispatch's id. */
@@ -83,8 +82,8 @@ static void a_job_runs_and_completes(void **state)
 	assert_int_equal(r.outcome, REPORT_RECORDED);
 	assert_true(r.job_id > 0);
 	ASSERT_DISPATCHES(HEAD_A, "npu running*");
-	done = report(&(struct rig_report){
-	    .dispatch_id = id, .conclusion = "success", .tests = tests, .n_tests = 2, .at = 2000});
+	done = report(
+	    &(struct rig_report){.dispatch_id = id, .conclusion = "success", .tests = tests, .n_tests = 2, .at = 2000});
 	assert_int_equal(done.outcome, REPORT_RECORDED);
 	assert_int_equal(done.job_id, r.job_id);
 	ASSERT_DISPATCHES(HEAD_A, "npu done*");
@@ -106,8 +105,7 @@ static void a_job_runs_and_completes(void **state)
 static void repeats_change_nothing(void **state)
 {
 	char *id = begin();
-	struct rig_report running = {.dispatch_id = id},
-			  done = {.dispatch_id = id, .conclusion = "success"},
+	struct rig_report running = {.dispatch_id = id}, done = {.dispatch_id = id, .conclusion = "success"},
 			  other = {.dispatch_id = id, .conclusion = "failure"};
 
 	(void)state;
@@ -151,18 +149,15 @@ static void several_jobs_make_one_state(void **state)
 
 static void the_worst_of_several_shows(void **state)
 {
-	struct test_result a[] = {TEST_RESULT("unit", "x", TEST_PASS),
-	    TEST_RESULT("unit", "y", TEST_DONE), TEST_RESULT("unit", "y", TEST_SKIP)};
-	struct test_result b[] = {
-	    TEST_RESULT("unit", "x", TEST_FAIL), TEST_RESULT("unit", "y", TEST_PASS)};
+	struct test_result a[] = {TEST_RESULT("unit", "x", TEST_PASS), TEST_RESULT("unit", "y", TEST_DONE),
+	    TEST_RESULT("unit", "y", TEST_SKIP)};
+	struct test_result b[] = {TEST_RESULT("unit", "x", TEST_FAIL), TEST_RESULT("unit", "y", TEST_PASS)};
 	char *id = begin();
 
 	(void)state;
-	report(&(struct rig_report){
-	    .dispatch_id = id, .name = "a", .conclusion = "success", .tests = a, .n_tests = 3});
+	report(&(struct rig_report){.dispatch_id = id, .name = "a", .conclusion = "success", .tests = a, .n_tests = 3});
 	ASSERT_CELLS(HEAD_A, "npu unit/x PASS, npu unit/y DONE");
-	report(&(struct rig_report){
-	    .dispatch_id = id, .name = "b", .conclusion = "failure", .tests = b, .n_tests = 2});
+	report(&(struct rig_report){.dispatch_id = id, .name = "b", .conclusion = "failure", .tests = b, .n_tests = 2});
 	ASSERT_CELLS(HEAD_A, "npu unit/x FAIL, npu unit/y PASS");
 	free(id);
 }
@@ -176,13 +171,10 @@ static void a_red_job_without_a_red_test_says_so(void **state)
 	(void)state;
 	report(&(struct rig_report){
 	    .dispatch_id = id, .name = "a", .conclusion = "failure", .tests = green, .n_tests = 1});
-	report(&(struct rig_report){.dispatch_id = id,
-	    .name = "b",
-	    .conclusion = "timed_out",
-	    .tests = green,
-	    .n_tests = 1});
 	report(&(struct rig_report){
-	    .dispatch_id = id, .name = "c", .conclusion = "failure", .tests = red, .n_tests = 1});
+	    .dispatch_id = id, .name = "b", .conclusion = "timed_out", .tests = green, .n_tests = 1});
+	report(
+	    &(struct rig_report){.dispatch_id = id, .name = "c", .conclusion = "failure", .tests = red, .n_tests = 1});
 	report(&(struct rig_report){.dispatch_id = id, .name = "d", .conclusion = "cancelled"});
 	report(&(struct rig_report){.dispatch_id = id, .name = "e", .conclusion = "neutral"});
 	ASSERT_CELLS(HEAD_A, "npu CI/a FAIL, npu CI/b MISS, npu CI/d MISS, npu CI/e DONE, "
@@ -193,8 +185,7 @@ static void a_red_job_without_a_red_test_says_so(void **state)
 /* Who comes by an old link sees what counts instead, and only of what counts whose fault it is. */
 static void a_job_names_the_one_that_took_its_place(void **state)
 {
-	struct test_result tests[] = {
-	    TEST_RESULT("unit", "x", TEST_FAIL), TEST_RESULT("unit", "y", TEST_PASS)};
+	struct test_result tests[] = {TEST_RESULT("unit", "x", TEST_FAIL), TEST_RESULT("unit", "y", TEST_PASS)};
 	char *id = begin();
 	struct report_job first, second;
 	struct get_job g;
@@ -210,8 +201,7 @@ static void a_job_names_the_one_that_took_its_place(void **state)
 	assert_int_equal(g.job->attributions[1], N_ATTRIBUTIONS);
 	job_detail_free(g.job);
 
-	second =
-	    report(&(struct rig_report){.dispatch_id = id, .name = "a", .attempt = 2, .at = HOUR});
+	second = report(&(struct rig_report){.dispatch_id = id, .name = "a", .attempt = 2, .at = HOUR});
 	ASK_OK(store_get_job, &g);
 	assert_false(g.job->is_current);
 	assert_int_equal(g.job->superseded_by, second.job_id);
@@ -228,8 +218,8 @@ static void a_new_attempt_reopens_and_replaces(void **state)
 	struct change_view *v;
 
 	(void)state;
-	report(&(struct rig_report){
-	    .dispatch_id = id, .name = "a", .conclusion = "failure", .tests = red, .n_tests = 1});
+	report(
+	    &(struct rig_report){.dispatch_id = id, .name = "a", .conclusion = "failure", .tests = red, .n_tests = 1});
 	report(&(struct rig_report){.dispatch_id = id, .name = "b", .conclusion = "success"});
 	report(&(struct rig_report){.dispatch_id = id, .name = "a", .attempt = 2, .at = HOUR});
 	ASSERT_DISPATCHES(HEAD_A, "npu running*");
@@ -256,9 +246,8 @@ static void a_new_attempt_reopens_and_replaces(void **state)
 
 static void a_red_test_that_a_retry_does_not_name_has_no_result(void **state)
 {
-	struct test_result first[] = {TEST_RESULT("unit", "x", TEST_FAIL),
-	    TEST_RESULT("unit", "y", TEST_FAIL), TEST_RESULT("unit", "z", TEST_PASS),
-	    TEST_RESULT("unit", "test_file.py", TEST_ERROR)};
+	struct test_result first[] = {TEST_RESULT("unit", "x", TEST_FAIL), TEST_RESULT("unit", "y", TEST_FAIL),
+	    TEST_RESULT("unit", "z", TEST_PASS), TEST_RESULT("unit", "test_file.py", TEST_ERROR)};
 	struct test_result rest[] = {TEST_RESULT("unit", "y", TEST_PASS)};
 	struct test_result other[] = {TEST_RESULT("unit", "x", TEST_PASS)};
 	struct rig_report r = {.name = "a", .conclusion = "failure", .tests = first, .n_tests = 4};
@@ -278,23 +267,17 @@ static void a_red_test_that_a_retry_does_not_name_has_no_result(void **state)
 	report(&r);
 	ASSERT_CELLS(HEAD_A, "npu unit/x MISS, npu unit/y PASS");
 	v = rig_view_of(1, NULL);
-	assert_string_equal(
-	    v->verdicts[0].message, "failed in attempt 1, and not in the report of attempt 2");
+	assert_string_equal(v->verdicts[0].message, "failed in attempt 1, and not in the report of attempt 2");
 	change_view_free(v);
 	r.attempt = 3; /* it stays so */
 	report(&r);
 	ASSERT_CELLS(HEAD_A, "npu unit/x MISS, npu unit/y PASS");
 	/* another job names it */
-	report(&(struct rig_report){.dispatch_id = id,
-	    .name = "b",
-	    .conclusion = "success",
-	    .tests = other,
-	    .n_tests = 1,
-	    .at = HOUR});
+	report(&(struct rig_report){
+	    .dispatch_id = id, .name = "b", .conclusion = "success", .tests = other, .n_tests = 1, .at = HOUR});
 	ASSERT_CELLS(HEAD_A, "npu unit/x PASS, npu unit/y PASS");
 	/* a report without tests is judged by its conclusion */
-	report(&(struct rig_report){
-	    .dispatch_id = id, .name = "a", .conclusion = "success", .attempt = 4, .at = HOUR});
+	report(&(struct rig_report){.dispatch_id = id, .name = "a", .conclusion = "success", .attempt = 4, .at = HOUR});
 	ASSERT_CELLS(HEAD_A, "npu CI/a PASS, npu unit/x PASS");
 	free(id);
 }
@@ -302,24 +285,16 @@ static void a_red_test_that_a_retry_does_not_name_has_no_result(void **state)
 /* Reports come in any order: what the first attempt said counts although the second was quicker. */
 static void an_attempt_that_comes_late_is_not_forgotten(void **state)
 {
-	struct test_result first[] = {
-	    TEST_RESULT("unit", "x", TEST_FAIL), TEST_RESULT("unit", "y", TEST_FAIL)};
+	struct test_result first[] = {TEST_RESULT("unit", "x", TEST_FAIL), TEST_RESULT("unit", "y", TEST_FAIL)};
 	struct test_result rest[] = {TEST_RESULT("unit", "y", TEST_PASS)};
 	char *id = begin();
 
 	(void)state;
-	report(&(struct rig_report){.dispatch_id = id,
-	    .conclusion = "success",
-	    .tests = rest,
-	    .n_tests = 1,
-	    .attempt = 2,
-	    .at = HOUR});
+	report(&(struct rig_report){
+	    .dispatch_id = id, .conclusion = "success", .tests = rest, .n_tests = 1, .attempt = 2, .at = HOUR});
 	ASSERT_CELLS(HEAD_A, "npu unit/y PASS");
-	report(&(struct rig_report){.dispatch_id = id,
-	    .conclusion = "failure",
-	    .tests = first,
-	    .n_tests = 2,
-	    .at = 2 * HOUR});
+	report(&(struct rig_report){
+	    .dispatch_id = id, .conclusion = "failure", .tests = first, .n_tests = 2, .at = 2 * HOUR});
 	ASSERT_CELLS(HEAD_A, "npu unit/x MISS, npu unit/y PASS");
 	free(id);
 }
@@ -335,12 +310,8 @@ static void nor_is_its_document(void **state)
 
 	(void)state;
 	p.job_id = report(&r).job_id;
-	r = (struct rig_report){.dispatch_id = id,
-	    .conclusion = "success",
-	    .tests = rest,
-	    .n_tests = 1,
-	    .attempt = 2,
-	    .at = HOUR};
+	r = (struct rig_report){
+	    .dispatch_id = id, .conclusion = "success", .tests = rest, .n_tests = 1, .attempt = 2, .at = HOUR};
 	report(&r);
 	ASSERT_CELLS(HEAD_A, "npu unit/y PASS");
 	DO_OK(store_put_report, &p);
@@ -379,8 +350,7 @@ static void a_job_that_never_ends_is_a_miss(void **state)
 	DO_OK(store_expire_dispatches, &e);
 	assert_int_equal(e.n_expired, 1);
 	ASSERT_CELLS(HEAD_A, "npu CI/a PASS, npu CI/b MISS");
-	report(&(struct rig_report){
-	    .dispatch_id = id, .name = "b", .conclusion = "success", .at = 7 * HOUR});
+	report(&(struct rig_report){.dispatch_id = id, .name = "b", .conclusion = "success", .at = 7 * HOUR});
 	ASSERT_DISPATCHES(HEAD_A, "npu done*");
 	ASSERT_CELLS(HEAD_A, "npu CI/a PASS, npu CI/b PASS late");
 	free(id);
@@ -411,9 +381,7 @@ static void reports_for_a_superseded_dispatch_are_not_shown(void **state)
 	(void)state;
 	report(&(struct rig_report){.dispatch_id = id, .name = "a"});
 	rig_start("edited", HEAD_A, 1, wants, 1);
-	assert_int_equal(
-	    report(&(struct rig_report){.dispatch_id = id, .name = "a", .conclusion = "failure"})
-		.outcome,
+	assert_int_equal(report(&(struct rig_report){.dispatch_id = id, .name = "a", .conclusion = "failure"}).outcome,
 	    REPORT_RECORDED);
 	ASSERT_DISPATCHES(HEAD_A, "npu queued*, npu superseded");
 	ASSERT_CELLS(HEAD_A, "");
@@ -458,15 +426,13 @@ static void the_dispatch_is_found_by_id_or_delivery(void **state)
 	assert_int_equal(report(&r).outcome, REPORT_NO_DISPATCH);
 	r.delivery_id = guid;
 	assert_int_equal(report(&r).outcome, REPORT_NO_DISPATCH);
-	assert_int_equal(
-	    report(&(struct rig_report){.dispatch_id = "none"}).outcome, REPORT_NO_DISPATCH);
+	assert_int_equal(report(&(struct rig_report){.dispatch_id = "none"}).outcome, REPORT_NO_DISPATCH);
 	free(id);
 }
 
 static void the_newest_of_one_delivery_counts(void **state)
 {
-	struct plan_want wants[] = {GITHUB_WANT("npu", "v/ci")},
-			 more[] = {GITHUB_WANT("xpu", "v/ci")};
+	struct plan_want wants[] = {GITHUB_WANT("npu", "v/ci")}, more[] = {GITHUB_WANT("xpu", "v/ci")};
 	static const char *const repo = "v/ci";
 	char guid[32];
 
@@ -475,9 +441,8 @@ static void the_newest_of_one_delivery_counts(void **state)
 	rig_start("labeled", HEAD_A, 1, more, 1);
 	snprintf(guid, sizeof(guid), "guid-%d", rig_n_guids);
 	free(rig_send(T0 + 1000));
-	assert_int_equal(report(&(struct rig_report){
-				    .repository = repo, .delivery_id = guid, .accelerator = "npu"})
-			     .outcome,
+	assert_int_equal(
+	    report(&(struct rig_report){.repository = repo, .delivery_id = guid, .accelerator = "npu"}).outcome,
 	    REPORT_RECORDED);
 	ASSERT_DISPATCHES(HEAD_A, "npu running*, npu superseded, xpu sent*");
 }
@@ -501,17 +466,15 @@ static void a_report_of_an_earlier_run_proves_no_later_request(void **state)
 	rig_done(&c.rows[0], OUTBOX_RETRY, T0 + MINUTE);
 	claim_outbox_release(&c);
 	assert_int_equal(
-	    report(&(struct rig_report){
-		       .repository = "v/ci", .delivery_id = guid, .accelerator = "npu"})
-		.outcome,
+	    report(&(struct rig_report){.repository = "v/ci", .delivery_id = guid, .accelerator = "npu"}).outcome,
 	    REPORT_RECORDED);
 	ASSERT_SENT(T0 + HOUR, "github_dispatch v/ci[npu,xpu] opened");
 }
 
 static void a_shared_repository_must_say_which(void **state)
 {
-	struct plan_want wants[] = {GITHUB_WANT("npu", "v/ci"), GITHUB_WANT("xpu", "v/ci"),
-	    GITHUB_WANT("mlu", "v/ci"), GITHUB_WANT("own", "other/ci")};
+	struct plan_want wants[] = {GITHUB_WANT("npu", "v/ci"), GITHUB_WANT("xpu", "v/ci"), GITHUB_WANT("mlu", "v/ci"),
+	    GITHUB_WANT("own", "other/ci")};
 	static const char *const only_xpu[] = {"xpu", NULL};
 	static const char *const two[] = {"xpu", "npu", NULL};
 	static const char *const none[] = {NULL};
@@ -553,11 +516,9 @@ static void nobody_reports_for_a_held_dispatch(void **state)
 	rig_start("opened", HEAD_A, 0, wants, 1);
 	snprintf(guid, sizeof(guid), "guid-%d", rig_n_guids);
 	id = rig_dispatch_id(HEAD_A, "npu");
+	assert_int_equal(report(&(struct rig_report){.dispatch_id = id}).outcome, REPORT_NO_DISPATCH);
 	assert_int_equal(
-	    report(&(struct rig_report){.dispatch_id = id}).outcome, REPORT_NO_DISPATCH);
-	assert_int_equal(report(&(struct rig_report){
-				    .repository = "v/ci", .dispatch_id = id, .delivery_id = guid})
-			     .outcome,
+	    report(&(struct rig_report){.repository = "v/ci", .dispatch_id = id, .delivery_id = guid}).outcome,
 	    REPORT_NO_DISPATCH);
 	ASSERT_DISPATCHES(HEAD_A, "npu held*");
 	free(id);
@@ -607,8 +568,7 @@ static void an_accelerator_that_left_goes_on_with_what_it_began(void **state)
 {
 	static const char *const others[] = {"xpu", NULL};
 	char *id = begin();
-	struct rig_report r = {
-	    .repository = "Ascend/pytorch", .dispatch_id = id, .allowed = others};
+	struct rig_report r = {.repository = "Ascend/pytorch", .dispatch_id = id, .allowed = others};
 
 	(void)state;
 	assert_int_equal(report(&r).outcome, REPORT_WRONG_ACCELERATOR); /* never registered */
@@ -690,10 +650,8 @@ static void a_self_report_stands_apart(void **state)
  * itself, of which nobody reports, does not wait for ever. */
 static void a_report_proves_it_for_the_infra_repository_too(void **state)
 {
-	struct plan_want wants[] = {{.accelerator = (char *)"",
-					.runner = (char *)"infra",
-					.kind = RUNNER_INFRA,
-					.target = (char *)"fdn/infra"},
+	struct plan_want wants[] = {
+	    {.accelerator = (char *)"", .runner = (char *)"infra", .kind = RUNNER_INFRA, .target = (char *)"fdn/infra"},
 	    {.accelerator = (char *)"cpu",
 		.runner = (char *)"infra",
 		.kind = RUNNER_INFRA,

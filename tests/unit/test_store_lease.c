@@ -107,11 +107,8 @@ static void there_is_nothing_for_others(void **state)
 	(void)state;
 	assert_false(claim("npu-1", "c1", 0).is_found);
 	queue_pull(1, HEAD_A, 0);
-	assert_false(
-	    claim_with(&(struct claim_dispatch){.accelerator = "xpu"}, "x-1", "c1", 0).is_found);
-	assert_false(
-	    claim_with(&(struct claim_dispatch){.choices = &lab, .n_choices = 1}, "npu-1", "c1", 0)
-		.is_found);
+	assert_false(claim_with(&(struct claim_dispatch){.accelerator = "xpu"}, "x-1", "c1", 0).is_found);
+	assert_false(claim_with(&(struct claim_dispatch){.choices = &lab, .n_choices = 1}, "npu-1", "c1", 0).is_found);
 	ASSERT_DISPATCHES(HEAD_A, "npu queued*");
 	ASSERT_LEASES("");
 }
@@ -196,12 +193,8 @@ static void of_several_runners_the_newest_change_counts(void **state)
 
 	(void)state;
 	queue_pull(1, HEAD_A, 0);
-	rig_apply(&(struct rig_plan){.kind = PLAN_START,
-	    .number = 2,
-	    .head = HEAD_B,
-	    .event_ms = T0 + SECOND,
-	    .wants = lab,
-	    .n_wants = 1});
+	rig_apply(&(struct rig_plan){
+	    .kind = PLAN_START, .number = 2, .head = HEAD_B, .event_ms = T0 + SECOND, .wants = lab, .n_wants = 1});
 	first = claim_with(&as, "npu-1", "c1", SECOND);
 	second = claim_with(&as, "npu-1", "c2", SECOND);
 	assert_string_equal(first.offer.runner, "lab");
@@ -250,8 +243,7 @@ static void two_never_get_the_same(void **state)
 		n_found += c[i].is_found;
 		for (int k = 0; k < i; k++)
 			if (c[i].is_found && c[k].is_found)
-				assert_string_not_equal(
-				    c[i].offer.dispatch_id, c[k].offer.dispatch_id);
+				assert_string_not_equal(c[i].offer.dispatch_id, c[k].offer.dispatch_id);
 	}
 	assert_int_equal(n_found, 3);
 	for (int i = 0; i < 8; i++)
@@ -274,8 +266,7 @@ static void of_a_silent_one_no_job_is_kept(void **state)
 	ASK_OK(store_list_leases, &l);
 	assert_int_equal(l.list[0].job_id, 0);
 	list_leases_release(&l);
-	assert_int_equal(
-	    finish_with(&c.offer, "success", NULL, 0, npu_is_silent, SECOND), REPORT_IGNORED_LEVEL);
+	assert_int_equal(finish_with(&c.offer, "success", NULL, 0, npu_is_silent, SECOND), REPORT_IGNORED_LEVEL);
 	ASSERT_DISPATCHES(HEAD_A, "npu done*");
 	ASSERT_LEASES("npu-1 done");
 	lease_offer_release(&c.offer);
@@ -288,8 +279,7 @@ static void a_job_ends_though_its_accelerator_fell_silent(void **state)
 	(void)state;
 	queue_pull(1, HEAD_A, 0);
 	o = take("npu-1", "c1", 0);
-	assert_int_equal(
-	    finish_with(&o, "success", NULL, 0, npu_is_silent, SECOND), REPORT_IGNORED_LEVEL);
+	assert_int_equal(finish_with(&o, "success", NULL, 0, npu_is_silent, SECOND), REPORT_IGNORED_LEVEL);
 	ASSERT_DISPATCHES(HEAD_A, "npu done*");
 	assert_job(o.job_id, "neutral: it ended when its accelerator was at L1");
 	lease_offer_release(&o);
@@ -317,10 +307,8 @@ static void a_heartbeat_keeps_it(void **state)
 
 static void a_report_ends_it(void **state)
 {
-	struct test_result tests[] = {{.suite = (char *)"model",
-	    .name = (char *)"llama3",
-	    .status = TEST_PASS,
-	    .duration_ms = -1}};
+	struct test_result tests[] = {
+	    {.suite = (char *)"model", .name = (char *)"llama3", .status = TEST_PASS, .duration_ms = -1}};
 	struct lease_offer o;
 
 	(void)state;
@@ -356,8 +344,7 @@ static void the_next_claim_accuses_nobody(void **state)
 
 	(void)state;
 	DO_OK(store_add_known, &k);
-	rig_apply(&(struct rig_plan){
-	    .kind = PLAN_START, .head = HEAD_A, .event_ms = T0, .wants = two, .n_wants = 2});
+	rig_apply(&(struct rig_plan){.kind = PLAN_START, .head = HEAD_A, .event_ms = T0, .wants = two, .n_wants = 2});
 	id = rig_dispatch_id(HEAD_A, "npu");
 	op.dispatch_id = id;
 	DO_OK(store_report_job, &op);
@@ -457,8 +444,7 @@ static void a_closed_pull_request_cancels_it(void **state)
 	o = take("npu-1", "c1", SECOND);
 	rig_topics = 0;
 	rig_close_pull(1, HEAD_A, 5);
-	assert_cancelled(
-	    &o, "closed, or no longer wanted", "cancelled: closed, or no longer wanted");
+	assert_cancelled(&o, "closed, or no longer wanted", "cancelled: closed, or no longer wanted");
 	lease_offer_release(&o);
 }
 
@@ -570,8 +556,7 @@ static void anothers_job_leaves_it_alone(void **state)
 	lease_offer_release(&o);
 }
 
-static enum report_outcome finish_as(
-    const char *machine, const struct lease_offer *o, const char *name, int64_t at)
+static enum report_outcome finish_as(const char *machine, const struct lease_offer *o, const char *name, int64_t at)
 {
 	struct job_report j = {
 	    .status = JOB_COMPLETED,
@@ -698,8 +683,7 @@ static void leases_are_listed(void **state)
 
 static void they_go_with_their_change(void **state)
 {
-	struct apply_retention r = {
-	    .deliveries_before_ms = T0 + 900 * DAY, .results_before_ms = T0 + 900 * DAY};
+	struct apply_retention r = {.deliveries_before_ms = T0 + 900 * DAY, .results_before_ms = T0 + 900 * DAY};
 	struct get_totals t = {0};
 	struct lease_offer o;
 

@@ -127,9 +127,7 @@ static struct lease_offer wear_out(bool is_silent)
 
 		lease_offer_release(&o);
 		snprintf(machine, sizeof(machine), "npu-%d", i + 1);
-		o = claim_with(
-		    &(struct claim_dispatch){.is_silent = is_silent}, machine, "c1", i * 2 * MINUTE)
-			.offer;
+		o = claim_with(&(struct claim_dispatch){.is_silent = is_silent}, machine, "c1", i * 2 * MINUTE).offer;
 		assert_int_equal(o.attempt, i + 1);
 		assert_int_equal(expire((i * 2 + 1) * MINUTE).n_expired, 1);
 	}
@@ -138,8 +136,7 @@ static struct lease_offer wear_out(bool is_silent)
 
 static void three_handovers_are_enough(void **state)
 {
-	static const char why[] =
-	    "taken by a machine 4 times and never reported back; the last was npu-4";
+	static const char why[] = "taken by a machine 4 times and never reported back; the last was npu-4";
 	struct lease_offer o;
 	struct claim_outbox comments;
 
@@ -517,8 +514,7 @@ static void report_document(const struct lease_offer *o)
 	    .name = (char *)"llama3",
 	    .status = dice(3) ? TEST_PASS : TEST_FAIL,
 	    .duration_ms = -1};
-	struct put_report p = {
-	    .job_id = o->job_id, .tests = &t, .n_tests = 1, .now_ms = T0 + walk.at};
+	struct put_report p = {.job_id = o->job_id, .tests = &t, .n_tests = 1, .now_ms = T0 + walk.at};
 
 	DO_OK(store_put_report, &p);
 }
@@ -544,9 +540,8 @@ static void step(void)
 		if (what < 23)
 			renew(&walk.offers[i], machine_name(walk.machines[i]), walk.at);
 		else if (what < 26)
-			assert_int_equal(give_back(&walk.offers[i], machine_name(walk.machines[i]),
-					     "drained", walk.at),
-			    0);
+			assert_int_equal(
+			    give_back(&walk.offers[i], machine_name(walk.machines[i]), "drained", walk.at), 0);
 		else if (what < 29)
 			report_document(&walk.offers[i]);
 		else
@@ -554,11 +549,11 @@ static void step(void)
 	}
 }
 
-#define NEVER(sql)                                                                                 \
-	do {                                                                                       \
-		if (db_has(walk.db, sql))                                                          \
-			fail_msg("seed %u, %d:%02d: %s", walk.first_seed, (int)(walk.at / HOUR),   \
-			    (int)(walk.at % HOUR / MINUTE), sql);                                  \
+#define NEVER(sql)                                                                                                     \
+	do {                                                                                                           \
+		if (db_has(walk.db, sql))                                                                              \
+			fail_msg("seed %u, %d:%02d: %s", walk.first_seed, (int)(walk.at / HOUR),                       \
+			    (int)(walk.at % HOUR / MINUTE), sql);                                                      \
 	} while (0)
 #define OF_LEASE " JOIN dispatch x ON x.id = l.dispatch_id"
 

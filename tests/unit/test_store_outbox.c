@@ -81,8 +81,7 @@ static void the_next_due_time_is_told(void **state)
 
 static void a_limit_leaves_the_rest_due(void **state)
 {
-	struct plan_want wants[] = {
-	    GITHUB_WANT("a", "v/a"), GITHUB_WANT("b", "v/b"), GITHUB_WANT("c", "v/c")};
+	struct plan_want wants[] = {GITHUB_WANT("a", "v/a"), GITHUB_WANT("b", "v/b"), GITHUB_WANT("c", "v/c")};
 	struct claim_outbox c = {.kinds = REQUESTS, .limit = 2, .now_ms = T0 + 5000};
 
 	(void)state;
@@ -306,8 +305,8 @@ static void wish(int64_t at)
 /* A later one: the PR's labels changed. */
 static void wish_again(int64_t at)
 {
-	rig_apply(&(struct rig_plan){
-	    .kind = PLAN_UPDATE, .head = HEAD_A, .event_ms = T0 + at * 1000, .action = "labeled"});
+	rig_apply(
+	    &(struct rig_plan){.kind = PLAN_UPDATE, .head = HEAD_A, .event_ms = T0 + at * 1000, .action = "labeled"});
 }
 
 static void a_wish_during_the_writing_is_not_lost(void **state)
@@ -423,9 +422,8 @@ static void what_a_comment_shows_may_be_unknown(void **state)
 	claim_outbox_release(&c);
 	claim_comment(&c, T0 + HOUR);
 	assert_false(c.rows[0].is_uncertain);
-	assert_int_equal(c.rows[0].n_attempts, 0); /* the failure before it is over */
-	assert_int_equal(
-	    c.rows[0].first_ms, T0 + HOUR); /* the next look has its own time for tries */
+	assert_int_equal(c.rows[0].n_attempts, 0);       /* the failure before it is over */
+	assert_int_equal(c.rows[0].first_ms, T0 + HOUR); /* the next look has its own time for tries */
 	claim_outbox_release(&c);
 }
 
@@ -437,8 +435,7 @@ static void what_was_written_is_known(void **state)
 	    .written_ms = T0,
 	    .body_hash = {1, 2, 3},
 	    .has_red_written = true};
-	struct get_comment get = {.repository = UPSTREAM, .number = 1},
-			   none = {.repository = UPSTREAM, .number = 2};
+	struct get_comment get = {.repository = UPSTREAM, .number = 1}, none = {.repository = UPSTREAM, .number = 2};
 
 	(void)state;
 	DO_OK(store_put_comment, &put);

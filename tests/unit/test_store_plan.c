@@ -204,8 +204,7 @@ static void a_stale_event_of_the_current_head_still_starts(void **state)
 	struct apply_plan op;
 
 	(void)state;
-	rig_apply(&(struct rig_plan){
-	    .kind = PLAN_UPDATE, .head = HEAD_B, .event_ms = T0 + 6000, .action = "labeled"});
+	rig_apply(&(struct rig_plan){.kind = PLAN_UPDATE, .head = HEAD_B, .event_ms = T0 + 6000, .action = "labeled"});
 	op = rig_start("synchronize", HEAD_B, 5, wants, 1);
 	assert_true(op.is_stale);
 	assert_int_equal(op.n_new_dispatches, 1);
@@ -244,8 +243,8 @@ static void reopened_before_closed_was_heard(void **state)
 
 static void closed_goes_once_to_who_got_a_request(void **state)
 {
-	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"),
-	    GITHUB_WANT("gcu", "Enflame/ci"), WEBHOOK_WANT("xpu")};
+	struct plan_want wants[] = {
+	    GITHUB_WANT("npu", "Ascend/pytorch"), GITHUB_WANT("gcu", "Enflame/ci"), WEBHOOK_WANT("xpu")};
 	struct change_view *v;
 
 	(void)state;
@@ -317,12 +316,8 @@ static void closing_an_unknown_pull_is_remembered(void **state)
 static void two_pulls_share_a_head(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
-	struct rig_plan other = {.kind = PLAN_START,
-	    .number = 2,
-	    .head = HEAD_A,
-	    .event_ms = T0 + 2000,
-	    .wants = wants,
-	    .n_wants = 1};
+	struct rig_plan other = {
+	    .kind = PLAN_START, .number = 2, .head = HEAD_A, .event_ms = T0 + 2000, .wants = wants, .n_wants = 1};
 	struct change_view *v;
 
 	(void)state;
@@ -345,12 +340,8 @@ static void two_pulls_share_a_head(void **state)
 static void closing_one_of_two_pulls_ends_nothing(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
-	struct rig_plan other = {.kind = PLAN_START,
-	    .number = 2,
-	    .head = HEAD_A,
-	    .event_ms = T0 + 2000,
-	    .wants = wants,
-	    .n_wants = 1};
+	struct rig_plan other = {
+	    .kind = PLAN_START, .number = 2, .head = HEAD_A, .event_ms = T0 + 2000, .wants = wants, .n_wants = 1};
 	struct change_view *v;
 
 	(void)state;
@@ -375,12 +366,8 @@ static void closing_one_pull_leaves_the_others_to_be_told(void **state)
 
 	(void)state;
 	rig_start("opened", HEAD_A, 1, wants, 1);
-	rig_apply(&(struct rig_plan){.kind = PLAN_START,
-	    .number = 2,
-	    .head = HEAD_A,
-	    .event_ms = T0 + 2000,
-	    .wants = wants,
-	    .n_wants = 1});
+	rig_apply(&(struct rig_plan){
+	    .kind = PLAN_START, .number = 2, .head = HEAD_A, .event_ms = T0 + 2000, .wants = wants, .n_wants = 1});
 	rig_start("synchronize", HEAD_B, 3, wants, 1);
 	free(rig_send(T0 + 3000));
 	rig_close_pull(1, HEAD_B, 4);
@@ -391,8 +378,7 @@ static void closing_one_pull_leaves_the_others_to_be_told(void **state)
 
 static void a_draft_ends_what_does_not_run_drafts(void **state)
 {
-	struct plan_want wants[] = {
-	    GITHUB_WANT("npu", "Ascend/pytorch"), GITHUB_WANT("gcu", "Enflame/ci")};
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), GITHUB_WANT("gcu", "Enflame/ci")};
 	char *drops[] = {(char *)"npu", NULL};
 
 	(void)state;
@@ -422,15 +408,12 @@ static struct plan_want held(struct plan_want w)
 	return w;
 }
 
-static int release(const char *sha, int64_t comment_ms, int *ret_n)
-{
-	return rig_release(sha, comment_ms, ret_n);
-}
+static int release(const char *sha, int64_t comment_ms, int *ret_n) { return rig_release(sha, comment_ms, ret_n); }
 
 static void a_held_head_waits_for_a_member(void **state)
 {
-	struct plan_want wants[] = {held((struct plan_want)GITHUB_WANT("npu", "Ascend/pytorch")),
-	    held((struct plan_want)WEBHOOK_WANT("xpu"))};
+	struct plan_want wants[] = {
+	    held((struct plan_want)GITHUB_WANT("npu", "Ascend/pytorch")), held((struct plan_want)WEBHOOK_WANT("xpu"))};
 	struct change_view *v;
 	int n;
 
@@ -547,8 +530,7 @@ static void a_head_trusted_later_is_let_in(void **state)
 
 static void a_shared_repository_gets_one_request(void **state)
 {
-	struct plan_want wants[] = {GITHUB_WANT("npu", "Vendor/ci"),
-	    GITHUB_WANT("gcu", "vendor/CI"),
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Vendor/ci"), GITHUB_WANT("gcu", "vendor/CI"),
 	    held((struct plan_want)GITHUB_WANT("mlu", "vendor/ci"))};
 	struct plan_want later[] = {GITHUB_WANT("xpu", "vendor/ci")};
 	char *first, *second;
@@ -591,8 +573,7 @@ static void an_unsent_shared_request_is_replaced(void **state)
 
 static void dropping_one_of_a_shared_request_keeps_the_rest(void **state)
 {
-	struct plan_want wants[] = {
-	    GITHUB_WANT("npu", "vendor/ci"), GITHUB_WANT("xpu", "vendor/ci")};
+	struct plan_want wants[] = {GITHUB_WANT("npu", "vendor/ci"), GITHUB_WANT("xpu", "vendor/ci")};
 	char *drops[] = {(char *)"npu", NULL};
 
 	(void)state;
@@ -609,10 +590,8 @@ static void dropping_one_of_a_shared_request_keeps_the_rest(void **state)
 
 static void infra_hears_of_each_change_once(void **state)
 {
-	struct plan_want wants[] = {{.accelerator = (char *)"",
-					.runner = (char *)"infra",
-					.kind = RUNNER_INFRA,
-					.target = (char *)"fdn/infra"},
+	struct plan_want wants[] = {
+	    {.accelerator = (char *)"", .runner = (char *)"infra", .kind = RUNNER_INFRA, .target = (char *)"fdn/infra"},
 	    {.accelerator = (char *)"cpu",
 		.runner = (char *)"infra",
 		.kind = RUNNER_INFRA,
@@ -698,14 +677,10 @@ static void a_plan_of_its_own_keeps_its_body(void **state)
 static void a_noted_head_is_not_tested(void **state)
 {
 	static char *no_labels[] = {NULL};
-	struct pull_info pull = {.number = 7,
-	    .head_sha = (char *)HEAD_A,
-	    .labels = no_labels,
-	    .is_open = true,
-	    .updated_ms = T0};
+	struct pull_info pull = {
+	    .number = 7, .head_sha = (char *)HEAD_A, .labels = no_labels, .is_open = true, .updated_ms = T0};
 	struct note_head note = {.repository = UPSTREAM, .pull = &pull, .now_ms = T0};
-	struct note_head push = {
-	    .repository = UPSTREAM, .ref = "refs/heads/main", .head_sha = HEAD_B, .now_ms = T0};
+	struct note_head push = {.repository = UPSTREAM, .ref = "refs/heads/main", .head_sha = HEAD_B, .now_ms = T0};
 	struct list_pulls l = {.repository = "PYTORCH/PyTorch", .only_open = true};
 	struct has_push h = {.repository = UPSTREAM, .head_sha = HEAD_B};
 

@@ -8,10 +8,7 @@ static char *no_names[] = {NULL};
 static void mirror(enum reruns reruns, const struct experiment_budget *budget)
 {
 	struct runner runners[] = {
-	    {.name = (char *)"ci",
-		.kind = RUNNER_GITHUB,
-		.repository = (char *)"Ascend/pytorch",
-		.reruns = reruns},
+	    {.name = (char *)"ci", .kind = RUNNER_GITHUB, .repository = (char *)"Ascend/pytorch", .reruns = reruns},
 	    {.name = (char *)"farm", .kind = RUNNER_PULL, .labels = no_names},
 	};
 	struct accelerator npu = {.name = (char *)"npu",
@@ -70,8 +67,7 @@ static void reruns_and_budget_follow_the_configuration(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(
-		reruns_and_budget_follow_the_configuration, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(reruns_and_budget_follow_the_configuration, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

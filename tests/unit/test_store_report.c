@@ -3,17 +3,15 @@
 /* Report documents and logs: when their results show, and what comes before and after. */
 #include "lease_rig.h"
 
-#define RESULT(s, n, st)                                                                           \
-	{                                                                                          \
-		.suite = (char *)(s), .name = (char *)(n), .status = (st), .duration_ms = 5        \
+#define RESULT(s, n, st)                                                                                               \
+	{                                                                                                              \
+		.suite = (char *)(s), .name = (char *)(n), .status = (st), .duration_ms = 5                            \
 	}
 
-static struct test_result two[] = {
-    RESULT("model", "llama3", TEST_PASS), RESULT("model", "Qwen", TEST_FAIL)};
+static struct test_result two[] = {RESULT("model", "llama3", TEST_PASS), RESULT("model", "Qwen", TEST_FAIL)};
 static struct test_result green[] = {RESULT("unit", "ops", TEST_PASS)};
 
-static enum report_outcome put(
-    int64_t job_id, const char *bytes, struct test_result *tests, size_t n, int64_t at)
+static enum report_outcome put(int64_t job_id, const char *bytes, struct test_result *tests, size_t n, int64_t at)
 {
 	struct put_report p = {
 	    .job_id = job_id,
@@ -255,8 +253,7 @@ static void half_of_a_late_result_is_not_shown(void **state)
 	DO_OK(store_expire_dispatches, &e);
 	ASSERT_CELLS(HEAD_A, "npu dispatch/lab MISS, npu farm/tests MISS");
 	finish(&o, "failure", 9 * HOUR);
-	ASSERT_CELLS(
-	    HEAD_A, "npu dispatch/lab MISS, npu model/Qwen FAIL late, npu model/llama3 PASS late");
+	ASSERT_CELLS(HEAD_A, "npu dispatch/lab MISS, npu model/Qwen FAIL late, npu model/llama3 PASS late");
 	lease_offer_release(&o);
 }
 
@@ -381,8 +378,7 @@ static void a_large_report_is_taken_in_time(void **state)
 	enum { N = 20000 };
 	struct test_result *tests = xcalloc(N, sizeof(*tests));
 	struct lease_offer o = begin();
-	struct get_change g = {
-	    .now_ms = clock_wall_ms(), .repository = UPSTREAM, .number = 1, .max_verdicts = 5};
+	struct get_change g = {.now_ms = clock_wall_ms(), .repository = UPSTREAM, .number = 1, .max_verdicts = 5};
 
 	(void)state;
 	for (int i = 0; i < N; i++)

@@ -19,24 +19,21 @@ static char *reruns_of(const char *head)
 			assert_int_equal(w->rerun, RERUN_NONE);
 			continue;
 		}
-		buf_appendf(&text, "%s%s %s%s", text.len ? ", " : "", w->test, name ? name : "-",
-		    w->rerun_job ? " job" : "");
+		buf_appendf(
+		    &text, "%s%s %s%s", text.len ? ", " : "", w->test, name ? name : "-", w->rerun_job ? " job" : "");
 	}
 	change_view_free(v);
 	return buf_take(&text);
 }
 
-#define ASSERT_RERUNS(expected)                                                                    \
-	do {                                                                                       \
-		char *reruns_ = reruns_of(HEAD_A);                                                 \
-		assert_string_equal(reruns_, expected);                                            \
-		free(reruns_);                                                                     \
+#define ASSERT_RERUNS(expected)                                                                                        \
+	do {                                                                                                           \
+		char *reruns_ = reruns_of(HEAD_A);                                                                     \
+		assert_string_equal(reruns_, expected);                                                                \
+		free(reruns_);                                                                                         \
 	} while (0)
 
-static void a_red_head_of(const char *runner, const char *const *red)
-{
-	a_red_head(1, HEAD_A, runner, red, 0);
-}
+static void a_red_head_of(const char *runner, const char *const *red) { a_red_head(1, HEAD_A, runner, red, 0); }
 
 static void nothing_is_said_of_what_is_decided_or_not_wanted(void **state)
 {
@@ -84,11 +81,9 @@ static void the_tests_behind_a_sample_share_its_mark(void **state)
 	ASSERT_RERUNS("t1 pending, t2 pending, t3 pending, t4 pending, t5 pending, t6 pending");
 	end_run(1, NAMES("t1", "t2", "t3", "t4"), NULL, 2 * MINUTE);
 	ASSERT_RERUNS("t1 later, t2 later, t3 later, t4 later, t5 later, t6 later");
-	change_sql(
-	    "UPDATE verdict SET needs = 6 WHERE test_id = (SELECT id FROM test WHERE name = 't6')");
+	change_sql("UPDATE verdict SET needs = 6 WHERE test_id = (SELECT id FROM test WHERE name = 't6')");
 	ASSERT_RERUNS("t1 later, t2 later, t3 later, t4 later, t5 later, t6 -");
-	change_sql(
-	    "UPDATE verdict SET needs = 5 WHERE test_id = (SELECT id FROM test WHERE name = 't6')");
+	change_sql("UPDATE verdict SET needs = 5 WHERE test_id = (SELECT id FROM test WHERE name = 't6')");
 	deadlines_pass(66 * MINUTE);
 	ASSERT_RERUNS("t1 pending, t2 pending, t3 pending, t4 pending, t5 pending, t6 pending");
 	end_run(2, NULL, NAMES("t1", "t2", "t3", "t4"), 70 * MINUTE);
@@ -120,14 +115,12 @@ static void a_test_that_waits_hides_no_note_of_others(void **state)
 	a_red_head_of("ci", NAMES("t1", "m1"));
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
 	change_sql("UPDATE experiment SET state = 'expired', ended_ms = expires_ms");
-	change_sql(
-	    "INSERT INTO experiment (change_id, accelerator, runner, dispatch_id, cause, round,"
-	    " side, sha, state, created_ms, expires_ms, not_before_ms) SELECT change_id,"
-	    " accelerator, runner, dispatch_id, 'auto', 2, 'head', sha, 'planned', created_ms,"
-	    " expires_ms, expires_ms FROM experiment");
+	change_sql("INSERT INTO experiment (change_id, accelerator, runner, dispatch_id, cause, round,"
+		   " side, sha, state, created_ms, expires_ms, not_before_ms) SELECT change_id,"
+		   " accelerator, runner, dispatch_id, 'auto', 2, 'head', sha, 'planned', created_ms,"
+		   " expires_ms, expires_ms FROM experiment");
 	change_sql("INSERT INTO experiment_test SELECT 2, id, 1 FROM test WHERE name = 'm1'");
-	change_sql(
-	    "UPDATE verdict SET needs = 5 WHERE test_id = (SELECT id FROM test WHERE name = 'm1')");
+	change_sql("UPDATE verdict SET needs = 5 WHERE test_id = (SELECT id FROM test WHERE name = 'm1')");
 	ASSERT_RERUNS("m1 later, t1 no_answer");
 	change_sql("UPDATE experiment SET not_before_ms = 0 WHERE id = 2");
 	ASSERT_RERUNS("m1 pending, t1 -"); /* a further round may run it */
@@ -194,10 +187,8 @@ static void a_rerun_proved_nothing(void **state)
 	a_red_head_of("ci", NAMES("t1"));
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
 	id = run_of(1);
-	end_job(&(struct job_end){.dispatch = id,
-	    .red = NAMES("t1"),
-	    .environment = "{\"torch_commit\": \"" HEAD_B "\"}",
-	    .at = 2 * MINUTE});
+	end_job(&(struct job_end){
+	    .dispatch = id, .red = NAMES("t1"), .environment = "{\"torch_commit\": \"" HEAD_B "\"}", .at = 2 * MINUTE});
 	need(HEAD_A, "t1", NEEDS_HEAD, 3 * MINUTE);
 	ASSERT_RERUNS("t1 void job");
 	free(id);
@@ -213,8 +204,7 @@ static void a_rerun_did_not_report_one_of_its_tests(void **state)
 	change_sql("UPDATE accelerator SET experiment_per_head = 0"); /* no run may follow */
 	end_run(1, NAMES("t1"), NULL, 2 * MINUTE);
 	need(HEAD_A, "t2", NEEDS_HEAD, 3 * MINUTE);
-	change_sql(
-	    "UPDATE verdict SET needs = 0 WHERE test_id = (SELECT id FROM test WHERE name = 't1')");
+	change_sql("UPDATE verdict SET needs = 0 WHERE test_id = (SELECT id FROM test WHERE name = 't1')");
 	ASSERT_RERUNS("t1 -, t2 no_result job");
 }
 

@@ -55,11 +55,11 @@ static char *look(const struct who *who, size_t n, int64_t now_ms, int64_t *ret_
 
 static const struct who NPU[] = {{"npu", "0 2 * * *"}};
 
-#define ASSERT_LOOK(who, now_ms, expected)                                                         \
-	do {                                                                                       \
-		char *got_ = look(who, ARRAY_LEN(who), now_ms, NULL);                              \
-		assert_string_equal(got_, expected);                                               \
-		free(got_);                                                                        \
+#define ASSERT_LOOK(who, now_ms, expected)                                                                             \
+	do {                                                                                                           \
+		char *got_ = look(who, ARRAY_LEN(who), now_ms, NULL);                                                  \
+		assert_string_equal(got_, expected);                                                                   \
+		free(got_);                                                                                            \
 	} while (0)
 
 /* The newest run as "cause state outcome reason". */
@@ -72,18 +72,18 @@ static char *newest(const char *accelerator)
 	ASK_OK(store_list_schedules, &l);
 	assert_int_equal(l.n, 1);
 	r = &l.list[0];
-	text = r->due_ms ? xasprintf("%s %s %s %s", r->cause, r->state,
-			       r->outcome ? r->outcome : "-", r->reason ? r->reason : "-")
+	text = r->due_ms ? xasprintf("%s %s %s %s", r->cause, r->state, r->outcome ? r->outcome : "-",
+			       r->reason ? r->reason : "-")
 			 : xstrdup("none");
 	list_schedules_release(&l);
 	return text;
 }
 
-#define ASSERT_NEWEST(accelerator, expected)                                                       \
-	do {                                                                                       \
-		char *got_ = newest(accelerator);                                                  \
-		assert_string_equal(got_, expected);                                               \
-		free(got_);                                                                        \
+#define ASSERT_NEWEST(accelerator, expected)                                                                           \
+	do {                                                                                                           \
+		char *got_ = newest(accelerator);                                                                      \
+		assert_string_equal(got_, expected);                                                                   \
+		free(got_);                                                                                            \
 	} while (0)
 
 static void mirror(enum level level)
@@ -111,8 +111,7 @@ static int setup(void **state)
 
 /* ---- heads ---- */
 
-static struct start_schedule_run start_of(
-    int64_t run_id, const char *head, const char *source, int64_t now_ms)
+static struct start_schedule_run start_of(int64_t run_id, const char *head, const char *source, int64_t now_ms)
 {
 	static int n;
 	char guid[32];
@@ -167,8 +166,7 @@ static const char *const *silent; /* as the configuration says it */
 /* Both runners report this. */
 static void finish_all(enum test_status status, int64_t now_ms)
 {
-	struct test_result test = {
-	    .suite = (char *)"model", .name = (char *)"llama3", .status = status};
+	struct test_result test = {.suite = (char *)"model", .name = (char *)"llama3", .status = status};
 	struct claim_dispatch c = claim("npu-1", "c", now_ms - T0);
 	struct change_view *v = rig_view_of(0, silent ? HEAD_B : HEAD_A);
 
@@ -196,8 +194,7 @@ static void finish_all(enum test_status status, int64_t now_ms)
 			if (!x->is_current)
 				continue;
 			DO_OK(store_report_job, &op);
-			assert_int_equal(
-			    op.outcome, silent ? REPORT_IGNORED_LEVEL : REPORT_RECORDED);
+			assert_int_equal(op.outcome, silent ? REPORT_IGNORED_LEVEL : REPORT_RECORDED);
 		}
 	change_view_free(v);
 }
@@ -319,8 +316,7 @@ static void it_is_not_doubled(void **state)
 	assert_int_equal(DO(store_ask_schedule_run, &ask), ERR_CONFLICT);
 	assert_string_equal(ask.op.why.text, "the run of 2026-11-21T02:00:00Z is still going");
 	ASSERT_LOOK(NPU, DUE + DAY, "0 1");
-	ASSERT_NEWEST(
-	    "npu", "schedule skipped skipped the run of 2026-11-21T02:00:00Z is still going");
+	ASSERT_NEWEST("npu", "schedule skipped skipped the run of 2026-11-21T02:00:00Z is still going");
 	finish_all(TEST_PASS, DUE + DAY + HOUR);
 	ASSERT_LOOK(NPU, DUE + 2 * DAY, "1 0 npu");
 }
@@ -340,8 +336,7 @@ static void nothing_new_is_skipped(void **state)
 	r = start_of(open_run(), HEAD_A, SRC1, DUE + DAY);
 	assert_int_equal(r.step, SCHEDULE_NOTHING_NEW);
 	assert_string_equal(r.reason, "nothing new since the green run of 2026-11-21T02:00:00Z");
-	ASSERT_NEWEST("npu",
-	    "schedule skipped skipped nothing new since the green run of 2026-11-21T02:00:00Z");
+	ASSERT_NEWEST("npu", "schedule skipped skipped nothing new since the green run of 2026-11-21T02:00:00Z");
 	ASSERT_DISPATCHES(HEAD_A, "npu done*, npu done*");
 	/* An operator wants it all the same. */
 	DO_OK(store_ask_schedule_run, &ask);
@@ -351,13 +346,11 @@ static void nothing_new_is_skipped(void **state)
 	ASSERT_NEWEST("npu", "operator done red -");
 	/* The newest was red: the same heads again may say more. */
 	ASSERT_LOOK(NPU, DUE + 2 * DAY, "1 0 npu");
-	assert_int_equal(
-	    start_of(open_run(), HEAD_A, SRC1, DUE + 2 * DAY).step, SCHEDULE_DISPATCHED);
+	assert_int_equal(start_of(open_run(), HEAD_A, SRC1, DUE + 2 * DAY).step, SCHEDULE_DISPATCHED);
 	finish_all(TEST_PASS, DUE + 2 * DAY + HOUR);
 	/* A newer source alone is new. */
 	ASSERT_LOOK(NPU, DUE + 3 * DAY, "1 0 npu");
-	assert_int_equal(
-	    start_of(open_run(), HEAD_A, SRC2, DUE + 3 * DAY).step, SCHEDULE_DISPATCHED);
+	assert_int_equal(start_of(open_run(), HEAD_A, SRC2, DUE + 3 * DAY).step, SCHEDULE_DISPATCHED);
 }
 
 static void an_operator_leaves_one_out(void **state)
@@ -433,8 +426,7 @@ static void silent_ones_end_too(void **state)
  * its dispatches. */
 static void a_self_report_of_a_run_is_part_of_it(void **state)
 {
-	struct test_result test = {
-	    .suite = (char *)"unit", .name = (char *)"add", .status = TEST_PASS};
+	struct test_result test = {.suite = (char *)"unit", .name = (char *)"add", .status = TEST_PASS};
 	struct job_report j = {
 	    .status = JOB_COMPLETED,
 	    .conclusion = (char *)"success",
@@ -523,15 +515,9 @@ static void in_a_child(void (*act)(void))
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-static void act_look(void)
-{
-	free(look(NPU, 1, DUE, NULL));
-}
+static void act_look(void) { free(look(NPU, 1, DUE, NULL)); }
 
-static void act_start(void)
-{
-	start_of(open_run(), HEAD_A, SRC1, DUE);
-}
+static void act_start(void) { start_of(open_run(), HEAD_A, SRC1, DUE); }
 
 static void act_ask(void)
 {

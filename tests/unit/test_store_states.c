@@ -35,8 +35,7 @@ static int steps_submit(struct store *s, struct steps_op *o)
 }
 
 /* moved: 'x' where a step was taken, '.' where it was refused */
-static void assert_steps(
-    void (*steps)(struct txn *d, struct steps_op *o), const char *moved, const char *text)
+static void assert_steps(void (*steps)(struct txn *d, struct steps_op *o), const char *moved, const char *text)
 {
 	struct steps_op o = {.steps = steps};
 
@@ -129,8 +128,7 @@ static void lease_steps(struct txn *d, struct steps_op *o)
 	o->has_moved[2] = lease_enter(d, &l, LEASE_IS_ACTIVE, NULL, T0 + 3);
 	o->has_moved[3] = lease_enter(d, &l, LEASE_IS_RETURNED, "handed back", T0 + 4);
 	o->has_moved[4] = lease_enter(d, &l, LEASE_IS_CANCELLED, "over", T0 + 5);
-	o->text = db_text(
-	    d, "SELECT state || ', ' || reason || ', ' || (ended_ms - granted_ms) FROM lease");
+	o->text = db_text(d, "SELECT state || ', ' || reason || ', ' || (ended_ms - granted_ms) FROM lease");
 }
 
 static void a_lease_takes_legal_steps(void **state)
@@ -141,11 +139,8 @@ static void a_lease_takes_legal_steps(void **state)
 
 static void job_steps(struct txn *d, struct steps_op *o)
 {
-	const struct job_place at = {.change_id = 1,
-	    .dispatch_id = "d",
-	    .accelerator = "npu",
-	    .runner = "ci",
-	    .is_shown = true};
+	const struct job_place at = {
+	    .change_id = 1, .dispatch_id = "d", .accelerator = "npu", .runner = "ci", .is_shown = true};
 	struct job_report p = {.workflow = (char *)"w",
 	    .name = (char *)"n",
 	    .run_id = (char *)"1",

@@ -87,8 +87,8 @@ static void expect(char head, const char *wanted)
 static char taken(const char *claim_id, int64_t at)
 {
 	static const struct claim_choice farm = {"farm", 100};
-	struct claim_dispatch c = claim_with(
-	    &(struct claim_dispatch){.choices = &farm, .n_choices = 1}, "npu-1", claim_id, at);
+	struct claim_dispatch c =
+	    claim_with(&(struct claim_dispatch){.choices = &farm, .n_choices = 1}, "npu-1", claim_id, at);
 	char letter = c.is_found ? c.offer.head_sha[0] : '\0';
 
 	lease_offer_release(&c.offer);
@@ -197,16 +197,14 @@ static void a_clock_that_jumps(void **state)
 
 static size_t requests(int64_t at, char **ret_accelerators)
 {
-	struct claim_outbox c = {
-	    .kinds = 1u << OUTBOX_GITHUB_DISPATCH, .limit = 10, .now_ms = T0 + at};
+	struct claim_outbox c = {.kinds = 1u << OUTBOX_GITHUB_DISPATCH, .limit = 10, .now_ms = T0 + at};
 	struct buf text = BUF_INIT(256);
 	size_t n;
 
 	DO_OK(store_claim_outbox, &c);
 	n = c.n;
 	for (size_t i = 0; i < c.n; i++) {
-		struct outbox_done done = {
-		    .id = c.rows[i].id, .result = OUTBOX_OK, .now_ms = T0 + at};
+		struct outbox_done done = {.id = c.rows[i].id, .result = OUTBOX_OK, .now_ms = T0 + at};
 
 		buf_appendf(&text, "%s%c:", i ? " " : "", c.rows[i].head_sha[0]);
 		for (char **a = c.rows[i].accelerators; *a; a++)
@@ -229,8 +227,7 @@ static void expect_requests(int64_t at, const char *wanted)
 
 static void push_shared(char head, int64_t at)
 {
-	struct plan_want wants[] = {
-	    github_want("each", 0), github_want("one", EVERY), github_want("two", EVERY)};
+	struct plan_want wants[] = {github_want("each", 0), github_want("one", EVERY), github_want("two", EVERY)};
 
 	push_with(&(struct pushed){head - 1, head, .wants = wants, .n_wants = 3}, at);
 }

@@ -2,12 +2,10 @@
 #include "store/credentials.h"
 #include "store_rig.h"
 
-static int add_with(
-    int64_t *ret_id, enum token_kind kind, const char *accelerator, const char *name, int64_t at)
+static int add_with(int64_t *ret_id, enum token_kind kind, const char *accelerator, const char *name, int64_t at)
 {
 	static int n;
-	struct add_token a = {
-	    .kind = kind, .accelerator = accelerator, .name = name, .now_ms = T0 + at};
+	struct add_token a = {.kind = kind, .accelerator = accelerator, .name = name, .now_ms = T0 + at};
 	int rc;
 
 	n++;
@@ -29,8 +27,7 @@ static int64_t add(const char *name, int64_t at)
 
 static int end_token(int64_t id, const char *name, int64_t at)
 {
-	struct revoke_token r = {
-	    .id = id, .kind = TOKEN_RUNNER, .accelerator = "npu", .name = name, .now_ms = T0 + at};
+	struct revoke_token r = {.id = id, .kind = TOKEN_RUNNER, .accelerator = "npu", .name = name, .now_ms = T0 + at};
 
 	DO_OK(store_revoke_token, &r);
 	return r.n_revoked;
@@ -45,9 +42,8 @@ static void assert_tokens(bool only_valid, const char *expected)
 
 	ASK_OK(store_list_tokens, &l);
 	for (size_t i = 0; i < l.n; i++)
-		buf_appendf(&text, "%s%s/%s %s%s", text.len ? ", " : "", l.list[i].accelerator,
-		    l.list[i].name, token_kind_name(l.list[i].kind),
-		    l.list[i].revoked_ms ? " revoked" : "");
+		buf_appendf(&text, "%s%s/%s %s%s", text.len ? ", " : "", l.list[i].accelerator, l.list[i].name,
+		    token_kind_name(l.list[i].kind), l.list[i].revoked_ms ? " revoked" : "");
 	list_tokens_release(&l);
 	got = buf_take(&text);
 	assert_string_equal(got, expected);
@@ -71,9 +67,8 @@ static void two_are_valid_at_a_time(void **state)
 	assert_int_equal(end_token(first, NULL, 7), 1);
 	assert_int_equal(add_with(NULL, TOKEN_RUNNER, "npu", "npu-17", 8), 0);
 	assert_int_equal(add_with(NULL, TOKEN_RUNNER, "npu", "npu-17", 9), ERR_EXISTS);
-	assert_tokens(false,
-	    "npu/ api, npu/npu-17 runner revoked, npu/npu-17 runner, npu/npu-17 api,"
-	    " npu/npu-17 runner, npu/npu-18 runner, xpu/npu-17 runner");
+	assert_tokens(false, "npu/ api, npu/npu-17 runner revoked, npu/npu-17 runner, npu/npu-17 api,"
+			     " npu/npu-17 runner, npu/npu-18 runner, xpu/npu-17 runner");
 }
 
 static void revoking_ends_one_or_all_of_a_name(void **state)
@@ -102,8 +97,7 @@ static void use_is_seen(void **state)
 {
 	int64_t id, idle;
 	struct token_use uses[3] = {{.used_ms = T0 + MINUTE, .address = "192.0.2.7"},
-	    {.used_ms = T0 + HOUR, .address = "2001:db8::1"},
-	    {.used_ms = T0 + MINUTE, .address = "192.0.2.8"}};
+	    {.used_ms = T0 + HOUR, .address = "2001:db8::1"}, {.used_ms = T0 + MINUTE, .address = "192.0.2.8"}};
 	struct touch_tokens t = {.uses = uses, .n = 3};
 	struct list_tokens l = {.only_valid = true};
 

@@ -14,8 +14,7 @@ struct pair {
 	int64_t at;          /* seconds from T0 on */
 };
 
-static struct plan_want of_member[] = {
-    WEBHOOK_WANT("npu"), GITHUB_WANT("xpu", "Ascend/pytorch"), WEBHOOK_WANT("zpu")};
+static struct plan_want of_member[] = {WEBHOOK_WANT("npu"), GITHUB_WANT("xpu", "Ascend/pytorch"), WEBHOOK_WANT("zpu")};
 static struct plan_want of_stranger[] = {
     WEBHOOK_WANT("npu"), GITHUB_WANT("xpu", "Ascend/pytorch"), WEBHOOK_WANT("zpu")};
 
@@ -23,8 +22,7 @@ static int setup(void **state)
 {
 	of_member[0].needs = of_member[1].needs = RANK_MEMBER;
 	of_stranger[0].needs = of_stranger[1].needs = RANK_MEMBER;
-	of_stranger[0].held_reason = of_stranger[1].held_reason =
-	    (char *)"the author is not a member";
+	of_stranger[0].held_reason = of_stranger[1].held_reason = (char *)"the author is not a member";
 	of_member[2].needs = of_stranger[2].needs = RANK_UNREACHED;
 	of_member[2].held_reason = of_stranger[2].held_reason = (char *)"every change waits here";
 	return rig_setup(state);
@@ -76,8 +74,7 @@ static void report(const char *head, const char *accelerator, const char *conclu
 	    .name = (char *)"all",
 	    .run_id = (char *)"100",
 	    .run_attempt = 1};
-	struct report_job op = {
-	    .dispatch_id = id, .accelerator = accelerator, .report = &j, .now_ms = T0};
+	struct report_job op = {.dispatch_id = id, .accelerator = accelerator, .report = &j, .now_ms = T0};
 
 	DO_OK(store_report_job, &op);
 	assert_int_equal(op.outcome, REPORT_RECORDED);
@@ -109,8 +106,7 @@ static const struct {
 	enum command_result to_author;
 	const char *by_member; /* what a member's brings about */
 } COMMANDS[] = {
-    {COMMAND_RETEST, NULL, 0, COMMAND_SHARED,
-	SHARED_STATE}, /* clean, running, held: nothing to do */
+    {COMMAND_RETEST, NULL, 0, COMMAND_SHARED, SHARED_STATE}, /* clean, running, held: nothing to do */
     {COMMAND_RETEST, "npu", 0, COMMAND_SHARED, "npu queued*, npu done, xpu sent*, zpu held*"},
     {COMMAND_RETEST, "zpu", 0, COMMAND_SHARED, SHARED_STATE}, /* a retest releases nothing */
     {COMMAND_CANCEL, NULL, 0, COMMAND_SHARED, "npu done*, xpu cancelled*, zpu held*"},
@@ -123,8 +119,8 @@ static const struct {
     {COMMAND_HELP, NULL, 0, COMMAND_DONE, SHARED_STATE},
 };
 
-static const char *const ASSOCIATIONS[] = {"OWNER", "MEMBER", "COLLABORATOR", "CONTRIBUTOR",
-    "FIRST_TIME_CONTRIBUTOR", "FIRST_TIMER", "NONE", "MANNEQUIN"};
+static const char *const ASSOCIATIONS[] = {
+    "OWNER", "MEMBER", "COLLABORATOR", "CONTRIBUTOR", "FIRST_TIME_CONTRIBUTOR", "FIRST_TIMER", "NONE", "MANNEQUIN"};
 
 enum person { AUTHOR_OF_FIRST, AUTHOR_OF_TWIN, SOMEBODY_ELSE, N_PERSONS };
 
@@ -132,8 +128,7 @@ static enum speaker speaker_of(const char *association, enum person who, int on)
 {
 	if (association_is_member(association))
 		return SPEAKER_MEMBER;
-	return who == (on == FIRST ? AUTHOR_OF_FIRST : AUTHOR_OF_TWIN) ? SPEAKER_AUTHOR
-								       : SPEAKER_STRANGER;
+	return who == (on == FIRST ? AUTHOR_OF_FIRST : AUTHOR_OF_TWIN) ? SPEAKER_AUTHOR : SPEAKER_STRANGER;
 }
 
 /* The retest's plan is that of the PR on which it was said. */
@@ -290,8 +285,8 @@ static void an_author_alone_may_begin_and_end(void **state)
 static void events_of_the_twin_move_nothing(void **state)
 {
 	struct pair p = open_pair(0);
-	static const char *const events[] = {"edited", "closed", "reopened", "ready_for_review",
-	    "edited", "closed", "opened", "reopened", "synchronize"};
+	static const char *const events[] = {"edited", "closed", "reopened", "ready_for_review", "edited", "closed",
+	    "opened", "reopened", "synchronize"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(events); i++) {
@@ -471,11 +466,8 @@ static void the_files_are_those_of_the_first(void **state)
 {
 	struct pair p = open_pair(0);
 	static const char *const ours[] = {"aten/a.cpp", NULL}, *const theirs[] = {"README", NULL};
-	struct put_files put = {.repository = UPSTREAM,
-	    .head_sha = p.head,
-	    .number = p.twin,
-	    .files = theirs,
-	    .now_ms = T0};
+	struct put_files put = {
+	    .repository = UPSTREAM, .head_sha = p.head, .number = p.twin, .files = theirs, .now_ms = T0};
 
 	(void)state;
 	DO_OK(store_put_files, &put);

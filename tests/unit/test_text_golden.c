@@ -55,8 +55,7 @@ static void check_text(const char *path, const struct comment *c)
 	if (file_read(path, &text, &e))
 		fail_msg("%s", e.text);
 	if (!str_eq(buf_str(&text), c->markdown))
-		fail_msg("%s is not what the comment says (make comments writes it):\n%s", path,
-		    c->markdown);
+		fail_msg("%s is not what the comment says (make comments writes it):\n%s", path, c->markdown);
 	buf_release(&text);
 }
 

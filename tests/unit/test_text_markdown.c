@@ -8,15 +8,12 @@
 #include "rendering.h"
 #include "view_builder.h"
 
-#define PAGE "https://outpost.example.org/"
-#define HEAD_LINE                                                                                  \
-	"Tested commit: [`1111111`](https://github.com/pytorch/pytorch/commit/" VIEW_HEAD_SHA ")"
-#define BASE_LINE                                                                                  \
-	" · merge base [`aaaaaaa`](https://github.com/pytorch/pytorch/commit/" VIEW_BASE_SHA       \
-	") on `main`"
-#define UPDATED "[all results](" PAGE "pulls/4711) · updated 2026-11-20 12:00 UTC\n"
-#define AGAIN   "Test again: `@outpost-ci retest` · " UPDATED
-#define FOOTER  "---\n" AGAIN
+#define PAGE      "https://outpost.example.org/"
+#define HEAD_LINE "Tested commit: [`1111111`](https://github.com/pytorch/pytorch/commit/" VIEW_HEAD_SHA ")"
+#define BASE_LINE " · merge base [`aaaaaaa`](https://github.com/pytorch/pytorch/commit/" VIEW_BASE_SHA ") on `main`"
+#define UPDATED   "[all results](" PAGE "pulls/4711) · updated 2026-11-20 12:00 UTC\n"
+#define AGAIN     "Test again: `@outpost-ci retest` · " UPDATED
+#define FOOTER    "---\n" AGAIN
 
 static const struct comment_options options = {
     .public_url = "https://outpost.example.org",
@@ -55,11 +52,10 @@ static void test_all_passed(void **state)
 	assert_true(view_has_news(v));
 	assert_true(view_is_complete(v));
 	assert_false(view_has_red(v));
-	check_body(v, COMMENT_MARKER
-	    "\n✓ **Both accelerators passed**.\n\n" HEAD_LINE BASE_LINE ", 3 days old\n\n"
-	    "| Test | MLU | [Ascend NPU](https://vendor.example/docs) |\n"
-	    "|:--|:-:|:-:|\n"
-	    "| `CI/test` | [✓](" PAGE "jobs/13) | [✓](" PAGE "jobs/12) |\n\n" FOOTER);
+	check_body(v, COMMENT_MARKER "\n✓ **Both accelerators passed**.\n\n" HEAD_LINE BASE_LINE ", 3 days old\n\n"
+				     "| Test | MLU | [Ascend NPU](https://vendor.example/docs) |\n"
+				     "|:--|:-:|:-:|\n"
+				     "| `CI/test` | [✓](" PAGE "jobs/13) | [✓](" PAGE "jobs/12) |\n\n" FOOTER);
 }
 
 /* Tests that nobody saw did not pass. */
@@ -75,11 +71,10 @@ static void test_a_report_that_leaves_tests_out_says_so(void **state)
 	view_add_job(v, mlu, 14, "one", "success");
 	view_add_verdict(v, npu, "CI", "one", TEST_PASS, 12);
 	view_add_verdict(v, mlu, "CI", "one", TEST_PASS, 14);
-	check_body(v, COMMENT_MARKER
-	    "\n✓ **Both accelerators passed**.\n\n" HEAD_LINE "\n\n"
-	    "| Test | MLU | Ascend NPU |\n|:--|:-:|:-:|\n| `CI/one` | [✓](" PAGE
-	    "jobs/14) | [✓](" PAGE "jobs/12) |\n\n"
-	    "**Incomplete:** Ascend NPU: its report leaves out 40002 tests\n\n" FOOTER);
+	check_body(v, COMMENT_MARKER "\n✓ **Both accelerators passed**.\n\n" HEAD_LINE "\n\n"
+				     "| Test | MLU | Ascend NPU |\n|:--|:-:|:-:|\n| `CI/one` | [✓](" PAGE
+				     "jobs/14) | [✓](" PAGE "jobs/12) |\n\n"
+				     "**Incomplete:** Ascend NPU: its report leaves out 40002 tests\n\n" FOOTER);
 }
 
 /* A machine that died and one that nobody has: said once, in words that fit. */
@@ -100,9 +95,8 @@ static void test_pull_runners(void **state)
 	view_comment(v, &options, &c);
 	assert_non_null(strstr(c.markdown, "\n\n**No report:** Ascend NPU: `taken by a machine 4"));
 	assert_null(strstr(c.markdown, "<details>"));
-	assert_non_null(
-	    strstr(c.markdown, "\n… **No result from Ascend NPU**, for the vendor to look "
-			       "at; 1 accelerator waits for a machine.\n"));
+	assert_non_null(strstr(c.markdown, "\n… **No result from Ascend NPU**, for the vendor to look "
+					   "at; 1 accelerator waits for a machine.\n"));
 	assert_non_null(strstr(c.markdown, "**Waiting for a machine:** Gaudi\n"));
 	comment_release(&c);
 	change_view_free(v);
@@ -134,34 +128,34 @@ static void test_everything_at_once(void **state)
 	view_add_verdict(v, mlu, "dispatch", "ci", TEST_MISS, 0);
 	assert_true(view_has_red(v));
 	assert_false(view_is_complete(v));
-	check_body(v, COMMENT_MARKER
-	    "\n… **2 failures** on Ascend NPU, not classified: this change may have caused them; 1 "
-	    "accelerator is still running, 1 is held, 1 gave no result.\n\n" HEAD_LINE "\n\n"
-	    "| Test | Ascend NPU | MLU | Intel XPU |\n"
-	    "|:--|:-:|:-:|:-:|\n"
-	    "| `model/llama3` | [✗](" PAGE "jobs/12) | ? | … |\n"
-	    "| `unit/ops` | [!](" PAGE "jobs/12) | ? | … |\n"
-	    "| `CI/lint` | [?](" PAGE "jobs/13) | ? | … |\n"
-	    "| `CI/slow` |  | ? | […](" PAGE "jobs/14) |\n"
-	    "| `bench/gemm` | [•](" PAGE "jobs/12) | ? | … |\n"
-	    "| `model/X` | [–](" PAGE "jobs/12) | ? | … |\n"
-	    "| `model/Qwen` | [✓](" PAGE "jobs/12) | ? | … |\n\n"
-	    "**Not classified**: nothing shows whether this change caused them\n\n"
-	    "Ascend NPU · [contact](https://vendor.example/help), on call `alice` · test again: "
-	    "`@outpost-ci retest a`\n"
-	    "- ✗ `model/llama3`: `RuntimeError: no kernel at line 3` · [this job](" PAGE
-	    "jobs/12) · [vendor's run](https://vendor.example/run)\n"
-	    "- ! `unit/ops`: the test itself broke, no message was reported · [this job](" PAGE
-	    "jobs/12) · [vendor's run](https://vendor.example/run) · reported late\n\n"
-	    "**No report:** MLU: `did not start within 2h`, on call `bob`\n\n"
-	    "**Held:** Gaudi: `a first-time contributor`. A member of the repository releases this "
-	    "commit with the comment `@outpost-ci ok-to-test 111111111122`\n\n"
-	    "**Still running:** Intel XPU\n\n"
-	    "<details><summary>1 test gave no result, for the vendor to look at</summary>\n\n"
-	    "- ? `CI/lint` on Ascend NPU: no result, the job ended as `timed_out` · [this "
-	    "job](" PAGE "jobs/13)\n\n</details>\n\n"
-	    "---\n✓ passed · ✗ failed · ! the test itself broke · ? no report · • measured only · "
-	    "– skipped or not supported · … running or waiting\n\n" AGAIN);
+	check_body(v,
+	    COMMENT_MARKER "\n… **2 failures** on Ascend NPU, not classified: this change may have caused them; 1 "
+			   "accelerator is still running, 1 is held, 1 gave no result.\n\n" HEAD_LINE "\n\n"
+			   "| Test | Ascend NPU | MLU | Intel XPU |\n"
+			   "|:--|:-:|:-:|:-:|\n"
+			   "| `model/llama3` | [✗](" PAGE "jobs/12) | ? | … |\n"
+			   "| `unit/ops` | [!](" PAGE "jobs/12) | ? | … |\n"
+			   "| `CI/lint` | [?](" PAGE "jobs/13) | ? | … |\n"
+			   "| `CI/slow` |  | ? | […](" PAGE "jobs/14) |\n"
+			   "| `bench/gemm` | [•](" PAGE "jobs/12) | ? | … |\n"
+			   "| `model/X` | [–](" PAGE "jobs/12) | ? | … |\n"
+			   "| `model/Qwen` | [✓](" PAGE "jobs/12) | ? | … |\n\n"
+			   "**Not classified**: nothing shows whether this change caused them\n\n"
+			   "Ascend NPU · [contact](https://vendor.example/help), on call `alice` · test again: "
+			   "`@outpost-ci retest a`\n"
+			   "- ✗ `model/llama3`: `RuntimeError: no kernel at line 3` · [this job](" PAGE
+			   "jobs/12) · [vendor's run](https://vendor.example/run)\n"
+			   "- ! `unit/ops`: the test itself broke, no message was reported · [this job](" PAGE
+			   "jobs/12) · [vendor's run](https://vendor.example/run) · reported late\n\n"
+			   "**No report:** MLU: `did not start within 2h`, on call `bob`\n\n"
+			   "**Held:** Gaudi: `a first-time contributor`. A member of the repository releases this "
+			   "commit with the comment `@outpost-ci ok-to-test 111111111122`\n\n"
+			   "**Still running:** Intel XPU\n\n"
+			   "<details><summary>1 test gave no result, for the vendor to look at</summary>\n\n"
+			   "- ? `CI/lint` on Ascend NPU: no result, the job ended as `timed_out` · [this "
+			   "job](" PAGE "jobs/13)\n\n</details>\n\n"
+			   "---\n✓ passed · ✗ failed · ! the test itself broke · ? no report · • measured only · "
+			   "– skipped or not supported · … running or waiting\n\n" AGAIN);
 }
 
 static void test_new_head_has_nothing_yet(void **state)
@@ -173,13 +167,12 @@ static void test_new_head_has_nothing_yet(void **state)
 	view_add_accelerator(v, "b", "MLU", LEVEL_3, DISPATCH_QUEUED);
 	assert_false(view_has_news(v));
 	assert_false(view_is_complete(v));
-	check_body(v,
-	    COMMENT_MARKER "\n… **No accelerator has reported yet**; 2 accelerators are still "
-			   "running.\n\n" HEAD_LINE "\n\n"
-			   "| Test | Ascend NPU | MLU |\n|:--|:-:|:-:|\n"
-			   "| every test | … | … |\n\n"
-			   "**Still running:** Ascend NPU (asked, no answer yet), MLU (not "
-			   "asked yet)\n\n---\n… running or waiting\n\n" UPDATED);
+	check_body(v, COMMENT_MARKER "\n… **No accelerator has reported yet**; 2 accelerators are still "
+				     "running.\n\n" HEAD_LINE "\n\n"
+				     "| Test | Ascend NPU | MLU |\n|:--|:-:|:-:|\n"
+				     "| every test | … | … |\n\n"
+				     "**Still running:** Ascend NPU (asked, no answer yet), MLU (not "
+				     "asked yet)\n\n---\n… running or waiting\n\n" UPDATED);
 }
 
 static void test_only_held(void **state)
@@ -190,15 +183,13 @@ static void test_only_held(void **state)
 	view_add_accelerator(v, "a", "Ascend NPU", LEVEL_3, DISPATCH_HELD);
 	assert_true(view_has_news(v));
 	assert_false(view_is_complete(v));
-	check_body(v, COMMENT_MARKER
-	    "\n… **Nothing runs before a member allows it**; 1 accelerator is "
-	    "held.\n\n" HEAD_LINE "\n\n"
-	    "**Held:** Ascend NPU. A member of the repository releases this "
-	    "commit with the comment `@outpost-ci ok-to-test 111111111122`\n\n---\n" UPDATED);
+	check_body(v, COMMENT_MARKER "\n… **Nothing runs before a member allows it**; 1 accelerator is "
+				     "held.\n\n" HEAD_LINE "\n\n"
+				     "**Held:** Ascend NPU. A member of the repository releases this "
+				     "commit with the comment `@outpost-ci ok-to-test 111111111122`\n\n---\n" UPDATED);
 }
 
-static void hold(
-    struct change_view *v, const char *name, const char *title, const char *why, bool is_for_good)
+static void hold(struct change_view *v, const char *name, const char *title, const char *why, bool is_for_good)
 {
 	size_t i = view_add_accelerator(v, name, title, LEVEL_2, DISPATCH_HELD);
 
@@ -226,9 +217,9 @@ static void test_a_held_round_beside_one_that_ran(void **state)
 	view_comment(v, &options, &c);
 	assert_non_null(strstr(c.markdown, "**Ascend NPU passed**"));
 	assert_non_null(strstr(c.markdown, "| `model/llama3` | [✓]"));
-	assert_non_null(strstr(c.markdown,
-	    "**Held:** Ascend NPU: `a stranger`. A member of the repository releases this commit "
-	    "with the comment `@outpost-ci ok-to-test 111111111122`"));
+	assert_non_null(
+	    strstr(c.markdown, "**Held:** Ascend NPU: `a stranger`. A member of the repository releases this commit "
+			       "with the comment `@outpost-ci ok-to-test 111111111122`"));
 	comment_release(&c);
 	change_view_free(v);
 }
@@ -243,12 +234,12 @@ static void test_held_for_the_same_reason(void **state)
 	hold(v, "c", "C", "no member", false);
 	hold(v, "d", "D", "a stranger", false);
 	assert_true(view_has_news(v));
-	check_body(v, COMMENT_MARKER
-	    "\n… **Nothing runs before a member allows it**; 3 accelerators are held, 1 runs after "
-	    "the merge.\n\n" HEAD_LINE "\n\n"
-	    "**Held:** A, D: `a stranger`; C: `no member`. A member of the repository "
-	    "releases this commit with the comment `@outpost-ci ok-to-test 111111111122`\n\n"
-	    "**Held:** B: `only merged changes run here`\n\n---\n" UPDATED);
+	check_body(v,
+	    COMMENT_MARKER "\n… **Nothing runs before a member allows it**; 3 accelerators are held, 1 runs after "
+			   "the merge.\n\n" HEAD_LINE "\n\n"
+			   "**Held:** A, D: `a stranger`; C: `no member`. A member of the repository "
+			   "releases this commit with the comment `@outpost-ci ok-to-test 111111111122`\n\n"
+			   "**Held:** B: `only merged changes run here`\n\n---\n" UPDATED);
 }
 
 static void test_declined(void **state)
@@ -266,9 +257,8 @@ static void test_declined(void **state)
 	v->accelerators[i].dispatches[0].last_error = xstrdup("declined by alice");
 	v->accelerators[i].dispatches[0].is_ended_by_person = true;
 	assert_true(view_has_news(v));
-	check_body(v,
-	    COMMENT_MARKER "\n? **Cancelled before anything was reported**.\n\n" HEAD_LINE "\n\n"
-			   "**Cancelled:** A: `declined by alice`, B\n\n---\n" UPDATED);
+	check_body(v, COMMENT_MARKER "\n? **Cancelled before anything was reported**.\n\n" HEAD_LINE "\n\n"
+				     "**Cancelled:** A: `declined by alice`, B\n\n---\n" UPDATED);
 }
 
 /* Nobody can do anything about it, so it makes no comment by itself. */
@@ -279,10 +269,9 @@ static void test_held_until_the_merge(void **state)
 	(void)state;
 	hold(v, "b", "B", "only merged changes run here", true);
 	assert_false(view_has_news(v));
-	check_body(v,
-	    COMMENT_MARKER "\n? **Nothing runs before this is merged**; 1 accelerator runs after "
-			   "the merge.\n\n" HEAD_LINE "\n\n"
-			   "**Held:** B: `only merged changes run here`\n\n---\n" UPDATED);
+	check_body(v, COMMENT_MARKER "\n? **Nothing runs before this is merged**; 1 accelerator runs after "
+				     "the merge.\n\n" HEAD_LINE "\n\n"
+				     "**Held:** B: `only merged changes run here`\n\n---\n" UPDATED);
 }
 
 /* What passed before everything was called off is no pass of the whole. */
@@ -295,10 +284,9 @@ static void test_closed_half_way(void **state)
 	view_add_job(v, npu, 12, "one", "success");
 	view_add_job(v, npu, 13, "two", NULL);
 	view_add_verdict(v, npu, "CI", "one", TEST_PASS, 12);
-	check_body(v, COMMENT_MARKER
-	    "\n? **Cancelled before everything was reported**.\n\n" HEAD_LINE "\n\n"
-	    "| Test | Ascend NPU |\n|:--|:-:|\n| `CI/one` | [✓](" PAGE "jobs/12) |\n\n"
-	    "**Cancelled:** Ascend NPU\n\n" FOOTER);
+	check_body(v, COMMENT_MARKER "\n? **Cancelled before everything was reported**.\n\n" HEAD_LINE "\n\n"
+				     "| Test | Ascend NPU |\n|:--|:-:|\n| `CI/one` | [✓](" PAGE "jobs/12) |\n\n"
+				     "**Cancelled:** Ascend NPU\n\n" FOOTER);
 }
 
 /* Of a cut view it is known who passed, though not what. */
@@ -317,9 +305,8 @@ static void test_cut_view_knows_who_passed(void **state)
 	v->accelerators[npu].n_verdicts[TEST_PASS] = 1;
 	v->accelerators[mlu].n_verdicts[TEST_PASS] = 1;
 	view_comment(v, &options, &c);
-	assert_non_null(
-	    strstr(c.markdown, "failure** on Ascend NPU, not classified: this change may "
-			       "have caused it; 1 accelerator passed."));
+	assert_non_null(strstr(c.markdown, "failure** on Ascend NPU, not classified: this change may "
+					   "have caused it; 1 accelerator passed."));
 	assert_non_null(strstr(c.markdown, "| Test | Ascend NPU | MLU |"));
 	comment_release(&c);
 	change_view_free(v);
@@ -332,8 +319,7 @@ static void test_verdict_lines(void **state)
 		enum test_status cells[3]; /* N_TEST_STATUSES: none */
 		const char *line;
 	} cases[] = {
-	    {{DISPATCH_DONE, DISPATCH_RUNNING, DISPATCH_SENT},
-		{TEST_PASS, N_TEST_STATUSES, N_TEST_STATUSES},
+	    {{DISPATCH_DONE, DISPATCH_RUNNING, DISPATCH_SENT}, {TEST_PASS, N_TEST_STATUSES, N_TEST_STATUSES},
 		"… **Nothing is red so far**; 1 accelerator passed, 2 are still running."},
 	    {{DISPATCH_DONE, DISPATCH_DONE, DISPATCH_HELD}, {TEST_PASS, TEST_PASS, N_TEST_STATUSES},
 		"… **2 of 3 accelerators passed**; 1 accelerator is held."},
@@ -345,13 +331,11 @@ static void test_verdict_lines(void **state)
 	    {{DISPATCH_DONE, DISPATCH_DONE, DISPATCH_DONE}, {TEST_FAIL, TEST_ERROR, TEST_FAIL},
 		"? **3 failures** on T0, T1 and T2, not classified: this change may have caused "
 		"them."},
-	    {{DISPATCH_FAILED, DISPATCH_DONE, DISPATCH_EXPIRED},
-		{N_TEST_STATUSES, TEST_PASS, N_TEST_STATUSES},
+	    {{DISPATCH_FAILED, DISPATCH_DONE, DISPATCH_EXPIRED}, {N_TEST_STATUSES, TEST_PASS, N_TEST_STATUSES},
 		"? **No result from T0 and T2**, for the vendors to look at; 1 accelerator "
 		"passed."},
 	    {{DISPATCH_CANCELLED, DISPATCH_CANCELLED, DISPATCH_CANCELLED},
-		{N_TEST_STATUSES, N_TEST_STATUSES, N_TEST_STATUSES},
-		"? **Cancelled before anything was reported**."},
+		{N_TEST_STATUSES, N_TEST_STATUSES, N_TEST_STATUSES}, "? **Cancelled before anything was reported**."},
 	};
 
 	(void)state;
@@ -362,8 +346,7 @@ static void test_verdict_lines(void **state)
 
 		for (size_t j = 0; j < 3; j++) {
 			char title[] = {'T', (char)('0' + j), '\0'};
-			size_t a =
-			    view_add_accelerator(v, title, title, LEVEL_2, cases[i].states[j]);
+			size_t a = view_add_accelerator(v, title, title, LEVEL_2, cases[i].states[j]);
 
 			if (cases[i].cells[j] != N_TEST_STATUSES)
 				view_add_verdict(v, a, "s", "t", cases[i].cells[j], 1);
@@ -427,8 +410,7 @@ static void test_order_of_the_view_does_not_matter(void **state)
 
 /* n_tests × n_accelerators cells that share their strings, the suite's is names[n_tests]; every
  * n_red-th test fails. */
-static struct change_view *make_large(
-    size_t n_tests, size_t n_accelerators, size_t n_red, char **names)
+static struct change_view *make_large(size_t n_tests, size_t n_accelerators, size_t n_red, char **names)
 {
 	struct change_view *v = view_new();
 
@@ -437,8 +419,7 @@ static struct change_view *make_large(
 
 		snprintf(name, sizeof(name), "Accelerator %02zu", i);
 		view_add_accelerator(v, name, name, LEVEL_2, DISPATCH_DONE);
-		view_set_contact(
-		    v, i, "https://vendor.example/some/longer/path/docs.html", NULL, NULL);
+		view_set_contact(v, i, "https://vendor.example/some/longer/path/docs.html", NULL, NULL);
 	}
 	v->n_verdicts = n_tests * n_accelerators;
 	v->n_verdicts_total = (int64_t)v->n_verdicts;
@@ -464,8 +445,8 @@ static void test_sizes(void **state)
 {
 	static const struct {
 		size_t n_tests, n_accelerators, n_red;
-	} sizes[] = {{0, 0, 0}, {1, 1, 0}, {100, 3, 0}, {2000, 1, 50}, {20000, 3, 1000},
-	    {300, 61, 7}, {20000, 60, 0}, {20000, 60, 2}};
+	} sizes[] = {{0, 0, 0}, {1, 1, 0}, {100, 3, 0}, {2000, 1, 50}, {20000, 3, 1000}, {300, 61, 7}, {20000, 60, 0},
+	    {20000, 60, 2}};
 	char **names = xcalloc(20001, sizeof(*names));
 
 	(void)state;
@@ -548,8 +529,7 @@ static void test_cut_view_says_so(void **state)
 	comment_release(&c);
 	v->accelerators[a].n_verdicts[TEST_SKIP] = 1;
 	view_comment(v, &options, &c);
-	assert_non_null(
-	    strstr(c.markdown, "\n20,000 more rows not shown, at least 0 of them red. "));
+	assert_non_null(strstr(c.markdown, "\n20,000 more rows not shown, at least 0 of them red. "));
 	comment_release(&c);
 	change_view_free(v);
 }

@@ -102,8 +102,8 @@ static const char *const hostile[] = {
     "https://vendor.example/\\",
 };
 
-static const char *const allowed[] = {"https://outpost.example.org/",
-    "https://github.com/pytorch/pytorch/commit/", "https://vendor.example/", NULL};
+static const char *const allowed[] = {
+    "https://outpost.example.org/", "https://github.com/pytorch/pytorch/commit/", "https://vendor.example/", NULL};
 
 static void check_one(enum field f, const char *text)
 {
@@ -122,15 +122,14 @@ static void check_one(enum field f, const char *text)
 	*field = xstrdup(text);
 	view_comment(v, &options, &c);
 	oracle_read(c.markdown, allowed, &o);
-	if (o.n_tables != 1 || o.n_rows != 10 || o.n_cells != 50 || o.n_folds != 4 || o.n_images ||
-	    o.n_html || o.n_headings || o.n_fences || o.n_emphasis_in_text || o.n_foreign_links ||
-	    o.n_references || !utf8_is_valid(c.markdown, c.bytes))
+	if (o.n_tables != 1 || o.n_rows != 10 || o.n_cells != 50 || o.n_folds != 4 || o.n_images || o.n_html ||
+	    o.n_headings || o.n_fences || o.n_emphasis_in_text || o.n_foreign_links || o.n_references ||
+	    !utf8_is_valid(c.markdown, c.bytes))
 		fail_msg("field %d, text \"%s\": %zu tables, %zu rows, %zu cells, %zu images, "
 			 "%zu html, %zu headings, %zu fences, %zu emphasis, %zu foreign links, "
 			 "%zu references (%s) in:\n%s",
-		    (int)f, text, o.n_tables, o.n_rows, o.n_cells, o.n_images, o.n_html,
-		    o.n_headings, o.n_fences, o.n_emphasis_in_text, o.n_foreign_links,
-		    o.n_references, o.last, c.markdown);
+		    (int)f, text, o.n_tables, o.n_rows, o.n_cells, o.n_images, o.n_html, o.n_headings, o.n_fences,
+		    o.n_emphasis_in_text, o.n_foreign_links, o.n_references, o.last, c.markdown);
 	comment_release(&c);
 	change_view_free(v);
 }

@@ -27,8 +27,7 @@ static int n_guids;
 static void apply(struct plan *p, int64_t now_ms)
 {
 	char guid[64];
-	struct apply_plan op = {
-	    .guid = guid, .body = "{}", .body_bytes = 2, .plan = p, .now_ms = now_ms};
+	struct apply_plan op = {.guid = guid, .body = "{}", .body_bytes = 2, .plan = p, .now_ms = now_ms};
 
 	snprintf(guid, sizeof(guid), "guid-%d", ++n_guids);
 	DO_OK(store_apply_plan, &op);
@@ -40,8 +39,7 @@ static void push_titled(char commit, const char *author, const char *title, int6
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	const char *head = sha(commit);
-	struct push_commit c = {
-	    .sha = (char *)head, .author = (char *)author, .title = (char *)title, .at_ms = now_ms};
+	struct push_commit c = {.sha = (char *)head, .author = (char *)author, .title = (char *)title, .at_ms = now_ms};
 
 	if (pushed_files[0])
 		c.files = pushed_files;
@@ -65,10 +63,7 @@ static void push_by(char commit, const char *author, int64_t now_ms)
 	push_titled(commit, author, "A commit", now_ms);
 }
 
-static void push(char commit)
-{
-	push_by(commit, "merger", T0);
-}
+static void push(char commit) { push_by(commit, "merger", T0); }
 
 struct pr {
 	int64_t number;
@@ -83,8 +78,7 @@ struct pr {
 
 static int64_t id_of(char head)
 {
-	struct get_change g = {
-	    .now_ms = clock_wall_ms(), .repository = UPSTREAM, .head_sha = sha(head)};
+	struct get_change g = {.now_ms = clock_wall_ms(), .repository = UPSTREAM, .head_sha = sha(head)};
 	int64_t id;
 
 	ASK_OK(store_get_change, &g);
@@ -118,14 +112,12 @@ static void pull(const struct pr *x)
 		  .n_wants = x->is_closed ? 0 : 1 + (size_t)x->has_two_runners},
 	    x->at_ms ? x->at_ms : T0);
 	if (x->base) {
-		struct put_merge_base m = {
-		    .change_id = id_of(x->head), .sha = sha(x->base), .now_ms = T0};
+		struct put_merge_base m = {.change_id = id_of(x->head), .sha = sha(x->base), .now_ms = T0};
 
 		DO_OK(store_put_merge_base, &m);
 	}
 	if (x->file) {
-		struct put_files f = {
-		    .repository = UPSTREAM, .head_sha = head, .files = files, .now_ms = T0};
+		struct put_files f = {.repository = UPSTREAM, .head_sha = head, .files = files, .now_ms = T0};
 
 		DO_OK(store_put_files, &f);
 	}
@@ -140,8 +132,7 @@ static struct test_result result(enum test_status status, const char *message)
 	    .message = (char *)(test_status_is_red(status) ? message : NULL)};
 }
 
-static int64_t report_tests(
-    char head, int attempt, struct test_result *tests, size_t n, int64_t now_ms)
+static int64_t report_tests(char head, int attempt, struct test_result *tests, size_t n, int64_t now_ms)
 {
 	struct job_report j = {.status = JOB_COMPLETED,
 	    .conclusion = (char *)"success",
@@ -161,8 +152,7 @@ static int64_t report_tests(
 	return op.job_id;
 }
 
-static int64_t report_at(
-    char head, int attempt, enum test_status status, const char *message, int64_t now_ms)
+static int64_t report_at(char head, int attempt, enum test_status status, const char *message, int64_t now_ms)
 {
 	struct test_result t = result(status, message);
 
@@ -189,8 +179,8 @@ static char *dispatch_to(char head, const char *runner)
 }
 
 /* One attempt of a job, by name, on a runner. message NULL: it passed. */
-static int64_t report_job_test(char head, const char *runner, const char *name, int attempt,
-    const char *test, const char *message)
+static int64_t report_job_test(
+    char head, const char *runner, const char *name, int attempt, const char *test, const char *message)
 {
 	struct test_result t = result(message ? TEST_FAIL : TEST_PASS, message);
 	struct job_report j = {.status = JOB_COMPLETED,
@@ -211,8 +201,7 @@ static int64_t report_job_test(char head, const char *runner, const char *name, 
 	return op.job_id;
 }
 
-static int64_t report_job(
-    char head, const char *runner, const char *name, int attempt, const char *message)
+static int64_t report_job(char head, const char *runner, const char *name, int attempt, const char *message)
 {
 	return report_job_test(head, runner, name, attempt, "llama3", message);
 }
@@ -289,9 +278,8 @@ static int settle(bool *ret_has_moved)
 		ASK_OK(store_claim_due_changes, &c);
 		n_due = c.n;
 		for (size_t i = 0; i < c.n; i++) {
-			struct attribute_change a = {.change_id = c.list[i].change_id,
-			    .generation = c.list[i].generation,
-			    .now_ms = T0 + HOUR};
+			struct attribute_change a = {
+			    .change_id = c.list[i].change_id, .generation = c.list[i].generation, .now_ms = T0 + HOUR};
 
 			DO_OK(store_attribute, &a);
 			*ret_has_moved |= a.has_moved;
@@ -317,8 +305,7 @@ static void red_on_the_merge_base(void **state)
 	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
 	report('a', TEST_FAIL, "HCCL timeout on device 7");
 	ASSERT_SHOWN('a', "BASE", base);
-	report_at('B', 2, TEST_PASS, NULL,
-	    T0 + 2 * HOUR); /* it was flaky there, which proves nothing here */
+	report_at('B', 2, TEST_PASS, NULL, T0 + 2 * HOUR); /* it was flaky there, which proves nothing here */
 	settle(&has_moved);
 	assert_true(has_moved);
 	ASSERT_CELL('a', "UNCLASSIFIED");
@@ -402,11 +389,8 @@ static void a_commit_between_that_touches_the_same_file(void **state)
 		f.head_sha = sha('C');
 		if (!is_pushed)
 			DO_OK(store_put_files, &f);
-		pull(&(struct pr){.number = 1,
-		    .head = 'a',
-		    .author = "alice",
-		    .base = 'D',
-		    .file = is_other ? "c.c" : "a.c"});
+		pull(&(struct pr){
+		    .number = 1, .head = 'a', .author = "alice", .base = 'D', .file = is_other ? "c.c" : "a.c"});
 		report('a', TEST_FAIL, SPECIFIC);
 		ASSERT_CELL('a', is_other ? "BASE" : "UNCLASSIFIED");
 	}
@@ -421,17 +405,9 @@ static void a_late_retry_may_have_tested_the_next_head(void **state)
 	push('B');
 	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
 	report_at('a', 1, TEST_FAIL, SPECIFIC, T0 + HOUR);
-	pull(&(struct pr){.number = 1,
-	    .head = 'b',
-	    .author = "alice",
-	    .base = 'B',
-	    .at_ms = T0 + HOUR + HOUR / 2});
+	pull(&(struct pr){.number = 1, .head = 'b', .author = "alice", .base = 'B', .at_ms = T0 + HOUR + HOUR / 2});
 	report_at('a', 2, TEST_PASS, NULL, T0 + 2 * HOUR);
-	pull(&(struct pr){.number = 1,
-	    .head = 'a',
-	    .author = "alice",
-	    .base = 'B',
-	    .at_ms = T0 + 2 * HOUR + HOUR / 2});
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .at_ms = T0 + 2 * HOUR + HOUR / 2});
 	report_at('a', 3, TEST_FAIL, SPECIFIC, T0 + 3 * HOUR);
 	settle(&has_moved);
 	ASSERT_CELL('a', "UNCLASSIFIED");
@@ -479,9 +455,8 @@ static void the_merge_base_comes_later(void **state)
 /* A cell that is decided, green, or without a result needs no experiment. */
 static void the_cell_says_which_experiments_it_needs(void **state)
 {
-	static const char NEEDS[] =
-	    "SELECT needs FROM verdict v JOIN change c ON c.id = v.change_id"
-	    " WHERE c.kind = 'pull_request'";
+	static const char NEEDS[] = "SELECT needs FROM verdict v JOIN change c ON c.id = v.change_id"
+				    " WHERE c.kind = 'pull_request'";
 
 	(void)state;
 	push('B');
@@ -492,8 +467,7 @@ static void the_cell_says_which_experiments_it_needs(void **state)
 	assert_int_equal(stored_number(NEEDS), NEEDS_HEAD | NEEDS_BASE);
 	report_at('a', 2, TEST_MISS, NULL, T0 + 2 * HOUR);
 	assert_int_equal(stored_number(NEEDS), 0);
-	report_at(
-	    'a', 3, TEST_FAIL, SPECIFIC, T0 + 3 * HOUR); /* the second failure on this commit */
+	report_at('a', 3, TEST_FAIL, SPECIFIC, T0 + 3 * HOUR); /* the second failure on this commit */
 	assert_int_equal(stored_number(NEEDS), NEEDS_BASE);
 	report_at('a', 5, TEST_PASS, NULL, T0 + 5 * HOUR);
 	assert_int_equal(stored_number(NEEDS), 0);
@@ -531,8 +505,7 @@ static void what_is_put_off_stays_due(void **state)
 
 static void the_nearest_tested_commits_on_both_sides(void **state)
 {
-	struct mirror_registry m = {
-	    .now_ms = T0, .attribution_window_ms = DAY, .attribution_distance = 2};
+	struct mirror_registry m = {.now_ms = T0, .attribution_window_ms = DAY, .attribution_distance = 2};
 	int64_t base;
 	bool has_moved;
 
@@ -547,8 +520,7 @@ static void the_nearest_tested_commits_on_both_sides(void **state)
 	two_more_are_red('H');
 	settle(&has_moved);
 	ASSERT_SHOWN('a', "BASE", base);
-	report_at(
-	    'D', 1, TEST_SKIP, NULL, T0 + HOUR); /* it may have been mended while it was skipped */
+	report_at('D', 1, TEST_SKIP, NULL, T0 + HOUR); /* it may have been mended while it was skipped */
 	settle(&has_moved);
 	ASSERT_CELL('a', "UNCLASSIFIED");
 	report_at('D', 2, TEST_FAIL, SPECIFIC, T0 + 2 * HOUR);
@@ -768,8 +740,7 @@ static void a_base_run_with_another_extension_proves_nothing(void **state)
 {
 	(void)state;
 	push('B');
-	report_version(
-	    'B', 1, SPECIFIC, "{\"extension\":{\"version\":\"v60\"},\"device\":\"910b\"}");
+	report_version('B', 1, SPECIFIC, "{\"extension\":{\"version\":\"v60\"},\"device\":\"910b\"}");
 	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
 	report_version('a', 1, SPECIFIC, "{\"extension\":{\"version\":\"v61\"}}");
 	ASSERT_CELL('a', "UNCLASSIFIED");
@@ -816,8 +787,7 @@ static void a_pass_on_another_runner_is_no_retry(void **state)
 	(void)state;
 	push('B');
 	report_job('B', "ci", "test", 1, NULL);
-	pull(&(struct pr){
-	    .number = 1, .head = 'a', .author = "alice", .base = 'B', .has_two_runners = true});
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .has_two_runners = true});
 	report_job('a', "lab", "test", 1, NULL);
 	report_job('a', "lab", "test", 2, NULL); /* the first of them counts no more */
 	report_job('a', "ci", "test", 1, SPECIFIC);
@@ -840,8 +810,7 @@ static void what_fails_in_two_jobs_needs_an_excuse_for_each(void **state)
 	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
 	report_job('a', "ci", "py310", 1, SPECIFIC);
 	ASSERT_SHOWN('a', "BASE", base);
-	report_job(
-	    'a', "ci", "py312", 1, SPECIFIC); /* the same words as on the base, in another job */
+	report_job('a', "ci", "py312", 1, SPECIFIC); /* the same words as on the base, in another job */
 	ASSERT_SHOWN('a', "NEW", fresh);
 	report_job('a', "ci", "py312", 2, NULL);
 	ASSERT_CELL('a', "BASE");
@@ -874,8 +843,7 @@ static void two_jobs_of_one_name_need_an_excuse_for_each(void **state)
 	(void)state;
 	push('B');
 	report_job_itself('B', "ci", SPECIFIC);
-	pull(&(struct pr){
-	    .number = 1, .head = 'a', .author = "alice", .base = 'B', .has_two_runners = true});
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .has_two_runners = true});
 	report_job_itself('a', "ci", SPECIFIC);
 	v = rig_view_of(0, sha('a'));
 	assert_int_equal(v->verdicts[0].attribution, ATTRIBUTION_BASE);
@@ -998,8 +966,7 @@ static void two_authors_trip_over_the_same_limit(void **state)
 	bool has_moved;
 
 	(void)state;
-	begin_two_pulls(
-	    &(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B', .file = "b.c"});
+	begin_two_pulls(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B', .file = "b.c"});
 	report('a', TEST_FAIL, "HCCL timeout on device 0");
 	settle(&has_moved);
 	ASSERT_CELL('a', "NEW");
@@ -1011,15 +978,13 @@ static void flakes_of_others_are_a_hint(void **state)
 	bool has_moved;
 
 	(void)state;
-	begin_two_pulls(
-	    &(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B', .file = "b.c"});
+	begin_two_pulls(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B', .file = "b.c"});
 	report('a', TEST_FAIL, "HCCL timeout on device 0");
 	report_at('b', 2, TEST_PASS, NULL, T0 + 2 * HOUR);
 	settle(&has_moved);
 	ASSERT_CELL('a', "NEW");
 	ASSERT_REASON('a', "seen on 1 other change, and passed again on 1 of them");
-	flake(
-	    &(struct pr){.number = 3, .head = 'c', .author = "carol", .base = 'B', .file = "c.c"});
+	flake(&(struct pr){.number = 3, .head = 'c', .author = "carol", .base = 'B', .file = "c.c"});
 	settle(&has_moved);
 	assert_true(has_moved);
 	ASSERT_CELL('a', "NEW");
@@ -1030,7 +995,7 @@ static void what_is_no_evidence(void **state)
 {
 	static const struct pr CASES[] = {
 	    {.author = "Alice", .base = 'B', .file = "b.c"},
-	    {.author = "", .base = 'B', .file = "b.c"}, /* not known: it may be the same person */
+	    {.author = "", .base = 'B', .file = "b.c"},      /* not known: it may be the same person */
 	    {.author = "carol", .base = 'B', .file = "b.c"}, /* one witness, twice */
 	    {.author = "bob", .base = 'B', .file = "c.c"},   /* the same mistake may be in both */
 	    {.author = "bob", .base = 'B', .file = "a.c"},
@@ -1049,10 +1014,8 @@ static void what_is_no_evidence(void **state)
 		}
 		push('B');
 		report('B', TEST_PASS, NULL);
-		pull(&(struct pr){
-		    .number = 1, .head = 'a', .author = "alice", .base = 'B', .file = "a.c"});
-		flake(&(struct pr){
-		    .number = 3, .head = 'c', .author = "carol", .base = 'B', .file = "c.c"});
+		pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .file = "a.c"});
+		flake(&(struct pr){.number = 3, .head = 'c', .author = "carol", .base = 'B', .file = "c.c"});
 		other.number = 2;
 		other.head = 'b';
 		if (!other.author[0])
@@ -1097,8 +1060,7 @@ static void many_tests_of_one_incident_do_not_make_it_general(void **state)
 	for (char head = 'a'; head < 'e'; head++) {
 		char author[] = {head, '\0'};
 
-		pull(&(struct pr){
-		    .number = head, .head = head, .author = author, .base = 'B', .file = "x.c"});
+		pull(&(struct pr){.number = head, .head = head, .author = author, .base = 'B', .file = "x.c"});
 		report_tests(head, 1, tests, 3, T0 + HOUR);
 	}
 	settle(&has_moved);
@@ -1154,8 +1116,7 @@ static void most_tests_of_a_job_with_one_message_are_an_outage(void **state)
 	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
 	report_tests('a', 1, tests, 6, T0 + HOUR);
 	v = rig_view_of(1, NULL);
-	assert_string_equal(
-	    find_cell(v)->reason, "looks like infrastructure; green on the merge base");
+	assert_string_equal(find_cell(v)->reason, "looks like infrastructure; green on the merge base");
 	change_view_free(v);
 	tests[3].message = (char *)"something else";
 	report_tests('a', 2, tests, 6, T0 + HOUR);
@@ -1171,8 +1132,7 @@ static void a_change_that_makes_a_test_flaky(void **state)
 		push_by(c, "merger", T0);
 	}
 	for (int i = 0; i < 16; i++) { /* so many runs of others that passed */
-		pull(&(struct pr){
-		    .number = 100 + i, .head = (char)('0' + i), .author = "bob", .base = 'Y'});
+		pull(&(struct pr){.number = 100 + i, .head = (char)('0' + i), .author = "bob", .base = 'Y'});
 		report_at((char)('0' + i), 1, TEST_PASS, NULL, T0 + HOUR);
 	}
 	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'Y', .file = "a.c"});
@@ -1230,14 +1190,12 @@ static void a_stack_of_two_authors_is_one_witness(void **state)
 	push('B');
 	report('B', TEST_PASS, NULL);
 	pull(&(struct pr){.number = 3, .head = 'c', .author = "alice", .base = 'B', .file = "c.c"});
-	flake(
-	    &(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .file = "a.c"});
+	flake(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .file = "a.c"});
 	flake(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B', .file = "a.c"});
 	flake(&(struct pr){.number = 4, .head = 'e', .author = "eve", .base = 'B', .file = "e.c"});
 	report('c', TEST_FAIL, SPECIFIC);
 	ASSERT_REASON('c', ", and passed again on 1 of them"); /* of eve's alone */
-	flake(
-	    &(struct pr){.number = 5, .head = 'f', .author = "frank", .base = 'B', .file = "f.c"});
+	flake(&(struct pr){.number = 5, .head = 'f', .author = "frank", .base = 'B', .file = "f.c"});
 	settle(&has_moved);
 	ASSERT_REASON('c', ", and passed again on 2 of them");
 }
@@ -1254,18 +1212,15 @@ static void a_breakage_that_no_run_of_the_branch_saw(void **state)
 		}
 		push('B');
 		report('B', TEST_PASS, NULL);
-		pull(&(struct pr){
-		    .number = 1, .head = 'a', .author = "alice", .base = 'B', .file = "a.c"});
+		pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .file = "a.c"});
 		report_at('a', 1, TEST_FAIL, SPECIFIC, T0 + MINUTE);
 		pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .is_closed = true});
 		push_by('C', "alice", T0 + HOUR);
-		pull(&(struct pr){
-		    .number = 2, .head = 'b', .author = "bob", .base = 'C', .file = "b.c"});
+		pull(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'C', .file = "b.c"});
 		report_at('b', 1, TEST_FAIL, SPECIFIC, T0 + 2 * HOUR);
 		push_by('D', "bob", T0 + 3 * HOUR); /* the revert */
 		report_at('D', 1, TEST_PASS, NULL, T0 + 4 * HOUR);
-		pull(&(struct pr){
-		    .number = 4, .head = 'e', .author = AUTHORS[i], .base = 'D', .file = "a.c"});
+		pull(&(struct pr){.number = 4, .head = 'e', .author = AUTHORS[i], .base = 'D', .file = "a.c"});
 		report_at('e', 1, TEST_FAIL, SPECIFIC, T0 + 5 * HOUR);
 		ASSERT_CELL('e', "NEW");
 	}
@@ -1298,10 +1253,7 @@ static void set_reruns_and_share(const char *reruns, int share)
 	rig_open();
 }
 
-static void set_reruns(const char *reruns)
-{
-	set_reruns_and_share(reruns, 100);
-}
+static void set_reruns(const char *reruns) { set_reruns_and_share(reruns, 100); }
 
 struct experiment_job {
 	const char *name;        /* of the job; NULL: none */
@@ -1312,8 +1264,8 @@ struct experiment_job {
 
 /* An experiment that was asked for one test, with its jobs, as rows; then the changes that it says something about are
  * due. Returns the id of its last job. */
-static int64_t experiment_of(const char *cause, const char *asked, char head, const char *side,
-    char commit, const char *state, const char *runner, const struct experiment_job jobs[2])
+static int64_t experiment_of(const char *cause, const char *asked, char head, const char *side, char commit,
+    const char *state, const char *runner, const struct experiment_job jobs[2])
 {
 	char *path = path_join(rig_dir, "outpost.db");
 	int64_t id = id_of(head), run, e, job = 0, test = 0;
@@ -1330,17 +1282,14 @@ static int64_t experiment_of(const char *cause, const char *asked, char head, co
 	    " sha, state, created_ms, expires_ms) VALUES (?1, 'npu', ?2, 'x', ?6, 1, ?3, ?4, "
 	    "?5,"
 	    " 1, 2) RETURNING id",
-	    V_INT(id), V_TEXT(runner), V_TEXT(side), V_TEXT(sha(commit)), V_TEXT(state),
-	    V_TEXT(cause));
+	    V_INT(id), V_TEXT(runner), V_TEXT(side), V_TEXT(sha(commit)), V_TEXT(state), V_TEXT(cause));
 	run = db_exec_int(txn, 0,
 	    "INSERT INTO change (kind, repository, repository_key, head_sha, state, created_ms,"
 	    " active_ms, experiment_id) VALUES ('experiment', 'x', 'x', ?1, 'open', 1, 1, ?2)"
 	    " RETURNING id",
 	    V_TEXT(sha(commit)), V_INT(e));
-	db_exec(
-	    txn, "UPDATE experiment SET run_change_id = ?2 WHERE id = ?1", V_INT(e), V_INT(run));
-	db_exec(txn, "INSERT OR IGNORE INTO test (suite, name, dtype) VALUES ('model', ?1, '')",
-	    V_TEXT(asked));
+	db_exec(txn, "UPDATE experiment SET run_change_id = ?2 WHERE id = ?1", V_INT(e), V_INT(run));
+	db_exec(txn, "INSERT OR IGNORE INTO test (suite, name, dtype) VALUES ('model', ?1, '')", V_TEXT(asked));
 	db_exec(txn,
 	    "INSERT INTO experiment_test (experiment_id, test_id) SELECT ?1, id FROM test WHERE "
 	    "name = ?2",
@@ -1354,8 +1303,8 @@ static int64_t experiment_of(const char *cause, const char *asked, char head, co
 		    "x'00', ?4,"
 		    " 0, 0, 1, 0, 1) RETURNING id",
 		    V_INT(run), V_TEXT(runner), V_TEXT(jobs[i].name), V_INT(!jobs[i].is_old));
-		test = db_int(d, 0, "SELECT id FROM test WHERE name = ?1",
-		    V_TEXT(jobs[i].test ? jobs[i].test : "llama3"));
+		test =
+		    db_int(d, 0, "SELECT id FROM test WHERE name = ?1", V_TEXT(jobs[i].test ? jobs[i].test : "llama3"));
 		db_exec(txn,
 		    "INSERT INTO result (job_id, ordinal, test_id, status, message)"
 		    " VALUES (?1, 0, ?2, ?3, ?4)",
@@ -1374,8 +1323,8 @@ static int64_t experiment_of(const char *cause, const char *asked, char head, co
 	return job;
 }
 
-static int64_t experiment(char head, const char *side, char commit, const char *state,
-    const char *runner, const struct experiment_job jobs[2])
+static int64_t experiment(char head, const char *side, char commit, const char *state, const char *runner,
+    const struct experiment_job jobs[2])
 {
 	return experiment_of("auto", "llama3", head, side, commit, state, runner, jobs);
 }
@@ -1385,8 +1334,7 @@ static void red_on_the_head_of_one_pull(char base)
 	push('A');
 	push('B');
 	report('A', TEST_PASS, NULL);
-	pull(
-	    &(struct pr){.number = 1, .head = 'a', .author = "alice", .base = base, .file = "a.c"});
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = base, .file = "a.c"});
 	report('a', TEST_FAIL, SPECIFIC);
 }
 
@@ -1399,8 +1347,7 @@ static void an_experiment_on_the_head_proves_a_flake(void **state)
 	red_on_the_head_of_one_pull('A');
 	set_reruns("tests");
 	ASSERT_CELL('a', "NEW");
-	job = experiment(
-	    'a', "head", 'a', "done", "ci", (struct experiment_job[2]){{.name = "test"}});
+	job = experiment('a', "head", 'a', "done", "ci", (struct experiment_job[2]){{.name = "test"}});
 	settle(&has_moved);
 	ASSERT_SHOWN('a', "FLAKY", job);
 }
@@ -1414,13 +1361,11 @@ static void an_experiment_in_which_the_crash_moves_on_proves_nothing(void **stat
 	experiment_of("auto", "bert", 'a', "head", 'a', "done", "ci",
 	    (struct experiment_job[2]){{.name = "test", .test = "bert"}}); /* known by name */
 	experiment('a', "head", 'a', "done", "ci",
-	    (struct experiment_job[2]){
-		{.name = "test"}, {.name = "other", .test = "bert", .message = SPECIFIC}});
+	    (struct experiment_job[2]){{.name = "test"}, {.name = "other", .test = "bert", .message = SPECIFIC}});
 	settle(&has_moved);
 	ASSERT_CELL('a', "NEW");
 	experiment('a', "head", 'a', "done", "ci",
-	    (struct experiment_job[2]){
-		{.name = "test"}, {.name = "other", .test = "bert", .message = GENERAL}});
+	    (struct experiment_job[2]){{.name = "test"}, {.name = "other", .test = "bert", .message = GENERAL}});
 	settle(&has_moved);
 	ASSERT_CELL('a', "FLAKY");
 }
@@ -1436,12 +1381,10 @@ static void an_experiment_that_fails_otherwise_proves_nothing(void **state)
 	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
 	report('a', TEST_FAIL, GENERAL);
 	ASSERT_CELL('a', "UNCLASSIFIED");
-	experiment('a', "base", 'B', "done", "ci",
-	    (struct experiment_job[2]){{.name = "test", .message = OTHER}});
+	experiment('a', "base", 'B', "done", "ci", (struct experiment_job[2]){{.name = "test", .message = OTHER}});
 	settle(&has_moved);
 	ASSERT_CELL('a', "UNCLASSIFIED");
-	experiment('a', "base", 'B', "done", "ci",
-	    (struct experiment_job[2]){{.name = "test", .message = GENERAL}});
+	experiment('a', "base", 'B', "done", "ci", (struct experiment_job[2]){{.name = "test", .message = GENERAL}});
 	settle(&has_moved);
 	ASSERT_CELL('a', "BASE");
 }
@@ -1456,8 +1399,8 @@ static void an_experiment_on_the_base_proves_a_breakage(void **state)
 	ASSERT_CELL('a', "UNCLASSIFIED");
 	pull(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B'});
 	report('b', TEST_FAIL, SPECIFIC);
-	job = experiment('a', "base", 'B', "done", "ci",
-	    (struct experiment_job[2]){{.name = "test", .message = SPECIFIC}});
+	job = experiment(
+	    'a', "base", 'B', "done", "ci", (struct experiment_job[2]){{.name = "test", .message = SPECIFIC}});
 	settle(&has_moved);
 	ASSERT_SHOWN('a', "BASE", job);
 	ASSERT_SHOWN('b', "BASE", job); /* which has the same merge base */
@@ -1470,8 +1413,7 @@ static void a_retry_of_an_experiment_does_not_hide_that_the_base_was_green(void 
 	(void)state;
 	red_on_the_head_of_one_pull('B');
 	experiment('a', "base", 'B', "done", "ci",
-	    (struct experiment_job[2]){
-		{.name = "test", .is_old = true}, {.name = "test", .message = SPECIFIC}});
+	    (struct experiment_job[2]){{.name = "test", .is_old = true}, {.name = "test", .message = SPECIFIC}});
 	settle(&has_moved);
 	ASSERT_CELL('a', "UNCLASSIFIED");
 }
@@ -1484,10 +1426,8 @@ static void green_on_the_base_and_red_twice_here(void **state)
 
 	(void)state;
 	red_on_the_head_of_one_pull('B');
-	experiment('a', "head", 'a', "done", "ci",
-	    (struct experiment_job[2]){{.name = "test", .message = SPECIFIC}});
-	job = experiment(
-	    'a', "base", 'B', "done", "ci", (struct experiment_job[2]){{.name = "test"}});
+	experiment('a', "head", 'a', "done", "ci", (struct experiment_job[2]){{.name = "test", .message = SPECIFIC}});
+	job = experiment('a', "base", 'B', "done", "ci", (struct experiment_job[2]){{.name = "test"}});
 	settle(&has_moved);
 	ASSERT_SHOWN('a', "NEW", job);
 	v = rig_view_of(1, NULL);
@@ -1507,8 +1447,7 @@ static void what_an_experiment_does_not_prove(void **state)
 	    {"it has not ended", "started", "ci", {{.name = "test"}}},
 	    {"its results are void", "void", "ci", {{.name = "test"}}},
 	    {"another runner", "done", "lab", {{.name = "test"}}},
-	    {"its jobs disagree", "done", "ci",
-		{{.name = "test"}, {.name = "more", .message = SPECIFIC}}},
+	    {"its jobs disagree", "done", "ci", {{.name = "test"}, {.name = "more", .message = SPECIFIC}}},
 	    {"another test", "done", "ci", {{.name = "test", .test = "another"}}},
 	    {"no result", "done", "ci", {{.name = NULL}}},
 	};
@@ -1566,11 +1505,9 @@ static void an_experiments_job_of_another_name(void **state)
 	experiment('a', "head", 'a', "done", "ci", (struct experiment_job[2]){{.name = "again"}});
 	settle(&has_moved);
 	ASSERT_CELL('a', "FLAKY");
-	report_job(
-	    'a', "ci", "py312", 1, NULL); /* now it is not known for which of them it stands */
+	report_job('a', "ci", "py312", 1, NULL); /* now it is not known for which of them it stands */
 	ASSERT_CELL('a', "NEW");
-	experiment('a', "head", 'a', "done", "ci",
-	    (struct experiment_job[2]){{.name = "py310"}, {.name = "py312"}});
+	experiment('a', "head", 'a', "done", "ci", (struct experiment_job[2]){{.name = "py310"}, {.name = "py312"}});
 	settle(&has_moved);
 	ASSERT_CELL('a', "FLAKY");
 }
@@ -1578,8 +1515,7 @@ static void an_experiments_job_of_another_name(void **state)
 /* Each job of a matrix is judged by what the experiment says of that job. */
 static void an_experiment_decides_each_job_by_itself(void **state)
 {
-	static const struct experiment_job RED_IN_ONE[2] = {
-	    {.name = "py310", .message = SPECIFIC}, {.name = "py312"}};
+	static const struct experiment_job RED_IN_ONE[2] = {{.name = "py310", .message = SPECIFIC}, {.name = "py312"}};
 	bool has_moved;
 
 	(void)state;
@@ -1603,8 +1539,7 @@ static void another_runners_job_leaves_no_doubt(void **state)
 
 	(void)state;
 	push('B');
-	pull(&(struct pr){
-	    .number = 1, .head = 'a', .author = "alice", .base = 'B', .has_two_runners = true});
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .has_two_runners = true});
 	report_job('a', "ci", "py310", 1, SPECIFIC);
 	report_job('a', "lab", "py310", 1, NULL);
 	experiment('a', "head", 'a', "done", "ci", (struct experiment_job[2]){{.name = "again"}});
@@ -1631,8 +1566,8 @@ static void an_experiment_that_skips_the_test_in_its_job_proves_nothing(void **s
 		pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
 		report_job('a', "ci", "py310", 1, SPECIFIC);
 		experiment('a', CASES[i].side, CASES[i].commit, "done", "ci",
-		    (struct experiment_job[2]){{.name = "py310", .is_skipped = true},
-			{.name = "py312", .message = CASES[i].message}});
+		    (struct experiment_job[2]){
+			{.name = "py310", .is_skipped = true}, {.name = "py312", .message = CASES[i].message}});
 		settle(&has_moved);
 		ASSERT_CELL('a', "UNCLASSIFIED");
 	}
@@ -1646,8 +1581,7 @@ static void with_experiments_similarity_excuses_nothing(void **state)
 	push('B');
 	report('B', TEST_PASS, NULL);
 	flake(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B', .file = "b.c"});
-	flake(
-	    &(struct pr){.number = 3, .head = 'c', .author = "carol", .base = 'B', .file = "c.c"});
+	flake(&(struct pr){.number = 3, .head = 'c', .author = "carol", .base = 'B', .file = "c.c"});
 	set_reruns("tests");
 	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .file = "a.c"});
 	report('a', TEST_FAIL, SPECIFIC);
@@ -1656,8 +1590,8 @@ static void with_experiments_similarity_excuses_nothing(void **state)
 	    (struct experiment_job[2]){{.name = NULL}}); /* a member's, not one of the rules */
 	settle(&has_moved);
 	ASSERT_CELL('a', "NEW");
-	experiment('a', "head", 'a', "expired", "ci",
-	    (struct experiment_job[2]){{.name = NULL}}); /* the rules decide alone */
+	experiment(
+	    'a', "head", 'a', "expired", "ci", (struct experiment_job[2]){{.name = NULL}}); /* the rules decide alone */
 	settle(&has_moved);
 	ASSERT_CELL('a', "NEW");
 }
@@ -1677,8 +1611,7 @@ static void without_a_share_no_experiment_is_waited_for(void **state)
 		report('D', TEST_FAIL, SPECIFIC);
 		two_more_are_red('E');
 		set_reruns_and_share("tests", share);
-		pull(&(struct pr){
-		    .number = 1, .head = 'a', .author = "alice", .base = 'C', .file = "a.c"});
+		pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'C', .file = "a.c"});
 		report('a', TEST_FAIL, SPECIFIC);
 		ASSERT_CELL('a', share ? "UNCLASSIFIED" : "BASE");
 	}
@@ -1719,8 +1652,7 @@ static void a_single_red_run(void **state)
 
 static void a_known_issue_explains_it(void **state)
 {
-	struct add_known k = {
-	    .pattern = "model/llama*", .url = "https://example.org/1", .now_ms = T0};
+	struct add_known k = {.pattern = "model/llama*", .url = "https://example.org/1", .now_ms = T0};
 	struct remove_known gone = {.now_ms = T0};
 	struct change_view *v;
 	bool has_moved;
@@ -1782,8 +1714,7 @@ static void a_dtype_is_a_test_of_its_own(void **state)
 
 static void the_worst_of_the_last_attempts_is_the_cell(void **state)
 {
-	static const enum test_status ORDER[] = {
-	    TEST_SKIP, TEST_DONE, TEST_PASS, TEST_MISS, TEST_ERROR, TEST_FAIL};
+	static const enum test_status ORDER[] = {TEST_SKIP, TEST_DONE, TEST_PASS, TEST_MISS, TEST_ERROR, TEST_FAIL};
 	struct test_result tests[ARRAY_LEN(ORDER)];
 	struct change_view *v;
 	int attempt = 0;
@@ -1811,8 +1742,7 @@ static void the_worst_of_the_last_attempts_is_the_cell(void **state)
 /* B8: a test without a result is the vendor's to look at, whatever would excuse a failure of it. */
 static void a_test_without_a_result_is_not_attributed(void **state)
 {
-	struct add_known k = {
-	    .pattern = "model/llama*", .url = "https://example.org/1", .now_ms = T0};
+	struct add_known k = {.pattern = "model/llama*", .url = "https://example.org/1", .now_ms = T0};
 	struct change_view *v;
 	bool has_moved;
 
@@ -1835,10 +1765,10 @@ static void a_test_without_a_result_is_not_attributed(void **state)
 
 static void how_cells_differ_from_the_base(void **state)
 {
-	struct test_result base[] = {result(TEST_PASS, NULL), result(TEST_FAIL, OTHER),
-	    result(TEST_PASS, NULL), result(TEST_PASS, NULL), result(TEST_PASS, NULL)};
-	struct test_result head[] = {result(TEST_FAIL, SPECIFIC), result(TEST_PASS, NULL),
-	    result(TEST_SKIP, NULL), result(TEST_PASS, NULL), result(TEST_PASS, NULL)};
+	struct test_result base[] = {result(TEST_PASS, NULL), result(TEST_FAIL, OTHER), result(TEST_PASS, NULL),
+	    result(TEST_PASS, NULL), result(TEST_PASS, NULL)};
+	struct test_result head[] = {result(TEST_FAIL, SPECIFIC), result(TEST_PASS, NULL), result(TEST_SKIP, NULL),
+	    result(TEST_PASS, NULL), result(TEST_PASS, NULL)};
 	static const char *const NAMES[] = {"llama3", "mended", "skipped", "same", "gone"};
 	struct change_view *v;
 	struct base_delta *d;
@@ -1867,12 +1797,10 @@ static void how_cells_differ_from_the_base(void **state)
 
 static void old_failures_go(void **state)
 {
-	struct apply_retention keep = {.failures_before_ms = T0},
-			       drop = {.failures_before_ms = T0 + DAY};
+	struct apply_retention keep = {.failures_before_ms = T0}, drop = {.failures_before_ms = T0 + DAY};
 
 	(void)state;
-	begin_two_pulls(
-	    &(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B', .file = "b.c"});
+	begin_two_pulls(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B', .file = "b.c"});
 	DO_OK(store_apply_retention, &keep);
 	assert_false(keep.has_more);
 	DO_OK(store_apply_retention, &drop);
@@ -1953,8 +1881,7 @@ static void a_witness_is_found_to_be_none(void **state)
 	}
 	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .file = "a.c"});
 	flake(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B', .file = "b.c"});
-	flake(
-	    &(struct pr){.number = 3, .head = 'c', .author = "carol", .base = 'C', .file = "c.c"});
+	flake(&(struct pr){.number = 3, .head = 'c', .author = "carol", .base = 'C', .file = "c.c"});
 	report('a', TEST_FAIL, SPECIFIC);
 	settle(&has_moved);
 	ASSERT_REASON('a', ", and passed again on 2 of them");
@@ -1968,10 +1895,8 @@ static void a_retry_elsewhere_shows_that_it_is_flaky(void **state)
 	bool has_moved;
 
 	(void)state;
-	begin_two_pulls(
-	    &(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B', .file = "b.c"});
-	flake(
-	    &(struct pr){.number = 3, .head = 'c', .author = "carol", .base = 'B', .file = "c.c"});
+	begin_two_pulls(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B', .file = "b.c"});
+	flake(&(struct pr){.number = 3, .head = 'c', .author = "carol", .base = 'B', .file = "c.c"});
 	report('a', TEST_FAIL, SPECIFIC);
 	settle(&has_moved);
 	ASSERT_REASON('a', ", and passed again on 1 of them");

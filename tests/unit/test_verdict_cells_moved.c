@@ -13,8 +13,7 @@
 
 /* ---- the observers ---- */
 
-#define ROWS(columns, from)                                                                        \
-	"SELECT group_concat(x, char(10)) FROM (SELECT " columns " AS x FROM " from ")"
+#define ROWS(columns, from) "SELECT group_concat(x, char(10)) FROM (SELECT " columns " AS x FROM " from ")"
 
 /* In this order they are named below. */
 static const struct observer {
@@ -22,12 +21,10 @@ static const struct observer {
 } OBSERVERS[] = {
     {"cells", ROWS("json_array(change_id, accelerator, test_id, status, message, job_id, is_late)",
 		  "verdict ORDER BY change_id, accelerator, test_id")},
-    {"attribution",
-	ROWS("json_array(change_id, accelerator, test_id, attribution, reason, evidence_job,"
-	     " evidence_url)",
-	    "verdict WHERE attribution IS NOT NULL ORDER BY change_id, accelerator, test_id")},
-    {"due",
-	ROWS("json_array(change_id, next_ms, generation)", "attribution_due ORDER BY change_id")},
+    {"attribution", ROWS("json_array(change_id, accelerator, test_id, attribution, reason, evidence_job,"
+			 " evidence_url)",
+			"verdict WHERE attribution IS NOT NULL ORDER BY change_id, accelerator, test_id")},
+    {"due", ROWS("json_array(change_id, next_ms, generation)", "attribution_due ORDER BY change_id")},
     {"run", ROWS("json_array(change_id, accelerator, ended_ms, outcome, n_dispatches, n_met)",
 		"run ORDER BY change_id, accelerator")},
     {"suites", ROWS("json_array(change_id, accelerator, suite, status, job_id)",
@@ -40,8 +37,7 @@ static const struct observer {
 		" FROM schedule_run)"},
     {"platform", ROWS("json_array(accelerator, torch, change_id, n_passed, n_failed, n_missing)",
 		     "platform_test ORDER BY accelerator, torch")},
-    {"episode",
-	ROWS("json_array(accelerator, first_bad_change, ended_ms)", "red_episode ORDER BY id")},
+    {"episode", ROWS("json_array(accelerator, first_bad_change, ended_ms)", "red_episode ORDER BY id")},
     {"health", ROWS("json_array(name, unhealthy_since_ms)", "accelerator ORDER BY name")},
     {"experiments", ROWS("json_array(side, sha, state)", "experiment ORDER BY id")},
     {"comment", ROWS("json_array(key, generation)", "outbox WHERE kind = 'comment' ORDER BY key")},
@@ -68,10 +64,7 @@ static char *see(const struct view *d, const struct observer *o)
 	return text ? text : xstrdup("");
 }
 
-static int64_t number(const char *sql)
-{
-	return db_int_values(db_view(look), 0, sql, VALUES());
-}
+static int64_t number(const char *sql) { return db_int_values(db_view(look), 0, sql, VALUES()); }
 
 /* ---- what there is to test: a push to main, and PR 1 with a repository and a farm ---- */
 
@@ -95,10 +88,8 @@ static void mirror(enum level level, const char *const *skip)
 static void push(const char *sha, const char *before)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
-	struct push_commit commit = {.sha = (char *)sha,
-	    .author = (char *)"alice",
-	    .title = (char *)"A commit",
-	    .at_ms = T0 - HOUR};
+	struct push_commit commit = {
+	    .sha = (char *)sha, .author = (char *)"alice", .title = (char *)"A commit", .at_ms = T0 - HOUR};
 	struct plan p = {.kind = PLAN_START,
 	    .change_kind = CHANGE_PUSH,
 	    .repository = (char *)UPSTREAM,
@@ -110,8 +101,7 @@ static void push(const char *sha, const char *before)
 	    .event_type = "push",
 	    .wants = wants,
 	    .n_wants = 1};
-	struct apply_plan op = {
-	    .guid = sha, .body = "{}", .body_bytes = 2, .plan = &p, .now_ms = T0 - HOUR};
+	struct apply_plan op = {.guid = sha, .body = "{}", .body_bytes = 2, .plan = &p, .now_ms = T0 - HOUR};
 
 	DO_OK(store_apply_plan, &op);
 	free(rig_send(T0));
@@ -157,9 +147,7 @@ static int64_t report(const struct job *job)
 	    {.suite = (char *)"model",
 		.name = (char *)"Qwen",
 		.status = is_red ? TEST_FAIL : TEST_PASS,
-		.message =
-		    (char *)(is_red ? "RuntimeError: npu_fused_attention has no kernel for BFloat16"
-				    : NULL)},
+		.message = (char *)(is_red ? "RuntimeError: npu_fused_attention has no kernel for BFloat16" : NULL)},
 	};
 	char *id = dispatch_of(job->head, "ci");
 	struct job_report j = {.status = job->conclusion ? JOB_COMPLETED : JOB_IN_PROGRESS,
@@ -184,8 +172,7 @@ static int64_t report(const struct job *job)
 
 static void put_document(int64_t job_id, int64_t at)
 {
-	struct test_result tests[] = {
-	    {.suite = (char *)"unit", .name = (char *)"ops", .status = TEST_PASS}};
+	struct test_result tests[] = {{.suite = (char *)"unit", .name = (char *)"ops", .status = TEST_PASS}};
 	struct put_report p = {.job_id = job_id,
 	    .tests = tests,
 	    .n_tests = 1,
@@ -206,14 +193,12 @@ static struct lease_offer offer;
 
 static void say_member(enum command_kind kind)
 {
-	rig_say(&(struct rig_comment){
-	    .kind = kind, .at_ms = T0 + 10 * MINUTE, .speaker = SPEAKER_MEMBER});
+	rig_say(&(struct rig_comment){.kind = kind, .at_ms = T0 + 10 * MINUTE, .speaker = SPEAKER_MEMBER});
 }
 
 static void look_again(bool has_learnt)
 {
-	struct attribute_change a = {
-	    .change_id = number("SELECT id FROM change WHERE head_sha = '" HEAD_A "'"),
+	struct attribute_change a = {.change_id = number("SELECT id FROM change WHERE head_sha = '" HEAD_A "'"),
 	    .generation = number("SELECT generation FROM attribution_due WHERE change_id ="
 				 " (SELECT id FROM change WHERE head_sha = '" HEAD_A "')"),
 	    .has_learnt = has_learnt,
@@ -238,9 +223,7 @@ static void settle(void)
 
 /* ---- causes ---- */
 
-static void nothing(void)
-{
-}
+static void nothing(void) {}
 
 static void a_pull_request(void)
 {
@@ -284,35 +267,16 @@ static void a_silent_push(void)
 	deadlines(7 * HOUR);
 }
 
-static void a_job_starts(void)
-{
-	report(&(struct job){.head = HEAD_A, .at = MINUTE});
-}
-static void the_machine_finishes(void)
-{
-	finish(&offer, "success", MINUTE);
-}
-static void a_job_fails(void)
-{
-	report(&(struct job){.head = HEAD_A, .conclusion = "failure", .at = 2 * MINUTE});
-}
-static void a_push_fails(void)
-{
-	report(&(struct job){.head = HEAD_B, .conclusion = "failure", .at = 2 * MINUTE});
-}
+static void a_job_starts(void) { report(&(struct job){.head = HEAD_A, .at = MINUTE}); }
+static void the_machine_finishes(void) { finish(&offer, "success", MINUTE); }
+static void a_job_fails(void) { report(&(struct job){.head = HEAD_A, .conclusion = "failure", .at = 2 * MINUTE}); }
+static void a_push_fails(void) { report(&(struct job){.head = HEAD_B, .conclusion = "failure", .at = 2 * MINUTE}); }
 static void a_retry_passes(void)
 {
-	report(
-	    &(struct job){.head = HEAD_A, .conclusion = "success", .attempt = 2, .at = 3 * MINUTE});
+	report(&(struct job){.head = HEAD_A, .conclusion = "success", .attempt = 2, .at = 3 * MINUTE});
 }
-static void a_document_comes(void)
-{
-	put_document(number("SELECT MAX(id) FROM job"), 3 * MINUTE);
-}
-static void a_push(void)
-{
-	push(HEAD_B, HEAD_C);
-}
+static void a_document_comes(void) { put_document(number("SELECT MAX(id) FROM job"), 3 * MINUTE); }
+static void a_push(void) { push(HEAD_B, HEAD_C); }
 static void a_push_with_a_job(void)
 {
 	a_push();
@@ -320,8 +284,7 @@ static void a_push_with_a_job(void)
 }
 static void a_vendor_reports_itself(void)
 {
-	struct test_result tests[] = {
-	    {.suite = (char *)"model", .name = (char *)"llama3", .status = TEST_PASS}};
+	struct test_result tests[] = {{.suite = (char *)"model", .name = (char *)"llama3", .status = TEST_PASS}};
 	struct job_report j = {.status = JOB_COMPLETED,
 	    .conclusion = (char *)"success",
 	    .workflow = (char *)"nightly",
@@ -347,8 +310,7 @@ static void it_was_silent_and_is_at_l1_now(void)
 }
 static void it_reports_at_l1(void)
 {
-	report(&(struct job){
-	    .head = HEAD_A, .conclusion = "success", .at = 8 * HOUR, .is_silent = true});
+	report(&(struct job){.head = HEAD_A, .conclusion = "success", .at = 8 * HOUR, .is_silent = true});
 }
 /* Attempt 2 began, fell silent and counts as such; then attempt 1 is reported. */
 static void a_second_attempt_fell_silent(void)
@@ -368,14 +330,8 @@ static void a_round_begins(void)
 
 	rig_start("reopened", HEAD_A, 600, wants, 2);
 }
-static void a_pull_request_waits_for_a_person(void)
-{
-	open_pull(1, HEAD_A, "the author is new");
-}
-static void the_request_arrives(void)
-{
-	free(rig_send(T0 + 2 * SECOND));
-}
+static void a_pull_request_waits_for_a_person(void) { open_pull(1, HEAD_A, "the author is new"); }
+static void the_request_arrives(void) { free(rig_send(T0 + 2 * SECOND)); }
 static void the_request_is_refused(void)
 {
 	struct claim_outbox c = rig_claim(REQUESTS, T0 + 2 * SECOND);
@@ -384,27 +340,15 @@ static void the_request_is_refused(void)
 	rig_done(&c.rows[0], OUTBOX_DEAD, 0);
 	claim_outbox_release(&c);
 }
-static void a_machine_takes_it(void)
-{
-	offer = take("npu-1", "c1", SECOND);
-}
-static void the_machine_hands_it_back(void)
-{
-	give_back(&offer, "npu-1", "drained", MINUTE);
-}
-static void the_machine_falls_silent(void)
-{
-	expire(2 * MINUTE);
-}
+static void a_machine_takes_it(void) { offer = take("npu-1", "c1", SECOND); }
+static void the_machine_hands_it_back(void) { give_back(&offer, "npu-1", "drained", MINUTE); }
+static void the_machine_falls_silent(void) { expire(2 * MINUTE); }
 static void a_machine_fell_silent(void)
 {
 	a_machine_at_work();
 	expire(2 * MINUTE);
 }
-static void the_machine_comes_back(void)
-{
-	ASSERT_RENEWED(&offer, "npu-1", 3 * MINUTE, LEASE_ACTIVE, "");
-}
+static void the_machine_comes_back(void) { ASSERT_RENEWED(&offer, "npu-1", 3 * MINUTE, LEASE_ACTIVE, ""); }
 static void all_machines_but_one_fell_silent(void)
 {
 	a_job_done();
@@ -418,56 +362,34 @@ static void all_machines_but_one_fell_silent(void)
 		offer = take("npu-1", claim_id, i * HOUR);
 	}
 }
-static void the_last_machine_falls_silent(void)
-{
-	expire((LEASE_HANDOVERS_MAX + 1) * HOUR);
-}
-static void its_deadlines_pass(void)
-{
-	deadlines(7 * HOUR);
-}
-static void it_is_cancelled(void)
-{
-	say_member(COMMAND_CANCEL);
-}
+static void the_last_machine_falls_silent(void) { expire((LEASE_HANDOVERS_MAX + 1) * HOUR); }
+static void its_deadlines_pass(void) { deadlines(7 * HOUR); }
+static void it_is_cancelled(void) { say_member(COMMAND_CANCEL); }
 static void a_job_in_progress_was_cancelled(void)
 {
 	a_job_in_progress();
-	deadlines(
-	    3 * HOUR); /* the farm's has ended, so that the cells are made again with a report */
+	deadlines(3 * HOUR); /* the farm's has ended, so that the cells are made again with a report */
 	say_member(COMMAND_CANCEL);
 }
 static void the_cancelled_job_fails(void)
 {
 	report(&(struct job){.head = HEAD_A, .conclusion = "failure", .at = HOUR});
 }
-static void the_cancelled_machine_finishes(void)
-{
-	finish(&offer, "success", HOUR);
-}
+static void the_cancelled_machine_finishes(void) { finish(&offer, "success", HOUR); }
 static void a_machine_was_cancelled(void)
 {
 	a_job_done_and_a_machine_at_work();
 	say_member(COMMAND_CANCEL);
 }
-static void it_is_declined(void)
-{
-	say_member(COMMAND_DECLINE);
-}
+static void it_is_declined(void) { say_member(COMMAND_DECLINE); }
 static void one_done_and_one_held(void)
 {
 	open_pull(1, HEAD_A, "the author is new");
 	free(rig_send(T0 + 2 * SECOND));
 	report(&(struct job){.head = HEAD_A, .conclusion = "success", .at = MINUTE});
 }
-static void it_is_released(void)
-{
-	say_member(COMMAND_OK_TO_TEST);
-}
-static void it_is_closed(void)
-{
-	rig_close_pull(1, HEAD_A, 600);
-}
+static void it_is_released(void) { say_member(COMMAND_OK_TO_TEST); }
+static void it_is_closed(void) { rig_close_pull(1, HEAD_A, 600); }
 static void a_new_head_comes(void)
 {
 	rig_apply(&(struct rig_plan){.kind = PLAN_START,
@@ -488,10 +410,7 @@ static void it_loses_its_label(void)
 	    .drops = npu});
 }
 
-static void a_test_is_skipped(void)
-{
-	mirror(LEVEL_2, qwen_skipped);
-}
+static void a_test_is_skipped(void) { mirror(LEVEL_2, qwen_skipped); }
 static void it_leaves_the_registry(void)
 {
 	struct mirror_registry m = {.now_ms = T0};
@@ -500,10 +419,8 @@ static void it_leaves_the_registry(void)
 }
 static void an_issue_is_known(void)
 {
-	struct add_known k = {.pattern = "model/*",
-	    .url = "https://example.org/1",
-	    .until_ms = T0 + DAY,
-	    .now_ms = T0 + MINUTE};
+	struct add_known k = {
+	    .pattern = "model/*", .url = "https://example.org/1", .until_ms = T0 + DAY, .now_ms = T0 + MINUTE};
 
 	DO_OK(store_add_known, &k);
 }
@@ -531,10 +448,7 @@ static void an_issue_is_known_and_due(void)
 	a_job_red();
 	an_issue_is_known();
 }
-static void it_is_looked_at_again(void)
-{
-	look_again(false);
-}
+static void it_is_looked_at_again(void) { look_again(false); }
 static void two_that_failed_alike(void)
 {
 	a_job_red();
@@ -543,14 +457,10 @@ static void two_that_failed_alike(void)
 	report(&(struct job){.head = HEAD_B, .conclusion = "failure", .at = 2 * MINUTE});
 	settle();
 }
-static void its_evidence_comes(void)
-{
-	look_again(true);
-}
+static void its_evidence_comes(void) { look_again(true); }
 static void its_merge_base_is_found(void)
 {
-	struct put_merge_base p = {
-	    .change_id = number("SELECT id FROM change WHERE head_sha = '" HEAD_A "'"),
+	struct put_merge_base p = {.change_id = number("SELECT id FROM change WHERE head_sha = '" HEAD_A "'"),
 	    .sha = HEAD_C,
 	    .now_ms = T0 + MINUTE};
 
@@ -595,17 +505,15 @@ static void merge_base_of(const char *head)
 {
 	struct put_merge_base m = {.sha = HEAD_C, .now_ms = T0 + 15 * MINUTE};
 
-	m.change_id = db_int(look, 0,
-	    "SELECT id FROM change WHERE head_sha = ?1 AND kind = 'pull_request'", V_TEXT(head));
+	m.change_id =
+	    db_int(look, 0, "SELECT id FROM change WHERE head_sha = ?1 AND kind = 'pull_request'", V_TEXT(head));
 	DO_OK(store_put_merge_base, &m);
 }
 static void report_experiment(int64_t experiment)
 {
 	char *run_id = xasprintf("%lld", (long long)experiment);
-	struct test_result t = {.suite = (char *)"model",
-	    .name = (char *)"Qwen",
-	    .status = TEST_PASS,
-	    .duration_ms = -1};
+	struct test_result t = {
+	    .suite = (char *)"model", .name = (char *)"Qwen", .status = TEST_PASS, .duration_ms = -1};
 	struct job_report j = {.status = JOB_COMPLETED,
 	    .conclusion = (char *)"success",
 	    .workflow = (char *)"CI",
@@ -673,10 +581,7 @@ static void it_is_almost_unhealthy(void)
 		one_more_red_push(n);
 	settle();
 }
-static void it_becomes_unhealthy(void)
-{
-	one_more_red_push(RED_UNTIL_UNHEALTHY - 1);
-}
+static void it_becomes_unhealthy(void) { one_more_red_push(RED_UNTIL_UNHEALTHY - 1); }
 
 /* ---- the table ---- */
 
@@ -686,13 +591,12 @@ static const struct scenario {
 	void (*before)(void), (*it)(void);
 	const char *seen_by;
 } SCENARIOS[] = {
-#define X(cause, before, it, seen_by)                                                              \
-	{                                                                                          \
-		cause, #before ", " #it, before, it, seen_by                                       \
+#define X(cause, before, it, seen_by)                                                                                  \
+	{                                                                                                              \
+		cause, #before ", " #it, before, it, seen_by                                                           \
 	}
     X(CELLS_JOB_STARTED, a_pull_request, a_job_starts, "due comment checks page"),
-    X(CELLS_JOB_COMPLETED, a_job_in_progress, a_job_fails,
-	"cells attribution due comment checks page"),
+    X(CELLS_JOB_COMPLETED, a_job_in_progress, a_job_fails, "cells attribution due comment checks page"),
     X(CELLS_JOB_COMPLETED, a_job_done_and_a_machine_at_work, the_machine_finishes,
 	"cells run days comment checks page"),
     X(CELLS_JOB_COMPLETED, a_push, a_push_fails, "cells attribution run suites days episode page"),
@@ -703,13 +607,11 @@ static const struct scenario {
     X(CELLS_REPORT_ADDED, a_job_done, a_document_comes, "cells comment checks page"),
     X(CELLS_REPORT_ADDED, a_push_with_a_job, a_document_comes, "cells suites days platform page"),
     X(CELLS_SELF_REPORTED, nothing, a_vendor_reports_itself, "cells history page"),
-    X(CELLS_SELF_REPORTED, a_vendor_reports_itself, a_document_comes,
-	"cells history platform page"),
+    X(CELLS_SELF_REPORTED, a_vendor_reports_itself, a_document_comes, "cells history platform page"),
     X(CELLS_REPORTED_AT_L1, it_was_silent_and_is_at_l1_now, it_reports_at_l1,
 	"cells attribution due comment checks page"),
 
-    X(CELLS_STARTED, two_pull_requests_of_one_head, a_round_begins,
-	"cells comment twin checks page"),
+    X(CELLS_STARTED, two_pull_requests_of_one_head, a_round_begins, "cells comment twin checks page"),
     X(CELLS_STARTED, one_done_and_one_held, it_is_released, "comment checks page"),
     X(CELLS_HELD, nothing, a_pull_request_waits_for_a_person, "due comment checks page"),
     X(CELLS_SENT, a_pull_request_waits_for_a_person, the_request_arrives, "comment checks page"),
@@ -727,35 +629,27 @@ static const struct scenario {
     /* Where all was called off there is no run; where a part had ended there is, of that part. */
     X(CELLS_CANCELLED, a_pull_request, it_is_cancelled, "due comment checks page"),
     X(CELLS_CANCELLED, a_machine_at_work, it_is_cancelled, "comment checks page"),
-    X(CELLS_CANCELLED, a_job_done_and_a_machine_at_work, it_is_cancelled,
-	"run days comment checks page"),
+    X(CELLS_CANCELLED, a_job_done_and_a_machine_at_work, it_is_cancelled, "run days comment checks page"),
     X(CELLS_CANCELLED, a_job_in_progress_was_cancelled, the_cancelled_job_fails, "page"),
     X(CELLS_CANCELLED, a_machine_was_cancelled, the_cancelled_machine_finishes, "page"),
     X(CELLS_CANCELLED, one_done_and_one_held, it_is_declined, "run days comment checks page"),
-    X(CELLS_WITHDRAWN, a_job_done_and_a_machine_at_work, it_is_closed,
-	"run days comment checks page"),
-    X(CELLS_WITHDRAWN, a_job_done_and_a_machine_at_work, a_new_head_comes,
-	"run days comment checks page"),
-    X(CELLS_WITHDRAWN, a_job_done_and_a_machine_at_work, it_loses_its_label,
-	"run days comment checks page"),
+    X(CELLS_WITHDRAWN, a_job_done_and_a_machine_at_work, it_is_closed, "run days comment checks page"),
+    X(CELLS_WITHDRAWN, a_job_done_and_a_machine_at_work, a_new_head_comes, "run days comment checks page"),
+    X(CELLS_WITHDRAWN, a_job_done_and_a_machine_at_work, it_loses_its_label, "run days comment checks page"),
     X(CELLS_RETIRED, a_job_red, a_round_begins, "cells attribution comment checks page"),
 
-    X(CELLS_SKIPS_CHANGED, a_job_red, a_test_is_skipped,
-	"cells attribution due comment checks page"),
+    X(CELLS_SKIPS_CHANGED, a_job_red, a_test_is_skipped, "cells attribution due comment checks page"),
     X(CELLS_SKIPS_CHANGED, a_job_red, it_leaves_the_registry, ""),
     X(CELLS_KNOWN_CHANGED, a_job_red, an_issue_is_known, "due"),
     X(CELLS_KNOWN_CHANGED, a_known_issue_explains_it, the_issue_is_removed, "due"),
     X(CELLS_KNOWN_CHANGED, a_known_issue_explains_it, the_issue_runs_out, "due"),
-    X(CELLS_LOOKED_AGAIN, an_issue_is_known_and_due, it_is_looked_at_again,
-	"attribution due comment checks page"),
+    X(CELLS_LOOKED_AGAIN, an_issue_is_known_and_due, it_is_looked_at_again, "attribution due comment checks page"),
     X(CELLS_LOOKED_AGAIN, a_job_red, it_is_looked_at_again, ""),
-    X(CELLS_EVIDENCE_CAME, an_issue_is_known_and_due, its_evidence_comes,
-	"attribution due comment checks page"),
+    X(CELLS_EVIDENCE_CAME, an_issue_is_known_and_due, its_evidence_comes, "attribution due comment checks page"),
     X(CELLS_EVIDENCE_CAME, two_that_failed_alike, its_evidence_comes, "due"),
     X(CELLS_BASE_FOUND, a_job_done, its_merge_base_is_found, "comment checks page"),
     X(CELLS_BASE_CHANGED, a_job_red, its_base_branch_changes, "due"),
-    X(CELLS_CHANGE_SETTLED, an_experiment_on_the_head, it_is_closed,
-	"run days experiments comment checks page"),
+    X(CELLS_CHANGE_SETTLED, an_experiment_on_the_head, it_is_closed, "run days experiments comment checks page"),
     X(CELLS_EXPERIMENT_MOVED, an_experiment_on_the_head, the_experiment_is_reported,
 	"cells attribution experiments comment checks page"),
     X(CELLS_BASE_TESTED, an_experiment_on_a_base_of_two, the_base_is_reported,
@@ -818,8 +712,7 @@ static char *differences(char **before, char **after)
 /* Makes all of it again, in a transaction that is thrown away. The store is closed. */
 static void make_again(struct txn *d)
 {
-	struct rows *r =
-	    db_rows(d, "SELECT id, kind IN ('nightly', 'experiment') FROM change ORDER BY id");
+	struct rows *r = db_rows(d, "SELECT id, kind IN ('nightly', 'experiment') FROM change ORDER BY id");
 	int64_t ids[64], n = 0;
 
 	while (rows_next(r) && n < (int64_t)ARRAY_LEN(ids))
@@ -853,8 +746,8 @@ static void assert_it_is_what_follows(void)
 	db_close(d);
 	for (size_t i = 0; i < ARRAY_LEN(OBSERVERS); i++)
 		if (strcmp(kept[i], made[i]) != 0)
-			fail_msg("%s: %s made again:\n%s\nis not what is there:\n%s",
-			    SCENARIOS[scenario].name, OBSERVERS[i].name, made[i], kept[i]);
+			fail_msg("%s: %s made again:\n%s\nis not what is there:\n%s", SCENARIOS[scenario].name,
+			    OBSERVERS[i].name, made[i], kept[i]);
 	free_lines(kept);
 	free_lines(made);
 }
@@ -875,8 +768,7 @@ static void a_scenario(void **state)
 	if (strcmp(all, s->seen_by) != 0) {
 		for (size_t k = 0; k < ARRAY_LEN(OBSERVERS); k++)
 			if (strcmp(before[k], after[k]) != 0)
-				print_message(
-				    "%s:\n%s\n→\n%s\n", OBSERVERS[k].name, before[k], after[k]);
+				print_message("%s:\n%s\n→\n%s\n", OBSERVERS[k].name, before[k], after[k]);
 		print_error("%s: seen by [%s], expected [%s]\n", s->name, all, s->seen_by);
 		fail();
 	}

@@ -6,10 +6,10 @@
 
 static const char ISSUE[] = "https://github.com/pytorch/pytorch/issues/77";
 
-#define RED(s, n)                                                                                  \
-	{                                                                                          \
-		.suite = (char *)(s), .name = (char *)(n), .status = TEST_FAIL, .duration_ms = 5,  \
-		.message = (char *)"no such op"                                                    \
+#define RED(s, n)                                                                                                      \
+	{                                                                                                              \
+		.suite = (char *)(s), .name = (char *)(n), .status = TEST_FAIL, .duration_ms = 5,                      \
+		.message = (char *)"no such op"                                                                        \
 	}
 
 /* PR `number` with head `head`, tested by npu: these are red. */
@@ -28,12 +28,8 @@ static void tested(int64_t number, const char *head, struct test_result *tests, 
 	struct report_job op = {.report = &j, .now_ms = T0 + MINUTE};
 	char *id;
 
-	rig_apply(&(struct rig_plan){.kind = PLAN_START,
-	    .number = number,
-	    .head = head,
-	    .event_ms = T0,
-	    .wants = wants,
-	    .n_wants = 1});
+	rig_apply(&(struct rig_plan){
+	    .kind = PLAN_START, .number = number, .head = head, .event_ms = T0, .wants = wants, .n_wants = 1});
 	free(rig_send(T0));
 	id = rig_dispatch_id(head, "npu");
 	op.dispatch_id = id;
@@ -64,9 +60,8 @@ static size_t attribute_due(int64_t now_ms)
 	ASK_OK(store_claim_due_changes, &c);
 	n = c.n;
 	for (size_t i = 0; i < n; i++) {
-		struct attribute_change a = {.change_id = c.list[i].change_id,
-		    .generation = c.list[i].generation,
-		    .now_ms = now_ms};
+		struct attribute_change a = {
+		    .change_id = c.list[i].change_id, .generation = c.list[i].generation, .now_ms = now_ms};
 
 		DO_OK(store_attribute, &a);
 	}
@@ -87,11 +82,11 @@ static char *known_of(const char *head)
 	return buf_take(&text);
 }
 
-#define ASSERT_KNOWN(head, expected)                                                               \
-	do {                                                                                       \
-		char *got_ = known_of(head);                                                       \
-		assert_string_equal(got_, expected);                                               \
-		free(got_);                                                                        \
+#define ASSERT_KNOWN(head, expected)                                                                                   \
+	do {                                                                                                           \
+		char *got_ = known_of(head);                                                                           \
+		assert_string_equal(got_, expected);                                                                   \
+		free(got_);                                                                                            \
 	} while (0)
 
 static struct known_issue only(int64_t now_ms)

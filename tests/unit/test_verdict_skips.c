@@ -8,11 +8,7 @@ static char *unsupported[] = {(char *)"model/XModel", (char *)"model/org/name", 
 static void mirror(char **skip)
 {
 	struct accelerator list[] = {
-	    {.name = (char *)"npu",
-		.title = (char *)"NPU",
-		.oncall = no_names,
-		.must_pass = no_names,
-		.skip = skip},
+	    {.name = (char *)"npu", .title = (char *)"NPU", .oncall = no_names, .must_pass = no_names, .skip = skip},
 	    {.name = (char *)"tpu",
 		.title = (char *)"TPU",
 		.oncall = no_names,
@@ -24,14 +20,13 @@ static void mirror(char **skip)
 	DO_OK(store_mirror_registry, &m);
 }
 
-#define RED(s, n)                                                                                  \
-	{                                                                                          \
-		.suite = (char *)(s), .name = (char *)(n), .status = TEST_FAIL, .duration_ms = 5,  \
-		.file = (char *)"test/a.py", .line = 3, .message = (char *)"no such op"            \
+#define RED(s, n)                                                                                                      \
+	{                                                                                                              \
+		.suite = (char *)(s), .name = (char *)(n), .status = TEST_FAIL, .duration_ms = 5,                      \
+		.file = (char *)"test/a.py", .line = 3, .message = (char *)"no such op"                                \
 	}
 
-static int64_t report(
-    const char *accelerator, const char *job, struct test_result *tests, size_t n, int64_t attempt)
+static int64_t report(const char *accelerator, const char *job, struct test_result *tests, size_t n, int64_t attempt)
 {
 	char *id = rig_dispatch_id(HEAD_A, accelerator);
 	struct job_report j = {
@@ -45,8 +40,7 @@ static int64_t report(
 	    .n_tests = n,
 	    .digest = {(uint8_t)attempt, 1},
 	};
-	struct report_job op = {
-	    .dispatch_id = id, .accelerator = accelerator, .report = &j, .now_ms = T0 + MINUTE};
+	struct report_job op = {.dispatch_id = id, .accelerator = accelerator, .report = &j, .now_ms = T0 + MINUTE};
 
 	DO_OK(store_report_job, &op);
 	assert_int_equal(op.outcome, REPORT_RECORDED);
@@ -56,8 +50,7 @@ static int64_t report(
 
 static void begin(char **skip)
 {
-	struct plan_want wants[] = {
-	    GITHUB_WANT("npu", "Ascend/pytorch"), GITHUB_WANT("tpu", "google/pytorch")};
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), GITHUB_WANT("tpu", "google/pytorch")};
 
 	mirror(skip);
 	rig_start("opened", HEAD_A, 0, wants, 2);
@@ -66,8 +59,7 @@ static void begin(char **skip)
 
 static void a_result_is_kept_and_not_shown(void **state)
 {
-	struct test_result tests[] = {
-	    RED("model", "XModel"), RED("model", "org/name"), RED("model", "XModel2")};
+	struct test_result tests[] = {RED("model", "XModel"), RED("model", "org/name"), RED("model", "XModel2")};
 	struct change_view *v;
 	struct get_job g = {0};
 
@@ -134,10 +126,8 @@ static void open_changes_follow_the_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(
-		a_result_is_kept_and_not_shown, rig_setup, rig_teardown),
-	    cmocka_unit_test_setup_teardown(
-		it_stays_so_whoever_reports_it_again, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(a_result_is_kept_and_not_shown, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(it_stays_so_whoever_reports_it_again, rig_setup, rig_teardown),
 	    cmocka_unit_test_setup_teardown(open_changes_follow_the_file, rig_setup, rig_teardown),
 	};
 

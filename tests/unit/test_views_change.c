@@ -11,8 +11,7 @@ static void mirror(const char *const *names, size_t n)
 {
 	static char *oncall[] = {(char *)"alice", (char *)"bob", NULL};
 	struct accelerator list[4];
-	struct runner runner = {
-	    .name = (char *)"ci", .kind = RUNNER_GITHUB, .repository = (char *)"Ascend/pytorch"};
+	struct runner runner = {.name = (char *)"ci", .kind = RUNNER_GITHUB, .repository = (char *)"Ascend/pytorch"};
 	struct mirror_registry m = {.list = list, .n = n, .now_ms = T0};
 
 	for (size_t i = 0; i < n; i++)
@@ -30,8 +29,8 @@ static void mirror(const char *const *names, size_t n)
 }
 
 /* A completed job of npu on `head` with these tests. */
-static void complete(const char *dispatch_id, const char *name, const char *conclusion,
-    struct test_result *tests, size_t n_tests, int64_t now_ms)
+static void complete(const char *dispatch_id, const char *name, const char *conclusion, struct test_result *tests,
+    size_t n_tests, int64_t now_ms)
 {
 	struct job_report j = {.status = JOB_COMPLETED,
 	    .conclusion = (char *)conclusion,
@@ -53,8 +52,7 @@ static void complete(const char *dispatch_id, const char *name, const char *conc
 static void names_come_from_the_registry_and_stay(void **state)
 {
 	static const char *const names[] = {"npu"};
-	struct plan_want wants[] = {
-	    GITHUB_WANT("npu", "Ascend/pytorch"), GITHUB_WANT("old", "v/o")};
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), GITHUB_WANT("old", "v/o")};
 	struct change_view *v;
 
 	(void)state;
@@ -83,10 +81,8 @@ static void names_come_from_the_registry_and_stay(void **state)
 static void red_is_read_first_when_it_is_cut(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
-	struct get_change g = {.now_ms = clock_wall_ms(),
-	    .repository = UPSTREAM,
-	    .head_sha = HEAD_A,
-	    .max_verdicts = 3};
+	struct get_change g = {
+	    .now_ms = clock_wall_ms(), .repository = UPSTREAM, .head_sha = HEAD_A, .max_verdicts = 3};
 	struct test_result tests[20];
 	char names[20][16], *id;
 
@@ -126,10 +122,8 @@ static void red_is_read_first_when_it_is_cut(void **state)
 
 static void an_unknown_change_is_not_found(void **state)
 {
-	struct get_change number = {
-	    .now_ms = clock_wall_ms(), .repository = UPSTREAM, .number = 4711};
-	struct get_change sha = {
-	    .now_ms = clock_wall_ms(), .repository = UPSTREAM, .head_sha = HEAD_A};
+	struct get_change number = {.now_ms = clock_wall_ms(), .repository = UPSTREAM, .number = 4711};
+	struct get_change sha = {.now_ms = clock_wall_ms(), .repository = UPSTREAM, .head_sha = HEAD_A};
 	struct get_change id = {.now_ms = clock_wall_ms(), .change_id = 4711};
 
 	(void)state;
@@ -143,8 +137,7 @@ static void a_merge_base_is_of_one_base(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct apply_plan first = rig_start("opened", HEAD_A, 0, wants, 1);
-	struct put_merge_base put = {
-	    .change_id = first.change_id, .sha = HEAD_B, .commit_ms = T0 - DAY};
+	struct put_merge_base put = {.change_id = first.change_id, .sha = HEAD_B, .commit_ms = T0 - DAY};
 	struct put_merge_base none = {.change_id = 4711, .sha = HEAD_B};
 	struct get_change g = {.now_ms = clock_wall_ms(), .change_id = first.change_id};
 
@@ -161,8 +154,7 @@ static void a_merge_base_is_of_one_base(void **state)
 static void files_are_remembered(void **state)
 {
 	static const char *const files[] = {"aten/a.cpp", "\"odd\\ name\"", NULL};
-	struct put_files put = {
-	    .repository = UPSTREAM, .head_sha = HEAD_A, .files = files, .now_ms = T0};
+	struct put_files put = {.repository = UPSTREAM, .head_sha = HEAD_A, .files = files, .now_ms = T0};
 	struct get_files get = {.repository = "PyTorch/PYTORCH", .head_sha = HEAD_A};
 	struct get_files none = {.repository = UPSTREAM, .head_sha = HEAD_B};
 
@@ -182,13 +174,9 @@ static void files_are_remembered(void **state)
 static void dispatches_are_listed_newest_first(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), WEBHOOK_WANT("xpu")};
-	struct list_dispatches all = {.limit = 10},
-			       of_pull = {.repository = UPSTREAM, .number = 1, .limit = 10},
+	struct list_dispatches all = {.limit = 10}, of_pull = {.repository = UPSTREAM, .number = 1, .limit = 10},
 			       of_one = {.accelerator = "xpu", .limit = 10},
-			       both = {.repository = UPSTREAM,
-				   .number = 2,
-				   .accelerator = "xpu",
-				   .limit = 10};
+			       both = {.repository = UPSTREAM, .number = 2, .accelerator = "xpu", .limit = 10};
 
 	(void)state;
 	rig_start("opened", HEAD_A, 0, wants, 2);
@@ -232,8 +220,7 @@ static void push(const char *head, int64_t now_ms, const char *conclusion)
 	    .wants = wants,
 	    .n_wants = 1};
 	char guid[64], *id;
-	struct apply_plan op = {
-	    .guid = guid, .body = "{}", .body_bytes = 2, .plan = &p, .now_ms = now_ms};
+	struct apply_plan op = {.guid = guid, .body = "{}", .body_bytes = 2, .plan = &p, .now_ms = now_ms};
 
 	snprintf(guid, sizeof(guid), "push-%s", head);
 	DO_OK(store_apply_plan, &op);
@@ -278,8 +265,8 @@ static void figures_count_a_month_and_the_red_since(void **state)
 static void totals_are_true(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), WEBHOOK_WANT("xpu")};
-	struct test_result tests[] = {{.suite = (char *)"u", .name = (char *)"a"},
-	    {.suite = (char *)"u", .name = (char *)"b"}};
+	struct test_result tests[] = {
+	    {.suite = (char *)"u", .name = (char *)"a"}, {.suite = (char *)"u", .name = (char *)"b"}};
 	struct get_totals t = {.now_ms = T0};
 	char *id;
 
@@ -322,25 +309,23 @@ static void write_rows(const char *script)
 	rig_open();
 }
 
-#define EXPERIMENT(id, cause, side, state, run)                                                    \
-	"INSERT INTO experiment (id, change_id, accelerator, runner, dispatch_id, cause, round,"   \
-	" side, sha, state, run_change_id, created_ms, expires_ms) SELECT " #id                    \
-	", c.id, 'npu', 'ci', '', '" cause "', 1, '" side "', c.head_sha, '" state "', " run       \
-	", 1000, 2000 FROM change c WHERE c.kind = 'pull_request'"
-#define EXPERIMENT_TEST(id, name)                                                                  \
-	"INSERT INTO experiment_test (experiment_id, test_id) SELECT " #id                         \
-	", id FROM test WHERE name = '" name "'"
+#define EXPERIMENT(id, cause, side, state, run)                                                                        \
+	"INSERT INTO experiment (id, change_id, accelerator, runner, dispatch_id, cause, round,"                       \
+	" side, sha, state, run_change_id, created_ms, expires_ms) SELECT " #id ", c.id, 'npu', 'ci', '', '" cause     \
+	"', 1, '" side "', c.head_sha, '" state "', " run ", 1000, 2000 FROM change c WHERE c.kind = 'pull_request'"
+#define EXPERIMENT_TEST(id, name)                                                                                      \
+	"INSERT INTO experiment_test (experiment_id, test_id) SELECT " #id ", id FROM test WHERE name = '" name "'"
 
 /* Only a planned one waits: the others show no time. */
 #define WAIT_UNTIL_7000 "UPDATE experiment SET not_before_ms = 7000"
-#define RUN_OF_EXPERIMENT                                                                          \
-	"INSERT INTO change (id, kind, experiment_id, repository, repository_key, head_sha,"       \
-	" state, created_ms, active_ms) SELECT 900, 'experiment', 1, repository, repository_key,"  \
+#define RUN_OF_EXPERIMENT                                                                                              \
+	"INSERT INTO change (id, kind, experiment_id, repository, repository_key, head_sha,"                           \
+	" state, created_ms, active_ms) SELECT 900, 'experiment', 1, repository, repository_key,"                      \
 	" head_sha, 'open', 1000, 1000 FROM change WHERE kind = 'pull_request'"
-#define JOB_OF_RUN                                                                                 \
-	"INSERT INTO job (id, change_id, dispatch_id, accelerator, runner, workflow, name,"        \
-	" run_id, run_attempt, status, is_current, is_late, is_push, n_tests, n_red,"              \
-	" reported_ms) SELECT 55, 900, 'd', accelerator, runner, workflow, name, run_id,"          \
+#define JOB_OF_RUN                                                                                                     \
+	"INSERT INTO job (id, change_id, dispatch_id, accelerator, runner, workflow, name,"                            \
+	" run_id, run_attempt, status, is_current, is_late, is_push, n_tests, n_red,"                                  \
+	" reported_ms) SELECT 55, 900, 'd', accelerator, runner, workflow, name, run_id,"                              \
 	" run_attempt, status, 1, 0, 0, 0, 0, 1000 FROM job"
 
 static const struct verdict_view *cell(const struct change_view *v, const char *test)
@@ -354,22 +339,21 @@ static const struct verdict_view *cell(const struct change_view *v, const char *
 
 static void a_change_shows_its_experiments(void **state)
 {
-	static const char rows[] = EXPERIMENT(1, "auto", "head", "done", "900") ";" EXPERIMENT_TEST(
-	    1, "a") ";" EXPERIMENT_TEST(1,
-	    "b") ";" RUN_OF_EXPERIMENT ";" JOB_OF_RUN ";"
-		 "INSERT INTO verdict (change_id, accelerator, test_id, status, job_id, is_late)"
-		 " SELECT 900, 'npu', id, 'PASS', 55, 0 FROM test WHERE name = 'a';"
-		 "INSERT INTO verdict (change_id, accelerator, test_id, status, attribution,"
-		 " job_id, is_late)"
-		 " SELECT 900, 'npu', id, 'FAIL', 'UNCLASSIFIED', 55, 0 FROM test WHERE name = 'd';"
-		 "INSERT INTO result (job_id, ordinal, test_id, status)"
-		 " SELECT 55, 0, id, 'FAIL' FROM test WHERE name = 'd';" EXPERIMENT(2, "auto",
-		     "base", "planned", "NULL") ";" EXPERIMENT_TEST(2, "b") ";" EXPERIMENT_TEST(2,
-		     "c") ";" /* has passed: it is not red */ WAIT_UNTIL_7000 ";" EXPERIMENT(3,
-		     "stress", "head", "started", "NULL") ";" EXPERIMENT_TEST(3, "d");
+	static const char rows[] =
+	    EXPERIMENT(1, "auto", "head", "done", "900") ";" EXPERIMENT_TEST(1, "a") ";" EXPERIMENT_TEST(
+		1, "b") ";" RUN_OF_EXPERIMENT ";" JOB_OF_RUN ";"
+			"INSERT INTO verdict (change_id, accelerator, test_id, status, job_id, is_late)"
+			" SELECT 900, 'npu', id, 'PASS', 55, 0 FROM test WHERE name = 'a';"
+			"INSERT INTO verdict (change_id, accelerator, test_id, status, attribution,"
+			" job_id, is_late)"
+			" SELECT 900, 'npu', id, 'FAIL', 'UNCLASSIFIED', 55, 0 FROM test WHERE name = 'd';"
+			"INSERT INTO result (job_id, ordinal, test_id, status)"
+			" SELECT 55, 0, id, 'FAIL' FROM test WHERE name = 'd';" EXPERIMENT(
+			    2, "auto", "base", "planned", "NULL") ";" EXPERIMENT_TEST(2, "b") ";" EXPERIMENT_TEST(2,
+			    "c") ";" /* has passed: it is not red */ WAIT_UNTIL_7000
+				 ";" EXPERIMENT(3, "stress", "head", "started", "NULL") ";" EXPERIMENT_TEST(3, "d");
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
-	struct test_result tests[] = {
-	    {.suite = (char *)"u", .name = (char *)"a", .status = TEST_FAIL},
+	struct test_result tests[] = {{.suite = (char *)"u", .name = (char *)"a", .status = TEST_FAIL},
 	    {.suite = (char *)"u", .name = (char *)"b", .status = TEST_FAIL},
 	    {.suite = (char *)"u", .name = (char *)"c", .status = TEST_PASS},
 	    {.suite = (char *)"u", .name = (char *)"d", .status = TEST_FAIL}};
@@ -407,8 +391,7 @@ static void a_change_shows_its_experiments(void **state)
 	assert_int_equal(cell(v, "a")->rerun, RERUN_NONE); /* it has ended */
 	assert_int_equal(cell(v, "b")->rerun, RERUN_LATER);
 	assert_int_equal(cell(v, "c")->rerun, RERUN_NONE);
-	assert_int_equal(
-	    cell(v, "d")->rerun, RERUN_NONE); /* a member asked for it: it decides nothing */
+	assert_int_equal(cell(v, "d")->rerun, RERUN_NONE); /* a member asked for it: it decides nothing */
 	change_view_free(v);
 	ASK_OK(store_get_job, &job);
 	assert_int_equal(job.job->kind, CHANGE_EXPERIMENT);
@@ -485,8 +468,7 @@ static void old_results_go_with_all_that_hangs_on_them(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct test_result tests[] = {{.suite = (char *)"u", .name = (char *)"a"}};
-	struct get_change g = {
-	    .now_ms = clock_wall_ms(), .repository = UPSTREAM, .head_sha = HEAD_A};
+	struct get_change g = {.now_ms = clock_wall_ms(), .repository = UPSTREAM, .head_sha = HEAD_A};
 	struct get_totals t = {.now_ms = T0};
 	char *id;
 

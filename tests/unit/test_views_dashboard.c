@@ -41,9 +41,8 @@ static void the_dashboard_is_at_the_newest_of_main(void **state)
 	assert_int_equal(g.view->n_rows, 2);
 	assert_null(row_of(g.view, "quiet"));
 	a = row_of(g.view, "npu");
-	newest = text_of(
-	    "SELECT c.head_sha FROM run r JOIN change c ON c.id = r.change_id"
-	    " WHERE r.accelerator = 'npu' AND c.ref = 'refs/heads/main' ORDER BY c.id DESC");
+	newest = text_of("SELECT c.head_sha FROM run r JOIN change c ON c.id = r.change_id"
+			 " WHERE r.accelerator = 'npu' AND c.ref = 'refs/heads/main' ORDER BY c.id DESC");
 	assert_string_equal(a->at.sha, newest);
 	free(newest);
 	newest = text_of("SELECT c.head_sha FROM run r JOIN change c ON c.id = r.change_id"
@@ -52,21 +51,18 @@ static void the_dashboard_is_at_the_newest_of_main(void **state)
 	assert_string_equal(g.view->title, "A commit");
 	assert_true(g.view->n_tested >= 1 && g.view->n_tested <= 2);
 	free(newest);
-	assert_int_equal(
-	    a->n_suites, number_of("SELECT COUNT(*) FROM run_suite WHERE accelerator = 'npu' AND"
-				   " change_id = (SELECT MAX(r.change_id) FROM run r JOIN change c"
-				   " ON c.id = r.change_id WHERE r.accelerator = 'npu' AND c.ref ="
-				   " 'refs/heads/main')"));
+	assert_int_equal(a->n_suites, number_of("SELECT COUNT(*) FROM run_suite WHERE accelerator = 'npu' AND"
+						" change_id = (SELECT MAX(r.change_id) FROM run r JOIN change c"
+						" ON c.id = r.change_id WHERE r.accelerator = 'npu' AND c.ref ="
+						" 'refs/heads/main')"));
 	n_runs = a->at.facts.n_runs;
 	n_green = a->at.facts.n_green;
+	assert_int_equal(n_runs, number_of("SELECT SUM(n_runs) FROM day WHERE accelerator = 'npu'"));
+	assert_int_equal(n_green, number_of("SELECT SUM(n_green) FROM day WHERE accelerator = 'npu'"));
 	assert_int_equal(
-	    n_runs, number_of("SELECT SUM(n_runs) FROM day WHERE accelerator = 'npu'"));
-	assert_int_equal(
-	    n_green, number_of("SELECT SUM(n_green) FROM day WHERE accelerator = 'npu'"));
-	assert_int_equal(g.view->n_running_total,
-	    number_of("SELECT COUNT(*) FROM dispatch WHERE accelerator IN ('gpu', 'npu') AND "
-		      "is_current = 1"
-		      " AND state IN ('queued', 'sent', 'acknowledged', 'running', 'held')"));
+	    g.view->n_running_total, number_of("SELECT COUNT(*) FROM dispatch WHERE accelerator IN ('gpu', 'npu') AND "
+					       "is_current = 1"
+					       " AND state IN ('queued', 'sent', 'acknowledged', 'running', 'held')"));
 	assert_true(g.view->n_running_total > 0);
 	for (size_t i = 1; i < g.view->n_running; i++)
 		assert_true(g.view->running[i - 1].since_ms <= g.view->running[i].since_ms);
@@ -94,8 +90,7 @@ static void an_accelerator_in_full(void **state)
 	assert_true(p->jobs.has_more);
 	get_accelerator_page_release(p);
 	for (;;) { /* every job once, newest first, by cursor */
-		struct list_accelerator_jobs l = {
-		    .accelerator = "gpu", .before_id = before, .limit = 7};
+		struct list_accelerator_jobs l = {.accelerator = "gpu", .before_id = before, .limit = 7};
 
 		ASK_OK(store_list_accelerator_jobs, &l);
 		for (size_t i = 0; i < l.jobs.n; i++) {
@@ -136,18 +131,15 @@ static void numbers_come_page_by_page(void **state)
 			n_series++;
 			n_points += (int64_t)l.list[i].n;
 			for (size_t k = 1; k < l.list[i].n; k++)
-				assert_true(
-				    l.list[i].points[k - 1].at_ms < l.list[i].points[k].at_ms);
+				assert_true(l.list[i].points[k - 1].at_ms < l.list[i].points[k].at_ms);
 		}
 		list_numbers_release(&l);
 		l.after_test = l.next_test;
 		snprintf(unit, sizeof(unit), "%s", l.next_unit);
 	} while (l.has_more);
-	assert_int_equal(
-	    n_points, number_of("SELECT COUNT(*) FROM number_day WHERE accelerator = 'npu'"));
-	assert_int_equal(
-	    n_series, number_of("SELECT COUNT(*) FROM (SELECT DISTINCT test_id, unit FROM"
-				" number_day WHERE accelerator = 'npu')"));
+	assert_int_equal(n_points, number_of("SELECT COUNT(*) FROM number_day WHERE accelerator = 'npu'"));
+	assert_int_equal(n_series, number_of("SELECT COUNT(*) FROM (SELECT DISTINCT test_id, unit FROM"
+					     " number_day WHERE accelerator = 'npu')"));
 	l = (struct list_numbers){.accelerator = "npu", .since_ms = now + 30 * DAY, .limit = 3};
 	ASK_OK(store_list_numbers, &l);
 	assert_int_equal(l.n, 0);
@@ -162,11 +154,9 @@ static void numbers_come_page_by_page(void **state)
 static bool may_be_walked(const char *step)
 {
 	return strstr(step, "INDEX dispatch_going") || strstr(step, "INDEX dispatch_held_since") ||
-	       strncmp(step, "SCAN accelerator", 16) == 0 ||
-	       strncmp(step, "SCAN (subquery", 14) == 0 ||
-	       strcmp(step, "SCAN CONSTANT ROW") == 0 || /* no table at all */
-	       strcmp(step, "SCAN r") == 0 ||
-	       strcmp(step, "SCAN newest") == 0; /* the newest runs, as a subquery */
+	       strncmp(step, "SCAN accelerator", 16) == 0 || strncmp(step, "SCAN (subquery", 14) == 0 ||
+	       strcmp(step, "SCAN CONSTANT ROW") == 0 ||                        /* no table at all */
+	       strcmp(step, "SCAN r") == 0 || strcmp(step, "SCAN newest") == 0; /* the newest runs, as a subquery */
 }
 
 static int assert_plans(struct db *d)

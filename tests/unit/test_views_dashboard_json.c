@@ -36,8 +36,7 @@ struct one {
 	enum day_outcome night;
 };
 
-static void assert_said(
-    const struct one *list, size_t n, const char *tone, const char *text, const char *rest)
+static void assert_said(const struct one *list, size_t n, const char *tone, const char *text, const char *rest)
 {
 	struct dashboard *d = xcalloc(1, sizeof(*d));
 	json_t *obj, *headline;
@@ -48,10 +47,8 @@ static void assert_said(
 		struct dashboard_row *r = &d->rows[i];
 
 		r->name = xstrdup(list[i].name);
-		r->at.facts = (struct accelerator_facts){
-		    .level = LEVEL_2, .is_unhealthy = list[i].is_unhealthy};
-		r->at.state = (struct accelerator_state){
-		    .status = list[i].status, .is_overdue = list[i].is_overdue};
+		r->at.facts = (struct accelerator_facts){.level = LEVEL_2, .is_unhealthy = list[i].is_unhealthy};
+		r->at.state = (struct accelerator_state){.status = list[i].status, .is_overdue = list[i].is_overdue};
 		r->nightly[DASHBOARD_DAYS - 1] = list[i].night;
 	}
 	obj = dashboard_json(d, "pytorch/pytorch", "main", "https://o");
@@ -62,38 +59,33 @@ static void assert_said(
 	json_decref(obj);
 	dashboard_free(d);
 }
-#define SAID(tone, text, rest, ...)                                                                \
-	assert_said((const struct one[]){__VA_ARGS__},                                             \
-	    sizeof((const struct one[]){__VA_ARGS__}) / sizeof(struct one), tone, text, rest)
+#define SAID(tone, text, rest, ...)                                                                                    \
+	assert_said((const struct one[]){__VA_ARGS__}, sizeof((const struct one[]){__VA_ARGS__}) / sizeof(struct one), \
+	    tone, text, rest)
 
-#define IS_GREEN                                                                                   \
-	{                                                                                          \
-		.name = "green", .status = ACCELERATOR_GREEN                                       \
+#define IS_GREEN                                                                                                       \
+	{                                                                                                              \
+		.name = "green", .status = ACCELERATOR_GREEN                                                           \
 	}
 
 static void one_sentence_says_it(void **state)
 {
 	(void)state;
 	SAID("fail", "2 of 3 accelerators are red on main", "a is overdue (more than 72 hours).",
-	    {.name = "b", .status = ACCELERATOR_RED},
-	    {.name = "a", .status = ACCELERATOR_OVERDUE, .is_overdue = true}, IS_GREEN);
-	SAID("fail", "1 of 1 accelerator is red on main", "",
-	    {.name = "a", .status = ACCELERATOR_RED});
+	    {.name = "b", .status = ACCELERATOR_RED}, {.name = "a", .status = ACCELERATOR_OVERDUE, .is_overdue = true},
+	    IS_GREEN);
+	SAID("fail", "1 of 1 accelerator is red on main", "", {.name = "a", .status = ACCELERATOR_RED});
 	SAID("fail", "1 of 2 accelerators is red on main",
 	    "a is overdue (more than 72 hours) and is unhealthy, so not counted.",
-	    {.name = "a", .status = ACCELERATOR_OVERDUE, .is_overdue = true, .is_unhealthy = true},
-	    IS_GREEN);
+	    {.name = "a", .status = ACCELERATOR_OVERDUE, .is_overdue = true, .is_unhealthy = true}, IS_GREEN);
 	SAID("pass", "All 2 accelerators are green on main", "", IS_GREEN, IS_GREEN);
 	SAID("pass", "The one accelerator is green on main", "", IS_GREEN);
-	SAID("pass", "Nothing is known to be red on main", "b is silent; a is not tested yet.",
-	    IS_GREEN, {.name = "b", .status = ACCELERATOR_SILENT},
-	    {.name = "a", .status = ACCELERATOR_UNTESTED});
-	SAID("pass", "Nothing is known to be red on main",
-	    "a passes but for flaky tests or known issues.",
+	SAID("pass", "Nothing is known to be red on main", "b is silent; a is not tested yet.", IS_GREEN,
+	    {.name = "b", .status = ACCELERATOR_SILENT}, {.name = "a", .status = ACCELERATOR_UNTESTED});
+	SAID("pass", "Nothing is known to be red on main", "a passes but for flaky tests or known issues.",
 	    {.name = "a", .status = ACCELERATOR_EXPLAINED}, IS_GREEN);
-	SAID("pass", "All 2 accelerators are green on main",
-	    "n is green, but its newest periodic run is not.", IS_GREEN,
-	    {.name = "n", .status = ACCELERATOR_GREEN, .night = DAY_RED});
+	SAID("pass", "All 2 accelerators are green on main", "n is green, but its newest periodic run is not.",
+	    IS_GREEN, {.name = "n", .status = ACCELERATOR_GREEN, .night = DAY_RED});
 	SAID("pass", "All 4 accelerators are green on main",
 	    "4 accelerators are green, but their newest periodic runs are not.",
 	    {.name = "a", .status = ACCELERATOR_GREEN, .night = DAY_RED},
@@ -106,17 +98,14 @@ static void one_sentence_says_it(void **state)
 static void what_was_not_tested_is_not_green(void **state)
 {
 	(void)state;
-	SAID("miss", "Nothing has been tested on main yet", "",
-	    {.name = "a", .status = ACCELERATOR_UNTESTED},
+	SAID("miss", "Nothing has been tested on main yet", "", {.name = "a", .status = ACCELERATOR_UNTESTED},
 	    {.name = "b", .status = ACCELERATOR_UNTESTED});
 	SAID("miss", "No accelerator is known to be green on main",
-	    "b is unhealthy, so not counted; a is not tested yet.",
-	    {.name = "a", .status = ACCELERATOR_UNTESTED},
+	    "b is unhealthy, so not counted; a is not tested yet.", {.name = "a", .status = ACCELERATOR_UNTESTED},
 	    {.name = "b", .status = ACCELERATOR_NOT_COUNTED, .is_unhealthy = true});
 	SAID("miss", "No accelerator is known to be green on main",
 	    "a let a deadline pass without a report; b ended its newest test without a pass.",
-	    {.name = "a", .status = ACCELERATOR_NO_REPORT},
-	    {.name = "b", .status = ACCELERATOR_NO_PASS});
+	    {.name = "a", .status = ACCELERATOR_NO_REPORT}, {.name = "b", .status = ACCELERATOR_NO_PASS});
 }
 
 int main(void)

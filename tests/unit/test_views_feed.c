@@ -121,8 +121,7 @@ static void events_come_newest_first(void **state)
 		assert_int_equal(e->kind, expected[i].kind);
 		assert_int_equal(e->n_tests, expected[i].n_tests);
 		if (e->tests)
-			assert_int_equal(
-			    strv_len((const char *const *)e->tests), expected[i].n_named);
+			assert_int_equal(strv_len((const char *const *)e->tests), expected[i].n_named);
 		assert_string_equal(e->accelerator, "npu");
 		assert_string_equal(e->title, "NPU");
 	}
@@ -200,8 +199,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(events_come_newest_first, rig_setup, rig_teardown),
-	    cmocka_unit_test_setup_teardown(
-		there_are_never_more_than_fifty, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(there_are_never_more_than_fifty, rig_setup, rig_teardown),
 	    cmocka_unit_test_setup_teardown(gauges_say_how_each_fares, rig_setup, rig_teardown),
 	};
 

@@ -13,10 +13,10 @@ static char *commands[] = {(char *)"pip install torch", NULL};
 static char *versions[] = {(char *)"CANN 8.2", NULL};
 static char *no_texts[] = {NULL};
 
-#define INSTALL(b, release, system)                                                                \
-	{                                                                                          \
-		.build = (b), .torch = (char *)(release), .os = (system), .package = PACKAGE_PIP,  \
-		.version = (char *)"CANN 8.2", .commands = commands                                \
+#define INSTALL(b, release, system)                                                                                    \
+	{                                                                                                              \
+		.build = (b), .torch = (char *)(release), .os = (system), .package = PACKAGE_PIP,                      \
+		.version = (char *)"CANN 8.2", .commands = commands                                                    \
 	}
 static struct platform_install installs[] = {
     INSTALL(BUILD_STABLE, "2.9.1", OS_LINUX),
@@ -54,8 +54,7 @@ static struct platform_test tested(const char *torch, const char *os, int64_t ag
 	};
 }
 
-static void assert_standing(
-    struct platform_test *tests, size_t n, const char *state, const char *text)
+static void assert_standing(struct platform_test *tests, size_t n, const char *state, const char *text)
 {
 	struct platform_entry e = {.a = &npu, .tests = tests, .n_tests = n};
 	json_t *v = platform_json(&e, NOW, "https://o.example");
@@ -170,8 +169,7 @@ static void test_fields(void **state)
 	struct platform_entry e = {.a = &a,
 	    .tests = &t,
 	    .n_tests = 1,
-	    .at.facts = {
-		.level = LEVEL_2, .red_since_ms = NOW - 2 * DAY, .is_red_in_silence = true}};
+	    .at.facts = {.level = LEVEL_2, .red_since_ms = NOW - 2 * DAY, .is_red_in_silence = true}};
 	json_t *v, *wanted;
 
 	(void)state;
@@ -224,15 +222,14 @@ static void test_order_and_choices(void **state)
 	    assert_string_equal(json_get_str(one, "name"), order[i]);
 	assert_int_equal(i, ARRAY_LEN(order));
 	text = json_text(json_object_get(v, "choices"));
-	assert_string_equal(text,
-	    "{\"build\":[\"stable\",\"nightly\"],\"os\":[\"linux\",\"macos\",\"windows\"],"
-	    "\"package\":[\"pip\",\"libtorch\"],\"platform\":["
-	    "{\"name\":\"alpha\",\"title\":\"Alpha\",\"versions\":[\"CANN 8.2\"]},"
-	    "{\"name\":\"beta\",\"title\":\"beta\",\"versions\":[]},"
-	    "{\"name\":\"red\",\"title\":\"red\",\"versions\":[\"CANN 8.2\"]},"
-	    "{\"name\":\"untested\",\"title\":\"untested\",\"versions\":[\"CANN 8.2\"]},"
-	    "{\"name\":\"example\",\"title\":\"example\",\"versions\":[\"CANN 8.2\"]}],"
-	    "\"language\":[\"python\",\"cpp\"]}");
+	assert_string_equal(text, "{\"build\":[\"stable\",\"nightly\"],\"os\":[\"linux\",\"macos\",\"windows\"],"
+				  "\"package\":[\"pip\",\"libtorch\"],\"platform\":["
+				  "{\"name\":\"alpha\",\"title\":\"Alpha\",\"versions\":[\"CANN 8.2\"]},"
+				  "{\"name\":\"beta\",\"title\":\"beta\",\"versions\":[]},"
+				  "{\"name\":\"red\",\"title\":\"red\",\"versions\":[\"CANN 8.2\"]},"
+				  "{\"name\":\"untested\",\"title\":\"untested\",\"versions\":[\"CANN 8.2\"]},"
+				  "{\"name\":\"example\",\"title\":\"example\",\"versions\":[\"CANN 8.2\"]}],"
+				  "\"language\":[\"python\",\"cpp\"]}");
 	free(text);
 	json_decref(v);
 	v = platforms_json(list, 0, NOW, "https://o.example");

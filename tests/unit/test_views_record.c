@@ -21,11 +21,9 @@ static json_t *find_property(json_t *schema, const char *name)
 	if (found)
 		return found;
 	json_array_foreach(json_object_get(schema, "allOf"), i,
-	    part) if (json_at(part, "properties", name, NULL)) return json_at(part, "properties",
-	    name, NULL);
+	    part) if (json_at(part, "properties", name, NULL)) return json_at(part, "properties", name, NULL);
 	json_array_foreach(json_object_get(schema, "oneOf"), i,
-	    part) if (json_at(part, "properties", name, NULL)) return json_at(part, "properties",
-	    name, NULL);
+	    part) if (json_at(part, "properties", name, NULL)) return json_at(part, "properties", name, NULL);
 	return NULL;
 }
 
@@ -38,9 +36,8 @@ static json_t *resolve(json_t *schema)
 
 	if (ref)
 		return resolve(json_object_get(schemas, strrchr(ref, '/') + 1));
-	json_array_foreach(
-	    parts, i, part) if (strcmp(json_get_str(part, "type") ? json_get_str(part, "type") : "",
-				    "null") != 0) return resolve(part);
+	json_array_foreach(parts, i, part) if (strcmp(json_get_str(part, "type") ? json_get_str(part, "type") : "",
+						   "null") != 0) return resolve(part);
 	return schema;
 }
 
@@ -51,8 +48,8 @@ static json_t *at(const char *name, const char *path)
 	char *copy = xstrdup(path), *rest = copy, *step;
 
 	while ((step = strsep(&rest, ".")) && *step)
-		schema = resolve(strcmp(step, "[]") == 0 ? json_object_get(schema, "items")
-							 : find_property(schema, step));
+		schema =
+		    resolve(strcmp(step, "[]") == 0 ? json_object_get(schema, "items") : find_property(schema, step));
 	free(copy);
 	return schema;
 }
@@ -72,8 +69,8 @@ static bool has_words(json_t *documented, json_t *names)
 	json_t *one;
 	size_t i;
 
-	json_array_foreach(json_object_get(documented, "enum"), i,
-	    one) if (!json_is_null(one) && !has_type(names, one)) return false;
+	json_array_foreach(
+	    json_object_get(documented, "enum"), i, one) if (!json_is_null(one) && !has_type(names, one)) return false;
 	return json_object_get(documented, "enum") != NULL;
 }
 
@@ -94,14 +91,13 @@ static void compare(json_t *documented, const struct record *r, const struct rec
 		const char *key = i ? "format" : "pattern";
 
 		if (json_get_str(wanted, key))
-			is_right &= json_equal(
-			    json_object_get(wanted, key), json_object_get(documented, key));
+			is_right &= json_equal(json_object_get(wanted, key), json_object_get(documented, key));
 	}
 	if (f->words)
 		is_right &= has_words(documented, json_object_get(wanted, "enum"));
 	if (description)
-		is_right &= json_equal(json_object_get(wanted, "description"),
-		    json_object_get(documented, "description"));
+		is_right &=
+		    json_equal(json_object_get(wanted, "description"), json_object_get(documented, "description"));
 	if (!is_right) {
 		char *text = json_text(wanted), *found = documented ? json_text(documented) : NULL;
 
@@ -160,16 +156,14 @@ static void the_document_has_every_field(void **state)
 			const struct record_field *f = &list[i].record->fields[k];
 
 			if (f->name)
-				compare(resolve(find_property(list[i].schema, f->name)),
-				    list[i].record, f);
+				compare(resolve(find_property(list[i].schema, f->name)), list[i].record, f);
 		}
 }
 
 static void each_type_has_its_json(void **state)
 {
 	char outcome[] = "caf\xe9";
-	struct schedule_run_view run = {
-	    .id = 7, .due_ms = 1700000000000, .outcome = outcome, .ended_ms = 0};
+	struct schedule_run_view run = {.id = 7, .due_ms = 1700000000000, .outcome = outcome, .ended_ms = 0};
 	struct job_detail job = {.kind = CHANGE_PUSH, .is_current = true, .number = 0};
 	json_t *obj = json_object();
 

@@ -65,8 +65,8 @@ static void test_json_has_the_contract_s_fields(void **state)
 /* A failure of each kind on one accelerator, and one that does not count. */
 static struct change_view *make_attributed(void)
 {
-	static const enum attribution kinds[] = {ATTRIBUTION_NEW, ATTRIBUTION_UNCLASSIFIED,
-	    ATTRIBUTION_KNOWN, ATTRIBUTION_BASE, ATTRIBUTION_FLAKY};
+	static const enum attribution kinds[] = {
+	    ATTRIBUTION_NEW, ATTRIBUTION_UNCLASSIFIED, ATTRIBUTION_KNOWN, ATTRIBUTION_BASE, ATTRIBUTION_FLAKY};
 	static const char *const names[] = {"a", "b", "c", "d", "e"};
 	struct change_view *v = view_new();
 	size_t npu = view_add_accelerator(v, "npu", "NPU", LEVEL_3, DISPATCH_DONE);
@@ -146,14 +146,12 @@ static void test_json_says_why(void **state)
 	assert_string_equal(json_get_str(json_array_get(verdicts, 3), "dtype"), "bf16");
 	assert_int_equal(json_get_int(json_array_get(verdicts, 3), "evidence_job", 0), 73);
 	assert_true(json_is_null(json_object_get(json_array_get(verdicts, 0), "evidence_job")));
-	assert_string_equal(json_string_value(json_array_get(json_object_get(obj, "labels"), 0)),
-	    "ciflow/crcr/npu");
+	assert_string_equal(json_string_value(json_array_get(json_object_get(obj, "labels"), 0)), "ciflow/crcr/npu");
 	check_required(npu);
 	assert_int_equal(json_get_int(delta, "distance", 0), 3);
 	assert_int_equal(json_get_int(delta, "disappeared", 0), 1);
 	assert_string_equal(
-	    json_string_value(json_array_get(json_object_get(delta, "disappeared_tests"), 0)),
-	    "unit/z");
+	    json_string_value(json_array_get(json_object_get(delta, "disappeared_tests"), 0)), "unit/z");
 	assert_string_equal(json_get_str(npu, "red_since"), "2026-11-20T12:00:00Z");
 	assert_string_equal(json_get_str(npu, "red_by"), "tests");
 	assert_true(json_get_bool(npu, "overdue", false));
@@ -235,8 +233,7 @@ static void test_verdicts(void **state)
 		json_t *obj;
 
 		view_add_verdict(v, a, "s", "t", TEST_PASS, 1);
-		view_add_verdict(v, a, "s", "u", cases[i].status, 1)->attribution =
-		    cases[i].attribution;
+		view_add_verdict(v, a, "s", "u", cases[i].status, 1)->attribution = cases[i].attribution;
 		obj = view_verdict(v);
 		if (strcmp(json_get_str(obj, "verdict"), cases[i].verdict) != 0)
 			fail_msg("case %zu is %s", i, json_get_str(obj, "verdict"));
@@ -254,8 +251,7 @@ static void test_what_runs_again_counts_until_it_has_ended(void **state)
 		const char *verdict, *first_line;
 	} cases[] = {
 	    {ATTRIBUTION_NEW, "fail", "1 new failure on A; re-running 1 failure."},
-	    {ATTRIBUTION_UNCLASSIFIED, "pending",
-		"1 failure on A, not classified yet; re-running 1 failure."},
+	    {ATTRIBUTION_UNCLASSIFIED, "pending", "1 failure on A, not classified yet; re-running 1 failure."},
 	    {ATTRIBUTION_KNOWN, "pending",
 		"Nothing new is red so far: 1 failure not caused by this change (known);"
 		" re-running 1 failure."},
@@ -298,8 +294,7 @@ static void test_what_runs_again_counts_until_it_has_ended(void **state)
 /* Comment, check run and API say what became of a rerun; where a job shows it, they lead there. */
 static void test_each_says_what_became_of_a_rerun(void **state)
 {
-	static const struct comment_options comment_how = {
-	    .public_url = "https://outpost.example.org",
+	static const struct comment_options comment_how = {.public_url = "https://outpost.example.org",
 	    .github_url = "https://github.com",
 	    .now_wall_ms = VIEW_NOW_MS};
 	static const struct check_options check_how = {.public_url = "https://outpost.example.org"};
@@ -312,11 +307,9 @@ static void test_each_says_what_became_of_a_rerun(void **state)
 		struct check_output check;
 		struct comment comment;
 		const char *name = rerun_state_name(s), *words = rerun_state_words(s);
-		char *said =
-		    words ? s == RERUN_VOID
-				? xasprintf("[%s](https://outpost.example.org/jobs/77)", words)
-				: xstrdup(words)
-			  : NULL;
+		char *said = words ? s == RERUN_VOID ? xasprintf("[%s](https://outpost.example.org/jobs/77)", words)
+						     : xstrdup(words)
+				   : NULL;
 		json_t *obj, *cell;
 
 		view_add_job(v, a, 1, "test", "failure");
@@ -371,8 +364,7 @@ static void add_experiment(struct change_view *v, size_t accelerator)
 	r = VIEW_PUSH(e->results, e->n_results);
 	*r = (struct experiment_result){xstrdup("model"), xstrdup("llama3"), NULL, TEST_PASS, 77};
 	r = VIEW_PUSH(e->results, e->n_results);
-	*r = (struct experiment_result){
-	    xstrdup("unit"), xstrdup("op"), xstrdup("bf16"), N_TEST_STATUSES, 0};
+	*r = (struct experiment_result){xstrdup("unit"), xstrdup("op"), xstrdup("bf16"), N_TEST_STATUSES, 0};
 }
 
 static void test_json_lists_experiments(void **state)
@@ -435,8 +427,8 @@ struct situation {
 
 static struct situation situation_of(size_t i)
 {
-	return (struct situation){(enum dispatch_state)(i % N_DISPATCH_STATES),
-	    SEEN[i / N_DISPATCH_STATES % N_SEEN], i / N_DISPATCH_STATES / N_SEEN};
+	return (struct situation){(enum dispatch_state)(i % N_DISPATCH_STATES), SEEN[i / N_DISPATCH_STATES % N_SEEN],
+	    i / N_DISPATCH_STATES / N_SEEN};
 }
 enum { N_SITUATIONS = 2 * N_DISPATCH_STATES * N_SEEN };
 
@@ -447,8 +439,7 @@ static void add_situation(struct change_view *v, const char *name, const struct 
 	v->accelerators[a].is_unhealthy = s->is_unhealthy;
 	view_add_job(v, a, (int64_t)a + 1, "all", "success");
 	if (s->seen.status != N_TEST_STATUSES)
-		view_add_verdict(v, a, "s", "t", s->seen.status, (int64_t)a + 1)->attribution =
-		    s->seen.attribution;
+		view_add_verdict(v, a, "s", "t", s->seen.status, (int64_t)a + 1)->attribution = s->seen.attribution;
 }
 
 /* As docs/comment.md has it, without a look at how the table does it. */
@@ -476,8 +467,7 @@ static const char *sign_of(const struct situation *all, size_t n)
 
 static void check_first_line(const struct situation *all, size_t n)
 {
-	struct comment_options o = {
-	    .public_url = "https://outpost.example.org", .github_url = "https://github.com"};
+	struct comment_options o = {.public_url = "https://outpost.example.org", .github_url = "https://github.com"};
 	static const char *const names[] = {"a", "b"};
 	const char *expected = sign_of(all, n), *line;
 	struct change_view *v = view_new();
@@ -488,9 +478,8 @@ static void check_first_line(const struct situation *all, size_t n)
 	view_comment(v, &o, &c);
 	line = strchr(c.markdown, '\n') + 1;
 	if (strncmp(line, expected, strlen(expected)) != 0)
-		fail_msg("%s expected for %s/%s and %s/%s: %.200s", expected,
-		    dispatch_state_name(all[0].state), attribution_name(all[0].seen.attribution),
-		    n > 1 ? dispatch_state_name(all[1].state) : "",
+		fail_msg("%s expected for %s/%s and %s/%s: %.200s", expected, dispatch_state_name(all[0].state),
+		    attribution_name(all[0].seen.attribution), n > 1 ? dispatch_state_name(all[1].state) : "",
 		    n > 1 ? attribution_name(all[1].seen.attribution) : "", line);
 	comment_release(&c);
 	change_view_free(v);
@@ -512,8 +501,7 @@ static void test_first_line_of_every_situation(void **state)
 
 static void test_nothing_is_green_without_a_pass(void **state)
 {
-	static const enum attribution kinds[] = {
-	    ATTRIBUTION_KNOWN, ATTRIBUTION_BASE, ATTRIBUTION_FLAKY};
+	static const enum attribution kinds[] = {ATTRIBUTION_KNOWN, ATTRIBUTION_BASE, ATTRIBUTION_FLAKY};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
@@ -570,11 +558,9 @@ static void test_terminal_says_whose(void **state)
 					      "unit/b          ?       ✗                  \n"
 					      "unit/c          ?    ✗ known               \n"
 					      "unit/d (bf16)   ?    ✗ base                \n"));
-	assert_non_null(strstr(buf_str(&out),
-	    "Known, with an issue\n✗ unit/c on NPU\n    no message\n    we looked\n"
-	    "    https://github.com/pytorch/pytorch/issues/7\n"));
-	assert_non_null(strstr(
-	    buf_str(&out), "required  NPU: not all is there\nunhealthy  Sick: not counted\n"));
+	assert_non_null(strstr(buf_str(&out), "Known, with an issue\n✗ unit/c on NPU\n    no message\n    we looked\n"
+					      "    https://github.com/pytorch/pytorch/issues/7\n"));
+	assert_non_null(strstr(buf_str(&out), "required  NPU: not all is there\nunhealthy  Sick: not counted\n"));
 	buf_clear(&out);
 	v->state = CHANGE_SUPERSEDED;
 	view_terminal(v, &o, &out);

@@ -148,11 +148,8 @@ static void each_state_says_so(void **state)
 /* shields.io: 11 px Verdana, five pixels at both ends of each half. */
 static void its_width_is_that_of_its_words(void **state)
 {
-	struct badge b = {.title = "build",
-	    .state = {.status = ACCELERATOR_GREEN},
-	    .n_green = 1,
-	    .n_runs = 1,
-	    .now_ms = NOW};
+	struct badge b = {
+	    .title = "build", .state = {.status = ACCELERATOR_GREEN}, .n_green = 1, .n_runs = 1, .now_ms = NOW};
 	struct seen s = look_at(&b);
 
 	(void)state;
@@ -162,9 +159,8 @@ static void its_width_is_that_of_its_words(void **state)
 
 static void any_title_is_only_text(void **state)
 {
-	static const char *const titles[] = {"</title><script>alert(1)</script>", "a\"b'c&d;<!--",
-	    "\x01\x1b[31m\x7f", "\xff\xfe bytes", "\xe2\x80\xaetfel",
-	    "\xe6\x98\x87\xe8\x85\xbe NPU", "]]>", "\xef\xbf\xbf", "", "%s%n"};
+	static const char *const titles[] = {"</title><script>alert(1)</script>", "a\"b'c&d;<!--", "\x01\x1b[31m\x7f",
+	    "\xff\xfe bytes", "\xe2\x80\xaetfel", "\xe6\x98\x87\xe8\x85\xbe NPU", "]]>", "\xef\xbf\xbf", "", "%s%n"};
 	char *longest = xmalloc(301);
 
 	(void)state;

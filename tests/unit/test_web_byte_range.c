@@ -47,8 +47,7 @@ static void test_table(void **state)
 		enum byte_range kind = byte_range_parse(TABLE[i].text, TABLE[i].bytes, &from, &to);
 
 		if (kind != TABLE[i].kind || from != TABLE[i].from || to != TABLE[i].to)
-			fail_msg("%s: %d %lld %lld", TABLE[i].text, kind, (long long)from,
-			    (long long)to);
+			fail_msg("%s: %d %lld %lld", TABLE[i].text, kind, (long long)from, (long long)to);
 	}
 }
 

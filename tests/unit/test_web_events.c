@@ -30,10 +30,7 @@ int clock_gettime(clockid_t id, struct timespec *t)
 }
 
 /* The next turn of the loop finds it so much later. */
-static void pass(int64_t ms)
-{
-	now_ms += ms;
-}
+static void pass(int64_t ms) { now_ms += ms; }
 
 /* ---- the server ---- */
 
@@ -72,20 +69,14 @@ static int tear_down(void **state)
 	return folder_teardown(state);
 }
 
-static void on_put(struct store_op *op)
-{
-	assert_int_equal(op->err, 0);
-}
+static void on_put(struct store_op *op) { assert_int_equal(op->err, 0); }
 
 /* Something new about the accelerator. It is committed before the watchers are told. */
 static void change(void)
 {
 	static char *none[] = {NULL};
-	static struct accelerator npu = {.name = (char *)NAME,
-	    .level = LEVEL_2,
-	    .oncall = none,
-	    .must_pass = none,
-	    .skip = none};
+	static struct accelerator npu = {
+	    .name = (char *)NAME, .level = LEVEL_2, .oncall = none, .must_pass = none, .skip = none};
 	static struct mirror_registry m;
 	static char title[24];
 	static int n;
@@ -143,16 +134,12 @@ static void await(struct reader *r, const char *text, size_t n)
 	assert_int_equal(count(r, text), n);
 }
 
-static void read_on(struct reader *r)
-{
-	assert_int_equal(uv_poll_start(&r->poll, UV_READABLE, on_readable), 0);
-}
+static void read_on(struct reader *r) { assert_int_equal(uv_poll_start(&r->poll, UV_READABLE, on_readable), 0); }
 
 /* From 127.0.0.`client`; receive_bytes 0: as the kernel likes it. */
 static void open_reader_of(struct reader *r, uint8_t client, const char *query, int receive_bytes)
 {
-	struct sockaddr_in own = {
-	    .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + client)};
+	struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + client)};
 	char *request = xasprintf("GET /api/v1/events?%s HTTP/1.1\r\nHost: x\r\n\r\n", query);
 	struct sockaddr_in sin = {
 	    .sin_family = AF_INET,
@@ -166,8 +153,7 @@ static void open_reader_of(struct reader *r, uint8_t client, const char *query, 
 		setsockopt(r->fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof(receive_bytes));
 	assert_int_equal(bind(r->fd, (struct sockaddr *)&own, sizeof(own)), 0);
 	assert_int_equal(connect(r->fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
-	assert_int_equal(
-	    send(r->fd, request, strlen(request), MSG_NOSIGNAL), (ssize_t)strlen(request));
+	assert_int_equal(send(r->fd, request, strlen(request), MSG_NOSIGNAL), (ssize_t)strlen(request));
 	free(request);
 	assert_int_equal(uv_poll_init(loop_uv(parts.loop), &r->poll, r->fd), 0);
 	read_on(r);
@@ -178,10 +164,7 @@ static void open_reader(struct reader *r, const char *query, int receive_bytes)
 	open_reader_of(r, 1, query, receive_bytes);
 }
 
-static void on_poll_closed(uv_handle_t *handle)
-{
-	CONTAINER_OF(handle, struct reader, poll)->is_closed = true;
-}
+static void on_poll_closed(uv_handle_t *handle) { CONTAINER_OF(handle, struct reader, poll)->is_closed = true; }
 
 static void close_reader(struct reader *r)
 {

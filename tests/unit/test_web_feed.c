@@ -18,10 +18,7 @@ struct checked {
 	const char *open;
 };
 
-static void begin_part(struct checked *c)
-{
-	c->n_ids = c->n_titles = c->n_updated = c->n_alternates = 0;
-}
+static void begin_part(struct checked *c) { c->n_ids = c->n_titles = c->n_updated = c->n_alternates = 0; }
 
 static void end_part(const struct checked *c)
 {
@@ -46,8 +43,7 @@ static void on_start(void *owner, const XML_Char *element, const XML_Char **attr
 	c->n_updated += !strcmp(element, "updated");
 	c->n_authors += !strcmp(element, "author");
 	for (; !strcmp(element, "link") && attributes[0]; attributes += 2) {
-		c->n_alternates +=
-		    !strcmp(attributes[0], "rel") && !strcmp(attributes[1], "alternate");
+		c->n_alternates += !strcmp(attributes[0], "rel") && !strcmp(attributes[1], "alternate");
 		if (!strcmp(attributes[0], "href"))
 			assert_true(str_has_prefix(attributes[1], "https://"));
 	}
@@ -144,10 +140,8 @@ static void what_ended_without_a_pass_is_not_called_green(void **state)
 	    .accelerator = TEXT("ascend-npu"),
 	    .title = TEXT("Ascend NPU"),
 	    .ref = TEXT("main")};
-	const struct feed f = {.public_url = "https://outpost.example.org",
-	    .upstream = "pytorch/pytorch",
-	    .events = &e,
-	    .n = 1};
+	const struct feed f = {
+	    .public_url = "https://outpost.example.org", .upstream = "pytorch/pytorch", .events = &e, .n = 1};
 	char *text = checked_feed(&f);
 
 	(void)state;
@@ -213,16 +207,13 @@ static void periodic_runs_are_told(void **state)
 		.tests = tests,
 		.n_tests = 2},
 	};
-	const struct feed f = {
-	    .public_url = "https://o.example", .upstream = "a/b", .events = events, .n = 2};
+	const struct feed f = {.public_url = "https://o.example", .upstream = "a/b", .events = events, .n = 2};
 	char *text = checked_feed(&f);
 
 	(void)state;
 	assert_non_null(strstr(text, "<id>tag:o.example,2026:nightly-red/npu/2026-11-22</id>"));
-	assert_non_null(
-	    strstr(text, "NPU: 1 test is red since the periodic run of 2026-11-22</title>"));
-	assert_non_null(
-	    strstr(text, "NPU: 2 tests work again since the periodic run of 2026-11-22</title>"));
+	assert_non_null(strstr(text, "NPU: 1 test is red since the periodic run of 2026-11-22</title>"));
+	assert_non_null(strstr(text, "NPU: 2 tests work again since the periodic run of 2026-11-22</title>"));
 	assert_non_null(strstr(text, "https://o.example/nightly?accelerator=npu\""));
 	assert_non_null(strstr(text, "With commit 0123456789. Green: unit/a and 1 more.<"));
 	free(text);
@@ -241,8 +232,7 @@ static void no_report_is_not_called_red(void **state)
 	    .tests = tests,
 	    .n_tests = 1,
 	    .is_silence = true}};
-	const struct feed f = {
-	    .public_url = "https://o.example", .upstream = "a/b", .events = events, .n = 1};
+	const struct feed f = {.public_url = "https://o.example", .upstream = "a/b", .events = events, .n = 1};
 	char *text = checked_feed(&f);
 
 	(void)state;
@@ -253,8 +243,7 @@ static void no_report_is_not_called_red(void **state)
 
 static void an_empty_one_is_whole(void **state)
 {
-	const struct feed f = {
-	    .public_url = "https://[2001:db8::1]:1", .upstream = "a/b", .empty_ms = 1780000000000};
+	const struct feed f = {.public_url = "https://[2001:db8::1]:1", .upstream = "a/b", .empty_ms = 1780000000000};
 	char *text = checked_feed(&f);
 
 	(void)state;
@@ -265,14 +254,11 @@ static void an_empty_one_is_whole(void **state)
 
 static void any_text_is_only_text(void **state)
 {
-	static const char *const hostile[] = {"</title><script>", "]]>", "a\"b'&amp;c",
-	    "\x01\x1b\x7f", "\xff\xc3\x28", "\xef\xbf\xbf\xef\xbf\xbe", "\xe2\x80\xaetfel", "<!--",
-	    "", "%s%n"};
+	static const char *const hostile[] = {"</title><script>", "]]>", "a\"b'&amp;c", "\x01\x1b\x7f", "\xff\xc3\x28",
+	    "\xef\xbf\xbf\xef\xbf\xbe", "\xe2\x80\xaetfel", "<!--", "", "%s%n"};
 	struct feed_event events[FEED_EVENTS_MAX];
-	struct feed f = {.public_url = "https://o.example",
-	    .upstream = "</title>&",
-	    .events = events,
-	    .n = FEED_EVENTS_MAX};
+	struct feed f = {
+	    .public_url = "https://o.example", .upstream = "</title>&", .events = events, .n = FEED_EVENTS_MAX};
 	char *text;
 
 	(void)state;

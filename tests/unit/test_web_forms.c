@@ -53,9 +53,8 @@ static size_t count(const char *text, const char *what)
 
 static void nothing_gets_out_of_its_element(void **state)
 {
-	static const char *const hostile[] = {"</script><script>alert(1)</script>", "<!--<script>",
-	    "&lt;/script&gt;", "\xe2\x80\xa8\xe2\x80\xa9", "{{data}}{{title}}{{api}}",
-	    "\\\"<\\u003c", "\xe2\x80", "]]>"};
+	static const char *const hostile[] = {"</script><script>alert(1)</script>", "<!--<script>", "&lt;/script&gt;",
+	    "\xe2\x80\xa8\xe2\x80\xa9", "{{data}}{{title}}{{api}}", "\\\"<\\u003c", "\xe2\x80", "]]>"};
 	char *harmless = page_of("{}", "harmless");
 	size_t n_lt = count(harmless, "<");
 
@@ -113,8 +112,7 @@ static void a_long_answer_is_not_in_its_page(void **state)
 	html = page_of(body, "t");
 	assert_true(strlen(html) > 6 * (size_t)(PAGE_BODY_MAX_BYTES - 2));
 	data = data_of(html);
-	assert_int_equal(
-	    json_string_length(json_object_get(data, "body")), PAGE_BODY_MAX_BYTES - 2);
+	assert_int_equal(json_string_length(json_object_get(data, "body")), PAGE_BODY_MAX_BYTES - 2);
 	json_decref(data);
 	free(html);
 	free(body);
@@ -173,10 +171,10 @@ static void a_tag_is_of_the_bytes(void **state)
 
 static void gzip_is_sent_to_who_takes_it(void **state)
 {
-	static const char *const yes[] = {"gzip", "GZIP", "br, gzip", "deflate;q=0.1, gzip;q=0.2",
-	    "*", "identity;q=0, *;q=0.5", "gzip ; q=1.0", "gzip;q=0.001"};
-	static const char *const no[] = {NULL, "", "br", "gzip;q=0", "gzip; q=0.000", "*;q=0",
-	    "gzip;q=0, *", "x-gzipped", "identity"};
+	static const char *const yes[] = {"gzip", "GZIP", "br, gzip", "deflate;q=0.1, gzip;q=0.2", "*",
+	    "identity;q=0, *;q=0.5", "gzip ; q=1.0", "gzip;q=0.001"};
+	static const char *const no[] = {
+	    NULL, "", "br", "gzip;q=0", "gzip; q=0.000", "*;q=0", "gzip;q=0, *", "x-gzipped", "identity"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(yes); i++)
@@ -191,14 +189,12 @@ static void gzip_is_sent_to_who_takes_it(void **state)
 
 static void only_what_there_is_can_be_watched(void **state)
 {
-	static const char *const good[] = {"pulls/7",
-	    "commits/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "jobs/9223372036854775807",
-	    "accelerators/ascend-npu", "dashboard", "nightly", "platforms", "platforms/cuda",
-	    "accelerators"};
-	static const char *const bad[] = {"", "/", "pulls", "pulls/", "pulls/0", "pulls/-1",
-	    "pulls/x", "pulls/7/x", "commits/abc", "jobs/99999999999999999999",
-	    "accelerators/\"}\n\nevent: x", "accelerators/A", "platforms/", "/pulls/7",
-	    "dashboard/", "metrics"};
+	static const char *const good[] = {"pulls/7", "commits/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+	    "jobs/9223372036854775807", "accelerators/ascend-npu", "dashboard", "nightly", "platforms",
+	    "platforms/cuda", "accelerators"};
+	static const char *const bad[] = {"", "/", "pulls", "pulls/", "pulls/0", "pulls/-1", "pulls/x", "pulls/7/x",
+	    "commits/abc", "jobs/99999999999999999999", "accelerators/\"}\n\nevent: x", "accelerators/A", "platforms/",
+	    "/pulls/7", "dashboard/", "metrics"};
 	struct watch w;
 
 	(void)state;
@@ -255,8 +251,7 @@ static void a_frame_is_one_event(void **state)
 	(void)state;
 	assert_int_equal(watch_parse("pulls/7", &w), 0);
 	watch_write_event(&out, &w, 255, 16);
-	assert_string_equal(
-	    buf_str(&out), "id: ff-10\nevent: change\ndata: {\"watch\":\"pulls/7\"}\n\n");
+	assert_string_equal(buf_str(&out), "id: ff-10\nevent: change\ndata: {\"watch\":\"pulls/7\"}\n\n");
 	buf_release(&out);
 }
 

@@ -25,10 +25,7 @@ static int n_asked, n_begun, n_refused;
 static struct buf begun; /* "/a /b …" in the order of their making */
 static bool ends_at_once;
 
-static struct asked *of(struct http_request *r)
-{
-	return CONTAINER_OF(r, struct asked, request);
-}
+static struct asked *of(struct http_request *r) { return CONTAINER_OF(r, struct asked, request); }
 
 static void reply(struct http_request *r, void *answer)
 {
@@ -371,8 +368,7 @@ int main(void)
 	    cmocka_unit_test(what_is_over_at_once_lets_all_the_others_go),
 	    cmocka_unit_test(a_client_that_left_while_it_waited_costs_nothing),
 	    cmocka_unit_test(a_client_that_leaves_during_the_making_takes_nothing_from_others),
-	    cmocka_unit_test(
-		a_client_that_shut_down_its_side_is_answered_where_there_is_no_waiting),
+	    cmocka_unit_test(a_client_that_shut_down_its_side_is_answered_where_there_is_no_waiting),
 	    cmocka_unit_test(a_closed_one_refuses_and_outlives_its_owner),
 	    cmocka_unit_test(a_request_that_waited_for_no_turn_is_answered_alone),
 	};

@@ -22,8 +22,7 @@ static void expect(struct parts *p, int status, const char *text)
 	struct ask a = {.url = xasprintf("%s/readyz", p->url)};
 	int got;
 
-	a.call = (struct http_call){
-	    .method = "GET", .url = a.url, .allow_plain_http = true, .done = ask_on_done};
+	a.call = (struct http_call){.method = "GET", .url = a.url, .allow_plain_http = true, .done = ask_on_done};
 	http_call_start(p->client, &a.call);
 	got = ask_wait(p, &a);
 	if (got != status || !strstr(buf_str(&a.call.answer), text))

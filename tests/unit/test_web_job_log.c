@@ -47,10 +47,7 @@ static void no_metrics(struct buf *out, void *owner)
 	(void)owner;
 }
 
-static void on_turn(struct timer *t)
-{
-	*(bool *)timer_owner(t) = true;
-}
+static void on_turn(struct timer *t) { *(bool *)timer_owner(t) = true; }
 
 /* One turn of the loop that takes a millisecond. */
 static void turn(struct parts *p)
@@ -67,8 +64,7 @@ static void turn(struct parts *p)
 static int ask(struct parts *p, uint8_t client)
 {
 	static const char request[] = "GET /api/v1/jobs/7/log?follow=1 HTTP/1.1\r\nHost: x\r\n\r\n";
-	struct sockaddr_in own = {
-	    .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + client)};
+	struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + client)};
 	struct sockaddr_in sin = {
 	    .sin_family = AF_INET,
 	    .sin_port = htons((uint16_t)strtol(strrchr(p->url, ':') + 1, NULL, 10)),
@@ -78,8 +74,7 @@ static int ask(struct parts *p, uint8_t client)
 
 	assert_int_equal(bind(fd, (struct sockaddr *)&own, sizeof(own)), 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
-	assert_int_equal(
-	    send(fd, request, strlen(request), MSG_NOSIGNAL), (ssize_t)strlen(request));
+	assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), (ssize_t)strlen(request));
 	return fd;
 }
 

@@ -24,8 +24,8 @@ static void on_ask(struct http_request *r, void *owner)
 	params_text(&p, "text", text, sizeof(text));
 	if (params_refuse(&p))
 		return;
-	snprintf(answer, sizeof(answer), "%lld %lld %lld %d %u %zu[%s] [%s]", (long long)number,
-	    (long long)limit, (long long)day, word, words, n, cursor, text);
+	snprintf(answer, sizeof(answer), "%lld %lld %lld %d %u %zu[%s] [%s]", (long long)number, (long long)limit,
+	    (long long)day, word, words, n, cursor, text);
 	http_respond(r, 200, "text/plain", NULL, answer, strlen(answer));
 }
 
@@ -47,17 +47,13 @@ static const struct {
     {"number=99999999999999999999", 400, "{\"error\":\"number: "},
     {"limit=0", 400, "{\"error\":\"limit: must be a whole number from 1 to 500"},
     {"limit=501", 400, "{\"error\":\"limit: "}, {"limit=1&limit=x", 200, "14 1 "},
-    {"day=2026-02-30", 400, "{\"error\":\"day: must be a day, YYYY-MM-DD"},
-    {"day=2026-1-1", 400, "{\"error\":\"day: "},
-    {"day=2026-01-01T00:00:00Z", 400, "{\"error\":\"day: "},
-    {"day=1969-12-31", 400, "{\"error\":\"day: "},
-    {"word=four", 400, "{\"error\":\"word: must be one of one, two, three"},
-    {"word=One", 400, "{\"error\":\"word: "}, {"words=one,", 400, "{\"error\":\"words: "},
-    {"words=,", 400, "{\"error\":\"words: "},
-    {"text=12345678", 400, "{\"error\":\"text: is too long"},
-    {"text=%ff", 400, "{\"error\":\"text: must be UTF-8"}, {"text=%zz", 400, "{\"error\":\"text: "},
-    {"cursor=", 400, "{\"error\":\"cursor: "}, {"cursor=!", 400, "{\"error\":\"cursor: "},
-    {"cursor=YWJj%3D", 400, "{\"error\":\"cursor: "},
+    {"day=2026-02-30", 400, "{\"error\":\"day: must be a day, YYYY-MM-DD"}, {"day=2026-1-1", 400, "{\"error\":\"day: "},
+    {"day=2026-01-01T00:00:00Z", 400, "{\"error\":\"day: "}, {"day=1969-12-31", 400, "{\"error\":\"day: "},
+    {"word=four", 400, "{\"error\":\"word: must be one of one, two, three"}, {"word=One", 400, "{\"error\":\"word: "},
+    {"words=one,", 400, "{\"error\":\"words: "}, {"words=,", 400, "{\"error\":\"words: "},
+    {"text=12345678", 400, "{\"error\":\"text: is too long"}, {"text=%ff", 400, "{\"error\":\"text: must be UTF-8"},
+    {"text=%zz", 400, "{\"error\":\"text: "}, {"cursor=", 400, "{\"error\":\"cursor: "},
+    {"cursor=!", 400, "{\"error\":\"cursor: "}, {"cursor=YWJj%3D", 400, "{\"error\":\"cursor: "},
     {"cursor=YWFhYWFhYWFhYWFhYWFhYQ", 400, "{\"error\":\"cursor: "},
     {"limit=0&number=x", 400, "{\"error\":\"number: "}, /* the first that was asked for */
 };
@@ -67,8 +63,7 @@ static void asking_client(struct rig *g)
 	int fd = rig_connect(g);
 
 	for (size_t i = 0; i < ARRAY_LEN(CASES); i++) {
-		char *request =
-		    xasprintf("GET /api/v1/ask?%s HTTP/1.1\r\nHost: x\r\n\r\n", CASES[i].query);
+		char *request = xasprintf("GET /api/v1/ask?%s HTTP/1.1\r\nHost: x\r\n\r\n", CASES[i].query);
 		struct rig_answer a;
 
 		rig_say(fd, request);

@@ -41,10 +41,7 @@ static void render(struct http_request *r, struct rig *g, size_t n_items)
 	web_render(g->loop, &a->render, n_items);
 }
 
-static void on_short(struct http_request *r, void *owner)
-{
-	render(r, owner, 10);
-}
+static void on_short(struct http_request *r, void *owner) { render(r, owner, 10); }
 
 static void on_long(struct http_request *r, void *owner)
 {

@@ -54,18 +54,16 @@ static int set_up(void **state)
 
 	folder_setup(state);
 	wall_ms = T0;
-	folder_write("outpost.yml",
-	    MINIMAL_YML "upstream: {repository: " UPSTREAM ", branches: [main, release/2.9]}\n"
-			"accelerators: {directory: a.d}\n");
+	folder_write("outpost.yml", MINIMAL_YML "upstream: {repository: " UPSTREAM ", branches: [main, release/2.9]}\n"
+						"accelerators: {directory: a.d}\n");
 	for (int i = 0; i < N_ACCELERATORS; i++) {
 		char *path = xasprintf("a.d/%s.yml", ACCELERATORS[i]);
-		char *text =
-		    xasprintf("name: %s\ntitle: The %s one\nlevel: L%d\n"
-			      "runners: [{name: ci, github: {repository: %s/ci}}]\n"
-			      "platform:\n  integration: in-tree\n  device: npu\n"
-			      "  summary: A chip.\n  install:\n"
-			      "  - {build: nightly, os: linux, package: pip, commands: [x]}\n",
-			ACCELERATORS[i], ACCELERATORS[i], LEVELS[i], ACCELERATORS[i]);
+		char *text = xasprintf("name: %s\ntitle: The %s one\nlevel: L%d\n"
+				       "runners: [{name: ci, github: {repository: %s/ci}}]\n"
+				       "platform:\n  integration: in-tree\n  device: npu\n"
+				       "  summary: A chip.\n  install:\n"
+				       "  - {build: nightly, os: linux, package: pip, commands: [x]}\n",
+		    ACCELERATORS[i], ACCELERATORS[i], LEVELS[i], ACCELERATORS[i]);
 
 		folder_write(path, text);
 		free(path);
@@ -136,8 +134,7 @@ static void apply(struct plan *p, int64_t now)
 {
 	struct plan_want wants[N_ACCELERATORS];
 	char target[N_ACCELERATORS][16], guid[64];
-	struct apply_plan op = {
-	    .guid = guid, .body = "{}", .body_bytes = 2, .plan = p, .now_ms = now};
+	struct apply_plan op = {.guid = guid, .body = "{}", .body_bytes = 2, .plan = p, .now_ms = now};
 
 	for (int i = 0; i < N_ACCELERATORS; i++) {
 		snprintf(target[i], sizeof(target[i]), "%s/ci", ACCELERATORS[i]);
@@ -241,11 +238,8 @@ static void report_one(struct commit *c, int a, int64_t now)
 	    .run_id = (char *)"1",
 	    .run_attempt = ++c->told[a].n_attempts};
 	char *id = rig_dispatch_id(c->sha, ACCELERATORS[a]);
-	struct report_job op = {.dispatch_id = id,
-	    .report = &j,
-	    .accelerator = ACCELERATORS[a],
-	    .silent = silent,
-	    .now_ms = now};
+	struct report_job op = {
+	    .dispatch_id = id, .report = &j, .accelerator = ACCELERATORS[a], .silent = silent, .now_ms = now};
 
 	fill_as(a, c, &content);
 	j.tests = content.tests;
@@ -286,9 +280,8 @@ static void settle(int64_t now)
 		ASK_OK(store_claim_due_changes, &c);
 		n = c.n;
 		for (size_t i = 0; i < n; i++) {
-			struct attribute_change a = {.change_id = c.list[i].change_id,
-			    .generation = c.list[i].generation,
-			    .now_ms = now};
+			struct attribute_change a = {
+			    .change_id = c.list[i].change_id, .generation = c.list[i].generation, .now_ms = now};
 
 			DO_OK(store_attribute, &a);
 		}
@@ -309,8 +302,7 @@ static void step(int64_t now)
 	else if (what < 7 && n_commits < COMMITS_MAX - 2)
 		open_pull(now);
 	else if (what < 8) {
-		struct add_known k = {
-		    .pattern = "unit/t*", .url = "https://issue.example/1", .now_ms = now};
+		struct add_known k = {.pattern = "unit/t*", .url = "https://issue.example/1", .now_ms = now};
 		struct remove_known gone = {.id = known_id, .now_ms = now};
 
 		if (known_id) {
@@ -345,8 +337,7 @@ static char *get(const char *path, int *ret_status)
 	struct ask a = {.url = xasprintf("%s%s", parts.url, path)};
 	char *body;
 
-	a.call = (struct http_call){
-	    .method = "GET", .url = a.url, .allow_plain_http = true, .done = ask_on_done};
+	a.call = (struct http_call){.method = "GET", .url = a.url, .allow_plain_http = true, .done = ask_on_done};
 	http_call_start(parts.client, &a.call);
 	*ret_status = ask_wait(&parts, &a);
 	body = xstrndup(buf_str(&a.call.answer), a.call.answer.len);
@@ -402,12 +393,12 @@ static const char *say(json_t *v)
 	return s;
 }
 
-#define CHECK(what, ...)                                                                           \
-	do {                                                                                       \
-		if (!(what)) {                                                                     \
-			print_error(__VA_ARGS__);                                                  \
-			fail_msg(" seed %u, line %d: %s", (unsigned)first_seed, __LINE__, #what);  \
-		}                                                                                  \
+#define CHECK(what, ...)                                                                                               \
+	do {                                                                                                           \
+		if (!(what)) {                                                                                         \
+			print_error(__VA_ARGS__);                                                                      \
+			fail_msg(" seed %u, line %d: %s", (unsigned)first_seed, __LINE__, #what);                      \
+		}                                                                                                      \
 	} while (0)
 
 /* ---- the oracle ---- */
@@ -428,15 +419,15 @@ static struct reading read_cells(json_t *change, const char *name)
 	{
 		const char *s = json_get_str(v, "state");
 
-		r.has_ended = r.has_ended && (strcmp(s, "done") == 0 || strcmp(s, "failed") == 0 ||
-						 strcmp(s, "expired") == 0);
+		r.has_ended =
+		    r.has_ended && (strcmp(s, "done") == 0 || strcmp(s, "failed") == 0 || strcmp(s, "expired") == 0);
 	}
 	json_array_foreach(json_object_get(change, "verdicts"), i, v)
 	{
 		const char *status = json_get_str(v, "status");
 		const char *why = json_get_str(v, "attribution");
-		bool is_red = strcmp(status, "FAIL") == 0 || strcmp(status, "ERROR") == 0 ||
-			      strcmp(status, "MISS") == 0;
+		bool is_red =
+		    strcmp(status, "FAIL") == 0 || strcmp(status, "ERROR") == 0 || strcmp(status, "MISS") == 0;
 		bool is_excused = why && (strcmp(why, "FLAKY") == 0 || strcmp(why, "KNOWN") == 0);
 
 		if (strcmp(json_get_str(v, "accelerator"), name) != 0)
@@ -445,8 +436,7 @@ static struct reading read_cells(json_t *change, const char *name)
 		r.n_pass += strcmp(status, "PASS") == 0;
 		r.n_red += is_red;
 		r.n_unexplained += is_red && !is_excused;
-		r.n_unexplained_tests +=
-		    is_red && !is_excused && !json_is_null(json_object_get(v, "job"));
+		r.n_unexplained_tests += is_red && !is_excused && !json_is_null(json_object_get(v, "job"));
 	}
 	return r;
 }
@@ -474,8 +464,7 @@ static const char *expect(int a, bool is_unhealthy, int64_t now, const struct co
 			if (!r.has_ended)
 				continue;
 			if (branch == 0 && !tested) {
-				if (r.n_cells && r.n_cells == r.n_unexplained &&
-				    !r.n_unexplained_tests) {
+				if (r.n_cells && r.n_cells == r.n_unexplained && !r.n_unexplained_tests) {
 					is_silent_after = true;
 				} else {
 					tested = c;
@@ -550,19 +539,16 @@ static void check_metrics(json_t *list)
 		const char *is = json_get_str(json_object_get(a, "state"), "name");
 		json_t *rate = json_object_get(a, "pass_rate");
 
-		snprintf(line, sizeof(line),
-		    "outpost_accelerator_state{accelerator=\"%s\",state=\"%s\"} 1\n", name, is);
+		snprintf(
+		    line, sizeof(line), "outpost_accelerator_state{accelerator=\"%s\",state=\"%s\"} 1\n", name, is);
 		CHECK(!strstr(text, line) == (strcmp(is, "off") == 0), "%s in metrics", line);
 		n_red += strcmp(is, "red") == 0 || strcmp(is, "overdue") == 0;
 		n_unhealthy += str_eq(json_get_str(a, "health"), "unhealthy");
-		snprintf(line, sizeof(line), "outpost_accelerator_pass_ratio{accelerator=\"%s\"} ",
-		    name);
+		snprintf(line, sizeof(line), "outpost_accelerator_pass_ratio{accelerator=\"%s\"} ", name);
 		CHECK(!strstr(text, line) == json_is_null(rate), "%s in metrics", line);
 		if (strstr(text, line))
-			CHECK(strtod(strstr(text, line) + strlen(line), NULL) -
-				      json_number_value(rate) <
-				  1e-9,
-			    "%s", line);
+			CHECK(strtod(strstr(text, line) + strlen(line), NULL) - json_number_value(rate) < 1e-9, "%s",
+			    line);
 	}
 	snprintf(line, sizeof(line), "\noutpost_accelerators_red %d\n", n_red);
 	CHECK(strstr(text, line), "not %s", line);
@@ -574,8 +560,7 @@ static void check_metrics(json_t *list)
 /* Attributions, evidence, groups and their sums: of each cell, of each change. */
 static void check_change(json_t *change, json_t *accelerators)
 {
-	static const char *const groups[] = {
-	    "new", "unclassified", "known", "base", "flaky", "missing", "not_counted"};
+	static const char *const groups[] = {"new", "unclassified", "known", "base", "flaky", "missing", "not_counted"};
 	json_t *summary = json_object_get(change, "summary"), *v, *a;
 	int64_t n[ARRAY_LEN(groups)] = {0}, n_counted_pass = 0;
 	size_t i;
@@ -584,18 +569,14 @@ static void check_change(json_t *change, json_t *accelerators)
 	{
 		json_t *one = named(accelerators, json_get_str(a, "name"));
 
-		CHECK(json_equal(json_object_get(a, "branch_state"), json_object_get(one, "state")),
-		    "%s", say(a));
-		CHECK(json_is_true(json_object_get(a, "unhealthy")) ==
-			  str_eq(json_get_str(one, "health"), "unhealthy"),
+		CHECK(json_equal(json_object_get(a, "branch_state"), json_object_get(one, "state")), "%s", say(a));
+		CHECK(json_is_true(json_object_get(a, "unhealthy")) == str_eq(json_get_str(one, "health"), "unhealthy"),
 		    "%s", say(a));
 	}
 	json_array_foreach(json_object_get(change, "verdicts"), i, v)
 	{
-		const char *status = json_get_str(v, "status"),
-			   *why = json_get_str(v, "attribution");
-		const char *group = json_get_str(v, "group"),
-			   *url = json_get_str(v, "evidence_url");
+		const char *status = json_get_str(v, "status"), *why = json_get_str(v, "attribution");
+		const char *group = json_get_str(v, "group"), *url = json_get_str(v, "evidence_url");
 		json_t *one = named(accelerators, json_get_str(v, "accelerator"));
 		bool is_uncounted = str_eq(json_get_str(one, "health"), "unhealthy");
 		bool is_failure = strcmp(status, "FAIL") == 0 || strcmp(status, "ERROR") == 0;
@@ -603,8 +584,7 @@ static void check_change(json_t *change, json_t *accelerators)
 		char own[64];
 
 		snprintf(own, sizeof(own), "/jobs/%d", (int)json_get_int(v, "job", 0));
-		CHECK(!url || (!str_has_suffix(url, own) && !strstr(url, "/accelerators/")), "%s",
-		    say(v));
+		CHECK(!url || (!str_has_suffix(url, own) && !strstr(url, "/accelerators/")), "%s", say(v));
 		CHECK((why != NULL) == (is_failure || is_missing), "%s", say(v));
 		CHECK((group != NULL) == (is_failure || is_missing), "%s", say(v));
 		if (is_missing)
@@ -618,17 +598,15 @@ static void check_change(json_t *change, json_t *accelerators)
 		n_counted_pass += !is_uncounted && strcmp(status, "PASS") == 0;
 	}
 	for (size_t g = 0; g < ARRAY_LEN(groups); g++)
-		CHECK(json_get_int(summary, groups[g], -1) == n[g], "%s: %d, %s", groups[g],
-		    (int)n[g], say(summary));
-	CHECK(strcmp(json_get_str(summary, "verdict"), "pass") != 0 || n_counted_pass,
-	    "a pass without a PASS: %s", say(summary));
+		CHECK(json_get_int(summary, groups[g], -1) == n[g], "%s: %d, %s", groups[g], (int)n[g], say(summary));
+	CHECK(strcmp(json_get_str(summary, "verdict"), "pass") != 0 || n_counted_pass, "a pass without a PASS: %s",
+	    say(summary));
 }
 
 static void check_comment(const struct commit *c, json_t *change, json_t *accelerators, int64_t now)
 {
-	struct comment_options o = {.public_url = "https://outpost.example.org",
-	    .github_url = "https://github.com",
-	    .now_wall_ms = now};
+	struct comment_options o = {
+	    .public_url = "https://outpost.example.org", .github_url = "https://github.com", .now_wall_ms = now};
 	json_t *summary = json_object_get(change, "summary"), *a;
 	struct change_view *v = rig_view_of(c->number, NULL);
 	bool is_pass = strcmp(json_get_str(summary, "verdict"), "pass") == 0;
@@ -636,12 +614,11 @@ static void check_comment(const struct commit *c, json_t *change, json_t *accele
 	size_t i, n_uncounted = 0;
 
 	view_comment(v, &o, &comment);
-	CHECK(str_has_prefix(comment.markdown, COMMENT_MARKER "\n✓ ") == is_pass, "%s",
-	    comment.markdown);
+	CHECK(str_has_prefix(comment.markdown, COMMENT_MARKER "\n✓ ") == is_pass, "%s", comment.markdown);
 	json_array_foreach(json_object_get(change, "verdicts"), i, a)
 	{
-		n_uncounted += str_eq(json_get_str(a, "group"), "not_counted") &&
-			       !json_is_null(json_object_get(a, "job"));
+		n_uncounted +=
+		    str_eq(json_get_str(a, "group"), "not_counted") && !json_is_null(json_object_get(a, "job"));
 	}
 	CHECK(!strstr(comment.markdown, " not counted](") == !n_uncounted, "%s", comment.markdown);
 	json_array_foreach(json_object_get(change, "accelerators"), i, a)
@@ -685,8 +662,7 @@ static void check_feed(json_t *accelerators)
 			for (size_t i = 0; strstr(title, "green again") && i < n_commits; i++)
 				if (strstr(at, commits[i].sha))
 					CHECK(commits[i].told[a].has_pass, "false green: %s", at);
-			if (!is_seen[a][is_main] &&
-			    (strstr(title, "is red") || strstr(title, "no report")))
+			if (!is_seen[a][is_main] && (strstr(title, "is red") || strstr(title, "no report")))
 				CHECK(!json_is_null(json_object_get(one, "red_since")), "%s", at);
 			is_seen[a][is_main] = true;
 		}
@@ -708,11 +684,8 @@ static void check_dashboard(json_t *dashboard, json_t *accelerators)
 		json_t *one = named(accelerators, json_get_str(row, "name"));
 		const char *is = json_get_str(json_object_get(row, "state"), "name");
 
-		CHECK(json_equal(json_object_get(row, "state"), json_object_get(one, "state")),
-		    "%s", say(row));
-		CHECK(json_equal(
-			  json_object_get(row, "pass_rate"), json_object_get(one, "pass_rate")),
-		    "%s", say(row));
+		CHECK(json_equal(json_object_get(row, "state"), json_object_get(one, "state")), "%s", say(row));
+		CHECK(json_equal(json_object_get(row, "pass_rate"), json_object_get(one, "pass_rate")), "%s", say(row));
 		n_green += strcmp(is, "green") == 0;
 		n_red += strcmp(is, "red") == 0 || strcmp(is, "overdue") == 0;
 	}
@@ -737,8 +710,7 @@ static void check_accelerator(int a, json_t *one, json_t *dashboard, int64_t now
 		n_seen[s] += strcmp(accelerator_words((enum accelerator_status)s)->name, is) == 0;
 	page = get_jsonf("/api/v1/accelerators/%s", name);
 	CHECK(json_equal(json_object_get(page, "state"), state), "%s", say(state));
-	CHECK(json_equal(json_object_get(page, "pass_rate"), json_object_get(one, "pass_rate")),
-	    "%s", name);
+	CHECK(json_equal(json_object_get(page, "pass_rate"), json_object_get(one, "pass_rate")), "%s", name);
 	json_decref(page);
 	row = named(json_object_get(dashboard, "accelerators"), name);
 	if (a == 0) {
@@ -751,12 +723,11 @@ static void check_accelerator(int a, json_t *one, json_t *dashboard, int64_t now
 	}
 	expected = expect(a, str_eq(json_get_str(one, "health"), "unhealthy"), now, &tested);
 	if (expected)
-		CHECK(strcmp(is, expected) == 0 ||
-			  (strcmp(is, "overdue") == 0 && strcmp(expected, "red") == 0),
+		CHECK(strcmp(is, expected) == 0 || (strcmp(is, "overdue") == 0 && strcmp(expected, "red") == 0),
 		    "%s is %s, and should be %s: %s", name, is, expected, say(row));
 	sha = json_get_str(json_object_get(row, "commit"), "sha");
-	CHECK(str_eq(sha, tested ? tested->sha : NULL), "%s tested %s: %s", name,
-	    tested ? tested->sha : "nothing", say(row));
+	CHECK(str_eq(sha, tested ? tested->sha : NULL), "%s tested %s: %s", name, tested ? tested->sha : "nothing",
+	    say(row));
 	if (strcmp(json_get_str(state, "tone"), "pass") == 0)
 		CHECK(tested && tested->told[a].has_pass, "false green: %s", say(row));
 	check_badge(name, state, json_object_get(one, "pass_rate"));
@@ -773,9 +744,8 @@ static void look(int64_t now)
 	dashboard = get_json("/api/v1/dashboard");
 	platforms = get_json("/api/v1/platforms");
 	for (i = 0; i < n_commits; i++)
-		changes[i] = commits[i].number
-				 ? get_jsonf("/api/v1/pulls/%d", (int)commits[i].number)
-				 : get_jsonf("/api/v1/commits/%s", commits[i].sha);
+		changes[i] = commits[i].number ? get_jsonf("/api/v1/pulls/%d", (int)commits[i].number)
+					       : get_jsonf("/api/v1/commits/%s", commits[i].sha);
 	for (i = 0; i < n_commits; i++) {
 		check_change(changes[i], list);
 		if (commits[i].number)
@@ -787,8 +757,7 @@ static void look(int64_t now)
 	{
 		json_t *one = named(list, json_get_str(p, "name"));
 
-		CHECK(json_equal(json_object_get(p, "branch_state"), json_object_get(one, "state")),
-		    "%s", say(p));
+		CHECK(json_equal(json_object_get(p, "branch_state"), json_object_get(one, "state")), "%s", say(p));
 	}
 	CHECK(i == N_ACCELERATORS - 1, "%d platforms", (int)i);
 	check_dashboard(dashboard, list);
@@ -869,8 +838,7 @@ static void everything_that_shows_a_state_agrees(void **state)
 		    accelerator_words((enum accelerator_status)s)->word);
 	if (getenv("OUTPOST_STATES_VERBOSE"))
 		for (int s = 0; s < N_ACCELERATOR_STATUSES; s++)
-			print_message("%6d %s\n", n_seen[s],
-			    accelerator_words((enum accelerator_status)s)->name);
+			print_message("%6d %s\n", n_seen[s], accelerator_words((enum accelerator_status)s)->name);
 }
 
 int main(void)

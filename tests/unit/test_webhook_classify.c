@@ -26,14 +26,11 @@ static const struct {
     {"pull_request", "{\"action\":\"unlabeled\"," REPO "}", WEBHOOK_USED, NULL},
     {"pull_request", "{\"action\":\"converted_to_draft\"," REPO "}", WEBHOOK_USED, NULL},
     {"pull_request", "{\"action\":\"closed\"," REPO "}", WEBHOOK_USED, NULL},
-    {"pull_request", "{\"action\":\"edited\",\"changes\":{\"base\":{}}," REPO "}", WEBHOOK_USED,
-	NULL},
-    {"pull_request", "{\"action\":\"edited\",\"changes\":{\"title\":{}}," REPO "}", WEBHOOK_IGNORED,
-	"not its base"},
+    {"pull_request", "{\"action\":\"edited\",\"changes\":{\"base\":{}}," REPO "}", WEBHOOK_USED, NULL},
+    {"pull_request", "{\"action\":\"edited\",\"changes\":{\"title\":{}}," REPO "}", WEBHOOK_IGNORED, "not its base"},
     {"pull_request", "{\"action\":\"assigned\"," REPO "}", WEBHOOK_IGNORED, "action"},
     {"pull_request", "{" REPO "}", WEBHOOK_IGNORED, "action"},
-    {"pull_request", "{\"action\":\"opened\",\"repository\":{\"full_name\":\"a/b\"}}",
-	WEBHOOK_IGNORED, "upstream"},
+    {"pull_request", "{\"action\":\"opened\",\"repository\":{\"full_name\":\"a/b\"}}", WEBHOOK_IGNORED, "upstream"},
     {"pull_request", "{\"action\":\"opened\"}", WEBHOOK_IGNORED, "upstream"},
     {"push", "{\"ref\":\"refs/heads/main\",\"deleted\":false," REPO "}", WEBHOOK_USED, NULL},
     {"push", "{\"ref\":\"refs/heads/release/2.9\"," REPO "}", WEBHOOK_USED, NULL},
@@ -46,11 +43,9 @@ static const struct {
     {"check_run", "{\"action\":\"created\"," REPO "}", WEBHOOK_IGNORED, "action"},
     {"check_suite", "{\"action\":\"rerequested\"," REPO "}", WEBHOOK_USED, NULL},
     {"check_suite", "{\"action\":\"requested\"," REPO "}", WEBHOOK_IGNORED, "action"},
-    {"issue_comment", "{\"action\":\"created\",\"issue\":{\"pull_request\":{}}," REPO "}",
-	WEBHOOK_USED, NULL},
+    {"issue_comment", "{\"action\":\"created\",\"issue\":{\"pull_request\":{}}," REPO "}", WEBHOOK_USED, NULL},
     {"issue_comment", "{\"action\":\"created\",\"issue\":{}," REPO "}", WEBHOOK_IGNORED, "issue"},
-    {"issue_comment", "{\"action\":\"edited\",\"issue\":{\"pull_request\":{}}," REPO "}",
-	WEBHOOK_IGNORED, "action"},
+    {"issue_comment", "{\"action\":\"edited\",\"issue\":{\"pull_request\":{}}," REPO "}", WEBHOOK_IGNORED, "action"},
     {"installation", "{\"action\":\"created\"}", WEBHOOK_USED, NULL},
     {"installation_repositories", "{\"action\":\"added\"}", WEBHOOK_USED, NULL},
     {"installation_target", "{\"action\":\"renamed\"}", WEBHOOK_USED, NULL},
@@ -69,8 +64,7 @@ static void test_table(void **state)
 
 		assert_int_equal(err, 0);
 		if (webhook_classify(table[i].event, &s, &config, &reason) != table[i].class)
-			fail_msg(
-			    "%s %s: %s", table[i].event, table[i].body, reason ? reason : "used");
+			fail_msg("%s %s: %s", table[i].event, table[i].body, reason ? reason : "used");
 		if (table[i].reason)
 			assert_non_null(strstr(reason, table[i].reason));
 		else
@@ -80,8 +74,7 @@ static void test_table(void **state)
 
 static bool is_registry_push(const char *url, const char *repository, const char *ref)
 {
-	const struct config c = {
-	    .accelerators_git_url = (char *)url, .accelerators_git_branch = (char[]){"main"}};
+	const struct config c = {.accelerators_git_url = (char *)url, .accelerators_git_branch = (char[]){"main"}};
 	struct skim s = {0};
 
 	snprintf(s.repository, sizeof(s.repository), "%s", repository);
@@ -91,16 +84,13 @@ static bool is_registry_push(const char *url, const char *repository, const char
 
 static void test_registry_push(void **state)
 {
-	static const char *const urls[] = {"https://github.com/Fdn/registry.git",
-	    "https://github.com/fdn/registry", "https://github.com/fdn/registry.git/",
-	    "https://ghe.example.org:8443/FDN/Registry/"};
-	static const char *const others[] = {"https://github.com/fdn/registry2",
-	    "https://github.com/x/fdn/registry", "https://github.com/fdn", "https://github.com/",
-	    "https://github.com", "https://github.com/.git", "https://fdn/registry.git"};
-	struct skim deleted = {
-	    .repository = "fdn/registry", .ref = "refs/heads/main", .is_deleted = true};
-	struct config c = {
-	    .accelerators_git_url = (char *)urls[0], .accelerators_git_branch = (char[]){"main"}};
+	static const char *const urls[] = {"https://github.com/Fdn/registry.git", "https://github.com/fdn/registry",
+	    "https://github.com/fdn/registry.git/", "https://ghe.example.org:8443/FDN/Registry/"};
+	static const char *const others[] = {"https://github.com/fdn/registry2", "https://github.com/x/fdn/registry",
+	    "https://github.com/fdn", "https://github.com/", "https://github.com", "https://github.com/.git",
+	    "https://fdn/registry.git"};
+	struct skim deleted = {.repository = "fdn/registry", .ref = "refs/heads/main", .is_deleted = true};
+	struct config c = {.accelerators_git_url = (char *)urls[0], .accelerators_git_branch = (char[]){"main"}};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(urls); i++)

@@ -29,15 +29,9 @@ static int set_up_with(void **state, size_t max_queue_ops)
 	return 0;
 }
 
-static int set_up(void **state)
-{
-	return set_up_with(state, 0);
-}
+static int set_up(void **state) { return set_up_with(state, 0); }
 
-static int set_up_small_queue(void **state)
-{
-	return set_up_with(state, 2);
-}
+static int set_up_small_queue(void **state) { return set_up_with(state, 2); }
 
 static int tear_down(void **state)
 {
@@ -59,15 +53,14 @@ static const char *sign(const char *secret, const char *body, size_t n)
 	char hex[2 * SHA256_BYTES + 1];
 
 	hmac_sha256(secret, strlen(secret), body, n, mac);
-	snprintf(header, sizeof header, "X-Hub-Signature-256: sha256=%s",
-	    hex_encode(mac, sizeof mac, hex));
+	snprintf(header, sizeof header, "X-Hub-Signature-256: sha256=%s", hex_encode(mac, sizeof mac, hex));
 	return header;
 }
 
 /* One delivery with these headers (NULL leaves one out); its status, and that the answer
  * contains `expected`. */
-static int deliver(struct fixture *f, const char *guid, const char *event, const char *signature,
-    const char *body, const char *expected)
+static int deliver(struct fixture *f, const char *guid, const char *event, const char *signature, const char *body,
+    const char *expected)
 {
 	char guid_line[128], event_line[128];
 	const char *headers[5] = {"Content-Type: application/json"};
@@ -103,10 +96,7 @@ struct look_up {
 	bool is_done;
 };
 
-static void on_found(struct store_query *q)
-{
-	CONTAINER_OF(q, struct look_up, get.q)->is_done = true;
-}
+static void on_found(struct store_query *q) { CONTAINER_OF(q, struct look_up, get.q)->is_done = true; }
 
 /* The stored delivery; release it. */
 static struct delivery stored(struct fixture *f, const char *guid)
@@ -128,12 +118,10 @@ static void test_accepts_what_is_on_disk(void **state)
 
 	intake_configure(f->intake, f->parts.config);
 	assert_int_equal(deliver_signed(f, GUID, "pull_request", body, answer), 202);
-	assert_int_equal(deliver_signed(f, GUID, "pull_request", body,
-			     "{\"status\":\"duplicate\",\"delivery\":\"" GUID "\"}"),
-	    200);
-	assert_int_equal(deliver_signed(f, "no-uuid-7", "push", BODY_PUSH, "accepted"), 202);
 	assert_int_equal(
-	    deliver_signed(f, "c", "installation", BODY_INSTALLATION, "accepted"), 202);
+	    deliver_signed(f, GUID, "pull_request", body, "{\"status\":\"duplicate\",\"delivery\":\"" GUID "\"}"), 200);
+	assert_int_equal(deliver_signed(f, "no-uuid-7", "push", BODY_PUSH, "accepted"), 202);
+	assert_int_equal(deliver_signed(f, "c", "installation", BODY_INSTALLATION, "accepted"), 202);
 	d = stored(f, GUID);
 	assert_string_equal(d.body, body);
 	assert_string_equal(d.event, "pull_request");
@@ -150,15 +138,11 @@ static void test_pongs_and_ignores(void **state)
 	struct fixture *f = *state;
 
 	intake_configure(f->intake, f->parts.config);
+	assert_int_equal(deliver_signed(f, "a", "ping", "{\"zen\":\"z\"}", "{\"status\":\"pong\"}"), 200);
 	assert_int_equal(
-	    deliver_signed(f, "a", "ping", "{\"zen\":\"z\"}", "{\"status\":\"pong\"}"), 200);
-	assert_int_equal(deliver_signed(f, "a", "star", "{}",
-			     "{\"status\":\"ignored\",\"reason\":\"the event is not used\"}"),
-	    200);
-	assert_int_equal(
-	    deliver_signed(f, "a", "pull_request", BODY_OF_PULL("locked", ""), "action"), 200);
-	assert_int_equal(
-	    deliver_signed(f, "a", "push", "{\"ref\":\"refs/heads/main\"}", "upstream"), 200);
+	    deliver_signed(f, "a", "star", "{}", "{\"status\":\"ignored\",\"reason\":\"the event is not used\"}"), 200);
+	assert_int_equal(deliver_signed(f, "a", "pull_request", BODY_OF_PULL("locked", ""), "action"), 200);
+	assert_int_equal(deliver_signed(f, "a", "push", "{\"ref\":\"refs/heads/main\"}", "upstream"), 200);
 	assert_int_equal(intake_counters(f->intake)->n_pong, 1);
 	assert_int_equal(intake_counters(f->intake)->n_ignored, 3);
 	/* nothing of it took the GUID */
@@ -167,20 +151,18 @@ static void test_pongs_and_ignores(void **state)
 
 static void test_refuses_bad_requests(void **state)
 {
-	static const char *const guids[] = {NULL, "", "a b", "a/b",
-	    "12345678901234567890123456789012345678901234567890123456789012345"};
+	static const char *const guids[] = {
+	    NULL, "", "a b", "a/b", "12345678901234567890123456789012345678901234567890123456789012345"};
 	struct fixture *f = *state;
 	const char *good = sign("s3cret", BODY_PUSH, strlen(BODY_PUSH));
 
 	intake_configure(f->intake, f->parts.config);
 	assert_int_equal(deliver(f, GUID, "push", NULL, BODY_PUSH, "X-Hub-Signature-256"), 400);
-	assert_int_equal(
-	    deliver(f, GUID, "push", "X-Hub-Signature-256: sha256=12", BODY_PUSH, "error"), 400);
+	assert_int_equal(deliver(f, GUID, "push", "X-Hub-Signature-256: sha256=12", BODY_PUSH, "error"), 400);
 	assert_int_equal(deliver(f, GUID, NULL, good, BODY_PUSH, "X-GitHub-Event"), 400);
 	assert_int_equal(deliver(f, GUID, "pu sh", good, BODY_PUSH, "X-GitHub-Event"), 400);
 	for (size_t i = 0; i < ARRAY_LEN(guids); i++)
-		assert_int_equal(
-		    deliver(f, guids[i], "push", good, BODY_PUSH, "X-GitHub-Delivery"), 400);
+		assert_int_equal(deliver(f, guids[i], "push", good, BODY_PUSH, "X-GitHub-Delivery"), 400);
 	assert_int_equal(deliver_signed(f, GUID, "push", "{\"a\":", "not JSON"), 400);
 	assert_int_equal(deliver_signed(f, GUID, "ping", "", "not JSON"), 400);
 	assert_int_equal(intake_counters(f->intake)->n_bad_request, 11);
@@ -189,9 +171,8 @@ static void test_refuses_bad_requests(void **state)
 static void test_says_how_to_send_json(void **state)
 {
 	static const char body[] = "payload=%7B%7D";
-	const char *const headers[] = {"Content-Type: application/x-www-form-urlencoded",
-	    "X-GitHub-Event: push", "X-GitHub-Delivery: a", sign("s3cret", body, strlen(body)),
-	    NULL};
+	const char *const headers[] = {"Content-Type: application/x-www-form-urlencoded", "X-GitHub-Event: push",
+	    "X-GitHub-Delivery: a", sign("s3cret", body, strlen(body)), NULL};
 	struct fixture *f = *state;
 	struct ask a;
 
@@ -225,9 +206,8 @@ static void test_swaps_the_secret(void **state)
 	intake_configure(f->intake, next);
 	config_unref(next);
 	assert_int_equal(deliver_signed(f, GUID, "push", BODY_PUSH, "wrong"), 401);
-	assert_int_equal(deliver(f, GUID, "push", sign("n3xt", BODY_PUSH, strlen(BODY_PUSH)),
-			     BODY_PUSH, "accepted"),
-	    202);
+	assert_int_equal(
+	    deliver(f, GUID, "push", sign("n3xt", BODY_PUSH, strlen(BODY_PUSH)), BODY_PUSH, "accepted"), 202);
 }
 
 /* An operation that keeps the store's writer busy until it is let go. */
@@ -243,10 +223,7 @@ static int plug_run(struct store_op *op, struct txn *db)
 	return sem_wait(CONTAINER_OF(op, struct plug, op)->may_end);
 }
 
-static void plug_done(struct store_op *op)
-{
-	CONTAINER_OF(op, struct plug, op)->is_done = true;
-}
+static void plug_done(struct store_op *op) { CONTAINER_OF(op, struct plug, op)->is_done = true; }
 
 static void test_is_busy_when_the_queue_is_full(void **state)
 {
@@ -258,8 +235,7 @@ static void test_is_busy_when_the_queue_is_full(void **state)
 	intake_configure(f->intake, f->parts.config);
 	sem_init(&may_end, 0, 0);
 	for (size_t i = 0; i < ARRAY_LEN(plugs); i++) {
-		plugs[i] =
-		    (struct plug){.op = {.run = plug_run, .done = plug_done}, .may_end = &may_end};
+		plugs[i] = (struct plug){.op = {.run = plug_run, .done = plug_done}, .may_end = &may_end};
 		assert_int_equal(store_submit(f->parts.store, &plugs[i].op), 0);
 	}
 	assert_int_equal(deliver_signed(f, GUID, "push", BODY_PUSH, ""), 503);
@@ -275,16 +251,15 @@ static void test_is_busy_when_the_queue_is_full(void **state)
 static void test_takes_one_of_two_alike(void **state)
 {
 	enum { N = 8 };
-	const char *const headers[] = {"X-GitHub-Event: push", "X-GitHub-Delivery: " GUID,
-	    sign("s3cret", BODY_PUSH, strlen(BODY_PUSH)), NULL};
+	const char *const headers[] = {
+	    "X-GitHub-Event: push", "X-GitHub-Delivery: " GUID, sign("s3cret", BODY_PUSH, strlen(BODY_PUSH)), NULL};
 	struct fixture *f = *state;
 	struct ask asks[N];
 	int n_accepted = 0;
 
 	intake_configure(f->intake, f->parts.config);
 	for (int i = 0; i < N; i++)
-		ask_start(
-		    &f->parts, &asks[i], "/github/webhook", headers, BODY_PUSH, strlen(BODY_PUSH));
+		ask_start(&f->parts, &asks[i], "/github/webhook", headers, BODY_PUSH, strlen(BODY_PUSH));
 	for (int i = 0; i < N; i++) {
 		n_accepted += ask_wait(&f->parts, &asks[i]) == 202;
 		ask_release(&asks[i]);
@@ -337,8 +312,7 @@ int main(void)
 	    TEST(test_says_how_to_send_json),
 	    TEST(test_refuses_wrong_signatures_unparsed),
 	    TEST(test_swaps_the_secret),
-	    cmocka_unit_test_setup_teardown(
-		test_is_busy_when_the_queue_is_full, set_up_small_queue, tear_down),
+	    cmocka_unit_test_setup_teardown(test_is_busy_when_the_queue_is_full, set_up_small_queue, tear_down),
 	    TEST(test_takes_one_of_two_alike),
 	    TEST(test_keeps_what_its_client_did_not_wait_for),
 	};

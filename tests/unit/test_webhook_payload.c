@@ -33,8 +33,7 @@ static void test_pull_request(void **state)
 	assert_string_equal(ev.pull.head_sha, SHA_HEAD);
 	assert_string_equal(ev.pull.base_sha, SHA_BASE);
 	assert_string_equal(ev.pull.base_ref, "main");
-	assert_string_equal(
-	    ev.pull.title, "Fix \xe2\x80\x9cquoted\xe2\x80\x9d \xf0\x9f\x98\x80 n\xc3\xa4mes");
+	assert_string_equal(ev.pull.title, "Fix \xe2\x80\x9cquoted\xe2\x80\x9d \xf0\x9f\x98\x80 n\xc3\xa4mes");
 	assert_string_equal(ev.pull.author, "alice");
 	assert_string_equal(ev.pull.author_association, "CONTRIBUTOR");
 	assert_int_equal(strv_len((const char *const *)ev.pull.labels), 2);
@@ -83,8 +82,8 @@ static void test_push(void **state)
 	event_release(&ev);
 }
 
-#define COMMIT(sha, more)                                                                          \
-	"{\"id\":\"" sha "\",\"message\":\"Land it\\r\\nmore\",\"timestamp\":"                     \
+#define COMMIT(sha, more)                                                                                              \
+	"{\"id\":\"" sha "\",\"message\":\"Land it\\r\\nmore\",\"timestamp\":"                                         \
 	"\"2019-05-15T15:20:21Z\"" more "}"
 
 static void parse_commits(const char *commits, struct event *ret)
@@ -104,8 +103,8 @@ static void test_commits_of_a_push(void **state)
 	struct event ev;
 
 	(void)state;
-	parse_commits("[" COMMIT(SHA_BASE, ",\"author\":{\"name\":\"Bob B.\"}") "," COMMIT(SHA_HEAD,
-			  ",\"author\":{\"name\":\"Alice A.\",\"username\":\"alice\"}") "]",
+	parse_commits("[" COMMIT(SHA_BASE, ",\"author\":{\"name\":\"Bob B.\"}") "," COMMIT(
+			  SHA_HEAD, ",\"author\":{\"name\":\"Alice A.\",\"username\":\"alice\"}") "]",
 	    &ev);
 	assert_true(ev.is_forced);
 	assert_int_equal(ev.n_commits, 2);
@@ -116,9 +115,7 @@ static void test_commits_of_a_push(void **state)
 	assert_string_equal(ev.commits[1].author, "alice");
 	assert_null(ev.commits[1].files);
 	event_release(&ev);
-	parse_commits("[" COMMIT(SHA_HEAD,
-			  ",\"added\":[\"a.c\"],\"removed\":[],\"modified\":[7,\"b.c\"]") "]",
-	    &ev);
+	parse_commits("[" COMMIT(SHA_HEAD, ",\"added\":[\"a.c\"],\"removed\":[],\"modified\":[7,\"b.c\"]") "]", &ev);
 	assert_string_equal(ev.commits[0].files[0], "a.c");
 	assert_string_equal(ev.commits[0].files[1], "b.c");
 	assert_null(ev.commits[0].files[2]);
@@ -246,8 +243,7 @@ static void test_ghosts_and_old_servers(void **state)
 static const struct {
 	const char *event, *from, *to, *names;
 } wrongs[] = {
-    {"pull_request", "\"number\":42,\"state\"", "\"number\":\"42\",\"state\"",
-	"pull_request.number"},
+    {"pull_request", "\"number\":42,\"state\"", "\"number\":\"42\",\"state\"", "pull_request.number"},
     {"pull_request", "\"number\":42,\"state\"", "\"number\":0,\"state\"", "pull_request.number"},
     {"pull_request", "\"sha\":\"" SHA_HEAD "\"", "\"sha\":7", "pull_request.head.sha"},
     {"pull_request", "\"sha\":\"" SHA_HEAD "\"", "\"sha\":\"abc\"", "pull_request.head.sha"},
@@ -276,16 +272,14 @@ static void test_names_what_is_wrong(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(wrongs); i++) {
-		const char *good = str_eq(wrongs[i].event, "pull_request")
-				       ? BODY_OF_PULL("opened", "")
-				   : str_eq(wrongs[i].event, "push") ? BODY_PUSH
-								     : BODY_COMMENT;
+		const char *good = str_eq(wrongs[i].event, "pull_request") ? BODY_OF_PULL("opened", "")
+				   : str_eq(wrongs[i].event, "push")       ? BODY_PUSH
+									   : BODY_COMMENT;
 		char *body = replaced(good, wrongs[i].from, wrongs[i].to);
 		struct error e = {0};
 		struct event ev;
 
-		assert_int_equal(
-		    event_parse(wrongs[i].event, body, strlen(body), &ev, &e), ERR_INVALID);
+		assert_int_equal(event_parse(wrongs[i].event, body, strlen(body), &ev, &e), ERR_INVALID);
 		if (!strstr(e.text, wrongs[i].names))
 			fail_msg("case %zu says: %s", i, e.text);
 		event_release(&ev);

@@ -55,8 +55,7 @@ static void test_forgets_what_cannot_be_used(void **state)
 	struct skim s;
 
 	(void)state;
-	skim_ok(
-	    "{\"action\":7,\"ref\":null,\"repository\":\"x/y\",\"changes\":[],\"issue\":{}}", &s);
+	skim_ok("{\"action\":7,\"ref\":null,\"repository\":\"x/y\",\"changes\":[],\"issue\":{}}", &s);
 	assert_string_equal(s.action, "");
 	assert_string_equal(s.ref, "");
 	assert_string_equal(s.repository, "");
@@ -65,9 +64,7 @@ static void test_forgets_what_cannot_be_used(void **state)
 	skim_ok("{\"changes\":{\"base\":null},\"issue\":{\"pull_request\":null}}", &s);
 	assert_false(s.has_base_change);
 	assert_false(s.is_pull_comment);
-	skim_ok(
-	    "{\"x\":{\"action\":\"a\",\"full_name\":\"b\",\"base\":{}},\"y\":[{\"ref\":\"c\"}]}",
-	    &s);
+	skim_ok("{\"x\":{\"action\":\"a\",\"full_name\":\"b\",\"base\":{}},\"y\":[{\"ref\":\"c\"}]}", &s);
 	assert_string_equal(s.action, "");
 	assert_string_equal(s.repository, "");
 	assert_string_equal(s.ref, "");
@@ -178,8 +175,7 @@ static void test_bounds_depth(void **state)
 		for (int i = levels - 1; i >= 1; i--)
 			buf_append_char(&b, i % 2 ? ']' : '}');
 		buf_append_char(&b, '}');
-		assert_int_equal(
-		    skim(buf_str(&b), b.len, &s, NULL), levels <= 64 ? 0 : ERR_INVALID);
+		assert_int_equal(skim(buf_str(&b), b.len, &s, NULL), levels <= 64 ? 0 : ERR_INVALID);
 		buf_release(&b);
 	}
 }

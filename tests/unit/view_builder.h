@@ -9,9 +9,8 @@
 
 /* Room for one more element at the end of list, zeroed. Doubling: the sanitizer's realloc() copies
  * the whole list each time. */
-#define VIEW_PUSH(list, n)                                                                         \
-	((list) = ((n) & ((n)-1)) == 0 ? xrealloc((list), ((n) ? 2 * (n) : 1) * sizeof(*(list)))   \
-				       : (list),                                                   \
+#define VIEW_PUSH(list, n)                                                                                             \
+	((list) = ((n) & ((n)-1)) == 0 ? xrealloc((list), ((n) ? 2 * (n) : 1) * sizeof(*(list))) : (list),             \
 	    memset(&(list)[n], 0, sizeof(*(list))), &(list)[(n)++])
 
 static inline struct change_view *view_new(void)
@@ -39,8 +38,8 @@ static inline void view_set_merge_base(struct change_view *v, int64_t age_ms)
 }
 
 /* With one current dispatch in that state; returns its index. */
-static inline size_t view_add_accelerator(struct change_view *v, const char *name,
-    const char *title, enum level level, enum dispatch_state state)
+static inline size_t view_add_accelerator(
+    struct change_view *v, const char *name, const char *title, enum level level, enum dispatch_state state)
 {
 	struct accelerator_view *a = VIEW_PUSH(v->accelerators, v->n_accelerators);
 	struct dispatch_view *d;
@@ -65,8 +64,8 @@ static inline size_t view_add_accelerator(struct change_view *v, const char *nam
 	return v->n_accelerators - 1;
 }
 
-static inline void view_set_contact(struct change_view *v, size_t accelerator, const char *docs_url,
-    const char *help_url, const char *oncall)
+static inline void view_set_contact(
+    struct change_view *v, size_t accelerator, const char *docs_url, const char *help_url, const char *oncall)
 {
 	struct accelerator_view *a = &v->accelerators[accelerator];
 
@@ -93,8 +92,8 @@ static inline struct job_view *view_add_job(
 	return j;
 }
 
-static inline struct verdict_view *view_add_verdict(struct change_view *v, size_t accelerator,
-    const char *suite, const char *test, enum test_status status, int64_t job)
+static inline struct verdict_view *view_add_verdict(struct change_view *v, size_t accelerator, const char *suite,
+    const char *test, enum test_status status, int64_t job)
 {
 	struct verdict_view *w = VIEW_PUSH(v->verdicts, v->n_verdicts);
 
