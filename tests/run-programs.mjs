@@ -1,6 +1,7 @@
 // Runs files of whole-program tests, some at a time, the longest first. Prints one line for each file when it ends, with
 // what failed in it, and at the end the first lines of every failure once more: a log may be kept only from its end.
-// The output of each file is kept under FOLDER.
+// The output of each file is kept under FOLDER. A file that has not ended after PROGRAM_MINUTES (15) hangs: it is stopped and
+// has failed, so that one test cannot keep the whole check from ending.
 //
 // usage: run-programs.mjs AT_ONCE FOLDER FILE...
 import { spawn } from 'node:child_process';
@@ -9,6 +10,8 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const LINES_OF_FAILURE = 12; // of each failed test, in the summary
+const MINUTES = Number(process.env.PROGRAM_MINUTES ?? 15);
+const LAST_WORDS_MS = 10_000; // from SIGTERM, which lets daemons end, to SIGKILL
 // These take longest: they begin first, so that none of them runs alone at the end.
 const LONGEST = ['history', 'hostile-comment', 'hostile-report', 'kill', 'browser/pages', 'kill-nightly', 'kill-experiments', 'kill-runners'];
 
@@ -36,16 +39,28 @@ function countsOf(output) {
   }
 }
 
+// Signals the file and all that it started.
+function stop(child, signal) {
+  try {
+    process.kill(-child.pid, signal);
+  } catch (error) {
+    if (error.code !== 'ESRCH') throw error;
+  }
+}
+
 function runFile(file) {
   const name = nameOf(file);
   const log = path.join(folder, `${name.replaceAll('/', '-')}.log`);
   const out = fs.openSync(log, 'w');
   const start = performance.now();
-  const child = spawn(process.execPath, ['--test-reporter', reporter, '--test-reporter-destination', 'stdout', file], { stdio: ['ignore', out, out] });
+  // a group of its own, so that a stopped file leaves no daemon behind
+  const child = spawn(process.execPath, ['--test-reporter', reporter, '--test-reporter-destination', 'stdout', file], { stdio: ['ignore', out, out], detached: true });
   fs.closeSync(out);
   running.set(name, child);
+  const limits = [setTimeout(() => stop(child, 'SIGTERM'), MINUTES * 60_000), setTimeout(() => stop(child, 'SIGKILL'), MINUTES * 60_000 + LAST_WORDS_MS)];
   return new Promise((resolve) => {
     child.on('error', (error) => fs.appendFileSync(log, `${error.stack}\n`)).on('close', (code, signal) => {
+      limits.forEach(clearTimeout);
       running.delete(name);
       const output = fs.readFileSync(log, 'utf8');
       const { isWhole, ...counts } = countsOf(output);
@@ -55,7 +70,8 @@ function runFile(file) {
         + `  ${secondsSince(start).padStart(6)} s  cpu ${counts.cpu?.toFixed(1)} s`);
       if (!isPassed) {
         const texts = failuresIn(output);
-        if (texts.length === 0) texts.push(`FAIL    ${signal ?? `exit ${code}`}\n${output.split('\n').slice(-30).join('\n')}`);
+        const isOverdue = performance.now() - start >= MINUTES * 60_000;
+        if (isOverdue || texts.length === 0) texts.push(`FAIL    ${isOverdue ? `stopped after ${MINUTES} minutes` : signal ?? `exit ${code}`}\n${output.split('\n').slice(-30).join('\n')}`);
         for (const text of texts) {
           console.log(text.trimEnd());
           failures.push({ name, text });
@@ -69,7 +85,7 @@ function runFile(file) {
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
   process.once(signal, () => {
     console.log(`${signal}; these run still: ${[...running.keys()].join(', ')}`);
-    for (const child of running.values()) child.kill('SIGTERM');
+    for (const child of running.values()) stop(child, 'SIGTERM');
     process.exit(1);
   });
 
