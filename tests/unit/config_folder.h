@@ -7,11 +7,9 @@
 #include <cmocka.h>
 
 #include <ftw.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
-#include <openssl/rsa.h>
 
 #include "config/config.h"
+#include "test_keys.h"
 
 #define MINIMAL_YML                                                                                                    \
 	"public_url: https://outpost.example.org\n"                                                                    \
@@ -43,7 +41,7 @@ static inline void folder_write(const char *path, const char *text)
 
 static inline void folder_write_key(const char *path)
 {
-	EVP_PKEY *key = EVP_RSA_gen(2048);
+	EVP_PKEY *key = shared_rsa_key();
 	char *parent = path_folder(path);
 	FILE *f;
 

@@ -118,7 +118,7 @@ static inline int fake_set_up(void **state)
 {
 	struct fake_github *f = xcalloc(1, sizeof(*f));
 	struct github_options o;
-	EVP_PKEY *key = EVP_RSA_gen(2048);
+	EVP_PKEY *key = shared_rsa_key();
 	char *pem;
 
 	unsetenv("http_proxy");

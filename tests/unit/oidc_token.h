@@ -13,9 +13,10 @@ struct test_key {
 	struct secret *private_key;
 };
 
-static inline struct test_key test_key_make(unsigned bits)
+/* Takes over the reference to pair. */
+static inline struct test_key test_key_of(EVP_PKEY *pair)
 {
-	struct test_key k = {.pair = EVP_RSA_gen(bits)};
+	struct test_key k = {.pair = pair};
 	char *pem = pem_pkcs8(k.pair);
 
 	k.private_key = secret_of(pem);

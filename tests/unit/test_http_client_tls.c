@@ -47,7 +47,7 @@ static void on_request(struct http_request *r, void *owner)
 static void start_server(struct fixture *f, const char *alt_name)
 {
 	static const struct http_route route = {.method = "GET", .pattern = "/", .on_request = on_request};
-	EVP_PKEY *key = EVP_RSA_gen(2048);
+	EVP_PKEY *key = shared_rsa_key();
 	struct private_key *private_key;
 	char *pem = pem_pkcs8(key), *certificate = self_signed(key, alt_name), *address;
 	char path[] = "/tmp/outpost-test-ca-XXXXXX";

@@ -175,7 +175,7 @@ static int set_up(void **state)
 
 	folder_setup(state);
 	parts_open(&f->parts);
-	f->key = test_key_make(2048);
+	f->key = test_key_of(shared_rsa_key());
 	f->callback_key = secret_of("kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk");
 	memset(&told, 0, sizeof told);
 	told.loop = f->parts.loop;

@@ -48,7 +48,7 @@ static int set_up(void **state)
 
 	folder_setup(state);
 	parts_open(&f->parts);
-	f->key = test_key_make(2048);
+	f->key = test_key_of(shared_rsa_key());
 	f->callback_key = secret_of("kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk");
 	http_server_route(f->parts.server,
 	    &(struct http_route){.method = "GET", .pattern = "/jwks", .on_request = on_jwks, .owner = f});

@@ -10,8 +10,8 @@ static struct test_key key, small_key;
 static int set_up(void **state)
 {
 	(void)state;
-	key = test_key_make(2048);
-	small_key = test_key_make(1024);
+	key = test_key_of(EVP_RSA_gen(2048));
+	small_key = test_key_of(EVP_RSA_gen(1024));
 	return 0;
 }
 

@@ -40,8 +40,8 @@ static int set_up(void **state)
 	int err;
 
 	(void)state;
-	key = test_key_make(2048);
-	stranger = test_key_make(2048);
+	key = test_key_of(EVP_RSA_gen(2048));
+	stranger = test_key_of(EVP_RSA_gen(2048));
 	text = jwks_text(test_key_jwk(&key, "k1"));
 	err = jwks_parse(text, strlen(text), &keys, NULL);
 	free(text);
