@@ -13,10 +13,8 @@ CREATE TABLE experiment (
     id INTEGER PRIMARY KEY AUTOINCREMENT, change_id INTEGER NOT NULL, accelerator TEXT NOT NULL,
     runner TEXT NOT NULL, dispatch_id TEXT NOT NULL, cause TEXT NOT NULL,
     round INTEGER NOT NULL, side TEXT NOT NULL, sha TEXT NOT NULL, state TEXT NOT NULL,
-    reason TEXT, cancelled_by TEXT, run_change_id INTEGER, command_id INTEGER,
-    created_ms INTEGER NOT NULL,
-    started_ms INTEGER, ended_ms INTEGER, expires_ms INTEGER NOT NULL,
-    not_before_ms INTEGER NOT NULL DEFAULT 0);
+    reason TEXT, run_change_id INTEGER, command_id INTEGER, created_ms INTEGER NOT NULL,
+    started_ms INTEGER, ended_ms INTEGER, expires_ms INTEGER NOT NULL);
 CREATE INDEX experiment_of_change ON experiment (change_id, accelerator);
 CREATE INDEX experiment_of_run ON experiment (run_change_id)
     WHERE run_change_id IS NOT NULL;
@@ -31,13 +29,9 @@ CREATE INDEX experiment_ended ON experiment (accelerator, ended_ms)
     WHERE ended_ms IS NOT NULL AND started_ms IS NOT NULL;
 CREATE INDEX experiment_of_command ON experiment (command_id)
     WHERE command_id IS NOT NULL;
-CREATE INDEX job_mostly_red ON job (accelerator, completed_ms)
-    WHERE n_tests >= 5 AND n_tests < 2 * n_red;
 CREATE TABLE experiment_test (
     experiment_id INTEGER NOT NULL, test_id INTEGER NOT NULL,
-    waits INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (experiment_id, test_id)) WITHOUT ROWID;
-ALTER TABLE branch_commit ADD COLUMN files TEXT;
 ALTER TABLE dispatch ADD COLUMN is_wanted INTEGER NOT NULL DEFAULT 1;
 CREATE INDEX lease_of_machine ON lease (accelerator, machine, runner, granted_ms);
 CREATE INDEX dispatch_of_runner ON dispatch (accelerator, runner) WHERE is_current = 1
@@ -53,11 +47,3 @@ INSERT INTO attribution_due (change_id, since_ms, next_ms, n_tries, generation)
     SELECT c.id, 0, 0, 0, 1 FROM change c WHERE c.kind = 'pull_request' AND c.state = 'open'
     AND EXISTS (SELECT 1 FROM verdict v WHERE v.change_id = c.id
         AND v.attribution IS NOT NULL) ON CONFLICT (change_id) DO NOTHING;
--- older versions wrote into the error how a person ended a dispatch
-ALTER TABLE dispatch ADD COLUMN ended_how TEXT;
-ALTER TABLE dispatch ADD COLUMN ended_by TEXT;
-UPDATE dispatch SET ended_how = 'declined', ended_by = substr(last_error, 13),
-    last_error = NULL WHERE state = 'cancelled' AND held_reason IS NOT NULL
-    AND last_error GLOB 'declined by *';
-UPDATE dispatch SET ended_how = 'cancelled', ended_by = substr(last_error, 14),
-    last_error = NULL WHERE state = 'cancelled' AND last_error GLOB 'cancelled by *';

@@ -41,7 +41,7 @@ static int setup_v3(void **state) { return open_dump(state, "tests/data/store-v3
 
 static int setup_v4(void **state) { return open_dump(state, "tests/data/store-v4.sql"); }
 
-/* Dispatches as versions up to 5 left them: two that a person ended, two that end with an error like it. */
+/* Dispatches as versions up to 6 left them: two that a person ended, two that end with an error like it. */
 static int setup_v4_with_ended_dispatches(void **state)
 {
 	return open_dump_with(state, "tests/data/store-v4.sql",
@@ -53,6 +53,22 @@ static int setup_v4_with_ended_dispatches(void **state)
 	    " WHERE accelerator = 'npu' AND is_current = 1;"
 	    "UPDATE dispatch SET state = 'cancelled', held_reason = NULL,"
 	    " last_error = 'declined by its vendor' WHERE accelerator = 'npu' AND is_current = 0;");
+}
+
+/* An experiment that a person cancelled in version 6, and one that Outpost cancelled. */
+static int setup_v6_with_cancelled_experiments(void **state)
+{
+	char *more =
+	    xasprintf("%s%sPRAGMA user_version = 6;"
+		      "INSERT INTO experiment (change_id, accelerator, runner, dispatch_id, cause, round, side, sha,"
+		      " state, reason, created_ms, ended_ms, expires_ms) VALUES"
+		      " (1, 'npu', 'ci', 'd', 'auto', 1, 'head', 'a', 'cancelled', 'cancelled by bob', 1, 2, 3),"
+		      " (1, 'npu', 'ci', 'd', 'auto', 1, 'base', 'b', 'cancelled', 'it is not needed', 1, 2, 3);",
+		SCHEMA_STEPS[4], SCHEMA_STEPS[5]);
+	int rc = open_dump_with(state, "tests/data/store-v4.sql", more);
+
+	free(more);
+	return rc;
 }
 
 static bool file_has(const char *name)
@@ -289,6 +305,15 @@ static void who_ended_a_dispatch_becomes_columns(void **state)
 	    1);
 }
 
+static void who_cancelled_an_experiment_becomes_a_column(void **state)
+{
+	(void)state;
+	assert_int_equal(
+	    number_in_file("SELECT group_concat(side || ':' || COALESCE(cancelled_by, '-') || ':' ||"
+			   " COALESCE(reason, '-')) = 'head:bob:-,base:-:it is not needed' FROM experiment"),
+	    1);
+}
+
 static void the_indices_are_those_of_today(void **state)
 {
 	(void)state;
@@ -377,6 +402,9 @@ static void every_question_has_its_index(void **state)
 	assert_plan("EXPLAIN QUERY PLAN SELECT SUM(state = 'done') FROM experiment"
 		    " WHERE accelerator = ?1 AND ended_ms > ?2 AND started_ms IS NOT NULL",
 	    "experiment_ended");
+	assert_plan("EXPLAIN QUERY PLAN SELECT SUM(completed_ms - started_ms) FROM job"
+		    " WHERE accelerator = ?1 AND completed_ms > 0 AND completed_ms > ?2",
+	    "COVERING INDEX job_completed");
 }
 
 static void attribution_asks_by_index(void **state)
@@ -464,6 +492,8 @@ int main(void)
 	    TEST_V4(the_indices_are_those_of_today),
 	    cmocka_unit_test_setup_teardown(
 		who_ended_a_dispatch_becomes_columns, setup_v4_with_ended_dispatches, rig_teardown),
+	    cmocka_unit_test_setup_teardown(
+		who_cancelled_an_experiment_becomes_a_column, setup_v6_with_cancelled_experiments, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

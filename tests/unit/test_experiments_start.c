@@ -152,20 +152,20 @@ static void the_budget_is_a_share_of_the_time_of_all_jobs(void **state)
 	ASSERT_TEXT("SELECT state FROM experiment ORDER BY id DESC LIMIT 1", "started");
 }
 
-/* A vendor may report neither the start nor the end of a job: then it took as long as its dispatch. */
-static void a_job_without_times_counts_as_long_as_its_dispatch(void **state)
+/* A vendor may report only the end of a job: then it took as long as since its dispatch was sent. A job that has not ended does not
+ * count yet. */
+static void a_job_without_a_start_counts_from_its_dispatch(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
-	change_sql("UPDATE job SET started_ms = NULL, completed_ms = NULL");
-	change_sql("UPDATE dispatch SET created_ms = 1795176000000, sent_ms = 1795176000000 + 3600000,"
-		   " finished_ms = 1795176000000 + 9 * 3600000");
+	change_sql("UPDATE job SET started_ms = NULL, completed_ms = 1795176000000 + 9 * 3600000");
+	change_sql("UPDATE dispatch SET created_ms = 1795176000000, sent_ms = 1795176000000 + 3600000");
 	assert_use(9 * HOUR, "0 0 0 48");
-	change_sql("UPDATE dispatch SET finished_ms = NULL");
-	assert_use(11 * HOUR, "0 0 0 60");
 	change_sql("UPDATE dispatch SET sent_ms = NULL");
-	assert_use(10 * HOUR, "0 0 0 60");
-	assert_use(25 * HOUR, "0 0 0 30"); /* the dispatch is older than a day */
+	assert_use(10 * HOUR, "0 0 0 54");
+	assert_use(34 * HOUR, "0 0 0 30"); /* it ended more than a day ago */
+	change_sql("UPDATE job SET completed_ms = NULL");
+	assert_use(10 * HOUR, "0 0 0 30");
 }
 
 static void a_burst(const char *runner)
@@ -990,7 +990,7 @@ int main(void)
 	    T(each_red_job_is_named),
 	    T(nothing_is_used_where_no_runner_takes_any),
 	    T(the_budget_is_a_share_of_the_time_of_all_jobs),
-	    T(a_job_without_times_counts_as_long_as_its_dispatch),
+	    T(a_job_without_a_start_counts_from_its_dispatch),
 	    T(a_burst_begins_a_few_at_a_time),
 	    T(whole_runs_begin_one_at_a_time),
 	    T(machines_make_way_so_more_begin_there),
