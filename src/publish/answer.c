@@ -1,18 +1,15 @@
 /* One claimed row of kind REACTION or REPLY: the answer to a command.
  *
- * Never here: a reply posted again without a look whether the first one arrived. A reaction needs
- * no look, GitHub keeps one of a kind. */
+ * Never here: a second attempt at a reply without a look for the first one. A reaction needs no look, because GitHub
+ * keeps one of each kind. */
 
 #include "publish/publish_internal.h"
-#include "views/change.h"
 
 struct answering {
 	struct claimed claimed;
 	json_t *facts; /* the row's text */
 	char *text;    /* a reply's Markdown */
 	char *marker;
-	struct get_change change;
-	struct github_call call;
 	struct github_comment_search search;
 };
 
@@ -22,147 +19,99 @@ static void release_answer(struct effect *e)
 
 	json_decref(a->facts);
 	FREE_ALL(a->text, a->marker);
-	change_view_free(a->change.view);
-	github_call_release(&a->call);
 	github_comment_search_release(&a->search);
 	claimed_release(&a->claimed);
 }
 
-static void answered(struct answering *a)
+static void end_answered(struct answering *a)
 {
-	log_event(LOG_INFO, "command_answered", LOG_S("repository", a->claimed.effect.row.target),
-	    LOG_I("pr", a->claimed.effect.row.number), LOG_I("comment", json_get_int(a->facts, "comment", 0)),
+	log_event(LOG_INFO, "command_answered", LOG_S("repository", a->claimed.repository),
+	    LOG_I("pr", a->claimed.number), LOG_I("comment", json_get_int(a->facts, "comment", 0)),
 	    LOG_S("kind", a->text ? "reply" : "reaction"));
-	claimed_end(&a->claimed, OUTBOX_OK, 0, NULL);
+	claimed_end_ok(&a->claimed);
 }
 
-static void on_sent(struct github_call *call)
+static void on_answer_sent(struct claimed *c, struct github_call *call)
 {
-	struct answering *a = call->owner;
-	const struct github_result *r = &call->result;
-
-	a->claimed.on_wire = NULL;
-	/* The comment was deleted, or the PR with it: there is nobody to answer. */
-	if (r->err && r->status != 404 && r->status != 410) {
-		claimed_fail(&a->claimed, r);
-		return;
-	}
-	answered(a);
+	/* 404, 410: the comment, or its pull request, was deleted, and needs no answer. */
+	if (call->result.status == 404 || call->result.status == 410 || claimed_is_answered(c, &call->result))
+		end_answered(CONTAINER_OF(c, struct answering, claimed));
 }
 
 static void send_answer(struct answering *a)
 {
+	struct claimed *c = &a->claimed;
 	const char *content = json_get_str(a->facts, "content");
 
-	if (!effect_may_write(&a->claimed.effect, WRITE_ANSWER) ||
-	    !claimed_begin_call(&a->claimed, &a->call, on_sent, a))
+	if (!effect_may_write(&c->effect, WRITE_ANSWER) || !claimed_begin_call(c, &c->call, on_answer_sent))
 		return;
 	if (!a->text) {
-		github_comment_react(a->claimed.p->deps.github, &a->call, a->claimed.effect.row.target,
-		    json_get_int(a->facts, "comment", 0), content ? content : "eyes");
+		github_comment_react(c->github, &c->call, c->repository, json_get_int(a->facts, "comment", 0),
+		    content ? content : "eyes");
 		return;
 	}
-	a->claimed.effect.is_uncertain = true;
-	github_comment_create(
-	    a->claimed.p->deps.github, &a->call, a->claimed.effect.row.target, a->claimed.effect.row.number, a->text);
+	c->effect.is_uncertain = true;
+	github_comment_create(c->github, &c->call, c->repository, c->number, a->text);
 }
 
 /* ---- replies ---- */
 
-static void on_looked(struct github_call *call)
+static void on_reply_searched(struct claimed *c, struct github_call *call)
 {
-	struct answering *a = call->owner;
+	struct answering *a = CONTAINER_OF(c, struct answering, claimed);
 
-	a->claimed.on_wire = NULL;
-	if (call->result.err)
-		claimed_fail(&a->claimed, &call->result);
-	else if (a->search.comment_id > 0)
-		answered(a); /* it had arrived */
+	if (!claimed_is_answered(c, &call->result))
+		return;
+	if (a->search.comment_id > 0)
+		end_answered(a); /* an earlier attempt wrote it */
 	else
 		send_answer(a);
 }
 
-static void render_answer(struct answering *a)
+static void render_reply(struct claimed *c)
 {
+	struct answering *a = CONTAINER_OF(c, struct answering, claimed);
 	struct comment_options options;
 	char *github_url;
 
-	publisher_comment_options(a->claimed.p, a->claimed.config, &options, &github_url);
-	a->text = answer_text(a->facts, a->change.view, &options);
+	publisher_comment_options(c->p, c->config, &options, &github_url);
+	a->text = answer_text(a->facts, c->change.view, &options);
 	free(github_url);
-	change_view_free(a->change.view);
-	a->change.view = NULL;
-	const struct outbox_row *row = &a->claimed.effect.row;
-
-	if (!row->is_uncertain && row->n_attempts == 0) {
+	claimed_drop_change(c);
+	if (!c->effect.row.is_uncertain && c->effect.row.n_attempts == 0) {
 		send_answer(a);
-		return;
+	} else if (claimed_begin_call(c, &a->search.call, on_reply_searched)) {
+		a->marker = answer_marker(a->facts);
+		github_comment_find(c->github, &a->search, c->repository, c->number, a->marker);
 	}
-	if (!claimed_begin_call(&a->claimed, &a->search.call, on_looked, a))
-		return;
-	a->marker = answer_marker(a->facts);
-	github_comment_find(a->claimed.p->deps.github, &a->search, row->target, row->number, a->marker);
 }
 
-static void on_answered_change(struct store_query *q)
+/* The App's name is known, or the text says BOT instead. */
+static void read_replied_change(struct claimed *c)
 {
-	struct answering *a = CONTAINER_OF(q, struct answering, change.q);
+	struct answering *a = CONTAINER_OF(c, struct answering, claimed);
 
-	if (q->err && q->err != ERR_NOT_FOUND)
-		claimed_retry(&a->claimed, &q->why, 0);
+	if (answer_needs_view(a->facts))
+		claimed_read_change(c, render_reply);
 	else
-		render_answer(a);
-}
-
-static void reply(struct answering *a)
-{
-	if (!answer_needs_view(a->facts)) {
-		render_answer(a);
-		return;
-	}
-	a->change = (struct get_change){.q = {.done = on_answered_change},
-	    .now_ms = clock_wall_ms(),
-	    .repository = a->claimed.effect.row.target,
-	    .number = a->claimed.effect.row.number,
-	    .max_verdicts = VERDICTS_MAX};
-	if (store_get_change(a->claimed.p->deps.store, &a->change))
-		claimed_end_busy(&a->claimed);
-}
-
-static void on_answer_app(struct github_call *call)
-{
-	struct answering *a = call->owner;
-
-	a->claimed.on_wire = NULL;
-	github_call_release(call);
-	reply(a); /* without its name it says BOT */
+		render_reply(c);
 }
 
 static void begin_answer(struct effect *e)
 {
 	struct answering *a = CONTAINER_OF(e, struct answering, claimed.effect);
-	struct github *github;
+	const char *text = e->row.text ? e->row.text : "";
 
 	claimed_begin(&a->claimed, "answer");
-	github = a->claimed.p->deps.github;
-	const char *text = a->claimed.effect.row.text ? a->claimed.effect.row.text : "";
-	if (json_parse(text, strlen(text), &a->facts, NULL)) {
+	if (json_parse(text, strlen(text), &a->facts, NULL))
 		claimed_end(&a->claimed, OUTBOX_DEAD, 0, "its text is no JSON");
-		return;
-	}
-	if (e->row.kind == OUTBOX_REACTION)
+	else if (e->row.kind == OUTBOX_REACTION)
 		send_answer(a);
-	else if (github_app_slug(github))
-		reply(a);
-	else if (claimed_begin_call(&a->claimed, &a->call, on_answer_app, a))
-		github_app_get(github, &a->call);
+	else
+		claimed_learn_app(&a->claimed, read_replied_change);
 }
 
-#define KIND(its_kind, its_lane)                                                                                       \
-	{                                                                                                              \
-		.kind = its_kind, .lane = its_lane, .bytes = sizeof(struct answering), .begin = begin_answer,          \
-		.cancel = claimed_cancel, .release = release_answer                                                    \
-	}
-const struct effect_kind reaction_kind = KIND(OUTBOX_REACTION, REACTION_LANE);
-const struct effect_kind reply_kind = KIND(OUTBOX_REPLY, REPLY_LANE);
-#undef KIND
+const struct effect_kind reaction_kind =
+    CLAIMED_KIND(OUTBOX_REACTION, REACTION_LANE, struct answering, begin_answer, release_answer);
+const struct effect_kind reply_kind =
+    CLAIMED_KIND(OUTBOX_REPLY, REPLY_LANE, struct answering, begin_answer, release_answer);

@@ -122,7 +122,7 @@ static void add_check(struct check_plan *p, const struct stored_check *k, struct
 	buf_release(&all);
 	if (k) {
 		w->check_id = k->check_id;
-		w->is_anew = k->is_completed && (!w->output.conclusion || k->n_annotations > 0);
+		w->is_recreated = k->is_completed && (!w->output.conclusion || k->n_annotations > 0);
 	}
 	*ARRAY_PUSH(p->list, p->n) = *w;
 }

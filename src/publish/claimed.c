@@ -1,15 +1,15 @@
-#include "github/github.h"
 #include "publish/publish_internal.h"
 
-enum {
-	BUSY_RETRY_MS = 1000,
-	APP_NAME_RETRY_MS = 15 * 1000,
-};
+enum { BUSY_RETRY_MS = 1000, APP_NAME_RETRY_MS = 15 * 1000 };
 
 void claimed_begin(struct claimed *c, const char *events)
 {
 	c->p = engine_owner(c->effect.engine);
+	c->github = c->p->deps.github;
+	c->store = c->p->deps.store;
 	c->config = config_ref(c->p->config);
+	c->repository = c->effect.row.target;
+	c->number = c->effect.row.number;
 	c->events = events;
 }
 
@@ -18,28 +18,86 @@ void claimed_cancel(struct effect *e)
 	struct claimed *c = CONTAINER_OF(e, struct claimed, effect);
 
 	if (c->on_wire)
-		github_cancel(c->p->deps.github, c->on_wire);
+		github_cancel(c->github, c->on_wire);
 }
 
-void claimed_release(struct claimed *c) { config_unref(c->config); }
+void claimed_release(struct claimed *c)
+{
+	github_call_release(&c->call);
+	claimed_drop_change(c);
+	config_unref(c->config);
+}
 
-bool claimed_begin_call(
-    struct claimed *c, struct github_call *call, void (*done)(struct github_call *call), void *owner)
+/* ---- the change ---- */
+
+static void on_change_read(struct store_query *q)
+{
+	struct claimed *c = CONTAINER_OF(q, struct claimed, change.q);
+
+	if (q->err == ERR_NOT_FOUND || claimed_is_stored(c, q->err, &q->why))
+		c->then(c);
+}
+
+void claimed_read_change(struct claimed *c, claimed_step *then)
+{
+	c->then = then;
+	c->change = (struct get_change){.q = {.done = on_change_read},
+	    .now_ms = clock_wall_ms(),
+	    .repository = c->repository,
+	    .number = c->number,
+	    .max_verdicts = VERDICTS_MAX};
+	if (store_get_change(c->store, &c->change))
+		claimed_end_busy(c);
+}
+
+void claimed_drop_change(struct claimed *c)
+{
+	change_view_free(c->change.view);
+	c->change.view = NULL;
+}
+
+/* ---- calls to GitHub ---- */
+
+static void on_github_answer(struct github_call *call)
+{
+	struct claimed *c = call->owner;
+
+	c->on_wire = NULL;
+	c->on_answer(c, call);
+}
+
+bool claimed_begin_call(struct claimed *c, struct github_call *call, claimed_answer *on_answer)
 {
 	if (engine_is_cancelling(c->effect.engine)) {
 		claimed_end(c, OUTBOX_NOT_YET, clock_wall_ms(), NULL);
 		return false;
 	}
 	github_call_release(call);
-	*call = (struct github_call){.done = done, .owner = owner};
+	*call = (struct github_call){.done = on_github_answer, .owner = c};
+	c->on_answer = on_answer;
 	c->on_wire = call;
 	c->was_uncertain = c->effect.is_uncertain;
 	return true;
 }
 
+static void on_app_answer(struct claimed *c, struct github_call *call)
+{
+	(void)call; /* without its answer, the text has no name */
+	c->then(c);
+}
+
+void claimed_learn_app(struct claimed *c, claimed_step *then)
+{
+	c->then = then;
+	if (github_app_slug(c->github))
+		then(c);
+	else if (claimed_begin_call(c, &c->call, on_app_answer))
+		github_app_get(c->github, &c->call);
+}
+
 const char *claimed_app_name(struct claimed *c)
 {
-	const char *name = github_app_slug(c->p->deps.github);
+	const char *name = github_app_slug(c->github);
 	int64_t again_ms = clock_wall_ms() + APP_NAME_RETRY_MS;
 
 	if (!name && (!c->again_ms || again_ms < c->again_ms))
@@ -60,6 +118,8 @@ void claimed_end(struct claimed *c, enum outbox_result result, int64_t next_ms, 
 	effect_end(&c->effect, result, next_ms);
 }
 
+void claimed_end_ok(struct claimed *c) { claimed_end(c, OUTBOX_OK, 0, NULL); }
+
 void claimed_end_busy(struct claimed *c) { claimed_end(c, OUTBOX_NOT_YET, clock_wall_ms() + BUSY_RETRY_MS, NULL); }
 
 static void note_claim_failure(struct claimed *c, enum log_level level, const char *what, const struct error *why)
@@ -70,7 +130,7 @@ static void note_claim_failure(struct claimed *c, enum log_level level, const ch
 	snprintf(ev, sizeof(ev), "%s_%s", c->events, what);
 	snprintf(counters->last_error, sizeof(counters->last_error), "%s", why->text);
 	counters->last_error_wall_ms = clock_wall_ms();
-	log_event(level, ev, LOG_S("repository", c->effect.row.target), LOG_I("pr", c->effect.row.number),
+	log_event(level, ev, LOG_S("repository", c->repository), LOG_I("pr", c->number),
 	    LOG_I("attempt", c->effect.row.n_attempts + 1), LOG_S("error", why->text));
 }
 
@@ -89,9 +149,16 @@ void claimed_retry(struct claimed *c, const struct error *why, int64_t retry_aft
 	}
 }
 
+bool claimed_is_stored(struct claimed *c, int err, const struct error *why)
+{
+	if (err)
+		claimed_retry(c, why, 0);
+	return !err;
+}
+
 void claimed_fail(struct claimed *c, const struct github_result *result)
 {
-	if (!result->was_sent || result->is_final) /* it changed nothing; one before it may have */
+	if (!result->was_sent || result->is_final) /* it changed nothing, but an earlier attempt may have */
 		c->effect.is_uncertain = c->was_uncertain;
 	if (result->err == ERR_CANCELLED) {
 		claimed_end(c, OUTBOX_NOT_YET, clock_wall_ms(), NULL);
@@ -104,4 +171,11 @@ void claimed_fail(struct claimed *c, const struct github_result *result)
 	} else {
 		claimed_retry(c, &result->why, result->retry_after_ms);
 	}
+}
+
+bool claimed_is_answered(struct claimed *c, const struct github_result *result)
+{
+	if (result->err)
+		claimed_fail(c, result);
+	return !result->err;
 }

@@ -11,6 +11,7 @@
 #include "store/published.h"
 #include "text/check_output.h"
 #include "text/comment.h"
+#include "views/change.h"
 
 /* More cells than a comment can show; red ones are read first. */
 enum { VERDICTS_MAX = 8000 };
@@ -37,39 +38,70 @@ extern const struct effect_kind red_issue_kind;            /* red_issue.c */
 
 /* ---- claimed.c ---- */
 
+struct claimed;
+typedef void claimed_step(struct claimed *c);
+typedef void claimed_answer(struct claimed *c, struct github_call *call);
+
 /* What the kinds of publish/ share: an effect whose requests go to GitHub one after the other. A kind embeds it as its first
- * member. Each path of a kind ends in one of the functions below, once. */
+ * member. Each path of a kind ends, once, in claimed_end() or in a function that calls it. */
 struct claimed {
 	struct effect effect; /* first */
 	struct publisher *p;
-	struct config *config;       /* as it was when the effect began */
-	struct github_call *on_wire; /* claimed_cancel() ends it; NULL: nothing */
-	int64_t again_ms;            /* wall clock: due again then, because more may be known; 0: no */
+	struct github *github; /* borrowed from p, as the store */
+	struct store *store;
+	struct config *config;    /* as it was when the effect began */
+	const char *repository;   /* the row's target */
+	int64_t number;           /* the row's: of a pull request or an episode */
+	struct get_change change; /* claimed_read_change() */
+	struct github_call call;  /* for a request that has no struct of its own */
+	int64_t again_ms;         /* wall clock: due again then, because more may be known; 0: no */
+	/* claimed.c's own */
+	claimed_step *then;
+	claimed_answer *on_answer;
+	struct github_call *on_wire; /* claimed_cancel() ends it; NULL: none */
 	bool was_uncertain;          /* effect.is_uncertain before the last claimed_begin_call() */
 	const char *events;          /* static: the first word of the log's events, "comment" */
 };
+
+#define CLAIMED_KIND(its_kind, its_lane, type, its_begin, its_release)                                                 \
+	{                                                                                                              \
+		.kind = its_kind, .lane = its_lane, .bytes = sizeof(type), .begin = its_begin,                         \
+		.cancel = claimed_cancel, .release = its_release                                                       \
+	}
 
 /* The first step of each begin(). */
 void claimed_begin(struct claimed *c, const char *events);
 /* The cancel() of each kind, and a part of each release(). */
 void claimed_cancel(struct effect *e);
 void claimed_release(struct claimed *c);
-/* Prepares one of the kind's calls, with `owner` as its owner. False when the service no longer waits for GitHub: the effect
- * has ended then. */
-bool claimed_begin_call(
-    struct claimed *c, struct github_call *call, void (*done)(struct github_call *call), void *owner);
+/* Reads the pull request's change into c->change and runs then(), not inside the call; change.view is NULL if the store has
+ * no such pull request. If the store is busy or fails, the effect ends instead. */
+void claimed_read_change(struct claimed *c, claimed_step *then);
+/* Frees the change before its release, because it may be large, and GitHub slow. */
+void claimed_drop_change(struct claimed *c);
+/* Prepares one of the kind's calls; on_answer() runs when it is done. False when the service no longer waits for GitHub: the
+ * effect has ended then. */
+bool claimed_begin_call(struct claimed *c, struct github_call *call, claimed_answer *on_answer);
+/* Runs then(), perhaps inside the call, when GitHub has said the App's name, or did not answer. */
+void claimed_learn_app(struct claimed *c, claimed_step *then);
 /* The App's name, for the commands that a text offers. NULL while GitHub has not answered GET /app: the caller
  * writes the text without the name, and the row becomes due again so that the next text has it. */
 const char *claimed_app_name(struct claimed *c);
 
 /* ---- how it ends ---- */
+
 void claimed_end(struct claimed *c, enum outbox_result result, int64_t next_ms, const char *error);
+void claimed_end_ok(struct claimed *c);
 /* The store is busy now. */
 void claimed_end_busy(struct claimed *c);
 /* After a failure: retries after the back-off, or gives up when that is too late. */
 void claimed_retry(struct claimed *c, const struct error *why, int64_t retry_after_ms);
+/* False: the store failed, and the effect has ended with a retry. */
+bool claimed_is_stored(struct claimed *c, int err, const struct error *why);
 /* After a failure of GitHub's, which may be final. */
 void claimed_fail(struct claimed *c, const struct github_result *result);
+/* False: GitHub failed or refused, and claimed_fail() has ended the effect. */
+bool claimed_is_answered(struct claimed *c, const struct github_result *result);
 
 /* Options for rendering a comment. The strings are borrowed from the config, the github and
  * github_url (free() it after the rendering). */
@@ -104,8 +136,8 @@ char *answer_text(const json_t *facts, const struct change_view *v, const struct
 
 enum red_step {
 	RED_WAIT, /* until *ret_next_ms */
-	RED_TELL,
-	RED_LOOK, /* for an issue that may have been made, of one that has ended since */
+	RED_OPEN,
+	RED_FIND, /* for an issue that may have been made, of one that has ended since */
 	RED_REMIND,
 	RED_OVERDUE,
 	RED_CLOSE,
@@ -113,8 +145,8 @@ enum red_step {
 };
 
 /* Skips missed steps: an issue that is opened after 48 h needs no reminder as well.
- * may_be_told: an issue was requested, and its outcome is not on record. */
-enum red_step red_step_next(const struct red_episode *e, bool may_be_told, int64_t now_ms, int64_t *ret_next_ms);
+ * may_be_open: an issue was requested, and its outcome is not on record. */
+enum red_step red_step_next(const struct red_episode *e, bool may_be_open, int64_t now_ms, int64_t *ret_next_ms);
 /* "red", "reminder", "overdue", "green": as notices and markers call it; NULL: none. */
 const char *red_step_name(enum red_step step);
 
@@ -153,10 +185,10 @@ struct wanted_check {
 	char *head_sha, *name, *accelerator;
 	char *external_id, *details_url; /* NULL: they stay as they are */
 	int64_t job_id;                  /* 0: the verdict's */
-	/* The one on record; 0: none. It is written over, except where `is_anew`: GitHub takes no
+	/* The one on record; 0: none. It is written over, except where `is_recreated`: GitHub takes no
 	 * annotation away, and what was completed does not run again. */
 	int64_t check_id;
-	bool is_anew;
+	bool is_recreated;
 	struct check_output output;
 	uint8_t digest[SHA256_BYTES];
 };

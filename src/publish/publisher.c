@@ -2,7 +2,6 @@
 
 #include "publish/publish_internal.h"
 #include "text/terminal.h"
-#include "views/change.h"
 
 enum { CLOSING_MS = 3000 };
 
@@ -59,19 +58,12 @@ void publish_configure(struct publisher *p, struct config *c)
 	engine_look(p->engine);
 }
 
-static void report_publisher_closed(void *arg)
-{
-	struct publisher *p = arg;
-
-	p->on_closed(p->owner);
-}
-
 static void close_publisher_if_idle(struct publisher *p)
 {
 	if (p->is_closed || !p->is_engine_closed || p->n_previews)
 		return;
 	p->is_closed = true;
-	loop_reap(p->deps.loop, report_publisher_closed, p);
+	loop_reap(p->deps.loop, p->on_closed, p->owner);
 }
 
 static void on_publish_engine_closed(void *owner)

@@ -10,7 +10,7 @@ enum {
 	TEXT_BYTES = 60000, /* GitHub takes 65,536 characters; the lists are far shorter */
 };
 
-enum red_step red_step_next(const struct red_episode *e, bool may_be_told, int64_t now_ms, int64_t *ret_next_ms)
+enum red_step red_step_next(const struct red_episode *e, bool may_be_open, int64_t now_ms, int64_t *ret_next_ms)
 {
 	int64_t remind_ms = e->first_bad_ms + RED_REMIND_MS;
 	int64_t overdue_ms = e->first_bad_ms + RED_OVERDUE_MS;
@@ -19,11 +19,11 @@ enum red_step red_step_next(const struct red_episode *e, bool may_be_told, int64
 	if (e->closed_ms)
 		return RED_OVER;
 	if (e->ended_ms && !e->told_ms)
-		return may_be_told ? RED_LOOK : RED_OVER;
+		return may_be_open ? RED_FIND : RED_OVER;
 	if (e->ended_ms)
 		return RED_CLOSE;
 	if (!e->told_ms)
-		return RED_TELL;
+		return RED_OPEN;
 	if (e->overdue_ms) {
 		/* its end wakes it */
 		return RED_OVER;
@@ -43,8 +43,8 @@ enum red_step red_step_next(const struct red_episode *e, bool may_be_told, int64
 const char *red_step_name(enum red_step step)
 {
 	switch (step) {
-	case RED_TELL:
-	case RED_LOOK:
+	case RED_OPEN:
+	case RED_FIND:
 		return "red";
 	case RED_REMIND:
 		return "reminder";
@@ -61,7 +61,7 @@ const char *red_step_name(enum red_step step)
 
 char *red_marker(int64_t episode, enum red_step step)
 {
-	if (step == RED_TELL)
+	if (step == RED_OPEN)
 		return xasprintf("<!-- outpost:red:%lld -->", (long long)episode);
 	return xasprintf("<!-- outpost:red:%lld:%s -->", (long long)episode, red_step_name(step));
 }
@@ -179,7 +179,7 @@ char *red_issue_text(const struct red_facts *f)
 {
 	const struct red_episode *e = f->episode;
 	struct buf out = BUF_INIT(TEXT_BYTES);
-	char *marker = red_marker(e->id, RED_TELL), *path;
+	char *marker = red_marker(e->id, RED_OPEN), *path;
 
 	append_oncalls(&out, f->accelerator);
 	append_name(&out, f);

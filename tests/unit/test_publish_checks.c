@@ -78,7 +78,7 @@ static char *planned(const struct change_view *v, const struct list_checks *l, c
 		const struct wanted_check *w = &p.list[i];
 
 		buf_appendf(&text, "%s%s %s%s [%s]", i ? "; " : "", w->name,
-		    w->output.conclusion ? w->output.conclusion : "in_progress", w->is_anew ? " anew" : "",
+		    w->output.conclusion ? w->output.conclusion : "in_progress", w->is_recreated ? " anew" : "",
 		    w->job_id ? w->output.title : "");
 	}
 	check_plan_release(&p);
@@ -353,7 +353,7 @@ static void only_differences_are_written(void **state)
 	check_plan_make(v, &l, &OPTIONS, &p);
 	assert_int_equal(p.n, 1);
 	assert_int_equal(p.list[0].check_id, 55);
-	assert_false(p.list[0].is_anew);
+	assert_false(p.list[0].is_recreated);
 	assert_int_equal(p.list[0].output.n_annotations, 1);
 	assert_string_equal(p.list[0].output.annotations[0].level, "failure");
 	free(l.list[0].head_sha);

@@ -16,12 +16,12 @@ static void each_hour_has_its_step(void **state)
 	static const struct {
 		int told, reminded, overdue, ended, closed; /* hours; 0: not */
 		int now;
-		bool may_be_told;
+		bool may_be_open;
 		enum red_step step;
 		int next; /* hours; 0: none */
 	} cases[] = {
-	    {.now = 0, .step = RED_TELL},
-	    {.now = 100, .step = RED_TELL},
+	    {.now = 0, .step = RED_OPEN},
+	    {.now = 100, .step = RED_OPEN},
 	    {.told = 1, .now = 1, .step = RED_WAIT, .next = 48},
 	    {.told = 1, .now = 47, .step = RED_WAIT, .next = 48},
 	    {.told = 1, .now = 48, .step = RED_REMIND},
@@ -35,10 +35,10 @@ static void each_hour_has_its_step(void **state)
 	    {.told = 1, .ended = 2, .now = 2, .step = RED_CLOSE},
 	    {.told = 1, .ended = 60, .now = 80, .step = RED_CLOSE},
 	    {.ended = 2, .now = 3, .step = RED_OVER}, /* nobody was told */
-	    {.now = 1, .may_be_told = true, .step = RED_TELL},
-	    {.ended = 2, .now = 3, .may_be_told = true, .step = RED_LOOK},
-	    {.told = 1, .ended = 2, .now = 3, .may_be_told = true, .step = RED_CLOSE},
-	    {.told = 1, .ended = 2, .closed = 3, .now = 4, .may_be_told = true, .step = RED_OVER},
+	    {.now = 1, .may_be_open = true, .step = RED_OPEN},
+	    {.ended = 2, .now = 3, .may_be_open = true, .step = RED_FIND},
+	    {.told = 1, .ended = 2, .now = 3, .may_be_open = true, .step = RED_CLOSE},
+	    {.told = 1, .ended = 2, .closed = 3, .now = 4, .may_be_open = true, .step = RED_OVER},
 	    {.told = 1, .ended = 2, .closed = 3, .now = 100, .step = RED_OVER},
 	};
 
@@ -53,7 +53,7 @@ static void each_hour_has_its_step(void **state)
 		    .closed_ms = AT(cases[i].closed)};
 		int64_t next_ms;
 
-		if (red_step_next(&e, cases[i].may_be_told, T0 + cases[i].now * HOUR, &next_ms) != cases[i].step)
+		if (red_step_next(&e, cases[i].may_be_open, T0 + cases[i].now * HOUR, &next_ms) != cases[i].step)
 			fail_msg("case %zu", i);
 		assert_int_equal(next_ms, AT(cases[i].next));
 	}
@@ -196,7 +196,7 @@ static void what_is_not_known_is_said(void **state)
 	assert_null(strstr(text, "compare"));
 	assert_null(strstr(text, "Red there"));
 	free(text);
-	free(red_notice_text(&f, RED_TELL));
+	free(red_notice_text(&f, RED_OPEN));
 }
 
 static void only_the_reminder_mentions_again(void **state)
