@@ -23,12 +23,10 @@ static int err_of_status(int status)
 		return ERR_AUTH;
 	case 403:
 		return ERR_DENIED;
+	case 301 ... 302:
+	case 307 ... 308:
 	case 404:
 	case 410:
-	case 301:
-	case 302:
-	case 307:
-	case 308:
 		return ERR_NOT_FOUND;
 	case 408:
 		return ERR_TIMEOUT;
@@ -45,9 +43,8 @@ static void read_refusal(struct request *r, int64_t limit_ms)
 {
 	struct github_result *result = &r->call->result;
 	const char *on = request_target(r);
-	char message[MESSAGE_BYTES];
+	char message[MESSAGE_BYTES] = "";
 	int status = r->http.status;
-	int64_t retry_s = header_number(&r->http, "Retry-After", 0);
 
 	/* A 4xx is final except 403, 408 and 429. A redirect is final too: the repository was renamed, and the
 	 * configuration has its old name. */
@@ -59,13 +56,12 @@ static void read_refusal(struct request *r, int64_t limit_ms)
 		return;
 	}
 	if (status >= 500)
-		result->retry_after_ms = seconds_to_ms(retry_s, 3600);
+		result->retry_after_ms = seconds_to_ms(header_number(&r->http, "Retry-After", 0), 3600);
 	/* ": " and an explanation for people, in GitHub's words where it gave some; or "". */
 	const char *text = json_get_str(r->call->answer, "message");
-	message[0] = '\0';
-	if (r->http.status == 404 && r->spec.if_not_found)
+	if (status == 404 && r->spec.if_not_found)
 		text = r->spec.if_not_found;
-	else if (r->http.status >= 300 && r->http.status < 400)
+	else if (status >= 300 && status < 400)
 		text = "it was renamed or moved";
 	if (text) {
 		size_t n = utf8_cut(text, strlen(text), MESSAGE_BYTES - 3);
@@ -82,10 +78,9 @@ void answer_read(struct request *r)
 	const struct buf *text = &r->http.answer;
 	enum answer_kind kind = r->is_for_login ? ANSWER_OBJECT : r->spec.answer;
 	static const int64_t day_s = 86400, far_s = INT64_C(1) << 40;
-	struct budget_signs signs;
-	int64_t limit_ms, retry_s, reset_s;
+	int status = r->http.status;
 
-	result->status = r->http.status;
+	result->status = status;
 	if (r->http.err) {
 		result->err = error_set(
 		    &result->why, r->http.err, "%s, %s: %s", r->spec.what, request_target(r), r->http.why.text);
@@ -93,27 +88,26 @@ void answer_read(struct request *r)
 		result->is_final = r->http.err == ERR_TOO_BIG || r->http.err == ERR_INVALID;
 		return;
 	}
-	retry_s = header_number(&r->http, "Retry-After", -1);
-	reset_s = header_number(&r->http, "X-RateLimit-Reset", 0);
-	signs.status = r->http.status;
-	signs.remaining = header_number(&r->http, "X-RateLimit-Remaining", -1);
-	signs.reset_wall_ms = seconds_to_ms(reset_s, far_s);
-	signs.retry_after_ms = retry_s < 0 ? -1 : seconds_to_ms(retry_s, day_s);
-	signs.is_secondary = r->http.status == 403 && (strcasestr(buf_str(&r->http.answer), "secondary rate") ||
-							  strcasestr(buf_str(&r->http.answer), "abuse detection"));
-	limit_ms = budget_learn(&r->account->budget, &signs, clock_mono_ms(), clock_wall_ms());
+	int64_t retry_s = header_number(&r->http, "Retry-After", -1);
+	struct budget_signs signs = {.status = status,
+	    .remaining = header_number(&r->http, "X-RateLimit-Remaining", -1),
+	    .reset_wall_ms = seconds_to_ms(header_number(&r->http, "X-RateLimit-Reset", 0), far_s),
+	    .retry_after_ms = retry_s < 0 ? -1 : seconds_to_ms(retry_s, day_s),
+	    .is_secondary = status == 403 && (strcasestr(buf_str(text), "secondary rate") ||
+						 strcasestr(buf_str(text), "abuse detection"))};
+	int64_t limit_ms = budget_learn(&r->account->budget, &signs, clock_mono_ms(), clock_wall_ms());
 	if (limit_ms) {
 		r->g->stats.n_rate_limited++;
 		log_event(LOG_WARN, "github_rate_limit", LOG_S("request", r->spec.what),
-		    LOG_I("installation", r->account->installation_id), LOG_I("status", r->http.status),
+		    LOG_I("installation", r->account->installation_id), LOG_I("status", status),
 		    LOG_I("wait_ms", limit_ms));
 	}
 	github_call_release(r->call);
 	if (text->len && json_parse(text->data, text->len, &r->call->answer, NULL))
 		r->call->answer = NULL;
-	if (r->http.status == 304 && r->spec.etag)
+	if (status == 304 && r->spec.etag)
 		return;
-	if (r->http.status < 200 || r->http.status > 299)
+	if (status < 200 || status > 299)
 		read_refusal(r, limit_ms);
 	else if ((kind == ANSWER_OBJECT && !json_is_object(r->call->answer)) ||
 		 (kind == ANSWER_ARRAY && !json_is_array(r->call->answer)))

@@ -34,28 +34,17 @@ void budget_window_resize(struct budget_window *w, int n)
 	budget_window_release(&old);
 }
 
-int64_t budget_window_wait_ms(const struct budget_window *w, int64_t now_ms)
+int64_t budget_window_wait_ms(const struct budget_window *w, int share, int64_t now_ms)
 {
-	int64_t oldest = w->at[w->next];
+	int64_t at = w->at[(w->next - share + w->n) % w->n]; /* the share-th last one */
 
-	if (oldest == INT64_MIN || now_ms - oldest >= w->span_ms)
-		return 0;
-	return oldest + w->span_ms - now_ms;
+	return at == INT64_MIN || now_ms - at >= w->span_ms ? 0 : at + w->span_ms - now_ms;
 }
 
 void budget_window_add(struct budget_window *w, int64_t now_ms)
 {
 	w->at[w->next] = now_ms;
 	w->next = (w->next + 1) % w->n;
-}
-
-int budget_window_left(const struct budget_window *w, int64_t now_ms)
-{
-	int left = 0;
-
-	for (int i = 0; i < w->n; i++)
-		left += w->at[i] == INT64_MIN || now_ms - w->at[i] >= w->span_ms;
-	return left;
 }
 
 void budget_init(struct budget *b, int writes_per_minute)
@@ -81,8 +70,8 @@ int64_t budget_wait_ms(const struct budget *b, enum budget_kind kind, int64_t no
 		return wait;
 	if (b->last_content_ms != INT64_MIN)
 		wait = max64(wait, b->last_content_ms + CONTENT_GAP_MS - now_ms);
-	wait = max64(wait, budget_window_wait_ms(&b->minute, now_ms));
-	return max64(wait, budget_window_wait_ms(&b->hour, now_ms));
+	wait = max64(wait, budget_window_wait_ms(&b->minute, b->minute.n, now_ms));
+	return max64(wait, budget_window_wait_ms(&b->hour, b->hour.n, now_ms));
 }
 
 void budget_spend(struct budget *b, enum budget_kind kind, int64_t now_ms)

@@ -1,6 +1,5 @@
-/* Decides when one installation may send its next request. It keeps GitHub's hourly quota, its secondary limits
- * (with or without Retry-After) and its limit on content writes. A comment is a content write; a dispatch is
- * not.
+/* Decides when one installation may send its next request. It keeps GitHub's hourly quota, its secondary limits (with
+ * or without Retry-After) and its limit on content writes. A comment is a content write; a dispatch is not.
  *
  * Pure: the caller passes the time, in milliseconds of the clock that does not jump. Thread: one at a time. */
 #pragma once
@@ -18,11 +17,9 @@ void budget_window_init(struct budget_window *w, int n, int64_t span_ms);
 void budget_window_release(struct budget_window *w);
 /* Changes n and keeps the newest events. */
 void budget_window_resize(struct budget_window *w, int n);
-/* How long until one more event is allowed; 0: now. */
-int64_t budget_window_wait_ms(const struct budget_window *w, int64_t now_ms);
+/* How long until one more event is allowed, if the span may have `share` events (1 to n); 0: now. */
+int64_t budget_window_wait_ms(const struct budget_window *w, int share, int64_t now_ms);
 void budget_window_add(struct budget_window *w, int64_t now_ms);
-/* How many events are allowed now. */
-int budget_window_left(const struct budget_window *w, int64_t now_ms);
 
 struct budget {
 	int64_t remaining;     /* of the hourly quota; -1: not known */

@@ -8,8 +8,8 @@ enum {
 	LIST_BYTES_MAX = 16 * 1024 * 1024,
 };
 
-/* `id` is the name of its number: "id" or "number". The marker must be a line of its own: within a line somebody
- * may have quoted it as code. */
+/* `id` is the name of its number: "id" or "number". The marker must be a line of its own: within a line
+ * it may be a quotation. */
 static bool is_ours(const struct request *r, const json_t *entry, const char *id)
 {
 	const char *body = json_get_str(entry, "body"), *marker = r->spec.marker;
@@ -61,7 +61,6 @@ void github_comment_find(
 	    &(struct request_spec){.access = search->is_on_issue ? ACCESS_ISSUES : ACCESS_COMMENT,
 		.what = "looking for the comment",
 		.repository = repository,
-		.method = "GET",
 		.path = xasprintf("/repos/%s/issues/%lld/comments?per_page=100", repository, (long long)number),
 		.page = 1,
 		.needs_login = true,
@@ -80,32 +79,21 @@ void github_comment_search_release(struct github_comment_search *search)
 void github_comment_create(
     struct github *g, struct github_call *call, const char *repository, int64_t number, const char *text)
 {
-	request_write(g, call, &(struct write_kind){ACCESS_COMMENT, "POST", "new comment"}, repository,
+	request_write(g, call, ACCESS_COMMENT, "POST", "new comment", repository,
 	    xasprintf("/repos/%s/issues/%lld/comments", repository, (long long)number), text_json("body", text));
 }
 
 void github_comment_update(
     struct github *g, struct github_call *call, const char *repository, int64_t comment_id, const char *text)
 {
-	request_write(g, call, &(struct write_kind){ACCESS_COMMENT, "PATCH", "comment's new text"}, repository,
+	request_write(g, call, ACCESS_COMMENT, "PATCH", "comment's new text", repository,
 	    xasprintf("/repos/%s/issues/comments/%lld", repository, (long long)comment_id), text_json("body", text));
-}
-
-void github_comment_get(struct github *g, struct github_call *call, const char *repository, int64_t comment_id)
-{
-	request_start(g, call,
-	    &(struct request_spec){.access = ACCESS_COMMENT,
-		.what = "reading the comment",
-		.repository = repository,
-		.method = "GET",
-		.path = xasprintf("/repos/%s/issues/comments/%lld", repository, (long long)comment_id),
-		.answer = ANSWER_OBJECT});
 }
 
 void github_comment_react(
     struct github *g, struct github_call *call, const char *repository, int64_t comment_id, const char *content)
 {
-	request_write(g, call, &(struct write_kind){ACCESS_COMMENT, "POST", "reaction"}, repository,
+	request_write(g, call, ACCESS_COMMENT, "POST", "reaction", repository,
 	    xasprintf("/repos/%s/issues/comments/%lld/reactions", repository, (long long)comment_id),
 	    text_json("content", content));
 }
@@ -146,7 +134,6 @@ void github_issue_find(struct github *g, struct github_issue_search *search, con
 	    &(struct request_spec){.access = ACCESS_ISSUES,
 		.what = "looking for the issue",
 		.repository = repository,
-		.method = "GET",
 		.path = xasprintf("/repos/%s/issues?state=all&sort=created&direction=desc&per_page=100", repository),
 		.page = 1,
 		.needs_login = true,
@@ -162,8 +149,8 @@ void github_issue_create(
 	json_t *body = text_json("title", title);
 
 	json_set_str(body, "body", text);
-	request_write(g, call, &(struct write_kind){ACCESS_ISSUES, "POST", "issue"}, repository,
-	    xasprintf("/repos/%s/issues", repository), body);
+	request_write(
+	    g, call, ACCESS_ISSUES, "POST", "issue", repository, xasprintf("/repos/%s/issues", repository), body);
 }
 
 void github_issue_close(struct github *g, struct github_call *call, const char *repository, int64_t number)
@@ -171,13 +158,13 @@ void github_issue_close(struct github *g, struct github_call *call, const char *
 	json_t *body = text_json("state", "closed");
 
 	json_set_str(body, "state_reason", "completed");
-	request_write(g, call, &(struct write_kind){ACCESS_ISSUES, "PATCH", "issue"}, repository,
+	request_write(g, call, ACCESS_ISSUES, "PATCH", "issue", repository,
 	    xasprintf("/repos/%s/issues/%lld", repository, (long long)number), body);
 }
 
 void github_issue_comment(
     struct github *g, struct github_call *call, const char *repository, int64_t number, const char *text)
 {
-	request_write(g, call, &(struct write_kind){ACCESS_ISSUES, "POST", "issue"}, repository,
+	request_write(g, call, ACCESS_ISSUES, "POST", "issue", repository,
 	    xasprintf("/repos/%s/issues/%lld/comments", repository, (long long)number), text_json("body", text));
 }

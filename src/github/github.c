@@ -89,10 +89,15 @@ static void github_free(void *p)
 	struct github *g = p;
 	void (*on_closed)(void *) = g->on_closed;
 	void *owner = g->owner;
+	struct account *a;
 
 	app_forget(g);
 	tokens_free(g);
-	accounts_free(g);
+	while ((a = STAILQ_FIRST(&g->accounts))) {
+		STAILQ_REMOVE_HEAD(&g->accounts, link);
+		budget_release(&a->budget);
+		free(a);
+	}
 	budget_window_release(&g->token_requests);
 	secret_unref(g->private_key_pem);
 	FREE_ALL(g->api_url, g);
@@ -150,9 +155,7 @@ size_t github_read_budgets(const struct github *g, struct github_budget_stats *r
 		ret[i - 1] = (struct github_budget_stats){.installation_id = a->installation_id,
 		    .remaining = b->remaining,
 		    .reset_wall_ms = b->reset_wall_ms,
-		    .blocked_ms = budget_wait_ms(b, BUDGET_PLAIN, now),
-		    .writes_left_in_minute = budget_window_left(&b->minute, now),
-		    .writes_left_in_hour = budget_window_left(&b->hour, now)};
+		    .blocked_ms = budget_wait_ms(b, BUDGET_PLAIN, now)};
 	}
 	return i;
 }
@@ -219,7 +222,6 @@ void github_app_get(struct github *g, struct github_call *call)
 	request_start(g, call,
 	    &(struct request_spec){.access = ACCESS_APP,
 		.what = "the App's own entry",
-		.method = "GET",
 		.path = xstrdup("/app"),
 		.answer = ANSWER_OBJECT,
 		.on_answer = app_read});
@@ -231,35 +233,23 @@ const char *github_bot_login(const struct github *g) { return g->bot_login; }
 
 /* ---- deliveries of the App's webhook ---- */
 
-/* The value of `cursor` in a URL's query, still percent-encoded: it is sent back unchanged. */
-static void read_cursor(const char *url, char out[GITHUB_CURSOR_BYTES])
-{
-	const char *at = strchr(url, '?');
-
-	out[0] = '\0';
-	for (; at; at = strchr(at + 1, '&')) {
-		size_t n;
-
-		if (!str_has_prefix(at + 1, "cursor="))
-			continue;
-		at += strlen("?cursor=");
-		n = strcspn(at, "&#");
-		if (n >= GITHUB_CURSOR_BYTES)
-			return;
-		memcpy(out, at, n);
-		out[n] = '\0';
-		return;
-	}
-}
-
 static enum request_next on_deliveries(struct request *r)
 {
 	struct github_deliveries *d = CONTAINER_OF(r->call, struct github_deliveries, call);
-	char *next = answer_next_url(r);
+	char *url = answer_next_url(r);
 
-	if (next)
-		read_cursor(next, d->next_cursor);
-	free(next);
+	/* The value of `cursor` in the query stays percent-encoded, because it is sent back unchanged. */
+	for (const char *at = url ? strchr(url, '?') : NULL; at; at = strchr(at + 1, '&')) {
+		if (!str_has_prefix(at + 1, "cursor="))
+			continue;
+		const char *value = at + strlen("?cursor=");
+		size_t n = strcspn(value, "&#");
+
+		if (n < GITHUB_CURSOR_BYTES)
+			snprintf(d->next_cursor, sizeof(d->next_cursor), "%.*s", (int)n, value);
+		break;
+	}
+	free(url);
 	return REQUEST_DONE;
 }
 
@@ -275,7 +265,6 @@ void github_deliveries_get(struct github *g, struct github_deliveries *deliverie
 	request_start(g, &deliveries->call,
 	    &(struct request_spec){.access = ACCESS_APP,
 		.what = "listing webhook deliveries",
-		.method = "GET",
 		.path = xasprintf("/app/hook/deliveries?per_page=100%s%s", cursor[0] ? "&cursor=" : "", cursor),
 		.answer = ANSWER_ARRAY,
 		.on_answer = on_deliveries});

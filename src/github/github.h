@@ -96,7 +96,6 @@ void github_comment_create(
     struct github *g, struct github_call *call, const char *repository, int64_t number, const char *text);
 void github_comment_update(
     struct github *g, struct github_call *call, const char *repository, int64_t comment_id, const char *text);
-void github_comment_get(struct github *g, struct github_call *call, const char *repository, int64_t comment_id);
 
 /* ---- issues that the App opens in vendors' repositories: comments.c; writes are content writes ---- */
 struct github_issue_search {
@@ -159,9 +158,8 @@ void github_comment_react(
 
 /* ---- re-runs of a vendor's GitHub Actions: repository.c ---- */
 enum github_rerun { GITHUB_RERUN_FAILED, GITHUB_RERUN_ALL };
-/* POST …/actions/runs/{run_id}/rerun-failed-jobs, or …/rerun; it needs the permission "actions: write".
- * ERR_DENIED (403): the run is running, is older than 30 days, or has no failed job; `why` has GitHub's
- * message. */
+/* POST …/actions/runs/{run_id}/rerun-failed-jobs, or …/rerun; it needs the permission "actions: write". ERR_DENIED
+ * (403): the run is running, is older than 30 days, or has no failed job; `why` has GitHub's message. */
 void github_run_again(
     struct github *g, struct github_call *call, const char *repository, const char *run_id, enum github_rerun what);
 
@@ -249,7 +247,6 @@ struct github_budget_stats {
 	int64_t remaining;     /* of GitHub's hourly quota; -1: not known yet */
 	int64_t reset_wall_ms; /* when the quota is full again; 0: not known */
 	int64_t blocked_ms;    /* how long nothing may be sent */
-	int writes_left_in_minute, writes_left_in_hour;
 };
 /* Fills at most n; returns how many there are. */
 size_t github_read_budgets(const struct github *g, struct github_budget_stats *ret, size_t n);

@@ -1,4 +1,4 @@
-/* What the files of this folder share. Thread: loop, every function.
+/* Shared by the files of this folder. Thread: loop, every function.
  *
  * A request passes through these files: request.c starts it, token.c or github.c gives it its credential, request.c
  * queues it until the installation's budget allows it and sends it, answer.c reads the answer, and request.c ends
@@ -11,7 +11,6 @@
 /* The credential of a request: the App's own, or an installation's token with one permission. */
 enum access { ACCESS_APP, ACCESS_DISPATCH, ACCESS_COMMENT, ACCESS_READ, ACCESS_CHECKS, ACCESS_ISSUES, ACCESS_ACTIONS };
 
-struct request;
 struct request_list {
 	TAILQ_HEAD(request_head, request) head;
 	int n;
@@ -19,7 +18,7 @@ struct request_list {
 
 enum answer_kind { ANSWER_ANY, ANSWER_OBJECT, ANSWER_ARRAY };
 
-/* What follows an answer: the call is done, or the request goes out again. */
+/* After an answer, the call is done, or the request goes out again. */
 enum request_next { REQUEST_DONE, REQUEST_AGAIN };
 
 /* One request of an API function. Taken over: the request frees it. */
@@ -28,7 +27,7 @@ struct request_spec {
 	enum budget_kind kind;
 	const char *what;       /* static, for messages: "dispatch" */
 	const char *repository; /* copied; NULL for the App's own */
-	const char *method;     /* static */
+	const char *method;     /* static; NULL: "GET" */
 	char *path;             /* taken over */
 	int page;               /* from 1: of a list; "&page=N" is appended to the path. 0: not a list */
 	/* The answer is compared with github_bot_login(): where that is not known, GET /app goes out first. */
@@ -79,8 +78,8 @@ struct installation {
 	int64_t id;                 /* 0: not known, or not installed */
 	int64_t good_until_mono_ms; /* of id, or of "not installed" in `why` */
 	struct github_result why;
-	bool is_asking;
-	int64_t generation; /* g->generation when it was asked */
+	bool is_requested;
+	int64_t generation; /* g->generation at the request */
 	TAILQ_HEAD(, token) waiting;
 	struct github_call call;
 };
@@ -96,8 +95,8 @@ struct token {
 	int64_t serial; /* of this text */
 	int64_t installation_id;
 	int64_t made_mono_ms, refresh_mono_ms, stale_mono_ms;
-	bool is_asking, has_new_installation;
-	int64_t generation; /* g->generation when it was asked */
+	bool is_requested, has_new_installation;
+	int64_t generation; /* g->generation at the request */
 	struct request_list waiting;
 	struct github_call call;
 };
@@ -157,16 +156,10 @@ void request_start(struct github *g, struct github_call *call, const struct requ
 /* Ends a call with ERR_INVALID because of another bad argument. */
 void request_refuse(struct github *g, struct github_call *call, const char *why);
 
-struct write_kind {
-	enum access access;
-	const char *method;
-	const char *what; /* as in request_spec */
-};
 /* A content write with a JSON body; the answer is an object. Owns: takes over path and body. */
-void request_write(struct github *g, struct github_call *call, const struct write_kind *kind, const char *repository,
-    char *path, json_t *body);
-/* For on_answer: frees the answer and turns to the next page, if there is one and this is not page
- * pages_max. */
+void request_write(struct github *g, struct github_call *call, enum access access, const char *method, const char *what,
+    const char *repository, char *path, json_t *body);
+/* For on_answer: frees the answer and turns to the next page, if there is one and this is not page pages_max. */
 enum request_next request_next_page(struct request *r, int pages_max);
 /* Ends a request that waits for its token with that token's error. */
 void request_fail_like(struct request *r, const struct github_result *why);
@@ -180,7 +173,6 @@ void request_run_ended(struct github *g);
 const char *request_target(const struct request *r);
 /* The account of an installation; it makes one if there is none. */
 struct account *account_of(struct github *g, int64_t installation_id);
-void accounts_free(struct github *g);
 
 /* ---- answer.c ---- */
 /* Fills r->call->result and answer from r->http, and updates the account's budget. */

@@ -27,7 +27,6 @@ void github_pull_get(struct github *g, struct github_call *call, const char *rep
 	    &(struct request_spec){.access = ACCESS_READ,
 		.what = "reading a pull request",
 		.repository = repository,
-		.method = "GET",
 		.path = xasprintf("/repos/%s/pulls/%lld", repository, (long long)number),
 		.answer = ANSWER_OBJECT});
 }
@@ -48,7 +47,6 @@ void github_pulls_open(struct github *g, struct github_page *page, const char *r
 	    &(struct request_spec){.access = ACCESS_READ,
 		.what = "listing pull requests",
 		.repository = repository,
-		.method = "GET",
 		.path = xasprintf(
 		    "/repos/%s/pulls?state=open&sort=updated&direction=desc&per_page=%d", repository, PULLS_PER_PAGE),
 		.page = page->page > 0 ? page->page : 1,
@@ -91,7 +89,6 @@ void github_pull_files_get(struct github *g, struct github_pull_files *files, co
 	    &(struct request_spec){.access = ACCESS_READ,
 		.what = "listing a pull request's files",
 		.repository = repository,
-		.method = "GET",
 		.path =
 		    xasprintf("/repos/%s/pulls/%lld/files?per_page=%d", repository, (long long)number, FILES_PER_PAGE),
 		.page = 1,
@@ -154,7 +151,6 @@ void github_branch_get(struct github *g, struct github_branch *branch, const cha
 	    &(struct request_spec){.access = ACCESS_READ,
 		.what = "reading a branch",
 		.repository = repository,
-		.method = "GET",
 		.path = xasprintf("/repos/%s/branches/%s", repository, encoded),
 		.etag = branch->etag[0] ? xstrdup(branch->etag) : NULL,
 		.answer = ANSWER_OBJECT,
@@ -176,7 +172,6 @@ static void compare_start(struct github *g, struct github_call *call, struct req
 	to = path_encode(head);
 	spec.access = ACCESS_READ;
 	spec.what = "comparing commits";
-	spec.method = "GET";
 	spec.path = xasprintf("/repos/%s/compare/%s...%s?%s", spec.repository, from, to, query);
 	spec.answer = ANSWER_OBJECT;
 	request_start(g, call, &spec);
@@ -314,14 +309,14 @@ static json_t *check_json(const struct github_check *c, const char *head_sha)
 void github_check_create(
     struct github *g, struct github_call *call, const char *repository, const struct github_check *check)
 {
-	request_write(g, call, &(struct write_kind){ACCESS_CHECKS, "POST", "new check run"}, repository,
+	request_write(g, call, ACCESS_CHECKS, "POST", "new check run", repository,
 	    xasprintf("/repos/%s/check-runs", repository), check_json(check, check->head_sha));
 }
 
 void github_check_update(struct github *g, struct github_call *call, const char *repository, int64_t check_id,
     const struct github_check *check)
 {
-	request_write(g, call, &(struct write_kind){ACCESS_CHECKS, "PATCH", "check run's new state"}, repository,
+	request_write(g, call, ACCESS_CHECKS, "PATCH", "check run's new state", repository,
 	    xasprintf("/repos/%s/check-runs/%lld", repository, (long long)check_id), check_json(check, NULL));
 }
 
@@ -359,7 +354,6 @@ void github_checks_list(struct github *g, struct github_check_list *list, const 
 	    &(struct request_spec){.access = ACCESS_CHECKS,
 		.what = "listing check runs",
 		.repository = repository,
-		.method = "GET",
 		.path = xasprintf("/repos/%s/commits/%s/check-runs?app_id=%lld&filter=latest&per_page=%d", repository,
 		    head_sha, (long long)g->app_id, CHECKS_PER_PAGE),
 		.page = 1,
@@ -370,9 +364,8 @@ void github_checks_list(struct github *g, struct github_check_list *list, const 
 
 void github_check_list_release(struct github_check_list *list)
 {
-	for (size_t i = 0; i < list->n; i++) {
+	for (size_t i = 0; i < list->n; i++)
 		FREE_ALL(list->list[i].name, list->list[i].external_id);
-	}
 	FREE_AND_NULL(list->list);
 	list->n = 0;
 	github_call_release(&list->call);

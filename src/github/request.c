@@ -183,7 +183,7 @@ static void request_send(struct request *r)
 		r->url = xasprintf("%s%s&page=%d", g->api_url, r->spec.path, r->spec.page);
 	else
 		r->url = xasprintf("%s%s", g->api_url, r->spec.path);
-	r->http = (struct http_call){.method = r->spec.method,
+	r->http = (struct http_call){.method = r->spec.method ? r->spec.method : "GET",
 	    .url = r->url,
 	    .headers = r->headers,
 	    .body = r->spec.own_body ? r->spec.own_body : r->spec.body,
@@ -225,17 +225,6 @@ struct account *account_of(struct github *g, int64_t installation_id)
 	return a;
 }
 
-void accounts_free(struct github *g)
-{
-	struct account *a;
-
-	while ((a = STAILQ_FIRST(&g->accounts))) {
-		STAILQ_REMOVE_HEAD(&g->accounts, link);
-		budget_release(&a->budget);
-		free(a);
-	}
-}
-
 static void request_fail_busy(struct request *r, int64_t wait_ms)
 {
 	request_fail(r, ERR_BUSY, false, wait_ms, "%s, %s: GitHub's limit allows no request for %lld s", r->spec.what,
@@ -275,17 +264,17 @@ static bool accounts_send_round(struct github *g, int64_t *wake_ms)
 			enum budget_kind kind = (enum budget_kind)k;
 			struct request *r = TAILQ_FIRST(&a->waiting[kind].head);
 			int64_t wait = r ? budget_wait_ms(&a->budget, kind, now) : 0;
-			bool is_hopeless = wait > WAIT_MS_MAX;
+			bool is_too_long = wait > WAIT_MS_MAX;
 
 			if (!r)
 				continue;
-			if (!is_hopeless && (wait || g->n_in_flight >= g->max_concurrent)) {
+			if (!is_too_long && (wait || g->n_in_flight >= g->max_concurrent)) {
 				if (wait && wait < *wake_ms)
 					*wake_ms = wait;
 				continue;
 			}
 			request_leave(r);
-			if (is_hopeless) {
+			if (is_too_long) {
 				request_fail_busy(r, wait);
 			} else {
 				budget_spend(&a->budget, kind, now);
@@ -370,15 +359,15 @@ void request_refuse(struct github *g, struct github_call *call, const char *why)
 	request_fail(request_new(g, call, &spec), ERR_INVALID, true, 0, "%s", why);
 }
 
-void request_write(struct github *g, struct github_call *call, const struct write_kind *kind, const char *repository,
-    char *path, json_t *body)
+void request_write(struct github *g, struct github_call *call, enum access access, const char *method, const char *what,
+    const char *repository, char *path, json_t *body)
 {
 	request_start(g, call,
-	    &(struct request_spec){.access = kind->access,
+	    &(struct request_spec){.access = access,
 		.kind = BUDGET_CONTENT,
-		.what = kind->what,
+		.what = what,
 		.repository = repository,
-		.method = kind->method,
+		.method = method,
 		.path = path,
 		.own_body = json_text(body),
 		.answer = ANSWER_OBJECT});

@@ -1,13 +1,12 @@
-/* Installation tokens. Each token is for one repository and has only the permission that its use needs. However
- * many requests wait for one, GitHub is asked once. A token in use is renewed before it expires, so a dispatch
- * on a warm token costs one request.
+/* Installation tokens. Each token is for one repository and has only the permission that its use needs. However many
+ * requests wait for one, GitHub is asked once. A token in use is renewed before it expires, so a dispatch on a warm
+ * token costs one request.
  *
- * A token's life is counted from its arrival, on the clock that does not jump. GitHub says how long it is;
- * bounds keep a wrong clock from making it absurd.
+ * A token's life is counted from its arrival, on the clock that does not jump. GitHub says how long it is; bounds keep
+ * a wrong clock from making it absurd.
  *
- * Before the first token of a repository, GitHub says which installation of the App it belongs to. "Not
- * installed" is remembered for one minute only: a vendor who reads it on the accelerator's page installs the App
- * and tries again. */
+ * Before the first token of a repository, GitHub says which installation of the App it belongs to. "Not installed" is
+ * remembered for one minute only: a vendor who reads it on the accelerator's page installs the App and tries again. */
 
 #include "github/github_internal.h"
 
@@ -28,7 +27,7 @@ static const char *const PERMISSIONS[] = {[ACCESS_DISPATCH] = "{\"contents\":\"w
     [ACCESS_ACTIONS] = "{\"actions\":\"write\"}",
     [ACCESS_READ] = "{\"contents\":\"read\",\"pull_requests\":\"read\"}"};
 
-/* ---- asking for a token ---- */
+/* ---- the request for a token ---- */
 
 static void on_token_answer(struct github_call *call);
 
@@ -39,7 +38,7 @@ static void token_fail_waiting(struct token *t, const struct github_result *why)
 	struct github_result result = *why;
 	struct request *r;
 
-	t->is_asking = false;
+	t->is_requested = false;
 	t->has_new_installation = false;
 	result.is_final = why->is_final && why->status != 401;
 	if (why->status == 401)
@@ -55,7 +54,8 @@ static void token_fail_waiting(struct token *t, const struct github_result *why)
 static void token_on_installation(struct token *t, const struct installation *i)
 {
 	struct github *g = t->g;
-	int64_t now = clock_mono_ms(), wait = budget_window_wait_ms(&g->token_requests, now);
+	int64_t now = clock_mono_ms();
+	int64_t wait = budget_window_wait_ms(&g->token_requests, g->token_requests.n, now);
 	struct github_result busy = {.err = ERR_BUSY, .retry_after_ms = wait};
 
 	if (!i->id) {
@@ -102,16 +102,15 @@ static struct installation *installation_of(struct github *g, const char *reposi
 
 static void on_installation_answer(struct github_call *call);
 
-static void installation_ask(struct installation *i)
+static void installation_request(struct installation *i)
 {
-	i->is_asking = true;
+	i->is_requested = true;
 	i->generation = i->g->generation;
 	i->call.done = on_installation_answer;
 	request_start(i->g, &i->call,
 	    &(struct request_spec){.access = ACCESS_APP,
 		.what = "looking for the App's installation",
 		.repository = i->repository,
-		.method = "GET",
 		.path = xasprintf("/repos/%s/installation", i->repository),
 		.answer = ANSWER_OBJECT});
 }
@@ -123,12 +122,12 @@ static void on_installation_answer(struct github_call *call)
 	int64_t now = clock_mono_ms();
 	struct token *t;
 
-	i->is_asking = false;
+	i->is_requested = false;
 	if (i->generation != i->g->generation && !i->g->is_closing) {
 		/* the answer is for another App */
 		github_call_release(call);
 		if (!TAILQ_EMPTY(&i->waiting))
-			installation_ask(i);
+			installation_request(i);
 		return;
 	}
 	i->why = *result;
@@ -153,22 +152,21 @@ static void on_installation_answer(struct github_call *call)
 
 /* ---- the answer ---- */
 
-/* Looks up the installation, then asks for the token. Ends in token_on_installation(), perhaps inside the
- * call. */
+/* Looks up the installation, then asks for the token. Ends in token_on_installation(), perhaps inside the call. */
 static void token_fetch(struct token *t)
 {
 	struct installation *i = installation_of(t->g, t->repository);
 
-	t->is_asking = true;
+	t->is_requested = true;
 	t->generation = t->g->generation;
 	t->refresh_mono_ms = clock_mono_ms() + RETRY_MS;
-	if (!i->is_asking && clock_mono_ms() < i->good_until_mono_ms) {
+	if (!i->is_requested && clock_mono_ms() < i->good_until_mono_ms) {
 		token_on_installation(t, i);
 		return;
 	}
 	TAILQ_INSERT_TAIL(&i->waiting, t, at);
-	if (!i->is_asking)
-		installation_ask(i);
+	if (!i->is_requested)
+		installation_request(i);
 }
 
 static void token_forget_text(struct token *t)
@@ -229,7 +227,7 @@ static void on_token_answer(struct github_call *call)
 		token_fail_waiting(t, result);
 		return;
 	}
-	t->is_asking = false;
+	t->is_requested = false;
 	t->has_new_installation = false;
 	while ((r = TAILQ_FIRST(&t->waiting.head))) {
 		request_leave(r);
@@ -269,7 +267,7 @@ static struct token *token_new(struct request *r)
 
 	for (t = LIST_FIRST(&g->tokens); t; t = next) {
 		next = LIST_NEXT(t, link);
-		if (!token_is_fresh(t) && !t->is_asking && !t->waiting.n)
+		if (!token_is_fresh(t) && !t->is_requested && !t->waiting.n)
 			token_free(t);
 	}
 	t = xcalloc(1, sizeof(*t));
@@ -289,13 +287,13 @@ void token_want(struct request *r)
 		t = token_new(r);
 	if (!token_is_fresh(t)) {
 		request_enter(r, &t->waiting);
-		if (!t->is_asking)
+		if (!t->is_requested)
 			token_fetch(t);
 		return;
 	}
 	r->account = account_of(r->g, t->installation_id);
 	request_queue(r);
-	if (!t->is_asking && clock_mono_ms() >= t->refresh_mono_ms)
+	if (!t->is_requested && clock_mono_ms() >= t->refresh_mono_ms)
 		token_fetch(t);
 }
 

@@ -1,12 +1,13 @@
 #include "outbox/engine.h"
 
+#include "loop/bell.h"
 #include "model/schedule.h"
-#include "outbox/lane.h"
 
 enum {
-	NO_ROOM_MS = 3000, /* and up to as much again */
+	SHARE_OF_LANE = 16, /* a sixteenth */
+	NO_ROOM_MS = 3000,  /* and up to as much again */
 	SETTLE_RETRY_MS = 500,
-	SETTLE_REPAIR_MS = 10 * 1000, /* when the store fails until somebody repairs it */
+	SETTLE_REPAIR_MS = 10 * 1000, /* when the store fails until an operator repairs it */
 };
 
 struct engine {
@@ -22,14 +23,108 @@ struct engine {
 	void *closed_owner;
 };
 
-/* ---- closing ---- */
+/* ---- lanes ----
+ *
+ * A vendor that is down, slow or lying must not delay the others. So within a lane each target (a repository, or a
+ * server's host and port) has its own limit, waiting rows of one target keep their order, and targets take turns. */
 
-static void report_engine_closed(void *p)
+struct lane_target {
+	TAILQ_ENTRY(lane_target) link;
+	char *name;
+	int n_claimed, n_begun;
+	TAILQ_HEAD(, effect) parked; /* wait for a place, in order */
+};
+
+struct lane {
+	struct engine *engine;
+	struct lane_limits limits;
+	int n_claimed, n_begun;
+	TAILQ_HEAD(, lane_target) targets; /* those with claimed rows; the one served last is at the end */
+	struct bell *bell;                 /* a look is one claim */
+	unsigned kinds;                    /* bits 1 << OUTBOX_… */
+	struct claim_outbox claim;
+	bool is_wanted;     /* engine_look() came during a claim, which may be too late for it */
+	bool may_have_more; /* the last claim was filled to its limit, or there was no room for one */
+	bool is_filling;    /* inside begin_parked() */
+};
+
+/* How many rows it may claim now. 0 also while it is nearly full, because one claim for each single row is too many. */
+static int lane_room(const struct lane *l)
 {
-	struct engine *n = p;
+	int room = l->limits.claimed - l->n_claimed;
 
-	n->on_closed(n->closed_owner);
+	return room > 0 && room >= l->limits.claimed / 4 ? room : 0;
 }
+
+/* The effect is claimed. Takes target_name (free()). */
+static void lane_add(struct lane *l, struct effect *e, char *target_name)
+{
+	struct lane_target *t;
+
+	TAILQ_FOREACH (t, &l->targets, link)
+		if (str_eq(t->name, target_name))
+			break;
+	if (t) {
+		free(target_name);
+	} else {
+		t = xcalloc(1, sizeof(*t));
+		t->name = target_name;
+		TAILQ_INIT(&t->parked);
+		TAILQ_INSERT_TAIL(&l->targets, t, link);
+	}
+	e->target = t;
+	t->n_claimed++;
+	l->n_claimed++;
+}
+
+static void lane_remove(struct lane *l, struct effect *e)
+{
+	struct lane_target *t = e->target;
+
+	l->n_claimed--;
+	if (--t->n_claimed > 0)
+		return;
+	TAILQ_REMOVE(&l->targets, t, link);
+	FREE_ALL(t->name, t);
+}
+
+/* Lets it wait for a place. False: its target has its share of the lane already. */
+static bool lane_park(struct lane *l, struct effect *e)
+{
+	int share = l->limits.claimed / SHARE_OF_LANE;
+	struct lane_target *t = e->target;
+
+	if (share < l->limits.begun_per_target + 1)
+		share = l->limits.begun_per_target + 1;
+	if (l->n_claimed > l->limits.claimed / 2 && t->n_claimed > share &&
+	    (l->n_begun >= l->limits.begun || t->n_begun >= l->limits.begun_per_target || !TAILQ_EMPTY(&t->parked)))
+		return false;
+	TAILQ_INSERT_TAIL(&t->parked, e, parked_link);
+	return true;
+}
+
+/* Takes a place for the next parked effect that may begin. NULL: no effect may. */
+static struct effect *lane_next(struct lane *l)
+{
+	struct lane_target *t;
+
+	if (l->n_begun >= l->limits.begun)
+		return NULL;
+	TAILQ_FOREACH (t, &l->targets, link)
+		if (!TAILQ_EMPTY(&t->parked) && t->n_begun < l->limits.begun_per_target)
+			break;
+	if (!t)
+		return NULL;
+	struct effect *e = TAILQ_FIRST(&t->parked);
+	TAILQ_REMOVE(&t->parked, e, parked_link);
+	TAILQ_REMOVE(&l->targets, t, link);
+	TAILQ_INSERT_TAIL(&l->targets, t, link);
+	l->n_begun++;
+	t->n_begun++;
+	return e;
+}
+
+/* ---- closing ---- */
 
 static void close_engine_if_idle(struct engine *n)
 {
@@ -40,7 +135,7 @@ static void close_engine_if_idle(struct engine *n)
 			return;
 	n->is_closed = true;
 	timer_close(n->grace);
-	loop_reap(n->options.loop, report_engine_closed, n);
+	loop_reap(n->options.loop, n->on_closed, n->closed_owner);
 }
 
 static void on_grace_over(struct timer *t)
@@ -58,21 +153,24 @@ static void on_grace_over(struct timer *t)
 
 void engine_close(struct engine *n, int64_t grace_ms, void (*on_closed)(void *owner), void *owner)
 {
-	struct effect *e;
+	struct effect *e, *next;
 
 	assert(!n->is_closing);
 	n->is_closing = true;
 	n->on_closed = on_closed;
 	n->closed_owner = owner;
 	timer_start(n->grace, grace_ms);
-	for (size_t i = 0; i < n->options.n_lanes; i++) {
+	for (size_t i = 0; i < n->options.n_lanes; i++)
 		bell_stop(n->lanes[i].bell);
-		while ((e = lane_unpark_any(&n->lanes[i])) != NULL)
+	for (e = TAILQ_FIRST(&n->claimed); e; e = next) {
+		next = TAILQ_NEXT(e, link);
+		if (e->step == EFFECT_PARKED) {
+			TAILQ_REMOVE(&e->target->parked, e, parked_link);
 			effect_put_off(e, 0);
-	}
-	TAILQ_FOREACH (e, &n->claimed, link)
-		if (e->timer && timer_is_running(e->timer))
+		} else if (e->timer && timer_is_running(e->timer)) {
 			timer_start(e->timer, 0);
+		}
+	}
 	close_engine_if_idle(n);
 }
 
@@ -165,8 +263,10 @@ static void begin_parked(struct lane *l)
 void effect_end(struct effect *e, enum outbox_result result, int64_t next_ms)
 {
 	assert(e->step != EFFECT_ENDED);
-	if (e->step == EFFECT_BEGUN)
-		lane_leave(e->lane, e);
+	if (e->step == EFFECT_BEGUN) {
+		e->lane->n_begun--;
+		e->target->n_begun--;
+	}
 	e->step = EFFECT_ENDED;
 	e->result = result;
 	e->next_ms = next_ms;
@@ -202,8 +302,8 @@ bool effect_back_off(const struct effect *e, int64_t retry_after_ms, int64_t *re
 bool effect_may_write(struct effect *e, enum write_class class)
 {
 	int64_t now_ms = clock_wall_ms();
-	int64_t wait_ms = pacing_ask(&e->engine->pacing,
-	    &(struct pacing_question){.class = class, .age_ms = now_ms - e->row.first_ms, .now_ms = clock_mono_ms()});
+	int64_t wait_ms = pacing_take(&e->engine->pacing,
+	    &(struct pacing_request){.class = class, .age_ms = now_ms - e->row.first_ms, .now_ms = clock_mono_ms()});
 
 	if (wait_ms == 0)
 		return true;
@@ -295,8 +395,8 @@ struct engine *engine_new(const struct engine_options *options)
 	for (size_t i = 0; i < options->n_lanes; i++) {
 		struct lane *l = &n->lanes[i];
 
-		lane_init(l);
 		l->engine = n;
+		TAILQ_INIT(&l->targets);
 		l->limits = options->lanes[i];
 		l->bell = bell_new(options->loop, claim_due_rows, l);
 	}

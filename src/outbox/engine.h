@@ -14,10 +14,6 @@
 #include "outbox/pacing.h"
 #include "store/outbox.h"
 
-struct engine;
-struct lane;
-struct lane_target;
-
 /* One claimed row on its way. A kind embeds it as the first member of its own struct. */
 struct effect {
 	/* for the kind */
@@ -75,7 +71,7 @@ struct engine_options {
 	const struct lane_limits *lanes; /* the urgent first; engine_limit_lane() changes them */
 	size_t n_lanes;
 	int writes_per_minute; /* for effect_may_write(); 0: the kinds do not call it */
-	/* What to log when the store cannot claim, and when it cannot record how a row ended (NULL: nothing). */
+	/* The log events for when the store cannot claim, and when it cannot record the end of a row (NULL: no line). */
 	const char *claim_failed_event, *settle_failed_event;
 	/* Runs once for each effect when it ends, before the end is recorded: for logs and counters. NULL: nothing. */
 	void (*on_end)(struct effect *e);

@@ -4,17 +4,16 @@ enum {
 	SECOND_MS = 1000,
 	MINUTE_MS = 60 * SECOND_MS,
 	HOUR_MS = 60 * MINUTE_MS,
-	SLOTS_MAX = 45, /* comers that are told different seconds */
+	SLOTS_MAX = 45, /* waiting writes of one class that get different seconds */
 	STARVED_PERCENT = 97,
 };
 
-/* How much of a window may be used up before one of the class has to wait: when it is new, and
- * once it is ripe. In between the share grows with its age. */
+/* The share of a window that may be used up before a write of the class has to wait: when the write is new, and when it has
+ * aged. In between, the share grows with the age. */
 static const struct share {
-	int young_percent, ripe_percent;
-	int64_t ripe_ms;
-	/* How long the writes that were handed over before it may still take. github/ refuses
-	 * what would wait more than 10 s. */
+	int new_percent, aged_percent;
+	int64_t aged_ms;
+	/* How long the writes before it in github/ may still need. github/ refuses a write that would wait more than 10 s. */
 	int64_t ahead_ms;
 } SHARES[N_WRITE_CLASSES] = {[WRITE_FIRST_FAILURE] = {100, 100, 1, 6 * SECOND_MS},
     [WRITE_CHECK] = {85, 95, 5 * MINUTE_MS, 2 * SECOND_MS},
@@ -41,35 +40,29 @@ void pacing_release(struct pacing *p)
 
 void pacing_configure(struct pacing *p, int writes_per_minute) { budget_window_resize(&p->minute, writes_per_minute); }
 
-static int percent_of(const struct pacing_question *q)
+static int percent_of(const struct pacing_request *q)
 {
 	const struct share *s = &SHARES[q->class];
 	int64_t age_ms = q->age_ms > 0 ? q->age_ms : 0;
 
-	if (age_ms >= PACING_STARVED_MS && s->ripe_percent < STARVED_PERCENT)
+	if (age_ms >= PACING_STARVED_MS && s->aged_percent < STARVED_PERCENT)
 		return STARVED_PERCENT;
-	if (age_ms >= s->ripe_ms)
-		return s->ripe_percent;
-	return s->young_percent + (int)((s->ripe_percent - s->young_percent) * age_ms / s->ripe_ms);
+	if (age_ms >= s->aged_ms)
+		return s->aged_percent;
+	return s->new_percent + (int)((s->aged_percent - s->new_percent) * age_ms / s->aged_ms);
 }
 
-/* 0 when less than so much of the window is used, else until the oldest one too many is out. */
 static int64_t share_wait_ms(const struct budget_window *w, int percent, int64_t now_ms)
 {
 	int share = w->n * percent / 100;
 
-	if (share < 1)
-		share = 1;
-	int64_t at = w->at[(w->next - share + w->n) % w->n]; /* the share-th last one */
-	if (at == INT64_MIN || now_ms - at >= w->span_ms)
-		return 0;
-	return at + w->span_ms - now_ms;
+	return budget_window_wait_ms(w, share > 1 ? share : 1, now_ms);
 }
 
 static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* The next second that nobody of the class was told yet. */
-static int64_t slot_wait_ms(struct pacing *p, const struct pacing_question *q, int64_t wait_ms)
+/* The wait until the next free second of the class, after wait_ms. */
+static int64_t slot_wait_ms(struct pacing *p, const struct pacing_request *q, int64_t wait_ms)
 {
 	int64_t *slot = &p->slot_ms[q->class], at = q->now_ms + wait_ms;
 
@@ -81,7 +74,7 @@ static int64_t slot_wait_ms(struct pacing *p, const struct pacing_question *q, i
 	return wait_ms < PACING_LATEST_MS ? wait_ms : PACING_LATEST_MS;
 }
 
-int64_t pacing_ask(struct pacing *p, const struct pacing_question *q)
+int64_t pacing_take(struct pacing *p, const struct pacing_request *q)
 {
 	int percent = percent_of(q);
 	int64_t wait_ms =
@@ -129,7 +122,7 @@ int64_t debounce_due_ms(struct debounce *d, const struct debounce_question *q)
 {
 	int64_t due_ms = q->written_wall_ms + q->min_interval_ms;
 
-	/* written in the future: the clock was put back, and waiting for it may take for ever */
+	/* written in the future: the clock was put back, and the wait could be of any length */
 	if (q->written_wall_ms == 0 || q->now_wall_ms < q->written_wall_ms || q->now_wall_ms >= due_ms)
 		return q->now_wall_ms;
 	if (q->has_red && !q->had_red)

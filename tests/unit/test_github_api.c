@@ -95,8 +95,6 @@ static void test_comment_writes_keep_their_distance(void **state)
 	wait_done(f);
 	assert_int_equal(call.result.err, 0);
 	assert_true(clock_mono_ms() - began > 500);
-	github_comment_get(f->github, &call, "owner/name", 77);
-	wait_done(f);
 	assert_string_equal(json_get_str(call.answer, "body"), "c");
 	github_call_release(&call);
 	github_call_release(&dispatch.call);

@@ -19,22 +19,19 @@ static void test_window(void **state)
 
 	(void)state;
 	budget_window_init(&w, 3, MINUTE);
-	assert_int_equal(budget_window_left(&w, 0), 3);
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(budget_window_wait_ms(&w, i * S), 0);
+		assert_int_equal(budget_window_wait_ms(&w, w.n, i * S), 0);
 		budget_window_add(&w, i * S);
 	}
-	assert_int_equal(budget_window_left(&w, 2 * S), 0);
-	assert_int_equal(budget_window_wait_ms(&w, 2 * S), MINUTE - 2 * S);
-	assert_int_equal(budget_window_wait_ms(&w, MINUTE), 0);
+	assert_int_equal(budget_window_wait_ms(&w, w.n, 2 * S), MINUTE - 2 * S);
+	assert_int_equal(budget_window_wait_ms(&w, w.n, MINUTE), 0);
 	budget_window_add(&w, MINUTE);
-	assert_int_equal(budget_window_wait_ms(&w, MINUTE), S);
+	assert_int_equal(budget_window_wait_ms(&w, w.n, MINUTE), S);
 
 	budget_window_resize(&w, 2); /* the two newest count */
-	assert_int_equal(budget_window_wait_ms(&w, MINUTE), 2 * S);
+	assert_int_equal(budget_window_wait_ms(&w, w.n, MINUTE), 2 * S);
 	budget_window_resize(&w, 5);
-	assert_int_equal(budget_window_wait_ms(&w, MINUTE), 0);
-	assert_int_equal(budget_window_left(&w, MINUTE), 3);
+	assert_int_equal(budget_window_wait_ms(&w, w.n, MINUTE), 0);
 	budget_window_release(&w);
 }
 

@@ -13,7 +13,7 @@
 
 static int64_t ask(struct pacing *p, enum write_class class, int64_t age_ms, int64_t now_ms)
 {
-	return pacing_ask(p, &(struct pacing_question){.class = class, .age_ms = age_ms, .now_ms = now_ms});
+	return pacing_take(p, &(struct pacing_request){.class = class, .age_ms = age_ms, .now_ms = now_ms});
 }
 
 /* ---- one question ---- */
