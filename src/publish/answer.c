@@ -71,12 +71,9 @@ static void on_reply_searched(struct claimed *c, struct github_call *call)
 static void render_reply(struct claimed *c)
 {
 	struct answering *a = CONTAINER_OF(c, struct answering, claimed);
-	struct comment_options options;
-	char *github_url;
+	struct comment_options options = claimed_comment_options(c);
 
-	publisher_comment_options(c->p, c->config, &options, &github_url);
 	a->text = answer_text(a->facts, c->change.view, &options);
-	free(github_url);
 	claimed_drop_change(c);
 	if (!c->effect.row.is_uncertain && c->effect.row.n_attempts == 0) {
 		send_answer(a);

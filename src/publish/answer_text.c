@@ -5,7 +5,7 @@
 
 enum { WORD_MAX_CHARS = 80 };
 
-/* `@BOT WORDS`, as one may copy it. */
+/* `@BOT WORDS`, for copying. */
 static void say_command(struct buf *out, const struct comment_options *o, const char *words)
 {
 	char *text = xasprintf("@%s %s", o->bot ? o->bot : "BOT", words);
@@ -14,8 +14,7 @@ static void say_command(struct buf *out, const struct comment_options *o, const 
 	free(text);
 }
 
-/* What was typed, up to where an HTML comment begins: the results comment is known by one, and a
- * code span would not keep it from being found. */
+/* The commenter's word, up to the beginning of an HTML comment: the results comment is found by one, even in a code span. */
 static void say_word(struct buf *out, const char *word)
 {
 	const char *end = word ? strstr(word, "<!--") : NULL;
@@ -115,9 +114,9 @@ static void say_result(struct buf *out, const json_t *c, enum command_result res
 	buf_append_str(out, "\n\n");
 }
 
-/* ---- what a stress run came to ---- */
+/* ---- the result of a stress run ---- */
 
-/* One side's runs. Those that are lost say nothing of the test, so they are no failures. */
+/* One side's runs. A lost run shows nothing about the test, so it is no failure. */
 struct side {
 	const char *name;
 	struct rate passed;
@@ -163,7 +162,7 @@ static const char *meaning_of(const struct side *head, const struct side *base)
 	return "The intervals overlap: these runs show no difference.";
 }
 
-/* ---- all of it ---- */
+/* ---- the reply ---- */
 
 bool answer_needs_view(const json_t *facts)
 {
@@ -182,7 +181,7 @@ bool answer_needs_view(const json_t *facts)
 
 char *answer_marker(const json_t *facts)
 {
-	/* A stress run's reply comes behind the one, if any, that the comment got at once. */
+	/* The comment may have another reply, which it got at once. */
 	return xasprintf("<!-- outpost:reply:%lld%s -->", (long long)json_get_int(facts, "comment", 0),
 	    json_object_get(facts, "stress") ? ":stress" : "");
 }

@@ -20,7 +20,7 @@ void check_plan_release(struct check_plan *p)
 	p->n = 0;
 }
 
-/* ---- who has check runs ---- */
+/* ---- the accelerators with check runs ---- */
 
 static bool is_check_wanted(const struct accelerator_view *a, char **labels)
 {
@@ -34,7 +34,7 @@ static bool is_check_wanted(const struct accelerator_view *a, char **labels)
 	return strv_contains((const char *const *)labels, label);
 }
 
-/* Whether any accelerator came to an end of its own, and any job began. */
+/* Whether a dispatch ended without being called off, and a job began. */
 static bool has_something_to_say(const struct change_view *v)
 {
 	bool has_jobs = false, has_ended = false;
@@ -53,14 +53,6 @@ static bool has_something_to_say(const struct change_view *v)
 
 /* ---- names ---- */
 
-static const char *repository_of(const struct accelerator_view *a, const struct job_view *job)
-{
-	for (size_t i = 0; i < a->n_dispatches; i++)
-		if (str_eq(a->dispatches[i].id, job->dispatch_id) && str_eq(a->dispatches[i].runner, job->runner))
-			return a->dispatches[i].repository;
-	return NULL;
-}
-
 static bool is_name_taken(const struct check_plan *p, const char *name)
 {
 	for (size_t i = 0; i < p->n; i++)
@@ -77,32 +69,35 @@ static const struct stored_check *find_check(const struct list_checks *l, const 
 	return NULL;
 }
 
-/* Accelerators that share a repository, and runners of one accelerator, may call their jobs alike:
- * who comes second says whose it is. */
+/* Accelerators that share a repository, and runners of one accelerator, may have jobs of one name: the second one gets its
+ * accelerator and runner added. */
 static char *own_name_of(const struct check_plan *p, const struct list_checks *on_record,
     const struct accelerator_view *a, const struct job_view *job)
 {
-	/* As CRCR names them, and ours for runners that are no repository. */
-	const char *repository = repository_of(a, job);
+	const char *repository = NULL;
 	struct buf out = BUF_INIT(NAME_MAX_BYTES);
 
+	for (size_t i = 0; i < a->n_dispatches && !repository; i++)
+		if (str_eq(a->dispatches[i].id, job->dispatch_id) && str_eq(a->dispatches[i].runner, job->runner))
+			repository = a->dispatches[i].repository;
+	/* CRCR's name, or ours for a runner that is no repository. */
 	buf_appendf(&out, "%s/%s/", repository ? "crcr" : "outpost", repository ? repository : a->name);
 	escape_line(&out, job->workflow, PART_CHARS);
 	buf_append_char(&out, '/');
 	escape_line(&out, job->name, PART_CHARS);
-	char *name = buf_take(&out), *longer;
+	char *name = buf_take(&out);
 	const struct stored_check *k = find_check(on_record, name);
 
 	if (!is_name_taken(p, name) && (!k || str_eq(k->accelerator, a->name)))
 		return name;
-	longer = xasprintf("%s (%s, %s)", name, a->name, job->runner);
+	char *longer = xasprintf("%s (%s, %s)", name, a->name, job->runner);
 	free(name);
 	return longer;
 }
 
-/* ---- what is written ---- */
+/* ---- the check runs of the view ---- */
 
-/* Takes over what w owns. k: the one on record, or NULL. */
+/* Owns: takes over w's memory. k: the one on record, or NULL. */
 static void add_check(struct check_plan *p, const struct stored_check *k, struct wanted_check *w)
 {
 	struct buf all = BUF_INIT(1024 * 1024);
@@ -157,7 +152,7 @@ static void add_verdict(
 	add_check(p, find_check(on_record, w.name), &w);
 }
 
-/* ---- what is over ---- */
+/* ---- check runs to close ---- */
 
 static bool has_lost_its_label(const struct change_view *v, const char *name, char **labels)
 {
@@ -168,7 +163,7 @@ static bool has_lost_its_label(const struct change_view *v, const char *name, ch
 	return false;
 }
 
-/* Ends a check run. On an older head nobody looks at it. On the present head, neutral lets people merge. */
+/* Ends a check run. On the present head, `neutral` does not prevent a merge. */
 static void add_closed(struct check_plan *p, const struct change_view *v, const struct stored_check *k, char **labels)
 {
 	struct wanted_check w = {.head_sha = xstrdup(k->head_sha),
@@ -212,7 +207,7 @@ static bool is_on_record(const struct wanted_check *w, const struct list_checks 
 	return false;
 }
 
-/* The verdict comes last: who waits for it finds the others there. */
+/* The verdict comes last: a program that waits for it finds the others written. */
 static int urgency(const struct wanted_check *w)
 {
 	if (!w->job_id)
@@ -245,7 +240,7 @@ void check_plan_make(const struct change_view *v, const struct list_checks *on_r
 			if (is_check_wanted(a, on_record->labels) || is_to_be_finished(ret, on_record, a, &a->jobs[j]))
 				add_job(ret, v, i, j, on_record, o);
 	}
-	/* One that was written is kept true, also when a retest was called off. */
+	/* A verdict that was written is kept up to date, also after a retest was called off. */
 	table_init(&t, v);
 	if (table_is_complete(&t) && (find_check(on_record, CHECK_VERDICT_NAME) || has_something_to_say(v)))
 		add_verdict(ret, &t, on_record, o);

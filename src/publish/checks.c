@@ -224,7 +224,7 @@ static void write_next_check(struct checking *c)
 			github_checks_list(claimed->github, &c->listed, claimed->repository, c->head_sha);
 		return;
 	}
-	/* Which one to write, and from which annotation on. */
+	/* Decides which one to write, and from which annotation on. */
 	const struct github_listed_check *found = find_listed(c, w->name);
 
 	c->is_doubted = false;

@@ -8,6 +8,7 @@ void claimed_begin(struct claimed *c, const char *events)
 	c->github = c->p->deps.github;
 	c->store = c->p->deps.store;
 	c->config = config_ref(c->p->config);
+	c->github_url = publisher_github_url(c->config);
 	c->repository = c->effect.row.target;
 	c->number = c->effect.row.number;
 	c->events = events;
@@ -26,6 +27,7 @@ void claimed_release(struct claimed *c)
 	github_call_release(&c->call);
 	claimed_drop_change(c);
 	config_unref(c->config);
+	free(c->github_url);
 }
 
 /* ---- the change ---- */
@@ -103,6 +105,14 @@ const char *claimed_app_name(struct claimed *c)
 	if (!name && (!c->again_ms || again_ms < c->again_ms))
 		c->again_ms = again_ms;
 	return name;
+}
+
+struct comment_options claimed_comment_options(const struct claimed *c)
+{
+	return (struct comment_options){.public_url = c->config->public_url,
+	    .github_url = c->github_url,
+	    .bot = github_app_slug(c->github),
+	    .now_wall_ms = clock_wall_ms()};
 }
 
 /* ---- how it ends ---- */

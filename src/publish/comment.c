@@ -133,14 +133,11 @@ static void decide_comment(struct claimed *c)
 {
 	struct writing *w = CONTAINER_OF(c, struct writing, claimed);
 	const struct change_view *v = c->change.view;
-	int64_t now_ms = clock_wall_ms();
-	struct comment_options options;
-	char *github_url;
+	struct comment_options options = claimed_comment_options(c);
+	int64_t now_ms = options.now_wall_ms;
 
-	publisher_comment_options(c->p, c->config, &options, &github_url);
 	options.bot = claimed_app_name(c);
 	comment_render(&w->table, &options, &w->text);
-	free(github_url);
 	/* The text says that the attribution runs, so it is written again when that is over, even if no cell moved. */
 	if (v->is_being_attributed)
 		c->again_ms = now_ms + EVIDENCE_WAIT_MS;

@@ -1,4 +1,4 @@
-/* What the parts of publish/ share. Thread: loop, everything. */
+/* Shared by the files of publish/. Thread: loop, everything. */
 #pragma once
 
 #include "config/config.h"
@@ -22,7 +22,7 @@ struct publisher {
 	struct engine *engine;
 	struct debounce debounce;
 	struct publish_counters counters;
-	int64_t checks_refused_until_mono_ms; /* the App lacks the permission, as GitHub says */
+	int64_t checks_refused_until_mono_ms; /* GitHub said that the App lacks the permission */
 	int n_previews;
 	bool is_engine_closed, is_closed;
 	void (*on_closed)(void *owner);
@@ -35,6 +35,9 @@ extern const struct effect_kind comment_kind;              /* comment.c */
 extern const struct effect_kind checks_kind;               /* checks.c */
 extern const struct effect_kind reaction_kind, reply_kind; /* answer.c */
 extern const struct effect_kind red_issue_kind;            /* red_issue.c */
+
+/* The URL of GitHub's pages: the API's host without "api." or "/api/v3". free(). */
+char *publisher_github_url(const struct config *c);
 
 /* ---- claimed.c ---- */
 
@@ -50,6 +53,7 @@ struct claimed {
 	struct github *github; /* borrowed from p, as the store */
 	struct store *store;
 	struct config *config;    /* as it was when the effect began */
+	char *github_url;         /* publisher_github_url() */
 	const char *repository;   /* the row's target */
 	int64_t number;           /* the row's: of a pull request or an episode */
 	struct get_change change; /* claimed_read_change() */
@@ -88,6 +92,9 @@ void claimed_learn_app(struct claimed *c, claimed_step *then);
  * writes the text without the name, and the row becomes due again so that the next text has it. */
 const char *claimed_app_name(struct claimed *c);
 
+/* For rendering a comment now. The texts are borrowed from c and the github. */
+struct comment_options claimed_comment_options(const struct claimed *c);
+
 /* ---- how it ends ---- */
 
 void claimed_end(struct claimed *c, enum outbox_result result, int64_t next_ms, const char *error);
@@ -103,54 +110,43 @@ void claimed_fail(struct claimed *c, const struct github_result *result);
 /* False: GitHub failed or refused, and claimed_fail() has ended the effect. */
 bool claimed_is_answered(struct claimed *c, const struct github_result *result);
 
-/* Options for rendering a comment. The strings are borrowed from the config, the github and
- * github_url (free() it after the rendering). */
-void publisher_comment_options(
-    const struct publisher *p, const struct config *c, struct comment_options *ret, char **ret_github_url);
-
 /* ---- answer_text.c ----
  *
- * The text of a reply to commands (store/commands.h: the facts; docs/commands.md: the words). Pure: any
- * thread. The caller owns the texts.
+ * The text of a reply to commands (store/commands.h: the facts; docs/commands.md: the words). Pure: any thread. The caller
+ * owns the texts.
  *
- * Never here: a word of the commenter outside of a code span, the marker of the results comment, or
- * a mention. Private to publish/. */
+ * Never here: a word of the commenter outside of a code span, the marker of the results comment, or a mention. */
 
 /* `commands` of a REPLY row holds `status`: answer_text() needs the change. */
 bool answer_needs_view(const json_t *facts);
-/* "<!-- outpost:reply:ID -->": by it, and by its author, a reply that may have arrived is found
- * again. free(). */
+/* "<!-- outpost:reply:ID -->". With it and the author, a search finds a reply that may have arrived. free(). */
 char *answer_marker(const json_t *facts);
 /* Markdown, marker first; free(). v NULL: nothing is known of the change. */
 char *answer_text(const json_t *facts, const struct change_view *v, const struct comment_options *o);
 
 /* ---- red_text.c ----
  *
- * The texts about a red episode: the issue, the comments under it, and the notice to a vendor without
- * a repository. Private to publish/.
+ * The next step of a red episode, and its texts: the issue, the comments under it, and the notice to a vendor without a
+ * repository. Only these texts mention people, and only the registered oncalls: texts of vendors and commits are escaped.
+ * Any thread. The caller owns the texts.
  *
- * Only these texts mention people, and only the registered oncalls: texts of vendors and commits are
- * escaped. Any thread. The caller owns the texts. */
-
-/* ---- the next step: an issue once, a reminder once after 48 h, a mark after 72 h, the end when it is green ---- */
+ * The steps: an issue once, a reminder once after 48 h, a mark after 72 h, and the close when the accelerator is green. */
 
 enum red_step {
 	RED_WAIT, /* until *ret_next_ms */
 	RED_OPEN,
-	RED_FIND, /* for an issue that may have been made, of one that has ended since */
+	RED_FIND, /* the episode ended, and its issue may exist */
 	RED_REMIND,
 	RED_OVERDUE,
 	RED_CLOSE,
 	RED_OVER, /* nothing is left to do */
 };
 
-/* Skips missed steps: an issue that is opened after 48 h needs no reminder as well.
- * may_be_open: an issue was requested, and its outcome is not on record. */
+/* Skips missed steps: an issue that is opened after 48 h needs no reminder. may_be_open: an issue was requested, and its
+ * outcome is not on record. */
 enum red_step red_step_next(const struct red_episode *e, bool may_be_open, int64_t now_ms, int64_t *ret_next_ms);
 /* "red", "reminder", "overdue", "green": as notices and markers call it; NULL: none. */
 const char *red_step_name(enum red_step step);
-
-/* ---- the texts ---- */
 
 enum { RED_COMMITS_MAX = 50 };
 
@@ -161,8 +157,7 @@ struct red_facts { /* all borrowed */
 	const char *public_url, *github_url;
 };
 
-/* Marks what belongs to an episode and step: "<!-- outpost:red:12:reminder -->", and without the step
- * for the issue itself. free(). */
+/* The marker of an episode and step: "<!-- outpost:red:12:reminder -->"; of the issue itself without the step. free(). */
 char *red_marker(int64_t episode, enum red_step step);
 /* free(), each. */
 char *red_issue_title(const struct red_facts *f);
@@ -172,11 +167,10 @@ char *red_notice_text(const struct red_facts *f, enum red_step step); /* JSON */
 
 /* ---- check_plan.c ----
  *
- * Which check runs of a pull request are to be written, and their contents: the desired ones
- * against those on record. Pure: any thread. Private to publish/.
+ * Decides which check runs of a pull request to write: compares the desired ones with those on record. Pure: any thread.
  *
- * L4 always, L3 while a label asks for it: one per current job. A check run that nobody wants any
- * more is closed if it is in progress, and left as it is otherwise. */
+ * L4 always has check runs, L3 while a label asks for them: one for each current job. One that is not desired any more is
+ * closed if it is in progress, and left as it is otherwise. */
 
 /* The one for merge bots. */
 #define CHECK_VERDICT_NAME "outpost"
@@ -185,19 +179,19 @@ struct wanted_check {
 	char *head_sha, *name, *accelerator;
 	char *external_id, *details_url; /* NULL: they stay as they are */
 	int64_t job_id;                  /* 0: the verdict's */
-	/* The one on record; 0: none. It is written over, except where `is_recreated`: GitHub takes no
-	 * annotation away, and what was completed does not run again. */
+	/* The one on record; 0: none. It is updated, except if `is_recreated`: GitHub removes no annotation, and a completed
+	 * check run does not run again. */
 	int64_t check_id;
 	bool is_recreated;
 	struct check_output output;
 	uint8_t digest[SHA256_BYTES];
 };
 struct check_plan {
-	struct wanted_check *list; /* only those to be written, the ones that fail first, the verdict last */
+	struct wanted_check *list; /* only those to write: failures first, the verdict last */
 	size_t n;
 };
 
-/* v: of the PR, whole or cut behind its red cells. on_record: as store_list_checks() gives it. */
+/* v: of the PR, whole or cut after its red cells. on_record: from store_list_checks(). */
 void check_plan_make(const struct change_view *v, const struct list_checks *on_record, const struct check_options *o,
     struct check_plan *ret);
 void check_plan_release(struct check_plan *p);

@@ -95,12 +95,12 @@ void publish_read_counters(const struct publisher *p, struct publish_counters *r
 {
 	*ret = p->counters;
 	ret->n_paced = engine_n_paced(p->engine);
-	ret->n_writing = engine_n_claimed(p->engine);
 }
 
-/* Where commits are shown: the API's host without "api." or "/api/v3". */
-static char *github_url_of(const char *api_url)
+char *publisher_github_url(const struct config *c)
 {
+	const char *api_url = c->github_api_url;
+
 	if (str_has_suffix(api_url, "/api/v3"))
 		return xstrndup(api_url, strlen(api_url) - strlen("/api/v3"));
 	if (str_has_prefix(api_url, "https://api.") && str_has_suffix(api_url, ".ghe.com"))
@@ -108,17 +108,7 @@ static char *github_url_of(const char *api_url)
 	return xstrdup("https://github.com");
 }
 
-void publisher_comment_options(
-    const struct publisher *p, const struct config *c, struct comment_options *ret, char **ret_github_url)
-{
-	*ret_github_url = github_url_of(c->github_api_url);
-	*ret = (struct comment_options){.public_url = c->public_url,
-	    .github_url = *ret_github_url,
-	    .bot = github_app_slug(p->deps.github),
-	    .now_wall_ms = clock_wall_ms()};
-}
-
-/* ---- the preview: what the comment would say now ---- */
+/* ---- the preview ---- */
 
 enum { TERMINAL_MAX_BYTES = 4 * 1024 * 1024 };
 
@@ -129,39 +119,48 @@ struct preview_read {
 	struct get_change change;
 };
 
+static void render_preview(const struct preview_read *r)
+{
+	struct preview *preview = r->preview;
+	int64_t now_ms = clock_wall_ms();
+	struct table t;
+
+	table_init(&t, r->change.view);
+	if (preview->format == PREVIEW_MARKDOWN) {
+		char *github_url = publisher_github_url(r->config);
+		struct comment comment;
+
+		comment_render(&t,
+		    &(struct comment_options){.public_url = r->config->public_url,
+			.github_url = github_url,
+			.bot = github_app_slug(r->p->deps.github),
+			.now_wall_ms = now_ms},
+		    &comment);
+		preview->text = comment.markdown;
+		free(github_url);
+	} else {
+		struct buf out = BUF_INIT(TERMINAL_MAX_BYTES);
+
+		terminal_render(&t,
+		    &(struct terminal_options){.has_colour = preview->format == PREVIEW_TERMINAL_COLOUR,
+			.width = preview->width,
+			.public_url = r->config->public_url,
+			.now_wall_ms = now_ms},
+		    &out);
+		preview->text = buf_take(&out);
+	}
+	table_release(&t);
+}
+
 static void on_previewed_change(struct store_query *q)
 {
 	struct preview_read *r = CONTAINER_OF(q, struct preview_read, change.q);
 	struct publisher *p = r->p;
 	struct preview *preview = r->preview;
-	struct table t;
 
 	preview->err = q->err;
-	if (!q->err) {
-		struct comment_options options;
-		struct comment comment;
-		struct buf out = BUF_INIT(TERMINAL_MAX_BYTES);
-		char *github_url;
-
-		table_init(&t, r->change.view);
-		publisher_comment_options(p, r->config, &options, &github_url);
-		if (preview->format == PREVIEW_MARKDOWN) {
-			comment_render(&t, &options, &comment);
-			preview->text = comment.markdown;
-		} else {
-			bool has_colour = preview->format == PREVIEW_TERMINAL_COLOUR;
-
-			terminal_render(&t,
-			    &(struct terminal_options){.has_colour = has_colour,
-				.width = preview->width,
-				.public_url = options.public_url,
-				.now_wall_ms = options.now_wall_ms},
-			    &out);
-			preview->text = buf_take(&out);
-		}
-		free(github_url);
-		table_release(&t);
-	}
+	if (!q->err)
+		render_preview(r);
 	change_view_free(r->change.view);
 	config_unref(r->config);
 	free(r);
@@ -172,16 +171,12 @@ static void on_previewed_change(struct store_query *q)
 
 int publish_preview(struct publisher *p, struct preview *preview)
 {
-	struct preview_read *r;
-
 	preview->err = 0;
 	preview->text = NULL;
 	if (engine_is_closing(p->engine))
 		return ERR_CLOSING;
-	r = xcalloc(1, sizeof(*r));
-	r->p = p;
-	r->preview = preview;
-	r->config = config_ref(p->config);
+	struct preview_read *r = xcalloc(1, sizeof(*r));
+	*r = (struct preview_read){.p = p, .config = config_ref(p->config), .preview = preview};
 	r->change = (struct get_change){.q = {.done = on_previewed_change},
 	    .now_ms = clock_wall_ms(),
 	    .repository = r->config->upstream_repository,

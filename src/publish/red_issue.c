@@ -114,16 +114,13 @@ static void record_red_step(struct red_issue *r, int64_t issue)
 
 /* ---- without an issue ---- */
 
-static struct red_facts red_issue_facts(const struct red_issue *r, char **ret_github_url)
+static struct red_facts red_issue_facts(const struct red_issue *r)
 {
-	struct comment_options options;
-
-	publisher_comment_options(r->claimed.p, r->claimed.config, &options, ret_github_url);
 	return (struct red_facts){.episode = r->get.episode,
 	    .accelerator = r->accelerator,
 	    .commits = &r->commits,
-	    .public_url = options.public_url,
-	    .github_url = options.github_url};
+	    .public_url = r->claimed.config->public_url,
+	    .github_url = r->claimed.github_url};
 }
 
 /* The sender sends the notice, signs it and retries it. */
@@ -136,11 +133,9 @@ static void record_red_notice(struct red_issue *r)
 	while (i < a->n_runners && a->runners[i].kind != RUNNER_WEBHOOK)
 		i++;
 	if (i < a->n_runners) {
-		char *github_url;
-		struct red_facts facts = red_issue_facts(r, &github_url);
+		struct red_facts facts = red_issue_facts(r);
 
 		r->notice_text = red_notice_text(&facts, r->step);
-		free(github_url);
 		r->notice = (struct notice_request){.episode = r->get.episode->id,
 		    .event = red_step_name(r->step),
 		    .accelerator = a->name,
@@ -202,16 +197,15 @@ static void on_issue_created(struct claimed *c, struct github_call *call)
 static void create_issue(struct red_issue *r)
 {
 	struct claimed *c = &r->claimed;
-	char *github_url;
 
 	if (!effect_may_write(&c->effect, WRITE_ISSUE) || !claimed_begin_call(c, &c->call, on_issue_created))
 		return;
 	c->effect.is_uncertain = true; /* the episode may end before GitHub's answer comes */
-	struct red_facts facts = red_issue_facts(r, &github_url);
+	struct red_facts facts = red_issue_facts(r);
 	char *title = red_issue_title(&facts), *text = red_issue_text(&facts);
 
 	github_issue_create(c->github, &c->call, red_issue_repository(r), title, text);
-	FREE_ALL(title, text, github_url);
+	FREE_ALL(title, text);
 }
 
 static void on_issue_searched(struct claimed *c, struct github_call *call)
@@ -270,18 +264,17 @@ static void on_issue_commented(struct claimed *c, struct github_call *call)
 static void on_issue_comment_searched(struct claimed *c, struct github_call *call)
 {
 	struct red_issue *r = CONTAINER_OF(c, struct red_issue, claimed);
-	char *github_url;
 
 	if (!is_issue_call_good(r, &call->result))
 		return;
 	if (r->comment_search.comment_id > 0) {
 		finish_issue_comment(r);
 	} else if (effect_may_write(&c->effect, WRITE_ISSUE) && claimed_begin_call(c, &c->call, on_issue_commented)) {
-		struct red_facts facts = red_issue_facts(r, &github_url);
+		struct red_facts facts = red_issue_facts(r);
 		char *text = red_comment_text(&facts, r->step);
 
 		github_issue_comment(c->github, &c->call, red_issue_repository(r), r->get.episode->issue_number, text);
-		FREE_ALL(text, github_url);
+		free(text);
 	}
 }
 

@@ -24,10 +24,8 @@ enum red_step red_step_next(const struct red_episode *e, bool may_be_open, int64
 		return RED_CLOSE;
 	if (!e->told_ms)
 		return RED_OPEN;
-	if (e->overdue_ms) {
-		/* its end wakes it */
-		return RED_OVER;
-	}
+	if (e->overdue_ms)
+		return RED_OVER; /* the end of the episode makes the row due again */
 	if (now_ms >= overdue_ms)
 		return RED_OVERDUE;
 	if (!e->reminded_ms && e->told_ms < remind_ms) {
@@ -112,7 +110,7 @@ static void append_commit(struct buf *out, const struct red_facts *f, const char
 	buf_appendf(out, "[`%.7s`](%s/%s/commit/%s)", sha, f->github_url, f->episode->repository, sha);
 }
 
-/* An end to the link's text that cannot end it early. */
+/* [words](the page at `path`); only the words if the URL is not valid. */
 static void append_own_link(struct buf *out, const struct red_facts *f, const char *words, const char *path)
 {
 	char *url = xasprintf("%s%s", f->public_url, path);
@@ -196,19 +194,18 @@ char *red_issue_text(const struct red_facts *f)
 		buf_append_str(&out, "none on record");
 	buf_append_str(&out, "\n");
 	append_commits(&out, f);
-	const struct red_episode *episode = f->episode;
 	size_t n_tests = 0;
 
-	if (episode->n_tests) {
-		buf_appendf(&out, "\n%s there: %zu %s%s\n\n", episode->is_silence ? "No report" : "Red",
-		    episode->n_tests, episode->is_silence ? "runner" : "test", episode->n_tests == 1 ? "" : "s");
-		for (; episode->tests[n_tests]; n_tests++) {
+	if (e->n_tests) {
+		buf_appendf(&out, "\n%s there: %zu %s%s\n\n", e->is_silence ? "No report" : "Red", e->n_tests,
+		    e->is_silence ? "runner" : "test", e->n_tests == 1 ? "" : "s");
+		for (; e->tests[n_tests]; n_tests++) {
 			buf_append_str(&out, "- ");
-			escape_markdown_code(&out, episode->tests[n_tests], TEST_MAX_CHARS, MARKDOWN_TEXT);
+			escape_markdown_code(&out, e->tests[n_tests], TEST_MAX_CHARS, MARKDOWN_TEXT);
 			buf_append_str(&out, "\n");
 		}
-		if (n_tests < episode->n_tests)
-			buf_appendf(&out, "- and %zu more\n", episode->n_tests - n_tests);
+		if (n_tests < e->n_tests)
+			buf_appendf(&out, "- and %zu more\n", e->n_tests - n_tests);
 	}
 	buf_append_str(&out, "\nA break of an upstream branch is to be resolved within 72 hours: by ");
 	append_time(&out, e->first_bad_ms + RED_OVERDUE_MS);

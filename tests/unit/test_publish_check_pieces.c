@@ -284,10 +284,13 @@ void github_check_list_release(struct github_check_list *list)
 /* Runs a fresh publisher until the row was given back. */
 static void run(void)
 {
-	static char public_url[] = "https://outpost.example.org";
+	static char public_url[] = "https://outpost.example.org", github_api_url[] = "https://api.github.com";
 
 	stand_ins_reset();
-	w.config = (struct config){.checks_enabled = true, .github_writes_per_minute = 80, .public_url = public_url};
+	w.config = (struct config){.checks_enabled = true,
+	    .github_writes_per_minute = 80,
+	    .github_api_url = github_api_url,
+	    .public_url = public_url};
 	w.is_wished = true;
 	w.loop = loop_new();
 	w.stop_later = timer_new(w.loop, close_now, NULL);
