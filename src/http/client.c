@@ -11,7 +11,6 @@
 #include "http/client_transfer.h"
 
 enum {
-	N_SPARE_MAX = 32,
 	SWEEP_MS = 500,
 	IDLE_MS = 90 * 1000,  /* servers close idle connections after about this time */
 	CONNECTIONS_MAX = 64, /* kept open */
@@ -21,19 +20,6 @@ enum {
 
 static void on_client_idle(uv_timer_t *timer);
 
-static void transfer_give_back(struct http_transfer *t)
-{
-	struct http_client *c = t->client;
-
-	if (c->n_spare == N_SPARE_MAX || c->is_closing) {
-		http_transfer_free(t);
-		return;
-	}
-	http_transfer_reset(t);
-	TAILQ_INSERT_HEAD(&c->spare, t, link);
-	c->n_spare++;
-}
-
 static void client_run_ended(struct http_client *c)
 {
 	struct http_transfer *t;
@@ -42,7 +28,7 @@ static void client_run_ended(struct http_client *c)
 		struct http_call *call = t->call;
 
 		TAILQ_REMOVE(&c->ended, t, link);
-		transfer_give_back(t);
+		http_transfer_free(t);
 		call->internal = NULL;
 		if (TAILQ_EMPTY(&c->active) && !c->is_closing) {
 			uv_timer_stop(&c->sweep);
@@ -232,17 +218,6 @@ static void curl_close(struct http_client *c)
 
 /* ---- the client ---- */
 
-static void spare_free(struct http_client *c)
-{
-	struct http_transfer *t;
-
-	while ((t = TAILQ_FIRST(&c->spare))) {
-		TAILQ_REMOVE(&c->spare, t, link);
-		http_transfer_free(t);
-	}
-	c->n_spare = 0;
-}
-
 static void on_client_idle(uv_timer_t *timer)
 {
 	struct http_client *c = timer->data;
@@ -250,7 +225,6 @@ static void on_client_idle(uv_timer_t *timer)
 	if (!TAILQ_EMPTY(&c->active) || !TAILQ_EMPTY(&c->ended))
 		return;
 	curl_close(c);
-	spare_free(c);
 	curl_open(c);
 }
 
@@ -258,9 +232,9 @@ static void on_sweep(uv_timer_t *timer)
 {
 	struct http_client *c = timer->data;
 	int64_t now = clock_mono_ms();
-	struct http_transfer *t, *next;
+	struct http_transfer *next;
 
-	for (t = TAILQ_FIRST(&c->active); t; t = next) {
+	for (struct http_transfer *t = TAILQ_FIRST(&c->active); t; t = next) {
 		next = TAILQ_NEXT(t, link);
 		if (now < t->overdue_mono_ms)
 			continue;
@@ -297,11 +271,9 @@ struct http_client *http_client_new(struct loop *l, const char *user_agent)
 
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 	http_client_init(c, user_agent);
-	c->loop = l;
 	c->uv = loop_uv(l);
 	TAILQ_INIT(&c->active);
 	TAILQ_INIT(&c->ended);
-	TAILQ_INIT(&c->spare);
 	c->max_per_host = HTTP_CLIENT_CONNECTIONS_PER_HOST;
 	client_add_timer(c, &c->deadline);
 	client_add_timer(c, &c->turn);
@@ -337,7 +309,6 @@ void http_client_close(struct http_client *c, void (*on_closed)(void *owner), vo
 	client_end_all(c, ERR_CANCELLED, "the HTTP client was closed");
 	client_run_ended(c);
 	curl_close(c);
-	spare_free(c);
 	uv_close((uv_handle_t *)&c->deadline, on_timer_closed);
 	uv_close((uv_handle_t *)&c->turn, on_timer_closed);
 	uv_close((uv_handle_t *)&c->sweep, on_timer_closed);
@@ -348,32 +319,17 @@ void http_client_close(struct http_client *c, void (*on_closed)(void *owner), vo
 
 void http_call_start(struct http_client *c, struct http_call *call)
 {
-	struct http_transfer *t = TAILQ_FIRST(&c->spare);
-	int err;
+	struct http_transfer *t = http_transfer_new(c);
+	int err = http_transfer_prepare(t, call);
 
-	if (t) {
-		TAILQ_REMOVE(&c->spare, t, link);
-		c->n_spare--;
-	} else {
-		t = http_transfer_new(c);
-	}
-	http_call_release(call);
-	call->err = 0;
-	call->status = 0;
-	call->was_sent = false;
-	memset(&call->why, 0, sizeof(call->why));
 	call->internal = t;
-	t->call = call;
-	t->err = 0;
 	if (TAILQ_EMPTY(&c->active) && !c->is_closing) {
 		uv_timer_stop(&c->idle);
 		uv_timer_start(&c->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
 	}
 	TAILQ_INSERT_HEAD(&c->active, t, link);
-	if (c->is_closing)
+	if (!err && c->is_closing)
 		err = error_set(&call->why, ERR_CANCELLED, "the HTTP client is closing");
-	else
-		err = http_transfer_prepare(t);
 	if (!err) {
 		CURLMcode code = curl_multi_add_handle(c->multi, t->easy);
 
@@ -402,40 +358,4 @@ void http_call_release(struct http_call *call)
 {
 	buf_release(&call->answer);
 	buf_release(&call->answer_headers);
-}
-
-/* ---- a call that blocks ---- */
-
-struct blocking_call {
-	struct http_call call;
-	bool is_done;
-};
-
-static void on_blocking_done(struct http_call *call)
-{
-	struct blocking_call *b = CONTAINER_OF(call, struct blocking_call, call);
-
-	b->is_done = true;
-}
-
-static void on_blocking_closed(void *owner) { *(bool *)owner = true; }
-
-int http_call_blocking(struct http_call *call, const char *user_agent, const char *ca_file)
-{
-	struct loop *l = loop_new();
-	struct http_client *c = http_client_new(l, user_agent);
-	struct blocking_call b = {.call = *call};
-	bool is_closed = false;
-
-	if (ca_file)
-		http_client_use_ca(c, ca_file);
-	b.call.done = on_blocking_done;
-	http_call_start(c, &b.call);
-	loop_run_until(l, &b.is_done);
-	http_client_close(c, on_blocking_closed, &is_closed);
-	loop_run_until(l, &is_closed);
-	loop_free(l);
-	b.call.done = call->done;
-	*call = b.call;
-	return call->err;
 }

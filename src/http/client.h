@@ -37,7 +37,6 @@ struct http_call {
 	size_t body_bytes;
 	const char *unix_socket_path; /* NULL: TCP */
 	size_t max_answer_bytes;      /* 0: 8 MiB; more: ERR_TOO_BIG; headers: 64 KiB */
-	int64_t connect_timeout_ms;   /* 0: 10 s */
 	/* 0: 30 s. An exchange with less than 100 bytes a second for 45 s ends earlier. */
 	int64_t total_timeout_ms;
 	/* Runs with each address before a connection to it is opened (after name look-up, so that the name cannot
@@ -46,8 +45,7 @@ struct http_call {
 	http_allow_address_fn *allow_address;
 	void *allow_owner;
 	bool allow_plain_http; /* false: https only, or http where allow_address is NULL */
-	/* Runs once, on the loop, never inside http_call_start(). It may free the call, after
-	 * http_call_release(). */
+	/* Runs once, on the loop, never inside http_call_start(). It may free the call, after http_call_release(). */
 	void (*done)(struct http_call *call);
 
 	/* out */
@@ -67,15 +65,10 @@ void http_call_cancel(struct http_client *c, struct http_call *call);
 bool http_call_header(const struct http_call *call, const char *name, char *out, size_t n);
 /* Frees the contents of the out fields. */
 void http_call_release(struct http_call *call);
-/* Blocking variant for programs without a loop: runs the call on its own loop and does not run done. ca_file: NULL, or as
- * http_client_use_ca(). Returns call->err. Thread: any without a loop. */
-int http_call_blocking(struct http_call *call, const char *user_agent, const char *ca_file) MUST_CHECK;
-
 /* ---- for a thread that may wait: client_pull.c ----
  *
- * HTTP exchanges for a thread that may wait, such as a thread of the pool: the caller reads the
- * answer piece by piece, so a long answer is never in memory as a whole. The rules of client.h
- * hold: no redirect is followed, certificates are verified, no cookie is kept.
+ * The caller, for example a thread of the pool, reads the answer piece by piece, so a long answer is never in memory as a
+ * whole.
  *
  * Thread: any, but all calls for one puller come from one thread. */
 
@@ -86,14 +79,16 @@ struct http_puller *http_puller_new(const char *user_agent);
 /* Closes its connections. NULL: does nothing. */
 void http_puller_free(struct http_puller *p);
 
-/* Sends `call` and waits until its answer begins. A puller has one call at a time; it borrows the
- * call until http_pull_end(). Of the call's fields, max_answer_bytes and done are not used.
- * cancel_fd becomes readable when the exchange is no longer wanted; -1: never.
- * Returns 0: call->status and call->answer_headers are set. Else call->err: as for http_call_start(),
- * ERR_CANCELLED also for cancel_fd. */
+/* Sends `call` and waits until its answer begins. A puller has one call at a time; it borrows the call until
+ * http_pull_end(). Of the call's fields, max_answer_bytes and done are not used. cancel_fd becomes readable when the
+ * exchange is no longer wanted; -1: never. Returns 0: call->status and call->answer_headers are set. Else call->err: as
+ * for http_call_start(), ERR_CANCELLED also for cancel_fd. */
 int http_pull_start(struct http_puller *p, struct http_call *call, int cancel_fd) MUST_CHECK;
-/* Waits for the next bytes of the body: at most `size` of them, *ret_n = 0 at its end.
- * Returns 0 or call->err. */
+/* Waits for the next bytes of the body: at most `size` of them, *ret_n = 0 at its end. Returns 0 or call->err. */
 int http_pull_read(struct http_puller *p, void *to, size_t size, size_t *ret_n) MUST_CHECK;
 /* Ends the exchange, finished or not. The call is the caller's again: http_call_release(). */
 void http_pull_end(struct http_puller *p);
+
+/* For programs without a loop: runs the call as http_call_start() would, but does not run done. ca_file: NULL, or as
+ * http_client_use_ca(). Returns call->err. */
+int http_call_blocking(struct http_call *call, const char *user_agent, const char *ca_file) MUST_CHECK;

@@ -1,6 +1,7 @@
 #include "http/client.h"
 
 #include <openssl/ssl.h>
+#include <signal.h>
 
 #include "http/client_transfer.h"
 
@@ -95,14 +96,12 @@ int http_pull_start(struct http_puller *p, struct http_call *call, int cancel_fd
 	long status = 0;
 
 	http_pull_end(p);
-	http_call_release(call);
 	call->max_answer_bytes = PENDING_BYTES_MAX;
-	p->call = t->call = call;
+	p->call = call;
 	p->cancel_fd = cancel_fd;
 	p->n_taken = 0;
 	p->is_done = false;
-	t->err = 0;
-	int err = http_transfer_prepare(t);
+	int err = http_transfer_prepare(t, call);
 	if (err)
 		return puller_fail(p, err, call->why.text);
 	/* A small answer could unpack to far more than the caller takes at a time. */
@@ -150,4 +149,18 @@ void http_pull_end(struct http_puller *p)
 	p->transfer->is_in_multi = false;
 	http_transfer_reset(p->transfer);
 	p->call = NULL;
+}
+
+int http_call_blocking(struct http_call *call, const char *user_agent, const char *ca_file)
+{
+	struct http_puller *p = http_puller_new(user_agent);
+
+	signal(SIGPIPE, SIG_IGN); /* a write to a closed connection is an error code, as on a loop */
+	if (ca_file)
+		http_client_use_ca(&p->client, ca_file);
+	p->transfer->err = http_transfer_prepare(p->transfer, call);
+	http_transfer_conclude(
+	    p->transfer, p->transfer->err ? CURLE_FAILED_INIT : curl_easy_perform(p->transfer->easy));
+	http_puller_free(p);
+	return call->err;
 }

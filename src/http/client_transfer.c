@@ -139,7 +139,7 @@ static int on_curl_request(void *owner, char *peer, char *local, int peer_port, 
 	(void)local;
 	(void)peer_port;
 	(void)local_port;
-	/* libcurl repeats a request by itself if a reused connection closed. The server may have acted on the
+	/* libcurl repeats a request if a reused connection closed. The server may have acted on the
 	 * first one, so only the caller, who can check that, may repeat it. */
 	if (t->call->was_sent && !is_idempotent) {
 		t->err = error_set(&t->call->why, ERR_NETWORK, "the connection was closed before the answer came");
@@ -225,17 +225,29 @@ static void transfer_set_method(struct http_transfer *t)
 	SET(t->easy, CURLOPT_CUSTOMREQUEST, call->method);
 }
 
-int http_transfer_prepare(struct http_transfer *t)
+static void call_clear(struct http_call *call)
 {
-	struct http_call *call = t->call;
-	size_t max = call->max_answer_bytes ? call->max_answer_bytes : ANSWER_BYTES_MAX;
-	int64_t connect = call->connect_timeout_ms ? call->connect_timeout_ms : CONNECT_TIMEOUT_MS;
-	int64_t total = call->total_timeout_ms ? call->total_timeout_ms : TOTAL_TIMEOUT_MS;
-
-	t->overdue_mono_ms = clock_mono_ms() + total + OVERDUE_MS;
-	buf_init(&call->answer, max);
+	http_call_release(call);
+	buf_init(&call->answer, call->max_answer_bytes ? call->max_answer_bytes : ANSWER_BYTES_MAX);
 	buf_init(&call->answer_headers, HEADER_BYTES_MAX);
-	SET(t->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)connect);
+	call->err = 0;
+	call->status = 0;
+	call->was_sent = false;
+	call->why = (struct error){0};
+}
+
+int http_transfer_prepare(struct http_transfer *t, struct http_call *call)
+{
+	int64_t total = call->total_timeout_ms ? call->total_timeout_ms : TOTAL_TIMEOUT_MS;
+	bool is_http_allowed = call->allow_plain_http || !call->allow_address;
+	bool is_plain = strncasecmp(call->url, "http:", 5) == 0;
+
+	call_clear(call);
+	t->call = call;
+	t->err = 0;
+	t->error_text[0] = '\0';
+	t->overdue_mono_ms = clock_mono_ms() + total + OVERDUE_MS;
+	SET(t->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
 	SET(t->easy, CURLOPT_TIMEOUT_MS, (long)total);
 	SET(t->easy, CURLOPT_LOW_SPEED_LIMIT, (long)FLOOR_BYTES_PER_S);
 	SET(t->easy, CURLOPT_LOW_SPEED_TIME, (long)FLOOR_S);
@@ -247,10 +259,6 @@ int http_transfer_prepare(struct http_transfer *t)
 	if (has_control(call->url) || strlen(call->url) > 8192)
 		return error_set(&call->why, ERR_INVALID, "the URL is too long or not a URL");
 	SET(t->easy, CURLOPT_URL, call->url);
-	struct http_call *c = t->call;
-	bool is_http_allowed = c->allow_plain_http || !c->allow_address;
-	bool is_plain = strncasecmp(c->url, "http:", 5) == 0;
-
 	SET(t->easy, CURLOPT_PROTOCOLS_STR, is_http_allowed ? "http,https" : "https");
 	SET(t->easy, CURLOPT_SSL_VERIFYPEER, 1L);
 	SET(t->easy, CURLOPT_SSL_VERIFYHOST, 2L);
@@ -270,15 +278,14 @@ int http_transfer_prepare(struct http_transfer *t)
 	SET(t->easy, CURLOPT_OPENSOCKETDATA, t);
 	SET(t->easy, CURLOPT_PREREQFUNCTION, on_curl_request);
 	SET(t->easy, CURLOPT_PREREQDATA, t);
-	if (c->unix_socket_path)
-		SET(t->easy, CURLOPT_UNIX_SOCKET_PATH, c->unix_socket_path);
-	if (c->unix_socket_path || c->allow_address)
+	if (call->unix_socket_path)
+		SET(t->easy, CURLOPT_UNIX_SOCKET_PATH, call->unix_socket_path);
+	if (call->unix_socket_path || call->allow_address)
 		SET(t->easy, CURLOPT_PROXY, "");
 	transfer_set_method(t);
 	int err = transfer_set_headers(t);
 	if (err)
 		return err;
-	t->error_text[0] = '\0';
 	SET(t->easy, CURLOPT_ERRORBUFFER, t->error_text);
 	SET(t->easy, CURLOPT_PRIVATE, t);
 	SET(t->easy, CURLOPT_USERAGENT, t->client->user_agent);

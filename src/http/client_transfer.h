@@ -9,7 +9,7 @@
 
 #include "http/client.h"
 
-/* One easy handle and the call that it serves. It is kept and used again. */
+/* One easy handle and the call that it serves. */
 struct http_transfer {
 	TAILQ_ENTRY(http_transfer) link; /* in one of the client's lists */
 	struct http_client *client;
@@ -23,7 +23,6 @@ struct http_transfer {
 };
 
 struct http_client {
-	struct loop *loop;
 	uv_loop_t *uv;
 	CURLM *multi;
 	CURLSH *share; /* TLS sessions, so that a new connection resumes */
@@ -35,8 +34,7 @@ struct http_client {
 	uv_timer_t turn;     /* ends calls that must not end inside the caller's call */
 	uv_timer_t sweep;    /* libcurl does not time calls that wait for a connection */
 	uv_timer_t idle;     /* frees connections and buffers after a time without calls */
-	TAILQ_HEAD(, http_transfer) active, ended, spare;
-	int n_spare;
+	TAILQ_HEAD(, http_transfer) active, ended;
 	int n_handles; /* timers and sockets that are still open */
 	bool is_closing;
 	void (*on_closed)(void *owner);
@@ -51,8 +49,8 @@ void http_client_release(struct http_client *c);
 /* ---- client_transfer.c ---- */
 struct http_transfer *http_transfer_new(struct http_client *c);
 void http_transfer_free(struct http_transfer *t);
-/* Sets the easy handle up for t->call. On an error call->why has the reason. */
-int http_transfer_prepare(struct http_transfer *t) MUST_CHECK;
+/* Clears the call's out fields and sets the easy handle up for it. On an error call->why has the reason. */
+int http_transfer_prepare(struct http_transfer *t, struct http_call *call) MUST_CHECK;
 /* Fills the call's out fields from libcurl's result. */
 void http_transfer_conclude(struct http_transfer *t, CURLcode code);
 /* Drops the call; the easy handle keeps its memory. */

@@ -8,10 +8,10 @@
 #define MAX_OVER_LIMIT 64
 
 #define BODY_FLOOR_BYTES_S  256 /* a slower body is an attack, not an upload */
-/* A body that is held whole and has got large takes room from many small ones. */
+/* For a large body in memory, which uses the memory of many small ones. */
 #define LARGE_BODY_BYTES    ((size_t)1 << 20)
 #define LARGE_FLOOR_BYTES_S 65536
-#define BODY_TIMEOUTS       3    /* for a body that is held whole, however fast: it takes room */
+#define BODY_TIMEOUTS       3    /* the longest time for a body in memory, however fast */
 #define WRITE_FLOOR_BYTES   4096 /* in one write timeout */
 #define HALF_CLOSED_MS      2000
 #define LINGER_SILENCE_MS   2000
@@ -32,7 +32,8 @@ static void on_conn_closed(uv_handle_t *handle)
 	struct http_conn *c = CONTAINER_OF(handle, struct http_conn, io.handle);
 	struct http_server *s = c->server;
 
-	http_server_unlink(s, c);
+	LIST_REMOVE(c, link);
+	s->n_conns--;
 	http_session_free(c->session);
 	buf_release(&c->held);
 	free(c);
@@ -59,28 +60,19 @@ void http_conn_drop(struct http_conn *c)
 		http_request_lose(r);
 }
 
-static void conn_log_refusal(struct http_conn *c, int status, const char *why)
-{
-	struct http_server *s = c->server;
-	char client[INET6_ADDRSTRLEN] = "unix";
-	int64_t n_skipped;
-
-	if (!log_limit_pass(&s->refused_log, loop_now_ms(s->loop), &n_skipped))
-		return;
-	if (!c->is_unix)
-		http_address_format(c->peer, client);
-	log_event(LOG_INFO, "http_refused", LOG_I("status", status), LOG_S("why", why), LOG_S("client", client),
-	    LOG_I("more", n_skipped));
-}
-
 void http_conn_refuse(struct http_conn *c, int status, const char *why)
 {
-	struct http_request *r = c->request;
 	static const struct http_header_line RETRY[] = {{"Retry-After", "5"}, {NULL, NULL}};
-	char body[160];
-	uv_buf_t bufs[2];
+	struct http_server *s = c->server;
+	struct http_request *r = c->request;
+	char client[INET6_ADDRSTRLEN] = "unix", body[160];
+	int64_t n_skipped;
 
-	conn_log_refusal(c, status, why);
+	if (!c->is_unix)
+		http_address_format(c->peer, client);
+	if (log_limit_pass(&s->refused_log, loop_now_ms(s->loop), &n_skipped))
+		log_event(LOG_INFO, "http_refused", LOG_I("status", status), LOG_S("why", why), LOG_S("client", client),
+		    LOG_I("more", n_skipped));
 	if (r && r->stage == HTTP_REQUEST_STREAMING) {
 		http_conn_drop(c);
 		return;
@@ -89,15 +81,15 @@ void http_conn_refuse(struct http_conn *c, int status, const char *why)
 	c->ends = true;
 	c->lingers = true;
 	/* `why` is a text of this program and needs no escaping. */
-	struct http_answer a = (struct http_answer){.status = status,
-	    .content_type = "application/json",
-	    .headers = status == 503 ? RETRY : NULL,
-	    .minor = 1,
-	    .ends = true};
-	a.length = snprintf(body, sizeof(body), "{\"error\":\"%s\"}", why);
-	http_answer_head(c->server, &a);
-	bufs[0] = uv_buf_init(c->server->out_head.data, (unsigned)c->server->out_head.len);
-	bufs[1] = uv_buf_init(body, (unsigned)a.length);
+	int length = snprintf(body, sizeof(body), "{\"error\":\"%s\"}", why);
+	http_answer_head(s, &(struct http_answer){.status = status,
+				.content_type = "application/json",
+				.headers = status == 503 ? RETRY : NULL,
+				.length = length,
+				.minor = 1,
+				.ends = true});
+	uv_buf_t bufs[] = {
+	    uv_buf_init(s->out_head.data, (unsigned)s->out_head.len), uv_buf_init(body, (unsigned)length)};
 	http_conn_send(c, bufs, 2);
 	http_conn_enter(c, HTTP_CONN_FLUSH);
 	http_conn_flushed(c);
@@ -175,11 +167,10 @@ static void conn_set_peer(struct http_conn *c)
 	c->is_exempt = c->is_unix;
 	if (c->is_unix || uv_tcp_getpeername(&c->io.tcp, (struct sockaddr *)&ss, &len) != 0)
 		return;
-	if (ss.ss_family == AF_INET6) {
+	if (ss.ss_family == AF_INET6)
 		memcpy(c->peer, &((struct sockaddr_in6 *)&ss)->sin6_addr, 16);
-	} else {
+	else
 		http_address_map_v4(&((struct sockaddr_in *)&ss)->sin_addr, c->peer);
-	}
 	c->group = http_client_group_of(c->peer);
 	/* Many clients come through a trusted proxy: their requests are counted instead. */
 	c->is_exempt = s->is_trusted && s->is_trusted(c->peer, s->trusted_owner);
@@ -197,9 +188,10 @@ void http_conn_accept(struct http_server *s, uv_stream_t *listener, bool is_unix
 		uv_pipe_init(loop_uv(s->loop), &c->io.pipe, 0);
 	else
 		uv_tcp_init(loop_uv(s->loop), &c->io.tcp);
-	http_server_link(s, c);
-	bool has_place;
-
+	LIST_INSERT_HEAD(&s->conns, c, link);
+	s->n_conns++;
+	if (!timer_is_running(s->tick))
+		timer_start(s->tick, s->tick_ms);
 	c->state = HTTP_CONN_IDLE;
 	if (uv_accept(listener, &c->io.stream) != 0 || s->is_closing) {
 		http_conn_drop(c);
@@ -207,7 +199,7 @@ void http_conn_accept(struct http_server *s, uv_stream_t *listener, bool is_unix
 	}
 	s->counters.n_connections++;
 	conn_set_peer(c);
-	has_place = http_evict_for_connection(c);
+	bool has_place = http_evict_for_connection(c);
 	c->is_open = true;
 	s->n_open++;
 	http_group_amount_add(s->open_of, &c->group, 1);

@@ -12,26 +12,18 @@
 
 #define HTTP_DRAIN_BYTES 65536 /* below it on_drain runs */
 
-/* HANDSHAKE  TLS is not up yet
- * IDLE       between two requests
- * HEAD       a head has begun
- * BODY       a body arrives
- * HANDLING   the handler has the whole request and must answer
- * FLUSH      the last answer is being sent
- * LINGER     it is sent. The client's input is read and dropped, because a reset would
- *            destroy the answer before the client reads it
- * CLOSED     */
-#define HTTP_CONN_STATES(X) X(HANDSHAKE) X(IDLE) X(HEAD) X(BODY) X(HANDLING) X(FLUSH) X(LINGER) X(CLOSED)
-
 enum http_conn_state {
-#define X(name) HTTP_CONN_##name,
-	HTTP_CONN_STATES(X)
-#undef X
+	HTTP_CONN_HANDSHAKE, /* TLS is not up yet */
+	HTTP_CONN_IDLE,      /* between two requests */
+	HTTP_CONN_HEAD,      /* a head has begun */
+	HTTP_CONN_BODY,      /* a body arrives */
+	HTTP_CONN_HANDLING,  /* the handler has the whole request and must answer */
+	HTTP_CONN_FLUSH,     /* the last answer is being sent */
+	/* The last answer is sent. The client's input is read and dropped, because a reset would destroy the answer before
+	 * the client reads it. */
+	HTTP_CONN_LINGER,
+	HTTP_CONN_CLOSED,
 };
-
-struct http_server;
-struct http_session;
-struct http_shared;
 
 struct http_conn {
 	union {

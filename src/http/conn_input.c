@@ -1,6 +1,5 @@
 /* Input: from the socket, through TLS if it is on, through the inlet to the handler, one request at a time. A body of
- * known length is read straight to its final place. A client that sends ahead is slowed down by not reading from
- * it. */
+ * known length is read straight to its final place. A client that sends ahead is slowed down by not reading from it. */
 
 #include "http/conn.h"
 #include "http/server_internal.h"
@@ -17,20 +16,9 @@
 
 static bool conn_takes_input(const struct http_conn *c)
 {
-	switch (c->state) {
-	case HTTP_CONN_IDLE:
-	case HTTP_CONN_HEAD:
-		return !c->is_broken && http_conn_unsent(c) == 0;
-	case HTTP_CONN_BODY:
+	if (c->state == HTTP_CONN_BODY)
 		return !c->request->is_paused;
-	case HTTP_CONN_HANDSHAKE:
-	case HTTP_CONN_HANDLING:
-	case HTTP_CONN_FLUSH:
-	case HTTP_CONN_LINGER:
-	case HTTP_CONN_CLOSED:
-		break;
-	}
-	return false;
+	return (c->state == HTTP_CONN_IDLE || c->state == HTTP_CONN_HEAD) && !c->is_broken && http_conn_unsent(c) == 0;
 }
 
 /* Makes room for more of the body, if necessary by refusing slow bodies of others. False: there was no room, and the
@@ -52,7 +40,6 @@ static bool body_make_room(struct http_conn *c)
 
 static void input_on_head(struct http_conn *c, struct http_head *head)
 {
-	static const char NO_PATH[] = "{\"error\":\"no such path\"}";
 	static const char NOT_ALLOWED[] = "{\"error\":\"method not allowed\"}";
 	struct http_server *s = c->server;
 	struct http_segments path;
@@ -77,7 +64,7 @@ static void input_on_head(struct http_conn *c, struct http_head *head)
 		return;
 	}
 	if (rc) {
-		http_respond(r, 404, "application/json", NULL, NO_PATH, sizeof(NO_PATH) - 1);
+		http_respond_json1(r, 404, "error", "no such path");
 		return;
 	}
 	if ((uint64_t)head->content_length > r->route->max_body_bytes) {
@@ -86,17 +73,17 @@ static void input_on_head(struct http_conn *c, struct http_head *head)
 	}
 	static char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
 	const struct http_route *route = r->route;
-	const struct http_client_group client = http_client_group(r);
 	bool is_whole = route->body_mode == HTTP_BODY_WHOLE;
 	uv_buf_t b = uv_buf_init(go_on, sizeof(go_on) - 1);
 
-	http_body_init(&r->body, &c->server->bodies, &client, (size_t)r->head->content_length);
-	if (!is_whole)
+	r->body = (struct http_body){
+	    .account = &s->bodies, .group = http_client_group(r), .expected = (size_t)head->content_length};
+	if (!is_whole) {
 		r->stage = HTTP_REQUEST_HANDED;
-	if (!is_whole)
 		route->on_request(r, route->owner);
-	else if (route->on_headers)
+	} else if (route->on_headers) {
 		route->on_headers(r, route->owner);
+	}
 	if (c->request != r || c->state != HTTP_CONN_BODY || c->inlet.state == HTTP_INLET_AT_END)
 		return;
 	if (is_whole && !body_make_room(c))
@@ -230,7 +217,7 @@ static void conn_input(struct http_conn *c, const char *p, size_t n)
 
 /* ---- from the socket ---- */
 
-/* Where the next plain bytes go. */
+/* The memory for the next plain bytes. */
 static void input_room(struct http_conn *c, char **ret, size_t *ret_bytes)
 {
 	struct http_request *r = c->request;
@@ -263,10 +250,9 @@ static void input_pump_session(struct http_conn *c)
 	while (!c->is_broken && (c->state == HTTP_CONN_HANDSHAKE || conn_takes_input(c))) {
 		char *p;
 		size_t n;
-		int got;
 
 		input_room(c, &p, &n);
-		got = http_session_pull(c->session, p, n);
+		int got = http_session_pull(c->session, p, n);
 		if (c->state == HTTP_CONN_HANDSHAKE && http_session_is_up(c->session))
 			http_conn_enter(c, HTTP_CONN_IDLE);
 		if (got == ERR_CANCELLED && !c->is_eof)

@@ -48,26 +48,30 @@ static void output_queue(struct http_conn *c, struct late_write *w, uv_buf_t res
 	c->server->unsent_bytes += w->n_copied;
 }
 
-static void output_send(struct http_conn *c, const uv_buf_t *bufs, unsigned n)
+/* Writes what the socket takes now. Returns how many bytes that is; negative: it failed, and is_broken is set. */
+static int output_try(struct http_conn *c, const uv_buf_t *bufs, unsigned n)
 {
-	struct late_write *w;
-	size_t total = 0, at = 0, skip;
 	int sent = uv_try_write(&c->io.stream, bufs, n);
 
 	if (sent == UV_EAGAIN)
-		sent = 0;
-	if (sent < 0) {
+		return 0;
+	if (sent < 0)
 		c->is_broken = true;
-		return;
-	}
-	skip = (size_t)sent;
+	return sent;
+}
+
+static void output_send(struct http_conn *c, const uv_buf_t *bufs, unsigned n)
+{
+	int sent = output_try(c, bufs, n);
+	size_t skip = (size_t)sent, total = 0, at = 0;
+
 	for (unsigned i = 0; i < n; i++)
 		total += bufs[i].len;
-	if (skip == total)
+	if (sent < 0 || skip == total)
 		return;
 	/* Queue a copy of the rest. */
-	w = xmalloc(sizeof(*w) + total - skip);
-	w->conn = c;
+	struct late_write *w = xmalloc(sizeof(*w) + total - skip);
+	*w = (struct late_write){.conn = c, .n_copied = total - skip};
 	for (unsigned i = 0; i < n; i++) {
 		size_t from = skip < bufs[i].len ? skip : bufs[i].len;
 
@@ -75,8 +79,6 @@ static void output_send(struct http_conn *c, const uv_buf_t *bufs, unsigned n)
 		at += bufs[i].len - from;
 		skip -= from;
 	}
-	w->shared = NULL;
-	w->n_copied = at;
 	output_queue(c, w, uv_buf_init(w->data, (unsigned)at));
 }
 
@@ -84,10 +86,10 @@ void http_conn_send_session_output(struct http_conn *c)
 {
 	const char *p;
 	size_t n = http_session_output(c->session, &p);
-	uv_buf_t b = uv_buf_init((char *)(uintptr_t)p, (unsigned)n);
 
 	if (n == 0)
 		return;
+	uv_buf_t b = uv_buf_init((char *)(uintptr_t)p, (unsigned)n);
 	output_send(c, &b, 1);
 	http_session_output_sent(c->session);
 }
@@ -116,21 +118,12 @@ void http_conn_send_shared(struct http_conn *c, struct http_shared *shared, cons
 		http_conn_send(c, &b, 1);
 		return;
 	}
-	int sent = uv_try_write(&c->io.stream, &b, 1);
-	if (sent == UV_EAGAIN)
-		sent = 0;
-	if (sent < 0) {
-		c->is_broken = true;
-	} else if ((size_t)sent < n) {
-		struct late_write *w;
+	int sent = output_try(c, &b, 1);
+	if (sent >= 0 && (size_t)sent < n) {
+		struct late_write *w = xmalloc(sizeof(*w));
 
-		b.base += sent;
-		b.len -= (size_t)sent;
-		w = xmalloc(sizeof(*w));
-		w->conn = c;
-		w->shared = http_shared_ref(shared);
-		w->n_copied = 0;
-		output_queue(c, w, b);
+		*w = (struct late_write){.conn = c, .shared = http_shared_ref(shared)};
+		output_queue(c, w, uv_buf_init(b.base + sent, (unsigned)(n - (size_t)sent)));
 	}
 	if (c->is_broken)
 		http_conn_make_due(c);
@@ -144,8 +137,6 @@ static void on_conn_shut_down(uv_shutdown_t *req, int status)
 
 void http_conn_flushed(struct http_conn *c)
 {
-	uv_shutdown_t *req;
-
 	if (c->state != HTTP_CONN_FLUSH || http_conn_unsent(c))
 		return;
 	if (c->session && !c->is_broken) {
@@ -157,13 +148,12 @@ void http_conn_flushed(struct http_conn *c)
 		return;
 	}
 	http_conn_enter(c, HTTP_CONN_LINGER);
-	req = xmalloc(sizeof(*req));
-	if (uv_shutdown(req, &c->io.stream, on_conn_shut_down) != 0) {
+	uv_shutdown_t *req = xmalloc(sizeof(*req));
+	int rc = uv_shutdown(req, &c->io.stream, on_conn_shut_down);
+	if (rc)
 		free(req);
+	if (rc || c->is_eof)
 		http_conn_drop(c);
-	} else if (c->is_eof) {
-		http_conn_drop(c);
-	} else {
+	else
 		http_conn_start_reading(c);
-	}
 }

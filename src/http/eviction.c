@@ -32,11 +32,11 @@ struct candidate {
 
 static int64_t conn_waited_ms(const struct http_conn *c, int64_t now_ms)
 {
-	int64_t age_ms = now_ms - c->since_ms, earned_ms;
+	int64_t age_ms = now_ms - c->since_ms;
 
 	if (c->state != HTTP_CONN_BODY)
 		return age_ms;
-	earned_ms = (int64_t)(c->request->received_bytes * 1000 / FLOOR_BYTES_S);
+	int64_t earned_ms = (int64_t)(c->request->received_bytes * 1000 / FLOOR_BYTES_S);
 	return age_ms > earned_ms ? age_ms - earned_ms : 0;
 }
 
@@ -82,7 +82,8 @@ static int candidate_compare(const void *a, const void *b)
 	return x->conn->since_nth < y->conn->since_nth ? -1 : 1;
 }
 
-/* All connections that pass may_give_way(), in the order in which they are closed; free(). */
+/* All connections that wait for their client and pass may_give_way() (NULL: all do), in the order in which they are closed;
+ * free(). */
 static struct candidate *candidates_of(
     struct http_conn *c, bool (*may_give_way)(const struct http_conn *other, const struct http_conn *c), size_t *ret_n)
 {
@@ -93,11 +94,9 @@ static struct candidate *candidates_of(
 	size_t n = 0;
 
 	LIST_FOREACH (o, &s->conns, link) {
-		int64_t n_of_group;
-
-		if (o == c || !waits_for_client(o) || !may_give_way(o, c))
+		if (o == c || !waits_for_client(o) || (may_give_way && !may_give_way(o, c)))
 			continue;
-		n_of_group = o->is_exempt ? 0 : http_group_amount(s->open_of, &o->group);
+		int64_t n_of_group = o->is_exempt ? 0 : http_group_amount(s->open_of, &o->group);
 		all[n++] = (struct candidate){.conn = o,
 		    .rank = conn_rank(o),
 		    .n_of_group = n_of_group > s->limits.max_connections / LARGE_PART ? n_of_group : 0,
@@ -127,13 +126,6 @@ static void log_eviction(const struct http_conn *c, const char *what, const char
 
 /* ---- connections ---- */
 
-static bool is_any(const struct http_conn *other, const struct http_conn *c)
-{
-	(void)other;
-	(void)c;
-	return true;
-}
-
 static bool is_same_peer(const struct http_conn *other, const struct http_conn *c)
 {
 	return !other->is_exempt && http_client_group_equal(&other->group, &c->group);
@@ -143,10 +135,9 @@ static bool is_same_peer(const struct http_conn *other, const struct http_conn *
 static size_t evict_connections(struct http_conn *newcomer, bool is_share, size_t n_max, int64_t *counter)
 {
 	size_t n;
-	struct candidate *all = candidates_of(newcomer, is_share ? is_same_peer : is_any, &n);
+	struct candidate *all = candidates_of(newcomer, is_share ? is_same_peer : NULL, &n);
 
-	if (n > n_max)
-		n = n_max;
+	n = n < n_max ? n : n_max;
 	for (size_t i = 0; i < n; i++) {
 		log_eviction(all[i].conn, "connection", is_share ? "too many of this client" : "the table is full");
 		http_conn_drop(all[i].conn);
@@ -188,8 +179,7 @@ bool http_evict_for_body(struct http_conn *c, bool is_share)
 	struct http_server *s = c->server;
 	struct http_bodies *b = &s->bodies;
 	int64_t *counter = is_share ? &s->counters.n_bodies_evicted_share : &s->counters.n_bodies_evicted_full;
-	size_t goal = (is_share ? b->max_bytes_of_one : b->max_bytes) / BODY_BATCH_PART, n, i = 0;
-	size_t freed = 0;
+	size_t goal = (is_share ? b->max_bytes_of_one : b->max_bytes) / BODY_BATCH_PART, freed = 0, n, i = 0;
 	struct candidate *all = candidates_of(c, is_share ? is_slow_body_of_same_client : is_slow_body, &n);
 
 	for (; i < n && freed < goal; i++) {

@@ -116,15 +116,13 @@ static int head_split_lines(struct http_head *h, size_t n, size_t max_fields, st
 	while (at + 2 < n) {
 		char *line = h->text + at;
 		char *lf = memchr(line, '\n', n - at);
-		size_t len;
-		int rc;
 
 		if (!lf || lf == line || lf[-1] != '\r')
 			return http_refuse(refusal, 400, "line does not end in CRLF");
 		if (h->n_fields == max_fields)
 			return http_refuse(refusal, 431, "too many headers");
-		len = (size_t)(lf - line) - 1;
-		rc = at == 0 ? split_request_line(h, line, len, refusal) : split_field_line(h, line, len, refusal);
+		size_t len = (size_t)(lf - line) - 1;
+		int rc = at == 0 ? split_request_line(h, line, len, refusal) : split_field_line(h, line, len, refusal);
 		if (rc)
 			return rc;
 		at += len + 2;
@@ -205,9 +203,7 @@ static int target_check(char **target, const char *method, struct http_refusal *
 		return http_refuse(refusal, 501, "no tunnels here");
 	if (strchr(t, '#'))
 		return http_refuse(refusal, 400, "fragment in the request target");
-	if (*t == '/')
-		return 0;
-	if (strcmp(t, "*") == 0 && strcmp(method, "OPTIONS") == 0)
+	if (*t == '/' || (strcmp(t, "*") == 0 && strcmp(method, "OPTIONS") == 0))
 		return 0;
 	if (strncasecmp(t, "http://", 7) == 0 || strncasecmp(t, "https://", 8) == 0) {
 		char *authority = strstr(*target, "://") + 3;
@@ -233,34 +229,30 @@ static int target_check(char **target, const char *method, struct http_refusal *
  * Checks the fields together. The main question is where the body ends: if two readers disagree, a part of the body
  * becomes a second request that one of them never checked. */
 
-enum single {
-	SINGLE_HOST,
-	SINGLE_LENGTH,
-	SINGLE_CODING,
-	SINGLE_EXPECT,
-	SINGLE_AUTHORIZATION,
-	SINGLE_TYPE,
-	SINGLE_RANGE,
-	SINGLE_SIGNATURE,
-	SINGLE_EVENT,
-	SINGLE_DELIVERY,
-	N_SINGLES
-};
-
 /* Headers that mean nothing, or something dangerous, when they come twice. */
+#define SINGLES(X)                                                                                                     \
+	X(HOST, "Host")                                                                                                \
+	X(LENGTH, "Content-Length")                                                                                    \
+	X(CODING, "Transfer-Encoding")                                                                                 \
+	X(EXPECT, "Expect")                                                                                            \
+	X(AUTHORIZATION, "Authorization")                                                                              \
+	X(TYPE, "Content-Type")                                                                                        \
+	X(RANGE, "Range")                                                                                              \
+	X(SIGNATURE, "X-Hub-Signature-256")                                                                            \
+	X(EVENT, "X-GitHub-Event")                                                                                     \
+	X(DELIVERY, "X-GitHub-Delivery")
+
+#define X(id, name) SINGLE_##id,
+enum single { SINGLES(X) N_SINGLES };
+#undef X
+
 static const struct {
-	const char *name;
-	const char *why_twice;
-} SINGLES[N_SINGLES] = {[SINGLE_HOST] = {"host", "more than one Host"},
-    [SINGLE_LENGTH] = {"content-length", "more than one Content-Length"},
-    [SINGLE_CODING] = {"transfer-encoding", "more than one Transfer-Encoding"},
-    [SINGLE_EXPECT] = {"expect", "more than one Expect"},
-    [SINGLE_AUTHORIZATION] = {"authorization", "more than one Authorization"},
-    [SINGLE_TYPE] = {"content-type", "more than one Content-Type"},
-    [SINGLE_RANGE] = {"range", "more than one Range"},
-    [SINGLE_SIGNATURE] = {"x-hub-signature-256", "more than one X-Hub-Signature-256"},
-    [SINGLE_EVENT] = {"x-github-event", "more than one X-GitHub-Event"},
-    [SINGLE_DELIVERY] = {"x-github-delivery", "more than one X-GitHub-Delivery"}};
+	const char *name, *why_twice;
+} singles[] = {
+#define X(id, name) {name, "more than one " name},
+    SINGLES(X)
+#undef X
+};
 
 /* ---- the head ---- */
 
@@ -291,7 +283,7 @@ static bool has_connection_option(const struct http_head *h, const char *option)
 
 static int split_and_check(struct http_head *h, size_t n, size_t max_fields, struct http_refusal *refusal)
 {
-	const char *values[N_SINGLES] = {NULL}, *host;
+	const char *values[N_SINGLES] = {NULL};
 	size_t method = 0;
 	int rc = head_split_lines(h, n, max_fields, refusal);
 
@@ -314,15 +306,15 @@ static int split_and_check(struct http_head *h, size_t n, size_t max_fields, str
 
 		for (int k = 0; k < N_SINGLES; k++) {
 			/* The first letter, without case, rules out nearly all. */
-			if ((name[0] | 0x20) != SINGLES[k].name[0] || strcasecmp(name, SINGLES[k].name) != 0)
+			if ((name[0] | 0x20) != (singles[k].name[0] | 0x20) || strcasecmp(name, singles[k].name) != 0)
 				continue;
 			if (values[k])
-				return http_refuse(refusal, 400, SINGLES[k].why_twice);
+				return http_refuse(refusal, 400, singles[k].why_twice);
 			values[k] = h->text + h->fields[i].value;
 			break;
 		}
 	}
-	host = values[SINGLE_HOST];
+	const char *host = values[SINGLE_HOST];
 	if (!host && h->minor == 1)
 		return http_refuse(refusal, 400, "no Host");
 	if (host && !is_plain_host(host, strlen(host)))
@@ -356,18 +348,16 @@ static int split_and_check(struct http_head *h, size_t n, size_t max_fields, str
 
 int http_head_parse(const char *p, size_t n, struct http_head **ret, struct http_refusal *refusal)
 {
-	struct http_head *h;
-	size_t count = 0;
+	size_t max_fields = 0;
 
 	if (n > HTTP_MAX_HEAD_BYTES)
 		return http_refuse(refusal, 431, "headers too large");
 	/* One line more than there are fields, so that the request line is never one too many. */
 	for (size_t i = 0; i < n; i++)
-		count += p[i] == '\n';
-	size_t max_fields = count;
+		max_fields += p[i] == '\n';
 	if (max_fields > HTTP_MAX_FIELDS)
 		max_fields = HTTP_MAX_FIELDS;
-	h = xmalloc(sizeof(*h) + max_fields * sizeof(*h->fields) + n + 1);
+	struct http_head *h = xmalloc(sizeof(*h) + max_fields * sizeof(*h->fields) + n + 1);
 	*h = (struct http_head){0};
 	h->fields = (struct http_field *)(void *)(h + 1);
 	h->text = (char *)(h->fields + max_fields);

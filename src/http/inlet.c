@@ -4,8 +4,6 @@
  *
  * Strict: CRLF only and plain hexadecimal sizes. Extensions and trailers are checked, bounded and dropped. */
 
-enum chunk_event { CHUNK_MORE, CHUNK_PIECE, CHUNK_DONE, CHUNK_BAD };
-
 #define MAX_SIZE_DIGITS    12
 #define MAX_OVERHEAD_BYTES 16384
 
@@ -63,41 +61,6 @@ static bool chunk_step(struct http_chunked *c, char ch)
 	return false;
 }
 
-/* Reads on in p[0..n) and consumes *ret_used bytes of it. On PIECE the last *ret_piece of these are body. After DONE
- * or BAD it must not be called again. */
-static enum chunk_event chunked_feed(
-    struct http_chunked *c, const char *p, size_t n, size_t *ret_used, size_t *ret_piece, struct http_refusal *refusal)
-{
-	size_t i = 0;
-
-	*ret_piece = 0;
-	while (i < n) {
-		if (c->state == HTTP_CHUNK_DATA) {
-			size_t take = n - i;
-
-			if ((int64_t)take >= c->left) {
-				take = (size_t)c->left;
-				c->state = HTTP_CHUNK_DATA_CR;
-			}
-			c->left -= (int64_t)take;
-			*ret_piece = take;
-			*ret_used = i + take;
-			return CHUNK_PIECE;
-		}
-		if (!chunk_step(c, p[i++])) {
-			*ret_used = i;
-			http_refuse(refusal, 400, "malformed chunk");
-			return CHUNK_BAD;
-		}
-		if (c->state == HTTP_CHUNK_END) {
-			*ret_used = i;
-			return CHUNK_DONE;
-		}
-	}
-	*ret_used = n;
-	return CHUNK_MORE;
-}
-
 /* ---- the inlet ---- */
 
 void http_inlet_init(struct http_inlet *in, size_t max_head_bytes)
@@ -144,6 +107,35 @@ static enum http_inlet_event inlet_feed_head(struct http_inlet *in, const char *
 	return HTTP_INLET_HEAD;
 }
 
+static enum http_inlet_event inlet_feed_chunks(
+    struct http_inlet *in, const char *p, size_t n, struct http_inlet_out *out)
+{
+	struct http_chunked *c = &in->chunked;
+
+	while (out->used < n) {
+		if (c->state == HTTP_CHUNK_DATA) {
+			out->piece = p + out->used;
+			out->piece_bytes = n - out->used;
+			if ((int64_t)out->piece_bytes >= c->left) {
+				out->piece_bytes = (size_t)c->left;
+				c->state = HTTP_CHUNK_DATA_CR;
+			}
+			c->left -= (int64_t)out->piece_bytes;
+			out->used += out->piece_bytes;
+			return HTTP_INLET_PIECE;
+		}
+		if (!chunk_step(c, p[out->used++])) {
+			http_refuse(&out->refusal, 400, "malformed chunk");
+			return inlet_break(in, out->used, out);
+		}
+		if (c->state == HTTP_CHUNK_END) {
+			in->state = HTTP_INLET_AT_HEAD;
+			return HTTP_INLET_END;
+		}
+	}
+	return HTTP_INLET_MORE;
+}
+
 enum http_inlet_event http_inlet_feed(struct http_inlet *in, const char *p, size_t n, struct http_inlet_out *out)
 {
 	*out = (struct http_inlet_out){0};
@@ -163,19 +155,7 @@ enum http_inlet_event http_inlet_feed(struct http_inlet *in, const char *p, size
 		out->piece_bytes = n;
 		return HTTP_INLET_PIECE;
 	case HTTP_INLET_AT_CHUNKS:
-		switch (chunked_feed(&in->chunked, p, n, &out->used, &out->piece_bytes, &out->refusal)) {
-		case CHUNK_PIECE:
-			out->piece = p + out->used - out->piece_bytes;
-			return HTTP_INLET_PIECE;
-		case CHUNK_DONE:
-			in->state = HTTP_INLET_AT_HEAD;
-			return HTTP_INLET_END;
-		case CHUNK_BAD:
-			return inlet_break(in, out->used, out);
-		case CHUNK_MORE:
-			break;
-		}
-		return HTTP_INLET_MORE;
+		return inlet_feed_chunks(in, p, n, out);
 	case HTTP_INLET_AT_END:
 		in->state = HTTP_INLET_AT_HEAD;
 		return HTTP_INLET_END;

@@ -55,9 +55,8 @@ const char *http_head_get(const struct http_head *h, const char *name);
 /* Sets the refusal and returns ERR_PROTOCOL. */
 int http_refuse(struct http_refusal *ret_refusal, int status, const char *why);
 
-/* Decodes %XX in s[0..n) into out (n+1 bytes, may be s itself), NUL-terminated. With
- * HTTP_DECODE_FORM "+" is a space. Returns the length, or ERR_INVALID for a bad escape or a
- * NUL. */
+/* Decodes %XX in s[0..n) into out (n+1 bytes, may be s itself), NUL-terminated. With HTTP_DECODE_FORM "+" is a space.
+ * Returns the length, or ERR_INVALID for a bad escape or a NUL. */
 enum http_decode { HTTP_DECODE_PATH, HTTP_DECODE_FORM };
 int64_t http_percent_decode(const char *s, size_t n, enum http_decode how, char *out) MUST_CHECK;
 

@@ -10,9 +10,8 @@
 void http_routes_add(struct http_routes *all, const struct http_route *route)
 {
 	size_t n = strlen(route->pattern);
+	struct http_route_entry *e = ARRAY_PUSH(all->at, all->n);
 
-	all->at = xrealloc(all->at, (size_t)(all->n + 1) * sizeof(*all->at));
-	struct http_route_entry *e = &all->at[all->n++];
 	*e = (struct http_route_entry){.route = *route, .memory = xmalloc(n + 2)};
 	int rc = http_segments_split(route->pattern, n, e->memory, &e->pattern);
 	assert(rc == 0);
@@ -71,7 +70,6 @@ int http_routes_find(const struct http_routes *all, const char *method, const st
 	allow[0] = '\0';
 	for (int i = 0; i < all->n; i++) {
 		const struct http_route *route = &all->at[i].route;
-		size_t len;
 
 		if (!is_route_match(&all->at[i].pattern, path, captures))
 			continue;
@@ -79,7 +77,7 @@ int http_routes_find(const struct http_routes *all, const char *method, const st
 			*ret = route;
 			return 0;
 		}
-		len = strlen(allow);
+		size_t len = strlen(allow);
 		snprintf(allow + len, allow_bytes - len, "%s%s%s", len ? ", " : "", route->method,
 		    str_eq(route->method, "GET") ? ", HEAD" : "");
 	}
@@ -141,12 +139,6 @@ void http_blocks_release(void)
 	while (blocks.n_spare)
 		free(blocks.spare[--blocks.n_spare]);
 	blocks.n_spare_low = 0;
-}
-
-void http_body_init(
-    struct http_body *b, struct http_bodies *account, const struct http_client_group *group, size_t expected)
-{
-	*b = (struct http_body){.account = account, .group = *group, .expected = expected};
 }
 
 int http_body_grow(struct http_body *b, bool *ret_is_share)
@@ -212,7 +204,6 @@ int http_request_new(
 	r->head = head;
 	http_client_address_find(c, head, r->address);
 	r->is_unix = c->is_unix;
-	r->is_tls = c->session != NULL;
 	r->is_head = str_eq(head->method, "HEAD");
 	r->query = target[n] ? target + n + 1 : "";
 	r->path = xmalloc(2 * n + 4);
@@ -352,8 +343,6 @@ void http_note_authenticated(struct http_request *r)
 	r->conn->is_authenticated = true;
 	http_server_note_known(r->conn->server, &g);
 }
-
-bool http_is_tls(const struct http_request *r) { return r->is_tls; }
 
 void http_set_user(struct http_request *r, void *user) { r->user = user; }
 

@@ -68,9 +68,6 @@ struct http_body {
 	size_t expected; /* the whole body's size, 0: unknown */
 };
 
-/* An empty body on the account. `expected` is its size if known, else 0. */
-void http_body_init(
-    struct http_body *b, struct http_bodies *account, const struct http_client_group *group, size_t expected);
 /* Makes room for at least one more byte behind len. Memory grows with the bytes that arrived, not with the announced
  * length. ERR_BUSY: nothing changed, because the account has no room; *ret_is_share: it is the group's part that is
  * used up. */
@@ -92,8 +89,6 @@ void http_block_give(char *data);
 void http_blocks_trim(void);
 
 /* ---- the request ---- */
-
-struct http_conn;
 
 enum http_request_stage {
 	HTTP_REQUEST_ARRIVING,  /* the handler has at most seen the headers */
@@ -122,7 +117,6 @@ struct http_request {
 	uint8_t address[16];               /* the client's; see http_client_address_find() */
 	char client[INET6_ADDRSTRLEN];     /* the same as text; "" until it is needed */
 	bool is_unix;
-	bool is_tls;
 	bool is_head;     /* HEAD: the answer's body is not sent */
 	bool is_chunked;  /* the streamed answer */
 	bool has_length;  /* it too */

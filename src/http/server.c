@@ -137,20 +137,6 @@ int http_server_use_tls(struct http_server *s, const char *certificate_pem, stru
 	return 0;
 }
 
-void http_server_link(struct http_server *s, struct http_conn *c)
-{
-	LIST_INSERT_HEAD(&s->conns, c, link);
-	s->n_conns++;
-	if (!timer_is_running(s->tick))
-		timer_start(s->tick, s->tick_ms);
-}
-
-void http_server_unlink(struct http_server *s, struct http_conn *c)
-{
-	LIST_REMOVE(c, link);
-	s->n_conns--;
-}
-
 const char *http_server_date(struct http_server *s)
 {
 	time_t now = (time_t)(clock_wall_ms() / 1000);
@@ -215,13 +201,9 @@ static char *listener_address(const struct http_listener *l)
 
 	memset(&ss, 0, sizeof(ss));
 	uv_tcp_getsockname(&l->io.tcp, (struct sockaddr *)&ss, &len);
-	if (ss.ss_family == AF_INET6) {
-		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&ss;
-
-		uv_ip6_name(in6, host, sizeof(host));
-		return xasprintf("[%s]:%d", host, ntohs(in6->sin6_port));
-	}
-	uv_ip4_name((const struct sockaddr_in *)&ss, host, sizeof(host));
+	uv_ip_name((const struct sockaddr *)&ss, host, sizeof(host));
+	if (ss.ss_family == AF_INET6)
+		return xasprintf("[%s]:%d", host, ntohs(((const struct sockaddr_in6 *)&ss)->sin6_port));
 	return xasprintf("%s:%d", host, ntohs(((const struct sockaddr_in *)&ss)->sin_port));
 }
 

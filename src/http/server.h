@@ -135,7 +135,6 @@ void http_pause_body(struct http_request *r);
 void http_resume_body(struct http_request *r);
 /* The client's address as text: the peer's, or the one in a trusted proxy's X-Forwarded-For. */
 const char *http_client_address(const struct http_request *r);
-bool http_is_tls(const struct http_request *r);
 /* The request's signature or token is valid. Its connection is not closed for an unknown client's, and for known_ms
  * other connections of this client group are closed only after those of unknown clients. It may be called after
  * the client left. */

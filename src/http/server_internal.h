@@ -8,9 +8,6 @@
 
 #define HTTP_SCRATCH_BYTES 65536
 
-struct http_listener;
-struct http_tls;
-
 struct http_server {
 	struct loop *loop;
 	struct http_limits limits;
@@ -55,8 +52,6 @@ struct http_server {
 	char scratch[HTTP_SCRATCH_BYTES]; /* input; the callback that reads it also consumes it */
 };
 
-void http_server_link(struct http_server *s, struct http_conn *c);
-void http_server_unlink(struct http_server *s, struct http_conn *c);
 /* Ends the server when it is closing and nothing is left. */
 void http_server_check_closed(struct http_server *s);
 /* The group authenticated a request: it is known from now on for known_ms. */

@@ -54,30 +54,29 @@ int http_tls_new(const char *certificate_pem, struct private_key *key, struct ht
 	ERR_clear_error();
 	BIO *pem = BIO_new_mem_buf(certificate_pem, -1);
 	X509 *x = PEM_read_bio_X509_AUX(pem, NULL, NULL, NULL);
-	int err = 0;
 	bool has_more = true;
+	int rc = 0;
 
 	if (!x && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE)
-		err = error_set(e, ERR_INVALID, "no PEM certificate in it");
+		rc = error_set(e, ERR_INVALID, "no PEM certificate in it");
 	else if (!x)
-		err = error_set(e, ERR_INVALID, "the certificate is damaged: %s", ssl_reason());
+		rc = error_set(e, ERR_INVALID, "the certificate is damaged: %s", ssl_reason());
 	else if (SSL_CTX_use_certificate(context, x) != 1)
-		err = error_set(e, ERR_INVALID, "the certificate cannot be used: %s", ssl_reason());
+		rc = error_set(e, ERR_INVALID, "the certificate cannot be used: %s", ssl_reason());
 	X509_free(x);
-	for (int i = 2; !err && has_more; i++) {
+	for (int i = 2; !rc && has_more; i++) {
 		x = PEM_read_bio_X509(pem, NULL, NULL, NULL);
 		has_more = x != NULL;
 		if (!x && ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE) {
 			ERR_clear_error();
 		} else if (!x) {
-			err = error_set(e, ERR_INVALID, "certificate %d of the chain is damaged: %s", i, ssl_reason());
+			rc = error_set(e, ERR_INVALID, "certificate %d of the chain is damaged: %s", i, ssl_reason());
 		} else if (SSL_CTX_add0_chain_cert(context, x) != 1) {
-			err = error_set(e, ERR_INVALID, "certificate %d of the chain: %s", i, ssl_reason());
+			rc = error_set(e, ERR_INVALID, "certificate %d of the chain: %s", i, ssl_reason());
 			X509_free(x);
 		}
 	}
 	BIO_free(pem);
-	int rc = err;
 	/* counted: the context shares the configuration's key */
 	if (rc == 0 &&
 	    (SSL_CTX_use_PrivateKey(context, private_key_pkey(key)) != 1 || SSL_CTX_check_private_key(context) != 1))
@@ -107,8 +106,7 @@ int http_tls_check(const char *certificate_pem, struct private_key *key, struct 
 
 	if (rc == 0)
 		http_tls_free(tls);
-	/* libcrypto made a random generator for this thread, often one of the pool's, which has no
-	 * other use for it. */
+	/* libcrypto made a random generator for this thread, often one of the pool's, which has no other use for it. */
 	OPENSSL_thread_stop();
 	return rc;
 }
@@ -157,16 +155,13 @@ int http_session_pull(struct http_session *s, char *p, size_t n)
 	int got = SSL_read(s->ssl, p, (int)n);
 	if (got > 0)
 		return got;
-	switch (SSL_get_error(s->ssl, got)) {
-	case SSL_ERROR_WANT_READ:
-	case SSL_ERROR_WANT_WRITE:
+	int why = SSL_get_error(s->ssl, got);
+	if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE)
 		return 0;
-	case SSL_ERROR_ZERO_RETURN:
+	if (why == SSL_ERROR_ZERO_RETURN)
 		return ERR_CANCELLED;
-	default:
-		ERR_clear_error();
-		return ERR_PROTOCOL;
-	}
+	ERR_clear_error();
+	return ERR_PROTOCOL;
 }
 
 bool http_session_is_up(const struct http_session *s) { return SSL_is_init_finished(s->ssl) != 0; }
