@@ -1,6 +1,6 @@
-/* The whole: its options, closing and numbers. The App itself: the JWT with which it asks for tokens (RS256, valid
- * for at most ten minutes, issued one minute in the past because clocks differ), the name under which it
- * writes, and its webhook's deliveries. */
+/* The options, the end and the numbers of struct github, and the App itself: its JWT for token requests (RS256, valid for at
+ * most ten minutes, issued one minute in the past because clocks differ), the name under which it writes, and its webhook's
+ * deliveries. */
 #include "github/github_internal.h"
 
 enum {

@@ -1,6 +1,6 @@
-/* One repository. Reading it: pull requests, branches and the commits between two of them. Runs of tests on it:
- * dispatches that start a vendor's workflow, re-runs of its workflow runs, and check runs. Only Apps write
- * check runs, and others may use the same names: the list asks by the App's id for its own. */
+/* One repository: reads pull requests, branches and the commits between two of them; starts and repeats vendors' workflows
+ * (dispatches, re-runs); and writes check runs. Another App may use the same names of check runs, so the list filters by the
+ * App's id. */
 
 #include "github/github_internal.h"
 

@@ -3,7 +3,7 @@
  * can be cancelled everywhere, and it ends once.
  *
  * Installations take turns, so one with a long queue or a spent quota delays no other. Content writes wait
- * apart from other requests: a comment that waits for its second delays no dispatch. */
+ * apart from other requests: a waiting comment delays no dispatch. */
 
 #include "github/github_internal.h"
 
@@ -117,7 +117,7 @@ void github_call_release(struct github_call *call)
 
 /* ---- sending ---- */
 
-/* The App itself is asked, with its JWT. */
+/* The request goes out as the App itself, with its JWT, not with a token. */
 static bool request_is_as_app(const struct request *r) { return r->is_for_login || r->spec.access == ACCESS_APP; }
 
 static void on_http_done(struct http_call *http)

@@ -1,9 +1,9 @@
-/* Installation tokens. Each token is for one repository and has only the permission that its use needs. However many
- * requests wait for one, GitHub is asked once. A token in use is renewed before it expires, so a dispatch on a warm
- * token costs one request.
+/* Installation tokens. Each token is for one repository and has only the permission that its use needs. All requests that
+ * wait for a token share one request to GitHub. A token in use is renewed before it expires, so a dispatch on a warm token
+ * costs one request.
  *
- * A token's life is counted from its arrival, on the clock that does not jump. GitHub says how long it is; bounds keep
- * a wrong clock from making it absurd.
+ * A token's life is counted from its arrival, on the clock that does not jump. Its length comes from GitHub; bounds limit
+ * the effect of a wrong clock.
  *
  * Before the first token of a repository, GitHub says which installation of the App it belongs to. "Not installed" is
  * remembered for one minute only: a vendor who reads it on the accelerator's page installs the App and tries again. */

@@ -101,7 +101,7 @@ static void begin_answer(struct effect *e)
 
 	claimed_begin(&a->claimed, "answer");
 	if (json_parse(text, strlen(text), &a->facts, NULL))
-		claimed_end(&a->claimed, OUTBOX_DEAD, 0, "its text is no JSON");
+		claimed_end(&a->claimed, OUTBOX_DEAD, 0, "the text of the row is not JSON");
 	else if (e->row.kind == OUTBOX_REACTION)
 		send_answer(a);
 	else

@@ -28,13 +28,13 @@ static void say_list(struct buf *out, const struct comment_options *o)
 {
 	static const char *const table[][2] = {
 	    {"retest", "tests again what is red, missing, cancelled or was never tested"},
-	    {"retest ACCELERATOR", "tests again on that one, whatever came of it"},
+	    {"retest ACCELERATOR", "tests again on that one, whatever its result"},
 	    {"retest ACCELERATOR/SUITE", "only on its runners that reported that suite"},
-	    {"cancel", "ends what runs for this head"},
+	    {"cancel", "cancels all runs of this head"},
 	    {"stress TEST [on ACCELERATOR] [×N]",
 		"members only: runs one test N times (10; at most 20) on this head and as often on "
 		"its merge base, and replies with both pass rates"},
-	    {"status", "one reply with what is known now"},
+	    {"status", "replies with the verdict and the state of each accelerator"},
 	    {"ok-to-test", "members only: lets this head run where it is held; `ok-to-test SHA` "
 			   "names another, `ok-to-test cancel` takes it back"},
 	    {"?", "this list"},

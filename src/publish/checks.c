@@ -269,7 +269,7 @@ static void on_record_read(struct store_query *q)
 		claimed_learn_app(&c->claimed, plan_checks);
 }
 
-/* Two PRs with one head share its check runs: one of them at a time. */
+/* Two PRs with one head share its check runs, so only one of them writes at a time. */
 static bool is_shared_now(const struct checking *c)
 {
 	const struct engine *n = c->claimed.effect.engine;

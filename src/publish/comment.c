@@ -1,4 +1,4 @@
-/* One claimed row of kind COMMENT: reads what is known, renders it, and writes it to GitHub when there is news and its time has
+/* One claimed row of kind COMMENT: reads the change, renders it, and writes it to GitHub when the text is new and its time has
  * come. Every path ends in claimed_end() or a function like it.
  *
  * Thread: loop. */

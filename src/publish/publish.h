@@ -11,6 +11,7 @@
 #include "db/store.h"
 #include "github/github.h"
 #include "loop/loop.h"
+#include "views/change.h"
 
 struct publisher;
 
@@ -46,6 +47,10 @@ struct preview {
 	/* out */
 	int err;    /* ERR_NOT_FOUND: no such pull request is known; or the store's error */
 	char *text; /* free(); NULL unless err is 0 */
+	/* the publisher's own */
+	struct publisher *publisher;
+	struct config *config;
+	struct get_change change;
 };
 /* 0: the preview is in use until done. ERR_BUSY, ERR_CLOSING: it is not. */
 int publish_preview(struct publisher *p, struct preview *preview) MUST_CHECK;

@@ -11,7 +11,6 @@
 #include "store/published.h"
 #include "text/check_output.h"
 #include "text/comment.h"
-#include "views/change.h"
 
 /* More cells than a comment can show; red ones are read first. */
 enum { VERDICTS_MAX = 8000 };

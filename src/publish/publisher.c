@@ -112,28 +112,21 @@ char *publisher_github_url(const struct config *c)
 
 enum { TERMINAL_MAX_BYTES = 4 * 1024 * 1024 };
 
-struct preview_read {
-	struct publisher *p;
-	struct config *config;
-	struct preview *preview;
-	struct get_change change;
-};
-
-static void render_preview(const struct preview_read *r)
+static void render_preview(struct preview *preview)
 {
-	struct preview *preview = r->preview;
+	const char *public_url = preview->config->public_url;
 	int64_t now_ms = clock_wall_ms();
 	struct table t;
 
-	table_init(&t, r->change.view);
+	table_init(&t, preview->change.view);
 	if (preview->format == PREVIEW_MARKDOWN) {
-		char *github_url = publisher_github_url(r->config);
+		char *github_url = publisher_github_url(preview->config);
 		struct comment comment;
 
 		comment_render(&t,
-		    &(struct comment_options){.public_url = r->config->public_url,
+		    &(struct comment_options){.public_url = public_url,
 			.github_url = github_url,
-			.bot = github_app_slug(r->p->deps.github),
+			.bot = github_app_slug(preview->publisher->deps.github),
 			.now_wall_ms = now_ms},
 		    &comment);
 		preview->text = comment.markdown;
@@ -144,7 +137,7 @@ static void render_preview(const struct preview_read *r)
 		terminal_render(&t,
 		    &(struct terminal_options){.has_colour = preview->format == PREVIEW_TERMINAL_COLOUR,
 			.width = preview->width,
-			.public_url = r->config->public_url,
+			.public_url = public_url,
 			.now_wall_ms = now_ms},
 		    &out);
 		preview->text = buf_take(&out);
@@ -154,16 +147,14 @@ static void render_preview(const struct preview_read *r)
 
 static void on_previewed_change(struct store_query *q)
 {
-	struct preview_read *r = CONTAINER_OF(q, struct preview_read, change.q);
-	struct publisher *p = r->p;
-	struct preview *preview = r->preview;
+	struct preview *preview = CONTAINER_OF(q, struct preview, change.q);
+	struct publisher *p = preview->publisher;
 
 	preview->err = q->err;
 	if (!q->err)
-		render_preview(r);
-	change_view_free(r->change.view);
-	config_unref(r->config);
-	free(r);
+		render_preview(preview);
+	change_view_free(preview->change.view);
+	config_unref(preview->config);
 	p->n_previews--;
 	close_publisher_if_idle(p);
 	preview->done(preview);
@@ -175,19 +166,16 @@ int publish_preview(struct publisher *p, struct preview *preview)
 	preview->text = NULL;
 	if (engine_is_closing(p->engine))
 		return ERR_CLOSING;
-	struct preview_read *r = xcalloc(1, sizeof(*r));
-	*r = (struct preview_read){.p = p, .config = config_ref(p->config), .preview = preview};
-	r->change = (struct get_change){.q = {.done = on_previewed_change},
+	preview->publisher = p;
+	preview->change = (struct get_change){.q = {.done = on_previewed_change},
 	    .now_ms = clock_wall_ms(),
-	    .repository = r->config->upstream_repository,
+	    .repository = p->config->upstream_repository,
 	    .number = preview->number,
 	    .max_verdicts = VERDICTS_MAX};
-	int rc = store_get_change(p->deps.store, &r->change);
-	if (rc) {
-		config_unref(r->config);
-		free(r);
+	int rc = store_get_change(p->deps.store, &preview->change);
+	if (rc)
 		return rc;
-	}
+	preview->config = config_ref(p->config);
 	p->n_previews++;
 	return 0;
 }

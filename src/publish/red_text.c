@@ -210,8 +210,8 @@ char *red_issue_text(const struct red_facts *f)
 	buf_append_str(&out, "\nA break of an upstream branch is to be resolved within 72 hours: by ");
 	append_time(&out, e->first_bad_ms + RED_OVERDUE_MS);
 	buf_appendf(&out,
-	    ". There is one reminder after 48 hours, and this issue is closed by itself"
-	    " when the accelerator is green again.\n\n%s\n",
+	    ". Outpost sends one reminder after 48 hours, and closes this issue when the accelerator is green again."
+	    "\n\n%s\n",
 	    marker);
 	FREE_ALL(path, marker);
 	return buf_take(&out);
