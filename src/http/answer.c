@@ -278,12 +278,9 @@ struct http_shared {
 
 struct http_shared *http_shared_new(char *bytes, size_t n)
 {
-	struct http_shared *b = xcalloc(1, sizeof(*b));
+	struct http_shared *b = xmalloc(sizeof(*b));
 
-	b->n_refs = 1;
-	b->owned = bytes;
-	b->bytes = bytes;
-	b->n = n;
+	*b = (struct http_shared){.n_refs = 1, .owned = bytes, .bytes = bytes, .n = n};
 	return b;
 }
 

@@ -1,6 +1,6 @@
-/* Groups requests by client, so that one client cannot use up the connections, the memory for bodies, the
- * followers of logs or the places of waiting pages. A client is one IPv4 address or one IPv6 /64, because
- * a single subscriber gets at least a /64 (RFC 6177) and can use every address in it.
+/* Groups requests by client, so that one client cannot use up the connections, the memory for bodies, the followers of logs
+ * or the places of waiting pages. A client is one IPv4 address or one IPv6 /64, because one subscriber gets at least a /64
+ * (RFC 6177) and can use every address in it.
  *
  * Thread: loop, every function. Owns: the caller owns a table, with http_group_amounts_free(). */
 #pragma once

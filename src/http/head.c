@@ -79,7 +79,7 @@ static int split_request_line(struct http_head *h, char *p, size_t n, struct htt
 	if (!has_version)
 		return http_refuse(refusal, 400, "malformed request line");
 	if (n != 8 || p[5] != '1' || p[7] > '1')
-		return http_refuse(refusal, 505, "only HTTP/1.0 and HTTP/1.1 are spoken here");
+		return http_refuse(refusal, 505, "only HTTP/1.0 and HTTP/1.1 are supported");
 	h->minor = (uint8_t)(p[7] - '0');
 	return 0;
 }
@@ -200,7 +200,7 @@ static int target_check(char **target, const char *method, struct http_refusal *
 	char *t = *target;
 
 	if (strcmp(method, "CONNECT") == 0)
-		return http_refuse(refusal, 501, "no tunnels here");
+		return http_refuse(refusal, 501, "tunnels are not supported");
 	if (strchr(t, '#'))
 		return http_refuse(refusal, 400, "fragment in the request target");
 	if (*t == '/' || (strcmp(t, "*") == 0 && strcmp(method, "OPTIONS") == 0))

@@ -68,10 +68,10 @@ void http_inlet_init(struct http_inlet *in, size_t max_head_bytes)
 	*in = (struct http_inlet){.max_head_bytes = max_head_bytes};
 }
 
-static enum http_inlet_event inlet_break(struct http_inlet *in, size_t used, struct http_inlet_out *out)
+/* out->refusal is set. */
+static enum http_inlet_event inlet_break(struct http_inlet *in)
 {
 	in->state = HTTP_INLET_BROKEN;
-	out->used = used;
 	return HTTP_INLET_BAD;
 }
 
@@ -83,7 +83,7 @@ static enum http_inlet_event inlet_feed_head(struct http_inlet *in, const char *
 			return HTTP_INLET_MORE;
 		if (p[1] != '\n') {
 			http_refuse(&out->refusal, 400, "malformed request line");
-			return inlet_break(in, 0, out);
+			return inlet_break(in);
 		}
 		in->is_blank_taken = true;
 		out->used = 2;
@@ -94,7 +94,7 @@ static enum http_inlet_event inlet_feed_head(struct http_inlet *in, const char *
 	if (bytes == 0)
 		return HTTP_INLET_MORE;
 	if (bytes < 0 || http_head_parse(p, (size_t)bytes, &out->head, &out->refusal))
-		return inlet_break(in, out->used, out);
+		return inlet_break(in);
 	out->used += (size_t)bytes;
 	in->scanned = 0;
 	in->is_blank_taken = false;
@@ -126,7 +126,7 @@ static enum http_inlet_event inlet_feed_chunks(
 		}
 		if (!chunk_step(c, p[out->used++])) {
 			http_refuse(&out->refusal, 400, "malformed chunk");
-			return inlet_break(in, out->used, out);
+			return inlet_break(in);
 		}
 		if (c->state == HTTP_CHUNK_END) {
 			in->state = HTTP_INLET_AT_HEAD;
