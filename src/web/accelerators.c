@@ -14,7 +14,6 @@
 
 struct figures_request {
 	struct get_figures get;
-	struct http_request *request; /* NULL: on_json gets the list */
 	void (*on_json)(int err, json_t *list, void *owner);
 	void *owner;
 	struct config *config; /* as of the request */
@@ -34,25 +33,17 @@ static void figures_done(struct store_query *q)
 				figures = &f->get.list[k];
 		json_array_append_new(list, accelerator_json(f->config, a, figures));
 	}
-	if (f->on_json)
-		f->on_json(q->err, list, f->owner);
-	else if (q->err)
-		web_respond_busy(f->request);
-	else
-		web_respond_json(f->request, 200, json_pack("{s:o}", "accelerators", list));
+	f->on_json(q->err, list, f->owner);
 	get_figures_release(&f->get);
 	config_unref(f->config);
 	free(f);
 }
 
-/* For r, or for on_json. */
-static void read_figures(
-    struct web *w, struct http_request *r, void (*on_json)(int err, json_t *list, void *owner), void *owner)
+void web_accelerators(struct web *w, void (*done)(int err, json_t *list, void *owner), void *owner)
 {
 	struct figures_request *f = xcalloc(1, sizeof(*f));
 
-	f->request = r;
-	f->on_json = on_json;
+	f->on_json = done;
 	f->owner = owner;
 	f->config = w->config ? config_ref(w->config) : NULL;
 	f->get.now_ms = clock_wall_ms();
@@ -62,12 +53,17 @@ static void read_figures(
 		figures_done(&f->get.q);
 }
 
-void web_accelerators(struct web *w, void (*done)(int err, json_t *list, void *owner), void *owner)
+static void respond_accelerators(int err, json_t *list, void *owner)
 {
-	read_figures(w, NULL, done, owner);
+	struct http_request *r = owner;
+
+	if (err)
+		web_respond_busy(r);
+	else
+		web_respond_json(r, 200, json_pack("{s:o}", "accelerators", list));
 }
 
-void web_on_accelerators(struct http_request *r, void *owner) { read_figures(owner, r, NULL, NULL); }
+void web_on_accelerators(struct http_request *r, void *owner) { web_accelerators(owner, respond_accelerators, r); }
 
 /* ---- one ---- */
 
@@ -75,163 +71,137 @@ static const char NO_ACCELERATOR[] = "no such accelerator";
 
 enum { LIMIT_JOBS = 50, LIMIT_NUMBERS = 20, DAYS_NUMBERS = 90, DAYS_NUMBERS_MAX = 800 };
 
-/* The common part of each request about one accelerator. */
-struct about {
-	struct web_read read;
-	const struct accelerator *accelerator; /* the config's */
-};
-
-/* A struct of this size, which begins with a struct about. NULL: the request is answered. */
-static void *about_new(struct web *w, struct http_request *r, size_t bytes, void (*release)(void *owner))
+/* A request about the accelerator in the address. NULL: the request is answered. */
+static void *accelerator_read_new(struct web *w, struct http_request *r, const struct web_read_kind *kind)
 {
-	struct about *a = web_read_new(w, r, bytes, release);
+	struct web_read *q = web_read_new(w, r, kind);
 
-	if (!a)
+	if (!q)
 		return NULL;
-	a->accelerator = config_accelerator(a->read.config, http_segment(r, 0));
-	return web_read_goes_on(a, a->accelerator ? 0 : ERR_NOT_FOUND, NO_ACCELERATOR) ? a : NULL;
+	q->accelerator = config_accelerator(q->config, http_segment(r, 0));
+	if (q->accelerator)
+		return q;
+	web_read_await(q, ERR_NOT_FOUND);
+	return NULL;
 }
 
 /* ---- the page ---- */
 
 struct page_request {
-	struct about about;
+	struct web_read read;
 	struct get_accelerator_page get;
 };
 
-static void release_page(void *owner)
-{
-	struct page_request *q = owner;
-
-	get_accelerator_page_release(&q->get);
-}
+static void release_page(void *q) { get_accelerator_page_release(&((struct page_request *)q)->get); }
 
 static json_t *make_page(void *owner)
 {
 	struct page_request *q = owner;
 
-	return accelerator_page_json(q->about.read.config, q->about.accelerator, &q->get);
+	return accelerator_page_json(q->read.config, q->read.accelerator, &q->get);
 }
 
-static void page_done(struct store_query *sq)
-{
-	struct page_request *q = CONTAINER_OF(sq, struct page_request, get.q);
-
-	if (web_read_goes_on(q, sq->err, NO_ACCELERATOR))
-		web_read_render(q, make_page, PAGE_TREND_DAYS + PAGE_CALENDAR_DAYS);
-}
+static const struct web_read_kind PAGE = {
+    .bytes = sizeof(struct page_request), .release = release_page, .not_found = NO_ACCELERATOR, .make = make_page};
 
 void web_on_accelerator(struct http_request *r, void *owner)
 {
-	struct web *w = owner;
-	struct page_request *q = about_new(w, r, sizeof(*q), release_page);
+	struct page_request *q = accelerator_read_new(owner, r, &PAGE);
 
 	if (!q)
 		return;
-	q->get.name = q->about.accelerator->name;
+	q->get.name = q->read.accelerator->name;
 	q->get.now_ms = clock_wall_ms();
-	q->get.q.done = page_done;
-	(void)web_read_goes_on(q, store_get_accelerator_page(w->deps.store, &q->get), NULL);
+	web_read_await(q, store_get_accelerator_page(q->read.store, &q->get));
 }
 
 /* ---- jobs ---- */
 
 struct jobs_request {
-	struct about about;
+	struct web_read read;
 	struct list_accelerator_jobs list;
 };
 
-static void release_jobs(void *owner)
-{
-	struct jobs_request *q = owner;
+static void release_jobs(void *q) { page_jobs_release(&((struct jobs_request *)q)->list.jobs); }
 
-	page_jobs_release(&q->list.jobs);
-}
+static size_t count_jobs(const void *q) { return ((const struct jobs_request *)q)->list.jobs.n; }
 
 static json_t *make_jobs(void *owner)
 {
 	struct jobs_request *q = owner;
+	struct page_jobs *jobs = &q->list.jobs;
 
-	if (q->about.accelerator->level == LEVEL_1)
-		page_jobs_release(&q->list.jobs);
-	return json_pack("{s:o, s:o}", "jobs", page_jobs_json(&q->list.jobs, q->about.read.config->public_url), "next",
-	    page_jobs_next(&q->list.jobs));
+	if (q->read.accelerator->level == LEVEL_1)
+		page_jobs_release(jobs);
+	return json_pack(
+	    "{s:o, s:o}", "jobs", page_jobs_json(jobs, q->read.config->public_url), "next", page_jobs_next(jobs));
 }
 
-static void jobs_done(struct store_query *sq)
-{
-	struct jobs_request *q = CONTAINER_OF(sq, struct jobs_request, list.q);
-
-	if (web_read_goes_on(q, sq->err, NO_ACCELERATOR))
-		web_read_render(q, make_jobs, q->list.jobs.n);
-}
+static const struct web_read_kind JOBS = {.bytes = sizeof(struct jobs_request),
+    .release = release_jobs,
+    .not_found = NO_ACCELERATOR,
+    .make = make_jobs,
+    .n_items = count_jobs};
 
 /* The cursor is the last job of the page before. */
 void web_on_accelerator_jobs(struct http_request *r, void *owner)
 {
 	struct params p = {.r = r};
-	struct web *w = owner;
-	struct jobs_request *q = about_new(w, r, sizeof(*q), release_jobs);
+	struct jobs_request *q = accelerator_read_new(owner, r, &JOBS);
 	char text[32];
 
 	if (!q)
 		return;
-	q->list.accelerator = q->about.accelerator->name;
+	q->list.accelerator = q->read.accelerator->name;
 	q->list.limit = (int)params_limit(&p, LIMIT_JOBS);
 	if (params_cursor(&p, text, sizeof(text)) && (parse_int64(text, &q->list.before_id) || q->list.before_id <= 0))
 		params_wrong(&p, "cursor", WRONG_CURSOR);
-	if (params_refuse(&p)) {
-		web_read_free(q);
-		return;
-	}
-	q->list.q.done = jobs_done;
-	(void)web_read_goes_on(q, store_list_accelerator_jobs(w->deps.store, &q->list), NULL);
+	if (!params_refuse_read(&p, q))
+		web_read_await(q, store_list_accelerator_jobs(q->read.store, &q->list));
 }
 
 /* ---- numbers ---- */
 
 struct numbers_request {
-	struct about about;
+	struct web_read read;
 	struct list_numbers list;
 	int64_t days;
 	char after_unit[REPORT_UNIT_MAX_BYTES + 1];
 };
 
-static void release_numbers(void *owner)
-{
-	struct numbers_request *q = owner;
+static void release_numbers(void *q) { list_numbers_release(&((struct numbers_request *)q)->list); }
 
-	list_numbers_release(&q->list);
+static size_t count_numbers(const void *owner)
+{
+	const struct list_numbers *l = &((const struct numbers_request *)owner)->list;
+	size_t n = l->n;
+
+	for (size_t i = 0; i < l->n; i++)
+		n += l->list[i].n;
+	return n;
 }
 
 static json_t *make_numbers(void *owner)
 {
 	struct numbers_request *q = owner;
 
-	if (q->about.accelerator->level == LEVEL_1) {
+	if (q->read.accelerator->level == LEVEL_1) {
 		list_numbers_release(&q->list);
 		q->list.has_more = false;
 	}
 	return numbers_json(&q->list, q->days);
 }
 
-static void numbers_done(struct store_query *sq)
-{
-	struct numbers_request *q = CONTAINER_OF(sq, struct numbers_request, list.q);
-	size_t n = 0;
-
-	if (!web_read_goes_on(q, sq->err, NO_ACCELERATOR))
-		return;
-	for (size_t i = 0; i < q->list.n; i++)
-		n += q->list.list[i].n + 1;
-	web_read_render(q, make_numbers, n);
-}
+static const struct web_read_kind NUMBERS = {.bytes = sizeof(struct numbers_request),
+    .release = release_numbers,
+    .not_found = NO_ACCELERATOR,
+    .make = make_numbers,
+    .n_items = count_numbers};
 
 void web_on_accelerator_numbers(struct http_request *r, void *owner)
 {
 	struct params p = {.r = r};
-	struct web *w = owner;
-	struct numbers_request *q = about_new(w, r, sizeof(*q), release_numbers);
+	struct numbers_request *q = accelerator_read_new(owner, r, &NUMBERS);
 	char text[32 + REPORT_UNIT_MAX_BYTES + 1], *unit;
 
 	if (!q)
@@ -248,15 +218,11 @@ void web_on_accelerator_numbers(struct http_request *r, void *owner)
 		else
 			snprintf(q->after_unit, sizeof(q->after_unit), "%s", unit);
 	}
-	if (params_refuse(&p)) {
-		web_read_free(q);
-		return;
-	}
-	q->list.accelerator = q->about.accelerator->name;
+	q->list.accelerator = q->read.accelerator->name;
 	q->list.after_unit = q->after_unit;
 	q->list.since_ms = clock_wall_ms() - (q->days - 1) * 86400000;
-	q->list.q.done = numbers_done;
-	(void)web_read_goes_on(q, store_list_numbers(w->deps.store, &q->list), NULL);
+	if (!params_refuse_read(&p, q))
+		web_read_await(q, store_list_numbers(q->read.store, &q->list));
 }
 
 /* ---- the dashboard ---- */
@@ -269,11 +235,11 @@ struct dashboard_request {
 	struct get_dashboard get;
 };
 
-static void release_dashboard(void *owner)
-{
-	struct dashboard_request *q = owner;
+static void release_dashboard(void *q) { dashboard_free(((struct dashboard_request *)q)->get.view); }
 
-	dashboard_free(q->get.view);
+static size_t count_dashboard(const void *q)
+{
+	return ((const struct dashboard_request *)q)->get.view->n_rows * ITEMS_PER_ROW;
 }
 
 static json_t *make_dashboard(void *owner)
@@ -283,18 +249,14 @@ static json_t *make_dashboard(void *owner)
 	return dashboard_json(q->get.view, q->get.repository, q->get.branch, q->read.config->public_url);
 }
 
-static void dashboard_done(struct store_query *sq)
-{
-	struct dashboard_request *q = CONTAINER_OF(sq, struct dashboard_request, get.q);
-
-	if (web_read_goes_on(q, sq->err, "no dashboard"))
-		web_read_render(q, make_dashboard, q->get.view->n_rows * ITEMS_PER_ROW);
-}
+static const struct web_read_kind DASHBOARD = {.bytes = sizeof(struct dashboard_request),
+    .release = release_dashboard,
+    .make = make_dashboard,
+    .n_items = count_dashboard};
 
 void web_on_dashboard(struct http_request *r, void *owner)
 {
-	struct web *w = owner;
-	struct dashboard_request *q = web_read_new(w, r, sizeof(*q), release_dashboard);
+	struct dashboard_request *q = web_read_new(owner, r, &DASHBOARD);
 
 	if (!q)
 		return;
@@ -302,8 +264,7 @@ void web_on_dashboard(struct http_request *r, void *owner)
 	/* "": no branch is configured, so no push is a change */
 	q->get.branch = q->read.config->upstream_branches[0] ? q->read.config->upstream_branches[0] : "";
 	q->get.now_ms = clock_wall_ms();
-	q->get.q.done = dashboard_done;
-	(void)web_read_goes_on(q, store_get_dashboard(w->deps.store, &q->get), NULL);
+	web_read_await(q, store_get_dashboard(q->read.store, &q->get));
 }
 
 /* ---- the level status, in the format of PyTorch's HUD (pytorch/test-infra, torchci/pages/api/crcr/level-status.ts), so
@@ -314,12 +275,9 @@ struct level_status_request {
 	struct list_level_status list;
 };
 
-static void release_level_status(void *owner)
-{
-	struct level_status_request *s = owner;
+static void release_level_status(void *s) { list_level_status_release(&((struct level_status_request *)s)->list); }
 
-	list_level_status_release(&s->list);
-}
+static size_t count_level_status(const void *s) { return ((const struct level_status_request *)s)->list.n; }
 
 /* free() */
 static char *seconds_text(double seconds)
@@ -374,28 +332,27 @@ static json_t *repository_json(const struct config *c, const struct level_reposi
 	    "failedUpstream", (json_int_t)w->n_upstream, "passRateWithUpstream", share_json(w->n_passed, w->n_jobs));
 }
 
-static void on_level_listed(struct store_query *q)
+static json_t *make_level_status(void *owner)
 {
-	struct level_status_request *s = CONTAINER_OF(q, struct level_status_request, list.q);
-	json_t *list;
+	struct level_status_request *s = owner;
+	json_t *list = json_array();
 
-	if (!web_read_goes_on(s, q->err, NULL))
-		return;
-	list = json_array();
 	for (size_t i = 0; i < s->list.n; i++)
 		json_array_append_new(list, repository_json(s->read.config, &s->list.list[i]));
-	web_respond_json(s->read.request, 200, json_pack("{s:o}", "repos", list));
-	web_read_free(s);
+	return json_pack("{s:o}", "repos", list);
 }
+
+static const struct web_read_kind LEVEL_STATUS = {.bytes = sizeof(struct level_status_request),
+    .release = release_level_status,
+    .make = make_level_status,
+    .n_items = count_level_status};
 
 void web_on_level_status(struct http_request *r, void *owner)
 {
-	struct web *w = owner;
-	struct level_status_request *s = web_read_new(w, r, sizeof(*s), release_level_status);
+	struct level_status_request *s = web_read_new(owner, r, &LEVEL_STATUS);
 
 	if (!s)
 		return;
-	s->list.q.done = on_level_listed;
 	s->list.now_ms = clock_wall_ms();
-	(void)web_read_goes_on(s, store_list_level_status(w->deps.store, &s->list), NULL);
+	web_read_await(s, store_list_level_status(s->read.store, &s->list));
 }

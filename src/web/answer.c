@@ -236,7 +236,32 @@ void web_render(struct loop *l, struct web_render *r, size_t n_items)
 
 /* ---- requests that read the store ---- */
 
-void *web_read_new(struct web *w, struct http_request *r, size_t bytes, void (*release)(void *owner))
+/* The query follows the struct web_read. */
+static struct store_query *query_of(struct web_read *q) { return (struct store_query *)(void *)(q + 1); }
+
+static void on_web_read(struct store_query *query)
+{
+	struct web_read *q = (struct web_read *)(void *)query - 1;
+	const struct web_read_kind *kind = q->kind;
+	int err = query->err;
+
+	if (!err && kind->check)
+		err = kind->check(q);
+	if (err) {
+		web_read_await(q, err);
+	} else if (kind->answer) {
+		kind->answer(q);
+	} else {
+		q->render.make = kind->make;
+		q->render.make_text = kind->make_text;
+		q->render.over = web_read_free;
+		q->render.owner = q;
+		q->render.request = q->request;
+		web_render(q->web->deps.loop, &q->render, kind->n_items ? kind->n_items(q) : SIZE_MAX);
+	}
+}
+
+void *web_read_new(struct web *w, struct http_request *r, const struct web_read_kind *kind)
 {
 	struct web_read *q;
 
@@ -244,11 +269,14 @@ void *web_read_new(struct web *w, struct http_request *r, size_t bytes, void (*r
 		web_refuse(r);
 		return NULL;
 	}
-	q = xcalloc(1, bytes);
-	q->loop = w->deps.loop;
+	q = xcalloc(1, kind->bytes);
+	q->kind = kind;
+	q->web = w;
+	q->store = w->deps.store;
 	q->request = r;
 	q->config = config_ref(w->config);
-	q->release = release;
+	q->not_found = kind->not_found;
+	query_of(q)->done = on_web_read;
 	return q;
 }
 
@@ -256,32 +284,20 @@ void web_read_free(void *owner)
 {
 	struct web_read *q = owner;
 
-	q->release(q);
+	q->kind->release(q);
 	config_unref(q->config);
 	free(q);
 }
 
-bool web_read_goes_on(void *owner, int err, const char *not_found)
+void web_read_await(void *owner, int err)
 {
 	struct web_read *q = owner;
 
 	if (!err)
-		return true;
-	if (err == ERR_NOT_FOUND && not_found)
-		web_respond_not_found(q->request, not_found);
+		return;
+	if (err == ERR_NOT_FOUND && q->not_found)
+		web_respond_not_found(q->request, q->not_found);
 	else
 		web_refuse(q->request);
 	web_read_free(q);
-	return false;
-}
-
-void web_read_render(void *owner, json_t *(*make)(void *owner), size_t n_items)
-{
-	struct web_read *q = owner;
-
-	q->render.make = make;
-	q->render.over = web_read_free;
-	q->render.owner = q;
-	q->render.request = q->request;
-	web_render(q->loop, &q->render, n_items);
 }

@@ -151,7 +151,6 @@ struct badge_request {
 	struct web_read read;
 	struct get_figures get;
 	char *name;
-	const struct accelerator *accelerator; /* the config's */
 };
 
 static void release_badge(void *owner)
@@ -181,13 +180,11 @@ static void send_badge(struct http_request *r, const struct badge *b)
 			     });
 }
 
-static void figures_read(struct store_query *q)
+static void answer_badge(void *owner)
 {
-	struct badge_request *b = CONTAINER_OF(q, struct badge_request, get.q);
-	struct badge badge = {.title = b->accelerator->title, .now_ms = b->get.now_ms};
+	struct badge_request *b = owner;
+	struct badge badge = {.title = b->read.accelerator->title, .now_ms = b->get.now_ms};
 
-	if (!web_read_goes_on(b, q->err, NULL))
-		return;
 	if (b->get.n) {
 		const struct accelerator_figures *f = &b->get.list[0];
 
@@ -199,25 +196,26 @@ static void figures_read(struct store_query *q)
 	web_read_free(b);
 }
 
+static const struct web_read_kind BADGE = {
+    .bytes = sizeof(struct badge_request), .release = release_badge, .answer = answer_badge};
+
 void web_on_badge(struct http_request *r, void *owner)
 {
-	struct web *w = owner;
-	struct badge_request *b = web_read_new(w, r, sizeof(*b), release_badge);
+	struct badge_request *b = web_read_new(owner, r, &BADGE);
 
 	if (!b)
 		return;
 	b->name = xstrdup(http_segment(r, 0));
 	if (str_has_suffix(b->name, ".svg")) {
 		b->name[strlen(b->name) - strlen(".svg")] = '\0';
-		b->accelerator = config_accelerator(b->read.config, b->name);
+		b->read.accelerator = config_accelerator(b->read.config, b->name);
 	}
-	if (!b->accelerator || b->accelerator->level == LEVEL_1) {
+	if (!b->read.accelerator || b->read.accelerator->level == LEVEL_1) {
 		send_badge(r, NULL);
 		web_read_free(b);
 		return;
 	}
 	b->get.now_ms = clock_wall_ms();
 	b->get.only = b->name;
-	b->get.q.done = figures_read;
-	(void)web_read_goes_on(b, store_get_figures(w->deps.store, &b->get), NULL);
+	web_read_await(b, store_get_figures(b->read.store, &b->get));
 }

@@ -20,6 +20,8 @@ static void release_change(void *owner)
 	free(c->head_sha);
 }
 
+static size_t count_change(const void *c) { return ((const struct change_request *)c)->get.view->n_verdicts; }
+
 static json_t *make_change(void *owner)
 {
 	struct change_request *c = owner;
@@ -30,13 +32,10 @@ static json_t *make_change(void *owner)
 	return v;
 }
 
-static void change_done(struct store_query *q)
-{
-	struct change_request *c = CONTAINER_OF(q, struct change_request, get.q);
+static const struct web_read_kind CHANGE = {
+    .bytes = sizeof(struct change_request), .release = release_change, .make = make_change, .n_items = count_change};
 
-	if (web_read_goes_on(c, q->err, c->get.number ? "no such pull request" : "no such commit"))
-		web_read_render(c, make_change, c->get.view->n_verdicts);
-}
+static const char NO_PULL[] = "no such pull request", NO_COMMIT[] = "no such commit";
 
 /* attribution=red means any attribution. */
 static void read_change_choice(struct params *p, struct change_request *c)
@@ -64,7 +63,7 @@ static void read_change_choice(struct params *p, struct change_request *c)
 
 static void start_change(struct web *w, struct http_request *r, int64_t number, const char *sha)
 {
-	struct change_request *c = web_read_new(w, r, sizeof(*c), release_change);
+	struct change_request *c = web_read_new(w, r, &CHANGE);
 	struct params p = {.r = r};
 
 	if (!c)
@@ -74,13 +73,10 @@ static void start_change(struct web *w, struct http_request *r, int64_t number, 
 	c->get.number = number;
 	c->get.head_sha = c->head_sha;
 	c->get.now_ms = clock_wall_ms();
-	c->get.q.done = change_done;
+	c->read.not_found = number ? NO_PULL : NO_COMMIT;
 	read_change_choice(&p, c);
-	if (params_refuse(&p)) {
-		web_read_free(c);
-		return;
-	}
-	(void)web_read_goes_on(c, store_get_change(w->deps.store, &c->get), NULL);
+	if (!params_refuse_read(&p, c))
+		web_read_await(c, store_get_change(c->read.store, &c->get));
 }
 
 void web_on_pull(struct http_request *r, void *owner)
@@ -89,7 +85,7 @@ void web_on_pull(struct http_request *r, void *owner)
 	int64_t number = 0;
 
 	if (w->config && (parse_int64(http_segment(r, 0), &number) || number <= 0))
-		web_respond_not_found(r, "no such pull request");
+		web_respond_not_found(r, NO_PULL);
 	else
 		start_change(owner, r, number, NULL);
 }
@@ -99,7 +95,7 @@ void web_on_commit(struct http_request *r, void *owner)
 	const struct web *w = owner;
 
 	if (w->config && !is_sha1(http_segment(r, 0)))
-		web_respond_not_found(r, "no such commit");
+		web_respond_not_found(r, NO_COMMIT);
 	else
 		start_change(owner, r, 0, http_segment(r, 0));
 }
@@ -124,31 +120,25 @@ json_t *web_known_json(const struct list_known *l)
 }
 
 struct known_request {
+	struct web_read read;
 	struct list_known list;
-	struct http_request *request;
 };
 
-static void on_known_listed(struct store_query *q)
-{
-	struct known_request *k = CONTAINER_OF(q, struct known_request, list.q);
+static void release_known(void *k) { list_known_release(&((struct known_request *)k)->list); }
 
-	if (q->err)
-		web_respond_busy(k->request);
-	else
-		web_respond_json(k->request, 200, web_known_json(&k->list));
-	list_known_release(&k->list);
-	free(k);
-}
+static json_t *make_known(void *k) { return web_known_json(&((struct known_request *)k)->list); }
+
+static size_t count_known(const void *k) { return ((const struct known_request *)k)->list.n; }
+
+static const struct web_read_kind KNOWN = {
+    .bytes = sizeof(struct known_request), .release = release_known, .make = make_known, .n_items = count_known};
 
 void web_on_known(struct http_request *r, void *owner)
 {
-	struct web *w = owner;
-	struct known_request *k = xcalloc(1, sizeof(*k));
+	struct known_request *k = web_read_new(owner, r, &KNOWN);
 
-	k->request = r;
-	k->list.q.done = on_known_listed;
+	if (!k)
+		return;
 	k->list.now_ms = clock_wall_ms();
-	k->list.q.err = store_list_known(w->deps.store, &k->list);
-	if (k->list.q.err)
-		on_known_listed(&k->list.q);
+	web_read_await(k, store_list_known(k->read.store, &k->list));
 }

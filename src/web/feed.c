@@ -180,25 +180,17 @@ enum { FEED_MAX_BYTES = 1 << 20 };
 struct feed_request {
 	struct web_read read;
 	struct list_feed_events get;
-	int64_t started_ms;
 };
 
-static void release_feed(void *owner)
+static void release_feed(void *f) { list_feed_events_release(&((struct feed_request *)f)->get); }
+
+static void answer_feed(void *owner)
 {
 	struct feed_request *f = owner;
-
-	list_feed_events_release(&f->get);
-}
-
-static void on_feed_events(struct store_query *q)
-{
-	struct feed_request *f = CONTAINER_OF(q, struct feed_request, get.q);
 	const struct config *c = f->read.config;
 	struct buf out = BUF_INIT(FEED_MAX_BYTES);
 	size_t n = 0, n_bytes;
 
-	if (!web_read_goes_on(f, q->err, NULL))
-		return;
 	/* The store may not know yet that an accelerator went down to L1. */
 	for (size_t i = 0; i < f->get.n; i++) {
 		struct feed_event *e = &f->get.list[i];
@@ -212,7 +204,7 @@ static void on_feed_events(struct store_query *q)
 	f->get.n = n;
 	feed_write(&out, &(struct feed){.public_url = c->public_url,
 			     .upstream = c->upstream_repository,
-			     .empty_ms = f->started_ms,
+			     .empty_ms = f->read.web->started_wall_ms,
 			     .events = f->get.list,
 			     .n = n});
 	n_bytes = out.len;
@@ -224,14 +216,13 @@ static void on_feed_events(struct store_query *q)
 	web_read_free(f);
 }
 
+static const struct web_read_kind FEED = {
+    .bytes = sizeof(struct feed_request), .release = release_feed, .answer = answer_feed};
+
 void web_on_feed(struct http_request *r, void *owner)
 {
-	struct web *w = owner;
-	struct feed_request *f = web_read_new(w, r, sizeof(*f), release_feed);
+	struct feed_request *f = web_read_new(owner, r, &FEED);
 
-	if (!f)
-		return;
-	f->started_ms = w->started_wall_ms;
-	f->get.q.done = on_feed_events;
-	(void)web_read_goes_on(f, store_list_feed_events(w->deps.store, &f->get), NULL);
+	if (f)
+		web_read_await(f, store_list_feed_events(f->read.store, &f->get));
 }

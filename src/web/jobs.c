@@ -5,19 +5,27 @@
 #include "web/params.h"
 #include "web/web_internal.h"
 
-/* The query's error; the results of an accelerator at L1 are not shown. */
-static int job_error(const struct web_read *read, const struct get_job *get)
-{
-	const struct accelerator *a = get->q.err ? NULL : config_accelerator(read->config, get->job->accelerator);
+/* The beginning of both kinds of requests. */
+struct job_request {
+	struct web_read read;
+	struct get_job get;
+};
 
-	return a && a->level == LEVEL_1 ? ERR_NOT_FOUND : get->q.err;
+static const char NO_JOB[] = "no such job";
+
+/* The results of an accelerator at L1 are not shown. */
+static int check_job(void *owner)
+{
+	const struct job_request *j = owner;
+	const struct accelerator *a = config_accelerator(j->read.config, j->get.job->accelerator);
+
+	return a && a->level == LEVEL_1 ? ERR_NOT_FOUND : 0;
 }
 
 /* ---- as a document; the pool writes it, because 20,000 tests with traces take half a second ---- */
 
 struct document_request {
-	struct web_read read;
-	struct get_job get;
+	struct job_request job;
 	struct pool_work work;
 	enum report_format format;
 	/* ---- the pool's ---- */
@@ -30,7 +38,7 @@ static void release_document(void *owner)
 {
 	struct document_request *d = owner;
 
-	job_detail_free(d->get.job);
+	job_detail_free(d->job.get.job);
 	free(d->text);
 }
 
@@ -38,7 +46,7 @@ static void write_job_document(struct pool_work *work)
 {
 	struct document_request *d = CONTAINER_OF(work, struct document_request, work);
 
-	d->text = job_document(d->format, d->get.job, &d->n);
+	d->text = job_document(d->format, d->job.get.job, &d->n);
 	if (d->text)
 		etag_of(d->text, d->n, d->etag);
 }
@@ -46,7 +54,7 @@ static void write_job_document(struct pool_work *work)
 static void send_job_document(struct pool_work *work)
 {
 	struct document_request *d = CONTAINER_OF(work, struct document_request, work);
-	char *name = xasprintf("attachment; filename=\"outpost-job-%lld-%s.%s\"", (long long)d->get.id,
+	char *name = xasprintf("attachment; filename=\"outpost-job-%lld-%s.%s\"", (long long)d->job.get.id,
 	    report_format_name(d->format), d->format == REPORT_JUNIT ? "xml" : "json");
 	const struct web_document doc = {
 	    .status = 200,
@@ -60,22 +68,26 @@ static void send_job_document(struct pool_work *work)
 
 	d->text = NULL;
 	if (doc.body)
-		web_document_send(d->read.request, &doc);
+		web_document_send(d->job.read.request, &doc);
 	else
-		web_respond_not_found(d->read.request, "the job has no results yet");
+		web_respond_not_found(d->job.read.request, "the job has no results yet");
 	free(name);
 	web_read_free(d);
 }
 
-static void document_job_read(struct store_query *q)
+static void answer_document(void *owner)
 {
-	struct document_request *d = CONTAINER_OF(q, struct document_request, get.q);
+	struct document_request *d = owner;
 
-	if (!web_read_goes_on(d, job_error(&d->read, &d->get), "no such job"))
-		return;
 	d->work = (struct pool_work){.work = write_job_document, .after = send_job_document};
-	pool_submit(d->read.loop, &d->work);
+	pool_submit(d->job.read.web->deps.loop, &d->work);
 }
+
+static const struct web_read_kind DOCUMENT = {.bytes = sizeof(struct document_request),
+    .release = release_document,
+    .not_found = NO_JOB,
+    .check = check_job,
+    .answer = answer_document};
 
 /* Answers `?format=outpost|junit|ctrf`. Returns false and does nothing if the request names no format. */
 static bool answer_job_document(struct web *w, struct http_request *r, int64_t job_id)
@@ -89,29 +101,20 @@ static bool answer_job_document(struct web *w, struct http_request *r, int64_t j
 		return true;
 	if (format == N_REPORT_FORMATS)
 		return false;
-	d = web_read_new(w, r, sizeof(*d), release_document);
+	d = web_read_new(w, r, &DOCUMENT);
 	if (!d)
 		return true;
 	d->format = (enum report_format)format;
-	d->get.id = job_id;
-	d->get.q.done = document_job_read;
-	(void)web_read_goes_on(d, store_get_job(w->deps.store, &d->get), NULL);
+	d->job.get.id = job_id;
+	web_read_await(d, store_get_job(d->job.read.store, &d->job.get));
 	return true;
 }
 
 /* ---- as JSON and as a page ---- */
 
-struct job_request {
-	struct web_read read;
-	struct get_job get;
-};
+static void release_job(void *j) { job_detail_free(((struct job_request *)j)->get.job); }
 
-static void release_job(void *owner)
-{
-	struct job_request *j = owner;
-
-	job_detail_free(j->get.job);
-}
+static size_t count_job(const void *j) { return ((const struct job_request *)j)->get.job->n_tests; }
 
 static json_t *make_job(void *owner)
 {
@@ -123,13 +126,12 @@ static json_t *make_job(void *owner)
 	return v;
 }
 
-static void job_done(struct store_query *q)
-{
-	struct job_request *j = CONTAINER_OF(q, struct job_request, get.q);
-
-	if (web_read_goes_on(j, job_error(&j->read, &j->get), "no such job"))
-		web_read_render(j, make_job, j->get.job->n_tests);
-}
+static const struct web_read_kind JOB = {.bytes = sizeof(struct job_request),
+    .release = release_job,
+    .not_found = NO_JOB,
+    .check = check_job,
+    .make = make_job,
+    .n_items = count_job};
 
 void web_on_job(struct http_request *r, void *owner)
 {
@@ -144,12 +146,12 @@ void web_on_job(struct http_request *r, void *owner)
 		return;
 	}
 	if (parse_int64(http_segment(r, 0), &id) || id <= 0) {
-		web_respond_not_found(r, "no such job");
+		web_respond_not_found(r, NO_JOB);
 		return;
 	}
 	if (answer_job_document(w, r, id))
 		return;
-	j = web_read_new(w, r, sizeof(*j), release_job);
+	j = web_read_new(w, r, &JOB);
 	if (!j)
 		return;
 	for (int i = 0; i < N_TEST_STATUSES; i++)
@@ -158,9 +160,6 @@ void web_on_job(struct http_request *r, void *owner)
 	j->get.max_tests = params_limit(&p, 0);
 	j->get.from = params_int(&p, "cursor", 1, INT64_MAX, 0);
 	j->get.statuses = params_words(&p, "status", statuses);
-	j->get.q.done = job_done;
-	if (params_refuse(&p))
-		web_read_free(j);
-	else
-		(void)web_read_goes_on(j, store_get_job(w->deps.store, &j->get), NULL);
+	if (!params_refuse_read(&p, j))
+		web_read_await(j, store_get_job(j->read.store, &j->get));
 }

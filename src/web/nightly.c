@@ -20,15 +20,10 @@ struct nightly_request {
 	struct web_read read;
 	struct get_nightly get;
 	char accelerator[ACCELERATOR_BYTES], suite[REPORT_SUITE_MAX_BYTES + 1], part[PART_BYTES];
-	char place[PLACE_BYTES];
+	char place[PLACE_BYTES], not_found[ACCELERATOR_BYTES + 40];
 };
 
-static void release_nightly(void *owner)
-{
-	struct nightly_request *n = owner;
-
-	nightly_view_free(n->get.view);
-}
+static void release_nightly(void *n) { nightly_view_free(((struct nightly_request *)n)->get.view); }
 
 /* ---- the cursor: "STATE TEST SUITE" ---- */
 
@@ -52,31 +47,31 @@ static bool parse_place(char *text, struct nightly_place *ret)
 
 static const char *null_if_empty(const char *text) { return text[0] ? text : NULL; }
 
-static bool read_params(struct http_request *r, struct nightly_request *n)
+static void read_params(struct params *p, struct nightly_request *n)
 {
 	static const char *const states[] = {
 #define X(e, name) name,
 	    HISTORY_STATES(X)
 #undef X
 		NULL};
-	struct params p = {.r = r};
 	int64_t today_ms = clock_wall_ms();
 
-	n->get.n_days = (int)params_int(&p, "days", 1, NIGHTLY_DAYS_MAX, DAYS_DEFAULT);
-	n->get.last_day = params_day(&p, "until", today_ms) / DAY_MS;
+	n->get.n_days = (int)params_int(p, "days", 1, NIGHTLY_DAYS_MAX, DAYS_DEFAULT);
+	n->get.last_day = params_day(p, "until", today_ms) / DAY_MS;
 	if (n->get.last_day < n->get.n_days) /* there are no days before 1970 */
 		n->get.last_day = n->get.n_days;
-	n->get.limit = (int)params_limit(&p, LIMIT_DEFAULT);
-	n->get.state = (enum history_state)params_word(&p, "state", states, HISTORY_NONE);
-	params_text(&p, "accelerator", n->accelerator, sizeof(n->accelerator));
+	n->get.limit = (int)params_limit(p, LIMIT_DEFAULT);
+	n->get.state = (enum history_state)params_word(p, "state", states, HISTORY_NONE);
+	params_text(p, "accelerator", n->accelerator, sizeof(n->accelerator));
 	n->get.accelerator = null_if_empty(n->accelerator);
-	params_text(&p, "suite", n->suite, sizeof(n->suite));
+	params_text(p, "suite", n->suite, sizeof(n->suite));
 	n->get.suite = null_if_empty(n->suite);
-	params_text(&p, "q", n->part, sizeof(n->part));
+	params_text(p, "q", n->part, sizeof(n->part));
 	n->get.part = null_if_empty(n->part);
-	if (params_cursor(&p, n->place, sizeof(n->place)) && !parse_place(n->place, &n->get.after))
-		params_wrong(&p, "cursor", WRONG_CURSOR);
-	return !params_refuse(&p);
+	if (params_cursor(p, n->place, sizeof(n->place)) && !parse_place(n->place, &n->get.after))
+		params_wrong(p, "cursor", WRONG_CURSOR);
+	snprintf(n->not_found, sizeof(n->not_found), "no accelerator is called %s", n->accelerator);
+	n->read.not_found = n->not_found;
 }
 
 static char *make_nightly(void *owner)
@@ -86,30 +81,26 @@ static char *make_nightly(void *owner)
 	return nightly_json(n->get.view, n->read.config->public_url);
 }
 
-static void nightly_done(struct store_query *q)
+static size_t count_nightly(const void *owner)
 {
-	struct nightly_request *n = CONTAINER_OF(q, struct nightly_request, get.q);
-	const struct nightly_view *v = n->get.view;
-	char text[ACCELERATOR_BYTES + 40];
+	const struct nightly_view *v = ((const struct nightly_request *)owner)->get.view;
 
-	snprintf(text, sizeof(text), "no accelerator is called %s", n->accelerator);
-	if (!web_read_goes_on(n, q->err, text))
-		return;
-	n->read.render.make_text = make_nightly;
-	web_read_render(n, NULL, v->n_accelerators * v->n_days + v->n_tests * ITEMS_PER_TEST);
+	return v->n_accelerators * v->n_days + v->n_tests * ITEMS_PER_TEST;
 }
+
+static const struct web_read_kind NIGHTLY = {.bytes = sizeof(struct nightly_request),
+    .release = release_nightly,
+    .make_text = make_nightly,
+    .n_items = count_nightly};
 
 void web_on_nightly(struct http_request *r, void *owner)
 {
-	struct web *w = owner;
-	struct nightly_request *n = web_read_new(w, r, sizeof(*n), release_nightly);
+	struct params p = {.r = r};
+	struct nightly_request *n = web_read_new(owner, r, &NIGHTLY);
 
 	if (!n)
 		return;
-	if (!read_params(r, n)) {
-		web_read_free(n);
-		return;
-	}
-	n->get.q.done = nightly_done;
-	(void)web_read_goes_on(n, store_get_nightly(w->deps.store, &n->get), NULL);
+	read_params(&p, n);
+	if (!params_refuse_read(&p, n))
+		web_read_await(n, store_get_nightly(n->read.store, &n->get));
 }

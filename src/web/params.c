@@ -147,3 +147,12 @@ bool params_refuse(struct params *p)
 	web_respond_error(p->r, 400, p->wrong);
 	return true;
 }
+
+bool params_refuse_read(struct params *p, void *read)
+{
+	bool is_refused = params_refuse(p);
+
+	if (is_refused)
+		web_read_free(read);
+	return is_refused;
+}

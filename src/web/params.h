@@ -37,3 +37,5 @@ size_t params_cursor(struct params *p, char *out, size_t out_bytes);
 void params_wrong(struct params *p, const char *name, const char *why);
 /* If there was a mistake, answers 400 and returns true. */
 bool params_refuse(struct params *p);
+/* The same for a request that reads the store; frees it (web_read_free()). */
+bool params_refuse_read(struct params *p, void *read);

@@ -22,25 +22,23 @@ static void release_platforms(void *owner)
 	free(q->names);
 }
 
-static json_t *make_platforms(void *owner)
+static size_t count_platforms(const void *owner)
 {
-	struct platforms_request *q = owner;
-	const char *public_url = q->read.config->public_url;
+	const struct platforms_request *q = owner;
+	size_t n = q->n + q->get.n;
 
-	if (q->name)
-		return platform_json(&q->list[0], q->get.now_ms, public_url);
-	return platforms_json(q->list, q->n, q->get.now_ms, public_url);
+	for (size_t i = 0; i < q->n; i++)
+		n += q->list[i].a->platform->n_installs;
+	return n;
 }
 
 /* The store's list of tests is sorted by accelerator. */
-static void on_tests(struct store_query *sq)
+static json_t *make_platforms(void *owner)
 {
-	struct platforms_request *q = CONTAINER_OF(sq, struct platforms_request, get.q);
+	struct platforms_request *q = owner;
 	const struct platform_test *list = q->get.list;
-	size_t n_items = 0;
+	const char *public_url = q->read.config->public_url;
 
-	if (!web_read_goes_on(q, sq->err, "no such platform"))
-		return;
 	for (size_t k = 0; k < q->n; k++) {
 		struct platform_entry *e = &q->list[k];
 		size_t i = 0;
@@ -51,15 +49,21 @@ static void on_tests(struct store_query *sq)
 		while (i + e->n_tests < q->get.n && str_eq(list[i + e->n_tests].accelerator, e->a->name))
 			e->n_tests++;
 		e->at = q->get.standings[k];
-		n_items += 1 + e->n_tests + e->a->platform->n_installs;
 	}
-	web_read_render(q, make_platforms, n_items);
+	return q->name ? platform_json(&q->list[0], q->get.now_ms, public_url)
+		       : platforms_json(q->list, q->n, q->get.now_ms, public_url);
 }
+
+static const struct web_read_kind PLATFORMS = {.bytes = sizeof(struct platforms_request),
+    .release = release_platforms,
+    .not_found = "no such platform",
+    .make = make_platforms,
+    .n_items = count_platforms};
 
 /* Reads all platforms that are shown, or the one with this name, in the registry's order. */
 static void start_platforms(struct web *w, struct http_request *r, const char *name)
 {
-	struct platforms_request *q = web_read_new(w, r, sizeof(*q), release_platforms);
+	struct platforms_request *q = web_read_new(w, r, &PLATFORMS);
 	const struct config *c;
 
 	if (!q)
@@ -80,9 +84,7 @@ static void start_platforms(struct web *w, struct http_request *r, const char *n
 	q->get.n_names = q->n;
 	q->get.only = q->name;
 	q->get.now_ms = clock_wall_ms();
-	q->get.q.done = on_tests;
-	if (web_read_goes_on(q, name && !q->n ? ERR_NOT_FOUND : 0, "no such platform"))
-		(void)web_read_goes_on(q, store_get_platform_tests(w->deps.store, &q->get), NULL);
+	web_read_await(q, name && !q->n ? ERR_NOT_FOUND : store_get_platform_tests(q->read.store, &q->get));
 }
 
 void web_on_platforms(struct http_request *r, void *owner) { start_platforms(owner, r, NULL); }

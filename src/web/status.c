@@ -6,8 +6,7 @@
 struct status_request {
 	struct get_totals totals;
 	struct web *web;
-	struct http_request *request;                          /* /api/v1/status */
-	void (*on_json)(int err, json_t *status, void *owner); /* or web_status() */
+	void (*on_json)(int err, json_t *status, void *owner);
 	void *owner;
 };
 
@@ -64,31 +63,18 @@ static json_t *status_json(const struct status_request *s)
 static void on_totals(struct store_query *q)
 {
 	struct status_request *s = CONTAINER_OF(q, struct status_request, totals.q);
-	const struct web_deps *deps = &s->web->deps;
-	json_t *v = q->err ? NULL : status_json(s);
 
-	if (s->on_json) {
-		s->on_json(q->err, v, s->owner);
-	} else if (q->err) {
-		web_respond_busy(s->request);
-	} else {
-		if (deps->add_status)
-			deps->add_status(v, deps->owner);
-		web_respond_json(s->request, 200, v);
-	}
+	s->on_json(q->err, q->err ? NULL : status_json(s), s->owner);
 	get_totals_release(&s->totals);
 	free(s);
 }
 
-/* For r, or for on_json. */
-static void read_status(
-    struct web *w, struct http_request *r, void (*on_json)(int err, json_t *status, void *owner), void *owner)
+void web_status(struct web *w, void (*done)(int err, json_t *status, void *owner), void *owner)
 {
 	struct status_request *s = xcalloc(1, sizeof(*s));
 
 	s->web = w;
-	s->request = r;
-	s->on_json = on_json;
+	s->on_json = done;
 	s->owner = owner;
 	s->totals.q.done = on_totals;
 	s->totals.now_ms = clock_wall_ms();
@@ -98,9 +84,18 @@ static void read_status(
 		on_totals(&s->totals.q);
 }
 
-void web_on_status(struct http_request *r, void *owner) { read_status(owner, r, NULL, NULL); }
-
-void web_status(struct web *w, void (*done)(int err, json_t *status, void *owner), void *owner)
+static void respond_status(int err, json_t *status, void *owner)
 {
-	read_status(w, NULL, done, owner);
+	struct http_request *r = owner;
+	const struct web_deps *deps = &((struct web *)http_route_of(r)->owner)->deps;
+
+	if (err) {
+		web_respond_busy(r);
+		return;
+	}
+	if (deps->add_status)
+		deps->add_status(status, deps->owner);
+	web_respond_json(r, 200, status);
 }
+
+void web_on_status(struct http_request *r, void *owner) { web_status(owner, respond_status, r); }

@@ -88,21 +88,40 @@ struct web_render {
 /* Thread: loop. Answers r->request with 200 now or later; n_items: the number of entries in the answer. */
 void web_render(struct loop *l, struct web_render *r, size_t n_items);
 
-/* A request that reads the store and then renders its answer: the first member of the struct of such a request. Thread: loop. */
+struct web_read_kind;
+
+/* A request that reads the store and answers with the result. The struct of such a request begins with this one, and directly after it
+ * follows the struct of the query, which begins with its struct store_query. Thread: loop. */
 struct web_read {
-	struct web_render render;
-	struct loop *loop;
+	_Alignas(max_align_t) struct web_render render;
+	const struct web_read_kind *kind;
+	struct web *web;
+	struct store *store; /* for the query */
 	struct http_request *request;
-	struct config *config;        /* as of the request */
-	void (*release)(void *owner); /* frees the content of the struct */
+	struct config *config;                 /* as of the request */
+	const struct accelerator *accelerator; /* the config's; NULL: the request is not about a single one */
+	const char *not_found;                 /* the text of a 404, at first that of the kind */
 };
-/* A zeroed struct of this size, which begins with a struct web_read. NULL: nothing is configured yet, and r is answered. */
-void *web_read_new(struct web *w, struct http_request *r, size_t bytes, void (*release)(void *owner));
+/* The constants of a kind of requests. Each function gets the request's own struct. */
+struct web_read_kind {
+	size_t bytes;                 /* of that struct, which begins zeroed */
+	void (*release)(void *owner); /* frees its content */
+	const char *not_found;        /* the text of a 404; NULL: a query that finds nothing is answered with 503 */
+	/* Returns a code to answer with in place of the query's success; may be NULL. */
+	int (*check)(void *owner);
+	/* Renders the answer (struct web_render) with one of these. n_items: the number of entries in it; NULL: many. */
+	json_t *(*make)(void *owner);
+	char *(*make_text)(void *owner);
+	size_t (*n_items)(const void *owner);
+	/* Or answers without rendering, and calls web_read_free(), now or later. */
+	void (*answer)(void *owner);
+};
+/* A new request, whose query is ready to be submitted. NULL: nothing is configured yet, and r is answered. */
+void *web_read_new(struct web *w, struct http_request *r, const struct web_read_kind *kind);
 void web_read_free(void *owner);
-/* Returns true if err is 0. Else it answers 404 with not_found (NULL: never), or 503, and frees the struct. */
-bool web_read_goes_on(void *owner, int err, const char *not_found);
-/* Renders the answer with make, or with render.make_text where make is NULL, and frees the struct. */
-void web_read_render(void *owner, json_t *(*make)(void *owner), size_t n_items);
+/* Waits for the query, then answers and frees the request. err: of the store's function that submitted the query. Not 0: answers 404
+ * or 503 at once. */
+void web_read_await(void *owner, int err);
 
 /* An answer that is neither JSON nor a page: a report document, a badge, the feed. Any site may read it. */
 struct web_document {
