@@ -155,7 +155,7 @@ json_t *accelerator_json(const struct config *c, const struct accelerator *a, co
 
 RECORD_DEFINE(level_repository, LEVEL_REPOSITORY_RECORD)
 
-static int level_status_run(struct store_query *q, const struct view *d)
+static int list_level_status_run(struct store_query *q, const struct view *d)
 {
 	struct list_level_status *l = CONTAINER_OF(q, struct list_level_status, q);
 	struct rows *r = db_rows(d,
@@ -172,12 +172,4 @@ static int level_status_run(struct store_query *q, const struct view *d)
 	return 0;
 }
 
-int store_list_level_status(struct store *s, struct list_level_status *q)
-{
-	q->list = NULL;
-	q->n = 0;
-	q->q.run = level_status_run;
-	return store_query(s, &q->q);
-}
-
-void list_level_status_release(struct list_level_status *q) { RECORDS_RELEASE(level_repository, q->list, q->n); }
+STORE_LIST(list_level_status, level_repository)

@@ -47,7 +47,7 @@ static void page_jobs_read(
 
 void page_jobs_release(struct page_jobs *l) { RECORDS_RELEASE(page_job, l->at, l->n); }
 
-static int jobs_run(struct store_query *sq, const struct view *d)
+static int list_accelerator_jobs_run(struct store_query *sq, const struct view *d)
 {
 	struct list_accelerator_jobs *q = CONTAINER_OF(sq, struct list_accelerator_jobs, q);
 
@@ -57,12 +57,7 @@ static int jobs_run(struct store_query *sq, const struct view *d)
 	return 0;
 }
 
-int store_list_accelerator_jobs(struct store *s, struct list_accelerator_jobs *q)
-{
-	q->jobs = (struct page_jobs){.n = 0};
-	q->q.run = jobs_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY(list_accelerator_jobs)
 
 json_t *page_jobs_json(const struct page_jobs *l, const char *public_url)
 {
@@ -154,7 +149,7 @@ static void read_machines(const struct view *d, struct get_accelerator_page *p)
 	}
 }
 
-static int page_run(struct store_query *sq, const struct view *d)
+static int get_accelerator_page_run(struct store_query *sq, const struct view *d)
 {
 	struct get_accelerator_page *p = CONTAINER_OF(sq, struct get_accelerator_page, q);
 	struct upstream_branch u = upstream_branch_read(d);
@@ -191,11 +186,7 @@ static int page_run(struct store_query *sq, const struct view *d)
 	return 0;
 }
 
-int store_get_accelerator_page(struct store *s, struct get_accelerator_page *q)
-{
-	q->q.run = page_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY(get_accelerator_page)
 
 void get_accelerator_page_release(struct get_accelerator_page *q)
 {
@@ -322,12 +313,13 @@ static bool next_number_line(const struct view *d, const char *accelerator, stru
 	return true;
 }
 
-static int numbers_run(struct store_query *sq, const struct view *d)
+static int list_numbers_run(struct store_query *sq, const struct view *d)
 {
 	struct list_numbers *q = CONTAINER_OF(sq, struct list_numbers, q);
 	struct line at = {.test_id = q->after_test, .unit = xstrdup(q->after_unit ? q->after_unit : "")};
 	size_t n_points = 0;
 
+	q->has_more = false;
 	for (int n = 0; !q->has_more && next_number_line(d, q->accelerator, &at); n++) {
 		struct number_series s = {.n = 0};
 		struct rows *r = db_rows(d,
@@ -357,14 +349,7 @@ static int numbers_run(struct store_query *sq, const struct view *d)
 	return 0;
 }
 
-int store_list_numbers(struct store *s, struct list_numbers *q)
-{
-	q->list = NULL;
-	q->n = 0;
-	q->has_more = false;
-	q->q.run = numbers_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY(list_numbers)
 
 void list_numbers_release(struct list_numbers *q)
 {

@@ -179,7 +179,7 @@ static void read_experiments(const struct view *d, struct change_view *v)
 	}
 }
 
-static int change_run(struct store_query *q, const struct view *d)
+static int get_change_run(struct store_query *q, const struct view *d)
 {
 	struct get_change *g = CONTAINER_OF(q, struct get_change, q);
 	struct change_view *v = xcalloc(1, sizeof(*v));
@@ -208,12 +208,7 @@ static int change_run(struct store_query *q, const struct view *d)
 	return 0;
 }
 
-int store_get_change(struct store *s, struct get_change *q)
-{
-	q->view = NULL;
-	q->q.run = change_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY(get_change)
 
 /* ---- the JSON ---- */
 

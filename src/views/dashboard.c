@@ -82,7 +82,7 @@ static void read_newest(const struct view *d, struct dashboard *v, const struct 
 	SHOWN " JOIN change c ON c.id = x.change_id LEFT JOIN pull p"                                                  \
 	      " ON p.repository_key = c.repository_key AND p.number = x.number WHERE"
 
-static int dashboard_run(struct store_query *q, const struct view *d)
+static int get_dashboard_run(struct store_query *q, const struct view *d)
 {
 	struct get_dashboard *g = CONTAINER_OF(q, struct get_dashboard, q);
 	struct upstream_branch u = {.repository = repository_key(g->repository)};
@@ -120,12 +120,7 @@ static int dashboard_run(struct store_query *q, const struct view *d)
 	return 0;
 }
 
-int store_get_dashboard(struct store *s, struct get_dashboard *q)
-{
-	q->view = NULL;
-	q->q.run = dashboard_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY(get_dashboard)
 
 /* ---- the headline ---- */
 

@@ -146,7 +146,7 @@ static int by_time(const void *x, const void *y)
 	return strcmp(a->accelerator, b->accelerator);
 }
 
-static int events_run(struct store_query *q, const struct view *d)
+static int list_feed_events_run(struct store_query *q, const struct view *d)
 {
 	struct list_feed_events *l = CONTAINER_OF(q, struct list_feed_events, q);
 	size_t n_episodes;
@@ -165,12 +165,7 @@ static int events_run(struct store_query *q, const struct view *d)
 	return 0;
 }
 
-int store_list_feed_events(struct store *s, struct list_feed_events *q)
-{
-	q->n = 0;
-	q->q.run = events_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY(list_feed_events)
 
 void list_feed_events_release(struct list_feed_events *q)
 {

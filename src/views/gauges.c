@@ -7,7 +7,7 @@
 RECORD_DEFINE(accelerator_gauges, ACCELERATOR_GAUGES_RECORD)
 RECORD_DEFINE(outbox_gauges, OUTBOX_GAUGES_RECORD)
 
-static int gauges_run(struct store_query *query, const struct view *d)
+static int get_gauges_run(struct store_query *query, const struct view *d)
 {
 	struct get_gauges *q = CONTAINER_OF(query, struct get_gauges, q);
 	struct upstream_branch u = upstream_branch_read(d);
@@ -16,6 +16,8 @@ static int gauges_run(struct store_query *query, const struct view *d)
 		"FROM accelerator a WHERE a.is_gone = 0 AND a.level > 1 ORDER BY a.name LIMIT ?1"),
 	    V_INT(GAUGE_ACCELERATORS_MAX), V_INT(q->now_ms - QUALITY_DAYS_MS));
 
+	q->n_unhealthy = q->n_red = 0;
+	memset(q->outbox, 0, sizeof(q->outbox));
 	RECORDS_READ(r, accelerator_gauges, q->list, q->n);
 	for (size_t i = 0; i < q->n; i++) {
 		struct accelerator_gauges *g = &q->list[i];
@@ -35,23 +37,14 @@ static int gauges_run(struct store_query *query, const struct view *d)
 		for (int k = 0; k < N_OUTBOX_KINDS; k++)
 			if (str_eq(rows_key(r), outbox_kind_name((enum outbox_kind)k)))
 				record_read(r, &outbox_gauges_record, &q->outbox[k]);
-	q->totals.now_ms = q->now_ms;
+	q->totals = (struct get_totals){.now_ms = q->now_ms};
 	totals_read(d, &q->totals);
 	if (db_status(d))
 		get_gauges_release(q);
 	return 0;
 }
 
-int store_get_gauges(struct store *s, struct get_gauges *q)
-{
-	q->list = NULL;
-	q->n = 0;
-	q->n_unhealthy = q->n_red = 0;
-	memset(q->outbox, 0, sizeof(q->outbox));
-	q->totals = (struct get_totals){.now_ms = 0};
-	q->q.run = gauges_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY(get_gauges)
 
 void get_gauges_release(struct get_gauges *q)
 {

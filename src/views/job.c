@@ -76,6 +76,7 @@ static int get_job_run(struct store_query *q, const struct view *d)
 	    V_INT(g->id));
 	struct job_detail *v;
 
+	g->job = NULL;
 	if (!rows_next(r))
 		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
 	v = g->job = xcalloc(1, sizeof(*v));
@@ -94,12 +95,7 @@ static int get_job_run(struct store_query *q, const struct view *d)
 	return 0;
 }
 
-int store_get_job(struct store *s, struct get_job *q)
-{
-	q->job = NULL;
-	q->q.run = get_job_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY(get_job)
 
 /* ---- where it belongs ---- */
 
@@ -118,13 +114,7 @@ static int find_job_run(struct store_query *q, const struct view *d)
 	return 0;
 }
 
-int store_find_job(struct store *s, struct find_job *q)
-{
-	q->dispatch_id = q->accelerator = q->repository = q->machine = NULL;
-	q->has_report = false;
-	q->q.run = find_job_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY(find_job)
 
 void find_job_release(struct find_job *q) { record_release(&find_job_record, q); }
 

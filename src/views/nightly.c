@@ -206,7 +206,7 @@ static void read_marks(const struct view *d, struct nightly_view *v)
 
 /* ---- the query ---- */
 
-static int nightly_run(struct store_query *sq, const struct view *d)
+static int get_nightly_run(struct store_query *sq, const struct view *d)
 {
 	struct get_nightly *q = CONTAINER_OF(sq, struct get_nightly, q);
 	struct nightly_view *v;
@@ -243,12 +243,7 @@ static int nightly_run(struct store_query *sq, const struct view *d)
 	return 0;
 }
 
-int store_get_nightly(struct store *s, struct get_nightly *q)
-{
-	q->view = NULL;
-	q->q.run = nightly_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY(get_nightly)
 
 /* ---- the JSON ---- */
 

@@ -15,7 +15,7 @@ static const char NOTHING_REQUIRED[] = "no must-pass tests are named for it";
 
 /* ---- the query ---- */
 
-static int platform_tests_run(struct store_query *q, const struct view *d)
+static int get_platform_tests_run(struct store_query *q, const struct view *d)
 {
 	struct get_platform_tests *g = CONTAINER_OF(q, struct get_platform_tests, q);
 	struct upstream_branch u = upstream_branch_read(d);
@@ -40,14 +40,7 @@ static int platform_tests_run(struct store_query *q, const struct view *d)
 	return 0;
 }
 
-int store_get_platform_tests(struct store *s, struct get_platform_tests *q)
-{
-	q->list = NULL;
-	q->n = 0;
-	q->standings = NULL;
-	q->q.run = platform_tests_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY(get_platform_tests)
 
 void get_platform_tests_release(struct get_platform_tests *q)
 {

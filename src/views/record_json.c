@@ -2,64 +2,58 @@
 
 enum { CURSOR_MAX_BYTES = 2048 };
 
+/* NULL: the type has no value in the JSON. */
+static json_t *field_json(const struct record_field *f, const void *member)
+{
+	const char *text;
+	int64_t number;
+	json_t *v;
+
+	switch (f->type) {
+	case RECORD_INT:
+		return json_integer(*(const int64_t *)member);
+	case RECORD_ID:
+	case RECORD_COUNT:
+		number = *(const int64_t *)member;
+		return number == (f->type == RECORD_ID ? 0 : -1) ? json_null() : json_integer(number);
+	case RECORD_TIME:
+		return json_time(*(const int64_t *)member);
+	case RECORD_BOOL:
+		return json_boolean(*(const bool *)member);
+	case RECORD_TEXT:
+	case RECORD_COMMIT:
+		return json_foreign_text(*(char *const *)member);
+	case RECORD_OBJECT:
+		text = *(char *const *)member;
+		return text && !json_parse(text, strlen(text), &v, NULL) ? v : json_null();
+	case RECORD_SECONDS:
+		return seconds_json(*(const int64_t *)member);
+	case RECORD_NUMBER:
+		return json_real(*(const double *)member);
+	case RECORD_TEXTS:
+		return json_foreign_texts(*(char **const *)member);
+	case RECORD_WORD:
+	case RECORD_RANK:
+		number = *(const int *)member;
+		return json_foreign_text(number < f->words->n ? f->words->names[number] : NULL);
+	case RECORD_KEY:
+	case RECORD_GUID:
+	case RECORD_DIGEST:
+	case RECORD_BLOB:
+	case RECORD_BORROWED:
+		break;
+	}
+	return NULL;
+}
+
 void record_to_json(json_t *object, const struct record *record, const void *values)
 {
 	for (size_t i = 0; i < record->n; i++) {
 		const struct record_field *f = &record->fields[i];
-		const void *member = (const char *)values + f->offset;
-		const char *text;
-		int64_t number;
-		json_t *v;
+		json_t *v = f->name ? field_json(f, (const char *)values + f->offset) : NULL;
 
-		if (!f->name)
-			continue;
-		switch (f->type) {
-		case RECORD_INT:
-			json_set_int(object, f->name, *(const int64_t *)member);
-			break;
-		case RECORD_ID:
-		case RECORD_COUNT:
-			number = *(const int64_t *)member;
-			json_object_set_new(object, f->name,
-			    number == (f->type == RECORD_ID ? 0 : -1) ? json_null() : json_integer(number));
-			break;
-		case RECORD_TIME:
-			json_set_time(object, f->name, *(const int64_t *)member);
-			break;
-		case RECORD_BOOL:
-			json_object_set_new(object, f->name, json_boolean(*(const bool *)member));
-			break;
-		case RECORD_TEXT:
-		case RECORD_COMMIT:
-			json_set_foreign_text(object, f->name, *(char *const *)member);
-			break;
-		case RECORD_OBJECT:
-			text = *(char *const *)member;
-			if (!text || json_parse(text, strlen(text), &v, NULL))
-				v = json_null();
+		if (v)
 			json_object_set_new(object, f->name, v);
-			break;
-		case RECORD_SECONDS:
-			json_object_set_new(object, f->name, seconds_json(*(const int64_t *)member));
-			break;
-		case RECORD_NUMBER:
-			json_object_set_new(object, f->name, json_real(*(const double *)member));
-			break;
-		case RECORD_TEXTS:
-			json_object_set_new(object, f->name, json_foreign_texts(*(char **const *)member));
-			break;
-		case RECORD_KEY:
-		case RECORD_GUID:
-		case RECORD_DIGEST:
-		case RECORD_BLOB:
-		case RECORD_BORROWED:
-			break;
-		case RECORD_WORD:
-		case RECORD_RANK:
-			number = *(const int *)member;
-			json_set_str(object, f->name, number < f->words->n ? f->words->names[number] : NULL);
-			break;
-		}
 	}
 }
 
