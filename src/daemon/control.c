@@ -55,13 +55,12 @@ static void on_control_request(struct http_request *r, void *owner)
 {
 	const struct bound_route *b = owner;
 	struct control_request *q = xcalloc(1, b->route->bytes);
-	const char *body;
 	size_t n;
 	int rc = 0;
 
 	q->http = r;
 	q->daemon = b->daemon;
-	body = http_body(r, &n);
+	const char *body = http_body(r, &n);
 	if (n > 0 && json_parse(body, n, &q->body, NULL))
 		rc = error_set(&q->why, ERR_INVALID, "the body is not JSON");
 	if (!rc)
@@ -101,7 +100,6 @@ int control_new(struct daemon *d, struct control **ret, struct error *e)
 	    CONTROL_CHANGES, CONTROL_CREDENTIALS, CONTROL_KNOWN, CONTROL_STATUS};
 	struct control *c = xcalloc(1, sizeof(*c));
 	char *path = path_join(d->config->state_dir, "control.sock");
-	int rc;
 
 	c->server = http_server_new(d->loop, NULL);
 	for (size_t i = 0; i < ARRAY_LEN(all); i++) {
@@ -117,7 +115,7 @@ int control_new(struct daemon *d, struct control **ret, struct error *e)
 							 .owner = bound});
 		}
 	}
-	rc = http_server_listen_unix(c->server, path, e);
+	int rc = http_server_listen_unix(c->server, path, e);
 	free(path);
 	*ret = c;
 	return rc;

@@ -242,11 +242,10 @@ struct nightly_request {
 static void on_schedules_listed(struct store_query *s)
 {
 	struct nightly_request *q = CONTAINER_OF(s, struct nightly_request, list.q);
-	json_t *list;
 
 	if (!control_goes_on(&q->base, s->err, s->why.text))
 		return;
-	list = json_array();
+	json_t *list = json_array();
 	for (size_t i = 0; i < q->list.n; i++) {
 		const struct schedule_row *r = &q->list.list[i];
 		json_t *crons = NULL;
@@ -297,10 +296,7 @@ static int begin_nightly_run(struct control_request *base)
 	int rc = read_requested_accelerator(q);
 
 	q->run = (struct ask_schedule_run){
-	    .op.done = on_run_recorded,
-	    .accelerator = q->accelerator,
-	    .now_ms = clock_wall_ms(),
-	};
+	    .op.done = on_run_recorded, .accelerator = q->accelerator, .now_ms = clock_wall_ms()};
 	return rc ? rc : store_ask_schedule_run(base->daemon->store, &q->run);
 }
 

@@ -38,7 +38,6 @@ static void release_token_request(struct control_request *base)
 static int read_token_request(struct token_request *t)
 {
 	const char *name = json_get_str(t->base.body, "name");
-	size_t n;
 
 	t->base.release = release_token_request;
 	t->kind = str_eq(json_get_str(t->base.body, "kind"), token_kind_name(TOKEN_API)) ? TOKEN_API : TOKEN_RUNNER;
@@ -47,7 +46,7 @@ static int read_token_request(struct token_request *t)
 	t->id = json_get_int(t->base.body, "id", 0);
 	if (!t->accelerator || !*t->accelerator)
 		return error_set(&t->base.why, ERR_INVALID, "accelerator is missing");
-	n = strlen(t->name);
+	size_t n = strlen(t->name);
 	if (t->kind == TOKEN_RUNNER &&
 	    (n == 0 || n > RUNNER_NAME_MAX_BYTES ||
 		strspn(t->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._") != n))
@@ -240,11 +239,10 @@ static json_t *token_json(const struct token_request *t, const struct token_row 
 static void on_leases_listed(struct store_query *q)
 {
 	struct token_request *t = CONTAINER_OF(q, struct token_request, leases.q);
-	json_t *list;
 
 	if (!control_goes_on(&t->base, q->err, q->why.text))
 		return;
-	list = json_array();
+	json_t *list = json_array();
 	for (size_t i = 0; i < t->list.n; i++) {
 		const struct token_row *row = &t->list.list[i];
 
@@ -277,13 +275,12 @@ static int begin_token_list(struct control_request *base)
 {
 	struct token_request *t = CONTAINER_OF(base, struct token_request, base);
 	char text[128] = "";
-	int rc;
 
 	base->release = release_token_request;
 	t->kind = http_query_get(base->http, "kind", text, sizeof(text)) && str_eq(text, token_kind_name(TOKEN_API))
 		      ? TOKEN_API
 		      : TOKEN_RUNNER;
-	rc = http_query_nth(base->http, "accelerator", 0, text, sizeof(text));
+	int rc = http_query_nth(base->http, "accelerator", 0, text, sizeof(text));
 	/* Ignoring it would list the tokens of all accelerators. */
 	if (rc == ERR_INVALID)
 		return error_set(&base->why, rc, "the accelerator's name is too long");

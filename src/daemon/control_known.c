@@ -45,13 +45,10 @@ static bool is_pattern(const char *s)
  * RFC 3339 time. */
 static int parse_until(const char *s, int64_t *ret_ms)
 {
-	char *midnight;
-	int rc;
-
 	if (strlen(s) != strlen("2026-12-01"))
 		return rfc3339_parse(s, ret_ms);
-	midnight = xasprintf("%sT00:00:00Z", s);
-	rc = rfc3339_parse(midnight, ret_ms);
+	char *midnight = xasprintf("%sT00:00:00Z", s);
+	int rc = rfc3339_parse(midnight, ret_ms);
 	free(midnight);
 	if (!rc)
 		*ret_ms += DAY_MS;
@@ -120,10 +117,7 @@ static int begin_known_remove(struct control_request *base)
 	struct known_request *k = CONTAINER_OF(base, struct known_request, base);
 
 	k->remove = (struct remove_known){
-	    .op.done = on_known_removed,
-	    .id = json_get_int(base->body, "id", 0),
-	    .now_ms = clock_wall_ms(),
-	};
+	    .op.done = on_known_removed, .id = json_get_int(base->body, "id", 0), .now_ms = clock_wall_ms()};
 	return store_remove_known(base->daemon->store, &k->remove);
 }
 

@@ -69,7 +69,6 @@ static int run_daemon(const char *config_path)
 {
 	struct daemon d = {.config_path = config_path};
 	struct error why = {0};
-	int rc;
 	const struct rlimit none = {0, 0};
 	struct rlimit limit;
 
@@ -87,7 +86,7 @@ static int run_daemon(const char *config_path)
 		return 1;
 	d.loop = loop_new();
 	d.stop_deadline = timer_new(d.loop, on_stop_deadline, &d);
-	rc = wire_up(&d, &why);
+	int rc = wire_up(&d, &why);
 	if (rc) {
 		log_event(LOG_ERROR, "start_failed", LOG_S("why", *why.text ? why.text : err_text(rc)));
 		wire_down(&d);
@@ -112,9 +111,7 @@ static int run_daemon(const char *config_path)
 		log_event(LOG_INFO, "stopped");
 	config_unref(d.config);
 	config_fixed_release(&d.running);
-	free(d.config_error);
-	free(d.wanted_commit_folder);
-	free(d.address);
+	FREE_ALL(d.config_error, d.wanted_commit_folder, d.address);
 	secret_unref(d.callback_key);
 	return rc ? 1 : 0;
 }

@@ -71,10 +71,7 @@ static void write_runners(struct buf *out, const struct runners *runners)
 
 static void write_dispatch(struct buf *out, const struct dispatch_counters *c)
 {
-	const struct sample sent[] = {
-	    {"github", c->n_github_sent},
-	    {"webhook", c->n_webhooks_sent},
-	};
+	const struct sample sent[] = {{"github", c->n_github_sent}, {"webhook", c->n_webhooks_sent}};
 
 	write_family(out, "outpost_dispatches_sent_total", "Dispatch requests that were accepted.", "kind", sent,
 	    ARRAY_LEN(sent));
@@ -99,10 +96,7 @@ static void write_dispatch(struct buf *out, const struct dispatch_counters *c)
 
 static void write_evidence(struct buf *out, const struct evidence_counters *c)
 {
-	const struct sample outcomes[] = {
-	    {"moved", c->n_moved},
-	    {"unchanged", c->n_attributed - c->n_moved},
-	};
+	const struct sample outcomes[] = {{"moved", c->n_moved}, {"unchanged", c->n_attributed - c->n_moved}};
 
 	write_family(out, "outpost_attributions_total", "Changes whose red cells were judged again with new evidence.",
 	    "outcome", outcomes, ARRAY_LEN(outcomes));
@@ -125,9 +119,7 @@ static void write_publish(struct buf *out, const struct publish_counters *c)
 	};
 
 	const struct sample checks[] = {
-	    {"created", c->n_checks_created},
-	    {"updated", c->n_checks_written - c->n_checks_created},
-	};
+	    {"created", c->n_checks_created}, {"updated", c->n_checks_written - c->n_checks_created}};
 
 	write_family(out, "outpost_comments_total", "Comments by outcome.", "outcome", comments, ARRAY_LEN(comments));
 	write_family(out, "outpost_check_runs_total", "Writes of check runs.", "write", checks, ARRAY_LEN(checks));
@@ -160,19 +152,10 @@ static void write_github(struct buf *out, const struct github *g)
 
 static void write_schedules(struct buf *out, const struct dispatch_counters *c)
 {
-	const struct sample runs[] = {
-	    {"dispatched", c->n_nightlies_dispatched},
-	    {"skipped", c->n_nightlies_skipped},
-	    {"failed", c->n_nightlies_failed},
-	};
-	const struct sample heads[] = {
-	    {"upstream", c->n_upstream_heads_asked},
-	    {"source", c->n_source_heads_asked},
-	};
-	const struct sample answers[] = {
-	    {"unchanged", c->n_upstream_heads_unchanged},
-	    {"failed", c->n_head_failures},
-	};
+	const struct sample runs[] = {{"dispatched", c->n_nightlies_dispatched}, {"skipped", c->n_nightlies_skipped},
+	    {"failed", c->n_nightlies_failed}};
+	const struct sample heads[] = {{"upstream", c->n_upstream_heads_asked}, {"source", c->n_source_heads_asked}};
+	const struct sample answers[] = {{"unchanged", c->n_upstream_heads_unchanged}, {"failed", c->n_head_failures}};
 
 	write_family(out, "outpost_schedule_runs_total", "Periodic runs by outcome.", "state", runs, ARRAY_LEN(runs));
 	write_family(out, "outpost_schedule_head_requests_total",
@@ -231,12 +214,11 @@ struct status_request {
 static json_t *registry_json(const struct daemon *d, bool is_public)
 {
 	const struct registry_status *s = registry_status(d->registry);
-	json_t *v;
 
 	if (!s->is_used)
 		return json_null();
-	v = json_pack("{s:s?, s:s?, s:s?, s:s?, s:o, s:o, s:s?}", "url", d->config->accelerators_git_url, "branch",
-	    d->config->accelerators_git_branch, "path", d->config->accelerators_git_path, "commit",
+	json_t *v = json_pack("{s:s?, s:s?, s:s?, s:s?, s:o, s:o, s:s?}", "url", d->config->accelerators_git_url,
+	    "branch", d->config->accelerators_git_branch, "path", d->config->accelerators_git_path, "commit",
 	    *s->commit ? s->commit : NULL, "in_force_since", json_time(s->commit_wall_ms), "fetched_at",
 	    json_time(s->fetched_wall_ms), "refused", *s->refused ? s->refused : NULL);
 	if (is_public && s->refused_why) {
@@ -346,6 +328,4 @@ static int begin_status(struct control_request *base)
 }
 
 const struct control_route CONTROL_STATUS[] = {
-    {"GET", "/control/status", sizeof(struct status_request), begin_status},
-    {.method = NULL},
-};
+    {"GET", "/control/status", sizeof(struct status_request), begin_status}, {.method = NULL}};

@@ -8,14 +8,13 @@ void notify_send(const char *text)
 	const char *path = getenv("NOTIFY_SOCKET");
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	size_t n = path ? strlen(path) : 0;
-	int fd;
 
 	if (n < 2 || n >= sizeof(address.sun_path) || (path[0] != '/' && path[0] != '@'))
 		return;
 	memcpy(address.sun_path, path, n);
 	if (path[0] == '@')
 		address.sun_path[0] = '\0'; /* the abstract namespace */
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return;
 	/* A lost datagram has no other receiver, and systemd notices silence by itself. */

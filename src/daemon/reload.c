@@ -165,9 +165,7 @@ static void on_files_read(struct pool_work *w)
 	}
 	config_unref(r->config);
 	buf_release(&r->messages);
-	free(r->folder);
-	free(r->path);
-	free(r);
+	FREE_ALL(r->folder, r->path, r);
 	notify_send("READY=1");
 	if (!d->is_stopping && !d->is_reloading) {
 		char *folder = d->wanted_commit_folder;

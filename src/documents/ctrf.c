@@ -59,13 +59,8 @@ static int parse_details(const json_t *entry, const char *where, struct test_res
 	static const struct {
 		const char *name;
 		enum test_status status;
-	} statuses[] = {
-	    {"passed", TEST_PASS},
-	    {"failed", TEST_FAIL},
-	    {"skipped", TEST_SKIP},
-	    {"pending", TEST_SKIP},
-	    {"other", TEST_ERROR},
-	};
+	} statuses[] = {{"passed", TEST_PASS}, {"failed", TEST_FAIL}, {"skipped", TEST_SKIP}, {"pending", TEST_SKIP},
+	    {"other", TEST_ERROR}};
 	const json_t *duration = json_object_get(entry, "duration");
 	const char *trace = json_get_str(entry, "trace"), *word = json_get_str(entry, "status");
 	size_t i = 0;
@@ -215,9 +210,8 @@ int ctrf_parse(const char *text, size_t n, struct report_file *ret, struct error
 	json_t *inner = NULL, *extra = NULL;
 	char *tool = NULL;
 	int64_t n_cut;
-	int rc;
 
-	rc = json_slice_check(text, n, &whole, e);
+	int rc = json_slice_check(text, n, &whole, e);
 	if (!rc)
 		rc = json_slice_members(whole, "", top_keys, &results, e);
 	if (!rc)
@@ -245,32 +239,21 @@ int ctrf_parse(const char *text, size_t n, struct report_file *ret, struct error
 	return rc;
 }
 
-static void ctrf_set_text(json_t *obj, const char *key, const char *text)
-{
-	if (text && *text)
-		json_set_foreign_text(obj, key, text);
-}
-
 static json_t *ctrf_test_json(const struct report_out *o, const struct test_result *t)
 {
-	json_t *v = json_object(), *extra = json_object(), *number;
+	json_t *v = json_object(), *extra = json_object();
 
-	ctrf_set_text(extra, "dtype", t->dtype);
-	ctrf_set_text(extra, "log_url", o->detail < REPORT_BARE ? t->log_url : NULL);
-	if (t->has_number) {
-		number = json_object();
-		json_object_set_new(number, "value", json_real(t->number));
-		ctrf_set_text(number, "unit", t->unit);
-		json_object_set_new(extra, "number", number);
-	}
+	report_set_text(extra, "dtype", t->dtype);
+	report_set_text(extra, "log_url", o->detail < REPORT_BARE ? t->log_url : NULL);
+	report_set_number(extra, t);
 	json_set_foreign_text(v, "name", t->name);
 	json_object_set_new(v, "suite", json_pack("[o]", json_foreign_text(t->suite)));
 	json_set_str(v, "status", ctrf_status(t->status));
 	json_set_str(v, "rawStatus", test_status_name(t->status));
 	json_set_int(v, "duration", t->duration_ms > 0 ? t->duration_ms : 0);
-	ctrf_set_text(v, "message", report_out_message(o, t));
-	ctrf_set_text(v, "trace", report_out_trace(o, t));
-	ctrf_set_text(v, "filePath", t->file);
+	report_set_text(v, "message", report_out_message(o, t));
+	report_set_text(v, "trace", report_out_trace(o, t));
+	report_set_text(v, "filePath", t->file);
 	if (t->file && t->line)
 		json_set_int(v, "line", t->line);
 	if (json_object_size(extra))
@@ -305,15 +288,15 @@ void ctrf_out(const struct report_out *o, struct buf *out)
 	}
 	json_set_int(summary, "start", d->job.started_ms);
 	json_set_int(summary, "stop", d->job.completed_ms);
-	ctrf_set_text(environment, "reportName", d->accelerator);
-	ctrf_set_text(environment, "buildName", d->job.workflow);
-	ctrf_set_text(environment, "buildId", d->job.run_id);
-	ctrf_set_text(environment, "buildUrl", d->job.url);
-	ctrf_set_text(environment, "repositoryName", d->repository);
-	ctrf_set_text(environment, "commit", d->head_sha);
+	report_set_text(environment, "reportName", d->accelerator);
+	report_set_text(environment, "buildName", d->job.workflow);
+	report_set_text(environment, "buildId", d->job.run_id);
+	report_set_text(environment, "buildUrl", d->job.url);
+	report_set_text(environment, "repositoryName", d->repository);
+	report_set_text(environment, "commit", d->head_sha);
 	/* osPlatform is for other readers; `extra` has our whole environment. */
 	if (d->environment && !json_parse(d->environment, strlen(d->environment), &extra, NULL)) {
-		ctrf_set_text(environment, "osPlatform", json_get_str(extra, "os"));
+		report_set_text(environment, "osPlatform", json_get_str(extra, "os"));
 		json_object_set_new(environment, "extra", extra);
 	}
 	buf_append_str(out, "{\"reportFormat\":\"CTRF\",\"specVersion\":\"1.0.0\","

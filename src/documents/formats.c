@@ -37,11 +37,10 @@ struct listed_case {
 static int compare_same_name(const struct listed_case *x, const struct listed_case *y)
 {
 	const struct test_result *a = &x->result, *b = &y->result;
-	int order;
 
 	if (x->group != y->group)
 		return x->group < y->group ? -1 : 1;
-	order = strcmp(a->name, b->name);
+	int order = strcmp(a->name, b->name);
 	if (!order)
 		order = strcmp(a->suite, b->suite);
 	return order ? order : strcmp(a->dtype ? a->dtype : "", b->dtype ? b->dtype : "");
@@ -160,6 +159,21 @@ const char *report_out_message(const struct report_out *o, const struct test_res
 const char *report_out_trace(const struct report_out *o, const struct test_result *t)
 {
 	return o->detail < REPORT_WITHOUT_TRACES && t->trace && *t->trace ? t->trace : NULL;
+}
+
+void report_set_text(json_t *obj, const char *key, const char *text)
+{
+	if (text && *text)
+		json_set_foreign_text(obj, key, text);
+}
+
+void report_set_number(json_t *obj, const struct test_result *t)
+{
+	if (!t->has_number)
+		return;
+	json_t *number = json_pack("{s:f}", "value", t->number);
+	report_set_text(number, "unit", t->unit);
+	json_object_set_new(obj, "number", number);
 }
 
 int report_number_text(double number, char *text)

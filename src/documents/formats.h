@@ -69,6 +69,10 @@ void outpost_out(const struct report_out *o, struct buf *out);
 const char *report_out_message(const struct report_out *o, const struct test_result *t);
 const char *report_out_trace(const struct report_out *o, const struct test_result *t);
 
+/* Sets obj[key] unless the text is NULL or empty. Bytes that are not UTF-8 become U+FFFD. */
+void report_set_text(json_t *obj, const char *key, const char *text);
+/* Sets obj["number"] to {"value", "unit"} if the test has a number. */
+void report_set_number(json_t *obj, const struct test_result *t);
 /* The shorter of 15 and 17 digits that is the same number: "31.2", not "31.199999999999999". Returns the
  * number of digits; `text` takes 32 bytes and may be NULL. */
 int report_number_text(double number, char *text);

@@ -207,7 +207,6 @@ static bool scan_value(struct scan *s)
 int json_slice_check(const char *text, size_t n, struct json_slice *ret, struct error *e)
 {
 	struct scan s = {.p = text, .end = text + n};
-	bool is_valid;
 	int line = 1;
 
 	*ret = (struct json_slice){NULL, 0};
@@ -226,7 +225,7 @@ int json_slice_check(const char *text, size_t n, struct json_slice *ret, struct 
 		s.p += 3;
 	skip_blank(&s);
 	ret->p = s.p;
-	is_valid = scan_value(&s);
+	bool is_valid = scan_value(&s);
 	ret->n = (size_t)(s.p - ret->p);
 	if (is_valid)
 		skip_blank(&s);

@@ -43,7 +43,6 @@ static int64_t parse_time(const char *s)
 {
 	char digits[TIME_MAX_BYTES], *end;
 	size_t n = 0;
-	double seconds;
 
 	for (; s && *s; s++) {
 		if (*s == ',')
@@ -53,7 +52,7 @@ static int64_t parse_time(const char *s)
 		digits[n++] = *s;
 	}
 	digits[n] = '\0';
-	seconds = strtod(digits, &end);
+	double seconds = strtod(digits, &end);
 	return n > 0 && *end == '\0' ? report_duration_ms(seconds) : -1;
 }
 
@@ -204,17 +203,14 @@ void junit_environment_add(json_t **environment, size_t *n_cut, const char *cons
 	if (str_eq(name, JUNIT_CUT) && !parse_int64(value, &n) && n > 0 && n <= REPORT_CUT_MAX - (int64_t)*n_cut)
 		*n_cut += (size_t)n;
 	for (const struct junit_environment *e = JUNIT_ENVIRONMENT; e->property; e++) {
-		json_t *of;
-		char *line;
-
 		if (!str_eq(name, e->property))
 			continue;
 		if (!*environment)
 			*environment = json_object();
 		if (e->object && !json_object_get(*environment, e->object))
 			json_object_set_new(*environment, e->object, json_object());
-		of = e->object ? json_object_get(*environment, e->object) : *environment;
-		line = report_line(value, VALUE_MAX_BYTES);
+		json_t *of = e->object ? json_object_get(*environment, e->object) : *environment;
+		char *line = report_line(value, VALUE_MAX_BYTES);
 		if (*line && !json_object_get(of, e->key))
 			json_set_str(of, e->key, line);
 		free(line);
@@ -304,13 +300,7 @@ void junit_case_close(struct junit_case *c, const char *suite, struct test_resul
 
 void junit_case_release(struct junit_case *c)
 {
-	free(c->name);
-	free(c->class_name);
-	free(c->file);
-	free(c->message);
-	free(c->dtype);
-	free(c->unit);
-	free(c->log_url);
+	FREE_ALL(c->name, c->class_name, c->file, c->message, c->dtype, c->unit, c->log_url);
 	buf_release(&c->text);
 	*c = (struct junit_case){0};
 }

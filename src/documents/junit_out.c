@@ -79,11 +79,7 @@ static void put_property(struct buf *out, const char *name, const char *value)
 static void put_case(struct buf *out, const struct report_out *o, const struct entry *e)
 {
 	static const char *const elements[N_TEST_STATUSES] = {
-	    [TEST_FAIL] = "failure",
-	    [TEST_ERROR] = "error",
-	    [TEST_MISS] = "error",
-	    [TEST_SKIP] = "skipped",
-	};
+	    [TEST_FAIL] = "failure", [TEST_ERROR] = "error", [TEST_MISS] = "error", [TEST_SKIP] = "skipped"};
 	const struct test_result *t = e->test;
 	bool is_finer = t->status == TEST_MISS || t->status == TEST_DONE;
 	const char *element = elements[t->status], *trace = report_out_trace(o, t);
@@ -185,6 +181,5 @@ void junit_out(const struct report_out *o, struct buf *out)
 	buf_append_str(out, "</testsuites>\n");
 	for (size_t i = 0; i < o->n_tests; i++)
 		free(list[i].name);
-	free(list);
-	free(title);
+	FREE_ALL(list, title);
 }

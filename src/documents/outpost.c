@@ -22,13 +22,11 @@ int environment_text(const json_t *environment, char **ret, struct error *e)
 	static const char *const keys[] = {"accelerator", "device", "os", "driver", "torch", "torch_commit", NULL};
 	static const char *const extension_keys[] = {"name", "version", NULL};
 	const json_t *extension = json_object_get(environment, "extension");
-	char *text;
-	int rc;
 
 	*ret = NULL;
 	if (!json_is_object(environment))
 		return error_set(e, ERR_INVALID, "environment must be an object");
-	rc = check_texts(environment, "environment", keys, e);
+	int rc = check_texts(environment, "environment", keys, e);
 	if (rc)
 		return rc;
 	if (extension && !json_is_null(extension)) {
@@ -38,7 +36,7 @@ int environment_text(const json_t *environment, char **ret, struct error *e)
 		if (rc)
 			return rc;
 	}
-	text = json_text(environment);
+	char *text = json_text(environment);
 	if (strlen(text) > ENVIRONMENT_MAX_BYTES) {
 		free(text);
 		return error_set(e, ERR_INVALID, "environment is longer than %d KiB", ENVIRONMENT_MAX_BYTES >> 10);
@@ -84,9 +82,8 @@ int outpost_parse(const char *text, size_t n, struct report_file *ret, struct er
 	struct json_slice whole, v[4];
 	json_t *schema = NULL, *environment = NULL, *cut = NULL;
 	double n_cut = 0;
-	int rc;
 
-	rc = json_slice_check(text, n, &whole, e);
+	int rc = json_slice_check(text, n, &whole, e);
 	if (!rc)
 		rc = json_slice_members(whole, "", keys, v, e);
 	if (!rc && !v[0].p)
@@ -123,12 +120,6 @@ int outpost_parse(const char *text, size_t n, struct report_file *ret, struct er
 /* How much of a test is written, the most first. */
 enum detail { WITH_TRACES, WITH_MESSAGES, WITH_LINKS, BARE };
 
-static void set_unless_empty(json_t *obj, const char *key, const char *text)
-{
-	if (text && *text)
-		json_set_str(obj, key, text);
-}
-
 static json_t *test_json(const struct test_result *t, enum detail detail)
 {
 	json_t *obj = json_object();
@@ -138,24 +129,18 @@ static json_t *test_json(const struct test_result *t, enum detail detail)
 	json_set_str(obj, "status", test_status_name(t->status));
 	if (t->duration_ms >= 0)
 		json_object_set_new(obj, "duration", json_real((double)t->duration_ms / 1000));
-	set_unless_empty(obj, "dtype", t->dtype);
+	report_set_text(obj, "dtype", t->dtype);
 	if (detail <= WITH_MESSAGES)
-		set_unless_empty(obj, "message", t->message);
+		report_set_text(obj, "message", t->message);
 	if (detail <= WITH_TRACES)
-		set_unless_empty(obj, "trace", t->trace);
+		report_set_text(obj, "trace", t->trace);
 	if (detail <= WITH_LINKS) {
-		set_unless_empty(obj, "log_url", t->log_url);
-		set_unless_empty(obj, "file", t->file);
+		report_set_text(obj, "log_url", t->log_url);
+		report_set_text(obj, "file", t->file);
 		if (t->line)
 			json_set_int(obj, "line", t->line);
 	}
-	if (t->has_number) {
-		json_t *number = json_object();
-
-		json_object_set_new(number, "value", json_real(t->number));
-		set_unless_empty(number, "unit", t->unit);
-		json_object_set_new(obj, "number", number);
-	}
+	report_set_number(obj, t);
 	return obj;
 }
 

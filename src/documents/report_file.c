@@ -29,7 +29,6 @@ enum report_format report_format_guess(const char *text, size_t n)
 	static const char *const keys[] = {"results", "reportFormat", "schema", "tests", NULL};
 	struct json_slice whole, v[4];
 	size_t i = 0;
-	int rc;
 
 	if (n >= 4 && (memcmp(text, "\xff\xfe<\0", 4) == 0 || memcmp(text, "\xfe\xff\0<", 4) == 0))
 		return REPORT_JUNIT;
@@ -41,7 +40,7 @@ enum report_format report_format_guess(const char *text, size_t n)
 		return REPORT_JUNIT;
 	if (i == n || text[i] != '{')
 		return N_REPORT_FORMATS;
-	rc = json_slice_check(text, n, &whole, NULL);
+	int rc = json_slice_check(text, n, &whole, NULL);
 	if (!rc)
 		rc = json_slice_members(whole, "", keys, v, NULL);
 	/* If the text is not valid JSON, both readers report the same error. */
@@ -50,8 +49,6 @@ enum report_format report_format_guess(const char *text, size_t n)
 
 int report_file_parse(enum report_format f, const char *text, size_t n, struct report_file *ret, struct error *e)
 {
-	int rc;
-
 	*ret = (struct report_file){0};
 	if (n > REPORT_FILE_MAX_BYTES)
 		return error_set(e, ERR_TOO_BIG, "the report has %zu bytes; %d are the most", n, REPORT_FILE_MAX_BYTES);
@@ -61,7 +58,7 @@ int report_file_parse(enum report_format f, const char *text, size_t n, struct r
 		return error_set(e, ERR_INVALID,
 		    "line 1: a report is JUnit XML, CTRF JSON or Outpost JSON; this begins like "
 		    "neither XML nor a JSON object");
-	rc = formats[f].parse(text, n, ret, e);
+	int rc = formats[f].parse(text, n, ret, e);
 	if (!rc && ret->n_tests == 0)
 		rc = error_set(e, ERR_INVALID, "there is no test case in it; a report without one proves nothing");
 	return rc;
@@ -94,8 +91,7 @@ void report_file_release(struct report_file *r)
 {
 	for (size_t i = 0; i < r->n_tests; i++)
 		test_result_release(&r->tests[i]);
-	free(r->tests);
-	free(r->environment);
+	FREE_ALL(r->tests, r->environment);
 	*r = (struct report_file){0};
 }
 

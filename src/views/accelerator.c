@@ -63,11 +63,10 @@ static json_t *step_json(
 {
 	const struct level_window *w = step == STEP_UP ? &n->promotion : &n->demotion;
 	struct level_finding list[N_CRITERIA];
-	json_t *criteria;
 
 	if (!t)
 		return json_null();
-	criteria = json_array();
+	json_t *criteria = json_array();
 	for (size_t i = 0, k = level_findings(n, t, step, list); i < k; i++)
 		json_array_append_new(criteria, finding_json(&list[i]));
 	return json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:o}", "level", level_name(level), "days",
@@ -101,14 +100,12 @@ static void quality_add_json(json_t *v, const struct config *c, enum level level
 	};
 	const struct level_thresholds *const of[] = {[LEVEL_3] = &c->level_3, [LEVEL_4] = &c->level_4};
 	bool has_next = level == LEVEL_2 || level == LEVEL_3;
-	const struct level_numbers *n;
-	struct level_proposal p;
 	json_t *numbers, *steps, *proposal;
 
 	if (!q || level == LEVEL_1)
 		q = &nothing;
-	n = &q->level;
-	p = level_propose(level, n, &c->level_3, &c->level_4);
+	const struct level_numbers *n = &q->level;
+	struct level_proposal p = level_propose(level, n, &c->level_3, &c->level_4);
 	numbers = json_pack("{s:i, s:I, s:I, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "days",
 	    (int)(QUALITY_DAYS_MS / 86400000), "push_runs", (json_int_t)q->n_push_runs, "push_runs_green",
 	    (json_int_t)q->n_push_green, "pass_rate", share_json(q->n_push_green, q->n_push_runs), "dispatches",

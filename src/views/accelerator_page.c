@@ -33,12 +33,10 @@ static void page_jobs_read(
 
 	*ret = (struct page_jobs){.n = 0};
 	while (!ret->has_more && rows_next(r)) {
-		struct page_job *j;
-
 		ret->has_more = ret->n == (size_t)limit;
 		if (ret->has_more)
 			break;
-		j = ARRAY_PUSH(ret->at, ret->n);
+		struct page_job *j = ARRAY_PUSH(ret->at, ret->n);
 		record_read(r, &page_job_record, j);
 		record_read(r, &test_counts_record, &j->tests);
 	}
@@ -228,7 +226,6 @@ static json_t *experiments_json(const struct accelerator *a, const struct page_e
 {
 	struct page_experiments shown = *e;
 	bool has_any = false;
-	json_t *obj;
 
 	for (size_t i = 0; i < a->n_runners; i++)
 		has_any |= a->runners[i].reruns != RERUNS_NONE;
@@ -236,18 +233,16 @@ static json_t *experiments_json(const struct accelerator *a, const struct page_e
 		return json_null();
 	if (!a->experiments.share_permille)
 		shown.allowed_ms = 0;
-	obj = record_json(&page_experiments_record, &shown);
+	json_t *obj = record_json(&page_experiments_record, &shown);
 	json_object_set_new(obj, "share", json_real(a->experiments.share_permille / 1000.0));
 	return obj;
 }
 
 static json_t *commit_json(const struct page_commit *c, const char *public_url)
 {
-	json_t *obj;
-
 	if (!c->sha)
 		return json_null();
-	obj = record_json(&page_commit_record, c);
+	json_t *obj = record_json(&page_commit_record, c);
 	json_object_set_new(obj, "url", change_url_json(public_url, CHANGE_PUSH, 0, c->sha));
 	return obj;
 }

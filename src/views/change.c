@@ -21,11 +21,9 @@ enum {
 
 static int64_t find_change(const struct view *d, const struct get_change *g)
 {
-	struct repository_key key;
-
 	if (!g->repository)
 		return g->change_id;
-	key = repository_key(g->repository);
+	struct repository_key key = repository_key(g->repository);
 	if (g->number > 0)
 		return db_int(d, 0, "SELECT change_id FROM pull WHERE repository_key = ?1 AND number = ?2",
 		    V_TEXT(key.text), V_INT(g->number));

@@ -46,11 +46,10 @@ static void add_cells(struct change_view *v, struct rows *r)
 {
 	while (rows_next(r)) {
 		struct accelerator_view *a = change_view_accelerator(v, rows_key(r));
-		struct verdict_view *w;
 
 		if (!a)
 			continue;
-		w = ARRAY_PUSH(v->verdicts, v->n_verdicts);
+		struct verdict_view *w = ARRAY_PUSH(v->verdicts, v->n_verdicts);
 		w->accelerator = (size_t)(a - v->accelerators);
 		record_read(r, &verdict_view_record, w);
 	}
@@ -129,10 +128,9 @@ static void read_reruns_of(const struct view *d, struct change_view *v, size_t a
 
 	while (rows_next(r)) {
 		struct rerun_ended e;
-		struct verdict_view *w;
 
 		record_read(r, &rerun_ended_record, &e);
-		w = bsearch(
+		struct verdict_view *w = bsearch(
 		    &(struct verdict_view){
 			.accelerator = accelerator, .suite = e.suite, .test = e.test, .dtype = e.dtype},
 		    v->verdicts, v->n_verdicts, sizeof(*w), by_test);
@@ -149,7 +147,6 @@ static void read_reruns_of(const struct view *d, struct change_view *v, size_t a
 static void read_reruns(const struct view *d, struct change_view *v, size_t accelerator)
 {
 	const char *name = v->accelerators[accelerator].name;
-	struct rerunner *list;
 	size_t n;
 
 	if (!db_has(d,
@@ -157,7 +154,7 @@ static void read_reruns(const struct view *d, struct change_view *v, size_t acce
 		" AND attribution IS NOT NULL AND needs <> 0 LIMIT 1",
 		V_INT(v->change_id), V_TEXT(name)))
 		return;
-	list = rerunners_of(d, v->change_id, name, &n);
+	struct rerunner *list = rerunners_of(d, v->change_id, name, &n);
 	for (size_t i = 0; i < n; i++)
 		if (list[i].has_ended && !db_has(d,
 					     "SELECT 1 FROM experiment e WHERE change_id = ?1 AND accelerator = ?2"
@@ -306,11 +303,10 @@ void change_deltas_read(const struct view *d, struct change_view *v)
 	for (size_t i = 0; position >= 0 && i < v->n_accelerators; i++) {
 		struct accelerator_view *a = &v->accelerators[i];
 		struct difference c;
-		struct rows *r;
 
 		if (!a->n_jobs || !find_tested_base(d, v, branch_name(ref), position, a))
 			continue;
-		r = db_rows(d,
+		struct rows *r = db_rows(d,
 		    RECORD_QUERY(DIFFERENCE_RECORD,
 			"FROM verdict b LEFT JOIN verdict v ON v.change_id = ?1 AND v.accelerator "
 			"= b.accelerator AND v.test_id = b.test_id JOIN test t ON t.id = b.test_id "

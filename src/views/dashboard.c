@@ -272,11 +272,10 @@ static json_t *headline_json(const struct dashboard *d, const char *branch)
 {
 	struct buf text = BUF_INIT(TEXT_MAX_BYTES), rest = BUF_INIT(TEXT_MAX_BYTES);
 	const struct accelerator_words *words = accelerator_words(append_lead(&text, d, branch));
-	json_t *obj;
 
 	if (count_rows(d, IS_UNTESTED) < d->n_rows)
 		append_rest(&rest, d);
-	obj = json_pack("{s:s, s:s, s:o, s:o}", "symbol", words->symbol, "tone", words->tone, "text",
+	json_t *obj = json_pack("{s:s, s:s, s:o, s:o}", "symbol", words->symbol, "tone", words->tone, "text",
 	    json_foreign_text(buf_str(&text)), "rest", json_foreign_text(buf_str(&rest)));
 	buf_release(&text);
 	buf_release(&rest);

@@ -9,11 +9,10 @@
 void days_read(const struct view *d, const char *accelerator, int64_t last_day, struct day_view *ret, int n)
 {
 	int64_t first = last_day - n + 1;
-	struct rows *r;
 
 	for (int i = 0; i < n; i++)
 		ret[i] = empty_day;
-	r = db_rows(d,
+	struct rows *r = db_rows(d,
 	    RECORD_SELECT_BY("day", DAY_VIEW_RECORD) RECORD_COLUMNS(DAY_DETAILS_RECORD)
 		RECORD_COLUMNS(DAY_TESTS) " FROM day WHERE accelerator = ?1 AND day >= ?2 AND day <= ?3",
 	    V_TEXT(accelerator), V_INT(first), V_INT(last_day));
@@ -34,11 +33,10 @@ RECORD_LOCAL(outcome_of_day, DAY_OUTCOME_RECORD)
 void nightly_days_read(const struct view *d, const char *accelerator, int64_t last_day, enum day_outcome *ret, int n)
 {
 	int64_t first = last_day - n + 1;
-	struct rows *r;
 
 	for (int i = 0; i < n; i++)
 		ret[i] = DAY_NO_RUN;
-	r = db_rows(d,
+	struct rows *r = db_rows(d,
 	    RECORD_QUERY_BY("due_ms", DAY_OUTCOME_RECORD,
 		"FROM schedule_run WHERE accelerator = ?1 AND due_ms >= ?2 AND due_ms < ?3 AND "
 		"(outcome IS NOT NULL OR ended_ms IS NULL) ORDER BY due_ms"),
@@ -108,11 +106,10 @@ json_t *calendar_json(
 json_t *schedule_run_json(const struct schedule_run_view *v, const char *accelerator, const char *public_url)
 {
 	char day[DAY_TEXT_BYTES];
-	json_t *obj;
 
 	if (!v->id)
 		return json_null();
-	obj = record_json(&schedule_run_view_record, v);
+	json_t *obj = record_json(&schedule_run_view_record, v);
 	json_set_str(obj, "day", day_text(v->due_ms / DAY_MS, day));
 	json_object_set_new(obj, "url", nightly_url_json(accelerator, day, public_url));
 	return obj;

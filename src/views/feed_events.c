@@ -23,12 +23,11 @@ static void read_event(const struct view *d, const struct episode_end *end, stru
 		"FROM red_episode e JOIN accelerator a ON a.name = e.accelerator LEFT JOIN change "
 		"b ON b.id = e.first_bad_change LEFT JOIN change g ON g.id = e.ended_change WHERE e.id = ?1"),
 	    V_INT(end->id), V_INT(end->is_over));
-	int64_t change_id;
 
 	*e = (struct feed_event){.id = end->id, .at_ms = end->at_ms};
 	if (!rows_next(r))
 		return;
-	change_id = rows_key_number(r);
+	int64_t change_id = rows_key_number(r);
 	record_read(r, &feed_event_record, e);
 	rows_end(r);
 	if (e->kind == FEED_RED) {
@@ -116,13 +115,11 @@ static void read_nightly_tests(const struct view *d, struct feed_event *list, si
 
 		record_read(r, &nightly_test_of_record, &t);
 		for (size_t i = 0; i < n; i++) {
-			char *name;
-
 			if (list[i].kind != t.kind || list[i].id != t.day ||
 			    strv_len((const char *const *)list[i].tests) >= FEED_TESTS_MAX ||
 			    !str_eq(list[i].accelerator, rows_key(r)))
 				continue;
-			name = db_text(d,
+			char *name = db_text(d,
 			    "SELECT suite || '/' || name || CASE dtype WHEN '' THEN ''"
 			    " ELSE ' (' || dtype || ')' END FROM test WHERE id = ?1",
 			    V_INT(t.test_id));
@@ -149,10 +146,9 @@ static int by_time(const void *x, const void *y)
 static int list_feed_events_run(struct store_query *q, const struct view *d)
 {
 	struct list_feed_events *l = CONTAINER_OF(q, struct list_feed_events, q);
-	size_t n_episodes;
 
 	read_episodes(d, l);
-	n_episodes = l->n;
+	size_t n_episodes = l->n;
 	read_nightlies(d, l);
 	read_nightly_tests(d, &l->list[n_episodes], l->n - n_episodes);
 	if (db_status(d)) {

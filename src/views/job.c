@@ -34,12 +34,11 @@ static void read_results(const struct view *d, const struct get_job *g, struct j
 {
 	struct buf statuses = BUF_INIT(STATUSES_MAX_BYTES); /* ",FAIL,ERROR,"; "": any */
 	int64_t max = g->max_tests ? g->max_tests : INT32_MAX;
-	struct rows *r;
 
 	for (int i = 0; i < N_TEST_STATUSES; i++)
 		if (g->statuses >> i & 1)
 			buf_appendf(&statuses, "%s%s,", statuses.len ? "" : ",", test_status_name((enum test_status)i));
-	r = db_rows(d,
+	struct rows *r = db_rows(d,
 	    RECORD_QUERY_BY("x.ordinal", RESULT_AND_CAUSE,
 		"FROM result x JOIN test t ON t.id = x.test_id LEFT JOIN job j ON j.id = x.job_id "
 		"AND j.is_current = 1 AND ?5 <> 0 AND x.status IN ('FAIL', 'ERROR', 'MISS') LEFT "

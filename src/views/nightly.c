@@ -112,7 +112,6 @@ static void read_days(const struct view *d, struct nightly_view *v)
 		}
 	for (size_t i = 0; i < v->n_accelerators; i++) {
 		size_t n_cells = 0;
-		struct rows *r;
 
 		for (size_t t = 0; t < v->n_tests; t++)
 			for (size_t k = 0; k < v->tests[t].n_cells; k++)
@@ -121,7 +120,7 @@ static void read_days(const struct view *d, struct nightly_view *v)
 		if (!n_cells)
 			continue;
 		qsort(list, n_cells, sizeof(*list), by_test);
-		r = db_rows(d,
+		struct rows *r = db_rows(d,
 		    RECORD_QUERY_BY(
 			"day", RUN_CELLS_RECORD, "FROM history_run WHERE accelerator = ?1 AND day >= ?2 AND day < ?3"),
 		    V_TEXT(v->accelerators[i].name), V_INT(v->first_day), V_INT(v->first_day + (int64_t)v->n_days));
@@ -139,13 +138,12 @@ static int commits_of_marks(
 {
 	struct repository_key key = repository_key(good->repository);
 	struct known_commits known = {.n = 0};
-	struct nightly_commits *c;
 
 	for (size_t i = v->n_commits; i > 0; i--)
 		if (strcmp(v->commits[i - 1].bad_sha, bad) == 0 &&
 		    strcmp(v->commits[i - 1].good_sha, good->upstream_sha) == 0)
 			return (int)i - 1;
-	c = ARRAY_PUSH(v->commits, v->n_commits);
+	struct nightly_commits *c = ARRAY_PUSH(v->commits, v->n_commits);
 	if (strcmp(good->upstream_sha, bad) != 0)
 		commits_between_read(d, key.text, good->upstream_sha, bad, &known);
 	*c = (struct nightly_commits){
@@ -170,11 +168,8 @@ static void read_mark(
 	if (m->day < 0)
 		return;
 	if (before && before->day == m->day && before->job == job) {
-		m->at_ms = before->at_ms;
-		m->repository = xstrdup_or_null(before->repository);
-		m->upstream_sha = xstrdup_or_null(before->upstream_sha);
-		m->source_url = xstrdup_or_null(before->source_url);
-		m->source_sha = xstrdup_or_null(before->source_sha);
+		*m = *before;
+		record_copy_texts(&nightly_mark_record, m);
 		return;
 	}
 	if (!record_read_first(
@@ -221,10 +216,9 @@ static int get_nightly_run(struct store_query *sq, const struct view *d)
 	read_accelerators(d, q, v);
 	for (size_t i = 0; i < v->n_accelerators; i++) {
 		struct state_count c;
-		struct rows *r;
 
 		read_runs(d, v, &v->accelerators[i]);
-		r = db_rows(d,
+		struct rows *r = db_rows(d,
 		    RECORD_QUERY(STATE_COUNT_RECORD, "FROM history_count WHERE accelerator = ?1 AND suite = ?2"),
 		    V_TEXT(v->accelerators[i].name), V_TEXT(q->suite ? q->suite : ""));
 		while (rows_next(r)) {
@@ -282,17 +276,14 @@ static json_t *accelerators_json(const struct nightly_view *v, const char *publi
 static char *github_repository(const char *git_url)
 {
 	static const char GITHUB[] = "https://github.com/";
-	const char *name;
-	char *copy;
-	size_t n;
 
 	if (!git_url || strncmp(git_url, GITHUB, sizeof(GITHUB) - 1) != 0)
 		return NULL;
-	name = git_url + sizeof(GITHUB) - 1;
-	n = strlen(name);
+	const char *name = git_url + sizeof(GITHUB) - 1;
+	size_t n = strlen(name);
 	if (n > 4 && strcmp(name + n - 4, ".git") == 0)
 		n -= 4;
-	copy = xstrndup(name, n);
+	char *copy = xstrndup(name, n);
 	if (is_repository_name(copy))
 		return copy;
 	free(copy);
@@ -309,16 +300,14 @@ static json_t *compare_url_json(const char *repository, const char *from, const 
 static json_t *commits_json(const struct nightly_view *v, const struct nightly_cell *cell, json_t *const *known)
 {
 	const struct nightly_mark *good = &cell->last_good, *bad = &cell->first_bad;
-	const struct nightly_commits *c;
 	char *source = NULL;
-	json_t *obj;
 
 	if (cell->commits < 0)
 		return json_null();
-	c = &v->commits[cell->commits];
+	const struct nightly_commits *c = &v->commits[cell->commits];
 	if (bad->source_url && str_eq(bad->source_url, good->source_url))
 		source = github_repository(bad->source_url);
-	obj = json_pack("{s:o, s:o, s:O, s:o}", "url", compare_url_json(c->repository, c->good_sha, c->bad_sha),
+	json_t *obj = json_pack("{s:o, s:o, s:O, s:o}", "url", compare_url_json(c->repository, c->good_sha, c->bad_sha),
 	    "count", c->n < 0 ? json_null() : json_integer(c->n), "known", known[cell->commits], "source_url",
 	    compare_url_json(source, good->source_sha, bad->source_sha));
 	free(source);
@@ -329,11 +318,9 @@ static json_t *commits_json(const struct nightly_view *v, const struct nightly_c
 
 static json_t *mark_json(const struct nightly_mark *m, const char *public_url)
 {
-	json_t *obj;
-
 	if (m->day < 0)
 		return json_null();
-	obj = record_json(&nightly_mark_record, m);
+	json_t *obj = record_json(&nightly_mark_record, m);
 	json_object_set_new(obj, "day", day_json(m->day));
 	json_object_set_new(obj, "url", job_url_json(public_url, m->job));
 	return obj;
@@ -417,11 +404,9 @@ static void append_tests(struct writing *w)
 
 		w->known[i] = json_array();
 		for (size_t k = 0; k < c->n_listed; k++) {
-			json_t *obj;
-
 			if (!c->list[k].sha)
 				continue;
-			obj = record_json(&nightly_commit_record, &c->list[k]);
+			json_t *obj = record_json(&nightly_commit_record, &c->list[k]);
 			json_object_set_new(
 			    obj, "url", json_sprintf("https://github.com/%s/commit/%s", c->repository, c->list[k].sha));
 			json_array_append_new(w->known[i], obj);
@@ -444,8 +429,7 @@ static void append_tests(struct writing *w)
 	}
 	for (size_t i = 0; i < v->n_commits; i++)
 		json_decref(w->known[i]);
-	free(w->known);
-	free(w->texts);
+	FREE_ALL(w->known, w->texts);
 }
 
 char *nightly_json(const struct nightly_view *v, const char *public_url)

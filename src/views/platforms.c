@@ -142,11 +142,7 @@ static struct platform_standing platform_stand(
 static bool platform_is_offered(const struct platform *p, const struct platform_install *i,
     const struct platform_test *tests, size_t n, int64_t now_ms, char why[LINE_BYTES])
 {
-	static const char *const OS_TITLES[] = {
-	    [OS_LINUX] = "Linux",
-	    [OS_MACOS] = "macOS",
-	    [OS_WINDOWS] = "Windows",
-	};
+	static const char *const OS_TITLES[] = {[OS_LINUX] = "Linux", [OS_MACOS] = "macOS", [OS_WINDOWS] = "Windows"};
 	const struct platform_test *newest = NULL;
 	bool is_tested = false, has_no_os = false;
 	char what[48], ago[SPAN_BYTES];
@@ -265,13 +261,12 @@ struct ranked {
 static int by_rank(const void *x, const void *y)
 {
 	const struct ranked *a = x, *b = y;
-	int by_title;
 
 	if (a->is_example != b->is_example)
 		return a->is_example - b->is_example;
 	if (a->state != b->state)
 		return a->state < b->state ? -1 : 1;
-	by_title = strcasecmp(a->entry.a->title, b->entry.a->title);
+	int by_title = strcasecmp(a->entry.a->title, b->entry.a->title);
 	return by_title ? by_title : strcmp(a->entry.a->name, b->entry.a->name);
 }
 

@@ -141,10 +141,9 @@ json_t *job_url_json(const char *public_url, int64_t job)
 json_t *cursor_json(const void *bytes, size_t n)
 {
 	struct buf cursor = BUF_INIT(CURSOR_MAX_BYTES);
-	json_t *v;
 
 	base64url_encode(bytes, n, &cursor);
-	v = json_string(buf_str(&cursor));
+	json_t *v = json_string(buf_str(&cursor));
 	buf_release(&cursor);
 	return v;
 }

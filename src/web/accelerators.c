@@ -101,8 +101,7 @@ static json_t *make_page(void *owner)
 	return accelerator_page_json(q->read.config, q->read.accelerator, &q->get);
 }
 
-static const struct web_read_kind PAGE = {
-    .bytes = sizeof(struct page_request), .release = release_page, .not_found = NO_ACCELERATOR, .make = make_page};
+static const struct web_read_kind PAGE = {sizeof(struct page_request), release_page, NO_ACCELERATOR, .make = make_page};
 
 void web_on_accelerator(struct http_request *r, void *owner)
 {
@@ -137,11 +136,8 @@ static json_t *make_jobs(void *owner)
 	    "{s:o, s:o}", "jobs", page_jobs_json(jobs, q->read.config->public_url), "next", page_jobs_next(jobs));
 }
 
-static const struct web_read_kind JOBS = {.bytes = sizeof(struct jobs_request),
-    .release = release_jobs,
-    .not_found = NO_ACCELERATOR,
-    .make = make_jobs,
-    .n_items = count_jobs};
+static const struct web_read_kind JOBS = {
+    sizeof(struct jobs_request), release_jobs, NO_ACCELERATOR, .make = make_jobs, .n_items = count_jobs};
 
 /* The cursor is the last job of the page before. */
 void web_on_accelerator_jobs(struct http_request *r, void *owner)
@@ -192,11 +188,8 @@ static json_t *make_numbers(void *owner)
 	return numbers_json(&q->list, q->days);
 }
 
-static const struct web_read_kind NUMBERS = {.bytes = sizeof(struct numbers_request),
-    .release = release_numbers,
-    .not_found = NO_ACCELERATOR,
-    .make = make_numbers,
-    .n_items = count_numbers};
+static const struct web_read_kind NUMBERS = {
+    sizeof(struct numbers_request), release_numbers, NO_ACCELERATOR, .make = make_numbers, .n_items = count_numbers};
 
 void web_on_accelerator_numbers(struct http_request *r, void *owner)
 {
@@ -249,10 +242,8 @@ static json_t *make_dashboard(void *owner)
 	return dashboard_json(q->get.view, q->get.repository, q->get.branch, q->read.config->public_url);
 }
 
-static const struct web_read_kind DASHBOARD = {.bytes = sizeof(struct dashboard_request),
-    .release = release_dashboard,
-    .make = make_dashboard,
-    .n_items = count_dashboard};
+static const struct web_read_kind DASHBOARD = {
+    sizeof(struct dashboard_request), release_dashboard, .make = make_dashboard, .n_items = count_dashboard};
 
 void web_on_dashboard(struct http_request *r, void *owner)
 {
@@ -299,7 +290,6 @@ static json_t *criterion_json(const struct level_finding *f)
 	};
 	const char *label = labels[f->criterion];
 	char *measured, *amount;
-	json_t *v;
 
 	if (!f->has_measure)
 		measured = xstrdup("\xe2\x80\x93");
@@ -308,11 +298,10 @@ static json_t *criterion_json(const struct level_finding *f)
 	else
 		measured = seconds_text(f->measured);
 	amount = f->unit == UNIT_SHARE ? xasprintf("%.3g%%", f->target * 100) : seconds_text(f->target);
-	v = json_pack("{s:s, s:s, s:o, s:o}", "criterion", label ? label : level_criterion_name(f->criterion),
+	json_t *v = json_pack("{s:s, s:s, s:o, s:o}", "criterion", label ? label : level_criterion_name(f->criterion),
 	    "measured", measured, "target", json_sprintf("%s %s", f->is_at_least ? "\xe2\x89\xa5" : "<", amount), "met",
 	    f->met == MET_UNKNOWN ? json_null() : json_boolean(f->met == MET_YES));
-	free(measured);
-	free(amount);
+	FREE_ALL(measured, amount);
 	return v;
 }
 
@@ -342,10 +331,8 @@ static json_t *make_level_status(void *owner)
 	return json_pack("{s:o}", "repos", list);
 }
 
-static const struct web_read_kind LEVEL_STATUS = {.bytes = sizeof(struct level_status_request),
-    .release = release_level_status,
-    .make = make_level_status,
-    .n_items = count_level_status};
+static const struct web_read_kind LEVEL_STATUS = {sizeof(struct level_status_request), release_level_status,
+    .make = make_level_status, .n_items = count_level_status};
 
 void web_on_level_status(struct http_request *r, void *owner)
 {

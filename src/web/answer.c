@@ -16,10 +16,7 @@ static const char PAGE_POLICY[] = "default-src 'none'; script-src 'self'; style-
 
 static void release_form(struct web_form *f)
 {
-	free(f->id);
-	free(f->api);
-	free(f->base);
-	free(f->upstream);
+	FREE_ALL(f->id, f->api, f->base, f->upstream);
 	*f = (struct web_form){0};
 }
 
@@ -51,8 +48,7 @@ static void write_text(struct web_text *t, const struct web_form *f, int status,
 			     .upstream = f->upstream,
 			     .body = json,
 			     .body_bytes = t->n});
-	free(title);
-	free(json);
+	FREE_ALL(title, json);
 	t->n = out.len;
 	t->bytes = buf_take(&out);
 	/* The tag changes every minute, because the page contains the time from which ages are counted, and with each release,
@@ -263,13 +259,11 @@ static void on_web_read(struct store_query *query)
 
 void *web_read_new(struct web *w, struct http_request *r, const struct web_read_kind *kind)
 {
-	struct web_read *q;
-
 	if (!w->config) {
 		web_refuse(r);
 		return NULL;
 	}
-	q = xcalloc(1, kind->bytes);
+	struct web_read *q = xcalloc(1, kind->bytes);
 	q->kind = kind;
 	q->web = w;
 	q->store = w->deps.store;

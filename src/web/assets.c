@@ -27,14 +27,11 @@ bool accepts_gzip(const char *header)
 	double any = 0, gzip = -1;
 
 	while (header && *header) {
-		size_t n;
-		double q;
-
 		header += strspn(header, " \t,");
-		n = strcspn(header, ",");
+		size_t n = strcspn(header, ",");
 		snprintf(member, sizeof(member), "%.*s", (int)(n < 60 ? n : 60), header);
 		header += n;
-		q = coding_quality(member, "*");
+		double q = coding_quality(member, "*");
 		any = q >= 0 ? q : any;
 		q = coding_quality(member, "gzip");
 		gzip = q >= 0 ? q : gzip;
@@ -48,7 +45,6 @@ void web_on_asset(struct http_request *r, void *owner)
 	    {"Cache-Control", "public, max-age=31536000, immutable"}, {"Vary", "Accept-Encoding"}};
 	bool is_gzip = accepts_gzip(http_header(r, "Accept-Encoding"));
 	const struct web_asset *a = NULL;
-	struct http_shared *body;
 	char etag[ETAG_BYTES];
 
 	(void)owner;
@@ -69,7 +65,8 @@ void web_on_asset(struct http_request *r, void *owner)
 		http_respond(r, 304, NULL, h, "", 0);
 		return;
 	}
-	body = http_shared_borrow((const char *)(is_gzip ? a->gzipped : a->bytes), is_gzip ? a->n_gzipped : a->n_bytes);
+	struct http_shared *body =
+	    http_shared_borrow((const char *)(is_gzip ? a->gzipped : a->bytes), is_gzip ? a->n_gzipped : a->n_bytes);
 	http_respond_shared(r, 200, a->content_type, h, body);
 	http_shared_unref(body);
 }

@@ -88,6 +88,17 @@ static void put_svg(struct buf *out, const char *label, const char *message, con
 /* Writes the message and returns its colour. */
 static const char *describe_badge(const struct badge *b, char *message, size_t n)
 {
+	static const struct {
+		const char *text, *color;
+		bool has_age;
+	} looks[N_ACCELERATOR_STATUSES] = {
+	    [ACCELERATOR_OVERDUE] = {"failing since ", RED_COLOR, true},
+	    [ACCELERATOR_RED] = {"failing since ", RED_COLOR, true},
+	    [ACCELERATOR_NOT_COUNTED] = {"unhealthy", AMBER_COLOR, false},
+	    [ACCELERATOR_SILENT] = {"silent", AMBER_COLOR, false},
+	    [ACCELERATOR_NO_REPORT] = {"no report for ", AMBER_COLOR, true},
+	    [ACCELERATOR_STALE] = {"not tested for ", AMBER_COLOR, true},
+	};
 	const struct accelerator_state *s = &b->state;
 	int64_t percent = b->n_runs ? b->n_green * 100 / b->n_runs : 0; /* rounded down: 100 % means all */
 	int64_t minutes = b->now_ms - s->since_ms > 60000 ? (b->now_ms - s->since_ms) / 60000 : 1;
@@ -99,32 +110,13 @@ static const char *describe_badge(const struct badge *b, char *message, size_t n
 		snprintf(age, sizeof(age), "%lld h", (long long)(minutes / 60));
 	else if (s->since_ms)
 		snprintf(age, sizeof(age), "%lld d", (long long)(minutes / 1440));
-	switch (s->status) {
-	case ACCELERATOR_OVERDUE:
-	case ACCELERATOR_RED:
-		snprintf(message, n, "failing since %s", age);
-		return RED_COLOR;
-	case ACCELERATOR_NOT_COUNTED:
-		snprintf(message, n, "unhealthy");
-		return AMBER_COLOR;
-	case ACCELERATOR_SILENT:
-		snprintf(message, n, "silent");
-		return AMBER_COLOR;
-	case ACCELERATOR_NO_REPORT:
-		snprintf(message, n, "no report for %s", age);
-		return AMBER_COLOR;
-	case ACCELERATOR_STALE:
-		snprintf(message, n, "not tested for %s", age);
-		return AMBER_COLOR;
-	case ACCELERATOR_EXPLAINED:
-	case ACCELERATOR_GREEN:
+	if (looks[s->status].text) {
+		snprintf(message, n, "%s%s", looks[s->status].text, looks[s->status].has_age ? age : "");
+		return looks[s->status].color;
+	}
+	if (s->status == ACCELERATOR_EXPLAINED || s->status == ACCELERATOR_GREEN) {
 		snprintf(message, n, "passing %lld %%", (long long)percent);
 		return percent >= GREEN_FROM ? GREEN_COLOR : percent >= AMBER_FROM ? AMBER_COLOR : RED_COLOR;
-	case ACCELERATOR_NO_PASS:
-	case ACCELERATOR_UNTESTED:
-	case ACCELERATOR_OFF:
-	case N_ACCELERATOR_STATUSES:
-		break;
 	}
 	snprintf(message, n, "unknown");
 	return UNKNOWN_COLOR;
@@ -164,13 +156,12 @@ static void release_badge(void *owner)
 static void send_badge(struct http_request *r, const struct badge *b)
 {
 	struct buf out = BUF_INIT(BADGE_MAX_BYTES);
-	size_t n;
 
 	if (b)
 		badge_write(&out, b);
 	else
 		badge_write_unknown(&out);
-	n = out.len;
+	size_t n = out.len;
 	web_document_send(r, &(struct web_document){
 				 .status = b ? 200 : 404,
 				 .type = "image/svg+xml; charset=utf-8",
@@ -196,8 +187,7 @@ static void answer_badge(void *owner)
 	web_read_free(b);
 }
 
-static const struct web_read_kind BADGE = {
-    .bytes = sizeof(struct badge_request), .release = release_badge, .answer = answer_badge};
+static const struct web_read_kind BADGE = {sizeof(struct badge_request), release_badge, .answer = answer_badge};
 
 void web_on_badge(struct http_request *r, void *owner)
 {

@@ -33,28 +33,21 @@ static json_t *make_change(void *owner)
 }
 
 static const struct web_read_kind CHANGE = {
-    .bytes = sizeof(struct change_request), .release = release_change, .make = make_change, .n_items = count_change};
+    sizeof(struct change_request), release_change, .make = make_change, .n_items = count_change};
 
 static const char NO_PULL[] = "no such pull request", NO_COMMIT[] = "no such commit";
 
 /* attribution=red means any attribution. */
 static void read_change_choice(struct params *p, struct change_request *c)
 {
-	const char *kinds[N_CHANGE_KINDS + 1] = {NULL};
-	const char *statuses[N_TEST_STATUSES + 1] = {NULL};
-	const char *attributions[N_ATTRIBUTIONS + 2] = {NULL};
+	const char *names[N_ATTRIBUTIONS + 1];
 
-	for (int i = 0; i < N_TEST_STATUSES; i++)
-		statuses[i] = test_status_name((enum test_status)i);
-	for (int i = 0; i < N_ATTRIBUTIONS; i++)
-		attributions[i] = attribution_name((enum attribution)i);
-	attributions[N_ATTRIBUTIONS] = "red";
-	for (int i = 0; i < N_CHANGE_KINDS; i++)
-		kinds[i] = change_kind_name((enum change_kind)i);
-	c->get.kinds = c->get.number ? 0 : params_words(p, "kind", kinds);
+	memcpy(names, attribution_words.names, N_ATTRIBUTIONS * sizeof(*names));
+	names[N_ATTRIBUTIONS] = "red";
+	c->get.kinds = c->get.number ? 0 : params_words(p, "kind", &change_kind_words);
 	c->choice.limit = (size_t)params_limit(p, 0);
-	c->choice.statuses = params_words(p, "status", statuses);
-	c->choice.attributions = params_words(p, "attribution", attributions);
+	c->choice.statuses = params_words(p, "status", &test_status_words);
+	c->choice.attributions = params_words(p, "attribution", &(struct words){names, N_ATTRIBUTIONS + 1});
 	if (c->choice.attributions >> N_ATTRIBUTIONS & 1)
 		c->choice.attributions = (1U << N_ATTRIBUTIONS) - 1;
 	c->choice.after = c->cursor;
@@ -131,7 +124,7 @@ static json_t *make_known(void *k) { return web_known_json(&((struct known_reque
 static size_t count_known(const void *k) { return ((const struct known_request *)k)->list.n; }
 
 static const struct web_read_kind KNOWN = {
-    .bytes = sizeof(struct known_request), .release = release_known, .make = make_known, .n_items = count_known};
+    sizeof(struct known_request), release_known, .make = make_known, .n_items = count_known};
 
 void web_on_known(struct http_request *r, void *owner)
 {

@@ -15,10 +15,9 @@ enum { TEXT_MAX_BYTES = 32 << 10, NAME_MAX_CHARS = 120, SHA_SHOWN = 10 };
 static void put_id(struct buf *out, const struct feed *f, const char *what)
 {
 	const char *host = strstr(f->public_url, "://");
-	size_t n;
 
 	host = host ? host + 3 : f->public_url;
-	n = strcspn(host, *host == '[' ? "]/" : ":/");
+	size_t n = strcspn(host, *host == '[' ? "]/" : ":/");
 	buf_append_str(out, "<id>tag:");
 	for (size_t i = 0; i < n; i++)
 		if (isalnum((unsigned char)host[i]) || host[i] == '.' || host[i] == '-')
@@ -72,24 +71,19 @@ static void put_title(struct buf *out, const struct feed_event *e)
 	char day[DAY_TEXT_BYTES];
 
 	append_event_name(&text, e->title);
-	switch (e->kind) {
-	case FEED_RED:
-	case FEED_GREEN:
-	case FEED_NOT_RED:
+	if (is_nightly(e)) {
+		const char *state = e->kind == FEED_NIGHTLY_RED ? is_one ? "test is red" : "tests are red"
+				    : is_one                    ? "test works again"
+								: "tests work again";
+
+		buf_appendf(&text, ": %lld %s since the periodic run of %s", (long long)e->n_tests, state,
+		    day_text(e->id, day));
+	} else {
 		buf_append_str(&text, e->is_silence           ? ": no report on "
 				      : e->kind == FEED_RED   ? " is red on "
 				      : e->kind == FEED_GREEN ? " is green again on "
 							      : " is not red any more on ");
 		append_event_name(&text, e->ref);
-		break;
-	case FEED_NIGHTLY_RED:
-		buf_appendf(&text, ": %lld %s red since the periodic run of %s", (long long)e->n_tests,
-		    is_one ? "test is" : "tests are", day_text(e->id, day));
-		break;
-	case FEED_NIGHTLY_GREEN:
-		buf_appendf(&text, ": %lld %s again since the periodic run of %s", (long long)e->n_tests,
-		    is_one ? "test works" : "tests work", day_text(e->id, day));
-		break;
 	}
 	put_element(out, "title", buf_str(&text));
 	buf_release(&text);
@@ -216,8 +210,7 @@ static void answer_feed(void *owner)
 	web_read_free(f);
 }
 
-static const struct web_read_kind FEED = {
-    .bytes = sizeof(struct feed_request), .release = release_feed, .answer = answer_feed};
+static const struct web_read_kind FEED = {sizeof(struct feed_request), release_feed, .answer = answer_feed};
 
 void web_on_feed(struct http_request *r, void *owner)
 {

@@ -94,8 +94,7 @@ static void leave_line(struct turn *t)
 static void turn_free(struct turn *t)
 {
 	assert(!t->line && TAILQ_EMPTY(&t->waiters));
-	free(t->target);
-	free(t);
+	FREE_ALL(t->target, t);
 }
 
 /* Ends the waiting of the request, which may be answered then. */
@@ -144,7 +143,6 @@ static void add_waiter(struct turn *t, struct http_request *r)
 /* Begins a turn that left its line. */
 static void begin_turn(struct turn *t)
 {
-	struct http_request *r;
 	struct waiter *next;
 
 	/* A client that is leaving needs no answer. */
@@ -157,7 +155,7 @@ static void begin_turn(struct turn *t)
 		turn_free(t);
 		return;
 	}
-	r = TAILQ_FIRST(&t->waiters)->request;
+	struct http_request *r = TAILQ_FIRST(&t->waiters)->request;
 	http_on_gone(r, NULL); /* it stays until it is answered, also if its client leaves */
 	t->gate->n_making++;
 	t->make(r, t->owner);
@@ -256,13 +254,12 @@ void web_gate_answer(struct http_request *r, void (*send)(struct http_request *r
 {
 	struct waiter *a = http_user(r);
 	struct turn *t = a ? a->turn : NULL;
-	struct web_gate *g;
 
 	if (!t) {
 		send(r, answer);
 		return;
 	}
-	g = t->gate;
+	struct web_gate *g = t->gate;
 	while (!TAILQ_EMPTY(&t->waiters))
 		send(release_waiter(TAILQ_FIRST(&t->waiters)), answer);
 	turn_free(t);

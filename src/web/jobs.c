@@ -83,25 +83,21 @@ static void answer_document(void *owner)
 	pool_submit(d->job.read.web->deps.loop, &d->work);
 }
 
-static const struct web_read_kind DOCUMENT = {.bytes = sizeof(struct document_request),
-    .release = release_document,
-    .not_found = NO_JOB,
-    .check = check_job,
-    .answer = answer_document};
+static const struct web_read_kind DOCUMENT = {
+    sizeof(struct document_request), release_document, NO_JOB, .check = check_job, .answer = answer_document};
 
 /* Answers `?format=outpost|junit|ctrf`. Returns false and does nothing if the request names no format. */
 static bool answer_job_document(struct web *w, struct http_request *r, int64_t job_id)
 {
-	static const char *const words[] = {"junit", "ctrf", "outpost", NULL}; /* enum report_format */
+	static const char *const names[] = {"junit", "ctrf", "outpost"}; /* enum report_format */
 	struct params p = {.r = r};
-	int format = params_word(&p, "format", words, N_REPORT_FORMATS);
-	struct document_request *d;
+	int format = params_word(&p, "format", &(struct words){names, N_REPORT_FORMATS}, N_REPORT_FORMATS);
 
 	if (params_refuse(&p))
 		return true;
 	if (format == N_REPORT_FORMATS)
 		return false;
-	d = web_read_new(w, r, &DOCUMENT);
+	struct document_request *d = web_read_new(w, r, &DOCUMENT);
 	if (!d)
 		return true;
 	d->format = (enum report_format)format;
@@ -126,19 +122,13 @@ static json_t *make_job(void *owner)
 	return v;
 }
 
-static const struct web_read_kind JOB = {.bytes = sizeof(struct job_request),
-    .release = release_job,
-    .not_found = NO_JOB,
-    .check = check_job,
-    .make = make_job,
-    .n_items = count_job};
+static const struct web_read_kind JOB = {
+    sizeof(struct job_request), release_job, NO_JOB, .check = check_job, .make = make_job, .n_items = count_job};
 
 void web_on_job(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
 	struct params p = {.r = r};
-	const char *statuses[N_TEST_STATUSES + 1] = {NULL};
-	struct job_request *j;
 	int64_t id;
 
 	if (!w->config) {
@@ -151,15 +141,13 @@ void web_on_job(struct http_request *r, void *owner)
 	}
 	if (answer_job_document(w, r, id))
 		return;
-	j = web_read_new(w, r, &JOB);
+	struct job_request *j = web_read_new(w, r, &JOB);
 	if (!j)
 		return;
-	for (int i = 0; i < N_TEST_STATUSES; i++)
-		statuses[i] = test_status_name((enum test_status)i);
 	j->get.id = id;
 	j->get.max_tests = params_limit(&p, 0);
 	j->get.from = params_int(&p, "cursor", 1, INT64_MAX, 0);
-	j->get.statuses = params_words(&p, "status", statuses);
+	j->get.statuses = params_words(&p, "status", &test_status_words);
 	if (!params_refuse_read(&p, j))
 		web_read_await(j, store_get_job(j->read.store, &j->get));
 }

@@ -111,13 +111,11 @@ static void put_store_metrics(struct buf *out, struct store *store, const struct
 	metric_gauge(out, "outpost_deliveries_failed", "Deliveries that could not be planned.", t->n_deliveries_failed);
 	metric_gauge(out, "outpost_oldest_delivery_seconds", "Age of the oldest delivery that waits to be planned.",
 	    age_s(t->now_ms, t->oldest_accepted_ms));
-	buf_append_str(out, "# HELP outpost_dispatches Dispatches by state.\n"
-			    "# TYPE outpost_dispatches gauge\n");
+	metric_head(out, "outpost_dispatches", "gauge", "Dispatches by state.");
 	for (int i = 0; i < N_DISPATCH_STATES; i++)
 		buf_appendf(out, "outpost_dispatches{state=\"%s\"} %lld\n", dispatch_state_name((enum dispatch_state)i),
 		    (long long)t->n_dispatches[i]);
-	buf_append_str(out, "# HELP outpost_experiments_total Experiments that came into a state.\n"
-			    "# TYPE outpost_experiments_total counter\n");
+	metric_head(out, "outpost_experiments_total", "counter", "Experiments that came into a state.");
 	for (int i = 0; i < N_EXPERIMENT_STATES; i++)
 		buf_appendf(out, "outpost_experiments_total{state=\"%s\"} %lld\n", experiment_state_name(i),
 		    (long long)t->n_experiments[i]);
@@ -143,9 +141,6 @@ static void put_store_metrics(struct buf *out, struct store *store, const struct
 
 /* ---- by accelerator and by kind of effect; names are [a-z0-9-] ---- */
 
-/* NAN: the value is not known, so the metric has no line. */
-static double seconds_or_nan(bool is_known, int64_t ms) { return is_known ? (double)ms / 1000 : NAN; }
-
 static void put_labelled(struct buf *out, const struct get_gauges *q)
 {
 	static const struct {
@@ -168,9 +163,10 @@ static void put_labelled(struct buf *out, const struct get_gauges *q)
 		for (size_t i = 0; i < q->n; i++) {
 			const struct accelerator_gauges *g = &q->list[i];
 			const struct accelerator_facts *f = &g->at.facts;
-			const double values[ARRAY_LEN(metrics)] = {seconds_or_nan(true, f->red_since_ms),
-			    seconds_or_nan(true, g->unhealthy_since_ms),
-			    seconds_or_nan(f->last_report_ms, f->last_report_ms),
+			/* NAN: the value is not known, so the metric has no line. */
+			const double values[ARRAY_LEN(metrics)] = {(double)f->red_since_ms / 1000,
+			    (double)g->unhealthy_since_ms / 1000,
+			    f->last_report_ms ? (double)f->last_report_ms / 1000 : NAN,
 			    f->n_runs ? (double)f->n_green / (double)f->n_runs : NAN, (double)g->n_expired,
 			    (double)g->n_queued};
 
@@ -221,12 +217,8 @@ static void add_times(const struct http_route *r, const struct histogram *times,
 	static const struct {
 		const char *prefix;
 		enum route_group group;
-	} prefixes[] = {
-	    {"/github/webhook", GROUP_WEBHOOK},
-	    {"/github/callback", GROUP_REPORT},
-	    {"/api/v1/runner/", GROUP_MACHINE},
-	    {"/api/", GROUP_API},
-	};
+	} prefixes[] = {{"/github/webhook", GROUP_WEBHOOK}, {"/github/callback", GROUP_REPORT},
+	    {"/api/v1/runner/", GROUP_MACHINE}, {"/api/", GROUP_API}};
 
 	for (size_t i = 0; i < ARRAY_LEN(prefixes) && group == GROUP_OTHER; i++)
 		if (str_has_prefix(r->pattern, prefixes[i].prefix))
@@ -313,9 +305,8 @@ static void on_gauges(struct store_query *q)
 	if (!q->err)
 		put_store_metrics(&m->out, deps->store, &m->gauges);
 	deps->write_metrics(&m->out, deps->owner);
-	if (!q->err) {
+	if (!q->err)
 		put_labelled(&m->out, &m->gauges);
-	}
 	get_gauges_release(&m->gauges);
 	m->work = (struct pool_work){.work = write_process_metrics, .after = answer_metrics};
 	pool_submit(deps->loop, &m->work);

@@ -49,11 +49,6 @@ static const char *null_if_empty(const char *text) { return text[0] ? text : NUL
 
 static void read_params(struct params *p, struct nightly_request *n)
 {
-	static const char *const states[] = {
-#define X(e, name) name,
-	    HISTORY_STATES(X)
-#undef X
-		NULL};
 	int64_t today_ms = clock_wall_ms();
 
 	n->get.n_days = (int)params_int(p, "days", 1, NIGHTLY_DAYS_MAX, DAYS_DEFAULT);
@@ -61,7 +56,7 @@ static void read_params(struct params *p, struct nightly_request *n)
 	if (n->get.last_day < n->get.n_days) /* there are no days before 1970 */
 		n->get.last_day = n->get.n_days;
 	n->get.limit = (int)params_limit(p, LIMIT_DEFAULT);
-	n->get.state = (enum history_state)params_word(p, "state", states, HISTORY_NONE);
+	n->get.state = (enum history_state)params_word(p, "state", &history_state_words, HISTORY_NONE);
 	params_text(p, "accelerator", n->accelerator, sizeof(n->accelerator));
 	n->get.accelerator = null_if_empty(n->accelerator);
 	params_text(p, "suite", n->suite, sizeof(n->suite));
@@ -88,10 +83,8 @@ static size_t count_nightly(const void *owner)
 	return v->n_accelerators * v->n_days + v->n_tests * ITEMS_PER_TEST;
 }
 
-static const struct web_read_kind NIGHTLY = {.bytes = sizeof(struct nightly_request),
-    .release = release_nightly,
-    .make_text = make_nightly,
-    .n_items = count_nightly};
+static const struct web_read_kind NIGHTLY = {
+    sizeof(struct nightly_request), release_nightly, .make_text = make_nightly, .n_items = count_nightly};
 
 void web_on_nightly(struct http_request *r, void *owner)
 {

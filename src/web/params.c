@@ -40,60 +40,55 @@ int64_t params_limit(struct params *p, int64_t fallback)
 	return params_int(p, "limit", 1, PARAMS_LIMIT_MAX, of_page ? of_page : fallback);
 }
 
-static int find_word(const char *const *words, const char *text, size_t n)
+static int find_word(const struct words *words, const char *text, size_t n)
 {
-	for (int i = 0; words[i]; i++)
-		if (strlen(words[i]) == n && memcmp(words[i], text, n) == 0)
+	for (int i = 0; i < words->n; i++)
+		if (strlen(words->names[i]) == n && memcmp(words->names[i], text, n) == 0)
 			return i;
 	return -1;
 }
 
-static void wrong_word(struct params *p, const char *name, const char *const *words)
+static void wrong_word(struct params *p, const char *name, const struct words *words)
 {
-	char why[200] = "must be one of";
+	struct buf why = BUF_INIT(sizeof(p->wrong));
 
-	for (int i = 0; words[i]; i++) {
-		size_t n = strlen(why);
-
-		snprintf(why + n, sizeof(why) - n, "%s %s", i ? "," : "", words[i]);
-	}
-	params_wrong(p, name, why);
+	buf_append_str(&why, "must be one of");
+	for (int i = 0; i < words->n; i++)
+		buf_appendf(&why, "%s %s", i ? "," : "", words->names[i]);
+	params_wrong(p, name, buf_str(&why));
+	buf_release(&why);
 }
 
-int params_word(struct params *p, const char *name, const char *const *words, int fallback)
+int params_word(struct params *p, const char *name, const struct words *words, int fallback)
 {
 	char text[WORDS_BYTES];
-	int i;
 
 	if (!read_param(p, name, text, sizeof(text)))
 		return fallback;
-	i = find_word(words, text, strlen(text));
-	if (i < 0)
-		wrong_word(p, name, words);
-	return i < 0 ? fallback : i;
+	int i = find_word(words, text, strlen(text));
+	if (i >= 0)
+		return i;
+	wrong_word(p, name, words);
+	return fallback;
 }
 
-unsigned params_words(struct params *p, const char *name, const char *const *words)
+unsigned params_words(struct params *p, const char *name, const struct words *words)
 {
-	char text[WORDS_BYTES];
-	const char *at = text;
+	char text[WORDS_BYTES], *rest = text, *word;
 	unsigned bits = 0;
 
 	if (!read_param(p, name, text, sizeof(text)))
 		return 0;
-	for (;;) {
-		size_t n = strcspn(at, ",");
-		int i = find_word(words, at, n);
+	while ((word = strsep(&rest, ",")) != NULL) {
+		int i = find_word(words, word, strlen(word));
 
 		if (i < 0) {
 			wrong_word(p, name, words);
 			return 0;
 		}
 		bits |= 1U << i;
-		if (at[n] == '\0')
-			return bits;
-		at += n + 1;
 	}
+	return bits;
 }
 
 void params_text(struct params *p, const char *name, char *out, size_t out_bytes)

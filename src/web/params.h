@@ -9,6 +9,7 @@
 #pragma once
 
 #include "http/server.h"
+#include "model/record.h"
 
 enum { PARAMS_LIMIT_MAX = 500, CURSOR_BYTES = 1024 };
 
@@ -21,10 +22,10 @@ struct params {
 int64_t params_int(struct params *p, const char *name, int64_t min, int64_t max, int64_t fallback);
 /* `limit`: 1 … 500. Without it: the page limit of the route for a page, else fallback. */
 int64_t params_limit(struct params *p, int64_t fallback);
-/* The index of the word in the NULL-terminated list; fallback if it is absent or wrong. */
-int params_word(struct params *p, const char *name, const char *const *words, int fallback);
+/* The index of the word in the list, whose names are all set; fallback if it is absent or wrong. */
+int params_word(struct params *p, const char *name, const struct words *words, int fallback);
 /* Several words with commas between them: a bit for each index; 0 if absent. */
-unsigned params_words(struct params *p, const char *name, const char *const *words);
+unsigned params_words(struct params *p, const char *name, const struct words *words);
 /* The decoded text in out, "" if it is absent. A text that is too long or not UTF-8 is wrong. */
 void params_text(struct params *p, const char *name, char *out, size_t out_bytes);
 /* A day, YYYY-MM-DD, as milliseconds of its beginning in UTC. */

@@ -17,9 +17,7 @@ static void release_platforms(void *owner)
 	struct platforms_request *q = owner;
 
 	get_platform_tests_release(&q->get);
-	free(q->name);
-	free(q->list);
-	free(q->names);
+	FREE_ALL(q->name, q->list, q->names);
 }
 
 static size_t count_platforms(const void *owner)
@@ -54,21 +52,17 @@ static json_t *make_platforms(void *owner)
 		       : platforms_json(q->list, q->n, q->get.now_ms, public_url);
 }
 
-static const struct web_read_kind PLATFORMS = {.bytes = sizeof(struct platforms_request),
-    .release = release_platforms,
-    .not_found = "no such platform",
-    .make = make_platforms,
-    .n_items = count_platforms};
+static const struct web_read_kind PLATFORMS = {sizeof(struct platforms_request), release_platforms, "no such platform",
+    .make = make_platforms, .n_items = count_platforms};
 
 /* Reads all platforms that are shown, or the one with this name, in the registry's order. */
 static void start_platforms(struct web *w, struct http_request *r, const char *name)
 {
 	struct platforms_request *q = web_read_new(w, r, &PLATFORMS);
-	const struct config *c;
 
 	if (!q)
 		return;
-	c = q->read.config;
+	const struct config *c = q->read.config;
 	q->name = xstrdup_or_null(name);
 	q->list = xcalloc(c->n_accelerators + 1, sizeof(*q->list));
 	q->names = xcalloc(c->n_accelerators + 1, sizeof(*q->names));

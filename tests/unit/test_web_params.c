@@ -7,7 +7,8 @@
 #include "views/record_json.h"
 #include "web/params.h"
 
-static const char *const WORDS[] = {"one", "two", "three", NULL};
+static const char *const NAMES[] = {"one", "two", "three"};
+static const struct words WORDS = {NAMES, 3};
 
 /* Says what it read, so that a client can compare. */
 static void on_ask(struct http_request *r, void *owner)
@@ -16,8 +17,8 @@ static void on_ask(struct http_request *r, void *owner)
 	char text[8], cursor[16], answer[200];
 	int64_t number = params_int(&p, "number", -5, 90, 14), limit = params_limit(&p, 100);
 	int64_t day = params_day(&p, "day", -1);
-	int word = params_word(&p, "word", WORDS, -1);
-	unsigned words = params_words(&p, "words", WORDS);
+	int word = params_word(&p, "word", &WORDS, -1);
+	unsigned words = params_words(&p, "words", &WORDS);
 	size_t n = params_cursor(&p, cursor, sizeof(cursor));
 
 	(void)owner;

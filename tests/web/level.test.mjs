@@ -19,10 +19,10 @@ test('the list is what the next level demands, measured; what upstream failed is
   const { next, days, jobs, upstream, rows } = of();
   assert.deepEqual([next, days, jobs, upstream], ['L3', 14, 100, 10]);
   assert.deepEqual(rows.map(({ name, met }) => [name, met]), [['tenure', true], ['end_to_end_time', false], ['queue_time', null], ['pass_rate', true]]);
-  assert.deepEqual(rows[1], { name: 'end_to_end_time', word: 'median end-to-end time', value: '4 h', demand: 'less than 3 h', met: false });
+  assert.deepEqual(rows[1], { name: 'end_to_end_time', word: 'median end-to-end time', value: '4 h', required: 'less than 3 h', met: false });
   assert.equal(rows[2].value, '—');
   assert.match(rows[3].value, /^94(\.4)? % \(85 % with upstream’s failures\)$/);
-  assert.equal(rows[3].demand, 'at least 90 %');
+  assert.equal(rows[3].required, 'at least 90 %');
 });
 
 test('at the highest level it is what that one demands', () => {

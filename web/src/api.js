@@ -1,5 +1,5 @@
-// Asking the API: what has not changed is not sent again.
-import { heardAt } from './data.js';
+// Requests to the API. The server does not send an answer again that has not changed.
+import { correctClock } from './data.js';
 
 export class ApiError extends Error {
   constructor(status, message, retryAfter) {
@@ -18,9 +18,9 @@ export async function get(path, { etag, signal } = {}) {
     if (signal?.aborted) throw error;
     throw new ApiError(0, 'The server cannot be reached.');
   }
-  heardAt(response.headers.get('date'));
+  correctClock(response.headers.get('date'));
   if (response.status === 304) {
-    await response.text(); // else the browser calls it aborted
+    await response.text(); // else the browser reports the request as aborted
     return { unchanged: true };
   }
   const body = await response.json().catch(() => null);
@@ -29,7 +29,7 @@ export async function get(path, { etag, signal } = {}) {
   return { body, etag: response.headers.get('etag') };
 }
 
-// The same path with other parameters; null takes one out.
+// The same path with other parameters; null removes one.
 export function withParams(path, params) {
   const url = new URL(path, 'http://page');
   for (const [key, value] of Object.entries(params)) {

@@ -7,7 +7,7 @@ let offset = (Date.parse(data.now) || Date.now()) - Date.now();
 export const now = () => Date.now() + offset;
 
 // An answer's Date header corrects the clock after it was set or the machine slept.
-export function heardAt(date) {
+export function correctClock(date) {
   const then = Date.parse(date ?? '');
   if (Math.abs(then - now()) > 3000) offset = then - Date.now();
 }

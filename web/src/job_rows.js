@@ -97,9 +97,9 @@ export function blameText(tests) {
 
 // The purpose of an experiment's run, and whether its results count.
 export function experimentSentence({ experiment: { side, cause, round, state, reason }, number, accelerator }) {
-  const what = cause === 'stress' ? `A member asked for these runs of one test. This is run ${round}` : 'Failed tests ran again, to find the cause of the failures';
+  const purpose = cause === 'stress' ? `A member asked for these runs of one test. This is run ${round}` : 'Failed tests ran again, to find the cause of the failures';
   const where = side === 'base' ? 'on the merge base' : 'on the head';
-  const whose = number ? ` of pull request #${number}` : '';
+  const pull = number ? ` of pull request #${number}` : '';
   const end = state === 'void' ? ` Its results do not count${reason ? `: ${reason}` : ''}.` : ' Its results are evidence; they are not results of the pull request.';
-  return `${what}, ${where}${whose} on ${accelerator}.${end}`;
+  return `${purpose}, ${where}${pull} on ${accelerator}.${end}`;
 }

@@ -18,16 +18,16 @@ export const criterionWord = (name) => WORDS[name] ?? name.replaceAll('_', ' ');
 const amount = ({ unit }, value) => (unit === 'share' ? percent(value) : duration(value));
 
 function rowOf(one) {
-  if (one.name === 'maintainers') return { name: one.name, word: criterionWord(one.name), value: '—', demand: 'asked for', met: null };
+  if (one.name === 'maintainers') return { name: one.name, word: criterionWord(one.name), value: '—', required: 'required', met: null };
   const differs = one.measured != null && one.with_upstream != null && Math.abs(one.with_upstream - one.measured) > 0.0005;
   return {
     name: one.name, word: criterionWord(one.name), met: one.met,
     value: `${amount(one, one.measured)}${differs ? ` (${amount(one, one.with_upstream)} with upstream’s failures)` : ''}`,
-    demand: `${one.at_least ? 'at least' : 'less than'} ${amount(one, one.target)}`,
+    required: `${one.at_least ? 'at least' : 'less than'} ${amount(one, one.target)}`,
   };
 }
 
-// {next: level | null, days, jobs, upstream, rows: [{name, word, value, demand, met: true | false | null}], unmetNow: [name]}; next null:
+// {next: level | null, days, jobs, upstream, rows: [{name, word, value, required, met: true | false | null}], unmetNow: [name]}; next null:
 // the level is the highest, and the rows are its own requirements.
 export function checklist({ criteria, proposal }) {
   const shown = criteria.up ?? criteria.down;

@@ -30,7 +30,7 @@ export function watch(path, onChange, onState) {
     source.addEventListener('change', onChange);
     source.addEventListener('error', () => {
       onState('reconnecting');
-      if (source?.readyState !== EventSource.CLOSED || timer) return; // a browser gives up where the answer is no stream
+      if (source?.readyState !== EventSource.CLOSED || timer) return; // the browser stops trying when the answer is not a stream
       timer = setTimeout(() => { onChange(); open(); }, POLL_MS);
     });
   };

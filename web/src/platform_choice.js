@@ -7,7 +7,7 @@ export const WORDS = {
   package: { pip: 'pip', conda: 'conda', libtorch: 'LibTorch', docker: 'Docker', source: 'Source' },
   language: { python: 'Python', cpp: 'C++' },
 };
-// The order in which parts of a choice are given up if no way to install fits all of it.
+// The order in which parts of a choice are dropped if no way to install fits all of it.
 export const DIMENSIONS = ['platform', 'os', 'package', 'language', 'build', 'version'];
 
 const OF_ALL = DIMENSIONS.filter((d) => d !== 'version'); // each platform has versions of its own
@@ -41,10 +41,10 @@ export function firstChoice(entries, wanted, os) {
   const named = Object.fromEntries(DIMENSIONS.filter((d) => wanted[d]).map((d) => [d, wanted[d]]));
   const start = entries.find((e) => e.offered && e.os === os && e.build === 'stable') ?? entries.find((e) => e.offered && e.build === 'stable') ?? entries.find((e) => e.offered && e.os === os) ?? entries.find((e) => e.offered) ?? entries[0];
   if (!start) return null;
-  const asked = { ...choiceOf(start), ...named };
-  if (matching(entries, asked).length || Object.keys(named).length === DIMENSIONS.length) return asked;
-  const near = nearest(entries, asked, DIMENSIONS.filter((d) => d in named));
-  return near ? choiceOf(near) : asked;
+  const preferred = { ...choiceOf(start), ...named };
+  if (matching(entries, preferred).length || Object.keys(named).length === DIMENSIONS.length) return preferred;
+  const near = nearest(entries, preferred, DIMENSIONS.filter((d) => d in named));
+  return near ? choiceOf(near) : preferred;
 }
 
 // Each value of a dimension with its state: "offered", "not offered" (with the reason), or "none" (no way to install has it with the rest

@@ -1,7 +1,7 @@
 // A state's symbol and word as they are shown.
 export * from './status_words.js';
 
-// The symbol alone, its word for those who do not see it.
+// The symbol alone, with its word for screen readers.
 export function Symbol({ of, title }) {
   return <span class={`symbol t-${of.tone}`} role="img" aria-label={title || of.word} title={title || of.word}>{of.symbol}</span>;
 }

@@ -1,7 +1,7 @@
 // Searches lines block by block, so that a page stays usable while it searches 100 MB.
 import { withoutEscapes } from './ansi.js';
 
-export const FOUND_MAX = 100_000; // matching lines that are kept; of more, only the fact is shown
+export const FOUND_MAX = 100_000; // matching lines that are kept; the page only says that there are more
 
 // Patterns of errors of compilers, Python, test runners, shells and CI systems.
 const ERRORS = new RegExp([

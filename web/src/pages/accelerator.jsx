@@ -89,7 +89,7 @@ function Level({ a }) {
     <Section id="level" title={`Level ${a.level}`} aside={said}>
       <Table label={`Requirements of ${next ?? a.level}`}>
         <thead><tr><th scope="col">{next ?? a.level} requirement</th><th scope="col" class="num">Current</th><th scope="col" class="num">Required</th></tr></thead>
-        <tbody>{rows.map((row) => <tr key={row.name}><th scope="row"><span class="named"><Symbol of={markOf(row)} /><span>{row.word}</span></span></th><td class={row.met === false ? 'num t-fail toned' : 'num'}>{row.value}</td><td class="num">{row.demand}</td></tr>)}</tbody>
+        <tbody>{rows.map((row) => <tr key={row.name}><th scope="row"><span class="named"><Symbol of={markOf(row)} /><span>{row.word}</span></span></th><td class={row.met === false ? 'num t-fail toned' : 'num'}>{row.value}</td><td class="num">{row.required}</td></tr>)}</tbody>
       </Table>
       <p class="small quiet">From {plural(jobs, 'job')} of pull requests in {days} days{upstream > 0 && <>; {plural(upstream, 'job')} that only upstream failed {upstream === 1 ? 'is' : 'are'} left out of the pass rate</>}.</p>
       {next && unmetNow.length > 0 && <p class="notice t-error">Requirements of {a.level} that are not met: {listed(unmetNow.map(criterionWord))}.</p>}

@@ -116,13 +116,13 @@ function Cell({ cell, days, title }) {
 
 function Test({ test, days, titles }) {
   const [isOpen, open] = useState(false);
-  const [told, quiet] = splitCells(test.cells);
-  const shown = told.length === 0 || isOpen ? [...told, ...quiet] : told;
+  const [main, quiet] = splitCells(test.cells);
+  const shown = main.length === 0 || isOpen ? [...main, ...quiet] : main;
   return (
     <li class="panel night-test">
       <h3><code><Foreign text={testName(test)} /></code></h3>
       <ul class="plain nights-list">{shown.map((cell) => <Cell key={cell.accelerator} cell={cell} days={days} title={titles.get(cell.accelerator) ?? cell.accelerator} />)}</ul>
-      {told.length > 0 && quiet.length > 0 && <button type="button" class="link small" aria-expanded={isOpen} onClick={() => open(!isOpen)}>{isOpen ? 'Hide' : 'Show'} {plural(quiet.length, 'accelerator')} where it is not red</button>}
+      {main.length > 0 && quiet.length > 0 && <button type="button" class="link small" aria-expanded={isOpen} onClick={() => open(!isOpen)}>{isOpen ? 'Hide' : 'Show'} {plural(quiet.length, 'accelerator')} where it is not red</button>}
     </li>
   );
 }

@@ -41,8 +41,8 @@ export function BranchState({ of }) {
 
 function Card({ p }) {
   // The tested version that decides the state: the red one if there is one.
-  const told = (p.state === 'red' && p.tested.find(({ result, is_stale: isStale }) => result === 'red' && !isStale)) || p.tested[0];
-  const when = told && <Time at={told.at} />;
+  const newest = (p.state === 'red' && p.tested.find(({ result, is_stale: isStale }) => result === 'red' && !isStale)) || p.tested[0];
+  const when = newest && <Time at={newest.at} />;
   const systems = [...new Set(p.install.map(({ os }) => word('os', os)))];
   return (
     <li class={`panel card t-${PLATFORM_STATES[p.state].tone}`}>
@@ -51,7 +51,7 @@ function Card({ p }) {
       {p.summary && <p><Foreign text={p.summary} /></p>}
       <PlatformState of={p} />
       <BranchState of={p} />
-      {told && <p class="small quiet">PyTorch <Foreign text={told.torch} /> on <Foreign text={told.os} />: {mustPassText(told.must_pass)}, {told.job ? <a href={`/jobs/${told.job}`}>{when}</a> : when}</p>}
+      {newest && <p class="small quiet">PyTorch <Foreign text={newest.torch} /> on <Foreign text={newest.os} />: {mustPassText(newest.must_pass)}, {newest.job ? <a href={`/jobs/${newest.job}`}>{when}</a> : when}</p>}
       <p class="small quiet">{systems.length > 0 ? `For ${listed(systems)}` : 'No install instructions yet'}{p.links?.docs && <>; <Out href={p.links.docs}>documentation</Out></>}</p>
     </li>
   );

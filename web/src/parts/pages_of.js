@@ -48,7 +48,7 @@ export function usePages({ first, next, pathOf, itemsOf }) {
   useEffect(() => {
     const { pages, isBusy } = held.current;
     if (pages.length === 0 && !isBusy) put({ next });
-    if (pages.length === 0 || timer.current) return; // a page that changes every second must not wait for ever
+    if (pages.length === 0 || timer.current) return; // a page that changes every second is still read again
     timer.current = setTimeout(() => {
       timer.current = null;
       readOn([], newest.current, held.current.pages.length, true);
