@@ -80,12 +80,8 @@ static int parse_details(const json_t *entry, const char *where, struct test_res
 	if (trace && test_status_is_red(t->status))
 		t->trace = report_lines(trace, REPORT_TRACE_MAX_BYTES);
 	test_result_locate(t, json_get_str(entry, "filePath"), json_get_int(entry, "line", 0));
-	if (t->status == TEST_PASS && json_get_bool(entry, "flaky", false)) {
-		char *remark = flaky_message(t->message);
-
-		free(t->message);
-		t->message = remark;
-	}
+	if (t->status == TEST_PASS && json_get_bool(entry, "flaky", false))
+		test_result_mark_flaky(t);
 	return 0;
 }
 
@@ -299,8 +295,8 @@ void ctrf_out(const struct report_out *o, struct buf *out)
 		report_set_text(environment, "osPlatform", json_get_str(extra, "os"));
 		json_object_set_new(environment, "extra", extra);
 	}
-	buf_append_str(out, "{\"reportFormat\":\"CTRF\",\"specVersion\":\"1.0.0\","
-			    "\"generatedBy\":\"outpost\",\"results\":{\"tool\":");
+	buf_append_str(out,
+	    "{\"reportFormat\":\"CTRF\",\"specVersion\":\"1.0.0\",\"generatedBy\":\"outpost\",\"results\":{\"tool\":");
 	put_json(out, tool, 15);
 	buf_append_str(out, ",\"summary\":");
 	put_json(out, summary, 15);

@@ -12,15 +12,15 @@ char *line_or(const char *s, size_t max_bytes, const char *fallback)
 	return xstrdup(fallback);
 }
 
-char *flaky_message(const char *message)
+void test_result_mark_flaky(struct test_result *t)
 {
-	char *remark = message
-			   ? xasprintf("passed when it was run again; before: %.*s", REPORT_MESSAGE_MAX_BYTES, message)
-			   : xstrdup("passed when it was run again");
-	char *out = report_line(remark, REPORT_MESSAGE_MAX_BYTES);
+	char *remark =
+	    t->message ? xasprintf("passed when it was run again; before: %.*s", REPORT_MESSAGE_MAX_BYTES, t->message)
+		       : xstrdup("passed when it was run again");
 
+	free(t->message);
+	t->message = report_line(remark, REPORT_MESSAGE_MAX_BYTES);
 	free(remark);
-	return out;
 }
 
 /* ---- the cases of a document while it is read ---- */

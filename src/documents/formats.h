@@ -23,9 +23,8 @@ int environment_text(const json_t *environment, char **ret, struct error *e) MUS
 bool text_is_blank(const char *s);
 /* The text as report_line(), or the fallback if it is blank. s may be NULL. free(). */
 char *line_or(const char *s, size_t max_bytes, const char *fallback);
-/* The message of a test that passed only when it ran again: it keeps the message of the failure before, which
- * may be NULL. free(). */
-char *flaky_message(const char *message);
+/* Says in the message that the test passed only when it ran again, and keeps the message of the failure before. */
+void test_result_mark_flaky(struct test_result *t);
 
 /* ---- the cases of a document while it is read ---- */
 

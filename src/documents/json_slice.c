@@ -1,11 +1,10 @@
 #include "documents/json_slice.h"
 
-/* The depth is base/json.h's; scan.in_object has one bit for each level. */
+/* The depth is base/json.h's. */
 enum { DEPTH_MAX = 64, TREE_MAX_BYTES = 64 << 10, MEMBERS_MAX = 16 };
 
 struct scan {
 	const char *p, *end;
-	uint64_t in_object; /* bit d: the container at depth d is an object */
 	int depth;
 	const char *why; /* static; at p */
 };
@@ -123,8 +122,6 @@ static bool scan_scalar(struct scan *s)
 	}
 }
 
-static bool is_in_object(const struct scan *s) { return s->depth > 0 && (s->in_object >> (s->depth - 1) & 1); }
-
 /* Reads the key, the colon and the blanks after it. */
 static bool scan_key(struct scan *s)
 {
@@ -138,69 +135,34 @@ static bool scan_key(struct scan *s)
 	return true;
 }
 
-/* Enters a container: stops at its first value (*ret_has_value), or after the container if it is empty. */
-static bool scan_open(struct scan *s, bool *ret_has_value)
+/* One whole value. It calls itself at most DEPTH_MAX times. */
+static bool scan_value(struct scan *s)
 {
-	bool is_object = *s->p == '{';
+	bool is_object = is_at(s, '{');
+	char close = is_object ? '}' : ']';
 
+	if (!is_object && !is_at(s, '['))
+		return scan_scalar(s);
 	if (s->depth == DEPTH_MAX)
 		return scan_fail(s, "nested deeper than 64");
-	s->in_object &= ~(UINT64_C(1) << s->depth);
-	s->in_object |= (uint64_t)is_object << s->depth;
 	s->depth++;
 	s->p++;
 	skip_blank(s);
-	*ret_has_value = !is_at(s, is_object ? '}' : ']');
-	if (*ret_has_value)
-		return is_object ? scan_key(s) : true;
+	for (bool is_first = true; !is_at(s, close); is_first = false) {
+		if (!is_first && s->p == s->end)
+			return scan_fail(s, "it ends too early");
+		if (!is_first && !is_at(s, ','))
+			return scan_fail(s, is_object ? "a ',' or '}' was expected" : "a ',' or ']' was expected");
+		if (!is_first) {
+			s->p++;
+			skip_blank(s);
+		}
+		if ((is_object && !scan_key(s)) || !scan_value(s))
+			return false;
+		skip_blank(s);
+	}
 	s->depth--;
 	s->p++;
-	return true;
-}
-
-/* After a value: leaves the containers that end here, and stops at the next value if there is one. */
-static bool scan_after(struct scan *s, bool *ret_has_value)
-{
-	*ret_has_value = false;
-	while (s->depth > 0 && !*ret_has_value) {
-		bool is_object = is_in_object(s);
-
-		skip_blank(s);
-		if (is_at(s, ',')) {
-			*ret_has_value = true;
-		} else if (is_at(s, is_object ? '}' : ']')) {
-			s->depth--;
-		} else {
-			return scan_fail(s, s->p == s->end ? "it ends too early"
-					    : is_object    ? "a ',' or '}' was expected"
-							   : "a ',' or ']' was expected");
-		}
-		s->p++;
-	}
-	if (!*ret_has_value)
-		return true;
-	skip_blank(s);
-	return is_in_object(s) ? scan_key(s) : true;
-}
-
-/* One whole value, without recursion. */
-static bool scan_value(struct scan *s)
-{
-	bool has_value = true, is_scanned;
-
-	while (has_value) {
-		if (is_at(s, '{') || is_at(s, '[')) {
-			if (!scan_open(s, &has_value))
-				return false;
-			is_scanned = !has_value;
-		} else {
-			if (!scan_scalar(s))
-				return false;
-			is_scanned = true;
-		}
-		if (is_scanned && !scan_after(s, &has_value))
-			return false;
-	}
 	return true;
 }
 

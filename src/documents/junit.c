@@ -198,8 +198,8 @@ static void explain_xml_error(struct junit *j)
 		return;
 	}
 	if (code == XML_ERROR_INVALID_TOKEN)
-		hint = "; a control character, a bare '&' or '<', or bytes of another encoding "
-		       "than the one that is named do this";
+		hint = "; a control character, a bare '&' or '<', or bytes of another encoding than the one that is "
+		       "named do this";
 	else if (code == XML_ERROR_UNKNOWN_ENCODING || code == XML_ERROR_INCORRECT_ENCODING)
 		hint = "; write the report as UTF-8";
 	else if (code == XML_ERROR_NO_ELEMENTS || code == XML_ERROR_UNCLOSED_TOKEN)

@@ -64,19 +64,9 @@ void junit_case_open(struct junit_case *c, const char *const *attributes)
 	static const struct {
 		const char *word;
 		enum junit_outcome outcome;
-	} words[] = {
-	    {"notrun", JUNIT_SKIPPED},
-	    {"disabled", JUNIT_SKIPPED},
-	    {"suppressed", JUNIT_SKIPPED},
-	    {"skipped", JUNIT_SKIPPED},
-	    {"ignored", JUNIT_SKIPPED},
-	    {"pending", JUNIT_SKIPPED},
-	    {"error", JUNIT_ERROR},
-	    {"broken", JUNIT_ERROR},
-	    {"failed", JUNIT_FAILURE},
-	    {"failure", JUNIT_FAILURE},
-	    {"fail", JUNIT_FAILURE},
-	};
+	} words[] = {{"notrun", JUNIT_SKIPPED}, {"disabled", JUNIT_SKIPPED}, {"suppressed", JUNIT_SKIPPED},
+	    {"skipped", JUNIT_SKIPPED}, {"ignored", JUNIT_SKIPPED}, {"pending", JUNIT_SKIPPED}, {"error", JUNIT_ERROR},
+	    {"broken", JUNIT_ERROR}, {"failed", JUNIT_FAILURE}, {"failure", JUNIT_FAILURE}, {"fail", JUNIT_FAILURE}};
 	const char *file = junit_attribute(attributes, "file");
 	const char *line = junit_attribute(attributes, "line");
 
@@ -103,16 +93,9 @@ enum junit_outcome junit_outcome_of(const char *element)
 	static const struct {
 		const char *element;
 		enum junit_outcome outcome;
-	} elements[] = {
-	    {"failure", JUNIT_FAILURE},
-	    {"rerunFailure", JUNIT_FAILURE},
-	    {"error", JUNIT_ERROR},
-	    {"rerunError", JUNIT_ERROR},
-	    {"skipped", JUNIT_SKIPPED},
-	    {"disabled", JUNIT_SKIPPED},
-	    {"flakyFailure", JUNIT_FLAKY},
-	    {"flakyError", JUNIT_FLAKY},
-	};
+	} elements[] = {{"failure", JUNIT_FAILURE}, {"rerunFailure", JUNIT_FAILURE}, {"error", JUNIT_ERROR},
+	    {"rerunError", JUNIT_ERROR}, {"skipped", JUNIT_SKIPPED}, {"disabled", JUNIT_SKIPPED},
+	    {"flakyFailure", JUNIT_FLAKY}, {"flakyError", JUNIT_FLAKY}};
 
 	for (size_t i = 0; i < ARRAY_LEN(elements); i++)
 		if (str_eq(element, elements[i].element))
@@ -255,7 +238,6 @@ void junit_case_close(struct junit_case *c, const char *suite, struct test_resul
 	    [JUNIT_ERROR] = TEST_ERROR,
 	    [JUNIT_FAILURE] = TEST_FAIL,
 	};
-	bool is_red = c->outcome == JUNIT_ERROR || c->outcome == JUNIT_FAILURE;
 	char *tail = c->dtype ? xasprintf(" (%s)", c->dtype) : NULL;
 
 	if (!suite)
@@ -287,13 +269,9 @@ void junit_case_close(struct junit_case *c, const char *suite, struct test_resul
 		ret->unit = c->unit;
 		c->unit = NULL;
 	}
-	if (c->outcome == JUNIT_FLAKY) {
-		char *message = flaky_message(ret->message);
-
-		free(ret->message);
-		ret->message = message;
-	}
-	if (!is_red)
+	if (c->outcome == JUNIT_FLAKY)
+		test_result_mark_flaky(ret);
+	if (c->outcome < JUNIT_ERROR)
 		FREE_AND_NULL(ret->trace);
 	junit_case_release(c);
 }

@@ -56,8 +56,8 @@ int report_file_parse(enum report_format f, const char *text, size_t n, struct r
 		return error_set(e, ERR_INVALID, "line 1: the report is empty");
 	if (f == N_REPORT_FORMATS)
 		return error_set(e, ERR_INVALID,
-		    "line 1: a report is JUnit XML, CTRF JSON or Outpost JSON; this begins like "
-		    "neither XML nor a JSON object");
+		    "line 1: a report is JUnit XML, CTRF JSON or Outpost JSON; this begins like neither XML nor a JSON "
+		    "object");
 	int rc = formats[f].parse(text, n, ret, e);
 	if (!rc && ret->n_tests == 0)
 		rc = error_set(e, ERR_INVALID, "there is no test case in it; a report without one proves nothing");
