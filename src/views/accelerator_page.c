@@ -18,8 +18,7 @@ enum {
 RECORD_DEFINE(page_job, PAGE_JOB_RECORD)
 #define JOB_TESTS(F, S) TEST_COUNTS_RECORD(F, S, "j.n_tests_")
 
-/* `id > 0` is the condition of the index (db/schema_4.sql). */
-/* before_id 0: from the newest. */
+/* before_id 0: from the newest. `id > 0` is the condition of the index (db/schema_4.sql). */
 static void page_jobs_read(
     const struct view *d, const char *accelerator, int64_t before_id, int limit, struct page_jobs *ret)
 {

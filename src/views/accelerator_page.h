@@ -62,7 +62,7 @@ struct page_machine {
 };
 RECORD_DECLARE(page_machine);
 
-/* A commit of a red episode; the readers define its columns. `at_ms`: the commit's own time, if a push told it. */
+/* A commit of a red episode; the readers define its columns. `at_ms`: the commit's own time, if a push named it. */
 #define PAGE_COMMIT_RECORD(F, S, sha_column, at_column)                                                                \
 	F(S, TEXT, sha, "sha", sha_column, "")                                                                         \
 	F(S, TIME, at_ms, "at", at_column, "")
@@ -87,7 +87,7 @@ struct page_red { /* since_ms 0: it is not red */
 };
 RECORD_DECLARE(page_red);
 
-/* What the accelerator's experiments cost, and their results, in the last 24 hours. Computed, so it has no columns. */
+/* The cost and the results of the accelerator's experiments in the last 24 hours. Computed, so it has no columns. */
 #define PAGE_EXPERIMENTS_RECORD(F, S)                                                                                  \
 	F(S, INT, n_pending, "pending", "", "")                                                                        \
 	F(S, SECONDS, spent_ms, "seconds_24h", "", "")                                                                 \

@@ -104,7 +104,7 @@ static int get_dashboard_run(struct store_query *q, const struct view *d)
 		nightly_days_read(d, a->name, v->today, a->nightly, DASHBOARD_DAYS);
 	}
 	read_newest(d, v, &u);
-	/* A held dispatch may wait for a member for ever, so those that make progress come first. */
+	/* A held dispatch may wait for a member forever, so those that make progress come first. */
 	r = db_rows(d, RUNNING GOING " ORDER BY x.created_ms LIMIT ?1", V_INT(DASHBOARD_RUNNING_MAX));
 	RECORDS_READ(r, running_view, v->running, v->n_running);
 	r = db_rows(

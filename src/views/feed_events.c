@@ -16,6 +16,9 @@ RECORD_LOCAL(episode_end, EPISODE_END_RECORD)
 	" v.change_id = ?1 AND v.accelerator = ?2"                                                                     \
 	" AND v.attribution IN ('NEW', 'BASE', 'UNCLASSIFIED')"
 
+/* A test t with its dtype. */
+#define TEST_NAME "t.suite || '/' || t.name || CASE t.dtype WHEN '' THEN '' ELSE ' (' || t.dtype || ')' END"
+
 static void read_event(const struct view *d, const struct episode_end *end, struct feed_event *e)
 {
 	struct rows *r = db_rows(d,
@@ -32,9 +35,8 @@ static void read_event(const struct view *d, const struct episode_end *end, stru
 	rows_end(r);
 	if (e->kind == FEED_RED) {
 		r = db_rows(d,
-		    "SELECT t.suite || '/' || t.name || CASE t.dtype WHEN '' THEN ''"
-		    " ELSE ' (' || t.dtype || ')' END FROM verdict v JOIN test t"
-		    " ON t.id = v.test_id WHERE" IS_BROKEN " ORDER BY 1 LIMIT ?3",
+		    "SELECT " TEST_NAME " FROM verdict v JOIN test t ON t.id = v.test_id WHERE" IS_BROKEN
+		    " ORDER BY 1 LIMIT ?3",
 		    V_INT(change_id), V_TEXT(e->accelerator), V_INT(FEED_TESTS_MAX));
 		e->tests = strv_copy(NULL);
 		while (rows_next(r))
@@ -119,10 +121,7 @@ static void read_nightly_tests(const struct view *d, struct feed_event *list, si
 			    strv_len((const char *const *)list[i].tests) >= FEED_TESTS_MAX ||
 			    !str_eq(list[i].accelerator, rows_key(r)))
 				continue;
-			char *name = db_text(d,
-			    "SELECT suite || '/' || name || CASE dtype WHEN '' THEN ''"
-			    " ELSE ' (' || dtype || ')' END FROM test WHERE id = ?1",
-			    V_INT(t.test_id));
+			char *name = db_text(d, "SELECT " TEST_NAME " FROM test t WHERE t.id = ?1", V_INT(t.test_id));
 			strv_add(&list[i].tests, name ? name : "?");
 			free(name);
 		}

@@ -270,24 +270,21 @@ static json_t *accelerators_json(const struct nightly_view *v, const char *publi
 	return list;
 }
 
-/* ---- what is between two runs ---- */
+/* ---- the commits between two runs ---- */
 
 /* "https://github.com/o/r.git" as "o/r"; NULL: it is not on GitHub. free(). */
 static char *github_repository(const char *git_url)
 {
 	static const char GITHUB[] = "https://github.com/";
 
-	if (!git_url || strncmp(git_url, GITHUB, sizeof(GITHUB) - 1) != 0)
+	if (!git_url || !str_has_prefix(git_url, GITHUB))
 		return NULL;
-	const char *name = git_url + sizeof(GITHUB) - 1;
-	size_t n = strlen(name);
-	if (n > 4 && strcmp(name + n - 4, ".git") == 0)
-		n -= 4;
-	char *copy = xstrndup(name, n);
-	if (is_repository_name(copy))
-		return copy;
-	free(copy);
-	return NULL;
+	char *name = xstrdup(git_url + strlen(GITHUB));
+	if (str_has_suffix(name, ".git"))
+		name[strlen(name) - strlen(".git")] = '\0';
+	if (!is_repository_name(name))
+		FREE_AND_NULL(name);
+	return name;
 }
 
 static json_t *compare_url_json(const char *repository, const char *from, const char *to)

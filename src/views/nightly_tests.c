@@ -121,12 +121,9 @@ static void list_state(struct listing *l, const char *after_suite, int64_t after
 
 		record_read(r, &test_place_record, &place);
 		l->n_cells++;
-		if (l->test_id == place.test_id) {
-			record_release(&test_place_record, &place);
-			continue;
-		}
-		l->is_full = l->v->n_tests == (size_t)l->q->limit || l->n_cells > CELLS_MAX;
-		if (l->is_full) {
+		bool is_same = l->test_id == place.test_id;
+		l->is_full = !is_same && (l->v->n_tests == (size_t)l->q->limit || l->n_cells > CELLS_MAX);
+		if (is_same || l->is_full) {
 			record_release(&test_place_record, &place);
 			continue;
 		}
@@ -159,11 +156,9 @@ static void list_states(struct listing *l)
 			/* after the last test, or at the beginning of a state of which none was looked at */
 			bool has_last = l->test_id >= 0;
 
-			l->v->next = (struct nightly_place){
-			    .state = l->state,
+			l->v->next = (struct nightly_place){.state = l->state,
 			    .suite = xstrdup(has_last ? l->suite : from_suite),
-			    .test_id = has_last ? l->test_id : from_id,
-			};
+			    .test_id = has_last ? l->test_id : from_id};
 			return;
 		}
 	}

@@ -311,11 +311,9 @@ json_t *platforms_json(struct platform_entry *list, size_t n, int64_t now_ms, co
 	for (size_t i = 0; i < n; i++) {
 		const struct platform *p = list[i].a->platform;
 
-		ranked[i] = (struct ranked){
-		    .entry = list[i],
+		ranked[i] = (struct ranked){.entry = list[i],
 		    .is_example = p->is_example,
-		    .state = platform_stand(p, list[i].tests, list[i].n_tests, now_ms).state,
-		};
+		    .state = platform_stand(p, list[i].tests, list[i].n_tests, now_ms).state};
 	}
 	qsort(ranked, n, sizeof(*ranked), by_rank);
 	for (size_t i = 0; i < n; i++) {

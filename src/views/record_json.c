@@ -82,17 +82,13 @@ json_t *record_field_schema(const struct record_field *f)
 	    [RECORD_SECONDS] = {"number", NULL, NULL, true},
 	    [RECORD_NUMBER] = {"number", NULL, NULL, false},
 	    [RECORD_TEXTS] = {"array", NULL, NULL, false},
-	    [RECORD_BLOB] = {"null", NULL, NULL, true},
-	    [RECORD_BORROWED] = {"null", NULL, NULL, true},
 	    [RECORD_WORD] = {"string", NULL, NULL, true},
 	    [RECORD_RANK] = {"string", NULL, NULL, true},
-	    [RECORD_KEY] = {"null", NULL, NULL, true},
-	    [RECORD_GUID] = {"null", NULL, NULL, true},
-	    [RECORD_DIGEST] = {"null", NULL, NULL, true},
 	};
 	json_t *schema = json_object(), *type = json_array(), *names;
 
-	json_array_append_new(type, json_string(TYPES[f->type].type));
+	/* The other types have no value in the JSON. */
+	json_array_append_new(type, json_string(TYPES[f->type].type ? TYPES[f->type].type : "null"));
 	if (TYPES[f->type].may_be_null)
 		json_array_append_new(type, json_string("null"));
 	json_object_set_new(schema, "type", type);
