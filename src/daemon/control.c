@@ -51,6 +51,13 @@ bool control_goes_on(struct control_request *q, int err, const char *text)
 	return false;
 }
 
+void control_answer_list(struct control_request *q, const struct store_query *s, const char *key, json_t *list)
+{
+	if (control_goes_on(q, s->err, s->why.text))
+		control_answer(q, json_pack("{s:O}", key, list));
+	json_decref(list);
+}
+
 static void on_control_request(struct http_request *r, void *owner)
 {
 	const struct bound_route *b = owner;

@@ -62,6 +62,8 @@ extern const struct control_route CONTROL_CHANGES[], CONTROL_CREDENTIALS[], CONT
 
 /* Sends v (stolen) with status 200, and frees the request. */
 void control_answer(struct control_request *q, json_t *v);
+/* Sends {key: list} when the query has succeeded, else its error; frees the request. list: stolen. */
+void control_answer_list(struct control_request *q, const struct store_query *s, const char *key, json_t *list);
 /* Returns true if err is 0. Else it sends {"error": text}, or the general text of err where text is NULL or empty, and
  * frees the request. */
 bool control_goes_on(struct control_request *q, int err, const char *text);

@@ -20,8 +20,12 @@ struct change_request {
 		struct retest_request retest;
 		struct preview preview;
 		struct backup_store backup;
+		struct list_schedules schedules;
+		struct ask_schedule_run run;
+		struct skip_schedule skip;
 	};
-	char *text; /* a text that the struct above borrows */
+	const char *accelerator; /* in the body */
+	char *text;              /* a text that the struct above borrows */
 };
 
 static void release_change(struct control_request *q) { free(CONTAINER_OF(q, struct change_request, base)->text); }
@@ -41,9 +45,7 @@ static void on_deliveries_read(struct store_query *s)
 		json_array_append_new(list, v);
 	}
 	list_deliveries_release(&q->deliveries);
-	if (control_goes_on(&q->base, s->err, s->why.text))
-		control_answer(&q->base, json_pack("{s:O}", "deliveries", list));
-	json_decref(list);
+	control_answer_list(&q->base, s, "deliveries", list);
 }
 
 static int begin_deliveries(struct control_request *base)
@@ -97,9 +99,7 @@ static void on_dispatches_read(struct store_query *s)
 		json_array_append_new(list, v);
 	}
 	list_dispatches_release(&q->dispatches);
-	if (control_goes_on(&q->base, s->err, s->why.text))
-		control_answer(&q->base, json_pack("{s:O}", "dispatches", list));
-	json_decref(list);
+	control_answer_list(&q->base, s, "dispatches", list);
 }
 
 static int begin_dispatches(struct control_request *base)
@@ -229,25 +229,13 @@ static int begin_backup(struct control_request *base)
 
 /* ---- nightly: lists the accelerators' periodic runs, starts one, skips one ---- */
 
-struct nightly_request {
-	struct control_request base;
-	const char *accelerator;
-	union {
-		struct list_schedules list;
-		struct ask_schedule_run run;
-		struct skip_schedule skip;
-	};
-};
-
 static void on_schedules_listed(struct store_query *s)
 {
-	struct nightly_request *q = CONTAINER_OF(s, struct nightly_request, list.q);
-
-	if (!control_goes_on(&q->base, s->err, s->why.text))
-		return;
+	struct change_request *q = CONTAINER_OF(s, struct change_request, schedules.q);
 	json_t *list = json_array();
-	for (size_t i = 0; i < q->list.n; i++) {
-		const struct schedule_row *r = &q->list.list[i];
+
+	for (size_t i = 0; i < q->schedules.n; i++) {
+		const struct schedule_row *r = &q->schedules.list[i];
 		json_t *crons = NULL;
 
 		if (!r->crons || json_parse(r->crons, strlen(r->crons), &crons, NULL))
@@ -257,19 +245,19 @@ static void on_schedules_listed(struct store_query *s)
 			      "cron", crons, "next", json_time(r->next_ms), "skip_next", r->is_next_skipped, "last",
 			      r->due_ms ? record_json(&schedule_row_record, r) : json_null()));
 	}
-	list_schedules_release(&q->list);
-	control_answer(&q->base, json_pack("{s:o}", "schedules", list));
+	list_schedules_release(&q->schedules);
+	control_answer_list(&q->base, s, "schedules", list);
 }
 
 static int begin_nightly(struct control_request *base)
 {
-	struct nightly_request *q = CONTAINER_OF(base, struct nightly_request, base);
+	struct change_request *q = CONTAINER_OF(base, struct change_request, base);
 
-	q->list = (struct list_schedules){.q.done = on_schedules_listed};
-	return store_list_schedules(base->daemon->store, &q->list);
+	q->schedules = (struct list_schedules){.q.done = on_schedules_listed};
+	return store_list_schedules(base->daemon->store, &q->schedules);
 }
 
-static int read_requested_accelerator(struct nightly_request *q)
+static int read_requested_accelerator(struct change_request *q)
 {
 	q->accelerator = json_get_str(q->base.body, "accelerator");
 	if (!q->accelerator)
@@ -281,7 +269,7 @@ static int read_requested_accelerator(struct nightly_request *q)
 
 static void on_run_recorded(struct store_op *op)
 {
-	struct nightly_request *q = CONTAINER_OF(op, struct nightly_request, run.op);
+	struct change_request *q = CONTAINER_OF(op, struct change_request, run.op);
 
 	if (!control_goes_on(&q->base, op->err, op->why.text))
 		return;
@@ -292,7 +280,7 @@ static void on_run_recorded(struct store_op *op)
 
 static int begin_nightly_run(struct control_request *base)
 {
-	struct nightly_request *q = CONTAINER_OF(base, struct nightly_request, base);
+	struct change_request *q = CONTAINER_OF(base, struct change_request, base);
 	int rc = read_requested_accelerator(q);
 
 	q->run = (struct ask_schedule_run){
@@ -302,7 +290,7 @@ static int begin_nightly_run(struct control_request *base)
 
 static void on_run_skipped(struct store_op *op)
 {
-	struct nightly_request *q = CONTAINER_OF(op, struct nightly_request, skip.op);
+	struct change_request *q = CONTAINER_OF(op, struct change_request, skip.op);
 
 	if (!control_goes_on(&q->base, op->err, op->why.text))
 		return;
@@ -313,7 +301,7 @@ static void on_run_skipped(struct store_op *op)
 
 static int begin_nightly_skip(struct control_request *base)
 {
-	struct nightly_request *q = CONTAINER_OF(base, struct nightly_request, base);
+	struct change_request *q = CONTAINER_OF(base, struct change_request, base);
 	int rc = read_requested_accelerator(q);
 
 	q->skip = (struct skip_schedule){.op.done = on_run_skipped, .accelerator = q->accelerator};
@@ -327,8 +315,8 @@ const struct control_route CONTROL_CHANGES[] = {
     {"POST", "/control/retest", sizeof(struct change_request), begin_retest},
     {"GET", "/control/comments/{pr}", sizeof(struct change_request), begin_preview},
     {"POST", "/control/backup", sizeof(struct change_request), begin_backup},
-    {"GET", "/control/nightly", sizeof(struct nightly_request), begin_nightly},
-    {"POST", "/control/nightly/run", sizeof(struct nightly_request), begin_nightly_run},
-    {"POST", "/control/nightly/skip", sizeof(struct nightly_request), begin_nightly_skip},
+    {"GET", "/control/nightly", sizeof(struct change_request), begin_nightly},
+    {"POST", "/control/nightly/run", sizeof(struct change_request), begin_nightly_run},
+    {"POST", "/control/nightly/skip", sizeof(struct change_request), begin_nightly_skip},
     {.method = NULL},
 };

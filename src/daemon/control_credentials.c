@@ -86,23 +86,21 @@ static void on_added_token_known(struct credentials_wait *w)
 static void on_valid_tokens_listed(struct store_query *q)
 {
 	struct token_request *t = CONTAINER_OF(q, struct token_request, list.q);
-	struct buf text = BUF_INIT(4096);
-	char *holder = describe_holder(t);
+	char *holder = describe_holder(t), *text;
 	int64_t oldest = 0;
 
 	for (size_t i = 0; i < t->list.n && !oldest; i++)
 		if (is_token_of(&t->list.list[i], t))
 			oldest = t->list.list[i].id;
-	buf_appendf(
-	    &text, "%s has %d valid tokens already; revoke one first: outpostctl ", holder, (int)TOKENS_VALID_MAX);
 	if (t->kind == TOKEN_API)
-		buf_appendf(&text, "token revoke %s --id %lld", t->accelerator, (long long)oldest);
+		text = xasprintf("token revoke %s --id %lld", t->accelerator, (long long)oldest);
 	else
-		buf_appendf(
-		    &text, "runner revoke %s --accelerator %s --id %lld", t->name, t->accelerator, (long long)oldest);
-	(void)control_goes_on(&t->base, ERR_EXISTS, buf_str(&text));
-	buf_release(&text);
-	free(holder);
+		text = xasprintf(
+		    "runner revoke %s --accelerator %s --id %lld", t->name, t->accelerator, (long long)oldest);
+	error_set(&t->base.why, ERR_EXISTS, "%s has %d valid tokens already; revoke one first: outpostctl %s", holder,
+	    (int)TOKENS_VALID_MAX, text);
+	FREE_ALL(holder, text);
+	(void)control_goes_on(&t->base, ERR_EXISTS, t->base.why.text);
 }
 
 static void on_token_added(struct store_op *op)
@@ -327,9 +325,7 @@ static void on_identities_listed(struct store_query *q)
 	json_t *list = identities_json(&i->list);
 
 	list_identities_release(&i->list);
-	if (control_goes_on(&i->base, q->err, q->why.text))
-		control_answer(&i->base, json_pack("{s:O}", "identities", list));
-	json_decref(list);
+	control_answer_list(&i->base, q, "identities", list);
 }
 
 static int begin_identities(struct control_request *base)

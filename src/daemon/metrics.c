@@ -21,15 +21,9 @@ static void write_family(
 
 static void write_intake(struct buf *out, const struct intake_counters *c)
 {
-	const struct sample answers[] = {
-	    {"accepted", c->n_accepted},
-	    {"duplicate", c->n_duplicate},
-	    {"pong", c->n_pong},
-	    {"ignored", c->n_ignored},
-	    {"bad_request", c->n_bad_request},
-	    {"bad_signature", c->n_bad_signature},
-	    {"busy", c->n_busy},
-	};
+	const struct sample answers[] = {{"accepted", c->n_accepted}, {"duplicate", c->n_duplicate},
+	    {"pong", c->n_pong}, {"ignored", c->n_ignored}, {"bad_request", c->n_bad_request},
+	    {"bad_signature", c->n_bad_signature}, {"busy", c->n_busy}};
 
 	write_family(out, "outpost_webhooks_total", "Webhooks by answer.", "answer", answers, ARRAY_LEN(answers));
 	metric_counter(out, "outpost_webhook_bytes_total", "Bytes of accepted webhooks.", c->n_bytes_accepted);
@@ -39,17 +33,9 @@ static void write_runners(struct buf *out, const struct runners *runners)
 {
 	const struct runners_counters *c = runners_counters(runners);
 	struct runners_gauges g;
-	const struct sample answers[] = {
-	    {"recorded", c->n_recorded},
-	    {"unchanged", c->n_unchanged},
-	    {"ignored", c->n_ignored},
-	    {"bad_request", c->n_bad_request},
-	    {"bad_token", c->n_bad_token},
-	    {"denied", c->n_denied},
-	    {"conflict", c->n_conflict},
-	    {"over_rate", c->n_over_rate},
-	    {"busy", c->n_busy},
-	};
+	const struct sample answers[] = {{"recorded", c->n_recorded}, {"unchanged", c->n_unchanged},
+	    {"ignored", c->n_ignored}, {"bad_request", c->n_bad_request}, {"bad_token", c->n_bad_token},
+	    {"denied", c->n_denied}, {"conflict", c->n_conflict}, {"over_rate", c->n_over_rate}, {"busy", c->n_busy}};
 
 	write_family(out, "outpost_reports_total", "Reports of jobs and requests of machines, by answer.", "answer",
 	    answers, ARRAY_LEN(answers));
@@ -108,15 +94,9 @@ static void write_evidence(struct buf *out, const struct evidence_counters *c)
 
 static void write_publish(struct buf *out, const struct publish_counters *c)
 {
-	const struct sample comments[] = {
-	    {"created", c->n_created},
-	    {"edited", c->n_edited},
-	    {"unchanged", c->n_unchanged},
-	    {"put_off", c->n_put_off},
-	    {"paced", c->n_paced},
-	    {"retried", c->n_retries},
-	    {"dead", c->n_dead},
-	};
+	const struct sample comments[] = {{"created", c->n_created}, {"edited", c->n_edited},
+	    {"unchanged", c->n_unchanged}, {"put_off", c->n_put_off}, {"paced", c->n_paced}, {"retried", c->n_retries},
+	    {"dead", c->n_dead}};
 
 	const struct sample checks[] = {
 	    {"created", c->n_checks_created}, {"updated", c->n_checks_written - c->n_checks_created}};
@@ -328,4 +308,6 @@ static int begin_status(struct control_request *base)
 }
 
 const struct control_route CONTROL_STATUS[] = {
-    {"GET", "/control/status", sizeof(struct status_request), begin_status}, {.method = NULL}};
+    {"GET", "/control/status", sizeof(struct status_request), begin_status},
+    {.method = NULL},
+};

@@ -40,9 +40,8 @@ int daemon_load_first_config(const char *path, struct config **ret, struct buf *
 		/* Adds a way to start without the registry's files, which cannot be corrected on this machine. */
 		if (load_config_with(path, NULL, &without, &ignored) == 0)
 			buf_appendf(messages,
-			    "%s:1: the registry's last valid commit is no longer valid with this "
-			    "file: correct this file, or remove %s/registry/good to start without "
-			    "accelerators and fetch again\n",
+			    "%s:1: the registry's last valid commit is no longer valid with this file: correct this "
+			    "file, or remove %s/registry/good to start without accelerators and fetch again\n",
 			    path, without->state_dir);
 		config_unref(without);
 		buf_release(&ignored);

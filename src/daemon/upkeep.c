@@ -3,10 +3,7 @@
 #include "loop/bell.h"
 #include "verdict/known_issues.h"
 
-enum {
-	LOGS_EVERY_MS = 10 * 60 * 1000,
-	DAY_MS = 24 * 3600 * 1000,
-};
+enum { LOGS_EVERY_MS = 10 * 60 * 1000, DAY_MS = 24 * 3600 * 1000 };
 
 struct upkeep {
 	struct daemon *daemon;

@@ -86,8 +86,8 @@ static int load_callback_key(const char *state_dir, struct secret **ret, struct 
 		secret_unref(*ret);
 		*ret = NULL;
 		rc = error_set(e, ERR_CORRUPT,
-		    "%s: not a key of %d bytes, so vendors' tokens cannot be checked: restore it, or "
-		    "remove it to make a new one",
+		    "%s: not a key of %d bytes, so vendors' tokens cannot be checked: restore it, or remove it to make "
+		    "a new one",
 		    path, CALLBACK_KEY_BYTES);
 	} else if (rc) {
 		error_set(e, rc, "%s", why.text);
