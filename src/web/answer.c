@@ -6,11 +6,11 @@
 #include "web/page.h"
 #include "web/web_internal.h"
 
-enum { HEADERS_MAX = 12, RETRY_AFTER_S = 1, TOO_MANY_RETRY_AFTER_S = 5, PAGE_FRAME_BYTES = 64 << 10 };
+enum { RETRY_AFTER_S = 1, TOO_MANY_RETRY_AFTER_S = 5, PAGE_FRAME_BYTES = 64 << 10 };
 
-static const char PAGE_POLICY[] = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-				  "connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; "
-				  "frame-ancestors 'none'";
+static const char PAGE_POLICY[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src "
+    "'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /* ---- the form ---- */
 
@@ -72,28 +72,24 @@ struct answer {
 static void send_answer(struct http_request *r, void *p)
 {
 	const struct answer *a = p;
-	/* Any site may read the JSON from a browser: there is no login. */
-	struct http_header_line json[HEADERS_MAX] = {{"Cache-Control", "no-cache"},
-	    {"Access-Control-Allow-Origin", "*"}, {"Access-Control-Expose-Headers", "ETag, Retry-After"}};
-	struct http_header_line page[HEADERS_MAX] = {{"Cache-Control", "no-cache"},
-	    {"Content-Security-Policy", PAGE_POLICY}, {"Referrer-Policy", "no-referrer"}, {"X-Frame-Options", "DENY"},
-	    {"Vary", "Accept"}};
-	struct http_header_line *h = a->form->is_page ? page : json;
-	const char *type = a->form->is_page ? "text/html; charset=utf-8" : "application/json";
 	char seconds[16];
-	int n = a->form->is_page ? 5 : 3;
+	const char *name = a->status == 200 ? "ETag" : a->retry_after_s ? "Retry-After" : NULL;
+	const struct http_header_line last = {name, a->status == 200 ? a->etag : seconds};
+	/* Any site may read the JSON from a browser: there is no login. */
+	const struct http_header_line json[] = {{"Cache-Control", "no-cache"}, {"Access-Control-Allow-Origin", "*"},
+	    {"Access-Control-Expose-Headers", "ETag, Retry-After"}, last, {NULL, NULL}};
+	const struct http_header_line page[] = {{"Cache-Control", "no-cache"}, {"Content-Security-Policy", PAGE_POLICY},
+	    {"Referrer-Policy", "no-referrer"}, {"X-Frame-Options", "DENY"}, {"Vary", "Accept"}, last, {NULL, NULL}};
+	const struct http_header_line *h = a->form->is_page ? page : json;
 
-	if (a->status == 200)
-		h[n++] = (struct http_header_line){"ETag", a->etag};
-	if (a->retry_after_s) {
-		snprintf(seconds, sizeof(seconds), "%d", a->retry_after_s);
-		h[n++] = (struct http_header_line){"Retry-After", seconds};
+	snprintf(seconds, sizeof(seconds), "%d", a->retry_after_s);
+	if (a->retry_after_s)
 		http_count_busy(r);
-	}
 	if (a->status == 200 && etag_is_named(http_header(r, "If-None-Match"), a->etag))
 		http_respond(r, 304, NULL, h, "", 0);
 	else
-		http_respond_shared(r, a->status, type, h, a->body);
+		http_respond_shared(
+		    r, a->status, a->form->is_page ? "text/html; charset=utf-8" : "application/json", h, a->body);
 }
 
 /* Answers r and all requests that wait for the same answer (gate.h); a client that has it already gets 304. retry_after_s 0:
@@ -119,7 +115,7 @@ static void respond_text(struct http_request *r, int status, char *json, int ret
 	struct web_form form;
 	struct web_text text;
 
-	web_form_take(&form, r);
+	web_form_init(&form, r);
 	write_text(&text, &form, status, json);
 	send_text(&text, &form, r, status, retry_after_s);
 	release_form(&form);
@@ -220,7 +216,7 @@ static void send_rendered(struct pool_work *work)
 
 void web_render(struct loop *l, struct web_render *r, size_t n_items)
 {
-	web_form_take(&r->form, r->request);
+	web_form_init(&r->form, r->request);
 	r->work = (struct pool_work){.work = write_rendered, .after = send_rendered};
 	if (n_items > ITEMS_AT_ONCE) {
 		pool_submit(l, &r->work);

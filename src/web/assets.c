@@ -1,12 +1,12 @@
-/* /assets/…: script, style and icon. Each name contains a digest of the bytes, so a browser may keep a file for ever and never has
- * an old one. */
+/* /assets/…: script, style and icon. Each name contains a digest of the bytes, so a browser may cache a file forever and never
+ * shows an old one. */
 #include "web/assets.h"
 
 #include "http/server.h"
 #include "web/page.h"
 #include "web/web_internal.h"
 
-enum { HEADERS_MAX = 8, MEMBER_BYTES = 64 };
+enum { MEMBER_BYTES = 64 };
 
 /* The q of "gzip;q=0.5"; -1: the member names another coding. */
 static double coding_quality(const char *member, const char *coding)
@@ -41,8 +41,6 @@ bool accepts_gzip(const char *header)
 
 void web_on_asset(struct http_request *r, void *owner)
 {
-	struct http_header_line h[HEADERS_MAX] = {
-	    {"Cache-Control", "public, max-age=31536000, immutable"}, {"Vary", "Accept-Encoding"}};
 	bool is_gzip = accepts_gzip(http_header(r, "Accept-Encoding"));
 	const struct web_asset *a = NULL;
 	char etag[ETAG_BYTES];
@@ -56,11 +54,10 @@ void web_on_asset(struct http_request *r, void *owner)
 		return;
 	}
 	etag_of(a->path, strlen(a->path), etag); /* the path contains a digest of the bytes */
-	if (is_gzip) {
+	if (is_gzip)
 		memcpy(etag + strlen(etag) - 1, "z\"", 3); /* another representation */
-		h[2] = (struct http_header_line){"Content-Encoding", "gzip"};
-	}
-	h[is_gzip ? 3 : 2] = (struct http_header_line){"ETag", etag};
+	const struct http_header_line h[] = {{"Cache-Control", "public, max-age=31536000, immutable"},
+	    {"Vary", "Accept-Encoding"}, {"ETag", etag}, {is_gzip ? "Content-Encoding" : NULL, "gzip"}, {NULL, NULL}};
 	if (etag_is_named(http_header(r, "If-None-Match"), etag)) {
 		http_respond(r, 304, NULL, h, "", 0);
 		return;

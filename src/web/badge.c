@@ -70,14 +70,13 @@ static void put_svg(struct buf *out, const char *label, const char *message, con
 	buf_append_str(out, "><title>");
 	escape_xml_text(out, buf_str(&said));
 	buf_appendf(out,
-	    "</title><linearGradient id=\"s\" x2=\"0\" y2=\"100%%\"><stop offset=\"0\" "
-	    "stop-color=\"#bbb\" stop-opacity=\".1\"/><stop offset=\"1\" stop-opacity=\".1\"/>"
-	    "</linearGradient><clipPath id=\"r\"><rect width=\"%d\" height=\"20\" rx=\"3\" "
-	    "fill=\"#fff\"/></clipPath><g clip-path=\"url(#r)\"><rect width=\"%d\" height=\"20\" "
-	    "fill=\"" LABEL_COLOR "\"/><rect x=\"%d\" width=\"%d\" height=\"20\" fill=\"%s\"/>"
-	    "<rect width=\"%d\" height=\"20\" fill=\"url(#s)\"/></g><g fill=\"#fff\" "
-	    "text-anchor=\"middle\" font-family=\"Verdana,Geneva,DejaVu Sans,sans-serif\" "
-	    "text-rendering=\"geometricPrecision\" font-size=\"110\">",
+	    "</title><linearGradient id=\"s\" x2=\"0\" y2=\"100%%\"><stop offset=\"0\" stop-color=\"#bbb\" "
+	    "stop-opacity=\".1\"/><stop offset=\"1\" stop-opacity=\".1\"/></linearGradient><clipPath id=\"r\"><rect "
+	    "width=\"%d\" height=\"20\" rx=\"3\" fill=\"#fff\"/></clipPath><g clip-path=\"url(#r)\"><rect width=\"%d\" "
+	    "height=\"20\" fill=\"" LABEL_COLOR
+	    "\"/><rect x=\"%d\" width=\"%d\" height=\"20\" fill=\"%s\"/><rect width=\"%d\" height=\"20\" "
+	    "fill=\"url(#s)\"/></g><g fill=\"#fff\" text-anchor=\"middle\" font-family=\"Verdana,Geneva,DejaVu "
+	    "Sans,sans-serif\" text-rendering=\"geometricPrecision\" font-size=\"110\">",
 	    left + right, left, left, right, color, left + right);
 	put_words(out, label, 0, left);
 	put_words(out, message, left, right);

@@ -292,8 +292,8 @@ static int read_watches(struct params *p, struct watch *at)
 	while (n < WATCHES_MAX && (rc = http_query_nth(p->r, "watch", n, path, sizeof(path))) != ERR_NOT_FOUND) {
 		if (rc || watch_parse(path, &at[n]))
 			params_wrong(p, "watch",
-			    "must be a path such as pulls/7, commits/SHA, jobs/3, "
-			    "accelerators/NAME, dashboard, nightly or platforms");
+			    "must be a path such as pulls/7, commits/SHA, jobs/3, accelerators/NAME, dashboard, "
+			    "nightly or platforms");
 		n++;
 	}
 	if (n == 0)

@@ -98,7 +98,7 @@ static void put_content(struct buf *out, const struct feed_event *e)
 	if (e->sha)
 		buf_appendf(&text, is_red ? "Since commit %.*s" : "With commit %.*s", SHA_SHOWN, e->sha);
 	else if (e->kind == FEED_NOT_RED)
-		buf_append_str(&text, "What was red is explained, and no newer test has passed");
+		buf_append_str(&text, "The red tests are explained, and no newer test has passed");
 	else
 		buf_append_str(&text, "The commit is not on record any more");
 	if (is_red && e->last_good_sha)

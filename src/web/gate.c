@@ -226,7 +226,7 @@ static bool make_room(struct web_gate *g, const struct http_client_group *group)
 	return true;
 }
 
-void web_gate_ask(
+void web_gate_submit(
     struct web_gate *g, struct http_request *r, void (*make)(struct http_request *r, void *owner), void *owner)
 {
 	struct http_client_group group = http_client_group(r);

@@ -28,7 +28,7 @@ void web_gate_free(struct web_gate *g);
 
 /* Lets make() answer r. It runs once, now or later, for r or for another request of the same target, and later calls
  * web_gate_answer() once for the request that it got. Until then the gate uses the user pointer and the on_gone of each request. */
-void web_gate_ask(
+void web_gate_submit(
     struct web_gate *g, struct http_request *r, void (*make)(struct http_request *r, void *owner), void *owner);
 /* The answer for r is ready: runs `send` for r and for all requests that wait for the same answer; `send` answers the request that it
  * gets. For a request that did not come through a gate it runs once. */

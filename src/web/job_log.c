@@ -56,7 +56,6 @@ enum {
 	STUCK_MAX = 256,          /* readers that have not taken their piece yet */
 	OF_ONE_CLIENT_MAX = 32,   /* readers of both kinds: an eighth of either */
 	LOOK_AFTER_MS = 5 * 1000, /* of silence: then it checks whether the job is over */
-	HEADERS_MAX = 8,
 };
 
 static const char TYPE[] = "text/plain; charset=utf-8";
@@ -75,7 +74,7 @@ struct log_get {
 	bool follows, is_begun, is_busy /* the store or the logs have it */;
 	bool has_changed; /* since the current read began */
 	bool is_stuck;    /* the socket has not taken the last piece */
-	bool is_over;     /* the job is over: the log grows no more */
+	bool is_over;     /* the job has ended, so the log does not grow any more */
 };
 
 static void set_stuck(struct log_get *g, bool is_stuck)
@@ -138,41 +137,32 @@ static void begin_log(struct log_get *g, int status, const struct http_header_li
 /* A log that grows has no length for Content-Range yet. */
 static void begin_answer(struct log_get *g)
 {
-	/* A sandbox: even if a browser showed the log as a page, it would have no scripts, forms or origin. */
-	struct http_header_line headers[HEADERS_MAX] = {
-	    {"Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'"},
-	    {"Access-Control-Allow-Origin", "*"}, {"Cache-Control", "no-cache"}};
 	enum byte_range kind = BYTE_RANGE_NONE;
-	int n = 3, status = 200;
-	char length[24] = "*", range[80];
+	char length[24] = "*", range[80] = "";
 
-	if (g->follows) {
-		begin_log(g, 200, headers);
-		return;
+	if (!g->follows) {
+		g->to = g->read.end;
+		if (!http_header(g->request, "If-Range")) /* a log has no validator that it could match */
+			kind = byte_range_parse(http_header(g->request, "Range"), g->read.end, &g->at, &g->to);
+		if (g->read.is_complete || kind == BYTE_RANGE_UNSATISFIABLE)
+			snprintf(length, sizeof(length), "%" PRId64, g->read.end);
 	}
-	g->to = g->read.end;
-	if (!http_header(g->request, "If-Range")) /* a log has no validator that it could match */
-		kind = byte_range_parse(http_header(g->request, "Range"), g->read.end, &g->at, &g->to);
-	if (g->read.is_complete || kind == BYTE_RANGE_UNSATISFIABLE)
-		snprintf(length, sizeof(length), "%" PRId64, g->read.end);
-	headers[n++] = (struct http_header_line){"Accept-Ranges", "bytes"};
-	if (kind == BYTE_RANGE_PART) {
-		status = 206;
+	if (kind == BYTE_RANGE_PART)
 		snprintf(range, sizeof(range), "bytes %" PRId64 "-%" PRId64 "/%s", g->at, g->to - 1, length);
-		headers[n++] = (struct http_header_line){"Content-Range", range};
-	} else if (kind == BYTE_RANGE_UNSATISFIABLE) {
+	else if (kind == BYTE_RANGE_UNSATISFIABLE)
 		snprintf(range, sizeof(range), "bytes */%s", length);
-		headers[n++] = (struct http_header_line){"Content-Range", range};
-		http_respond(g->request, 416, TYPE, headers, "", 0);
-		log_get_free(g);
+	/* A sandbox: even if a browser showed the log as a page, it would have no scripts, forms or origin. */
+	const struct http_header_line headers[] = {
+	    {"Content-Security-Policy", "sandbox; default-src 'none'; frame-ancestors 'none'"},
+	    {"Access-Control-Allow-Origin", "*"}, {"Cache-Control", "no-cache"},
+	    {g->follows ? NULL : "Accept-Ranges", "bytes"}, {*range ? "Content-Range" : NULL, range}, {NULL, NULL}};
+	int status = kind == BYTE_RANGE_PART ? 206 : kind == BYTE_RANGE_UNSATISFIABLE ? 416 : 200;
+	if (status != 416 && !str_eq(http_method(g->request), "HEAD")) {
+		begin_log(g, status, headers);
 		return;
 	}
-	if (str_eq(http_method(g->request), "HEAD")) {
-		http_respond(g->request, status, TYPE, headers, "", (size_t)(g->to - g->at));
-		log_get_free(g);
-		return;
-	}
-	begin_log(g, status, headers);
+	http_respond(g->request, status, TYPE, headers, "", status == 416 ? 0 : (size_t)(g->to - g->at));
+	log_get_free(g);
 }
 
 /* ---- the text ---- */

@@ -10,6 +10,16 @@
 
 enum { METRICS_MAX_BYTES = 4 << 20, PROC_MAX_BYTES = 4096 };
 
+/* The store is read first; the pool adds the metrics of the process, because /proc is files. */
+struct metrics_request {
+	struct get_gauges gauges;
+	struct pool_work work;
+	struct http_request *request;
+	struct web *web;
+	struct config *config; /* as of the request */
+	struct buf out;
+};
+
 /* ---- the process ---- */
 
 static void put_process_metric(struct buf *out, const char *name, const char *type, const char *help, double value)
@@ -41,9 +51,10 @@ static void put_start_time(struct buf *out)
 }
 
 /* The process itself, under the names of Prometheus' own clients. Thread: the pool, because /proc is files. */
-static void put_process_metrics(struct buf *out, const char *state_dir)
+static void write_process_metrics(struct pool_work *work)
 {
-	struct buf text = BUF_INIT(PROC_MAX_BYTES);
+	struct metrics_request *m = CONTAINER_OF(work, struct metrics_request, work);
+	struct buf text = BUF_INIT(PROC_MAX_BYTES), *out = &m->out;
 	double page = (double)sysconf(_SC_PAGESIZE);
 	long long virtual_pages, resident_pages;
 	DIR *dir = opendir("/proc/self/fd");
@@ -75,7 +86,7 @@ static void put_process_metrics(struct buf *out, const char *state_dir)
 		put_process_metric(
 		    out, "process_max_fds", "gauge", "How many file descriptors may be open.", (double)limit.rlim_cur);
 	put_start_time(out);
-	if (statvfs(state_dir, &v) != 0)
+	if (statvfs(m->config->state_dir, &v) != 0)
 		return;
 	put_process_metric(out, "outpost_disk_free_bytes", "gauge", "Free for us on the disk that holds state_dir.",
 	    (double)v.f_bavail * (double)v.f_frsize);
@@ -84,16 +95,6 @@ static void put_process_metrics(struct buf *out, const char *state_dir)
 }
 
 /* ---- the service ---- */
-
-/* The store is read first; the pool adds the metrics of the process, because /proc is files. */
-struct metrics_request {
-	struct get_gauges gauges;
-	struct pool_work work;
-	struct http_request *request;
-	struct web *web;
-	struct config *config; /* as of the request */
-	struct buf out;
-};
 
 static int64_t age_s(int64_t now_ms, int64_t then_ms)
 {
@@ -228,24 +229,26 @@ static void add_times(const struct http_route *r, const struct histogram *times,
 	histogram_merge(&groups[group], times);
 }
 
+static void put_by_reason(struct buf *out, const char *name, const char *help, int64_t n_full, int64_t n_share)
+{
+	metric_head(out, name, "counter", help);
+	buf_appendf(out, "%s{reason=\"full\"} %lld\n%s{reason=\"client_share\"} %lld\n", name, (long long)n_full, name,
+	    (long long)n_share);
+}
+
 /* Connections and bodies that were closed while the server was full (http/eviction.c). */
 static void put_evictions(struct buf *out, const struct http_counters *c)
 {
-	static const char CONNECTIONS[] = "outpost_http_evicted_connections_total";
-	static const char BODIES[] = "outpost_http_evicted_bodies_total";
-
-	metric_head(out, CONNECTIONS, "counter",
-	    "Connections that were closed for newer ones, because the table was full or because "
-	    "their client had its share.");
-	buf_appendf(out, "%s{reason=\"full\"} %lld\n%s{reason=\"client_share\"} %lld\n", CONNECTIONS,
-	    (long long)c->n_evicted_full, CONNECTIONS, (long long)c->n_evicted_share);
+	put_by_reason(out, "outpost_http_evicted_connections_total",
+	    "Connections that were closed for newer ones, because the table was full or because their client had its "
+	    "share.",
+	    c->n_evicted_full, c->n_evicted_share);
 	metric_counter(out, "outpost_http_refused_connections_total", "New connections that found no place.",
 	    c->n_refused_connections);
-	metric_head(out, BODIES, "counter",
-	    "Slow request bodies that were given up for newer ones, because the memory for bodies "
-	    "was full or because their client had its share.");
-	buf_appendf(out, "%s{reason=\"full\"} %lld\n%s{reason=\"client_share\"} %lld\n", BODIES,
-	    (long long)c->n_bodies_evicted_full, BODIES, (long long)c->n_bodies_evicted_share);
+	put_by_reason(out, "outpost_http_evicted_bodies_total",
+	    "Slow request bodies that were dropped for newer ones, because the memory for bodies was full or because "
+	    "their client had its share.",
+	    c->n_bodies_evicted_full, c->n_bodies_evicted_share);
 	metric_counter(
 	    out, "outpost_http_refused_bodies_total", "Request bodies that found no memory.", c->n_bodies_refused);
 }
@@ -278,13 +281,6 @@ static void put_service(struct metrics_request *m)
 }
 
 /* ---- the request: the store, then /proc in the pool ---- */
-
-static void write_process_metrics(struct pool_work *work)
-{
-	struct metrics_request *m = CONTAINER_OF(work, struct metrics_request, work);
-
-	put_process_metrics(&m->out, m->config->state_dir);
-}
 
 static void answer_metrics(struct pool_work *work)
 {

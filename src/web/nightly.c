@@ -45,8 +45,6 @@ static bool parse_place(char *text, struct nightly_place *ret)
 
 /* ---- the request ---- */
 
-static const char *null_if_empty(const char *text) { return text[0] ? text : NULL; }
-
 static void read_params(struct params *p, struct nightly_request *n)
 {
 	int64_t today_ms = clock_wall_ms();
@@ -57,12 +55,9 @@ static void read_params(struct params *p, struct nightly_request *n)
 		n->get.last_day = n->get.n_days;
 	n->get.limit = (int)params_limit(p, LIMIT_DEFAULT);
 	n->get.state = (enum history_state)params_word(p, "state", &history_state_words, HISTORY_NONE);
-	params_text(p, "accelerator", n->accelerator, sizeof(n->accelerator));
-	n->get.accelerator = null_if_empty(n->accelerator);
-	params_text(p, "suite", n->suite, sizeof(n->suite));
-	n->get.suite = null_if_empty(n->suite);
-	params_text(p, "q", n->part, sizeof(n->part));
-	n->get.part = null_if_empty(n->part);
+	n->get.accelerator = params_text(p, "accelerator", n->accelerator, sizeof(n->accelerator));
+	n->get.suite = params_text(p, "suite", n->suite, sizeof(n->suite));
+	n->get.part = params_text(p, "q", n->part, sizeof(n->part));
 	if (params_cursor(p, n->place, sizeof(n->place)) && !parse_place(n->place, &n->get.after))
 		params_wrong(p, "cursor", WRONG_CURSOR);
 	snprintf(n->not_found, sizeof(n->not_found), "no accelerator is called %s", n->accelerator);

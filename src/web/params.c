@@ -91,14 +91,15 @@ unsigned params_words(struct params *p, const char *name, const struct words *wo
 	return bits;
 }
 
-void params_text(struct params *p, const char *name, char *out, size_t out_bytes)
+const char *params_text(struct params *p, const char *name, char *out, size_t out_bytes)
 {
-	if (!read_param(p, name, out, out_bytes)) {
-		out[0] = '\0';
-	} else if (!utf8_is_valid(out, strlen(out))) {
+	bool is_read = read_param(p, name, out, out_bytes);
+
+	if (is_read && !utf8_is_valid(out, strlen(out)))
 		params_wrong(p, name, "must be UTF-8");
+	if (!is_read || p->wrong[0])
 		out[0] = '\0';
-	}
+	return *out ? out : NULL;
 }
 
 int64_t params_day(struct params *p, const char *name, int64_t fallback_ms)

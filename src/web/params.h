@@ -26,8 +26,8 @@ int64_t params_limit(struct params *p, int64_t fallback);
 int params_word(struct params *p, const char *name, const struct words *words, int fallback);
 /* Several words with commas between them: a bit for each index; 0 if absent. */
 unsigned params_words(struct params *p, const char *name, const struct words *words);
-/* The decoded text in out, "" if it is absent. A text that is too long or not UTF-8 is wrong. */
-void params_text(struct params *p, const char *name, char *out, size_t out_bytes);
+/* The decoded text in out, "" if it is absent. A text that is too long or not UTF-8 is wrong. Returns out, or NULL for "". */
+const char *params_text(struct params *p, const char *name, char *out, size_t out_bytes);
 /* A day, YYYY-MM-DD, as milliseconds of its beginning in UTC. */
 int64_t params_day(struct params *p, const char *name, int64_t fallback_ms);
 /* The bytes that cursor_json() put into `cursor`, in out with a NUL after them. Returns how many, 0 if it is absent. Check

@@ -110,7 +110,7 @@ static void on_gated_request(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
 
-	web_gate_ask(w->gate, r, find_route(r)->on_request, w);
+	web_gate_submit(w->gate, r, find_route(r)->on_request, w);
 }
 
 void web_refuse(struct http_request *r)
@@ -128,7 +128,7 @@ int64_t web_page_limit(const struct http_request *r)
 	return found ? found->page_limit : 0;
 }
 
-void web_form_take(struct web_form *f, const struct http_request *r)
+void web_form_init(struct web_form *f, const struct http_request *r)
 {
 	const struct web *w = http_route_of(r)->owner;
 	const struct web_route *found = find_page(r);

@@ -54,14 +54,14 @@ void web_respond_too_many(struct http_request *r, const char *text);
  * except the title. */
 struct web_form {
 	bool is_page;
-	const char *title;     /* in front of the id; NULL: that of the service. Borrowed for ever */
+	const char *title;     /* in front of the id; NULL: that of the service. Static */
 	char *id;              /* the first segment of the address */
 	char *api;             /* the path and query of the same answer in the API, of URL characters only */
 	char *base, *upstream; /* NULL until configured */
 	int64_t now_ms;
 };
 /* The owner of r's route is the struct web. Owns: the caller of it. */
-void web_form_take(struct web_form *f, const struct http_request *r);
+void web_form_init(struct web_form *f, const struct http_request *r);
 
 struct web_text {
 	char *bytes; /* owned */

@@ -147,7 +147,7 @@ static void what_ended_without_a_pass_is_not_called_green(void **state)
 	(void)state;
 	assert_non_null(strstr(text, ":green/7</id>"));
 	assert_non_null(strstr(text, "Ascend NPU is not red any more on main</title>"));
-	assert_non_null(strstr(text, "What was red is explained, and no newer test has passed."));
+	assert_non_null(strstr(text, "The red tests are explained, and no newer test has passed."));
 	free(text);
 }
 

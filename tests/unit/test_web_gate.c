@@ -63,7 +63,7 @@ static struct asked *ask(struct web_gate *g, uint8_t client, const char *target)
 	a->head.text = a->target;
 	a->request.address[10] = a->request.address[11] = 0xff;
 	a->request.address[15] = client;
-	web_gate_ask(g, &a->request, make, NULL);
+	web_gate_submit(g, &a->request, make, NULL);
 	return a;
 }
 
