@@ -1,28 +1,17 @@
 #include "model/accelerator.h"
 
-static const char *const LEVELS[] = {NULL, "L1", "L2", "L3", "L4"};
-const struct words level_words = {LEVELS, ARRAY_LEN(LEVELS)};
-
-const char *level_name(enum level level) { return LEVELS[level]; }
+WORDS_DEFINE(level, LEVEL_4 + 1, NULL, "L1", "L2", "L3", "L4")
+WORDS_DEFINE(runner_kind, RUNNER_INFRA + 1, "github", "webhook", "pull", "infra")
+WORDS_DEFINE(level_criterion, N_CRITERIA, LEVEL_CRITERIA(WORD_NAME))
 
 const char *trust_name(enum trust trust)
 {
-	static const char *const names[] = {[TRUST_ANYONE] = "anyone",
-	    [TRUST_CONTRIBUTORS] = "contributors",
-	    [TRUST_MEMBERS] = "members",
-	    [TRUST_APPROVED] = "approved",
-	    [TRUST_MERGED] = "merged"};
+	static const char *const names[] = {"anyone", "contributors", "members", "approved", "merged"};
 
 	return names[trust];
 }
 
 const char *visibility_name(enum visibility v) { return v == VISIBILITY_SUMMARY ? "summary" : "public"; }
-
-static const char *const runner_kind_names[] = {
-    [RUNNER_GITHUB] = "github", [RUNNER_WEBHOOK] = "webhook", [RUNNER_PULL] = "pull", [RUNNER_INFRA] = "infra"};
-const struct words runner_kind_words = {runner_kind_names, RUNNER_INFRA + 1};
-
-const char *runner_kind_name(enum runner_kind k) { return runner_kind_names[k]; }
 
 void accelerator_release(struct accelerator *a)
 {
@@ -77,23 +66,6 @@ bool health_is_unhealthy(const struct health_sample *samples, size_t n, bool was
 	return n_counted < NEWEST || 2 * n_red >= NEWEST;
 }
 
-const char *level_criterion_name(enum level_criterion c)
-{
-	/* As the thresholds are called in outpost.yml. */
-	static const char *const names[] = {[CRITERION_TENURE] = "tenure",
-	    [CRITERION_DATA] = "data",
-	    [CRITERION_END_TO_END] = "end_to_end_time",
-	    [CRITERION_OVERRUN] = "overrun_rate",
-	    [CRITERION_QUEUE] = "queue_time",
-	    [CRITERION_TIMEOUT] = "timeout_rate",
-	    [CRITERION_PASS] = "pass_rate",
-	    [CRITERION_DEADLINES] = "deadlines_met",
-	    [CRITERION_REACTION] = "reaction_time",
-	    [CRITERION_MAINTAINERS] = "maintainers"};
-
-	return c < N_CRITERIA ? names[c] : NULL;
-}
-
 /* ---- one criterion ---- */
 
 static struct level_finding judged(struct level_finding f)
@@ -128,7 +100,7 @@ static struct level_finding share_finding(
 	    .is_at_least = is_at_least});
 }
 
-/* A job that only upstream broke says nothing of its vendor: it is counted neither as passed nor as failed. */
+/* A job that only upstream broke says nothing about its vendor, so it counts neither as passed nor as failed. */
 static struct level_finding pass_finding(const struct level_window *w, int percent)
 {
 	struct level_finding f = share_finding(CRITERION_PASS, w->n_passed, w->n_jobs - w->n_upstream, percent, true);
@@ -137,7 +109,7 @@ static struct level_finding pass_finding(const struct level_window *w, int perce
 	return f;
 }
 
-/* At most: the target itself meets it. */
+/* The target itself meets the criterion, too. */
 static struct level_finding reaction_finding(int64_t ms, int64_t target_ms)
 {
 	struct level_finding f = time_finding(CRITERION_REACTION, ms, target_ms, false);
@@ -168,7 +140,7 @@ static struct level_finding find_criterion(enum level_criterion c, const struct 
 		return pass_finding(w, t->pass_percent);
 	case CRITERION_DEADLINES:
 		return share_finding(c, n->n_deadlines_met, n->n_dispatches, t->deadlines_percent, true);
-	case CRITERION_REACTION: /* never red: never slow */
+	case CRITERION_REACTION: /* an accelerator that was never red meets it */
 		return reaction_finding(n->reaction_ms < 0 ? 0 : n->reaction_ms, t->reaction_ms);
 	case CRITERION_MAINTAINERS:
 	case N_CRITERIA:
@@ -177,26 +149,14 @@ static struct level_finding find_criterion(enum level_criterion c, const struct 
 	return (struct level_finding){.criterion = CRITERION_MAINTAINERS, .met = MET_NO};
 }
 
-static bool is_asked(enum level_criterion c, const struct level_thresholds *t, enum level_step step)
+/* Whether the criterion counts for this step. */
+static bool criterion_counts(enum level_criterion c, const struct level_thresholds *t, enum level_step step)
 {
-	switch (c) {
-	case CRITERION_END_TO_END:
-	case CRITERION_TIMEOUT:
-	case CRITERION_PASS:
+	if (c == CRITERION_END_TO_END || c == CRITERION_TIMEOUT || c == CRITERION_PASS)
 		return true;
-	case CRITERION_DEADLINES:
-		return step == STEP_UP && t->deadlines_percent > 0;
-	case CRITERION_REACTION:
-		return step == STEP_UP && t->reaction_ms > 0;
-	case CRITERION_MAINTAINERS:
-		return step == STEP_UP && !t->is_proposed;
-	case CRITERION_TENURE:
-	case CRITERION_DATA:
-	case CRITERION_OVERRUN:
-	case CRITERION_QUEUE:
-	case N_CRITERIA:
-		break;
-	}
+	if ((c == CRITERION_DEADLINES && !t->deadlines_percent) || (c == CRITERION_REACTION && !t->reaction_ms) ||
+	    (c == CRITERION_MAINTAINERS && t->is_proposed))
+		return false;
 	return step == STEP_UP;
 }
 
@@ -207,13 +167,13 @@ size_t level_findings(const struct level_numbers *n, const struct level_threshol
 	size_t n_findings = 0;
 
 	for (int c = 0; c < N_CRITERIA; c++)
-		if (is_asked((enum level_criterion)c, t, step))
+		if (criterion_counts((enum level_criterion)c, t, step))
 			ret[n_findings++] = find_criterion((enum level_criterion)c, n, w, t);
 	return n_findings;
 }
 
-/* Upwards what is not known is not met; downwards it is not missed. */
-static unsigned unmet(const struct level_numbers *n, const struct level_thresholds *t, enum level_step step)
+/* An unknown measure does not meet a criterion on the way up, and does not miss one on the way down. */
+static unsigned unmet_criteria(const struct level_numbers *n, const struct level_thresholds *t, enum level_step step)
 {
 	struct level_finding list[N_CRITERIA];
 	size_t n_findings = level_findings(n, t, step, list);
@@ -230,28 +190,14 @@ struct level_proposal level_propose(
 {
 	struct level_proposal p = {.level = now};
 
-	switch (now) {
-	case LEVEL_1:
-		break;
-	case LEVEL_2:
-		p.unmet_next = unmet(n, l3, STEP_UP);
-		if (!p.unmet_next)
-			p.level = LEVEL_3;
-		break;
-	case LEVEL_3:
-		p.unmet_now = unmet(n, l3, STEP_DOWN);
-		p.unmet_next = unmet(n, l4, STEP_UP);
-		if (p.unmet_now)
-			p.level = LEVEL_2;
-		else if (!p.unmet_next)
-			p.level = LEVEL_4;
-		break;
-	case LEVEL_4:
-		p.unmet_now = unmet(n, l4, STEP_DOWN);
-		if (p.unmet_now)
-			p.level = LEVEL_3;
-		break;
-	}
+	if (now >= LEVEL_3)
+		p.unmet_now = unmet_criteria(n, now == LEVEL_3 ? l3 : l4, STEP_DOWN);
+	if (now == LEVEL_2 || now == LEVEL_3)
+		p.unmet_next = unmet_criteria(n, now == LEVEL_2 ? l3 : l4, STEP_UP);
+	if (p.unmet_now)
+		p.level--;
+	else if ((now == LEVEL_2 || now == LEVEL_3) && !p.unmet_next)
+		p.level++;
 	p.is_silent = now >= LEVEL_3 && n->demotion.n_jobs == 0;
 	return p;
 }
@@ -264,7 +210,7 @@ void source_head_release(struct source_head *h)
 
 RECORD_DEFINE(feed_event, FEED_EVENT_RECORD)
 RECORD_DEFINE_PART(feed_nightly, feed_event, FEED_NIGHTLY_RECORD)
-_Static_assert(FEED_RED == 0 && FEED_GREEN == 1 && FEED_NOT_RED == 2, "the records have their numbers");
+_Static_assert(FEED_RED == 0 && FEED_GREEN == 1 && FEED_NOT_RED == 2, "the SQL of the records has these numbers");
 
 void feed_event_release(struct feed_event *e)
 {

@@ -1,5 +1,5 @@
-/* What a vendor registers: one accelerator, how its tests get run and when. Plain
- * data; config/ fills it once and nobody changes it after.
+/* An accelerator as its vendor registers it, and how and when its tests run. config/ fills it in once, and it does not change
+ * afterwards. Also the circuit breaker, the levels, the heads of vendors' sources and the feed's events.
  *
  * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
 #pragma once
@@ -10,18 +10,18 @@
 
 /* L1 silent, L2 dashboard and comment, L3 + check run on label, L4 + check run always. */
 enum level { LEVEL_1 = 1, LEVEL_2, LEVEL_3, LEVEL_4 };
-extern const struct words level_words;
+WORDS_DECLARE(level); /* "L1" … "L4" */
 #define RECORD_C_LEVEL enum level
 #define RECORD_T_LEVEL RECORD_RANK, &level_words
 
-/* Whose changes may run. */
+/* The authors whose changes may run. */
 enum trust { TRUST_ANYONE, TRUST_CONTRIBUTORS, TRUST_MEMBERS, TRUST_APPROVED, TRUST_MERGED };
 
 enum runner_kind {
 	RUNNER_GITHUB,  /* repository_dispatch to the vendor's repository */
 	RUNNER_WEBHOOK, /* signed POST to the vendor's own CI */
 	RUNNER_PULL,    /* outpost-runner machines ask for work */
-	RUNNER_INFRA,   /* hosted in infra.repository; never written in a file */
+	RUNNER_INFRA,   /* hosted in infra.repository; no file has it */
 };
 
 struct runner {
@@ -30,7 +30,7 @@ struct runner {
 	bool is_nightly_only; /* gets periodic runs, but neither pull requests nor pushes */
 	enum reruns reruns;   /* which experiments it gets; RERUNS_NONE for RUNNER_INFRA */
 	char *repository;     /* github, infra: owner/name as configured */
-	/* github, infra: pinned, so that only this repository reports under its name; 0: not */
+	/* github, infra: pinned, so that only this repository reports under its name; 0: not pinned */
 	int64_t repository_id, repository_owner_id;
 	char *workflow;        /* github: `.github/workflows/x.yml` or NULL */
 	char *url;             /* webhook */
@@ -39,7 +39,7 @@ struct runner {
 	int max_parallel;      /* pull */
 };
 
-/* What of a job's log leaves the vendor's machine. */
+/* How much of a job's log leaves the vendor's machine. */
 enum visibility {
 	VISIBILITY_PUBLIC,  /* all of it */
 	VISIBILITY_SUMMARY, /* only the excerpt of a failing step */
@@ -54,19 +54,19 @@ struct triggers {
 	bool drafts;
 	bool has_push;
 	char **branches;       /* push: NULL-terminated; NULL: upstream's branches */
-	int64_t push_every_ms; /* at most one push run in so long, the newest; 0: each push */
+	int64_t push_every_ms; /* at most one push run in each such interval, the newest; 0: each push */
 	char **schedules;      /* cron texts, NULL-terminated; NULL: none */
 };
 
+/* Each counts from the dispatch. acknowledge_ms 0: not given; see deadline_acknowledge_ms(). */
 struct deadlines {
-	/* Each counted from the dispatch. acknowledge_ms 0: not given; see deadline_acknowledge_ms() */
 	int64_t acknowledge_ms, start_ms, finish_ms;
 };
 
 /* How much of an accelerator's capacity experiments may use. */
 struct experiment_budget {
-	int tests;          /* at most so many different tests for one head */
-	int per_head;       /* at most so many rounds for one head and runner */
+	int tests;          /* the maximum of different tests for one head */
+	int per_head;       /* the maximum of rounds for one head and runner */
 	int share_permille; /* of the time that its jobs took; 0: no experiments */
 };
 
@@ -91,47 +91,41 @@ struct accelerator {
 	int line;
 };
 
-/* What was given, else 10 min for a webhook runner (its 2xx is the sign) and 0, no such deadline,
- * for the others: GitHub's 204 says nothing of the vendor, a queue of pull runners may be long. */
+/* The given deadline. The default is 10 min for a webhook runner, which acknowledges with its 2xx, and 0 (no deadline) for others:
+ * GitHub's 204 says nothing about the vendor, and a queue of pull runners may be long. */
 int64_t deadline_acknowledge_ms(const struct deadlines *d, enum runner_kind kind);
 
-const char *level_name(enum level level);       /* "L1" … "L4" */
 const char *trust_name(enum trust trust);       /* as written in a file */
 const char *visibility_name(enum visibility v); /* "public", "summary" */
-extern const struct words runner_kind_words;
+WORDS_DECLARE(runner_kind);                     /* "github", "webhook", "pull", "infra" */
 #define RECORD_C_RUNNER_KIND enum runner_kind
 #define RECORD_T_RUNNER_KIND RECORD_WORD, &runner_kind_words
-const char *runner_kind_name(enum runner_kind k); /* "github", "webhook", "pull", "infra" */
-void accelerator_release(struct accelerator *a);  /* wipes secrets */
+void accelerator_release(struct accelerator *a); /* wipes secrets */
 
-/* The circuit breaker: an accelerator that is red on most recent unrelated changes says more about
- * itself than about them, and is shown as "unhealthy, not counted" until it recovers. Pure. */
+/* ---- the circuit breaker: an accelerator that is red on most recent unrelated changes says more about itself than about them.
+ * It is shown as "unhealthy, not counted" until it recovers ---- */
 
 enum { HEALTH_LOOKS_AT = 20 }; /* newest completed changes, one an author's PR or push */
 
 struct health_sample {
-	bool is_red; /* FAIL, ERROR or MISS in it that no known issue explains */
-	/* All its red is NEW, and nobody else's change is red so: its own fault. It tells nothing of
-	 * the accelerator, neither good nor bad, and is passed over. */
+	bool is_red; /* a FAIL, ERROR or MISS that no known issue explains */
+	/* All red tests are NEW, and no other author's change is red in this way. The change is the cause, so the sample is
+	 * skipped. */
 	bool is_attributed;
 };
 
-/* samples: newest first, of changes that have nothing to do with each other. Hysteresis: trips at
- * 8 red ones of the newest 10 that count, recovers at 3 greens in a row or with less than half of 10
- * red. Fewer than 8 samples never trip it. */
+/* samples: of unrelated changes, newest first. The breaker trips when 8 of the newest 10 that count are red, so never with fewer
+ * than 8 samples. It recovers after 3 green ones in a row, or when less than half of 10 are red. */
 bool health_is_unhealthy(const struct health_sample *samples, size_t n, bool was_unhealthy);
 
-/* How far an accelerator is from the next level, by the criteria of PyTorch's cross-repository CI relay, CRCR
- * (pytorch/rfcs#102, pytorch/test-infra torchci/lib/crcr and clickhouse_queries/crcr_l3_summary). It makes a
- * proposal, never a change: the level is what the vendor's file says. Pure. */
+/* ---- the levels: the distance of an accelerator from the next one, by the criteria of PyTorch's cross-repository CI relay, CRCR
+ * (pytorch/rfcs#102, pytorch/test-infra torchci/lib/crcr and clickhouse_queries/crcr_l3_summary). The result is a proposal and
+ * changes nothing, because the vendor's file has the level ---- */
 
-enum {
-	PROMOTION_DAYS = 14,
-	DEMOTION_DAYS = 7,
-};
+enum { PROMOTION_DAYS = 14, DEMOTION_DAYS = 7 };
 #define OVERRUN_MS (INT64_C(3) * 3600 * 1000) /* a job that runs longer overruns */
 
-/* What a level demands; 0 of the last two: does not count. */
+/* The criteria of a level; 0 of the last two: does not count. */
 struct level_thresholds {
 	int64_t tenure_ms;     /* registered at L2 or above, at least */
 	int64_t data_ms;       /* since the first job that counts, at least */
@@ -141,15 +135,14 @@ struct level_thresholds {
 	int timeout_percent;   /* of jobs: less */
 	int pass_percent;      /* of jobs: at least */
 	int deadlines_percent; /* of dispatches that met theirs, at least */
-	int64_t reaction_ms;   /* from told of a red main to green, on average, at most */
-	/* False: the numbers are necessary and do not suffice. CRCR leaves L4 to the core maintainers. */
-	bool is_proposed;
+	int64_t reaction_ms;   /* from the notice about a red main to green, on average, at most */
+	bool is_proposed;      /* false: the numbers do not suffice; CRCR leaves L4 to the core maintainers */
 };
 
 /* Completed jobs of pull requests, each name's latest attempt, over some days. */
 struct level_window {
 	int64_t n_jobs, n_passed, n_timed_out, n_overrun;
-	int64_t n_upstream;    /* of those that did not pass: failed by nothing but upstream */
+	int64_t n_upstream;    /* of those that did not pass: broken by upstream alone */
 	int64_t end_to_end_ms; /* P50; -1: not known */
 	int64_t queue_ms;      /* mean; -1: not known */
 };
@@ -161,20 +154,21 @@ struct level_numbers {
 	int64_t reaction_ms;                     /* -1: never red */
 };
 
-enum level_criterion { /* the first that fails is named first */
-	CRITERION_TENURE,
-	CRITERION_DATA,
-	CRITERION_END_TO_END,
-	CRITERION_OVERRUN,
-	CRITERION_QUEUE,
-	CRITERION_TIMEOUT,
-	CRITERION_PASS,
-	CRITERION_DEADLINES,
-	CRITERION_REACTION,
-	CRITERION_MAINTAINERS, /* more than numbers is needed */
-	N_CRITERIA
-};
-const char *level_criterion_name(enum level_criterion c); /* "pass_rate", "queue_time", … */
+/* X(ENUM, name of the threshold in outpost.yml), in the order in which pages list those that are not met */
+#define LEVEL_CRITERIA(X)                                                                                              \
+	X(TENURE, "tenure")                                                                                            \
+	X(DATA, "data")                                                                                                \
+	X(END_TO_END, "end_to_end_time")                                                                               \
+	X(OVERRUN, "overrun_rate")                                                                                     \
+	X(QUEUE, "queue_time")                                                                                         \
+	X(TIMEOUT, "timeout_rate")                                                                                     \
+	X(PASS, "pass_rate")                                                                                           \
+	X(DEADLINES, "deadlines_met")                                                                                  \
+	X(REACTION, "reaction_time")                                                                                   \
+	X(MAINTAINERS, "maintainers") /* more than numbers is needed */
+#define CRITERION_VALUE(e, name) CRITERION_##e,
+enum level_criterion { LEVEL_CRITERIA(CRITERION_VALUE) N_CRITERIA };
+WORDS_DECLARE(level_criterion);
 
 enum level_met { MET_UNKNOWN, MET_NO, MET_YES };
 enum level_unit { UNIT_SECONDS, UNIT_SHARE };
@@ -186,59 +180,55 @@ struct level_finding {
 	bool has_measure;
 	double measured, target;
 	double with_upstream; /* pass rate: with the failures that upstream caused, as CRCR counts; else as measured */
-	/* measured >= target meets it, else measured < target (reaction time: <=) */
-	bool is_at_least;
+	bool is_at_least;     /* met by measured >= target, else by measured < target (reaction time: <=) */
 	enum level_met met;
 };
 
 enum level_step {
-	STEP_UP,   /* what the level demands of one that is to reach it */
-	STEP_DOWN, /* what it demands of one that has it: pass rate, timeouts, end-to-end time */
+	STEP_UP,   /* the criteria for an accelerator to reach the level */
+	STEP_DOWN, /* those to keep it: pass rate, timeouts, end-to-end time */
 };
-/* The criteria of `t` in order; returns how many. */
+/* The criteria of `t` in order; returns their number. */
 size_t level_findings(const struct level_numbers *n, const struct level_thresholds *t, enum level_step step,
     struct level_finding ret[N_CRITERIA]);
 
 struct level_proposal {
-	enum level level;    /* the one that the numbers carry; equal to the present one: stay */
-	unsigned unmet_next; /* bits 1 << enum level_criterion: what the next level still needs */
-	unsigned unmet_now;  /* what the present level demands and is not met */
-	bool is_silent;      /* no job in the time of a demotion: listed, and nothing is proposed */
+	enum level level;    /* the level that the numbers suffice for; equal to the present one: stay */
+	unsigned unmet_next; /* bits 1 << enum level_criterion: criteria of the next level that are not met */
+	unsigned unmet_now;  /* criteria of the present level that are not met */
+	bool is_silent;      /* no job in DEMOTION_DAYS: listed, without a proposal */
 };
 
-/* thresholds: of L3 and L4; L2 demands nothing but reports, L1 is the operator's choice and is
- * never proposed nor left. One step at a time. */
+/* l3, l4: the thresholds of L3 and L4. L2 requires only reports. L1 is the operator's choice: it is not proposed, and not left.
+ * One step at a time. */
 struct level_proposal level_propose(enum level now, const struct level_numbers *n, const struct level_thresholds *l3,
     const struct level_thresholds *l4);
 
-/* The newest commit of a vendor's own code, which a periodic run is of beside upstream's; and who
- * finds it out. The registry's part knows git, the dispatcher knows when: they meet here. */
+/* ---- the newest commit of a vendor's own code, which a periodic run tests with upstream's. dispatch/ decides when to read it,
+ * and registry/ reads it with git ---- */
 
 struct source_head {
 	char *accelerator;
 	char *git_url;
-	char *branch; /* NULL: whatever the repository's HEAD is */
+	char *branch; /* NULL: the repository's HEAD */
 	char *sha;
 };
 void source_head_release(struct source_head *h);
 
-/* One question. The caller owns it and its texts until done, which runs once, on the loop, never
- * inside ask(). */
+/* One request. The caller owns it and its texts until done(), which runs once, on the loop, never inside ask(). */
 struct head_request {
 	/* in */
 	const char *git_url, *branch;
 	void (*done)(struct head_request *r);
 	/* out */
-	int err; /* ERR_NOT_FOUND: no such branch; ERR_DENIED: an address that may not be reached;
-	          * ERR_NETWORK, ERR_TIMEOUT, ERR_TOO_BIG, …; ERR_CANCELLED */
+	int err; /* ERR_NOT_FOUND: no such branch; ERR_DENIED: a forbidden address; ERR_NETWORK, ERR_TIMEOUT, ERR_CANCELLED, … */
 	struct error why;
 	char sha[41];
-	/* the other side's own */
-	void *work;
+	void *work; /* of the reader */
 };
 struct head_reader {
 	void (*ask)(void *owner, struct head_request *r);
-	/* It ends soon, with ERR_CANCELLED unless it had ended otherwise. */
+	/* The request ends soon, with ERR_CANCELLED unless it has ended already. */
 	void (*cancel)(void *owner, struct head_request *r);
 	void *owner;
 };
@@ -249,8 +239,8 @@ enum { FEED_EVENTS_MAX = 50, FEED_TESTS_MAX = 10 };
 
 enum feed_event_kind {
 	FEED_RED,           /* it became red on a branch of upstream */
-	FEED_GREEN,         /* its end: a test of a newer commit, or of the same one again, is green */
-	FEED_NOT_RED,       /* its end without a PASS: the red tests are explained */
+	FEED_GREEN,         /* the end of that: a test of a newer commit, or of the same one again, is green */
+	FEED_NOT_RED,       /* the end without a PASS: the red tests are explained */
 	FEED_NIGHTLY_RED,   /* tests broke with a periodic run, and are red since */
 	FEED_NIGHTLY_GREEN, /* tests work again since one */
 };
@@ -258,8 +248,8 @@ enum feed_event_kind {
 #define RECORD_C_FEED_KIND enum feed_event_kind
 #define RECORD_T_FEED_KIND RECORD_RANK, NULL
 
-/* Of an episode: `red_episode` as e, its accelerator as a, its first bad change as b and its end as g; ?2: is it the end?
- * `ref`: the branch; NULL for a periodic run. `sha`: the commit that broke or repaired it; NULL: not on record any more.
+/* Of an episode: `red_episode` as e, its accelerator as a, its first bad change as b and its end as g; ?2: 1 for the end.
+ * `ref`: the branch; NULL for a periodic run. `sha`: the commit that broke or repaired it; NULL: no row has it any more.
  * `last_good_sha`: FEED_RED. `issue_number` 0: there is no issue. */
 #define FEED_EVENT_RECORD(F, S)                                                                                        \
 	F(S, FEED_KIND, kind, NULL, "CASE WHEN ?2 = 0 THEN 0 WHEN e.ended_change IS NULL THEN 2 ELSE 1 END", "")       \
@@ -270,7 +260,7 @@ enum feed_event_kind {
 	F(S, TEXT, last_good_sha, NULL, "CASE WHEN ?2 = 0 THEN e.last_good_sha END", "")                               \
 	F(S, TEXT, issue_repository, NULL, "e.issue_repository", "")                                                   \
 	F(S, INT, issue_number, NULL, "e.issue_number", "")
-/* Of a periodic run: tests that broke or work again with one run (h), which is n. `n_tests`: how many. */
+/* Of a periodic run: tests that broke or work again (h) with the run n. `n_tests`: their number. */
 #define FEED_NIGHTLY_RECORD(F, S)                                                                                      \
 	F(S, FEED_KIND, kind, NULL, "h.kind", "")                                                                      \
 	F(S, INT, id, NULL, "h.day", "")                                                                               \
@@ -280,16 +270,13 @@ enum feed_event_kind {
 	F(S, TEXT, title, NULL, "a.title", "")                                                                         \
 	F(S, COMMIT, sha, NULL, "n.upstream_sha", "")
 struct feed_event {
-	/* With the kind (and for a periodic run the accelerator) it names the event for ever: the episode, or the run's day
-	 * since 1970. */
-	int64_t id;
+	int64_t
+	    id; /* the episode, or the run's day since 1970; unique with the kind, and for a periodic run the accelerator */
 	int64_t at_ms;
 	RECORD_MEMBERS(FEED_EVENT_RECORD)
-	/* The tests that were red then, broke or work again, "SUITE/TEST"; NULL-terminated, the first FEED_TESTS_MAX. Not with
-	 * FEED_GREEN. */
-	char **tests;
+	char **tests; /* red then, broke or work again: "SUITE/TEST", the first FEED_TESTS_MAX; not with FEED_GREEN */
 	int64_t n_tests; /* all of them */
-	bool is_silence; /* FEED_RED: they are all deadlines that passed without a report */
+	bool is_silence; /* FEED_RED: all are deadlines that passed without a report */
 };
 RECORD_DECLARE(feed_event);
 RECORD_DECLARE(feed_nightly);

@@ -41,17 +41,8 @@ enum {
  * cases on the first head, and in seven of eight by the third. */
 static const double CHANCE_MIN_STABLE = 0.005, CHANCE_MIN_FLAKY = 0.001;
 
-static const char *const NAMES[] = {
-#define X(e) #e,
-    ATTRIBUTIONS(X)
-#undef X
-};
-
-const struct words attribution_words = {NAMES, N_ATTRIBUTIONS};
-
-const char *attribution_name(enum attribution a) { return a < N_ATTRIBUTIONS ? NAMES[a] : NULL; }
-
-enum attribution attribution_parse(const char *name) { return (enum attribution)words_find(&attribution_words, name); }
+#define ATTRIBUTION_NAME(e) #e,
+WORDS_DEFINE(attribution, N_ATTRIBUTIONS, ATTRIBUTIONS(ATTRIBUTION_NAME))
 
 bool attribution_counts_against_change(enum attribution a)
 {

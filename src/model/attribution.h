@@ -23,17 +23,12 @@
  * known. */
 enum { EVIDENCE_WAIT_MS = 15 * 1000 };
 
-enum attribution {
-#define X(e) ATTRIBUTION_##e,
-	ATTRIBUTIONS(X)
-#undef X
-	    N_ATTRIBUTIONS /* not red, nothing to attribute */
-};
-extern const struct words attribution_words;
+#define ATTRIBUTION_VALUE(e) ATTRIBUTION_##e,
+/* N_ATTRIBUTIONS: the cell is not red, so it has no attribution */
+enum attribution { ATTRIBUTIONS(ATTRIBUTION_VALUE) N_ATTRIBUTIONS };
 #define RECORD_C_ATTRIBUTION enum attribution
 #define RECORD_T_ATTRIBUTION RECORD_WORD, &attribution_words
-const char *attribution_name(enum attribution a);           /* "KNOWN" …; NULL: nothing */
-enum attribution attribution_parse(const char *name);       /* N_ATTRIBUTIONS: none; NULL is fine */
+WORDS_DECLARE(attribution);
 bool attribution_counts_against_change(enum attribution a); /* NEW, UNCLASSIFIED */
 /* FAIL and ERROR are attributed. A MISS has no result, so nothing can show its cause: it stays UNCLASSIFIED. */
 bool attribution_applies(enum test_status s);

@@ -13,30 +13,14 @@ struct verdict_evidence verdict_evidence_of(const struct verdict_view *w)
 	return e;
 }
 
-static const char *const RERUN_NAMES[N_RERUN_STATES] = {[RERUN_PENDING] = "pending",
-    [RERUN_LATER] = "later",
-    [RERUN_NO_ANSWER] = "no_answer",
-    [RERUN_NO_ROOM] = "no_room",
-    [RERUN_VOID] = "void",
-    [RERUN_NO_RESULT] = "no_result",
-    [RERUN_OVER_LIMIT] = "over_limit",
-    [RERUN_CALLED_OFF] = "called_off"};
-const struct words rerun_state_names = {RERUN_NAMES, N_RERUN_STATES};
+WORDS_DEFINE(rerun_state, N_RERUN_STATES, NULL, RERUN_STATES(WORD_NAME))
 
-const char *rerun_state_name(enum rerun_state s) { return RERUN_NAMES[s]; }
-
-const char *rerun_state_words(enum rerun_state s)
+const char *rerun_state_text(enum rerun_state s)
 {
-	static const char *const words[N_RERUN_STATES] = {[RERUN_PENDING] = "re-running",
-	    [RERUN_LATER] = "rerun waits for a good machine",
-	    [RERUN_NO_ANSWER] = "rerun got no answer",
-	    [RERUN_NO_ROOM] = "not rerun: no machine time was free",
-	    [RERUN_VOID] = "rerun proves nothing",
-	    [RERUN_NO_RESULT] = "rerun gave no result",
-	    [RERUN_OVER_LIMIT] = "no further rerun: limit reached",
-	    [RERUN_CALLED_OFF] = "rerun called off"};
+#define RERUN_TEXT(e, name, text) text,
+	static const char *const texts[] = {NULL, RERUN_STATES(RERUN_TEXT)};
 
-	return words[s];
+	return texts[s];
 }
 
 static int by_name(const void *name, const void *a) { return strcmp(name, ((const struct accelerator_view *)a)->name); }

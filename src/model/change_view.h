@@ -33,10 +33,7 @@
 	F(S, BOOL, is_late, "late", "j.is_late", "")                                                                   \
 	F(S, TEXT, dispatch_id, NULL, "j.dispatch_id", "")                                                             \
 	F(S, TEXT, runner, NULL, "j.runner", "")
-struct job_view {
-	RECORD_MEMBERS(JOB_VIEW_RECORD)
-};
-RECORD_DECLARE(job_view);
+RECORD_STRUCT(job_view, JOB_VIEW_RECORD);
 
 /* A dispatch, from the table `dispatch` as x. `repository`: where a github or infra runner's work runs; NULL for others.
  * `is_held_for_good`: no ok-to-test releases it, because it runs only merged code. `last_error`: why it failed or
@@ -56,10 +53,7 @@ RECORD_DECLARE(job_view);
 	F(S, TIME, created_ms, "created_at", "x.created_ms", "")                                                       \
 	F(S, TIME, sent_ms, "sent_at", "x.sent_ms", "")                                                                \
 	F(S, TIME, due_ms, "due_at", "x.next_due_ms", "")
-struct dispatch_view {
-	RECORD_MEMBERS(DISPATCH_VIEW_RECORD)
-};
-RECORD_DECLARE(dispatch_view);
+RECORD_STRUCT(dispatch_view, DISPATCH_VIEW_RECORD);
 
 enum { DELTA_NAMES_MAX = 10 };
 
@@ -77,10 +71,7 @@ enum { DELTA_NAMES_MAX = 10 };
 	F(S, TEXTS, fixed, "fixed_tests", "", "")                                                                      \
 	F(S, TEXTS, disappeared, "disappeared_tests", "", "")                                                          \
 	F(S, TEXTS, newly_skipped, "newly_skipped_tests", "", "")
-struct base_delta {
-	RECORD_MEMBERS(BASE_DELTA_RECORD)
-};
-RECORD_DECLARE(base_delta);
+RECORD_STRUCT(base_delta, BASE_DELTA_RECORD);
 
 /* A test of an experiment and how it ended there: `test` as t, and its cell as c. `status` N_TEST_STATUSES: no result.
  * `job`: the one that reported it. */
@@ -90,10 +81,7 @@ RECORD_DECLARE(base_delta);
 	F(S, TEXT, dtype, "dtype", "NULLIF(t.dtype, '')", "")                                                          \
 	F(S, TEST_STATUS, status, "status", "c.status", "")                                                            \
 	F(S, ID, job, "job", "c.job_id", "")
-struct experiment_result {
-	RECORD_MEMBERS(EXPERIMENT_RESULT_RECORD)
-};
-RECORD_DECLARE(experiment_result);
+RECORD_STRUCT(experiment_result, EXPERIMENT_RESULT_RECORD);
 
 /* Some of the change's tests, run again at its head or its merge base (model/experiment.h): `experiment` as e. `reason`:
  * why it ended without a result that counts. `is_pending`: planned or started. `job`: its first. `not_before_ms`: the
@@ -155,24 +143,23 @@ struct accelerator_view {
 };
 RECORD_DECLARE(accelerator_view);
 
-/* The state of the rerun that would help to decide a red cell. */
-enum rerun_state {
-	RERUN_NONE,       /* none would help, or no runner accepts reruns */
-	RERUN_PENDING,    /* by Outpost itself; may be another change's, on the same base */
-	RERUN_LATER,      /* the same, but it waits for hours until a bad machine may be good again */
-	RERUN_NO_ANSWER,  /* the vendor did not answer in time, or could not be reached */
-	RERUN_NO_ROOM,    /* no machine was idle, or it made way too often, or no share */
-	RERUN_VOID,       /* it ran, and its results prove nothing */
-	RERUN_NO_RESULT,  /* it ran, and gave no result of this test */
-	RERUN_OVER_LIMIT, /* `experiments.tests` or `.per_head` allow no more */
-	RERUN_CALLED_OFF, /* a person called reruns off */
-	N_RERUN_STATES
-};
-extern const struct words rerun_state_names;
+/* The state of the rerun that would help to decide a red cell; RERUN_NONE: none would help, or no runner accepts reruns.
+ * X(ENUM, name in the JSON, text for people) */
+#define RERUN_STATES(X)                                                                                                \
+	X(PENDING, "pending", "re-running") /* by Outpost itself; may be another change's, on the same base */         \
+	X(LATER, "later", "rerun waits for a good machine") /* for hours, until a bad machine may be good again */     \
+	X(NO_ANSWER, "no_answer", "rerun got no answer")    /* in time, or the vendor could not be reached */          \
+	X(NO_ROOM, "no_room", "not rerun: no machine time was free") /* or its turn was given away too often */        \
+	X(VOID, "void", "rerun proves nothing")                                                                        \
+	X(NO_RESULT, "no_result", "rerun gave no result")              /* of this test */                              \
+	X(OVER_LIMIT, "over_limit", "no further rerun: limit reached") /* `experiments.tests` or `.per_head` */        \
+	X(CALLED_OFF, "called_off", "rerun called off")                /* by a person */
+#define RERUN_VALUE(e, name, text) RERUN_##e,
+enum rerun_state { RERUN_NONE, RERUN_STATES(RERUN_VALUE) N_RERUN_STATES };
+WORDS_DECLARE(rerun_state);
 #define RECORD_C_RERUN enum rerun_state
-#define RECORD_T_RERUN RECORD_RANK, &rerun_state_names
-const char *rerun_state_name(enum rerun_state s);  /* "pending", "no_answer", …; NULL: none */
-const char *rerun_state_words(enum rerun_state s); /* "re-running", …, for people; NULL: none */
+#define RECORD_T_RERUN RECORD_RANK, &rerun_state_words
+const char *rerun_state_text(enum rerun_state s); /* NULL: none */
 
 /* A cell: `verdict` as v, its `test` as t, and the change as c. `dtype` is part of the test's identity. `attribution`:
  * N_ATTRIBUTIONS unless red. `reason`: why it is attributed so, in Outpost's words; NULL unless red. `evidence_job` and
@@ -226,7 +213,7 @@ struct change_view {
 	size_t n_accelerators;
 	struct verdict_view *verdicts; /* by suite, test, accelerator */
 	size_t n_verdicts;
-	bool is_cut; /* more verdicts exist than were read */
+	bool is_cut; /* not all verdicts were read */
 	int64_t n_verdicts_total;
 	int64_t n_tests_total; /* of a cut view: tests that any accelerator reported; else 0 */
 };
@@ -257,10 +244,7 @@ void change_view_free(struct change_view *v); /* NULL is fine */
 	F(S, TEXT, reason, "reason", "e.reason", "")                                                                   \
 	F(S, TEXT, explained_sha, "explains", "x.head_sha", "The head of the change whose failures it explains.")      \
 	F(S, ID, explained_number, NULL, "(SELECT MAX(p.number) FROM pull_head p WHERE p.change_id = x.id)", "")
-struct job_experiment { /* id 0: the job belongs to no experiment */
-	RECORD_MEMBERS(JOB_EXPERIMENT_RECORD)
-};
-RECORD_DECLARE(job_experiment);
+RECORD_STRUCT(job_experiment, JOB_EXPERIMENT_RECORD); /* id 0: the job belongs to no experiment */
 
 /* The fields that only /api/v1/jobs/{id} has: `job` as j, and its change as c. */
 #define JOB_DETAIL_RECORD(F, S)                                                                                        \

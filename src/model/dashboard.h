@@ -96,10 +96,7 @@ RECORD_DECLARE(dashboard_row);
 	F(S, TEXT, title, "title", "COALESCE(p.title, c.title)", "")                                                   \
 	F(S, TIME, since_ms, "since", "x.created_ms", "")                                                              \
 	F(S, TIME, due_ms, "due", "x.next_due_ms", "")
-struct running_view {
-	RECORD_MEMBERS(RUNNING_VIEW_RECORD)
-};
-RECORD_DECLARE(running_view);
+RECORD_STRUCT(running_view, RUNNING_VIEW_RECORD);
 
 /* The newest tested commit: its change as c, its place on the branch as b, and ?1 the change's id. `n_tested`: how many
  * accelerators have tested it. */

@@ -1,19 +1,8 @@
 #include "model/event.h"
 
-const char *pull_action_name(enum pull_action a)
-{
-	static const char *const names[N_PULL_ACTIONS] = {[PULL_OPENED] = "opened",
-	    [PULL_REOPENED] = "reopened",
-	    [PULL_SYNCHRONIZE] = "synchronize",
-	    [PULL_READY_FOR_REVIEW] = "ready_for_review",
-	    [PULL_CONVERTED_TO_DRAFT] = "converted_to_draft",
-	    [PULL_LABELED] = "labeled",
-	    [PULL_UNLABELED] = "unlabeled",
-	    [PULL_BASE_CHANGED] = "edited",
-	    [PULL_CLOSED] = "closed"};
-
-	return names[a];
-}
+WORDS_DEFINE(pull_action, N_PULL_ACTIONS, PULL_ACTIONS(WORD_NAME))
+WORDS_DEFINE(command_kind, N_COMMAND_KINDS, COMMAND_KINDS(WORD_NAME))
+WORDS_DEFINE(command_result, N_COMMAND_RESULTS, COMMAND_RESULTS(WORD_NAME))
 
 void pull_info_release(struct pull_info *p)
 {
@@ -41,47 +30,18 @@ void event_release(struct event *e)
 	*e = (struct event){0};
 }
 
-static const char *const kind_names[N_COMMAND_KINDS] = {[COMMAND_UNKNOWN] = "unknown",
-    [COMMAND_RETEST] = "retest",
-    [COMMAND_CANCEL] = "cancel",
-    [COMMAND_OK_TO_TEST] = "ok-to-test",
-    [COMMAND_DECLINE] = "ok-to-test cancel",
-    [COMMAND_STATUS] = "status",
-    [COMMAND_HELP] = "?",
-    [COMMAND_STRESS] = "stress"};
-
-static const struct {
-	const char *name;
-	bool is_error;
-	const char *why;
-} results[] = {
-#define X(e, name, is_error, why) {name, is_error, why},
-    COMMAND_RESULTS(X)
-#undef X
-};
-
-const char *command_kind_name(enum command_kind k) { return kind_names[k]; }
-
-enum command_kind command_kind_parse(const char *name)
+bool command_result_is_error(enum command_result r)
 {
-	int k = 0;
+#define RESULT_IS_ERROR(e, name, is_error, why) is_error,
+	static const bool is_error[] = {COMMAND_RESULTS(RESULT_IS_ERROR)};
 
-	while (k < N_COMMAND_KINDS && !(name && str_eq(kind_names[k], name)))
-		k++;
-	return (enum command_kind)k;
+	return is_error[r];
 }
 
-const char *command_result_name(enum command_result r) { return results[r].name; }
-
-enum command_result command_result_parse(const char *name)
+const char *command_result_why(enum command_result r)
 {
-	int r = 0;
+#define RESULT_WHY(e, name, is_error, why) why,
+	static const char *const why[] = {COMMAND_RESULTS(RESULT_WHY)};
 
-	while (r < N_COMMAND_RESULTS && !(name && str_eq(results[r].name, name)))
-		r++;
-	return (enum command_result)r;
+	return why[r];
 }
-
-bool command_result_is_error(enum command_result r) { return results[r].is_error; }
-
-const char *command_result_why(enum command_result r) { return results[r].why; }

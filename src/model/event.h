@@ -15,19 +15,20 @@ enum event_kind {
 	EVENT_INSTALLATION, /* installation and installation_repositories */
 };
 
-enum pull_action {
-	PULL_OPENED,
-	PULL_REOPENED,
-	PULL_SYNCHRONIZE,
-	PULL_READY_FOR_REVIEW,
-	PULL_CONVERTED_TO_DRAFT,
-	PULL_LABELED,
-	PULL_UNLABELED,
-	PULL_BASE_CHANGED, /* `edited` with changes.base */
-	PULL_CLOSED,
-	N_PULL_ACTIONS
-};
-const char *pull_action_name(enum pull_action a); /* GitHub's word; "edited" for BASE_CHANGED */
+/* X(ENUM, GitHub's word) */
+#define PULL_ACTIONS(X)                                                                                                \
+	X(OPENED, "opened")                                                                                            \
+	X(REOPENED, "reopened")                                                                                        \
+	X(SYNCHRONIZE, "synchronize")                                                                                  \
+	X(READY_FOR_REVIEW, "ready_for_review")                                                                        \
+	X(CONVERTED_TO_DRAFT, "converted_to_draft")                                                                    \
+	X(LABELED, "labeled")                                                                                          \
+	X(UNLABELED, "unlabeled")                                                                                      \
+	X(BASE_CHANGED, "edited") /* with changes.base */                                                              \
+	X(CLOSED, "closed")
+#define PULL_VALUE(e, name) PULL_##e,
+enum pull_action { PULL_ACTIONS(PULL_VALUE) N_PULL_ACTIONS };
+WORDS_DECLARE(pull_action);
 
 struct pull_info {
 	int64_t number;
@@ -62,8 +63,7 @@ struct event {
 	char *before, *after;
 	bool is_deleted;
 	bool is_forced;
-	/* From `before` (not in it) to `after` (the last), oldest first. None: GitHub did not
-	 * list all of them, so what lies between is not known. */
+	/* Those after `before`, up to `after`, oldest first. None: GitHub did not list all of them, so they are not known. */
 	struct push_commit *commits;
 	size_t n_commits;
 	int64_t pushed_ms;  /* 0: unknown */
@@ -77,31 +77,33 @@ struct event {
 	bool is_pull_comment;
 
 	/* EVENT_CHECK_RUN, EVENT_CHECK_SUITE */
-	int64_t check_app_id; /* whose check it is; 0: GitHub does not say */
+	int64_t check_app_id; /* the App that owns the check; 0: not known */
 	char *check_head_sha;
-	char *check_name, *check_external_id; /* CHECK_RUN; external_id "" when it has none */
+	char *check_name, *check_external_id; /* CHECK_RUN; external_id "": none */
 };
 
 void pull_info_release(struct pull_info *p);
 void event_release(struct event *e);
 
-/* Fills *ret (event_release() it, also after a failure). ERR_INVALID names the field that
- * is missing or of a wrong type. Pure; lives in webhook/, reaches others by daemon/wire.c. */
+/* Fills *ret (event_release() it, also after a failure). ERR_INVALID names the field that is missing or of a wrong type. Pure;
+ * webhook/ implements it, and daemon/wire.c passes it to others. */
 typedef int event_parse_fn(const char *event_name, const char *body, size_t n, struct event *ret, struct error *e);
 
-/* The command in one line of a comment on a pull request: dispatch/ reads it, and store/ carries it out. */
+/* ---- the command in one line of a comment on a pull request: dispatch/ reads it, and store/ carries it out ---- */
 
-enum command_kind {
-	COMMAND_UNKNOWN, /* addressed to the bot, but not a known command */
-	COMMAND_RETEST,
-	COMMAND_CANCEL,
-	COMMAND_OK_TO_TEST,
-	COMMAND_DECLINE, /* ok-to-test cancel */
-	COMMAND_STATUS,
-	COMMAND_HELP,   /* ? */
-	COMMAND_STRESS, /* one test many times */
-	N_COMMAND_KINDS
-};
+/* X(ENUM, the words in the comment) */
+#define COMMAND_KINDS(X)                                                                                               \
+	X(UNKNOWN, "unknown") /* addressed to the bot, but not a known command */                                      \
+	X(RETEST, "retest")                                                                                            \
+	X(CANCEL, "cancel")                                                                                            \
+	X(OK_TO_TEST, "ok-to-test")                                                                                    \
+	X(DECLINE, "ok-to-test cancel")                                                                                \
+	X(STATUS, "status")                                                                                            \
+	X(HELP, "?")                                                                                                   \
+	X(STRESS, "stress") /* one test many times */
+#define COMMAND_VALUE(e, ...) COMMAND_##e,
+enum command_kind { COMMAND_KINDS(COMMAND_VALUE) N_COMMAND_KINDS };
+WORDS_DECLARE(command_kind);
 
 enum {
 	COMMANDS_MAX = 10, /* of one comment; the rest of the comment is ignored */
@@ -119,10 +121,6 @@ struct command {
 	char test[COMMAND_TEST_BYTES];  /* stress: as it is written, "" for other kinds */
 	int n_rounds;                   /* stress: any number; 10 if the comment has none */
 };
-
-/* The word in the comment: "retest", "cancel", … N_COMMAND_KINDS: not a command. */
-const char *command_kind_name(enum command_kind k);
-enum command_kind command_kind_parse(const char *name);
 
 /* The result of a command. X(ENUM, name, is_error, text for operators: the reason why nothing was done) */
 #define COMMAND_RESULTS(X)                                                                                             \
@@ -146,15 +144,8 @@ enum command_kind command_kind_parse(const char *name);
 	X(STRESS_BUSY, "stress_busy", true, "stress, but too many are under way")                                      \
 	X(SHARED, "shared", true, "another open pull request has that head: for members")                              \
 	X(CLOSED, "closed", true, "the pull request is closed")
-
-enum command_result {
-#define X(e, name, is_error, why) COMMAND_##e,
-	COMMAND_RESULTS(X)
-#undef X
-	    N_COMMAND_RESULTS
-};
-const char *command_result_name(enum command_result r);
-enum command_result command_result_parse(const char *name); /* N_COMMAND_RESULTS: none */
+enum command_result { COMMAND_RESULTS(COMMAND_VALUE) N_COMMAND_RESULTS };
+WORDS_DECLARE(command_result);
 bool command_result_is_error(enum command_result r);
 const char *command_result_why(enum command_result r);
 

@@ -2,26 +2,14 @@
 
 #include "model/runner_protocol.h"
 
-static const char *const RERUNS[] = {"none", "tests", "whole"};
-static const char *const SIDES[] = {"head", "base"};
-const struct words experiment_side_words = {SIDES, N_EXPERIMENT_SIDES};
-
-const char *reruns_name(enum reruns r) { return RERUNS[r]; }
-
-const char *experiment_side_name(enum experiment_side s) { return SIDES[s]; }
-
-enum experiment_side experiment_side_parse(const char *name)
-{
-	return (enum experiment_side)words_find(&experiment_side_words, name);
-}
+WORDS_DEFINE(reruns, N_RERUNS, "none", "tests", "whole")
+WORDS_DEFINE(experiment_side, N_EXPERIMENT_SIDES, "head", "base")
 
 void experiment_request_release(struct experiment_request *r)
 {
-	free(r->of);
-	free(r->sha);
+	FREE_ALL(r->of, r->sha, r->environment);
 	strv_free(r->tests);
 	strv_free(r->jobs);
-	free(r->environment);
 	*r = (struct experiment_request){.id = 0};
 }
 

@@ -10,20 +10,18 @@
 
 /* Whether Outpost may run red tests of a runner again (`reruns` in the accelerator's file). */
 enum reruns {
-	RERUNS_NONE,  /* they may not */
+	RERUNS_NONE,  /* it may not */
 	RERUNS_TESTS, /* the runner runs just the named tests */
 	RERUNS_WHOLE, /* the runner runs everything again */
 	N_RERUNS
 };
-const char *reruns_name(enum reruns r); /* "none", "tests", "whole" */
+WORDS_DECLARE(reruns);
 
 /* Which of the two commits of a pull request an experiment tests. */
 enum experiment_side { EXPERIMENT_HEAD, EXPERIMENT_BASE, N_EXPERIMENT_SIDES };
-extern const struct words experiment_side_words;
 #define RECORD_C_EXPERIMENT_SIDE enum experiment_side
 #define RECORD_T_EXPERIMENT_SIDE RECORD_WORD, &experiment_side_words
-const char *experiment_side_name(enum experiment_side s);     /* "head", "base" */
-enum experiment_side experiment_side_parse(const char *name); /* N_EXPERIMENT_SIDES: neither */
+WORDS_DECLARE(experiment_side);
 
 /* The sides that would help to decide a red cell, as bits (verdict.needs). */
 enum {

@@ -1,19 +1,6 @@
 #include "model/history.h"
 
-static const char *const state_names[] = {
-#define X(e, name) [HISTORY_##e] = (name),
-    HISTORY_STATES(X)
-#undef X
-};
-
-const struct words history_state_words = {state_names, N_HISTORY_STATES};
-
-const char *history_state_name(enum history_state s) { return state_names[s]; }
-
-enum history_state history_state_parse(const char *name)
-{
-	return (enum history_state)words_find(&history_state_words, name);
-}
+WORDS_DEFINE(history_state, N_HISTORY_STATES, HISTORY_STATES(WORD_NAME))
 
 void history_walk_add(struct history_walk *w, enum test_status status, int64_t tag)
 {

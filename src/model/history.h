@@ -24,18 +24,12 @@
 	X(PASSING, "passing")                                                                                          \
 	X(SKIPPED, "skipped")
 
-enum history_state {
-#define X(e, name) HISTORY_##e,
-	HISTORY_STATES(X)
-#undef X
-	    N_HISTORY_STATES,
-	HISTORY_NONE = N_HISTORY_STATES, /* nothing to show: it is not there, and was not lately */
-};
-extern const struct words history_state_words;
+#define HISTORY_VALUE(e, name) HISTORY_##e,
+/* HISTORY_NONE: nothing to show, because the test is not there and was not there lately */
+enum history_state { HISTORY_STATES(HISTORY_VALUE) N_HISTORY_STATES, HISTORY_NONE = N_HISTORY_STATES };
 #define RECORD_C_HISTORY_STATE enum history_state
 #define RECORD_T_HISTORY_STATE RECORD_WORD, &history_state_words
-const char *history_state_name(enum history_state s);     /* "regression", … */
-enum history_state history_state_parse(const char *name); /* N_HISTORY_STATES: none of them */
+WORDS_DECLARE(history_state);
 
 enum {
 	HISTORY_WINDOW = 10, /* runs within which three changes make a test unstable */
@@ -116,10 +110,7 @@ RECORD_DECLARE(nightly_mark);
 	F(S, TEXT, sha, "sha", "", "")                                                                                 \
 	F(S, TEXT, title, "title", "", "")                                                                             \
 	F(S, TEXT, author, "author", "", "")
-struct nightly_commit {
-	RECORD_MEMBERS(NIGHTLY_COMMIT_RECORD)
-};
-RECORD_DECLARE(nightly_commit);
+RECORD_STRUCT(nightly_commit, NIGHTLY_COMMIT_RECORD);
 
 /* The commits of upstream between two runs; several cells share one. */
 struct nightly_commits {

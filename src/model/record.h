@@ -3,8 +3,7 @@
  *   #define RUN_RECORD(F, S)                                                                  \
  *       F(S, ID, id, "id", "x.id", "The run's number.")                                        \
  *       F(S, TIME, due_ms, "due_at", "x.due_ms", "When it was due.")
- *   struct run { RECORD_MEMBERS(RUN_RECORD) };
- *   RECORD_DECLARE(run);              in the header
+ *   RECORD_STRUCT(run, RUN_RECORD);   in the header
  *   RECORD_DEFINE(run, RUN_RECORD)    in one .c file
  *
  * Each line is F(S, TYPE, member, name in the JSON, SQL expression, description). From the list follow
@@ -27,6 +26,19 @@ struct words {
 };
 /* The value with this name; words->n when no value has it, and for NULL. */
 int words_find(const struct words *words, const char *name);
+/* Of `enum x` with n values: its words, the name of a value (NULL: n), and the value with a name (n: none, or NULL). */
+#define WORDS_DECLARE(x)                                                                                               \
+	extern const struct words x##_words;                                                                           \
+	const char *x##_name(enum x value);                                                                            \
+	enum x x##_parse(const char *name)
+/* The names follow n, in the order of the values. */
+#define WORDS_DEFINE(x, n, ...)                                                                                        \
+	static const char *const x##_names[(n) + 1] = {__VA_ARGS__};                                                   \
+	const struct words x##_words = {x##_names, n};                                                                 \
+	const char *x##_name(enum x value) { return x##_names[value]; }                                                \
+	enum x x##_parse(const char *name) { return (enum x)words_find(&x##_words, name); }
+/* The names of a list whose entries are X(ENUM, name, ...). */
+#define WORD_NAME(e, name, ...) name,
 
 enum record_type {
 	RECORD_INT,      /* int64_t; NULL is 0 */
@@ -127,16 +139,22 @@ typedef uint8_t record_digest[SHA256_BYTES];
 
 #define RECORD_FIELD(S, type, member, name, column, description)                                                       \
 	{name, RECORD_T_##type, offsetof(struct S, member), description},
-#define RECORD_DECLARE(S)   extern const struct record S##_record
+#define RECORD_DECLARE(S) extern const struct record S##_record
+/* A struct that has only the members of the list, and its record. */
+#define RECORD_STRUCT(S, R)                                                                                            \
+	struct S {                                                                                                     \
+		RECORD_MEMBERS(R)                                                                                      \
+	};                                                                                                             \
+	RECORD_DECLARE(S)
 #define RECORD_DEFINE(S, R) RECORD_DEFINE_PART(S, S, R)
 /* Of a struct S with several records: the name of one of them, and its list. */
 #define RECORD_DEFINE_PART(part, S, R)                                                                                 \
 	static const struct record_field part##_fields[] = {R(RECORD_FIELD, S)};                                       \
-	const struct record part##_record = {#part, part##_fields, sizeof(part##_fields) / sizeof(part##_fields[0])};
-/* A record that one .c file uses: the struct, which has no other members, and its fields. */
+	const struct record part##_record = {#part, part##_fields, ARRAY_LEN(part##_fields)};
+/* Both for a record that one .c file uses. */
 #define RECORD_LOCAL(S, R)                                                                                             \
 	struct S {                                                                                                     \
 		RECORD_MEMBERS(R)                                                                                      \
 	};                                                                                                             \
 	static const struct record_field S##_fields[] = {R(RECORD_FIELD, S)};                                          \
-	static const struct record S##_record = {#S, S##_fields, sizeof(S##_fields) / sizeof(S##_fields[0])};
+	static const struct record S##_record = {#S, S##_fields, ARRAY_LEN(S##_fields)};

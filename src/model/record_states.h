@@ -6,10 +6,10 @@
 
 #include "model/record.h"
 
-/* A row of the outbox. One that was told of something new is due again, also after it was sent or given up. */
+/* A row of the outbox. A new request makes a row due again, also after it was sent or given up. */
 #define OUTBOX_STATES(X)                                                                                               \
 	X(DUE, "due", 1u << OUTBOX_IS_SENDING | 1u << OUTBOX_IS_SENT | 1u << OUTBOX_IS_CANCELLED)                      \
-	X(WAITING, "waiting", /* to be tried again later */                                                            \
+	X(WAITING, "waiting", /* for its next attempt */                                                               \
 	    1u << OUTBOX_IS_DUE | 1u << OUTBOX_IS_SENDING | 1u << OUTBOX_IS_SENT | 1u << OUTBOX_IS_CANCELLED)          \
 	X(SENDING, "sending",                                                                                          \
 	    1u << OUTBOX_IS_DUE | 1u << OUTBOX_IS_WAITING | 1u << OUTBOX_IS_SENT | 1u << OUTBOX_IS_DEAD |              \
@@ -17,36 +17,24 @@
 	X(SENT, "sent", 1u << OUTBOX_IS_DUE)                                                                           \
 	X(DEAD, "dead", 1u << OUTBOX_IS_DUE) /* given up */                                                            \
 	X(CANCELLED, "cancelled", 0)         /* dropped before it was sent */
-
-enum outbox_state {
-#define X(e, name, next) OUTBOX_IS_##e,
-	OUTBOX_STATES(X)
-#undef X
-	    N_OUTBOX_STATES
-};
-extern const struct words outbox_state_words;
+#define OUTBOX_VALUE(e, name, next) OUTBOX_IS_##e,
+enum outbox_state { OUTBOX_STATES(OUTBOX_VALUE) N_OUTBOX_STATES };
 #define RECORD_C_OUTBOX_STATE enum outbox_state
 #define RECORD_T_OUTBOX_STATE RECORD_WORD, &outbox_state_words
-const char *outbox_state_name(enum outbox_state s);
+WORDS_DECLARE(outbox_state);
 bool outbox_may_enter(enum outbox_state from, enum outbox_state to);
 
-/* A delivery. A replay accepts it again; a plan that was replayed or comes twice may end otherwise. */
+/* A delivery. A replay accepts it again, and a repeated plan may end otherwise. */
 #define DELIVERY_STATES(X)                                                                                             \
 	X(ACCEPTED, "accepted", 1u << DELIVERY_IS_PLANNED | 1u << DELIVERY_IS_IGNORED | 1u << DELIVERY_IS_FAILED)      \
 	X(PLANNED, "planned", 1u << DELIVERY_IS_ACCEPTED | 1u << DELIVERY_IS_IGNORED | 1u << DELIVERY_IS_FAILED)       \
 	X(IGNORED, "ignored", 1u << DELIVERY_IS_ACCEPTED | 1u << DELIVERY_IS_PLANNED | 1u << DELIVERY_IS_FAILED)       \
 	X(FAILED, "failed", 1u << DELIVERY_IS_ACCEPTED | 1u << DELIVERY_IS_PLANNED | 1u << DELIVERY_IS_IGNORED)
-
-enum delivery_state {
-#define X(e, name, next) DELIVERY_IS_##e,
-	DELIVERY_STATES(X)
-#undef X
-	    N_DELIVERY_STATES
-};
-extern const struct words delivery_state_words;
+#define DELIVERY_VALUE(e, name, next) DELIVERY_IS_##e,
+enum delivery_state { DELIVERY_STATES(DELIVERY_VALUE) N_DELIVERY_STATES };
 #define RECORD_C_DELIVERY_STATE enum delivery_state
 #define RECORD_T_DELIVERY_STATE RECORD_WORD, &delivery_state_words
-const char *delivery_state_name(enum delivery_state s);
+WORDS_DECLARE(delivery_state);
 bool delivery_may_enter(enum delivery_state from, enum delivery_state to);
 
 /* A periodic run. A result that comes after its end may give it another outcome; it stays `done` then. */
@@ -57,17 +45,11 @@ bool delivery_may_enter(enum delivery_state from, enum delivery_state to);
 	X(DONE, "done", 0)                                                                                             \
 	X(SKIPPED, "skipped", 0)                                                                                       \
 	X(FAILED, "failed", 0)
-
-enum schedule_run_state {
-#define X(e, name, next) SCHEDULE_RUN_IS_##e,
-	SCHEDULE_RUN_STATES(X)
-#undef X
-	    N_SCHEDULE_RUN_STATES
-};
-extern const struct words schedule_run_state_words;
+#define SCHEDULE_RUN_VALUE(e, name, next) SCHEDULE_RUN_IS_##e,
+enum schedule_run_state { SCHEDULE_RUN_STATES(SCHEDULE_RUN_VALUE) N_SCHEDULE_RUN_STATES };
 #define RECORD_C_SCHEDULE_RUN_STATE enum schedule_run_state
 #define RECORD_T_SCHEDULE_RUN_STATE RECORD_WORD, &schedule_run_state_words
-const char *schedule_run_state_name(enum schedule_run_state s);
+WORDS_DECLARE(schedule_run_state);
 bool schedule_run_may_enter(enum schedule_run_state from, enum schedule_run_state to);
 
 /* A machine's right to run a pull dispatch. */
@@ -75,20 +57,14 @@ bool schedule_run_may_enter(enum schedule_run_state from, enum schedule_run_stat
 	X(ACTIVE, "active",                                                                                            \
 	    1u << LEASE_IS_DONE | 1u << LEASE_IS_RETURNED | 1u << LEASE_IS_EXPIRED | 1u << LEASE_IS_CANCELLED)         \
 	X(DONE, "done", 0)                           /* its machine reported */                                        \
-	X(RETURNED, "returned", 0)                   /* its machine handed it back */                                  \
-	X(EXPIRED, "expired", 1u << LEASE_IS_ACTIVE) /* its machine was not heard of in time */                        \
+	X(RETURNED, "returned", 0)                   /* its machine returned it */                                     \
+	X(EXPIRED, "expired", 1u << LEASE_IS_ACTIVE) /* its machine sent no heartbeat in time */                       \
 	X(CANCELLED, "cancelled", 0)                 /* its dispatch ended otherwise */
-
-enum lease_state {
-#define X(e, name, next) LEASE_IS_##e,
-	LEASE_STATES(X)
-#undef X
-	    N_LEASE_STATES
-};
-extern const struct words lease_state_words;
+#define LEASE_VALUE(e, name, next) LEASE_IS_##e,
+enum lease_state { LEASE_STATES(LEASE_VALUE) N_LEASE_STATES };
 #define RECORD_C_LEASE_STATE enum lease_state
 #define RECORD_T_LEASE_STATE RECORD_WORD, &lease_state_words
-const char *lease_state_name(enum lease_state s);
+WORDS_DECLARE(lease_state);
 bool lease_may_enter(enum lease_state from, enum lease_state to);
 
 /* A run of red tests on one commit (experiments/experiments.h). A vendor may report more of a run after its end, so an
@@ -115,30 +91,18 @@ bool lease_may_enter(enum lease_state from, enum lease_state to);
 #define EXPERIMENT_SQL_VOID      "'void'"
 #define EXPERIMENT_IS_OPEN                                                                                             \
 	"state IN (" EXPERIMENT_SQL_PLANNED ", " EXPERIMENT_SQL_STARTED ")" /* of a row of `experiment` */
-
-enum experiment_state {
-#define X(e, name, next) EXPERIMENT_IS_##e,
-	EXPERIMENT_STATES(X)
-#undef X
-	    N_EXPERIMENT_STATES
-};
-extern const struct words experiment_state_words;
+#define EXPERIMENT_VALUE(e, name, next) EXPERIMENT_IS_##e,
+enum experiment_state { EXPERIMENT_STATES(EXPERIMENT_VALUE) N_EXPERIMENT_STATES };
 #define RECORD_C_EXPERIMENT_STATE enum experiment_state
 #define RECORD_T_EXPERIMENT_STATE RECORD_WORD, &experiment_state_words
-const char *experiment_state_name(enum experiment_state s);
-enum experiment_state experiment_state_parse(const char *name); /* N_EXPERIMENT_STATES: none */
+WORDS_DECLARE(experiment_state);
 bool experiment_may_enter(enum experiment_state from, enum experiment_state to);
 
-/* How long an accelerator is red on a branch. No column has the name: ended_ms and closed_ms say it. */
+/* How long an accelerator is red on a branch. No column stores the name: it follows from ended_ms and closed_ms. */
 #define RED_EPISODE_STATES(X)                                                                                          \
 	X(OPEN, "open", 1u << RED_EPISODE_IS_ENDED)                                                                    \
 	X(ENDED, "ended", 1u << RED_EPISODE_IS_CLOSED)                                                                 \
-	X(CLOSED, "closed", 0) /* its vendor was told that it ended */
-
-enum red_episode_state {
-#define X(e, name, next) RED_EPISODE_IS_##e,
-	RED_EPISODE_STATES(X)
-#undef X
-	    N_RED_EPISODE_STATES
-};
+	X(CLOSED, "closed", 0) /* its vendor was notified of the end */
+#define RED_EPISODE_VALUE(e, name, next) RED_EPISODE_IS_##e,
+enum red_episode_state { RED_EPISODE_STATES(RED_EPISODE_VALUE) N_RED_EPISODE_STATES };
 bool red_episode_may_enter(enum red_episode_state from, enum red_episode_state to);

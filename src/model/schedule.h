@@ -91,10 +91,7 @@ bool backoff_is_over(int64_t first_ms, int64_t next_ms);
 	F(S, TEXT, source_sha, "source_sha", "x.source_sha", "")                                                       \
 	F(S, TIME, started_ms, "started_at", "x.started_ms", "")                                                       \
 	F(S, TIME, ended_ms, "ended_at", "x.ended_ms", "")
-struct schedule_run_view { /* id 0: no run */
-	RECORD_MEMBERS(SCHEDULE_RUN_RECORD)
-};
-RECORD_DECLARE(schedule_run_view);
+RECORD_STRUCT(schedule_run_view, SCHEDULE_RUN_RECORD); /* id 0: no run */
 
 /* An accelerator's schedule, the table `schedule` as s, maybe without a row. */
 #define SCHEDULE_VIEW_RECORD(F, S)                                                                                     \
@@ -102,7 +99,4 @@ RECORD_DECLARE(schedule_run_view);
 	F(S, TEXTS, crons, "cron", "s.cron", "")                                                                       \
 	F(S, TIME, next_ms, "next", "s.next_ms", "")                                                                   \
 	F(S, BOOL, is_next_skipped, "skip_next", "s.is_next_skipped", "")
-struct schedule_view {
-	RECORD_MEMBERS(SCHEDULE_VIEW_RECORD)
-};
-RECORD_DECLARE(schedule_view);
+RECORD_STRUCT(schedule_view, SCHEDULE_VIEW_RECORD);

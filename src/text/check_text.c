@@ -61,7 +61,7 @@ static void append_red(struct buf *out, const struct verdict_view *w, const stru
 	buf_release(&url);
 	/* Whether the test runs again, or why a rerun did not help. */
 	struct buf job_url = BUF_INIT(CHECK_TEXT_MAX_BYTES);
-	const char *words = rerun_state_words(w->rerun);
+	const char *words = rerun_state_text(w->rerun);
 
 	if (words && append_job_url(&job_url, o, w->rerun_job))
 		buf_appendf(out, " · [%s](%s)", words, buf_str(&job_url));

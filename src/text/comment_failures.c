@@ -118,7 +118,7 @@ static void append_failure(struct buf *out, const struct table *t, const struct 
 	append_evidence(out, t, w, o);
 	/* Whether the test runs again, or why a rerun did not help. */
 	struct buf job_url = BUF_INIT(COMMENT_MAX_BYTES);
-	const char *words = rerun_state_words(w->rerun);
+	const char *words = rerun_state_text(w->rerun);
 
 	if (words && w->rerun_job && comment_append_own_url(&job_url, o, "jobs", w->rerun_job))
 		buf_appendf(out, " · [%s](%s)", words, buf_str(&job_url));

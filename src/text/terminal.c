@@ -254,7 +254,7 @@ static void append_failures(const struct canvas *c)
 			if (reason[0])
 				buf_appendf(c->out, "    %s\n", reason);
 			if (w->rerun)
-				buf_appendf(c->out, "    %s\n", rerun_state_words(w->rerun));
+				buf_appendf(c->out, "    %s\n", rerun_state_text(w->rerun));
 			if (issue[0])
 				buf_appendf(c->out, "    %s\n", issue);
 			else

@@ -26,7 +26,7 @@ function check_names(sql,    list, name) {
 		if (!(part[2] in names)) { print FILENAME ":" FNR ": no list of states has " part[2]; bad = 1 }
 		next
 	}
-	if (line !~ /X\(|_names\[\] = \{/) next
+	if (line !~ /X\(|WORDS_DEFINE\(/) next
 	while (match(line, /X\([A-Z_]+(, *"[a-z_]+")?|"[a-z_]+"/)) {
 		name = substr(line, RSTART, RLENGTH)
 		line = substr(line, RSTART + RLENGTH)

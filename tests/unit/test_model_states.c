@@ -16,9 +16,8 @@ static void names_go_both_ways(void **state)
 		assert_int_equal(change_kind_parse(change_kind_name((enum change_kind)i)), i);
 	for (int i = 0; i < N_CHANGE_STATES; i++)
 		assert_int_equal(change_state_parse(change_state_name((enum change_state)i)), i);
-	for (int i = 0; i < N_ENDED_HOWS; i++)
-		assert_int_equal(ended_how_parse(ended_how_name((enum ended_how)i)), i);
-	assert_int_equal(ended_how_parse("Declined"), ENDED_OTHERWISE);
+	for (int i = ENDED_OTHERWISE + 1; i < N_ENDED_HOWS; i++)
+		assert_int_equal(words_find(&ended_how_words, ended_how_name((enum ended_how)i)), i);
 	assert_int_equal(dispatch_state_parse("Held"), N_DISPATCH_STATES);
 	assert_int_equal(dispatch_state_parse(NULL), N_DISPATCH_STATES);
 	assert_int_equal(test_status_parse("pass"), N_TEST_STATUSES);

@@ -306,7 +306,7 @@ static void test_each_says_what_became_of_a_rerun(void **state)
 		struct verdict_view *w;
 		struct check_output check;
 		struct comment comment;
-		const char *name = rerun_state_name(s), *words = rerun_state_words(s);
+		const char *name = rerun_state_name(s), *words = rerun_state_text(s);
 		char *said = words ? s == RERUN_VOID ? xasprintf("[%s](https://outpost.example.org/jobs/77)", words)
 						     : xstrdup(words)
 				   : NULL;
