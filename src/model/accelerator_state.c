@@ -10,14 +10,12 @@ bool red_is_overdue(int64_t since_ms, int64_t now_ms) { return since_ms && now_m
 
 const char *red_by_name(int64_t red_since_ms, bool is_silence)
 {
-	if (!red_since_ms)
-		return NULL;
-	return is_silence ? "silence" : "tests";
+	return !red_since_ms ? NULL : is_silence ? "silence" : "tests";
 }
 
 static bool is_red_by_tests(const struct accelerator_facts *f) { return f->red_since_ms && !f->is_red_in_silence; }
 
-static bool applies(enum accelerator_status s, const struct accelerator_facts *f, int64_t now_ms)
+static bool status_applies(enum accelerator_status s, const struct accelerator_facts *f, int64_t now_ms)
 {
 	switch (s) {
 	case ACCELERATOR_OFF:
@@ -49,12 +47,10 @@ static bool applies(enum accelerator_status s, const struct accelerator_facts *f
 
 struct accelerator_state accelerator_state_of(const struct accelerator_facts *f, int64_t now_ms)
 {
-	int status = 0;
+	struct accelerator_state s = {.status = ACCELERATOR_OFF};
 
-	while (!applies((enum accelerator_status)status, f, now_ms))
-		status++;
-	struct accelerator_state s = {.status = (enum accelerator_status)status};
-
+	while (!status_applies(s.status, f, now_ms))
+		s.status++;
 	if (s.status == ACCELERATOR_OFF)
 		return s;
 	if (s.status == ACCELERATOR_OVERDUE || (s.status == ACCELERATOR_RED && is_red_by_tests(f)))

@@ -9,10 +9,9 @@
 
 #include "model/accelerator.h"
 
-/* An accelerator without a report for so long is silent, and a test of the branch that ended so long ago is old. */
+/* An accelerator is silent after this time without a report, and a test of the branch is stale after it. */
 #define SILENT_AFTER_MS (INT64_C(7) * 86400 * 1000)
-/* The 72-hour rule. */
-#define RED_OVERDUE_MS  (INT64_C(72) * 3600 * 1000)
+#define RED_OVERDUE_MS  (INT64_C(72) * 3600 * 1000) /* the 72-hour rule */
 
 /* How the newest commit of the branch that the accelerator has tested ended. */
 enum branch_result {
@@ -57,8 +56,7 @@ enum accelerator_status {
 
 struct accelerator_state {
 	enum accelerator_status status;
-	/* Since when; 0: not known for this status. */
-	int64_t since_ms;
+	int64_t since_ms; /* 0: not known for this status */
 	/* More facts: red or without a report for 72 hours; the deadline of a newer push passed; the circuit breaker. The last two
 	 * are false if the status itself says the same. */
 	bool is_overdue, has_no_report, is_not_counted;

@@ -108,11 +108,9 @@ static bool numbers_are_ignored(const struct attribution_facts *f, const struct 
  * of the extension that are not known to differ. */
 static bool is_red_alike(const struct attribution_facts *f, const struct base_run *run)
 {
-	struct failure_mark mark;
-
 	if (!run || run->outcome != BASE_RED || run->is_other_build)
 		return false;
-	mark = run->mark;
+	struct failure_mark mark = run->mark;
 	if (numbers_are_ignored(f, run))
 		mark.numbers = f->mark.numbers;
 	return failure_marks_are_same(&mark, &f->mark);
@@ -197,7 +195,6 @@ static bool may_be_flake(const struct attribution_facts *f, const struct base_ru
 static bool is_breakage(const struct attribution_facts *f, const struct base_run *run)
 {
 	size_t n_greens = 0, n_alike = 0, n_in_row = 0;
-	struct row row;
 
 	if (!is_red_alike(f, run) || f->mark.is_infrastructure || f->is_job_outage || f->passed_here_job ||
 	    may_be_flake(f, run))
@@ -206,7 +203,7 @@ static bool is_breakage(const struct attribution_facts *f, const struct base_run
 		return true;
 	/* Many failures have this message. It counts if all runs with it are several in a row: a flake does not look like
 	 * that. */
-	row = row_around(f, run);
+	struct row row = row_around(f, run);
 	for (size_t i = 0; i < f->n_base; i++) {
 		bool is_alike = f->base[i].outcome != BASE_GREEN && failure_marks_are_alike(&f->base[i].mark, &f->mark);
 
@@ -220,9 +217,7 @@ static bool is_breakage(const struct attribution_facts *f, const struct base_run
 
 /* ---- the reasons ---- */
 
-static struct attribution_result make_result(enum attribution a, int64_t evidence_job, const char *fmt, ...)
-    PRINTF(3, 4);
-
+PRINTF(3, 4)
 static struct attribution_result make_result(enum attribution a, int64_t evidence_job, const char *fmt, ...)
 {
 	struct attribution_result r = {.attribution = a, .evidence_job = evidence_job};
@@ -236,9 +231,7 @@ static struct attribution_result make_result(enum attribution a, int64_t evidenc
 
 static const struct attribution_result NOTHING = {.attribution = N_ATTRIBUTIONS};
 
-static void append_reason(struct attribution_result *r, const char *fmt, ...) PRINTF(2, 3);
-
-static void append_reason(struct attribution_result *r, const char *fmt, ...)
+PRINTF(2, 3) static void append_reason(struct attribution_result *r, const char *fmt, ...)
 {
 	size_t len = strlen(r->reason);
 	va_list args;
@@ -312,11 +305,9 @@ static bool has_failed_again(const struct attribution_facts *f)
 
 static struct attribution_result known_issue(const struct attribution_facts *f)
 {
-	struct attribution_result r;
-
 	if (!f->known_url)
 		return NOTHING;
-	r = make_result(ATTRIBUTION_KNOWN, 0, "an issue is registered for it");
+	struct attribution_result r = make_result(ATTRIBUTION_KNOWN, 0, "an issue is registered for it");
 	r.known_url = f->known_url;
 	return r;
 }
@@ -337,7 +328,6 @@ static struct attribution_result broken_on_base(const struct attribution_facts *
 static struct attribution_result broken_around_base(const struct attribution_facts *f)
 {
 	const struct base_run *older = older_run(f), *newer = newer_run(f);
-	int n;
 
 	if (run_on_base(f) || f->takes_experiments || f->may_be_own || f->has_revert_near || f->has_own_landing ||
 	    f->has_own_commit || f->has_related_commit)
@@ -347,7 +337,7 @@ static struct attribution_result broken_around_base(const struct attribution_fac
 	if (f->is_push)
 		return make_result(ATTRIBUTION_BASE, older->job, "red on %.*s, %d commit%s before the parent, too",
 		    SHOWN_SHA_CHARS, older->sha, older->distance, older->distance == 1 ? "" : "s");
-	n = row_around(f, older).n;
+	int n = row_around(f, older).n;
 	if (!is_red_alike(f, newer) || n + f->n_red_near < AROUND_MIN_REDS || (n < AROUND_MIN_REDS && f->n_passed_near))
 		return NOTHING;
 	return make_result(ATTRIBUTION_BASE, older->job, "red before and after the merge base: on %.*s and %.*s",
@@ -365,13 +355,10 @@ static bool fails_more_often(const struct attribution_facts *f, struct rate here
 
 static struct attribution_result passed_here(const struct attribution_facts *f)
 {
-	bool is_often_whole, is_often;
-
 	if (!f->passed_here_job)
 		return NOTHING;
-	is_often_whole = fails_more_often(f, f->here_whole);
-	is_often = is_often_whole || fails_more_often(f, f->here);
-	if (is_often) {
+	bool is_often_whole = fails_more_often(f, f->here_whole);
+	if (is_often_whole || fails_more_often(f, f->here)) {
 		struct rate here = is_often_whole ? f->here_whole : f->here;
 
 		return make_result(ATTRIBUTION_UNCLASSIFIED, f->passed_here_job,
@@ -389,7 +376,6 @@ static struct attribution_result passed_here(const struct attribution_facts *f)
 static struct attribution_result new_here(const struct attribution_facts *f)
 {
 	const struct base_run *at = run_on_base(f);
-	struct attribution_result r;
 	bool is_mixed =
 	    at && at->outcome == BASE_MIXED && !at->is_other_build && !failure_marks_are_alike(&at->mark, &f->mark);
 
@@ -398,7 +384,8 @@ static struct attribution_result new_here(const struct attribution_facts *f)
 	if (f->mark.is_infrastructure || f->passed_on_other_build ||
 	    (f->is_outage && !f->is_alike_settled && !attribution_is_settled_outage(f)))
 		return NOTHING;
-	r = make_result(ATTRIBUTION_NEW, at->job, "green on the %s %.*s", base_name(f), SHOWN_SHA_CHARS, at->sha);
+	struct attribution_result r =
+	    make_result(ATTRIBUTION_NEW, at->job, "green on the %s %.*s", base_name(f), SHOWN_SHA_CHARS, at->sha);
 	append_failed_again(f, &r);
 	if (f->is_outage && !attribution_is_settled_outage(f))
 		append_reason(&r, "; other tests with this message failed again");
@@ -413,13 +400,13 @@ static struct attribution_result new_here(const struct attribution_facts *f)
 static struct attribution_result new_around_base(const struct attribution_facts *f)
 {
 	const struct base_run *older = older_run(f), *newer = newer_run(f);
-	struct attribution_result r;
 
 	if (run_on_base(f) || f->takes_experiments || looks_like_infrastructure(f) || !is_green(older) ||
 	    !is_green(newer))
 		return NOTHING;
-	r = make_result(ATTRIBUTION_NEW, older->job, "green before and after the merge base: on %.*s and %.*s",
-	    SHOWN_SHA_CHARS, older->sha, SHOWN_SHA_CHARS, newer->sha);
+	struct attribution_result r =
+	    make_result(ATTRIBUTION_NEW, older->job, "green before and after the merge base: on %.*s and %.*s",
+		SHOWN_SHA_CHARS, older->sha, SHOWN_SHA_CHARS, newer->sha);
 	append_failed_again(f, &r);
 	append_likely_flaky(f, &r);
 	r.needs = NEEDS_BASE | (has_failed_again(f) ? 0 : NEEDS_HEAD);
@@ -494,14 +481,13 @@ static void explain_distance(const struct attribution_facts *f, struct attributi
 /* Whether another run of the merge base would not show more. at: its run; NULL: no run tested it. */
 static bool is_settled(const struct attribution_facts *f, const struct base_run *at)
 {
-	struct row row;
-
 	if (f->mark.is_infrastructure)
 		return true; /* only a good machine can decide it */
 	if (f->is_job_outage && !f->n_failed_again && !f->is_alike_settled)
 		return true; /* another machine for the head may decide it without the merge base */
 	if (is_red_alike(f, at) && may_be_flake(f, at)) {
-		row = row_around(f, at);
+		struct row row = row_around(f, at);
+
 		if (!is_flaky_row(f, &row))
 			return false;
 	}
@@ -575,7 +561,7 @@ static size_t severity(enum attribution a)
 {
 	size_t i = 0;
 
-	while (i < ARRAY_LEN(SEVERITIES) && SEVERITIES[i] != a)
+	while (i < N_ATTRIBUTIONS && SEVERITIES[i] != a)
 		i++;
 	return i;
 }
@@ -583,13 +569,11 @@ static size_t severity(enum attribution a)
 struct attribution_result attribution_worse(const struct attribution_result *a, const struct attribution_result *b)
 {
 	struct attribution_result r = severity(b->attribution) > severity(a->attribution) ? *b : *a;
-	bool is_proved =
-	    (a->attribution == ATTRIBUTION_NEW && !a->needs) || (b->attribution == ATTRIBUTION_NEW && !b->needs);
 
-	if (is_proved) {
-		r.needs = 0; /* the result of the other one cannot change that */
+	r.needs = 0;
+	/* a proved NEW stays, whatever the result of the other one is */
+	if ((a->attribution == ATTRIBUTION_NEW && !a->needs) || (b->attribution == ATTRIBUTION_NEW && !b->needs))
 		return r;
-	}
 	r.needs = (a->needs | b->needs) & ~(unsigned)NEEDS_GOOD_MACHINE;
 	/* it waits for a good machine only if nothing else can show more */
 	if ((!a->needs || a->needs & NEEDS_GOOD_MACHINE) && (!b->needs || b->needs & NEEDS_GOOD_MACHINE) && r.needs)

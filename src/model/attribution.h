@@ -44,8 +44,8 @@ struct base_run {
 	enum base_outcome outcome;
 	bool is_experiment;          /* the outcome is an experiment's, or one agrees with it */
 	struct failure_mark mark;    /* where it is red or mixed */
-	bool varies;                 /* its runs on this commit failed alike, but with other numbers */
-	int n_red, n_red_alike;      /* so many runs and experiments there failed; and failed alike */
+	bool varies;                 /* its runs on this commit failed alike, but with different numbers */
+	int n_red, n_red_alike;      /* runs and experiments there that failed; and that failed alike */
 	int64_t experiment_ended_ms; /* of the first one with this outcome; 0: none */
 	bool is_other_build;         /* it documents another device or version of the extension */
 	int distance;                /* commits before the merge base; 0: the merge base itself; negative: newer */
@@ -66,11 +66,11 @@ struct attribution_facts {
 	const char *known_url;  /* of the first known issue that matches; NULL: none */
 
 	bool is_base_known; /* the merge base is known */
-	int max_distance;   /* so many commits from the merge base a tested one may be to count */
+	int max_distance;   /* a tested commit farther from the merge base does not count */
 	/* Tested commits of the branch near the merge base, newest first (the distance grows). */
 	const struct base_run *base;
 	size_t n_base;
-	/* Between the red runs around the merge base a commit took something back, or put it in again. */
+	/* Between the red runs around the merge base a commit reverts something, or lands it again. */
 	bool has_revert_near;
 	/* Since the branch was green a commit landed that names this pull request: it has landed before. */
 	bool has_own_landing;
@@ -78,31 +78,30 @@ struct attribution_facts {
 	bool has_own_commit;
 	/* Between the red runs around the merge base a commit touches a file of the change, or is one that it reverts. */
 	bool has_related_commit;
-	/* Between them, of pull requests whose merge base lies there: so many passed this test, and so many of other authors failed
-	 * so. */
+	/* Of pull requests whose merge base lies between them: those that passed this test, and those of other authors that failed
+	 * alike. */
 	int n_passed_near, n_red_near;
-	/* The author, or somebody who touches the same files, had a change that failed so and may have landed, before
-	 * anybody else's did. */
+	/* The first change that failed alike and may have landed is the author's, or touches the same files. */
 	bool may_be_own;
 
 	/* On this very commit, besides the failure itself. */
 	int64_t passed_here_job;    /* the newest pass of an experiment, else of a retry; 0: none */
 	bool passed_on_other_build; /* but on another device or version of the extension */
-	/* Another test that failed so in this job was not run again, or failed so again: it may have broken this one. */
+	/* Another test that failed alike in this job did not run again, or failed alike again: it may have broken this one. */
 	bool is_alike_red;
 	bool is_alike_green;          /* one of them passed when it ran again */
-	int n_failed_again;           /* other attempts and experiments that were red as well */
+	int n_failed_again;           /* other attempts and experiments that were red, too */
 	int n_failed_so_again;        /* of these: in the same words */
 	int64_t experiment_failed_ms; /* when the newest one on the head that was red began; 0: none */
 	int n_alike_again;            /* sum of n_failed_so_again over all failures of this commit with this key */
 	bool numbers_vary;            /* two of its failures on one commit differ in their numbers alone */
 	/* In this pull request, over all its heads. */
 	struct rate here;
-	struct rate here_whole; /* of these, the runs that were no experiments: other tests ran before it */
+	struct rate here_whole; /* without experiments: other tests ran before this one */
 
-	/* On changes of other people. */
-	struct rate elsewhere; /* their runs, and those that failed so */
-	int n_seen;            /* on so many changes it failed so */
+	/* On changes of other authors. */
+	struct rate elsewhere; /* their runs, and those that failed alike */
+	int n_seen;            /* changes on which it failed alike */
 	int n_proved;          /* of these: independent ones on which it failed and passed on one commit */
 };
 

@@ -1,17 +1,15 @@
-/* GitHub takes 64 KB of client_payload and refuses more, so a body that would pass
- * CLIENT_PAYLOAD_MAX_BYTES is cut, one level after the other, until it fits:
+/* GitHub refuses a client_payload over 64 KB, so a body over CLIENT_PAYLOAD_MAX_BYTES is cut, level by level, until it fits:
  *
  *   1. texts: every `body`, `message` and `description` to 256 bytes
  *   2. a push's lists of files (`added`, `removed`, `modified`)
- *   3. every `*_url` but html_url and clone_url
- *   4. a push's commits but the last one, and labels beyond the first 50
- *   5. everything but the fields of the list KEPT
+ *   3. each `*_url` except html_url and clone_url
+ *   4. a push's commits except the last one, and labels after the first 50
+ *   5. everything except the fields of the list KEPT
  *
- *   6. an experiment's tests, half of them at a time: a test that is not sent is not run, so it proves
- *      nothing and is decided without the experiment
+ *   6. an experiment's tests, half of them at a time: a test that is not sent does not run, so it is decided without the experiment
  *
- * The fields that CRCR's guide names (action, number, pull_request.number, .head.sha,
- * after, repository.full_name) survive every level. docs/vendors.md promises that to vendors. */
+ * The fields in CRCR's guide (action, number, pull_request.number, .head.sha, after, repository.full_name) survive each level.
+ * docs/vendors.md promises that to vendors. */
 #include "model/client_payload.h"
 
 static const char PREFIX[] = CALLBACK_TOKEN_PREFIX;
@@ -36,17 +34,6 @@ char *callback_token_make(
 	return buf_take(&text);
 }
 
-/* Cuts the next field off; its end becomes a NUL. */
-static char *next_field(char **rest)
-{
-	char *field = *rest, *dot = field ? strchr(field, '.') : NULL;
-
-	if (dot)
-		*dot++ = '\0';
-	*rest = dot;
-	return field;
-}
-
 char *callback_token_dispatch(const char *token)
 {
 	if (!str_has_prefix(token, PREFIX))
@@ -61,7 +48,6 @@ int callback_token_check(
 {
 	struct buf signed_part = BUF_INIT(TOKEN_MAX_BYTES);
 	size_t n = strnlen(token, TOKEN_MAX_BYTES);
-	char *copy, *rest, *id, *accelerator, *expiry;
 	int64_t expires_s;
 	int rc = ERR_AUTH;
 
@@ -69,25 +55,19 @@ int callback_token_check(
 	if (n >= TOKEN_MAX_BYTES || n <= MAC_TEXT_BYTES + 1 || !str_has_prefix(token, PREFIX) ||
 	    token[n - MAC_TEXT_BYTES - 1] != '.')
 		return ERR_AUTH;
-	/* The signature first: nothing of an unsigned token is looked at. */
+	/* The signature first: no code reads an unsigned token. */
 	buf_append(&signed_part, token, n - MAC_TEXT_BYTES - 1);
 	append_mac(&signed_part, key);
-	copy = xstrndup(token + sizeof(PREFIX) - 1, n - (sizeof(PREFIX) - 1) - MAC_TEXT_BYTES - 1);
-	if (signed_part.len != n || !equal_constant_time(signed_part.data, token, n))
-		goto out;
-	rest = copy;
-	id = next_field(&rest);
-	accelerator = next_field(&rest);
-	expiry = next_field(&rest);
-	if (!id || !accelerator || !expiry || rest || !str_eq(id, dispatch_id) || parse_int64(expiry, &expires_s))
-		goto out;
-	if (now_wall_ms / 1000 > expires_s) {
-		rc = ERR_TIMEOUT;
-		goto out;
+	char *copy = xstrndup(token + sizeof(PREFIX) - 1, n - (sizeof(PREFIX) - 1) - MAC_TEXT_BYTES - 1);
+	if (signed_part.len == n && equal_constant_time(signed_part.data, token, n)) {
+		char *rest = copy, *id = strsep(&rest, "."), *accelerator = strsep(&rest, "."),
+		     *expiry = strsep(&rest, ".");
+
+		if (expiry && !rest && str_eq(id, dispatch_id) && !parse_int64(expiry, &expires_s))
+			rc = now_wall_ms / 1000 > expires_s ? ERR_TIMEOUT : 0;
+		if (!rc)
+			*ret_accelerator = xstrdup(accelerator);
 	}
-	*ret_accelerator = xstrdup(accelerator);
-	rc = 0;
-out:
 	free(copy);
 	buf_release(&signed_part);
 	return rc;
@@ -105,7 +85,6 @@ struct client_payload {
 int client_payload_new(const char *event_type, const char *delivery_id, const char *sent_action, const char *body,
     size_t n, struct client_payload **ret, struct error *e)
 {
-	struct client_payload *p;
 	json_t *parsed;
 	int rc = json_parse(body, n, &parsed, e);
 
@@ -114,15 +93,13 @@ int client_payload_new(const char *event_type, const char *delivery_id, const ch
 		return rc;
 	if (!json_is_object(parsed)) {
 		json_decref(parsed);
-		return error_set(e, ERR_INVALID, "the payload is no JSON object");
+		return error_set(e, ERR_INVALID, "the payload is not a JSON object");
 	}
 	if (*sent_action)
 		json_set_str(parsed, "action", sent_action);
-	p = xcalloc(1, sizeof(*p));
-	p->body = parsed;
-	p->event_type = xstrdup(event_type);
-	p->delivery_id = xstrdup(delivery_id);
-	*ret = p;
+	*ret = xcalloc(1, sizeof(**ret));
+	**ret = (struct client_payload){
+	    .body = parsed, .event_type = xstrdup(event_type), .delivery_id = xstrdup(delivery_id)};
 	return 0;
 }
 
@@ -137,7 +114,7 @@ void client_payload_free(struct client_payload *p)
 	free(p);
 }
 
-/* Calls visit for every member of every object below v; visit may change or delete it. */
+/* Calls visit() for each member of each object below v; visit() may change or delete it. */
 static void for_each_member(json_t *v, void (*visit)(json_t *obj, const char *key, json_t *value))
 {
 	const char *key;
@@ -180,7 +157,7 @@ static void drop_url(json_t *obj, const char *key, json_t *value)
 		json_object_del(obj, key);
 }
 
-/* Level 5: what a workflow cannot do without. A dot descends. */
+/* Level 5: the fields that a workflow needs. A dot descends. */
 static const char *const KEPT[] = {"action", "number", "ref", "before", "after", "head_sha", "deleted", "forced",
     "compare", "label.name", "sender.login", "repository.full_name", "repository.name", "repository.html_url",
     "repository.clone_url", "repository.default_branch", "repository.owner.login", "head_commit.id",
@@ -275,7 +252,7 @@ static char *outpost_text(const struct outpost_block *o, bool is_truncated, size
 		json_set_str(block, "callback_token", o->callback_token);
 	if (o->n_sources)
 		json_object_set_new(block, "source", source_object(&o->sources[0]));
-	if (o->n_sources && o->accelerators[1]) { /* several are listed: also by name */
+	if (o->n_sources && o->accelerators[1]) { /* several accelerators: also by name */
 		json_t *all = json_object();
 
 		for (size_t i = 0; i < o->n_sources; i++)

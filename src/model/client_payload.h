@@ -7,8 +7,8 @@
 #include "model/accelerator.h"
 #include "model/experiment.h"
 
-/* The credential that goes out with a dispatch and comes back with its reports: signed by
- * this server, bound to one dispatch and accelerator, with an end. Nothing is stored.
+/* The credential that goes out with a dispatch and comes back with its reports. This server signs it, for one dispatch and
+ * accelerator, until it expires. No row stores it.
  *
  * Text: "oct1." dispatch "." accelerator "." expiry (seconds) "." base64url(HMAC-SHA256). */
 
@@ -19,8 +19,7 @@ char *callback_token_make(
     const struct secret *key, const char *dispatch_id, const char *accelerator, int64_t expires_wall_ms);
 /* The dispatch that a token names. It is not verified: call callback_token_check(). NULL: the text is not such a token. free(). */
 char *callback_token_dispatch(const char *token);
-/* ERR_AUTH: not one of ours, or for another dispatch; ERR_TIMEOUT: expired. On 0
- * *ret_accelerator is to be freed. */
+/* ERR_AUTH: not signed by this server, or for another dispatch; ERR_TIMEOUT: expired. On 0 free() *ret_accelerator. */
 int callback_token_check(const struct secret *key, const char *token, const char *dispatch_id, int64_t now_wall_ms,
     char **ret_accelerator) MUST_CHECK;
 
@@ -32,23 +31,21 @@ struct outpost_block {
 	const char *const *accelerators; /* NULL-terminated */
 	const char *callback_url, *change_url;
 	const char *callback_token; /* webhook runners only, else NULL */
-	/* A periodic run: of those accelerators that have a source, in their order. */
+	/* A periodic run: those of the accelerators that have a source, in their order. */
 	const struct source_head *sources;
 	size_t n_sources;
 	const struct experiment_request *experiment; /* NULL: none */
 };
 
-/* The part that all targets of one change share, made once per change: GitHub's body with `action`
- * replaced by sent_action (unless ""), cut when it would pass the limit. */
+/* The part that all targets of one change share: GitHub's body with sent_action as its `action` (unless ""), cut where it is over
+ * the limit. */
 struct client_payload;
-
 /* ERR_INVALID: the body is not a JSON object. */
 int client_payload_new(const char *event_type, const char *delivery_id, const char *sent_action, const char *body,
     size_t n, struct client_payload **ret, struct error *e) MUST_CHECK;
 void client_payload_free(struct client_payload *p);
-/* {"event_type","delivery_id","payload","outpost"} as text, free(). At most
- * CLIENT_PAYLOAD_MAX_BYTES when is_bounded; `truncated: true` in outpost when it was cut.
- * If the shortest payload does not fit, an experiment has fewer tests, with `truncated` in outpost.experiment. ERR_TOO_BIG: the
+/* {"event_type","delivery_id","payload","outpost"} as text, free(). With is_bounded at most CLIENT_PAYLOAD_MAX_BYTES, and
+ * `truncated: true` in outpost if it was cut. If the shortest payload does not fit, an experiment has fewer tests, with `truncated` in outpost.experiment. ERR_TOO_BIG: the
  * smallest form does not fit either. */
 int client_payload_text(
     struct client_payload *p, const struct outpost_block *o, bool is_bounded, char **ret, size_t *ret_bytes) MUST_CHECK;

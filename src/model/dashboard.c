@@ -1,28 +1,18 @@
 #include "model/dashboard.h"
 
-static const char *const OUTCOMES[N_DAY_OUTCOMES] = {NULL, "green", "red", "skipped", "missed", "failed", "running"};
-
-const char *day_outcome_name(enum day_outcome o) { return OUTCOMES[o]; }
-
-enum day_outcome day_outcome_parse(const char *name)
-{
-	for (int o = DAY_GREEN; name && o < N_DAY_OUTCOMES; o++)
-		if (strcmp(name, OUTCOMES[o]) == 0)
-			return (enum day_outcome)o;
-	return DAY_RUNNING;
-}
+/* The last value is also the value of an unknown name. */
+WORDS_DEFINE(day_outcome, DAY_RUNNING, NULL, "green", "red", "skipped", "missed", "failed", "running")
 
 /* ---- suites ---- */
 
 static int usual_place(const char *name)
 {
 	static const char *const USUAL[] = {"build", "unit", "model", "benchmark", "integration"};
-	int n = (int)ARRAY_LEN(USUAL);
+	int i = 0;
 
-	for (int i = 0; i < n; i++)
-		if (strcmp(USUAL[i], name) == 0)
-			return i;
-	return n;
+	while (i < (int)ARRAY_LEN(USUAL) && strcmp(USUAL[i], name) != 0)
+		i++;
+	return i;
 }
 
 bool suite_is_usual(const char *name) { return usual_place(name) < usual_place(""); }
@@ -66,20 +56,16 @@ static int by_rank(const void *x, const void *y)
 
 void dashboard_sort(struct dashboard *d)
 {
-	struct dashboard_row *rows;
-	struct ranked *order;
+	struct dashboard_row *rows = xcalloc(d->n_rows, sizeof(*rows));
+	struct ranked *order = xcalloc(d->n_rows, sizeof(*order));
 
-	if (!d->n_rows)
-		return;
-	rows = xcalloc(d->n_rows, sizeof(*rows));
-	order = xcalloc(d->n_rows, sizeof(*order));
 	for (size_t i = 0; i < d->n_rows; i++) {
 		const struct accelerator_facts *f = &d->rows[i].at.facts;
 		const struct accelerator_state *s = &d->rows[i].at.state;
 		int64_t rate = f->n_runs ? f->n_green * 1000000 / f->n_runs : 1000001;
 
-		/* Both states that pass are one class, by the share of green runs in millionths. In
-		 * any other state the longest comes first. */
+		/* Both states that pass are one class, by the share of green runs in millionths. In any other state the longest
+		 * comes first. */
 		order[i] = accelerator_status_is_green(s->status) ? (struct ranked){ACCELERATOR_GREEN, rate, i}
 								  : (struct ranked){s->status, s->since_ms, i};
 	}

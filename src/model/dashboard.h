@@ -47,10 +47,9 @@ RECORD_DECLARE(day_view);
 RECORD_DECLARE(day_details);
 extern const struct day_view empty_day; /* nothing ran, and no time is known */
 
-/* The outcome of a day's last periodic run. The order is that of the stored names in dashboard.c. */
+/* The outcome of a day's last periodic run. DAY_NO_RUN has no name, and NULL and unknown names are DAY_RUNNING. */
 enum day_outcome { DAY_NO_RUN, DAY_GREEN, DAY_RED, DAY_SKIPPED, DAY_MISSED, DAY_FAILED, DAY_RUNNING, N_DAY_OUTCOMES };
-const char *day_outcome_name(enum day_outcome o);     /* NULL for DAY_NO_RUN */
-enum day_outcome day_outcome_parse(const char *name); /* DAY_RUNNING for NULL and unknown names */
+WORDS_DECLARE(day_outcome);
 
 /* One suite of a run, from the table `run_suite`. `status`: the worst. `n_broken`: red, and not explained as FLAKY or
  * KNOWN. */

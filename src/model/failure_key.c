@@ -6,7 +6,7 @@
 enum {
 	PARTS_MAX = 12,        /* of a test's name */
 	PART_MIN_BYTES = 4,    /* shorter ones are words that a message may have by itself */
-	CUT_MARGIN_BYTES = 64, /* a text that was cut may have lost control characters and blanks as well */
+	CUT_MARGIN_BYTES = 64, /* a cut text may have lost control characters and blanks, too */
 };
 
 /* ---- the test's own name ---- */
@@ -22,20 +22,17 @@ struct own_name {
 
 /* The ends of the names of PyTorch's device-generic tests and their classes; a dtype is another one. */
 static const char *const DEVICES[] = {"cpu", "cuda", "xpu", "npu", "hpu", "mps", "meta", "xla", "privateuse1",
-    "privateuseone", "rocm", "hip", "mtia", "lazy"};
-static const char *const DTYPES[] = {"float", "bfloat", "complex", "int", "uint", "bool", "half", "double", "fp", "bf"};
+    "privateuseone", "rocm", "hip", "mtia", "lazy", NULL};
+static const char *const DTYPES[] = {
+    "float", "bfloat", "complex", "int", "uint", "bool", "half", "double", "fp", "bf", NULL};
 
 static bool is_variant(const char *p, size_t n)
 {
-	for (size_t i = 0; i < ARRAY_LEN(DEVICES); i++)
-		if (strlen(DEVICES[i]) == n && strncasecmp(p, DEVICES[i], n) == 0)
-			return true;
-	while (n && (failure_is_digit(p[n - 1])))
+	if (failure_is_listed(p, n, DEVICES))
+		return true;
+	while (n && failure_is_digit(p[n - 1]))
 		n--;
-	for (size_t i = 0; i < ARRAY_LEN(DTYPES); i++)
-		if (strlen(DTYPES[i]) == n && strncasecmp(p, DTYPES[i], n) == 0)
-			return true;
-	return false;
+	return failure_is_listed(p, n, DTYPES);
 }
 
 /* test_add_cuda_float32 → test_add; TestFooCUDA → TestFoo. */
@@ -50,10 +47,10 @@ static size_t stem(const char *p, size_t n)
 			break;
 		n = --from;
 	}
-	for (size_t i = 0; i < ARRAY_LEN(DEVICES); i++) {
-		size_t k = strlen(DEVICES[i]);
+	for (const char *const *device = DEVICES; *device; device++) {
+		size_t k = strlen(*device);
 
-		if (n > k + PART_MIN_BYTES && p[0] == 'T' && strncasecmp(p + n - k, DEVICES[i], k) == 0)
+		if (n > k + PART_MIN_BYTES && p[0] == 'T' && strncasecmp(p + n - k, *device, k) == 0)
 			return n - k;
 	}
 	return n;
@@ -127,7 +124,7 @@ static size_t before_id(const char *text, size_t len)
 char *failure_text_without_name(const char *text, const struct failure_text *t)
 {
 	struct own_name own = {.n = 0};
-	char *out = xmalloc(strlen(text) + 1); /* what a T replaces is longer */
+	char *out = xmalloc(strlen(text) + 1); /* a T replaces more than one byte */
 	size_t len = 0;
 
 	add_parts(&own, t->test);
@@ -246,9 +243,7 @@ char *failure_trace_exception(const char *trace)
 /* `  File "/opt/torch/nn/functional.py", line 12, in relu` (Python) and `torch/nn/functional.py:12: in relu` (pytest). */
 static char *read_place(const char *line, size_t n)
 {
-	const char *end = line + n, *file = line, *file_end, *function;
-	const char *p;
-	const char *base;
+	const char *end = line + n, *file = line, *file_end;
 
 	if (strncmp(line, "File \"", 6) == 0) {
 		file += 6;
@@ -257,22 +252,19 @@ static char *read_place(const char *line, size_t n)
 		file_end = memmem(line, n, ".py:", 4);
 		file_end = file_end && failure_is_digit(file_end[4]) ? file_end + 3 : NULL;
 	}
-	function = memmem(line, n, " in ", 4);
+	const char *function = memmem(line, n, " in ", 4);
 	if (!file_end || !function || function < file_end)
 		return NULL;
-	p = file;
-	base = p;
-	for (; p < file_end; p++)
+	for (const char *p = file; p < file_end; p++)
 		if (*p == '/' || *p == '\\')
-			base = p + 1;
-	file = base;
+			file = p + 1;
 	function += 4;
 	return xasprintf("%.*s %.*s", (int)(file_end - file), file, (int)(end - function), function);
 }
 
 char *failure_trace_place(const char *trace, const struct failure_text *t)
 {
-	char *found = NULL, *stripped;
+	char *found = NULL;
 
 	for (const char *line = trace; line; line = strchr(line, '\n')) {
 		const char *text = skip_mark_of_pytest(line += *line == '\n');
@@ -285,7 +277,7 @@ char *failure_trace_place(const char *trace, const struct failure_text *t)
 	}
 	if (!found)
 		return NULL;
-	stripped = failure_text_without_name(found, t);
+	char *stripped = failure_text_without_name(found, t);
 	if (str_has_suffix(stripped, " T"))
 		FREE_AND_NULL(stripped);
 	free(found);
@@ -319,11 +311,10 @@ static char *compared(const char *text, const struct failure_text *t, bool *is_c
 static bool compares(const char *p, size_t n)
 {
 	static const char *const WORDS[] = {"expected", "got", "actual", "received", "returned", "than", "is", "equal",
-	    "equals", "be", "to", "assert", "wanted"};
+	    "equals", "be", "to", "assert", "wanted", NULL};
 
-	for (size_t i = 0; i < ARRAY_LEN(WORDS); i++)
-		if (strlen(WORDS[i]) == n && strncasecmp(WORDS[i], p, n) == 0)
-			return true;
+	if (failure_is_listed(p, n, WORDS))
+		return true;
 	return n >= 1 && n <= 2 && memchr("=!<>", *p, 4) && (n == 1 || p[1] == '=');
 }
 
@@ -351,13 +342,7 @@ static char *compared_numbers(const char *text)
 	for (const char *p = skip_to_operand(text); *p; p = skip_to_operand(p)) {
 		size_t n = failure_span(p, failure_is_word);
 
-		if (!n)
-			n = span_of_operator(p);
-		if (!n) {
-			is_operand = false;
-			p++;
-			continue;
-		}
+		n = n ? n : span_of_operator(p);
 		if (failure_is_digit(*p)) {
 			const char *next = skip_to_operand(p + n);
 
@@ -368,9 +353,9 @@ static char *compared_numbers(const char *text)
 				out[len++] = ' ';
 			}
 		} else {
-			is_operand = compares(p, n);
+			is_operand = n && compares(p, n);
 		}
-		p += n;
+		p += n ? n : 1;
 	}
 	out[len] = '\0';
 	return out;
@@ -395,7 +380,6 @@ struct failure_mark failure_mark(enum test_status status, const struct failure_t
 	bool is_cut = was_cut(t->message, REPORT_MESSAGE_MAX_BYTES) || was_cut(t->trace, REPORT_TRACE_MAX_BYTES);
 	char *message = compared(t->message, t, &is_cut), *exception = compared(raised, t, &is_cut);
 	char *said = xasprintf("%s%s%s", message, *message && *exception ? " " : "", exception);
-
 	char *numbers = compared_numbers(t->message ? t->message : ""),
 	     *raised_numbers = compared_numbers(raised ? raised : "");
 

@@ -1,7 +1,5 @@
-/* One pass over the message, a lexeme at a time. Nothing that is written reads as something to take
- * out: what begins with a digit begins with a letter afterwards, a path loses its folders, and no
- * lexeme joins what is around it. That, and that lexemes are written whole or not at all, is why it
- * is idempotent.
+/* One pass over the message, one lexeme at a time. It is idempotent: it writes each lexeme whole or not at all, a word that began
+ * with a digit begins with a letter then, a path has no folders, and no lexeme joins its neighbours.
  *
  * The second half decides which messages are general, because they could describe any failure. One word
  * outside the list of general words makes a message specific. Torch's own texts for different numbers and
@@ -12,7 +10,7 @@ struct scan {
 	const char *at;
 	char out[FAILURE_TEXT_MAX_BYTES + 1];
 	size_t len;
-	bool is_full; /* a lexeme did not fit: nothing behind it is written */
+	bool is_full; /* a lexeme did not fit: the rest is left out, too */
 };
 
 static bool is_of_path(char c) { return failure_is_word(c) || (c && strchr("/.+-@%~=", c)); }
@@ -39,7 +37,7 @@ static bool is_rest_of_temporary(const struct scan *s, const char *p, size_t n)
 
 /* ---- words ---- */
 
-/* Where the last part of a path begins, or NULL when it has none. */
+/* The beginning of the last part of a path; NULL: it has none. */
 static const char *base_name(const char *p, size_t n)
 {
 	while (n && (p[n - 1] == '/' || p[n - 1] == '\\'))
@@ -53,12 +51,12 @@ static const char *base_name(const char *p, size_t n)
 
 static bool skip_drive(struct scan *s, size_t n)
 {
-	const char *path = s->at + 2, *base;
+	const char *path = s->at + 2;
 
 	if (n != 1 || !isalpha((unsigned char)s->at[0]) || s->at[0] == FAILURE_PLACEHOLDER || s->at[1] != ':' ||
 	    *path != '\\')
 		return false;
-	base = base_name(path, failure_span(path, is_of_drive_path));
+	const char *base = base_name(path, failure_span(path, is_of_drive_path));
 	if (base)
 		s->at = base;
 	return base != NULL;
@@ -104,7 +102,7 @@ static bool skip_folders(struct scan *s)
 	return true;
 }
 
-/* Colours: with their escape, or what is left where that was dropped. */
+/* The length of a colour, with or without its escape character. */
 static size_t escape_length(const char *p)
 {
 	size_t n = *p == 0x1b;
@@ -150,8 +148,7 @@ static size_t other_form(const char *p, char *ret)
 	return 0;
 }
 
-/* PyTorch's tests add to each message how to run the test. That is not the cause, and would make all failures of a test look
- * alike. */
+/* PyTorch's tests append a command to each message. It is not the cause, and it would make all failures of a test look alike. */
 static bool begins_epilogue(const char *p)
 {
 	static const char HOW_TO_RUN[] = "To execute this test, run the following from the base ";
@@ -193,8 +190,7 @@ char *failure_text_normalise(const char *text)
 	return xstrndup(s.out, s.len);
 }
 
-/* Sorted; lower case. The kinds of devices among them: that one of them had an error is what each of
- * its failures says. */
+/* Sorted; lower case. The kinds of devices are among them, because each failure of a device says that it had an error. */
 static const char *const WORDS[] = {"a", "aborted", "above", "absolute", "access", "actual", "after", "all", "allowed",
     "an", "and", "another", "are", "as", "assert", "assertion", "assignment", "at", "attribute", "be", "because",
     "been", "below", "booleans", "bounds", "build", "bus", "but", "by", "call", "can", "canceled", "cancelled",
@@ -219,7 +215,7 @@ static const char *const WORDS[] = {"a", "aborted", "above", "absolute", "access
     "unexpectedly", "unhandled", "unknown", "unspecified", "up", "value", "values", "waiting", "was", "we", "went",
     "were", "while", "will", "with", "within", "without", "worker", "would", "wrong", "xpu", "zero"};
 
-/* A message with one of these says no more, whatever else stands beside it: a command, a machine, sizes. */
+/* A message with one of these fits any failure, whatever else it contains: a command, a machine, sizes. */
 static const char *const PHRASES[] = {"out of memory", "exit code N", "exit status N", "exited with code",
     "exited with status", "crashed while running",
     /* Outpost's own messages, for work without a report */

@@ -22,7 +22,7 @@ struct failure_mark {
 	enum test_status status;
 	int64_t key;            /* 0: it has no text */
 	int64_t numbers;        /* a key of the whole numbers that it compares: "Expected 4 but got 7" */
-	bool is_cut;            /* its message or trace was cut: two of them may differ in what is missing */
+	bool is_cut;            /* its message or trace was cut: two such failures may differ in the missing part */
 	bool is_general;        /* its words fit any failure, or it was cut */
 	bool is_infrastructure; /* a harness or machine reports its own failure: full disk, lost device, network … */
 };
@@ -44,8 +44,8 @@ bool failure_text_is_infrastructure(const char *text); /* NULL is not */
 /* A copy with one T for each place where the failed test is named: "TestNN.test_add_cuda_float32",
  * "test_nn.py::TestNN::test_add[cuda-float32]", … free(). */
 char *failure_text_without_name(const char *text, const struct failure_text *t);
-/* Of a trace: the last exception and all that it says, and "file function" of the place that raised it, unless that is
- * the test itself; each NULL where there is none. free(). */
+/* Of a trace: the last exception with its whole text, and "file function" of the place that raised it, unless that is the test
+ * itself; NULL: there is none. free(). */
 char *failure_trace_exception(const char *trace);
 char *failure_trace_place(const char *trace, const struct failure_text *t);
 
@@ -60,11 +60,13 @@ bool failure_is_digit(char c);
 bool failure_is_word(char c);
 size_t failure_span(const char *p, bool (*is_part)(char c));
 bool failure_has_digit(const char *p, size_t n);
+/* Whether p[0..n) is in the NULL-terminated list; ignores the case of letters. */
+bool failure_is_listed(const char *p, size_t n, const char *const *list);
 
 struct failure_word {
 	char text[FAILURE_WORD_MAX_BYTES];
 	size_t len;
 };
-/* The word of n > 0 bytes at p, what follows it included where that belongs to it: fraction and unit
- * of a number, the rest of a UUID. Returns how many bytes it is in all. */
+/* The word of n > 0 bytes at p, with the fraction and the unit of a number and the rest of a UUID after it. Returns the number of
+ * bytes in all. */
 size_t failure_word_take(const char *p, size_t n, struct failure_word *ret);

@@ -6,7 +6,7 @@ enum {
 	HEX_MIN_CHARS = 7,      /* git's short SHAs */
 	HEX_PART_MIN_CHARS = 8, /* between underscores */
 	DIGITS_MIN_CHARS = 5,   /* so many within a name are an id */
-	RUNS_OF_ID = 6,         /* letters and digits that take turns so often are one, too */
+	RUNS_OF_ID = 6,         /* so many changes between letters and digits make an id, too */
 	TEMPORARY_CHARS = 11,   /* tmpk3x9a0qz, as Python's tempfile makes them */
 	UUID_CHARS = 36,
 };
@@ -27,7 +27,7 @@ size_t failure_span(const char *p, bool (*is_part)(char c))
 	return n;
 }
 
-static bool is_one_of(const char *p, size_t n, const char *const *list)
+bool failure_is_listed(const char *p, size_t n, const char *const *list)
 {
 	for (; *list; list++)
 		if (strlen(*list) == n && strncasecmp(p, *list, n) == 0)
@@ -101,7 +101,7 @@ static bool is_unit(const char *p, size_t n)
 	    "mins", "minute", "minutes", "h", "hr", "hrs", "hour", "hours", "d", "day", "days", "b", "byte", "bytes",
 	    "kb", "mb", "gb", "tb", "kib", "mib", "gib", "tib", NULL};
 
-	return is_one_of(p, n, UNITS);
+	return failure_is_listed(p, n, UNITS);
 }
 
 /* 12, 1e5, 5ms, 1.5f: the digits, then what may follow them in one word. */
@@ -112,7 +112,7 @@ static bool is_number(const char *p, size_t n)
 
 	while (m < n && (failure_is_digit(p[m]) || p[m] == '_'))
 		m++;
-	if (m == 0 || m == n || is_one_of(p + m, n - m, SUFFIXES) || is_unit(p + m, n - m))
+	if (m == 0 || m == n || failure_is_listed(p + m, n - m, SUFFIXES) || is_unit(p + m, n - m))
 		return m > 0;
 	return n > m + 1 && (p[m] == 'e' || p[m] == 'E') && is_integer(p + m + 1, n - m - 1);
 }
@@ -126,12 +126,9 @@ static const char *skip_exponent(const char *start, const char *p)
 
 static bool is_address(const char *p, size_t n)
 {
-	if (n < 3 || p[0] != '0' || (p[1] != 'x' && p[1] != 'X'))
+	if (n < 3 || strncasecmp(p, "0x", 2) != 0)
 		return false;
-	for (size_t i = 2; i < n; i++)
-		if (!isxdigit((unsigned char)p[i]))
-			return false;
-	return true;
+	return strspn(p + 2, "0123456789abcdefABCDEF") >= n - 2;
 }
 
 /* ---- dates ---- */
@@ -148,7 +145,7 @@ static bool is_month(const char *p, size_t n)
 	static const char *const MONTHS[] = {
 	    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", NULL};
 
-	return p[n] == ' ' && failure_is_digit(*skip_blanks(p + n)) && is_one_of(p, n, MONTHS);
+	return p[n] == ' ' && failure_is_digit(*skip_blanks(p + n)) && failure_is_listed(p, n, MONTHS);
 }
 
 static bool is_weekday(const char *p, size_t n)
@@ -156,7 +153,7 @@ static bool is_weekday(const char *p, size_t n)
 	static const char *const DAYS[] = {"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun", NULL};
 	const char *end = p + n + (p[n] == ','), *next = skip_blanks(end);
 
-	return next > end && is_one_of(p, n, DAYS) &&
+	return next > end && failure_is_listed(p, n, DAYS) &&
 	       (failure_is_digit(*next) || is_month(next, failure_span(next, failure_is_word)));
 }
 
@@ -169,12 +166,12 @@ static bool counts_something(const char *p, size_t n)
 	    "npu", "pid", "port", "proc", "process", "rank", "retry", "run", "runner", "seed", "shard", "step",
 	    "stream", "task", "thread", "tid", "tpu", "try", "worker", "xpu", NULL};
 
-	return is_one_of(p, n, WORDS);
+	return failure_is_listed(p, n, WORDS);
 }
 
 static void word_add(struct failure_word *w, const char *p, size_t n)
 {
-	memcpy(w->text + w->len, p, n); /* never longer than what it is made from */
+	memcpy(w->text + w->len, p, n); /* the result is never longer than the word */
 	w->len += n;
 }
 
@@ -236,15 +233,12 @@ size_t failure_word_take(const char *p, size_t n, struct failure_word *ret)
 	} else if (is_id(p, n)) {
 		word_add_placeholder(ret);
 	} else if (!failure_is_digit(*p)) {
-		const char *end = p + n;
-		const char *before = p;
-		const char *part = p;
+		const char *end = p + n, *before = p, *part = p;
 
 		for (;;) {
 			const char *stop = memchr(part, '_', (size_t)(end - part));
 
-			if (!stop)
-				stop = end;
+			stop = stop ? stop : end;
 			word_add_part(
 			    ret, part, (size_t)(stop - part), before, part > before ? (size_t)(part - before) - 1 : 0);
 			if (stop == end)
@@ -262,12 +256,9 @@ size_t failure_word_take(const char *p, size_t n, struct failure_word *ret)
 
 			end = skip_exponent(part, part + failure_span(part, failure_is_word));
 		}
-		const char *unit = end;
-		size_t unit_bytes;
+		const char *unit = skip_blanks(end);
+		size_t unit_bytes = failure_span(unit, failure_is_word);
 
-		while (*unit == ' ')
-			unit++;
-		unit_bytes = failure_span(unit, failure_is_word);
 		taken = (size_t)((unit > end && is_unit(unit, unit_bytes) ? unit + unit_bytes : end) - p);
 		word_add_placeholder(ret);
 	} else {

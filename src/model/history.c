@@ -24,7 +24,7 @@ void history_walk_add(struct history_walk *w, enum test_status status, int64_t t
 	if (w->n_judged == 2)
 		w->is_second_red = is_red;
 	w->was_red = is_red;
-	/* The first red streak that is met, and what was before it. */
+	/* The newest red streak, and the green run before it. */
 	if (is_red && !w->newest_red)
 		w->newest_red = run + 1;
 	if (is_red && !w->good_run) {
@@ -50,7 +50,7 @@ void history_walk_untold(struct history_walk *w) { w->gone_since = 0; }
 
 static bool is_unstable(const struct history_walk *w) { return w->n_changes >= HISTORY_CHANGES; }
 
-/* Whether the red streak that was met is what the verdict is about. */
+/* Whether the verdict is about the red streak. */
 static bool is_about_red(const struct history_walk *w)
 {
 	return w->is_red || (w->n_judged > 1 && w->is_second_red) || is_unstable(w);

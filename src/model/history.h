@@ -2,9 +2,8 @@
  * caller passes the runs to a walk one by one, the newest first, until the walk needs no more. The last part of this
  * header is the page that shows such histories.
  *
- * Rules guarded here: red is FAIL or ERROR, green is PASS or DONE. MISS says nothing about the code,
- * so it neither hides a red test nor makes one; SKIP says that the test is not meant to run now. A
- * run that did not have the test counts for nothing but its disappearance.
+ * Rules guarded here: red is FAIL or ERROR, green is PASS or DONE. MISS says nothing about the code, so it neither hides nor makes a
+ * red test; SKIP means that the test should not run now. A run without the test counts only for its disappearance.
  *
  * Thread: any, one at a time; pure functions and plain data. A reader fills in a nightly_view (views/nightly.h).
  * Owns: a nightly_view owns everything below it; nightly_view_free(). A walk owns nothing. */
@@ -46,8 +45,7 @@ struct history_mark {
 struct history_verdict {
 	enum history_state state;
 	int since; /* the run with which the state began; -1: not known */
-	/* Of the red streak that the state is about: the oldest red run, and the green one before
-	 * it. Not of PASSING and SKIPPED. */
+	/* The oldest run of the red streak that the state is about, and the green run before it; not with PASSING and SKIPPED. */
 	struct history_mark first_bad, last_good;
 };
 
@@ -66,11 +64,11 @@ struct history_walk {
 	bool is_red, was_red, is_second_red; /* of the judged: the newest, the last one, the second */
 	bool is_skipped, is_there;           /* in the newest; in any */
 };
-/* The next older run had the test. tag: whatever the caller wants back in a mark. */
+/* The next older run had the test. tag: the caller's, returned in a mark. */
 void history_walk_add(struct history_walk *w, enum test_status status, int64_t tag);
 /* The next older run did not have it. */
 void history_walk_absent(struct history_walk *w);
-/* The newest run goes on, and may still have the test. Call it while the walk has only absences. */
+/* The newest run is not over, and may still have the test. Call it while the walk has only absences. */
 void history_walk_untold(struct history_walk *w);
 /* More of the past may change the verdict. */
 bool history_walk_wants_more(const struct history_walk *w);
@@ -90,8 +88,8 @@ struct nightly_accelerator {
 };
 RECORD_DECLARE(nightly_accelerator);
 
-/* The run at one end of a row of days: `history_run` as h, and ?3 the job that reported it there. A text is NULL when it
- * is not known any more, and `job` is 0 when the job is gone. */
+/* The run at one end of a row of days: `history_run` as h, and ?3 the job that reported it there. A text is NULL when no
+ * row has it any more, and `job` is 0 when the job is gone. */
 #define NIGHTLY_MARK_RECORD(F, S)                                                                                      \
 	F(S, TIME, at_ms, "at", "h.at_ms", "")                                                                         \
 	F(S, TEXT, repository, NULL, "h.repository", "")                                                               \

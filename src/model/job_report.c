@@ -7,24 +7,21 @@ enum {
 	COUNT_MAX = 1000000000,
 };
 
+static bool is_given(const json_t *v) { return v && !json_is_null(v); }
+
 static int required_text(const json_t *obj, const char *key, char **ret, struct error *e)
 {
 	const json_t *v = json_object_get(obj, key);
 
-	if (!v || json_is_null(v))
+	if (!is_given(v))
 		return error_set(e, ERR_INVALID, "workflow.%s is missing", key);
 	if (!json_is_string(v))
 		return error_set(e, ERR_INVALID, "workflow.%s must be text", key);
-	char *text = report_line(json_string_value(v), REPORT_NAME_MAX_BYTES);
-	if (!*text) {
-		free(text);
-		return error_set(e, ERR_INVALID, "workflow.%s is empty", key);
-	}
-	*ret = text;
-	return 0;
+	*ret = report_text(obj, key, REPORT_NAME_MAX_BYTES);
+	return *ret ? 0 : error_set(e, ERR_INVALID, "workflow.%s is empty", key);
 }
 
-/* Text or a whole number: the forms in which clients send ids. NULL when neither. */
+/* Clients send ids as text or as whole numbers. NULL: neither. */
 static char *id_text(const json_t *v)
 {
 	if (json_is_string(v) && *json_string_value(v))
@@ -38,7 +35,7 @@ static int parse_run_id(const json_t *workflow, char **ret, struct error *e)
 {
 	const json_t *v = json_object_get(workflow, "run_id");
 
-	if (!v || json_is_null(v))
+	if (!is_given(v))
 		return error_set(e, ERR_INVALID, "workflow.run_id is missing");
 	*ret = id_text(v);
 	if (!*ret)
@@ -54,7 +51,7 @@ static int64_t optional_time(const json_t *obj, const char *key)
 	return s && !rfc3339_parse(s, &ms) && ms > 0 ? ms : 0;
 }
 
-/* -1: not a number of tests that could be one. */
+/* -1: not a possible number of tests. */
 static int64_t count_of(const json_t *counts, const char *key, int64_t fallback)
 {
 	int64_t n = json_get_int(counts, key, fallback);
@@ -62,10 +59,10 @@ static int64_t count_of(const json_t *counts, const char *key, int64_t fallback)
 	return n >= 0 && n <= COUNT_MAX ? n : -1;
 }
 
-/* FAIL, ERROR, MISS, and all that are not red. */
+/* FAIL, ERROR, MISS; PASS stands for all others. */
 static enum test_status rank_of(enum test_status s) { return test_status_is_red(s) ? s : TEST_PASS; }
 
-/* Red results are kept before others; otherwise they keep their order, as in a report file. */
+/* Keeps red results before others, the worst first. The kept ones stay in their order, as in a report file. */
 static void keep_worst(struct job_report *r)
 {
 	size_t room[N_TEST_STATUSES] = {0}, left = REPORT_TESTS_MAX, n = 0;
@@ -100,7 +97,7 @@ static int parse_reported_tests(const json_t *workflow, struct job_report *r, st
 	char where[48];
 	int rc = 0;
 
-	if (tests && !json_is_null(tests) && !json_is_array(tests))
+	if (is_given(tests) && !json_is_array(tests))
 		return error_set(e, ERR_INVALID, "workflow.tests must be an array");
 	if (n == 0) {
 		r->tests = failed_tests_parse(workflow, &r->n_tests, &r->n_cut);
@@ -117,7 +114,7 @@ static int parse_reported_tests(const json_t *workflow, struct job_report *r, st
 	return rc;
 }
 
-/* Two `completed` with the same digest are the same report. Times and ignored members do not count. */
+/* Two `completed` reports with the same digest are one report. Times and ignored members do not count. */
 static void compute_digest(const json_t *workflow, struct job_report *r)
 {
 	static const struct {
@@ -143,16 +140,14 @@ static void compute_digest(const json_t *workflow, struct job_report *r)
 
 int job_report_parse(const json_t *workflow, struct job_report *r, struct error *e)
 {
-	const char *status;
 	int64_t n = 1;
 
 	*r = (struct job_report){0};
 	if (!json_is_object(workflow))
 		return error_set(e, ERR_INVALID, "workflow must be an object");
-	status = json_get_str(workflow, "status");
 	if (!json_object_get(workflow, "status"))
 		return error_set(e, ERR_INVALID, "workflow.status is missing");
-	r->status = job_status_parse(status);
+	r->status = job_status_parse(json_get_str(workflow, "status"));
 	if (r->status == N_JOB_STATUSES)
 		return error_set(e, ERR_INVALID, "workflow.status must be in_progress or completed");
 	int rc = required_text(workflow, "name", &r->workflow, e);
@@ -182,7 +177,6 @@ int job_report_parse(const json_t *workflow, struct job_report *r, struct error 
 	r->message = report_text(workflow, "message", REPORT_MESSAGE_MAX_BYTES);
 	r->triage = triage_verdict_parse(json_object_get(workflow, "triage_verdict"));
 	const json_t *counts = json_object_get(workflow, "test_results");
-
 	if (json_is_object(counts)) {
 		r->n_passed = count_of(counts, "passed", 0);
 		r->n_failed = count_of(counts, "failed", 0);
@@ -213,14 +207,13 @@ enum {
 	EVIDENCE_MAX = 10
 };
 
-/* from[key] as text of at most max_chars into to[key]. Absent or null is fine unless is_required; another
- * type, and a text with nothing to see in it, is false. */
+/* Copies from[key] as text of at most max_chars into to[key]. Returns false for another type, for an empty text, and if
+ * is_required for an absent or null one. */
 static bool copy_text(const json_t *from, const char *key, size_t max_chars, bool is_required, json_t *to)
 {
 	const json_t *v = json_object_get(from, key);
-	char *cut, *text;
 
-	if (!v || json_is_null(v))
+	if (!is_given(v))
 		return !is_required;
 	if (!json_is_string(v))
 		return false;
@@ -231,8 +224,7 @@ static bool copy_text(const json_t *from, const char *key, size_t max_chars, boo
 	for (; s[n]; n++)
 		if (((unsigned char)s[n] & 0xc0) != 0x80 && max_chars-- == 0)
 			break;
-	cut = xstrndup(s, n);
-	text = report_lines(cut + strspn(cut, " \t\r\n"), strlen(cut));
+	char *cut = xstrndup(s, n), *text = report_lines(cut + strspn(cut, " \t\r\n"), strlen(cut));
 	free(cut);
 	if (!text)
 		return false;
@@ -253,19 +245,16 @@ static bool copy_word(const json_t *from, const char *key, const char *const *wo
 	return false;
 }
 
-/* A suspicion has to name something that can be compared with the change under test. */
+/* A suspicion has to name a pull request or a commit, which can be compared with the change under test. */
 static bool copy_suspect(const json_t *from, json_t *to)
 {
-	const json_t *v = json_object_get(from, "suspected_upstream");
-	const json_t *pr = json_object_get(v, "pr");
+	const json_t *v = json_object_get(from, "suspected_upstream"), *pr = json_object_get(v, "pr");
+	json_t *suspect = json_object();
 
-	if (!v || json_is_null(v))
-		return true;
+	json_object_set_new(to, "suspected_upstream", suspect);
 	if (!json_is_object(v) || !str_eq(json_get_str(to, "category"), "upstream"))
 		return false;
-	json_t *suspect = json_object();
-	json_object_set_new(to, "suspected_upstream", suspect);
-	if (pr && !json_is_null(pr)) {
+	if (is_given(pr)) {
 		if (!json_is_integer(pr) || json_integer_value(pr) <= 0)
 			return false;
 		json_object_set_new(suspect, "pr", json_integer(json_integer_value(pr)));
@@ -273,16 +262,14 @@ static bool copy_suspect(const json_t *from, json_t *to)
 	if (!copy_text(v, "commit", SHORT_MAX_CHARS, false, suspect) ||
 	    !copy_text(v, "reason", REASON_MAX_CHARS, false, suspect))
 		return false;
-	if (json_get_str(suspect, "commit")) {
-		const char *s = json_get_str(suspect, "commit");
-		size_t n = strlen(s);
-
-		return n >= 7 && n <= 40 && strspn(s, "0123456789abcdefABCDEF") == n;
-	}
-	return json_object_get(suspect, "pr") != NULL;
+	const char *commit = json_get_str(suspect, "commit");
+	if (!commit)
+		return json_object_get(suspect, "pr") != NULL;
+	size_t n = strlen(commit);
+	return n >= 7 && n <= 40 && strspn(commit, "0123456789abcdefABCDEF") == n;
 }
 
-/* A plain address: no user name before the host, nothing invisible in it. */
+/* An address without a user name before the host and without invisible characters. */
 static bool is_plain_url(const char *s)
 {
 	size_t n_scheme = strncasecmp(s, "https://", 8) == 0 ? 8 : strncasecmp(s, "http://", 7) == 0 ? 7 : 0;
@@ -299,10 +286,6 @@ static bool copy_evidence(const json_t *from, json_t *to)
 	const json_t *v = json_object_get(from, "evidence");
 	json_t *list = json_array();
 
-	if (!v || json_is_null(v)) {
-		json_decref(list);
-		return true;
-	}
 	json_object_set_new(to, "evidence", list);
 	if (!json_is_array(v))
 		return false;
@@ -326,41 +309,38 @@ static bool copy_analyzer(const json_t *from, json_t *to)
 {
 	static const char *const keys[] = {"name", "version", "model", "prompt_version"};
 	const json_t *v = json_object_get(from, "analyzer");
-	json_t *analyzer;
+	json_t *analyzer = json_object();
 
-	if (!v || json_is_null(v))
-		return true;
+	json_object_set_new(to, "analyzer", analyzer);
 	if (!json_is_object(v))
 		return false;
-	analyzer = json_object();
-	json_object_set_new(to, "analyzer", analyzer);
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
 		if (!copy_text(v, keys[i], SHORT_MAX_CHARS, false, analyzer))
 			return false;
 	return true;
 }
 
-/* ISO 8601 as CRCR reads it: a day alone, and a time without a zone, are times of UTC. */
+/* ISO 8601 as CRCR reads it: a day without a time and a time without a zone are UTC. */
 static bool is_time(const char *s)
 {
 	static const char *const ends[] = {"", "Z", "T00:00:00Z"};
 	int64_t ms;
-	bool is = false;
+	bool is_parsed = false;
 
-	for (size_t i = 0; i < ARRAY_LEN(ends) && !is; i++) {
+	for (size_t i = 0; i < ARRAY_LEN(ends) && !is_parsed; i++) {
 		char *text = xasprintf("%s%s", s, ends[i]);
 
-		is = rfc3339_parse(text, &ms) == 0;
+		is_parsed = rfc3339_parse(text, &ms) == 0;
 		free(text);
 	}
-	return is;
+	return is_parsed;
 }
 
 static bool copy_rest(const json_t *from, json_t *to)
 {
 	const json_t *again = json_object_get(from, "reproduced_on_retry");
 
-	if (again && !json_is_null(again)) {
+	if (is_given(again)) {
 		if (!json_is_boolean(again))
 			return false;
 		json_object_set_new(to, "reproduced_on_retry", json_boolean(json_is_true(again)));
@@ -395,8 +375,10 @@ char *triage_verdict_parse(const json_t *v)
 		return NULL;
 	json_t *to = json_object();
 	if (copy_word(v, "category", categories, to) && copy_word(v, "confidence", confidences, to) &&
-	    copy_text(v, "summary", SUMMARY_MAX_CHARS, true, to) && copy_suspect(v, to) && copy_evidence(v, to) &&
-	    copy_analyzer(v, to) && copy_rest(v, to))
+	    copy_text(v, "summary", SUMMARY_MAX_CHARS, true, to) &&
+	    (!is_given(json_object_get(v, "suspected_upstream")) || copy_suspect(v, to)) &&
+	    (!is_given(json_object_get(v, "evidence")) || copy_evidence(v, to)) &&
+	    (!is_given(json_object_get(v, "analyzer")) || copy_analyzer(v, to)) && copy_rest(v, to))
 		text = json_dumps(to, JSON_COMPACT);
 	json_decref(to);
 	return text;

@@ -14,7 +14,7 @@ struct job_report {
 	int64_t run_attempt;              /* 1 when not given */
 	char *url, *artifact_url;         /* https, or NULL */
 	char *check_run_id;               /* or NULL */
-	char *message;                    /* workflow.message: why it ended so, one line; or NULL */
+	char *message;                    /* workflow.message: the reason for its end, one line; or NULL */
 	char *triage;                     /* the vendor's claim, model/job_report.h; or NULL */
 	int64_t started_ms, completed_ms; /* vendor's own times; 0 unknown */
 	bool has_counts;
@@ -25,11 +25,10 @@ struct job_report {
 	uint8_t digest[SHA256_BYTES]; /* of conclusion, tests, failed tests, test_results, artifact_url */
 };
 
-/* From the `workflow` object. ERR_INVALID names the field ("workflow.run_id is missing",
- * "workflow.tests[3].status must be …"). Required: status, name, run_id (text or integer). Ill-typed
- * optional fields are ignored; a wrong entry in tests is an error; of too many the worst are kept.
- * Names and messages are cut at UTF-8 boundaries, control characters dropped. Release also after a
- * failure. */
+/* From the `workflow` object. ERR_INVALID names the field ("workflow.run_id is missing", "workflow.tests[3].status must be …").
+ * Required: status, name, run_id (text or integer). The parser ignores ill-typed optional fields, refuses a wrong entry in tests,
+ * and keeps the worst of too many. It cuts names and messages at UTF-8 boundaries and drops control characters. Release also after
+ * a failure. */
 int job_report_parse(const json_t *workflow, struct job_report *ret, struct error *e) MUST_CHECK;
 void job_report_release(struct job_report *r);
 

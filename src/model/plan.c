@@ -55,42 +55,23 @@ enum author_rank author_rank_of(const char *association)
 	return str_eq(association, "CONTRIBUTOR") ? RANK_CONTRIBUTOR : RANK_NONE;
 }
 
-enum author_rank trust_needs(enum trust trust)
-{
-	switch (trust) {
-	case TRUST_ANYONE:
-		return RANK_NONE;
-	case TRUST_CONTRIBUTORS:
-		return RANK_CONTRIBUTOR;
-	case TRUST_MEMBERS:
-		return RANK_MEMBER;
-	case TRUST_APPROVED:
-	case TRUST_MERGED:
-		break;
-	}
-	return RANK_UNREACHED;
-}
+static const struct {
+	enum author_rank needs;
+	const char *held_reason;
+} TRUSTS[] = {[TRUST_ANYONE] = {RANK_NONE, NULL},
+    [TRUST_CONTRIBUTORS] = {RANK_CONTRIBUTOR, "the author has not contributed before"},
+    [TRUST_MEMBERS] = {RANK_MEMBER, "the author is not a member"},
+    [TRUST_APPROVED] = {RANK_UNREACHED, "every change waits for a member here"},
+    [TRUST_MERGED] = {RANK_UNREACHED, "only merged changes run here"}};
+
+enum author_rank trust_needs(enum trust trust) { return TRUSTS[trust].needs; }
 
 const char *trust_holds_pull(enum trust trust, const char *association)
 {
-	if (author_rank_of(association) >= trust_needs(trust))
-		return NULL;
-	switch (trust) {
-	case TRUST_ANYONE:
-		return NULL;
-	case TRUST_CONTRIBUTORS:
-		return "the author has not contributed before";
-	case TRUST_MEMBERS:
-		return "the author is not a member";
-	case TRUST_APPROVED:
-		return "every change waits for a member here";
-	case TRUST_MERGED:
-		return "only merged changes run here";
-	}
-	return "unknown trust policy";
+	return author_rank_of(association) >= TRUSTS[trust].needs ? NULL : TRUSTS[trust].held_reason;
 }
 
-/* Where a [set] ends (its ']'), or NULL when it never does. */
+/* The ']' that ends a [set]; NULL: none does. */
 static const char *set_end(const char *p)
 {
 	const char *q = p + 1;
@@ -122,20 +103,18 @@ static bool set_has(const char *p, const char *end, char c)
 	return found != is_negated && c != '/';
 }
 
-/* One pattern element that is not a star against one character; 0: no match, else its length. */
+/* The length of one element of a pattern, not a star, if it matches the character; else 0. */
 static size_t match_one(const char *p, char c)
 {
-	const char *end;
+	const char *end = *p == '[' ? set_end(p) : NULL;
 
-	if (*p == '?')
-		return c != '/' ? 1 : 0;
-	if (*p == '[' && (end = set_end(p)) != NULL)
+	if (end)
 		return set_has(p, end, c) ? (size_t)(end - p) + 1 : 0;
-	return *p == c ? 1 : 0;
+	return *p == '?' ? c != '/' : *p == c;
 }
 
-/* The classic two-restart-point matcher: a `*` is tried again within its folder, a `**`
- * anywhere, the last of each only, so the time is at most quadratic. */
+/* A matcher with two restart points: it retries the last `*` within its folder and the last `**` anywhere, so the time is at most
+ * quadratic. */
 bool glob_matches(const char *pattern, const char *path)
 {
 	const char *p = pattern, *s = path;
@@ -167,7 +146,7 @@ bool glob_matches(const char *pattern, const char *path)
 			p = star_p;
 			s = ++star_s;
 		} else if (deep_p) {
-			/* A whole-folder star restarts at a folder's beginning only. */
+			/* a star for whole folders restarts only where a folder begins */
 			bool is_folder_star = deep_p[-1] == '/';
 
 			do
@@ -189,9 +168,7 @@ bool glob_is_valid(const char *pattern)
 {
 	if (*pattern == '\0' || *pattern == '/')
 		return false;
-	for (const char *p = pattern; *p; p++) {
-		if (*p != '[')
-			continue;
+	for (const char *p = strchr(pattern, '['); p; p = strchr(p, '[')) {
 		p = set_end(p);
 		if (!p)
 			return false;

@@ -8,9 +8,9 @@
 #include "model/event.h"
 #include "model/states.h"
 
-/* ---- which accelerators want an event: triggers, labels, drafts, branches and trust, as pure functions ---- */
+/* ---- the accelerators that an event starts: triggers, labels, drafts, branches and trust ---- */
 
-/* "ciflow/crcr/": the label prefix that vendors' users know. */
+/* "ciflow/crcr/": the prefix of labels, which CRCR's users know. */
 extern const char LABEL_PREFIX[];
 /* The name for "and more, which GitHub did not list" among changed files; no file has this name. If the list has it, any path may
  * be among the files. */
@@ -27,10 +27,10 @@ enum trigger_result {
 	TRIGGER_NEEDS_FILES, /* depends on the changed files, which are not known yet */
 };
 
-/* Does this accelerator want this PR as it is now (drafts, label, paths)? files: the
- * changed paths, NULL-terminated, or NULL while unknown. */
+/* Whether this accelerator tests the pull request as it is now (drafts, label, paths). files: the changed paths, NULL-terminated;
+ * NULL: not known yet. */
 enum trigger_result trigger_pull(const struct accelerator *a, const struct pull_info *pull, const char *const *files);
-/* Does it want a push to `branch` (of upstream's branches)? */
+/* Whether it tests a push to `branch`, one of upstream's branches. */
 bool trigger_push(const struct accelerator *a, const char *branch);
 bool pull_has_label(const struct pull_info *pull, const char *accelerator); /* ciflow/crcr/NAME */
 
@@ -44,40 +44,37 @@ enum author_rank {
 enum author_rank author_rank_of(const char *author_association);
 enum author_rank trust_needs(enum trust trust);
 
-/* NULL when the policy admits it, else why it is held (static text). */
+/* NULL: the policy admits the author; else the reason why the dispatch is held, a static text. */
 const char *trust_holds_pull(enum trust trust, const char *author_association);
 /* "OWNER", "MEMBER" or "COLLABORATOR". */
 bool association_is_member(const char *association);
 
-/* One runner that wants this change. */
+/* One runner that tests this change. */
 struct plan_want {
 	char *accelerator; /* "" for the infra repository itself */
 	char *runner;
 	enum runner_kind kind;
-	char *target;          /* github, infra: owner/name; webhook: the URL; pull: "" */
-	char *held_reason;     /* NULL: may run now */
-	bool is_held_for_good; /* ok-to-test does not release it (trust: merged) */
-	/* The rank that admits an author here. Another PR whose author has it makes the head
-	 * trusted as well. */
-	enum author_rank needs;
-	/* Counts only when this head is new to the PR, or the PR is new: the event that should
-	 * have brought it was lost, and one of little meaning came after it. */
+	char *target;           /* github, infra: owner/name; webhook: the URL; pull: "" */
+	char *held_reason;      /* NULL: may run now */
+	bool is_held_for_good;  /* ok-to-test does not release it (trust: merged) */
+	enum author_rank needs; /* of an author, to run now; one author of several PRs with this head suffices */
+	/* Only if this head is new to the PR, or the PR is new: the event that announced it was lost, and this event would not
+	 * start a run. */
 	bool is_for_new_head;
 	int64_t acknowledge_ms, start_ms, finish_ms; /* durations from now, or from its turn */
 	int64_t every_ms;                            /* push: only the newest in each interval; 0: each */
 };
 
 enum plan_kind {
-	PLAN_IGNORE, /* nothing but a note on the delivery */
-	PLAN_UPDATE, /* remember what the PR looks like now, drop what `drops` names; its wants are
-	              * all is_for_new_head */
-	PLAN_START,  /* the change is to be tested by `wants` */
-	PLAN_CLOSE,  /* the PR was closed: cancel everything of it */
+	PLAN_IGNORE, /* only note it on the delivery */
+	PLAN_UPDATE, /* store the PR's new state and end the `drops`; all wants are is_for_new_head */
+	PLAN_START,  /* `wants` test the change */
+	PLAN_CLOSE,  /* the PR was closed: cancel all its dispatches */
 };
 
-/* Whom of those that want the change a retest starts again. */
+/* The wants that a retest starts again. */
 struct retest {
-	char *accelerator; /* NULL: each that has not come out clean; else this, whatever came of it */
+	char *accelerator; /* NULL: each with a red or missing result; else this one, whatever its result */
 	char *runner;      /* NULL: any of its runners */
 	char *suite;       /* NULL: any; else only runners whose jobs reported that suite */
 };
@@ -90,12 +87,10 @@ struct plan {
 	char *repository;
 	struct pull_info pull; /* number 0 for a push */
 	char *head_sha;
-	/* synchronize: the head that it replaced; push: what its commits follow; NULL unknown */
-	char *before;
-	char *ref; /* push */
-	/* push: what it brought, oldest first, at least the head; they follow `before` at once,
-	 * or nobody knows what */
-	struct push_commit *commits;
+	char *before; /* synchronize: the replaced head; push: the commit before its commits; NULL: not known */
+	char *ref;    /* push */
+	struct push_commit
+	    *commits; /* push: its commits, oldest first, at least the head; the first follows `before` */
 	size_t n_commits;
 	char *title, *author;    /* push: first line of the message, author */
 	int64_t event_ms;        /* GitHub's time of the event; 0 unknown */

@@ -9,18 +9,14 @@ const char *platform_build_name(enum platform_build b) { return b == BUILD_STABL
 
 const char *platform_os_name(enum platform_os o)
 {
-	static const char *const names[] = {[OS_LINUX] = "linux", [OS_MACOS] = "macos", [OS_WINDOWS] = "windows"};
+	static const char *const names[N_PLATFORM_OSES] = {"linux", "macos", "windows"};
 
 	return names[o];
 }
 
 const char *platform_package_name(enum platform_package p)
 {
-	static const char *const names[] = {[PACKAGE_PIP] = "pip",
-	    [PACKAGE_CONDA] = "conda",
-	    [PACKAGE_LIBTORCH] = "libtorch",
-	    [PACKAGE_DOCKER] = "docker",
-	    [PACKAGE_SOURCE] = "source"};
+	static const char *const names[N_PLATFORM_PACKAGES] = {"pip", "conda", "libtorch", "docker", "source"};
 
 	return names[p];
 }
@@ -56,7 +52,7 @@ bool platform_is_release(const char *torch, const char *release)
 	return platform_build_of(torch) == BUILD_STABLE && n == strlen(release) && strncmp(torch, release, n) == 0;
 }
 
-/* Does a word of s begin with this one? "Red Hat" yes, "notlinux" no. */
+/* Whether a word of s begins with this one: "red hat" in "Red Hat", but not "linux" in "notlinux". */
 static bool has_word(const char *s, const char *word)
 {
 	for (const char *at = s; (at = strcasestr(at, word)); at++)
@@ -120,17 +116,15 @@ bool platform_install_is_same(const struct platform_install *a, const struct pla
 
 void platform_install_release(struct platform_install *i)
 {
-	FREE_ALL(i->torch, i->version);
+	FREE_ALL(i->torch, i->version, i->note);
 	strv_free(i->commands);
-	free(i->note);
 	*i = (struct platform_install){0};
 }
 
 void platform_step_release(struct platform_step *s)
 {
-	FREE_ALL(s->title, s->text);
+	FREE_ALL(s->title, s->text, s->url);
 	strv_free(s->commands);
-	free(s->url);
 	*s = (struct platform_step){0};
 }
 

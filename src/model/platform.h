@@ -10,7 +10,7 @@
 
 enum platform_integration { PLATFORM_IN_TREE, PLATFORM_OUT_OF_TREE };
 
-/* Selectors show each of these in the order it has here. */
+/* Selectors show the values in this order. */
 enum platform_build { BUILD_STABLE, BUILD_NIGHTLY, N_PLATFORM_BUILDS };
 enum platform_os { OS_LINUX, OS_MACOS, OS_WINDOWS, N_PLATFORM_OSES };
 enum platform_package {
@@ -19,12 +19,12 @@ enum platform_package {
 	PACKAGE_LIBTORCH,
 	PACKAGE_DOCKER,
 	PACKAGE_SOURCE,
-	N_PLATFORM_PACKAGES,
+	N_PLATFORM_PACKAGES
 };
 enum platform_language { LANGUAGE_PYTHON, LANGUAGE_CPP, N_PLATFORM_LANGUAGES };
 
-/* One way to install, and no two with the same first six. A file may give lists for some of
- * them; here each combination is an entry of its own. */
+/* One way to install; no two have the same first six members. A file may give lists for some of them, and each combination is one
+ * entry here. */
 struct platform_install {
 	enum platform_build build;
 	char *torch; /* stable: the release, "2.9.1"; nightly: NULL */
@@ -51,9 +51,9 @@ struct platform {
 	enum platform_integration integration;
 	char *device; /* what torch.device() takes: "npu" */
 	char *summary;
-	bool is_example;    /* not everything in it was verified; such ones stand last */
+	bool is_example;    /* not everything in it was verified; the page shows it last */
 	int64_t max_age_ms; /* a test result that is older is stale */
-	/* The package that comes on top of PyTorch; extension_package NULL: there is none. */
+	/* The package in addition to PyTorch; extension_package NULL: there is none. */
 	char *extension_package, *extension_import, *extension_url; /* import, url: may be NULL */
 	bool is_autoloaded;                /* through torch.backends' entry point: nothing has to be imported */
 	char **versions;                   /* of the compute platform, in the vendor's order; NULL-terminated */
@@ -72,18 +72,17 @@ const char *platform_os_name(enum platform_os o);
 const char *platform_package_name(enum platform_package p);
 const char *platform_language_name(enum platform_language l);
 
-/* A release is numbers between dots, with or without a local suffix: "2.9.1", "2.9.1+cpu".
- * Everything else that PyTorch calls its version is a nightly or somebody's own build. */
+/* A release is numbers between dots, with or without a local suffix: "2.9.1", "2.9.1+cpu". Any other version is a nightly or a
+ * private build. */
 enum platform_build platform_build_of(const char *torch);
-/* Is `torch`, a version as it is reported, this release? "2.9.1+cpu" is "2.9.1". */
+/* Whether the reported version `torch` is this release: "2.9.1+cpu" is "2.9.1". */
 bool platform_is_release(const char *torch, const char *release);
-/* Which system a report's `environment.os` names: "Ubuntu 22.04" is Linux. N_PLATFORM_OSES: none
- * of them, or not known. */
+/* The system of a report's `environment.os`: "Ubuntu 22.04" is Linux. N_PLATFORM_OSES: another one, or not known. */
 enum platform_os platform_os_of(const char *os);
 
-/* The bytes of all its texts: the bound of an answer that shows it. */
+/* The bytes of all its texts, which bound an answer that shows it. */
 size_t platform_text_bytes(const struct platform *p);
-/* The same six? Build, release, system, package, version and language. */
+/* Whether both have the same build, release, system, package, version and language. */
 bool platform_install_is_same(const struct platform_install *a, const struct platform_install *b);
 void platform_install_release(struct platform_install *i);
 void platform_step_release(struct platform_step *s);

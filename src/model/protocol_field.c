@@ -19,7 +19,7 @@ static bool is_line(const char *s)
 	return true;
 }
 
-/* NULL when it is right, else what it must be. */
+/* NULL: the text follows the rule; else the rule in words. */
 static const char *text_must_be(enum text_rule rule, const char *s)
 {
 	switch (rule) {
@@ -61,7 +61,7 @@ static int read_field_text(const json_t *obj, const struct text_field *f, void *
 		const char *s = json_string_value(v);
 		char *out = xstrndup(s, utf8_cut(s, strlen(s), f->max_bytes));
 
-		/* As is_line() wants it; NULL when nothing is left. */
+		/* Makes it one line for is_line(); NULL: nothing is left. */
 		for (unsigned char *c = (unsigned char *)out; *c; c++)
 			if (*c < 0x20 || *c == 0x7f)
 				*c = ' ';

@@ -8,7 +8,7 @@ int words_find(const struct words *words, const char *name)
 	return words->n;
 }
 
-/* NULL: the field is not one owned text. */
+/* The field as one owned text, or as a list of owned texts; NULL: it is not. */
 static char **text_of_field(const struct record_field *f, void *values)
 {
 	bool is_text =
@@ -17,16 +17,19 @@ static char **text_of_field(const struct record_field *f, void *values)
 	return is_text ? (char **)((char *)values + f->offset) : NULL;
 }
 
+static char ***texts_of_field(const struct record_field *f, void *values)
+{
+	return f->type == RECORD_TEXTS ? (char ***)((char *)values + f->offset) : NULL;
+}
+
 void record_release(const struct record *r, void *values)
 {
 	for (size_t i = 0; i < r->n; i++) {
-		char **text = text_of_field(&r->fields[i], values);
+		char **text = text_of_field(&r->fields[i], values), ***texts = texts_of_field(&r->fields[i], values);
 
 		if (text)
 			FREE_AND_NULL(*text);
-		if (r->fields[i].type == RECORD_TEXTS) {
-			char ***texts = (char ***)((char *)values + r->fields[i].offset);
-
+		if (texts) {
 			strv_free(*texts);
 			*texts = NULL;
 		}
@@ -36,14 +39,11 @@ void record_release(const struct record *r, void *values)
 void record_copy_texts(const struct record *r, void *values)
 {
 	for (size_t i = 0; i < r->n; i++) {
-		char **text = text_of_field(&r->fields[i], values);
+		char **text = text_of_field(&r->fields[i], values), ***texts = texts_of_field(&r->fields[i], values);
 
 		if (text)
 			*text = xstrdup_or_null(*text);
-		if (r->fields[i].type == RECORD_TEXTS) {
-			char ***texts = (char ***)((char *)values + r->fields[i].offset);
-
+		if (texts)
 			*texts = strv_copy((const char *const *)*texts);
-		}
 	}
 }

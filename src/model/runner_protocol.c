@@ -139,8 +139,6 @@ static int read_need(const json_t *v, struct runner_need *ret, struct error *e)
 
 int runner_status_parse(const char *text, size_t n, struct runner_status *ret, struct error *e)
 {
-	const json_t *runners;
-	const char *time;
 	json_t *v;
 
 	*ret = (struct runner_status){0};
@@ -148,10 +146,10 @@ int runner_status_parse(const char *text, size_t n, struct runner_status *ret, s
 	if (rc)
 		return rc;
 	rc = protocol_read_texts(v, STATUS_TEXTS, ret, e);
-	time = json_get_str(v, "time");
+	const char *time = json_get_str(v, "time");
 	if (!rc && (!time || rfc3339_parse(time, &ret->time_ms) || ret->time_ms < 0))
 		rc = error_set(e, ERR_INVALID, "time must be a time as in RFC 3339");
-	runners = json_object_get(v, "runners");
+	const json_t *runners = json_object_get(v, "runners");
 	if (!rc && (!json_is_array(runners) || json_array_size(runners) > RUNNER_NEEDS_MAX))
 		rc = error_set(e, ERR_INVALID, "runners must be a list of at most %d entries", (int)RUNNER_NEEDS_MAX);
 	if (!rc)
@@ -177,15 +175,12 @@ void runner_status_release(struct runner_status *s)
 
 /* ---- answer to a heartbeat ---- */
 
-static const char *const LEASE_WORDS[N_LEASE_WORDS] = {
-    [LEASE_ACTIVE] = "active", [LEASE_CANCELLED] = "cancelled", [LEASE_LOST] = "lost"};
+WORDS_DEFINE(lease_word, N_LEASE_WORDS, "active", "cancelled", "lost")
 
 static const struct text_field ANSWER_TEXTS[] = {
     {"reason", offsetof(struct lease_answer, reason), RULE_PROSE, FIELD_OPTIONAL, PROTOCOL_TEXT_MAX_BYTES},
     {.key = NULL},
 };
-
-const char *lease_word_name(enum lease_word w) { return LEASE_WORDS[w]; }
 
 char *lease_answer_text(const struct lease_answer *a)
 {
@@ -202,16 +197,12 @@ char *lease_answer_text(const struct lease_answer *a)
 int lease_answer_parse(const char *text, size_t n, struct lease_answer *ret, struct error *e)
 {
 	json_t *v;
-	int w = 0;
 
 	*ret = (struct lease_answer){0};
 	int rc = protocol_parse(text, n, "the answer", &v, e);
 	if (rc)
 		return rc;
-	const char *s = json_get_str(v, "lease");
-	while (w < N_LEASE_WORDS && !str_eq(s, LEASE_WORDS[w]))
-		w++;
-	ret->word = (enum lease_word)w;
+	ret->word = lease_word_parse(json_get_str(v, "lease"));
 	if (ret->word == N_LEASE_WORDS)
 		rc = error_set(e, ERR_INVALID, "lease must be active, cancelled or lost");
 	else if (ret->word == LEASE_ACTIVE)
@@ -332,11 +323,9 @@ static int read_lease(const json_t *v, struct lease_offer *ret, struct error *e)
 
 static int read_offered_change(const json_t *v, struct lease_offer *ret, struct error *e)
 {
-	const char *kind = json_get_str(v, "kind");
-
 	if (!json_is_object(v))
 		return error_set(e, ERR_INVALID, "change must be an object");
-	ret->kind = kind ? change_kind_parse(kind) : N_CHANGE_KINDS;
+	ret->kind = change_kind_parse(json_get_str(v, "kind"));
 	if (ret->kind == N_CHANGE_KINDS)
 		return error_set(e, ERR_INVALID, "kind must be pull_request, push, nightly or experiment");
 	if (protocol_read_number_or_null(v, "number", &ret->number, e))
@@ -344,7 +333,7 @@ static int read_offered_change(const json_t *v, struct lease_offer *ret, struct 
 	return protocol_read_texts(v, CHANGE_TEXTS, ret, e);
 }
 
-/* The commit is named twice, and a machine that tests another one proves something false. */
+/* The message has the commit twice. They must agree, because a machine that tested another one would prove something false. */
 static int read_experiment(const json_t *v, struct lease_offer *ret, struct error *e)
 {
 	if (!v && ret->kind == CHANGE_EXPERIMENT)
@@ -362,14 +351,13 @@ static int read_experiment(const json_t *v, struct lease_offer *ret, struct erro
 
 int lease_offer_parse(const char *text, size_t n, struct lease_offer *ret, struct error *e)
 {
-	const json_t *source;
 	json_t *v;
 
 	*ret = (struct lease_offer){0};
 	int rc = protocol_parse(text, n, "the lease", &v, e);
 	if (rc)
 		return rc;
-	source = json_object_get(v, "source");
+	const json_t *source = json_object_get(v, "source");
 	rc = read_lease(v, ret, e);
 	if (!rc)
 		rc = read_offered_change(json_object_get(v, "change"), ret, e);

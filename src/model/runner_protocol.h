@@ -59,20 +59,19 @@ int protocol_parse(const char *text, size_t n, const char *what, json_t **ret, s
 char *protocol_text(json_t *v);
 
 enum {
-	CLAIM_WAIT_MAX_S = 30, /* the server holds a claim open so long at most */
-	RENEW_WAIT_MAX_S = 20, /* and a heartbeat */
+	CLAIM_WAIT_MAX_S = 30, /* the longest time for which the server holds a claim open */
+	RENEW_WAIT_MAX_S = 20, /* the same for a heartbeat */
 	RUNNER_LABELS_MAX = 64,
 	RUNNER_NEEDS_MAX = 128, /* runners in a status, and labels of each */
 	RUNNER_NAME_MAX_BYTES = 64,
 	LEASE_OFFER_MAX_BYTES = 1 << 20, /* the answer to a claim; an experiment lists many tests */
-	LOG_PIECE_MAX_BYTES = 1 << 20,   /* what outpost-runner sends in one PUT */
+	LOG_PIECE_MAX_BYTES = 1 << 20,   /* in one PUT of outpost-runner */
 };
 
 /* POST /api/v1/runner/claim */
 struct claim_request {
 	char *name;        /* the machine's, as in `runner add` */
-	char *claim_id;    /* random; the machine keeps it until it has the answer: a claim with the
-	                    * same id gets the same lease */
+	char *claim_id;    /* random; the machine keeps it until the answer, because the same id gets the same lease */
 	char *accelerator; /* of the machine's configuration; may be NULL */
 	char **labels;     /* NULL-terminated, never NULL */
 	int wait_s;        /* 0…CLAIM_WAIT_MAX_S */
@@ -136,11 +135,10 @@ void runner_status_release(struct runner_status *s);
 enum lease_word {
 	LEASE_ACTIVE,    /* go on */
 	LEASE_CANCELLED, /* the change was superseded, closed or cancelled, or its deadline passed: stop */
-	LEASE_LOST,      /* it expired, and another machine may do the work: stop, and report only
-	                  * finished work */
+	LEASE_LOST,      /* it expired, and another machine may do the work: stop, and report only finished work */
 	N_LEASE_WORDS
 };
-const char *lease_word_name(enum lease_word w);
+WORDS_DECLARE(lease_word);
 struct lease_answer {
 	enum lease_word word;
 	int64_t lease_ms; /* ACTIVE */

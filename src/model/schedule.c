@@ -1,9 +1,10 @@
 #include "model/schedule.h"
 
-/* 29 February on a given weekday comes back after 40 years at the latest. */
+/* 29 February falls on a given weekday again within 40 years. */
 enum { DAYS_AHEAD_MAX = 41 * 366, TEXT_MAX = 200 };
 #define DAY_MS    (INT64_C(24) * 60 * 60 * 1000)
 #define MINUTE_MS INT64_C(60000)
+#define SECOND_MS INT64_C(1000)
 
 struct unit {
 	const char *name;
@@ -61,7 +62,7 @@ static int parse_field(const char **at, const struct unit *u, uint64_t *bits, st
 {
 	*bits = 0;
 	for (;;) {
-		/* one element of a list: *, a, a-b, each but a single value with an optional /step */
+		/* one element of a list: *, a, a-b; * and a-b may have a /step */
 		int from = u->min, to = u->max, step = 1, rc;
 		bool is_range = true;
 
@@ -101,20 +102,13 @@ static int parse_field(const char **at, const struct unit *u, uint64_t *bits, st
 
 static bool day_matches(const struct cron *c, int64_t days)
 {
-	int month, day, weekday = (int)(((days + 4) % 7 + 7) % 7); /* 1970-01-01: a Thursday */
-	bool by_day, by_weekday;
-
-	/* Days since 1970-01-01 as year, month and day. */
 	time_t seconds = (time_t)(days * 86400);
 	struct tm tm;
 
 	gmtime_r(&seconds, &tm);
-	month = tm.tm_mon + 1;
-	day = tm.tm_mday;
-	if (!(c->months >> month & 1))
+	bool by_day = c->days >> tm.tm_mday & 1, by_weekday = c->weekdays >> tm.tm_wday & 1;
+	if (!(c->months >> (tm.tm_mon + 1) & 1))
 		return false;
-	by_day = c->days >> day & 1;
-	by_weekday = c->weekdays >> weekday & 1;
 	return c->is_any_day || c->is_any_weekday ? by_day && by_weekday : by_day || by_weekday;
 }
 
@@ -198,26 +192,21 @@ int64_t cron_next(const struct cron *c, int64_t after_ms)
 	return days * DAY_MS + minute * MINUTE_MS;
 }
 
-#define MINUTE_MS INT64_C(60000)
-#define SECOND_MS INT64_C(1000)
-
 enum { GAP_PARTS = 4 };
 
 void schedule_init(struct schedule *s, const char *name, const char *const *texts, int64_t jitter_ms)
 {
-	struct error ignored = {0};
-
-	/* The first 32 bits of the name's SHA-256, as a share. */
 	uint8_t digest[SHA256_BYTES];
 	uint32_t n = 0;
 
+	/* the share: the first 32 bits of the name's SHA-256 */
 	sha256(name, strlen(name), digest);
 	for (int i = 0; i < 4; i++)
 		n = n << 8 | digest[i];
 	*s = (struct schedule){.jitter_ms = jitter_ms, .share = ((double)n / 4294967296.0)};
 	for (; texts && *texts; texts++) {
 		s->crons = xrealloc(s->crons, (s->n + 1) * sizeof(*s->crons));
-		if (cron_parse(*texts, &s->crons[s->n], &ignored) == 0)
+		if (cron_parse(*texts, &s->crons[s->n], NULL) == 0)
 			s->n++;
 	}
 }
@@ -228,7 +217,7 @@ void schedule_release(struct schedule *s)
 	*s = (struct schedule){0};
 }
 
-/* The first due time after that; 0: there is none. */
+/* The first due time after after_ms; 0: there is none. */
 static int64_t next_due_of_schedule(const struct schedule *s, int64_t after_ms)
 {
 	int64_t first = 0;
@@ -254,8 +243,8 @@ int64_t schedule_start_ms(const struct schedule *s, int64_t due_ms)
 	return due_ms + delay / SECOND_MS * SECOND_MS;
 }
 
-/* The last due time in (after_ms, until_ms], 0: none. Halves the span in whole minutes: that a due
- * time follows within it is true up to the one that is looked for, and false behind it. */
+/* The last due time in (after_ms, until_ms]; 0: none. A binary search by whole minutes for the last minute that a due time follows
+ * within the span. */
 static int64_t last_due(const struct schedule *s, int64_t after_ms, int64_t until_ms)
 {
 	int64_t low = after_ms / MINUTE_MS, high = until_ms / MINUTE_MS + 1;
@@ -281,7 +270,7 @@ struct schedule_look schedule_look(const struct schedule *s, int64_t last_ms, in
 	if (last_ms > now_ms)
 		last_ms = now_ms;
 	l.due_ms = last_due(s, last_ms, now_ms);
-	/* Its delay runs yet; the one before it has begun its own, and ended it, by now. */
+	/* The delay of this one is not over, but the delay of the one before it is. */
 	if (l.due_ms && schedule_start_ms(s, l.due_ms) > now_ms)
 		l.due_ms = last_due(s, last_ms, l.due_ms - 1);
 	if (l.due_ms)
@@ -297,14 +286,14 @@ struct schedule_look schedule_look(const struct schedule *s, int64_t last_ms, in
 struct schedule_look schedule_look_at_other(
     const struct schedule *s, const struct schedule *before, int64_t last_ms, int64_t now_ms)
 {
-	struct schedule_look old = schedule_look(before, last_ms, now_ms), l;
+	struct schedule_look old = schedule_look(before, last_ms, now_ms);
 	int64_t since_ms = now_ms;
 
-	/* Both have it, and its delay runs yet. */
+	/* Both have this due time, and its delay is not over. */
 	if (old.next_due_ms && old.next_due_ms <= now_ms &&
 	    next_due_of_schedule(s, old.next_due_ms - 1) == old.next_due_ms)
 		since_ms = old.next_due_ms - 1;
-	l = schedule_look(s, since_ms, now_ms);
+	struct schedule_look l = schedule_look(s, since_ms, now_ms);
 	if (old.due_ms && !l.due_ms) {
 		l.due_ms = old.due_ms;
 		l.is_missed = old.is_missed;
@@ -314,14 +303,14 @@ struct schedule_look schedule_look_at_other(
 
 int64_t backoff_delay_ms(int n_attempts, int64_t retry_after_ms, double random01)
 {
-	int64_t ceiling = BACKOFF_FIRST_MS, delay;
+	int64_t ceiling = BACKOFF_FIRST_MS;
 
 	for (int i = 0; i < n_attempts && ceiling < BACKOFF_LONGEST_MS; i++)
 		ceiling *= 2;
 	if (ceiling > BACKOFF_LONGEST_MS)
 		ceiling = BACKOFF_LONGEST_MS;
 	/* Between half and all of the ceiling: spread out, but never at once. */
-	delay = ceiling / 2 + (int64_t)((double)(ceiling - ceiling / 2) * random01);
+	int64_t delay = ceiling / 2 + (int64_t)((double)(ceiling - ceiling / 2) * random01);
 	if (delay < BACKOFF_FIRST_MS)
 		delay = BACKOFF_FIRST_MS;
 	return delay > retry_after_ms ? delay : retry_after_ms;

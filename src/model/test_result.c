@@ -21,11 +21,8 @@ char *report_line(const char *s, size_t max_bytes)
 
 char *report_lines(const char *s, size_t max_bytes)
 {
-	size_t n, len = 0;
-
-	while (*s == '\n' || *s == '\r')
-		s++;
-	n = utf8_cut(s, strlen(s), max_bytes);
+	s += strspn(s, "\n\r");
+	size_t n = utf8_cut(s, strlen(s), max_bytes), len = 0;
 	char *out = xmalloc(n + 1);
 	for (size_t i = 0; i < n; i++) {
 		unsigned char c = (unsigned char)s[i];
@@ -68,7 +65,7 @@ int64_t report_duration_ms(double seconds)
 	return seconds >= 0 && seconds < 1e9 ? (int64_t)(seconds * 1000 + 0.5) : -1;
 }
 
-/* "./a//b" and "a/b" are one; anything that leaves the tree is none. */
+/* Whether the path stays in the tree. */
 static bool is_path_in_tree(const char *s)
 {
 	size_t n = strlen(s);
@@ -131,16 +128,14 @@ static int required_text(
 
 static int parse_number(const json_t *entry, const char *where, struct test_result *t, struct error *e)
 {
-	const json_t *number = json_object_get(entry, "number"), *value;
+	const json_t *number = json_object_get(entry, "number"), *value = json_object_get(number, "value");
 	bool is_given;
 
 	if (!number || json_is_null(number))
 		return 0;
-	value = json_object_get(number, "value");
 	if (!json_is_number(value) || !isfinite(json_number_value(value)))
 		return bad(e, where, "number.value", "must be a number");
-	int rc = is_given_text(number, where, "unit", &is_given, NULL);
-	if (rc)
+	if (is_given_text(number, where, "unit", &is_given, NULL))
 		return bad(e, where, "number.unit", "must be text");
 	t->has_number = true;
 	t->number = json_number_value(value);
@@ -151,8 +146,7 @@ static int parse_number(const json_t *entry, const char *where, struct test_resu
 int test_result_parse(const json_t *entry, const char *where, struct test_result *t, struct error *e)
 {
 	static const char *const texts[] = {"dtype", "message", "trace", "log_url", "file"};
-	const json_t *duration = json_object_get(entry, "duration");
-	const json_t *line = json_object_get(entry, "line");
+	const json_t *duration = json_object_get(entry, "duration"), *line = json_object_get(entry, "line");
 	const char *trace = json_get_str(entry, "trace");
 	double n = json_number_value(line);
 
@@ -203,7 +197,7 @@ void test_result_release(struct test_result *t)
 enum { ENTRIES_MAX = 1000, DURATION_MAX_BYTES = 32 };
 static const char SUITE[] = "unit";
 
-/* Owned by the caller: json_decref(). NULL: no list. */
+/* A new reference; NULL: there is no list. */
 static json_t *list_of(const json_t *workflow)
 {
 	static const char *const keys[] = {"failed_tests_detail", "failed_tests_json", "failed_tests"};
@@ -248,22 +242,18 @@ struct test_result *failed_tests_parse(const json_t *workflow, size_t *ret_n, si
 	for (size_t i = 0; i < n_read; i++) {
 		const json_t *entry = json_array_get(list, i);
 		const char *stack = json_get_str(entry, "stacktrace");
-		/* "classname.name", as of a JUnit report in a suite of that name. NULL: it has no
-		 * name. */
-		char *text = report_text(entry, "name", REPORT_NAME_MAX_BYTES);
+		char *text = report_text(entry, "name", REPORT_NAME_MAX_BYTES), *name = NULL;
 		char *class_name = report_text(entry, "classname", REPORT_NAME_MAX_BYTES);
-		char *name = NULL;
 
-		if (text && text[strspn(text, " ")] && class_name && !str_eq(class_name, SUITE)) {
-			char *whole = xasprintf("%s.%s", class_name, text);
+		/* "classname.name", as for a JUnit report, unless the suite has the name of the class */
+		if (text && text[strspn(text, " ")]) {
+			bool needs_class = class_name && !str_eq(class_name, SUITE);
+			char *whole = xasprintf("%s%s%s", needs_class ? class_name : "", needs_class ? "." : "", text);
 
 			name = report_line(whole, REPORT_NAME_MAX_BYTES);
 			free(whole);
-		} else if (text && text[strspn(text, " ")]) {
-			name = xstrdup(text);
 		}
 		FREE_ALL(text, class_name);
-
 		if (!name)
 			continue;
 		tests[(*ret_n)++] = (struct test_result){.suite = xstrdup(SUITE),
