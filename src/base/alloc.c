@@ -78,14 +78,10 @@ static void *arena_take(struct arena *a, size_t bytes)
 {
 	struct arena_block *b = a->blocks;
 	const size_t align = alignof(max_align_t);
-	size_t rounded, n_bytes = b ? 2 * b->n_bytes : FIRST_BLOCK_BYTES;
-	void *p;
+	size_t n_bytes = b ? 2 * b->n_bytes : FIRST_BLOCK_BYTES;
 
-	if (bytes > SIZE_MAX / 2) {
-		fputs("out of memory\n", stderr);
-		abort();
-	}
-	rounded = (bytes + align - 1) / align * align;
+	checked_memory(bytes > SIZE_MAX / 2 ? NULL : a);
+	size_t rounded = (bytes + align - 1) / align * align;
 	if (!b || b->n_bytes - b->n_used < rounded) {
 		if (n_bytes > BLOCK_BYTES_MAX)
 			n_bytes = BLOCK_BYTES_MAX;
@@ -97,7 +93,7 @@ static void *arena_take(struct arena *a, size_t bytes)
 		b->n_bytes = n_bytes;
 		a->blocks = b;
 	}
-	p = b->data + b->n_used;
+	void *p = b->data + b->n_used;
 	b->n_used += rounded;
 	return p;
 }

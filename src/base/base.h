@@ -1,6 +1,6 @@
-/* The compiler includes this file first into every file (the Makefile does): the C library and src/base/ are always there, so no
- * file names them. It ends with the functions of the C library that nobody may call: the error names the one to use instead.
- * Thread: each header says so. */
+/* The Makefile includes this file first into each file, so no file includes these headers of the C library or those of src/base/
+ * itself. It ends with forbidden functions of the C library: the compiler's error has the function to use instead.
+ * Thread: see each header. */
 #pragma once
 
 #include <assert.h>

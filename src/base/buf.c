@@ -16,16 +16,13 @@ void buf_clear(struct buf *b)
 
 int buf_reserve(struct buf *b, size_t n)
 {
-	size_t want, cap;
-
 	if (n > b->max || b->len > b->max - n) {
 		b->is_overflow = true;
 		return ERR_TOO_BIG;
 	}
-	want = b->len + n + 1;
+	size_t want = b->len + n + 1, cap = b->cap ? b->cap : 256;
 	if (want <= b->cap)
 		return 0;
-	cap = b->cap ? b->cap : 256;
 	while (cap < want)
 		cap *= 2;
 	if (cap > b->max + 1)

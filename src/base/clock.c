@@ -1,18 +1,14 @@
-int64_t clock_wall_ms(void)
+static int64_t clock_ms(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_REALTIME, &ts);
+	clock_gettime(clock, &ts);
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-int64_t clock_mono_ms(void)
-{
-	struct timespec ts;
+int64_t clock_wall_ms(void) { return clock_ms(CLOCK_REALTIME); }
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
+int64_t clock_mono_ms(void) { return clock_ms(CLOCK_MONOTONIC); }
 
 const char *rfc3339_format(int64_t wall_ms, char *out)
 {
@@ -36,29 +32,18 @@ static int parse_digits(const char *s, int n)
 	return value;
 }
 
-static bool is_date(int year, int month, int day)
-{
-	static const int days_in[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-	bool is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-
-	return year >= 0 && month >= 1 && month <= 12 && day >= 1 &&
-	       day <= days_in[month - 1] + (is_leap && month == 2);
-}
-
 static int parse_offset(const char *s, int *ret_minutes)
 {
-	int h, m;
-
 	if ((s[0] == 'Z' || s[0] == 'z') && s[1] == '\0') {
 		*ret_minutes = 0;
 		return 0;
 	}
 	if (s[0] != '+' && s[0] != '-')
 		return ERR_INVALID;
-	h = parse_digits(s + 1, 2);
+	int h = parse_digits(s + 1, 2);
 	if (h < 0 || h > 23 || s[3] != ':')
 		return ERR_INVALID;
-	m = parse_digits(s + 4, 2);
+	int m = parse_digits(s + 4, 2);
 	if (m < 0 || m > 59 || s[6] != '\0')
 		return ERR_INVALID;
 	*ret_minutes = (s[0] == '-' ? -1 : 1) * (h * 60 + m);
@@ -67,19 +52,14 @@ static int parse_offset(const char *s, int *ret_minutes)
 
 int rfc3339_parse(const char *s, int64_t *ret_wall_ms)
 {
-	int year, month, day, hour, min, sec, offset, fraction_ms = 0;
+	int offset, fraction_ms = 0;
 
-	if (strnlen(s, 40) < 20 || strnlen(s, 40) == 40)
+	if (strnlen(s, 40) < 20 || strnlen(s, 40) == 40 || s[4] != '-' || s[7] != '-' ||
+	    (s[10] != 'T' && s[10] != 't' && s[10] != ' ') || s[13] != ':' || s[16] != ':')
 		return ERR_INVALID;
-	year = parse_digits(s, 4);
-	month = parse_digits(s + 5, 2);
-	day = parse_digits(s + 8, 2);
-	hour = parse_digits(s + 11, 2);
-	min = parse_digits(s + 14, 2);
-	sec = parse_digits(s + 17, 2);
-	if (!is_date(year, month, day) || hour < 0 || hour > 23 || min < 0 || min > 59 || sec < 0 || sec > 60 ||
-	    s[4] != '-' || s[7] != '-' || (s[10] != 'T' && s[10] != 't' && s[10] != ' ') || s[13] != ':' ||
-	    s[16] != ':')
+	int year = parse_digits(s, 4), month = parse_digits(s + 5, 2), day = parse_digits(s + 8, 2);
+	int hour = parse_digits(s + 11, 2), min = parse_digits(s + 14, 2), sec = parse_digits(s + 17, 2);
+	if (year < 0 || month < 0 || day < 0 || hour < 0 || hour > 23 || min < 0 || min > 59 || sec < 0 || sec > 60)
 		return ERR_INVALID;
 	s += 19;
 	if (*s == '.') {
@@ -92,14 +72,11 @@ int rfc3339_parse(const char *s, int64_t *ret_wall_ms)
 	}
 	if (parse_offset(s, &offset))
 		return ERR_INVALID;
-	/* Days since 1970-01-01 in the proleptic Gregorian calendar. */
-	int y = month <= 2 ? year - 1 : year;
-	int era = y / 400;
-	int yoe = y - era * 400;
-	int doy = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-	int doe = yoe * 365 + yoe / 4 - yoe / 100 + doy;
-	*ret_wall_ms = ((((int64_t)era * 146097 + doe - 719468) * 24 + hour) * 60 + min - offset) * 60000 +
-		       (int64_t)sec * 1000 + fraction_ms;
+	struct tm date = {.tm_year = year - 1900, .tm_mon = month - 1, .tm_mday = day};
+	int64_t day_s = timegm(&date);
+	if (date.tm_mon != month - 1 || date.tm_mday != day)
+		return ERR_INVALID; /* timegm() made another date of it, as of 30 February */
+	*ret_wall_ms = (day_s + (hour * 60 + min - offset) * 60 + sec) * 1000 + fraction_ms;
 	return 0;
 }
 

@@ -1,34 +1,16 @@
 /* A file of its own although it is short, because every folder includes base/err.h. */
 
-const char *err_name(int code)
-{
-	switch (code) {
-	case ERR_OK:
-		return "ERR_OK";
-#define X(name, text)                                                                                                  \
-	case ERR_##name:                                                                                               \
-		return "ERR_" #name;
-		ERR_CODES(X)
-#undef X
-	default:
-		return "ERR_UNKNOWN";
-	}
-}
+#define CODE_NAME(name, text) "ERR_" #name,
+#define CODE_TEXT(name, text) text,
+/* By the code, which is negative or 0. */
+static const char *const NAMES[] = {"ERR_OK", ERR_CODES(CODE_NAME)};
+static const char *const TEXTS[] = {"ok", ERR_CODES(CODE_TEXT)};
 
-const char *err_text(int code)
-{
-	switch (code) {
-	case ERR_OK:
-		return "ok";
-#define X(name, text)                                                                                                  \
-	case ERR_##name:                                                                                               \
-		return text;
-		ERR_CODES(X)
-#undef X
-	default:
-		return "unknown error";
-	}
-}
+static bool is_code(int code) { return code <= 0 && code > -(int)ARRAY_LEN(NAMES); }
+
+const char *err_name(int code) { return is_code(code) ? NAMES[-code] : "ERR_UNKNOWN"; }
+
+const char *err_text(int code) { return is_code(code) ? TEXTS[-code] : "unknown error"; }
 
 int error_set(struct error *e, int code, const char *fmt, ...)
 {

@@ -26,18 +26,10 @@
 	X(TOO_NEW, "written by a newer version")                                                                       \
 	X(CLOSING, "shutting down")
 
-enum err {
-	ERR_OK = 0,
-#define X(name, text) ERR_INDEX_##name,
-	ERR_CODES(X)
-#undef X
-};
-
-enum {
-#define X(name, text) ERR_##name = -(int)ERR_INDEX_##name,
-	ERR_CODES(X)
-#undef X
-};
+#define CODE_INDEX(name, text) ERR_INDEX_##name,
+#define CODE_VALUE(name, text) ERR_##name = -(int)ERR_INDEX_##name,
+enum err { ERR_OK = 0, ERR_CODES(CODE_INDEX) };
+enum { ERR_CODES(CODE_VALUE) };
 
 /* "ERR_BUSY" and "busy: …"; an unknown code gives a fixed text. Static strings. */
 const char *err_name(int code);

@@ -45,26 +45,6 @@ static bool is_blank_character(uint32_t c)
 	       c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
-/* Length of the sequence at s and its code point; 1 and U+FFFD if it is not UTF-8. */
-static size_t decode_utf8(const char *s, uint32_t *ret)
-{
-	const unsigned char *u = (const unsigned char *)s;
-	size_t n = u[0] < 0x80 ? 1 : u[0] >= 0xF0 ? 4 : u[0] >= 0xE0 ? 3 : 2;
-
-	if (n == 1) {
-		*ret = u[0];
-		return 1;
-	}
-	if (strnlen(s, n) < n || !utf8_is_valid(s, n)) {
-		*ret = 0xFFFD;
-		return 1;
-	}
-	*ret = u[0] & (0xFFu >> (n + 1));
-	for (size_t i = 1; i < n; i++)
-		*ret = *ret << 6 | (u[i] & 0x3F);
-	return n;
-}
-
 /* The text, cleaned as the header describes. free(). */
 static char *clean_text(const char *text, size_t max_chars)
 {
@@ -75,14 +55,13 @@ static char *clean_text(const char *text, size_t max_chars)
 	for (; *text; text += step) {
 		uint32_t c;
 
-		step = decode_utf8(text, &c);
+		step = utf8_decode(text, &c);
 		if (is_blank_character(c)) {
 			wants_space = out.len > 0;
 			continue;
 		}
 		n_marks = is_mark(c) ? n_marks + 1 : 0;
-		/* They choose between two drawings of one character, so removing them loses
-		 * nothing. */
+		/* U+FE00 to U+FE0F only choose between two drawings of a character. */
 		if (n_marks > MARKS_MAX || (c >= 0xFE00 && c <= 0xFE0F))
 			continue;
 		n_chars += wants_space ? 2 : 1;
@@ -109,30 +88,33 @@ void escape_line(struct buf *out, const char *text, size_t max_chars)
 	free(line);
 }
 
+enum entity_place { IN_HTML = 1, IN_XML_TEXT = 2, IN_XML_VALUE = 4, IN_ALL = 7 };
+
+/* NULL: the character stays as it is in this place. */
+static const char *entity_of(char c, enum entity_place place)
+{
+	static const struct {
+		char c;
+		int places;
+		const char *text;
+	} list[] = {{'&', IN_ALL, "&amp;"}, {'<', IN_ALL, "&lt;"}, {'>', IN_ALL, "&gt;"}, /* no "]]>" in XML */
+	    {'"', IN_HTML | IN_XML_VALUE, "&quot;"}, {'\'', IN_HTML, "&#39;"}, {'\n', IN_XML_VALUE, "&#10;"},
+	    {'\t', IN_XML_VALUE, "&#9;"}, {'\r', IN_XML_TEXT | IN_XML_VALUE, "&#13;"}};
+
+	for (size_t i = 0; i < ARRAY_LEN(list); i++)
+		if (list[i].c == c && list[i].places & place)
+			return list[i].text;
+	return NULL;
+}
+
 void escape_html(struct buf *out, const char *text)
 {
 	char *line = clean_text(text, 0);
 
 	for (const char *p = line; *p; p++) {
-		switch (*p) {
-		case '&':
-			buf_append_str(out, "&amp;");
-			break;
-		case '<':
-			buf_append_str(out, "&lt;");
-			break;
-		case '>':
-			buf_append_str(out, "&gt;");
-			break;
-		case '"':
-			buf_append_str(out, "&quot;");
-			break;
-		case '\'':
-			buf_append_str(out, "&#39;");
-			break;
-		default:
-			buf_append_char(out, *p);
-		}
+		const char *entity = entity_of(*p, IN_HTML);
+
+		buf_append(out, entity ? entity : p, entity ? strlen(entity) : 1);
 	}
 	free(line);
 }
@@ -229,11 +211,11 @@ void escape_markdown_label(struct buf *out, const char *text, size_t max_chars, 
 	free(line);
 }
 
-/* The length of host[:port]; 0: it is neither a name nor an IPv4 or bracketed IPv6 address. */
+/* The length of host[:port]; 0: neither a name nor an IPv4 or bracketed IPv6 address. */
 static size_t authority_length(const char *s)
 {
 	static const char name_chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
-	size_t n, n_port;
+	size_t n;
 
 	if (s[0] == '[') {
 		n = 1 + strspn(s + 1, "0123456789abcdefABCDEF:.");
@@ -246,7 +228,7 @@ static size_t authority_length(const char *s)
 			return 0;
 	}
 	if (s[n] == ':') {
-		n_port = strspn(s + n + 1, "0123456789");
+		size_t n_port = strspn(s + n + 1, "0123456789");
 		if (n_port == 0 || n_port > 5)
 			return 0;
 		n += 1 + n_port;
@@ -256,7 +238,7 @@ static size_t authority_length(const char *s)
 
 bool escape_url(struct buf *out, const char *url, size_t max_bytes, enum url_rule rule)
 {
-	size_t n_scheme, n_authority;
+	size_t n_scheme;
 
 	if (str_has_prefix(url, "https://"))
 		n_scheme = strlen("https://");
@@ -264,12 +246,11 @@ bool escape_url(struct buf *out, const char *url, size_t max_bytes, enum url_rul
 		n_scheme = strlen("http://");
 	else
 		return false;
-	n_authority = authority_length(url + n_scheme);
+	size_t n_authority = authority_length(url + n_scheme);
 	if (n_authority == 0 || strlen(url) > max_bytes)
 		return false;
 	buf_append(out, url, n_scheme + n_authority);
-	const char *s = url + n_scheme + n_authority;
-	for (; *s; s++) {
+	for (const char *s = url + n_scheme + n_authority; *s; s++) {
 		bool is_escape = *s == '%' && hex_digit(s[1]) >= 0 && hex_digit(s[2]) >= 0;
 
 		if (*s == '&')
@@ -282,52 +263,20 @@ bool escape_url(struct buf *out, const char *url, size_t max_bytes, enum url_rul
 	return true;
 }
 
-/* Bytes of the character at s. *ret_is_xml: XML can contain it. */
-static size_t xml_character_bytes(const char *s, bool *ret_is_xml)
+/* XML can contain neither most control characters nor U+FFFE and U+FFFF. */
+static bool is_xml_character(uint32_t c)
 {
-	unsigned char c = (unsigned char)*s;
-	size_t n = c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
-
-	*ret_is_xml = c >= 0x20 || c == '\t' || c == '\n' || c == '\r';
-	if (strnlen(s, n) < n || !utf8_is_valid(s, n)) {
-		*ret_is_xml = false;
-		return 1;
-	}
-	if (n == 3 && memcmp(s, "\xef\xbf", 2) == 0 && (unsigned char)s[2] >= 0xbe)
-		*ret_is_xml = false;
-	return n;
+	return c >= 0x20 ? c != 0xFFFE && c != 0xFFFF : c == '\t' || c == '\n' || c == '\r';
 }
 
-static const char *xml_entity(char c, bool is_value)
-{
-	switch (c) {
-	case '&':
-		return "&amp;";
-	case '<':
-		return "&lt;";
-	case '>':
-		return "&gt;"; /* content must not contain "]]>" */
-	case '"':
-		return is_value ? "&quot;" : NULL;
-	case '\n':
-		return is_value ? "&#10;" : NULL;
-	case '\t':
-		return is_value ? "&#9;" : NULL;
-	case '\r':
-		return "&#13;";
-	default:
-		return NULL;
-	}
-}
-
-static void append_xml(struct buf *out, const char *s, bool is_value)
+static void append_xml(struct buf *out, const char *s, enum entity_place place)
 {
 	while (*s) {
-		bool is_xml;
-		size_t n = xml_character_bytes(s, &is_xml);
-		const char *entity = xml_entity(*s, is_value);
+		uint32_t c;
+		size_t n = utf8_decode(s, &c);
+		const char *entity = entity_of(*s, place);
 
-		if (!is_xml)
+		if (c == 0xFFFD || !is_xml_character(c))
 			buf_append_str(out, REPLACEMENT);
 		else if (entity)
 			buf_append_str(out, entity);
@@ -337,15 +286,13 @@ static void append_xml(struct buf *out, const char *s, bool is_value)
 	}
 }
 
-void escape_xml_text(struct buf *out, const char *text) { append_xml(out, text, false); }
+void escape_xml_text(struct buf *out, const char *text) { append_xml(out, text, IN_XML_TEXT); }
 
 void escape_xml_attribute(struct buf *out, const char *name, const char *value)
 {
 	if (!value)
 		return;
-	buf_append_char(out, ' ');
-	buf_append_str(out, name);
-	buf_append_str(out, "=\"");
-	append_xml(out, value, true);
+	buf_appendf(out, " %s=\"", name);
+	append_xml(out, value, IN_XML_VALUE);
 	buf_append_char(out, '"');
 }

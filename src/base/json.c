@@ -4,10 +4,10 @@ int json_parse(const char *p, size_t n, json_t **ret, struct error *e)
 {
 	json_error_t why;
 	int depth = 0;
+	bool in_string = false;
 
 	*ret = NULL;
-	/* jansson's own limit is a compile-time 2048; hostile nesting is refused before it recurses. */
-	bool in_string = false;
+	/* jansson's own limit is 2048. Refuse hostile nesting before jansson recurses. */
 	for (size_t i = 0; i < n; i++) {
 		char c = p[i];
 
@@ -97,17 +97,13 @@ json_t *json_foreign_text(const char *text)
 	if (utf8_is_valid(text, strlen(text)))
 		return json_string(text);
 	for (const char *p = text; *p;) {
-		size_t n = 1;
+		size_t n = utf8_sequence_bytes(p, strnlen(p, 4));
 
-		while (n < 4 && p[n] && !utf8_is_valid(p, n))
-			n++;
-		if (utf8_is_valid(p, n)) {
+		if (n)
 			buf_append(&repaired, p, n);
-			p += n;
-		} else {
+		else
 			buf_append_str(&repaired, "\xEF\xBF\xBD");
-			p++;
-		}
+		p += n ? n : 1;
 	}
 	json_t *v = json_string(buf_str(&repaired));
 	buf_release(&repaired);

@@ -29,8 +29,7 @@ int private_key_parse(const struct secret *pem, struct private_key **ret, struct
 	BIO *bio = BIO_new_mem_buf(secret_text(pem), (int)secret_bytes(pem));
 	EVP_PKEY *pkey = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_password, &is_encrypted) : NULL;
 	BIO_free(bio);
-	/* libcrypto keeps failures in a queue per thread, where a later TLS connection would
-	 * take them for its own. */
+	/* libcrypto keeps failures in a queue for each thread, and a later TLS connection would report them as its own. */
 	ERR_clear_error();
 	if (!pkey && is_encrypted)
 		return error_set(e, ERR_INVALID,
@@ -58,8 +57,7 @@ struct rsa_public_key {
 	EVP_PKEY *pkey;
 };
 
-/* libcrypto keeps failures in a per-thread queue, where they would be taken for those of a
- * later TLS connection. */
+/* Clears libcrypto's queue of failures (see private_key_parse()). */
 static int rsa_error(struct error *e, int code, const char *text)
 {
 	ERR_clear_error();
@@ -125,15 +123,13 @@ int rsa_sign(const struct secret *pem, const void *p, size_t n, struct buf *sign
 int rsa_public_key_new(const void *modulus, size_t n_modulus, const void *exponent, size_t n_exponent,
     struct rsa_public_key **ret, struct error *e)
 {
-	BIGNUM *m = NULL, *x = NULL;
 	EVP_PKEY *pkey = NULL;
 	int err = 0;
 
 	*ret = NULL;
 	if (n_modulus > RSA_BITS_MAX / 8 || !n_exponent || n_exponent > 8)
 		return error_set(e, ERR_INVALID, "modulus or exponent of an impossible size");
-	m = BN_bin2bn(modulus, (int)n_modulus, NULL);
-	x = BN_bin2bn(exponent, (int)n_exponent, NULL);
+	BIGNUM *m = BN_bin2bn(modulus, (int)n_modulus, NULL), *x = BN_bin2bn(exponent, (int)n_exponent, NULL);
 	/* with exponent 1 every message would be its own signature */
 	if (!m || !x || !BN_is_odd(m) || !BN_is_odd(x) || BN_is_one(x))
 		err = rsa_error(e, ERR_INVALID, "an RSA key cannot have this modulus or exponent");
@@ -214,13 +210,10 @@ static int jwt_parse_object(const char *p, size_t n, const char *what, json_t **
 	struct buf text = BUF_INIT(JWT_BYTES_MAX);
 	int err = base64url_decode(p, n, &text);
 
-	if (err) {
+	if (err)
 		err = error_set(e, ERR_INVALID, "the %s is not base64url", what);
-	} else {
-		err = json_parse(buf_str(&text), text.len, ret, NULL);
-		if (err || !json_is_object(*ret))
-			err = error_set(e, ERR_INVALID, "the %s is not a JSON object", what);
-	}
+	else if (json_parse(buf_str(&text), text.len, ret, NULL) || !json_is_object(*ret))
+		err = error_set(e, ERR_INVALID, "the %s is not a JSON object", what);
 	buf_release(&text);
 	return err;
 }
@@ -257,14 +250,12 @@ static int jwt_parse_signature(const char *p, size_t n, struct jwt *t, struct er
 
 int jwt_parse(const char *text, size_t n, struct jwt *ret, struct error *e)
 {
-	const char *end = text + n, *dot1, *dot2 = NULL;
+	const char *end = text + n;
 
 	memset(ret, 0, sizeof(*ret));
 	if (n > JWT_BYTES_MAX)
 		return error_set(e, ERR_TOO_BIG, "a token of over %d bytes", JWT_BYTES_MAX);
-	dot1 = memchr(text, '.', n);
-	if (dot1)
-		dot2 = memchr(dot1 + 1, '.', (size_t)(end - dot1 - 1));
+	const char *dot1 = memchr(text, '.', n), *dot2 = dot1 ? memchr(dot1 + 1, '.', (size_t)(end - dot1 - 1)) : NULL;
 	if (!dot2 || memchr(dot2 + 1, '.', (size_t)(end - dot2 - 1)))
 		return error_set(e, ERR_INVALID, "a token has three parts");
 	int err = jwt_parse_object(text, (size_t)(dot1 - text), "header", &ret->header, e);

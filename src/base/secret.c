@@ -143,11 +143,11 @@ static int secret_read_fd(int fd, const char *prefix, const char *path, enum sec
 int secret_read(
     const char *prefix, const char *path, enum secret_form form, size_t max_bytes, struct secret **ret, struct error *e)
 {
-	int fd = -1, rc;
+	int fd = -1;
 
 	*ret = NULL;
 	/* O_NONBLOCK: a pipe without a writer must not make the caller wait. */
-	rc = file_open(path, O_RDONLY | O_NONBLOCK, &fd, e);
+	int rc = file_open(path, O_RDONLY | O_NONBLOCK, &fd, e);
 	if (rc)
 		return rc;
 	rc = secret_read_fd(fd, prefix, path, form, max_bytes, ret, e);

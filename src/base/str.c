@@ -50,6 +50,16 @@ size_t utf8_sequence_bytes(const char *text, size_t n)
 	return 0;
 }
 
+size_t utf8_decode(const char *s, uint32_t *ret)
+{
+	size_t n = utf8_sequence_bytes(s, strnlen(s, 4));
+
+	*ret = n == 0 ? 0xFFFD : n == 1 ? (unsigned char)*s : (unsigned char)*s & (0xFFu >> (n + 1));
+	for (size_t i = 1; i < n; i++)
+		*ret = *ret << 6 | ((unsigned char)s[i] & 0x3F);
+	return n ? n : 1;
+}
+
 bool utf8_is_valid(const char *s, size_t n)
 {
 	const char *end = s + n;
@@ -135,13 +145,9 @@ const char *str_least_far(const char *s, const char *const *list) { return list_
 
 static bool is_name_part(const char *s, size_t n)
 {
-	if (n == 0 || n > 100 || (n == 1 && s[0] == '.') || (n == 2 && s[0] == '.' && s[1] == '.'))
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (!((s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z') || (s[i] >= '0' && s[i] <= '9') ||
-			s[i] == '_' || s[i] == '.' || s[i] == '-'))
-			return false;
-	return true;
+	static const char chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+
+	return n > 0 && n <= 100 && strspn(s, chars) >= n && !(n <= 2 && strspn(s, ".") >= n);
 }
 
 bool is_repository_name(const char *s)

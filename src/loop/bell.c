@@ -22,14 +22,9 @@ struct bell {
 
 static void bell_arm(struct bell *b)
 {
-	int64_t after_ms = LATEST_MS;
+	int64_t after_ms = b->due_wall_ms ? b->due_wall_ms - clock_wall_ms() : LATEST_MS;
 
-	if (b->due_wall_ms) {
-		after_ms = b->due_wall_ms - clock_wall_ms();
-		after_ms = after_ms < SOONEST_MS ? SOONEST_MS : after_ms;
-	}
-	if (b->is_rung)
-		after_ms = RING_MS;
+	after_ms = b->is_rung ? RING_MS : after_ms < SOONEST_MS ? SOONEST_MS : after_ms;
 	timer_start(b->timer, after_ms < LATEST_MS ? after_ms : LATEST_MS);
 }
 
@@ -94,16 +89,12 @@ void bell_rest(struct bell *b)
 
 void bell_retry(struct bell *b)
 {
-	int64_t pause_ms = RETRY_LAST_MS;
-
 	b->is_looking = false;
 	if (b->is_stopped || b->is_pausing)
 		return;
-	if (b->n_failed < 3)
-		pause_ms = (int64_t)RETRY_FIRST_MS << b->n_failed;
+	timer_start(b->timer, b->n_failed < 3 ? RETRY_FIRST_MS << b->n_failed : RETRY_LAST_MS);
 	b->n_failed++;
 	b->is_pausing = true;
-	timer_start(b->timer, pause_ms);
 }
 
 bool bell_is_looking(const struct bell *b) { return b->is_looking; }

@@ -6,8 +6,8 @@
 
 #include "loop/loop.h"
 
-/* Looks for due work shortly after new work was announced (bell_ring), when work is known to become due (bell_by),
- * after a pause when a look failed (bell_retry), and at least once a minute, because the wall clock may jump.
+/* Looks for due work shortly after new work was announced (bell_ring), when work becomes due (bell_by), after a pause when a look
+ * failed (bell_retry), and at least once a minute, because the wall clock may jump.
  *
  * Only one look runs at a time. A ring during a look may be too late for that look, so another look follows it. */
 struct bell;

@@ -27,7 +27,7 @@ static void inbox_take_all(struct inbox *in)
 	uv_mutex_unlock(&in->lock);
 }
 
-/* An item may call inbox_close(), which runs the rest in order: therefore the rest is in the inbox. */
+/* The items that have not run are in the inbox, because an item may call inbox_close(), which runs them in order. */
 static void inbox_run_taken(struct inbox *in)
 {
 	while (in->running) {

@@ -38,6 +38,8 @@ struct loop {
 	bool is_running, is_stopping, is_freeing;
 };
 
+static void must_succeed(int rc) { assert(rc == 0); }
+
 static void on_keep_alive(uv_async_t *handle) { (void)handle; /* never sent */ }
 
 /* libuv runs due timers before the poll. Without this check a turn in which a timer sets is_done would still
@@ -52,7 +54,7 @@ static void on_before_poll(uv_prepare_t *handle)
 
 /* ---- reaper ---- */
 
-/* A release may reap more: that waits for the next round. */
+/* A release may reap more objects, which wait for the next round. */
 static void release_reaped(struct loop *l)
 {
 	struct reap_list batch = l->reaping;
@@ -93,10 +95,8 @@ struct loop *loop_new(void)
 	struct loop *l = xcalloc(1, sizeof(*l));
 
 	signal(SIGPIPE, SIG_IGN);
-	int rc = uv_loop_init(&l->uv);
-	assert(rc == 0);
-	rc = uv_async_init(&l->uv, &l->keep_alive, on_keep_alive);
-	assert(rc == 0);
+	must_succeed(uv_loop_init(&l->uv));
+	must_succeed(uv_async_init(&l->uv, &l->keep_alive, on_keep_alive));
 	uv_prepare_init(&l->uv, &l->before_poll);
 	uv_unref((uv_handle_t *)&l->before_poll);
 	uv_check_init(&l->uv, &l->after_poll);
@@ -154,8 +154,7 @@ void loop_free(struct loop *l)
 	uv_close((uv_handle_t *)&l->before_poll, NULL);
 	/* one turn for the close callbacks, including those of handles that the caller closed */
 	uv_run(&l->uv, UV_RUN_NOWAIT);
-	int rc = uv_loop_close(&l->uv);
-	assert(rc == 0);
+	must_succeed(uv_loop_close(&l->uv));
 	while (l->reaping.n) /* from these callbacks */
 		release_reaped(l);
 	free(l);
@@ -275,17 +274,13 @@ static void pool_thread(void *arg)
 static struct pool *pool_new(struct loop *l)
 {
 	struct pool *p = xcalloc(1, sizeof(*p));
-	int rc = uv_mutex_init(&p->lock);
 
-	assert(rc == 0);
-	rc = uv_cond_init(&p->has_work);
-	assert(rc == 0);
+	must_succeed(uv_mutex_init(&p->lock));
+	must_succeed(uv_cond_init(&p->has_work));
 	STAILQ_INIT(&p->queue);
 	p->done = inbox_new(l);
-	for (size_t i = 0; i < N_POOL_THREADS; i++) {
-		rc = uv_thread_create(&p->threads[i], pool_thread, p);
-		assert(rc == 0);
-	}
+	for (size_t i = 0; i < N_POOL_THREADS; i++)
+		must_succeed(uv_thread_create(&p->threads[i], pool_thread, p));
 	return p;
 }
 
@@ -351,10 +346,8 @@ void loop_on_signal(struct loop *l, int signum, signal_cb *cb, void *owner)
 
 	w->cb = cb;
 	w->owner = owner;
-	int rc = uv_signal_init(&l->uv, &w->uv);
-	assert(rc == 0);
-	rc = uv_signal_start(&w->uv, on_signal, signum);
-	assert(rc == 0);
+	must_succeed(uv_signal_init(&l->uv, &w->uv));
+	must_succeed(uv_signal_start(&w->uv, on_signal, signum));
 	SLIST_INSERT_HEAD(&l->signals, w, link);
 }
 

@@ -6,13 +6,10 @@
  * Thread: the loop thread, except where a function says otherwise. Times are in milliseconds. */
 #pragma once
 
-/* ---- inboxes: inbox.c ----
- *
- * An inbox: other threads hand results to the loop.
- *
- * Thread: loop, except where a function says otherwise. Owns: the caller owns an inbox until inbox_close(). */
-
 struct loop;
+struct uv_loop_s;
+
+/* ---- inboxes, by which other threads pass results to the loop: inbox.c. The caller owns an inbox until inbox_close() ---- */
 
 struct inbox_item {
 	struct inbox_item *next;
@@ -31,7 +28,7 @@ void inbox_keep_loop(struct inbox *in, bool is_kept);
  * inbox. NULL is fine. */
 void inbox_close(struct inbox *in);
 
-struct uv_loop_s;
+/* ---- the loop ---- */
 
 /* It also makes the process ignore SIGPIPE, so that writing to a closed connection is an error code.
  * Owns: the caller, with loop_free(). */
