@@ -2,7 +2,7 @@
 
 #include "text/summary.h"
 
-enum { WORD_CHARS = 40, TITLE_MAX_BYTES = 1024, LABEL_CHARS = 40, OWN_URL_BYTES = 512 };
+enum { WORD_CHARS = 40, TITLE_MAX_BYTES = 1024, LABEL_CHARS = 40 };
 
 /* The cells of one job. */
 struct tally {
@@ -14,9 +14,8 @@ struct tally {
 
 void check_output_release(struct check_output *c)
 {
-	for (size_t i = 0; i < c->n_annotations; i++) {
+	for (size_t i = 0; i < c->n_annotations; i++)
 		FREE_ALL(c->annotations[i].path, c->annotations[i].title, c->annotations[i].message);
-	}
 	FREE_ALL(c->annotations, c->title, c->summary, c->text);
 	*c = (struct check_output){.conclusion = NULL};
 }
@@ -55,15 +54,6 @@ static void count_cells(const struct change_view *v, size_t accelerator, int64_t
 	}
 }
 
-/* A view reads red cells first: if it was cut and has other cells, it has all red ones. */
-static bool has_unread_red(const struct change_view *v)
-{
-	for (size_t i = 0; v->is_cut && i < v->n_verdicts; i++)
-		if (!test_status_is_red(v->verdicts[i].status))
-			return false;
-	return v->is_cut;
-}
-
 static enum job_end job_end_of(const struct accelerator_view *a, const struct job_view *job, const struct tally *t)
 {
 	enum test_status said = test_status_of_conclusion(job->conclusion);
@@ -91,25 +81,18 @@ static enum job_end job_end_of(const struct accelerator_view *a, const struct jo
 
 static const char *conclusion_of(enum job_end end, const struct accelerator_view *a, const struct check_options *o)
 {
+	static const char *const conclusions[] = {[END_RUNNING] = NULL,
+	    [END_FAILED] = "failure",
+	    [END_UNHEALTHY] = "neutral",
+	    [END_EXCUSED] = "neutral",
+	    [END_CANCELLED] = "neutral",
+	    [END_MISSED] = "neutral",
+	    [END_PASSED] = "success",
+	    [END_DONE] = "neutral",
+	    [END_SKIPPED] = "skipped"};
 	bool may_fail = a->level == LEVEL_4 || (a->level == LEVEL_3 && o->l3_may_fail);
 
-	switch (end) {
-	case END_RUNNING:
-		return NULL;
-	case END_FAILED:
-		return may_fail ? "failure" : "neutral";
-	case END_PASSED:
-		return "success";
-	case END_SKIPPED:
-		return "skipped";
-	case END_UNHEALTHY:
-	case END_EXCUSED:
-	case END_CANCELLED:
-	case END_MISSED:
-	case END_DONE:
-		break;
-	}
-	return "neutral";
+	return end == END_FAILED && !may_fail ? "neutral" : conclusions[end];
 }
 
 /* ---- titles ---- */
@@ -189,20 +172,18 @@ void check_output_of_job(const struct change_view *v, size_t accelerator, size_t
 {
 	const struct accelerator_view *a = &v->accelerators[accelerator];
 	const struct job_view *j = &a->jobs[job];
+	struct tally t = {.n_cells = 0};
 
-	enum test_status said = test_status_of_conclusion(j->conclusion);
-
-	struct tally t = (struct tally){.n_cells = 0};
 	count_cells(v, accelerator, j->id, &t);
 	t.has_own_cells = t.n_cells > 0 || v->is_cut;
 	/* A cell belongs to the job that reported it worst. So a failed job without a red cell has the same
 	 * failures as other jobs, and counts like the worst of them. */
-	if (said == TEST_FAIL && t.n_counting + t.n_excused == 0) {
+	if (test_status_of_conclusion(j->conclusion) == TEST_FAIL && t.n_counting + t.n_excused == 0) {
 		count_cells(v, accelerator, 0, &t);
 		if (t.n_counting + t.n_excused == 0)
 			t.n_counting = 1;
 	}
-	if (t.n_excused > 0 && t.n_counting == 0 && has_unread_red(v))
+	if (t.n_excused > 0 && t.n_counting == 0 && table_has_unread_red(v))
 		t.n_counting = 1;
 	if (v->is_cut) { /* the other counts are incomplete: use the job's own conclusion */
 		t.n[TEST_PASS] = t.n[TEST_DONE] = t.n[TEST_SKIP] = 0;
@@ -232,16 +213,15 @@ void check_output_of_verdict(const struct table *t, const struct check_options *
 	static const struct summary_style markdown = {
 	    .bold_on = "**", .bold_off = "**", .append_title = append_marked_title};
 	struct buf title = BUF_INIT(CHECK_TEXT_MAX_BYTES), line = BUF_INIT(CHECK_TEXT_MAX_BYTES);
-	struct buf summary = BUF_INIT(CHECK_TEXT_MAX_BYTES), url = BUF_INIT(TITLE_MAX_BYTES);
+	struct buf summary = BUF_INIT(CHECK_TEXT_MAX_BYTES), url = BUF_INIT(CHECK_TEXT_MAX_BYTES);
 	json_t *verdict = verdict_json(t);
 	char *json = json_text(verdict);
-	int64_t number = t->view->number;
 
 	summary_append(t, &plain, &line);
 	escape_line(&title, buf_str(&line), CHECK_TITLE_MAX_CHARS);
 	summary_append(t, &markdown, &summary);
-	if (number > 0 && escape_url(&url, o->public_url, OWN_URL_BYTES, URL_HTTPS_OR_HTTP))
-		buf_appendf(&summary, "\n\n[All results](%s/pulls/%lld)\n", buf_str(&url), (long long)number);
+	if (own_url_append(&url, o->public_url, "pulls", t->view->number))
+		buf_appendf(&summary, "\n\n[All results](%s)\n", buf_str(&url));
 	*ret = (struct check_output){.conclusion = "neutral",
 	    .title = xstrdup(buf_str(&title)),
 	    .summary = xstrdup(buf_str(&summary)),

@@ -2,11 +2,12 @@
  * with a file and a line. Vendors' texts appear only as code or as plain text. */
 #include "text/check_output.h"
 
+#include "text/summary.h"
+
 enum {
 	TEST_CHARS = 120,
 	LABEL_CHARS = 40,
 	VENDOR_URL_BYTES = 1024,
-	OWN_URL_BYTES = 512,
 	LINES_MAX = 50,
 	LINES_MAX_BYTES = 50000,
 	MESSAGE_CHARS = 200,
@@ -22,15 +23,6 @@ static char *full_test_name(const struct verdict_view *w)
 
 	return xasprintf("%s%s%s%s%s%s", has_suite ? w->suite : "", has_suite ? "/" : "", w->test, w->dtype ? " [" : "",
 	    w->dtype ? w->dtype : "", w->dtype ? "]" : "");
-}
-
-/* "`{public_url}/jobs/{id}`" as a link's target. */
-static bool append_job_url(struct buf *out, const struct check_options *o, int64_t job)
-{
-	if (job <= 0 || !escape_url(out, o->public_url, OWN_URL_BYTES, URL_HTTPS_OR_HTTP))
-		return false;
-	buf_appendf(out, "/jobs/%lld", (long long)job);
-	return true;
 }
 
 /* ---- the summary ---- */
@@ -56,18 +48,10 @@ static void append_red(struct buf *out, const struct verdict_view *w, const stru
 		escape_markdown_code(out, w->reason, REASON_CHARS, MARKDOWN_TEXT);
 	}
 	if ((e.issue_url && escape_url(&url, e.issue_url, VENDOR_URL_BYTES, URL_HTTPS)) ||
-	    append_job_url(&url, o, e.job))
+	    own_url_append(&url, o->public_url, "jobs", e.job))
 		buf_appendf(out, " · [evidence](%s)", buf_str(&url));
 	buf_release(&url);
-	/* Whether the test runs again, or why a rerun did not help. */
-	struct buf job_url = BUF_INIT(CHECK_TEXT_MAX_BYTES);
-	const char *words = rerun_state_text(w->rerun);
-
-	if (words && append_job_url(&job_url, o, w->rerun_job))
-		buf_appendf(out, " · [%s](%s)", words, buf_str(&job_url));
-	else if (words)
-		buf_appendf(out, " · %s", words);
-	buf_release(&job_url);
+	rerun_append(out, w, o->public_url);
 	buf_append_char(out, '\n');
 	free(name);
 }
@@ -167,27 +151,16 @@ static void annotate(const struct change_view *v, size_t accelerator, const stru
 
 /* ---- the whole text ---- */
 
-static const char *opening_of(enum job_end end)
-{
-	switch (end) {
-	case END_RUNNING:
-		return "The vendor's job is running.\n\n";
-	case END_CANCELLED:
-		return "Called off before it reported.\n\n";
-	case END_MISSED:
-		return "The vendor gave no result, which is not the change's fault.\n\n";
-	case END_UNHEALTHY:
-		return "This accelerator is red on most recent changes, whatever they are, and is "
-		       "not counted until it recovers.\n\n";
-	case END_FAILED:
-	case END_EXCUSED:
-	case END_PASSED:
-	case END_DONE:
-	case END_SKIPPED:
-		break;
-	}
-	return "";
-}
+static const char *const OPENINGS[] = {[END_RUNNING] = "The vendor's job is running.\n\n",
+    [END_FAILED] = "",
+    [END_UNHEALTHY] = "This accelerator is red on most recent changes, whatever they are, and is "
+		      "not counted until it recovers.\n\n",
+    [END_EXCUSED] = "",
+    [END_CANCELLED] = "Called off before it reported.\n\n",
+    [END_MISSED] = "The vendor gave no result, which is not the change's fault.\n\n",
+    [END_PASSED] = "",
+    [END_DONE] = "",
+    [END_SKIPPED] = ""};
 
 void check_describe_job(const struct change_view *v, size_t accelerator, const struct job_view *job, enum job_end end,
     const struct check_options *o, struct check_output *ret)
@@ -195,7 +168,7 @@ void check_describe_job(const struct change_view *v, size_t accelerator, const s
 	const struct accelerator_view *a = &v->accelerators[accelerator];
 	struct buf out = BUF_INIT(CHECK_TEXT_MAX_BYTES), url = BUF_INIT(CHECK_TEXT_MAX_BYTES);
 
-	buf_append_str(&out, opening_of(end));
+	buf_append_str(&out, OPENINGS[end]);
 	if (end != END_RUNNING) {
 		bool fails = str_eq(ret->conclusion, "failure");
 
@@ -215,7 +188,7 @@ void check_describe_job(const struct change_view *v, size_t accelerator, const s
 		escape_markdown_code(&out, a->oncall[i], LABEL_CHARS, MARKDOWN_TEXT);
 	}
 	buf_release(&help);
-	if (append_job_url(&url, o, job->id))
+	if (own_url_append(&url, o->public_url, "jobs", job->id))
 		buf_appendf(&out, " · [everything about this job](%s)", buf_str(&url));
 	buf_clear(&url);
 	if (job->url && escape_url(&url, job->url, VENDOR_URL_BYTES, URL_HTTPS))

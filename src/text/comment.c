@@ -17,14 +17,6 @@ void comment_append_title(struct buf *out, const char *title)
 	escape_markdown_label(out, title ? title : "", TITLE_MAX_CHARS, MARKDOWN_TEXT);
 }
 
-bool comment_append_own_url(struct buf *out, const struct comment_options *o, const char *folder, int64_t id)
-{
-	if (!escape_url(out, o->public_url, OWN_URL_MAX_BYTES, URL_HTTPS_OR_HTTP))
-		return false;
-	buf_appendf(out, "/%s/%lld", folder, (long long)id);
-	return true;
-}
-
 void comment_append_commit(
     struct buf *out, const struct change_view *v, const struct comment_options *o, const char *sha)
 {
@@ -33,7 +25,7 @@ void comment_append_commit(
 	if (!is_sha1(sha)) {
 		escape_markdown_code(out, sha, SHA_SHORT_CHARS, MARKDOWN_TEXT);
 	} else if (is_repository_name(v->repository) &&
-		   escape_url(&url, o->github_url, OWN_URL_MAX_BYTES, URL_HTTPS_OR_HTTP)) {
+		   escape_url(&url, o->github_url, GITHUB_URL_MAX_BYTES, URL_HTTPS_OR_HTTP)) {
 		buf_appendf(out, "[`%.*s`](%s/%s/commit/%s)", SHA_SHORT_CHARS, sha, buf_str(&url), v->repository, sha);
 	} else {
 		buf_appendf(out, "`%.*s`", SHA_SHORT_CHARS, sha);
@@ -41,15 +33,16 @@ void comment_append_commit(
 	buf_release(&url);
 }
 
-/* Marker, verdict line, and what was tested. */
+static const struct summary_style COMMENT_STYLE = {
+    .bold_on = "**", .bold_off = "**", .append_title = comment_append_title};
+
+/* The marker, the verdict and the tested commit. */
 static void append_head(struct buf *out, const struct table *t, const struct comment_options *o, struct span *ret_age)
 {
-	static const struct summary_style style = {
-	    .bold_on = "**", .bold_off = "**", .append_title = comment_append_title};
 	const struct change_view *v = t->view;
 
 	buf_append_str(out, COMMENT_MARKER "\n");
-	summary_append(t, &style, out);
+	summary_append(t, &COMMENT_STYLE, out);
 	buf_append_str(out, "\n\nTested commit: ");
 	comment_append_commit(out, v, o, v->head_sha ? v->head_sha : "");
 	if (v->merge_base_sha) {
@@ -81,14 +74,13 @@ void comment_render(const struct table *t, const struct comment_options *o, stru
 {
 	struct buf text = BUF_INIT(COMMENT_MAX_BYTES - 1), tail = BUF_INIT(COMMENT_MAX_BYTES - 1);
 	struct buf footer = BUF_INIT(COMMENT_MAX_BYTES - 1);
+	struct buf url = BUF_INIT(COMMENT_MAX_BYTES);
+	const struct change_view *v = t->view;
 	struct span age, time;
+	char now[RFC3339_BYTES];
 
 	ret->n_rows_left_out = 0;
 	append_head(&text, t, o, &age);
-	const struct change_view *v = t->view;
-	struct buf url = BUF_INIT(COMMENT_MAX_BYTES);
-	char now[RFC3339_BYTES];
-
 	buf_append_str(&footer, "---\n");
 	if (v->state != CHANGE_SUPERSEDED)
 		comment_append_legend(&footer, t);
@@ -100,7 +92,7 @@ void comment_render(const struct table *t, const struct comment_options *o, stru
 			buf_append_str(&footer, "close and reopen the pull request");
 		buf_append_str(&footer, " · ");
 	}
-	if (v->number > 0 && comment_append_own_url(&url, o, "pulls", v->number))
+	if (own_url_append(&url, o->public_url, "pulls", v->number))
 		buf_appendf(&footer, "[all results](%s) · ", buf_str(&url));
 	buf_append_str(&footer, "updated ");
 	time.offset = footer.len;
@@ -109,28 +101,25 @@ void comment_render(const struct table *t, const struct comment_options *o, stru
 	time.bytes = footer.len - time.offset;
 	buf_append_char(&footer, '\n');
 	buf_release(&url);
-	if (t->view->state != CHANGE_SUPERSEDED) {
-		size_t room;
-
+	if (v->state != CHANGE_SUPERSEDED) {
 		comment_append_failures(&tail, t, o);
 		comment_append_states(&tail, t, o);
 		comment_append_folded_failures(&tail, t, o);
 		comment_append_deltas(&tail, t, o);
 		/* each span counts as its largest size, so that the passing of time does not move the cut */
-		room = text.max - (text.len + footer.len - age.bytes - time.bytes + 2 * SPAN_ROOM_BYTES);
+		size_t room = text.max - (text.len + footer.len - age.bytes - time.bytes + 2 * SPAN_ROOM_BYTES);
 		comment_append_table(&text, t, o, room > tail.len ? room - tail.len : 0, &ret->n_rows_left_out);
 		buf_append(&text, tail.data, tail.len);
 	}
 	time.offset += text.len;
 	buf_append(&text, footer.data, footer.len);
-	/* The hash of everything but the two spans; `early` comes first. */
+	/* the hash of everything except the two spans */
 	struct buf rest = BUF_INIT(COMMENT_MAX_BYTES);
-	size_t behind_early = age.offset + age.bytes;
-	size_t behind_late = time.offset + time.bytes;
+	size_t behind_age = age.offset + age.bytes, behind_time = time.offset + time.bytes;
 
 	buf_append(&rest, text.data, age.offset);
-	buf_append(&rest, text.data + behind_early, time.offset - behind_early);
-	buf_append(&rest, text.data + behind_late, text.len - behind_late);
+	buf_append(&rest, text.data + behind_age, time.offset - behind_age);
+	buf_append(&rest, text.data + behind_time, text.len - behind_time);
 	sha256(buf_str(&rest), rest.len, ret->hash);
 	buf_release(&rest);
 	ret->bytes = text.len;
@@ -212,12 +201,10 @@ static void append_status_line(struct buf *out, const struct table_column *c)
 
 void comment_render_status(const struct table *t, const struct comment_options *o, struct buf *out)
 {
-	static const struct summary_style style = {
-	    .bold_on = "**", .bold_off = "**", .append_title = comment_append_title};
 	const struct change_view *v = t->view;
 	struct buf url = BUF_INIT(COMMENT_MAX_BYTES);
 
-	summary_append(t, &style, out);
+	summary_append(t, &COMMENT_STYLE, out);
 	buf_append_str(out, "\n\nTested commit: ");
 	comment_append_commit(out, v, o, v->head_sha ? v->head_sha : "");
 	buf_append_str(out, "\n\n");
@@ -225,7 +212,7 @@ void comment_render_status(const struct table *t, const struct comment_options *
 		append_status_line(out, &t->columns[i]);
 	if (t->n_columns > STATUS_LINES_MAX)
 		buf_appendf(out, "- and %zu more\n", t->n_columns - STATUS_LINES_MAX);
-	if (v->number > 0 && comment_append_own_url(&url, o, "pulls", v->number))
+	if (own_url_append(&url, o->public_url, "pulls", v->number))
 		buf_appendf(out, "\n[All results](%s)\n", buf_str(&url));
 	buf_release(&url);
 }

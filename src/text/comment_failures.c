@@ -1,7 +1,6 @@
-/* The red cells with everything a person needs to continue. Failures that the change may have caused are
- * shown open, accelerator by accelerator; all others are folded, with their evidence. A test that is gone or
- * newly skipped hides failures, and no cell of the table shows it, so the differences from the base follow. */
-
+/* The red cells with all that a person needs to continue. Failures that the change may have caused stand open, accelerator by
+ * accelerator; all others are folded, with their evidence. The differences from the base follow, because a test that is gone or
+ * newly skipped hides failures, and no cell of the table shows it. */
 #include "text/comment_internal.h"
 #include "text/summary.h"
 
@@ -75,7 +74,7 @@ static void append_evidence(
 	}
 	if (e.issue_url && escape_url(&url, e.issue_url, VENDOR_URL_MAX_BYTES, URL_HTTPS))
 		buf_appendf(out, "%s[issue](%s)", separator, buf_str(&url));
-	else if (e.job && comment_append_own_url(&url, o, "jobs", e.job))
+	else if (own_url_append(&url, o->public_url, "jobs", e.job))
 		buf_appendf(out, "%s[evidence](%s)", separator, buf_str(&url));
 	buf_release(&url);
 }
@@ -116,16 +115,8 @@ static void append_failure(struct buf *out, const struct table *t, const struct 
 		free(place);
 	}
 	append_evidence(out, t, w, o);
-	/* Whether the test runs again, or why a rerun did not help. */
-	struct buf job_url = BUF_INIT(COMMENT_MAX_BYTES);
-	const char *words = rerun_state_text(w->rerun);
-
-	if (words && w->rerun_job && comment_append_own_url(&job_url, o, "jobs", w->rerun_job))
-		buf_appendf(out, " · [%s](%s)", words, buf_str(&job_url));
-	else if (words)
-		buf_appendf(out, " · %s", words);
-	buf_release(&job_url);
-	if (comment_append_own_url(&url, o, "jobs", w->job))
+	rerun_append(out, w, o->public_url);
+	if (own_url_append(&url, o->public_url, "jobs", w->job))
 		buf_appendf(out, " · [this job](%s)", buf_str(&url));
 	buf_clear(&url);
 	if (job && job->url && escape_url(&url, job->url, VENDOR_URL_MAX_BYTES, URL_HTTPS))
@@ -178,10 +169,10 @@ static void append_failed_column(struct buf *out, const struct table *t, const s
 static void append_open(
     struct buf *out, const struct table *t, enum failure_group group, const struct comment_options *o, size_t end)
 {
-	const struct table_failure *f = table_failures(t, group), *stop;
+	const struct table_failure *f = table_failures(t, group), *stop = f + t->n_failures_in[group];
 	size_t n_columns = 0, n_unnamed = 0;
 
-	for (stop = f + t->n_failures_in[group]; f < stop;) {
+	while (f < stop) {
 		size_t n = t->columns[f->column].n_failures[group];
 
 		if (n_columns++ < NAMED_MAX && out->len < end)

@@ -10,13 +10,10 @@ enum {
 	TEST_MAX_CHARS = 120,
 	REASON_MAX_CHARS = 160,
 	VENDOR_URL_MAX_BYTES = 1024,
-	OWN_URL_MAX_BYTES = 512,
+	GITHUB_URL_MAX_BYTES = 512,
 	NAMED_MAX = 20, /* accelerators in one paragraph or block */
 };
 
-/* `{public_url}/{folder}/{id}` as a link's target. Returns false and appends nothing if there is no
- * public_url. */
-bool comment_append_own_url(struct buf *out, const struct comment_options *o, const char *folder, int64_t id);
 /* `abc1234`, with a link if the repository is known. */
 void comment_append_commit(
     struct buf *out, const struct change_view *v, const struct comment_options *o, const char *sha);
@@ -41,6 +38,6 @@ void comment_append_failures(struct buf *out, const struct table *t, const struc
 void comment_append_folded_failures(struct buf *out, const struct table *t, const struct comment_options *o);
 /* Folded: the differences from the base, if there are any. */
 void comment_append_deltas(struct buf *out, const struct table *t, const struct comment_options *o);
-/* Which accelerators are silent, lack required results, are held, running or cancelled, and why: a paragraph
- * for each state. */
+/* The accelerators that are silent, lack required results, are held, running or cancelled, with the reasons: a paragraph for each
+ * state. */
 void comment_append_states(struct buf *out, const struct table *t, const struct comment_options *o);

@@ -1,5 +1,4 @@
-/* The accelerators without a result, or without all that are required, and why. */
-
+/* The accelerators without a result, or without all required results, and the reasons. */
 #include "text/comment_internal.h"
 #include "text/summary.h"
 
@@ -42,6 +41,7 @@ void comment_append_command(struct buf *out, const struct comment_options *o, co
 
 enum column_note {
 	NOTE_SILENT,
+	NOTE_REQUIRED,
 	NOTE_INCOMPLETE,
 	NOTE_RERUNNING,
 	NOTE_RERUN_LATER,
@@ -60,11 +60,30 @@ static int64_t count_cut_tests(const struct table_column *c)
 	return n;
 }
 
+/* The i-th of the suites and then the tests. True: it is not met. */
+static bool is_unmet(const struct requirements *q, size_t i, enum requirement_state *ret)
+{
+	*ret = i < q->n_suites ? q->suites[i] : q->tests[i - q->n_suites];
+	return *ret != REQUIREMENT_MET && *ret != REQUIREMENT_UNKNOWN;
+}
+
+static size_t count_unmet(const struct requirements *q)
+{
+	enum requirement_state s;
+	size_t n = 0;
+
+	for (size_t i = 0; i < q->n_suites + q->n_tests; i++)
+		n += is_unmet(q, i, &s);
+	return n;
+}
+
 static bool has_note(const struct table_column *c, enum column_note note)
 {
 	switch (note) {
 	case NOTE_SILENT:
 		return c->silent != NULL;
+	case NOTE_REQUIRED:
+		return count_unmet(&c->required) > 0;
 	case NOTE_INCOMPLETE:
 		return count_cut_tests(c) > 0;
 	case NOTE_RERUNNING:
@@ -96,6 +115,27 @@ static void append_n_failures(struct buf *out, size_t n)
 	buf_appendf(out, " failure%s)", n == 1 ? "" : "s");
 }
 
+static void append_requirements(struct buf *out, const struct table_column *c)
+{
+	const struct requirements *q = &c->required;
+	enum requirement_state state;
+	size_t n = 0;
+
+	for (size_t i = 0; i < q->n_suites + q->n_tests; i++) {
+		bool is_suite = i < q->n_suites;
+
+		if (!is_unmet(q, i, &state) || n++ >= REQUIRED_MAX)
+			continue;
+		buf_appendf(out, "%s%s ", n == 1 ? ": " : ", ", is_suite ? "required suite" : "must-pass");
+		escape_markdown_code(out,
+		    is_suite ? c->accelerator->required_suites[i] : c->accelerator->must_pass[i - q->n_suites],
+		    TEST_MAX_CHARS, MARKDOWN_TEXT);
+		buf_append_str(out, state == REQUIREMENT_NOT_REPORTED ? " was not reported" : " did not pass");
+	}
+	if (n > REQUIRED_MAX)
+		buf_appendf(out, ", %zu more", n - REQUIRED_MAX);
+}
+
 /* The title, and the details of this note. */
 static void append_note(struct buf *out, const struct table_column *c, enum column_note note)
 {
@@ -114,6 +154,9 @@ static void append_note(struct buf *out, const struct table_column *c, enum colu
 			buf_append_str(out, c->silent->state == DISPATCH_EXPIRED ? ": nothing came within its deadline"
 										 : ": it could not be reached");
 		comment_append_contact(out, c->accelerator, ", ");
+		break;
+	case NOTE_REQUIRED:
+		append_requirements(out, c);
 		break;
 	case NOTE_INCOMPLETE:
 		/* the vendor chose the number: GitHub may take seven digits for a commit and link it */
@@ -144,38 +187,59 @@ static void append_note(struct buf *out, const struct table_column *c, enum colu
 	}
 }
 
-/* One item for each column with the note: as many as fit, then how many more there are. */
+/* A paragraph of items: a heading, as many items as fit, and the number of the others. */
+struct item_list {
+	struct buf *out;
+	const char *heading, *separator;
+	size_t end, n, n_unnamed;
+};
+
+/* Appends the item, which is about n columns, and empties it. */
+static void item_list_add(struct item_list *l, struct buf *item, size_t n)
+{
+	if (l->n == NAMED_MAX || l->out->len + item->len > l->end) {
+		l->n_unnamed += n;
+	} else {
+		buf_append_str(l->out, l->n++ ? l->separator : l->heading);
+		buf_append(l->out, item->data, item->len);
+	}
+	buf_clear(item);
+}
+
+static void item_list_end(struct item_list *l, const char *text)
+{
+	if (l->n_unnamed)
+		buf_appendf(l->out, "%s%zu more", l->n ? l->separator : l->heading, l->n_unnamed);
+	if (l->n || l->n_unnamed)
+		buf_append_str(l->out, text);
+}
+
+/* One item for each column with the note. */
 static void append_paragraph(struct buf *out, const struct table *t, enum column_note note)
 {
 	static const struct {
 		const char *heading, *separator;
 	} paragraphs[N_COLUMN_NOTES] = {[NOTE_SILENT] = {"**No report:** ", "; "},
+	    [NOTE_REQUIRED] = {"**Required:** ", "; "},
 	    [NOTE_INCOMPLETE] = {"**Incomplete:** ", "; "},
 	    [NOTE_RERUNNING] = {"**Re-running:** ", ", "},
 	    [NOTE_RERUN_LATER] = {"**Rerun waits for a good machine:** ", ", "},
 	    [NOTE_RUNNING] = {"**Still running:** ", ", "},
 	    [NOTE_WAITING] = {"**Waiting for a machine:** ", ", "},
 	    [NOTE_CANCELLED] = {"**Cancelled:** ", ", "}};
+	struct item_list l = {.out = out,
+	    .heading = paragraphs[note].heading,
+	    .separator = paragraphs[note].separator,
+	    .end = out->len + PARAGRAPH_MAX_BYTES};
 	struct buf item = BUF_INIT(COMMENT_MAX_BYTES);
-	size_t n = 0, n_unnamed = 0, end = out->len + PARAGRAPH_MAX_BYTES;
-	const char *heading = paragraphs[note].heading, *separator = paragraphs[note].separator;
 
 	for (size_t i = 0; i < t->n_columns; i++) {
 		if (!has_note(&t->columns[i], note))
 			continue;
-		buf_clear(&item);
 		append_note(&item, &t->columns[i], note);
-		if (n == NAMED_MAX || out->len + item.len > end) {
-			n_unnamed++;
-			continue;
-		}
-		buf_append_str(out, n++ ? separator : heading);
-		buf_append(out, item.data, item.len);
+		item_list_add(&l, &item, 1);
 	}
-	if (n_unnamed)
-		buf_appendf(out, "%s%zu more", n ? separator : heading, n_unnamed);
-	if (n || n_unnamed)
-		buf_append_str(out, "\n\n");
+	item_list_end(&l, "\n\n");
 	buf_release(&item);
 }
 
@@ -187,7 +251,7 @@ static bool is_held_alike(const struct table_column *x, const struct table_colum
 	       str_eq(x->held->held_reason, y->held->held_reason);
 }
 
-static bool is_first_held_so(const struct table *t, size_t column)
+static bool is_first_held_alike(const struct table *t, size_t column)
 {
 	for (size_t i = 0; i < column; i++)
 		if (is_held_alike(&t->columns[i], &t->columns[column]))
@@ -214,100 +278,38 @@ static size_t append_held_group(struct buf *out, const struct table *t, size_t c
 	return n;
 }
 
-/* Columns with the same reason are listed together, because there are only a few policies. */
-static void append_held(struct buf *out, const struct table *t, bool is_releasable)
+/* Lists columns with the same reason together, because there are only a few policies. `end` follows the list. */
+static void append_held(struct buf *out, const struct table *t, bool is_releasable, const char *end)
 {
+	struct item_list l = {.out = out, .heading = "**Held:** ", .separator = "; ", .end = out->len + HELD_MAX_BYTES};
 	struct buf item = BUF_INIT(COMMENT_MAX_BYTES);
-	size_t n = 0, n_unnamed = 0, end = out->len + HELD_MAX_BYTES;
 
 	for (size_t i = 0; i < t->n_columns; i++) {
-		size_t n_alike;
+		const struct table_column *c = &t->columns[i];
 
-		if (!t->columns[i].held || table_is_releasable(&t->columns[i]) != is_releasable ||
-		    !is_first_held_so(t, i))
+		if (!c->held || table_is_releasable(c) != is_releasable || !is_first_held_alike(t, i))
 			continue;
-		buf_clear(&item);
-		n_alike = append_held_group(&item, t, i);
-		if (out->len + item.len > end) {
-			n_unnamed += n_alike;
-			continue;
-		}
-		buf_append_str(out, n++ ? "; " : "**Held:** ");
-		buf_append(out, item.data, item.len);
+		size_t n = append_held_group(&item, t, i);
+		item_list_add(&l, &item, n);
 	}
-	if (n_unnamed)
-		buf_appendf(out, "%s%zu more", n ? "; " : "**Held:** ", n_unnamed);
+	item_list_end(&l, end);
 	buf_release(&item);
-}
-
-/* ---- what is required ---- */
-
-static void append_requirement(
-    struct buf *out, const char *what, const char *name, enum requirement_state state, size_t *n)
-{
-	if (state == REQUIREMENT_MET || state == REQUIREMENT_UNKNOWN || (*n)++ >= REQUIRED_MAX)
-		return;
-	buf_appendf(out, "%s%s ", *n == 1 ? ": " : ", ", what);
-	escape_markdown_code(out, name, TEST_MAX_CHARS, MARKDOWN_TEXT);
-	buf_append_str(out, state == REQUIREMENT_NOT_REPORTED ? " was not reported" : " did not pass");
-}
-
-/* Appends nothing if all requirements are met. */
-static void append_requirements(struct buf *out, const struct table_column *c)
-{
-	const struct requirements *q = &c->required;
-	struct buf list = BUF_INIT(COMMENT_MAX_BYTES);
-	size_t n = 0;
-
-	for (size_t i = 0; i < q->n_suites; i++)
-		append_requirement(&list, "required suite", c->accelerator->required_suites[i], q->suites[i], &n);
-	for (size_t i = 0; i < q->n_tests; i++)
-		append_requirement(&list, "must-pass", c->accelerator->must_pass[i], q->tests[i], &n);
-	if (n > REQUIRED_MAX)
-		buf_appendf(&list, ", %zu more", n - REQUIRED_MAX);
-	if (n) {
-		comment_append_title(out, c->accelerator->title);
-		buf_append(out, list.data, list.len);
-	}
-	buf_release(&list);
 }
 
 void comment_append_states(struct buf *out, const struct table *t, const struct comment_options *o)
 {
+	struct buf release = BUF_INIT(COMMENT_MAX_BYTES);
+	char *words = xasprintf("ok-to-test %.12s", t->view->head_sha);
+
+	buf_append_str(&release, ". A member of the repository releases this commit with the comment ");
+	comment_append_command(&release, o, words);
+	buf_append_str(&release, "\n\n");
 	append_paragraph(out, t, NOTE_SILENT);
-	struct buf item = BUF_INIT(COMMENT_MAX_BYTES);
-	size_t n = 0, n_unnamed = 0, end = out->len + PARAGRAPH_MAX_BYTES;
-
-	for (size_t i = 0; i < t->n_columns; i++) {
-		buf_clear(&item);
-		append_requirements(&item, &t->columns[i]);
-		if (item.len == 0)
-			continue;
-		if (n == NAMED_MAX || out->len + item.len > end) {
-			n_unnamed++;
-			continue;
-		}
-		buf_append_str(out, n++ ? "; " : "**Required:** ");
-		buf_append(out, item.data, item.len);
-	}
-	if (n_unnamed)
-		buf_appendf(out, "%s%zu more accelerators", n ? "; " : "**Required:** ", n_unnamed);
-	buf_append_str(out, n + n_unnamed ? "\n\n" : "");
-	buf_release(&item);
-	size_t before = out->len;
-
-	append_held(out, t, true);
-	if (out->len > before) {
-		char *words = xasprintf("ok-to-test %.12s", t->view->head_sha);
-
-		buf_append_str(out, ". A member of the repository releases this commit with the comment ");
-		comment_append_command(out, o, words);
-		buf_append_str(out, "\n\n");
-		free(words);
-	}
-	before = out->len;
-	append_held(out, t, false);
-	buf_append_str(out, out->len > before ? "\n\n" : "");
-	for (int note = NOTE_SILENT + 1; note < N_COLUMN_NOTES; note++)
+	append_paragraph(out, t, NOTE_REQUIRED);
+	append_held(out, t, true, buf_str(&release));
+	append_held(out, t, false, "\n\n");
+	for (int note = NOTE_REQUIRED + 1; note < N_COLUMN_NOTES; note++)
 		append_paragraph(out, t, (enum column_note)note);
+	free(words);
+	buf_release(&release);
 }

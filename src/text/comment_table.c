@@ -1,6 +1,5 @@
 /* The table tests × accelerators in Markdown, within a budget, and the legend of its signs. Red rows come
  * first, so a cut at the end leaves out passed tests before anything else. */
-
 #include "text/comment_internal.h"
 #include "text/summary.h"
 
@@ -22,10 +21,10 @@ static void append_header(struct buf *out, const struct table *t, bool wants_lin
 	for (size_t i = 0; i < t->n_shown; i++) {
 		const struct accelerator_view *a = t->columns[t->shown[i]].accelerator;
 		struct buf url = BUF_INIT(COMMENT_MAX_BYTES);
-		bool has_link;
+		bool has_link = wants_links && a->docs_url &&
+				escape_url(&url, a->docs_url, DOCS_URL_MAX_BYTES, URL_HTTPS) &&
+				url.len <= DOCS_URL_MAX_BYTES;
 
-		has_link = wants_links && a->docs_url && escape_url(&url, a->docs_url, DOCS_URL_MAX_BYTES, URL_HTTPS) &&
-			   url.len <= DOCS_URL_MAX_BYTES;
 		buf_append_str(out, has_link ? " [" : " ");
 		escape_markdown_label(out, a->title ? a->title : "", TITLE_MAX_CHARS, MARKDOWN_CELL);
 		if (has_link)
@@ -45,15 +44,14 @@ static void append_cells(
 	for (size_t i = 0; i < t->n_shown; i++) {
 		const struct table_cell *cell = &cells[t->shown[i]];
 		int64_t job = cell->verdict ? cell->verdict->job : cell->job ? cell->job->id : 0;
-		bool is_new = cell->word && str_eq(cell->word, "new"), has_link;
 		struct buf url = BUF_INIT(COMMENT_MAX_BYTES);
+		bool has_link = own_url_append(&url, o->public_url, "jobs", job);
 
-		has_link = job > 0 && comment_append_own_url(&url, o, "jobs", job);
 		buf_append_str(out, has_link ? " [" : " ");
 		/* "✗ **new**", "✗ base", "✓" */
 		buf_append_str(out, table_cell_symbol(cell));
 		if (cell->word)
-			buf_appendf(out, is_new ? " **%s**" : " %s", cell->word);
+			buf_appendf(out, str_eq(cell->word, "new") ? " **%s**" : " %s", cell->word);
 		if (has_link)
 			buf_appendf(out, "](%s)", buf_str(&url));
 		buf_append_str(out, " |");
@@ -139,8 +137,7 @@ void comment_append_table(
 		buf_release(&header);
 		append_header(&header, t, false);
 	}
-	if (t->view->number > 0)
-		comment_append_own_url(&url, o, "pulls", t->view->number);
+	own_url_append(&url, o->public_url, "pulls", t->view->number);
 	size_t n_fixed = header.len + url.len + REMARKS_ROOM_BYTES;
 	*ret_n_left_out = t->n_rows;
 	if (t->n_shown > 0 && !header.is_overflow && n_fixed <= max_bytes) {

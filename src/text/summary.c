@@ -1,7 +1,7 @@
 /* The sentence starts with the most important fact, in bold; the others follow as counts. */
 #include "text/summary.h"
 
-enum { TITLES_MAX = 3 };
+enum { TITLES_MAX = 3, OWN_URL_MAX_BYTES = 512, OWN_URL_BUFFER_BYTES = 4096 };
 
 void count_append(struct buf *out, size_t n)
 {
@@ -30,7 +30,7 @@ static bool is_titled(const struct table_column *c, const struct title_filter *f
 static void append_titles(
     const struct table *t, const struct summary_style *style, const struct title_filter *f, struct buf *out)
 {
-	size_t n = 0, i_title = 0;
+	size_t n = 0, n_shown = 0;
 
 	for (size_t i = 0; i < t->n_columns; i++)
 		n += is_titled(&t->columns[i], f);
@@ -41,10 +41,10 @@ static void append_titles(
 	for (size_t i = 0; i < t->n_columns; i++) {
 		if (!is_titled(&t->columns[i], f))
 			continue;
-		if (i_title > 0)
-			buf_append_str(out, i_title == n - 1 ? " and " : ", ");
+		if (n_shown > 0)
+			buf_append_str(out, n_shown == n - 1 ? " and " : ", ");
 		style->append_title(out, t->columns[i].accelerator->title);
-		i_title++;
+		n_shown++;
 	}
 }
 
@@ -80,6 +80,26 @@ void summary_append_unrelated(const struct table *t, struct buf *out)
 		buf_append_str(out, parts[i].word);
 		separator = ", ";
 	}
+}
+
+bool own_url_append(struct buf *out, const char *public_url, const char *folder, int64_t id)
+{
+	if (id <= 0 || !escape_url(out, public_url, OWN_URL_MAX_BYTES, URL_HTTPS_OR_HTTP))
+		return false;
+	buf_appendf(out, "/%s/%lld", folder, (long long)id);
+	return true;
+}
+
+void rerun_append(struct buf *out, const struct verdict_view *w, const char *public_url)
+{
+	const char *text = rerun_state_text(w->rerun);
+	struct buf url = BUF_INIT(OWN_URL_BUFFER_BYTES);
+
+	if (text && own_url_append(&url, public_url, "jobs", w->rerun_job))
+		buf_appendf(out, " · [%s](%s)", text, buf_str(&url));
+	else if (text)
+		buf_appendf(out, " · %s", text);
+	buf_release(&url);
 }
 
 /* ---- the lead: the fact that the verdict comes from ---- */
@@ -204,7 +224,7 @@ static enum column_outcome append_lead(const struct table *t, const struct summa
 
 /* ---- the rest ---- */
 
-static void append_others(const struct table *t, enum column_outcome told, const char **separator, struct buf *out)
+static void append_others(const struct table *t, enum column_outcome covered, const char **separator, struct buf *out)
 {
 	static const struct {
 		enum column_outcome outcome;
@@ -223,7 +243,7 @@ static void append_others(const struct table *t, enum column_outcome told, const
 	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
 		size_t n = t->n_outcomes[parts[i].outcome];
 
-		if (n == 0 || parts[i].outcome == told)
+		if (n == 0 || parts[i].outcome == covered)
 			continue;
 		buf_appendf(out, "%s%zu %s%s", *separator, n,
 		    is_first ? plural(n, "accelerator ", "accelerators ") : "", plural(n, parts[i].one, parts[i].many));
@@ -244,17 +264,17 @@ void summary_append(const struct table *t, const struct summary_style *style, st
 		return;
 	}
 	buf_appendf(out, "%s ", signs[table_verdict(t)]);
-	enum column_outcome told = append_lead(t, style, out);
+	enum column_outcome lead = append_lead(t, style, out);
 	/* The failures that the lead does not cover. */
 	size_t n = t->n_failures_in[FAILURE_UNCLASSIFIED];
 
-	if (told == OUTCOME_NEW && n) {
+	if (lead == OUTCOME_NEW && n) {
 		buf_append_str(out, separator);
 		count_append(out, n);
 		buf_append_str(out, " more not classified");
 		separator = ", ";
 	}
-	if (told != OUTCOME_UNRELATED && table_n_unrelated(t)) {
+	if (lead != OUTCOME_UNRELATED && table_n_unrelated(t)) {
 		buf_append_str(out, separator);
 		append_not_caused(t, out);
 		separator = ", ";
@@ -266,26 +286,13 @@ void summary_append(const struct table *t, const struct summary_style *style, st
 		buf_append_str(out, plural(t->n_rerunning, " failure", " failures"));
 		separator = ", ";
 	}
-	append_others(t, told, &separator, out);
+	append_others(t, lead, &separator, out);
 	buf_append_char(out, '.');
 }
 
 /* ---- for programs ---- */
 
-static const char *const OUTCOMES[N_OUTCOMES] = {[OUTCOME_NOT_COUNTED] = "not_counted",
-    [OUTCOME_NEW] = "new",
-    [OUTCOME_UNCLASSIFIED] = "unclassified",
-    [OUTCOME_MISSING] = "missing",
-    [OUTCOME_RUNNING] = "running",
-    [OUTCOME_WAITING] = "waiting",
-    [OUTCOME_HELD] = "held",
-    [OUTCOME_MERGED] = "merged_only",
-    [OUTCOME_CANCELLED] = "cancelled",
-    [OUTCOME_LACKING] = "lacking",
-    [OUTCOME_UNRELATED] = "unrelated",
-    [OUTCOME_PASSED] = "passed",
-    [OUTCOME_WITHOUT] = "nothing"};
-
+static const char *const OUTCOMES[] = {COLUMN_OUTCOMES(WORD_NAME)};
 static const char *const VERDICTS[N_VERDICTS] = {
     [VERDICT_PASS] = "pass", [VERDICT_FAIL] = "fail", [VERDICT_PENDING] = "pending", [VERDICT_UNKNOWN] = "unknown"};
 
@@ -321,11 +328,10 @@ json_t *verdict_json(const struct table *t)
 
 		for (size_t k = 0; k < N_OUTCOMES * t->n_columns; k++) {
 			const struct table_column *c = &t->columns[k % t->n_columns];
-			json_t *one;
 
 			if (c->outcome != k / t->n_columns || json_array_size(list) == TABLE_COLUMNS_MAX)
 				continue;
-			one = json_object();
+			json_t *one = json_object();
 			json_set_str(one, "name", c->accelerator->name);
 			json_set_str(one, "outcome", OUTCOMES[c->outcome]);
 			for (int g = 0; g < N_FAILURE_GROUPS; g++)

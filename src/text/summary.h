@@ -16,6 +16,10 @@ void summary_append(const struct table *t, const struct summary_style *style, st
 void summary_append_unrelated(const struct table *t, struct buf *out);
 /* "1,234,567": easier to read, and GitHub may take seven digits without commas for a commit. */
 void count_append(struct buf *out, size_t n);
+/* `{public_url}/{folder}/{id}` as a link's target. Returns false and appends nothing if there is no id or no public_url. */
+bool own_url_append(struct buf *out, const char *public_url, const char *folder, int64_t id);
+/* Whether the test of a red cell runs again, or why a rerun did not help, with a link to the rerun's job; nothing: no rerun. */
+void rerun_append(struct buf *out, const struct verdict_view *w, const char *public_url);
 
 /* The verdict in figures, which the check run `outpost` embeds and the API has as `summary`. A new object:
  *

@@ -55,47 +55,49 @@ static int compare_columns(const void *a, const void *b)
 	return strcmp(x->accelerator->name, y->accelerator->name);
 }
 
+static void add_dispatch(struct table_column *c, const struct dispatch_view *d)
+{
+	enum column_state s = d->state < N_DISPATCH_STATES ? COLUMN_STATES[d->state] : COLUMN_CANCELLED;
+
+	if (s == COLUMN_HELD && (!c->held || c->held->is_held_for_good))
+		c->held = d;
+	if (!d->is_current)
+		return;
+	if (s == COLUMN_SILENT && !c->silent)
+		c->silent = d;
+	if (s == COLUMN_RUNNING && !(d->state == DISPATCH_QUEUED && str_eq(d->runner_kind, "pull")))
+		c->is_waiting = false;
+	if (!c->dispatch || s < c->state) {
+		c->dispatch = d;
+		c->state = s;
+	}
+}
+
 static void add_columns(struct table *t, size_t *column_of)
 {
 	const struct change_view *v = t->view;
 
 	t->columns = xcalloc(v->n_accelerators + 1, sizeof(*t->columns));
-	for (size_t i = 0; i < v->n_accelerators; i++)
-		if (v->accelerators[i].level > LEVEL_1) {
-			struct table_column *c = &t->columns[t->n_columns++];
-			const struct accelerator_view *a = &v->accelerators[i];
-			*c = (struct table_column){.accelerator = a, .state = COLUMN_CANCELLED, .is_waiting = true};
-			for (size_t k = 0; k < a->n_dispatches; k++) {
-				const struct dispatch_view *d = &a->dispatches[k];
-				enum column_state s =
-				    d->state < N_DISPATCH_STATES ? COLUMN_STATES[d->state] : COLUMN_CANCELLED;
+	for (size_t i = 0; i < v->n_accelerators; i++) {
+		const struct accelerator_view *a = &v->accelerators[i];
 
-				if (s == COLUMN_HELD && (!c->held || c->held->is_held_for_good))
-					c->held = d;
-				if (!d->is_current)
-					continue;
-				if (s == COLUMN_SILENT && !c->silent)
-					c->silent = d;
-				if (s == COLUMN_RUNNING &&
-				    !(d->state == DISPATCH_QUEUED && str_eq(d->runner_kind, "pull")))
-					c->is_waiting = false;
-				if (!c->dispatch || s < c->state) {
-					c->dispatch = d;
-					c->state = s;
-				}
-			}
-			c->is_waiting = c->is_waiting && c->state == COLUMN_RUNNING;
-		}
-	qsort(t->columns, t->n_columns, sizeof(*t->columns), compare_columns);
-	for (size_t i = 0; i < v->n_accelerators; i++)
 		column_of[i] = SIZE_MAX;
+		if (a->level <= LEVEL_1)
+			continue;
+		struct table_column *c = &t->columns[t->n_columns++];
+		*c = (struct table_column){.accelerator = a, .state = COLUMN_CANCELLED, .is_waiting = true};
+		for (size_t k = 0; k < a->n_dispatches; k++)
+			add_dispatch(c, &a->dispatches[k]);
+		c->is_waiting = c->is_waiting && c->state == COLUMN_RUNNING;
+	}
+	qsort(t->columns, t->n_columns, sizeof(*t->columns), compare_columns);
 	for (size_t i = 0; i < t->n_columns; i++)
 		column_of[t->columns[i].accelerator - v->accelerators] = i;
 }
 
 /* ---- what is required ---- */
 
-/* Is `name` the entry's "suite/test"? */
+/* Whether `name` is the entry's "suite/test". */
 static bool is_test_named(const char *name, const struct table_entry *e)
 {
 	size_t n = strlen(e->suite);
@@ -169,19 +171,19 @@ static void choose_shown(struct table *t)
 
 /* ---- the whole ---- */
 
-static bool is_all_red(const struct change_view *v)
+bool table_has_unread_red(const struct change_view *v)
 {
-	for (size_t i = 0; i < v->n_verdicts; i++)
+	for (size_t i = 0; v->is_cut && i < v->n_verdicts; i++)
 		if (!test_status_is_red(v->verdicts[i].status))
 			return false;
-	return v->n_verdicts > 0;
+	return v->is_cut && v->n_verdicts > 0;
 }
 
 void table_init(struct table *t, const struct change_view *v)
 {
 	size_t *column_of = xcalloc(v->n_accelerators + 1, sizeof(*column_of));
 
-	*t = (struct table){.view = v, .has_unread_red = v->is_cut && is_all_red(v)};
+	*t = (struct table){.view = v, .has_unread_red = table_has_unread_red(v)};
 	add_columns(t, column_of);
 	table_add_rows(t, column_of);
 	/* Counts the results that the view counted but did not read. */
@@ -233,9 +235,8 @@ void table_init(struct table *t, const struct change_view *v)
 
 void table_release(struct table *t)
 {
-	for (size_t i = 0; i < t->n_columns; i++) {
+	for (size_t i = 0; i < t->n_columns; i++)
 		FREE_ALL(t->columns[i].required.suites, t->columns[i].required.tests);
-	}
 	FREE_ALL(t->columns, t->entries, t->rows, t->failures);
 	*t = (struct table){.n_columns = 0};
 }

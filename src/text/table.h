@@ -17,39 +17,39 @@ enum column_state {
 	COLUMN_CANCELLED, /* or superseded */
 };
 
-/* How a column counts in the verdict: OUTCOME_NOT_COUNTED if it applies, else the first that applies. */
-enum column_outcome {
-	OUTCOME_NEW,          /* a failure that was not there on the base */
-	OUTCOME_UNCLASSIFIED, /* a failure of unknown cause */
-	OUTCOME_MISSING,      /* one test or all of them have no result, for the vendor to fix */
-	OUTCOME_RUNNING,
-	OUTCOME_WAITING, /* for a machine */
-	OUTCOME_HELD,    /* until a member releases it */
-	OUTCOME_MERGED,  /* this accelerator tests merged commits only */
-	OUTCOME_CANCELLED,
-	OUTCOME_LACKING,     /* finished without all required results */
-	OUTCOME_UNRELATED,   /* its failures are not caused by the change */
-	OUTCOME_PASSED,      /* has a PASS, and nothing above applies */
-	OUTCOME_WITHOUT,     /* finished, and nothing passed or failed */
-	OUTCOME_NOT_COUNTED, /* unhealthy, whatever it reports */
-	N_OUTCOMES
-};
+/* How a column counts in the verdict: OUTCOME_NOT_COUNTED if it applies, else the first that applies. X(ENUM, name in the JSON) */
+#define COLUMN_OUTCOMES(X)                                                                                             \
+	X(NEW, "new")                   /* a failure that was not there on the base */                                 \
+	X(UNCLASSIFIED, "unclassified") /* a failure of unknown cause */                                               \
+	X(MISSING, "missing")           /* one test or all of them have no result, for the vendor to fix */            \
+	X(RUNNING, "running")                                                                                          \
+	X(WAITING, "waiting")    /* for a machine */                                                                   \
+	X(HELD, "held")          /* until a member releases it */                                                      \
+	X(MERGED, "merged_only") /* this accelerator tests merged commits only */                                      \
+	X(CANCELLED, "cancelled")                                                                                      \
+	X(LACKING, "lacking")         /* finished without all required results */                                      \
+	X(UNRELATED, "unrelated")     /* its failures are not caused by the change */                                  \
+	X(PASSED, "passed")           /* has a PASS, and nothing above applies */                                      \
+	X(WITHOUT, "nothing")         /* finished, and nothing passed or failed */                                     \
+	X(NOT_COUNTED, "not_counted") /* unhealthy, whatever it reports */
+#define OUTCOME_VALUE(e, name) OUTCOME_##e,
+enum column_outcome { COLUMN_OUTCOMES(OUTCOME_VALUE) N_OUTCOMES };
 
-/* Why a cell is red, in the order in which it is shown. */
-enum failure_group {
-	FAILURE_NEW,
-	FAILURE_UNCLASSIFIED,
-	FAILURE_KNOWN,
-	FAILURE_BASE,
-	FAILURE_FLAKY,
-	FAILURE_MISSING,     /* MISS: the test was not judged */
-	FAILURE_NOT_COUNTED, /* red on an unhealthy accelerator */
-	N_FAILURE_GROUPS
-};
+/* The cause of a red cell, in the order of the output. X(ENUM, name in the JSON, word in the cell, heading in the terminal) */
+#define FAILURE_GROUPS(X)                                                                                              \
+	X(NEW, "new", "new", "New failures")                                                                           \
+	X(UNCLASSIFIED, "unclassified", NULL, "Not classified")                                                        \
+	X(KNOWN, "known", "known", "Known, with an issue")                                                             \
+	X(BASE, "base", "base", "Red on the base, too")                                                                \
+	X(FLAKY, "flaky", "flaky", "Flaky")                                                                            \
+	X(MISSING, "missing", NULL, "No result")                               /* MISS: the test was not judged */     \
+	X(NOT_COUNTED, "not_counted", "not counted", "Unhealthy, not counted") /* red on an unhealthy accelerator */
+#define FAILURE_VALUE(e, ...) FAILURE_##e,
+enum failure_group { FAILURE_GROUPS(FAILURE_VALUE) N_FAILURE_GROUPS };
+WORDS_DECLARE(failure_group);
 
 /* Of a red cell. */
 enum failure_group table_failure_group(const struct accelerator_view *a, const struct verdict_view *w);
-const char *failure_group_name(enum failure_group g); /* in JSON: "new", …, "not_counted" */
 
 /* The verdict on the whole change, for people and for merge bots. */
 enum verdict {
@@ -79,15 +79,13 @@ struct table_column {
 	const struct accelerator_view *accelerator;
 	enum column_state state;
 	enum column_outcome outcome;
-	/* the dispatch that `state` comes from; the first one that is held (one that a member can release
-	 * before others) and the first silent one, whatever the state of the others; NULL: none. A held one
-	 * that is not current is another round that waits next to these results. Borrowed */
+	/* the dispatch that `state` comes from; the first held one (preferably one that a member can release) and the first silent
+	 * one, whatever the state of the others; NULL: none. A held one that is not current is another round. Borrowed */
 	const struct dispatch_view *dispatch, *held, *silent;
 	size_t n_cells[N_TEST_STATUSES]; /* with a row, or counted in a view that was cut */
 	size_t n_failures[N_FAILURE_GROUPS];
-	/* of the failures that count or are excused: how many run again, and how many reruns wait for a good
-	 * machine */
-	size_t n_rerunning, n_reruns_later;
+	size_t n_rerunning,
+	    n_reruns_later; /* failures, counted or excused, that run again or wait for a good machine */
 	size_t n_running_jobs;
 	struct requirements required;
 	size_t n_lacking; /* required suites and must_pass tests without a result that passed or failed */
@@ -157,6 +155,8 @@ struct table {
 /* Sorts all verdicts of v: build one table for each view. The table borrows from v. */
 void table_init(struct table *t, const struct change_view *v);
 void table_release(struct table *t);
+/* The view was cut, and all that was read is red. A view reads red cells first: if it has others, it has all red ones. */
+bool table_has_unread_red(const struct change_view *v);
 enum verdict table_verdict(const struct table *t);
 /* Something has ended, and no first run or experiment is waiting or running. Held dispatches do not count,
  * because they wait for a person. */

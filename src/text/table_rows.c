@@ -103,18 +103,7 @@ enum failure_group table_failure_group(const struct accelerator_view *a, const s
 	return FAILURE_UNCLASSIFIED;
 }
 
-const char *failure_group_name(enum failure_group g)
-{
-	static const char *const names[N_FAILURE_GROUPS] = {[FAILURE_NEW] = "new",
-	    [FAILURE_UNCLASSIFIED] = "unclassified",
-	    [FAILURE_KNOWN] = "known",
-	    [FAILURE_BASE] = "base",
-	    [FAILURE_FLAKY] = "flaky",
-	    [FAILURE_MISSING] = "missing",
-	    [FAILURE_NOT_COUNTED] = "not_counted"};
-
-	return names[g];
-}
+WORDS_DEFINE(failure_group, N_FAILURE_GROUPS, FAILURE_GROUPS(WORD_NAME))
 
 static void count_failure(struct table *t, enum failure_group group, const struct table_entry *e)
 {
@@ -228,24 +217,17 @@ void table_add_rows(struct table *t, const size_t *column_of)
 
 struct table_cell table_empty_cell(const struct table *t, const struct table_column *c)
 {
-	struct table_cell cell = {.kind = CELL_BLANK};
-
-	if (t->view->is_cut && c->state != COLUMN_SILENT)
-		cell.kind = CELL_NOT_READ;
-	else if (c->state == COLUMN_RUNNING)
-		cell.kind = CELL_RUNNING;
-	else if (c->state == COLUMN_SILENT)
-		cell.kind = CELL_NO_REPORT;
-	return cell;
+	if (c->state == COLUMN_SILENT)
+		return (struct table_cell){.kind = CELL_NO_REPORT};
+	if (t->view->is_cut)
+		return (struct table_cell){.kind = CELL_NOT_READ};
+	return (struct table_cell){.kind = c->state == COLUMN_RUNNING ? CELL_RUNNING : CELL_BLANK};
 }
 
 static struct table_cell entry_cell(const struct table *t, const struct table_entry *e)
 {
-	static const char *const words[N_FAILURE_GROUPS] = {[FAILURE_NEW] = "new",
-	    [FAILURE_KNOWN] = "known",
-	    [FAILURE_BASE] = "base",
-	    [FAILURE_FLAKY] = "flaky",
-	    [FAILURE_NOT_COUNTED] = "not counted"};
+#define FAILURE_WORD(e, name, word, heading) word,
+	static const char *const words[] = {FAILURE_GROUPS(FAILURE_WORD)};
 	struct table_cell cell = {
 	    .kind = e->verdict ? CELL_VERDICT : CELL_RUNNING, .verdict = e->verdict, .job = e->job};
 

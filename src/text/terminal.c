@@ -25,12 +25,9 @@ static size_t text_width(const char *s)
 	size_t width = 0;
 
 	while (*s) {
-		const unsigned char *u = (const unsigned char *)s;
-		size_t n = u[0] < 0x80 ? 1 : u[0] >= 0xF0 ? 4 : u[0] >= 0xE0 ? 3 : 2;
-		uint32_t c = n == 1 ? u[0] : u[0] & (0xFFu >> (n + 1));
+		uint32_t c;
 
-		for (size_t i = 1; i < n; i++)
-			c = c << 6 | (u[i] & 0x3F);
+		s += utf8_decode(s, &c);
 		if ((c >= 0x300 && c <= 0x36F) || (c >= 0x1AB0 && c <= 0x1AFF) || (c >= 0x20D0 && c <= 0x20FF))
 			width += 0;
 		else if ((c >= 0x1100 && c <= 0x115F) || (c >= 0x2E80 && c <= 0xA4CF) || (c >= 0xAC00 && c <= 0xD7A3) ||
@@ -39,7 +36,6 @@ static size_t text_width(const char *s)
 			width += 2;
 		else
 			width += 1;
-		s += n;
 	}
 	return width;
 }
@@ -147,13 +143,11 @@ static void append_row(
 	buf_append_str(c->out, text);
 	append_spaces(c->out, c->test_width - text_width(text));
 	for (size_t i = first; i < end; i++) {
-		size_t left, width = c->widths[i];
-		char *sign;
-
 		if (!c->t->columns[i].is_shown)
 			continue;
-		sign = cell_sign(&cells[i]);
-		left = (width - text_width(sign)) / 2;
+		char *sign = cell_sign(&cells[i]);
+		size_t width = c->widths[i], left = (width - text_width(sign)) / 2;
+
 		append_spaces(c->out, GAP + left);
 		append_coloured(c, cell_colour(&cells[i]), sign);
 		append_spaces(c->out, width - left - text_width(sign));
@@ -223,13 +217,8 @@ static void append_link(const struct canvas *c, const char *what, int64_t job)
 
 static void append_failures(const struct canvas *c)
 {
-	static const char *const headings[N_FAILURE_GROUPS] = {[FAILURE_NEW] = "New failures",
-	    [FAILURE_UNCLASSIFIED] = "Not classified",
-	    [FAILURE_KNOWN] = "Known, with an issue",
-	    [FAILURE_BASE] = "Red on the base, too",
-	    [FAILURE_FLAKY] = "Flaky",
-	    [FAILURE_MISSING] = "No result",
-	    [FAILURE_NOT_COUNTED] = "Unhealthy, not counted"};
+#define FAILURE_HEADING(e, name, word, heading) heading,
+	static const char *const headings[] = {FAILURE_GROUPS(FAILURE_HEADING)};
 
 	for (int g = 0; g < N_FAILURE_GROUPS; g++) {
 		const struct table_failure *f = table_failures(c->t, (enum failure_group)g);
