@@ -26,14 +26,12 @@ void free_all(void *const *list, size_t n);
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Adds one element to the end of `array`, which has `n` elements, and gives its address; its content is not
- * set:
+/* Adds one element to the end of `array`, which has `n` elements, and gives its address; its content is not set:
  *
  *   *ARRAY_PUSH(list->jobs, list->n_jobs) = (struct job){.id = id};
  *
- * The room doubles when n is a power of two, so n pushes cost O(n). Start with NULL and 0 and let only this
- * macro grow the array; it may be cut by lowering n. free() it. Both arguments are evaluated more than
- * once. */
+ * The room doubles when n is a power of two, so n pushes cost O(n). Start with NULL and 0 and let only this macro grow
+ * the array; it may be cut by lowering n. free() it. Both arguments are evaluated more than once. */
 #define ARRAY_PUSH(array, n) ((array) = array_grow((array), (size_t)(n), sizeof(*(array))), &(array)[(n)++])
 void *array_grow(void *array, size_t n, size_t bytes) __attribute__((returns_nonnull));
 

@@ -1,5 +1,6 @@
-/* The Makefile includes this file first into each file, so no file includes these headers of the C library or those of src/base/
- * itself. It ends with forbidden functions of the C library: the compiler's error has the function to use instead.
+/* The Makefile includes this file first into each file, so no file includes these headers of the C library or those of
+ * src/base/ itself. It ends with forbidden functions of the C library: the compiler's error has the function to use
+ * instead.
  * Thread: see each header. */
 #pragma once
 

@@ -1,5 +1,5 @@
-/* A growing byte buffer with a ceiling. The buffer refuses bytes past the ceiling and remembers it, so many appends need only one
- * buf_status() at the end.
+/* A growing byte buffer with a ceiling. The buffer refuses bytes past the ceiling and remembers it, so many appends
+ * need only one buf_status() at the end.
  *
  * Thread: a buffer belongs to one thread at a time. Owns: the buffer owns data, until buf_take().
  * Invariant: data[len] == '\0' whenever data is not NULL. */

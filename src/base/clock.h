@@ -26,8 +26,8 @@ struct histogram {
 void histogram_add(struct histogram *h, int64_t us);
 /* Adds the counts of `more`. */
 void histogram_merge(struct histogram *h, const struct histogram *more);
-/* Appends a metric in Prometheus's format: its HELP and TYPE lines (type: "gauge", "counter", "histogram"), or these and
- * its only line. */
+/* Appends a metric in Prometheus's format: its HELP and TYPE lines (type: "gauge", "counter", "histogram"), or these
+ * and its only line. */
 void metric_head(struct buf *out, const char *name, const char *type, const char *help);
 void metric_gauge(struct buf *out, const char *name, const char *help, int64_t value);
 void metric_counter(struct buf *out, const char *name, const char *help, int64_t value);

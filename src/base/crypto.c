@@ -35,8 +35,7 @@ void sha256(const void *p, size_t n, uint8_t out[SHA256_BYTES])
 	digest_must_succeed(EVP_Q_digest(NULL, "SHA256", NULL, p, n, out, NULL));
 }
 
-/* RFC 2104 by hand: OpenSSL's own object keeps another copy of the key, and a secret must be in memory only
- * once. */
+/* RFC 2104 by hand: OpenSSL's own object keeps another copy of the key, and a secret must be in memory only once. */
 struct hmac *hmac_new(const void *key, size_t key_bytes)
 {
 	struct hmac *h = xcalloc(1, sizeof(*h));

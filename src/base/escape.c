@@ -181,8 +181,9 @@ static bool has_commit_like_word(const char *s)
 	return false;
 }
 
-/* True for text that is neither Markdown nor a reference of GitHub's: it starts with a letter (not a list), has dots only
- * inside numbers (not www. or a host name), and contains neither "ABC-12" (GH-1 and custom references) nor a commit. */
+/* True for text that is neither Markdown nor a reference of GitHub's: it starts with a letter (not a list), has dots
+ * only inside numbers (not www. or a host name), and contains neither "ABC-12" (GH-1 and custom references) nor a
+ * commit. */
 static bool is_harmless(const char *s)
 {
 	if (!is_letter(s[0]) || has_commit_like_word(s))

@@ -22,7 +22,7 @@ void escape_markdown_code(struct buf *out, const char *text, size_t max_chars, e
 void escape_markdown_label(struct buf *out, const char *text, size_t max_chars, enum markdown_place place);
 
 enum url_rule {
-	URL_HTTPS,         /* what vendors write */
+	URL_HTTPS,         /* of vendors */
 	URL_HTTPS_OR_HTTP, /* our own public_url, which may be http on loopback */
 };
 /* Appends the URL for a Markdown link's target or an HTML attribute; percent-encodes each character that
@@ -30,9 +30,8 @@ enum url_rule {
  * an odd host or port, or longer than max_bytes. */
 bool escape_url(struct buf *out, const char *url, size_t max_bytes, enum url_rule rule);
 
-/* For an XML 1.0 document that programs read: it keeps the text as it is. Only what XML cannot contain (most
- * control characters, U+FFFE, bytes that are not UTF-8) becomes U+FFFD, so the document is always
- * well-formed. */
+/* For an XML 1.0 document that programs read: it keeps the text as it is. Only characters that XML cannot contain (most
+ * control characters, U+FFFE, bytes that are not UTF-8) become U+FFFD, so the document is always well-formed. */
 void escape_xml_text(struct buf *out, const char *text);
 /* Appends ` name="value"`; nothing if value is NULL. Line breaks and tabs survive. */
 void escape_xml_attribute(struct buf *out, const char *name, const char *value);

@@ -20,12 +20,11 @@ struct evp_pkey_st *private_key_pkey(const struct private_key *k);
 /* ---- RS256 ---- */
 enum { RSA_BITS_MIN = 2048, RSA_BITS_MAX = 16384 };
 
-/* Whether `pem` holds a key that rsa_sign() can use. ERR_INVALID: not a private key, not RSA, or
- * of a size out of bounds. The explanation holds nothing of the key. */
+/* Checks that rsa_sign() can use the key. ERR_INVALID: not a private key, not RSA, or of a size out of bounds. The
+ * explanation has nothing of the key. */
 int rsa_private_key_check(const struct secret *pem, struct error *e) MUST_CHECK;
-/* Appends the signature's bytes. Parses the key for this one signature: GitHub's App signs some
- * six times an hour, and OpenSSL would keep working copies of a parsed key's primes outside of
- * secret memory. ERR_INVALID as above. */
+/* Appends the signature's bytes. Parses the key for this one signature, because OpenSSL would keep copies of a parsed
+ * key's primes outside of secret memory; the App signs about six times an hour. ERR_INVALID as above. */
 int rsa_sign(const struct secret *pem, const void *p, size_t n, struct buf *signature) MUST_CHECK;
 
 struct rsa_public_key;
@@ -58,9 +57,8 @@ struct jwt {
 	size_t n_signature; /* 0: the token is not signed, which jwt_parse() allows */
 };
 
-/* Splits `text` (n bytes, at most JWT_BYTES_MAX): exactly three parts of strict base64url, header and payload
- * JSON objects, `alg` a string. It refuses `crit`, because it knows no extension (RFC 7515 section 4.1.11),
- * and ignores `typ`. The text must outlive the jwt. On 0 the caller owns the jwt, with jwt_release().
- * ERR_INVALID, ERR_TOO_BIG. */
+/* Splits `text` (n bytes, at most JWT_BYTES_MAX): exactly three parts of strict base64url, header and payload JSON
+ * objects, `alg` a string. It refuses `crit`, because it knows no extension (RFC 7515 section 4.1.11), and ignores
+ * `typ`. The text must outlive the jwt. On 0 the caller owns the jwt, with jwt_release(). ERR_INVALID, ERR_TOO_BIG. */
 int jwt_parse(const char *text, size_t n, struct jwt *ret, struct error *e) MUST_CHECK;
 void jwt_release(struct jwt *t);

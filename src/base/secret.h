@@ -1,7 +1,6 @@
-/* A secret (a key, a token, a password) in memory that is locked against swapping, excluded
- * from core dumps and wiped on release: OpenSSL's secure heap, which also guards both of its
- * ends with unmapped pages. A secret is reference-counted, so that the configuration and its users share one
- * copy.
+/* A secret (a key, a token, a password) in memory that is locked against swapping, excluded from core dumps and wiped
+ * on release: OpenSSL's secure heap, which also guards both of its ends with unmapped pages. A secret is
+ * reference-counted, so that the configuration and its users share one copy.
  *
  * Thread: any; the count is atomic and the content never changes. */
 #pragma once

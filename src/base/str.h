@@ -16,9 +16,8 @@ size_t utf8_sequence_bytes(const char *s, size_t n);
 size_t utf8_decode(const char *s, uint32_t *ret);
 /* The largest length <= max that does not cut a UTF-8 sequence of s. */
 size_t utf8_cut(const char *s, size_t n, size_t max);
-/* The entry of the NULL-terminated list with the smallest edit distance to s, or NULL if none is near enough
- * to be a misspelling of s. A folder ("model/") at the beginning of both names does not make them nearer.
- * Borrowed. */
+/* The entry of the NULL-terminated list with the smallest edit distance to s, or NULL if none is near enough to be a
+ * misspelling of s. A folder ("model/") at the beginning of both names does not make them nearer. Borrowed. */
 const char *str_nearest(const char *s, const char *const *list);
 /* The same at any distance; NULL: the list is empty, or s is too long to compare. */
 const char *str_least_far(const char *s, const char *const *list);

@@ -1,13 +1,13 @@
-/* Work that is due by the wall clock: a bell decides when to look for it in the database, and a clock watch notices when
- * the wall clock jumps.
+/* Work that is due by the wall clock: a bell decides when to look for it in the database, and a clock watch notices
+ * when the wall clock jumps.
  *
  * Thread: loop. Owns: the caller, with bell_free() and clock_watch_free(). */
 #pragma once
 
 #include "loop/loop.h"
 
-/* Looks for due work shortly after new work was announced (bell_ring), when work becomes due (bell_by), after a pause when a look
- * failed (bell_retry), and at least once a minute, because the wall clock may jump.
+/* Looks for due work shortly after new work was announced (bell_ring), when work becomes due (bell_by), after a pause
+ * when a look failed (bell_retry), and at least once a minute, because the wall clock may jump.
  *
  * Only one look runs at a time. A ring during a look may be too late for that look, so another look follows it. */
 struct bell;

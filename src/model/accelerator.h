@@ -1,5 +1,5 @@
-/* An accelerator as its vendor registers it, and how and when its tests run. config/ fills it in once, and it does not change
- * afterwards. Also the circuit breaker, the levels, the heads of vendors' sources and the feed's events.
+/* An accelerator as its vendor registers it, and how and when its tests run. config/ fills it in once, and it does not
+ * change afterwards. Also the circuit breaker, the levels, the heads of vendors' sources and the feed's events.
  *
  * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
 #pragma once
@@ -91,8 +91,8 @@ struct accelerator {
 	int line;
 };
 
-/* The given deadline. The default is 10 min for a webhook runner, which acknowledges with its 2xx, and 0 (no deadline) for others:
- * GitHub's 204 says nothing about the vendor, and a queue of pull runners may be long. */
+/* The given deadline. The default is 10 min for a webhook runner, which acknowledges with its 2xx, and 0 (no deadline)
+ * for others: GitHub's 204 says nothing about the vendor, and a queue of pull runners may be long. */
 int64_t deadline_acknowledge_ms(const struct deadlines *d, enum runner_kind kind);
 
 const char *trust_name(enum trust trust);       /* as written in a file */
@@ -109,18 +109,18 @@ enum { HEALTH_LOOKS_AT = 20 }; /* newest completed changes, one an author's PR o
 
 struct health_sample {
 	bool is_red; /* a FAIL, ERROR or MISS that no known issue explains */
-	/* All red tests are NEW, and no other author's change is red in this way. The change is the cause, so the sample is
-	 * skipped. */
+	/* All red tests are NEW, and no other author's change is red in this way. The change is the cause, so the
+	 * sample is skipped. */
 	bool is_attributed;
 };
 
-/* samples: of unrelated changes, newest first. The breaker trips when 8 of the newest 10 that count are red, so never with fewer
- * than 8 samples. It recovers after 3 green ones in a row, or when less than half of 10 are red. */
+/* samples: of unrelated changes, newest first. The breaker trips when 8 of the newest 10 that count are red, so never
+ * with fewer than 8 samples. It recovers after 3 green ones in a row, or when less than half of 10 are red. */
 bool health_is_unhealthy(const struct health_sample *samples, size_t n, bool was_unhealthy);
 
 /* ---- the levels: the distance of an accelerator from the next one, by the criteria of PyTorch's cross-repository CI relay, CRCR
- * (pytorch/rfcs#102, pytorch/test-infra torchci/lib/crcr and clickhouse_queries/crcr_l3_summary). The result is a proposal and
- * changes nothing, because the vendor's file has the level ---- */
+ * (pytorch/rfcs#102, pytorch/test-infra torchci/lib/crcr and clickhouse_queries/crcr_l3_summary). The result is a
+ * proposal and changes nothing, because the vendor's file has the level ---- */
 
 enum { PROMOTION_DAYS = 14, DEMOTION_DAYS = 7 };
 #define OVERRUN_MS (INT64_C(3) * 3600 * 1000) /* a job that runs longer overruns */
@@ -199,8 +199,8 @@ struct level_proposal {
 	bool is_silent;      /* no job in DEMOTION_DAYS: listed, without a proposal */
 };
 
-/* l3, l4: the thresholds of L3 and L4. L2 requires only reports. L1 is the operator's choice: it is not proposed, and not left.
- * One step at a time. */
+/* l3, l4: the thresholds of L3 and L4. L2 requires only reports. L1 is the operator's choice: it is not proposed, and
+ * not left. One step at a time. */
 struct level_proposal level_propose(enum level now, const struct level_numbers *n, const struct level_thresholds *l3,
     const struct level_thresholds *l4);
 
@@ -221,7 +221,7 @@ struct head_request {
 	const char *git_url, *branch;
 	void (*done)(struct head_request *r);
 	/* out */
-	int err; /* ERR_NOT_FOUND: no such branch; ERR_DENIED: a forbidden address; ERR_NETWORK, ERR_TIMEOUT, ERR_CANCELLED, … */
+	int err; /* ERR_NOT_FOUND: no such branch; ERR_DENIED: a forbidden address; ERR_NETWORK, ERR_CANCELLED, … */
 	struct error why;
 	char sha[41];
 	void *work; /* of the reader */
@@ -248,9 +248,9 @@ enum feed_event_kind {
 #define RECORD_C_FEED_KIND enum feed_event_kind
 #define RECORD_T_FEED_KIND RECORD_RANK, NULL
 
-/* Of an episode: `red_episode` as e, its accelerator as a, its first bad change as b and its end as g; ?2: 1 for the end.
- * `ref`: the branch; NULL for a periodic run. `sha`: the commit that broke or repaired it; NULL: no row has it any more.
- * `last_good_sha`: FEED_RED. `issue_number` 0: there is no issue. */
+/* Of an episode: `red_episode` as e, its accelerator as a, its first bad change as b and its end as g; ?2: 1 for the
+ * end. `ref`: the branch; NULL for a periodic run. `sha`: the commit that broke or repaired it; NULL: no row has it any
+ * more. `last_good_sha`: FEED_RED. `issue_number` 0: there is no issue. */
 #define FEED_EVENT_RECORD(F, S)                                                                                        \
 	F(S, FEED_KIND, kind, NULL, "CASE WHEN ?2 = 0 THEN 0 WHEN e.ended_change IS NULL THEN 2 ELSE 1 END", "")       \
 	F(S, TEXT, accelerator, NULL, "e.accelerator", "")                                                             \

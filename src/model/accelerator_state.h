@@ -1,8 +1,9 @@
-/* The state of an accelerator on upstream's branch. Everything that shows a state uses accelerator_state_of(): the dashboard,
- * the accelerator's page, its badge, the API, /metrics, the platforms page, the comment's "not counted" and outpostctl.
+/* The state of an accelerator on upstream's branch. Everything that shows a state uses accelerator_state_of(): the
+ * dashboard, the accelerator's page, its badge, the API, /metrics, the platforms page, the comment's "not counted" and
+ * outpostctl.
  *
- * Rule guarded here: nothing is green without a PASS on the commit of the branch that the state refers to. A job of a pull
- * request makes nothing green.
+ * Rule guarded here: nothing is green without a PASS on the commit of the branch that the state refers to. A job of a
+ * pull request makes nothing green.
  *
  * Thread: any. Plain data and pure functions. Owns: a standing owns its texts; standing_release(). */
 #pragma once
@@ -57,8 +58,8 @@ enum accelerator_status {
 struct accelerator_state {
 	enum accelerator_status status;
 	int64_t since_ms; /* 0: not known for this status */
-	/* More facts: red or without a report for 72 hours; the deadline of a newer push passed; the circuit breaker. The last two
-	 * are false if the status itself says the same. */
+	/* More facts: red or without a report for 72 hours; the deadline of a newer push passed; the circuit breaker.
+	 * The last two are false if the status itself says the same. */
 	bool is_overdue, has_no_report, is_not_counted;
 };
 struct accelerator_state accelerator_state_of(const struct accelerator_facts *f, int64_t now_ms);

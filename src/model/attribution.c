@@ -5,12 +5,12 @@
 enum {
 	/* runs of the branch in a row that show a breakage with general words */
 	STEP_MIN_REDS = 2,
-	/* the same when it is over, so that it is not two flakes in a row … */
+	/* the same for a breakage that is over, because two may be flakes … */
 	STEP_MIN_REDS_ENDED = 3,
-	/* … unless so many green runs are around them: two flakes in a row would be rare there */
+	/* … unless there are this many green runs: two flakes in a row would be rare there */
 	STEP_MIN_GREENS = 8,
-	/* failures here besides the first that settle a NEW where others saw it; where most tests of the job say the same; and where
-	 * the test may be flaky, because it passed again on another change */
+	/* failures here besides the first that settle a NEW where others saw it; where most tests of the job say the
+	 * same; and where the test may be flaky, because it passed again on another change */
 	FAILED_AGAIN_MIN = 2,
 	FAILED_AGAIN_OUTAGE_MIN = 3,
 	FAILED_AGAIN_LIKELY_MIN = 3,
@@ -18,8 +18,8 @@ enum {
 	STRETCHES_OF_FLAKY = 3,
 	/* on other changes, none of them red alike: the test is hardly flaky */
 	STABLE_MIN_RUNS = 20,
-	/* failures in a row that are hardly chance, even of a test that fails in three of ten runs: with three on the merge base itself,
-	 * and without */
+	/* failures in a row that are hardly chance, even of a test that fails in three of ten runs: with and without
+	 * three on the merge base itself */
 	N_RED_OF_FLAKY = 4,
 	N_RED_STRONG = 6,
 	/* red commits in a row of a test that is proved to be flaky */
@@ -35,8 +35,9 @@ enum {
 	NUMBERS_VARY_MIN = 3,
 	SHOWN_SHA_CHARS = 7,
 };
-/* The chance that a test which passed here again fails here no more often than elsewhere; below it the change may make the test
- * flaky. A test that fails elsewhere, too, needs stronger evidence. Simulated with 150 runs elsewhere: of flakes at 1 to 30 %,
+/* The chance that a test which passed here again fails here no more often than elsewhere; below it the change may make
+ * the test flaky. A test that fails elsewhere, too, needs stronger evidence. Simulated with 150 runs elsewhere: of
+ * flakes at 1 to 30 %,
  * 0.2 % are held against the change; a test that never failed elsewhere and now fails half of the time is caught in half of the
  * cases on the first head, and in seven of eight by the third. */
 static const double CHANCE_MIN_STABLE = 0.005, CHANCE_MIN_FLAKY = 0.001;
@@ -78,9 +79,9 @@ static const struct base_run *newer_run(const struct attribution_facts *f)
 	return NULL;
 }
 
-/* Whether the numbers of the message are ignored, because they differ from run to run: two runs on one commit differ in them, here
- * or on the branch, or three runs of the branch do. But if two runs of the branch share them, on one commit or on two, they always
- * count. */
+/* Whether the numbers of the message are ignored, because they differ from run to run: two runs on one commit differ in
+ * them, here or on the branch, or three runs of the branch do. But if two runs of the branch share them, on one commit
+ * or on two, they always count. */
 static bool numbers_are_ignored(const struct attribution_facts *f, const struct base_run *run)
 {
 	int64_t seen[NUMBERS_VARY_MIN];
@@ -104,8 +105,8 @@ static bool numbers_are_ignored(const struct attribution_facts *f, const struct 
 	return run->varies || f->numbers_vary || n_different == NUMBERS_VARY_MIN;
 }
 
-/* A run of the branch is red in the same way: the same status, the same words and the same numbers, on a device and with a version
- * of the extension that are not known to differ. */
+/* A run of the branch is red in the same way: the same status, the same words and the same numbers, on a device and
+ * with a version of the extension that are not known to differ. */
 static bool is_red_alike(const struct attribution_facts *f, const struct base_run *run)
 {
 	if (!run || run->outcome != BASE_RED || run->is_other_build)
@@ -118,8 +119,8 @@ static bool is_red_alike(const struct attribution_facts *f, const struct base_ru
 
 static bool is_green(const struct base_run *run) { return run && run->outcome == BASE_GREEN; }
 
-/* A run and the tested runs around it that are red alike, without another run between them. A row of one is a lone red run, which
- * may be a flake. */
+/* A run and the tested runs around it that are red alike, without another run between them. A row of one is a lone red
+ * run, which may be a flake. */
 struct row {
 	size_t first, last;
 	int n, n_red; /* commits, and failures on them */
@@ -139,8 +140,9 @@ static struct row row_around(const struct attribution_facts *f, const struct bas
 	return (struct row){first, last, (int)(last - first) + 1, n_red};
 }
 
-/* The branch failed alike in several stretches, with green runs between them. The test is flaky there, and a row of red runs may
- * be chance. A breakage that was fixed, came back and was fixed again looks the same: then runs of the merge base decide. */
+/* The branch failed alike in several stretches, with green runs between them. The test is flaky there, and a row of red
+ * runs may be chance. A breakage that was fixed, came back and was fixed again looks the same: then runs of the merge
+ * base decide. */
 static bool comes_and_goes(const struct attribution_facts *f)
 {
 	int n_stretches = 0;
@@ -163,8 +165,8 @@ static bool is_flaky_row(const struct attribution_facts *f, const struct row *ro
 	return f->n_proved > 0 && row->n < FLAKY_ROW_MIN;
 }
 
-/* Whether a red run of the branch is too little evidence for a breakage. Flakes at 30 % are common, so three red runs in a row are
- * chance in one of forty cases, and six in one of a thousand. */
+/* Whether a red run of the branch is too little evidence for a breakage. Flakes at 30 % are common, so three red runs
+ * in a row are chance in one of forty cases, and six in one of a thousand. */
 static bool may_be_flake(const struct attribution_facts *f, const struct base_run *run)
 {
 	struct row row = row_around(f, run);
@@ -201,8 +203,8 @@ static bool is_breakage(const struct attribution_facts *f, const struct base_run
 		return false;
 	if (run->is_experiment || f->is_specific)
 		return true;
-	/* Many failures have this message. It counts if all runs with it are several in a row: a flake does not look like
-	 * that. */
+	/* Many failures have this message. It counts if all runs with it are several in a row: a flake does not look
+	 * like that. */
 	struct row row = row_around(f, run);
 	for (size_t i = 0; i < f->n_base; i++) {
 		bool is_alike = f->base[i].outcome != BASE_GREEN && failure_marks_are_alike(&f->base[i].mark, &f->mark);
@@ -283,9 +285,9 @@ bool attribution_is_settled_outage(const struct attribution_facts *f)
 	       f->experiment_failed_ms >= at->experiment_ended_ms;
 }
 
-/* It failed so often here that another run of the head would hardly show a flake. One failure more than the first is enough where no
- * other change saw it, or where another test or job failed again with the same message, which flakes rarely do, and an experiment
- * passed on the merge base, so the machines are good. */
+/* It failed so often here that another run of the head would hardly show a flake. One failure more than the first is
+ * enough where no other change saw it, or where another test or job failed again with the same message, which flakes
+ * rarely do, and an experiment passed on the merge base, so the machines are good. */
 static bool has_failed_again(const struct attribution_facts *f)
 {
 	const struct base_run *at = run_on_base(f);
@@ -322,9 +324,9 @@ static struct attribution_result broken_on_base(const struct attribution_facts *
 	    ATTRIBUTION_BASE, at->job, "red on the %s %.*s, too", base_name(f), SHOWN_SHA_CHARS, at->sha);
 }
 
-/* The merge base was not tested, and the nearest tested commits on both sides of it are red in the same way. For a pull request,
- * that must not be chance: so many runs in a row, or changes of other authors that are based there, failed alike. Flakes rarely do.
- * A push has no newer side: it is that side itself. */
+/* The merge base was not tested, and the nearest tested commits on both sides of it are red in the same way. For a pull
+ * request, that must not be chance: so many runs in a row, or changes of other authors that are based there, failed
+ * alike. Flakes rarely do. A push has no newer side: it is that side itself. */
 static struct attribution_result broken_around_base(const struct attribution_facts *f)
 {
 	const struct base_run *older = older_run(f), *newer = newer_run(f);
@@ -344,7 +346,7 @@ static struct attribution_result broken_around_base(const struct attribution_fac
 	    SHOWN_SHA_CHARS, older->sha, SHOWN_SHA_CHARS, newer->sha);
 }
 
-/* Whether the rate elsewhere hardly explains so many failures here. A bad machine is bad for hours, so its failures need more. */
+/* Whether the rate elsewhere hardly explains the failures here. A bad machine is bad for hours, so it takes more failures. */
 static bool fails_more_often(const struct attribution_facts *f, struct rate here)
 {
 	int n_min = f->mark.is_infrastructure ? FAILED_HERE_MACHINE_MIN : FAILED_HERE_MIN;
@@ -371,8 +373,8 @@ static struct attribution_result passed_here(const struct attribution_facts *f)
 	return make_result(ATTRIBUTION_FLAKY, f->passed_here_job, "passed when it ran again on this commit");
 }
 
-/* The test passed on the merge base and never failed there in this way. A failure there with another message may be another
- * flake. */
+/* The test passed on the merge base and never failed there in this way. A failure there with another message may be
+ * another flake. */
 static struct attribution_result new_here(const struct attribution_facts *f)
 {
 	const struct base_run *at = run_on_base(f);
@@ -496,9 +498,9 @@ static bool is_settled(const struct attribution_facts *f, const struct base_run 
 	return at && (at->is_experiment || at->outcome == BASE_MIXED || (at->outcome == BASE_GREEN && !f->is_outage));
 }
 
-/* The sides of an experiment that would help to decide the failure. Where the branch is red alike, the merge base runs alone: it
- * mostly decides, and then the head need not run. A test that is proved to be flaky runs on both sides, because a pass on the head
- * decides it. */
+/* The sides of an experiment that would help to decide the failure. Where the branch is red alike, the merge base runs
+ * alone: it mostly decides, and then the head need not run. A test that is proved to be flaky runs on both sides,
+ * because a pass on the head decides it. */
 static unsigned sides_that_help(const struct attribution_facts *f, const struct base_run *at)
 {
 	unsigned needs =

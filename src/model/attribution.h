@@ -1,5 +1,5 @@
-/* The cause of a failure, as far as the evidence shows it: KNOWN, BASE, FLAKY, NEW, in this order, or else UNCLASSIFIED.
- * docs/attribution.md has the decision table, and every rule with the scenario that requires it.
+/* The cause of a failure, as far as the evidence shows it: KNOWN, BASE, FLAKY, NEW, in this order, or else
+ * UNCLASSIFIED. docs/attribution.md has the decision table, and every rule with the scenario that requires it.
  *
  * A failure that a change caused is never excused. So only evidence excuses a failure, similarity does not, and each
  * unknown fact counts against an excuse.
@@ -14,13 +14,13 @@
 
 #define ATTRIBUTIONS(X)                                                                                                \
 	X(KNOWN) /* an issue is registered for it */                                                                   \
-	X(BASE)  /* red before this change as well */                                                                  \
+	X(BASE)  /* red before this change, too */                                                                     \
 	X(FLAKY) /* passed when it ran again on this commit */                                                         \
 	X(NEW)   /* green on the merge base */                                                                         \
 	X(UNCLASSIFIED)
 
-/* GitHub mostly answers within two seconds. A comment about red cells waits this long for the evidence, and then shows what is
- * known. */
+/* A comment about red cells waits this long for the evidence, and then shows the known part. GitHub mostly answers
+ * within two seconds. */
 enum { EVIDENCE_WAIT_MS = 15 * 1000 };
 
 #define ATTRIBUTION_VALUE(e) ATTRIBUTION_##e,
@@ -78,8 +78,8 @@ struct attribution_facts {
 	bool has_own_commit;
 	/* Between the red runs around the merge base a commit touches a file of the change, or is one that it reverts. */
 	bool has_related_commit;
-	/* Of pull requests whose merge base lies between them: those that passed this test, and those of other authors that failed
-	 * alike. */
+	/* Of pull requests whose merge base lies between them: those that passed this test, and those of other authors
+	 * that failed alike. */
 	int n_passed_near, n_red_near;
 	/* The first change that failed alike and may have landed is the author's, or touches the same files. */
 	bool may_be_own;
@@ -113,12 +113,12 @@ struct attribution_result {
 	char reason[200];             /* one line of Outpost's own words, no Markdown; never empty */
 };
 
-/* Most tests of the job have one message, because of a bad machine or of the change. This test failed in every run, also after
- * the merge base had passed in an experiment. So the change is the cause. */
+/* Most tests of the job have one message, because of a bad machine or of the change. This test failed in every run,
+ * also after the merge base had passed in an experiment. So the change is the cause. */
 bool attribution_is_settled_outage(const struct attribution_facts *f);
 struct attribution_result attribute(const struct attribution_facts *f);
 /* UNCLASSIFIED, for a failure that cannot be compared. */
 struct attribution_result attribution_without_facts(const char *reason);
-/* The result for a cell with both failures: the more severe one, because a cell is excused only if each of its failures is.
- * `needs` has the needs of both. */
+/* The result for a cell with both failures: the more severe one, because a cell is excused only if each of its failures
+ * is. `needs` has the needs of both. */
 struct attribution_result attribution_worse(const struct attribution_result *a, const struct attribution_result *b);

@@ -35,9 +35,9 @@
 	F(S, TEXT, runner, NULL, "j.runner", "")
 RECORD_STRUCT(job_view, JOB_VIEW_RECORD);
 
-/* A dispatch, from the table `dispatch` as x. `repository`: where a github or infra runner's work runs; NULL for others.
- * `is_held_for_good`: no ok-to-test releases it, because it runs only merged code. `last_error`: why it failed or
- * expired, or which person ended it; with is_ended_by_person it says "declined by LOGIN". `is_current`: it is of the
+/* A dispatch, from the table `dispatch` as x. `repository`: where a github or infra runner's work runs; NULL for
+ * others. `is_held_for_good`: no ok-to-test releases it, because it runs only merged code. `last_error`: why it failed
+ * or expired, or which person ended it; with is_ended_by_person it says "declined by LOGIN". `is_current`: it is of the
  * latest round. */
 #define DISPATCH_VIEW_RECORD(F, S)                                                                                     \
 	F(S, TEXT, id, "id", "x.id", "")                                                                               \
@@ -58,8 +58,8 @@ RECORD_STRUCT(dispatch_view, DISPATCH_VIEW_RECORD);
 enum { DELTA_NAMES_MAX = 10 };
 
 /* An accelerator's cells compared with those of the base: the merge base, or the nearest older commit that was tested.
- * `base_sha` NULL: there is nothing to compare with. `distance`: commits before the merge base. The lists have the first
- * DELTA_NAMES_MAX tests each, as "SUITE/TEST", and are never NULL. Computed, so it has no columns. */
+ * `base_sha` NULL: there is nothing to compare with. `distance`: commits before the merge base. The lists have the
+ * first DELTA_NAMES_MAX tests each, as "SUITE/TEST", and are never NULL. Computed, so it has no columns. */
 #define BASE_DELTA_RECORD(F, S)                                                                                        \
 	F(S, TEXT, base_sha, "base_sha", "", "")                                                                       \
 	F(S, INT, base_change_id, NULL, "", "")                                                                        \
@@ -83,9 +83,9 @@ RECORD_STRUCT(base_delta, BASE_DELTA_RECORD);
 	F(S, ID, job, "job", "c.job_id", "")
 RECORD_STRUCT(experiment_result, EXPERIMENT_RESULT_RECORD);
 
-/* Some of the change's tests, run again at its head or its merge base (model/experiment.h): `experiment` as e. `reason`:
- * why it ended without a result that counts. `is_pending`: planned or started. `job`: its first. `not_before_ms`: the
- * earliest start of a planned one that waits for a good machine; 0: it does not wait. */
+/* Some of the change's tests, run again at its head or its merge base (model/experiment.h): `experiment` as e.
+ * `reason`: why it ended without a result that counts. `is_pending`: planned or started. `job`: its first.
+ * `not_before_ms`: the earliest start of a planned one that waits for a good machine; 0: it does not wait. */
 #define EXPERIMENT_VIEW_RECORD(F, S)                                                                                   \
 	F(S, INT, id, "id", "e.id", "")                                                                                \
 	F(S, EXPERIMENT_SIDE, side, "side", "e.side", "")                                                              \
@@ -143,7 +143,8 @@ struct accelerator_view {
 };
 RECORD_DECLARE(accelerator_view);
 
-/* The state of the rerun that would help to decide a red cell; RERUN_NONE: none would help, or no runner accepts reruns.
+/* The state of the rerun that would help to decide a red cell; RERUN_NONE: none would help, or no runner accepts
+ * reruns.
  * X(ENUM, name in the JSON, text for people) */
 #define RERUN_STATES(X)                                                                                                \
 	X(PENDING, "pending", "re-running") /* by Outpost itself; may be another change's, on the same base */         \

@@ -1,4 +1,5 @@
-/* GitHub refuses a client_payload over 64 KB, so a body over CLIENT_PAYLOAD_MAX_BYTES is cut, level by level, until it fits:
+/* GitHub refuses a client_payload over 64 KB, so a body over CLIENT_PAYLOAD_MAX_BYTES is cut, level by level, until it
+ * fits:
  *
  *   1. texts: every `body`, `message` and `description` to 256 bytes
  *   2. a push's lists of files (`added`, `removed`, `modified`)
@@ -8,8 +9,8 @@
  *
  *   6. an experiment's tests, half of them at a time: a test that is not sent does not run, so it is decided without the experiment
  *
- * The fields in CRCR's guide (action, number, pull_request.number, .head.sha, after, repository.full_name) survive each level.
- * docs/vendors.md promises that to vendors. */
+ * The fields in CRCR's guide (action, number, pull_request.number, .head.sha, after, repository.full_name) survive each
+ * level. docs/vendors.md promises that to vendors. */
 #include "model/client_payload.h"
 
 static const char PREFIX[] = CALLBACK_TOKEN_PREFIX;

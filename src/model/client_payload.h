@@ -7,8 +7,8 @@
 #include "model/accelerator.h"
 #include "model/experiment.h"
 
-/* The credential that goes out with a dispatch and comes back with its reports. This server signs it, for one dispatch and
- * accelerator, until it expires. No row stores it.
+/* The credential that goes out with a dispatch and comes back with its reports. This server signs it, for one dispatch
+ * and accelerator, until it expires. No row stores it.
  *
  * Text: "oct1." dispatch "." accelerator "." expiry (seconds) "." base64url(HMAC-SHA256). */
 
@@ -37,15 +37,15 @@ struct outpost_block {
 	const struct experiment_request *experiment; /* NULL: none */
 };
 
-/* The part that all targets of one change share: GitHub's body with sent_action as its `action` (unless ""), cut where it is over
- * the limit. */
+/* The part that all targets of one change share: GitHub's body with sent_action as its `action` (unless ""), cut where
+ * it is over the limit. */
 struct client_payload;
 /* ERR_INVALID: the body is not a JSON object. */
 int client_payload_new(const char *event_type, const char *delivery_id, const char *sent_action, const char *body,
     size_t n, struct client_payload **ret, struct error *e) MUST_CHECK;
 void client_payload_free(struct client_payload *p);
-/* {"event_type","delivery_id","payload","outpost"} as text, free(). With is_bounded at most CLIENT_PAYLOAD_MAX_BYTES, and
- * `truncated: true` in outpost if it was cut. If the shortest payload does not fit, an experiment has fewer tests, with `truncated` in outpost.experiment. ERR_TOO_BIG: the
- * smallest form does not fit either. */
+/* {"event_type","delivery_id","payload","outpost"} as text, free(). With is_bounded at most CLIENT_PAYLOAD_MAX_BYTES,
+ * and `truncated: true` in outpost if it was cut. If the shortest payload does not fit, an experiment has fewer tests,
+ * with `truncated` in outpost.experiment. ERR_TOO_BIG: the smallest form does not fit either. */
 int client_payload_text(
     struct client_payload *p, const struct outpost_block *o, bool is_bounded, char **ret, size_t *ret_bytes) MUST_CHECK;

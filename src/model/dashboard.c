@@ -64,8 +64,8 @@ void dashboard_sort(struct dashboard *d)
 		const struct accelerator_state *s = &d->rows[i].at.state;
 		int64_t rate = f->n_runs ? f->n_green * 1000000 / f->n_runs : 1000001;
 
-		/* Both states that pass are one class, by the share of green runs in millionths. In any other state the longest
-		 * comes first. */
+		/* Both states that pass are one class, by the share of green runs in millionths. In any other state the
+		 * longest comes first. */
 		order[i] = accelerator_status_is_green(s->status) ? (struct ranked){ACCELERATOR_GREEN, rate, i}
 								  : (struct ranked){s->status, s->since_ms, i};
 	}

@@ -27,8 +27,8 @@ struct test_counts {
 };
 RECORD_DECLARE(test_counts);
 
-/* One UTC day of an accelerator, from the table `day`: the runs of pushes that gave a result, and, in the details, their
- * flaky cells and times. */
+/* One UTC day of an accelerator, from the table `day`: the runs of pushes that gave a result, and, in the details,
+ * their flaky cells and times. */
 #define DAY_VIEW_RECORD(F, S)                                                                                          \
 	F(S, INT, n_runs, "runs", "n_runs", "")                                                                        \
 	F(S, INT, n_green, "green", "n_green", "")
@@ -74,8 +74,8 @@ RECORD_DECLARE(suite_view);
 struct dashboard_row {
 	RECORD_MEMBERS(DASHBOARD_ROW_RECORD)
 	struct standing at;
-	/* of the newest commit that it has tested, in the order of suite_order(); a deadline that one of its runners missed
-	 * is part of the state and not a suite */
+	/* of the newest commit that it has tested, in the order of suite_order(); a deadline that one of its runners
+	 * missed is part of the state and not a suite */
 	struct suite_view *suites;
 	size_t n_suites;
 	struct day_view days[DASHBOARD_DAYS]; /* oldest first */

@@ -1,5 +1,5 @@
-/* A webhook as a struct: webhook/payload.c fills it, and the planner reads it. It has only the fields that Outpost uses. Also the
- * commands in a comment on a pull request, and their results.
+/* A webhook as a struct: webhook/payload.c fills it, and the planner reads it. It has only the fields that Outpost
+ * uses. Also the commands in a comment on a pull request, and their results.
  *
  * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
 #pragma once
@@ -28,7 +28,7 @@ enum event_kind {
 	X(CLOSED, "closed")
 #define PULL_VALUE(e, name) PULL_##e,
 enum pull_action { PULL_ACTIONS(PULL_VALUE) N_PULL_ACTIONS };
-WORDS_DECLARE(pull_action);
+WORDS_DECLARE(pull_action); /* Outpost uses no other action */
 
 struct pull_info {
 	int64_t number;
@@ -85,8 +85,8 @@ struct event {
 void pull_info_release(struct pull_info *p);
 void event_release(struct event *e);
 
-/* Fills *ret (event_release() it, also after a failure). ERR_INVALID names the field that is missing or of a wrong type. Pure;
- * webhook/ implements it, and daemon/wire.c passes it to others. */
+/* Fills *ret (event_release() it, also after a failure). ERR_INVALID names the field that is missing or of a wrong
+ * type. Pure; webhook/ implements it, and daemon/wire.c passes it to others. */
 typedef int event_parse_fn(const char *event_name, const char *body, size_t n, struct event *ret, struct error *e);
 
 /* ---- the command in one line of a comment on a pull request: dispatch/ reads it, and store/ carries it out ---- */

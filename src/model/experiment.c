@@ -35,13 +35,9 @@ static json_t *environment_json(const char *text)
 	size_t n = text ? strlen(text) : 0;
 	json_t *v = NULL;
 
-	if (n == 0 || n > EXPERIMENT_ENVIRONMENT_MAX_BYTES || json_parse(text, n, &v, NULL))
-		return NULL;
-	if (!json_is_object(v)) {
-		json_decref(v);
-		return NULL;
-	}
-	return v;
+	if (n > 0 && n <= EXPERIMENT_ENVIRONMENT_MAX_BYTES && !protocol_parse(text, n, "environment", &v, NULL))
+		return v;
+	return NULL;
 }
 
 json_t *experiment_json(const struct experiment_request *r, size_t n_tests)
@@ -100,16 +96,13 @@ static int read_environment(const json_t *v, char **ret, struct error *e)
 
 int experiment_parse(const json_t *v, struct experiment_request *ret, struct error *e)
 {
-	const char *side = json_get_str(v, "side");
-	int rc;
-
 	*ret = (struct experiment_request){.id = 0};
 	if (!json_is_object(v))
 		return error_set(e, ERR_INVALID, "experiment must be an object");
-	rc = protocol_read_number(v, "id", 1, INT64_MAX, &ret->id, e);
+	int rc = protocol_read_number(v, "id", 1, INT64_MAX, &ret->id, e);
 	if (!rc)
 		rc = protocol_read_texts(v, TEXTS, ret, e);
-	ret->side = experiment_side_parse(side);
+	ret->side = experiment_side_parse(json_get_str(v, "side"));
 	if (!rc && ret->side == N_EXPERIMENT_SIDES)
 		rc = error_set(e, ERR_INVALID, "side must be head or base");
 	if (!rc)

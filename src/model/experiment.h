@@ -1,7 +1,7 @@
 /* An experiment: named tests run again at a named commit, to prove the cause of a failure.
  *
- * A runner gets the request: `outpost.experiment` of a repository_dispatch or webhook, and the same object in the lease of
- * outpost-runner.
+ * A runner gets the request: `outpost.experiment` of a repository_dispatch or webhook, and the same object in the lease
+ * of outpost-runner.
  *
  * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
 #pragma once
@@ -49,7 +49,7 @@ struct experiment_request {
 	char *sha;         /* the commit to test */
 	char **tests;      /* "suite/test", NULL-terminated, never NULL */
 	char **jobs;       /* names of the jobs in which they failed; NULL-terminated, never NULL */
-	char *environment; /* JSON: what the failed job reported of its machine; NULL: nothing */
+	char *environment; /* JSON: the failed job's report about its machine; NULL: none */
 };
 void experiment_request_release(struct experiment_request *r);
 

@@ -1,9 +1,9 @@
-/* One pass over the message, one lexeme at a time. It is idempotent: it writes each lexeme whole or not at all, a word that began
- * with a digit begins with a letter then, a path has no folders, and no lexeme joins its neighbours.
+/* One pass over the message, one lexeme at a time. It is idempotent: it writes each lexeme whole or not at all, a word
+ * that began with a digit begins with a letter then, a path has no folders, and no lexeme joins its neighbours.
  *
- * The second half decides which messages are general, because they could describe any failure. One word
- * outside the list of general words makes a message specific. Torch's own texts for different numbers and
- * for exhausted memory count as general: without their numbers, these texts are the same for every failure. */
+ * The second half decides which messages are general, because they could describe any failure. One word outside the
+ * list of general words makes a message specific. Torch's own texts for different numbers and for exhausted memory
+ * count as general: without their numbers, these texts are the same for every failure. */
 #include "model/failure_text.h"
 
 struct scan {
@@ -148,7 +148,7 @@ static size_t other_form(const char *p, char *ret)
 	return 0;
 }
 
-/* PyTorch's tests append a command to each message. It is not the cause, and it would make all failures of a test look alike. */
+/* PyTorch's tests append a command to each message. Left in, it would make all failures of a test look alike. */
 static bool begins_epilogue(const char *p)
 {
 	static const char HOW_TO_RUN[] = "To execute this test, run the following from the base ";
@@ -304,9 +304,9 @@ static bool has_specific_word(const char *p)
 	return false;
 }
 
-/* Messages of harnesses and machines that fail themselves: storage, memory, devices, networks, lost processes. A test may cause
- * such a failure, too, so these words excuse nothing. Such a failure is neither NEW nor BASE, and its rerun waits for a good
- * machine. */
+/* Messages of harnesses and machines that fail themselves: storage, memory, devices, networks, lost processes. A test
+ * may cause such a failure, too, so these words excuse nothing. Such a failure is neither NEW nor BASE, and its rerun
+ * waits for a good machine. */
 static const char *const INFRASTRUCTURE[] = {"no space left on device", "disk quota exceeded", "read-only file system",
     "input/output error", "stale file handle", "out of memory", "oom-kill", "oom kill", "cannot allocate memory",
     "bad_alloc", "sigkill", "exit code 137", "exit status 137", "exit code 143", "ecc error", "uncorrectable",

@@ -1,9 +1,9 @@
-/* Compares failures: it reduces the text of a failure to a key. The key has the whole message, all text of the last exception of
- * the trace, and the place that raised it, without numbers, addresses, paths, times, SHAs, ids and the name of the failed
- * test itself.
+/* Compares failures: it reduces the text of a failure to a key. The key has the whole message, all text of the last
+ * exception of the trace, and the place that raised it, without numbers, addresses, paths, times, SHAs, ids and the
+ * name of the failed test itself.
  *
- * A key shows that two failures are alike. It does not always show that they have the same cause: many failures say "worker
- * crashed". The store learns that from data (verdict/attribution_elsewhere.c); the list of words here
+ * A key shows that two failures are alike. It does not always show that they have the same cause: many failures say
+ * "worker crashed". The store learns that from data (verdict/attribution_elsewhere.c); the list of words here
  * (failure_mark.is_general) only helps where there is no data.
  *
  * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
@@ -44,8 +44,8 @@ bool failure_text_is_infrastructure(const char *text); /* NULL is not */
 /* A copy with one T for each place where the failed test is named: "TestNN.test_add_cuda_float32",
  * "test_nn.py::TestNN::test_add[cuda-float32]", … free(). */
 char *failure_text_without_name(const char *text, const struct failure_text *t);
-/* Of a trace: the last exception with its whole text, and "file function" of the place that raised it, unless that is the test
- * itself; NULL: there is none. free(). */
+/* Of a trace: the last exception with its whole text, and "file function" of the place that raised it, unless that is
+ * the test itself; NULL: there is none. free(). */
 char *failure_trace_exception(const char *trace);
 char *failure_trace_place(const char *trace, const struct failure_text *t);
 
@@ -67,6 +67,6 @@ struct failure_word {
 	char text[FAILURE_WORD_MAX_BYTES];
 	size_t len;
 };
-/* The word of n > 0 bytes at p, with the fraction and the unit of a number and the rest of a UUID after it. Returns the number of
- * bytes in all. */
+/* The word of n > 0 bytes at p, with the fraction and the unit of a number and the rest of a UUID after it. Returns the
+ * number of bytes in all. */
 size_t failure_word_take(const char *p, size_t n, struct failure_word *ret);

@@ -1,12 +1,12 @@
-/* Replaces numbers, ids and dates in a word. Digits within a name stay, because float16 is not float32, unless they count
- * something (npu3) or are an id themselves. */
+/* Replaces numbers, ids and dates in a word. Digits within a name stay, because float16 is not float32, unless they
+ * count something (npu3) or are an id. */
 #include "model/failure_text.h"
 
 enum {
 	HEX_MIN_CHARS = 7,      /* git's short SHAs */
 	HEX_PART_MIN_CHARS = 8, /* between underscores */
-	DIGITS_MIN_CHARS = 5,   /* so many within a name are an id */
-	RUNS_OF_ID = 6,         /* so many changes between letters and digits make an id, too */
+	DIGITS_MIN_CHARS = 5,   /* of an id within a name */
+	RUNS_OF_ID = 6,         /* of letters and of digits, in turn */
 	TEMPORARY_CHARS = 11,   /* tmpk3x9a0qz, as Python's tempfile makes them */
 	UUID_CHARS = 36,
 };
@@ -104,7 +104,7 @@ static bool is_unit(const char *p, size_t n)
 	return failure_is_listed(p, n, UNITS);
 }
 
-/* 12, 1e5, 5ms, 1.5f: the digits, then what may follow them in one word. */
+/* 12, 1e5, 5ms, 5f: the digits, then a suffix. */
 static bool is_number(const char *p, size_t n)
 {
 	static const char *const SUFFIXES[] = {"e", "f", "j", "l", "u", "ul", "st", "nd", "rd", "th", "z", NULL};

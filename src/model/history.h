@@ -2,8 +2,9 @@
  * caller passes the runs to a walk one by one, the newest first, until the walk needs no more. The last part of this
  * header is the page that shows such histories.
  *
- * Rules guarded here: red is FAIL or ERROR, green is PASS or DONE. MISS says nothing about the code, so it neither hides nor makes a
- * red test; SKIP means that the test should not run now. A run without the test counts only for its disappearance.
+ * Rules guarded here: red is FAIL or ERROR, green is PASS or DONE. MISS says nothing about the code, so it neither
+ * hides nor makes a red test; SKIP means that the test should not run now. A run without the test counts only for its
+ * disappearance.
  *
  * Thread: any, one at a time; pure functions and plain data. A reader fills in a nightly_view (views/nightly.h).
  * Owns: a nightly_view owns everything below it; nightly_view_free(). A walk owns nothing. */
@@ -88,8 +89,8 @@ struct nightly_accelerator {
 };
 RECORD_DECLARE(nightly_accelerator);
 
-/* The run at one end of a row of days: `history_run` as h, and ?3 the job that reported it there. A text is NULL when no
- * row has it any more, and `job` is 0 when the job is gone. */
+/* The run at one end of a row of days: `history_run` as h, and ?3 the job that reported it there. A text is NULL when
+ * no row has it any more, and `job` is 0 when the job is gone. */
 #define NIGHTLY_MARK_RECORD(F, S)                                                                                      \
 	F(S, TIME, at_ms, "at", "h.at_ms", "")                                                                         \
 	F(S, TEXT, repository, NULL, "h.repository", "")                                                               \

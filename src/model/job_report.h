@@ -25,17 +25,17 @@ struct job_report {
 	uint8_t digest[SHA256_BYTES]; /* of conclusion, tests, failed tests, test_results, artifact_url */
 };
 
-/* From the `workflow` object. ERR_INVALID names the field ("workflow.run_id is missing", "workflow.tests[3].status must be …").
- * Required: status, name, run_id (text or integer). The parser ignores ill-typed optional fields, refuses a wrong entry in tests,
- * and keeps the worst of too many. It cuts names and messages at UTF-8 boundaries and drops control characters. Release also after
- * a failure. */
+/* From the `workflow` object. ERR_INVALID names the field ("workflow.run_id is missing", "workflow.tests[3].status must
+ * be …"). Required: status, name, run_id (text or integer). The parser ignores ill-typed optional fields, refuses a
+ * wrong entry in tests, and keeps the worst of too many. It cuts names and messages at UTF-8 boundaries and drops
+ * control characters. Release also after a failure. */
 int job_report_parse(const json_t *workflow, struct job_report *ret, struct error *e) MUST_CHECK;
 void job_report_release(struct job_report *r);
 
 /* The verdict of a vendor's own tool about the cause of a job's failure: CRCR's `workflow.triage_verdict`
  * (pytorch/test-infra#8673). It is the vendor's claim: pages show it as such, and it is never evidence.
  *
- * Returns the block in a normal form as JSON text, free(). NULL: there is none, or it breaks CRCR's rules. As in CRCR, a wrong
- * type, an unknown word or an unknown schema_version drops the whole block, a text that is too long is cut, and unknown keys
- * are left out. Texts have no control characters except line ends. */
+ * Returns the block in a normal form as JSON text, free(). NULL: there is none, or it breaks CRCR's rules. As in CRCR,
+ * a wrong type, an unknown word or an unknown schema_version drops the whole block, a text that is too long is cut, and
+ * unknown keys are left out. Texts have no control characters except line ends. */
 char *triage_verdict_parse(const json_t *value);

@@ -113,8 +113,8 @@ static size_t match_one(const char *p, char c)
 	return *p == '?' ? c != '/' : *p == c;
 }
 
-/* A matcher with two restart points: it retries the last `*` within its folder and the last `**` anywhere, so the time is at most
- * quadratic. */
+/* A matcher with two restart points: it retries the last `*` within its folder and the last `**` anywhere, so the time
+ * is at most quadratic. */
 bool glob_matches(const char *pattern, const char *path)
 {
 	const char *p = pattern, *s = path;

@@ -1,5 +1,5 @@
-/* The planner's decision about one delivery, before the store applies it. The decision needs the configuration and the changed
- * files. Only the store knows, inside its transaction, whether something was dispatched already.
+/* The planner's decision about one delivery, before the store applies it. The decision needs the configuration and the
+ * changed files. Only the store knows, inside its transaction, whether something was dispatched already.
  *
  * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
 #pragma once
@@ -12,8 +12,8 @@
 
 /* "ciflow/crcr/": the prefix of labels, which CRCR's users know. */
 extern const char LABEL_PREFIX[];
-/* The name for "and more, which GitHub did not list" among changed files; no file has this name. If the list has it, any path may
- * be among the files. */
+/* The name for "and more, which GitHub did not list" among changed files; no file has this name. If the list has it,
+ * any path may be among the files. */
 extern const char FILES_INCOMPLETE[];
 
 /* `**` crosses folders, `*` and `?` do not, [a-z] works; the whole path must match. */
@@ -27,8 +27,8 @@ enum trigger_result {
 	TRIGGER_NEEDS_FILES, /* depends on the changed files, which are not known yet */
 };
 
-/* Whether this accelerator tests the pull request as it is now (drafts, label, paths). files: the changed paths, NULL-terminated;
- * NULL: not known yet. */
+/* Whether this accelerator tests the pull request as it is now (drafts, label, paths). files: the changed paths,
+ * NULL-terminated; NULL: not known yet. */
 enum trigger_result trigger_pull(const struct accelerator *a, const struct pull_info *pull, const char *const *files);
 /* Whether it tests a push to `branch`, one of upstream's branches. */
 bool trigger_push(const struct accelerator *a, const char *branch);
@@ -58,8 +58,8 @@ struct plan_want {
 	char *held_reason;      /* NULL: may run now */
 	bool is_held_for_good;  /* ok-to-test does not release it (trust: merged) */
 	enum author_rank needs; /* of an author, to run now; one author of several PRs with this head suffices */
-	/* Only if this head is new to the PR, or the PR is new: the event that announced it was lost, and this event would not
-	 * start a run. */
+	/* Only if this head is new to the PR, or the PR is new: the event that announced it was lost, and this event
+	 * would not start a run. */
 	bool is_for_new_head;
 	int64_t acknowledge_ms, start_ms, finish_ms; /* durations from now, or from its turn */
 	int64_t every_ms;                            /* push: only the newest in each interval; 0: each */
@@ -106,6 +106,6 @@ struct plan {
 };
 
 void plan_want_release(struct plan_want *w);
-/* Copies what is given; "" counts as NULL. */
+/* Copies the texts; "" counts as NULL. */
 void plan_add_retest(struct plan *p, const char *accelerator, const char *runner, const char *suite);
 void plan_release(struct plan *p);

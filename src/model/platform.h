@@ -2,8 +2,8 @@
  * first steps, and where to get help. The vendor writes it, config/platform_file.h checks it, and pages show it as text
  * only. The outcome of the tests (struct platform_test) comes from reports, never from a file.
  *
- * Thread: any. Plain data and pure functions; a struct platform does not change after it was filled in. Owns: each struct
- * owns its texts; platform_free(), record_release(). */
+ * Thread: any. Plain data and pure functions; a struct platform does not change after it was filled in. Owns: each
+ * struct owns its texts; platform_free(), record_release(). */
 #pragma once
 
 #include "model/record.h"
@@ -23,8 +23,8 @@ enum platform_package {
 };
 enum platform_language { LANGUAGE_PYTHON, LANGUAGE_CPP, N_PLATFORM_LANGUAGES };
 
-/* One way to install; no two have the same first six members. A file may give lists for some of them, and each combination is one
- * entry here. */
+/* One way to install; no two have the same first six members. A file may give lists for some of them, and each
+ * combination is one entry here. */
 struct platform_install {
 	enum platform_build build;
 	char *torch; /* stable: the release, "2.9.1"; nightly: NULL */
@@ -49,7 +49,7 @@ struct platform_link {
 
 struct platform {
 	enum platform_integration integration;
-	char *device; /* what torch.device() takes: "npu" */
+	char *device; /* for torch.device(): "npu" */
 	char *summary;
 	bool is_example;    /* not everything in it was verified; the page shows it last */
 	int64_t max_age_ms; /* a test result that is older is stale */
@@ -72,8 +72,8 @@ const char *platform_os_name(enum platform_os o);
 const char *platform_package_name(enum platform_package p);
 const char *platform_language_name(enum platform_language l);
 
-/* A release is numbers between dots, with or without a local suffix: "2.9.1", "2.9.1+cpu". Any other version is a nightly or a
- * private build. */
+/* A release is numbers between dots, with or without a local suffix: "2.9.1", "2.9.1+cpu". Any other version is a
+ * nightly or a private build. */
 enum platform_build platform_build_of(const char *torch);
 /* Whether the reported version `torch` is this release: "2.9.1+cpu" is "2.9.1". */
 bool platform_is_release(const char *torch, const char *release);
@@ -92,9 +92,9 @@ void platform_free(struct platform *p); /* NULL is fine */
 /* ---- the tests of a platform: the newest run for each version of PyTorch and each system, and the outcome of the
  * must-pass tests of the registry (the vendor's and PyTorch's) ---- */
 
-/* The table `platform_test`. `torch`: as reported, "2.9.1+cpu" or "2.10.0a0+gitabc". `os`: as reported, "Ubuntu 22.04", or
- * "" when the report does not have it. `job_id` 0: retention removed it. `at_ms`: when it was reported. `red_since_ms`: the
- * first of the red runs since the last green one; 0: green. */
+/* The table `platform_test`. `torch`: as reported, "2.9.1+cpu" or "2.10.0a0+gitabc". `os`: as reported, "Ubuntu 22.04",
+ * or "" when the report does not have it. `job_id` 0: retention removed it. `at_ms`: when it was reported.
+ * `red_since_ms`: the first of the red runs since the last green one; 0: green. */
 #define PLATFORM_TEST_RECORD(F, S)                                                                                     \
 	F(S, TEXT, accelerator, NULL, "accelerator", "")                                                               \
 	F(S, TEXT, torch, "torch", "torch", "")                                                                        \

@@ -1,6 +1,6 @@
-/* The messages between outpost-runner and outpostd (docs/runner-protocol.md), as structs: both programs read and write the text
- * with these functions, so they always agree. Every parser treats its input as hostile: bounded and typed; ERR_INVALID names
- * the field.
+/* The messages between outpost-runner and outpostd (docs/runner-protocol.md), as structs: both programs read and write
+ * the text with these functions, so they always agree. Every parser treats its input as hostile: bounded and typed;
+ * ERR_INVALID names the field.
  *
  * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
 #pragma once
@@ -11,9 +11,9 @@
 
 /* ---- fields: protocol_field.c ----
  *
- * One table of texts per message drives reading and writing, so that a field is written as it is read. A wrong text of a program
- * is refused (ERR_INVALID names the field). A text of people (a title) is corrected instead, because a machine must be able to
- * take any change. */
+ * One table of texts per message drives reading and writing, so that a field is written as it is read. A wrong text of
+ * a program is refused (ERR_INVALID names the field). A text of people (a title) is corrected instead, because a
+ * machine must be able to take any change. */
 
 enum {
 	PROTOCOL_ID_MAX_BYTES = 64,
@@ -84,7 +84,7 @@ void claim_request_release(struct claim_request *c);
 /* The answer (200): one dispatch, for this machine alone until the lease expires. */
 struct lease_offer {
 	char *lease_id;
-	int64_t lease_ms; /* it expires after so long without a heartbeat */
+	int64_t lease_ms; /* it expires after this time without a heartbeat */
 	int attempt;      /* 1…; the job's run_attempt */
 	int64_t job_id;   /* for PUT …/log and …/report; 0: Outpost keeps no results of it (L1) */
 	char *dispatch_id;
@@ -104,9 +104,9 @@ struct lease_offer {
 	char *change_url; /* for people */
 	/* a periodic run: the vendor's own code at that time; or NULL */
 	char *source_git_url, *source_branch, *source_sha;
-	/* CHANGE_EXPERIMENT: the tests to run; owned; NULL: all. Then head_sha is the commit that it names, number is the pull
-	 * request that it explains, and ref is the branch with the merge base (refs/heads/main), for a server that does not give
-	 * commits by their names. */
+	/* CHANGE_EXPERIMENT: the tests to run; owned; NULL: all. Then head_sha is the commit that it names, number is
+	 * the pull request that it explains, and ref is the branch with the merge base (refs/heads/main), for a server
+	 * that does not give commits by their names. */
 	struct experiment_request *experiment;
 };
 char *lease_offer_text(const struct lease_offer *o); /* free() */

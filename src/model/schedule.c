@@ -51,7 +51,7 @@ static int parse_value(const char **at, const struct unit *u, int *ret, struct e
 		}
 	if (digits(at, ret))
 		return error_set(e, ERR_INVALID,
-		    u->names ? "the %s is no number and no name such as %s" : "the %s is no number", u->name,
+		    u->names ? "the %s is neither a number nor a name such as %s" : "the %s is not a number", u->name,
 		    u->names ? u->names[1] : "");
 	if (*ret < u->min || *ret > u->max)
 		return error_set(e, ERR_INVALID, "the %s goes from %d to %d", u->name, u->min, u->max);
@@ -243,8 +243,8 @@ int64_t schedule_start_ms(const struct schedule *s, int64_t due_ms)
 	return due_ms + delay / SECOND_MS * SECOND_MS;
 }
 
-/* The last due time in (after_ms, until_ms]; 0: none. A binary search by whole minutes for the last minute that a due time follows
- * within the span. */
+/* The last due time in (after_ms, until_ms]; 0: none. A binary search by whole minutes for the last minute that a due
+ * time follows within the span. */
 static int64_t last_due(const struct schedule *s, int64_t after_ms, int64_t until_ms)
 {
 	int64_t low = after_ms / MINUTE_MS, high = until_ms / MINUTE_MS + 1;
@@ -309,7 +309,7 @@ int64_t backoff_delay_ms(int n_attempts, int64_t retry_after_ms, double random01
 		ceiling *= 2;
 	if (ceiling > BACKOFF_LONGEST_MS)
 		ceiling = BACKOFF_LONGEST_MS;
-	/* Between half and all of the ceiling: spread out, but never at once. */
+	/* Between half and all of the ceiling, so that retries spread out but do not follow immediately. */
 	int64_t delay = ceiling / 2 + (int64_t)((double)(ceiling - ceiling / 2) * random01);
 	if (delay < BACKOFF_FIRST_MS)
 		delay = BACKOFF_FIRST_MS;

@@ -2,18 +2,18 @@
  * accelerators with the same text do not start at once. The last part of this header is a run and a schedule as pages
  * show them.
  *
- * The crons give the due times, and a run starts when its delay is over, too. The delay is a stable share (a hash of the name) of
- * the configured jitter, or of a quarter of the gap to the next due time if that is shorter. So due times keep their order, and a
- * cron for each minute still starts one run a minute.
+ * The crons give the due times, and a run starts when its delay is over, too. The delay is a stable share (a hash of
+ * the name) of the configured jitter, or of a quarter of the gap to the next due time if that is shorter. So due times
+ * keep their order, and a cron for each minute still starts one run a minute.
  *
  * Thread: any. Plain data and pure functions. Owns: schedule_release(); the views own their texts: record_release(). */
 #pragma once
 
 #include "model/record.h"
 
-/* A cron text, in UTC: five fields (minute hour day-of-month month day-of-week) with lists, ranges, steps and English names, or
- * @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually. If both day fields are restricted, one of them has to match; a
- * field that starts with '*' is not a restriction (Vixie's rule). */
+/* A cron text, in UTC: five fields (minute hour day-of-month month day-of-week) with lists, ranges, steps and English
+ * names, or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually. If both day fields are restricted, one
+ * of them has to match; a field that starts with '*' is not a restriction (Vixie's rule). */
 struct cron { /* bit n set: the value n matches */
 	uint64_t minutes;
 	uint32_t hours, days, months, weekdays; /* days 1…31, months 1…12, weekdays 0…6, 0 = Sunday */
@@ -46,11 +46,11 @@ struct schedule_look {
 	int64_t next_ms;     /* and its start */
 	int64_t last_ms;     /* for the next look */
 };
-/* last_ms: the last handled due time, or the time from which they count. If it is later than now, the clock was put back: due times
- * count from now then, and the caller recognises those that it has handled. */
+/* last_ms: the last handled due time, or the time from which they count. If it is later than now, the clock was put
+ * back: due times count from now then, and the caller recognises those that it has handled. */
 struct schedule_look schedule_look(const struct schedule *s, int64_t last_ms, int64_t now_ms);
-/* The first look at a schedule that replaces `before` (last_ms is of that one). Due times of the old schedule are not lost, and past
- * due times of the new one alone are not missed. */
+/* The first look at a schedule that replaces `before` (last_ms is of that one). Due times of the old schedule are not
+ * lost, and past due times of the new one alone are not missed. */
 struct schedule_look schedule_look_at_other(
     const struct schedule *s, const struct schedule *before, int64_t last_ms, int64_t now_ms);
 

@@ -1,5 +1,5 @@
-/* The states of dispatches, tests, jobs and changes, each list in one place, and the legal steps of a dispatch. Rows store and
- * pages show the names; the order is not stored.
+/* The states of dispatches, tests, jobs and changes, each list in one place, and the legal steps of a dispatch. Rows
+ * store and pages show the names; the order is not stored.
  *
  * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
 #pragma once
@@ -26,9 +26,10 @@ WORDS_DECLARE(dispatch_state);
 bool dispatch_is_unfinished(enum dispatch_state s);
 /* It ended before its results were in, on purpose: superseded or cancelled. Later reports for it change no cell. */
 bool dispatch_is_called_off(enum dispatch_state s);
-/* The legal steps: forward through held…done, also past some of them; from an unfinished state to superseded, cancelled, failed
- * or expired; from done, expired and failed back to running or done, for a new attempt or a late result; from acknowledged and
- * running back to queued, when the machine of a pull dispatch returns it or becomes silent; and none at all. */
+/* The legal steps: forward through held…done, also past some of them; from an unfinished state to superseded,
+ * cancelled, failed or expired; from done, expired and failed back to running or done, for a new attempt or a late
+ * result; from acknowledged and running back to queued, when the machine of a pull dispatch returns it or becomes
+ * silent; and none at all. */
 bool dispatch_may_enter(enum dispatch_state from, enum dispatch_state to);
 
 /* How a person ended a dispatch with a comment: `ok-to-test cancel` declines it, `cancel` cancels it. Both leave it

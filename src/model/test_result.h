@@ -1,5 +1,5 @@
-/* One test case of a report: an entry of `tests` in a callback or a report document. The cases of other formats become such entries.
- * This file cuts vendors' texts to size; the code that shows them escapes them.
+/* One test case of a report: an entry of `tests` in a callback or a report document. The cases of other formats become
+ * such entries. This file cuts vendors' texts to size; the code that shows them escapes them.
  *
  * Thread: any. Plain data and pure functions; the owner of a struct releases it. */
 #pragma once
@@ -33,19 +33,19 @@ struct test_result {
 	char *unit; /* may be NULL */
 };
 
-/* From one entry of `tests` (docs/report.md). Errors start with `where`: "workflow.tests[3].status must be …". Required: suite, name,
- * status. An ill-typed member is ERR_INVALID, null counts as absent, and unknown members are allowed. Release also after a
- * failure. */
+/* From one entry of `tests` (docs/report.md). Errors start with `where`: "workflow.tests[3].status must be …".
+ * Required: suite, name, status. An ill-typed member is ERR_INVALID, null counts as absent, and unknown members are
+ * allowed. Release also after a failure. */
 int test_result_parse(const json_t *entry, const char *where, struct test_result *ret, struct error *e) MUST_CHECK;
 void test_result_release(struct test_result *t);
-/* Sets the place of a red result; call it once the status is known. A path or line that cannot be a place in a source tree is
- * dropped, not refused: an absolute path (its root is not known), a path with `..`, `\` or control characters, a path over
- * REPORT_PATH_MAX_BYTES, and an invalid line. path may be NULL. */
+/* Sets the place of a red result; call it once the status is known. A path or line that cannot be a place in a source
+ * tree is dropped, not refused: an absolute path (its root is not known), a path with `..`, `\` or control characters,
+ * a path over REPORT_PATH_MAX_BYTES, and an invalid line. path may be NULL. */
 void test_result_locate(struct test_result *t, const char *path, int64_t line);
 
 /* Seconds as milliseconds; -1: not a duration. */
 int64_t report_duration_ms(double seconds);
-/* A copy on one line, cut to max_bytes of UTF-8: breaks and tabs become spaces, other control characters are dropped. free(). */
+/* A copy on one line, cut to max_bytes: breaks and tabs become spaces, other control characters are dropped. free(). */
 char *report_line(const char *s, size_t max_bytes);
 /* The same, but breaks and tabs stay, and blanks around the text are dropped. NULL: nothing is left. */
 char *report_lines(const char *s, size_t max_bytes);
@@ -56,9 +56,9 @@ char *report_link(const char *s);
 /* report_link() of obj[key]. */
 char *report_url(const json_t *obj, const char *key);
 
-/* A job's failed tests in the form of CRCR's reporters (pytorch/test-infra#8545): `failed_tests_detail`, `failed_tests_json` or
- * `failed_tests` of the `workflow` object, each an array or the JSON text of one. Entries: {name, classname, message, stacktrace,
- * duration}. Each becomes a FAIL of the suite `unit` with the name of a JUnit case. Entries without a name and ill-typed members are
- * left out. At most 1000 are read; *ret_n_cut counts the others. Returns the results, free() after a test_result_release() of each;
- * NULL: there are none. */
+/* A job's failed tests in the form of CRCR's reporters (pytorch/test-infra#8545): `failed_tests_detail`,
+ * `failed_tests_json` or `failed_tests` of the `workflow` object, each an array or the JSON text of one. Entries:
+ * {name, classname, message, stacktrace, duration}. Each becomes a FAIL of the suite `unit` with the name of a JUnit
+ * case. Entries without a name and ill-typed members are left out. At most 1000 are read; *ret_n_cut counts the others.
+ * Returns the results, free() after a test_result_release() of each; NULL: there are none. */
 struct test_result *failed_tests_parse(const json_t *workflow, size_t *ret_n, size_t *ret_n_cut);

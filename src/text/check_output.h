@@ -1,8 +1,7 @@
 /* The conclusion and the text of a check run, from a change view. Pure. Thread: any.
  *
- * Only L4 may fail (L3 if the operator has chosen CRCR's rule), and only for failures that the change may
- * have caused. A failure on the vendor's side is neutral, because a neutral required check run does not block
- * a merge. */
+ * Only L4 may fail (L3 if the operator has chosen CRCR's rule), and only for failures that the change may have caused.
+ * A failure on the vendor's side is neutral, because a neutral required check run does not block a merge. */
 #pragma once
 
 #include "text/table.h"

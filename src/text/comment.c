@@ -1,6 +1,5 @@
-/* Puts the comment together. The table gets the space that the other parts leave, because it is the only part
- * that may be cut. Texts that change only because time passes are remembered as spans, and the hash leaves
- * them out. */
+/* Puts the comment together. The table gets the space that the other parts leave, because it is the only part that may
+ * be cut. The hash leaves out the spans of text that change only because time passes. */
 #include "text/comment.h"
 
 #include "text/comment_internal.h"

@@ -1,9 +1,8 @@
-/* The one comment on a pull request, as Markdown: a verdict line, the tested commit, the table tests ×
- * accelerators, the failures with their evidence, and how to test again. docs/comment.md explains each part
- * to its readers.
+/* The one comment on a pull request, as Markdown: a verdict line, the tested commit, the table tests × accelerators,
+ * the failures with their evidence, and how to test again. docs/comment.md explains each part to its readers.
  *
- * Nothing that a vendor or an author wrote reaches the page as Markdown, HTML, a link (except https links to
- * vendors' evidence), a mention or a reference. Pure. Thread: any. */
+ * Nothing that a vendor or an author wrote reaches the page as Markdown, HTML, a link (except https links to vendors'
+ * evidence), a mention or a reference. Pure. Thread: any. */
 #pragma once
 
 #include "text/table.h"
@@ -23,8 +22,7 @@ struct comment_options {
 struct comment {
 	char *markdown; /* owned; below COMMENT_MAX_BYTES bytes, valid UTF-8 */
 	size_t bytes;
-	/* of the Markdown without the time of writing and the age of the base: if it is equal, there are no
-	 * news */
+	/* of the Markdown without the time of writing and the age of the base: if it is equal, there are no news */
 	uint8_t hash[SHA256_BYTES];
 	size_t n_rows_left_out;
 };

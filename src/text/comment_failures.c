@@ -1,6 +1,6 @@
-/* The red cells with all that a person needs to continue. Failures that the change may have caused stand open, accelerator by
- * accelerator; all others are folded, with their evidence. The differences from the base follow, because a test that is gone or
- * newly skipped hides failures, and no cell of the table shows it. */
+/* The red cells with all that a person needs to continue. Failures that the change may have caused stand open,
+ * accelerator by accelerator; all others are folded, with their evidence. The differences from the base follow, because
+ * a test that is gone or newly skipped hides failures, and no cell of the table shows it. */
 #include "text/comment_internal.h"
 #include "text/summary.h"
 
@@ -135,8 +135,7 @@ static void append_more(struct buf *out, size_t n)
 	buf_append_str(out, " more\n");
 }
 
-/* One column: its name, its contact, how to run only this one again, and its n failures, up to out's length
- * `end`. */
+/* One column: its name, its contact, how to run only this one again, and its n failures, up to out's length `end`. */
 static void append_failed_column(struct buf *out, const struct table *t, const struct table_failure *f, size_t n,
     const struct comment_options *o, size_t end)
 {

@@ -38,6 +38,6 @@ void comment_append_failures(struct buf *out, const struct table *t, const struc
 void comment_append_folded_failures(struct buf *out, const struct table *t, const struct comment_options *o);
 /* Folded: the differences from the base, if there are any. */
 void comment_append_deltas(struct buf *out, const struct table *t, const struct comment_options *o);
-/* The accelerators that are silent, lack required results, are held, running or cancelled, with the reasons: a paragraph for each
- * state. */
+/* The accelerators that are silent, lack required results, are held, running or cancelled, with the reasons: a
+ * paragraph for each state. */
 void comment_append_states(struct buf *out, const struct table *t, const struct comment_options *o);

@@ -97,7 +97,7 @@ static void append_rows_left_out(struct buf *out, const struct table *t, const s
 	buf_append_str(out, ". ");
 }
 
-/* Counts what the table does not show, if anything. */
+/* Counts the rows and columns that the table does not show, if any. */
 static void append_left_out(struct buf *out, const struct table *t, const struct shown *s, const char *page_url)
 {
 	size_t n_columns = 0;

@@ -29,13 +29,12 @@ void rerun_append(struct buf *out, const struct verdict_view *w, const char *pub
  *    "rerunning": N, "accelerators": [{"name", "outcome", the seven counts, "passed": N,
  *    "lacking": N, "rerunning": N}]}
  *
- * The seven are numbers of red cells (accelerator, test): by attribution for FAIL and ERROR; `missing` for
- * MISS, and 1 for an accelerator without any report; `not_counted` for all of unhealthy accelerators, which
- * are in no other count. pass: every accelerator that counts has reported, one has a PASS, and no red cell
- * comes from the change or has an unknown cause. `rerunning`: how many of the failures that count or are
- * excused an experiment runs again; each stays in its count until the experiment has ended. `complete`: see
- * table_is_complete(). outcome: "not_counted", "new", "unclassified", "missing", "running", "waiting",
- * "held", "merged_only", "cancelled", "lacking", "unrelated", "passed" or "nothing": the first that applies.
- * Accelerators at L1 are left out; at most 60 are listed, the worst first. A superseded change is "unknown"
- * and has no counts. */
+ * The seven are numbers of red cells (accelerator, test): by attribution for FAIL and ERROR; `missing` for MISS, and 1
+ * for an accelerator without any report; `not_counted` for all of unhealthy accelerators, which are in no other count.
+ * pass: every accelerator that counts has reported, one has a PASS, and no red cell comes from the change or has an
+ * unknown cause. `rerunning`: how many of the failures that count or are excused an experiment runs again; each stays
+ * in its count until the experiment has ended. `complete`: see table_is_complete(). outcome: "not_counted", "new",
+ * "unclassified", "missing", "running", "waiting", "held", "merged_only", "cancelled", "lacking", "unrelated", "passed"
+ * or "nothing": the first that applies. Accelerators at L1 are left out; at most 60 are listed, the worst first. A
+ * superseded change is "unknown" and has no counts. */
 json_t *verdict_json(const struct table *t);

@@ -95,7 +95,7 @@ static void add_columns(struct table *t, size_t *column_of)
 		column_of[t->columns[i].accelerator - v->accelerators] = i;
 }
 
-/* ---- what is required ---- */
+/* ---- requirements ---- */
 
 /* Whether `name` is the entry's "suite/test". */
 static bool is_test_named(const char *name, const struct table_entry *e)

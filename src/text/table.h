@@ -79,8 +79,9 @@ struct table_column {
 	const struct accelerator_view *accelerator;
 	enum column_state state;
 	enum column_outcome outcome;
-	/* the dispatch that `state` comes from; the first held one (preferably one that a member can release) and the first silent
-	 * one, whatever the state of the others; NULL: none. A held one that is not current is another round. Borrowed */
+	/* the dispatch that `state` comes from; the first held one (preferably one that a member can release) and the
+	 * first silent one, whatever the state of the others; NULL: none. A held one that is not current is another
+	 * round. Borrowed */
 	const struct dispatch_view *dispatch, *held, *silent;
 	size_t n_cells[N_TEST_STATUSES]; /* with a row, or counted in a view that was cut */
 	size_t n_failures[N_FAILURE_GROUPS];
@@ -181,6 +182,6 @@ const char *table_status_symbol(enum test_status s);
 /* "suite/test (dtype)", without the suite if it is empty or equals the test. free(). */
 char *table_row_name(const struct table_row *row);
 
-/* Private to table_init(), in table_rows.c: adds entries, rows and failures, and counts them in the columns. column_of: by the view's
- * index of an accelerator; SIZE_MAX: it has no column. */
+/* Private to table_init(), in table_rows.c: adds entries, rows and failures, and counts them in the columns. column_of:
+ * by the view's index of an accelerator; SIZE_MAX: it has no column. */
 void table_add_rows(struct table *t, const size_t *column_of);

@@ -17,16 +17,6 @@ enum {
 
 /* ---- which webhooks are used ---- */
 
-/* N_PULL_ACTIONS: an action that is not used. */
-static enum pull_action pull_action_parse(const char *word)
-{
-	enum pull_action a = 0;
-
-	while (a < N_PULL_ACTIONS && !str_eq(pull_action_name(a), word))
-		a++;
-	return a;
-}
-
 /* NULL: the webhook is used; else the reason why not. */
 typedef const char *refuse_fn(const struct skim *s, const struct config *c);
 
