@@ -143,8 +143,7 @@ struct accelerator_view {
 };
 RECORD_DECLARE(accelerator_view);
 
-/* The state of the rerun that would help to decide a red cell; RERUN_NONE: none would help, or no runner accepts
- * reruns.
+/* The state of the rerun that would help to decide a red cell; RERUN_NONE: none would help, or no runner accepts reruns.
  * X(ENUM, name in the JSON, text for people) */
 #define RERUN_STATES(X)                                                                                                \
 	X(PENDING, "pending", "re-running") /* by Outpost itself; may be another change's, on the same base */         \

@@ -33,7 +33,7 @@ void comment_append_command(struct buf *out, const struct comment_options *o, co
 
 	escape_markdown_code(out, command, 0, MARKDOWN_TEXT);
 	if (!o->bot)
-		buf_append_str(out, " (BOT is who wrote this)");
+		buf_append_str(out, " (BOT is the author of this comment)");
 	free(command);
 }
 
