@@ -84,6 +84,7 @@ struct rows *db_exec_rows_values(struct txn *t, const char *sql, const struct va
 /* ---- rows ---- */
 bool rows_next(struct rows *r);
 void rows_end(struct rows *r);
+bool rows_have_failed(const struct rows *r); /* a statement of the connection has failed */
 /* For db/record_rows.h: the columns of this row one after the other, from 1. */
 int rows_take_column(struct rows *r);
 /* Columns of the row that rows_next() found, from 0. Borrowed until the next step. */

@@ -258,6 +258,8 @@ bool rows_next(struct rows *r)
 	return false;
 }
 
+bool rows_have_failed(const struct rows *r) { return r->db->why.code != 0; }
+
 int rows_take_column(struct rows *r) { return r->column++; }
 
 void rows_end(struct rows *r)

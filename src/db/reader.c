@@ -1,5 +1,5 @@
-/* The reader threads: each with a read-only connection, each query in one snapshot. A
- * slow query (a backup) holds one thread; the others go on. */
+/* The reader threads: each with a read-only connection, each query in one snapshot. A slow query (a backup) holds one
+ * thread; the others go on. */
 
 #include "db/store_internal.h"
 #include "loop/loop.h"
@@ -9,7 +9,7 @@ struct readers {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;     /* something queued, or stopping */
 	pthread_cond_t all_gone; /* n_open became 0 */
-	struct store_query *first, *last;
+	STAILQ_HEAD(, store_query) queue;
 	bool is_stopping;
 	int n_open;
 
@@ -28,23 +28,21 @@ static void *reader_main(void *p)
 	struct readers *r = self->all;
 	struct db *d = self->db;
 
-	thread_give_way(); /* no webhook waits for a page */
+	thread_give_way(); /* webhooks come before pages */
 	pthread_mutex_lock(&r->lock);
 	for (;;) {
 		struct store_query *q;
 
-		while (!r->first && !r->is_stopping)
+		while (STAILQ_EMPTY(&r->queue) && !r->is_stopping)
 			pthread_cond_wait(&r->wake, &r->lock);
-		q = r->first;
+		q = STAILQ_FIRST(&r->queue);
 		if (!q)
 			break;
-		r->first = q->next;
-		if (!r->first)
-			r->last = NULL;
+		STAILQ_REMOVE_HEAD(&r->queue, link);
 		pthread_mutex_unlock(&r->lock);
 		if (db_begin(d, DB_READER) == 0)
 			q->err = q->run(q, db_view(d));
-		/* What a query made of rows that could not be read ("not found") does not count. */
+		/* The result of a query that could not read its rows ("not found") does not count. */
 		if (db_status(d)) {
 			q->err = db_status(d);
 			error_set(&q->why, q->err, "%s", db_why(d)->text);
@@ -71,6 +69,7 @@ int readers_start(struct store *s, const char *path, int n, struct readers **ret
 	int rc = 0;
 
 	assert(n > 0 && n <= READERS_MAX);
+	STAILQ_INIT(&r->queue);
 	r->store = s;
 	r->n = r->n_open = n;
 	for (int i = 0; i < n && !rc; i++) {
@@ -94,13 +93,8 @@ int readers_start(struct store *s, const char *path, int n, struct readers **ret
 
 void readers_push(struct readers *r, struct store_query *q)
 {
-	q->next = NULL;
 	pthread_mutex_lock(&r->lock);
-	if (r->last)
-		r->last->next = q;
-	else
-		r->first = q;
-	r->last = q;
+	STAILQ_INSERT_TAIL(&r->queue, q, link);
 	pthread_cond_signal(&r->wake);
 	pthread_mutex_unlock(&r->lock);
 }

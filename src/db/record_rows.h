@@ -39,11 +39,17 @@ void record_read(struct rows *r, const struct record *record, void *ret);
 /* The first row of a statement, and ends the statement. False: it has no row, and `ret` stays as it was. */
 bool record_read_first(struct rows *r, const struct record *record, void *ret);
 /* Adds a struct S for each row to the end of an array (ARRAY_PUSH() in base/alloc.h); its members outside the record
- * are zero. */
+ * are zero. After a failure the array is empty. */
 #define RECORDS_READ(r, S, array, n)                                                                                   \
-	for (struct rows *rows_ = (r); rows_next(rows_);) {                                                            \
-		struct S *at_ = ARRAY_PUSH(array, n);                                                                  \
+	do {                                                                                                           \
+		struct rows *rows_ = (r);                                                                              \
                                                                                                                        \
-		*at_ = (struct S){0};                                                                                  \
-		record_read(rows_, &S##_record, at_);                                                                  \
-	}
+		while (rows_next(rows_)) {                                                                             \
+			struct S *at_ = ARRAY_PUSH(array, n);                                                          \
+                                                                                                                       \
+			*at_ = (struct S){0};                                                                          \
+			record_read(rows_, &S##_record, at_);                                                          \
+		}                                                                                                      \
+		if (rows_have_failed(rows_))                                                                           \
+			RECORDS_RELEASE(S, array, n);                                                                  \
+	} while (0)

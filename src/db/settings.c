@@ -47,10 +47,4 @@ static int get_setting_run(struct store_query *q, const struct view *d)
 	g->value = setting_text(d, g->key);
 	return 0;
 }
-
-int store_get_setting(struct store *s, struct get_setting *q)
-{
-	q->value = NULL;
-	q->q.run = get_setting_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY_CLEARED(get_setting, value)

@@ -1,9 +1,7 @@
-/* The durable truth: SQLite behind one writer thread with group commit and a few reader
- * threads. Nobody else sees SQL.
+/* The store: SQLite behind one writer thread with group commit and a few reader threads.
  *
- * An operation is a struct that the caller owns, fills and submits; `done` gives it back
- * on the loop, once, after the commit that holds it is on disk. Effects and their cause
- * are written by one operation, so they are in one transaction. */
+ * An operation is a struct that the caller owns, fills and submits; `done` gives it back on the loop, once, after the
+ * commit that holds it is on disk. One operation writes an effect with its cause, so they are in one transaction. */
 #pragma once
 
 #include "loop/loop.h"
@@ -23,22 +21,21 @@ struct store_options {
 	int (*recover)(struct db *d, struct error *e);
 };
 
-/* Opens, locks the state directory against a second daemon, migrates, recovers.
- * Blocking: before the loop runs. ERR_CORRUPT, ERR_TOO_NEW, ERR_EXISTS (another daemon
- * holds it), ERR_IO, … with the file named. */
+/* Opens, locks the state directory against a second daemon, migrates, recovers. It blocks, so call it before the loop
+ * runs. ERR_CORRUPT, ERR_TOO_NEW, ERR_EXISTS (another daemon holds it), ERR_IO, … with the file named. */
 int store_open(struct loop *l, const struct store_options *o, struct store **ret, struct error *e) MUST_CHECK;
-/* Refuses new work, finishes what is queued, checkpoints, joins, closes. on_closed runs
- * once on the loop; every submitted operation is done before it. */
+/* Refuses new work, finishes the queued work, checkpoints, joins, closes. on_closed runs once on the loop; every submitted
+ * operation is done before it. */
 void store_close(struct store *s, void (*on_closed)(void *owner), void *owner);
 
-/* ---- what changed: topics are told on the loop after the commit that changed them ---- */
+/* ---- topics: subscribers are notified on the loop after the commit that changed something ---- */
 enum store_topic {
 	STORE_DELIVERIES = 1 << 0,  /* a delivery waits to be planned */
 	STORE_OUTBOX = 1 << 1,      /* an effect is due */
 	STORE_DISPATCHES = 1 << 2,  /* a deadline may have come nearer */
-	STORE_CHANGES = 1 << 3,     /* what a change shows is different */
+	STORE_CHANGES = 1 << 3,     /* a change looks different */
 	STORE_QUEUE = 1 << 4,       /* a pull dispatch waits, or a place for one is free */
-	STORE_LEASES = 1 << 5,      /* a lease was ended by others than its machine, or its time moved */
+	STORE_LEASES = 1 << 5,      /* Outpost ended a lease, or moved its time */
 	STORE_TOKENS = 1 << 6,      /* credentials came or went */
 	STORE_ATTRIBUTION = 1 << 7, /* red cells wait for their evidence (verdict/attribution.h) */
 	STORE_SCHEDULES = 1 << 8,   /* a periodic run is due at once, or may be */
@@ -76,8 +73,8 @@ struct store_op {
 	int (*run)(struct store_op *op, struct txn *d); /* writer thread, in a savepoint */
 	void (*done)(struct store_op *op);              /* loop, once, never inside submit */
 	size_t bytes;                                   /* weight in the queue */
-	/* run writes with one statement at most, which by itself happens wholly or not at all:
-	 * it gets no savepoint, which costs a copy of each page that it touches */
+	/* run writes with one statement at most, which is atomic by itself, so it needs no savepoint; a savepoint costs a
+	 * copy of each page that it touches */
 	bool is_one_statement;
 	struct store_retry retry; /* `.retry.event`: see above */
 	/* out */
@@ -87,26 +84,30 @@ struct store_op {
 	/* store's own */
 	struct store *store;
 	struct inbox_item item;
-	struct store_op *next;
+	STAILQ_ENTRY(store_op) link;
 };
 /* Thread: loop. 0: the store owns op until op->done(op). ERR_BUSY (queue full; not of a patient operation) or
  * ERR_CLOSING: op stays the caller's and done will not run. */
 int store_submit(struct store *s, struct store_op *op) MUST_CHECK;
 /* For a .c file: defines store_NAME(), which submits a struct NAME; NAME_run() does the work. The struct is the operation's
  * whole weight. */
-#define STORE_OPERATION(name) STORE_SUBMIT(name, false)
+#define STORE_OPERATION(name)                   STORE_SUBMIT(name, false, 0)
 /* The same for an operation of one statement. */
-#define STORE_STATEMENT(name) STORE_SUBMIT(name, true)
-#define STORE_SUBMIT(name, is_alone)                                                                                   \
+#define STORE_STATEMENT(name)                   STORE_SUBMIT(name, true, 0)
+/* The same for an operation that also weighs `more_bytes`, an expression of op. */
+#define STORE_HEAVY_OPERATION(name, more_bytes) STORE_SUBMIT(name, false, more_bytes)
+#define STORE_SUBMIT(name, is_alone, more_bytes)                                                                       \
 	int store_##name(struct store *s, struct name *op)                                                             \
 	{                                                                                                              \
 		op->op.run = name##_run;                                                                               \
-		op->op.bytes = sizeof(*op);                                                                            \
+		op->op.bytes = sizeof(*op) + (more_bytes);                                                             \
 		op->op.is_one_statement = is_alone;                                                                    \
 		return store_submit(s, &op->op);                                                                       \
 	}
-/* fn runs right before an operation is taken, on the loop: what it submits is written first. One at
- * a time; NULL: none any more. */
+/* Sets `member` of the struct, and all members behind it, to zero. */
+#define CLEAR_FROM(s, member) memset(&(s)->member, 0, sizeof(*(s)) - offsetof(__typeof__(*(s)), member))
+/* fn runs on the loop right before each operation is queued; an operation that fn submits is written first. One fn at
+ * a time; NULL: none. */
 void store_before_submit(struct store *s, void (*fn)(void *owner), void *owner);
 
 /* ---- reading ---- */
@@ -120,7 +121,7 @@ struct store_query {
 	/* store's own */
 	struct store *store;
 	struct inbox_item item;
-	struct store_query *next;
+	STAILQ_ENTRY(store_query) link;
 };
 int store_query(struct store *s, struct store_query *q) MUST_CHECK; /* as store_submit() */
 /* As STORE_OPERATION(). */
@@ -130,15 +131,17 @@ int store_query(struct store *s, struct store_query *q) MUST_CHECK; /* as store_
 		q->q.run = name##_run;                                                                                 \
 		return store_query(s, &q->q);                                                                          \
 	}
-/* The same for a query whose results are the records S in `list`, `n` of them; defines NAME_release() too. */
-#define STORE_LIST(name, S)                                                                                            \
+/* The same; clears the outputs first: the members from `first_output` to the end of the struct. */
+#define STORE_QUERY_CLEARED(name, first_output)                                                                        \
 	int store_##name(struct store *s, struct name *q)                                                              \
 	{                                                                                                              \
-		q->list = NULL;                                                                                        \
-		q->n = 0;                                                                                              \
+		CLEAR_FROM(q, first_output);                                                                           \
 		q->q.run = name##_run;                                                                                 \
 		return store_query(s, &q->q);                                                                          \
-	}                                                                                                              \
+	}
+/* The same for a query whose results are the records S in `list`, `n` of them; defines NAME_release() too. */
+#define STORE_LIST(name, S)                                                                                            \
+	STORE_QUERY_CLEARED(name, list)                                                                                \
                                                                                                                        \
 	void name##_release(struct name *q) { RECORDS_RELEASE(S, q->list, q->n); }
 
@@ -152,11 +155,11 @@ struct store_stats {
 	char last_error[200];
 };
 void store_stats(struct store *s, struct store_stats *ret);
-/* What the queue may hold, for those who leave room for others. */
+/* The limits of the queue, for a caller that leaves room for other operations. */
 struct store_limits {
 	size_t max_queue_ops, max_queue_bytes;
 };
 void store_limits(const struct store *s, struct store_limits *ret);
-/* Tries an empty write when the last commit failed, so that a disk with room again is
- * noticed without traffic. Thread: loop; cheap. */
+/* Tries a small write when the last commit failed, to notice without traffic that the disk has room again. Thread: loop;
+ * cheap. */
 void store_probe(struct store *s);

@@ -1,4 +1,4 @@
-/* What the files that make up the store's threads share; nobody else includes it. */
+/* Shared by the files that make up the store's threads. store/registry.c includes it for the backup; no other file does. */
 #pragma once
 
 #include <pthread.h>
@@ -20,8 +20,7 @@ struct writer;
 int writer_start(
     struct store *s, const char *path, const struct store_options *o, struct writer **ret, struct error *e) MUST_CHECK;
 void writer_push(struct writer *w, struct store_op *op); /* thread: loop */
-/* Thread: loop. Returns at once; the thread finishes the queue, waits until wait_first()
- * returns, empties the log and posts `gone`. */
+/* Thread: loop. Returns at once; the thread finishes the queue, calls wait_first(), empties the log and posts `gone`. */
 void writer_stop(struct writer *w, void (*wait_first)(void *owner), void *owner, struct inbox_item *gone);
 void writer_join(struct writer *w); /* after `gone` came; frees */
 
@@ -34,7 +33,7 @@ void readers_wait(void *readers);     /* any thread, after readers_stop(): all c
 bool readers_go_on(void *readers);    /* false once readers_stop() was called */
 void readers_join(struct readers *r); /* frees */
 
-/* One committed or failed batch, told on the loop behind its operations' done. */
+/* One committed or failed batch; the loop gets it after the batch's operations are done. */
 struct batch_note {
 	struct inbox_item item;
 	struct store *store;
@@ -64,12 +63,12 @@ struct store {
 		void *owner;
 	} subscribers[SUBSCRIBERS_MAX];
 	int n_subscribers;
-	void (*before_submit)(void *owner); /* NULL: nobody asked for it */
+	void (*before_submit)(void *owner); /* NULL: none */
 	void *before_submit_owner;
-	const struct store_touched *touched; /* while subscribers are told */
+	const struct store_touched *touched; /* while subscribers are notified */
 	struct store_stats stats;
 	int64_t n_queries;
-	TAILQ_HEAD(store_retries, store_retry) retries; /* they wait for their next attempt */
+	TAILQ_HEAD(store_retries, store_retry) retries; /* operations that wait for their next attempt */
 	struct timer *retry_timer;
 	bool is_closing, is_probing, has_stopped_retrying;
 	void (*on_closed)(void *owner);

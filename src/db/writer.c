@@ -1,9 +1,8 @@
-/* The writer thread: everything that was queued during the last sync becomes one
- * transaction, each operation in a savepoint of its own unless it is one statement, one
- * commit for all.
+/* The writer thread: the operations that were queued during the last sync become one transaction with one commit. Each
+ * operation has a savepoint of its own, unless it is one statement.
  *
- * What must never happen here: an operation's done posted before the commit that holds it
- * is on disk. A failed commit fails every operation of its batch with the same code. */
+ * Rule: an operation's done is posted only after the commit that holds it is on disk. A failed commit fails every operation
+ * of its batch with the same code. */
 #include <signal.h>
 
 #include "db/counters.h"
@@ -24,8 +23,8 @@ void thread_start(pthread_t *ret, void *(*run)(void *owner), void *owner)
 
 /* ---- the checkpointer: keeps the write-ahead log small without making the writer wait ----
  *
- * A thread with its own connection moves what is committed into the file. Only when the log has grown past a limit does the
- * writer move the rest, because then nothing is appended meanwhile and the log starts again from its beginning. */
+ * A thread with its own connection moves committed pages into the file. When the log has grown past a limit, the writer
+ * moves the rest, because then nothing is appended meanwhile and the log starts again from its beginning. */
 
 /* Measured: the log is reused at 6 to 7 MB. */
 static const int64_t WAKE_BYTES = 2 << 20;    /* the thread starts */
@@ -38,7 +37,7 @@ struct checkpointer {
 	pthread_cond_t wake;
 	bool is_wanted, is_stopping;
 
-	pthread_mutex_t running; /* held by whoever runs a checkpoint */
+	pthread_mutex_t running; /* held during a checkpoint */
 	pthread_t thread;
 
 	/* checkpointer's thread */
@@ -123,7 +122,7 @@ static void checkpointer_on_commit(struct checkpointer *c, struct db *writer, in
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* Thread: writer. Waits for a checkpoint in hand. NULL is fine. */
+/* Thread: writer. Waits for a running checkpoint. NULL is fine. */
 static void checkpointer_stop(struct checkpointer *c)
 {
 	if (!c)
@@ -141,11 +140,13 @@ static void checkpointer_stop(struct checkpointer *c)
 
 /* ---- the writer ---- */
 
+STAILQ_HEAD(op_queue, store_op);
+
 struct writer {
 	/* shared, under lock */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	struct store_op *first, *last;
+	struct op_queue queue;
 	bool is_stopping;
 
 	/* set before the thread starts, or by writer_stop() under the lock */
@@ -168,28 +169,24 @@ static int64_t now_us(void)
 	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-/* At most BATCH_MAX_OPS of the queue, in order; NULL when there is nothing to do any more. */
-static struct store_op *take_batch(struct writer *w)
+/* Waits for operations and moves at most BATCH_MAX_OPS of them to `batch`. False: the queue is empty and the writer stops. */
+static bool take_batch(struct writer *w, struct op_queue *batch)
 {
-	struct store_op *first, *last;
+	struct store_op *op;
 
+	STAILQ_INIT(batch);
 	pthread_mutex_lock(&w->lock);
-	while (!w->first && !w->is_stopping)
+	while (STAILQ_EMPTY(&w->queue) && !w->is_stopping)
 		pthread_cond_wait(&w->wake, &w->lock);
-	first = last = w->first;
-	for (int n = 1; last && n < BATCH_MAX_OPS && last->next; n++)
-		last = last->next;
-	if (last) {
-		w->first = last->next;
-		if (!w->first)
-			w->last = NULL;
-		last->next = NULL;
+	for (int n = 0; n < BATCH_MAX_OPS && (op = STAILQ_FIRST(&w->queue)) != NULL; n++) {
+		STAILQ_REMOVE_HEAD(&w->queue, link);
+		STAILQ_INSERT_TAIL(batch, op, link);
 	}
 	pthread_mutex_unlock(&w->lock);
-	return first;
+	return !STAILQ_EMPTY(batch);
 }
 
-/* A failure of the disk or of the file is no fault of one operation. */
+/* A failure of the disk or of the file fails the whole batch, not only one operation. */
 static bool is_failure_of_all(int code)
 {
 	return code == ERR_FULL || code == ERR_IO || code == ERR_CORRUPT || code == ERR_BUSY || code == ERR_DENIED;
@@ -212,7 +209,7 @@ static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_b
 			db_savepoint_release(d);
 		return db_status(d);
 	}
-	/* What an operation made of rows that could not be read does not count. */
+	/* The result of an operation that could not read its rows does not count. */
 	if (stuck)
 		op->err = stuck;
 	error_set(&op->why, op->err, "%s", stuck ? db_why(d)->text : err_text(op->err));
@@ -227,8 +224,9 @@ static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_b
 	return db_status(d);
 }
 
-static void do_batch(struct writer *w, struct store_op *first)
+static void do_batch(struct writer *w, struct op_queue *batch)
 {
+	struct store_op *op;
 	struct db *d = w->db;
 	struct batch_note *note = xcalloc(1, sizeof(*note));
 	struct inbox_item *head = NULL, **tail = &head;
@@ -236,7 +234,9 @@ static void do_batch(struct writer *w, struct store_op *first)
 	int rc = db_begin(d, DB_WRITER);
 	bool did_write;
 
-	for (struct store_op *op = first; op && !rc; op = op->next) {
+	STAILQ_FOREACH (op, batch, link) {
+		if (rc)
+			break;
 		memcpy(counts_before, db_counts(db_txn(d)), sizeof(counts_before));
 		rc = run_op(w, op, counts_before);
 	}
@@ -256,7 +256,7 @@ static void do_batch(struct writer *w, struct store_op *first)
 		log_event(LOG_ERROR, "store_commit_failed", LOG_S("code", err_name(rc)), LOG_S("error", note->error));
 	}
 	/* The operations' items in their order, then the note: one wake-up for all of them. */
-	for (struct store_op *op = first; op; op = op->next) {
+	STAILQ_FOREACH (op, batch, link) {
 		if (rc) {
 			op->err = rc;
 			op->topics = 0;
@@ -286,11 +286,11 @@ static void do_batch(struct writer *w, struct store_op *first)
 static void *writer_main(void *p)
 {
 	struct writer *w = p;
-	struct store_op *batch;
+	struct op_queue batch;
 	int64_t left;
 
-	while ((batch = take_batch(w)) != NULL)
-		do_batch(w, batch);
+	while (take_batch(w, &batch))
+		do_batch(w, &batch);
 	if (w->wait_first)
 		w->wait_first(w->owner);
 	checkpointer_stop(w->checkpointer);
@@ -306,7 +306,7 @@ int writer_start(struct store *s, const char *path, const struct store_options *
 	struct writer *w = xcalloc(1, sizeof(*w));
 	int rc = db_open(path, DB_WRITER, &w->db, e);
 
-	/* Before the thread runs: nobody else has the connection. */
+	/* Before the thread runs, because it owns the connection then. */
 	if (!rc)
 		rc = schema_apply(w->db, path, e);
 	if (!rc && o->recover)
@@ -319,6 +319,7 @@ int writer_start(struct store *s, const char *path, const struct store_options *
 		return rc;
 	}
 	w->store = s;
+	STAILQ_INIT(&w->queue);
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->wake, NULL);
 	thread_start(&w->thread, writer_main, w);
@@ -328,13 +329,8 @@ int writer_start(struct store *s, const char *path, const struct store_options *
 
 void writer_push(struct writer *w, struct store_op *op)
 {
-	op->next = NULL;
 	pthread_mutex_lock(&w->lock);
-	if (w->last)
-		w->last->next = op;
-	else
-		w->first = op;
-	w->last = op;
+	STAILQ_INSERT_TAIL(&w->queue, op, link);
 	pthread_cond_signal(&w->wake);
 	pthread_mutex_unlock(&w->lock);
 }

@@ -66,7 +66,7 @@ static void put_commit_at(const struct branch *b, int64_t position, const struct
 	    V_TEXT(c->files));
 }
 
-/* at: of the last one. */
+/* at: the position of the last commit. */
 static void put_chain(const struct branch *b, int64_t at, const struct branch_commit *commits, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -197,7 +197,7 @@ static int list_commits_run(struct store_query *sq, const struct view *d)
 					 "SELECT 1 FROM branch_commit WHERE repository_key = ?1 AND ref = ?2"
 					 " AND position > ?3 AND position < ?4 LIMIT 1",
 					 V_TEXT(key.text), V_TEXT(branch_name(q->ref)), V_INT(after), V_INT(above)));
-	for (size_t i = 0; i < q->n / 2; i++) { /* they were read from the newest on */
+	for (size_t i = 0; i < q->n / 2; i++) { /* the rows came newest first */
 		struct listed_commit c = q->list[i];
 
 		q->list[i] = q->list[q->n - 1 - i];
@@ -205,14 +205,4 @@ static int list_commits_run(struct store_query *sq, const struct view *d)
 	}
 	return 0;
 }
-
-int store_list_commits(struct store *s, struct list_commits *q)
-{
-	q->list = NULL;
-	q->n = 0;
-	q->is_complete = false;
-	q->q.run = list_commits_run;
-	return store_query(s, &q->q);
-}
-
-void list_commits_release(struct list_commits *q) { RECORDS_RELEASE(listed_commit, q->list, q->n); }
+STORE_LIST(list_commits, listed_commit)

@@ -1,11 +1,8 @@
 #include "store/changes.h"
 
 #include "db/counters.h"
-#include "db/db.h"
 #include "db/key.h"
-#include "db/store.h"
 #include "store/branch_commits.h"
-#include "store/dispatches.h"
 #include "verdict/cells_moved.h"
 
 int64_t change_find(const struct view *d, enum change_kind kind, const char *repository, const char *head_sha)
@@ -146,13 +143,12 @@ RECORD_LOCAL(lead_facts, LEAD_FACTS_RECORD)
 static void follow_lead(struct txn *d, int64_t change_id, int64_t now_ms)
 {
 	struct lead_facts lead;
+	struct rows *r = db_rows(d,
+	    RECORD_QUERY(
+		LEAD_FACTS_RECORD, "FROM change c JOIN pull p ON p.change_id = c.id WHERE c.id = ?1 AND p.number = ?2"),
+	    V_INT(change_id), V_INT(change_lead(d->view, change_id)));
 
-	if (!record_read_first(db_rows(d,
-				   RECORD_QUERY(LEAD_FACTS_RECORD,
-				       "FROM change c JOIN pull p ON p.change_id = c.id WHERE c.id = ?1 AND"
-				       " p.number = ?2"),
-				   V_INT(change_id), V_INT(change_lead(d->view, change_id))),
-		&lead_facts_record, &lead))
+	if (!record_read_first(r, &lead_facts_record, &lead))
 		return;
 	update_change(d, change_id,
 	    &(struct change_facts){.repository = lead.repository,
@@ -167,10 +163,9 @@ static void follow_lead(struct txn *d, int64_t change_id, int64_t now_ms)
 
 struct dispatch_list change_dispatches(const struct view *d, int64_t change_id)
 {
-	return dispatch_list_take(db_rows(d,
-	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1"
-	    " AND (is_current = 1 OR state = 'held') ORDER BY accelerator, runner, round DESC",
-	    V_INT(change_id)));
+	return DISPATCHES_WHERE(d,
+	    "change_id = ?1 AND (is_current = 1 OR state = 'held') ORDER BY accelerator, runner, round DESC",
+	    V_INT(change_id));
 }
 
 void change_settle(struct txn *d, int64_t change_id, int64_t now_ms)
@@ -258,31 +253,20 @@ static int put_files_run(struct store_op *op, struct txn *d)
 }
 STORE_OPERATION(put_files)
 
+#define GET_FILES_RECORD(F, S) F(S, TEXTS, files, NULL, "files", "")
+RECORD_DEFINE(get_files, GET_FILES_RECORD);
+
 static int get_files_run(struct store_query *q, const struct view *d)
 {
 	struct get_files *g = CONTAINER_OF(q, struct get_files, q);
-	char *text = db_text(d, "SELECT files FROM change_files WHERE repository_key = ?1 AND head_sha = ?2",
-	    V_TEXT(repository_key(g->repository).text), V_TEXT(g->head_sha));
-	json_t *list = NULL, *file;
-	size_t i;
 
-	if (!text)
-		return 0;
-	if (json_parse(text, strlen(text), &list, NULL) == 0) {
-		g->files = strv_copy(NULL);
-		json_array_foreach(list, i, file) strv_add(&g->files, json_string_value(file));
-	}
-	json_decref(list);
-	free(text);
+	record_read_first(
+	    db_rows(d, RECORD_QUERY(GET_FILES_RECORD, "FROM change_files WHERE repository_key = ?1 AND head_sha = ?2"),
+		V_TEXT(repository_key(g->repository).text), V_TEXT(g->head_sha)),
+	    &get_files_record, g);
 	return 0;
 }
-
-int store_get_files(struct store *s, struct get_files *q)
-{
-	q->files = NULL;
-	q->q.run = get_files_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY_CLEARED(get_files, files)
 
 /* ---- merge base ---- */
 
@@ -323,8 +307,6 @@ static int list_pulls_run(struct store_query *q, const struct view *d)
 	else
 		r = db_rows(d, PULL_COLUMNS " ORDER BY p.number LIMIT ?2", V_TEXT(key.text), V_INT(PULLS_MAX));
 	RECORDS_READ(r, known_pull, l->list, l->n);
-	if (db_status(d))
-		list_pulls_release(l);
 	return 0;
 }
 STORE_LIST(list_pulls, known_pull)
@@ -349,7 +331,7 @@ RECORD_DEFINE_PART(tested_pull, find_tested, TESTED_PULL_RECORD);
 	F(S, TEXT, first, NULL, "MIN(head_sha)", "")
 RECORD_LOCAL(heads, HEADS_RECORD)
 
-static int tested_run(struct store_query *sq, const struct view *d)
+static int find_tested_run(struct store_query *sq, const struct view *d)
 {
 	struct find_tested *q = CONTAINER_OF(sq, struct find_tested, q);
 	struct repository_key key = repository_key(q->repository);
@@ -392,15 +374,7 @@ static int tested_run(struct store_query *sq, const struct view *d)
 		    &tested_pull_record, q);
 	return 0;
 }
-
-int store_find_tested(struct store *s, struct find_tested *q)
-{
-	q->is_pull = q->is_open = false;
-	q->pull_number = 0;
-	q->head_sha = q->ref = q->title = q->author = q->delivery_guid = NULL;
-	q->q.run = tested_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY_CLEARED(find_tested, is_pull)
 
 void find_tested_release(struct find_tested *q)
 {

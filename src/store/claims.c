@@ -1,7 +1,5 @@
 #include "store/claims.h"
 
-#include "db/db.h"
-#include "db/record_rows.h"
 #include "experiments/experiments.h"
 #include "store/changes.h"
 #include "store/dispatches.h"
@@ -26,6 +24,8 @@ static void offer_lease(struct claim_dispatch *o, const struct stored_lease *l)
 }
 
 /* While the pull request still has this head, its base is newer than that of the change. */
+#define OF_PULL_OR_CHANGE(column)                                                                                      \
+	"CASE WHEN p.change_id = c.id THEN COALESCE(p." column ", c." column ") ELSE c." column " END"
 #define OFFERED_CHANGE_RECORD(F, S)                                                                                    \
 	F(S, CHANGE_KIND, kind, NULL, "c.kind", "")                                                                    \
 	F(S, TEXT, repository, NULL, "c.repository", "")                                                               \
@@ -33,14 +33,8 @@ static void offer_lease(struct claim_dispatch *o, const struct stored_lease *l)
 	F(S, TEXT, ref, NULL, "CASE WHEN c.kind <> 'pull_request' THEN c.ref END", "")                                 \
 	F(S, TEXT, title, NULL, "COALESCE(p.title, c.title)", "")                                                      \
 	F(S, TEXT, author, NULL, "COALESCE(p.author, c.author)", "")                                                   \
-	F(S, TEXT, base_ref, NULL,                                                                                     \
-	    "CASE WHEN p.change_id = c.id THEN COALESCE(p.base_ref, c.base_ref) ELSE c.base_ref "                      \
-	    "END",                                                                                                     \
-	    "")                                                                                                        \
-	F(S, TEXT, base_sha, NULL,                                                                                     \
-	    "CASE WHEN p.change_id = c.id THEN COALESCE(p.base_sha, c.base_sha) ELSE c.base_sha "                      \
-	    "END",                                                                                                     \
-	    "")
+	F(S, TEXT, base_ref, NULL, OF_PULL_OR_CHANGE("base_ref"), "")                                                  \
+	F(S, TEXT, base_sha, NULL, OF_PULL_OR_CHANGE("base_sha"), "")
 RECORD_DEFINE_PART(offered_change, lease_offer, OFFERED_CHANGE_RECORD);
 
 static void offer_change(const struct view *d, struct claim_dispatch *o, const struct stored_dispatch *s)
@@ -48,14 +42,12 @@ static void offer_change(const struct view *d, struct claim_dispatch *o, const s
 	struct lease_offer *to = &o->offer;
 	struct source_head *sources = NULL;
 	size_t n_sources = 0;
+	struct rows *r = db_rows(d,
+	    RECORD_QUERY(OFFERED_CHANGE_RECORD, "FROM change c LEFT JOIN pull p ON p.repository_key = c.repository_key"
+						" AND p.number = ?2 WHERE c.id = ?1"),
+	    V_INT(s->change_id), V_INT(s->number));
 
-	record_read_first(
-	    db_rows(d,
-		RECORD_QUERY(OFFERED_CHANGE_RECORD, "FROM change c LEFT JOIN pull p ON"
-						    " p.repository_key = c.repository_key AND p.number = ?2"
-						    " WHERE c.id = ?1"),
-		V_INT(s->change_id), V_INT(s->number)),
-	    &offered_change_record, to);
+	record_read_first(r, &offered_change_record, to);
 	to->number = s->number;
 	to->event_type = xstrdup(s->event_type);
 	to->action = xstrdup(s->sent_action);
@@ -88,13 +80,12 @@ static bool offer_known(struct txn *d, struct claim_dispatch *o)
 {
 	struct stored_dispatch s;
 	struct stored_lease l;
-	bool is_known = stored_lease_take(db_exec_rows(d,
-					      "UPDATE lease SET until_ms = ?4, lease_ms = ?5 WHERE accelerator = ?1"
-					      " AND machine = ?2 AND claim_id = ?3 AND state = 'active'"
-					      " RETURNING " LEASE_COLUMNS,
-					      V_TEXT(o->accelerator), V_TEXT(o->machine), V_TEXT(o->claim_id),
-					      V_INT(o->now_ms + o->lease_ms), V_INT(o->lease_ms)),
-	    &l);
+	struct rows *r = db_exec_rows(d,
+	    "UPDATE lease SET until_ms = ?4, lease_ms = ?5 WHERE accelerator = ?1 AND machine = ?2 AND claim_id = ?3"
+	    " AND state = 'active' RETURNING " LEASE_COLUMNS,
+	    V_TEXT(o->accelerator), V_TEXT(o->machine), V_TEXT(o->claim_id), V_INT(o->now_ms + o->lease_ms),
+	    V_INT(o->lease_ms));
+	bool is_known = stored_lease_take(r, &l);
 
 	if (is_known && lease_dispatch(d->view, &l, &s)) {
 		o->was_known = true;
@@ -106,7 +97,7 @@ static bool offer_known(struct txn *d, struct claim_dispatch *o)
 	return is_known;
 }
 
-/* What a machine may have now. */
+/* The dispatches of a runner that a machine may claim now. */
 #define CLAIMABLE                                                                                                      \
 	" FROM dispatch WHERE accelerator = ?1 AND runner = ?2 AND kind = 'pull'"                                      \
 	" AND state = 'queued' AND is_current = 1 AND COALESCE(not_before_ms, 0) <= ?3"
@@ -117,40 +108,35 @@ static const struct claim_choice *choose_claim(
     const struct view *d, const struct claim_dispatch *o, struct stored_dispatch *ret)
 {
 	const struct claim_choice *choice = NULL, *c;
-	struct dispatch_list l;
+	struct stored_dispatch s;
 
 	*ret = (struct stored_dispatch){0};
 	for (c = o->choices; c < o->choices + o->n_choices; c++) {
-		if (lease_count_first(d, o->accelerator, c->runner) >= c->max_parallel)
+		if (lease_count_first(d, o->accelerator, c->runner) >= c->max_parallel ||
+		    !stored_dispatch_take(db_rows(d,
+					      "SELECT " DISPATCH_COLUMNS CLAIMABLE " AND " IS_FIRST_RUN
+					      " ORDER BY created_ms DESC, id DESC LIMIT 1",
+					      V_TEXT(o->accelerator), V_TEXT(c->runner), V_INT(o->now_ms)),
+			&s))
 			continue;
-		l = dispatch_list_take(db_rows(d,
-		    "SELECT " DISPATCH_COLUMNS CLAIMABLE " AND " IS_FIRST_RUN
-		    " ORDER BY created_ms DESC, id DESC LIMIT 1",
-		    V_TEXT(o->accelerator), V_TEXT(c->runner), V_INT(o->now_ms)));
-		if (l.n && (!choice || l.at[0].created_ms > ret->created_ms)) {
-			stored_dispatch_release(ret);
-			*ret = l.at[0];
-			l.n = 0;
-			choice = c;
-		}
-		dispatch_list_release(&l);
-	}
-	for (c = o->choices; !choice && c < o->choices + o->n_choices; c++) {
-		if (lease_count_active(d, o->accelerator, c->runner) >= c->max_parallel ||
-		    db_has(d, "SELECT 1" CLAIMABLE " AND " IS_FIRST_RUN " LIMIT 1", V_TEXT(o->accelerator),
-			V_TEXT(c->runner), V_INT(o->now_ms)))
+		if (choice && s.created_ms <= ret->created_ms) {
+			stored_dispatch_release(&s);
 			continue;
-		l = dispatch_list_take(db_rows(d,
-		    "SELECT " DISPATCH_COLUMNS CLAIMABLE " AND " IS_EXPERIMENT
-		    " ORDER BY created_ms, change_id LIMIT 1",
-		    V_TEXT(o->accelerator), V_TEXT(c->runner), V_INT(o->now_ms)));
-		if (l.n) {
-			*ret = l.at[0];
-			l.n = 0;
-			choice = c;
 		}
-		dispatch_list_release(&l);
+		stored_dispatch_release(ret);
+		*ret = s;
+		choice = c;
 	}
+	for (c = o->choices; !choice && c < o->choices + o->n_choices; c++)
+		if (lease_count_active(d, o->accelerator, c->runner) < c->max_parallel &&
+		    !db_has(d, "SELECT 1" CLAIMABLE " AND " IS_FIRST_RUN " LIMIT 1", V_TEXT(o->accelerator),
+			V_TEXT(c->runner), V_INT(o->now_ms)) &&
+		    stored_dispatch_take(db_rows(d,
+					     "SELECT " DISPATCH_COLUMNS CLAIMABLE " AND " IS_EXPERIMENT
+					     " ORDER BY created_ms, change_id LIMIT 1",
+					     V_TEXT(o->accelerator), V_TEXT(c->runner), V_INT(o->now_ms)),
+			ret))
+			choice = c;
 	return choice;
 }
 
@@ -217,7 +203,7 @@ static int claim_dispatch_run(struct store_op *op, struct txn *d)
 	if (choice)
 		grant_lease(d, o, &s, choice);
 	else
-		/* When the next push that waits for its slot can be claimed. */
+		/* the time at which the next push that waits for its slot can be claimed */
 		o->next_ms = db_int(d, 0,
 		    "SELECT not_before_ms FROM dispatch WHERE accelerator = ?1 AND kind = 'pull'"
 		    " AND state = 'queued' AND not_before_ms > ?2 ORDER BY not_before_ms LIMIT 1",
@@ -228,9 +214,7 @@ static int claim_dispatch_run(struct store_op *op, struct txn *d)
 
 int store_claim_dispatch(struct store *s, struct claim_dispatch *op)
 {
-	op->is_found = op->was_known = false;
-	op->next_ms = 0;
-	op->offer = (struct lease_offer){0};
+	CLEAR_FROM(op, is_found);
 	op->op.run = claim_dispatch_run;
 	op->op.bytes = sizeof(*op);
 	return store_submit(s, &op->op);
@@ -245,13 +229,9 @@ static int count_pull_work_run(struct store_query *query, const struct view *d)
 	for (size_t i = 0; i < q->n; i++) {
 		struct pull_work *w = &q->list[i];
 
-		w->n_waiting = db_int(d, 0,
-		    "SELECT COUNT(*) FROM dispatch WHERE accelerator = ?1 AND runner = ?2"
-		    " AND kind = 'pull' AND state = 'queued' AND is_current = 1 AND COALESCE(not_before_ms, 0) <= ?3",
-		    V_TEXT(q->accelerator), V_TEXT(w->runner), V_INT(q->now_ms));
-		w->n_active = db_int(d, 0,
-		    "SELECT COUNT(*) FROM lease WHERE accelerator = ?1 AND runner = ?2 AND state = 'active'",
-		    V_TEXT(q->accelerator), V_TEXT(w->runner));
+		w->n_waiting = db_int(
+		    d, 0, "SELECT COUNT(*)" CLAIMABLE, V_TEXT(q->accelerator), V_TEXT(w->runner), V_INT(q->now_ms));
+		w->n_active = lease_count_active(d, q->accelerator, w->runner);
 	}
 	return 0;
 }

@@ -1,12 +1,9 @@
 #include "store/closing.h"
 
 #include "db/key.h"
-#include "db/record_rows.h"
 #include "experiments/experiments.h"
-#include "model/plan.h"
 #include "store/changes.h"
 #include "store/deliveries.h"
-#include "store/dispatches.h"
 #include "store/requests.h"
 #include "store/starts.h"
 #include "verdict/cells_moved.h"
@@ -27,17 +24,15 @@ static void send_closed(struct closing *c, const struct stored_dispatch *s)
 	int64_t number = !has_moved_on ? s->number : c->guid ? p->pull.number : 0;
 	bool is_forwarded = c->guid && number == p->pull.number;
 	char guid[UUID_BYTES];
-	struct closed_request q = {
+	const struct outbox_request q = {
 	    .target = s->target,
 	    .target_key = s->target_key,
-	    .dispatch_id = s->id,
-	    .repository = p->repository,
 	    .number = number,
 	    .change_id = s->change_id,
-	    .event_ms = p->event_ms ? p->event_ms : c->now_ms,
+	    .dispatch_id = s->id,
 	    .delivery_guid = is_forwarded ? c->guid : guid,
-	    .event_type = p->event_type ? p->event_type : "",
-	    .original_action = p->original_action ? p->original_action : "",
+	    .event_type = p->event_type,
+	    .original_action = p->original_action,
 	};
 
 	if (!number)
@@ -49,7 +44,7 @@ static void send_closed(struct closing *c, const struct stored_dispatch *s)
 		if (!delivery_copy(c->d, s->delivery_guid, guid, c->now_ms))
 			snprintf(guid, UUID_BYTES, "%s", s->delivery_guid);
 	}
-	request_put_closed(c->d, &q, c->now_ms);
+	request_put_closed(c->d, q, p->repository, p->event_ms ? p->event_ms : c->now_ms, c->now_ms);
 	/* The notice covers the other heads of this pull request, except one that another pull request still has. Finds
 	 * them by the heads, of which a pull request has few. (|| '': keeps SQLite from the index by target, which has
 	 * years of them.) */
@@ -64,14 +59,13 @@ static void send_closed(struct closing *c, const struct stored_dispatch *s)
 int closing_send(struct closing *c)
 {
 	/* Newest first for each target. A head that another open pull request has as well continues. */
-	struct dispatch_list l = dispatch_list_take(db_rows(c->d,
-	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE is_closed_told = 0"
-	    " AND kind IN ('github', 'infra') AND change_id IN"
-	    "  (SELECT change_id FROM pull_head WHERE repository_key = ?1 AND number = ?2)"
-	    " AND NOT EXISTS (SELECT 1 FROM pull p  WHERE p.change_id = dispatch.change_id AND p.state = 'open')"
-	    " AND EXISTS (SELECT 1 FROM outbox o WHERE o.key = 'dispatch:' || dispatch.id"
-	    "  AND" GOT_IT ") ORDER BY target_key, number, created_ms DESC, id",
-	    V_TEXT(repository_key(c->plan->repository).text), V_INT(c->plan->pull.number)));
+	struct dispatch_list l = DISPATCHES_WHERE(c->d,
+	    "is_closed_told = 0 AND kind IN ('github', 'infra')"
+	    " AND change_id IN (SELECT change_id FROM pull_head WHERE repository_key = ?1 AND number = ?2)"
+	    " AND NOT EXISTS (SELECT 1 FROM pull p WHERE p.change_id = dispatch.change_id AND p.state = 'open')"
+	    " AND EXISTS (SELECT 1 FROM outbox o WHERE o.key = 'dispatch:' || dispatch.id AND" GOT_IT ")"
+	    " ORDER BY target_key, number, created_ms DESC, id",
+	    V_TEXT(repository_key(c->plan->repository).text), V_INT(c->plan->pull.number));
 	int n = 0;
 
 	for (size_t i = 0; i < l.n; i++) {
@@ -87,19 +81,15 @@ int closing_send(struct closing *c)
 
 static bool must_send_closed(struct closing *c, const struct stored_dispatch *s)
 {
-	if (strcmp(c->plan->sent_action ? c->plan->sent_action : "", "closed") != 0)
-		return false;
-	if (s->kind != RUNNER_GITHUB && s->kind != RUNNER_INFRA)
-		return false;
-	if (db_has(c->d,
-		"SELECT 1 FROM dispatch WHERE change_id = ?1 AND target_key = ?2"
-		" AND accelerator <> '' AND is_current = 1 AND " DISPATCH_IS_AT_WORK " LIMIT 1",
-		V_INT(s->change_id), V_TEXT(s->target_key)))
-		return false;
-	return db_has(c->d,
-	    "SELECT 1 FROM dispatch x JOIN outbox o ON o.key = 'dispatch:' || x.id"
-	    " WHERE x.id = ?1 AND x.is_closed_told = 0 AND" GOT_IT,
-	    V_TEXT(s->id));
+	return str_eq(c->plan->sent_action, "closed") && (s->kind == RUNNER_GITHUB || s->kind == RUNNER_INFRA) &&
+	       !db_has(c->d,
+		   "SELECT 1 FROM dispatch WHERE change_id = ?1 AND target_key = ?2 AND accelerator <> ''"
+		   " AND is_current = 1 AND " DISPATCH_IS_AT_WORK " LIMIT 1",
+		   V_INT(s->change_id), V_TEXT(s->target_key)) &&
+	       db_has(c->d,
+		   "SELECT 1 FROM dispatch x JOIN outbox o ON o.key = 'dispatch:' || x.id"
+		   " WHERE x.id = ?1 AND x.is_closed_told = 0 AND" GOT_IT,
+		   V_TEXT(s->id));
 }
 
 #define OTHER_PULL_RECORD(F, S)                                                                                        \
@@ -240,15 +230,15 @@ int change_release(struct txn *d, const struct comment_place *at, const char *sh
 
 	/* Held dispatches, and declined ones while an open pull request has that head. */
 	if (id)
-		held = dispatch_list_take(db_rows(d,
-		    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1"
-		    " AND is_held_for_good = 0 AND (state = 'held' OR (ended_how = ?2"
+		held = DISPATCHES_WHERE(d,
+		    "change_id = ?1 AND is_held_for_good = 0 AND (state = 'held' OR (ended_how = ?2"
 		    "  AND EXISTS (SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open')"
 		    "  AND NOT EXISTS (SELECT 1 FROM dispatch x WHERE x.change_id = ?1"
-		    "   AND x.accelerator = dispatch.accelerator AND x.runner = dispatch.runner"
-		    "   AND (x.round > dispatch.round OR (x.round = dispatch.round"
-		    "    AND x.created_ms > dispatch.created_ms))))) ORDER BY accelerator, runner",
-		    V_INT(id), V_TEXT(ended_how_name(ENDED_DECLINED))));
+		    "   AND x.accelerator = dispatch.accelerator AND x.runner = dispatch.runner AND (x.round > "
+		    "dispatch.round"
+		    "    OR (x.round = dispatch.round AND x.created_ms > dispatch.created_ms)))))"
+		    " ORDER BY accelerator, runner",
+		    V_INT(id), V_TEXT(ended_how_name(ENDED_DECLINED)));
 	n = (int)held.n;
 	for (size_t i = 0; i < held.n; i++) {
 		struct stored_dispatch row = stored_dispatch_copy(&held.at[i]);
@@ -270,9 +260,9 @@ int change_release(struct txn *d, const struct comment_place *at, const char *sh
 	return n;
 }
 
-/* ---- taken back ---- */
+/* ---- ok-to-test cancel, and cancel ---- */
 
-/* It waits for a person, or it was released and certainly not sent: no machine has claimed it, and no request was tried. */
+/* A held dispatch, or a released one that certainly was not sent: no machine has claimed it, and no request was tried. */
 #define IS_STILL_HERE                                                                                                  \
 	"(state = 'held' OR (state = 'queued' AND held_reason IS NOT NULL"                                             \
 	"  AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.key = 'dispatch:' || dispatch.id"                            \
@@ -288,13 +278,13 @@ int change_release(struct txn *d, const struct comment_place *at, const char *sh
 bool change_decline(struct txn *d, const struct comment_place *at, const char *by, int *ret_n)
 {
 	struct repository_key key = repository_key(at->repository);
-	struct dispatch_list l = dispatch_list_take(db_rows(d,
-	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id IN (" HEADS_SEEN ")"
-	    " AND (is_current = 1 OR state = 'held') AND is_held_for_good = 0"
+	struct dispatch_list l = DISPATCHES_WHERE(d,
+	    "change_id IN (" HEADS_SEEN ") AND (is_current = 1 OR state = 'held') AND is_held_for_good = 0"
 	    " AND " IS_STILL_HERE " ORDER BY accelerator, runner",
-	    V_TEXT(key.text), V_INT(at->number), V_INT(at->comment_ms)));
-	int64_t *taken_back;
-	size_t n_taken_back;
+	    V_TEXT(key.text), V_INT(at->number), V_INT(at->comment_ms));
+	struct rows *r;
+	int64_t *heads;
+	size_t n_heads;
 
 	*ret_n = 0;
 	for (size_t i = 0; i < l.n; i++) {
@@ -305,16 +295,15 @@ bool change_decline(struct txn *d, const struct comment_place *at, const char *b
 		++*ret_n;
 	}
 	dispatch_list_release(&l);
-	taken_back =
-	    rows_key_numbers(db_exec_rows(d,
-				 "UPDATE change SET is_released = 0, active_ms = ?4 WHERE is_released = 1"
-				 " AND id IN (" HEADS_SEEN ") RETURNING id",
-				 V_TEXT(key.text), V_INT(at->number), V_INT(at->comment_ms), V_INT(at->now_ms)),
-		&n_taken_back);
-	for (size_t i = 0; i < n_taken_back; i++)
-		cells_moved(d, taken_back[i], NULL, CELLS_CHANGE_SETTLED, at->now_ms);
-	free(taken_back);
-	return *ret_n > 0 || n_taken_back > 0;
+	r = db_exec_rows(d,
+	    "UPDATE change SET is_released = 0, active_ms = ?4 WHERE is_released = 1 AND id IN (" HEADS_SEEN
+	    ") RETURNING id",
+	    V_TEXT(key.text), V_INT(at->number), V_INT(at->comment_ms), V_INT(at->now_ms));
+	heads = rows_key_numbers(r, &n_heads);
+	for (size_t i = 0; i < n_heads; i++)
+		cells_moved(d, heads[i], NULL, CELLS_CHANGE_SETTLED, at->now_ms);
+	free(heads);
+	return *ret_n > 0 || n_heads > 0;
 }
 
 int change_call_off(struct txn *d, const struct comment_place *at, const char *by)

@@ -6,36 +6,36 @@
 #include "store/closing.h"
 #include "store/deliveries.h"
 #include "store/outbox.h"
-#include "store/plans.h"
 
 /* ---- answers ---- */
 
-/* Adds a row of the outbox with {"comment": ID, name: value} as its text. Takes `value` over. Each answer has its own lane,
- * because nothing waits for it. */
+/* Adds a row of the outbox for the repository q.target, in a lane of its own, because no other row waits for it. Takes over
+ * `key` and `text`. */
+static void put_alone(struct txn *d, struct outbox_request q, char *key, json_t *text, int64_t now_ms)
+{
+	struct repository_key target_key = repository_key(q.target);
+	char *dumped = json_text(text);
+
+	q.key = q.lane = key;
+	q.target_key = target_key.text;
+	q.text = dumped;
+	outbox_insert(d, &q, now_ms);
+	json_decref(text);
+	free(dumped);
+	free(key);
+}
+
+/* The text is {"comment": ID, name: value}. Takes `value` over. */
 static void put_answer(struct txn *d, const struct answer_place *at, enum outbox_kind kind, const char *key_prefix,
     const char *name, json_t *value, int64_t now_ms)
 {
-	struct repository_key target_key = repository_key(at->repository);
-	char *key = xasprintf("%s:%lld", key_prefix, (long long)at->comment_id);
-	json_t *object = json_object();
-	char *text;
+	struct outbox_request q = {
+	    .kind = kind, .target = at->repository, .number = at->number, .change_id = at->change_id};
+	json_t *text = json_object();
 
-	json_set_int(object, "comment", at->comment_id);
-	json_object_set_new(object, name, value);
-	text = json_text(object);
-	outbox_insert(d,
-	    &(struct outbox_request){.kind = kind,
-		.key = key,
-		.lane = key,
-		.target = at->repository,
-		.target_key = target_key.text,
-		.number = at->number,
-		.change_id = at->change_id,
-		.text = text},
-	    now_ms);
-	json_decref(object);
-	free(text);
-	free(key);
+	json_set_int(text, "comment", at->comment_id);
+	json_object_set_new(text, name, value);
+	put_alone(d, q, xasprintf("%s:%lld", key_prefix, (long long)at->comment_id), text, now_ms);
 }
 
 /* content: one of GitHub's ("eyes", "rocket", "confused", …). */
@@ -51,32 +51,24 @@ void stress_reply_put(struct txn *d, const struct answer_place *at, json_t *fact
 
 static void put_rerun(struct txn *d, const struct rerun_request *r, int64_t number, int64_t change_id, int64_t now_ms)
 {
-	struct repository_key target_key = repository_key(r->repository);
-	char *key = xasprintf("rerun:%s:%s:%lld:%s", target_key.text, r->run_id, (long long)r->run_attempt,
-	    r->is_whole ? "all" : "failed");
-	json_t *object = json_object();
-	char *text;
+	struct outbox_request q = {
+	    .kind = OUTBOX_RERUN,
+	    .target = r->repository,
+	    .number = number,
+	    .change_id = change_id,
+	    .dispatch_id = r->dispatch_id,
+	    .runner = r->runner,
+	    .accelerator = r->accelerator,
+	};
+	json_t *text = json_object();
 
-	json_set_str(object, "run_id", r->run_id);
-	json_set_str(object, "accelerator", r->accelerator);
-	json_object_set_new(object, "is_whole", json_boolean(r->is_whole));
-	text = json_text(object);
-	outbox_insert(d,
-	    &(struct outbox_request){.kind = OUTBOX_RERUN,
-		.key = key,
-		.lane = key,
-		.target = r->repository,
-		.target_key = target_key.text,
-		.number = number,
-		.change_id = change_id,
-		.dispatch_id = r->dispatch_id,
-		.runner = r->runner,
-		.accelerator = r->accelerator,
-		.text = text},
-	    now_ms);
-	json_decref(object);
-	free(text);
-	free(key);
+	json_set_str(text, "run_id", r->run_id);
+	json_set_str(text, "accelerator", r->accelerator);
+	json_object_set_new(text, "is_whole", json_boolean(r->is_whole));
+	put_alone(d, q,
+	    xasprintf("rerun:%s:%s:%lld:%s", repository_key(r->repository).text, r->run_id, (long long)r->run_attempt,
+		r->is_whole ? "all" : "failed"),
+	    text, now_ms);
 }
 
 bool commands_drop(struct txn *d, int64_t before_ms, int limit)
@@ -84,8 +76,8 @@ bool commands_drop(struct txn *d, int64_t before_ms, int limit)
 	/* Most answers are deleted with their change. These are answers on pull requests that are not known. */
 	db_exec(d,
 	    "DELETE FROM outbox WHERE state IN ('sent', 'dead') AND key IN"
-	    " (SELECT kind || ':' || comment_id FROM (SELECT 'reaction' AS kind UNION SELECT "
-	    "'reply' UNION SELECT 'stress') kinds,"
+	    " (SELECT kind || ':' || comment_id FROM"
+	    "  (SELECT 'reaction' AS kind UNION SELECT 'reply' UNION SELECT 'stress') kinds,"
 	    "  (SELECT comment_id FROM command WHERE at_ms < ?1 ORDER BY at_ms LIMIT ?2) old)",
 	    V_INT(before_ms), V_INT(limit));
 	return db_exec(d,
@@ -104,9 +96,9 @@ struct running {
 	struct answer_place answer;
 };
 
-/* ---- who may say how much ----
+/* ---- limits on commands ----
  *
- * Of the last hour, and not of hours that come again because the clock was put back. */
+ * They count the last hour, and not later times, which are on record when the clock was put back. */
 
 static void note_command(struct running *r, int64_t n)
 {
@@ -169,7 +161,7 @@ static bool refuse_one_too_many(struct running *r)
 	return true;
 }
 
-/* ---- what they do ---- */
+/* ---- effects ---- */
 
 /* Combines the results of several runners into the result of one retest command. */
 static enum command_result sum_up_retests(const struct asked_command *c, const struct apply_plan *o)
@@ -246,7 +238,7 @@ static void run_all_commands(struct running *r)
 		run_retest(r); /* a Re-run, or outpostctl: there is no comment */
 }
 
-/* ---- what is answered ---- */
+/* ---- answers to comments ---- */
 
 /* A reaction, and one reply with the results of the commands that a reaction does not express. The reply's words are chosen
  * when it is sent: the row's text is JSON, {"comment": ID, "commands": [{"kind", "word", "suite", "test", "result", "hint"},
@@ -308,7 +300,7 @@ static void mark_delivery_done(struct running *r)
 		    o->now_ms);
 }
 
-/* ---- all of it ---- */
+/* ---- the operation ---- */
 
 /* An author may start and cancel only their own runs. A head that another open pull request shares (the head on record, or
  * the one that GitHub has just reported) is not their own: otherwise a second pull request with the same head would give

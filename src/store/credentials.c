@@ -60,25 +60,17 @@ static int touch_tokens_run(struct store_op *op, struct txn *d)
 		    V_INT(o->uses[i].id), V_INT(o->uses[i].used_ms), V_TEXT(o->uses[i].address));
 	return 0;
 }
-
-int store_touch_tokens(struct store *s, struct touch_tokens *op)
-{
-	op->op.run = touch_tokens_run;
-	op->op.bytes = sizeof(*op) + op->n * sizeof(*op->uses);
-	return store_submit(s, &op->op);
-}
+STORE_HEAVY_OPERATION(touch_tokens, op->n * sizeof(*op->uses))
 
 static int list_tokens_run(struct store_query *q, const struct view *d)
 {
 	struct list_tokens *l = CONTAINER_OF(q, struct list_tokens, q);
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY(TOKEN_ROW_RECORD, "FROM token WHERE ?1 = 0 OR revoked_ms IS NULL ORDER BY accelerator,"
-					   " name, created_ms, id"),
+	    RECORD_QUERY(TOKEN_ROW_RECORD,
+		"FROM token WHERE ?1 = 0 OR revoked_ms IS NULL ORDER BY accelerator, name, created_ms, id"),
 	    V_INT(l->only_valid));
 
 	RECORDS_READ(r, token_row, l->list, l->n);
-	if (db_status(d))
-		list_tokens_release(l);
 	return 0;
 }
 STORE_LIST(list_tokens, token_row)
@@ -175,13 +167,11 @@ static int list_identities_run(struct store_query *q, const struct view *d)
 {
 	struct list_identities *l = CONTAINER_OF(q, struct list_identities, q);
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY(IDENTITY_ROW_RECORD, "FROM identity WHERE ?1 = 0 OR refused_ms IS NOT NULL ORDER BY"
-					      " repository_key, issuer"),
+	    RECORD_QUERY(IDENTITY_ROW_RECORD,
+		"FROM identity WHERE ?1 = 0 OR refused_ms IS NOT NULL ORDER BY repository_key, issuer"),
 	    V_INT(l->only_refused));
 
 	RECORDS_READ(r, identity_row, l->list, l->n);
-	if (db_status(d))
-		list_identities_release(l);
 	return 0;
 }
 STORE_LIST(list_identities, identity_row)

@@ -1,7 +1,5 @@
 #include "store/deliveries.h"
 
-#include "db/counters.h"
-#include "db/db.h"
 #include "db/key.h"
 
 enum { SCRATCH_KEEP_BYTES = 256 << 10 };
@@ -172,14 +170,6 @@ void delivery_release(struct delivery *d)
 	*d = (struct delivery){0};
 }
 
-static void release_deliveries(struct delivery **list, size_t *n)
-{
-	for (size_t i = 0; i < *n; i++)
-		delivery_release(&(*list)[i]);
-	FREE_AND_NULL(*list);
-	*n = 0;
-}
-
 static int bounded_limit(int limit) { return limit > 0 && limit < LIST_MAX ? limit : LIST_MAX; }
 
 #define PACKED_BODY_RECORD(F, S) F(S, BLOB, body, NULL, "body", "")
@@ -222,16 +212,14 @@ static int next_deliveries_run(struct store_query *q, const struct view *d)
 		next_deliveries_release(n);
 	return 0;
 }
+STORE_QUERY_CLEARED(next_deliveries, list)
 
-int store_next_deliveries(struct store *s, struct next_deliveries *q)
+void next_deliveries_release(struct next_deliveries *q)
 {
-	q->list = NULL;
-	q->n = 0;
-	q->q.run = next_deliveries_run;
-	return store_query(s, &q->q);
+	for (size_t i = 0; i < q->n; i++)
+		free(q->list[i].body);
+	RECORDS_RELEASE(delivery, q->list, q->n);
 }
-
-void next_deliveries_release(struct next_deliveries *q) { release_deliveries(&q->list, &q->n); }
 
 static int get_delivery_run(struct store_query *q, const struct view *d)
 {
@@ -247,13 +235,7 @@ static int get_delivery_run(struct store_query *q, const struct view *d)
 		delivery_release(&g->delivery);
 	return g->delivery.body ? 0 : ERR_NOT_FOUND;
 }
-
-int store_get_delivery(struct store *s, struct get_delivery *q)
-{
-	q->delivery = (struct delivery){0};
-	q->q.run = get_delivery_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY_CLEARED(get_delivery, delivery)
 
 static int list_deliveries_run(struct store_query *q, const struct view *d)
 {
@@ -268,20 +250,9 @@ static int list_deliveries_run(struct store_query *q, const struct view *d)
 	else
 		r = db_rows(d, RECORD_QUERY(DELIVERY_RECORD, "FROM delivery ORDER BY id DESC LIMIT ?1"), V_INT(limit));
 	RECORDS_READ(r, delivery, l->list, l->n);
-	if (db_status(d))
-		list_deliveries_release(l);
 	return 0;
 }
-
-int store_list_deliveries(struct store *s, struct list_deliveries *q)
-{
-	q->list = NULL;
-	q->n = 0;
-	q->q.run = list_deliveries_run;
-	return store_query(s, &q->q);
-}
-
-void list_deliveries_release(struct list_deliveries *q) { release_deliveries(&q->list, &q->n); }
+STORE_LIST(list_deliveries, delivery)
 
 static int known_guids_run(struct store_query *q, const struct view *d)
 {

@@ -1,9 +1,7 @@
 #include "store/dispatches.h"
 
 #include "db/counters.h"
-#include "db/db.h"
 #include "db/key.h"
-#include "db/store.h"
 #include "experiments/experiments.h"
 #include "store/jobs.h"
 #include "store/leases.h"
@@ -19,6 +17,12 @@ struct dispatch_list dispatch_list_take(struct rows *r)
 
 	RECORDS_READ(r, stored_dispatch, l.at, l.n);
 	return l;
+}
+
+bool stored_dispatch_take(struct rows *r, struct stored_dispatch *ret)
+{
+	*ret = (struct stored_dispatch){0};
+	return record_read_first(r, &stored_dispatch_record, ret);
 }
 
 void stored_dispatch_release(struct stored_dispatch *s)
@@ -248,10 +252,9 @@ static const char *deadline_reason(const struct stored_dispatch *s, int64_t now_
 static int expire_dispatches_run(struct store_op *op, struct txn *d)
 {
 	struct expire_dispatches *o = CONTAINER_OF(op, struct expire_dispatches, op);
-	struct dispatch_list l = dispatch_list_take(db_rows(d,
-	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE next_due_ms IS NOT NULL"
-	    " AND next_due_ms <= ?1 ORDER BY next_due_ms LIMIT ?2",
-	    V_INT(o->now_ms), V_INT(EXPIRE_MAX)));
+	struct dispatch_list l =
+	    DISPATCHES_WHERE(d, "next_due_ms IS NOT NULL AND next_due_ms <= ?1 ORDER BY next_due_ms LIMIT ?2",
+		V_INT(o->now_ms), V_INT(EXPIRE_MAX));
 	int64_t look_ms;
 
 	o->n_expired = 0;
@@ -307,8 +310,6 @@ static int list_dispatches_run(struct store_query *q, const struct view *d)
 	else
 		r = db_rows(d, COLUMNS NEWEST_FIRST "?1", V_INT(limit));
 	RECORDS_READ(r, dispatch_row, l->list, l->n);
-	if (db_status(d))
-		list_dispatches_release(l);
 	return 0;
 }
 STORE_LIST(list_dispatches, dispatch_row)

@@ -1,16 +1,15 @@
 #include "store/job_reports.h"
 
-#include "db/db.h"
 #include "db/key.h"
 #include "store/changes.h"
-#include "store/dispatches.h"
-#include "store/jobs.h"
 #include "store/leases.h"
 #include "store/requests.h"
 #include "store/schedules.h"
 #include "verdict/cells_moved.h"
 
-/* ---- which dispatch ---- */
+static size_t report_bytes(const struct job_report *r) { return sizeof(*r) + r->n_tests * sizeof(*r->tests); }
+
+/* ---- the dispatch that a report is about ---- */
 
 /* The rows of one dispatch that may report. No vendor knows of a held one. */
 #define REPORTING " FROM dispatch WHERE id = ?1 AND state <> 'held' AND accelerator <> ''"
@@ -50,7 +49,7 @@ static char *find_reported_dispatch(const struct view *d, struct report_job *o)
 	return id;
 }
 
-/* ---- which accelerator ---- */
+/* ---- its accelerator ---- */
 
 /* The row that this report is for. False: there is none, and the outcome is set.
  *
@@ -84,7 +83,7 @@ static bool choose_reported_dispatch(
 	return false;
 }
 
-/* ---- what it does ---- */
+/* ---- its effects ---- */
 
 /* The report moves all runners of the accelerator that share the dispatch. */
 static void move_reported_dispatches(struct txn *d, const struct report_job *o, const struct dispatch_list *l,
@@ -212,17 +211,9 @@ static int report_job_run(struct store_op *op, struct txn *d)
 	free(id);
 	return 0;
 }
+STORE_HEAVY_OPERATION(report_job, report_bytes(op->report))
 
-static size_t report_bytes(const struct job_report *r) { return sizeof(*r) + r->n_tests * sizeof(*r->tests); }
-
-int store_report_job(struct store *s, struct report_job *op)
-{
-	op->op.run = report_job_run;
-	op->op.bytes = sizeof(*op) + report_bytes(op->report);
-	return store_submit(s, &op->op);
-}
-
-/* ---- periodic runs, which nobody dispatched ---- */
+/* ---- self-reports of periodic runs, without a dispatch ---- */
 
 static int report_nightly_run(struct store_op *op, struct txn *d)
 {
@@ -256,10 +247,4 @@ static int report_nightly_run(struct store_op *op, struct txn *d)
 		cells_job_added(d, at.change_id, o->accelerator, CELLS_SELF_REPORTED, r.job_id, o->now_ms);
 	return 0;
 }
-
-int store_report_nightly(struct store *s, struct report_nightly *op)
-{
-	op->op.run = report_nightly_run;
-	op->op.bytes = sizeof(*op) + report_bytes(op->report);
-	return store_submit(s, &op->op);
-}
+STORE_HEAVY_OPERATION(report_nightly, report_bytes(op->report))

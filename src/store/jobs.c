@@ -1,7 +1,6 @@
 #include "store/jobs.h"
 
 #include "db/counters.h"
-#include "db/db.h"
 #include "db/record_rows.h"
 #include "experiments/experiments.h"
 #include "history/days.h"
@@ -36,24 +35,22 @@ bool jobs_notify(struct txn *d, struct rows *ids)
 static bool take_current_place(
     struct txn *d, const struct job_place *at, const struct job_report *p, bool *ret_has_replaced)
 {
-	int64_t current;
+	struct rows *replaced;
 
-	if (!at->is_shown)
+	if (!at->is_shown ||
+	    db_has(d,
+		"SELECT 1 FROM job WHERE change_id = ?1 AND accelerator = ?2 AND workflow = ?3 AND name = ?4"
+		" AND is_current = 1 AND dispatch_id = ?5 AND run_attempt > ?6"
+		" AND (status = 'in_progress' OR digest IS NOT NULL) LIMIT 1",
+		V_INT(at->change_id), V_TEXT(at->accelerator), V_TEXT(p->workflow), V_TEXT(p->name),
+		V_TEXT(at->dispatch_id), V_INT(p->run_attempt)))
 		return false;
-	current = db_int(d, 0,
-	    "SELECT id FROM job WHERE change_id = ?1 AND accelerator = ?2 AND workflow = ?3"
-	    " AND name = ?4 AND is_current = 1 AND dispatch_id = ?5 AND run_attempt > ?6"
-	    " AND (status = 'in_progress' OR digest IS NOT NULL) LIMIT 1",
+	replaced = db_exec_rows(d,
+	    "UPDATE job SET is_current = 0 WHERE change_id = ?1 AND accelerator = ?2 AND workflow = ?3 AND name = ?4"
+	    " AND is_current = 1 AND dispatch_id = ?5 RETURNING id",
 	    V_INT(at->change_id), V_TEXT(at->accelerator), V_TEXT(p->workflow), V_TEXT(p->name),
-	    V_TEXT(at->dispatch_id), V_INT(p->run_attempt));
-	if (current)
-		return false;
-	*ret_has_replaced = jobs_notify(d, db_exec_rows(d,
-					       "UPDATE job SET is_current = 0 WHERE change_id = ?1"
-					       " AND accelerator = ?2 AND workflow = ?3 AND name = ?4"
-					       " AND is_current = 1 AND dispatch_id = ?5 RETURNING id",
-					       V_INT(at->change_id), V_TEXT(at->accelerator), V_TEXT(p->workflow),
-					       V_TEXT(p->name), V_TEXT(at->dispatch_id)));
+	    V_TEXT(at->dispatch_id));
+	*ret_has_replaced = jobs_notify(d, replaced);
 	return true;
 }
 
@@ -298,13 +295,7 @@ static int put_report_run(struct store_op *op, struct txn *d)
 	record_release(&document_job_record, &job);
 	return 0;
 }
-
-int store_put_report(struct store *s, struct put_report *op)
-{
-	op->op.run = put_report_run;
-	op->op.bytes = sizeof(*op) + op->n_tests * sizeof(*op->tests);
-	return store_submit(s, &op->op);
-}
+STORE_HEAVY_OPERATION(put_report, op->n_tests * sizeof(*op->tests))
 
 static int note_log_run(struct store_op *op, struct txn *d)
 {

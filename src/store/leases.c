@@ -1,10 +1,7 @@
 #include "store/leases.h"
 
 #include "db/counters.h"
-#include "db/db.h"
-#include "db/store.h"
 #include "experiments/experiments.h"
-#include "store/dispatches.h"
 #include "store/jobs.h"
 #include "verdict/cells_moved.h"
 
@@ -90,17 +87,10 @@ int64_t lease_count_first(const struct view *d, const char *accelerator, const c
 
 bool lease_dispatch(const struct view *d, const struct stored_lease *l, struct stored_dispatch *ret)
 {
-	struct dispatch_list list = dispatch_list_take(
+	return stored_dispatch_take(
 	    db_rows(d, "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?1 AND accelerator = ?2 AND runner = ?3",
-		V_TEXT(l->dispatch_id), V_TEXT(l->accelerator), V_TEXT(l->runner)));
-	bool is_found = list.n == 1; /* the key */
-
-	if (is_found) {
-		*ret = list.at[0];
-		list.n = 0;
-	}
-	dispatch_list_release(&list);
-	return is_found;
+		V_TEXT(l->dispatch_id), V_TEXT(l->accelerator), V_TEXT(l->runner)),
+	    ret);
 }
 
 /* ---- the dispatch ends, and the machine does not know yet ---- */
@@ -145,7 +135,7 @@ static void hand_over_lease(
 {
 	int64_t n_expired = db_int(
 	    d, 0, "SELECT COUNT(*) FROM lease WHERE dispatch_id = ?1 AND state = 'expired'", V_TEXT(l->dispatch_id));
-	struct stored_dispatch s = {0};
+	struct stored_dispatch s;
 	char *no_more = NULL; /* NULL: another machine may claim it */
 
 	if (n_expired > LEASE_HANDOVERS_MAX)
@@ -327,6 +317,7 @@ static int list_leases_run(struct store_query *q, const struct view *d)
 	int64_t limit = l->limit > 0 ? l->limit : INT64_MAX;
 	struct rows *r;
 
+	l->n_queued = leases_count_queued(d, l->accelerator);
 	if (l->only_active && l->accelerator)
 		r = db_rows(d, COLUMNS " WHERE l.state = 'active' AND l.accelerator = ?1" NEWEST_FIRST "?2",
 		    V_TEXT(l->accelerator), V_INT(limit));
@@ -338,9 +329,6 @@ static int list_leases_run(struct store_query *q, const struct view *d)
 	else
 		r = db_rows(d, COLUMNS NEWEST_FIRST "?1", V_INT(limit));
 	RECORDS_READ(r, lease_row, l->list, l->n);
-	l->n_queued = leases_count_queued(d, l->accelerator);
-	if (db_status(d))
-		list_leases_release(l);
 	return 0;
 }
 STORE_LIST(list_leases, lease_row)

@@ -1,7 +1,6 @@
 #include "store/maintenance.h"
 
 #include "db/counters.h"
-#include "db/db.h"
 #include "db/key.h"
 #include "db/record_rows.h"
 #include "db/settings.h"
@@ -71,7 +70,7 @@ STORE_OPERATION(shift_clock)
 enum { PIECE_DELIVERIES = 200, PIECE_RESULTS = 5000, PIECE_CACHED = 200, PIECE_DAYS = 200 };
 static const int64_t LOOK_AGAIN_MS = 86400 * 1000;
 
-/* The last delivery whose body was looked at. */
+/* The last delivery whose body was examined. */
 static const char BODIES_CURSOR[] = "retention.bodies";
 
 #define OLD_DELIVERY_RECORD(F, S)                                                                                      \
@@ -83,7 +82,7 @@ RECORD_LOCAL(old_delivery, OLD_DELIVERY_RECORD)
 
 static bool drop_bodies(struct txn *d, int64_t before_ms)
 {
-	int64_t at = setting_int(d->view, BODIES_CURSOR, 0), start = at;
+	int64_t start = setting_int(d->view, BODIES_CURSOR, 0), at = start;
 	struct old_delivery *list = NULL;
 	size_t n = 0;
 
@@ -146,7 +145,7 @@ static bool drop_cached(struct txn *d, int64_t before_ms, int64_t commits_before
 	return n > 0;
 }
 
-/* ---- changes with all that hangs on them ---- */
+/* ---- changes and all that belongs to them ---- */
 
 /* Deletes the results of whole jobs until the piece is full. True: none is left. */
 static bool drop_jobs(struct txn *d, int64_t change_id)

@@ -1,6 +1,5 @@
 #include "store/outbox.h"
 
-#include "db/db.h"
 #include "experiments/experiments.h"
 #include "store/dispatches.h"
 #include "store/schedules.h"
@@ -248,9 +247,7 @@ static int claim_outbox_run(struct store_op *op, struct txn *d)
 
 int store_claim_outbox(struct store *s, struct claim_outbox *op)
 {
-	op->rows = NULL;
-	op->n = 0;
-	op->next_due_ms = 0;
+	CLEAR_FROM(op, rows);
 	op->op.run = claim_outbox_run;
 	op->op.bytes = sizeof(*op);
 	return store_submit(s, &op->op);
@@ -279,8 +276,7 @@ static void end_attempt(
 
 static void request_arrived(struct txn *d, const struct claimed *c, int64_t now_ms)
 {
-	struct dispatch_list l = dispatch_list_take(db_rows(
-	    d, "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?1 AND state <> 'held'", V_TEXT(c->dispatch_id)));
+	struct dispatch_list l = DISPATCHES_WHERE(d, "id = ?1 AND state <> 'held'", V_TEXT(c->dispatch_id));
 
 	for (size_t i = 0; i < l.n; i++) {
 		struct stored_dispatch *s = &l.at[i];
@@ -300,9 +296,7 @@ static void request_arrived(struct txn *d, const struct claimed *c, int64_t now_
 
 static void request_failed(struct txn *d, const struct claimed *c, const struct outbox_done *o)
 {
-	struct dispatch_list l = dispatch_list_take(
-	    db_rows(d, "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?1 AND " DISPATCH_IS_AT_WORK,
-		V_TEXT(c->dispatch_id)));
+	struct dispatch_list l = DISPATCHES_WHERE(d, "id = ?1 AND " DISPATCH_IS_AT_WORK, V_TEXT(c->dispatch_id));
 
 	for (size_t i = 0; i < l.n; i++) {
 		struct stored_dispatch *s = &l.at[i];
@@ -342,8 +336,8 @@ static void request_done(struct txn *d, const struct claimed *c, const struct ou
 	}
 }
 
-/* A request that came while the comment or the check runs were being written is not lost. */
-static void wished_done(struct txn *d, const struct claimed *c, const struct outbox_done *o)
+/* A row that is written again on each request: it is due again if a request came while its text was being written. */
+static void update_done(struct txn *d, const struct claimed *c, const struct outbox_done *o)
 {
 	bool is_outdated = c->generation != o->generation;
 	enum outbox_state state = OUTBOX_IS_WAITING;
@@ -378,7 +372,7 @@ static int outbox_done_run(struct store_op *op, struct txn *d)
 		return ERR_NOT_FOUND;
 	}
 	if (c.kind == OUTBOX_COMMENT || c.kind == OUTBOX_CHECKS || c.kind == OUTBOX_RED_ISSUE)
-		wished_done(d, &c, o);
+		update_done(d, &c, o);
 	else
 		request_done(d, &c, o);
 	record_release(&claimed_record, &c);

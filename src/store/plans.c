@@ -28,10 +28,8 @@ const char *retest_result_name(enum retest_result r)
 
 void retested_release(struct retested *list, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		free(list[i].accelerator);
-		free(list[i].runner);
-	}
+	for (size_t i = 0; i < n; i++)
+		FREE_ALL(list[i].accelerator, list[i].runner);
 	free(list);
 }
 
@@ -40,12 +38,11 @@ static bool round_is_clean(const struct view *d, const struct stored_dispatch *s
 {
 	return s->state == DISPATCH_DONE &&
 	       db_has(d,
-		   "SELECT 1 FROM job WHERE change_id = ?1 AND dispatch_id = ?2"
-		   " AND accelerator = ?3 AND is_current = 1 LIMIT 1",
+		   "SELECT 1 FROM job WHERE change_id = ?1 AND dispatch_id = ?2 AND accelerator = ?3 AND is_current = 1"
+		   " LIMIT 1",
 		   V_INT(s->change_id), V_TEXT(s->id), V_TEXT(s->accelerator)) &&
 	       !db_has(d,
-		   "SELECT 1 FROM job WHERE change_id = ?1 AND dispatch_id = ?2"
-		   " AND accelerator = ?3 AND is_current = 1"
+		   "SELECT 1 FROM job WHERE change_id = ?1 AND dispatch_id = ?2 AND accelerator = ?3 AND is_current = 1"
 		   " AND (verdict IS NULL OR verdict IN ('FAIL', 'ERROR', 'MISS')) LIMIT 1",
 		   V_INT(s->change_id), V_TEXT(s->id), V_TEXT(s->accelerator));
 }
@@ -132,7 +129,7 @@ static int64_t put_planned_change(struct applying *a)
 	return change_put(a->d, &f, a->op->now_ms);
 }
 
-/* ---- who starts ---- */
+/* ---- the dispatches that a plan starts ---- */
 
 /* This pull request's author is not trusted, but the author of another open one with this head is, so the head is trusted. The
  * pull request of the author who is not trusted starts nothing because of that, and holds nothing. */
@@ -348,7 +345,6 @@ static void keep_commits(const struct applying *a)
 	if (!p->n_commits)
 		return;
 	list = xcalloc(p->n_commits, sizeof(*list));
-
 	for (size_t i = 0; i < p->n_commits; i++) {
 		const struct push_commit *c = &p->commits[i];
 		bool is_sane = c->at_ms > 0 && c->at_ms < a->op->now_ms;
@@ -407,10 +403,4 @@ static int apply_plan_run(struct store_op *op, struct txn *d)
 		plan_apply(d, o);
 	return 0;
 }
-
-int store_apply_plan(struct store *s, struct apply_plan *op)
-{
-	op->op.run = apply_plan_run;
-	op->op.bytes = sizeof(*op) + op->body_bytes;
-	return store_submit(s, &op->op);
-}
+STORE_HEAVY_OPERATION(apply_plan, op->body_bytes)

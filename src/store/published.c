@@ -1,6 +1,5 @@
 #include "store/published.h"
 
-#include "db/db.h"
 #include "db/key.h"
 #include "db/record_rows.h"
 #include "store/changes.h"
@@ -42,15 +41,7 @@ static int get_comment_run(struct store_query *q, const struct view *d)
 	    &get_comment_record, g);
 	return 0;
 }
-
-int store_get_comment(struct store *s, struct get_comment *q)
-{
-	q->is_known = q->has_red_written = false;
-	q->comment_id = q->written_ms = q->change_id = 0;
-	memset(q->body_hash, 0, sizeof(q->body_hash));
-	q->q.run = get_comment_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY_CLEARED(get_comment, is_known)
 
 /* ---- check runs ---- */
 
@@ -76,6 +67,7 @@ static int list_checks_run(struct store_query *q, const struct view *d)
 	    V_TEXT(key.text), V_INT(l->number));
 
 	RECORDS_READ(r, stored_check, l->list, l->n);
+	l->labels = strv_copy(NULL);
 	/* The pull requests with this head share its check runs, because check runs belong to the commit. */
 	r = db_rows(d,
 	    RECORD_QUERY(SHARER_RECORD, "FROM pull p JOIN pull o ON o.change_id = p.change_id"
@@ -95,16 +87,7 @@ static int list_checks_run(struct store_query *q, const struct view *d)
 		l->named_number = l->number;
 	return 0;
 }
-
-int store_list_checks(struct store *s, struct list_checks *q)
-{
-	q->list = NULL;
-	q->n = 0;
-	q->labels = strv_copy(NULL);
-	q->named_number = 0;
-	q->q.run = list_checks_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY_CLEARED(list_checks, list)
 
 void list_checks_release(struct list_checks *q)
 {
@@ -174,7 +157,7 @@ static void add_reruns(struct find_rerun *q, struct rows *r)
 	}
 }
 
-static int rerun_run(struct store_query *sq, const struct view *d)
+static int find_rerun_run(struct store_query *sq, const struct view *d)
 {
 	struct find_rerun *q = CONTAINER_OF(sq, struct find_rerun, q);
 	struct repository_key key = repository_key(q->repository);
@@ -201,14 +184,6 @@ static int rerun_run(struct store_query *sq, const struct view *d)
 				  V_TEXT(key.text), V_TEXT(q->head_sha)));
 	return 0;
 }
-
-int store_find_rerun(struct store *s, struct find_rerun *q)
-{
-	q->list = NULL;
-	q->n = 0;
-	q->pull_number = 0;
-	q->q.run = rerun_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY_CLEARED(find_rerun, pull_number)
 
 void find_rerun_release(struct find_rerun *q) { RECORDS_RELEASE(rerun_target, q->list, q->n); }

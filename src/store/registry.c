@@ -1,10 +1,8 @@
 #include "store/registry.h"
 
 #include "db/counters.h"
-#include "db/db.h"
 #include "db/record_rows.h"
 #include "db/store_internal.h"
-#include "experiments/experiments.h"
 #include "history/run_note.h"
 #include "store/leases.h"
 #include "verdict/attribution.h"
@@ -189,14 +187,7 @@ static int get_figures_run(struct store_query *q, const struct view *d)
 		get_figures_release(g);
 	return 0;
 }
-
-int store_get_figures(struct store *s, struct get_figures *q)
-{
-	q->list = NULL;
-	q->n = 0;
-	q->q.run = get_figures_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY_CLEARED(get_figures, list)
 
 void get_figures_release(struct get_figures *q)
 {
@@ -243,14 +234,7 @@ static int get_totals_run(struct store_query *q, const struct view *d)
 	totals_read(d, CONTAINER_OF(q, struct get_totals, q));
 	return 0;
 }
-
-int store_get_totals(struct store *s, struct get_totals *q)
-{
-	memset(q->n_dispatches, 0, sizeof(q->n_dispatches));
-	q->experiments = (struct experiment_use_list){.n = 0};
-	q->q.run = get_totals_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY_CLEARED(get_totals, n_deliveries_accepted)
 
 void get_totals_release(struct get_totals *q) { experiment_use_list_release(&q->experiments); }
 

@@ -1,11 +1,8 @@
 #include "store/requests.h"
 
 #include "db/key.h"
-#include "db/record_rows.h"
 #include "experiments/experiments.h"
 #include "store/deliveries.h"
-#include "store/dispatches.h"
-#include "store/outbox.h"
 
 /* Requests to one target about one pull request stay in order. A dispatch without a pull request waits for nothing, and its
  * cancel waits for it. */
@@ -47,7 +44,6 @@ void request_put(struct txn *d, const struct stored_dispatch *s, int64_t now_ms)
 		    "dispatch", now_ms);
 }
 
-/* The row of its request. */
 static struct outbox_place find_request(const struct view *d, const char *dispatch_id)
 {
 	char *key = xasprintf("dispatch:%s", dispatch_id);
@@ -92,9 +88,8 @@ void request_is_proved(struct txn *d, const char *dispatch_id, int64_t now_ms)
 {
 	struct outbox_place at = find_request(d->view, dispatch_id);
 	/* The infra repository itself does not report: when it has the request, its dispatch is done. */
-	struct dispatch_list l = dispatch_list_take(db_rows(d,
-	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?1 AND accelerator = '' AND " DISPATCH_IS_AT_WORK,
-	    V_TEXT(dispatch_id)));
+	struct dispatch_list l =
+	    DISPATCHES_WHERE(d, "id = ?1 AND accelerator = '' AND " DISPATCH_IS_AT_WORK, V_TEXT(dispatch_id));
 
 	for (size_t i = 0; i < l.n; i++) {
 		dispatch_note_sent(d, &l.at[i], now_ms);
@@ -110,28 +105,18 @@ void request_is_proved(struct txn *d, const char *dispatch_id, int64_t now_ms)
 	db_tell(d, STORE_OUTBOX);
 }
 
-void request_put_closed(struct txn *d, const struct closed_request *c, int64_t now_ms)
+void request_put_closed(
+    struct txn *d, struct outbox_request q, const char *repository, int64_t event_ms, int64_t now_ms)
 {
-	struct repository_key upstream = repository_key(c->repository);
-	char *key = xasprintf(
-	    "closed:%s:%s#%lld:%lld", c->target_key, upstream.text, (long long)c->number, (long long)c->event_ms);
-	char *lane = xasprintf("%s %s#%lld", c->target_key, upstream.text, (long long)c->number);
-	struct outbox_request q = {
-	    .kind = OUTBOX_GITHUB_CLOSED,
-	    .key = key,
-	    .lane = lane,
-	    .target = c->target,
-	    .target_key = c->target_key,
-	    .number = c->number,
-	    .change_id = c->change_id,
-	    .dispatch_id = c->dispatch_id,
-	    .runner = "",
-	    .delivery_guid = c->delivery_guid,
-	    .event_type = c->event_type,
-	    .sent_action = "closed",
-	    .original_action = c->original_action,
-	};
+	struct repository_key upstream = repository_key(repository);
+	char *lane = xasprintf("%s %s#%lld", q.target_key, upstream.text, (long long)q.number);
+	char *key =
+	    xasprintf("closed:%s:%s#%lld:%lld", q.target_key, upstream.text, (long long)q.number, (long long)event_ms);
 
+	q.kind = OUTBOX_GITHUB_CLOSED;
+	q.key = key;
+	q.lane = lane;
+	q.sent_action = "closed";
 	outbox_insert(d, &q, now_ms);
 	free(lane);
 	free(key);
@@ -139,18 +124,11 @@ void request_put_closed(struct txn *d, const struct closed_request *c, int64_t n
 
 /* ---- comments and check runs ---- */
 
-struct wished {
-	enum outbox_kind what;
-	const char *key, *target, *target_key;
-	int64_t number;
-	const char *accelerator; /* NULL: none */
-};
-
-/* A request makes the row due at once, except while its text is being written (the generation shows it to the writer), or
- * after failed attempts, whose pause continues. */
-static void wish(struct txn *d, const struct wished *w, enum comment_request kind, int64_t now_ms)
+/* Makes the row with this key due at once, except while its text is being written (the generation shows the request to the
+ * writer), or after failed attempts, whose pause continues. q has no lane: the row has a lane of its own. */
+static void request_update(struct txn *d, struct outbox_request q, enum comment_request kind, int64_t now_ms)
 {
-	struct outbox_place at = outbox_find(d->view, w->key);
+	struct outbox_place at = outbox_find(d->view, q.key);
 
 	if (at.id) {
 		db_exec(d,
@@ -162,36 +140,25 @@ static void wish(struct txn *d, const struct wished *w, enum comment_request kin
 		if (at.state != OUTBOX_IS_SENDING && !(at.state == OUTBOX_IS_WAITING && at.n_attempts > 0))
 			outbox_enter(d, at.id, OUTBOX_IS_DUE);
 	} else if (kind == COMMENT_CREATE) {
-		outbox_insert(d,
-		    &(struct outbox_request){.kind = w->what,
-			.key = w->key,
-			.lane = w->key,
-			.target = w->target,
-			.target_key = w->target_key,
-			.number = w->number,
-			.accelerator = w->accelerator},
-		    now_ms);
+		q.lane = q.key;
+		outbox_insert(d, &q, now_ms);
 	}
-}
-
-static void wish_of_pull(struct txn *d, enum outbox_kind what, const char *repository, int64_t number,
-    enum comment_request kind, int64_t now_ms)
-{
-	struct repository_key upstream = repository_key(repository);
-	char *key = xasprintf("%s:%s#%lld", outbox_kind_name(what), upstream.text, (long long)number);
-
-	wish(d,
-	    &(struct wished){
-		.what = what, .key = key, .target = repository, .target_key = upstream.text, .number = number},
-	    kind, now_ms);
-	free(key);
 }
 
 void comment_request_pull(
     struct txn *d, const char *repository, int64_t number, enum comment_request kind, int64_t now_ms)
 {
-	wish_of_pull(d, OUTBOX_COMMENT, repository, number, kind, now_ms);
-	wish_of_pull(d, OUTBOX_CHECKS, repository, number, kind, now_ms);
+	static const enum outbox_kind kinds[] = {OUTBOX_COMMENT, OUTBOX_CHECKS};
+	struct repository_key upstream = repository_key(repository);
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		char *key = xasprintf("%s:%s#%lld", outbox_kind_name(kinds[i]), upstream.text, (long long)number);
+		struct outbox_request q = {
+		    .kind = kinds[i], .key = key, .target = repository, .target_key = upstream.text, .number = number};
+
+		request_update(d, q, kind, now_ms);
+		free(key);
+	}
 	db_tell(d, STORE_OUTBOX | STORE_CHANGES);
 }
 
@@ -211,7 +178,7 @@ void comment_request(struct txn *d, int64_t change_id, enum comment_request kind
 		record_read(r, &commented_pull_record, &pull);
 		comment_request_pull(d, pull.repository, pull.number, kind, now_ms);
 	}
-	/* A comment names the merge base; evidence/ asks for it, red or not. */
+	/* A comment names the merge base, also when no cell is red; evidence/ gets it from GitHub. */
 	if (kind == COMMENT_CREATE &&
 	    db_exec(d,
 		"INSERT INTO attribution_due (change_id, since_ms, next_ms, n_tries, generation)"
@@ -221,20 +188,21 @@ void comment_request(struct txn *d, int64_t change_id, enum comment_request kind
 		db_tell(d, STORE_ATTRIBUTION);
 }
 
-/* ---- what a vendor is told of its episodes ---- */
+/* ---- notices to a vendor about its red episodes ---- */
 
 void red_issue_request(struct txn *d, int64_t episode, const char *accelerator, int64_t now_ms)
 {
 	char *key = xasprintf("red:%lld", (long long)episode);
+	struct outbox_request q = {
+	    .kind = OUTBOX_RED_ISSUE,
+	    .key = key,
+	    .target = accelerator,
+	    .target_key = accelerator,
+	    .number = episode,
+	    .accelerator = accelerator,
+	};
 
-	wish(d,
-	    &(struct wished){.what = OUTBOX_RED_ISSUE,
-		.key = key,
-		.target = accelerator,
-		.target_key = accelerator,
-		.number = episode,
-		.accelerator = accelerator},
-	    COMMENT_CREATE, now_ms);
+	request_update(d, q, COMMENT_CREATE, now_ms);
 	db_tell(d, STORE_OUTBOX);
 	free(key);
 }
@@ -253,10 +221,7 @@ void request_put_notice(struct txn *d, const struct notice_request *n, int64_t n
 		.target_key = n->url,
 		.dispatch_id = id,
 		.runner = n->runner,
-		.delivery_guid = "",
 		.event_type = n->event,
-		.sent_action = "",
-		.original_action = "",
 		.accelerator = n->accelerator,
 		.text = n->text},
 	    now_ms);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "store/dispatches.h"
+#include "store/outbox.h"
 
 /* The request of a queued dispatch: one for all rows with its id. Runners that claim their work (pull) get none. */
 void request_put(struct txn *d, const struct stored_dispatch *s, int64_t now_ms);
@@ -14,15 +15,10 @@ void request_drop(struct txn *d, const struct stored_dispatch *s, int64_t now_ms
 /* The vendor reports, so it has the request, even if the sender got no answer. */
 void request_is_proved(struct txn *d, const char *dispatch_id, int64_t now_ms);
 
-/* `closed` for one repository, once for one event. */
-struct closed_request {
-	const char *target, *target_key;
-	const char *dispatch_id; /* the newest one it got */
-	const char *repository;  /* upstream's */
-	int64_t number, change_id, event_ms;
-	const char *delivery_guid, *event_type, *original_action;
-};
-void request_put_closed(struct txn *d, const struct closed_request *c, int64_t now_ms);
+/* `closed` for the repository q.target, once for each event of the pull request q.number of `repository` (upstream's). Sets
+ * the kind, key, lane and action of q; q.dispatch_id is the newest dispatch that the target got. */
+void request_put_closed(
+    struct txn *d, struct outbox_request q, const char *repository, int64_t event_ms, int64_t now_ms);
 
 /* The comment of a pull request, and its check runs, may be out of date. COMMENT_UPDATE does nothing when neither was
  * written or requested before: a comment without results helps nobody. */

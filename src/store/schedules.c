@@ -1,9 +1,7 @@
 #include "store/schedules.h"
 
-#include "db/db.h"
 #include "db/key.h"
 #include "store/changes.h"
-#include "store/dispatches.h"
 #include "store/plans.h"
 
 #define HOUR_MS INT64_C(3600000)
@@ -339,13 +337,7 @@ static int start_schedule_run_run(struct store_op *op, struct txn *d)
 	free(run.accelerator);
 	return 0;
 }
-
-int store_start_schedule_run(struct store *s, struct start_schedule_run *op)
-{
-	op->op.run = start_schedule_run_run;
-	op->op.bytes = sizeof(*op) + op->body_bytes;
-	return store_submit(s, &op->op);
-}
+STORE_HEAVY_OPERATION(start_schedule_run, op->body_bytes)
 
 static int fail_schedule_run_run(struct store_op *op, struct txn *d)
 {
@@ -377,8 +369,6 @@ static int list_schedules_run(struct store_query *q, const struct view *d)
 	    V_TEXT(o->accelerator));
 
 	RECORDS_READ(r, schedule_row, o->list, o->n);
-	if (db_status(d))
-		list_schedules_release(o);
 	return 0;
 }
 STORE_LIST(list_schedules, schedule_row)

@@ -1,7 +1,6 @@
 #include "store/starts.h"
 
 #include "store/branch_commits.h"
-#include "store/dispatches.h"
 #include "store/requests.h"
 #include "verdict/cells_moved.h"
 
@@ -38,10 +37,8 @@ static void retire_last_round(struct txn *d, struct start *s, int64_t now_ms)
 		return;
 	if (s->last.state == DISPATCH_HELD)
 		dispatch_delete_held(d, &s->last);
-	current = dispatch_list_take(db_rows(d,
-	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND accelerator = ?2"
-	    " AND runner = ?3 AND is_current = 1",
-	    V_INT(s->row.change_id), V_TEXT(s->row.accelerator), V_TEXT(s->row.runner)));
+	current = DISPATCHES_WHERE(d, "change_id = ?1 AND accelerator = ?2 AND runner = ?3 AND is_current = 1",
+	    V_INT(s->row.change_id), V_TEXT(s->row.accelerator), V_TEXT(s->row.runner));
 	for (size_t i = 0; i < current.n; i++)
 		if (!start_is_held(s) || !dispatch_has_run(d->view, &current.at[i]))
 			dispatch_retire(d, &current.at[i], now_ms);
@@ -58,12 +55,11 @@ static bool starts_share_request(const struct start *a, const struct start *b)
  * nor those that would be held now because their release was revoked. */
 static void move_shared_dispatches(struct txn *d, const struct stored_dispatch *to, int64_t now_ms)
 {
-	struct dispatch_list l = dispatch_list_take(db_rows(d,
-	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND target_key = ?2"
-	    " AND kind IN ('github', 'infra') AND is_current = 1 AND " DISPATCH_IS_AT_WORK
-	    " AND id <> ?3 AND COALESCE(not_before_ms, 0) <= ?4 AND (held_reason IS NULL OR EXISTS"
-	    "  (SELECT 1 FROM change WHERE id = ?1 AND is_released = 1))",
-	    V_INT(to->change_id), V_TEXT(to->target_key), V_TEXT(to->id), V_INT(now_ms)));
+	struct dispatch_list l = DISPATCHES_WHERE(d,
+	    "change_id = ?1 AND target_key = ?2 AND kind IN ('github', 'infra') AND is_current = 1 "
+	    "AND " DISPATCH_IS_AT_WORK " AND id <> ?3 AND COALESCE(not_before_ms, 0) <= ?4"
+	    " AND (held_reason IS NULL OR EXISTS (SELECT 1 FROM change WHERE id = ?1 AND is_released = 1))",
+	    V_INT(to->change_id), V_TEXT(to->target_key), V_TEXT(to->id), V_INT(now_ms));
 
 	for (size_t i = 0; i < l.n; i++) {
 		struct stored_dispatch *old = &l.at[i], row = stored_dispatch_copy(old);
@@ -121,14 +117,15 @@ void starts_run(struct txn *d, struct starts *s, int64_t now_ms)
 		if (!start_is_held(&s->at[i]))
 			continue;
 		retire_last_round(d, &s->at[i], now_ms);
-		/* The held dispatches of one repository have one id of their own. */
-		shared = !kind_is_shared(row->kind) ? NULL
-						    : db_text(d,
-							  "SELECT id FROM dispatch INDEXED BY dispatch_of_change"
-							  " WHERE change_id = ?1 AND target_key = ?2"
-							  " AND kind IN ('github', 'infra') AND state = 'held' LIMIT 1",
-							  V_INT(row->change_id), V_TEXT(row->target_key));
 		id_new(row->id);
+		/* The held dispatches of one repository have one id of their own. */
+		shared = NULL;
+		if (kind_is_shared(row->kind))
+			shared = db_text(d,
+			    "SELECT id FROM dispatch INDEXED BY dispatch_of_change WHERE change_id = ?1 AND target_key "
+			    "= ?2"
+			    " AND kind IN ('github', 'infra') AND state = 'held' LIMIT 1",
+			    V_INT(row->change_id), V_TEXT(row->target_key));
 		if (shared)
 			snprintf(row->id, sizeof(row->id), "%s", shared);
 		free(shared);
@@ -150,37 +147,37 @@ void starts_run(struct txn *d, struct starts *s, int64_t now_ms)
 bool starts_take_push_slot(struct txn *d, struct stored_dispatch *row, const struct push_slot *slot)
 {
 	/* The runner's last dispatch of a push of the branch, within one interval: an older one does not delay the next. */
-	struct dispatch_list l = dispatch_list_take(db_rows(d,
+	struct rows *r = db_rows(d,
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE accelerator = ?1 AND runner = ?2"
 	    " AND created_ms >= ?3 AND state <> 'superseded' AND change_id <> ?4"
 	    " AND EXISTS (SELECT 1 FROM change WHERE change.id = dispatch.change_id"
 	    "  AND change.kind = 'push' AND change.repository_key = ?5 AND change.ref = ?6)"
 	    " ORDER BY created_ms DESC, COALESCE(not_before_ms, 0) DESC LIMIT 1",
 	    V_TEXT(row->accelerator), V_TEXT(row->runner), V_INT(slot->now_ms - slot->every_ms), V_INT(row->change_id),
-	    V_TEXT(slot->repository_key), V_TEXT(slot->ref)));
-	struct stored_dispatch *last = l.at;
-	bool is_wanted = true;
+	    V_TEXT(slot->repository_key), V_TEXT(slot->ref));
+	struct stored_dispatch last;
 	int64_t began_ms, theirs;
+	bool is_newest;
 	char *sha;
 
 	row->not_before_ms = 0;
-	if (l.n > 0) {
-		sha = db_text(d, "SELECT head_sha FROM change WHERE id = ?1", V_INT(last->change_id));
-		theirs = branch_position(d->view, slot->repository_key, slot->ref, sha ? sha : "");
-		is_wanted = theirs <= branch_position(d->view, slot->repository_key, slot->ref, slot->head_sha);
-		free(sha);
-	}
-	if (l.n > 0 && is_wanted && last->state == DISPATCH_QUEUED && last->not_before_ms > slot->now_ms) {
-		row->not_before_ms = last->not_before_ms;
-		if (dispatch_end(d, last, DISPATCH_SUPERSEDED, slot->now_ms))
-			cells_moved(d, last->change_id, last->accelerator, CELLS_WITHDRAWN, slot->now_ms);
-	} else if (l.n > 0 && is_wanted) {
-		began_ms = last->not_before_ms ? last->not_before_ms : last->created_ms;
+	if (!stored_dispatch_take(r, &last))
+		return true;
+	sha = db_text(d, "SELECT head_sha FROM change WHERE id = ?1", V_INT(last.change_id));
+	theirs = branch_position(d->view, slot->repository_key, slot->ref, sha ? sha : "");
+	is_newest = theirs <= branch_position(d->view, slot->repository_key, slot->ref, slot->head_sha);
+	free(sha);
+	if (is_newest && last.state == DISPATCH_QUEUED && last.not_before_ms > slot->now_ms) {
+		row->not_before_ms = last.not_before_ms;
+		if (dispatch_end(d, &last, DISPATCH_SUPERSEDED, slot->now_ms))
+			cells_moved(d, last.change_id, last.accelerator, CELLS_WITHDRAWN, slot->now_ms);
+	} else if (is_newest) {
+		began_ms = last.not_before_ms ? last.not_before_ms : last.created_ms;
 		if (began_ms > slot->now_ms) /* the clock was put back meanwhile */
 			began_ms = slot->now_ms;
 		if (began_ms + slot->every_ms > slot->now_ms)
 			row->not_before_ms = began_ms + slot->every_ms;
 	}
-	dispatch_list_release(&l);
-	return is_wanted;
+	stored_dispatch_release(&last);
+	return is_newest;
 }
