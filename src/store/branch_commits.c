@@ -59,9 +59,8 @@ static void put_commit_at(const struct branch *b, int64_t position, const struct
 		V_TEXT(c->author), V_TEXT(c->title), V_TEXT(c->files)))
 		return;
 	db_exec(b->d,
-	    "UPDATE branch_commit SET at_ms = ?4, author = ?5, title = ?6, files = ?7"
-	    " WHERE repository_key = ?1 AND ref = ?2 AND sha = ?3"
-	    " AND (title IS NULL OR (files IS NULL AND ?7 IS NOT NULL))",
+	    "UPDATE branch_commit SET at_ms = ?4, author = ?5, title = ?6, files = ?7 WHERE repository_key = ?1"
+	    " AND ref = ?2 AND sha = ?3 AND (title IS NULL OR (files IS NULL AND ?7 IS NOT NULL))",
 	    V_TEXT(b->key.text), V_TEXT(b->ref), V_TEXT(c->sha), V_INT(c->at_ms), V_TEXT(c->author), V_TEXT(c->title),
 	    V_TEXT(c->files));
 }
@@ -101,8 +100,7 @@ static void join_chains(
 	    " AND position BETWEEN ?3 AND ?4",
 	    V_TEXT(b->key.text), V_TEXT(b->ref), V_INT(first), V_INT(last));
 	db_exec(b->d,
-	    "UPDATE branch_commit SET position = ?3 - position WHERE repository_key = ?1"
-	    " AND ref = ?2 AND position < 0",
+	    "UPDATE branch_commit SET position = ?3 - position WHERE repository_key = ?1 AND ref = ?2 AND position < 0",
 	    V_TEXT(b->key.text), V_TEXT(b->ref), V_INT(by));
 	put_chain(b, end + (int64_t)n, commits, n);
 }

@@ -45,9 +45,8 @@ int64_t change_put(struct txn *d, const struct change_facts *f, int64_t now_ms)
 	if (f->kind == CHANGE_PULL_REQUEST)
 		counter_add(d, COUNT_OPEN_CHANGES, 1);
 	return db_exec_int(d, 0,
-	    "INSERT INTO change (kind, repository, repository_key, head_sha, ref, base_ref,"
-	    " base_sha, title, author, state, created_ms, active_ms)"
-	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'open', ?10, ?10) RETURNING id",
+	    "INSERT INTO change (kind, repository, repository_key, head_sha, ref, base_ref, base_sha, title, author,"
+	    " state, created_ms, active_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'open', ?10, ?10) RETURNING id",
 	    V_TEXT(change_kind_name(f->kind)), V_TEXT(f->repository), V_TEXT(repository_key(f->repository).text),
 	    V_TEXT(f->head_sha), V_TEXT(f->ref), V_TEXT(f->base_ref), V_TEXT(f->base_sha), V_TEXT(f->title),
 	    V_TEXT(f->author), V_INT(now_ms));
@@ -109,9 +108,8 @@ void pull_put(struct txn *d, const char *repository, const struct pull_info *pul
 int64_t change_lead(const struct view *d, int64_t change_id)
 {
 	return db_int(d, 0,
-	    "SELECT p.number FROM pull p LEFT JOIN pull_head h"
-	    " ON h.repository_key = p.repository_key AND h.number = p.number"
-	    " AND h.change_id = p.change_id WHERE p.change_id = ?1 AND p.state = 'open'"
+	    "SELECT p.number FROM pull p LEFT JOIN pull_head h ON h.repository_key = p.repository_key"
+	    " AND h.number = p.number AND h.change_id = p.change_id WHERE p.change_id = ?1 AND p.state = 'open'"
 	    " GROUP BY p.number, p.association ORDER BY COALESCE(p.association, '') IN"
 	    " ('OWNER', 'MEMBER', 'COLLABORATOR') DESC, MIN(h.since_ms), p.number LIMIT 1",
 	    V_INT(change_id));
@@ -336,7 +334,7 @@ static int find_tested_run(struct store_query *sq, const struct view *d)
 	struct find_tested *q = CONTAINER_OF(sq, struct find_tested, q);
 	struct repository_key key = repository_key(q->repository);
 	struct heads heads = {0};
-	int64_t id;
+	int64_t id = 0;
 
 	find_tested_release(q); /* of a failed attempt */
 	if (q->number) {
@@ -351,12 +349,11 @@ static int find_tested_run(struct store_query *sq, const struct view *d)
 		    &heads_record, &heads);
 		/* If one commit is the head of a pull request and of a push, the pull request counts, because people read
 		 * its comment. */
-		id = heads.n != 1 ? 0
-				  : db_int(d, 0,
-					"SELECT id FROM change WHERE repository_key = ?1"
-					" AND head_sha = ?2 AND kind IN ('pull_request', 'push')"
-					" ORDER BY kind = 'push' LIMIT 1",
-					V_TEXT(key.text), V_TEXT(heads.first));
+		if (heads.n == 1)
+			id = db_int(d, 0,
+			    "SELECT id FROM change WHERE repository_key = ?1 AND head_sha = ?2"
+			    " AND kind IN ('pull_request', 'push') ORDER BY kind = 'push' LIMIT 1",
+			    V_TEXT(key.text), V_TEXT(heads.first));
 		record_release(&heads_record, &heads);
 	}
 	if (!id)

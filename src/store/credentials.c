@@ -16,8 +16,7 @@ static int add_token_run(struct store_op *op, struct txn *d)
 	struct add_token *o = CONTAINER_OF(op, struct add_token, op);
 
 	if (db_int(d, 0,
-		"SELECT COUNT(*) FROM token WHERE kind = ?1 AND accelerator = ?2 AND name = ?3"
-		" AND revoked_ms IS NULL",
+		"SELECT COUNT(*) FROM token WHERE kind = ?1 AND accelerator = ?2 AND name = ?3 AND revoked_ms IS NULL",
 		V_TEXT(token_kind_name(o->kind)), V_TEXT(o->accelerator), V_TEXT(o->name)) >= TOKENS_VALID_MAX)
 		return ERR_EXISTS;
 	o->id = db_exec_int(d, 0,
@@ -124,9 +123,8 @@ static int check_identity_run(struct store_op *op, struct txn *d)
 	if (o->outcome == IDENTITY_RECORDED) {
 		o->recorded = o->token;
 		db_exec(d,
-		    "INSERT INTO identity (issuer, repository_key, repository, repository_id,"
-		    " repository_owner_id, recorded_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
-		    " ON CONFLICT (issuer, repository_key) DO UPDATE"
+		    "INSERT INTO identity (issuer, repository_key, repository, repository_id, repository_owner_id,"
+		    " recorded_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (issuer, repository_key) DO UPDATE"
 		    " SET repository = excluded.repository, repository_id = excluded.repository_id,"
 		    " repository_owner_id = excluded.repository_owner_id, recorded_ms = excluded.recorded_ms",
 		    V_TEXT(o->issuer), V_TEXT(key.text), V_TEXT(o->repository), V_INT(o->token.repository_id),

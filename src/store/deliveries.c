@@ -82,10 +82,9 @@ bool delivery_copy(struct txn *d, const char *from_guid, const char *guid, int64
 	struct guid_key from = guid_key(from_guid), to = guid_key(guid);
 
 	if (db_exec(d,
-		"INSERT INTO delivery (guid, event, action, repository, received_ms, state,"
-		" n_attempts, is_synthetic, planned_ms, body_bytes, body)"
-		" SELECT ?2, event, action, repository, ?3, ?4, 0, 1, ?3, body_bytes, body"
-		" FROM delivery WHERE guid = ?1 AND body IS NOT NULL ON CONFLICT (guid) DO NOTHING",
+		"INSERT INTO delivery (guid, event, action, repository, received_ms, state, n_attempts, is_synthetic,"
+		" planned_ms, body_bytes, body) SELECT ?2, event, action, repository, ?3, ?4, 0, 1, ?3, body_bytes,"
+		" body FROM delivery WHERE guid = ?1 AND body IS NOT NULL ON CONFLICT (guid) DO NOTHING",
 		guid_value(&from), guid_value(&to), V_INT(now_ms),
 		V_TEXT(delivery_state_name(DELIVERY_IS_PLANNED))) == 0)
 		return false;
@@ -279,9 +278,8 @@ static int count_redelivery_run(struct store_op *op, struct txn *d)
 		return 0;
 	}
 	c->n_before = (int)db_exec_int(d, 1,
-			  "INSERT INTO redelivery (guid, n, last_ms) VALUES (?1, 1, ?2)"
-			  " ON CONFLICT (guid) DO UPDATE SET n = redelivery.n + 1,"
-			  " last_ms = excluded.last_ms RETURNING n",
+			  "INSERT INTO redelivery (guid, n, last_ms) VALUES (?1, 1, ?2) ON CONFLICT (guid) DO UPDATE"
+			  " SET n = redelivery.n + 1, last_ms = excluded.last_ms RETURNING n",
 			  guid_value(&guid), V_INT(c->now_ms)) -
 		      1;
 	return 0;

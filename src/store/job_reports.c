@@ -26,15 +26,13 @@ static char *find_reported_dispatch(const struct view *d, struct report_job *o)
 	key = repository_key(o->repository);
 	if (o->delivery_id)
 		id = db_text(d,
-		    "SELECT id FROM dispatch WHERE target_key = ?1 AND delivery_guid = ?2"
-		    " AND state <> 'held' AND kind IN ('github', 'infra')"
-		    " ORDER BY created_ms DESC, is_current DESC LIMIT 1",
+		    "SELECT id FROM dispatch WHERE target_key = ?1 AND delivery_guid = ?2 AND state <> 'held'"
+		    " AND kind IN ('github', 'infra') ORDER BY created_ms DESC, is_current DESC LIMIT 1",
 		    V_TEXT(key.text), V_TEXT(o->delivery_id));
 	/* A forwarded `closed` echoes the id of the dispatch that it closes. */
 	if (!id && o->delivery_id &&
 	    db_has(d,
-		"SELECT 1 FROM outbox WHERE kind = 'github_closed' AND target_key = ?1"
-		" AND delivery_guid = ?2 LIMIT 1",
+		"SELECT 1 FROM outbox WHERE kind = 'github_closed' AND target_key = ?1 AND delivery_guid = ?2 LIMIT 1",
 		V_TEXT(key.text), V_TEXT(o->delivery_id))) {
 		o->outcome = REPORT_IGNORED_CLOSED;
 		return NULL;

@@ -95,9 +95,8 @@ static int64_t job_add_results(struct txn *d, int64_t job_id, int64_t first, con
 
 	for (const struct test_result *t = tests; t < tests + n; t++) {
 		db_exec(d,
-		    "INSERT INTO result (job_id, ordinal, test_id, status, duration_ms, dtype,"
-		    " message, number, unit, log_url, trace, file, line)"
-		    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+		    "INSERT INTO result (job_id, ordinal, test_id, status, duration_ms, dtype, message, number, unit,"
+		    " log_url, trace, file, line) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
 		    V_INT(job_id), V_INT(first + (t - tests)), V_INT(test_id_of(d, t->suite, t->name, t->dtype)),
 		    V_TEXT(test_status_name(t->status)), t->duration_ms < 0 ? V_NULL : V_INT(t->duration_ms),
 		    V_TEXT(t->dtype), V_TEXT(t->message), t->has_number ? V_REAL(t->number) : V_NULL, V_TEXT(t->unit),

@@ -25,9 +25,8 @@ static enum counter lease_counter(enum lease_state state) { return (enum counter
 void lease_insert(struct txn *d, const struct stored_lease *l, int64_t now_ms)
 {
 	db_exec(d,
-	    "INSERT INTO lease (id, dispatch_id, accelerator, runner, machine, claim_id, attempt,"
-	    " job_id, max_parallel, state, lease_ms, until_ms, granted_ms)"
-	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?13, ?10, ?11, ?12)",
+	    "INSERT INTO lease (id, dispatch_id, accelerator, runner, machine, claim_id, attempt, job_id, max_parallel,"
+	    " state, lease_ms, until_ms, granted_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?13, ?10, ?11, ?12)",
 	    V_TEXT(l->id), V_TEXT(l->dispatch_id), V_TEXT(l->accelerator), V_TEXT(l->runner), V_TEXT(l->machine),
 	    V_TEXT(l->claim_id), V_INT(l->attempt), V_INT_OR_NULL(l->job_id), V_INT(l->max_parallel),
 	    V_INT(l->lease_ms), V_INT(l->until_ms), V_INT(now_ms), V_TEXT(lease_state_name(LEASE_IS_ACTIVE)));
@@ -79,9 +78,8 @@ int64_t lease_count_active(const struct view *d, const char *accelerator, const 
 int64_t lease_count_first(const struct view *d, const char *accelerator, const char *runner)
 {
 	return db_int(d, 0,
-	    "SELECT COUNT(*) FROM lease l WHERE l.accelerator = ?1 AND l.runner = ?2"
-	    " AND l.state = 'active' AND NOT EXISTS (SELECT 1 FROM dispatch"
-	    "  WHERE id = l.dispatch_id AND " IS_EXPERIMENT ")",
+	    "SELECT COUNT(*) FROM lease l WHERE l.accelerator = ?1 AND l.runner = ?2 AND l.state = 'active'"
+	    " AND NOT EXISTS (SELECT 1 FROM dispatch WHERE id = l.dispatch_id AND " IS_EXPERIMENT ")",
 	    V_TEXT(accelerator), V_TEXT(runner));
 }
 
@@ -185,8 +183,7 @@ static bool lease_may_resume(const struct view *d, const struct stored_lease *l,
 		   V_INT(l->attempt)) &&
 	       !db_has(d, "SELECT 1 FROM job WHERE id = ?1 AND digest IS NOT NULL", V_INT(l->job_id)) &&
 	       !db_has(d,
-		   "SELECT 1 FROM lease WHERE accelerator = ?1 AND machine = ?2 AND claim_id = ?3"
-		   " AND state = 'active'",
+		   "SELECT 1 FROM lease WHERE accelerator = ?1 AND machine = ?2 AND claim_id = ?3 AND state = 'active'",
 		   V_TEXT(l->accelerator), V_TEXT(l->machine), V_TEXT(l->claim_id)) &&
 	       (strcmp(s->event_type, EXPERIMENT_EVENT) == 0
 		       ? lease_count_active(d, l->accelerator, l->runner)

@@ -51,10 +51,9 @@ static bool round_is_clean(const struct view *d, const struct stored_dispatch *s
 static bool round_has_suite(const struct view *d, const struct stored_dispatch *s, const char *suite)
 {
 	return db_has(d,
-	    "SELECT 1 FROM job j WHERE j.change_id = ?1 AND j.dispatch_id = ?2"
-	    " AND j.accelerator = ?3 AND j.runner = ?4 AND j.is_current = 1"
-	    " AND (lower(j.workflow) = lower(?5) OR EXISTS (SELECT 1 FROM result r"
-	    "  JOIN test t ON t.id = r.test_id WHERE r.job_id = j.id  AND lower(t.suite) = lower(?5))) LIMIT 1",
+	    "SELECT 1 FROM job j WHERE j.change_id = ?1 AND j.dispatch_id = ?2 AND j.accelerator = ?3 AND j.runner = ?4"
+	    " AND j.is_current = 1 AND (lower(j.workflow) = lower(?5) OR EXISTS (SELECT 1 FROM result r JOIN test t"
+	    " ON t.id = r.test_id WHERE r.job_id = j.id AND lower(t.suite) = lower(?5))) LIMIT 1",
 	    V_INT(s->change_id), V_TEXT(s->id), V_TEXT(s->accelerator), V_TEXT(s->runner), V_TEXT(suite));
 }
 
@@ -102,9 +101,8 @@ static bool event_is_older(const struct view *d, const struct stored_pull *known
 	if (p->pull.updated_ms != known->updated_ms)
 		return p->pull.updated_ms < known->updated_ms;
 	if (p->before && db_has(d,
-			     "SELECT 1 FROM pull_head h JOIN change c ON c.id = h.change_id"
-			     " WHERE h.repository_key = ?1 AND h.number = ?2"
-			     " AND c.head_sha = ?3 AND c.id <> ?4 LIMIT 1",
+			     "SELECT 1 FROM pull_head h JOIN change c ON c.id = h.change_id WHERE h.repository_key = ?1"
+			     " AND h.number = ?2 AND c.head_sha = ?3 AND c.id <> ?4 LIMIT 1",
 			     V_TEXT(repository_key(p->repository).text), V_INT(p->pull.number), V_TEXT(p->before),
 			     V_INT(known->change_id)))
 		return true; /* the pull request had left the head of this push before its newest push came */

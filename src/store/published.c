@@ -11,10 +11,9 @@ static int put_comment_run(struct store_op *op, struct txn *d)
 	struct put_comment *o = CONTAINER_OF(op, struct put_comment, op);
 
 	db_exec(d,
-	    "INSERT INTO comment (repository_key, number, comment_id, body_hash, written_ms,"
-	    " has_red_written, change_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
-	    " ON CONFLICT (repository_key, number) DO UPDATE SET comment_id = excluded.comment_id,"
-	    " body_hash = excluded.body_hash, written_ms = excluded.written_ms,"
+	    "INSERT INTO comment (repository_key, number, comment_id, body_hash, written_ms, has_red_written,"
+	    " change_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (repository_key, number) DO UPDATE"
+	    " SET comment_id = excluded.comment_id, body_hash = excluded.body_hash, written_ms = excluded.written_ms,"
 	    " has_red_written = excluded.has_red_written, change_id = excluded.change_id",
 	    V_TEXT(repository_key(o->repository).text), V_INT(o->number), V_INT(o->comment_id),
 	    V_BLOB(o->body_hash, sizeof(o->body_hash)), V_INT(o->written_ms), V_INT(o->has_red_written),

@@ -56,11 +56,10 @@ static void put_accelerator(struct txn *d, const struct mirror_registry *o, cons
 	char *demanded = db_text(d, "SELECT must_pass FROM accelerator WHERE name = ?1", V_TEXT(a->name));
 
 	db_exec(d,
-	    "INSERT INTO accelerator (name, title, vendor, level, docs_url, help_url, oncall,"
-	    " is_gone, first_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8)"
-	    " ON CONFLICT (name) DO UPDATE SET title = excluded.title, vendor = excluded.vendor,"
-	    " level = excluded.level, docs_url = excluded.docs_url,"
-	    " help_url = excluded.help_url, oncall = excluded.oncall, is_gone = 0",
+	    "INSERT INTO accelerator (name, title, vendor, level, docs_url, help_url, oncall, is_gone, first_ms)"
+	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8) ON CONFLICT (name) DO UPDATE"
+	    " SET title = excluded.title, vendor = excluded.vendor, level = excluded.level,"
+	    " docs_url = excluded.docs_url, help_url = excluded.help_url, oncall = excluded.oncall, is_gone = 0",
 	    V_TEXT(a->name), V_TEXT(a->title ? a->title : a->name), V_TEXT(a->vendor), V_INT(a->level),
 	    V_TEXT(a->docs_url), V_TEXT(a->help_url), V_TEXT(oncall), V_INT(o->now_ms));
 	db_exec(d,

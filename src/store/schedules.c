@@ -310,10 +310,9 @@ static int start_schedule_run_run(struct store_op *op, struct txn *d)
 	/* was the newest run that tested anything green, with the same heads? */
 	if (!run.is_asked_for)
 		green_ms = db_int(d, 0,
-		    "SELECT due_ms FROM (SELECT due_ms, outcome, upstream_sha, source_sha"
-		    "  FROM schedule_run WHERE accelerator = ?1 AND change_id IS NOT NULL"
-		    "  ORDER BY id DESC LIMIT 1) newest WHERE outcome = 'green' AND upstream_sha = ?2"
-		    " AND COALESCE(source_sha, '') = ?3",
+		    "SELECT due_ms FROM (SELECT due_ms, outcome, upstream_sha, source_sha FROM schedule_run"
+		    " WHERE accelerator = ?1 AND change_id IS NOT NULL ORDER BY id DESC LIMIT 1) newest"
+		    " WHERE outcome = 'green' AND upstream_sha = ?2 AND COALESCE(source_sha, '') = ?3",
 		    V_TEXT(run.accelerator), V_TEXT(o->plan->head_sha), V_TEXT(source ? source->sha : ""));
 	if (!green_ms)
 		plan_apply(d, &apply);

@@ -122,9 +122,8 @@ void starts_run(struct txn *d, struct starts *s, int64_t now_ms)
 		shared = NULL;
 		if (kind_is_shared(row->kind))
 			shared = db_text(d,
-			    "SELECT id FROM dispatch INDEXED BY dispatch_of_change WHERE change_id = ?1 AND target_key "
-			    "= ?2"
-			    " AND kind IN ('github', 'infra') AND state = 'held' LIMIT 1",
+			    "SELECT id FROM dispatch INDEXED BY dispatch_of_change WHERE change_id = ?1"
+			    " AND target_key = ?2 AND kind IN ('github', 'infra') AND state = 'held' LIMIT 1",
 			    V_INT(row->change_id), V_TEXT(row->target_key));
 		if (shared)
 			snprintf(row->id, sizeof(row->id), "%s", shared);
@@ -149,10 +148,9 @@ bool starts_take_push_slot(struct txn *d, struct stored_dispatch *row, const str
 	/* The runner's last dispatch of a push of the branch, within one interval: an older one does not delay the next. */
 	struct rows *r = db_rows(d,
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE accelerator = ?1 AND runner = ?2"
-	    " AND created_ms >= ?3 AND state <> 'superseded' AND change_id <> ?4"
-	    " AND EXISTS (SELECT 1 FROM change WHERE change.id = dispatch.change_id"
-	    "  AND change.kind = 'push' AND change.repository_key = ?5 AND change.ref = ?6)"
-	    " ORDER BY created_ms DESC, COALESCE(not_before_ms, 0) DESC LIMIT 1",
+	    " AND created_ms >= ?3 AND state <> 'superseded' AND change_id <> ?4 AND EXISTS (SELECT 1 FROM change"
+	    " WHERE change.id = dispatch.change_id AND change.kind = 'push' AND change.repository_key = ?5"
+	    " AND change.ref = ?6) ORDER BY created_ms DESC, COALESCE(not_before_ms, 0) DESC LIMIT 1",
 	    V_TEXT(row->accelerator), V_TEXT(row->runner), V_INT(slot->now_ms - slot->every_ms), V_INT(row->change_id),
 	    V_TEXT(slot->repository_key), V_TEXT(slot->ref));
 	struct stored_dispatch last;
