@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 
-#include "logs/logs.h"
 #include "logs/seekable.h"
 
 static const char COMPRESSING[] = "compressing";
@@ -143,7 +142,7 @@ static int log_text_open(const struct log_name *n, struct log_text *ret, struct 
 
 /* ---- appending ---- */
 
-static int check_piece(const struct log_piece *p, const struct log_state *s, struct error *e)
+static int check_piece(const struct log_append *p, const struct log_state *s, struct error *e)
 {
 	if (p->offset < 0)
 		return error_set(e, ERR_RANGE, "offset: negative");
@@ -158,7 +157,7 @@ static int check_piece(const struct log_piece *p, const struct log_state *s, str
 
 /* Appends the bytes of the piece that the file does not have. If they cannot all be made durable, the file is cut
  * back. */
-static int write_rest(const struct log_name *n, int fd, const struct log_piece *p, int64_t *end, struct error *e)
+static int write_rest(const struct log_name *n, int fd, const struct log_append *p, int64_t *end, struct error *e)
 {
 	int64_t skip = *end - p->offset;
 	size_t rest = skip < (int64_t)p->n ? p->n - (size_t)skip : 0;
@@ -175,7 +174,7 @@ static int write_rest(const struct log_name *n, int fd, const struct log_piece *
 	return 0;
 }
 
-int log_file_append(const struct log_folder *f, const struct log_piece *p, struct log_state *ret_before,
+int log_file_append(const struct log_folder *f, const struct log_append *p, struct log_state *ret_before,
     struct log_state *ret_after, struct error *e)
 {
 	struct log_name n;
@@ -246,23 +245,13 @@ int log_file_read(const struct log_folder *f, int64_t job_id, int64_t offset, ch
 
 /* ---- dropping ---- */
 
-/* Was it last written before that time? Also false when there is no such file. */
+/* Whether the file exists and was last written before that time. */
 static bool is_log_older(int dir, const char *name, int64_t before_ms)
 {
 	struct stat st;
 
 	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000 < before_ms;
-}
-
-static int drop_one(const struct log_name *n, const char *file, int64_t before_ms, bool *is_dropped, struct error *e)
-{
-	if (!is_log_older(n->dir, file, before_ms))
-		return 0;
-	if (unlinkat(n->dir, file, 0))
-		return fail_log(n, file, e);
-	*is_dropped = true;
-	return 0;
 }
 
 int log_file_drop(const struct log_folder *f, int64_t job_id, int64_t before_ms, bool *ret_dropped, struct error *e)
@@ -273,11 +262,16 @@ int log_file_drop(const struct log_folder *f, int64_t job_id, int64_t before_ms,
 	*ret_dropped = false;
 	if (rc)
 		return rc;
-	rc = drop_one(&n, n.open, before_ms, ret_dropped, e);
-	if (!rc)
-		rc = drop_one(&n, n.done, before_ms, ret_dropped, e);
-	if (!rc)
-		rc = drop_one(&n, n.packed, before_ms, ret_dropped, e);
+	for (size_t i = 0; i < 3 && !rc; i++) {
+		const char *file = (const char *[]){n.open, n.done, n.packed}[i];
+
+		if (!is_log_older(n.dir, file, before_ms))
+			continue;
+		if (unlinkat(n.dir, file, 0))
+			rc = fail_log(&n, file, e);
+		else
+			*ret_dropped = true;
+	}
 	log_name_close(&n);
 	return rc;
 }

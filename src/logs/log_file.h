@@ -10,6 +10,8 @@
  * job; blocking. Errors name the path. */
 #pragma once
 
+#include "logs/logs.h"
+
 enum { LOG_SUBFOLDERS = 256 };
 
 struct log_folder {
@@ -27,14 +29,8 @@ struct log_state {
 	bool is_complete;
 };
 
-struct log_piece {
-	int64_t job_id, offset;
-	const char *bytes;
-	size_t n;
-	bool is_last;
-};
 /* Follows the rules of logs_append(). *ret_after describes the log as it is on disk. */
-int log_file_append(const struct log_folder *f, const struct log_piece *p, struct log_state *ret_before,
+int log_file_append(const struct log_folder *f, const struct log_append *p, struct log_state *ret_before,
     struct log_state *ret_after, struct error *e) MUST_CHECK;
 
 /* At most n bytes from offset into out. ERR_NOT_FOUND, ERR_RANGE, ERR_CORRUPT. */

@@ -1,5 +1,3 @@
-#include "logs/logs.h"
-
 #include "logs/logs_internal.h"
 
 enum { READ_MAX_BYTES = 1 << 20 };
@@ -34,7 +32,7 @@ static void logs_free(void *p)
 	if (s->n_held)
 		return; /* a call came meanwhile and has to be refused first */
 	for (size_t i = 0; i < LOG_BUCKETS; i++)
-		assert(!s->watches[i] && !s->lanes[i]);
+		assert(LIST_EMPTY(&s->watches[i]) && LIST_EMPTY(&s->lanes[i]));
 	packer_free(s->packer);
 	log_folder_close(&s->folder);
 	free(s);
@@ -88,16 +86,12 @@ static void after_pool(struct pool_work *w)
 	struct log_lane *lane = t->lane;
 	struct logs *s = t->logs;
 
-	lane->first = t->next;
-	if (lane->first) {
-		pool_submit(s->loop, &lane->first->pool);
-	} else {
-		struct log_lane **at = &s->lanes[bucket_of(lane->job_id)];
-
-		while (*at != lane)
-			at = &(*at)->next;
-		*at = lane->next;
+	STAILQ_REMOVE_HEAD(&lane->tasks, link);
+	if (STAILQ_EMPTY(&lane->tasks)) {
+		LIST_REMOVE(lane, link);
 		free(lane);
+	} else {
+		pool_submit(s->loop, &STAILQ_FIRST(&lane->tasks)->pool);
 	}
 	t->after(t);
 	logs_release(s);
@@ -114,11 +108,10 @@ static void after_refusal(void *p)
 
 void logs_submit(struct logs *s, struct log_task *t)
 {
-	struct log_lane **bucket = &s->lanes[bucket_of(t->job_id)], *lane = *bucket;
+	struct log_lane *lane;
 
 	assert(t->job_id > 0);
 	t->logs = s;
-	t->next = NULL;
 	logs_hold(s);
 	if (s->is_closing) {
 		t->is_refused = true;
@@ -126,42 +119,48 @@ void logs_submit(struct logs *s, struct log_task *t)
 		return;
 	}
 	t->pool = (struct pool_work){.work = run_in_pool, .after = after_pool};
-	while (lane && lane->job_id != t->job_id)
-		lane = lane->next;
-	t->lane = lane;
-	if (lane) {
-		lane->last->next = t;
-		lane->last = t;
-		return;
+	LIST_FOREACH (lane, &s->lanes[bucket_of(t->job_id)], link)
+		if (lane->job_id == t->job_id)
+			break;
+	if (!lane) {
+		lane = xcalloc(1, sizeof(*lane));
+		lane->job_id = t->job_id;
+		STAILQ_INIT(&lane->tasks);
+		LIST_INSERT_HEAD(&s->lanes[bucket_of(t->job_id)], lane, link);
+		pool_submit(s->loop, &t->pool);
 	}
-	t->lane = lane = xcalloc(1, sizeof(*lane));
-	*lane = (struct log_lane){.job_id = t->job_id, .first = t, .last = t, .next = *bucket};
-	*bucket = lane;
-	pool_submit(s->loop, &t->pool);
+	t->lane = lane;
+	STAILQ_INSERT_TAIL(&lane->tasks, t, link);
 }
 
 /* ---- watching ---- */
 
-static void link_watch(struct log_watch **head, struct log_watch *w)
-{
-	w->next = *head;
-	w->slot = head;
-	if (w->next)
-		w->next->slot = &w->next;
-	*head = w;
-}
-
-void logs_watch(struct logs *s, struct log_watch *w) { link_watch(&s->watches[bucket_of(w->job_id)], w); }
+void logs_watch(struct logs *s, struct log_watch *w) { LIST_INSERT_HEAD(&s->watches[bucket_of(w->job_id)], w, link); }
 
 void logs_unwatch(struct log_watch *w)
 {
-	if (!w->slot)
+	if (!w->link.le_prev)
 		return;
-	*w->slot = w->next;
-	if (w->next)
-		w->next->slot = w->slot;
-	w->next = NULL;
-	w->slot = NULL;
+	LIST_REMOVE(w, link);
+	w->link.le_prev = NULL;
+}
+
+static void notify_watches(struct logs *s, int64_t job_id)
+{
+	struct log_watches *watches = &s->watches[bucket_of(job_id)], rest = LIST_HEAD_INITIALIZER(rest);
+	struct log_watch *w;
+
+	/* The list is moved aside first, so that on_change may remove any watch or add one. */
+	while ((w = LIST_FIRST(watches)) != NULL) {
+		LIST_REMOVE(w, link);
+		LIST_INSERT_HEAD(&rest, w, link);
+	}
+	while ((w = LIST_FIRST(&rest)) != NULL) {
+		LIST_REMOVE(w, link);
+		LIST_INSERT_HEAD(watches, w, link);
+		if (w->job_id == job_id)
+			w->on_change(w);
+	}
 }
 
 /* ---- appending ---- */
@@ -175,16 +174,8 @@ struct append {
 static void append_work(struct log_task *t)
 {
 	struct append *x = CONTAINER_OF(t, struct append, task);
-	struct log_append *a = x->a;
-	const struct log_piece piece = {
-	    .job_id = a->job_id,
-	    .offset = a->offset,
-	    .bytes = a->bytes,
-	    .n = a->n,
-	    .is_last = a->is_last,
-	};
 
-	a->err = log_file_append(&t->logs->folder, &piece, &x->before, &x->after, &a->why);
+	x->a->err = log_file_append(&t->logs->folder, x->a, &x->before, &x->after, &x->a->why);
 }
 
 static bool is_trouble(int err) { return err == ERR_IO || err == ERR_FULL || err == ERR_CORRUPT; }
@@ -208,23 +199,8 @@ static void append_after(struct log_task *t)
 		logs_failed(s, "log_not_written", a->job_id, &a->why);
 	if (is_completed && !s->is_closing)
 		packer_add(s->packer, a->job_id);
-	if (grown > 0 || is_completed) {
-		struct log_watch **head = &s->watches[bucket_of(a->job_id)];
-		struct log_watch *rest = *head;
-
-		/* The list is moved aside first, so that on_change may remove any watch or add one. */
-		*head = NULL;
-		if (rest)
-			rest->slot = &rest;
-		while (rest) {
-			struct log_watch *w = rest;
-
-			logs_unwatch(w);
-			link_watch(head, w);
-			if (w->job_id == a->job_id)
-				w->on_change(w);
-		}
-	}
+	if (grown > 0 || is_completed)
+		notify_watches(s, a->job_id);
 	a->done(a);
 }
 

@@ -1,5 +1,5 @@
-/* The logs of jobs, as files under state_dir/logs. A log grows while its job runs and is compressed afterwards.
- * Any byte range of it can be read at any time. A log is a stranger's text, so nothing here interprets it.
+/* The logs of jobs, as files under state_dir/logs. A log grows while its job runs and is compressed afterwards. Any byte
+ * range of it can be read at any time. A log is untrusted text, so nothing here interprets it.
  *
  * An acknowledged append is on disk (fdatasync). All file work runs in the pool, in order for each job.
  *
@@ -52,7 +52,7 @@ void logs_read(struct logs *s, struct log_read *r);
 struct log_watch {
 	int64_t job_id;
 	void (*on_change)(struct log_watch *w);
-	struct log_watch *next, **slot; /* private */
+	LIST_ENTRY(log_watch) link; /* private */
 };
 void logs_watch(struct logs *s, struct log_watch *w);
 void logs_unwatch(struct log_watch *w); /* does nothing for a zeroed struct */

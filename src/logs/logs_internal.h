@@ -1,4 +1,4 @@
-/* What the files of logs/ share. No other folder includes it. Thread: loop, unless a comment says otherwise. */
+/* Shared by the files of logs/; no other folder includes it. Thread: loop, unless a comment says otherwise. */
 #pragma once
 
 #include "logs/log_file.h"
@@ -17,22 +17,22 @@ struct log_task {
 	/* ---- logs_submit()'s own ---- */
 	struct pool_work pool;
 	struct log_lane *lane;
-	struct log_task *next;
+	STAILQ_ENTRY(log_task) link;
 };
 void logs_submit(struct logs *s, struct log_task *t);
 
 /* The tasks of one job, in order. Freed when the last one is over. */
 struct log_lane {
 	int64_t job_id;
-	struct log_task *first, *last; /* the first one runs */
-	struct log_lane *next;         /* of the bucket */
+	STAILQ_HEAD(, log_task) tasks; /* the first one runs */
+	LIST_ENTRY(log_lane) link;     /* of the bucket */
 };
 
 struct logs {
 	struct loop *loop;
 	struct log_folder folder;
-	struct log_lane *lanes[LOG_BUCKETS];
-	struct log_watch *watches[LOG_BUCKETS];
+	LIST_HEAD(, log_lane) lanes[LOG_BUCKETS];
+	LIST_HEAD(log_watches, log_watch) watches[LOG_BUCKETS];
 	struct packer *packer;
 	int n_held; /* tasks and drops that are not over, and the packer's work */
 	bool is_closing;
@@ -43,10 +43,10 @@ struct logs {
 	struct logs_stats stats;
 };
 
-/* Everything under way keeps the struct alive: one call of each, in pairs. */
+/* Unfinished work keeps the struct alive. The calls come in pairs. */
 void logs_hold(struct logs *s);
 void logs_release(struct logs *s);
-/* Counts and logs a failure, because no caller learns of it or the operator should. */
+/* Counts a failure and logs it for the operator. */
 void logs_failed(struct logs *s, const char *ev, int64_t job_id, const struct error *why);
 
 /* ---- packer.c: compresses complete logs in the pool, one at a time and a few frames in each step, so that a long log

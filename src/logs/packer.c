@@ -1,6 +1,5 @@
 #include "logs/logs_internal.h"
 
-#include "logs/log_file.h"
 #include "logs/seekable.h"
 
 enum {
@@ -20,7 +19,7 @@ struct packer {
 	int64_t job_id;
 	struct pool_work work;
 	struct log_task publishing;
-	struct log_ids found; /* after the start */
+	struct log_ids found; /* uncompressed logs at the start */
 	int in, out;          /* -1: not open */
 	int64_t n_read;
 	struct seekable_writer writer;
@@ -145,9 +144,9 @@ static void pack_next(struct packer *p)
 	pool_submit(p->logs->loop, &p->work);
 }
 
-/* ---- after the start ---- */
+/* ---- logs that an earlier process left ---- */
 
-static void look_for_logs(struct pool_work *work)
+static void find_uncompressed(struct pool_work *work)
 {
 	struct packer *p = CONTAINER_OF(work, struct packer, work);
 
@@ -155,7 +154,7 @@ static void look_for_logs(struct pool_work *work)
 		p->err = log_folder_list(&p->logs->folder, i, LOGS_TO_COMPRESS, &p->found, &p->why);
 }
 
-static void after_look(struct pool_work *work)
+static void after_search(struct pool_work *work)
 {
 	struct packer *p = CONTAINER_OF(work, struct packer, work);
 	struct logs *s = p->logs;
@@ -178,7 +177,7 @@ struct packer *packer_new(struct logs *s)
 	p->in = p->out = -1;
 	p->compressor = compressor_new(LEVEL);
 	compressor_add_checksums(p->compressor);
-	p->work = (struct pool_work){.work = look_for_logs, .after = after_look};
+	p->work = (struct pool_work){.work = find_uncompressed, .after = after_search};
 	p->is_busy = true;
 	logs_hold(s);
 	pool_submit(s->loop, &p->work);
