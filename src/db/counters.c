@@ -10,7 +10,7 @@ static const char *const NAMES[COUNT_DISPATCHES] = {
     [COUNT_OPEN_CHANGES] = "change.open",
 };
 
-/* What is stored is the name, so that the enum may be reordered. */
+/* The name is stored, so that the enum may be reordered. */
 static const char *counter_name(int which, char *out, size_t out_bytes)
 {
 	if (which < COUNT_DISPATCHES)

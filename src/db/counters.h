@@ -1,5 +1,5 @@
 /* Totals that would be slow to count. They are rows, and change in the transaction of the rows that they count: the
- * differences of a batch are added up in memory and written once, before the commit.
+ * differences of a batch are summed in memory and written once, before the commit.
  *
  * Thread: the connection's; the writer's for everything that changes a total. */
 #pragma once

@@ -1,18 +1,16 @@
-/* One connection to the database, owned by one thread, and the statements on it. Everything
- * in store/ speaks to SQL through this; only db_sqlite*.c know which database it is.
- *
- * Three types say what a function may do with it, and the compiler checks this:
+/* One connection to the database, owned by one thread, and the statements on it. Only db_sqlite*.c know which database
+ * it is. Three types say what a function may do with the connection, and the compiler checks this:
  *   const struct view *  reads. A query of a reader has it.
  *   struct txn *         also writes. An operation has it, inside the writer's transaction; `->view` reads what it wrote.
  *   struct db *          opens, begins, commits, migrates. Only db/ and the repairs at the start have it.
  *
  * Thread: the connection's.
  *
- * The first failure sticks to the connection: what is asked of it after that does nothing
- * (no rows, no changes), so an operation checks once, at its end, and is rolled back then.
+ * The first failure sticks to the connection: later statements do nothing (no rows, no changes), so an operation checks
+ * once, at its end, and is rolled back then.
  *
- * SQL texts are string literals: their address is the key under which the prepared
- * statement is kept. Values are bound, never printed into the text. */
+ * SQL texts are string literals: their address is the key of the prepared statement. Values are bound, never printed into
+ * the text. */
 #pragma once
 
 struct db;
@@ -59,13 +57,13 @@ struct value value_text(const char *s); /* NULL is SQL's NULL */
 /* First column of the first row, or fallback when there is no row. */
 #define db_int(d, fallback, sql, ...) db_int_values(DB_VIEW(d), fallback, "" sql, VALUES(__VA_ARGS__))
 int64_t db_int_values(const struct view *v, int64_t fallback, const char *sql, const struct value *values);
-/* Is there a row? */
+/* Whether there is a row. */
 #define db_has(d, sql, ...)  (db_int(d, -1, sql, __VA_ARGS__) != -1)
-/* The same as text; NULL when there is no row or it is NULL. free(). */
+/* The first column of the first row as text; NULL: there is no row, or it is NULL. free(). */
 #define db_text(d, sql, ...) db_text_values(DB_VIEW(d), "" sql, VALUES(__VA_ARGS__))
 char *db_text_values(const struct view *v, const char *sql, const struct value *values);
-/* Walks over rows: `while (rows_next(r))`; one walk at a time for one SQL text. A walk
- * that is left early ends with rows_end(). */
+/* Walks over rows: `while (rows_next(r))`; one walk at a time for one SQL text. End a walk with rows_end() if you leave it
+ * early. */
 #define db_rows(d, sql, ...) db_rows_values(DB_VIEW(d), "" sql, VALUES(__VA_ARGS__))
 struct rows *db_rows_values(const struct view *v, const char *sql, const struct value *values);
 
@@ -97,9 +95,9 @@ const char *rows_text(const struct rows *r, int column); /* never NULL: "" for N
 char *rows_dup(const struct rows *r, int column);        /* NULL for NULL; free() */
 const void *rows_blob(const struct rows *r, int column, size_t *ret_bytes);
 
-/* The rest of the walk as one text, for a comparison: equal texts mean equal rows. free() */
+/* The remaining rows as one text, for a comparison: equal texts mean equal rows. free() */
 char *rows_fingerprint(struct rows *r);
-/* The same for each run of rows whose first column is equal. The first column and a newline come first. strv_free() */
+/* The same for each group of rows with an equal first column. The first column and a newline come first. strv_free() */
 char **rows_fingerprints(struct rows *r);
 
 /* ---- failures ---- */
@@ -118,7 +116,7 @@ int db_script(struct db *d, const char *sql, struct error *e) MUST_CHECK;
 int db_begin(struct db *d, enum db_use use) MUST_CHECK;
 int db_commit(struct db *d) MUST_CHECK;
 void db_rollback(struct db *d);
-/* Calls work() in a writer's transaction of its own. On failure nothing of it happened, and *e says why. */
+/* Calls work() in a writer's transaction of its own. After a failure nothing is changed, and *e says why. */
 int db_transaction(struct db *d, void (*work)(struct txn *d), struct error *e) MUST_CHECK;
 void db_savepoint(struct db *d);
 void db_savepoint_release(struct db *d);
@@ -136,23 +134,23 @@ int64_t db_total_changes(const struct db *d);
 /* Bytes in the write-ahead log after the last commit of this connection. */
 int64_t db_wal_bytes(const struct db *d);
 enum db_checkpoint { CHECKPOINT_PASSIVE, CHECKPOINT_TRUNCATE };
-/* Moves what the log holds into the file: PASSIVE as far as nobody has to be waited for,
- * TRUNCATE waits for readers and leaves the log empty. *ret_left_bytes: what stayed. */
+/* Moves the log's content into the file: PASSIVE waits for no other connection, TRUNCATE waits for readers and leaves the
+ * log empty. *ret_left_bytes: the rest of the log. */
 int db_checkpoint(struct db *d, enum db_checkpoint mode, int64_t *ret_left_bytes) MUST_CHECK;
-/* Copies the snapshot that this connection reads into a new file. go_on() is asked now
- * and then; false ends it with ERR_CANCELLED. */
+/* Copies the snapshot that this connection reads into a new file. Calls go_on() between steps; false ends the backup with
+ * ERR_CANCELLED. */
 int db_backup(const struct view *v, const char *path, bool (*go_on)(void *owner), void *owner, int64_t *ret_bytes,
     struct error *e) MUST_CHECK;
 
-/* ---- what an operation gathers besides rows ---- */
-/* Topics (store.h) to tell once the operation is committed. */
+/* ---- notifications and totals, which an operation adds to its connection ---- */
+/* Topics (store.h) whose subscribers are notified after the commit. */
 void db_tell(struct txn *t, unsigned topics);
 unsigned db_take_topics(struct db *d);
-/* STORE_CHANGES, and what looks different: a change, a job (also its log). */
+/* STORE_CHANGES; this change, job (or its log) or accelerator looks different. */
 void db_tell_change(struct txn *t, int64_t change_id);
 void db_tell_job(struct txn *t, int64_t job_id);
 void db_tell_accelerator(struct txn *t, const char *name);
-struct store_touched *db_touched(struct db *d); /* so far, of the batch in hand */
+struct store_touched *db_touched(struct db *d); /* of the current batch so far */
 int64_t *db_counts(struct txn *t);              /* N_COUNTERS pending differences, see db/counters.h */
 struct compressor *db_compressor(struct txn *t);
 struct buf *db_scratch(struct txn *t); /* the writer's, for one body at a time */

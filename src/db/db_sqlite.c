@@ -1,5 +1,4 @@
-/* Connections and statements on SQLite. The only file, with db_sqlite_file.c, that knows
- * SQLite's API and its result codes. */
+/* Connections and statements on SQLite. Only this file and db_sqlite_file.c know SQLite's API and its result codes. */
 #include "db/db_sqlite.h"
 
 #include <pthread.h>
@@ -8,32 +7,29 @@ enum { BUSY_TIMEOUT_MS = 2000, BODY_MAX_BYTES = 64 << 20 };
 
 int db_code_of_sqlite(int result)
 {
-	switch (result & 0xff) {
-	case SQLITE_OK:
-		return 0;
-	case SQLITE_FULL:
-		return ERR_FULL;
-	case SQLITE_CORRUPT:
-	case SQLITE_NOTADB:
-		return ERR_CORRUPT;
-	case SQLITE_BUSY:
-	case SQLITE_LOCKED:
-		return ERR_BUSY;
-	case SQLITE_TOOBIG:
-		return ERR_TOO_BIG;
-	case SQLITE_CONSTRAINT:
-		return ERR_CONFLICT;
-	case SQLITE_INTERRUPT:
-		return ERR_CANCELLED;
-	case SQLITE_CANTOPEN:
-	case SQLITE_READONLY:
-	case SQLITE_PERM:
-		return ERR_DENIED;
-	case SQLITE_NOMEM:
+	static const struct {
+		int sqlite, err;
+	} codes[] = {
+	    {SQLITE_OK, 0},
+	    {SQLITE_FULL, ERR_FULL},
+	    {SQLITE_CORRUPT, ERR_CORRUPT},
+	    {SQLITE_NOTADB, ERR_CORRUPT},
+	    {SQLITE_BUSY, ERR_BUSY},
+	    {SQLITE_LOCKED, ERR_BUSY},
+	    {SQLITE_TOOBIG, ERR_TOO_BIG},
+	    {SQLITE_CONSTRAINT, ERR_CONFLICT},
+	    {SQLITE_INTERRUPT, ERR_CANCELLED},
+	    {SQLITE_CANTOPEN, ERR_DENIED},
+	    {SQLITE_READONLY, ERR_DENIED},
+	    {SQLITE_PERM, ERR_DENIED},
+	};
+
+	if ((result & 0xff) == SQLITE_NOMEM)
 		abort(); /* as everywhere else */
-	default:
-		return ERR_IO;
-	}
+	for (size_t i = 0; i < ARRAY_LEN(codes); i++)
+		if (codes[i].sqlite == (result & 0xff))
+			return codes[i].err;
+	return ERR_IO;
 }
 
 int db_stick(struct db *d, int result)
@@ -43,8 +39,8 @@ int db_stick(struct db *d, int result)
 
 	if ((result & 0xff) != SQLITE_IOERR)
 		return error_set(&d->why, db_code_of_sqlite(result), "%s: %s", d->path, sqlite3_errmsg(d->handle));
-	/* The system's code for the file, or for the log beside it, says more than "disk I/O error": a quota and a limit
-	 * on the size of files are as good as a full disk. */
+	/* The system's code for the file, or for the log beside it, says more than "disk I/O error". A quota or a limit on
+	 * the size of files counts as a full disk. */
 	err = sqlite3_system_errno(d->handle);
 	if (!err)
 		sqlite3_file_control(d->handle, "main", SQLITE_FCNTL_LAST_ERRNO, &err);
@@ -68,12 +64,12 @@ static int on_commit_to_log(void *owner, sqlite3 *handle, const char *name, int 
 
 static void configure_sqlite(void)
 {
-	/* One mutex less for each allocation; nobody reads the figures. */
+	/* Saves a mutex for each allocation; the figures are not used. */
 	sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 }
 
-/* cache_size: KiB, small because the file is in the system's cache anyway; the writer's holds
- * the ends of the indices of GUIDs, which are hit at random. */
+/* cache_size: KiB, small because the file is in the system's cache anyway. The writer's cache holds the ends of the indices
+ * of GUIDs, which are hit at random. */
 static const char *const SETTINGS[] = {
     [DB_WRITER] = "PRAGMA page_size = 16384;PRAGMA journal_mode = WAL;PRAGMA synchronous = FULL;"
 		  "PRAGMA wal_autocheckpoint = 0;PRAGMA journal_size_limit = 16777216;PRAGMA cache_size = -4096;"
@@ -93,7 +89,7 @@ int db_open(const char *path, enum db_use use, struct db **ret, struct error *e)
 
 	*ret = NULL;
 	if (use == DB_WRITER) {
-		/* Created by hand, because it must be the owner's alone. */
+		/* SQLite would create it with another mode; only the owner may read it. */
 		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 		if (fd < 0)
 			return error_set(e, ERR_IO, "%s: %m", path);
@@ -177,7 +173,7 @@ static struct rows *prepare_once(struct db *d, const char *sql)
 	return r;
 }
 
-/* text_life: SQLITE_STATIC where the statement is over before its values are, else a copy. */
+/* text_life: SQLITE_STATIC when the values live until the statement ends; otherwise SQLite copies them. */
 static int bind_value(sqlite3_stmt *stmt, int at, const struct value *v, sqlite3_destructor_type text_life)
 {
 	switch (v->type) {

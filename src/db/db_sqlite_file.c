@@ -85,14 +85,14 @@ int64_t db_file_bytes(const struct view *v)
 
 int db_check(struct db *d, struct error *e)
 {
-	char *said = db_text(d, "PRAGMA quick_check(1)");
+	char *result = db_text(d, "PRAGMA quick_check(1)");
 	int rc = 0;
 
 	if (d->why.code)
 		rc = error_set(e, d->why.code, "%s", d->why.text);
-	else if (!said || strcmp(said, "ok") != 0)
-		rc = error_set(e, ERR_CORRUPT, "%s: %s", d->path, said ? said : "unreadable");
-	free(said);
+	else if (!str_eq(result, "ok"))
+		rc = error_set(e, ERR_CORRUPT, "%s: %s", d->path, result ? result : "unreadable");
+	free(result);
 	return rc;
 }
 
@@ -121,7 +121,7 @@ static int write_copy(struct db *d, const char *path, bool (*go_on)(void *owner)
 	if (rc != SQLITE_OK) {
 		rc = error_set(e, db_code_of_sqlite(rc), "%s: %s", path, sqlite3_errstr(rc));
 	} else {
-		/* Nobody else sees the copy before it is whole. */
+		/* No other connection opens the copy before it is complete. */
 		sqlite3_exec(to, "PRAGMA journal_mode = OFF; PRAGMA synchronous = FULL", NULL, NULL, NULL);
 		b = sqlite3_backup_init(to, "main", d->handle, "main");
 		rc = b ? SQLITE_OK : sqlite3_errcode(to);
@@ -140,7 +140,7 @@ static int write_copy(struct db *d, const char *path, bool (*go_on)(void *owner)
 	return rc;
 }
 
-/* A new name for the whole copy; an existing file is never replaced. */
+/* Gives the complete copy its name, and never replaces an existing file. */
 static int publish_copy(const char *part, const char *path, struct error *e)
 {
 	char *folder = path_folder(path);
@@ -182,7 +182,7 @@ int db_backup(const struct view *v, const char *path, bool (*go_on)(void *owner)
 	return rc;
 }
 
-/* ---- what an operation gathers ---- */
+/* ---- notifications and totals ---- */
 
 void db_tell(struct txn *t, unsigned topics) { t->view->db->topics |= topics; }
 

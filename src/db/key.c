@@ -13,34 +13,22 @@ struct repository_key repository_key(const char *name)
 
 static bool is_dash(size_t at) { return at == 8 || at == 13 || at == 18 || at == 23; }
 
-/* The 32 digits without their dashes, or false. */
-static bool uuid_digits(const char *guid, char out[33])
+struct guid_key guid_key(const char *guid)
 {
+	struct guid_key k = {.text = guid};
+	char digits[33];
 	size_t n = 0;
 
 	for (size_t i = 0; i < UUID_CHARS; i++) {
-		char c = guid[i];
+		bool is_digit = (guid[i] >= '0' && guid[i] <= '9') || (guid[i] >= 'a' && guid[i] <= 'f');
 
-		if (is_dash(i)) {
-			if (c != '-')
-				return false;
-			continue;
-		}
-		if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')))
-			return false;
-		out[n++] = c;
+		if (is_dash(i) ? guid[i] != '-' : !is_digit)
+			return k;
+		if (is_digit)
+			digits[n++] = guid[i];
 	}
-	out[n] = '\0';
-	return guid[UUID_CHARS] == '\0';
-}
-
-struct guid_key guid_key(const char *guid)
-{
-	struct guid_key k = {.text = NULL};
-	char digits[33];
-
-	if (!uuid_digits(guid, digits) || hex_decode(digits, 32, k.bytes, 16))
-		k.text = guid;
+	if (guid[UUID_CHARS] == '\0' && hex_decode(digits, n, k.bytes, 16) == 0)
+		k.text = NULL;
 	return k;
 }
 

@@ -19,6 +19,7 @@ struct guid_key {
 };
 struct guid_key guid_key(const char *guid);
 struct value guid_value(const struct guid_key *k);
+#define V_GUID(guid) guid_value((struct guid_key[]){guid_key(guid)}) /* for VALUES() */
 /* The text again, from a column of `guid`. free(). */
 char *guid_dup(const struct rows *r, int column);
 

@@ -118,7 +118,7 @@ void record_read(struct rows *r, const struct record *record, void *ret)
 	}
 }
 
-/* A longer fingerprint is cut: then two that differ late look equal. No list that is compared comes near. */
+/* A longer fingerprint is cut, and two that differ only behind the cut look equal. All compared lists are far shorter. */
 enum { TEXT_MAX_BYTES = 64 << 20 };
 
 /* The length in front keeps two columns apart. */

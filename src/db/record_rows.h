@@ -38,6 +38,9 @@ int rows_first_word(struct rows *r, const struct words *words);
 void record_read(struct rows *r, const struct record *record, void *ret);
 /* The first row of a statement, and ends the statement. False: it has no row, and `ret` stays as it was. */
 bool record_read_first(struct rows *r, const struct record *record, void *ret);
+/* The same of the record S, whose list is R; `from` is a literal: "FROM run WHERE …". */
+#define RECORD_READ_FIRST(d, S, R, ret, from, ...)                                                                     \
+	record_read_first(db_rows(d, RECORD_QUERY(R, from), __VA_ARGS__), &S##_record, ret)
 /* Adds a struct S for each row to the end of an array (ARRAY_PUSH() in base/alloc.h); its members outside the record
  * are zero. After a failure the array is empty. */
 #define RECORDS_READ(r, S, array, n)                                                                                   \

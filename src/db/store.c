@@ -7,7 +7,7 @@
 #include "db/schema.h"
 #include "db/store_internal.h"
 
-/* ---- operations and queries that the store repeats (struct store_retry) ---- */
+/* ---- retries (struct store_retry) ---- */
 
 enum { PAUSE_FIRST_MS = 500, PAUSE_LAST_MS = 4000 };
 
@@ -17,7 +17,7 @@ bool store_is_passing(int err)
 	return err == ERR_BUSY || err == ERR_FULL || err == ERR_IO || err == ERR_TIMEOUT || err == ERR_DENIED;
 }
 
-/* Submits those that are due. After store_stop_retrying() all are, and none comes back. */
+/* Submits the operations that are due. After store_stop_retrying() all are due, and none is kept again. */
 static void on_retry_timer(struct timer *t)
 {
 	struct store *s = timer_owner(t);
@@ -37,7 +37,7 @@ static void on_retry_timer(struct timer *t)
 		timer_start(t, PAUSE_FIRST_MS);
 }
 
-/* Keeps a patient operation for another attempt, and logs why. False: it is not to be repeated. */
+/* Keeps a patient operation for another attempt, and logs why. False: it is not retried. */
 static bool retry_later(struct store *s, struct store_retry *r, int err, const char *why)
 {
 	int64_t pause_ms = PAUSE_LAST_MS;
@@ -74,7 +74,7 @@ static int lock_state_dir(const char *state_dir, int *ret_fd, struct error *e)
 	ssize_t n;
 
 	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
-		/* The text is for people; a full disk must not keep the daemon from starting. */
+		/* The text is only for people, so the daemon starts even if the disk is full. */
 		n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
 		if ((ftruncate(fd, 0) || pwrite(fd, text, (size_t)n, 0) != n) && errno != ENOSPC)
 			rc = error_set(e, ERR_IO, "%s: %m", path);
@@ -165,7 +165,7 @@ static void on_writer_gone(struct inbox_item *item)
 
 	writer_join(s->writer);
 	readers_join(s->readers);
-	/* Not here: the inbox is still running this item. */
+	/* Later, because the inbox is still running this item. */
 	loop_reap(s->loop, finish_close, s);
 }
 
@@ -187,10 +187,7 @@ void store_close(struct store *s, void (*on_closed)(void *owner), void *owner)
 void store_subscribe(struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner), void *owner)
 {
 	assert(s->n_subscribers < SUBSCRIBERS_MAX);
-	s->subscribers[s->n_subscribers].topics = topics;
-	s->subscribers[s->n_subscribers].on_topic = on_topic;
-	s->subscribers[s->n_subscribers].owner = owner;
-	s->n_subscribers++;
+	s->subscribers[s->n_subscribers++] = (struct subscriber){topics, on_topic, owner};
 }
 
 void store_on_batch(struct inbox_item *item)
@@ -260,8 +257,8 @@ int store_submit(struct store *s, struct store_op *op)
 		return ERR_CLOSING;
 	op->store = s;
 	op->retry.submit = submit_op_again;
-	/* The limit counts the bytes that wait already, without the new ones: a body of 25 MiB would find no gap in a
-	 * queue of 16 MiB as long as anything else is going on. */
+	/* Check the queue before adding, so that one operation larger than the limit can still enter an almost empty
+	 * queue. */
 	if ((size_t)s->stats.n_queued_ops >= s->max_queue_ops || (size_t)s->stats.n_queued_bytes >= s->max_queue_bytes)
 		return retry_later(s, &op->retry, ERR_BUSY, err_text(ERR_BUSY)) ? 0 : ERR_BUSY;
 	op->err = 0;

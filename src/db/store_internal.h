@@ -57,7 +57,7 @@ struct store {
 	size_t max_queue_ops, max_queue_bytes;
 
 	/* loop thread */
-	struct {
+	struct subscriber {
 		unsigned topics;
 		void (*on_topic)(unsigned topics, void *owner);
 		void *owner;

@@ -22,10 +22,8 @@ struct log_name {
 /* Sets *e from errno. */
 static int fail_log(const struct log_name *n, const char *file, struct error *e)
 {
-	int err = errno;
-
-	return error_set(e, file_io_code(err), "%s/%02x/%s: %s", n->folder->path,
-	    (unsigned)(n->job_id % LOG_SUBFOLDERS), file, strerror(err));
+	return error_set(
+	    e, file_io_code(errno), "%s/%02x/%s: %m", n->folder->path, (unsigned)(n->job_id % LOG_SUBFOLDERS), file);
 }
 
 /* SUBFOLDER_MADE: makes a missing subfolder. SUBFOLDER_AS_IT_IS: that is ERR_NOT_FOUND, and *e stays empty. */
@@ -52,7 +50,7 @@ static int log_name_open(
 	}
 	if (ret->dir >= 0)
 		return 0;
-	return error_set(e, file_io_code(errno), "%s/%s: %s", f->path, subfolder, strerror(errno));
+	return error_set(e, file_io_code(errno), "%s/%s: %m", f->path, subfolder);
 }
 
 static void log_name_close(struct log_name *n)
@@ -109,34 +107,25 @@ static void log_text_close(struct log_text *t)
 /* ERR_NOT_FOUND: there is none. Close also after a failure. A log that is not complete is opened for writing. */
 static int log_text_open(const struct log_name *n, struct log_text *ret, struct error *e)
 {
-	const char *file = n->open;
+	const char *files[] = {n->open, n->done, n->packed};
 	struct stat st;
-	int rc;
+	int rc = ERR_NOT_FOUND;
+	size_t i;
 
 	*ret = (struct log_text){.fd = -1};
-	rc = open_file(n, file, O_RDWR, &ret->fd, e);
-	if (rc == ERR_NOT_FOUND) {
-		file = n->done;
-		ret->state.is_complete = true;
-		rc = open_file(n, file, O_RDONLY, &ret->fd, e);
-	}
-	if (rc == ERR_NOT_FOUND) {
-		ret->state.is_complete = false;
-		rc = open_file(n, n->packed, O_RDONLY, &ret->fd, e);
-		if (rc)
-			return rc;
-		ret->is_packed = true;
+	for (i = 0; i < ARRAY_LEN(files) && rc == ERR_NOT_FOUND; i++)
+		rc = open_file(n, files[i], i ? O_RDONLY : O_RDWR, &ret->fd, e);
+	if (rc)
+		return rc;
+	ret->is_packed = i == ARRAY_LEN(files);
+	if (ret->is_packed) {
 		rc = seekable_index_read(ret->fd, &ret->index);
 		if (rc)
 			return fail_packed(n, rc, e);
-		ret->state = (struct log_state){ret->index.text_bytes, true};
-		return 0;
+	} else if (fstat(ret->fd, &st)) {
+		return fail_log(n, files[i - 1], e);
 	}
-	if (rc)
-		return rc;
-	if (fstat(ret->fd, &st))
-		return fail_log(n, file, e);
-	ret->state.end = st.st_size;
+	ret->state = (struct log_state){ret->is_packed ? ret->index.text_bytes : st.st_size, i > 1};
 	return 0;
 }
 
@@ -294,7 +283,7 @@ int log_file_open_compressing(const struct log_folder *f, int *ret_fd, struct er
 	*ret_fd = openat(f->fd, COMPRESSING, O_WRONLY | O_CREAT | O_TRUNC | SAFELY, 0600);
 	if (*ret_fd >= 0)
 		return 0;
-	return error_set(e, file_io_code(errno), "%s/%s: %s", f->path, COMPRESSING, strerror(errno));
+	return error_set(e, file_io_code(errno), "%s/%s: %m", f->path, COMPRESSING);
 }
 
 int log_file_publish(const struct log_folder *f, int64_t job_id, struct error *e)
@@ -317,12 +306,7 @@ int log_file_publish(const struct log_folder *f, int64_t job_id, struct error *e
 
 /* ---- the folder of all logs ---- */
 
-static int fail_folder(const char *path, struct error *e)
-{
-	int err = errno;
-
-	return error_set(e, file_io_code(err), "%s: %s", path, strerror(err));
-}
+static int fail_folder(const char *path, struct error *e) { return error_set(e, file_io_code(errno), "%s: %m", path); }
 
 int log_folder_open(const char *state_dir, struct log_folder *ret, struct error *e)
 {

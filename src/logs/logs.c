@@ -286,14 +286,11 @@ struct dropping {
 
 static void end_dropping(struct dropping *d)
 {
-	struct logs *s = d->logs;
-	void (*done)(int64_t n, void *owner) = d->done;
-	void *owner = d->owner;
-	int64_t n = d->n_dropped;
+	const struct dropping ended = *d;
 
 	free(d);
-	done(n, owner);
-	logs_release(s);
+	ended.done(ended.n_dropped, ended.owner);
+	logs_release(ended.logs);
 }
 
 static void drop_log(struct log_task *t)

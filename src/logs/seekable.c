@@ -167,7 +167,6 @@ int seekable_index_read(int fd, struct seekable_index *ret)
 {
 	char foot[FOOT_BYTES];
 	struct stat st;
-	int64_t file_bytes;
 	int rc;
 	size_t entries, table;
 	char *text;
@@ -185,17 +184,16 @@ int seekable_index_read(int fd, struct seekable_index *ret)
 		ret->n_frames = 0;
 		return ERR_CORRUPT;
 	}
-	file_bytes = st.st_size;
 	entries = ret->n_frames * ENTRY_BYTES;
 	table = HEAD_BYTES + entries + FOOT_BYTES;
-	if (file_bytes < (int64_t)table)
+	if (st.st_size < (int64_t)table)
 		return ERR_CORRUPT;
 	text = xmalloc(table);
-	rc = read_exactly(fd, text, table, file_bytes - (int64_t)table);
+	rc = read_exactly(fd, text, table, st.st_size - (int64_t)table);
 	if (!rc && (get_u32(text) != SKIPPABLE_MAGIC || get_u32(text + 4) != entries + FOOT_BYTES))
 		rc = ERR_CORRUPT;
 	if (!rc)
-		rc = take_entries(text + HEAD_BYTES, file_bytes - (int64_t)table, ret);
+		rc = take_entries(text + HEAD_BYTES, st.st_size - (int64_t)table, ret);
 	free(text);
 	return rc;
 }

@@ -151,7 +151,7 @@ typedef uint8_t record_digest[SHA256_BYTES];
 #define RECORD_DEFINE_PART(part, S, R)                                                                                 \
 	static const struct record_field part##_fields[] = {R(RECORD_FIELD, S)};                                       \
 	const struct record part##_record = {#part, part##_fields, ARRAY_LEN(part##_fields)};
-/* Both for a record that one .c file uses. */
+/* A record that one .c file uses: the struct and its fields. */
 #define RECORD_LOCAL(S, R)                                                                                             \
 	struct S {                                                                                                     \
 		RECORD_MEMBERS(R)                                                                                      \

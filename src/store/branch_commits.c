@@ -168,8 +168,8 @@ static int list_commits_run(struct store_query *sq, const struct view *d)
 {
 	struct list_commits *q = CONTAINER_OF(sq, struct list_commits, q);
 	struct repository_key key = repository_key(q->repository);
-	int64_t until = branch_position(d, key.text, q->ref, q->until), above = until;
-	int64_t after = q->after ? branch_position(d, key.text, q->ref, q->after) : -1;
+	int64_t until = branch_position(d, key.text, q->ref, q->until);
+	int64_t after = q->after ? branch_position(d, key.text, q->ref, q->after) : -1, below = after;
 	int limit = q->limit > 0 && q->limit < LIST_MAX ? q->limit : LIST_MAX;
 	bool is_known = after >= 0 && after < until;
 	struct rows *r;
@@ -178,29 +178,22 @@ static int list_commits_run(struct store_query *sq, const struct view *d)
 		return 0;
 	r = db_rows(d,
 	    RECORD_QUERY(LISTED_COMMIT_RECORD,
-		"FROM branch_commit WHERE repository_key = ?1 AND ref = ?2 AND position >"
-		" ?3 AND position <= ?4 ORDER BY position DESC LIMIT ?5"),
+		"FROM (SELECT * FROM branch_commit WHERE repository_key = ?1 AND ref = ?2 AND position > ?3"
+		" AND position <= ?4 ORDER BY position DESC LIMIT ?5) newest ORDER BY position"),
 	    V_TEXT(key.text), V_TEXT(branch_name(q->ref)), V_INT(is_known ? after : until - 1), V_INT(until),
 	    V_INT(limit));
 	RECORDS_READ(r, listed_commit, q->list, q->n);
 	q->is_complete = is_known;
 	for (size_t i = 0; i < q->n; i++) {
-		q->is_complete &= above - q->list[i].position < BRANCH_GAP;
-		above = q->list[i].position;
+		q->is_complete &= q->list[i].position - below < BRANCH_GAP;
+		below = q->list[i].position;
 	}
 	/* A full list may have been cut; then its oldest commit is not next to `after`. */
-	q->is_complete &=
-	    above - after < BRANCH_GAP &&
-	    (q->n < (size_t)limit || !db_has(d,
-					 "SELECT 1 FROM branch_commit WHERE repository_key = ?1 AND ref = ?2"
-					 " AND position > ?3 AND position < ?4 LIMIT 1",
-					 V_TEXT(key.text), V_TEXT(branch_name(q->ref)), V_INT(after), V_INT(above)));
-	for (size_t i = 0; i < q->n / 2; i++) { /* the rows came newest first */
-		struct listed_commit c = q->list[i];
-
-		q->list[i] = q->list[q->n - 1 - i];
-		q->list[q->n - 1 - i] = c;
-	}
+	if (q->n == (size_t)limit)
+		q->is_complete &= !db_has(d,
+		    "SELECT 1 FROM branch_commit WHERE repository_key = ?1 AND ref = ?2"
+		    " AND position > ?3 AND position < ?4 LIMIT 1",
+		    V_TEXT(key.text), V_TEXT(branch_name(q->ref)), V_INT(after), V_INT(q->list[0].position));
 	return 0;
 }
 STORE_LIST(list_commits, listed_commit)

@@ -35,9 +35,7 @@ int64_t branch_position(const struct view *d, const char *repository_key, const 
 	F(S, TEXT, title, NULL, "title", "May be NULL.")                                                               \
 	F(S, TIME, at_ms, NULL, "at_ms", "")                                                                           \
 	F(S, INT, position, NULL, "position", "")
-struct listed_commit {
-	RECORD_MEMBERS(LISTED_COMMIT_RECORD)
-};
+RECORD_STRUCT(listed_commit, LISTED_COMMIT_RECORD);
 /* The commits after `after` up to `until` for an issue or a page, oldest first; the newest `limit` of them. Thread: loop. */
 struct list_commits {
 	struct store_query q;

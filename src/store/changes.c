@@ -68,10 +68,8 @@ struct stored_pull pull_find(const struct view *d, const char *repository, int64
 {
 	struct stored_pull p = {0};
 
-	record_read_first(
-	    db_rows(d, RECORD_QUERY(STORED_PULL_RECORD, "FROM pull WHERE repository_key = ?1 AND number = ?2"),
-		V_TEXT(repository_key(repository).text), V_INT(number)),
-	    &stored_pull_record, &p);
+	RECORD_READ_FIRST(d, stored_pull, STORED_PULL_RECORD, &p, "FROM pull WHERE repository_key = ?1 AND number = ?2",
+	    V_TEXT(repository_key(repository).text), V_INT(number));
 	return p;
 }
 
@@ -141,12 +139,10 @@ RECORD_LOCAL(lead_facts, LEAD_FACTS_RECORD)
 static void follow_lead(struct txn *d, int64_t change_id, int64_t now_ms)
 {
 	struct lead_facts lead;
-	struct rows *r = db_rows(d,
-	    RECORD_QUERY(
-		LEAD_FACTS_RECORD, "FROM change c JOIN pull p ON p.change_id = c.id WHERE c.id = ?1 AND p.number = ?2"),
-	    V_INT(change_id), V_INT(change_lead(d->view, change_id)));
 
-	if (!record_read_first(r, &lead_facts_record, &lead))
+	if (!RECORD_READ_FIRST(d, lead_facts, LEAD_FACTS_RECORD, &lead,
+		"FROM change c JOIN pull p ON p.change_id = c.id WHERE c.id = ?1 AND p.number = ?2", V_INT(change_id),
+		V_INT(change_lead(d->view, change_id))))
 		return;
 	update_change(d, change_id,
 	    &(struct change_facts){.repository = lead.repository,
@@ -258,10 +254,9 @@ static int get_files_run(struct store_query *q, const struct view *d)
 {
 	struct get_files *g = CONTAINER_OF(q, struct get_files, q);
 
-	record_read_first(
-	    db_rows(d, RECORD_QUERY(GET_FILES_RECORD, "FROM change_files WHERE repository_key = ?1 AND head_sha = ?2"),
-		V_TEXT(repository_key(g->repository).text), V_TEXT(g->head_sha)),
-	    &get_files_record, g);
+	RECORD_READ_FIRST(d, get_files, GET_FILES_RECORD, g,
+	    "FROM change_files WHERE repository_key = ?1 AND head_sha = ?2", V_TEXT(repository_key(g->repository).text),
+	    V_TEXT(g->head_sha));
 	return 0;
 }
 STORE_QUERY_CLEARED(get_files, files)
@@ -313,8 +308,7 @@ static int has_push_run(struct store_query *q, const struct view *d)
 {
 	struct has_push *h = CONTAINER_OF(q, struct has_push, q);
 
-	h->is_known = db_has(d, "SELECT 1 FROM change WHERE repository_key = ?1 AND head_sha = ?2 AND kind = 'push'",
-	    V_TEXT(repository_key(h->repository).text), V_TEXT(h->head_sha));
+	h->is_known = change_find(d, CHANGE_PUSH, h->repository, h->head_sha) != 0;
 	return 0;
 }
 STORE_QUERY(has_push)
@@ -341,12 +335,10 @@ static int find_tested_run(struct store_query *sq, const struct view *d)
 		id = db_int(d, 0, "SELECT change_id FROM pull WHERE repository_key = ?1 AND number = ?2",
 		    V_TEXT(key.text), V_INT(q->number));
 	} else {
-		record_read_first(
-		    db_rows(d,
-			RECORD_QUERY(HEADS_RECORD, "FROM change WHERE repository_key = ?1 AND head_sha >= ?2"
-						   " AND head_sha < ?2 || 'g' AND kind IN ('pull_request', 'push')"),
-			V_TEXT(key.text), V_TEXT(q->sha)),
-		    &heads_record, &heads);
+		RECORD_READ_FIRST(d, heads, HEADS_RECORD, &heads,
+		    "FROM change WHERE repository_key = ?1 AND head_sha >= ?2 AND head_sha < ?2 || 'g'"
+		    " AND kind IN ('pull_request', 'push')",
+		    V_TEXT(key.text), V_TEXT(q->sha));
 		/* If one commit is the head of a pull request and of a push, the pull request counts, because people read
 		 * its comment. */
 		if (heads.n == 1)
@@ -358,17 +350,13 @@ static int find_tested_run(struct store_query *sq, const struct view *d)
 	}
 	if (!id)
 		return heads.n > 1 ? ERR_CONFLICT : ERR_NOT_FOUND;
-	record_read_first(db_rows(d, RECORD_QUERY(TESTED_CHANGE_RECORD, "FROM change WHERE id = ?1"), V_INT(id)),
-	    &tested_change_record, q);
+	RECORD_READ_FIRST(d, tested_change, TESTED_CHANGE_RECORD, q, "FROM change WHERE id = ?1", V_INT(id));
 	q->delivery_guid = db_text(
 	    d, "SELECT delivery_guid FROM dispatch WHERE change_id = ?1 ORDER BY created_ms DESC LIMIT 1", V_INT(id));
 	if (q->is_pull)
-		record_read_first(
-		    db_rows(d,
-			RECORD_QUERY(TESTED_PULL_RECORD, "FROM pull WHERE change_id = ?1 AND (?2 = 0 OR number = ?2)"
-							 " ORDER BY number DESC LIMIT 1"),
-			V_INT(id), V_INT(q->number ? q->number : change_lead(d, id))),
-		    &tested_pull_record, q);
+		RECORD_READ_FIRST(d, tested_pull, TESTED_PULL_RECORD, q,
+		    "FROM pull WHERE change_id = ?1 AND (?2 = 0 OR number = ?2) ORDER BY number DESC LIMIT 1",
+		    V_INT(id), V_INT(q->number ? q->number : change_lead(d, id)));
 	return 0;
 }
 STORE_QUERY_CLEARED(find_tested, is_pull)

@@ -87,9 +87,7 @@ int store_put_merge_base(struct store *s, struct put_merge_base *op) MUST_CHECK;
 	F(S, TEXT, head_sha, NULL, "c.head_sha", "")                                                                   \
 	F(S, BOOL, is_open, NULL, "p.state = 'open'", "")                                                              \
 	F(S, TIME, updated_ms, NULL, "p.updated_ms", "")
-struct known_pull {
-	RECORD_MEMBERS(KNOWN_PULL_RECORD)
-};
+RECORD_STRUCT(known_pull, KNOWN_PULL_RECORD);
 struct list_pulls {
 	struct store_query q;
 	const char *repository;
@@ -105,7 +103,7 @@ struct has_push {
 	bool is_known; /* out */
 };
 int store_has_push(struct store *s, struct has_push *q) MUST_CHECK;
-/* Records a pull request or a branch's tip without testing it: the reconciler's first look at an empty database. */
+/* Records a pull request or a branch's tip without testing it: for the reconciler's first pass over an empty database. */
 struct note_head {
 	struct store_op op;
 	const char *repository, *ref, *head_sha; /* ref: a push; NULL: the pull request below */

@@ -42,12 +42,10 @@ static void offer_change(const struct view *d, struct claim_dispatch *o, const s
 	struct lease_offer *to = &o->offer;
 	struct source_head *sources = NULL;
 	size_t n_sources = 0;
-	struct rows *r = db_rows(d,
-	    RECORD_QUERY(OFFERED_CHANGE_RECORD, "FROM change c LEFT JOIN pull p ON p.repository_key = c.repository_key"
-						" AND p.number = ?2 WHERE c.id = ?1"),
-	    V_INT(s->change_id), V_INT(s->number));
 
-	record_read_first(r, &offered_change_record, to);
+	RECORD_READ_FIRST(d, offered_change, OFFERED_CHANGE_RECORD, to,
+	    "FROM change c LEFT JOIN pull p ON p.repository_key = c.repository_key AND p.number = ?2 WHERE c.id = ?1",
+	    V_INT(s->change_id), V_INT(s->number));
 	to->number = s->number;
 	to->event_type = xstrdup(s->event_type);
 	to->action = xstrdup(s->sent_action);
@@ -157,21 +155,8 @@ static void grant_lease(
 	struct job_record job = {.job_id = 0};
 	/* The job of the attempt is in progress, as if its machine had reported it. */
 	struct job_report report = {
-	    .status = JOB_IN_PROGRESS,
-	    .workflow = s->runner,
-	    .name = name,
-	    .run_id = s->id,
-	    .run_attempt = l.attempt,
-	};
-	struct job_place at = {
-	    .change_id = s->change_id,
-	    .dispatch_id = s->id,
-	    .accelerator = s->accelerator,
-	    .runner = s->runner,
-	    .is_shown = true,
-	    .is_late = s->is_late,
-	    .is_push = db_has(d, "SELECT 1 FROM change WHERE id = ?1 AND kind = 'push'", V_INT(s->change_id)),
-	};
+	    .status = JOB_IN_PROGRESS, .workflow = s->runner, .name = name, .run_id = s->id, .run_attempt = l.attempt};
+	struct job_place at = job_place_of(d->view, s);
 
 	if (strcmp(s->event_type, EXPERIMENT_EVENT) != 0)
 		experiments_make_room(d, &l, o->now_ms);

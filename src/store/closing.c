@@ -234,9 +234,9 @@ int change_release(struct txn *d, const struct comment_place *at, const char *sh
 		    "change_id = ?1 AND is_held_for_good = 0 AND (state = 'held' OR (ended_how = ?2"
 		    "  AND EXISTS (SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open')"
 		    "  AND NOT EXISTS (SELECT 1 FROM dispatch x WHERE x.change_id = ?1"
-		    "   AND x.accelerator = dispatch.accelerator AND x.runner = dispatch.runner AND (x.round > "
-		    "dispatch.round"
-		    "    OR (x.round = dispatch.round AND x.created_ms > dispatch.created_ms)))))"
+		    "   AND x.accelerator = dispatch.accelerator AND x.runner = dispatch.runner"
+		    "   AND (x.round > dispatch.round OR (x.round = dispatch.round AND x.created_ms > "
+		    "dispatch.created_ms)))))"
 		    " ORDER BY accelerator, runner",
 		    V_INT(id), V_TEXT(ended_how_name(ENDED_DECLINED)));
 	n = (int)held.n;

@@ -280,7 +280,7 @@ static void mark_delivery_done(struct running *r)
 {
 	static const char *const why[] = {
 	    [COMMANDS_HEARD] = NULL,
-	    [COMMANDS_REPEATED] = "this was heard before",
+	    [COMMANDS_REPEATED] = "this comment was handled before",
 	    [COMMANDS_REFUSED] = "commands are for the author and members",
 	    [COMMANDS_TOO_MANY] = "more than 20 commands an hour",
 	};

@@ -104,10 +104,8 @@ static int check_identity_run(struct store_op *op, struct txn *d)
 	struct repository_key key = repository_key(o->repository);
 	struct recorded_ids ids = {0};
 
-	record_read_first(
-	    db_rows(d, RECORD_QUERY(RECORDED_IDS_RECORD, "FROM identity WHERE issuer = ?1 AND repository_key = ?2"),
-		V_TEXT(o->issuer), V_TEXT(key.text)),
-	    &recorded_ids_record, &ids);
+	RECORD_READ_FIRST(d, recorded_ids, RECORDED_IDS_RECORD, &ids,
+	    "FROM identity WHERE issuer = ?1 AND repository_key = ?2", V_TEXT(o->issuer), V_TEXT(key.text));
 	o->recorded = (struct repository_ids){ids.repository_id, ids.owner_id};
 	o->outcome = compare_ids(o);
 	if (o->outcome == IDENTITY_NOT_AS_PINNED || o->outcome == IDENTITY_NOT_AS_RECORDED) {

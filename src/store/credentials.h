@@ -32,9 +32,7 @@ extern const struct words token_kind_words;
 	F(S, TIME, last_used_ms, NULL, "last_used_ms", "0: never.")                                                    \
 	F(S, TEXT, last_address, NULL, "last_address", "")                                                             \
 	F(S, TIME, revoked_ms, NULL, "revoked_ms", "0: never.")
-struct token_row {
-	RECORD_MEMBERS(TOKEN_ROW_RECORD)
-};
+RECORD_STRUCT(token_row, TOKEN_ROW_RECORD);
 
 /* ERR_EXISTS: TOKENS_VALID_MAX are valid already. */
 struct add_token {

@@ -15,7 +15,6 @@ _Static_assert((int)COUNT_DELIVERIES_FAILED - (int)COUNT_DELIVERIES_ACCEPTED == 
 /* Compresses the body into the connection's scratch buffer. False when that GUID is there already. */
 static bool insert_delivery(struct txn *d, const struct put_delivery *p, enum delivery_state state, bool is_synthetic)
 {
-	struct guid_key guid = guid_key(p->guid);
 	struct buf *body = db_scratch(d);
 	int64_t n;
 
@@ -25,7 +24,7 @@ static bool insert_delivery(struct txn *d, const struct put_delivery *p, enum de
 	    "INSERT INTO delivery (guid, event, action, repository, received_ms, state, n_attempts,"
 	    " is_synthetic, planned_ms, body_bytes, body)"
 	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?9, ?10) ON CONFLICT (guid) DO NOTHING",
-	    guid_value(&guid), V_TEXT(p->event), V_TEXT(p->action), V_TEXT(p->repository), V_INT(p->now_ms),
+	    V_GUID(p->guid), V_TEXT(p->event), V_TEXT(p->action), V_TEXT(p->repository), V_INT(p->now_ms),
 	    V_TEXT(delivery_state_name(state)), V_INT(is_synthetic), V_INT_OR_NULL(is_synthetic ? p->now_ms : 0),
 	    V_INT((int64_t)p->body_bytes), V_BLOB(body->data, body->len));
 	if (body->cap > SCRATCH_KEEP_BYTES)
@@ -79,14 +78,11 @@ void delivery_put_synthetic(struct txn *d, const char *guid, const char *event, 
 
 bool delivery_copy(struct txn *d, const char *from_guid, const char *guid, int64_t now_ms)
 {
-	struct guid_key from = guid_key(from_guid), to = guid_key(guid);
-
 	if (db_exec(d,
 		"INSERT INTO delivery (guid, event, action, repository, received_ms, state, n_attempts, is_synthetic,"
 		" planned_ms, body_bytes, body) SELECT ?2, event, action, repository, ?3, ?4, 0, 1, ?3, body_bytes,"
 		" body FROM delivery WHERE guid = ?1 AND body IS NOT NULL ON CONFLICT (guid) DO NOTHING",
-		guid_value(&from), guid_value(&to), V_INT(now_ms),
-		V_TEXT(delivery_state_name(DELIVERY_IS_PLANNED))) == 0)
+		V_GUID(from_guid), V_GUID(guid), V_INT(now_ms), V_TEXT(delivery_state_name(DELIVERY_IS_PLANNED))) == 0)
 		return false;
 	counter_add(d, COUNT_DELIVERIES_PLANNED, 1);
 	return true;
@@ -98,8 +94,7 @@ struct delivery_place delivery_find(const struct view *d, int64_t id)
 {
 	struct delivery_place at = {.state = N_DELIVERY_STATES};
 
-	record_read_first(db_rows(d, RECORD_QUERY(DELIVERY_PLACE_RECORD, "FROM delivery WHERE id = ?1"), V_INT(id)),
-	    &delivery_place_record, &at);
+	RECORD_READ_FIRST(d, delivery_place, DELIVERY_PLACE_RECORD, &at, "FROM delivery WHERE id = ?1", V_INT(id));
 	return at;
 }
 
@@ -121,16 +116,16 @@ bool delivery_enter(struct txn *d, int64_t id, enum delivery_state to, const cha
 static int mark_delivery_run(struct store_op *op, struct txn *d)
 {
 	struct mark_delivery *m = CONTAINER_OF(op, struct mark_delivery, op);
-	struct delivery_place at = delivery_find(d->view, m->delivery_id);
+	enum delivery_state to = delivery_find(d->view, m->delivery_id).state;
 
-	if (at.state == N_DELIVERY_STATES)
+	if (to == N_DELIVERY_STATES)
 		return ERR_NOT_FOUND;
+	if (m->mark == DELIVERY_MARK_IGNORED)
+		to = DELIVERY_IS_IGNORED;
+	else if (m->mark == DELIVERY_MARK_FAILED)
+		to = DELIVERY_IS_FAILED;
 	/* A retry publishes no topic, because the planner chooses the time. */
-	delivery_enter(d, m->delivery_id,
-	    m->mark == DELIVERY_MARK_IGNORED  ? DELIVERY_IS_IGNORED
-	    : m->mark == DELIVERY_MARK_FAILED ? DELIVERY_IS_FAILED
-					      : at.state,
-	    m->error, 0);
+	delivery_enter(d, m->delivery_id, to, m->error, 0);
 	return 0;
 }
 STORE_OPERATION(mark_delivery)
@@ -138,8 +133,7 @@ STORE_OPERATION(mark_delivery)
 static int replay_delivery_run(struct store_op *op, struct txn *d)
 {
 	struct replay_delivery *p = CONTAINER_OF(op, struct replay_delivery, op);
-	struct guid_key guid = guid_key(p->guid);
-	int64_t id = db_int(d, 0, "SELECT id FROM delivery WHERE guid = ?1", guid_value(&guid));
+	int64_t id = db_int(d, 0, "SELECT id FROM delivery WHERE guid = ?1", V_GUID(p->guid));
 
 	if (!id)
 		return ERR_NOT_FOUND;
@@ -223,8 +217,7 @@ void next_deliveries_release(struct next_deliveries *q)
 static int get_delivery_run(struct store_query *q, const struct view *d)
 {
 	struct get_delivery *g = CONTAINER_OF(q, struct get_delivery, q);
-	struct guid_key guid = guid_key(g->guid);
-	struct rows *r = db_rows(d, SELECT_WITH_BODY " FROM delivery WHERE guid = ?1", guid_value(&guid));
+	struct rows *r = db_rows(d, SELECT_WITH_BODY " FROM delivery WHERE guid = ?1", V_GUID(g->guid));
 
 	if (!rows_next(r))
 		return ERR_NOT_FOUND;
@@ -257,11 +250,8 @@ static int known_guids_run(struct store_query *q, const struct view *d)
 {
 	struct known_guids *k = CONTAINER_OF(q, struct known_guids, q);
 
-	for (size_t i = 0; i < k->n; i++) {
-		struct guid_key guid = guid_key(k->guids[i]);
-
-		k->known[i] = db_has(d, "SELECT 1 FROM delivery WHERE guid = ?1", guid_value(&guid));
-	}
+	for (size_t i = 0; i < k->n; i++)
+		k->known[i] = db_has(d, "SELECT 1 FROM delivery WHERE guid = ?1", V_GUID(k->guids[i]));
 	return 0;
 }
 STORE_QUERY(known_guids)
@@ -271,16 +261,15 @@ STORE_QUERY(known_guids)
 static int count_redelivery_run(struct store_op *op, struct txn *d)
 {
 	struct count_redelivery *c = CONTAINER_OF(op, struct count_redelivery, op);
-	struct guid_key guid = guid_key(c->guid);
 
 	if (c->is_taken_back) {
-		db_exec(d, "UPDATE redelivery SET n = n - 1 WHERE guid = ?1 AND n > 0", guid_value(&guid));
+		db_exec(d, "UPDATE redelivery SET n = n - 1 WHERE guid = ?1 AND n > 0", V_GUID(c->guid));
 		return 0;
 	}
 	c->n_before = (int)db_exec_int(d, 1,
 			  "INSERT INTO redelivery (guid, n, last_ms) VALUES (?1, 1, ?2) ON CONFLICT (guid) DO UPDATE"
 			  " SET n = redelivery.n + 1, last_ms = excluded.last_ms RETURNING n",
-			  guid_value(&guid), V_INT(c->now_ms)) -
+			  V_GUID(c->guid), V_INT(c->now_ms)) -
 		      1;
 	return 0;
 }

@@ -18,9 +18,7 @@ bool delivery_copy(struct txn *d, const char *from_guid, const char *guid, int64
 #define DELIVERY_PLACE_RECORD(F, S)                                                                                    \
 	F(S, DELIVERY_STATE, state, NULL, "state", "N_DELIVERY_STATES: there is no such delivery.")                    \
 	F(S, BOOL, was_planned, NULL, "planned_ms IS NOT NULL", "Ever, also before a replay.")
-struct delivery_place {
-	RECORD_MEMBERS(DELIVERY_PLACE_RECORD)
-};
+RECORD_STRUCT(delivery_place, DELIVERY_PLACE_RECORD);
 struct delivery_place delivery_find(const struct view *d, int64_t id);
 /* Which counter counts the deliveries in this state. */
 enum counter delivery_counter(enum delivery_state state);

@@ -95,8 +95,7 @@ void dispatch_insert(struct txn *d, struct stored_dispatch *s, int64_t now_ms)
 			    V_INT(s->change_id), V_TEXT(s->accelerator), V_TEXT(s->runner));
 	s->created_ms = now_ms;
 	if (s->state == DISPATCH_QUEUED) {
-		/* A pull dispatch has no request that a vendor could acknowledge. It may wait
-		 * until `start`. */
+		/* A pull dispatch has no request that a vendor could acknowledge. It may wait until `start`. */
 		s->ack_by_ms = s->kind == RUNNER_PULL ? 0 : deadline_after(from_ms, s->acknowledge_ms);
 		s->start_by_ms = deadline_after(from_ms, s->start_ms);
 		s->finish_by_ms = deadline_after(from_ms, s->finish_ms);

@@ -44,9 +44,7 @@
 	F(S, TEXT, last_error, NULL, "last_error", "")                                                                 \
 	F(S, ENDED_HOW, ended_how, NULL, "ended_how", "How a person ended it.")                                        \
 	F(S, TEXT, ended_by, NULL, "ended_by", "That person's login; NULL: ENDED_OTHERWISE.")
-struct stored_dispatch {
-	RECORD_MEMBERS(STORED_DISPATCH_RECORD)
-};
+RECORD_STRUCT(stored_dispatch, STORED_DISPATCH_RECORD);
 
 struct dispatch_list {
 	struct stored_dispatch *at;
@@ -126,9 +124,7 @@ int store_expire_dispatches(struct store *s, struct expire_dispatches *op) MUST_
 	    "Of an experiment that proves nothing.")                                                                   \
 	F(S, TEXT, last_error, NULL, "COALESCE(" DISPATCH_WHY ", o.last_error)",                                       \
 	    "Why it ended: the person who ended it, else its error.")
-struct dispatch_row {
-	RECORD_MEMBERS(DISPATCH_ROW_RECORD)
-};
+RECORD_STRUCT(dispatch_row, DISPATCH_ROW_RECORD);
 RECORD_DECLARE(dispatch_row);
 struct list_dispatches {
 	struct store_query q;

@@ -122,17 +122,12 @@ static void record_report(struct txn *d, struct report_job *o, const struct disp
 	bool was_silent = s->state == DISPATCH_EXPIRED || s->state == DISPATCH_FAILED;
 	bool is_over = report_follows_stop(lease, o->report);
 	bool is_completed = o->report->status == JOB_COMPLETED, is_running;
-	struct job_place at = {
-	    .change_id = s->change_id,
-	    .dispatch_id = s->id,
-	    .accelerator = s->accelerator,
-	    .runner = s->runner,
-	    .is_shown = s->is_current && !dispatch_is_called_off(s->state) && !is_over,
-	    .is_late = was_silent || s->is_late,
-	    .is_push = db_has(d, "SELECT 1 FROM change WHERE id = ?1 AND kind = 'push'", V_INT(s->change_id)),
-	};
-	struct job_record r = job_put(d, &at, o->report, o->now_ms);
+	struct job_place at = job_place_of(d->view, s);
+	struct job_record r;
 
+	at.is_shown = s->is_current && !dispatch_is_called_off(s->state) && !is_over;
+	at.is_late |= was_silent;
+	r = job_put(d, &at, o->report, o->now_ms);
 	o->outcome = r.outcome;
 	o->job_id = r.job_id;
 	snprintf(o->found_dispatch, sizeof(o->found_dispatch), "%s", s->id);

@@ -30,6 +30,19 @@ bool jobs_notify(struct txn *d, struct rows *ids)
 	return has_any;
 }
 
+struct job_place job_place_of(const struct view *d, const struct stored_dispatch *s)
+{
+	return (struct job_place){
+	    .change_id = s->change_id,
+	    .dispatch_id = s->id,
+	    .accelerator = s->accelerator,
+	    .runner = s->runner,
+	    .is_shown = true,
+	    .is_late = s->is_late,
+	    .is_push = db_has(d, "SELECT 1 FROM change WHERE id = ?1 AND kind = 'push'", V_INT(s->change_id)),
+	};
+}
+
 /* The newest attempt of a job is current; a cancelled one does not count. Returns whether p is the current one, and makes the
  * one before it not current. */
 static bool take_current_place(
@@ -167,14 +180,12 @@ struct job_record job_put(struct txn *d, const struct job_place *at, const struc
 	struct job_record ret = {.outcome = REPORT_RECORDED};
 	bool is_completed;
 
-	record_read_first(
-	    db_rows(d,
-		RECORD_QUERY(KNOWN_JOB_RECORD, "FROM job WHERE change_id = ?1 AND dispatch_id = ?2 AND accelerator = ?3"
-					       " AND workflow = ?4 AND name = ?5 AND run_id = ?6 AND run_attempt = ?7"),
-		V_INT(at->change_id), V_TEXT(at->dispatch_id), V_TEXT(at->accelerator), V_TEXT(report->workflow),
-		V_TEXT(report->name), V_TEXT(report->run_id), V_INT(report->run_attempt),
-		V_BLOB(report->digest, sizeof(report->digest))),
-	    &known_job_record, &known);
+	RECORD_READ_FIRST(d, known_job, KNOWN_JOB_RECORD, &known,
+	    "FROM job WHERE change_id = ?1 AND dispatch_id = ?2 AND accelerator = ?3 AND workflow = ?4 AND name = ?5"
+	    " AND run_id = ?6 AND run_attempt = ?7",
+	    V_INT(at->change_id), V_TEXT(at->dispatch_id), V_TEXT(at->accelerator), V_TEXT(report->workflow),
+	    V_TEXT(report->name), V_TEXT(report->run_id), V_INT(report->run_attempt),
+	    V_BLOB(report->digest, sizeof(report->digest)));
 	ret.job_id = known.id;
 	ret.is_current = known.is_current;
 	is_completed = known.id && known.status == JOB_COMPLETED;
@@ -262,9 +273,8 @@ static int put_report_run(struct store_op *op, struct txn *d)
 	const char *verdict = NULL;
 
 	o->outcome = REPORT_NO_DISPATCH;
-	if (!record_read_first(db_rows(d, RECORD_QUERY(DOCUMENT_JOB_RECORD, "FROM job WHERE id = ?1"), V_INT(o->job_id),
-				   V_BLOB(o->digest, sizeof(o->digest))),
-		&document_job_record, &job))
+	if (!RECORD_READ_FIRST(d, document_job, DOCUMENT_JOB_RECORD, &job, "FROM job WHERE id = ?1", V_INT(o->job_id),
+		V_BLOB(o->digest, sizeof(o->digest))))
 		return 0;
 	o->outcome = !job.has_document ? REPORT_RECORDED : job.is_same ? REPORT_UNCHANGED : REPORT_CONFLICT;
 	if (job.has_document) {

@@ -3,9 +3,8 @@
  * Thread: functions with a struct txn run inside a writer's transaction; store_*() functions run on the loop. */
 #pragma once
 
-#include "db/db.h"
-#include "db/store.h"
 #include "model/job_report.h"
+#include "store/dispatches.h"
 
 enum report_outcome {
 	REPORT_RECORDED,
@@ -28,6 +27,9 @@ struct job_place {
 	bool is_late, is_push;
 };
 
+/* The place of a dispatch's job that is shown. */
+struct job_place job_place_of(const struct view *d, const struct stored_dispatch *s);
+
 struct job_record {
 	enum report_outcome outcome;
 	int64_t job_id;
@@ -41,7 +43,7 @@ struct job_record job_put(struct txn *d, const struct job_place *at, const struc
 /* The only way from one status to the other: to `completed` when it is reported or given up, and back only when it was
  * given up. False when it has the status already or was reported: nothing changes then. */
 bool job_enter(struct txn *d, int64_t job_id, enum job_status to);
-/* Completes a job that its machine did not report: the machine was silent, returned the lease or was told to stop. Such a
+/* Completes a job that its machine did not report: the machine was silent, returned the lease or was stopped. Such a
  * job has no digest, and a later report of its machine replaces it. A reported job stays as it is. job_id 0: none. */
 void job_give_up(
     struct txn *d, int64_t job_id, const char *conclusion, const char *message, bool is_still_shown, int64_t now_ms);

@@ -56,10 +56,7 @@ bool lease_enter(struct txn *d, const struct stored_lease *l, enum lease_state t
 
 bool lease_of_attempt(const struct view *d, const char *dispatch_id, int64_t attempt, struct stored_lease *ret)
 {
-	return stored_lease_take(
-	    db_rows(d, "SELECT " LEASE_COLUMNS " FROM lease WHERE dispatch_id = ?1 AND attempt = ?2",
-		V_TEXT(dispatch_id), V_INT(attempt)),
-	    ret);
+	return LEASE_WHERE(d, ret, "dispatch_id = ?1 AND attempt = ?2", V_TEXT(dispatch_id), V_INT(attempt));
 }
 
 bool lease_is_overtaken(const struct view *d, const struct stored_lease *l)
@@ -91,16 +88,16 @@ bool lease_dispatch(const struct view *d, const struct stored_lease *l, struct s
 	    ret);
 }
 
-/* ---- the dispatch ends, and the machine does not know yet ---- */
+/* ---- the dispatch ended before its lease ---- */
 
 static const char *lease_end_reason(const struct stored_dispatch *s)
 {
 	if (s->state == DISPATCH_SUPERSEDED)
-		return s->is_current ? "superseded by a newer push" : "asked for once more";
+		return s->is_current ? "superseded by a newer push" : "replaced by another round";
 	if (s->state == DISPATCH_CANCELLED)
 		return "closed, or no longer wanted";
 	if (s->state == DISPATCH_DONE)
-		return "somebody else reported it";
+		return "reported already";
 	return s->last_error ? s->last_error : dispatch_state_name(s->state);
 }
 
@@ -112,10 +109,7 @@ void leases_follow(struct txn *d, const struct stored_dispatch *s, int64_t now_m
 		return;
 	if (s->state == DISPATCH_QUEUED)
 		db_tell(d, STORE_QUEUE);
-	if (stored_lease_take(
-		db_rows(d, "SELECT " LEASE_COLUMNS " FROM lease WHERE dispatch_id = ?1 AND state = 'active'",
-		    V_TEXT(s->id)),
-		&l)) {
+	if (LEASE_WHERE(d, &l, "dispatch_id = ?1 AND state = 'active'", V_TEXT(s->id))) {
 		lease_enter(d, &l, LEASE_IS_CANCELLED, lease_end_reason(s), now_ms);
 		job_give_up(d, l.job_id, s->state == DISPATCH_EXPIRED ? "timed_out" : "cancelled", lease_end_reason(s),
 		    true, now_ms);
@@ -167,11 +161,8 @@ static void answer_renewal(struct renew_lease *o, enum lease_word word, const ch
 static bool find_own_lease(
     const struct view *d, const char *id, const char *accelerator, const char *machine, struct stored_lease *ret)
 {
-	return stored_lease_take(db_rows(d,
-				     "SELECT " LEASE_COLUMNS " FROM lease WHERE id = ?1"
-				     " AND accelerator = ?2 AND machine = ?3",
-				     V_TEXT(id), V_TEXT(accelerator), V_TEXT(machine)),
-	    ret);
+	return LEASE_WHERE(
+	    d, ret, "id = ?1 AND accelerator = ?2 AND machine = ?3", V_TEXT(id), V_TEXT(accelerator), V_TEXT(machine));
 }
 
 /* The last lease of a dispatch that still waits, if its machine has not reported that it stopped, and if neither the runner's
@@ -207,7 +198,7 @@ static void renew_expired_lease(struct txn *d, struct renew_lease *o, struct sto
 		cells_moved(d, s.change_id, s.accelerator, CELLS_LEASE_RESUMED, o->now_ms);
 		answer_renewal(o, LEASE_ACTIVE, NULL);
 	} else {
-		answer_renewal(o, LEASE_LOST, "it ran out, and the work went on without this machine");
+		answer_renewal(o, LEASE_LOST, "the lease expired, and the work went on without this machine");
 	}
 	stored_dispatch_release(&s);
 }
@@ -243,15 +234,15 @@ STORE_OPERATION(renew_lease)
 static int return_lease_run(struct store_op *op, struct txn *d)
 {
 	struct return_lease *o = CONTAINER_OF(op, struct return_lease, op);
-	const char *said = o->reason ? o->reason : "";
+	const char *reason = o->reason ? o->reason : "";
 	struct stored_lease l;
 	char *why;
 
 	if (!find_own_lease(d->view, o->lease_id, o->accelerator, o->machine, &l))
 		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
 	if (l.state == LEASE_IS_ACTIVE) {
-		why = xasprintf("handed back by %s%s%.*s", l.machine, said[0] ? ": " : "",
-		    (int)utf8_cut(said, strlen(said), REASON_MAX_BYTES), said);
+		why = xasprintf("handed back by %s%s%.*s", l.machine, reason[0] ? ": " : "",
+		    (int)utf8_cut(reason, strlen(reason), REASON_MAX_BYTES), reason);
 		lease_enter(d, &l, LEASE_IS_RETURNED, why, o->now_ms);
 		hand_over_lease(d, &l, "cancelled", why, o->now_ms);
 		free(why);
@@ -261,7 +252,7 @@ static int return_lease_run(struct store_op *op, struct txn *d)
 }
 STORE_OPERATION(return_lease)
 
-/* ---- machines that fell silent ---- */
+/* ---- silent machines ---- */
 
 enum { EXPIRE_MAX = 500 };
 
@@ -271,15 +262,11 @@ static int expire_leases_run(struct store_op *op, struct txn *d)
 	struct stored_lease l;
 	char *why;
 
-	/* The one that is due longest comes first. */
-	for (o->n_expired = 0; o->n_expired < EXPIRE_MAX &&
-			       stored_lease_take(db_rows(d,
-						     "SELECT " LEASE_COLUMNS " FROM lease WHERE state = 'active'"
-						     " AND until_ms <= ?1 ORDER BY until_ms, id LIMIT 1",
-						     V_INT(o->now_ms)),
-				   &l);
-	     o->n_expired++) {
-		why = xasprintf("%s was not heard of for %llds", l.machine, (long long)(l.lease_ms / 1000));
+	for (o->n_expired = 0; o->n_expired < EXPIRE_MAX; o->n_expired++) {
+		if (!LEASE_WHERE(
+			d, &l, "state = 'active' AND until_ms <= ?1 ORDER BY until_ms, id LIMIT 1", V_INT(o->now_ms)))
+			break;
+		why = xasprintf("%s sent no heartbeat for %llds", l.machine, (long long)(l.lease_ms / 1000));
 		lease_enter(d, &l, LEASE_IS_EXPIRED, why, o->now_ms);
 		hand_over_lease(d, &l, "stale", why, o->now_ms);
 		free(why);

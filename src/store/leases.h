@@ -29,13 +29,14 @@ enum { LEASE_HANDOVERS_MAX = 3 }; /* how often an expired lease goes to another 
 	F(S, TEXT, reason, NULL, "reason", "Why it ended.")                                                            \
 	F(S, INT, lease_ms, NULL, "lease_ms", "")                                                                      \
 	F(S, TIME, until_ms, NULL, "until_ms", "")
-struct stored_lease {
-	RECORD_MEMBERS(STORED_LEASE_RECORD)
-};
+RECORD_STRUCT(stored_lease, STORED_LEASE_RECORD);
 
 /* SELECT LEASE_COLUMNS FROM lease …: the first row, or false. Ends the rows. */
 #define LEASE_COLUMNS "0" RECORD_COLUMNS(STORED_LEASE_RECORD)
 bool stored_lease_take(struct rows *r, struct stored_lease *ret);
+/* The first lease that meets the condition, which may end with ORDER BY and LIMIT; false: none does. */
+#define LEASE_WHERE(d, ret, condition, ...)                                                                            \
+	stored_lease_take(db_rows(d, "SELECT " LEASE_COLUMNS " FROM lease WHERE " condition, __VA_ARGS__), ret)
 void stored_lease_release(struct stored_lease *l);
 
 void lease_insert(struct txn *d, const struct stored_lease *l, int64_t now_ms);
@@ -45,7 +46,7 @@ bool lease_enter(struct txn *d, const struct stored_lease *l, enum lease_state t
 
 /* The lease of a dispatch's attempt; false: there is none. */
 bool lease_of_attempt(const struct view *d, const char *dispatch_id, int64_t attempt, struct stored_lease *ret);
-/* Is a later attempt of the dispatch active, or has one reported? */
+/* Whether a later attempt of the dispatch is active or has reported. */
 bool lease_is_overtaken(const struct view *d, const struct stored_lease *l);
 int64_t lease_count_active(const struct view *d, const char *accelerator, const char *runner);
 /* Without leases of experiments, which do not count against first runs. */
@@ -104,9 +105,7 @@ int store_expire_leases(struct store *s, struct expire_leases *op) MUST_CHECK;
 	F(S, TIME, granted_ms, "since", "l.granted_ms", "")                                                            \
 	F(S, TIME, until_ms, NULL, "l.until_ms", "")                                                                   \
 	F(S, TIME, ended_ms, NULL, "l.ended_ms", "")
-struct lease_row {
-	RECORD_MEMBERS(LEASE_ROW_RECORD)
-};
+RECORD_STRUCT(lease_row, LEASE_ROW_RECORD);
 RECORD_DECLARE(lease_row);
 struct list_leases {
 	struct store_query q;

@@ -80,8 +80,7 @@ struct outbox_place outbox_find(const struct view *d, const char *key)
 {
 	struct outbox_place at = {0};
 
-	record_read_first(db_rows(d, RECORD_QUERY(OUTBOX_PLACE_RECORD, "FROM outbox WHERE key = ?1"), V_TEXT(key)),
-	    &outbox_place_record, &at);
+	RECORD_READ_FIRST(d, outbox_place, OUTBOX_PLACE_RECORD, &at, "FROM outbox WHERE key = ?1", V_TEXT(key));
 	return at;
 }
 
@@ -363,10 +362,8 @@ static int outbox_done_run(struct store_op *op, struct txn *d)
 	struct outbox_done *o = CONTAINER_OF(op, struct outbox_done, op);
 	struct claimed c;
 
-	if (!record_read_first(
-		db_rows(
-		    d, RECORD_QUERY(CLAIMED_RECORD, "FROM outbox WHERE id = ?1 AND state = 'sending'"), V_INT(o->id)),
-		&claimed_record, &c)) {
+	if (!RECORD_READ_FIRST(
+		d, claimed, CLAIMED_RECORD, &c, "FROM outbox WHERE id = ?1 AND state = 'sending'", V_INT(o->id))) {
 		if (db_has(d, "SELECT 1 FROM outbox WHERE id = ?1", V_INT(o->id)))
 			return 0; /* it was ended otherwise */
 		return ERR_NOT_FOUND;

@@ -57,9 +57,7 @@ void outbox_insert(struct txn *d, const struct outbox_request *q, int64_t due_ms
 	F(S, ID, id, NULL, "id", "0: there is no such row.")                                                           \
 	F(S, OUTBOX_STATE, state, NULL, "state", "")                                                                   \
 	F(S, INT, n_attempts, NULL, "n_attempts", "")
-struct outbox_place {
-	RECORD_MEMBERS(OUTBOX_PLACE_RECORD)
-};
+RECORD_STRUCT(outbox_place, OUTBOX_PLACE_RECORD);
 struct outbox_place outbox_find(const struct view *d, const char *key);
 /* Not sent and not given up. */
 bool outbox_is_unsent(const struct outbox_place *at);

@@ -34,10 +34,9 @@ static int get_comment_run(struct store_query *q, const struct view *d)
 {
 	struct get_comment *g = CONTAINER_OF(q, struct get_comment, q);
 
-	g->is_known = record_read_first(
-	    db_rows(d, RECORD_QUERY(GET_COMMENT_RECORD, "FROM comment WHERE repository_key = ?1 AND number = ?2"),
-		V_TEXT(repository_key(g->repository).text), V_INT(g->number)),
-	    &get_comment_record, g);
+	g->is_known = RECORD_READ_FIRST(d, get_comment, GET_COMMENT_RECORD, g,
+	    "FROM comment WHERE repository_key = ?1 AND number = ?2", V_TEXT(repository_key(g->repository).text),
+	    V_INT(g->number));
 	return 0;
 }
 STORE_QUERY_CLEARED(get_comment, is_known)
@@ -102,9 +101,8 @@ static int put_check_run(struct store_op *op, struct txn *d)
 	db_exec(d,
 	    "INSERT INTO check_run (repository_key, head_sha, name, check_id, accelerator, job_id,"
 	    " digest, is_completed, n_annotations, written_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
-	    " ON CONFLICT (repository_key, head_sha, name) DO UPDATE SET"
-	    " check_id = excluded.check_id, accelerator = excluded.accelerator,"
-	    " job_id = excluded.job_id, digest = excluded.digest,"
+	    " ON CONFLICT (repository_key, head_sha, name) DO UPDATE SET check_id = excluded.check_id,"
+	    " accelerator = excluded.accelerator, job_id = excluded.job_id, digest = excluded.digest,"
 	    " is_completed = excluded.is_completed, n_annotations = excluded.n_annotations,"
 	    " written_ms = excluded.written_ms",
 	    V_TEXT(repository_key(o->repository).text), V_TEXT(o->head_sha), V_TEXT(o->name), V_INT(o->check_id),
@@ -128,7 +126,8 @@ STORE_STATEMENT(doubt_check)
 
 RECORD_DEFINE(rerun_target, RERUN_TARGET_RECORD);
 
-#define TARGET_JOINS                                                                                                   \
+#define SELECT_TARGETS                                                                                                 \
+	RECORD_SELECT(RERUN_TARGET_RECORD)                                                                             \
 	" FROM dispatch x JOIN change c ON c.id = x.change_id"                                                         \
 	" LEFT JOIN job j ON j.change_id = x.change_id AND j.dispatch_id = x.id"                                       \
 	"  AND j.accelerator = x.accelerator AND j.is_current = 1"
@@ -160,27 +159,24 @@ static int find_rerun_run(struct store_query *sq, const struct view *d)
 {
 	struct find_rerun *q = CONTAINER_OF(sq, struct find_rerun, q);
 	struct repository_key key = repository_key(q->repository);
+	struct rows *r;
 
 	find_rerun_release(q); /* of a failed attempt */
 	q->pull_number = change_lead(d, change_find(d, CHANGE_PULL_REQUEST, q->repository, q->head_sha));
 	if (q->check_name)
-		add_reruns(q, db_rows(d,
-				  RECORD_SELECT(RERUN_TARGET_RECORD) TARGET_JOINS
-				  " JOIN check_run k ON k.job_id = j.id AND k.repository_key = ?1"
-				  " AND k.head_sha = ?2 AND k.name = ?3 WHERE" TARGET_RULES,
-				  V_TEXT(key.text), V_TEXT(q->head_sha), V_TEXT(q->check_name)));
-	if (q->n)
-		return 0;
-	if (q->check_name)
-		add_reruns(q, db_rows(d,
-				  RECORD_SELECT(RERUN_TARGET_RECORD) TARGET_JOINS
-				  " WHERE" TARGET_RULES " AND j.run_id = ?3 ORDER BY x.accelerator, x.runner",
-				  V_TEXT(key.text), V_TEXT(q->head_sha), V_TEXT(q->run_id)));
+		r = db_rows(d,
+		    SELECT_TARGETS " JOIN check_run k ON k.job_id = j.id AND k.repository_key = ?1"
+				   " AND k.head_sha = ?2 AND k.name = ?3 WHERE" TARGET_RULES,
+		    V_TEXT(key.text), V_TEXT(q->head_sha), V_TEXT(q->check_name));
 	else
-		add_reruns(q, db_rows(d,
-				  RECORD_SELECT(RERUN_TARGET_RECORD) TARGET_JOINS
-				  " WHERE" TARGET_RULES " ORDER BY x.accelerator, x.runner, j.run_id",
-				  V_TEXT(key.text), V_TEXT(q->head_sha)));
+		r = db_rows(d, SELECT_TARGETS " WHERE" TARGET_RULES " ORDER BY x.accelerator, x.runner, j.run_id",
+		    V_TEXT(key.text), V_TEXT(q->head_sha));
+	add_reruns(q, r);
+	if (q->check_name && !q->n)
+		add_reruns(
+		    q, db_rows(d,
+			   SELECT_TARGETS " WHERE" TARGET_RULES " AND j.run_id = ?3 ORDER BY x.accelerator, x.runner",
+			   V_TEXT(key.text), V_TEXT(q->head_sha), V_TEXT(q->run_id)));
 	return 0;
 }
 STORE_QUERY_CLEARED(find_rerun, pull_number)

@@ -40,9 +40,7 @@ int store_put_comment(struct store *s, struct put_comment *op) MUST_CHECK;
 	F(S, INT, n_annotations, NULL, "k.n_annotations", "On GitHub, which adds annotations and removes none.")       \
 	F(S, BOOL, is_completed, NULL, "k.is_completed", "")                                                           \
 	F(S, BOOL, is_of_head, NULL, "p.change_id = c.id", "Of the pull request's current head.")
-struct stored_check {
-	RECORD_MEMBERS(STORED_CHECK_RECORD)
-};
+RECORD_STRUCT(stored_check, STORED_CHECK_RECORD);
 /* The check runs of the pull request's current head, and those of its older heads that are not completed. */
 struct list_checks {
 	struct store_query q;
@@ -86,9 +84,7 @@ int store_doubt_check(struct store *s, struct doubt_check *op) MUST_CHECK;
 	    "NULL: none was reported.")                                                                                \
 	F(S, INT, run_attempt, NULL, "j.run_attempt", "")
 /* The runs that a Re-run of a check starts again. */
-struct rerun_target {
-	RECORD_MEMBERS(RERUN_TARGET_RECORD)
-};
+RECORD_STRUCT(rerun_target, RERUN_TARGET_RECORD);
 struct find_rerun {
 	struct store_query q;
 	void *owner; /* the caller's own */

@@ -53,7 +53,7 @@ static void put_accelerator(struct txn *d, const struct mirror_registry *o, cons
 	char *must_pass = merged_list_text(o->required_must_pass, (const char *const *)a->must_pass);
 	char *skip = merged_list_text((const char *const *)a->skip, NULL);
 	char *before = db_text(d, "SELECT skip FROM accelerator WHERE name = ?1", V_TEXT(a->name));
-	char *demanded = db_text(d, "SELECT must_pass FROM accelerator WHERE name = ?1", V_TEXT(a->name));
+	char *required = db_text(d, "SELECT must_pass FROM accelerator WHERE name = ?1", V_TEXT(a->name));
 
 	db_exec(d,
 	    "INSERT INTO accelerator (name, title, vendor, level, docs_url, help_url, oncall, is_gone, first_ms)"
@@ -69,7 +69,7 @@ static void put_accelerator(struct txn *d, const struct mirror_registry *o, cons
 	    V_INT(a->experiments.per_head), V_INT(a->experiments.share_permille));
 	if (before && strcmp(before, skip) != 0)
 		skips_changed(d, a->name, before, o->now_ms);
-	if (demanded && strcmp(demanded, must_pass) != 0)
+	if (required && strcmp(required, must_pass) != 0)
 		platform_tests_changed(d, a->name);
 	for (const struct runner *r = a->runners; r < a->runners + a->n_runners; r++) {
 		const char *target = r->kind == RUNNER_WEBHOOK ? "" /* may hold a key */ : r->repository;
@@ -86,7 +86,7 @@ static void put_accelerator(struct txn *d, const struct mirror_registry *o, cons
 	free(must_pass);
 	free(skip);
 	free(before);
-	free(demanded);
+	free(required);
 }
 
 /* Call it when it is known which runners are gone. Notes since when the runner has been at L2 or above. If an older version

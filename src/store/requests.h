@@ -21,7 +21,7 @@ void request_put_closed(
     struct txn *d, struct outbox_request q, const char *repository, int64_t event_ms, int64_t now_ms);
 
 /* The comment of a pull request, and its check runs, may be out of date. COMMENT_UPDATE does nothing when neither was
- * written or requested before: a comment without results helps nobody. */
+ * written or requested before, because a comment without results is useless. */
 enum comment_request { COMMENT_CREATE, COMMENT_UPDATE };
 void comment_request_pull(
     struct txn *d, const char *repository, int64_t number, enum comment_request kind, int64_t now_ms);

@@ -60,12 +60,9 @@ static bool schedule_run_going(struct txn *d, const char *accelerator, int64_t n
 	struct going_run run;
 	char time[RFC3339_BYTES];
 
-	if (!record_read_first(
-		db_rows(d,
-		    RECORD_QUERY(GOING_RUN_RECORD, "FROM schedule_run WHERE accelerator = ?1 AND ended_ms IS NULL"
-						   " ORDER BY id DESC LIMIT 1"),
-		    V_TEXT(accelerator)),
-		&going_run_record, &run))
+	if (!RECORD_READ_FIRST(d, going_run, GOING_RUN_RECORD, &run,
+		"FROM schedule_run WHERE accelerator = ?1 AND ended_ms IS NULL ORDER BY id DESC LIMIT 1",
+		V_TEXT(accelerator)))
 		return false;
 	if (run.state != SCHEDULE_RUN_IS_READING &&
 	    !db_has(d,
@@ -113,12 +110,10 @@ void schedule_run_source(
 {
 	struct source_head head = {0};
 
-	record_read_first(
-	    db_rows(d,
-		RECORD_QUERY(RUN_SOURCE_RECORD, "FROM schedule_run WHERE change_id = ?1 AND accelerator = ?2"
-						" AND cause <> 'self_report' ORDER BY id DESC LIMIT 1"),
-		V_INT(change_id), V_TEXT(accelerator)),
-	    &run_source_record, &head);
+	RECORD_READ_FIRST(d, run_source, RUN_SOURCE_RECORD, &head,
+	    "FROM schedule_run WHERE change_id = ?1 AND accelerator = ?2 AND cause <> 'self_report'"
+	    " ORDER BY id DESC LIMIT 1",
+	    V_INT(change_id), V_TEXT(accelerator));
 	if (!head.sha) {
 		source_head_release(&head);
 		return;
@@ -143,9 +138,8 @@ static struct stored_schedule read_schedule(const struct view *d, const char *ac
 {
 	struct stored_schedule s = {0};
 
-	record_read_first(db_rows(d, RECORD_QUERY(STORED_SCHEDULE_RECORD, "FROM schedule WHERE accelerator = ?1"),
-			      V_TEXT(accelerator)),
-	    &stored_schedule_record, &s);
+	RECORD_READ_FIRST(d, stored_schedule, STORED_SCHEDULE_RECORD, &s, "FROM schedule WHERE accelerator = ?1",
+	    V_TEXT(accelerator));
 	return s;
 }
 
@@ -153,7 +147,7 @@ static void look_at_schedule(struct txn *d, struct look_at_schedules *o, const s
 {
 	struct stored_schedule s = read_schedule(d->view, e->accelerator);
 	char *crons = json_text_of_strings(e->crons);
-	char why[SCHEDULE_REASON_BYTES] = "left out: an operator had it skipped";
+	char why[SCHEDULE_REASON_BYTES] = "skipped by an operator";
 	bool is_first = !s.crons || !s.next_ms;
 	bool is_other = is_first || strcmp(s.crons, crons) != 0, is_due;
 	struct schedule before;
@@ -200,27 +194,21 @@ static void look_at_schedule(struct txn *d, struct look_at_schedules *o, const s
 static int look_at_schedules_run(struct store_op *op, struct txn *d)
 {
 	struct look_at_schedules *o = CONTAINER_OF(op, struct look_at_schedules, op);
-	char **gone = strv_copy(NULL);
-	struct rows *r;
+	char **scheduled = rows_keys(db_rows(d, "SELECT accelerator FROM schedule WHERE next_ms IS NOT NULL"));
 
 	look_at_schedules_release(o);
 	o->next_ms = 0;
 	o->n_taken = o->n_skipped = 0;
-	/* An accelerator without an entry is never due. */
-	r = db_rows(d, "SELECT accelerator FROM schedule WHERE next_ms IS NOT NULL");
-	while (rows_next(r)) {
+	for (char **name = scheduled; *name; name++) {
 		bool is_listed = false;
 
 		for (size_t i = 0; i < o->n_entries; i++)
-			is_listed |= strcmp(o->entries[i].accelerator, rows_key(r)) == 0;
-		if (!is_listed)
-			strv_add(&gone, rows_key(r));
+			is_listed |= strcmp(o->entries[i].accelerator, *name) == 0;
+		if (!is_listed) /* it is never due */
+			db_exec(d, "UPDATE schedule SET next_ms = NULL, is_next_skipped = 0 WHERE accelerator = ?1",
+			    V_TEXT(*name));
 	}
-	for (char **name = gone; *name; name++)
-		db_exec(
-		    d, "UPDATE schedule SET next_ms = NULL, is_next_skipped = 0 WHERE accelerator = ?1", V_TEXT(*name));
-	strv_free(gone);
-
+	strv_free(scheduled);
 	for (size_t i = 0; i < o->n_entries; i++)
 		look_at_schedule(d, o, &o->entries[i]);
 	RECORDS_READ(db_rows(d, RECORD_QUERY(SCHEDULE_TASK_RECORD,
@@ -276,22 +264,16 @@ RECORD_LOCAL(stored_run, STORED_RUN_RECORD)
 /* False: it is not `reading` any more. */
 static bool read_unstarted_run(const struct view *d, int64_t id, struct stored_run *ret)
 {
-	return record_read_first(
-	    db_rows(d, RECORD_QUERY(STORED_RUN_RECORD, "FROM schedule_run WHERE id = ?1 AND state = ?2"), V_INT(id),
-		V_TEXT(schedule_run_state_name(SCHEDULE_RUN_IS_READING))),
-	    &stored_run_record, ret);
+	return RECORD_READ_FIRST(d, stored_run, STORED_RUN_RECORD, ret,
+	    "FROM schedule_run WHERE id = ?1 AND state = ?2", V_INT(id),
+	    V_TEXT(schedule_run_state_name(SCHEDULE_RUN_IS_READING)));
 }
 
 static int start_schedule_run_run(struct store_op *op, struct txn *d)
 {
 	struct start_schedule_run *o = CONTAINER_OF(op, struct start_schedule_run, op);
 	struct apply_plan apply = {
-	    .guid = o->guid,
-	    .body = o->body,
-	    .body_bytes = o->body_bytes,
-	    .plan = o->plan,
-	    .now_ms = o->now_ms,
-	};
+	    .guid = o->guid, .body = o->body, .body_bytes = o->body_bytes, .plan = o->plan, .now_ms = o->now_ms};
 	char time[RFC3339_BYTES];
 	const struct source_head *source = o->source;
 	struct stored_run run;

@@ -52,9 +52,7 @@ struct schedule_entry {
 	F(S, INT, id, NULL, "id", "")                                                                                  \
 	F(S, TEXT, accelerator, NULL, "accelerator", "")                                                               \
 	F(S, TIME, due_ms, NULL, "due_ms", "")
-struct schedule_task {
-	RECORD_MEMBERS(SCHEDULE_TASK_RECORD)
-};
+RECORD_STRUCT(schedule_task, SCHEDULE_TASK_RECORD);
 
 /* Updates the table to the entries (other accelerators are never due), and begins the due runs: one for each accelerator,
  * however many due times have passed. While an earlier run continues, or when an operator skips it, the run is `skipped`
@@ -138,9 +136,7 @@ int store_skip_schedule(struct store *s, struct skip_schedule *op) MUST_CHECK;
 	F(S, TEXT, reason, "reason", "r.reason", "")                                                                   \
 	F(S, COMMIT, upstream_sha, "upstream_sha", "r.upstream_sha", "")                                               \
 	F(S, TEXT, source_sha, "source_sha", "r.source_sha", "")
-struct schedule_row {
-	RECORD_MEMBERS(SCHEDULE_ROW_RECORD)
-};
+RECORD_STRUCT(schedule_row, SCHEDULE_ROW_RECORD);
 RECORD_DECLARE(schedule_row); /* its JSON: the newest run */
 struct list_schedules {
 	struct store_query q;

@@ -96,7 +96,7 @@ describe('commands', { skip: notBuilt }, () => {
     // The same comment under another GUID, and its own delivery planned again.
     await say(pull, 'retest', { author: 'dora', association: 'CONTRIBUTOR', id });
     const [{ state, error, guid }] = await deliveries();
-    assert.deepEqual([state, error], ['ignored', 'this was heard before']);
+    assert.deepEqual([state, error], ['ignored', 'this comment was handled before']);
     await outpost.ctl('replay', guid);
     await until(async () => (await outpost.api('status')).deliveries.accepted === 0);
     assert.equal(sent('vendor/red', pull).length, 2);

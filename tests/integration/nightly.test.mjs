@@ -175,7 +175,7 @@ describe('periodic runs', { skip: notBuilt || notMovable }, () => {
     assert.match((await outpost.ctl('nightly')).stdout, new RegExp(`chip .*${next}, skipped`));
     await put(HOUR);
     const skipped = await waitForRun('chip', asked, ({ due_at: due }) => due === next);
-    assert.deepEqual([skipped.state, skipped.reason], ['skipped', 'left out: an operator had it skipped']);
+    assert.deepEqual([skipped.state, skipped.reason], ['skipped', 'skipped by an operator']);
     assert.equal((await schedules()).find(({ accelerator }) => accelerator === 'chip').skip_next, false);
     const unknown = await outpost.ctl('nightly', 'run', 'chap');
     assert.equal(unknown.code, 1);

@@ -465,7 +465,7 @@ static void a_retest_cancels_it_and_waits(void **state)
 	    .sent_action = "synchronize",
 	    .wants = wants,
 	    .n_wants = 1});
-	assert_cancelled(&first, "asked for once more", "cancelled: asked for once more");
+	assert_cancelled(&first, "replaced by another round", "cancelled: replaced by another round");
 	second = take("npu-1", "c2", 6 * SECOND);
 	assert_int_equal(second.attempt, 1);
 	assert_string_not_equal(second.dispatch_id, first.dispatch_id);

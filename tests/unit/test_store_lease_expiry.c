@@ -27,7 +27,7 @@ static void silence_hands_it_to_another(void **state)
 	ASSERT_DISPATCHES(HEAD_A, "npu queued*");
 	ASSERT_LEASES("npu-1 expired");
 	ASSERT_CELLS(HEAD_A, "");
-	assert_job(first.job_id, "stale: npu-1 was not heard of for 60s");
+	assert_job(first.job_id, "stale: npu-1 sent no heartbeat for 60s");
 	second = take("npu-2", "c1", MINUTE);
 	assert_int_equal(second.attempt, 2);
 	ASSERT_RENEWED(&first, "npu-1", MINUTE, LEASE_LOST, "went on without");
@@ -284,7 +284,7 @@ static void a_farewell_is_no_result(void **state)
 	assert_int_equal(finish(&o, "cancelled", 3 * MINUTE), REPORT_RECORDED);
 	ASSERT_DISPATCHES(HEAD_A, "npu queued*");
 	ASSERT_CELLS(HEAD_A, "");
-	assert_job(o.job_id, "cancelled: npu-1 was not heard of for 60s");
+	assert_job(o.job_id, "cancelled: npu-1 sent no heartbeat for 60s");
 	/* it has said that it stopped: nothing to take up */
 	ASSERT_RENEWED(&o, "npu-1", 3 * MINUTE, LEASE_LOST, "");
 	lease_offer_release(&o);
