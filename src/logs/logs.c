@@ -178,7 +178,7 @@ static void append_work(struct log_task *t)
 	x->a->err = log_file_append(&t->logs->folder, x->a, &x->before, &x->after, &x->a->why);
 }
 
-static bool is_trouble(int err) { return err == ERR_IO || err == ERR_FULL || err == ERR_CORRUPT; }
+static bool is_disk_error(int err) { return err == ERR_IO || err == ERR_FULL || err == ERR_CORRUPT; }
 
 static void append_after(struct log_task *t)
 {
@@ -195,7 +195,7 @@ static void append_after(struct log_task *t)
 	free(x);
 	s->stats.n_appends++;
 	s->stats.n_bytes_in += grown;
-	if (is_trouble(a->err))
+	if (is_disk_error(a->err))
 		logs_failed(s, "log_not_written", a->job_id, &a->why);
 	if (is_completed && !s->is_closing)
 		packer_add(s->packer, a->job_id);
@@ -247,7 +247,7 @@ static void read_after(struct log_task *t)
 	r->end = x->state.end;
 	r->is_complete = x->state.is_complete;
 	s->stats.n_reads++;
-	if (is_trouble(r->err))
+	if (is_disk_error(r->err))
 		logs_failed(s, "log_not_read", r->job_id, &x->why);
 	free(x);
 	r->done(r);

@@ -263,7 +263,7 @@ int change_release(struct txn *d, const struct comment_place *at, const char *sh
 /* ---- ok-to-test cancel, and cancel ---- */
 
 /* A held dispatch, or a released one that certainly was not sent: no machine has claimed it, and no request was tried. */
-#define IS_STILL_HERE                                                                                                  \
+#define IS_UNSENT                                                                                                      \
 	"(state = 'held' OR (state = 'queued' AND held_reason IS NOT NULL"                                             \
 	"  AND NOT EXISTS (SELECT 1 FROM outbox o WHERE o.key = 'dispatch:' || dispatch.id"                            \
 	"   AND (o.n_attempts > 0 OR o.state = 'sending'))))"
@@ -280,7 +280,7 @@ bool change_decline(struct txn *d, const struct comment_place *at, const char *b
 	struct repository_key key = repository_key(at->repository);
 	struct dispatch_list l = DISPATCHES_WHERE(d,
 	    "change_id IN (" HEADS_SEEN ") AND (is_current = 1 OR state = 'held') AND is_held_for_good = 0"
-	    " AND " IS_STILL_HERE " ORDER BY accelerator, runner",
+	    " AND " IS_UNSENT " ORDER BY accelerator, runner",
 	    V_TEXT(key.text), V_INT(at->number), V_INT(at->comment_ms));
 	struct rows *r;
 	int64_t *heads;

@@ -128,7 +128,7 @@ static void refuse_stranger(struct running *r)
 }
 
 /* The first comment over the limit gets a reaction; the next ones get no answer. */
-static bool refuse_one_too_many(struct running *r)
+static bool refuse_over_limit(struct running *r)
 {
 	const struct spoken_comment *c = r->op->spoken;
 	struct repository_key key = repository_key(r->op->repository);
@@ -329,7 +329,7 @@ static void refuse_for_author(struct running *r)
 	}
 }
 
-static void hear_comment(struct running *r)
+static void run_comment(struct running *r)
 {
 	struct run_commands *o = r->op;
 
@@ -341,7 +341,7 @@ static void hear_comment(struct running *r)
 		refuse_stranger(r);
 		return;
 	}
-	if (refuse_one_too_many(r))
+	if (refuse_over_limit(r))
 		return;
 	note_command(r, (int64_t)o->n);
 	if (o->spoken->speaker != SPEAKER_MEMBER)
@@ -375,7 +375,7 @@ static int commands_run(struct store_op *op, struct txn *d)
 	if (o->spoken) {
 		r.at = (struct comment_place){o->repository, o->number, o->spoken->created_ms, o->now_ms};
 		r.answer = (struct answer_place){o->repository, o->number, r.pull.change_id, o->spoken->id};
-		hear_comment(&r);
+		run_comment(&r);
 	} else {
 		for (size_t i = 0; i < o->n_reruns; i++)
 			put_rerun(d, &o->reruns[i], o->number, r.pull.change_id, o->now_ms);
