@@ -125,7 +125,6 @@ int store_expire_dispatches(struct store *s, struct expire_dispatches *op) MUST_
 	F(S, TEXT, last_error, NULL, "COALESCE(" DISPATCH_WHY ", o.last_error)",                                       \
 	    "Why it ended: the person who ended it, else its error.")
 RECORD_STRUCT(dispatch_row, DISPATCH_ROW_RECORD);
-RECORD_DECLARE(dispatch_row);
 struct list_dispatches {
 	struct store_query q;
 	const char *repository;

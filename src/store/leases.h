@@ -106,7 +106,6 @@ int store_expire_leases(struct store *s, struct expire_leases *op) MUST_CHECK;
 	F(S, TIME, until_ms, NULL, "l.until_ms", "")                                                                   \
 	F(S, TIME, ended_ms, NULL, "l.ended_ms", "")
 RECORD_STRUCT(lease_row, LEASE_ROW_RECORD);
-RECORD_DECLARE(lease_row);
 struct list_leases {
 	struct store_query q;
 	bool only_active;

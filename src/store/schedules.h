@@ -136,8 +136,7 @@ int store_skip_schedule(struct store *s, struct skip_schedule *op) MUST_CHECK;
 	F(S, TEXT, reason, "reason", "r.reason", "")                                                                   \
 	F(S, COMMIT, upstream_sha, "upstream_sha", "r.upstream_sha", "")                                               \
 	F(S, TEXT, source_sha, "source_sha", "r.source_sha", "")
-RECORD_STRUCT(schedule_row, SCHEDULE_ROW_RECORD);
-RECORD_DECLARE(schedule_row); /* its JSON: the newest run */
+RECORD_STRUCT(schedule_row, SCHEDULE_ROW_RECORD); /* its JSON: the newest run */
 struct list_schedules {
 	struct store_query q;
 	const char *accelerator;   /* NULL: all */
