@@ -163,13 +163,12 @@ static int64_t retry_after_ms(const struct http_call *call)
 	char text[64];
 	struct tm tm = {0};
 	int64_t seconds, ms;
-	const char *end;
 
 	if (!http_call_header(call, "Retry-After", text, sizeof(text)))
 		return 0;
 	if (parse_int64(text, &seconds) == 0)
 		return seconds > 0 && seconds < INT32_MAX ? seconds * 1000 : 0;
-	end = strptime(text, "%a, %d %b %Y %H:%M:%S GMT", &tm);
+	const char *end = strptime(text, "%a, %d %b %Y %H:%M:%S GMT", &tm);
 	if (!end || *end)
 		return 0;
 	ms = (int64_t)timegm(&tm) * 1000 - clock_wall_ms();
@@ -224,11 +223,10 @@ void attempt_webhook_send(struct attempt *a)
 	char hex[2 * SHA256_BYTES + 1];
 	char *event = xasprintf("X-Outpost-Event: %s", is_cancel ? "cancel" : a->effect.row.event_type);
 	char *delivery = xasprintf("X-Outpost-Delivery: %s", a->effect.row.dispatch_id);
-	char *signature;
 
 	a->is_on_wire = true;
 	hmac_sha256(secret_text(r->secret), secret_bytes(r->secret), a->text, a->text_bytes, mac);
-	signature = xasprintf("X-Hub-Signature-256: sha256=%s", hex_encode(mac, sizeof(mac), hex));
+	char *signature = xasprintf("X-Hub-Signature-256: sha256=%s", hex_encode(mac, sizeof(mac), hex));
 
 	a->call.http = (struct http_call){
 	    .method = "POST",

@@ -2,20 +2,18 @@
 
 /* ---- the lines that count ---- */
 
-/* Finds the lines of a Markdown comment that GitHub shows as plain text of its writer. Only such a line
- * can be a command.
+/* Finds the lines of a Markdown comment that GitHub shows as plain text of its writer. Only such a line can be a
+ * command.
  *
- * A line is not plain text if GitHub shows it as a quotation, code, maths, a footnote or struck out, or
- * does not show it. This is not a Markdown parser: each tracker below looks for one of these forms and
- * does not know about the others. In doubt a tracker rejects the line. A line counts if no tracker
- * rejects it. */
+ * A line is not plain text if GitHub shows it as a quotation, code, maths, a footnote or struck out, or does not show
+ * it. This is not a Markdown parser: each tracker below looks for one of these forms and does not know about the
+ * others. In doubt a tracker rejects the line. A line counts if no tracker rejects it. */
 struct spoken {           /* where in the comment the next line stands */
 	const char *next; /* the line to read */
 	char fence;       /* '`' or '~' inside a fenced block, else 0 */
 	size_t n_fence;   /* how many of them opened it */
-	/* A fence that may belong to a list's item, a tag that its paragraph does not close, or one of
-	 * HIDING inside another of the same name: where it ends is not known, so the rest of the
-	 * comment does not count. */
+	/* A fence that may belong to a list's item, a tag that its paragraph does not close, or one of HIDING inside
+	 * another of the same name: where it ends is not known, so the rest of the comment does not count. */
 	bool is_lost;
 	/* Since a '>' line or a footnote's definition; a paragraph's next lines belong to it as well. */
 	bool is_aside;
@@ -207,8 +205,7 @@ static bool track_hidden(struct spoken *at, const struct spoken_line *l)
 			const char *opens = find_behind(p, l->end, HIDING[i][0]);
 			const char *closes = find_behind(p, l->end, HIDING[i][1]);
 
-			/* A tag that opens again before it closes: the trackers do not match ends to
-			 * beginnings. */
+			/* A tag that opens again before it closes: the trackers do not match ends to beginnings. */
 			at->is_lost |= (at->hidden & bit) && isalpha((unsigned char)HIDING[i][0][1]) && opens &&
 				       (!closes || opens < closes);
 			p = at->hidden & bit ? closes : opens;
@@ -225,14 +222,11 @@ static bool track_hidden(struct spoken *at, const struct spoken_line *l)
 static bool spoken_next(struct spoken *at, struct spoken_line *ret)
 {
 	while (*at->next) {
-		bool is_in_fence, is_in_html;
-		const char *p;
-
 		*ret = read_line(at->next);
-		is_in_fence = track_fence(at, ret);
-		is_in_html = track_hidden(at, ret);
+		bool is_in_fence = track_fence(at, ret);
+		bool is_in_html = track_hidden(at, ret);
 		/* "> quoted" and "[^1]: a footnote", which GitHub shows in another place or does not show. */
-		p = skip_list_marks(ret->text, ret->end);
+		const char *p = skip_list_marks(ret->text, ret->end);
 		if (is_blank_line(ret))
 			at->is_aside = false;
 		else if (p < ret->end && (*p == '>' || (*p == '[' && p[1] == '^')))
@@ -407,7 +401,6 @@ static bool parse_command(const struct spoken_line *l, const char *slug, struct 
 {
 	const char *p = l->text, *rest, *behind_verb;
 	struct word name = take_word(&p, l->end), verb, argument;
-	size_t n;
 
 	*ret = (struct command){.kind = COMMAND_UNKNOWN};
 	if (name.n < 2 || *name.p != '@')
@@ -425,7 +418,7 @@ static bool parse_command(const struct spoken_line *l, const char *slug, struct 
 	if (ret->kind != COMMAND_UNKNOWN)
 		return true;
 	*ret = (struct command){.kind = COMMAND_UNKNOWN};
-	n = (size_t)(l->end - rest);
+	size_t n = (size_t)(l->end - rest);
 	n = utf8_cut(rest, n, sizeof(ret->word) - 1);
 	memcpy(ret->word, rest, n);
 	return true;

@@ -37,8 +37,7 @@ void dispatch_configure(struct dispatch *d, struct config *c);
  * start sends again. Then runs on_closed once. Close it before the github, the HTTP client and the store; on_closed
  * runs within 4 s as long as the store answers. Asynchronous. */
 void dispatch_close(struct dispatch *d, void (*on_closed)(void *owner), void *owner);
-/* Call it after both the dispatch and the store are closed, because the dispatch subscribes to the store. NULL is
- * fine. */
+/* Call it after both the dispatch and the store are closed, because the dispatch subscribes to the store. NULL is fine. */
 void dispatch_free(struct dispatch *d);
 
 /* Looks for lost webhooks now, or again after a look that is running. */
@@ -64,8 +63,7 @@ struct retest_request {
 	struct retested *list; /* the result for each selected runner; retested_release() */
 	size_t n;
 };
-/* 0: the request is in use until done. ERR_CLOSING, or ERR_BUSY while the registry has not been read: it is not in
- * use. */
+/* 0: the request is in use until done. ERR_CLOSING, or ERR_BUSY while the registry has not been read: it is not in use. */
 int dispatch_retest(struct dispatch *d, struct retest_request *r) MUST_CHECK;
 
 /* Totals since the start, and the work in progress, for /metrics and outpostctl status. */

@@ -160,15 +160,13 @@ static enum plan_verdict update_change(
 static enum plan_verdict plan_pull(
     struct plan *p, const struct event *ev, const struct config *c, const char *const *files)
 {
-	struct pull_info *to;
-
 	p->change_kind = CHANGE_PULL_REQUEST;
 	p->event_type = "pull_request";
 	p->sent_action = sent_action(ev->pull_action);
 	p->head_sha = xstrdup(ev->pull.head_sha);
 	p->before = xstrdup_or_null(ev->before);
 	p->event_ms = ev->pull.updated_ms;
-	to = &p->pull;
+	struct pull_info *to = &p->pull;
 	*to = ev->pull;
 	to->head_sha = xstrdup_or_null(ev->pull.head_sha);
 	to->base_sha = xstrdup_or_null(ev->pull.base_sha);
@@ -265,10 +263,7 @@ enum plan_verdict plan_make(const struct event *ev, const struct config *c, cons
 {
 	enum plan_verdict verdict = PLAN_READY;
 
-	*ret = (struct plan){
-	    .repository = xstrdup(ev->repository),
-	    .original_action = xstrdup(ev->action),
-	};
+	*ret = (struct plan){.repository = xstrdup(ev->repository), .original_action = xstrdup(ev->action)};
 	if (strcasecmp(ev->repository, c->upstream_repository) != 0)
 		ignore_event(ret, "another repository than upstream's");
 	else if (ev->kind == EVENT_PUSH)

@@ -141,11 +141,10 @@ static void on_deliveries_read(struct store_query *q)
 	}
 	for (size_t i = 0; i < read.n; i++) {
 		struct delivery *dl = &read.list[i];
-		struct planning *p;
 
 		if (is_delivery_taken(pl, dl->id))
 			continue;
-		p = planning_new(pl->d, dl->id, dl->guid, dl->event, dl->body, dl->body_len);
+		struct planning *p = planning_new(pl->d, dl->id, dl->guid, dl->event, dl->body, dl->body_len);
 		p->received_ms = dl->received_ms;
 		take_planning(pl, p);
 		dl->guid = NULL;

@@ -54,7 +54,6 @@ void planning_rerun(struct planning *p)
 	const struct event *ev = &p->event;
 	const char *reason = NULL, *id = ev->check_external_id ? ev->check_external_id : "";
 	bool is_all = ev->kind == EVENT_CHECK_SUITE || str_eq(ev->check_name, VERDICT_CHECK);
-	struct asked *a;
 
 	if (strcasecmp(ev->repository, p->config->upstream_repository) != 0)
 		reason = "another repository than upstream's";
@@ -66,7 +65,7 @@ void planning_rerun(struct planning *p)
 		planning_mark(p, DELIVERY_MARK_IGNORED, reason);
 		return;
 	}
-	a = p->asked = asked_new();
+	struct asked *a = p->asked = asked_new();
 	a->login = arena_strdup(&a->texts, ev->sender ? ev->sender : "");
 	/* "{run_id}:{pr}" */
 	a->words = arena_strdup(&a->texts, id);
@@ -154,12 +153,11 @@ static void use_body(struct planning *p, const char *event_name, char *body)
 {
 	struct asked *a = p->asked;
 	struct error why = {0};
-	int rc;
 
 	free(a->body);
 	a->body = body;
 	event_release(&p->event);
-	rc = p->d->deps.parse_event(event_name, body, strlen(body), &p->event, &why);
+	int rc = p->d->deps.parse_event(event_name, body, strlen(body), &p->event, &why);
 	if (rc) {
 		asked_give_up(p, rc, why.text);
 		return;
@@ -329,8 +327,6 @@ static void on_retest_done(void *owner, int err)
 
 int dispatch_retest(struct dispatch *d, struct retest_request *r)
 {
-	struct asked *a;
-
 	if (d->is_closing)
 		return ERR_CLOSING;
 	if (!config_is_registry_loaded(d->config))
@@ -339,7 +335,7 @@ int dispatch_retest(struct dispatch *d, struct retest_request *r)
 	r->why = (struct error){0};
 	r->list = NULL;
 	r->n = 0;
-	a = asked_new();
+	struct asked *a = asked_new();
 	a->number = r->number;
 	a->sha = r->number ? NULL : arena_strdup(&a->texts, r->sha);
 	a->request = r;

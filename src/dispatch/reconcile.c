@@ -341,7 +341,6 @@ static void on_has_push(struct store_query *q)
 		keep_tip(r);
 	} else if (!r->br.tip) {
 		char *ref = xasprintf("refs/heads/%s", branch_name(r));
-		int rc;
 
 		r->op.note = (struct note_head){
 		    .op.done = on_branch_noted,
@@ -350,7 +349,7 @@ static void on_has_push(struct store_query *q)
 		    .head_sha = r->br.sha,
 		    .now_ms = clock_wall_ms(),
 		};
-		rc = store_note_head(r->d->deps.store, &r->op.note);
+		int rc = store_note_head(r->d->deps.store, &r->op.note);
 		if (rc)
 			free(ref);
 		reconcile_submitted(r, "recording a tip", rc);

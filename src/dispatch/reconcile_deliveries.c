@@ -215,7 +215,6 @@ static void on_delivery_page(struct github_call *call)
 	}
 	if (r->dl.n_lost) {
 		const char **guids = xcalloc(r->dl.n_lost + 1, sizeof(*guids));
-		int rc;
 
 		r->dl.known = xcalloc(r->dl.n_lost + 1, sizeof(*r->dl.known));
 		for (size_t i = 0; i < r->dl.n_lost; i++)
@@ -226,7 +225,7 @@ static void on_delivery_page(struct github_call *call)
 		    .n = r->dl.n_lost,
 		    .known = r->dl.known,
 		};
-		rc = store_known_guids(r->d->deps.store, &r->op.known_guids);
+		int rc = store_known_guids(r->d->deps.store, &r->op.known_guids);
 		if (rc)
 			free(guids);
 		reconcile_submitted(r, "looking up deliveries", rc);

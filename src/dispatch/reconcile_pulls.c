@@ -136,8 +136,6 @@ static void decide_not_open(struct reconciler *r)
 	int64_t number = json_get_int(pull, "number", 0);
 	const struct known_pull *known = find_pull(&r->pl.all, number);
 	struct error why = {0};
-	char *body;
-	int rc;
 
 	if (known && is_up_to_date(known, pull)) {
 		continue_pulls(r);
@@ -152,8 +150,8 @@ static void decide_not_open(struct reconciler *r)
 		return;
 	}
 	/* The first look only records the present state. */
-	body = synthetic_pull("opened", pull, r->config->upstream_repository, NULL);
-	rc = r->d->deps.parse_event("pull_request", body, strlen(body), &r->pl.event, &why);
+	char *body = synthetic_pull("opened", pull, r->config->upstream_repository, NULL);
+	int rc = r->d->deps.parse_event("pull_request", body, strlen(body), &r->pl.event, &why);
 	free(body);
 	if (rc) {
 		log_event(LOG_WARN, "pull_unread", LOG_I("pr", number), LOG_S("error", why.text));
@@ -188,7 +186,6 @@ static void next_pull(struct reconciler *r)
 	for (; r->pl.i < json_array_size(r->pl.page); r->pl.i++) {
 		const json_t *pull = json_array_get(r->pl.page, r->pl.i);
 		int64_t updated_ms = pull_time(pull, "updated_at");
-		struct known_pull *known;
 
 		if (updated_ms > r->pl.newest_ms)
 			r->pl.newest_ms = updated_ms;
@@ -198,7 +195,7 @@ static void next_pull(struct reconciler *r)
 		}
 		if (!json_get_str(json_object_get(pull, "head"), "sha"))
 			continue;
-		known = find_pull(&r->pl.known, json_get_int(pull, "number", 0));
+		struct known_pull *known = find_pull(&r->pl.known, json_get_int(pull, "number", 0));
 		if (known)
 			r->pl.is_listed[known - r->pl.known.list] = true;
 		if (known && is_up_to_date(known, pull))

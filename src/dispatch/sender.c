@@ -284,11 +284,10 @@ static void send_with_payload(struct payload_want *w)
 static void attempt_begin(struct effect *e)
 {
 	struct attempt *a = CONTAINER_OF(e, struct attempt, effect);
-	const char *why;
 
 	a->d = engine_owner(e->engine);
 	a->config = config_ref(a->d->config);
-	why = attempt_is_github(e) ? attempt_github_check(a) : attempt_webhook_check(a);
+	const char *why = attempt_is_github(e) ? attempt_github_check(a) : attempt_webhook_check(a);
 	if (why) {
 		error_set(&e->why, ERR_INVALID, "%s", why);
 		effect_end(e, OUTBOX_DEAD, 0);

@@ -18,8 +18,6 @@ char *synthetic_pull(const char *action, const json_t *pull, const char *reposit
 	json_t *known = json_at(pull, "base", "repo", NULL);
 	const char *head = json_get_str(json_object_get(pull, "head"), "sha");
 	json_t *whole = json_copy((json_t *)pull);
-	json_t *body;
-	char *text;
 
 	/* Add the fields that a list may omit. An author without an association counts as untrusted. */
 	if (!json_is_boolean(json_object_get(whole, "draft")))
@@ -28,8 +26,8 @@ char *synthetic_pull(const char *action, const json_t *pull, const char *reposit
 		json_object_set_new(whole, "labels", json_array());
 	if (!json_get_str(whole, "author_association"))
 		json_set_str(whole, "author_association", "NONE");
-	body = json_pack("{s:s, s:I, s:o}", "action", action, "number", (json_int_t)json_get_int(pull, "number", 0),
-	    "pull_request", whole);
+	json_t *body = json_pack("{s:s, s:I, s:o}", "action", action, "number",
+	    (json_int_t)json_get_int(pull, "number", 0), "pull_request", whole);
 	if (before && head) {
 		json_set_str(body, "before", before);
 		json_set_str(body, "after", head);
@@ -40,7 +38,7 @@ char *synthetic_pull(const char *action, const json_t *pull, const char *reposit
 		json_object_set_new(body, "repository", repository_object(repository));
 	if (json_is_object(json_object_get(pull, "user")))
 		json_object_set(body, "sender", json_object_get(pull, "user"));
-	text = json_text(body);
+	char *text = json_text(body);
 	json_decref(body);
 	return text;
 }

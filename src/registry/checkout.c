@@ -77,12 +77,10 @@ void folder_sweep(const char *root, const char *name)
 	struct dirent *d;
 
 	while (folder && (d = readdir(folder)) != NULL) {
-		char *path;
-
 		if (str_eq(d->d_name, ".") || str_eq(d->d_name, "..") || str_eq(d->d_name, GOOD) ||
 		    str_eq(d->d_name, REPOSITORY) || (name && str_eq(d->d_name, name)))
 			continue;
-		path = path_join(root, d->d_name);
+		char *path = path_join(root, d->d_name);
 		folder_remove(path);
 		free(path);
 	}
@@ -115,8 +113,7 @@ static int fail_corrupt(struct error *e)
 	return error_set(e, ERR_CORRUPT, "%s", why);
 }
 
-/* Checks an object's size before libgit2 inflates it into memory. Returns ERR_TOO_BIG without
- * setting e. */
+/* Checks an object's size before libgit2 inflates it into memory. Returns ERR_TOO_BIG without setting e. */
 static int check_size(const struct checkout *c, const git_oid *id, size_t max, struct error *e)
 {
 	git_object_t type;
@@ -155,12 +152,11 @@ static int find_folder(const struct checkout *c, git_tree **ret, struct error *e
 	if (!rc)
 		rc = read_tree(c, git_commit_tree_id(commit), ret, e);
 	while (!rc && (name = strsep(&rest, "/")) != NULL) {
-		const git_tree_entry *entry;
 		git_tree *below = NULL;
 
 		if (!*name || str_eq(name, "."))
 			continue;
-		entry = git_tree_entry_byname(*ret, name);
+		const git_tree_entry *entry = git_tree_entry_byname(*ret, name);
 		if (!entry || git_tree_entry_filemode(entry) != GIT_FILEMODE_TREE)
 			rc = add_mistake(c, NULL, "there is no such folder (accelerators.git.path)");
 		else
@@ -227,19 +223,17 @@ static int write_entry(const struct checkout *c, const git_tree_entry *entry, co
 {
 	const char *name = git_tree_entry_name(entry), *why = entry_mistake(entry);
 	git_blob *blob = NULL;
-	char *path;
-	int rc;
 
 	if (why)
 		return add_mistake(c, name, why);
-	rc = check_size(c, git_tree_entry_id(entry), FILE_MAX_BYTES, e);
+	int rc = check_size(c, git_tree_entry_id(entry), FILE_MAX_BYTES, e);
 	if (rc == ERR_TOO_BIG)
 		return add_mistake(c, name, "larger than 256 KiB");
 	if (rc)
 		return rc;
 	if (git_blob_lookup(&blob, c->repo, git_tree_entry_id(entry)))
 		return fail_corrupt(e);
-	path = path_join(folder, name);
+	char *path = path_join(folder, name);
 	rc = write_file(path, git_blob_rawcontent(blob), (size_t)git_blob_rawsize(blob), e);
 	git_blob_free(blob);
 	free(path);
@@ -257,13 +251,12 @@ static int write_entries(const struct checkout *c, const git_tree *tree, const c
 		const git_tree_entry *entry = git_tree_entry_byindex(tree, i);
 		const char *name = git_tree_entry_name(entry);
 		bool has_path = strchr(name, '/') || str_eq(name, "..") || str_eq(name, ".");
-		int rc;
 
 		if (!has_path && (name[0] == '.' || (!str_has_suffix(name, ".yml") && !str_has_suffix(name, ".yaml"))))
 			continue;
 		if (++n > FILES_MAX)
 			return add_mistake(c, NULL, "more than 1000 files");
-		rc = write_entry(c, entry, folder, e);
+		int rc = write_entry(c, entry, folder, e);
 		if (rc == ERR_INVALID)
 			refused = rc;
 		else if (rc)

@@ -28,10 +28,9 @@ int bounds_count(struct bounds *b, size_t n_bytes);
 
 /* ---- transport.c: connections.
  *
- * http and https: git's smart HTTP protocol over Outpost's own HTTP client. libgit2's own client
- * follows every redirect to another path of the same server, and no option of libgit2 1.5 prevents
- * that; this one follows no redirect at all. TLS is OpenSSL's, as everywhere else.
- * git: our own sockets, because libgit2's wait for a peer without a time limit.
+ * http and https: git's smart HTTP protocol over Outpost's own HTTP client. libgit2's own client follows every redirect
+ * to another path of the same server, and no option of libgit2 1.5 prevents that; this one follows no redirect at all.
+ * TLS is OpenSSL's, as everywhere else. git: our own sockets, because libgit2's wait for a peer without a time limit.
  * Source: git's Documentation/gitprotocol-http.txt, "Smart Clients". ---- */
 
 /* Registers the sockets. Once, after git_libgit2_init(). */
@@ -52,9 +51,8 @@ int fetch_setup(struct error *e) MUST_CHECK;
 /* Opens the repository at `path`, which is a cache. Makes it when it is absent, and again when it is
  * damaged or has too many packs. git_repository_free(). */
 int fetch_open(const char *path, git_repository **ret, struct error *e) MUST_CHECK;
-/* Fetches refs/heads/branch from url into the repository; *ret is its commit. Errors: ERR_NETWORK,
- * ERR_NOT_FOUND (no such branch), ERR_CORRUPT (the local repository is to be deleted), and those of
- * the bounds. */
+/* Fetches refs/heads/branch from url into the repository; *ret is its commit. Errors: ERR_NETWORK, ERR_NOT_FOUND (no
+ * such branch), ERR_CORRUPT (the local repository is to be deleted), and those of the bounds. */
 int fetch_branch(git_repository *repo, const char *url, const char *branch, struct bounds *b, git_oid *ret,
     struct error *e) MUST_CHECK;
 /* Asks url for the commit of a branch, and fetches nothing. branch NULL: HEAD. Errors as

@@ -270,12 +270,11 @@ static void on_registry_timer(struct timer *t)
 	struct registry *r = timer_owner(t);
 	const struct config *c = r->config;
 	struct round *q = &r->round;
-	const char *folder, *slash;
 
 	if (r->state != IDLE || !r->status.is_used)
 		return;
-	folder = c->accelerators_git_folder;
-	slash = folder ? strrchr(folder, '/') : NULL;
+	const char *folder = c->accelerators_git_folder;
+	const char *slash = folder ? strrchr(folder, '/') : NULL;
 	r->is_fetch_wanted = false;
 	timer_stop(r->timer);
 	round_release(q);

@@ -15,10 +15,9 @@ struct registry;
 
 struct registry_deps {
 	struct loop *loop;
-	/* `folder` holds a new commit's files. The owner checks them with the other files, keeps the
-	 * folder with registry_keep_folder(), puts it in force (registry_configure() with its
-	 * snapshot), and calls registry_answer() once, unless registry_close() comes first. Both
-	 * texts are borrowed for the call. */
+	/* `folder` holds a new commit's files. The owner checks them with the other files, keeps the folder with
+	 * registry_keep_folder(), puts it in force (registry_configure() with its snapshot), and calls
+	 * registry_answer() once, unless registry_close() comes first. Both texts are borrowed for the call. */
 	void (*try_commit)(struct registry *r, const char *commit, const char *folder, void *owner);
 	void *owner;
 };

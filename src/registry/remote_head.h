@@ -1,10 +1,9 @@
-/* The newest commit of a branch of any git repository, without a fetch: git's ls-remote over https,
- * http or git. Vendors choose these repositories, so every address must be public or in
- * outgoing.allow_networks, and plain text goes only to the latter. No redirect is followed and no
- * proxy is used.
+/* The newest commit of a branch of any git repository, without a fetch: git's ls-remote over https, http or git.
+ * Vendors choose these repositories, so every address must be public or in outgoing.allow_networks, and plain text goes
+ * only to the latter. No redirect is followed and no proxy is used.
  *
- * A request takes at most 30 s and 16 MiB. Two run at a time and the others wait, so that silent
- * servers do not occupy the whole pool. Thread: loop; the work is done in the pool. */
+ * A request takes at most 30 s and 16 MiB. Two run at a time and the others wait, so that silent servers do not occupy
+ * the whole pool. Thread: loop; the work is done in the pool. */
 #pragma once
 
 #include "config/config.h"

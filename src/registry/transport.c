@@ -32,11 +32,10 @@ static int poll_with_cancel(struct bounds *b, struct pollfd *fds, nfds_t n, int 
 int bounds_check(struct bounds *b)
 {
 	struct pollfd cancel = {.fd = b->cancel_fd, .events = POLLIN};
-	int rc;
 
 	if (b->why.code)
 		return b->why.code;
-	rc = poll_with_cancel(b, &cancel, 1, 0);
+	int rc = poll_with_cancel(b, &cancel, 1, 0);
 	if (rc < 0)
 		return rc;
 	if (clock_mono_ms() >= b->deadline_mono_ms)
@@ -47,12 +46,11 @@ int bounds_check(struct bounds *b)
 int bounds_wait(struct bounds *b, int fd, short events)
 {
 	struct pollfd fds[] = {{.fd = b->cancel_fd, .events = POLLIN}, {.fd = fd, .events = events}};
-	int64_t left_ms;
 	int rc = bounds_check(b);
 
 	if (rc)
 		return rc;
-	left_ms = b->deadline_mono_ms - clock_mono_ms();
+	int64_t left_ms = b->deadline_mono_ms - clock_mono_ms();
 	rc = poll_with_cancel(b, fds, 2, left_ms < 0 ? 0 : left_ms > WAIT_MAX_MS ? WAIT_MAX_MS : (int)left_ms);
 	if (rc == 0)
 		return error_set(&b->why, ERR_TIMEOUT, "the server is silent, cancelled");

@@ -101,9 +101,7 @@ static int verify(const struct config *c, const struct jwt *token, int64_t now_w
 	const json_t *audience = json_object_get(token->payload, "aud"), *one;
 	const char *issuer = json_get_str(token->payload, "iss");
 	bool is_for_us = str_eq(json_string_value(audience), c->oidc_audience);
-	struct rsa_public_key *key;
 	size_t i;
-	int err;
 
 	/* A token that may choose among algorithms can be forged, so there is only one. */
 	if (strcmp(token->alg, "RS256") != 0)
@@ -118,10 +116,10 @@ static int verify(const struct config *c, const struct jwt *token, int64_t now_w
 	json_array_foreach(audience, i, one) { is_for_us |= str_eq(json_string_value(one), c->oidc_audience); }
 	if (!is_for_us)
 		return error_set(e, ERR_AUTH, "the audience is another");
-	err = check_times(token->payload, now_wall_ms, e);
+	int err = check_times(token->payload, now_wall_ms, e);
 	if (err)
 		return err;
-	key = find_key(ret->issuer->issuer, token->kid, find_owner);
+	struct rsa_public_key *key = find_key(ret->issuer->issuer, token->kid, find_owner);
 	if (!key)
 		return error_set(e, ERR_NOT_FOUND, "the key \"%.100s\" is unknown", token->kid);
 	err = rsa_verify(key, token->signing_input, token->n_signing_input, token->signature, token->n_signature);
@@ -160,12 +158,11 @@ int oidc_verify(const struct config *c, const char *token, int64_t now_wall_ms, 
 static bool names_workflow(const char *workflow_ref, const char *repository, const char *path)
 {
 	size_t n_repository = strlen(repository), n_path = strlen(path);
-	const char *rest;
 
 	if (!workflow_ref || strncasecmp(workflow_ref, repository, n_repository) != 0 ||
 	    workflow_ref[n_repository] != '/')
 		return false;
-	rest = workflow_ref + n_repository + 1;
+	const char *rest = workflow_ref + n_repository + 1;
 	return strncmp(rest, path, n_path) == 0 && rest[n_path] == '@' &&
 	       (str_has_prefix(rest + n_path + 1, "refs/") || is_sha1(rest + n_path + 1));
 }

@@ -25,17 +25,16 @@ void oidc_caller_release(struct oidc_caller *c);
 /* The issuer's key of that name, borrowed, or NULL. */
 typedef struct rsa_public_key *oidc_find_key_fn(const char *issuer, const char *kid, void *owner);
 
-/* Verifies a token in the compact form with RS256, and no other algorithm. The issuer must be configured; the
- * audience (a text, or one of a list) must be ours; `exp` must be there and not past; `nbf` and `iat` must not
- * be in the future, each with OIDC_LEEWAY_S; the issuer's key must have signed it. The caller is the
- * repository of the claim `repository`. For an issuer with mappings it is the mapping of
- * organization_id/pipeline_id, whose required claims must hold, and the claim `repository` is ignored.
- * The repository's ids are the claims `repository_id` and `repository_owner_id`
- * (docs.github.com, "OpenID Connect reference"), which an issuer without mappings may leave out.
- * ERR_AUTH: the token is not genuine or not for us. ERR_DENIED: it is genuine, but no repository is mapped to it,
- * or a required claim does not hold. ERR_NOT_FOUND: everything but the signature is good, and the issuer
- * (ret->issuer) has no key of that name as far as is known. The reasons in e are for logs, not for the
- * caller. Release *ret also after a failure. */
+/* Verifies a token in the compact form with RS256, and no other algorithm. The issuer must be configured; the audience
+ * (a text, or one of a list) must be ours; `exp` must be there and not past; `nbf` and `iat` must not be in the future,
+ * each with OIDC_LEEWAY_S; the issuer's key must have signed it. The caller is the repository of the claim
+ * `repository`. For an issuer with mappings it is the mapping of organization_id/pipeline_id, whose required claims
+ * must hold, and the claim `repository` is ignored. The repository's ids are the claims `repository_id` and
+ * `repository_owner_id` (docs.github.com, "OpenID Connect reference"), which an issuer without mappings may leave out.
+ * ERR_AUTH: the token is not genuine or not for us. ERR_DENIED: it is genuine, but no repository is mapped to it, or a
+ * required claim does not hold. ERR_NOT_FOUND: everything but the signature is good, and the issuer (ret->issuer) has
+ * no key of that name as far as is known. The reasons in e are for logs, not for the caller. Release *ret also after a
+ * failure. */
 int oidc_verify(const struct config *c, const char *token, int64_t now_wall_ms, oidc_find_key_fn *find_key,
     void *find_owner, struct oidc_caller *ret, struct error *e) MUST_CHECK;
 
@@ -74,8 +73,7 @@ struct identity_check {
 	struct runners *runners;
 	/* Runs once, never inside identity_check_start(). */
 	void (*done)(struct identity_check *c);
-	/* out: 0; ERR_DENIED: another repository's token, and `why` is for the caller; another code: the store
-	 * failed */
+	/* out: 0; ERR_DENIED: another repository's token, and `why` is for the caller; another code: the store failed */
 	int err;
 	struct error why;
 	struct check_identity op;

@@ -42,8 +42,6 @@ void rate_limit_free(struct rate_limit *l)
 bool rate_limit_take(struct rate_limit *l, const char *key, int64_t now_mono_ms, int *ret_retry_after_s)
 {
 	uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
-	struct entry *entry;
-	size_t at;
 
 	if (l->window == 0 || now_mono_ms >= l->window_end_ms) {
 		l->window++;
@@ -52,10 +50,10 @@ bool rate_limit_take(struct rate_limit *l, const char *key, int64_t now_mono_ms,
 	}
 	for (const char *c = key; *c; c++)
 		hash = (hash ^ (uint64_t)tolower((unsigned char)*c)) * UINT64_C(1099511628211);
-	at = (size_t)hash % l->n_slots;
+	size_t at = (size_t)hash % l->n_slots;
 	while (l->slots[at].window == l->window && strcasecmp(l->slots[at].key, key) != 0)
 		at = (at + 1) % l->n_slots;
-	entry = &l->slots[at];
+	struct entry *entry = &l->slots[at];
 	if (entry->window != l->window && l->n_keys < l->keys_max) {
 		l->n_keys++;
 		free(entry->key);

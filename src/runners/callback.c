@@ -49,17 +49,15 @@ static void refuse_token(struct runners *r, struct http_request *q, int err, con
 static void take_report(struct runners *r, struct http_request *q, const char *dispatch_id, const struct reporter *by)
 {
 	struct error e = {0};
-	struct submission *s;
 	struct access access;
-	const char *body;
 	size_t n;
 	int err;
 
 	access_of_accelerator(r->config, by->accelerator, &access);
-	s = submission_new(r, q, by, &access);
+	struct submission *s = submission_new(r, q, by, &access);
 	if (!s)
 		return;
-	body = http_body(q, &n);
+	const char *body = http_body(q, &n);
 	if (dispatch_id) {
 		err = callback_request_parse_workflow(body, n, &s->body, &e);
 		s->body.dispatch_id = xstrdup(dispatch_id);
@@ -85,7 +83,6 @@ static enum caller identify_caller(struct runners *r, struct http_request *q, st
     struct oidc_caller *ret_caller, struct error *e)
 {
 	const char *token = admit_bearer(r, q);
-	int err;
 
 	if (!token)
 		return CALLER_REFUSED;
@@ -101,7 +98,7 @@ static enum caller identify_caller(struct runners *r, struct http_request *q, st
 		    ret_who->accelerator);
 		return CALLER_REFUSED;
 	}
-	err = oidc_verify(r->config, token, clock_wall_ms(), issuer_keys_find, r->keys, ret_caller, e);
+	int err = oidc_verify(r->config, token, clock_wall_ms(), issuer_keys_find, r->keys, ret_caller, e);
 	if (err == 0)
 		return CALLER_REPOSITORY;
 	if (err == ERR_NOT_FOUND)

@@ -74,11 +74,7 @@ static void on_claims_due(struct timer *t)
 /* Answers all claims of a queue, except the one that is looked for, which gets its answer soon. */
 static void refuse_all_claims(struct claim_queue *q)
 {
-	struct refusal x = {
-	    .status = 403,
-	    .detail = "the accelerator has left the registry",
-	    .caller = q->accelerator,
-	};
+	struct refusal x = {.status = 403, .detail = "the accelerator has left the registry", .caller = q->accelerator};
 
 	if (q->runners->is_stopping)
 		x = (struct refusal){503, "the service stops: ask again", NULL, q->accelerator, 1};
@@ -205,15 +201,13 @@ static void on_claim_request(struct http_request *q, void *owner)
 	struct credential who;
 	struct error why = {0};
 	int status = 400;
-	char *body;
 	size_t n;
-	int err;
 
 	if (!admit_runner(r, q, &who))
 		return;
 	/* The body's block is given back before the wait, because it is much larger than a claim. */
-	body = http_take_body(q, &n);
-	err = claim_request_parse(body, n, &asked, &why);
+	char *body = http_take_body(q, &n);
+	int err = claim_request_parse(body, n, &asked, &why);
 	http_recycle_body(body);
 	if (!err && !str_eq(asked.name, who.name)) {
 		status = 403;

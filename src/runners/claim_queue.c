@@ -167,7 +167,6 @@ void claim_queue_look(struct claim_queue *q)
 	const struct accelerator *a = config_accelerator(r->config, q->accelerator);
 	struct claim *c;
 	size_t n = 0;
-	int err;
 
 	if (q->looking || !a || r->is_stopping)
 		return;
@@ -202,7 +201,7 @@ void claim_queue_look(struct claim_queue *q)
 	    .lease_ms = r->config->pull_lease_ms,
 	    .now_ms = clock_wall_ms(),
 	};
-	err = store_claim_dispatch(r->store, &q->op);
+	int err = store_claim_dispatch(r->store, &q->op);
 	if (err) {
 		end_look(q);
 		q->on_look_ended(q, err);

@@ -1,9 +1,8 @@
 /* Vendors' tokens: the holder of each, and the time of its last use. All valid tokens are kept in memory by their
  * SHA-256 hash, so a look-up is synchronous and needs no query.
  *
- * Comparing hashes needs no constant time: the timing of a guess could only show how far its hash agrees with a
- * stored one, and an attacker cannot choose a hash. A token is 256 random bits, so no salt or slow hash is
- * needed either.
+ * Comparing hashes needs no constant time: the timing of a guess could only show how far its hash agrees with a stored
+ * one, and an attacker cannot choose a hash. A token is 256 random bits, so no salt or slow hash is needed either.
  *
  * Thread: loop, every function. */
 #pragma once
@@ -59,8 +58,7 @@ void credentials_on_tokens(struct credentials *c);
 void credentials_on_change(struct credentials *c, void (*on_change)(void *owner), void *owner);
 
 /* Waits until credentials_check() uses the tokens that the store holds now, so that a command that adds or revokes a
- * token ends after its effect. done runs once, on the loop, never inside the call; err: the tokens cannot be
- * read. */
+ * token ends after its effect. done runs once, on the loop, never inside the call; err: the tokens cannot be read. */
 struct credentials_wait {
 	void (*done)(struct credentials_wait *w);
 	int err; /* out */

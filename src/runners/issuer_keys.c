@@ -25,12 +25,11 @@ int jwks_parse(const char *text, size_t n, struct jwks *ret, struct error *e)
 {
 	json_t *root = NULL, *list, *key;
 	size_t i;
-	int err;
 
 	*ret = (struct jwks){0};
 	if (n > JWKS_BYTES_MAX)
 		return error_set(e, ERR_TOO_BIG, "more than %d bytes", JWKS_BYTES_MAX);
-	err = json_parse(text, n, &root, e);
+	int err = json_parse(text, n, &root, e);
 	if (err)
 		return err;
 	list = json_object_get(root, "keys");

@@ -132,15 +132,13 @@ static void on_job_found(struct store_query *q)
 
 static void find_documented_job(struct job_access *a)
 {
-	int err;
-
 	if (parse_int64(http_segment(a->request, 0), &a->job_id) || a->job_id <= 0) {
 		refuse_access(a, 404, "no such job", NULL);
 		return;
 	}
 	a->job.id = a->job_id;
 	a->job.q.done = on_job_found;
-	err = store_find_job(a->runners->store, &a->job);
+	int err = store_find_job(a->runners->store, &a->job);
 	if (err) {
 		answer_busy(a->runners, a->request, a->caller, err);
 		give_up_access(a);

@@ -54,8 +54,7 @@ void job_log_add_route(struct job_documents *d, struct http_server *h);
 void job_report_add_route(struct job_documents *d, struct http_server *h);
 
 /* ---- whether the caller may send documents of this job, checked before a byte of the body is read. A caller without a
- * good token learns nothing, not even whether the job exists; a job of an accelerator at L1 exists for no
- * caller ---- */
+ * good token learns nothing, not even whether the job exists; a job of an accelerator at L1 exists for no caller ---- */
 
 struct job_access {
 	struct runners *runners;

@@ -178,11 +178,10 @@ static void on_next_append(struct timer *t) { advance(timer_owner(t)); }
 static void on_log_body(struct http_request *q, const char *bytes, size_t n, void *owner)
 {
 	struct log_put *p = http_user(q);
-	int err;
 
 	(void)owner;
 	p->is_body_over = n == 0;
-	err = buf_append(&p->collected, bytes, n);
+	int err = buf_append(&p->collected, bytes, n);
 	assert(err == 0); /* the body was paused in time */
 	if (p->collected.len >= PAUSE_BYTES && n) {
 		p->is_paused = true;

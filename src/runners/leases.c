@@ -137,7 +137,6 @@ static void on_renewed(struct store_op *op)
 static int renew(struct heartbeat *hb)
 {
 	struct runners *r = hb->leases->runners;
-	int err;
 
 	hb->op = (struct renew_lease){
 	    .op.done = on_renewed,
@@ -147,7 +146,7 @@ static int renew(struct heartbeat *hb)
 	    .lease_ms = r->config->pull_lease_ms,
 	    .now_ms = clock_wall_ms(),
 	};
-	err = store_renew_lease(r->store, &hb->op);
+	int err = store_renew_lease(r->store, &hb->op);
 	if (!err)
 		runners_hold(r);
 	return err;
@@ -161,14 +160,13 @@ static void on_renew(struct http_request *q, void *owner)
 	struct credential who;
 	struct heartbeat *hb, *older;
 	struct error why = {0};
-	char *body;
 	size_t n;
 	int err, wait_s;
 
 	if (!admit_runner(r, q, &who))
 		return;
 	/* The body's block is given back before the wait. */
-	body = http_take_body(q, &n);
+	char *body = http_take_body(q, &n);
 	err = lease_wait_parse(body, n, &wait_s, &why);
 	http_recycle_body(body);
 	if (err || !lease_id_is_valid(lease_id)) {

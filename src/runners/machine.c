@@ -93,7 +93,6 @@ void lease_hand_back(struct runners *r, struct http_request *q, const char *leas
     const char *machine, char *reason)
 {
 	struct handback *h = xcalloc(1, sizeof(*h));
-	int err;
 
 	*h = (struct handback){
 	    .runners = r,
@@ -113,7 +112,7 @@ void lease_hand_back(struct runners *r, struct http_request *q, const char *leas
 	    .now_ms = clock_wall_ms(),
 	};
 	runners_hold(r);
-	err = store_return_lease(r->store, &h->op);
+	int err = store_return_lease(r->store, &h->op);
 	if (err) {
 		end_handback(h, err);
 	} else if (q) {
@@ -126,15 +125,13 @@ static void on_return(struct http_request *q, void *owner)
 	struct runners *r = owner;
 	struct credential who;
 	struct error why = {0};
-	const char *body;
 	char *reason;
 	size_t n;
-	int err;
 
 	if (!admit_runner(r, q, &who))
 		return;
-	body = http_body(q, &n);
-	err = lease_reason_parse(body, n, &reason, &why);
+	const char *body = http_body(q, &n);
+	int err = lease_reason_parse(body, n, &reason, &why);
 	if (err) {
 		refuse_request(r, q, 400, why.text, who.accelerator);
 	} else if (!lease_id_is_valid(http_segment(q, 0))) {
@@ -209,7 +206,6 @@ static void on_status_request(struct http_request *q, void *owner)
 	struct runners *r = owner;
 	struct credential who;
 	struct asked *a;
-	int err;
 
 	if (!admit_runner(r, q, &who))
 		return;
@@ -230,7 +226,7 @@ static void on_status_request(struct http_request *q, void *owner)
 			a->work[a->count.n++].runner = a->accelerator->runners[i].name;
 	runners_hold(r);
 	forget_gone_client(&a->request);
-	err = store_count_pull_work(r->store, &a->count);
+	int err = store_count_pull_work(r->store, &a->count);
 	if (!err)
 		return;
 	http_on_gone(q, NULL);

@@ -56,14 +56,12 @@ int callback_request_parse(const char *body, size_t n, struct callback_request *
 {
 	const json_t *id, *workflow;
 	json_t *root = NULL;
-	size_t n_id;
-	int err;
 
 	*ret = (struct callback_request){0};
-	err = body_object(body, n, &root, e);
+	int err = body_object(body, n, &root, e);
 	workflow = json_object_get(root, "workflow");
 	id = json_object_get(root, "delivery_id");
-	n_id = json_string_length(id);
+	size_t n_id = json_string_length(id);
 	for (size_t i = 0; i < n_id; i++)
 		if (!isgraph((unsigned char)json_string_value(id)[i]))
 			n_id = 0;
@@ -90,10 +88,9 @@ int callback_request_parse(const char *body, size_t n, struct callback_request *
 int callback_request_parse_workflow(const char *body, size_t n, struct callback_request *ret, struct error *e)
 {
 	json_t *root = NULL;
-	int err;
 
 	*ret = (struct callback_request){0};
-	err = body_object(body, n, &root, e);
+	int err = body_object(body, n, &root, e);
 	if (!err)
 		err = job_report_parse(root, &ret->report, e);
 	json_decref(root);
@@ -326,14 +323,12 @@ static void on_identified(struct identity_check *c)
 
 void submission_identify(struct submission *s, const struct oidc_caller *caller)
 {
-	int err;
-
 	if (caller->issuer->n_mappings > 0) {
 		start_callback(s);
 		return;
 	}
 	s->identity = (struct identity_check){.runners = s->runners, .done = on_identified};
-	err = identity_check_start(&s->identity, caller->issuer->issuer, s->repository, caller->ids, &s->access);
+	int err = identity_check_start(&s->identity, caller->issuer->issuer, s->repository, caller->ids, &s->access);
 	if (err) {
 		answer_busy(s->runners, s->request, s->caller, err);
 		submission_free(s);
@@ -350,7 +345,6 @@ struct submission *submission_new(
 {
 	const char *repository = access->repository ? access->repository : by->repository;
 	struct submission *s = xcalloc(1, sizeof *s);
-	bool is_registered;
 	int retry_after_s;
 
 	s->runners = r;
@@ -364,7 +358,7 @@ struct submission *submission_new(
 			       : xstrdup(s->repository ? s->repository : s->accelerator);
 	s->access = *access;
 	*access = (struct access){0};
-	is_registered = access_is_registered(&s->access);
+	bool is_registered = access_is_registered(&s->access);
 	if (!rate_limit_take(
 		is_registered ? r->registered : r->strangers, s->caller, loop_now_ms(r->loop), &retry_after_s)) {
 		refuse_over_rate(r, q, "more than 100 reports a minute", s->caller, retry_after_s);
