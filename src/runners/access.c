@@ -6,8 +6,7 @@ enum { CLAIM_MAX_BYTES = 512, IDS_TEXT_BYTES = 128 };
 
 void oidc_caller_release(struct oidc_caller *c)
 {
-	free(c->repository);
-	free(c->workflow_ref);
+	FREE_ALL(c->repository, c->workflow_ref);
 	*c = (struct oidc_caller){0};
 }
 
@@ -72,11 +71,10 @@ static int find_repository(const struct oidc_issuer *issuer, const json_t *claim
 				return error_set(
 				    e, ERR_DENIED, "%s: the required claim %s does not hold", m->key, wanted->name);
 		}
-		*ret = xstrdup(m->repository);
-		return 0;
-	}
-	if (!name || !is_repository_name(name))
+		name = m->repository;
+	} else if (!name || !is_repository_name(name)) {
 		return error_set(e, ERR_AUTH, "the claim repository is missing or not owner/name");
+	}
 	*ret = xstrdup(name);
 	return 0;
 }
@@ -148,6 +146,19 @@ int oidc_verify(const struct config *c, const char *token, int64_t now_wall_ms, 
 	err = verify(c, &parts, now_wall_ms, find_key, find_owner, ret, e);
 	jwt_release(&parts);
 	return err;
+}
+
+void oidc_refuse(
+    struct runners *r, struct http_request *q, const struct oidc_caller *caller, int err, const struct error *e)
+{
+	struct refusal x = {.status = 401, .detail = "the token is not valid", .why = e->text};
+
+	if (err == ERR_DENIED)
+		x = (struct refusal){403, "the token's pipeline may not report here", e->text, NULL, 0};
+	if (err == ERR_BUSY || err == ERR_CLOSING)
+		answer_busy(r, q, caller->issuer->issuer, err);
+	else
+		answer_refused(r, q, &x);
 }
 
 /* ---- accelerators ---- */
@@ -222,9 +233,7 @@ void access_of_accelerator(const struct config *c, const char *accelerator, stru
 
 void access_release(struct access *a)
 {
-	free(a->allowed);
-	free(a->silent);
-	free(a->refused);
+	FREE_ALL(a->allowed, a->silent, a->refused);
 	*a = (struct access){0};
 }
 
@@ -234,7 +243,7 @@ bool access_is_silent(const struct access *a) { return a->n_allowed > 0 && a->n_
 
 /* ---- identities ---- */
 
-static const char *ids_text(struct repository_ids ids, char out[IDS_TEXT_BYTES])
+static void ids_text(struct repository_ids ids, char out[IDS_TEXT_BYTES])
 {
 	char repository[32] = "missing", owner[32] = "missing";
 
@@ -243,7 +252,6 @@ static const char *ids_text(struct repository_ids ids, char out[IDS_TEXT_BYTES])
 	if (ids.owner_id)
 		snprintf(owner, sizeof(owner), "%lld", (long long)ids.owner_id);
 	snprintf(out, IDS_TEXT_BYTES, "repository_id %s, repository_owner_id %s", repository, owner);
-	return out;
 }
 
 static void on_identity_checked(struct store_op *store_op)
@@ -252,7 +260,7 @@ static void on_identity_checked(struct store_op *store_op)
 	const struct check_identity *op = &c->op;
 	struct runners *r = c->runners;
 	bool is_pin = op->outcome == IDENTITY_NOT_AS_PINNED;
-	char token[IDS_TEXT_BYTES], recorded[IDS_TEXT_BYTES], pinned[IDS_TEXT_BYTES];
+	char token[IDS_TEXT_BYTES], expected[IDS_TEXT_BYTES];
 	int64_t n_skipped;
 
 	c->err = store_op->err;
@@ -263,22 +271,19 @@ static void on_identity_checked(struct store_op *store_op)
 	} else if (!c->err && op->outcome != IDENTITY_ACCEPTED) {
 		r->counters.n_identity_refused++;
 		ids_text(op->token, token);
-		ids_text(op->pinned, pinned);
-		ids_text(op->recorded, recorded);
+		ids_text(is_pin ? op->pinned : op->recorded, expected);
 		if (is_pin)
 			c->err = error_set(&c->why, ERR_DENIED,
 			    "the token's ids (%s) are not those that the registry pins for %s", token, op->repository);
 		else
 			c->err = error_set(&c->why, ERR_DENIED,
-			    "the token's ids (%s) are not those on record for %s (%s): if the "
-			    "repository was moved or made again on purpose, the operator accepts "
-			    "it with `outpostctl identities forget %s`",
-			    token, op->repository, recorded, op->repository);
+			    "the token's ids (%s) are not those on record for %s (%s): if the repository was moved or "
+			    "made again on purpose, the operator accepts it with `outpostctl identities forget %s`",
+			    token, op->repository, expected, op->repository);
 		if (log_limit_pass(&r->identity_lines, loop_now_ms(r->loop), &n_skipped))
 			log_event(LOG_WARN, "identity_refused", LOG_S("repository", op->repository),
 			    LOG_S("issuer", op->issuer), LOG_S("token", token),
-			    LOG_S(is_pin ? "pinned" : "recorded", is_pin ? pinned : recorded),
-			    LOG_I("more", n_skipped));
+			    LOG_S(is_pin ? "pinned" : "recorded", expected), LOG_I("more", n_skipped));
 	}
 	c->done(c);
 }

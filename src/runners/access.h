@@ -38,6 +38,11 @@ typedef struct rsa_public_key *oidc_find_key_fn(const char *issuer, const char *
 int oidc_verify(const struct config *c, const char *token, int64_t now_wall_ms, oidc_find_key_fn *find_key,
     void *find_owner, struct oidc_caller *ret, struct error *e) MUST_CHECK;
 
+/* Answers a request whose token was refused: err is that of oidc_verify() or, if the key is not known, that of
+ * issuer_keys_await(). Thread: loop. */
+void oidc_refuse(
+    struct runners *r, struct http_request *q, const struct oidc_caller *caller, int err, const struct error *e);
+
 /* ---- the accelerators that a caller may report for, by the configuration alone ---- */
 
 /* NULL-terminated lists of accelerators' names. The names belong to the snapshot, which must outlive this. */

@@ -90,6 +90,8 @@ void answer_refused(struct runners *r, struct http_request *q, const struct refu
 	int64_t n_skipped;
 	int n = 0;
 
+	if (!q)
+		return;
 	if (x->status == 401)
 		r->counters.n_bad_token++;
 	else if (x->status == 403)
@@ -132,12 +134,7 @@ void refuse_over_rate(
 	answer_refused(r, q, &x);
 }
 
-static void on_client_gone(struct http_request *q)
-{
-	struct http_request **request = http_user(q);
-
-	*request = NULL;
-}
+static void on_client_gone(struct http_request *q) { *(struct http_request **)http_user(q) = NULL; }
 
 void forget_gone_client(struct http_request **request)
 {
@@ -145,35 +142,46 @@ void forget_gone_client(struct http_request **request)
 	http_on_gone(*request, on_client_gone);
 }
 
-void admit_machine_headers(struct http_request *q, void *runners)
+static void admit_machine_headers(struct http_request *q, void *runners)
 {
 	struct credential who;
 
 	admit_runner(runners, q, &who);
 }
 
+void machine_route_add(struct runners *r, struct http_server *h, const char *pattern, size_t max_body_bytes,
+    void (*on_request)(struct http_request *q, void *runners))
+{
+	http_server_route(h, &(struct http_route){
+				 .method = "POST",
+				 .pattern = pattern,
+				 .max_body_bytes = max_body_bytes,
+				 .body_mode = HTTP_BODY_WHOLE,
+				 .on_headers = admit_machine_headers,
+				 .on_request = on_request,
+				 .owner = r,
+			     });
+}
+
 void answer_busy(struct runners *r, struct http_request *q, const char *caller, int err)
 {
-	answer_refused(r, q,
-	    &(struct refusal){
-		.status = 503,
-		.detail = "busy: nothing was recorded, try again",
-		.why = err_text(err),
-		.caller = caller,
-		.retry_after_s = BUSY_RETRY_AFTER_S,
-	    });
+	const struct refusal x = {
+	    503, "busy: nothing was recorded, try again", err_text(err), caller, BUSY_RETRY_AFTER_S};
+
+	answer_refused(r, q, &x);
 }
 
 void answer_ignored(struct runners *r, struct http_request *q, const char *caller, const char *why)
 {
-	static const char text[] = "{\"ok\":true,\"status\":\"ignored\"}";
 	int64_t n_skipped;
 
+	if (!q)
+		return;
 	r->counters.n_ignored++;
 	if (log_limit_pass(&r->ignored_lines, loop_now_ms(r->loop), &n_skipped))
 		log_event(
 		    LOG_INFO, "report_ignored", LOG_S("caller", caller), LOG_S("why", why), LOG_I("more", n_skipped));
-	http_respond(q, 200, "application/json", NULL, text, sizeof text - 1);
+	answer_json_text(q, 200, xstrdup("{\"ok\":true,\"status\":\"ignored\"}"));
 }
 
 int body_object(const char *body, size_t n, json_t **ret, struct error *e)
@@ -192,7 +200,8 @@ int body_object(const char *body, size_t n, json_t **ret, struct error *e)
 
 void answer_json_text(struct http_request *q, int status, char *text)
 {
-	http_respond(q, status, "application/json", NULL, text, strlen(text));
+	if (q)
+		http_respond(q, status, "application/json", NULL, text, strlen(text));
 	free(text);
 }
 

@@ -1,12 +1,12 @@
 /* The two routes on which vendors report their jobs.
  *
- * POST /github/callback is CRCR's callback. The token shows who the caller is, and the server reads the
- * body only then. If the token's key is not known yet, the request waits until the issuer's keys have been
- * fetched once. An API token reports periodic runs here that the vendor started itself.
+ * POST /github/callback is CRCR's callback. The server reads the body only after the token has identified the caller. If
+ * the token's key is not known yet, the request waits until the issuer's keys have been fetched once. An API token
+ * reports periodic runs here that the vendor started itself.
  *
- * POST /api/v1/dispatches/{id}/jobs is for callers without an OIDC token. The credential is the dispatch's
- * own token, which is bound to it and to one accelerator; an API token, which is bound to the
- * accelerator; or a machine's token, which is bound to that machine's leases. */
+ * POST /api/v1/dispatches/{id}/jobs is for callers without an OIDC token. The credential is the dispatch's own token,
+ * which is bound to it and to one accelerator; an API token, which is bound to the accelerator; or a machine's token,
+ * which is bound to that machine's leases. */
 #include "model/client_payload.h"
 #include "runners/submission.h"
 
@@ -32,18 +32,6 @@ static void on_issuer_keys(struct key_wait *wait)
 	runners_let_go(r);
 }
 
-static void refuse_token(struct runners *r, struct http_request *q, int err, const struct error *e)
-{
-	bool is_denied = err == ERR_DENIED;
-
-	answer_refused(r, q,
-	    &(struct refusal){
-		.status = is_denied ? 403 : 401,
-		.detail = is_denied ? "the token's pipeline may not report here" : "the token is not valid",
-		.why = e->text,
-	    });
-}
-
 /* A report with a token of ours. dispatch_id NULL: of a periodic run that the vendor started itself, because a report of
  * a dispatch comes on the other route, whose path names the dispatch. */
 static void take_report(struct runners *r, struct http_request *q, const char *dispatch_id, const struct reporter *by)
@@ -65,8 +53,8 @@ static void take_report(struct runners *r, struct http_request *q, const char *d
 		err = callback_request_parse(body, n, &s->body, &e);
 		if (!err && (!s->body.is_nightly || s->body.dispatch_id))
 			err = error_set(&e, ERR_INVALID,
-			    "a vendor's own token reports periodic runs here: event_type must be "
-			    "nightly or periodic; jobs of a dispatch go to /api/v1/dispatches/ID/jobs");
+			    "a vendor's own token reports periodic runs here: event_type must be nightly or periodic; "
+			    "jobs of a dispatch go to /api/v1/dispatches/ID/jobs");
 	}
 	submission_start(s, err, &e);
 }
@@ -92,9 +80,8 @@ static enum caller identify_caller(struct runners *r, struct http_request *q, st
 		if (ret_who->kind == TOKEN_API)
 			return CALLER_VENDOR;
 		refuse_request(r, q, 403,
-		    "a machine's token reports only the jobs of its own leases, at "
-		    "/api/v1/dispatches/ID/jobs: a periodic run of the vendor's own "
-		    "needs an API token (`token issue`)",
+		    "a machine's token reports only the jobs of its own leases, at /api/v1/dispatches/ID/jobs: a "
+		    "periodic run of the vendor's own needs an API token (`token issue`)",
 		    ret_who->accelerator);
 		return CALLER_REFUSED;
 	}
@@ -103,7 +90,7 @@ static enum caller identify_caller(struct runners *r, struct http_request *q, st
 		return CALLER_REPOSITORY;
 	if (err == ERR_NOT_FOUND)
 		return CALLER_UNKNOWN_KEY;
-	refuse_token(r, q, err, e);
+	oidc_refuse(r, q, ret_caller, err, e);
 	oidc_caller_release(ret_caller);
 	return CALLER_REFUSED;
 }
@@ -142,10 +129,7 @@ static void on_callback(struct http_request *q, void *owner)
 			break;
 		}
 		free(w);
-		if (err == ERR_NOT_FOUND)
-			refuse_token(r, q, err, &e);
-		else
-			answer_busy(r, q, caller.issuer->issuer, err);
+		oidc_refuse(r, q, &caller, err, &e);
 		break;
 	}
 	oidc_caller_release(&caller);
@@ -215,22 +199,19 @@ static void on_vendor_report(struct http_request *q, void *owner)
 
 void report_add_routes(struct runners *r, struct http_server *h)
 {
-	http_server_route(h, &(struct http_route){
-				 .method = "POST",
-				 .pattern = "/github/callback",
-				 .max_body_bytes = REPORT_BODY_MAX_BYTES,
-				 .body_mode = HTTP_BODY_WHOLE,
-				 .on_headers = on_callback_headers,
-				 .on_request = on_callback,
-				 .owner = r,
-			     });
-	http_server_route(h, &(struct http_route){
-				 .method = "POST",
-				 .pattern = "/api/v1/dispatches/{id}/jobs",
-				 .max_body_bytes = REPORT_BODY_MAX_BYTES,
-				 .body_mode = HTTP_BODY_WHOLE,
-				 .on_headers = on_vendor_report_headers,
-				 .on_request = on_vendor_report,
-				 .owner = r,
-			     });
+	struct http_route route = {
+	    .method = "POST",
+	    .pattern = "/github/callback",
+	    .max_body_bytes = REPORT_BODY_MAX_BYTES,
+	    .body_mode = HTTP_BODY_WHOLE,
+	    .on_headers = on_callback_headers,
+	    .on_request = on_callback,
+	    .owner = r,
+	};
+
+	http_server_route(h, &route);
+	route.pattern = "/api/v1/dispatches/{id}/jobs";
+	route.on_headers = on_vendor_report_headers;
+	route.on_request = on_vendor_report;
+	http_server_route(h, &route);
 }

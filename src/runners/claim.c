@@ -11,24 +11,14 @@ enum {
 struct claims {
 	struct runners *runners;
 	LIST_HEAD(, claim_queue) queues; /* only those with claims */
-	struct timer *expiry;
-	struct bell *bell;  /* looks at all queues, after the store was busy */
-	int64_t due_ms;     /* of expiry; 0: it does not run */
-	struct timer *turn; /* work that had to wait for a time may be claimed */
-	int64_t turn_ms;    /* mono, of turn; 0: it does not run */
+	struct bell *bell;               /* looks at all queues, after the store was busy */
+	struct alarm expiry;             /* a claim has waited long enough */
+	struct alarm turn;               /* work that had to wait for a time may be claimed */
 };
 
 /* ---- time ---- */
 
 static int64_t due_of(const struct claim *c) { return c->until_ms + (c->looked ? 0 : UNSEEN_GRACE_MS); }
-
-static void arm_claim_expiry(struct claims *cs, int64_t due_ms)
-{
-	if (cs->due_ms && cs->due_ms <= due_ms)
-		return;
-	cs->due_ms = due_ms;
-	timer_start(cs->expiry, due_ms - loop_now_ms(cs->runners->loop));
-}
 
 static void drop_empty_queues(struct claims *cs)
 {
@@ -37,38 +27,35 @@ static void drop_empty_queues(struct claims *cs)
 		if (!TAILQ_EMPTY(&q->claims) || q->looking)
 			continue;
 		LIST_REMOVE(q, link);
-		claim_queue_free(q);
+		free(q->accelerator);
+		free(q);
 	}
 }
 
 static void on_claims_due(struct timer *t)
 {
 	struct claims *cs = timer_owner(t);
-	int64_t now_ms = loop_now_ms(cs->runners->loop), next_ms = INT64_MAX;
+	int64_t now_ms = loop_now_ms(cs->runners->loop);
 	struct claim_queue *q;
 
-	cs->due_ms = 0;
+	cs->expiry.due_ms = 0;
 	LIST_FOREACH (q, &cs->queues, link)
 		for (struct claim *c = TAILQ_FIRST(&q->claims), *next; c; c = next) {
 			next = TAILQ_NEXT(c, link);
 			if (c == q->looking)
 				continue;
-			if (due_of(c) <= now_ms) {
-				/* 204; 503 if the store was never asked for this claim. */
-				if (c->looked) {
-					claim_answer_nothing(c);
-				} else {
-					answer_busy(q->runners, c->request, q->accelerator, ERR_BUSY);
-					c->request = NULL;
-				}
-				claim_queue_drop(q, c);
-			} else if (due_of(c) < next_ms) {
-				next_ms = due_of(c);
+			if (due_of(c) > now_ms) {
+				alarm_set(&cs->expiry, due_of(c));
+				continue;
 			}
+			/* 204; 503 if the store was never asked for this claim. */
+			if (c->looked)
+				claim_answer_nothing(c);
+			else
+				answer_busy(q->runners, c->request, q->accelerator, ERR_BUSY);
+			claim_queue_drop(q, c);
 		}
 	drop_empty_queues(cs);
-	if (next_ms != INT64_MAX)
-		arm_claim_expiry(cs, next_ms);
 }
 
 /* Answers all claims of a queue, except the one that is looked for, which gets its answer soon. */
@@ -91,29 +78,24 @@ static void on_claim_turn(struct timer *t)
 {
 	struct claims *cs = timer_owner(t);
 
-	cs->turn_ms = 0;
+	cs->turn.due_ms = 0;
 	claims_on_queue(cs);
 }
 
-static void on_look_ended(struct claim_queue *q, int err)
+void claims_look_ended(struct claim_queue *q, int err)
 {
 	struct claims *cs = q->runners->claims;
 	struct claim *c;
 
 	/* When the wall clock jumps, the store publishes STORE_QUEUE, and the next look brings a new time. */
 	if (!err && q->op.next_ms) {
-		int64_t now_ms = loop_now_ms(cs->runners->loop);
 		int64_t after_ms = q->op.next_ms - clock_wall_ms();
-		int64_t turn_ms = now_ms + (after_ms > 0 ? after_ms : 1);
 
-		if (!cs->turn_ms || cs->turn_ms > turn_ms) {
-			cs->turn_ms = turn_ms;
-			timer_start(cs->turn, turn_ms - now_ms);
-		}
+		alarm_set(&cs->turn, loop_now_ms(cs->runners->loop) + (after_ms > 0 ? after_ms : 1));
 	}
 	/* The claim that was looked for may have waited long enough now. */
 	TAILQ_FOREACH (c, &q->claims, link)
-		arm_claim_expiry(cs, due_of(c));
+		alarm_set(&cs->expiry, due_of(c));
 	if (q->runners->is_stopping)
 		refuse_all_claims(q);
 	else if (err)
@@ -162,7 +144,7 @@ static void wait_for_work(
 		if (str_eq(q->accelerator, who->accelerator))
 			break;
 	if (!q) {
-		q = claim_queue_new(cs->runners, who->accelerator, on_look_ended);
+		q = claim_queue_new(cs->runners, who->accelerator);
 		LIST_INSERT_HEAD(&cs->queues, q, link);
 	}
 	same = claim_queue_find(q, asked->name, asked->claim_id, &n_of_machine);
@@ -191,7 +173,7 @@ static void wait_for_work(
 	http_on_gone(request, on_claimant_gone);
 	claim_queue_add(q, c, a);
 	claim_queue_look(q);
-	arm_claim_expiry(cs, due_of(c));
+	alarm_set(&cs->expiry, due_of(c));
 }
 
 static void on_claim_request(struct http_request *q, void *owner)
@@ -230,43 +212,36 @@ struct claims *claims_new(struct runners *r, struct http_server *h)
 	struct claims *cs = xcalloc(1, sizeof(*cs));
 
 	cs->runners = r;
-	cs->expiry = timer_new(r->loop, on_claims_due, cs);
+	alarm_init(&cs->expiry, r->loop, on_claims_due, cs);
 	cs->bell = bell_new(r->loop, look_at_all_queues, cs);
-	cs->turn = timer_new(r->loop, on_claim_turn, cs);
-	http_server_route(h, &(struct http_route){
-				 .method = "POST",
-				 .pattern = "/api/v1/runner/claim",
-				 .max_body_bytes = CLAIM_BODY_MAX_BYTES,
-				 .body_mode = HTTP_BODY_WHOLE,
-				 .on_headers = admit_machine_headers,
-				 .on_request = on_claim_request,
-				 .owner = r,
-			     });
+	alarm_init(&cs->turn, r->loop, on_claim_turn, cs);
+	machine_route_add(r, h, "/api/v1/runner/claim", CLAIM_BODY_MAX_BYTES, on_claim_request);
 	return cs;
 }
 
 void claims_configure(struct claims *cs)
 {
-	for (struct claim_queue *q = LIST_FIRST(&cs->queues), *next; q; q = next) {
+	struct claim_queue *q;
+
+	LIST_FOREACH (q, &cs->queues, link) {
 		const struct accelerator *a = config_accelerator(cs->runners->config, q->accelerator);
 
-		next = LIST_NEXT(q, link);
-		if (a) {
-			claim_queue_sort_out(q, a);
-			claim_queue_ring(q);
-			continue;
-		}
-		refuse_all_claims(q);
+		if (a)
+			claim_queue_match_runners(q, a);
+		else
+			refuse_all_claims(q);
 	}
 	drop_empty_queues(cs);
+	claims_on_queue(cs);
 }
 
 void claims_on_queue(struct claims *cs)
 {
-	for (struct claim_queue *q = LIST_FIRST(&cs->queues), *next; q; q = next) {
-		next = LIST_NEXT(q, link);
-		claim_queue_ring(q);
-	}
+	struct claim_queue *q;
+
+	LIST_FOREACH (q, &cs->queues, link)
+		q->round++;
+	look_at_all_queues(cs);
 }
 
 void claims_on_tokens(struct claims *cs)
@@ -312,8 +287,8 @@ void claims_free(struct claims *cs)
 	if (!cs)
 		return;
 	assert(LIST_EMPTY(&cs->queues));
-	timer_close(cs->expiry);
+	timer_close(cs->expiry.timer);
+	timer_close(cs->turn.timer);
 	bell_free(cs->bell);
-	timer_close(cs->turn);
 	free(cs);
 }

@@ -66,15 +66,10 @@ struct claim_queue {
 	struct config *config;
 	struct claim_choice *choices;
 	int64_t look_round;
-	/* Runs after each look: the owner answers claims whose time is over. */
-	void (*on_look_ended)(struct claim_queue *q, int err);
 	LIST_ENTRY(claim_queue) link;
 };
 
-struct claim_queue *claim_queue_new(
-    struct runners *r, const char *accelerator, void (*on_look_ended)(struct claim_queue *q, int err));
-void claim_queue_free(struct claim_queue *q); /* empty, and no look is under way */
-
+struct claim_queue *claim_queue_new(struct runners *r, const char *accelerator);
 /* Adds the claim and takes it over; a: its accelerator. */
 void claim_queue_add(struct claim_queue *q, struct claim *c, const struct accelerator *a);
 /* Unlinks and frees a claim, but not `looking`. */
@@ -82,14 +77,14 @@ void claim_queue_drop(struct claim_queue *q, struct claim *c);
 /* The claim with the same claim_id; NULL: none. *ret_n_of_machine: the number of the machine's claims. */
 struct claim *claim_queue_find(
     const struct claim_queue *q, const char *machine, const char *claim_id, int *ret_n_of_machine);
-/* Labels or runners changed. */
-void claim_queue_sort_out(struct claim_queue *q, const struct accelerator *a);
+/* Labels or runners changed: finds the runners of each claim again. */
+void claim_queue_match_runners(struct claim_queue *q, const struct accelerator *a);
 
-/* There may be work: begins a new round. */
-void claim_queue_ring(struct claim_queue *q);
-/* Looks for the next claim of this round. on_look_ended runs after each look, with its error; if the store is busy,
- * inside this call. */
+/* Looks for work for the next claim of this round. */
 void claim_queue_look(struct claim_queue *q);
+/* claim.c: runs after each look, with its error, and may free the queue. If the store is busy, it runs inside
+ * claim_queue_look(). */
+void claims_look_ended(struct claim_queue *q, int err);
 
 /* Answers 204. The claim stays. */
 void claim_answer_nothing(struct claim *c);

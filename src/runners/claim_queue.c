@@ -21,8 +21,7 @@ static struct runner_set set_of(const struct accelerator *a, char *const *labels
 
 /* ---- the queue ---- */
 
-struct claim_queue *claim_queue_new(
-    struct runners *r, const char *accelerator, void (*on_look_ended)(struct claim_queue *q, int err))
+struct claim_queue *claim_queue_new(struct runners *r, const char *accelerator)
 {
 	struct claim_queue *q = xcalloc(1, sizeof(*q));
 
@@ -30,14 +29,7 @@ struct claim_queue *claim_queue_new(
 	q->accelerator = xstrdup(accelerator);
 	TAILQ_INIT(&q->claims);
 	q->round = 1;
-	q->on_look_ended = on_look_ended;
 	return q;
-}
-
-void claim_queue_free(struct claim_queue *q)
-{
-	free(q->accelerator);
-	free(q);
 }
 
 void claim_queue_add(struct claim_queue *q, struct claim *c, const struct accelerator *a)
@@ -53,9 +45,7 @@ void claim_queue_drop(struct claim_queue *q, struct claim *c)
 	TAILQ_REMOVE(&q->claims, c, link);
 	q->n--;
 	strv_free(c->labels);
-	free(c->machine);
-	free(c->claim_id);
-	free(c);
+	FREE_ALL(c->machine, c->claim_id, c);
 }
 
 struct claim *claim_queue_find(
@@ -74,7 +64,7 @@ struct claim *claim_queue_find(
 	return found;
 }
 
-void claim_queue_sort_out(struct claim_queue *q, const struct accelerator *a)
+void claim_queue_match_runners(struct claim_queue *q, const struct accelerator *a)
 {
 	struct claim *c;
 
@@ -138,15 +128,15 @@ static void on_queue_looked(struct store_op *op)
 		} else {
 			log_event(LOG_INFO, "lease_unwanted", LOG_S("lease", q->op.offer.lease_id),
 			    LOG_S("accelerator", q->accelerator), LOG_S("machine", c->machine));
-			/* At once, so that its time does not run out for nothing. */
+			/* Return the lease at once instead of letting it expire. */
 			lease_hand_back(r, NULL, q->op.offer.lease_id, q->accelerator, c->machine,
-			    xstrdup("the machine left before it had the answer"));
+			    "the machine left before it had the answer");
 		}
 		if (taker && taker != c)
 			claim_queue_drop(q, taker);
 	}
-	/* If there is nothing for this machine, there is nothing for those that could take no more than it. A machine
-	 * that was never looked for is not among them: the store may know its claim_id. */
+	/* If there is nothing for this machine, there is nothing for machines that could take no more than it. A machine
+	 * without a look is not among them, because the store may know its claim_id. */
 	for (struct claim *x = TAILQ_FIRST(&q->claims); !err && !q->op.is_found && x; x = TAILQ_NEXT(x, link)) {
 		bool is_within = !(x->set.bits[0] & ~c->set.bits[0]) && !(x->set.bits[1] & ~c->set.bits[1]);
 
@@ -157,7 +147,7 @@ static void on_queue_looked(struct store_op *op)
 	if (!c->request)
 		claim_queue_drop(q, c);
 	/* May free the queue. */
-	q->on_look_ended(q, err);
+	claims_look_ended(q, err);
 	runners_let_go(r);
 }
 
@@ -204,14 +194,8 @@ void claim_queue_look(struct claim_queue *q)
 	int err = store_claim_dispatch(r->store, &q->op);
 	if (err) {
 		end_look(q);
-		q->on_look_ended(q, err);
+		claims_look_ended(q, err);
 	} else {
 		runners_hold(r);
 	}
-}
-
-void claim_queue_ring(struct claim_queue *q)
-{
-	q->round++;
-	claim_queue_look(q);
 }

@@ -17,12 +17,6 @@ struct job_documents *job_documents_new(struct runners *r, struct http_server *h
 	return d;
 }
 
-void job_documents_stop(struct job_documents *d)
-{
-	d->is_stopping = true;
-	job_log_stop(d);
-}
-
 void job_documents_check(struct job_documents *d)
 {
 	job_log_check(d);
@@ -48,6 +42,18 @@ static void end_access(void *owner)
 	runners_let_go(r);
 }
 
+void job_access_answer(struct job_access *a, int status, const char *detail, const char *why)
+{
+	answer_refused(a->runners, a->request, &(struct refusal){status, detail, why, a->caller, 0});
+	a->request = NULL;
+}
+
+void job_access_answer_busy(struct job_access *a, int err)
+{
+	answer_busy(a->runners, a->request, a->caller, err);
+	a->request = NULL;
+}
+
 /* The request is answered: done runs on the loop's next turn. */
 static void give_up_access(struct job_access *a)
 {
@@ -55,19 +61,15 @@ static void give_up_access(struct job_access *a)
 	loop_reap(a->runners->loop, end_access, a);
 }
 
-static void answer_access(struct job_access *a, int status, const char *detail, const char *why)
-{
-	struct http_request *q = a->request;
-
-	a->request = NULL;
-	if (q)
-		answer_refused(a->runners, q,
-		    &(struct refusal){.status = status, .detail = detail, .why = why, .caller = a->caller});
-}
-
 static void refuse_access(struct job_access *a, int status, const char *detail, const char *why)
 {
-	answer_access(a, status, detail, why);
+	job_access_answer(a, status, detail, why);
+	give_up_access(a);
+}
+
+static void refuse_access_busy(struct job_access *a, int err)
+{
+	job_access_answer_busy(a, err);
 	give_up_access(a);
 }
 
@@ -82,20 +84,10 @@ int job_access_check(const struct job_access *a)
 
 void job_access_refuse(struct job_access *a, int err)
 {
-	struct http_request *q = a->request;
-
-	a->request = NULL;
-	if (q && err == ERR_AUTH)
-		refuse_request(a->runners, q, 401, TOKEN_REVOKED, a->caller);
-	else if (q)
-		refuse_request(a->runners, q, 403, "the accelerator has left the registry", a->caller);
-}
-
-static void answer_unread(struct job_access *a, int err)
-{
-	if (a->request)
-		answer_busy(a->runners, a->request, a->caller, err);
-	a->request = NULL;
+	if (err == ERR_AUTH)
+		job_access_answer(a, 401, TOKEN_REVOKED, NULL);
+	else
+		job_access_answer(a, 403, "the accelerator has left the registry", NULL);
 }
 
 /* With a machine's token, only the jobs of its leases; with a callback token, those of its dispatch; with an OIDC token,
@@ -115,11 +107,11 @@ static void on_job_found(struct store_query *q)
 	else if (is_of_caller && a->repository)
 		is_of_caller = j->repository && strcasecmp(a->repository, j->repository) == 0;
 	if (q->err == ERR_NOT_FOUND || (x && x->level == LEVEL_1))
-		answer_access(a, 404, "no such job", NULL);
+		job_access_answer(a, 404, "no such job", NULL);
 	else if (q->err)
-		answer_unread(a, q->err);
+		job_access_answer_busy(a, q->err);
 	else if (!is_of_caller)
-		answer_access(a, 403,
+		job_access_answer(a, 403,
 		    a->machine ? "the job is not of a lease that this machine has or had"
 			       : "the job is not this caller's",
 		    NULL);
@@ -139,10 +131,8 @@ static void find_documented_job(struct job_access *a)
 	a->job.id = a->job_id;
 	a->job.q.done = on_job_found;
 	int err = store_find_job(a->runners->store, &a->job);
-	if (err) {
-		answer_busy(a->runners, a->request, a->caller, err);
-		give_up_access(a);
-	}
+	if (err)
+		refuse_access_busy(a, err);
 }
 
 static void on_access_identified(struct identity_check *c)
@@ -154,9 +144,9 @@ static void on_access_identified(struct identity_check *c)
 		return;
 	}
 	if (c->err == ERR_DENIED)
-		answer_access(a, 403, c->why.text, NULL);
-	else if (a->request)
-		answer_unread(a, c->err);
+		job_access_answer(a, 403, c->why.text, NULL);
+	else
+		job_access_answer_busy(a, c->err);
 	end_access(a);
 }
 
@@ -165,7 +155,7 @@ static void admit_access(struct job_access *a)
 {
 	struct runners *r = a->runners;
 	bool is_registered = access_is_registered(&a->access);
-	int retry_after_s, err;
+	int retry_after_s;
 
 	if (!rate_limit_take(
 		is_registered ? a->limit : r->strangers, a->caller, loop_now_ms(r->loop), &retry_after_s)) {
@@ -177,13 +167,10 @@ static void admit_access(struct job_access *a)
 				  : "the caller is not in the registry",
 		    NULL);
 	} else if (a->issuer) {
-		a->identity.runners = a->runners;
-		a->identity.done = on_access_identified;
-		err = identity_check_start(&a->identity, a->issuer->issuer, a->repository, a->ids, &a->access);
-		if (err) {
-			answer_unread(a, err);
-			give_up_access(a);
-		}
+		a->identity = (struct identity_check){.runners = r, .done = on_access_identified};
+		int err = identity_check_start(&a->identity, a->issuer->issuer, a->repository, a->ids, &a->access);
+		if (err)
+			refuse_access_busy(a, err);
 	} else {
 		http_note_authenticated(a->request);
 		find_documented_job(a);
@@ -211,23 +198,19 @@ static void on_access_keys(struct key_wait *w)
 
 static void admit_oidc(struct job_access *a, const char *token)
 {
+	struct runners *r = a->runners;
 	struct oidc_caller caller;
 	struct error e = {0};
-	int err = oidc_verify(a->config, token, clock_wall_ms(), issuer_keys_find, a->runners->keys, &caller, &e);
+	int err = oidc_verify(a->config, token, clock_wall_ms(), issuer_keys_find, r->keys, &caller, &e);
 
-	if (err == ERR_NOT_FOUND) {
+	if (err) {
 		a->keys.done = on_access_keys;
-		err = issuer_keys_await(a->runners->keys, caller.issuer->issuer, &a->keys);
-		if (err == ERR_NOT_FOUND) {
-			refuse_access(a, 401, "the token is not valid", e.text);
-		} else if (err) {
-			answer_busy(a->runners, a->request, caller.issuer->issuer, err);
+		if (err == ERR_NOT_FOUND)
+			err = issuer_keys_await(r->keys, caller.issuer->issuer, &a->keys);
+		if (err) {
+			oidc_refuse(r, a->request, &caller, err, &e);
 			give_up_access(a);
 		}
-	} else if (err == ERR_DENIED) {
-		refuse_access(a, 403, "the token's pipeline may not report here", e.text);
-	} else if (err) {
-		refuse_access(a, 401, "the token is not valid", e.text);
 	} else {
 		access_of_repository(a->config, caller.repository, caller.workflow_ref, &a->access);
 		a->repository = caller.repository;
@@ -289,8 +272,5 @@ void job_access_release(struct job_access *a)
 	find_job_release(&a->job);
 	access_release(&a->access);
 	config_unref(a->config);
-	free(a->caller);
-	free(a->dispatch_id);
-	free(a->machine);
-	free(a->repository);
+	FREE_ALL(a->caller, a->dispatch_id, a->machine, a->repository);
 }

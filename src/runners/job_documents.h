@@ -22,9 +22,6 @@ enum {
 	REPORTS_PARSED_AT_ONCE = 2,
 };
 
-struct log_put;
-struct report_put;
-
 struct job_documents {
 	struct runners *runners;
 	struct logs *logs;
@@ -40,13 +37,13 @@ struct job_documents {
 
 /* Adds the routes. Borrows all arguments, which must outlive it. */
 struct job_documents *job_documents_new(struct runners *r, struct http_server *h, struct logs *logs);
-/* Writes the part of each log that has arrived, and answers 503, so that the server need not wait for the rest. */
+/* job_log.c: writes the part of each log that has arrived, and answers 503, so that the server need not wait for the
+ * rest. */
 void job_documents_stop(struct job_documents *d);
 /* Tokens or the registry changed: ends the documents whose senders may not send them any more. */
 void job_documents_check(struct job_documents *d);
 void job_documents_free(struct job_documents *d); /* after the last document; NULL is fine */
 
-void job_log_stop(struct job_documents *d);
 void job_log_check(struct job_documents *d);
 void job_report_check(struct job_documents *d);
 /* The routes. */
@@ -87,6 +84,9 @@ struct job_access {
 void job_access_start(struct job_access *a);
 /* Checks a granted access again. ERR_AUTH: the token was revoked. ERR_DENIED: the accelerator has left the registry. */
 int job_access_check(const struct job_access *a);
-/* Answers with the error of job_access_check(); the request is over. */
+/* These answer the request, unless the client left, and set a->request to NULL: with this status (why: for the log, or
+ * NULL); with 503; and with the error of job_access_check(). */
+void job_access_answer(struct job_access *a, int status, const char *detail, const char *why);
+void job_access_answer_busy(struct job_access *a, int err);
 void job_access_refuse(struct job_access *a, int err);
 void job_access_release(struct job_access *a);

@@ -56,22 +56,24 @@ static void put_free(struct log_put *p)
 
 /* ---- answers ---- */
 
-static void answer_failed(struct log_put *p, int err)
+/* err 0: the log is written. The client is there. */
+static void answer_log_put(struct log_put *p, int err)
 {
-	struct runners *r = p->access.runners;
-	struct http_request *q = p->access.request;
+	json_int_t end = p->append.end;
 
-	if (err == ERR_RANGE || err == ERR_EXISTS) {
-		/* The client goes on at this length. */
-		r->counters.n_conflict++;
+	if (!err) {
+		answer_json(p->access.request, 200, json_pack("{s:b, s:I}", "ok", true, "bytes", end));
+	} else if (err == ERR_RANGE || err == ERR_EXISTS) {
+		/* The client continues at this length. */
+		p->access.runners->counters.n_conflict++;
 		answer_json(
-		    q, 409, json_pack("{s:s, s:I}", "detail", p->append.why.text, "bytes", (json_int_t)p->append.end));
+		    p->access.request, 409, json_pack("{s:s, s:I}", "detail", p->append.why.text, "bytes", end));
 	} else if (err == ERR_AUTH || err == ERR_DENIED) {
 		job_access_refuse(&p->access, err);
 	} else if (err == ERR_TOO_BIG) {
-		refuse_request(r, q, 413, p->append.why.text, p->access.caller);
+		job_access_answer(&p->access, 413, p->append.why.text, NULL);
 	} else {
-		answer_busy(r, q, p->access.caller, err);
+		job_access_answer_busy(&p->access, err);
 	}
 	p->access.request = NULL;
 }
@@ -82,14 +84,8 @@ static void advance(struct log_put *p);
 
 static void finish_log_put(struct log_put *p, int err)
 {
-	if (!err)
-		err = p->cut_err;
-	if (p->access.request && err)
-		answer_failed(p, err);
-	else if (p->access.request)
-		answer_json(
-		    p->access.request, 200, json_pack("{s:b, s:I}", "ok", true, "bytes", (json_int_t)p->append.end));
-	p->access.request = NULL;
+	if (p->access.request)
+		answer_log_put(p, err ? err : p->cut_err);
 	put_free(p);
 }
 
@@ -213,7 +209,7 @@ static void on_access(struct job_access *a)
 	struct log_put *p = CONTAINER_OF(a, struct log_put, access);
 
 	if (a->is_granted && p->documents->is_stopping)
-		answer_failed(p, ERR_CLOSING);
+		answer_log_put(p, ERR_CLOSING);
 	if (!a->request) {
 		put_free(p);
 		return;
@@ -235,8 +231,9 @@ static void cut_short(struct log_put *p, int err)
 	end_body_early(p);
 }
 
-void job_log_stop(struct job_documents *d)
+void job_documents_stop(struct job_documents *d)
 {
+	d->is_stopping = true;
 	while (!LIST_EMPTY(&d->log_puts))
 		cut_short(LIST_FIRST(&d->log_puts), ERR_CLOSING);
 }

@@ -64,22 +64,6 @@ static void put_free(struct report_put *p)
 	runners_let_go(r);
 }
 
-/* ---- answers ---- */
-
-static void refuse_report(struct report_put *p, int status, const char *detail)
-{
-	if (p->access.request)
-		refuse_request(p->access.runners, p->access.request, status, detail, p->access.caller);
-	p->access.request = NULL;
-}
-
-static void answer_unable(struct report_put *p, int err)
-{
-	if (p->access.request)
-		answer_busy(p->access.runners, p->access.request, p->access.caller, err);
-	p->access.request = NULL;
-}
-
 /* ---- into the store ---- */
 
 static void on_stored(struct store_op *op)
@@ -89,7 +73,7 @@ static void on_stored(struct store_op *op)
 	bool is_new = p->op.outcome == REPORT_RECORDED;
 
 	if (op->err) {
-		answer_unable(p, op->err);
+		job_access_answer_busy(&p->access, op->err);
 	} else if (is_new || p->op.outcome == REPORT_UNCHANGED) {
 		c->n_recorded += is_new;
 		c->n_unchanged += !is_new;
@@ -98,15 +82,13 @@ static void on_stored(struct store_op *op)
 		    LOG_S("accelerator", p->access.job.accelerator), LOG_S("format", report_format_name(p->format)),
 		    LOG_I("bytes", (int64_t)p->body.len), LOG_I("tests", (int64_t)p->file.n_tests),
 		    LOG_I("cut", (int64_t)p->file.n_cut));
-		if (p->access.request)
-			answer_json(p->access.request, 200,
-			    json_pack("{s:b, s:I, s:I}", "ok", true, "tests", (json_int_t)p->file.n_tests, "cut",
-				(json_int_t)p->file.n_cut));
-		p->access.request = NULL;
+		answer_json(p->access.request, 200,
+		    json_pack("{s:b, s:I, s:I}", "ok", true, "tests", (json_int_t)p->file.n_tests, "cut",
+			(json_int_t)p->file.n_cut));
 	} else if (p->op.outcome == REPORT_CONFLICT) {
-		refuse_report(p, 409, "the job has a report already, with other content");
+		job_access_answer(&p->access, 409, "the job has a report already, with other content", NULL);
 	} else {
-		refuse_report(p, 404, "no such job");
+		job_access_answer(&p->access, 404, "no such job", NULL);
 	}
 	put_free(p);
 }
@@ -140,7 +122,7 @@ static void after_parse(struct pool_work *w)
 		job_access_refuse(&p->access, err);
 		put_free(p);
 	} else if (p->err) {
-		refuse_report(p, p->err == ERR_TOO_BIG ? 413 : 400, p->why.text);
+		job_access_answer(&p->access, p->err == ERR_TOO_BIG ? 413 : 400, p->why.text, NULL);
 		put_free(p);
 	} else {
 		p->op.op.done = on_stored;
@@ -152,7 +134,7 @@ static void after_parse(struct pool_work *w)
 		p->op.now_ms = clock_wall_ms();
 		err = store_put_report(p->access.runners->store, &p->op);
 		if (err) {
-			answer_unable(p, err);
+			job_access_answer_busy(&p->access, err);
 			put_free(p);
 		}
 	}
@@ -188,7 +170,7 @@ static void on_report_body(struct http_request *q, const char *bytes, size_t n, 
 	}
 	if (d->report_bytes + n > REPORTS_IN_HAND_MAX_BYTES || p->room->bytes + n > REPORTS_OF_ONE_MAX_BYTES ||
 	    buf_append(&p->body, bytes, n)) {
-		answer_unable(p, ERR_BUSY);
+		job_access_answer_busy(&p->access, ERR_BUSY);
 		put_free(p);
 		return;
 	}
@@ -222,7 +204,7 @@ static void on_deadline(struct timer *t)
 {
 	struct report_put *p = timer_owner(t);
 
-	refuse_report(p, 408, "the report took too long");
+	job_access_answer(&p->access, 408, "the report took too long", NULL);
 	put_free(p);
 }
 

@@ -21,23 +21,14 @@ struct leases {
 	struct runners *runners;
 	LIST_HEAD(, heartbeat) waiting;
 	int n_waiting;
-	struct timer *expiry;
-	int64_t due_ms;    /* of expiry; 0: it does not run */
-	struct bell *bell; /* reads which leases are still active */
+	struct alarm answer; /* a heartbeat has waited long enough */
+	struct bell *bell;   /* reads which leases are still active */
 	struct list_leases list;
 	struct bell *over; /* ends leases whose time is over */
 	struct expire_leases expire;
 };
 
 /* ---- waiting heartbeats ---- */
-
-static void arm_heartbeats(struct leases *l, int64_t due_ms)
-{
-	if (l->due_ms && l->due_ms <= due_ms)
-		return;
-	l->due_ms = due_ms;
-	timer_start(l->expiry, due_ms - loop_now_ms(l->runners->loop));
-}
 
 static void stop_waiting(struct heartbeat *hb)
 {
@@ -50,10 +41,7 @@ static void heartbeat_free(struct heartbeat *hb)
 {
 	if (hb->is_waiting)
 		stop_waiting(hb);
-	free(hb->lease_id);
-	free(hb->accelerator);
-	free(hb->machine);
-	free(hb);
+	FREE_ALL(hb->lease_id, hb->accelerator, hb->machine, hb);
 }
 
 /* Answers with the store's last word, and frees the heartbeat. */
@@ -68,8 +56,7 @@ static void answer_heartbeat(struct heartbeat *hb)
 	if (a.word != LEASE_ACTIVE)
 		log_event(LOG_INFO, "lease_ended", LOG_S("lease", hb->lease_id), LOG_S("accelerator", hb->accelerator),
 		    LOG_S("machine", hb->machine), LOG_S("how", lease_word_name(a.word)), LOG_S("why", a.reason));
-	if (hb->request)
-		answer_json_text(hb->request, 200, lease_answer_text(&a));
+	answer_json_text(hb->request, 200, lease_answer_text(&a));
 	heartbeat_free(hb);
 }
 
@@ -87,13 +74,13 @@ static void on_heartbeats_due(struct timer *t)
 	struct leases *l = timer_owner(t);
 	int64_t now_ms = loop_now_ms(l->runners->loop);
 
-	l->due_ms = 0;
+	l->answer.due_ms = 0;
 	for (struct heartbeat *hb = LIST_FIRST(&l->waiting), *next; hb; hb = next) {
 		next = LIST_NEXT(hb, link);
 		if (hb->until_ms <= now_ms)
 			answer_heartbeat(hb);
 		else
-			arm_heartbeats(l, hb->until_ms);
+			alarm_set(&l->answer, hb->until_ms);
 	}
 }
 
@@ -102,32 +89,27 @@ static void on_heartbeats_due(struct timer *t)
 static void on_renewed(struct store_op *op)
 {
 	struct heartbeat *hb = CONTAINER_OF(op, struct heartbeat, op.op);
-	struct runners *r = hb->leases->runners;
+	struct leases *l = hb->leases;
+	struct runners *r = l->runners;
 	bool is_active = !op->err && hb->op.word == LEASE_ACTIVE;
-	bool waits = is_active && hb->until_ms > loop_now_ms(r->loop) && !r->is_stopping;
+	bool is_revoked = !credentials_has(r->credentials, hb->token_id); /* while the store had the heartbeat */
+	bool is_unknown = op->err == ERR_NOT_FOUND;
 
 	/* The lease may have run out and be active again now, so its end has to be noted again. */
 	if (is_active)
-		leases_note_expiry(hb->leases, hb->op.lease_ms);
-	if (!hb->request) {
+		leases_note_expiry(l, hb->op.lease_ms);
+	if (!hb->request || is_revoked || op->err) {
+		if (is_revoked || is_unknown)
+			refuse_request(r, hb->request, is_revoked ? 401 : 404, is_revoked ? TOKEN_REVOKED : NO_LEASE,
+			    hb->accelerator);
+		else if (op->err)
+			answer_busy(r, hb->request, hb->accelerator, op->err);
 		heartbeat_free(hb);
-	} else if (!credentials_has(r->credentials, hb->token_id)) {
-		/* The token was revoked while the store had the heartbeat. */
-		refuse_request(r, hb->request, 401, TOKEN_REVOKED, hb->accelerator);
-		heartbeat_free(hb);
-	} else if (op->err == ERR_NOT_FOUND) {
-		refuse_request(r, hb->request, 404, NO_LEASE, hb->accelerator);
-		heartbeat_free(hb);
-	} else if (op->err) {
-		answer_busy(r, hb->request, hb->accelerator, op->err);
-		heartbeat_free(hb);
-	} else if (waits) {
-		struct leases *l = hb->leases;
-
+	} else if (is_active && hb->until_ms > loop_now_ms(r->loop) && !r->is_stopping) {
 		hb->is_waiting = true;
 		LIST_INSERT_HEAD(&l->waiting, hb, link);
 		l->n_waiting++;
-		arm_heartbeats(l, hb->until_ms);
+		alarm_set(&l->answer, hb->until_ms);
 	} else {
 		answer_heartbeat(hb);
 	}
@@ -304,17 +286,9 @@ struct leases *leases_new(struct runners *r, struct http_server *h)
 	struct leases *l = xcalloc(1, sizeof(*l));
 
 	l->runners = r;
-	l->expiry = timer_new(r->loop, on_heartbeats_due, l);
+	alarm_init(&l->answer, r->loop, on_heartbeats_due, l);
 	l->bell = bell_new(r->loop, look_for_ended_leases, l);
-	http_server_route(h, &(struct http_route){
-				 .method = "POST",
-				 .pattern = "/api/v1/runner/leases/{lease}/renew",
-				 .max_body_bytes = RENEW_BODY_MAX_BYTES,
-				 .body_mode = HTTP_BODY_WHOLE,
-				 .on_headers = admit_machine_headers,
-				 .on_request = on_renew,
-				 .owner = r,
-			     });
+	machine_route_add(r, h, "/api/v1/runner/leases/{lease}/renew", RENEW_BODY_MAX_BYTES, on_renew);
 	machine_add_routes(r, h);
 	l->over = bell_new(r->loop, look_for_expired_leases, l);
 	bell_now(l->over);
@@ -337,7 +311,7 @@ void leases_free(struct leases *l)
 	if (!l)
 		return;
 	assert(LIST_EMPTY(&l->waiting));
-	timer_close(l->expiry);
+	timer_close(l->answer.timer);
 	bell_free(l->bell);
 	bell_free(l->over);
 	free(l);

@@ -58,31 +58,29 @@ enum { RETURN_BODY_MAX_BYTES = 4096 };
 
 struct handback {
 	struct return_lease op;
+	struct arena texts; /* those of op */
 	struct runners *runners;
 	struct http_request *request; /* NULL: the client left, or no client asked */
 	bool is_unwanted;             /* no machine took the lease: not counted as returned */
-	char *lease_id, *accelerator, *machine, *reason;
 };
 
 static void end_handback(struct handback *h, int err)
 {
 	struct runners *r = h->runners;
+	const struct return_lease *op = &h->op;
 
 	if (!err && !h->is_unwanted) {
 		r->counters.n_leases_returned++;
-		log_event(LOG_INFO, "lease_returned", LOG_S("lease", h->lease_id), LOG_S("accelerator", h->accelerator),
-		    LOG_S("machine", h->machine), LOG_S("why", h->reason));
+		log_event(LOG_INFO, "lease_returned", LOG_S("lease", op->lease_id),
+		    LOG_S("accelerator", op->accelerator), LOG_S("machine", op->machine), LOG_S("why", op->reason));
 	}
-	if (h->request && !err)
+	if (!err)
 		answer_json_text(h->request, 200, xstrdup("{\"ok\":true}"));
-	else if (h->request && err == ERR_NOT_FOUND)
-		refuse_request(r, h->request, 404, NO_LEASE, h->accelerator);
-	else if (h->request)
-		answer_busy(r, h->request, h->accelerator, err);
-	free(h->lease_id);
-	free(h->accelerator);
-	free(h->machine);
-	free(h->reason);
+	else if (err == ERR_NOT_FOUND)
+		refuse_request(r, h->request, 404, NO_LEASE, op->accelerator);
+	else
+		answer_busy(r, h->request, op->accelerator, err);
+	arena_release(&h->texts);
 	free(h);
 	runners_let_go(r);
 }
@@ -90,34 +88,25 @@ static void end_handback(struct handback *h, int err)
 static void on_returned(struct store_op *op) { end_handback(CONTAINER_OF(op, struct handback, op.op), op->err); }
 
 void lease_hand_back(struct runners *r, struct http_request *q, const char *lease_id, const char *accelerator,
-    const char *machine, char *reason)
+    const char *machine, const char *reason)
 {
 	struct handback *h = xcalloc(1, sizeof(*h));
 
-	*h = (struct handback){
-	    .runners = r,
-	    .request = q,
-	    .is_unwanted = !q,
-	    .lease_id = xstrdup(lease_id),
-	    .accelerator = xstrdup(accelerator),
-	    .machine = xstrdup(machine),
-	    .reason = reason,
-	};
+	*h = (struct handback){.runners = r, .request = q, .is_unwanted = !q};
 	h->op = (struct return_lease){
 	    .op.done = on_returned,
-	    .lease_id = h->lease_id,
-	    .accelerator = h->accelerator,
-	    .machine = h->machine,
-	    .reason = h->reason,
+	    .lease_id = arena_strdup(&h->texts, lease_id),
+	    .accelerator = arena_strdup(&h->texts, accelerator),
+	    .machine = arena_strdup(&h->texts, machine),
+	    .reason = arena_strdup(&h->texts, reason),
 	    .now_ms = clock_wall_ms(),
 	};
 	runners_hold(r);
 	int err = store_return_lease(r->store, &h->op);
-	if (err) {
+	if (err)
 		end_handback(h, err);
-	} else if (q) {
+	else if (q)
 		forget_gone_client(&h->request);
-	}
 }
 
 static void on_return(struct http_request *q, void *owner)
@@ -125,24 +114,22 @@ static void on_return(struct http_request *q, void *owner)
 	struct runners *r = owner;
 	struct credential who;
 	struct error why = {0};
-	char *reason;
+	char *reason = NULL;
 	size_t n;
 
 	if (!admit_runner(r, q, &who))
 		return;
 	const char *body = http_body(q, &n);
-	int err = lease_reason_parse(body, n, &reason, &why);
-	if (err) {
+	if (lease_reason_parse(body, n, &reason, &why))
 		refuse_request(r, q, 400, why.text, who.accelerator);
-	} else if (!lease_id_is_valid(http_segment(q, 0))) {
+	else if (!lease_id_is_valid(http_segment(q, 0)))
 		refuse_request(r, q, 404, NO_LEASE, who.accelerator);
-		free(reason);
-	} else {
+	else
 		lease_hand_back(r, q, http_segment(q, 0), who.accelerator, who.name, reason);
-	}
+	free(reason);
 }
 
-struct asked {
+struct status_request {
 	struct runners *runners;
 	struct http_request *request; /* NULL: the client left */
 	struct config *config;        /* keeps the texts that `count` borrows */
@@ -152,19 +139,18 @@ struct asked {
 	struct pull_work work[RUNNER_NEEDS_MAX];
 };
 
-static void end_status_request(struct asked *a)
+static void end_status_request(struct status_request *a)
 {
 	struct runners *r = a->runners;
 
 	config_unref(a->config);
-	free(a->machine);
-	free(a);
+	FREE_ALL(a->machine, a);
 	runners_let_go(r);
 }
 
 static void on_work_counted(struct store_query *q)
 {
-	struct asked *a = CONTAINER_OF(q, struct asked, count.q);
+	struct status_request *a = CONTAINER_OF(q, struct status_request, count.q);
 
 	if (a->request)
 		http_on_gone(a->request, NULL);
@@ -205,7 +191,7 @@ static void on_status_request(struct http_request *q, void *owner)
 {
 	struct runners *r = owner;
 	struct credential who;
-	struct asked *a;
+	struct status_request *a;
 
 	if (!admit_runner(r, q, &who))
 		return;
@@ -236,15 +222,7 @@ static void on_status_request(struct http_request *q, void *owner)
 
 void machine_add_routes(struct runners *r, struct http_server *h)
 {
-	http_server_route(h, &(struct http_route){
-				 .method = "POST",
-				 .pattern = "/api/v1/runner/leases/{lease}/return",
-				 .max_body_bytes = RETURN_BODY_MAX_BYTES,
-				 .body_mode = HTTP_BODY_WHOLE,
-				 .on_headers = admit_machine_headers,
-				 .on_request = on_return,
-				 .owner = r,
-			     });
+	machine_route_add(r, h, "/api/v1/runner/leases/{lease}/return", RETURN_BODY_MAX_BYTES, on_return);
 	http_server_route(h, &(struct http_route){
 				 .method = "GET",
 				 .pattern = "/api/v1/runner/status",

@@ -106,6 +106,19 @@ void runners_let_go(struct runners *r)
 
 static void on_runners_part_closed(void *owner) { runners_let_go(owner); }
 
+void alarm_init(struct alarm *a, struct loop *l, void (*on_due)(struct timer *t), void *owner)
+{
+	*a = (struct alarm){.loop = l, .timer = timer_new(l, on_due, owner)};
+}
+
+void alarm_set(struct alarm *a, int64_t due_ms)
+{
+	if (a->due_ms && a->due_ms <= due_ms)
+		return;
+	a->due_ms = due_ms;
+	timer_start(a->timer, due_ms - loop_now_ms(a->loop));
+}
+
 void runners_stop(struct runners *r)
 {
 	if (r->is_stopping)

@@ -42,6 +42,15 @@ struct runners {
 void runners_hold(struct runners *r);
 void runners_let_go(struct runners *r);
 
+/* A timer that runs at the earliest of the times that it was set to. Its callback first sets due_ms to 0. */
+struct alarm {
+	struct loop *loop;
+	struct timer *timer;
+	int64_t due_ms; /* mono; 0: it does not run */
+};
+void alarm_init(struct alarm *a, struct loop *l, void (*on_due)(struct timer *t), void *owner);
+void alarm_set(struct alarm *a, int64_t due_ms);
+
 /* callback.c */
 void report_add_routes(struct runners *r, struct http_server *h);
 
@@ -52,14 +61,16 @@ void report_add_routes(struct runners *r, struct http_server *h);
  * token is answered before its body takes memory, and when the body is there, because the token may have been
  * revoked meanwhile. ---- */
 
-/* A limit of calls a minute for each name, counted in one window for all names, in bounded memory. Counts at most keys_max names in one minute; calls of further names are over the limit. */
+/* A limit of calls a minute for each name, counted in one window for all names, in bounded memory. It counts at most
+ * keys_max names in one minute; calls of further names are over the limit. */
 struct rate_limit *rate_limit_new(int calls_per_minute, size_t keys_max);
 void rate_limit_free(struct rate_limit *l); /* NULL is fine */
 /* Counts a call of `key` (compared without case). False when it is over the limit; then
  * *ret_retry_after_s says when the next window starts (at least 1). */
 bool rate_limit_take(struct rate_limit *l, const char *key, int64_t now_mono_ms, int *ret_retry_after_s);
 
-/* ---- the answers to a report, each counted and logged here ---- */
+/* ---- the answers to a report, each counted and logged here. Each function takes the request q, or NULL if the client
+ * has left: then it neither answers nor counts ---- */
 
 /* The token after "Bearer " (RFC 6750 section 2.1; the scheme compares without case), or
  * NULL when the header is absent or of another form. Borrowed from the request. */
@@ -108,8 +119,9 @@ const char *admit_bearer(struct runners *r, struct http_request *q);
 /* For requests of machines: admit_open() and admit_token() for the bearer token, which must be a machine's (an API
  * token: 403). */
 bool admit_runner(struct runners *r, struct http_request *q, struct credential *ret);
-/* The on_headers of such a route, whose owner is the struct runners: answers a bad token before the body is read. */
-void admit_machine_headers(struct http_request *q, void *runners);
+/* Adds a POST route for machines, whose owner is r: a bad token is answered before the body is read. */
+void machine_route_add(struct runners *r, struct http_server *h, const char *pattern, size_t max_body_bytes,
+    void (*on_request)(struct http_request *q, void *runners));
 
 /* Sets *request to NULL when its client leaves. Uses the request's user and on_gone. */
 void forget_gone_client(struct http_request **request);

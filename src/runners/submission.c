@@ -107,32 +107,33 @@ void callback_request_release(struct callback_request *r)
 
 static void submission_free(struct submission *s)
 {
+	struct runners *r = s->runners;
+
 	access_release(&s->access);
 	callback_request_release(&s->body);
 	config_unref(s->config);
-	free(s->caller);
-	free(s->repository);
-	free(s->accelerator);
-	free(s->machine);
-	free(s);
+	FREE_ALL(s->caller, s->repository, s->accelerator, s->machine, s);
+	runners_let_go(r);
 }
+
+/* Each of these answers the request, unless the client left, and frees the submission. */
 
 static void refuse_submission(struct submission *s, int status, const char *detail)
 {
-	if (s->request)
-		refuse_request(s->runners, s->request, status, detail, s->caller);
+	refuse_request(s->runners, s->request, status, detail, s->caller);
+	submission_free(s);
 }
 
 static void answer_submission_busy(struct submission *s, int err)
 {
-	if (s->request)
-		answer_busy(s->runners, s->request, s->caller, err);
+	answer_busy(s->runners, s->request, s->caller, err);
+	submission_free(s);
 }
 
 static void ignore_submission(struct submission *s, const char *why)
 {
-	if (s->request)
-		answer_ignored(s->runners, s->request, s->caller, why);
+	answer_ignored(s->runners, s->request, s->caller, why);
+	submission_free(s);
 }
 
 /* ---- the store's answer ---- */
@@ -147,15 +148,15 @@ static void end_submission(struct submission *s, const struct store_op *op, enum
 	    [REPORT_IGNORED_LEVEL] = {200, "the accelerator is at L1"},
 	    [REPORT_CONFLICT] = {409, "this attempt of the job is completed already, with other content"},
 	    [REPORT_NO_DISPATCH] = {400,
-		"no such dispatch: delivery_id names none that this repository got; a run of its "
-		"own is reported with event_type nightly or periodic"},
+		"no such dispatch: delivery_id names none that this repository got; a run of its own is reported with "
+		"event_type nightly or periodic"},
 	    [REPORT_WHICH_ACCELERATOR] = {400, "workflow.accelerator is missing: several share this dispatch"},
 	    [REPORT_WRONG_ACCELERATOR] = {403, "this caller may not report for the dispatch's accelerator"},
-	    [REPORT_NOT_ITS_LEASE] = {403,
-		"a machine's token reports only the jobs of its own leases: workflow, job name, "
-		"run_id and run_attempt must be those of a lease that this machine has or had"},
+	    [REPORT_NOT_ITS_LEASE] = {403, "a machine's token reports only the jobs of its own leases: workflow, job "
+					   "name, run_id and run_attempt must "
+					   "be those of a lease that this machine has or had"},
 	};
-	struct runners *r = s->runners;
+	struct runners_counters *counters = &s->runners->counters;
 	const struct job_report *report = &s->body.report;
 	bool is_new = outcome == REPORT_RECORDED;
 	/* From the store and not from the body, because a log must not name another caller's accelerator. */
@@ -164,16 +165,16 @@ static void end_submission(struct submission *s, const struct store_op *op, enum
 	if (op->err) {
 		answer_submission_busy(s, op->err);
 	} else if (is_new || outcome == REPORT_UNCHANGED) {
-		r->counters.n_recorded += is_new;
-		r->counters.n_unchanged += !is_new;
+		counters->n_recorded += is_new;
+		counters->n_unchanged += !is_new;
 		log_event(LOG_INFO, is_new ? "report_recorded" : "report_unchanged", LOG_I("job", job_id),
 		    LOG_S("caller", s->caller), LOG_S("accelerator", accelerator),
 		    LOG_S("delivery", s->body.delivery_id),
 		    LOG_S("dispatch", s->is_self_report ? "" : s->job.found_dispatch), LOG_S("run", report->run_id),
 		    LOG_S("name", report->name), LOG_S("status", job_status_name(report->status)),
 		    LOG_S("conclusion", report->conclusion), LOG_I("tests", (int64_t)report->n_tests));
-		if (s->request)
-			answer_recorded(s->request, s->config, job_status_name(report->status), job_id);
+		answer_recorded(s->request, s->config, job_status_name(report->status), job_id);
+		submission_free(s);
 	} else if (refusals[outcome].status == 200) {
 		ignore_submission(s, refusals[outcome].text);
 	} else if (outcome == REPORT_NO_DISPATCH && s->body.dispatch_id) {
@@ -184,8 +185,6 @@ static void end_submission(struct submission *s, const struct store_op *op, enum
 	} else {
 		refuse_submission(s, refusals[outcome].status, refusals[outcome].text);
 	}
-	submission_free(s);
-	runners_let_go(r);
 }
 
 static void on_nightly_written(struct store_op *op)
@@ -202,8 +201,6 @@ static void on_nightly_written(struct store_op *op)
 static void start_self_report(struct submission *s)
 {
 	const char *named = s->body.report.accelerator;
-	struct runners *r = s->runners;
-	int err;
 
 	if (s->body.report.status != JOB_COMPLETED) {
 		refuse_submission(s, 400, "workflow.status must be completed in a self-report");
@@ -222,13 +219,10 @@ static void start_self_report(struct submission *s)
 		    .report = &s->body.report,
 		    .now_ms = clock_wall_ms(),
 		};
-		err = store_report_nightly(r->store, &s->nightly);
-		if (!err)
-			return;
-		answer_busy(r, s->request, s->caller, err);
+		int err = store_report_nightly(s->runners->store, &s->nightly);
+		if (err)
+			answer_submission_busy(s, err);
 	}
-	submission_free(s);
-	runners_let_go(r);
 }
 
 /* A nightly report without a dispatch is about a run that the vendor started itself. If it names a dispatch that does
@@ -246,7 +240,6 @@ static void on_job_written(struct store_op *op)
 
 void submission_start(struct submission *s, int err, const struct error *e)
 {
-	struct runners *r = s->runners;
 	const struct callback_request *body = &s->body;
 	const char *named = body->report.accelerator;
 	const char *mistake = NULL;
@@ -262,10 +255,8 @@ void submission_start(struct submission *s, int err, const struct error *e)
 	}
 	if (mistake) {
 		refuse_submission(s, status, mistake);
-		submission_free(s);
 		return;
 	}
-	runners_hold(r);
 	forget_gone_client(&s->request);
 	if (callback_request_is_self_report(body)) {
 		start_self_report(s);
@@ -284,11 +275,8 @@ void submission_start(struct submission *s, int err, const struct error *e)
 	    .now_ms = clock_wall_ms(),
 	};
 	err = store_report_job(s->runners->store, &s->job);
-	if (err) {
-		answer_busy(r, s->request, s->caller, err);
-		submission_free(s);
-		runners_let_go(r);
-	}
+	if (err)
+		answer_submission_busy(s, err);
 }
 
 /* ---- the repository's ids ---- */
@@ -305,20 +293,15 @@ static void start_callback(struct submission *s)
 static void on_identified(struct identity_check *c)
 {
 	struct submission *s = CONTAINER_OF(c, struct submission, identity);
-	struct runners *r = s->runners;
 
 	if (s->request)
 		http_on_gone(s->request, NULL);
-	if (s->request && !c->err) {
+	if (s->request && !c->err)
 		start_callback(s);
-	} else {
-		if (c->err == ERR_DENIED)
-			refuse_submission(s, 403, c->why.text);
-		else
-			answer_submission_busy(s, c->err);
-		submission_free(s);
-	}
-	runners_let_go(r);
+	else if (c->err == ERR_DENIED)
+		refuse_submission(s, 403, c->why.text);
+	else
+		answer_submission_busy(s, c->err);
 }
 
 void submission_identify(struct submission *s, const struct oidc_caller *caller)
@@ -329,13 +312,10 @@ void submission_identify(struct submission *s, const struct oidc_caller *caller)
 	}
 	s->identity = (struct identity_check){.runners = s->runners, .done = on_identified};
 	int err = identity_check_start(&s->identity, caller->issuer->issuer, s->repository, caller->ids, &s->access);
-	if (err) {
-		answer_busy(s->runners, s->request, s->caller, err);
-		submission_free(s);
-		return;
-	}
-	runners_hold(s->runners);
-	forget_gone_client(&s->request);
+	if (err)
+		answer_submission_busy(s, err);
+	else
+		forget_gone_client(&s->request);
 }
 
 /* ---- the caller ---- */
@@ -347,6 +327,7 @@ struct submission *submission_new(
 	struct submission *s = xcalloc(1, sizeof *s);
 	int retry_after_s;
 
+	runners_hold(r);
 	s->runners = r;
 	s->request = q;
 	s->config = config_ref(r->config);
@@ -362,6 +343,7 @@ struct submission *submission_new(
 	if (!rate_limit_take(
 		is_registered ? r->registered : r->strangers, s->caller, loop_now_ms(r->loop), &retry_after_s)) {
 		refuse_over_rate(r, q, "more than 100 reports a minute", s->caller, retry_after_s);
+		submission_free(s);
 	} else if (!is_registered) {
 		ignore_submission(s, "not registered");
 	} else if (access_is_silent(&s->access) && s->repository) {
@@ -373,6 +355,5 @@ struct submission *submission_new(
 		http_note_authenticated(q);
 		return s;
 	}
-	submission_free(s);
 	return NULL;
 }
