@@ -36,9 +36,8 @@ const char *attempt_github_check(struct attempt *a)
 		return NULL;
 	if (json_parse(row->text, row->text ? strlen(row->text) : 0, &a->rerun, NULL))
 		return "its text is not JSON";
-	if (!json_get_str(a->rerun, "run_id") || !json_get_str(a->rerun, "accelerator"))
-		return "it names no run";
-	return NULL;
+	bool is_complete = json_get_str(a->rerun, "run_id") && json_get_str(a->rerun, "accelerator");
+	return is_complete ? NULL : "it names no run";
 }
 
 /* Ends the attempt after a failure of GitHub: retry, put off, or dead. */
@@ -132,8 +131,8 @@ void attempt_rerun_send(struct attempt *a)
 
 /* ---- the signed POST to a vendor's own CI.
  *
- * Rules guarded here: it goes only to addresses that the operator allows, whatever the name
- * resolves to at that moment; the vendor's secret signs and is never shown ---- */
+ * Rules guarded here: it goes only to addresses that the operator allows, whatever the name resolves to at that moment;
+ * the vendor's secret signs and is never shown ---- */
 
 const char *attempt_webhook_check(struct attempt *a)
 {
@@ -142,9 +141,7 @@ const char *attempt_webhook_check(struct attempt *a)
 
 	if (accelerator)
 		a->runner = accelerator_runner(accelerator, a->effect.row.runner);
-	if (!a->runner || a->runner->kind != RUNNER_WEBHOOK)
-		return "no longer registered";
-	return NULL;
+	return a->runner && a->runner->kind == RUNNER_WEBHOOK ? NULL : "no longer registered";
 }
 
 static bool allow_address(const uint8_t address[16], void *owner)
@@ -242,7 +239,5 @@ void attempt_webhook_send(struct attempt *a)
 	    .done = on_webhook_answer,
 	};
 	http_call_start(a->d->deps.http_client, &a->call.http);
-	free(event);
-	free(delivery);
-	free(signature);
+	FREE_ALL(event, delivery, signature);
 }

@@ -15,28 +15,14 @@
 
 struct payload;
 
-/* A request for a body. The caller owns it and its texts until it has an outcome. */
-struct payload_want {
-	/* in */
-	const char *guid, *event_type, *sent_action;
-	void (*done)(struct payload_want *w);
-	/* out */
-	int err; /* ERR_NOT_FOUND: no such body (any more); ERR_INVALID: it is no JSON object */
-	struct error why;
-	struct payload *payload; /* sender.c releases it */
-	struct client_payload *content;
-	size_t body_bytes; /* of what GitHub sent */
-	/* its own */
-	struct payload_want *next;
-};
-
 struct attempt {
 	struct effect effect; /* first */
 	struct dispatch *d;
 	struct config *config;       /* as it was at the beginning */
 	const struct runner *runner; /* webhook: borrowed from config */
 	bool is_on_wire;
-	struct payload_want want;
+	struct payload *payload;      /* the body that it sends or waits for; sender.c releases it */
+	TAILQ_ENTRY(attempt) waiting; /* in the payload's list while it loads */
 	json_t *rerun;                /* RERUN: the row's text */
 	struct retest_request retest; /* RERUN: when GitHub does not start it again */
 	char *text;                   /* the request's body */

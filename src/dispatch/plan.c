@@ -52,24 +52,15 @@ static void add_accelerator_wants(
 		infra.needs = hold.needs;
 	for (size_t i = 0; i < a->n_runners; i++) {
 		const struct runner *r = &a->runners[i];
+		const char *const targets[] = {
+		    [RUNNER_GITHUB] = r->repository,
+		    [RUNNER_WEBHOOK] = r->url,
+		    [RUNNER_PULL] = "",
+		    [RUNNER_INFRA] = c->infra_repository,
+		};
 
-		if (r->is_nightly_only && p->change_kind != CHANGE_NIGHTLY)
-			continue;
-		switch (r->kind) {
-		case RUNNER_GITHUB:
-			add_want(p, a, r, r->repository, hold);
-			break;
-		case RUNNER_WEBHOOK:
-			add_want(p, a, r, r->url, hold);
-			break;
-		case RUNNER_PULL:
-			add_want(p, a, r, "", hold);
-			break;
-		case RUNNER_INFRA:
-			if (c->infra_repository)
-				add_want(p, a, r, c->infra_repository, infra);
-			break;
-		}
+		if (targets[r->kind] && (!r->is_nightly_only || p->change_kind == CHANGE_NIGHTLY))
+			add_want(p, a, r, targets[r->kind], r->kind == RUNNER_INFRA ? infra : hold);
 	}
 }
 
@@ -167,6 +158,7 @@ static enum plan_verdict plan_pull(
 	p->before = xstrdup_or_null(ev->before);
 	p->event_ms = ev->pull.updated_ms;
 	struct pull_info *to = &p->pull;
+
 	*to = ev->pull;
 	to->head_sha = xstrdup_or_null(ev->pull.head_sha);
 	to->base_sha = xstrdup_or_null(ev->pull.base_sha);

@@ -3,6 +3,8 @@
 #include "dispatch/plan.h"
 #include "model/plan.h"
 
+enum { TRIES_MAX = 3, TRY_AGAIN_MS = 1000, WAIT_MAX_MS = 5000 };
+
 struct planning *planning_new(
     struct dispatch *d, int64_t delivery_id, char *guid, char *event_name, char *body, size_t body_bytes)
 {
@@ -53,11 +55,7 @@ void planning_free(struct planning *p)
 	event_release(&p->event);
 	plan_release(&p->plan);
 	strv_free(p->files);
-	free(p->guid);
-	free(p->event_name);
-	free(p->body);
-	free(p->line);
-	free(p);
+	FREE_ALL(p->guid, p->event_name, p->body, p->line, p);
 }
 
 /* ---- the end ---- */
@@ -109,6 +107,17 @@ void planning_again(struct planning *p, void (*step)(struct planning *p), int64_
 		p->timer = timer_new(p->d->deps.loop, on_planning_timer, p);
 	p->step = step;
 	timer_start(p->timer, after_ms);
+}
+
+bool planning_retries_github(
+    struct planning *p, const struct github_result *r, int *n_tries, void (*step)(struct planning *p))
+{
+	int64_t pause_ms = TRY_AGAIN_MS * ++*n_tries;
+
+	if (!p->d->is_closing && (r->is_final || *n_tries >= TRIES_MAX || r->retry_after_ms > WAIT_MAX_MS))
+		return false;
+	planning_again(p, step, pause_ms > r->retry_after_ms ? pause_ms : r->retry_after_ms);
+	return true;
 }
 
 void planning_submitted(struct planning *p, int rc)
@@ -247,12 +256,9 @@ void planning_begin(struct planning *p)
 	}
 }
 
-/* ---- the changed files ---- */
-
-/* The changed files of a pull request come from the store's cache, else from GitHub. If GitHub does not
- * answer within a few seconds, the change is planned as if every path matched: one run too many is better
- * than an untested change or one that waits. */
-enum { TRIES_MAX = 3, TRY_AGAIN_MS = 1000, WAIT_MAX_MS = 5000 };
+/* ---- the changed files of a pull request: from the store's cache, else from GitHub. If GitHub does not answer within a
+ * few seconds, the change is planned as if every path matched: one run too many is better than an untested change or one
+ * that waits ---- */
 
 static void ask_for_files(struct planning *p);
 
@@ -268,47 +274,37 @@ static void on_files_cached(struct store_op *op)
 static void on_pull_files(struct github_call *call)
 {
 	struct planning *p = CONTAINER_OF(call, struct planning, op.pull_files.call);
-	const struct github_result *r = &call->result;
-	bool is_hopeless = r->is_final || ++p->n_tries >= TRIES_MAX || r->retry_after_ms > WAIT_MAX_MS;
-	bool is_known = r->err == 0;
-	int64_t pause_ms = TRY_AGAIN_MS * p->n_tries;
+	const struct github_pull_files *got = &p->op.pull_files;
+	struct github_result r = call->result;
 
 	p->is_on_github = false;
-	if (is_known || (is_hopeless && !p->d->is_closing)) {
-		const struct github_pull_files *got = &p->op.pull_files;
-		size_t n = is_known ? got->n_names : 0;
-
-		p->files = xcalloc(n + 2, sizeof(*p->files));
-		for (size_t i = 0; i < n; i++)
-			p->files[i] = xstrdup(got->names[i]);
-		if (!is_known || got->is_incomplete)
-			p->files[n] = xstrdup(FILES_INCOMPLETE);
-	}
-	if (!is_known && p->files) {
+	if (r.err) {
+		github_pull_files_release(&p->op.pull_files);
+		if (planning_retries_github(p, &r, &p->n_tries, ask_for_files))
+			return;
 		p->d->counters.n_files_unread++;
 		log_event(LOG_WARN, "files_unread", LOG_S("delivery", p->guid), LOG_I("pr", p->event.pull.number),
-		    LOG_S("error", r->why.text), LOG_S("consequence", "planned as if every path matched"));
-	}
-	if (pause_ms < r->retry_after_ms)
-		pause_ms = r->retry_after_ms;
-	github_pull_files_release(&p->op.pull_files);
-
-	if (is_known) {
-		p->op.put_files = (struct put_files){
-		    .op.done = on_files_cached,
-		    .repository = p->event.repository,
-		    .head_sha = p->event.pull.head_sha,
-		    .number = p->event.pull.number,
-		    .files = (const char *const *)p->files,
-		    .now_ms = clock_wall_ms(),
-		};
-		if (store_put_files(p->d->deps.store, &p->op.put_files))
-			p->then(p);
-	} else if (p->files) {
+		    LOG_S("error", r.why.text), LOG_S("consequence", "planned as if every path matched"));
+		strv_add(&p->files, FILES_INCOMPLETE);
 		p->then(p);
-	} else {
-		planning_again(p, ask_for_files, pause_ms);
+		return;
 	}
+	p->files = xcalloc(got->n_names + 2, sizeof(*p->files));
+	for (size_t i = 0; i < got->n_names; i++)
+		p->files[i] = xstrdup(got->names[i]);
+	if (got->is_incomplete)
+		p->files[got->n_names] = xstrdup(FILES_INCOMPLETE);
+	github_pull_files_release(&p->op.pull_files);
+	p->op.put_files = (struct put_files){
+	    .op.done = on_files_cached,
+	    .repository = p->event.repository,
+	    .head_sha = p->event.pull.head_sha,
+	    .number = p->event.pull.number,
+	    .files = (const char *const *)p->files,
+	    .now_ms = clock_wall_ms(),
+	};
+	if (store_put_files(p->d->deps.store, &p->op.put_files))
+		p->then(p);
 }
 
 static void ask_for_files(struct planning *p)

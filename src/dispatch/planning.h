@@ -72,6 +72,10 @@ void planning_free(struct planning *p);
 /* ---- among planning*.c ---- */
 /* Runs step after the delay, or ends if the dispatcher is closing. */
 void planning_again(struct planning *p, void (*step)(struct planning *p), int64_t after_ms);
+/* After a failed request to GitHub: runs step after a pause, or ends if the dispatcher is closing. False: GitHub does not
+ * answer within a few seconds, and the caller continues without its answer. */
+bool planning_retries_github(
+    struct planning *p, const struct github_result *r, int *n_tries, void (*step)(struct planning *p));
 /* Call it after submitting an operation or a query that retries by itself (struct store_retry). rc not 0: the store is
  * closed, and the planning ends. */
 void planning_submitted(struct planning *p, int rc);

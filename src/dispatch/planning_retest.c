@@ -81,8 +81,6 @@ void planning_rerun(struct planning *p)
 	planning_submitted(p, store_find_rerun(p->d->deps.store, &a->found));
 }
 
-enum { TRIES_MAX = 3, TRY_AGAIN_MS = 1000, WAIT_MAX_MS = 5000 };
-
 /* ---- the plan ---- */
 
 static bool is_accelerator_wanted(const struct plan *p, const char *accelerator)
@@ -241,25 +239,19 @@ static void on_pull(struct github_call *call)
 {
 	struct planning *p = CONTAINER_OF(call, struct planning, op.call);
 	struct asked *a = p->asked;
-	const struct github_result *r = &call->result;
-	bool is_hopeless = r->is_final || ++a->n_tries >= TRIES_MAX || r->retry_after_ms > WAIT_MAX_MS;
-	int64_t pause_ms = TRY_AGAIN_MS * a->n_tries;
+	struct github_result r = call->result;
 	char *body = NULL;
 
 	p->is_on_github = false;
-	a->github_err = r->err;
-	a->github_why = r->why;
-	if (pause_ms < r->retry_after_ms)
-		pause_ms = r->retry_after_ms;
-	if (r->err == 0)
+	a->github_err = r.err;
+	a->github_why = r.why;
+	if (!r.err)
 		body = synthetic_pull("synchronize", call->answer, p->config->upstream_repository, NULL);
 	github_call_release(call);
 	if (body)
 		use_body(p, "pull_request", body);
-	else if (is_hopeless && !p->d->is_closing)
+	else if (!planning_retries_github(p, &r, &a->n_tries, ask_for_pull))
 		load_body(p);
-	else
-		planning_again(p, ask_for_pull, pause_ms);
 }
 
 static void ask_for_pull(struct planning *p)
@@ -335,6 +327,7 @@ int dispatch_retest(struct dispatch *d, struct retest_request *r)
 	r->why = (struct error){0};
 	r->list = NULL;
 	r->n = 0;
+
 	struct asked *a = asked_new();
 	a->number = r->number;
 	a->sha = r->number ? NULL : arena_strdup(&a->texts, r->sha);

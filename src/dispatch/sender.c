@@ -16,75 +16,58 @@ static const int64_t TOKEN_LASTS_MS = INT64_C(7) * 24 * 3600 * 1000;
 /* ---- the bodies that dispatches carry, parsed once for each change. A few recent ones are kept, and attempts that wait
  * for the same one share one look-up ---- */
 
-struct payloads {
-	struct store *store;
-	struct payload *first; /* most recently used first */
-};
-
 struct payload {
-	struct payload *next;
-	struct payloads *owner;
+	TAILQ_ENTRY(payload) link;
+	struct sender *sender;
 	char *guid, *event_type, *sent_action;
-	int n_users;
+	int n_users; /* attempts that send it or wait for it */
 	bool is_loading;
 	struct client_payload *content;
-	size_t body_bytes;
-	struct payload_want *waiting;
+	size_t body_bytes;             /* of the webhook */
+	TAILQ_HEAD(, attempt) waiting; /* while it is loading */
 	struct get_delivery get;
 };
 
-static void free_payload(struct payload *p)
+struct sender {
+	struct dispatch *d;
+	TAILQ_HEAD(, payload) payloads; /* the most recently used first */
+	struct engine *engine;
+};
+
+static void send_payload(struct attempt *a, int err, const struct error *why);
+
+static void payload_free(struct payload *p)
 {
+	TAILQ_REMOVE(&p->sender->payloads, p, link);
 	client_payload_free(p->content);
-	free(p->guid);
-	free(p->event_type);
-	free(p->sent_action);
-	free(p);
-}
-
-/* Nothing waits or holds any more. */
-static void payloads_release(struct payloads *ps)
-{
-	struct payload *p;
-
-	while ((p = ps->first) != NULL) {
-		assert(!p->is_loading && p->n_users == 0);
-		ps->first = p->next;
-		free_payload(p);
-	}
+	FREE_ALL(p->guid, p->event_type, p->sent_action, p);
 }
 
 /* Frees each payload without users, except the few recent and small ones. */
-static void trim_payloads(struct payloads *ps)
+static void trim_payloads(struct sender *s)
 {
 	int n = 0;
 
-	for (struct payload **link = &ps->first; *link;) {
-		struct payload *p = *link;
+	for (struct payload *p = TAILQ_FIRST(&s->payloads), *next; p; p = next) {
 		bool is_small = p->body_bytes <= KEPT_BODY_MAX_BYTES && p->content;
 
-		if (p->is_loading || p->n_users > 0 || (is_small && ++n <= PAYLOADS_KEPT_MAX)) {
-			link = &p->next;
-			continue;
-		}
-		*link = p->next;
-		free_payload(p);
+		next = TAILQ_NEXT(p, link);
+		if (p->n_users == 0 && !(is_small && ++n <= PAYLOADS_KEPT_MAX))
+			payload_free(p);
 	}
 }
 
-static void use_payload(struct payload *p, struct payload_want *w)
+static void release_payload(struct attempt *a)
 {
-	p->n_users++;
-	w->payload = p;
-	w->content = p->content;
-	w->body_bytes = p->body_bytes;
+	assert(a->payload->n_users > 0);
+	a->payload->n_users--;
+	trim_payloads(a->payload->sender);
+	a->payload = NULL;
 }
 
 static void on_body_got(struct store_query *q)
 {
 	struct payload *p = CONTAINER_OF(q, struct payload, get.q);
-	struct payloads *ps = p->owner;
-	struct payload_want *waiting = p->waiting, *next;
 	struct delivery *body = &p->get.delivery;
 	struct error why = {0};
 	int err = q->err;
@@ -99,84 +82,48 @@ static void on_body_got(struct store_query *q)
 	p->body_bytes = body->body_len;
 	delivery_release(body);
 	p->is_loading = false;
-	p->waiting = NULL;
-
-	/* Count each user before the first callback runs, so that no release frees it early. */
-	for (struct payload_want *w = waiting; w; w = w->next) {
-		w->err = err;
-		w->why = why;
-		if (!err)
-			use_payload(p, w);
+	p->n_users++; /* this loop */
+	for (struct attempt *a; (a = TAILQ_FIRST(&p->waiting)) != NULL;) {
+		TAILQ_REMOVE(&p->waiting, a, waiting);
+		send_payload(a, err, &why);
 	}
-	if (err) {
-		struct payload **link = &p->owner->first;
-
-		while (*link != p)
-			link = &(*link)->next;
-		*link = p->next;
-		free_payload(p);
-	}
-	for (struct payload_want *w = waiting; w; w = next) {
-		next = w->next;
-		w->done(w);
-	}
-	trim_payloads(ps);
+	p->n_users--;
+	trim_payloads(p->sender);
 }
 
-/* True: the outcome is there and done will not run. False: done runs later, once. */
-static bool payloads_get(struct payloads *ps, struct payload_want *w)
+/* Sends the attempt when its body is loaded, possibly inside this call. */
+static void load_payload(struct sender *s, struct attempt *a)
 {
-	struct payload **link = &ps->first, *p;
-	int rc;
+	const struct outbox_row *row = &a->effect.row;
+	const char *sent_action = row->sent_action ? row->sent_action : "";
+	struct payload *p;
 
-	while ((p = *link) != NULL && (!str_eq(p->guid, w->guid) || !str_eq(p->event_type, w->event_type) ||
-					  !str_eq(p->sent_action, w->sent_action)))
-		link = &p->next;
-	w->err = 0;
-	w->why = (struct error){0};
-	w->payload = NULL;
+	TAILQ_FOREACH (p, &s->payloads, link)
+		if ((p->is_loading || p->content) && str_eq(p->guid, row->delivery_guid) &&
+		    str_eq(p->event_type, row->event_type) && str_eq(p->sent_action, sent_action))
+			break;
 	if (p) {
-		*link = p->next;
+		TAILQ_REMOVE(&s->payloads, p, link);
 	} else {
 		p = xcalloc(1, sizeof(*p));
-		p->owner = ps;
-		p->guid = xstrdup(w->guid);
-		p->event_type = xstrdup(w->event_type);
-		p->sent_action = xstrdup(w->sent_action);
+		p->sender = s;
+		p->guid = xstrdup(row->delivery_guid);
+		p->event_type = xstrdup(row->event_type);
+		p->sent_action = xstrdup(sent_action);
+		TAILQ_INIT(&p->waiting);
 		p->get = (struct get_delivery){.q.done = on_body_got, .guid = p->guid};
-		rc = store_get_delivery(ps->store, &p->get);
-		if (rc) {
-			w->err = error_set(&w->why, rc, "%s", err_text(rc));
-			free_payload(p);
-			return true;
-		}
-		p->is_loading = true;
+		p->is_loading = store_get_delivery(s->d->deps.store, &p->get) == 0;
 	}
-	p->next = ps->first;
-	ps->first = p;
-	if (!p->is_loading) {
-		use_payload(p, w);
-		return true;
-	}
-	w->next = p->waiting;
-	p->waiting = w;
-	return false;
-}
-
-static void payload_release(struct payload *p)
-{
-	assert(p->n_users > 0);
-	p->n_users--;
-	trim_payloads(p->owner);
+	TAILQ_INSERT_HEAD(&s->payloads, p, link);
+	p->n_users++;
+	a->payload = p;
+	if (p->is_loading)
+		TAILQ_INSERT_TAIL(&p->waiting, a, waiting);
+	else
+		send_payload(a, p->content ? 0 : ERR_BUSY, NULL);
 }
 
 /* ---- one attempt ---- */
-
-struct sender {
-	struct dispatch *d;
-	struct payloads payloads;
-	struct engine *engine;
-};
 
 static bool attempt_is_github(const struct effect *e)
 {
@@ -236,12 +183,10 @@ static int make_request_text(struct attempt *a)
 	    .experiment = row->experiment,
 	    .callback_token = token,
 	};
-	bool is_bounded = is_github || a->want.body_bytes > WHOLE_BODY_MAX_BYTES;
-	int rc = client_payload_text(a->want.content, &block, is_bounded, &a->text, &a->text_bytes);
+	bool is_bounded = is_github || a->payload->body_bytes > WHOLE_BODY_MAX_BYTES;
+	int rc = client_payload_text(a->payload->content, &block, is_bounded, &a->text, &a->text_bytes);
 
-	free(callback_url);
-	free(change_url);
-	free(token);
+	FREE_ALL(callback_url, change_url, token);
 	if (rc == 0 && is_github) {
 		char *payload = a->text;
 
@@ -253,23 +198,18 @@ static int make_request_text(struct attempt *a)
 	return rc;
 }
 
-static void send_with_payload(struct payload_want *w)
+/* err: the payload is not loaded, for the reason `why`. */
+static void send_payload(struct attempt *a, int err, const struct error *why)
 {
-	struct attempt *a = CONTAINER_OF(w, struct attempt, want);
-	int rc = w->err;
+	int rc = err ? 0 : make_request_text(a);
 
-	if (rc == ERR_NOT_FOUND || rc == ERR_INVALID) {
-		a->effect.why = w->why;
+	release_payload(a);
+	if (err == ERR_NOT_FOUND || err == ERR_INVALID) {
+		a->effect.why = *why;
 		effect_end(&a->effect, OUTBOX_DEAD, 0);
-		return;
-	}
-	if (rc) {
+	} else if (err) {
 		effect_put_off(&a->effect, PAYLOAD_RETRY_MS);
-		return;
-	}
-	rc = make_request_text(a);
-	payload_release(w->payload);
-	if (rc) {
+	} else if (rc) {
 		error_set(&a->effect.why, rc, "the payload does not fit: %s", err_text(rc));
 		effect_end(&a->effect, OUTBOX_DEAD, 0);
 	} else if (a->d->is_closing) {
@@ -298,14 +238,7 @@ static void attempt_begin(struct effect *e)
 		a->text_bytes = strlen(a->text);
 		attempt_webhook_send(a);
 	} else {
-		a->want = (struct payload_want){
-		    .guid = e->row.delivery_guid,
-		    .event_type = e->row.event_type,
-		    .sent_action = e->row.sent_action ? e->row.sent_action : "",
-		    .done = send_with_payload,
-		};
-		if (payloads_get(&a->d->sender->payloads, &a->want))
-			send_with_payload(&a->want);
+		load_payload(a->d->sender, a);
 	}
 }
 
@@ -398,7 +331,7 @@ struct sender *sender_new(struct dispatch *d)
 	struct sender *s = xcalloc(1, sizeof(*s));
 
 	s->d = d;
-	s->payloads.store = d->deps.store;
+	TAILQ_INIT(&s->payloads);
 	s->engine = engine_new(&(struct engine_options){
 	    .loop = d->deps.loop,
 	    .store = d->deps.store,
@@ -435,7 +368,8 @@ static void on_sender_closed(void *owner)
 	struct dispatch *d = s->d;
 
 	engine_free(s->engine);
-	payloads_release(&s->payloads);
+	while (!TAILQ_EMPTY(&s->payloads))
+		payload_free(TAILQ_FIRST(&s->payloads));
 	d->sender = NULL;
 	dispatch_part_closed(d, s);
 }
