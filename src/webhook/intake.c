@@ -28,7 +28,6 @@ enum {
 	GUID_MAX = 64,
 	EVENT_MAX = 64,
 	PENDING_MAX = 4096, /* deliveries between the store and their answer */
-	SPARE_MAX = 256,    /* kept for reuse, so that a steady load allocates nothing */
 	RETRY_AFTER_S = 5,
 };
 
@@ -41,7 +40,6 @@ struct pending {
 	char guid[GUID_MAX + 1];
 	char event[EVENT_MAX + 1];
 	struct skim skim;
-	struct pending *next_spare;
 };
 
 enum refusal { REFUSED_REQUEST, REFUSED_SIGNATURE, REFUSED_BUSY, N_REFUSALS };
@@ -51,47 +49,18 @@ struct intake {
 	struct store *store;
 	struct config *config; /* NULL until configured */
 	struct hmac *hmac;     /* keyed with the webhook secret */
-	struct pending *spare;
-	int n_spare, n_pending;
+	int n_pending;
 	struct log_limit lines[N_REFUSALS]; /* of refusals, which anyone can cause */
 	struct intake_counters counters;
-	void (*on_registry_push)(void *owner); /* NULL: nobody asked */
+	void (*on_registry_push)(void *owner); /* or NULL */
 	void *registry_owner;
 };
 
-static struct pending *pending_new(struct intake *in)
+static void pending_free(struct pending *d)
 {
-	struct pending *d = in->spare;
-
-	if (d) {
-		in->spare = d->next_spare;
-		in->n_spare--;
-	} else {
-		d = xmalloc(sizeof *d);
-	}
-	d->put = (struct put_delivery){0};
-	d->intake = in;
-	d->request = NULL;
-	d->body = NULL;
-	in->n_pending++;
-	return d;
-}
-
-static void pending_release(struct pending *d)
-{
-	struct intake *in = d->intake;
-
-	if (d->body)
-		http_recycle_body(d->body);
-	d->body = NULL;
-	in->n_pending--;
-	if (in->n_spare == SPARE_MAX) {
-		free(d);
-		return;
-	}
-	d->next_spare = in->spare;
-	in->spare = d;
-	in->n_spare++;
+	http_recycle_body(d->body);
+	d->intake->n_pending--;
+	free(d);
 }
 
 static void answer_delivery(struct http_request *r, int status, const char *word, const char *key, const char *value)
@@ -138,21 +107,12 @@ static void refuse_delivery(struct intake *in, struct http_request *r, enum refu
 
 static void log_delivery(const struct pending *d, const char *ev, const char *reason)
 {
-	if (reason)
-		log_event(LOG_INFO, ev, LOG_S("delivery", d->guid), LOG_S("event", d->event),
-		    LOG_S("action", d->skim.action), LOG_S("repository", d->skim.repository), LOG_S("reason", reason));
-	else
-		log_event(LOG_INFO, ev, LOG_S("delivery", d->guid), LOG_S("event", d->event),
-		    LOG_S("action", d->skim.action), LOG_S("repository", d->skim.repository),
-		    LOG_I("bytes", (int64_t)d->put.body_bytes));
+	log_event(LOG_INFO, ev, LOG_S("delivery", d->guid), LOG_S("event", d->event), LOG_S("action", d->skim.action),
+	    LOG_S("repository", d->skim.repository),
+	    reason ? LOG_S("reason", reason) : LOG_I("bytes", (int64_t)d->put.body_bytes));
 }
 
-static void on_sender_gone(struct http_request *r)
-{
-	struct pending *d = http_user(r);
-
-	d->request = NULL;
-}
+static void on_sender_gone(struct http_request *r) { ((struct pending *)http_user(r))->request = NULL; }
 
 static void on_delivery_written(struct store_op *op)
 {
@@ -169,21 +129,16 @@ static void on_delivery_written(struct store_op *op)
 		struct intake_counters *c = &d->intake->counters;
 		bool is_duplicate = d->put.is_duplicate;
 
-		if (is_duplicate) {
-			c->n_duplicate++;
-		} else {
-			c->n_accepted++;
-			c->n_bytes_accepted += (int64_t)d->put.body_bytes;
-		}
+		c->n_duplicate += is_duplicate;
+		c->n_accepted += !is_duplicate;
+		c->n_bytes_accepted += is_duplicate ? 0 : (int64_t)d->put.body_bytes;
+		c->n_gone += !d->request;
 		log_delivery(d, is_duplicate ? "delivery_duplicate" : "delivery_accepted", NULL);
-		if (!d->request)
-			c->n_gone++;
-		else if (is_duplicate)
-			answer_delivery(d->request, 200, "duplicate", "delivery", d->guid);
-		else
-			answer_delivery(d->request, 202, "accepted", "delivery", d->guid);
+		if (d->request)
+			answer_delivery(d->request, is_duplicate ? 200 : 202, is_duplicate ? "duplicate" : "accepted",
+			    "delivery", d->guid);
 	}
-	pending_release(d);
+	pending_free(d);
 }
 
 /* Takes the body from the request, so that it outlives a client that leaves. */
@@ -201,7 +156,7 @@ static void write_delivery(struct pending *d, struct http_request *r)
 	d->put.now_ms = clock_wall_ms();
 	int err = store_put_delivery(in->store, &d->put);
 	if (err) {
-		pending_release(d);
+		pending_free(d);
 		refuse_delivery(in, r, REFUSED_BUSY, err_text(err));
 		return;
 	}
@@ -215,16 +170,9 @@ static bool is_header_name(const char *s, size_t n_max, char extra)
 {
 	size_t n = 0;
 
-	if (!s)
-		return false;
-	for (; s[n]; n++) {
-		char c = s[n];
-
-		if (n == n_max ||
-		    !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == extra))
-			return false;
-	}
-	return n > 0;
+	while (s && n < n_max && (isalnum((unsigned char)s[n]) || (s[n] && s[n] == extra)))
+		n++;
+	return n > 0 && s[n] == '\0';
 }
 
 /* NULL, or the mistake in the headers. */
@@ -277,13 +225,15 @@ static void on_delivery_request(struct http_request *r, void *owner)
 		return;
 	}
 	http_note_authenticated(r);
-	struct pending *d = pending_new(in);
+	struct pending *d = xcalloc(1, sizeof(*d));
+	d->intake = in;
+	in->n_pending++;
 	snprintf(d->guid, sizeof d->guid, "%s", http_header(r, "X-GitHub-Delivery"));
 	snprintf(d->event, sizeof d->event, "%s", http_header(r, "X-GitHub-Event"));
 	d->put.body_bytes = n;
 	int err = skim(body, n, &d->skim, &e);
 	if (err) {
-		pending_release(d);
+		pending_free(d);
 		const char *type = http_header(r, "Content-Type");
 		char text[sizeof e.text + 32];
 
@@ -295,8 +245,6 @@ static void on_delivery_request(struct http_request *r, void *owner)
 		refuse_delivery(in, r, REFUSED_REQUEST, text);
 		return;
 	}
-	/* Signature good, body JSON. */
-	in = d->intake;
 	bool is_registry_push = webhook_is_registry_push(d->event, &d->skim, in->config);
 	if (is_registry_push && in->on_registry_push)
 		in->on_registry_push(in->registry_owner);
@@ -317,7 +265,7 @@ static void on_delivery_request(struct http_request *r, void *owner)
 		answer_delivery(r, 200, "ignored", "reason", reason);
 		break;
 	}
-	pending_release(d);
+	pending_free(d);
 }
 
 struct intake *intake_new(struct loop *l, struct store *s, struct http_server *h)
@@ -357,12 +305,6 @@ void intake_free(struct intake *in)
 	if (!in)
 		return;
 	assert(in->n_pending == 0);
-	while (in->spare) {
-		struct pending *d = in->spare;
-
-		in->spare = d->next_spare;
-		free(d);
-	}
 	hmac_free(in->hmac);
 	config_unref(in->config);
 	free(in);

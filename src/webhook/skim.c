@@ -78,15 +78,6 @@ static int escape_length(const char *p)
 	return p[6] == '\\' && p[7] == 'u' && is_low_surrogate(hex4(p + 8)) ? 12 : 0;
 }
 
-static const char *why_not_string(const char *p, const char *end)
-{
-	if (*p == '\\')
-		return "a wrong escape in a string";
-	if ((unsigned char)*p >= 0x80)
-		return "a string that is not UTF-8";
-	return p == end ? "a string without an end" : "a control byte in a string";
-}
-
 /* p: after the opening quote; end: the '\0'. Returns the closing quote, or NULL with the
  * reason in *ret_why (static) and the place in *ret_at, which are set only then. */
 static const char *string_end(
@@ -106,8 +97,11 @@ static const char *string_end(
 			length = (int)utf8_sequence_bytes(p, (size_t)(end - p));
 		}
 		if (length == 0) {
-			*ret_why = why_not_string(p, end);
 			*ret_at = p;
+			*ret_why = *p == '\\'                  ? "a wrong escape in a string"
+				   : (unsigned char)*p >= 0x80 ? "a string that is not UTF-8"
+				   : p == end                  ? "a string without an end"
+							       : "a control byte in a string";
 			return NULL;
 		}
 		p += length;
@@ -185,36 +179,31 @@ static bool string_decode(const char *p, const char *end, char *out, size_t out_
 enum { DEPTH_MAX = 64 }; /* as base/json.h: one bit of scan.in_object each */
 
 /* The objects whose keys matter. */
-enum place { PLACE_TOP, PLACE_REPOSITORY, PLACE_CHANGES, PLACE_ISSUE, PLACE_OTHER };
+enum place { PLACE_OTHER, PLACE_TOP, PLACE_REPOSITORY, PLACE_CHANGES, PLACE_ISSUE };
 
-/* X(FIELD, place, key) */
-#define FIELDS(X)                                                                                                      \
-	X(ACTION, TOP, "action")                                                                                       \
-	X(REF, TOP, "ref")                                                                                             \
-	X(DELETED, TOP, "deleted")                                                                                     \
-	X(REPOSITORY, TOP, "repository")                                                                               \
-	X(CHANGES, TOP, "changes")                                                                                     \
-	X(ISSUE, TOP, "issue")                                                                                         \
-	X(FULL_NAME, REPOSITORY, "full_name")                                                                          \
-	X(BASE, CHANGES, "base")                                                                                       \
-	X(PULL_REQUEST, ISSUE, "pull_request")
-
-enum field {
-#define X(e, place, key) FIELD_##e,
-	FIELDS(X)
-#undef X
-	    FIELD_NONE
-};
-
-static const struct {
-	enum place place;
-	size_t n;
+/* A member that matters: where its text or its flag is written to. */
+struct field {
 	const char *key;
-} fields[] = {
-#define X(e, place, key) {PLACE_##place, sizeof key - 1, key},
-    FIELDS(X)
-#undef X
+	enum place place;   /* of the object that it is a member of */
+	enum place inside;  /* its value is an object whose keys matter, too */
+	size_t text, bytes; /* offset and size in struct skim; size 0: it is no text */
+	size_t flag;        /* offset in struct skim; 0: none */
+	char flag_byte;     /* the flag is set if the value begins with it */
 };
+
+#define TEXT_IN(member) .text = offsetof(struct skim, member), .bytes = sizeof(((struct skim *)0)->member)
+static const struct field FIELDS[] = {
+    {"action", PLACE_TOP, TEXT_IN(action)},
+    {"ref", PLACE_TOP, TEXT_IN(ref)},
+    {"deleted", PLACE_TOP, .flag = offsetof(struct skim, is_deleted), .flag_byte = 't'},
+    {"repository", PLACE_TOP, .inside = PLACE_REPOSITORY},
+    {"changes", PLACE_TOP, .inside = PLACE_CHANGES},
+    {"issue", PLACE_TOP, .inside = PLACE_ISSUE},
+    {"full_name", PLACE_REPOSITORY, TEXT_IN(repository)},
+    {"base", PLACE_CHANGES, .flag = offsetof(struct skim, has_base_change), .flag_byte = '{'},
+    {"pull_request", PLACE_ISSUE, .flag = offsetof(struct skim, is_pull_comment), .flag_byte = '{'},
+};
+#undef TEXT_IN
 
 struct scan {
 	const char *p, *end; /* *end is '\0', which is not valid anywhere, so the loops need no bounds */
@@ -222,7 +211,7 @@ struct scan {
 	int depth;
 	bool was_opened;   /* the last value opened a container that is still empty */
 	enum place inside; /* the object open at depth 2 */
-	unsigned seen;     /* bit per field: a second one is refused */
+	unsigned seen;     /* bit per entry of FIELDS: a second one is refused */
 	struct skim *out;
 	const char *why; /* static; at p */
 };
@@ -244,26 +233,26 @@ static void skip_space(struct scan *s)
 	s->p = p;
 }
 
-static enum field find_field(const struct scan *s, const char *key, size_t n)
+/* NULL: the member does not matter. */
+static const struct field *find_field(const struct scan *s, const char *key, size_t n)
 {
 	enum place place = s->depth == 1 ? PLACE_TOP : s->inside;
 
-	for (int i = 0; i < FIELD_NONE; i++)
-		if (fields[i].place == place && fields[i].n == n && memcmp(fields[i].key, key, n) == 0)
-			return (enum field)i;
-	return FIELD_NONE;
+	for (size_t i = 0; i < ARRAY_LEN(FIELDS); i++)
+		if (FIELDS[i].place == place && strncmp(FIELDS[i].key, key, n) == 0 && FIELDS[i].key[n] == '\0')
+			return &FIELDS[i];
+	return NULL;
 }
 
 /* Scans the key of a member, from its opening quote past its colon. */
-static bool scan_key(struct scan *s, enum field *ret)
+static bool scan_key(struct scan *s, const struct field **ret)
 {
-	const char *start = s->p + 1, *end, *at;
+	const char *start = s->p + 1, *at;
 	bool has_escape;
 
-	*ret = FIELD_NONE;
 	if (*s->p != '"')
 		return fail_skim(s, s->p, "a key was expected");
-	end = string_end(start, s->end, &has_escape, &s->why, &at);
+	const char *end = string_end(start, s->end, &has_escape, &s->why, &at);
 	if (!end)
 		return fail_skim(s, at, s->why);
 	if (s->depth == 1 || (s->depth == 2 && s->inside != PLACE_OTHER)) {
@@ -273,10 +262,10 @@ static bool scan_key(struct scan *s, enum field *ret)
 			*ret = find_field(s, start, (size_t)(end - start));
 		else if (string_decode(start, end, plain, sizeof plain))
 			*ret = find_field(s, plain, strlen(plain));
-		if (*ret != FIELD_NONE && s->seen & 1u << *ret)
+		unsigned bit = *ret ? 1U << (*ret - FIELDS) : 0;
+		if (s->seen & bit)
 			return fail_skim(s, start, "a duplicate key");
-		if (*ret != FIELD_NONE)
-			s->seen |= 1u << *ret;
+		s->seen |= bit;
 	}
 	s->p = end + 1;
 	skip_space(s);
@@ -286,7 +275,7 @@ static bool scan_key(struct scan *s, enum field *ret)
 	return true;
 }
 
-static bool scan_string(struct scan *s, enum field field)
+static bool scan_string(struct scan *s, const struct field *field)
 {
 	const char *start = s->p + 1, *at;
 	bool has_escape;
@@ -294,17 +283,10 @@ static bool scan_string(struct scan *s, enum field field)
 
 	if (!end)
 		return fail_skim(s, at, s->why);
-	if (field != FIELD_NONE) {
-		struct skim *out = s->out;
-		char *text = field == FIELD_ACTION      ? out->action
-			     : field == FIELD_REF       ? out->ref
-			     : field == FIELD_FULL_NAME ? out->repository
-							: NULL;
-		size_t bytes = field == FIELD_ACTION ? sizeof out->action
-			       : field == FIELD_REF  ? sizeof out->ref
-						     : sizeof out->repository;
+	if (field && field->bytes) {
+		char *text = (char *)s->out + field->text;
 
-		if (text && !string_decode(start, end, text, bytes))
+		if (!string_decode(start, end, text, field->bytes))
 			text[0] = '\0';
 	}
 	s->p = end + 1;
@@ -357,7 +339,7 @@ static bool scan_word(struct scan *s, const char *word)
 	return true;
 }
 
-static bool open_container(struct scan *s, enum field field)
+static bool open_container(struct scan *s, const struct field *field)
 {
 	bool is_object = *s->p == '{';
 
@@ -369,25 +351,19 @@ static bool open_container(struct scan *s, enum field field)
 		s->in_object &= ~(UINT64_C(1) << s->depth);
 	s->depth++;
 	if (s->depth == 2)
-		s->inside = !is_object                  ? PLACE_OTHER
-			    : field == FIELD_REPOSITORY ? PLACE_REPOSITORY
-			    : field == FIELD_CHANGES    ? PLACE_CHANGES
-			    : field == FIELD_ISSUE      ? PLACE_ISSUE
-							: PLACE_OTHER;
-	if (is_object && field == FIELD_BASE)
-		s->out->has_base_change = true;
-	if (is_object && field == FIELD_PULL_REQUEST)
-		s->out->is_pull_comment = true;
+		s->inside = is_object && field ? field->inside : PLACE_OTHER;
 	s->was_opened = true;
 	s->p++;
 	return true;
 }
 
 /* Scans a whole scalar, or the opening bracket of a container. */
-static bool scan_value(struct scan *s, enum field field)
+static bool scan_value(struct scan *s, const struct field *field)
 {
 	skip_space(s);
 	s->was_opened = false;
+	if (field && field->flag && *s->p == field->flag_byte)
+		*(bool *)((char *)s->out + field->flag) = true;
 	switch (*s->p) {
 	case '"':
 		return scan_string(s, field);
@@ -395,8 +371,6 @@ static bool scan_value(struct scan *s, enum field field)
 	case '[':
 		return open_container(s, field);
 	case 't':
-		if (field == FIELD_DELETED)
-			s->out->is_deleted = true;
 		return scan_word(s, "true");
 	case 'f':
 		return scan_word(s, "false");
@@ -409,7 +383,7 @@ static bool scan_value(struct scan *s, enum field field)
 
 /* Scans from the end of a value to the beginning of the next one: closing brackets, a comma, a key. False: the document
  * has ended (s->why is NULL), or has a mistake. */
-static bool scan_to_next(struct scan *s, enum field *ret)
+static bool scan_to_next(struct scan *s, const struct field **ret)
 {
 	while (s->depth > 0) {
 		bool is_object = s->in_object >> (s->depth - 1) & 1;
@@ -427,7 +401,7 @@ static bool scan_to_next(struct scan *s, enum field *ret)
 			s->p++;
 			skip_space(s);
 		}
-		*ret = FIELD_NONE;
+		*ret = NULL;
 		return is_object ? scan_key(s, ret) : true;
 	}
 	skip_space(s);
@@ -437,7 +411,7 @@ static bool scan_to_next(struct scan *s, enum field *ret)
 int skim(const char *body, size_t n, struct skim *ret, struct error *e)
 {
 	struct scan s = {.p = body, .end = body + n, .inside = PLACE_OTHER, .out = ret};
-	enum field field = FIELD_NONE;
+	const struct field *field = NULL;
 
 	ret->action[0] = ret->repository[0] = ret->ref[0] = '\0';
 	ret->is_deleted = ret->has_base_change = ret->is_pull_comment = false;
