@@ -30,7 +30,6 @@ void dispatch_part_closed(struct dispatch *d, void *part);
  *
  * Rule guarded here: intake comes first. While many of its writes are queued, the planner reads one delivery at a time
  * with pauses; it never stops. ---- */
-struct asked;
 struct planning;
 
 struct planner *planner_new(struct dispatch *d);
@@ -39,13 +38,12 @@ void planner_ring(struct planner *pl);
 /* True if, as far as this turn of the loop knows, no delivery waits or is being planned. */
 bool planner_is_idle(const struct planner *pl);
 void planner_close(struct planner *pl);
-/* Plans an event without a webhook, in turn with the deliveries of its pull request. body: like that of a webhook of
- * this event; the planner takes it over (free()). on_done runs once, never inside this call; err 0: planned, or
- * already known. */
-void planner_take_synthetic(
+/* Plans an event in turn with the others of its pull request, and takes it over. on_done (or NULL) runs once, never
+ * inside this call; err 0: planned, or already known. */
+void planner_take(struct planner *pl, struct planning *p, void (*on_done)(void *owner, int err), void *owner);
+/* The same for an event without a webhook. body: like that of a webhook of this event; the planner frees it. */
+void planner_take_event(
     struct planner *pl, const char *event_name, char *body, void (*on_done)(void *owner, int err), void *owner);
-/* Plans the request of a person in the same way. Takes over `asked`. */
-void planner_take_asked(struct planner *pl, struct asked *asked, void (*on_done)(void *owner, int err), void *owner);
 /* For planning.c. The planning has ended: frees it, and begins the next one of its line. */
 void planner_finished(struct planner *pl, struct planning *p);
 

@@ -54,11 +54,13 @@ bool planner_is_idle(const struct planner *pl) { return pl->n == 0 && !pl->may_h
 
 /* ---- plannings ---- */
 
-static void take_planning(struct planner *pl, struct planning *p)
+void planner_take(struct planner *pl, struct planning *p, void (*on_done)(void *owner, int err), void *owner)
 {
 	const struct planning *other;
 	bool is_first = true; /* of its line */
 
+	p->on_done = on_done;
+	p->owner = owner;
 	TAILQ_FOREACH (other, &pl->plannings, link)
 		if (p->line && str_eq(other->line, p->line))
 			is_first = false;
@@ -146,7 +148,7 @@ static void on_deliveries_read(struct store_query *q)
 			continue;
 		struct planning *p = planning_new(pl->d, dl->id, dl->guid, dl->event, dl->body, dl->body_len);
 		p->received_ms = dl->received_ms;
-		take_planning(pl, p);
+		planner_take(pl, p, NULL, NULL);
 		dl->guid = NULL;
 		dl->event = NULL;
 		dl->body = NULL;
@@ -187,25 +189,13 @@ static void planner_pump(struct planner *pl)
 
 /* ---- events without a delivery ---- */
 
-static void take_with_answer(struct planner *pl, struct planning *p, void (*on_done)(void *owner, int err), void *owner)
-{
-	p->on_done = on_done;
-	p->owner = owner;
-	take_planning(pl, p);
-}
-
-void planner_take_synthetic(
+void planner_take_event(
     struct planner *pl, const char *event_name, char *body, void (*on_done)(void *owner, int err), void *owner)
 {
 	char guid[UUID_BYTES];
 
-	take_with_answer(pl, planning_new(pl->d, 0, xstrdup(uuid_new(guid)), xstrdup(event_name), body, strlen(body)),
+	planner_take(pl, planning_new(pl->d, 0, xstrdup(uuid_new(guid)), xstrdup(event_name), body, strlen(body)),
 	    on_done, owner);
-}
-
-void planner_take_asked(struct planner *pl, struct asked *asked, void (*on_done)(void *owner, int err), void *owner)
-{
-	take_with_answer(pl, planning_new_asked(pl->d, asked), on_done, owner);
 }
 
 void planner_close(struct planner *pl)

@@ -333,6 +333,6 @@ int dispatch_retest(struct dispatch *d, struct retest_request *r)
 	a->sha = r->number ? NULL : arena_strdup(&a->texts, r->sha);
 	a->request = r;
 	asked_add_retest(a, r->accelerator, r->runner);
-	planner_take_asked(d->planner, a, on_retest_done, r);
+	planner_take(d->planner, planning_new_asked(d, a), on_retest_done, r);
 	return 0;
 }

@@ -53,15 +53,11 @@ static void release_reconcile_look(struct reconciler *r)
 
 static void finish_closing_reconciler(struct reconciler *r)
 {
-	struct branch_memory *m;
-
 	if (r->is_running)
 		release_reconcile_look(r);
-	while ((m = r->br.memory) != NULL) {
-		r->br.memory = m->next;
-		free(m->name);
-		free(m);
-	}
+	for (size_t i = 0; i < r->br.n_memory; i++)
+		free(r->br.memory[i].name);
+	free(r->br.memory);
 	timer_close(r->timer);
 	dispatch_part_closed(r->d, r);
 }
@@ -133,24 +129,20 @@ static void have_since(struct reconciler *r)
 static void on_reconcile_timer(struct timer *t)
 {
 	struct reconciler *r = timer_owner(t);
-	void (*then)(struct reconciler * r) = r->then;
 
-	if (!r->is_running && !config_is_registry_loaded(r->d->config)) {
+	if (r->is_running) {
+		r->then(r);
+	} else if (!config_is_registry_loaded(r->d->config)) {
 		/* reconciler_configure() starts the look once the registry is loaded */
 		r->was_rung = true;
-		return;
-	}
-	if (!r->is_running) {
+	} else {
 		r->is_running = true;
 		r->was_rung = false;
 		r->has_failed = false;
 		r->part = ARRAY_LEN(PARTS); /* a failure before the first one ends the look */
 		r->config = config_ref(r->d->config);
 		reconcile_load_setting(r, xstrdup(SINCE_KEY), have_since);
-		return;
 	}
-	r->then = NULL;
-	then(r);
 }
 
 void reconciler_ring(struct reconciler *r)
@@ -257,23 +249,19 @@ void reconcile_plan(struct reconciler *r, const char *event_name, char *body, vo
 {
 	r->then = then;
 	r->is_busy = true;
-	planner_take_synthetic(r->d->planner, event_name, body, on_planned, r);
+	planner_take_event(r->d->planner, event_name, body, on_planned, r);
 }
 
 static const char *branch_name(const struct reconciler *r) { return r->config->upstream_branches[r->br.i]; }
 
 static struct branch_memory *branch_memory_of(struct reconciler *r)
 {
-	struct branch_memory *m = r->br.memory;
+	for (size_t i = 0; i < r->br.n_memory; i++)
+		if (str_eq(r->br.memory[i].name, branch_name(r)))
+			return &r->br.memory[i];
 
-	while (m && !str_eq(m->name, branch_name(r)))
-		m = m->next;
-	if (!m) {
-		m = xcalloc(1, sizeof(*m));
-		m->name = xstrdup(branch_name(r));
-		m->next = r->br.memory;
-		r->br.memory = m;
-	}
+	struct branch_memory *m = ARRAY_PUSH(r->br.memory, r->br.n_memory);
+	*m = (struct branch_memory){.name = xstrdup(branch_name(r))};
 	return m;
 }
 

@@ -25,8 +25,7 @@
 /* Private to reconcile_*.c, the three parts of a look. Each part runs by callbacks, with one operation at a time, and
  * ends with reconcile_part_done(). */
 
-struct branch_memory { /* kept from look to look, unlike the rest of the state */
-	struct branch_memory *next;
+struct branch_memory {
 	char *name;
 	char etag[GITHUB_ETAG_BYTES];
 };
@@ -78,7 +77,7 @@ struct reconciler {
 			int64_t id;
 			const char *guid; /* of page */
 		} * lost;
-		size_t n_lost, i;
+		size_t n_lost; /* of the page, still to be requested */
 		bool *known;
 	} dl;
 
@@ -105,7 +104,8 @@ struct reconciler {
 		char sha[41];
 		char etag[GITHUB_ETAG_BYTES];
 		json_t *answer;
-		struct branch_memory *memory;
+		struct branch_memory *memory; /* kept from look to look */
+		size_t n_memory;
 	} br;
 };
 

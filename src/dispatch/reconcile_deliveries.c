@@ -77,7 +77,7 @@ static void on_count_taken_back(struct store_op *op)
 static void on_redelivery_asked(struct github_call *call)
 {
 	struct reconciler *r = CONTAINER_OF(call, struct reconciler, op.call);
-	const struct lost_delivery *lost = &r->dl.lost[r->dl.i];
+	const struct lost_delivery *lost = &r->dl.lost[r->dl.n_lost - 1];
 	struct github_result result = call->result;
 	bool is_too_late = result.err && result.is_final && result.err != ERR_AUTH;
 	bool was_refused = result.err && (result.status >= 400 || !result.was_sent);
@@ -89,7 +89,7 @@ static void on_redelivery_asked(struct github_call *call)
 		r->dl.ask_why = result.why;
 		r->op.count = (struct count_redelivery){
 		    .op.done = on_count_taken_back,
-		    .guid = r->dl.lost[r->dl.i].guid,
+		    .guid = lost->guid,
 		    .is_taken_back = true,
 		};
 		reconcile_submitted(r, "counting redeliveries", store_count_redelivery(r->d->deps.store, &r->op.count));
@@ -101,7 +101,7 @@ static void on_redelivery_asked(struct github_call *call)
 	r->d->counters.n_redeliveries_asked += !is_too_late;
 	log_event(is_too_late ? LOG_WARN : LOG_INFO, is_too_late ? "redelivery_refused" : "redelivery_asked",
 	    LOG_S("delivery", lost->guid), LOG_I("id", lost->id), LOG_S("error", result.why.text));
-	r->dl.i++;
+	r->dl.n_lost--;
 	next_lost(r);
 }
 
@@ -113,21 +113,22 @@ static void on_redelivery_counted(struct store_op *op)
 	if (!reconcile_op_ended(r, "counting redeliveries", op->err, &op->why))
 		return;
 	if (n_before >= ASKED_EACH_MAX) {
-		r->dl.i++;
+		r->dl.n_lost--;
 		next_lost(r);
 		return;
 	}
 	r->op.call = (struct github_call){.done = on_redelivery_asked};
 	reconcile_goes_to_github(r);
-	github_delivery_redeliver(r->d->deps.github, &r->op.call, r->dl.lost[r->dl.i].id);
+	github_delivery_redeliver(r->d->deps.github, &r->op.call, r->dl.lost[r->dl.n_lost - 1].id);
 }
 
+/* A page lists the newest first. Requests the oldest first, so that a comment does not arrive before its pull request. */
 static void next_lost(struct reconciler *r)
 {
-	while (r->dl.i < r->dl.n_lost) {
-		const char *guid = r->dl.lost[r->dl.i].guid;
+	for (; r->dl.n_lost > 0; r->dl.n_lost--) {
+		const char *guid = r->dl.lost[r->dl.n_lost - 1].guid;
 
-		if (!r->dl.known[r->dl.i] && !json_object_get(r->dl.settled, guid)) {
+		if (!r->dl.known[r->dl.n_lost - 1] && !json_object_get(r->dl.settled, guid)) {
 			json_object_set_new(r->dl.settled, guid, json_true());
 			r->op.count = (struct count_redelivery){
 			    .op.done = on_redelivery_counted,
@@ -138,7 +139,6 @@ static void next_lost(struct reconciler *r)
 			    r, "counting redeliveries", store_count_redelivery(r->d->deps.store, &r->op.count));
 			return;
 		}
-		r->dl.i++;
 	}
 	turn_page(r);
 }
@@ -148,33 +148,29 @@ static void on_guids_known(struct store_query *q)
 	struct reconciler *r = CONTAINER_OF(q, struct reconciler, op.known_guids.q);
 
 	free((void *)r->op.known_guids.guids);
-	if (!reconcile_op_ended(r, "looking up deliveries", q->err, &q->why))
-		return;
-	r->dl.i = 0;
-	next_lost(r);
+	if (reconcile_op_ended(r, "looking up deliveries", q->err, &q->why))
+		next_lost(r);
 }
 
 /* Collects the failed ones down to the floor, each by its latest attempt. */
 static void note_lost(struct reconciler *r)
 {
 	json_t *entry;
-	size_t i, k, n;
+	size_t i, k;
 
 	r->dl.lost = xcalloc(json_array_size(r->dl.page) + 1, sizeof(*r->dl.lost));
 	json_array_foreach(r->dl.page, i, entry)
 	{
-		int64_t id = json_get_int(entry, "id", 0), status, at_ms;
-		const char *guid = json_get_str(entry, "guid");
-		const char *at = json_get_str(entry, "delivered_at");
+		int64_t id = json_get_int(entry, "id", 0), status = json_get_int(entry, "status_code", 0), at_ms;
+		const char *guid = json_get_str(entry, "guid"), *at = json_get_str(entry, "delivered_at");
 
-		status = json_get_int(entry, "status_code", 0);
 		if (id <= r->dl.floor_id || (at && rfc3339_parse(at, &at_ms) == 0 && at_ms < r->since_ms)) {
 			r->dl.is_at_floor = true;
 			return;
 		}
 		if (id > r->dl.newest_id)
 			r->dl.newest_id = id;
-		n = guid ? strlen(guid) : 0;
+		size_t n = guid ? strlen(guid) : 0;
 		if (n == 0 || n > GUID_MAX_BYTES || strspn(guid, GUID_CHARS) != n)
 			continue;
 		for (k = 0; k < r->dl.n_lost && !str_eq(r->dl.lost[k].guid, guid);)
@@ -205,14 +201,6 @@ static void on_delivery_page(struct github_call *call)
 		return;
 	r->dl.n_pages++;
 	note_lost(r);
-	/* A page lists the newest first. Request the oldest first, so that a comment does not arrive before its
-	 * pull request. */
-	for (size_t i = 0, j = r->dl.n_lost; i + 1 < j; i++) {
-		struct lost_delivery other = r->dl.lost[--j];
-
-		r->dl.lost[j] = r->dl.lost[i];
-		r->dl.lost[i] = other;
-	}
 	if (r->dl.n_lost) {
 		const char **guids = xcalloc(r->dl.n_lost + 1, sizeof(*guids));
 

@@ -19,22 +19,19 @@ static const char KEY[] = "reconcile.pulls";
 
 static void next_pull(struct reconciler *r);
 
+static int compare_numbers(const void *a, const void *b)
+{
+	const struct known_pull *x = a, *y = b;
+
+	return (x->number > y->number) - (x->number < y->number);
+}
+
 /* Both lists are in the order of their numbers. */
 static struct known_pull *find_pull(const struct list_pulls *l, int64_t number)
 {
-	size_t low = 0, high = l->n;
+	const struct known_pull key = {.number = number};
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (l->list[middle].number == number)
-			return &l->list[middle];
-		if (l->list[middle].number < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	return l->n ? bsearch(&key, l->list, l->n, sizeof(key), compare_numbers) : NULL;
 }
 
 static int64_t pull_time(const json_t *pull, const char *key)
@@ -142,11 +139,13 @@ static void decide_not_open(struct reconciler *r)
 		return;
 	}
 	if (known || !r->pl.is_first_look || pull_time(pull, "created_at") >= r->since_ms) {
+		bool was_open = known && known->is_open;
+
 		plan_pull(r,
-		    !known           ? "opened"
-		    : known->is_open ? "synchronize"
-				     : "reopened",
-		    known && known->is_open ? known->head_sha : NULL);
+		    !known     ? "opened"
+		    : was_open ? "synchronize"
+			       : "reopened",
+		    was_open ? known->head_sha : NULL);
 		return;
 	}
 	/* The first look only records the present state. */

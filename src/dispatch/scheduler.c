@@ -89,11 +89,8 @@ static void free_run(struct scheduled_run *run)
 
 static void upstream_head_release(struct upstream_head *u)
 {
-	u->etag[0] = u->sha[0] = '\0';
-	FREE_AND_NULL(u->repository);
-	FREE_AND_NULL(u->branch);
-	FREE_AND_NULL(u->title);
-	FREE_AND_NULL(u->author);
+	FREE_ALL(u->repository, u->branch, u->title, u->author);
+	*u = (struct upstream_head){0};
 }
 
 /* An operation has ended. If the scheduler is closing, frees idle runs, and after the last one the scheduler. */
@@ -169,6 +166,7 @@ static void write_run_reason(struct scheduled_run *run, int64_t again_ms)
 		timer_start(run->timer, again_ms);
 }
 
+/* is_final: retrying does not help. */
 static void retry_run(struct scheduled_run *run, const char *what, const char *why, bool is_final, int64_t wait_ms)
 {
 	int64_t delay_ms = backoff_delay_ms(++run->n_tries, wait_ms, random_fraction());
@@ -242,18 +240,13 @@ static void on_source_head(struct head_request *q)
 	}
 }
 
-/* err 0: the scheduler has upstream's head. is_final: retrying does not help. */
-static void use_upstream_head(struct scheduled_run *run, int err, const char *why, bool is_final, int64_t wait_ms)
+static void use_upstream_head(struct scheduled_run *run)
 {
 	struct dispatch *d = run->scheduler->d;
 	const struct upstream_head *u = &run->scheduler->upstream;
 	const struct accelerator *a = config_accelerator(run->config, run->accelerator);
 	struct nightly_head head = {u->sha, u->branch, u->title, u->author};
 
-	if (err) {
-		retry_run(run, "upstream's head could not be read", why, is_final, wait_ms);
-		return;
-	}
 	plan_nightly(&head, a, run->config, &run->plan);
 	run->body = synthetic_nightly(u->repository, u->branch, u->sha);
 	if (a->source_git_url) {
@@ -337,14 +330,18 @@ static void on_upstream_head(struct github_call *call)
 		settle_scheduler(s);
 		return;
 	}
-	/* A run that gets its answer may wait for another one at once. This walk leaves it out. */
+	/* A run that gets its answer may wait for another one at once. This loop does not serve it again. */
 	for (struct scheduled_run *run = LIST_FIRST(&s->runs), *next; run; run = next) {
 		next = LIST_NEXT(run, link);
 		if (!run->waits_for_upstream)
 			continue;
 		run->waits_for_upstream = false;
-		use_upstream_head(run, result.err, *result.why.text ? result.why.text : err_text(result.err),
-		    result.is_final, result.retry_after_ms);
+		if (result.err)
+			retry_run(run, "upstream's head could not be read",
+			    *result.why.text ? result.why.text : err_text(result.err), result.is_final,
+			    result.retry_after_ms);
+		else
+			use_upstream_head(run);
 	}
 }
 

@@ -57,14 +57,6 @@ static void trim_payloads(struct sender *s)
 	}
 }
 
-static void release_payload(struct attempt *a)
-{
-	assert(a->payload->n_users > 0);
-	a->payload->n_users--;
-	trim_payloads(a->payload->sender);
-	a->payload = NULL;
-}
-
 static void on_body_got(struct store_query *q)
 {
 	struct payload *p = CONTAINER_OF(q, struct payload, get.q);
@@ -203,7 +195,9 @@ static void send_payload(struct attempt *a, int err, const struct error *why)
 {
 	int rc = err ? 0 : make_request_text(a);
 
-	release_payload(a);
+	a->payload->n_users--;
+	a->payload = NULL;
+	trim_payloads(a->d->sender);
 	if (err == ERR_NOT_FOUND || err == ERR_INVALID) {
 		a->effect.why = *why;
 		effect_end(&a->effect, OUTBOX_DEAD, 0);

@@ -63,9 +63,7 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 	(void)st;
 	(void)kind;
 	(void)at;
-	/* A later sweep tries again; the other files are removed now. */
-	if (remove(path) != 0)
-		errno = 0;
+	remove(path); /* If this fails, a later sweep tries again. The other files are removed now. */
 	return 0;
 }
 

@@ -36,8 +36,7 @@ struct round {
 
 static void round_release(struct round *q)
 {
-	free(q->root);
-	free(q->name);
+	FREE_ALL(q->root, q->name);
 	arena_release(&q->texts);
 	buf_release(&q->mistakes);
 	*q = (struct round){0};
@@ -53,15 +52,16 @@ static void round_fetch(struct pool_work *w)
 	    .cancel_fd = q->cancel_fd,
 	};
 	struct checkout c = {.path = q->path, .root = q->root, .mistakes = &q->mistakes};
-	char *path = path_join(q->root, "repo.git"), *good;
+	char *path = path_join(q->root, "repo.git");
 	int rc = 0;
 
 	if (mkdir(q->root, 0700) != 0 && errno != EEXIST)
 		rc = error_set(&q->why, ERR_IO, "%s: %s", q->root, strerror(errno));
 	if (!rc) {
-		/* Corrects `good` where it does not name the folder in force: the owner kept a commit and then could
-		 * not put it in force, or the file was removed. */
-		good = folder_good(q->root, &q->good_wall_ms);
+		/* Corrects `good` if it does not name the folder in force: the owner kept a commit and then could not
+		 * put it in force, or the file was removed. */
+		char *good = folder_good(q->root, &q->good_wall_ms);
+
 		if (q->name_in_force && !str_eq(good, q->name_in_force))
 			rc = folder_keep(q->root, q->name_in_force, &q->why);
 		free(good);
@@ -129,31 +129,27 @@ static void registry_enter(struct registry *r, enum state to)
 
 /* ---- the end of a round ---- */
 
-static void finish_closing_registry(struct registry *r)
+static void finish_closing_registry(void *owner)
 {
+	struct registry *r = owner;
+
 	timer_close(r->timer);
 	config_unref(r->config);
 	round_release(&r->round);
-	free(r->refused_name);
-	free(r->status.refused_why);
-	free(r->status.fetch_error);
 	close(r->cancel_fd);
-	loop_reap(r->deps.loop, free, r);
 	r->on_closed(r->owner);
+	FREE_ALL(r->refused_name, r->status.refused_why, r->status.fetch_error, r);
 }
-
-static void on_closing_turn(struct timer *t) { finish_closing_registry(timer_owner(t)); }
 
 static void end_round(struct registry *r)
 {
-	int64_t after_ms, pause_ms;
-
 	registry_enter(r, IDLE);
 	if (r->is_closing) {
-		finish_closing_registry(r);
+		loop_reap(r->deps.loop, finish_closing_registry, r);
 	} else if (r->status.is_used) {
-		after_ms = r->config->accelerators_git_interval_ms;
-		pause_ms = backoff_delay_ms(r->n_failures, 0, random_fraction());
+		int64_t after_ms = r->config->accelerators_git_interval_ms;
+		int64_t pause_ms = backoff_delay_ms(r->n_failures, 0, random_fraction());
+
 		if (r->n_failures && pause_ms < after_ms)
 			after_ms = pause_ms;
 		timer_start(r->timer, r->is_fetch_wanted ? 0 : after_ms);
@@ -225,23 +221,24 @@ void registry_answer(struct registry *r, enum registry_answer what, const char *
 
 /* ---- fetching ---- */
 
+/* True if the configuration names this repository, branch and folder. */
+static bool is_followed(const struct config *c, const char *url, const char *branch, const char *path)
+{
+	return c->accelerators_git_url && str_eq(url, c->accelerators_git_url) &&
+	       str_eq(branch, c->accelerators_git_branch) && str_eq(path, c->accelerators_git_path);
+}
+
 static void on_fetched(struct pool_work *w)
 {
 	struct registry *r = CONTAINER_OF(w, struct registry, round.work);
-	const struct config *c = r->config;
 	struct round *q = &r->round;
-	/* False when the round read another repository, branch or folder than is configured now. */
-	bool is_up_to_date = r->status.is_used && str_eq(q->url, c->accelerators_git_url) &&
-			     str_eq(q->branch, c->accelerators_git_branch) && str_eq(q->path, c->accelerators_git_path);
 
-	if (r->is_closing || !is_up_to_date) {
+	if (r->is_closing || !is_followed(r->config, q->url, q->branch, q->path)) {
 		r->is_fetch_wanted = true;
 		end_round(r);
 	} else if (q->err) {
 		fail_round(r, q->why.text);
 	} else {
-		char *folder;
-
 		/* After a successful fetch: the commit is in force already, refused before, refused now, or tried. */
 		r->n_failures = 0;
 		r->status.fetched_wall_ms = clock_wall_ms();
@@ -257,8 +254,9 @@ static void on_fetched(struct pool_work *w)
 			refuse_commit(r, buf_str(&q->mistakes));
 			end_round(r);
 		} else {
+			char *folder = path_join(q->root, q->name);
+
 			registry_enter(r, TRYING);
-			folder = path_join(q->root, q->name);
 			r->deps.try_commit(r, q->commit, folder, r->deps.owner);
 			free(folder);
 		}
@@ -324,9 +322,8 @@ void registry_retry(struct registry *r)
 void registry_configure(struct registry *r, struct config *c)
 {
 	struct config *old = r->config;
-	bool is_new = !old || !str_eq(old->accelerators_git_url, c->accelerators_git_url) ||
-		      !str_eq(old->accelerators_git_branch, c->accelerators_git_branch) ||
-		      !str_eq(old->accelerators_git_path, c->accelerators_git_path);
+	bool is_new = !old || !is_followed(c, old->accelerators_git_url, old->accelerators_git_branch,
+				  old->accelerators_git_path);
 
 	r->config = config_ref(c);
 	r->status.is_used = c->accelerators_git_url != NULL;
@@ -356,11 +353,9 @@ void registry_close(struct registry *r, void (*on_closed)(void *owner), void *ow
 	r->owner = owner;
 	if (write(r->cancel_fd, &one, sizeof(one)) != sizeof(one))
 		log_event(LOG_WARN, "registry_not_cancelled");
-	if (r->state == FETCHING || r->state == SWEEPING)
-		return;
-	timer_close(r->timer);
-	r->timer = timer_new(r->deps.loop, on_closing_turn, r);
-	timer_start(r->timer, 0);
+	timer_stop(r->timer);
+	if (r->state == IDLE || r->state == TRYING)
+		loop_reap(r->deps.loop, finish_closing_registry, r);
 }
 
 /* ---- the folder of the last good commit; blocking ---- */
@@ -377,17 +372,13 @@ int registry_keep_folder(const char *folder, struct error *e)
 
 char *registry_folder(const char *state_dir)
 {
-	char *root = path_join(state_dir, "registry"), *folder = NULL, *name;
 	int64_t since_ms;
+	char *root = path_join(state_dir, "registry"), *name = folder_good(root, &since_ms);
+	char *folder = name ? path_join(root, name) : NULL;
 	struct stat st;
 
-	name = folder_good(root, &since_ms);
-	if (name) {
-		folder = path_join(root, name);
-		if (stat(folder, &st) != 0 || !S_ISDIR(st.st_mode))
-			FREE_AND_NULL(folder);
-	}
-	free(name);
-	free(root);
+	if (folder && (stat(folder, &st) != 0 || !S_ISDIR(st.st_mode)))
+		FREE_AND_NULL(folder);
+	FREE_ALL(name, root);
 	return folder;
 }

@@ -79,9 +79,9 @@ static struct credential_entry *credential_table_find_id(const struct credential
 static void credential_table_release(struct credential_table *t)
 {
 	for (size_t i = 0; i < t->n; i++) {
-		free(t->entries[i].row.accelerator);
-		free(t->entries[i].row.name);
-		free(t->entries[i].row.last_address);
+		const struct token_row *row = &t->entries[i].row;
+
+		FREE_ALL(row->accelerator, row->name, row->last_address);
 	}
 	free(t->entries);
 	*t = (struct credential_table){0};
@@ -131,8 +131,7 @@ static void on_uses_written(struct store_op *op)
 	struct use_writing *w = CONTAINER_OF(op, struct use_writing, op.op);
 	struct credentials *c = w->credentials;
 
-	free(w->uses);
-	free(w);
+	FREE_ALL(w->uses, w);
 	credentials_let_go(c);
 }
 
@@ -154,8 +153,7 @@ static void write_uses(struct credentials *c)
 		w->op.n++;
 	}
 	if (w->op.n == 0 || store_touch_tokens(c->store, &w->op)) {
-		free(w->uses);
-		free(w);
+		FREE_ALL(w->uses, w);
 		return;
 	}
 	c->n_in_hand++;

@@ -107,9 +107,7 @@ struct issuer_keys *issuer_keys_new(struct loop *l, struct http_client *c, struc
 {
 	struct issuer_keys *k = xcalloc(1, sizeof *k);
 
-	k->loop = l;
-	k->client = c;
-	k->counters = counters;
+	*k = (struct issuer_keys){.loop = l, .client = c, .counters = counters};
 	return k;
 }
 
@@ -126,9 +124,7 @@ static void issuer_release(void *p)
 
 	http_call_release(&i->call);
 	jwks_release(&i->keys);
-	free(i->name);
-	free(i->url);
-	free(i);
+	FREE_ALL(i->name, i->url, i);
 }
 
 /* Removes the issuer from the list. It is freed at the end of the turn, because its own callback may be running. */
@@ -200,14 +196,12 @@ static void on_fetched(struct http_call *call)
 
 static void fetch_keys(struct issuer *i)
 {
-	static const char *const headers[] = {"Accept: application/json", NULL};
-
 	i->is_fetching = true;
 	i->owner->counters->n_key_fetches++;
 	i->call = (struct http_call){
 	    .method = "GET",
 	    .url = i->url,
-	    .headers = headers,
+	    .headers = (const char *const[]){"Accept: application/json", NULL},
 	    .max_answer_bytes = JWKS_BYTES_MAX,
 	    .total_timeout_ms = FETCH_TIMEOUT_MS,
 	    .done = on_fetched,

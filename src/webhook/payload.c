@@ -17,76 +17,68 @@ enum {
 
 /* ---- which webhooks are used ---- */
 
-/* NULL: the webhook is used; else the reason why not. */
-typedef const char *refuse_fn(const struct skim *s, const struct config *c);
-
-static const char *refuse_pull(const struct skim *s, const struct config *c)
+/* False: the event is not used. */
+static bool find_event_kind(const char *event, enum event_kind *ret)
 {
+	static const struct {
+		const char *event;
+		enum event_kind kind;
+	} kinds[] = {
+	    {"pull_request", EVENT_PULL_REQUEST},
+	    {"push", EVENT_PUSH},
+	    {"issue_comment", EVENT_ISSUE_COMMENT},
+	    {"check_run", EVENT_CHECK_RUN},
+	    {"check_suite", EVENT_CHECK_SUITE},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+		if (str_eq(event, kinds[i].event)) {
+			*ret = kinds[i].kind;
+			return true;
+		}
+	/* The App's repositories changed. Every such event counts. */
+	*ret = EVENT_INSTALLATION;
+	return str_has_prefix(event, "installation");
+}
+
+/* NULL: the webhook is used; else the reason why not. */
+static const char *refuse_event(enum event_kind kind, const struct skim *s, const struct config *c)
+{
+	static const char heads[] = "refs/heads/", unused[] = "the action is not used";
 	enum pull_action action = pull_action_parse(s->action);
 
-	(void)c;
-	if (action == N_PULL_ACTIONS)
-		return "the action is not used";
-	if (action == PULL_BASE_CHANGED && !s->has_base_change)
-		return "edited, but not its base";
-	return NULL;
+	if (kind == EVENT_INSTALLATION)
+		return NULL;
+	if (strcasecmp(s->repository, c->upstream_repository) != 0)
+		return "not the upstream repository";
+	if (kind == EVENT_PULL_REQUEST) {
+		if (action == N_PULL_ACTIONS)
+			return unused;
+		return action == PULL_BASE_CHANGED && !s->has_base_change ? "edited, but not its base" : NULL;
+	}
+	if (kind == EVENT_PUSH) {
+		if (!str_has_prefix(s->ref, heads))
+			return "not a push to a branch";
+		if (s->is_deleted)
+			return "the branch was deleted";
+		bool is_listed = strv_contains((const char *const *)c->upstream_branches, s->ref + strlen(heads));
+		return is_listed ? NULL : "the branch is not listed";
+	}
+	if (!str_eq(s->action, kind == EVENT_ISSUE_COMMENT ? "created" : "rerequested"))
+		return unused;
+	return kind == EVENT_ISSUE_COMMENT && !s->is_pull_comment ? "a comment on an issue" : NULL;
 }
-
-static const char *refuse_push(const struct skim *s, const struct config *c)
-{
-	static const char heads[] = "refs/heads/";
-
-	if (!str_has_prefix(s->ref, heads))
-		return "not a push to a branch";
-	if (s->is_deleted)
-		return "the branch was deleted";
-	if (!strv_contains((const char *const *)c->upstream_branches, s->ref + strlen(heads)))
-		return "the branch is not listed";
-	return NULL;
-}
-
-static const char *refuse_comment(const struct skim *s, const struct config *c)
-{
-	(void)c;
-	if (!str_eq(s->action, "created"))
-		return "the action is not used";
-	return s->is_pull_comment ? NULL : "a comment on an issue";
-}
-
-static const char *refuse_check(const struct skim *s, const struct config *c)
-{
-	(void)c;
-	return str_eq(s->action, "rerequested") ? NULL : "the action is not used";
-}
-
-static const struct {
-	const char *event;
-	enum event_kind kind;
-	refuse_fn *refuse;
-} RULES[] = {{"pull_request", EVENT_PULL_REQUEST, refuse_pull}, {"push", EVENT_PUSH, refuse_push},
-    {"issue_comment", EVENT_ISSUE_COMMENT, refuse_comment}, {"check_run", EVENT_CHECK_RUN, refuse_check},
-    {"check_suite", EVENT_CHECK_SUITE, refuse_check}};
 
 enum webhook_class webhook_classify(
     const char *event, const struct skim *s, const struct config *c, const char **ret_reason)
 {
+	enum event_kind kind;
+
 	*ret_reason = NULL;
 	if (str_eq(event, "ping"))
 		return WEBHOOK_PONG;
-	/* The App's repositories changed. Every such event counts. */
-	if (str_has_prefix(event, "installation"))
-		return WEBHOOK_USED;
-	for (size_t i = 0; i < ARRAY_LEN(RULES); i++) {
-		if (!str_eq(event, RULES[i].event))
-			continue;
-		if (strcasecmp(s->repository, c->upstream_repository) != 0)
-			*ret_reason = "not the upstream repository";
-		else
-			*ret_reason = RULES[i].refuse(s, c);
-		return *ret_reason ? WEBHOOK_IGNORED : WEBHOOK_USED;
-	}
-	*ret_reason = "the event is not used";
-	return WEBHOOK_IGNORED;
+	*ret_reason = find_event_kind(event, &kind) ? refuse_event(kind, s, c) : "the event is not used";
+	return *ret_reason ? WEBHOOK_IGNORED : WEBHOOK_USED;
 }
 
 /* "owner/name" of https://HOST/owner/name(.git)(/), not terminated; 0: the URL is another kind. */
@@ -378,14 +370,9 @@ int event_parse(const char *event_name, const char *body, size_t n, struct event
 {
 	struct reader r = {0};
 	json_t *root = NULL;
-	size_t rule = 0;
 
-	*ret = (struct event){.kind = EVENT_INSTALLATION};
-	while (rule < ARRAY_LEN(RULES) && !str_eq(event_name, RULES[rule].event))
-		rule++;
-	if (rule < ARRAY_LEN(RULES))
-		ret->kind = RULES[rule].kind;
-	else if (!str_has_prefix(event_name, "installation"))
+	*ret = (struct event){0};
+	if (!find_event_kind(event_name, &ret->kind))
 		return error_set(e, ERR_INVALID, "the event \"%s\" is not used", event_name);
 	int err = json_parse(body, n, &root, e);
 	if (err)
