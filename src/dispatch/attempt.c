@@ -29,7 +29,7 @@ const char *attempt_github_check(struct attempt *a)
 
 	if (!is_repository_name(row->target))
 		return "its target is not a repository";
-	/* `closed` goes out all the same: it ends what was started there. */
+	/* `closed` also goes to a repository that is no longer registered: it ends the work there. */
 	if (row->kind == OUTBOX_GITHUB_DISPATCH && !is_registered(a->config, row->target))
 		return "no longer registered";
 	if (row->kind != OUTBOX_RERUN)
@@ -45,7 +45,7 @@ static void attempt_github_failed(struct attempt *a, const struct github_result 
 {
 	error_set(&a->effect.why, r->err, "%s", *r->why.text ? r->why.text : err_text(r->err));
 	if (r->err == ERR_CANCELLED || (r->err == ERR_BUSY && !r->was_sent)) {
-		/* Nothing was tried, or it was cut off here: the attempt does not count. */
+		/* The request was not sent, or Outpost cut it off: the attempt does not count. */
 		int64_t wait_ms = r->err == ERR_CANCELLED ? 0 : BACKOFF_FIRST_MS;
 		int64_t next_ms = clock_wall_ms() + (wait_ms > r->retry_after_ms ? wait_ms : r->retry_after_ms);
 
@@ -175,17 +175,17 @@ static int64_t retry_after_ms(const struct http_call *call)
 static void on_webhook_answer(struct http_call *call)
 {
 	struct attempt *a = CONTAINER_OF(call, struct attempt, call.http);
-	struct error why = call->why, *said = &a->effect.why;
+	struct error why = call->why, *ret_why = &a->effect.why;
 	int err = call->err, status = call->status;
 	int64_t wait_ms = retry_after_ms(call);
 	bool was_sent = call->was_sent;
-	/* An endless answer to a request that was accepted does not concern Outpost. */
+	/* The vendor accepted the request, so an endless answer does not matter. */
 	bool has_answer = err == 0 || (err == ERR_TOO_BIG && status > 0);
 
 	a->is_on_wire = false;
 	http_call_release(call);
 	if (err == ERR_CANCELLED) { /* Outpost itself cut it off */
-		error_set(said, err, "%s", "the service was stopped");
+		error_set(ret_why, err, "%s", "the service was stopped");
 		effect_end(&a->effect, was_sent ? OUTBOX_RETRY : OUTBOX_NOT_YET, clock_wall_ms());
 	} else if (!has_answer) {
 		if (err == ERR_DENIED) {
@@ -193,9 +193,9 @@ static void on_webhook_answer(struct http_call *call)
 			 * operator's network. */
 			log_event(LOG_WARN, "webhook_address_refused", LOG_S("dispatch", a->effect.row.dispatch_id),
 			    LOG_S("why", why.text));
-			error_set(said, err, "its host's address may not be reached");
+			error_set(ret_why, err, "its host's address may not be reached");
 		}
-		error_set(said, err, "%s", *why.text ? why.text : err_text(err));
+		error_set(ret_why, err, "%s", *why.text ? why.text : err_text(err));
 		if (err == ERR_INVALID)
 			effect_end(&a->effect, OUTBOX_DEAD, 0);
 		else
@@ -203,7 +203,7 @@ static void on_webhook_answer(struct http_call *call)
 	} else if (status >= 200 && status < 300) {
 		effect_end(&a->effect, OUTBOX_OK, 0);
 	} else {
-		error_set(said, ERR_PROTOCOL, "the vendor's server answered %d%s", status,
+		error_set(ret_why, ERR_PROTOCOL, "the vendor's server answered %d%s", status,
 		    status >= 300 && status < 400 ? ", and redirects are not followed" : "");
 		if (status >= 300 && status < 500 && status != 403 && status != 408 && status != 429)
 			effect_end(&a->effect, OUTBOX_DEAD, 0);

@@ -85,8 +85,8 @@ static void on_clock_jumped(int64_t by_ms, void *owner)
 		submit_shift(dl);
 }
 
-/* The caller has its times from the new clock. So the times in the store move first, and each due time moves once or was
- * right already. */
+/* The caller read its times from the new clock, so the times in the store move first. Each due time then moves exactly
+ * once. */
 static void before_submit(void *owner)
 {
 	struct deadline_watch *dl = owner;

@@ -3,11 +3,11 @@
 #include "store/deliveries.h"
 
 enum {
-	IN_HAND_MAX = 64,
-	GULP = 8, /* deliveries a read: about a millisecond of the loop's time */
-	SIP = 1,
+	PLANNINGS_MAX = 64,
+	READ_MAX = 8,            /* deliveries a read: about a millisecond of the loop's time */
+	READ_BUSY_MAX = 1,       /* a read while intake is busy */
 	INTAKE_IS_BUSY_OPS = 32, /* queued writes; one connection of GitHub's has one */
-	SIP_PAUSE_MS = 50,
+	BUSY_PAUSE_MS = 50,
 };
 
 struct planner {
@@ -20,7 +20,7 @@ struct planner {
 	bool was_rung; /* since this sweep began */
 	bool is_reading;
 	/* Deliveries whose planning ended during a read, which may still return them as accepted. */
-	int64_t ended[IN_HAND_MAX];
+	int64_t ended[PLANNINGS_MAX];
 	int n_ended;
 	bool has_paused; /* before the next read */
 	struct timer *timer;
@@ -99,7 +99,7 @@ void planner_finished(struct planner *pl, struct planning *p)
 	TAILQ_REMOVE(&pl->plannings, p, link);
 	pl->n--;
 	pl->d->counters.n_planning = pl->n;
-	if (pl->is_reading && p->delivery_id && pl->n_ended < IN_HAND_MAX)
+	if (pl->is_reading && p->delivery_id && pl->n_ended < PLANNINGS_MAX)
 		pl->ended[pl->n_ended++] = p->delivery_id;
 	if (pl->d->is_closing) {
 		planning_free(p);
@@ -160,7 +160,7 @@ static void on_deliveries_read(struct store_query *q)
 static void planner_pump(struct planner *pl)
 {
 	struct store_stats stats;
-	int room = IN_HAND_MAX - pl->n;
+	int room = PLANNINGS_MAX - pl->n;
 
 	/* Until the registry has been read, deliveries wait on disk. */
 	if (!config_is_registry_loaded(pl->d->config))
@@ -170,13 +170,13 @@ static void planner_pump(struct planner *pl)
 	store_stats(pl->d->deps.store, &stats);
 	if (stats.n_queued_ops > INTAKE_IS_BUSY_OPS && !pl->has_paused) {
 		pl->has_paused = true;
-		timer_start(pl->timer, SIP_PAUSE_MS);
+		timer_start(pl->timer, BUSY_PAUSE_MS);
 		return;
 	}
 	pl->read = (struct next_deliveries){
 	    .q = {.done = on_deliveries_read, .retry.event = "deliveries_unread"},
 	    .after_id = pl->after_id,
-	    .limit = pl->has_paused ? SIP : GULP,
+	    .limit = pl->has_paused ? READ_BUSY_MAX : READ_MAX,
 	};
 	if (pl->read.limit > room)
 		pl->read.limit = room;

@@ -33,24 +33,24 @@ struct planning *planning_new(
 	return p;
 }
 
-struct planning *planning_new_asked(struct dispatch *d, struct asked *asked)
+struct planning *planning_new_request(struct dispatch *d, struct user_request *request)
 {
 	struct planning *p = xcalloc(1, sizeof(*p));
 
 	p->d = d;
 	p->config = config_ref(d->config);
-	p->guid = xstrdup(asked->guid);
+	p->guid = xstrdup(request->guid);
 	p->event_name = xstrdup("retest");
-	p->asked = asked;
-	if (asked->number)
-		p->line = xasprintf("%s#%lld", p->config->upstream_repository, (long long)asked->number);
+	p->user_request = request;
+	if (request->number)
+		p->line = xasprintf("%s#%lld", p->config->upstream_repository, (long long)request->number);
 	return p;
 }
 
 void planning_free(struct planning *p)
 {
 	timer_close(p->timer);
-	asked_free(p->asked);
+	user_request_free(p->user_request);
 	config_unref(p->config);
 	event_release(&p->event);
 	plan_release(&p->plan);
@@ -230,8 +230,8 @@ static void decide_plan(struct planning *p)
 void planning_begin(struct planning *p)
 {
 	p->is_begun = true;
-	if (p->asked) {
-		planning_ask(p);
+	if (p->user_request) {
+		planning_run_request(p);
 		return;
 	}
 	if (p->parse_error.code) {
@@ -260,7 +260,7 @@ void planning_begin(struct planning *p)
  * few seconds, the change is planned as if every path matched: one run too many is better than an untested change or one
  * that waits ---- */
 
-static void ask_for_files(struct planning *p);
+static void request_files(struct planning *p);
 
 static void on_files_cached(struct store_op *op)
 {
@@ -280,7 +280,7 @@ static void on_pull_files(struct github_call *call)
 	p->is_on_github = false;
 	if (r.err) {
 		github_pull_files_release(&p->op.pull_files);
-		if (planning_retries_github(p, &r, &p->n_tries, ask_for_files))
+		if (planning_retries_github(p, &r, &p->n_tries, request_files))
 			return;
 		p->d->counters.n_files_unread++;
 		log_event(LOG_WARN, "files_unread", LOG_S("delivery", p->guid), LOG_I("pr", p->event.pull.number),
@@ -307,7 +307,7 @@ static void on_pull_files(struct github_call *call)
 		p->then(p);
 }
 
-static void ask_for_files(struct planning *p)
+static void request_files(struct planning *p)
 {
 	if (p->d->is_closing) { /* planning_cancel() has run already */
 		planning_end(p, ERR_CLOSING);
@@ -326,7 +326,7 @@ static void on_cached_files(struct store_query *q)
 		p->files = p->op.get_files.files;
 		p->then(p);
 	} else {
-		ask_for_files(p);
+		request_files(p);
 	}
 }
 
@@ -339,5 +339,5 @@ void planning_get_files(struct planning *p, void (*then)(struct planning *p))
 	    .head_sha = p->event.pull.head_sha,
 	};
 	if (store_get_files(p->d->deps.store, &p->op.get_files))
-		ask_for_files(p);
+		request_files(p);
 }

@@ -35,9 +35,9 @@ struct planning {
 	struct event event;
 	struct error parse_error;
 	struct plan plan;
-	char **files;                     /* NULL: not read yet */
-	struct asked *asked;              /* a person's request; NULL: a plain event */
-	void (*then)(struct planning *p); /* runs when the files are known */
+	char **files;                      /* NULL: not read yet */
+	struct user_request *user_request; /* a person's request; NULL: a plain event */
+	void (*then)(struct planning *p);  /* runs when the files are known */
 
 	void (*step)(struct planning *p);      /* runs when the timer ends; NULL: it does not run */
 	struct timer *timer;                   /* NULL until it is needed */
@@ -61,8 +61,8 @@ struct planning {
 /* Takes over guid, event_name and body (free()); parses at once. */
 struct planning *planning_new(
     struct dispatch *d, int64_t delivery_id, char *guid, char *event_name, char *body, size_t body_bytes);
-/* For a request of outpostctl; takes over `asked`. */
-struct planning *planning_new_asked(struct dispatch *d, struct asked *asked);
+/* For a request of outpostctl; takes over the request. */
+struct planning *planning_new_request(struct dispatch *d, struct user_request *request);
 /* Ends with planner_finished(), never inside this call. */
 void planning_begin(struct planning *p);
 /* Ends soon. A delivery whose plan is not on disk by then stays accepted. */
@@ -89,10 +89,10 @@ void planning_get_files(struct planning *p, void (*then)(struct planning *p));
 void planning_comment(struct planning *p);
 void planning_rerun(struct planning *p);
 
-/* A request by a person: commands in a comment, Re-run on a check, or outpostctl retest. All three take the same
- * steps: find the change, ask GitHub about it, run one transaction. Private to the planner. Thread: loop. */
+/* A request by a person: commands in a comment, Re-run on a check, or outpostctl retest. All three have the same steps:
+ * find the change, read it from GitHub, run one transaction. Private to the planner. Thread: loop. */
 
-struct asked {
+struct user_request {
 	/* the change: the PR of that number, else a commit by its SHA or the first digits of it */
 	int64_t number;
 	char *sha;
@@ -123,21 +123,21 @@ struct asked {
 	bool has_plan;
 };
 
-struct asked *asked_new(void);
-void asked_free(struct asked *a); /* NULL is fine */
-void asked_add_retest(struct asked *a, const char *accelerator, const char *runner);
+struct user_request *user_request_new(void);
+void user_request_free(struct user_request *a); /* NULL is fine */
+void user_request_add_retest(struct user_request *a, const char *accelerator, const char *runner);
 
-/* Runs the request p->asked. If it contains a retest, this first makes the body that vendors get: from the PR at
- * GitHub, or from the body that was sent last if GitHub does not answer. */
-void planning_ask(struct planning *p);
+/* Runs p->user_request. If it contains a retest, this first makes the body for vendors: from the PR at GitHub, or from
+ * the last body if GitHub does not answer. */
+void planning_run_request(struct planning *p);
 
 /* ---- among planning_*.c ---- */
-/* planning_retest.c: makes the body, the event and the plan, then calls asked_submit(). */
-void asked_gather(struct planning *p);
+/* planning_retest.c: makes the body, the event and the plan, then calls user_request_submit(). */
+void user_request_gather(struct planning *p);
 /* planning_comment.c: runs the request in one transaction and ends the planning. */
-void asked_submit(struct planning *p);
+void user_request_submit(struct planning *p);
 /* Ends the planning because there is nothing to test: answers outpostctl, or marks the delivery as failed. */
-void asked_give_up(struct planning *p, int err, const char *why);
+void user_request_give_up(struct planning *p, int err, const char *why);
 
 /* ---- command.c: finds the commands in a comment on a pull request: `@BOT retest …`, each on a line of its own. Pure.
  *

@@ -7,15 +7,15 @@
 #include "store/commands.h"
 #include "store/plans.h"
 
-struct asked *asked_new(void)
+struct user_request *user_request_new(void)
 {
-	struct asked *a = xcalloc(1, sizeof(*a));
+	struct user_request *a = xcalloc(1, sizeof(*a));
 
 	uuid_new(a->guid);
 	return a;
 }
 
-void asked_free(struct asked *a)
+void user_request_free(struct user_request *a)
 {
 	if (!a)
 		return;
@@ -28,7 +28,7 @@ void asked_free(struct asked *a)
 	free(a);
 }
 
-void asked_add_retest(struct asked *a, const char *accelerator, const char *runner)
+void user_request_add_retest(struct user_request *a, const char *accelerator, const char *runner)
 {
 	*ARRAY_PUSH(a->retests, a->n_retests) = (struct retest){
 	    .accelerator = arena_strdup(&a->texts, accelerator),
@@ -36,23 +36,23 @@ void asked_add_retest(struct asked *a, const char *accelerator, const char *runn
 	};
 }
 
-void planning_ask(struct planning *p)
+void planning_run_request(struct planning *p)
 {
-	const struct asked *a = p->asked;
+	const struct user_request *a = p->user_request;
 	bool wants_round = a->n_retests > 0;
 
 	for (size_t i = 0; i < a->n; i++)
 		wants_round |= a->list[i].command.kind == COMMAND_RETEST && a->list[i].result == COMMAND_DONE;
-	/* The store refuses a stranger's commands, so a request to GitHub is not necessary. */
+	/* The store refuses a stranger's commands, so do not read the change from GitHub for them. */
 	if (wants_round && !(a->is_comment && a->spoken.speaker == SPEAKER_STRANGER))
-		asked_gather(p);
+		user_request_gather(p);
 	else
-		asked_submit(p);
+		user_request_submit(p);
 }
 
-void asked_give_up(struct planning *p, int err, const char *why)
+void user_request_give_up(struct planning *p, int err, const char *why)
 {
-	struct retest_request *request = p->asked->request;
+	struct retest_request *request = p->user_request->request;
 
 	if (request) {
 		error_set(&request->why, err, "%s", why);
@@ -66,7 +66,7 @@ static void on_commands_run(struct store_op *op)
 {
 	struct planning *p = CONTAINER_OF(op, struct planning, op.commands.op);
 	struct run_commands *o = &p->op.commands;
-	struct asked *a = p->asked;
+	struct user_request *a = p->user_request;
 	struct retest_request *request = a->request;
 
 	if (op->err) {
@@ -94,9 +94,9 @@ static void on_commands_run(struct store_op *op)
 	planning_end(p, 0);
 }
 
-void asked_submit(struct planning *p)
+void user_request_submit(struct planning *p)
 {
-	struct asked *a = p->asked;
+	struct user_request *a = p->user_request;
 
 	p->op.commands = (struct run_commands){
 	    .op = {.done = on_commands_run, .retry.event = "delivery_unplanned"},
@@ -138,13 +138,13 @@ static void look_up_accelerator(const struct config *c, struct asked_command *cm
 	free(names);
 }
 
-static void ask_commands(struct planning *p, const struct command *list, size_t n)
+static void request_commands(struct planning *p, const struct command *list, size_t n)
 {
 	const struct event *ev = &p->event;
-	struct asked *a = asked_new();
+	struct user_request *a = user_request_new();
 	struct buf out = BUF_INIT(WORDS_MAX_BYTES);
 
-	p->asked = a;
+	p->user_request = a;
 	a->is_comment = true;
 	a->number = ev->pull.number;
 	a->event_ms = ev->comment_created_ms;
@@ -188,7 +188,7 @@ static void ask_commands(struct planning *p, const struct command *list, size_t 
 		a->spoken.speaker = SPEAKER_MEMBER;
 	else if (ev->comment_author[0] && strcasecmp(ev->comment_author, ev->pull_author) == 0)
 		a->spoken.speaker = SPEAKER_AUTHOR;
-	planning_ask(p);
+	planning_run_request(p);
 }
 
 /* ---- the App's name ---- */
@@ -230,7 +230,7 @@ static void read_commands(struct planning *p)
 	if (n == 0) {
 		planning_mark(p, DELIVERY_MARK_IGNORED, "no command");
 	} else if (slug) {
-		ask_commands(p, list, n);
+		request_commands(p, list, n);
 	} else {
 		p->is_on_github = true;
 		p->op.call = (struct github_call){.done = on_comment_app};

@@ -17,7 +17,7 @@ static void on_rerun_found(struct store_query *q)
 {
 	struct find_rerun *f = CONTAINER_OF(q, struct find_rerun, q);
 	struct planning *p = f->owner;
-	struct asked *a = p->asked;
+	struct user_request *a = p->user_request;
 
 	if (q->err) {
 		planning_went_well(p, &q->why, q->err);
@@ -43,10 +43,10 @@ static void on_rerun_found(struct store_query *q)
 			    .is_whole = !f->check_name,
 			};
 		} else {
-			asked_add_retest(a, t->accelerator, t->runner);
+			user_request_add_retest(a, t->accelerator, t->runner);
 		}
 	}
-	planning_ask(p);
+	planning_run_request(p);
 }
 
 void planning_rerun(struct planning *p)
@@ -65,7 +65,7 @@ void planning_rerun(struct planning *p)
 		planning_mark(p, DELIVERY_MARK_IGNORED, reason);
 		return;
 	}
-	struct asked *a = p->asked = asked_new();
+	struct user_request *a = p->user_request = user_request_new();
 	a->login = arena_strdup(&a->texts, ev->sender ? ev->sender : "");
 	/* "{run_id}:{pr}" */
 	a->words = arena_strdup(&a->texts, id);
@@ -92,7 +92,7 @@ static bool is_accelerator_wanted(const struct plan *p, const char *accelerator)
 }
 
 /* Gives this result to every retest of a comment. */
-static void set_retest_results(struct asked *a, enum command_result result)
+static void set_retest_results(struct user_request *a, enum command_result result)
 {
 	for (size_t i = 0; i < a->n; i++)
 		if (a->list[i].command.kind == COMMAND_RETEST && a->list[i].result == COMMAND_DONE)
@@ -101,7 +101,7 @@ static void set_retest_results(struct asked *a, enum command_result result)
 
 static void plan_retest(struct planning *p)
 {
-	struct asked *a = p->asked;
+	struct user_request *a = p->user_request;
 	enum plan_verdict verdict = plan_make(&p->event, p->config, (const char *const *)p->files, &p->plan);
 	const struct retest_request *request = a->request;
 
@@ -112,9 +112,9 @@ static void plan_retest(struct planning *p)
 	if (p->plan.kind == PLAN_IGNORE) {
 		if (a->is_comment) {
 			set_retest_results(a, COMMAND_CLOSED);
-			asked_submit(p);
+			user_request_submit(p);
 		} else {
-			asked_give_up(p, ERR_CONFLICT, p->plan.reason);
+			user_request_give_up(p, ERR_CONFLICT, p->plan.reason);
 		}
 		return;
 	}
@@ -137,11 +137,11 @@ static void plan_retest(struct planning *p)
 		plan_add_retest(&p->plan, a->retests[i].accelerator, a->retests[i].runner, NULL);
 	a->has_plan = p->plan.n_retests > 0;
 	if (request && request->accelerator && !is_accelerator_wanted(&p->plan, request->accelerator)) {
-		asked_give_up(
+		user_request_give_up(
 		    p, ERR_CONFLICT, "that accelerator does not test this change: its triggers do not select it");
 		return;
 	}
-	asked_submit(p);
+	user_request_submit(p);
 }
 
 /* ---- the body ---- */
@@ -149,7 +149,7 @@ static void plan_retest(struct planning *p)
 /* Takes over the body. A retest tests the head in its present state, so the action of the webhook does not count. */
 static void use_body(struct planning *p, const char *event_name, char *body)
 {
-	struct asked *a = p->asked;
+	struct user_request *a = p->user_request;
 	struct error why = {0};
 
 	free(a->body);
@@ -157,7 +157,7 @@ static void use_body(struct planning *p, const char *event_name, char *body)
 	event_release(&p->event);
 	int rc = p->d->deps.parse_event(event_name, body, strlen(body), &p->event, &why);
 	if (rc) {
-		asked_give_up(p, rc, why.text);
+		user_request_give_up(p, rc, why.text);
 		return;
 	}
 	p->event.pull_action = PULL_SYNCHRONIZE;
@@ -167,7 +167,7 @@ static void use_body(struct planning *p, const char *event_name, char *body)
 /* The body of a push whose webhook is no longer stored, from the recorded data of the commit. */
 static char *known_push(const struct planning *p)
 {
-	const struct find_tested *t = &p->asked->tested;
+	const struct find_tested *t = &p->user_request->tested;
 	static const char HEADS[] = "refs/heads/";
 	json_t *commit = json_pack("{s:s, s:{s:s}, s:{s:s?}}", "sha", t->head_sha, "commit", "message",
 	    t->title ? t->title : "", "author", "login", t->author);
@@ -189,7 +189,7 @@ static char *known_push(const struct planning *p)
 /* body: the stored webhook, which it takes over; NULL: it is no longer stored. */
 static void use_stored_body(struct planning *p, char *body)
 {
-	struct asked *a = p->asked;
+	struct user_request *a = p->user_request;
 	struct error why = {0};
 
 	if (!a->tested.is_pull && (body || a->tested.head_sha)) {
@@ -198,7 +198,7 @@ static void use_stored_body(struct planning *p, char *body)
 		use_body(p, "pull_request", body);
 	} else if (a->is_comment || a->n_reruns) {
 		set_retest_results(a, COMMAND_NO_GITHUB);
-		asked_submit(p);
+		user_request_submit(p);
 	} else {
 		/* A refusal by GitHub and a missing answer need different repairs, so the texts differ. */
 		if (a->github_err == ERR_NOT_FOUND)
@@ -208,7 +208,7 @@ static void use_stored_body(struct planning *p, char *body)
 		else
 			error_set(&why, ERR_NETWORK,
 			    "GitHub does not answer, and the webhook of this change is no longer stored");
-		asked_give_up(p, why.code, why.text);
+		user_request_give_up(p, why.code, why.text);
 	}
 }
 
@@ -224,7 +224,7 @@ static void on_body_loaded(struct store_query *q)
 
 static void load_body(struct planning *p)
 {
-	const char *guid = p->asked->tested.delivery_guid;
+	const char *guid = p->user_request->tested.delivery_guid;
 
 	p->op.body = (struct get_delivery){.q.done = on_body_loaded, .guid = guid};
 	if (!guid || store_get_delivery(p->d->deps.store, &p->op.body))
@@ -233,12 +233,12 @@ static void load_body(struct planning *p)
 
 /* ---- the pull request at GitHub ---- */
 
-static void ask_for_pull(struct planning *p);
+static void request_pull(struct planning *p);
 
 static void on_pull(struct github_call *call)
 {
 	struct planning *p = CONTAINER_OF(call, struct planning, op.call);
-	struct asked *a = p->asked;
+	struct user_request *a = p->user_request;
 	struct github_result r = call->result;
 	char *body = NULL;
 
@@ -250,11 +250,11 @@ static void on_pull(struct github_call *call)
 	github_call_release(call);
 	if (body)
 		use_body(p, "pull_request", body);
-	else if (!planning_retries_github(p, &r, &a->n_tries, ask_for_pull))
+	else if (!planning_retries_github(p, &r, &a->n_tries, request_pull))
 		load_body(p);
 }
 
-static void ask_for_pull(struct planning *p)
+static void request_pull(struct planning *p)
 {
 	if (p->d->is_closing) { /* nothing would cancel it any more */
 		planning_end(p, ERR_CLOSING);
@@ -262,7 +262,7 @@ static void ask_for_pull(struct planning *p)
 	}
 	p->is_on_github = true;
 	p->op.call = (struct github_call){.done = on_pull};
-	github_pull_get(p->d->deps.github, &p->op.call, p->config->upstream_repository, p->asked->number);
+	github_pull_get(p->d->deps.github, &p->op.call, p->config->upstream_repository, p->user_request->number);
 }
 
 /* ---- the change ---- */
@@ -271,30 +271,30 @@ static void on_tested(struct store_query *q)
 {
 	struct find_tested *t = CONTAINER_OF(q, struct find_tested, q);
 	struct planning *p = t->owner;
-	struct asked *a = p->asked;
+	struct user_request *a = p->user_request;
 
 	if (q->err == ERR_CONFLICT) {
-		asked_give_up(p, q->err, "several commits begin with these digits: give more of them");
+		user_request_give_up(p, q->err, "several commits begin with these digits: give more of them");
 	} else if (q->err == ERR_NOT_FOUND && a->sha) {
-		asked_give_up(p, q->err, "that commit is not known");
+		user_request_give_up(p, q->err, "that commit is not known");
 	} else if (q->err && q->err != ERR_NOT_FOUND) {
 		planning_went_well(p, &q->why, q->err);
 	} else if (a->sha && t->is_pull && !t->is_open) {
-		asked_give_up(p, ERR_CONFLICT, "it is no longer the head of an open pull request");
+		user_request_give_up(p, ERR_CONFLICT, "it is no longer the head of an open pull request");
 	} else {
 		if (a->sha)
 			a->number = t->pull_number;
 		t->is_pull |= a->number != 0;
 		if (a->number)
-			ask_for_pull(p);
+			request_pull(p);
 		else
 			load_body(p);
 	}
 }
 
-void asked_gather(struct planning *p)
+void user_request_gather(struct planning *p)
 {
-	struct asked *a = p->asked;
+	struct user_request *a = p->user_request;
 
 	find_tested_release(&a->tested);
 	a->tested = (struct find_tested){
@@ -328,11 +328,11 @@ int dispatch_retest(struct dispatch *d, struct retest_request *r)
 	r->list = NULL;
 	r->n = 0;
 
-	struct asked *a = asked_new();
+	struct user_request *a = user_request_new();
 	a->number = r->number;
 	a->sha = r->number ? NULL : arena_strdup(&a->texts, r->sha);
 	a->request = r;
-	asked_add_retest(a, r->accelerator, r->runner);
-	planner_take(d->planner, planning_new_asked(d, a), on_retest_done, r);
+	user_request_add_retest(a, r->accelerator, r->runner);
+	planner_take(d->planner, planning_new_request(d, a), on_retest_done, r);
 	return 0;
 }

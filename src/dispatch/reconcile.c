@@ -267,7 +267,7 @@ static struct branch_memory *branch_memory_of(struct reconciler *r)
 
 static char *branch_key(const struct reconciler *r) { return xasprintf("reconcile.branch.%s", branch_name(r)); }
 
-/* Done with this tip. */
+/* Continues with the next branch. */
 static void continue_branches(struct reconciler *r)
 {
 	memcpy(branch_memory_of(r)->etag, r->br.etag, sizeof(r->br.etag));

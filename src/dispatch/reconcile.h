@@ -63,7 +63,7 @@ struct reconciler {
 	/* 1: deliveries */
 	struct {
 		json_t *page;                           /* array */
-		json_t *settled;                        /* object: GUIDs that this look is done with */
+		json_t *settled;                        /* object: GUIDs that need no redelivery in this look */
 		int64_t seen_id;                        /* from the last look */
 		int64_t newest_id;                      /* of this one */
 		int64_t floor_id;                       /* this walk ends there */
@@ -71,8 +71,8 @@ struct reconciler {
 		char older_cursor[GITHUB_CURSOR_BYTES]; /* it continues there; "": no such walk */
 		char cursor[GITHUB_CURSOR_BYTES], next_cursor[GITHUB_CURSOR_BYTES];
 		bool is_older_walk, is_at_floor;
-		int n_pages, n_asked;
-		struct error ask_why; /* the reason of a failed redelivery */
+		int n_pages, n_requested;
+		struct error request_why; /* the reason of a failed redelivery */
 		struct lost_delivery {
 			int64_t id;
 			const char *guid; /* of page */
@@ -85,7 +85,7 @@ struct reconciler {
 	struct {
 		bool is_first_look;
 		bool must_be_complete, is_complete;
-		int n_waits, n_asked;
+		int n_waits, n_requested;
 		int64_t seen_ms, newest_ms; /* updated_at */
 		struct list_pulls known;    /* open ones; the list is owned */
 		bool *is_listed;            /* for each of them */

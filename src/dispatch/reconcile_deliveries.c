@@ -9,8 +9,8 @@
 
 enum {
 	PAGES_MAX = 30, /* a look */
-	ASKED_MAX = 300,
-	ASKED_EACH_MAX = 3,
+	REQUESTS_MAX = 300,
+	REQUESTS_EACH_MAX = 3,
 	GUID_MAX_BYTES = 64,
 };
 
@@ -30,12 +30,12 @@ static void finish_walk(struct reconciler *r)
 	json_decref(o);
 }
 
-static void ask_delivery_page(struct reconciler *r);
+static void request_delivery_page(struct reconciler *r);
 
-/* Done with this page: continues with the next one or the older walk, or ends. */
+/* Continues with the next page or the older walk, or ends. */
 static void turn_page(struct reconciler *r)
 {
-	bool is_exhausted = r->dl.n_pages >= PAGES_MAX || r->dl.n_asked >= ASKED_MAX;
+	bool is_exhausted = r->dl.n_pages >= PAGES_MAX || r->dl.n_requested >= REQUESTS_MAX;
 	bool is_at_end = r->dl.is_at_floor || !r->dl.next_cursor[0];
 
 	json_decref(r->dl.page);
@@ -49,7 +49,7 @@ static void turn_page(struct reconciler *r)
 		r->dl.is_older_walk = true;
 		r->dl.floor_id = r->dl.older_floor_id;
 		memcpy(r->dl.cursor, r->dl.older_cursor, sizeof(r->dl.cursor));
-		ask_delivery_page(r);
+		request_delivery_page(r);
 	} else if (is_at_end) {
 		finish_walk(r);
 	} else if (is_exhausted) {
@@ -60,7 +60,7 @@ static void turn_page(struct reconciler *r)
 		finish_walk(r);
 	} else {
 		memcpy(r->dl.cursor, r->dl.next_cursor, sizeof(r->dl.cursor));
-		ask_delivery_page(r);
+		request_delivery_page(r);
 	}
 }
 
@@ -71,10 +71,10 @@ static void on_count_taken_back(struct store_op *op)
 	struct reconciler *r = CONTAINER_OF(op, struct reconciler, op.count.op);
 
 	if (reconcile_op_ended(r, "counting redeliveries", op->err, &op->why))
-		reconcile_part_failed(r, "requesting a redelivery", r->dl.ask_why.text);
+		reconcile_part_failed(r, "requesting a redelivery", r->dl.request_why.text);
 }
 
-static void on_redelivery_asked(struct github_call *call)
+static void on_redelivery_requested(struct github_call *call)
 {
 	struct reconciler *r = CONTAINER_OF(call, struct reconciler, op.call);
 	const struct lost_delivery *lost = &r->dl.lost[r->dl.n_lost - 1];
@@ -86,7 +86,7 @@ static void on_redelivery_asked(struct github_call *call)
 	if (was_refused && !is_too_late && !r->d->is_closing) {
 		reconcile_op_ended(r, "", 0, NULL);
 		/* GitHub did not accept the request, so it does not count as an attempt for this delivery. */
-		r->dl.ask_why = result.why;
+		r->dl.request_why = result.why;
 		r->op.count = (struct count_redelivery){
 		    .op.done = on_count_taken_back,
 		    .guid = lost->guid,
@@ -97,7 +97,7 @@ static void on_redelivery_asked(struct github_call *call)
 	}
 	if (!reconcile_op_ended(r, "requesting a redelivery", is_too_late ? 0 : result.err, &result.why))
 		return;
-	r->dl.n_asked++;
+	r->dl.n_requested++;
 	r->d->counters.n_redeliveries_asked += !is_too_late;
 	log_event(is_too_late ? LOG_WARN : LOG_INFO, is_too_late ? "redelivery_refused" : "redelivery_asked",
 	    LOG_S("delivery", lost->guid), LOG_I("id", lost->id), LOG_S("error", result.why.text));
@@ -112,12 +112,12 @@ static void on_redelivery_counted(struct store_op *op)
 
 	if (!reconcile_op_ended(r, "counting redeliveries", op->err, &op->why))
 		return;
-	if (n_before >= ASKED_EACH_MAX) {
+	if (n_before >= REQUESTS_EACH_MAX) {
 		r->dl.n_lost--;
 		next_lost(r);
 		return;
 	}
-	r->op.call = (struct github_call){.done = on_redelivery_asked};
+	r->op.call = (struct github_call){.done = on_redelivery_requested};
 	reconcile_goes_to_github(r);
 	github_delivery_redeliver(r->d->deps.github, &r->op.call, r->dl.lost[r->dl.n_lost - 1].id);
 }
@@ -222,7 +222,7 @@ static void on_delivery_page(struct github_call *call)
 	}
 }
 
-static void ask_delivery_page(struct reconciler *r)
+static void request_delivery_page(struct reconciler *r)
 {
 	r->dl.is_at_floor = false;
 	r->op.deliveries = (struct github_deliveries){.call.done = on_delivery_page};
@@ -248,7 +248,7 @@ static void have_delivery_memory(struct reconciler *r)
 	r->dl.floor_id = r->dl.seen_id;
 	r->dl.newest_id = r->dl.seen_id;
 	r->dl.settled = json_object();
-	ask_delivery_page(r);
+	request_delivery_page(r);
 }
 
 void reconcile_deliveries(struct reconciler *r) { reconcile_load_setting(r, xstrdup(KEY), have_delivery_memory); }

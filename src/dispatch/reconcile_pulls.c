@@ -1,8 +1,8 @@
 /* Compares the open pull requests with the database.
  *
- * GitHub lists the last updated ones first, so a look normally ends on the first page, at the ones that the last look
- * saw. The first look after a start and each twelfth one read the complete list. Only these find pull requests that are
- * open in the database alone. */
+ * GitHub lists the last updated pull requests first, so a look normally ends on the first page, at those that the last
+ * look saw. The first look after a start and each twelfth one read the complete list. Only these looks find pull
+ * requests that are open in the database but not at GitHub. */
 
 #include "dispatch/reconcile.h"
 
@@ -78,14 +78,14 @@ static void end_pulls(struct reconciler *r)
 
 	while (i < r->pl.known.n && r->pl.is_listed[i])
 		i++;
-	if (!r->pl.is_complete || i >= r->pl.known.n || r->pl.n_asked >= CLOSED_MAX) {
+	if (!r->pl.is_complete || i >= r->pl.known.n || r->pl.n_requested >= CLOSED_MAX) {
 		reconcile_save_setting(
 		    r, xstrdup(KEY), xasprintf("%lld", (long long)r->pl.newest_ms), reconcile_part_done);
 		return;
 	}
 	r->pl.i = i;
 	r->pl.is_listed[i] = true;
-	r->pl.n_asked++;
+	r->pl.n_requested++;
 	r->op.call = (struct github_call){.done = on_unlisted};
 	reconcile_goes_to_github(r);
 	github_pull_get(r->d->deps.github, &r->op.call, r->config->upstream_repository, r->pl.known.list[i].number);

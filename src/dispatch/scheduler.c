@@ -18,7 +18,7 @@ enum { GIVE_UP_MS = 3600 * 1000, UNWRITTEN_MS = 10 * 1000 };
  * request serves all runs that wait. */
 struct upstream_head {
 	struct github_branch call;
-	bool is_asked;
+	bool is_requested;
 	char *repository, *branch;    /* of this head; NULL: nothing is known */
 	char etag[GITHUB_ETAG_BYTES]; /* "" without a sha */
 	char sha[41];
@@ -36,9 +36,9 @@ struct scheduled_run {
 	int64_t first_mono_ms;
 	int64_t again_ms; /* from a recorded failure to the next attempt */
 	bool waits_for_upstream;
-	bool is_asking;  /* the registry is reading `head` */
-	bool is_stored;  /* the store runs an operation */
-	bool is_refused; /* the run has failed, see `reason` */
+	bool is_reading_head; /* the registry is reading `head` */
+	bool is_stored;       /* the store runs an operation */
+	bool is_refused;      /* the run has failed, see `reason` */
 	struct head_request head;
 	struct source_head source; /* sha NULL: no source, or not read yet */
 	struct plan plan;
@@ -64,7 +64,7 @@ struct scheduler {
 	LIST_HEAD(, scheduled_run) runs;
 };
 
-static void ask_upstream_head(struct scheduler *s);
+static void request_upstream_head(struct scheduler *s);
 
 /* ---- one run, until it is dispatched, skipped or failed ---- */
 
@@ -93,17 +93,17 @@ static void upstream_head_release(struct upstream_head *u)
 	*u = (struct upstream_head){0};
 }
 
-/* An operation has ended. If the scheduler is closing, frees idle runs, and after the last one the scheduler. */
+/* Runs after each operation. If the scheduler is closing, frees idle runs, and after the last one the scheduler. */
 static void settle_scheduler(struct scheduler *s)
 {
 	if (!s->d->is_closing || s->is_closed)
 		return;
 	for (struct scheduled_run *run = LIST_FIRST(&s->runs), *next; run; run = next) {
 		next = LIST_NEXT(run, link);
-		if (!run->is_asking && !run->is_stored)
+		if (!run->is_reading_head && !run->is_stored)
 			free_run(run);
 	}
-	if (bell_is_looking(s->bell) || s->upstream.is_asked || !LIST_EMPTY(&s->runs))
+	if (bell_is_looking(s->bell) || s->upstream.is_requested || !LIST_EMPTY(&s->runs))
 		return;
 	s->is_closed = true;
 	upstream_head_release(&s->upstream);
@@ -130,7 +130,7 @@ static bool finish_run_op(struct scheduled_run *run, const struct store_op *op)
 	return false;
 }
 
-/* Whether a reason of a run that waits was written or not, its next attempt comes. */
+/* A run that waits is tried again even if its reason was not written. */
 static void on_reason_written(struct store_op *op)
 {
 	struct scheduled_run *run = CONTAINER_OF(op, struct scheduled_run, op.fail.op);
@@ -227,7 +227,7 @@ static void on_source_head(struct head_request *q)
 	/* The vendor's file causes these errors, so retrying does not help. */
 	bool is_final = q->err == ERR_NOT_FOUND || q->err == ERR_DENIED || q->err == ERR_INVALID;
 
-	run->is_asking = false;
+	run->is_reading_head = false;
 	s->d->counters.n_head_failures += q->err != 0;
 	if (s->d->is_closing) {
 		settle_scheduler(s);
@@ -260,7 +260,7 @@ static void use_upstream_head(struct scheduled_run *run)
 		    .branch = run->source.branch,
 		    .done = on_source_head,
 		};
-		run->is_asking = true;
+		run->is_reading_head = true;
 		d->counters.n_source_heads_asked++;
 		d->deps.heads.ask(d->deps.heads.owner, &run->head);
 	} else {
@@ -280,12 +280,12 @@ static void continue_run(struct timer *t)
 	} else {
 		run->config = config_ref(s->d->config);
 		run->waits_for_upstream = true;
-		ask_upstream_head(s);
+		request_upstream_head(s);
 	}
 }
 
 /* Begins a run in state `reading`, unless it has begun already. */
-static void take_run(struct scheduler *s, const struct schedule_task *task)
+static void begin_run(struct scheduler *s, const struct schedule_task *task)
 {
 	struct scheduled_run *run;
 
@@ -311,7 +311,7 @@ static void on_upstream_head(struct github_call *call)
 	struct upstream_head *u = &s->upstream;
 	struct github_result result = call->result;
 
-	u->is_asked = false;
+	u->is_requested = false;
 	if (result.err == 0 && !u->call.is_unchanged) {
 		const json_t *commit = json_object_get(call->answer, "commit");
 		const char *message = json_get_str(json_object_get(commit, "commit"), "message");
@@ -346,12 +346,12 @@ static void on_upstream_head(struct github_call *call)
 }
 
 /* Requests upstream's head, unless a request is running, and then continues each run that waits for it. */
-static void ask_upstream_head(struct scheduler *s)
+static void request_upstream_head(struct scheduler *s)
 {
 	const struct config *c = s->d->config;
 	struct upstream_head *u = &s->upstream;
 
-	if (u->is_asked)
+	if (u->is_requested)
 		return;
 	if (!str_eq(u->repository, c->upstream_repository) || !str_eq(u->branch, c->upstream_branches[0])) {
 		upstream_head_release(u);
@@ -360,7 +360,7 @@ static void ask_upstream_head(struct scheduler *s)
 	}
 	u->call = (struct github_branch){.call.done = on_upstream_head};
 	memcpy(u->call.etag, u->etag, sizeof(u->etag));
-	u->is_asked = true;
+	u->is_requested = true;
 	s->d->counters.n_upstream_heads_asked++;
 	github_branch_get(s->d->deps.github, &u->call, u->repository, u->branch);
 }
@@ -392,7 +392,7 @@ static void on_schedules_looked(struct store_op *op)
 			log_event(LOG_INFO, "periodic_runs_due", LOG_I("taken", s->look.n_taken),
 			    LOG_I("skipped", s->look.n_skipped));
 		for (size_t i = 0; i < s->look.n && !is_closing; i++)
-			take_run(s, &s->look.tasks[i]);
+			begin_run(s, &s->look.tasks[i]);
 	}
 	release_schedule_look(s);
 	if (op->err)
@@ -464,12 +464,12 @@ void scheduler_close(struct scheduler *s)
 
 	clock_watch_free(s->clock);
 	bell_stop(s->bell);
-	if (s->upstream.is_asked)
+	if (s->upstream.is_requested)
 		github_cancel(s->d->deps.github, &s->upstream.call.call);
 	LIST_FOREACH (run, &s->runs, link) {
 		timer_stop(run->timer);
 		run->waits_for_upstream = false;
-		if (run->is_asking)
+		if (run->is_reading_head)
 			s->d->deps.heads.cancel(s->d->deps.heads.owner, &run->head);
 	}
 	settle_scheduler(s);

@@ -4,7 +4,7 @@
 
 enum {
 	PAYLOADS_KEPT_MAX = 8,
-	KEPT_BODY_MAX_BYTES = 256 * 1024, /* larger ones go when the last user is done */
+	KEPT_BODY_MAX_BYTES = 256 * 1024, /* larger ones are freed after their last user */
 	GRACE_MS = 2000,
 	GITHUB_TARGET_BEGUN_MAX = 16,
 	PAYLOAD_RETRY_MS = 1000,
@@ -157,7 +157,7 @@ static int make_request_text(struct attempt *a)
 	int64_t finish_ms = row->finish_by_ms > 0 ? row->finish_by_ms : clock_wall_ms();
 	char *callback_url = is_github ? xasprintf("%s/github/callback", url)
 				       : xasprintf("%s/api/v1/dispatches/%s/jobs", url, row->dispatch_id);
-	/* The same commit may have been pushed, and tested then, too. */
+	/* The same commit may have been pushed and tested, too. */
 	char *change_url = row->number > 0 ? xasprintf("%s/pulls/%lld", url, (long long)row->number)
 					   : xasprintf("%s/commits/%s%s", url, row->head_sha,
 						 strcmp(row->event_type, "nightly") == 0 ? "?kind=nightly" : "");
@@ -346,7 +346,7 @@ void sender_configure(struct sender *s)
 {
 	int n = s->d->config->github_max_concurrent;
 
-	/* A few more than GitHub may get at once, so that a free place is filled at once. */
+	/* Claim a few more than GitHub may get at once, so that a free place is filled at once. */
 	engine_limit_lane(s->engine, GITHUB_LANE,
 	    (struct lane_limits){.claimed = 2 * n + 16, .begun = n + 16, .begun_per_target = GITHUB_TARGET_BEGUN_MAX});
 	engine_look(s->engine);

@@ -156,7 +156,7 @@ int fetch_branch(
 	} else if (rc) {
 		rc = explain_failure(b, url, e);
 	} else if (git_reference_name_to_id(&here, repo, LOCAL_REF) || !git_oid_equal(&here, ret)) {
-		/* Downloads this branch only. The local reference lets the next fetch skip what is here already. */
+		/* Download this branch only. The local reference lets the next fetch skip the commits that are here. */
 		git_fetch_options_init(&options, GIT_FETCH_OPTIONS_VERSION);
 		options.callbacks = connect.callbacks;
 		options.download_tags = GIT_REMOTE_DOWNLOAD_TAGS_NONE;

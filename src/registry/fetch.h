@@ -55,7 +55,7 @@ int fetch_open(const char *path, git_repository **ret, struct error *e) MUST_CHE
  * such branch), ERR_CORRUPT (the local repository is to be deleted), and those of the bounds. */
 int fetch_branch(git_repository *repo, const char *url, const char *branch, struct bounds *b, git_oid *ret,
     struct error *e) MUST_CHECK;
-/* Asks url for the commit of a branch, and fetches nothing. branch NULL: HEAD. Errors as
+/* Reads the commit of a branch from url, and fetches nothing. branch NULL: HEAD. Errors as
  * fetch_branch(), and ERR_DENIED for an address that b->allow_address refuses. */
 int fetch_head(const char *url, const char *branch, struct bounds *b, char ret_sha[41], struct error *e) MUST_CHECK;
 /* libgit2's last error in this thread as one line without control characters. */
@@ -64,9 +64,9 @@ void fetch_explain(char *out, size_t out_bytes);
 /* ---- checkout.c: state_dir/registry has the repository as a cache (repo.git), one folder for each checked-out commit, and
  * `good`, which names the folder in force.
  *
- * Everybody with write access to the repository can make any tree, so the checkout of a commit trusts nothing in
- * it: only plain files called NAME.yml become files here, and a commit is refused that has anything else
- * under such a name, or too much. ---- */
+ * Anyone with write access to the repository can make any tree, so the checkout trusts nothing in a commit: only plain
+ * files called NAME.yml become files here. A commit that has anything else under such a name, or too much, is
+ * refused ---- */
 
 struct checkout {
 	git_repository *repo;

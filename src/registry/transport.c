@@ -106,7 +106,7 @@ static int fail_exchange(struct bounds *b, int err, const char *why)
 	return -1;
 }
 
-/* Words the failure like the bounds do. No address is named: a vendor must not learn whether a host
+/* Describes the failure in the words of the bounds. It names no address, because a vendor must not learn whether a host
  * name has an internal address. */
 static int fail_call(struct bounds *b, const struct http_call *call)
 {

@@ -1,5 +1,5 @@
-/* The caller of a report: whose OIDC token it is, for which accelerators that repository may report, and whether it
- * is still the repository that is known by its name.
+/* The caller of a report: the repository of its OIDC token, the accelerators that this repository may report for, and
+ * whether the name still belongs to the repository on record.
  *
  * Thread: oidc_ and access_: any; plain data and pure functions, and the owner of a struct releases it. The
  * issuers and the audience come from the snapshot, the time and the keys from the caller, so every refusal can
@@ -70,9 +70,9 @@ bool access_is_registered(const struct access *a);
 /* True if all accelerators that the caller may report for are at L1: nothing is recorded. */
 bool access_is_silent(const struct access *a);
 
-/* ---- whether the repository that a verified token names is still the one that is known by that name. The comparison
- * and the record are one operation of the store (store/credentials.h), so of two first tokens with different ids
- * one wins, and a record is on disk before its report is accepted ---- */
+/* ---- checks that a verified token comes from the repository on record under its name. The comparison and the record are
+ * one operation of the store (store/credentials.h), so of two first tokens with different ids one wins, and a record is on
+ * disk before its report is accepted ---- */
 
 struct identity_check {
 	struct runners *runners;
@@ -84,7 +84,7 @@ struct identity_check {
 	struct check_identity op;
 };
 
-/* A token needs no check if its issuer maps immutable ids to the repository (n_mappings > 0): it names no repository. */
-/* Borrows the texts until `done`. access: the caller's. An error: the store is busy, and done will not run. */
+/* A token needs no check if its issuer maps immutable ids to the repository (n_mappings > 0), because it names no
+ * repository. Borrows the texts until `done`. access: the caller's. An error: the store is busy, and done will not run. */
 int identity_check_start(struct identity_check *c, const char *issuer, const char *repository,
     struct repository_ids ids, const struct access *access) MUST_CHECK;

@@ -34,7 +34,7 @@ static void on_issuer_keys(struct key_wait *wait)
 
 /* A report with a token of ours. dispatch_id NULL: of a periodic run that the vendor started itself, because a report of
  * a dispatch comes on the other route, whose path names the dispatch. */
-static void take_report(struct runners *r, struct http_request *q, const char *dispatch_id, const struct reporter *by)
+static void accept_report(struct runners *r, struct http_request *q, const char *dispatch_id, const struct reporter *by)
 {
 	struct error e = {0};
 	struct access access;
@@ -110,7 +110,7 @@ static void on_callback(struct http_request *q, void *owner)
 	case CALLER_REFUSED:
 		return;
 	case CALLER_VENDOR:
-		take_report(r, q, NULL, &(struct reporter){.accelerator = who.accelerator});
+		accept_report(r, q, NULL, &(struct reporter){.accelerator = who.accelerator});
 		return;
 	case CALLER_REPOSITORY:
 		access_of_repository(r->config, caller.repository, caller.workflow_ref, &access);
@@ -186,10 +186,10 @@ static void on_vendor_report(struct http_request *q, void *owner)
 	if (!credential_is_shaped(token)) {
 		accelerator = admit_callback_token(r, q, token, dispatch_id);
 		if (accelerator)
-			take_report(r, q, dispatch_id, &(struct reporter){.accelerator = accelerator});
+			accept_report(r, q, dispatch_id, &(struct reporter){.accelerator = accelerator});
 		free(accelerator);
 	} else if (admit_token(r, q, token, &who)) {
-		take_report(r, q, dispatch_id,
+		accept_report(r, q, dispatch_id,
 		    &(struct reporter){
 			.accelerator = who.accelerator,
 			.machine = who.kind == TOKEN_RUNNER ? who.name : NULL,

@@ -4,7 +4,7 @@
 
 enum {
 	CLAIM_BODY_MAX_BYTES = 16 * 1024,
-	UNSEEN_GRACE_MS = 5000, /* for the first look, past the time that was asked for */
+	UNSEEN_GRACE_MS = 5000, /* for the first look, past the time that was requested */
 	TOO_MANY_RETRY_S = 30,
 };
 
@@ -48,7 +48,7 @@ static void on_claims_due(struct timer *t)
 				alarm_set(&cs->expiry, due_of(c));
 				continue;
 			}
-			/* 204; 503 if the store was never asked for this claim. */
+			/* 204; 503 if the store never looked for work for this claim. */
 			if (c->looked)
 				claim_answer_nothing(c);
 			else
@@ -131,9 +131,9 @@ static void on_claimant_gone(struct http_request *q)
 	drop_empty_queues(cs);
 }
 
-/* Takes the request's texts over. */
+/* Takes over the texts of `parsed`. */
 static void wait_for_work(
-    struct claims *cs, struct http_request *request, struct claim_request *asked, const struct credential *who)
+    struct claims *cs, struct http_request *request, struct claim_request *parsed, const struct credential *who)
 {
 	const struct accelerator *a = config_accelerator(cs->runners->config, who->accelerator);
 	struct claim_queue *q;
@@ -147,7 +147,7 @@ static void wait_for_work(
 		q = claim_queue_new(cs->runners, who->accelerator);
 		LIST_INSERT_HEAD(&cs->queues, q, link);
 	}
-	same = claim_queue_find(q, asked->name, asked->claim_id, &n_of_machine);
+	same = claim_queue_find(q, parsed->name, parsed->claim_id, &n_of_machine);
 	if (!same && n_of_machine >= CLAIMS_PER_MACHINE_MAX) {
 		refuse_over_rate(
 		    cs->runners, request, "16 claims of this machine wait already", who->accelerator, TOO_MANY_RETRY_S);
@@ -162,13 +162,13 @@ static void wait_for_work(
 	*c = (struct claim){
 	    .request = request,
 	    .token_id = who->id,
-	    .machine = asked->name,
-	    .claim_id = asked->claim_id,
-	    .labels = asked->labels,
-	    .until_ms = loop_now_ms(cs->runners->loop) + asked->wait_s * INT64_C(1000),
+	    .machine = parsed->name,
+	    .claim_id = parsed->claim_id,
+	    .labels = parsed->labels,
+	    .until_ms = loop_now_ms(cs->runners->loop) + parsed->wait_s * INT64_C(1000),
 	};
-	asked->name = asked->claim_id = NULL;
-	asked->labels = NULL;
+	parsed->name = parsed->claim_id = NULL;
+	parsed->labels = NULL;
 	http_set_user(request, c);
 	http_on_gone(request, on_claimant_gone);
 	claim_queue_add(q, c, a);
@@ -179,7 +179,7 @@ static void wait_for_work(
 static void on_claim_request(struct http_request *q, void *owner)
 {
 	struct runners *r = owner;
-	struct claim_request asked;
+	struct claim_request parsed;
 	struct credential who;
 	struct error why = {0};
 	int status = 400;
@@ -189,20 +189,20 @@ static void on_claim_request(struct http_request *q, void *owner)
 		return;
 	/* The body's block is given back before the wait, because it is much larger than a claim. */
 	char *body = http_take_body(q, &n);
-	int err = claim_request_parse(body, n, &asked, &why);
+	int err = claim_request_parse(body, n, &parsed, &why);
 	http_recycle_body(body);
-	if (!err && !str_eq(asked.name, who.name)) {
+	if (!err && !str_eq(parsed.name, who.name)) {
 		status = 403;
 		err = error_set(&why, ERR_DENIED, "name is not the machine that this token was made for");
-	} else if (!err && asked.accelerator && !str_eq(asked.accelerator, who.accelerator)) {
+	} else if (!err && parsed.accelerator && !str_eq(parsed.accelerator, who.accelerator)) {
 		status = 403;
 		err = error_set(&why, ERR_DENIED, "the token is for accelerator %s", who.accelerator);
 	}
 	if (err)
 		refuse_request(r, q, status, why.text, who.accelerator);
 	else
-		wait_for_work(r->claims, q, &asked, &who);
-	claim_request_release(&asked);
+		wait_for_work(r->claims, q, &parsed, &who);
+	claim_request_release(&parsed);
 }
 
 /* ---- life ---- */

@@ -1,8 +1,8 @@
 /* POST /api/v1/runner/claim: machines ask for work and wait for it, up to CLAIM_WAIT_MAX_S.
  *
- * A waiting machine costs its connection and a few hundred bytes: the store is asked for it only when something is
- * queued. When its client leaves, the claim is dropped. If the client leaves while the store looks for work, the
- * work that was found goes to a request with the same claim_id, if there is one, else back to the queue.
+ * A waiting machine costs its connection and a few hundred bytes: the store looks for work for it only when something is
+ * queued. When its client leaves, the claim is dropped. If the client leaves during such a look, the work that was found
+ * goes to a request with the same claim_id, if there is one, else back to the queue.
  *
  * Thread: loop, every function. */
 #pragma once
@@ -30,11 +30,11 @@ int claims_n_waiting(const struct claims *c);
 /* After claims_stop() and the last look. NULL is fine. */
 void claims_free(struct claims *c);
 
-/* ---- claim_queue.c, for claim.c only: the machines that wait for work of one accelerator, in the order in which they
- * came. The store is asked for one of them at a time, the longest idle machine first.
+/* ---- claim_queue.c, for claim.c only: the machines that wait for work of one accelerator, in the order of their
+ * arrival. The store looks for work for one of them at a time, the longest idle machine first.
  *
- * If the store finds nothing for a machine, it is not asked in the same round for machines that could take no more
- * than that one. So a thousand idle machines cost one statement each time that something is queued ---- */
+ * If the store finds nothing for a machine, the same round skips the machines that could take no other work than that
+ * one. So a thousand idle machines cost one statement each time that something is queued ---- */
 
 enum { PULL_RUNNERS_MAX = 128 };
 
@@ -60,7 +60,7 @@ struct claim_queue {
 	TAILQ_HEAD(, claim) claims; /* oldest first */
 	size_t n;
 	int64_t round;         /* increases each time that there may be work */
-	struct claim *looking; /* the claim that the store is asked for; it stays linked */
+	struct claim *looking; /* the claim that the store looks for work for; it stays linked */
 	/* the request to the store; `config` keeps the texts that it borrows */
 	struct claim_dispatch op;
 	struct config *config;

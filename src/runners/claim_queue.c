@@ -160,8 +160,9 @@ void claim_queue_look(struct claim_queue *q)
 
 	if (q->looking || !a || r->is_stopping)
 		return;
-	/* The next machine of this round. One whose labels fit no runner waits all the same, because labels change with
-	 * a reload. One whose client has ended its side is most likely gone, and is dropped in a moment. */
+	/* Find the next machine of this round. A machine whose labels fit no runner waits too, because a reload may change
+	 * the labels of runners. Skip a client that has ended its side: it is most likely gone, and its claim is dropped
+	 * soon. */
 	TAILQ_FOREACH (c, &q->claims, link) {
 		if (!(c->set.bits[0] | c->set.bits[1]))
 			c->looked = q->round;

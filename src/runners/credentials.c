@@ -103,7 +103,7 @@ struct credentials {
 	struct credentials_wait *now, *next; /* for this read; for the one after it */
 	struct bell *bell;                   /* reads the tokens */
 	struct timer *write_uses;
-	int n_in_hand; /* operations of the store */
+	int n_operations; /* operations of the store */
 	void (*on_change)(void *owner);
 	void *change_owner;
 	void (*on_closed)(void *owner);
@@ -120,12 +120,12 @@ struct use_writing {
 
 static void credentials_let_go(struct credentials *c)
 {
-	assert(c->n_in_hand > 0);
-	if (--c->n_in_hand == 0 && c->is_closing)
+	assert(c->n_operations > 0);
+	if (--c->n_operations == 0 && c->is_closing)
 		loop_reap(c->loop, c->on_closed, c->closed_owner);
 }
 
-/* If a use could not be written, that does not matter: it is shown from memory, and the next use comes soon. */
+/* A failed write does not matter: the use is shown from memory, and the next use comes soon. */
 static void on_uses_written(struct store_op *op)
 {
 	struct use_writing *w = CONTAINER_OF(op, struct use_writing, op.op);
@@ -156,7 +156,7 @@ static void write_uses(struct credentials *c)
 		FREE_ALL(w->uses, w);
 		return;
 	}
-	c->n_in_hand++;
+	c->n_operations++;
 	for (size_t i = 0; i < c->table.n; i++)
 		c->table.entries[i].is_use_unwritten = false;
 }
@@ -252,7 +252,7 @@ static void read_credentials(void *owner)
 		bell_retry(c->bell);
 		return;
 	}
-	c->n_in_hand++;
+	c->n_operations++;
 }
 
 void credentials_on_tokens(struct credentials *c) { bell_now(c->bell); }
@@ -384,7 +384,7 @@ void credentials_close(struct credentials *c, void (*on_closed)(void *owner), vo
 	c->next = NULL;
 	bell_stop(c->bell);
 	timer_close(c->write_uses);
-	c->n_in_hand++;
+	c->n_operations++;
 	write_uses(c);
 	end_waits(waiting, ERR_CLOSING);
 	credentials_let_go(c);

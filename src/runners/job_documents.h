@@ -16,9 +16,9 @@ enum {
 	 * milliseconds, and an API token may be used for dozens of jobs. */
 	LOG_CALLS_PER_MINUTE = 12000,
 	/* Of all reports that are arriving or being parsed; one more is answered 503. */
-	REPORTS_IN_HAND_MAX_BYTES = 128 << 20,
+	REPORTS_MAX_BYTES = 128 << 20,
 	/* Of the reports of one accelerator: its bodies that never end do not keep out those of others. */
-	REPORTS_OF_ONE_MAX_BYTES = REPORTS_IN_HAND_MAX_BYTES / 2,
+	REPORTS_OF_ONE_MAX_BYTES = REPORTS_MAX_BYTES / 2,
 	REPORTS_PARSED_AT_ONCE = 2,
 };
 
@@ -50,8 +50,8 @@ void job_report_check(struct job_documents *d);
 void job_log_add_route(struct job_documents *d, struct http_server *h);
 void job_report_add_route(struct job_documents *d, struct http_server *h);
 
-/* ---- whether the caller may send documents of this job, checked before a byte of the body is read. A caller without a
- * good token learns nothing, not even whether the job exists; a job of an accelerator at L1 exists for no caller ---- */
+/* ---- checks that the caller may send documents of this job, before a byte of the body is read. Without a good token the
+ * answer does not show whether the job exists. A job of an accelerator at L1 gets the answer of a missing job ---- */
 
 struct job_access {
 	struct runners *runners;

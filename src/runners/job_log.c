@@ -1,9 +1,9 @@
 /* PUT /api/v1/jobs/{id}/log: writes a log to disk while it arrives, in one request or in pieces. A piece that was
  * answered 200 is synced.
  *
- * One append at a time: bytes that arrive meanwhile are collected up to a bound, then the client waits. A slow body
- * is appended a few times a second and not at every line, because each append is an fdatasync on the disk that
- * webhooks need too. */
+ * One append runs at a time: bytes that arrive meanwhile are collected up to a bound, then the client waits. A slow body
+ * is appended a few times a second and not at every line, because each append is an fdatasync on the disk that webhooks
+ * need too. */
 
 #include "runners/job_documents.h"
 

@@ -168,7 +168,7 @@ static void on_report_body(struct http_request *q, const char *bytes, size_t n, 
 		parse_next(d);
 		return;
 	}
-	if (d->report_bytes + n > REPORTS_IN_HAND_MAX_BYTES || p->room->bytes + n > REPORTS_OF_ONE_MAX_BYTES ||
+	if (d->report_bytes + n > REPORTS_MAX_BYTES || p->room->bytes + n > REPORTS_OF_ONE_MAX_BYTES ||
 	    buf_append(&p->body, bytes, n)) {
 		job_access_answer_busy(&p->access, ERR_BUSY);
 		put_free(p);

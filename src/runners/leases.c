@@ -205,7 +205,7 @@ static void on_leases_listed(struct store_query *q)
 		next = LIST_NEXT(hb, link);
 		if (l->list.n && bsearch(&key, l->list.list, l->list.n, sizeof(*l->list.list), compare_rows))
 			continue;
-		/* The store answers how it ended. If the store is busy, the next heartbeat learns it. */
+		/* The renewal returns how the lease ended. If the store is busy, the next heartbeat returns it. */
 		stop_waiting(hb);
 		if (renew(hb))
 			answer_heartbeat(hb);

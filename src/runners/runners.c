@@ -59,7 +59,7 @@ void runners_configure(struct runners *r, struct config *c)
 {
 	struct config *old = r->config;
 
-	/* No vendor is registered in it: the reports that come now would be ignored for good. */
+	/* Such a snapshot has no vendors, so Outpost would ignore their reports, which they do not send again. */
 	if (!config_is_registry_loaded(c))
 		return;
 	r->config = config_ref(c);
@@ -87,7 +87,7 @@ void runners_free(struct runners *r)
 {
 	if (!r)
 		return;
-	assert(r->is_closing && r->n_in_hand == 0);
+	assert(r->is_closing && r->n_holds == 0);
 	credentials_free(r->credentials);
 	rate_limit_free(r->registered);
 	rate_limit_free(r->strangers);
@@ -95,12 +95,12 @@ void runners_free(struct runners *r)
 	free(r);
 }
 
-void runners_hold(struct runners *r) { r->n_in_hand++; }
+void runners_hold(struct runners *r) { r->n_holds++; }
 
 void runners_let_go(struct runners *r)
 {
-	assert(r->n_in_hand > 0);
-	if (--r->n_in_hand == 0 && r->is_closing)
+	assert(r->n_holds > 0);
+	if (--r->n_holds == 0 && r->is_closing)
 		loop_reap(r->loop, report_runners_closed, r);
 }
 

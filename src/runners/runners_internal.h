@@ -28,7 +28,7 @@ struct runners {
 	 * cannot fill the table of the registered callers. */
 	struct rate_limit *registered, *strangers;
 	const struct secret *callback_key;
-	int n_in_hand;    /* requests that wait for an issuer's keys or for the store; parts that close */
+	int n_holds;      /* requests that wait for an issuer's keys or for the store; parts that close */
 	bool is_stopping; /* no request is held open any more */
 	bool is_closing;
 	void (*on_closed)(void *owner);

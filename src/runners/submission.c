@@ -159,7 +159,7 @@ static void end_submission(struct submission *s, const struct store_op *op, enum
 	struct runners_counters *counters = &s->runners->counters;
 	const struct job_report *report = &s->body.report;
 	bool is_new = outcome == REPORT_RECORDED;
-	/* From the store and not from the body, because a log must not name another caller's accelerator. */
+	/* Log the store's accelerator and not the body's, because a log must not name another caller's accelerator. */
 	const char *accelerator = s->is_self_report ? s->nightly.accelerator : s->job.found_accelerator;
 
 	if (op->err) {
@@ -196,7 +196,7 @@ static void on_nightly_written(struct store_op *op)
 
 /* ---- into the store ---- */
 
-/* Checks what no dispatch can say for a self-report, and passes the report to the store. Answers now, or when the
+/* Checks a self-report, which has no dispatch to compare it with, and passes it to the store. Answers now, or when the
  * store has written it. The client is there. */
 static void start_self_report(struct submission *s)
 {
@@ -347,7 +347,7 @@ struct submission *submission_new(
 	} else if (!is_registered) {
 		ignore_submission(s, "not registered");
 	} else if (access_is_silent(&s->access) && s->repository) {
-		/* Not with a token of ours: a report of a dispatch ends it, so that its lease does not run out. */
+		/* With a token of ours, a report ends its dispatch, so that its lease does not expire. Accept that. */
 		ignore_submission(s, "the accelerator is at L1");
 	} else if (s->access.n_allowed == 0) {
 		refuse_submission(s, 403, "the accelerator is bound to another workflow than the token's");

@@ -78,8 +78,8 @@ static int escape_length(const char *p)
 	return p[6] == '\\' && p[7] == 'u' && is_low_surrogate(hex4(p + 8)) ? 12 : 0;
 }
 
-/* p: after the opening quote; end: the '\0'. Returns the closing quote, or NULL with the
- * reason in *ret_why (static) and the place in *ret_at, which are set only then. */
+/* p: after the opening quote; end: the '\0'. Returns the closing quote, or NULL with the reason in *ret_why (static) and
+ * the place in *ret_at, which are set only then. */
 static const char *string_end(
     const char *p, const char *end, bool *ret_has_escape, const char **ret_why, const char **ret_at)
 {
@@ -151,8 +151,8 @@ static size_t decode_escape(const char **p, char out[4])
 	return 4;
 }
 
-/* Decodes what string_end() accepted, [p, end), into out with a '\0'. False when it
- * does not fit out_bytes or contains a NUL. */
+/* Decodes [p, end), which string_end() accepted, into out with a '\0'. False if it does not fit out_bytes or contains a
+ * NUL. */
 static bool string_decode(const char *p, const char *end, char *out, size_t out_bytes)
 {
 	size_t used = 0;
