@@ -13,8 +13,6 @@
 #include "model/client_payload.h"
 #include "outbox/engine.h"
 
-struct payload;
-
 struct attempt {
 	struct effect effect; /* first */
 	struct dispatch *d;

@@ -85,8 +85,8 @@ static void on_clock_jumped(int64_t by_ms, void *owner)
 		submit_shift(dl);
 }
 
-/* The caller read its times from the new clock, so the times in the store move first. Each due time then moves exactly
- * once. */
+/* The caller may have its times from the new clock. Moves the times in the store first, so that the caller's do not move
+ * too. */
 static void before_submit(void *owner)
 {
 	struct deadline_watch *dl = owner;

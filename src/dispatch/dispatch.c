@@ -1,5 +1,3 @@
-#include "dispatch/dispatch.h"
-
 #include "dispatch/dispatch_internal.h"
 
 static void on_dispatch_topic(unsigned topics, void *owner)

@@ -14,8 +14,6 @@
 #include "model/accelerator.h"
 #include "model/event.h"
 
-struct dispatch;
-
 /* Everything is borrowed and outlives the dispatch. */
 struct dispatch_deps {
 	struct loop *loop;
@@ -45,7 +43,6 @@ void dispatch_reconcile_now(struct dispatch *d);
 
 /* Another round, like the command `retest` in a comment: for outpostctl retest, and for Re-run on a runner whose runs
  * cannot be started again. Held runners stay held, and a runner that is at work is not started twice. */
-struct retested;
 struct retest_request {
 	/* in; borrowed until done */
 	int64_t number;          /* the PR */

@@ -1,7 +1,5 @@
 #include "dispatch/plan.h"
 
-#include "model/plan.h"
-
 /* ---- parts ---- */
 
 /* The reason for which a policy holds a change. association NULL: merged code, which every policy admits. */

@@ -1,7 +1,5 @@
 #include "dispatch/planning.h"
 
-#include "store/deliveries.h"
-
 enum {
 	PLANNINGS_MAX = 64,
 	READ_MAX = 8,            /* deliveries a read: about a millisecond of the loop's time */

@@ -1,7 +1,6 @@
 #include "dispatch/planning.h"
 
 #include "dispatch/plan.h"
-#include "model/plan.h"
 
 enum { TRIES_MAX = 3, TRY_AGAIN_MS = 1000, WAIT_MAX_MS = 5000 };
 

@@ -2,10 +2,7 @@
  * the others. The first half runs the requests of comments, buttons and operators in one transaction. */
 
 #include "dispatch/planning.h"
-#include "model/plan.h"
 #include "model/schedule.h"
-#include "store/commands.h"
-#include "store/plans.h"
 
 struct user_request *user_request_new(void)
 {

@@ -30,7 +30,9 @@ int bounds_count(struct bounds *b, size_t n_bytes);
  *
  * http and https: git's smart HTTP protocol over Outpost's own HTTP client. libgit2's own client follows every redirect
  * to another path of the same server, and no option of libgit2 1.5 prevents that; this one follows no redirect at all.
- * TLS is OpenSSL's, as everywhere else. git: our own sockets, because libgit2's wait for a peer without a time limit.
+ * TLS is OpenSSL's, as everywhere else.
+ *
+ * git: our own sockets, because libgit2's wait for a peer without a time limit.
  * Source: git's Documentation/gitprotocol-http.txt, "Smart Clients". ---- */
 
 /* Registers the sockets. Once, after git_libgit2_init(). */

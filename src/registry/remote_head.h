@@ -10,8 +10,6 @@
 #include "loop/loop.h"
 #include "model/accelerator.h"
 
-struct remote_heads;
-
 /* Takes a reference to the snapshot. */
 struct remote_heads *remote_heads_new(struct loop *l, struct config *c);
 /* Applies to later requests. */

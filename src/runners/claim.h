@@ -7,14 +7,11 @@
  * Thread: loop, every function. */
 #pragma once
 
-#include "http/server.h"
 #include "runners/runners_internal.h"
 #include "store/claims.h"
 #include "store/leases.h"
 
 enum { CLAIMS_PER_MACHINE_MAX = 16 }; /* waiting at the same time */
-
-struct claims;
 
 /* Adds the route. r is borrowed. */
 struct claims *claims_new(struct runners *r, struct http_server *h);

@@ -5,7 +5,6 @@
 
 #include "loop/bell.h"
 #include "runners/runners_internal.h"
-#include "store/credentials.h"
 
 /* The valid tokens, by hash and by id, and their last uses. Pure. */
 struct credential_entry {

@@ -25,8 +25,6 @@ void credential_hash(const char *text, uint8_t out[SHA256_BYTES]);
 
 /* ---- the valid tokens ---- */
 
-struct credentials;
-
 /* The holder of a token. Borrowed until the loop's next turn. */
 struct credential {
 	int64_t id;

@@ -5,9 +5,6 @@
  * Thread: loop; jwks_ functions: any, pure. */
 #pragma once
 
-#include "config/config.h"
-#include "http/client.h"
-#include "loop/loop.h"
 #include "runners/runners.h"
 
 /* ---- the keys that an issuer publishes (RFC 7517), as far as RS256 tokens need them ---- */
@@ -35,8 +32,6 @@ enum {
 	ISSUER_KEYS_INTERVAL_MS = 60 * 1000,     /* after a fetch, for an unknown key */
 	ISSUER_KEYS_RETRY_MS = 5 * 1000,         /* after a fetch that failed */
 };
-
-struct issuer_keys;
 
 /* Loop and client are borrowed; counts into *counters. */
 struct issuer_keys *issuer_keys_new(struct loop *l, struct http_client *c, struct runners_counters *counters);

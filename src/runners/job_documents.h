@@ -4,7 +4,6 @@
  * Thread: loop. */
 #pragma once
 
-#include "http/server.h"
 #include "logs/logs.h"
 #include "runners/access.h"
 #include "runners/runners_internal.h"

@@ -4,10 +4,7 @@
  * Thread: loop, every function. */
 #pragma once
 
-#include "http/server.h"
 #include "runners/runners_internal.h"
-
-struct leases;
 
 /* Adds the routes, and ends leases of an earlier process whose time is over. r is borrowed. */
 struct leases *leases_new(struct runners *r, struct http_server *h);

@@ -15,9 +15,6 @@
 #include "logs/logs.h"
 #include "loop/loop.h"
 
-struct credentials;
-struct runners;
-
 /* Adds the routes; until the first runners_configure() they answer 503. callback_key signs callback tokens
  * (model/client_payload.h). Borrows all arguments, which must outlive the runners. */
 struct runners *runners_new(

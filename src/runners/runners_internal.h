@@ -3,17 +3,11 @@
  * Thread: loop. */
 #pragma once
 
-#include "http/server.h"
 #include "runners/credentials.h"
 #include "runners/issuer_keys.h"
 #include "runners/runners.h"
 
 enum { REPORT_BODY_MAX_BYTES = 2 * 1024 * 1024, REPORTS_PER_MINUTE = 100 };
-
-struct claims;
-struct job_documents;
-struct leases;
-struct rate_limit;
 
 struct runners {
 	struct loop *loop;

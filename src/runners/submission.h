@@ -3,7 +3,6 @@
  * Thread: loop; callback_request_ functions: any, pure. */
 #pragma once
 
-#include "http/server.h"
 #include "model/job_report.h"
 #include "runners/access.h"
 #include "runners/runners_internal.h"

@@ -18,8 +18,6 @@ int signature_parse(const char *header, uint8_t ret[SHA256_BYTES]) MUST_CHECK;
 /* True: `signature` is the signature of the body with h's key. Resets h first; compares in constant time. */
 bool signature_is_good(struct hmac *h, const void *body, size_t n, const uint8_t signature[SHA256_BYTES]);
 
-struct intake;
-
 /* Adds the route; until the first intake_configure() it answers 503. The loop, the store
  * and the server are borrowed and outlive it. */
 struct intake *intake_new(struct loop *l, struct store *s, struct http_server *h);
