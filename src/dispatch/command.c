@@ -399,18 +399,18 @@ static enum command_kind parse_words(struct command *c, const struct word *verb,
 /* "@slug VERB [WORD]", or stress with its own words, and nothing else on the line. False: it addresses another name. */
 static bool parse_command(const struct spoken_line *l, const char *slug, struct command *ret)
 {
-	const char *p = l->text, *rest, *behind_verb;
-	struct word name = take_word(&p, l->end), verb, argument;
+	const char *p = l->text;
+	struct word name = take_word(&p, l->end);
 
 	*ret = (struct command){.kind = COMMAND_UNKNOWN};
 	if (name.n < 2 || *name.p != '@')
 		return false;
 	if (slug && (name.n != strlen(slug) + 1 || strncasecmp(name.p + 1, slug, name.n - 1) != 0))
 		return false;
-	rest = skip_space(p, l->end);
-	verb = take_word(&p, l->end);
-	behind_verb = p;
-	argument = take_word(&p, l->end);
+	const char *rest = skip_space(p, l->end);
+	struct word verb = take_word(&p, l->end);
+	const char *behind_verb = p;
+	struct word argument = take_word(&p, l->end);
 	if (is_word(&verb, command_kind_name(COMMAND_STRESS)))
 		ret->kind = parse_stress(ret, behind_verb, l->end);
 	else if (skip_space(p, l->end) == l->end)
@@ -418,9 +418,7 @@ static bool parse_command(const struct spoken_line *l, const char *slug, struct 
 	if (ret->kind != COMMAND_UNKNOWN)
 		return true;
 	*ret = (struct command){.kind = COMMAND_UNKNOWN};
-	size_t n = (size_t)(l->end - rest);
-	n = utf8_cut(rest, n, sizeof(ret->word) - 1);
-	memcpy(ret->word, rest, n);
+	memcpy(ret->word, rest, utf8_cut(rest, (size_t)(l->end - rest), sizeof(ret->word) - 1));
 	return true;
 }
 

@@ -89,14 +89,15 @@ static int on_progress(const git_indexer_progress *at, void *bounds)
 static int explain_failure(const struct bounds *b, const char *url, struct error *e)
 {
 	const git_error *last = git_error_last();
+	int klass = last ? last->klass : GIT_ERROR_NONE;
 	const char *prefix = url ? url : "", *colon = url ? ": " : "";
 	int code = ERR_NETWORK;
 	char why[400];
 
 	if (b->why.code)
 		return error_set(e, b->why.code, "%s%s%s", prefix, colon, b->why.text);
-	if (last && (last->klass == GIT_ERROR_ODB || last->klass == GIT_ERROR_ZLIB ||
-			last->klass == GIT_ERROR_REFERENCE || last->klass == GIT_ERROR_OBJECT))
+	if (klass == GIT_ERROR_ODB || klass == GIT_ERROR_ZLIB || klass == GIT_ERROR_REFERENCE ||
+	    klass == GIT_ERROR_OBJECT)
 		code = ERR_CORRUPT;
 	fetch_explain(why, sizeof(why));
 	return error_set(e, code, "%s%s%s", prefix, colon, why);

@@ -95,7 +95,7 @@ static void on_renewed(struct store_op *op)
 	bool is_revoked = !credentials_has(r->credentials, hb->token_id); /* while the store had the heartbeat */
 	bool is_unknown = op->err == ERR_NOT_FOUND;
 
-	/* The lease may have run out and be active again now, so its end has to be noted again. */
+	/* The lease may have expired and be active again now, so note its next expiry. */
 	if (is_active)
 		leases_note_expiry(l, hb->op.lease_ms);
 	if (!hb->request || is_revoked || op->err) {

@@ -191,11 +191,10 @@ static void on_status_request(struct http_request *q, void *owner)
 {
 	struct runners *r = owner;
 	struct credential who;
-	struct status_request *a;
 
 	if (!admit_runner(r, q, &who))
 		return;
-	a = xcalloc(1, sizeof(*a));
+	struct status_request *a = xcalloc(1, sizeof(*a));
 	a->runners = r;
 	a->request = q;
 	a->config = config_ref(r->config);
