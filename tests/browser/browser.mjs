@@ -1,4 +1,4 @@
-// Debian's Chromium, and what is demanded of every page in it.
+// Debian's Chromium, and the checks that every page must pass in it.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -15,9 +15,9 @@ export const NARROW = { width: 320, height: 640 };
 
 export const launch = () => chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu', '--force-color-profile=srgb'] });
 
-// A window of its own, which remembers what went wrong in it.
+// A separate browser window that records its errors.
 export class Window {
-  problems = []; // errors on the console, scripts that threw, requests to others
+  problems = []; // console errors, exceptions in scripts, requests to other origins
   answers = [];
 
   static async open(browser, { origin, size = DESK, theme = 'light', ...more }) {
@@ -27,19 +27,19 @@ export class Window {
     self.page = await self.context.newPage();
     self.page.setDefaultTimeout(WAIT_MS);
     self.page.on('console', (message) => {
-      // A page that is 404 is told as an error as well: that is what it is.
+      // The browser also reports a page that is 404 on purpose.
       if (message.type() === 'error' && !/status of 404/.test(message.text())) self.problems.push(`console: ${message.text()}`);
     });
     self.page.on('pageerror', (error) => self.problems.push(`script: ${error.message}`));
     self.page.on('request', (request) => {
-      const { protocol, origin: asked } = new URL(request.url());
-      if (!['data:', 'blob:'].includes(protocol) && asked !== origin) self.problems.push(`asks ${request.url()}`);
+      const { protocol, origin: requested } = new URL(request.url());
+      if (!['data:', 'blob:'].includes(protocol) && requested !== origin) self.problems.push(`requests ${request.url()}`);
     });
     self.page.on('response', (response) => self.answers.push({ url: response.url().slice(origin.length), status: response.status() }));
     return self;
   }
 
-  // Until the page is drawn: its script has put a heading in.
+  // Waits until the page's script has rendered a heading.
   async visit(path) {
     const response = await this.page.goto(`${this.origin}${path}`, { waitUntil: 'load' });
     await this.page.locator('h1').first().waitFor();
@@ -50,18 +50,18 @@ export class Window {
 
   // axe-core's rules for WCAG 2.1 A and AA and its best practices.
   async violations() {
-    // Playwright evaluates outside of the page's policy, so the policy stays as it is.
+    // Playwright evaluates outside the page's Content-Security-Policy, so that the policy stays in force.
     await this.page.evaluate(`${AXE}; undefined`);
     const { violations } = await this.page.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] }));
     return violations.map(({ id, help, nodes }) => `${id}: ${help} (${nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(' | ')})`);
   }
 
-  // What sticks out on the right makes a phone scroll sideways.
+  // The width in pixels by which the page overflows on the right, which makes a phone scroll sideways.
   overflow() {
     return this.page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   }
 
-  // The elements that Tab comes to, up to `limit`, each with whether its focus can be seen.
+  // Up to `limit` elements that Tab reaches. hasRing: the element's focus is visible.
   async walk(limit = 60) {
     const seen = [];
     await this.page.evaluate(() => document.activeElement?.blur());
@@ -80,6 +80,6 @@ export class Window {
     return seen;
   }
 
-  clean() { assert.deepEqual(this.problems, [], 'nothing went wrong in the window'); }
+  clean() { assert.deepEqual(this.problems, [], 'the window has no errors'); }
   close() { return this.context.close(); }
 }

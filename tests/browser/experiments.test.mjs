@@ -1,5 +1,5 @@
-// The pages of experiments in a real browser: a change with one that runs and some that brought nothing, the job page of one
-// and the accelerator's page.
+// The pages of experiments in a real browser: a change with a running experiment and some that prove nothing, the job page of
+// one, and the accelerator's page.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { pullRequestOf } from '../github/payloads.mjs';
@@ -22,9 +22,9 @@ describe('the pages of experiments', { skip: notBuilt || noBrowser }, () => {
   let runs = 1;
   const paths = {};
 
-  const heard = (fits, what) => until(() => lab.events.find(({ event, body }) => body?.outpost && fits(event, body)), { what });
-  const firstRun = (name) => heard((event, { outpost: { accelerators } }) => event === 'pull_request' && accelerators.includes(name), `the first run of ${name}`);
-  const experiment = (of, side, name) => heard((event, { outpost: block }) => event === 'experiment' && block.experiment.of === of.body.outpost.dispatch_id && block.experiment.side === side
+  const received = (fits, what) => until(() => lab.events.find(({ event, body }) => body?.outpost && fits(event, body)), { what });
+  const firstRun = (name) => received((event, { outpost: { accelerators } }) => event === 'pull_request' && accelerators.includes(name), `the first run of ${name}`);
+  const experiment = (of, side, name) => received((event, { outpost: block }) => event === 'experiment' && block.experiment.of === of.body.outpost.dispatch_id && block.experiment.side === side
     && (!name || block.experiment.tests.includes(`model/${name}`)), `an experiment on the ${side}`);
   async function report({ body }, tests, more = {}) {
     const step = { workflow: 'lab', job: 'suite', run_id: ++runs, conclusion: tests.some(({ status }) => status === 'FAIL') ? 'failure' : 'success', tests, ...more };
@@ -43,17 +43,17 @@ describe('the pages of experiments', { skip: notBuilt || noBrowser }, () => {
     });
     const pull = rig.openPull(UPSTREAM, { number: 71, author: 'dora' });
     assert.equal((await rig.deliver('pull_request', pullRequestOf('opened', pull))).status_code, 202);
-    // One accelerator runs only one test again, and only once; for one of them it reports another one.
+    // One accelerator reruns only one test and only once; for one experiment it reports a different test.
     const astray = await firstRun('astray');
     await report(astray, [red('bert'), red('beyond')]);
     for (const side of ['head', 'base']) await report(await experiment(astray, side, 'bert'), [green('another')]);
     for (const side of ['head', 'base']) await report(await experiment(astray, side, 'beyond'), [red('beyond')]);
-    // On the other one the merge base is done and the head is at work.
+    // On the second accelerator the merge base is done and the head is running.
     const first = await firstRun('chip');
     await report(first, [red('llama3'), red('qwen2')]);
     await report(await experiment(first, 'base'), [red('llama3'), green('qwen2')]);
     await report(await experiment(first, 'head'), [], { only: 'in_progress' });
-    // The machine of the third one lost its device, also in the rerun.
+    // The third accelerator's machine lost its device, in the rerun too.
     const broken = await firstRun('broken');
     const lost = red('mistral', 'RuntimeError: device lost');
     await report(broken, [lost]);
@@ -74,7 +74,7 @@ describe('the pages of experiments', { skip: notBuilt || noBrowser }, () => {
 
   const open = (options) => Window.open(browser, { origin: outpost.url, ...options });
 
-  test('each is well-made on a phone and on a desk, in light and dark', async () => {
+  test('each page is accessible and has no overflow at every width, in light and dark', async () => {
     for (const theme of ['light', 'dark'])
       for (const size of [NARROW, PHONE, DESK]) {
         const window = await open({ size, theme });
@@ -82,21 +82,21 @@ describe('the pages of experiments', { skip: notBuilt || noBrowser }, () => {
           const what = `${name}, ${size.width} px, ${theme}`;
           await window.visit(address);
           assert.deepEqual(await window.violations(), [], what);
-          assert.ok(await window.overflow() <= 0, `${what}: ${await window.overflow()} px stick out`);
+          assert.ok(await window.overflow() <= 0, `${what}: ${await window.overflow()} px overflow`);
         }
         window.clean();
         await window.close();
       }
   });
 
-  test('the change says which failure runs again, and why the others do not', async () => {
+  test('the change page says which failure reruns, and why the others do not', async () => {
     const window = await open();
     await window.visit(paths.change);
     const failures = plain(await window.text('#failures'));
     assert.match(failures, /llama3.*re-running/);
     assert.match(failures, /bert.*rerun proves nothing/);
     assert.match(failures, /beyond.*no further rerun: limit reached/);
-    assert.match(plain(await window.text('#accelerators')), /no full run of the base to compare with/); // finding 30: some tests ran there
+    assert.match(plain(await window.text('#accelerators')), /no full run of the base to compare with/); // finding 30: only some tests ran on the base
     const again = plain(await window.text('#experiments'));
     assert.match(again, /2 running, 1 waits for a good machine/);
     assert.match(again, /mistral.*waits for a good machine/);
@@ -106,7 +106,7 @@ describe('the pages of experiments', { skip: notBuilt || noBrowser }, () => {
     await window.close();
   });
 
-  test('the page of its job says why it ran, and attributes no failure', async () => {
+  test('the job page of an experiment says why it ran and attributes no failure', async () => {
     const window = await open();
     await window.visit(paths.void);
     assert.match(plain(await window.text()), /An experiment\. Failed tests ran again.* on (the head|the merge base) of pull request #71.* Its results do not count: none of its tests was reported with a result\./);
@@ -114,12 +114,12 @@ describe('the pages of experiments', { skip: notBuilt || noBrowser }, () => {
     const text = plain(await window.text());
     assert.match(text, /on the merge base of pull request #71/);
     assert.match(text, /llama3.*failed/);
-    assert.doesNotMatch(text, /not classified/i, 'its results are evidence, and are not attributed');
+    assert.doesNotMatch(text, /not classified/i, 'an experiment\'s results are evidence and have no attribution');
     window.clean();
     await window.close();
   });
 
-  test('the accelerator\'s page says what reruns took, and that some are pending', async () => {
+  test('the accelerator page says how long reruns took and how many are pending', async () => {
     const window = await open();
     await window.visit(paths.accelerator);
     assert.match(plain(await window.text()), /Reruns took .* of the 30 min that they may take in 24 hours: 10 % of the time of all jobs, or half an hour where that is less; \d reruns? pending/);

@@ -1,5 +1,5 @@
-// Pages that change while one looks at them: results that come in, a daemon that dies and comes back, one that stays away,
-// a fresh install, hostile names.
+// Pages that change while they are open: results arrive, the daemon dies and comes back or stays away. Also a fresh install and
+// hostile names.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { WAIT_MS } from '../github/patience.mjs';
@@ -13,9 +13,9 @@ import { DESK, launch, noBrowser, PHONE, Window } from './browser.mjs';
 const UPSTREAM = 'pytorch/pytorch';
 const SECRET = 'a secret between Outpost and the lab';
 const WAIT = { timeout: WAIT_MS };
-const RIGHT_TO_LEFT = '\u202e'; // turns round what stands behind it
+const RIGHT_TO_LEFT = '\u202e'; // reverses the text after it
 
-describe('pages that are looked at for long', { skip: notBuilt || noBrowser }, () => {
+describe('pages that stay open', { skip: notBuilt || noBrowser }, () => {
   let browser;
   let rig;
   let lab;
@@ -53,7 +53,7 @@ describe('pages that are looked at for long', { skip: notBuilt || noBrowser }, (
 
   const open = (options) => Window.open(browser, { origin: outpost.url, ...options });
 
-  test('a result shows without a reload, also after the daemon was killed', async () => {
+  test('a result appears without a reload, even after the daemon was killed', async () => {
     const pull = await opened();
     const window = await open();
     await window.visit(`/pulls/${pull.number}`);
@@ -64,11 +64,11 @@ describe('pages that are looked at for long', { skip: notBuilt || noBrowser }, (
     await outpost.restart({ hard: true });
     await report(pull, 'two', [{ suite: 'model', name: 'whisper', status: 'FAIL', message: 'no kernel' }]);
     await window.page.getByText('whisper').first().waitFor(WAIT);
-    assert.equal(await window.page.evaluate(() => window.isTheSame), true, 'it was never loaded again');
+    assert.equal(await window.page.evaluate(() => window.isTheSame), true, 'the page was never reloaded');
     await window.close();
   });
 
-  test('a daemon that stays away is said, and what was known stays', async () => {
+  test('a page says that the daemon is unreachable and keeps its contents', async () => {
     const pull = await opened();
     await report(pull, 'one', [{ suite: 'model', name: 'llama3', status: 'PASS' }]);
     const window = await open();
@@ -85,7 +85,7 @@ describe('pages that are looked at for long', { skip: notBuilt || noBrowser }, (
     await window.close();
   });
 
-  test('hostile names are words, and nothing else', async () => {
+  test('hostile names are shown as plain text', async () => {
     const names = HOSTILE.filter((text) => text.replace(/[\x00-\x20\x7f]/g, '')).slice(0, 120);
     const pull = await opened({ title: names[0], headRef: 'x' });
     const tests = names.map((text, i) => ({ suite: i % 2 ? 'model' : text, name: text, dtype: text, status: i % 3 ? 'FAIL' : 'PASS', message: text, trace: text, file: 'a.py', line: 3 }));
@@ -98,14 +98,14 @@ describe('pages that are looked at for long', { skip: notBuilt || noBrowser }, (
           .filter((one) => !(one.tagName === 'A' && (one.href.startsWith(origin) || /^https:\/\/(github\.com|ci\.example)\//.test(one.href)))).map((one) => one.outerHTML.slice(0, 200)), outpost.url);
         assert.deepEqual(strange.filter((html) => /evil|octocat|alert/.test(html)), [], address);
         assert.ok(!(await window.page.title()).includes(RIGHT_TO_LEFT), address);
-        assert.ok(await window.overflow() <= 0, `${address}, ${size.width} px: ${await window.overflow()} px stick out`);
+        assert.ok(await window.overflow() <= 0, `${address}, ${size.width} px: ${await window.overflow()} px overflow`);
       }
       window.clean();
       await window.close();
     }
   });
 
-  test('a log grows before one’s eyes; its lines have addresses; it can be searched', async () => {
+  test('an open page shows a growing log, opens an address of a line, and searches the log', async () => {
     const pull = await opened();
     const job = await report(pull, 'logged', [], 'in_progress');
     const put = (body) => outpost.request('PUT', `/api/v1/jobs/${job}/log`, { body, headers: { authorization: `Bearer ${token}`, 'content-type': 'text/plain' } });
@@ -118,14 +118,14 @@ describe('pages that are looked at for long', { skip: notBuilt || noBrowser }, (
     await window.page.getByRole('searchbox', { name: /log/i }).fill('line 42 of');
     await window.page.keyboard.press('Enter');
     await window.page.getByText('line 42 of the log').first().waitFor(WAIT);
-    assert.ok(await window.page.locator('main *').count() < 8000, 'only what is seen is in the page');
+    assert.ok(await window.page.locator('main *').count() < 8000, 'the page contains only the visible lines');
     window.clean();
     await window.close();
   });
 });
 
 describe('a fresh install', { skip: notBuilt || noBrowser }, () => {
-  test('says what to do next', async () => {
+  test('says how to continue', async () => {
     const [browser, rig] = await Promise.all([launch(), startRig()]);
     const outpost = await Outpost.start({ rig });
     try {

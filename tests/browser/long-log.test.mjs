@@ -1,5 +1,5 @@
-// A log of a hundred megabytes and a million lines in a real browser: it is read to its end, is gone through from end to end,
-// looked into and linked into, and the page stays small. How long it stands still is measured by tests/bench/paint.mjs.
+// A log of a hundred megabytes and a million lines in a real browser: it is read to its end, scrolled, searched and linked, and
+// the page stays small. tests/bench/paint.mjs measures how long the page freezes.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { WAIT_MS } from '../github/patience.mjs';
@@ -12,10 +12,10 @@ const WAIT = { timeout: WAIT_MS };
 
 const NAMED_LINE = 900_000;
 
-// Bounds with room: they tell a page that grows with the log from one that does not.
+// Generous bounds: they only detect a page that grows with the log.
 const ROWS_MAX = 150;
 const ELEMENTS_MAX = 2000;
-const HEAP_MAX = 64 * MIB; // 32 MiB of the log are kept, and what a page needs besides
+const HEAP_MAX = 64 * MIB; // the page keeps 32 MiB of the log and needs some memory besides
 
 describe('a log of a million lines', { skip: notBuilt || noBrowser }, () => {
   let browser;
@@ -48,7 +48,7 @@ describe('a log of a million lines', { skip: notBuilt || noBrowser }, () => {
     });
     const where = `line ${n} is ${top} px below the upper edge, and ${bottom} px above the lower of ${height}`;
     assert.ok(top >= -1 && bottom >= -1, where);
-    if (n === LINES) assert.ok(bottom < 2, `nothing is below the last: ${where}`);
+    if (n === LINES) assert.ok(bottom < 2, `there is space below the last line: ${where}`);
   }
 
   async function small(window) {
@@ -58,13 +58,13 @@ describe('a log of a million lines', { skip: notBuilt || noBrowser }, () => {
     window.clean();
   }
 
-  // Until a line about there is at the top of what is drawn, with its text.
+  // Waits until a line near n is at the top with its text.
   const about = (window, n, by = 200) => window.page.waitForFunction(([n, by]) => {
     const line = document.querySelector('.log-line:nth-child(10)');
     return Math.abs(Number(line.querySelector('.log-number').dataset.n) - n) < by && line.querySelector('.log-text')?.textContent;
   }, [n, by], WAIT);
 
-  test('it is read to its end, and gone through from end to end', async () => {
+  test('the log is read to its end and can be scrolled from end to end', async () => {
     const window = await open();
     await window.visit(address);
     await seen(window, 1);
@@ -87,7 +87,7 @@ describe('a log of a million lines', { skip: notBuilt || noBrowser }, () => {
     await window.close();
   });
 
-  test('with the wheel one comes to its end, and to nothing below', async () => {
+  test('the wheel reaches the end and no space below it', async () => {
     const window = await open();
     await window.visit(address);
     await isRead(window);
@@ -109,7 +109,7 @@ describe('a log of a million lines', { skip: notBuilt || noBrowser }, () => {
     await window.close();
   });
 
-  test('a page that stalls while the browser scrolls still comes to the end', async () => {
+  test('a page that stalls while the browser scrolls still reaches the end', async () => {
     const window = await open();
     await window.visit(address);
     await isRead(window);
@@ -125,7 +125,7 @@ describe('a log of a million lines', { skip: notBuilt || noBrowser }, () => {
     await window.close();
   });
 
-  test('an address leads to its line, the last one too', async () => {
+  test('an address opens its line, even the last one', async () => {
     const window = await open();
     for (const n of [NAMED_LINE, LINES]) {
       await window.visit(`${address}#L${n}`);
@@ -134,7 +134,7 @@ describe('a log of a million lines', { skip: notBuilt || noBrowser }, () => {
       await isRead(window);
       await seen(window, n);
       await small(window);
-      await window.page.goto('about:blank'); // the next is a page of its own, not a place in this one
+      await window.page.goto('about:blank'); // so that the next visit loads the page again instead of jumping within it
     }
     await window.close();
   });
@@ -142,7 +142,7 @@ describe('a log of a million lines', { skip: notBuilt || noBrowser }, () => {
   test('the first error is shown as soon as it is read, and stays', async () => {
     const window = await open();
     const devtools = await window.context.newCDPSession(window.page);
-    // Reading takes some seconds, so that the button is pressed in the midst of it.
+    // Reading takes some seconds, so that the button is pressed before it ends.
     await devtools.send('Network.emulateNetworkConditions', { offline: false, latency: 0, downloadThroughput: 25 * MIB, uploadThroughput: -1 });
     await window.visit(address);
     await window.page.getByRole('button', { name: 'First error' }).click();
@@ -154,7 +154,7 @@ describe('a log of a million lines', { skip: notBuilt || noBrowser }, () => {
     await window.close();
   });
 
-  test('what is looked for is found, near the end too', async () => {
+  test('a search finds a line near the end', async () => {
     const window = await open();
     await window.visit(address);
     await isRead(window);
@@ -168,7 +168,7 @@ describe('a log of a million lines', { skip: notBuilt || noBrowser }, () => {
     const devtools = await window.context.newCDPSession(window.page);
     await devtools.send('HeapProfiler.collectGarbage');
     const { usedSize, backingStorageSize = 0 } = await devtools.send('Runtime.getHeapUsage');
-    assert.ok(usedSize + backingStorageSize <= HEAP_MAX, `${((usedSize + backingStorageSize) / MIB).toFixed(1)} MiB are held`);
+    assert.ok(usedSize + backingStorageSize <= HEAP_MAX, `${((usedSize + backingStorageSize) / MIB).toFixed(1)} MiB are in use`);
     await window.close();
   });
 });

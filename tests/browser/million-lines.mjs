@@ -1,5 +1,5 @@
-// A log of a hundred megabytes and a million lines, and the page of the job that has it: for the browser's tests, and for the
-// benchmark of how long the page stands still (tests/bench/paint.mjs).
+// A log of a hundred megabytes and a million lines and its job page, for the browser tests and for the benchmark of page freezes
+// (tests/bench/paint.mjs).
 import assert from 'node:assert/strict';
 import { pullRequestOf } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
@@ -26,7 +26,7 @@ function logOf() {
   return log;
 }
 
-// {outpost, address, close}: the job's page is at `address`, its log is whole.
+// {outpost, address, close}: the job's page is at `address`, and its log is complete.
 export async function startMillionLines() {
   const [rig, lab] = await Promise.all([startRig(), startSilentVendor({ secret: SECRET })]);
   let outpost;

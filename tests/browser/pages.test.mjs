@@ -1,5 +1,5 @@
-// Every page in a real browser, on a history of some days: what it says against the API, its looks by rules, by keyboard,
-// for screen readers; and nothing from anywhere else.
+// Every page in a real browser with a history of some days: its contents match the API, it passes accessibility rules, it works
+// by keyboard, and it loads nothing from other origins.
 import assert from 'node:assert/strict';
 import fs from 'node:fs/promises';
 import os from 'node:os';
@@ -40,7 +40,7 @@ describe('the pages', { skip: notBuilt || noBrowser }, () => {
 
   const open = (options) => Window.open(browser, { origin: outpost.url, ...options });
 
-  test('each is well-made at every width, in light and dark', async () => {
+  test('each page is accessible and has no overflow at every width, in light and dark', async () => {
     for (const theme of ['light', 'dark']) {
       for (const size of [PHONE, DESK]) {
         const window = await open({ size, theme });
@@ -49,7 +49,7 @@ describe('the pages', { skip: notBuilt || noBrowser }, () => {
           const response = await window.visit(address);
           assert.equal(response.status(), name === 'missing' ? 404 : 200, what);
           assert.deepEqual(await window.violations(), [], what);
-          assert.ok(await window.overflow() <= 0, `${what}: ${await window.overflow()} px stick out`);
+          assert.ok(await window.overflow() <= 0, `${what}: ${await window.overflow()} px overflow`);
           assert.equal(await window.page.locator('h1').count(), 1, what);
           assert.match(await window.page.title(), /Outpost/, what);
         }
@@ -63,13 +63,13 @@ describe('the pages', { skip: notBuilt || noBrowser }, () => {
     const window = await open({ size: NARROW });
     for (const [name, address] of Object.entries(paths)) {
       await window.visit(address);
-      assert.ok(await window.overflow() <= 0, `${name}: ${await window.overflow()} px stick out`);
+      assert.ok(await window.overflow() <= 0, `${name}: ${await window.overflow()} px overflow`);
     }
     window.clean();
     await window.close();
   });
 
-  test('a table that goes on at the right shows that it does', async () => {
+  test('a table that continues at the right has a shadow there', async () => {
     const window = await open({ size: PHONE });
     await window.visit('/');
     const box = window.page.locator('#accelerators .scroll');
@@ -81,12 +81,12 @@ describe('the pages', { skip: notBuilt || noBrowser }, () => {
     };
     const before = await shade();
     await box.evaluate((one) => { one.scrollLeft = one.scrollWidth; });
-    assert.notEqual(await shade(), before, 'and at its end no more');
+    assert.notEqual(await shade(), before, 'the shadow is gone at the end of the table');
     window.clean();
     await window.close();
   });
 
-  test('with the reader’s own colours, and in print, what is chosen and counted is seen', async () => {
+  test('choices and counts are visible with forced colours and in print', async () => {
     const window = await open({ forcedColors: 'active' });
     const groundOf = (selector) => window.page.locator(selector).first().evaluate((element) => getComputedStyle(element).backgroundColor);
     await window.visit('/platforms');
@@ -94,12 +94,12 @@ describe('the pages', { skip: notBuilt || noBrowser }, () => {
     await window.visit('/nightly');
     assert.notEqual(await groundOf('.chip[aria-pressed=true]'), await groundOf('.chip[aria-pressed=false]'));
     await window.page.emulateMedia({ media: 'print' });
-    assert.equal(await window.page.locator('.chips').first().isVisible(), false, 'paper has no buttons');
+    assert.equal(await window.page.locator('.chips').first().isVisible(), false, 'a printed page has no buttons');
     window.clean();
     await window.close();
   });
 
-  test('every chart is drawn without scrolling to it, for paper and captures (B12)', async () => {
+  test('every chart is drawn without scrolling to it, for print and screenshots (B12)', async () => {
     const window = await open({});
     await window.visit('/accelerators/ascend-npu');
     await window.page.waitForFunction(() => {
@@ -111,7 +111,7 @@ describe('the pages', { skip: notBuilt || noBrowser }, () => {
     await window.close();
   });
 
-  test('by keyboard one gets everywhere and sees where one is', async () => {
+  test('the keyboard reaches everything, and the focus is visible', async () => {
     const window = await open({});
     for (const [name, address] of Object.entries(paths)) {
       await window.visit(address);
@@ -124,7 +124,7 @@ describe('the pages', { skip: notBuilt || noBrowser }, () => {
     await window.close();
   });
 
-  test('the dashboard says what the API says, worst first', async () => {
+  test('the dashboard agrees with the API and lists the worst accelerator first', async () => {
     const { accelerators, newest } = await outpost.api('dashboard');
     const window = await open({});
     await window.visit('/');
@@ -132,7 +132,7 @@ describe('the pages', { skip: notBuilt || noBrowser }, () => {
     const table = plain(await window.text('#accelerators'));
     const places = accelerators.map(({ title }) => table.indexOf(title));
     assert.ok(places.every((place) => place >= 0), `${places}`);
-    assert.deepEqual(places, [...places].sort((a, b) => a - b), 'in this order');
+    assert.deepEqual(places, [...places].sort((a, b) => a - b), 'the accelerators are in the order of the API');
     assert.ok(text.includes(newest.sha.slice(0, 7)), text.slice(0, 500));
     window.clean();
     await window.close();
@@ -166,7 +166,7 @@ describe('the pages', { skip: notBuilt || noBrowser }, () => {
     await window.close();
   });
 
-  test('the nightly page shows who ran when', async () => {
+  test('the nightly page shows the accelerators and tests of the API', async () => {
     const { accelerators, tests } = await outpost.api('nightly');
     const window = await open({});
     await window.visit('/nightly');
@@ -177,20 +177,20 @@ describe('the pages', { skip: notBuilt || noBrowser }, () => {
     await window.close();
   });
 
-  test('the platforms page lets one choose, by keyboard, and gives the very command', async () => {
+  test('the platforms page lists the platforms and gives the command of an offered one', async () => {
     const { platforms } = await outpost.api('platforms');
     const window = await open({});
     await window.visit('/platforms');
     const text = plain(await window.text());
     for (const { title } of platforms) assert.ok(text.includes(title), title);
     const offered = platforms.flatMap(({ install }) => install).filter(({ offered: is }) => is);
-    assert.ok(offered.length > 0, 'something is offered');
-    assert.ok(offered.some(({ commands }) => text.includes(plain(commands[0]))), 'the command of one of them stands there');
+    assert.ok(offered.length > 0, 'at least one installation is offered');
+    assert.ok(offered.some(({ commands }) => text.includes(plain(commands[0]))), 'the page shows the command of an offered installation');
     window.clean();
     await window.close();
   });
 
-  test('nothing of it comes from elsewhere, and it is there at once', async () => {
+  test('the dashboard loads without a failed request', async () => {
     const window = await open({});
     await window.visit('/');
     assert.deepEqual(window.answers.filter(({ status }) => status >= 400), []);
@@ -200,8 +200,8 @@ describe('the pages', { skip: notBuilt || noBrowser }, () => {
     await window.close();
   });
 
-  // But for the charts' own, which nothing waits for.
-  test('each page asks for all its scripts at once, none after another has run', async () => {
+  // Except the scripts of charts, which no page waits for.
+  test('each page requests all its scripts at once', async () => {
     const window = await open({});
     for (const one of Object.values(paths)) {
       await window.visit(one);

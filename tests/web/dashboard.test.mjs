@@ -6,7 +6,7 @@ import { stateText, suiteCell } from '../../web/src/dashboard_state.js';
 const NOW = Date.parse('2026-11-22T12:00:00Z');
 const before = (days) => new Date(NOW - days * 86_400_000).toISOString();
 
-test('a state is shown in the server\'s words, with its age', () => {
+test('a state has the server\'s words and its age', () => {
   const said = (text, since, ...notes) => stateText({ name: 'x', text, since, notes }, NOW);
   assert.equal(said('green', null), 'green');
   assert.equal(said('red', before(5), 'overdue'), 'red for 5 d, overdue');
@@ -16,7 +16,7 @@ test('a state is shown in the server\'s words, with its age', () => {
   assert.equal(said('no report', before(-1)), 'no report for 0 s', 'a clock that is ahead makes no negative age');
 });
 
-test('a cell counts what is red, else what passed', () => {
+test('a cell counts its red tests, or its passed tests if none is red', () => {
   const tests = { pass: 4000, fail: 2, error: 1, miss: 0, done: 0, skip: 7 };
   assert.deepEqual(suiteCell({ status: 'FAIL', tests, red: 3 }), { status: 'FAIL', text: '3', note: 'of 4,010 red', title: '2 failed, 1 broke, 4,000 passed, 7 skipped' });
   assert.equal(suiteCell({ status: 'FAIL', tests, red: 0 }).note, 'explained');

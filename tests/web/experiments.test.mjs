@@ -9,7 +9,7 @@ const result = (name, status, over = {}) => ({ suite: 'unit', test: name, dtype:
 const experiment = (id, side, state, results, over = {}) => ({ id, side, state, results, round: 1, cause: 'auto', reason: null, job: null, ...over });
 const words = (runs) => runs.map(({ of, job }) => `${of.word}${job ? ` ${job}` : ''}`);
 
-test('a row is a test on an accelerator, with the runs of each side in their order', () => {
+test('a row is one test on one accelerator and has the runs of each side in order', () => {
   const rows = experimentRows([
     { name: 'b', experiments: [experiment(4, 'base', 'started', [result('t', null)], { job: 9 }), experiment(3, 'head', 'done', [result('t', 'FAIL')], { round: 2 }), experiment(1, 'head', 'done', [result('t', 'PASS'), result('s', 'FAIL')])] },
     { name: 'a', experiments: [experiment(2, 'head', 'planned', [result('t', null)])] },
@@ -21,7 +21,7 @@ test('a row is a test on an accelerator, with the runs of each side in their ord
   assert.deepEqual(rows.map(({ base }) => base.some(({ isPending }) => isPending)), [false, true, false]);
 });
 
-test('what waits for a good machine does not run', () => {
+test('an experiment that waits for a good machine is not counted as running', () => {
   const later = { not_before_at: '2026-11-20T13:00:00Z' };
   const rows = experimentRows([{ name: 'a', experiments: [
     experiment(4, 'base', 'started', [result('both', null)]), experiment(3, 'head', 'planned', [result('later', null), result('both', null)], later), experiment(2, 'head', 'planned', [result('soon', null)]),
@@ -33,7 +33,7 @@ test('what waits for a good machine does not run', () => {
   assert.equal(openOf([]), '');
 });
 
-test('what proves nothing says so, whatever it reported', () => {
+test('an experiment that proves nothing says so, even if it reported a result', () => {
   const [row] = experimentRows([{ name: 'a', experiments: [
     experiment(4, 'head', 'cancelled', [result('t', null)]), experiment(3, 'head', 'expired', [result('t', null)]), experiment(2, 'head', 'done', [result('t', null)]),
     experiment(1, 'head', 'void', [result('t', 'PASS')], { reason: 'it tested another commit' })] }]);
@@ -41,18 +41,18 @@ test('what proves nothing says so, whatever it reported', () => {
   assert.equal(passedOf(row.head), '');
 });
 
-test('a stress run is a row of its own, with its pass rate', () => {
+test('stress runs have a row of their own with their pass rate', () => {
   const stress = (id, status) => experiment(id, 'head', 'done', [result('t', status)], { cause: 'stress', round: id });
   const rows = experimentRows([{ name: 'a', experiments: [stress(4, 'FAIL'), stress(3, 'PASS'), stress(2, 'PASS'), experiment(1, 'head', 'done', [result('t', 'FAIL')])] }]);
   assert.deepEqual(rows.map(({ cause, head }) => `${cause} ${passedOf(head)}`), ['auto ', 'stress 2 of 3 passed']);
 });
 
-test('names that are made alike stay apart', () => {
+test('two tests whose names join to the same text have separate rows', () => {
   const rows = experimentRows([{ name: 'a', experiments: [experiment(1, 'head', 'done', [result('b/c', 'PASS', { suite: 'a' }), result('c', 'PASS', { suite: 'a/b' }), result('c', 'PASS', { suite: 'a/b', dtype: 'bf16' })])] }]);
   assert.equal(rows.length, 3);
 });
 
-test('the page has words for each answer of the API to what became of a rerun', async () => {
+test('the page has words for each value of `rerun` in the API', async () => {
   const { components: { schemas } } = JSON.parse(await fs.readFile(new URL('../../docs/openapi.json', import.meta.url), 'utf8'));
   assert.deepEqual(Object.keys(RERUN), schemas.Verdict.properties.rerun.enum.filter(Boolean));
 });

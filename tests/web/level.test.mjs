@@ -15,7 +15,7 @@ const up = {
 };
 const of = (over) => checklist({ criteria: { up, down: null }, proposal: { level: 'L2', unmet: ['end_to_end_time', 'queue_time'], unmet_now: [] }, ...over });
 
-test('the list is what the next level demands, measured; what upstream failed is told besides', () => {
+test('the list has the criteria of the next level with measured values, and counts upstream\'s failures separately', () => {
   const { next, days, jobs, upstream, rows } = of();
   assert.deepEqual([next, days, jobs, upstream], ['L3', 14, 100, 10]);
   assert.deepEqual(rows.map(({ name, met }) => [name, met]), [['tenure', true], ['end_to_end_time', false], ['queue_time', null], ['pass_rate', true]]);
@@ -25,14 +25,14 @@ test('the list is what the next level demands, measured; what upstream failed is
   assert.equal(rows[3].required, 'at least 90 %');
 });
 
-test('at the highest level it is what that one demands', () => {
+test('at the highest level the list has the criteria of that level', () => {
   const { next, rows, unmetNow } = of({ criteria: { up: null, down: { ...up, level: 'L4', days: 7 } }, proposal: { level: 'L3', unmet: [], unmet_now: ['end_to_end_time'] } });
   assert.equal(next, null);
   assert.deepEqual(rows.filter(({ met }) => met === false).map(({ name }) => name), ['end_to_end_time']);
   assert.deepEqual(unmetNow, ['end_to_end_time']);
 });
 
-test('what maintainers decide has no measure, and L1 has no list', () => {
+test('a criterion that maintainers decide has no measured value, and L1 has no list', () => {
   assert.equal(of({ criteria: { up: { ...up, list: [one('maintainers', 'seconds', null, 0, false)] }, down: null } }).rows[0].met, null);
   assert.deepEqual(of({ criteria: { up: null, down: null } }).rows, []);
   assert.equal(criterionWord('something_new'), 'something new');

@@ -1,4 +1,4 @@
-// The stream behind a page, against one that is made up: it breaks, it is refused, the machine sleeps, nobody looks.
+// The event stream of a page, tested against a fake EventSource: it breaks, it is refused, the machine sleeps, the page is hidden.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, mock, test } from 'node:test';
 import { watch } from '../../web/src/live.js';
@@ -14,7 +14,7 @@ class Stream extends EventTarget {
     Stream.all.push(this);
   }
 
-  tell(what) { if (this.readyState !== 2) this.dispatchEvent(new Event(what)); }
+  emit(type) { if (this.readyState !== 2) this.dispatchEvent(new Event(type)); }
   fail(isForGood) { this.readyState = 0; if (isForGood) this.readyState = 2; this.dispatchEvent(new Event('error')); }
   close() { this.readyState = 2; }
 }
@@ -40,40 +40,40 @@ beforeEach(() => {
 
 afterEach(() => {
   end();
-  assert.equal(opened().length, 0, 'nothing stays open');
+  assert.equal(opened().length, 0, 'a stream is still open');
   mock.timers.reset();
 });
 
-test('what is refused is asked every 30 s, and is live again once there is a stream', () => {
+test('a page whose stream is refused polls every 30 s until a stream opens', () => {
   assert.equal(streams()[0].url, '/api/v1/events?watch=pulls%2F7');
-  streams()[0].tell('open');
+  streams()[0].emit('open');
   streams()[0].fail(true);
   for (let n = 1; n <= 3; n++) {
     mock.timers.tick(29_000);
     assert.equal(changes, n - 1);
     mock.timers.tick(1000);
-    assert.equal(changes, n, 'it was asked');
+    assert.equal(changes, n, 'the page polls');
     assert.equal(streams().length, n + 1);
     if (n < 3) streams()[n].fail(true);
   }
-  streams()[3].tell('open');
-  streams()[3].tell('change');
+  streams()[3].emit('open');
+  streams()[3].emit('change');
   mock.timers.tick(25_000);
   assert.equal(changes, 4);
-  assert.equal(streams().length, 4, 'no more is asked');
+  assert.equal(streams().length, 4, 'polling ends');
   assert.deepEqual(states, ['live', 'reconnecting', 'reconnecting', 'reconnecting', 'live']);
 });
 
-test('what breaks is left to the browser', () => {
-  streams()[0].tell('open');
+test('the browser reconnects a stream that breaks', () => {
+  streams()[0].emit('open');
   streams()[0].fail(false);
   mock.timers.tick(30_000);
   assert.equal(streams().length, 1);
-  streams()[0].tell('open');
+  streams()[0].emit('open');
   assert.deepEqual(states, ['live', 'reconnecting', 'live']);
 });
 
-test('nothing is open while nobody looks', () => {
+test('a hidden page has no open stream', () => {
   document.visibilityState = 'hidden';
   document.dispatchEvent(new Event('visibilitychange'));
   assert.equal(opened().length, 0);
@@ -85,8 +85,8 @@ test('nothing is open while nobody looks', () => {
   assert.equal(opened().length, 1);
 });
 
-test('after sleep, and on another network, the line is a new one', () => {
-  streams()[0].tell('open');
+test('the page opens a new stream after sleep and on another network', () => {
+  streams()[0].emit('open');
   mock.timers.tick(20_000);
   assert.equal(streams().length, 1);
   mock.timers.setTime(Date.now() + 3_600_000);

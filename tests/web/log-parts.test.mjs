@@ -1,4 +1,4 @@
-// What the log viewer is made of: where lines begin, colours, anchors, finding.
+// The parts of the log viewer: line index, colours, anchors, search.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runsOf, withMatches, withoutEscapes } from '../../web/src/log/ansi.js';
@@ -20,7 +20,7 @@ function indexOf(text, sizes) {
   return { index, bytes };
 }
 
-// Every block's text is the lines that it says it has, and together they are all.
+// Each block's bytes are the lines that it claims, and the blocks together cover all lines.
 function assertBlocks(index, bytes, text) {
   const lines = text.split('\n');
   if (lines.at(-1) === '') lines.pop();
@@ -42,7 +42,7 @@ function assertBlocks(index, bytes, text) {
   assert.equal(at, bytes.length);
 }
 
-test('lines are the same however the bytes come', () => {
+test('lines do not depend on how the bytes are split', () => {
   const texts = ['', '\n', 'a', 'a\n', 'a\nb', '\n\n\n', 'ä€😀\r\nb\r\n\r\nc', `${'x'.repeat(BLOCK_BYTES * 3)}\ny\n`, `a\n${'x'.repeat(BLOCK_BYTES * 2)}`,
     Array.from({ length: 5000 }, (_, i) => `${'é'.repeat(i % 90)}${i}`).join('\n')];
   for (const text of texts) {
@@ -61,7 +61,7 @@ test('a long line has a block of its own', () => {
   assert.equal(index.lines, 3);
 });
 
-test('a million lines take some kilobytes', () => {
+test('the index of a million lines has fewer than 3000 blocks', () => {
   const line = '2026-11-21T03:00:00.0000000Z [ 42%] Building CXX object caffe2/CMakeFiles/torch_cpu.dir/x.cpp.o\n';
   const piece = bytesOf(line.repeat(10_000));
   const index = new LineIndex();
@@ -71,14 +71,14 @@ test('a million lines take some kilobytes', () => {
   assert.equal(index.block(index.blockOf(987_654)).line <= 987_654, true);
 });
 
-test('empty lines alone do not fill the memory', () => {
+test('millions of empty lines need few blocks', () => {
   const index = new LineIndex();
   for (let i = 0; i < 16; i++) index.append(new Uint8Array(1 << 20).fill(10));
   assert.equal(index.lines, 16 << 20);
   assert.ok(index.blocks <= (16 << 20) / 512 + 1);
 });
 
-test('pieces: what was put is had, the least used is dropped', () => {
+test('the cache returns its pieces and drops the least recently used one', () => {
   const pieces = new Pieces(3);
   const bytes = new Uint8Array(PIECE_BYTES * 4 + 100).map((_, i) => i * 31);
   for (let at = 0; at < bytes.length; at += 99_991) pieces.put(at, bytes.subarray(at, at + 99_991));
@@ -107,25 +107,25 @@ test('colours come from SGR; other escapes are dropped', () => {
   assert.equal(withoutEscapes('\x1b[31mer\x1b[1mror\x1b[0m:'), 'error:');
 });
 
-test('what would be unseen is made visible, and nothing is lost', () => {
+test('invisible characters are shown as escapes, and no text is lost', () => {
   const flat = (line) => runsOf(line).map(({ text, classes }) => [text, classes]);
   assert.deepEqual(flat('a\rb\0\x07c\td\x7f'), [['a', ''], ['\\r', 'unseen'], ['b', ''], ['\\0\\x07', 'unseen'], ['c\td', ''], ['\\x7F', 'unseen']]);
   assert.deepEqual(flat('x\u202ey\u200b\ufeff'), [['x', ''], ['U+202E', 'unseen'], ['y', ''], ['U+200BU+FEFF', 'unseen']]);
-  assert.deepEqual(flat('👩‍🔧 ok'), [['👩‍🔧 ok', '']]); // a joiner inside of a picture
+  assert.deepEqual(flat('👩‍🔧 ok'), [['👩‍🔧 ok', '']]); // a joiner inside an emoji
   const wild = '\x1b[1mx\u202e'.repeat(4000);
   const runs = runsOf(wild);
   assert.ok(runs.length <= 1001);
   assert.equal(runs.map(({ text }) => text).join(''), 'xU+202E'.repeat(4000));
 });
 
-test('matches cut the runs and keep the text', () => {
+test('matches split the runs and keep the text', () => {
   const runs = [{ text: 'abc', classes: 'fg1' }, { text: 'def', classes: '' }];
   assert.deepEqual(withMatches(runs, [[1, 2], [2, 4]]).map(({ text, isMatch }) => [text, Boolean(isMatch)]),
     [['a', false], ['b', true], ['c', true], ['d', true], ['ef', false]]);
   assert.equal(withMatches(runs, []), runs);
 });
 
-test('anchors', () => {
+test('anchors name a line or a range, and a click with Shift extends the range', () => {
   assert.deepEqual(parseAnchor('#L12'), { first: 12, last: 12 });
   assert.deepEqual(parseAnchor('#L12-L30'), { first: 12, last: 30 });
   assert.deepEqual(parseAnchor('#L30-12'), { first: 12, last: 30 });
@@ -140,7 +140,7 @@ test('anchors', () => {
   assert.deepEqual(state.anchor, { first: 10, last: 12 });
 });
 
-test('finding: which lines, capitals, colours in between, letters that mean something in patterns', () => {
+test('a search ignores colours, matches case only on request, and takes special characters literally', () => {
   const text = 'Alpha\r\nbeta (x)\n\nALPHA alpha\ngr\x1b[31mün\x1b[0me\nlast alpha';
   assert.deepEqual(linesIn(text, textPattern('alpha', false)), [0, 3, 5]);
   assert.deepEqual(linesIn(text, textPattern('alpha', true)), [3, 5]);
@@ -152,7 +152,7 @@ test('finding: which lines, capitals, colours in between, letters that mean some
   for (const c of '\\^$.*+?()[]{}|/-#&~') assert.deepEqual(linesIn(`a\n${c}\n`, textPattern(c, false)), [1], c);
 });
 
-test('errors are known by what tools write', () => {
+test('the error search finds the error lines of common tools', () => {
   const red = ['foo.c:3:1: error: expected', '2026-11-21T03:00:00Z ##[error]Process completed with exit code 1.', 'FAILED test_ops.py::test_add',
     'Traceback (most recent call last):', 'AssertionError: 1 != 2', 'torch.OutOfMemoryError: x', 'Segmentation fault (core dumped)', 'E   assert 1 == 2',
     'ERROR: test_x (T)', 'FAIL: test_y', 'make: *** [all] Error 2', 'ld: undefined reference to `x\'', 'fatal: not a git repository', 'error[E0308]: mismatched',
@@ -162,7 +162,7 @@ test('errors are known by what tools write', () => {
   for (const line of green) assert.deepEqual(linesIn(line, ERROR_PATTERN), [], line);
 });
 
-test('a search goes round, and looks again into what grew', () => {
+test('a search wraps around and searches a block that grew again', () => {
   const search = new Search(textPattern('x', true));
   assert.equal(search.next(0, false), -1);
   search.put(0, 0, [1, 4], 100, true);

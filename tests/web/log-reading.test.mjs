@@ -1,4 +1,4 @@
-// Reading a log over a server that answers as Outpost does: ranges, following, and lines that break.
+// Reading a log from a fake server that answers as Outpost does: ranges, following, and connections that break.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Log, SHOWN_BYTES } from '../../web/src/log/log.js';
@@ -6,7 +6,7 @@ import { ERROR_PATTERN, textPattern } from '../../web/src/log/search.js';
 
 const bytesOf = (text) => new TextEncoder().encode(text);
 
-// The server: `bytes` grow by grow(); `asked` are the requests. breaks: the stream is cut after so many bytes, once each.
+// The server: grow() appends to `bytes`; `asked` lists the requests. Each entry of `breaks` cuts one stream after that many bytes.
 class Server {
   bytes = new Uint8Array(0);
   isComplete = true;
@@ -61,12 +61,12 @@ class Server {
   };
 }
 
-// until(what): resolves once it is true; it is looked at after each change.
+// until(condition): resolves once the condition is true; each change checks it.
 function opened(server, options = {}) {
   let look = () => {};
   const log = new Log({ url: '/log', grows: false, fetch: server.fetch, changed: () => look(), ...options });
-  const until = (what) => new Promise((resolve) => {
-    look = () => { if (what()) { look = () => {}; resolve(); } };
+  const until = (condition) => new Promise((resolve) => {
+    look = () => { if (condition()) { look = () => {}; resolve(); } };
     look();
   });
   const text = async (line) => {
@@ -76,7 +76,7 @@ function opened(server, options = {}) {
   return { log, until, text };
 }
 
-test('a log is read to its end, and its lines are had', async () => {
+test('a log is read to its end and returns its lines', async () => {
   const server = new Server('\ufeffone\r\ntwo ä€😀\n\nfour');
   const { log, until, text } = opened(server);
   log.read();
@@ -86,7 +86,7 @@ test('a log is read to its end, and its lines are had', async () => {
   assert.deepEqual(server.asked, ['all']);
 });
 
-test('where the line breaks it goes on', async () => {
+test('reading continues where the connection broke', async () => {
   const lines = Array.from({ length: 50_000 }, (_, i) => `line ${i} ${'ä'.repeat(i % 40)}`);
   const server = new Server(lines.join('\n'));
   server.breaks = [300_001, 77_777];
@@ -98,7 +98,7 @@ test('where the line breaks it goes on', async () => {
   assert.deepEqual(server.asked, ['all', '300001-', '377778-']);
 });
 
-test('what was dropped is asked for again', async () => {
+test('pieces that were dropped from memory are requested again', async () => {
   const lines = Array.from({ length: 300_000 }, (_, i) => `line ${i}`);
   const server = new Server(lines.join('\n'));
   const { log, until, text } = opened(server, { pieces: 5 });
@@ -111,7 +111,7 @@ test('what was dropped is asked for again', async () => {
   assert.equal(log.search.lines.at(-1), 77_799);
 });
 
-test('a search is not over before what is there has been read', async () => {
+test('a search ends only after the whole log has been read', async () => {
   const lines = Array.from({ length: 200_000 }, (_, i) => `line ${i}`);
   const server = new Server(lines.join('\n'));
   const { log, until } = opened(server);
@@ -119,11 +119,11 @@ test('a search is not over before what is there has been read', async () => {
   log.find(textPattern('line 199999', true));
   log.read();
   await until(() => { said.push([log.isLooking, log.search.lines.length]); return log.state === 'ended' && !log.isSearching; });
-  assert.deepEqual(said.filter(([isLooking, n]) => !isLooking && n === 0), [], 'it never says that there is nothing');
+  assert.deepEqual(said.filter(([isLooking, n]) => !isLooking && n === 0), [], 'the search never reports no match before its end');
   assert.deepEqual([log.isLooking, log.search.lines], [false, [199_999]]);
 });
 
-test('what a job has yet to write is not waited for', async () => {
+test('a search does not wait for lines that the job has yet to write', async () => {
   const server = new Server('one\n');
   server.isComplete = false;
   const { log, until } = opened(server, { grows: true });
@@ -134,7 +134,7 @@ test('what a job has yet to write is not waited for', async () => {
   log.close();
 });
 
-test('no log, an empty log, a log that comes later', async () => {
+test('a log that does not exist yet is read once it exists, and an empty log has no lines', async () => {
   const none = new Server();
   none.exists = false;
   const a = opened(none);
@@ -151,7 +151,7 @@ test('no log, an empty log, a log that comes later', async () => {
   assert.equal(b.log.index.lines, 0);
 });
 
-test('a growing log is followed, also over a break, and looked through as it comes', async () => {
+test('a growing log is followed across a break, and the search finds new lines', async () => {
   const server = new Server('one\n');
   server.isComplete = false;
   server.breaks = [9];
@@ -173,7 +173,7 @@ test('a growing log is followed, also over a break, and looked through as it com
   log.close();
 });
 
-test('a line of a megabyte is shown in part, and it is said', async () => {
+test('a line of a megabyte is shown in part with the number of hidden bytes', async () => {
   const server = new Server(`a\n${'ü'.repeat(600_000)} error: x\nb\n`);
   const { log, until, text } = opened(server);
   log.read();
@@ -183,7 +183,7 @@ test('a line of a megabyte is shown in part, and it is said', async () => {
   assert.equal(await text(2), 'b');
 });
 
-test('a million lines: the last is had, and what is looked for is found', async () => {
+test('a search finds one line among a million', async () => {
   const line = 'I1121 03:00:00.000 worker.py:123] step done, loss 0.123456 at 31.2 tokens/s, no trouble so far\n';
   const server = new Server(`${line.repeat(700_000)}RuntimeError: here\n${line.repeat(300_000)}`);
   const { log, until, text } = opened(server);

@@ -1,4 +1,4 @@
-// Which lines of a log are in sight: few and many, while they come in and when they are all there.
+// The visible lines of short and long logs, while lines arrive and after the end.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ROW, View } from '../../web/src/log/scroll.js';
@@ -21,19 +21,19 @@ const none = () => undefined;
 
 for (const lines of [10, 1000, 100_000, 200_000, 200_001, 1_000_000, 13_000_000]) {
   describe(`${lines} lines`, () => {
-    test('any line can be shown, and nothing is drawn below the last', () => {
+    test('any line can be shown, and no space is drawn below the last', () => {
       const view = viewOf(lines);
       for (const line of [0, 1, 9, lines / 3 | 0, lines / 2 | 0, lines - 40, lines - 25, lines - 2, lines - 1].filter((one) => one >= 0 && one < lines)) {
         view.show(line);
         if (lines > 30) assert.ok(isInSight(view, line), `line ${line}`);
-        assert.ok(view.isAtEnd || (lines - view.top) * ROW - view.offset > HEIGHT, `line ${line}: below the last line is something`);
-        assert.ok(view.drawn[1] - view.drawn[0] <= HEIGHT / ROW + 10, 'few are drawn');
+        assert.ok(view.isAtEnd || (lines - view.top) * ROW - view.offset > HEIGHT, `line ${line}: there is space below the last line`);
+        assert.ok(view.drawn[1] - view.drawn[0] <= HEIGHT / ROW + 10, 'only lines near the visible ones are drawn');
         assert.ok(view.tall <= 4_000_000);
         assert.ok(view.scrollTop >= 0 && view.scrollTop <= view.tall - HEIGHT || view.tall === HEIGHT);
       }
     });
 
-    test('with the wheel one comes to the end, and nothing is drawn below it', () => {
+    test('the wheel reaches the end, and no space is drawn below it', () => {
       const view = viewOf(lines);
       view.show(Math.max(0, lines - 500));
       let bar = view.scrollTop;
@@ -41,25 +41,25 @@ for (const lines of [10, 1000, 100_000, 200_000, 200_001, 1_000_000, 13_000_000]
         const next = Math.min(bar + 100, view.tall - HEIGHT);
         if (next === bar) break;
         view.scrolled(bar, next, none);
-        bar = i % 10 ? next : view.scrollTop; // at rest the bar is put where it belongs
+        bar = i % 10 ? next : view.scrollTop; // a scroll bar at rest gets its exact position
       }
       assert.ok(view.isAtEnd || lines <= HEIGHT / ROW);
     });
   });
 }
 
-test('a line that is shown stays in its place while those that follow it come in', () => {
+test('a line that is shown stays in its place while later lines arrive', () => {
   const view = viewOf(500);
   view.show(499);
   assert.ok(view.isAtEnd);
   for (const lines of [510, 550, 700]) assert.equal(view.grow(lines), lines <= 700);
   assert.ok(isInSight(view, 499));
   const { top } = view;
-  assert.equal(view.grow(100_000), false, 'nothing moves it any more');
+  assert.equal(view.grow(100_000), false, 'new lines do not move the view');
   assert.equal(view.top, top);
 });
 
-test('who scrolls is not called back', () => {
+test('new lines do not move a reader who scrolled away', () => {
   const view = viewOf(500);
   view.show(499);
   view.scrolled(view.scrollTop, 0, none);
@@ -67,7 +67,7 @@ test('who scrolls is not called back', () => {
   assert.equal(view.top, 0);
 });
 
-test('who follows stays at the end', () => {
+test('a reader who follows stays at the end', () => {
   const view = viewOf(500);
   view.show(450);
   view.follows = true;

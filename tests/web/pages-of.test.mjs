@@ -1,11 +1,11 @@
-// Lists that come in pages, while what they are of goes on: drawn without a browser, against pages that are made up.
+// Lists that come in pages while their contents change: rendered without a browser, from fake pages.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, mock, test } from 'node:test';
 import { h, options, render } from 'preact';
 import { usePages } from '../../web/src/parts/pages_of.js';
 
 const tick = () => new Promise((resolve) => setImmediate(resolve));
-options.requestAnimationFrame = (done) => setImmediate(done); // when effects run
+options.requestAnimationFrame = (done) => setImmediate(done); // so that effects run
 options.debounceRendering = (done) => setImmediate(done);
 
 const settle = async () => { for (let i = 0; i < 20; i++) await tick(); };
@@ -40,13 +40,13 @@ beforeEach(() => {
 
 afterEach(async () => {
   render(null, root);
-  await settle(); // it ends its timer
+  await settle(); // the component ends its timer
   mock.timers.reset();
 });
 
 const pass = async (ms) => { mock.timers.tick(ms); await settle(); };
 
-test('what has been read is read again, also where the first page changes each second', async () => {
+test('loaded pages are reloaded, even if the first page changes each second', async () => {
   pages = { '/a/1': { items: ['b0'], next: '2' }, '/a/2': { items: ['c0'], next: null } };
   await draw({ first: { next: '1' } });
   shown.more();
@@ -59,15 +59,15 @@ test('what has been read is read again, also where the first page changes each s
   pages['/a/2'].items = ['c1'];
   for (let second = 0; second < 7; second++) {
     await draw({ first: { next: '1' } });
-    assert.equal(shown.items.length, 2, 'nothing goes while it is read');
+    assert.equal(shown.items.length, 2, 'the list keeps its items during the reload');
     await pass(1000);
   }
   assert.deepEqual(shown.items, ['b0', 'c1']);
-  assert.notEqual(shown.items, before, 'who made something of it is told');
+  assert.notEqual(shown.items, before, 'new items are a new array, so that memoized values are computed again');
   assert.ok(asked.length >= 4 && asked.length <= 6, asked.join(' '));
 });
 
-test('pages of another list are not shown with this one', async () => {
+test('another list does not show the pages of the previous one', async () => {
   pages = { '/a/1': { items: ['a1'], next: null }, '/b/1': { items: ['b1'], next: null } };
   await draw({ first: { next: '1' } });
   shown.more();
@@ -81,7 +81,7 @@ test('pages of another list are not shown with this one', async () => {
   assert.deepEqual(shown.items, ['b1']);
 });
 
-test('a list that has become short loses its pages', async () => {
+test('a list that shrinks to one page loses the others', async () => {
   pages = { '/a/1': { items: ['a1'], next: null } };
   await draw({ first: { next: '1' } });
   shown.more();
@@ -92,7 +92,7 @@ test('a list that has become short loses its pages', async () => {
   assert.equal(shown.next, null);
 });
 
-test('a first page that changes does not take away what somebody waits for', async () => {
+test('a changed first page does not cancel a page that is loading', async () => {
   pages = { '/a/1': { items: ['a1'], next: null } };
   await draw({ first: { next: '1' } });
   shown.more();
