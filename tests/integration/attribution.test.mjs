@@ -1,5 +1,5 @@
-// Whose fault a red cell is, through the whole program: pushes and pull requests come as GitHub sends them, a CI of the
-// vendor's own reports what each test says, merge bases and files are asked of GitHub.
+// Attribution of red cells through the whole program: pushes and pull requests arrive as GitHub sends them, a vendor's CI
+// reports the results that each test chooses, and Outpost reads merge bases and files from GitHub.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { pullRequestOf, push } from '../github/payloads.mjs';
@@ -10,31 +10,31 @@ import { Outpost, notBuilt, until } from './lib/outpost.mjs';
 const UPSTREAM = 'pytorch/pytorch';
 const SECRET = 'a secret between Outpost and the lab';
 const LONG = { timeout: 15_000 };
-const WRITTEN = { timeout: 60_000 }; // one content write a second, and everybody's check runs take theirs
+const WRITTEN = { timeout: 60_000 }; // GitHub allows one content write a second, and check runs need some of them
 const COMPARE = /\/compare\//;
 
 const red = (name, message = `${name}: expected 1.0, got 0.7 in forward()`) => ({ suite: 'model', name, status: 'FAIL', message });
 const green = (name) => ({ suite: 'model', name, status: 'PASS' });
 
-describe('whose fault a red cell is', { skip: notBuilt }, () => {
+describe('attribution of red cells', { skip: notBuilt }, () => {
   let rig;
   let lab;
   let outpost;
   let number = 100;
 
-  // What the lab was sent for this head.
+  // The event that the lab received for this head.
   const eventOf = (sha) => until(() => lab.events.find(({ event, body }) => event !== 'cancel' && (body?.payload?.after === sha || body?.payload?.pull_request?.head.sha === sha)),
-    { ...LONG, what: `the lab hears of ${sha}` });
+    { ...LONG, what: `the lab receives ${sha}` });
 
   async function deliver(event, payload) {
     assert.equal((await rig.deliver(event, payload)).status_code, 202);
   }
 
-  // The next commit of main. isTold: its webhook comes.
-  async function land({ isTold = true, files = ['torch/csrc/landed.cpp'] } = {}) {
+  // Pushes a commit to main. isNotified: GitHub sends its webhook.
+  async function land({ isNotified = true, files = ['torch/csrc/landed.cpp'] } = {}) {
     const last = rig.world.branchTip(UPSTREAM);
     const sha = rig.push(UPSTREAM, { files });
-    if (isTold) {
+    if (isNotified) {
       await deliver('push', push({ before: last, after: sha }));
       await eventOf(sha);
     }
@@ -48,7 +48,7 @@ describe('whose fault a red cell is', { skip: notBuilt }, () => {
     return pull;
   }
 
-  // One completed job; its id.
+  // Reports one completed job and returns its id.
   async function report(sha, tests, { attempt = 1 } = {}) {
     const { body } = await eventOf(sha);
     const isRed = tests.some(({ status }) => status === 'FAIL');
@@ -98,7 +98,7 @@ describe('whose fault a red cell is', { skip: notBuilt }, () => {
     await report(pull.headSha, [red('broken', 'broken: 18 of 20 wrong at 0x7fabc')]);
     await expectCell(pull, 'broken', 'BASE', job);
     await known(pull);
-    assert.equal(comparisons(pull), 1, 'GitHub is asked once a head');
+    assert.equal(comparisons(pull), 1, 'Outpost asks GitHub once for each head');
   });
 
   test('green on the merge base: NEW', async () => {
@@ -108,41 +108,41 @@ describe('whose fault a red cell is', { skip: notBuilt }, () => {
     await expectCell(pull, 'fresh', 'NEW', job);
   });
 
-  test('nobody tested the merge base or what came before: UNCLASSIFIED', async () => {
-    await land({ isTold: false });
+  test('neither the merge base nor an earlier commit was tested: UNCLASSIFIED', async () => {
+    await land({ isNotified: false });
     const pull = await open();
     await report(pull.headSha, [red('unknown')]);
     await known(pull);
     await expectCell(pull, 'unknown', 'UNCLASSIFIED');
   });
 
-  test('a merge base that was not tested: the nearest tested commits on both sides count', async () => {
+  test('if the merge base was not tested, the nearest tested commits on both sides count', async () => {
     const job = await report(await land(), [red('older')]);
     await land();
     const pull = await open();
     await report(pull.headSha, [red('older')]);
     await expectCell(pull, 'older', 'UNCLASSIFIED');
     for (let n = 0; n < 3; n++) {
-      await expectCell(pull, 'older', 'UNCLASSIFIED'); // two flakes, perhaps
+      await expectCell(pull, 'older', 'UNCLASSIFIED'); // two red commits may both be flakes
       await report(await land(), [red('older')]);
     }
     await expectCell(pull, 'older', 'BASE', job);
   });
 
-  test('a base result that comes after the pull request\'s says more, both ways', async () => {
+  test('a base result that arrives after the pull request\'s makes a cell BASE or NEW', async () => {
     const base = await land();
     const pull = await open();
     await report(pull.headSha, [red('late-red'), red('late-green')]);
     await known(pull);
     await expectCell(pull, 'late-red', 'UNCLASSIFIED');
-    await until(() => botComment(pull)?.includes('late-red'), { ...WRITTEN, what: 'the comment tells of it' });
+    await until(() => botComment(pull)?.includes('late-red'), { ...WRITTEN, what: 'the comment lists the failure' });
     const job = await report(base, [red('late-red'), green('late-green')]);
     await expectCell(pull, 'late-red', 'BASE', job);
     await expectCell(pull, 'late-green', 'NEW', job);
     await until(() => /merge base \[`[0-9a-f]{7}`\]/.test(botComment(pull) ?? ''), { ...WRITTEN, what: 'the comment names the merge base' });
   });
 
-  test('it passed on the same commit: FLAKY', async () => {
+  test('passed on the same commit: FLAKY', async () => {
     await land();
     const pull = await open();
     const passed = await report(pull.headSha, [green('coin')]);
@@ -150,7 +150,7 @@ describe('whose fault a red cell is', { skip: notBuilt }, () => {
     await expectCell(pull, 'coin', 'FLAKY', passed);
   });
 
-  test('it failed and passed on changes of two others that touch other files: a hint, and FLAKY only once it passed here', async () => {
+  test('a test that failed and then passed on two other changes gives a hint, and is FLAKY only after it passed on this commit', async () => {
     const failure = (seconds) => red('shaky', `handshake with the profiler took ${seconds} s`);
     await report(await land(), [green('shaky')]);
     const [first, second, third] = [await open(), await open(), await open()];
@@ -170,7 +170,7 @@ describe('whose fault a red cell is', { skip: notBuilt }, () => {
     await expectCell(third, 'shaky', 'FLAKY', passed);
   });
 
-  test('the same failure on changes of others shows nothing by itself', async () => {
+  test('the same failure on other changes alone does not change the attribution', async () => {
     const general = red('general', 'Process completed with exit code 1');
     await report(await land(), [green('firm'), green('shared'), green('general')]);
     const files = ['aten/shared.cpp'];
@@ -184,32 +184,32 @@ describe('whose fault a red cell is', { skip: notBuilt }, () => {
       await expectCell(pull, name, 'NEW');
   });
 
-  test('what GitHub does not say now is asked for again, also after a kill', async () => {
+  test('a comparison that GitHub does not answer is retried, even after a kill', async () => {
     const job = await report(await land(), [red('patient')]);
     rig.fault({ kind: 'status', status: 502, path: COMPARE, count: 2 });
     const pull = await open();
     await report(pull.headSha, [red('patient')]);
     await expectCell(pull, 'patient', 'UNCLASSIFIED');
-    await until(() => comparisons(pull) > 0, { ...LONG, what: 'GitHub was asked' });
+    await until(() => comparisons(pull) > 0, { ...LONG, what: 'Outpost asks GitHub for the merge base' });
     await outpost.restart({ hard: true });
     await expectCell(pull, 'patient', 'BASE', job);
     await until(() => botComment(pull)?.includes('merge base'), { ...WRITTEN, what: 'the comment names the merge base' });
   });
 
-  test('GitHub\'s final no holds no comment up, and is not asked for twice', async () => {
+  test('a 404 for the merge base delays no comment and is not retried', async () => {
     await land();
     rig.fault({ kind: 'notFound', path: COMPARE, probability: 1, seed: 1 });
     const pull = await open();
     await report(pull.headSha, [red('baseless')]);
-    await until(() => botComment(pull)?.includes('baseless'), { ...WRITTEN, what: 'the comment is there' });
+    await until(() => botComment(pull)?.includes('baseless'), { ...WRITTEN, what: 'the comment exists' });
     await report(pull.headSha, [red('baseless'), red('baseless-too')], { attempt: 2 });
     await expectCell(pull, 'baseless-too', 'UNCLASSIFIED');
-    await until(() => botComment(pull)?.includes('baseless-too'), { ...WRITTEN, what: 'the comment follows' });
+    await until(() => botComment(pull)?.includes('baseless-too'), { ...WRITTEN, what: 'the comment is updated' });
     assert.equal(comparisons(pull), 1);
     rig.clearFaults();
   });
 
-  test('a green change learns its merge base as well, for its comment', async () => {
+  test('the comment of a green change names its merge base too', async () => {
     await report(await land(), [green('calm')]);
     const pull = await open();
     await report(pull.headSha, [green('calm')]);
@@ -217,7 +217,7 @@ describe('whose fault a red cell is', { skip: notBuilt }, () => {
     assert.equal(comparisons(pull), 1);
   });
 
-  test('GitHub found nothing to refuse, and the figures count', async () => {
+  test('GitHub saw no violation, and the metrics count the attributions', async () => {
     assert.deepEqual(rig.violations(), []);
     const { text } = await outpost.get('/metrics');
     assert.ok(Number(/^outpost_attributions_total\{outcome="moved"\} (\d+)$/m.exec(text)[1]) > 0);

@@ -1,4 +1,4 @@
-// What others take from here: a badge for a README, the feed of regressions, a job's results as JUnit, CTRF or Outpost JSON.
+// Exports: a badge for a README, the feed of regressions, a job's results as JUnit, CTRF or Outpost JSON.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs/promises';
@@ -28,7 +28,7 @@ const tests = (status) => [
   { suite: 'unit', name: 'lost', status: 'MISS', message: 'the machine\u0001\u001b[31m went away' },
 ];
 
-// Whether XML is well-formed, by a parser that is not ours.
+// Throws if the XML is not well-formed, by an independent parser.
 const wellFormed = (text) => execFileSync('python3', ['-c', 'import sys, xml.dom.minidom; xml.dom.minidom.parseString(sys.stdin.buffer.read())'], { input: text, stdio: ['pipe', 'ignore', 'inherit'] });
 
 describe('badges, the feed and documents', { skip: notBuilt }, () => {
@@ -36,7 +36,7 @@ describe('badges, the feed and documents', { skip: notBuilt }, () => {
   let outpost;
   let token;
   let tip;
-  let last; // the job that was reported last
+  let last; // the newest reported job
 
   before(async () => {
     rig = await startRig();
@@ -62,7 +62,7 @@ describe('badges, the feed and documents', { skip: notBuilt }, () => {
   const badge = (name) => outpost.get(`/badge/${name}.svg`);
   const title = ({ text }) => /<title>([^]*?)<\/title>/.exec(text)[1].replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');
 
-  test('a badge says how an accelerator fares', async () => {
+  test('a badge shows the state of an accelerator', async () => {
     assert.match(title(await badge('idle')), /^Idle: unknown$/);
     await pushed('good', 'PASS');
     await until(async () => /: passing 100 %$/.test(title(await badge('chip'))), { timeout: 60_000 });
@@ -79,7 +79,7 @@ describe('badges, the feed and documents', { skip: notBuilt }, () => {
     assert.deepEqual([again.status, again.text], [304, '']);
   });
 
-  test('who is not known and who is silent look the same', async () => {
+  test('the badge of an accelerator at L1 equals the badge of an unknown one', async () => {
     const [nobody, quiet, noSvg] = [await badge('nobody'), await badge('quiet'), await outpost.get('/badge/chip')];
     for (const answer of [nobody, quiet, noSvg]) {
       assert.equal(answer.status, 404);
@@ -88,7 +88,7 @@ describe('badges, the feed and documents', { skip: notBuilt }, () => {
     assert.equal(nobody.text, quiet.text);
   });
 
-  test('the feed tells what broke and what works again', async () => {
+  test('the feed has an entry when an accelerator turns red and when it is green again', async () => {
     const feed = async () => {
       const answer = await outpost.get('/feed.xml');
       assert.equal(answer.status, 200);
@@ -110,17 +110,17 @@ describe('badges, the feed and documents', { skip: notBuilt }, () => {
     await pushed('mended', 'PASS');
     const green = await until(async () => { const now = await feed(); return now.entries.length === 2 && now; }, { timeout: 60_000 });
     assert.match(green.entries[0], /is green again on main<\/title>/);
-    assert.ok(green.entries[1].includes(id), 'the id stays');
+    assert.ok(green.entries[1].includes(id), 'an entry keeps its id');
     await outpost.restart();
     assert.equal((await feed()).text, green.text);
     last = bad;
   });
 
-  test('a job\'s results come out in three formats', async () => {
+  test('a job\'s results are exported in three formats', async () => {
     const schema = JSON.parse(await fs.readFile(path.join(root, 'docs/report.schema.json'), 'utf8'));
     const isReport = new Ajv2020({ strict: true, allowUnionTypes: true }).compile(schema);
     const dir = await fs.mkdtemp(path.join(outpost.dir, 'out-'));
-    const told = {};
+    const summaries = {};
     for (const format of ['outpost', 'junit', 'ctrf']) {
       const answer = await outpost.get(`/api/v1/jobs/${last}?format=${format}`);
       assert.equal(answer.status, 200);
@@ -137,14 +137,14 @@ describe('badges, the feed and documents', { skip: notBuilt }, () => {
       await fs.writeFile(file, answer.text);
       const child = await outpost.ctl('--json', 'report', 'validate', file);
       assert.equal(child.code, 0, child.stderr);
-      told[format] = JSON.parse(child.stdout);
-      assert.equal(told[format].format, format);
-      assert.deepEqual([told[format].counts, told[format].red], [told.outpost.counts, told.outpost.red]);
+      summaries[format] = JSON.parse(child.stdout);
+      assert.equal(summaries[format].format, format);
+      assert.deepEqual([summaries[format].counts, summaries[format].red], [summaries.outpost.counts, summaries.outpost.red]);
     }
-    assert.deepEqual(told.outpost.counts, { FAIL: 1, ERROR: 0, MISS: 1, PASS: 1, DONE: 0, SKIP: 0 });
+    assert.deepEqual(summaries.outpost.counts, { FAIL: 1, ERROR: 0, MISS: 1, PASS: 1, DONE: 0, SKIP: 0 });
   });
 
-  test('another format is refused, another job is not there', async () => {
+  test('an unknown format is 400, and an unknown job is 404', async () => {
     const wrong = await outpost.get(`/api/v1/jobs/${last}?format=tap`);
     assert.equal(wrong.status, 400);
     for (const word of ['format', 'outpost', 'junit', 'ctrf']) assert.ok(wrong.json.error.includes(word), wrong.json.error);

@@ -1,5 +1,5 @@
-// A vendor with a CI of its own, for real: Debian's Buildbot, master and worker, with the files of examples/buildbot. Outpost's
-// signed webhook starts a build, which checks the change out, runs pytest and reports with the shell client.
+// A real vendor CI: Debian's Buildbot, master and worker, with the files of examples/buildbot. Outpost's signed webhook starts
+// a build, which checks the change out, runs pytest and reports with the shell client.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
@@ -30,7 +30,7 @@ describe('Buildbot', { skip }, () => {
 
   const git = (...args) => execFileSync('git', ['-C', path.join(folder, 'upstream'), ...args], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim();
 
-  // In the foreground; resolves when the log in its folder says that it is ready.
+  // Runs in the foreground; resolves when the log in its folder says that it is ready.
   async function start(program, place, ready, env = {}) {
     const child = spawn(program, ['start', '--nodaemon', place], { env: { ...process.env, PATH: `/usr/bin:/bin:${process.env.PATH}`, ...env }, stdio: 'ignore' });
     child.log = () => readFileSync(path.join(place, 'twistd.log'), 'utf8');
@@ -85,7 +85,7 @@ describe('Buildbot', { skip }, () => {
     await fs.rm(folder, { recursive: true, force: true });
   });
 
-  // A pull request whose head is a commit that the worker can check out, with what the build does first.
+  // Opens a pull request whose head the worker can check out. The build runs the script `prepare` first.
   async function opened(number, prepare) {
     await fs.writeFile(path.join(folder, 'upstream/prepare.sh'), prepare);
     git('add', '-A');
@@ -100,26 +100,26 @@ describe('Buildbot', { skip }, () => {
   const done = (number, what = (view) => npu(view)?.jobs[0]?.status === 'completed') => outpost.waitForApi(`pulls/${number}`, what, { timeout: PATIENCE });
   const cells = (view) => view.verdicts.map(({ test: title, status }) => `${title} ${status}`).sort();
 
-  test('a change is built, and its results are on the pull request', async () => {
+  test('a build\'s results appear on the pull request', async () => {
     const { headSha } = await opened(11, 'git rev-parse HEAD');
     const view = await done(11);
     assert.deepEqual(cells(view), ['tests.test_smoke.test_arithmetic PASS', 'tests.test_smoke.test_the_change_is_checked_out PASS']);
     const [job] = npu(view).jobs;
     assert.deepEqual([job.workflow, job.name, job.conclusion, job.url], ['buildbot', 'npu', 'success', 'https://buildbot.example.com/#builders/npu/builds/1']);
     const { text } = await outpost.get(`/api/v1/jobs/${job.id}/log`);
-    assert.match(text, new RegExp(`^${headSha}\n`), 'that very commit');
+    assert.match(text, new RegExp(`^${headSha}\n`), 'the build checked out the head');
     assert.match(text, /2 passed/);
-    await until(() => rig.comments(UPSTREAM, 11).some(({ body }) => /Lab NPU/.test(body) && /test_arithmetic.*✓/.test(body)), { timeout: PATIENCE, what: 'the comment has it' });
+    await until(() => rig.comments(UPSTREAM, 11).some(({ body }) => /Lab NPU/.test(body) && /test_arithmetic.*✓/.test(body)), { timeout: PATIENCE, what: 'the comment has the result' });
   });
 
-  test('a build that breaks before its tests is red, not silent', async () => {
+  test('a build that breaks before its tests is red', async () => {
     await opened(12, 'echo "error: no such operator"; exit 3');
     const view = await done(12);
     assert.deepEqual(cells(view), ['npu FAIL']);
     assert.match((await outpost.get(`/api/v1/jobs/${npu(view).jobs[0].id}/log`)).text, /no such operator/);
   });
 
-  test('closed: the build is stopped, with all it started', async () => {
+  test('closing the pull request stops the build with its processes', async () => {
     const mark = path.join(folder, 'mark');
     const pull = await opened(13, `sleep 1000 & echo $! >${mark}.new && mv ${mark}.new ${mark}; wait`);
     await until(() => existsSync(mark), { timeout: PATIENCE });
@@ -135,7 +135,7 @@ describe('Buildbot', { skip }, () => {
     return (await fetch(hook, { method: 'POST', body: text, headers: { 'x-outpost-event': event, 'x-hub-signature-256': signature } })).status;
   };
 
-  test('an experiment: that commit, and just the listed tests, whatever their names hold', async () => {
+  test('an experiment tests its commit with only the listed tests, even if their names are hostile', async () => {
     const list = path.join(folder, 'list');
     const seen = path.join(folder, 'seen');
     const { headSha } = await opened(14, `echo "\${OUTPOST_TESTS-unset}" >>${seen}; [ -z "\${OUTPOST_TESTS-}" ] || cp "$OUTPOST_TESTS" ${list}; git rev-parse HEAD >>${seen}`);
@@ -149,7 +149,7 @@ describe('Buildbot', { skip }, () => {
         experiment: { id: 7, of: 'd0', side: 'head', sha: headSha, tests, jobs: ['npu'] },
       },
     });
-    assert.equal(await send('experiment', experiment('none', ['unit/a\nunit/b'])), 400, 'no list is not all tests');
+    assert.equal(await send('experiment', experiment('none', ['unit/a\nunit/b'])), 400, 'a list without a usable test does not mean all tests');
     const ended = () => [...programs[0].log().matchAll(/: build finished$/gm)].length;
     await until(() => ended() === [...programs[0].log().matchAll(/added buildset (\d+)/g)].length, { timeout: PATIENCE, what: 'the ordinary build has ended' });
     const before = ended();
@@ -159,10 +159,10 @@ describe('Buildbot', { skip }, () => {
     assert.equal(await fs.readFile(list, 'utf8'), ['pytest/tests.test_smoke.test_arithmetic', ...hostile].map((one) => `${one}\n`).join(''));
     assert.match(await fs.readFile(path.join(worker, 'results/log.txt'), 'utf8'), /1 passed, 1 deselected/);
     assert.ok((await fs.readFile(seen, 'utf8')).endsWith(`${headSha}\n`));
-    assert.ok(!(await fs.readdir(worker, { recursive: true })).includes('build/ran'), 'a name was executed');
+    assert.ok(!(await fs.readdir(worker, { recursive: true })).includes('build/ran'), 'no name is executed');
   });
 
-  test('who does not know the secret starts nothing; the same webhook again starts one build', async () => {
+  test('a wrong secret starts no build, and a repeated webhook starts one build', async () => {
     const sha = git('rev-parse', 'refs/pull/11/head');
     const body = {
       payload: { number: 11, pull_request: { head: { sha } }, repository: { full_name: UPSTREAM } },
@@ -176,6 +176,6 @@ describe('Buildbot', { skip }, () => {
     assert.equal(builds(), before);
     assert.deepEqual([await send('pull_request', body), await send('pull_request', body)], [202, 202]);
     assert.equal(builds(), before + 1);
-    assert.doesNotMatch(master.log(), /callback_token|eyJ/, 'tokens are in no log');
+    assert.doesNotMatch(master.log(), /callback_token|eyJ/, 'the log contains no token');
   });
 });

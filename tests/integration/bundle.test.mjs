@@ -1,5 +1,5 @@
-// The bundle of outpost-runner on a machine that has none of our packages: a bare Debian in a folder, where it takes a job, runs it
-// and reports it.
+// The bundle of outpost-runner on a machine without our packages: on a bare Debian in a folder it claims a job, runs it and
+// reports it.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,7 +13,7 @@ import { deliver, headsOf, serverOptions } from '../kill/runner_story.mjs';
 import { Outpost, notBuilt } from './lib/outpost.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-// Not the one with sanitizers: what vendors get.
+// The release build, which vendors get, and not the one with sanitizers.
 const PROGRAM = process.env.OUTPOST_RUNNER_RELEASE ?? path.join(root, 'build/release/outpost-runner');
 const has = (program) => ['/usr/sbin', '/usr/bin', '/sbin'].some((dir) => existsSync(path.join(dir, program)));
 const skip = notBuilt || (!existsSync(PROGRAM) && `${PROGRAM} is not built`) || (process.getuid() !== 0 && 'only root may make a machine in a folder') || (!has('debootstrap') && 'debootstrap is not installed');
@@ -43,18 +43,18 @@ test('the bundle runs on a bare Debian', { skip, timeout: 600_000 }, async () =>
     }));
     const [head] = headsOf('bundle', 1);
     await deliver(outpost, head);
-    // A mount namespace of its own: what is mounted for it is gone with it.
+    // Its own mount namespace, so that its mounts disappear with it.
     const inside = `mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" && exec chroot "$1" /opt/outpost-runner/outpost-runner -c /opt/outpost-runner/runner.yml --once`;
     const child = spawn('unshare', ['--mount', 'sh', '-c', inside, 'sh', machine], { env: { PATH: process.env.PATH }, stdio: ['ignore', 'pipe', 'pipe'] });
-    let said = '';
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => { said += text; });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => { output += text; });
     const [code] = await once(child, 'close');
-    assert.equal(code, 0, said);
+    assert.equal(code, 0, output);
     const view = await outpost.waitForApi(`commits/${head}`, ({ verdicts }) => verdicts.length > 0);
     assert.deepEqual(view.verdicts.map(({ suite, test: name, status }) => `${suite}/${name} ${status}`), ['unit/one PASS']);
     const { text: log } = await outpost.get(`/api/v1/jobs/${view.accelerators[0].jobs[0].id}/log`);
-    assert.match(log, /^\d+\.\d+$/m); // its Debian's version
-    assert.match(log, /^0$/m, 'the machine has a library of ours: it proves nothing');
+    assert.match(log, /^\d+\.\d+$/m); // the version of its Debian
+    assert.match(log, /^0$/m, 'the machine must not have our libraries, or the test proves nothing');
   } finally {
     await outpost.close();
     await fs.rm(dir, { recursive: true, force: true });

@@ -1,5 +1,5 @@
-// Check runs on GitHub: which there are at each level, when a label comes and goes, what they conclude, and that a
-// crash or a lost answer never makes two of one job.
+// Check runs on GitHub: which ones exist at each level, the effect of labels, their conclusions, and that a crash or a lost
+// answer never makes two for one job.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { startIssuer } from '../github/oidc.mjs';
@@ -52,7 +52,7 @@ class Stage {
     return pull;
   }
 
-  // The newest of each name, as GitHub shows them: {name: {status, conclusion, …}}.
+  // The newest check run of each name, as GitHub shows them: {name: {status, conclusion, …}}.
   shown(pull) {
     return Object.fromEntries(this.rig.checkRuns(UPSTREAM, pull.headSha).sort((a, b) => a.id - b.id).map((run) => [run.name, run]));
   }
@@ -90,7 +90,7 @@ describe('check runs', { skip: notBuilt }, () => {
   after(async () => { await stage.close(); await lab?.stop(); });
   afterEach(() => stage.rig.clearFaults());
 
-  test('L4 has one per job, L3 none without a label, L2 and L1 none', async () => {
+  test('L4 has one check run per job, L3 only with a label, L2 and L1 none', async () => {
     const pull = await stage.open();
     const shown = await stage.wait(pull, isWhole);
     assert.deepEqual(Object.keys(shown).sort(), [GREEN, RED, 'outpost', 'outpost/lab-chip/lab/suite'].sort());
@@ -104,13 +104,13 @@ describe('check runs', { skip: notBuilt }, () => {
     assert.match(shown[RED].output.summary, /`@\S+ retest red`/);
     const verdict = shown.outpost;
     assert.deepEqual([verdict.status, verdict.conclusion, verdict.externalId], ['completed', 'neutral', `verdict:${pull.number}`]);
-    const told = JSON.parse(/^```json\n(.*)\n```/s.exec(verdict.output.text)[1]);
-    assert.deepEqual([told.head_sha, told.complete, told.verdict], [pull.headSha, true, 'unknown'], 'a cause that nobody knows is no pass');
-    assert.ok(!told.accelerators.some(({ name }) => name === 'silent'));
+    const data = JSON.parse(/^```json\n(.*)\n```/s.exec(verdict.output.text)[1]);
+    assert.deepEqual([data.head_sha, data.complete, data.verdict], [pull.headSha, true, 'unknown'], 'an unclassified failure does not pass');
+    assert.ok(!data.accelerators.some(({ name }) => name === 'silent'));
   });
 
   for (const when of ['before', 'after']) {
-    test(`an L3 label ${when} the run`, async () => {
+    test(`an L3 label ${when} the run makes a check run`, async () => {
       const label = 'ciflow/crcr/labelled';
       const pull = await stage.open(when === 'before' ? { labels: [label] } : {});
       if (when === 'after') {
@@ -124,19 +124,19 @@ describe('check runs', { skip: notBuilt }, () => {
     });
   }
 
-  test('nothing is written again when nothing is new', async () => {
+  test('an unchanged check run is not written again', async () => {
     const pull = await stage.open();
     await stage.wait(pull, isWhole);
     const seq = stage.lastSeq;
     await stage.send('labeled', pull, { label: 'unrelated' });
-    const other = await stage.open(); // its check runs come after what the label asked for
+    const other = await stage.open(); // its check runs are written after those that the label would cause
     await stage.wait(other, (runs) => runs.outpost);
     const ids = stage.rig.checkRuns(UPSTREAM, pull.headSha).map(({ id }) => String(id));
     assert.deepEqual(stage.writes(seq).filter(({ path, body }) => ids.includes(path.split('/').at(-1)) || body.includes(pull.headSha)), []);
   });
 
   for (const [what, fault] of [['is lost', { kind: 'reset', when: 'after' }], ['is cut', { kind: 'truncate' }], ['is a server error', { kind: 'status', status: 502, when: 'after' }]]) {
-    test(`a create whose answer ${what} makes no second one`, async () => {
+    test(`a create whose answer ${what} makes no second check run`, async () => {
       stage.rig.fault({ ...fault, ...CREATE });
       const pull = await stage.open();
       await stage.wait(pull, isWhole);
@@ -145,7 +145,7 @@ describe('check runs', { skip: notBuilt }, () => {
     });
   }
 
-  test('kill -9 while GitHub makes one: it is found again', async () => {
+  test('after kill -9 during a create, Outpost finds the check run', async () => {
     const fault = stage.rig.fault({ kind: 'slow', ms: 3000, when: 'after', ...CREATE });
     const pull = await stage.open();
     await until(() => fault.struck > 0 && stage.rig.checkRuns(UPSTREAM, pull.headSha).length > 0, { timeout: 15_000 });
@@ -157,7 +157,7 @@ describe('check runs', { skip: notBuilt }, () => {
     assert.deepEqual(names.sort(), [...new Set(names)].sort());
   });
 
-  test('a push has none', async () => {
+  test('a push has no check run', async () => {
     const sent = push({ before: 'b'.repeat(40) });
     await stage.rig.deliver('push', sent);
     await until(async () => (await stage.outpost.api(`commits/${sent.after}`)).verdicts.length >= 4, { timeout: 15_000 });
@@ -166,10 +166,10 @@ describe('check runs', { skip: notBuilt }, () => {
     assert.equal(stage.writes().filter(({ body }) => body?.includes(sent.after)).length, 0);
   });
 
-  test('GitHub found nothing to refuse', () => assert.deepEqual(stage.rig.violations(), []));
+  test('GitHub saw no violation', () => assert.deepEqual(stage.rig.violations(), []));
 });
 
-describe('check runs of jobs that run for long', { skip: notBuilt }, () => {
+describe('check runs of long jobs', { skip: notBuilt }, () => {
   const stage = new Stage();
   const held = (script) => script.map((step) => ({ ...step, hold: 60_000 }));
 
@@ -180,7 +180,7 @@ describe('check runs of jobs that run for long', { skip: notBuilt }, () => {
   after(() => stage.close());
   const SLOW = 'crcr/vendor/slow/ci/test';
 
-  test('in progress; a newer head closes it; a label during the run, and its end', async () => {
+  test('a check run is in progress until the end or a newer head, and a label during the run makes one', async () => {
     let pull = await stage.open();
     assert.equal((await stage.wait(pull, (runs) => runs[SLOW]))[SLOW].status, 'in_progress');
     const old = pull;
@@ -204,7 +204,7 @@ describe('check runs of jobs that run for long', { skip: notBuilt }, () => {
   });
 });
 
-describe('check runs as CRCR has them', { skip: notBuilt }, () => {
+describe('check runs as in CRCR', { skip: notBuilt }, () => {
   const stage = new Stage();
   const places = Array.from({ length: 120 }, (_, i) => one('FAIL', `case ${i}`, { message: `${i}`, file: `test/test_${i}.py`, line: i + 1 }));
 
@@ -214,13 +214,13 @@ describe('check runs as CRCR has them', { skip: notBuilt }, () => {
   }));
   after(() => stage.close());
 
-  test('L3 may fail where the operator says so', async () => {
+  test('a check run at L3 fails if the operator allows it', async () => {
     const pull = await stage.open({ labels: ['ciflow/crcr/labelled'] });
     const shown = await stage.wait(pull, (runs) => runs[LABELLED]?.conclusion);
     assert.equal(shown[LABELLED].conclusion, 'failure');
   });
 
-  test('120 annotations come in three requests, each once', async () => {
+  test('120 annotations are sent in three requests without a duplicate', async () => {
     const pull = await stage.open();
     const name = 'crcr/vendor/many/ci/test';
     const shown = await stage.wait(pull, (runs) => runs.outpost && runs[name]?.conclusion);
@@ -232,7 +232,7 @@ describe('check runs as CRCR has them', { skip: notBuilt }, () => {
   });
 });
 
-describe('a check run of which nobody knows what it says', { skip: notBuilt }, () => {
+describe('a check run whose last write is unknown', { skip: notBuilt }, () => {
   const stage = new Stage();
   const UPDATE = { method: 'PATCH', path: `${RUNS}/{id}` };
   const LIST = { method: 'GET', path: `/repos/${UPSTREAM}/commits/{sha}/check-runs` };
@@ -245,9 +245,9 @@ describe('a check run of which nobody knows what it says', { skip: notBuilt }, (
   after(() => stage.close());
   afterEach(() => stage.rig.clearFaults());
 
-  // One that bears annotations is made anew.
-  for (const [what, red, name, strikes] of [['an update', 'Qwen', RED, (id) => ({ ...UPDATE, path: `${RUNS}/${id}` })], ['one made anew', 'bert', PLACED, () => CREATE]]) {
-    test(`${what} is cut off by a kill, and what it said is wanted no more: the former text stands there`, async () => {
+  // A check run with annotations is created again.
+  for (const [what, red, name, strikes] of [['an update', 'Qwen', RED, (id) => ({ ...UPDATE, path: `${RUNS}/${id}` })], ['a new check run with annotations', 'bert', PLACED, () => CREATE]]) {
+    test(`${what} that a kill cuts off is written back to the former text if its text is no longer wanted`, async () => {
       const pull = await stage.open();
       const first = await stage.wait(pull, (runs) => [RED, PLACED].every((each) => runs[each]?.conclusion === 'failure') && runs.outpost);
       const fault = stage.rig.fault({ kind: 'hang', when: 'after', ...strikes(first[name].id) });
@@ -258,7 +258,7 @@ describe('a check run of which nobody knows what it says', { skip: notBuilt }, (
       for (const request of [CREATE, UPDATE, LIST]) stage.rig.fault({ kind: 'status', status: 500, count: 1000, ...request });
       await stage.outpost.spawn();
       await stage.outpost.ctl('known', 'remove', String(JSON.parse(added.stdout).id));
-      await stage.outpost.waitForApi(`pulls/${pull.number}`, (view) => view.verdicts.every(({ attribution }) => attribution !== 'KNOWN'), { timeout: 20_000, what: 'it is known no more' });
+      await stage.outpost.waitForApi(`pulls/${pull.number}`, (view) => view.verdicts.every(({ attribution }) => attribution !== 'KNOWN'), { timeout: 20_000, what: 'the failure is no longer KNOWN' });
       stage.rig.clearFaults();
       const shown = await stage.wait(pull, (runs) => runs[name].conclusion === 'failure');
       assert.equal(shown[name].output.title, '1 failure, not classified');
@@ -275,7 +275,7 @@ describe('annotations whose answers are lost', { skip: notBuilt }, () => {
   after(() => stage.close());
 
   for (const [kind, skip] of [['reset', 0], ['reset', 1], ['close', 0], ['close', 1]]) {
-    test(`${kind} after ${skip} good ones: each arrives once`, async () => {
+    test(`${kind} after ${skip} good writes: each annotation arrives once`, async () => {
       const fault = stage.rig.fault({ kind, when: 'after', method: 'PATCH', path: `${RUNS}/{id}`, skip });
       const pull = await stage.open();
       const shown = await stage.wait(pull, (runs) => runs.outpost && runs[name]?.conclusion);
@@ -292,7 +292,7 @@ describe('an App that may not write check runs', { skip: notBuilt }, () => {
   before(() => stage.start({ accelerators: [device('green', 'L4')], scripts: { 'vendor/green': [PASSES] }, config: { comment: { enabled: true } } }));
   after(() => stage.close());
 
-  test('is told once, and the comment comes', async () => {
+  test('logs the refusal once and still writes the comment', async () => {
     stage.rig.fault({ kind: 'status', status: 403, path: `/repos/${UPSTREAM}/commits/{sha}/check-runs`, count: 1000 });
     const pulls = [await stage.open(), await stage.open()];
     for (const pull of pulls)

@@ -1,4 +1,4 @@
-// A wall clock that jumps while there is work: what is written right after it is neither put off nor ended by it.
+// A wall clock that jumps during work: the jump neither delays nor ends work that is recorded right after it.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { pullRequestOf } from '../github/payloads.mjs';
@@ -34,7 +34,7 @@ describe('a wall clock that jumps', { skip: notBuilt || notMovable }, () => {
     await clock.set(0);
     outpost.options.env = clock.env;
     await outpost.spawn();
-    await outpost.waitForLog({ ev: 'reconciled' }, { timeout: 20_000 }); // the pull requests are told by webhooks alone
+    await outpost.waitForLog({ ev: 'reconciled' }, { timeout: 20_000 }); // from now on only webhooks announce pull requests
   });
   after(async () => {
     await outpost?.close();
@@ -46,28 +46,28 @@ describe('a wall clock that jumps', { skip: notBuilt || notMovable }, () => {
   const dispatchOf = async (number, name = 'lab') => (await outpost.api(`pulls/${number}`)).accelerators.find((one) => one.name === name).dispatches[0];
 
   for (const hours of [5, -5, 30, -30]) {
-    test(`${Math.abs(hours)} hours ${hours > 0 ? 'ahead' : 'back'}: what a vendor refused once comes again, and waits for its answer`, async () => {
+    test(`${Math.abs(hours)} hours ${hours > 0 ? 'ahead' : 'back'}: a request that a vendor refused once is retried, and its dispatch waits for the answer`, async () => {
       const number = next++;
       const pull = rig.openPull(UPSTREAM, { number });
       const seen = outpost.log.length;
       await clock.put(hours * HOUR);
       assert.equal((await rig.deliver('pull_request', pullRequestOf('opened', pull))).status_code, 202);
-      await until(() => sentFor(number).length === 2, { timeout: 20_000, what: 'the lab is asked again' });
+      await until(() => sentFor(number).length === 2, { timeout: 20_000, what: 'the lab receives the retry' });
       await outpost.waitForLog({ ev: 'clock_jumped' }, { after: seen, timeout: 20_000 });
       await until(async () => (await dispatchOf(number)).state === 'acknowledged', { timeout: 20_000, what: 'the dispatch is acknowledged' });
-      // Another one's deadlines are looked at after the jump was written down, and this one's with them.
+      // The deadlines of another dispatch are checked after the jump was recorded, and this one's at the same time.
       const other = next++;
       await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number: other })));
-      await until(async () => sentFor(other).length === 2 && (await dispatchOf(other)).state === 'acknowledged', { timeout: 20_000, what: 'another one is acknowledged' });
+      await until(async () => sentFor(other).length === 2 && (await dispatchOf(other)).state === 'acknowledged', { timeout: 20_000, what: 'the other dispatch is acknowledged' });
       assert.equal((await dispatchOf(number)).state, 'acknowledged');
       assert.equal(outpost.log.slice(seen).filter(({ fields }) => fields.ev === 'clock_jumped').length, 1);
     });
   }
 
-  test('30 hours ahead, as after a machine\'s sleep: a request that was cut off on its way is sent again', async () => {
+  test('30 hours ahead, as after a machine\'s sleep: a request whose answer is cut off is retried', async () => {
     const number = next++;
     const fault = rig.fault({ kind: 'reset', when: 'after', method: 'POST', path: `/repos/${VENDOR}/dispatches` });
-    rig.delay = 1000; // GitHub has it, and its answer is on the way
+    rig.delay = 1000; // GitHub has the request and still delays its answer
     await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number })));
     const sent = ({ client_payload: { payload } }) => payload.number === number;
     const first = await rig.waitForDispatch({ repository: VENDOR, where: sent });

@@ -1,5 +1,4 @@
-// What people say to the bot in a comment: what it starts and ends, how it is answered, whom it hears, and that nothing
-// of it happens twice.
+// Commands to the bot in comments: their effects and answers, who may give them, and that no command runs twice.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { githubClaims, startIssuer } from '../github/oidc.mjs';
@@ -61,10 +60,10 @@ describe('commands', { skip: notBuilt }, () => {
   };
   const opened = async () => {
     const pull = await open();
-    await wait(pull, isDone, 'all have reported but the lab');
+    await wait(pull, isDone, 'all but the lab have reported');
     return pull;
   };
-  // Says it and returns the comment's id, once its delivery has been dealt with.
+  // Writes a comment and returns its id once its delivery has been processed.
   const say = async (pull, words, more = {}) => {
     const id = more.id ?? commentId++;
     const body = more.body ?? words.split('\n').map((line) => `@${rig.app.slug} ${line}`).join('\n');
@@ -82,7 +81,7 @@ describe('commands', { skip: notBuilt }, () => {
   const hooks = (pull) => lab.events.filter(({ body }) => body.payload.number === pull.number);
   const deliveries = async () => JSON.parse((await outpost.ctl('--json', 'deliveries', '--limit', '5')).stdout).deliveries;
 
-  test('retest: what is red runs again, what passed or is at work does not', async () => {
+  test('retest reruns only what is red, not what passed or still runs', async () => {
     const pull = await opened();
     const id = await say(pull, 'retest', { author: 'dora', association: 'CONTRIBUTOR' });
     await reacted(id, 'eyes');
@@ -93,7 +92,7 @@ describe('commands', { skip: notBuilt }, () => {
     assert.match(second.delivery_id, /^[0-9a-f]{8}-[0-9a-f]{4}-4/);
     assert.equal(second.payload.pull_request.head.sha, pull.headSha);
     assert.deepEqual([sent('vendor/green', pull).length, hooks(pull).length], [1, 1]);
-    // The same comment under another GUID, and its own delivery planned again.
+    // The same comment under another GUID, then a replay of its own delivery.
     await say(pull, 'retest', { author: 'dora', association: 'CONTRIBUTOR', id });
     const [{ state, error, guid }] = await deliveries();
     assert.deepEqual([state, error], ['ignored', 'this comment was handled before']);
@@ -101,20 +100,20 @@ describe('commands', { skip: notBuilt }, () => {
     await until(async () => (await outpost.api('status')).deliveries.accepted === 0);
     assert.equal(sent('vendor/red', pull).length, 2);
     assert.deepEqual(replies(pull), []);
-    // By name it runs whatever came of it.
+    // A retest by name also reruns what passed.
     await reacted(await say(pull, 'retest green/model'), 'eyes');
     await until(() => sent('vendor/green', pull).length === 2, { what: 'green again' });
   });
 
-  test('cancel ends what runs, says who, and a retest starts it again', async () => {
+  test('cancel ends running dispatches and names the member, and a retest starts them again', async () => {
     const pull = await opened();
     await reacted(await say(pull, 'cancel'), 'eyes');
     const all = await wait(pull, (one_) => one_.lab.state === 'cancelled');
     assert.equal(all.lab.error, 'cancelled by alice');
     assert.deepEqual([all.red.state, all.green.state], ['done', 'done']);
-    await until(() => hooks(pull).length === 2, { what: 'the lab is told' });
+    await until(() => hooks(pull).length === 2, { what: 'the lab receives the cancel' });
     assert.equal(hooks(pull)[1].headers?.['x-outpost-event'] ?? hooks(pull)[1].event, 'cancel');
-    await until(() => /`cancelled by alice`/.test(rig.comments(UPSTREAM, pull.number).map(({ body }) => body).join('\n')), { timeout: 10_000, what: 'the comment says who' });
+    await until(() => /`cancelled by alice`/.test(rig.comments(UPSTREAM, pull.number).map(({ body }) => body).join('\n')), { timeout: 10_000, what: 'the comment names the member' });
     await reacted(await say(pull, 'cancel'), 'confused');
     assert.match((await replied(pull))[0], /Nothing runs for this head\./);
     await reacted(await say(pull, 'retest lab'), 'eyes');
@@ -122,7 +121,7 @@ describe('commands', { skip: notBuilt }, () => {
     assert.equal(hooks(pull).length, 3);
   });
 
-  test('cancel reaches a GitHub vendor as `closed`, once for what it got, whose report is no result', async () => {
+  test('cancel reaches a GitHub vendor as one `closed`, and a report on it is ignored', async () => {
     const pull = await opened();
     const events = () => sent('vendor/mute', pull).map(({ client_payload: { payload, outpost: block } }) => `${payload.action} of ${block.action}`);
     await reacted(await say(pull, 'cancel'), 'eyes');
@@ -140,10 +139,10 @@ describe('commands', { skip: notBuilt }, () => {
     rig.updatePull(UPSTREAM, pull.number, { state: 'closed' });
     await rig.deliver('pull_request', pullRequestOf('closed', pull, { updatedAt: new Date(Date.now() + 2000).toISOString() }));
     await until(() => sent('vendor/red', pull).some(({ client_payload: { payload } }) => payload.action === 'closed'));
-    assert.deepEqual(events(), ['opened of opened', 'closed of cancel', 'synchronize of retest', 'closed of cancel'], 'it was told already');
+    assert.deepEqual(events(), ['opened of opened', 'closed of cancel', 'synchronize of retest', 'closed of cancel'], 'a cancelled dispatch gets no second `closed`');
   });
 
-  test('status, the list and errors get one reply; nothing of what was typed becomes markup', async () => {
+  test('status, the list and errors get one reply each, and typed text does not become markup', async () => {
     const pull = await opened();
     await reacted(await say(pull, 'status'), 'eyes');
     const [status] = await replied(pull);
@@ -154,16 +153,16 @@ describe('commands', { skip: notBuilt }, () => {
     await reacted(await say(pull, '?'), 'eyes');
     assert.match((await replied(pull, 2))[1], new RegExp(`\`@${rig.app.slug} retest ACCELERATOR/SUITE\``));
     await reacted(await say(pull, 'make @pytorch/owners <b>coffee</b> `now`\nretest gren\nretest labelled\nretest green/nothing\nretest please'), 'confused');
-    const [, , told] = await replied(pull, 3);
-    assert.match(told, /I do not know `` make @pytorch\/owners <b>coffee<\/b> `now` ``\./);
-    assert.match(told, /There is no accelerator `gren`; did you mean `green`\?/);
-    assert.match(told, /`labelled` does not test this pull request/);
-    assert.match(told, /No job of `green` has reported the suite `nothing`\./);
-    assert.match(told, /There is no accelerator `please`\./);
+    const [, , errors] = await replied(pull, 3);
+    assert.match(errors, /I do not know `` make @pytorch\/owners <b>coffee<\/b> `now` ``\./);
+    assert.match(errors, /There is no accelerator `gren`; did you mean `green`\?/);
+    assert.match(errors, /`labelled` does not test this pull request/);
+    assert.match(errors, /No job of `green` has reported the suite `nothing`\./);
+    assert.match(errors, /There is no accelerator `please`\./);
     assert.equal(replies(pull).length, 3);
   });
 
-  test('members and the author are heard; others, bots, edits, quotes and code are not', async () => {
+  test('only members and the author may give commands; bots, edits, quotes and code are ignored', async () => {
     const pull = await opened();
     const before_ = rig.requests(REACTIONS).length;
     await reacted(await say(pull, 'retest', { author: 'mallory', association: 'CONTRIBUTOR' }), 'confused');
@@ -179,7 +178,7 @@ describe('commands', { skip: notBuilt }, () => {
     assert.deepEqual(replies(pull), []);
   });
 
-  test('a retest releases nothing; ok-to-test gets its rocket', async () => {
+  test('a retest does not release a held head; ok-to-test does and gets a rocket', async () => {
     const pull = await open({ association: 'NONE' });
     await wait(pull, (all) => ['red', 'green', 'lab'].every((name) => all[name]?.state === 'held'));
     await reacted(await say(pull, 'retest', { author: 'dora', association: 'NONE' }), 'confused');
@@ -189,7 +188,7 @@ describe('commands', { skip: notBuilt }, () => {
     await wait(pull, isDone);
   });
 
-  test('twenty an hour on one pull request', async () => {
+  test('one pull request accepts twenty commands an hour', async () => {
     const pull = await opened();
     for (let i = 0; i < 4; i++) await reacted(await say(pull, 'retest lab\nretest lab\nretest lab\nretest lab\nretest lab'), 'eyes');
     await reacted(await say(pull, 'cancel'), 'confused');
@@ -201,7 +200,7 @@ describe('commands', { skip: notBuilt }, () => {
     await reacted(await say(other, 'retest lab'), 'eyes');
   });
 
-  test('a lost answer, and a daemon that is killed: one reply, one reaction, one round', async () => {
+  test('a lost answer and a kill of the daemon lead to one reply, one reaction and one round', async () => {
     const pull = await opened();
     rig.fault({ kind: 'reset', when: 'after', method: 'POST', path: `/repos/${UPSTREAM}/issues/${pull.number}/comments`, count: 1 });
     await say(pull, '?');
@@ -210,7 +209,7 @@ describe('commands', { skip: notBuilt }, () => {
     rig.fault({ kind: 'hang', path: /\/reactions$/, count: 1 });
     rig.fault({ kind: 'hang', path: `/repos/${UPSTREAM}/issues/${pull.number}/comments`, method: 'POST', when: 'after', count: 1 });
     const id = await say(pull, 'retest red\nstatus');
-    await until(() => replies(pull).length === 2, { what: 'the reply has arrived, its answer not' });
+    await until(() => replies(pull).length === 2, { what: 'GitHub has the reply, and its answer hangs' });
     rig.clearFaults();
     await outpost.restart({ hard: true });
     await reacted(id, 'eyes');
@@ -220,7 +219,7 @@ describe('commands', { skip: notBuilt }, () => {
     assert.equal(new Set(sent('vendor/red', pull).map(({ client_payload: payload }) => payload.outpost.dispatch_id)).size, 2);
   });
 
-  test('a closed pull request hears nothing', async () => {
+  test('a closed pull request accepts no retest', async () => {
     const pull = await opened();
     rig.updatePull(UPSTREAM, pull.number, { state: 'closed' });
     await rig.deliver('pull_request', pullRequestOf('closed', pull, { updatedAt: new Date(Date.now() + 2000).toISOString() }));
@@ -229,7 +228,7 @@ describe('commands', { skip: notBuilt }, () => {
     assert.deepEqual(replies(pull), []);
   });
 
-  test('outpostctl retest: a pull request, a head, a push', async () => {
+  test('outpostctl retest accepts a pull request, a head and a push', async () => {
     const pull = await opened();
     const first = await outpost.ctl('retest', String(pull.number));
     assert.match(first.stdout, new RegExp(`^#${pull.number} ${pull.headSha.slice(0, 8)}\nACCELERATOR +RUNNER +RESULT +DISPATCH\n`));

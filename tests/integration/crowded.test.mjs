@@ -1,5 +1,5 @@
-// Findings 2 and 3: one address holds as many connections and bodies as it likes, and signed webhooks and reports of
-// others are answered all the same.
+// Findings 2 and 3: even if one address holds as many connections and bodies as it can, the signed webhooks and reports of
+// others are answered.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -15,8 +15,8 @@ import { Outpost, notBuilt, until } from './lib/outpost.mjs';
 const ATTACKER = '127.0.0.66';
 const GITHUB = '127.0.0.2';
 const VENDOR = '127.0.0.3';
-const TABLE = 4096; // connections that the service holds at once
-const REOPENED = 12_000; // how many more an attacker opens at most
+const TABLE = 4096; // the connections that the service holds at most
+const REOPENED = 12_000; // an attacker opens at most this many more
 const MIB = 1024 * 1024;
 
 describe('a crowd from one address', { skip: notBuilt }, () => {
@@ -43,25 +43,25 @@ describe('a crowd from one address', { skip: notBuilt }, () => {
     await rig?.close();
   });
 
-  // Resolves when it has said what it says, or was closed. A connection that is closed is opened again, a bounded number of times.
-  async function attack(say, bound = TABLE + REOPENED) {
+  // Resolves when the connection has sent its bytes or was closed. A closed connection is opened again, up to `bound` in total.
+  async function attack(send, bound = TABLE + REOPENED) {
     if (n_opened++ >= bound) return;
     const socket = net.connect({ port: outpost.port, host: '127.0.0.1', localAddress: ATTACKER });
     const mine = sockets;
     mine.add(socket);
     socket.on('error', () => {});
     socket.on('close', () => {
-      if (mine.delete(socket) && mine === sockets) attack(say, bound);
+      if (mine.delete(socket) && mine === sockets) attack(send, bound);
     });
     socket.resume();
     await Promise.race([once(socket, 'connect'), once(socket, 'close')]).catch(() => {});
-    await say(socket);
+    await send(socket);
   }
-  async function crowd(n, say) {
-    for (let i = 0; i < n; i += 256) await Promise.all(Array.from({ length: Math.min(256, n - i) }, () => attack(say)));
+  async function crowd(n, send) {
+    for (let i = 0; i < n; i += 256) await Promise.all(Array.from({ length: Math.min(256, n - i) }, () => attack(send)));
   }
 
-  // One request on a connection of its own.
+  // Sends one request on a new connection.
   async function ask(localAddress, path, headers, body) {
     const request = http.request({ host: '127.0.0.1', port: outpost.port, localAddress, method: 'POST', path, headers, agent: false });
     request.end(body);
@@ -79,7 +79,7 @@ describe('a crowd from one address', { skip: notBuilt }, () => {
     const body = JSON.stringify({ event_type: 'nightly', delivery_id: sha, workflow: workflowOf({ workflow: 'nightly', job: 'test', run_id: sha }, 'completed') });
     return ask(VENDOR, '/github/callback', { 'content-type': 'application/json', authorization: `Bearer ${token}` }, body);
   }
-  async function everybodyElseIsServed() {
+  async function assertOthersAreServed() {
     for (let i = 0; i < 20; i++) {
       const { status, text } = await webhook();
       assert.equal(status, 202, text);
@@ -89,21 +89,21 @@ describe('a crowd from one address', { skip: notBuilt }, () => {
   }
   const metric = async (name) => Number(new RegExp(`^${name.replace(/[{}]/g, '\\$&')} (\\d+)$`, 'm').exec((await outpost.get('/metrics')).text)[1]);
 
-  test('finding 2: as many silent connections as the table holds, opened again when they are closed', async () => {
+  test('finding 2: silent connections that fill the table and reconnect do not block others', async () => {
     await crowd(TABLE, () => {});
-    await everybodyElseIsServed();
+    await assertOthersAreServed();
     assert.ok(await metric('outpost_http_evicted_connections_total{reason="client_share"}') > 0);
     assert.ok(await metric('outpost_http_connections') < TABLE / 2);
   });
 
-  test('finding 2: as many halves of a head', async () => {
+  test('finding 2: unfinished request heads on every connection do not block others', async () => {
     await crowd(TABLE, (socket) => socket.write('POST /github/webhook HTTP/1.1\r\nHost: x\r\nX-Half: '));
-    await everybodyElseIsServed();
+    await assertOthersAreServed();
   });
 
-  test('finding 3: large bodies with a signature that is only well-formed, and many small ones, all never ended', async () => {
+  test('finding 3: large and many small unfinished bodies with a forged signature do not block others', async () => {
     const head = (length) => `POST /github/webhook HTTP/1.1\r\nHost: x\r\nX-GitHub-Event: push\r\nX-GitHub-Delivery: ${randomUUID()}\r\nX-Hub-Signature-256: sha256=${'0'.repeat(64)}\r\nContent-Length: ${length}\r\n\r\n`;
-    // More than the 16 MiB from which on the whole body's memory is taken, beside what the sockets' buffers hold.
+    // The service allocates the whole body's memory after 16 MiB. This is more, even without the bytes in the sockets' buffers.
     const large = Buffer.alloc(22 * MIB, '0');
     await Promise.all(Array.from({ length: 6 }, () => attack((socket) => {
       socket.write(head(25 * MIB));
@@ -111,12 +111,12 @@ describe('a crowd from one address', { skip: notBuilt }, () => {
     }, 12)));
     n_opened = 0;
     await crowd(900, (socket) => socket.write(`${head(20_000)}{`));
-    // The service has looked at what the attacker sent.
+    // Wait until the service has processed the attacker's requests.
     await until(async () => await metric('outpost_http_requests_total') > 900);
-    await everybodyElseIsServed();
+    await assertOthersAreServed();
   });
 
-  // What the headers already show is answered without a byte of the body, so that nobody can make the service hold one.
+  // A refusal that follows from the headers is sent before the body, so that an attacker cannot make the service hold one.
   const good = { event: 'x-github-event: push', guid: 'x-github-delivery: 1', signature: `x-hub-signature-256: sha256=${'0'.repeat(64)}` };
   for (const [what, path, headers, expected] of [
     ['no signature', '/github/webhook', [good.event, good.guid], 400],
@@ -124,7 +124,7 @@ describe('a crowd from one address', { skip: notBuilt }, () => {
     ['no event', '/github/webhook', [good.signature, good.guid], 400],
     ['no GUID', '/github/webhook', [good.signature, good.event], 400],
     ['no token for a callback', '/github/callback', [], 401],
-    ['a callback token that is no token', '/github/callback', ['authorization: Bearer x'], 401],
+    ['a malformed callback token', '/github/callback', ['authorization: Bearer x'], 401],
     ['an unknown API token for a callback', '/github/callback', [`authorization: Bearer oat_${'A'.repeat(43)}`], 401],
     ['no token for a job', '/api/v1/dispatches/abc/jobs', [], 401],
     ['a wrong token for a job', '/api/v1/dispatches/abc/jobs', ['authorization: Bearer x'], 401],
@@ -141,7 +141,7 @@ describe('a crowd from one address', { skip: notBuilt }, () => {
       socket.write([`${method} ${path} HTTP/1.1`, 'Host: x', ...headers, 'Content-Length: 4000', '', ''].join('\r\n'));
       const [first] = await once(socket, 'data');
       assert.equal(Number(first.toString().slice(9, 12)), expected, first.toString());
-      // The rest may still be sent, so that a client which writes first and reads then sees the answer.
+      // The client may still send the body, so that a client that writes before it reads sees the answer.
       socket.end('0'.repeat(4000));
       socket.resume();
       await once(socket, 'close');

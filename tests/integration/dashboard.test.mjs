@@ -1,5 +1,5 @@
-// The dashboard, an accelerator in full, its jobs and its numbers, through the real interface: pushes in, reports
-// back, and what is then said of who is where on main.
+// The API of the dashboard and of an accelerator with its jobs and numbers, after pushes and reports through the real
+// interface.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fakeSha, pullRequestOf, push } from '../github/payloads.mjs';
@@ -11,7 +11,7 @@ const UPSTREAM = 'pytorch/pytorch';
 const HOSTILE = '</script><img src=x onerror=alert(1)>\u202e\u2028"\'&';
 const NAMES = ['good', 'bad', 'behind'];
 
-// Over all days: midnight may come at any time.
+// Sums over all days, because midnight may pass during the test.
 const sum = (days, key) => days.reduce((n, day) => n + key.split('.').reduce((of, word) => of[word], day), 0);
 
 const triggers = { push: { branches: ['main'] }, pull_request: {} };
@@ -36,7 +36,7 @@ describe('the dashboard and accelerators', { skip: notBuilt }, () => {
     return view.accelerators.find((a) => a.name === name).dispatches[0].id;
   }
 
-  // A job of one accelerator: in progress, then completed with these tests.
+  // Reports a job of one accelerator: in progress, then completed with these tests.
   async function report(name, head, tests) {
     const id = await dispatchOf(name, head);
     const isRed = tests.some(({ status }) => ['FAIL', 'ERROR', 'MISS'].includes(status));
@@ -70,7 +70,7 @@ describe('the dashboard and accelerators', { skip: notBuilt }, () => {
     await rig?.close();
   });
 
-  test('nothing is known of nothing', async () => {
+  test('accelerators without a report have empty values', async () => {
     const view = await until(async () => {
       const one = await api('dashboard');
       return one.accelerators.length === 5 && one; // the registry is mirrored
@@ -88,7 +88,7 @@ describe('the dashboard and accelerators', { skip: notBuilt }, () => {
     }
   });
 
-  test('everybody at the newest commit that he has tested, the worst first', async () => {
+  test('each accelerator is at the newest commit that it tested, and the worst is first', async () => {
     const number = (value) => ({ value, unit: `tokens/s ${HOSTILE}`.slice(0, 20) });
     const all = (status, value) => [{ suite: 'model', name: 'llama3', status, message: status === 'PASS' ? '' : HOSTILE }, { suite: 'unit', name: 'a', status: 'PASS' },
       { suite: HOSTILE, name: HOSTILE, status: 'DONE', number: number(value) }];
@@ -121,7 +121,7 @@ describe('the dashboard and accelerators', { skip: notBuilt }, () => {
     assert.equal(of('fresh').level, 'L3');
   });
 
-  test('what is running, the oldest first', async () => {
+  test('running dispatches are listed, the oldest first', async () => {
     await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number: 7, title: `A change ${HOSTILE}` })));
     const view = await until(async () => {
       const one = await api('dashboard');
@@ -138,7 +138,7 @@ describe('the dashboard and accelerators', { skip: notBuilt }, () => {
     assert.equal(ofMain.url, `${outpost.url}/commits/${ofMain.head_sha}`);
   });
 
-  test('an accelerator in full', async () => {
+  test('an accelerator has its trend, red state, jobs and runners', async () => {
     const a = await api('accelerators/bad');
     assert.equal(a.trend.length, 90);
     assert.equal(a.calendar.length, 365);
@@ -161,7 +161,7 @@ describe('the dashboard and accelerators', { skip: notBuilt }, () => {
     assert.equal((await api('accelerators/good')).red, null);
   });
 
-  test('machines, and a schedule', async () => {
+  test('an accelerator has its machines and its schedule', async () => {
     const { stdout } = await outpost.ctl('runner', 'add', 'machine-1', '--accelerator', 'farmed');
     assert.ok(stdout.trim());
     const a = await until(async () => {
@@ -174,7 +174,7 @@ describe('the dashboard and accelerators', { skip: notBuilt }, () => {
     assert.equal(a.schedule.skip_next, false);
   });
 
-  test('jobs by cursor, also while others come', async () => {
+  test('a cursor over jobs stays correct while new jobs arrive', async () => {
     const first = await api('accelerators/bad/jobs?limit=1');
     assert.equal(first.jobs.length, 1);
     await pushed('fourth');
@@ -185,21 +185,21 @@ describe('the dashboard and accelerators', { skip: notBuilt }, () => {
     assert.equal(second.next, null);
   });
 
-  test('numbers as lines, the newest of a day', async () => {
+  test('a series of numbers has the newest value of each day', async () => {
     const { days, series, next } = await api('accelerators/bad/numbers');
     assert.equal(days, 90);
     assert.equal(next, null);
     assert.equal(series.length, 1);
     assert.equal(series[0].suite, HOSTILE);
     assert.ok(series[0].unit.startsWith('tokens/s'));
-    assert.ok(series[0].points.length >= 1 && series[0].points.length <= 2); // it may be midnight
+    assert.ok(series[0].points.length >= 1 && series[0].points.length <= 2); // two if midnight passed
     assert.deepEqual([series[0].points.at(-1).value, series[0].points.at(-1).sha], [30, shas[2]]);
     assert.equal((await api('accelerators/good/numbers?days=1')).series[0].points.at(-1).value, 20);
     const first = await api('accelerators/bad/numbers?limit=1');
     assert.deepEqual(first.series.length, 1);
   });
 
-  test('what is silent shows nothing', async () => {
+  test('an accelerator at L1 shows no results', async () => {
     const a = await api('accelerators/quiet');
     assert.deepEqual([a.jobs, a.jobs_next, a.red, a.health], [[], null, null, null]);
     assert.ok(a.trend.every(({ runs, queue_p50 }) => runs === 0 && queue_p50 === null));
@@ -208,7 +208,7 @@ describe('the dashboard and accelerators', { skip: notBuilt }, () => {
     assert.deepEqual(await api('accelerators/quiet/numbers'), { days: 90, series: [], next: null });
   });
 
-  test('who is unknown is 404, what is wrong 400 and named', async () => {
+  test('an unknown accelerator is 404, and a wrong parameter is 400 with its name', async () => {
     for (const path of ['accelerators/nobody', 'accelerators/nobody/jobs', 'accelerators/nobody/numbers', `accelerators/${encodeURIComponent(HOSTILE)}`])
       assert.ok((await api(path, 404)).error);
     for (const [query, named] of Object.entries({
@@ -220,7 +220,7 @@ describe('the dashboard and accelerators', { skip: notBuilt }, () => {
     }
   });
 
-  test('the pages carry the same, and nothing in them breaks out', async () => {
+  test('the pages embed the API\'s answer, and no text breaks out of it', async () => {
     for (const [page, path] of [['/', 'dashboard'], ['/accelerators/bad', 'accelerators/bad']]) {
       const { status, headers, text } = await outpost.get(page);
       assert.equal(status, 200);

@@ -1,5 +1,5 @@
 // Every command block of docs/, README.md and examples/, as a reader pastes it: in bash and in dash, with nothing preset
-// (B4). Each block either runs here or on a machine that systemd boots, or stands in NOT_RUN with the reason.
+// (B4). Each block runs here or on a machine that systemd boots, or NOT_RUN lists it with a reason.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,12 +22,12 @@ const SHELLS = ['bash', 'dash'];
 const COMMANDS = new Set(['sh', 'console']);
 const DATA = new Set(['ini', 'js', 'json', 'nginx', 'text', 'xml', 'yaml']);
 
-// Where the blocks of a page run: all of them, in their order.
+// The place where all blocks of a page run in order.
 const RUNS = {
   'docs/vendors.md': 'here', 'docs/dispatch.md': 'here', 'docs/report.md': 'here',
   'README.md': 'machine', 'docs/configuration.md': 'machine', 'docs/operators.md': 'machine', 'docs/runner.md': 'machine',
 };
-// The blocks that run nowhere, by a text in them; they must still be right for the shell.
+// The blocks that do not run, by a text in them. Their shell syntax is still checked.
 const NOT_RUN = [
   ['README.md', 'make demo ', 'make check runs this test'],
   ['README.md', 'make deps && make', 'installs from the network and builds; tests/integration/units.test.mjs runs make install'],
@@ -51,21 +51,21 @@ const blocks = pages().flatMap(blocksOf);
 const commands = blocks.filter(({ language }) => COMMANDS.has(language));
 const notRun = ({ page, body }) => NOT_RUN.find(([where, text]) => where === page && body.includes(text));
 const run = (page) => commands.filter((block) => block.page === page && !notRun(block)).map(({ body }) => body);
-// What a reader types of a console block.
+// The lines of a console block that a reader types.
 const typed = ({ language, body }) => (language === 'console' ? body.replace(/^(\$ (.*)|.*)\n/gm, (all, line, command) => (command ? `${command}\n` : '')) : body);
 
-describe('command blocks: every one is accounted for', () => {
-  test('each block has a language that says whether it is for a shell', () => {
+describe('command blocks: each is listed and correct', () => {
+  test('each block has a language', () => {
     for (const { page, language, body } of blocks) assert.ok(COMMANDS.has(language) || DATA.has(language), `${page}: a block is in '${language}':\n${body}`);
     assert.ok(commands.length > 30, `${commands.length} blocks`);
   });
 
-  test('each runs, or has a reason why it does not', () => {
+  test('each runs or has a reason not to', () => {
     for (const block of commands) assert.ok(notRun(block) || (RUNS[block.page] && block.language === 'sh'), `${block.page}: this block neither runs nor is in NOT_RUN:\n${block.body}`);
     for (const [page, text] of NOT_RUN) assert.equal(commands.filter((one) => one.page === page && one.body.includes(text)).length, 1, `NOT_RUN: ${page}: ${text}`);
   });
 
-  test('each is right for bash and dash', () => {
+  test('each is valid in bash and dash', () => {
     for (const block of commands)
       for (const shell of SHELLS) {
         const { status, stderr } = spawnSync(shell, ['-n'], { input: typed(block), encoding: 'utf8' });
@@ -106,11 +106,11 @@ describe('command blocks: every one is accounted for', () => {
   });
 });
 
-// A network and processes of its own: the ports of the pages are free there, and nothing outlives the walk.
+// A separate network and process namespace: the ports in the pages are free, and no process outlives the test.
 const ALONE = ['unshare', ...(process.getuid() === 0 ? [] : ['-r']), '--net', '--pid', '--fork', '--kill-child', '--mount-proc'];
-const notAlone = spawnSync(ALONE[0], [...ALONE.slice(1), 'ip', 'link', 'set', 'lo', 'up']).status !== 0 && 'this user cannot make a network of its own';
+const notAlone = spawnSync(ALONE[0], [...ALONE.slice(1), 'ip', 'link', 'set', 'lo', 'up']).status !== 0 && 'this user cannot create a network namespace';
 
-// The folder that a reader has cloned and built.
+// Creates the folder of a reader who has cloned and built Outpost.
 async function cloneTo(folder) {
   await fs.mkdir(path.join(folder, 'build/release'), { recursive: true });
   for (const name of ['config', 'demo', 'docs', 'examples', 'tests', 'tools', 'package.json']) await fs.cp(path.join(root, name), path.join(folder, name), { recursive: true });
@@ -132,7 +132,7 @@ describe('command blocks: on the reader\'s machine', { skip: notBuilt || runnerN
       const [end] = run('docs/dispatch.md');
       const script = [
         ...vendors.slice(0, -1),
-        // docs/dispatch.md's block is for a job that receive.py starts
+        // the block of docs/dispatch.md belongs to a job that receive.py starts
         `cat >end.sh <<'END_OF_BLOCK'\n${end}END_OF_BLOCK
 "$OUTPOST_SOURCE/examples/webhook-receiver/receive.py" hook.secret "$PORT" ${shell} -eu ./end.sh >end.log 2>&1 &
 receiver=$!
@@ -143,7 +143,7 @@ kill "$receiver"`,
         ...run('docs/report.md'), ...vendors.slice(-1),
       ].map((body, index) => `echo "block ${index + 1}"\n${body}`).join('\n');
       await fs.writeFile(path.join(folder, 'script'), script);
-      // python3 is Debian's, as on the reader's machine: it has Debian's pytest
+      // python3 is Debian's, as on the reader's machine, because it has Debian's pytest
       const bin = path.join(folder, 'bin');
       await fs.mkdir(bin);
       await fs.symlink('/usr/bin/python3', path.join(bin, 'python3'));
@@ -157,24 +157,24 @@ kill "$receiver"`,
         assert.match(log, new RegExp(`^${name}: model/llama3 PASS$`, 'm'), log);
         assert.match(log, new RegExp(`^${name}: model/Qwen FAIL \\(expected 0.7071, got 0.7068\\)$`, 'm'), log);
       }
-      assert.match(log, /^lab-npu: \S*lab PASS$/m, 'the end of a job, as docs/dispatch.md reports it');
-      assert.match(log, /^\? \*\*1 failure\*\* on Farm NPU/m, 'the comment');
-      assert.match(log, /^Outpost has it$/m, 'the run of a CI with a clock of its own');
-      assert.match(log, /^job \d+: 2 tests/m, 'the report that was sent by hand');
+      assert.match(log, /^lab-npu: \S*lab PASS$/m, 'the job ends as docs/dispatch.md reports it');
+      assert.match(log, /^\? \*\*1 failure\*\* on Farm NPU/m, 'the comment is shown');
+      assert.match(log, /^Outpost has it$/m, 'the CI\'s own periodic run is reported');
+      assert.match(log, /^job \d+: 2 tests/m, 'the report is sent by hand');
       const ground = path.join(folder, 'outpost-practice');
       assert.match(log, /`model\/Qwen` on Farm NPU: `expected 0.7071, got 0.7068` · red on the merge base `\w{7}`, too: \[evidence\]/, log);
       assert.match(log, /^two of four tests ran: red again$/m);
       assert.match(log, /2 failed, 2 deselected/, log);
-      assert.equal(log.split('\nrunning model/Qwen\n').length - 1, 2, 'a suite that lists its tests, and line by line');
-      assert.match(log, /^running --help$/m, 'a name that looks like an option is none');
-      assert.ok(!(await filesOf(ground)).includes('hacked'), 'a name was executed');
+      assert.equal(log.split('\nrunning model/Qwen\n').length - 1, 2, 'the test runs from the suite\'s list and line by line');
+      assert.match(log, /^running --help$/m, 'a name that looks like an option is not used as one');
+      assert.ok(!(await filesOf(ground)).includes('hacked'), 'no name is executed');
       assert.doesNotMatch(log + readFileSync(path.join(ground, 'receiver.log'), 'utf8'), /outpost-report: /);
       for (const name of ['npu-17.token', 'hook.secret', 'ci.token']) assert.equal((await fs.stat(path.join(ground, name))).mode & 0o777, 0o600, name);
       assert.deepEqual(await filesOf(clone), before, 'nothing is written into the clone');
     });
 });
 
-// sudo for a machine that does not have it, where root types.
+// A sudo for a machine without it, where root types the commands.
 const SUDO = `#!/bin/sh
 user=root
 [ "$1" != -u ] || { user=$2; shift 2; }
@@ -182,7 +182,7 @@ while case $1 in *=*) ;; *) false ;; esac; do export "$1"; shift; done
 [ "$user" != root ] || exec "$@"
 exec runuser -u "$user" -- "$@"
 `;
-// The reader with an editor: does in each file what the page says.
+// The reader's editor: changes each file as the page says.
 const EDITOR = `#!/usr/bin/python3
 import re, sys
 path = sys.argv[1]
@@ -212,7 +212,7 @@ open(path, 'w').write(text)
 describe('command blocks: on a machine that systemd boots', { skip: notBuilt || runnerNotBuilt || notBootable() }, () => {
   for (const shell of SHELLS)
     test(`an operator's walk and a runner's first day: ${shell}`, async (t) => {
-      const rig = await startRig(); // for its payloads and its key: the machine reaches no other
+      const rig = await startRig(); // only for its payloads and its key, because the machine cannot reach it
       const write = (at, file, text, mode = 0o644) => fs.mkdir(path.dirname(path.join(at, file)), { recursive: true }).then(() => fs.writeFile(path.join(at, file), text, { mode }));
       const machine = await Machine.boot({
         isAlone: true,
@@ -227,7 +227,7 @@ describe('command blocks: on a machine that systemd boots', { skip: notBuilt || 
         await machine.close();
         await rig.close();
       });
-      // Pastes blocks into one shell, in root's home; returns what the terminal shows.
+      // Pastes blocks into one shell in root's home and returns the terminal's output.
       async function paste(bodies) {
         const script = bodies.map((body, index) => `echo "block ${index + 1}"\n${body}`).join('\n');
         await write(machine.root, 'root/script', script);
@@ -265,13 +265,13 @@ describe('command blocks: on a machine that systemd boots', { skip: notBuilt || 
       await write(machine.root, 'root/hook.json', body);
       await machine.run('curl', '-fsS', 'http://127.0.0.1:8080/github/webhook', '-H', 'X-GitHub-Event: pull_request', '-H', 'X-GitHub-Delivery: doc-1', '-H', `X-Hub-Signature-256: sha256=${signature}`,
         '-H', 'Content-Type: application/json', '--data-binary', '@/root/hook.json');
-      // bubblewrap needs a whole /proc and a /proc/sys that can be written; the container covers parts of its own.
+      // bubblewrap needs a complete /proc and a writable /proc/sys, but the container masks parts of its own.
       await machine.run('sh', '-c', 'mkdir /run/whole-proc && mount -t proc proc /run/whole-proc && mount -o remount,bind,rw /proc/sys');
       const day = await paste(run('docs/runner.md'));
       assert.match(day, /^✓ labels +runner farm asks for \[npu\]$/m);
       assert.doesNotMatch(day, /✗|warning: /);
       assert.equal(await mode('/etc/outpost-runner/runner.token'), '600');
-      assert.ok(!day.includes(await read('/etc/outpost-runner/runner.token')), 'the token is shown on the terminal');
+      assert.ok(!day.includes(await read('/etc/outpost-runner/runner.token')), 'the terminal does not show the token');
       const view = JSON.parse((await machine.run('curl', '-fsS', 'http://127.0.0.1:8080/api/v1/pulls/1')).stdout);
       assert.deepEqual(view.verdicts.map(({ test: name, status }) => [name, status]), [['one', 'PASS']], day);
     });

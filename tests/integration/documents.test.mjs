@@ -1,5 +1,5 @@
-// What comes with a job besides its end: PUT /api/v1/jobs/{id}/report and …/log, and the log read back. Logs are cut, resumed,
-// followed, and survive the daemon's death; none of them becomes a page.
+// Documents of a job: PUT /api/v1/jobs/{id}/report and …/log, and reading the log. Uploads are cut, resumed and followed, logs
+// survive the daemon's death, and no log becomes a page.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -19,7 +19,7 @@ const MIB = 1 << 20;
 const sha = (data) => createHash('sha256').update(data).digest('hex');
 
 const junit = (cases) => `<?xml version="1.0"?><testsuites><testsuite name="unit">${cases.map(([name, inner = '']) => `<testcase name="${name}" time="0.5">${inner}</testcase>`).join('')}</testsuite></testsuites>`;
-// Lines that say where they are, so that a gap or a double is seen.
+// Numbered lines, so that a gap or a duplicate shows.
 const linesOf = (n, from = 0) => Array.from({ length: n }, (_, i) => `line ${from + i} of a long log, with something to read in it\n`).join('');
 
 describe('documents of a job', { skip: notBuilt }, () => {
@@ -53,19 +53,19 @@ describe('documents of a job', { skip: notBuilt }, () => {
     await Promise.all([issuer?.close(), vendor?.stop(), rig?.close()]);
   });
 
-  // A pull request's dispatch as `name` got it, of the webhook or, after a start, of Outpost's own look at what is open:
+  // A pull request's dispatch to `name`, from the webhook or, after a start, from Outpost's own list of open pull requests:
   // {number, token, jobs (the path)}.
   async function dispatched(name = 'lab') {
     const number = next++;
     const pull = rig.openPull(UPSTREAM, { number });
     await rig.deliver('pull_request', pullRequestOf('opened', pull));
-    const { body } = await until(() => vendor.events.find((one) => one.body?.payload.number === number && one.body.outpost.accelerators.includes(name)), { timeout: 10_000, what: `${name} got its webhook` });
+    const { body } = await until(() => vendor.events.find((one) => one.body?.payload.number === number && one.body.outpost.accelerators.includes(name)), { timeout: 10_000, what: `${name} receives its webhook` });
     return { number, token: body.outpost.callback_token, jobs: new URL(body.outpost.callback_url).pathname };
   }
   const tell = (one, run, status) => outpost.request('POST', one.jobs, { headers: { authorization: `Bearer ${one.token}` }, body: JSON.stringify(workflowOf(run, status)) });
   const end = (one, more) => tell(one, { ...one.run, ...more }, 'completed');
 
-  // A job that runs: {…dispatched, job, run}.
+  // Starts a job: {…dispatched, job, run}.
   async function running() {
     const one = await dispatched();
     const run = { workflow: 'lab', job: 'tests', run_id: ++runs };
@@ -79,7 +79,7 @@ describe('documents of a job', { skip: notBuilt }, () => {
   const verdicts = async (one, name = 'lab') => (await outpost.api(`pulls/${one.number}`)).verdicts.filter(({ accelerator }) => accelerator === name)
     .map(({ suite, test: what, status }) => `${suite}/${what} ${status}`).sort();
 
-  // A request whose body is written by hand: {request, answer, write(text)}. `answer` is null when the connection broke.
+  // A request whose body the test writes in parts: {request, answer, write(text)}. `answer` is null if the connection broke.
   function open(target, { bearer, method = 'PUT' } = {}) {
     const request = http.request({ host: '127.0.0.1', port: outpost.port, method, path: target, headers: { ...(bearer && { authorization: `Bearer ${bearer}` }) } });
     const answer = new Promise((resolve) => {
@@ -97,7 +97,7 @@ describe('documents of a job', { skip: notBuilt }, () => {
     return { request, answer, write: (text) => new Promise((resolve) => { request.write(text, resolve); }) };
   }
 
-  // Follows a log: text so far, done (resolves with all of it), saw(text).
+  // Follows a log: text (so far), done (resolves with all of it), saw(text).
   async function follow(one, rest = '') {
     const request = http.get({ host: '127.0.0.1', port: outpost.port, path: `/api/v1/jobs/${one.job}/log?follow=1${rest}` });
     const [response] = await once(request, 'response');
@@ -114,7 +114,7 @@ describe('documents of a job', { skip: notBuilt }, () => {
   const lengthOf = async (one) => (await put(one, 'log?offset=0', '')).json.bytes;
 
   describe('reports', () => {
-    test('JUnit before the end: shown from the end on, in the API and the comment', async () => {
+    test('a JUnit report that arrives before the job\'s end shows in the API and the comment after it', async () => {
       const one = await running();
       const document = junit([['add'], ['sub', '<failure message="not equal">trace of it</failure>'], ['mul', '<skipped/>']]);
       const answer = await put(one, 'report', document);
@@ -128,16 +128,16 @@ describe('documents of a job', { skip: notBuilt }, () => {
       assert.deepEqual([failed.status, failed.message, failed.trace], ['FAIL', 'not equal', 'trace of it']);
     });
 
-    test('what a report leaves out is told in the API and in the comment', async () => {
+    test('the API and the comment say how many tests a report omits', async () => {
       const one = await running();
       const document = JSON.stringify({ schema: 1, cut: 7, tests: [{ suite: 'unit', name: 'a', status: 'PASS' }] });
       assert.deepEqual((await put(one, 'report', document)).json, { ok: true, tests: 1, cut: 7 });
       assert.equal((await end(one)).status, 200);
       assert.equal((await outpost.api(`jobs/${one.job}`)).tests_cut, 7);
-      await until(() => rig.comments(UPSTREAM, one.number).some(({ body }) => /^\*\*Incomplete:\*\*.*leaves out 7 tests/m.test(body)), { timeout: 10_000, what: 'the comment says so' });
+      await until(() => rig.comments(UPSTREAM, one.number).some(({ body }) => /^\*\*Incomplete:\*\*.*leaves out 7 tests/m.test(body)), { timeout: 10_000, what: 'the comment says that the report is incomplete' });
     });
 
-    test('after the end; the same again is 200, another is 409', async () => {
+    test('a report may follow the job\'s end; a repetition is 200, and another report is 409', async () => {
       const one = await running();
       assert.equal((await end(one)).status, 200);
       for (let i = 0; i < 3; i++) assert.deepEqual((await put(one, 'report', junit([['a'], ['b']]))).json, { ok: true, tests: 2, cut: 0 });
@@ -148,7 +148,7 @@ describe('documents of a job', { skip: notBuilt }, () => {
       assert.equal((await end(one)).status, 200);
     });
 
-    test('CTRF and Outpost JSON, with what was used', async () => {
+    test('CTRF and Outpost JSON are accepted, with the environment', async () => {
       const [one, two] = [await running(), await running()];
       const ctrf = { results: { tool: { name: 'jest' }, summary: {}, tests: [{ name: 'x', status: 'passed', duration: 12 }, { name: 'y', status: 'failed', duration: 1, message: 'no' }] } };
       const own = { schema: 1, environment: { accelerator: 'lab', device: 'Ascend 910B' }, tests: [{ suite: 'model', name: 'llama3', status: 'PASS' }] };
@@ -160,7 +160,7 @@ describe('documents of a job', { skip: notBuilt }, () => {
       assert.deepEqual(view.tests.map(({ suite, name }) => `${suite}/${name}`), ['model/llama3']);
     });
 
-    test('what is none is 400 and says why; too long is 413', async () => {
+    test('an invalid report is 400 with a reason, and one over 32 MiB is 413', async () => {
       const one = await running();
       for (const body of ['', 'hello', '{}', '{"schema":1,"tests":[]}', '<a/>', junit([]), '<testsuites><testsuite>', '{"schema":1,"tests":[{"suite":"s","name":"n","status":"GREEN"}]}']) {
         const answer = await put(one, 'report', body);
@@ -172,7 +172,7 @@ describe('documents of a job', { skip: notBuilt }, () => {
       assert.equal((await put(one, 'report', junit([['a']]))).status, 200);
     });
 
-    test('many at once, each whole', async () => {
+    test('simultaneous reports are each stored completely', async () => {
       const ones = [];
       for (let i = 0; i < 6; i++) ones.push(await running());
       const documents = ones.map((_, i) => junit(Array.from({ length: 5000 }, (_u, k) => [`t${i}-${k}`])));
@@ -181,12 +181,12 @@ describe('documents of a job', { skip: notBuilt }, () => {
     });
   });
 
-  describe('who may', () => {
+  describe('authorization', () => {
     let one;
     let two;
     before(async () => { [one, two] = [await running(), await running()]; });
 
-    test('nobody without a good token learns what exists', async () => {
+    test('a request without a valid token cannot learn which jobs exist', async () => {
       const good = one.token;
       for (const bearer of [null, 'x', `${good}x`, good.slice(0, -1), `oct1.${'a'.repeat(26)}.lab.9999999999.${'A'.repeat(43)}`, `ort_${'A'.repeat(43)}`, 'a.b.c'])
         for (const job of [one.job, 999_999, 'x'])
@@ -197,14 +197,14 @@ describe('documents of a job', { skip: notBuilt }, () => {
       assert.equal((await log(one)).status, 404);
     });
 
-    test('a callback token is for the jobs of its dispatch', async () => {
+    test('a callback token is valid only for the jobs of its dispatch', async () => {
       assert.equal((await put(one, 'log', 'text', { job: two.job })).status, 403);
       assert.equal((await put(one, 'log', 'text', { job: 999_999 })).status, 404);
       assert.equal((await put(one, 'log', 'text', { job: '0' })).status, 404);
       assert.equal((await put(one, 'log', 'text')).status, 200);
     });
 
-    test('an OIDC token is for the jobs of its repository', async () => {
+    test('an OIDC token is valid only for the jobs of its repository', async () => {
       const { number } = await dispatched();
       const dispatch = await rig.waitForDispatch({ repository: 'Ascend/pytorch', where: ({ client_payload: { payload } }) => payload.number === number });
       const bearer = await issuer.mint(githubClaims('Ascend/pytorch'));
@@ -221,7 +221,7 @@ describe('documents of a job', { skip: notBuilt }, () => {
       assert.equal((await put(job, 'log', 'x', { bearer: await issuer.mint(githubClaims('Ascend/pytorch'), { signWith: 'stranger' }) })).status, 401);
     });
 
-    test('an API token is for the jobs of its accelerator', async () => {
+    test('an API token is valid only for the jobs of its accelerator', async () => {
       const issued = await outpost.ctl('token', 'issue', 'lab');
       assert.equal(issued.code, 0, issued.stderr);
       const bearer = issued.stdout.trim();
@@ -242,7 +242,7 @@ describe('documents of a job', { skip: notBuilt }, () => {
       }
     });
 
-    test('other methods and wrong parameters', async () => {
+    test('other methods and wrong parameters are refused', async () => {
       for (const query of ['offset=', 'offset=-1', 'offset=x', 'offset=99999999999999999999', 'last=2', 'offset=1&last='])
         assert.equal((await put(one, `log?${query}`, 'x')).status, 400, query);
       for (const what of ['log', 'report']) assert.equal((await outpost.request('POST', `/api/v1/jobs/${one.job}/${what}`, { body: '' })).status, 405);
@@ -251,7 +251,7 @@ describe('documents of a job', { skip: notBuilt }, () => {
   });
 
   describe('logs', () => {
-    test('whole, by range and by HEAD', async () => {
+    test('a log is served completely, by range and to HEAD', async () => {
       const one = await running();
       const text = linesOf(60_000);
       assert.deepEqual((await put(one, 'log', text)).json, { ok: true, bytes: text.length });
@@ -275,7 +275,7 @@ describe('documents of a job', { skip: notBuilt }, () => {
       assert.deepEqual(view.log, { bytes: text.length, complete: true, url: `${outpost.url}/api/v1/jobs/${one.job}/log` });
     });
 
-    test('by pieces: repeated, beyond the end, complete', async () => {
+    test('pieces may be repeated, may not leave a gap, and the last one completes the log', async () => {
       const one = await running();
       const pieces = ['first piece\n', 'second\n', 'third\n'];
       let bytes = 0;
@@ -293,7 +293,7 @@ describe('documents of a job', { skip: notBuilt }, () => {
       assert.equal((await outpost.api(`jobs/${one.job}`)).log.complete, true);
     });
 
-    test('streamed while it is followed', async () => {
+    test('a follower receives a log while it is uploaded', async () => {
       const one = await running();
       const follower = await follow(one);
       assert.equal(follower.status, 200);
@@ -308,7 +308,7 @@ describe('documents of a job', { skip: notBuilt }, () => {
       upload.request.end('the end\n');
       assert.deepEqual(await upload.answer, { status: 200, json: { ok: true, bytes: text.length + 8 } });
       assert.equal(await follower.done, `${text}the end\n`);
-      // Who comes late gets all of it at once.
+      // A late follower receives the whole log at once.
       assert.equal(await (await follow(one)).done, `${text}the end\n`);
       assert.equal(await (await follow(one, `&from=${text.length}`)).done, 'the end\n');
       assert.equal(await (await follow(one, `&from=${text.length + 8}`)).done, '');
@@ -319,7 +319,7 @@ describe('documents of a job', { skip: notBuilt }, () => {
       }
     });
 
-    test('a follower is let go when the job is over and nothing comes', async () => {
+    test('a follower\'s stream ends when the job ends without more log', async () => {
       const one = await running();
       assert.equal((await put(one, 'log?offset=0', 'half a log\n')).status, 200);
       const follower = await follow(one);
@@ -331,14 +331,14 @@ describe('documents of a job', { skip: notBuilt }, () => {
       assert.equal((await follow(without)).status, 404);
     });
 
-    test('a cut connection is gone on from: no gap, no double', async () => {
+    test('an upload resumes after a cut connection without a gap or a duplicate', async () => {
       const one = await running();
       const text = linesOf(200_000);
       let cuts = 0;
       let sent = 0;
       for (let at = 0; at < text.length;) {
         const upload = open(`/api/v1/jobs/${one.job}/log?offset=${at}`, { bearer: one.token });
-        // A random part of what is left, in odd pieces, and then no more.
+        // Send a random part of the rest in odd pieces, then cut the connection.
         const to = Math.min(text.length, at + 1 + Math.floor(Math.random() * 3 * MIB));
         for (let from = at; from < to; from += 77_777) await upload.write(text.slice(from, Math.min(from + 77_777, to)));
         sent = Math.max(sent, to);
@@ -346,7 +346,7 @@ describe('documents of a job', { skip: notBuilt }, () => {
         else upload.request.destroy();
         await upload.answer;
         cuts++;
-        // What arrived may still be on its way to disk: the next offset is what the server says now.
+        // Received bytes may not be on disk yet, so the server gives the next offset.
         at = await lengthOf(one);
         assert.ok(at <= sent);
       }
@@ -356,7 +356,7 @@ describe('documents of a job', { skip: notBuilt }, () => {
       assert.equal(sha((await log(one)).text), sha(text));
     });
 
-    test('the daemon is killed in the middle of an upload', async () => {
+    test('acknowledged bytes survive a kill of the daemon during an upload', async () => {
       const one = await running();
       const text = linesOf(150_000);
       let acknowledged = 0;
@@ -365,7 +365,7 @@ describe('documents of a job', { skip: notBuilt }, () => {
         const most = Math.floor((text.length * (round + 1)) / 6);
         const whole = Math.floor((acknowledged + most) / 2);
         await upload.write(text.slice(acknowledged, whole));
-        // A piece that is acknowledged, beside the one that is cut.
+        // This piece is acknowledged. The other upload is cut.
         const answer = await put(one, `log?offset=${acknowledged}`, text.slice(acknowledged, acknowledged + 1000 * (round + 1)));
         assert.equal(answer.status, 200, answer.text);
         assert.ok(answer.json.bytes >= acknowledged + 1000 * (round + 1));
@@ -374,7 +374,7 @@ describe('documents of a job', { skip: notBuilt }, () => {
         await outpost.restart({ hard: true });
         await upload.answer;
         acknowledged = await lengthOf(one);
-        assert.ok(acknowledged >= promised, `${acknowledged} of ${promised} bytes are there`);
+        assert.ok(acknowledged >= promised, `${acknowledged} of ${promised} bytes survived`);
         assert.equal(sha((await log(one)).text), sha(text.slice(0, acknowledged)));
       }
       assert.equal((await put(one, `log?offset=${acknowledged}&last=1`, text.slice(acknowledged))).json.bytes, text.length);
@@ -383,7 +383,7 @@ describe('documents of a job', { skip: notBuilt }, () => {
       assert.equal((await outpost.api(`jobs/${one.job}`)).log.complete, true);
     });
 
-    test('a stop neither waits for what is open nor loses it', async () => {
+    test('a stop does not wait for open streams and loses no received bytes', async () => {
       const one = await running();
       const follower = await follow(one);
       const upload = open(`/api/v1/jobs/${one.job}/log?offset=0`, { bearer: one.token });
@@ -412,7 +412,7 @@ describe('documents of a job', { skip: notBuilt }, () => {
       assert.doesNotMatch(response.headers['content-security-policy'], /allow-/);
     });
 
-    test('a damaged log is never half a log', async () => {
+    test('a damaged log is an error and is never served in part', async () => {
       const one = await running();
       const text = linesOf(60_000);
       assert.equal((await put(one, 'log', text)).status, 200);
@@ -420,19 +420,19 @@ describe('documents of a job', { skip: notBuilt }, () => {
       const packed = await until(() => fs.readFile(file), { what: 'the log is compressed' });
       packed[Math.floor(packed.length / 2)] ^= 0xff;
       await fs.writeFile(file, packed);
-      await assert.rejects(log(one), 'what is missing shows');
+      await assert.rejects(log(one), 'the answer is visibly incomplete');
       assert.equal((await log(one, { headers: { range: 'bytes=0-99' } })).text, text.slice(0, 100));
       await fs.writeFile(file, packed.subarray(0, 1000));
       assert.equal((await log(one)).status, 500);
       await outpost.waitForLog({ ev: 'log_not_read', why: /damaged/ });
     });
 
-    test('256 MiB and no more', async () => {
+    test('a log has at most 256 MiB', async () => {
       const one = await running();
       assert.equal((await put(one, 'log?offset=268435456', 'x')).status, 413);
       const answer = await outpost.request('PUT', `/api/v1/jobs/${one.job}/log`, { headers: { authorization: `Bearer ${one.token}`, 'content-length': String(256 * MIB + 1) } }).catch(() => ({ status: 413 }));
       assert.equal(answer.status, 413);
-      // Chunked, nobody knows how long it is before it is there.
+      // The length of a chunked body is unknown in advance.
       const upload = open(`/api/v1/jobs/${one.job}/log?offset=0`, { bearer: one.token });
       const piece = Buffer.alloc(4 * MIB, 'x\n');
       let over = null;
@@ -442,13 +442,13 @@ describe('documents of a job', { skip: notBuilt }, () => {
       assert.ok(refused === null || refused.status === 413, `${refused?.status}`);
       const length = await lengthOf(one);
       assert.ok(length <= 256 * MIB && length > 200 * MIB, `${length}`);
-      // A piece that arrived before the refusal may still be on its way to the disk.
+      // A piece that arrived before the refusal may not be on disk yet.
       const { json: end } = await put(one, `log?offset=${length}&last=1`, '');
       assert.ok(end.ok && end.bytes >= length && end.bytes <= 256 * MIB, JSON.stringify(end));
     });
   });
 
-  test('no token is in the log', () => {
+  test('the log contains no token', () => {
     for (const { body } of vendor.events) assert.ok(!outpost.log.some(({ line }) => line.includes(body.outpost.callback_token)));
     assert.doesNotMatch(outpost.log.map(({ line }) => line).join('\n'), /o[ar]t_[\w-]{43}/);
   });

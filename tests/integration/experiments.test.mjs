@@ -1,5 +1,5 @@
-// Experiments through the whole program: red tests run again on the same head and on the merge base, at a vendor's own CI,
-// in a repository and on machines, and vendors that do not keep to the list prove nothing.
+// Experiments through the whole program: red tests rerun on the same head and on the merge base, at a vendor's own CI, in a
+// repository and on machines. A vendor that ignores the list proves nothing.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
@@ -19,7 +19,7 @@ const VENDOR = 'Ascend/pytorch';
 const red = (name, message = `${name}: expected 1.0, got 0.7 in forward()`) => ({ suite: 'model', name, status: 'FAIL', message });
 const green = (name) => ({ suite: 'model', name, status: 'PASS' });
 
-// Each test has an accelerator of its own, so that none waits for another's first runs.
+// Each test has its own accelerator, so that it does not wait for another test's first runs.
 const LABS = ['plain', 'base', 'ignores', 'others', 'twice', 'silent', 'moved', 'closed', 'held', 'spent', 'hostile', 'away', 'wrong', 'watched'];
 const chip = (name, runner, more = {}) => ({
   name, title: name, level: 'L2', trust: 'anyone', triggers: { pull_request: { label: 'required' } }, runners: [{ reruns: 'tests', ...runner }], ...more,
@@ -42,12 +42,12 @@ describe('experiments', { skip: notBuilt }, () => {
     return pull;
   }
 
-  // What the labs were sent, as long as it fits.
-  const heard = (fits, what) => until(() => lab.events.find(({ event, body }) => body && fits(event, body)), { ...LONG, what: `the lab hears of ${what}` });
-  const firstRun = (pull) => heard((event, { payload }) => event === 'pull_request' && payload.pull_request.head.sha === pull.headSha, pull.headSha);
-  const experimentOf = (first, side, name) => heard((event, { outpost: block }) => event === 'experiment' && block.experiment.of === first.body.outpost.dispatch_id && block.experiment.side === side
+  // Waits for the labs' first event that fits.
+  const received = (fits, what) => until(() => lab.events.find(({ event, body }) => body && fits(event, body)), { ...LONG, what: `the lab receives ${what}` });
+  const firstRun = (pull) => received((event, { payload }) => event === 'pull_request' && payload.pull_request.head.sha === pull.headSha, pull.headSha);
+  const experimentOf = (first, side, name) => received((event, { outpost: block }) => event === 'experiment' && block.experiment.of === first.body.outpost.dispatch_id && block.experiment.side === side
     && (!name || block.experiment.tests.includes(`model/${name}`)), `an experiment on the ${side}`);
-  const cancelOf = ({ body }) => heard((event, { outpost: block }) => event === 'cancel' && block.dispatch_id === body.outpost.dispatch_id, 'a cancel');
+  const cancelOf = ({ body }) => received((event, { outpost: block }) => event === 'cancel' && block.dispatch_id === body.outpost.dispatch_id, 'a cancel');
 
   async function report({ body }, tests, more = {}) {
     const isRed = tests.some(({ status }) => status === 'FAIL');
@@ -88,7 +88,7 @@ describe('experiments', { skip: notBuilt }, () => {
     await Promise.all([lab?.stop(), issuer?.close(), rig?.close()]);
   });
 
-  test('a CI of the vendor\'s own runs the red test again, on the head and on the merge base', async () => {
+  test('a vendor\'s own CI reruns the red test on the head and on the merge base', async () => {
     const pull = await open('plain');
     const first = await firstRun(pull);
     await report(first, [red('flaky'), green('other')]);
@@ -104,9 +104,9 @@ describe('experiments', { skip: notBuilt }, () => {
     await report(head, [green('flaky')]);
     await report(base, [green('flaky')]);
     const view = await ended(pull, 'plain', 'head', 'done');
-    assert.deepEqual(view.verdicts.map(({ test: title }) => title).sort(), ['flaky', 'other'], 'its results are no cells');
+    assert.deepEqual(view.verdicts.map(({ test: title }) => title).sort(), ['flaky', 'other'], 'an experiment adds no cells');
     const logged = (ev) => outpost.log.map(({ fields }) => fields).filter((line) => line.ev === ev && line.accelerator === 'plain');
-    const lines = await until(() => logged('experiment_ended').length === 2 && logged('experiment_ended'), { ...LONG, what: 'the end of both is logged' });
+    const lines = await until(() => logged('experiment_ended').length === 2 && logged('experiment_ended'), { ...LONG, what: 'the log has the end of both' });
     const bySide = (list) => Object.fromEntries(list.map((line) => [line.side, line]));
     assert.deepEqual([bySide(logged('experiment_started')).base.sha, bySide(logged('experiment_started')).head.sha], [pull.baseSha, pull.headSha]);
     assert.equal(logged('experiment_started').find((line) => 'head' in line), undefined, 'the merge base is not called a head');
@@ -114,7 +114,7 @@ describe('experiments', { skip: notBuilt }, () => {
     for (const line of lines) assert.match(line.seconds, /^\d+$/);
   });
 
-  test('what an experiment finds is no result of the merge base\'s commit, and counts nowhere', async () => {
+  test('an experiment\'s results do not count for the merge base\'s commit or in statistics', async () => {
     const pull = await open('base');
     const first = await firstRun(pull);
     await report(first, [red('broken')]);
@@ -122,10 +122,10 @@ describe('experiments', { skip: notBuilt }, () => {
     await report(await experimentOf(first, 'head'), [red('broken')]);
     await ended(pull, 'base', 'base', 'done');
     const commit = await outpost.get(`/api/v1/commits/${pull.baseSha}`);
-    assert.deepEqual(commit.json?.accelerators ?? [], [], 'the merge base itself was not tested');
+    assert.deepEqual(commit.json?.accelerators ?? [], [], 'the merge base itself has no results');
     const page = await outpost.api('accelerators/base');
     assert.equal(page.jobs.filter(({ head_sha: sha }) => sha === pull.baseSha).length, 0);
-    assert.deepEqual([page.dispatches_30d, page.deadlines_missed_30d], [1, 0], 'experiments are no dispatches of the accelerator\'s figures');
+    assert.deepEqual([page.dispatches_30d, page.deadlines_missed_30d], [1, 0], 'the accelerator\'s statistics do not count experiments');
     for (const options of [[], ['--pr', String(pull.number)]]) {
       const { stdout } = await outpost.ctl('dispatches', ...options);
       assert.match(stdout, new RegExp(`#${pull.number} experiment ${pull.baseSha.slice(0, 8)} \\(base\\)`));
@@ -158,26 +158,26 @@ describe('experiments', { skip: notBuilt }, () => {
     assert.notEqual(cellOf(view, 'guilty').attribution, 'FLAKY');
   });
 
-  test('the comment and the API say why a rerun brought nothing, and the comment is final then', async () => {
+  test('the comment and the API say why a rerun proves nothing, and the comment is then final', async () => {
     const comment = (pull) => rig.comments(UPSTREAM, pull.number).find(({ author }) => author === rig.bot)?.body ?? '';
     const unanswered = await open('silent');
     await report(await firstRun(unanswered), [red('unheard')]);
-    await until(() => comment(unanswered).includes('rerun got no answer'), { ...WRITTEN, what: 'no answer' });
+    await until(() => comment(unanswered).includes('rerun got no answer'), { ...WRITTEN, what: 'the comment says that the rerun got no answer' });
     assert.doesNotMatch(comment(unanswered), /re-running/);
     const pull = await open('wrong');
     const first = await firstRun(pull);
     await report(first, [red('astray'), red('beyond')]);
     for (const side of ['head', 'base']) await report(await experimentOf(first, side, 'astray'), [green('another')]);
     for (const side of ['head', 'base']) await report(await experimentOf(first, side, 'beyond'), [red('beyond')]);
-    await until(() => /\[rerun proves nothing\]\(.*\/jobs\/\d+\)/.test(comment(pull)), { ...WRITTEN, what: 'it proves nothing' });
-    assert.match(comment(pull), /model\/beyond.* · red on the merge base once, which may be chance.* · no further rerun: limit reached/, 'one test a round, and one round a test');
+    await until(() => /\[rerun proves nothing\]\(.*\/jobs\/\d+\)/.test(comment(pull)), { ...WRITTEN, what: 'the comment says that the rerun proves nothing' });
+    assert.match(comment(pull), /model\/beyond.* · red on the merge base once, which may be chance.* · no further rerun: limit reached/, 'each round reruns one test, and each test has one round');
     const { verdicts } = await outpost.api(`pulls/${pull.number}`);
     assert.deepEqual(verdicts.map(({ test: title, rerun }) => [title, rerun]).sort(), [['astray', 'void'], ['beyond', 'over_limit']]);
     const job = await outpost.api(`jobs/${cellOf({ verdicts }, 'astray').rerun_job}`);
     assert.equal(job.experiment.reason, 'none of its tests was reported with a result');
   });
 
-  test('a vendor that never answers holds nothing up for longer than its deadlines', async () => {
+  test('a vendor that never answers delays a change only until its deadlines', async () => {
     const pull = await open('silent');
     const first = await firstRun(pull);
     await report(first, [red('lost')]);
@@ -187,7 +187,7 @@ describe('experiments', { skip: notBuilt }, () => {
     assert.ok(view.complete ?? true);
   });
 
-  test('a newer head ends the experiments of the older one, and the vendor is told', async () => {
+  test('a newer head cancels the experiments of the older one, and the vendor is notified', async () => {
     const pull = await open('moved');
     const first = await firstRun(pull);
     await report(first, [red('slow')]);
@@ -196,12 +196,12 @@ describe('experiments', { skip: notBuilt }, () => {
     await deliver('pull_request', pullRequestOf('synchronize', next, { before: pull.headSha }));
     await cancelOf(head);
     await firstRun(next);
-    await report(head, [green('slow')]); // too late: nobody needs it
+    await report(head, [green('slow')]); // too late to count
     const view = await outpost.api(`commits/${pull.headSha}`);
     assert.notEqual(cellOf(view, 'slow').attribution, 'FLAKY');
   });
 
-  test('a closed pull request ends its experiments', async () => {
+  test('closing a pull request cancels its experiments', async () => {
     const pull = await open('closed');
     const first = await firstRun(pull);
     await report(first, [red('slow')]);
@@ -210,7 +210,7 @@ describe('experiments', { skip: notBuilt }, () => {
     await cancelOf(head);
   });
 
-  test('a head whose release was taken back runs nowhere, and a held one never did', async () => {
+  test('withdrawing the release of a head cancels its experiments', async () => {
     const pull = await open('held', { association: 'NONE' });
     const say = (body) => deliver('issue_comment', issueComment('created', { number: pull.number, id: ++comments, body, author: 'alice', association: 'MEMBER', createdAt: new Date(Date.now() + 1000).toISOString().replace(/\.\d+Z$/, 'Z') }));
     await viewOf(pull, 'held', ({ dispatches }) => dispatches[0]?.state === 'held');
@@ -223,7 +223,7 @@ describe('experiments', { skip: notBuilt }, () => {
     await viewOf(pull, 'held', ({ experiments }) => experiments.every(({ state }) => state === 'cancelled'));
   });
 
-  test('status and metrics say what is open, what it cost, and how it ended', async () => {
+  test('status and metrics show open experiments, their cost and their end', async () => {
     const pull = await open('watched');
     const first = await firstRun(pull);
     await report(first, [red('seen')]);
@@ -232,23 +232,23 @@ describe('experiments', { skip: notBuilt }, () => {
     assert.deepEqual(await use(), { name: 'watched', planned: 0, started: 2, seconds_24h: 0, seconds_allowed_24h: 1800 });
     const { experiments } = await outpost.api('status');
     assert.ok(experiments.started >= 2);
-    assert.ok(!experiments.accelerators.some(({ name }) => name === 'spent'), 'no share: it takes none');
+    assert.ok(!experiments.accelerators.some(({ name }) => name === 'spent'), 'an accelerator without a share has no budget line');
     const { stdout } = await outpost.ctl('status');
     assert.match(stdout, /^experiments +(\d+ planned, )?\d+ started$/m);
-    assert.match(stdout, /^budget +watched: 0 of 30 min in 24 h$/m, 'a line for each accelerator'); // finding 31
+    assert.match(stdout, /^budget +watched: 0 of 30 min in 24 h$/m, 'each accelerator has a line'); // finding 31
     await report(head, [green('another')]);
     await report(base, [green('another')]);
-    await until(async () => /^outpost_accelerator_experiments\{accelerator="watched",state="void"\} [1-9]/m.test((await outpost.get('/metrics')).text), { ...LONG, what: 'the metrics count them' });
+    await until(async () => /^outpost_accelerator_experiments\{accelerator="watched",state="void"\} [1-9]/m.test((await outpost.get('/metrics')).text), { ...LONG, what: 'the metrics count the experiments' });
   });
 
-  test('without a share of the machines\' time nothing runs again', async () => {
+  test('an accelerator without a share of its machines\' time reruns nothing', async () => {
     const pull = await open('spent');
     await report(await firstRun(pull), [red('quiet')]);
     await viewOf(pull, 'spent', (one, { verdicts }) => verdicts.some(({ test: title }) => title === 'quiet'));
     assert.deepEqual(await experimentsOf(pull, 'spent'), []);
   });
 
-  test('names that are hostile in a shell travel as data', async () => {
+  test('names that are hostile in a shell are passed as data', async () => {
     const name = 'test_add[$(touch /tmp/x) `id` "\'; -k \\ ]';
     const pull = await open('hostile');
     const first = await firstRun(pull);
@@ -256,7 +256,7 @@ describe('experiments', { skip: notBuilt }, () => {
     assert.deepEqual((await experimentOf(first, 'head')).body.outpost.experiment.tests, [`model/${name}`]);
   });
 
-  test('a repository gets repository_dispatch, and `closed` when the head has moved on', async () => {
+  test('a repository gets repository_dispatch, and `closed` when the head moves', async () => {
     const pull = await open('repo');
     const sent = (where) => rig.waitForDispatch({ repository: VENDOR, where });
     const call = async ({ client_payload: { event_type, delivery_id, payload, outpost: block } }, step) => {
@@ -287,7 +287,7 @@ describe('experiments', { skip: notBuilt }, () => {
     assert.equal(lease.experiment.of, first.dispatch_id);
     assert.deepEqual(lease.experiment.tests, ['model/again']);
     assert.equal(lease.change.head_sha, lease.experiment.sha);
-    // Results that leave the other commit to be asked: the merge base may become known only now, and until then the head runs again.
+    // These results make Outpost test the other commit. The merge base may become known only now, and until then the head reruns.
     const { side } = lease.experiment;
     const result = side === 'head' ? red('again') : green('again');
     await machine.finish(lease, { tests: [result] });
@@ -297,7 +297,7 @@ describe('experiments', { skip: notBuilt }, () => {
     await ended(pull, 'farm', lease.experiment.side, 'done');
   });
 
-  test('a first run overtakes an experiment on the only machine, and the experiment runs after it', async () => {
+  test('a first run preempts an experiment on the only machine, and the experiment runs after it', async () => {
     const machine = await Puller.add(outpost, 'busy-1', 'busy');
     const pull = await open('busy');
     const { json: first } = await Puller.ready(() => machine.claim({ wait: 10 }));
@@ -305,7 +305,7 @@ describe('experiments', { skip: notBuilt }, () => {
     const lease = await machine.take();
     assert.equal(lease.change.kind, 'experiment');
     const other = await open('busy');
-    await until(async () => (await machine.renew(lease)).json.lease !== 'active', { ...LONG, what: 'the experiment makes way' });
+    await until(async () => (await machine.renew(lease)).json.lease !== 'active', { ...LONG, what: 'the experiment is preempted' });
     const next = await machine.take();
     assert.equal(next.change.number, other.number);
     await machine.finish(next, { tests: [green('again')] });
@@ -317,7 +317,7 @@ describe('experiments', { skip: notBuilt }, () => {
     await ended(pull, 'busy', again.experiment.side, 'done');
   });
 
-  test('an experiment that is under way survives a kill, with the same dispatch', async () => {
+  test('a started experiment survives a kill with the same dispatch', async () => {
     const pull = await open('away');
     const first = await firstRun(pull);
     await report(first, [red('lasting')]);
@@ -330,7 +330,7 @@ describe('experiments', { skip: notBuilt }, () => {
     assert.equal(sent.size, 1);
   });
 
-  test('the comment says that failures run again, and what came of it', async () => {
+  test('the comment says that failures rerun and then shows the results', async () => {
     const pull = await open('plain');
     const first = await firstRun(pull);
     await report(first, [red('said')]);
