@@ -1,4 +1,4 @@
-// One address asks for everything at once, and the others still get their part (findings 9 and 14).
+// One address requests as much as it can, and the others still get their share (findings 9 and 14).
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, before, describe, test } from 'node:test';
@@ -11,9 +11,9 @@ const UPSTREAM = 'pytorch/pytorch';
 const GREEDY = '127.0.0.66';
 const VISITOR = '127.0.0.5';
 const TESTS = 1500;
-const PATIENCE = 120_000; // for a machine that is busy with something else; no time is judged
+const PATIENCE = 120_000; // generous for a busy machine; the tests judge no times
 
-// A GET over a connection of its own. head: {status, headers} once the answer begins; then nothing more is read.
+// Sends a GET on a new connection. head: {status, headers} once the answer begins; the test reads no further.
 function ask(outpost, localAddress, target) {
   const socket = net.connect({ port: outpost.port, host: '127.0.0.1', localAddress });
   let text = '';
@@ -43,7 +43,7 @@ const visit = (outpost, target) => new Promise((resolve, reject) => {
   socket.write(`GET ${target} HTTP/1.0\r\n\r\n`);
 });
 
-describe('one address cannot take what all share', { skip: notBuilt }, () => {
+describe('one address cannot exhaust shared resources', { skip: notBuilt }, () => {
   let rig;
   let outpost;
   let job;
@@ -53,7 +53,7 @@ describe('one address cannot take what all share', { skip: notBuilt }, () => {
     rig = await startRig();
     outpost = await Outpost.start({
       rig,
-      config: { comment: { enabled: false }, pull: { lease: '1h' } }, // no heartbeat renews it, and the tests may take long
+      config: { comment: { enabled: false }, pull: { lease: '1h' } }, // no heartbeat renews the lease, and the tests may take long
       accelerators: [{ name: 'farm', title: 'Farm', level: 'L2', trust: 'anyone', runners: [{ name: 'farm', pull: { labels: ['any'], max_parallel: 2 } }] }],
     });
     const machine = await Puller.add(outpost, 'machine', 'farm', { labels: ['any'] });
@@ -63,7 +63,7 @@ describe('one address cannot take what all share', { skip: notBuilt }, () => {
     const { status, text } = await machine.finish(first, { tests });
     assert.equal(status, 200, text);
     await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number: 6 })));
-    job = (await machine.take({ wait: 30 })).job_id; // it runs on: its log may be followed
+    job = (await machine.take({ wait: 30 })).job_id; // this job keeps running, so that its log can be followed
   });
 
   after(async () => {
@@ -78,14 +78,14 @@ describe('one address cannot take what all share', { skip: notBuilt }, () => {
     open = [];
   };
 
-  // Those who got nothing: over their part, or over that of connections.
+  // Each refused request is over its share, or over the share of connections.
   const assertRefused = (answers, why) => {
     const refused = answers.filter(({ status }) => status !== 200);
     assert.ok(refused.every(({ status, retry }) => [429, 503].includes(status) && Number(retry) >= 1));
     for (const { text } of refused.filter(({ status }) => status === 429)) assert.match(text, why);
   };
 
-  test('finding 9: a thousand readers of one page that do not read leave the page to a visitor', async () => {
+  test('finding 9: a thousand clients of one page that do not read do not block a visitor', async () => {
     askMany(1000, () => '/api/v1/pulls/5');
     const { status, body } = await visit(outpost, '/api/v1/pulls/5');
     assert.equal(status, 200);
@@ -93,38 +93,38 @@ describe('one address cannot take what all share', { skip: notBuilt }, () => {
     await closeAll();
   });
 
-  test('finding 9: of a thousand different pages some are refused at once, and a visitor has his turn', async () => {
+  test('finding 9: some of a thousand different pages are refused at once, and a visitor is served before most others', async () => {
     askMany(1000, (i) => `/api/v1/pulls/5?limit=500&x=${i}`);
     let answered = 0;
     for (const { head } of open) head.then(() => { answered++; });
     const { status, body } = await visit(outpost, '/pulls/5');
-    assert.ok(open.length - answered > 50, `it was his turn before that of ${open.length - answered} who asked before him`);
+    assert.ok(open.length - answered > 50, `the visitor was served before only ${open.length - answered} earlier requests`);
     assert.equal(status, 200);
     assert.match(body, /<title>#5 · Outpost<\/title>/);
     const answers = (await Promise.all(open.map(({ head }) => head))).filter(Boolean);
     const refused = answers.filter((one) => one.status === 503);
-    assert.ok(refused.length > 0, 'not all of them wait');
+    assert.ok(refused.length > 0, 'some requests are refused');
     assert.ok(refused.every(({ retry }) => Number(retry) >= 1));
     await closeAll();
   });
 
-  test('finding 14: one address cannot follow so many logs that another cannot', async () => {
+  test('finding 14: one address cannot follow so many logs that another address cannot follow one', async () => {
     askMany(300, () => `/api/v1/jobs/${job}/log?follow=1`);
     const answers = (await Promise.all(open.map(({ head }) => head))).filter(Boolean);
     const follower = ask(outpost, VISITOR, `/api/v1/jobs/${job}/log?follow=1`);
     assert.equal((await follower.head).status, 200);
-    assert.ok(answers.some(({ status }) => status === 200), 'it has its own part');
+    assert.ok(answers.some(({ status }) => status === 200), 'the address gets its share');
     assertRefused(answers, /this address has reached its limit of open logs/);
     follower.close();
     await closeAll();
   });
 
-  test('finding 14: one address cannot have so many streams of events that another has none', async () => {
+  test('finding 14: one address cannot open so many event streams that another address gets none', async () => {
     askMany(1100, () => '/api/v1/events?watch=dashboard');
     const answers = (await Promise.all(open.map(({ head }) => head))).filter(Boolean);
     const stream = ask(outpost, VISITOR, '/api/v1/events?watch=dashboard');
     assert.equal((await stream.head).status, 200);
-    assert.ok(answers.some(({ status }) => status === 200), 'it has its own part');
+    assert.ok(answers.some(({ status }) => status === 200), 'the address gets its share');
     assertRefused(answers, /this address has reached its limit of open event streams/);
     stream.close();
     await closeAll();

@@ -1,5 +1,5 @@
-// What a vendor and an operator meet on their first day, on the built programs: refused tokens, connections that cannot be
-// made, `--check --online`, and secret files that everybody can read (B6, B11).
+// The first day of a vendor and of an operator, on the built programs: refused tokens, failing connections,
+// `--check --online`, and secret files that every user can read (B6, B11).
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -50,7 +50,7 @@ describe('a first day', { skip: notBuilt || runnerNotBuilt }, () => {
     return one;
   }
   const online = (one) => runProgram(OUTPOST_RUNNER, ['-c', one.configFile, '--check', '--online'], { cwd: one.dir });
-  // A server in Outpost's place, which answers what it is given.
+  // A fake Outpost that gives a chosen answer.
   async function standIn(answer) {
     const server = http.createServer((request, response) => {
       const [status, body] = answer(request);
@@ -78,7 +78,7 @@ describe('a first day', { skip: notBuilt || runnerNotBuilt }, () => {
     assert.deepEqual(await one.exited, { code: 1, signal: null });
   });
 
-  test('--check --online: all is well, and how much waits', async () => {
+  test('--check --online: a good configuration passes, with the number of waiting jobs', async () => {
     const one = await machine({ config: { labels: ['npu', '910b'] } });
     const lines = async () => {
       const { code, stdout, stderr } = await online(one);
@@ -107,13 +107,13 @@ describe('a first day', { skip: notBuilt || runnerNotBuilt }, () => {
     assert.match(shown, /\x1b\[32m✓\x1b\[0m server/);
   });
 
-  test('--check --online: a label with a mistake is named, with what is missing', async () => {
+  test('--check --online: names the labels that are missing', async () => {
     const { code, stdout } = await online(await machine({ config: { labels: ['nppu'] } }));
     assert.equal(code, 1);
     assert.match(stdout, /^✗ labels +runner farm asks for \[npu, 910b\]; missing here: npu, 910b\n +→ add what is missing to `labels`/m);
   });
 
-  test('--check --online: a wrong token, an API token, another machine\'s token', async () => {
+  test('--check --online: fails for a wrong token, an API token and another machine\'s token', async () => {
     for (const [other, says] of [
       [WRONG, /^✓ server .*\n✗ token +\S+: 401: the token is not valid, or was revoked\n +→ token_file needs what `outpostctl runner add` printed/m],
       [apiToken, /^✗ token .*403: an API token cannot claim work.*\n +→ \S/m],
@@ -125,7 +125,7 @@ describe('a first day', { skip: notBuilt || runnerNotBuilt }, () => {
     }
   });
 
-  test('--check --online: every connection that cannot be made has a hint', async () => {
+  test('--check --online: gives a hint for each kind of failed connection', async () => {
     const silent = net.createServer((socket) => socket.end()).listen(0, '127.0.0.1');
     await once(silent, 'listening');
     for (const [server, why] of [
@@ -145,7 +145,7 @@ describe('a first day', { skip: notBuilt || runnerNotBuilt }, () => {
     silent.close();
   });
 
-  test('--check --online: a clock that is wrong, another version, hostile texts', async () => {
+  test('--check --online: reports a wrong clock and another version, and escapes hostile texts', async () => {
     const answer = { version: '0.0.9', time: '2001-01-01T00:00:00Z', name: 'npu-1', accelerator: 'npu', runners: [{ name: 'farm', labels: ['\u202e{npu}'], max_parallel: 1, waiting: 0, active: 1 }] };
     const { code, stdout } = await online(await machine({ server: await standIn(() => [200, JSON.stringify(answer)]), config: { labels: [] } }));
     assert.equal(code, 1);
@@ -154,7 +154,7 @@ describe('a first day', { skip: notBuilt || runnerNotBuilt }, () => {
     assert.doesNotMatch(stdout, /\u202e/);
   });
 
-  test('--check asks no server without --online, and --online goes with --check alone', async () => {
+  test('--check without --online contacts no server, and --online requires --check', async () => {
     const one = await machine({ token: WRONG, server: 'https://outpost.nowhere.invalid' });
     assert.equal((await one.check()).code, 0);
     const { code, stderr } = await runProgram(OUTPOST_RUNNER, ['-c', one.configFile, '--online'], { cwd: one.dir });
@@ -162,7 +162,7 @@ describe('a first day', { skip: notBuilt || runnerNotBuilt }, () => {
     assert.match(stderr, /--online goes with --check only/);
   });
 
-  test('GET /api/v1/runner/status wants a machine\'s token', async () => {
+  test('GET /api/v1/runner/status requires a machine\'s token', async () => {
     const ask = (bearer) => outpost.get('/api/v1/runner/status', { headers: bearer ? { authorization: `Bearer ${bearer}` } : {} });
     assert.equal((await ask()).status, 401);
     assert.equal((await ask(WRONG)).status, 401);
@@ -173,7 +173,7 @@ describe('a first day', { skip: notBuilt || runnerNotBuilt }, () => {
     assert.ok(!Number.isNaN(Date.parse(json.time)));
   });
 
-  test('secret files that every user can read: each check warns, and so does the start (B6)', async () => {
+  test('each check and the start warn about secret files that every user can read (B6)', async () => {
     const other = await Outpost.start({
       rig, accelerators: [{ name: 'lab', title: 'Lab', level: 'L2', triggers: { pull_request: {} }, runners: [{ name: 'lab', webhook: { url: 'http://127.0.0.1:9/', secret: 'hook' } }] }], secrets: { lab: { hook: 'x' } },
     });
@@ -189,9 +189,9 @@ describe('a first day', { skip: notBuilt || runnerNotBuilt }, () => {
         const { code, stdout, stderr } = await check();
         assert.deepEqual([code, stdout, warned(stderr)], [0, '', [...files].sort()], stderr);
       }
-      const told = JSON.parse((await other.ctl('check', '--json')).stdout);
-      assert.equal(told.ok, true);
-      assert.equal(told.warnings.length, 3);
+      const result = JSON.parse((await other.ctl('check', '--json')).stdout);
+      assert.equal(result.ok, true);
+      assert.equal(result.warnings.length, 3);
       await fs.chmod(path.join(other.stateDir.startsWith('/') ? other.stateDir : path.join(other.dir, other.stateDir), 'callback.key'), 0o604);
       await other.stop();
       await other.spawn();
@@ -201,7 +201,7 @@ describe('a first day', { skip: notBuilt || runnerNotBuilt }, () => {
     }
   });
 
-  test('outpost-runner --check warns about a token that every user can read, and says that all is right (B6)', async () => {
+  test('outpost-runner --check warns about a token that every user can read, and still passes (B6)', async () => {
     const one = await machine({ token: WRONG });
     assert.equal((await one.check()).stderr, '');
     await fs.chmod(path.join(one.dir, 'token'), 0o644);

@@ -1,5 +1,5 @@
-// What authors, committers, maintainers and vendors may write about a change, all of it hostile, and far more of it than
-// anybody sends: in comments, check runs, replies, issues, notices, tables and logs it is nothing but letters, once each.
+// Hostile texts from authors, committers, maintainers and vendors, and far more of them than usual: in comments, check runs,
+// replies, issues, notices, tables and logs they are plain text, and each is written once.
 import assert from 'node:assert/strict';
 import fs from 'node:fs/promises';
 import http from 'node:http';
@@ -17,15 +17,15 @@ const CHIP = 'vendor/chip';
 const SECRET = 'hook secret';
 const ISSUE = 'https://github.com/pytorch/pytorch/issues/77';
 const LIMIT = 65_536;
-const GROUP = 34; // texts of one pull request
+const GROUP = 34; // the number of texts in one pull request
 const groups = Array.from({ length: Math.ceil(HOSTILE.length / GROUP) }, (_, i) => HOSTILE.slice(i * GROUP, (i + 1) * GROUP));
 const orLetter = (text) => (text.replace(/[\x00-\x20\x7f]/g, '') ? text : `x${text}`);
 const utf8 = (text) => Buffer.byteLength(text);
 
-// Our own colours on a terminal.
+// Outpost's own colours on a terminal.
 const PLAIN = /\x1b\[(0|1|2|31|32|33|36)m/g;
 
-describe('hostile words about a change', { skip: notBuilt }, () => {
+describe('hostile texts about a change', { skip: notBuilt }, () => {
   let rig;
   let lab;
   let outpost;
@@ -62,10 +62,10 @@ describe('hostile words about a change', { skip: notBuilt }, () => {
     assert.equal(answer.status_code, 202, answer.response?.body);
     return pull;
   }
-  const dispatchOf = async (target, name) => (await outpost.waitForApi(target, (view) => view.accelerators.some((a) => a.name === name && a.dispatches.length > 0), { timeout: 20_000, what: `${target} is at ${name}` }))
+  const dispatchOf = async (target, name) => (await outpost.waitForApi(target, (view) => view.accelerators.some((a) => a.name === name && a.dispatches.length > 0), { timeout: 20_000, what: `${name} has a dispatch of ${target}` }))
     .accelerators.find((a) => a.name === name).dispatches[0].id;
 
-  // A job of `name` with these tests. Returns its id.
+  // Reports a job of `name` with these tests and returns its id.
   async function report(target, name, tests, more = {}) {
     const id = await dispatchOf(target, name);
     const workflow = workflowOf({ workflow: 'ci', job: 'test', run_id: `${name} ${target}`, conclusion: tests.some(({ status }) => status !== 'PASS') ? 'failure' : 'success', tests, ...more }, 'completed');
@@ -74,8 +74,8 @@ describe('hostile words about a change', { skip: notBuilt }, () => {
     return answer.body.job;
   }
 
-  // Nothing of anybody else's in it. ours: what we say that would be a mention or a reference.
-  async function letters(markdown, { tables = 0, ours = /$^/g, what = '' } = {}) {
+  // Asserts that the Markdown contains no markup of others. ours: Outpost's own texts that are a mention or a reference.
+  async function assertPlainText(markdown, { tables = 0, ours = /$^/g, what = '' } = {}) {
     assert.ok([...markdown].length <= LIMIT, `${what}: ${[...markdown].length} characters`);
     const page = await rendered(markdown.replace(/^<!-- outpost:[\w:]+ -->$/gm, '').replace(ours, ''));
     assert.deepEqual(page.strange({ links: OURS() }), [], `${what}:\n${markdown}`);
@@ -102,38 +102,38 @@ describe('hostile words about a change', { skip: notBuilt }, () => {
   const settled = () => until(async () => {
     const { outbox, deliveries } = JSON.parse((await outpost.ctl('--json', 'status')).stdout);
     return outbox.due === 0 && deliveries.accepted === 0;
-  }, { timeout: 60_000, what: 'nothing is on its way' });
+  }, { timeout: 60_000, what: 'no delivery or effect is pending' });
 
-  async function inChecks(pull) {
+  async function assertChecks(pull) {
     const runs = await until(() => { const list = rig.checkRuns(UPSTREAM, pull.headSha); return list.some(({ name, conclusion }) => name === 'outpost' && conclusion) && list; }, { timeout: 60_000, what: `the check runs of #${pull.number}` });
-    // Whose annotations changed when more became known is made anew: GitHub takes back none, and shows the newest of a name.
-    assert.equal(new Set(runs.map(({ name }) => name)).size, 3, `one a job, and the verdict: ${runs.map(({ name }) => name)}`);
+    // If annotations change, Outpost creates a new check run, because GitHub removes no annotation. GitHub shows the newest of a name.
+    assert.equal(new Set(runs.map(({ name }) => name)).size, 3, `one check run per job, and the verdict: ${runs.map(({ name }) => name)}`);
     for (const { name, output, externalId, detailsUrl } of runs) {
       for (const text of [name, output.title, externalId]) assert.doesNotMatch(text, UNSEEN, JSON.stringify(text));
       assert.ok(utf8(output.title) <= 1024 && utf8(output.summary) <= LIMIT && utf8(output.text ?? '') <= LIMIT, name);
       assert.ok(detailsUrl.startsWith(outpost.url), detailsUrl);
-      await letters(output.summary, { what: `summary of ${name}` });
+      await assertPlainText(output.summary, { what: `summary of ${name}` });
       if (name === 'outpost') assert.equal(JSON.parse(/^```json\n([^`]*)\n```$/m.exec(output.text)[1]).schema, 1);
     }
     return runs;
   }
 
-  test('pull requests, reports, their comments and check runs', async () => {
+  test('hostile pull requests and reports stay plain text in comments and check runs', async () => {
     const lines = [1, 10_000_000, 12];
     for (const [i, texts] of groups.entries()) {
       const tests = texts.map((text, k) => ({ suite: k % 3 ? 'model' : orLetter(text), name: orLetter(text), dtype: text, status: k % 5 ? 'FAIL' : 'ERROR', message: `${text} at 0x7f0012345678`, trace: text, file: `${text}/test_x.py`, line: lines[k % lines.length] }));
-      // The same failures on changes of others to other files: they are each other's evidence.
+      // Two changes to different files with the same failures, which are evidence for each other.
       const pulls = [];
       for (let who = 0; who < 2; who++)
         pulls.push(await opened({ title: texts[who], headRef: `x-${i}-${who}-"'<b>|\`@octocat`, author: `author-${i}-${who}`, body: texts.join('\n'), files: [`area-${i}-${who}/x.cpp`],
           labels: [...texts.filter((text) => text.trim()).map((text) => text.slice(0, 50)), ...Array.from({ length: 300 }, (_, n) => `label ${n}`)] }));
       await Promise.all(pulls.flatMap((pull) => ['chip', 'lab'].map((name) => report(`pulls/${pull.number}`, name, tests, { workflow: orLetter(texts[0]), job: orLetter(texts[1]) }))));
       for (const pull of pulls) {
-        await inChecks(pull);
+        await assertChecks(pull);
         const text = await preview(pull);
-        await letters(text, { tables: 1, what: `the comment on #${pull.number}` });
+        await assertPlainText(text, { tables: 1, what: `the comment on #${pull.number}` });
         await until(() => results(pull).length === 1, { timeout: 90_000, what: `one comment on #${pull.number}` });
-        await letters(results(pull)[0].body, { tables: 1, what: `what stands on #${pull.number}` });
+        await assertPlainText(results(pull)[0].body, { tables: 1, what: `the posted comment on #${pull.number}` });
         assert.ok((await outpost.api(`pulls/${pull.number}`)).verdicts.length >= texts.length);
         await onTerminal('comment', 'preview', String(pull.number));
       }
@@ -143,10 +143,10 @@ describe('hostile words about a change', { skip: notBuilt }, () => {
     await onTerminal('status');
   });
 
-  test('lines, numbers and files at their edges are no annotation, and no error', async () => {
+  test('extreme lines, numbers and files cause neither an annotation nor an error', async () => {
     const pull = await opened();
     const id = await dispatchOf(`pulls/${pull.number}`, 'chip');
-    // By hand: JSON knows larger numbers than this language.
+    // Written by hand, because JSON allows larger numbers than JavaScript.
     const test_ = (i, file, line) => `{"suite":"model","name":"${i}","status":"FAIL","message":"expected ${i}","file":${JSON.stringify(file)},"line":${line}}`;
     const send = (run, tests) => outpost.request('POST', `/api/v1/dispatches/${id}/jobs`, { headers: { authorization: `Bearer ${tokens.chip}` }, timeout: 60_000,
       body: `{"schema_version":1,"status":"completed","conclusion":"failure","name":"ci","job_name":"t","run_id":"${run}","run_attempt":1,"tests":[${tests.join(',')}]}` });
@@ -160,14 +160,14 @@ describe('hostile words about a change', { skip: notBuilt }, () => {
     const { status, text } = await send('1', [...places, ...many]);
     assert.equal(status, 200, text);
     await report(`pulls/${pull.number}`, 'lab', [{ suite: 'model', name: 'a', status: 'PASS' }]);
-    const run = (await inChecks(pull)).find(({ name }) => name.startsWith('crcr/'));
+    const run = (await assertChecks(pull)).find(({ name }) => name.startsWith('crcr/'));
     assert.ok(run.output.annotations.length > 0 && run.output.annotations.length <= 200, `${run.output.annotations.length}`);
   });
 
-  test('pushes: messages, authors and ids, in issues and signed notices', async () => {
+  test('hostile messages, authors and ids of pushes stay plain text in issues and signed notices', async () => {
     const commit = (sha, text, i) => ({ id: sha, tree_id: sha, distinct: true, message: `${text}\n\nFixes #1 @octocat`, timestamp: i % 2 ? text : new Date().toISOString(), url: text, author: { name: text, email: text, username: i % 3 ? text : undefined }, committer: { name: text, email: text }, added: [text], removed: [], modified: [text] });
     let tip = fakeSha('before all that');
-    // The chain that leads to `after`: one commit for each text.
+    // Pushes a chain of commits that ends at `after`, one commit for each text.
     const deliver = async (texts, more = {}) => {
       const commits = texts.map((text, i) => commit(fakeSha(`${tip} ${i}`), text, i));
       const payload = push({ before: tip, after: commits.at(-1).id });
@@ -183,22 +183,22 @@ describe('hostile words about a change', { skip: notBuilt }, () => {
       assert.equal(await deliver(HOSTILE.slice(round * 27, (round + 1) * 27)), 202);
       const bad = tip;
       for (const name of ['chip', 'lab']) await report(`commits/${bad}`, name, red);
-      const issue = await until(() => rig.issues(CHIP)[round], { timeout: 90_000, what: 'an issue' });
+      const issue = await until(() => rig.issues(CHIP)[round], { timeout: 90_000, what: 'the issue exists' });
       assert.doesNotMatch(issue.title, UNSEEN);
-      await letters(issue.body, { ours: /^@alice: /, what: `the issue about ${bad}` });
+      await assertPlainText(issue.body, { ours: /^@alice: /, what: `the issue about ${bad}` });
       assert.equal(issue.body.split('@alice').length, 2);
-      const { body: notice, valid } = await until(() => lab.events.find(({ event, body }) => event === 'red' && body.first_bad.sha === bad), { timeout: 90_000, what: 'a notice' });
+      const { body: notice, valid } = await until(() => lab.events.find(({ event, body }) => event === 'red' && body.first_bad.sha === bad), { timeout: 90_000, what: 'the lab receives the notice' });
       assert.ok(valid);
       assert.ok(notice.commits.length > 0 && notice.tests.length > 0);
       assert.equal(notice.commits.at(-1).sha, bad);
     }
     await settled();
-    assert.equal(rig.issues(CHIP).length, Math.ceil(HOSTILE.length / 27), 'an episode has one issue, whatever its tests are called');
-    await until(() => rig.issues(CHIP).filter(({ state }) => state === 'open').length === 1, { timeout: 90_000, what: 'all but the last are closed' });
+    assert.equal(rig.issues(CHIP).length, Math.ceil(HOSTILE.length / 27), 'an episode has one issue, even if its tests have hostile names');
+    await until(() => rig.issues(CHIP).filter(({ state }) => state === 'open').length === 1, { timeout: 90_000, what: 'all issues but the last are closed' });
     for (const { number } of rig.issues(CHIP))
-      for (const { body } of rig.comments(CHIP, number)) await letters(body, { ours: /^@alice: /, what: 'a comment on an issue' });
+      for (const { body } of rig.comments(CHIP, number)) await assertPlainText(body, { ours: /^@alice: /, what: 'a comment on an issue' });
 
-    // What GitHub would never send changes nothing, or is refused.
+    // Payloads that GitHub never sends are refused or change nothing.
     const sha = () => fakeSha(`${Math.random()}`);
     for (const commits of [null, 7, 'x', {}, [null], [[]], [{}], [{ id: 7 }], [{ id: '../../x' }], [{ id: `${'0'.repeat(39)}g`, message: 7 }], [{ id: SHA, author: [], message: null, timestamp: {} }], Array(50).fill({ id: SHA })]) {
       assert.equal(await deliver(['x'], { commits, after: sha() }), 202, JSON.stringify(commits));
@@ -210,8 +210,8 @@ describe('hostile words about a change', { skip: notBuilt }, () => {
     await onTerminal('deliveries');
   });
 
-  test('what is said to the bot', async () => {
-    const said = async (pull, body, more = {}) => {
+  test('hostile comments to the bot get one plain answer each', async () => {
+    const say = async (pull, body, more = {}) => {
       const id = rig.world.comment(UPSTREAM, pull.number, { body, author: 'alice' });
       const { status_code: status } = await rig.deliver('issue_comment', issueComment('created', { number: pull.number, author: 'alice', association: 'MEMBER', id, body, ...more }));
       assert.equal(status, 202);
@@ -220,47 +220,47 @@ describe('hostile words about a change', { skip: notBuilt }, () => {
     for (const texts of [0, 1, 2, 3].map((i) => HOSTILE.slice(i * 10, (i + 1) * 10))) {
       const pull = await opened();
       await dispatchOf(`pulls/${pull.number}`, 'chip');
-      const id = await said(pull, texts.map((text, i) => `@${rig.app.slug} ${i % 2 ? `retest ${text}` : text}`).join('\n'));
+      const id = await say(pull, texts.map((text, i) => `@${rig.app.slug} ${i % 2 ? `retest ${text}` : text}`).join('\n'));
       const [{ body }] = await until(() => replies(pull).length > 0 && replies(pull), { timeout: 60_000, what: `an answer to ${JSON.stringify(texts)}` });
-      await letters(body, { what: JSON.stringify(texts) });
+      await assertPlainText(body, { what: JSON.stringify(texts) });
       assert.ok(body.startsWith(`<!-- outpost:reply:${id} -->\n`));
-      await said(pull, `@${rig.app.slug} status`);
+      await say(pull, `@${rig.app.slug} status`);
       await until(() => replies(pull).length === 2, { timeout: 60_000, what: 'the status' });
-      await letters(replies(pull)[1].body, { what: 'status' });
+      await assertPlainText(replies(pull)[1].body, { what: 'status' });
     }
     const pull = await opened();
     await dispatchOf(`pulls/${pull.number}`, 'chip');
-    await said(pull, Array.from({ length: 1000 }, (_, i) => `@${rig.app.slug} ${'|@octocat #1 [x](https://evil.example/) '.repeat(5)}${i}`).join('\n'));
-    await said(pull, `@${rig.app.slug} ${'x'.repeat(1 << 20)}`);
-    await said(pull, `${'> '.repeat(30_000)}@${rig.app.slug} cancel`);
-    await said(pull, `${'`'.repeat(60_000)}\n@${rig.app.slug} cancel`);
-    await said(pull, `${'<!--'.repeat(20_000)}\n@${rig.app.slug} cancel`);
+    await say(pull, Array.from({ length: 1000 }, (_, i) => `@${rig.app.slug} ${'|@octocat #1 [x](https://evil.example/) '.repeat(5)}${i}`).join('\n'));
+    await say(pull, `@${rig.app.slug} ${'x'.repeat(1 << 20)}`);
+    await say(pull, `${'> '.repeat(30_000)}@${rig.app.slug} cancel`);
+    await say(pull, `${'`'.repeat(60_000)}\n@${rig.app.slug} cancel`);
+    await say(pull, `${'<!--'.repeat(20_000)}\n@${rig.app.slug} cancel`);
     await settled();
-    await until(() => replies(pull).length === 2, { timeout: 60_000, what: 'an answer to each of the two that are spoken' });
-    for (const { body } of replies(pull)) await letters(body, { what: 'a long one' });
-    // Bytes that are no text are no webhook.
+    await until(() => replies(pull).length === 2, { timeout: 60_000, what: 'an answer to each of the two comments that are commands' });
+    for (const { body } of replies(pull)) await assertPlainText(body, { what: 'the answer to a long comment' });
+    // A body that is not UTF-8 is not a webhook.
     const body = Buffer.from(JSON.stringify(issueComment('created', { number: pull.number, body: `@${rig.app.slug} cancel ?` }))).toString('latin1').replace('cancel ?', 'cancel \xff\xc0\x80');
     assert.equal((await outpost.request('POST', '/github/webhook', { body: Buffer.from(body, 'latin1'), headers: { 'x-github-event': 'issue_comment', 'x-github-delivery': 'bad-bytes', 'x-hub-signature-256': `sha256=${'0'.repeat(64)}` } })).status, 401);
     assert.equal((await outpost.api(`pulls/${pull.number}`)).accelerators[0].dispatches[0].state !== 'cancelled', true);
     await onTerminal('deliveries');
   });
 
-  test('a test that bears the marker of an answer does not keep the answer away', async () => {
+  test('a test whose name is the marker of an answer does not prevent the answer', async () => {
     const pull = await opened();
     const id = rig.world.comment(UPSTREAM, pull.number, { body: `@${rig.app.slug} status`, author: 'alice' });
     for (const name of ['chip', 'lab'])
       await report(`pulls/${pull.number}`, name, [{ suite: 'model', name: `<!-- outpost:reply:${id} -->`, status: 'FAIL', message: `<!-- outpost:reply:${id} -->` }]);
-    await until(() => results(pull)[0]?.body.includes(`<!-- outpost:reply:${id} -->`), { timeout: 60_000, what: 'it stands in the comment' });
+    await until(() => results(pull)[0]?.body.includes(`<!-- outpost:reply:${id} -->`), { timeout: 60_000, what: 'the comment contains the marker' });
     await settled();
-    // Its first try fails, so that the second one looks whether it has arrived.
+    // The first try fails, so that the second one checks whether the answer exists.
     rig.fault({ kind: 'status', status: 502, method: 'POST', path: `/repos/${UPSTREAM}/issues/${pull.number}/comments`, count: 1 });
     await rig.deliver('issue_comment', issueComment('created', { number: pull.number, author: 'alice', association: 'MEMBER', id, body: `@${rig.app.slug} status` }));
-    await until(() => replies(pull).length === 1, { timeout: 60_000, what: 'the answer' });
+    await until(() => replies(pull).length === 1, { timeout: 60_000, what: 'the answer exists' });
     rig.clearFaults();
     assert.equal(results(pull).length, 1);
   });
 
-  test('Re-run with names and ids that nobody gave', async () => {
+  test('a Re-run with invented names and ids starts nothing', async () => {
     const pull = await opened();
     const job = await report(`pulls/${pull.number}`, 'lab', [{ suite: 'model', name: 'a', status: 'PASS' }]);
     assert.ok(job > 0);
@@ -279,7 +279,7 @@ describe('hostile words about a change', { skip: notBuilt }, () => {
     const agent = new http.Agent({ keepAlive: true, maxSockets: 8 });
     after(() => agent.destroy());
 
-    // What outpostctl says to the service, without a process for each.
+    // Sends outpostctl's request without starting a process.
     const ask = (body) => new Promise((resolve, reject) => {
       const request = http.request({ socketPath: path.join(outpost.stateDir, 'control.sock'), method: 'POST', path: '/control/known', agent, headers: { 'content-type': 'application/json' } }, (response) => {
         response.resume().on('end', () => resolve(response.statusCode));
@@ -287,7 +287,7 @@ describe('hostile words about a change', { skip: notBuilt }, () => {
       request.end(JSON.stringify(body));
     });
 
-    test('patterns and addresses', async () => {
+    test('hostile patterns and addresses are refused or harmless', async () => {
       for (const text of [...HOSTILE, 'a/\ud800', 'x'.repeat(2000), `${'*'.repeat(100)}/a`, `${'[!'.repeat(50)}/]`, '{a,'.repeat(50)]) {
         for (const body of [{ test: `model/${text}`, url: ISSUE }, { test: 'nobody/x', url: text }, { test: 'nobody/x', url: `${ISSUE}?${text}` }, { test: 'nobody/x', url: ISSUE, accelerator: text }, { test: 'nobody/x', url: ISSUE, until: text }])
           assert.ok([200, 201, 400, 404].includes(await ask(body)), JSON.stringify(body));
@@ -302,31 +302,31 @@ describe('hostile words about a change', { skip: notBuilt }, () => {
       await onTerminal('known', 'list');
       const pull = await opened();
       for (const name of ['chip', 'lab']) await report(`pulls/${pull.number}`, name, HOSTILE.map((text) => ({ suite: 'model', name: orLetter(text), status: 'FAIL', message: `${text} differs` })));
-      await letters(await preview(pull), { tables: 1, what: 'KNOWN' });
-      await inChecks(pull);
+      await assertPlainText(await preview(pull), { tables: 1, what: 'KNOWN' });
+      await assertChecks(pull);
     });
 
-    test('what is no UTF-8 is not left out on the way', async () => {
+    test('an argument that is not UTF-8 is refused, not ignored', async () => {
       const before_ = JSON.parse((await outpost.ctl('--json', 'known', 'list')).stdout).known.length;
       for (const option of ['--accelerator', '--until'])
         assert.equal((await runProgram('sh', ['-c', `exec "$0" -c "$1" known add --test 'nobody/x' --url ${ISSUE} ${option} "$(printf '\\377')"`, OUTPOSTCTL, outpost.configFile], { cwd: outpost.dir })).code, 2, option);
       assert.equal(JSON.parse((await outpost.ctl('--json', 'known', 'list')).stdout).known.length, before_);
     });
 
-    test('two thousand of them are all looked at', async () => {
+    test('Outpost matches two thousand known issues', async () => {
       const all = await Promise.all(Array.from({ length: 2000 }, (_, i) => ask({ test: `**/*a*a*a*a*a*b${i}*/**`, url: `${ISSUE}?${i}` })));
       assert.deepEqual([...new Set(all)].map((status) => status < 300), [true], `${[...new Set(all)]}`);
       const pull = await opened();
       for (const name of ['chip', 'lab'])
         await report(`pulls/${pull.number}`, name, Array.from({ length: 300 }, (_, i) => ({ suite: 'model', name: `${'a'.repeat(100)}/${i}`, status: 'FAIL', message: `differs in ${'abc'[i % 3]}` })));
-      await inChecks(pull);
+      await assertChecks(pull);
       const list = await outpost.ctl('known', 'list');
       assert.equal(list.code, 0, list.stderr);
       assert.doesNotMatch(list.stdout, UNSEEN);
     });
   });
 
-  test('nothing of it is an event of the log, a violation of GitHub\'s rules, or much memory', async () => {
+  test('hostile texts add no log lines, violate no rule of GitHub and need little memory', async () => {
     await settled();
     for (const { line } of outpost.log) assert.doesNotMatch(line, /[\x00-\x1f\x7f-\x9f]/, JSON.stringify(line));
     const annotations = rig.requests({ path: /\/check-runs(\/\d+)?$/ }).filter(({ body }) => body).flatMap(({ body }) => JSON.parse(body).output?.annotations ?? []);
@@ -341,9 +341,9 @@ describe('hostile words about a change', { skip: notBuilt }, () => {
   });
 });
 
-describe('sixty accelerators that are red all over', { skip: notBuilt }, () => {
-  test('one table within the limit', async () => {
-    const CHECKED = 5; // GitHub asks for a second between two writes
+describe('sixty accelerators with all tests red', { skip: notBuilt }, () => {
+  test('the comment has one table and stays within the limit', async () => {
+    const CHECKED = 5; // few, because GitHub demands a second between two writes
     const names = Array.from({ length: 60 }, (_, i) => `chip-${i}`);
     const [rig, lab] = await Promise.all([startRig({ repositories: [{ name: UPSTREAM }] }), startSilentVendor({ secret: SECRET })]);
     let outpost;
@@ -355,13 +355,13 @@ describe('sixty accelerators that are red all over', { skip: notBuilt }, () => {
       });
       const pull = rig.openPull(UPSTREAM, { number: 7, association: 'CONTRIBUTOR' });
       await rig.deliver('pull_request', pullRequestOf('opened', pull));
-      const events = await until(() => lab.events.length === names.length && lab.events, { timeout: 60_000, what: 'all have it' });
+      const events = await until(() => lab.events.length === names.length && lab.events, { timeout: 60_000, what: 'all accelerators received the dispatch' });
       await Promise.all(events.map(async ({ body: { outpost: block } }, k) => {
         const tests = Array.from({ length: 330 }, (_, i) => ({ suite: 'model', name: `test ${i} | ${HOSTILE[i % HOSTILE.length]}`, status: 'FAIL', message: `${HOSTILE[(i + k) % HOSTILE.length]} ${'x'.repeat(900)}` }));
         const answer = await post(block.callback_url, block.callback_token, workflowOf({ workflow: 'ci', job: 'test', run_id: String(k), conclusion: 'failure', tests }, 'completed'));
         assert.equal(answer.status, 200, JSON.stringify(answer.body));
       }));
-      await until(() => rig.checkRuns(UPSTREAM, pull.headSha).filter(({ conclusion }) => conclusion).length === CHECKED + 1, { timeout: 120_000, what: 'a check run a job, and the verdict' });
+      await until(() => rig.checkRuns(UPSTREAM, pull.headSha).filter(({ conclusion }) => conclusion).length === CHECKED + 1, { timeout: 120_000, what: 'one check run per job, and the verdict' });
       const { stdout, code, stderr } = await outpost.ctl('comment', 'preview', '7', '--markdown');
       assert.equal(code, 0, stderr);
       for (const body of [stdout, (await until(() => rig.comments(UPSTREAM, 7)[0], { timeout: 20_000 })).body]) {

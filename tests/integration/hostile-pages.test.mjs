@@ -1,6 +1,6 @@
-// What vendors, authors and anybody with a browser may send at the pages, all of it hostile: texts in every place that is
-// shown, numbers at their edges, parameters, headers and methods that nobody means, and readers that do not read. Pages stay
-// pages, documents stay well-formed, and the service answers everybody else meanwhile.
+// Hostile input of vendors, authors and visitors to the pages: texts in every place that is shown, extreme numbers, odd
+// parameters, headers and methods, and clients that do not read. Pages keep their structure, documents stay well-formed, and
+// the service still answers others.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -30,9 +30,9 @@ const platform = {
   help: [{ title: TITLE, url: 'https://vendor.example/' }],
 };
 
-// Whether XML is well-formed, by a parser that is not ours.
+// Throws if the XML is not well-formed, by an independent parser.
 const wellFormed = (text) => execFileSync('python3', ['-c', 'import sys, xml.dom.minidom; xml.dom.minidom.parseString(sys.stdin.buffer.read())'], { input: text, stdio: ['pipe', 'ignore', 'inherit'] });
-// A page as a parser sees it: its elements, but for what is text to it.
+// The elements of a page as a parser sees them, without its texts.
 const elements = (html) => [...html.replace(/(<script[^>]*>)[^]*?(<\/script)/g, '$1$2').matchAll(/<([a-z!/][^\s>]*)/gi)].map(([, name]) => name.toLowerCase());
 
 describe('hostile input at the pages', { skip: notBuilt }, () => {
@@ -65,26 +65,26 @@ describe('hostile input at the pages', { skip: notBuilt }, () => {
     await rig?.close();
   });
 
-  // A commit of main, and what came of it. Returns the job.
+  // Pushes a commit to main with this report. Returns the job.
   async function tested(message, report) {
     const before_ = tip;
     tip = fakeSha(`${before_} ${message}`);
     assert.equal((await rig.deliver('push', push({ before: before_, after: tip, message }))).status_code, 202);
     const { accelerators } = await outpost.waitForApi(`commits/${tip}`, (view) => view.accelerators[0]?.dispatches.length > 0, LONG);
-    const tell = async (status) => {
+    const send = async (status) => {
       const workflow = workflowOf({ workflow: orLetter(message).slice(0, 100), job: orLetter(message).slice(0, 100), run_id: '1', conclusion: 'failure' }, status);
       const answer = await post(`${outpost.url}/api/v1/dispatches/${accelerators[0].dispatches[0].id}/jobs`, token, workflow);
       assert.equal(answer.status, 200, JSON.stringify(answer.body));
       return answer.body.job;
     };
-    const id = await tell('in_progress');
+    const id = await send('in_progress');
     const { status, text } = await outpost.request('PUT', `/api/v1/jobs/${id}/report`, { body: { schema: 1, ...report }, headers: { authorization: `Bearer ${token}` }, ...LONG });
     assert.equal(status, 200, text);
-    return tell('completed');
+    return send('completed');
   }
 
-  test('pages, lists and documents are well-made, whatever is in them', async () => {
-    // A page names the scripts of its own besides.
+  test('pages, lists and documents are well-formed with hostile texts', async () => {
+    // Ignore the scripts that each page preloads.
     const frame = (text) => elements(text.replace(/<link rel="modulepreload" href="\/assets\/[\w.-]+">/g, ''));
     const clean = frame((await outpost.get('/known-to-nobody', { headers: { accept: 'text/html' } })).text);
     for (const page of pages) {
@@ -115,10 +115,10 @@ describe('hostile input at the pages', { skip: notBuilt }, () => {
     assert.doesNotMatch(stdout, /[\x00-\x09\x0b-\x1f\x7f-\x9f]/);
   });
 
-  test('what a parameter must not be is told, or does not count', async () => {
+  test('a wrong parameter is 400 with its name, or is ignored', async () => {
     const values = ['', '0', '-1', '1e99', '9'.repeat(30), '9223372036854775807', '1.5', 'NaN', '%00', '%ff', '%', '%zz', '%201', '+1', '%D9%A1', 'a'.repeat(300), '%25_%25', '*', "'--", 'W10', 'LTE', 'MCAwIA', 'NiA5MjIzMzcyMDM2ODU0Nzc1ODA3IP8', '2026-02-30', '9999-12-31', '0001-01-01'];
     const agent = new http.Agent({ keepAlive: true, maxSockets: 8 });
-    let turn = 0; // each address gets a third of them, and no two in a row the same
+    let turn = 0; // each address gets a third of the values, and neighbours get different ones
     await Promise.all([...lists, '/nightly'].map(async (path) => {
       for (const name of ['limit', 'cursor', 'days', 'until', 'q', 'state', 'suite', 'accelerator', 'status', 'attribution', 'kind', 'format']) {
         const mine = turn++ % 3;
@@ -136,7 +136,7 @@ describe('hostile input at the pages', { skip: notBuilt }, () => {
       assert.equal((await outpost.get(`/nightly?${query}`)).status, wanted, query.slice(0, 20));
   });
 
-  test('methods and headers that nobody means', async () => {
+  test('odd methods, headers and paths get the documented status', async () => {
     const asset = /\/assets\/[^"]+/.exec((await outpost.get('/')).text)[0];
     for (const path of [...pages, ...lists, asset, '/badge/chip.svg', '/feed.xml', '/metrics', '/healthz']) {
       for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'TRACE']) assert.equal((await outpost.request(method, path)).status, 405, `${method} ${path}`);
@@ -158,12 +158,12 @@ describe('hostile input at the pages', { skip: notBuilt }, () => {
     assert.deepEqual(answers, [...pages.map(() => 200), 404, 400]);
   });
 
-  test('a thousand readers of events that do not read, or are half gone, let everybody else in', async () => {
+  test('a thousand event streams that do not read or are half closed do not block others', async () => {
     const sockets = [];
     const metric = async (name) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec((await outpost.get('/metrics')).text)[1]);
     const before_ = await metric('outpost_http_connections');
     await Promise.all(Array.from({ length: 1000 }, async (_, i) => {
-      // ten addresses, because one may hold 125 streams
+      // ten addresses, because one may open only 125 streams
       const socket = net.connect({ port: outpost.port, host: '127.0.0.1', localAddress: `127.0.0.${2 + (i % 10)}`, allowHalfOpen: true }).on('error', () => {});
       sockets.push(socket);
       socket.write('GET /api/v1/events?watch=dashboard&watch=nightly HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -175,16 +175,16 @@ describe('hostile input at the pages', { skip: notBuilt }, () => {
     for (const path of [...pages, '/healthz']) assert.equal((await outpost.get(path, LONG)).status, 200, path);
     await tested('while they look', { tests: [{ suite: 'unit', name: 'smoke', status: 'PASS' }] });
     for (const [i, socket] of sockets.entries()) socket[i % 2 ? 'destroy' : 'resetAndDestroy']();
-    await until(async () => await metric('outpost_http_connections') <= before_ + 5, { ...LONG, what: 'they are gone' });
+    await until(async () => await metric('outpost_http_connections') <= before_ + 5, { ...LONG, what: 'the connections are closed' });
   });
 
-  test('a part that ten thousand names almost have is looked for', async () => {
+  test('a search for a text that ten thousand names almost contain is answered', async () => {
     await tested('names', { tests: Array.from({ length: 10_000 }, (_, i) => ({ suite: 'unit', name: `${'a'.repeat(240)}${i}`, status: 'PASS' })) });
     for (const part of ['zzz', `${'a'.repeat(120)}x`])
       assert.equal((await outpost.get(`/api/v1/nightly?q=${part}`, LONG)).status, 200);
   });
 
-  test('it stops in time however many wait for what is large', async () => {
+  test('the service stops in time while many requests wait for a large answer', async () => {
     const agent = new http.Agent({ maxSockets: 200 });
     assert.ok((await outpost.api(`commits/${tip}`)).verdicts.length >= 10_000);
     const all = Promise.all(Array.from({ length: 150 }, () => outpost.get(`/api/v1/commits/${tip}`, { agent, ...LONG }).then(({ status }) => status, ({ code }) => code)));

@@ -1,5 +1,5 @@
-// What vendors, machines, the registry and pull requests may write, all of it hostile, through the whole program: it is
-// refused or cut in bounded time and memory, and is nothing but letters in the comment, on a terminal and in the API.
+// Hostile input of vendors, machines, the registry and pull requests through the whole program: it is refused or cut in
+// bounded time and memory, and is plain text in the comment, on a terminal and in the API.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import fs from 'node:fs/promises';
@@ -21,16 +21,16 @@ const UPSTREAM = 'pytorch/pytorch';
 const SECRET = 'hook secret';
 const MIB = 1 << 20;
 
-const CHUNK = 10; // as many failures as the comment names of one accelerator
+const CHUNK = 10; // the comment names this many failures of one accelerator
 const chunks = Array.from({ length: Math.ceil(HOSTILE.length / CHUNK) }, (_, i) => HOSTILE.slice(i * CHUNK, (i + 1) * CHUNK));
 
-// Text that XML can carry.
+// Replaces the characters that XML cannot contain.
 const xml = (text) => text.replace(/[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]/g, '').replace(/[&<>"\n\r\t]/g, (c) => `&#${c.codePointAt(0)};`);
 const cdata = (text) => `<![CDATA[${text.replace(/[\x00-\x08\x0b\x0c\x0e-\x1f]/g, '').replaceAll(']]>', ']]]]><![CDATA[>')}]]>`;
 const orLetter = (text) => (text.replace(/[\x00-\x20\x7f]/g, '') ? text : `x${text}`);
 const junit = (cases) => `<testsuites><testsuite name="unit">${cases}</testsuite></testsuites>`;
 
-// Documents whose every text is one of `texts`.
+// Documents in which every text is one of `texts`.
 const DOCUMENTS = {
   JUnit: (texts) => `<?xml version="1.0"?>\n<testsuites name="${xml(texts[0])}">${texts.map((text) => `<testsuite name="${xml(text)}" hostname="${xml(text)}" timestamp="${xml(text)}" tests="${xml(text)}"><properties><property name="${xml(text)}" value="${xml(text)}"/></properties>\
 <testcase classname="${xml(text)}" name="${xml(text)}" file="${xml(text)}" time="${xml(text)}"><failure type="${xml(text)}" message="${xml(text)}">${cdata(text)}</failure><system-out>${cdata(text)}</system-out></testcase></testsuite>`).join('\n')}</testsuites>`,
@@ -51,7 +51,7 @@ describe('hostile reports', { skip: notBuilt }, () => {
 
   before(async () => {
     [rig, vendor] = await Promise.all([startRig({ repositories: [{ name: UPSTREAM }] }), startSilentVendor({ secret: SECRET })]);
-    // Each hears of its own pull requests, and has its own allowance of reports a minute.
+    // Each lab receives its own pull requests and has its own limit of reports a minute.
     labs = Array.from({ length: chunks.length + 1 }, (_, i) => `lab-${i}`);
     const common = { triggers: { pull_request: { label: 'required' } }, trust: 'anyone', runners: [{ name: 'lab', webhook: { url: vendor.url, secret: 'hook' } }] };
     outpost = await Outpost.start({
@@ -59,7 +59,7 @@ describe('hostile reports', { skip: notBuilt }, () => {
       accelerators: [{ name: 'farm', title: 'Farm', level: 'L2', ...common, runners: [{ name: 'farm', pull: { labels: [] } }] }, ...labs.map((name) => (
         { name, title: '[x](https://evil.example/) | <b> @octocat #1', vendor: '</td>', level: 'L2', links: { docs: 'https://vendor.example/a)b?f=(g', help: 'https://vendor.example/help' }, ...common }))],
       secrets: Object.fromEntries(labs.map((name) => [name, { hook: SECRET }])),
-      // What was freed and is kept by the sanitizer is no memory that the program uses.
+      // Keep the sanitizer's quarantine of freed memory small, because the test measures memory.
       env: { ASAN_OPTIONS: 'quarantine_size_mb=1:malloc_context_size=2' },
     });
   });
@@ -72,7 +72,7 @@ describe('hostile reports', { skip: notBuilt }, () => {
   async function dispatched(lab = labs.length - 1, more = {}) {
     const number = next++;
     await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number, labels: [`ciflow/crcr/lab-${lab}`], ...more })));
-    const { body } = await until(() => vendor.events.find((one) => one.body?.payload.number === number), { timeout: 20_000, what: 'the vendor got its webhook' });
+    const { body } = await until(() => vendor.events.find((one) => one.body?.payload.number === number), { timeout: 20_000, what: 'the vendor receives its webhook' });
     return { number, token: body.outpost.callback_token, jobs: new URL(body.outpost.callback_url).pathname };
   }
   const post = (one, workflow) => outpost.request('POST', one.jobs, { headers: { authorization: `Bearer ${one.token}` }, body: typeof workflow === 'object' && !Buffer.isBuffer(workflow) ? JSON.stringify(workflow) : workflow, timeout: 60_000 });
@@ -87,7 +87,7 @@ describe('hostile reports', { skip: notBuilt }, () => {
     outpost.request('PUT', `/api/v1/jobs/${one.job}/${what}`, { body, timeout: 120_000, headers: { authorization: `Bearer ${one.token}`, ...headers } });
   const end = (one, conclusion = 'failure') => post(one, workflowOf({ ...one.run, conclusion }, 'completed'));
 
-  // As it is written: GitHub asks for a second between two comments, so most are looked at before.
+  // The posted comment. Most tests use the preview, because GitHub demands a second between two comments.
   const written = (one, fits) => until(() => rig.comments(UPSTREAM, one.number).find(({ body, author }) => author === rig.bot && fits(body))?.body, { timeout: 60_000, what: `the comment on ${one.number} fits ${fits}` });
   async function comment(one) {
     const { code, stdout, stderr } = await outpost.ctl('comment', 'preview', String(one.number), '--markdown');
@@ -96,8 +96,8 @@ describe('hostile reports', { skip: notBuilt }, () => {
   }
   const OURS = () => [`${outpost.url}/jobs/`, `${outpost.url}/pulls/`, `https://github.com/${UPSTREAM}/commit/`, 'https://github.com/example/ci/actions/runs/', 'https://vendor.example/'];
 
-  // The comment on this pull request: nothing of theirs in it, and a whole table of so many rows.
-  async function inComment(one, n) {
+  // Asserts that the comment contains no markup of others and a complete table with n rows.
+  async function assertComment(one, n) {
     const page = await rendered(await comment(one));
     assert.deepEqual(page.strange({ links: OURS() }), []);
     assert.deepEqual(page.table.map((cells) => cells.length), Array(page.table.length).fill(2));
@@ -106,8 +106,8 @@ describe('hostile reports', { skip: notBuilt }, () => {
     return page;
   }
 
-  // What the API says is JSON, and holds nothing that could end a page it is put into.
-  async function inApi(one) {
+  // Asserts that the API answers with JSON.
+  async function assertApi(one) {
     for (const target of [`jobs/${one.job}`, `pulls/${one.number}`]) {
       const { status, json, headers } = await outpost.get(`/api/v1/${target}`);
       assert.equal(status, 200);
@@ -117,7 +117,7 @@ describe('hostile reports', { skip: notBuilt }, () => {
     }
   }
 
-  const PLAIN = /\x1b\[(0|1|2|31|32|33|36)m/g; // our own colours
+  const PLAIN = /\x1b\[(0|1|2|31|32|33|36)m/g; // Outpost's own colours
   async function onTerminal(...args) {
     const { code, stdout } = await runProgram('script', ['-qec', [OUTPOSTCTL, '-c', outpost.configFile, ...args].map((word) => `'${word}'`).join(' '), '/dev/null'], { cwd: outpost.dir });
     assert.equal(code, 0, stdout);
@@ -127,20 +127,20 @@ describe('hostile reports', { skip: notBuilt }, () => {
   }
 
   for (const [format, document] of Object.entries(DOCUMENTS))
-    test(`${format} with nothing but hostile texts is nothing but letters`, async () => {
+    test(`${format} with hostile texts stays plain text`, async () => {
       await Promise.all(chunks.map(async (texts, lab) => {
         const one = await running(lab);
         const answer = await put(one, 'report', document(texts));
         assert.deepEqual([answer.status, answer.json], [200, { ok: true, tests: texts.length, cut: 0 }], `${JSON.stringify(texts)}: ${answer.text}`);
         assert.equal((await end(one)).status, 200);
-        const page = await inComment(one, texts.length);
-        await inApi(one);
+        const page = await assertComment(one, texts.length);
+        await assertApi(one);
         if (format === 'JUnit' && lab === 0) assert.deepEqual((await rendered(await written(one, (body) => /Not classified/.test(body)))).table, page.table);
         assert.match(await onTerminal('comment', 'preview', String(one.number)), /^. \d+ failures? on /m);
       }));
     });
 
-  test('jobs whose workflow, name, conclusion, message, addresses and tests are hostile', async () => {
+  test('jobs with a hostile workflow, name, conclusion, message, addresses and tests stay plain text', async () => {
     await Promise.all(chunks.map(async (texts, lab) => {
       const one = await dispatched(lab, { title: texts[0] });
       for (const [i, text] of texts.entries()) {
@@ -151,8 +151,8 @@ describe('hostile reports', { skip: notBuilt }, () => {
       }
       const run = await post(one, workflowOf({ workflow: 'w', job: 'j', run_id: 'r', conclusion: 'failure', tests: texts.map((text) => ({ suite: orLetter(text), name: `t ${text}`, status: 'ERROR', message: text, log_url: text, dtype: text })) }, 'completed'));
       assert.equal(run.status, 200, run.text);
-      await inComment(one, 2 * texts.length);
-      await inApi(one);
+      await assertComment(one, 2 * texts.length);
+      await assertApi(one);
       await onTerminal('comment', 'preview', String(one.number));
       await onTerminal('dispatches', '--pr', String(one.number));
     }));
@@ -160,13 +160,13 @@ describe('hostile reports', { skip: notBuilt }, () => {
     await onTerminal('deliveries');
   });
 
-  test('the eye of these tests sees what it has to', async () => {
+  test('the checker of these tests finds each kind of markup', async () => {
     for (const text of ['@octocat', '#1', 'GH-1', SHA, 'https://evil.example', 'www.evil.example', ':+1:', '<b>x</b>', '<script>x', '![](https://evil.example)', '[x](https://evil.example)', '# x', '> x', '_x_', '<!-- x -->', '\u202ex', '\x1b[31m', '[^1]', '$x$'])
       assert.notDeepEqual((await rendered(`**ok** ${text}\n\n${text}\n`)).strange(), [], text);
     assert.deepEqual((await rendered('**ok** `@octocat`\n\n| a |\n|:--|\n| `<b>` |\n')).strange(), []);
   });
 
-  describe('documents that are wrong, large or slow', () => {
+  describe('invalid, large and slow documents', () => {
     const own = (tests, more = '') => `{"schema":1${more},"tests":[${tests}]}`;
     const entry = (more = '', name = 'n') => `{"suite":"s","name":"${name}","status":"PASS"${more}}`;
     const repeat = (n, make) => Array.from({ length: n }, (_, i) => make(i)).join('');
@@ -206,18 +206,18 @@ describe('hostile reports', { skip: notBuilt }, () => {
       ['dates far away', junit('<testcase name="a" time="-1" timestamp="9999-99-99T99:99:99"/>').replace('<testsuite ', '<testsuite timestamp="-9999999-01-01" time="1e999" '), { tests: 1, cut: 0 }],
     ];
 
-    // The daemon's memory that is no file, in MiB, at its highest while `work` goes on. With sanitizers it is about double.
-    async function most(work) {
+    // The daemon's peak of memory that maps no file, in MiB, during `work`. Sanitizers about double it.
+    async function peakMemory(work) {
       const kib = async (name) => Number((await fs.readFile(`/proc/${outpost.pid}/status`, 'utf8')).match(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm'))[1]);
       const files = await kib('RssFile');
-      await fs.writeFile(`/proc/${outpost.pid}/clear_refs`, '5'); // VmHWM begins anew
+      await fs.writeFile(`/proc/${outpost.pid}/clear_refs`, '5'); // resets VmHWM
       await work();
       return (await kib('VmHWM') - Math.min(files, await kib('RssFile'))) / 1024;
     }
 
-    test('what is wrong is 400 and named, and leaves nothing behind', async () => {
+    test('an invalid document is 400 with a reason and does not block a valid one', async () => {
       const jobs = await Promise.all(labs.map((_, lab) => running(lab)));
-      const memory = await most(async () => {
+      const memory = await peakMemory(async () => {
         for (const [i, [what, body]] of bad.entries()) {
           const { status, json, text } = await put(jobs[i % jobs.length], 'report', body);
           assert.equal(status, 400, `${what}: ${status} ${text}`);
@@ -229,10 +229,10 @@ describe('hostile reports', { skip: notBuilt }, () => {
       for (const one of jobs) assert.equal((await put(one, 'report', junit('<testcase name="a"/>'))).status, 200);
     });
 
-    test('what is right is taken, however much of it there is', async () => {
+    test('a valid document is accepted, even if it is large', async () => {
       for (const [i, [what, body, { tests, cut }]] of good.entries()) {
         const one = await running(i % labs.length);
-        const memory = await most(async () => {
+        const memory = await peakMemory(async () => {
           const { status, json, text } = await put(one, 'report', body);
           assert.deepEqual([status, json], [200, { ok: true, tests, cut }], `${what}: ${text}`);
         });
@@ -240,17 +240,17 @@ describe('hostile reports', { skip: notBuilt }, () => {
         assert.equal((await end(one)).status, 200);
         const page = await rendered(await comment(one));
         assert.deepEqual(page.strange({ links: OURS() }), [], what);
-        await inApi(one);
+        await assertApi(one);
       }
     });
 
-    test('32 MiB are taken, 33 are not; what they are said to be does not matter', async () => {
+    test('32 MiB are accepted and 33 are not, with any Content-Type', async () => {
       const text = own(entry());
       const one = await running(0);
       const large = Buffer.alloc(33 * MIB, ' ');
       large.write(text);
       assert.equal((await put(one, 'report', large)).status, 413);
-      // Chunked, nobody knows before it is there. The answer may be lost when the connection is closed on the rest.
+      // The length of a chunked body is unknown in advance. The answer may be lost when the server closes the connection.
       const { answers } = await outpost.raw(Buffer.concat([Buffer.from(`PUT /api/v1/jobs/${one.job}/report HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${one.token}\r\nTransfer-Encoding: chunked\r\n\r\n${large.length.toString(16)}\r\n`), large, Buffer.from('\r\n0\r\n\r\n')]));
       assert.ok(answers.length === 0 || answers[0] === 413, `${answers}`);
       const whole = await put(one, 'report', large.subarray(0, 32 * MIB));
@@ -260,18 +260,18 @@ describe('hostile reports', { skip: notBuilt }, () => {
         assert.equal((await put(await running(i), 'report', text, { headers })).status, 200, JSON.stringify(headers));
       for (const [i, coding] of ['gzip', 'br', 'deflate', 'gzip, gzip', 'zstd', 'x'].entries()) {
         const packed = await running(i);
-        const memory = await most(async () => assert.equal((await put(packed, 'report', zipped, { headers: { 'content-encoding': coding } })).status, 400, coding));
+        const memory = await peakMemory(async () => assert.equal((await put(packed, 'report', zipped, { headers: { 'content-encoding': coding } })).status, 400, coding));
         assert.ok(memory < 600, `${coding}: ${memory} MiB`);
       }
     });
 
-    test('20 at once: each is taken or told to come again, in bounded memory', async () => {
+    test('each of 20 simultaneous documents is accepted or gets 503 with Retry-After, in bounded memory', async () => {
       const jobs = await Promise.all(Array.from({ length: 20 }, (_, i) => running(i % labs.length)));
       const body = `${junit('<testcase name="a"/>')}${' '.repeat(25 * MIB)}`;
       const refused = [];
-      const memory = await most(async () => {
+      const memory = await peakMemory(async () => {
         await Promise.all(jobs.map(async (one) => {
-          const answer = await put(one, 'report', body).catch(() => null); // refused while it was being sent
+          const answer = await put(one, 'report', body).catch(() => null); // refused during the upload
           if (answer?.status === 200) return;
           refused.push(one);
           if (answer) assert.deepEqual([answer.status, Number(answer.headers['retry-after']) > 0], [503, true], answer.text);
@@ -281,11 +281,11 @@ describe('hostile reports', { skip: notBuilt }, () => {
       for (const one of refused) assert.equal((await put(one, 'report', body)).status, 200);
     });
 
-    test('bodies that never end keep nobody else out', async () => {
+    test('bodies that never end do not block other vendors', async () => {
       const jobs = await Promise.all(labs.map((_, lab) => running(lab)));
       const [slow] = jobs;
       const begin = Buffer.alloc(31 * MIB, ' ');
-      // One vendor's: as many large ones as the service would hold, and small ones for the rest.
+      // One vendor sends as many large bodies as the service can hold, and many small ones.
       const sockets = await Promise.all(Array.from({ length: 60 }, async (_, i) => {
         const socket = net.connect(outpost.port, '127.0.0.1').on('error', () => {});
         await once(socket, 'connect');
@@ -300,11 +300,11 @@ describe('hostile reports', { skip: notBuilt }, () => {
         assert.equal(answer.status, 200, answer.text);
       }
       for (const socket of sockets) socket.destroy();
-      await until(async () => (await put(slow, 'report', own(entry()))).status === 200, { timeout: 90_000, interval: 1000, what: 'what was cut off is forgotten' });
+      await until(async () => (await put(slow, 'report', own(entry()))).status === 200, { timeout: 90_000, interval: 1000, what: 'the cut bodies are freed' });
     });
   });
 
-  test('a log is served as text that nothing can make a page', async () => {
+  test('a hostile log is served as plain text', async () => {
     const one = await running(0);
     const text = Buffer.concat([Buffer.from(HOSTILE.join('\n')), Buffer.from([0, 0xff, 0xfe, 0xc0, 0x80, 0xed, 0xa0, 0x80, 0x1b, 0x5b, 0x32, 0x4a]), Buffer.from('<script>alert(1)</script>'.repeat(100_000)), gzipSync('x')]);
     for (const type of ['text/html', 'image/svg+xml', 'multipart/form-data; boundary=x']) assert.equal((await put(one, 'log?offset=0', text, { headers: { 'content-type': type } })).status, 200, type);
@@ -323,14 +323,14 @@ describe('hostile reports', { skip: notBuilt }, () => {
     assert.deepEqual(page.strange({ links: OURS() }), []);
   });
 
-  describe('names at other doors', () => {
+  describe('other hostile names', () => {
     let machine;
     before(async () => { machine = await Puller.add(outpost, 'npu-1', 'farm'); });
 
-    test('a machine\'s name, and what it says of itself', async () => {
+    test('a machine\'s hostile name and facts are refused or plain text', async () => {
       for (const text of [...HOSTILE, 'x; rm -rf /', '', 'n'.repeat(1000), '-c', '--json', '../x', 'npu-1\n']) {
         const { code, stderr } = await outpost.ctl('runner', 'add', text, '--accelerator', 'farm');
-        if (/^[A-Za-z0-9._-]{1,100}$/.test(text) && !text.startsWith('-')) continue; // a name like another
+        if (/^[A-Za-z0-9._-]{1,100}$/.test(text) && !text.startsWith('-')) continue; // a valid name
         assert.ok(code === 1 || code === 2, `${text}: ${code}`);
         assert.doesNotMatch(stderr, UNSEEN, JSON.stringify(stderr));
         for (const asked of [await outpost.ctl('runner', 'revoke', text, '--accelerator', 'farm'), await outpost.ctl('runner', 'list', '--accelerator', text), await outpost.ctl('token', 'issue', text)])
@@ -352,7 +352,7 @@ describe('hostile reports', { skip: notBuilt }, () => {
       await onTerminal('token', 'list');
     });
 
-    test('a title, a branch and an author reach a step as text alone', { skip: runnerNotBuilt }, async () => {
+    test('a hostile title, branch and author reach a step only as text', { skip: runnerNotBuilt }, async () => {
       const seen = path.join(outpost.dir, 'seen');
       const [title, author, baseRef] = ['"; touch pwned; $(touch pwned) `touch pwned` \' \x1b[2J\u202e <script> @octocat \\', 'octocat', 'main"$(touch${IFS}pwned)'];
       const number = next++;
@@ -382,14 +382,14 @@ describe('hostile reports', { skip: notBuilt }, () => {
       }
     });
 
-    test('no line of the service\'s own log has a control character in it', () => {
+    test('the service\'s log contains no control character', () => {
       for (const { line } of outpost.log) assert.doesNotMatch(line, /[\x00-\x1f\x7f-\x9f]/, JSON.stringify(line));
     });
   });
 });
 
 describe('a hostile registry', { skip: notBuilt }, () => {
-  test('is refused, and told of in letters', async () => {
+  test('is refused, and the reason is plain text', async () => {
     const git = await GitServer.start({ repository: 'pytorch-fdn/registry' });
     const rig = await startRig();
     let outpost;
@@ -412,7 +412,7 @@ describe('a hostile registry', { skip: notBuilt }, () => {
         const shown = await until(async () => {
           const { registry } = await outpost.api('status');
           return (registry.refused === tip || registry.commit === tip || outpost.log.slice(length).some(({ fields }) => fields.ev === 'registry_error')) && registry;
-        }, { timeout: 20_000, what: `a word about ${entries}` });
+        }, { timeout: 20_000, what: `the status of ${entries}` });
         assert.doesNotMatch(`${shown.refused_why} ${shown.fetch_error}`, UNSEEN, JSON.stringify(shown));
         const { stdout } = await outpost.ctl('status');
         assert.doesNotMatch(stdout, UNSEEN, JSON.stringify(stdout));

@@ -1,6 +1,6 @@
-// Names of tests that are commands for a shell, options, expressions for `pytest -k` or several lines, all the way round: a pull request
-// makes them red, Outpost sends experiments with these names, and outpost-runner (in its sandbox and without), the webhook receiver and the GitHub
-// workflow that vendors copy run just these tests on the head and on the merge base. Nothing that a name says is done.
+// Test names that are shell commands, options, expressions for `pytest -k` or several lines: a pull request makes these tests
+// red, Outpost sends experiments with the names, and outpost-runner (with and without its sandbox), the webhook receiver and
+// the GitHub workflow that vendors copy run exactly these tests on the head and on the merge base. No name is executed.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -23,17 +23,17 @@ const config = path.join(root, 'config');
 const SECRET = 'between Outpost and the lab';
 const noSandbox = spawnSync('bwrap', ['--ro-bind', '/', '/', '--unshare-all', 'true']).status !== 0 && 'bubblewrap does not work here';
 
-// Each is red on the head. Those that hold "base" are red on the merge base as well.
+// All are red on the head. Names that contain "base" are red on the merge base too.
 const NAMES = [
   'base $(touch ran)', '`touch ran` new', "base '; touch ran; '", 'new "; touch ran; "', 'base | touch ran & touch ran', 'new ${IFS}touch${IFS}ran', '--rootdir=/ base', '-k', '-', '--', '* base', '../../new',
   'base not a or __import__("os").system("touch ran")', 'new[$((1+1))] %s %n', 'base {0} {{1}}', '${{ github.token }} base', '$OUTPOST_TESTS new', '\\\\n base \\', 'é\u00a0模型 base', '<b>new</b> &amp;', 'two\nlines base', `${'l'.repeat(4096)} base`, 'a\u2028b new',
 ];
-// As Outpost keeps a name: on one line, at most 256 bytes.
+// A name as Outpost stores it: on one line, at most 256 bytes.
 const kept = (name) => Buffer.from(name.replace(/[\n\t]/g, ' ')).subarray(0, 256).toString();
-// A name with a line separator of Unicode is left out of the file, so its test does not run again.
+// The file omits a name with a Unicode line separator, so its test does not rerun.
 const listed = NAMES.filter((name) => !name.includes('\u2028')).map(kept);
 
-// A suite that runs the tests of the list, or all, and leaves RESULTS/report.xml. Arguments: NAMES (a JSON file) RESULTS
+// A suite that runs the listed tests, or all, and writes RESULTS/report.xml. Arguments: NAMES (a JSON file) RESULTS
 const SUITE = `
 import hashlib, html, json, os, sys
 names = json.load(open(sys.argv[1], encoding='utf-8'))
@@ -95,7 +95,7 @@ describe('hostile names of tests in experiments', { skip: notBuilt || runnerNotB
     return pull;
   }
 
-  // Every red cell is decided by what ran again: with the base its own words on the merge base, without it green there and red twice here.
+  // Waits until experiments have decided each red cell: BASE if the name contains "base", otherwise NEW.
   async function decided(pull, names = NAMES) {
     const fits = (json) => json.verdicts.length === names.length && json.verdicts.every(({ test: name, attribution }) => (name.includes('\u2028') ? true : attribution === (name.includes('base') || 'l'.repeat(256) === name ? 'BASE' : 'NEW')));
     const view = await outpost.waitForApi(`pulls/${pull.number}`, fits, { timeout: 60_000 }).catch(async (error) => {
@@ -106,12 +106,12 @@ describe('hostile names of tests in experiments', { skip: notBuilt || runnerNotB
     return view;
   }
 
-  const nothingRan = async (...places) => {
-    for (const place of places) assert.ok(!(await fs.readdir(place, { recursive: true })).some((file) => path.basename(file) === 'ran'), `${place}: a name was executed`);
+  const assertNoNameRan = async (...places) => {
+    for (const place of places) assert.ok(!(await fs.readdir(place, { recursive: true })).some((file) => path.basename(file) === 'ran'), `${place}: no name is executed`);
   };
 
   for (const [accelerator, sandbox, skip] of [['plain', 'none', false], ['boxed', 'bubblewrap', noSandbox]])
-    test(`a machine, sandbox: ${sandbox}`, { skip }, async (t) => {
+    test(`a machine runs exactly the listed tests, sandbox: ${sandbox}`, { skip }, async (t) => {
       const runner = await Runner.start({
         outpost, name: `machine-${accelerator}`, accelerator, steps: [{ name: 'test', run: `/usr/bin/python3 ${folder}/suite.py ${folder}/names.json "$OUTPOST_RESULTS"; grep -q '<failure' "$OUTPOST_RESULTS/report.xml" && exit 1 || exit 0` }],
         config: { sandbox, ...(sandbox === 'bubblewrap' && { allow: { read: [folder] } }), report: { files: ['results/*.xml'] }, keep: 20 },
@@ -121,14 +121,14 @@ describe('hostile names of tests in experiments', { skip: notBuilt || runnerNotB
       await decided(pull);
       const ended = ({ accelerators: [{ experiments }] }) => experiments.every(({ state }) => !['planned', 'started'].includes(state));
       await outpost.waitForApi(`pulls/${pull.number}`, ended);
-      const lists = { head: new Set(), base: new Set() }; // the names that are red on the merge base run there twice
+      const lists = { head: new Set(), base: new Set() }; // names that are red on the merge base run there twice
       let nRefused = 0;
       for (const side of ['head', 'base']) await runner.waitForLog({ ev: 'job_started', experiment: side });
       for (const job of await runner.jobs()) {
         const { change, experiment } = JSON.parse(await runner.file(job, 'change.json'));
         if (change.kind !== 'experiment') continue;
         const { conclusion, message } = JSON.parse(await runner.file(job, 'result.json'));
-        if (conclusion === 'startup_failure') { // the one name that fits into no line, asked for alone
+        if (conclusion === 'startup_failure') { // an experiment with only the name that does not fit into a line
           assert.match(message, /no test of the experiment has a name that fits into a line/);
           nRefused++;
           continue;
@@ -143,11 +143,11 @@ describe('hostile names of tests in experiments', { skip: notBuilt || runnerNotB
       }
       const all = listed.map((name) => `unit/${name}`).sort();
       assert.deepEqual(Object.values(lists).map((list) => [...list].sort()), [all, all]);
-      assert.ok(nRefused > 0, 'an empty list never means all tests');
-      await nothingRan(runner.dir, folder);
+      assert.ok(nRefused > 0, 'an experiment with an empty list is refused');
+      await assertNoNameRan(runner.dir, folder);
     });
 
-  test('a CI behind the webhook receiver', async (t) => {
+  test('a CI behind the webhook receiver runs exactly the listed tests', async (t) => {
     const lab = path.join(folder, 'lab');
     await fs.mkdir(lab);
     await fs.writeFile(path.join(lab, 'secret'), SECRET);
@@ -169,12 +169,12 @@ ${config}/client/outpost-report finish $conclusion "$OUTPOST_DISPATCH_ID/report.
     const lists = [];
     for (const file of (await fs.readdir(lab, { recursive: true })).filter((one) => one.endsWith('list.txt'))) lists.push((await fs.readFile(path.join(lab, file), 'utf8')).split('\n').filter(Boolean).sort());
     const all = listed.map((name) => `unit/${name}`).sort();
-    assert.ok(lists.filter(({ length }) => length === all.length).length >= 2, 'the head and the merge base');
-    for (const list of lists) assert.deepEqual(list.filter((name) => !all.includes(name)), [], 'nothing else ran');
-    await nothingRan(folder);
+    assert.ok(lists.filter(({ length }) => length === all.length).length >= 2, 'the full list ran on the head and on the merge base');
+    for (const list of lists) assert.deepEqual(list.filter((name) => !all.includes(name)), [], 'only listed tests ran');
+    await assertNoNameRan(folder);
   });
 
-  test('GitHub Actions: the workflow that vendors copy', async () => {
+  test('the GitHub workflow that vendors copy runs exactly the listed tests', async () => {
     const vendor = path.join(folder, 'vendor');
     const upstream = path.join(folder, 'upstream');
     await fs.mkdir(path.join(vendor, '.github'), { recursive: true });
@@ -182,7 +182,7 @@ ${config}/client/outpost-report finish $conclusion "$OUTPOST_DISPATCH_ID/report.
     await fs.writeFile(path.join(upstream, 'VERSION'), 'the code under test\n');
     await fs.copyFile(path.join(config, 'client/outpost-report'), path.join(vendor, '.github/outpost-report'));
     await fs.copyFile(path.join(folder, 'suite.py'), path.join(vendor, 'suite.py'));
-    const names = NAMES.filter((name) => !name.includes('\u2028')); // the workflow has no answer for one that fits into no line
+    const names = NAMES.filter((name) => !name.includes('\u2028')); // the workflow cannot report a name that does not fit into a line
     await fs.writeFile(path.join(vendor, 'names.json'), JSON.stringify(names));
     const file = path.join(folder, 'outpost.yml');
     const jobs = [{ job: 'ops', runs_on: ['self-hosted'], run: `/usr/bin/python3 $VENDOR/suite.py $VENDOR/names.json $RESULTS; find "$GITHUB_WORKSPACE" -name ran; ! grep -q '<failure' $RESULTS/report.xml` }];
@@ -192,7 +192,7 @@ ${config}/client/outpost-report finish $conclusion "$OUTPOST_DISPATCH_ID/report.
       const event = await rig.waitForDispatch({ repository: VENDOR, where });
       const done = await ActionsRun.run({ file, event, issuer, runId: ++runId, env: { OUTPOST_RETRIES: '0' }, repositories: { [VENDOR]: vendor, [UPSTREAM]: upstream } });
       assert.equal(done.jobs.report.result, 'success', done.log('report'));
-      assert.doesNotMatch(done.log('test'), /\/ran$/m, 'a name was executed');
+      assert.doesNotMatch(done.log('test'), /\/ran$/m, 'no name is executed');
       return { event, log: done.log('test') };
     };
     const pull = await opened('cloud');
@@ -202,17 +202,17 @@ ${config}/client/outpost-report finish $conclusion "$OUTPOST_DISPATCH_ID/report.
       assert.deepEqual([type, payload.action, payload.head_sha], ['experiment', 'experiment', experiment.sha]);
       assert.deepEqual(experiment.tests.toSorted(), names.map((name) => `unit/${kept(name)}`).sort());
       assert.deepEqual(experiment.jobs, ['ops']);
-      assert.equal(url, `${outpost.url}/pulls/${pull.number}`, 'for people: the pull request that it explains');
+      assert.equal(url, `${outpost.url}/pulls/${pull.number}`, 'the address of the pull request is for people');
       assert.match(log, new RegExp(`checked out ${UPSTREAM} ${experiment.sha}`));
       assert.match(log, new RegExp(`^side ${side}$`, 'm'));
     }
-    // The names that were red on the merge base run there once more.
+    // Names that were red on the merge base rerun there.
     const second = await run(({ client_payload: { outpost: one } }) => one.experiment?.side === 'base' && one.experiment.tests.length < names.length);
     assert.deepEqual(second.event.client_payload.outpost.experiment.tests.filter((name) => !names.map((each) => `unit/${kept(each)}`).includes(name)), []);
     await decided(pull, names);
-    await nothingRan(folder);
+    await assertNoNameRan(folder);
 
-    // A newer head makes an experiment of no use.
+    // A newer head cancels an experiment.
     const left = await opened('cloud');
     const { event: { client_payload: { outpost: { dispatch_id: of } } } } = await run(({ client_payload: { payload } }) => payload.number === left.number);
     const again = await rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: { outpost: one } }) => one.experiment?.of === of });

@@ -1,4 +1,4 @@
-// GitHub speaks HTTP/2: what goes to it at the same time shares connections.
+// GitHub speaks HTTP/2, so simultaneous requests share connections.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
@@ -14,7 +14,7 @@ import { Outpost, notBuilt, until } from './lib/outpost.mjs';
 
 const COUNT = 20;
 
-// As much of GitHub as a dispatch meets, over TLS and HTTP/2 only.
+// The endpoints of GitHub that a dispatch uses, over TLS and HTTP/2 only.
 function answer(method, target) {
   if (target.endsWith('/installation')) return [200, { id: 7, app_id: 1 }];
   if (target.endsWith('/access_tokens')) return [201, { token: 'ghs_x', expires_at: new Date(Date.now() + 3_600_000).toISOString() }];

@@ -1,5 +1,5 @@
-// Which repository is behind a name (finding 15): the ids in GitHub's tokens are recorded with the first one, pinned by
-// files, and a token with others is refused and reported, at every door that takes such tokens.
+// The repository behind a name (finding 15): Outpost records the ids in the first GitHub token, files may pin them, and every
+// endpoint refuses and reports a token with other ids.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { buildkiteClaims, githubClaims, startIssuer } from '../github/oidc.mjs';
@@ -53,7 +53,7 @@ describe('repositories behind their names (finding 15)', { skip: notBuilt }, () 
   const identity = async (name) => (await identities()).find(({ repository }) => repository === name);
   const metric = async (name) => Number((await outpost.get('/metrics')).text.match(new RegExp(`^${name} (\\d+)$`, 'm'))[1]);
 
-  test('the first token is recorded, before its report is taken, and a kill forgets nothing', async () => {
+  test('the ids of the first token are recorded before its report counts, and survive a kill', async () => {
     assert.equal(await identity('ascend/npu'), undefined);
     assert.equal(await status('Ascend/NPU', ids(74, 65)), 200);
     const { recorded_at: at, ...row } = await identity('ascend/npu');
@@ -70,7 +70,7 @@ describe('repositories behind their names (finding 15)', { skip: notBuilt }, () 
     const { status: code, json } = await report('ascend/npu', ids(99, 98));
     assert.equal(code, 403);
     assert.match(json.detail, /repository_id 99, repository_owner_id 98\) are not those on record for ascend\/npu \(repository_id 74, repository_owner_id 65\).*identities forget ascend\/npu/);
-    await outpost.waitForLog({ ev: 'identity_refused', repository: 'ascend/npu', token: /repository_id 75/, recorded: /repository_id 74/ }); // one line of many
+    await outpost.waitForLog({ ev: 'identity_refused', repository: 'ascend/npu', token: /repository_id 75/, recorded: /repository_id 74/ }); // one line for many refusals
     assert.equal(await metric('outpost_identities_refused_total'), before + 1);
     assert.deepEqual((({ repository_id: id, repository_owner_id: owner }) => [id, owner])((await identity('ascend/npu')).refused), [99, 98]);
     assert.match((await outpost.ctl('status')).stdout, /! the last token of ascend\/npu was refused, because it belongs to another repository: outpostctl identities/);
@@ -85,7 +85,7 @@ describe('repositories behind their names (finding 15)', { skip: notBuilt }, () 
     assert.doesNotMatch((await outpost.ctl('status')).stdout, /belongs to another repository/);
   });
 
-  test('a token that is not valid, or of nobody who is registered, records nothing', async () => {
+  test('an invalid token and a token of an unregistered repository record no ids', async () => {
     const forged = await github.mint(githubClaims('later/later', ids(1, 2)), { signWith: 'stranger' });
     assert.equal((await send(forged)).status, 401);
     assert.equal((await send(await github.mint(githubClaims('later/later', { repository_id: 'x' })))).status, 401);
@@ -94,14 +94,14 @@ describe('repositories behind their names (finding 15)', { skip: notBuilt }, () 
     const quiet = await report('quiet/quiet', ids(1, 2));
     assert.deepEqual([quiet.status, quiet.json.status], [200, 'ignored']);
     for (const name of ['later/later', 'some/body', 'quiet/quiet']) assert.equal(await identity(name), undefined);
-    // Neither recorded nor pinned, a token needs no ids.
+    // A token needs no ids if none are recorded or pinned.
     assert.equal(await status('later/later', ids()), 200);
     assert.equal(await identity('later/later'), undefined);
     assert.equal(await status('later/later', ids(5, 6)), 200);
     assert.equal(await status('later/later', ids()), 403);
   });
 
-  test('a pin holds from the first token on, for the repository whichever file has it', async () => {
+  test('a pin applies from the first token on, in any file of the repository', async () => {
     const wrong = await report('pinned/pinned', ids(124, 45));
     assert.equal(wrong.status, 403);
     assert.match(wrong.json.detail, /repository_id 124, repository_owner_id 45\) are not those that the registry pins for pinned\/pinned/);
@@ -112,7 +112,7 @@ describe('repositories behind their names (finding 15)', { skip: notBuilt }, () 
     assert.equal(await status('pinned/pinned', ids(123, 45)), 200);
     assert.equal(await status('owner/pinned', ids(1, 46)), 403);
     assert.equal(await status('owner/pinned', ids(1, 45)), 200);
-    assert.equal(await status('owner/pinned', ids(2, 45)), 403, 'recorded by now');
+    assert.equal(await status('owner/pinned', ids(2, 45)), 403, 'the ids of the first token are recorded');
     assert.equal(await status('shared/shared', ids(8, 1), { accelerator: 'one' }), 403);
     assert.equal(await status('shared/shared', ids(9, 1), { accelerator: 'one' }), 200);
     assert.equal(await status(INFRA, ids(501, 1)), 403);
@@ -120,7 +120,7 @@ describe('repositories behind their names (finding 15)', { skip: notBuilt }, () 
     assert.equal(await status(INFRA, ids(500, 2)), 403);
   });
 
-  test('of two first tokens with different ids one wins, whatever else comes at the same time', async () => {
+  test('if first tokens with different ids arrive at once, one wins', async () => {
     const claims = [1, 2, 3, 4, 5, 6].map((id) => ids(id, 65));
     const tokens = await Promise.all([...claims, ...claims].map((one) => github.mint(githubClaims('race/race', one))));
     const codes = await Promise.all(tokens.map(async (token) => (await send(token)).status));
@@ -129,7 +129,7 @@ describe('repositories behind their names (finding 15)', { skip: notBuilt }, () 
     assert.equal((await identity('race/race')).repository_id, (winner % 6) + 1);
   });
 
-  test('a job\'s log and report are behind the same check', async () => {
+  test('a job\'s log and report check the ids too', async () => {
     const { json: { job } } = await report('vendor/job', ids(74, 65));
     const put = async (what, claims) => (await outpost.request('PUT', `/api/v1/jobs/${job}/${what}`, {
       headers: { authorization: `Bearer ${await github.mint(githubClaims('vendor/job', claims))}` }, body: what === 'log' ? 'a line\n' : '<testsuite name="unit"><testcase name="a"/></testsuite>' })).status;
@@ -140,14 +140,14 @@ describe('repositories behind their names (finding 15)', { skip: notBuilt }, () 
     }
   });
 
-  test('an issuer that is mapped by immutable ids names no repository', async () => {
+  test('a token of an issuer that is mapped by immutable ids records no repository ids', async () => {
     const token = await buildkite.mint(buildkiteClaims({ organizationId: ORGANIZATION, pipelineId: PIPELINE }));
     assert.equal((await send(token)).status, 200);
     assert.equal(await identity('vllm/vllm'), undefined);
     assert.equal(await status('vllm/vllm', ids(8, 1)), 403);
   });
 
-  test('a pin that comes with a reload holds at once, and does not replace the record', async () => {
+  test('a pin from a reload applies at once and does not replace the recorded ids', async () => {
     assert.equal(await status('vendor/job', ids(74, 65)), 200);
     await outpost.configure({ accelerators: accelerators.map((one) => (one.name === 'job' ? ci('job', { repository: 'vendor/job', repository_id: 80 }) : one)) });
     await outpost.reload();

@@ -1,5 +1,4 @@
-// POST /github/webhook: each answer in the contract's table, real payloads, and what a hostile or broken
-// client may put on the wire.
+// POST /github/webhook: each answer in the contract's table, real payloads, and bytes of hostile or broken clients.
 import assert from 'node:assert/strict';
 import { createHmac, randomUUID } from 'node:crypto';
 import http from 'node:http';
@@ -13,13 +12,13 @@ import { Outpost, notBuilt } from './lib/outpost.mjs';
 
 const PATH = '/github/webhook';
 const MAX_BODY = 25 * 1024 * 1024;
-// What passes before the body is read: headers of the right form.
+// Headers of a valid form, so that the body is read.
 const FORM = `X-GitHub-Event: push\r\nX-GitHub-Delivery: 1\r\nX-Hub-Signature-256: sha256=${'0'.repeat(64)}\r\n`;
 
 const PULL_ACTIONS = ['opened', 'reopened', 'synchronize', 'ready_for_review', 'labeled', 'unlabeled', 'converted_to_draft', 'closed'];
 
-// What the contract says about one of Octokit's payloads: 'accepted', 'ignored', 'pong', or either of the first two
-// where the contract leaves it open.
+// The statuses that the contract allows for one of Octokit's payloads: 'accepted', 'ignored', 'pong', or either of the first
+// two.
 function expectation(event, payload) {
   if (event === 'ping') return ['pong'];
   if (event === 'installation' || event === 'installation_repositories') return ['accepted'];
@@ -44,7 +43,7 @@ function expectation(event, payload) {
 describe('POST /github/webhook', { skip: notBuilt }, () => {
   let rig;
   let outpost;
-  let patient; // a daemon of its own for the clients that dawdle, so that nobody waits for them
+  let patient; // a separate daemon for the slow clients, so that they do not delay other tests
   let slow;
 
   before(async () => {
@@ -59,12 +58,12 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
     await rig?.close();
   });
 
-  // Sends a beginning and then nothing; resolves with what came until it was let go.
+  // Sends a beginning and then nothing; resolves with the answer once the server closes the connection.
   function dawdle(beginning) {
     return new Promise((resolve) => {
       const socket = net.connect(patient.port, '127.0.0.1', () => socket.write(beginning));
       let text = '';
-      const timer = setTimeout(() => socket.destroy(new Error('it was never let go')), WAIT_MS);
+      const timer = setTimeout(() => socket.destroy(new Error('the server never closed the connection')), WAIT_MS);
       socket.on('data', (data) => { text += data; });
       socket.on('error', () => {});
       socket.on('close', () => {
@@ -90,7 +89,7 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
     assert.equal(typeof answer.json?.error, 'string', answer.text);
   };
 
-  test('202: accepted, and 200: duplicate', async () => {
+  test('202 for an accepted delivery, and 200 for a duplicate', async () => {
     const payload = pullRequest('opened', { number: 1 });
     const first = await rig.deliver('pull_request', payload);
     await accepted(first);
@@ -101,7 +100,7 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
     }
   });
 
-  test('many at once under one GUID: one is accepted', async () => {
+  test('of many simultaneous deliveries with one GUID, one is accepted', async () => {
     const guid = randomUUID();
     const payload = push({});
     const answers = await Promise.all(Array.from({ length: 20 }, () => rig.deliver('push', payload, { guid })));
@@ -109,7 +108,7 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
     for (const one of answers) assert.match(one.response.body, /accepted|duplicate/);
   });
 
-  test('200: pong and ignored', async () => {
+  test('200 for a ping and for an ignored event', async () => {
     const pong = await rig.deliver('ping', ping());
     assert.deepEqual([pong.status_code, json(pong)], [200, { status: 'pong' }]);
     for (const [event, payload] of [
@@ -138,7 +137,7 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
     }
   });
 
-  test('400: signature, event or GUID is missing or malformed', async () => {
+  test('400 if the signature, event or GUID is missing or malformed', async () => {
     const body = JSON.stringify(push({}));
     const good = signed(body);
     for (const [name, value] of [
@@ -156,17 +155,17 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
     await accepted(await rig.deliver('push', push({}), { guid: 'z'.repeat(64) }));
   });
 
-  test('400: the body is not JSON, whatever it is instead', async () => {
+  test('400 if the body is not JSON', async () => {
     const real = JSON.stringify(push({}));
     for (const body of [
       '', '{', real.slice(0, -1), `${real}x`, 'payload=%7B%7D', '[1,]', '{"a":1,}', '"', 'nul', '{"a":"\u0000"}',
       '['.repeat(100_000), '{"a":'.repeat(100_000),
     ]) refused(await post(body), 400, JSON.stringify(body.slice(0, 30)));
     for (const bytes of [Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]), Buffer.from('{"a":"\xc0\xaf"}', 'latin1')])
-      refused(await post(bytes), 400, 'no UTF-8');
+      refused(await post(bytes), 400, 'not UTF-8');
   });
 
-  test('wrong types in the fields that are used are answered, never believed', async () => {
+  test('fields of a wrong type get an answer and do no harm', async () => {
     for (const change of [
       { number: 'seven' }, { number: -1 }, { number: 1e300 }, { pull_request: null }, { pull_request: [] }, { pull_request: { head: 7 } },
       { pull_request: { head: { sha: 'not a sha' }, base: { sha: 7 } } }, { repository: 'pytorch/pytorch' }, { repository: { full_name: 7 } },
@@ -180,7 +179,7 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
     await outpost.get('/healthz').then(({ status }) => assert.equal(status, 200));
   });
 
-  test('401: the signature is wrong, and then the body is not even parsed', async () => {
+  test('401 for a wrong signature, before the body is parsed', async () => {
     const wrong = await rig.deliver('push', push({}), { secret: 'another secret' });
     assert.equal(wrong.status_code, 401);
     const changed = await rig.deliver('push', push({}), { signature: await sign(rig.secret, 'something else') });
@@ -188,10 +187,10 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
     const broken = await rig.deliver('push', undefined, { body: '{"a":', secret: 'another secret' });
     assert.equal(broken.status_code, 401);
     const after = await rig.deliver('push', push({}), { guid: wrong.guid });
-    await accepted(after); // its GUID was not taken
+    await accepted(after); // the refused delivery did not use up its GUID
   });
 
-  test('404 and 405', async () => {
+  test('404 for an unknown path, and 405 for another method', async () => {
     assert.equal((await outpost.get('/no/such/page')).status, 404);
     for (const method of ['GET', 'PUT', 'DELETE', 'PATCH']) {
       const answer = await outpost.request(method, PATH);
@@ -200,7 +199,7 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
     }
   });
 
-  test('413 over 25 MiB, told before the body comes; 25 MiB exactly is taken', async () => {
+  test('413 over 25 MiB before the body arrives, and exactly 25 MiB is accepted', async () => {
     const head = `POST ${PATH} HTTP/1.1\r\nHost: x\r\nX-GitHub-Event: push\r\nX-GitHub-Delivery: a\r\nContent-Length: ${MAX_BODY + 1}\r\n\r\n`;
     const { answers } = await outpost.raw(head);
     assert.deepEqual(answers, [413]);
@@ -218,7 +217,7 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
     assert.deepEqual(answers, [413]);
   });
 
-  test('431 for a head without end', async () => {
+  test('431 for a head that is too long', async () => {
     const long = await outpost.raw(`GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(200_000)}\r\n\r\n`);
     assert.deepEqual(long.answers, [431]);
     const many = await outpost.raw(`GET / HTTP/1.1\r\nHost: x\r\n${'X-A: b\r\n'.repeat(20_000)}\r\n`);
@@ -232,7 +231,7 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
     }
   });
 
-  describe('framing that RFC 9112 lets a server refuse is refused, and the connection closed', () => {
+  describe('framing that RFC 9112 allows a server to refuse is refused and closes the connection', () => {
     const body = '{}';
     const smuggled = 'GET /healthz HTTP/1.1\r\nHost: smuggled\r\n\r\n';
     const head = (...lines) => `POST ${PATH} HTTP/1.1\r\nHost: x\r\n${lines.map((line) => `${line}\r\n`).join('')}\r\n`;
@@ -289,7 +288,7 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
     }
   });
 
-  describe('what HTTP/1.1 has is served', () => {
+  describe('the features of HTTP/1.1 work', () => {
     test('a chunked body, with trailers and an extension', async () => {
       const body = JSON.stringify(push({}));
       const bytes = Buffer.from(body);
@@ -329,12 +328,12 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
       assert.equal(status, 202);
     });
 
-    test('HTTP/1.0, which closes', async () => {
+    test('HTTP/1.0, which closes the connection', async () => {
       const { answers } = await outpost.raw('GET /healthz HTTP/1.0\r\n\r\n');
       assert.deepEqual(answers, [200]);
     });
 
-    test('a client that goes away in the middle harms nobody', async () => {
+    test('a client that disconnects during its body does no harm', async () => {
       await Promise.all(Array.from({ length: 20 }, () => new Promise((resolve) => {
         const socket = net.connect(outpost.port, '127.0.0.1', () => socket.write(`POST ${PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{`, () => socket.resetAndDestroy()));
         socket.on('close', resolve);
@@ -343,7 +342,7 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
     });
   });
 
-  test('what was accepted survives kill -9', async () => {
+  test('an accepted delivery survives kill -9', async () => {
     const sent = await Promise.all(Array.from({ length: 20 }, (_, i) => rig.deliver('push', push({ after: fakeSha(`kill ${i}`) }))));
     for (const one of sent) await accepted(one);
     await outpost.restart({ hard: true });
@@ -353,12 +352,12 @@ describe('POST /github/webhook', { skip: notBuilt }, () => {
     }
   });
 
-  test('408 for a client that dawdles', async () => {
+  test('408 for a client that is too slow', async () => {
     const [head, body] = await Promise.all([slow.head, slow.body]);
     for (const [what, text] of Object.entries({ head, body })) assert.match(text, /^HTTP\/1\.1 408 /, what);
   });
 
-  test('no secret or signature is in the log', () => {
+  test('the log contains no secret and no signature', () => {
     const text = outpost.log.map(({ line }) => line).join('\n');
     assert.ok(!text.includes(rig.secret));
     assert.doesNotMatch(text, /sha256=[0-9a-f]{16}/);

@@ -1,4 +1,4 @@
-// A short form of tests/kill/nightly.mjs, which at length is part of `make soak`.
+// A short form of tests/kill/nightly.mjs. `make soak` runs the long form.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { killNights } from '../kill/nightly.mjs';
@@ -7,7 +7,7 @@ import { notBuilt } from './lib/outpost.mjs';
 
 const seed = Number(process.env.SEED ?? realNow() % 1_000_000);
 
-test(`killed 10 times in 4 nights, each due time is acted upon once (SEED=${seed})`, { skip: notBuilt || notMovable }, async (t) => {
+test(`each due time runs once in 4 nights with 10 kills (SEED=${seed})`, { skip: notBuilt || notMovable }, async (t) => {
   const problems = await killNights({ seed, kills: 10, nights: 4 }, (text) => t.diagnostic(text));
   assert.equal(problems.length, 0, problems.join('\n'));
 });

@@ -1,4 +1,4 @@
-// Known issues: added, removed or run out, they change what is said of red tests in open pull requests, by themselves.
+// Known issues: adding, removing or expiring one changes the attribution of red tests in open pull requests by itself.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { pullRequestOf } from '../github/payloads.mjs';
@@ -29,9 +29,9 @@ describe('known issues', { skip: notBuilt }, () => {
     assert.match(stderr, pattern);
   };
   const list = async () => (await json('known', 'list')).known;
-  const said = (view, test) => view.verdicts.find((v) => v.test === test);
-  const waitFor = (name, attribution) => outpost.waitForApi(`pulls/${NUMBER}`, (view) => said(view, name)?.attribution === attribution, { timeout: 20_000, what: `${name} is ${attribution}` });
-  const notKnown = (name) => outpost.waitForApi(`pulls/${NUMBER}`, (view) => said(view, name) && said(view, name).attribution !== 'KNOWN', { timeout: 20_000, what: `${name} is not KNOWN` });
+  const verdictOf = (view, test) => view.verdicts.find((v) => v.test === test);
+  const waitFor = (name, attribution) => outpost.waitForApi(`pulls/${NUMBER}`, (view) => verdictOf(view, name)?.attribution === attribution, { timeout: 20_000, what: `${name} is ${attribution}` });
+  const notKnown = (name) => outpost.waitForApi(`pulls/${NUMBER}`, (view) => verdictOf(view, name) && verdictOf(view, name).attribution !== 'KNOWN', { timeout: 20_000, what: `${name} is not KNOWN` });
 
   before(async () => {
     rig = await startRig();
@@ -43,7 +43,7 @@ describe('known issues', { skip: notBuilt }, () => {
       config: { comment: { min_interval: '1s' } },
     });
     await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number: NUMBER })));
-    await outpost.waitForApi(`pulls/${NUMBER}`, (view) => view.verdicts.length === 3, { timeout: 20_000, what: 'it is tested' });
+    await outpost.waitForApi(`pulls/${NUMBER}`, (view) => view.verdicts.length === 3, { timeout: 20_000, what: 'the pull request is tested' });
   });
   after(async () => {
     await outpost?.close();
@@ -51,7 +51,7 @@ describe('known issues', { skip: notBuilt }, () => {
     await rig?.close();
   });
 
-  test('what is wrong with one is said', async () => {
+  test('an invalid known issue is refused with a reason', async () => {
     const add = (...args) => ['known', 'add', ...args];
     await refused(/test must be SUITE\/TEST/, ...add('--test', 'Qwen', '--url', ISSUE));
     await refused(/test must be SUITE\/TEST/, ...add('--test', 'model/[', '--url', ISSUE));
@@ -68,42 +68,42 @@ describe('known issues', { skip: notBuilt }, () => {
     assert.deepEqual(await list(), []);
   });
 
-  test('one that is added explains what is red already, with its link', async () => {
+  test('a new known issue explains tests that are already red, with its link', async () => {
     const { id, until } = await json('known', 'add', '--test', 'model/Q*', '--accelerator', 'lab-chip', '--url', ISSUE, '--until', '2099-12-31');
-    assert.equal(until, '2100-01-01T00:00:00Z', 'until that day ends');
+    assert.equal(until, '2100-01-01T00:00:00Z', '`until` is the end of that day');
     const view = await waitFor('Qwen', 'KNOWN');
-    assert.equal(said(view, 'Qwen').evidence_url, ISSUE);
-    assert.notEqual(said(view, 'llama3').attribution, 'KNOWN');
+    assert.equal(verdictOf(view, 'Qwen').evidence_url, ISSUE);
+    assert.notEqual(verdictOf(view, 'llama3').attribution, 'KNOWN');
     const [known] = await list();
     assert.deepEqual([known.id, known.test, known.accelerator, known.url, known.matches, known.used, known.expired], [id, 'model/Q*', 'lab-chip', ISSUE, 1, true, false]);
     assert.deepEqual((await outpost.api('known')).known, await list());
   });
 
-  test('one that matches nothing is named as such', async () => {
+  test('the list marks a known issue that matches nothing', async () => {
     const fresh = await json('known', 'add', '--test', 'model/nobody*', '--url', ISSUE, '--until', '2099-12-31');
     const young = await ctl('known', 'list');
     assert.match(young, /matches nothing yet/);
-    assert.doesNotMatch(young, /known remove/, 'the list does not ask to remove an issue that was registered a moment ago');
+    assert.doesNotMatch(young, /known remove/, 'the list does not suggest to remove a new issue');
     await ctl('known', 'remove', String(fresh.id));
     const { id } = await json('known', 'add', '--test', 'model/nobody*', '--url', ISSUE, '--until', new Date(Date.now() + 1500).toISOString());
     const table = await until(async () => {
       const text = await ctl('known', 'list');
       return text.includes('expired') && text;
-    }, { timeout: 10_000, what: 'it has run out' });
+    }, { timeout: 10_000, what: 'the known issue expires' });
     assert.match(table, new RegExp(`matches nothing: outpostctl known remove ${id}\\?`));
     assert.equal(table.match(/matches nothing/g).length, 1);
     await ctl('known', 'remove', String(id));
     assert.equal((await list()).length, 1);
   });
 
-  test('one that is removed explains nothing any more', async () => {
+  test('a removed known issue no longer explains a test', async () => {
     const [{ id }] = await list();
     await ctl('known', 'remove', String(id));
     await notKnown('Qwen');
     assert.deepEqual(await list(), []);
   });
 
-  test('one runs out by itself, also while nobody is there', async () => {
+  test('a known issue expires by itself, even across a kill', async () => {
     const soon = (ms) => new Date(Date.now() + ms).toISOString();
     await json('known', 'add', '--test', '**', '--url', ISSUE, '--until', soon(4000));
     await waitFor('ops/add', 'KNOWN');

@@ -1,5 +1,5 @@
-// An accelerator leaves the registry while its work is held, queued and running: nothing of it goes out any more, and nothing
-// waits for ever.
+// An accelerator leaves the registry while its work is held, queued and running: Outpost sends none of the work any more, and
+// no change waits for it for ever.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { issueComment, pullRequestOf } from '../github/payloads.mjs';
@@ -18,7 +18,7 @@ describe('an accelerator leaves the registry', { skip: notBuilt }, () => {
   let outpost;
   let machine;
   let lease;
-  const said = (name, view) => view.accelerators.find((a) => a.name === name)?.dispatches[0];
+  const dispatchOf = (name, view) => view.accelerators.find((a) => a.name === name)?.dispatches[0];
   const comment = () => rig.comments(UPSTREAM, NUMBER)[0]?.body ?? '';
 
   before(async () => {
@@ -27,7 +27,7 @@ describe('an accelerator leaves the registry', { skip: notBuilt }, () => {
     machine = await Puller.add(outpost, 'm', 'running');
     await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number: NUMBER, association: 'NONE' })));
     lease = await machine.take();
-    await outpost.waitForApi(`pulls/${NUMBER}`, (view) => said('held', view)?.state === 'held' && said('queued', view)?.state === 'queued', { what: 'held and queued' });
+    await outpost.waitForApi(`pulls/${NUMBER}`, (view) => dispatchOf('held', view)?.state === 'held' && dispatchOf('queued', view)?.state === 'queued', { what: 'one dispatch is held and one queued' });
     await outpost.configure({ accelerators: [pull('stays')] });
     await outpost.reload();
   });
@@ -36,19 +36,19 @@ describe('an accelerator leaves the registry', { skip: notBuilt }, () => {
     await rig?.close();
   });
 
-  test('its machine is told so, and what ran or waited is no report in the end', async () => {
+  test('its machine gets 403, and its running and queued work ends without a report', async () => {
     assert.equal((await machine.renew(lease)).status, 403);
-    const view = await outpost.waitForApi(`pulls/${NUMBER}`, (v) => ['queued', 'running'].every((name) => said(name, v)?.state === 'expired'), { timeout: 30_000, what: 'both ran out' });
+    const view = await outpost.waitForApi(`pulls/${NUMBER}`, (v) => ['queued', 'running'].every((name) => dispatchOf(name, v)?.state === 'expired'), { timeout: 30_000, what: 'both dispatches expire' });
     assert.deepEqual(['queued', 'running'].map((name) => view.verdicts.find(({ accelerator }) => accelerator === name)?.status), ['MISS', 'MISS']);
-    await until(() => /No report:/.test(comment()), { timeout: 10_000, what: 'the comment says so' });
-    assert.equal((await outpost.get(`/api/v1/jobs/${lease.job_id}`)).status, 200, 'what it did stays to be seen');
+    await until(() => /No report:/.test(comment()), { timeout: 10_000, what: 'the comment says that the reports are missing' });
+    assert.equal((await outpost.get(`/api/v1/jobs/${lease.job_id}`)).status, 200, 'its job stays visible');
   });
 
-  test('ok-to-test sends it nothing', async () => {
+  test('ok-to-test sends no dispatch to it', async () => {
     await rig.deliver('issue_comment', issueComment('created', { number: NUMBER, body: `@${rig.app.slug} ok-to-test`, association: 'MEMBER', author: 'alice', createdAt: new Date(Date.now() + 5000).toISOString() }));
-    const view = await outpost.waitForApi(`pulls/${NUMBER}`, (v) => !['held', 'queued', 'sent'].includes(said('held', v).state), { timeout: 30_000, what: 'it ended' });
-    assert.deepEqual([said('held', view).state, said('held', view).error], ['failed', 'no longer registered']);
+    const view = await outpost.waitForApi(`pulls/${NUMBER}`, (v) => !['held', 'queued', 'sent'].includes(dispatchOf('held', v).state), { timeout: 30_000, what: 'the held dispatch ends' });
+    assert.deepEqual([dispatchOf('held', view).state, dispatchOf('held', view).error], ['failed', 'no longer registered']);
     assert.equal(rig.dispatches({ repository: 'vendor/held' }).length, 0);
-    await until(() => !/Held/.test(comment()), { timeout: 10_000, what: 'nothing is held any more' });
+    await until(() => !/Held/.test(comment()), { timeout: 10_000, what: 'the comment has no held accelerator' });
   });
 });

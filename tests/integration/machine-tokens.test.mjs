@@ -1,5 +1,5 @@
-// A machine's token (`runner add`) works for that machine's leases alone (finding 6): every kind of token tries every way
-// to report, log and hand in.
+// A machine's token (`runner add`) works only for that machine's leases (finding 6): each kind of token tries each way to
+// report, log and return work.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { githubClaims, startIssuer } from '../github/oidc.mjs';
@@ -24,7 +24,7 @@ describe('tokens of machines (finding 6)', { skip: notBuilt }, () => {
   let lab;
   let outpost;
   let number = 700;
-  const who = {}; // the name of a caller → its token
+  const callers = {}; // name → the token of a caller
 
   before(async () => {
     [rig, issuer, lab] = await Promise.all([startRig({ repositories: [UPSTREAM, 'Ascend/pytorch'].map((name) => ({ name })) }), startIssuer(), startSilentVendor({ secret: SECRET })]);
@@ -36,10 +36,10 @@ describe('tokens of machines (finding 6)', { skip: notBuilt }, () => {
         { name: 'q', title: 'Q', ...common, runners: [{ name: 'farm', pull: { labels: [], max_parallel: 50 } }] },
       ],
     });
-    for (const [name, accelerator] of [['m1', 'p'], ['m2', 'p'], ['q1', 'q']]) who[name] = await Puller.add(outpost, name, accelerator);
-    who.api = { token: (await outpost.ctl('token', 'issue', 'p')).stdout.trim() };
-    who.oidc = { token: await issuer.mint(githubClaims('Ascend/pytorch')) };
-    who.callback = { token: (await dispatched()).callback }; // of another dispatch than those that are tried
+    for (const [name, accelerator] of [['m1', 'p'], ['m2', 'p'], ['q1', 'q']]) callers[name] = await Puller.add(outpost, name, accelerator);
+    callers.api = { token: (await outpost.ctl('token', 'issue', 'p')).stdout.trim() };
+    callers.oidc = { token: await issuer.mint(githubClaims('Ascend/pytorch')) };
+    callers.callback = { token: (await dispatched()).callback }; // of a dispatch that no action uses
   });
   after(async () => {
     try {
@@ -51,14 +51,14 @@ describe('tokens of machines (finding 6)', { skip: notBuilt }, () => {
   });
 
   const send = (name, method, path, body) => outpost.request(method, path, {
-    headers: { authorization: `Bearer ${who[name].token}` }, body: typeof body === 'string' ? body : JSON.stringify(body) });
+    headers: { authorization: `Bearer ${callers[name].token}` }, body: typeof body === 'string' ? body : JSON.stringify(body) });
   const configure = async (config) => {
     await outpost.configure({ config });
     assert.equal((await outpost.reload()).fields.ev, 'reloaded');
   };
   const jobsOf = async (n) => (await outpost.api(`pulls/${n}`)).accelerators.flatMap(({ jobs }) => jobs);
 
-  // A new pull request as p's three runners have it.
+  // Opens a pull request; resolves once p's three runners have their dispatches.
   async function dispatched() {
     const pull = rig.openPull(UPSTREAM, { number: number++ });
     assert.equal((await rig.deliver('pull_request', pullRequestOf('opened', pull))).status_code, 202);
@@ -70,14 +70,14 @@ describe('tokens of machines (finding 6)', { skip: notBuilt }, () => {
     const { body } = lab.events.find((one) => one.body.outpost.dispatch_id === ids.lab);
     return { number: pull.number, ids, callback: body.outpost.callback_token };
   }
-  // The same, and m1 is at work on it.
+  // Like dispatched(), and m1 has its lease.
   async function leased() {
     const pull = await dispatched();
-    const lease = await who.m1.take();
+    const lease = await callers.m1.take();
     assert.equal(lease.dispatch_id, pull.ids.farm);
     return { ...pull, lease, job: lease.job_id };
   }
-  // The same, and its github runner has begun a job.
+  // Like dispatched(), and the github runner has begun a job.
   async function begun() {
     const pull = await dispatched();
     const run = workflowOf({ workflow: 'ci', job: 'test', run_id: pull.number }, 'in_progress');
@@ -88,7 +88,7 @@ describe('tokens of machines (finding 6)', { skip: notBuilt }, () => {
 
   const ended = (fields) => ({ status: 'completed', conclusion: 'success', tests: TESTS, ...fields });
   const leaseJob = ({ runner, run_id, attempt }) => ended({ name: runner, job_name: 'tests', run_id, run_attempt: attempt });
-  // What is tried: on what, how, and who gets which answer. Everybody that is not named gets 403.
+  // action → [prepare, request, {caller: expected status}]. A caller without an entry gets 403.
   const actions = {
     "end the job of m1's lease": [leased, (on) => ['POST', `/api/v1/dispatches/${on.ids.farm}/jobs`, leaseJob(on.lease)], { m1: 200, api: 200, callback: 401, oidc: 401 }],
     "start a second job in the dispatch of m1's lease": [leased, (on) => ['POST', `/api/v1/dispatches/${on.ids.farm}/jobs`, ended({ name: 'farm', job_name: 'extra', run_id: on.lease.run_id })], { api: 200, callback: 401, oidc: 401 }],
@@ -96,7 +96,7 @@ describe('tokens of machines (finding 6)', { skip: notBuilt }, () => {
     "report a dispatch that no machine has": [dispatched, (on) => ['POST', `/api/v1/dispatches/${on.ids.farm}/jobs`, leaseJob({ runner: 'farm', run_id: on.ids.farm, attempt: 1 })], { api: 200, callback: 401, oidc: 401 }],
     'report the dispatch of the github runner': [dispatched, (on) => ['POST', `/api/v1/dispatches/${on.ids.ci}/jobs`, ended({ name: 'ci', job_name: 'test', run_id: 5 })], { api: 200, callback: 401, oidc: 401 }],
     'report the dispatch of the webhook runner': [dispatched, (on) => ['POST', `/api/v1/dispatches/${on.ids.lab}/jobs`, ended({ name: 'lab', job_name: 'tests', run_id: on.ids.lab })], { api: 200, callback: 401, oidc: 401 }],
-    'tell of a periodic run': [dispatched, (on) => ['POST', '/github/callback', { event_type: 'nightly', delivery_id: String(on.number).repeat(20).slice(0, 40), payload: {}, workflow: ended({ name: 'nightly', run_id: 7 }) }], { api: 200, callback: 401, oidc: 200 }],
+    'report a periodic run': [dispatched, (on) => ['POST', '/github/callback', { event_type: 'nightly', delivery_id: String(on.number).repeat(20).slice(0, 40), payload: {}, workflow: ended({ name: 'nightly', run_id: 7 }) }], { api: 200, callback: 401, oidc: 200 }],
     'answer a dispatch at /github/callback': [leased, (on) => ['POST', '/github/callback', { event_type: 'pull_request', delivery_id: 'x', outpost: { dispatch_id: on.ids.farm }, payload: {}, workflow: leaseJob(on.lease) }], { api: 400, callback: 401, oidc: 400 }],
     "write the log of m1's job": [leased, (on) => ['PUT', `/api/v1/jobs/${on.job}/log`, 'a line\n'], { m1: 200, api: 200 }],
     "hand in the report of m1's job": [leased, (on) => ['PUT', `/api/v1/jobs/${on.job}/report`, JUNIT], { m1: 200, api: 200 }],
@@ -109,31 +109,31 @@ describe('tokens of machines (finding 6)', { skip: notBuilt }, () => {
 
   for (const [what, [prepare, request, expected]] of Object.entries(actions))
     test(what, async () => {
-      // Those that are refused come first, on one pull request, of which nothing may move.
-      const refused = Object.keys(who).filter((name) => !(expected[name] < 300));
+      // First the refused callers, on one pull request, which must not change.
+      const refused = Object.keys(callers).filter((name) => !(expected[name] < 300));
       const on = await prepare();
       const before = await jobsOf(on.number);
       for (const name of refused) {
         const answer = await send(name, ...request(on));
         assert.equal(answer.status, expected[name] ?? 403, `${name}: ${answer.text}`);
         if (answer.status === 403) assert.ok(answer.json.detail, `${name}: ${answer.text}`);
-        if (answer.status === 403 && who[name].accelerator === 'p' && !/claim/.test(what)) assert.match(answer.json.detail, NOT_ITS_OWN);
+        if (answer.status === 403 && callers[name].accelerator === 'p' && !/claim/.test(what)) assert.match(answer.json.detail, NOT_ITS_OWN);
       }
       assert.deepEqual(await jobsOf(on.number), before);
-      if (on.lease) assert.equal((await who.m1.renew(on.lease)).json.lease, 'active');
-      for (const name of Object.keys(who).filter((one) => expected[one] < 300)) {
+      if (on.lease) assert.equal((await callers.m1.renew(on.lease)).json.lease, 'active');
+      for (const name of Object.keys(callers).filter((one) => expected[one] < 300)) {
         const answer = await send(name, ...request(await prepare()));
         assert.equal(answer.status, expected[name], `${name}: ${answer.text}`);
         if (/renew/.test(what)) assert.equal(answer.json.lease, name === 'm1' ? 'active' : 'lost');
       }
     });
 
-  test('a lease that ran out and went to another machine stays the first one\'s to report, and is not the second one\'s', async () => {
+  test('each machine may report only its own attempt of a lease that expired and went to another machine', async () => {
     await configure({ ...CONFIG, pull: { lease: '1s' } });
     const on = await leased();
     await outpost.waitForApi(`pulls/${on.number}`, ({ accelerators }) => accelerators.find(({ name }) => name === 'p').dispatches.find(({ id }) => id === on.ids.farm).state === 'queued', LONG);
     await configure(CONFIG);
-    const second = await who.m2.take();
+    const second = await callers.m2.take();
     assert.deepEqual([second.run_id, second.attempt], [on.lease.run_id, 2]);
     assert.equal((await send('m1', 'POST', `/api/v1/dispatches/${on.ids.farm}/jobs`, leaseJob(second))).status, 403);
     assert.equal((await send('m2', 'POST', `/api/v1/dispatches/${on.ids.farm}/jobs`, leaseJob(on.lease))).status, 403);
@@ -146,24 +146,24 @@ describe('tokens of machines (finding 6)', { skip: notBuilt }, () => {
     assert.deepEqual([job.run_attempt, job.status], [2, 'completed']);
   });
 
-  test('a machine of the same name gets the leases of that name with its new token, and the old token nothing', async () => {
+  test('a new token of a machine reaches its leases, and the revoked one does not', async () => {
     const on = await leased();
-    const old = who.m1;
+    const old = callers.m1;
     assert.equal((await outpost.ctl('runner', 'revoke', 'm1', '--accelerator', 'p')).code, 0);
     assert.equal((await send('m1', 'POST', `/api/v1/dispatches/${on.ids.farm}/jobs`, leaseJob(on.lease))).status, 401);
-    who.m1 = await Puller.add(outpost, 'm1', 'p');
-    assert.notEqual(who.m1.token, old.token);
+    callers.m1 = await Puller.add(outpost, 'm1', 'p');
+    assert.notEqual(callers.m1.token, old.token);
     assert.equal((await send('m1', 'POST', `/api/v1/dispatches/${on.ids.farm}/jobs`, leaseJob(on.lease))).status, 200);
   });
 
-  test('what a lease offers holds no other credential', async () => {
+  test('a lease contains no credential', async () => {
     const { lease } = await leased();
     assert.doesNotMatch(JSON.stringify(lease), /oct1\.|oat_|ort_|token/i);
   });
 
-  test('one machine that reports without end leaves the others their rate', async () => {
+  test('a machine that floods reports does not use up the rate of others', async () => {
     const [mine, theirs] = [await leased(), await dispatched()];
-    const lease = await who.m2.take();
+    const lease = await callers.m2.take();
     assert.equal(lease.dispatch_id, theirs.ids.farm);
     const path = `/api/v1/dispatches/${mine.ids.farm}/jobs`;
     const started = { ...leaseJob(mine.lease), status: 'in_progress', conclusion: null, tests: undefined };

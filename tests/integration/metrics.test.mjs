@@ -1,4 +1,4 @@
-// /metrics as Prometheus reads it, and that what is shipped for Prometheus and Grafana asks for what is there.
+// /metrics as Prometheus reads it. The shipped alerts and the dashboard use only metrics that exist.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs/promises';
@@ -14,7 +14,7 @@ const at = (...parts) => path.join(root, ...parts);
 const noPromtool = spawnSync('promtool', ['--version']).error ? 'promtool is not installed (Debian: prometheus)' : false;
 const promtool = (args, input) => spawnSync('promtool', args, { input, encoding: 'utf8', cwd: root });
 
-// Every metric that an expression names. Labels, functions and words of PromQL are left out by what surrounds them.
+// All metrics in an expression. The pattern excludes labels, functions and keywords of PromQL by their neighbours.
 const WORDS = new Set(['and', 'or', 'unless', 'by', 'le', 'without', 'on', 'ignoring', 'sum', 'max', 'min', 'time', 'rate', 'increase', 'deriv', 'predict_linear', 'histogram_quantile', 'count', 'avg']);
 const metricsOf = (expression) => expression
   .replaceAll(/\{[^}]*\}/g, '').replaceAll(/\[[^\]]*\]/g, '').replaceAll(/\b(by|without|on)\s*\([^)]*\)/g, '').replaceAll(/"[^"]*"/g, '')
@@ -56,7 +56,7 @@ describe('/metrics', { skip: notBuilt }, () => {
     return families.has(name) ? name : name.replace(/_(bucket|sum|count)$/, '');
   };
 
-  test('every sample has its family\'s HELP and TYPE before it, once', () => {
+  test('each family has one HELP and one TYPE before its samples', () => {
     for (const name of families.keys()) assert.equal(text.split(`# TYPE ${name} `).length, 2, name);
     for (const name of families.keys()) assert.match(text, new RegExp(`^# HELP ${name} \\S.*[.]$`, 'm'), name);
     for (const [sample, value] of samples) {
@@ -65,14 +65,14 @@ describe('/metrics', { skip: notBuilt }, () => {
       assert.ok(text.indexOf(`# TYPE ${familyOf(sample)} `) < text.indexOf(`\n${sample} `), sample);
     }
     for (const [name, type] of families) assert.equal(name.endsWith('_total'), type === 'counter', name);
-    assert.equal(samples.size, text.split('\n').filter((line) => line && !line.startsWith('#')).length, 'no sample twice');
+    assert.equal(samples.size, text.split('\n').filter((line) => line && !line.startsWith('#')).length, 'each sample occurs once');
   });
 
-  test('it knows accelerators, effects, times and the process', () => {
+  test('there are metrics of accelerators, effects, durations and the process', () => {
     assert.equal(samples.get('outpost_accelerator_red_since_timestamp_seconds{accelerator="chip"}'), 0);
     assert.equal(samples.get('outpost_accelerator_queue{accelerator="chip"}'), 0);
     assert.equal(samples.get('outpost_accelerator_experiments{accelerator="chip",state="expired"}'), 0);
-    assert.ok(!text.includes('quiet'), 'L1 shows nothing');
+    assert.ok(!text.includes('quiet'), 'an accelerator at L1 has no metrics');
     assert.equal(samples.get('outpost_outbox_unsent{kind="github_dispatch"}'), 0);
     assert.equal(samples.get('outpost_plan_seconds_count'), 1);
     assert.ok(samples.get('outpost_dispatch_seconds_count') >= 1);
@@ -104,12 +104,12 @@ describe('/metrics', { skip: notBuilt }, () => {
     }
   });
 
-  test('promtool has nothing to say', { skip: noPromtool }, () => {
+  test('promtool accepts the metrics', { skip: noPromtool }, () => {
     const { status, stdout, stderr } = promtool(['check', 'metrics'], text);
     assert.equal(status, 0, stdout + stderr);
   });
 
-  test('every alert asks for what is there', { skip: noPromtool }, async () => {
+  test('each alert uses metrics that exist', { skip: noPromtool }, async () => {
     assert.equal(promtool(['check', 'rules', 'config/prometheus/outpost.rules.yml']).status, 0);
     const rules = await fs.readFile(at('config/prometheus/outpost.rules.yml'), 'utf8');
     const expressions = [...rules.matchAll(/^ +expr: (.*)$/gm)].map(([, expr]) => expr);
@@ -118,7 +118,7 @@ describe('/metrics', { skip: notBuilt }, () => {
       for (const name of metricsOf(expr)) assert.ok(families.has(familyOf(name)), `${name} in ${expr}`);
   });
 
-  test('the alerts fire when they should, and only then', { skip: noPromtool }, async () => {
+  test('each alert has a test and fires only when it should', { skip: noPromtool }, async () => {
     const files = ['tests/prometheus/outpost.test.yml', 'tests/prometheus/accelerators.test.yml'];
     const { status, stdout, stderr } = promtool(['test', 'rules', ...files]);
     assert.equal(status, 0, stdout + stderr);
@@ -126,7 +126,7 @@ describe('/metrics', { skip: notBuilt }, () => {
     for (const [, name] of rules.matchAll(/alert: (\w+)/g)) assert.ok(tests.some((text_) => text_.includes(name)), `${name} is not tested`);
   });
 
-  test('the Grafana dashboard asks for what is there', async () => {
+  test('the Grafana dashboard uses metrics that exist', async () => {
     const dashboard = JSON.parse(await fs.readFile(at('config/grafana-outpost.json'), 'utf8'));
     assert.deepEqual([dashboard.title, typeof dashboard.uid, dashboard.id], ['Outpost', 'string', undefined]);
     const panels = dashboard.panels.filter(({ type }) => type !== 'row');

@@ -1,5 +1,5 @@
-// Periodic runs over days, as vendors report them themselves: what each test's row of days says, who brought it, and
-// how the page is filtered and leafed through. The clock is moved while the daemon runs; GitHub's goes with it.
+// Self-reported periodic runs over several days: each test's row of days, its commits, filters and paging. The clock moves while
+// the daemon runs, and GitHub's clock with it.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { githubClaims, startIssuer } from '../github/oidc.mjs';
@@ -16,7 +16,7 @@ const LONG = { timeout: 60_000 };
 
 const dayOf = (ms) => new Date(ms).toISOString().slice(0, 10);
 
-// One letter a day, oldest first: P pass, F fail, E error, M miss, S skip, . not there.
+// One letter per day, oldest first: P pass, F fail, E error, M miss, S skip, . no result.
 const ROWS = {
   npu: { 'model/llama3': 'PPPPF', 'model/bert': 'PPFFP', 'unit/flip': 'PFPFP', 'unit/gone': 'PPPP.', 'unit/calm': 'PPPPP', 'unit/off': 'SSSSS', 'unit/old': 'PFEFM', [`unit/${HOSTILE}`]: 'PPPPP' },
   xpu: { 'model/llama3': 'PPPPE', 'unit/calm': 'PPPPP' },
@@ -39,7 +39,7 @@ describe('the row of days', { skip: notBuilt || notMovable }, () => {
   let issuer;
   let outpost;
   let clock;
-  const start = Math.floor(realNow() / DAY) * DAY + DAY + DAY / 2; // noon, tomorrow: no run sees midnight
+  const start = Math.floor(realNow() / DAY) * DAY + DAY + DAY / 2; // noon of tomorrow, so that no run crosses midnight
   const shas = { npu: [], xpu: [], quiet: [] };
   const days = [0, 1, 2, 3, 4].map((n) => dayOf(start + n * DAY));
 
@@ -64,7 +64,7 @@ describe('the row of days', { skip: notBuilt || notMovable }, () => {
 
   const moveTo = (n) => clock.set(start + n * DAY - realNow());
 
-  // A commit of main, of which a webhook tells.
+  // Pushes a commit to main with its webhook.
   async function commit(message) {
     const tip = rig.world.branchTip(UPSTREAM, 'main');
     const sha = rig.push(UPSTREAM, { message });
@@ -84,7 +84,7 @@ describe('the row of days', { skip: notBuilt || notMovable }, () => {
     suite: title.slice(0, title.indexOf('/')), name: title.slice(title.indexOf('/') + 1), status: STATUS[row[n]], message: row[n] === 'F' ? 'expected 1, got 2' : '',
   }));
 
-  // Webhooks tell of main; what the xpu tests is a branch of which only GitHub knows.
+  // Webhooks announce main. The xpu tests a branch without webhooks.
   async function night(n) {
     await moveTo(n);
     await commit(`Change ${n}a (#${n})`);
@@ -102,7 +102,7 @@ describe('the row of days', { skip: notBuilt || notMovable }, () => {
   const cellOf = (answer, accelerator, title) => answer.tests.find((one) => `${one.suite}/${one.name}` === title)?.cells.find((one) => one.accelerator === accelerator);
   const titles = (answer) => answer.tests.map((one) => `${one.suite}/${one.name}`);
 
-  test('states, days and runs, worst first', async () => {
+  test('tests have their state and days, the worst first, and accelerators their runs', async () => {
     const answer = await ask();
     assert.deepEqual(answer.days, days);
     assert.deepEqual(answer.accelerators.map(({ name, level }) => [name, level]), [['npu', 'L2'], ['xpu', 'L2']]);
@@ -125,7 +125,7 @@ describe('the row of days', { skip: notBuilt || notMovable }, () => {
     assert.deepEqual(xpu.runs.map((run) => [run.day, run.cause, run.state, run.upstream_sha]), days.map((day, n) => [day, 'self_report', 'done', shas.xpu[n]]));
   });
 
-  test('first bad, last good and the commits between: from the pushes, else from GitHub', async () => {
+  test('the commits between first bad and last good come from pushes or from GitHub', async () => {
     const answer = await ask();
     const regression = cellOf(answer, 'npu', 'model/llama3');
     assert.deepEqual([regression.since, regression.first_bad.day, regression.last_good.day], [days[4], days[4], days[3]]);
@@ -147,7 +147,7 @@ describe('the row of days', { skip: notBuilt || notMovable }, () => {
     assert.deepEqual(rig.violations(), []);
   });
 
-  test('filters', async () => {
+  test('filters select tests and accelerators', async () => {
     assert.deepEqual(titles(await ask('&state=regression')), ['model/llama3']);
     assert.deepEqual(titles(await ask('&state=passing&accelerator=xpu')), ['unit/calm']);
     assert.deepEqual(titles(await ask('&suite=model')).toSorted(), ['model/bert', 'model/llama3']);
@@ -162,7 +162,7 @@ describe('the row of days', { skip: notBuilt || notMovable }, () => {
     assert.deepEqual([earlier.days, cellOf(earlier, 'npu', 'unit/flip').days.map(({ status }) => status)], [days.slice(0, 2), ['PASS', 'FAIL']]);
   });
 
-  test('page by page, while things are added', async () => {
+  test('a cursor stays correct while results are added', async () => {
     const whole = titles(await ask());
     const seen = [];
     let next = '';
@@ -180,7 +180,7 @@ describe('the row of days', { skip: notBuilt || notMovable }, () => {
     assert.equal(new Set(titles(rest)).size, rest.tests.length);
   });
 
-  test('what is wrong is named', async () => {
+  test('a wrong parameter is 400 with its name', async () => {
     for (const [query, name] of [['days=0', 'days'], ['days=91', 'days'], ['days=x', 'days'], ['until=yesterday', 'until'], ['until=2026-02-30', 'until'], ['state=broken', 'state'],
       ['limit=501', 'limit'], ['limit=-1', 'limit'], ['cursor=!', 'cursor'], ['cursor=AAAA', 'cursor'], [`cursor=${Buffer.from('9 1 unit').toString('base64url')}`, 'cursor'], [`q=${'x'.repeat(300)}`, 'q'], ['suite=%ff', 'suite'],
       [`accelerator=${'x'.repeat(100)}`, 'accelerator']]) {
@@ -190,7 +190,7 @@ describe('the row of days', { skip: notBuilt || notMovable }, () => {
     }
   });
 
-  test('an accelerator that nobody registered is not found', async () => {
+  test('an unregistered accelerator is 404', async () => {
     for (const name of ['nope', '<b>']) {
       const answer = await outpost.get(`/api/v1/nightly?accelerator=${encodeURIComponent(name)}`);
       assert.deepEqual([answer.status, answer.json], [404, { error: `no accelerator is called ${name}` }]);
@@ -200,12 +200,12 @@ describe('the row of days', { skip: notBuilt || notMovable }, () => {
     assert.match(page.text, /"status":404.*"error":"no accelerator is called nope"/s);
   });
 
-  test('what is silent shows nothing', async () => {
+  test('an accelerator at L1 is not shown', async () => {
     for (const query of ['', '&accelerator=quiet', '&q=hidden', '&state=regression']) assert.doesNotMatch(JSON.stringify(await ask(query)), /quiet|hidden/);
     assert.deepEqual((await ask('&accelerator=quiet')).accelerators, []);
   });
 
-  test('the page carries the answer, whatever a test is called', async () => {
+  test('the page embeds the answer, even with hostile test names', async () => {
     const { status, text, headers } = await outpost.get('/nightly?days=5');
     assert.equal(status, 200);
     assert.match(headers['content-type'], /^text\/html/);
@@ -213,7 +213,7 @@ describe('the row of days', { skip: notBuilt || notMovable }, () => {
     assert.match(text, /llama3/);
   });
 
-  test('a run that is told again, and a restart', async () => {
+  test('the answer survives a restart, and a new attempt of a run replaces its results', async () => {
     const before_ = await ask('&accelerator=npu');
     await outpost.restart({ hard: true });
     assert.deepEqual(await ask('&accelerator=npu'), before_);
@@ -223,7 +223,7 @@ describe('the row of days', { skip: notBuilt || notMovable }, () => {
     assert.equal(corrected.counts.regression, 0);
   });
 
-  test('one that left the registry is still found, with what it ran', async () => {
+  test('an accelerator that left the registry keeps its runs', async () => {
     const before_ = await ask('&accelerator=xpu');
     await outpost.configure({ accelerators: accelerators.filter(({ name }) => name !== 'xpu') });
     await outpost.reload();

@@ -1,5 +1,5 @@
-// Periodic runs through the whole program: due by a clock that is moved, of upstream's head and of real git repositories
-// (git daemon, and smart HTTP over TLS), to a github, a webhook and a pull runner.
+// Periodic runs through the whole program with a moved clock, of upstream's head and of real git repositories (git daemon, and
+// smart HTTP over TLS), on a github, a webhook and a pull runner.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { after, before, describe, test } from 'node:test';
@@ -35,13 +35,13 @@ describe('periodic runs', { skip: notBuilt || notMovable }, () => {
     daemon.commit('one');
     outpost = await Outpost.prepare({ rig, accelerators: accelerators({ lab, tls, daemon }), secrets: { chip: { hook: SECRET } }, config: { schedule: { jitter: '0s' } } });
     clock = new MovedClock(outpost.dir);
-    await clock.set(HOUR + 30 * 60_000 - (realNow() % HOUR)); // half past
+    await clock.set(HOUR + 30 * 60_000 - (realNow() % HOUR)); // half past the hour
     outpost.options.env = { ...clock.env, CURL_CA_BUNDLE: '', SSL_CERT_FILE: tls.certificate };
     await outpost.spawn();
     machine = await Puller.add(outpost, 'npu-1', 'chip');
     for (const name of ['chip', 'spyre']) tokens[name] = (await outpost.ctl('token', 'issue', name)).stdout.trim();
     await until(async () => (await schedules()).length === 3, LONG);
-    await outpost.waitForLog({ ev: 'reconciled' }, LONG); // it asks for the branch, too
+    await outpost.waitForLog({ ev: 'reconciled' }, LONG); // reconciling reads the branch, too
   });
   after(async () => {
     try {
@@ -56,7 +56,7 @@ describe('periodic runs', { skip: notBuilt || notMovable }, () => {
   const put = (ms) => clock.put(ms);
   const schedules = async () => JSON.parse((await outpost.ctl('--json', 'nightly')).stdout).schedules;
   const last = async (name) => (await schedules()).find(({ accelerator }) => accelerator === name).last;
-  // The newest run, once it is another than the one before and fits.
+  // Waits for a newest run that differs from `before` and fits.
   const waitForRun = (name, before, fits) => until(async () => {
     const run = await last(name);
     return run && run.due_at !== before?.due_at && fits(run) && run;
@@ -65,7 +65,7 @@ describe('periodic runs', { skip: notBuilt || notMovable }, () => {
   const seq = () => rig.requests().at(-1)?.seq ?? 0;
   const heads = (from) => rig.requests({ path: `/repos/${UPSTREAM}/branches/main`, after: from });
 
-  // Every runner of it reports this of the current round.
+  // Each runner of the accelerator reports this status in the current round.
   async function report(name, sha, status = 'PASS') {
     const view = await outpost.waitForApi(`commits/${sha}?kind=nightly`, (one) => one.accelerators.some((a) => a.name === name && a.dispatches.length > 0), LONG);
     for (const { id, runner, state } of view.accelerators.find((a) => a.name === name).dispatches) {
@@ -78,7 +78,7 @@ describe('periodic runs', { skip: notBuilt || notMovable }, () => {
     }
   }
 
-  test('each runner gets both heads, and all of them cost one request', async () => {
+  test('each runner gets both heads, which Outpost reads with one request', async () => {
     const from = seq();
     await put(HOUR / 2 + 2000);
     const [chip, spyre, quiet] = await Promise.all(['chip', 'spyre', 'quiet'].map((name) => dispatched(name, from)));
@@ -108,24 +108,24 @@ describe('periodic runs', { skip: notBuilt || notMovable }, () => {
     await outpost.ctl('nightly').then(({ stdout }) => assert.match(stdout, /chip +0 \* \* \* \* +\S+:00:00Z .*green/));
   });
 
-  test('nothing new is skipped, and the question for it costs nothing; a newer source is new', async () => {
+  test('a run without a new commit is skipped at no cost, and a newer source starts a run', async () => {
     const [chip, spyre] = [await last('chip'), await last('spyre')];
     const next = daemon.commit('two');
     const from = seq();
     await put(HOUR);
     const skipped = await waitForRun('chip', chip, ({ state }) => state !== 'reading');
     assert.deepEqual([skipped.state, skipped.outcome, skipped.reason], ['skipped', 'skipped', `nothing new since the green run of ${chip.due_at}`]);
-    // GitHub's tokens are good for an hour, which has just gone by.
+    // GitHub's tokens are valid for an hour, so the first answer is 401.
     assert.deepEqual(heads(from).map(({ status }) => status).filter((status) => status !== 401), [304]);
     const { client_payload: sent } = await dispatched('spyre', from);
     assert.equal(sent.outpost.source.sha, next);
     assert.equal(sent.payload.after, spyre.upstream_sha);
     const metrics = (await outpost.get('/metrics')).text;
-    assert.match(metrics, /^outpost_schedule_runs_total\{state="skipped"\} 2$/m); // quiet is still going
+    assert.match(metrics, /^outpost_schedule_runs_total\{state="skipped"\} 2$/m); // quiet's run is still going
     assert.match(metrics, /^outpost_schedule_head_answers_total\{answer="unchanged"\} 1$/m);
   });
 
-  test('one that is going is not doubled, also by an operator; a kill in between runs nothing twice', async () => {
+  test('a run that is still going prevents another, even by an operator or after a kill', async () => {
     const going = await last('spyre');
     const run = await outpost.ctl('nightly', 'run', 'spyre');
     assert.equal(run.code, 1);
@@ -138,7 +138,7 @@ describe('periodic runs', { skip: notBuilt || notMovable }, () => {
     await report('spyre', going.upstream_sha, 'FAIL');
   });
 
-  test('one that is killed while it reads the heads goes on with it, and five missed ones are one', async () => {
+  test('a kill while the heads are read does not lose the run, and five missed runs are caught up as one', async () => {
     const chip = await until(async () => (await last('chip')).state === 'skipped' && last('chip'), LONG);
     const upstream = rig.push(UPSTREAM);
     await outpost.stop();
@@ -162,7 +162,7 @@ describe('periodic runs', { skip: notBuilt || notMovable }, () => {
     assert.equal(rig.dispatches({ repository: 'Ascend/pytorch', after: from }).length, 1);
   });
 
-  test('an operator puts one in, also when nothing is new, and leaves one out', async () => {
+  test('an operator can start a run without a new commit and skip the next one', async () => {
     const before = await last('chip');
     const from = seq();
     assert.equal((await outpost.ctl('nightly', 'run', 'chip')).code, 0);
@@ -182,7 +182,7 @@ describe('periodic runs', { skip: notBuilt || notMovable }, () => {
     assert.match(unknown.stderr, /no accelerator is called chap; did you mean chip\?/);
   });
 
-  test('a source that cannot be read is asked for again; a branch that is not there fails the run', async () => {
+  test('an unreachable source is retried, and a missing branch fails the run', async () => {
     const before = await last('chip');
     tls.commit({ a: 'three' });
     tls.mode = 'down';
@@ -202,7 +202,7 @@ describe('periodic runs', { skip: notBuilt || notMovable }, () => {
   });
 
   // Finding 11.
-  test('a source that redirects is not followed, neither elsewhere nor to another path of its server', async () => {
+  test('a redirect of a source is not followed, neither to another server nor to another path', async () => {
     const other = await GitServer.start({ repository: 'Ascend/pytorch' });
     try {
       other.commit({ a: 'evil' });
@@ -223,7 +223,7 @@ describe('periodic runs', { skip: notBuilt || notMovable }, () => {
     }
   });
 
-  test('a clock that is put back a day brings nothing twice', async () => {
+  test('a clock that is set back a day starts no run twice', async () => {
     const before = (await schedules()).find(({ accelerator }) => accelerator === 'spyre');
     const from = seq();
     await put(-24 * HOUR);

@@ -1,4 +1,4 @@
-// docs/openapi.json against the program: each path answers as it says, and each path is in it.
+// docs/openapi.json against the program: the description has each path, and each answer matches it.
 import assert from 'node:assert/strict';
 import fs from 'node:fs/promises';
 import path from 'node:path';
@@ -24,7 +24,7 @@ ajv.addSchema(document, 'openapi');
 const pointer = (...parts) => `openapi#/${parts.map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/')}`;
 const resolve = (one) => one.$ref ? one.$ref.slice(2).split('/').reduce((at, part) => at[part], document) : one;
 
-// Where a value has fields that its schema does not name: additions are allowed, and have to be described.
+// The places where a value has fields that its schema does not name. The API may add fields, but must describe them.
 function undescribed(value, schemas, where = '') {
   const all = schemas.flatMap(function open(one) {
     const s = resolve(one);
@@ -38,21 +38,22 @@ function undescribed(value, schemas, where = '') {
   });
 }
 
-// The templated path of an address.
+// The path template of an address.
 function templateOf(address) {
   const { pathname } = new URL(address, 'http://x');
   const fits = Object.keys(document.paths).filter((one) => new RegExp(`^${one.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`).test(pathname));
   return fits.find((one) => !one.includes('{')) ?? fits[0];
 }
 
-test('the description is one, by OpenAPI\'s own schema', async () => {
+test('the description is valid by OpenAPI\'s own schema', async () => {
   const { valid, errors } = await new Validator().validate(structuredClone(document));
   assert.ok(valid, JSON.stringify(errors, null, 1));
   for (const { get } of Object.values(document.paths)) assert.ok(get.summary.length < 80);
 });
 
-// So that an answer that lacks a field does not pass. A superseded change has no counts; what is demanded is a suite or a test; a vendor's analysis names what it knows.
-test('what is described is always there', () => {
+// So that an answer that lacks a field does not pass. A superseded change has no counts, a requirement is a suite or a test, and
+// a vendor's analysis may be partial.
+test('fields are required, with few exceptions', () => {
   const optional = new Set();
   const look = (schema, where) => {
     if (!schema || typeof schema !== 'object') return;
@@ -77,22 +78,22 @@ test('each path that the program serves is described, and documented in docs/api
   for (const one of served) if (one.startsWith('/api/')) assert.ok(text.includes(one), `${one} in docs/api.md`);
 });
 
-describe('each answer is as described', { skip: notBuilt }, () => {
+describe('each answer matches the description', { skip: notBuilt }, () => {
   let rig;
   let issuer;
   let outpost;
   let vendor;
   let view;
 
-  // Asks, and holds the answer against what is said of its status. Resolves with it.
+  // Requests an address, compares the answer with the description of its status, and returns it.
   async function ask(address, options) {
     const template = templateOf(address);
     assert.ok(template, `${address} is described`);
     const answer = await outpost.get(address, { timeout: 60_000, ...options });
     const { responses } = document.paths[template].get;
-    const said = responses[answer.status];
-    assert.ok(said, `${address}: ${answer.status} is described`);
-    const { content } = resolve(said);
+    const described = responses[answer.status];
+    assert.ok(described, `${address}: ${answer.status} is described`);
+    const { content } = resolve(described);
     if (!content) {
       assert.equal(answer.text, '', address);
       return answer;
@@ -100,10 +101,10 @@ describe('each answer is as described', { skip: notBuilt }, () => {
     const type = answer.headers['content-type'].split(';')[0];
     assert.ok(content[type], `${address}: ${type} is described`);
     if (!type.endsWith('json')) return answer;
-    const at = said.$ref ? [...said.$ref.slice(2).split('/')] : ['paths', template, 'get', 'responses', String(answer.status)];
+    const at = described.$ref ? [...described.$ref.slice(2).split('/')] : ['paths', template, 'get', 'responses', String(answer.status)];
     const validate = ajv.getSchema(pointer(...at, 'content', type, 'schema'));
     assert.ok(validate(answer.json), `${address}: ${JSON.stringify(validate.errors?.slice(0, 5), null, 1)}\n${answer.text.slice(0, 2000)}`);
-    if (!address.includes('format=')) assert.deepEqual([...new Set(undescribed(answer.json, [validate.schema]))], [], `${address}: fields that nobody described`);
+    if (!address.includes('format=')) assert.deepEqual([...new Set(undescribed(answer.json, [validate.schema]))], [], `${address}: undescribed fields`);
     return answer;
   }
 
@@ -144,7 +145,7 @@ describe('each answer is as described', { skip: notBuilt }, () => {
     await Promise.all([issuer?.close(), rig?.close()]);
   });
 
-  test('200', async () => {
+  test('200 answers match', async () => {
     const { id } = view.accelerators.find(({ name }) => name === 'npu').jobs[0];
     const asked = {
       '/api/v1/dashboard': ['/api/v1/dashboard'],
@@ -169,11 +170,11 @@ describe('each answer is as described', { skip: notBuilt }, () => {
       '/readyz': ['/readyz'],
       '/metrics': ['/metrics'],
     };
-    assert.deepEqual(Object.keys(asked).sort(), Object.keys(document.paths).sort(), 'each path is asked');
+    assert.deepEqual(Object.keys(asked).sort(), Object.keys(document.paths).sort(), 'the test requests each path');
     for (const address of Object.values(asked).flat()) assert.equal((await ask(address)).status, 200, address);
   });
 
-  test('304', async () => {
+  test('304 answers match', async () => {
     const { id } = view.accelerators.find(({ name }) => name === 'npu').jobs[0];
     for (const address of ['/api/v1/dashboard', '/api/v1/pulls/7', `/api/v1/commits/${SHA}`, '/api/v1/accelerators', '/api/v1/accelerators/npu', '/api/v1/accelerators/npu/jobs', '/api/v1/accelerators/npu/numbers',
       `/api/v1/jobs/${id}`, '/api/v1/nightly', '/api/v1/platforms', '/api/v1/platforms/npu', '/api/v1/known']) {
@@ -184,7 +185,7 @@ describe('each answer is as described', { skip: notBuilt }, () => {
     }
   });
 
-  test('400 and 404', async () => {
+  test('400, 404 and range answers match', async () => {
     const { id } = view.accelerators.find(({ name }) => name === 'npu').jobs[0];
     for (const address of ['/api/v1/pulls/7?limit=0', `/api/v1/commits/${SHA}?status=x`, `/api/v1/jobs/${id}?cursor=x`, `/api/v1/jobs/${id}?format=x`, '/api/v1/accelerators/npu/jobs?limit=501', '/api/v1/accelerators/npu/numbers?days=x',
       '/api/v1/nightly?days=91', '/api/v1/nightly?state=x', '/api/v1/nightly?until=x', '/api/v1/events', '/api/v1/events?watch=x'])

@@ -1,4 +1,4 @@
-// The operator's side: start, reload, look, back up, stop; and what refuses to start, with which words.
+// The operator's side: start, reload, inspect, back up, stop, and each refusal to start with its message.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import fs from 'node:fs/promises';
@@ -20,7 +20,7 @@ const pem = (dir, name) => {
   return { key, cert };
 };
 
-describe('operating it', { skip: notBuilt }, () => {
+describe('operating outpostd', { skip: notBuilt }, () => {
   let rig;
   let vendor;
   let outpost;
@@ -49,7 +49,7 @@ describe('operating it', { skip: notBuilt }, () => {
     return JSON.parse(stdout);
   };
 
-  test('check says ok, or file, line and the nearest key', async () => {
+  test('check prints ok, or file, line and the nearest key', async () => {
     assert.equal((await outpost.ctl('check')).code, 0);
     assert.equal((await outpost.check()).code, 0);
     const file = path.join(outpost.dir, 'accelerators.d', 'bad.yml');
@@ -79,12 +79,12 @@ describe('operating it', { skip: notBuilt }, () => {
     }
     assert.deepEqual((await json('check')).warnings, [{ file, line: 4, text }]);
     await outpost.reload();
-    await until(() => outpost.log.some(({ fields }) => fields.ev === 'config_note' && fields.at === `${file}:4` && fields.why === text), { what: 'the note is logged' });
+    await until(() => outpost.log.some(({ fields }) => fields.ev === 'config_note' && fields.at === `${file}:4` && fields.why === text), { what: 'the log has the note' });
     await fs.rm(file);
     await outpost.reload();
   });
 
-  test('status, deliveries, dispatches: for people and for programs', async () => {
+  test('status, deliveries and dispatches print tables and JSON', async () => {
     const status = await json('status');
     assert.equal(status.upstream, UPSTREAM);
     assert.equal(status.accelerators, 1);
@@ -97,12 +97,12 @@ describe('operating it', { skip: notBuilt }, () => {
     for (const args of [['status'], ['deliveries'], ['dispatches'], ['dispatches', '--pr', '7']]) {
       const { code, stdout } = await outpost.ctl(...args);
       assert.equal(code, 0);
-      assert.doesNotMatch(stdout, /\x1b\[/, 'no colour into a pipe');
+      assert.doesNotMatch(stdout, /\x1b\[/, 'a pipe gets no colours');
       assert.ok(stdout.trim().length > 0);
     }
   });
 
-  test('usage mistakes exit 2, failures 1', async () => {
+  test('wrong usage exits with 2, and a failure with 1', async () => {
     assert.equal((await outpost.ctl('nonsense')).code, 2);
     assert.match((await outpost.ctl('statsu')).stderr, /did you mean 'status'/);
     assert.equal((await outpost.ctl()).code, 2);
@@ -112,7 +112,7 @@ describe('operating it', { skip: notBuilt }, () => {
     const all = await outpost.ctl('--help');
     assert.equal(all.code, 0);
     for (const line of all.stdout.split('\n')) assert.ok(line.length <= 80, line);
-    // every help begins in one column, also behind a usage that is longer than that
+    // every help text begins in one column, even after a longer usage
     const commands = all.stdout.split('\n\n')[1].split('\n');
     commands.forEach((line, i) => assert.ok(/^.{35} {2}\S/.test(line) || /^ {37}\S/.test(commands[i + 1]), line));
     const nowhere = await outpost.ctl('-c', '/nowhere.yml', 'status');
@@ -123,7 +123,7 @@ describe('operating it', { skip: notBuilt }, () => {
     const help = await outpost.ctl('deliveries', '--help');
     assert.equal(help.code, 0);
     assert.match(help.stdout, /^Usage: outpostctl .*deliveries \[--failed\]/);
-    // A command that others begin with: theirs are said, too.
+    // The usage of a command that others begin with lists those, too.
     for (const [words, stream, code] of [[['nightly', '--help'], 'stdout', 0], [['nightly', 'rn', 'chip'], 'stderr', 2]]) {
       const answer = await outpost.ctl(...words);
       assert.equal(answer.code, code);
@@ -131,9 +131,9 @@ describe('operating it', { skip: notBuilt }, () => {
     }
   });
 
-  test('a wrong argument is named, and nothing else is taken for it', async () => {
+  test('a wrong argument is refused with its name', async () => {
     const limit = 'must be a whole number from 1 to 1000';
-    for (const [said, ...args] of [
+    for (const [message, ...args] of [
       ...['-1', '0', 'abc', '1001', '1'.repeat(20)].flatMap((n) => ['deliveries', 'dispatches'].map((command) => [`--limit ${n}: ${limit}`, command, '--limit', n])),
       ['--limit needs a value', 'deliveries', '--failed', '--limit'],
       ["unexpected argument '--a [31m'", 'deliveries', '--a\u001b[31m'],
@@ -152,7 +152,7 @@ describe('operating it', { skip: notBuilt }, () => {
       const { code, stdout, stderr } = await outpost.ctl(...args);
       assert.deepEqual([code, stdout], [2, ''], args.join(' '));
       const [line, usage] = stderr.split('\n');
-      assert.equal(line, `outpostctl: ${said}`);
+      assert.equal(line, `outpostctl: ${message}`);
       assert.ok(usage.startsWith(`Usage: outpostctl [-c FILE] [--json] ${args[0]} `) || usage === `Usage: outpostctl [-c FILE] [--json] ${args[0]}`, usage);
     }
     for (const option of ['-c', '--config']) {
@@ -162,7 +162,7 @@ describe('operating it', { skip: notBuilt }, () => {
     assert.equal((await outpost.ctl('deliveries', '--limit', '1000')).code, 0);
   });
 
-  test('without a service it says so, and not which port of libcurl\'s', async () => {
+  test('without a service outpostctl says that outpostd is not running', async () => {
     const alone = await Outpost.prepare({ rig });
     try {
       const { code, stderr } = await alone.ctl('status');
@@ -173,7 +173,7 @@ describe('operating it', { skip: notBuilt }, () => {
     }
   });
 
-  test('replay plans again and dispatches nothing twice', async () => {
+  test('replay plans a delivery again and sends no second dispatch', async () => {
     const { deliveries } = await json('deliveries');
     await json('replay', deliveries[0].guid);
     await until(async () => (await json('deliveries')).deliveries[0].state === 'planned');
@@ -189,20 +189,20 @@ describe('operating it', { skip: notBuilt }, () => {
     assert.match(stdout, /Chip/);
   });
 
-  test('backup is a whole database, taken while it serves', async () => {
+  test('backup writes a complete database while the service runs', async () => {
     const file = path.join(outpost.dir, 'copy.db');
     const { code, stderr } = await outpost.ctl('backup', file);
     assert.equal(code, 0, stderr);
     assert.equal(execFileSync('sqlite3', [file, 'PRAGMA integrity_check; SELECT count(*) FROM dispatch;']).toString(), 'ok\n1\n');
-    assert.equal((await outpost.ctl('backup', file)).code, 1, 'an existing file is not overwritten');
+    assert.equal((await outpost.ctl('backup', file)).code, 1, 'backup does not overwrite a file');
   });
 
-  test('the control socket is the owner\'s alone', async () => {
+  test('only the owner can use the control socket', async () => {
     assert.equal((await fs.stat(path.join(outpost.stateDir, 'control.sock'))).mode & 0o777, 0o600);
     assert.equal((await fs.stat(path.join(outpost.stateDir, 'callback.key'))).mode & 0o777, 0o600);
   });
 
-  test('healthz, readyz, metrics and status', async () => {
+  test('healthz, readyz, metrics and status answer', async () => {
     assert.equal((await outpost.get('/healthz')).status, 200);
     assert.equal((await outpost.get('/readyz')).status, 200);
     const metrics = await outpost.get('/metrics');
@@ -222,7 +222,7 @@ describe('operating it', { skip: notBuilt }, () => {
       assert.equal((await outpost.get(target)).status, 404, target);
   });
 
-  test('a table fits a terminal of 80 columns with every reason whole, and is never cut for a pipe', { skip: !hasTerminals && 'no pseudo-terminals here' }, async () => {
+  test('a table fits a terminal of 80 columns without cutting a reason, and is not cut for a pipe', { skip: !hasTerminals && 'no pseudo-terminals here' }, async () => {
     const pull = rig.openPull(UPSTREAM, { number: 8, author: 'stranger', association: 'NONE' });
     await rig.deliver('pull_request', pullRequestOf('opened', pull));
     await outpost.waitForApi('pulls/8', (one) => one.accelerators[0]?.dispatches[0]?.state === 'held');
@@ -237,7 +237,7 @@ describe('operating it', { skip: notBuilt }, () => {
     assert.match((await outpost.ctl('dispatches', '--pr', '8')).stdout, /has not contributed before[^…]*$/m);
   });
 
-  test('a reload swaps everything, or nothing', async () => {
+  test('a reload applies the whole configuration or none of it', async () => {
     const { accelerators } = outpost.options;
     await outpost.configure({ accelerators: [...accelerators, { name: 'second', title: 'Second', level: 'L1', runners: [{ name: 'ci', github: { repository: 'Ascend/pytorch' } }] }] });
     assert.equal((await outpost.reload()).fields.ev, 'reloaded');
@@ -253,8 +253,8 @@ describe('operating it', { skip: notBuilt }, () => {
     assert.equal((await json('status')).config.refused, null);
   });
 
-  test('what needs a restart is told as long as it differs from what runs, and no longer', async () => {
-    const told = async (config) => {
+  test('each reload logs the keys that need a restart while they differ from the running ones', async () => {
+    const restartKeys = async (config) => {
       const after = outpost.log.length;
       await outpost.configure({ config });
       assert.equal((await outpost.reload()).fields.ev, 'reloaded');
@@ -262,12 +262,12 @@ describe('operating it', { skip: notBuilt }, () => {
     };
     const { config } = outpost.options;
     const other = { ...config, listen: '127.0.0.1:1', state_dir: path.join(outpost.dir, 'elsewhere') };
-    assert.deepEqual(await told(other), ['listen', 'state_dir']);
-    assert.deepEqual(await told(other), ['listen', 'state_dir'], 'it still runs on the old ones');
-    assert.deepEqual(await told(config), [], 'nothing differs any more');
+    assert.deepEqual(await restartKeys(other), ['listen', 'state_dir']);
+    assert.deepEqual(await restartKeys(other), ['listen', 'state_dir'], 'the old values are still in use');
+    assert.deepEqual(await restartKeys(config), [], 'no key differs');
   });
 
-  test('a second daemon on the same folder refuses', async () => {
+  test('a second daemon on the same folder refuses to start', async () => {
     const second = await Outpost.prepare({ rig: undefined, privateKey: rig.app.privateKey, config: { state_dir: outpost.stateDir } });
     try {
       await assert.rejects(second.spawn(), /ended \(1\)/);
@@ -277,15 +277,15 @@ describe('operating it', { skip: notBuilt }, () => {
     }
   });
 
-  test('no secret in the log', () => {
+  test('the log contains no secret', () => {
     const text = outpost.log.map(({ line }) => line).join('\n');
     for (const secret of [SECRET, rig.secret, rig.app.privateKey.split('\n')[1], 'Bearer ', 'sha256='])
       assert.ok(!text.includes(secret), secret);
   });
 });
 
-describe('where it listens', { skip: notBuilt }, () => {
-  test('IPv6', async () => {
+describe('listening', { skip: notBuilt }, () => {
+  test('outpostd serves IPv6', async () => {
     const port = await freePort();
     const rig = await startRig();
     const outpost = await Outpost.start({ rig, port, listen: `[::1]:${port}` });
@@ -295,7 +295,7 @@ describe('where it listens', { skip: notBuilt }, () => {
     await rig.close();
   });
 
-  test('TLS 1.2 and 1.3, and a new certificate on reload', async () => {
+  test('outpostd serves TLS 1.2 and 1.3, and a reload replaces the certificate', async () => {
     const rig = await startRig();
     const outpost = await Outpost.prepare({ rig, wait: false });
     const [one, two] = [pem(outpost.dir, 'one'), pem(outpost.dir, 'two')];
@@ -322,7 +322,7 @@ describe('where it listens', { skip: notBuilt }, () => {
   });
 });
 
-describe('what does not start', { skip: notBuilt }, () => {
+describe('outpostd refuses to start with', { skip: notBuilt }, () => {
   const refuses = async (spoil, words, options = {}) => {
     const rig = await startRig();
     const outpost = await Outpost.prepare({ rig, ...options });
@@ -337,8 +337,8 @@ describe('what does not start', { skip: notBuilt }, () => {
   };
   const database = (outpost) => path.join(outpost.stateDir, 'outpost.db');
 
-  test('a private key that is no key', () => refuses((outpost) => fs.writeFile(path.join(outpost.dir, 'app.pem'), 'not a key\n'), /outpost\.yml:\d+: .*key/));
-  test('a database that is none', () => refuses((outpost) => fs.writeFile(database(outpost), 'x'.repeat(8192)), /ev=start_failed .*outpost\.db/));
+  test('an invalid private key', () => refuses((outpost) => fs.writeFile(path.join(outpost.dir, 'app.pem'), 'not a key\n'), /outpost\.yml:\d+: .*key/));
+  test('a file that is not a database', () => refuses((outpost) => fs.writeFile(database(outpost), 'x'.repeat(8192)), /ev=start_failed .*outpost\.db/));
   test('a database from a newer version', () => refuses(async (outpost) => {
     await outpost.spawn();
     await outpost.stop();

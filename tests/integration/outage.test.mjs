@@ -1,4 +1,4 @@
-// GitHub loses webhooks, refuses, limits, breaks and hangs; Outpost heals by itself and doubles nothing.
+// GitHub loses webhooks, refuses, limits, breaks and hangs. Outpost recovers by itself and duplicates no effect.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { fakeSha, issueComment, pullRequestOf, push } from '../github/payloads.mjs';
@@ -24,7 +24,7 @@ describe('a GitHub that fails', { skip: notBuilt }, () => {
   before(async () => {
     rig = await startRig();
     outpost = await Outpost.start({ rig, accelerators, config: { comment: { enabled: false } } });
-    await open(); // warms the token
+    await open(); // so that the token is cached
   });
   after(async () => {
     await outpost?.close();
@@ -45,11 +45,11 @@ describe('a GitHub that fails', { skip: notBuilt }, () => {
     ['two server errors', { kind: 'status', status: 502, count: 2 }, 3],
     ['a reset connection', { kind: 'reset' }, 2],
     ['a secondary limit with Retry-After', { kind: 'secondary', retryAfter: 1 }, 2],
-    ['a secondary limit told by 429', { kind: 'secondary', status: 429, retryAfter: 1 }, 2],
+    ['a secondary limit with 429', { kind: 'secondary', status: 429, retryAfter: 1 }, 2],
     ['a primary limit', { kind: 'primary', resetIn: 2 }, 2],
-    ['a token that GitHub takes no more', { kind: 'expired' }, 2],
+    ['a token that GitHub no longer accepts', { kind: 'expired' }, 2],
   ]) {
-    test(`${what}: it goes out, once`, async () => {
+    test(`${what}: the dispatch is sent once`, async () => {
       rig.fault({ ...fault, method: 'POST', path: DISPATCHES });
       const after = rig.requests().at(-1).seq;
       const { number } = await open();
@@ -66,7 +66,7 @@ describe('a GitHub that fails', { skip: notBuilt }, () => {
     assert.ok(Date.parse(second.time) - Date.parse(first.time) >= 3000);
   });
 
-  test('an answer lost after the effect: sent again with the same dispatch_id', async () => {
+  test('a dispatch whose answer is lost is sent again with the same dispatch_id', async () => {
     rig.fault({ kind: 'reset', when: 'after', method: 'POST', path: DISPATCHES });
     const { number } = await open();
     await until(() => dispatchesOf(rig, number).length === 2, { timeout: 15_000 });
@@ -74,7 +74,7 @@ describe('a GitHub that fails', { skip: notBuilt }, () => {
     assert.equal(new Set(ids).size, 1);
   });
 
-  test('a truncated and a slow answer', async () => {
+  test('a truncated and a slow answer do not lose a dispatch', async () => {
     rig.fault({ kind: 'truncate', method: 'POST', path: '/app/installations/*' });
     rig.fault({ kind: 'slow', ms: 1500, method: 'POST', path: DISPATCHES });
     rig.expireTokens();
@@ -82,7 +82,7 @@ describe('a GitHub that fails', { skip: notBuilt }, () => {
     assert.equal(dispatchesOf(rig, number).length, 1);
   });
 
-  test('one vendor that hangs does not hold up another request', async () => {
+  test('a hanging request does not delay another one', async () => {
     rig.fault({ kind: 'hang', method: 'POST', path: DISPATCHES });
     const stuck = await open({ wait: false });
     await until(() => rig.faults.list()[0].struck === 1, { timeout: 10_000 });
@@ -92,7 +92,7 @@ describe('a GitHub that fails', { skip: notBuilt }, () => {
   });
 
   for (const [what, kind] of [['422', 'unprocessable'], ['404', 'notFound']]) {
-    test(`${what} is final: failed, and not asked again`, async () => {
+    test(`${what} is final: the dispatch fails and is not retried`, async () => {
       rig.fault({ kind, method: 'POST', path: DISPATCHES, count: 5 });
       const after = rig.requests().at(-1).seq;
       const { number } = await open({ wait: false });
@@ -103,7 +103,7 @@ describe('a GitHub that fails', { skip: notBuilt }, () => {
     });
   }
 
-  test('what waited in the outbox goes out after kill -9', async () => {
+  test('an effect in the outbox is sent after kill -9', async () => {
     const fault = rig.fault({ kind: 'status', status: 503, method: 'POST', path: DISPATCHES, count: 1000 });
     const { number } = await open({ wait: false });
     await until(() => fault.struck > 0, { timeout: 10_000 });
@@ -114,7 +114,7 @@ describe('a GitHub that fails', { skip: notBuilt }, () => {
     assert.equal(dispatchesOf(rig, number).length, 1);
   });
 
-  test('GitHub found nothing to refuse', () => assert.deepEqual(rig.violations(), []));
+  test('GitHub saw no violation', () => assert.deepEqual(rig.violations(), []));
 });
 
 describe('webhooks that GitHub lost', { skip: notBuilt }, () => {
@@ -124,11 +124,11 @@ describe('webhooks that GitHub lost', { skip: notBuilt }, () => {
 
   before(async () => {
     rig = await startRig();
-    stranded = await rig.deliver('push', push({}), { lost: true }); // before Outpost's first look: only noted
+    stranded = await rig.deliver('push', push({}), { lost: true }); // before Outpost first reads the list, so it is only noted
     rig.openPull(UPSTREAM, { number: 1 });
     outpost = await Outpost.start({ rig, accelerators, config: { comment: { enabled: false }, reconcile: { interval: '300ms' } } });
     const seen = () => rig.requests({ method: 'GET', path: '/app/hook/deliveries' }).length;
-    await until(() => seen() > 0, { what: 'the first look', timeout: 10_000 });
+    await until(() => seen() > 0, { what: 'Outpost reads the list first', timeout: 10_000 });
     await looks(2);
   });
   after(async () => {
@@ -136,30 +136,30 @@ describe('webhooks that GitHub lost', { skip: notBuilt }, () => {
     await rig?.close();
   });
 
-  // Waits until the reconciler has begun so many further looks.
+  // Waits until the reconciler has read the list `count` more times.
   async function looks(count) {
     const seen = () => rig.requests({ method: 'GET', path: '/app/hook/deliveries' }).length;
     const start = seen();
-    await until(() => seen() >= start + count, { timeout: 15_000, what: 'the next look' });
+    await until(() => seen() >= start + count, { timeout: 15_000, what: 'Outpost reads the list again' });
   }
   const attempts = (guid) => rig.deliveries.list().filter((one) => one.guid === guid && one.redelivery);
 
-  test('the first look on an empty database only notes what is there', () => {
+  test('with an empty database, Outpost only notes existing deliveries and pull requests', () => {
     assert.equal(attempts(stranded.guid).length, 0);
     assert.equal(rig.dispatches().length, 0);
   });
 
-  test('a lost delivery is asked for again and acted on once', async () => {
+  test('Outpost requests a lost delivery again and acts on it once', async () => {
     const pull = rig.openPull(UPSTREAM, { number: 2 });
     const { guid } = await rig.deliver('pull_request', pullRequestOf('opened', pull), { lost: true });
     const { client_payload: sent } = await rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: one }) => one.payload.number === 2 });
     await looks(3);
-    assert.ok(attempts(guid).length <= 1, 'asked for once');
+    assert.ok(attempts(guid).length <= 1, 'one redelivery at most');
     assert.equal(dispatchesOf(rig, 2).length, 1);
     assert.equal(sent.payload.pull_request.head.sha, pull.headSha);
   });
 
-  test('what was lost comes back in its order: an ok-to-test finds what it releases', async () => {
+  test('lost deliveries are redelivered in order, so that an ok-to-test finds its pull request', async () => {
     const pull = rig.openPull(UPSTREAM, { number: 31, association: 'NONE' });
     const opened = pullRequestOf('opened', pull);
     await rig.deliver('pull_request', opened, { lost: true });
@@ -168,7 +168,7 @@ describe('webhooks that GitHub lost', { skip: notBuilt }, () => {
     await outpost.waitForApi('pulls/31', (view) => view.accelerators[0]?.dispatches[0]?.state === 'sent', { timeout: 10_000 });
   });
 
-  test('a delivery that keeps failing is asked for three times', async () => {
+  test('Outpost requests a delivery that keeps failing three times', async () => {
     const port = await freePort();
     const target = rig.deliveries.target;
     rig.setTarget(`http://127.0.0.1:${port}/`);
@@ -182,19 +182,19 @@ describe('webhooks that GitHub lost', { skip: notBuilt }, () => {
     }
   });
 
-  test('a head that moved without a word is found, with a fresh delivery_id', async () => {
+  test('Outpost finds a head that moved without a webhook and sends a new delivery_id', async () => {
     const pull = rig.updatePull(UPSTREAM, 2, { headSha: fakeSha('moved') });
     const { client_payload: sent } = await rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: one }) => one.payload.pull_request?.head.sha === pull.headSha });
     assert.match(sent.delivery_id, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
     assert.equal(sent.payload.action, 'synchronize');
     assert.equal(sent.payload.number, 2);
-    const late = await rig.deliver('pull_request', pullRequestOf('synchronize', pull)); // the webhook comes after all
+    const late = await rig.deliver('pull_request', pullRequestOf('synchronize', pull)); // the late webhook
     assert.equal(late.status_code, 202);
     await looks(3);
     assert.equal(dispatchesOf(rig, 2).filter(({ client_payload: { payload } }) => payload.pull_request.head.sha === pull.headSha).length, 1);
   });
 
-  test('a webhook that comes while the list is read is nothing new to the list', async () => {
+  test('a webhook that arrives while Outpost reads the list causes one dispatch', async () => {
     const slow = rig.fault({ kind: 'slow', ms: 1000, method: 'GET', path: '/repos/pytorch/pytorch/pulls' });
     const updatedAt = new Date().toISOString();
     const pull = rig.openPull(UPSTREAM, { number: 3, updatedAt });
@@ -205,12 +205,12 @@ describe('webhooks that GitHub lost', { skip: notBuilt }, () => {
     assert.deepEqual(dispatchesOf(rig, 3).map(({ client_payload: { payload } }) => payload.action), ['opened']);
   });
 
-  test('a branch that moved without a word is found', async () => {
+  test('Outpost finds a branch that moved without a webhook', async () => {
     const after = rig.push(UPSTREAM);
     const { event_type: event, client_payload: sent } = await rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: one }) => one.payload.after === after });
     assert.equal(event, 'push');
     assert.equal(sent.payload.ref, 'refs/heads/main');
   });
 
-  test('GitHub found nothing to refuse', () => assert.deepEqual(rig.violations(), []));
+  test('GitHub saw no violation', () => assert.deepEqual(rig.violations(), []));
 });

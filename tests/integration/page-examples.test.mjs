@@ -1,4 +1,4 @@
-// What the pages tell a reader to write into a file is what outpostd takes.
+// outpostd accepts the example files that the pages show.
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import fs from 'node:fs/promises';
@@ -9,7 +9,7 @@ import { FIRST_FILE, PERIODIC, SCHEDULE } from '../../web/src/examples.js';
 import { notBuilt, Outpost } from './lib/outpost.mjs';
 
 describe('the pages’ examples', { skip: notBuilt }, () => {
-  test('pass --check as they are', async () => {
+  test('pass --check without changes', async () => {
     const outpost = await Outpost.prepare({ wait: false });
     const folder = path.join(outpost.dir, 'accelerators.d');
     const merged = (name, more) => stringify({ ...parse(FIRST_FILE), name, ...parse(more) });

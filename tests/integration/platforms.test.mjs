@@ -1,5 +1,5 @@
-// The compute-platforms page: what a vendor says comes from his file, what was tested from his reports alone. The
-// daemon's clock is moved while it is down.
+// The compute-platforms page: a vendor's statements come from its file, and the tested versions only from its reports. The
+// daemon's clock moves while it is down.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import fs from 'node:fs/promises';
@@ -18,7 +18,7 @@ import { OUTPOSTD, Outpost, notBuilt, until } from './lib/outpost.mjs';
 const run = promisify(execFile);
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const UPSTREAM = 'pytorch/pytorch';
-const BEGAN = Math.floor(Date.now() / 1000) * 1000; // the times that are shown have whole seconds
+const BEGAN = Math.floor(Date.now() / 1000) * 1000; // shown times have whole seconds
 const DAY = 86400_000; // milliseconds
 
 const platform = {
@@ -36,7 +36,7 @@ const accelerator = (name, more = {}) => ({
 });
 const REQUIRED = { required: { must_pass: ['unit/smoke'] } };
 
-// One service with a clock of its own.
+// One service with its own clock.
 class Story {
   static async begin(accelerators, { isClockMoved = false } = {}) {
     const story = new Story();
@@ -63,7 +63,7 @@ class Story {
     }
   }
 
-  // Down, so many days later up again.
+  // Stops the service and starts it so many days later.
   async at(days) {
     await this.outpost.stop();
     await this.clock.set(days * DAY);
@@ -77,7 +77,7 @@ class Story {
     return `commits/${this.tip}`;
   }
 
-  // A job of it, and then its report document, which says what it ran on.
+  // Reports a job and its report document with the environment.
   async report(target, name, environment, status) {
     const view = await this.outpost.waitForApi(target, (one) => one.accelerators.some((a) => a.name === name && a.dispatches.length > 0), { timeout: 60_000 });
     const { id } = view.accelerators.find((a) => a.name === name).dispatches[0];
@@ -100,8 +100,8 @@ const NIGHTLY = environment('2.10.0a0+gitabc');
 const STABLE = environment('2.9.1+cpu');
 const offers = ({ install }) => install.map(({ build, os, offered }) => `${build} ${os} ${offered}`);
 
-describe('a platform by its reports', { skip: notBuilt || notMovable }, () => {
-  test('is untested, tested, red and stale, and offers what is green and fresh', async () => {
+describe('the state of a platform', { skip: notBuilt || notMovable }, () => {
+  test('is untested, tested, red or stale, and only green and fresh installations are offered', async () => {
     const story = await Story.begin([accelerator('npu'), accelerator('gpu')], { isClockMoved: true });
     try {
       assert.equal((await story.platform()).state, 'untested');
@@ -124,7 +124,7 @@ describe('a platform by its reports', { skip: notBuilt || notMovable }, () => {
       assert.deepEqual(rest, { build: 'stable', torch: '2.9.1+cpu', os: 'Ubuntu 22.04', result: 'green', must_pass: { passed: 1, failed: 0, missing: 0, total: 1 },
         red_since: null, is_stale: false, job, url: `${story.outpost.url}/jobs/${job}`, head_sha: story.tip, extension_version: '2.9.1rc1' });
 
-      // What is in a pull request says nothing of the platform.
+      // Results of a pull request do not change the platform's state.
       const pull = story.rig.openPull(UPSTREAM, { number: 7, author: 'alice', association: 'MEMBER' });
       await story.rig.deliver('pull_request', pullRequestOf('opened', pull));
       await story.report('pulls/7', 'npu', STABLE, 'FAIL');
@@ -160,8 +160,8 @@ describe('a platform by its reports', { skip: notBuilt || notMovable }, () => {
   });
 });
 
-describe('what a vendor says', { skip: notBuilt }, () => {
-  test('is shown as it is, and only where it may be', async () => {
+describe('the text of a vendor', { skip: notBuilt }, () => {
+  test('is shown unchanged, but not for L1 or without a platform', async () => {
     const example = { ...platform, example: true };
     const story = await Story.begin([accelerator('npu'), accelerator('zeta', { platform: example }), accelerator('quiet', { level: 'L1' }), accelerator('bare', { platform: undefined })]);
     try {
@@ -174,7 +174,7 @@ describe('what a vendor says', { skip: notBuilt }, () => {
       assert.deepEqual(npu.install[5].commands, ['git clone x', 'make']);
       assert.equal(npu.url, `${story.outpost.url}/platforms/npu`);
 
-      // The snippet of docs/platforms.md is a selector.
+      // The snippet of docs/platforms.md selects a command.
       const page = await fs.readFile(path.join(root, 'docs/platforms.md'), 'utf8');
       const snippet = /```js\n([^]*?)```/.exec(page)[1].replace('https://outpost.example.org', story.outpost.url);
       const command = await new (Object.getPrototypeOf(async () => {}).constructor)(`${snippet}\nreturn command;`)();
@@ -199,7 +199,7 @@ describe('what a vendor says', { skip: notBuilt }, () => {
     }
   });
 
-  test('is refused or harmless, whatever it is', async () => {
+  test('is refused or harmless if it is hostile', async () => {
     const outpost = await Outpost.prepare({ wait: false });
     const file = path.join(outpost.dir, 'accelerators.d', 'npu.yml');
     await fs.writeFile(path.join(outpost.dir, 'app.pem'), await readKey());
@@ -237,7 +237,7 @@ describe('what a vendor says', { skip: notBuilt }, () => {
     }
   });
 
-  test('what docs and config/platforms show is taken', async () => {
+  test('outpostd accepts the examples in docs and config/platforms', async () => {
     const outpost = await Outpost.prepare({ wait: false, config: { infra: { repository: 'o/infra' } } });
     await fs.writeFile(path.join(outpost.dir, 'app.pem'), await readKey());
     try {
@@ -254,7 +254,7 @@ describe('what a vendor says', { skip: notBuilt }, () => {
   });
 });
 
-// The App's key has to be there for --check.
+// --check needs the App's key.
 async function readKey() {
   const { generateKeyPairSync } = await import('node:crypto');
   return generateKeyPairSync('rsa', { modulusLength: 2048, privateKeyEncoding: { type: 'pkcs8', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' } }).privateKey;

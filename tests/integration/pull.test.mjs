@@ -93,7 +93,7 @@ describe('machines that take work', { skip: notBuilt }, () => {
     await rig?.close();
   });
 
-  test('a claim, a heartbeat, the end', async () => {
+  test('a machine claims a lease, sends a heartbeat and reports the end', async () => {
     const npu = await machine('npu-1', 'one');
     assert.equal((await npu.claim()).status, 204);
     const pull = await work.open('one');
@@ -105,7 +105,7 @@ describe('machines that take work', { skip: notBuilt }, () => {
     const { change } = lease;
     assert.deepEqual([change.kind, change.repository, change.number, change.head_sha, change.base_ref, change.change_url],
       ['pull_request', UPSTREAM, pull.number, pull.headSha, 'main', `${outpost.url}/pulls/${pull.number}`]);
-    assert.equal((await npu.claim()).status, 204); // it is one machine's alone
+    assert.equal((await npu.claim()).status, 204); // another claim does not get the same work
     const running = await work.state(pull, 'one', 'running');
     assert.deepEqual(running.jobs.map(({ workflow, name, status: word }) => [workflow, name, word]), [['farm', 'tests', 'in_progress']]);
     const beat = await npu.renew(lease);
@@ -118,7 +118,7 @@ describe('machines that take work', { skip: notBuilt }, () => {
     assert.notEqual((await npu.renew(lease)).json.lease, 'active');
   });
 
-  test('a webhook wakes the one that has waited longest, within moments', async () => {
+  test('a webhook wakes the claim that has waited longest', async () => {
     const [first, second] = await Promise.all([machine('first', 'woken'), machine('second', 'woken')]);
     const long = first.take({ wait: 30 });
     await waiting(outpost, 1);
@@ -131,11 +131,11 @@ describe('machines that take work', { skip: notBuilt }, () => {
     await waiting(outpost, 1);
     cut.abort();
     assert.equal(await other, 'cut');
-    await waiting(outpost, 0); // who left is forgotten
+    await waiting(outpost, 0); // a claim that disconnected does not count
     assert.equal((await first.finish(lease)).status, 200);
   });
 
-  test('one that left gets nothing: its work waits for the next', async () => {
+  test('a machine that disconnected gets no work, and the next one does', async () => {
     const [left, stays] = await Promise.all([machine('left', 'gone'), machine('stays', 'gone')]);
     const cut = new AbortController();
     const lost = left.claim({ wait: 30, signal: cut.signal }).catch(() => 'cut');
@@ -148,7 +148,7 @@ describe('machines that take work', { skip: notBuilt }, () => {
     assert.equal((await stays.take()).change.number, pull.number);
   });
 
-  test('an answer that was lost: the same claim_id has the same lease', async () => {
+  test('a repeated claim_id gets the same lease, for a lost answer', async () => {
     const npu = await machine('npu-1', 'again');
     const pull = await work.open('again');
     await work.queued(pull, 'again');
@@ -156,7 +156,7 @@ describe('machines that take work', { skip: notBuilt }, () => {
     const lease = await npu.take({ id });
     assert.deepEqual(await npu.take({ id }), lease);
     assert.equal((await npu.claim()).status, 204);
-    // The second of two takes the place of the first.
+    // A second claim with the same id replaces the first.
     const other = randomUUID();
     const replaced = npu.claim({ id: other, wait: 30 });
     await waiting(outpost, 1);
@@ -167,10 +167,10 @@ describe('machines that take work', { skip: notBuilt }, () => {
     cut.abort();
     await replacing;
     assert.equal((await npu.finish(lease)).status, 200);
-    assert.equal((await npu.claim({ id })).status, 204); // ended: not the old one again
+    assert.equal((await npu.claim({ id })).status, 204); // the ended lease is not repeated
   });
 
-  test('labels: a machine gets what it has all labels for', async () => {
+  test('a machine gets only work whose labels it has all', async () => {
     const [plain, small, big] = await Promise.all([
       machine('plain', 'labels', { labels: ['cpu'] }), machine('small', 'labels', { labels: ['gpu', 'x'] }), machine('big', 'labels', { labels: ['big', 'gpu'] }),
     ]);
@@ -182,7 +182,7 @@ describe('machines that take work', { skip: notBuilt }, () => {
     assert.equal((await big.take()).runner, 'big');
   });
 
-  test('max_parallel: no more at a time, over all machines', async () => {
+  test('max_parallel limits the leases over all machines', async () => {
     const [a, b] = await Promise.all([machine('a', 'narrow'), machine('b', 'narrow')]);
     const [one, two] = [await work.open('narrow'), await work.open('narrow')];
     await Promise.all([work.queued(one, 'narrow'), work.queued(two, 'narrow')]);
@@ -190,11 +190,11 @@ describe('machines that take work', { skip: notBuilt }, () => {
     const held = b.take({ wait: 30 });
     await waiting(outpost, 1);
     assert.equal((await a.claim()).status, 204);
-    assert.equal((await a.finish(lease)).status, 200); // makes room, and wakes it
+    assert.equal((await a.finish(lease)).status, 200); // frees a place and wakes the waiting claim
     assert.notEqual((await held).dispatch_id, lease.dispatch_id);
   });
 
-  test('the newest change first; what was superseded never', async () => {
+  test('the newest change comes first, and a superseded one is never offered', async () => {
     const npu = await machine('npu-1', 'order');
     const pulls = [];
     for (let i = 0; i < 4; i++) {
@@ -225,24 +225,24 @@ describe('machines that take work', { skip: notBuilt }, () => {
     assert.equal((await npu.take()).change.head_sha, headSha);
   });
 
-  test('work that is handed back is queued again at once', async () => {
+  test('work that a machine returns is queued again at once', async () => {
     const [a, b] = await Promise.all([machine('a', 'back'), machine('b', 'back')]);
     const pull = await work.open('back');
     const lease = await a.take();
-    assert.equal((await b.giveBack(lease)).status, 404); // not b's
+    assert.equal((await b.giveBack(lease)).status, 404); // b does not have the lease
     const held = b.take({ wait: 30 });
     await waiting(outpost, 1);
     const answer = await a.giveBack(lease);
     assert.deepEqual([answer.status, answer.json], [200, { ok: true }]);
     const again = await held;
     assert.deepEqual([again.dispatch_id, again.attempt, again.change.number], [lease.dispatch_id, 2, pull.number]);
-    assert.equal((await a.giveBack(lease)).status, 200); // repeated: nothing more
+    assert.equal((await a.giveBack(lease)).status, 200); // a repeated return has no effect
     assert.equal((await a.renew(lease)).json.lease, 'lost');
     assert.equal((await b.renew(again)).json.lease, 'active');
     assert.equal((await a.giveBack('nosuchlease')).status, 404);
   });
 
-  test("another accelerator's work does not exist", async () => {
+  test("a machine cannot reach another accelerator's work", async () => {
     const [mine, theirs] = await Promise.all([machine('m', 'mine'), machine('m', 'theirs')]);
     const pull = await work.open('mine');
     await work.queued(pull, 'mine');
@@ -256,7 +256,7 @@ describe('machines that take work', { skip: notBuilt }, () => {
     assert.equal((await mine.claim({ name: 'other' })).status, 403);
   });
 
-  test('L1: work without a job, and its end', async () => {
+  test('work at L1 has no job, and its end is accepted', async () => {
     const npu = await machine('npu-1', 'silent');
     await work.open('silent');
     const lease = await npu.take();
@@ -267,13 +267,13 @@ describe('machines that take work', { skip: notBuilt }, () => {
     assert.equal((await npu.claim()).status, 204);
   });
 
-  test('visibility goes with the offer', async () => {
+  test('a lease contains the visibility', async () => {
     const npu = await machine('npu-1', 'summary');
     await work.open('summary');
     assert.equal((await npu.take()).visibility, 'summary');
   });
 
-  test('no more than 16 claims of one machine wait', async () => {
+  test('at most 16 claims of one machine wait', async () => {
     const npu = await machine('npu-1', 'crowd');
     const cut = new AbortController();
     const held = Array.from({ length: 16 }, () => npu.claim({ wait: 30, signal: cut.signal }).catch(() => 'cut'));
@@ -285,7 +285,7 @@ describe('machines that take work', { skip: notBuilt }, () => {
     await waiting(outpost, 0);
   });
 
-  test('what is wrong is named', async () => {
+  test('a wrong field is 400 with its name', async () => {
     const npu = await machine('npu-1', 'twice');
     const wrong = async (body, pattern) => {
       const answer = await npu.ask('POST', '/api/v1/runner/claim', body);
@@ -304,8 +304,8 @@ describe('machines that take work', { skip: notBuilt }, () => {
   });
 });
 
-describe('leases that run out', { skip: notBuilt }, () => {
-  const LEASE_MS = 2000; // a heartbeat has to come within it on a busy machine too
+describe('leases that expire', { skip: notBuilt }, () => {
+  const LEASE_MS = 2000; // long enough for a heartbeat on a busy machine
   let rig;
   let outpost;
   let work;
@@ -321,7 +321,7 @@ describe('leases that run out', { skip: notBuilt }, () => {
     await rig?.close();
   });
 
-  test('three hand-overs, then it is missing, with the reason', async () => {
+  test('after three expired leases of other machines, the work is missing with a reason', async () => {
     const machines = await Promise.all([1, 2, 3, 4].map((n) => Puller.add(outpost, `npu-${n}`, 'npu')));
     const pull = await work.open('npu');
     const leases = [];
@@ -336,12 +336,12 @@ describe('leases that run out', { skip: notBuilt }, () => {
     assert.equal((await machines[0].claim()).status, 204);
   });
 
-  test('one that was taken up late runs out once more', async () => {
+  test('a late heartbeat revives an expired lease, which may expire again', async () => {
     const npu = await Puller.add(outpost, 'late', 'npu');
     const pull = await work.open('npu');
     const lease = await npu.take();
     for (let i = 0; i < 2; i++) {
-      await work.state(pull, 'npu', 'queued'); // nobody else has asked for work
+      await work.state(pull, 'npu', 'queued'); // no other machine has claimed it
       assert.equal((await npu.renew(lease)).json.lease, 'active');
       await work.state(pull, 'npu', 'running');
     }
@@ -351,7 +351,7 @@ describe('leases that run out', { skip: notBuilt }, () => {
     await npu.finish(again);
   });
 
-  test('a heartbeat keeps it; the service may be killed meanwhile', async () => {
+  test('heartbeats keep a lease, even across a kill of the service', async () => {
     const [npu, other] = await Promise.all([Puller.add(outpost, 'a', 'slow'), Puller.add(outpost, 'b', 'slow')]);
     await work.open('slow');
     const lease = await npu.take();
@@ -366,7 +366,7 @@ describe('leases that run out', { skip: notBuilt }, () => {
 });
 
 describe('a service that stops', { skip: notBuilt }, () => {
-  test('answers those who are held, and is gone', async () => {
+  test('answers waiting claims and heartbeats before it ends', async () => {
     const rig = await startRig();
     const outpost = await Outpost.start({ rig, accelerators: [chip('npu')], config: { comment: { enabled: false } } });
     const work = new Work(rig, outpost);

@@ -1,5 +1,5 @@
-// The pytest plugins that vendors copy. examples/model-validation/outpost_report.py: whatever pytest says of a test, what is red
-// is red in the report. config/client/outpost_tests.py: of an experiment just the listed tests run, whatever their names hold.
+// The pytest plugins that vendors copy. examples/model-validation/outpost_report.py: each red outcome of pytest is red in the
+// report. config/client/outpost_tests.py: an experiment runs exactly the listed tests, even if their names are hostile.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 
 const examples = fileURLToPath(new URL('../../examples/model-validation', import.meta.url));
 const client = fileURLToPath(new URL('../../config/client', import.meta.url));
-const PYTHON = '/usr/bin/python3'; // Debian's, which has Debian's pytest
+const PYTHON = '/usr/bin/python3'; // Debian's python, because it has Debian's pytest
 const hasPytest = spawnSync(PYTHON, ['-c', 'import pytest']).status === 0;
 
 describe('the pytest plugin', { skip: !hasPytest && 'python3-pytest is not installed' }, () => {
@@ -21,9 +21,9 @@ describe('the pytest plugin', { skip: !hasPytest && 'python3-pytest is not insta
   after(() => rmSync(dir, { recursive: true, force: true }));
 
   const python = (...args) => spawnSync(PYTHON, args, { cwd: dir, encoding: 'utf8', env: { ...process.env, PYTHONPATH: examples, PYTHONDONTWRITEBYTECODE: '1' } });
-  const told = () => JSON.parse(readFileSync(path.join(dir, 'o.json'), 'utf8')).tests.map(({ suite, name, status }) => `${status} ${suite}/${name}`);
+  const results = () => JSON.parse(readFileSync(path.join(dir, 'o.json'), 'utf8')).tests.map(({ suite, name, status }) => `${status} ${suite}/${name}`);
 
-  test('what breaks before, beside or behind a test does not hide it', () => {
+  test('an error before, during or after a test does not hide it', () => {
     writeFileSync(path.join(dir, 'test_broken.py'), 'import nothing_like_this\n');
     writeFileSync(path.join(dir, 'test_all.py'), `
 import pytest
@@ -50,10 +50,10 @@ def test_no_number(record_number): record_number(float("nan"), "s")
 `);
     const done = python('-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-p', 'outpost_report', '--outpost-report=o.json', '--continue-on-collection-errors');
     assert.equal(done.status, 1, done.stdout + done.stderr);
-    assert.deepEqual(told().sort(), ['ERROR unit/broken', 'ERROR unit/late', 'ERROR unit/test_broken.py', 'FAIL unit/no_number', 'FAIL unit/red', 'PASS model/llama3', 'SKIP unit/typed']);
+    assert.deepEqual(results().sort(), ['ERROR unit/broken', 'ERROR unit/late', 'ERROR unit/test_broken.py', 'FAIL unit/no_number', 'FAIL unit/red', 'PASS model/llama3', 'SKIP unit/typed']);
   });
 
-  test('an experiment: just the listed tests run, each of its dtypes', () => {
+  test('an experiment runs only the listed tests, with all their dtypes', () => {
     rmSync(path.join(dir, 'test_broken.py'), { force: true });
     writeFileSync(path.join(dir, 'test_all.py'), `
 import pytest
@@ -68,11 +68,11 @@ def test_other(): pass
     writeFileSync(path.join(dir, 'list'), 'model/llama3 $(touch ran)\nunit/typed[2]\nunit/typed\n');
     const done = spawnSync(PYTHON, ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', '-p', 'outpost_report', '--outpost-report=o.json'], { cwd: dir, encoding: 'utf8', env: { ...process.env, PYTHONPATH: examples, PYTHONDONTWRITEBYTECODE: '1', OUTPOST_TESTS: 'list' } });
     assert.equal(done.status, 0, done.stdout + done.stderr);
-    assert.deepEqual(told().sort(), ['PASS model/llama3 $(touch ran)', 'PASS unit/typed[2]', 'PASS unit/typed[2]']);
+    assert.deepEqual(results().sort(), ['PASS model/llama3 $(touch ran)', 'PASS unit/typed[2]', 'PASS unit/typed[2]']);
     assert.ok(!existsSync(path.join(dir, 'ran')));
   });
 
-  test('two workers with one test: each has its own result, and what was red stays red', () => {
+  test('two workers with one test report one result each, and a red one stays red', () => {
     const done = python('-c', `
 from types import SimpleNamespace as N
 import outpost_report
@@ -85,11 +85,11 @@ for outcome, worker in ("failed", "gw0"), ("passed", "gw1"), ("passed", "gw0"):
 writer.pytest_sessionfinish()
 `);
     assert.equal(done.status, 0, done.stderr);
-    assert.deepEqual(told(), ['FAIL model/a', 'PASS model/a']);
+    assert.deepEqual(results(), ['FAIL model/a', 'PASS model/a']);
   });
 });
 
-// Names that are commands for a shell, an expression for `pytest -k`, an option, or longer than what Outpost keeps of a name.
+// Names that are shell commands, an expression for `pytest -k`, an option, or longer than Outpost stores.
 const HOSTILE = ['$(touch ran)', '`touch ran`', "'; touch ran; '", '"quoted"', 'a b', 'not a or __import__("os").system("touch ran")', '-k', '--rootdir=/', 'x::y', '[z]', '\\\\n', '%s', 'é', '\\u2028', 'l'.repeat(300)];
 const SUITE = `
 import unittest
@@ -114,7 +114,7 @@ describe('the pytest plugin for experiments', { skip: !hasPytest && 'python3-pyt
   });
   after(() => rmSync(dir, { recursive: true, force: true }));
 
-  // Runs pytest and returns the lines that Outpost makes of its JUnit file.
+  // Runs pytest and returns the tests that Outpost reads from its JUnit file.
   const run = (list, ...args) => {
     writeFileSync(path.join(dir, 'list'), (list ?? []).map((one) => `${one}\n`).join(''));
     rmSync(path.join(dir, 'o.xml'), { force: true });
@@ -126,7 +126,7 @@ describe('the pytest plugin for experiments', { skip: !hasPytest && 'python3-pyt
     const names = [...xml.matchAll(/<testcase classname="([^"]*)" name="([^"]*)"/g)].map(([, classname, name]) => `${suite}/${Buffer.from(`${text(classname)}.${text(name)}`).subarray(0, 256)}`);
     return { status, names, said: stdout + stderr };
   };
-  const notRan = () => assert.ok(!existsSync(path.join(dir, 'ran')), 'a name was executed');
+  const notRan = () => assert.ok(!existsSync(path.join(dir, 'ran')), 'no name is executed');
 
   test('without a list all tests run', () => {
     const { names, said } = run(null);
@@ -134,7 +134,7 @@ describe('the pytest plugin for experiments', { skip: !hasPytest && 'python3-pyt
     assert.ok(names.includes('pytest/tests.deep.test_all.TestOps.test_add'), said);
   });
 
-  test('each test by its own name, and nothing that a name says is done', () => {
+  test('each test can be listed by its name, and no name is executed', () => {
     const all = run(null).names;
     for (const name of [all.at(0), ...all.slice(HOSTILE.length - 1)]) assert.deepEqual(run([name]).names, [name]);
     const { names, said } = run(all.slice(0, HOSTILE.length));
@@ -142,24 +142,24 @@ describe('the pytest plugin for experiments', { skip: !hasPytest && 'python3-pyt
     notRan();
   });
 
-  test('two classes with one test name are told apart', () => {
+  test('the plugin distinguishes equal test names in two classes', () => {
     assert.deepEqual(run(['pytest/tests.deep.test_all.TestOps.test_add']).names, ['pytest/tests.deep.test_all.TestOps.test_add']);
     assert.deepEqual(run(['pytest/tests.deep.test_all.test_add']).names, ['pytest/tests.deep.test_all.test_add']);
   });
 
-  test('a list of others: no test runs, and the exit code says so', () => {
+  test('a list of unknown tests runs no test and exits with an error', () => {
     const { status, names } = run(['unit/add', 'pytest/', '', '$(touch ran)', '-k', 'pytest/tests.deep.test_all.test_add extra']);
     assert.deepEqual([status, names], [5, []]);
     notRan();
   });
 
-  test('the suite and the prefix of the JUnit file are parts of a name', () => {
+  test('a listed name includes the suite and the prefix of the JUnit file', () => {
     const [name] = run(null, '-o', 'junit_suite_name=npu ops', '--junitprefix=linux').names;
     assert.match(name, /^npu ops\/linux\.tests\.deep\.test_all\.test_hostile\[/);
     assert.deepEqual(run([name], '-o', 'junit_suite_name=npu ops', '--junitprefix=linux').names, [name]);
   });
 
-  test('a file that cannot be loaded is red again', () => {
+  test('a file that cannot be loaded is red in the rerun too', () => {
     writeFileSync(path.join(dir, 'tests/test_broken.py'), 'import nothing_like_this\n');
     const { status, said } = run(['pytest/.tests.test_broken']);
     assert.notEqual(status, 0);
@@ -167,7 +167,7 @@ describe('the pytest plugin for experiments', { skip: !hasPytest && 'python3-pyt
     rmSync(path.join(dir, 'tests/test_broken.py'));
   });
 
-  test('a list that is not there is an error, not all tests', () => {
+  test('a missing list is an error and does not mean all tests', () => {
     const { status, stderr, stdout } = spawnSync(PYTHON, ['-m', 'pytest', '-p', 'no:cacheprovider', '-p', 'outpost_tests', 'tests'], { cwd: dir, encoding: 'utf8', env: { ...process.env, PYTHONPATH: client, PYTHONDONTWRITEBYTECODE: '1', OUTPOST_TESTS: 'nowhere' } });
     assert.equal(status, 3, stdout + stderr);
     assert.match(stdout + stderr, /No such file.*nowhere/);

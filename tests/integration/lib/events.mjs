@@ -1,7 +1,7 @@
-// A stream of server-sent events, as a page has it.
+// A stream of server-sent events, as a page opens it.
 import http from 'node:http';
 
-// next(n) waits for n of them; unread: those that came and were not asked for. localAddress: from which it asks.
+// next(n) waits for n events; unread: events that arrived and were not requested. localAddress: the client's address.
 export function follow(outpost, watches, { localAddress, ...headers } = {}) {
   const query = watches.map((path) => `watch=${encodeURIComponent(path)}`).join('&');
   const events = [];

@@ -1,11 +1,11 @@
-// A git repository served as GitHub serves it: smart HTTP over TLS, by git's own http-backend. Trees can be written
-// as no git program would.
+// A git repository served as GitHub serves it: smart HTTP over TLS, by git's own http-backend. A test can write trees
+// that git itself refuses.
 //
 //   const git = await GitServer.start({ repository: 'pytorch-fdn/registry' });
 //   git.commit({ 'accelerators.d/npu.yml': 'name: npu\n…' });        // → SHA of main's new tip
 //   git.url, git.certificate
 //   git.mode = 'down';                                               // or 'silent', 'serve'
-//   git.redirect = (url) => 'https://elsewhere/…';                   // redirected there; undefined: not redirected
+//   git.redirect = (url) => 'https://elsewhere/…';                   // the target of a redirect, or undefined for none
 //   git.redirectStatus = 301;                                        // 302 by default
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -54,13 +54,13 @@ export class GitServer {
     return this.git(['hash-object', '-w', '--stdin'], content);
   }
 
-  // entries: [mode, name, id], written in this order whatever they are.
+  // entries: [mode, name, id], written in this order without a check.
   tree(entries) {
     const raw = Buffer.concat(entries.flatMap(([mode, name, id]) => [Buffer.from(`${mode} ${name}\0`), Buffer.from(id, 'hex')]));
     return this.git(['hash-object', '-w', '--literally', '-t', 'tree', '--stdin'], raw);
   }
 
-  // The tip of main: a commit of this root tree on top of the one before, or (fresh) of nothing.
+  // Commits this root tree to main, on top of its tip or (fresh) without a parent.
   commitTree(root, { fresh = false } = {}) {
     const parent = fresh || !this.tip ? [] : ['-p', this.tip];
     this.tip = this.git(['commit-tree', root, '-m', 'registry', ...parent]);
@@ -78,7 +78,7 @@ export class GitServer {
     return this.commitTree(this.tree([['40000', 'accelerators.d', this.tree(entries)]]), options);
   }
 
-  // The same server has this repository under another path as well.
+  // Serves this repository under another path, too.
   serveAlsoAs(repository) {
     execFileSync('git', ['clone', '--quiet', '--bare', this.repo, path.join(this.dir, `${repository}.git`)]);
   }

@@ -1,4 +1,4 @@
-// Texts that mean something to somebody who renders, prints or runs them.
+// Texts with a meaning for a program that renders, prints or runs them.
 export const SHA = '0123456789abcdef0123456789abcdef01234567';
 
 export const HOSTILE = [
@@ -18,9 +18,9 @@ export const HOSTILE = [
   // GitHub
   '@octocat', '@pytorch/owners', '@everyone', '#123', 'pytorch/pytorch#1', 'GH-1', SHA, `pytorch/pytorch@${SHA}`, SHA.slice(0, 7), 'https://github.com/pytorch/pytorch/issues/1', 'Fixes #1', '/merge',
   '@pytorchbot merge -f "x"', '@outpost-bot ok-to-test\n@outpost-bot retest', '::error file=x::y', '::set-output name=a::b', '::add-mask::x', '${{ secrets.GITHUB_TOKEN }}',
-  // what no eye sees, and what moves what stands beside it
+  // invisible characters, and characters that move their neighbours
   '\u202egnp.exe\u202c', '\u2066a\u2069\u061c', 'a\u200bb\u200d\ufeff', '\u00ad\u2060', '\u2028# heading\u2029', '\u0085x', `e${'\u0301'.repeat(60)}`, '\u{e0041}\u{e007f}', '\ud83d\ude00\u200d\ud83d\ude00', '\u3164', '\ufffd',
   '\u0007\b\b\bbell', '\x1b[2J\x1b[41mred', '\x1b]0;title\x07', '\x1b]8;;https://evil.example/\x1b\\x\x1b]8;;\x1b\\', '\u009b41m', '\u009d0;x\u009c', '\x7f', '\x1bPq\x1b\\',
-  // for whom it is no Markdown at all
+  // other languages than Markdown
   '%s%n%x%1000000d', '\'; DROP TABLE job; --', '$(touch pwned)`touch pwned`', '../../../etc/passwd', '{{7*7}}', '{"a":1}', 'null', 'NaN', '-1', 'true',
 ];

@@ -1,6 +1,5 @@
-// A machine of its own that systemd boots: systemd-nspawn over a copy of this system, which an overlay in memory keeps apart.
-// Its network is this machine's, so a test talks to its services over loopback; with isAlone it has a loopback of its own
-// and nothing else.
+// A container that systemd boots: systemd-nspawn over this system with an overlay in memory. It shares this machine's network,
+// so a test reaches its services over loopback; with isAlone it has only its own loopback.
 //
 //   const machine = await Machine.boot({ prepare: async (root) => { …install into root… } });
 //   await machine.run('systemctl', 'start', 'outpostd');    // {stdout, stderr}, or throws with both
@@ -16,7 +15,7 @@ import { until } from './outpost.mjs';
 
 const run = promisify(execFile);
 
-// A reason why no machine can be booted here; false where one can.
+// The reason why no container can be booted here, or false.
 export function notBootable() {
   if (process.getuid() !== 0) return 'only root can boot a machine';
   if (!existsSync('/usr/bin/systemd-nspawn')) return 'systemd-nspawn is not installed';
@@ -24,7 +23,7 @@ export function notBootable() {
   return false;
 }
 
-// The first process of the container: the one whose parent is nspawn and which calls itself 1.
+// The first process of the container: its parent is nspawn, and its own PID is 1.
 async function leaderOf(parent) {
   for (const pid of await fs.readdir('/proc')) {
     if (!/^\d+$/.test(pid)) continue;
@@ -45,13 +44,13 @@ export class Machine {
       execFileSync('mount', ['-t', 'overlay', 'overlay', '-o', `lowerdir=/,upperdir=${self.dir}/upper,workdir=${self.dir}/work`, self.root]);
       await fs.writeFile(path.join(self.root, 'etc/machine-id'), '');
       await prepare(self.root);
-      // basic.target: no service but those that a test starts. The container's own filter forbids key rings and locked memory, which a service here may use.
+      // basic.target starts no services, so a test starts its own. By default the container's filter forbids key rings and locked memory, which a service here may use.
       self.container = spawn('systemd-nspawn', ['-D', self.root, `--machine=${path.basename(self.dir).toLowerCase()}`, '--register=no', '--keep-unit', '--console=pipe', '--link-journal=no', ...(isAlone ? ['--private-network'] : []),
         '--system-call-filter=@keyring @memlock', '/lib/systemd/systemd', 'systemd.unit=basic.target'], { stdio: ['ignore', 'ignore', 'pipe'] });
       self.log = '';
       self.container.stderr.setEncoding('utf8').on('data', (text) => { self.log += text; });
       const boot = async () => {
-        self.leader = await until(() => leaderOf(self.container.pid), { what: 'the container has a first process' });
+        self.leader = await until(() => leaderOf(self.container.pid), { what: 'the container starts its first process' });
         await until(async () => /running|degraded/.test((await run('nsenter', ['-t', self.leader, '-a', 'systemctl', 'is-system-running']).catch((error) => error)).stdout), { what: 'systemd has booted' });
       };
       const ended = once(self.container, 'exit').then(([code]) => { throw new Error(`the container has ended with ${code}:\n${self.log}`); });
@@ -68,7 +67,7 @@ export class Machine {
     return run('nsenter', ['-t', this.leader, '-a', ...command], { maxBuffer: 64 << 20 });
   }
 
-  // `systemctl start`, with the journal where it fails.
+  // `systemctl`, which throws with the journal if it fails.
   async systemctl(...args) {
     try {
       await this.run('systemctl', ...args);
@@ -78,7 +77,7 @@ export class Machine {
     }
   }
 
-  // What the service manager says of a unit.
+  // A property of a unit from the service manager.
   async show(unit, property) {
     return (await this.run('systemctl', 'show', '--value', '-p', property, unit)).stdout.trim();
   }
@@ -87,7 +86,7 @@ export class Machine {
     if (this.container && this.container.exitCode === null && this.container.signalCode === null) {
       const ended = once(this.container, 'exit');
       this.container.kill('SIGKILL');
-      if (this.leader) try { process.kill(Number(this.leader), 'SIGKILL'); } catch { /* it has ended */ }
+      if (this.leader) try { process.kill(Number(this.leader), 'SIGKILL'); } catch { /* it already ended */ }
       await ended;
     }
     for (const at of [this.root, this.dir])

@@ -1,26 +1,26 @@
-// What GitHub makes of a comment, by GitHub's own renderer (cmark-gfm), and what its filters would find in the text behind it.
+// Renders a comment with GitHub's own renderer (cmark-gfm), and finds the mentions and references that GitHub's filters would link.
 //
 //   const page = await rendered(markdown);
-//   page.strange({ links: ['https://…/'] })     // → [] when all of it is Outpost's own
+//   page.strange({ links: ['https://…/'] })     // → [] if all markup is Outpost's own
 //   page.table                                  // rows of cells as text, the heading first
 import { runProgram } from './outpost.mjs';
 
-// Without GitHub's filter of tags (and its sanitizer behind): what they would take out is not to be there to begin with.
+// Without GitHub's filter of tags and its sanitizer, because the Markdown must not contain what these remove.
 const ARGUMENTS = ['--unsafe', '-t', 'html', ...['table', 'autolink', 'strikethrough', 'tasklist'].flatMap((name) => ['-e', name])];
 
-// What a comment of Outpost is made of; all else somebody brought in.
+// The tags of Outpost's own comments. Any other tag is strange.
 const ATTRIBUTES = { a: /^ href="[^"]*"$/, th: /^( align="(left|center)")?$/, td: /^( align="(left|center)")?$/ };
 const ELEMENTS = new Set(['p', 'strong', 'code', 'a', 'table', 'thead', 'tbody', 'tr', 'th', 'td', 'ul', 'li', 'hr', 'details', 'summary']);
 
 // Mentions, references, commits, addresses, emoji, footnotes, mathematics.
 const REFERENCES = /@|#\w|\bGH-\d|:\/\/|www\.|\b[0-9a-f]{7,40}\b|:[\w+-]+:|\[\^|\$/i;
 
-// What no eye sees, or what moves what stands beside it.
+// Invisible characters, and characters that move their neighbours.
 export const UNSEEN = /[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|[\u{e0000}-\u{e0fff}]/u;
 
 const plain = (html) => html.replace(/&lt;/g, '<').replace(/&gt;/g, '>').replace(/&quot;/g, '"').replace(/&amp;/g, '&');
 
-// cmark-gfm escapes < > & " in all that it did not read as a tag.
+// cmark-gfm escapes < > & " outside tags.
 function tokens(html) {
   return [...html.matchAll(/<!--[^]*?-->|<(\/?)([a-zA-Z][\w-]*)([^>]*?)( ?\/)?>|[^<]+|</g)].map(([whole, close, element, attributes]) => (
     element ? { element, attributes, close: close === '/' } : whole.startsWith('<') ? { odd: whole } : { text: plain(whole) }));

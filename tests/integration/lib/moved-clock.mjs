@@ -1,9 +1,9 @@
-// A wall clock that is put: the daemon's by libfaketime, and this process's, which is GitHub's, along with it.
+// Moves the wall clock: the daemon's by libfaketime, and with it this process's, which is GitHub's.
 //
 //   const clock = new MovedClock(outpost.dir);
-//   await clock.set(ms);                 // so far ahead of the real one
-//   await clock.put(ms);                 // so much further
-//   outpost.options.env = clock.env;     // for each daemon from then on
+//   await clock.set(ms);                 // so far ahead of the real clock
+//   await clock.put(ms);                 // so much further than now
+//   outpost.options.env = clock.env;     // for each daemon that starts later
 import { existsSync } from 'node:fs';
 import fs from 'node:fs/promises';
 import path from 'node:path';
@@ -35,7 +35,7 @@ export class MovedClock {
     return { LD_PRELOAD: FAKETIME, FAKETIME_TIMESTAMP_FILE: this.#file, FAKETIME_NO_CACHE: '1', DONT_FAKE_MONOTONIC: '1', ASAN_OPTIONS: 'verify_asan_link_order=0' };
   }
 
-  // Who reads the file at any time finds the old text or the new one.
+  // A rename, so that a reader of the file always finds a complete text.
   async set(ms) {
     ahead = ms;
     await fs.writeFile(`${this.#file}.new`, `+${ahead / 1000}\n`);

@@ -1,4 +1,4 @@
-// Starts the built programs as an operator would: own folder, own configuration, real sockets.
+// Starts the built programs as an operator does: with their own folder and configuration and real sockets.
 //
 //   const outpost = await Outpost.start({ rig, issuer, accelerators: [...] });
 //   await outpost.waitForLog({ ev: 'job_finished' });
@@ -22,19 +22,18 @@ import { WAIT_MS, sendPatiently, waitAtLeast } from '../../github/patience.mjs';
 
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../..');
 const build = path.join(root, 'build', process.env.BUILD ?? 'release');
-// How much slower than usual everything may be: a daemon under valgrind.
+// The factor by which everything may be slower than usual, for a daemon under valgrind.
 export const OUTPOSTD = process.env.OUTPOSTD ?? path.join(build, 'outpostd');
 export const OUTPOSTCTL = process.env.OUTPOSTCTL ?? path.join(build, 'outpostctl');
 
-// A reason to skip when the daemon is not built; false when it is.
+// The reason to skip if the daemon is not built, or false.
 export const notBuilt = existsSync(OUTPOSTD) ? false : `${path.relative(root, OUTPOSTD)} is not built`;
 
 const children = new Set();
 process.on('exit', () => { for (const child of children) child.kill('SIGKILL'); });
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 
-// Asks until fn gives something truthy. For conditions over HTTP only: what a log line tells is waited for with
-// waitForLog.
+// Polls until fn returns a truthy value. Only for conditions over HTTP: use waitForLog for a log line.
 export async function until(fn, { timeout, interval = 20, what = fn.toString() } = {}) {
   const limit = waitAtLeast(timeout);
   const end = Date.now() + limit;
@@ -52,8 +51,8 @@ export async function until(fn, { timeout, interval = 20, what = fn.toString() }
   throw new Error(`not within ${limit} ms: ${what}${last ? `; last: ${last.message}` : ''}`);
 }
 
-// A port for a daemon that starts later, perhaps more than once. It is below the range from which the kernel takes ports for outgoing
-// connections (32768 and above), so that none of these gets it while no daemon listens.
+// A port for a daemon that starts later, perhaps more than once. It is below the kernel's range for outgoing connections (32768 and
+// above), so that no connection gets it while the daemon is down.
 export async function freePort() {
   for (;;) {
     const port = 10_000 + Math.floor(Math.random() * 22_000);
@@ -84,7 +83,7 @@ export function parseLog(line) {
   return fields;
 }
 
-// Plain objects are merged, all else is replaced; null takes a key out.
+// Merges plain objects and replaces other values; null removes a key.
 function merge(base, over) {
   if (over === null || typeof over !== 'object' || Array.isArray(over)) return over;
   const out = { ...base };
@@ -102,13 +101,13 @@ export class Outpost extends EventEmitter {
   #ended = false;
 
   // options:
-  //   rig            the GitHub (tests/github/rig.mjs), whose target is set to this daemon
+  //   rig            the fake GitHub (tests/github/rig.mjs); its webhooks go to this daemon
   //   issuer, issuers  OIDC issuers ({issuer, jwksUrl, repositories?})
   //   accelerators   [{name, title, level, …}] as in accelerators.d; secrets: {accelerator: {name: value}}
   //   allowlist      text of CRCR's file;  config: merged over the generated outpost.yml
   //   program (default: OUTPOSTD), env, args, listen (host:port), url, wait: false (do not wait until it is ready)
-  //   tls            {ca, cert, key} as PEM: it serves HTTPS
-  //   logFile        its log goes there and is not read here: for load tests
+  //   tls            {ca, cert, key} as PEM, to serve HTTPS
+  //   logFile        the log goes there and is not read, for load tests
   static async start(options = {}) {
     const outpost = await Outpost.prepare(options);
     await outpost.spawn();
@@ -230,7 +229,7 @@ export class Outpost extends EventEmitter {
     return this.log.slice(-lines).map(({ line }) => line).join('\n');
   }
 
-  // Resolves with the first log entry, past (from `after` on) or to come, that has these fields or fits the function.
+  // Resolves with the first log entry, past (from `after` on) or future, that has these fields or fits the function.
   waitForLog(wanted, { timeout, after = 0 } = {}) {
     const limit = waitAtLeast(timeout);
     const fits = typeof wanted === 'function' ? wanted
@@ -241,7 +240,7 @@ export class Outpost extends EventEmitter {
       const timer = setTimeout(() => {
         this.off('log', look);
         reject(new Error(`no log line ${typeof wanted === 'function' ? wanted : JSON.stringify(wanted)} within ${limit} ms; the last ones:\n${this.tail()}`));
-      }, limit).unref(); // a daemon that ended keeps no test file waiting
+      }, limit).unref(); // so that the timer keeps no test file running
       const look = (entry) => {
         if (!fits(entry)) return;
         clearTimeout(timer);
@@ -252,7 +251,7 @@ export class Outpost extends EventEmitter {
     });
   }
 
-  // SIGTERM; exit 0 is the contract's.
+  // Sends SIGTERM and asserts exit status 0.
   async stop() {
     if (!this.#child || this.#ended) return;
     if (this.#child.exitCode !== null || this.#child.signalCode !== null)
@@ -270,7 +269,7 @@ export class Outpost extends EventEmitter {
 
   async kill() {
     this.#ended = true;
-    if (!this.#child) return; // it was never started
+    if (!this.#child) return; // never started
     this.#child.kill('SIGKILL');
     await this.#exit;
   }
@@ -287,7 +286,7 @@ export class Outpost extends EventEmitter {
     return this.waitForLog({ ev: /reload/ }, { after });
   }
 
-  // Ends the daemon however it is and removes its folder (kept with KEEP=1).
+  // Ends the daemon in any state and removes its folder (kept with KEEP=1).
   async close() {
     try {
       await this.stop();
@@ -305,7 +304,7 @@ export class Outpost extends EventEmitter {
     return runProgram(OUTPOSTD, ['-c', this.configFile, '--check'], { cwd: this.dir });
   }
 
-  // {status, headers, text, json}; json is undefined when the body is none.
+  // {status, headers, text, json}; json is undefined if the body is not JSON.
   request(method, target, options = {}) {
     return sendPatiently(() => this.#requestOnce(method, target, options));
   }
@@ -357,7 +356,7 @@ export class Outpost extends EventEmitter {
     }, { what: `/api/v1/${target}: ${fits}`, ...options });
   }
 
-  // Writes bytes as they are. Resolves with {text, answers} when the server has closed the connection.
+  // Sends raw bytes. Resolves with {text, answers} when the server has closed the connection.
   async raw(bytes) {
     const unanswered = Object.assign(new Error('no answer'), { code: 'ECONNRESET' });
     let got;

@@ -1,4 +1,4 @@
-// A machine that takes work, as docs/runner-protocol.md has it, without outpost-runner: one call for each request.
+// A machine that claims work by docs/runner-protocol.md without outpost-runner: one method for each request.
 //
 //   const machine = await Puller.add(outpost, 'npu-17', 'ascend-npu', { labels: ['npu'] });
 //   const { status, json: lease } = await machine.claim({ wait: 30 });
@@ -33,7 +33,7 @@ export class Puller {
     return { status: answer.status, headers: answer.headers, text, json };
   }
 
-  // Asks until the service has read its tokens, which is moments after its start: until then 503.
+  // Repeats the request while the answer is 503, because the service reads its tokens shortly after its start.
   static ready(ask) {
     return until(async () => {
       const answer = await ask();
@@ -45,7 +45,7 @@ export class Puller {
     return this.ask('POST', '/api/v1/runner/claim', { name, claim_id: id, labels, wait, version: 'test' }, options);
   }
 
-  // Claims and must get it.
+  // Claims and asserts that there is work.
   async take(options) {
     const answer = await this.claim({ wait: 10, ...options });
     assert.equal(answer.status, 200, `${answer.status} ${answer.text}`);

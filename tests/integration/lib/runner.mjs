@@ -1,4 +1,4 @@
-// A vendor's machine: outpost-runner in a folder of its own, with a token from `outpostctl runner add`.
+// A vendor's machine: outpost-runner in its own folder, with a token from `outpostctl runner add`.
 //
 //   const runner = await Runner.start({ outpost, name: 'npu-17', accelerator: 'npu', steps: [{ name: 'test', run: 'make test' }] });
 //   await runner.waitForLog({ ev: 'job_over', as: 'sent' });
@@ -98,7 +98,7 @@ export class Runner extends EventEmitter {
     return this.log.slice(-lines).map(({ line }) => line).join('\n');
   }
 
-  // The first log entry, past (from `after` on) or to come, that has these fields.
+  // The first log entry, past (from `after` on) or future, that has these fields.
   waitForLog(wanted, { timeout, after = 0 } = {}) {
     const limit = waitAtLeast(timeout);
     const fits = ({ fields }) => Object.entries(wanted).every(([key, value]) => (value instanceof RegExp ? value.test(fields[key] ?? '') : String(fields[key]) === String(value)));
@@ -123,7 +123,7 @@ export class Runner extends EventEmitter {
     this.#child.kill(name);
   }
 
-  // SIGTERM; exit 0 is the contract's.
+  // Sends SIGTERM and asserts exit status 0.
   async stop() {
     if (this.#child.exitCode === null && this.#child.signalCode === null) this.#child.kill('SIGTERM');
     const ended = await Promise.race([this.#exit, sleep(WAIT_MS, 'late', { ref: false })]);
@@ -131,7 +131,7 @@ export class Runner extends EventEmitter {
     assert.deepEqual(ended, { code: 0, signal: null }, `outpost-runner did not end well:\n${this.tail()}`);
   }
 
-  // The agent alone dies: the process that runs the steps is another.
+  // Kills only the agent. Another process runs the steps.
   async kill() {
     this.#child.kill('SIGKILL');
     await this.#exit;
@@ -151,7 +151,7 @@ export class Runner extends EventEmitter {
     return runProgram(OUTPOST_RUNNER, ['-c', this.configFile, '--check'], { cwd: this.dir });
   }
 
-  // Ends it however it is, and removes its folder (kept with KEEP=1).
+  // Ends it in any state and removes its folder (kept with KEEP=1).
   async close() {
     try {
       if (this.#child?.exitCode === null && this.#child.signalCode === null) {
@@ -166,7 +166,7 @@ export class Runner extends EventEmitter {
   }
 }
 
-// A machine's token, as its vendor gets it.
+// A machine's token from outpostctl.
 export async function addRunner(outpost, name, accelerator) {
   const { code, stdout, stderr } = await outpost.ctl('runner', 'add', name, '--accelerator', accelerator);
   assert.equal(code, 0, stderr);
