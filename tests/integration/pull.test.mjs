@@ -1,5 +1,5 @@
-// Machines that take work, by the protocol of docs/runner-protocol.md and without outpost-runner: who gets what, what is
-// waited for, and what becomes of a lease.
+// Machines that claim work by the protocol of docs/runner-protocol.md without outpost-runner: which machine gets which work,
+// waiting claims and heartbeats, and the end of leases.
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
@@ -11,8 +11,7 @@ import { Puller } from './lib/puller.mjs';
 const UPSTREAM = 'pytorch/pytorch';
 const LONG = { timeout: 15_000 };
 
-// An accelerator with one pull runner; each test has its own, so that no test sees another's work. Those that share `label`
-// hear of the same pull requests.
+// An accelerator with one pull runner. Each test has its own, so that it gets no work of another test.
 const chip = (name, pull = {}, more = {}) => ({
   name, title: name, level: 'L2', runners: [{ name: 'farm', pull: { labels: [], max_parallel: 5, ...pull } }], triggers: { pull_request: { label: 'required' } }, ...more,
 });
@@ -24,7 +23,7 @@ class Work {
     Object.assign(this, { rig, outpost });
   }
 
-  // A pull request that this accelerator alone tests.
+  // Opens a pull request that only this accelerator tests.
   async open(accelerator) {
     const number = Work.next++;
     const pull = this.rig.openPull(UPSTREAM, { number, labels: [`ciflow/crcr/${accelerator}`] });
@@ -32,7 +31,7 @@ class Work {
     return pull;
   }
 
-  // A new head.
+  // Pushes a new head.
   async push(pull) {
     const next = this.rig.updatePull(UPSTREAM, pull.number, { headSha: randomBytes(20).toString('hex') });
     await this.deliver('synchronize', next, { before: pull.headSha });
@@ -43,7 +42,7 @@ class Work {
     assert.equal((await this.rig.deliver('pull_request', pullRequestOf(action, pull, options))).status_code, 202);
   }
 
-  // What /api/v1/pulls/N says of the accelerator, once it fits.
+  // Waits until the accelerator's part of /api/v1/pulls/N fits, and returns it.
   async of(pull, accelerator, fits) {
     const view = await this.outpost.waitForApi(`pulls/${pull.number}`, (json) => {
       const one = json.accelerators.find(({ name }) => name === accelerator);
@@ -64,7 +63,7 @@ class Work {
 const metric = async (outpost, name) => Number((await outpost.get('/metrics')).text.match(new RegExp(`^${name} (\\d+)$`, 'm'))[1]);
 const waiting = (outpost, n, name = 'outpost_claims_waiting') => until(async () => await metric(outpost, name) === n, { what: `${name} is ${n}` });
 
-describe('machines that take work', { skip: notBuilt }, () => {
+describe('machines that claim work', { skip: notBuilt }, () => {
   let rig;
   let outpost;
   let work;

@@ -33,7 +33,7 @@ describe('re-running', { skip: notBuilt }, () => {
     await Promise.all([lab?.stop(), rig?.close()]);
   });
 
-  const heard = (pull, fits) => until(() => lab.events.find(({ event, body }) => body?.outpost && event !== 'cancel' && fits(event, body)), { what: `the lab hears of ${pull.number}` });
+  const received = (pull, fits) => until(() => lab.events.find(({ event, body }) => body?.outpost && event !== 'cancel' && fits(event, body)), { what: `the lab hears of ${pull.number}` });
   async function report({ body }, tests) {
     const conclusion = tests.some(({ status }) => status === 'FAIL') ? 'failure' : 'success';
     const answer = await post(body.outpost.callback_url, body.outpost.callback_token, workflowOf({ workflow: 'lab', job: 'suite', run_id: `run-${++runs}`, conclusion, tests }, 'completed'));
@@ -43,16 +43,16 @@ describe('re-running', { skip: notBuilt }, () => {
   async function firstRun(number) {
     const pull = rig.openPull(UPSTREAM, { number, author: `author-${number}` });
     assert.equal((await rig.deliver('pull_request', pullRequestOf('opened', pull))).status_code, 202);
-    const first = await heard(pull, (event, { payload }) => event === 'pull_request' && payload.pull_request.number === number);
+    const first = await received(pull, (event, { payload }) => event === 'pull_request' && payload.pull_request.number === number);
     await report(first, [failed(number), result('bert', 'PASS')]);
-    const side = (name) => heard(pull, (event, { outpost: { experiment } }) => event === 'experiment' && experiment.of === first.body.outpost.dispatch_id && experiment.side === name);
+    const side = (name) => received(pull, (event, { outpost: { experiment } }) => event === 'experiment' && experiment.of === first.body.outpost.dispatch_id && experiment.side === name);
     const all = () => lab.events.filter(({ event, body }) => event === 'experiment' && body?.outpost.experiment?.of === first.body.outpost.dispatch_id);
     return { pull, head: await side('head'), base: () => side('base'), all };
   }
 
-  test('a flake: it counts until the rerun on the same commit has passed', async () => {
+  test('a flake counts as a failure until the rerun on the same commit passes', async () => {
     const { pull, head, base } = await firstRun(601);
-    const during = await comment(pull, (body) => /re-running 1 failure/.test(body), 'the comment says that it runs again');
+    const during = await comment(pull, (body) => /re-running 1 failure/.test(body), 'the comment says that the failure reruns');
     assert.match(during, /^… \*\*1 failure\*\* on The Chip, not classified yet; re-running 1 failure\.$/m);
     assert.match(during, /- ✗ `model\/llama3`: .* · re-running · /);
     assert.match(during, /\*\*Re-running:\*\* The Chip \(1 failure\)/);
@@ -60,24 +60,24 @@ describe('re-running', { skip: notBuilt }, () => {
     assert.deepEqual([summary.verdict, summary.complete, summary.rerunning], ['pending', false, 1]);
     assert.deepEqual(verdicts.map(({ test: name, rerun }) => [name, rerun]).sort(), [['bert', null], ['llama3', 'pending']]);
     const check = await until(() => rig.checkRuns(UPSTREAM, pull.headSha).find(({ name, status }) => name === 'outpost/chip/lab/suite' && status === 'completed'), { what: 'the check run concludes' });
-    assert.equal(check.conclusion, 'failure', 'a failure counts until it is decided');
+    assert.equal(check.conclusion, 'failure', 'an undecided failure counts');
     assert.match(check.output.title, /re-running 1/);
     assert.match(check.output.summary, /· re-running/);
     await report(head, [result('llama3', 'PASS')]);
-    await report(await base(), [result('llama3', 'PASS')]); // both sides count together
+    await report(await base(), [result('llama3', 'PASS')]); // the results count once both sides are done
     const final = await comment(pull, (body) => body && !/re-running/i.test(body), 'the final comment');
     assert.match(final, /^✓ \*\*Nothing new is red\*\*: 1 failure not caused by this change \(flaky\)\.$/m);
     assert.match(final, /passed when it ran again on this commit: \[evidence\]\(.*\/jobs\/\d+\)/);
-    await until(() => rig.checkRuns(UPSTREAM, pull.headSha).find(({ name }) => name === 'outpost/chip/lab/suite').conclusion === 'neutral', { what: 'the check run follows' });
+    await until(() => rig.checkRuns(UPSTREAM, pull.headSha).find(({ name }) => name === 'outpost/chip/lab/suite').conclusion === 'neutral', { what: 'the check run is neutral' });
     const view = await outpost.api(`pulls/${pull.number}`);
     assert.deepEqual([view.summary.verdict, view.summary.complete, view.summary.rerunning], ['pass', true, 0]);
   });
 
-  test('a breakage of the base, and one of the change', async () => {
+  test('reruns attribute a failure to the base or to the change', async () => {
     for (const [number, onBase, line] of [[602, failed(602), /^✓ \*\*Nothing new is red\*\*: 1 failure not caused by this change \(on the base\)\.$/m], [603, result('mixtral', 'PASS'), /^✗ \*\*1 new failure\*\* on The Chip\.$/m]]) {
       const { pull, base, all } = await firstRun(number);
       await base();
-      const answered = new Set(); // one failure on a side may be a flake, so a side runs more than once
+      const answered = new Set(); // a side may run more than once, because a single failure may be a flake
       const final = await until(async () => {
         for (const event of all().filter((one) => !answered.has(one))) {
           answered.add(event);

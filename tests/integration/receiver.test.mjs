@@ -61,17 +61,17 @@ mv "$OUTPOST_DISPATCH_ID.new" "$OUTPOST_DISPATCH_ID"
     return { given: first.split(' '), list: rest.join('\n') };
   };
 
-  test('the command gets a file with one test in a line; the file goes when the command has ended', async () => {
+  test('the command gets a file with one test per line, which is removed when the command ends', async () => {
     assert.equal(await send('one', [...HOSTILE, 'unit/a\nunit/b', 'unit/\u2028c', 'unit/\u001b[2J']), 202);
     const { given, list } = await seen('one');
     assert.deepEqual(given.slice(1), ['experiment', SHA, 'pr=']);
     assert.equal(list, lines);
-    await until(async () => (assert.equal(await send('two'), 202), !existsSync(given[0])), { what: 'the list is removed' });
-    assert.equal((await seen('two')).given[0], 'unset', 'every other dispatch lists no tests');
+    await until(async () => (assert.equal(await send('two'), 202), !existsSync(given[0])), { what: 'the file is removed' });
+    assert.equal((await seen('two')).given[0], 'unset', 'an ordinary dispatch lists no tests');
     assert.deepEqual((await fs.readdir(folder)).sort(), ['ci.sh', 'one', 'secret', 'two']);
   });
 
-  test('no test that fits into a line: refused, because an empty list must not mean all tests', async () => {
+  test('an experiment without a usable test name is refused, because an empty list must not mean all tests', async () => {
     assert.equal(await send('three', ['unit/a\nunit/b']), 400);
     assert.equal(await send('three', []), 400);
     assert.ok(!existsSync(path.join(folder, 'three')));
@@ -101,13 +101,13 @@ mv "$OUTPOST_DISPATCH_ID.new" "$OUTPOST_DISPATCH_ID"
       }
       const sent = bodies.map((body) => /OUTPOST_TESTS_BASE64\]"\r\n\r\n([^\r]*)\r\n|[?&]?OUTPOST_TESTS_BASE64=([^&]*)/.exec(body)).map((found) => decodeURIComponent(found?.[1] ?? found?.[2] ?? '')); // curl leaves an empty one out
       assert.deepEqual(sent.map((one) => Buffer.from(one, 'base64').toString()), [lines, '']);
-      // What the comment in the script says of the job's side.
+      // Run the decoding command that the script's comment recommends.
       const [, decode] = /^# {3}(\[ -z .*)$/m.exec(readFileSync(path.join(examples, script), 'utf8'));
       const job = spawnSync('sh', ['-c', `${decode}; cat "$OUTPOST_TESTS"`], { cwd: folder, encoding: 'utf8', env: { PATH: process.env.PATH, OUTPOST_TESTS_BASE64: sent[0] } });
       assert.equal(job.stdout, lines, job.stderr);
     });
 
-  test('no name was executed', async () => {
+  test('no test name is executed', async () => {
     assert.ok(!(await fs.readdir(folder)).includes('ran'));
   });
 });

@@ -59,7 +59,7 @@ class Story {
     await this.outpost.spawn();
   }
 
-  // The next commit of main, tested by everybody with this status.
+  // Pushes a commit to main, for which all accelerators report this status.
   async push(name, status) {
     const before = this.tip ?? fakeSha('before all');
     this.tip = fakeSha(name);
@@ -81,7 +81,7 @@ class Story {
     }
   }
 
-  // What is silent shows on no page: only the operator sees it.
+  // No page shows an accelerator at L1, so ask the operator's tool.
   async dispatchOf(name, head) {
     return until(async () => {
       const { dispatches } = JSON.parse((await this.outpost.ctl('--json', 'dispatches')).stdout);
@@ -92,8 +92,8 @@ class Story {
   figures(name = 'chip') { return this.outpost.api(`accelerators/${name}`); }
   issues(repository = CHIP) { return this.rig.issues(repository); }
   comments() { return this.rig.comments(CHIP, this.issues()[0].number); }
-  told(step, accelerator = 'chip') { return this.outpost.waitForLog({ ev: 'red_episode_told', step, accelerator }, { timeout: 60_000 }); }
-  // Each once: one whose answer a crash lost comes again under the same delivery.
+  notified(step, accelerator = 'chip') { return this.outpost.waitForLog({ ev: 'red_episode_told', step, accelerator }, { timeout: 60_000 }); }
+  // Without repetitions: a notice whose answer a crash lost is sent again with the same delivery.
   notices() {
     const all = this.lab.events.filter(({ event }) => !['push', 'pull_request', 'cancel'].includes(event));
     return all.filter(({ delivery }, i) => all.findIndex((one) => one.delivery === delivery) === i);
@@ -102,12 +102,12 @@ class Story {
 }
 
 describe('an accelerator that is red on main', { skip: notBuilt || notMovable }, () => {
-  test('is told once, reminded once, overdue after 72 hours, and closed when green', async () => {
+  test('gets one issue and one reminder, is overdue after 72 hours, and the issue closes when it is green', async () => {
     const story = await Story.begin();
     try {
       const good = await story.push('good', 'PASS');
       const bad = await story.push('bad', 'FAIL');
-      await story.told('red');
+      await story.notified('red');
       const [issue] = story.issues();
       assert.equal(issue.author, story.rig.bot);
       assert.match(issue.title, /^Chip is red on upstream main since \d{4}-\d\d-\d\d$/);
@@ -132,21 +132,21 @@ describe('an accelerator that is red on main', { skip: notBuilt || notMovable },
       await story.outpost.restart({ hard: true });
       await story.push('still bad', 'FAIL');
       await story.at(49);
-      await story.told('reminder');
+      await story.notified('reminder');
       await story.notice('reminder');
       assert.equal(story.comments().length, 1);
       assert.match(story.comments()[0].body, /^@alice @bob: Chip has been red on /);
       await story.at(50);
       await story.push('bad for long', 'FAIL');
       await story.at(73);
-      await story.told('overdue');
+      await story.notified('overdue');
       await story.notice('overdue');
       assert.deepEqual(story.comments().map(({ body }) => /outpost:red:\d+:(\w+)/.exec(body)[1]), ['reminder', 'overdue']);
       assert.equal((await story.figures()).overdue, true);
 
       await story.outpost.restart();
       const green = await story.push('mended', 'PASS');
-      await story.told('green');
+      await story.notified('green');
       const notice = await story.notice('green');
       assert.equal(notice.body.green.sha, green);
       assert.equal(story.issues().length, 1);
@@ -158,7 +158,7 @@ describe('an accelerator that is red on main', { skip: notBuilt || notMovable },
       assert.equal(after.numbers.red_episodes, 1);
       assert.ok(after.numbers.reaction_time > 72 * HOUR);
 
-      // Another one is another issue.
+      // Another episode has another issue.
       await story.push('bad again', 'FAIL');
       await until(() => story.issues().length === 2, { timeout: 60_000 });
       const { stdout } = await story.outpost.ctl('status');
@@ -168,13 +168,13 @@ describe('an accelerator that is red on main', { skip: notBuilt || notMovable },
     }
   });
 
-  test('L1 shows nothing, at any door', async () => {
+  test('an accelerator at L1 is shown nowhere', async () => {
     const story = await Story.begin();
     try {
       const events = follow(story.outpost, ['accelerators/quiet', 'accelerators/chip']);
-      await events.next(2); // one each comes at once
+      await events.next(2); // the first event of each watch
       await story.push('bad', 'FAIL');
-      await story.told('red');
+      await story.notified('red');
       const pull = story.rig.openPull(UPSTREAM, { number: 7, author: 'alice', association: 'MEMBER' });
       await story.rig.deliver('pull_request', pullRequestOf('opened', pull));
       await story.report('pulls/7', 'FAIL');
@@ -200,7 +200,7 @@ describe('an accelerator that is red on main', { skip: notBuilt || notMovable },
     }
   });
 
-  test('a process that dies between GitHub and its database makes no second issue', async () => {
+  test('a crash after the issue is created does not create a second one', async () => {
     const story = await Story.begin();
     try {
       const fault = story.rig.fault({ kind: 'hang', method: 'POST', path: '/repos/{owner}/{repo}/issues', when: 'after' });
@@ -208,13 +208,13 @@ describe('an accelerator that is red on main', { skip: notBuilt || notMovable },
       await until(() => fault.struck === 1 && story.issues().length === 1, { timeout: 60_000 });
       await story.outpost.kill();
       await story.outpost.spawn();
-      await story.told('red');
+      await story.notified('red');
       const hang = story.rig.fault({ kind: 'hang', method: 'POST', path: '/repos/{owner}/{repo}/issues/{issue_number}/comments', when: 'after' });
       await story.at(49);
       await until(() => hang.struck === 1 && story.comments().length === 1, { timeout: 60_000 });
       await story.outpost.kill();
       await story.outpost.spawn();
-      await story.told('reminder');
+      await story.notified('reminder');
       assert.equal(story.issues().length, 1);
       assert.equal(story.comments().length, 1);
     } finally {
@@ -222,7 +222,7 @@ describe('an accelerator that is red on main', { skip: notBuilt || notMovable },
     }
   });
 
-  test('an issue that nobody knows of is found and closed, also when all is green again by then', async () => {
+  test('an issue whose creation was not recorded is found and closed, even if the accelerator is green by then', async () => {
     const story = await Story.begin();
     try {
       const lost = story.rig.fault({ kind: 'hang', method: 'POST', path: '/repos/{owner}/{repo}/issues', when: 'after' });
@@ -235,7 +235,7 @@ describe('an accelerator that is red on main', { skip: notBuilt || notMovable },
       await story.push('good again', 'PASS');
       await story.outpost.waitForLog({ ev: 'branch_green', accelerator: 'chip' }, { timeout: 60_000 });
       story.rig.clearFaults();
-      await story.told('green');
+      await story.notified('green');
       assert.deepEqual(story.issues().map(({ state }) => state), ['closed']);
       assert.equal(story.comments().length, 1);
     } finally {
@@ -243,7 +243,7 @@ describe('an accelerator that is red on main', { skip: notBuilt || notMovable },
     }
   });
 
-  test('a repository that takes no issue is not asked for ever', async () => {
+  test('a repository without issues is not retried for ever', async () => {
     const story = await Story.begin({
       accelerators: (lab) => [{ ...accelerators(lab)[0], runners: [...accelerators(lab)[0].runners, { name: 'lab', webhook: { url: lab.url, secret: 'hook' } }] }],
     });

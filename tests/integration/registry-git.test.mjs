@@ -43,7 +43,7 @@ describe('the registry from git', { skip: notBuilt }, () => {
   const isRefused = (sha) => until(async () => (await registry()).refused === sha, { timeout: 10_000, what: `${sha} is refused` });
   const pushed = (branch = 'main', name = REGISTRY) => rig.deliver('push', push({ repository: name, branch, after: git.tip }));
 
-  test('a push webhook of that repository brings its new commit at once', async () => {
+  test('a push webhook of the registry loads its new commit at once', async () => {
     await start();
     assert.deepEqual(await names(), ['npu']);
     assert.equal((await registry()).commit, git.tip);
@@ -56,12 +56,12 @@ describe('the registry from git', { skip: notBuilt }, () => {
     const { length } = git.requests;
     assert.equal((await pushed('topic')).status_code, 200);
     assert.equal((await pushed('main', 'somebody/else')).status_code, 200);
-    assert.equal(git.requests.length, length, 'other branches and repositories bring no fetch');
+    assert.equal(git.requests.length, length, 'pushes to other branches and repositories start no fetch');
     assert.equal((await pushed('main', REGISTRY.toUpperCase())).status_code, 200);
-    await until(() => git.requests.length > length, { what: 'names are compared without case' });
+    await until(() => git.requests.length > length, { what: 'the repository name matches without case' });
   });
 
-  test('a commit comes with the interval, and what it registers gets dispatches', async () => {
+  test('each interval loads a new commit, and its accelerators get dispatches', async () => {
     await start({ interval: '1s' });
     const next = git.commit({ 'gpu.yml': file('gpu') });
     await inForce(next);
@@ -70,7 +70,7 @@ describe('the registry from git', { skip: notBuilt }, () => {
     await rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: { payload } }) => payload.number === 31 });
   });
 
-  test('a commit that does not check is refused whole, with file and line, and the old one stays', async () => {
+  test('an invalid commit is refused completely with file and line, and the old one stays in force', async () => {
     await start();
     const good = git.tip;
     const bad = git.commit({ 'gpu.yml': file('gpu'), 'npu.yml': `${file('npu')}level: L9\n` });
@@ -86,7 +86,7 @@ describe('the registry from git', { skip: notBuilt }, () => {
     assert.match(stdout, new RegExp(`! the registry's commit ${bad.slice(0, 7)} was refused, the commit before it is in force:\\n${where}\\d+: `));
     assert.match((await outpost.get('/metrics')).text, /^outpost_registry_refused 1$/m);
     await outpost.waitForLog({ ev: 'registry_error', at: /npu\.yml:\d+: / });
-    // Mended, and forced back: both clear it.
+    // A force-push back and a corrected commit both clear the refusal.
     git.reset(good);
     await pushed();
     await until(async () => (await registry()).refused === null);
@@ -97,7 +97,7 @@ describe('the registry from git', { skip: notBuilt }, () => {
     assert.doesNotMatch((await outpost.ctl('status')).stdout, /refused/);
   });
 
-  test('a secret that is missing here refuses the commit until it is there and everything is read again', async () => {
+  test('a commit with a missing secret is refused until the secret exists and a reload', async () => {
     await start();
     const lab = git.commit({ 'lab.yml': 'name: lab\ntitle: Lab\nlevel: L2\nrunners:\n  - {name: ci, webhook: {url: "http://127.0.0.1:9/hook", secret: hook}}\n' });
     await pushed();
@@ -130,13 +130,13 @@ describe('the registry from git', { skip: notBuilt }, () => {
     assert.equal((await registry()).fetch_error, null);
   });
 
-  test('a first start without a network waits for the registry, and loses nothing meanwhile', async () => {
+  test('a first start without a network waits for the registry and loses no delivery meanwhile', async () => {
     git = await GitServer.start({ repository: REGISTRY });
     git.commit({ 'npu.yml': file('npu') });
     git.mode = 'down';
     outpost = await Outpost.prepare(options('1d'));
     assert.match((await outpost.check()).stderr, /nothing has been fetched yet/);
-    assert.ok(!existsSync(path.join(outpost.stateDir, 'registry')), '--check touches nothing');
+    assert.ok(!existsSync(path.join(outpost.stateDir, 'registry')), '--check creates no files');
     outpost.options.wait = false;
     await outpost.spawn();
     await outpost.waitForLog({ ev: 'registry_not_fetched' });
@@ -152,7 +152,7 @@ describe('the registry from git', { skip: notBuilt }, () => {
     await rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: { payload } }) => payload.number === 32 });
   });
 
-  test('a hostile tree is refused, and leaves nothing behind', async () => {
+  test('a hostile tree is refused and leaves no files behind', async () => {
     await start();
     const good = git.tip;
     const blob = git.blob(file('x'));
@@ -181,17 +181,17 @@ describe('the registry from git', { skip: notBuilt }, () => {
     await pushed();
     await isRefused(none);
     assert.match((await registry()).refused_why, /no such folder/);
-    // What is nobody's business is left where it is.
+    // Other files are ignored.
     const odd = git.commitEntries([['100644', '.hidden.yml', blob], ['100644', 'README.md', blob], ['120000', 'link', git.blob('/etc')], ['100644', 'npu.yml', git.blob(file('npu'))], ['40000', 'sub', git.tree([['100644', 'x.yml', blob]])]], { fresh: true });
     await pushed();
     await inForce(odd);
     assert.deepEqual(await names(), ['npu']);
     const folder = path.join(outpost.stateDir, 'registry');
-    await until(() => readdirSync(folder).length === 3, { what: 'repo.git, good and one checkout' });
+    await until(() => readdirSync(folder).length === 3, { what: 'the folder has repo.git, good and one checkout' });
     assert.deepEqual(readdirSync(path.join(folder, readdirSync(folder).find((name) => name.startsWith(odd)))), ['npu.yml']);
   });
 
-  test('a certificate that nobody vouches for is not believed', async () => {
+  test('an untrusted certificate stops the fetch', async () => {
     await start();
     const good = git.tip;
     git.commit({ 'gpu.yml': file('gpu') });
@@ -202,8 +202,8 @@ describe('the registry from git', { skip: notBuilt }, () => {
     assert.equal(commit, good);
   });
 
-  // Finding 11. Each of these was followed before, but the first.
-  test('no redirect is followed: neither to another server nor to another path of the same one', async () => {
+  // Finding 11.
+  test('no redirect is followed, neither to another server nor to another path', async () => {
     await start();
     const good = git.tip;
     const other = await GitServer.start({ repository: REGISTRY });
@@ -232,7 +232,7 @@ describe('the registry from git', { skip: notBuilt }, () => {
       assert.deepEqual(git.requests.filter((r) => r.includes('someone/evil')), []);
       assert.match((await outpost.ctl('status')).stdout, /! fetching the registry: .*redirect/);
       const next = git.commit({ 'gpu.yml': file('gpu') });
-      for (const target of [samePath, (url) => `${new URL(other.url).origin}${url}`]) { // once the heads are known
+      for (const target of [samePath, (url) => `${new URL(other.url).origin}${url}`]) { // a redirect of the second request
         git.redirect = (url) => url.endsWith(`${REGISTRY}.git/git-upload-pack`) && target(url);
         await pushed();
         await until(async () => /redirect/.test((await registry()).fetch_error) && git.requests.at(-1).startsWith('POST'));
@@ -248,7 +248,7 @@ describe('the registry from git', { skip: notBuilt }, () => {
     }
   });
 
-  test('a silent server holds nothing up: neither the service nor its end', async () => {
+  test('a silent server blocks neither the service nor its stop', async () => {
     await start();
     git.mode = 'silent';
     const { length } = git.requests;
@@ -259,7 +259,7 @@ describe('the registry from git', { skip: notBuilt }, () => {
     await outpost.stop();
   });
 
-  test('SIGHUP and new commits at the same time', async () => {
+  test('simultaneous reloads and new commits end with the newest commit', async () => {
     await start();
     for (let i = 0; i < 5; i++) {
       const next = git.commit({ [`gpu${i}.yml`]: file(`gpu${i}`) });
@@ -270,10 +270,10 @@ describe('the registry from git', { skip: notBuilt }, () => {
     process.kill(outpost.pid, 'SIGHUP');
     git.mode = 'silent';
     await outpost.restart({ hard: true });
-    assert.deepEqual(await names(), ['gpu4'], 'a commit that was in force is in force after a kill, before anything is fetched');
+    assert.deepEqual(await names(), ['gpu4'], 'after a kill, the last commit is in force before a fetch');
   });
 
-  test('a first commit that is bad: nothing is in force until it is mended', async () => {
+  test('with an invalid first commit, outpostd is not ready until it is corrected', async () => {
     git = await GitServer.start({ repository: REGISTRY });
     const bad = git.commit({ 'npu.yml': 'name: npu\n' });
     outpost = await Outpost.prepare(options('1s'));
@@ -282,15 +282,15 @@ describe('the registry from git', { skip: notBuilt }, () => {
     await outpost.waitForLog({ ev: 'registry_refused' });
     assert.equal((await outpost.get('/readyz')).status, 503);
     const report = await outpost.request('POST', '/api/v1/dispatches/abc/jobs', { headers: { authorization: 'Bearer x' }, body: '{}' });
-    assert.equal(report.status, 503, 'a report that comes now is not lost, but asked for again');
+    assert.equal(report.status, 503, 'a report gets 503 and is sent again');
     assert.match((await outpost.ctl('status')).stdout, new RegExp(`commit ${bad.slice(0, 7)} was refused, no commit of it is in force:\\n.*npu\\.yml:1: `));
     git.commit({ 'npu.yml': file('npu') });
     await until(async () => (await outpost.get('/readyz')).status === 200, { timeout: 10_000 });
   });
 
-  test('a good commit that outpost.yml no longer fits stops the start, and says the way out', async () => {
+  test('a last commit that no longer fits outpost.yml stops the start with a message how to continue', async () => {
     git = await GitServer.start({ repository: REGISTRY });
-    git.commit({ 'npu.yml': 'name: npu\ntitle: NPU\nlevel: L2\n' }); // hosted in infra
+    git.commit({ 'npu.yml': 'name: npu\ntitle: NPU\nlevel: L2\n' }); // hosted in the infra repository
     const settings = options('1d');
     outpost = await Outpost.start({ ...settings, config: { ...settings.config, infra: { repository: 'pytorch-fdn/infra' } } });
     await outpost.stop();

@@ -1,5 +1,5 @@
-// Who gets what: CRCR's allowlist, trust and ok-to-test, labels, drafts, paths, branches, several accelerators in
-// one repository.
+// Which accelerators get a change: CRCR's allowlist, trust and ok-to-test, labels, drafts, paths, branches, several accelerators
+// in one repository.
 import assert from 'node:assert/strict';
 import fs from 'node:fs/promises';
 import path from 'node:path';
@@ -16,7 +16,7 @@ const SHARED = 'vllm-project/vllm';
 
 const accelerator = (name, repository, more = {}) => ({ name, title: name.toUpperCase(), level: 'L2', trust: 'anyone', runners: [{ name: 'ci', github: { repository } }], ...more });
 
-describe('who gets what', { skip: notBuilt }, () => {
+describe('the accelerators that get a change', { skip: notBuilt }, () => {
   let rig;
   let issuer;
   let outpost;
@@ -57,7 +57,7 @@ describe('who gets what', { skip: notBuilt }, () => {
   const states = async (number) => Object.fromEntries((await outpost.api(`pulls/${number}`)).accelerators.map(({ name, dispatches }) => [name, dispatches[0].state]));
   const settled = (number, fits) => outpost.waitForApi(`pulls/${number}`, (view) => fits(Object.fromEntries(view.accelerators.map(({ name, dispatches }) => [name, dispatches[0].state]))), { timeout: 10_000, what: `the dispatches of #${number}` });
 
-  test('paths decide, from the files that GitHub names, which are read once', async () => {
+  test('paths select accelerators, and Outpost reads the list of files once', async () => {
     const { number } = await open({ files: ['aten/src/ATen/x.cpp'] });
     await settled(number, (all) => all.aten === 'sent');
     assert.equal(to('Ascend/pytorch', number).length, 1);
@@ -67,7 +67,7 @@ describe('who gets what', { skip: notBuilt }, () => {
     assert.equal(rig.requests({ path: `/repos/${UPSTREAM}/pulls/${number}/files` }).length, 1);
   });
 
-  test('several accelerators of one repository: one dispatch that lists them', async () => {
+  test('several accelerators of one repository get one dispatch that lists them', async () => {
     const { number } = await open();
     await settled(number, (all) => all.one === 'sent' && all.two === 'sent');
     const got = to(SHARED, number);
@@ -78,14 +78,14 @@ describe('who gets what', { skip: notBuilt }, () => {
     assert.deepEqual(ids, [got[0].id, got[0].id]);
   });
 
-  test('who is not trusted is held, and a member\'s ok-to-test releases that head only', async () => {
+  test('an untrusted pull request is held, and a member\'s ok-to-test releases only that head', async () => {
     const { number, pull } = await open({ association: 'FIRST_TIME_CONTRIBUTOR' });
     await settled(number, (all) => all.one === 'sent' && all.two === 'held' && all.hosted === 'held');
     assert.deepEqual(to(SHARED, number).map(({ accelerators }) => accelerators), [['one']]);
     assert.equal(to(INFRA, number).length, 0);
     const view = await outpost.api(`pulls/${number}`);
     assert.match(view.accelerators.find(({ name }) => name === 'two').dispatches[0].held_reason, /contributed/);
-    await until(() => rig.comments(UPSTREAM, number).length === 1, { timeout: 10_000, what: 'a comment tells that it is held' });
+    await until(() => rig.comments(UPSTREAM, number).length === 1, { timeout: 10_000, what: 'a comment says that it is held' });
     assert.match(rig.comments(UPSTREAM, number)[0].body, /ok-to-test/);
 
     const bot = rig.app.slug;
@@ -99,7 +99,7 @@ describe('who gets what', { skip: notBuilt }, () => {
     await send('issue_comment', issueComment('created', { number, body: `Looks good.\n@${bot} ok-to-test`, association: 'MEMBER' }));
     await settled(number, (all) => all.two === 'sent' && all.hosted === 'sent');
     const got = to(SHARED, number);
-    assert.deepEqual(got.at(-1).accelerators.sort(), ['one', 'two'], 'the later dispatch lists what is released and unfinished');
+    assert.deepEqual(got.at(-1).accelerators.sort(), ['one', 'two'], 'the later dispatch lists the released and unfinished accelerators');
     assert.deepEqual(to(INFRA, number).at(-1).accelerators, ['hosted']);
 
     const newer = rig.updatePull(UPSTREAM, number, { headSha: fakeSha(`newer ${number}`) });
@@ -107,20 +107,20 @@ describe('who gets what', { skip: notBuilt }, () => {
     await settled(number, (all) => all.one === 'sent' && all.two === 'held');
   });
 
-  test('a label starts what waits for it; taking it away ends it', async () => {
+  test('a label starts the accelerators that require it, and removing it cancels them', async () => {
     const { number, pull } = await open();
     await settled(number, (all) => all.one === 'sent');
     assert.equal(to('torch-spyre/torch-spyre', number).length, 0);
     await send('pull_request', pullRequestOf('labeled', pull, { label: 'ciflow/crcr/on-label', labels: ['ciflow/crcr/on-label'] }));
     await settled(number, (all) => all['on-label'] === 'sent');
     assert.deepEqual(to('torch-spyre/torch-spyre', number).map(({ action, original }) => [action, original]), [['synchronize', 'labeled']]);
-    assert.equal(to(SHARED, number).length, 1, 'nobody else gets it again');
+    assert.equal(to(SHARED, number).length, 1, 'other accelerators get no second dispatch');
     await send('pull_request', pullRequestOf('unlabeled', pull, { label: 'ciflow/crcr/on-label', labels: [] }));
     await settled(number, (all) => all['on-label'] === 'cancelled');
     await until(() => to('torch-spyre/torch-spyre', number).some(({ action }) => action === 'closed'));
   });
 
-  test('drafts: false waits until it is ready, and stops when it is a draft again', async () => {
+  test('with drafts: false a draft is not tested, and converting to a draft cancels', async () => {
     const { number, pull } = await open({ draft: true });
     await until(() => to(INFRA, number).length === 1);
     assert.equal(to(SHARED, number).length, 0);
@@ -133,7 +133,7 @@ describe('who gets what', { skip: notBuilt }, () => {
     assert.equal(to(INFRA, number).length, 1);
   });
 
-  test('a changed base runs again, as synchronize', async () => {
+  test('a changed base starts another round, sent as synchronize', async () => {
     const { number, pull } = await open();
     await until(() => to(SHARED, number).length === 1);
     await send('pull_request', pullRequestOf('edited', pull, { changes: { base: {} }, updatedAt: new Date(Date.now() + 2000).toISOString() }));
@@ -141,7 +141,7 @@ describe('who gets what', { skip: notBuilt }, () => {
     assert.deepEqual(to(SHARED, number).map(({ action, original }) => [action, original]), [['opened', 'opened'], ['synchronize', 'edited']]);
   });
 
-  test('pushes go to the branches that ask for them', async () => {
+  test('pushes go to the accelerators that registered the branch', async () => {
     const pushed = (sha) => rig.dispatches({ repository: SHARED }).filter(({ client_payload: { payload } }) => payload.after === sha);
     const [main, release] = [fakeSha('to main'), fakeSha('to release')];
     await send('push', push({ branch: 'release/2.9', after: release }));
@@ -153,11 +153,11 @@ describe('who gets what', { skip: notBuilt }, () => {
     assert.equal((await rig.deliver('push', push({ branch: 'topic' }))).status_code, 200, 'other branches are ignored');
   });
 
-  test('the rig saw nothing that GitHub would refuse', () => assert.deepEqual(rig.violations(), []));
+  test('GitHub saw no violation', () => assert.deepEqual(rig.violations(), []));
 });
 
-describe("CRCR's allowlist as it is", { skip: notBuilt }, () => {
-  test('its vendors get dispatches and report, each at its level', async () => {
+describe("CRCR's allowlist", { skip: notBuilt }, () => {
+  test('its vendors get dispatches and report at their levels', async () => {
     const [rig, issuer] = await Promise.all([startRig(), startIssuer()]);
     const outpost = await Outpost.start({
       rig, issuer,
@@ -185,8 +185,8 @@ describe("CRCR's allowlist as it is", { skip: notBuilt }, () => {
     }
   });
 
-  // `events` is a repository's own, also under an L3 device that has others.
-  test('a repository that takes nightly runs only gets neither pull requests nor pushes', async () => {
+  // `events` belongs to a repository, even under an L3 device with other repositories.
+  test('a repository with only nightly events gets neither pull requests nor pushes', async () => {
     const [rig, issuer] = await Promise.all([startRig(), startIssuer()]);
     const outpost = await Outpost.start({
       rig, issuer,
@@ -208,8 +208,8 @@ describe("CRCR's allowlist as it is", { skip: notBuilt }, () => {
     }
   });
 
-  // CRCR demotes by moving the entry from L3 to L2, where it is no device's but an accelerator of its own.
-  test('an entry that is moved from L3 to L2 gets no new check run, and one that has begun is finished', async () => {
+  // CRCR demotes by moving the entry from L3 to L2, where it belongs to no device and is its own accelerator.
+  test('an entry that moves from L3 to L2 gets no new check run, and a started one is completed', async () => {
     const [rig, issuer] = await Promise.all([startRig(), startIssuer()]);
     const repository = 'Ascend/pytorch';
     const label = 'ciflow/crcr/npu';
@@ -250,8 +250,8 @@ describe("CRCR's allowlist as it is", { skip: notBuilt }, () => {
     }
   });
 
-  // pytorch/test-infra, torchci/pages/api/crcr/level-status.ts: what the workflow that opens demotion pull requests reads.
-  test('/api/crcr/level-status has the shape of HUD\'s, one entry for each repository at L3', async () => {
+  // pytorch/test-infra, torchci/pages/api/crcr/level-status.ts: the workflow that opens demotion pull requests reads it.
+  test('/api/crcr/level-status has HUD\'s shape with one entry for each repository at L3', async () => {
     const [rig, issuer] = await Promise.all([startRig(), startIssuer()]);
     const outpost = await Outpost.start({ rig, issuer, allowlist: 'L2:\n  - pytorch-fdn/accelerator-test-infra\nL3:\n  npu:\n    Ascend/pytorch: [carol]\n    torch-spyre/torch-spyre: [dave]\n    vllm-project/vllm: [erin]\n', config: { comment: { enabled: false } } });
     const report = async (number, repository, conclusion) => {
@@ -279,7 +279,7 @@ describe("CRCR's allowlist as it is", { skip: notBuilt }, () => {
         { criterion: 'Job Pass Rate', measured: '–', target: '≥ 90%', met: null },
       ]);
       await report(11, 'vllm-project/vllm', 'success');
-      const after = await until(async () => { const { repos } = await get(); return repos.every(({ noData }) => !noData) && repos; }, { timeout: 20_000, what: 'the figures of a run that has ended' });
+      const after = await until(async () => { const { repos } = await get(); return repos.every(({ noData }) => !noData) && repos; }, { timeout: 20_000, what: 'the figures include the run' });
       assert.deepEqual(after.map(({ repo, change }) => [repo, change]), [['Ascend/pytorch', null], ['torch-spyre/torch-spyre', 'demote'], ['vllm-project/vllm', null]]);
       const [good, bad] = after;
       assert.deepEqual(good.criteria.map(({ met }) => met), [true, true, true]);

@@ -47,7 +47,7 @@ describe('outpost-report', { skip: notBuilt }, () => {
     await fs.rm(folder, { recursive: true, force: true });
   });
 
-  // A dispatch that a CI got: {number, env: what it sets}
+  // A dispatch as a CI receives it: {number, env}
   async function dispatched() {
     const number = next++;
     await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number })));
@@ -57,12 +57,12 @@ describe('outpost-report', { skip: notBuilt }, () => {
 
   async function report(env, args, shell = ['dash']) {
     const child = spawn(shell[0], [...shell.slice(1), CLIENT, ...args], { cwd: folder, env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
-    let said = '';
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => { said += text; });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => { output += text; });
     const [code] = await once(child, 'close');
-    return { code, said };
+    return { code, output };
   }
-  const quiet = async (...args) => assert.deepEqual(await report(...args), { code: 0, said: '' });
+  const quiet = async (...args) => assert.deepEqual(await report(...args), { code: 0, output: '' });
   const view = (number) => outpost.api(`pulls/${number}`);
   const cells = async (number) => (await view(number)).verdicts.map(({ test: title, status }) => `${title} ${status}`);
 
@@ -84,7 +84,7 @@ describe('outpost-report', { skip: notBuilt }, () => {
     });
   }
 
-  test('a periodic run of its own: only the end, with its report', async () => {
+  test('a self-started periodic run reports only its end with its report', async () => {
     const token = (await outpost.ctl('token', 'issue', 'lab')).stdout.trim();
     const head = '5'.repeat(40);
     const env = { OUTPOST_CALLBACK_URL: `${outpost.url}/github/callback`, OUTPOST_TOKEN: token, OUTPOST_RUN_ID: '7', OUTPOST_RETRIES: '0', OUTPOST_ECHO: `{"event_type": "nightly", "delivery_id": "${head}"}` };
@@ -94,10 +94,10 @@ describe('outpost-report', { skip: notBuilt }, () => {
     assert.deepEqual([kind, verdicts.map(({ test: title, status }) => `${title} ${status}`)], ['nightly', ['add PASS']]);
     const log = await report(env, ['log', 'log.txt']);
     assert.equal(log.code, 1);
-    assert.match(log.said, /^outpost-report: a run that Outpost did not ask for has no log/);
+    assert.match(log.output, /^outpost-report: a run that Outpost did not ask for has no log/);
   });
 
-  test('a periodic run of its own needs no run id, and each is a run (B5)', async () => {
+  test('a self-started periodic run needs no run id (B5)', async () => {
     const token = (await outpost.ctl('token', 'issue', 'lab')).stdout.trim();
     for (const [index, shell] of SHELLS.entries()) {
       const head = String(6 + index).repeat(40);
@@ -109,7 +109,7 @@ describe('outpost-report', { skip: notBuilt }, () => {
     }
   });
 
-  test('names are text, whatever is in them', async () => {
+  test('hostile names are passed as text', async () => {
     for (const shell of SHELLS) {
       const { number, env } = await dispatched();
       const name = 'a "b" \\ $(touch oops) `c` %s\n\t& é', shown = 'a "b" \\ $(touch oops) `c` %s& é';
@@ -120,55 +120,55 @@ describe('outpost-report', { skip: notBuilt }, () => {
     }
   });
 
-  test('the words of other CIs', async () => {
-    for (const [said, means] of [['SUCCESS', 'success'], ['FAILURE', 'failure'], ['UNSTABLE', 'failure'], ['ABORTED', 'cancelled'], ['failed', 'failure'], ['canceled', 'cancelled']]) {
+  test('finish accepts the conclusions of other CIs', async () => {
+    for (const [word, conclusion] of [['SUCCESS', 'success'], ['FAILURE', 'failure'], ['UNSTABLE', 'failure'], ['ABORTED', 'cancelled'], ['failed', 'failure'], ['canceled', 'cancelled']]) {
       const { number, env } = await dispatched();
-      await quiet(env, ['finish', said]);
-      assert.equal((await view(number)).accelerators[0].jobs[0].conclusion, means);
+      await quiet(env, ['finish', word]);
+      assert.equal((await view(number)).accelerators[0].jobs[0].conclusion, conclusion);
     }
   });
 
-  test('a promised report that is not there, or not a report: never green', async () => {
+  test('a job whose report is missing or invalid is not green', async () => {
     await fs.writeFile(path.join(folder, 'broken.xml'), '<testsuite><testcase');
     for (const file of ['nowhere.xml', 'broken.xml']) {
       const { number, env } = await dispatched();
-      const { code, said } = await report(env, ['finish', 'success', file]);
+      const { code, output } = await report(env, ['finish', 'success', file]);
       assert.equal(code, 1);
-      assert.match(said, new RegExp(`outpost-report: the report ${file} was not taken`));
+      assert.match(output, new RegExp(`outpost-report: the report ${file} was not taken`));
       assert.deepEqual(await cells(number), ['tests MISS']);
     }
   });
 
-  test('exit code: 0 only when the server has taken it, 1 when it has not, 2 for a wrong call (B5, B14)', async () => {
+  test('the exit code is 0 only if the server accepts the report, 1 if not, and 2 for wrong usage (B5, B14)', async () => {
     const { env } = await dispatched();
     const troubles = [
       [{}, ['start']], [{ ...env, OUTPOST_TOKEN: '' }, ['start']], [env, ['log', 'nowhere.txt']], [{ ...env, OUTPOST_TOKEN: 'wrong' }, ['start']],
       [{ ...env, OUTPOST_CALLBACK_URL: 'http://127.0.0.1:1/api/v1/dispatches/x/jobs' }, ['finish', 'success']], [{ ...env, OUTPOST_RUN_ID: '' }, ['start']],
     ];
     for (const [vars, args] of troubles) {
-      const { code, said } = await report(vars, args);
-      assert.equal(code, 1, said);
-      assert.match(said, /^outpost-report: /m, JSON.stringify(args));
-      assert.doesNotMatch(said, new RegExp(env.OUTPOST_TOKEN), 'the token is in no log');
+      const { code, output } = await report(vars, args);
+      assert.equal(code, 1, output);
+      assert.match(output, /^outpost-report: /m, JSON.stringify(args));
+      assert.doesNotMatch(output, new RegExp(env.OUTPOST_TOKEN), 'the output does not contain the token');
     }
     for (const args of [[], ['log'], ['begin'], ['start', 'now'], ['finish'], ['finish', 'success', 'report.xml', 'more']]) {
-      const { code, said } = await report(env, args);
-      assert.equal(code, 2, said);
-      assert.match(said, /^Usage: outpost-report start/, JSON.stringify(args));
+      const { code, output } = await report(env, args);
+      assert.equal(code, 2, output);
+      assert.match(output, /^Usage: outpost-report start/, JSON.stringify(args));
     }
     assert.equal((await report(env, ['start'])).code, 0);
   });
 
-  test('--help prints the usage, and needs nothing (B14)', async () => {
+  test('--help prints the usage without an environment (B14)', async () => {
     for (const shell of SHELLS)
       for (const word of ['--help', '-h', 'help']) {
-        const { code, said } = await report({}, [word], shell);
-        assert.equal(code, 0, said);
-        assert.match(said, /^Usage: outpost-report start[^]*OUTPOST_CALLBACK_URL[^]*Exit code: /);
+        const { code, output } = await report({}, [word], shell);
+        assert.equal(code, 0, output);
+        assert.match(output, /^Usage: outpost-report start[^]*OUTPOST_CALLBACK_URL[^]*Exit code: /);
       }
   });
 
-  test('a refusal: the status on one line, the reason on the next (B14)', async () => {
+  test('a refusal prints the status on one line and the reason on the next (B14)', async () => {
     const answers = { 400: '{"detail":"workflow.run_id is missing"}', 409: '{"detail":"a \\"quoted\\" word","bytes":5}', 404: '<html>no such page</html>', 403: '' };
     const reasons = { 400: 'workflow.run_id is missing', 409: 'a \\"quoted\\" word', 404: '<html>no such page</html>', 403: 'the answer is empty' };
     const server = http.createServer((request, response) => {
@@ -179,12 +179,12 @@ describe('outpost-report', { skip: notBuilt }, () => {
     for (const shell of SHELLS)
       for (const status of Object.keys(answers)) {
         const env = { OUTPOST_CALLBACK_URL: `http://127.0.0.1:${server.address().port}/${status}`, OUTPOST_TOKEN: 'x', OUTPOST_RUN_ID: '1', OUTPOST_RETRIES: '0' };
-        assert.deepEqual(await report(env, ['start'], shell), { code: 1, said: `outpost-report: the job (in_progress) was not taken: HTTP ${status}\noutpost-report: ${reasons[status]}\n` });
+        assert.deepEqual(await report(env, ['start'], shell), { code: 1, output: `outpost-report: the job (in_progress) was not taken: HTTP ${status}\noutpost-report: ${reasons[status]}\n` });
       }
     server.close();
   });
 
-  test('busy servers are asked again; the token is on no command line', async () => {
+  test('a busy server is retried, and no command line contains the token', async () => {
     let asked = 0;
     let commandLines = '';
     const server = http.createServer(async (request, response) => {
@@ -198,9 +198,9 @@ describe('outpost-report', { skip: notBuilt }, () => {
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const url = `http://127.0.0.1:${server.address().port}/api/v1/dispatches/x/jobs`;
-    const { code, said } = await report({ OUTPOST_CALLBACK_URL: url, OUTPOST_TOKEN: 'very-secret-token', OUTPOST_RUN_ID: '1' }, ['start']);
+    const { code, output } = await report({ OUTPOST_CALLBACK_URL: url, OUTPOST_TOKEN: 'very-secret-token', OUTPOST_RUN_ID: '1' }, ['start']);
     server.close();
-    assert.equal(code, 0, said);
+    assert.equal(code, 0, output);
     assert.equal(asked, 2);
     assert.match(commandLines, /--retry/);
     assert.doesNotMatch(commandLines, /very-secret-token/);

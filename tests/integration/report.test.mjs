@@ -38,7 +38,7 @@ describe('docs/report.schema.json', () => {
     cases = await readJson(path.join(reports, 'outpost-cases.json'));
   });
 
-  test('it takes the examples', async () => {
+  test('it accepts the examples', async () => {
     assert.equal(validate(await readJson(path.join(reports, 'outpost.json'))), true, JSON.stringify(validate.errors));
     const page = await fs.readFile(path.join(root, 'docs/report.md'), 'utf8');
     const examples = [...page.matchAll(/```json\n(\{"schema"[^]*?)```/g)].map(([, text]) => JSON.parse(text));
@@ -46,8 +46,8 @@ describe('docs/report.schema.json', () => {
     for (const example of examples) assert.equal(validate(example), true, JSON.stringify(validate.errors));
   });
 
-  // docs/report-examples: what vendors begin with.
-  test('it takes the whole examples, and so does the program, without a hint', async () => {
+  // docs/report-examples, which vendors begin with.
+  test('it and outpostctl accept the complete examples without a hint', async () => {
     const folder = path.join(root, 'docs/report-examples');
     const names = await fs.readdir(folder);
     const page = await fs.readFile(path.join(root, 'docs/report.md'), 'utf8');
@@ -62,18 +62,18 @@ describe('docs/report.schema.json', () => {
       if (notBuilt) continue;
       const { code, stdout, stderr } = await ctl(['report', 'validate', file, '--json']);
       assert.equal(code, 0, stderr);
-      const told = JSON.parse(stdout);
-      assert.deepEqual([told.format, told.tests, told.hints], ['outpost', example.tests.length, []], name);
+      const summary = JSON.parse(stdout);
+      assert.deepEqual([summary.format, summary.tests, summary.hints], ['outpost', example.tests.length, []], name);
     }
     assert.equal(systems.size, 2);
   });
 
-  test('it judges the table of documents as the parser does', () => {
+  test('it agrees with the parser on the table of documents', () => {
     assert.ok(cases.length > 100);
     for (const { what, document, error } of cases) assert.equal(validate(document), error === undefined, `${what}: ${JSON.stringify(validate.errors)}`);
   });
 
-  test('the samples of every format are taken', { skip: notBuilt }, async () => {
+  test('outpostctl accepts the samples of every format', { skip: notBuilt }, async () => {
     for (const name of await fs.readdir(reports)) {
       if (name === 'outpost-cases.json') continue;
       const { code, stderr } = await ctl(['report', 'validate', path.join(reports, name)]);
@@ -112,7 +112,7 @@ describe('outpostctl report', { skip: notBuilt }, () => {
   };
   const validate = (...args) => ctl(['report', 'validate', ...args]);
 
-  test('a summary for people', async () => {
+  test('validate prints a summary', async () => {
     const { code, stdout } = await validate(path.join(reports, 'outpost.json'));
     assert.equal(code, 0);
     assert.match(stdout, /outpost\.json: Outpost report, 4 tests\n/);
@@ -122,16 +122,16 @@ describe('outpostctl report', { skip: notBuilt }, () => {
     assert.doesNotMatch(stdout, /hint|\x1b/);
   });
 
-  test('and for programs', async () => {
+  test('validate --json prints the counts', async () => {
     const { code, stdout } = await validate(path.join(reports, 'pytest.xml'), '--json');
-    const told = JSON.parse(stdout);
+    const summary = JSON.parse(stdout);
     assert.equal(code, 0);
-    assert.deepEqual(told.counts, { FAIL: 4, ERROR: 2, MISS: 0, PASS: 5, DONE: 0, SKIP: 2 });
-    assert.deepEqual([told.ok, told.format, told.tests, told.cut, told.environment, told.red.length], [true, 'junit', 13, 0, null, 6]);
-    assert.match(told.hints[0], /'pytest' is not one of build, unit, model, benchmark or integration/);
+    assert.deepEqual(summary.counts, { FAIL: 4, ERROR: 2, MISS: 0, PASS: 5, DONE: 0, SKIP: 2 });
+    assert.deepEqual([summary.ok, summary.format, summary.tests, summary.cut, summary.environment, summary.red.length], [true, 'junit', 13, 0, null, 6]);
+    assert.match(summary.hints[0], /'pytest' is not one of build, unit, model, benchmark or integration/);
   });
 
-  test('hints: doubles, cut cases, nothing green, no environment', async () => {
+  test('validate gives hints for duplicates, cut cases, no passed test and no environment', async () => {
     const test_ = { suite: 'unit', name: 'a', status: 'SKIP' };
     const { hints } = JSON.parse((await validate(await write('hints.json', JSON.stringify({ schema: 1, cut: 2, tests: [test_, test_, { ...test_, dtype: 'bf16' }] })), '--json')).stdout);
     assert.equal(hints.length, 4);
@@ -141,7 +141,7 @@ describe('outpostctl report', { skip: notBuilt }, () => {
     assert.match(hints[3], /^no environment/);
   });
 
-  test('a wrong one: the place, and exit code 1', async () => {
+  test('validate names the place of an error and exits with 1', async () => {
     const file = await write('wrong.json', '{"schema":1,"tests":[{"suite":"unit","name":"a","status":"OK"}]}');
     const plain = await validate(file);
     assert.deepEqual([plain.code, plain.stdout], [1, '']);
@@ -155,27 +155,27 @@ describe('outpostctl report', { skip: notBuilt }, () => {
     assert.match((await validate('--format', 'ctrf', path.join(reports, 'gtest.xml'))).stderr, /gtest\.xml: line 1: not valid JSON/);
   });
 
-  test('what vendors write does not reach the terminal as control characters', async () => {
+  test('validate prints no control characters of a report', async () => {
     const file = await write('hostile.json', JSON.stringify({ schema: 1, environment: { device: 'x\u001b[2Jy' }, tests: [{ suite: 's\u001b[31m', name: 'n\u009b\u202e', status: 'FAIL', message: '\u001b]0;title\u0007' }] }));
     const { code, stdout } = await validate(file);
     assert.equal(code, 0);
     assert.doesNotMatch(stdout, /[\x00-\x09\x0b-\x1f\x7f\u0080-\u009f\u202e]/);
   });
 
-  test('usage is exit code 2', async () => {
+  test('wrong usage exits with 2', async () => {
     for (const [wrong, ...args] of [
       ['', 'validate'], ["unexpected argument 'b'", 'validate', 'a', 'b'], ['--format tap: must be one of junit, ctrf, outpost', 'validate', '--format', 'tap', 'a'], ["unexpected argument '--what'", 'validate', '--what', 'a'],
       ['', 'push', 'a'], ['--job 0: must be a whole number, 1 or more', 'push', '--job', '0', 'a'], ['--job x: must be a whole number, 1 or more', 'push', '--job', 'x', 'a'], ['', 'push', '--job', '1'],
     ]) {
       const { code, stderr } = await ctl(['report', ...args]);
       assert.equal(code, 2, args.join(' '));
-      const said = wrong ? `outpostctl: ${wrong}\n` : '';
-      assert.equal(stderr.slice(0, said.length), said);
-      assert.match(stderr.slice(said.length), /^Usage: outpostctl .*report /);
+      const message = wrong ? `outpostctl: ${wrong}\n` : '';
+      assert.equal(stderr.slice(0, message.length), message);
+      assert.match(stderr.slice(message.length), /^Usage: outpostctl .*report /);
     }
   });
 
-  test('push hands the file over as it is', async () => {
+  test('push sends the file unchanged', async () => {
     const file = path.join(reports, 'outpost.json');
     answer = { status: 200, body: { ok: true, tests: 4, cut: 0 } };
     const { code, stdout, stderr } = await ctl(['report', 'push', '--job', '42', file, '--url', `${url}/`], { OUTPOST_TOKEN: 'secret-token' });
@@ -186,7 +186,7 @@ describe('outpostctl report', { skip: notBuilt }, () => {
     assert.equal(body, await fs.readFile(file, 'utf8'));
   });
 
-  test('the address from the environment or the configuration, the token from a file', async () => {
+  test('push takes the address from the environment or the configuration, and the token from a file', async () => {
     const file = path.join(reports, 'gtest.xml');
     const token = await write('token', 'from-a-file\n');
     const config = await write('outpost.yml', `public_url: ${url}\nstate_dir: nowhere\n`);
@@ -200,7 +200,7 @@ describe('outpostctl report', { skip: notBuilt }, () => {
     }
   });
 
-  test('push says why not, and sends nothing that is wrong', async () => {
+  test('push prints the reason of a refusal and sends no invalid report', async () => {
     const good = path.join(reports, 'outpost.json');
     const push = (env, ...args) => ctl(['-c', path.join(dir, 'absent.yml'), 'report', 'push', '--job', '1', ...args], env);
     const token = { OUTPOST_TOKEN: 'secret-token' };

@@ -53,7 +53,7 @@ describe('Re-run', { skip: notBuilt }, () => {
   const opened = async () => {
     const pull = rig.openPull(UPSTREAM, { number: next++ });
     assert.equal((await rig.deliver('pull_request', pullRequestOf('opened', pull))).status_code, 202);
-    await until(() => [RED, GREEN, LAB, 'outpost'].every((name) => checks(pull)[name]?.conclusion), { timeout: 20_000, what: 'the checks are there' });
+    await until(() => [RED, GREEN, LAB, 'outpost'].every((name) => checks(pull)[name]?.conclusion), { timeout: 20_000, what: 'the check runs are complete' });
     return pull;
   };
   const press = async (pull, kind, { name, ...more } = {}) => {
@@ -69,38 +69,38 @@ describe('Re-run', { skip: notBuilt }, () => {
   const newest = async () => JSON.parse((await outpost.ctl('--json', 'deliveries', '--limit', '1')).stdout).deliveries[0];
   const accelerators = async (pull) => latest(await outpost.api(`pulls/${pull.number}`));
 
-  test('on a job of GitHub Actions: its failed jobs, once an attempt, with no more than actions: write', async () => {
+  test('on a GitHub Actions job, reruns its failed jobs once per attempt with only actions: write', async () => {
     const pull = await opened();
     const from = lastSeq();
     await press(pull, 'check_run', { name: RED });
-    await until(() => reruns(pull, from).length === 1, { what: 'a re-run' });
+    await until(() => reruns(pull, from).length === 1, { what: 'GitHub gets the re-run' });
     assert.deepEqual(reruns(pull, from), [`/repos/vendor/red/actions/runs/${runOf(pull, RED)}/rerun-failed-jobs`]);
     assert.ok(rig.gate.tokens().some(({ permissions }) => permissions?.actions === 'write' && Object.keys(permissions).filter((key) => key !== 'metadata').length === 1));
-    await press(pull, 'check_run', { name: RED }); // pressed twice
-    assert.equal((await accelerators(pull)).red.length, 1, 'no new round');
+    await press(pull, 'check_run', { name: RED }); // a second press
+    assert.equal((await accelerators(pull)).red.length, 1, 'there is no new round');
     assert.equal(reruns(pull, from).length, 1);
   });
 
-  test('on a job of a runner of the vendor\'s own: another round', async () => {
+  test('on a job of the vendor\'s own runner, starts another round', async () => {
     const pull = await opened();
     const from = lastSeq();
     await press(pull, 'check_run', { name: LAB });
-    await until(async () => { const all = (await accelerators(pull)).lab; return all.length === 2 && all[0].state === 'done'; }, { timeout: 10_000, what: 'the lab again' });
+    await until(async () => { const all = (await accelerators(pull)).lab; return all.length === 2 && all[0].state === 'done'; }, { timeout: 10_000, what: 'the lab gets another round' });
     assert.deepEqual(reruns(pull, from), []);
     assert.equal((await accelerators(pull)).green.length, 1);
   });
 
   for (const [kind, name] of [['check_suite', undefined], ['check_run', 'outpost']])
-    test(`on ${name ? 'the verdict' : 'the suite'}: every run of the head`, async () => {
+    test(`on ${name ? 'the verdict' : 'the suite'}, reruns every run of the head`, async () => {
       const pull = await opened();
       const from = lastSeq();
       await press(pull, kind, { name });
-      await until(() => reruns(pull, from).length === 2, { what: 'both repositories' });
+      await until(() => reruns(pull, from).length === 2, { what: 'both repositories get a re-run' });
       assert.deepEqual(reruns(pull, from).sort(), [`/repos/vendor/green/actions/runs/${runOf(pull, GREEN)}/rerun`, `/repos/vendor/red/actions/runs/${runOf(pull, RED)}/rerun`].sort());
-      await until(async () => (await accelerators(pull)).lab.length === 2, { timeout: 10_000, what: 'the lab again' });
+      await until(async () => (await accelerators(pull)).lab.length === 2, { timeout: 10_000, what: 'the lab gets another round' });
     });
 
-  test('a run that is at work already is left alone', async () => {
+  test('a run that is still going is not rerun', async () => {
     const pull = await opened();
     rig.fault({ kind: 'status', status: 403, message: 'This workflow is already running', path: FAILED_JOBS, count: 1 });
     await press(pull, 'check_run', { name: RED });
@@ -122,7 +122,7 @@ describe('Re-run', { skip: notBuilt }, () => {
       assert.equal((await accelerators(pull)).red.length, 2);
     });
 
-  test('GitHub is away for a moment: it is tried again', async () => {
+  test('a re-run is retried while GitHub is away', async () => {
     const pull = await opened();
     rig.fault({ kind: 'status', status: 502, path: FAILED_JOBS, count: 1 });
     const from = lastSeq();

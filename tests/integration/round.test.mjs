@@ -66,7 +66,7 @@ describe('one pull request all the way round', { skip: notBuilt }, () => {
     const shared = { rigUrl: rig.url, tokenUrl: issuer.tokenUrl, callbackUrl: `${outpost.url}/github/callback` };
     vendors.ascend = startDispatchVendor({ ...shared, repository: 'Ascend/pytorch', script: [{ workflow: 'npu', job: 'test', tests: [pass('llama3'), pass('Qwen')] }] });
     vendors.infra = startDispatchVendor({ ...shared, repository: INFRA, script: [{ workflow: 'infra', job: 'test', accelerator: 'shared-chip', tests: [pass('llama3')] }] });
-    await outpost.waitForLog({ ev: 'reconciled' }, { timeout: 20_000 }); // the pull request is told by its webhook
+    await outpost.waitForLog({ ev: 'reconciled' }, { timeout: 20_000 }); // from now on only the webhook announces the pull request
     pull = rig.openPull(UPSTREAM, { number: NUMBER, files: ['aten/src/ATen/native/Add.cpp'] });
   });
 
@@ -76,7 +76,7 @@ describe('one pull request all the way round', { skip: notBuilt }, () => {
     await Promise.all([issuer?.close(), rig?.close()]);
   });
 
-  test('opened: each runner gets it, as CRCR would send it', async () => {
+  test('each runner gets an opened pull request in CRCR\'s format', async () => {
     opened = await accepted('pull_request', pullRequestOf('opened', pull));
     const [github, infra] = await Promise.all([rig.waitForDispatch({ repository: 'Ascend/pytorch' }), rig.waitForDispatch({ repository: INFRA })]);
     for (const [dispatch, accelerators] of [[github, ['ascend-npu']], [infra, ['shared-chip']]]) {
@@ -102,7 +102,7 @@ describe('one pull request all the way round', { skip: notBuilt }, () => {
     assert.deepEqual(body.outpost.accelerators, ['lab-chip']);
   });
 
-  test('the reports show in the API', async () => {
+  test('the API shows the reports', async () => {
     const view = await inPull((one) => ['ascend-npu', 'lab-chip', 'shared-chip'].every((name) => states(one, name).includes('done')));
     assert.deepEqual([view.repository, view.number, view.head_sha, view.state], [UPSTREAM, NUMBER, pull.headSha, 'open']);
     assert.deepEqual(states(view, 'quiet-chip'), ['acknowledged']);
@@ -115,7 +115,7 @@ describe('one pull request all the way round', { skip: notBuilt }, () => {
       assert.ok(cells.includes(cell), `${cell} in ${cells.join('; ')}`);
     const red = view.verdicts.find(({ accelerator: name, test: title }) => name === 'lab-chip' && title === 'Qwen');
     assert.equal(red.status, 'FAIL');
-    assert.equal(red.attribution, 'UNCLASSIFIED', 'nothing shows that it is anything else');
+    assert.equal(red.attribution, 'UNCLASSIFIED', 'no evidence classifies it');
     assert.match(red.message, /expected 1/);
     const commit = await outpost.api(`commits/${pull.headSha}`);
     assert.equal(commit.head_sha, pull.headSha);
@@ -124,12 +124,12 @@ describe('one pull request all the way round', { skip: notBuilt }, () => {
     assert.deepEqual(detail.tests.map(({ name, status }) => [name, status]), [['llama3', 'PASS'], ['Qwen', 'FAIL']]);
     for (const link of [`/jobs/${red.job}`, `/pulls/${NUMBER}`, `/commits/${pull.headSha}`]) {
       const { status, headers } = await outpost.get(link);
-      assert.deepEqual([status, headers['content-type']], [200, 'text/html; charset=utf-8'], 'what the comment links to opens');
+      assert.deepEqual([status, headers['content-type']], [200, 'text/html; charset=utf-8'], 'the pages that the comment links to exist');
     }
     for (const missing of ['/jobs/999999', '/api/v1/jobs/999999']) assert.equal((await outpost.get(missing)).status, 404);
   });
 
-  test('one comment of the bot tells it, and vendor text stays text', async () => {
+  test('the bot writes one comment in which vendor text stays text', async () => {
     await until(() => /✗.*✓|✓.*✗/.test(botComments()[0]?.body.split('\n').find((line) => /^\|.*Qwen/.test(line)) ?? ''), { timeout: 10_000, what: 'the comment has both reports of Qwen' });
     const comments = botComments();
     assert.equal(comments.length, 1);
@@ -137,18 +137,18 @@ describe('one pull request all the way round', { skip: notBuilt }, () => {
     assert.ok(body.includes(MARKER));
     assert.ok(body.includes(pull.headSha.slice(0, 7)));
     const rows = body.split('\n').filter((line) => line.trim().startsWith('|'));
-    assert.ok(rows.some((row) => /Ascend NPU/.test(row) && /Lab Chip/.test(row) && /https:\/\/vendor\.example\/docs/.test(row)), 'a heading per accelerator, linked to its docs');
+    assert.ok(rows.some((row) => /Ascend NPU/.test(row) && /Lab Chip/.test(row) && /https:\/\/vendor\.example\/docs/.test(row)), 'each accelerator has a heading with a link to its docs');
     const cells = (row) => row.split(/(?<!\\)\|/).slice(1, -1);
     assert.ok(rows.every((row) => cells(row).length === cells(rows[0]).length), 'each row has as many cells as the heading');
     assert.ok(rows.some((row) => /llama3/.test(row) && row.includes('✓')));
     assert.ok(rows.some((row) => /Qwen/.test(row) && row.includes('✗') && row.includes('✓')));
     const html = execFileSync('cmark-gfm', ['-e', 'table', '-e', 'autolink', '-e', 'strikethrough', '--unsafe'], { input: body }).toString();
     assert.equal(html.match(/<table>/g).length, 1);
-    assert.match(html, /<code>expected 1 \| got 2 @pytorch\/owners &lt;b&gt;<\/code>/, 'as code, where GitHub neither mentions nor renders');
+    assert.match(html, /<code>expected 1 \| got 2 @pytorch\/owners &lt;b&gt;<\/code>/, 'the message is code, in which GitHub neither mentions nor renders');
     assert.doesNotMatch(html.replace(/<code>.*?<\/code>/gs, ''), /<b>|@pytorch/);
   });
 
-  test('the same event again, and under another GUID: nothing goes out twice', async () => {
+  test('a repeated event, even under another GUID, sends no second dispatch', async () => {
     const before = rig.dispatches({ repository: 'Ascend/pytorch' }).length;
     const again = await rig.deliver('pull_request', pullRequestOf('opened', pull), { guid: opened.guid });
     assert.equal(again.status_code, 200);
@@ -160,7 +160,7 @@ describe('one pull request all the way round', { skip: notBuilt }, () => {
     assert.equal(vendors.lab.events.filter(({ body }) => body.payload?.number === NUMBER).length, 1);
   });
 
-  test('on a warm token a dispatch is one request', async () => {
+  test('with a cached token a dispatch is one request', async () => {
     await settle();
     const after = rig.requests().at(-1).seq;
     await settle();
@@ -178,16 +178,16 @@ describe('one pull request all the way round', { skip: notBuilt }, () => {
     assert.equal(view.state, 'open');
     const before = await outpost.api(`commits/${old}`);
     assert.equal(before.state, 'superseded');
-    assert.equal(states(before, 'quiet-chip')[0], 'superseded', 'what was unfinished ended');
-    assert.deepEqual(states(before, 'ascend-npu'), ['done'], 'what was finished stays');
-    assert.ok(before.verdicts.length > 0, 'results of the old head are kept');
-    await until(() => vendors.silent.events.some(({ event, body, valid }) => event === 'cancel' && valid && body.payload?.number === NUMBER), { what: 'the silent vendor is told to cancel', timeout: 10_000 });
+    assert.equal(states(before, 'quiet-chip')[0], 'superseded', 'an unfinished dispatch is superseded');
+    assert.deepEqual(states(before, 'ascend-npu'), ['done'], 'a finished dispatch stays');
+    assert.ok(before.verdicts.length > 0, 'the old head keeps its results');
+    await until(() => vendors.silent.events.some(({ event, body, valid }) => event === 'cancel' && valid && body.payload?.number === NUMBER), { what: 'the silent vendor receives the cancel', timeout: 10_000 });
     await until(() => botComments()[0].body.includes(pull.headSha.slice(0, 7)), { timeout: 10_000 });
     assert.equal(botComments().length, 1);
     assert.ok(!botComments()[0].body.includes(old.slice(0, 7)));
   });
 
-  test('an edited title is nothing, a changed base is a retest sent as synchronize', async () => {
+  test('an edited title is ignored, and a changed base is a retest sent as synchronize', async () => {
     const title = await rig.deliver('pull_request', pullRequestOf('edited', pull, { changes: { title: { from: 'x' } } }));
     assert.equal(title.status_code, 200);
     const sent = await accepted('pull_request', pullRequestOf('edited', pull));
@@ -197,7 +197,7 @@ describe('one pull request all the way round', { skip: notBuilt }, () => {
     assert.ok(sent.guid);
   });
 
-  test('a push to main is a change of its own', async () => {
+  test('a push to main is a separate change', async () => {
     const after = rig.push(UPSTREAM, { files: ['aten/x.cpp'] });
     const sent = await accepted('push', push({ after }));
     const dispatch = await rig.waitForDispatch({ repository: 'Ascend/pytorch', where: ({ client_payload: one }) => one.delivery_id === sent.guid });
@@ -207,7 +207,7 @@ describe('one pull request all the way round', { skip: notBuilt }, () => {
     assert.equal(view.number ?? null, null);
   });
 
-  test('closed is forwarded once to each repository, and cancels', async () => {
+  test('closed is forwarded once to each repository and cancels', async () => {
     pull = rig.updatePull(UPSTREAM, NUMBER, { state: 'closed' });
     await accepted('pull_request', pullRequestOf('closed', pull));
     const closed = ({ client_payload: { payload } }) => payload.number === NUMBER && payload.action === 'closed';
@@ -219,22 +219,22 @@ describe('one pull request all the way round', { skip: notBuilt }, () => {
     assert.ok(accelerator(view, 'quiet-chip').dispatches.every(({ state }) => ['cancelled', 'superseded', 'done'].includes(state)));
   });
 
-  test('GitHub found nothing to refuse, and nobody wrote a second comment', () => {
+  test('GitHub saw no violation and one comment, and tokens have the least permissions', () => {
     assert.deepEqual(rig.violations(), []);
     const made = rig.requests({ method: 'POST', path: `/repos/${UPSTREAM}/issues/${NUMBER}/comments` });
     assert.equal(made.length, 1);
     for (const token of rig.gate.tokens()) {
-      assert.equal(token.requested?.repositories?.length ?? token.requested?.repository_ids?.length, 1, 'a token is asked for one repository');
-      assert.ok(Object.keys(token.requested.permissions ?? {}).length <= 2, `the least permissions: ${JSON.stringify(token.requested)}`);
+      assert.equal(token.requested?.repositories?.length ?? token.requested?.repository_ids?.length, 1, 'each token is for one repository');
+      assert.ok(Object.keys(token.requested.permissions ?? {}).length <= 2, `the token has too many permissions: ${JSON.stringify(token.requested)}`);
     }
   });
 
-  test('what does not exist is 404', async () => {
+  test('unknown pull requests, commits and paths are 404', async () => {
     for (const target of ['pulls/999999', `commits/${'0'.repeat(40)}`, 'commits/xyz', 'pulls/abc', 'accelerators/none', 'nothing'])
       assert.equal((await outpost.get(`/api/v1/${target}`)).status, 404, target);
   });
 
-  test('the registry shows', async () => {
+  test('the API lists the registered accelerators', async () => {
     const { accelerators } = await outpost.api('accelerators');
     assert.deepEqual(accelerators.map(({ name }) => name).sort(), ['ascend-npu', 'lab-chip', 'quiet-chip', 'shared-chip']);
     const npu = accelerators.find(({ name }) => name === 'ascend-npu');

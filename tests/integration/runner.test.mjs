@@ -27,17 +27,17 @@ const chip = (name, more = {}) => ({
   name, title: name, level: 'L2', runners: [{ name: 'farm', pull: { labels: [], max_parallel: 5 } }], triggers: { pull_request: { label: 'required' } }, ...more,
 });
 
-// A step that says that it runs, waits for the gate, and leaves a report.
+// A step that records its run, waits for the gate and writes a report.
 const STEP = `echo "run $OUTPOST_ATTEMPT of $OUTPOST_DISPATCH_ID" | tee -a "$RUNS"
 until [ -e "$GATE" ]; do sleep 0.05; done
 echo "the gate is open"
 echo '<testsuite name="unit"><testcase name="add"/><testcase name="mul"><failure message="7 is not 8"/></testcase></testsuite>' > "$OUTPOST_RESULTS/junit.xml"`;
 
-// One accelerator, one machine and what its steps wait for.
+// One accelerator, one machine and the gate for which its steps wait.
 class Lab {
   static next = 100;
 
-  // options: rig, outpost, name (of the accelerator); all else goes to the machine
+  // options: rig, outpost, name (of the accelerator); the others go to the machine
   static async open({ rig, outpost, name, step = STEP, start = true, config = {}, ...options }) {
     const self = new Lab();
     const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-lab-'));
@@ -55,7 +55,7 @@ class Lab {
     return fs.writeFile(this.gate, '');
   }
 
-  // A pull request that this accelerator alone tests.
+  // Opens a pull request that only this accelerator tests.
   async pull(more = {}) {
     const pull = this.rig.openPull(UPSTREAM, { number: Lab.next++, labels: [`ciflow/crcr/${this.name}`], ...more });
     await this.deliver('opened', pull);
@@ -72,7 +72,7 @@ class Lab {
     assert.equal((await this.rig.deliver('pull_request', pullRequestOf(action, pull, options))).status_code, 202);
   }
 
-  // The accelerator's part of the pull request, once it fits.
+  // Waits until the accelerator's part of the pull request fits, and returns it.
   async of(pull, fits) {
     const mine = (json) => json.accelerators.find(({ name }) => name === this.name);
     return mine(await this.outpost.waitForApi(`pulls/${pull.number}`, (json) => mine(json)?.dispatches.length > 0 && fits(mine(json), json), LONG));
@@ -105,7 +105,7 @@ class Lab {
 
 const times = (text, part) => text.split(part).length - 1;
 
-describe('a machine that takes work', { skip }, () => {
+describe('a machine that claims work', { skip }, () => {
   let rig;
   let outpost;
   const names = ['whole', 'cancelled', 'drained', 'late', 'twice', 'killed', 'unplugged', 'away', 'summary', 'proxied', 'once', 'shared', 'rotated', 'wrong', 'stray', 'sandboxed', 'crowded'];
@@ -126,12 +126,12 @@ describe('a machine that takes work', { skip }, () => {
     return one;
   };
 
-  test('from the webhook to the comment, with the log to be followed', async (t) => {
+  test('a webhook leads to a job with a log that can be followed, and to a comment', async (t) => {
     const one = await lab(t, 'whole');
     const pull = await one.pull();
     const job = await one.running(pull);
     assert.deepEqual([job.workflow, job.name, job.status], ['farm', 'tests', 'in_progress']);
-    // What it says is to be read while it runs.
+    // Its log can be read while it runs.
     const followed = http.get(`${outpost.url}/api/v1/jobs/${job.id}/log?follow=1`);
     const [stream] = await once(followed, 'response');
     let text = '';
@@ -153,7 +153,7 @@ describe('a machine that takes work', { skip }, () => {
     await one.runner.stop();
   });
 
-  test('a new push stops the running step, and the new head is taken', async (t) => {
+  test('a new push stops the running step, and the machine claims the new head', async (t) => {
     const one = await lab(t, 'cancelled');
     const pull = await one.pull();
     await one.running(pull);
@@ -167,7 +167,7 @@ describe('a machine that takes work', { skip }, () => {
     assert.equal(old.accelerators[0].jobs[0].conclusion, 'cancelled');
   });
 
-  test('SIGTERM lets the job in hand finish', async (t) => {
+  test('SIGTERM lets the running job finish', async (t) => {
     const one = await lab(t, 'drained');
     const pull = await one.pull();
     await one.running(pull);
@@ -177,10 +177,10 @@ describe('a machine that takes work', { skip }, () => {
     await one.openGate();
     assert.deepEqual(await one.runner.exited, { code: 0, signal: null });
     await one.done(pull);
-    await one.of(other, ({ dispatches }) => dispatches[0].state === 'queued'); // it took nothing more
+    await one.of(other, ({ dispatches }) => dispatches[0].state === 'queued'); // the agent claimed no further work
   });
 
-  test('what does not finish within drain is handed back at once', async (t) => {
+  test('a job that does not finish within drain is returned at once', async (t) => {
     const one = await lab(t, 'late', { config: { drain: '200ms' } });
     const pull = await one.pull();
     await one.running(pull);
@@ -194,7 +194,7 @@ describe('a machine that takes work', { skip }, () => {
     assert.equal((await one.executions()).length, 2);
   });
 
-  test('a second SIGTERM hands it back at once', async (t) => {
+  test('a second SIGTERM returns the job at once', async (t) => {
     const one = await lab(t, 'twice');
     const pull = await one.pull();
     await one.running(pull);
@@ -205,7 +205,7 @@ describe('a machine that takes work', { skip }, () => {
     await one.of(pull, ({ dispatches }) => dispatches[0].state === 'queued');
   });
 
-  test('kill -9 of the agent: the steps go on, and run once', async (t) => {
+  test('after kill -9 of the agent, the steps go on and run once', async (t) => {
     const one = await lab(t, 'killed');
     const pull = await one.pull();
     const job = await one.running(pull);
@@ -220,7 +220,7 @@ describe('a machine that takes work', { skip }, () => {
     assert.deepEqual([times(text, 'run 1 of'), times(text, 'the gate is open')], [1, 1]);
   });
 
-  test('kill -9 of the agent, and the job ends before the next: its report is sent', async (t) => {
+  test('after kill -9 of the agent, the next agent sends the report of a job that ended meanwhile', async (t) => {
     const one = await lab(t, 'unplugged');
     const pull = await one.pull();
     await one.running(pull);
@@ -233,7 +233,7 @@ describe('a machine that takes work', { skip }, () => {
     assert.deepEqual([view.jobs.length, (await one.executions()).length], [1, 1]);
   });
 
-  test('the server is gone while the job ends, and the agent too: the journal has it all', async (t) => {
+  test('the journal keeps a job that ends while the server is down, even across a restart of the agent', async (t) => {
     const one = await lab(t, 'away');
     const pull = await one.pull();
     const job = await one.running(pull);
@@ -251,7 +251,7 @@ describe('a machine that takes work', { skip }, () => {
     assert.deepEqual([times(text, 'run 1 of'), times(text, 'the gate is open')], [1, 1]);
   });
 
-  test('summary: of the log only the end of a failing step leaves the machine', async (t) => {
+  test('with visibility summary, only the end of a failing step\'s log leaves the machine', async (t) => {
     const one = await lab(t, 'summary', { step: 'i=0; while [ $i -lt 5000 ]; do i=$((i+1)); echo "private line $i"; done; echo "the reason"; exit 3', config: { report: undefined } });
     const pull = await one.pull();
     const view = await one.done(pull);
@@ -262,7 +262,7 @@ describe('a machine that takes work', { skip }, () => {
     assert.doesNotMatch(text, /private line 1\n/);
   });
 
-  test('through a proxy, and not beside it', async (t) => {
+  test('all requests go through a proxy', async (t) => {
     let n = 0;
     const proxy = http.createServer((request, response) => {
       n++;
@@ -282,7 +282,7 @@ describe('a machine that takes work', { skip }, () => {
     assert.ok(n >= 4, `${n} requests went through the proxy`);
   });
 
-  test('--once takes one job and ends; --check takes none', async (t) => {
+  test('--once runs one job and ends; --check claims none', async (t) => {
     const one = await lab(t, 'once', { start: false });
     assert.deepEqual(await one.runner.check().then(({ code, stderr }) => [code, stderr]), [0, '']);
     await one.openGate();
@@ -296,12 +296,12 @@ describe('a machine that takes work', { skip }, () => {
     assert.deepEqual([wrong.code, /runner\.yml:\d+: unknown key "step"; did you mean "steps"\?/.test(wrong.stderr)], [1, true]);
   });
 
-  test('bubblewrap: a change is checked out, tested and reported, and reaches nothing of the machine', { skip: noSandbox }, async (t) => {
+  test('in bubblewrap a change is checked out, tested and reported, and cannot reach the machine', { skip: noSandbox }, async (t) => {
     const origin = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-origin-'));
     t.after(() => fs.rm(origin, { recursive: true, force: true }));
     const git = (...args) => execFileSync('git', ['-C', origin, '-c', 'user.name=t', '-c', 'user.email=t@example.org', ...args]).toString().trim();
     git('init', '-q', '-b', 'main');
-    // What a hostile change brings along: it runs as the step.
+    // The script of a hostile change, which runs as a step.
     await fs.writeFile(path.join(origin, 'attack.sh'), `
 reach() { "$@" > /dev/null 2>&1 && echo "REACHED: $*"; }
 reach cat "$LAB/token"; reach cat "$LAB/runner.yml"; reach ls "$LAB/work/agent.lock"
@@ -327,7 +327,7 @@ echo "attacked as $(git log -1 --format=%s)"
     assert.match(log, /\nattacked as a hostile change\n/);
     assert.doesNotMatch(log, /REACHED/);
     assert.deepEqual([job.status, job.conclusion], ['completed', 'success'], log);
-    // a cancel finds its way into the sandbox too
+    // a cancel reaches the sandbox, too
     git('commit', '-q', '--allow-empty', '-m', 'another');
     const second = await one.pull({ headSha: git('rev-parse', 'HEAD') });
     await until(async () => { const { jobs } = await one.of(second, ({ jobs: all }) => all.length > 0); return (await one.log(jobs[0])).includes('\nhangs\n'); }, { ...LONG, what: 'the step hangs' });
@@ -335,13 +335,13 @@ echo "attacked as $(git log -1 --format=%s)"
     await one.runner.waitForLog({ ev: 'job_ended', conclusion: 'cancelled' });
   });
 
-  test('what was kept goes where there is no room for work', { skip: noMounts }, async (t) => {
+  test('the agent removes kept jobs if there is no room for work', { skip: noMounts }, async (t) => {
     const one = await lab(t, 'crowded', { start: false });
     const program = path.join(one.dir, 'small');
     await fs.mkdir(one.runner.workDir);
     await fs.writeFile(program, `#!/bin/sh\nexec unshare -rm sh -c 'mount -t tmpfs -o size=190m none "${one.runner.workDir}" && exec "${OUTPOST_RUNNER}" "$@"' sh "$@"\n`, { mode: 0o755 });
     one.runner.options.program = program;
-    // beyond its log a job wants 96 MiB
+    // a job needs 96 MiB in addition to its log
     await one.runner.configure({ log: { max: '1MiB', level: 'debug' }, steps: [{ name: 'build', run: `head -c 100000000 /dev/zero > build; ${STEP}` }] });
     await one.openGate();
     await one.runner.spawn();
@@ -351,7 +351,7 @@ echo "attacked as $(git log -1 --format=%s)"
     await one.done(await one.pull());
   });
 
-  test('one work folder, one agent', async (t) => {
+  test('a second agent on one work folder refuses to start', async (t) => {
     const one = await lab(t, 'shared');
     const second = await Runner.prepare({ outpost, name: 'second', accelerator: 'shared', steps: [{ name: 'a', run: 'true' }], wait: false, config: { work_dir: one.runner.workDir } });
     t.after(() => second.close());
@@ -361,7 +361,7 @@ echo "attacked as $(git log -1 --format=%s)"
     assert.equal((await second.exited).code, 1);
   });
 
-  test('a token that is refused, and then rotated', async (t) => {
+  test('after a refused token, SIGHUP loads a rotated one', async (t) => {
     const one = await lab(t, 'rotated', { token: 'not-a-token' });
     const { fields } = await one.runner.waitForLog({ ev: 'token_refused' });
     assert.match(fields.why, /the token was refused: 401/);
@@ -372,16 +372,16 @@ echo "attacked as $(git log -1 --format=%s)"
     assert.doesNotMatch(one.runner.tail(1000), /not-a-token/);
   });
 
-  test("another accelerator's token is named as such", async (t) => {
+  test("the log says if the token is another accelerator's", async (t) => {
     const one = await lab(t, 'wrong', { token: await addRunner(outpost, 'machine', 'stray') });
     const { fields } = await one.runner.waitForLog({ ev: 'claim_refused' });
-    assert.match(fields.why, /403: the token is for accelerator stray/, 'before there is any work');
+    assert.match(fields.why, /403: the token is for accelerator stray/, 'the claim is refused before there is work');
     assert.equal((await one.executions()).length, 0);
   });
 });
 
 describe('the server is killed in the middle of a job', { skip }, () => {
-  test('the steps go on, and the log has no gap', async (t) => {
+  test('the steps continue, and the log has no gap', async (t) => {
     const rig = await startRig();
     const outpost = await Outpost.start({ rig, accelerators: [chip('npu')], config: { pull: { lease: '2s' } } });
     const one = await Lab.open({ rig, outpost, name: 'npu' });
@@ -403,8 +403,8 @@ describe('the server is killed in the middle of a job', { skip }, () => {
   });
 });
 
-describe('a server with a certificate of its own', { skip }, () => {
-  test('ca_file is what it is checked against', async (t) => {
+describe('a server with a private certificate', { skip }, () => {
+  test('is accepted if ca_file has its certificate', async (t) => {
     const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-tls-'));
     const [key, cert] = [path.join(dir, 'key.pem'), path.join(dir, 'cert.pem')];
     execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', cert, '-days', '2', '-subj', '/CN=localhost',

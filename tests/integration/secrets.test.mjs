@@ -1,5 +1,5 @@
-// Each secret lies once in the daemon's memory, locked and left out of dumps, also after it was used and after a reload
-// (finding 13). The test reads the running daemon's memory through /proc.
+// Each secret is once in the daemon's memory, locked and excluded from dumps, even after its use and after a reload (finding
+// 13). The test reads the running daemon's memory through /proc.
 import assert from 'node:assert/strict';
 import { createHmac, createPrivateKey, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -15,7 +15,7 @@ import { selfSigned } from './lib/certificate.mjs';
 import { Outpost, notBuilt, until } from './lib/outpost.mjs';
 
 const UPSTREAM = 'pytorch/pytorch';
-const LARGEST_MAPPING = 128 << 20; // a sanitizer's shadow is larger and holds no data
+const LARGEST_MAPPING = 128 << 20; // a sanitizer's shadow memory is larger and contains no data
 const skip = notBuilt || (process.getuid() !== 0 && 'only root may read the memory of a process that is not dumpable');
 
 // The writable mappings of a process: [{ low, high, flags }].
@@ -29,7 +29,7 @@ async function mappings(pid) {
   return found.filter(({ low, high, mode }) => mode.startsWith('rw') && high - low <= LARGEST_MAPPING);
 }
 
-// Where each pattern lies: { name: [mapping, …] }.
+// The mappings that contain each pattern: { name: [mapping, …] }.
 async function search(pid, patterns) {
   const found = Object.fromEntries(Object.keys(patterns).map((name) => [name, []]));
   const memory = await fs.open(`/proc/${pid}/mem`);
@@ -38,7 +38,7 @@ async function search(pid, patterns) {
     try {
       await memory.read(content, 0, content.length, mapping.low);
     } catch {
-      continue; // unmapped meanwhile, or not readable
+      continue; // unmapped meanwhile, or unreadable
     }
     for (const [name, pattern] of Object.entries(patterns))
       for (let at = content.indexOf(pattern); at >= 0; at = content.indexOf(pattern, at + 1)) found[name].push(mapping);
@@ -48,7 +48,7 @@ async function search(pid, patterns) {
 }
 
 const reversed = (bytes) => Buffer.from(bytes).reverse();
-// A number of a key as it lies in DER, and as libcrypto keeps numbers on a little-endian machine.
+// A number of a key as in DER, and as libcrypto stores it on a little-endian machine.
 function numberOf(pem, field) {
   const bytes = Buffer.from(createPrivateKey(pem).export({ format: 'jwk' })[field], 'base64url');
   return { text: bytes.subarray(0, 32), number: reversed(bytes).subarray(0, 32) };
@@ -88,8 +88,8 @@ describe('secrets in memory', { skip }, () => {
     const headers = { 'x-github-event': 'pull_request', 'x-github-delivery': `secrets-${number}`,
       'x-hub-signature-256': `sha256=${createHmac('sha256', rig.secret).update(body).digest('hex')}` };
     assert.equal((await outpost.request('POST', '/github/webhook', { body, headers, timeout: 60_000 })).status, 202);
-    await until(() => signatures.length > n, { timeout: 60_000, what: 'the vendor got a signed webhook' });
-    await until(() => rig.dispatches({ repository: 'Ascend/pytorch' }).length > 0, { timeout: 60_000, what: 'GitHub got a dispatch, with a token that the App key signed for' });
+    await until(() => signatures.length > n, { timeout: 60_000, what: 'the vendor receives a signed webhook' });
+    await until(() => rig.dispatches({ repository: 'Ascend/pytorch' }).length > 0, { timeout: 60_000, what: 'GitHub receives a dispatch with a token that the App key signed for' });
   }
 
   async function assertOnce() {
@@ -104,11 +104,11 @@ describe('secrets in memory', { skip }, () => {
       tlsText: Buffer.from(tls.key.split('\n')[1]), tlsDer: server.text, tlsNumber: server.number,
     };
     const expected = {
-      webhook: 1, vendor: 1, callback: 1, // as they are
-      appText: 1, appDer: 0, appNumber: 0, appPrime: 0, // as PEM, parsed for each signature
-      tlsText: 0, tlsDer: 0, tlsNumber: 1, // parsed
+      webhook: 1, vendor: 1, callback: 1, // stored unchanged
+      appText: 1, appDer: 0, appNumber: 0, appPrime: 0, // stored as PEM, and parsed for each signature
+      tlsText: 0, tlsDer: 0, tlsNumber: 1, // stored parsed
     };
-    // A connection that was open during a reload keeps the certificate that it began with until it closes.
+    // A connection that was open during a reload keeps its certificate until it closes.
     https.globalAgent.destroy();
     let found, counts;
     await until(async () => {
@@ -118,15 +118,15 @@ describe('secrets in memory', { skip }, () => {
     }, { timeout: 30_000 }).catch(() => assert.deepEqual(counts, expected));
     for (const [name, places] of Object.entries(found))
       for (const { flags } of places)
-        assert.ok(flags.includes('dd') && flags.includes('lo'), `${name} lies in memory with the flags ${flags}`);
+        assert.ok(flags.includes('dd') && flags.includes('lo'), `${name} is in memory with the flags ${flags}`);
   }
 
-  test('each lies once, locked and left out of dumps, after it was used', async () => {
+  test('each secret is in memory once, locked and excluded from dumps, after its use', async () => {
     await useEach(1300);
     await assertOnce();
   });
 
-  test('a reload leaves no second copy', async () => {
+  test('a reload leaves no second copy of a secret', async () => {
     await outpost.reload();
     await outpost.reload();
     await useEach(1301);

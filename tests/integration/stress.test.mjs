@@ -11,7 +11,7 @@ const UPSTREAM = 'pytorch/pytorch';
 const SECRET = 'a secret between Outpost and the lab';
 const result = (name, status) => ({ suite: 'model', name, status, duration: 1, ...(status === 'FAIL' && { message: `${name}: expected 1.0, got 0.7` }) });
 
-// The first run passes. Then llama3 passes on the merge base and fails on the head but for every third time.
+// The first run passes. Then llama3 passes on the merge base, and on the head only every third time.
 let heads = 0;
 function script({ event_type: type, outpost }) {
   const step = { workflow: 'lab', job: 'suite' };
@@ -33,7 +33,7 @@ describe('stress', { skip: notBuilt }, () => {
     outpost = await Outpost.start({ rig, secrets: { chip: { hook: SECRET }, never: { hook: SECRET } }, accelerators: [chip('chip', 'tests'), chip('never', 'none')], config: { github: { writes_per_minute: 1000 } } });
     pull = rig.openPull(UPSTREAM, { number: 501, author: 'dora', association: 'CONTRIBUTOR' });
     assert.equal((await rig.deliver('pull_request', pullRequestOf('opened', pull))).status_code, 202);
-    await outpost.waitForApi('pulls/501', ({ accelerators }) => accelerators.length === 2 && accelerators.every(({ dispatches }) => dispatches[0].state === 'done'), { what: 'the first runs have ended' });
+    await outpost.waitForApi('pulls/501', ({ accelerators }) => accelerators.length === 2 && accelerators.every(({ dispatches }) => dispatches[0].state === 'done'), { what: 'the first runs are done' });
   });
   after(async () => {
     await outpost?.close();
@@ -49,7 +49,7 @@ describe('stress', { skip: notBuilt }, () => {
   const reply = (id, kind = '') => until(() => rig.comments(UPSTREAM, 501).map(({ body }) => body).find((body) => body.startsWith(`<!-- outpost:reply:${id}${kind} -->`)), { what: `a reply to ${id}` });
   const experiments = async () => (await outpost.api('pulls/501')).accelerators.flatMap(({ experiments: list }) => list);
 
-  test('a wrong number, an unknown test and an accelerator that takes no reruns get one reply each', async () => {
+  test('a wrong number, an unknown test and an accelerator without reruns get one reply each', async () => {
     const cases = [['stress model/llama3 ×21', /1 to 20 times/], ['stress model/lama3', /did you mean `model\/llama3`\?/], ['stress model/llama3 on never', /cannot run again now/], ['stress model/llama3 on chips', /There is no accelerator `chips`; did you mean `chip`\?/]];
     for (const [words, answer] of cases) {
       const id = await say(words);
@@ -59,13 +59,13 @@ describe('stress', { skip: notBuilt }, () => {
     assert.deepEqual(await experiments(), []);
   });
 
-  test('the author and strangers have nothing run', async () => {
+  test('the author and strangers cannot start a stress run', async () => {
     for (const more of [{ author: 'dora', association: 'CONTRIBUTOR' }, { author: 'eve', association: 'NONE' }])
       await reacted(await say('stress model/llama3', more), 'confused');
     assert.deepEqual(await experiments(), []);
   });
 
-  test('a member gets a reaction at once, and both rates when all runs have ended', async () => {
+  test('a member gets a reaction at once, and both pass rates when all runs have ended', async () => {
     const id = await say('stress `model/llama3` ×6');
     await reacted(id, 'eyes');
     const body = await reply(id, ':stress');
@@ -75,7 +75,7 @@ describe('stress', { skip: notBuilt }, () => {
     assert.deepEqual([list.length, new Set(list.map(({ state, cause, tests }) => `${state} ${cause} ${tests}`))], [12, new Set(['done stress 1'])]);
     assert.deepEqual(lab.events.filter(({ event }) => event === 'experiment').map(({ body: { outpost: { experiment } } }) => experiment.tests.join()), Array(12).fill('model/llama3'));
     const view = await outpost.api('pulls/501');
-    assert.deepEqual([view.summary.verdict, view.summary.new, view.summary.unclassified, view.summary.rerunning], ['pass', 0, 0, 0], 'its results are no cells of the pull request');
+    assert.deepEqual([view.summary.verdict, view.summary.new, view.summary.unclassified, view.summary.rerunning], ['pass', 0, 0, 0], 'stress runs add no cells to the pull request');
     const { experiment, kind, number, head_sha: sha } = await outpost.api(`jobs/${list.find(({ side }) => side === 'base').job}`);
     assert.deepEqual([kind, number, sha, experiment.side, experiment.cause, experiment.explains], ['experiment', 501, pull.baseSha, 'base', 'stress', pull.headSha]);
     const page = await fetch(`${outpost.url}/api/v1/accelerators/chip`).then((answer) => answer.json());

@@ -1,4 +1,4 @@
-// triggers.push.every: scarce hardware gets the newest push of each interval, by whatever way it gets its work.
+// triggers.push.every: scarce hardware gets the newest push of each interval, with every kind of runner.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
@@ -13,7 +13,7 @@ const SECRET = 'a secret between Outpost and the lab';
 const EVERY_MS = 10_000; // long enough for four webhooks on a busy machine
 const LONG = { timeout: 30_000 };
 
-describe('pushes thinned out', { skip: notBuilt }, () => {
+describe('thinned pushes', { skip: notBuilt }, () => {
   let rig;
   let lab;
   let outpost;
@@ -21,7 +21,7 @@ describe('pushes thinned out', { skip: notBuilt }, () => {
   let tip;
 
   const triggers = { push: { branches: ['main'], every: `${EVERY_MS}ms` } };
-  const heardOf = (sha) => lab.events.some(({ body }) => body?.payload?.after === sha);
+  const received = (sha) => lab.events.some(({ body }) => body?.payload?.after === sha);
   const states = async (sha) => Object.fromEntries((await outpost.api(`commits/${sha}`)).accelerators.map(({ name, dispatches }) => [name, dispatches[0]?.state]));
 
   async function land() {
@@ -52,37 +52,37 @@ describe('pushes thinned out', { skip: notBuilt }, () => {
     await Promise.all([lab?.stop(), rig?.close()]);
   });
 
-  test('the first goes at once, then the newest when its turn has come', async (t) => {
+  test('the first push runs at once, and the newest after the interval', async (t) => {
     const began = Date.now();
     const [first, second, third, fourth] = [await land(), await land(), await land(), await land()];
-    if (Date.now() - began >= EVERY_MS) return t.skip('this machine takes more than an interval for four pushes: nothing can be shown');
+    if (Date.now() - began >= EVERY_MS) return t.skip('this machine needs more than an interval for four pushes');
     assert.equal((await machine.take()).change.head_sha, first);
-    assert.equal((await machine.take({ wait: 30 })).change.head_sha, fourth, 'the machine waits while its turn comes');
+    assert.equal((await machine.take({ wait: 30 })).change.head_sha, fourth, 'the claim waits for the end of the interval');
     assert.ok(Date.now() - began >= EVERY_MS);
-    await until(() => heardOf(first), { ...LONG, what: 'the lab has the first' });
-    await until(() => heardOf(fourth), { ...LONG, what: 'the lab has the newest' });
+    await until(() => received(first), { ...LONG, what: 'the lab receives the first' });
+    await until(() => received(fourth), { ...LONG, what: 'the lab receives the newest' });
     for (const sha of [second, third]) {
-      assert.ok(!heardOf(sha));
+      assert.ok(!received(sha));
       assert.deepEqual(await states(sha), { 'lab-chip': 'superseded', 'farm-chip': 'superseded', 'eager-chip': 'sent' });
-      assert.deepEqual((await outpost.api(`commits/${sha}`)).verdicts, [], 'neither missing nor red');
+      assert.deepEqual((await outpost.api(`commits/${sha}`)).verdicts, [], 'a superseded push has no cells');
     }
     for (const sha of [first, second, third, fourth])
       await rig.waitForDispatch({ repository: 'Ascend/pytorch', where: ({ client_payload: { payload } }) => payload.after === sha });
   });
 
-  test('a push that waits for its turn outlives a kill', async () => {
+  test('a push that waits for the interval survives a kill', async () => {
     const older = await land();
     const last = await land();
     await outpost.restart({ hard: true });
-    // The machine's own name for the claim: one that asks before the tokens are read takes nothing away.
+    // The same claim_id, so that a claim before the tokens are read does not lose the lease.
     let head;
     do {
       const id = randomUUID();
       await Puller.ready(() => machine.claim({ id }));
       head = (await machine.take({ id, wait: 30 })).change.head_sha;
-    } while (head === older); // a slow machine: its turn had come before the kill
+    } while (head === older); // on a slow machine the older one ran before the kill
     assert.equal(head, last);
-    await until(() => heardOf(last), { ...LONG, what: 'the lab has it' });
+    await until(() => received(last), { ...LONG, what: 'the lab receives it' });
     assert.equal(lab.events.filter(({ body }) => body?.payload?.after === last).length, 1);
     assert.deepEqual(rig.violations(), []);
   });

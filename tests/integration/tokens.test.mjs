@@ -1,4 +1,4 @@
-// Vendors' credentials: shown once, kept as hashes, good at once and revoked at once, two at a time, limited by address.
+// Vendors' credentials: shown once, stored as hashes, valid and revoked at once, two at a time, limited by address.
 import assert from 'node:assert/strict';
 import fs from 'node:fs/promises';
 import path from 'node:path';
@@ -12,7 +12,7 @@ import { Puller } from './lib/puller.mjs';
 const UPSTREAM = 'pytorch/pytorch';
 const WRONG_PER_MINUTE = 20;
 
-const BEGAN = Math.floor(Date.now() / 1000) * 1000; // the times that are shown have whole seconds
+const BEGAN = Math.floor(Date.now() / 1000) * 1000; // shown times have whole seconds
 
 describe("vendors' tokens", { skip: notBuilt }, () => {
   let rig;
@@ -52,7 +52,7 @@ describe("vendors' tokens", { skip: notBuilt }, () => {
     return view.accelerators.find(({ name }) => name === accelerator).dispatches[0].id;
   };
 
-  test('add prints the token alone, and it is good', async () => {
+  test('runner add prints only the token, which is valid', async () => {
     const { stdout, stderr } = await ctl('runner', 'add', 'npu-17', '--accelerator', 'ascend-npu');
     assert.match(stdout, /^ort_[A-Za-z0-9_-]{43}\n$/);
     assert.match(stderr, /token_file/);
@@ -66,7 +66,7 @@ describe("vendors' tokens", { skip: notBuilt }, () => {
     assert.match(table, /^npu-17 +ascend-npu +\d+ +\d+ s ago +\d+ s ago +127\.0\.0\.1 +idle$/m);
   });
 
-  test('what a machine is at is listed', async () => {
+  test('runner list shows a machine\'s leases', async () => {
     const npu = await Puller.add(outpost, 'npu-1', 'seen');
     await open('seen');
     const lease = await npu.take();
@@ -78,7 +78,7 @@ describe("vendors' tokens", { skip: notBuilt }, () => {
     assert.deepEqual([pull.leases >= 1, machines.lately >= 1, machines.leases_granted >= 1], [true, true, true]);
   });
 
-  test('only its hash is kept, and no log line has it', async () => {
+  test('only the hash of a token is stored, and no log line contains it', async () => {
     const { token } = await Puller.add(outpost, 'npu-99', 'ascend-npu');
     await outpost.restart();
     const npu = new Puller(outpost, { name: 'npu-99', token });
@@ -91,12 +91,12 @@ describe("vendors' tokens", { skip: notBuilt }, () => {
     assert.ok(!outpost.log.some(({ line }) => line.includes(token.slice(4))));
   });
 
-  test('rotation: two are good, a third is refused, one is revoked', async () => {
+  test('a machine may have two valid tokens, and revoking one keeps the other', async () => {
     const [old, fresh] = [await Puller.add(outpost, 'npu-1', 'rotated'), await Puller.add(outpost, 'npu-1', 'rotated')];
     assert.deepEqual([(await old.claim()).status, (await fresh.claim()).status], [204, 204]);
     const [first] = await list('runner', 'list', '--accelerator', 'rotated');
     await fails(new RegExp(`2 valid tokens already.*runner revoke npu-1 --accelerator rotated --id ${first.id}`), 'runner', 'add', 'npu-1', '--accelerator', 'rotated');
-    // Another's id revokes nothing.
+    // The id of another machine's token revokes no token.
     const [other] = await list('runner', 'list', '--accelerator', 'ascend-npu');
     await fails(/no valid token/, 'runner', 'revoke', 'npu-1', '--accelerator', 'rotated', '--id', String(other.id));
     const { stdout } = await ctl('runner', 'revoke', 'npu-1', '--accelerator', 'rotated', '--id', String(first.id));
@@ -108,7 +108,7 @@ describe("vendors' tokens", { skip: notBuilt }, () => {
     assert.deepEqual(await list('runner', 'list', '--accelerator', 'rotated'), []);
   });
 
-  test('a claim and a heartbeat that are held end when their token is revoked', async () => {
+  test('revoking a token ends its waiting claim and heartbeat', async () => {
     const npu = await Puller.add(outpost, 'npu-1', 'held');
     await open('held');
     const lease = await npu.take();
@@ -116,12 +116,12 @@ describe("vendors' tokens", { skip: notBuilt }, () => {
     await until(async () => {
       const { machines } = JSON.parse((await ctl('status', '--json')).stdout);
       return machines.claims_waiting === 1 && machines.heartbeats_waiting === 1;
-    }, { what: 'both are held' });
+    }, { what: 'both wait' });
     await ctl('runner', 'revoke', 'npu-1', '--accelerator', 'held');
     assert.deepEqual([(await held).status, (await beat).status], [401, 401]);
   });
 
-  test('an API token reports for its accelerator, and cannot claim work', async () => {
+  test('an API token can report for its accelerator but not claim work', async () => {
     const { stdout, stderr } = await ctl('token', 'issue', 'lab');
     assert.match(stdout, /^oat_[A-Za-z0-9_-]{43}\n$/);
     assert.match(stderr, /Bearer/);
@@ -141,7 +141,7 @@ describe("vendors' tokens", { skip: notBuilt }, () => {
     assert.equal((await ci.finish(lease)).status, 401);
   });
 
-  test('an API token tells of periodic runs of its own, and of no dispatch that way', async () => {
+  test('an API token can self-report periodic runs, but not a dispatch', async () => {
     const sha = 'a1'.repeat(20);
     const bearer = async (...args) => ({ authorization: `Bearer ${(await ctl(...args)).stdout.trim()}` });
     const headers = await bearer('token', 'issue', 'lab');
@@ -159,7 +159,7 @@ describe("vendors' tokens", { skip: notBuilt }, () => {
     assert.deepEqual([job.accelerator, job.kind, job.head_sha, job.dispatch, job.tests.map(({ name }) => name)], ['lab', 'nightly', sha, null, ['llama3']]);
     const [{ runs }] = (await outpost.api('nightly?accelerator=lab&days=1')).accelerators;
     assert.deepEqual([runs[0].cause, runs[0].outcome, runs[0].upstream_sha], ['self_report', 'red', sha]);
-    const unknown = (await send({ delivery_id: sha.slice(0, 12) }, { run_id: '2' })).json; // an id that names no commit
+    const unknown = (await send({ delivery_id: sha.slice(0, 12) }, { run_id: '2' })).json; // an id that is not a commit
     assert.equal((await outpost.api(`jobs/${unknown.job}`)).head_sha, null);
     for (const [answer, code, pattern] of [
       [await send({}, { status: 'in_progress' }), 400, /completed/], [await send({ event_type: 'push' }), 400, /nightly or periodic/],
@@ -173,10 +173,10 @@ describe("vendors' tokens", { skip: notBuilt }, () => {
     assert.deepEqual([(await send()).status, await put(headers)], [401, 401]);
   });
 
-  test('an accelerator that left: 403 says so, and the list does', async () => {
+  test('403 and the list say that an accelerator left the registry', async () => {
     const npu = await Puller.add(outpost, 'npu-1', 'leaving');
     const held = npu.claim({ wait: 30 });
-    await until(async () => JSON.parse((await ctl('status', '--json')).stdout).machines.claims_waiting === 1, { what: 'it is held' });
+    await until(async () => JSON.parse((await ctl('status', '--json')).stdout).machines.claims_waiting === 1, { what: 'the claim waits' });
     await outpost.configure({ accelerators: accelerators().filter(({ name }) => name !== 'leaving') });
     await outpost.reload();
     assert.equal((await held).status, 403);
@@ -189,7 +189,7 @@ describe("vendors' tokens", { skip: notBuilt }, () => {
     assert.equal((await npu.claim()).status, 204);
   });
 
-  test('what is asked wrongly is named', async () => {
+  test('a wrong argument is refused with its name', async () => {
     await fails(/no accelerator is called ascend-npo; did you mean ascend-npu\?/, 'runner', 'add', 'x', '--accelerator', 'ascend-npo');
     for (const words of [['token', 'list'], ['runner', 'list', '--accelerator']]) {
       await fails(/^outpostctl: no accelerator is called ascend-npo; did you mean ascend-npu\?$/m, ...words, 'ascend-npo');
@@ -205,12 +205,12 @@ describe("vendors' tokens", { skip: notBuilt }, () => {
     assert.match(stderr, /no `pull` runner/);
   });
 
-  describe('wrong ones', () => {
+  describe('wrong tokens', () => {
     let machine;
     let hosts = 1;
     let address;
 
-    // Each test comes from an address of its own, as a trusted proxy tells.
+    // Each test has its own address, which a trusted proxy reports.
     beforeEach(async () => { address = `198.51.100.${hosts++}`; });
     before(async () => { machine = await Puller.add(outpost, 'npu-5', 'walled'); });
 
@@ -219,7 +219,7 @@ describe("vendors' tokens", { skip: notBuilt }, () => {
       body: { name: 'npu-5', claim_id: 'a', labels: [], wait: 0 },
     });
 
-    test('401, then 429 for that address only; a good one passes all the same', async () => {
+    test('401, then 429 only for that address; a valid token still works', async () => {
       const wrong = `ort_${'A'.repeat(43)}`;
       for (let i = 0; i < WRONG_PER_MINUTE; i++) {
         const { status, headers } = await claim(wrong);
@@ -232,13 +232,13 @@ describe("vendors' tokens", { skip: notBuilt }, () => {
       assert.equal((await claim(wrong, '203.0.113.9')).status, 401);
     });
 
-    test('one IPv6 network is one address', async () => {
+    test('an IPv6 network counts as one address', async () => {
       for (let i = 0; i < WRONG_PER_MINUTE; i++) assert.equal((await claim('ort_x', `2001:db8:1:2::${i + 1}`)).status, 401);
       assert.equal((await claim('ort_x', '2001:db8:1:2:ffff::1')).status, 429);
       assert.equal((await claim('ort_x', '2001:db8:1:3::1')).status, 401);
     });
 
-    test('no token, another form, one that is cut or changed', async () => {
+    test('a missing, malformed, cut or changed token is refused', async () => {
       const flipped = machine.token.slice(0, -1) + (machine.token.endsWith('A') ? 'B' : 'A');
       for (const token of [undefined, 'x', machine.token.slice(0, -1), `${machine.token}A`, machine.token.replace('ort_', 'oat_'), machine.token.toUpperCase(), flipped])
         assert.deepEqual([(await claim(token)).status, token], [401, token]);

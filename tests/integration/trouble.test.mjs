@@ -1,4 +1,4 @@
-// Trouble on the machine: a full disk, a clock that jumps. What was promised holds, and it recovers by itself.
+// Trouble on the machine: a full disk and a clock that jumps. Outpost keeps its promises and recovers by itself.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,10 +16,10 @@ const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1';
 const canMount = spawnSync('unshare', ['-rm', 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0;
 
 describe('a full disk', { skip: notBuilt || (!canMount && 'no mount namespaces here') }, () => {
-  test('503 while it is full, nothing accepted is lost, and back by itself', async () => {
+  test('webhooks get 503 while the disk is full, no accepted one is lost, and outpostd recovers by itself', async () => {
     const rig = await startRig();
     const outpost = await Outpost.prepare({ rig });
-    // A file system of its own, 8 MiB large, that only this daemon sees.
+    // A file system of 8 MiB that only this daemon sees.
     const wrapper = path.join(outpost.dir, 'small-disk');
     await fs.writeFile(wrapper, `#!/bin/sh\nexec unshare -rm sh -c 'mount -t tmpfs -o size=8m none "${outpost.stateDir}" && exec "${OUTPOSTD}" "$@"' sh "$@"\n`, { mode: 0o755 });
     const child = spawn(wrapper, ['-c', outpost.configFile], { stdio: ['ignore', 'ignore', 'pipe'] });
@@ -42,7 +42,7 @@ describe('a full disk', { skip: notBuilt || (!canMount && 'no mount namespaces h
           accepted.push(number);
         }
       }
-      assert.equal(refused, 3, 'a full disk is answered 503');
+      assert.equal(refused, 3, 'the answer is 503 while the disk is full');
       assert.equal((await outpost.get('/readyz')).status, 503);
       assert.equal((await outpost.get('/healthz')).status, 200);
       await fs.rm(path.join(inside, 'ballast'));
@@ -61,7 +61,7 @@ describe('a full disk', { skip: notBuilt || (!canMount && 'no mount namespaces h
 });
 
 describe('a clock that jumps', { skip: notBuilt || (!existsSync(FAKETIME) && 'libfaketime is not installed') }, () => {
-  test('a day ahead and back: nothing expires, what is due goes on', async () => {
+  test('a day ahead and back: no dispatch expires, and new work continues', async () => {
     const [rig, vendor] = await Promise.all([startRig(), startSilentVendor({ secret: 's' })]);
     const outpost = await Outpost.prepare({
       rig, wait: false,

@@ -71,25 +71,25 @@ describe('trust', { skip: notBuilt }, () => {
     return after_;
   };
   const say = (pull, what, more = {}) => send('issue_comment', issueComment('created', { number: pull.number, body: `@${rig.app.slug} ${what}`, association: 'MEMBER', author: 'alice', createdAt: soon(), ...more }));
-  // GitHub's times have whole seconds: what is said after a push is said in a later one.
+  // GitHub's times have whole seconds, so a comment after a push needs a later second.
   const soon = () => new Date(Date.now() + 5000).toISOString();
   const latest = (view) => Object.fromEntries(view.accelerators.map(({ name, dispatches }) => [name, dispatches[0]]));
   const settled = (pull, fits, what) => outpost.waitForApi(`commits/${pull.headSha}`, (view) => fits(latest(view)), { timeout: 15_000, what }).then(latest);
   const states = (all, policy) => KINDS.map((kind) => all[`${policy}-${kind}`]?.state);
-  // Every delivery so far has been dealt with.
-  const dealtWith = () => until(async () => (await outpost.api('status')).deliveries.accepted === 0, { what: 'no delivery waits' });
+  // Waits until all deliveries so far are processed.
+  const processed = () => until(async () => (await outpost.api('status')).deliveries.accepted === 0, { what: 'no delivery waits' });
   const staysHeld = async (pull) => {
-    await dealtWith();
+    await processed();
     const all = latest(await outpost.api(`commits/${pull.headSha}`));
     for (const policy of RELEASED) assert.deepEqual(states(all, policy), ['held', 'held', 'held'], policy);
-    assert.equal((await farm.claim()).status, 204, 'nobody takes what is held');
+    assert.equal((await farm.claim()).status, 204, 'held work cannot be claimed');
   };
   const comment = (pull, fits, what) => until(() => fits(rig.comments(UPSTREAM, pull.number)[0]?.body ?? ''), { timeout: 10_000, what });
 
   for (const association of [...MEMBERS, 'CONTRIBUTOR', 'NONE', 'FIRST_TIME_CONTRIBUTOR'])
-    test(`a pull request of ${association}: each policy, each kind of runner`, async () => {
+    test(`each policy holds or sends a pull request of ${association}, on each kind of runner`, async () => {
       const pull = await open(association);
-      const all = await settled(pull, (one) => Object.keys(one).length === 18 && Object.values(one).every(({ state, runner_kind: kind }) => state === 'held' || state !== 'queued' || kind === 'pull'), 'all are sent or held');
+      const all = await settled(pull, (one) => Object.keys(one).length === 18 && Object.values(one).every(({ state, runner_kind: kind }) => state === 'held' || state !== 'queued' || kind === 'pull'), 'all dispatches are sent or held');
       for (const [policy, { admits, why }] of Object.entries(POLICIES))
         for (const kind of KINDS) {
           const { state, held_reason: reason } = all[`${policy}-${kind}`];
@@ -101,17 +101,17 @@ describe('trust', { skip: notBuilt }, () => {
         }
       const sent = rig.dispatches({ repository: VENDOR }).filter(({ client_payload: { payload } }) => payload.number === pull.number);
       const listed = new Set(sent.flatMap(({ client_payload: { outpost: block } }) => block.accelerators));
-      assert.deepEqual([...listed].sort(), Object.entries(POLICIES).filter(([, { admits }]) => admits.includes(association)).map(([policy]) => `${policy}-github`).sort(), 'held ones are never listed');
+      assert.deepEqual([...listed].sort(), Object.entries(POLICIES).filter(([, { admits }]) => admits.includes(association)).map(([policy]) => `${policy}-github`).sort(), 'no dispatch lists a held accelerator');
       const got = new Set(lab.events.filter(({ body }) => body.payload.number === pull.number).flatMap(({ body }) => body.outpost.accelerators));
       assert.deepEqual([...got].sort(), Object.entries(POLICIES).filter(([, { admits }]) => admits.includes(association)).map(([policy]) => `${policy}-webhook`).sort());
-      await comment(pull, (body) => /\*\*Held:\*\*/.test(body) && /only merged changes run here/.test(body) && /ok-to-test/.test(body), 'the comment says what is held and why');
+      await comment(pull, (body) => /\*\*Held:\*\*/.test(body) && /only merged changes run here/.test(body) && /ok-to-test/.test(body), 'the comment says which accelerators are held and why');
       const isAdmitted = POLICIES.contributors.admits.includes(association);
       const { status, json: lease } = await farm.claim();
       assert.equal(status, isAdmitted ? 200 : 204);
       if (isAdmitted) assert.equal(lease.change.head_sha, pull.headSha);
     });
 
-  test('what was merged runs under every policy', async () => {
+  test('a merged commit runs under every policy', async () => {
     const sha = fakeSha('merged');
     await send('push', push({ branch: 'main', after: sha }));
     const all = await settled({ headSha: sha }, (one) => Object.keys(one).length === 18);
@@ -119,7 +119,7 @@ describe('trust', { skip: notBuilt }, () => {
     assert.equal((await farm.take()).change.head_sha, sha);
   });
 
-  test('only a member releases, never the author, a bot, a quotation or an edit', async () => {
+  test('only a member can release, not the author, a bot, a quotation or an edit', async () => {
     const pull = await open('NONE');
     await settled(pull, (one) => one['contributors-pull']?.state === 'held');
     for (const association of ['CONTRIBUTOR', ...STRANGERS]) await say(pull, 'ok-to-test', { association });
@@ -132,7 +132,7 @@ describe('trust', { skip: notBuilt }, () => {
     await staysHeld(pull);
   });
 
-  test('a member releases all but what runs merged code only, and a machine gets it', async () => {
+  test('a member releases all accelerators except those that run only merged code', async () => {
     const pull = await open('NONE');
     await settled(pull, (one) => one['contributors-pull']?.state === 'held');
     const waiting = farm.claim({ wait: 30 });
@@ -145,14 +145,14 @@ describe('trust', { skip: notBuilt }, () => {
     await until(() => rig.dispatches({ repository: VENDOR }).some(({ client_payload: { payload, outpost: block } }) => payload.number === pull.number && block.accelerators.includes('approved-github')));
   });
 
-  test('a head by its SHA; a newer one is held again, whatever was said of the older', async () => {
+  test('ok-to-test with a SHA releases that head, and a newer head is held again', async () => {
     const first = await open('NONE');
     await settled(first, (one) => one['contributors-pull']?.state === 'held');
     const second = await newer(first);
     await settled(second, (one) => one['contributors-pull']?.state === 'held');
     await say(second, `ok-to-test ${first.headSha}`);
     await staysHeld(second);
-    await say(second, 'ok-to-test', { createdAt: '2020-01-01T00:00:00Z' }); // written before that head came
+    await say(second, 'ok-to-test', { createdAt: '2020-01-01T00:00:00Z' }); // written before that head was pushed
     await staysHeld(second);
     await say(second, `ok-to-test ${second.headSha.slice(0, 10)}`);
     await settled(second, (one) => one['contributors-pull']?.state === 'queued');
@@ -162,7 +162,7 @@ describe('trust', { skip: notBuilt }, () => {
     assert.equal((await farm.claim()).status, 204);
   });
 
-  test('ok-to-test cancel: what is held goes, and says who declined it', async () => {
+  test('ok-to-test cancel cancels held work and names the member', async () => {
     const pull = await open('NONE');
     await settled(pull, (one) => one['contributors-pull']?.state === 'held');
     await say(pull, 'ok-to-test cancel', { association: 'CONTRIBUTOR', author: 'mallory' });
@@ -172,18 +172,18 @@ describe('trust', { skip: notBuilt }, () => {
     assert.equal(all['members-pull'].error, 'declined by bob');
     assert.equal(all['members-pull'].held_reason, null);
     assert.equal(all['merged-pull'].state, 'held');
-    assert.notEqual(all['anyone-webhook'].state, 'cancelled', 'nobody held it');
+    assert.notEqual(all['anyone-webhook'].state, 'cancelled', 'work that is not held stays');
     assert.equal(all['anyone-pull'].state, 'queued');
     assert.equal((await farm.claim()).status, 204);
-    await comment(pull, (body) => /members pull: `declined by bob`/.test(body), 'the comment says who declined');
+    await comment(pull, (body) => /members pull: `declined by bob`/.test(body), 'the comment names the member who declined');
     const { dispatches } = JSON.parse((await outpost.ctl('--json', 'dispatches', '--pr', String(pull.number))).stdout);
     assert.equal(dispatches.find(({ accelerator: name }) => name === 'members-pull').reason, 'declined by bob');
-    // A second thought.
+    // A later ok-to-test releases it.
     await say(pull, 'ok-to-test');
     assert.equal((await farm.take()).change.head_sha, pull.headSha);
   });
 
-  test('ok-to-test cancel after a release: what nobody has taken goes, what runs runs on, and the next round is held', async () => {
+  test('ok-to-test cancel after a release cancels queued work, keeps started work, and holds the next round', async () => {
     const pull = await open('NONE');
     await settled(pull, (one) => one['contributors-pull']?.state === 'held');
     await say(pull, 'ok-to-test');
@@ -196,13 +196,13 @@ describe('trust', { skip: notBuilt }, () => {
     await settled(pull, (one) => RELEASED.every((policy) => states(one, policy).every((state) => state === 'held')) && one['anyone-github'].state === 'sent');
   });
 
-  test('what a closed pull request held is gone', async () => {
+  test('closing a pull request cancels its held work', async () => {
     const pull = await open('NONE');
     await settled(pull, (one) => one['contributors-pull']?.state === 'held');
     await send('pull_request', pullRequestOf('closed', pull, { updatedAt: new Date(Date.now() + 2000).toISOString() }));
-    await settled(pull, (one) => Object.values(one).every(({ state }) => state === 'cancelled'), 'nothing of it is held');
+    await settled(pull, (one) => Object.values(one).every(({ state }) => state === 'cancelled'), 'no dispatch of it is held');
     await say(pull, 'ok-to-test');
-    await dealtWith();
+    await processed();
     assert.equal((await farm.claim()).status, 204);
   });
 
@@ -216,10 +216,10 @@ describe('trust', { skip: notBuilt }, () => {
     assert.ok(!states(all, 'contributors').includes('held'));
     for (const policy of ['members', 'approved']) assert.deepEqual(states(all, policy), ['held', 'held', 'held'], policy);
     await send('pull_request', pullRequestOf('closed', merged, { updatedAt: new Date(Date.now() + 4000).toISOString() }));
-    await dealtWith();
+    await processed();
   });
 
-  test('a label starts what waits for it, and releases nothing', async () => {
+  test('a label adds its accelerators but does not release them', async () => {
     const machine = await Puller.add(outpost, 'labelled', 'on-label');
     const pull = await open('NONE');
     await settled(pull, (one) => one['contributors-pull']?.state === 'held');
@@ -231,7 +231,7 @@ describe('trust', { skip: notBuilt }, () => {
     assert.equal((await machine.take()).change.head_sha, pull.headSha);
   });
 
-  test('stress: members only, where the head was let in; a second pull request with that head gives no further rights', async () => {
+  test('only members can stress a released head; a second pull request with that head gives no further rights', async () => {
     let comments = 880_000;
     const asked = (pull, more, words = 'stress model/llama3 ×1') => {
       const id = comments++;
@@ -247,7 +247,7 @@ describe('trust', { skip: notBuilt }, () => {
     await reacted(await asked(pull, { association: 'OWNER' }), 'confused', 'a member, while the head is held');
     await say(pull, 'ok-to-test');
     await settled(pull, (one) => one.proved?.state === 'done');
-    assert.deepEqual(await planned(pull), [], 'nothing runs again because it was let in');
+    assert.deepEqual(await planned(pull), [], 'a release starts no experiment');
 
     for (const association of ['CONTRIBUTOR', ...STRANGERS]) await reacted(await asked(pull, { association, author: `x-${association.toLowerCase()}` }), 'confused', association);
     await reacted(await asked(pull, { association: 'CONTRIBUTOR', author: 'dora' }), 'confused', 'the author');
@@ -261,26 +261,26 @@ describe('trust', { skip: notBuilt }, () => {
     for (const { body: { payload, outpost: { experiment } } } of runs()) assert.equal(payload.head_sha, experiment.side === 'head' ? pull.headSha : pull.baseSha);
 
     const twin = await open('NONE', { author: 'mallory', headSha: pull.headSha });
-    await dealtWith();
+    await processed();
     for (const one of [pull, twin]) await reacted(await asked(one, { association: 'NONE', author: 'mallory' }), 'confused', 'the second author');
     assert.equal(runs().length, 2 * MEMBERS.length);
     const id = await asked(twin, {});
     await reacted(id, 'eyes', 'a member on the second');
     await replied(twin, id);
-    assert.equal(runs().length, 2 * MEMBERS.length + 2, 'the shared head was let in');
+    assert.equal(runs().length, 2 * MEMBERS.length + 2, 'the shared head is released');
 
     await say(pull, 'ok-to-test cancel');
-    await dealtWith();
-    await reacted(await asked(pull, {}), 'confused', 'a member, after the release was taken back');
+    await processed();
+    await reacted(await asked(pull, {}), 'confused', 'a member, after the release was withdrawn');
 
     const newer_ = await newer(pull);
     await settled(newer_, (one) => one.proved?.state === 'held');
     await reacted(await asked(newer_, {}), 'confused', 'a newer head is held again');
-    // Once it is let in, only what is asked for from then on runs: what was refused does not wait for that.
+    // After the release only new commands run. The refused ones are not kept.
     await say(newer_, 'ok-to-test');
     await settled(newer_, (one) => one.proved?.state === 'done');
     const last = await asked(newer_, {});
-    await reacted(last, 'eyes', 'the newer head was let in');
+    await reacted(last, 'eyes', 'the newer head is released');
     await replied(newer_, last);
     assert.deepEqual(runs().slice(2 * MEMBERS.length + 2).map(({ body }) => body.outpost.experiment.sha).sort(), [newer_.headSha, newer_.baseSha].sort());
   });

@@ -1,5 +1,5 @@
-// Finding 1: a stranger opens a second pull request with the head of a member's. Both share what comes of that head; whatever
-// the stranger says or does, the member's run goes on and its results stay. The whole matrix is in tests/unit/test_store_twins.c.
+// Finding 1: a stranger opens a second pull request with the head of a member's. Both share the results of that head. No command
+// or event of the stranger ends the member's run or removes its results. tests/unit/test_store_twins.c has the whole matrix.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { startIssuer } from '../github/oidc.mjs';
@@ -37,13 +37,13 @@ describe('two pull requests with one head', { skip: notBuilt }, () => {
   });
   afterEach(() => assert.deepEqual(rig.violations(), []));
 
-  // GitHub's times have whole seconds, and nothing here may depend on which second it is.
+  // GitHub's times have whole seconds, so each event gets a later one.
   let now = Date.now();
   const later = () => new Date(now += 2000).toISOString();
-  const dealtWith = () => until(async () => (await outpost.api('status')).deliveries.accepted === 0, { what: 'no delivery waits' });
+  const processed = () => until(async () => (await outpost.api('status')).deliveries.accepted === 0, { what: 'no delivery waits' });
   const send = async (event, payload) => {
     assert.equal((await rig.deliver(event, payload)).status_code, 202);
-    await dealtWith();
+    await processed();
   };
   const states = ({ accelerators }) => Object.fromEntries(accelerators.map(({ name, dispatches }) => [name, dispatches.map(({ state }) => state).join()]));
   const shown = async (pull) => {
@@ -52,11 +52,12 @@ describe('two pull requests with one head', { skip: notBuilt }, () => {
   };
   const SHARED = { green: 'done', mute: 'sent', gate: 'held', open: 'sent', cells: 'green llama3 PASS' };
 
-  // A member's PR that has run on one, runs on two and waits on another; then a stranger's with the same head.
+  // Opens a member's pull request that is done on one accelerator, sent to two and held on another, then a stranger's with the
+  // same head.
   const openBoth = async () => {
     const first = rig.openPull(UPSTREAM, { number: next++, association: 'MEMBER', author: 'alice' });
     await send('pull_request', pullRequestOf('opened', first));
-    await until(async () => { try { assert.deepEqual(await shown(first), SHARED); return true; } catch { return false; } }, { timeout: 20_000, what: 'the first has run' });
+    await until(async () => { try { assert.deepEqual(await shown(first), SHARED); return true; } catch { return false; } }, { timeout: 20_000, what: 'the first one has its states' });
     const twin = rig.openPull(UPSTREAM, { number: next++, association: 'NONE', author: 'mallory', headSha: first.headSha });
     await send('pull_request', pullRequestOf('opened', twin, { updatedAt: later() }));
     assert.deepEqual(await shown(first), SHARED);
@@ -71,7 +72,7 @@ describe('two pull requests with one head', { skip: notBuilt }, () => {
   };
   const reacted = (id, content) => until(() => rig.reactions(UPSTREAM, id)[0]?.content === content, { timeout: 10_000, what: `${content} on ${id}` });
 
-  test('the author of the second is told that retest and cancel are for members, and moves nothing', async () => {
+  test('commands of the second one\'s author are refused with a reply and have no effect', async () => {
     const { first, twin } = await openBoth();
     const n = rig.dispatches().length;
     for (const association of ['NONE', 'FIRST_TIMER', 'FIRST_TIME_CONTRIBUTOR', 'CONTRIBUTOR', 'MANNEQUIN'])
@@ -85,13 +86,13 @@ describe('two pull requests with one head', { skip: notBuilt }, () => {
     assert.match(reply, new RegExp(`#${first.number}, has the same head`));
   });
 
-  test('the same holds for whoever comments on the first', async () => {
+  test('commands of the stranger on the first one have no effect', async () => {
     const { first } = await openBoth();
     for (const words of ['retest', 'retest green', 'cancel', 'ok-to-test']) await reacted(await say(first, words), 'confused');
     assert.deepEqual(await shown(first), SHARED);
   });
 
-  test('nothing that the stranger does to the second begins a round, ends or holds anything', async () => {
+  test('events of the second one neither start a round nor cancel or hold work', async () => {
     const { first, twin } = await openBoth();
     const n = rig.dispatches().length;
     const events = [['edited', { changes: { base: {} } }], ['closed'], ['reopened'], ['converted_to_draft', { draft: true }], ['ready_for_review'], ['edited', { changes: { base: {} } }]];
@@ -99,20 +100,20 @@ describe('two pull requests with one head', { skip: notBuilt }, () => {
       await send('pull_request', pullRequestOf(action, twin, { updatedAt: later(), ...more }));
       assert.deepEqual(await shown(first), SHARED, action);
     }
-    assert.equal(rig.dispatches().length, n, 'no vendor hears of it');
+    assert.equal(rig.dispatches().length, n, 'no vendor receives a dispatch');
   });
 
-  test('a member acts on both through either', async () => {
+  test('a member\'s command on either one affects both', async () => {
     const { first, twin } = await openBoth();
     await reacted(await say(twin, 'retest green', { association: 'MEMBER', author: 'bob' }), 'eyes');
-    await until(async () => (await shown(first)).green === 'done,done', { timeout: 20_000, what: 'it ran again, because the head is a member\'s' });
+    await until(async () => (await shown(first)).green === 'done,done', { timeout: 20_000, what: 'the retest is done, because the head is a member\'s' });
     await reacted(await say(twin, `ok-to-test ${twin.headSha.slice(0, 12)}`, { association: 'MEMBER', author: 'bob' }), 'rocket');
-    await until(async () => (await shown(first)).gate === 'sent', { timeout: 10_000, what: 'the held one was released' });
+    await until(async () => (await shown(first)).gate === 'sent', { timeout: 10_000, what: 'the held dispatch is released' });
     await reacted(await say(twin, 'cancel', { association: 'COLLABORATOR', author: 'bob' }), 'eyes');
     assert.deepEqual(await shown(first), { ...SHARED, green: 'done,done', mute: 'cancelled', gate: 'cancelled', open: 'cancelled' });
   });
 
-  test('alone with the head, the stranger gets another round only where strangers may run; results stay until it is released', async () => {
+  test('if the first one is closed, the stranger\'s retest is held where strangers may not run, and the results stay', async () => {
     const { first, twin } = await openBoth();
     await send('pull_request', pullRequestOf('closed', first, { updatedAt: later() }));
     const id = await say(twin, 'retest green');
@@ -121,16 +122,16 @@ describe('two pull requests with one head', { skip: notBuilt }, () => {
     assert.deepEqual([after_.green, after_.cells], ['held,done', 'green llama3 PASS']);
     await until(() => /\*\*Held:\*\*.*GREEN/.test(rig.comments(UPSTREAM, twin.number).map(({ body }) => body).join()), { timeout: 15_000, what: 'the comment says that a round is held' });
     await reacted(await say(twin, 'ok-to-test', { association: 'MEMBER', author: 'bob' }), 'rocket');
-    await until(async () => (await shown(twin)).green === 'done,done', { timeout: 20_000, what: 'the released round has run' });
+    await until(async () => (await shown(twin)).green === 'done,done', { timeout: 20_000, what: 'the released round is done' });
   });
 
-  test('finding 7: a beginning of a SHA releases no head that came after the comment', async () => {
+  test('finding 7: a prefix of a SHA does not release a head that is newer than the comment', async () => {
     const pull = rig.openPull(UPSTREAM, { number: next++, association: 'NONE', author: 'mallory' });
     const written = new Date(now - 3_600_000).toISOString();
     await send('pull_request', pullRequestOf('opened', pull, { updatedAt: later() }));
     for (const digits of [7, 12, 39]) await reacted(await say(pull, `ok-to-test ${pull.headSha.slice(0, digits)}`, { association: 'MEMBER', author: 'bob', createdAt: written }), 'confused');
     assert.equal((await shown(pull)).gate, 'held');
     await reacted(await say(pull, `ok-to-test ${pull.headSha}`, { association: 'MEMBER', author: 'bob', createdAt: written }), 'rocket');
-    await until(async () => (await shown(pull)).gate === 'sent', { timeout: 10_000, what: 'the whole SHA releases it' });
+    await until(async () => (await shown(pull)).gate === 'sent', { timeout: 10_000, what: 'the full SHA releases it' });
   });
 });

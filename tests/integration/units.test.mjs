@@ -1,5 +1,5 @@
-// The systemd units as they are installed: their exposure as systemd scores it, and both programs at work under every
-// restriction, on a machine that systemd boots (finding 12).
+// The installed systemd units: the exposure score of systemd, and both programs under all restrictions on a machine that systemd
+// boots (finding 12).
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHmac } from 'node:crypto';
@@ -25,12 +25,12 @@ describe('units: exposure', () => {
       const file = path.join(await fs.mkdtemp('/tmp/outpost-unit-'), `${unit}.service`);
       t.after(() => fs.rm(path.dirname(file), { recursive: true }));
       await fs.writeFile(file, (await fs.readFile(path.join(root, `systemd/${unit}.service`), 'utf8')).replaceAll('@PREFIX@', '/usr'));
-      // --threshold makes it fail above that many tenths
+      // it fails if the score is above the threshold, in tenths
       execFileSync('systemd-analyze', ['security', '--offline=yes', '--no-pager', `--threshold=${most}`, file], { stdio: 'pipe' });
     });
 });
 
-// The yaml and ini blocks of a page, by a text in them.
+// The block of a page that contains a text.
 async function blockOf(page, text) {
   const blocks = [...(await fs.readFile(path.join(root, 'docs', page), 'utf8')).matchAll(/^```\w*\n(.*?)^```$/gms)].map(([, body]) => body);
   const found = blocks.filter((body) => body.includes(text));
@@ -38,7 +38,7 @@ async function blockOf(page, text) {
   return found[0];
 }
 
-describe('units: at work', { skip: notBuilt || notBootable() }, () => {
+describe('units: on a booted machine', { skip: notBuilt || notBootable() }, () => {
   let rig;
   let machine;
   let outpost; // a client: systemd runs the daemon
@@ -75,7 +75,7 @@ describe('units: at work', { skip: notBuilt || notBootable() }, () => {
 
   const isReady = () => until(async () => (await outpost.get('/readyz')).status === 200, { ...patient, what: '/readyz is 200' });
 
-  // What the kernel says of a process.
+  // /proc/PID/status of a unit's main process.
   async function status(unit) {
     const text = (await machine.run('cat', `/proc/${await machine.show(unit, 'MainPID')}/status`)).stdout;
     return Object.fromEntries([...text.matchAll(/^(\w+):\s*(.*)$/gm)].map(([, key, value]) => [key, value]));
@@ -92,7 +92,7 @@ describe('units: at work', { skip: notBuilt || notBootable() }, () => {
     await rig?.close();
   });
 
-  test('outpostd starts, takes webhooks, reloads and locks its secrets', async () => {
+  test('outpostd starts, accepts webhooks, reloads and locks its secrets', async () => {
     await machine.systemctl('start', 'outpostd');
     await isReady();
     assert.equal(await deliver(1), 202);
@@ -154,7 +154,7 @@ describe('units: at work', { skip: notBuilt || notBootable() }, () => {
     assert.equal(BigInt(`0x${(await status('outpostd')).CapBnd}`), 1n << 10n);
   });
 
-  test('outpostd stops in order', async () => {
+  test('outpostd stops without an error', async () => {
     await machine.systemctl('stop', 'outpostd');
     assert.equal(await machine.show('outpostd', 'Result'), 'success');
   });

@@ -1,5 +1,5 @@
-// What the author of a change reaches on a vendor's machine: outpost-runner checks hostile changes out and runs them.
-// Python makes the system calls, because no shell can.
+// Attacks of a change's author on a vendor's machine: outpost-runner checks hostile changes out and runs them. Python makes the
+// system calls, because a shell cannot.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -19,7 +19,7 @@ const works = (...command) => spawnSync(command[0], command.slice(1)).status ===
 const noSandbox = !works('bwrap', '--ro-bind', '/', '/', '--unshare-all', 'true') && 'bubblewrap does not work here';
 const PYTHON = '/usr/bin/python3';
 
-// Numbers of x86-64 and of the generic table, which aarch64 has.
+// The numbers of x86-64 and of the generic table, which aarch64 uses.
 const [ADD_KEY, KEYCTL] = process.arch === 'x64' ? [248, 250] : [217, 219];
 const PRELUDE = `
 import ctypes, os
@@ -79,7 +79,7 @@ describe('a change on a vendor\'s machine', { skip }, () => {
     return runner;
   };
 
-  // The job of a new pull request with this head, when it is over, with its log.
+  // Opens a pull request with this head and returns its job and log when it is over.
   const tested = async (accelerator, headSha = randomBytes(20).toString('hex')) => {
     const pull = rig.openPull(UPSTREAM, { number: number++, labels: [`ciflow/crcr/${accelerator}`], headSha });
     assert.equal((await rig.deliver('pull_request', pullRequestOf('opened', pull))).status_code, 202);
@@ -89,7 +89,7 @@ describe('a change on a vendor\'s machine', { skip }, () => {
     return { pull: done, ...of(done), job, log: (await outpost.get(`/api/v1/jobs/${job.id}/log`)).text };
   };
 
-  test('finding 4: a submodule reaches no private address, by no URL and no redirect', async (t) => {
+  test('finding 4: a submodule cannot reach a private address by a URL or a redirect', async (t) => {
     await repository('secret', { secret: 'INTERNAL ROADMAP 2027\n' });
     await repository('origin4', { file: 'x\n' });
     const runner = await machine(t, 'fetched', {
@@ -107,8 +107,8 @@ describe('a change on a vendor\'s machine', { skip }, () => {
       assert.equal(job.conclusion, 'startup_failure', log);
       assert.doesNotMatch(log, /INTERNAL ROADMAP/);
     }
-    assert.equal(await web.asked(), '', 'nothing was connected');
-    // The runner's file lists the address: that one it is, and a redirect still leads nowhere.
+    assert.equal(await web.asked(), '', 'there is no connection');
+    // If the runner's file lists the address, it is reachable, but a redirect is still not followed.
     await runner.stop();
     await runner.configure({ checkout: { git_url: path.join(dir, 'origin4'), submodules: true, allow_networks: ['127.0.0.0/8'] } });
     await runner.spawn();
@@ -120,7 +120,7 @@ describe('a change on a vendor\'s machine', { skip }, () => {
     assert.match(listed.log, /INTERNAL ROADMAP/);
   });
 
-  test('finding 8: the filters, hooks and helpers of the runner\'s user are not run', async (t) => {
+  test('finding 8: the git filters, hooks and helpers of the runner\'s user do not run', async (t) => {
     const home = path.join(dir, 'home');
     const ran = path.join(dir, 'ran');
     await fs.mkdir(path.join(home, 'hooks'), { recursive: true });
@@ -133,12 +133,12 @@ describe('a change on a vendor\'s machine', { skip }, () => {
     await runner.spawn();
     const { log } = await tested('filtered', head);
     assert.match(log, /\nas it was committed\n/);
-    await assert.rejects(fs.access(ran), 'the user\'s git configuration was run');
+    await assert.rejects(fs.access(ran), 'the user\'s git configuration does not run');
   });
 
-  // A runner that was started with a key in its session keyring, as pam_krb5 leaves one.
+  // The runner starts with a key in its session keyring, as pam_krb5 leaves one.
   for (const sandbox of ['bubblewrap', 'none'])
-    test(`finding 5: no key of the service in a step, and none of a step in a later job (sandbox: ${sandbox})`, { skip: noKeys || (sandbox === 'bubblewrap' && noSandbox) }, async (t) => {
+    test(`finding 5: a step sees neither the service's keys nor those of an earlier job (sandbox: ${sandbox})`, { skip: noKeys || (sandbox === 'bubblewrap' && noSandbox) }, async (t) => {
       const program = path.join(dir, `with-key-${sandbox}`);
       await fs.writeFile(program, `#!${PYTHON}${PRELUDE}
 import sys
@@ -177,7 +177,7 @@ print('user namespace', libc.unshare(0x10000000), ctypes.get_errno())
 print('pid 1:', open('/proc/1/cmdline').read().replace(chr(0), ' ')[:60])
 END`;
 
-  test('finding 10: system calls that attacks on the kernel begin with are denied', { skip: noSandbox }, async (t) => {
+  test('finding 10: system calls of common kernel attacks are denied', { skip: noSandbox }, async (t) => {
     const runner = await machine(t, 'calls', { steps: [{ name: 'calls', run: CALLS }], config: { sandbox: 'bubblewrap' } });
     await runner.spawn();
     const { log, job } = await tested('calls');
@@ -185,10 +185,10 @@ END`;
     for (const line of ["seccomp ['2']", 'io_uring_setup denied', 'perf_event_open denied', 'bpf denied', 'keyctl denied', 'user namespace -1 1'])
       assert.ok(log.includes(`\n${line}\n`), `${line}\n${log}`);
     assert.match(log, /\npid 1: bwrap --args \d+ -- \/bin\/sh -c/);
-    assert.ok(!log.includes(runner.dir), 'no folder of the machine is named');
+    assert.ok(!log.includes(runner.dir), 'the log names no folder of the machine');
   });
 
-  test('finding 10: allow.syscalls opens one by its name, and both logs say so', { skip: noSandbox }, async (t) => {
+  test('finding 10: allow.syscalls allows a call by name, and both logs say so', { skip: noSandbox }, async (t) => {
     const runner = await machine(t, 'opened', { steps: [{ name: 'calls', run: CALLS }], config: { sandbox: 'bubblewrap', allow: { syscalls: ['io_uring', 'user_namespaces'] } } });
     await runner.spawn();
     for (const value of ['io_uring', 'user_namespaces']) await runner.waitForLog({ ev: 'sandbox_relaxed', key: 'allow.syscalls', value });
@@ -199,7 +199,7 @@ END`;
     assert.match(log, /\nkeyctl denied\n/);
   });
 
-  test('B7: a program that the sandbox hides gives ? and blames no change', { skip: noSandbox }, async (t) => {
+  test('B7: a program that the sandbox hides gives ? and no failure', { skip: noSandbox }, async (t) => {
     const tools = path.join(dir, 'tools');
     await fs.mkdir(tools);
     await fs.writeFile(path.join(tools, 'suite.sh'), '#!/bin/sh\n', { mode: 0o755 });

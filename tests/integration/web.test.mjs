@@ -1,4 +1,4 @@
-// The pages' shell: what the server itself sends before any script runs.
+// The HTML that the server sends before a script runs.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { startIssuer } from '../github/oidc.mjs';
@@ -11,13 +11,13 @@ import { Outpost, notBuilt, until } from './lib/outpost.mjs';
 const UPSTREAM = 'pytorch/pytorch';
 const HOSTILE = '</script><!--<script>alert(1)</script>\u2028&amp;<img src=x onerror=alert(1)>';
 
-// What the browser's parser makes of <script type="application/json" id="data">: all up to the first </script.
+// The content of <script type="application/json" id="data"> as a browser parses it: up to the first </script.
 function dataOf(html) {
   const [, rest] = html.split('<script type="application/json" id="data">');
   return JSON.parse(rest.split(/<\/script/i)[0]);
 }
 
-describe('pages, before any script', { skip: notBuilt }, () => {
+describe('pages before any script', { skip: notBuilt }, () => {
   let rig;
   let issuer;
   let outpost;
@@ -44,19 +44,19 @@ describe('pages, before any script', { skip: notBuilt }, () => {
     await Promise.all([issuer?.close(), rig?.close()]);
   });
 
-  test('a page carries its answer, and nothing in it gets out of its element', async () => {
+  test('a page embeds the API\'s answer, and no text breaks out of it', async () => {
     const job = view.accelerators[0].jobs[0].id;
     for (const path of ['/pulls/7', `/commits/${view.head_sha}`, `/jobs/${job}`]) {
-      // What is still going on may come between the two.
+      // The data may change between the two requests.
       const { page: { status, headers, text: html }, data, api } = await until(async () => {
         const page = await outpost.get(path);
-        const said = dataOf(page.text);
-        const asked = await fetch(new URL(said.api, outpost.url));
-        return said.etag === asked.headers.get('etag') && { page, data: said, api: asked };
-      }, { timeout: 60_000, what: `${path} and the API say the same` });
+        const data = dataOf(page.text);
+        const asked = await fetch(new URL(data.api, outpost.url));
+        return data.etag === asked.headers.get('etag') && { page, data, api: asked };
+      }, { timeout: 60_000, what: `${path} and the API agree` });
       assert.equal(status, 200);
       assert.deepEqual([data.status, data.base, data.upstream], [200, outpost.url, UPSTREAM]);
-      assert.equal(html.match(/<script/gi).length, 2, 'ours only');
+      assert.equal(html.match(/<script/gi).length, 2, 'only our scripts');
       assert.doesNotMatch(html, /<img|<!--|\u2028/);
       assert.match(html, /<noscript>/);
       assert.deepEqual(await api.json(), data.body);
@@ -66,7 +66,7 @@ describe('pages, before any script', { skip: notBuilt }, () => {
     }
   });
 
-  test('the page names only what lies on this server, and that is kept for ever', async () => {
+  test('a page links only to this server, and its assets are immutable', async () => {
     const { text: html } = await outpost.get('/pulls/7');
     const urls = [...html.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, url]) => url);
     assert.ok(urls.every((url) => url.startsWith('/')), urls.join(' '));
@@ -81,7 +81,7 @@ describe('pages, before any script', { skip: notBuilt }, () => {
       assert.equal(gzipped.headers['content-encoding'], 'gzip');
       assert.equal(gzipped.headers.vary, 'Accept-Encoding');
       assert.notEqual(gzipped.headers.etag, plain.headers.etag);
-      assert.equal(await (await fetch(new URL(url, outpost.url))).text(), plain.text, 'what fetch unpacks');
+      assert.equal(await (await fetch(new URL(url, outpost.url))).text(), plain.text, 'fetch unpacks the gzipped asset');
       const again = await outpost.get(url, { headers: { 'if-none-match': plain.headers.etag } });
       assert.deepEqual([again.status, again.text], [304, '']);
     }
@@ -89,11 +89,11 @@ describe('pages, before any script', { skip: notBuilt }, () => {
     assert.equal((await outpost.get('/assets/..%2f..%2fetc%2fpasswd')).status, 404);
   });
 
-  test('who has it already gets 304, and HEAD the same head', async () => {
+  test('a matching ETag gets 304, and HEAD gets the headers', async () => {
     for (const path of ['/api/v1/pulls/7', `/api/v1/commits/${view.head_sha}`, '/api/v1/accelerators', '/pulls/7']) {
       const { headers: { etag } } = await outpost.get(path);
       assert.match(etag, path.startsWith('/api/') ? /^"[0-9a-f]{32}"$/ : /^W\//);
-      // A page's tag holds for the minute in which its ages are right: should one end just now, the next does.
+      // A page's tag is valid for a minute, in which its ages are right. If the minute ends just now, the next tag matches.
       const named = await outpost.get(path, { headers: { 'if-none-match': `"x", ${etag}` } });
       const again = named.status === 304 ? named : await outpost.get(path, { headers: { 'if-none-match': named.headers.etag } });
       assert.deepEqual([again.status, again.text], [304, ''], path);
@@ -124,7 +124,7 @@ describe('pages, before any script', { skip: notBuilt }, () => {
     assert.equal((await fetch(`${outpost.url}/api/v1/pulls/7`, { method: 'POST', body: '' })).status, 405);
   });
 
-  test('what is not there says so, in the form that was asked for', async () => {
+  test('404 is HTML or JSON as the client accepts', async () => {
     const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
     for (const [path, error] of [['/pulls/999', 'no such pull request'], ['/jobs/x', 'no such job'], ['/nothing/here', 'no such page'], ['/%3Cscript%3Ealert(1)%3C%2Fscript%3E', 'no such page']]) {
       const { status, headers, text } = await outpost.get(path, { headers: html });
@@ -140,7 +140,7 @@ describe('pages, before any script', { skip: notBuilt }, () => {
     assert.deepEqual((await outpost.get('/api/v1/pulls/999')).json, { error: 'no such pull request' });
   });
 
-  test('a part of the verdicts and of the tests, and all of them in parts', async () => {
+  test('limit, cursor and filters select verdicts and tests', async () => {
     const job = view.accelerators[0].jobs[0].id;
     for (const [path, list, total] of [['pulls/7', 'verdicts', 'verdicts_total'], [`jobs/${job}`, 'tests', 'tests_total']]) {
       const whole = await outpost.api(path);
@@ -171,7 +171,7 @@ describe('pages, before any script', { skip: notBuilt }, () => {
     assert.match(dataOf(text).body.error, /^limit: /);
   });
 
-  test('events: at once after each connection, then what changed and nothing else, also through a kill', async () => {
+  test('events: each watch gets an event on connection and then only on changes, even across a kill', async () => {
     const watches = ['pulls/7', `commits/${view.head_sha}`, 'jobs/999', 'pulls/999', 'dashboard'];
     const events = follow(outpost, watches);
     const first = await events.next(watches.length);
@@ -193,7 +193,7 @@ describe('pages, before any script', { skip: notBuilt }, () => {
     await again.ended;
   });
 
-  test('events: a log tells who looks at its job', async () => {
+  test('events: a log notifies the watchers of its job', async () => {
     const [{ id }] = (await outpost.api('pulls/7')).accelerators[0].jobs;
     const events = follow(outpost, [`jobs/${id}`]);
     await events.next(1);
@@ -205,13 +205,13 @@ describe('pages, before any script', { skip: notBuilt }, () => {
     await events.ended;
   });
 
-  test('events: a new registry tells who looks at what is new in it', { timeout: 120_000 }, async () => {
+  test('events: a new registry notifies the watchers of changed accelerators', { timeout: 120_000 }, async () => {
     const events = follow(outpost, ['accelerators/npu']);
     await events.next(1);
     const { accelerators } = outpost.options;
     await outpost.configure({ accelerators: [{ ...accelerators[0], title: 'The new NPU', level: 'L3' }] });
     assert.equal((await outpost.reload()).fields.ev, 'reloaded');
-    // An event may still be of the tests before; who was not told of the registry waits here in vain.
+    // An event may still belong to an earlier test. Without an event for the registry this loop never ends.
     for (let shown = {}; shown.title !== 'The new NPU' || shown.level !== 'L3'; shown = await outpost.api('accelerators/npu')) await events.next(1);
     events.close();
     await events.ended;
@@ -227,10 +227,10 @@ describe('pages, before any script', { skip: notBuilt }, () => {
     assert.deepEqual([head.status, head.headers.get('content-type')], [200, 'text/event-stream']);
   });
 
-  test('a thousand streams, and the next is told to wait; stopping ends them', async () => {
+  test('after a thousand streams the next one gets 503, and a stop ends them', async () => {
     const streams = [];
     const refused = [];
-    // One address may have an eighth of them.
+    // One address may open an eighth of them.
     for (let i = 1; refused.length < 2; i++) {
       const more = [...Array(126)].map(() => follow(outpost, ['pulls/7'], { localAddress: `127.0.0.${i}` }));
       const statuses = await Promise.all(more.map(({ begun }) => begun));

@@ -1,5 +1,5 @@
-// What vendors copy into their GitHub repositories (config/github/): GitHub's own reader takes it, and its jobs, run as
-// GitHub runs them, bring results onto the pull request.
+// The workflows that vendors copy into their GitHub repositories (config/github/): GitHub's own parser accepts them, and their
+// jobs, run as GitHub runs them, bring results to the pull request.
 import assert from 'node:assert/strict';
 import fs from 'node:fs/promises';
 import os from 'node:os';
@@ -23,25 +23,25 @@ const red = '<testsuite name="model"><testcase name="llama3"><failure message="e
 const job = (name, run) => ({ job: name, runs_on: ['self-hosted', 'linux', 'npu'], run });
 const writes = (report) => `printf '%s' '${report}' >"$RESULTS/report.xml"`;
 
-describe('the workflows as GitHub reads them', () => {
+describe('the workflows as GitHub parses them', () => {
   for (const file of [WORKFLOW, INFRA_WORKFLOW]) {
     test(path.basename(file), async () => {
       const { workflow, errors } = await readWorkflow(file);
       assert.deepEqual(errors, []);
       // A hosted accelerator has no runner of its own that could say `reruns`, so the shared repository gets no experiments.
       const sent = ['pull_request', 'push', 'nightly', ...(file === WORKFLOW ? ['experiment'] : [])];
-      assert.deepEqual(workflow.on.repository_dispatch.types, sent, 'what Outpost sends');
+      assert.deepEqual(workflow.on.repository_dispatch.types, sent, 'the workflow runs on the events that Outpost sends');
       assert.equal(workflow.permissions['id-token'], undefined);
-      assert.equal(workflow.jobs.test.permissions, undefined, 'what is tested cannot ask for a token');
+      assert.equal(workflow.jobs.test.permissions, undefined, 'the tested job cannot request a token');
       for (const { steps } of Object.values(workflow.jobs))
         for (const { run, uses } of steps) {
-          assert.doesNotMatch(run ?? '', /\$\{\{/, 'no text of strangers becomes part of a script');
+          assert.doesNotMatch(run ?? '', /\$\{\{/, 'no text of a stranger becomes part of a script');
           if (uses) assert.match(uses, /^[\w-]+\/[\w-]+@v\d+$/);
         }
     });
   }
 
-  test('an experiment is a concurrency group of its own and cancels no first run', async () => {
+  test('an experiment has its own concurrency group and cancels no first run', async () => {
     const { workflow } = await readWorkflow(WORKFLOW);
     const group = (action, client_payload) => fillText(workflow.concurrency.group, { github: { event: { action, client_payload } } }).replace(/\s+/g, ' ').trim();
     const outpost = (dispatch_id) => ({ outpost: { dispatch_id } });
@@ -54,7 +54,7 @@ describe('the workflows as GitHub reads them', () => {
     assert.equal(group('experiment', { delivery_id: 'other', payload: { action: 'closed', head_sha: 'x' }, ...outpost('e1') }), 'outpost-e1', 'its own `closed` cancels it');
   });
 
-  test('a mistake that GitHub would refuse is refused', async () => {
+  test('the parser refuses mistakes as GitHub does', async () => {
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'workflow-'));
     const text = await fs.readFile(WORKFLOW, 'utf8');
     const refused = async (from, to) => {
@@ -72,7 +72,7 @@ describe('the workflows as GitHub reads them', () => {
   });
 });
 
-describe('the workflows, run', { skip: notBuilt }, () => {
+describe('runs of the workflows', { skip: notBuilt }, () => {
   let rig;
   let issuer;
   let outpost;
@@ -109,13 +109,13 @@ describe('the workflows, run', { skip: notBuilt }, () => {
   async function dispatched(repository = VENDOR) {
     const pull = rig.openPull(UPSTREAM, { number: next++ });
     await rig.deliver('pull_request', pullRequestOf('opened', pull));
-    // By number: the first look of the reconciler may have found it before the webhook came.
+    // By number, because the reconciler may have found the pull request before the webhook arrived.
     const event = await rig.waitForDispatch({ repository, where: ({ client_payload: { payload } }) => payload.number === pull.number })
       .catch((error) => { throw new Error(`${error.message}; outpostd's log:\n${outpost.tail()}`); });
     return { number: pull.number, pull, event };
   }
 
-  // The vendor edits JOBS and nothing else.
+  // The vendor edits only JOBS.
   async function vendorRun(event, jobs, options) {
     const file = path.join(folder, 'outpost.yml');
     const text = await fs.readFile(WORKFLOW, 'utf8');
@@ -133,7 +133,7 @@ describe('the workflows, run', { skip: notBuilt }, () => {
     .map(({ suite, test: title, status }) => `${suite} ${title} ${status}`).sort();
   const results = (run) => Object.fromEntries(Object.entries(run.jobs).map(([id, { result }]) => [id, result]));
 
-  test('two jobs, one red: results, log and conclusions arrive', async () => {
+  test('the results, log and conclusions of two jobs arrive', async () => {
     const { number, event } = await dispatched();
     const run = await vendorRun(event, [
       job('models', `cat VERSION; echo vendor in $VENDOR; ${writes(red)}; false`),
@@ -153,21 +153,21 @@ describe('the workflows, run', { skip: notBuilt }, () => {
     assert.match(text, /the code under test/);
   });
 
-  test('what is tested gets no token, what reports gets one for the right audience', async () => {
+  test('the tested job gets no token, and the reporting job gets one for the right audience', async () => {
     const { event } = await dispatched();
     const run = await vendorRun(event, [job('models', `env | grep -c ^ACTIONS_ID_TOKEN || true; ${writes(green)}`)]);
     assert.match(run.log('test'), /^0$/m);
     assert.doesNotMatch(run.log('begin') + run.log('report'), /eyJ/, 'no token in the log');
   });
 
-  test('no report: never green', async () => {
+  test('a job without a report is not green', async () => {
     const { number, event } = await dispatched();
     const run = await vendorRun(event, [job('models', 'true')]);
     assert.equal(run.jobs.report.result, 'success');
     assert.deepEqual(await cells(number, 'ascend-npu'), ['Outpost models MISS']);
   });
 
-  test('a machine that goes away, and a checkout that fails: nobody\'s test is blamed', async () => {
+  test('a lost machine and a failed checkout make no test red', async () => {
     for (const trouble of [{ lose: 'test' }, { repositories: { [VENDOR]: path.join(folder, 'vendor') } }, { cancel: 'test' }]) {
       const { number, event } = await dispatched();
       await vendorRun(event, [job('models', writes(green))], trouble);
@@ -175,7 +175,7 @@ describe('the workflows, run', { skip: notBuilt }, () => {
     }
   });
 
-  // The dispatch as an experiment has it: names of tests that are commands for a shell among them.
+  // The dispatch turned into an experiment with these tests.
   const experimentOf = (event, tests, jobs) => {
     const experiment = structuredClone(event);
     const sha = 'b'.repeat(40);
@@ -186,7 +186,7 @@ describe('the workflows, run', { skip: notBuilt }, () => {
   };
   const HOSTILE = ['model/llama3', 'unit/$(touch ran) `touch ran`', "unit/'; touch ran; '\"", '-rf/--help', '${{ github.token }}/%s \\n', 'unit/é\u00a0'];
 
-  test('an experiment: the job that failed, at that commit, with a file of the tests as they are written', async () => {
+  test('an experiment runs the failed job at its commit with a file of the unchanged test names', async () => {
     const { number, event } = await dispatched();
     const { experiment, sha } = experimentOf(event, [...HOSTILE, 'unit/a\nunit/b', 'unit/\u2028c', 'unit/\u001b[2J'], ['models']);
     const kept = path.join(folder, 'kept');
@@ -202,13 +202,13 @@ describe('the workflows, run', { skip: notBuilt }, () => {
     assert.deepEqual(await cells(number, 'ascend-npu'), ['model llama3 PASS']);
   });
 
-  test('an experiment of jobs that have other names by now: all jobs run', async () => {
+  test('an experiment runs all jobs if the failed ones were renamed', async () => {
     const { event } = await dispatched();
     const run = await vendorRun(experimentOf(event, HOSTILE, ['gone']).experiment, [job('models', writes(green)), job('units', writes(green))]);
     assert.deepEqual(run.jobs.test.legs.map(({ matrix }) => matrix.job), ['models', 'units']);
   });
 
-  test('an experiment without a test that fits into a line runs nothing and ends at once, and an ordinary dispatch lists no tests', async () => {
+  test('an experiment without a usable test name runs no job, and an ordinary dispatch lists no tests', async () => {
     const { number, event } = await dispatched();
     const run = await vendorRun(experimentOf(event, ['unit/a\nunit/b'], ['models']).experiment, [job('models', writes(green))]);
     assert.deepEqual(results(run), { begin: 'success', test: 'skipped', report: 'skipped' });
@@ -217,7 +217,7 @@ describe('the workflows, run', { skip: notBuilt }, () => {
     assert.match(ordinary.log('test'), /^tests=unset$/m);
   });
 
-  test('Outpost is away: the vendor\'s own run is as it would have been', async () => {
+  test('the vendor\'s own run does not depend on Outpost', async () => {
     const { event } = await dispatched();
     const away = structuredClone(event);
     away.client_payload.outpost.callback_url = 'http://127.0.0.1:1/github/callback';
@@ -226,17 +226,17 @@ describe('the workflows, run', { skip: notBuilt }, () => {
     assert.match(run.log('report'), /outpost-report: .* was not taken/);
   });
 
-  test('closed: the run that takes the older one\'s place does nothing', async () => {
+  test('the run of a `closed` replaces the older run and does nothing', async () => {
     const { number, pull, event } = await dispatched();
     const { guid } = await rig.deliver('pull_request', pullRequestOf('closed', rig.updatePull(UPSTREAM, number, { state: 'closed' })));
     const closed = await rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: one }) => one.delivery_id === guid });
     const run = await vendorRun(closed, [job('models', writes(green))]);
     assert.deepEqual(results(run), { begin: 'skipped', test: 'skipped', report: 'skipped' });
-    assert.equal(event.client_payload.payload.number, closed.client_payload.payload.number, 'one concurrency group');
+    assert.equal(event.client_payload.payload.number, closed.client_payload.payload.number, 'both runs have one concurrency group');
     assert.equal(pull.number, number);
   });
 
-  test('a push to main', async () => {
+  test('a push to main is tested', async () => {
     const sha = rig.push(UPSTREAM, { files: ['aten/x.cpp'] });
     const { guid } = await rig.deliver('push', push({ after: sha }));
     const event = await rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: one }) => one.delivery_id === guid });
@@ -246,7 +246,7 @@ describe('the workflows, run', { skip: notBuilt }, () => {
     assert.deepEqual(verdicts.map(({ test: title, status }) => `${title} ${status}`), ['llama3 PASS']);
   });
 
-  test('the shared repository: one job for each that is to be tested, the unknown one shows as ?', async () => {
+  test('the shared repository runs one job for each requested accelerator, and an unknown one shows as ?', async () => {
     const hosted = (accelerator, run) => ({ accelerator, runs_on: ['self-hosted', accelerator], run });
     await fs.writeFile(path.join(folder, 'infra/accelerators.json'), JSON.stringify([
       hosted('chip-a', `cat $INFRA/accelerators.json >/dev/null; ${writes(green)}`), hosted('chip-b', `${writes(red)}; false`), hosted('chip-z', 'echo nobody asked; false'),
@@ -262,7 +262,7 @@ describe('the workflows, run', { skip: notBuilt }, () => {
     assert.deepEqual((await cells(number, 'chip-c')).map((cell) => cell.split(' ').at(-1)), ['MISS']);
   });
 
-  test('the shared repository has none of them: it stays quiet', async () => {
+  test('the shared repository runs no job without a requested accelerator', async () => {
     const { event } = await dispatched(INFRA);
     const nobody = structuredClone(event);
     nobody.client_payload.outpost.accelerators = [];
