@@ -1,9 +1,9 @@
-// GitHub Actions, as far as the workflows need it that vendors copy: reads a workflow with GitHub's own reader, so that
-// what GitHub would refuse is refused here, and runs its jobs with GitHub's own evaluator of expressions.
+// The parts of GitHub Actions that the vendors' workflows need: parses a workflow with GitHub's own parser, so that the same
+// mistakes are refused, and runs its jobs with GitHub's own evaluator of expressions.
 //
 // Real: expressions, conditions, needs, matrices, outputs, `run` steps in bash with the environment that GitHub gives, OIDC
-// tokens for the jobs whose permissions allow them. Stood in for: actions/checkout (copies a folder), the artifact actions.
-// Jobs run one after another, each in a folder of its own. Anything else that a workflow uses is an error.
+// tokens for the jobs whose permissions allow them. Replaced: actions/checkout (copies a folder), the artifact actions.
+// Jobs run one after another, each in its own folder. Any other feature of a workflow is an error.
 import { spawn } from 'node:child_process';
 import fs from 'node:fs/promises';
 import { register } from 'node:module';
@@ -19,7 +19,7 @@ const { NoOperationTraceWriter, convertWorkflowTemplate, parseWorkflow } = await
 
 const RUN_TIMEOUT = WAIT_MS;
 
-// {workflow: plain object, errors: [text]}: what GitHub would say of the file.
+// {workflow: plain object, errors: [text]}, with GitHub's errors for the file.
 export async function readWorkflow(file) {
   const content = await fs.readFile(file, 'utf8');
   const { context, value } = parseWorkflow({ name: path.basename(file), content }, new NoOperationTraceWriter());
@@ -29,7 +29,7 @@ export async function readWorkflow(file) {
 
 const STATUS_FUNCTIONS = ['success', 'failure', 'always', 'cancelled'];
 
-// One expression in these contexts; status is what success() and its kin ask about.
+// One expression in these contexts; success() and similar functions test `status`.
 function evaluate(text, contexts, status = 'success') {
   const functions = STATUS_FUNCTIONS.map((name) => ({
     name, minArgs: 0, maxArgs: 0, call: () => new data.BooleanData(name === 'always' || name === status || (name === 'cancelled' && status === 'cancelled')),
@@ -41,7 +41,7 @@ function evaluate(text, contexts, status = 'success') {
 
 const toPlain = (value) => JSON.parse(JSON.stringify(value, data.replacer));
 
-// Texts with ${{ }} in them, in any depth; one that is nothing else keeps its type.
+// Fills in texts with ${{ }} at any depth. A text that is only an expression keeps the type of its value.
 function fill(value, contexts) {
   if (Array.isArray(value)) return value.map((one) => fill(one, contexts));
   if (value && typeof value === 'object') return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, fill(one, contexts)]));
@@ -51,10 +51,10 @@ function fill(value, contexts) {
   return value.replace(/\$\{\{(.*?)\}\}/gs, (_, text) => evaluate(text, contexts).coerceString());
 }
 
-// A text with expressions in it, as GitHub sees it.
+// Fills in the expressions of a text as GitHub does.
 export const fillText = (text, contexts) => String(fill(text, contexts));
 
-// A condition without a status function means success() too, as on GitHub.
+// A condition without a status function implies success(), as on GitHub.
 function holds(condition, contexts, status) {
   const text = String(condition ?? 'success()').replace(/^\s*\$\{\{(.*)\}\}\s*$/s, '$1');
   const asks = STATUS_FUNCTIONS.some((name) => text.includes(`${name}(`));
@@ -77,8 +77,8 @@ export class ActionsRun {
   jobs = {}; // id → {result, outputs, legs: [{result, matrix, log}]}
 
   // options: file, event (a dispatch that the rig accepted), issuer (oidc.mjs), repositories ({'owner/name': folder}: what
-  // actions/checkout copies), runId, env (over what the machine has), lose (job id: its machine goes away, artifacts and all),
-  // cancel (job id: cancelled before it begins)
+  // actions/checkout copies), runId, env (added to the machine's), lose (job id: its machine is lost with its artifacts),
+  // cancel (job id: cancelled before it starts)
   static async run(options) {
     const self = new ActionsRun();
     self.options = { runId: 1, ...options };
@@ -149,7 +149,7 @@ export class ActionsRun {
     const output = path.join(folder, '.output');
     await fs.writeFile(output, '');
     const { github } = contexts;
-    // What is not there is an empty text, as on GitHub.
+    // A missing value is an empty text, as on GitHub.
     const stepEnv = Object.fromEntries(Object.entries(fill(step.env ?? {}, contexts)).map(([key, value]) => [key, value ?? '']));
     const env = {
       PATH: process.env.PATH, HOME: process.env.HOME, ...this.options.env, ...contexts.env, ...stepEnv, CI: 'true', GITHUB_ACTIONS: 'true',

@@ -1,10 +1,9 @@
-// The rig's methods over HTTP, for what runs in another process: the demo, the vendor stand-ins, tests in
-// other languages. JSON in and out.
+// The rig's methods over HTTP with JSON, for other processes: the demo, the fake vendors, tests in other languages.
 //
 //   GET    /_rig/                         addresses and counts
 //   GET    /_rig/requests?after=SEQ&method=&path=
 //   GET    /_rig/violations
-//   GET    /_rig/dispatches?repository=&after=SEQ&wait=MS     waits for the first when there is none
+//   GET    /_rig/dispatches?repository=&after=SEQ&wait=MS     waits for the first if there is none
 //   GET    /_rig/deliveries               as the rig sent them, newest last
 //   POST   /_rig/deliver                  {event, payload, options} → {id, guid, status_code, response}
 //   PUT    /_rig/target                   {url}

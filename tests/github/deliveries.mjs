@@ -1,5 +1,5 @@
-// GitHub's side of webhooks: signs and sends them, remembers each attempt, lists them and sends one
-// again when the App asks. A failed delivery is not sent again by itself, exactly as with GitHub.
+// GitHub's side of webhooks: signs and sends them, records and lists each attempt, and redelivers one when the App requests it. As
+// with GitHub, a failed delivery is not sent again by itself.
 import { randomUUID } from 'node:crypto';
 import { sign } from '@octokit/webhooks-methods';
 import { WAIT_MS, sendPatiently } from './patience.mjs';
@@ -7,7 +7,7 @@ import { WAIT_MS, sendPatiently } from './patience.mjs';
 const REASONS = { 200: 'OK', 202: 'OK' };
 
 export class Deliveries {
-  #list = []; // in the order in which they ended
+  #list = []; // ordered by their end
   #next = 90_000_000_001;
   #secret;
   #pending = new Set();
@@ -70,7 +70,7 @@ export class Deliveries {
     return this.#list;
   }
 
-  // GET /app/hook/deliveries: newest first; the cursor stands for the last one shown.
+  // GET /app/hook/deliveries: newest first; the cursor is the last one shown.
   page({ perPage = 30, cursor, status }) {
     let rest = this.#list.toSorted((a, b) => b.id - a.id);
     if (status) rest = rest.filter(({ status_code: code }) => (code >= 200 && code < 400) === (status === 'success'));
@@ -92,7 +92,7 @@ export class Deliveries {
     };
   }
 
-  // POST …/attempts: true when there is such a delivery; the new attempt follows by itself.
+  // POST …/attempts: true if the delivery exists. The new attempt follows later.
   redeliver(id) {
     const entry = this.#list.find((one) => one.id === Number(id));
     if (!entry) return false;

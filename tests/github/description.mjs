@@ -1,6 +1,6 @@
-// GitHub's own OpenAPI description, applied by Prism: a request that breaks it never reaches the
-// state behind, an answer that breaks it is noted. Prism runs in this process in its proxy mode with
-// our own forwarder in place of its HTTP client; what nobody serves is answered by Prism's mock.
+// GitHub's own OpenAPI description, applied by Prism: a request that breaks it does not reach the rig's state, and an answer that
+// breaks it is recorded. Prism runs in this process in proxy mode with our own forwarder as its HTTP client. Prism's mock answers
+// requests that the rig does not serve.
 import { createHash } from 'node:crypto';
 import fs from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -25,7 +25,7 @@ export class NotServed extends Error {}
 
 const plain = (violations) => violations.map(({ message, path, code }) => ({ at: (path ?? []).join('.'), code, message }));
 
-// The description as Prism reads it. Reading takes most of a rig's start, so the result is kept beside the description.
+// The description as Prism parses it. Parsing takes most of a rig's start, so the result is cached next to the description.
 let operations;
 async function readOperations() {
   const spec = await fetchOpenapi();
@@ -52,7 +52,7 @@ export class Description {
     return description;
   }
 
-  // One Prism per request, because the forwarder closes over it; that costs nothing worth counting.
+  // One Prism per request, because the forwarder closes over the request. It is cheap.
   #prism(serve) {
     return createInstance({
       isProxy: true, upstream: new URL('http://127.0.0.1'), mock: { dynamic: false },

@@ -1,4 +1,4 @@
-// Faults that a test can order, in the shapes that GitHub documents or that were seen from it.
+// Faults that a test can inject, in the forms that GitHub documents or has shown.
 //
 // A rule: {kind, method?, path?, count?, probability?, skip?, when?, ...the kind's own fields}
 //   path         "/repos/{owner}/{repo}/dispatches" ({…} is one segment, a trailing * the rest) or a RegExp
@@ -32,7 +32,7 @@ export function pathMatcher(pattern) {
 
 const json = (status, body, headers = {}) => ({ status, headers, body: JSON.stringify({ ...body, documentation_url: DOCS }) });
 
-// What is said for a kind that is an answer; undefined for the kinds that are no answer.
+// The answer of a fault, or undefined for the kinds without an answer.
 function answerFor(rule, limit) {
   switch (rule.kind) {
     case 'status':
@@ -88,7 +88,7 @@ export class Faults {
     return this.#rules.map(({ id, kind, method, path, left, struck }) => ({ id, kind, method, path: String(path ?? '*'), left, struck }));
   }
 
-  // The fault that strikes this request, or undefined.
+  // The fault for this request, or undefined.
   strike(method, path) {
     for (const rule of this.#rules) {
       if (rule.left <= 0 || (rule.method && rule.method !== method) || !rule.matches(path)) continue;

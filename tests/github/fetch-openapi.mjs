@@ -1,6 +1,6 @@
-// Brings GitHub's own OpenAPI description to the rig: takes the one file out of the tarball of
-// @octokit/openapi (which unpacks to 385 MB), keeps the operations that Outpost uses and all that
-// they refer to, and lays the result under build/rig/. Does nothing when that is there already.
+// Prepares GitHub's own OpenAPI description for the rig: extracts one file from the tarball of @octokit/openapi (which unpacks to
+// 385 MB), keeps the operations that Outpost uses and their references, and writes the result to build/rig/. Does nothing if it
+// exists.
 //
 // usage: node tests/github/fetch-openapi.mjs [--force]
 import { execFile } from 'node:child_process';
@@ -19,7 +19,7 @@ const PACKAGE = '@octokit/openapi';
 const VERSION = '23.0.2';
 const MEMBER = 'package/generated/api.github.com.json';
 const MEMBER_SHA256 = '829b4bebb19a53133289f7b0bc819f4f1118115821db2ca9f25e9ee995a7da2a';
-const TRIM_VERSION = 4; // raise when the trimming below changes, so that an older result is replaced
+const TRIM_VERSION = 4; // raise it when the trimming changes, so that an older result is replaced
 
 const OPERATIONS = {
   '/app': 'get',
@@ -90,7 +90,7 @@ function pull(doc, out, value) {
   }
 }
 
-// Texts and examples are half of the file and nothing reads them.
+// Texts and examples are half of the file and are not used.
 function strip(value, insideProperties = false) {
   if (Array.isArray(value)) return value.map((item) => strip(item));
   if (value === null || typeof value !== 'object') return value;
@@ -107,7 +107,7 @@ function strip(value, insideProperties = false) {
   return out;
 }
 
-// What GitHub does and its description leaves out. (Who may call what is tokens.mjs's.)
+// Behaviour of GitHub that its description omits. tokens.mjs has the permissions.
 function complete(out) {
   out.components.headers = {};
   for (const item of Object.values(out.paths)) {
@@ -162,7 +162,7 @@ async function present() {
   }
 }
 
-// Returns the path of the trimmed description, fetching it first when it is not there.
+// Returns the path of the trimmed description, and fetches it if it is missing.
 export async function fetchOpenapi({ force = false } = {}) {
   if (!force && await present()) return target;
   const work = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-openapi-'));

@@ -1,4 +1,4 @@
-// A module hook: `import x from './x.json'` without the attribute that Node.js wants. @actions/workflow-parser is written so.
+// A module hook: `import x from './x.json'` without the attribute that Node.js requires. @actions/workflow-parser does so.
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 

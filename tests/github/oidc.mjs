@@ -1,8 +1,8 @@
 // An OIDC issuer like GitHub Actions' or Buildkite's: publishes a key set, mints tokens with any claims,
-// counts how often its keys are fetched, and breaks when told to.
+// counts how often its keys are fetched, and breaks on request.
 //
 // As a program: `node tests/github/oidc.mjs [--port N]` prints one JSON line with its addresses; POST to
-// token_url {claims, options} answers {token}. A job of GitHub Actions asks as it would ask GitHub: actionsRequest(). Runs until stdin closes or SIGTERM.
+// token_url {claims, options} answers {token}. A job of GitHub Actions requests a token as from GitHub: actionsRequest(). Runs until stdin closes or SIGTERM.
 import { createHmac, randomUUID } from 'node:crypto';
 import http from 'node:http';
 import { fileURLToPath } from 'node:url';
@@ -48,7 +48,7 @@ export class Issuer {
     await ended;
   }
 
-  // A new signing key; the old ones stay published unless keepOld is false.
+  // Creates a signing key. The old ones stay published unless keepOld is false.
   async rotate({ keepOld = true } = {}) {
     const { publicKey, privateKey } = await generateKeyPair('RS256', { extractable: true });
     const kid = randomUUID();
@@ -61,12 +61,12 @@ export class Issuer {
   break(fault) { this.#fault = fault; }
   heal() { this.#fault = undefined; }
 
-  // Signs and yet does not publish the newest key, until show().
+  // Signs with the newest key but does not publish it until show().
   hide() { this.#hidden = true; }
   show() { this.#hidden = false; }
 
-  // options: expiresIn (s, may be negative), notBefore (s), kid, alg (RS256 | HS256 | none), signWith ('stranger': a key that
-  // nobody published, under a published kid), header
+  // options: expiresIn (s, may be negative), notBefore (s), kid, alg (RS256 | HS256 | none), signWith ('stranger': an
+  // unpublished key under a published kid), header
   async mint(claims = {}, options = {}) {
     const now = Math.floor(Date.now() / 1000);
     const key = this.#keys[0];
@@ -82,7 +82,7 @@ export class Issuer {
     return new SignJWT(payload).setProtectedHeader(header).sign(options.signWith === 'stranger' ? this.#stranger : key.privateKey);
   }
 
-  // What GitHub puts into the environment of a job with `id-token: write`.
+  // The environment that GitHub gives a job with `id-token: write`.
   actionsRequest(claims) {
     const token = randomUUID();
     this.#jobs.set(token, claims);
@@ -121,7 +121,7 @@ export class Issuer {
 
 export const startIssuer = (options) => Issuer.start(options);
 
-// What GitHub Actions puts into a token of a workflow in `repository`.
+// The claims of GitHub Actions for a workflow in `repository`.
 export function githubClaims(repository, { workflow = '.github/workflows/ci.yml', ref = 'refs/heads/main', ...more } = {}) {
   const [owner] = repository.split('/');
   return {
@@ -131,7 +131,7 @@ export function githubClaims(repository, { workflow = '.github/workflows/ci.yml'
   };
 }
 
-// What Buildkite puts into a token of a job of an organization's pipeline.
+// The claims of Buildkite for a job of an organization's pipeline.
 export function buildkiteClaims({ organization = 'vllm', organizationId, pipeline = 'ci', pipelineId, branch = 'main', ...more }) {
   return {
     sub: `organization:${organization}:pipeline:${pipeline}:ref:refs/heads/${branch}:commit:${'0'.repeat(40)}:step:test`,

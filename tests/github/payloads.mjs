@@ -1,6 +1,5 @@
 // Real GitHub payloads: Octokit's 329 examples, and the few events that Outpost acts on, built from them
-// with chosen numbers and SHAs. Only the names that say where something happened are changed: sizes and
-// odd corners stay as GitHub made them.
+// with chosen numbers and SHAs. Only the names of repositories change, so sizes and oddities stay as GitHub sent them.
 import { createHash } from 'node:crypto';
 import { createRequire } from 'node:module';
 
@@ -22,7 +21,7 @@ function renameRepository(repository, name) {
   }
 }
 
-// Makes a payload say that it happened in `name`. The payload is changed and returned.
+// Changes the payload's repository to `name` and returns the payload.
 export function rename(payload, name = UPSTREAM) {
   renameRepository(payload.repository, name);
   renameRepository(payload.pull_request?.base?.repo, name);
@@ -31,7 +30,7 @@ export function rename(payload, name = UPSTREAM) {
   return payload;
 }
 
-// All examples: [{event, action, payload}], each a fresh copy. name: null leaves them as they are.
+// All examples: [{event, action, payload}], each a fresh copy. name: null leaves them unchanged.
 export function examples({ name = UPSTREAM, events } = {}) {
   return groups
     .filter((group) => !events || events.includes(group.name))
@@ -53,7 +52,7 @@ const label = (name) => ({
   name, color: 'ededed', default: false, description: '',
 });
 
-// A pull_request event. Needed by most tests: number, headSha. What is not given stays as in the example.
+// A pull_request event. Most tests give number and headSha. Other values stay as in the example.
 //   {repository, number, headSha, headRef, headRepository, baseSha, baseRef, title, body, author, association, draft,
 //    labels, state, merged, updatedAt, createdAt, before (synchronize), label (labeled, unlabeled),
 //    changes (edited; {base: {ref, sha}} is filled up), sender}
@@ -128,7 +127,7 @@ export function push(options = {}) {
 }
 
 // A comment on a pull request: {repository, number, body, author, association, createdAt, id, pullAuthor, bot}
-let nextComment = 3_000_000_001; // each comment is another one
+let nextComment = 3_000_000_001; // each comment has a new id
 
 export function issueComment(action, options = {}) {
   const payload = rename(example('issue_comment', 'created'), options.repository ?? UPSTREAM);
@@ -153,7 +152,7 @@ export function issueComment(action, options = {}) {
   return payload;
 }
 
-// A check run or suite that somebody asked to run again: {repository, id, name, headSha, externalId, number, appId}
+// A requested re-run of a check run or suite: {repository, id, name, headSha, externalId, number, appId}
 export function checkRerequested(kind, options = {}) {
   const payload = rename(example(kind, kind === 'check_suite' ? undefined : 'rerequested'), options.repository ?? UPSTREAM);
   payload.action = 'rerequested';

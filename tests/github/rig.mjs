@@ -1,18 +1,17 @@
-// The test rig: the most real GitHub that runs offline, on loopback, in one process.
+// The test rig: an offline GitHub that is as real as possible, on loopback, in one process.
 //
-//   client under test → this front (records, breaks on order, checks tokens, limits)
+//   client under test → this front (records, injects faults, checks tokens, limits)
 //                     → Prism on GitHub's own OpenAPI description (description.mjs)
-//                     → the rig's own state for what emulate lacks: /dispatches, /app/hook/*, a pull's
-//                       files; emulate for the rest (world.mjs); Prism's mock for what neither serves
+//                     → the rig's own state for /dispatches, /app/hook/* and a pull's files;
+//                       emulate for most others (world.mjs); Prism's mock for the rest
 //
 // As a module: const rig = await startRig({...}); … await rig.close().
 // As a program: `node tests/github/rig.mjs [--port N] [--target URL] …` prints one JSON line with its
-// addresses and runs until stdin closes or SIGTERM comes. Everything that a test can do by methods can then be
-// done over HTTP below /_rig/ (see control.mjs).
+// addresses and runs until stdin closes or SIGTERM comes. All methods are then available over HTTP
+// below /_rig/ (see control.mjs).
 //
-// Answers of the rig's own state are checked against the description like requests are, and a breach
-// is a violation. Answers of emulate are not: it leaves out some fields that the description calls
-// required (rig.emulatorGaps() tells which).
+// The rig checks requests and its own answers against the description and records violations. It does not check answers of
+// emulate, which omit some required fields (rig.emulatorGaps() lists them).
 import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import fs from 'node:fs/promises';
@@ -27,7 +26,7 @@ import { WAIT_MS } from './patience.mjs';
 import { Gate, fingerprint } from './tokens.mjs';
 import { World } from './world.mjs';
 
-const DISPATCH_LIMIT = 64 * 1024; // bytes; GitHub's description says it, but does not check it
+const DISPATCH_LIMIT = 64 * 1024; // bytes; GitHub's description has it only as text
 const DISPATCH_KEYS = 10;
 const COMMENT_LIMIT = 65_536; // characters
 const BODY_LIMIT = 32 << 20;
@@ -122,7 +121,7 @@ export class Rig extends EventEmitter {
     await ended;
   }
 
-  // ---- what a test asks and orders --------------------------------------------------------------
+  // ---- for tests --------------------------------------------------------------
 
   setTarget(url) { this.deliveries.target = url; }
   fault(rule) { return this.faults.add(rule); }
@@ -156,7 +155,7 @@ export class Rig extends EventEmitter {
     return this.#dispatches.filter((one) => one.seq > after && (!repository || one.repository.toLowerCase() === repository.toLowerCase()));
   }
 
-  // Resolves with the first accepted dispatch that fits, past or to come.
+  // Resolves with the first accepted dispatch that fits, past or future.
   waitForDispatch(filter = {}) {
     const fits = (one) => (!filter.repository || one.repository.toLowerCase() === filter.repository.toLowerCase())
       && one.seq > (filter.after ?? 0) && (!filter.where || filter.where(one));
@@ -231,7 +230,7 @@ export class Rig extends EventEmitter {
         record.status = 'reset';
         request.socket.resetAndDestroy();
         return;
-      case 'close': // what a load balancer does: no byte of an answer, and a proper end
+      case 'close': // as a load balancer does: no byte of an answer, and a proper end
         record.status = 'close';
         request.socket.end();
         return;
@@ -258,7 +257,7 @@ export class Rig extends EventEmitter {
     }
   }
 
-  // Adds what GitHub says with every answer: the budget, a request's id, an ETag.
+  // Adds the headers of each GitHub answer: the budget, a request id, an ETag.
   #finish(answer, request, record) {
     const who = record.installation ?? record.token ?? 'anonymous';
     const now = Math.floor(Date.now() / 1000);
@@ -338,14 +337,14 @@ export class Rig extends EventEmitter {
     return answer;
   }
 
-  // Operations of the description that emulate has no route for: Prism's mock answers them.
+  // Operations without a route in emulate. Prism's mock answers them.
   #isUnserved(path, method) {
     return /\/statuses\/[^/]+$/.test(path) && method === 'POST'
       || /\/(rerun|rerun-failed-jobs)$/.test(path)
       || path === '/app/hook/config' || path === '/installation/repositories';
   }
 
-  // What the rig itself keeps. Returns undefined for what emulate has.
+  // Serves the rig's own state. Returns undefined for requests to emulate.
   async #own(operation, { path, url, body, text, record, admitted, request }) {
     const key = `${request.method} ${operation.path}`;
     const [, , owner, repo] = path.split('/');

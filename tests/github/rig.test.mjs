@@ -1,5 +1,5 @@
-// Shows that the rig itself is right: GitHub's own client library, Octokit, passes through it without a
-// violation; what GitHub would refuse is refused; each fault does what it says.
+// Tests the rig: GitHub's own client library, Octokit, uses it without a violation, it refuses the requests that GitHub refuses,
+// and each fault works.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createPrivateKey } from 'node:crypto';
@@ -22,7 +22,7 @@ const COMMENTS = '/repos/{owner}/{repo}/issues/{issue_number}/comments';
 
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 
-// A receiver that remembers what it got and answers as told.
+// A receiver that records its requests and answers with a chosen status.
 async function startReceiver(status = 202) {
   const got = [];
   const server = http.createServer(async (request, response) => {
@@ -135,7 +135,7 @@ describe('the rig', () => {
       assert.deepEqual(rig.violations(), []);
     });
 
-    test('is told its budget and spends nothing on an unchanged answer', async () => {
+    test('gets its budget with each answer, and a 304 costs nothing', async () => {
       const client = await installation(UPSTREAM);
       const target = { ...UPSTREAM, branch: 'main' };
       const first = await client.request('GET /repos/{owner}/{repo}/branches/{branch}', target);
@@ -162,7 +162,7 @@ describe('the rig', () => {
       assert.deepEqual(rig.violations(), []);
     });
 
-    test('a dispatch that GitHub finds too large or too wide', async () => {
+    test('a dispatch that is too large or has too many keys', async () => {
       const client = await installation(VENDOR);
       await assert.rejects(client.request(DISPATCH, { ...VENDOR, event_type: 'push', client_payload: { text: 'x'.repeat(70_000) } }), status(422));
       expectViolations(/too large/);
@@ -179,7 +179,7 @@ describe('the rig', () => {
       expectViolations(/65537 characters/);
     });
 
-    test('calls without User-Agent, without API version, and ones that the description lacks', async () => {
+    test('calls without a User-Agent or an API version, and unknown calls', async () => {
       const client = await installation(UPSTREAM);
       const { token } = await client.auth();
       const ask = (path, headers) => new Promise((resolve) => {
@@ -208,7 +208,7 @@ describe('the rig', () => {
       assert.equal(await ask({ iss: String(rig.app.id), iat: now, exp: now + 540 }, { alg: 'HS256' }, Buffer.from('secret')), 401);
     });
 
-    test('tokens outside the repositories and permissions they were asked for, unknown and expired ones', async () => {
+    test('tokens outside their repositories and permissions, unknown and expired tokens', async () => {
       const narrow = await installation(VENDOR, { repositoryNames: ['pytorch'], permissions: { metadata: 'read' } });
       await assert.rejects(narrow.request(DISPATCH, { ...VENDOR, event_type: 'push' }), status(403));
       await assert.rejects(narrow.request(DISPATCH, { ...UPSTREAM, event_type: 'push' }), status(403));
@@ -226,7 +226,7 @@ describe('the rig', () => {
       assert.deepEqual(rig.violations(), []);
     });
 
-    test('tokens after their settable life', async () => {
+    test('tokens after a chosen lifetime', async () => {
       rig.gate.tokenTtl = 0;
       try {
         const client = await installation(VENDOR);
@@ -243,7 +243,7 @@ describe('the rig', () => {
     let client;
     before(async () => { client = await installation(VENDOR); });
 
-    test('server errors, as often as ordered and after as many as ordered', async () => {
+    test('server errors strike as often as requested, after the requested number of requests', async () => {
       rig.fault({ kind: 'status', status: 502, method: 'POST', path, skip: 1, count: 2 });
       await dispatch(client);
       await assert.rejects(dispatch(client), status(502));
@@ -259,20 +259,20 @@ describe('the rig', () => {
       await assert.rejects(dispatch(client), (error) => error.status === 403 && error.response.headers['retry-after'] === undefined);
     });
 
-    test('a primary limit says when it ends', async () => {
+    test('a primary limit gives the time of its end', async () => {
       rig.fault({ kind: 'primary', path, resetIn: 7 });
       await assert.rejects(dispatch(client), (error) => error.status === 403 && error.response.headers['x-ratelimit-remaining'] === '0'
         && Number(error.response.headers['x-ratelimit-reset']) - Date.now() / 1000 < 8);
     });
 
-    test('expired, unprocessable, not found', async () => {
+    test('expired, unprocessable and notFound give their statuses', async () => {
       for (const [kind, code] of [['expired', 401], ['unprocessable', 422], ['notFound', 404]]) {
         rig.fault({ kind, path });
         await assert.rejects(dispatch(client), status(code));
       }
     });
 
-    test('a reset before the effect and one after it', async () => {
+    test('a reset strikes before or after the effect', async () => {
       const count = () => rig.dispatches({ repository: 'Ascend/pytorch' }).length;
       const start = count();
       rig.fault({ kind: 'reset', path });
@@ -283,7 +283,7 @@ describe('the rig', () => {
       assert.equal(count(), start + 1);
     });
 
-    test('a hang, a slow and a truncated answer', async () => {
+    test('an answer can hang, be slow or be truncated', async () => {
       rig.fault({ kind: 'hang', path });
       await assert.rejects(dispatch(client, { request: { signal: AbortSignal.timeout(150) } }));
       rig.fault({ kind: 'slow', path, ms: 120 });
@@ -297,7 +297,7 @@ describe('the rig', () => {
       await assert.rejects(cut.json());
     });
 
-    test('by chance, and the same chance for the same seed', async () => {
+    test('a random fault strikes the same requests with the same seed', async () => {
       const run = async () => {
         const fault = rig.fault({ kind: 'status', status: 500, path, probability: 0.5, seed: 42 });
         const seen = [];
@@ -320,7 +320,7 @@ describe('the rig', () => {
     });
     after(() => receiver.close());
 
-    test('bear a signature that Octokit verifies, and GitHub\'s headers', async () => {
+    test('have a signature that Octokit verifies, and GitHub\'s headers', async () => {
       const number = next++;
       const pull = rig.openPull('pytorch/pytorch', { number });
       const sent = await rig.deliver('pull_request', pullRequestOf('opened', pull), { guid: '0b989ba4-242f-11e5-81e1-c7b6966d2516' });
@@ -333,7 +333,7 @@ describe('the rig', () => {
       assert.ok(JSON.parse(body).installation.id > 0);
     });
 
-    test('are listed newest first, paged by cursor, filtered and asked for again', async () => {
+    test('are listed newest first, paged by cursor, filtered and redelivered', async () => {
       receiver.status = 500;
       const failed = await rig.deliver('push', push({}));
       receiver.status = 202;
@@ -361,13 +361,13 @@ describe('the rig', () => {
   });
 
   describe('payloads', () => {
-    test('all of Octokit\'s, renamed', () => {
+    test('Octokit\'s examples are renamed', () => {
       const all = examples();
       assert.equal(all.length, 329);
       assert.ok(all.filter(({ payload }) => payload.repository?.full_name === 'pytorch/pytorch').length > 250);
     });
 
-    test('events built to measure', () => {
+    test('events are built with chosen values', () => {
       const headSha = fakeSha('x');
       const opened = pullRequest('opened', { number: 7, headSha, association: 'MEMBER', draft: true, labels: ['a'] });
       assert.deepEqual([opened.number, opened.pull_request.number, opened.pull_request.head.sha, opened.pull_request.labels[0].name], [7, 7, headSha, 'a']);
@@ -389,7 +389,7 @@ describe('the rig', () => {
     });
     after(() => Promise.all([issuer.close(), callbacks.close()]));
 
-    test('the issuer\'s tokens verify, also after a rotation; broken ones do not', async () => {
+    test('the issuer\'s tokens verify, even after a rotation, and broken ones do not', async () => {
       const keys = createRemoteJWKSet(new URL(issuer.jwksUrl), { cooldownDuration: 0 });
       const options = { issuer: issuer.issuer, audience: AUDIENCE, algorithms: ['RS256'] };
       const check = async (...args) => jwtVerify(await issuer.mint(...args), keys, options);
@@ -407,7 +407,7 @@ describe('the rig', () => {
       issuer.heal();
     });
 
-    test('one by repository_dispatch reports twice per job, with a token of its repository', async () => {
+    test('a vendor with repository_dispatch reports twice per job with a token of its repository', async () => {
       const vendor = startDispatchVendor({ rigUrl: rig.url, repository: 'Ascend/pytorch', tokenUrl: issuer.tokenUrl, callbackUrl: callbacks.url, after: rig.requests().at(-1).seq });
       const client = await installation(VENDOR);
       const reported = new Promise((resolve) => vendor.on('report', ({ status: state }) => state === 'completed' && resolve()));
@@ -421,7 +421,7 @@ describe('the rig', () => {
       assert.equal(payload.repository, 'Ascend/pytorch');
     });
 
-    test('one by webhook takes only what is signed, a silent one says nothing', async () => {
+    test('a webhook vendor accepts only signed events, and a silent one never reports', async () => {
       const { sign } = await import('@octokit/webhooks-methods');
       callbacks.got.length = 0;
       const [vendor, silent] = await Promise.all([startWebhookVendor({ secret: 's3cret' }), startSilentVendor({ secret: 's3cret' })]);
@@ -436,7 +436,7 @@ describe('the rig', () => {
     });
   });
 
-  test('as a program: one JSON line, control over HTTP, ends with its standard input', async () => {
+  test('the rig as a program prints one JSON line, is controlled over HTTP and ends with its standard input', async () => {
     const child = spawn(process.execPath, [new URL('./rig.mjs', import.meta.url).pathname], { stdio: ['pipe', 'pipe', 'inherit'] });
     const [line] = await once(child.stdout, 'data');
     const info = JSON.parse(line);

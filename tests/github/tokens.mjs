@@ -1,5 +1,4 @@
-// Who calls: App JWTs and installation tokens, as strictly as GitHub has them (emulate takes unknown
-// bearer tokens and its tokens never expire).
+// App JWTs and installation tokens, as strict as GitHub's (emulate accepts unknown bearer tokens, and its tokens never expire).
 import { createHash, createPublicKey } from 'node:crypto';
 import { jwtVerify } from 'jose';
 
@@ -7,8 +6,7 @@ export const fingerprint = (token) => createHash('sha256').update(token).digest(
 
 const ANY_READ = {};
 
-// What a call needs: permission → level; several permissions mean that any of them will do. Public
-// data may be read with any valid token.
+// The permission of a call: permission → level. One of several permissions is enough. Any valid token may read public data.
 const NEEDS = [
   ['POST', /^\/repos\/[^/]+\/[^/]+\/dispatches$/, { contents: 'write' }],
   ['POST', /^\/repos\/[^/]+\/[^/]+\/issues$/, { issues: 'write' }],
@@ -25,7 +23,7 @@ const NEEDS = [
 
 const needs = (method, path) => NEEDS.find(([verb, pattern]) => verb === method && pattern.test(path))?.[2] ?? ANY_READ;
 
-// These are the App's own calls: a JWT is wanted, an installation token is not enough.
+// The App's own calls, which require a JWT. An installation token is not enough.
 const wantsJwt = (path) => path === '/app' || path.startsWith('/app/') || /^\/repos\/[^/]+\/[^/]+\/installation$/.test(path);
 
 const refusal = (status, message) => ({ refused: { status, headers: {}, body: JSON.stringify({ message, documentation_url: 'https://docs.github.com/rest' }) } });
@@ -81,11 +79,11 @@ export class Gate {
     return { kind: 'installation', token, entry };
   }
 
-  // Notes the token that emulate issued, shortens its life and says so in the answer.
+  // Records the token that emulate issued, and shortens its lifetime, also in the answer.
   issue(installation, answer, requested) {
     const expiresAt = Math.floor((Date.now() + this.tokenTtl) / 1000) * 1000;
     answer.expires_at = new Date(expiresAt).toISOString().replace('.000Z', 'Z');
-    // A token's reach is always a list of repositories here, because installations are.
+    // A token always has a list of repositories, because an installation has.
     const repositories = answer.repositories?.map(({ id }) => id) ?? 'all';
     this.#issued.set(answer.token, { installation, expiresAt, repositories, permissions: answer.permissions, requested });
     return answer;

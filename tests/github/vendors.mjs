@@ -1,14 +1,14 @@
-// Vendors as Outpost meets them, small enough to read:
+// Fake vendors:
 //
-//   dispatch   a repository with CRCR's workflow: gets repository_dispatch from the rig's GitHub and reports each
+//   dispatch   a repository with CRCR's workflow: receives repository_dispatch from the rig and reports each
 //              job twice (in_progress, completed) to POST /github/callback, with a GitHub OIDC token
-//   webhook    a CI of the vendor's own (Jenkins, GitLab, anything): verifies the signed POST and reports to the
+//   webhook    a vendor's own CI (Jenkins, GitLab, …): verifies the signed POST and reports to the
 //              dispatch's callback_url with its callback_token
-//   silent     takes the POST and never says a word
+//   silent     accepts the POST and never reports
 //
-// A script says what is reported: [{workflow, job, conclusion, tests, test_results, run_id, run_attempt, url, accelerator,
-// skipStart, hold (ms between start and end)}], or is a function of the dispatch's body that gives one.
-// once: a dispatch that comes again (an answer was lost) starts no second run, as a concurrency group has it.
+// A script is a list of reports, [{workflow, job, conclusion, tests, test_results, run_id, run_attempt, url, accelerator,
+// skipStart, hold (ms between start and end)}], or a function of the dispatch's body that returns one.
+// once: a repeated dispatch (an answer was lost) starts no second run, as with a concurrency group.
 // tries: how often a report is sent at most.
 // As programs: node tests/github/vendors.mjs KIND --help
 import { EventEmitter, once } from 'node:events';
@@ -42,7 +42,7 @@ export function workflowOf(step, status, now = new Date()) {
   };
 }
 
-// One POST, again on 429, 503 and broken connections. Returns {status, body, retries}.
+// One POST, retried on 429, 503 and broken connections. Returns {status, body, retries}.
 export async function post(url, token, body, { tries = TRIES } = {}) {
   for (let attempt = 1; ; attempt++) {
     let answer;
@@ -73,7 +73,7 @@ export async function post(url, token, body, { tries = TRIES } = {}) {
 
 class Vendor extends EventEmitter {
   reports = []; // {step, status, answer}
-  stopping = new AbortController(); // what is held ends with it
+  stopping = new AbortController(); // ends held jobs
   #busy = new Set();
   #begun = new Set();
 
@@ -85,7 +85,7 @@ class Vendor extends EventEmitter {
     this.tries = tries;
   }
 
-  // Runs the script for one dispatch, whose body the vendor got; send(workflow) delivers a report.
+  // Runs the script for the body of one dispatch; send(workflow) delivers a report.
   async perform(body, send) {
     const id = body.outpost?.dispatch_id;
     if (this.isOnce && this.#begun.has(id)) return;
@@ -115,7 +115,7 @@ class Vendor extends EventEmitter {
 }
 
 // options: rigUrl, repository, tokenUrl (an issuer's) or mint (claims) → token, callbackUrl (default: the dispatch's),
-// claims, script, echo ('whole': the client_payload comes back, 'crcr': only what CRCR knows)
+// claims, script, echo ('whole': the report repeats the client_payload, 'crcr': only CRCR's fields)
 export class DispatchVendor extends Vendor {
   dispatches = [];
 
@@ -167,8 +167,8 @@ export class DispatchVendor extends Vendor {
   }
 }
 
-// options: secret, port, script, hang (never answers), answer: the status that the POST gets, or a function of
-// the event that gives a status or 'reset' (the connection breaks after the event was taken)
+// options: secret, port, script, hang (never answers), answer: the status of the POST, or a function of
+// the event that returns a status or 'reset' (the connection breaks after the event was accepted)
 export class WebhookVendor extends Vendor {
   events = []; // {event, delivery, valid, body, taken (the vendor has it)}
   #server;
@@ -205,7 +205,7 @@ export class WebhookVendor extends Vendor {
     event.taken = said === 'reset' || said < 300;
     if (said === 'reset') request.socket.resetAndDestroy();
     else response.writeHead(said, { 'content-type': 'application/json' }).end('{}');
-    if (valid && event.taken && body.outpost && event.event !== 'cancel' && this.script.length > 0) // a notice has none, and is no work
+    if (valid && event.taken && body.outpost && event.event !== 'cancel' && this.script.length > 0) // a notice has no `outpost` and is not work
       this.track(this.perform(body, (workflow) => this.report(body, workflow)));
   }
 

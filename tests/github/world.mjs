@@ -1,10 +1,9 @@
-// The stateful GitHub behind the rig: the `emulate` package, driven in this process without a socket.
+// The stateful GitHub behind the rig: the `emulate` package in this process without a socket.
 //
-// What emulate cannot be asked to do from outside is done here on its own tables, so that there is
-// one truth and every later read agrees with it: a pull request with a chosen number, head SHA and
+// This module changes emulate's own tables where its API cannot, so that every later read agrees: a pull request with a chosen number, head SHA and
 // author association; a new head; a branch tip with a chosen SHA; the list of changed files (emulate
-// invents `file1.ts`); times that a test sets; paging beyond its limits. Its limit of 5,000 requests
-// a token is stepped over by lanes, and its outgoing webhooks (no GUIDs) are cut: the rig sends them.
+// invents `file1.ts`); times that a test sets; paging beyond its limits. Lanes avoid its limit of
+// 5,000 requests per token. Its outgoing webhooks (without GUIDs) are disabled: the rig sends them.
 import { createHash } from 'node:crypto';
 import fs from 'node:fs/promises';
 import net from 'node:net';
@@ -16,8 +15,8 @@ const REQUESTS_PER_LANE = 4000;
 const sha1 = (text) => createHash('sha1').update(text).digest('hex');
 const nodeId = (kind, id) => Buffer.from(`0:${kind}${id}`).toString('base64');
 
-// emulate's API hides its store; its plugin gets it when it registers, so listen in there. Nothing
-// of it may listen on a socket either: that would be on all addresses.
+// emulate's API hides its store, but its plugin gets it when it registers, so intercept that. It must not listen on a socket,
+// because that would be on all addresses.
 async function openEmulator(options) {
   const api = fileURLToPath(import.meta.resolve('emulate'));
   const folder = path.dirname(api);
@@ -52,7 +51,7 @@ export class World {
   #t;
   #tokens;
   #lanes = new Map();
-  #pulls = new Map(); // "owner/repo#n" → what emulate's row has no column for
+  #pulls = new Map(); // "owner/repo#n" → the values without a column in emulate's row
   #files = new Map(); // commit SHA → changed paths
   #jwtLane = 0;
 
@@ -92,7 +91,7 @@ export class World {
     return world;
   }
 
-  // Hands a request to emulate. Returns {status, headers, body}; body is text.
+  // Passes a request to emulate. Returns {status, headers, body}; body is text.
   async request({ method, target, headers, body, token }) {
     const sent = new Headers();
     for (const name of ['accept', 'content-type', 'authorization'])
@@ -159,7 +158,7 @@ export class World {
     return this.#t.users.update(row.id, { node_id: nodeId('User', row.id) });
   }
 
-  // A person or bot as the API shows one.
+  // A person or bot as the API shows it.
   user(login, type) {
     const { id, node_id } = this.#user(login, type);
     const url = `${this.baseUrl}/users/${encodeURIComponent(login)}`;
@@ -208,7 +207,7 @@ export class World {
     return this.#t.branches.findBy('repo_id', this.repository(name).id).find((row) => row.name === branch)?.sha;
   }
 
-  // A commit on a branch; sha is made up unless it is given. Returns the new tip.
+  // Adds a commit to a branch, with a random SHA by default. Returns the new tip.
   push(name, { branch = 'main', sha, files = ['README.md'], message = 'A change', author = 'octocat' } = {}) {
     const repo = this.repository(name);
     const before = this.branchTip(name, branch) ?? this.branchTip(name, repo.default_branch);
@@ -319,7 +318,7 @@ export class World {
     }));
   }
 
-  // A comment by some person (the daemon's own come through the API).
+  // Adds a comment by a person. The daemon's own comments arrive through the API.
   comment(name, number, { body, author = 'octocat', type = 'User' }) {
     const repo = this.repository(name);
     const row = this.#t.comments.insert({
@@ -361,7 +360,7 @@ export class World {
     this.#t.checkRuns.update(id, { output: { ...output, annotations, annotations_count: annotations.length } });
   }
 
-  // Puts what emulate's rows have no column for into its answers.
+  // Adds the values without a column in emulate's rows to its answers.
   #amend(target, text) {
     const match = /^\/repos\/([^/]+\/[^/]+)\/pulls(?:\/(\d+))?(?:\?|$)/.exec(target);
     if (!match) return text;

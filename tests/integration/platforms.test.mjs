@@ -186,7 +186,7 @@ describe('the text of a vendor', { skip: notBuilt }, () => {
       const again = await new (Object.getPrototypeOf(async () => {}).constructor)(`${snippet}\nreturn command;`)();
       assert.equal(again('stable', 'linux', 'pip', 'npu', 'CANN 8.2', 'python'), 'pip install torch==2.9.1\npip install torch-npu==2.9.1');
 
-      // A report's own texts are as hostile as any.
+      // The texts of a report may be hostile, too.
       await story.report(target, 'npu', environment('</script><b>', '--><img src=x>'), 'FAIL');
       const { tested } = await story.platform();
       assert.ok(tested.some(({ torch, os, build }) => torch === '</script><b>' && os === '--><img src=x>' && build === 'nightly'));
@@ -215,18 +215,18 @@ describe('the text of a vendor', { skip: notBuilt }, () => {
           await fs.writeFile(path.join(outpost.dir, 'accelerators.d', `${name}.yml`), stringify(accelerator(name, { platform: make(text) })));
         }
       }
-      const said = (await check()).split('\n').filter(Boolean);
+      const output = (await check()).split('\n').filter(Boolean);
       for (const { name, field, text } of made) {
-        const lines = said.filter((line) => line.includes(`/${name}.yml:`));
-        // U+0085, U+2028 and U+2029 are line breaks to YAML and come out as blanks.
+        const lines = output.filter((line) => line.includes(`/${name}.yml:`));
+        // U+0085, U+2028 and U+2029 are line breaks in YAML and become blanks.
         const isUnseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u0084\u0086-\u009f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\u3164\ufeff\u{e0000}-\u{e007f}]/u.test(text);
         for (const line of lines) assert.match(line, /:\d+: (YAML: |a control byte|platform\.)/, JSON.stringify(text));
-        if (isUnseen && field !== 'summary') assert.notDeepEqual(lines, [], `nobody sees all of it: ${JSON.stringify(text)}`);
+        if (isUnseen && field !== 'summary') assert.notDeepEqual(lines, [], `an invisible character is accepted: ${JSON.stringify(text)}`);
         if (/^[\x20-\x7e]+$/.test(text) && text.length < 300 && !/npu/.test(text)) assert.deepEqual(lines, [], JSON.stringify(text));
         await fs.rm(path.join(outpost.dir, 'accelerators.d', `${name}.yml`));
       }
-      for (const line of said) assert.ok(!/[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/.test(line), JSON.stringify(line));
-      // Half-written blocks: what is missing is told, with its place.
+      for (const line of output) assert.ok(!/[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/.test(line), JSON.stringify(line));
+      // An incomplete block is refused with the missing key and its place.
       for (const key of ['integration', 'device', 'summary', 'install', 'extension']) {
         const { [key]: gone, ...half } = platform;
         await fs.writeFile(file, JSON.stringify(accelerator('npu', { platform: half }), null, 1));

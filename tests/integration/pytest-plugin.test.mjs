@@ -124,21 +124,21 @@ describe('the pytest plugin for experiments', { skip: !hasPytest && 'python3-pyt
     const xml = readFileSync(path.join(dir, 'o.xml'), 'utf8');
     const suite = /<testsuite name="([^"]*)"/.exec(xml)[1];
     const names = [...xml.matchAll(/<testcase classname="([^"]*)" name="([^"]*)"/g)].map(([, classname, name]) => `${suite}/${Buffer.from(`${text(classname)}.${text(name)}`).subarray(0, 256)}`);
-    return { status, names, said: stdout + stderr };
+    return { status, names, output: stdout + stderr };
   };
   const notRan = () => assert.ok(!existsSync(path.join(dir, 'ran')), 'no name is executed');
 
   test('without a list all tests run', () => {
-    const { names, said } = run(null);
-    assert.equal(names.length, HOSTILE.length + 4, said);
-    assert.ok(names.includes('pytest/tests.deep.test_all.TestOps.test_add'), said);
+    const { names, output } = run(null);
+    assert.equal(names.length, HOSTILE.length + 4, output);
+    assert.ok(names.includes('pytest/tests.deep.test_all.TestOps.test_add'), output);
   });
 
   test('each test can be listed by its name, and no name is executed', () => {
     const all = run(null).names;
     for (const name of [all.at(0), ...all.slice(HOSTILE.length - 1)]) assert.deepEqual(run([name]).names, [name]);
-    const { names, said } = run(all.slice(0, HOSTILE.length));
-    assert.deepEqual(names, all.slice(0, HOSTILE.length), said);
+    const { names, output } = run(all.slice(0, HOSTILE.length));
+    assert.deepEqual(names, all.slice(0, HOSTILE.length), output);
     notRan();
   });
 
@@ -161,9 +161,9 @@ describe('the pytest plugin for experiments', { skip: !hasPytest && 'python3-pyt
 
   test('a file that cannot be loaded is red in the rerun too', () => {
     writeFileSync(path.join(dir, 'tests/test_broken.py'), 'import nothing_like_this\n');
-    const { status, said } = run(['pytest/.tests.test_broken']);
+    const { status, output } = run(['pytest/.tests.test_broken']);
     assert.notEqual(status, 0);
-    assert.match(said, /nothing_like_this/);
+    assert.match(output, /nothing_like_this/);
     rmSync(path.join(dir, 'tests/test_broken.py'));
   });
 

@@ -1,5 +1,5 @@
-// While failures run again, the comment and the checks say so and count them; when the last rerun has ended, the comment is
-// final at once, however long comment.min_interval is.
+// While failures rerun, the comment and the check runs say so and count them. When the last rerun ends, the comment is final at
+// once, even with a long comment.min_interval.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { pullRequestOf } from '../github/payloads.mjs';
@@ -10,7 +10,7 @@ import { Outpost, notBuilt, until } from './lib/outpost.mjs';
 const UPSTREAM = 'pytorch/pytorch';
 const SECRET = 'a secret between Outpost and the lab';
 const result = (name, status, message) => ({ suite: 'model', name, status, ...(message && { message }) });
-// Each pull request breaks a test of its own, in words of its own: a rerun on a merge base serves all that branched off there.
+// Each pull request breaks its own test with its own message, because a rerun on a merge base counts for all that branched off there.
 const NAMES = { 601: 'llama3', 602: 'Qwen', 603: 'mixtral' };
 const WORDS = { 601: 'queue 3 of the device did not drain', 602: 'no kernel for aten::roll', 603: 'expert routing has shape [8, 4096]' };
 const failed = (number) => result(NAMES[number], 'FAIL', `RuntimeError: ${WORDS[number]}`);

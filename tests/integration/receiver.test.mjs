@@ -1,5 +1,5 @@
-// examples/webhook-receiver/receive.py and its triggers with an experiment: the listed tests reach the vendor's CI as they are
-// written, and none of them is executed on the way.
+// examples/webhook-receiver/receive.py and its triggers with an experiment: the listed tests reach the vendor's CI unchanged, and
+// no name is executed.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { createHmac } from 'node:crypto';
@@ -27,7 +27,7 @@ describe('the webhook receiver and an experiment', () => {
   before(async () => {
     folder = await fs.mkdtemp(path.join(os.tmpdir(), 'receiver-'));
     await fs.writeFile(path.join(folder, 'secret'), `${SECRET}\n`);
-    // One file for each dispatch: what the command is given, and that it ended.
+    // The command writes one file for each dispatch, with its arguments and the list.
     await fs.writeFile(path.join(folder, 'ci.sh'), `#!/bin/sh
 { echo "\${OUTPOST_TESTS-unset} $OUTPOST_EVENT $OUTPOST_HEAD_SHA pr=$OUTPOST_PR"; [ -z "\${OUTPOST_TESTS-}" ] || cat "$OUTPOST_TESTS"; } >"$OUTPOST_DISPATCH_ID.new"
 mv "$OUTPOST_DISPATCH_ID.new" "$OUTPOST_DISPATCH_ID"

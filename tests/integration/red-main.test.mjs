@@ -1,5 +1,5 @@
-// The 72-hour rule, from the first red push to the green one, over days: told once, reminded once, shown as overdue,
-// closed by itself. The daemon's clock is moved while it is down; GitHub's, which is this process, goes with it.
+// The 72-hour rule over days, from the first red push to the green one: one issue, one reminder, overdue, closed by itself. The
+// daemon's clock moves while it is down, and with it GitHub's, which is this process.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { fakeSha, pullRequestOf, push } from '../github/payloads.mjs';
@@ -22,7 +22,7 @@ const accelerators = (lab) => [
   { name: 'quiet', title: 'Quiet Chip', level: 'L1', oncall: ['dave'], trust: 'anyone', triggers: pushed, runners: [{ name: 'ci', github: { repository: QUIET } }] },
 ];
 
-// One service and what surrounds it, with a clock of its own.
+// One service with its GitHub, a vendor and its own clock.
 class Story {
   static async begin(options = {}) {
     const story = new Story();
@@ -52,7 +52,7 @@ class Story {
     }
   }
 
-  // Down, so many hours later up again.
+  // Stops the service and starts it so many hours later.
   async at(hours) {
     await this.outpost.stop();
     await this.clock.set(hours * HOUR * 1000);

@@ -1,5 +1,4 @@
-// config/client/outpost-report, which vendors copy into any CI: in the shells that there are, with names as hostile as
-// people choose them, and with everything going wrong.
+// config/client/outpost-report, which vendors copy into any CI: in each shell, with hostile names and with all kinds of failures.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';

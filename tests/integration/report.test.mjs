@@ -1,5 +1,4 @@
-// Report files from a vendor's shell: what the schema says and what the program says are the same, and one PUT
-// hands a report over.
+// Report files in a vendor's shell: the schema and outpostctl agree, and one PUT sends a report.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,7 +18,7 @@ const notBuilt = existsSync(OUTPOSTCTL) ? false : 'outpostctl is not built';
 
 const readJson = async (file) => JSON.parse(await fs.readFile(file, 'utf8'));
 
-// No environment variable of the caller's decides here.
+// Without the caller's environment variables.
 async function ctl(args, env = {}) {
   const child = spawn(OUTPOSTCTL, args, { env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   const text = { stdout: '', stderr: '' };

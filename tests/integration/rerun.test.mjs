@@ -1,5 +1,5 @@
-// Re-run on a check: at the vendor's repository where its runs are, else another round; and what becomes of it when GitHub
-// does not want to.
+// Re-run on a check run: it reruns the workflow in the vendor's repository, or starts another round, even if GitHub refuses the
+// re-run.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { startIssuer } from '../github/oidc.mjs';
@@ -116,7 +116,7 @@ describe('Re-run', { skip: notBuilt }, () => {
       const pull = await opened();
       rig.fault({ ...fault, path: FAILED_JOBS, count: 1 });
       await press(pull, 'check_run', { name: RED });
-      await until(() => sent('vendor/red', pull).length === 2, { timeout: 10_000, what: 'another dispatch' });
+      await until(() => sent('vendor/red', pull).length === 2, { timeout: 10_000, what: 'the vendor gets another dispatch' });
       assert.equal(sent('vendor/red', pull)[1].client_payload.outpost.action, 'retest');
       await until(async () => (await accelerators(pull)).red[0].state === 'done');
       assert.equal((await accelerators(pull)).red.length, 2);
@@ -127,7 +127,7 @@ describe('Re-run', { skip: notBuilt }, () => {
     rig.fault({ kind: 'status', status: 502, path: FAILED_JOBS, count: 1 });
     const from = lastSeq();
     await press(pull, 'check_run', { name: RED });
-    await until(() => reruns(pull, from).length === 2, { timeout: 10_000, what: 'a second try' });
+    await until(() => reruns(pull, from).length === 2, { timeout: 10_000, what: 'Outpost tries a second time' });
     assert.equal((await accelerators(pull)).red.length, 1);
   });
 

@@ -1,5 +1,5 @@
-// The main job: one pull request all the way round. A webhook in; a dispatch each to a vendor's
-// repository, to the shared repository and to a vendor's own CI; reports back; one comment.
+// The main flow for one pull request: a webhook, dispatches to a vendor's repository, to the shared repository and to vendors'
+// own CIs, reports, and one comment.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -36,7 +36,7 @@ describe('one pull request all the way round', { skip: notBuilt }, () => {
     return answer;
   };
   const botComments = () => rig.comments(UPSTREAM, NUMBER).filter(({ author }) => author === rig.bot);
-  // Everything that was asked for by now has been handled: a later change has gone out and come back.
+  // Waits until everything so far is handled: a later change has reached all runners.
   const settle = async () => {
     const number = 9000 + rig.deliveries.list().length;
     await accepted('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number })));

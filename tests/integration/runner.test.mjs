@@ -1,5 +1,5 @@
-// outpost-runner with a real outpostd: work from a webhook to the comment, and whatever can go wrong on the way.
-// Steps wait for a file that the test makes, so nothing here depends on how long anything takes.
+// outpost-runner with a real outpostd: from a webhook to the comment, with failures at each stage. Steps wait for a file that the
+// test creates, so no test depends on durations.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';

@@ -1,4 +1,4 @@
-// Whose changes run where: every policy, every way to run, every kind of author; and what a member says about it.
+// Trust: each policy with each kind of runner and author, and the commands of members.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { fakeSha, issueComment, pullRequestOf, push } from '../github/payloads.mjs';
@@ -12,7 +12,7 @@ const VENDOR = 'Ascend/pytorch';
 const SECRET = 'a secret between Outpost and the lab';
 const MEMBERS = ['OWNER', 'MEMBER', 'COLLABORATOR'];
 const STRANGERS = ['FIRST_TIME_CONTRIBUTOR', 'FIRST_TIMER', 'MANNEQUIN', 'NONE'];
-// policy: who is let in at once; anybody else's changes are held for this reason
+// policy: the authors whose changes run at once, and the reason to hold the others
 const POLICIES = {
   anyone: { admits: [...MEMBERS, 'CONTRIBUTOR', ...STRANGERS] },
   contributors: { admits: [...MEMBERS, 'CONTRIBUTOR'], why: /has not contributed/ },
@@ -27,9 +27,9 @@ const RELEASED = ['approved', 'contributors', 'default', 'members'];
 describe('trust', { skip: notBuilt }, () => {
   let rig;
   let lab;
-  let prover; // of the accelerator `proved`: it answers everything with a pass, and takes reruns
+  let prover; // the CI of the accelerator `proved`, which always passes and supports reruns
   let outpost;
-  let farm; // a machine of contributors-pull
+  let farm; // a machine of the accelerator contributors-pull
   let next = 500;
 
   const runnerOf = (kind) => ({

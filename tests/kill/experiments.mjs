@@ -1,6 +1,6 @@
-// Experiments in flight when the daemon is killed: none is lost, doubled under another id, or stuck, and the comments end
-// as they do undisturbed. Each pull request has a flaky test, one that is broken on its merge base and one that it broke
-// itself, at a vendor's own CI and on a machine that asks for work.
+// The daemon is killed while experiments run: none is lost, duplicated under another id or stuck, and the comments end as in an
+// undisturbed run. Each pull request has a flaky test, one that is broken on its merge base and one that it breaks itself, at a
+// vendor's own CI and on a machine that claims work.
 //
 //   node tests/kill/experiments.mjs [--kills N] [--pulls N] [--seed N] [--share X]
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -22,17 +22,17 @@ const PATIENCE_MS = 300_000;
 const MOST = 4; // experiments of a head: two rounds, each a run of the head and one of the merge base
 const KINDS = ['flaky', 'broken', 'guilty'];
 
-// Whether a test of this name fails, in a first run (side undefined) or in an experiment.
+// True if a test of this name fails, in a first run (side undefined) or in an experiment.
 const fails = (name, side) => (name.startsWith('flaky') ? !side : name.startsWith('broken') ? true : side !== 'base');
 
-// The tests of one pull request, or those that an experiment names.
+// The tests of one pull request or of an experiment.
 function testsOf(number, experiment) {
   const names = experiment ? experiment.tests.map((one) => one.replace(/^model\//, '')) : KINDS.map((kind) => `${kind}_${number}`);
   return names.map((name) => ({
     suite: 'model', name, status: fails(name, experiment?.side) ? 'FAIL' : 'PASS', ...(fails(name, experiment?.side) && { message: `expected 1.0 in layer ${wordOf(name)}, got 0.7` }),
   }));
 }
-// Words of its own: one message in tests of three changes at once is an outage, whose reruns wait for hours.
+// A message of its own, because one message in tests of three changes at once is an outage, whose reruns wait for hours.
 const wordOf = (name) => name.replace(/\d/g, (digit) => 'abcdefghij'[digit]);
 const conclusionOf = (tests) => (tests.some(({ status }) => status === 'FAIL') ? 'failure' : 'success');
 
@@ -60,7 +60,7 @@ class Stage {
     return self;
   }
 
-  // The machine works until the stage closes. A claim whose answer was lost is asked again under the same id.
+  // The machine works until the stage closes. A claim whose answer is lost is repeated with the same id.
   async work() {
     for (let id; !this.isClosing;) {
       try {
@@ -85,7 +85,7 @@ class Stage {
       const pull = this.rig.openPull(UPSTREAM, { number, author: `author-${number}`, headSha: fakeSha(`experiments head ${number}`), baseSha: fakeSha(`experiments base ${number}`) });
       await this.rig.deliver('pull_request', pullRequestOf('opened', pull)).catch(() => {});
     }
-    // What came while the daemon was away is delivered again, as an operator has GitHub do it.
+    // Redelivers the webhooks that failed while the daemon was down, as an operator does.
     for (const number of this.numbers)
       await until(async () => {
         if ((await this.outpost.get(`/api/v1/pulls/${number}`)).status === 200) return true;
@@ -102,7 +102,7 @@ class Stage {
     return (await this.outpost.api(`pulls/${number}`)).accelerators.flatMap(({ name, experiments }) => experiments.map((one) => ({ accelerator: name, ...one })));
   }
 
-  // Why the story is not over yet; none: it is.
+  // The reasons why the story is not over yet.
   async left() {
     const list = [];
     for (const number of this.numbers) {
@@ -122,10 +122,10 @@ class Stage {
     await until(async () => {
       why = await this.left();
       return why.length === 0 && isDone();
-    }, { timeout: PATIENCE_MS, interval: 200, what: 'all experiments have ended' }).catch((error) => this.problems.push(`${error.message}: ${why.join('; ')}`));
+    }, { timeout: PATIENCE_MS, interval: 200, what: 'all experiments are over' }).catch((error) => this.problems.push(`${error.message}: ${why.join('; ')}`));
   }
 
-  // One experiment, one dispatch, however often its request left.
+  // Each experiment has one dispatch, even if its request was sent several times.
   judge() {
     const seen = new Map(); // experiment → dispatches
     const note = (id, dispatch) => seen.set(id, (seen.get(id) ?? new Set()).add(dispatch));
@@ -148,7 +148,7 @@ class Stage {
   }
 }
 
-// kills 0: undisturbed. Returns what is wrong and the comments.
+// kills 0: undisturbed. Returns the problems and the comments.
 async function play({ seed, pulls, kills, share }, expected, say) {
   const stage = await Stage.open({ seed, pulls });
   try {
@@ -167,7 +167,7 @@ async function play({ seed, pulls, kills, share }, expected, say) {
     stage.judge();
     await stage.judgeRounds();
     for (const number of expected ? stage.numbers : [])
-      if (stage.comment(number) !== expected.get(number)) stage.problems.push(`#${number} says\n${stage.comment(number)}\nand did, undisturbed,\n${expected.get(number)}`);
+      if (stage.comment(number) !== expected.get(number)) stage.problems.push(`#${number} has the comment\n${stage.comment(number)}\nand, undisturbed,\n${expected.get(number)}`);
     say(`${kills} kills: ${stage.lab.events.filter(({ event }) => event === 'experiment').length} requests and ${stage.leases.filter(({ experiment }) => experiment).length} leases of experiments`);
     return { problems: stage.problems, comments: new Map(stage.numbers.map((number) => [number, stage.comment(number)])) };
   } finally {
@@ -175,7 +175,7 @@ async function play({ seed, pulls, kills, share }, expected, say) {
   }
 }
 
-// Returns what is wrong, in sentences.
+// Returns the problems as sentences.
 export async function killExperiments({ seed, kills, pulls, share = 0.5 }, say = () => {}) {
   const quiet = await play({ seed, pulls, kills: 0 }, undefined, say);
   if (quiet.problems.length > 0) return quiet.problems.map((what) => `undisturbed: ${what}`);

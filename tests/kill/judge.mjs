@@ -1,17 +1,15 @@
-// What must be true when a story has been told, however often the daemon died meanwhile. Each check gives
-// sentences about what is wrong; none means that all is well.
+// The conditions at the end of a story, even if the daemon was killed many times. Each check yields a sentence for each problem.
 import { ASCEND, RUNNERS, UPSTREAM } from './stage.mjs';
 
-// The check runs of the jobs that may have one, by where they run.
+// The check runs of the jobs that may have one, by the runner.
 const CHECKS = { [ASCEND]: `crcr/${ASCEND}/ci/test`, lab: 'outpost/lab-chip/ci/test' };
 
 const pulls = (story) => story.lines.filter(({ kind }) => kind === 'pull');
 const commands = (line) => line.steps.filter(({ command, copyOf }) => command && !copyOf);
 const ids = (list) => new Set(list.map(({ id }) => id));
 
-// Removes everything that may differ between two runs: addresses, ids of jobs and dispatches, runs, the time, on how many other
-// changes a failure was seen before its pull request was closed, and how often a head failed, because the daemon skips a round that
-// another round has superseded.
+// Removes everything that may differ between two runs: addresses, ids of jobs and dispatches, runs, times, the number of other
+// changes with a failure, and the number of failures of a head, because the daemon skips a superseded round.
 export function plain(body, stage) {
   return body
     .replaceAll(stage.outpost.url, 'https://outpost')
@@ -27,11 +25,11 @@ export function plain(body, stage) {
 
 function* checkLine(stage, line) {
   const name = line.kind === 'pull' ? `#${line.number}` : 'main';
-  const rounds = new Map(); // head → how many rounds each runner may have had
+  const rounds = new Map(); // head → the number of rounds that each runner may have had
   for (const step of line.steps) {
     if (!step.starts) {
       if (/^retest/.test(step.command) && !step.copyOf) add(step.head, RUNNERS.map(({ where }) => where));
-      // A label starts the accelerator that asks for it, once a round.
+      // A label starts its accelerator once per round.
       if (step.action === 'labeled' && !step.copyOf) add(step.head, ['torch-spyre/torch-spyre']);
       continue;
     }
@@ -51,7 +49,7 @@ function* checkLine(stage, line) {
       const came = stage.arrivals.filter((one) => one.where === where && one.head === head && !['closed', 'cancel'].includes(one.action));
       const got = new Map(came.map(({ id, original, delivery }) => [id, `${original} by ${delivery}`]));
       if (got.size > (counts.get(where) ?? 0)) yield `${name} ${head.slice(0, 7)}: ${got.size} dispatches to ${where} in ${counts.get(where) ?? 0} rounds: ${[...got.values()].join(', ')}`;
-      // One that had ended begins anew with another round.
+      // A dispatch that had ended starts again with another round.
       const check = CHECKS[where];
       const runs = check ? stage.checks(head, check).length : 0;
       if (runs > (counts.get(where) ?? 0)) yield `${name} ${head.slice(0, 7)}: ${runs} check runs ${check} in ${counts.get(where) ?? 0} rounds`;
@@ -67,7 +65,7 @@ function* checkPushes(stage) {
     }
 }
 
-// One issue an episode, one comment a step; each knows its own by a marker.
+// Each episode has one issue, and each step one comment. A marker identifies them.
 function* checkIssues(stage) {
   const count = (texts, pattern) => texts.reduce((all, text) => {
     const [, found] = pattern.exec(text) ?? [];
@@ -89,7 +87,7 @@ function* checkOpenIssues(stage) {
   if (open > 1) yield `${open} issues are open at once`;
 }
 
-// What was said got one reaction and at most one reply.
+// Each command has one reaction and at most one reply.
 function* checkCommands(stage, line) {
   for (const step of commands(line)) {
     const [reactions, replies] = [stage.reactions(step).length, stage.replies(step).length];
@@ -102,11 +100,11 @@ function* checkEnd(stage, line) {
   const name = `#${line.number}`;
   for (const { where, isLabeled } of RUNNERS) {
     if (isLabeled && !line.isLabeled) continue;
-    if (!stage.arrivals.some((one) => one.where === where && one.head === line.finalHead)) yield `${name}: ${where} never got the last head`;
+    if (!stage.arrivals.some((one) => one.where === where && one.head === line.finalHead)) yield `${name}: ${where} never received the last head`;
   }
-  for (const [repository, action] of stage.toldOf(line))
-    if (line.isClosed !== (action === 'closed')) yield `${name} is ${line.isClosed ? 'closed' : 'open'}, and the last that ${repository} heard is ${action}`;
-  // The silent vendor finishes nothing, so all that is gone by must be taken back.
+  for (const [repository, action] of stage.lastActions(line))
+    if (line.isClosed !== (action === 'closed')) yield `${name} is ${line.isClosed ? 'closed' : 'open'}, and the last action at ${repository} is ${action}`;
+  // The silent vendor finishes nothing, so all its earlier dispatches must be cancelled.
   const silent = stage.arrivals.filter((one) => one.where === 'silent' && one.number === line.number);
   const cancelled = ids(silent.filter(({ action }) => action === 'cancel'));
   const standing = [...ids(silent.filter(({ action }) => action !== 'cancel'))].filter((id) => !cancelled.has(id));
@@ -117,7 +115,7 @@ function* checkEnd(stage, line) {
   yield* checkCommands(stage, line);
 }
 
-// Whether all that is still on its way has arrived: what the end of the story waits for.
+// The problems that are left until all pending effects have arrived. The end of the story waits for none.
 export function unfinished(stage) {
   return [...pulls(stage.story).flatMap((line) => [...checkEnd(stage, line)]), ...checkPushes(stage)];
 }
@@ -127,7 +125,7 @@ export function* judge(stage) {
   for (const { method, path, what, problems } of stage.rig.violations()) yield `GitHub refuses ${method} ${path} (${what}): ${JSON.stringify(problems)}`;
   const whose = new Map();
   for (const { id, where, head, action } of stage.arrivals) {
-    if (action === 'closed') continue; // bears the id of what it ends, and the head that was current then
+    if (action === 'closed') continue; // has the id of the dispatch that it ends, and the head of that time
     const first = whose.get(id);
     if (!first) whose.set(id, { where, head });
     else if (first.where !== where || first.head !== head) yield `dispatch ${id} went to ${first.where} and ${where}`;
@@ -143,13 +141,13 @@ export function* judge(stage) {
   }
 }
 
-// What a pull request shows at the end: its comment, and what its check runs conclude.
+// The final state of a pull request: its comment and the conclusions of its check runs.
 export function shown(stage, { number, finalHead, isClosed }) {
   const checks = isClosed ? [] : Object.values(CHECKS).map((name) => stage.checks(finalHead, name).at(-1)).map((run) => `${run?.name} ${run?.conclusion}: ${run?.output.title}`);
   return [plain(stage.comments(number)[0]?.body ?? '', stage), ...checks].join('\n');
 }
 
-// Pull requests that show something else than in an undisturbed run.
+// The pull requests whose final state differs from an undisturbed run.
 export function differences(stage, expected) {
   return pulls(stage.story).filter((line) => shown(stage, line) !== expected.get(line.number));
 }

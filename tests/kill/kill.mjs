@@ -1,9 +1,9 @@
-// Promises 1 and 2: a daemon that is killed again and again, on a network that fails, loses nothing and doubles
-// nothing. The same story is played twice, undisturbed and disturbed; both end alike.
+// Promises 1 and 2: a daemon that is killed repeatedly on a failing network loses no delivery and duplicates no effect. The same
+// story is played twice, undisturbed and disturbed, and both end in the same state.
 //
 //   node tests/kill/kill.mjs [--kills N] [--deliveries N] [--seed N] [--hangs N] [--rude N] [--share X]
 //
-// SEED (or --seed) repeats a run as far as time lets it. KEEP=1 keeps the daemon's folder.
+// SEED (or --seed) repeats a run as far as timing allows. KEEP=1 keeps the daemon's folder.
 import { parseArgs } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import { until } from '../integration/lib/outpost.mjs';
@@ -19,12 +19,12 @@ async function idle(stage) {
   if (code !== 0) return false;
   const { outbox, deliveries } = JSON.parse(stdout);
   if (outbox.due > 0 || (deliveries?.accepted ?? 0) > 0) return false;
-  // What an issue says waits for its turn behind the comments.
+  // Writes on issues wait behind the comments.
   const { red_since: redSince } = await stage.outpost.api('accelerators/npu');
   return openIssues(stage) === (redSince ? 1 : 0);
 }
 
-// Waits for what is still on its way; says what is missing instead of hanging.
+// Waits for pending effects, and reports missing ones instead of hanging.
 async function settle(stage, isDone, timeout) {
   const left = () => unfinished(stage).join('; ');
   try {
@@ -34,7 +34,7 @@ async function settle(stage, isDone, timeout) {
   }
 }
 
-// What the daemon says that a comment should be is what stands there.
+// Compares the posted comment with the daemon's preview.
 async function preview(stage, number) {
   const { stdout } = await stage.outpost.ctl('comment', 'preview', String(number));
   return plain(stdout, stage).trim();
@@ -55,7 +55,7 @@ async function quietRun(story, say) {
     const isWritten = async () => {
       for (const { number } of pulls(story))
         if (plain(stage.comments(number)[0]?.body ?? '', stage).trim() !== await preview(stage, number)) return false;
-      // One that is put off for a moment is not `due`.
+      // An effect that is delayed for a moment is not `due`.
       return /^outpost_outbox_unsent\{kind="checks"\} 0$/m.test((await stage.outpost.get('/metrics')).text);
     };
     await settle(stage, isWritten, 120_000);
@@ -89,7 +89,7 @@ async function brokenRun(story, expected, { seed, kills, patience = TROUBLE_ENDS
   }
 }
 
-// Returns what is wrong, in sentences. trouble: as for breakGithub(); patience: how long the end may take, ms.
+// Returns the problems as sentences. trouble: as for breakGithub(); patience: the limit of the end, ms.
 export async function killTest({ seed, kills, deliveries, ...trouble }, say = () => {}) {
   const story = writeStory({ seed, deliveries });
   const quiet = await quietRun(story, say);

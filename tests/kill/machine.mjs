@@ -1,4 +1,4 @@
-// One vendor's machine for the kill tests: outpost-runner in a folder of its own, killed and started again at will.
+// A vendor's machine for the kill tests: outpost-runner in its own folder, which can be killed and restarted.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -51,13 +51,13 @@ export class Machine {
     return this.child?.exitCode === null && this.child?.signalCode === null;
   }
 
-  // The program alone dies, as by kill -9; what it started is another matter.
+  // Kills only the program, as by kill -9, and not its children.
   async kill() {
     if (this.isAlive) this.child.kill('SIGKILL');
     await this.exit;
   }
 
-  // SIGTERM; exit code 0 is its promise.
+  // Sends SIGTERM, after which the exit status must be 0.
   async stop() {
     if (!this.isAlive) return { code: this.child?.exitCode, signal: this.child?.signalCode };
     this.child.kill('SIGTERM');

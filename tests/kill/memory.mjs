@@ -1,5 +1,4 @@
-// Memory and descriptors over many webhooks: what the daemon holds when it is idle again is the same after 20,000
-// and after 200,000.
+// Memory and descriptors over many webhooks: the idle daemon uses the same after 20,000 and after 200,000 webhooks.
 //
 //   node tests/kill/memory.mjs [--webhooks N]
 import fs from 'node:fs/promises';
@@ -22,7 +21,7 @@ const say = (text) => console.log(`${((Date.now() - started) / 1000).toFixed(0).
 
 const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-memory-'));
 const stub = await Stub.start();
-// Of many pull requests, because those of one are planned one after the other.
+// For many pull requests, because the events of one are planned one after the other.
 const pulls = Array.from({ length: 200 }, (_, i) => pullRequest('opened', { number: 1 + i, headSha: fakeSha(`memory ${i}`) }));
 const load = await Load.prepare(dir, stub.secret, pulls);
 const outpost = await Outpost.start({
@@ -37,7 +36,7 @@ async function waiting() {
   return JSON.parse(stdout).deliveries.accepted;
 }
 
-// Sends webhooks until at least `count` have been accepted in all, waits until they are planned, and looks.
+// Sends webhooks until at least `count` have been accepted in total, waits until they are planned, and measures.
 let accepted = 0;
 async function after(count) {
   let rate;

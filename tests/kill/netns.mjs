@@ -1,10 +1,10 @@
-// Pull runners on a network that breaks: servers and machines in network namespaces of their own, joined by links that are cut (shorter and
-// longer than a lease) and slowed to a modem's speed while jobs run. Afterwards each job ran once, or as often as its lease
-// ran out, and each report and log is there once and whole.
+// Pull runners on a network that breaks: servers and machines in separate network namespaces, whose links are cut (for shorter and
+// longer than a lease) and slowed to a modem's speed while jobs run. Afterwards each job ran once, or once more for each expired
+// lease, and each report and log exists once and completely.
 //
 //   node tests/kill/netns.mjs [--cuts N] [--jobs N] [--seed N]      (as root: makes namespaces, removes them)
 //
-// tbf is the only queue discipline that every kernel seems to have; where it is missing links are cut but not slowed.
+// Every kernel seems to have the queue discipline tbf. Without it links are cut but not slowed.
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs/promises';
 import os from 'node:os';
@@ -21,7 +21,7 @@ const run = (program, ...args) => execFileSync(program, args, { encoding: 'utf8'
 const ip = (...args) => run('ip', ...args);
 const inside = (ns, ...args) => ip('netns', 'exec', ns, ...args);
 
-// A reason to skip, or false.
+// The reason to skip, or false.
 export function noNamespaces() {
   try {
     ip('netns', 'add', 'outpost-try');
@@ -32,7 +32,7 @@ export function noNamespaces() {
   }
 }
 
-// A pair of interfaces between two namespaces (null: the one that this runs in), a /30 network of its own.
+// A pair of interfaces between two namespaces (null: the test's own) with its own /30 network.
 class Link {
   static n = 0;
 
@@ -53,7 +53,7 @@ class Link {
 
   mend() { this.#ip(this.from, 'link', 'set', this.fromName, 'up'); }
 
-  // False where the kernel cannot.
+  // Returns false if the kernel does not support it.
   slow(rate) {
     try {
       for (const [ns, name] of [[this.from, this.fromName], [this.to, this.toName]])
@@ -81,7 +81,7 @@ async function certificate(dir, addresses) {
   return { ca: await read('ca.crt'), cert: await read('server.crt'), key: await read('server.key'), caFile: file('ca.crt') };
 }
 
-// One server in its namespace, and n machines in theirs, each on a link of its own.
+// One server and n machines, each in its own namespace and on its own link.
 async function startSite(site, { prefix, machines: n, dir, namespaces }) {
   const ns = `outpost-${process.pid}-${site}`;
   const make = (name) => { ip('netns', 'add', name); namespaces.push(name); inside(name, 'ip', 'link', 'set', 'lo', 'up'); return name; };
@@ -127,7 +127,7 @@ async function trouble({ links, cuts, rand, say }) {
   return tally;
 }
 
-// Returns what is wrong, in sentences.
+// Returns the problems as sentences.
 export async function cutRunners({ seed, cuts, jobs, servers = 2, machines = 2 }, say = () => {}) {
   const rand = random(seed);
   const namespaces = [];

@@ -1,9 +1,9 @@
-// Periodic runs survive: the same nights are played twice, undisturbed and with a daemon that is killed again and
-// again. Each due time is acted upon once, each run ends, nothing is dispatched twice, and the history is the same.
+// Periodic runs under kills: the same nights are played twice, undisturbed and with a daemon that is killed repeatedly. Each due
+// time runs once, each run ends, no dispatch is sent twice, and the history is the same.
 //
 //   node tests/kill/nightly.mjs [--kills N] [--nights N] [--seed N] [--share X]
 //
-// SEED (or --seed) repeats a run as far as time lets it. KEEP=1 keeps the daemon's folder.
+// SEED (or --seed) repeats a run as far as timing allows. KEEP=1 keeps the daemon's folder.
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,11 +21,11 @@ import { breakGithub } from './trouble.mjs';
 const UPSTREAM = 'pytorch/pytorch';
 const SECRET = 'between Outpost and the lab';
 const DAY = 86_400_000;
-const EVE = Date.parse('2027-02-20T01:50:00Z'); // ten minutes before the first run; the end of a month lies ahead
-const NIGHT_MS = 120_000; // for all that a night brings, with kills
+const EVE = Date.parse('2027-02-20T01:50:00Z'); // ten minutes before the first run, and before the end of a month
+const NIGHT_MS = 120_000; // the limit of a night with kills
 const TESTS = ['llama3', 'Qwen', 'resnet', 'add', 'matmul'];
 
-// where: a repository, or the lab's webhook. The twins share one, and their dispatches.
+// where: a repository, or the lab's webhook. The twins share a repository and their dispatches.
 const ACCELERATORS = [
   { name: 'chip', where: 'Ascend/pytorch', hasSource: true },
   { name: 'lab-chip', where: 'lab' },
@@ -40,7 +40,7 @@ const configured = (git, lab) => ACCELERATORS.map(({ name, where, level = 'L2', 
   runners: [where === 'lab' ? { name: 'lab', webhook: { url: lab.url, secret: 'hook' } } : { name: 'ci', github: { repository: where } }],
 }));
 
-// What each night brings: a new head of upstream, of the source, or neither. What a test says of a head is always the same.
+// The events of each night: a new head of upstream, of the source, or neither. A head always has the same results.
 function writeNights({ seed, nights }) {
   const dice = new Dice(seed);
   return Array.from({ length: nights }, (_, i) => ({
@@ -65,7 +65,7 @@ class Nights {
   tokens = {};
   night = -1;
   #begun = new Set();
-  #isBack; // a promise, while somebody waits for it
+  #isBack; // a promise while a report waits for the daemon
   #reports = [];
 
   static async open() {
@@ -80,7 +80,7 @@ class Nights {
       if (signal !== 'SIGKILL' && !self.isClosing) self.problems.push(`the daemon died by itself (${signal ?? code}):\n${self.outpost.tail()}`);
     });
     self.rig.on('dispatch', ({ client_payload: body }) => self.#take(body));
-    self.lab.on('event', ({ valid, body }) => (valid ? self.#take(body) : self.problems.push('the lab got an event with a wrong signature')));
+    self.lab.on('event', ({ valid, body }) => (valid ? self.#take(body) : self.problems.push('the lab received an event with a wrong signature')));
     return self;
   }
 
@@ -95,7 +95,7 @@ class Nights {
     return until(async () => (await this.outpost.get('/readyz')).status === 200, { timeout: 20_000, interval: 5, what: '/readyz is 200' });
   }
 
-  // A vendor runs what it got once, and reports until it is heard.
+  // A vendor runs each dispatch once and retries its report until it is accepted.
   #take({ event_type: type, payload, outpost }) {
     if (type !== 'nightly') return;
     for (const accelerator of outpost.accelerators) {
@@ -119,7 +119,7 @@ class Nights {
     }
   }
 
-  // All that wait for the daemon to be there again ask once.
+  // Waits until the daemon is back. All waiting reports share one poll.
   #back() {
     return this.#isBack ??= this.ready().catch(() => {}).finally(() => { this.#isBack = undefined; });
   }
@@ -151,7 +151,7 @@ class Nights {
     return stdout.trim() ? JSON.parse(stdout) : [];
   }
 
-  // What the page shows of all nights, without what another run numbers or times otherwise.
+  // The page of all nights without numbers and times that differ between runs.
   async history(nights) {
     const last = new Date(EVE + (nights.length - 1) * DAY).toISOString().slice(0, 10);
     const { days, counts, accelerators, tests, next } = await this.outpost.api(`nightly?days=${nights.length}&until=${last}&limit=200`);
@@ -175,7 +175,7 @@ class Nights {
       + ' COUNT(*) AS n_runs FROM schedule_run s JOIN change c ON c.id = s.change_id GROUP BY s.accelerator, c.id'))
       if (n !== meant) yield `${accelerator} ${head.slice(0, 7)}: ${n} rounds of ${meant} runs`;
     for (const { name, where } of ACCELERATORS) {
-      // Of those that share a repository each may begin the other's run anew.
+      // Accelerators that share a repository may start each other's run again.
       const most = ACCELERATORS.filter((one) => one.where === where).length;
       for (const night of nights.keys()) {
         const ids = new Set(this.arrivals.filter((one) => one.accelerator === name && one.night === night).map(({ id }) => id));
@@ -207,7 +207,7 @@ async function quietly(nights) {
   }
 }
 
-// When to strike: before the clock is there, while GitHub is being asked, while a vendor gets something, or at some time.
+// Chooses when to kill: before the clock reaches the due time, during a request to GitHub, during a dispatch, or at a random time.
 async function moment(stage, dice) {
   const within = AbortSignal.timeout(300);
   const once = (emitter, event) => new Promise((resolve) => {
@@ -254,7 +254,7 @@ async function disturbed(nights, { seed, kills, share }, say) {
   }
 }
 
-// Returns what is wrong, in sentences.
+// Returns the problems as sentences.
 export async function killNights({ seed, kills, nights: n, share = 0 }, say = () => {}) {
   const nights = writeNights({ seed, nights: n });
   const quiet = await quietly(nights);

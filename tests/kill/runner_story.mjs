@@ -1,4 +1,4 @@
-// What pull runners are given to do in the kill and cut tests, and what must be true when it is done.
+// The work of pull runners in the kill and cut tests, and the conditions at its end.
 import { execFile } from 'node:child_process';
 import { createHmac, generateKeyPairSync, randomUUID } from 'node:crypto';
 import fs from 'node:fs/promises';
@@ -11,8 +11,8 @@ export const LEASE_MS = 3000;
 const LINES = 30;
 export const SECRET = 'kept between GitHub and the operator';
 
-// Says that it runs, writes numbered lines for a while, leaves a report. What it leaves in $RUNS is one write, so it
-// is whole or not there.
+// Records its run, writes numbered lines for a while, and writes a report. It appends to $RUNS with one write, so that the line
+// is complete or missing.
 const STEP = `echo "$OUTPOST_DISPATCH_ID $OUTPOST_ATTEMPT" >> "$RUNS"
 i=0
 while [ $i -lt ${LINES} ]; do
@@ -54,7 +54,7 @@ async function judgeLog(outpost, job) {
   return got === wanted ? null : `the log of job ${job.id} (attempt ${job.run_attempt}) has gaps or doubles:\n${text}`;
 }
 
-// Sentences about what is wrong.
+// Returns the problems as sentences.
 export async function judge(outpost, heads, runsFile) {
   const problems = [];
   const dispatches = await sql(outpost, "SELECT d.id, d.state, c.head_sha FROM dispatch d JOIN change c ON c.id = d.change_id WHERE d.kind = 'pull'");
@@ -70,7 +70,7 @@ export async function judge(outpost, heads, runsFile) {
     const expired = held.filter((lease) => lease.state === 'expired').length;
     if (state !== 'done') problems.push(`${id} is ${state}: ${JSON.stringify(held)}`);
     if (new Set(ran).size !== ran.length) problems.push(`${id}: one attempt ran twice: ${ran}`);
-    if (ran.length > 1 + expired) problems.push(`${id} ran ${ran.length} times, ${expired} of its leases ran out`);
+    if (ran.length > 1 + expired) problems.push(`${id} ran ${ran.length} times, ${expired} of its leases expired`);
     const current = (jobs.get(id) ?? []).filter((job) => job.is_current);
     if (current.length !== 1) { problems.push(`${id} shows ${current.length} jobs`); continue; }
     const [job] = current;
@@ -82,13 +82,13 @@ export async function judge(outpost, heads, runsFile) {
   return { problems, handovers: [...leases.values()].flat().filter(({ state }) => state === 'expired').length };
 }
 
-// Options for Outpost.start(): no GitHub is needed, pushes come signed and nothing is written back.
+// Options for Outpost.start(). It needs no GitHub, because the test sends signed pushes and Outpost writes nothing back.
 export function serverOptions() {
   const privateKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ type: 'pkcs1', format: 'pem' });
   return { accelerators: [ACCELERATOR], secret: SECRET, logFile: '/dev/null', privateKey, config: { comment: { enabled: false }, pull: { lease: `${LEASE_MS}ms` }, log: { level: 'warn' } } };
 }
 
-// For Machine.make(): the steps, and where each run leaves its mark.
+// For Machine.make(): the steps, and the file in which each run is recorded.
 export const machineConfig = (runsFile) => ({
   environment: { RUNS: runsFile }, steps: [{ name: 'test', run: STEP, timeout: '1m' }], report: { files: ['results/*.xml'], format: 'junit' }, keep: 0,
 });

@@ -1,9 +1,9 @@
-// The promises of pull runners: whichever side is killed, or stopped for longer than a lease, at whatever moment: each job is run
-// once unless its lease really ran out, and each job's report and log are there once and whole.
+// The promises of pull runners: if either side is killed, or stopped for longer than a lease, at any moment, each job still runs
+// once unless its lease really expired, and each job's report and log exist once and completely.
 //
 //   node tests/kill/runners.mjs [--kills N] [--jobs N] [--machines N] [--seed N]
 //
-// SEED (or --seed) repeats a run as far as time lets it. KEEP=1 keeps the folders.
+// SEED (or --seed) repeats a run as far as timing allows. KEEP=1 keeps the folders.
 import fs from 'node:fs/promises';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,7 +14,7 @@ import { Outpost } from '../integration/lib/outpost.mjs';
 import { Machine } from './machine.mjs';
 import { ACCELERATOR, LEASE_MS, deliver, headsOf, jobsDone, jobsLeft, judge, machineConfig, serverOptions } from './runner_story.mjs';
 
-// Kills one side or the other until enough; `tally` says how.
+// Kills one side or the other `kills` times; `tally` counts the kinds.
 async function trouble({ outpost, machines, kills, rand, say }) {
   const tally = { runner: 0, server: 0, 'runner stopped for longer than a lease': 0 };
   for (let i = 0; i < kills; i++) {
@@ -42,7 +42,7 @@ async function trouble({ outpost, machines, kills, rand, say }) {
   return tally;
 }
 
-// Returns what is wrong, in sentences.
+// Returns the problems as sentences.
 export async function killRunners({ seed, kills, jobs, machines: n }, say = () => {}) {
   const rand = random(seed);
   const outpost = await Outpost.start(serverOptions());

@@ -1,5 +1,5 @@
-// Plays a story (story.mjs) to a daemon: a stand-in GitHub, vendors, the daemon on its own folder; with
-// trouble and kills, or undisturbed. What happened is kept for judge.mjs.
+// Plays a story (story.mjs) to a daemon with a fake GitHub and vendors, with trouble and kills or undisturbed, and records the
+// events for judge.mjs.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startIssuer } from '../github/oidc.mjs';
 import { issueComment, pullRequest, push } from '../github/payloads.mjs';
@@ -13,10 +13,10 @@ export const ASCEND = 'Ascend/pytorch';
 export const SPYRE = 'torch-spyre/torch-spyre';
 export const INFRA = 'pytorch-fdn/accelerator-test-infra';
 const SECRET = 'between Outpost and the labs';
-const TRIES = 10_000; // a vendor's report is sent until it is taken
-const PATIENCE_MS = 900_000; // ten failures one after the other and their back-off
+const TRIES = 10_000; // a vendor retries a report until it is accepted
+const PATIENCE_MS = 900_000; // ten successive failures with their back-off
 
-// Who hears of what; where: the repository or the vendor's name in `vendors`.
+// The runners and the events that they receive; where: the repository or the vendor's name in `vendors`.
 export const RUNNERS = [
   { name: 'npu', where: ASCEND, pushes: true },
   { name: 'shared-chip', where: INFRA, pushes: true },
@@ -37,8 +37,8 @@ const accelerators = ({ lab, silent }) => {
   ];
 };
 
-// The same head has the same results, whoever asks and how often. Of half of the heads all is green: an accelerator that
-// is red on nearly all is called unhealthy or not by the order in which they end, which kills change.
+// A head always has the same results. Half of the heads are green, because an accelerator that is red on nearly all is unhealthy or
+// not by the order of their ends, which kills change.
 function results(who, body) {
   const sha = body.payload.pull_request?.head.sha ?? body.payload.after;
   const mayBeRed = Number.parseInt(sha[8], 16) < 8;
@@ -51,8 +51,8 @@ function results(who, body) {
 }
 
 export class Stage {
-  arrivals = []; // {where, id, head, number, action, original, delivery}: each time that a vendor got something
-  accepted = new Map(); // GUID → how often 202, how often duplicate
+  arrivals = []; // {where, id, head, number, action, original, delivery}: each event that a vendor received
+  accepted = new Map(); // GUID → the number of 202 and of duplicate answers
   problems = [];
   delivered = 0;
   vendors = {};
@@ -61,7 +61,7 @@ export class Stage {
     const stage = new Stage();
     stage.story = story;
     const reporting = new Set(story.lines.flatMap(({ kind, finalHead, steps }) => (kind === 'pull' ? [finalHead] : steps.map(({ head }) => head))));
-    // Of heads that are gone soon some report, to see what comes late.
+    // For some short-lived heads vendors report, to test late reports.
     const script = (who) => (body) => {
       const sha = body.payload.pull_request?.head.sha ?? body.payload.after;
       return reporting.has(sha) || Number.parseInt(sha[7], 16) < 4 ? results(who, body) : [];
@@ -98,8 +98,8 @@ export class Stage {
     this.rig.on('dispatch', ({ repository, client_payload: body }) => note(repository, body));
     for (const name of ['lab', 'silent']) {
       this.vendors[name].on('event', ({ valid, event, body }) => {
-        if (!valid) this.problems.push(`${name} got an event with a wrong signature`);
-        else if (body.payload) note(name, body, event === 'cancel' ? 'cancel' : undefined); // notices bring no change
+        if (!valid) this.problems.push(`${name} received an event with a wrong signature`);
+        else if (body.payload) note(name, body, event === 'cancel' ? 'cancel' : undefined); // a notice has no change
       });
     }
   }
@@ -112,7 +112,7 @@ export class Stage {
     await until(async () => (await this.outpost.get('/readyz')).status === 200, { timeout: 20_000, interval: 5, what: '/readyz is 200' });
   }
 
-  // How a pull request looks after a step.
+  // The state of a pull request after a step.
   #pullAt(line, step) {
     return {
       number: line.number, headSha: step.head, labels: step.labels ?? [], updatedAt: step.at,
@@ -142,7 +142,7 @@ export class Stage {
     return pullRequest(step.action, { ...this.#pullAt(line, step), label: step.label, state: step.action === 'closed' ? 'closed' : 'open' });
   }
 
-  // Until it is accepted: a webhook that failed is sent again with the same GUID.
+  // Sends a webhook until it is accepted, with the same GUID.
   async #deliver(step, payload) {
     for (let attempt = 0; ; attempt++) {
       const { status_code: status, response } = await this.rig.deliver(step.event, payload, { guid: step.guid });
@@ -156,8 +156,8 @@ export class Stage {
     }
   }
 
-  // Arrivals that this step caused. Found by its GUID, or, when the reconciler was faster than the webhook or a
-  // comment released what another delivery had brought, by head and time.
+  // The arrivals that this step caused, by its GUID. By head and time if the reconciler was faster than the webhook or a comment
+  // released the dispatch of another delivery.
   caused(step, where) {
     return this.arrivals.slice(step.order).filter((one) => one.where === where && one.head === step.head && !['cancel', 'closed'].includes(one.action)
       && (one.delivery === step.guid || step.event === 'issue_comment' || !this.#guids.has(one.delivery)));
@@ -173,8 +173,8 @@ export class Stage {
     return RUNNERS.filter(({ pushes, isLabeled }) => (line.kind === 'pushes' ? pushes : !isLabeled || step.labels?.length > 0)).map(({ where }) => where);
   }
 
-  // Who was told of this pull request and has to hear that it is closed.
-  toldOf(line) {
+  // The repositories that received this pull request and must receive its `closed`.
+  lastActions(line) {
     const last = new Map();
     for (const { where, number, action } of this.arrivals)
       if (number === line.number && where.includes('/')) last.set(where, action);
@@ -189,7 +189,7 @@ export class Stage {
     else if (step.wait === 'held')
       await until(async () => (await this.outpost.api(`pulls/${line.number}`)).accelerators.some(({ dispatches }) => dispatches.some(({ state }) => state === 'held')), { ...slow, what });
     else if (step.action === 'closed')
-      await until(() => [...this.toldOf(line).values()].every((action) => action === 'closed'), { ...slow, what });
+      await until(() => [...this.lastActions(line).values()].every((action) => action === 'closed'), { ...slow, what });
     else
       await until(() => this.wants(line, step).every((where) => this.caused(step, where).length > 0), { ...slow, what });
     if (step.wait !== 'settled') return;
@@ -214,7 +214,7 @@ export class Stage {
     }
   }
 
-  // Tells all lines, a few at a time.
+  // Plays all lines, a few at a time.
   async play({ width = 6 } = {}) {
     for (const line of this.story.lines.filter(({ isFirst }) => isFirst)) await this.#tell(line);
     const queue = this.story.lines.filter(({ isFirst }) => !isFirst);
@@ -228,8 +228,7 @@ export class Stage {
     return this.rig.comments(repository, number).filter(({ author }) => author === this.rig.bot);
   }
 
-  // What the bot wrote: of results; as an answer to a command; its reactions to that; check runs of a head, oldest first;
-  // what stands on an issue.
+  // The bot's results comments, replies to a command, reactions to it, check runs of a head (oldest first), and comments on an issue.
   comments(number) {
     return this.#bots(UPSTREAM, number).filter(({ body }) => !body.startsWith('<!-- outpost:reply:'));
   }

@@ -1,21 +1,21 @@
-// A run of webhooks as data: the same seed gives the same story, so that a run with kills can be held
-// against one without. Nothing here knows of the daemon.
+// A sequence of webhooks as data: the same seed gives the same story, so that a run with kills can be compared with one without.
+// This module does not use the daemon.
 //
-// A story has lines that are told side by side: each pull request is one, the pushes are one. The steps of a
-// line follow each other, as GitHub's events about one pull request do.
+// A story has parallel lines: one for each pull request, and one for the pushes. The steps of a line follow each other, as GitHub's
+// events of one pull request do.
 //
 // step: {event, action?, guid, at (ISO), head, base?, labels, number, wait, starts, copyOf?}
 //   starts  true: the step starts a round of dispatches for its head
 //   wait    "nothing": the next step of the line comes at once; "reached": when every runner has the dispatch;
-//           "settled": when every runner has reported as well; "heard": when a command bears its reaction
-//   command what a member says to the bot
+//           "settled": when every runner has reported, too; "heard": when a command has its reaction
+//   command a member's command to the bot
 import { fakeSha } from '../github/payloads.mjs';
 import { random } from '../github/faults.mjs';
 
 export const LABEL = 'ciflow/crcr/spyre';
 const MEMBER = 'alice';
 const COMMANDS = ['?', 'status', 'retest', 'retest npu', 'make coffee'];
-// Of main, before all else: the pull requests begin at the third, and all that they are judged by is on record.
+// The first commits of main. The pull requests begin at the third, when the results that attribute their failures exist.
 export const BASE = Array.from({ length: 5 }, (_, i) => fakeSha(`commit ${i} of the base`));
 
 export class Dice {
@@ -56,7 +56,7 @@ class Line {
   }
 }
 
-function tellPull(story, dice, number, length) {
+function writePull(story, dice, number, length) {
   const line = new Line(story, dice);
   const isStranger = dice.chance(0.15);
   const state = { number, head: fakeSha(`story ${story.seed} pull ${number} head 0`), labels: [] };
@@ -82,7 +82,7 @@ function tellPull(story, dice, number, length) {
     } else if (what < 0.85) {
       const command = dice.pick(COMMANDS);
       line.step({ event: 'issue_comment', action: 'created', number, head: state.head, labels: [...state.labels], author: MEMBER, body: `@BOT ${command}`, command, wait: 'heard' });
-    } else if (what < 0.92) { // the very same delivery again
+    } else if (what < 0.92) { // the same delivery again
       const last = line.steps.at(-1);
       line.steps.push({ ...last, copyOf: last.guid, wait: 'nothing', starts: false });
     } else { // the same event under another GUID
@@ -90,7 +90,7 @@ function tellPull(story, dice, number, length) {
       line.steps.push({ ...last, guid: dice.guid(), copyOf: last.copyOf ?? last.guid, wait: 'nothing', starts: false });
     }
   }
-  // The end is the same however fast it goes: the last head has all its results.
+  // The end does not depend on speed: the last head has all its results.
   const last = line.steps.at(-1);
   if (!last.starts || last.wait === 'nothing') {
     if (isStranger) say('edited', { starts: true, wait: 'settled' });
@@ -106,28 +106,28 @@ function tellPull(story, dice, number, length) {
   return { kind: 'pull', number, isStranger, isClosed, finalHead: state.head, isLabeled: state.labels.length > 0, steps: line.steps };
 }
 
-function tellBase(story, dice) {
+function writeBase(story, dice) {
   const line = new Line(story, dice);
   BASE.forEach((head, i) => line.step({ event: 'push', head, before: BASE[i - 1], starts: true, wait: 'settled' }));
   return { kind: 'pushes', isFirst: true, steps: line.steps };
 }
 
-function tellPushes(story, dice, count) {
+function writePushes(story, dice, count) {
   const line = new Line(story, dice);
   for (let i = 0; i < count; i++)
     line.step({ event: 'push', head: fakeSha(`story ${story.seed} push ${i}`), starts: true, wait: dice.chance(0.3) ? 'reached' : 'nothing' });
   return { kind: 'pushes', steps: line.steps };
 }
 
-// deliveries: how many webhooks at least, copies included.
+// deliveries: the minimum number of webhooks, with copies.
 export function writeStory({ seed, deliveries }) {
   const dice = new Dice(seed);
   const story = { seed, start: Math.floor(Date.now() / 1000) * 1000 - 3 * 86_400_000, ticks: 0, lines: [] };
   const pushes = Math.ceil(deliveries / 10);
-  story.lines.push(tellBase(story, dice), tellPushes(story, dice, pushes));
+  story.lines.push(writeBase(story, dice), writePushes(story, dice, pushes));
   let told = pushes + BASE.length;
   for (let number = 1; told < deliveries; number++) {
-    const line = tellPull(story, dice, number, dice.between(6, 14));
+    const line = writePull(story, dice, number, dice.between(6, 14));
     story.lines.push(line);
     told += line.steps.length;
   }

@@ -1,9 +1,9 @@
-// A GitHub and vendors on a bad day, and somebody who pulls the plug: all drawn from one seed.
+// Faults of GitHub and of vendors, and kills of the daemon, all drawn from one seed.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Dice } from './story.mjs';
 
-// What strikes each request of the API, and how often. The limits name a second to wait, because a minute
-// (what the daemon waits when GitHub names nothing) would be most of the run.
+// The faults of API requests and their frequency. The limits have a Retry-After of a second, because a minute (the daemon's default)
+// would be most of the run.
 const FAULTS = [
   { kind: 'status', status: 502, probability: 0.05 },
   { kind: 'status', status: 500, probability: 0.04, when: 'after' },
@@ -18,15 +18,15 @@ const FAULTS = [
   { kind: 'expired', probability: 0.01 },
 ];
 
-// hangs: so many requests before and after their effect are never answered (each costs the client its time-out);
-// rude: so many limits that name no time (each costs a minute); share: of the faults above.
+// hangs: the number of requests that hang before and after their effect (each costs the client its time-out); rude: the number of
+// limits without a Retry-After (each costs a minute); share: the share of the faults above.
 export function breakGithub(rig, seed, { hangs = 0, rude = 0, share = 1 } = {}) {
   FAULTS.forEach((fault, i) => rig.fault({ ...fault, probability: fault.probability * share, seed: seed + i }));
   for (const when of ['before', 'after']) if (hangs > 0) rig.fault({ kind: 'hang', when, probability: 0.01, count: hangs, seed: seed + 99 });
   if (rude > 0) rig.fault({ kind: 'secondary', skip: 100, count: rude });
 }
 
-// How a vendor's own CI answers: mostly it takes the event.
+// The answers of a vendor's own CI, which mostly accepts the event.
 export function moodyVendor(seed) {
   const dice = new Dice(seed ^ 0x5eed);
   return () => {
@@ -35,8 +35,7 @@ export function moodyVendor(seed) {
   };
 }
 
-// When to strike: after some milliseconds, while a request of the API is being answered, while a webhook is
-// on its way in, or before the daemon is up.
+// Chooses when to kill: after some milliseconds, during an answer of the API, during a webhook, or before the daemon is ready.
 async function moment(stage, dice) {
   const within = AbortSignal.timeout(400);
   const once = (emitter, event) => new Promise((resolve) => {
@@ -65,8 +64,8 @@ async function moment(stage, dice) {
   return 'at some time';
 }
 
-// Kills the daemon `kills` times, spread over the story's deliveries, and starts it again each time.
-// Returns how often at which kind of moment.
+// Kills the daemon `kills` times, spread over the story's deliveries, and restarts it each time. Returns the number of kills by kind
+// of moment.
 export async function killer(stage, { seed, kills, isOver, onKill = () => {} }) {
   const dice = new Dice(seed ^ 0xdead);
   const tally = {};

@@ -1,4 +1,4 @@
-// How the dashboard shows what the server says of accelerators.
+// The dashboard's texts for the states and results of accelerators.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { stateText, suiteCell } from '../../web/src/dashboard_state.js';

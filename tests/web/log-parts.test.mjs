@@ -54,7 +54,7 @@ test('lines do not depend on how the bytes are split', () => {
   }
 });
 
-test('a long line has a block of its own', () => {
+test('a long line has its own block', () => {
   const { index } = indexOf(`short\n${'x'.repeat(1 << 20)}\nshort\n`, [10_000]);
   const long = index.block(index.blockOf(1));
   assert.deepEqual([long.line, long.lines, long.to - long.from], [1, 1, (1 << 20) + 1]);
