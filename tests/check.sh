@@ -1,7 +1,7 @@
 #!/bin/bash
-# Everything that `make check` tests. The whole-program tests mostly wait, so all that needs the processor runs beside them:
+# Runs everything of `make check`. The whole-program tests mostly wait, so the phases that need the processor run at the same time:
 # lints, unit tests, ThreadSanitizer, fuzzing. Prints a line with the times of each phase when it ends, and at the end the
-# first lines of every failure. Each phase's output is kept in BUILD_FOLDER/check.
+# first lines of every failure. BUILD_FOLDER/check has each phase's output.
 # usage: check.sh BUILD_FOLDER
 set -u
 cd "$(dirname "$0")/.."
@@ -11,7 +11,7 @@ jobs=$(nproc)
 make=(make --no-print-directory O="$out" WERROR=1)
 rm -rf "$logs"
 mkdir -p "$logs"
-# seconds by the clock, of the processor in programs and in the kernel
+# seconds of real time, of user time and of system time
 TIMEFORMAT='%R %U %S'
 
 trap 'kill $(jobs -p) 2>/dev/null' EXIT
@@ -27,7 +27,7 @@ phase()
 	[ $word = ok ]
 }
 
-# The first lines of what failed in a phase.
+# The first lines of a phase's failures.
 failures_of()
 {
 	if [ -s "$logs/$1.log" ] && grep -q '^---- failed ----' "$logs/$1.log"; then
@@ -39,7 +39,7 @@ failures_of()
 
 programs()
 {
-	tools/node.sh tests/github/fetch-openapi.mjs # once, before several files want it
+	tools/node.sh tests/github/fetch-openapi.mjs # once, before several files need it
 	tests/run-programs.sh "$out" | while IFS= read -r line; do
 		printf '%s\n' "$line"
 		printf '%s\n' "$line" >&3
@@ -47,10 +47,10 @@ programs()
 	return "${PIPESTATUS[0]}"
 }
 
-# All that waits only for the processor. The programs go before it, so that they begin their next wait early.
+# The phases that need only the processor. They have a lower priority than the programs, which then begin their next wait early.
 beside_programs()
 {
-	tools/node.sh tests/github/fetch-openapi.mjs # once, before several files want it
+	tools/node.sh tests/github/fetch-openapi.mjs # once, before several files need it
 	renice -n 10 -p $BASHPID >/dev/null
 	phase lint "${make[@]}" -j"$jobs" lint
 	phase lint-sql "${make[@]}" lint-sql

@@ -1,5 +1,5 @@
-// A reporter of node:test for one file: a line for each test that ran, the whole error of each that failed, and as its
-// last line the counts as JSON, which run-programs.mjs reads.
+// A node:test reporter for one file: a line for each test, the whole error of each failed test, and as its last line the counts as
+// JSON, which run-programs.mjs reads.
 import { readFileSync } from 'node:fs';
 import { inspect } from 'node:util';
 
@@ -7,7 +7,7 @@ const OF_PARENTS = ['subtestsFailed', 'testAborted'];
 const COUNTS = /^(tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) [\d.]+$/;
 const indent = (text) => text.replace(/^/gm, '    ');
 
-// Processor seconds of this process and of all its children that have ended.
+// Processor seconds of this process and of all its ended children.
 function cpuSeconds() {
   try {
     const [utime, stime, cutime, cstime] = readFileSync('/proc/self/stat', 'utf8').replace(/^.*\) /s, '').split(' ').slice(11, 15).map(Number);
@@ -18,7 +18,7 @@ function cpuSeconds() {
 }
 
 export default async function* report(events) {
-  const names = []; // of the tests around the current one
+  const names = []; // names of the tests around the current one
   const counts = { passed: 0, failed: 0, skipped: 0 };
   for await (const { type, data } of events) {
     if (type === 'test:start') {

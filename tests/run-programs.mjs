@@ -1,7 +1,7 @@
-// Runs files of whole-program tests, some at a time, the longest first. Prints one line for each file when it ends, with
-// what failed in it, and at the end the first lines of every failure once more: a log may be kept only from its end.
-// The output of each file is kept under FOLDER. A file that has not ended after PROGRAM_MINUTES (15) hangs: it is stopped and
-// has failed, so that one test cannot keep the whole check from ending.
+// Runs files of whole-program tests, some at a time, the longest first. Prints one line for each file when it ends, with its
+// failures, and at the end the first lines of every failure again, because a log may be kept only from its end.
+// The output of each file is kept under FOLDER. A file that has not ended after PROGRAM_MINUTES (15) is stopped and
+// fails, so that one test cannot block the whole check.
 //
 // usage: run-programs.mjs AT_ONCE FOLDER FILE...
 import { spawn } from 'node:child_process';
@@ -9,10 +9,10 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const LINES_OF_FAILURE = 12; // of each failed test, in the summary
+const LINES_OF_FAILURE = 12; // lines of each failed test in the summary
 const MINUTES = Number(process.env.PROGRAM_MINUTES ?? 15);
 const LAST_WORDS_MS = 10_000; // from SIGTERM, which lets daemons end, to SIGKILL
-// These take longest: they begin first, so that none of them runs alone at the end.
+// These take longest and begin first, so that none of them runs alone at the end.
 const LONGEST = ['history', 'hostile-comment', 'hostile-report', 'kill', 'browser/pages', 'kill-nightly', 'kill-experiments', 'kill-runners'];
 
 const reporter = fileURLToPath(new URL('reporter.mjs', import.meta.url));
@@ -39,7 +39,7 @@ function countsOf(output) {
   }
 }
 
-// Signals the file and all that it started.
+// Signals the file's process and all its children.
 function stop(child, signal) {
   try {
     process.kill(-child.pid, signal);
@@ -53,7 +53,7 @@ function runFile(file) {
   const log = path.join(folder, `${name.replaceAll('/', '-')}.log`);
   const out = fs.openSync(log, 'w');
   const start = performance.now();
-  // a group of its own, so that a stopped file leaves no daemon behind
+  // its own process group, so that a stopped file leaves no daemon behind
   const child = spawn(process.execPath, ['--test-reporter', reporter, '--test-reporter-destination', 'stdout', file], { stdio: ['ignore', out, out], detached: true });
   fs.closeSync(out);
   running.set(name, child);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Whole-program tests: the built programs against the stand-in GitHub, on loopback. They mostly wait (GitHub's
-# rules ask for a second between writes), so several files run at a time on each core.
+# Whole-program tests: the built programs against the fake GitHub on loopback. They mostly wait (GitHub's rules
+# demand a second between writes), so several files run at a time on each core.
 # usage: run-programs.sh BUILD_FOLDER [NAME]...   NAME: tests/integration/NAME.test.mjs, or a file; without a name: all tests
 set -eu
 cd "$(dirname "$0")/.."
@@ -8,7 +8,7 @@ OUTPOSTD=${OUTPOSTD:-$PWD/$1/asan/outpostd}
 OUTPOSTCTL=${OUTPOSTCTL:-$PWD/$1/asan/outpostctl}
 OUTPOST_RUNNER=${OUTPOST_RUNNER:-$PWD/$1/asan/outpost-runner}
 OUTPOST_RUNNER_RELEASE=${OUTPOST_RUNNER_RELEASE:-$PWD/$1/release/outpost-runner}
-# Histories play hundreds of daemons: the one without sanitizers.
+# Histories play hundreds of daemons, so they use the build without sanitizers.
 OUTPOSTD_RELEASE=${OUTPOSTD_RELEASE:-$PWD/$1/release/outpostd}
 export OUTPOSTD OUTPOSTCTL OUTPOST_RUNNER OUTPOST_RUNNER_RELEASE OUTPOSTD_RELEASE
 logs=$1/program-logs

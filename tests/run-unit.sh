@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs unit tests, one at a time on each core, each with a time limit; a passing one is one line.
+# Runs unit tests, one at a time on each core, each with a time limit. A passed test prints one line.
 # usage: run-unit.sh TEST...
 set -u
 if [ "$1" = --one ]; then
@@ -12,7 +12,7 @@ if [ "$1" = --one ]; then
 		printf 'ok    %-34s %3s tests  %5d ms\n' "$(basename "$test")" "${n:-?}" \
 			$((($(date +%s%N) - start) / 1000000))
 	else
-		# one write, so that two tests that fail together do not mix
+		# one write, so that the output of two failed tests does not mix
 		printf 'FAIL  %-34s exit %d\n%s\n' "$(basename "$test")" "$?" \
 			"$(grep -v -e '\[       OK \]' -e '\[ RUN      \]' "$log" | tail -n 60)"
 		exit 1

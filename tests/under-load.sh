@@ -1,9 +1,9 @@
 #!/bin/sh
-# Runs a command on a machine that is made busy, or that has a single core. The load ends with the command, however that
-# ends, and each loop by itself after LOAD_SECONDS of a core's time.
+# Runs a command while the machine is kept busy, or on a single core. The load ends with the command in any case, and each
+# loop by itself after LOAD_SECONDS of a core's time.
 # usage: under-load.sh busy|one-core COMMAND...
 set -u
-# everything takes several times as long
+# because everything takes several times as long
 export PROGRAM_MINUTES="${PROGRAM_MINUTES:-60}"
 mode=$1
 shift

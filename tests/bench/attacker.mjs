@@ -1,18 +1,18 @@
-// One address that attacks a daemon on loopback, in a process of its own so that its work delays no measurement.
+// One address that attacks a daemon on loopback, in a separate process so that it does not delay measurements.
 //
 //   node tests/bench/attacker.mjs NAME '{"port": N, "seconds": N, "path": "/…"}'
 //
-// It keeps a bounded number of connections open, opens a bounded number of new ones a second, and ends by itself
-// after its time. Says {"begun": true} to its parent when each connection has been opened once.
+// It keeps a bounded number of connections open, opens a bounded number of new ones per second, and ends by itself after its time.
+// It sends {"begun": true} to its parent when each connection has been opened once.
 import net from 'node:net';
 
 const ADDRESS = '127.0.0.66';
 const OPENED_A_SECOND = 1000; // in the first round
-const REOPENED_A_SECOND = 200; // those that the server closed: four times what took every place
+const REOPENED_A_SECOND = 200; // connections that the server closed: four times the rate that filled the table
 const TURN_MS = 20;
 const MIB = 2 ** 20;
 
-// What each attack keeps open, and what a connection does once it is up. `path` is the page that is read.
+// For each attack the number of connections and the action of a new connection. `path` is the page to read.
 export const ATTACKS = {
   idle: { title: 'silent connections', connections: 4096, act: (socket) => socket.resume() },
   heads: { title: 'half a request head', connections: 4150, act: (socket) => socket.resume().write('POST /github/webhook HTTP/1.1\r\nHost: x\r\nX-Slow: ') },
@@ -26,7 +26,7 @@ export const ATTACKS = {
 const FORGED = `X-GitHub-Event: pull_request\r\nX-GitHub-Delivery: 00000000-0000-4000-8000-000000000000\r\nX-Hub-Signature-256: sha256=${'0'.repeat(64)}\r\n`;
 const request = (path) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
-// Five bodies of 25 MiB that stop at 17 and then trickle; of the others a single byte.
+// Five bodies of 25 MiB that stop at 17 MiB and then trickle. The other connections send a single byte.
 function slowBody(socket, i, headers) {
   const isLarge = i < 5;
   socket.resume();
@@ -36,8 +36,7 @@ function slowBody(socket, i, headers) {
   socket.once('close', () => clearInterval(trickle));
 }
 
-// Reads so much that it knows whether it was refused. Asks again over another connection after a while, because it
-// would not see that the server has given it up.
+// Reads only enough to see a refusal. Reconnects after a while, because it would not notice that the server dropped the connection.
 function askWithoutReading(socket, page) {
   const again = setTimeout(() => socket.destroy(), 20_000);
   socket.once('close', () => clearTimeout(again));

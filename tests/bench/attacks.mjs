@@ -1,10 +1,10 @@
-// Attacks from one address, and what those at other addresses notice: the share of signed webhooks, reports and
-// heartbeats that are answered within a second of the quiet p99 while one address does its worst.
+// The effect of attacks from one address on other addresses: the share of signed webhooks, reports and heartbeats that are
+// answered within a second of the quiet p99 during the attack.
 //
 //   node tests/bench/attacks.mjs [BUILD_FOLDER] [--seconds N] [--attack NAME]… [--json]
 //
-// Each attack has a daemon of its own, which is measured in quiet first. The table goes to standard output.
-// A minute for each attack by default, some ten minutes in all.
+// Each attack has its own daemon, which is first measured without the attack. The table goes to standard output. An attack takes a
+// minute by default, and all take some ten minutes.
 import { fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -30,20 +30,20 @@ const { Stub } = await import('./stub.mjs');
 const SECONDS = Number(values.seconds ?? 60);
 const QUIET_SECONDS = Math.min(15, SECONDS);
 const SHARE_WANTED = 0.99;
-const LATE_MS = 1000; // more than this over the quiet p99 counts as no answer
+const LATE_MS = 1000; // an answer later than this after the quiet p99 counts as missing
 const PATIENCE_MS = 10_000;
-const VENDORS = 8; // each may report a hundred times a minute
+const VENDORS = 8; // each vendor may report a hundred times a minute
 const PULL = 5;
-const TESTS = 1500; // of the large page
+const TESTS = 1500; // the number of tests on the large page
 
 const started = Date.now();
 const say = (text) => { if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${((Date.now() - started) / 1000).toFixed(0).padStart(4)} s  ${text}`); };
 const paint = (code, text) => (process.stdout.isTTY && !process.env.NO_COLOR ? `\x1b[${code}m${text}\x1b[0m` : text);
 const quantile = (list, q) => list.toSorted((a, b) => a - b)[Math.min(list.length - 1, Math.floor(list.length * q))];
 
-// Those who have a right to be heard. Each has an address of its own and a new connection for each request, as GitHub
-// has: the hardest to get when connections are what is taken away. `ask` returns what a request consists of. The visitor
-// wants what the attack takes: a page, a log that is followed (wanted = 'followers'), a stream of events ('streams').
+// The legitimate clients. Each has its own address and opens a new connection for each request, as GitHub does, because an attack
+// on connections hits these most. `ask` returns the parts of a request. The visitor requests the attacked resource: a page, a
+// followed log (wanted = 'followers') or an event stream ('streams').
 async function callers(outpost, stub, wanted) {
   const body = JSON.stringify(largestPullRequest());
   const signature = await sign(stub.secret, body);
@@ -78,7 +78,7 @@ async function callers(outpost, stub, wanted) {
   };
 }
 
-// {ms, status}, or {ms, error} where there was no answer. Of an endless answer the head is enough.
+// {ms, status}, or {ms, error} without an answer. For an endless answer the head is enough.
 function ask(port, localAddress, { method, target, headers, body, is_endless }) {
   const begun = performance.now();
   return new Promise((resolve) => {
@@ -95,9 +95,9 @@ function ask(port, localAddress, { method, target, headers, body, is_endless }) 
   });
 }
 
-let asked = 0; // each report is another job
+let asked = 0; // each report is for a new job
 
-// Everyone asks at a steady pace, however long the answers take. Returns {kind: [{ms, status, error}]}.
+// All clients send requests at a steady pace, even if the answers are slow. Returns {kind: [{ms, status, error}]}.
 async function measure(outpost, all, seconds) {
   const until = performance.now() + seconds * 1000;
   return Object.fromEntries(await Promise.all(all.map(async ({ kind, address, every, ask: make }) => {
@@ -130,7 +130,7 @@ async function underAttack(dir, name) {
     await must(outpost, 200, report(0, tests));
     const target = { log, page: `/api/v1/pulls/${PULL}` };
     const page_bytes = (await outpost.get(target.page)).text.length;
-    await measure(outpost, all, 1); // what is done once is done
+    await measure(outpost, all, 1); // warm-up
     say(`${name}: ${QUIET_SECONDS} s of quiet`);
     const quiet = await measure(outpost, all, QUIET_SECONDS);
     const memory_before = await memory(outpost.pid);
@@ -156,7 +156,7 @@ async function memory(pid) {
   return Number(/^VmHWM:\s+(\d+) kB/m.exec(await fs.readFile(`/proc/${pid}/status`, 'utf8'))[1]) / 1024;
 }
 
-// By kind: a heartbeat is judged by the quiet heartbeats.
+// By kind, because a heartbeat is compared with the quiet heartbeats.
 function summary(name, all, quiet, attacked, more) {
   const kinds = {};
   for (const { kind, status } of all) {
@@ -178,7 +178,7 @@ function summary(name, all, quiet, attacked, more) {
   return { attack: name, requests: sum('requests'), share: sum('good') / sum('requests'), quiet_p99: worst('quiet_p99'), p99: worst('p99'), visitor: visitor.share, kinds, ...more };
 }
 
-// Three digits that never round up to 100 %.
+// Three digits, never rounded up to 100 %.
 const percent = (share) => `${(Math.floor(share * 1000) / 10).toFixed(1)} %`;
 
 function table(rows) {

@@ -1,10 +1,10 @@
-// Speed, as ratios inside one run: webhooks taken in beside nginx passing the same requests on, API requests per
-// dispatch, fan-out, memory; and every answer and page on a database of ten million results.
+// Speed, as ratios within one run: webhook intake compared with nginx as a proxy of the same requests, API requests per dispatch,
+// fan-out, memory; and every answer and page on a database of ten million results.
 //
 //   node tests/bench/bench.mjs [BUILD_FOLDER] [--json] [--seconds N] [--pairs N] [--pages] [--results N] [--database FILE]
 //
-// --pages: only the answers and pages, each with its times; --database: on this one (tests/bench/fill.c made it), copied.
-// The table goes to standard output, progress to a terminal's standard error. Some five minutes.
+// --pages: only the answers and pages, each with its times; --database: on a copy of this database (from tests/bench/fill.c). The
+// table goes to standard output, progress to a terminal's standard error. It takes some five minutes.
 import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -31,7 +31,7 @@ function pageRows(read) {
   const rate = (who) => median(read.intake[who].map((run) => run.rate));
   return [
     { what: `the slowest page or answer on ${n(read.results)} results (p99)`, value: slowest.p99, beside: read.answers.find((one) => one.path === '/healthz').p99, besideWhat: '/healthz', most: 10, unit: ' ms', digits: 1 },
-    { what: 'webhooks a second while pages are read', value: rate('read'), beside: rate('quiet'), besideWhat: 'nobody reads', ratio: read.ratio, least: 0.9, unit: '/s' },
+    { what: 'webhooks a second while pages are read', value: rate('read'), beside: rate('quiet'), besideWhat: 'no page is read', ratio: read.ratio, least: 0.9, unit: '/s' },
   ];
 }
 

@@ -1,10 +1,10 @@
-/* A database as a busy year leaves it, for tests/bench/pages.mjs: pushes of main and pull requests × accelerators ×
- * suites over sixty days, periodic runs with their numbers, open pull requests, work in hand.
+/* Writes a database as after a busy year, for tests/bench/pages.mjs: pushes of main and pull requests × accelerators ×
+ * suites over sixty days, periodic runs with their numbers, open pull requests, running work.
  *
  *   fill FILE RESULTS
  *
- * Rows that cost are made by the store's own code (cells, runs, days, numbers, episodes, history); what it only copies
- * (changes, dispatches, jobs, results) is written at once. */
+ * The store's own code makes the derived rows (cells, runs, days, numbers, episodes, history). This program inserts the
+ * copied ones (changes, dispatches, jobs, results) directly. */
 
 #include "db/schema.h"
 #include "history/days.h"
@@ -63,7 +63,7 @@ static void put_accelerators(int64_t now_ms)
 	}
 }
 
-/* A dispatch that is done and its one job with all results. */
+/* A finished dispatch and its one job with all results. */
 static int64_t put_job(int64_t change_id, const char *accelerator, int64_t number, bool is_push, int64_t at_ms)
 {
 	char id[64];
@@ -91,7 +91,7 @@ static int64_t put_job(int64_t change_id, const char *accelerator, int64_t numbe
 	    " 'PASS', 1, 0, ?4, x'00', ?5, 0, ?6, ?7, ?7) RETURNING id",
 	    V_INT(change_id), V_TEXT(id), V_TEXT(accelerator), V_INT(is_push), V_INT(TESTS),
 	    V_INT(at_ms + 60000 + n_jobs * 7919 % 600000), V_INT(at_ms + 3600000));
-	/* One run in twenty has something red in it. */
+	/* One run in twenty has red tests. */
 	db_exec(txn,
 	    "INSERT INTO result (job_id, ordinal, test_id, status, duration_ms, message, number, "
 	    "unit)"
@@ -198,7 +198,7 @@ static void put_nightly(int64_t day, int accelerator)
 	put_run(id, names[accelerator], 0, false, at_ms);
 }
 
-/* What waits for a member, and what is running. */
+/* Held and running dispatches. */
 static void put_work(int64_t now_ms)
 {
 	for (int i = 0; i < OPEN_PULLS + HELD; i++)

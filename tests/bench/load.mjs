@@ -1,4 +1,4 @@
-// The load: a real payload of GitHub's, wrk to send it, nginx to measure against, and what the machine is.
+// The load: a real GitHub payload, wrk to send it, nginx for comparison, and a description of the machine.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { freePort, until } from '../integration/lib/outpost.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 
-// The largest pull_request payload among Octokit's examples, made to be pytorch/pytorch's.
+// The largest pull_request payload among Octokit's examples, changed to pytorch/pytorch.
 export function largestPullRequest() {
   const all = examples({ events: ['pull_request'] }).filter(({ action, payload }) => action === 'opened' || (action === 'synchronize' && payload.pull_request.state === 'open'));
   const payloads = all.map(({ payload }) => ({ ...payload, installation: { id: 7001, node_id: 'MDIzOkluc3RhbGxhdGlvbg==' } }));
@@ -21,7 +21,7 @@ export function largestPullRequest() {
 
 let seed = Date.now() % 1_000_000;
 
-// Returns {rate, p50, p99, max (ms), requests, refused, broken}. What wrk itself needs comes off nobody's time: it is C.
+// Returns {rate, p50, p99, max (ms), requests, refused, broken}. wrk itself needs little time.
 async function wrk(script, origin, args, { seconds, connections, threads }) {
   const child = spawn('wrk', [`-t${threads}`, `-c${connections}`, `-d${seconds}s`, '--timeout', '10s', '-s', path.join(here, script), origin,
     '--', ...args.map(String)], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -38,7 +38,7 @@ async function wrk(script, origin, args, { seconds, connections, threads }) {
 }
 
 export class Load {
-  // payloads: which are sent, at random.
+  // payloads: the payloads to send, chosen at random.
   static async prepare(dir, secret, payloads = [largestPullRequest()]) {
     const load = new Load();
     const bodies = payloads.map((payload) => JSON.stringify(payload));
@@ -52,24 +52,22 @@ export class Load {
     return load;
   }
 
-  // Sends for so many seconds. Returns what wrk() does.
+  // Sends for so many seconds. Returns the result of wrk().
   async run(url, { seconds, connections = 64, threads = 2 }) {
     const { origin, pathname } = new URL(url);
     return wrk('webhooks.lua', origin, [this.file, pathname, seed++], { seconds, connections, threads });
   }
 }
 
-// GETs of these paths in turn, each connection with so long a pause (ms) after each answer; pace 0 asks on at once.
-// Returns what wrk() does.
+// GETs of these paths in turn, with a pause of `pace` ms after each answer of a connection. Returns the result of wrk().
 export async function readPaths({ dir, origin, paths, seconds, connections = 1, pace = 0 }) {
   const file = path.join(dir, `paths-${seed}`);
   await fs.writeFile(file, paths.map((one) => `${one}\n`).join(''));
   return wrk('readers.lua', origin, [file, pace, seed++], { seconds, connections, threads: 1 });
 }
 
-// nginx as a yardstick: it reads each body into memory and hands it on to itself, with proxy_pass as it is unless
-// told otherwise (a connection for each request), or, with keep, over kept connections. It verifies nothing and
-// writes nothing.
+// nginx for comparison: it reads each body into memory and proxies it to itself, with the default proxy_pass (a connection for each
+// request) or, with keep, over persistent connections. It verifies and stores nothing.
 export async function startNginx(dir, { keep = false } = {}) {
   const [front, back] = [await freePort(), await freePort()];
   const home = path.join(dir, 'nginx');
@@ -93,7 +91,7 @@ http {
   return { url, stop: async () => { child.kill('SIGTERM'); await ended; } };
 }
 
-// How long one small write takes until it is on this disk, in ms (median of 200).
+// The time of one small durable write to this disk, in ms (median of 200).
 export function fsyncCost(dir) {
   const file = path.join(dir, 'fsync');
   const fd = openSync(file, 'w');

@@ -1,4 +1,4 @@
-// What is measured, one function a row or two. Each starts a daemon of its own on a fresh folder.
+// The measurements, each a function for one or two rows. Each starts its own daemon on a new folder.
 import { randomUUID } from 'node:crypto';
 import http from 'node:http';
 import net from 'node:net';
@@ -23,7 +23,7 @@ async function startOutpost(dir, rig, accelerators) {
   });
 }
 
-// Watches a process's anonymous memory until stop(), which gives the highest value seen.
+// Watches a process's anonymous memory until stop(), which returns the peak.
 function watchMemory(pid) {
   let highest = 0;
   const timer = setInterval(async () => { highest = Math.max(highest, await residentMemory(pid).catch(() => 0)); }, 100);
@@ -44,7 +44,7 @@ export async function intake({ dir, pairs, seconds, say }) {
       say(`pair ${i} of ${pairs}: outpost`);
       const outpost = await startOutpost(dir, stub, [vendor(1, 'vendor-1/ci')]);
       try {
-        await sleep(500); // the start's own work is done
+        await sleep(500); // until the work of the start is done
         out.memory_idle.push(await residentMemory(outpost.pid));
         const memory = watchMemory(outpost.pid);
         const run = await load.run(`${outpost.url}/github/webhook`, { seconds });
@@ -52,7 +52,7 @@ export async function intake({ dir, pairs, seconds, say }) {
         out.outpost.push(run);
         if (run.refused + run.broken > 0) throw new Error(`${run.refused} webhooks refused, ${run.broken} broken`);
       } finally {
-        await outpost.kill(); // its planner would still be at work during the next run
+        await outpost.kill(); // because its planner would still work during the next run
         await outpost.close();
       }
     }
@@ -66,7 +66,7 @@ export async function intake({ dir, pairs, seconds, say }) {
   return out;
 }
 
-// API requests for each dispatch to one repository, on a warm token, against the rig that checks everything.
+// API requests per dispatch to one repository with a cached token, against the rig, which checks everything.
 export async function requestsPerDispatch({ dir, changes, say }) {
   say(`requests per dispatch: ${changes} changes`);
   const rig = await startRig();
@@ -84,7 +84,7 @@ export async function requestsPerDispatch({ dir, changes, say }) {
     const after = rig.requests().at(-1).seq;
     for (let i = 0; i < changes; i++) await open(2 + i);
     await sent(1 + changes);
-    await sleep(500); // whatever follows a dispatch
+    await sleep(500); // until the requests after a dispatch are done
     if (rig.violations().length > 0) throw new Error(`GitHub refuses: ${JSON.stringify(rig.violations()[0])}`);
     return { requests: rig.requests({ after }).length, dispatches: changes };
   } finally {
@@ -101,8 +101,8 @@ async function post(url, agent, body, headers) {
   });
 }
 
-// One webhook, many repositories: until the last request is at GitHub's door; and how long the same GitHub takes for
-// as many requests one after the other.
+// One webhook for many repositories: the time until GitHub receives the last request, and the time for as many sequential requests
+// to the same GitHub.
 export async function fanOut({ dir, targets, delay, rounds, say }) {
   say(`fan-out to ${targets} repositories`);
   const stub = await Stub.start({ delay });
@@ -136,8 +136,8 @@ export async function fanOut({ dir, targets, delay, rounds, say }) {
   }
 }
 
-// Many machines that wait for work, each with a token and a long poll of its own: the memory they take, and how long after its webhook
-// a job is with one of them.
+// Many waiting machines, each with its own token and long poll: their memory, and the time from a webhook until a machine has the
+// job.
 export async function waitingRunners({ dir, count, jobs, say }) {
   const stub = await Stub.start();
   const farm = { name: 'farm', title: 'Farm', level: 'L2', trust: 'merged', runners: [{ name: 'farm', pull: { labels: ['any'], max_parallel: 1000 } }], triggers: { push: { branches: ['main'] } } };
@@ -155,7 +155,7 @@ export async function waitingRunners({ dir, count, jobs, say }) {
       }));
     }
     await Promise.all(machines.map((machine) => machine.start()));
-    // A heartbeat of every connection has been read when the last one's first request has been.
+    // When the last connection's first request has been read, every connection has sent a heartbeat.
     await until(async () => /outpost_claims_waiting(?:\{[^}]*\})? (\d+)/.exec((await outpost.get('/metrics')).text)?.[1] >= count, { timeout: 20_000, what: `${count} claims wait` });
     const mib = await residentMemory(outpost.pid);
     const latencies = [];
@@ -179,7 +179,7 @@ export async function waitingRunners({ dir, count, jobs, say }) {
   }
 }
 
-// Claims for ever over one connection; tells whoever waits when it got something.
+// Claims repeatedly over one connection, and resolves the waiters when it gets work.
 class WaitingMachine {
   static #given = [];
 

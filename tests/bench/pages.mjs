@@ -1,5 +1,5 @@
-// Every answer and page on a database of ten million results, one kept connection; and webhooks taken in while pages
-// are read beside those while nobody reads.
+// Every answer and page on a database of ten million results over one persistent connection, and webhook intake with and without
+// readers of pages.
 import { execFile } from 'node:child_process';
 import fs from 'node:fs/promises';
 import http from 'node:http';
@@ -10,7 +10,7 @@ import { Outpost, OUTPOSTD } from '../integration/lib/outpost.mjs';
 import { Load, readPaths } from './load.mjs';
 import { Stub } from './stub.mjs';
 
-const ACCELERATORS = 8; // those of fill.c
+const ACCELERATORS = 8; // as in fill.c
 const READERS = 5;
 const READER_PAUSE_MS = 100;
 const vendor = (i) => ({ name: `vendor-${i}`, title: `Vendor ${i}`, level: 'L2', trust: 'anyone', runners: [{ name: 'ci', github: { repository: `vendor-${i}/ci` } }], triggers: { push: { branches: ['main'] }, schedule: ['0 2 * * *'] } });
@@ -35,7 +35,7 @@ async function api(url, agent) {
   return JSON.parse(text());
 }
 
-// What people and programs ask for, found by following the answers.
+// The addresses that people and programs request, found by following the answers.
 async function addresses(url, agent) {
   const of = (path) => api(`${url}/api/v1/${path}`, agent);
   const { newest } = await of('dashboard');
@@ -61,13 +61,13 @@ function refuseFaults(what, { refused, broken }) {
   if (refused + broken > 0) throw new Error(`${what}: ${refused} refused, ${broken} broken`);
 }
 
-// Takes turns, so that no address has the machine's quiet moments to itself; of its turns the middle one counts.
+// Addresses take turns, so that quiet moments of the machine favour none. The median turn counts.
 async function latencies({ dir, url, paths, turns, agent, say }) {
   const all = new Map(paths.map((one) => [one, []]));
   for (let turn = 1; turn <= turns; turn++)
     for (const [i, one] of paths.entries()) {
       say(`turn ${turn} of ${turns}, answer ${i + 1} of ${paths.length}`);
-      await get(url + one, agent); // the database's pages come into memory
+      await get(url + one, agent); // loads the database's pages into memory
       const run = await readPaths({ dir, origin: url, paths: [one], seconds: 1 });
       refuseFaults(one, run);
       all.get(one).push(run);
@@ -99,7 +99,7 @@ export async function pages({ dir, results = 10_000_000, turns = 3, seconds = 5,
     const paths = await addresses(outpost.url, agent);
     const answers = await latencies({ dir, url: outpost.url, paths, turns, agent, say });
     const intake = { quiet: [], read: [] };
-    // The file grows with each run, and what is asked second is slower by that: each comes first as often.
+    // The file grows with each run, which slows the second measurement, so each is first equally often.
     const rounds = 2 * Math.ceil(pairs / 2);
     for (let i = 1; i <= rounds; i++) {
       for (const who of i % 2 ? ['quiet', 'read'] : ['read', 'quiet']) {

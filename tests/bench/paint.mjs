@@ -1,12 +1,12 @@
-// How soon each page shows something: first contentful paint, and the first paint of the page's own content, by Chromium's
-// own clock, from the request on. The browser is warm: script and style are in its cache and the connection is open. Pages take turns, so
-// that none has the machine's quiet moments to itself.
+// First contentful paint of each page, and the first paint of the page's own content, by Chromium's own clock from the request on.
+// The browser is warm: scripts and styles are in its cache, and the connection is open. Pages take turns, so that quiet moments of
+// the machine favour none.
 //
-// And for how long the page of a job stands still whose log has a million lines, while it is read and gone through.
+// Also the longest freezes of a job page whose log has a million lines, while it is read and scrolled.
 //
 //   node tests/bench/paint.mjs [BUILD_FOLDER] [--json] [--loads N] [--days N] [--url ORIGIN]
 //
-// Without --url on the history that the browser tests have, else on a server that runs.
+// Without --url it uses the history of the browser tests, otherwise a running server.
 import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -20,9 +20,9 @@ const [{ tellHistory }, { launch, noBrowser, Window }, { LINES, startMillionLine
 if (noBrowser) throw new Error(noBrowser);
 
 const AIM_MS = 100;
-const STILL_AIM_MS = 500; // of one task
+const STILL_AIM_MS = 500; // for one task
 const LOADS = Number(values.loads ?? 15);
-const WARM = 2; // loads of each that are not counted
+const WARM = 2; // loads of each page before the measurement
 
 const median = (list) => list.toSorted((a, b) => a - b)[Math.floor(list.length / 2)];
 const say = (text) => { if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`); };
@@ -33,7 +33,7 @@ async function api(origin, what) {
   return answer.json();
 }
 
-// What links lead to, found by following the answers.
+// The paths of pages, found by following the answers.
 async function pathsOf(origin) {
   const [{ newest }, { accelerators: [{ name }] }, { platforms: [platform] }] = await Promise.all(['dashboard', 'accelerators', 'platforms'].map((what) => api(origin, what)));
   const { jobs } = await api(origin, `accelerators/${name}`);
@@ -45,8 +45,8 @@ async function pathsOf(origin) {
   };
 }
 
-// Runs in the page. The frame's header may be painted before the page's own script has run, so the first of what the
-// page itself says is looked for as well.
+// Runs in the page. The header may be painted before the page's own script runs, so it also finds the first paint of the page's own
+// content.
 async function paintsOf() {
   const entry = (type, pick) => new Promise((resolve) => {
     const seen = new PerformanceObserver((list) => {
@@ -102,7 +102,7 @@ async function onHistory() {
   }
 }
 
-// The longest tasks of the page, ms: while the log is read, and while one goes through it.
+// The longest tasks of the page, ms: while the log is read, and while it is scrolled.
 async function stills() {
   say('a log of a million lines');
   const { outpost, address, close } = await startMillionLines();

@@ -1,6 +1,6 @@
--- wrk's side of reading: GETs of addresses, in turn from a random one.
--- arguments: a FILE with a path and query a line; the pause between an answer and the next question, ms; a seed.
--- Ends with one JSON line.
+-- wrk's script for reading: GETs of addresses in turn, beginning at a random one.
+-- arguments: a FILE with a path and query per line; the pause after an answer, ms; a seed.
+-- It prints one JSON line at its end.
 function init(args)
 	math.randomseed(tonumber(args[3]))
 	requests = {}

@@ -1,5 +1,4 @@
-// As much of GitHub's API as a daemon needs to send dispatches, and nothing that costs time: the stateful rig is
-// for correctness, this is for load.
+// A fast stub of the GitHub API that a daemon needs to send dispatches. It is for load tests; the stateful rig is for correctness.
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import http from 'node:http';
 import { fakeSha } from '../github/payloads.mjs';

@@ -1,7 +1,7 @@
--- wrk's side of the intake measurement: one signed body, a fresh delivery GUID with each request.
+-- wrk's script for the intake measurement: signed bodies with a new delivery GUID for each request.
 -- arguments: a FILE that lists bodies, a line each: its X-Hub-Signature-256 and its path; the URL's path; a number
 -- to seed the GUIDs with.
--- Ends with one JSON line.
+-- It prints one JSON line at its end.
 local threads = 0
 
 function setup(thread)

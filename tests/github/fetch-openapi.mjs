@@ -73,7 +73,7 @@ function resolve(doc, ref) {
   return value;
 }
 
-// Copies into `out.components` whatever `value` refers to, at any depth.
+// Copies everything that `value` refers to, at any depth, into `out.components`.
 function pull(doc, out, value) {
   if (value === null || typeof value !== 'object') return;
   for (const [key, child] of Object.entries(value)) {

@@ -1,5 +1,5 @@
-/* Preloaded into the daemon: its clocks run ahead of the machine's by what stands in a file, wall and monotonic each
- * for itself (nanoseconds). libfaketime could do it, at a hundred times the price of a look at the clock. */
+/* Preloaded into the daemon: its clocks run ahead of the machine's by the values in a file (nanoseconds), one for the wall
+ * clock and one for the monotonic clock. libfaketime would make each reading of a clock a hundred times slower. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -67,8 +67,8 @@ time_t time(time_t *ret)
 	return now;
 }
 
-/* The daemon's readers give way to its other threads. Beside other work on this machine they would hardly run, and each look
- * at the daemon waits for one. */
+/* The daemon's readers have a lower priority than its other threads. On a busy machine they would hardly run, and each query of
+ * the test waits for one. */
 int setpriority(__priority_which_t which, id_t who, int priority)
 {
 	(void)which;

@@ -1,5 +1,5 @@
-// Time as the daemon sees it: both of its clocks run ahead of ours by what stands in a file (clock.c), so hours pass
-// in one write, and whatever waits for them (deadlines, budgets, pauses) is due as if they had.
+// The daemon's time: both of its clocks run ahead of ours by the values in a file (clock.c), so one write makes hours pass, and
+// deadlines, budgets and pauses become due.
 import { spawnSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import os from 'node:os';
@@ -49,7 +49,7 @@ export class Clock {
     this.#write();
   }
 
-  // Never back.
+  // It never goes back.
   advanceTo(ms) {
     if (ms > this.now()) this.advance(ms - this.now());
   }

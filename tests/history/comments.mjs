@@ -1,5 +1,5 @@
-// Each text that a comment ever had, read by GitHub's own parser (cmark-gfm): one table, its rows whole, and nothing
-// in it that a vendor or an author could have brought in.
+// Checks each version of a comment with GitHub's own parser (cmark-gfm): it has one table with complete rows and no markup of a
+// vendor or an author.
 import { spawn } from 'node:child_process';
 import { text as readAll } from 'node:stream/consumers';
 
@@ -8,10 +8,10 @@ const MOST = 65_536; // characters, GitHub's limit
 const AT_ONCE = 100;
 const CUT = (i) => `<!-- history:${i} -->`;
 
-// The only HTML that is ours; in a summary there is text without markup.
+// The only HTML of Outpost. A summary contains text without markup.
 const HTML = /^(?:<!-- outpost:[a-z]+ -->|<\/?details>|<summary>[^<>&@#]*<\/summary>|<br ?\/?>|\s)*$/;
 const SOURCES = ['https://ci.example/', 'https://docs.example/', 'https://github.com/pytorch/pytorch/'];
-// Mentions, references, addresses, emoji, footnotes, mathematics: what GitHub makes of plain text.
+// Mentions, references, addresses, emoji, footnotes and mathematics, which GitHub finds in plain text.
 const ACTIVE = /(?:^|[^\w`])@\w|#\d|\bGH-\d|:\/\/|www\.|:[a-z+-]+:|\[\^|\$\S|[\u200b-\u200f\u202a-\u202e]/i;
 
 const plain = (xml) => xml.replace(/&lt;/g, '<').replace(/&gt;/g, '>').replace(/&quot;/g, '"').replace(/&amp;/g, '&');
@@ -25,7 +25,7 @@ async function parse(markdown) {
 const nodes = (xml) => [...xml.matchAll(/<(html_block|html_inline|text|link|image|table|table_header|table_row)\b([^>]*?)(?:\/>|>(?:([^<]*)<\/\1>)?)/g)]
   .map(([, kind, attributes, text = '']) => ({ kind, text: plain(text), url: plain(/destination="([^"]*)"/.exec(attributes)?.[1] ?? '') }));
 
-// Rows of the table as they are written: so many cells. A bar that is not escaped ends a cell, in code as well.
+// Counts the cells of the table's source rows. An unescaped bar ends a cell, even in code.
 const width = (line) => line.replace(/\\\\/g, '').replace(/\\\|/g, '').split('|').length - 2;
 
 function faults(markdown, found, ours) {
@@ -52,7 +52,7 @@ export async function checkComments(bodies, ours) {
   for (let from = 0; from < distinct.length; from += AT_ONCE) {
     const batch = distinct.slice(from, from + AT_ONCE);
     const xml = await parse(batch.map(({ body }, i) => `${body}\n\n${CUT(i)}\n\n`).join(''));
-    // A comment that leaves something open swallows the mark behind it.
+    // A comment with unclosed markup swallows the mark after it.
     const parts = xml.split(/<html_block xml:space="preserve">&lt;!-- history:\d+ --&gt;\n<\/html_block>/);
     const whole = parts.length === batch.length + 1;
     for (const [i, { number, body }] of batch.entries()) {

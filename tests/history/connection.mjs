@@ -16,7 +16,7 @@ export class Connection {
     this.sent = sent;
   }
 
-  // Those that lie idle; the next request opens one.
+  // Closes idle connections; the next request opens one.
   close() { this.#agent.destroy(); }
 
   #request(method, path, { headers, body } = {}, agent = this.#agent) {
@@ -33,7 +33,7 @@ export class Connection {
     });
   }
 
-  // A connection that was idle for hours is one that the server closed; all that is sent may be sent twice.
+  // The server closes a connection that was idle for hours. Each request may be sent twice.
   async send(method, path, options) {
     try {
       return await this.#request(method, path, options);

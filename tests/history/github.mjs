@@ -1,10 +1,10 @@
-// A GitHub of a few hundred lines less than the rig's: it believes everything, answers at once and remembers what
-// was written. For thousands of events; whether requests are right is what the rig (tests/github) is for.
+// A minimal GitHub for thousands of events: it accepts everything, answers at once and records comments. The rig (tests/github)
+// checks whether requests are correct.
 import { EventEmitter, once } from 'node:events';
 import { generateKeyPairSync } from 'node:crypto';
 import http from 'node:http';
 
-// One key for all that run in this process.
+// One key for all instances in this process.
 let key;
 const appKey = () => (key ??= generateKeyPairSync('rsa', { modulusLength: 2048, privateKeyEncoding: { type: 'pkcs8', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' } }).privateKey);
 
@@ -18,10 +18,10 @@ export class Github extends EventEmitter {
   #next = 1000;
   #comments = new Map(); // id → {number, body}
   #checks = new Map();
-  bodies = []; // {number, body}: each text that a comment ever had
+  bodies = []; // {number, body}: each version of each comment
   requests = 0;
   counts = {};
-  unknown = new Set(); // requests that nothing here answers
+  unknown = new Set(); // requests without a handler
   secret = 'history';
 
   static async start(source) {
@@ -35,7 +35,7 @@ export class Github extends EventEmitter {
     return self;
   }
 
-  setTarget() {} // who delivers webhooks knows where to
+  setTarget() {} // the sender of webhooks knows the target
 
   async close() {
     this.#server.close();
@@ -116,7 +116,7 @@ export class Github extends EventEmitter {
   }
 
   createComment({ repository, number }, body) {
-    if (repository !== UPSTREAM) return this.written(); // on an issue of a vendor's
+    if (repository !== UPSTREAM) return this.written(); // on a vendor's issue
     return [201, this.#write(this.#next++, Number(number), body.body)];
   }
 

@@ -3,7 +3,7 @@
 //   node tests/history/history.mjs [--seeds 10] [--first 1] [--at-once 2×CORES] [--days 20] [--pulls 300] [--accelerators 4] [--tests 24] [--keep FOLDER]
 //
 // --keep writes each finished history to FOLDER/SEED-MODE.json, with the story of each missed cell.
-// Exit 1 when a target is missed over all seeds of a mode, or when a guilty cell was excused in any of them.
+// Exits with 1 if all seeds of a mode together miss a target, or if any seed excused a guilty cell.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';

@@ -1,4 +1,4 @@
-// What was said of each red cell against the truth: the matrix, and the targets. README.md says what each share is a share of.
+// Compares Outpost's verdict of each red cell with the truth: the matrix and the targets. README.md defines the shares.
 import { isSpecific, sameness } from './messages.mjs';
 import { DAY, HOUR } from './world.mjs';
 
@@ -6,9 +6,9 @@ export const TRUTHS = ['guilty', 'both', 'unsettled', 'base', 'flaky', 'infra', 
 export const SAID = ['KNOWN', 'BASE', 'FLAKY', 'NEW', 'UNCLASSIFIED'];
 const DISTANCE = 20; // attribution.distance
 const WINDOW = 7 * DAY; // attribution.window
-const PATIENCE = 12 * HOUR; // so long an experiment may take
+const PATIENCE = 12 * HOUR; // the limit of an experiment
 
-// limit: at least, or at most so many percent; most: at most so many
+// The limits: a minimum or maximum in percent, or a maximum number.
 export const TARGETS = {
   with: { excused: 0, everExcused: 0, flaky: 97, base: 97, infraNew: 1, unclassified: 2, extra: 12, delay: 2 },
   without: { excused: 0, everExcused: 0, flaky: 60, base: 90, infraNew: 5, unclassified: 25, delay: 2 },
@@ -16,8 +16,8 @@ export const TARGETS = {
 
 const isAlike = (red, cause) => red?.truth && red.status === cause.status && sameness(red.cause) === sameness(cause);
 
-// Whether runs of the branch alone show that this red job is the base's: the merge base itself failed so and never passed, or the
-// nearest runs on both sides of it did, and none between them skipped the test.
+// True if runs of the branch alone show that this red job is the base's: the merge base itself failed with the same message and
+// never passed, or the nearest runs on both sides of it failed so.
 function isShownByBranch(play, { head, accelerator, test, at }, { job, cause }) {
   const runs = play.said.tested.get(accelerator).filter((run) => run.at <= at && run.branch === head.base.branch && Math.abs(run.index - head.base.index) <= DISTANCE);
   const outcome = (run) => run.jobs.get(`${test} ${job}`);
@@ -29,21 +29,21 @@ function isShownByBranch(play, { head, accelerator, test, at }, { job, cause }) 
   return Boolean(before && after) && isAlike(outcome(before), cause) && isAlike(outcome(after), cause);
 }
 
-// Whether reports alone show that this red job is flaky: it passed in another attempt on this commit. That others fail so, too,
-// shows nothing: a change may break a flaky test for good, in the words that it always has.
+// True if reports alone show that this red job is flaky: it passed in another attempt on this commit. The same failure on other
+// changes is not evidence, because a change may break a flaky test permanently with its usual message.
 function isShownFlaky(play, { head, accelerator, test }, { job }) {
   const where = `${accelerator} ${test} ${job}`;
   const mine = (play.said.failures.get(where) ?? []).findLast((one) => one.sha === head.sha);
   return (play.said.passes.get(`${head.sha} ${where}`) ?? []).some((then) => Math.abs(mine.at - then) < WINDOW);
 }
 
-// A flaky test that failed on the merge base as well was red before the change: to say so is right.
+// A flaky test that also failed on the merge base was red before the change, so BASE is correct.
 function failedOnBase(play, { head, accelerator, test, at, result }) {
   const runs = [...play.said.tested.get(accelerator), ...play.said.rerunOnBase.get(accelerator) ?? []].filter((run) => run.at <= at && run.branch === head.base.branch && run.index === head.base.index);
   return result.reds.every(({ job, cause }) => runs.some((run) => isAlike(run.jobs.get(`${test} ${job}`), cause)));
 }
 
-// The head stayed, and its vendor answered, for as long as an experiment may take.
+// True if the head stayed, and its vendor answered, for the limit of an experiment.
 function hadTime(play, { head, accelerator, at }) {
   const reported = play.said.reported.get(`${head.sha} ${accelerator}`);
   const vendor = play.world.accelerators.find(({ name }) => name === accelerator);
@@ -51,8 +51,8 @@ function hadTime(play, { head, accelerator, at }) {
   return at - reported >= PATIENCE && !isAway;
 }
 
-// UNCLASSIFIED is the only verdict that the definitions allow: NEW requires a green merge base, BASE the same message there. So the
-// merge base is not known, or the pull request and the merge base break the test with different messages.
+// True if UNCLASSIFIED is the only possible verdict: NEW requires a green merge base and BASE the same message there, but the merge
+// base is unknown, or the pull request and the merge base break the test with different messages.
 function isOpenByDefinition(play, { head, pull, accelerator: name, test, result }) {
   if (pull.isUnknown) return ['guilty', 'base'].includes(result.truth);
   const accelerator = play.world.accelerators.find((one) => one.name === name);
@@ -70,7 +70,7 @@ function recognisable(play, mode, cell) {
 const last = (cell) => cell.said.at(-1).said;
 const share = (all, right) => ({ n: all.length, hits: all.filter(right).length, missed: all.filter((cell) => !right(cell)) });
 
-// One line with all that is known of it.
+// One line with everything about a cell.
 function storyOf(play, cell) {
   const { pull, head, accelerator, test, result, said } = cell;
   const around = play.said.tested.get(accelerator).filter((run) => run.branch === head.base.branch && Math.abs(run.index - head.base.index) <= DISTANCE).sort((a, b) => b.index - a.index)
@@ -80,7 +80,7 @@ function storyOf(play, cell) {
   return `#${pull.number} (${pull.kind}, by ${pull.author}, to ${pull.to}, base ${head.base.index}${pull.isUnknown ? ', unknown' : ''}) ${accelerator} ${test}: truth ${result.truth} in ${result.reds.map(({ job }) => job).join(', ')} (${JSON.stringify(result.message)}); said ${history}; experiments: ${experiments || 'none'}; around the base: ${around}`;
 }
 
-// What was said instead, and why, without the numbers.
+// The wrong verdicts and their reasons without numbers, with their counts.
 function reasons({ missed }) {
   const tally = new Map();
   for (const cell of missed) {
@@ -101,7 +101,7 @@ export function judge(play, mode) {
   const flakyOfAll = share(of('flaky'), (cell) => last(cell) === 'FLAKY' || (last(cell) === 'BASE' && failedOnBase(play, cell)));
   const base = share(recognised('base'), (cell) => last(cell) === 'BASE');
   const infra = share(of('infra', 'outage'), (cell) => last(cell) !== 'NEW');
-  // Without experiments nothing but words shows that a machine is bad, and words excuse nothing.
+  // Without experiments only a message shows that a machine is bad, and a message is not an excuse.
   const open = reds.filter((cell) => isOpenByDefinition(play, cell));
   const settled = reds.filter((cell) => !open.includes(cell) && (mode === 'with' ? hadTime(play, cell) : !['infra', 'outage'].includes(cell.result.truth)));
   const isClassified = (cell) => last(cell) !== 'UNCLASSIFIED';

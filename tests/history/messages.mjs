@@ -1,4 +1,4 @@
-// What failures say. The shapes are in shapes.mjs; what differs from run to run is filled in here.
+// The messages of failures. shapes.mjs has the templates, and this module fills in the parts that differ between runs.
 const SYLLABLES = ['ko', 'lu', 'mi', 'tor', 'gan', 'zu', 'pex', 'ril', 'su', 'von', 'wik', 'yol', 'nim', 'hos', 'jut', 'qua'];
 const PAD = Array.from({ length: 12 }, (_, i) => `  File "torch/nn/modules/module.py", line ${1000 + i}, in _call_impl`).join('\n');
 
@@ -6,8 +6,8 @@ export const newWord = (dice) => Array.from({ length: 4 }, () => dice.pick(SYLLA
 
 const hex = (dice, n) => Array.from({ length: n }, () => dice.below(16).toString(16)).join('');
 
-// {n} a number, {f} a fraction, {hex} an address, {ms} a time, {rank} 0 to 7, {test} the test's own name, {word} the cause's own
-// word, {pad} 700 bytes that are always the same.
+// {n} a number, {f} a fraction, {hex} an address, {ms} a time, {rank} 0 to 7, {test} the test's name, {word} the cause's word,
+// {pad} 700 constant bytes.
 export function fill(template, dice, test, word = '') {
   return template.replace(/\{(\w+)\}/g, (whole, kind) => {
     switch (kind) {
@@ -24,12 +24,12 @@ export function fill(template, dice, test, word = '') {
   });
 }
 
-// What two failures say alike.
+// The common part of two failures' messages.
 export const sameness = ({ template, word }) => (template.includes('{word}') ? `${word}: ${template}` : template);
 export const isSpecific = ({ template }) => template.includes('{word}');
 
 const CATALOGUE = ['RuntimeError: {word} is not implemented for \'PrivateUse1\', at 0x7f{hex}, line {n}', 'AssertionError: {word}: expected {f}, got {f}', '{word} failed on rank {rank} after {ms} ms'];
 export const patternOf = (dice) => dice.pick(CATALOGUE);
 
-// Titles of commits and pull requests, which anybody may write as they like.
+// Titles of commits and pull requests, which may contain any text.
 export const harmless = (dice) => (dice.chance(0.02) ? 'Revert "@octocat\'s change" (#98765)' : dice.pick(['Fix typo', 'Refactor dispatcher', 'Speed up reduction', '[inductor] Fuse | more', 'Undo "@octocat\'s change" (#98765)', 'Add <b>tests</b>']));

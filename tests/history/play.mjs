@@ -1,5 +1,5 @@
-// Plays a world to a daemon, in the order of its days: webhooks as GitHub sends them, reports as vendors send them,
-// and before anything goes on, what Outpost says of each pull request is read and kept.
+// Plays a world to a daemon in the order of time: webhooks as GitHub sends them, and reports as vendors send them. After each
+// event it reads and records Outpost's verdicts of the affected pull requests.
 import { Connection } from './connection.mjs';
 import { Project } from './project.mjs';
 import { Said } from './said.mjs';
@@ -7,18 +7,18 @@ import { settle } from './settle.mjs';
 import { Vendors } from './vendors.mjs';
 import { DAY, HOUR } from './world.mjs';
 
-const SHORT = 1000; // what is put off for some milliseconds is done after it
+const SHORT = 1000; // longer than a delay of some milliseconds
 
 export class Play {
-  #events = []; // the next one is the last; those of one time in the order in which they were planned
-  #due; // when the next periodic run begins
+  #events = []; // the last one is the next; events of one time are in the order of their planning
+  #due; // the time of the next periodic run
 
   sent = { webhooks: 0, reports: 0, reads: 0, looks: 0 };
   problems = [];
 
-  // documents(run, job) → {report (Outpost's), log} that its vendor hands in besides; hasStarts: vendors tell when a job
-  // begins; isCut: nothing happens after the world's end, whatever is under way then; hasSchedules: periodic runs begin when
-  // they are due
+  // documents(run, job) → {report (Outpost's), log}, the documents that the vendor sends; hasStarts: vendors report the start of
+  // a job; isCut: all events stop at the world's end, even if work is running; hasSchedules: periodic runs begin when they are
+  // due
   constructor({ world, clock, slot = HOUR / 60, say = () => {}, documents = () => ({}), hasStarts = false, isCut = false, hasSchedules = false }) {
     Object.assign(this, { world, clock, slot, say, documents, hasStarts, isCut, hasSchedules });
     this.project = new Project(this);
@@ -26,7 +26,7 @@ export class Play {
     this.said = new Said(this);
   }
 
-  // isLater: the clock passes between it and what has the same key
+  // isLater: time passes between this event and the others with its key
   at(time, key, act, { looksAt, isLater } = {}) {
     let low = 0, high = this.#events.length;
     while (low < high) {
@@ -37,7 +37,7 @@ export class Play {
     this.#events.splice(low, 0, { time, key, act, looksAt, isLater });
   }
 
-  // Those of the next hours, up to one that has to see what came of an earlier one of them.
+  // The events of the next hours, up to one that depends on an earlier one of them.
   #next() {
     const batch = [], keys = new Set();
     for (let event; (event = this.#events.at(-1)) && (batch.length === 0 || event.time < batch[0].time + this.slot) && !((event.looksAt || event.isLater) && keys.has(event.key));) {
@@ -72,7 +72,7 @@ export class Play {
     this.daemon.close();
   }
 
-  // Those of one pull request, or of main, one after the other.
+  // The events of one pull request, or of main, one after the other.
   async #perform(batch) {
     const lines = new Map();
     for (const { key, act } of batch) lines.set(key, (lines.get(key) ?? Promise.resolve()).then(act));
@@ -81,8 +81,8 @@ export class Play {
 
   #settle(wanted) { return settle(this, wanted); }
 
-  // Up to `time` the clock stands still wherever a periodic run is due, as one that nobody moves would have passed there: the
-  // daemon takes what it finds due a minute ago for missed.
+  // Until `time` the clock stops at each due time of a periodic run, as a real clock would pass it: the daemon treats a due time
+  // that is a minute old as missed.
   async #stop(time) {
     if (!this.hasSchedules) return;
     for (;;) {
@@ -98,10 +98,10 @@ export class Play {
 
   async #nextDue() {
     const { accelerators } = await this.daemon.get('/api/v1/nightly?days=1&limit=1');
-    return 1000 + Math.min(...accelerators.map(({ schedule }) => Date.parse(schedule?.next ?? '')).filter(Number.isFinite)); // whole seconds are said
+    return 1000 + Math.min(...accelerators.map(({ schedule }) => Date.parse(schedule?.next ?? '')).filter(Number.isFinite)); // the API has whole seconds
   }
 
-  // Hours pass: connections that lie idle will be closed by then.
+  // Hours pass, so idle connections will be closed.
   #pass(time) {
     if (time <= this.clock.now()) return;
     this.daemon.close();

@@ -1,5 +1,4 @@
-// Main and the pull requests as the world has planned them: what GitHub tells of them in webhooks, and what it answers
-// when it is asked (github.mjs).
+// Main and the pull requests as the world planned them: GitHub's webhooks about them and its answers (github.mjs).
 import { createHash } from 'node:crypto';
 import { pullRequest, push as pushPayload } from '../github/payloads.mjs';
 import { DAY, HOUR, RELEASE } from './world.mjs';
@@ -25,7 +24,7 @@ export class Project {
     this.world.pulls.forEach((plan, i) => this.#play.at(plan.at, `plan ${i}`, () => this.open(plan)));
   }
 
-  // ---- what GitHub knows ----
+  // ---- GitHub's answers ----
 
   mergeBase(base, sha) {
     const head = this.heads.get(sha);
@@ -60,12 +59,12 @@ export class Project {
     await this.#play.daemon.deliver('push', payload);
   }
 
-  // Some commits name a person, and no login.
+  // Some commits name a person without a login.
   #signature(author) {
     return this.world.unlinked.has(author) ? { name: `Dev ${author.replace('author-', '')}`, email: 'b@example.com' } : { name: author, username: author, email: 'a@example.com' };
   }
 
-  // A cherry-pick takes over what main breaks or has fixed by now, or neither. draw: 0 to 1
+  // A cherry-pick brings a breakage or a fix of main, or neither. draw: 0 to 1
   #picked({ broken }, draw) {
     const missing = this.world.tip.broken.filter((one) => !broken.includes(one)), left = broken.filter((one) => !this.world.tip.broken.includes(one));
     return { breaks: draw < 0.1 ? missing.slice(0, 1) : [], fixes: draw > 0.6 ? left : [] };
@@ -90,13 +89,13 @@ export class Project {
     return list[Math.max(0, list.length - 1 - age)];
   }
 
-  // Something that main had broken and fixed in the last days. → {breakage, commit}
+  // A breakage that main had and fixed in the last days. → {breakage, commit}
   #fixedOnMain(dice, at) {
     const found = this.world.main.flatMap((commit) => (at - commit.at < 10 * DAY ? commit.fixes ?? [] : []).filter((one) => !this.world.tip.broken.includes(one)).map((breakage) => ({ breakage, commit })));
     return found.length > 0 ? dice.pick(found) : undefined;
   }
 
-  // Another pull request to stand on, or to try again.
+  // Another pull request to stack on or to try again.
   #other(dice, fits) {
     const found = [...this.byNumber.values()].filter(fits);
     return found.length > 0 ? dice.pick(found) : undefined;
@@ -119,7 +118,7 @@ export class Project {
     if (parent && (kind === 'sibling' || (kind !== 'same limit' && dice.chance(kind === 'reland' ? 0.8 : 0.75)))) pull.author = parent.author;
     if (kind === 'stacked' && parent) Object.assign(pull, { base: parent.base, files: [...parent.files, ...pull.files], breaks: [...parent.breaks] });
     if (kind === 'sibling' && parent) Object.assign(pull, { breaks: [...parent.mistakes], files: [parent.files[0], ...pull.files] }); // the same mistake is in the same file
-    if (kind === 'same limit' && parent) pull.breaks.push(...parent.mistakes.map((one) => ({ ...one }))); // two who know nothing of each other
+    if (kind === 'same limit' && parent) pull.breaks.push(...parent.mistakes.map((one) => ({ ...one }))); // two independent authors
     if (kind === 'reland') Object.assign(pull, { files: parent.files, base: world.tipOf(to), breaks: dice.chance(0.6) ? parent.landed : [] });
     if (fixed) Object.assign(pull, { base: world.tip, breaks: [fixed.breakage], files: dice.chance(0.6) ? fixed.commit.files : pull.files });
     if (kind === 'unsettles') pull.unsettled = world.unsettled(dice);
@@ -159,7 +158,7 @@ export class Project {
     return this.#newHead(pull, 'synchronize', at);
   }
 
-  // Merged unless it is red; some are merged although they are, and taken back, and tried again.
+  // Merges it unless it is red. Some are merged although they are red, then reverted and tried again.
   async #close(pull, at) {
     const isMerged = (pull.breaks.length === 0 && !pull.unsettled) || pull.kind === 'lands broken';
     pull.isOpen = false;

@@ -1,10 +1,10 @@
-// The truth of each red cell as far as it was reported, and all that Outpost ever said of it: in the API, and in each text of a comment.
+// The truth of each reported red cell, and all verdicts that Outpost showed for it, in the API and in each version of a comment.
 import { sameness } from './messages.mjs';
 import { commitOf, wordsIn } from './shown.mjs';
 
 export const EXCUSES = ['KNOWN', 'BASE', 'FLAKY'];
 const RED = ['FAIL', 'ERROR', 'MISS'];
-// Of the jobs in which a test is red, the truth that must not be excused counts for the cell.
+// If a test is red in several jobs, the first of these truths counts for the cell.
 const WORST = ['guilty', 'both', 'unsettled', 'base', 'flaky', 'infra', 'outage'];
 
 const add = (map, key, value) => (map.has(key) ? map.get(key).push(value) : map.set(key, [value]));
@@ -12,23 +12,23 @@ const add = (map, key, value) => (map.has(key) ? map.get(key).push(value) : map.
 export class Said {
   #play;
   #toLook = new Set();
-  #texts = []; // comments that were written since the last look
-  #results = new Map(); // "SHA accelerator suite/test" → {truth, statuses, before: truths that it had since the last look, reds: [{job, …}]}
+  #texts = []; // comments since the last look
+  #results = new Map(); // "SHA accelerator suite/test" → {truth, statuses, before: its truths since the last look, reds: [{job, …}]}
   #titles;
-  #moved = new Set(); // keys of results that were reported since the last look
-  #inputs = new Map(); // SHA → when it was last reported, and when the comment followed
+  #moved = new Set(); // keys of results since the last look
+  #inputs = new Map(); // SHA → the time of the last report, and of the comment that followed
 
   failures = new Map(); // "accelerator suite/test job" → [{at, same, status, author, files, sha, branch, truth}]
-  runs = new Map(); // "accelerator suite/test job" → [{at, author, branch, same}]: all that passed or failed; same: how it failed
+  runs = new Map(); // "accelerator suite/test job" → [{at, author, branch, same}]: all that passed or failed; same: the kind of failure
   passes = new Map(); // "SHA accelerator suite/test job" → [at]
   tested = new Map(); // accelerator → [{index, branch, at, jobs: "suite/test job" → result}] of pushes
   cells = new Map(); // "SHA accelerator suite/test" → {head, pull, result, said: [{at, said, truth, reason, evidence}]}
-  reported = new Map(); // "SHA accelerator" → when it was last reported
+  reported = new Map(); // "SHA accelerator" → the time of the last report
   redHeads = new Set(); // SHAs of pull requests' heads that ever had a red test
   excused = []; // {pull, cell, where, said, reason}
-  rerunOnBase = new Map(); // accelerator → the same of experiments on merge bases
+  rerunOnBase = new Map(); // accelerator → like `tested`, for experiments on merge bases
   experiments = []; // {head, accelerator, side, sha, tests}
-  extra = new Map(); // SHA → tests that ran again for it
+  extra = new Map(); // SHA → the number of tests that were rerun for it
 
   constructor(play) {
     this.#play = play;
@@ -62,7 +62,7 @@ export class Said {
       this.#results.set(key, { truth, statuses: results.map(({ status }) => status), reds, before, ...reds.find((red) => red.truth === truth) });
       if (truth && head.isPull && reds.some(({ status }) => status !== 'MISS')) this.redHeads.add(head.sha);
     }
-    if (head.isPull) this.#heard(head);
+    if (head.isPull) this.#noteInput(head);
   }
 
   // An experiment that explains this head, and its results.
@@ -75,19 +75,19 @@ export class Said {
       const results = jobs.flatMap((job) => job.tests.map((result) => [`${result.suite}/${result.name} ${job.name}`, result]));
       add(this.rerunOnBase, name, { index: head.base.index, branch: head.base.branch, at: this.#play.clock.now(), jobs: new Map(results) });
     }
-    this.#heard(head);
+    this.#noteInput(head);
   }
 
-  // ---- what Outpost says ----
+  // ---- Outpost's verdicts ----
 
-  #heard(head) { this.#inputs.set(head.sha, { at: this.#play.clock.now() }); }
+  #noteInput(head) { this.#inputs.set(head.sha, { at: this.#play.clock.now() }); }
 
-  // From the last report or experiment of each head with red tests to the comment that followed, in seconds.
+  // Seconds from the last report or experiment of each head with red tests to the comment that followed.
   get delays() {
     return [...this.#inputs].filter(([sha, { until }]) => until !== undefined && this.redHeads.has(sha)).map(([, { at, until }]) => (until - at) / 1000).sort((a, b) => a - b);
   }
 
-  // A comment was written.
+  // Records a new version of a comment.
   commented(number, body) {
     this.#toLook.add(number);
     this.#texts.push({ number, body });
@@ -95,7 +95,7 @@ export class Said {
     if (input) input.until ??= this.#play.clock.now();
   }
 
-  // Of this pull request there is something new.
+  // Marks this pull request as changed.
   wake(number) { this.#toLook.add(number); }
 
   async lookAround() {
@@ -115,10 +115,10 @@ export class Said {
       return;
     }
     const at = this.#play.clock.now();
-    for (const verdict of said.verdicts) this.#hear(pull, verdict, at);
+    for (const verdict of said.verdicts) this.#readVerdict(pull, verdict, at);
   }
 
-  // Only where the truth was the same since the last look: the text may be older than the last report.
+  // Only if the truth has not changed since the last look, because the text may be older than the last report.
   #read(pull, body) {
     const sha = commitOf(body);
     for (const { test, accelerator, said } of wordsIn(body)) {
@@ -133,7 +133,7 @@ export class Said {
     if (isWrong && !this.excused.some((one) => one.key === key && one.said === said && one.where === where)) this.excused.push({ pull, key, where, said, truth, cause, message, reason });
   }
 
-  #hear(pull, verdict, at) {
+  #readVerdict(pull, verdict, at) {
     const test = `${verdict.suite}/${verdict.test}`;
     const key = `${pull.head.sha} ${verdict.accelerator} ${test}`;
     const result = this.#results.get(key) ?? (verdict.suite === 'dispatch' && { truth: 'outage', status: 'MISS', statuses: ['MISS'], reds: [] });
@@ -142,7 +142,7 @@ export class Said {
       return;
     }
     if (!RED.includes(verdict.status)) {
-      this.cells.delete(key); // green in a later attempt
+      this.cells.delete(key); // it passed in a later attempt
       return;
     }
     const cell = this.cells.get(key) ?? { key, pull, head: pull.head, accelerator: verdict.accelerator, test, said: [] };

@@ -1,9 +1,9 @@
-// Plays the named scenarios (scenarios/*.txt), each to a daemon of its own, with vendors that run experiments and with vendors
-// that do not.
+// Plays the named scenarios (scenarios/*.txt), each to its own daemon, with vendors that run experiments and with vendors that do
+// not.
 //
 //   node tests/history/scenarios.mjs [--mode with|without] [--at-once 3] [--folder scenarios] [PART OF A NAME…]
 //
-// Exit 1 when something was said that may not be said, or was not said that is expected.
+// Exits with 1 if a verdict is forbidden or an expected one is missing.
 import { once } from 'node:events';
 import fs from 'node:fs/promises';
 import http from 'node:http';
@@ -19,12 +19,12 @@ import { readStories } from './story.mjs';
 
 const FOLDER = path.join(path.dirname(fileURLToPath(import.meta.url)), 'scenarios');
 const START = Date.UTC(2026, 0, 5);
-const WORK = ['pull_request', 'push', 'experiment']; // the events that ask for a run
+const WORK = ['pull_request', 'push', 'experiment']; // the events that start a run
 export const MODES = ['with', 'without'];
 
 export const stories = (folder = FOLDER) => readStories(folder);
 
-// The vendors' own CI systems, of all scenarios: http://127.0.0.1:PORT/SCENARIO/ACCELERATOR.
+// The vendors' own CI systems of all scenarios: http://127.0.0.1:PORT/SCENARIO/ACCELERATOR.
 class Vendors {
   #stages = new Map();
   #next = 1;
@@ -44,7 +44,7 @@ class Vendors {
     return self;
   }
 
-  // Where this scenario's accelerators are reached.
+  // The addresses of this scenario's accelerators.
   urlOf = (stage, name) => {
     stage.vendorId ??= String(this.#next++);
     this.#stages.set(stage.vendorId, stage);
@@ -90,7 +90,7 @@ export class Theatre {
   }
 }
 
-// Each in each mode; calls done({story, mode, problems, seconds}) as they end.
+// Plays each story in each mode; calls done({story, mode, problems, seconds}) as they end.
 export async function playAll(list, modes, atOnce, done) {
   const theatre = await Theatre.open();
   const left = list.flatMap((story) => modes.map((mode) => ({ story, mode })));

@@ -1,14 +1,13 @@
-// Waits until the daemon has nothing more to do now. What waits for a budget of GitHub's or for a pause gets the time that it
-// waits for: the clock moves.
+// Waits until the daemon is idle. If work waits for a GitHub budget or a pause, the clock moves ahead.
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const STEP = 300; // how exactly times can be told afterwards
-const SHORT_STEPS = 10; // what waits longer than so many waits for a long time
+const STEP = 300; // the precision of times in the results
+const SHORT_STEPS = 10; // work that waits for more steps waits for a long time
 const LONGEST_PAUSE = 300_000;
 const PATIENCE_LOOKS = 4000;
-const PAUSE_MS = 4; // between two looks: each costs the daemon a millisecond
+const PAUSE_MS = 4; // between two looks, because each costs the daemon a millisecond
 
-// wanted: so many looks in a row must find it idle
+// wanted: the number of successive looks that must find it idle
 export async function settle({ daemon, github, clock }, wanted) {
   let pause = STEP, waits = 0, { requests } = github;
   for (let idle = 0, looks = 0; idle < wanted; looks++) {

@@ -1,5 +1,5 @@
-// How failures read in the frameworks that vendors test with, in our own words. {word} is what belongs to one cause alone (an
-// operator, a kernel, an attribute); a shape without it reads the same for any cause. The rest of the braces: fill() in messages.mjs.
+// Templates of failures in the frameworks that vendors use, in our own words. {word} identifies one cause (an operator, a kernel, an
+// attribute); a template without it is the same for any cause. fill() in messages.mjs has the other placeholders.
 
 const ASYNC_CUDA = '\nCUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.\nFor debugging consider passing CUDA_LAUNCH_BLOCKING=1\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.';
 const ASYNC_HIP = '\nHIP kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.\nFor debugging consider passing AMD_SERIALIZE_KERNEL=3';
@@ -50,7 +50,7 @@ export const VAGUE = [
   ['harness', 'Segmentation fault (core dumped)'],
 ];
 
-// What a machine, a disk, a network or the harness says; the tests have nothing to do with it. `isWhole`: it ends the whole job.
+// Failures of a machine, a disk, a network or the harness, which are independent of the tests. `isWhole`: it ends the whole job.
 export const MACHINE = [
   { status: 'ERROR', isWhole: true, texts: ['RuntimeError: CUDA error: uncorrectable ECC error encountered', 'RuntimeError: No HIP GPUs are available', 'RuntimeError: No XPU devices are available.'] },
   { status: 'FAIL', isWhole: true, texts: ['OSError: [Errno 28] No space left on device: \'/tmp/pytest-of-ci/pytest-{n}/{test}0\''] },
@@ -59,7 +59,7 @@ export const MACHINE = [
   { status: 'MISS', isWhole: true, texts: ['The self-hosted runner lost communication with the server. Verify the machine is running and has a healthy network connection.'] },
 ];
 
-// A vendor writes whatever it likes, and some would like to be more than text.
+// Messages with markup, because a vendor may write any text.
 export const HOSTILE = [
   '| {word} | @octocat see #12, pytorch/pytorch#34 and GH-56 | `code |',
   '<img src=x onerror=alert(1)> <details><summary>{word}</summary> <!-- {word} -->',

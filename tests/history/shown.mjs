@@ -1,4 +1,4 @@
-// The words that one text of a comment says of red cells: the table's cells, and the lists below it.
+// The verdicts in one version of a comment: the table's cells and the lists below it.
 
 const EXCUSES = { known: 'KNOWN', base: 'BASE', flaky: 'FLAKY', new: 'NEW' };
 const LISTS = [[/^\*\*Known\*\*/, 'KNOWN'], [/^\*\*Red on the base/, 'BASE'], [/^\*\*Flaky\*\*/, 'FLAKY'], [/^\*\*New failures\*\*/, 'NEW']];
@@ -7,7 +7,7 @@ const link = /\[((?:[^\]\\]|\\.)*)\]\([^)]*\)/g;
 const plain = (text) => text.replace(link, '$1').replace(/[`*]/g, '').replace(/\\(.)/g, '$1').trim();
 const cells = (row) => row.replace(/^\||\|$/g, '').split(/(?<!\\)\|/).map(plain);
 
-// The commit that the comment is about; undefined: it names none.
+// The comment's commit, or undefined.
 export const commitOf = (body) => /\/commit\/([0-9a-f]{40})/.exec(body.split('\n').find((line) => line.startsWith('Tested commit')) ?? '')?.[1];
 
 // → [{test: "suite/name", accelerator: title, said: KNOWN | BASE | FLAKY | NEW}]

@@ -1,10 +1,10 @@
-// Months of a project with known truth, played to the daemon through its HTTP interface; then what it said of each red cell is held
-// against the truth.
+// Plays months of a project with known truth to the daemon through its HTTP interface, then compares its verdicts of red cells with
+// the truth.
 //
 //   node tests/history/simulate.mjs [--seed N] [--mode with|without] [--days 40] [--pulls 300] [--accelerators 6] [--tests 40] [--stories NAME,…]
 //
-// Exit 1 when a target is missed. --stories flaky,base,infra,classified: one line for each cell that was missed; excused cells
-// always have theirs. OUTPOSTD names the program; KEEP=1 keeps its folder.
+// Exits with 1 if a target is missed. --stories flaky,base,infra,classified: one line for each missed cell; excused cells always
+// have one. OUTPOSTD names the program; KEEP=1 keeps its folder.
 import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';

@@ -1,5 +1,5 @@
-// Plays one named scenario to a daemon of its own, and holds every text of a comment and every answer of the API against the
-// truth: a cell that the pull request breaks is never BASE, FLAKY or KNOWN, in any version. The statements: README.md.
+// Plays one named scenario to its own daemon and compares each version of a comment and each answer of the API with the truth: a
+// cell that the pull request breaks is never BASE, FLAKY or KNOWN in any version. README.md has the statements.
 import { createHash } from 'node:crypto';
 import { AUDIENCE, githubClaims } from '../github/oidc.mjs';
 import { issueComment, pullRequest, push as pushPayload } from '../github/payloads.mjs';
@@ -19,7 +19,7 @@ const SAID = [...EXCUSES, 'NEW', 'UNCLASSIFIED'];
 const CHANGES = ['breaks', 'fixes', 'reverts', 'relands', 'unsettles'];
 const BEHAVIOURS = ['honest', 'ignores-list', 'other-tests', 'base-for-head', 'head-for-base', 'one-run-for-both', 'silent', 'late', 'twice', 'all-skipped'];
 const FINISH = 20 * HOUR;
-const LOOKS_MAX = 2000; // for a dispatch: on a loaded machine it takes a while
+const LOOKS_MAX = 2000; // for a dispatch, which takes a while on a busy machine
 
 const sha1 = (text) => createHash('sha1').update(text).digest('hex');
 const seconds = (ms) => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
@@ -34,11 +34,11 @@ export class Stage {
   #pulls = new Map();
   #tips = new Map();
   #called = new Map(); // test or job → its real name
-  #dispatches = new Map(); // "SHA accelerator" → what its vendor got last
+  #dispatches = new Map(); // "SHA accelerator" → the last dispatch to its vendor
   #attempts = new Map(); // dispatch → attempts
-  #asked = []; // experiments that their vendors have, and have not answered
+  #asked = []; // experiments without an answer of their vendors
   #outcomes = new Map(); // "side pull" → [annotations]
-  #machines = new Map(); // accelerator → [cause]: what fails on it whatever it runs
+  #machines = new Map(); // accelerator → [cause], the failures of its machine in any test
   #truth = new Map(); // "SHA accelerator suite/test job" → truth of the last report
   #nextNumber = 1;
 
@@ -52,7 +52,7 @@ export class Stage {
     Object.assign(this, { story, isExperimenting, clock, github, issuer, vendorUrl });
     this.dice = new Dice(Number.parseInt(sha1(story.name).slice(0, 8), 16));
     this.accelerators = this.#accelerators();
-    // A test exists from the beginning, also where it is named late.
+    // A test exists from the beginning, even if its statement is late.
     for (const { verb, text } of story.statements) {
       if (['message', 'call', 'member', 'known'].includes(verb)) continue;
       for (const [, after, before] of text.matchAll(/\b(?:breaks|unsettles|fixes|fails|flake) ([^/@\s,:]+)|([^/@\s,:]+)\S* (?:flakes|infra|skips|absent|passes|guilty)\b/g)) this.#tests.add(after ?? before);
@@ -74,7 +74,7 @@ export class Stage {
         if (word === 'via') accelerator.kind = words.next('a kind of runner');
         else if (word === 'reruns') accelerator.reruns = words.next('what it runs again');
         else if (word === 'trusts') accelerator.trust = words.next('whom it trusts');
-        else if (word === 'documents') accelerator.isDocumenting = true; // its reports name the commit that was built
+        else if (word === 'documents') accelerator.isDocumenting = true; // its reports name the built commit
         else if (word === 'traces') accelerator.isTracing = true; // its messages are the first line, and the rest is the trace
         else throw new Error(`unexpected ${word}`);
       }
@@ -122,7 +122,7 @@ export class Stage {
       const others = [...this.#tests].filter((name) => name !== 'steady').map((name) => ({ name, what: 'absent' }));
       for (const accelerator of this.accelerators) await this.#report({ name: 'root', accelerator, notes: others });
       for (const { verb, line, text } of this.story.statements) await this.#perform(verb, line, text);
-      await this.#wait(FINISH + 5 * HOUR); // whatever has not been answered by now never will be
+      await this.#wait(FINISH + 5 * HOUR); // after this time no answer arrives
       this.#judge();
     } finally {
       this.daemon.close();
@@ -210,7 +210,7 @@ export class Stage {
     return { name, job, accelerator };
   }
 
-  // breaks SPEC MESSAGE [as ERROR], fixes SPEC, reverts NAME, relands NAME, unsettles SPEC MESSAGE; before: what was broken so far
+  // breaks SPEC MESSAGE [as ERROR], fixes SPEC, reverts NAME, relands NAME, unsettles SPEC MESSAGE; before: the earlier breakages
   #changes(words, before) {
     let broken = [...before];
     while (CHANGES.includes(words.peek())) {
@@ -245,7 +245,7 @@ export class Stage {
     pull.heads.push(pull.head);
   }
 
-  // ---- what GitHub knows ----
+  // ---- GitHub's answers ----
 
   mergeBase(from, sha) {
     const commit = [...this.#commits.values()].find((one) => one.sha === sha);
@@ -262,9 +262,9 @@ export class Stage {
   tip(branch) { return this.#tips.get(branch)?.sha; }
   openPulls() { return [...this.#pulls.values()].filter(({ isOpen }) => isOpen).map((pull) => this.#payload('opened', pull).pull_request); }
 
-  // ---- what tests do ----
+  // ---- results of tests ----
 
-  // What this test does in this job. target: a commit or a head
+  // The result of this test in this job. target: a commit or a head
   #result({ test, job, accelerator, target, notes }) {
     const fits = (one) => one.name === test && (!one.job || one.job === job) && (!one.accelerator || one.accelerator === accelerator);
     const note = notes.find((one) => (one.name === 'all' || one.name === test) && (!one.job || one.job === job));
@@ -290,7 +290,7 @@ export class Stage {
     return { status: 'PASS' };
   }
 
-  // "t flakes MESSAGE, u skips, all infra MESSAGE as MISS": what happens in this run alone
+  // "t flakes MESSAGE, u skips, all infra MESSAGE as MISS": the outcome of only this run
   #notes(words) {
     const notes = [];
     while (!words.isDone) {
@@ -307,7 +307,7 @@ export class Stage {
   }
 
   #real(name) { return this.#called.get(name) ?? name; }
-  // A comment cuts a long name; undefined: it may be one of several.
+  // Finds a name that a comment may have cut; undefined if several match.
   #alias(name) {
     const [start, isCut] = name.endsWith('…') ? [name.slice(0, -1), true] : [name, false];
     const found = [...this.#called].filter(([, real]) => (isCut ? real.startsWith(start) : real === name));
@@ -348,7 +348,7 @@ export class Stage {
 
   // ---- vendors ----
 
-  // name: the accelerator whose vendor got it; undefined: those that it lists
+  // name: the accelerator whose vendor received it; undefined: all that it lists
   dispatched(body, name) {
     const { outpost, payload } = body;
     if (payload.action === 'closed') return;
@@ -384,7 +384,7 @@ export class Stage {
     const jobs = this.#runJobs({ accelerator, target, notes, only: isWhole ? undefined : tests }).filter(({ job }) => isWhole || !wanted?.length || wanted.includes(job));
     if (behaviour === 'other-tests') for (const job of jobs) job.results = [{ test: 'steady', status: 'PASS' }];
     if (behaviour === 'all-skipped') for (const job of jobs) for (const result of job.results) Object.assign(result, { status: 'SKIP', message: undefined });
-    if (jobs.length === 0) jobs.push({ job: this.#jobs[0], results: [] }); // the list names what is not there
+    if (jobs.length === 0) jobs.push({ job: this.#jobs[0], results: [] }); // no listed test exists
     const run = behaviour === 'one-run-for-both' ? `run-of-${of}` : undefined;
     for (let n = behaviour === 'twice' ? 2 : 1; n > 0; n--)
       for (const { job, results } of jobs) await this.#send({ accelerator, dispatch, job, attempt: 1, results, commit: target.sha, environment, run });
@@ -416,7 +416,7 @@ export class Stage {
     }
   }
 
-  // ---- what the statements do ----
+  // ---- effects of the statements ----
 
   jobsAre(names) { this.#jobs = names; }
 
@@ -456,7 +456,7 @@ export class Stage {
     for (let k = 1; k <= n; k++) {
       names.push(`history-${this.#commits.size}`);
       await this.#land(names.at(-1), { branch, broken: this.#tips.get(branch).broken });
-      await settle(this, 1); // an hour without a settled daemon would be one in which a vendor did not answer
+      await settle(this, 1); // settle each hour, because otherwise vendors would seem not to answer
       this.clock.advance(30 * MINUTE);
     }
     for (const accelerator of this.accelerators)
@@ -503,7 +503,7 @@ export class Stage {
       else if (words.take('stranger')) association = 'NONE';
       else if (words.take('stacked')) {
         parent = words.take('on') && this.#pull(words.next('a pull request'));
-        isAlone = Boolean(words.take('alone')); // its list of files is its own
+        isAlone = Boolean(words.take('alone')); // its list of files has only its own files
       }
       else if (words.peek() === 'touches') files = filesOf(words, name);
       else break;
@@ -514,7 +514,7 @@ export class Stage {
     return this.#open(name, { author, isUnlinked: login === null, title, files: [...files, ...(isAlone ? [] : parent?.files ?? [])], base, to, association, ...own });
   }
 
-  // Of a pull request: what it breaks itself, and what of its base it fixes.
+  // The breakages of a pull request, and the breakages of its base that it fixes.
   #changesOf(words, before, base, fixedBefore = []) {
     const after = this.#changes(words, [...before, ...base.broken.filter((one) => !before.includes(one) && !fixedBefore.includes(one))]);
     return { own: after.filter((one) => before.includes(one) || !base.broken.includes(one)), fixed: base.broken.filter((one) => !after.includes(one)) };
@@ -551,7 +551,7 @@ export class Stage {
   async pullCloses(name, commit, words) {
     const pull = this.#pull(name);
     pull.isOpen = false;
-    const isByBot = Boolean(words?.take('by') && words.next('bot')); // a bot pushed it and closed the pull request
+    const isByBot = Boolean(words?.take('by') && words.next('bot')); // a bot pushed the commit and closed the pull request
     await this.daemon.deliver('pull_request', this.#payload('closed', pull, { merged: Boolean(commit) && !isByBot }));
     if (!commit) return;
     const { broken } = this.#tips.get(pull.to);
@@ -630,7 +630,7 @@ export class Stage {
     this.clock.advance(MINUTE);
   }
 
-  // D2 08:00: at this time of that day. The story begins a day before D1, or before its first negative day.
+  // D2 08:00: moves to this time of that day. The story begins a day before D1, or before its first negative day.
   timeIs(day, ...clock) {
     const days = this.#declared('at').map((words) => Number(words.next('a day').slice(1)));
     const first = Math.min(1, ...days);
@@ -665,9 +665,9 @@ export class Stage {
     else (this.expected ??= []).push(expected);
   }
 
-  // ---- what Outpost says ----
+  // ---- Outpost's verdicts ----
 
-  // Of all jobs, the truth that must not be excused counts most.
+  // If a test is red in several jobs, the first of these truths counts.
   #truthOf(sha, accelerator, test) {
     const truths = this.#jobs.map((job) => this.#truth.get(`${sha} ${accelerator} ${test} ${job}`));
     return WORST.find((truth) => truths.includes(truth));
@@ -682,7 +682,7 @@ export class Stage {
     this.problems.push(`${text} [${this.story.file}:${this.line}]`);
   }
 
-  // A text of a comment, when it is written.
+  // Checks a new version of a comment.
   commented(number, body) {
     const pull = [...this.#pulls.values()].find((one) => one.number === Number(number));
     const sha = commitOf(body);
@@ -709,14 +709,14 @@ export class Stage {
 
   #compare({ pull, accelerator, test, wanted, line }) {
     const cell = this.finals.get(`${pull.name} ${pull.head.sha} ${accelerator} unit/${test}`);
-    if (wanted.includes('SHOWN') ? !cell : !wanted.includes(cell?.said)) this.problems.push(`${this.story.file}:${line}: ${pull.name} ${test} is to be ${wanted.join(' or ')}, and is ${cell ? `${cell.said} (${cell.reason})` : 'not shown'}`);
+    if (wanted.includes('SHOWN') ? !cell : !wanted.includes(cell?.said)) this.problems.push(`${this.story.file}:${line}: ${pull.name} ${test} must be ${wanted.join(' or ')}, and is ${cell ? `${cell.said} (${cell.reason})` : 'not shown'}`);
   }
 
   #judge() {
     for (const one of this.expected ?? []) this.#compare(one);
     for (const { pull, wanted, line } of this.limits ?? []) {
       const n = this.experiments.filter((one) => one.pull === pull.name).length;
-      if (n !== wanted) this.problems.push(`${this.story.file}:${line}: ${wanted} experiments of ${pull.name} are expected, and ${n} were asked for`);
+      if (n !== wanted) this.problems.push(`${this.story.file}:${line}: ${wanted} experiments of ${pull.name} are expected, and ${n} were requested`);
     }
   }
 }
@@ -767,17 +767,17 @@ const STATEMENTS = {
     return this.commitLands(name, branch, words);
   },
 
-  // commits NAME… [on BRANCH]: they change nothing that is tested
+  // commits NAME… [on BRANCH]: commits without an effect on tests
   async commits(words) {
     const names = words.until('on');
     const branch = words.take('on') ? words.next('a branch') : 'main';
     for (const name of names) await this.commitLands(name, branch, new Words(''));
   },
 
-  // history N [on BRANCH] [: K SPEC flakes MESSAGE, …]: N commits, each tested; in the K-th the test fails so
+  // history N [on BRANCH] [: K SPEC flakes MESSAGE, …]: N tested commits; in the K-th the test fails with the message
   async history(words) { await this.historyPasses(words); },
 
-  // others N flake SPEC MESSAGE [and pass], others N pass: N pull requests of others on the tip, each of which failed so once, or passed
+  // others N flake SPEC MESSAGE [and pass], others N pass: N other pull requests on the tip, which fail with the message once, or pass
   async others(words) { await this.othersFlake(words); },
 
   pull(words) { return this.pullOpens(words); },
@@ -790,10 +790,10 @@ const STATEMENTS = {
   },
   close(words) { return this.pullCloses(words.next('a pull request')); },
 
-  // run NAME… [in JOB…] [on ACCELERATOR…] [with VERSION ["DEVICE"]] [built NAME] [: NOTE, …]: its vendor reports; once more is its next attempt
+  // run NAME… [in JOB…] [on ACCELERATOR…] [with VERSION ["DEVICE"]] [built NAME] [: NOTE, …]: its vendor reports; a repetition is its next attempt
   run(words) { return this.runs(words); },
 
-  // outcome head|base of PULL: NOTE, …: what happens in its next experiment on that side
+  // outcome head|base of PULL: NOTE, …: the outcome of its next experiment on that side
   outcome(words) { this.outcomeIs(words); },
 
   // machine [ACCELERATOR] fails SPEC MESSAGE [as STATUS] | recovers
@@ -813,6 +813,6 @@ const STATEMENTS = {
 
   // expect [with | without] PULL SPEC SAID…; expect [with | without] N experiments of PULL
   expect(words) { this.isExpected(words, false); },
-  // the same, now
+  // like `expect`, at once
   now(words) { this.isExpected(words, true); },
 };

@@ -1,4 +1,4 @@
-// The language of named scenarios (README.md, "Named scenarios"): each is a few lines of text, a statement a line.
+// The language of named scenarios (README.md, "Named scenarios"): each is a few lines of text with a statement per line.
 //
 //   = green on the base, red on the pull request
 //   # a comment
@@ -11,7 +11,7 @@ import path from 'node:path';
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|[,:]|[^\s,:"]+/g;
 
-// The words of one statement, read from left to right.
+// Reads the words of one statement from left to right.
 export class Words {
   #words;
   #at = 0;

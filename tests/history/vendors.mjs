@@ -1,5 +1,5 @@
-// Vendors: each dispatch is a run, which takes its hours, ends as the world has it, and is reported; sometimes again. An
-// experiment is a short run of the listed tests at its commit, on the machines as they are then.
+// Vendors: each dispatch is a run, which takes hours, ends as the world determines, and is reported, sometimes with another attempt.
+// An experiment is a short run of the listed tests at its commit, on the machines in their state at that time.
 import http from 'node:http';
 import { once } from 'node:events';
 import { AUDIENCE, githubClaims } from '../github/oidc.mjs';
@@ -21,7 +21,7 @@ export class Vendors {
     this.#byName = new Map(play.world.accelerators.map((accelerator) => [accelerator.name, accelerator]));
   }
 
-  // A vendor's own CI, for those accelerators that have no workflow on GitHub.
+  // A vendor's own CI, for accelerators without a workflow on GitHub.
   async start() {
     this.#server = http.createServer({ keepAlive: true, keepAliveTimeout: 600_000 }, (request, response) => {
       const parts = [];
@@ -50,7 +50,7 @@ export class Vendors {
       return;
     }
     for (const name of outpost.accelerators) {
-      if (this.#taken.has(`${outpost.dispatch_id} ${name}`)) continue; // the same dispatch again: an answer was lost
+      if (this.#taken.has(`${outpost.dispatch_id} ${name}`)) continue; // a repeated dispatch, because an answer was lost
       this.#taken.add(`${outpost.dispatch_id} ${name}`);
       this.#heads.set(outpost.dispatch_id, head);
       const run = { accelerator: this.#byName.get(name), head, event, delivery, dispatch: outpost.dispatch_id, token: outpost.callback_token, id: String(++this.#runs), attempt: 1 };
@@ -88,9 +88,9 @@ export class Vendors {
     const { accelerator, head, dice } = run;
     if (!this.#isWanted(run, at)) return;
     const jobs = this.#play.world.run(accelerator, head, run.attempt, at);
-    if (!jobs) return; // nobody will report
+    if (!jobs) return; // the vendor will not report
     await Promise.all(jobs.map((job) => this.#report(run, job)));
-    if (run.event === 'nightly') return; // no evidence, and nobody tries it again
+    if (run.event === 'nightly') return; // it is not evidence and is not retried
     this.#play.said.note(run, jobs, at);
     const isRed = jobs.some(({ conclusion }) => conclusion === 'failure');
     if (run.attempt > 2 || !isRed || !dice.chance(head.isPull ? 0.3 : 0.1)) return;

@@ -1,5 +1,5 @@
-// A project and its accelerators, with the truth: what each commit and each pull request really breaks, which tests are flaky,
-// which machines are bad and when. Everything is drawn from one seed; nothing here is asynchronous.
+// A project and its accelerators with the truth: the real breakages of each commit and pull request, the flaky tests, and the bad
+// machines with their times. Everything is drawn from one seed, and this module is synchronous.
 import { createHash } from 'node:crypto';
 import { Dice } from '../kill/story.mjs';
 import { fill, harmless, newWord, patternOf, sameness } from './messages.mjs';
@@ -12,18 +12,18 @@ export const RELEASE = 'release/2.9';
 const sha1 = (text) => createHash('sha1').update(text).digest('hex');
 const SUITES = ['model', 'unit', 'op', 'benchmark'];
 const FOLDERS = ['aten/src', 'c10/core', 'torch/nn', 'torch/_inductor', 'docs/source', 'test', 'tools/build', 'torch/distributed'];
-const EVERY = [null, '30m', '2h', '6h', null, '12h']; // scarce hardware tests only so often
+const EVERY = [null, '30m', '2h', '6h', null, '12h']; // the intervals of scarce hardware
 const JOBS = [['tests'], ['py310', 'py312'], ['part 0', 'part 1'], ['tests'], ['tests'], ['py311']];
 const isMatrix = (jobs) => jobs.length > 1 && jobs[0].startsWith('py'); // each test runs in each job
 
-// What breaks here and on main in the same words: nobody could tell the one from the other.
+// A breakage with the same message here and on main, so that no evidence can separate them.
 const isAlike = (own, inherited) => inherited && (own === inherited || (own.status === inherited.status && sameness(own) === sameness(inherited)));
 
 export class World {
   #broken = 0;
 
-  // catalogue: {accelerators: [{name, title, …}], tests: [{suite, name, …}], titles, words} instead of made-up ones, and a simple
-  // project: one branch, machines that are always good.
+  // catalogue: {accelerators: [{name, title, …}], tests: [{suite, name, …}], titles, words} instead of invented ones, and a simple
+  // project with one branch and good machines.
   constructor({ seed, days, pulls, accelerators, tests, start, catalogue }) {
     Object.assign(this, { seed, days, start, end: start + days * DAY, catalogue });
     const dice = this.dice('world');
@@ -39,12 +39,12 @@ export class World {
     this.pulls = this.#introduce(pulls, dice);
   }
 
-  // Draws that do not depend on the order of the others.
+  // Draws that are independent of the order of other draws.
   dice(...about) {
     return new Dice(Number.parseInt(sha1([this.seed, ...about].join('\n')).slice(0, 8), 16));
   }
 
-  // ---- who tests ----
+  // ---- accelerators ----
 
   #accelerator(i, dice) {
     const jobs = JOBS[i % JOBS.length];
@@ -69,7 +69,7 @@ export class World {
     };
   }
 
-  // A machine that goes bad: what it does to which tests.
+  // The effect of a bad machine on each test.
   #badMachine(dice) {
     const kind = dice.pick(MACHINE);
     const text = dice.chance(0.2) ? dice.pick(HOSTILE) : dice.pick(kind.texts);
@@ -80,7 +80,7 @@ export class World {
   outage(accelerator, at) { return accelerator.outages.find(({ from, to }) => at >= from && at < to); }
   isGap(accelerator, at) { return accelerator.gaps?.some(({ from, to }) => at >= from && at < to); }
 
-  // ---- what breaks ----
+  // ---- breakages ----
 
   #words(dice, vague) {
     if (this.catalogue) return { template: patternOf(dice), word: dice.pick(this.catalogue.words) };
@@ -88,8 +88,8 @@ export class World {
     return { template, word: newWord(dice) };
   }
 
-  // Something that fails for a reason, always, from the change on that brings it. vague: how many of a kind say nothing that would
-  // tell them from others. isOfMain: it may be confused with nothing else that is known there.
+  // A breakage that fails always, beginning at its change. vague: the share without a message that identifies the cause. isOfMain:
+  // its message must differ from all others of main.
   breakage(dice, { vague, spare = () => false }) {
     const cells = new Set();
     const everywhere = dice.chance(0.1);
@@ -102,16 +102,16 @@ export class World {
         const chosen = dice.chance(0.25) ? dice.pick(flakies) : test;
         if (spare(accelerator, chosen)) continue;
         cells.add(`${accelerator.name}/${chosen}`);
-        // A flaky test that is broken for real may say what it always says.
+        // A really broken flaky test may have its usual message.
         const flaky = accelerator.flaky.get(chosen);
         if (flaky && !this.catalogue && dice.chance(0.1)) Object.assign(words, { template: flaky.template, word: flaky.word });
       }
     }
-    const job = dice.chance(0.15) ? 'py312' : undefined; // where there is such a job
+    const job = dice.chance(0.15) ? 'py312' : undefined; // if the test has this job
     return { id: ++this.#broken, ...words, job, status: dice.chance(0.85) ? 'FAIL' : 'ERROR', cells };
   }
 
-  // A stable test that fails now and then from this change on.
+  // A stable test that becomes flaky with this change.
   unsettled(dice) {
     const accelerator = dice.pick(this.accelerators);
     return { cell: `${accelerator.name}/${dice.below(this.tests.length)}`, rate: 0.3 + dice.number() * 0.4, ...this.#words(dice, 0.25), status: 'FAIL' };
@@ -122,9 +122,9 @@ export class World {
   get tip() { return this.main.at(-1); }
   tipOf(branch) { return this.branches.get(branch)?.at(-1); }
 
-  // One more commit; it keeps what is broken on its branch, but what it fixes.
+  // Adds a commit, which keeps the breakages of its branch except those that it fixes.
   land({ branch = 'main', at, author, files, title, breaks = [], fixes = [] }) {
-    if (!this.branches.has(branch)) this.branches.set(branch, [this.tip]); // it is cut here
+    if (!this.branches.has(branch)) this.branches.set(branch, [this.tip]); // the branch is cut here
     const list = this.branches.get(branch), last = list.at(-1);
     const index = last.index + 1;
     const broken = [...last.broken.filter((one) => !fixes.includes(one)), ...breaks];
@@ -141,21 +141,21 @@ export class World {
     return Array.from({ length: dice.between(1, most) }, () => ({ author: dice.pick(this.authors), files: this.someFiles(dice), title: this.title(dice) }));
   }
 
-  // Pushes that are no pull request's here: most break nothing, some break main until another one fixes it.
+  // Pushes without a pull request in this project: most break nothing, and some break main until another one fixes it.
   #plan(dice) {
     const pushes = [];
     for (let at = this.start; (at += -Math.log(1 - dice.number()) * 4 * HOUR) < this.end;)
       pushes.push({ at, commits: this.#someCommits(dice, 3), breaks: [], fixes: [] });
     const last = pushes.length - 1;
     for (let i = dice.below(8); i < last; i += dice.between(4, 14)) {
-      // A flaky test that main breaks says two things at once; of those only the words can be told apart.
+      // A flaky test that main breaks has two kinds of failures, which only their messages distinguish.
       const breakage = this.breakage(dice, { vague: 0.15, spare: (accelerator, test) => accelerator.flaky.has(test) });
       const until = pushes[i].at + 4 * HOUR * 18 ** dice.number();
       const fix = pushes.findIndex(({ at }, j) => j > i && at >= until);
       const fixed = fix < 0 ? last : fix;
       pushes[i].breaks.push(breakage);
       pushes[fixed].fixes.push(breakage);
-      // A fix may be reverted, and come again.
+      // A fix may be reverted and land again.
       if (this.catalogue || !dice.chance(0.2)) continue;
       const [back, again] = [fixed + dice.between(2, 8), fixed + dice.between(9, 16)];
       if (again > last) continue;
@@ -166,7 +166,7 @@ export class World {
     return pushes;
   }
 
-  // A release branch, cut early. Cherry-picks bring what main has, also what is broken there.
+  // A release branch that is cut early. Cherry-picks bring main's changes, even its breakages.
   #planRelease(dice) {
     const pushes = [];
     for (let at = this.start + this.days * 0.1 * DAY; (at += -Math.log(1 - dice.number()) * 14 * HOUR) < this.end;)
@@ -187,9 +187,9 @@ export class World {
     });
   }
 
-  // What a run of the tests gives. head: {sha, base: commit, breaks: [breakage], unsettled}. only: ["suite/test"] (an experiment's),
+  // The results of a run. head: {sha, base: commit, breaks: [breakage], unsettled}. only: ["suite/test"] (an experiment's),
   // inJobs: names of jobs; undefined: all. → [{name, conclusion, tests: [{suite, name, status, message, truth, cause}]}];
-  // undefined: nobody reports
+  // undefined: the vendor does not report
   run(accelerator, head, attempt, at, { only, inJobs } = {}) {
     const dice = this.dice('run', accelerator.name, head.sha, attempt, head.round ?? 0);
     const outage = this.outage(accelerator, at);

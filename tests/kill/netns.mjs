@@ -51,7 +51,7 @@ class Link {
 
   cut() { this.#ip(this.from, 'link', 'set', this.fromName, 'down'); }
 
-  mend() { this.#ip(this.from, 'link', 'set', this.fromName, 'up'); }
+  restore() { this.#ip(this.from, 'link', 'set', this.fromName, 'up'); }
 
   // Returns false if the kernel does not support it.
   slow(rate) {
@@ -121,7 +121,7 @@ async function trouble({ links, cuts, rand, say }) {
     tally[isLong ? 'cut for longer than a lease' : 'cut for a moment']++;
     link.cut();
     await sleep(isLong ? LEASE_MS * 1.5 : rand() * 1500);
-    link.mend();
+    link.restore();
     if ((i + 1) % 10 === 0) say(`${i + 1} cuts`);
   }
   return tally;

@@ -173,7 +173,7 @@ export class Stage {
     return RUNNERS.filter(({ pushes, isLabeled }) => (line.kind === 'pushes' ? pushes : !isLabeled || step.labels?.length > 0)).map(({ where }) => where);
   }
 
-  // The repositories that received this pull request and must receive its `closed`.
+  // repository → the last action that it received for this pull request
   lastActions(line) {
     const last = new Map();
     for (const { where, number, action } of this.arrivals)
@@ -184,7 +184,7 @@ export class Stage {
   async #wait(line, step) {
     const slow = { timeout: PATIENCE_MS, interval: 50 };
     const what = `${line.kind} ${line.number ?? ''} ${step.action ?? step.event} ${step.guid} is ${step.wait}`;
-    if (step.wait === 'heard')
+    if (step.wait === 'answered')
       await until(() => this.reactions(step).length > 0, { ...slow, what });
     else if (step.wait === 'held')
       await until(async () => (await this.outpost.api(`pulls/${line.number}`)).accelerators.some(({ dispatches }) => dispatches.some(({ state }) => state === 'held')), { ...slow, what });

@@ -7,7 +7,7 @@
 // step: {event, action?, guid, at (ISO), head, base?, labels, number, wait, starts, copyOf?}
 //   starts  true: the step starts a round of dispatches for its head
 //   wait    "nothing": the next step of the line comes at once; "reached": when every runner has the dispatch;
-//           "settled": when every runner has reported, too; "heard": when a command has its reaction
+//           "settled": when every runner has reported, too; "answered": when a command has its reaction
 //   command a member's command to the bot
 import { fakeSha } from '../github/payloads.mjs';
 import { random } from '../github/faults.mjs';
@@ -81,7 +81,7 @@ function writePull(story, dice, number, length) {
       say('edited', { starts: true, wait: wait() });
     } else if (what < 0.85) {
       const command = dice.pick(COMMANDS);
-      line.step({ event: 'issue_comment', action: 'created', number, head: state.head, labels: [...state.labels], author: MEMBER, body: `@BOT ${command}`, command, wait: 'heard' });
+      line.step({ event: 'issue_comment', action: 'created', number, head: state.head, labels: [...state.labels], author: MEMBER, body: `@BOT ${command}`, command, wait: 'answered' });
     } else if (what < 0.92) { // the same delivery again
       const last = line.steps.at(-1);
       line.steps.push({ ...last, copyOf: last.guid, wait: 'nothing', starts: false });

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Fails when a function of callers.txt is used outside the files that may, or is no longer there, and when SQL writes a
-# column of callers.txt ("table.column") outside the files that may.
+# Fails when a function of callers.txt is used outside its allowed files or does not exist any more, and when SQL writes a
+# column of callers.txt ("table.column") outside its allowed files.
 set -eu
 cd "$(dirname "$0")/../.."
 awk '
-# Whether the SQL text writes a column that other files may write.
+# Refuses SQL text that writes a column of other files.
 function check_writes(sql,    column, part, place) {
 	for (column in columns) {
 		split(column, part, ".")

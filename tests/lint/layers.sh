@@ -1,6 +1,6 @@
 #!/bin/sh
 # Fails when a source file includes a folder above it, or a third-party header
-# outside the folder that owns it. The rules are in layers.txt.
+# outside its folder. layers.txt has the rules.
 set -eu
 cd "$(dirname "$0")/../.."
 grep -n '^ *# *include' src/*/*.[ch] | awk -v rules=tests/lint/layers.txt '

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Fails when SQL compares a column `state` or `status` with a name that no list of states in src/model/ has, so that a renamed state cannot leave a statement behind that never matches. SQL has the names as
-# literals, because SQLite uses a partial index only where a statement has the literal text of the index's condition.
+# Fails when SQL compares a column `state` or `status` with a name that no list of states in src/model/ has, so that a renamed
+# state leaves no statement behind that never matches. SQL contains the names as literals, because SQLite uses a partial index
+# only if a statement has the literal text of the index's condition.
 set -eu
 cd "$(dirname "$0")/../.."
 awk '
@@ -8,7 +9,7 @@ function check_names(sql,    list, name) {
 	while (match(sql, /(state|status)\)* *(=|<>|WHEN|IN|NOT IN) *\(?'\''[^)]*/)) {
 		list = substr(sql, RSTART, RLENGTH)
 		sql = substr(sql, RSTART + RLENGTH)
-		# the names that follow each other: (a, b) or a alone
+		# a list of names (a, b) or a single name
 		sub(/^[^'\'']*/, "", list)
 		while (match(list, /^'\''[^'\'']*'\''/)) {
 			name = substr(list, 2, RLENGTH - 2)
