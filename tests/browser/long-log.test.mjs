@@ -15,7 +15,7 @@ const NAMED_LINE = 900_000;
 // Generous bounds: they only detect a page that grows with the log.
 const ROWS_MAX = 150;
 const ELEMENTS_MAX = 2000;
-const HEAP_MAX = 64 * MIB; // the page keeps 32 MiB of the log and needs some memory besides
+const HEAP_MAX = 64 * MIB; // the page keeps 32 MiB of the log and needs some more memory
 
 describe('a log of a million lines', { skip: notBuilt || noBrowser }, () => {
   let browser;

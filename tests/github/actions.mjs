@@ -76,7 +76,7 @@ function bash(script, { cwd, env, shell }) {
 export class ActionsRun {
   jobs = {}; // id → {result, outputs, legs: [{result, matrix, log}]}
 
-  // options: file, event (a dispatch that the rig accepted), issuer (oidc.mjs), repositories ({'owner/name': folder}: what
+  // options: file, event (a dispatch that the rig accepted), issuer (oidc.mjs), repositories ({'owner/name': folder}, which
   // actions/checkout copies), runId, env (added to the machine's), lose (job id: its machine is lost with its artifacts),
   // cancel (job id: cancelled before it starts)
   static async run(options) {

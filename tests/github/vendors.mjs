@@ -170,7 +170,7 @@ export class DispatchVendor extends Vendor {
 // options: secret, port, script, hang (never answers), answer: the status of the POST, or a function of
 // the event that returns a status or 'reset' (the connection breaks after the event was accepted)
 export class WebhookVendor extends Vendor {
-  events = []; // {event, delivery, valid, body, taken (the vendor has it)}
+  events = []; // {event, delivery, valid, body, taken (the vendor accepted it)}
   #server;
   #sockets = new Set();
 

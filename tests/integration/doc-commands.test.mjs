@@ -170,7 +170,7 @@ kill "$receiver"`,
       assert.ok(!(await filesOf(ground)).includes('hacked'), 'no name is executed');
       assert.doesNotMatch(log + readFileSync(path.join(ground, 'receiver.log'), 'utf8'), /outpost-report: /);
       for (const name of ['npu-17.token', 'hook.secret', 'ci.token']) assert.equal((await fs.stat(path.join(ground, name))).mode & 0o777, 0o600, name);
-      assert.deepEqual(await filesOf(clone), before, 'nothing is written into the clone');
+      assert.deepEqual(await filesOf(clone), before, 'the commands write no file into the clone');
     });
 });
 

@@ -257,7 +257,7 @@ describe('trust', { skip: notBuilt }, () => {
       await reacted(id, 'eyes', association);
       await replied(pull, id);
     }
-    assert.equal(runs().length, 2 * MEMBERS.length, 'the head and the merge base, once for each member');
+    assert.equal(runs().length, 2 * MEMBERS.length, 'each member\'s command runs on the head and on the merge base');
     for (const { body: { payload, outpost: { experiment } } } of runs()) assert.equal(payload.head_sha, experiment.side === 'head' ? pull.headSha : pull.baseSha);
 
     const twin = await open('NONE', { author: 'mallory', headSha: pull.headSha });

@@ -115,7 +115,7 @@ describe('units: on a booted machine', { skip: notBuilt || notBootable() }, () =
   });
 
   test('outpost-runner runs a job in bubblewrap under its unit', async () => {
-    // A sandbox may mount /proc only where some whole /proc is mounted; the container covers parts of its own.
+    // A sandbox may mount /proc only if a complete /proc is mounted, but the container masks parts of its own.
     await machine.run('sh', '-c', 'mkdir /run/whole-proc && mount -t proc proc /run/whole-proc');
     await machine.run('useradd', '--system', '--home-dir', '/var/lib/outpost-runner', '--shell', '/usr/sbin/nologin', 'outpost-runner');
     await machine.run('install', '-d', '-o', 'outpost-runner', '-m', '700', '/etc/outpost-runner');

@@ -28,7 +28,7 @@ describe('the workflows as GitHub parses them', () => {
     test(path.basename(file), async () => {
       const { workflow, errors } = await readWorkflow(file);
       assert.deepEqual(errors, []);
-      // A hosted accelerator has no runner of its own that could say `reruns`, so the shared repository gets no experiments.
+      // A hosted accelerator has no runner that could set `reruns`, so the shared repository gets no experiments.
       const sent = ['pull_request', 'push', 'nightly', ...(file === WORKFLOW ? ['experiment'] : [])];
       assert.deepEqual(workflow.on.repository_dispatch.types, sent, 'the workflow runs on the events that Outpost sends');
       assert.equal(workflow.permissions['id-token'], undefined);
@@ -157,7 +157,7 @@ describe('runs of the workflows', { skip: notBuilt }, () => {
     const { event } = await dispatched();
     const run = await vendorRun(event, [job('models', `env | grep -c ^ACTIONS_ID_TOKEN || true; ${writes(green)}`)]);
     assert.match(run.log('test'), /^0$/m);
-    assert.doesNotMatch(run.log('begin') + run.log('report'), /eyJ/, 'no token in the log');
+    assert.doesNotMatch(run.log('begin') + run.log('report'), /eyJ/, 'the log contains no token');
   });
 
   test('a job without a report is not green', async () => {

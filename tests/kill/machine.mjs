@@ -17,7 +17,7 @@ process.on('exit', () => { for (const child of children) child.kill('SIGKILL'); 
 
 export class Machine {
   // options: outpost, name, accelerator, dir (made), server (default: outpost's), config: merged over the generated file,
-  // command: what starts the program (default: itself), env
+  // command: the command that starts the program (default: the program itself), env
   static async make({ outpost, name, accelerator, dir, server, config = {}, command = [], env = {} }) {
     const self = new Machine();
     Object.assign(self, { name, dir, command, env, starts: 0 });

@@ -97,7 +97,7 @@ async function allStatements() {
   return found.sort((a, b) => (a.place < b.place ? -1 : 1));
 }
 
-// A statement that changes rows needs a transaction (db_exec() and similar), so that the type of the connection tells readers from writers.
+// A statement that changes rows needs a transaction (db_exec() and similar), so that the type of the connection distinguishes readers and writers.
 function misplaced(statements) {
   const errors = new Map();
   statements.forEach(({ sql, mayWrite }, i) => {

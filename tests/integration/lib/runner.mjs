@@ -32,7 +32,7 @@ export class Runner extends EventEmitter {
   #exit;
 
   // options: outpost, name, accelerator, steps; token (instead of asking outpostctl), server (default: outpost's URL);
-  // sandbox: none unless given; all else of runner.yml goes into config. env; args; wait: false (not until it is ready);
+  // sandbox (default: none); config: other keys of runner.yml. env; args; wait: false (do not wait until it is ready);
   // program (instead of outpost-runner itself)
   static async start(options) {
     const runner = await Runner.prepare(options);
