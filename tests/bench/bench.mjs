@@ -37,16 +37,16 @@ function pageRows(read) {
 
 const judged = (list) => list.map((row) => ({ ...row, is_reached: (row.ratio ?? row.value) >= (row.least ?? -Infinity) && (row.ratio ?? row.value) <= (row.most ?? Infinity) }));
 
-function rows({ taken, dispatch, fan, waiting, read }) {
-  const of = (who, key) => median(taken[who].map((run) => run[key]));
-  const pairs = (key) => median(taken.outpost.map((run, i) => run[key] / taken.nginx[i][key]));
+function rows({ intakeRuns, dispatch, fan, waiting, read }) {
+  const of = (server, key) => median(intakeRuns[server].map((run) => run[key]));
+  const pairs = (key) => median(intakeRuns.outpost.map((run, i) => run[key] / intakeRuns.nginx[i][key]));
   return [
     { what: 'webhooks a second, verified and on disk', value: of('outpost', 'rate'), beside: of('nginx', 'rate'), ratio: pairs('rate'), least: 1.25, aim: 1.5, unit: '/s' },
     { what: 'the slowest of a hundred (p99)', value: of('outpost', 'p99'), beside: of('nginx', 'p99'), ratio: pairs('p99'), most: 1.5, aim: 1.1, unit: ' ms', digits: 1 },
     { what: 'API requests per dispatch, warm token', value: dispatch.requests / dispatch.dispatches, most: 1, unit: '', digits: 2 },
     { what: 'one webhook to 100 repositories', value: fan.warm_ms, beside: fan.sequential_ms, besideWhat: 'one by one', ratio: fan.warm_ms / fan.sequential_ms, most: 0.2, unit: ' ms' },
-    { what: 'memory, idle', value: median(taken.memory_idle), most: 6, unit: ' MiB', digits: 1 },
-    { what: 'memory, full load', value: Math.max(...taken.memory_load), most: 16, unit: ' MiB', digits: 1 },
+    { what: 'memory, idle', value: median(intakeRuns.memory_idle), most: 6, unit: ' MiB', digits: 1 },
+    { what: 'memory, full load', value: Math.max(...intakeRuns.memory_load), most: 16, unit: ' MiB', digits: 1 },
     { what: `memory, ${n(waiting.count)} waiting runners`, value: waiting.mib, most: 32, unit: ' MiB', digits: 1 },
     { what: 'webhook to one of them (p99)', value: waiting.p99_ms, most: 50, unit: ' ms', digits: 1 },
     ...pageRows(read),
@@ -79,27 +79,27 @@ try {
   const seconds = Number(values.seconds ?? 5);
   const measured = {};
   if (!values.pages) {
-    measured.taken = await intake({ dir, pairs: Number(values.pairs ?? 3), seconds, say });
+    measured.intakeRuns = await intake({ dir, pairs: Number(values.pairs ?? 3), seconds, say });
     measured.dispatch = await requestsPerDispatch({ dir, changes: 20, say });
     measured.fan = await fanOut({ dir, targets: 100, delay: 20, rounds: 3, say });
     measured.waiting = await waitingRunners({ dir, count: 1000, jobs: 300, say });
   }
   measured.read = await pages({ dir, seconds, pairs: Number(values.pairs ?? 3), results: Number(values.results ?? 10_000_000), database: values.database, say });
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[K');
-  const { taken, fan, read } = measured;
+  const { intakeRuns, fan, read } = measured;
   const list = judged(values.pages ? pageRows(read) : rows(measured));
   if (values.json) {
-    console.log(JSON.stringify({ machine: host, seconds: (Date.now() - started) / 1000, rows: list, intake: taken, dispatch: measured.dispatch, fan_out: fan, waiting: measured.waiting, pages: read }, null, 2));
+    console.log(JSON.stringify({ machine: host, seconds: (Date.now() - started) / 1000, rows: list, intake: intakeRuns, dispatch: measured.dispatch, fan_out: fan, waiting: measured.waiting, pages: read }, null, 2));
   } else {
     console.log(`${host.cpu}, ${host.cores} cores, fsync ${n(host.fsync_ms, 2)} ms, nginx ${host.nginx}; the load runs on the same cores`);
-    if (taken) console.log(`${n(taken.body_bytes)} bytes a webhook, 64 connections, ${seconds} s each, median of ${taken.outpost.length} alternating pairs`);
+    if (intakeRuns) console.log(`${n(intakeRuns.body_bytes)} bytes a webhook, 64 connections, ${seconds} s each, median of ${intakeRuns.outpost.length} alternating pairs`);
     console.log(`\n${table(list)}\n`);
     console.log(answersTable(read));
     const beside = (key) => median(read.intake.read.map((run) => run[key]));
     console.log(`\non a file of ${n(read.bytes / 2 ** 20)} MiB it was ready after ${n(read.ready_ms)} ms; each answer asked ${n(Math.min(...read.answers.map((one) => one.requests)))} times and more`);
     console.log(`five readers, a tenth of a second between an answer and their next question, beside the webhooks: ${n(beside('reads') / seconds)}/s, median ${n(beside('reads_p50'), 1)} ms, p99 ${n(beside('reads_p99'), 1)} ms`);
-    if (taken) {
-      console.log(`nginx passes requests on as it does by default, a connection each; over kept ones it does ${n(taken.nginx_kept.rate)}/s`);
+    if (intakeRuns) {
+      console.log(`nginx passes requests on as it does by default, a connection each; over kept ones it does ${n(intakeRuns.nginx_kept.rate)}/s`);
       console.log(`with cold tokens the 100 repositories take ${n(fan.cold_ms)} ms (GitHub answers after ${fan.delay_ms} ms, three requests each)`);
       console.log('memory is RssAnon; each waiting runner holds a long poll with a token of its own');
     }

@@ -30,10 +30,10 @@ async function wrk(script, origin, args, { seconds, connections, threads }) {
   const [code] = await once(child, 'close');
   const line = text.split('\n').find((one) => one.startsWith('{'));
   if (code !== 0 || !line) throw new Error(`wrk failed (${code}):\n${text}`);
-  const said = JSON.parse(line);
+  const result = JSON.parse(line);
   return {
-    rate: said.requests / (said.duration_us / 1e6), p50: said.p50_us / 1000, p99: said.p99_us / 1000, max: said.max_us / 1000,
-    requests: said.requests, refused: said.refused, broken: said.broken,
+    rate: result.requests / (result.duration_us / 1e6), p50: result.p50_us / 1000, p99: result.p99_us / 1000, max: result.max_us / 1000,
+    requests: result.requests, refused: result.refused, broken: result.broken,
   };
 }
 

@@ -102,15 +102,15 @@ export async function pages({ dir, results = 10_000_000, turns = 3, seconds = 5,
     // The file grows with each run, which slows the second measurement, so each is first equally often.
     const rounds = 2 * Math.ceil(pairs / 2);
     for (let i = 1; i <= rounds; i++) {
-      for (const who of i % 2 ? ['quiet', 'read'] : ['read', 'quiet']) {
-        say(`webhooks, pair ${i} of ${rounds}: ${who}`);
+      for (const kind of i % 2 ? ['quiet', 'read'] : ['read', 'quiet']) {
+        say(`webhooks, pair ${i} of ${rounds}: ${kind}`);
         const [run, beside] = await Promise.all([
           load.run(`${outpost.url}/github/webhook`, { seconds }),
-          who === 'read' ? readPaths({ dir, origin: outpost.url, paths, seconds, connections: READERS, pace: READER_PAUSE_MS }) : { requests: 0, refused: 0, broken: 0 },
+          kind === 'read' ? readPaths({ dir, origin: outpost.url, paths, seconds, connections: READERS, pace: READER_PAUSE_MS }) : { requests: 0, refused: 0, broken: 0 },
         ]);
         refuseFaults('webhooks', run);
         refuseFaults('readers', beside);
-        intake[who].push({ ...run, reads: beside.requests, reads_p50: beside.p50, reads_p99: beside.p99 });
+        intake[kind].push({ ...run, reads: beside.requests, reads_p50: beside.p50, reads_p99: beside.p99 });
         await sleep(1000);
       }
     }

@@ -64,7 +64,7 @@ async function paintsOf() {
 async function measure(origin) {
   const paths = await pathsOf(origin);
   const browser = await launch();
-  const taken = new Map(Object.keys(paths).map((name) => [name, []]));
+  const times = new Map(Object.keys(paths).map((name) => [name, []]));
   try {
     const window = await Window.open(browser, { origin });
     for (let round = -WARM; round < LOADS; round++) {
@@ -72,7 +72,7 @@ async function measure(origin) {
       for (const [name, address] of Object.entries(paths)) {
         await window.visit(address);
         const paints = await window.page.evaluate(paintsOf);
-        if (round >= 0) taken.get(name).push(paints);
+        if (round >= 0) times.get(name).push(paints);
       }
     }
     if (window.problems.length > 0) throw new Error(window.problems.join('\n'));
@@ -80,7 +80,7 @@ async function measure(origin) {
     await browser.close();
   }
   say('');
-  return [...taken].map(([name, all]) => ({ name, path: paths[name], ...Object.fromEntries(Object.keys(all[0]).map((key) => [key, median(all.map((one) => one[key]))])), worst: Math.max(...all.map(({ content }) => content)) }));
+  return [...times].map(([name, all]) => ({ name, path: paths[name], ...Object.fromEntries(Object.keys(all[0]).map((key) => [key, median(all.map((one) => one[key]))])), worst: Math.max(...all.map(({ content }) => content)) }));
 }
 
 function table(pages) {
@@ -91,7 +91,7 @@ function table(pages) {
 
 async function onHistory() {
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-paint-'));
-  say('a history is told');
+  say('writing a history');
   const { outpost, close } = await tellHistory({ folder, days: Number(values.days ?? 6) });
   try {
     return await measure(outpost.url);

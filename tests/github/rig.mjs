@@ -69,7 +69,7 @@ export class Rig extends EventEmitter {
   #requests = [];
   #violations = [];
   #gaps = new Map();
-  #rates = new Map(); // who → {used, reset}
+  #rates = new Map(); // client → {used, reset}
   #dispatches = [];
   #reactions = new Map(); // a comment's reactions path → reactions
   #reactionId = 0;
@@ -259,10 +259,10 @@ export class Rig extends EventEmitter {
 
   // Adds the headers of each GitHub answer: the budget, a request id, an ETag.
   #finish(answer, request, record) {
-    const who = record.installation ?? record.token ?? 'anonymous';
+    const client = record.installation ?? record.token ?? 'anonymous';
     const now = Math.floor(Date.now() / 1000);
-    let rate = this.#rates.get(who);
-    if (!rate || rate.reset <= now) this.#rates.set(who, rate = { used: 0, reset: now + 3600 });
+    let rate = this.#rates.get(client);
+    if (!rate || rate.reset <= now) this.#rates.set(client, rate = { used: 0, reset: now + 3600 });
     const headers = { 'x-github-media-type': 'github.v3; format=json', 'x-github-request-id': `RIG:${record.seq}`, ...answer.headers };
     if (request.method === 'GET' && answer.status === 200) {
       headers.etag = `W/"${createHash('sha256').update(answer.body).digest('hex')}"`;

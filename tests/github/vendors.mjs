@@ -201,10 +201,10 @@ export class WebhookVendor extends Vendor {
     this.emit('event', event);
     if (this.options.hang) return;
     const { answer = 202 } = this.options;
-    const said = valid ? typeof answer === 'function' ? answer(event) : answer : 401;
-    event.taken = said === 'reset' || said < 300;
-    if (said === 'reset') request.socket.resetAndDestroy();
-    else response.writeHead(said, { 'content-type': 'application/json' }).end('{}');
+    const result = valid ? typeof answer === 'function' ? answer(event) : answer : 401;
+    event.taken = result === 'reset' || result < 300;
+    if (result === 'reset') request.socket.resetAndDestroy();
+    else response.writeHead(result, { 'content-type': 'application/json' }).end('{}');
     if (valid && event.taken && body.outpost && event.event !== 'cancel' && this.script.length > 0) // a notice has no `outpost` and is not work
       this.track(this.perform(body, (workflow) => this.report(body, workflow)));
   }

@@ -62,14 +62,14 @@ describe('documents of a job', { skip: notBuilt }, () => {
     const { body } = await until(() => vendor.events.find((one) => one.body?.payload.number === number && one.body.outpost.accelerators.includes(name)), { timeout: 10_000, what: `${name} receives its webhook` });
     return { number, token: body.outpost.callback_token, jobs: new URL(body.outpost.callback_url).pathname };
   }
-  const tell = (one, run, status) => outpost.request('POST', one.jobs, { headers: { authorization: `Bearer ${one.token}` }, body: JSON.stringify(workflowOf(run, status)) });
-  const end = (one, more) => tell(one, { ...one.run, ...more }, 'completed');
+  const sendJob = (one, run, status) => outpost.request('POST', one.jobs, { headers: { authorization: `Bearer ${one.token}` }, body: JSON.stringify(workflowOf(run, status)) });
+  const end = (one, more) => sendJob(one, { ...one.run, ...more }, 'completed');
 
   // Starts a job: {…dispatched, job, run}.
   async function running() {
     const one = await dispatched();
     const run = { workflow: 'lab', job: 'tests', run_id: ++runs };
-    const answer = await tell(one, run, 'in_progress');
+    const answer = await sendJob(one, run, 'in_progress');
     assert.equal(answer.status, 200, answer.text);
     return { ...one, run, job: answer.json.job };
   }

@@ -124,8 +124,8 @@ describe('hostile texts about a change', { skip: notBuilt }, () => {
       const tests = texts.map((text, k) => ({ suite: k % 3 ? 'model' : orLetter(text), name: orLetter(text), dtype: text, status: k % 5 ? 'FAIL' : 'ERROR', message: `${text} at 0x7f0012345678`, trace: text, file: `${text}/test_x.py`, line: lines[k % lines.length] }));
       // Two changes to different files with the same failures, which are evidence for each other.
       const pulls = [];
-      for (let who = 0; who < 2; who++)
-        pulls.push(await opened({ title: texts[who], headRef: `x-${i}-${who}-"'<b>|\`@octocat`, author: `author-${i}-${who}`, body: texts.join('\n'), files: [`area-${i}-${who}/x.cpp`],
+      for (let nth = 0; nth < 2; nth++)
+        pulls.push(await opened({ title: texts[nth], headRef: `x-${i}-${nth}-"'<b>|\`@octocat`, author: `author-${i}-${nth}`, body: texts.join('\n'), files: [`area-${i}-${nth}/x.cpp`],
           labels: [...texts.filter((text) => text.trim()).map((text) => text.slice(0, 50)), ...Array.from({ length: 300 }, (_, n) => `label ${n}`)] }));
       await Promise.all(pulls.flatMap((pull) => ['chip', 'lab'].map((name) => report(`pulls/${pull.number}`, name, tests, { workflow: orLetter(texts[0]), job: orLetter(texts[1]) }))));
       for (const pull of pulls) {

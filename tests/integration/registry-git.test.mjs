@@ -90,9 +90,9 @@ describe('the registry from git', { skip: notBuilt }, () => {
     git.reset(good);
     await pushed();
     await until(async () => (await registry()).refused === null);
-    const mended = git.commit({ 'gpu.yml': file('gpu'), 'npu.yml': file('npu') });
+    const corrected = git.commit({ 'gpu.yml': file('gpu'), 'npu.yml': file('npu') });
     await pushed();
-    await inForce(mended);
+    await inForce(corrected);
     assert.match((await outpost.get('/metrics')).text, /^outpost_registry_refused 0$/m);
     assert.doesNotMatch((await outpost.ctl('status')).stdout, /refused/);
   });

@@ -71,8 +71,8 @@ class Stage {
         this.leases.push({ dispatch: lease.dispatch_id, experiment: lease.experiment?.id });
         const tests = testsOf(lease.change.number, lease.experiment);
         await sleep(100);
-        for (let said; ![200, 404, 409].includes(said) && !this.isClosing;)
-          said = await this.machine.finish(lease, { conclusion: conclusionOf(tests), tests }).then(({ status }) => status, () => sleep(50));
+        for (let answered; ![200, 404, 409].includes(answered) && !this.isClosing;)
+          answered = await this.machine.finish(lease, { conclusion: conclusionOf(tests), tests }).then(({ status }) => status, () => sleep(50));
         id = undefined;
       } catch {
         await sleep(50);
@@ -80,7 +80,7 @@ class Stage {
     }
   }
 
-  async tell() {
+  async run() {
     for (const number of this.numbers) {
       const pull = this.rig.openPull(UPSTREAM, { number, author: `author-${number}`, headSha: fakeSha(`experiments head ${number}`), baseSha: fakeSha(`experiments base ${number}`) });
       await this.rig.deliver('pull_request', pullRequestOf('opened', pull)).catch(() => {});
@@ -155,13 +155,13 @@ async function play({ seed, pulls, kills, share }, expected, say) {
     const dice = new Dice(seed);
     if (kills > 0) breakGithub(stage.rig, seed, { share });
     stage.working = stage.work();
-    const told = stage.tell();
-    told.catch(() => {});
+    const ended = stage.run();
+    ended.catch(() => {});
     for (let i = 0; i < kills; i++) {
       await sleep(dice.between(50, 1200));
       await stage.outpost.restart({ hard: true });
     }
-    await told;
+    await ended;
     stage.rig.clearFaults();
     await stage.settle(() => !expected || stage.numbers.every((number) => stage.comment(number) === expected.get(number)));
     stage.judge();

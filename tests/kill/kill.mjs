@@ -108,7 +108,7 @@ async function main() {
   say(`seed ${options.seed}: ${options.kills} kills in ${options.deliveries} webhooks`);
   const problems = await killTest(options, say);
   for (const problem of problems) console.error(problem);
-  say(problems.length === 0 ? 'nothing lost, nothing doubled, every comment as undisturbed' : `${problems.length} problems; SEED=${options.seed}`);
+  say(problems.length === 0 ? 'no delivery lost, no effect duplicated, every comment as in the undisturbed run' : `${problems.length} problems; SEED=${options.seed}`);
   process.exit(problems.length === 0 ? 0 : 1);
 }
 

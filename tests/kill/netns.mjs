@@ -147,7 +147,7 @@ export async function cutRunners({ seed, cuts, jobs, servers = 2, machines = 2 }
     for (const [i, { outpost, machines: list, runsFile }] of sites.entries()) {
       await jobsDone(outpost).catch((error) => say(error.message));
       const { problems: found, handovers } = await judge(outpost, heads[i], runsFile);
-      say(`server ${i}: ${jobs} jobs, ${handovers} leases ran out`);
+      say(`server ${i}: ${jobs} jobs, ${handovers} leases expired`);
       problems.push(...found.map((what) => `server ${i}: ${what}`));
       if (found.length > 0) for (const machine of list) say(`${machine.name}:\n${(await machine.log()).split('\n').slice(-30).join('\n')}`);
     }
@@ -172,7 +172,7 @@ async function main() {
   say(`seed ${options.seed}: ${options.cuts} cuts, ${options.jobs} jobs on each of two servers`);
   const problems = await cutRunners(options, say);
   for (const problem of problems) console.error(problem);
-  say(problems.length === 0 ? 'each job ran once or as often as its lease ran out; each report and log is there once' : `${problems.length} problems; SEED=${options.seed}`);
+  say(problems.length === 0 ? 'each job ran once, and once more for each expired lease; each report and log exists once' : `${problems.length} problems; SEED=${options.seed}`);
   process.exit(problems.length === 0 ? 0 : 1);
 }
 

@@ -277,7 +277,7 @@ async function main() {
   say(`seed ${options.seed}: ${options.kills} kills in ${options.nights} nights`);
   const problems = await killNights(options, say);
   for (const problem of problems) console.error(problem);
-  say(problems.length === 0 ? 'each due time acted upon once, nothing doubled, the history as undisturbed' : `${problems.length} problems; SEED=${options.seed}`);
+  say(problems.length === 0 ? 'each due time ran once, no dispatch was sent twice, the history as in the undisturbed run' : `${problems.length} problems; SEED=${options.seed}`);
   process.exit(problems.length === 0 ? 0 : 1);
 }
 

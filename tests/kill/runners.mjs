@@ -65,7 +65,7 @@ export async function killRunners({ seed, kills, jobs, machines: n }, say = () =
       const { code, signal } = await machine.stop();
       if (code !== 0) problems.push(`${machine.name} ended with ${signal ?? code} on SIGTERM`);
     }
-    say(`${heads.length} jobs, ${handovers} leases ran out, ${machines.reduce((sum, { starts }) => sum + starts, 0)} starts of runners`);
+    say(`${heads.length} jobs, ${handovers} leases expired, ${machines.reduce((sum, { starts }) => sum + starts, 0)} starts of runners`);
     if (problems.length > 0) for (const machine of machines) say(`${machine.name}:\n${(await machine.log()).split('\n').slice(-30).join('\n')}`);
     return problems;
   } finally {
@@ -85,7 +85,7 @@ async function main() {
   say(`seed ${options.seed}: ${options.kills} kills, ${options.jobs} jobs on ${options.machines} machines`);
   const problems = await killRunners(options, say);
   for (const problem of problems) console.error(problem);
-  say(problems.length === 0 ? 'each job ran once or as often as its lease ran out; each report and log is there once' : `${problems.length} problems; SEED=${options.seed}`);
+  say(problems.length === 0 ? 'each job ran once, and once more for each expired lease; each report and log exists once' : `${problems.length} problems; SEED=${options.seed}`);
   process.exit(problems.length === 0 ? 0 : 1);
 }
 

@@ -124,21 +124,21 @@ export class Stage {
   #happen(line, step) {
     const { event, action } = step;
     if (event === 'push') this.rig.push(UPSTREAM, { sha: step.head });
-    else if (event === 'issue_comment') step.commentId = this.rig.world.comment(UPSTREAM, line.number, { body: this.#said(step), author: step.author });
+    else if (event === 'issue_comment') step.commentId = this.rig.world.comment(UPSTREAM, line.number, { body: this.#commandBody(step), author: step.author });
     else this.rig.updatePull(UPSTREAM, line.number, {
       ...(action === 'synchronize' && { headSha: step.head }), labels: step.labels, updatedAt: step.at,
       state: action === 'closed' ? 'closed' : 'open',
     });
   }
 
-  #said(step) {
+  #commandBody(step) {
     return step.body.replace('BOT', this.rig.app.slug);
   }
 
   #payload(line, step) {
     if (step.event === 'push') return push({ after: step.head, before: step.before });
     if (step.event === 'issue_comment')
-      return issueComment('created', { number: line.number, body: this.#said(step), author: step.author, association: 'MEMBER', createdAt: step.at, id: step.commentId, pullAuthor: `author-${line.number}` });
+      return issueComment('created', { number: line.number, body: this.#commandBody(step), author: step.author, association: 'MEMBER', createdAt: step.at, id: step.commentId, pullAuthor: `author-${line.number}` });
     return pullRequest(step.action, { ...this.#pullAt(line, step), label: step.label, state: step.action === 'closed' ? 'closed' : 'open' });
   }
 
@@ -201,7 +201,7 @@ export class Stage {
     }, { ...slow, what });
   }
 
-  async #tell(line) {
+  async #playLine(line) {
     const payloads = new Map();
     for (const step of line.steps) {
       if (!step.copyOf) this.#happen(line, step);
@@ -216,10 +216,10 @@ export class Stage {
 
   // Plays all lines, a few at a time.
   async play({ width = 6 } = {}) {
-    for (const line of this.story.lines.filter(({ isFirst }) => isFirst)) await this.#tell(line);
+    for (const line of this.story.lines.filter(({ isFirst }) => isFirst)) await this.#playLine(line);
     const queue = this.story.lines.filter(({ isFirst }) => !isFirst);
     const worker = async () => {
-      for (let line = queue.shift(); line; line = queue.shift()) await this.#tell(line);
+      for (let line = queue.shift(); line; line = queue.shift()) await this.#playLine(line);
     };
     await Promise.all(Array.from({ length: width }, worker));
   }

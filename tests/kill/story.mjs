@@ -61,24 +61,24 @@ function writePull(story, dice, number, length) {
   const isStranger = dice.chance(0.15);
   const state = { number, head: fakeSha(`story ${story.seed} pull ${number} head 0`), labels: [] };
   let heads = 0;
-  const say = (action, more) => line.step({ event: 'pull_request', action, number, head: state.head, labels: [...state.labels], ...more });
+  const event = (action, more) => line.step({ event: 'pull_request', action, number, head: state.head, labels: [...state.labels], ...more });
   const wait = () => (dice.chance(0.5) ? 'reached' : 'nothing');
 
-  say('opened', { starts: true, wait: isStranger ? 'held' : wait() });
+  event('opened', { starts: true, wait: isStranger ? 'held' : wait() });
   if (isStranger) line.step({ event: 'issue_comment', action: 'created', number, head: state.head, author: MEMBER, body: '@BOT ok-to-test', starts: true, wait: 'reached' });
   while (line.steps.length < length) {
     const what = dice.number();
     if (what < 0.45 && !isStranger) {
       state.head = fakeSha(`story ${story.seed} pull ${number} head ${++heads}`);
-      say('synchronize', { starts: true, wait: wait() });
+      event('synchronize', { starts: true, wait: wait() });
     } else if (what < 0.55 && state.labels.length === 0) {
       state.labels.push(LABEL);
-      say('labeled', { label: LABEL });
+      event('labeled', { label: LABEL });
     } else if (what < 0.7) {
-      say('closed', { wait: wait() });
-      say('reopened', { starts: true, wait: wait() });
+      event('closed', { wait: wait() });
+      event('reopened', { starts: true, wait: wait() });
     } else if (what < 0.8) {
-      say('edited', { starts: true, wait: wait() });
+      event('edited', { starts: true, wait: wait() });
     } else if (what < 0.85) {
       const command = dice.pick(COMMANDS);
       line.step({ event: 'issue_comment', action: 'created', number, head: state.head, labels: [...state.labels], author: MEMBER, body: `@BOT ${command}`, command, wait: 'answered' });
@@ -93,16 +93,16 @@ function writePull(story, dice, number, length) {
   // The end does not depend on speed: the last head has all its results.
   const last = line.steps.at(-1);
   if (!last.starts || last.wait === 'nothing') {
-    if (isStranger) say('edited', { starts: true, wait: 'settled' });
+    if (isStranger) event('edited', { starts: true, wait: 'settled' });
     else {
       state.head = fakeSha(`story ${story.seed} pull ${number} head ${++heads}`);
-      say('synchronize', { starts: true, wait: 'settled' });
+      event('synchronize', { starts: true, wait: 'settled' });
     }
   } else {
     last.wait = 'settled';
   }
   const isClosed = dice.chance(0.5);
-  if (isClosed) say('closed', { wait: 'reached' });
+  if (isClosed) event('closed', { wait: 'reached' });
   return { kind: 'pull', number, isStranger, isClosed, finalHead: state.head, isLabeled: state.labels.length > 0, steps: line.steps };
 }
 
@@ -125,12 +125,12 @@ export function writeStory({ seed, deliveries }) {
   const story = { seed, start: Math.floor(Date.now() / 1000) * 1000 - 3 * 86_400_000, ticks: 0, lines: [] };
   const pushes = Math.ceil(deliveries / 10);
   story.lines.push(writeBase(story, dice), writePushes(story, dice, pushes));
-  let told = pushes + BASE.length;
-  for (let number = 1; told < deliveries; number++) {
+  let nWebhooks = pushes + BASE.length;
+  for (let number = 1; nWebhooks < deliveries; number++) {
     const line = writePull(story, dice, number, dice.between(6, 14));
     story.lines.push(line);
-    told += line.steps.length;
+    nWebhooks += line.steps.length;
   }
-  story.deliveries = told;
+  story.deliveries = nWebhooks;
   return story;
 }

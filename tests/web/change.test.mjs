@@ -32,16 +32,16 @@ test('two tests whose names join to the same text have separate rows', () => {
 });
 
 test('failures with one message form a group at the place of the first', () => {
-  const said = { message: 'no kernel for rms_norm' };
-  const groups = groupAlike([cell('a', 'one', 'FAIL', 'new', said), cell('a', 'two', 'FAIL', 'new', { message: 'other' }), cell('b', 'one', 'FAIL', 'new', said), cell('a', 'three', 'FAIL', 'new', said),
-    cell('a', 'four', 'FAIL', 'unclassified', said), cell('a', 'five', 'ERROR', 'new', said)]);
+  const withMessage = { message: 'no kernel for rms_norm' };
+  const groups = groupAlike([cell('a', 'one', 'FAIL', 'new', withMessage), cell('a', 'two', 'FAIL', 'new', { message: 'other' }), cell('b', 'one', 'FAIL', 'new', withMessage), cell('a', 'three', 'FAIL', 'new', withMessage),
+    cell('a', 'four', 'FAIL', 'unclassified', withMessage), cell('a', 'five', 'ERROR', 'new', withMessage)]);
   assert.deepEqual(groups.map(({ cells }) => cells.map((one) => `${one.accelerator} ${one.test}`)), [['a one', 'b one', 'a three'], ['a two'], ['a four'], ['a five']]);
   assert.equal(new Set(groups.map(({ key }) => key)).size, 4);
 });
 
 test('messages that differ only in numbers, times and SHAs form one group', () => {
-  const said = (message) => cell('a', message, 'FAIL', 'new', { message });
-  assert.equal(groupAlike([said('add failed on rank 1 at 2026-06-18T13:27:00Z (2b87bebc6f552b4c)'), said('add failed on rank 12 at 2026-01-13T12:23:00Z (e3ebf420816e9f51)'), said('mul failed on rank 1')]).length, 2);
+  const failure = (message) => cell('a', message, 'FAIL', 'new', { message });
+  assert.equal(groupAlike([failure('add failed on rank 1 at 2026-06-18T13:27:00Z (2b87bebc6f552b4c)'), failure('add failed on rank 12 at 2026-01-13T12:23:00Z (e3ebf420816e9f51)'), failure('mul failed on rank 1')]).length, 2);
 });
 
 test('a failure without a message joins no group', () => {

@@ -7,13 +7,13 @@ const NOW = Date.parse('2026-11-22T12:00:00Z');
 const before = (days) => new Date(NOW - days * 86_400_000).toISOString();
 
 test('a state has the server\'s words and its age', () => {
-  const said = (text, since, ...notes) => stateText({ name: 'x', text, since, notes }, NOW);
-  assert.equal(said('green', null), 'green');
-  assert.equal(said('red', before(5), 'overdue'), 'red for 5 d, overdue');
-  assert.equal(said('red', before(2), 'no report', 'not counted'), 'red for 2 d, no report, not counted');
-  assert.equal(said('silent', before(9)), 'silent for 9 d');
-  assert.equal(said('unhealthy, not counted', null), 'unhealthy, not counted');
-  assert.equal(said('no report', before(-1)), 'no report for 0 s', 'a clock that is ahead makes no negative age');
+  const shownState = (text, since, ...notes) => stateText({ name: 'x', text, since, notes }, NOW);
+  assert.equal(shownState('green', null), 'green');
+  assert.equal(shownState('red', before(5), 'overdue'), 'red for 5 d, overdue');
+  assert.equal(shownState('red', before(2), 'no report', 'not counted'), 'red for 2 d, no report, not counted');
+  assert.equal(shownState('silent', before(9)), 'silent for 9 d');
+  assert.equal(shownState('unhealthy, not counted', null), 'unhealthy, not counted');
+  assert.equal(shownState('no report', before(-1)), 'no report for 0 s', 'a clock that is ahead makes no negative age');
 });
 
 test('a cell counts its red tests, or its passed tests if none is red', () => {

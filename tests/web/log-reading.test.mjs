@@ -115,11 +115,11 @@ test('a search ends only after the whole log has been read', async () => {
   const lines = Array.from({ length: 200_000 }, (_, i) => `line ${i}`);
   const server = new Server(lines.join('\n'));
   const { log, until } = opened(server);
-  const said = [];
+  const states = [];
   log.find(textPattern('line 199999', true));
   log.read();
-  await until(() => { said.push([log.isLooking, log.search.lines.length]); return log.state === 'ended' && !log.isSearching; });
-  assert.deepEqual(said.filter(([isLooking, n]) => !isLooking && n === 0), [], 'the search never reports no match before its end');
+  await until(() => { states.push([log.isLooking, log.search.lines.length]); return log.state === 'ended' && !log.isSearching; });
+  assert.deepEqual(states.filter(([isLooking, n]) => !isLooking && n === 0), [], 'the search never reports no match before its end');
   assert.deepEqual([log.isLooking, log.search.lines], [false, [199_999]]);
 });
 
