@@ -2,7 +2,8 @@
 // counts how often its keys are fetched, and breaks on request.
 //
 // As a program: `node tests/github/oidc.mjs [--port N]` prints one JSON line with its addresses; POST to
-// token_url {claims, options} answers {token}. A job of GitHub Actions requests a token as from GitHub: actionsRequest(). Runs until stdin closes or SIGTERM.
+// token_url {claims, options} answers {token}. A job of GitHub Actions requests a token as from GitHub: actionsRequest(). Runs
+// until stdin closes or SIGTERM.
 import { createHmac, randomUUID } from 'node:crypto';
 import http from 'node:http';
 import { fileURLToPath } from 'node:url';

@@ -1,9 +1,9 @@
 // The stateful GitHub behind the rig: the `emulate` package in this process without a socket.
 //
-// This module changes emulate's own tables where its API cannot, so that every later read agrees: a pull request with a chosen number, head SHA and
-// author association; a new head; a branch tip with a chosen SHA; the list of changed files (emulate
-// invents `file1.ts`); times that a test sets; paging beyond its limits. Lanes avoid its limit of
-// 5,000 requests per token. Its outgoing webhooks (without GUIDs) are disabled: the rig sends them.
+// This module changes emulate's own tables where its API cannot, so that every later read agrees: a pull request with a chosen
+// number, head SHA and author association; a new head; a branch tip with a chosen SHA; the list of changed files (emulate invents
+// `file1.ts`); times that a test sets; paging beyond its limits. Lanes avoid its limit of 5,000 requests per token. Its outgoing
+// webhooks (without GUIDs) are disabled: the rig sends them.
 import { createHash } from 'node:crypto';
 import fs from 'node:fs/promises';
 import net from 'node:net';

@@ -3,8 +3,9 @@
 //
 //   node tests/lint/sql.mjs [--list]      --list prints the statements instead
 //
-// The compiler's preprocessor prints each statement as the compiler sees it: with expanded macros and the bound values. SQLite gets the tables from src/db/schema_*.sql, PostgreSQL a translation of the same tables. PostgreSQL is
-// Debian's, started here on a unix socket in a temporary folder.
+// The compiler's preprocessor prints each statement as the compiler sees it: with expanded macros and the bound values. SQLite gets
+// the tables from src/db/schema_*.sql, PostgreSQL a translation of the same tables. PostgreSQL is Debian's, started here on a unix
+// socket in a temporary folder.
 import { execFileSync, spawnSync, execFile } from 'node:child_process';
 import { chmodSync, chownSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -97,7 +98,8 @@ async function allStatements() {
   return found.sort((a, b) => (a.place < b.place ? -1 : 1));
 }
 
-// A statement that changes rows needs a transaction (db_exec() and similar), so that the type of the connection distinguishes readers and writers.
+// A statement that changes rows needs a transaction (db_exec() and similar), so that the type of the connection distinguishes
+// readers and writers.
 function misplaced(statements) {
   const errors = new Map();
   statements.forEach(({ sql, mayWrite }, i) => {

@@ -44,7 +44,8 @@ export class Machine {
       execFileSync('mount', ['-t', 'overlay', 'overlay', '-o', `lowerdir=/,upperdir=${self.dir}/upper,workdir=${self.dir}/work`, self.root]);
       await fs.writeFile(path.join(self.root, 'etc/machine-id'), '');
       await prepare(self.root);
-      // basic.target starts no services, so a test starts its own. By default the container's filter forbids key rings and locked memory, which a service here may use.
+      // basic.target starts no services, so a test starts its own. By default the container's filter forbids key rings and
+      // locked memory, which a service here may use.
       self.container = spawn('systemd-nspawn', ['-D', self.root, `--machine=${path.basename(self.dir).toLowerCase()}`, '--register=no', '--keep-unit', '--console=pipe', '--link-journal=no', ...(isAlone ? ['--private-network'] : []),
         '--system-call-filter=@keyring @memlock', '/lib/systemd/systemd', 'systemd.unit=basic.target'], { stdio: ['ignore', 'ignore', 'pipe'] });
       self.log = '';
