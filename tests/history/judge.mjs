@@ -3,7 +3,7 @@ import { isSpecific, sameness } from './messages.mjs';
 import { DAY, HOUR } from './world.mjs';
 
 export const TRUTHS = ['guilty', 'both', 'unsettled', 'base', 'flaky', 'infra', 'outage', 'no result'];
-export const SAID = ['KNOWN', 'BASE', 'FLAKY', 'NEW', 'UNCLASSIFIED'];
+export const VERDICTS = ['KNOWN', 'BASE', 'FLAKY', 'NEW', 'UNCLASSIFIED'];
 const DISTANCE = 20; // attribution.distance
 const WINDOW = 7 * DAY; // attribution.window
 const PATIENCE = 12 * HOUR; // the limit of an experiment
@@ -19,7 +19,7 @@ const isAlike = (red, cause) => red?.truth && red.status === cause.status && sam
 // True if runs of the branch alone show that this red job is the base's: the merge base itself failed with the same message and
 // never passed, or the nearest runs on both sides of it failed so.
 function isShownByBranch(play, { head, accelerator, test, at }, { job, cause }) {
-  const runs = play.said.tested.get(accelerator).filter((run) => run.at <= at && run.branch === head.base.branch && Math.abs(run.index - head.base.index) <= DISTANCE);
+  const runs = play.record.tested.get(accelerator).filter((run) => run.at <= at && run.branch === head.base.branch && Math.abs(run.index - head.base.index) <= DISTANCE);
   const outcome = (run) => run.jobs.get(`${test} ${job}`);
   const here = runs.filter(({ index }) => index === head.base.index);
   if (here.some((run) => outcome(run)?.status === 'PASS')) return false;
@@ -33,19 +33,19 @@ function isShownByBranch(play, { head, accelerator, test, at }, { job, cause }) 
 // changes is not evidence, because a change may break a flaky test permanently with its usual message.
 function isShownFlaky(play, { head, accelerator, test }, { job }) {
   const where = `${accelerator} ${test} ${job}`;
-  const mine = (play.said.failures.get(where) ?? []).findLast((one) => one.sha === head.sha);
-  return (play.said.passes.get(`${head.sha} ${where}`) ?? []).some((then) => Math.abs(mine.at - then) < WINDOW);
+  const mine = (play.record.failures.get(where) ?? []).findLast((one) => one.sha === head.sha);
+  return (play.record.passes.get(`${head.sha} ${where}`) ?? []).some((then) => Math.abs(mine.at - then) < WINDOW);
 }
 
 // A flaky test that also failed on the merge base was red before the change, so BASE is correct.
 function failedOnBase(play, { head, accelerator, test, at, result }) {
-  const runs = [...play.said.tested.get(accelerator), ...play.said.rerunOnBase.get(accelerator) ?? []].filter((run) => run.at <= at && run.branch === head.base.branch && run.index === head.base.index);
+  const runs = [...play.record.tested.get(accelerator), ...play.record.rerunOnBase.get(accelerator) ?? []].filter((run) => run.at <= at && run.branch === head.base.branch && run.index === head.base.index);
   return result.reds.every(({ job, cause }) => runs.some((run) => isAlike(run.jobs.get(`${test} ${job}`), cause)));
 }
 
 // True if the head stayed, and its vendor answered, for the limit of an experiment.
 function hadTime(play, { head, accelerator, at }) {
-  const reported = play.said.reported.get(`${head.sha} ${accelerator}`);
+  const reported = play.record.reported.get(`${head.sha} ${accelerator}`);
   const vendor = play.world.accelerators.find(({ name }) => name === accelerator);
   const isAway = vendor.outages.some(({ from, to }) => from < reported + PATIENCE && to > reported);
   return at - reported >= PATIENCE && !isAway;
@@ -67,25 +67,25 @@ function recognisable(play, mode, cell) {
   return truth === 'base' ? !cell.pull.isUnknown && isEvery(isShownByBranch) : isEvery(isShownFlaky);
 }
 
-const last = (cell) => cell.said.at(-1).said;
+const last = (cell) => cell.verdicts.at(-1).verdict;
 const share = (all, right) => ({ n: all.length, hits: all.filter(right).length, missed: all.filter((cell) => !right(cell)) });
 
 // One line with everything about a cell.
 function storyOf(play, cell) {
-  const { pull, head, accelerator, test, result, said } = cell;
-  const around = play.said.tested.get(accelerator).filter((run) => run.branch === head.base.branch && Math.abs(run.index - head.base.index) <= DISTANCE).sort((a, b) => b.index - a.index)
+  const { pull, head, accelerator, test, result, verdicts } = cell;
+  const around = play.record.tested.get(accelerator).filter((run) => run.branch === head.base.branch && Math.abs(run.index - head.base.index) <= DISTANCE).sort((a, b) => b.index - a.index)
     .map(({ index, jobs }) => `${head.base.index - index}${[...jobs].filter(([key]) => key.startsWith(`${test} `)).map(([, one]) => (one.truth ? (isAlike(one, result.cause) ? 'r' : 'x') : one.status === 'PASS' ? 'g' : 's')).join('')}`).join(' ');
-  const history = said.map(({ at, said: word, truth, reason, evidence }) => `${new Date(at).toISOString().slice(5, 16)} ${word} of ${truth}${reason ? ` (${reason})` : ''}${evidence ? ` ${evidence}` : ''}`).join('; ');
-  const experiments = play.said.experiments.filter((one) => one.head === head && one.accelerator.name === accelerator && one.tests.includes(test)).map(({ side, at }) => `${side} ${new Date(at).toISOString().slice(5, 16)}`).join(', ');
-  return `#${pull.number} (${pull.kind}, by ${pull.author}, to ${pull.to}, base ${head.base.index}${pull.isUnknown ? ', unknown' : ''}) ${accelerator} ${test}: truth ${result.truth} in ${result.reds.map(({ job }) => job).join(', ')} (${JSON.stringify(result.message)}); said ${history}; experiments: ${experiments || 'none'}; around the base: ${around}`;
+  const history = verdicts.map(({ at, verdict, truth, reason, evidence }) => `${new Date(at).toISOString().slice(5, 16)} ${verdict} of ${truth}${reason ? ` (${reason})` : ''}${evidence ? ` ${evidence}` : ''}`).join('; ');
+  const experiments = play.record.experiments.filter((one) => one.head === head && one.accelerator.name === accelerator && one.tests.includes(test)).map(({ side, at }) => `${side} ${new Date(at).toISOString().slice(5, 16)}`).join(', ');
+  return `#${pull.number} (${pull.kind}, by ${pull.author}, to ${pull.to}, base ${head.base.index}${pull.isUnknown ? ', unknown' : ''}) ${accelerator} ${test}: truth ${result.truth} in ${result.reds.map(({ job }) => job).join(', ')} (${JSON.stringify(result.message)}); verdicts ${history}; experiments: ${experiments || 'none'}; around the base: ${around}`;
 }
 
 // The wrong verdicts and their reasons without numbers, with their counts.
 function reasons({ missed }) {
   const tally = new Map();
   for (const cell of missed) {
-    const { said: word, reason = '' } = cell.said.at(-1);
-    const why = `${word}: ${reason.replace(/\b[0-9a-f]{7}\b/g, '…').replace(/\d+ (commits?|others?)/g, 'n $1')} [${isSpecific(cell.result.cause ?? { template: '' }) ? 'specific' : 'vague'}]`;
+    const { verdict, reason = '' } = cell.verdicts.at(-1);
+    const why = `${verdict}: ${reason.replace(/\b[0-9a-f]{7}\b/g, '…').replace(/\d+ (commits?|others?)/g, 'n $1')} [${isSpecific(cell.result.cause ?? { template: '' }) ? 'specific' : 'vague'}]`;
     tally.set(why, (tally.get(why) ?? 0) + 1);
   }
   return [...tally].sort((a, b) => b[1] - a[1]).map(([why, n]) => `  ${String(n).padStart(4)} ${why}`);
@@ -93,7 +93,7 @@ function reasons({ missed }) {
 
 // → figures that add up over seeds: {matrix, excused, everExcused, flaky, base, infraNew, unclassified, extra, delays}, and stories
 export function judge(play, mode) {
-  const cells = [...play.said.cells.values()].filter(({ said }) => said.length > 0);
+  const cells = [...play.record.cells.values()].filter(({ verdicts }) => verdicts.length > 0);
   const reds = cells.filter(({ status }) => status !== 'MISS');
   const of = (...truths) => reds.filter(({ result }) => truths.includes(result.truth));
   const recognised = (truth) => of(truth).filter((cell) => recognisable(play, mode, cell));
@@ -106,15 +106,15 @@ export function judge(play, mode) {
   const settled = reds.filter((cell) => !open.includes(cell) && (mode === 'with' ? hadTime(play, cell) : !['infra', 'outage'].includes(cell.result.truth)));
   const isClassified = (cell) => last(cell) !== 'UNCLASSIFIED';
   const classified = share(settled, isClassified), classifiedOfAll = share(reds, isClassified), openByDefinition = share(open, isClassified);
-  const matrix = Object.fromEntries(TRUTHS.map((truth) => [truth, Object.fromEntries(SAID.map((said) => [said, 0]))]));
+  const matrix = Object.fromEntries(TRUTHS.map((truth) => [truth, Object.fromEntries(VERDICTS.map((verdict) => [verdict, 0]))]));
   for (const cell of cells) matrix[cell.status === 'MISS' ? 'no result' : cell.result.truth][last(cell)]++;
   const finally_ = of('guilty').filter((cell) => ['KNOWN', 'BASE', 'FLAKY'].includes(last(cell)));
-  const extra = [...play.said.extra.values()].reduce((sum, n) => sum + n, 0);
+  const extra = [...play.record.extra.values()].reduce((sum, n) => sum + n, 0);
   return {
-    mode, matrix, excused: finally_.length, everExcused: play.said.excused.length, nGuilty: of('guilty').length, flaky, flakyOfAll, base, infra, classified, classifiedOfAll, openByDefinition,
-    extra: { tests: extra, heads: play.said.redHeads.size, experiments: play.said.experiments.length }, delays: play.said.delays,
+    mode, matrix, excused: finally_.length, everExcused: play.record.excused.length, nGuilty: of('guilty').length, flaky, flakyOfAll, base, infra, classified, classifiedOfAll, openByDefinition,
+    extra: { tests: extra, heads: play.record.redHeads.size, experiments: play.record.experiments.length }, delays: play.record.delays,
     stories: {
-      excused: play.said.excused.map(({ key, where, said, truth, reason, pull, message }) => { const cell = play.said.cells.get(key); return `${truth} and ${where} said ${said}${reason ? ` (${reason})` : ''}: ${cell ? storyOf(play, cell) : `#${pull.number} ${key} ${JSON.stringify(message)}`}`; }),
+      excused: play.record.excused.map(({ key, where, verdict, truth, reason, pull, message }) => { const cell = play.record.cells.get(key); return `${truth} and ${where} shows ${verdict}${reason ? ` (${reason})` : ''}: ${cell ? storyOf(play, cell) : `#${pull.number} ${key} ${JSON.stringify(message)}`}`; }),
       flaky: flaky.missed.map((cell) => storyOf(play, cell)), base: base.missed.map((cell) => storyOf(play, cell)), infra: infra.missed.map((cell) => storyOf(play, cell)), classified: classified.missed.map((cell) => storyOf(play, cell)),
     },
     reasons: { flaky: reasons(flaky), base: reasons(base), infra: reasons(infra), classified: reasons(classified) },
@@ -150,8 +150,8 @@ export function targets(list, mode) {
 }
 
 export function matrixText(list) {
-  const count = (truth, said) => sum(list, ({ matrix }) => matrix[truth][said]);
-  const rows = [['truth \\ said', ...SAID], ...TRUTHS.map((truth) => [truth, ...SAID.map((said) => String(count(truth, said)))])];
+  const count = (truth, verdict) => sum(list, ({ matrix }) => matrix[truth][verdict]);
+  const rows = [['truth', ...VERDICTS], ...TRUTHS.map((truth) => [truth, ...VERDICTS.map((verdict) => String(count(truth, verdict)))])];
   return rows.map(([first, ...rest]) => first.padEnd(14) + rest.map((text) => text.padStart(14)).join('')).join('\n');
 }
 

@@ -2,7 +2,7 @@
 // event it reads and records Outpost's verdicts of the affected pull requests.
 import { Connection } from './connection.mjs';
 import { Project } from './project.mjs';
-import { Said } from './said.mjs';
+import { Record } from './record.mjs';
 import { settle } from './settle.mjs';
 import { Vendors } from './vendors.mjs';
 import { DAY, HOUR } from './world.mjs';
@@ -23,7 +23,7 @@ export class Play {
     Object.assign(this, { world, clock, slot, say, documents, hasStarts, isCut, hasSchedules });
     this.project = new Project(this);
     this.vendors = new Vendors(this);
-    this.said = new Said(this);
+    this.record = new Record(this);
   }
 
   // isLater: time passes between this event and the others with its key
@@ -51,7 +51,7 @@ export class Play {
     Object.assign(this, { github, issuer });
     this.daemon = new Connection({ url: outpost.url, secret: github.secret, sent: this.sent });
     github.on('dispatch', (repository, body) => this.vendors.dispatched(body.client_payload));
-    github.on('comment', (number, body) => this.said.commented(number, body));
+    github.on('comment', (number, body) => this.record.commented(number, body));
     this.project.begin();
     await this.#settle(2);
     for (let batch; (batch = this.#next()).length > 0;) {
@@ -60,15 +60,15 @@ export class Play {
       await this.#stop(batch.at(-1).time);
       this.#pass(batch.at(-1).time);
       await this.#settle(2);
-      await Promise.all(batch.filter(({ looksAt }) => looksAt).map(({ looksAt }) => this.said.look(looksAt)));
+      await Promise.all(batch.filter(({ looksAt }) => looksAt).map(({ looksAt }) => this.record.look(looksAt)));
       await this.#perform(batch);
       await this.#settle(1);
       this.clock.advance(SHORT);
       await this.#settle(1);
-      await this.said.lookAround();
+      await this.record.lookAround();
     }
-    for (const { number, isOpen } of this.project.byNumber.values()) if (isOpen) this.said.wake(number);
-    await this.said.lookAround();
+    for (const { number, isOpen } of this.project.byNumber.values()) if (isOpen) this.record.wake(number);
+    await this.record.lookAround();
     this.daemon.close();
   }
 

@@ -15,7 +15,7 @@ const START = Date.UTC(2026, 0, 5, 8);
 const MINUTE = 60_000, HOUR = 60 * MINUTE;
 const UNITS = { m: MINUTE, h: HOUR, d: 24 * HOUR };
 const EXCUSES = ['KNOWN', 'BASE', 'FLAKY'];
-const SAID = [...EXCUSES, 'NEW', 'UNCLASSIFIED'];
+const VERDICTS = [...EXCUSES, 'NEW', 'UNCLASSIFIED'];
 const CHANGES = ['breaks', 'fixes', 'reverts', 'relands', 'unsettles'];
 const BEHAVIOURS = ['honest', 'ignores-list', 'other-tests', 'base-for-head', 'head-for-base', 'one-run-for-both', 'silent', 'late', 'twice', 'all-skipped'];
 const FINISH = 20 * HOUR;
@@ -42,7 +42,7 @@ export class Stage {
   #truth = new Map(); // "SHA accelerator suite/test job" → truth of the last report
   #nextNumber = 1;
 
-  finals = new Map(); // "PULL SHA accelerator test" → {said, reason}
+  finals = new Map(); // "PULL SHA accelerator test" → {verdict, reason}
   experiments = []; // {pull, side, accelerator, tests}
   problems = [];
   excuses = new Set();
@@ -658,7 +658,7 @@ export class Stage {
     }
     const pull = this.#pull(words.next('a pull request')), { name: test, accelerator } = this.#spec(words);
     const wanted = words.until();
-    if (wanted.length === 0 || wanted.some((one) => ![...SAID, 'SHOWN'].includes(one))) throw new Error(`one or more of ${SAID.join(', ')} must follow`);
+    if (wanted.length === 0 || wanted.some((one) => ![...VERDICTS, 'SHOWN'].includes(one))) throw new Error(`one or more of ${VERDICTS.join(', ')} must follow`);
     const expected = { pull, accelerator: accelerator ?? this.accelerators[0].name, test, wanted, line };
     if (isOfOther) return;
     if (isNow) this.#compare(expected);
@@ -673,10 +673,10 @@ export class Stage {
     return WORST.find((truth) => truths.includes(truth));
   }
 
-  #excused(where, pull, accelerator, test, said, truth, reason) {
-    const isWrong = (truth === 'guilty' && EXCUSES.includes(said)) || (truth === 'unsettled' && ['KNOWN', 'BASE'].includes(said)) || (truth === 'infra' && said === 'NEW');
+  #excused(where, pull, accelerator, test, verdict, truth, reason) {
+    const isWrong = (truth === 'guilty' && EXCUSES.includes(verdict)) || (truth === 'unsettled' && ['KNOWN', 'BASE'].includes(verdict)) || (truth === 'infra' && verdict === 'NEW');
     if (!isWrong) return;
-    const text = `${pull.name} ${accelerator} ${test} is ${truth}, and ${where} says ${said}${reason ? ` (${reason})` : ''}`;
+    const text = `${pull.name} ${accelerator} ${test} is ${truth}, and ${where} says ${verdict}${reason ? ` (${reason})` : ''}`;
     if (this.excuses.has(text)) return;
     this.excuses.add(text);
     this.problems.push(`${text} [${this.story.file}:${this.line}]`);
@@ -687,9 +687,9 @@ export class Stage {
     const pull = [...this.#pulls.values()].find((one) => one.number === Number(number));
     const sha = commitOf(body);
     if (!pull || !sha) return;
-    for (const { test: shown, accelerator: title, said } of wordsIn(body)) {
+    for (const { test: shown, accelerator: title, verdict } of wordsIn(body)) {
       const name = title.replace(/^Chip /, ''), test = shown.replace(/^unit\/(.*)$/, (whole, real) => `unit/${this.#alias(real)}`);
-      this.#excused('a comment', pull, name, test, said, this.#truthOf(sha, name, test));
+      this.#excused('a comment', pull, name, test, verdict, this.#truthOf(sha, name, test));
     }
   }
 
@@ -702,14 +702,14 @@ export class Stage {
         const truth = this.#truthOf(view.head_sha, accelerator, name);
         if (suite === 'unit' && !attribution && truth) this.problems.push(`${pull.name} ${accelerator} ${name} is ${truth}, and shown as ${status}`);
         this.#excused('the API', pull, accelerator, name, attribution, truth, reason);
-        this.finals.set(`${pull.name} ${view.head_sha} ${accelerator} ${name}`, { pull, said: attribution, reason, truth, status });
+        this.finals.set(`${pull.name} ${view.head_sha} ${accelerator} ${name}`, { pull, verdict: attribution, reason, truth, status });
       }
     }
   }
 
   #compare({ pull, accelerator, test, wanted, line }) {
     const cell = this.finals.get(`${pull.name} ${pull.head.sha} ${accelerator} unit/${test}`);
-    if (wanted.includes('SHOWN') ? !cell : !wanted.includes(cell?.said)) this.problems.push(`${this.story.file}:${line}: ${pull.name} ${test} must be ${wanted.join(' or ')}, and is ${cell ? `${cell.said} (${cell.reason})` : 'not shown'}`);
+    if (wanted.includes('SHOWN') ? !cell : !wanted.includes(cell?.verdict)) this.problems.push(`${this.story.file}:${line}: ${pull.name} ${test} must be ${wanted.join(' or ')}, and is ${cell ? `${cell.verdict} (${cell.reason})` : 'not shown'}`);
   }
 
   #judge() {
@@ -811,7 +811,7 @@ const STATEMENTS = {
   at(words) { return this.timeIs(...words.until()); },
   wait(words) { return this.timePasses(words.next('a time')); },
 
-  // expect [with | without] PULL SPEC SAID…; expect [with | without] N experiments of PULL
+  // expect [with | without] PULL SPEC VERDICT…; expect [with | without] N experiments of PULL
   expect(words) { this.isExpected(words, false); },
   // like `expect`, at once
   now(words) { this.isExpected(words, true); },

@@ -91,7 +91,7 @@ export class Vendors {
     if (!jobs) return; // the vendor will not report
     await Promise.all(jobs.map((job) => this.#report(run, job)));
     if (run.event === 'nightly') return; // it is not evidence and is not retried
-    this.#play.said.note(run, jobs, at);
+    this.#play.record.note(run, jobs, at);
     const isRed = jobs.some(({ conclusion }) => conclusion === 'failure');
     if (run.attempt > 2 || !isRed || !dice.chance(head.isPull ? 0.3 : 0.1)) return;
     const again = at + (0.5 + dice.number() * 5) * HOUR;
@@ -103,7 +103,7 @@ export class Vendors {
   #experiment(run, { id, of, side, tests, jobs }) {
     const explained = this.#heads.get(of), { world } = this.#play;
     run.dice = world.dice('experiment', id);
-    this.#play.said.asked({ head: explained, accelerator: run.accelerator, side, sha: run.head.sha, tests });
+    this.#play.record.asked({ head: explained, accelerator: run.accelerator, side, sha: run.head.sha, tests });
     run.startsAt = this.#play.clock.now();
     const time = run.startsAt + (0.03 + run.dice.number() * 0.12) * run.accelerator.slow * HOUR;
     this.#play.at(time, `run ${run.id}`, async () => {
@@ -111,7 +111,7 @@ export class Vendors {
       const results = world.run(run.accelerator, run.head, `experiment ${id}`, time, { only: tests, inJobs: jobs?.length > 0 ? jobs : undefined });
       if (!results) return; // the vendor is away
       await Promise.all(results.map((job) => this.#report(run, job)));
-      this.#play.said.proved({ head: explained, side, accelerator: run.accelerator, jobs: results });
+      this.#play.record.proved({ head: explained, side, accelerator: run.accelerator, jobs: results });
     }, { isLater: true });
   }
 

@@ -9,7 +9,7 @@ const WORST = ['guilty', 'both', 'unsettled', 'base', 'flaky', 'infra', 'outage'
 
 const add = (map, key, value) => (map.has(key) ? map.get(key).push(value) : map.set(key, [value]));
 
-export class Said {
+export class Record {
   #play;
   #toLook = new Set();
   #texts = []; // comments since the last look
@@ -22,10 +22,10 @@ export class Said {
   runs = new Map(); // "accelerator suite/test job" → [{at, author, branch, same}]: all that passed or failed; same: the kind of failure
   passes = new Map(); // "SHA accelerator suite/test job" → [at]
   tested = new Map(); // accelerator → [{index, branch, at, jobs: "suite/test job" → result}] of pushes
-  cells = new Map(); // "SHA accelerator suite/test" → {head, pull, result, said: [{at, said, truth, reason, evidence}]}
+  cells = new Map(); // "SHA accelerator suite/test" → {head, pull, result, verdicts: [{at, verdict, truth, reason, evidence}]}
   reported = new Map(); // "SHA accelerator" → the time of the last report
   redHeads = new Set(); // SHAs of pull requests' heads that ever had a red test
-  excused = []; // {pull, cell, where, said, reason}
+  excused = []; // {pull, cell, where, verdict, reason}
   rerunOnBase = new Map(); // accelerator → like `tested`, for experiments on merge bases
   experiments = []; // {head, accelerator, side, sha, tests}
   extra = new Map(); // SHA → the number of tests that were rerun for it
@@ -109,28 +109,28 @@ export class Said {
 
   async look(pull) {
     this.#play.sent.looks++;
-    const said = await this.#play.daemon.get(`/api/v1/pulls/${pull.number}`);
-    if (said.head_sha !== pull.head.sha) {
-      this.#play.problems.push(`#${pull.number}: shows ${said.head_sha}, its head is ${pull.head.sha}`);
+    const view = await this.#play.daemon.get(`/api/v1/pulls/${pull.number}`);
+    if (view.head_sha !== pull.head.sha) {
+      this.#play.problems.push(`#${pull.number}: shows ${view.head_sha}, its head is ${pull.head.sha}`);
       return;
     }
     const at = this.#play.clock.now();
-    for (const verdict of said.verdicts) this.#readVerdict(pull, verdict, at);
+    for (const verdict of view.verdicts) this.#readVerdict(pull, verdict, at);
   }
 
   // Only if the truth has not changed since the last look, because the text may be older than the last report.
   #read(pull, body) {
     const sha = commitOf(body);
-    for (const { test, accelerator, said } of wordsIn(body)) {
+    for (const { test, accelerator, verdict } of wordsIn(body)) {
       const key = `${sha} ${this.#titles.get(accelerator)} ${test}`;
       const result = this.#results.get(key);
-      if (result?.before.every((truth) => truth === result.truth)) this.#judge(pull, key, 'a comment', said, result);
+      if (result?.before.every((truth) => truth === result.truth)) this.#judge(pull, key, 'a comment', verdict, result);
     }
   }
 
-  #judge(pull, key, where, said, { truth, cause, message }, reason) {
-    const isWrong = (truth === 'guilty' && EXCUSES.includes(said)) || (truth === 'unsettled' && ['KNOWN', 'BASE'].includes(said));
-    if (isWrong && !this.excused.some((one) => one.key === key && one.said === said && one.where === where)) this.excused.push({ pull, key, where, said, truth, cause, message, reason });
+  #judge(pull, key, where, verdict, { truth, cause, message }, reason) {
+    const isWrong = (truth === 'guilty' && EXCUSES.includes(verdict)) || (truth === 'unsettled' && ['KNOWN', 'BASE'].includes(verdict));
+    if (isWrong && !this.excused.some((one) => one.key === key && one.verdict === verdict && one.where === where)) this.excused.push({ pull, key, where, verdict, truth, cause, message, reason });
   }
 
   #readVerdict(pull, verdict, at) {
@@ -145,13 +145,13 @@ export class Said {
       this.cells.delete(key); // it passed in a later attempt
       return;
     }
-    const cell = this.cells.get(key) ?? { key, pull, head: pull.head, accelerator: verdict.accelerator, test, said: [] };
+    const cell = this.cells.get(key) ?? { key, pull, head: pull.head, accelerator: verdict.accelerator, test, verdicts: [] };
     Object.assign(cell, { result, at, status: verdict.status, job: verdict.job });
     this.cells.set(key, cell);
     this.#judge(pull, key, 'the API', verdict.attribution, result, verdict.reason);
-    const last = cell.said.at(-1);
-    if (last?.said !== verdict.attribution || last.truth !== result.truth)
-      cell.said.push({ at, said: verdict.attribution, truth: result.truth, reason: verdict.reason, evidence: verdict.evidence_url });
+    const last = cell.verdicts.at(-1);
+    if (last?.verdict !== verdict.attribution || last.truth !== result.truth)
+      cell.verdicts.push({ at, verdict: verdict.attribution, truth: result.truth, reason: verdict.reason, evidence: verdict.evidence_url });
     else
       Object.assign(last, { reason: verdict.reason, evidence: verdict.evidence_url });
   }
