@@ -3,8 +3,6 @@
 #include "config/platform_file.h"
 
 #define AT(member) offsetof(struct accelerator_file, member)
-#define MINUTES(n) (INT64_C(60000) * (n))
-#define DAYS(n)    (INT64_C(86400000) * (n))
 
 /* A GitHub label has at most 50 characters, and "ciflow/crcr/NAME" is one. */
 enum { NAME_MAX_BYTES = 38 };
@@ -49,10 +47,8 @@ static void field_runners(struct reader *r, const struct field *f, const struct 
 	struct accelerator *a = &file->a;
 	static const enum runner_kind kinds[] = {RUNNER_GITHUB, RUNNER_WEBHOOK, RUNNER_PULL};
 
-	if (v->kind != NODE_LIST && v->kind != NODE_NULL) {
-		refuse_kind(r, f, v, "a list");
+	if (!expect_kind(r, f, v, NODE_LIST))
 		return;
-	}
 	if (v->n > RUNNERS_MAX) {
 		refuse_at(r, v->line, "more than %d runners", RUNNERS_MAX);
 		return;
@@ -61,7 +57,6 @@ static void field_runners(struct reader *r, const struct field *f, const struct 
 	file->secrets = xcalloc(v->n, sizeof(*file->secrets));
 	for (size_t i = 0; i < v->n; i++) {
 		struct runner_draft d = {.runner = {.labels = strv_copy(NULL), .max_parallel = 1}};
-		char value[SHOWN_BYTES];
 		int n_kinds = 0;
 
 		read_mapping(r, f->map, v->values[i], &d);
@@ -79,9 +74,8 @@ static void field_runners(struct reader *r, const struct field *f, const struct 
 			    r, v->values[i]->line, "a runner with nightly_only gets no experiments: remove reruns");
 		for (size_t k = 0; d.runner.name && k < a->n_runners; k++)
 			if (str_eq(a->runners[k].name, d.runner.name))
-				refuse_at(
-				    r, v->values[i]->line, "two runners are called %s", shown(d.runner.name, value));
-		file->secrets[a->n_runners] = d.secret;
+				refuse_at(r, v->values[i]->line, "two runners are called %s", QUOTED(d.runner.name));
+		file->secrets[file->n_secrets++] = d.secret;
 		a->runners[a->n_runners++] = d.runner;
 	}
 }
@@ -89,7 +83,6 @@ static void field_runners(struct reader *r, const struct field *f, const struct 
 static const struct choice LEVELS[] = {{"L1", LEVEL_1}, {"L2", LEVEL_2}, {"L3", LEVEL_3}, {"L4", LEVEL_4}, {NULL, 0}};
 const struct choice TRUSTS[] = {{"anyone", TRUST_ANYONE}, {"contributors", TRUST_CONTRIBUTORS},
     {"members", TRUST_MEMBERS}, {"approved", TRUST_APPROVED}, {"merged", TRUST_MERGED}, {NULL, 0}};
-static const struct choice VISIBILITIES[] = {{"public", VISIBILITY_PUBLIC}, {"summary", VISIBILITY_SUMMARY}, {NULL, 0}};
 static const struct choice LABEL_RULES[] = {{"optional", LABEL_OPTIONAL}, {"required", LABEL_REQUIRED}, {NULL, 0}};
 
 /* A trigger is a map; true means its defaults, and false turns it off. `target` is the flag of the trigger. */
@@ -198,8 +191,6 @@ void accelerator_file_read(struct reader *r, const struct node *root, struct acc
 {
 	const struct node *name = tree_get(root, "name");
 	struct accelerator *a = &ret->a;
-	const struct node *tests;
-	char value[SHOWN_BYTES];
 
 	*ret = (struct accelerator_file){0};
 	accelerator_set_defaults(a);
@@ -211,16 +202,14 @@ void accelerator_file_read(struct reader *r, const struct node *root, struct acc
 	for (char **login = a->oncall; *login; login++)
 		if (**login == '@')
 			memmove(*login, *login + 1, strlen(*login));
-	tests = tree_get(root, "tests");
+	const struct node *tests = tree_get(root, "tests");
 	for (char **pass = a->must_pass; *pass; pass++)
 		for (char **skip = a->skip; *skip; skip++)
 			if (str_eq(*pass, *skip))
-				refuse_at(
-				    r, tests->line, "%s is in tests.must_pass and in tests.skip", shown(*pass, value));
+				refuse_at(r, tests->line, "%s is in tests.must_pass and in tests.skip", QUOTED(*pass));
 	if (r->notes) {
 		const struct node *experiments = tree_get(root, "experiments");
 		const struct node *runners = tree_get(root, "runners");
-		const struct node *reruns;
 		const char *why = NULL;
 		bool has_any = false;
 
@@ -237,7 +226,7 @@ void accelerator_file_read(struct reader *r, const struct node *root, struct acc
 			if (a->runners[i].reruns == RERUNS_NONE)
 				continue;
 			has_any = true;
-			reruns = tree_get(runners->values[i], "reruns");
+			const struct node *reruns = tree_get(runners->values[i], "reruns");
 			if (why)
 				problem_add(r->notes, r->file, reruns->line, "reruns has no effect%s", why);
 		}
@@ -249,7 +238,7 @@ void accelerator_file_read(struct reader *r, const struct node *root, struct acc
 
 void accelerator_file_release(struct accelerator_file *f)
 {
-	for (size_t i = 0; f->secrets && i < f->a.n_runners; i++)
+	for (size_t i = 0; i < f->n_secrets; i++)
 		free(f->secrets[i].path);
 	free(f->secrets);
 	accelerator_release(&f->a);

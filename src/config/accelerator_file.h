@@ -7,7 +7,8 @@
 
 struct accelerator_file {
 	struct accelerator a;     /* without runners, infra.repository runs it */
-	struct file_ref *secrets; /* one per runner: the name below secrets/ACCELERATOR/ */
+	struct file_ref *secrets; /* one for each runner: the name below secrets/ACCELERATOR/ */
+	size_t n_secrets;
 };
 
 extern const struct mapping ACCELERATOR_MAPPING;

@@ -21,13 +21,12 @@ static void entry_release(struct entry *e)
 struct node *allowlist_parse(const char *file, const char *text, size_t n, struct problems *problems)
 {
 	char *copy = xmemdup(text, n);
-	struct node *root;
 
 	/* Replaces in place, so that lines and columns stay the same. */
 	for (size_t i = 0; i < n; i++)
 		if (copy[i] == '@' && (i == 0 || strchr(" \t\n[,{", copy[i - 1])))
 			copy[i] = ' ';
-	root = tree_parse(file, copy, n, problems);
+	struct node *root = tree_parse(file, copy, n, problems);
 	free(copy);
 	return root;
 }
@@ -47,12 +46,11 @@ static void trim_text(const char **s, size_t *n, const char *also)
 static void add_logins(struct reader *r, struct entry *e, const char *text, int line)
 {
 	for (const char *part = text, *comma; part; part = comma ? comma + 1 : NULL) {
-		char login[64], why[WHY_BYTES], value[SHOWN_BYTES];
+		char login[64], why[WHY_BYTES];
 		const char *s = part;
-		size_t n;
 
 		comma = strchr(part, ',');
-		n = comma ? (size_t)(comma - part) : strlen(part);
+		size_t n = comma ? (size_t)(comma - part) : strlen(part);
 		trim_text(&s, &n, "");
 		if (n == 0)
 			continue;
@@ -60,7 +58,7 @@ static void add_logins(struct reader *r, struct entry *e, const char *text, int 
 		if (check_login(r, login, why))
 			strv_add(&e->oncall, login[0] == '@' ? login + 1 : login);
 		else
-			refuse_at(r, line, "an oncall must be %s, not %s", why, shown(login, value));
+			refuse_at(r, line, "an oncall must be %s, not %s", why, QUOTED(login));
 	}
 }
 
@@ -112,8 +110,6 @@ static void read_events(struct reader *r, struct entry *e, const struct node *v)
 /* The value of a repository: nothing, oncalls, or a map with oncalls and events. */
 static void read_metadata(struct reader *r, struct entry *e, const struct node *v)
 {
-	char value[SHOWN_BYTES];
-
 	if (v->kind != NODE_MAP) {
 		read_oncall(r, e, v);
 		return;
@@ -125,20 +121,18 @@ static void read_metadata(struct reader *r, struct entry *e, const struct node *
 			read_events(r, e, v->values[i]);
 		else
 			refuse_at(r, v->keys[i]->line, "unknown key %s; an entry has oncalls and events",
-			    shown(v->keys[i]->text, value));
+			    QUOTED(v->keys[i]->text));
 	}
 }
 
 /* Reads "owner/repo", and like CRCR ignores slashes around it. */
 static bool read_repository(struct reader *r, struct entry *e, const char *text, size_t n, int line)
 {
-	char value[SHOWN_BYTES];
-
 	trim_text(&text, &n, "/");
 	*e = (struct entry){.repository = xstrndup(text, n), .oncall = strv_copy(NULL), .line = line};
 	if (is_repository_name(e->repository))
 		return true;
-	refuse_at(r, line, "an entry must be owner/repo, not %s", shown(e->repository, value));
+	refuse_at(r, line, "an entry must be owner/repo, not %s", QUOTED(e->repository));
 	entry_release(e);
 	return false;
 }
@@ -155,15 +149,13 @@ static bool read_pair(struct reader *r, struct entry *e, const struct node *key,
 /* A list's element: "owner/repo", "owner/repo: a, b" as one text, or a map of one key. */
 static bool read_element(struct reader *r, struct entry *e, const struct node *v)
 {
-	const char *colon;
-
 	if (v->kind == NODE_MAP && v->n == 1)
 		return read_pair(r, e, v->keys[0], v->values[0]);
 	if (v->kind != NODE_SCALAR) {
 		refuse_at(r, v->line, "an entry must be owner/repo or owner/repo: oncalls");
 		return false;
 	}
-	colon = strchr(v->text, ':');
+	const char *colon = strchr(v->text, ':');
 	if (!read_repository(r, e, v->text, colon ? (size_t)(colon - v->text) : strlen(v->text), v->line))
 		return false;
 	if (colon)
@@ -200,16 +192,13 @@ static struct accelerator *add_listed_accelerator(
 /* Moves an entry into an accelerator as one more runner. */
 static void add_runner(struct reader *r, struct accelerator *a, struct entry *e)
 {
-	struct runner *runner;
-	char *name = make_name(e->repository), value[SHOWN_BYTES];
+	char *name = make_name(e->repository);
 
 	for (size_t i = 0; i < a->n_runners; i++)
 		if (str_eq(a->runners[i].name, name))
 			refuse_at(r, e->line, "repositories %s and %s give runners of the same name",
-			    a->runners[i].repository, shown(e->repository, value));
-	a->runners = xrealloc(a->runners, (a->n_runners + 1) * sizeof(*a->runners));
-	runner = &a->runners[a->n_runners++];
-	*runner = (struct runner){
+			    a->runners[i].repository, QUOTED(e->repository));
+	*ARRAY_PUSH(a->runners, a->n_runners) = (struct runner){
 	    .name = name, .kind = RUNNER_GITHUB, .repository = e->repository, .is_nightly_only = e->is_nightly_only};
 	e->repository = NULL;
 	for (char **login = e->oncall; *login; login++)
@@ -222,7 +211,6 @@ static void read_repositories(
     struct reader *r, enum level level, struct accelerator *device, const struct node *v, struct allowlist *l)
 {
 	for (size_t i = 0; i < v->n; i++) {
-		char value[SHOWN_BYTES];
 		struct entry e;
 		size_t n = 0;
 		int first = 0;
@@ -242,8 +230,8 @@ static void read_repositories(
 				if (!strcasecmp(l->items[a].runners[k].repository, e.repository))
 					first = l->items[a].line;
 		if (first)
-			refuse_at(r, e.line, "repository %s is listed twice; first under line %d",
-			    shown(e.repository, value), first);
+			refuse_at(r, e.line, "repository %s is listed twice; first under line %d", QUOTED(e.repository),
+			    first);
 		else
 			add_runner(r, device ? device : add_listed_accelerator(r, l, level, e.repository, e.line), &e);
 		entry_release(&e);
@@ -252,7 +240,7 @@ static void read_repositories(
 
 static void read_devices(struct reader *r, const struct node *v, struct allowlist *l)
 {
-	char why[WHY_BYTES], value[SHOWN_BYTES];
+	char why[WHY_BYTES];
 
 	if (v->kind == NODE_LIST && v->n == 0)
 		return;
@@ -265,10 +253,10 @@ static void read_devices(struct reader *r, const struct node *v, struct allowlis
 
 		if (strlen(key->text) > DEVICE_MAX_BYTES || !check_line(r, key->text, why) ||
 		    !key->text[strcspn(key->text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")])
-			refuse_at(r, key->line, "a device must be a name of letters and digits, not %s",
-			    shown(key->text, value));
+			refuse_at(
+			    r, key->line, "a device must be a name of letters and digits, not %s", QUOTED(key->text));
 		else if ((repositories->kind != NODE_MAP && repositories->kind != NODE_LIST) || repositories->n == 0)
-			refuse_at(r, key->line, "device %s must have repositories", shown(key->text, value));
+			refuse_at(r, key->line, "device %s must have repositories", QUOTED(key->text));
 		else
 			read_repositories(
 			    r, LEVEL_3, add_listed_accelerator(r, l, LEVEL_3, key->text, key->line), repositories, l);
@@ -277,8 +265,6 @@ static void read_devices(struct reader *r, const struct node *v, struct allowlis
 
 void allowlist_read(struct reader *r, const struct node *root, struct allowlist *ret)
 {
-	char value[SHOWN_BYTES];
-
 	*ret = (struct allowlist){0};
 	if (root->kind != NODE_MAP && root->kind != NODE_NULL) {
 		refuse_at(r, root->line, "the file must be a map of the levels L1, L2, L3, L4");
@@ -291,8 +277,7 @@ void allowlist_read(struct reader *r, const struct node *root, struct allowlist 
 		while (level <= LEVEL_4 && !str_eq(level_name((enum level)level), key))
 			level++;
 		if (level > LEVEL_4)
-			refuse_at(
-			    r, root->keys[i]->line, "unknown key %s; the levels are L1, L2, L3, L4", shown(key, value));
+			refuse_at(r, root->keys[i]->line, "unknown key %s; the levels are L1, L2, L3, L4", QUOTED(key));
 		else if (level == LEVEL_3)
 			read_devices(r, root->values[i], ret);
 		else if (root->values[i]->kind != NODE_LIST && root->values[i]->kind != NODE_NULL)
@@ -373,8 +358,6 @@ static char *format_file(const struct accelerator *a)
 int allowlist_files_read(const char *path, struct allowlist_files *ret, struct buf *messages)
 {
 	struct problems problems = {0};
-	int rc;
-	char value[SHOWN_BYTES];
 
 	*ret = (struct allowlist_files){0};
 	allowlist_load(path, path, 1, &problems, &ret->list);
@@ -382,7 +365,7 @@ int allowlist_files_read(const char *path, struct allowlist_files *ret, struct b
 		for (size_t k = 0; k < i; k++)
 			if (str_eq(ret->list.items[i].name, ret->list.items[k].name)) {
 				problem_add(&problems, ret->list.items[i].file, ret->list.items[i].line,
-				    "the name %s is taken by line %d", shown(ret->list.items[i].name, value),
+				    "the name %s is taken by line %d", QUOTED(ret->list.items[i].name),
 				    ret->list.items[k].line);
 				break;
 			}
@@ -392,11 +375,10 @@ int allowlist_files_read(const char *path, struct allowlist_files *ret, struct b
 		struct problems own = {0};
 		struct reader r = {.file = a->file, .problems = &own, .path = ""};
 		struct accelerator_file f;
-		struct node *root;
 
 		/* Reads the file back: the list allows names that a file does not. */
 		ret->texts[i] = format_file(a);
-		root = tree_parse(a->file, ret->texts[i], strlen(ret->texts[i]), &own);
+		struct node *root = tree_parse(a->file, ret->texts[i], strlen(ret->texts[i]), &own);
 		if (root) {
 			accelerator_file_read(&r, root, &f);
 			accelerator_file_release(&f);
@@ -404,10 +386,10 @@ int allowlist_files_read(const char *path, struct allowlist_files *ret, struct b
 		tree_free(root);
 		if (own.n)
 			problem_add(&problems, a->file, a->line, "%s cannot have a file of its own: %s",
-			    shown(a->name, value), own.all[0].text);
+			    QUOTED(a->name), own.all[0].text);
 		problems_release(&own);
 	}
-	rc = problems.n ? ERR_INVALID : 0;
+	int rc = problems.n ? ERR_INVALID : 0;
 	problems_print(&problems, messages);
 	problems_release(&problems);
 	return rc;

@@ -1,6 +1,5 @@
-/* CRCR's allowlist.yml, read like that relay does: levels of repositories, L3 grouped by device, each
- * repository with its oncalls. Thread: any; only allowlist_files_read() reads a file. Owns: the caller, with the
- * release functions. */
+/* CRCR's allowlist.yml, read like that relay does: levels of repositories, L3 grouped by device, each repository with
+ * its oncalls. Thread: any; only allowlist_files_read() reads a file. Owns: the caller, with the release functions. */
 #pragma once
 
 #include "config/fields.h"
@@ -26,8 +25,7 @@ struct allowlist_files {
 	struct allowlist list;
 	char **texts; /* list.n of them, in its order: the content of NAME.yml */
 };
-/* Reads the list like outpostd. ERR_INVALID: every mistake was appended to `messages`, one line each:
- * "file:line: text"; also where outpostd would refuse a file. allowlist_files_release() it in any
- * case. Blocking. */
+/* Reads the list like outpostd. ERR_INVALID: every mistake was appended to `messages`, one line each: "file:line:
+ * text"; also where outpostd would refuse a file. allowlist_files_release() it in any case. Blocking. */
 int allowlist_files_read(const char *path, struct allowlist_files *ret, struct buf *messages) MUST_CHECK;
 void allowlist_files_release(struct allowlist_files *f);

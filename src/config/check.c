@@ -35,13 +35,12 @@ bool check_line(const struct reader *r, const char *s, char why[WHY_BYTES])
 bool check_text(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
 	char *copy = xstrdup(s);
-	bool is_right;
 
 	(void)r;
 	for (char *c = copy; *c; c++)
 		if (*c == '\n' || *c == '\t')
 			*c = ' ';
-	is_right = !has_hidden(copy);
+	bool is_right = !has_hidden(copy);
 	free(copy);
 	return is_right || check_failed(why, "text without control characters");
 }
@@ -71,9 +70,7 @@ bool check_login(const struct reader *r, const char *s, char why[WHY_BYTES])
 	for (n = 0; s[n]; n++)
 		if (!isalnum((unsigned char)s[n]) && s[n] != '-' && s[n] != '_')
 			break;
-	if (n == 0 || n > 39 || s[n] != '\0' || s[0] == '-')
-		return check_failed(why, "a GitHub login");
-	return true;
+	return (n > 0 && n <= 39 && s[n] == '\0' && s[0] != '-') || check_failed(why, "a GitHub login");
 }
 
 bool check_branch(const struct reader *r, const char *s, char why[WHY_BYTES])
@@ -226,8 +223,7 @@ static bool is_localhost(const char *s)
 	       (n > 10 && strncasecmp(s + n - 10, ".localhost", 10) == 0);
 }
 
-/* The C library reads "127.1", "0x7f000001" and "2130706433" as addresses; libcurl also with a dot at
- * the end. */
+/* The C library reads "127.1", "0x7f000001" and "2130706433" as addresses; libcurl also with a dot at the end. */
 static bool is_disguised_address(const char *host)
 {
 	char bare[HOST_MAX + 1];
@@ -267,7 +263,6 @@ static int parse_host(const char *s, size_t n, struct url *u)
 /* scheme://host[:port][/…], with only characters that a request line may have. */
 static int parse_url(const char *s, struct url *u)
 {
-	const char *host, *end, *port;
 	int64_t number = 1;
 
 	*u = (struct url){.is_tls = strncasecmp(s, "https://", 8) == 0, .is_git = strncasecmp(s, "git://", 6) == 0};
@@ -276,11 +271,11 @@ static int parse_url(const char *s, struct url *u)
 	for (const char *c = s; *c; c++)
 		if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f || strchr("\"<>\\^`{|}", *c))
 			return ERR_INVALID;
-	host = strstr(s, "://") + 3;
-	end = host + strcspn(host, "/?#");
+	const char *host = strstr(s, "://") + 3;
+	const char *end = host + strcspn(host, "/?#");
 	if (memchr(host, '@', (size_t)(end - host)))
 		return ERR_INVALID;
-	port = end;
+	const char *port = end;
 	while (port > host && isdigit((unsigned char)port[-1]))
 		port--;
 	if (port > host && port[-1] == ':' && port < end) {
@@ -361,25 +356,27 @@ bool check_source_url(const struct reader *r, const char *s, char why[WHY_BYTES]
 	return check_outside(r, &u, "http and git", why);
 }
 
+void url_cut_slashes(char *url)
+{
+	for (size_t n = url ? strlen(url) : 0; n && url[n - 1] == '/'; n--)
+		url[n - 1] = '\0';
+}
+
 /* ---- outpost-runner's file ---- */
 
 bool check_server_url(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
 	static const char requirement[] = "an https URL without query (plain http only to this machine itself)";
-	bool is_right;
-	const char *host;
-	char *name;
-	size_t n;
 
 	if (!check_service_url(r, s, why) || strchr(s, '?'))
 		return check_failed(why, requirement);
 	if (!str_has_prefix(s, "http://"))
 		return str_has_prefix(s, "https://") || check_failed(why, requirement);
-	host = strstr(s, "://") + 3;
-	n = *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/?");
-	name = xstrndup(host, n);
-	is_right = str_eq(name, "localhost") || str_eq(name, "[::1]") ||
-		   (str_has_prefix(name, "127.") && strspn(name, "0123456789.") == n);
+	const char *host = strstr(s, "://") + 3;
+	size_t n = *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/?");
+	char *name = xstrndup(host, n);
+	bool is_right = str_eq(name, "localhost") || str_eq(name, "[::1]") ||
+			(str_has_prefix(name, "127.") && strspn(name, "0123456789.") == n);
 	free(name);
 	return is_right || check_failed(why, requirement);
 }
@@ -389,33 +386,28 @@ bool check_git_url(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
 	static const char *const schemes[] = {"https://", "http://", "ssh://", "git://", "file:///", "/", NULL};
 	const char *colon = strchr(s, ':'), *at = strchr(s, '@');
-	char ignored[WHY_BYTES];
 	bool is_known = false;
 
 	for (size_t i = 0; schemes[i]; i++)
 		is_known = is_known || str_has_prefix(s, schemes[i]);
 	/* git@host:path */
 	is_known = is_known || (at && colon && at < colon && at > s && !memchr(s, '/', (size_t)(colon - s)));
-	if (!is_known || *s == '-' || strstr(s, "::") || strchr(s, ' ') || !check_line(r, s, ignored))
-		return check_failed(why, "an https, ssh, git or file URL, user@host:path, or a folder's absolute path");
-	return true;
+	return (is_known && *s != '-' && !strstr(s, "::") && !strchr(s, ' ') && check_line(r, s, why)) ||
+	       check_failed(why, "an https, ssh, git or file URL, user@host:path, or a folder's absolute path");
 }
 
 bool check_proxy_url(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
 	static const char *const schemes[] = {"http://", "https://", "socks5://", "socks5h://", NULL};
-	char ignored[WHY_BYTES];
-	const char *authority = NULL, *at, *host;
-	size_t n;
+	const char *authority = NULL;
 
 	for (size_t i = 0; schemes[i]; i++)
 		if (str_has_prefix(s, schemes[i]))
 			authority = s + strlen(schemes[i]);
 	/* HOST or USER:PASSWORD@HOST. git ignores a proxy without a host, and would connect directly. */
-	n = authority ? strcspn(authority, "/") : 0;
-	at = authority ? memrchr(authority, '@', n) : NULL;
-	host = at ? at + 1 : authority;
-	if (!authority || host >= authority + n || *host == ':' || strpbrk(s, " ?#\\") || !check_line(r, s, ignored))
-		return check_failed(why, "a proxy's URL: http, https, socks5 or socks5h://host:port");
-	return true;
+	size_t n = authority ? strcspn(authority, "/") : 0;
+	const char *at = authority ? memrchr(authority, '@', n) : NULL;
+	const char *host = at ? at + 1 : authority;
+	return (authority && host < authority + n && *host != ':' && !strpbrk(s, " ?#\\") && check_line(r, s, why)) ||
+	       check_failed(why, "a proxy's URL: http, https, socks5 or socks5h://host:port");
 }

@@ -50,6 +50,9 @@ check_fn check_link_url;    /* shown to people: https */
 check_fn check_vendor_url;  /* a vendor's: https to a public host; else see `allowed` */
 check_fn check_source_url;  /* a vendor's git repository: the same, and git:// as http:// is */
 
+/* Removes the slashes at the end; NULL is fine. */
+void url_cut_slashes(char *url);
+
 /* ---- outpost-runner's file ---- */
 check_fn check_server_url; /* https, or http to loopback */
 check_fn check_git_url;    /* a URL or path for git fetch; never a helper's name or an option */

@@ -38,14 +38,11 @@ void config_print_warnings(const struct config *c, FILE *out)
 
 void config_release(struct config *c)
 {
-	char *const owned[] = {c->path, c->listen, c->public_url, c->state_dir, c->store, c->tls_certificate_file,
+	FREE_ALL(c->path, c->listen, c->public_url, c->state_dir, c->store, c->tls_certificate_file,
 	    c->tls_private_key_file, c->tls_certificate_pem, c->upstream_repository, c->upstream_git_url,
 	    c->github_api_url, c->oidc_audience, c->infra_repository, c->secrets_dir, c->accelerators_git_url,
 	    c->accelerators_git_branch, c->accelerators_git_path, c->accelerators_git_folder,
-	    c->accelerators_git_commit};
-
-	for (size_t i = 0; i < ARRAY_LEN(owned); i++)
-		free(owned[i]);
+	    c->accelerators_git_commit, c->trusted_proxies, c->allow_networks);
 	strv_free(c->upstream_branches);
 	strv_free(c->required_suites);
 	strv_free(c->required_must_pass);
@@ -54,8 +51,6 @@ void config_release(struct config *c)
 	private_key_free(c->tls_private_key);
 	secret_unref(c->github_private_key);
 	secret_unref(c->github_webhook_secret);
-	free(c->trusted_proxies);
-	free(c->allow_networks);
 	for (size_t i = 0; i < c->n_oidc_issuers; i++)
 		oidc_issuer_release(&c->oidc_issuers[i]);
 	free(c->oidc_issuers);
@@ -80,22 +75,16 @@ bool config_is_registry_loaded(const struct config *c)
 	return !c->accelerators_git_url || c->accelerators_git_commit;
 }
 
+static int compare_with_name(const void *name, const void *accelerator)
+{
+	return strcmp(name, ((const struct accelerator *)accelerator)->name);
+}
+
 const struct accelerator *config_accelerator(const struct config *c, const char *name)
 {
-	size_t low = 0, high = c->n_accelerators;
+	size_t n = c->n_accelerators;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		int order = strcmp(name, c->accelerators[mid].name);
-
-		if (order == 0)
-			return &c->accelerators[mid];
-		if (order < 0)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return NULL;
+	return n ? bsearch(name, c->accelerators, n, sizeof(*c->accelerators), compare_with_name) : NULL;
 }
 
 const struct runner *accelerator_runner(const struct accelerator *a, const char *name)
@@ -118,9 +107,7 @@ void config_fixed_init(struct config_fixed *f, const struct config *c)
 
 void config_fixed_release(struct config_fixed *f)
 {
-	free(f->listen);
-	free(f->state_dir);
-	free(f->store);
+	FREE_ALL(f->listen, f->state_dir, f->store);
 	*f = (struct config_fixed){0};
 }
 
@@ -152,13 +139,14 @@ struct load {
 	struct problems problems;
 };
 
-/* The secret behind a reference; NULL after its problem was added, or without a reference. */
-static struct secret *read_secret(struct load *l, const struct file_ref *ref)
+/* The secret behind a reference; NULL after its problem was added, or without a reference. `exposed` as
+ * source_read_secret(). */
+static struct secret *read_secret(struct load *l, const struct file_ref *ref, char ***exposed)
 {
 	struct secret *secret = NULL;
 	struct error e = {0};
 
-	if (ref->path && source_read_secret("", l->folder, ref->path, &l->main.c.exposed_files, &secret, &e))
+	if (ref->path && source_read_secret("", l->folder, ref->path, exposed, &secret, &e))
 		problem_add(&l->problems, l->path, ref->line, "cannot read %s", e.text);
 	return secret;
 }
@@ -166,17 +154,13 @@ static struct secret *read_secret(struct load *l, const struct file_ref *ref)
 /* The certificate is not secret, but like its key it may be one of systemd's credentials. */
 static char *read_certificate(struct load *l, const struct file_ref *ref)
 {
-	struct secret *pem = NULL;
-	char **ignored = NULL, *text;
-	struct error e = {0};
-
-	if (ref->path && source_read_secret("", l->folder, ref->path, &ignored, &pem, &e))
-		problem_add(&l->problems, l->path, ref->line, "cannot read %s", e.text);
-	strv_free(ignored);
-	text = pem ? xstrdup(secret_text(pem)) : NULL;
+	char **ignored = NULL;
+	struct secret *pem = read_secret(l, ref, &ignored);
+	char *text = pem ? xstrdup(secret_text(pem)) : NULL;
 
 	if (text && (strlen(text) != secret_bytes(pem) || !strstr(text, "-----BEGIN CERTIFICATE")))
 		problem_add(&l->problems, l->path, ref->line, "%s is not a PEM file with a CERTIFICATE", ref->path);
+	strv_free(ignored);
 	secret_unref(pem);
 	return text;
 }
@@ -188,14 +172,12 @@ static void read_ci_providers(struct load *l)
 	struct reader main = {.file = l->path, .problems = &l->problems, .path = ""};
 	struct reader own = {.problems = &l->problems, .path = ""};
 	struct oidc_issuer issuer = {0};
-	struct node *root;
-	char *path;
 
 	if (!ref->path)
 		return;
-	path = source_path(l->folder, ref->path);
+	char *path = source_path(l->folder, ref->path);
 	own.file = path;
-	root = tree_read(path, path, &l->problems);
+	struct node *root = tree_read(path, path, &l->problems);
 	if (root) {
 		ci_providers_read(&own, root, &issuer);
 		ci_providers_add(&main, ref->line, &l->main.c, &issuer);
@@ -217,56 +199,52 @@ static void load_main_file(struct load *l)
 	struct reader r = {.file = l->path, .problems = &l->problems, .path = ""};
 	struct node *root = tree_read(l->path, l->path, &l->problems);
 	struct main_file *m = &l->main;
-	struct file_ref *key = &m->tls_private_key;
-	const char *name;
-	struct secret *pem;
+	struct config *c = &m->c;
 	struct error e = {0}, tls = {0};
-	char *path;
 
 	if (!root)
 		return;
 	main_file_read(&r, root, m);
 	tree_free(root);
-	m->c.path = xstrdup(l->path);
-	m->c.state_dir = resolve_path(l, &m->state_dir);
-	m->c.secrets_dir = resolve_path(l, &m->secrets_dir);
-	m->c.tls_certificate_file = resolve_path(l, &m->tls_certificate);
-	m->c.tls_private_key_file = resolve_path(l, &m->tls_private_key);
+	c->path = xstrdup(l->path);
+	c->state_dir = resolve_path(l, &m->state_dir);
+	c->secrets_dir = resolve_path(l, &m->secrets_dir);
+	c->tls_certificate_file = resolve_path(l, &m->tls_certificate);
+	c->tls_private_key_file = resolve_path(l, &m->tls_private_key);
 	/* Checks the App's key here, because its first use is at the first request. */
-	pem = read_secret(l, &m->private_key);
-	if (pem && rsa_private_key_check(pem, &e))
-		problem_add(&l->problems, l->path, m->private_key.line, "%s: %s", m->private_key.path, e.text);
-	m->c.github_private_key = pem;
-	m->c.github_webhook_secret = read_secret(l, &m->webhook_secret);
-	m->c.tls_certificate_pem = read_certificate(l, &m->tls_certificate);
-	/* Wipes the PEM text at once, so that memory has the key in one form only. The TLS layer checks that
-	 * the key belongs to the certificate. */
-	pem = read_secret(l, key);
-	if (pem && private_key_parse(pem, &m->c.tls_private_key, &tls))
-		problem_add(&l->problems, l->path, key->line, "%s: %s", key->path, tls.text);
+	c->github_private_key = read_secret(l, &m->private_key, &c->exposed_files);
+	if (c->github_private_key && rsa_private_key_check(c->github_private_key, &e))
+		refuse_at(&r, m->private_key.line, "%s: %s", m->private_key.path, e.text);
+	c->github_webhook_secret = read_secret(l, &m->webhook_secret, &c->exposed_files);
+	c->tls_certificate_pem = read_certificate(l, &m->tls_certificate);
+	/* Wipes the PEM text at once, so that memory has the key in one form only. The TLS layer checks that the key
+	 * belongs to the certificate. */
+	struct secret *pem = read_secret(l, &m->tls_private_key, &c->exposed_files);
+	if (pem && private_key_parse(pem, &c->tls_private_key, &tls))
+		refuse_at(&r, m->tls_private_key.line, "%s: %s", m->tls_private_key.path, tls.text);
 	secret_unref(pem);
 	read_ci_providers(l);
 	/* Without `accelerators`, the folder accelerators.d next to outpost.yml is the registry, if it exists. */
-	path = source_path(l->folder, "accelerators.d");
-	if (!l->main.has_accelerators && access(path, F_OK) == 0)
-		l->main.directory = (struct file_ref){.path = xstrdup("accelerators.d"), .line = 1};
+	char *path = source_path(l->folder, "accelerators.d");
+	if (!m->has_accelerators && access(path, F_OK) == 0)
+		m->directory = (struct file_ref){.path = xstrdup("accelerators.d"), .line = 1};
 	free(path);
-	if (m->c.accelerators_git_url && l->files && l->files->folder)
-		m->c.accelerators_git_folder = xstrdup(l->files->folder);
-	else if (m->c.accelerators_git_url && l->files && l->files->find && m->c.state_dir)
-		m->c.accelerators_git_folder = l->files->find(m->c.state_dir);
-	if (m->c.accelerators_git_folder) { /* its name begins with the commit */
-		name = strrchr(m->c.accelerators_git_folder, '/');
-		name = name ? name + 1 : m->c.accelerators_git_folder;
-		m->c.accelerators_git_commit = xstrndup(name, strnlen(name, COMMIT_CHARS));
+	if (c->accelerators_git_url && l->files && l->files->folder)
+		c->accelerators_git_folder = xstrdup(l->files->folder);
+	else if (c->accelerators_git_url && l->files && l->files->find && c->state_dir)
+		c->accelerators_git_folder = l->files->find(c->state_dir);
+	if (c->accelerators_git_folder) { /* its name begins with the commit */
+		const char *slash = strrchr(c->accelerators_git_folder, '/');
+		const char *name = slash ? slash + 1 : c->accelerators_git_folder;
+
+		c->accelerators_git_commit = xstrndup(name, strnlen(name, COMMIT_CHARS));
 	}
 	registry_read(l->folder, m, &l->problems);
-	m->c.trusted_proxies = m->trusted_proxies.items;
-	m->c.n_trusted_proxies = m->trusted_proxies.n;
-	m->c.allow_networks = m->allow_networks.items;
-	m->c.n_allow_networks = m->allow_networks.n;
-	m->trusted_proxies = (struct network_list){0};
-	m->allow_networks = (struct network_list){0};
+	c->trusted_proxies = m->trusted_proxies.items;
+	c->n_trusted_proxies = m->trusted_proxies.n;
+	c->allow_networks = m->allow_networks.items;
+	c->n_allow_networks = m->allow_networks.n;
+	m->trusted_proxies = m->allow_networks = (struct network_list){0};
 }
 
 int config_load(const char *path, struct config **ret, struct buf *messages)
@@ -277,12 +255,11 @@ int config_load(const char *path, struct config **ret, struct buf *messages)
 int config_load_with(const char *path, const struct registry_files *files, struct config **ret, struct buf *messages)
 {
 	struct load l = {.path = path, .folder = path_folder(path), .files = files};
-	int rc;
 
 	*ret = NULL;
 	load_main_file(&l);
 	problems_print(&l.problems, messages);
-	rc = l.problems.n ? ERR_INVALID : 0;
+	int rc = l.problems.n ? ERR_INVALID : 0;
 	if (!rc)
 		*ret = config_snapshot(&l.main.c);
 	main_file_release(&l.main);
@@ -296,20 +273,14 @@ static int read_top_key(const char *path, const char *key, char **ret, struct er
 {
 	struct buf text = BUF_INIT(YAML_FILE_MAX_BYTES);
 	struct problems problems = {0};
-	const struct node *value;
-	struct node *root;
 	int rc = source_read(path, &text, e);
 
 	*ret = NULL;
-	if (rc) {
-		buf_release(&text);
-		return rc;
-	}
-	root = tree_parse(path, buf_str(&text), text.len, &problems);
-	value = tree_get(root, key);
+	struct node *root = rc ? NULL : tree_parse(path, buf_str(&text), text.len, &problems);
+	const struct node *value = tree_get(root, key);
 	if (value && value->kind == NODE_SCALAR && *value->text)
 		*ret = xstrdup(value->text);
-	else
+	else if (!rc)
 		rc = error_set(e, ERR_INVALID, "%s: %s is missing", path, key);
 	tree_free(root);
 	problems_release(&problems);
@@ -319,16 +290,15 @@ static int read_top_key(const char *path, const char *key, char **ret, struct er
 
 int config_state_dir(const char *path, char **ret, struct error *e)
 {
-	char *folder, *text;
+	char *text;
 	int rc = read_top_key(path, "state_dir", &text, e);
 
 	*ret = NULL;
 	if (rc)
 		return rc;
-	folder = path_folder(path);
+	char *folder = path_folder(path);
 	*ret = source_path(folder, text);
-	free(folder);
-	free(text);
+	FREE_ALL(folder, text);
 	return 0;
 }
 

@@ -1,6 +1,13 @@
 #include "config/fields.h"
 
+#include "model/accelerator.h"
+
 enum { KEYS_MAX = 32, LIST_MAX = 10000 };
+
+const struct choice LOG_LEVELS[] = {
+    {"debug", LOG_DEBUG}, {"info", LOG_INFO}, {"warn", LOG_WARN}, {"error", LOG_ERROR}, {NULL, 0}};
+const struct choice LOG_FORMATS[] = {{"text", LOG_TEXT}, {"json", LOG_JSON}, {NULL, 0}};
+const struct choice VISIBILITIES[] = {{"public", VISIBILITY_PUBLIC}, {"summary", VISIBILITY_SUMMARY}, {NULL, 0}};
 
 const char *field_name(const struct reader *r, const struct field *f, char out[SHOWN_BYTES])
 {
@@ -10,13 +17,16 @@ const char *field_name(const struct reader *r, const struct field *f, char out[S
 
 void refuse_kind(struct reader *r, const struct field *f, const struct node *v, const char *what)
 {
-	char name[SHOWN_BYTES], value[SHOWN_BYTES];
+	refuse_at(r, v->line, "%s must be %s, not %s", FIELD_NAME(r, f), what,
+	    v->kind == NODE_SCALAR ? QUOTED(v->text) : tree_kind_name(v));
+}
 
-	field_name(r, f, name);
-	if (v->kind == NODE_SCALAR)
-		refuse_at(r, v->line, "%s must be %s, not %s", name, what, shown(v->text, value));
-	else
-		refuse_at(r, v->line, "%s must be %s, not %s", name, what, tree_kind_name(v));
+bool expect_kind(struct reader *r, const struct field *f, const struct node *v, enum node_kind kind)
+{
+	if (v->kind == kind || v->kind == NODE_NULL)
+		return true;
+	refuse_kind(r, f, v, kind == NODE_LIST ? "a list" : "a map");
+	return false;
 }
 
 /* True for a scalar; else reports the mistake. */
@@ -48,8 +58,8 @@ static const struct mapping *find_home(const struct mapping *m, const char *key,
 /* Names the map that the key belongs to, and the nearest key of this map. */
 static void refuse_unknown(struct reader *r, const struct mapping *m, const struct node *key)
 {
-	const char *known[KEYS_MAX + 1] = {NULL}, *near, *far;
-	char written[SHOWN_BYTES], belongs[128] = "", like[128] = "";
+	const char *known[KEYS_MAX + 1] = {NULL};
+	char belongs[128] = "", like[128] = "";
 	size_t n = 0;
 	int n_homes = 0;
 	const struct mapping *home = find_home(r->root, key->text, &n_homes);
@@ -57,8 +67,8 @@ static void refuse_unknown(struct reader *r, const struct mapping *m, const stru
 
 	for (const struct field *f = m->fields; f->key && n < KEYS_MAX; f++)
 		known[n++] = f->key;
-	near = str_nearest(key->text, known);
-	far = str_least_far(key->text, known);
+	const char *near = str_nearest(key->text, known);
+	const char *far = str_least_far(key->text, known);
 	if (is_misplaced)
 		snprintf(belongs, sizeof(belongs), "; it belongs %s%s", *home->path ? "in " : "at the top of the file",
 		    home->path);
@@ -66,8 +76,8 @@ static void refuse_unknown(struct reader *r, const struct mapping *m, const stru
 		snprintf(like, sizeof(like), "; did you mean \"%s\"?", near);
 	else if (far)
 		snprintf(like, sizeof(like), "; the nearest known key%s is \"%s\"", is_misplaced ? " here" : "", far);
-	refuse_at(r, key->line, "unknown key %s%s%s%s%s", shown(key->text, written), *m->path ? " in " : "", m->path,
-	    belongs, like);
+	refuse_at(
+	    r, key->line, "unknown key %s%s%s%s%s", QUOTED(key->text), *m->path ? " in " : "", m->path, belongs, like);
 }
 
 void read_mapping(struct reader *r, const struct mapping *m, const struct node *v, void *base)
@@ -95,7 +105,6 @@ void read_mapping(struct reader *r, const struct mapping *m, const struct node *
 	}
 	for (const struct field *f = m->fields; f->key; f++) {
 		const struct node empty = {.kind = NODE_NULL, .line = v->line};
-		char name[SHOWN_BYTES];
 
 		if (f->presence == OPTIONAL || tree_get(v, f->key))
 			continue;
@@ -103,7 +112,7 @@ void read_mapping(struct reader *r, const struct mapping *m, const struct node *
 		if (f->map)
 			f->read(r, f, &empty, (char *)base + f->offset);
 		else
-			refuse_at(r, v->line, "missing key \"%s\"", field_name(r, f, name));
+			refuse_at(r, v->line, "missing key \"%s\"", FIELD_NAME(r, f));
 	}
 	r->path = outer;
 }
@@ -116,19 +125,17 @@ void field_map(struct reader *r, const struct field *f, const struct node *v, vo
 /* Checks one scalar, and reports a mistake. */
 static bool check_scalar(struct reader *r, const struct field *f, const struct node *v)
 {
-	char why[WHY_BYTES], name[SHOWN_BYTES], value[SHOWN_BYTES];
-	size_t n;
+	char why[WHY_BYTES];
 
 	if (!expect_text(r, f, v))
 		return false;
-	n = strlen(v->text);
+	size_t n = strlen(v->text);
 	if (n == 0 || (f->max && n > (size_t)f->max)) {
-		refuse_at(
-		    r, v->line, "%s must be 1 to %lld bytes, not %zu", field_name(r, f, name), (long long)f->max, n);
+		refuse_at(r, v->line, "%s must be 1 to %lld bytes, not %zu", FIELD_NAME(r, f), (long long)f->max, n);
 		return false;
 	}
 	if (!f->check(r, v->text, why)) {
-		refuse_at(r, v->line, "%s must be %s, not %s", field_name(r, f, name), why, shown(v->text, value));
+		refuse_at(r, v->line, "%s must be %s, not %s", FIELD_NAME(r, f), why, QUOTED(v->text));
 		return false;
 	}
 	return true;
@@ -147,19 +154,16 @@ void field_text(struct reader *r, const struct field *f, const struct node *v, v
 void field_texts(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
 	char ***texts = target, **read;
-	char name[SHOWN_BYTES];
 	size_t n = 0;
 
-	if (v->kind != NODE_LIST && v->kind != NODE_NULL) {
-		refuse_kind(r, f, v, "a list");
+	if (!expect_kind(r, f, v, NODE_LIST))
 		return;
-	}
 	if (v->n > LIST_MAX) {
-		refuse_at(r, v->line, "%s has more than %d entries", field_name(r, f, name), LIST_MAX);
+		refuse_at(r, v->line, "%s has more than %d entries", FIELD_NAME(r, f), LIST_MAX);
 		return;
 	}
 	if (v->n < (size_t)f->min) {
-		refuse_at(r, v->line, "%s must not be empty", field_name(r, f, name));
+		refuse_at(r, v->line, "%s must not be empty", FIELD_NAME(r, f));
 		return;
 	}
 	read = xcalloc(v->n + 1, sizeof(*read));
@@ -203,8 +207,7 @@ static const struct unit DURATION_UNITS[] = {
     {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}, {NULL, 0}};
 static const struct unit SIZE_UNITS[] = {{"B", 1}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {NULL, 0}};
 
-/* Writes the number with the largest unit that needs no fraction. Zero has the unit of index
- * i_zero. */
+/* Writes the number with the largest unit that needs no fraction. Zero has the unit of index i_zero. */
 static void format_quantity(int64_t n, const struct unit *units, size_t i_zero, char *out, size_t out_bytes)
 {
 	size_t best = n ? 0 : i_zero;
@@ -291,22 +294,19 @@ void field_networks(struct reader *r, const struct field *f, const struct node *
 {
 	struct network_list *list = target;
 
-	if (v->kind != NODE_LIST && v->kind != NODE_NULL) {
-		refuse_kind(r, f, v, "a list");
+	if (!expect_kind(r, f, v, NODE_LIST))
 		return;
-	}
 	free(list->items);
 	*list = (struct network_list){.items = xcalloc(v->n, sizeof(struct network))};
 	for (size_t i = 0; i < v->n; i++) {
 		struct error e = {0};
-		char name[SHOWN_BYTES], value[SHOWN_BYTES];
 
 		if (!expect_text(r, f, v->values[i]))
 			continue;
 		if (network_parse(v->values[i]->text, &list->items[list->n], &e) == 0)
 			list->n++;
 		else
-			refuse_at(r, v->values[i]->line, "%s: %s %s", field_name(r, f, name),
-			    shown(v->values[i]->text, value), e.text);
+			refuse_at(
+			    r, v->values[i]->line, "%s: %s %s", FIELD_NAME(r, f), QUOTED(v->values[i]->text), e.text);
 	}
 }

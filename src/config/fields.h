@@ -46,6 +46,16 @@ struct mapping {
 		}                                                                                                      \
 	}
 
+/* For the limits and defaults of durations, in ms, and of paths. */
+#define SECONDS(n)   (INT64_C(1000) * (n))
+#define MINUTES(n)   (INT64_C(60000) * (n))
+#define HOURS(n)     (INT64_C(3600000) * (n))
+#define DAYS(n)      (INT64_C(86400000) * (n))
+#define PATH_MAX_LEN 4096
+
+/* The words that several files have. */
+extern const struct choice LOG_LEVELS[], LOG_FORMATS[], VISIBILITIES[];
+
 /* A file that outpost.yml names, kept with the place that names it. */
 struct file_ref {
 	char *path; /* as written; NULL: not given. free() */
@@ -54,10 +64,13 @@ struct file_ref {
 
 /* Reads a map by its table, and reports unknown and missing keys. A NODE_NULL is an empty map. */
 void read_mapping(struct reader *r, const struct mapping *m, const struct node *v, void *base);
-/* The full name of a key: "github.app_id". */
+/* The full name of a key: "github.app_id". Returns out; the macro returns memory of the surrounding block. */
 const char *field_name(const struct reader *r, const struct field *f, char out[SHOWN_BYTES]);
+#define FIELD_NAME(r, f) field_name(r, f, (char[SHOWN_BYTES]){0})
 /* Adds "KEY must be WHAT, not KIND". */
 void refuse_kind(struct reader *r, const struct field *f, const struct node *v, const char *what);
+/* True for a value of this kind, a list or a map, and for nothing at all; else reports the mistake. */
+bool expect_kind(struct reader *r, const struct field *f, const struct node *v, enum node_kind kind);
 
 field_read_fn field_text;      /* char *, owned */
 field_read_fn field_texts;     /* char **, NULL-terminated, owned */

@@ -2,19 +2,12 @@
 
 #include "config/accelerator_file.h"
 
-#define AT(member)   offsetof(struct main_file, member)
-#define SECONDS(n)   (INT64_C(1000) * (n))
-#define DAYS(n)      (INT64_C(86400000) * (n))
-#define PATH_MAX_LEN 4096
+#define AT(member) offsetof(struct main_file, member)
 
 /* CRCR's criteria for levels 3 and 4. Deadlines count only if the file sets them. */
 #define CRCR_THRESHOLDS                                                                                                \
 	.tenure_ms = DAYS(30), .data_ms = DAYS(14), .end_to_end_ms = SECONDS(3 * 3600), .queue_ms = SECONDS(1800),     \
 	.overrun_percent = 1, .timeout_percent = 1, .pass_percent = 90
-
-static const struct choice LOG_LEVELS[] = {
-    {"debug", LOG_DEBUG}, {"info", LOG_INFO}, {"warn", LOG_WARN}, {"error", LOG_ERROR}, {NULL, 0}};
-static const struct choice LOG_FORMATS[] = {{"text", LOG_TEXT}, {"json", LOG_JSON}, {NULL, 0}};
 
 static const struct mapping TLS =
     MAPPING("tls", {"certificate", field_file, REQUIRED, AT(tls_certificate), check_line, .max = PATH_MAX_LEN},
@@ -161,52 +154,43 @@ static void field_l3(struct reader *r, const struct field *f, const struct node 
 	*(bool *)target = may_fail;
 }
 
-static void cut_slashes(char *url)
-{
-	for (size_t n = url ? strlen(url) : 0; n && url[n - 1] == '/'; n--)
-		url[n - 1] = '\0';
-}
-
 void main_file_read(struct reader *r, const struct node *root, struct main_file *ret)
 {
 	static const char *const branches[] = {"main", NULL};
 
-	*ret = (struct main_file){
-	    .c =
-		{
-		    .listen = xstrdup("127.0.0.1:8080"),
-		    .store = xstrdup("sqlite"),
-		    .log_level = LOG_INFO,
-		    .log_format = LOG_TEXT,
-		    .upstream_repository = xstrdup("pytorch/pytorch"),
-		    .upstream_branches = strv_copy(branches),
-		    .github_api_url = xstrdup("https://api.github.com"),
-		    .github_writes_per_minute = 80,
-		    .github_max_concurrent = 50,
-		    .oidc_audience = xstrdup("pytorch-cross-repo-ci-relay"),
-		    .infra_trust = TRUST_CONTRIBUTORS,
-		    .required_suites = strv_copy(NULL),
-		    .required_must_pass = strv_copy(NULL),
-		    .comment_enabled = true,
-		    .comment_min_interval_ms = SECONDS(60),
-		    .retention_deliveries_ms = DAYS(30),
-		    .retention_logs_ms = DAYS(90),
-		    .retention_results_ms = DAYS(400),
-		    .retention_days_ms = DAYS(800),
-		    .reconcile_interval_ms = SECONDS(300),
-		    .schedule_jitter_ms = SECONDS(15 * 60),
-		    .pull_lease_ms = SECONDS(60),
-		    .attribution_window_ms = DAYS(7),
-		    .attribution_distance = 20,
-		    .checks_enabled = true,
-		    .level_3 = {CRCR_THRESHOLDS, .is_proposed = true},
-		    .level_4 = {CRCR_THRESHOLDS},
-		},
-	    .secrets_dir = {.path = xstrdup("secrets")},
+	*ret = (struct main_file){.secrets_dir = {.path = xstrdup("secrets")}};
+	ret->c = (struct config){
+	    .listen = xstrdup("127.0.0.1:8080"),
+	    .store = xstrdup("sqlite"),
+	    .log_level = LOG_INFO,
+	    .log_format = LOG_TEXT,
+	    .upstream_repository = xstrdup("pytorch/pytorch"),
+	    .upstream_branches = strv_copy(branches),
+	    .github_api_url = xstrdup("https://api.github.com"),
+	    .github_writes_per_minute = 80,
+	    .github_max_concurrent = 50,
+	    .oidc_audience = xstrdup("pytorch-cross-repo-ci-relay"),
+	    .infra_trust = TRUST_CONTRIBUTORS,
+	    .required_suites = strv_copy(NULL),
+	    .required_must_pass = strv_copy(NULL),
+	    .comment_enabled = true,
+	    .comment_min_interval_ms = SECONDS(60),
+	    .retention_deliveries_ms = DAYS(30),
+	    .retention_logs_ms = DAYS(90),
+	    .retention_results_ms = DAYS(400),
+	    .retention_days_ms = DAYS(800),
+	    .reconcile_interval_ms = SECONDS(300),
+	    .schedule_jitter_ms = SECONDS(15 * 60),
+	    .pull_lease_ms = SECONDS(60),
+	    .attribution_window_ms = DAYS(7),
+	    .attribution_distance = 20,
+	    .checks_enabled = true,
+	    .level_3 = {CRCR_THRESHOLDS, .is_proposed = true},
+	    .level_4 = {CRCR_THRESHOLDS},
 	};
 	read_mapping(r, &MAIN_MAPPING, root, ret);
-	cut_slashes(ret->c.public_url);
-	cut_slashes(ret->c.github_api_url);
+	url_cut_slashes(ret->c.public_url);
+	url_cut_slashes(ret->c.github_api_url);
 	if (!ret->c.upstream_git_url)
 		ret->c.upstream_git_url = xasprintf("https://github.com/%s.git", ret->c.upstream_repository);
 	if (!ret->c.oidc_issuers)
@@ -220,15 +204,7 @@ void main_file_read(struct reader *r, const struct node *root, struct main_file 
 void main_file_release(struct main_file *m)
 {
 	config_release(&m->c);
-	free(m->trusted_proxies.items);
-	free(m->allow_networks.items);
-	free(m->tls_certificate.path);
-	free(m->tls_private_key.path);
-	free(m->private_key.path);
-	free(m->webhook_secret.path);
-	free(m->state_dir.path);
-	free(m->secrets_dir.path);
-	free(m->directory.path);
-	free(m->allowlist.path);
-	free(m->ci_providers.path);
+	FREE_ALL(m->trusted_proxies.items, m->allow_networks.items, m->tls_certificate.path, m->tls_private_key.path,
+	    m->private_key.path, m->webhook_secret.path, m->state_dir.path, m->secrets_dir.path, m->directory.path,
+	    m->allowlist.path, m->ci_providers.path);
 }

@@ -26,8 +26,6 @@ int network_parse(const char *s, struct network *ret, struct error *e)
 	const char *slash = strchr(s, '/');
 	char host[INET6_ADDRSTRLEN];
 	size_t n = slash ? (size_t)(slash - s) : strlen(s);
-	int64_t bits;
-	int width;
 
 	if (n >= sizeof(host))
 		return error_set(e, ERR_INVALID, "is not an address");
@@ -35,8 +33,8 @@ int network_parse(const char *s, struct network *ret, struct error *e)
 	host[n] = '\0';
 	if (address_parse(host, ret->address))
 		return error_set(e, ERR_INVALID, "is not an address; write it like 10.0.0.0/8 or fd00::/8");
-	width = strchr(host, ':') ? 128 : 32;
-	bits = width;
+	int width = strchr(host, ':') ? 128 : 32;
+	int64_t bits = width;
 	if (slash && (parse_int64(slash + 1, &bits) || bits < 0 || bits > width))
 		return error_set(e, ERR_INVALID, "has a prefix that is not 0 to %d", width);
 	ret->prefix_bits = (int)bits + 128 - width;
@@ -54,14 +52,9 @@ bool network_contains(const struct network *list, size_t n, const uint8_t addres
 	return false;
 }
 
-/* An entry of the special-purpose registries: the address's first bytes and their bits. */
-struct special {
-	uint8_t bytes[16];
-	int bits;
-};
-
-/* IANA's IPv4 registry, those that are not globally reachable, and multicast. */
-static const struct special NOT_PUBLIC_4[] = {
+/* The entries of IANA's IPv4 registry that are not globally reachable, and multicast. The address fills the first four
+ * bytes. */
+static const struct network NOT_PUBLIC_4[] = {
     {{0}, 8},             /* this network */
     {{10}, 8},            /* private */
     {{100, 64}, 10},      /* carriers' NAT */
@@ -80,29 +73,17 @@ static const struct special NOT_PUBLIC_4[] = {
 };
 
 /* The same for IPv6; only 2000::/3 is allocated. */
-static const struct special NOT_PUBLIC_6[] = {
+static const struct network NOT_PUBLIC_6[] = {
     {{0x20, 0x01, 0x00}, 23},       /* protocol assignments: Teredo, ORCHID, benchmarks */
     {{0x20, 0x01, 0x0d, 0xb8}, 32}, /* documentation */
     {{0x3f, 0xff, 0x00}, 20},       /* documentation */
 };
 
-static bool is_special(const uint8_t *address, const struct special *list, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		struct network net = {.prefix_bits = list[i].bits};
-
-		memcpy(net.address, list[i].bytes, sizeof(net.address));
-		if (has_prefix(address, &net))
-			return true;
-	}
-	return false;
-}
-
 static bool is_private_4(const uint8_t v4[4])
 {
 	uint8_t padded[16] = {v4[0], v4[1], v4[2], v4[3]};
 
-	return is_special(padded, NOT_PUBLIC_4, ARRAY_LEN(NOT_PUBLIC_4));
+	return network_contains(NOT_PUBLIC_4, ARRAY_LEN(NOT_PUBLIC_4), padded);
 }
 
 bool network_is_private(const uint8_t address[16])
@@ -119,5 +100,5 @@ bool network_is_private(const uint8_t address[16])
 		return is_private_4(address + 2);
 	if (address[0] >> 5 != 1) /* not 2000::/3: unspecified, loopback, ULA, link-local, … */
 		return true;
-	return is_special(address, NOT_PUBLIC_6, ARRAY_LEN(NOT_PUBLIC_6));
+	return network_contains(NOT_PUBLIC_6, ARRAY_LEN(NOT_PUBLIC_6), address);
 }

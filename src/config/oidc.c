@@ -20,13 +20,9 @@ void oidc_issuer_release(struct oidc_issuer *i)
 			free(m->claims[n].name);
 			strv_free(m->claims[n].values);
 		}
-		free(m->claims);
-		free(m->key);
-		free(m->repository);
+		FREE_ALL(m->claims, m->key, m->repository);
 	}
-	free(i->mappings);
-	free(i->issuer);
-	free(i->jwks_url);
+	FREE_ALL(i->mappings, i->issuer, i->jwks_url);
 }
 
 /* required_claims: {name: [value, …]}. */
@@ -36,10 +32,8 @@ static void field_claims(struct reader *r, const struct field *f, const struct n
 	    "required_claims", field_texts, REQUIRED, .check = check_line, .min = 1, .max = 1024};
 	struct oidc_mapping *m = target;
 
-	if (v->kind != NODE_MAP && v->kind != NODE_NULL) {
-		refuse_kind(r, f, v, "a map");
+	if (!expect_kind(r, f, v, NODE_MAP))
 		return;
-	}
 	m->claims = xcalloc(v->n, sizeof(*m->claims));
 	for (size_t i = 0; i < v->n; i++) {
 		struct oidc_claim *c = &m->claims[m->n_claims++];
@@ -54,10 +48,8 @@ static void field_repositories(struct reader *r, const struct field *f, const st
 {
 	struct oidc_issuer *issuer = target;
 
-	if (v->kind != NODE_MAP && v->kind != NODE_NULL) {
-		refuse_kind(r, f, v, "a map");
+	if (!expect_kind(r, f, v, NODE_MAP))
 		return;
-	}
 	/* Without this check, an empty map would mean that the tokens' own `repository` claim counts. */
 	if (v->n == 0)
 		refuse_at(r, v->line,
@@ -66,12 +58,12 @@ static void field_repositories(struct reader *r, const struct field *f, const st
 	issuer->mappings = xcalloc(v->n, sizeof(*issuer->mappings));
 	for (size_t i = 0; i < v->n; i++) {
 		struct oidc_mapping *m = &issuer->mappings[issuer->n_mappings++];
-		char why[WHY_BYTES], value[SHOWN_BYTES];
+		char why[WHY_BYTES];
 
 		m->key = xstrdup(v->keys[i]->text);
 		if (!check_pipeline(r, m->key, why))
-			refuse_at(r, v->keys[i]->line, "a key of %s must be %s, not %s", f->map->path, why,
-			    shown(m->key, value));
+			refuse_at(
+			    r, v->keys[i]->line, "a key of %s must be %s, not %s", f->map->path, why, QUOTED(m->key));
 		read_mapping(r, f->map, v->values[i], m);
 	}
 }
@@ -80,10 +72,8 @@ void field_issuers(struct reader *r, const struct field *f, const struct node *v
 {
 	struct config *c = target;
 
-	if (v->kind != NODE_LIST && v->kind != NODE_NULL) {
-		refuse_kind(r, f, v, "a list");
+	if (!expect_kind(r, f, v, NODE_LIST))
 		return;
-	}
 	c->oidc_issuers = xcalloc(v->n, sizeof(*c->oidc_issuers));
 	for (size_t i = 0; i < v->n; i++) {
 		struct oidc_issuer *one = &c->oidc_issuers[c->n_oidc_issuers];
@@ -94,16 +84,6 @@ void field_issuers(struct reader *r, const struct field *f, const struct node *v
 				refuse_at(r, v->values[i]->line, "this issuer is listed twice");
 		c->n_oidc_issuers++;
 	}
-}
-
-void oidc_default_issuers(struct config *c)
-{
-	static const char actions[] = "https://token.actions.githubusercontent.com";
-
-	c->oidc_issuers = xcalloc(1, sizeof(*c->oidc_issuers));
-	c->oidc_issuers[0].issuer = xstrdup(actions);
-	c->oidc_issuers[0].jwks_url = xasprintf("%s/.well-known/jwks", actions);
-	c->n_oidc_issuers = 1;
 }
 
 /* ---- CRCR's ci_providers.yml ---- */
@@ -119,6 +99,14 @@ static const struct provider {
     {"buildkite", "https://agent.buildkite.com", "https://agent.buildkite.com/.well-known/jwks", true},
 };
 
+void oidc_default_issuers(struct config *c)
+{
+	c->oidc_issuers = xcalloc(1, sizeof(*c->oidc_issuers));
+	c->oidc_issuers[0] =
+	    (struct oidc_issuer){.issuer = xstrdup(PROVIDERS[0].issuer), .jwks_url = xstrdup(PROVIDERS[0].jwks_url)};
+	c->n_oidc_issuers = 1;
+}
+
 static bool expect_map(struct reader *r, const struct node *v, const char *what)
 {
 	if (v->kind == NODE_MAP || v->kind == NODE_NULL)
@@ -129,7 +117,7 @@ static bool expect_map(struct reader *r, const struct node *v, const char *what)
 
 static bool read_scalar(struct reader *r, const char *what, const struct node *v, check_fn *check, char **ret)
 {
-	char why[WHY_BYTES] = "a text", value[SHOWN_BYTES];
+	char why[WHY_BYTES] = "a text";
 
 	if (v->kind == NODE_SCALAR && strlen(v->text) <= TEXT_MAX_BYTES && check(r, v->text, why)) {
 		free(*ret);
@@ -137,7 +125,7 @@ static bool read_scalar(struct reader *r, const char *what, const struct node *v
 		return true;
 	}
 	refuse_at(r, v->line, "%s must be %s, not %s", what, why,
-	    v->kind == NODE_SCALAR ? shown(v->text, value) : tree_kind_name(v));
+	    v->kind == NODE_SCALAR ? QUOTED(v->text) : tree_kind_name(v));
 	return false;
 }
 
@@ -164,8 +152,6 @@ static void read_claim(struct reader *r, const struct node *key, const struct no
 /* ORGANIZATION_ID/PIPELINE_ID: owner/repo, or {repo, required_claims}. */
 static void read_pipeline(struct reader *r, const struct node *key, const struct node *v, struct oidc_mapping *m)
 {
-	char value[SHOWN_BYTES];
-
 	read_scalar(r, "a pipeline", key, check_pipeline, &m->key);
 	if (v->kind != NODE_MAP) {
 		read_scalar(r, "a pipeline's repository", v, check_repository, &m->repository);
@@ -178,7 +164,7 @@ static void read_pipeline(struct reader *r, const struct node *key, const struct
 			read_scalar(r, "repo", at, check_repository, &m->repository);
 		} else if (!str_eq(v->keys[i]->text, "required_claims")) {
 			refuse_at(r, v->keys[i]->line, "unknown key %s; a pipeline has repo and required_claims",
-			    shown(v->keys[i]->text, value));
+			    QUOTED(v->keys[i]->text));
 		} else if (expect_map(r, at, "required_claims") && !m->claims) {
 			m->claims = xcalloc(at->n, sizeof(*m->claims));
 			for (size_t k = 0; k < at->n; k++)
@@ -206,23 +192,19 @@ static void read_repo_map(struct reader *r, const struct node *v, struct oidc_is
  * Outpost trust another issuer. */
 static void check_anchor(struct reader *r, const struct node *key, const struct node *v, const char *expected)
 {
-	char value[SHOWN_BYTES];
-
 	if (v->kind != NODE_SCALAR || !str_eq(v->text, expected))
 		refuse_at(r, key->line, "%s must be %s: add another issuer to github.oidc.issuers in outpost.yml",
-		    shown(key->text, value), expected);
+		    QUOTED(key->text), expected);
 }
 
 static void read_provider(struct reader *r, const struct node *name, const struct node *v, struct oidc_issuer *ret)
 {
 	const struct provider *p = PROVIDERS, *end = PROVIDERS + ARRAY_LEN(PROVIDERS);
-	char value[SHOWN_BYTES];
 
 	while (p < end && !str_eq(p->name, name->text))
 		p++;
 	if (p == end)
-		refuse_at(
-		    r, name->line, "unknown provider %s; known are github and buildkite", shown(name->text, value));
+		refuse_at(r, name->line, "unknown provider %s; known are github and buildkite", QUOTED(name->text));
 	if (p == end || !expect_map(r, v, p->name))
 		return;
 	for (size_t i = 0; i < v->n; i++) {
@@ -236,8 +218,8 @@ static void read_provider(struct reader *r, const struct node *name, const struc
 			if (expect_map(r, v->values[i], "repo_map"))
 				read_repo_map(r, v->values[i], ret);
 		} else {
-			refuse_at(r, v->keys[i]->line, "unknown key %s; a provider has issuer, jwks_uri%s",
-			    shown(key, value), p->has_map ? " and repo_map" : "");
+			refuse_at(r, v->keys[i]->line, "unknown key %s; a provider has issuer, jwks_uri%s", QUOTED(key),
+			    p->has_map ? " and repo_map" : "");
 		}
 	}
 }
@@ -246,7 +228,6 @@ void ci_providers_read(struct reader *r, const struct node *root, struct oidc_is
 {
 	const struct node *flat = tree_get(root, "buildkite");
 	struct oidc_issuer old = {0};
-	char value[SHOWN_BYTES];
 
 	*ret = (struct oidc_issuer){.issuer = xstrdup(PROVIDERS[1].issuer), .jwks_url = xstrdup(PROVIDERS[1].jwks_url)};
 	if (!expect_map(r, root, "the file"))
@@ -259,7 +240,7 @@ void ci_providers_read(struct reader *r, const struct node *root, struct oidc_is
 				read_provider(r, v->keys[k], v->values[k], ret);
 		else if (!str_eq(root->keys[i]->text, "providers") && !str_eq(root->keys[i]->text, "buildkite"))
 			refuse_at(r, root->keys[i]->line, "unknown key %s; the file has providers",
-			    shown(root->keys[i]->text, value));
+			    QUOTED(root->keys[i]->text));
 	}
 	/* The flat map of pipelines of older relays. Like CRCR, uses it only if `providers` maps none. */
 	if (!flat || !expect_map(r, flat, "buildkite"))
@@ -277,7 +258,6 @@ void ci_providers_read(struct reader *r, const struct node *root, struct oidc_is
 void ci_providers_add(struct reader *r, int line, struct config *c, struct oidc_issuer *from)
 {
 	struct oidc_issuer *to = NULL;
-	char value[SHOWN_BYTES];
 
 	if (!from->n_mappings)
 		return;
@@ -295,7 +275,7 @@ void ci_providers_add(struct reader *r, int line, struct config *c, struct oidc_
 			if (str_eq(to->mappings[i].key, from->mappings[k].key))
 				refuse_at(r, line,
 				    "pipeline %s is in github.oidc.issuers and in github.oidc.ci_providers",
-				    shown(to->mappings[i].key, value));
+				    QUOTED(to->mappings[i].key));
 	if (!to->n_mappings)
 		refuse_at(r, line,
 		    "github.oidc.ci_providers maps pipelines of %s, but github.oidc.issuers lists it "

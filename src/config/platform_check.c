@@ -76,12 +76,11 @@ void platform_expand(struct reader *r, struct platform_draft *d)
 {
 	struct expansion x = {.r = r, .d = d};
 	bool is_given = d->p.versions[0] != NULL;
-	char value[SHOWN_BYTES];
 
 	/* Without `versions`, the entries define the versions. */
 	for (size_t i = 0; i < d->n_installs; i++)
 		for (char **v = d->installs[i].versions; v && *v; v++) {
-			const char *const *known = (const char *const *)d->p.versions, *near;
+			const char *const *known = (const char *const *)d->p.versions;
 
 			if (strv_contains(known, *v))
 				continue;
@@ -89,10 +88,10 @@ void platform_expand(struct reader *r, struct platform_draft *d)
 				strv_add(&d->p.versions, *v);
 				continue;
 			}
-			near = str_nearest(*v, known);
+			const char *near = str_nearest(*v, known);
 			refuse_at(r, d->installs[i].line,
-			    "platform.install.platform must be one of platform.versions, not %s%s%s%s",
-			    shown(*v, value), near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+			    "platform.install.platform must be one of platform.versions, not %s%s%s%s", QUOTED(*v),
+			    near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 		}
 	d->p.installs = xcalloc(PLATFORM_COMBINATIONS_MAX, sizeof(*d->p.installs));
 	for (size_t i = 0; i < d->n_installs; i++) {
@@ -151,8 +150,7 @@ void platform_check(struct reader *r, const struct node *v, const struct platfor
 
 	if (!extension && d->integration == PLATFORM_OUT_OF_TREE)
 		refuse_at(r, v->line,
-		    "platform.extension is missing: out-of-tree means that a package comes on top "
-		    "of PyTorch; name it");
+		    "platform.extension is missing: out-of-tree means that a package comes on top of PyTorch; name it");
 	if (extension && d->p.extension_package && !d->p.is_autoloaded && !tree_get(extension, "import"))
 		refuse_at(r, extension->line,
 		    "platform.extension needs import, the module that programs import, or "

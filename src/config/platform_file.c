@@ -1,7 +1,5 @@
 #include "config/platform_file.h"
 
-#define DAYS(n) (INT64_C(86400000) * (n))
-
 enum { TEXT_MAX_BYTES = 4000, LINE_MAX_BYTES = 1000, TITLE_MAX_BYTES = 200, URL_MAX_BYTES = 1024 };
 
 static const struct choice INTEGRATIONS[] = {
@@ -17,34 +15,31 @@ static const struct choice LANGUAGES[] = {{"python", LANGUAGE_PYTHON}, {"cpp", L
 static bool check_device(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
 	(void)r;
-	if (!islower((unsigned char)*s) || s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_")] != '\0')
-		return check_failed(why, "what torch.device() takes, as cuda or npu, without an index");
-	return true;
+	return (islower((unsigned char)*s) && !s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_")]) ||
+	       check_failed(why, "what torch.device() takes, as cuda or npu, without an index");
 }
 
 static bool check_package(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
+	bool is_right = isalnum((unsigned char)*s);
+
 	(void)r;
 	for (const char *c = s; *c; c++)
-		if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
-			return check_failed(why, "the name of one package, as torch-npu");
-	return isalnum((unsigned char)*s) || check_failed(why, "the name of one package, as torch-npu");
+		is_right = is_right && (isalnum((unsigned char)*c) || strchr("._-", *c));
+	return is_right || check_failed(why, "the name of one package, as torch-npu");
 }
 
 static bool check_module(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
-	bool is_start = true;
+	bool is_start = true, is_right = true;
 
 	(void)r;
 	for (const char *c = s; *c; c++) {
-		bool is_right =
-		    isalpha((unsigned char)*c) || *c == '_' || (!is_start && (isdigit((unsigned char)*c) || *c == '.'));
-
-		if (!is_right)
-			return check_failed(why, "a Python module, as torch_npu");
+		is_right = is_right && (isalpha((unsigned char)*c) || *c == '_' ||
+					   (!is_start && (isdigit((unsigned char)*c) || *c == '.')));
 		is_start = *c == '.';
 	}
-	return !is_start || check_failed(why, "a Python module, as torch_npu");
+	return (is_right && !is_start) || check_failed(why, "a Python module, as torch_npu");
 }
 
 static bool check_release(const struct reader *r, const char *s, char why[WHY_BYTES])
@@ -60,13 +55,12 @@ static bool is_all_visible(const char *s)
 	struct buf shown_as = BUF_INIT(SIZE_MAX / 2);
 	char *text = xcalloc(1, strlen(s) + 1);
 	size_t n = 0;
-	bool is_same;
 
 	for (const char *c = s; *c; c++)
 		if (!strchr(" \t\n", *c))
 			text[n++] = *c;
 	escape_line(&shown_as, text, 0);
-	is_same = str_eq(buf_str(&shown_as), text);
+	bool is_same = str_eq(buf_str(&shown_as), text);
 	buf_release(&shown_as);
 	free(text);
 	return is_same;
@@ -97,11 +91,9 @@ static struct node as_list(const struct node *v, struct node *one[1])
 
 static bool is_bounded(struct reader *r, const struct field *f, const struct node *v, size_t max, const char *what)
 {
-	char name[SHOWN_BYTES];
-
 	if (v->n <= max)
 		return true;
-	refuse_at(r, v->line, "%s has more than %zu %s", field_name(r, f, name), max, what);
+	refuse_at(r, v->line, "%s has more than %zu %s", FIELD_NAME(r, f), max, what);
 	return false;
 }
 
@@ -118,7 +110,6 @@ static void field_few_texts(struct reader *r, const struct field *f, const struc
 static void field_choices(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
 	struct node *one[1], list = as_list(v, one);
-	char name[SHOWN_BYTES];
 	unsigned *bits = target;
 
 	if (list.kind != NODE_LIST) {
@@ -126,7 +117,7 @@ static void field_choices(struct reader *r, const struct field *f, const struct 
 		return;
 	}
 	if (list.n == 0)
-		refuse_at(r, v->line, "%s must not be empty", field_name(r, f, name));
+		refuse_at(r, v->line, "%s must not be empty", FIELD_NAME(r, f));
 	for (size_t i = 0; i < list.n && i < PLATFORM_LISTED_MAX; i++) {
 		int value = -1;
 
@@ -165,10 +156,9 @@ static void field_commands(struct reader *r, const struct field *f, const struct
 static void field_block(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
 	char **text = target;
-	size_t n;
 
 	field_text(r, f, v, target);
-	n = *text ? strlen(*text) : 0;
+	size_t n = *text ? strlen(*text) : 0;
 	while (n && isspace((unsigned char)(*text)[n - 1]))
 		(*text)[--n] = '\0';
 }
@@ -176,10 +166,7 @@ static void field_block(struct reader *r, const struct field *f, const struct no
 /* A list of maps: whether it is one, and not too long. */
 static bool want_maps(struct reader *r, const struct field *f, const struct node *v, size_t max)
 {
-	if (v->kind == NODE_LIST || v->kind == NODE_NULL)
-		return is_bounded(r, f, v, max, "entries");
-	refuse_kind(r, f, v, "a list");
-	return false;
+	return expect_kind(r, f, v, NODE_LIST) && is_bounded(r, f, v, max, "entries");
 }
 
 /* ---- the tables ---- */
@@ -289,14 +276,12 @@ static void field_help(struct reader *r, const struct field *f, const struct nod
 
 void field_platform(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
-	struct platform_draft d = {.integration = -1, .p = {.max_age_ms = DAYS(14), .versions = strv_copy(NULL)}};
+	struct platform_draft d = {.integration = -1, .p = {.max_age_ms = DAYS(14)}};
 	struct platform **ret = target;
 
-	if (v->kind != NODE_MAP && v->kind != NODE_NULL) {
-		refuse_kind(r, f, v, "a map");
-		strv_free(d.p.versions);
+	if (!expect_kind(r, f, v, NODE_MAP))
 		return;
-	}
+	d.p.versions = strv_copy(NULL);
 	read_mapping(r, f->map, v, &d);
 	d.p.integration = (enum platform_integration)(d.integration < 0 ? 0 : d.integration);
 	platform_expand(r, &d);

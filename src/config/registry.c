@@ -26,19 +26,17 @@ static void read_vendor_file(struct registry *g, const char *path, const char *n
 	    .allowed = &g->main->allow_networks};
 	struct node *root = tree_read(path, named, g->problems);
 	struct accelerator_file f;
-	char *secrets_dir;
 
 	if (!root)
 		return;
 	accelerator_file_read(&r, root, &f);
 	tree_free(root);
-	secrets_dir = source_path(g->folder, g->main->secrets_dir.path);
-	for (size_t i = 0; f.a.name && i < f.a.n_runners; i++) {
-		struct runner *runner = &f.a.runners[i];
+	char *secrets_dir = source_path(g->folder, g->main->secrets_dir.path);
+	for (size_t i = 0; f.a.name && i < f.n_secrets; i++) {
 		struct error e = {0};
 
 		if (f.secrets[i].path && source_read_vendor_secret(secrets_dir, f.a.name, f.secrets[i].path,
-					     &g->main->c.exposed_files, &runner->secret, &e))
+					     &g->main->c.exposed_files, &f.a.runners[i].secret, &e))
 			refuse_at(&r, f.secrets[i].line, "cannot read %s", e.text);
 	}
 	free(secrets_dir);
@@ -58,9 +56,6 @@ static void read_vendor_file(struct registry *g, const char *path, const char *n
 	}
 	if (f.a.name) {
 		*ARRAY_PUSH(g->items, g->n) = f.a;
-		for (size_t i = 0; f.secrets && i < f.a.n_runners; i++)
-			free(f.secrets[i].path);
-		FREE_AND_NULL(f.secrets);
 		f.a = (struct accelerator){0};
 	}
 	accelerator_file_release(&f);
@@ -89,9 +84,7 @@ static void read_folder(struct registry *g, const char *folder, const char *name
 			problem_add(g->problems, file, 1, "only *.yml is read: rename it");
 		else if (n <= FILES_MAX)
 			read_vendor_file(g, path, file);
-		free(file);
-		free(path);
-		free(entries[i]);
+		FREE_ALL(file, path, entries[i]);
 	}
 	free(entries);
 }
@@ -99,11 +92,11 @@ static void read_folder(struct registry *g, const char *folder, const char *name
 static int compare_accelerators(const void *a, const void *b)
 {
 	const struct accelerator *x = a, *y = b;
-	int by_name = strcmp(x->name, y->name), by_file;
+	int by_name = strcmp(x->name, y->name);
 
 	if (by_name)
 		return by_name;
-	by_file = strcmp(x->file, y->file);
+	int by_file = strcmp(x->file, y->file);
 	return by_file ? by_file : (x->line > y->line) - (x->line < y->line);
 }
 
@@ -189,8 +182,7 @@ void registry_read(const char *folder, struct main_file *main, struct problems *
 		allowlist_load(path, g.main_path, main->allowlist.line, problems, &list);
 		for (size_t i = 0; i < list.n; i++)
 			*ARRAY_PUSH(g.items, g.n) = list.items[i];
-		free(list.items);
-		free(path);
+		FREE_ALL(list.items, path);
 	}
 	if (g.n)
 		qsort(g.items, g.n, sizeof(*g.items), compare_accelerators);

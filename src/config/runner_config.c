@@ -7,7 +7,7 @@
 enum { TOKEN_MAX_BYTES = 512, CA_MAX_BYTES = 4 << 20 };
 
 struct load {
-	const char *path;
+	struct reader r;
 	char *folder; /* the base of relative paths */
 	struct runner_file file;
 	struct problems problems;
@@ -19,15 +19,11 @@ static struct secret *read_secret(struct load *l, const char *prefix, const stru
 	struct secret *secret = NULL;
 	struct error e = {0};
 
-	if (!ref->path)
-		return NULL;
-	if (source_read_secret(prefix, l->folder, ref->path, &l->file.c.exposed_files, &secret, &e)) {
-		problem_add(&l->problems, l->path, ref->line, "cannot use %s", e.text);
-		return NULL;
-	}
-	if (strlen(secret_text(secret)) == secret_bytes(secret))
+	if (ref->path && source_read_secret(prefix, l->folder, ref->path, &l->file.c.exposed_files, &secret, &e))
+		refuse_at(&l->r, ref->line, "cannot use %s", e.text);
+	if (!secret || strlen(secret_text(secret)) == secret_bytes(secret))
 		return secret;
-	problem_add(&l->problems, l->path, ref->line, "cannot use %s: a variable cannot hold a NUL byte", ref->path);
+	refuse_at(&l->r, ref->line, "cannot use %s: a variable cannot hold a NUL byte", ref->path);
 	secret_unref(secret);
 	return NULL;
 }
@@ -43,7 +39,7 @@ static struct secret *read_authorization(struct load *l)
 
 	for (const char *s = token; *s; s++)
 		if ((unsigned char)*s <= ' ' || (unsigned char)*s >= 0x7f || s - token >= TOKEN_MAX_BYTES) {
-			problem_add(&l->problems, l->path, ref->line,
+			refuse_at(&l->r, ref->line,
 			    "%s has no token: it must be the one line that `outpostctl runner add` printed", ref->path);
 			secret_unref(authorization);
 			return NULL;
@@ -54,21 +50,19 @@ static struct secret *read_authorization(struct load *l)
 /* Paths become absolute, because the job's process and its steps have another working folder. */
 static char *absolute_path(const char *folder, const char *written)
 {
-	char *path = source_path(folder, written), *here, *whole;
+	char *path = source_path(folder, written);
 
 	if (*path == '/')
 		return path;
-	here = getcwd(NULL, 0);
-	whole = xasprintf("%s/%s", here ? here : "", path);
-	free(here);
-	free(path);
+	char *here = getcwd(NULL, 0);
+	char *whole = xasprintf("%s/%s", here ? here : "", path);
+	FREE_ALL(here, path);
 	return whole;
 }
 
 static void load_file(struct load *l)
 {
-	struct reader r = {.file = l->path, .problems = &l->problems, .path = ""};
-	struct node *root = tree_read(l->path, l->path, &l->problems);
+	struct node *root = tree_read(l->r.file, l->r.file, &l->problems);
 	struct runner_config *c = &l->file.c;
 	const struct file_ref *ca = &l->file.ca, *git = &l->file.git_config;
 	struct buf pem = BUF_INIT(CA_MAX_BYTES);
@@ -77,9 +71,9 @@ static void load_file(struct load *l)
 
 	if (!root)
 		return;
-	runner_file_read(&r, root, &l->file);
+	runner_file_read(&l->r, root, &l->file);
 	tree_free(root);
-	c->path = absolute_path(".", l->path);
+	c->path = absolute_path(".", l->r.file);
 	c->work_dir = absolute_path(l->folder, l->file.work_dir.path);
 	if (l->file.token.path)
 		c->token_file = str_has_prefix(l->file.token.path, "credential:")
@@ -89,18 +83,18 @@ static void load_file(struct load *l)
 	if (ca->path) {
 		c->ca_file = absolute_path(l->folder, ca->path);
 		if (source_read(c->ca_file, &pem, &e))
-			problem_add(&l->problems, l->path, ca->line, "cannot read %s", e.text);
+			refuse_at(&l->r, ca->line, "cannot read %s", e.text);
 		else if (!strstr(buf_str(&pem), "-----BEGIN CERTIFICATE-----"))
-			problem_add(
-			    &l->problems, l->path, ca->line, "%s: not a PEM file with a certificate", c->ca_file);
+			refuse_at(&l->r, ca->line, "%s: not a PEM file with a certificate", c->ca_file);
 		buf_release(&pem);
 	}
 	/* Checks this file here, because git silently ignores a file that it cannot read. */
 	if (git->path) {
-		e = (struct error){0};
+		struct error why = {0};
+
 		c->git_config = absolute_path(l->folder, git->path);
-		if (source_read_secret_file("", c->git_config, SECRET_BYTES, &c->exposed_files, &text, &e))
-			problem_add(&l->problems, l->path, git->line, "cannot read %s", e.text);
+		if (source_read_secret_file("", c->git_config, SECRET_BYTES, &c->exposed_files, &text, &why))
+			refuse_at(&l->r, git->line, "cannot read %s", why.text);
 		secret_unref(text);
 	}
 	for (size_t i = 0; i < c->n_secrets; i++)
@@ -109,53 +103,37 @@ static void load_file(struct load *l)
 
 void runner_config_release(struct runner_config *c)
 {
-	free(c->path);
-	free(c->server);
-	free(c->name);
 	secret_unref(c->authorization);
-	free(c->token_file);
-	free(c->ca_file);
-	free(c->accelerator);
-	strv_free(c->labels);
-	free(c->work_dir);
-	free(c->git_url);
-	free(c->git_config);
-	free(c->git_networks.items);
 	if (c->submodule_proxy) /* it may hold a password */
 		explicit_bzero(c->submodule_proxy, strlen(c->submodule_proxy));
-	free(c->submodule_proxy);
+	strv_free(c->labels);
 	strv_free(c->allow_devices);
 	strv_free(c->allow_read);
 	strv_free(c->allow_write);
 	strv_free(c->report_globs);
-	free(c->report_format);
-	for (size_t i = 0; i < c->n_steps; i++) {
-		free(c->steps[i].name);
-		free(c->steps[i].run);
-	}
-	free(c->steps);
-	for (size_t i = 0; i < c->n_environment; i++) {
-		free(c->environment[i].name);
-		free(c->environment[i].value);
-	}
-	free(c->environment);
+	strv_free(c->exposed_files);
+	for (size_t i = 0; i < c->n_steps; i++)
+		FREE_ALL(c->steps[i].name, c->steps[i].run);
+	for (size_t i = 0; i < c->n_environment; i++)
+		FREE_ALL(c->environment[i].name, c->environment[i].value);
 	for (size_t i = 0; i < c->n_secrets; i++) {
 		free(c->secrets[i].name);
 		secret_unref(c->secrets[i].value);
 	}
-	free(c->secrets);
-	strv_free(c->exposed_files);
+	FREE_ALL(c->path, c->server, c->name, c->token_file, c->ca_file, c->accelerator, c->work_dir, c->git_url,
+	    c->git_config, c->git_networks.items, c->submodule_proxy, c->report_format, c->steps, c->environment,
+	    c->secrets);
 }
 
 int runner_config_load(const char *path, struct runner_config **ret, struct buf *messages)
 {
-	struct load l = {.path = path, .folder = path_folder(path)};
-	int rc;
+	struct load l = {.folder = path_folder(path)};
 
 	*ret = NULL;
+	l.r = (struct reader){.file = path, .problems = &l.problems, .path = ""};
 	load_file(&l);
 	problems_print(&l.problems, messages);
-	rc = l.problems.n ? ERR_INVALID : 0;
+	int rc = l.problems.n ? ERR_INVALID : 0;
 	runner_file_release(&l.file);
 	if (rc)
 		runner_config_release(&l.file.c);
@@ -173,9 +151,10 @@ const char *runner_config_token(const struct runner_config *c)
 
 int runner_config_read_authorization(const struct runner_config *c, struct secret **ret, struct error *e)
 {
-	struct load l = {.path = c->path, .folder = xstrdup(".")};
+	struct load l = {.folder = xstrdup(".")};
 	int rc = 0;
 
+	l.r = (struct reader){.file = c->path, .problems = &l.problems, .path = ""};
 	l.file.token = (struct file_ref){.path = c->token_file, .line = 1};
 	*ret = read_authorization(&l);
 	if (!*ret)

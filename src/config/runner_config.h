@@ -64,8 +64,7 @@ struct runner_config {
 	int git_depth; /* 0: all of history */
 	bool git_submodules;
 	char *git_config; /* git's settings for git_url alone, such as credentials; NULL: none */
-	/* private addresses, and those that plain http may go to, for submodules' URLs: the change
-	 * chooses them */
+	/* private addresses, and those that plain http may go to, for submodules' URLs: the change chooses them */
 	struct network_list git_networks;
 	char *submodule_proxy; /* the proxy for submodules' hosts; NULL: connect directly */
 	enum sandbox_kind sandbox;

@@ -3,17 +3,10 @@
 
 #include "model/runner_protocol.h"
 
-#define AT(member)   offsetof(struct runner_file, member)
-#define SECONDS(n)   (INT64_C(1000) * (n))
-#define HOURS(n)     (INT64_C(3600000) * (n))
-#define MIB(n)       ((int64_t)(n) << 20)
-#define PATH_MAX_LEN 4096
+#define AT(member) offsetof(struct runner_file, member)
+#define MIB(n)     ((int64_t)(n) << 20)
 
-static const struct choice LOG_LEVELS[] = {
-    {"debug", LOG_DEBUG}, {"info", LOG_INFO}, {"warn", LOG_WARN}, {"error", LOG_ERROR}, {NULL, 0}};
-static const struct choice LOG_FORMATS[] = {{"text", LOG_TEXT}, {"json", LOG_JSON}, {NULL, 0}};
 static const struct choice SANDBOXES[] = {{"none", SANDBOX_NONE}, {"bubblewrap", SANDBOX_BUBBLEWRAP}, {NULL, 0}};
-static const struct choice VISIBILITIES[] = {{"public", VISIBILITY_PUBLIC}, {"summary", VISIBILITY_SUMMARY}, {NULL, 0}};
 static const struct choice FORMATS[] = {{"junit", 0}, {"ctrf", 1}, {"outpost", 2}, {NULL, 0}};
 
 static bool check_machine_name(const struct reader *r, const char *s, char why[WHY_BYTES])
@@ -35,20 +28,14 @@ static bool has_parent_part(const char *s)
 
 static bool check_absolute_path(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
-	char ignored[WHY_BYTES];
-
-	if (*s != '/' || has_parent_part(s) || !check_line(r, s, ignored))
-		return check_failed(why, "an absolute path without ..");
-	return true;
+	return (*s == '/' && !has_parent_part(s) && check_line(r, s, why)) ||
+	       check_failed(why, "an absolute path without ..");
 }
 
 static bool check_report_glob(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
-	char ignored[WHY_BYTES];
-
-	if (*s == '/' || has_parent_part(s) || !check_line(r, s, ignored))
-		return check_failed(why, "a path or glob relative to the job's work folder, without ..");
-	return true;
+	return (*s != '/' && !has_parent_part(s) && check_line(r, s, why)) ||
+	       check_failed(why, "a path or glob relative to the job's work folder, without ..");
 }
 
 static bool check_script(const struct reader *r, const char *s, char why[WHY_BYTES])
@@ -64,10 +51,10 @@ static bool check_script(const struct reader *r, const char *s, char why[WHY_BYT
 
 enum { STEPS_MAX = 100, VARIABLES_MAX = 500, VALUE_MAX_BYTES = 32768, SCRIPT_MAX_BYTES = 65536 };
 
-static const struct mapping RUNNER_STEP_MAPPING = MAPPING("steps",
-    {"name", field_text, REQUIRED, STEP_AT(name), check_line, .max = 64},
-    {"run", field_text, REQUIRED, STEP_AT(run), check_script, .max = SCRIPT_MAX_BYTES},
-    {"timeout", field_duration, OPTIONAL, .offset = STEP_AT(timeout_ms), .min = 100, .max = INT64_C(30) * 86400000});
+static const struct mapping RUNNER_STEP_MAPPING =
+    MAPPING("steps", {"name", field_text, REQUIRED, STEP_AT(name), check_line, .max = 64},
+	{"run", field_text, REQUIRED, STEP_AT(run), check_script, .max = SCRIPT_MAX_BYTES},
+	{"timeout", field_duration, OPTIONAL, .offset = STEP_AT(timeout_ms), .min = 100, .max = DAYS(30)});
 
 static void field_runner_steps(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
@@ -84,12 +71,11 @@ static void field_runner_steps(struct reader *r, const struct field *f, const st
 	c->steps = xcalloc(v->n, sizeof(*c->steps));
 	for (size_t i = 0; i < v->n; i++) {
 		struct runner_step one = {0};
-		char value[SHOWN_BYTES];
 
 		read_mapping(r, f->map, v->values[i], &one);
 		for (size_t k = 0; one.name && k < c->n_steps; k++)
 			if (str_eq(c->steps[k].name, one.name))
-				refuse_at(r, v->values[i]->line, "two steps are called %s", shown(one.name, value));
+				refuse_at(r, v->values[i]->line, "two steps are called %s", QUOTED(one.name));
 		c->steps[c->n_steps++] = one;
 	}
 }
@@ -98,7 +84,6 @@ static void field_runner_steps(struct reader *r, const struct field *f, const st
 static bool check_variable_name(
     struct reader *r, const struct field *f, const struct runner_config *c, const struct node *key)
 {
-	char name[SHOWN_BYTES];
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 	bool is_given = false;
 	size_t n = strlen(key->text);
@@ -108,13 +93,13 @@ static bool check_variable_name(
 	for (size_t i = 0; i < c->n_secrets; i++)
 		is_given |= str_eq(c->secrets[i].name, key->text);
 	if (n == 0 || n > 128 || isdigit((unsigned char)*key->text) || strspn(key->text, letters) != n)
-		refuse_at(r, key->line, "%s: a variable's name is letters, digits and _, not %s", f->key,
-		    shown(key->text, name));
+		refuse_at(
+		    r, key->line, "%s: a variable's name is letters, digits and _, not %s", f->key, QUOTED(key->text));
 	else if (str_has_prefix(key->text, "OUTPOST_"))
 		refuse_at(r, key->line, "%s: %s is reserved for outpost-runner; choose another name", f->key,
-		    shown(key->text, name));
+		    QUOTED(key->text));
 	else if (is_given)
-		refuse_at(r, key->line, "%s is given twice, in environment and secrets", shown(key->text, name));
+		refuse_at(r, key->line, "%s is given twice, in environment and secrets", QUOTED(key->text));
 	else
 		return true;
 	return false;
@@ -190,28 +175,25 @@ static void field_guarded_calls(struct reader *r, const struct field *f, const s
 	struct runner_config *c = target;
 	struct buf names = BUF_INIT(1024);
 
-	if (v->kind != NODE_LIST && v->kind != NODE_NULL) {
-		refuse_kind(r, f, v, "a list");
+	if (!expect_kind(r, f, v, NODE_LIST))
 		return;
-	}
 	for (int i = 0; i < N_GUARDED_CALLS; i++)
 		buf_appendf(&names, "%s%s", i ? ", " : "", guarded_call_name((enum guarded_call)i));
 	for (size_t i = 0; i < v->n; i++) {
 		const struct node *one = v->values[i];
-		char value[SHOWN_BYTES];
-
 		int call = 0;
 
-		while (one->kind == NODE_SCALAR && call < N_GUARDED_CALLS &&
-		       !str_eq(guarded_call_name((enum guarded_call)call), one->text))
-			call++;
-		if (one->kind != NODE_SCALAR)
+		if (one->kind != NODE_SCALAR) {
 			refuse_kind(r, f, one, "a name");
-		else if (call < N_GUARDED_CALLS)
+			continue;
+		}
+		while (call < N_GUARDED_CALLS && !str_eq(guarded_call_name((enum guarded_call)call), one->text))
+			call++;
+		if (call < N_GUARDED_CALLS)
 			c->allow_calls[call] = true;
 		else
-			refuse_at(r, one->line, "allow.syscalls: %s is not one of %s", shown(one->text, value),
-			    buf_str(&names));
+			refuse_at(
+			    r, one->line, "allow.syscalls: %s is not one of %s", QUOTED(one->text), buf_str(&names));
 	}
 	buf_release(&names);
 }
@@ -275,29 +257,25 @@ static void field_allow(struct reader *r, const struct field *f, const struct no
 
 void runner_file_read(struct reader *r, const struct node *root, struct runner_file *ret)
 {
-	*ret = (struct runner_file){
-	    .c =
-		{
-		    .labels = strv_copy(NULL),
-		    .git_depth = 1,
-		    .sandbox = SANDBOX_BUBBLEWRAP,
-		    .allow_devices = strv_copy(NULL),
-		    .allow_read = strv_copy(NULL),
-		    .allow_write = strv_copy(NULL),
-		    .timeout_ms = HOURS(12),
-		    .report_globs = strv_copy(NULL),
-		    .visibility = VISIBILITY_PUBLIC,
-		    .log_max_bytes = MIB(64),
-		    .drain_ms = SECONDS(600),
-		    .keep_jobs = 3,
-		    .log_level = LOG_INFO,
-		    .log_format = LOG_TEXT,
-		},
-	    .work_dir = {.path = xstrdup("/var/lib/outpost-runner"), .line = 1},
+	*ret = (struct runner_file){.work_dir = {.path = xstrdup("/var/lib/outpost-runner"), .line = 1}};
+	ret->c = (struct runner_config){
+	    .labels = strv_copy(NULL),
+	    .git_depth = 1,
+	    .sandbox = SANDBOX_BUBBLEWRAP,
+	    .allow_devices = strv_copy(NULL),
+	    .allow_read = strv_copy(NULL),
+	    .allow_write = strv_copy(NULL),
+	    .timeout_ms = HOURS(12),
+	    .report_globs = strv_copy(NULL),
+	    .visibility = VISIBILITY_PUBLIC,
+	    .log_max_bytes = MIB(64),
+	    .drain_ms = SECONDS(600),
+	    .keep_jobs = 3,
+	    .log_level = LOG_INFO,
+	    .log_format = LOG_TEXT,
 	};
 	read_mapping(r, &RUNNER_FILE_MAPPING, root, ret);
-	for (size_t n = ret->c.server ? strlen(ret->c.server) : 0; n && ret->c.server[n - 1] == '/'; n--)
-		ret->c.server[n - 1] = '\0';
+	url_cut_slashes(ret->c.server);
 	ret->c.report_format = xstrdup(FORMATS[ret->format].name);
 	if (ret->allow.line && ret->c.sandbox == SANDBOX_NONE)
 		refuse_at(
@@ -313,9 +291,5 @@ void runner_file_release(struct runner_file *f)
 {
 	for (size_t i = 0; f->secrets && i < f->c.n_secrets; i++)
 		free(f->secrets[i].path);
-	free(f->secrets);
-	free(f->token.path);
-	free(f->ca.path);
-	free(f->work_dir.path);
-	free(f->git_config.path);
+	FREE_ALL(f->secrets, f->token.path, f->ca.path, f->work_dir.path, f->git_config.path);
 }

@@ -15,8 +15,7 @@ struct runner_file {
 
 extern const struct mapping RUNNER_FILE_MAPPING; /* the whole grammar */
 
-/* Fills *ret with the defaults and the values of `root`. Mistakes go to r->problems. Release *ret in
- * any case. */
+/* Fills *ret with the defaults and the values of `root`. Mistakes go to r->problems. Release *ret in any case. */
 void runner_file_read(struct reader *r, const struct node *root, struct runner_file *ret);
 /* Frees all but c, which the caller then takes over or frees with runner_config_release(). */
 void runner_file_release(struct runner_file *f);

@@ -6,10 +6,8 @@ size_t problems_n_kept(const struct problems *p) { return p->n < PROBLEMS_MAX ? 
 
 void problems_release(struct problems *p)
 {
-	for (size_t i = 0; i < problems_n_kept(p); i++) {
-		free(p->all[i].file);
-		free(p->all[i].text);
-	}
+	for (size_t i = 0; i < problems_n_kept(p); i++)
+		FREE_ALL(p->all[i].file, p->all[i].text);
 	free(p->all);
 	*p = (struct problems){0};
 }
@@ -17,21 +15,19 @@ void problems_release(struct problems *p)
 void problem_add(struct problems *p, const char *file, int line, const char *fmt, ...)
 {
 	struct buf clean = BUF_INIT(SIZE_MAX / 2);
-	struct problem *one;
 	char text[TEXT_MAX_BYTES];
 	va_list ap;
 
-	p->n++;
-	if (p->n > PROBLEMS_MAX)
+	if (p->n >= PROBLEMS_MAX) {
+		p->n++;
 		return;
+	}
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	/* The text may quote untrusted input, and a terminal shows it. */
 	escape_line(&clean, text, 0);
-	p->all = xrealloc(p->all, p->n * sizeof(*p->all));
-	one = &p->all[p->n - 1];
-	*one = (struct problem){.file = xstrdup(file), .line = line, .text = buf_take(&clean)};
+	*ARRAY_PUSH(p->all, p->n) = (struct problem){.file = xstrdup(file), .line = line, .text = buf_take(&clean)};
 }
 
 static int compare_places(const void *a, const void *b)
@@ -112,13 +108,13 @@ int source_read_secret(
     const char *prefix, const char *folder, const char *written, char ***exposed, struct secret **ret, struct error *e)
 {
 	static const char scheme[] = "credential:";
-	const char *name = written + sizeof(scheme) - 1, *directory;
+	const char *name = written + sizeof(scheme) - 1;
 	char *path;
-	int rc;
 
 	*ret = NULL;
 	if (str_has_prefix(written, scheme)) {
-		directory = getenv("CREDENTIALS_DIRECTORY");
+		const char *directory = getenv("CREDENTIALS_DIRECTORY");
+
 		if (!is_plain_name(name))
 			return error_set(e, ERR_INVALID, "%s: a credential's name has no / and no leading .", written);
 		if (!directory || !*directory)
@@ -127,7 +123,7 @@ int source_read_secret(
 	} else {
 		path = source_path(folder, written);
 	}
-	rc = source_read_secret_file(prefix, path, SECRET_TEXT, exposed, ret, e);
+	int rc = source_read_secret_file(prefix, path, SECRET_TEXT, exposed, ret, e);
 	free(path);
 	return rc;
 }
@@ -135,28 +131,23 @@ int source_read_secret(
 int source_read_vendor_secret(const char *secrets_dir, const char *accelerator, const char *name, char ***exposed,
     struct secret **ret, struct error *e)
 {
-	char *path = xasprintf("%s/%s/%s", secrets_dir, accelerator, name), *real, *base, *home;
-	int rc, why;
+	int rc;
 
 	*ret = NULL;
-	if (!is_plain_name(accelerator) || !is_plain_name(name)) {
-		rc = error_set(e, ERR_DENIED, "%s: leads out of the secrets' folder", path);
-		free(path);
-		return rc;
-	}
-	real = realpath(path, NULL);
-	why = errno; /* the file's reason is more useful than the folder's */
-	base = realpath(secrets_dir, NULL);
-	home = xasprintf("%s/%s/", base ? base : "", accelerator);
+	if (!is_plain_name(accelerator) || !is_plain_name(name))
+		return error_set(
+		    e, ERR_DENIED, "%s/%s/%s: leads out of the secrets' folder", secrets_dir, accelerator, name);
+	char *path = xasprintf("%s/%s/%s", secrets_dir, accelerator, name);
+	char *real = realpath(path, NULL);
+	int why = errno; /* the file's reason is more useful than the folder's */
+	char *base = realpath(secrets_dir, NULL);
+	char *home = xasprintf("%s/%s/", base ? base : "", accelerator);
 	if (!real || !base)
 		rc = error_set(e, ERR_NOT_FOUND, "%s: %s", path, strerror(why));
 	else if (!str_has_prefix(real, home))
 		rc = error_set(e, ERR_DENIED, "%s: a link that leads out of its folder", path);
 	else
 		rc = source_read_secret_file("", real, SECRET_TEXT, exposed, ret, e);
-	free(path);
-	free(real);
-	free(base);
-	free(home);
+	FREE_ALL(path, real, base, home);
 	return rc;
 }

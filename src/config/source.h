@@ -25,9 +25,10 @@ size_t problems_n_kept(const struct problems *p);
 void problems_print(struct problems *p, struct buf *out);
 
 #define SHOWN_BYTES 72
-/* A value as a message may show it: in quotes, cut to size, control bytes and bad UTF-8
- * as '?'. Returns out. */
+/* A value as a message may show it: in quotes, cut to size, control bytes and bad UTF-8 as '?'. Returns out. */
 const char *shown(const char *value, char out[SHOWN_BYTES]);
+/* The same in memory of the surrounding block. */
+#define QUOTED(value) shown(value, (char[SHOWN_BYTES]){0})
 
 /* ---- files ---- */
 
@@ -42,9 +43,8 @@ int source_read(const char *path, struct buf *out, struct error *e) MUST_CHECK;
 /* secret_read() of a file. */
 int source_read_secret_file(const char *prefix, const char *path, enum secret_form form, char ***exposed,
     struct secret **ret, struct error *e) MUST_CHECK;
-/* Reads an operator's secret: a file, or "credential:NAME" for systemd's. *ret, which the caller owns,
- * holds `prefix` and the content without one newline at its end; NULL on failure. An empty secret is
- * refused. */
+/* Reads an operator's secret: a file, or "credential:NAME" for systemd's. *ret, which the caller owns, holds `prefix`
+ * and the content without one newline at its end; NULL on failure. An empty secret is refused. */
 int source_read_secret(const char *prefix, const char *folder, const char *written, char ***exposed,
     struct secret **ret, struct error *e) MUST_CHECK;
 /* Reads a secret that a vendor's file names: secrets_dir/accelerator/name. A link that leads out of

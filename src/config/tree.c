@@ -30,10 +30,7 @@ void tree_free(struct node *root)
 		if (root->keys)
 			tree_free(root->keys[i]);
 	}
-	free(root->values);
-	free(root->keys);
-	free(root->text);
-	free(root);
+	FREE_ALL(root->values, root->keys, root->text, root);
 }
 
 const struct node *tree_get(const struct node *map, const char *key)
@@ -48,17 +45,10 @@ const struct node *tree_get(const struct node *map, const char *key)
 
 const char *tree_kind_name(const struct node *v)
 {
-	switch (v->kind) {
-	case NODE_NULL:
-		return "nothing";
-	case NODE_SCALAR:
-		return "text";
-	case NODE_LIST:
-		return "a list";
-	case NODE_MAP:
-		return "a map";
-	}
-	return "unknown";
+	static const char *const names[] = {
+	    [NODE_NULL] = "nothing", [NODE_SCALAR] = "text", [NODE_LIST] = "a list", [NODE_MAP] = "a map"};
+
+	return names[v->kind];
 }
 
 static int refuse_yaml(struct build *b, int line, const char *what)
@@ -112,7 +102,6 @@ static int check_decoration(struct build *b, const yaml_char_t *anchor, const ya
 static int on_scalar(struct build *b, const yaml_event_t *ev, int line)
 {
 	static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
-	char value[SHOWN_BYTES];
 	const char *text = (const char *)ev->data.scalar.value;
 	struct node *node, *in = b->depth ? b->open[b->depth - 1] : NULL;
 	bool is_key = in && in->kind == NODE_MAP && !b->keys[b->depth - 1];
@@ -126,7 +115,7 @@ static int on_scalar(struct build *b, const yaml_event_t *ev, int line)
 	for (size_t i = 0; is_key && i < in->n; i++)
 		if (str_eq(in->keys[i]->text, text)) {
 			problem_add(b->problems, b->file, line, "key %s is given twice; the first is in line %d",
-			    shown(text, value), in->keys[i]->line);
+			    QUOTED(text), in->keys[i]->line);
 			break;
 		}
 	if (is_key && in->n >= MAP_ENTRIES_MAX)
@@ -187,7 +176,7 @@ static int on_event(struct build *b, const yaml_event_t *ev)
 	case YAML_NO_EVENT:
 	case YAML_STREAM_START_EVENT:
 	case YAML_STREAM_END_EVENT:
-		return 0;
+		break;
 	}
 	return 0;
 }
@@ -259,7 +248,7 @@ static struct node *parse_yaml(const char *file, const struct buf *text, struct 
 static size_t bracketed_listen(const char *line, size_t *ret_start)
 {
 	static const char key[] = "listen:";
-	size_t i = sizeof(key) - 1, n_digits;
+	size_t i = sizeof(key) - 1;
 
 	if (!str_has_prefix(line, key))
 		return 0;
@@ -272,7 +261,7 @@ static size_t bracketed_listen(const char *line, size_t *ret_start)
 	if (line[i] != ']' || line[i + 1] != ':')
 		return 0;
 	i += 2;
-	n_digits = strspn(line + i, "0123456789");
+	size_t n_digits = strspn(line + i, "0123456789");
 	/* the end of the text counts as a blank here */
 	return n_digits && strchr(" \r\n", line[i + n_digits]) ? i + n_digits - *ret_start : 0;
 }
@@ -312,7 +301,6 @@ struct node *tree_parse(const char *file, const char *text, size_t n, struct pro
 {
 	struct buf prepared = BUF_INIT(2 * YAML_FILE_MAX_BYTES);
 	const char *start = text;
-	struct node *root;
 	int line = 1;
 
 	if (n > YAML_FILE_MAX_BYTES) {
@@ -337,7 +325,7 @@ struct node *tree_parse(const char *file, const char *text, size_t n, struct pro
 		}
 	}
 	prepare_text(text, n, &prepared);
-	root = parse_yaml(file, &prepared, problems);
+	struct node *root = parse_yaml(file, &prepared, problems);
 	buf_release(&prepared);
 	return root;
 }
