@@ -18,17 +18,17 @@ static void add_delivery(struct table *t, const json_t *d, int64_t now_ms)
 	free(name);
 }
 
-int cmd_deliveries(const struct ctl *ctl, int argc, char **argv)
+int cmd_deliveries(const struct ctl *ctl)
 {
-	static const char *const headings[] = {"RECEIVED", "DELIVERY", "EVENT", "STATE", "WHY", NULL};
-	struct server_list list = {"deliveries", headings, add_delivery, "no deliveries yet"};
+	struct server_list list = {
+	    "deliveries", {"RECEIVED", "DELIVERY", "EVENT", "STATE", "WHY"}, add_delivery, "no deliveries yet"};
 	int64_t limit = LIST_ROWS;
 	bool only_failed = false;
 	const struct argument_option options[] = {
 	    {.name = "--failed", .flag = &only_failed}, ARGUMENT_LIMIT(&limit), {.name = NULL}};
 	char path[96];
 
-	if (!arguments_read("deliveries", argc, argv, options, NULL, 0, 0))
+	if (!arguments_read(ctl, options, NULL, 0, 0))
 		return EXIT_USAGE;
 	if (only_failed)
 		list.empty = "no failed deliveries";
@@ -36,19 +36,17 @@ int cmd_deliveries(const struct ctl *ctl, int argc, char **argv)
 	return server_print_list(ctl, path, &list);
 }
 
-int cmd_replay(const struct ctl *ctl, int argc, char **argv)
+int cmd_replay(const struct ctl *ctl)
 {
 	const char *guid;
-	int exit_code;
-	char *path;
 	json_t *v;
 
-	if (!arguments_read("replay", argc, argv, NULL, &guid, 1, 1))
+	if (!arguments_read(ctl, NULL, &guid, 1, 1))
 		return EXIT_USAGE;
 	if (strspn(guid, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") != strlen(guid))
-		return command_wrong("replay", "'%s' is not the GUID of a delivery", guid);
-	path = xasprintf("/control/deliveries/%s/replay", guid);
-	exit_code = server_show(ctl, "POST", path, NULL, &v);
+		return command_wrong(ctl, "'%s' is not the GUID of a delivery", guid);
+	char *path = xasprintf("/control/deliveries/%s/replay", guid);
+	int exit_code = server_show(ctl, "POST", path, NULL, &v);
 	if (v)
 		printf("%s is processed again\n", guid);
 	json_decref(v);
@@ -83,20 +81,19 @@ static void add_dispatch(struct table *t, const json_t *d, int64_t now_ms)
 	table_add(t, reason);
 }
 
-int cmd_dispatches(const struct ctl *ctl, int argc, char **argv)
+int cmd_dispatches(const struct ctl *ctl)
 {
-	static const char *const headings[] = {
-	    "CREATED", "DISPATCH", "CHANGE", "ACCELERATOR", "RUNNER", "STATE", "ROUND", "WHY", NULL};
-	struct server_list list = {"dispatches", headings, add_dispatch, "no dispatches yet"};
+	struct server_list list = {"dispatches",
+	    {"CREATED", "DISPATCH", "CHANGE", "ACCELERATOR", "RUNNER", "STATE", "ROUND", "WHY"}, add_dispatch,
+	    "no dispatches yet"};
 	int64_t pr = 0, limit = LIST_ROWS;
 	const struct argument_option options[] = {
 	    {.name = "--pr", .number = &pr, .min = 1}, ARGUMENT_LIMIT(&limit), {.name = NULL}};
 	char path[96];
-	int n;
 
-	if (!arguments_read("dispatches", argc, argv, options, NULL, 0, 0))
+	if (!arguments_read(ctl, options, NULL, 0, 0))
 		return EXIT_USAGE;
-	n = snprintf(path, sizeof(path), "/control/dispatches?limit=%lld", (long long)limit);
+	int n = snprintf(path, sizeof(path), "/control/dispatches?limit=%lld", (long long)limit);
 	if (pr) {
 		snprintf(path + n, sizeof(path) - (size_t)n, "&pr=%lld", (long long)pr);
 		list.empty = "no dispatches for that pull request";
@@ -104,35 +101,32 @@ int cmd_dispatches(const struct ctl *ctl, int argc, char **argv)
 	return server_print_list(ctl, path, &list);
 }
 
-int cmd_retest(const struct ctl *ctl, int argc, char **argv)
+int cmd_retest(const struct ctl *ctl)
 {
 	static const char *const headings[] = {"ACCELERATOR", "RUNNER", "RESULT", "DISPATCH", NULL};
-	const char *words[2] = {NULL, NULL}, *sha;
-	size_t i, n, n_digits;
-	struct table *t;
+	const char *words[2] = {NULL, NULL};
+	size_t i;
 	json_t *v, *one;
-	int exit_code;
-	int64_t pr;
 
-	if (!arguments_read("retest", argc, argv, NULL, words, 1, 2))
+	if (!arguments_read(ctl, NULL, words, 1, 2))
 		return EXIT_USAGE;
 	/* A number or a SHA; the service decides between the two. */
-	n = strlen(words[0]);
-	n_digits = strspn(words[0], "0123456789");
+	size_t n = strlen(words[0]);
+	size_t n_digits = strspn(words[0], "0123456789");
 	if (n > SHA_CHARS || strspn(words[0], "0") == n ||
 	    (n_digits < n && (n < SHA_MIN_CHARS || strspn(words[0], "0123456789abcdefABCDEF") != n)))
 		return command_wrong(
-		    "retest", "'%s' is neither a pull request's number nor a SHA of at least 7 digits", words[0]);
-	exit_code = server_show(
+		    ctl, "'%s' is neither a pull request's number nor a SHA of at least 7 digits", words[0]);
+	int exit_code = server_show(
 	    ctl, "POST", "/control/retest", json_pack("{s:s, s:s?}", "change", words[0], "accelerator", words[1]), &v);
 	if (!v)
 		return exit_code;
-	sha = json_get_str(v, "head_sha");
-	pr = json_get_int(v, "pr", 0);
+	const char *sha = json_get_str(v, "head_sha");
+	int64_t pr = json_get_int(v, "pr", 0);
 	if (pr)
 		printf("#%lld ", (long long)pr);
 	printf("%.8s\n", sha ? sha : "");
-	t = table_new(headings);
+	struct table *t = table_new(headings);
 	json_array_foreach(json_object_get(v, "runners"), i, one)
 	{
 		table_add(t, json_get_str(one, "accelerator"));
@@ -145,7 +139,7 @@ int cmd_retest(const struct ctl *ctl, int argc, char **argv)
 	return exit_code;
 }
 
-int cmd_comment_preview(const struct ctl *ctl, int argc, char **argv)
+int cmd_comment_preview(const struct ctl *ctl)
 {
 	/* A terminal gets rendered text, a pipe the Markdown that GitHub would get. */
 	const char *format = ctl->has_colour ? "colour" : ctl->is_terminal ? "terminal" : "markdown";
@@ -153,18 +147,16 @@ int cmd_comment_preview(const struct ctl *ctl, int argc, char **argv)
 	const struct argument_option options[] = {{.name = "--markdown", .flag = &is_markdown}, {.name = NULL}};
 	const char *pr;
 	int64_t number;
-	int exit_code;
 	char path[96];
 	json_t *v;
 
-	if (!arguments_read("comment preview", argc, argv, options, &pr, 1, 1) ||
-	    !argument_number("comment preview", "PR", pr, 1, 0, &number))
+	if (!arguments_read(ctl, options, &pr, 1, 1) || !argument_number(ctl, "PR", pr, 1, 0, &number))
 		return EXIT_USAGE;
 	if (ctl->is_json || is_markdown)
 		format = "markdown";
 	snprintf(
 	    path, sizeof(path), "/control/comments/%lld?format=%s&width=%d", (long long)number, format, ctl->width);
-	exit_code = server_show(ctl, "GET", path, NULL, &v);
+	int exit_code = server_show(ctl, "GET", path, NULL, &v);
 	if (json_get_str(v, "text"))
 		fputs(json_get_str(v, "text"), stdout);
 	json_decref(v);
@@ -198,24 +190,21 @@ static void add_schedule(struct table *t, const json_t *row, int64_t now_ms)
 	table_add(t, note);
 }
 
-int cmd_nightly(const struct ctl *ctl, int argc, char **argv)
+int cmd_nightly(const struct ctl *ctl)
 {
-	static const char *const headings[] = {"ACCELERATOR", "CRON", "NEXT", "LAST", "OUTCOME", "NOTE", NULL};
-	static const struct server_list list = {
-	    "schedules", headings, add_schedule, "no accelerator has a schedule (triggers.schedule)"};
+	static const struct server_list list = {"schedules", {"ACCELERATOR", "CRON", "NEXT", "LAST", "OUTCOME", "NOTE"},
+	    add_schedule, "no accelerator has a schedule (triggers.schedule)"};
 
-	if (!arguments_none("nightly", argc, argv))
-		return EXIT_USAGE;
-	return server_print_list(ctl, "/control/nightly", &list);
+	return arguments_none(ctl) ? server_print_list(ctl, "/control/nightly", &list) : EXIT_USAGE;
 }
 
-int cmd_nightly_run(const struct ctl *ctl, int argc, char **argv)
+int cmd_nightly_run(const struct ctl *ctl)
 {
 	const char *accelerator;
 	int exit_code;
 	json_t *v;
 
-	if (!arguments_read("nightly run", argc, argv, NULL, &accelerator, 1, 1))
+	if (!arguments_read(ctl, NULL, &accelerator, 1, 1))
 		return EXIT_USAGE;
 	exit_code =
 	    server_show(ctl, "POST", "/control/nightly/run", json_pack("{s:s}", "accelerator", accelerator), &v);
@@ -225,13 +214,13 @@ int cmd_nightly_run(const struct ctl *ctl, int argc, char **argv)
 	return exit_code;
 }
 
-int cmd_nightly_skip(const struct ctl *ctl, int argc, char **argv)
+int cmd_nightly_skip(const struct ctl *ctl)
 {
 	const char *accelerator;
 	int exit_code;
 	json_t *v;
 
-	if (!arguments_read("nightly skip", argc, argv, NULL, &accelerator, 1, 1))
+	if (!arguments_read(ctl, NULL, &accelerator, 1, 1))
 		return EXIT_USAGE;
 	exit_code =
 	    server_show(ctl, "POST", "/control/nightly/skip", json_pack("{s:s}", "accelerator", accelerator), &v);

@@ -29,12 +29,12 @@ static void print_check_json(const struct config *config, const char *messages)
 	/* "file:line: text" is the form of every mistake; other lines are left out. */
 	for (const char *end; *messages; messages = *end ? end + 1 : end) {
 		char *copy, *at, *after;
-		long line;
 
 		end = strchrnul(messages, '\n');
 		at = copy = xstrndup(messages, (size_t)(end - messages));
 		while ((at = strchr(at, ':')) != NULL) {
-			line = strtol(++at, &after, 10);
+			long line = strtol(++at, &after, 10);
+
 			if (after == at || !str_has_prefix(after, ": "))
 				continue;
 			at[-1] = '\0';
@@ -55,16 +55,15 @@ static void print_check_json(const struct config *config, const char *messages)
 	(void)server_print_json(o);
 }
 
-int cmd_check(const struct ctl *ctl, int argc, char **argv)
+int cmd_check(const struct ctl *ctl)
 {
 	struct buf messages = BUF_INIT(MESSAGES_MAX_BYTES);
 	struct config *config = NULL;
 	struct error why = {0};
-	int rc;
 
-	if (!arguments_none("check", argc, argv))
+	if (!arguments_none(ctl))
 		return EXIT_USAGE;
-	rc = config_load(ctl->config_path, &config, &messages);
+	int rc = config_load(ctl->config_path, &config, &messages);
 	if (!rc && config->tls_certificate_pem) {
 		rc = http_tls_check(config->tls_certificate_pem, config->tls_private_key, &why);
 		if (rc)
@@ -97,17 +96,7 @@ static char *join_texts(char **list)
 	return buf_take(&out);
 }
 
-static json_t *config_texts_json(char **list)
-{
-	json_t *array = json_array();
-
-	for (; *list; list++)
-		json_array_append_new(array, json_string(*list));
-	return array;
-}
-
-/* Writes all files, or none where one of them exists. O_EXCL protects a file that another process
- * creates meanwhile. */
+/* Writes all files, or none where one of them exists. O_EXCL protects a file that another process creates meanwhile. */
 static int write_allowlist(const struct allowlist_files *f, const char *directory)
 {
 	char **paths = xcalloc(f->list.n + 1, sizeof(*paths));
@@ -143,7 +132,7 @@ static int write_allowlist(const struct allowlist_files *f, const char *director
 	return is_fine ? EXIT_DONE : EXIT_FAILED;
 }
 
-int cmd_import_allowlist(const struct ctl *ctl, int argc, char **argv)
+int cmd_import_allowlist(const struct ctl *ctl)
 {
 	static const char *const headings[] = {"ACCELERATOR", "LEVEL", "ONCALL", "REPOSITORIES", NULL};
 	struct buf messages = BUF_INIT(MESSAGES_MAX_BYTES);
@@ -151,21 +140,19 @@ int cmd_import_allowlist(const struct ctl *ctl, int argc, char **argv)
 	const char *file, *directory = NULL;
 	const struct argument_option options[] = {{.name = "--to", .text = &directory}, {.name = NULL}};
 	int exit_code = EXIT_FAILED;
-	struct table *t;
-	json_t *list;
 
-	if (!arguments_read("import-allowlist", argc, argv, options, &file, 1, 1))
+	if (!arguments_read(ctl, options, &file, 1, 1))
 		return EXIT_USAGE;
 	if (allowlist_files_read(file, &files, &messages) == 0) {
-		list = ctl->is_json ? json_array() : NULL;
-		t = ctl->is_json ? NULL : table_new(headings);
+		json_t *list = ctl->is_json ? json_array() : NULL;
+		struct table *t = ctl->is_json ? NULL : table_new(headings);
 		for (size_t i = 0; i < files.list.n; i++) {
 			const struct accelerator *a = &files.list.items[i];
-			char **repositories = NULL, *oncall = join_texts(a->oncall), *all;
+			char **repositories = NULL, *oncall = join_texts(a->oncall);
 
 			for (size_t k = 0; k < a->n_runners; k++)
 				strv_add(&repositories, a->runners[k].repository);
-			all = join_texts(repositories);
+			char *all = join_texts(repositories);
 			if (t) {
 				table_add(t, a->name);
 				table_add(t, level_name(a->level));
@@ -174,12 +161,11 @@ int cmd_import_allowlist(const struct ctl *ctl, int argc, char **argv)
 			} else {
 				json_array_append_new(list,
 				    json_pack("{s:s, s:s, s:s, s:o, s:o, s:i, s:s}", "name", a->name, "title", a->title,
-					"level", level_name(a->level), "oncall", config_texts_json(a->oncall),
-					"repositories", config_texts_json(repositories), "line", a->line, "file",
+					"level", level_name(a->level), "oncall", json_foreign_texts(a->oncall),
+					"repositories", json_foreign_texts(repositories), "line", a->line, "file",
 					files.texts[i]));
 			}
-			free(oncall);
-			free(all);
+			FREE_ALL(oncall, all);
 			strv_free(repositories);
 		}
 		if (t)

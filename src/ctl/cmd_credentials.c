@@ -14,19 +14,20 @@ struct token_args {
 
 /* Reads `runner COMMAND NAME --accelerator A [--id N]`, where the accelerator is required, or
  * `token COMMAND ACCELERATOR [--id N]`. Returns false after explaining the mistake. */
-static bool read_token_args(const char *command, int argc, char **argv, bool has_id, struct token_args *ret)
+static bool read_token_args(const struct ctl *ctl, bool has_id, struct token_args *ret)
 {
-	bool is_runner = !strcmp(ret->kind, "runner");
+	bool is_runner = str_has_prefix(ctl->command, "runner ");
 	struct argument_option options[3] = {{.name = NULL}}, *o = options;
 
+	*ret = (struct token_args){.kind = is_runner ? "runner" : "api"};
 	if (is_runner)
 		*o++ = (struct argument_option){.name = "--accelerator", .text = &ret->accelerator};
 	if (has_id)
 		*o = (struct argument_option){.name = "--id", .number = &ret->id, .min = 1};
-	if (!arguments_read(command, argc, argv, options, is_runner ? &ret->name : &ret->accelerator, 1, 1))
+	if (!arguments_read(ctl, options, is_runner ? &ret->name : &ret->accelerator, 1, 1))
 		return false;
 	if (!ret->accelerator)
-		(void)command_usage(command);
+		(void)command_usage(ctl);
 	return ret->accelerator;
 }
 
@@ -40,8 +41,7 @@ static json_t *token_json(const struct token_args *args)
 	return v;
 }
 
-/* Prints a new token alone on stdout, with --json the whole answer. On EXIT_DONE *ret is the
- * answer. */
+/* Prints a new token alone on stdout, with --json the whole answer. On EXIT_DONE *ret is the answer. */
 static int add_token(const struct ctl *ctl, const struct token_args *args, json_t **ret)
 {
 	int exit_code = server_ask(ctl, "POST", "/control/tokens", token_json(args), ret);
@@ -61,17 +61,15 @@ static int add_token(const struct ctl *ctl, const struct token_args *args, json_
 	return EXIT_FAILED;
 }
 
-static int revoke_token(const struct ctl *ctl, const char *command, const char *kind, int argc, char **argv)
+int cmd_token_revoke(const struct ctl *ctl)
 {
-	struct token_args args = {.kind = kind};
-	int exit_code;
-	int64_t n;
+	struct token_args args;
 	json_t *v;
 
-	if (!read_token_args(command, argc, argv, true, &args))
+	if (!read_token_args(ctl, true, &args))
 		return EXIT_USAGE;
-	exit_code = server_show(ctl, "POST", "/control/tokens/revoke", token_json(&args), &v);
-	n = json_get_int(v, "revoked", 0);
+	int exit_code = server_show(ctl, "POST", "/control/tokens/revoke", token_json(&args), &v);
+	int64_t n = json_get_int(v, "revoked", 0);
 	if (v)
 		printf("%lld token%s of %s%s%s revoked\n", (long long)n, n == 1 ? "" : "s",
 		    args.name ? args.name : args.accelerator, args.name ? " of " : "",
@@ -85,12 +83,11 @@ static int list_tokens(const struct ctl *ctl, const char *kind, const char *acce
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";
 	struct buf path = BUF_INIT(64 << 10);
-	int exit_code;
 
 	buf_appendf(&path, "/control/tokens?kind=%s%s", kind, accelerator ? "&accelerator=" : "");
 	for (const char *c = accelerator; c && *c; c++)
 		buf_appendf(&path, strchr(plain, *c) ? "%c" : "%%%02x", (unsigned char)*c);
-	exit_code = server_print_list(ctl, buf_str(&path), list);
+	int exit_code = server_print_list(ctl, buf_str(&path), list);
 	buf_release(&path);
 	return exit_code;
 }
@@ -106,12 +103,12 @@ static void add_last_use(struct table *t, const json_t *v, int64_t now_ms)
 	table_add(t, json_get_str(v, "last_address"));
 }
 
-int cmd_runner_add(const struct ctl *ctl, int argc, char **argv)
+int cmd_runner_add(const struct ctl *ctl)
 {
-	struct token_args args = {.kind = "runner"};
+	struct token_args args;
 	json_t *v;
 
-	if (!read_token_args("runner add", argc, argv, false, &args))
+	if (!read_token_args(ctl, false, &args))
 		return EXIT_USAGE;
 	if (add_token(ctl, &args, &v))
 		return EXIT_FAILED;
@@ -128,11 +125,6 @@ int cmd_runner_add(const struct ctl *ctl, int argc, char **argv)
 		    args.accelerator);
 	json_decref(v);
 	return EXIT_DONE;
-}
-
-int cmd_runner_revoke(const struct ctl *ctl, int argc, char **argv)
-{
-	return revoke_token(ctl, "runner revoke", "runner", argc, argv);
 }
 
 static void add_machine(struct table *t, const json_t *v, int64_t now_ms)
@@ -167,26 +159,25 @@ static void add_machine(struct table *t, const json_t *v, int64_t now_ms)
 	buf_release(&work);
 }
 
-int cmd_runner_list(const struct ctl *ctl, int argc, char **argv)
+int cmd_runner_list(const struct ctl *ctl)
 {
-	static const char *const headings[] = {
-	    "MACHINE", "ACCELERATOR", "TOKEN", "CREATED", "SEEN", "FROM", "WORK", NULL};
-	static const struct server_list list = {
-	    "tokens", headings, add_machine, "no machines: outpostctl runner add NAME --accelerator A"};
+	static const struct server_list list = {"tokens",
+	    {"MACHINE", "ACCELERATOR", "TOKEN", "CREATED", "SEEN", "FROM", "WORK"}, add_machine,
+	    "no machines: outpostctl runner add NAME --accelerator A"};
 	const char *accelerator = NULL;
 	const struct argument_option options[] = {{.name = "--accelerator", .text = &accelerator}, {.name = NULL}};
 
-	if (!arguments_read("runner list", argc, argv, options, NULL, 0, 0))
+	if (!arguments_read(ctl, options, NULL, 0, 0))
 		return EXIT_USAGE;
 	return list_tokens(ctl, "runner", accelerator, &list);
 }
 
-int cmd_token_issue(const struct ctl *ctl, int argc, char **argv)
+int cmd_token_issue(const struct ctl *ctl)
 {
-	struct token_args args = {.kind = "api"};
+	struct token_args args;
 	json_t *v;
 
-	if (!read_token_args("token issue", argc, argv, false, &args))
+	if (!read_token_args(ctl, false, &args))
 		return EXIT_USAGE;
 	if (add_token(ctl, &args, &v))
 		return EXIT_FAILED;
@@ -198,11 +189,6 @@ int cmd_token_issue(const struct ctl *ctl, int argc, char **argv)
 	return EXIT_DONE;
 }
 
-int cmd_token_revoke(const struct ctl *ctl, int argc, char **argv)
-{
-	return revoke_token(ctl, "token revoke", "api", argc, argv);
-}
-
 static void add_api_token(struct table *t, const json_t *v, int64_t now_ms)
 {
 	table_add(t, json_get_str(v, "accelerator"));
@@ -211,14 +197,13 @@ static void add_api_token(struct table *t, const json_t *v, int64_t now_ms)
 	add_last_use(t, v, now_ms);
 }
 
-int cmd_token_list(const struct ctl *ctl, int argc, char **argv)
+int cmd_token_list(const struct ctl *ctl)
 {
-	static const char *const headings[] = {"ACCELERATOR", "TOKEN", "CREATED", "USED", "FROM", NULL};
-	static const struct server_list list = {
-	    "tokens", headings, add_api_token, "no tokens: outpostctl token issue ACCELERATOR"};
+	static const struct server_list list = {"tokens", {"ACCELERATOR", "TOKEN", "CREATED", "USED", "FROM"},
+	    add_api_token, "no tokens: outpostctl token issue ACCELERATOR"};
 	const char *accelerator = NULL;
 
-	if (!arguments_read("token list", argc, argv, NULL, &accelerator, 0, 1))
+	if (!arguments_read(ctl, NULL, &accelerator, 0, 1))
 		return EXIT_USAGE;
 	return list_tokens(ctl, "api", accelerator, &list);
 }
@@ -253,23 +238,22 @@ static void add_identity(struct table *t, const json_t *row, int64_t now_ms)
 	table_add(t, note);
 }
 
-int cmd_identities(const struct ctl *ctl, int argc, char **argv)
+int cmd_identities(const struct ctl *ctl)
 {
-	static const char *const headings[] = {"REPOSITORY", "ID", "OWNER ID", "RECORDED", "ISSUER", "NOTE", NULL};
-	static const struct server_list list = {"identities", headings, add_identity, "no repository has reported yet"};
+	static const struct server_list list = {"identities",
+	    {"REPOSITORY", "ID", "OWNER ID", "RECORDED", "ISSUER", "NOTE"}, add_identity,
+	    "no repository has reported yet"};
 
-	if (!arguments_none("identities", argc, argv))
-		return EXIT_USAGE;
-	return server_print_list(ctl, "/control/identities", &list);
+	return arguments_none(ctl) ? server_print_list(ctl, "/control/identities", &list) : EXIT_USAGE;
 }
 
-int cmd_identities_forget(const struct ctl *ctl, int argc, char **argv)
+int cmd_identities_forget(const struct ctl *ctl)
 {
 	const char *repository;
 	json_t *v;
 	int exit_code;
 
-	if (!arguments_read("identities forget", argc, argv, NULL, &repository, 1, 1))
+	if (!arguments_read(ctl, NULL, &repository, 1, 1))
 		return EXIT_USAGE;
 	exit_code =
 	    server_show(ctl, "POST", "/control/identities/forget", json_pack("{s:s}", "repository", repository), &v);

@@ -3,7 +3,7 @@
 
 enum { YOUNG_MS = 7 * 24 * 3600 * 1000 };
 
-int cmd_known_add(const struct ctl *ctl, int argc, char **argv)
+int cmd_known_add(const struct ctl *ctl)
 {
 	const char *test = NULL, *accelerator = NULL, *url = NULL, *until = NULL;
 	const struct argument_option options[] = {
@@ -14,13 +14,12 @@ int cmd_known_add(const struct ctl *ctl, int argc, char **argv)
 	    {.name = NULL},
 	};
 	json_t *v;
-	int exit_code;
 
-	if (!arguments_read("known add", argc, argv, options, NULL, 0, 0))
+	if (!arguments_read(ctl, options, NULL, 0, 0))
 		return EXIT_USAGE;
 	if (!test || !url)
-		return command_usage("known add");
-	exit_code = server_show(ctl, "POST", "/control/known",
+		return command_usage(ctl);
+	int exit_code = server_show(ctl, "POST", "/control/known",
 	    json_pack("{s:s, s:s?, s:s, s:s?}", "test", test, "accelerator", accelerator, "url", url, "until", until),
 	    &v);
 	until = json_get_str(v, "until");
@@ -32,17 +31,15 @@ int cmd_known_add(const struct ctl *ctl, int argc, char **argv)
 	return exit_code;
 }
 
-int cmd_known_remove(const struct ctl *ctl, int argc, char **argv)
+int cmd_known_remove(const struct ctl *ctl)
 {
 	const char *text;
 	json_t *v;
 	int64_t id;
-	int exit_code;
 
-	if (!arguments_read("known remove", argc, argv, NULL, &text, 1, 1) ||
-	    !argument_number("known remove", "ID", text, 1, 0, &id))
+	if (!arguments_read(ctl, NULL, &text, 1, 1) || !argument_number(ctl, "ID", text, 1, 0, &id))
 		return EXIT_USAGE;
-	exit_code = server_show(ctl, "POST", "/control/known/remove", json_pack("{s:I}", "id", (json_int_t)id), &v);
+	int exit_code = server_show(ctl, "POST", "/control/known/remove", json_pack("{s:I}", "id", (json_int_t)id), &v);
 	if (v)
 		printf("%lld removed: its red cells are classified again\n", (long long)id);
 	json_decref(v);
@@ -54,13 +51,13 @@ static void add_known_issue(struct table *t, const json_t *known, int64_t now_ms
 	const char *accelerator = json_get_str(known, "accelerator"), *until = json_get_str(known, "until"),
 		   *created = json_get_str(known, "created");
 	int64_t id = json_get_int(known, "id", 0), n_matches = json_get_int(known, "matches", 0);
-	int64_t until_ms = 0, created_ms, minutes;
+	int64_t until_ms = 0, created_ms;
 	bool has_end = until && !rfc3339_parse(until, &until_ms);
 	/* `until` has whole seconds, so the service may still count the issue as valid. */
 	bool is_expired = json_get_bool(known, "expired", false) || (has_end && until_ms <= now_ms);
 	char left[64] = "", note[96] = "";
+	int64_t minutes = (until_ms - now_ms) / 60000;
 
-	minutes = (until_ms - now_ms) / 60000;
 	if (has_end && is_expired)
 		snprintf(left, sizeof(left), "expired");
 	else if (has_end && minutes < 60)
@@ -87,14 +84,11 @@ static void add_known_issue(struct table *t, const json_t *known, int64_t now_ms
 	table_add(t, note);
 }
 
-int cmd_known_list(const struct ctl *ctl, int argc, char **argv)
+int cmd_known_list(const struct ctl *ctl)
 {
-	static const char *const headings[] = {
-	    "ID", "TEST", "ACCELERATOR", "UNTIL", "MATCHES", "LAST", "ISSUE", "NOTE", NULL};
-	static const struct server_list list = {
-	    "known", headings, add_known_issue, "no known issues: outpostctl known add --test SUITE/TEST --url ISSUE"};
+	static const struct server_list list = {"known",
+	    {"ID", "TEST", "ACCELERATOR", "UNTIL", "MATCHES", "LAST", "ISSUE", "NOTE"}, add_known_issue,
+	    "no known issues: outpostctl known add --test SUITE/TEST --url ISSUE"};
 
-	if (!arguments_none("known list", argc, argv))
-		return EXIT_USAGE;
-	return server_print_list(ctl, "/control/known", &list);
+	return arguments_none(ctl) ? server_print_list(ctl, "/control/known", &list) : EXIT_USAGE;
 }

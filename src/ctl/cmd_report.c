@@ -24,10 +24,9 @@ struct report_input {
 static int report_input_read(struct report_input *in, const char *path, enum report_format format)
 {
 	struct error why = {0};
-	int rc;
 
 	*in = (struct report_input){.text = BUF_INIT(REPORT_FILE_MAX_BYTES)};
-	rc = file_read(path, &in->text, &in->why);
+	int rc = file_read(path, &in->text, &in->why);
 	if (rc)
 		return rc;
 	in->format = format == N_REPORT_FORMATS ? report_format_guess(buf_str(&in->text), in->text.len) : format;
@@ -95,9 +94,9 @@ static json_t *report_hints(const struct report_input *in)
 	struct buf line = BUF_INIT(4096);
 	const struct test_result **sorted = xcalloc(r->n_tests, sizeof(*sorted)), *twice = NULL;
 	json_t *hints = json_array();
-	size_t n, n_passed = 0;
+	size_t n_passed = 0;
+	size_t n = append_own_suites(r, &line);
 
-	n = append_own_suites(r, &line);
 	if (n) {
 		buf_appendf(&line, " %s build, unit, model, benchmark or integration; own suites are allowed%s",
 		    n == 1 ? "is not one of" : "are not among",
@@ -132,14 +131,11 @@ static json_t *report_hints(const struct report_input *in)
 	}
 	for (size_t i = 0; i < r->n_tests; i++)
 		n_passed += r->tests[i].status == TEST_PASS || r->tests[i].status == TEST_DONE;
-	if (!n_passed) {
-		buf_append_str(&line, "no test passed or measured anything");
-		add_hint(hints, &line);
-	}
-	if (!r->environment && in->format != REPORT_JUNIT) {
-		buf_append_str(&line, "no environment: readers cannot see the device and versions of this run");
-		add_hint(hints, &line);
-	}
+	if (!n_passed)
+		json_array_append_new(hints, json_string("no test passed or measured anything"));
+	if (!r->environment && in->format != REPORT_JUNIT)
+		json_array_append_new(
+		    hints, json_string("no environment: readers cannot see the device and versions of this run"));
 	buf_release(&line);
 	return hints;
 }
@@ -147,21 +143,14 @@ static json_t *report_hints(const struct report_input *in)
 static const char *const FORMAT_TITLES[N_REPORT_FORMATS] = {
     [REPORT_JUNIT] = "JUnit XML", [REPORT_CTRF] = "CTRF", [REPORT_OUTPOST] = "Outpost report"};
 
-static const char *status_symbol(enum test_status status)
+/* Prints the symbol of a status, in its colour, after two blanks. */
+static void print_symbol(const struct ctl *ctl, enum test_status status)
 {
 	const struct verdict_view verdict = {.status = status};
 	const struct table_cell cell = {.kind = CELL_VERDICT, .verdict = &verdict};
+	const char *colour = test_status_is_red(status) ? "\033[31m" : status == TEST_PASS ? "\033[32m" : "\033[2m";
 
-	return table_cell_symbol(&cell);
-}
-
-static const char *status_colour(const struct ctl *ctl, enum test_status status)
-{
-	if (!ctl->has_colour)
-		return "";
-	if (test_status_is_red(status))
-		return "\033[31m";
-	return status == TEST_PASS ? "\033[32m" : "\033[2m";
+	printf("  %s%s%s", ctl->has_colour ? colour : "", table_cell_symbol(&cell), ctl->has_colour ? "\033[0m" : "");
 }
 
 static void print_counts(const struct ctl *ctl, const struct report_file *r)
@@ -169,23 +158,17 @@ static void print_counts(const struct ctl *ctl, const struct report_file *r)
 	static const struct {
 		enum test_status status;
 		const char *words;
-	} lines[] = {
-	    {TEST_PASS, "passed"},
-	    {TEST_FAIL, "failed"},
-	    {TEST_ERROR, "broken"},
-	    {TEST_MISS, "without a result"},
-	    {TEST_DONE, "measured"},
-	    {TEST_SKIP, "skipped"},
-	};
+	} lines[] = {{TEST_PASS, "passed"}, {TEST_FAIL, "failed"}, {TEST_ERROR, "broken"},
+	    {TEST_MISS, "without a result"}, {TEST_DONE, "measured"}, {TEST_SKIP, "skipped"}};
 	size_t n_of[N_TEST_STATUSES] = {0};
 
 	for (size_t i = 0; i < r->n_tests; i++)
 		n_of[r->tests[i].status]++;
 	for (size_t i = 0; i < ARRAY_LEN(lines); i++)
-		if (n_of[lines[i].status])
-			printf("  %s%s%s %6zu %s\n", status_colour(ctl, lines[i].status),
-			    status_symbol(lines[i].status), ctl->has_colour ? "\033[0m" : "", n_of[lines[i].status],
-			    lines[i].words);
+		if (n_of[lines[i].status]) {
+			print_symbol(ctl, lines[i].status);
+			printf(" %6zu %s\n", n_of[lines[i].status], lines[i].words);
+		}
 }
 
 static void print_reds(const struct ctl *ctl, const struct report_file *r)
@@ -193,29 +176,27 @@ static void print_reds(const struct ctl *ctl, const struct report_file *r)
 	size_t n = 0;
 
 	for (size_t i = 0; i < r->n_tests; i++) {
-		if (!test_status_is_red(r->tests[i].status))
+		const struct test_result *t = &r->tests[i];
+		struct buf line = BUF_INIT(8192);
+
+		if (!test_status_is_red(t->status))
 			continue;
 		if (n == 0)
 			puts("");
-		if (n++ < RED_SHOWN) {
-			const struct test_result *t = &r->tests[i];
-			struct buf line = BUF_INIT(8192);
-			size_t room = ctl->is_terminal ? (size_t)ctl->width - 4 : 0;
-
-			/* One red test, and its message cut to the width of a terminal. */
-			printf("  %s%s%s ", status_colour(ctl, t->status), status_symbol(t->status),
-			    ctl->has_colour ? "\033[0m" : "");
-			escape_line(&line, t->suite, NAME_CHARS);
-			buf_append_char(&line, '/');
-			escape_line(&line, t->name, NAME_CHARS);
-			puts(buf_str(&line));
-			if (t->message) {
-				buf_clear(&line);
-				escape_line(&line, t->message, room);
-				printf("    %s\n", buf_str(&line));
-			}
-			buf_release(&line);
+		if (n++ >= RED_SHOWN)
+			continue;
+		/* One red test, and its message cut to the width of a terminal. */
+		print_symbol(ctl, t->status);
+		escape_line(&line, t->suite, NAME_CHARS);
+		buf_append_char(&line, '/');
+		escape_line(&line, t->name, NAME_CHARS);
+		printf(" %s\n", buf_str(&line));
+		if (t->message) {
+			buf_clear(&line);
+			escape_line(&line, t->message, ctl->is_terminal ? (size_t)ctl->width - 4 : 0);
+			printf("    %s\n", buf_str(&line));
 		}
+		buf_release(&line);
 	}
 	if (n > RED_SHOWN)
 		printf("  and %zu more\n", n - RED_SHOWN);
@@ -225,7 +206,6 @@ static void print_environment(const struct report_file *r)
 {
 	static const char *const keys[] = {"accelerator", "device", "os", "driver", "torch", "torch_commit"};
 	struct buf line = BUF_INIT(8192);
-	const char *extension, *version;
 	json_t *v;
 
 	if (!r->environment || json_parse(r->environment, strlen(r->environment), &v, NULL))
@@ -237,8 +217,8 @@ static void print_environment(const struct report_file *r)
 		escape_line(&line, json_get_str(v, keys[i]), VALUE_CHARS);
 		buf_append_char(&line, '\n');
 	}
-	extension = json_string_value(json_at(v, "extension", "name", NULL));
-	version = json_string_value(json_at(v, "extension", "version", NULL));
+	const char *extension = json_string_value(json_at(v, "extension", "name", NULL));
+	const char *version = json_string_value(json_at(v, "extension", "version", NULL));
 	if (extension) {
 		buf_append_str(&line, "  extension    ");
 		escape_line(&line, extension, VALUE_CHARS);
@@ -263,11 +243,10 @@ static json_t *report_summary_json(const struct report_input *in)
 		json_set_int(counts, test_status_name((enum test_status)s), (int64_t)n_of[s]);
 	for (size_t i = 0; i < in->report.n_tests; i++) {
 		const struct test_result *t = &in->report.tests[i];
-		json_t *red;
 
 		if (!test_status_is_red(t->status))
 			continue;
-		red = json_object();
+		json_t *red = json_object();
 		json_set_str(red, "suite", t->suite);
 		json_set_str(red, "name", t->name);
 		json_set_str(red, "status", test_status_name(t->status));
@@ -281,29 +260,28 @@ static json_t *report_summary_json(const struct report_input *in)
 	    "environment", environment ? environment : json_null(), "hints", report_hints(in));
 }
 
-int cmd_report_validate(const struct ctl *ctl, int argc, char **argv)
+int cmd_report_validate(const struct ctl *ctl)
 {
 	const char *formats[N_REPORT_FORMATS + 1] = {NULL}, *path, *format = NULL;
 	const struct argument_option options[] = {
 	    {.name = "--format", .text = &format, .choices = formats}, {.name = NULL}};
-	enum report_format wanted;
 	struct report_input in;
-	int exit_code = EXIT_DONE, rc;
+	int exit_code = EXIT_DONE;
 
 	for (int f = 0; f < N_REPORT_FORMATS; f++)
 		formats[f] = report_format_name((enum report_format)f);
-	if (!arguments_read("report validate", argc, argv, options, &path, 1, 1))
+	if (!arguments_read(ctl, options, &path, 1, 1))
 		return EXIT_USAGE;
-	wanted = format ? report_format_parse(format) : N_REPORT_FORMATS;
-	rc = report_input_read(&in, path, wanted);
+	enum report_format wanted = format ? report_format_parse(format) : N_REPORT_FORMATS;
+	int rc = report_input_read(&in, path, wanted);
 	if (rc) {
 		struct buf line = BUF_INIT(4096);
-		json_t *obj;
 
 		escape_line(&line, in.why.text, 0);
 		fprintf(stderr, "%s\n", buf_str(&line));
 		if (ctl->is_json) {
-			obj = json_object();
+			json_t *obj = json_object();
+
 			json_object_set_new(obj, "ok", json_false());
 			json_set_str(obj, "error", buf_str(&line));
 			server_print_json(obj);
@@ -355,8 +333,7 @@ static char *find_service_url(const struct ctl *ctl, const struct push *p)
 		fprintf(stderr, "outpostctl: %s: must be %s\n", url, why);
 		FREE_AND_NULL(url);
 	}
-	for (size_t n = url ? strlen(url) : 0; n > 0 && url[n - 1] == '/'; n--)
-		url[n - 1] = '\0';
+	url_cut_slashes(url);
 	return url;
 }
 
@@ -434,22 +411,22 @@ static int put_report(
 	return exit_code;
 }
 
-int cmd_report_push(const struct ctl *ctl, int argc, char **argv)
+int cmd_report_push(const struct ctl *ctl)
 {
 	struct report_input in;
 	char *url = NULL, *header = NULL;
-	int exit_code = EXIT_FAILED, rc;
+	int exit_code = EXIT_FAILED;
 	struct push p = {.url = NULL};
 	const struct argument_option options[] = {{.name = "--job", .number = &p.job, .min = 1},
 	    {.name = "--url", .text = &p.url}, {.name = "--token-file", .text = &p.token_file}, {.name = NULL}};
 
-	if (!arguments_read("report push", argc, argv, options, &p.path, 1, 1))
+	if (!arguments_read(ctl, options, &p.path, 1, 1))
 		return EXIT_USAGE;
 	if (!p.job)
-		return command_usage("report push");
+		return command_usage(ctl);
 	if (!p.url)
 		p.url = getenv("OUTPOST_URL");
-	rc = report_input_read(&in, p.path, N_REPORT_FORMATS);
+	int rc = report_input_read(&in, p.path, N_REPORT_FORMATS);
 	if (rc)
 		print_failure(in.why.text, "");
 	else
@@ -460,8 +437,7 @@ int cmd_report_push(const struct ctl *ctl, int argc, char **argv)
 		exit_code = put_report(ctl, &p, &in, url, header);
 		explicit_bzero(header, strlen(header));
 	}
-	free(header);
-	free(url);
+	FREE_ALL(header, url);
 	report_input_release(&in);
 	return exit_code;
 }

@@ -160,7 +160,6 @@ static void print_troubles(const struct ctl *ctl, const json_t *v)
 	const char *commit = json_get_str(registry, "refused");
 	const char *why = json_get_str(registry, "refused_why");
 	const char *fetch_error = json_get_str(registry, "fetch_error");
-	const char *repository;
 	json_t *row;
 	size_t i;
 
@@ -183,22 +182,21 @@ static void print_troubles(const struct ctl *ctl, const json_t *v)
 		print_trouble(ctl, "fetching the registry: %s", fetch_error);
 	json_array_foreach(json_object_get(v, "refused_identities"), i, row)
 	{
-		repository = json_get_str(row, "repository");
+		const char *repository = json_get_str(row, "repository");
+
 		print_trouble(ctl,
-		    "the last token of %s was refused, because it belongs to another repository: "
-		    "outpostctl identities",
+		    "the last token of %s was refused, because it belongs to another repository: outpostctl identities",
 		    repository ? repository : "");
 	}
 }
 
-int cmd_status(const struct ctl *ctl, int argc, char **argv)
+int cmd_status(const struct ctl *ctl)
 {
-	int exit_code;
 	json_t *v;
 
-	if (!arguments_none("status", argc, argv))
+	if (!arguments_none(ctl))
 		return EXIT_USAGE;
-	exit_code = server_show(ctl, "GET", "/control/status", NULL, &v);
+	int exit_code = server_show(ctl, "GET", "/control/status", NULL, &v);
 	if (v) {
 		int64_t now = clock_wall_ms(), started, looked;
 		const char *look = json_get_str(v, "last_reconcile");
@@ -242,18 +240,17 @@ int cmd_status(const struct ctl *ctl, int argc, char **argv)
 	return exit_code;
 }
 
-int cmd_backup(const struct ctl *ctl, int argc, char **argv)
+int cmd_backup(const struct ctl *ctl)
 {
-	char *here, *path;
 	const char *file;
-	json_t *body, *v = NULL;
+	json_t *v = NULL;
 	int exit_code = EXIT_FAILED;
 
-	if (!arguments_read("backup", argc, argv, NULL, &file, 1, 1))
+	if (!arguments_read(ctl, NULL, &file, 1, 1))
 		return EXIT_USAGE;
-	here = getcwd(NULL, 0);
-	path = path_join(here ? here : "/", file);
-	body = json_pack("{s:s}", "path", path);
+	char *here = getcwd(NULL, 0);
+	char *path = path_join(here ? here : "/", file);
+	json_t *body = json_pack("{s:s}", "path", path);
 	if (body)
 		exit_code = server_show(ctl, "POST", "/control/backup", body, &v);
 	else
@@ -261,7 +258,6 @@ int cmd_backup(const struct ctl *ctl, int argc, char **argv)
 	if (v)
 		printf("%s: %.1f MiB\n", path, (double)json_get_int(v, "bytes", 0) / 1048576.0);
 	json_decref(v);
-	free(path);
-	free(here);
+	FREE_ALL(path, here);
 	return exit_code;
 }

@@ -4,7 +4,11 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
+/* The command line. */
 struct ctl {
+	const char *command; /* the command's name, one or two words */
+	int argc;            /* its own arguments */
+	char **argv;
 	const char *config_path;
 	bool is_json;     /* --json: print JSON for programs */
 	bool is_terminal; /* standard output is a terminal */
@@ -13,48 +17,54 @@ struct ctl {
 };
 
 struct command {
-	const char *name;  /* one or two words: "comment preview" */
-	const char *usage; /* its arguments */
-	const char *help;  /* one line */
-	/* argv holds the command's own arguments. Returns the exit code. */
-	int (*run)(const struct ctl *ctl, int argc, char **argv);
+	const char *name;                  /* one or two words: "comment preview" */
+	const char *usage;                 /* its arguments */
+	const char *help;                  /* one line */
+	int (*run)(const struct ctl *ctl); /* returns the exit code */
 };
 
 /* Ends with a name of NULL. */
 extern const struct command COMMANDS[];
 
-int cmd_check(const struct ctl *ctl, int argc, char **argv);
-int cmd_status(const struct ctl *ctl, int argc, char **argv);
-int cmd_deliveries(const struct ctl *ctl, int argc, char **argv);
-int cmd_replay(const struct ctl *ctl, int argc, char **argv);
-int cmd_dispatches(const struct ctl *ctl, int argc, char **argv);
-int cmd_retest(const struct ctl *ctl, int argc, char **argv);
-int cmd_comment_preview(const struct ctl *ctl, int argc, char **argv);
-int cmd_runner_add(const struct ctl *ctl, int argc, char **argv);
-int cmd_runner_list(const struct ctl *ctl, int argc, char **argv);
-int cmd_runner_revoke(const struct ctl *ctl, int argc, char **argv);
-int cmd_token_issue(const struct ctl *ctl, int argc, char **argv);
-int cmd_token_list(const struct ctl *ctl, int argc, char **argv);
-int cmd_token_revoke(const struct ctl *ctl, int argc, char **argv);
-int cmd_report_validate(const struct ctl *ctl, int argc, char **argv);
-int cmd_report_push(const struct ctl *ctl, int argc, char **argv);
-int cmd_known_add(const struct ctl *ctl, int argc, char **argv);
-int cmd_known_list(const struct ctl *ctl, int argc, char **argv);
-int cmd_known_remove(const struct ctl *ctl, int argc, char **argv);
-int cmd_identities(const struct ctl *ctl, int argc, char **argv);
-int cmd_identities_forget(const struct ctl *ctl, int argc, char **argv);
-int cmd_nightly(const struct ctl *ctl, int argc, char **argv);
-int cmd_nightly_run(const struct ctl *ctl, int argc, char **argv);
-int cmd_nightly_skip(const struct ctl *ctl, int argc, char **argv);
-int cmd_import_allowlist(const struct ctl *ctl, int argc, char **argv);
-int cmd_backup(const struct ctl *ctl, int argc, char **argv);
+/* All commands: function, name, arguments, help. */
+#define COMMAND_LIST(X)                                                                                                \
+	X(cmd_check, "check", "", "validate the configuration")                                                        \
+	X(cmd_status, "status", "", "show the state of the service")                                                   \
+	X(cmd_deliveries, "deliveries", "[--failed] [--limit N]", "list webhooks, newest first")                       \
+	X(cmd_replay, "replay", "GUID", "process a delivery again")                                                    \
+	X(cmd_dispatches, "dispatches", "[--pr N] [--limit N]", "list dispatches, newest first")                       \
+	X(cmd_retest, "retest", "CHANGE [ACCELERATOR]", "re-run a PR's head or a commit")                              \
+	X(cmd_comment_preview, "comment preview", "PR [--markdown]", "print a pull request's comment")                 \
+	X(cmd_report_validate, "report validate", "FILE [--format F]", "check a report; F: junit, ctrf, outpost")      \
+	X(cmd_report_push, "report push", "--job ID FILE [--url URL] [--token-file FILE]",                             \
+	    "send a job's report; token: OUTPOST_TOKEN")                                                               \
+	X(cmd_runner_add, "runner add", "NAME --accelerator A", "register a machine and print its token")              \
+	X(cmd_runner_list, "runner list", "[--accelerator A]", "list machines and their jobs")                         \
+	X(cmd_token_revoke, "runner revoke", "NAME --accelerator A [--id N]", "revoke a machine's tokens")             \
+	X(cmd_token_issue, "token issue", "ACCELERATOR", "print a new token for a vendor's CI")                        \
+	X(cmd_token_list, "token list", "[ACCELERATOR]", "list vendors' tokens and their last use")                    \
+	X(cmd_token_revoke, "token revoke", "ACCELERATOR [--id N]", "revoke a vendor's tokens")                        \
+	X(cmd_identities_forget, "identities forget", "REPOSITORY", "record the ids of its next valid token")          \
+	X(cmd_identities, "identities", "", "list the ids of reporting repositories")                                  \
+	X(cmd_known_add, "known add", "--test PATTERN [--accelerator A] --url ISSUE [--until DATE]",                   \
+	    "link failures of tests to a known issue")                                                                 \
+	X(cmd_known_list, "known list", "", "list known issues and their matches")                                     \
+	X(cmd_known_remove, "known remove", "ID", "remove a known issue")                                              \
+	X(cmd_nightly_run, "nightly run", "ACCELERATOR", "start its periodic run now")                                 \
+	X(cmd_nightly_skip, "nightly skip", "ACCELERATOR", "skip its next periodic run")                               \
+	X(cmd_nightly, "nightly", "", "list periodic runs: the next, the last")                                        \
+	X(cmd_import_allowlist, "import-allowlist", "FILE [--to DIRECTORY]", "convert CRCR's allowlist")               \
+	X(cmd_backup, "backup", "FILE", "copy the database while it is in use")
+#define COMMAND_FUNCTION(function, name, usage, help) int function(const struct ctl *ctl);
+COMMAND_LIST(COMMAND_FUNCTION)
+#undef COMMAND_FUNCTION
 
 /* Prints the usage of a command, and of the two-word commands that begin with its name. */
 void command_print_usage(FILE *out, const char *name);
 /* Prints the usage on stderr. Returns EXIT_USAGE. */
-int command_usage(const char *name);
+int command_usage(const struct ctl *ctl);
 /* The same after a line that says which argument is wrong. The line may quote untrusted text. */
-int command_wrong(const char *name, const char *fmt, ...) PRINTF(2, 3);
+int command_wrong(const struct ctl *ctl, const char *fmt, ...) PRINTF(2, 3);
 
 /* One option of a command. Exactly one of text, number and flag is set: the value goes there. An
  * option that is not given leaves its target unchanged. A text must be NULL before. */
@@ -74,12 +84,12 @@ enum { ARGUMENT_LIMIT_MAX = 1000 };
 		.name = "--limit", .number = (to), .min = 1, .max = ARGUMENT_LIMIT_MAX                                 \
 	}
 
-/* Reads a command's arguments. options ends with a name of NULL, or is NULL. The other words
- * (borrowed, never empty) go into words[]: at least n_min of them and at most n_max.
- * Returns false after explaining the mistake on stderr; the caller returns EXIT_USAGE. */
-bool arguments_read(const char *command, int argc, char **argv, const struct argument_option *options,
-    const char **words, int n_min, int n_max);
+/* Reads the command's arguments. options ends with a name of NULL, or is NULL. The other words (borrowed, never empty)
+ * go into words[]: at least n_min of them and at most n_max. Returns false after explaining the mistake on stderr; the
+ * caller returns EXIT_USAGE. */
+bool arguments_read(
+    const struct ctl *ctl, const struct argument_option *options, const char **words, int n_min, int n_max);
 /* For a command without options or words. Returns false as above. */
-bool arguments_none(const char *command, int argc, char **argv);
+bool arguments_none(const struct ctl *ctl);
 /* Reads a word as a number; `what` names it in the message. Returns false as above. */
-bool argument_number(const char *command, const char *what, const char *text, int64_t min, int64_t max, int64_t *ret);
+bool argument_number(const struct ctl *ctl, const char *what, const char *text, int64_t min, int64_t max, int64_t *ret);

@@ -54,7 +54,7 @@ static const struct command *find_command(int argc, char **argv, int *ret_n)
  * word gets the nearest name as a suggestion. */
 static int refuse_command(const char *word)
 {
-	const char *names[32] = {NULL}, *near;
+	const char *names[32] = {NULL};
 	size_t n_names = 0, n_listed = 0, n = strlen(word);
 
 	for (const struct command *c = COMMANDS; c->name; c++) {
@@ -68,7 +68,7 @@ static int refuse_command(const char *word)
 	}
 	if (n_listed)
 		return EXIT_USAGE;
-	near = str_nearest(word, names);
+	const char *near = str_nearest(word, names);
 	fprintf(stderr, "outpostctl: unknown command '%s'%s%s%s\n", word, near ? "; did you mean '" : "",
 	    near ? near : "", near ? "'?" : "");
 	fputs("Try 'outpostctl --help'.\n", stderr);
@@ -131,5 +131,8 @@ int main(int argc, char **argv)
 			fprintf(stderr, "outpostctl: argument %d is not UTF-8\n", k - i + 1);
 			return EXIT_USAGE;
 		}
-	return command->run(&ctl, argc - i, argv + i);
+	ctl.command = command->name;
+	ctl.argc = argc - i;
+	ctl.argv = argv + i;
+	return command->run(&ctl);
 }

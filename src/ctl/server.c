@@ -6,7 +6,7 @@
 #include "config/config.h"
 #include "http/client.h"
 
-enum { BACKUP_TIMEOUT_MS = 3600 * 1000, COLUMNS_MAX = 16, GAP = 2, NARROWEST = 8 };
+enum { BACKUP_TIMEOUT_MS = 3600 * 1000, GAP = 2, NARROWEST = 8 };
 
 /* ---- tables ---- */
 
@@ -21,7 +21,7 @@ struct table *table_new(const char *const *headings)
 	struct table *t = xcalloc(1, sizeof(*t));
 
 	t->headings = headings;
-	while (headings[t->n_columns] && t->n_columns < COLUMNS_MAX)
+	while (headings[t->n_columns] && t->n_columns < LIST_COLUMNS_MAX)
 		t->n_columns++;
 	return t;
 }
@@ -81,25 +81,18 @@ static size_t text_width(const char *s)
 	return n;
 }
 
+#define RED    "\033[31m"
+#define GREEN  "\033[32m"
+#define YELLOW "\033[33m"
+#define CYAN   "\033[36m"
+
 static const char *colour_of_state(const char *cell)
 {
 	static const struct {
 		const char *word, *colour;
-	} colours[] = {
-	    {"done", "\033[32m"},
-	    {"planned", "\033[32m"},
-	    {"running", "\033[36m"},
-	    {"acknowledged", "\033[36m"},
-	    {"sent", "\033[36m"},
-	    {"held", "\033[33m"},
-	    {"queued", "\033[33m"},
-	    {"accepted", "\033[33m"},
-	    {"failed", "\033[31m"},
-	    {"unhealthy", "\033[31m"},
-	    {"overdue", "\033[31m"},
-	    {"ok", "\033[32m"},
-	    {"expired", "\033[31m"},
-	};
+	} colours[] = {{"done", GREEN}, {"ok", GREEN}, {"planned", GREEN}, {"running", CYAN}, {"acknowledged", CYAN},
+	    {"sent", CYAN}, {"held", YELLOW}, {"queued", YELLOW}, {"accepted", YELLOW}, {"failed", RED},
+	    {"unhealthy", RED}, {"overdue", RED}, {"expired", RED}};
 
 	for (size_t i = 0; i < ARRAY_LEN(colours); i++)
 		if (str_eq(cell, colours[i].word))
@@ -108,7 +101,7 @@ static const char *colour_of_state(const char *cell)
 }
 
 struct layout {
-	size_t widths[COLUMNS_MAX];
+	size_t widths[LIST_COLUMNS_MAX];
 	bool is_last_below; /* the last column is printed below its row */
 };
 
@@ -119,14 +112,14 @@ static void print_row(
 
 	for (size_t c = 0; c < n_in_line; c++) {
 		const char *text = cells[c], *colour = NULL;
-		bool is_last = c + 1 == n_in_line, is_cut;
+		bool is_last = c + 1 == n_in_line;
 		size_t n_columns = text_width(text), bytes = strlen(text), width = l->widths[c];
 
 		if (ctl->has_colour)
 			colour = is_heading ? "\033[2m" : colour_of_state(text);
 		if (is_last && n_columns < width)
 			width = n_columns;
-		is_cut = n_columns > width;
+		bool is_cut = n_columns > width;
 		if (is_cut) {
 			for (bytes = 0, n_columns = 1; text[bytes] && n_columns < width; n_columns++)
 				while (((unsigned char)text[++bytes] & 0xc0) == 0x80)
@@ -173,8 +166,7 @@ void table_print(struct table *t, const struct ctl *ctl, const char *empty)
 	}
 	for (size_t i = 0; i < t->n_cells; i++)
 		free(t->cells[i]);
-	free(t->cells);
-	free(t);
+	FREE_ALL(t->cells, t);
 }
 
 /* ---- requests ---- */
@@ -184,11 +176,11 @@ void table_print(struct table *t, const struct ctl *ctl, const char *empty)
 static void explain_silence(const char *path, const struct error *e)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd, why = ENAMETOOLONG;
+	int why = ENAMETOOLONG;
 
 	if (strlen(path) < sizeof(address.sun_path)) {
 		memcpy(address.sun_path, path, strlen(path));
-		fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
 			why = 0;
 		else
@@ -249,10 +241,7 @@ int server_ask(const struct ctl *ctl, const char *method, const char *path, json
 		exit_code = EXIT_DONE;
 	}
 	http_call_release(&call);
-	free(socket);
-	free(state_dir);
-	free(text);
-	free(url);
+	FREE_ALL(socket, state_dir, text, url);
 	json_decref(body);
 	return exit_code;
 }
@@ -281,12 +270,11 @@ int server_print_list(const struct ctl *ctl, const char *path, const struct serv
 	int64_t now_ms = clock_wall_ms();
 	json_t *v, *row;
 	int exit_code = server_show(ctl, "GET", path, NULL, &v);
-	struct table *t;
 	size_t i;
 
 	if (!v)
 		return exit_code;
-	t = table_new(list->headings);
+	struct table *t = table_new(list->headings);
 	json_array_foreach(json_object_get(v, list->key), i, row) list->add_row(t, row, now_ms);
 	table_print(t, ctl, list->empty);
 	json_decref(v);

@@ -8,6 +8,7 @@
  * terminal that is too narrow the last column, which holds sentences, moves below its row, and the widest
  * columns are cut ---- */
 
+enum { LIST_COLUMNS_MAX = 16 };
 struct table;
 
 /* headings: NULL-terminated; borrowed until table_print(). */
@@ -37,8 +38,8 @@ int server_print_json(json_t *v);
 
 /* A list of the service as a table, or as JSON. */
 struct server_list {
-	const char *key;             /* the member of the answer that holds the rows */
-	const char *const *headings; /* as table_new() */
+	const char *key;                            /* the member of the answer that holds the rows */
+	const char *headings[LIST_COLUMNS_MAX + 1]; /* as table_new() */
 	/* Adds the cells of one row. */
 	void (*add_row)(struct table *t, const json_t *row, int64_t now_ms);
 	const char *empty; /* printed when there is no row */
