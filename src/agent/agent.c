@@ -66,9 +66,8 @@ void agent_prune(struct agent *a)
 }
 
 /* ---- stopping ----
- * The first SIGTERM ends claims and gives the job `drain` to finish. After `drain`, or at a second
- * SIGTERM, the job is handed back. A third ends the agent at once. The journal keeps whatever is not
- * sent by then. */
+ * The first SIGTERM ends claims and gives the job `drain` to finish. After `drain`, or at a second SIGTERM, the job is
+ * handed back. A third ends the agent at once. The journal keeps whatever is not sent by then. */
 
 static void hand_back_jobs(struct agent *a, const char *why)
 {
@@ -146,12 +145,10 @@ static void send_ended_jobs(struct agent *a)
 		if (j->stage == JOB_ENDED && j->upload.call.is_active)
 			return;
 	for (j = TAILQ_FIRST(&a->jobs); j; j = next) {
-		enum upload_state state;
-
 		next = TAILQ_NEXT(j, link);
 		if (j->stage != JOB_ENDED)
 			continue;
-		state = upload_next(j);
+		enum upload_state state = upload_next(j);
 		if (state == UPLOAD_BUSY)
 			return;
 		if (state == UPLOAD_NOTHING)
@@ -241,7 +238,6 @@ static void log_relaxed(const char *key, const char *value)
 static void start_agent(struct agent *a)
 {
 	struct error e = {0};
-	const struct runner_config *c;
 
 	a->loop = loop_new();
 	a->tick = timer_new(a->loop, agent_on_timer, a);
@@ -255,7 +251,7 @@ static void start_agent(struct agent *a)
 	loop_on_signal(a->loop, SIGHUP, on_hangup, a);
 	loop_on_signal(a->loop, SIGCHLD, on_child, a);
 	/* A line for each thing that the configuration opens to the code of changes. */
-	c = a->c;
+	const struct runner_config *c = a->c;
 	if (c->allow_network)
 		log_relaxed("allow.network", "true");
 	for (char **p = c->allow_devices; p && *p; p++)
@@ -291,18 +287,14 @@ int agent_run(const char *config_path, enum agent_end end)
 	struct runner_config *c = agent_load_config(config_path);
 	struct agent a = {.c = c, .end = end, .jobs = TAILQ_HEAD_INITIALIZER(a.jobs)};
 	struct error e = {0};
-	int rc;
 
 	if (!c)
 		return 1;
-	/* The token is in this process's memory. The steps may be programs of the same user, so
-	 * they must not read it, and there must be no core dump. This comes before anything else is
-	 * started. */
+	/* The token is in this process's memory. The steps may be programs of the same user, so they must not read it,
+	 * and there must be no core dump. This comes before anything else is started. */
 	prctl(PR_SET_DUMPABLE, 0);
 	log_setup(c->log_level, log_format_on_terminal(c->log_format));
-	rc = agent_make_work_dir(c, &e);
-	if (!rc)
-		rc = steps_check(c, &e);
+	int rc = steps_check(c, &e);
 	if (!rc)
 		rc = journal_open(&a.journal, c->work_dir, &e);
 	if (rc) {

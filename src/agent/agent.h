@@ -1,15 +1,14 @@
 /* outpost-runner: the functions and the state that its files share. agent_run() is the agent: it claims work, starts a
- * process for each job, streams the job's log, reports the result, and claims again. It talks to the server and keeps the
- * journal on disk. The steps run in a process of their own (steps/steps.h), which a restarted agent finds again.
+ * process for each job, streams the job's log, reports the result, and claims again. It talks to the server and keeps
+ * the journal on disk. The steps run in a process of their own (steps/steps.h), which a restarted agent finds again.
  *
- * agent.c owns the agent's state and decides the next step; lease.c asks for work and keeps a job's lease;
- * job.c takes one job from its grant to its end; upload.c sends the job's log, report and end.
+ * agent.c owns the agent's state and decides the next step; lease.c asks for work and keeps a job's lease; job.c takes
+ * one job from its grant to its end; upload.c sends the job's log, report and end.
  *
- * Thread: the loop's, for everything here unless a comment says otherwise. The agent reads and writes small
- * local files on it, because no other client waits for this loop. Slow work (removing old folders) runs in
- * the pool.
- * Rule: code that changes the agent's state calls agent_next() as its last act. Only agent.c then starts
- * claims, sends ended jobs and ends the agent. */
+ * Thread: the loop's, for everything here unless a comment says otherwise. The agent reads and writes small local files
+ * on it, because no other client waits for this loop. Slow work (removing old folders) runs in the pool.
+ * Rule: code that changes the agent's state calls agent_next() as its last act. Only agent.c then starts claims, sends
+ * ended jobs and ends the agent. */
 #pragma once
 
 #include "agent/journal.h"
@@ -23,9 +22,8 @@ enum agent_end {
 	AGENT_ONCE,          /* after the first job that was taken and reported */
 };
 
-/* Blocks until the agent ends. Returns the exit code: 0 after a drain; 1 if the agent could not
- * start, or with AGENT_ONCE if the server refused the machine or the job was not reported. The log
- * says why. */
+/* Blocks until the agent ends. Returns the exit code: 0 after a drain; 1 if the agent could not start, or with
+ * AGENT_ONCE if the server refused the machine or the job was not reported. The log says why. */
 int agent_run(const char *config_path, enum agent_end end);
 /* `--check`, in check.c: checks the file, the work folder, git and the sandbox. With is_online it also asks
  * the server with the machine's token and prints a line for each thing that it checked: whether the server
@@ -132,11 +130,8 @@ void agent_on_timer(struct timer *t);
 void agent_prune(struct agent *a);
 
 /* ---- check.c; every mode begins with these ---- */
-/* Reads the configuration and the files that it names. NULL after the mistakes went to stderr.
- * runner_config_free(). */
+/* Reads the configuration and the files that it names. NULL after the mistakes went to stderr. runner_config_free(). */
 struct runner_config *agent_load_config(const char *config_path);
-/* Makes the work folder if it is missing. ERR_IO. */
-int agent_make_work_dir(const struct runner_config *c, struct error *e) MUST_CHECK;
 
 /* ---- lease.c ---- */
 void claim_open(struct agent *a);

@@ -26,15 +26,6 @@ struct runner_config *agent_load_config(const char *config_path)
 	return rc ? NULL : c;
 }
 
-int agent_make_work_dir(const struct runner_config *c, struct error *e)
-{
-	if (mkdir(c->work_dir, 0700) == 0 || errno == EEXIST)
-		return 0;
-	return error_set(e, ERR_IO,
-	    "work_dir %s: cannot be made: %s; make it, and give it to the user of outpost-runner", c->work_dir,
-	    strerror(errno));
-}
-
 struct report {
 	bool has_colour, is_wrong;
 };
@@ -146,23 +137,22 @@ static bool check_online(const struct runner_config *c)
 	const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
 	struct report r = {
 	    .has_colour = isatty(STDOUT_FILENO) && !(no_colour && *no_colour) && terminal && !str_eq(terminal, "dumb")};
-	int64_t sent_ms = clock_wall_ms(), answered_ms, n_waiting = 0, n_other = 0;
+	int64_t sent_ms = clock_wall_ms(), n_waiting = 0, n_other = 0;
 	struct runner_status s;
 	struct error e = {0};
 
 	(void)!http_call_blocking(&call, "outpost-runner/" OUTPOST_VERSION, c->ca_file);
-	answered_ms = clock_wall_ms();
+	int64_t answered_ms = clock_wall_ms();
 	if (call.err) {
 		print_row(&r, MARK_WRONG, "server", hint_text(0, call.why.text), "%s: %s", c->server,
 		    *call.why.text ? call.why.text : err_text(call.err));
 	} else if (call.status != 200) {
 		bool is_token = call.status == 401 || call.status == 403 || call.status == 429;
 		json_t *v = NULL;
-		const char *detail;
 
 		if (json_parse(buf_str(&call.answer), call.answer.len, &v, NULL))
 			v = NULL;
-		detail = json_get_str(v, "detail");
+		const char *detail = json_get_str(v, "detail");
 		if (is_token)
 			print_row(&r, MARK_OK, "server", NULL, "%s answers", c->server);
 		print_row(&r, MARK_WRONG, is_token ? "token" : "server", hint_text(call.status, ""), "%s: %d%s%s",
@@ -201,15 +191,12 @@ int agent_check(const char *config_path, bool is_online)
 {
 	struct runner_config *c = agent_load_config(config_path);
 	struct error e = {0};
-	int rc;
 
 	if (!c)
 		return 1;
 	for (char **file = c->exposed_files; file && *file; file++)
 		fprintf(stderr, "warning: %s: " EXPOSED_FILE_TEXT "\n", *file);
-	rc = agent_make_work_dir(c, &e);
-	if (!rc)
-		rc = steps_check(c, &e);
+	int rc = steps_check(c, &e);
 	if (rc)
 		fprintf(stderr, "%s: %s\n", config_path, *e.text ? e.text : err_text(rc));
 	else

@@ -65,7 +65,7 @@ void job_start(struct job *j)
 	posix_spawnattr_t how;
 	sigset_t none, all;
 	struct error e = {0};
-	int rc = job_folder_write(j->folder, "started", "", 0, &e), failed;
+	int rc = job_folder_write(j->folder, "started", "", 0, &e);
 
 	sigemptyset(&none);
 	sigfillset(&all);
@@ -79,7 +79,7 @@ void job_start(struct job *j)
 	posix_spawnattr_setsigdefault(&how, &all);
 	posix_spawnattr_setsigmask(&how, &none);
 	posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-	failed = rc ? 0 : posix_spawn(&j->pid, program, &files, &how, argv, environ);
+	int failed = rc ? 0 : posix_spawn(&j->pid, program, &files, &how, argv, environ);
 	if (failed)
 		rc = error_set(&e, ERR_IO, "cannot start the job's process: %s", strerror(failed));
 	posix_spawnattr_destroy(&how);
@@ -111,13 +111,11 @@ static void set_cancelled_result(struct job *j, const char *message)
 
 void job_look(struct job *j)
 {
-	bool is_alive;
-
 	if (j->stage != JOB_RUNNING)
 		return;
 	/* Reaps our child if it has ended. Its own children may outlive it for a moment: they hold the folder's
 	 * lock while they clean up, so the job has ended only when the lock is free too. */
-	is_alive = j->pid > 0 && waitpid(j->pid, NULL, WNOHANG) == 0;
+	bool is_alive = j->pid > 0 && waitpid(j->pid, NULL, WNOHANG) == 0;
 	if (!is_alive) {
 		j->pid = 0;
 		is_alive = j->lock_fd < 0 && job_folder_is_locked(j->folder);
@@ -226,8 +224,7 @@ static void release_job(void *p)
 	job_result_release(&j->result);
 	if (j->lock_fd >= 0)
 		close(j->lock_fd);
-	free(j->folder);
-	free(j);
+	FREE_ALL(j->folder, j);
 }
 
 void job_release_if_over(struct job *j)
@@ -284,7 +281,6 @@ static void restore_job(struct agent *a, const char *name)
 	bool is_over = p != PROGRESS_NONE && p != PROGRESS_RETURNING;
 	struct lease_offer offer;
 	struct error e = {0};
-	struct job *j;
 
 	if (is_over && !(p == PROGRESS_LOST && job_folder_is_locked(folder))) {
 		free(folder);
@@ -298,7 +294,7 @@ static void restore_job(struct agent *a, const char *name)
 		free(folder);
 		return;
 	}
-	j = job_new(a, folder, &offer);
+	struct job *j = job_new(a, folder, &offer);
 	if (folder_has(folder, "started") || folder_has(folder, "result.json")) {
 		bool is_running =
 		    job_folder_is_locked(j->folder) ||

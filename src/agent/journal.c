@@ -15,27 +15,20 @@ static const char *const progress_names[N_PROGRESS] = {
 
 const char *progress_name(enum progress p) { return progress_names[p]; }
 
-static int make_journal_folder(const char *path, struct error *e)
-{
-	if (mkdir(path, 0700) == 0 || errno == EEXIST)
-		return 0;
-	return error_set(e, errno == ENOSPC ? ERR_FULL : ERR_IO, "%s: cannot be made: %s", path, strerror(errno));
-}
-
 int journal_open(struct journal *j, const char *work_dir, struct error *e)
 {
-	char *rejected, *path = path_join(work_dir, "agent.lock"), who[32] = "";
-	ssize_t n;
+	char *path = path_join(work_dir, "agent.lock"), who[32] = "";
 	int rc = 0;
 
 	*j = (struct journal){.work_dir = xstrdup(work_dir)};
 	j->jobs_dir = path_join(work_dir, "jobs");
-	rejected = path_join(j->jobs_dir, REJECTED);
+	char *rejected = path_join(j->jobs_dir, REJECTED);
 	j->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (j->lock_fd < 0) {
 		rc = error_set(e, ERR_IO, "%s: %s", path, strerror(errno));
 	} else if (flock(j->lock_fd, LOCK_EX | LOCK_NB)) {
-		n = read(j->lock_fd, who, sizeof(who) - 1);
+		ssize_t n = read(j->lock_fd, who, sizeof(who) - 1);
+
 		who[n > 0 ? (int)strcspn(who, "\n") : 0] = '\0';
 		rc = error_set(e, ERR_BUSY,
 		    "work_dir %s is in use by another outpost-runner (process %s); each needs a work_dir of its own",
@@ -44,11 +37,10 @@ int journal_open(struct journal *j, const char *work_dir, struct error *e)
 		rc = error_set(e, ERR_IO, "%s: %s", path, strerror(errno));
 	}
 	if (!rc)
-		rc = make_journal_folder(j->jobs_dir, e);
+		rc = job_folder_make(j->jobs_dir, e);
 	if (!rc)
-		rc = make_journal_folder(rejected, e);
-	free(rejected);
-	free(path);
+		rc = job_folder_make(rejected, e);
+	FREE_ALL(rejected, path);
 	if (rc)
 		journal_close(j);
 	return rc;
@@ -74,19 +66,18 @@ int64_t journal_room_bytes(const struct journal *j)
 
 int journal_claim_id(struct journal *j, char **ret, struct error *e)
 {
-	char id[ID_BYTES], *text = NULL, *path;
+	char id[ID_BYTES], *text = NULL;
 	size_t n;
-	int rc;
 
 	*ret = NULL;
-	rc = job_folder_read(j->work_dir, "claim", ID_BYTES, &text, &n, NULL);
+	int rc = job_folder_read(j->work_dir, "claim", ID_BYTES, &text, &n, NULL);
 	if (!rc && n == ID_BYTES - 1 && strspn(text, "abcdefghijklmnopqrstuvwxyz234567") == n) {
 		*ret = text;
 		return 0;
 	}
 	free(text);
 	id_new(id);
-	path = path_join(j->work_dir, "claim");
+	char *path = path_join(j->work_dir, "claim");
 	rc = file_write_atomic(path, id, strlen(id), 0600, e);
 	free(path);
 	if (!rc)
@@ -129,9 +120,9 @@ int journal_list(const char *path, char ***ret, struct error *e)
 
 int journal_add(struct journal *j, const struct lease_offer *o, char **ret_folder, struct error *e)
 {
-	char *folder, *text, **names;
+	char **names;
 	bool is_known = false;
-	int rc, fd = -1;
+	int fd = -1;
 
 	*ret_folder = NULL;
 	if (!journal_list(j->jobs_dir, &names, NULL)) {
@@ -141,9 +132,9 @@ int journal_add(struct journal *j, const struct lease_offer *o, char **ret_folde
 	}
 	if (is_known)
 		return error_set(e, ERR_EXISTS, "lease %s is known already", o->lease_id);
-	folder = xasprintf("%s/%013lld-%s", j->jobs_dir, (long long)clock_wall_ms(), o->lease_id);
-	text = lease_offer_text(o);
-	rc = make_journal_folder(folder, e);
+	char *folder = xasprintf("%s/%013lld-%s", j->jobs_dir, (long long)clock_wall_ms(), o->lease_id);
+	char *text = lease_offer_text(o);
+	int rc = job_folder_make(folder, e);
 	if (!rc)
 		rc = job_folder_write(folder, "offer.json", text, strlen(text), e);
 	/* The new folder's name has to survive a power loss too. */
@@ -168,10 +159,9 @@ int journal_read_offer(const char *folder, struct lease_offer *ret, struct error
 {
 	char *text = NULL;
 	size_t n = 0;
-	int rc;
 
 	*ret = (struct lease_offer){0};
-	rc = job_folder_read(folder, "offer.json", LEASE_OFFER_MAX_BYTES, &text, &n, e);
+	int rc = job_folder_read(folder, "offer.json", LEASE_OFFER_MAX_BYTES, &text, &n, e);
 	if (!rc)
 		rc = lease_offer_parse(text, n, ret, e);
 	free(text);
@@ -182,7 +172,6 @@ enum progress journal_progress(const char *folder)
 {
 	enum progress p = PROGRESS_NONE;
 	char *text = NULL;
-	const char *word;
 	json_t *v = NULL;
 	size_t n = 0;
 
@@ -190,7 +179,7 @@ enum progress journal_progress(const char *folder)
 		free(text);
 		return PROGRESS_NONE;
 	}
-	word = json_get_str(v, "progress");
+	const char *word = json_get_str(v, "progress");
 	for (int i = 0; i < N_PROGRESS; i++)
 		if (str_eq(word, progress_names[i]))
 			p = (enum progress)i;
@@ -202,14 +191,12 @@ enum progress journal_progress(const char *folder)
 int journal_set_progress(const char *folder, enum progress p, const char *reason, struct error *e)
 {
 	json_t *v = json_object();
-	char *text;
-	int rc;
 
 	json_set_str(v, "progress", progress_name(p));
 	json_set_str(v, "reason", reason);
 	json_set_time(v, "at", clock_wall_ms());
-	text = json_text(v);
-	rc = job_folder_write(folder, "progress", text, strlen(text), e);
+	char *text = json_text(v);
+	int rc = job_folder_write(folder, "progress", text, strlen(text), e);
 	free(text);
 	json_decref(v);
 	return rc;
@@ -219,9 +206,8 @@ int journal_reject(const struct journal *j, const char *folder, const char *reas
 {
 	const char *name = strrchr(folder, '/') + 1;
 	char *to = xasprintf("%s/%s/%s", j->jobs_dir, REJECTED, name);
-	int rc;
+	int rc = journal_set_progress(folder, PROGRESS_REJECTED, reason, e);
 
-	rc = journal_set_progress(folder, PROGRESS_REJECTED, reason, e);
 	if (!rc && rename(folder, to))
 		rc = error_set(e, ERR_IO, "%s: cannot be moved to %s: %s", folder, to, strerror(errno));
 	free(to);

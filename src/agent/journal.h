@@ -13,8 +13,7 @@
  *   shared-log       under `summary`: sent instead of the log
  *   job-process.err  the error output of the job's process
  *
- * Thread: any, one at a time for one folder. Every call reads or writes the disk; journal_prune() is
- * slow. */
+ * Thread: any, one at a time for one folder. Every call reads or writes the disk; journal_prune() is slow. */
 #pragma once
 
 #include "model/runner_protocol.h"

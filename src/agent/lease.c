@@ -43,15 +43,14 @@ static void send_claim(struct agent *a, int wait_s, int64_t answer_within_ms)
 void claim_send(struct agent *a)
 {
 	struct claim *c = &a->claim;
-	int64_t room, wanted = a->c->log_max_bytes + ROOM_BEYOND_LOG_BYTES;
+	int64_t wanted = a->c->log_max_bytes + ROOM_BEYOND_LOG_BYTES;
 	struct error e = {0};
-	bool has_room;
 
 	if (c->is_over || c->call.is_active || timer_is_running(c->timer))
 		return;
 	/* A job that fills the disk fails half way and makes others fail. Logs each change once. */
-	room = journal_room_bytes(&a->journal);
-	has_room = room < 0 || room >= wanted;
+	int64_t room = journal_room_bytes(&a->journal);
+	bool has_room = room < 0 || room >= wanted;
 	if (has_room && c->is_full_logged)
 		log_event(LOG_INFO, "room_again", LOG_I("bytes", room));
 	if (!has_room && !c->is_full_logged) {
@@ -83,12 +82,11 @@ static void forget_claim_id(struct agent *a)
 static void return_lease(struct agent *a, const struct lease_offer *o, const char *why)
 {
 	json_t *v = json_object();
-	char *body;
 
 	log_event(LOG_WARN, "claim_handed_back", LOG_S("dispatch", o->dispatch_id), LOG_S("why", why));
 	forget_claim_id(a);
 	json_set_str(v, "reason", why);
-	body = json_text(v);
+	char *body = json_text(v);
 	json_decref(v);
 	a->claim.is_returning = true;
 	server_call_start(&a->server, &a->claim.call, "POST", "application/json",
@@ -99,7 +97,6 @@ static void take_lease(struct agent *a, struct lease_offer *o)
 {
 	struct error e = {0};
 	char *folder;
-	int rc;
 
 	if (a->claim.is_over) {
 		return_lease(a, o, "drained");
@@ -115,7 +112,7 @@ static void take_lease(struct agent *a, struct lease_offer *o)
 		buf_release(&why);
 		return;
 	}
-	rc = journal_add(&a->journal, o, &folder, &e);
+	int rc = journal_add(&a->journal, o, &folder, &e);
 	if (rc == ERR_EXISTS) {
 		/* The job is in the journal and the server has not heard of its end yet. */
 		forget_claim_id(a);
@@ -283,7 +280,7 @@ static void on_heartbeat_done(struct server_call *c)
 {
 	struct job *j = c->owner;
 	struct heartbeat *h = &j->heartbeat;
-	int64_t elapsed = clock_mono_ms() - h->sent_mono_ms, every;
+	int64_t elapsed = clock_mono_ms() - h->sent_mono_ms;
 	struct lease_answer answer;
 	struct error e = {0};
 
@@ -307,7 +304,8 @@ static void on_heartbeat_done(struct server_call *c)
 		retry_heartbeat(j, 0);
 	}
 	if (answer.word == LEASE_ACTIVE) {
-		every = renew_wait_s(j) ? AT_MOST_EVERY_MS : answer.lease_ms / 3;
+		int64_t every = renew_wait_s(j) ? AT_MOST_EVERY_MS : answer.lease_ms / 3;
+
 		if (h->is_doubtful)
 			job_log(j, LOG_INFO, "lease_sure_again", NULL, NULL);
 		h->is_doubtful = false;

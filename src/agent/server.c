@@ -72,34 +72,32 @@ static const struct {
     {"HTTP", "the answer is not HTTP: check the port in `server`"},
 };
 
+static const struct {
+	int status;
+	const char *hint;
+} status_hints[] = {
+    {401, "token_file needs what `outpostctl runner add` printed for this machine; a new token is made the same way"},
+    {403, "`name` and `accelerator` must be those of `outpostctl runner add`"},
+    {404, "the server there is not Outpost or is older than this program, or `server` has a path too many"},
+    {407, "the proxy requires a login: https_proxy=http://USER:PASSWORD@HOST:PORT"},
+    {429, "too many requests from this address: wait for a minute"},
+};
+
 const char *hint_text(int status, const char *why)
 {
 	static const char *const variables[] = {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
 	bool has_proxy = false;
 
+	for (size_t i = 0; i < ARRAY_LEN(status_hints); i++)
+		if (status == status_hints[i].status)
+			return status_hints[i].hint;
+	if (status)
+		return status >= 500 ? "Outpost is starting, busy or stopping, or a proxy does not reach it"
+				     : "check `server`: another service may answer there";
 	for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
 		const char *value = getenv(variables[i]);
 
 		has_proxy = has_proxy || (value && *value);
-	}
-	if (status) {
-		switch (status) {
-		case 401:
-			return "token_file needs what `outpostctl runner add` printed for this "
-			       "machine; a new token is made the same way";
-		case 403:
-			return "`name` and `accelerator` must be those of `outpostctl runner add`";
-		case 404:
-			return "the server there is not Outpost or is older than this program, or "
-			       "`server` has a path too many";
-		case 407:
-			return "the proxy requires a login: https_proxy=http://USER:PASSWORD@HOST:PORT";
-		case 429:
-			return "too many requests from this address: wait for a minute";
-		default:
-			return status >= 500 ? "Outpost is starting, busy or stopping, or a proxy does not reach it"
-					     : "check `server`: another service may answer there";
-		}
 	}
 	if (has_proxy && (strstr(why, "onnect to") || strstr(why, "refused")))
 		return "https_proxy is set: the proxy may be the one that does not answer";
@@ -132,8 +130,7 @@ static enum server_word classify_answer(const struct server_call *c)
 		return SERVER_OK;
 	switch (c->status) {
 	case 404:
-		/* Outpost explains its 404 in `detail`. A proxy in front of it that restarts, or a portal,
-		 * does not. */
+		/* Outpost explains its 404 in `detail`. A proxy in front of it that restarts, or a portal, does not. */
 		v = server_call_json(c);
 		is_own = json_get_str(v, "detail") != NULL;
 		json_decref(v);
@@ -156,8 +153,6 @@ static void on_http_done(struct http_call *http)
 	struct server *s = c->server;
 	int64_t retry_after_s, now = clock_mono_ms();
 	char retry_after[32], why[sizeof(c->detail) + 32];
-	const char *text;
-	json_t *v;
 
 	c->is_active = false;
 	c->status = http->err ? 0 : http->status;
@@ -166,8 +161,8 @@ static void on_http_done(struct http_call *http)
 	if (c->word != SERVER_OK && c->word != SERVER_STOPPED && !c->status) {
 		snprintf(c->detail, sizeof(c->detail), "%.250s", c->http.why.text);
 	} else if (c->word != SERVER_OK && c->word != SERVER_STOPPED) {
-		v = server_call_json(c);
-		text = json_get_str(v, "detail");
+		json_t *v = server_call_json(c);
+		const char *text = json_get_str(v, "detail");
 		snprintf(c->detail, sizeof(c->detail), "%d%s%.200s", c->status, text ? ": " : "", text ? text : "");
 		json_decref(v);
 	}
@@ -228,8 +223,7 @@ void server_call_start(struct server *s, struct server_call *c, const char *meth
 	};
 	http_call_start(s->client, &c->http);
 	c->http.headers = NULL; /* copied */
-	free(path);
-	free(type);
+	FREE_ALL(path, type);
 }
 
 void server_call_cancel(struct server_call *c)
@@ -249,10 +243,9 @@ void server_call_release(struct server_call *c)
 int64_t server_delay_ms(const struct server_call *c, int n_failures, int64_t longest_ms)
 {
 	uint32_t random;
-	int64_t ms;
 
 	random_bytes(&random, sizeof(random));
-	ms = backoff_delay_ms(n_failures - 1, 0, random / 4294967296.0);
+	int64_t ms = backoff_delay_ms(n_failures - 1, 0, random / 4294967296.0);
 	if (ms > longest_ms)
 		ms = longest_ms - longest_ms * (int64_t)(random % 256) / 1024;
 	return ms > c->retry_after_ms ? ms : c->retry_after_ms;

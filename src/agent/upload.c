@@ -47,14 +47,14 @@ static bool is_summary(const struct job *j)
 static char *log_source(const struct job *j, struct error *e)
 {
 	struct buf text = BUF_INIT(EXCERPT_MAX_BYTES + sizeof(ONLY_EXCERPT));
-	char *path, *excerpt = NULL;
+	char *excerpt = NULL;
 	size_t n = 0;
 
 	if (!is_summary(j))
 		return path_join(j->folder, "log");
 	if (j->stage != JOB_ENDED)
 		return NULL;
-	path = path_join(j->folder, "shared-log");
+	char *path = path_join(j->folder, "shared-log");
 	if (access(path, F_OK) == 0)
 		return path;
 	buf_append_str(&text, ONLY_EXCERPT);
@@ -191,12 +191,11 @@ static const char *final_conclusion(const struct job *j)
 static bool send_end(struct job *j)
 {
 	const char *message = j->result.message, *refused = j->upload.report_refused;
-	json_t *v;
 	char *text;
 
 	if (!j->has_result)
 		return false;
-	v = json_object();
+	json_t *v = json_object();
 	json_set_str(v, "status", "completed");
 	json_set_str(v, "conclusion", final_conclusion(j));
 	json_set_str(v, "name", j->offer.runner);
@@ -225,46 +224,34 @@ static void on_upload_done(struct server_call *c)
 	struct job *j = c->owner;
 	struct upload *u = &j->upload;
 	struct agent *a = j->agent;
-	json_t *v;
+	bool is_ok = c->word == SERVER_OK;
 
 	if (j->stage == JOB_OVER) {
 		job_release_if_over(j);
 		return;
 	}
-	switch (u->part) {
-	case UPLOAD_LOG:
-		on_log_answered(j);
-		break;
-	case UPLOAD_REPORT:
-		if (c->word == SERVER_OK)
-			u->n_failures = 0;
-		else if (c->status == 409)
-			job_log(j, LOG_WARN, "report_known", "why", c->detail);
-		if (c->word == SERVER_OK || c->status == 409)
-			u->is_report_done = true;
-		else if (c->word == SERVER_REFUSED)
-			set_report_refused(j, c->detail);
-		else
-			retry_upload_later(j);
-		break;
-	case UPLOAD_END:
-		v = server_call_json(c);
-		if (c->word == SERVER_OK && json_get_bool(v, "ok", false))
-			job_finish(j, PROGRESS_SENT, final_conclusion(j));
-		else if (c->word == SERVER_REFUSED)
-			job_finish(j, PROGRESS_REJECTED, c->detail);
-		else
-			retry_upload_later(j);
+	if (is_ok && u->part == UPLOAD_END) {
+		json_t *v = server_call_json(c);
+
+		is_ok = json_get_bool(v, "ok", false);
 		json_decref(v);
-		break;
-	case UPLOAD_RETURN:
-	default:
-		if (c->word == SERVER_OK)
-			job_finish(j, PROGRESS_RETURNED, "handed back");
-		else if (c->word == SERVER_REFUSED)
-			job_finish(j, PROGRESS_RETURNED, c->detail);
-		else
-			retry_upload_later(j);
+	}
+	if (u->part == UPLOAD_LOG) {
+		on_log_answered(j);
+	} else if (!is_ok && c->word != SERVER_REFUSED) {
+		retry_upload_later(j);
+	} else if (u->part == UPLOAD_RETURN) {
+		job_finish(j, PROGRESS_RETURNED, is_ok ? "handed back" : c->detail);
+	} else if (u->part == UPLOAD_END) {
+		job_finish(j, is_ok ? PROGRESS_SENT : PROGRESS_REJECTED, is_ok ? final_conclusion(j) : c->detail);
+	} else if (is_ok) {
+		u->n_failures = 0;
+		u->is_report_done = true;
+	} else if (c->status == 409) {
+		job_log(j, LOG_WARN, "report_known", "why", c->detail);
+		u->is_report_done = true;
+	} else {
+		set_report_refused(j, c->detail);
 	}
 	agent_next(a);
 }

@@ -19,9 +19,8 @@ enum { SHALLOW_MAX_BYTES = 16 << 20, MODULES_MAX = 500, NESTED_MAX = 10 };
 
 /* ---- a work tree ---- */
 
-/* The repository exists before it borrows, and it borrows before the checkout needs objects. The file
- * `shallow`, which lists where history is cut off, belongs to the repository and not to the objects, so it is
- * copied. */
+/* The repository exists before it borrows, and it borrows before the checkout needs objects. The file `shallow`, which
+ * lists where history is cut off, belongs to the repository and not to the objects, so it is copied. */
 static int try_work_tree(
     struct job *j, const struct mirror_want *w, const char *folder, const char *url, struct error *e)
 {
@@ -56,19 +55,13 @@ static int try_work_tree(
 	if (!rc && !str_eq(at, w->sha))
 		rc = error_set(e, ERR_IO, "the work tree is at %s instead of %s", at, w->sha);
 	buf_release(&text);
-	free(own_shallow);
-	free(alternates);
-	free(shallow);
-	free(objects);
-	free(at);
-	free(mirror);
+	FREE_ALL(own_shallow, alternates, shallow, objects, at, mirror);
 	return rc;
 }
 
-/* Makes the work tree of a commit: fetches what is missing and fills the folder, which is there and empty.
- * `url` becomes the remote `origin`, which steps can read, so it holds no password. Needs the mirrors' lock. A
- * damaged mirror is removed and fetched again, once, because a machine that lost its power must not need a
- * person. */
+/* Makes the work tree of a commit: fetches what is missing and fills the folder, which is there and empty. `url`
+ * becomes the remote `origin`, which steps can read, so it holds no password. Needs the mirrors' lock. A damaged mirror
+ * is removed and fetched again, once, because a machine that lost its power must not need a person. */
 static int make_work_tree(
     struct job *j, const struct mirror_want *w, const char *folder, const char *url, struct error *e)
 {
@@ -113,10 +106,8 @@ static bool is_plain_path(const char *path)
 	if (!*path || *path == '/' || *path == ':' || *path == '-' || str_has_suffix(path, "/"))
 		return false;
 	for (const char *part = path; part; part = strchr(part, '/')) {
-		size_t n;
-
 		part += *part == '/';
-		n = strcspn(part, "/");
+		size_t n = strcspn(part, "/");
 		if (n == 0 || (n == 1 && *part == '.') || (n == 2 && !strncmp(part, "..", 2)) ||
 		    (n == 4 && !strncasecmp(part, ".git", 4)))
 			return false;
@@ -131,14 +122,13 @@ static void read_setting(struct submodules *s, const char *entry)
 	const char *end = strchr(entry, '\n'), *dot = end;
 	struct submodule *one = NULL;
 	char **place = NULL;
-	size_t n;
 
 	while (dot && dot > entry && *dot != '.')
 		dot--;
 	if (!end || !str_has_prefix(entry, section) || dot < entry + sizeof(section))
 		return;
 	entry += sizeof(section) - 1;
-	n = (size_t)(dot - entry);
+	size_t n = (size_t)(dot - entry);
 	for (size_t i = 0; i < s->n && !one; i++)
 		if (strlen(s->list[i].name) == n && !memcmp(s->list[i].name, entry, n))
 			one = &s->list[i];
@@ -173,29 +163,20 @@ static int read_gitmodules(struct job *j, const char *folder, struct submodules 
 	return rc;
 }
 
-static void submodule_release(struct submodule *s)
-{
-	free(s->name);
-	free(s->path);
-	free(s->url);
-}
+static void submodule_release(struct submodule *s) { FREE_ALL(s->name, s->path, s->url); }
 
 /* Asks HEAD's tree which of the paths are submodules, and at which commits. */
 static int read_tree(struct job *j, const char *folder, struct submodules *s, struct error *e)
 {
 	static const char kind[] = "160000 commit ";
-	char **args = NULL, *text = NULL;
+	static const char *const command[] = {"ls-tree", "-z", "HEAD", "--", NULL};
+	char **args = strv_copy(command), *text = NULL;
 	size_t n = 0;
-	int rc;
 
-	strv_add(&args, "ls-tree");
-	strv_add(&args, "-z");
-	strv_add(&args, "HEAD");
-	strv_add(&args, "--");
 	for (size_t i = 0; i < s->n; i++)
 		if (s->list[i].path && is_plain_path(s->list[i].path))
 			strv_add(&args, s->list[i].path);
-	rc = git_ask_bytes(j, folder, (const char *const *)args, &text, &n, e);
+	int rc = git_ask_bytes(j, folder, (const char *const *)args, &text, &n, e);
 	/* "160000 commit SHA\tPATH" */
 	for (const char *p = text; !rc && p < text + n; p += strlen(p) + 1) {
 		const char *tab = strchr(p, '\t'), *sha = p + sizeof(kind) - 1;
@@ -222,10 +203,9 @@ static int read_tree(struct job *j, const char *folder, struct submodules *s, st
 static int list_submodules(struct job *j, const char *folder, struct submodules *ret, struct error *e)
 {
 	size_t n = 0;
-	int rc;
 
 	*ret = (struct submodules){.n = 0};
-	rc = read_gitmodules(j, folder, ret, e);
+	int rc = read_gitmodules(j, folder, ret, e);
 	if (!rc && ret->n > 0)
 		rc = read_tree(j, folder, ret, e);
 	if (rc)
@@ -300,9 +280,7 @@ static int visit_submodule(struct walk *w, const struct submodule *s, const char
 		else
 			rc = visit_tree(w, folder, url, depth + 1, e);
 	}
-	free(real);
-	free(folder);
-	free(url);
+	FREE_ALL(real, folder, url);
 	return rc;
 }
 
@@ -332,13 +310,13 @@ static int visit_tree(struct walk *w, const char *folder, const char *url, int d
 /* The URL without a login (https://user:password@host/…), because steps can read it. free(). */
 static char *public_url(const char *url)
 {
-	const char *host = strstr(url, "://"), *at, *slash;
+	const char *host = strstr(url, "://");
 
 	if (!host || !str_has_prefix(url, "http"))
 		return xstrdup(url);
 	host += 3;
-	slash = strchr(host, '/');
-	at = strchr(host, '@');
+	const char *slash = strchr(host, '/');
+	const char *at = strchr(host, '@');
 	if (!at || (slash && at > slash))
 		return xstrdup(url);
 	return xasprintf("%.*s%s", (int)(host - url), url, at + 1);
@@ -362,9 +340,8 @@ static char *fallback_ref(const struct job *j)
 /* The commit's name is checked first, before it becomes a part of any command or path. */
 int checkout(struct job *j, struct error *e)
 {
-	/* The folder that git reads the user's configuration from. `safe.directory` lets git read repositories of
-	 * other users as they are: git_url may name one on this machine, and the mirrors may have changed their
-	 * owner. */
+	/* The folder that git reads the user's configuration from. `safe.directory` lets git read repositories of other
+	 * users as they are: git_url may name one on this machine, and the mirrors may have changed their owner. */
 	static const char settings[] = "[safe]\n\tdirectory = *\n";
 	char *file = path_join(j->git_home, ".gitconfig");
 	char *url = public_url(j->config->git_url), *ref = fallback_ref(j);
@@ -392,8 +369,6 @@ int checkout(struct job *j, struct error *e)
 		rc = visit_tree(&submodules, j->work, url, 0, e);
 	if (lock >= 0)
 		close(lock);
-	free(file);
-	free(ref);
-	free(url);
+	FREE_ALL(file, ref, url);
 	return rc;
 }

@@ -79,7 +79,7 @@ static bool place_sandbox_fds(const struct supervisor *s, int status_fd)
 static void __attribute__((noreturn))
 become_program(const struct supervisor *s, pid_t supervisor, int output_fd, int status_fd)
 {
-	int null = open("/dev/null", O_RDONLY | O_CLOEXEC), oom_fd;
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	sigset_t none;
 
 	setsid();
@@ -87,7 +87,7 @@ become_program(const struct supervisor *s, pid_t supervisor, int output_fd, int 
 	if (getppid() != supervisor)
 		_exit(127);
 	/* If memory runs out, the kernel ends the program and not the processes that look after it. */
-	oom_fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	int oom_fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 	if (oom_fd >= 0) {
 		if (write(oom_fd, "500", 3) < 0)
 			errno = 0; /* only a preference */
@@ -142,7 +142,6 @@ static void read_sandbox_status(struct supervisor *s)
 {
 	size_t room = sizeof(s->status_text) - 1 - s->n_status;
 	ssize_t n = room ? read(s->status_fd, s->status_text + s->n_status, room) : 0;
-	const char *p;
 
 	if (n < 0 && errno == EAGAIN)
 		return;
@@ -152,7 +151,7 @@ static void read_sandbox_status(struct supervisor *s)
 		return;
 	}
 	s->n_status += (size_t)n;
-	p = strstr(s->status_text, "\"child-pid\": ");
+	const char *p = strstr(s->status_text, "\"child-pid\": ");
 	if (!p || s->group || !strpbrk(p, ",}"))
 		return;
 	s->group = (pid_t)strtol(strchr(p, ':') + 1, NULL, 10);
@@ -186,12 +185,10 @@ static void __attribute__((noreturn)) end_supervisor(struct supervisor *s)
 static void __attribute__((noreturn)) run_supervisor(const struct child_spec *spec, int socket, int output_fd)
 {
 	struct supervisor s = {.spec = spec, .socket = socket, .status_fd = -1};
-	sigset_t all;
-	sigset_t children;
+	sigset_t all, children;
 
 	descendants_adopt();
 	prctl(PR_SET_NAME, "outpost-step");
-	/* The descriptor that reports ended children. */
 	/* A signal to the whole process group is meant for the job, which sends a command then. */
 	sigfillset(&all);
 	sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
@@ -212,11 +209,10 @@ static void __attribute__((noreturn)) run_supervisor(const struct child_spec *sp
 			read_sandbox_status(&s);
 		if (fds[1].revents) {
 			struct signalfd_siginfo info;
-			bool none_left;
 
 			while (read(s.signal_fd, &info, sizeof(info)) == sizeof(info))
 				;
-			none_left = descendants_reap(&s.d);
+			bool none_left = descendants_reap(&s.d);
 			if (s.d.is_ended)
 				send_end(&s);
 			/* After a terminate command the rest of the group may live until the kill command. Processes
@@ -369,18 +365,16 @@ int child_run(const struct child_spec *s, struct child_end *ret, struct error *e
 {
 	struct child c = {.spec = s, .end = ret, .next_ms = -1};
 	int64_t started_ms = clock_mono_ms();
-	int rc;
-	struct stop *stop;
 	size_t n_bytes = 0;
 
 	*ret = (struct child_end){.exit_code = -1, .is_set_up = true};
-	rc = start_supervisor(&c, e);
+	int rc = start_supervisor(&c, e);
 	if (rc)
 		return rc;
 	if (s->timeout_ms >= 0)
 		c.next_ms = started_ms + s->timeout_ms;
 	/* Until the supervisor says that all processes are gone, or is gone itself. */
-	stop = c.spec->stop;
+	struct stop *stop = s->stop;
 	while (!c.is_over) {
 		struct pollfd fds[] = {{.fd = c.socket, .events = POLLIN}, {.fd = c.output_fd, .events = POLLIN},
 		    {.fd = stop && !stop->is_wanted ? stop->fd : -1, .events = POLLIN}};
@@ -474,10 +468,16 @@ void environment_copy_all(struct environment *v, const char *const *names)
 		environment_copy(v, *names, NULL);
 }
 
-void environment_of_check(struct environment *v)
+int child_run_check(const struct child_spec *s, struct child_end *ret, struct error *e)
 {
 	static const char *const names[] = {"HOME", "LANG", "TZ", "USER", NULL};
+	struct environment env = {.n = 0};
+	struct child_spec own = *s;
 
-	environment_copy(v, "PATH", ENVIRONMENT_PATH);
-	environment_copy_all(v, names);
+	environment_copy(&env, "PATH", ENVIRONMENT_PATH);
+	environment_copy_all(&env, names);
+	own.env = (const char *const *)env.list;
+	int rc = child_run(&own, ret, e);
+	environment_release(&env);
+	return rc;
 }

@@ -1,8 +1,7 @@
 /* Runs one program until it and all processes that it started have ended.
  *
- * A supervisor process is forked between the job's process and the program. It adopts the program's
- * orphans and ends them all when the program has ended, and also when the job's process is gone, even by
- * SIGKILL.
+ * A supervisor process is forked between the job's process and the program. It adopts the program's orphans and ends
+ * them all when the program has ended, and also when the job's process is gone, even by SIGKILL.
  *
  * Thread: the only thread of the job's process, because it forks. Every call blocks. */
 #pragma once
@@ -47,6 +46,9 @@ struct child_end {
  * program), ERR_IO (no descriptor or process available). */
 int child_run(const struct child_spec *s, struct child_end *ret, struct error *e) MUST_CHECK;
 
+/* The same for a program that tests the machine: it gets a basic system's variables instead of s->env. */
+int child_run_check(const struct child_spec *s, struct child_end *ret, struct error *e) MUST_CHECK;
+
 /* Waits `ms`, or until a stop is wanted. True if it is. */
 bool stop_wait(struct stop *s, int64_t ms);
 
@@ -66,8 +68,6 @@ void environment_set(struct environment *v, const char *name, const char *value)
 void environment_copy(struct environment *v, const char *name, const char *fallback);
 /* Adds our own values of all names, which end with NULL. */
 void environment_copy_all(struct environment *v, const char *const *names);
-/* For a program that tests the machine: a basic system's variables. */
-void environment_of_check(struct environment *v);
 /* Frees it and wipes its memory, which holds secrets. */
 void environment_release(struct environment *v);
 

@@ -50,7 +50,6 @@ static int list_children(pid_t *pids)
 	char path[64], text[32768], *end;
 	struct dirent *entry;
 	int n = 0, parent;
-	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
 	if (read_proc_file(path, text, sizeof(text))) {
@@ -65,7 +64,7 @@ static int list_children(pid_t *pids)
 		return n;
 	}
 	/* The kernel was built without its own list of our children. */
-	dir = opendir("/proc");
+	DIR *dir = opendir("/proc");
 	while (dir && n < PIDS_MAX && (entry = readdir(dir)) != NULL) {
 		snprintf(path, sizeof(path), "/proc/%.16s/stat", entry->d_name);
 		if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || !read_proc_file(path, text, sizeof(text)))

@@ -35,8 +35,6 @@ static void end_output_line(struct git_output *o, char separator)
 	const char *line = buf_str(&o->line);
 	bool is_fatal = str_has_prefix(line, "fatal: ") || str_has_prefix(line, "error: ");
 	int64_t now_ms = clock_mono_ms();
-	struct buf text = BUF_INIT(sizeof(o->end->message) * 4);
-	char *masked;
 
 	if (separator == '\n') {
 		for (const char *const *p = missing_texts; *p; p++)
@@ -47,10 +45,9 @@ static void end_output_line(struct git_output *o, char separator)
 		/* A clone prints its reason before the line that says that it failed. */
 		if (*line && (!o->has_fatal || (is_fatal && !str_has_prefix(line, "fatal: clone of ")))) {
 			o->has_fatal = is_fatal;
-			masked = masks_text(o->job->masks, line);
-			escape_line(&text, masked, sizeof(o->end->message) / 4);
-			snprintf(o->end->message, sizeof(o->end->message), "%s", buf_str(&text));
-			buf_release(&text);
+			char *masked = masks_line(o->job->masks, line, sizeof(o->end->message) / 4);
+
+			snprintf(o->end->message, sizeof(o->end->message), "%s", masked);
 			free(masked);
 		}
 		buf_append_char(&o->line, '\n');
@@ -92,13 +89,14 @@ static void add_setting(char ***argv, const char *setting)
 static char **git_argv(const struct git_output *o, const char *const *args)
 {
 	const struct git_remote *r = o->remote;
-	char **argv = NULL, *include;
+	char **argv = NULL;
 
 	strv_add(&argv, "git");
 	if (r && r->kind == GIT_OPERATORS_URL) {
 		add_setting(&argv, "core.sshCommand=ssh -oBatchMode=yes");
 		if (o->job->config->git_config) {
-			include = xasprintf("include.path=%s", o->job->config->git_config);
+			char *include = xasprintf("include.path=%s", o->job->config->git_config);
+
 			add_setting(&argv, include);
 			free(include);
 		}
@@ -138,7 +136,6 @@ static int run_git(struct git_output *o, const char *folder, const char *const *
 	    .on_output = on_git_output,
 	    .ctx = o};
 	struct child_end end;
-	int rc;
 
 	environment_copy(&env, "PATH", ENVIRONMENT_PATH);
 	environment_copy_all(&env, names);
@@ -154,7 +151,7 @@ static int run_git(struct git_output *o, const char *folder, const char *const *
 	environment_set(&env, "GIT_ASKPASS", "true");
 	environment_set(&env, "SSH_ASKPASS", "true");
 	spec.env = (const char *const *)env.list;
-	rc = child_run(&spec, &end, e);
+	int rc = child_run(&spec, &end, e);
 	if (!rc && o->line.len > 0)
 		end_output_line(o, '\n');
 	if (!rc && (end.is_cancelled || j->stop.is_wanted))
@@ -174,11 +171,10 @@ int git_fetch(struct job *j, const char *folder, const struct git_remote *remote
     struct git_end *ret, struct error *e)
 {
 	struct git_output o = {.job = j, .remote = remote, .end = ret, .line = BUF_INIT(LINE_MAX_BYTES)};
-	int rc;
 
 	*ret = (struct git_end){.is_done = false};
 	o.next_progress_ms = clock_mono_ms() + PROGRESS_MS;
-	rc = run_git(&o, folder, args, e);
+	int rc = run_git(&o, folder, args, e);
 	if (ret->is_done)
 		ret->message[0] = '\0';
 	buf_release(&o.line);
@@ -241,11 +237,7 @@ static bool is_domain_name(const char *s)
 
 int git_url_parse(const char *text, struct git_url *ret)
 {
-	const char *host, *end, *colon;
-	int64_t port;
 	const char *p;
-	size_t n;
-	bool is_bracketed;
 
 	*ret = (struct git_url){.is_plain = str_has_prefix(text, "http://")};
 	if ((!ret->is_plain && !str_has_prefix(text, "https://")) || strlen(text) > URL_MAX_BYTES)
@@ -253,13 +245,13 @@ int git_url_parse(const char *text, struct git_url *ret)
 	for (p = text; *p; p++)
 		if ((unsigned char)*p <= ' ' || *p == 0x7f || *p == '\\')
 			return ERR_INVALID;
-	host = strstr(text, "://") + 3;
-	end = host + strcspn(host, "/?#");
+	const char *host = strstr(text, "://") + 3;
+	const char *end = host + strcspn(host, "/?#");
 	if (*end != '/')
 		return ERR_INVALID;
-	colon = *host == '[' ? memchr(host, ']', (size_t)(end - host)) : host;
+	const char *colon = *host == '[' ? memchr(host, ']', (size_t)(end - host)) : host;
 	colon = colon ? memchr(colon, ':', (size_t)(end - colon)) : NULL;
-	port = ret->is_plain ? 80 : 443;
+	int64_t port = ret->is_plain ? 80 : 443;
 	if (colon) {
 		char digits[8];
 
@@ -270,8 +262,8 @@ int git_url_parse(const char *text, struct git_url *ret)
 	}
 	ret->port = (int)port;
 	p = host;
-	n = (size_t)((colon ? colon : end) - host);
-	is_bracketed = n > 2 && p[0] == '[' && p[n - 1] == ']';
+	size_t n = (size_t)((colon ? colon : end) - host);
+	bool is_bracketed = n > 2 && p[0] == '[' && p[n - 1] == ']';
 	if (is_bracketed) {
 		p++;
 		n -= 2;
@@ -289,20 +281,19 @@ int git_url_parse(const char *text, struct git_url *ret)
 
 char *git_url_resolve(const char *parent, const char *written)
 {
-	char *base, *url = NULL, separator = '/', *at;
+	char *url = NULL, separator = '/';
 	bool is_right = true;
-	size_t n;
 
 	if (!str_has_prefix(written, "./") && !str_has_prefix(written, "../"))
 		return xstrdup(written);
-	base = xstrdup(parent);
-	n = strlen(base);
+	char *base = xstrdup(parent);
+	size_t n = strlen(base);
 	while (n > 0 && base[n - 1] == '/')
 		base[--n] = '\0';
 	while (is_right && *written == '.') {
 		if (str_has_prefix(written, "../")) {
 			/* Removes the last component. */
-			at = strrchr(base, '/');
+			char *at = strrchr(base, '/');
 			at = at ? at : strrchr(base, ':');
 			is_right = at && at != base;
 			separator = is_right ? *at : separator;

@@ -1,11 +1,10 @@
-/* Runs the git program for a job. git obeys the settings that are written here and those of checkout.git_config,
- * and nothing else: no configuration of the user or the system, no hook, no filter, no credential helper, no
- * ~/.netrc. It asks no person anything and follows no redirect. Its progress goes to the job's log once a
- * second.
+/* Runs the git program for a job. git obeys the settings that are written here and those of checkout.git_config, and
+ * nothing else: no configuration of the user or the system, no hook, no filter, no credential helper, no ~/.netrc. It
+ * asks no person anything and follows no redirect. Its progress goes to the job's log once a second.
  *
- * Thread: the only one of the job's process; git_url_parse() and git_url_resolve() are pure, for any thread.
- * Every call that runs git blocks and returns ERR_CANCELLED or ERR_TIMEOUT if the job's time is over, or the
- * error of a git that could not be run. Its `args` end with NULL. */
+ * Thread: the only one of the job's process; git_url_parse() and git_url_resolve() are pure, for any thread. Every call
+ * that runs git blocks and returns ERR_CANCELLED or ERR_TIMEOUT if the job's time is over, or the error of a git that
+ * could not be run. Its `args` end with NULL. */
 #pragma once
 
 #include "steps/job.h"

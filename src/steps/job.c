@@ -16,19 +16,6 @@ int64_t job_time_left(const struct job *j)
 	return left > 0 ? left : 0;
 }
 
-/* One line without secrets and control characters. free(). */
-static char *message_text(const struct job *j, const char *text)
-{
-	struct buf line = BUF_INIT(MESSAGE_MAX_CHARS * 4 + 16);
-	char *masked = masks_text(j->masks, text), *message;
-
-	escape_line(&line, masked, MESSAGE_MAX_CHARS);
-	message = xstrdup(buf_str(&line));
-	buf_release(&line);
-	free(masked);
-	return message;
-}
-
 void job_conclude(struct job *j, const char *conclusion, const char *fmt, ...)
 {
 	char *text = NULL;
@@ -41,7 +28,7 @@ void job_conclude(struct job *j, const char *conclusion, const char *fmt, ...)
 		abort();
 	va_end(ap);
 	j->result.conclusion = xstrdup(conclusion);
-	j->result.message = message_text(j, text);
+	j->result.message = masks_line(j->masks, text, MESSAGE_MAX_CHARS);
 	free(text);
 }
 
@@ -64,18 +51,17 @@ static int make_real_folder(const char *path, struct error *e)
 static struct masks *make_masks(const struct runner_config *c)
 {
 	struct masks *m = masks_new();
-	const char *host = c->git_url ? strstr(c->git_url, "://") : NULL, *at, *colon;
-	char *login;
+	const char *host = c->git_url ? strstr(c->git_url, "://") : NULL;
 
 	for (size_t i = 0; i < c->n_secrets; i++)
 		masks_add(m, secret_text(c->secrets[i].value));
 	if (c->authorization)
 		masks_add(m, runner_config_token(c));
-	at = host ? strchr(host + 3, '@') : NULL;
+	const char *at = host ? strchr(host + 3, '@') : NULL;
 	if (!at || memchr(host + 3, '/', (size_t)(at - host - 3)))
 		return m;
-	login = xstrndup(host + 3, (size_t)(at - host - 3));
-	colon = strchr(login, ':');
+	char *login = xstrndup(host + 3, (size_t)(at - host - 3));
+	const char *colon = strchr(login, ':');
 	masks_add(m, colon ? colon + 1 : login);
 	explicit_bzero(login, strlen(login));
 	free(login);
@@ -121,13 +107,12 @@ static int write_tests(struct job *j, struct error *e)
 static int prepare_job(struct job *j, struct error *e)
 {
 	struct error why = {0};
-	char *change, *offer = NULL;
+	char *offer = NULL;
 	size_t n;
-	int rc;
 
 	if (!access(j->work, F_OK))
 		return error_set(e, ERR_EXISTS, "this job's process ended before the job did");
-	rc = keyring_start_session(e);
+	int rc = keyring_start_session(e);
 	if (!rc)
 		rc = job_folder_read(j->folder, "offer.json", LEASE_OFFER_MAX_BYTES, &offer, &n, e);
 	if (!rc && lease_offer_parse(offer, n, &j->offer, &why))
@@ -139,7 +124,7 @@ static int prepare_job(struct job *j, struct error *e)
 		rc = make_real_folder(j->temporary, e);
 	if (rc)
 		return rc;
-	change = lease_offer_change_text(&j->offer);
+	char *change = lease_offer_change_text(&j->offer);
 	rc = job_folder_write(j->folder, "change.json", change, strlen(change), e);
 	free(change);
 	return rc ? rc : write_tests(j, e);
@@ -148,7 +133,6 @@ static int prepare_job(struct job *j, struct error *e)
 static void pick_up_report(struct job *j, const struct found_files *before)
 {
 	struct error e = {0};
-	char *first, *second;
 
 	if (str_eq(j->result.conclusion, "cancelled") || str_eq(j->result.conclusion, "startup_failure") ||
 	    !report_pickup(j, before, &j->result.has_report, &e))
@@ -161,11 +145,10 @@ static void pick_up_report(struct job *j, const struct found_files *before)
 		return;
 	}
 	/* The job has failed for another reason: its message gets this one too. */
-	first = j->result.message;
-	second = message_text(j, e.text);
+	char *first = j->result.message;
+	char *second = masks_line(j->masks, e.text, MESSAGE_MAX_CHARS);
 	j->result.message = xasprintf("%s%s%s", first ? first : "", first ? "; " : "", second);
-	free(second);
-	free(first);
+	FREE_ALL(second, first);
 }
 
 static void do_work(struct job *j)
@@ -216,14 +199,12 @@ static int run_locked(struct job *j, struct error *e)
 	struct error why = {0};
 	char *path = path_join(j->folder, "result.json");
 	bool is_over = !access(path, F_OK);
-	int rc;
 	struct error trouble = {0};
-	char *excerpt;
 
 	free(path);
 	if (is_over)
 		return 0;
-	rc = job_log_open(j->folder, j->config->log_max_bytes, j->masks, &j->log, e);
+	int rc = job_log_open(j->folder, j->config->log_max_bytes, j->masks, &j->log, e);
 	if (rc)
 		return rc;
 	descendants_adopt();
@@ -235,7 +216,8 @@ static int run_locked(struct job *j, struct error *e)
 	if (!j->result.conclusion) {
 		j->result.conclusion = xstrdup("success");
 	} else {
-		excerpt = job_log_excerpt(j->log);
+		char *excerpt = job_log_excerpt(j->log);
+
 		if (job_folder_write(j->folder, "excerpt", excerpt, strlen(excerpt), &trouble))
 			job_log_say(j->log, "excerpt: %s", trouble.text);
 		free(excerpt);
@@ -287,13 +269,7 @@ int job_run(const struct runner_config *c, const char *folder, const struct step
 		rc = run_locked(&j, e);
 	if (lock >= 0)
 		close(lock);
-	free(j.folder);
-	free(j.work);
-	free(j.temporary);
-	free(j.results);
-	free(j.change_file);
-	free(j.tests_file);
-	free(j.git_home);
+	FREE_ALL(j.folder, j.work, j.temporary, j.results, j.change_file, j.tests_file, j.git_home);
 	strv_free(j.mirrors);
 	lease_offer_release(&j.offer);
 	masks_free(j.masks);

@@ -1,6 +1,5 @@
-/* One job while its process runs it: the state that the files of this folder share, and the order of its
- * life. result.json is written last, after everything that it speaks of is on disk, so a reader of it may
- * believe the rest.
+/* One job while its process runs it: the state that the files of this folder share, and the order of its life.
+ * result.json is written last, after everything that it speaks of is on disk, so a reader of it may believe the rest.
  *
  * Thread: the only one of the job's process. Every call blocks. */
 #pragma once
@@ -44,9 +43,8 @@ int job_run(
     const struct runner_config *c, const char *folder, const struct steps_pace *pace, struct error *e) MUST_CHECK;
 
 /* ---- checkout.c ---- */
-/* Checks the commit under test out in the job's work folder, with its submodules if the configuration wants
- * them. ERR_CANCELLED, ERR_TIMEOUT; every other error means that the job cannot start. *e is git's own last
- * error. */
+/* Checks the commit under test out in the job's work folder, with its submodules if the configuration wants them.
+ * ERR_CANCELLED, ERR_TIMEOUT; every other error means that the job cannot start. *e is git's own last error. */
 int checkout(struct job *j, struct error *e) MUST_CHECK;
 
 /* ---- step.c ---- */

@@ -21,6 +21,13 @@ int job_folder_write(const char *folder, const char *name, const void *p, size_t
 	return rc;
 }
 
+int job_folder_make(const char *path, struct error *e)
+{
+	if (mkdir(path, 0700) == 0 || errno == EEXIST)
+		return 0;
+	return error_set(e, errno == ENOSPC ? ERR_FULL : ERR_IO, "%s: cannot be made: %s", path, strerror(errno));
+}
+
 int job_folder_read(const char *folder, const char *name, size_t max, char **ret, size_t *ret_n, struct error *e)
 {
 	char *path = path_join(folder, name);
@@ -84,11 +91,10 @@ int job_folder_cancel(const char *folder, struct error *e)
 	char *text = NULL;
 	int64_t pid = 0;
 	size_t n;
-	int rc;
 
 	if (!job_folder_is_locked(folder))
 		return error_set(e, ERR_NOT_FOUND, "%s: no process runs this job", folder);
-	rc = job_folder_read(folder, "lock", 32, &text, &n, e);
+	int rc = job_folder_read(folder, "lock", 32, &text, &n, e);
 	if (!rc) {
 		text[strcspn(text, "\n")] = '\0';
 		if (parse_int64(text, &pid) || pid <= 1)
@@ -106,9 +112,7 @@ static const char *const conclusions[] = {
 
 int job_result_write(const char *folder, const struct job_result *r, struct error *e)
 {
-	json_t *v, *steps = json_array();
-	char *text;
-	int rc;
+	json_t *steps = json_array();
 
 	for (size_t i = 0; i < r->n_steps; i++) {
 		const struct step_outcome *o = &r->steps[i];
@@ -118,12 +122,12 @@ int job_result_write(const char *folder, const struct job_result *r, struct erro
 		json_set_str(step, "name", o->name);
 		json_array_append_new(steps, step);
 	}
-	v = json_pack("{s:s, s:n, s:o, s:I, s:I, s:b}", "conclusion", r->conclusion, "message", "steps", steps,
+	json_t *v = json_pack("{s:s, s:n, s:o, s:I, s:I, s:b}", "conclusion", r->conclusion, "message", "steps", steps,
 	    "started_ms", (json_int_t)r->started_ms, "completed_ms", (json_int_t)r->completed_ms, "report",
 	    (int)r->has_report);
 	json_set_str(v, "message", r->message);
-	text = json_text(v);
-	rc = job_folder_write(folder, "result.json", text, strlen(text), e);
+	char *text = json_text(v);
+	int rc = job_folder_write(folder, "result.json", text, strlen(text), e);
 	free(text);
 	json_decref(v);
 	return rc;
@@ -131,25 +135,22 @@ int job_result_write(const char *folder, const struct job_result *r, struct erro
 
 int job_result_read(const char *folder, struct job_result *ret, struct error *e)
 {
-	const json_t *steps;
-	const char *conclusion;
 	json_t *v = NULL;
 	char *text = NULL;
 	size_t n = 0;
-	int rc;
 
 	memset(ret, 0, sizeof(*ret));
-	rc = job_folder_read(folder, "result.json", RESULT_MAX_BYTES, &text, &n, e);
+	int rc = job_folder_read(folder, "result.json", RESULT_MAX_BYTES, &text, &n, e);
 	if (rc)
 		return rc;
 	(void)!json_parse(text, n, &v, NULL);
 	free(text);
-	conclusion = json_get_str(v, "conclusion");
+	const char *conclusion = json_get_str(v, "conclusion");
 	if (!conclusion || !strv_contains(conclusions, conclusion)) {
 		json_decref(v);
 		return error_set(e, ERR_CORRUPT, "%s/result.json: not a job's result", folder);
 	}
-	steps = json_object_get(v, "steps");
+	const json_t *steps = json_object_get(v, "steps");
 	ret->conclusion = xstrdup(conclusion);
 	ret->message = xstrdup_or_null(json_get_str(v, "message"));
 	ret->n_steps = json_array_size(steps);
@@ -175,17 +176,14 @@ void job_result_release(struct job_result *r)
 {
 	for (size_t i = 0; i < r->n_steps; i++)
 		free(r->steps[i].name);
-	free(r->steps);
-	free(r->conclusion);
-	free(r->message);
+	FREE_ALL(r->steps, r->conclusion, r->message);
 	memset(r, 0, sizeof(*r));
 }
 
 /* ---- removing ----
- * The trees come from strangers' programs: they may be deeper than the number of descriptors, without
- * permissions, and full of links. So names are removed only inside a folder that is open and that was
- * opened without following a link. A folder below DEPTH_MAX is first moved to the top, so recursion and
- * open descriptors stay bounded. */
+ * The trees come from strangers' programs: they may be deeper than the number of descriptors, without permissions, and
+ * full of links. So names are removed only inside a folder that is open and that was opened without following a link. A
+ * folder below DEPTH_MAX is first moved to the top, so recursion and open descriptors stay bounded. */
 
 struct removal {
 	int top_fd;

@@ -28,9 +28,8 @@ struct step_outcome {
 };
 
 struct job_result {
-	/* success | failure | timed_out | cancelled | startup_failure (checkout, sandbox) |
-	 * action_required (a step's program or file is missing; or the steps passed, but the promised
-	 * report is missing or wrong) */
+	/* success | failure | timed_out | cancelled | startup_failure (checkout, sandbox) | action_required (a step's
+	 * program or file is missing; or the steps passed, but the promised report is missing or wrong) */
 	char *conclusion;
 	char *message;              /* one line that says why, without secrets; NULL for success */
 	struct step_outcome *steps; /* the steps that were started */
@@ -39,9 +38,10 @@ struct job_result {
 	bool has_report;
 };
 
-/* Writes NAME whole or not at all, durable when it returns (temporary file, fsync, rename, fsync
- * of the folder). */
+/* Writes NAME whole or not at all, durable when it returns (temporary file, fsync, rename, fsync of the folder). */
 int job_folder_write(const char *folder, const char *name, const void *p, size_t n, struct error *e) MUST_CHECK;
+/* Makes a folder for this user alone; one that exists is fine. ERR_FULL, ERR_IO. */
+int job_folder_make(const char *path, struct error *e) MUST_CHECK;
 /* Reads at most max bytes. ERR_NOT_FOUND: no such file. free() *ret, which is NUL-terminated. */
 int job_folder_read(
     const char *folder, const char *name, size_t max, char **ret, size_t *ret_n, struct error *e) MUST_CHECK;

@@ -15,19 +15,17 @@ enum {
 static void clean_byte(struct clean_text *c, char b, struct buf *out)
 {
 	char low[sizeof(c->held)], high[sizeof(c->held)];
-	unsigned char first;
-	size_t length;
 	bool is_open = false;
 
 	if (!c->n_held && b == '\0')
 		return;
 	c->held[c->n_held++] = b;
-	first = (unsigned char)c->held[0];
-	length = first < 0x80                     ? 1
-		 : first >= 0xc2 && first <= 0xdf ? 2
-		 : first >= 0xe0 && first <= 0xef ? 3
-		 : first >= 0xf0 && first <= 0xf4 ? 4
-						  : 0; /* no character begins with this byte */
+	unsigned char first = (unsigned char)c->held[0];
+	size_t length = first < 0x80                     ? 1
+			: first >= 0xc2 && first <= 0xdf ? 2
+			: first >= 0xe0 && first <= 0xef ? 3
+			: first >= 0xf0 && first <= 0xf4 ? 4
+							 : 0; /* no character begins with this byte */
 	if (length && c->n_held < length) {
 		/* True if these bytes can still become a character. The lowest and the highest continuation find
 		 * overlong forms and surrogates at their second byte. */
@@ -101,8 +99,7 @@ void masks_free(struct masks *m)
 		explicit_bzero(m->list[i].text, m->list[i].n);
 		free(m->list[i].text);
 	}
-	free(m->list);
-	free(m);
+	FREE_ALL(m->list, m);
 }
 
 static void add_mask(struct masks *m, const char *p, size_t n)
@@ -238,6 +235,16 @@ char *masks_text(const struct masks *m, const char *text)
 	return out.data ? buf_take(&out) : xstrdup("");
 }
 
+char *masks_line(const struct masks *m, const char *text, size_t max_chars)
+{
+	struct buf line = BUF_INIT(SIZE_MAX / 2);
+	char *masked = masks_text(m, text);
+
+	escape_line(&line, masked, max_chars);
+	free(masked);
+	return line.data ? buf_take(&line) : xstrdup("");
+}
+
 /* ---- the newest bytes of a stream ---- */
 
 struct tail {
@@ -346,12 +353,10 @@ static void write_log_bytes(struct job_log *l, const char *p, size_t n)
 static void add_log_text(struct job_log *l, const char *p, size_t n)
 {
 	int64_t room = l->head_bytes - l->n_bytes;
-	size_t n_head;
-	char *mark;
 
 	if (n == 0)
 		return;
-	n_head = l->is_capped || room <= 0 ? 0 : (int64_t)n <= room ? n : (size_t)room;
+	size_t n_head = l->is_capped || room <= 0 ? 0 : (int64_t)n <= room ? n : (size_t)room;
 	/* Do not cut a character. */
 	while (n_head > 0 && n_head < n && ((unsigned char)p[n_head] & 0xc0) == 0x80)
 		n_head--;
@@ -359,8 +364,9 @@ static void add_log_text(struct job_log *l, const char *p, size_t n)
 	if (n_head > 0)
 		l->is_line_open = p[n_head - 1] != '\n';
 	if (n_head < n && !l->is_capped) {
-		mark = xasprintf("%s== the log has %lld bytes: from here on only its end is kept\n",
+		char *mark = xasprintf("%s== the log has %lld bytes: from here on only its end is kept\n",
 		    l->is_line_open ? "\n" : "", (long long)l->n_bytes);
+
 		l->is_capped = true;
 		write_log_bytes(l, mark, strlen(mark));
 		free(mark);
@@ -401,8 +407,7 @@ static void flush_output(struct job_log *l)
 
 void job_log_say(struct job_log *l, const char *fmt, ...)
 {
-	struct buf line = BUF_INIT(SIZE_MAX / 2);
-	char *text = NULL, *masked;
+	char *text = NULL;
 	va_list ap;
 
 	flush_output(l);
@@ -410,14 +415,10 @@ void job_log_say(struct job_log *l, const char *fmt, ...)
 	if (vasprintf(&text, fmt, ap) < 0)
 		abort();
 	va_end(ap);
-	masked = masks_text(l->mask.masks, text);
-	buf_append_str(&line, l->is_line_open ? "\n== " : "== ");
-	escape_line(&line, masked, LINE_MAX_CHARS);
-	buf_append_char(&line, '\n');
-	add_log_text(l, line.data, line.len);
-	buf_release(&line);
-	free(masked);
-	free(text);
+	char *masked = masks_line(l->mask.masks, text, LINE_MAX_CHARS);
+	char *line = xasprintf("%s%s\n", l->is_line_open ? "\n== " : "== ", masked);
+	add_log_text(l, line, strlen(line));
+	FREE_ALL(line, masked, text);
 }
 
 void job_log_begin_excerpt(struct job_log *l)
@@ -428,14 +429,13 @@ void job_log_begin_excerpt(struct job_log *l)
 
 char *job_log_excerpt(struct job_log *l)
 {
-	const char *text, *p;
 	int n_lines = 0;
 
 	flush_output(l);
 	tail_trim(&l->excerpt);
-	text = buf_str(&l->excerpt.bytes);
+	const char *text = buf_str(&l->excerpt.bytes);
 	/* The first line may be cut: then it is left out, unless it is the only one. */
-	p = l->excerpt.n_dropped > 0 ? strchr(text, '\n') : NULL;
+	const char *p = l->excerpt.n_dropped > 0 ? strchr(text, '\n') : NULL;
 	if (p && p[1])
 		text = p + 1;
 	for (p = text + strlen(text); p > text; p--)
@@ -446,8 +446,6 @@ char *job_log_excerpt(struct job_log *l)
 
 int job_log_close(struct job_log *l, struct error *e)
 {
-	int rc;
-
 	if (!l)
 		return 0;
 	flush_output(l);
@@ -463,7 +461,7 @@ int job_log_close(struct job_log *l, struct error *e)
 	}
 	if (!l->error.code && fdatasync(l->fd))
 		error_set(&l->error, ERR_IO, "%s: %s", l->path, strerror(errno));
-	rc = l->error.code;
+	int rc = l->error.code;
 	if (rc)
 		error_set(e, rc, "%s", l->error.text);
 	close(l->fd);

@@ -32,6 +32,9 @@ void masks_add(struct masks *m, const char *value);
 /* A copy of the text without secrets. free(). */
 char *masks_text(const struct masks *m, const char *text);
 
+/* The same as one line of at most max_chars characters, without control characters. free(). */
+char *masks_line(const struct masks *m, const char *text, size_t max_chars);
+
 /* The same for a stream. */
 struct mask_stream {
 	const struct masks *masks; /* borrowed; may grow meanwhile */

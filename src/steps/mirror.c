@@ -58,13 +58,11 @@ int mirror_lock(struct job *j, int *ret_lock, struct error *e)
 	*ret_lock = -1;
 	for (size_t i = 0; i < ARRAY_LEN(mirror_folders); i++) {
 		char *path = xasprintf("%s/%s", j->config->work_dir, mirror_folders[i]);
-		bool is_there = !mkdir(path, 0700) || errno == EEXIST;
+		int rc = job_folder_make(path, e);
 
-		if (!is_there)
-			error_set(e, ERR_IO, "%s: %s", path, strerror(errno));
 		free(path);
-		if (!is_there)
-			return ERR_IO;
+		if (rc)
+			return rc;
 	}
 	*ret_lock = open_mirror_lock(j->config->work_dir, e);
 	if (*ret_lock < 0)
@@ -92,13 +90,11 @@ static int prepare_mirror(struct job *j, const char *path, const char *ref, stru
 	    "shallow.lock", "packed-refs.lock", "config.lock", "HEAD.lock", MIRROR_TIP ".lock", ref_lock, "gc.pid"};
 	char *packs = xasprintf("%s/objects/pack", path), *head = xasprintf("%s/HEAD", path);
 	struct dirent *entry;
-	DIR *dir;
 	const char *args[] = {"init", "--quiet", "--bare", ".", NULL};
 	int rc = 0;
 
 	if (access(head, F_OK)) {
-		if (mkdir(path, 0700) && errno != EEXIST)
-			rc = error_set(e, ERR_IO, "%s: %s", path, strerror(errno));
+		rc = job_folder_make(path, e);
 		if (!rc)
 			rc = git_must(j, path, args, e);
 	} else {
@@ -108,7 +104,7 @@ static int prepare_mirror(struct job *j, const char *path, const char *ref, stru
 			unlink(file);
 			free(file);
 		}
-		dir = opendir(packs);
+		DIR *dir = opendir(packs);
 		while (dir && (entry = readdir(dir)) != NULL)
 			if (str_has_prefix(entry->d_name, "tmp_"))
 				unlinkat(dirfd(dir), entry->d_name, 0);
@@ -118,9 +114,7 @@ static int prepare_mirror(struct job *j, const char *path, const char *ref, stru
 	/* Its time says when a job used it last. */
 	if (!rc && utimensat(AT_FDCWD, path, NULL, 0))
 		rc = error_set(e, ERR_IO, "%s: %s", path, strerror(errno));
-	free(head);
-	free(packs);
-	free(ref_lock);
+	FREE_ALL(head, packs, ref_lock);
 	return rc;
 }
 
@@ -186,24 +180,22 @@ static int fetch_submodule(struct fetching *f, const char *const *args, struct g
 {
 	const struct runner_config *c = f->job->config;
 	struct git_remote remote = {.kind = GIT_CHANGES_URL, .proxy = c->submodule_proxy};
-	enum relay_trouble trouble;
 	struct relay relay;
 	struct git_url url;
 	char proxy[48];
-	int rc;
 
 	if (git_url_parse(f->want->url, &url))
 		return error_set(e, ERR_DENIED, "%s is not fetched", f->want->url);
 	remote.is_plain = url.is_plain;
 	if (remote.proxy)
 		return git_fetch(f->job, f->mirror, &remote, args, end, e);
-	rc = relay_start(&url, &c->git_networks, &relay, e);
+	int rc = relay_start(&url, &c->git_networks, &relay, e);
 	if (rc)
 		return rc;
 	snprintf(proxy, sizeof(proxy), "socks5h://127.0.0.1:%d", relay.port);
 	remote.proxy = proxy;
 	rc = git_fetch(f->job, f->mirror, &remote, args, end, e);
-	trouble = relay_stop(&relay);
+	enum relay_trouble trouble = relay_stop(&relay);
 	if (rc || end->is_done)
 		return rc;
 	if (trouble == RELAY_UNREACHABLE) {
@@ -281,7 +273,7 @@ static int fetch_tip(struct fetching *f, struct error *e)
 	size_t n_depths = str_has_prefix(f->want->ref, "refs/pull/") ? 1 : ARRAY_LEN(search_depths);
 	struct git_end end = {.is_done = true};
 	bool is_there = false;
-	int rc = 0, depth = f->want->depth, next;
+	int rc = 0, depth = f->want->depth;
 
 	job_log_say(f->job->log, "the commit is not given by its name; fetching %s", f->want->ref);
 	do {
@@ -291,7 +283,7 @@ static int fetch_tip(struct fetching *f, struct error *e)
 		if (!rc)
 			rc = look_in_tip(f, &is_there, e);
 		/* the next depth to search after this one was not enough; 0: none */
-		next = 0;
+		int next = 0;
 		for (size_t i = 0; depth > 0 && !next && i < n_depths; i++)
 			next = search_depths[i] > depth ? search_depths[i] : 0;
 		depth = is_shallow_mirror(f) ? next : 0;
@@ -305,28 +297,27 @@ static int fetch_tip(struct fetching *f, struct error *e)
 		    f->want->sha, f->want->ref, at,
 		    str_has_prefix(f->want->ref, "refs/pull/") ? ": it was pushed to again"
 							       : ", without it among the newest commits");
-	free(at);
-	free(refspec);
+	FREE_ALL(at, refspec);
 	return rc;
 }
 
 /* In the end the ref must point at the commit that was asked for, whatever the server sent. */
 int mirror_fetch(struct job *j, const struct mirror_want *w, char **ret, struct error *e)
 {
-	char *path = mirror_path(j, w->kind, w->url), *at = NULL, *refspec;
+	char *path = mirror_path(j, w->kind, w->url), *at = NULL;
 	struct fetching f = {.job = j, .want = w, .mirror = path};
 	struct git_end end;
-	int rc;
 
 	*ret = NULL;
 	f.ref = xasprintf("refs/outpost/%d/%s", w->depth, w->sha);
-	rc = prepare_mirror(j, path, f.ref, e);
+	int rc = prepare_mirror(j, path, f.ref, e);
 	if (!rc)
 		rc = resolve_commit(&f, f.ref, &at, e);
 	if (!rc && str_eq(at, w->sha))
 		job_log_say(j->log, "commit %s is here already", w->sha);
 	else if (!rc) {
-		refspec = xasprintf("+%s:%s", w->sha, f.ref);
+		char *refspec = xasprintf("+%s:%s", w->sha, f.ref);
+
 		rc = fetch_ref(&f, refspec, w->depth, &end, e);
 		free(refspec);
 		if (!rc && !end.is_done && end.is_missing && w->ref)
@@ -345,9 +336,7 @@ int mirror_fetch(struct job *j, const struct mirror_want *w, char **ret, struct 
 		rc = error_set(e, ERR_IO, "%s: %s", path, strerror(errno));
 	if (!rc && !strv_contains((const char *const *)j->mirrors, *ret))
 		strv_add(&j->mirrors, *ret);
-	free(at);
-	free(f.ref);
-	free(path);
+	FREE_ALL(at, f.ref, path);
 	return rc;
 }
 
@@ -374,8 +363,7 @@ static int tidy_mirror(struct job *j, const char *mirror)
 	}
 	if (!rc)
 		rc = git_ask(j, mirror, collect, &answer, NULL);
-	free(answer);
-	free(refs);
+	FREE_ALL(answer, refs);
 	return rc;
 }
 
@@ -394,47 +382,40 @@ static int compare_newest_first(const void *a, const void *b)
 void mirror_tidy(struct job *j)
 {
 	int fd = open_mirror_lock(j->config->work_dir, NULL);
+	struct module *list = NULL;
+	struct dirent *entry;
+	struct stat st;
+	size_t n = 0;
 
-	if (fd < 0)
-		return;
 	j->until_mono_ms = clock_mono_ms() + TIDY_MS;
 	/* A job that has the lock will tidy up itself. */
-	if (!flock(fd, LOCK_EX | LOCK_NB)) {
-		char *folder;
-		DIR *dir;
-		struct module *list = NULL;
-		struct dirent *entry;
-		struct stat st;
-		size_t n = 0;
-
-		for (char **p = j->mirrors; p && *p && !tidy_mirror(j, *p); p++)
-			;
-		/* Changes choose the URLs of submodules, so the number of their mirrors is bounded. */
-		folder = xasprintf("%s/%s", j->config->work_dir, mirror_folders[MIRROR_MODULE]);
-		dir = opendir(folder);
-		while (dir && (entry = readdir(dir)) != NULL) {
-			if (entry->d_name[0] == '.' || fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
-				continue;
-			list = xrealloc(list, (n + 1) * sizeof(*list));
-			list[n++] = (struct module){.name = xstrdup(entry->d_name),
-			    .used_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec};
-		}
-		if (n > 0)
-			qsort(list, n, sizeof(*list), compare_newest_first);
-		for (size_t i = 0; i < n; i++) {
-			char *path = xasprintf("%s/%s", folder, list[i].name);
-
-			/* A mirror that cannot be removed is tried again after a later job. */
-			if (i >= MODULES_KEPT)
-				(void)!job_folder_remove(path, NULL);
-			free(path);
-			free(list[i].name);
-		}
-		free(list);
-		if (dir)
-			closedir(dir);
-		free(folder);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB)) {
+		if (fd >= 0)
+			close(fd);
+		return;
 	}
+	for (char **p = j->mirrors; p && *p && !tidy_mirror(j, *p); p++)
+		;
+	/* Changes choose the URLs of submodules, so the number of their mirrors is bounded. */
+	char *folder = xasprintf("%s/%s", j->config->work_dir, mirror_folders[MIRROR_MODULE]);
+	DIR *dir = opendir(folder);
+	while (dir && (entry = readdir(dir)) != NULL)
+		if (entry->d_name[0] != '.' && !fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
+			*ARRAY_PUSH(list, n) = (struct module){.name = xstrdup(entry->d_name),
+			    .used_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec};
+	if (n > 0)
+		qsort(list, n, sizeof(*list), compare_newest_first);
+	for (size_t i = 0; i < n; i++) {
+		char *path = xasprintf("%s/%s", folder, list[i].name);
+
+		/* A mirror that cannot be removed is tried again after a later job. */
+		if (i >= MODULES_KEPT)
+			(void)!job_folder_remove(path, NULL);
+		FREE_ALL(path, list[i].name);
+	}
+	if (dir)
+		closedir(dir);
+	FREE_ALL(list, folder);
 	close(fd);
 }
 

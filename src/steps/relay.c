@@ -123,12 +123,9 @@ static bool read_request(const struct connection *l)
 		_exit(1);
 	switch (head[3]) {
 	case 1:
-		is_right =
-		    read_all(l->fd, address + 12, 4) && l->to->is_address && memcmp(address, l->to->address, 16) == 0;
-		break;
 	case 4:
-		is_right =
-		    read_all(l->fd, address, 16) && l->to->is_address && memcmp(address, l->to->address, 16) == 0;
+		is_right = (head[3] == 1 ? read_all(l->fd, address + 12, 4) : read_all(l->fd, address, 16)) &&
+			   l->to->is_address && memcmp(address, l->to->address, 16) == 0;
 		break;
 	case 3:
 		if (!read_all(l->fd, &length, 1) || !read_all(l->fd, text, length))
@@ -151,10 +148,10 @@ static int connect_out(const struct connection *l, bool *ret_any)
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *all = NULL;
 	struct timeval wait = {.tv_sec = CONNECT_SECONDS};
 	char port[8];
-	int fd = -1, rc;
+	int fd = -1;
 
 	snprintf(port, sizeof(port), "%d", l->to->port);
-	rc = getaddrinfo(l->to->host, port, &hints, &all);
+	int rc = getaddrinfo(l->to->host, port, &hints, &all);
 	*ret_any = rc == EAI_AGAIN;
 	if (rc)
 		return -1;
@@ -196,11 +193,10 @@ static void run_connection(const struct connection *l)
 	static const uint8_t done[10] = {5, SOCKS_DONE, 0, 1};
 	struct timeval forever = {.tv_sec = 0};
 	bool any, is_up = true, is_down = true;
-	int out;
 
 	if (!read_request(l))
 		refuse_connection(l, SOCKS_NOT_ALLOWED, RELAY_UNREACHABLE);
-	out = connect_out(l, &any);
+	int out = connect_out(l, &any);
 	if (out < 0 && any)
 		refuse_connection(l, SOCKS_NOT_CONNECTED, RELAY_NOT_CONNECTED);
 	if (out < 0)

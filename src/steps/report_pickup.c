@@ -37,11 +37,10 @@ static void add_found_file(struct search *s, int fd, const char *name)
 static void search_below(struct search *s, int fd, const char *name, const char *pattern, int depth)
 {
 	size_t length = s->path.len;
-	int below;
 
 	if (depth >= FOLDERS_DEEP_MAX || s->n_entries >= ENTRIES_MAX)
 		return;
-	below = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int below = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (below < 0)
 		return;
 	buf_appendf(&s->path, "%s/", name);
@@ -81,13 +80,10 @@ static void search_entries(struct search *s, int fd, const char *part, const cha
 
 static void search_folder(struct search *s, int fd, const char *pattern, int depth)
 {
-	const char *slash;
-	char *part;
-
 	while (*pattern == '/')
 		pattern++;
-	slash = strchr(pattern, '/');
-	part = slash ? xstrndup(pattern, (size_t)(slash - pattern)) : xstrdup(pattern);
+	const char *slash = strchr(pattern, '/');
+	char *part = slash ? xstrndup(pattern, (size_t)(slash - pattern)) : xstrdup(pattern);
 	if (!*part || is_dot_name(part)) {
 		if (!strcmp(part, ".") && slash)
 			search_folder(s, fd, slash + 1, depth);
@@ -216,11 +212,9 @@ static int add_report_file(const struct job *j, const char *path, struct report_
 
 static void mask_in_place(const struct masks *m, char **text)
 {
-	char *masked;
-
 	if (!*text)
 		return;
-	masked = masks_text(m, *text);
+	char *masked = masks_text(m, *text);
 	free(*text);
 	*text = masked;
 }
@@ -276,15 +270,14 @@ int report_pickup(struct job *j, const struct found_files *before, bool *ret_has
 {
 	struct report_file all = {.n_tests = 0};
 	struct found_files now;
-	size_t n_old, n_bytes = 0;
-	char *text;
+	size_t n_bytes = 0;
 	int rc = 0;
 
 	*ret_has_report = false;
 	if (!j->config->report_globs || !*j->config->report_globs)
 		return 0;
 	report_find(j->work, j->config->report_globs, &now);
-	n_old = add_new_files(j, &now, before, &all, e);
+	size_t n_old = add_new_files(j, &now, before, &all, e);
 	if (now.is_cut)
 		error_set(e, ERR_INVALID, "report: more than %d files", REPORT_FILES_MAX);
 	if (now.n == n_old)
@@ -296,21 +289,18 @@ int report_pickup(struct job *j, const struct found_files *before, bool *ret_has
 		/* The report is public, and a failing test may print its environment. */
 		for (size_t i = 0; i < all.n_tests; i++) {
 			struct test_result *t = &all.tests[i];
+			char **const texts[] = {
+			    &t->suite, &t->name, &t->dtype, &t->message, &t->trace, &t->log_url, &t->unit};
 
-			mask_in_place(m, &t->suite);
-			mask_in_place(m, &t->name);
-			mask_in_place(m, &t->dtype);
-			mask_in_place(m, &t->message);
-			mask_in_place(m, &t->trace);
-			mask_in_place(m, &t->log_url);
-			mask_in_place(m, &t->unit);
+			for (size_t k = 0; k < ARRAY_LEN(texts); k++)
+				mask_in_place(m, texts[k]);
 		}
 		mask_in_place(m, &all.environment);
 		/* A mask may have broken the JSON: then it is left out. */
 		if (all.environment && json_parse(all.environment, strlen(all.environment), &environment, NULL))
 			FREE_AND_NULL(all.environment);
 		json_decref(environment);
-		text = report_file_text(&all, &n_bytes);
+		char *text = report_file_text(&all, &n_bytes);
 		rc = job_folder_write(j->folder, "report.json", text, n_bytes, e);
 		free(text);
 	}

@@ -160,8 +160,7 @@ static int open_call_filter(const struct runner_config *c, struct error *e)
 
 /* ---- bubblewrap ---- */
 
-/* Not all of /etc: it holds password hashes and keys of other services, and a runner that is root could read
- * them. */
+/* Not all of /etc: it holds password hashes and keys of other services, and a runner that is root could read them. */
 static const char *const etc_files[] = {"/etc/alternatives", "/etc/bash.bashrc", "/etc/ca-certificates",
     "/etc/crypto-policies", "/etc/debian_version", "/etc/fonts", "/etc/gai.conf", "/etc/group", "/etc/host.conf",
     "/etc/hosts", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/locale.alias", "/etc/locale.conf",
@@ -292,16 +291,11 @@ static bool knows_disable_userns(void)
 {
 	static enum { UNKNOWN, NO, YES } known;
 	const char *argv[] = {"bwrap", "--disable-userns", "--version", NULL};
-	struct environment env = {.n = 0};
-	struct child_spec spec = {.argv = argv, .folder = "/", .timeout_ms = TRY_TIMEOUT_MS};
+	const struct child_spec spec = {.argv = argv, .folder = "/", .timeout_ms = TRY_TIMEOUT_MS};
 	struct child_end end;
 
-	if (known)
-		return known == YES;
-	environment_of_check(&env);
-	spec.env = (const char *const *)env.list;
-	known = !child_run(&spec, &end, NULL) && end.exit_code == 0 ? YES : NO;
-	environment_release(&env);
+	if (!known)
+		known = !child_run_check(&spec, &end, NULL) && end.exit_code == 0 ? YES : NO;
 	return known == YES;
 }
 
@@ -315,8 +309,7 @@ static bool knows_disable_userns(void)
 static char **sandbox_options(const struct runner_config *c, const struct sandbox_places *places)
 {
 	char **argv = NULL, *work_dir = real_path(c->work_dir);
-	char status[16];
-	char filter[16];
+	char status[16], filter[16];
 
 	snprintf(status, sizeof(status), "%d", CHILD_STATUS_FD);
 	snprintf(filter, sizeof(filter), "%d", CHILD_FILTER_FD);
@@ -364,15 +357,14 @@ int sandbox_open(const struct runner_config *c, const struct sandbox_places *pla
 {
 	char **list = sandbox_options(c, places), number[16];
 	struct buf text = BUF_INIT(SIZE_MAX / 2);
-	bool is_written;
 
 	/* The options in a file, as bubblewrap reads them from --args: each with its NUL. */
 	for (char **p = list; *p; p++)
 		buf_append(&text, *p, strlen(*p) + 1);
 	strv_free(list);
 	*ret = (struct sandbox){.args_fd = memfd_create("outpost-sandbox", MFD_CLOEXEC), .filter_fd = -1};
-	is_written = ret->args_fd >= 0 && write(ret->args_fd, text.data, text.len) == (ssize_t)text.len &&
-		     lseek(ret->args_fd, 0, SEEK_SET) == 0;
+	bool is_written = ret->args_fd >= 0 && write(ret->args_fd, text.data, text.len) == (ssize_t)text.len &&
+			  lseek(ret->args_fd, 0, SEEK_SET) == 0;
 	buf_release(&text);
 	if (!is_written)
 		return error_set(e, ERR_IO, "sandbox: %s", strerror(errno));
@@ -405,11 +397,9 @@ static long call_keyctl(int operation, long argument, long second)
 
 int keyring_start_session(struct error *e)
 {
-	int failed;
-
 	if (call_keyctl(KEYCTL_JOIN_SESSION_KEYRING, 0, 0) >= 0)
 		return 0;
-	failed = errno;
+	int failed = errno;
 	/* A kernel without keyrings, and a container or unit that forbids the call, refuse every operation
 	 * in the same way, and will refuse the steps' calls too. */
 	if ((failed == ENOSYS || failed == EPERM) &&

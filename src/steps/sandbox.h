@@ -17,11 +17,10 @@ struct sandbox_places {
 
 struct sandbox {
 	char **argv; /* runs /bin/sh -c RUN inside; NULL-terminated */
-	/* Two files for bubblewrap to read from the beginning. args_fd holds its other arguments: they name
-	 * the machine's folders, and the step can read bubblewrap's command line. filter_fd holds the filter
-	 * of system calls, which lets everything pass except a short list of calls that no test needs and
-	 * that attacks on the kernel begin with. It covers the machine's 64-bit calls and the 32-bit calls
-	 * that the same kernel offers. */
+	/* Two files for bubblewrap to read from the beginning. args_fd holds its other arguments: they name the
+	 * machine's folders, and the step can read bubblewrap's command line. filter_fd holds the filter of system
+	 * calls, which lets everything pass except a short list of calls that no test needs and that attacks on the
+	 * kernel begin with. It covers the machine's 64-bit calls and the 32-bit calls that the same kernel offers. */
 	int args_fd, filter_fd;
 };
 

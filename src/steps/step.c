@@ -110,10 +110,9 @@ static char *find_in_path(const struct job *j, const char *program)
 	return found;
 }
 
-/* If the step's last line of output complains about a path or program that the step's script names, and that
- * exists on this machine but not inside the sandbox: its path. free(); NULL: nothing of the kind. Looks up
- * only words of the operator's own script, so a change that prints a path learns nothing about the machine.
- * Runs the sandbox. */
+/* If the step's last line of output complains about a path or program that the step's script names, and that exists on
+ * this machine but not inside the sandbox: its path. free(); NULL: nothing of the kind. Looks up only words of the
+ * operator's own script, so a change that prints a path learns nothing about the machine. Runs the sandbox. */
 static char *find_hidden(struct job *j, const struct runner_step *step, const char *last_line)
 {
 	static const char separators[] = " \t\n;|&()<>\"'`=:,";
@@ -122,7 +121,7 @@ static char *find_hidden(struct job *j, const struct runner_step *step, const ch
 
 	for (char *word = strtok_r(script, separators, &rest); word && !found && n < PROBES_MAX;
 	     word = strtok_r(NULL, separators, &rest)) {
-		char *path = NULL, *test;
+		char *path = NULL;
 		struct child_end end;
 		bool is_hidden = false;
 
@@ -135,7 +134,7 @@ static char *find_hidden(struct job *j, const struct runner_step *step, const ch
 		if (path) {
 			/* A path also counts as shown if that cannot be found out. */
 			n++;
-			test = xasprintf("test -e '%s'", path);
+			char *test = xasprintf("test -e '%s'", path);
 			is_hidden = !run_script(j, test, PROBE_TIMEOUT_MS, NULL, &end, NULL) && end.is_set_up &&
 				    end.exit_code == 1;
 			free(test);
@@ -200,12 +199,12 @@ static void say_step_end(struct job *j, const struct runner_step *step, const st
 /* The last line of the step's output. free(). */
 static char *last_output_line(const struct job *j)
 {
-	char *text = job_log_excerpt(j->log), *last;
+	char *text = job_log_excerpt(j->log);
 	size_t n = strlen(text);
 
 	while (n > 0 && text[n - 1] == '\n')
 		text[--n] = '\0';
-	last = strrchr(text, '\n');
+	char *last = strrchr(text, '\n');
 	last = xstrdup(last ? last + 1 : text);
 	free(text);
 	return last;
@@ -219,15 +218,14 @@ static void conclude_failure(struct job *j, const struct runner_step *step, cons
 	bool is_not_found = end->exit_code == 126 || end->exit_code == 127;
 	char *line = last_output_line(j);
 	char *hidden = has_sandbox ? find_hidden(j, step, line) : NULL;
-	char *real = hidden ? realpath(hidden, NULL) : NULL, *slash;
+	char *real = hidden ? realpath(hidden, NULL) : NULL;
 	struct stat st;
-	bool is_device;
 
 	if (hidden && !real)
 		real = xstrdup(hidden);
 	/* The setting that shows the path in the sandbox, such as "allow: {read: [/opt/suite]}". */
-	is_device = hidden && str_has_prefix(real, "/dev/");
-	slash = hidden && !is_device ? strrchr(real, '/') : NULL;
+	bool is_device = hidden && str_has_prefix(real, "/dev/");
+	char *slash = hidden && !is_device ? strrchr(real, '/') : NULL;
 	if (slash && slash > real && (stat(real, &st) || !S_ISDIR(st.st_mode)))
 		*slash = '\0';
 
@@ -244,9 +242,7 @@ static void conclude_failure(struct job *j, const struct runner_step *step, cons
 				: "");
 	else
 		job_conclude(j, "failure", "step %s: exit %d", step->name, end->exit_code);
-	free(real);
-	free(hidden);
-	free(line);
+	FREE_ALL(real, hidden, line);
 }
 
 void step_run(struct job *j, const struct runner_step *step, bool *ret_ok)

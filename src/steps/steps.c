@@ -13,26 +13,20 @@ static void on_check_output(void *ctx, const char *p, size_t n) { buf_append(ctx
 static int try_program(const char *const *argv, const char *folder, const struct sandbox *sandbox,
     struct child_end *ret, struct buf *line, struct error *e)
 {
-	struct environment env = {.n = 0};
 	struct buf output = BUF_INIT(OUTPUT_MAX_BYTES);
-	struct child_spec spec = {.argv = argv,
+	const struct child_spec spec = {.argv = argv,
 	    .folder = folder,
 	    .sandbox = sandbox,
 	    .timeout_ms = TRY_TIMEOUT_MS,
 	    .on_output = on_check_output,
 	    .ctx = &output};
-	const char *last;
-	int rc;
+	int rc = child_run_check(&spec, ret, e);
 
-	environment_of_check(&env);
-	spec.env = (const char *const *)env.list;
-	rc = child_run(&spec, ret, e);
 	while (output.len > 0 && output.data[output.len - 1] == '\n')
 		output.data[--output.len] = '\0';
-	last = output.data ? strrchr(output.data, '\n') : NULL;
+	const char *last = output.data ? strrchr(output.data, '\n') : NULL;
 	escape_line(line, last ? last + 1 : buf_str(&output), 200);
 	buf_release(&output);
-	environment_release(&env);
 	return rc;
 }
 
@@ -63,47 +57,49 @@ static const char *sandbox_advice(void)
 	return "run `bwrap --ro-bind / / --unshare-all true` to see it fail, or set `sandbox: none`";
 }
 
-static int check_paths(const char *key, char *const *paths, struct error *e)
+/* Every path that `allow` lists must exist. */
+static int check_allowed_paths(const struct runner_config *c, struct error *e)
 {
-	for (; paths && *paths; paths++)
-		if (access(*paths, F_OK))
-			return error_set(e, ERR_NOT_FOUND, "%s: %s: %s", key, *paths, strerror(errno));
+	char *const *const lists[] = {c->allow_devices, c->allow_read, c->allow_write};
+	static const char *const keys[] = {"allow.devices", "allow.read", "allow.write"};
+
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+		for (char *const *path = lists[i]; path && *path; path++)
+			if (access(*path, F_OK))
+				return error_set(e, ERR_NOT_FOUND, "%s: %s: %s", keys[i], *path, strerror(errno));
 	return 0;
 }
 
 static int check_sandbox(const struct runner_config *c, struct error *e)
 {
 	char *folder = xasprintf("%s/.try-XXXXXX", c->work_dir);
-	struct sandbox_places places = {.work = folder, .temporary = folder};
+	const struct sandbox_places places = {.work = folder, .temporary = folder};
 	struct sandbox sandbox;
 	struct buf line = BUF_INIT(1024);
 	struct child_end end;
 	struct error why = {0}, ignored = {0};
-	int rc = check_paths("allow.devices", c->allow_devices, e);
+	int rc = check_allowed_paths(c, e);
 
-	if (!rc)
-		rc = check_paths("allow.read", c->allow_read, e);
-	if (!rc)
-		rc = check_paths("allow.write", c->allow_write, e);
 	if (!rc && !mkdtemp(folder))
 		rc = error_set(e, ERR_IO, "%s: %s", folder, strerror(errno));
-	else if (!rc) {
-		rc = sandbox_open(c, &places, "exit 0", &sandbox, &why);
-		if (!rc)
-			rc = try_program((const char *const *)sandbox.argv, folder, &sandbox, &end, &line, &why);
-		if (rc == ERR_NOT_FOUND)
-			rc = error_set(e, ERR_NOT_FOUND,
-			    "sandbox: bubblewrap is not installed: apt-get install bubblewrap "
-			    "(Debian, Ubuntu), dnf install bubblewrap (Fedora, RHEL, openEuler), "
-			    "or set `sandbox: none`");
-		else if (rc || end.exit_code != 0)
-			rc = error_set(e, ERR_DENIED, "sandbox: bubblewrap does not work here: %s; %s",
-			    rc ? why.text : buf_str(&line), sandbox_advice());
-		buf_release(&line);
-		sandbox_close(&sandbox);
-		if (job_folder_remove(folder, &ignored) && !rc)
-			rc = error_set(e, ERR_IO, "%s", ignored.text);
+	if (rc) {
+		free(folder);
+		return rc;
 	}
+	rc = sandbox_open(c, &places, "exit 0", &sandbox, &why);
+	if (!rc)
+		rc = try_program((const char *const *)sandbox.argv, folder, &sandbox, &end, &line, &why);
+	if (rc == ERR_NOT_FOUND)
+		rc = error_set(e, ERR_NOT_FOUND,
+		    "sandbox: bubblewrap is not installed: apt-get install bubblewrap (Debian, Ubuntu), dnf install "
+		    "bubblewrap (Fedora, RHEL, openEuler), or set `sandbox: none`");
+	else if (rc || end.exit_code != 0)
+		rc = error_set(e, ERR_DENIED, "sandbox: bubblewrap does not work here: %s; %s",
+		    rc ? why.text : buf_str(&line), sandbox_advice());
+	buf_release(&line);
+	sandbox_close(&sandbox);
+	if (job_folder_remove(folder, &ignored) && !rc)
+		rc = error_set(e, ERR_IO, "%s", ignored.text);
 	free(folder);
 	return rc;
 }
