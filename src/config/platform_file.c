@@ -48,7 +48,7 @@ static bool check_release(const struct reader *r, const char *s, char why[WHY_BY
 	return platform_is_release(s, s) || check_failed(why, "a release of PyTorch such as \"2.9.1\"");
 }
 
-/* What people copy into a shell holds nothing that they cannot see: no invisible characters, no
+/* True if the text, which people copy into a shell, holds nothing that they cannot see: no invisible characters, no
  * marks that turn the reading direction. */
 static bool is_all_visible(const char *s)
 {

@@ -92,12 +92,10 @@ static void read_folder(struct registry *g, const char *folder, const char *name
 static int compare_accelerators(const void *a, const void *b)
 {
 	const struct accelerator *x = a, *y = b;
-	int by_name = strcmp(x->name, y->name);
+	int order = strcmp(x->name, y->name);
 
-	if (by_name)
-		return by_name;
-	int by_file = strcmp(x->file, y->file);
-	return by_file ? by_file : (x->line > y->line) - (x->line < y->line);
+	order = order ? order : strcmp(x->file, y->file);
+	return order ? order : (x->line > y->line) - (x->line < y->line);
 }
 
 struct pin {
