@@ -5,12 +5,12 @@
 
 enum { LIST_ROWS = 50, SHA_CHARS = 40, SHA_MIN_CHARS = 7, CRON_BYTES = 256 };
 
-static void add_delivery(struct table *t, const json_t *d, int64_t now_ms)
+static void add_delivery(struct table *t, const json_t *d)
 {
 	const char *action = json_get_str(d, "action"), *event = json_get_str(d, "event");
 	char *name = xasprintf("%s%s%s", event ? event : "", action && *action ? "." : "", action ? action : "");
 
-	table_add_age(t, json_get_str(d, "received"), now_ms);
+	table_add_age(t, d, "received");
 	table_add(t, json_get_str(d, "guid"));
 	table_add(t, name);
 	table_add(t, json_get_str(d, "state"));
@@ -38,11 +38,9 @@ int cmd_deliveries(const struct ctl *ctl)
 
 int cmd_replay(const struct ctl *ctl)
 {
-	const char *guid;
+	const char *guid = ctl->words[0];
 	json_t *v;
 
-	if (!arguments_read(ctl, NULL, &guid, 1, 1))
-		return EXIT_USAGE;
 	if (strspn(guid, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-") != strlen(guid))
 		return command_wrong(ctl, "'%s' is not the GUID of a delivery", guid);
 	char *path = xasprintf("/control/deliveries/%s/replay", guid);
@@ -54,7 +52,7 @@ int cmd_replay(const struct ctl *ctl)
 	return exit_code;
 }
 
-static void add_dispatch(struct table *t, const json_t *d, int64_t now_ms)
+static void add_dispatch(struct table *t, const json_t *d)
 {
 	const char *accelerator = json_get_str(d, "accelerator"), *sha = json_get_str(d, "head_sha"),
 		   *side = json_get_str(d, "side"), *state = json_get_str(d, "state"),
@@ -71,7 +69,7 @@ static void add_dispatch(struct table *t, const json_t *d, int64_t now_ms)
 		snprintf(change, sizeof(change), "%.8s", sha ? sha : "");
 	if (!reason && str_eq(state, "queued") && str_eq(json_get_str(d, "kind"), "pull"))
 		reason = "waits for a machine that has the runner's labels";
-	table_add_age(t, json_get_str(d, "created"), now_ms);
+	table_add_age(t, d, "created");
 	table_add(t, json_get_str(d, "id"));
 	table_add(t, change);
 	table_add(t, accelerator && *accelerator ? accelerator : "(infra)");
@@ -104,21 +102,19 @@ int cmd_dispatches(const struct ctl *ctl)
 int cmd_retest(const struct ctl *ctl)
 {
 	static const char *const headings[] = {"ACCELERATOR", "RUNNER", "RESULT", "DISPATCH", NULL};
-	const char *words[2] = {NULL, NULL};
+	const char *change = ctl->words[0];
 	size_t i;
 	json_t *v, *one;
 
-	if (!arguments_read(ctl, NULL, words, 1, 2))
-		return EXIT_USAGE;
 	/* A number or a SHA; the service decides between the two. */
-	size_t n = strlen(words[0]);
-	size_t n_digits = strspn(words[0], "0123456789");
-	if (n > SHA_CHARS || strspn(words[0], "0") == n ||
-	    (n_digits < n && (n < SHA_MIN_CHARS || strspn(words[0], "0123456789abcdefABCDEF") != n)))
+	size_t n = strlen(change);
+	size_t n_digits = strspn(change, "0123456789");
+	if (n > SHA_CHARS || strspn(change, "0") == n ||
+	    (n_digits < n && (n < SHA_MIN_CHARS || strspn(change, "0123456789abcdefABCDEF") != n)))
 		return command_wrong(
-		    ctl, "'%s' is neither a pull request's number nor a SHA of at least 7 digits", words[0]);
-	int exit_code = server_show(
-	    ctl, "POST", "/control/retest", json_pack("{s:s, s:s?}", "change", words[0], "accelerator", words[1]), &v);
+		    ctl, "'%s' is neither a pull request's number nor a SHA of at least 7 digits", change);
+	int exit_code = server_show(ctl, "POST", "/control/retest",
+	    json_pack("{s:s, s:s?}", "change", change, "accelerator", ctl->words[1]), &v);
 	if (!v)
 		return exit_code;
 	const char *sha = json_get_str(v, "head_sha");
@@ -163,7 +159,7 @@ int cmd_comment_preview(const struct ctl *ctl)
 	return exit_code;
 }
 
-static void add_schedule(struct table *t, const json_t *row, int64_t now_ms)
+static void add_schedule(struct table *t, const json_t *row)
 {
 	const json_t *last = json_object_get(row, "last");
 	const char *next = json_get_str(row, "next"), *outcome = json_get_str(last, "outcome"),
@@ -185,7 +181,7 @@ static void add_schedule(struct table *t, const json_t *row, int64_t now_ms)
 	table_add(t, json_get_str(row, "accelerator"));
 	table_add(t, crons);
 	table_add(t, due);
-	table_add_age(t, json_get_str(last, "due_at"), now_ms);
+	table_add_age(t, last, "due_at");
 	table_add(t, outcome ? outcome : json_get_str(last, "state"));
 	table_add(t, note);
 }
@@ -195,18 +191,14 @@ int cmd_nightly(const struct ctl *ctl)
 	static const struct server_list list = {"schedules", {"ACCELERATOR", "CRON", "NEXT", "LAST", "OUTCOME", "NOTE"},
 	    add_schedule, "no accelerator has a schedule (triggers.schedule)"};
 
-	return arguments_none(ctl) ? server_print_list(ctl, "/control/nightly", &list) : EXIT_USAGE;
+	return server_print_list(ctl, "/control/nightly", &list);
 }
 
 int cmd_nightly_run(const struct ctl *ctl)
 {
-	const char *accelerator;
-	int exit_code;
+	const char *accelerator = ctl->words[0];
 	json_t *v;
-
-	if (!arguments_read(ctl, NULL, &accelerator, 1, 1))
-		return EXIT_USAGE;
-	exit_code =
+	int exit_code =
 	    server_show(ctl, "POST", "/control/nightly/run", json_pack("{s:s}", "accelerator", accelerator), &v);
 	if (v)
 		printf("%s: the run starts once the heads of upstream and of its own source are read\n", accelerator);
@@ -216,13 +208,9 @@ int cmd_nightly_run(const struct ctl *ctl)
 
 int cmd_nightly_skip(const struct ctl *ctl)
 {
-	const char *accelerator;
-	int exit_code;
+	const char *accelerator = ctl->words[0];
 	json_t *v;
-
-	if (!arguments_read(ctl, NULL, &accelerator, 1, 1))
-		return EXIT_USAGE;
-	exit_code =
+	int exit_code =
 	    server_show(ctl, "POST", "/control/nightly/skip", json_pack("{s:s}", "accelerator", accelerator), &v);
 	if (v)
 		printf("%s: the run of %s %s skipped\n", accelerator, json_get_str(v, "next"),

@@ -61,8 +61,6 @@ int cmd_check(const struct ctl *ctl)
 	struct config *config = NULL;
 	struct error why = {0};
 
-	if (!arguments_none(ctl))
-		return EXIT_USAGE;
 	int rc = config_load(ctl->config_path, &config, &messages);
 	if (!rc && config->tls_certificate_pem) {
 		rc = http_tls_check(config->tls_certificate_pem, config->tls_private_key, &why);

@@ -92,14 +92,9 @@ static int list_tokens(const struct ctl *ctl, const char *kind, const char *acce
 	return exit_code;
 }
 
-static void add_last_use(struct table *t, const json_t *v, int64_t now_ms)
+static void add_last_use(struct table *t, const json_t *v)
 {
-	const char *used = json_get_str(v, "last_used");
-
-	if (used)
-		table_add_age(t, used, now_ms);
-	else
-		table_add(t, "never");
+	table_add(t, AGE(v, "last_used", "never"));
 	table_add(t, json_get_str(v, "last_address"));
 }
 
@@ -127,7 +122,7 @@ int cmd_runner_add(const struct ctl *ctl)
 	return EXIT_DONE;
 }
 
-static void add_machine(struct table *t, const json_t *v, int64_t now_ms)
+static void add_machine(struct table *t, const json_t *v)
 {
 	struct buf work = BUF_INIT(8192);
 	json_t *lease;
@@ -136,21 +131,18 @@ static void add_machine(struct table *t, const json_t *v, int64_t now_ms)
 	table_add(t, json_get_str(v, "name"));
 	table_add(t, json_get_str(v, "accelerator"));
 	table_add_int(t, json_get_int(v, "id", 0));
-	table_add_age(t, json_get_str(v, "created"), now_ms);
-	add_last_use(t, v, now_ms);
+	table_add_age(t, v, "created");
+	add_last_use(t, v);
 	/* "#151234 1a2b3c4d since 3 min ago", for each lease */
 	json_array_foreach(json_object_get(v, "leases"), i, lease)
 	{
-		const char *sha = json_get_str(lease, "head_sha"), *since = json_get_str(lease, "since");
-		int64_t pr = json_get_int(lease, "pr", 0), since_ms;
-		char age[32] = "";
+		const char *sha = json_get_str(lease, "head_sha");
+		int64_t pr = json_get_int(lease, "pr", 0);
 
-		if (since && !rfc3339_parse(since, &since_ms))
-			age_text(since_ms, now_ms, age, sizeof(age));
 		buf_append_str(&work, i ? "; " : "");
 		if (pr)
 			buf_appendf(&work, "#%lld ", (long long)pr);
-		buf_appendf(&work, "%.8s since %s", sha ? sha : "", age);
+		buf_appendf(&work, "%.8s since %s", sha ? sha : "", AGE(lease, "since", ""));
 	}
 	if (!json_get_bool(v, "registered", true))
 		table_add(t, "refused: the accelerator has left the registry");
@@ -189,23 +181,20 @@ int cmd_token_issue(const struct ctl *ctl)
 	return EXIT_DONE;
 }
 
-static void add_api_token(struct table *t, const json_t *v, int64_t now_ms)
+static void add_api_token(struct table *t, const json_t *v)
 {
 	table_add(t, json_get_str(v, "accelerator"));
 	table_add_int(t, json_get_int(v, "id", 0));
-	table_add_age(t, json_get_str(v, "created"), now_ms);
-	add_last_use(t, v, now_ms);
+	table_add_age(t, v, "created");
+	add_last_use(t, v);
 }
 
 int cmd_token_list(const struct ctl *ctl)
 {
 	static const struct server_list list = {"tokens", {"ACCELERATOR", "TOKEN", "CREATED", "USED", "FROM"},
 	    add_api_token, "no tokens: outpostctl token issue ACCELERATOR"};
-	const char *accelerator = NULL;
 
-	if (!arguments_read(ctl, NULL, &accelerator, 0, 1))
-		return EXIT_USAGE;
-	return list_tokens(ctl, "api", accelerator, &list);
+	return list_tokens(ctl, "api", ctl->words[0], &list);
 }
 
 static const char *id_text(const json_t *v, const char *key, char out[ID_TEXT_BYTES])
@@ -219,22 +208,20 @@ static const char *id_text(const json_t *v, const char *key, char out[ID_TEXT_BY
 	return out;
 }
 
-static void add_identity(struct table *t, const json_t *row, int64_t now_ms)
+static void add_identity(struct table *t, const json_t *row)
 {
 	const json_t *refused = json_object_get(row, "refused");
-	const char *at = json_get_str(refused, "at");
-	char id[ID_TEXT_BYTES], owner[ID_TEXT_BYTES], age[32], note[REFUSED_BYTES] = "";
-	int64_t at_ms;
+	char id[ID_TEXT_BYTES], owner[ID_TEXT_BYTES], note[REFUSED_BYTES] = "";
 
 	table_add(t, json_get_str(row, "repository"));
 	table_add(t, id_text(row, "repository_id", id));
 	table_add(t, id_text(row, "repository_owner_id", id));
-	table_add_age(t, json_get_str(row, "recorded_at"), now_ms);
+	table_add_age(t, row, "recorded_at");
 	table_add(t, json_get_str(row, "issuer"));
-	if (at && !rfc3339_parse(at, &at_ms))
+	if (json_get_str(refused, "at"))
 		snprintf(note, sizeof(note), "a token with id %s, owner %s was refused %s",
 		    id_text(refused, "repository_id", id), id_text(refused, "repository_owner_id", owner),
-		    age_text(at_ms, now_ms, age, sizeof(age)));
+		    AGE(refused, "at", ""));
 	table_add(t, note);
 }
 
@@ -244,18 +231,14 @@ int cmd_identities(const struct ctl *ctl)
 	    {"REPOSITORY", "ID", "OWNER ID", "RECORDED", "ISSUER", "NOTE"}, add_identity,
 	    "no repository has reported yet"};
 
-	return arguments_none(ctl) ? server_print_list(ctl, "/control/identities", &list) : EXIT_USAGE;
+	return server_print_list(ctl, "/control/identities", &list);
 }
 
 int cmd_identities_forget(const struct ctl *ctl)
 {
-	const char *repository;
+	const char *repository = ctl->words[0];
 	json_t *v;
-	int exit_code;
-
-	if (!arguments_read(ctl, NULL, &repository, 1, 1))
-		return EXIT_USAGE;
-	exit_code =
+	int exit_code =
 	    server_show(ctl, "POST", "/control/identities/forget", json_pack("{s:s}", "repository", repository), &v);
 	if (v)
 		printf("%s: the ids of its next valid token will be recorded\n",

@@ -33,11 +33,10 @@ int cmd_known_add(const struct ctl *ctl)
 
 int cmd_known_remove(const struct ctl *ctl)
 {
-	const char *text;
 	json_t *v;
 	int64_t id;
 
-	if (!arguments_read(ctl, NULL, &text, 1, 1) || !argument_number(ctl, "ID", text, 1, 0, &id))
+	if (!argument_number(ctl, "ID", ctl->words[0], 1, 0, &id))
 		return EXIT_USAGE;
 	int exit_code = server_show(ctl, "POST", "/control/known/remove", json_pack("{s:I}", "id", (json_int_t)id), &v);
 	if (v)
@@ -46,12 +45,12 @@ int cmd_known_remove(const struct ctl *ctl)
 	return exit_code;
 }
 
-static void add_known_issue(struct table *t, const json_t *known, int64_t now_ms)
+static void add_known_issue(struct table *t, const json_t *known)
 {
 	const char *accelerator = json_get_str(known, "accelerator"), *until = json_get_str(known, "until"),
 		   *created = json_get_str(known, "created");
 	int64_t id = json_get_int(known, "id", 0), n_matches = json_get_int(known, "matches", 0);
-	int64_t until_ms = 0, created_ms;
+	int64_t until_ms = 0, created_ms, now_ms = clock_wall_ms();
 	bool has_end = until && !rfc3339_parse(until, &until_ms);
 	/* `until` has whole seconds, so the service may still count the issue as valid. */
 	bool is_expired = json_get_bool(known, "expired", false) || (has_end && until_ms <= now_ms);
@@ -79,7 +78,7 @@ static void add_known_issue(struct table *t, const json_t *known, int64_t now_ms
 	table_add(t, accelerator ? accelerator : "all");
 	table_add(t, left);
 	table_add_int(t, n_matches);
-	table_add_age(t, json_get_str(known, "last_match"), now_ms);
+	table_add_age(t, known, "last_match");
 	table_add(t, json_get_str(known, "url"));
 	table_add(t, note);
 }
@@ -90,5 +89,5 @@ int cmd_known_list(const struct ctl *ctl)
 	    {"ID", "TEST", "ACCELERATOR", "UNTIL", "MATCHES", "LAST", "ISSUE", "NOTE"}, add_known_issue,
 	    "no known issues: outpostctl known add --test SUITE/TEST --url ISSUE"};
 
-	return arguments_none(ctl) ? server_print_list(ctl, "/control/known", &list) : EXIT_USAGE;
+	return server_print_list(ctl, "/control/known", &list);
 }

@@ -202,33 +202,32 @@ static void print_reds(const struct ctl *ctl, const struct report_file *r)
 		printf("  and %zu more\n", n - RED_SHOWN);
 }
 
+static void add_environment_line(struct buf *out, const char *key, const char *value, const char *version)
+{
+	if (!value)
+		return;
+	buf_appendf(out, "  %-13s", key);
+	escape_line(out, value, VALUE_CHARS);
+	buf_append_str(out, version ? " " : "");
+	escape_line(out, version ? version : "", VALUE_CHARS);
+	buf_append_char(out, '\n');
+}
+
 static void print_environment(const struct report_file *r)
 {
 	static const char *const keys[] = {"accelerator", "device", "os", "driver", "torch", "torch_commit"};
-	struct buf line = BUF_INIT(8192);
+	struct buf lines = BUF_INIT(8192);
 	json_t *v;
 
 	if (!r->environment || json_parse(r->environment, strlen(r->environment), &v, NULL))
 		return;
-	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-		if (!json_get_str(v, keys[i]))
-			continue;
-		buf_appendf(&line, "  %-13s", keys[i]);
-		escape_line(&line, json_get_str(v, keys[i]), VALUE_CHARS);
-		buf_append_char(&line, '\n');
-	}
-	const char *extension = json_string_value(json_at(v, "extension", "name", NULL));
-	const char *version = json_string_value(json_at(v, "extension", "version", NULL));
-	if (extension) {
-		buf_append_str(&line, "  extension    ");
-		escape_line(&line, extension, VALUE_CHARS);
-		buf_append_char(&line, ' ');
-		escape_line(&line, version ? version : "", VALUE_CHARS);
-		buf_append_char(&line, '\n');
-	}
-	if (line.len)
-		printf("\n%s", buf_str(&line));
-	buf_release(&line);
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		add_environment_line(&lines, keys[i], json_get_str(v, keys[i]), NULL);
+	const json_t *extension = json_object_get(v, "extension");
+	add_environment_line(&lines, "extension", json_get_str(extension, "name"), json_get_str(extension, "version"));
+	if (lines.len)
+		printf("\n%s", buf_str(&lines));
+	buf_release(&lines);
 	json_decref(v);
 }
 

@@ -60,16 +60,6 @@ static void PRINTF(2, 3) print_trouble(const struct ctl *ctl, const char *fmt, .
 	va_end(ap);
 }
 
-static const char *time_text(const json_t *v, const char *key, char *out, size_t out_bytes)
-{
-	const char *text = json_get_str(v, key);
-	int64_t then;
-
-	if (!text || rfc3339_parse(text, &then))
-		return "never";
-	return age_text(then, clock_wall_ms(), out, out_bytes);
-}
-
 /* ---- accelerators ---- */
 
 static const char *share_text(const json_t *v, const char *key, char *out, size_t n)
@@ -99,11 +89,11 @@ static const char *duration_text(const json_t *v, const char *key, char *out, si
 	return out;
 }
 
-static void add_accelerator_row(struct table *t, const json_t *a, int64_t now_ms)
+static void add_accelerator_row(struct table *t, const json_t *a)
 {
 	const json_t *numbers = json_object_get(a, "numbers");
-	const char *red = json_get_str(a, "red_since"), *by = json_get_str(a, "red_by");
-	char text[64], age[32] = "-";
+	const char *by = json_get_str(a, "red_by");
+	char text[64];
 	/* The level that the numbers support, and the criteria that are not met: "L3", or "stay: pass_rate,
 	 * queue_time". */
 	const json_t *p = json_object_get(a, "proposal");
@@ -113,7 +103,6 @@ static void add_accelerator_row(struct table *t, const json_t *a, int64_t now_ms
 	struct buf proposal = BUF_INIT(1024);
 	json_t *criterion;
 	size_t i;
-	int64_t red_ms;
 
 	table_add(t, json_get_str(a, "name"));
 	table_add(t, now);
@@ -122,9 +111,8 @@ static void add_accelerator_row(struct table *t, const json_t *a, int64_t now_ms
 	table_add(t, duration_text(numbers, "run_p90", text, sizeof(text)));
 	table_add(t, share_text(numbers, "deadlines_met", text, sizeof(text)));
 	/* "3 h ago", with ", no report" where missing reports made it red */
-	if (red && !rfc3339_parse(red, &red_ms))
-		age_text(red_ms, now_ms, age, sizeof(age));
-	snprintf(text, sizeof(text), "%s%s", age, by && strcmp(by, "silence") == 0 ? ", no report" : "");
+	snprintf(text, sizeof(text), "%s%s", AGE(a, "red_since", "-"),
+	    by && strcmp(by, "silence") == 0 ? ", no report" : "");
 	table_add(t, text);
 	table_add(t, json_is_true(json_object_get(a, "overdue")) ? "overdue"
 		     : json_get_str(a, "health")                 ? json_get_str(a, "health")
@@ -134,20 +122,6 @@ static void add_accelerator_row(struct table *t, const json_t *a, int64_t now_ms
 	    buf_appendf(&proposal, "%s%s", i ? ", " : ": ", json_string_value(criterion));
 	table_add(t, buf_str(&proposal));
 	buf_release(&proposal);
-}
-
-static void print_accelerators(const struct ctl *ctl, const json_t *list)
-{
-	static const char *const headings[] = {"accelerator", "level", "pass rate", "queue p90", "run p90", "deadlines",
-	    "red since", "health", "proposal", NULL};
-	struct table *t = table_new(headings);
-	int64_t now_ms = clock_wall_ms();
-	json_t *a;
-	size_t i;
-
-	json_array_foreach(list, i, a) add_accelerator_row(t, a, now_ms);
-	printf("\n");
-	table_print(t, ctl, "no accelerators");
 }
 
 static void print_troubles(const struct ctl *ctl, const json_t *v)
@@ -192,22 +166,20 @@ static void print_troubles(const struct ctl *ctl, const json_t *v)
 
 int cmd_status(const struct ctl *ctl)
 {
+	static const struct server_list accelerators = {"accelerator_list",
+	    {"accelerator", "level", "pass rate", "queue p90", "run p90", "deadlines", "red since", "health",
+		"proposal"},
+	    add_accelerator_row, "no accelerators"};
 	json_t *v;
 
-	if (!arguments_none(ctl))
-		return EXIT_USAGE;
 	int exit_code = server_show(ctl, "GET", "/control/status", NULL, &v);
 	if (v) {
-		int64_t now = clock_wall_ms(), started, looked;
-		const char *look = json_get_str(v, "last_reconcile");
-		const char *start = json_get_str(v, "started_at");
 		const json_t *registry = json_object_get(v, "registry");
 		const char *commit = json_get_str(registry, "commit");
-		char age[32] = "never", since[32], fetched[32];
 
-		if (start && !rfc3339_parse(start, &started))
+		if (json_get_str(v, "started_at"))
 			print_line(ctl, "service", "outpostd %s on %s, started %s", json_get_str(v, "version"),
-			    json_get_str(v, "address"), age_text(started, now, age, sizeof(age)));
+			    json_get_str(v, "address"), AGE(v, "started_at", ""));
 		else
 			print_line(ctl, "service", "outpostd");
 		print_line(ctl, "upstream", "%s; accelerators: %lld, open changes: %lld",
@@ -224,17 +196,16 @@ int cmd_status(const struct ctl *ctl)
 		print_experiments(ctl, json_object_get(v, "experiments"));
 		print_counts(ctl, "github", json_object_get(v, "github"));
 		print_counts(ctl, "comments", json_object_get(v, "comments"));
-		print_line(ctl, "reconciled", "%s",
-		    look && !rfc3339_parse(look, &looked) ? age_text(looked, now, age, sizeof(age)) : "not yet");
+		print_line(ctl, "reconciled", "%s", AGE(v, "last_reconcile", "not yet"));
 		if (commit)
 			print_line(ctl, "registry", "%.7s, in force %s, fetched %s", commit,
-			    time_text(registry, "in_force_since", since, sizeof(since)),
-			    time_text(registry, "fetched_at", fetched, sizeof(fetched)));
+			    AGE(registry, "in_force_since", "never"), AGE(registry, "fetched_at", "never"));
 		else if (json_is_object(registry)) /* there is none without accelerators.git */
 			print_line(ctl, "registry", "%snot loaded yet%s", ctl->has_colour ? "\033[33m" : "",
 			    ctl->has_colour ? "\033[0m" : "");
 		print_troubles(ctl, v);
-		print_accelerators(ctl, json_object_get(v, "accelerator_list"));
+		printf("\n");
+		server_print_rows(ctl, v, &accelerators);
 	}
 	json_decref(v);
 	return exit_code;
@@ -242,14 +213,11 @@ int cmd_status(const struct ctl *ctl)
 
 int cmd_backup(const struct ctl *ctl)
 {
-	const char *file;
 	json_t *v = NULL;
 	int exit_code = EXIT_FAILED;
 
-	if (!arguments_read(ctl, NULL, &file, 1, 1))
-		return EXIT_USAGE;
 	char *here = getcwd(NULL, 0);
-	char *path = path_join(here ? here : "/", file);
+	char *path = path_join(here ? here : "/", ctl->words[0]);
 	json_t *body = json_pack("{s:s}", "path", path);
 	if (body)
 		exit_code = server_show(ctl, "POST", "/control/backup", body, &v);

@@ -1,7 +1,7 @@
 #include "ctl/command.h"
 
-#define COMMAND_ROW(function, name, usage, help) {name, usage, help, function},
-const struct command COMMANDS[] = {COMMAND_LIST(COMMAND_ROW){NULL, NULL, NULL, NULL}};
+#define COMMAND_ROW(function, name, usage, help, n_min, n_max) {name, usage, help, function, n_min, n_max},
+const struct command COMMANDS[] = {COMMAND_LIST(COMMAND_ROW){.name = NULL}};
 #undef COMMAND_ROW
 
 void command_print_usage(FILE *out, const char *name)
@@ -103,5 +103,3 @@ bool arguments_read(
 		(void)command_usage(ctl);
 	return n >= n_min;
 }
-
-bool arguments_none(const struct ctl *ctl) { return arguments_read(ctl, NULL, NULL, 0, 0); }

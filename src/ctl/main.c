@@ -134,5 +134,7 @@ int main(int argc, char **argv)
 	ctl.command = command->name;
 	ctl.argc = argc - i;
 	ctl.argv = argv + i;
+	if (command->n_max != OWN_OPTIONS && !arguments_read(&ctl, NULL, ctl.words, command->n_min, command->n_max))
+		return EXIT_USAGE;
 	return command->run(&ctl);
 }

@@ -43,32 +43,28 @@ void table_add_int(struct table *t, int64_t n)
 	table_add(t, text);
 }
 
-const char *age_text(int64_t then_ms, int64_t now_ms, char *out, size_t n)
+const char *age_text(const json_t *obj, const char *key, const char *missing, char out[AGE_BYTES])
 {
-	int64_t s = (now_ms - then_ms) / 1000;
+	const char *text = json_get_str(obj, key);
+	int64_t then_ms;
 
+	if (!text || rfc3339_parse(text, &then_ms))
+		return missing;
+	int64_t s = (clock_wall_ms() - then_ms) / 1000;
 	if (s < 0)
 		s = 0;
 	if (s < 60)
-		snprintf(out, n, "%lld s ago", (long long)s);
+		snprintf(out, AGE_BYTES, "%lld s ago", (long long)s);
 	else if (s < 3600)
-		snprintf(out, n, "%lld min ago", (long long)s / 60);
+		snprintf(out, AGE_BYTES, "%lld min ago", (long long)s / 60);
 	else if (s < 48 * 3600)
-		snprintf(out, n, "%lld h ago", (long long)s / 3600);
+		snprintf(out, AGE_BYTES, "%lld h ago", (long long)s / 3600);
 	else
-		snprintf(out, n, "%lld days ago", (long long)s / 86400);
+		snprintf(out, AGE_BYTES, "%lld days ago", (long long)s / 86400);
 	return out;
 }
 
-void table_add_age(struct table *t, const char *rfc3339, int64_t now_ms)
-{
-	char text[32] = "";
-	int64_t then_ms;
-
-	if (rfc3339 && !rfc3339_parse(rfc3339, &then_ms))
-		age_text(then_ms, now_ms, text, sizeof(text));
-	table_add(t, text);
-}
+void table_add_age(struct table *t, const json_t *obj, const char *key) { table_add(t, AGE(obj, key, "")); }
 
 /* Terminal columns of UTF-8 text, at one column a character. */
 static size_t text_width(const char *s)
@@ -265,18 +261,23 @@ int server_print_json(json_t *v)
 	return EXIT_DONE;
 }
 
-int server_print_list(const struct ctl *ctl, const char *path, const struct server_list *list)
+void server_print_rows(const struct ctl *ctl, const json_t *answer, const struct server_list *list)
 {
-	int64_t now_ms = clock_wall_ms();
-	json_t *v, *row;
-	int exit_code = server_show(ctl, "GET", path, NULL, &v);
+	struct table *t = table_new(list->headings);
+	json_t *row;
 	size_t i;
 
-	if (!v)
-		return exit_code;
-	struct table *t = table_new(list->headings);
-	json_array_foreach(json_object_get(v, list->key), i, row) list->add_row(t, row, now_ms);
+	json_array_foreach(json_object_get(answer, list->key), i, row) list->add_row(t, row);
 	table_print(t, ctl, list->empty);
+}
+
+int server_print_list(const struct ctl *ctl, const char *path, const struct server_list *list)
+{
+	json_t *v;
+	int exit_code = server_show(ctl, "GET", path, NULL, &v);
+
+	if (v)
+		server_print_rows(ctl, v, list);
 	json_decref(v);
-	return EXIT_DONE;
+	return exit_code;
 }

@@ -16,14 +16,17 @@ struct table *table_new(const char *const *headings);
 /* Adds one cell; cells fill the table row by row. Copies the text without its control characters.
  * NULL adds an empty cell. */
 void table_add(struct table *t, const char *text);
-/* Adds "3 min ago" for an RFC 3339 time, and an empty cell for NULL. */
-void table_add_age(struct table *t, const char *rfc3339, int64_t now_ms);
+/* Adds AGE(), or an empty cell without a time. */
+void table_add_age(struct table *t, const json_t *obj, const char *key);
 void table_add_int(struct table *t, int64_t n);
 /* Prints the table on stdout, or `empty` when it has no row, and frees it. */
 void table_print(struct table *t, const struct ctl *ctl, const char *empty);
 
-/* Writes "3 min ago" into out, and returns it. */
-const char *age_text(int64_t then_ms, int64_t now_ms, char *out, size_t n);
+enum { AGE_BYTES = 32 };
+/* "3 min ago" for the RFC 3339 time obj[key]; `missing` if there is no time. AGE() returns memory of the surrounding
+ * block. */
+const char *age_text(const json_t *obj, const char *key, const char *missing, char out[AGE_BYTES]);
+#define AGE(obj, key, missing) age_text(obj, key, missing, (char[AGE_BYTES]){0})
 
 /* ---- requests ---- */
 
@@ -41,9 +44,11 @@ struct server_list {
 	const char *key;                            /* the member of the answer that holds the rows */
 	const char *headings[LIST_COLUMNS_MAX + 1]; /* as table_new() */
 	/* Adds the cells of one row. */
-	void (*add_row)(struct table *t, const json_t *row, int64_t now_ms);
+	void (*add_row)(struct table *t, const json_t *row);
 	const char *empty; /* printed when there is no row */
 };
 
+/* Prints the rows of an answer as a table. */
+void server_print_rows(const struct ctl *ctl, const json_t *answer, const struct server_list *list);
 /* Requests the list from path and prints it. Returns the exit code. */
 int server_print_list(const struct ctl *ctl, const char *path, const struct server_list *list);
