@@ -6,11 +6,7 @@
 #include "config/source.h"
 #include "steps/steps.h"
 
-enum {
-	TICK_MS = 300,
-	HAND_BACK_WITHIN_MS = STEPS_KILL_AFTER_MS + 10 * 1000,
-	RETURN_TRIES = 3,
-};
+enum { TICK_MS = 300, HAND_BACK_WITHIN_MS = STEPS_KILL_AFTER_MS + 10 * 1000, RETURN_TRIES = 3 };
 
 /* The job that waits or runs; NULL: there is room for one. */
 static struct job *agent_busy_job(const struct agent *a)

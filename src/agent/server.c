@@ -3,11 +3,7 @@
 #include "model/runner_protocol.h"
 #include "model/schedule.h"
 
-enum {
-	LOG_AGAIN_MS = 10 * 60 * 1000,
-	REREAD_EVERY_MS = 1000,
-	RETRY_AFTER_MAX_S = 3600,
-};
+enum { LOG_AGAIN_MS = 10 * 60 * 1000, REREAD_EVERY_MS = 1000, RETRY_AFTER_MAX_S = 3600 };
 
 void server_open(struct server *s, struct loop *l, const struct runner_config *c)
 {

@@ -222,7 +222,7 @@ static int list_submodules(struct job *j, const char *folder, struct submodules 
 
 struct walk {
 	struct job *job;
-	int n; /* submodules so far: bounds the cost of a stranger's tree */
+	int n; /* submodules so far; the limit bounds the cost of an untrusted tree */
 };
 
 static int visit_tree(struct walk *w, const char *folder, const char *url, int depth, struct error *e);

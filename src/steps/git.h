@@ -19,7 +19,7 @@ struct git_end {
 	char message[1024]; /* why not, one line; "" if it is done */
 };
 
-/* Who chose the URL that git fetches from. That decides what git may use to reach it. */
+/* The author of the URL that git fetches from: it decides what git may use to reach the server. */
 struct git_remote {
 	enum {
 		/* checkout.git_url: the operator's proxies, ssh keys and checkout.git_config */

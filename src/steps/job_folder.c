@@ -181,7 +181,7 @@ void job_result_release(struct job_result *r)
 }
 
 /* ---- removing ----
- * The trees come from strangers' programs: they may be deeper than the number of descriptors, without permissions, and
+ * Untrusted programs make these trees, so they may be deeper than the number of descriptors, without permissions, and
  * full of links. So names are removed only inside a folder that is open and that was opened without following a link. A
  * folder below DEPTH_MAX is first moved to the top, so recursion and open descriptors stay bounded. */
 

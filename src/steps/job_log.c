@@ -42,14 +42,12 @@ static void clean_byte(struct clean_text *c, char b, struct buf *out)
 		c->n_held = 0;
 		return;
 	}
-	/* The last byte made the character invalid, but may begin another one. */
+	bool is_first = c->n_held == 1;
 	buf_append_str(out, REPLACEMENT);
-	if (c->n_held > 1) {
-		c->n_held = 0;
+	c->n_held = 0;
+	/* The last byte made the character invalid, but may begin another one. */
+	if (!is_first)
 		clean_byte(c, b, out);
-	} else {
-		c->n_held = 0;
-	}
 }
 
 void clean_text_feed(struct clean_text *c, const char *p, size_t n, struct buf *out)

@@ -4,8 +4,8 @@
  *   work_dir/mirror/modules/HASH.git   of a submodule's URL
  *   work_dir/mirror/lock               held by the job that uses any of them
  *
- * refs/outpost/DEPTH/SHA keeps a fetched commit. That name is made of a checked SHA and never of anything that
- * a stranger chose. In the sandbox steps can only read the mirrors, so a job finds there exactly what git
+ * refs/outpost/DEPTH/SHA keeps a fetched commit. That name is made of a checked SHA and never of a text that
+ * somebody else chose. In the sandbox steps can only read the mirrors, so a job finds there exactly what git
  * fetched; without a sandbox that is not promised.
  *
  * Thread: the only one of the job's process. Every call blocks. */

@@ -7,7 +7,7 @@
 
 enum { FOLDERS_DEEP_MAX = 32, ENTRIES_MAX = 1000 * 1000 };
 
-/* Of all files together, so that a stranger's files do not keep the machine busy for long. */
+/* Of all files together, so that untrusted files do not keep the machine busy for long. */
 #define ALL_MAX_BYTES (INT64_C(8) * REPORT_FILE_MAX_BYTES)
 
 /* ---- finding ---- */
@@ -15,7 +15,7 @@ enum { FOLDERS_DEEP_MAX = 32, ENTRIES_MAX = 1000 * 1000 };
 struct search {
 	struct found_files *found;
 	struct buf path; /* of the current folder, with its last "/" */
-	long n_entries;  /* seen so far: bounds the cost of a stranger's tree */
+	long n_entries;  /* seen so far; the limit bounds the cost of an untrusted tree */
 };
 
 static void search_folder(struct search *s, int fd, const char *pattern, int depth);

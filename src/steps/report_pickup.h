@@ -1,6 +1,6 @@
 /* The report files that the steps left in the work folder: found, read, merged into the job's report.json.
  *
- * The work folder holds whatever a stranger's steps put there, so no link to a folder or file is followed,
+ * The work folder holds untrusted files of the steps, so no link to a folder or file is followed,
  * only regular files count, and the number of files and bytes is bounded.
  *
  * Thread: the only one of the job's process. Every call blocks. */

@@ -1,4 +1,4 @@
-/* What confines a step: bubblewrap around it, a filter of system calls, and a keyring of its own.
+/* The sandbox of a step: bubblewrap around it, a filter of system calls, and a keyring of its own.
  * docs/sandbox.md describes what a step sees of the machine; the two must agree.
  *
  * Thread: the only one of its process. Every call blocks for a short time. */

@@ -177,9 +177,8 @@ static const char *exit_words(int code)
 
 static void say_step_end(struct job *j, const struct runner_step *step, const struct child_end *end)
 {
-	char now[RFC3339_BYTES], how[64];
+	char how[64];
 
-	rfc3339_format(clock_wall_ms(), now);
 	if (end->signal)
 		snprintf(how, sizeof(how), "signal %d (%s)", end->signal, strsignal(end->signal));
 	else
@@ -188,7 +187,7 @@ static void say_step_end(struct job *j, const struct runner_step *step, const st
 	    end->is_timeout     ? "timed out, "
 	    : end->is_cancelled ? "cancelled, "
 				: "",
-	    how, (double)end->duration_ms / 1000, now);
+	    how, (double)end->duration_ms / 1000, rfc3339_format(clock_wall_ms(), (char[RFC3339_BYTES]){0}));
 	/* In the sandbox its first process outlives the step for a moment, so the number means nothing. */
 	if (end->n_left > 0 && j->config->sandbox == SANDBOX_NONE)
 		job_log_say(j->log, "step %s: ended %d processes that it left behind", step->name, end->n_left);
@@ -253,46 +252,44 @@ void step_run(struct job *j, const struct runner_step *step, bool *ret_ok)
 	struct job_result *r = &j->result;
 	struct child_end end;
 	struct error e = {0};
-	char now[RFC3339_BYTES];
 	size_t n = strcspn(step->run, "\n");
 
-	rfc3339_format(clock_wall_ms(), now);
 	job_log_say(j->log, "step %s: %.*s%s [%s]", step->name, (int)(n < 200 ? n : 200), step->run,
-	    step->run[n] || n > 200 ? " …" : "", now);
+	    step->run[n] || n > 200 ? " …" : "", rfc3339_format(clock_wall_ms(), (char[RFC3339_BYTES]){0}));
 	job_log_begin_excerpt(j->log);
 	if (run_script(j, step->run, timeout_ms, on_step_output, &end, &e)) {
 		job_log_say(j->log, "step %s: %s", step->name, e.text);
 		job_conclude(j, "startup_failure", "step %s: %s", step->name, e.text);
-	} else {
-		/* If the supervisor was killed, its children are this process's now. */
-		if (!descendants_end(&strays, STRAYS_WITHIN_MS))
-			end.has_survivors = true;
-		end.n_left += strays.n_killed;
-		say_step_end(j, step, &end);
-		*ARRAY_PUSH(r->steps, r->n_steps) = (struct step_outcome){.name = xstrdup(step->name),
-		    .exit_code = end.exit_code,
-		    .signal = end.signal,
-		    .is_timeout = end.is_timeout,
-		    .duration_ms = end.duration_ms};
-		if (end.is_cancelled || j->stop.is_wanted) {
-			job_conclude(j, "cancelled", "cancelled during step %s", step->name);
-		} else if (end.is_timeout && timeout_ms < step->timeout_ms) {
-			job_conclude(j, "timed_out", "step %s: the job's time of %s was over", step->name,
-			    step_duration_text(j->config->timeout_ms));
-		} else if (end.is_timeout) {
-			job_conclude(j, "timed_out", "step %s: timed out after %s", step->name,
-			    step_duration_text(step->timeout_ms));
-		} else if (!end.is_set_up && end.exit_code > 0) {
-			char *line = last_output_line(j);
+		*ret_ok = false;
+		return;
+	}
+	/* If the supervisor was killed, its children are this process's now. */
+	if (!descendants_end(&strays, STRAYS_WITHIN_MS))
+		end.has_survivors = true;
+	end.n_left += strays.n_killed;
+	say_step_end(j, step, &end);
+	*ARRAY_PUSH(r->steps, r->n_steps) = (struct step_outcome){.name = xstrdup(step->name),
+	    .exit_code = end.exit_code,
+	    .signal = end.signal,
+	    .is_timeout = end.is_timeout,
+	    .duration_ms = end.duration_ms};
+	if (end.is_cancelled || j->stop.is_wanted) {
+		job_conclude(j, "cancelled", "cancelled during step %s", step->name);
+	} else if (end.is_timeout && timeout_ms < step->timeout_ms) {
+		job_conclude(j, "timed_out", "step %s: the job's time of %s was over", step->name,
+		    step_duration_text(j->config->timeout_ms));
+	} else if (end.is_timeout) {
+		job_conclude(
+		    j, "timed_out", "step %s: timed out after %s", step->name, step_duration_text(step->timeout_ms));
+	} else if (!end.is_set_up && end.exit_code > 0) {
+		char *line = last_output_line(j);
 
-			job_conclude(j, "startup_failure", "sandbox: %s", line);
-			free(line);
-		} else if (end.signal) {
-			job_conclude(
-			    j, "failure", "step %s: signal %d (%s)", step->name, end.signal, strsignal(end.signal));
-		} else if (end.exit_code != 0) {
-			conclude_failure(j, step, &end);
-		}
+		job_conclude(j, "startup_failure", "sandbox: %s", line);
+		free(line);
+	} else if (end.signal) {
+		job_conclude(j, "failure", "step %s: signal %d (%s)", step->name, end.signal, strsignal(end.signal));
+	} else if (end.exit_code != 0) {
+		conclude_failure(j, step, &end);
 	}
 	*ret_ok = !j->result.conclusion;
 }

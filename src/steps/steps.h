@@ -17,8 +17,8 @@ enum { STEPS_KILL_AFTER_MS = 10 * 1000 }; /* from SIGTERM to SIGKILL */
  * there, however the job ended. An error: not even that could be written. */
 int steps_run(const struct runner_config *c, const char *folder, struct error *e) MUST_CHECK;
 
-/* Checks the machine before it takes work: the work folder, which it makes if it is missing, can be written to, git is there if
- * the job has a checkout, and bubblewrap works if the configuration wants it. *e says how to repair it. */
+/* Checks the machine before it takes work: the work folder, which it makes if it is missing, can be written to, git is
+ * there if the job has a checkout, and bubblewrap works if the configuration wants it. *e says how to repair it. */
 int steps_check(const struct runner_config *c, struct error *e) MUST_CHECK;
 
 /* Frees disk space: removes the mirrors of all submodules, unless a job has their lock. Slow. In
