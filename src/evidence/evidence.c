@@ -150,7 +150,7 @@ static void attribute_cells(struct gathering *g)
 	    .has_learnt = g->has_learnt,
 	    .now_ms = now_ms,
 	};
-	if (store_attribute(g->evidence->deps.store, &g->attribute))
+	if (store_attribute_change(g->evidence->deps.store, &g->attribute))
 		end_gathering(g, true);
 }
 

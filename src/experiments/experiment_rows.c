@@ -1,9 +1,10 @@
 #include "experiments/experiment_rows.h"
 
 #include "db/counters.h"
-#include "db/store.h"
 #include "store/changes.h"
 #include "verdict/cells_moved.h"
+
+enum { SHA_SHORT_CHARS = 7 };
 
 RECORD_DEFINE(experiment, EXPERIMENT_RECORD)
 RECORD_DEFINE(rerunner, RERUNNER_RECORD)
@@ -113,17 +114,38 @@ bool experiment_cancel_by(struct txn *d, struct experiment *e, const char *login
 	char *text = ended_how_text(ENDED_CANCELLED, login);
 	bool has_entered = experiment_enter(d, e, EXPERIMENT_IS_CANCELLED, text, now_ms);
 
-	/* the login is the reason */
-	if (has_entered)
+	if (has_entered) /* the login is the reason */
 		db_exec(d, "UPDATE experiment SET cancelled_by = ?2, reason = NULL WHERE id = ?1", V_INT(e->id),
 		    V_TEXT(login));
 	free(text);
 	return has_entered;
 }
 
-/* ==== runners that take experiments ==== */
+bool names_a_commit(const char *text)
+{
+	size_t n = text ? strspn(text, "0123456789abcdefABCDEF") : 0;
 
-/* ---- for a change ---- */
+	return n >= SHA_SHORT_CHARS && text[n] == '\0';
+}
+
+bool names_commit(const char *text, const char *sha)
+{
+	return names_a_commit(text) && strlen(text) <= strlen(sha) && strncasecmp(text, sha, strlen(text)) == 0;
+}
+
+bool experiment_is_open(const struct view *d, const struct experiment *e)
+{
+	return db_has(d, "SELECT 1 FROM experiment WHERE id = ?1 AND " EXPERIMENT_IS_OPEN, V_INT(e->id));
+}
+
+struct dispatch_list experiment_dispatches(const struct view *d, const struct experiment *e)
+{
+	return dispatch_list_take(
+	    db_rows(d, "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND is_current = 1",
+		V_INT(e->run_change_id)));
+}
+
+/* ---- runners that accept experiments ---- */
 
 struct rerunner *rerunners_of(const struct view *d, int64_t change_id, const char *accelerator, size_t *n)
 {
@@ -144,8 +166,6 @@ struct rerunner *rerunners_of(const struct view *d, int64_t change_id, const cha
 
 void rerunners_release(struct rerunner *list, size_t n) { RECORDS_RELEASE(rerunner, list, n); }
 
-/* ---- when the registry changes ---- */
-
 char **experiments_takers(const struct view *d)
 {
 	return rows_fingerprints(db_rows(d,
@@ -159,27 +179,23 @@ void experiments_recheck(struct txn *d, char *const *before, int64_t now_ms)
 
 	for (char **one = now; *one; one++) {
 		char *name = xstrndup(*one, strcspn(*one, "\n"));
-		size_t n = 0;
-		int64_t *ids = NULL;
 
 		if (!strv_contains((const char *const *)before, *one))
-			ids = rows_key_numbers(db_rows(d,
-						   "SELECT p.change_id FROM pull p WHERE p.state = 'open' AND EXISTS"
-						   " (SELECT 1 FROM verdict v WHERE v.change_id = p.change_id"
-						   "  AND v.accelerator = ?1 AND v.attribution IS NOT NULL)"
-						   " UNION SELECT change_id FROM experiment"
-						   " WHERE accelerator = ?1 AND " EXPERIMENT_IS_OPEN,
-						   V_TEXT(name)),
-			    &n);
-		for (size_t i = 0; i < n; i++)
-			cells_moved(d, ids[i], name, CELLS_RERUNS_CHANGED, now_ms);
-		free(ids);
+			cells_moved_each(d,
+			    db_rows(d,
+				"SELECT p.change_id FROM pull p WHERE p.state = 'open' AND EXISTS"
+				" (SELECT 1 FROM verdict v WHERE v.change_id = p.change_id AND v.accelerator = ?1"
+				"  AND v.attribution IS NOT NULL)"
+				" UNION SELECT change_id FROM experiment WHERE accelerator = ?1 "
+				"AND " EXPERIMENT_IS_OPEN,
+				V_TEXT(name)),
+			    name, CELLS_RERUNS_CHANGED, now_ms);
 		free(name);
 	}
 	strv_free(now);
 }
 
-/* ==== requests ==== */
+/* ---- requests ---- */
 
 enum { REQUEST_JOBS_MAX = 20 };
 

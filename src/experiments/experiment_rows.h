@@ -1,4 +1,4 @@
-/* The rows of experiments, and the runners that accept them. Shared by experiments*.c, stress.c and views.
+/* The rows of experiments, and the runners that accept them. Shared by the files of this folder and views/.
  *
  * Thread: the writer, inside a transaction, unless a function says otherwise. Ownership: lists own their texts until their
  * release function. */
@@ -6,6 +6,7 @@
 
 #include "db/record_rows.h"
 #include "experiments/experiments.h"
+#include "store/dispatches.h"
 
 static const int64_t DEFAULT_FINISH_MS = INT64_C(6) * 3600 * 1000; /* for a dispatch without a deadline */
 
@@ -34,7 +35,7 @@ struct experiment_list {
 	size_t n;
 };
 
-/* SELECT EXPERIMENT_COLUMNS FROM experiment …, read by experiments_take(). */
+/* SELECT EXPERIMENT_COLUMNS FROM experiment …, which experiments_take() reads. */
 #define EXPERIMENT_COLUMNS "0" RECORD_COLUMNS(EXPERIMENT_RECORD)
 struct experiment_list experiments_take(struct rows *r);
 void experiment_list_release(struct experiment_list *l);
@@ -52,9 +53,9 @@ void experiment_list_release(struct experiment_list *l);
 	" AND e.side = 'base' AND e.change_id <> " change " AND e." EXPERIMENT_IS_OPEN " AND e.cause = 'auto'"         \
 	" AND (e.state = " EXPERIMENT_SQL_STARTED " OR e.not_before_ms = 0) AND " is_runner ")"
 
-/* The dispatches x of change ?1 and accelerator ?2 that experiments may explain: released, the newest of the runner, not
- * cancelled, and still wanted by the pull request; the runner accepts experiments and has the same repository as before. A
- * release that a person revoked does not count, and while a round waits for a release no older round counts either. */
+/* The dispatches x of change ?1 and accelerator ?2 that experiments may explain: released, the newest of the runner, not cancelled,
+ * and still selected by the pull request; the runner accepts experiments and has the same repository as before. A release that a
+ * person revoked does not count, and while a round waits for a release no older round counts either. */
 #define EXPLAINABLE                                                                                                    \
 	" FROM dispatch x CROSS JOIN change c ON c.id = x.change_id"                                                   \
 	" CROSS JOIN runner r ON r.accelerator = x.accelerator AND r.name = x.runner"                                  \
@@ -79,28 +80,25 @@ int64_t experiment_insert(
 bool experiment_tests_put(struct txn *d, int64_t id, const struct experiment_tests *tests, int64_t not_before_ms);
 /* Deletes an experiment with its tests. */
 void experiment_delete(struct txn *d, int64_t id);
-/* The only function that changes an experiment's state, also in *e. False: it is in that state already, or may not enter it.
- * reason: why it ended; NULL: none, or the experiment goes on. It counts and logs the step. An end notifies the `stress`
- * that waits for it. */
+/* The only function that changes an experiment's state, also in *e. It counts and logs the step, and an end notifies the `stress`
+ * that waits for it. False: the experiment is in that state already, or may not enter it. reason: why it ended; NULL: none, or the
+ * experiment goes on. */
 bool experiment_enter(
     struct txn *d, struct experiment *e, enum experiment_state to, const char *reason, int64_t now_ms);
-/* Enters `cancelled` because the person with this login called it off. */
+/* Enters `cancelled` because the person with this login cancelled it. */
 bool experiment_cancel_by(struct txn *d, struct experiment *e, const char *login, int64_t now_ms);
+/* Whether it is planned or started, by its row. */
+bool experiment_is_open(const struct view *d, const struct experiment *e);
+/* The current dispatch of its run, as a list. dispatch_list_release() */
+struct dispatch_list experiment_dispatches(const struct view *d, const struct experiment *e);
 
-/* An experiment on the base side ended or was deleted: the other changes with this merge base are due, because its outcome counts
- * for them, or because they waited for it. */
+/* An experiment on the base side ended or was deleted. The other changes with this merge base are due, because its outcome counts for
+ * them, or because they waited for it. */
 void experiment_sharers_due(struct txn *d, const struct experiment *e, int64_t now_ms);
-
-/* Its run has ended: it is done, or void because it proves nothing. */
-void experiment_conclude(struct txn *d, struct experiment *e, int64_t now_ms);
-/* Was any of its tests reported with a result? */
-bool experiment_has_any_test(const struct view *d, const struct experiment *e);
-/* No test was reported yet, and the job with its tests may still report. */
-bool experiment_may_get_tests(const struct view *d, const struct experiment *e, int64_t now_ms);
 
 /* A planned experiment expires because no machine was idle; the rules decide without it. */
 void experiment_expire(struct txn *d, struct experiment *e, const char *why, int64_t now_ms);
-/* It ended: the run on the other side, which may have waited for it, counts now. */
+/* It ended. The run on the other side, which may have waited for it, counts now. */
 void experiment_counterpart_moves(struct txn *d, const struct experiment *e, int64_t now_ms);
 
 /* A runner that accepts experiments for a change: its newest dispatch was released and not cancelled. */
@@ -135,11 +133,10 @@ void rerunners_release(struct rerunner *list, size_t n);
 	" WHERE v.change_id = ?1 AND v.accelerator = ?2 AND v.attribution IS NOT NULL"                                 \
 	" AND v.needs <> 0 AND EXISTS (SELECT 1" RED_JOBS ")"
 
-/* Since when a first run of the runner, of a vendor's CI, waits for its first job: when its request left, or now. 0: none
- * waits. */
+/* Since when a first run of a runner in a vendor's CI waits for its first job: when its request left, or now. 0: none waits. */
 int64_t experiments_first_run_waits_ms(
     const struct view *d, const char *accelerator, const char *runner, int64_t now_ms);
-/* Experiments give their places to first runs that wait for long. Returns when to look again; 0: nothing waits. */
+/* Experiments make way for first runs that wait for long. Returns when to call it again; 0: nothing waits. */
 int64_t experiments_make_way(struct txn *d, int64_t now_ms);
 
 /* Writes the reply to a `stress` once none of its experiments is open. */

@@ -7,14 +7,14 @@
 #include "verdict/cells_moved.h"
 
 enum {
-	/* If more tests need both sides, the head runs first: most of them turn out to be flaky there. */
+	/* If more tests need both sides, the head runs first, because most of them prove to be flaky there. */
 	BOTH_SIDES_MAX = 8,
-	CELLS_MAX = 2000, /* looked at for one runner */
-	SAMPLE_TESTS = 4, /* of those that look like a bad machine */
+	CELLS_MAX = 2000, /* read for one runner */
+	SAMPLE_TESTS = 4, /* of the tests that look like a bad machine */
 	PAUSES_MAX = 4,
-	EXPERIMENTS_PER_ROUND_MAX = 8, /* on one side, the cancelled ones included */
+	EXPERIMENTS_PER_ROUND_MAX = 8, /* on one side, with the cancelled ones */
 };
-/* The first pause before a bad machine is tried again; each further one is twice as long. */
+/* The first pause before a bad machine is tried again. Each further pause is twice as long. */
 static const int64_t FIRST_PAUSE_MS = INT64_C(3600) * 1000;
 
 bool experiment_is_run(const struct view *d, int64_t change_id)
@@ -31,7 +31,7 @@ static void cancel_experiment(struct txn *d, struct experiment *e, const char *b
 	struct dispatch_list l;
 
 	/* the end of the other side may already have ended this one */
-	if (!db_has(d, "SELECT 1 FROM experiment WHERE id = ?1 AND " EXPERIMENT_IS_OPEN, V_INT(e->id)))
+	if (!experiment_is_open(d->view, e))
 		return;
 	if (by)
 		experiment_cancel_by(d, e, by, now_ms);
@@ -40,9 +40,7 @@ static void cancel_experiment(struct txn *d, struct experiment *e, const char *b
 	experiment_sharers_due(d, e, now_ms);
 	if (!e->run_change_id)
 		return;
-	l = dispatch_list_take(
-	    db_rows(d, "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND is_current = 1",
-		V_INT(e->run_change_id)));
+	l = experiment_dispatches(d->view, e);
 	for (size_t i = 0; i < l.n; i++)
 		if (by ? dispatch_end_by(d, &l.at[i], ENDED_CANCELLED, by, now_ms)
 		       : dispatch_enter(d, &l.at[i], DISPATCH_CANCELLED, why, now_ms)) {
@@ -110,14 +108,6 @@ static void add_test(struct planned *p, const struct rerunner *u, int64_t test_i
 	V_INT((v)->change_id), V_TEXT((v)->accelerator), V_TEXT((u)->dispatch_id), V_TEXT((u)->runner),                \
 	    V_INT((u)->is_by_test)
 
-/* Two changes do not run one test on their merge base at the same time: the outcome counts for both. */
-static bool runs_for_another(const struct review *v, const struct rerunner *u, int64_t test_id)
-{
-	return db_has(v->d, "SELECT 1 WHERE " ANOTHER_RUNS_ON_BASE("?1", "?2", "?3", "?4", "e.runner = ?5"),
-	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->sha[EXPERIMENT_BASE]), V_INT(test_id),
-	    V_TEXT(u->runner));
-}
-
 /* A red cell that needs experiments. */
 #define UNDECIDED_RECORD(F, S)                                                                                         \
 	F(S, ID, test_id, NULL, "v.test_id", "")                                                                       \
@@ -153,9 +143,14 @@ static void read_undecided(
 
 		record_read(r, &undecided_record, cell);
 		is_needed = cell->needs & NEEDS_HEAD;
+		/* two changes do not run one test on their merge base at the same time, because the outcome counts for both */
 		if (side == EXPERIMENT_BASE)
 			is_needed = cell->needs & NEEDS_BASE && u->sha[EXPERIMENT_BASE] &&
-				    (is_after_head || !is_needed) && !runs_for_another(v, u, cell->test_id);
+				    (is_after_head || !is_needed) &&
+				    !db_has(v->d,
+					"SELECT 1 WHERE " ANOTHER_RUNS_ON_BASE("?1", "?2", "?3", "?4", "e.runner = ?5"),
+					V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->sha[EXPERIMENT_BASE]),
+					V_INT(cell->test_id), V_TEXT(u->runner));
 		l->n += is_needed;
 	}
 }
@@ -197,7 +192,7 @@ static struct machine_tries read_tries(const struct review *v, const struct reru
 	return tries;
 }
 
-/* A bad machine is tried again after a pause. Each pause is twice as long as the one before. */
+/* A bad machine is tried again after a pause. Each pause is twice as long as the one before it. */
 static int64_t next_try_ms(const struct review *v, const struct rerunner *u, const struct machine_tries *tries)
 {
 	int64_t n = tries->n_bad < PAUSES_MAX ? tries->n_bad : PAUSES_MAX, pause_ms = FIRST_PAUSE_MS << (n - 1),
@@ -215,9 +210,9 @@ static bool was_in_experiment(const struct review *v, int64_t experiment_id, int
 	    V_INT(experiment_id), V_INT(test_id));
 }
 
-/* Tests whose failures look like a bad machine's: a sample of them runs first, because a rerun on the same machine would only
- * fail again. If it passed, the others follow. If it failed, it runs again later, or as soon as a machine is good. A runner
- * that runs everything needs no sample. */
+/* Tests that look as if a bad machine failed them: a sample of them runs first, because a rerun on the same machine would only fail
+ * again. If the sample passed, the others follow. If it failed, it runs again later, or as soon as a machine is good. A runner that
+ * runs everything needs no sample. */
 static void add_tests_that_wait(const struct review *v, const struct rerunner *u, enum experiment_side side,
     const struct undecided_list *l, struct planned *p)
 {
@@ -248,9 +243,8 @@ static void add_tests_that_wait(const struct review *v, const struct rerunner *u
 
 /* ---- one side of one runner ---- */
 
-/* An experiment that ran, or may still run. One that was cancelled before any of its jobs was reported does not count, which happens
- * when a later job of the first run decides its tests; nor does one that belongs to an earlier dispatch and never began. ?5: the
- * dispatch. */
+/* An experiment that ran, or may still run. One that was cancelled before any of its jobs was reported does not count: a later job of
+ * the first run may decide its tests. Nor does one that belongs to an earlier dispatch and never began. ?5: the dispatch. */
 #define HAS_BEGUN                                                                                                      \
 	"((e.state <> " EXPERIMENT_SQL_CANCELLED " AND (e.dispatch_id = ?5 OR e.run_change_id IS NOT NULL))"           \
 	" OR EXISTS (SELECT 1 FROM job j WHERE j.change_id = e.run_change_id))"
@@ -258,9 +252,9 @@ static void add_tests_that_wait(const struct review *v, const struct rerunner *u
 	" FROM experiment e WHERE e.change_id = ?1 AND e.accelerator = ?2 AND e.runner = ?3"                           \
 	" AND e.cause = 'auto' AND e.state <> " EXPERIMENT_SQL_PLANNED
 
-/* Each test has so many rounds, a round being a run of the head and one of the merge base. If one side needs fewer runs, the other
- * may have the rest, as long as all of its own runs had results: most tests of a merge base are known from another change, and a test
- * that fails now and then needs the head more often. */
+/* Each test has n_rounds_max rounds: one run of the head and one of the merge base each. If one side needs fewer runs, the other may
+ * have the rest as long as all of its runs had results: most tests of a merge base are known from another change, and a test that
+ * fails now and then needs the head more often. */
 static bool has_round_left(const struct review *v, const struct rerunner *u, enum experiment_side side, int64_t test_id)
 {
 	return db_has(v->d,
@@ -273,11 +267,11 @@ static bool has_round_left(const struct review *v, const struct rerunner *u, enu
 }
 
 /* Whether the runner may get another experiment on this side. The number of all experiments of a side is bounded, so that a verdict
- * that changes often cannot start them without end. The runner gets no further request for this dispatch once an experiment of this
+ * that changes often cannot start them without end. The runner gets no further request for this dispatch after an experiment of this
  * side expired before it began, or a person cancelled one on either side.
  *
- * Tests that wait for a good machine share their rounds, because a sample of them runs first: they have as many as one other test,
- * and as many more that pass, because the others of these tests follow them. */
+ * Tests that wait for a good machine share their rounds, because a sample of them runs first. They have as many rounds as one other
+ * test, and as many more that pass, because the others of these tests follow the sample. */
 #define PAST_EXPERIMENTS_RECORD(F, S)                                                                                  \
 	F(S, INT, next_round, NULL, "COALESCE(MAX(round) FILTER (WHERE side = ?4), 0) + 1", "")                        \
 	F(S, INT, n_waited, NULL, "COUNT(*) FILTER (WHERE has_waited AND NOT is_good AND side = ?4)", "On this side.") \
@@ -311,27 +305,20 @@ static bool may_experiment_begin(
 	       past.next_round <= EXPERIMENTS_PER_ROUND_MAX * n_max && past.n_good < n_both_max;
 }
 
-#define RUNNER_STATE_RECORD(F, S)                                                                                      \
-	F(S, BOOL, is_gone, NULL, "r.is_gone <> 0 OR a.is_gone <> 0", "")                                              \
-	F(S, BOOL, takes_experiments, NULL, RUNNER_TAKES_EXPERIMENTS, "")
-RECORD_LOCAL(runner_state, RUNNER_STATE_RECORD)
-
 /* The reason why an experiment ends. NULL: it goes on. u NULL: no dispatch of its runner accepts experiments for this change. */
 static const char *why_experiment_ends(const struct review *v, const struct rerunner *u, const struct experiment *e)
 {
-	struct runner_state runner = {.is_gone = true};
-
 	if (!u) {
-		record_read_first(db_rows(v->d,
-				      RECORD_QUERY(RUNNER_STATE_RECORD,
-					  "FROM runner r CROSS JOIN accelerator a ON a.name = r.accelerator"
-					  " WHERE r.accelerator = ?1 AND r.name = ?2"),
-				      V_TEXT(e->accelerator), V_TEXT(e->runner)),
-		    &runner_state_record, &runner);
-		if (runner.is_gone)
-			return "its runner is not registered any more";
-		return runner.takes_experiments ? "the run that it explains counts no longer"
-						: "its runner takes no reruns any more";
+		int64_t takes = db_int(v->d, -1,
+		    "SELECT CASE WHEN " RUNNER_TAKES_EXPERIMENTS
+		    " THEN 1 ELSE 0 END FROM runner r CROSS JOIN accelerator a"
+		    " ON a.name = r.accelerator WHERE r.accelerator = ?1 AND r.name = ?2"
+		    " AND r.is_gone = 0 AND a.is_gone = 0",
+		    V_TEXT(e->accelerator), V_TEXT(e->runner));
+
+		return takes < 0 ? "its runner is not registered any more"
+		       : takes   ? "the run that it explains counts no longer"
+				 : "its runner takes no reruns any more";
 	}
 	if (!u->sha[e->side] || strcmp(u->sha[e->side], e->sha) != 0)
 		return "the pull request has another merge base";
@@ -349,7 +336,7 @@ static const char *why_experiment_ends(const struct review *v, const struct reru
 	return "its tests are decided";
 }
 
-/* may: whether tests that do not wait for a good machine may run, and those that do. */
+/* may: whether tests that do not wait for a good machine may run, and whether those that do. */
 static struct planned plan_tests(
     const struct review *v, const struct rerunner *u, enum experiment_side side, const bool may[2])
 {

@@ -1,18 +1,17 @@
 /* Experiments: the red tests of a pull request run again, on the same head and on its merge base, to prove the cause of
  * the failures. `experiment` has a row for each run of one side, `experiment_test` has its tests (docs/schema.md).
  *
- * A started experiment has a change of its own, of kind `experiment`, with one dispatch. So jobs, leases, deadlines
- * and the outbox work as for any dispatch, and the `verdict` rows of that change are its outcome. They are only
- * evidence; readers of an outcome use
+ * A started experiment has a separate change of kind `experiment`, with one dispatch. So jobs, leases, deadlines and the outbox
+ * work as for any dispatch, and the `verdict` rows of that change are its outcome. They are only evidence. Readers of an outcome use
  *
  *   experiment e JOIN experiment_test t ON t.experiment_id = e.id
  *   JOIN verdict v ON v.change_id = e.run_change_id AND v.accelerator = e.accelerator AND v.test_id = t.test_id
  *   WHERE e.state = 'done'
  *
- * Tests that were not asked for may have verdicts there, too: they prove nothing. A test that runs in several jobs
- * has a `result` row in each job of that change. An experiment on the base side counts for every change that has
- * `sha` as its merge base; a change's own one may have an older merge base as its `sha`, after the pull request got
- * another base branch. `done` may become `void` later, or the other way round, when more of the run is reported.
+ * Tests that were not requested may have verdicts there, too: they prove nothing. A test that runs in several jobs has a `result`
+ * row in each job of that change. An experiment on the base side counts for every change that has `sha` as its merge base. `sha` may
+ * be an older merge base of the change itself, after the pull request got another base branch. `done` may become `void` later, or the
+ * other way round, when more of the run is reported.
  *
  * Thread: the writer, inside a transaction, unless a function says otherwise; store_…() and its release function: the loop.
  * Ownership: arguments are borrowed; each result names its release function. */
@@ -25,17 +24,17 @@
 
 struct stored_lease;
 
-/* Of a row of `dispatch` or `outbox`: it is the run of an experiment. */
+/* Of a row of `dispatch` or `outbox`: it is the run of an experiment, or it is not. */
 #define IS_EXPERIMENT    "event_type = 'experiment'"
-#define IS_FIRST_RUN     "event_type <> 'experiment'" /* it is not */
+#define IS_FIRST_RUN     "event_type <> 'experiment'"
 #define EXPERIMENT_EVENT "experiment"
 /* Of a row r of `runner` and a row a of its `accelerator`: experiments can run there. */
 #define RUNNER_TAKES_EXPERIMENTS                                                                                       \
 	"r.is_gone = 0 AND r.reruns <> 'none' AND a.is_gone = 0 AND a.level > 1"                                       \
 	" AND a.experiment_share > 0"
 
-/* The time that the jobs of `experiment e` took, ?3: now. A job that never ended took no longer than its experiment,
- * and one of which only the end was reported began with it. */
+/* The time that the jobs of `experiment e` took, ?3: now. A job that never ended took no longer than its experiment, and a job of
+ * which only the end was reported began with it. */
 #define EXPERIMENT_SPENT_MS                                                                                            \
 	"COALESCE((SELECT SUM(MAX(COALESCE(j.completed_ms, CASE WHEN e.state "                                         \
 	"= " EXPERIMENT_SQL_STARTED " AND j.is_current = 1 THEN ?3 ELSE e.ended_ms END) - COALESCE(j.started_ms, "     \
@@ -53,16 +52,20 @@ void experiments_budget(
 
 /* The pull request that the run of an experiment explains; 0: the change is not such a run. */
 int64_t experiment_pull(const struct view *d, int64_t run_change_id);
-
-/* Is the change the run of an experiment? */
+/* Whether the change is the run of an experiment. */
 bool experiment_is_run(const struct view *d, int64_t change_id);
+
+/* Whether a text that a vendor reports can name a commit ("unknown" cannot), and whether it names this one, perhaps in a short
+ * form. Pure. */
+bool names_a_commit(const char *text);
+bool names_commit(const char *text, const char *sha);
 
 /* ---- steps of cells_moved(), which alone calls them ---- */
 
 /* Plans the experiments that would help to decide the red cells of a pull request's change (verdict.needs), and cancels those
  * that are not needed any more. Returns whether the visible part changed ("re-running"). */
 bool experiments_review(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
-/* Sends the planned experiments of the accelerator, as far as it is idle and their budget lasts. */
+/* Sends the planned experiments of the accelerator as far as it is idle and their budget permits. */
 void experiments_start(struct txn *d, const char *accelerator, int64_t now_ms);
 /* Call it after a change in the run of an experiment: the experiment ends when its dispatch has ended.
  * *ret_explained: the change that it explains. False: the experiment did not change. */
@@ -71,15 +74,15 @@ bool experiments_follow(struct txn *d, int64_t run_change_id, int64_t now_ms, in
 /* ---- causes ---- */
 
 /* The person with this login cancels the open experiments of a change, on one accelerator or on all (NULL). The runner gets no
- * further request before a retest, for either side. Returns how many. */
+ * further request before a retest, for either side. Returns how many were cancelled. */
 int experiments_call_off(struct txn *d, int64_t change_id, const char *accelerator, const char *by, int64_t now_ms);
 /* The registry changes: call experiments_takers() before the change, and pass its result to experiments_recheck() after it. If
  * other runners accept experiments than before, or in another repository, the open changes with red cells or experiments
  * are attributed again one by one, and their experiments begin or end. strv_free(). */
 char **experiments_takers(const struct view *d);
 void experiments_recheck(struct txn *d, char *const *takers_before, int64_t now_ms);
-/* Call it as time passes. Planned experiments expire or start when the budget permits it, and if a first run waits for a
- * machine, an experiment makes way. Returns when to call it again; 0: nothing waits. */
+/* Call it as time passes. Planned experiments expire, or start when the budget permits it. If a first run waits for a machine, an
+ * experiment makes way. Returns when to call it again; 0: nothing waits. */
 int64_t experiments_look(struct txn *d, int64_t now_ms);
 /* Runs that ended without any of their tests prove nothing after 15 seconds without a further report. Returns when to call it
  * again; 0: no such run. */

@@ -1,8 +1,6 @@
 /* Ends experiments after their runs, and checks whether the results prove anything. */
 
 #include "experiments/experiment_rows.h"
-#include "model/states.h"
-#include "store/dispatches.h"
 #include "store/requests.h"
 #include "verdict/cells_moved.h"
 
@@ -10,25 +8,18 @@ enum { SHARERS_MAX = 200 };
 
 void experiment_sharers_due(struct txn *d, const struct experiment *e, int64_t now_ms)
 {
-	int64_t *ids;
-	size_t n;
-
-	if (e->side != EXPERIMENT_BASE)
-		return;
-	ids = rows_key_numbers(db_rows(d,
-				   "SELECT c.id FROM change o CROSS JOIN change c ON c.repository_key = "
-				   "o.repository_key AND c.merge_base_sha = ?2 WHERE o.id = ?1 AND c.id <> o.id"
-				   " AND c.kind = 'pull_request' AND c.state = 'open' AND EXISTS"
-				   "  (SELECT 1 FROM verdict v WHERE v.change_id = c.id AND v.accelerator = ?3"
-				   "   AND v.attribution IS NOT NULL) ORDER BY c.active_ms DESC LIMIT ?4",
-				   V_INT(e->change_id), V_TEXT(e->sha), V_TEXT(e->accelerator), V_INT(SHARERS_MAX)),
-	    &n);
-	for (size_t i = 0; i < n; i++)
-		cells_moved(d, ids[i], e->accelerator, CELLS_BASE_TESTED, now_ms);
-	free(ids);
+	if (e->side == EXPERIMENT_BASE)
+		cells_moved_each(d,
+		    db_rows(d,
+			"SELECT c.id FROM change o CROSS JOIN change c ON c.repository_key = o.repository_key"
+			" AND c.merge_base_sha = ?2 WHERE o.id = ?1 AND c.id <> o.id AND c.kind = 'pull_request'"
+			" AND c.state = 'open' AND EXISTS (SELECT 1 FROM verdict v WHERE v.change_id = c.id"
+			"  AND v.accelerator = ?3 AND v.attribution IS NOT NULL) ORDER BY c.active_ms DESC LIMIT ?4",
+			V_INT(e->change_id), V_TEXT(e->sha), V_TEXT(e->accelerator), V_INT(SHARERS_MAX)),
+		    e->accelerator, CELLS_BASE_TESTED, now_ms);
 }
 
-/* ---- retention: they are deleted with the change that they explain ---- */
+/* ---- retention: experiments are deleted with the change that they explain ---- */
 
 int64_t experiments_next_run(const struct view *d, int64_t change_id)
 {
@@ -46,135 +37,16 @@ void experiments_drop(struct txn *d, int64_t change_id)
 	db_exec(d, "DELETE FROM experiment WHERE change_id = ?1", V_INT(change_id));
 }
 
-/* ---- its state ----
- *
- * If a vendor's CI runs both sides at the same time, neither counts before both have ended. So Outpost notices a run that is
- * reported for both sides before it counts as evidence. A side that made way for a first run has not ended. A machine reports
- * each lease for itself, so its sides do not wait for each other. */
-
-#define COUNTERPART                                                                                                    \
-	" FROM experiment o WHERE o.change_id = ?1 AND o.accelerator = ?2 AND o.runner = ?3"                           \
-	" AND o.side <> ?4 AND o.cause = ?5 AND (o.cause = 'auto' OR (o.command_id = ?6"                               \
-	"  AND o.round = ?7)) AND o." EXPERIMENT_IS_OPEN
-#define RUN_OF_O "SELECT 1 FROM dispatch x WHERE x.change_id = o.run_change_id AND x.is_current = 1"
-#define COUNTERPART_OF(e)                                                                                              \
-	V_INT((e)->change_id), V_TEXT((e)->accelerator), V_TEXT((e)->runner), V_TEXT(experiment_side_name((e)->side)), \
-	    V_TEXT((e)->is_stress ? "stress" : "auto"), V_INT((e)->command_id), V_INT((e)->round)
-
-#define MADE_WAY "o.state = " EXPERIMENT_SQL_PLANNED " AND o.run_change_id IS NOT NULL"
-
-void experiment_counterpart_moves(struct txn *d, const struct experiment *e, int64_t now_ms)
-{
-	int64_t run = db_int(d, 0,
-	    "SELECT o.run_change_id" COUNTERPART " AND EXISTS (" RUN_OF_O " AND NOT x." DISPATCH_IS_AT_WORK ") LIMIT 1",
-	    COUNTERPART_OF(e));
-
-	if (run)
-		cells_moved(d, run, e->accelerator, CELLS_EXPERIMENT_MOVED, now_ms);
-}
-
-void experiment_expire(struct txn *d, struct experiment *e, const char *why, int64_t now_ms)
-{
-	/* the end of another one may already have ended this one */
-	if (!db_has(d, "SELECT 1 FROM experiment WHERE id = ?1 AND " EXPERIMENT_IS_OPEN, V_INT(e->id)))
-		return;
-	experiment_enter(d, e, EXPERIMENT_IS_EXPIRED, why, now_ms);
-	experiment_sharers_due(d, e, now_ms);
-	experiment_counterpart_moves(d, e, now_ms);
-	cells_moved(d, e->change_id, e->accelerator, CELLS_EXPERIMENT_MOVED, now_ms);
-}
-
-#define DISPATCH_END_RECORD(F, S)                                                                                      \
-	F(S, DISPATCH_STATE, state, NULL, "state", "")                                                                 \
-	F(S, TEXT, error, NULL, "last_error", "")
-RECORD_LOCAL(dispatch_end, DISPATCH_END_RECORD)
-
-/* Cancels the requests: it took too long, and the vendor's machine may still work on it. */
-static void drop_requests(struct txn *d, const struct experiment *e, int64_t now_ms)
-{
-	struct dispatch_list l = dispatch_list_take(
-	    db_rows(d, "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND is_current = 1",
-		V_INT(e->run_change_id)));
-
-	for (size_t i = 0; i < l.n; i++)
-		request_drop(d, &l.at[i], now_ms);
-	dispatch_list_release(&l);
-}
-
-/* Cells that come after the end change the outcome of an experiment, so it is judged again. A cancelled experiment stays
- * cancelled, because it is not needed. */
-static bool follow_dispatch(struct txn *d, struct experiment *e, const struct dispatch_end *end, int64_t now_ms)
-{
-	switch (end->state) {
-	case DISPATCH_DONE:
-		/* a job that is opened again moves its deadline, so the wait also ends when the experiment expires */
-		if (experiment_may_get_tests(d->view, e, now_ms) ||
-		    (e->state == EXPERIMENT_IS_STARTED && e->expires_ms > now_ms &&
-			db_has(d,
-			    "SELECT 1" COUNTERPART " AND ((" MADE_WAY ") OR EXISTS (" RUN_OF_O
-			    " AND x.kind <> 'pull' AND x." DISPATCH_IS_AT_WORK ")) LIMIT 1",
-			    COUNTERPART_OF(e)) &&
-			experiment_has_any_test(d->view, e)))
-			return false;
-		experiment_conclude(d, e, now_ms);
-		return true;
-	case DISPATCH_EXPIRED:
-	case DISPATCH_FAILED:
-		if (e->state == EXPERIMENT_IS_EXPIRED)
-			return false;
-		experiment_enter(d, e, EXPERIMENT_IS_EXPIRED, end->error, now_ms);
-		drop_requests(d, e, now_ms);
-		return true;
-	case DISPATCH_CANCELLED:
-	case DISPATCH_SUPERSEDED:
-		experiment_enter(d, e, EXPERIMENT_IS_CANCELLED, end->error, now_ms);
-		return true;
-	case DISPATCH_HELD:
-	case DISPATCH_QUEUED:
-	case DISPATCH_SENT:
-	case DISPATCH_ACKNOWLEDGED:
-	case DISPATCH_RUNNING:
-	case N_DISPATCH_STATES:
-		break;
-	}
-	return e->state == EXPERIMENT_IS_DONE;
-}
-
-bool experiments_follow(struct txn *d, int64_t run_change_id, int64_t now_ms, int64_t *ret_explained)
-{
-	struct experiment_list l = experiments_take(
-	    db_rows(d, "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE run_change_id = ?1", V_INT(run_change_id)));
-	struct dispatch_end end = {.error = NULL};
-	bool has_moved = false;
-
-	if (record_read_first(
-		db_rows(d, RECORD_QUERY(DISPATCH_END_RECORD, "FROM dispatch WHERE change_id = ?1 AND is_current = 1"),
-		    V_INT(run_change_id)),
-		&dispatch_end_record, &end) &&
-	    l.n && l.at[0].state != EXPERIMENT_IS_CANCELLED)
-		has_moved = follow_dispatch(d, &l.at[0], &end, now_ms);
-	if (has_moved) {
-		*ret_explained = l.at[0].change_id;
-		experiment_sharers_due(d, &l.at[0], now_ms);
-		experiment_counterpart_moves(d, &l.at[0], now_ms);
-	}
-	experiment_list_release(&l);
-	record_release(&dispatch_end_record, &end);
-	return has_moved;
-}
-
-/* ==== proof ==== */
+/* ---- proof ---- */
 
 enum {
-	SHA_SHORT_CHARS = 7,
 	SHOWN_MAX_BYTES = 60, /* of a vendor's text about its machine */
 	/* The longest pause between two jobs of a run that report one by one. */
 	TESTS_COME_MS = 15000,
 };
 
-/* ---- the machine that a job documents ---- */
+/* ---- the machine that a job reports; NULL: not reported ---- */
 
-/* NULL: not documented. */
 #define MACHINE_RECORD(F, S)                                                                                           \
 	F(S, TEXT, workflow, NULL, "j.workflow", "")                                                                   \
 	F(S, TEXT, name, NULL, "j.name", "")                                                                           \
@@ -187,21 +59,13 @@ struct machine_list {
 	size_t n;
 };
 
-/* A text that cannot be a commit ("unknown") does not name one. */
-static bool is_other_commit(const char *commit, const char *sha)
-{
-	size_t n = commit ? strspn(commit, "0123456789abcdefABCDEF") : 0;
-
-	return n >= SHA_SHORT_CHARS && commit[n] == '\0' && (n > strlen(sha) || strncasecmp(commit, sha, n) != 0);
-}
-
 static bool is_same_job(const struct machine *a, const struct machine *b)
 {
 	return strcmp(a->workflow, b->workflow) == 0 && strcmp(a->name, b->name) == 0;
 }
 
-/* Whether the first run's job of this name documents the same device (or version of the extension), or, if it has no job of this
- * name, any of its jobs. True if one of the two documents none. */
+/* Whether the first run's job of this name names the same device (or version of the extension), or, if the run has no job of this
+ * name, any of its jobs. True if one of the two names none. */
 static bool is_as_before(const struct machine *m, const struct machine_list *before, bool is_device)
 {
 	const char *is = is_device ? m->device : m->extension;
@@ -222,7 +86,7 @@ static bool is_as_before(const struct machine *m, const struct machine_list *bef
 	return !has_any;
 }
 
-/* "WHAT: VENDOR'S TEXT", the text cut to size. free(). */
+/* "WHAT: VENDOR'S TEXT", with the text cut. free(). */
 static char *why_other(const char *what, const char *text)
 {
 	size_t n = strlen(text), n_shown = utf8_cut(text, n, SHOWN_MAX_BYTES);
@@ -230,7 +94,7 @@ static char *why_other(const char *what, const char *text)
 	return xasprintf("%s: %.*s%s", what, (int)n_shown, text, n_shown < n ? "…" : "");
 }
 
-/* Why its machine or commit makes it void. NULL: it does not. free(). */
+/* The reason if its machine or commit makes it void; NULL: it does not. free(). */
 static char *why_machine(const struct view *d, const struct experiment *e)
 {
 	struct machine_list now = {0}, before = {0};
@@ -250,7 +114,7 @@ static char *why_machine(const struct view *d, const struct experiment *e)
 	for (size_t i = 0; !why && i < now.n; i++) {
 		const struct machine *m = &now.at[i];
 
-		if (is_other_commit(m->torch_commit, e->sha))
+		if (names_a_commit(m->torch_commit) && !names_commit(m->torch_commit, e->sha))
 			why = xasprintf("it tested commit %.40s instead", m->torch_commit);
 		else if (!is_as_before(m, &before, true))
 			why = why_other("it ran on another device", m->device);
@@ -264,7 +128,7 @@ static char *why_machine(const struct view *d, const struct experiment *e)
 
 /* ---- one run that was reported twice ---- */
 
-/* A URL that several first runs of the accelerator share does not belong to one run: it is a dashboard, or the newest build. */
+/* A URL that several first runs of the accelerator share does not belong to one run: it shows a dashboard, or the newest build. */
 #define SAME_ARTIFACT(accelerator)                                                                                     \
 	"(a.artifact_url = b.artifact_url AND a.artifact_url <> '' AND a.artifact_url NOT IN"                          \
 	" (SELECT artifact_url FROM (SELECT j.artifact_url, j.dispatch_id FROM job j"                                  \
@@ -274,9 +138,9 @@ static char *why_machine(const struct view *d, const struct experiment *e)
 	"  HAVING COUNT(DISTINCT dispatch_id) > 1))"
 #define SAME_JOB "a.run_id = b.run_id AND a.workflow = b.workflow AND a.name = b.name"
 
-/* Experiments that were reported with the same run: those of the other commit, because it is not known which of the two the run
- * tested, and earlier ones of the same commit, because one run counts once. Changes share the outcome on a merge base, so
- * the other one may be of another change. */
+/* Experiments that were reported with the same run: those of another commit, because it is not known which of the two the run
+ * tested, and earlier ones of the same commit, because one run counts once. Changes share the outcome on a merge base, so a twin may
+ * be of another change. */
 static struct experiment_list twins_of(const struct view *d, const struct experiment *e)
 {
 	return experiments_take(db_rows(d,
@@ -311,7 +175,7 @@ static bool is_of_commit(const struct experiment *twin, const struct experiment 
 	" AND v.test_id = t.test_id WHERE t.experiment_id = e.id"                                                      \
 	" AND v.status IN ('PASS', 'FAIL', 'ERROR', 'DONE'))"
 
-bool experiment_has_any_test(const struct view *d, const struct experiment *e)
+static bool experiment_has_any_test(const struct view *d, const struct experiment *e)
 {
 	return db_has(d, "SELECT 1 FROM experiment e WHERE e.id = ?1 AND " HAS_ANY_TEST, V_INT(e->id));
 }
@@ -320,12 +184,6 @@ bool experiment_has_any_test(const struct view *d, const struct experiment *e)
 	" FROM experiment e CROSS JOIN dispatch x ON x.change_id = e.run_change_id"                                    \
 	" AND x.is_current = 1 AND x.state = 'done' WHERE e." EXPERIMENT_IS_OPEN                                       \
 	" AND +e.run_change_id IS NOT NULL AND NOT " HAS_ANY_TEST
-
-bool experiment_may_get_tests(const struct view *d, const struct experiment *e, int64_t now_ms)
-{
-	return db_has(d, "SELECT 1" WITHOUT_TESTS " AND e.id = ?1 AND x.finished_ms > ?2", V_INT(e->id),
-	    V_INT(now_ms - TESTS_COME_MS));
-}
 
 int64_t experiments_without_tests_end(struct txn *d, int64_t now_ms)
 {
@@ -342,7 +200,7 @@ int64_t experiments_without_tests_end(struct txn *d, int64_t now_ms)
 	return finished_ms ? finished_ms + TESTS_COME_MS : 0;
 }
 
-/* Why it is void. NULL: it proves something. free(). */
+/* The reason why it is void; NULL: it proves something. free(). */
 static char *why_void(const struct view *d, const struct experiment *e, const struct experiment_list *twins)
 {
 	char *why;
@@ -365,9 +223,9 @@ static char *why_void(const struct view *d, const struct experiment *e, const st
 	return why;
 }
 
-/* Twins of the other commit that counted as proof until now become void. The changes that they explain are attributed
- * again after all of these experiments have their states. */
-void experiment_conclude(struct txn *d, struct experiment *e, int64_t now_ms)
+/* Its run has ended: it is done, or void because it proves nothing. Twins of the other commit that counted as proof until now become
+ * void. The changes that they explain are attributed again after all of these experiments have their states. */
+static void conclude_experiment(struct txn *d, struct experiment *e, int64_t now_ms)
 {
 	struct experiment_list twins = twins_of(d->view, e);
 	bool *is_revoked = xcalloc(twins.n + 1, sizeof(*is_revoked));
@@ -391,4 +249,103 @@ void experiment_conclude(struct txn *d, struct experiment *e, int64_t now_ms)
 	free(is_revoked);
 	experiment_list_release(&twins);
 	free(why);
+}
+
+/* ---- its state ----
+ *
+ * If a vendor's CI runs both sides at the same time, neither counts before both have ended. So Outpost notices a run that is reported
+ * for both sides before it counts as evidence. A side that made way for a first run has not ended. A machine reports each lease
+ * separately, so its sides do not wait for each other. */
+
+#define COUNTERPART                                                                                                    \
+	" FROM experiment o WHERE o.change_id = ?1 AND o.accelerator = ?2 AND o.runner = ?3"                           \
+	" AND o.side <> ?4 AND o.cause = ?5 AND (o.cause = 'auto' OR (o.command_id = ?6"                               \
+	"  AND o.round = ?7)) AND o." EXPERIMENT_IS_OPEN
+#define RUN_OF_O "SELECT 1 FROM dispatch x WHERE x.change_id = o.run_change_id AND x.is_current = 1"
+#define COUNTERPART_OF(e)                                                                                              \
+	V_INT((e)->change_id), V_TEXT((e)->accelerator), V_TEXT((e)->runner), V_TEXT(experiment_side_name((e)->side)), \
+	    V_TEXT((e)->is_stress ? "stress" : "auto"), V_INT((e)->command_id), V_INT((e)->round)
+
+#define MADE_WAY "o.state = " EXPERIMENT_SQL_PLANNED " AND o.run_change_id IS NOT NULL"
+
+void experiment_counterpart_moves(struct txn *d, const struct experiment *e, int64_t now_ms)
+{
+	int64_t run = db_int(d, 0,
+	    "SELECT o.run_change_id" COUNTERPART " AND EXISTS (" RUN_OF_O " AND NOT x." DISPATCH_IS_AT_WORK ") LIMIT 1",
+	    COUNTERPART_OF(e));
+
+	if (run)
+		cells_moved(d, run, e->accelerator, CELLS_EXPERIMENT_MOVED, now_ms);
+}
+
+void experiment_expire(struct txn *d, struct experiment *e, const char *why, int64_t now_ms)
+{
+	/* the end of another one may already have ended this one */
+	if (!experiment_is_open(d->view, e))
+		return;
+	experiment_enter(d, e, EXPERIMENT_IS_EXPIRED, why, now_ms);
+	experiment_sharers_due(d, e, now_ms);
+	experiment_counterpart_moves(d, e, now_ms);
+	cells_moved(d, e->change_id, e->accelerator, CELLS_EXPERIMENT_MOVED, now_ms);
+}
+
+/* Cells that come after the end change the outcome of an experiment, so it is judged again. */
+static bool follow_dispatch(struct txn *d, struct experiment *e, const struct stored_dispatch *run, int64_t now_ms)
+{
+	switch (run->state) {
+	case DISPATCH_DONE:
+		/* It waits for the job with its tests, and then for the counterpart. A job that is opened again moves its
+		 * deadline, so this wait also ends when the experiment expires. */
+		if (db_has(d, "SELECT 1" WITHOUT_TESTS " AND e.id = ?1 AND x.finished_ms > ?2", V_INT(e->id),
+			V_INT(now_ms - TESTS_COME_MS)) ||
+		    (e->state == EXPERIMENT_IS_STARTED && e->expires_ms > now_ms &&
+			db_has(d,
+			    "SELECT 1" COUNTERPART " AND ((" MADE_WAY ") OR EXISTS (" RUN_OF_O
+			    " AND x.kind <> 'pull' AND x." DISPATCH_IS_AT_WORK ")) LIMIT 1",
+			    COUNTERPART_OF(e)) &&
+			experiment_has_any_test(d->view, e)))
+			return false;
+		conclude_experiment(d, e, now_ms);
+		return true;
+	case DISPATCH_EXPIRED:
+	case DISPATCH_FAILED:
+		if (e->state == EXPERIMENT_IS_EXPIRED)
+			return false;
+		experiment_enter(d, e, EXPERIMENT_IS_EXPIRED, run->last_error, now_ms);
+		request_drop(d, run, now_ms); /* the vendor's machine may still work on it */
+		return true;
+	case DISPATCH_CANCELLED:
+	case DISPATCH_SUPERSEDED:
+		experiment_enter(d, e, EXPERIMENT_IS_CANCELLED, run->last_error, now_ms);
+		return true;
+	case DISPATCH_HELD:
+	case DISPATCH_QUEUED:
+	case DISPATCH_SENT:
+	case DISPATCH_ACKNOWLEDGED:
+	case DISPATCH_RUNNING:
+	case N_DISPATCH_STATES:
+		break;
+	}
+	return e->state == EXPERIMENT_IS_DONE;
+}
+
+bool experiments_follow(struct txn *d, int64_t run_change_id, int64_t now_ms, int64_t *ret_explained)
+{
+	struct experiment_list l = experiments_take(
+	    db_rows(d, "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE run_change_id = ?1", V_INT(run_change_id)));
+	struct dispatch_list run = {0};
+	bool has_moved = false;
+
+	if (l.n && l.at[0].state != EXPERIMENT_IS_CANCELLED) /* a cancelled one stays so, because it is not needed */
+		run = experiment_dispatches(d->view, &l.at[0]);
+	if (run.n)
+		has_moved = follow_dispatch(d, &l.at[0], &run.at[0], now_ms);
+	if (has_moved) {
+		*ret_explained = l.at[0].change_id;
+		experiment_sharers_due(d, &l.at[0], now_ms);
+		experiment_counterpart_moves(d, &l.at[0], now_ms);
+	}
+	experiment_list_release(&l);
+	dispatch_list_release(&run);
+	return has_moved;
 }

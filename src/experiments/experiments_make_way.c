@@ -1,4 +1,4 @@
-/* A first run waits while experiments have its place: they make way, and run later. */
+/* Experiments make way for first runs that wait, and run later. */
 #include "experiments/experiment_rows.h"
 #include "history/days.h"
 #include "store/jobs.h"
@@ -6,22 +6,22 @@
 #include "verdict/cells_moved.h"
 
 enum {
-	/* A first run waits so long before an experiment makes way. A CI may take a while to report that a job began. */
+	/* A first run waits this long before an experiment makes way. A CI may need some time to report that a job began. */
 	WAIT_FOR_MACHINE_MS = 1000,
 	WAIT_FOR_CI_MS = 60000,
-	MAKE_WAY_AGAIN_MS = 30000, /* the machine has so long to stop, and to ask for work */
-	/* If a first run has no job so long after its request, and the runner has nothing else to do, it does not wait for a
+	MAKE_WAY_AGAIN_MS = 30000, /* time for the machine to stop and to ask for work */
+	/* If a first run has no job this long after its request, and the runner has no other work, it does not wait for a
 	 * machine: the vendor lost it. */
 	WAIT_FOR_JOB_MS = 120000,
-	MAKE_WAY_MAX = 5, /* where first runs come more often than an experiment takes, it would never end */
+	MAKE_WAY_MAX = 5, /* if first runs come more often than an experiment takes, the experiment would never end */
 };
 static const char MAKES_WAY[] = "it makes way for a first run";
 static const char MADE_WAY_TOO_OFTEN[] = "it made way for first runs five times";
 
 /* ---- a vendor's CI ---- */
 
-/* A first run x waits for its first job, and so for a machine of the vendor's CI: it goes out now or went out just now, or
- * other first runs of the runner have machines. Where a later one has got a job, x was passed over and waits no more. */
+/* A first run x waits for its first job, and so for a machine of the vendor's CI: its request leaves now or left just now, or other
+ * first runs of the runner have machines. If a later one has a job already, the vendor skipped x, and x does not wait any more. */
 #define WAITS_FOR_MACHINE                                                                                              \
 	"x." DISPATCH_IS_AT_WORK " AND x.state <> 'running' AND x." IS_FIRST_RUN                                       \
 	" AND x.is_current = 1 AND COALESCE(x.not_before_ms, 0) <= ?3"                                                 \
@@ -54,9 +54,7 @@ static void make_way_in_ci(struct txn *d, struct experiment *e, int64_t now_ms)
 	/* an earlier one in the list may already have ended this one */
 	if (!experiment_enter(d, e, EXPERIMENT_IS_PLANNED, NULL, now_ms))
 		return;
-	l = dispatch_list_take(
-	    db_rows(d, "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND is_current = 1",
-		V_INT(e->run_change_id)));
+	l = experiment_dispatches(d->view, e);
 	for (size_t i = 0; i < l.n; i++)
 		dispatch_retire(d, &l.at[i], now_ms);
 	dispatch_list_release(&l);
@@ -68,7 +66,7 @@ static void make_way_in_ci(struct txn *d, struct experiment *e, int64_t now_ms)
 	db_tell_change(d, e->change_id);
 }
 
-/* Returns when to look again; 0: nothing waits. */
+/* Returns when to call it again; 0: nothing waits. */
 static int64_t make_ways_in_ci(struct txn *d, int64_t now_ms)
 {
 	struct experiment_list l =
@@ -94,8 +92,8 @@ static int64_t make_ways_in_ci(struct txn *d, int64_t now_ms)
 
 /* ---- machines ---- */
 
-/* A machine fits each runner q of which it had a lease; that lease has the room of the runner. First runs take the room of
- * experiments. */
+/* A machine fits each runner q of which it had a lease. That lease has the runner's limit. Experiments do not count, because first
+ * runs take their room. */
 #define FITS_AND_HAS_ROOM                                                                                              \
 	"(SELECT COUNT(*) FROM lease f WHERE f.accelerator = ?1 AND f.runner = q.runner"                               \
 	" AND f.state = 'active' AND NOT EXISTS (SELECT 1 FROM dispatch"                                               \
@@ -108,8 +106,8 @@ static int64_t make_ways_in_ci(struct txn *d, int64_t now_ms)
 	F(S, TIME, since_ms, NULL, "MIN(since_ms)", "")
 RECORD_LOCAL(waiting_runs, WAITING_RUNS_RECORD)
 
-/* Outpost does not know how many machines a runner has. A first run that no machine takes within a second takes the place of an
- * experiment, which is queued again. A time in the future is from before the clock was set back. */
+/* Outpost does not know how many machines a runner has. A first run that no machine takes within a second replaces an experiment,
+ * which is queued again. A time in the future is from before the clock was set back. */
 static int64_t first_runs_waiting(const struct view *d, const struct stored_lease *l, int64_t now_ms, int64_t *due_ms)
 {
 	struct waiting_runs w = {0};
@@ -171,7 +169,7 @@ void experiments_make_room(struct txn *d, const struct stored_lease *first, int6
 	stored_lease_release(&l);
 }
 
-/* Returns when to look again; 0: nothing waits. */
+/* Returns when to call it again; 0: nothing waits. */
 static int64_t make_ways_on_machines(struct txn *d, int64_t now_ms)
 {
 	char **ids =
@@ -191,7 +189,7 @@ static int64_t make_ways_on_machines(struct txn *d, int64_t now_ms)
 			continue;
 		n = first_runs_waiting(d->view, &l, now_ms, &due_ms);
 		if (n) {
-			/* less those that made way lately, for any of the machine's runners */
+			/* minus the experiments that made way lately, for any of the machine's runners */
 			n -= db_int(d, 0,
 			    "SELECT COUNT(*) FROM lease WHERE accelerator = ?1"
 			    " AND granted_ms > ?3 - ?4 AND state = 'cancelled' AND reason = ?2"

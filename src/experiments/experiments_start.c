@@ -1,4 +1,4 @@
-/* Starts planned experiments: only where no first run waits, and as long as the budget lasts. */
+/* Starts planned experiments if no first run waits and as long as the budget lasts. */
 
 #include "db/counters.h"
 #include "db/db.h"
@@ -15,23 +15,23 @@
 
 enum {
 	LOOK_MAX = 200, /* planned ones, in their order */
-	/* Of one runner and cause at a time. A later first run waits behind them in a vendor's CI until they make way, so
-	 * that gets both sides of one change, or one whole run. */
+	/* Of one runner and cause at a time. A later first run waits behind them in a vendor's CI until they make way. So a
+	 * CI gets both sides of one change, or one whole run. */
 	AT_ONCE_MACHINES = 8,
 	AT_ONCE_TESTS = 2,
 	AT_ONCE_WHOLE = 1,
-	LOOK_AGAIN_MS = 60000, /* a budget comes back with time */
+	LOOK_AGAIN_MS = 60000, /* a budget grows again with time */
 };
 
 /* ---- budget ----
  *
- * Of the time that the accelerator's jobs took in the last 24 hours, experiments may take a share (`experiments.share`).
- * Where the share is less than FREE_MS, they may take FREE_MS, so that the first one can run where little runs. `stress`
- * has the same share for itself, and a longer FREE_MS. */
+ * Experiments may take a share (`experiments.share`) of the time that the accelerator's jobs took in the last 24 hours, and at least
+ * FREE_MS, so that one can run on an accelerator with few runs. `stress` has a separate budget with the same share and a longer
+ * FREE_MS. */
 static const int64_t FREE_MS[] = {INT64_C(30) * 60 * 1000, INT64_C(4) * 3600 * 1000};
 
-/* The time of the jobs j of a dispatch i. A vendor may report only the end of a job, or never its end: then the row of the
- * dispatch has the time. Only such a job reads that row, because each row is on another page of the database. */
+/* The time of the jobs j of a dispatch i. A vendor may report only the end of a job, or never its end: then the time is that of the
+ * dispatch. Only such a job reads the row of the dispatch, because each row is on another page of the database. */
 #define OF_ITS_DISPATCH                                                                                                \
 	" FROM dispatch x WHERE x.id = i.id AND x.accelerator = i.accelerator AND x.runner = "                         \
 	"i.runner"
@@ -42,8 +42,8 @@ static const int64_t FREE_MS[] = {INT64_C(30) * 60 * 1000, INT64_C(4) * 3600 * 1
 	" CROSS JOIN job j ON j.change_id = i.change_id AND j.dispatch_id = i.id"                                      \
 	" AND j.accelerator = i.accelerator"
 
-/* How long a run of named tests takes is not known before it ends. A whole one takes as long as the run that it
- * explains, and counts so from its start. */
+/* The time of a run of named tests is not known before it ends. A whole run takes as long as the run that it explains, and counts
+ * with that time from its start. */
 static int64_t spent_ms(const struct view *d, const char *accelerator, bool is_stress, int64_t now_ms)
 {
 	return db_int(d, 0,
@@ -85,9 +85,9 @@ void experiments_budget(
 	*ret_allowed_ms = share > FREE_MS[false] ? share : FREE_MS[false];
 }
 
-/* ---- one begins ---- */
+/* ---- the start ---- */
 
-/* No webhook caused it, so this makes a body in a webhook's form, with a GUID of its own. */
+/* No webhook caused it, so this writes a body in the form of a webhook, with a new GUID. */
 static void put_experiment_body(
     struct txn *d, const struct experiment *e, const char *ref, const char *guid, int64_t now_ms)
 {
@@ -172,8 +172,8 @@ static void begin_experiment(struct txn *d, struct experiment *e, const struct s
 
 /* ---- idle capacity ---- */
 
-/* Outpost does not know how many machines a vendor's CI has: one is idle as long as no first run waits for one. Machines that ask for
- * work get an experiment only when nothing else waits for them (store/claims.c). */
+/* Outpost does not know how many machines a vendor's CI has: one is idle if no first run waits for one. Machines that ask for work get
+ * an experiment only when nothing else waits for them (store/claims.c). */
 static bool is_runner_idle(const struct view *d, const struct experiment *e, enum runner_kind kind, int64_t now_ms)
 {
 	int64_t n_max = AT_ONCE_TESTS;
@@ -192,8 +192,8 @@ static bool is_runner_idle(const struct view *d, const struct experiment *e, enu
 	return kind == RUNNER_PULL || !experiments_first_run_waits_ms(d, e->accelerator, e->runner, now_ms);
 }
 
-/* Automatic ones before a stress. An author whose experiments took less time in the last 24 hours comes first, and
- * authors take turns, change by change, so that one of them does not use the budget up. */
+/* Automatic experiments come before a stress. An author whose experiments took less time in the last 24 hours comes first, and each
+ * author's changes come one after the other, so that no author uses up the budget. */
 #define PLANNED_IN_ORDER                                                                                               \
 	"WITH spent (author, ms) AS (SELECT COALESCE(c.author, ''), SUM(" EXPERIMENT_SPENT_MS ")"                      \
 	" FROM experiment e CROSS JOIN change c ON c.id = e.change_id WHERE e.accelerator = ?1"                        \
@@ -209,7 +209,7 @@ void experiments_start(struct txn *d, const char *accelerator, int64_t now_ms)
 {
 	struct experiment_list l = experiments_take(
 	    db_rows(d, PLANNED_IN_ORDER, V_TEXT(accelerator), V_INT(LOOK_MAX), V_INT(now_ms), V_INT(DAY_MS)));
-	/* by is_stress: the budget is spent, and the runners that are not idle: a start does not make them idle */
+	/* by is_stress: whether the budget is spent, and the runners that are not idle, which no start makes idle */
 	bool is_spent[2] = {false, false};
 	char **busy[2] = {strv_copy(NULL), strv_copy(NULL)};
 
@@ -286,7 +286,7 @@ int64_t experiments_look(struct txn *d, int64_t now_ms)
 	return next_ms;
 }
 
-/* ==== use ==== */
+/* ---- use ---- */
 
 enum { ACCELERATORS_MAX = 500 };
 

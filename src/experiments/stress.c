@@ -2,12 +2,11 @@
 #include "experiments/stress.h"
 
 #include "experiments/experiment_rows.h"
-#include "experiments/experiments.h"
 #include "store/changes.h"
 #include "store/commands.h"
 #include "verdict/cells_moved.h"
 
-/* The deadline of all rounds together. Each run ends with the deadline of its dispatch, or with this one. */
+/* The deadline of all rounds together. Each run ends at the deadline of its dispatch or at this one. */
 static const int64_t EXPIRES_MS = INT64_C(24) * 3600 * 1000;
 
 /* ---- plan ---- */
@@ -78,7 +77,7 @@ int stress_plan(struct txn *d, const struct stress *s)
 	F(S, INT, n_passed, NULL, "SUM(v.status IN ('PASS', 'DONE'))", "")
 RECORD_LOCAL(stress_run, STRESS_RUN_RECORD)
 
-/* A run passed when none of its tests failed and one passed. */
+/* A run passed if none of its tests failed and one passed. NULL: there was no run on this side. */
 static json_t *side_json(const struct view *d, int64_t command_id, const char *accelerator, const char *side)
 {
 	struct rows *r = db_rows(d,
@@ -104,11 +103,11 @@ static json_t *side_json(const struct view *d, int64_t command_id, const char *a
 		else
 			n_passed++;
 	}
-	if (!o)
-		return NULL;
-	json_set_int(o, "passed", n_passed);
-	json_set_int(o, "failed", n_failed);
-	json_set_int(o, "lost", n_lost);
+	if (o) {
+		json_set_int(o, "passed", n_passed);
+		json_set_int(o, "failed", n_failed);
+		json_set_int(o, "lost", n_lost);
+	}
 	return o;
 }
 
@@ -172,11 +171,9 @@ void stress_answer(struct txn *d, int64_t command_id, int64_t now_ms)
 	record_release(&stressed_change_record, &c);
 }
 
-/* ==== the command ==== */
+/* ---- the command: which test ---- */
 
 enum { VARIANTS_MAX = 100, NEAR_MAX = 1000 };
-
-/* ---- the test ---- */
 
 /* The tests of one suite and name: one for each dtype. */
 struct meant {
@@ -193,8 +190,8 @@ struct meant {
 	F(S, BOOL, is_whole, NULL, IS_WHOLE_NAME " AS is_whole", "")
 RECORD_LOCAL(named_test, NAMED_TEST_RECORD)
 
-/* A comment shows a test as `suite/name`, as `name` if the suite has the same name, and with ` (dtype)`. A whole name takes
- * precedence over a name in any suite. */
+/* A comment shows a test as `suite/name`, as `name` if the suite has the same name, and with ` (dtype)`. A whole name has precedence
+ * over a name in any suite. */
 static void find_tests(const struct view *d, int64_t change_id, const struct command *c, struct meant *ret)
 {
 	struct rows *r = db_rows(d,
@@ -255,7 +252,7 @@ static void suggest_test(const struct view *d, int64_t change_id, struct asked_c
 	strv_free(names);
 }
 
-/* ---- whether ---- */
+/* ---- the command ---- */
 
 static bool is_stress_busy(const struct view *d, const struct answer_place *at)
 {
@@ -270,8 +267,6 @@ static bool is_stress_busy(const struct view *d, const struct answer_place *at)
 	return n_here >= STRESS_OF_A_CHANGE_MAX || n >= STRESS_MAX ||
 	       db_has(d, "SELECT 1 FROM experiment WHERE command_id = ?1", V_INT(at->comment_id));
 }
-
-/* ---- both ---- */
 
 /* Returns on how many accelerators that reported the test it was planned. */
 static int plan_command(

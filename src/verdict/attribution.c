@@ -11,15 +11,15 @@
 enum {
 	DEFAULT_DISTANCE = 20,
 	SIMILAR_MAX = 100,    /* changes that one report makes due */
-	SIMILAR_CHANGES = 24, /* that had one message */
-	KEYS_READ = 200,      /* failures whose messages are looked for in other tests */
-	SIMILAR_CELLS = 20,   /* so many of its cells are looked for elsewhere */
+	SIMILAR_CHANGES = 24, /* with one message, the newest */
+	KEYS_READ = 200,      /* failures whose messages are compared with those of other tests */
+	SIMILAR_CELLS = 20,   /* failures of one change that are compared with those of others */
 };
 static const int64_t DEFAULT_WINDOW_MS = INT64_C(7) * 24 * 3600 * 1000;
 
 int64_t attribution_distance(const struct view *d) { return setting_int(d, "attribution.distance", DEFAULT_DISTANCE); }
 
-int64_t attribution_window_ms(const struct view *d)
+static int64_t read_window_ms(const struct view *d)
 {
 	return setting_int(d, "attribution.window_ms", DEFAULT_WINDOW_MS);
 }
@@ -84,7 +84,7 @@ bool attribution_apply(struct txn *d, int64_t change_id, const char *accelerator
 	    .change_id = change_id,
 	    .accelerator = accelerator,
 	    .now_ms = now_ms,
-	    .window_ms = attribution_window_ms(d->view),
+	    .window_ms = read_window_ms(d->view),
 	    .distance = (int)attribution_distance(d->view),
 	};
 	bool has_moved = false;
@@ -174,7 +174,8 @@ static void base_changes_due(struct txn *d, int64_t change_id, const char *accel
 
 void attribution_alike_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
-	/* Open changes with the same failure that this one may explain; where it is proved to be flaky here, a red base says less, too. */
+	/* Open changes with the same failure that this one may explain. If the test is proved to be flaky here, a red base
+	 * proves less, too. */
 	int64_t n = db_exec(d,
 	    NOTE_ALL "SELECT DISTINCT f.change_id AS id FROM (SELECT DISTINCT test_id, key"
 		     "  FROM failure WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?6) o"
@@ -186,7 +187,7 @@ void attribution_alike_due(struct txn *d, int64_t change_id, const char *acceler
 		     "  OR (v.attribution = 'BASE' AND EXISTS (SELECT 1 FROM verdict w"
 		     "   WHERE w.change_id = ?2 AND w.accelerator = ?3 AND w.test_id = f.test_id"
 		     "   AND (w.status = 'PASS' OR w.attribution = 'FLAKY')))) LIMIT ?5" ALL_NOTED,
-	    V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(now_ms - attribution_window_ms(d->view)),
+	    V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(now_ms - read_window_ms(d->view)),
 	    V_INT(SIMILAR_MAX), V_INT(SIMILAR_CELLS));
 
 	/* Open changes that are excused and have a message that another test has here: the message may be general. */
@@ -223,32 +224,15 @@ void attribution_alike_due(struct txn *d, int64_t change_id, const char *acceler
 		db_tell(d, STORE_ATTRIBUTION);
 }
 
-RECORD_DEFINE(attribution_lack, ATTRIBUTION_LACK_RECORD)
-
-struct attribution_lack attribution_lacks(const struct view *d, int64_t change_id)
-{
-	struct attribution_lack lack = {.merge_base = false};
-
-	record_read_first(
-	    db_rows(d,
-		RECORD_QUERY(ATTRIBUTION_LACK_RECORD, "FROM change c WHERE c.id = ?1 AND c.kind = 'pull_request'"),
-		V_INT(change_id)),
-	    &attribution_lack_record, &lack);
-	return lack;
-}
-
 void attribution_others_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
-	/* a cell that more facts may decide otherwise */
+	/* a cell whose cause may change with more facts */
 	if (db_has(d,
-		"SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2"
-		" AND attribution IN ('BASE', 'FLAKY', 'NEW', 'UNCLASSIFIED') LIMIT 1",
-		V_INT(change_id), V_TEXT(accelerator))) {
-		struct attribution_lack lack = attribution_lacks(d->view, change_id);
-
-		if (lack.merge_base || lack.files)
-			attribution_note_due(d, change_id, now_ms);
-	}
+		"SELECT 1 FROM change c WHERE c.id = ?1 AND (" CHANGE_NEEDS_MERGE_BASE " OR " CHANGE_NEEDS_FILES
+		") AND EXISTS (SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2"
+		" AND attribution IN ('BASE', 'FLAKY', 'NEW', 'UNCLASSIFIED'))",
+		V_INT(change_id), V_TEXT(accelerator)))
+		attribution_note_due(d, change_id, now_ms);
 	/* also if no cell is red now: a test that failed and passed on one commit is evidence for others */
 	attribution_alike_due(d, change_id, accelerator, now_ms);
 	base_changes_due(d, change_id, accelerator, now_ms);
@@ -258,7 +242,7 @@ void attribution_others_due(struct txn *d, int64_t change_id, const char *accele
 
 RECORD_DEFINE(due_change, DUE_CHANGE_RECORD)
 
-static int claim_due_run(struct store_query *sq, const struct view *d)
+static int claim_due_changes_run(struct store_query *sq, const struct view *d)
 {
 	struct claim_due_changes *q = CONTAINER_OF(sq, struct claim_due_changes, q);
 
@@ -268,30 +252,15 @@ static int claim_due_run(struct store_query *sq, const struct view *d)
 						" WHERE u.next_ms <= ?1 ORDER BY u.next_ms LIMIT ?2"),
 		V_INT(q->now_ms), V_INT(q->limit)),
 	    due_change, q->list, q->n);
-	for (size_t i = 0; i < q->n; i++) {
-		struct attribution_lack lack = attribution_lacks(d, q->list[i].change_id);
-
-		q->list[i].needs_merge_base = lack.merge_base;
-		q->list[i].needs_files = lack.files;
+	for (size_t i = 0; i < q->n; i++)
 		q->list[i].number = change_pull(d, q->list[i].change_id);
-	}
 	q->next_ms = db_int(
 	    d, 0, "SELECT next_ms FROM attribution_due WHERE next_ms > ?1 ORDER BY next_ms LIMIT 1", V_INT(q->now_ms));
 	return 0;
 }
+STORE_LIST(claim_due_changes, due_change)
 
-int store_claim_due_changes(struct store *s, struct claim_due_changes *q)
-{
-	q->list = NULL;
-	q->n = 0;
-	q->next_ms = 0;
-	q->q.run = claim_due_run;
-	return store_query(s, &q->q);
-}
-
-void claim_due_changes_release(struct claim_due_changes *q) { RECORDS_RELEASE(due_change, q->list, q->n); }
-
-static int attribute_run(struct store_op *op, struct txn *d)
+static int attribute_change_run(struct store_op *op, struct txn *d)
 {
 	struct attribute_change *o = CONTAINER_OF(op, struct attribute_change, op);
 
@@ -307,10 +276,4 @@ static int attribute_run(struct store_op *op, struct txn *d)
 		    V_INT(o->generation));
 	return 0;
 }
-
-int store_attribute(struct store *s, struct attribute_change *op)
-{
-	op->op.run = attribute_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(attribute_change)

@@ -2,7 +2,7 @@
  *
  * A report's red cells are attributed in the transaction of the report (verdict/cells_moved.h). If GitHub knows more (the
  * merge base, the changed files), or if a later run of the branch, a known issue or another failure shows more, the change
- * becomes due. evidence/ gets the missing facts from GitHub and then calls store_attribute().
+ * becomes due. evidence/ gets the missing facts from GitHub and then calls store_attribute_change().
  *
  * Thread: the writer, inside a transaction; store_…() and the release function: the loop. Ownership: each struct owns its
  * outputs until its release function. */
@@ -13,40 +13,32 @@
 
 /* ---- inside a writer's transaction ---- */
 
-/* The window and the distance of evidence (attribution.* of the configuration). They are in the database, for readers; before the
- * first call they are 7 days and 20 commits. window_ms 0: changes nothing. */
+/* Sets the window and the distance of evidence (attribution.* of the configuration) in the database, for readers. Before the first
+ * call they are 7 days and 20 commits. window_ms 0: changes nothing. */
 void attribution_configure(struct txn *d, int64_t window_ms, int distance);
 int64_t attribution_distance(const struct view *d); /* a reader may call it, too */
-int64_t attribution_window_ms(const struct view *d);
 
 /* ---- steps of cells_moved(), which alone calls them ---- */
 
-/* Attributes the red cells of one accelerator from the evidence in the database. Returns whether a visible part of a cell
- * changed. */
+/* Attributes the red cells of one accelerator from the evidence in the database. Returns whether a visible part of a cell changed. */
 bool attribution_apply(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
-/* The change is attributed again soon; once more if that is in progress now. Notifies STORE_ATTRIBUTION. */
+/* The change is attributed again soon, or once more if that is in progress now. Notifies STORE_ATTRIBUTION. */
 void attribution_note_due(struct txn *d, int64_t change_id, int64_t now_ms);
-/* The changes that failed alike are due: this one may explain them, or excuse them no longer. */
+/* The changes that failed in the same way are due: this one may explain them, or excuse them no longer. */
 void attribution_alike_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
-/* Cells of the accelerator were made again and attributed: the changes that failed alike are due,
- * those whose base this is, and this one where GitHub knows more. */
+/* Cells of the accelerator were made again and attributed. These changes are due: those that failed in the same way, those whose
+ * base this is, and this one if GitHub knows more. */
 void attribution_others_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
 
-/* The facts that only GitHub has: the merge base of a PR's head; its files, if it has a failure that can be compared. */
-#define ATTRIBUTION_LACK_RECORD(F, S)                                                                                  \
-	F(S, BOOL, merge_base, NULL, "c.merge_base_sha IS NULL", "")                                                   \
-	F(S, BOOL, files, NULL,                                                                                        \
-	    "NOT EXISTS (SELECT 1 FROM change_files g"                                                                 \
-	    " WHERE g.repository_key = c.repository_key AND g.head_sha = c.head_sha)"                                  \
-	    " AND EXISTS (SELECT 1 FROM failure f WHERE f.change_id = c.id)",                                          \
-	    "")
-struct attribution_lack {
-	RECORD_MEMBERS(ATTRIBUTION_LACK_RECORD)
-};
-RECORD_DECLARE(attribution_lack);
-struct attribution_lack attribution_lacks(const struct view *d, int64_t change_id);
-
 /* ---- for evidence/ ---- */
+
+/* Of a change c, the facts that only GitHub has: the merge base of a PR's head; its files, if it has a failure that can be
+ * compared. */
+#define CHANGE_NEEDS_MERGE_BASE "(c.kind = 'pull_request' AND c.merge_base_sha IS NULL)"
+#define CHANGE_NEEDS_FILES                                                                                             \
+	"(c.kind = 'pull_request' AND NOT EXISTS (SELECT 1 FROM change_files g"                                        \
+	" WHERE g.repository_key = c.repository_key AND g.head_sha = c.head_sha)"                                      \
+	" AND EXISTS (SELECT 1 FROM failure f WHERE f.change_id = c.id))"
 #define DUE_CHANGE_RECORD(F, S)                                                                                        \
 	F(S, ID, change_id, NULL, "c.id", "")                                                                          \
 	F(S, INT, generation, NULL, "u.generation", "")                                                                \
@@ -55,14 +47,15 @@ struct attribution_lack attribution_lacks(const struct view *d, int64_t change_i
 	F(S, TEXT, head_sha, NULL, "c.head_sha", "")                                                                   \
 	F(S, TEXT, base_ref, NULL, "c.base_ref", "")                                                                   \
 	F(S, TEXT, base_sha, NULL, "c.base_sha", "")                                                                   \
-	F(S, TIME, since_ms, NULL, "u.since_ms", "The first of the causes that are not settled.")
+	F(S, TIME, since_ms, NULL, "u.since_ms", "When it became due.")                                                \
+	F(S, BOOL, needs_merge_base, NULL, CHANGE_NEEDS_MERGE_BASE, "")                                                \
+	F(S, BOOL, needs_files, NULL, CHANGE_NEEDS_FILES, "")
 struct due_change {
 	RECORD_MEMBERS(DUE_CHANGE_RECORD)
 	int64_t number; /* a PR of it; 0: none (a push, whose base is its parent) */
-	bool needs_merge_base, needs_files;
 };
 RECORD_DECLARE(due_change);
-struct claim_due_changes { /* the oldest due ones; they stay due until attributed */
+struct claim_due_changes { /* the oldest due changes; they stay due until they are attributed */
 	struct store_query q;
 	int64_t now_ms;
 	int limit;
@@ -78,9 +71,8 @@ void claim_due_changes_release(struct claim_due_changes *q);
 struct attribute_change {
 	struct store_op op;
 	int64_t change_id, generation, again_ms, now_ms;
-	/* GitHub has named new facts of the change. Changes that failed alike become due, because this one may explain them
-	 * now. */
+	/* GitHub has named new facts of the change. Changes that failed in the same way become due: this one may explain them. */
 	bool has_learnt;
 	bool has_moved; /* out */
 };
-int store_attribute(struct store *s, struct attribute_change *op) MUST_CHECK;
+int store_attribute_change(struct store *s, struct attribute_change *op) MUST_CHECK;

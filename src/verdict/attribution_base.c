@@ -6,7 +6,7 @@
 
 enum {
 	BASE_ATTEMPTS_MAX = 20, /* of one job on the merge base, the newest */
-	MANY_FAILURES = 500,    /* in one job: fewer runs of the branch are read for them */
+	MANY_FAILURES = 500,    /* in one job; with more, fewer runs of the branch are read for it */
 	OLDER_MAX = 12,
 	NEWER_MAX = 6,
 	OLDER_FOR_MANY = 3,
@@ -14,8 +14,7 @@ enum {
 	NEAR_MAX = 50, /* changes on the commits between two runs */
 };
 
-/* Where the reports of both jobs document them, another device or version of the extension may be why one of them was red.
- * The failures of a job are compared with one run after the other, so the last answer is kept. */
+/* The failures of a job are compared with one run after the other, so the last answer is kept. */
 bool attribution_is_other_build(struct attribution_case *c, int64_t other_job, int64_t failed_job)
 {
 	if (c->builds.other_job == other_job && c->builds.failed_job == failed_job)
@@ -85,7 +84,7 @@ static void add_red(struct base_run *at, const struct base_run *run, const struc
 	bool was_alike = !at->is_other_build && failure_marks_are_alike(&at->mark, mark),
 	     is_alike = !run->is_other_build && failure_marks_are_alike(&run->mark, mark);
 
-	/* an experiment that is red in other words proves nothing of this failure */
+	/* an experiment that is red with another message proves nothing about this failure */
 	if (is_alike == was_alike)
 		at->is_experiment |= run->is_experiment;
 	else if (is_alike)
@@ -100,7 +99,7 @@ static void add_red(struct base_run *at, const struct base_run *run, const struc
 	}
 }
 
-/* One passed, and the other failed alike, and only one of them was of the build that failed here. */
+/* One passed and the other failed in the same way, and only one of them was of the build that failed here. */
 static bool is_other_outcome(const struct base_run *a, const struct base_run *b, const struct failure_mark *mark)
 {
 	const struct base_run *red = a->outcome == BASE_RED ? a : b, *green = red == a ? b : a;
@@ -109,7 +108,7 @@ static bool is_other_outcome(const struct base_run *a, const struct base_run *b,
 	       failure_marks_are_alike(&red->mark, mark);
 }
 
-/* One more outcome on a commit of the branch. Commits come newest first, except that experiments on the base come last. */
+/* Adds an outcome on a commit of the branch. Commits come newest first, except that experiments on the base come last. */
 static void add_base(struct red_failure *f, const struct base_run *run)
 {
 	size_t i = 0;
@@ -129,7 +128,7 @@ static void add_base(struct red_failure *f, const struct base_run *run)
 	} else if (at->outcome == BASE_SKIPPED || (at->is_other_build && is_other_outcome(at, run, &f->facts.mark))) {
 		*at = *run;
 	} else if (run->is_other_build && is_other_outcome(at, run, &f->facts.mark)) {
-		/* the one of the same build says more */
+		/* the outcome of the same build counts */
 	} else if (run->outcome != BASE_SKIPPED) {
 		bool was_green = at->outcome == BASE_GREEN;
 
@@ -198,8 +197,8 @@ static void read_base_job(struct attribution_case *c, const struct base_job *b)
 	"(" title " LIKE '%revert%' OR " title " LIKE '%reland%' OR " title " LIKE '%re-land%'"                        \
 	" OR " title " LIKE '%reapply%' OR " title " LIKE '%back out%' OR " title " LIKE '%backout%')"
 
-/* Between the nearest tested commits around the base something may have gone and come back: two commits there have titles
- * that say that they revert or re-land something, or one has and names another commit there. */
+/* A commit between the nearest tested commits around the base may have been reverted and landed again: two commits there have
+ * titles that say "revert" or "reland", or one has such a title and names another commit there. */
 static bool has_revert_near(const struct attribution_case *c, const struct base_jobs *l, int64_t base_position)
 {
 	int older = 0, newer = 0;
@@ -225,7 +224,7 @@ static void read_base_of_job(struct attribution_case *c, size_t job, const char 
 	const struct job_name *j = &c->jobs[job];
 	bool is_many = j->n_failures > MANY_FAILURES, has_revert = false;
 
-	/* a push has no newer ones: they hold what it brought */
+	/* a push has no newer ones: they contain the push itself */
 	if (position >= 0 && !c->is_push)
 		add_base_jobs(&l, job,
 		    db_rows(c->d, TESTED_JOBS(""), TESTED_VALUES(position, position + c->distance),
@@ -244,7 +243,7 @@ static void read_base_of_job(struct attribution_case *c, size_t job, const char 
 		    position);
 		has_revert = l.n > 0 && has_revert_near(c, &l, position);
 	}
-	/* all attempts on the base, also where no push of it is on record: that it passed in one of them counts */
+	/* all attempts on the base, also if no push of it is on record: a pass in one of them counts */
 	add_base_jobs(&l, job,
 	    db_rows(c->d,
 		RECORD_QUERY(TESTED_JOB_RECORD,
@@ -273,7 +272,7 @@ void fact_branch(struct attribution_case *c)
 		    "SELECT sha FROM branch_commit WHERE repository_key = ?1 AND ref = ?2 AND position = ?3",
 		    V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(position));
 	} else if (c->merge_base_sha && strcmp(c->merge_base_sha, c->head_sha) != 0) {
-		/* with its head as its merge base it has landed as it is, and a failure there is its own */
+		/* if its head is its merge base, it has landed unchanged, and a failure there is its own */
 		position = branch_position(c->d->view, c->repository_key, c->ref, c->merge_base_sha);
 		sha = xstrdup(c->merge_base_sha);
 	}
@@ -286,18 +285,18 @@ void fact_branch(struct attribution_case *c)
 
 /* ---- what landed between the runs of the branch ---- */
 
-struct stretch { /* of commits: behind the first, up to the last */
+struct stretch { /* of commits: after the first, up to the last */
 	int64_t first, last;
 	bool is_green_first;
 	bool is_red_around; /* both ends are red, and no run tested the merge base between them */
 };
 
 struct own_commits {      /* in a stretch */
-	bool has_landing; /* one that names this pull request */
-	bool has_commit;  /* one of the same author */
+	bool has_landing; /* a commit that names this pull request */
+	bool has_commit;  /* a commit of the same author */
 };
 
-/* From the newest green run to the oldest red one behind it, or as far as the runs go back. False: none is red. */
+/* From the newest green run to the oldest red one after it, or as far as the runs go back. False: none is red. */
 static bool find_breakage(const struct red_failure *f, int64_t base_position, struct stretch *ret)
 {
 	size_t i = 0, n = f->facts.n_base;
@@ -336,7 +335,7 @@ static bool title_names_pull(const char *title, int64_t number)
 	    "")
 RECORD_LOCAL(landed_commit, LANDED_COMMIT_RECORD)
 
-/* An author's commits count only where it is known when the branch broke. An author who is not known may be the same. */
+/* An author's commits count only if it is known when the branch broke. An author who is not known may be the same. */
 static struct own_commits own_commits(const struct attribution_case *c, const struct stretch *s)
 {
 	struct own_commits own = {.has_landing = false};
@@ -373,8 +372,8 @@ static bool find_gap(const struct red_failure *f, int64_t base_position, struct 
 	return true;
 }
 
-/* The files of a landed commit are those that its push named, that are known of itself, or of the pull request that its title
- * names last. */
+/* The files of a landed commit are those that its push named, and the known files of its SHA and of the pull request that its title
+ * names. */
 static bool has_related_commit(const struct attribution_case *c, const struct stretch *s)
 {
 	return db_has(c->d,
@@ -406,8 +405,8 @@ static bool has_related_commit(const struct attribution_case *c, const struct st
 	    "")
 RECORD_LOCAL(near_changes, NEAR_CHANGES_RECORD)
 
-/* Pull requests whose merge base lies between these runs: how many passed the test there, and how many of other authors failed in the
- * same way. */
+/* Counts the pull requests with a merge base between these runs on which the test passed, and the other authors of those that failed
+ * in the same way. */
 static void read_near(struct attribution_case *c, const struct stretch *s, struct red_failure *f)
 {
 	const struct job_name *j = &c->jobs[f->job];
@@ -457,7 +456,7 @@ void fact_landed(struct attribution_case *c)
 				was_related = has_related_commit(c, &s);
 			last_gap = s;
 			f->facts.has_related_commit = was_related;
-			/* only where it matters: no experiment can test the merge base itself */
+			/* only if it matters: no experiment can test the merge base itself */
 			if (s.is_red_around && !f->facts.takes_experiments &&
 			    c->jobs[f->job].n_failures <= MANY_FAILURES)
 				read_near(c, &s, f);

@@ -1,4 +1,4 @@
-/* The same failure on other changes: how often others fail so, and which of these failures were proved to be flaky.
+/* The same failure on other changes: how often they fail in the same way, and which of these failures were proved to be flaky.
  * Unknown facts count against an excuse. */
 
 #include "model/plan.h"
@@ -7,10 +7,10 @@
 
 enum {
 	ROWS_MAX = 50,        /* failures of one test, the newest */
-	OTHERS_MAX = 100,     /* changes looked at for all failures together */
+	OTHERS_MAX = 100,     /* other changes that are read for all failures together */
 	RUNS_MAX = 150,       /* of one accelerator, the newest, for a rate */
 	RATES_MAX = 100,      /* failures of one report that get a rate */
-	QUESTIONS_MAX = 4000, /* about failures elsewhere, for all of one report */
+	QUESTIONS_MAX = 4000, /* about failures of other changes, for all failures of one report */
 };
 
 /* ---- other changes ---- */
@@ -114,7 +114,7 @@ struct elsewhere {
 	struct red_failure *f;
 	struct {
 		struct same_failure failure;
-		const struct other *other; /* NULL: this change, or one too many */
+		const struct other *other; /* NULL: too many were read before it */
 	} rows[ROWS_MAX];                  /* newest first, each change once */
 	size_t n;
 };
@@ -145,8 +145,8 @@ static void read_rows(struct elsewhere *e)
 		e->rows[i].other = find_other(c, e->others, e->rows[i].failure.change_id);
 }
 
-/* On one commit of that change the job failed and passed: another attempt of the failed job is what counts and passed,
- * or the cell was shown to be flaky by a run of its own. */
+/* The job failed and passed on one commit of that change: a later attempt of the failed job is current and passed, or a run of
+ * that change showed that the cell is flaky. */
 static bool is_proved(const struct elsewhere *e, size_t i)
 {
 	const struct attribution_case *c = e->c;
@@ -188,15 +188,15 @@ static bool was_green_before(const struct elsewhere *e, const struct other *o)
 	return is_green;
 }
 
-/* Two changes of one author or with a file in common may hold the same mistake: they are one witness. */
+/* Two changes of one author or with a common file may contain the same mistake, so they are one witness. */
 static bool are_related(const struct other *a, const struct other *b)
 {
 	return attribution_is_same_author(a->change.author, b->change.author) || have_common_file(a->files, b->files);
 }
 
-/* Counts the changes that this author did not make and that failed so, and the witnesses among them: changes that prove the test
- * to be flaky. A witness belongs to the same branch, is independent of all related changes and of the other witnesses, and was
- * green before. A pull request needs a known list of files, too, without a file of this change. */
+/* Counts the changes of other authors that failed in the same way, and the witnesses among them: changes that prove the test to be
+ * flaky. A witness belongs to the same branch, is independent of all related changes and of the other witnesses, and was green
+ * before. A pull request also needs a known list of files without a file of this change. */
 static void count_others(const struct elsewhere *e)
 {
 	struct attribution_facts *facts = &e->f->facts;
@@ -231,7 +231,7 @@ static void count_others(const struct elsewhere *e)
 	F(S, INT, n_red, NULL, "SUM(n.change_id IN (SELECT change_id FROM failed))", "")
 RECORD_LOCAL(runs_of_test, RUNS_OF_TEST_RECORD)
 
-/* Of the newest runs of other people that have the test: how many, and in how many of them it failed so. */
+/* Of the newest runs of other authors that have the test: how many, and in how many it failed in the same way. */
 static struct rate read_rate(const struct elsewhere *e)
 {
 	const struct attribution_case *c = e->c;
@@ -263,8 +263,8 @@ static struct rate read_rate(const struct elsewhere *e)
 	    "It may have landed.")
 RECORD_LOCAL(failed_change, FAILED_CHANGE_RECORD)
 
-/* Whether a change of this author, or one that touches the same files, failed so before anybody else's did, and may
- * have landed. A superseded head is as closed as the PR that it was for. */
+/* Whether a change of this author, or one that touches the same files, was the first to fail in this way, and such a change may
+ * have landed. A superseded head is as closed as its pull request. */
 static bool may_be_own(const struct elsewhere *e)
 {
 	const struct attribution_case *c = e->c;
@@ -297,7 +297,7 @@ static bool may_be_own(const struct elsewhere *e)
 	return may_have_landed;
 }
 
-/* Whether the rules give this cause for any facts about other changes. */
+/* Whether the rules give this cause whatever the facts about other changes are. */
 static bool is_decided(const struct attribution_facts *f, enum attribution a)
 {
 	struct attribution_facts worst = *f;
@@ -352,7 +352,7 @@ struct key_use {
 	size_t n;
 };
 
-/* Reads the changes that had the key, except this pull request's and those of its author. One index step each. Key 0: frees the
+/* Reads the changes that had the key, except this one and those of its author. Each takes one step of the index. Key 0: frees the
  * list. */
 static void read_incidents(const struct attribution_case *c, int64_t key, struct key_use *u)
 {
@@ -377,10 +377,11 @@ static void read_incidents(const struct attribution_case *c, int64_t key, struct
 	}
 }
 
-/* How the message was used on other changes, once for each author: whether it is about this test, and whether it is an outage's.
+/* Decides from the other changes with the message, one for each author, whether the message is specific to this test and whether it
+ * comes from an outage.
  *
- * In one incident many tests may fail with one message, and this test among them; that says nothing about the message. Where others
- * failed with it and this one did not, the message is not about this test. */
+ * If this test failed among others in one incident, that says nothing about the message. If others failed with the message and this
+ * test did not, the message is not specific to it. */
 static void judge_message(const struct attribution_case *c, const struct key_use *u, struct red_failure *f)
 {
 	int n_passed = 0, n_unrelated = 0, n_now = 0;
@@ -412,7 +413,7 @@ static void judge_message(const struct attribution_case *c, const struct key_use
 	f->facts.is_outage = n_now >= OUTAGE_MIN_CHANGES;
 }
 
-/* Only jobs that are mostly red can show an outage. The index job_mostly_red has these few. */
+/* Only jobs that are mostly red can show an outage. The index job_mostly_red has only these. */
 bool attribution_is_outage(struct attribution_case *c, int64_t key, int64_t job_id)
 {
 	return db_has(c->d,

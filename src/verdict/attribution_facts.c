@@ -1,5 +1,5 @@
-/* The change, its red cells, and the failures behind them. A cell shows the worst of several results, so its failures
- * are read from the jobs. */
+/* Reads the change, its red cells, and their failures. A cell shows the worst of several results, so the failures are read from
+ * the jobs. */
 #include "verdict/attribution_facts.h"
 
 #include "store/branch_commits.h"
@@ -8,10 +8,9 @@
 #include "verdict/verdicts.h"
 
 enum {
-	/* A job's tests are read in one go where more than a quarter of them is asked for. */
-	LOOK_UP_MAX_SHARE = 4,
-	/* Of a job, so that "most of its tests" means something; also in the index job_mostly_red. */
-	OUTAGE_MIN_TESTS = 5,
+	LOOK_UP_MAX_SHARE = 4, /* reads all tests of a job at once if more than a quarter of them are needed */
+	OUTAGE_MIN_TESTS =
+	    5, /* of a job, so that "most of its tests" has a meaning; also in the index job_mostly_red */
 };
 
 RECORD_DEFINE(attribution_case, ATTRIBUTED_CHANGE_RECORD)
@@ -78,7 +77,7 @@ static void add_results(const struct attribution_case *c, struct rows *r, struct
 	F(S, TEXT, message, NULL, "message", "")
 RECORD_LOCAL(job_itself, JOB_ITSELF_RECORD)
 
-/* A job without red tests stands for itself: it is red or it passed. */
+/* A job without red tests is itself a test, which is red or passed. */
 static void add_job_itself(const struct attribution_case *c, int64_t job_id, int64_t test_id, struct job_results *l)
 {
 	struct job_itself job;
@@ -95,7 +94,7 @@ static void add_job_itself(const struct attribution_case *c, int64_t job_id, int
 	record_release(&job_itself_record, &job);
 }
 
-/* The results of the tests in `tests` in a job with n_tests tests, and perhaps of others, which have cells, too. */
+/* Adds the results of `tests` in a job with n_tests tests, and perhaps those of other tests that have cells. */
 static void add_results_of_tests(const struct attribution_case *c, int64_t job_id, int64_t n_tests,
     const int64_t *tests, size_t n, struct job_results *l)
 {
@@ -157,7 +156,7 @@ void attribution_read_run(struct attribution_case *c, const struct job_run *run)
 
 /* ---- the failures ---- */
 
-/* A job of this change that counts, and is red. */
+/* A current red job of this change. */
 #define COUNTED_JOB_RECORD(F, S)                                                                                       \
 	F(S, ID, id, NULL, "id", "")                                                                                   \
 	F(S, TEXT, runner, NULL, "runner", "")                                                                         \
@@ -180,7 +179,7 @@ static size_t find_job(struct attribution_case *c, const struct counted_job *j, 
 	return c->n_jobs - 1;
 }
 
-/* The cell of the job itself, where none of its tests is red; 0: it has none. */
+/* The test that stands for the job itself, if none of its tests is red; 0: it has no cell. */
 static int64_t own_test(const struct attribution_case *c, const struct counted_job *j)
 {
 	for (size_t i = 0; j->n_red == 0 && i < c->n_cells; i++)
@@ -325,7 +324,7 @@ void attribution_case_release(struct attribution_case *c)
 
 /* ---- the questions ---- */
 
-/* Asks for a registered issue, and notes that it matched. */
+/* Finds the registered issue of each cell, and records that it matched. */
 static void fact_known(struct attribution_case *c)
 {
 	struct known_issues k = known_issues_read(c->d->view, c->now_ms);
@@ -352,7 +351,7 @@ static void find_outages_of_jobs(struct attribution_case *c)
 		size_t n = c->jobs[job].n_failures, n_most = 0;
 		int64_t most = 0, n_tests;
 
-		/* the key that more than half of them have, if there is one */
+		/* the key that more than half of them have, if any */
 		for (size_t i = 0; i < n; i++) {
 			if (!n_most)
 				most = f[i].facts.mark.key;
@@ -379,9 +378,9 @@ static int by_key_and_job(const void *x, const void *y)
 	return (a->job > b->job) - (a->job < b->job);
 }
 
-/* Failures of one job that say the same. One test may crash the process and fail the others. Run without it, they pass, so
- * the pass of one excuses it only if each of the others passed, too. If none passed again and
- * one is proved to be the change's, all are. */
+/* Failures of one job with the same message. One test may crash the process, and the others fail because of that. They pass when
+ * they run without it, so the pass of one test excuses it only if each of the others passed, too. If none passed again and one
+ * failure is proved to be the change's, all are. */
 static void compare_in_job(struct red_failure *const *list, size_t n)
 {
 	bool is_settled = false, is_red = false, is_green = false;
@@ -404,13 +403,13 @@ static void compare_in_job(struct red_failure *const *list, size_t n)
 
 void fact_same_message(struct attribution_case *c)
 {
-	struct red_failure **list = xcalloc(c->n_failures + 1, sizeof(struct red_failure *));
+	struct red_failure **list = xcalloc(c->n_failures + 1, sizeof(*list));
 	size_t end, next;
 
 	find_outages_of_jobs(c);
 	for (size_t i = 0; i < c->n_failures; i++)
 		list[i] = &c->failures[i];
-	qsort(list, c->n_failures, sizeof(struct red_failure *), by_key_and_job);
+	qsort(list, c->n_failures, sizeof(*list), by_key_and_job);
 	for (size_t i = 0; i < c->n_failures; i = end) {
 		int64_t key = list[i]->facts.mark.key;
 		int n_again = 0;
@@ -443,8 +442,8 @@ enum {
 	FACTS_BUT_ELSEWHERE = FACTS_ELSEWHERE - 1,
 };
 
-/* One function for each question, in the order of the decision table in docs/attribution.md as far as their inputs permit.
- * `reads` are the groups that have to be complete before the function runs. */
+/* The order is that of the decision table in docs/attribution.md as far as the inputs permit. `reads` are the groups that have to
+ * be complete before the function runs. */
 static const struct question {
 	void (*ask)(struct attribution_case *c);
 	unsigned reads, fills;

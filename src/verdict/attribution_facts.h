@@ -1,6 +1,6 @@
 /* Collects the facts about the red cells of one accelerator in one change, for the rules of model/attribution.h. Private to
- * verdict/attribution*.c: attribution_facts.c reads the cells and their failures and asks the questions; attribution_here.c,
- * attribution_base.c and attribution_elsewhere.c have one function for each question.
+ * verdict/attribution*.c: attribution_facts.c reads the cells and their failures and calls the functions of the other files,
+ * one for each question.
  *
  * Thread: the writer, inside a transaction. Ownership: the case owns all its texts and lists until
  * attribution_case_release(). Each query has an index and a bound, so that a report of 20,000 red tests does not block the
@@ -11,18 +11,17 @@
 #include "db/record_rows.h"
 #include "model/attribution.h"
 
-/* Evidence counts only from the same job: its runner, workflow and name, whatever its id. */
+/* Evidence counts only from the same job: the same runner, workflow and name. */
 struct job_name {
 	char *runner, *workflow, *name;
-	/* The test that stands for the job itself, where it is one of the cells; 0: it is not. */
-	int64_t own_test;
+	int64_t own_test; /* the test that stands for the job itself; 0: it is not one of the cells */
 	size_t first_failure, n_failures;
 };
 
 enum {
 	FAILURES_MAX = 64, /* of one cell; with more nothing excuses it */
-	/* Failures of one report that Outpost looks for elsewhere; more at once are not flakes. */
-	COMPARED_MAX = 2000,
+	COMPARED_MAX =
+	    2000, /* failures of one report that are compared with other changes; more at once are not flakes */
 };
 
 /* A test, red in one job in one way. */
@@ -33,8 +32,8 @@ struct red_failure {
 	struct base_run *base;
 	struct seen { /* in the run that is being read */
 		bool has_pass, has_red, has_skip, is_alike;
-		bool has_waited;          /* it is an experiment's, which waited for a good machine */
-		struct failure_mark mark; /* the red one; the one that is alike if there is one */
+		bool has_waited;          /* an experiment ran it, and it had waited for a good machine */
+		struct failure_mark mark; /* of a red result; of one that is alike if there is one */
 		int64_t job_id;
 	} seen;
 };
@@ -53,7 +52,7 @@ struct red_failure {
 struct red_cell {
 	RECORD_MEMBERS(RED_CELL_RECORD)
 	int n_failures;      /* FAILURES_MAX: there may be more */
-	size_t last_failure; /* while they are read: the last that was found */
+	size_t last_failure; /* while the failures are read: the newest of this cell */
 	char *known_url;
 };
 RECORD_DECLARE(red_cell);
@@ -76,19 +75,19 @@ struct attribution_case {
 	const char *ref;        /* the branch: full_ref without refs/heads/ */
 	struct red_cell *cells; /* by test_id */
 	size_t n_cells;
-	struct job_name *jobs; /* in which one of the cells is red */
+	struct job_name *jobs; /* with a red cell */
 	size_t n_jobs;
 	struct red_failure *failures; /* by job, then test_id */
 	size_t n_failures;
-	struct { /* the last two jobs whose machines were compared */
+	struct { /* the last comparison of attribution_is_other_build() */
 		int64_t other_job, failed_job;
 		bool differ;
 	} builds;
 };
 RECORD_DECLARE(attribution_case);
 
-/* The change, its red cells that are attributed at all, and their failures. False: there is nothing to attribute.
- * attribution_case_release() either way. Set in the facts: mark, is_push. */
+/* Reads the change, its red cells that are attributed at all, and their failures. It sets the facts mark, is_push and max_distance.
+ * False: there is nothing to attribute. attribution_case_release() either way. */
 bool attribution_case_read(struct attribution_case *c);
 void attribution_case_release(struct attribution_case *c);
 
@@ -97,47 +96,44 @@ struct job_run {
 	size_t job;
 	int64_t id, n_tests;
 };
-/* How the tests that failed in that job ended in this run of it: sets `seen` of each of its failures. */
+/* Sets `seen` of each failure of the job: how the test ended in this run. */
 void attribution_read_run(struct attribution_case *c, const struct job_run *run);
 /* Adds one result to `seen` of a failure. */
 void attribution_see(struct red_failure *f, enum test_status status, const struct failure_mark *mark, int64_t job_id);
-/* Where the reports of both jobs document them: another device or version of the extension may be why one was red. */
+/* Whether the reports of both jobs name different devices or versions of the extension, which may be the cause of a failure. */
 bool attribution_is_other_build(struct attribution_case *c, int64_t other_job, int64_t failed_job);
-/* `seen` is another run of its own commit: counts it if it is red. */
+/* `seen` is another run of this commit. Counts it if it is red. */
 void attribution_failed_again(struct red_failure *f);
-/* One more outcome on a commit of the base branch, in `base` of the facts. A failure in an outage counts like a skipped
- * test. */
+/* Adds an outcome on a commit of the base branch to `base` of the facts. A failure in an outage counts like a skipped test. */
 void attribution_add_base(struct attribution_case *c, struct red_failure *f, const struct base_run *run);
 /* Whether most tests of a job of this accelerator failed with the key within twelve hours of the end of that job. */
 bool attribution_is_outage(struct attribution_case *c, int64_t key, int64_t job_id);
 
-/* The failures of a test in a job: the first of *ret_n; they are neighbours. */
+/* The failures of a test in a job: the first of *ret_n in a row. */
 struct red_failure *attribution_failures_of(
     const struct attribution_case *c, size_t job, int64_t test_id, size_t *ret_n);
 
-/* NULL: not known, which may be the same person. */
+/* NULL: not known, and so perhaps the same person. */
 bool attribution_is_same_author(const char *a, const char *b);
 
 /* ---- the questions ----
  *
- * One function for each question. It asks the database about all failures of the case and fills one group of facts. The
- * table QUESTIONS in attribution_facts.c lists the groups that each function reads and fills, and checks their order. */
-
-/* Asks all questions. */
+ * Each function asks the database one question about all failures of the case, and fills one group of facts. The table QUESTIONS
+ * in attribution_facts.c lists the groups that each function reads and fills. attribution_collect_facts() calls all of them in
+ * this order, and checks it. */
 void attribution_collect_facts(struct attribution_case *c);
 
 /* attribution_base.c: how did the tests end on the base branch near the merge base, and which commits landed between these
  * runs? */
 void fact_branch(struct attribution_case *c);
 void fact_landed(struct attribution_case *c);
-/* attribution_here.c: how did they end in other attempts on this commit and on older heads of the pull request? Can
- * experiments run, and what did those that ended show on the head and on the merge base? */
+/* attribution_here.c: how did the tests end in other attempts on this commit and on older heads of the pull request? Can
+ * experiments run, and what did the ended ones show on the head and on the merge base? */
 void fact_this_commit(struct attribution_case *c);
 void fact_takes_experiments(struct attribution_case *c);
 void fact_experiments(struct attribution_case *c);
-/* attribution_elsewhere.c: do unrelated failures have the same message? Which other changes failed in the same way? The last
- * question leaves out the failures that the other facts decide. attribution_facts.c: which tests of the same job have the
- * message? */
+/* attribution_elsewhere.c: do unrelated failures have the same message? Which other changes failed in the same way? (Only for
+ * failures that the other facts do not decide.) attribution_facts.c: which tests of the same job have the message? */
 void fact_message(struct attribution_case *c);
 void fact_elsewhere(struct attribution_case *c);
 void fact_same_message(struct attribution_case *c);

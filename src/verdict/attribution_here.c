@@ -1,5 +1,5 @@
-/* The same tests in the same jobs on this commit and on older heads of the pull request: other attempts, and experiments on
- * the head and on the merge base. */
+/* The same tests in the same jobs on this commit and on older heads of the pull request: other attempts, and experiments on the
+ * head and on the merge base. */
 
 #include "experiments/experiments.h"
 #include "model/experiment.h"
@@ -10,16 +10,14 @@
 enum {
 	HEADS_MAX = 6,     /* of the same pull request, the newest */
 	ATTEMPTS_MAX = 20, /* of one job on one commit, the newest */
-	SHA_SHORT_CHARS = 7,
 };
 
 /* ---- this pull request ---- */
 
 struct own_run {
 	struct job_run run;
-	bool is_here; /* on this commit */
-	/* A pass in it counts: it is recent, was against this base branch, and was of this commit. */
-	bool is_evidence;
+	bool is_here;     /* on this commit */
+	bool is_evidence; /* a pass in it counts: it is recent, had this base branch, and was of this commit */
 	bool is_current;
 };
 
@@ -30,7 +28,7 @@ void attribution_failed_again(struct red_failure *f)
 	f->facts.numbers_vary |= f->seen.is_alike && f->seen.mark.numbers != f->facts.mark.numbers;
 }
 
-/* Another test failed with the same message in any job of this attempt: the crash only moved to another test. */
+/* Another test failed with the same message in this attempt, in any job: the crash only moved to another test. */
 static bool crash_moved_in_attempt(struct attribution_case *c, const struct red_failure *f, int64_t job_id)
 {
 	return f->facts.mark.key && db_has(c->d,
@@ -42,7 +40,7 @@ static bool crash_moved_in_attempt(struct attribution_case *c, const struct red_
 					V_INT(f->test_id), V_INT(job_id));
 }
 
-/* In one run a test may have several results: it passed there only if none of them is red. */
+/* A test may have several results in one run. It passed only if none of them is red. */
 static void note_own_run(struct attribution_case *c, struct red_failure *f, const struct own_run *own)
 {
 	struct attribution_facts *facts = &f->facts;
@@ -95,22 +93,15 @@ static size_t list_attempts(const struct attribution_case *c, size_t job, int64_
 
 	while (rows_next(r)) {
 		struct attempt a;
-		bool is_of_commit;
-		size_t n_hex;
 
 		record_read(r, &attempt_record, &a);
-		/* the commit that the report documents decides; a text that cannot be a commit documents none */
-		n_hex = strspn(a.torch_commit, "0123456789abcdefABCDEF");
-		if (n_hex < SHA_SHORT_CHARS || a.torch_commit[n_hex])
-			is_of_commit = !a.is_superseded;
-		else
-			is_of_commit =
-			    n_hex <= strlen(c->head_sha) && strncasecmp(a.torch_commit, c->head_sha, n_hex) == 0;
 		list[n++] = (struct own_run){
 		    .run = {job, a.id, a.n_tests},
 		    .is_here = change_id == c->change_id,
 		    .is_current = a.is_current,
-		    .is_evidence = a.is_recent && is_of_commit,
+		    .is_evidence =
+			a.is_recent &&
+			(names_a_commit(a.torch_commit) ? names_commit(a.torch_commit, c->head_sha) : !a.is_superseded),
 		};
 	}
 	return n;
@@ -118,7 +109,7 @@ static size_t list_attempts(const struct attribution_case *c, size_t job, int64_
 
 void fact_this_commit(struct attribution_case *c)
 {
-	/* newest first: the heads of the pull request, this one ahead; a push has itself alone */
+	/* the heads of the pull request, newest first after this one; a push has only itself */
 	int64_t heads[HEADS_MAX] = {c->change_id};
 	size_t n_heads = 1;
 
@@ -153,10 +144,10 @@ void fact_this_commit(struct attribution_case *c)
 	" FROM job xo WHERE xo.change_id = ?1 AND xo.accelerator = xe.accelerator"                                     \
 	" AND xo.runner = xe.runner AND xo.is_current = 1"
 
-/* The job of the change for which job xb of experiment xe stands has xb's name and this workflow. It is the job that has
- * both, even if that one has no result of the test: then xb proves nothing for the job that failed. A vendor may run
- * experiments in a workflow of their own, in which the change has no job: then it is the only job of xb's name. NULL: xb is
- * new, and may stand for each job. */
+/* Job xb of experiment xe repeats the job of the change with xb's name and this workflow. That is the job with the same name and
+ * workflow, even if it has no result of the test: then xb proves nothing for the job that failed. A vendor may run experiments in a
+ * separate workflow, in which the change has no job: then it is the only job with xb's name. NULL: xb is new, and may repeat any
+ * job. */
 #define WORKFLOW_OF_XB                                                                                                 \
 	"CASE WHEN EXISTS (SELECT 1" XO_HERE " AND xo.name = xb.name"                                                  \
 	"  AND xo.workflow = xb.workflow) THEN xb.workflow"                                                            \
@@ -166,7 +157,7 @@ void fact_this_commit(struct attribution_case *c)
 
 enum {
 	EXPERIMENTS_MAX = 20, /* of one test, side and cause: the newest */
-	REDS_MAX = 2000,      /* of one experiment; with more any failure may have moved on */
+	REDS_MAX = 2000,      /* of one experiment; with more, any failure may have moved to another test */
 };
 
 #define EXPERIMENT_RUN_RECORD(F, S)                                                                                    \
@@ -179,8 +170,8 @@ enum {
 	F(S, TIME, ended_ms, NULL, "ended_ms", "")
 RECORD_LOCAL(experiment_run, EXPERIMENT_RUN_RECORD)
 
-/* One result of one of its tests. xr is a row of `result`, or of `verdict` for a job that is a test itself; only the former has
- * a trace, which is the key. */
+/* One result of one of its tests. xr is a row of `result`, or of `verdict` if a job without tests is the test. The key is the
+ * trace, which only `result` has. */
 #define EXPERIMENT_RESULT_RECORD(F, S)                                                                                 \
 	F(S, ID, test_id, NULL, "xt.test_id", "")                                                                      \
 	F(S, TEST_STATUS, status, NULL, "xr.status", "")                                                               \
@@ -189,16 +180,16 @@ RECORD_LOCAL(experiment_run, EXPERIMENT_RUN_RECORD)
 	F(S, BOOL, waits, NULL, "xt.waits", "It waited for a good machine.")                                           \
 	F(S, TEXT, job_name, NULL, "xb.name", "")                                                                      \
 	F(S, TEXT, workflow, NULL, WORKFLOW_OF_XB,                                                                     \
-	    "With job_name: the job here for which it stands. NULL: it may stand for each.")
+	    "With job_name: the job here that it repeats. NULL: it may repeat any.")
 RECORD_LOCAL(experiment_result, EXPERIMENT_RESULT_RECORD)
 
 struct experiment_results {
 	struct judged_result {
-		struct experiment_result row; /* its message is gone */
-		struct failure_mark mark;     /* when it is red */
+		struct experiment_result row; /* without its message */
+		struct failure_mark mark;     /* if it is red */
 	} * at;
 	size_t n;
-	struct red_job { /* a red test of its jobs, asked for or not */
+	struct red_job { /* a red test of its jobs, also one that was not requested */
 		int64_t test_id, key;
 	} * reds;
 	size_t n_reds;
@@ -223,6 +214,9 @@ static void add_experiment_result(const struct attribution_case *c, struct rows 
 	*ARRAY_PUSH(l->at, l->n) = result;
 }
 
+/* The results of its tests, with the job of the change that each repeats. On the head they are of the current attempts. On the base
+ * they are of all attempts, because a test that was green there in one of them excuses nothing. The results of a request that was
+ * cancelled for a first run do not count. */
 #define EXPERIMENT_RESULTS                                                                                             \
 	RECORD_QUERY_BY("xr.trace", EXPERIMENT_RESULT_RECORD,                                                          \
 	    "FROM experiment xe CROSS JOIN experiment_test xt ON xt.experiment_id = xe.id"                             \
@@ -239,20 +233,6 @@ static void add_experiment_result(const struct attribution_case *c, struct rows 
 	    " CROSS JOIN verdict xr ON xr.change_id = xe.run_change_id"                                                \
 	    " AND xr.accelerator = xe.accelerator AND xr.test_id = xt.test_id"                                         \
 	    " CROSS JOIN job xb ON xb.id = xr.job_id AND xb.n_tests = 0 WHERE xe.id = ?2")
-
-/* The results of its tests, with the job of the change for which each stands. On the head they are of the attempts that count. On
- * the base they are of all attempts, because a test that was green there in one of them excuses nothing. A job that has no tests is
- * one itself. The results of a request that was called off for a first run do not count. */
-static struct experiment_results read_experiment_results(
-    const struct attribution_case *c, const struct experiment_run *e)
-{
-	struct experiment_results l = {.n = 0};
-	struct rows *r = db_rows(c->d, EXPERIMENT_RESULTS, V_INT(c->change_id), V_INT(e->id));
-
-	while (rows_next(r))
-		add_experiment_result(c, r, &l);
-	return l;
-}
 
 #define RED_RESULT_RECORD(F, S)                                                                                        \
 	F(S, ID, test_id, NULL, "r.test_id", "")                                                                       \
@@ -284,7 +264,7 @@ static void read_experiment_reds(
 	}
 }
 
-/* Another test failed with the same message in any job of that run: the crash only moved to another test. */
+/* Another test failed with the same message in that run, in any job: the crash only moved to another test. */
 static bool crash_moved_in_experiment(const struct experiment_results *l, const struct red_failure *f)
 {
 	for (size_t i = 0; i < l->n_reds; i++)
@@ -293,8 +273,8 @@ static bool crash_moved_in_experiment(const struct experiment_results *l, const 
 	return l->n_reds == REDS_MAX;
 }
 
-/* At most one job of the runner that counts has a result of the test here. Only then do new jobs prove something: with more jobs it is
- * not known for which of them a new job stands. */
+/* At most one current job of the runner has a result of the test here. Only then do new jobs prove something: with more jobs it is
+ * not known which of them a new job repeats. */
 static bool is_in_one_job(const struct attribution_case *c, const char *runner, int64_t test_id)
 {
 	return db_int(c->d, 0,
@@ -305,14 +285,13 @@ static bool is_in_one_job(const struct attribution_case *c, const char *runner, 
 		   V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(test_id), V_TEXT(runner)) <= 1;
 }
 
-/* The results in the job that stands for the failed one, and in new jobs, because these may stand for it, have to agree.
- * Where a vendor ran the test in new jobs only, they count if it runs in one job of this runner here. False: it proves
- * nothing for this failure. */
+/* The results in the job that repeats the failed one have to agree with those in new jobs, which may repeat it. If a vendor ran the
+ * test only in new jobs, they count if the test runs in one job of this runner here. False: they prove nothing for this failure. */
 static bool see_in_experiment(
     const struct attribution_case *c, const struct experiment_results *l, struct red_failure *f)
 {
 	const struct job_name *job = &c->jobs[f->job];
-	bool has_own = false, has_outcome = false; /* of the job that stands for this one */
+	bool has_own = false, has_outcome = false; /* of the job that repeats this one */
 
 	f->seen = (struct seen){.has_red = false};
 	for (size_t i = 0; i < l->n; i++) {
@@ -351,8 +330,11 @@ static void note_on_head(const struct experiment_run *e, const struct experiment
 
 static void note_experiment(struct attribution_case *c, const struct experiment_run *e)
 {
-	struct experiment_results l = read_experiment_results(c, e);
+	struct experiment_results l = {.n = 0};
+	struct rows *r = db_rows(c->d, EXPERIMENT_RESULTS, V_INT(c->change_id), V_INT(e->id));
 
+	while (rows_next(r))
+		add_experiment_result(c, r, &l);
 	if (e->side == EXPERIMENT_HEAD)
 		read_experiment_reds(c, e, &l);
 	for (size_t i = 0; i < c->n_failures; i++) {
@@ -390,9 +372,9 @@ static void note_experiments(struct attribution_case *c, struct rows *r)
 	RECORDS_RELEASE(experiment_run, list, n);
 }
 
-/* Experiments can still show more where a runner takes them, unless one that the rules asked for ended without a result
- * for this change: then nothing more is asked for, and what an experiment had to show stays undecided. Neither the outcome of a member's `stress` nor the end of
- * one that waited for a good machine changes that. */
+/* Experiments can show more if the runner accepts them, unless one that the rules requested ended without a result for this change:
+ * then Outpost requests no further one, and the cause stays undecided. A `stress` and an experiment that waited for a good machine
+ * do not change that. */
 void fact_takes_experiments(struct attribution_case *c)
 {
 	struct {
@@ -422,8 +404,8 @@ void fact_takes_experiments(struct attribution_case *c)
 	free(runners);
 }
 
-/* Those that were asked for a test that is red here, oldest first. Each test and cause has its own limit: so many rounds
- * of a `stress`, or many other tests on the same merge base, do not take an outcome away. ?2: the accelerator. */
+/* The experiments with a test that is red here, oldest first. Each test and cause has its own limit, so that many rounds of a
+ * `stress`, or many other tests on the same merge base, do not displace an outcome. ?2: the accelerator. */
 #define NEWEST_OF_EACH_TEST(is_here, which)                                                                            \
 	RECORD_QUERY_DISTINCT(EXPERIMENT_RUN_RECORD,                                                                   \
 	    "FROM (SELECT e.id, e.runner, e.sha, " is_here " AS is_here, e.side, e.started_ms,"                        \

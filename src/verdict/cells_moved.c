@@ -7,30 +7,30 @@
 #include "verdict/attribution.h"
 #include "verdict/verdicts.h"
 
-/* In the order in which they are taken. */
+/* The steps, in their order. */
 enum {
-	CELLS = 1 << 0,       /* the cells are made again from the jobs and dispatches */
-	ATTRIBUTE = 1 << 1,   /* the red ones are attributed, by what is in the database */
-	DUE = 1 << 2,         /* this change is attributed again soon */
-	ALIKE_DUE = 1 << 3,   /* so are the changes that failed alike */
-	OTHERS_DUE = 1 << 4,  /* so are these, and others: attribution_others_due() */
-	EXPERIMENTS = 1 << 5, /* those that are wanted now are planned, others end; what may leaves */
-	RUN = 1 << 6,         /* the run, or periodic run, is written down or corrected */
-	COMMENT = 1 << 7,     /* comment and check runs are written, or brought up to date */
-	CORRECT = 1 << 8,     /* … if they were written before, or are about to be */
-	IF_MOVED = 1 << 9,    /* RUN and CORRECT only where an attribution moved */
+	CELLS = 1 << 0,      /* makes the cells again from the jobs and dispatches */
+	ATTRIBUTE = 1 << 1,  /* attributes the red cells from the facts in the database */
+	DUE = 1 << 2,        /* this change is attributed again soon */
+	ALIKE_DUE = 1 << 3,  /* so are the changes that failed alike */
+	OTHERS_DUE = 1 << 4, /* so are these, and others: attribution_others_due() */
+	EXPERIMENTS =
+	    1 << 5,        /* plans the experiments that are needed now, ends the others, and starts what may start */
+	RUN = 1 << 6,      /* writes or corrects the run, or the periodic run */
+	COMMENT = 1 << 7,  /* writes or updates the comment and the check runs */
+	CORRECT = 1 << 8,  /* the same if they were written before, or are about to be */
+	IF_MOVED = 1 << 9, /* takes RUN and CORRECT only if an attribution changed */
 	ALL = CELLS | ATTRIBUTE | OTHERS_DUE | EXPERIMENTS | RUN,
 };
 
 /* Cause → steps.
  *
- * A dispatch that was called off (CANCELLED, WITHDRAWN) leaves the cells as they are: reports that came
- * before count, and those that come later do not (verdicts.c). Its accelerator may have other dispatches
- * of the change: where all of these have ended, the run has ended and consists of them. Where every
- * dispatch was called off there is no run, because nothing is known of the accelerator then.
+ * A cancelled dispatch (CANCELLED, WITHDRAWN) leaves the cells as they are: earlier reports count, and later ones do not
+ * (verdicts.c). If its accelerator has other dispatches of the change, the run consists of these and ends with the last of
+ * them. If all dispatches were cancelled there is no run, because nothing is known of the accelerator then.
  *
- * RETIRED leaves the run and the evidence of other changes as they are until the new round's results
- * come. SELF_REPORTED cells are not attributed: such a run is evidence for nothing. */
+ * RETIRED leaves the run and the evidence of other changes as they are until the results of the new round come. SELF_REPORTED
+ * cells are not attributed: such a run is evidence for nothing. */
 static const unsigned STEPS[N_CELLS_CAUSES] = {
     [CELLS_JOB_STARTED] = RUN | COMMENT,
     [CELLS_JOB_COMPLETED] = ALL | COMMENT,
@@ -67,7 +67,7 @@ static const unsigned STEPS[N_CELLS_CAUSES] = {
 
 struct moved {
 	bool attribution; /* of a cell */
-	bool experiments; /* what is shown of them */
+	bool experiments; /* the part that pages and comments show */
 };
 
 /* job_id: only its cells are new; 0: any may be. */
@@ -101,9 +101,6 @@ static char **accelerators_of(const struct view *d, int64_t change_id)
 	    V_INT(change_id)));
 }
 
-static bool move_cells(
-    struct txn *d, int64_t change_id, const char *accelerator, enum cells_cause cause, int64_t job_id, int64_t now_ms);
-
 /* Its cells are evidence for another change, and nothing else. */
 static void move_experiment(
     struct txn *d, int64_t change_id, const char *accelerator, unsigned steps, int64_t job_id, int64_t now_ms)
@@ -116,12 +113,13 @@ static void move_experiment(
 		move_accelerator(
 		    d, change_id, name, steps & CELLS, job_id, now_ms, &(struct moved){.attribution = false});
 		if (experiments_follow(d, change_id, now_ms, &explained))
-			move_cells(d, explained, name, CELLS_EXPERIMENT_MOVED, 0, now_ms);
+			cells_moved(d, explained, name, CELLS_EXPERIMENT_MOVED, now_ms);
 	}
 	strv_free(list);
 }
 
-static bool move_cells(
+/* job_id 0: cells_moved(). */
+bool cells_job_added(
     struct txn *d, int64_t change_id, const char *accelerator, enum cells_cause cause, int64_t job_id, int64_t now_ms)
 {
 	unsigned steps = STEPS[cause];
@@ -157,11 +155,16 @@ static bool move_cells(
 
 bool cells_moved(struct txn *d, int64_t change_id, const char *accelerator, enum cells_cause cause, int64_t now_ms)
 {
-	return move_cells(d, change_id, accelerator, cause, 0, now_ms);
+	return cells_job_added(d, change_id, accelerator, cause, 0, now_ms);
 }
 
-bool cells_job_added(
-    struct txn *d, int64_t change_id, const char *accelerator, enum cells_cause cause, int64_t job_id, int64_t now_ms)
+void cells_moved_each(
+    struct txn *d, struct rows *changes, const char *accelerator, enum cells_cause cause, int64_t now_ms)
 {
-	return move_cells(d, change_id, accelerator, cause, job_id, now_ms);
+	size_t n;
+	int64_t *ids = rows_key_numbers(changes, &n);
+
+	for (size_t i = 0; i < n; i++)
+		cells_moved(d, ids[i], accelerator, cause, now_ms);
+	free(ids);
 }

@@ -2,8 +2,8 @@
  *
  *   the cells (verdict) of one accelerator in one change, and the cause of each failure
  *   the changes that are attributed again soon (attribution_due)
- *   the run with its suites and days, or a periodic run's history; the red episode; the accelerator's
- *   health; the tests of a platform
+ *   the run with its suites and days, or a periodic run's history; the red episode; the accelerator's health; the tests of a
+ *   platform
  *   the experiments that would help to decide the red cells (experiments/experiments.h)
  *   the comment and the check runs of the pull requests (outbox), and the pages to refresh
  *
@@ -19,75 +19,53 @@
 #include "db/db.h"
 
 enum cells_cause {
-	/* Jobs. A new job is in progress, and no other attempt of it is current. */
-	CELLS_JOB_STARTED,
-	/* A job ended: see cells_job_added(). */
-	CELLS_JOB_COMPLETED,
-	/* Another attempt is current, or a report came for a job that Outpost had given up. */
-	CELLS_JOB_REPLACED,
-	/* A report document came for a job that had ended. */
-	CELLS_REPORT_ADDED,
-	/* The vendor started a periodic run by itself. */
-	CELLS_SELF_REPORTED,
-	/* Outpost keeps no results at this level, but the dispatch changed its state. */
-	CELLS_REPORTED_AT_L1,
+	/* Jobs. */
+	CELLS_JOB_STARTED,    /* a new job is in progress, and no other attempt of it is current */
+	CELLS_JOB_COMPLETED,  /* a job ended: see cells_job_added() */
+	CELLS_JOB_REPLACED,   /* another attempt is current, or a report came for a job that Outpost had given up */
+	CELLS_REPORT_ADDED,   /* a report document came for a job that had ended */
+	CELLS_SELF_REPORTED,  /* the vendor started a periodic run by itself */
+	CELLS_REPORTED_AT_L1, /* Outpost keeps no results at this level, but the dispatch changed its state */
 
-	/* Dispatches and leases. Dispatches were created, released or requested again. */
-	CELLS_STARTED,
-	/* Dispatches were created, and some are held. */
-	CELLS_HELD,
-	/* The vendor has the request. */
-	CELLS_SENT,
-	/* A machine got the dispatch. */
-	CELLS_LEASE_GRANTED,
-	/* A late heartbeat made the lease active again. */
-	CELLS_LEASE_RESUMED,
-	/* A machine returned the dispatch, or its lease expired; the dispatch is queued again. */
-	CELLS_LEASE_ENDED,
-	/* That happened too often: the dispatch failed. */
-	CELLS_LEASES_EXHAUSTED,
-	/* The dispatch expired. */
-	CELLS_DEADLINE_PASSED,
-	/* The request could not be delivered: the dispatch failed. */
-	CELLS_NOT_SENT,
-	/* A person cancelled or declined the dispatch. */
-	CELLS_CANCELLED,
-	/* The change was closed or superseded, or needs no test any more. */
-	CELLS_WITHDRAWN,
-	/* A newer round replaces the dispatch. CELLS_STARTED or CELLS_HELD follows. */
-	CELLS_RETIRED,
+	/* Dispatches and leases. */
+	CELLS_STARTED,       /* dispatches were created, released or requested again */
+	CELLS_HELD,          /* dispatches were created, and some are held */
+	CELLS_SENT,          /* the vendor has the request */
+	CELLS_LEASE_GRANTED, /* a machine got the dispatch */
+	CELLS_LEASE_RESUMED, /* a late heartbeat made the lease active again */
+	CELLS_LEASE_ENDED,   /* a machine returned the dispatch, or its lease expired; the dispatch is queued again */
+	CELLS_LEASES_EXHAUSTED, /* that happened too often: the dispatch failed */
+	CELLS_DEADLINE_PASSED,  /* the dispatch expired */
+	CELLS_NOT_SENT,         /* the request could not be delivered: the dispatch failed */
+	CELLS_CANCELLED,        /* a person cancelled or declined the dispatch */
+	CELLS_WITHDRAWN,        /* the change was closed or superseded, or needs no test any more */
+	CELLS_RETIRED,          /* a newer round replaces the dispatch; CELLS_STARTED or CELLS_HELD follows */
 
-	/* Other knowledge. The accelerator's list of tests that it does not support changed. */
-	CELLS_SKIPS_CHANGED,
-	/* A known issue that may match the change was added, was removed or expired. */
-	CELLS_KNOWN_CHANGED,
-	/* The change has another base branch. */
-	CELLS_BASE_CHANGED,
-	/* GitHub has named the change's merge base. */
-	CELLS_BASE_FOUND,
-	/* The change was due, and is attributed with the facts in the database. */
-	CELLS_LOOKED_AGAIN,
-	/* The same, and GitHub has named new facts of the change. */
-	CELLS_EVIDENCE_CAME,
-	/* The change was closed, superseded or opened again; members revoked its release; its pull request
-	 * stopped or started to select the accelerator. */
+	/* Other knowledge. */
+	CELLS_SKIPS_CHANGED, /* the accelerator's list of tests that it does not support changed */
+	CELLS_KNOWN_CHANGED, /* a known issue that may match the change was added, was removed or expired */
+	CELLS_BASE_CHANGED,  /* the change has another base branch */
+	CELLS_BASE_FOUND,    /* GitHub has named the change's merge base */
+	CELLS_LOOKED_AGAIN,  /* the change was due, and is attributed with the facts in the database */
+	CELLS_EVIDENCE_CAME, /* the same, and GitHub has named new facts of the change */
+	/* The change was closed, superseded or opened again; members revoked its release; its pull request stopped or started to
+	 * select the accelerator. */
 	CELLS_CHANGE_SETTLED,
-	/* An experiment that explains the change ended, or may have to. */
-	CELLS_EXPERIMENT_MOVED,
-	/* An experiment of another change, on the same merge base, ended: the change may have waited for it. */
-	CELLS_BASE_TESTED,
-	/* The set of the accelerator's runners that accept experiments changed. */
-	CELLS_RERUNS_CHANGED,
-	/* The accelerator became unhealthy, or healthy again. */
-	CELLS_HEALTH_CHANGED,
+	CELLS_EXPERIMENT_MOVED, /* an experiment that explains the change ended, or may have to */
+	CELLS_BASE_TESTED,    /* an experiment of another change on its merge base ended: it may have waited for this */
+	CELLS_RERUNS_CHANGED, /* the set of the accelerator's runners that accept experiments changed */
+	CELLS_HEALTH_CHANGED, /* the accelerator became unhealthy, or healthy again */
 	N_CELLS_CAUSES,
 };
 
-/* Takes the steps for this cause. accelerator NULL: for each one that has a dispatch or a job of the
- * change; "", the infra repository itself: nothing. Call it after the facts are written, in the
- * same transaction, once for each accelerator that they concern. Returns whether the attribution of
- * any cell changed. */
+/* Takes the steps for this cause. accelerator NULL: for each one that has a dispatch or a job of the change; "", the infra
+ * repository itself: nothing. Call it after the facts are written, in the same transaction, once for each accelerator that
+ * they concern. Returns whether the attribution of any cell changed. */
 bool cells_moved(struct txn *d, int64_t change_id, const char *accelerator, enum cells_cause cause, int64_t now_ms);
+
+/* The same for each change whose id is the key of a row. It reads all rows first. */
+void cells_moved_each(
+    struct txn *d, struct rows *changes, const char *accelerator, enum cells_cause cause, int64_t now_ms);
 
 /* The same for CELLS_JOB_COMPLETED and CELLS_SELF_REPORTED of a job that replaces no other attempt: it adds the job's cells to
  * the others. The result is the same as that of a rebuild, in a time that does not grow with the jobs of the change. */

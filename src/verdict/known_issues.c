@@ -1,4 +1,3 @@
-/* Known issues as attribution asks for them, inside a writer's transaction. */
 #include "verdict/known_issues.h"
 
 #include "db/record_rows.h"
@@ -56,8 +55,6 @@ void known_issue_matched(struct txn *d, int64_t id, int64_t change_id, int64_t n
 	    V_INT(now_ms), V_INT(is_new));
 }
 
-/* ==== operations ==== */
-
 /* ---- the changes that an issue concerns ---- */
 
 #define CELL_OF_CHANGE_RECORD(F, S)                                                                                    \
@@ -93,15 +90,12 @@ static void known_changed(struct txn *d, const struct known_issue *k, int64_t no
 	free(ids);
 }
 
-/* ---- add ---- */
+/* ---- operations ---- */
 
 static int add_known_run(struct store_op *op, struct txn *d)
 {
 	struct add_known *o = CONTAINER_OF(op, struct add_known, op);
-	struct known_issue k = {
-	    .pattern = (char *)o->pattern,
-	    .accelerator = (char *)o->accelerator,
-	};
+	struct known_issue k = {.pattern = (char *)o->pattern, .accelerator = (char *)o->accelerator};
 
 	o->id = db_exec_int(d, 0,
 	    "INSERT INTO known_issue (pattern, accelerator, url, until_ms, created_ms)"
@@ -110,16 +104,7 @@ static int add_known_run(struct store_op *op, struct txn *d)
 	known_changed(d, &k, o->now_ms);
 	return 0;
 }
-
-int store_add_known(struct store *s, struct add_known *op)
-{
-	op->id = 0;
-	op->op.run = add_known_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
-
-/* ---- remove ---- */
+STORE_OPERATION(add_known)
 
 static int remove_known_run(struct store_op *op, struct txn *d)
 {
@@ -136,21 +121,14 @@ static int remove_known_run(struct store_op *op, struct txn *d)
 	record_release(&known_issue_record, &k);
 	return 0;
 }
-
-int store_remove_known(struct store *s, struct remove_known *op)
-{
-	op->op.run = remove_known_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
-
-/* ---- expire ---- */
+STORE_OPERATION(remove_known)
 
 static int expire_known_run(struct store_op *op, struct txn *d)
 {
 	struct expire_known *o = CONTAINER_OF(op, struct expire_known, op);
 	struct known_issue k;
 
+	o->n_expired = 0;
 	while (record_read_first(db_exec_rows(d,
 				     "UPDATE known_issue SET is_over = 1 WHERE id = (SELECT id FROM known_issue"
 				     " WHERE is_over = 0 AND until_ms IS NOT NULL AND until_ms <= ?1 LIMIT 1)"
@@ -165,17 +143,7 @@ static int expire_known_run(struct store_op *op, struct txn *d)
 	    "SELECT until_ms FROM known_issue WHERE is_over = 0 AND until_ms IS NOT NULL ORDER BY until_ms LIMIT 1");
 	return 0;
 }
-
-int store_expire_known(struct store *s, struct expire_known *op)
-{
-	op->n_expired = 0;
-	op->next_ms = 0;
-	op->op.run = expire_known_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
-
-/* ---- list ---- */
+STORE_OPERATION(expire_known)
 
 static int list_known_run(struct store_query *q, const struct view *d)
 {
@@ -198,13 +166,4 @@ static int list_known_run(struct store_query *q, const struct view *d)
 		list_known_release(l);
 	return 0;
 }
-
-int store_list_known(struct store *s, struct list_known *q)
-{
-	q->list = NULL;
-	q->n = 0;
-	q->q.run = list_known_run;
-	return store_query(s, &q->q);
-}
-
-void list_known_release(struct list_known *q) { RECORDS_RELEASE(known_issue, q->list, q->n); }
+STORE_LIST(list_known, known_issue)

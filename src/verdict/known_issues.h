@@ -25,8 +25,8 @@ struct known_issue {
 RECORD_DECLARE(known_issue);
 #define KNOWN_RECENT_MS (INT64_C(7) * 24 * 3600 * 1000)
 
-/* Each of these operations makes changes due for attribution: open ones, and pushes of the last KNOWN_RECENT_MS, with red cells
- * that the issue matches, the newest KNOWN_DUE_MAX of them. */
+/* Each of these operations makes changes due for attribution: open changes, and pushes of the last KNOWN_RECENT_MS, with a red
+ * cell that the issue matches; the newest KNOWN_DUE_MAX of them. */
 enum { KNOWN_DUE_MAX = 2000 };
 struct add_known {
 	struct store_op op;
@@ -58,7 +58,7 @@ int store_list_known(struct store *s, struct list_known *q) MUST_CHECK;
 void list_known_release(struct list_known *q);
 
 /* ---- inside a writer's transaction ---- */
-/* Those in force at now_ms; free with known_issues_free(). */
+/* The issues that are valid at now_ms; known_issues_free(). */
 struct known_issues {
 	struct known_issue *list;
 	size_t n;

@@ -20,8 +20,8 @@ struct cell {
 	bool is_late;
 };
 
-/* Of job j: whether its dispatch had been called off when the job ended. Outpost ends jobs itself then
- * (a machine's), and vendors' jobs may run on and report; neither is a result of the change. */
+/* The dispatch of job j was cancelled before the job ended. Outpost ends a machine's job then, and a vendor's job may run on and
+ * report; neither is a result of the change. */
 #define ENDED_AFTER_CALL_OFF                                                                                           \
 	" EXISTS (SELECT 1 FROM dispatch x WHERE x.id = j.dispatch_id"                                                 \
 	"  AND x.accelerator = j.accelerator AND x.runner = j.runner"                                                  \
@@ -34,10 +34,9 @@ int64_t test_id_of(struct txn *d, const char *suite, const char *name, const cha
 	int64_t id = db_int(d, 0, "SELECT id FROM test WHERE suite = ?1 AND name = ?2 AND dtype = ?3", V_TEXT(suite),
 	    V_TEXT(name), V_TEXT(type));
 
-	if (id)
-		return id;
-	return db_exec_int(d, 0, "INSERT INTO test (suite, name, dtype) VALUES (?1, ?2, ?3) RETURNING id",
-	    V_TEXT(suite), V_TEXT(name), V_TEXT(type));
+	return id ? id
+		  : db_exec_int(d, 0, "INSERT INTO test (suite, name, dtype) VALUES (?1, ?2, ?3) RETURNING id",
+			V_TEXT(suite), V_TEXT(name), V_TEXT(type));
 }
 
 #define WORSE_WINS                                                                                                     \
@@ -48,7 +47,7 @@ int64_t test_id_of(struct txn *d, const char *suite, const char *name, const cha
 	" needs = 0"                                                                                                   \
 	" WHERE instr(" STATUS_ORDER ", excluded.status) < instr(" STATUS_ORDER ", verdict.status)"
 
-/* Adds one source of a cell: of several the worst shows, by the order of enum test_status. */
+/* Adds one source of a cell. The cell shows the worst of its sources, by the order of enum test_status. */
 static void verdict_put(struct txn *d, const struct cell *c)
 {
 	db_exec(d,
@@ -68,16 +67,12 @@ bool job_needs_cell(const struct job_outcome *o)
 
 char *job_outcome_text(const struct job_outcome *o)
 {
-	enum test_status status = test_status_of_conclusion(o->conclusion);
-
 	if (o->message)
 		return xstrdup(o->message);
-	if (!test_status_is_red(status))
+	if (!test_status_is_red(test_status_of_conclusion(o->conclusion)))
 		return NULL;
-	if (o->n_tests)
-		return xasprintf("the job ended with %s although no test in it is red",
-		    o->conclusion ? o->conclusion : "no conclusion");
-	return xasprintf("the job ended with %s", o->conclusion ? o->conclusion : "no conclusion");
+	return xasprintf("the job ended with %s%s", o->conclusion ? o->conclusion : "no conclusion",
+	    o->n_tests ? " although no test in it is red" : "");
 }
 
 #define ENDED_JOB_RECORD(F, S)                                                                                         \
@@ -93,7 +88,7 @@ char *job_outcome_text(const struct job_outcome *o)
 	F(S, BOOL, is_given_up, NULL, "digest IS NULL", "")
 RECORD_LOCAL(ended_job, ENDED_JOB_RECORD)
 
-/* Adds the cell of the job itself, where it needs one. */
+/* Adds the cell of the job itself, if it needs one. */
 static void verdict_put_job(struct txn *d, int64_t job_id)
 {
 	struct ended_job j;
@@ -127,10 +122,9 @@ static void verdict_put_job(struct txn *d, int64_t job_id)
 	" CASE WHEN r.status IN ('FAIL', 'ERROR', 'MISS') THEN 'UNCLASSIFIED' END, r.message,"                         \
 	" j.id, j.is_late, r.file, r.line FROM job j JOIN result r ON r.job_id = j.id"
 
-/* The attempts of a job that is in its second or a later one. A report without any test, or with a list
- * that was cut, does not claim to name all; what a lease's machine said before the work was handed on is
- * no attempt of the list that the next one names, nor is half of a result. Attempts far back are not
- * read: somebody retried until it fitted, and the writer has others to serve. */
+/* The attempts e of a job j in its second or a later attempt, and j itself. A report without tests, or with a list that was
+ * cut, does not claim to name all tests. The results of a lease whose work went to another machine are not a whole attempt.
+ * Only the newest attempts are read, so that a job that was retried often does not block the writer. */
 #define ATTEMPTS_OF_RETRIED                                                                                            \
 	" FROM job j CROSS JOIN job e ON e.change_id = j.change_id"                                                    \
 	"  AND e.dispatch_id = j.dispatch_id AND e.accelerator = j.accelerator"                                        \
@@ -143,14 +137,15 @@ static void verdict_put_job(struct txn *d, int64_t job_id)
 	"   FROM lease l WHERE l.dispatch_id = e.dispatch_id AND l.attempt = e.run_attempt"                            \
 	"   AND l.job_id = e.id AND l.state <> 'done')"
 
-bool verdicts_are_of_retries(const struct view *d, int64_t change_id, const char *accelerator)
+/* Whether the cells may contain results of an earlier attempt of a job, because that attempt was red. */
+static bool verdicts_are_of_retries(const struct view *d, int64_t change_id, const char *accelerator)
 {
 	return db_has(d, "SELECT 1" ATTEMPTS_OF_RETRIED " AND e.run_attempt < j.run_attempt AND e.n_red > 0 LIMIT 1",
 	    V_INT(change_id), V_TEXT(accelerator), V_INT(ATTEMPTS_BACK_MAX));
 }
 
-/* Tests that failed and that the retry does not report: without a cell for them the job would become green. An ERROR may be
- * gone, because the error of a file that cannot be collected has a name only while it exists. */
+/* Adds cells for tests that failed and that the retry does not report, because otherwise the job would become green. An ERROR
+ * may disappear: the error of a file that cannot be collected has a name only while it exists. */
 static void put_unnamed_by_retries(struct txn *d, int64_t change_id, const char *accelerator)
 {
 	if (!verdicts_are_of_retries(d->view, change_id, accelerator))
@@ -238,7 +233,7 @@ void verdicts_rebuild(struct txn *d, int64_t change_id, const char *accelerator)
 
 void verdicts_add_job(struct txn *d, int64_t change_id, const char *accelerator, int64_t job_id)
 {
-	/* what an earlier attempt said may count as well */
+	/* the results of an earlier attempt may count as well */
 	if (verdicts_are_of_retries(d->view, change_id, accelerator)) {
 		verdicts_rebuild(d, change_id, accelerator);
 		return;
@@ -252,49 +247,40 @@ void verdicts_add_job(struct txn *d, int64_t change_id, const char *accelerator,
 
 enum { FAILURES_DROPPED_AT_ONCE = 2000 };
 
-/* The run of an experiment is evidence for the change that it explains, and no witness for others. */
-static bool is_witness(const struct view *d, const struct failure_place *at)
-{
-	return db_has(
-	    d, "SELECT 1 FROM change WHERE id = ?1 AND kind IN ('pull_request', 'push')", V_INT(at->change_id));
-}
-
-static void put_failure(struct txn *d, const struct failure_place *at, int64_t test_id, enum test_status status,
-    const struct failure_text *text)
-{
-	struct failure_mark mark;
-
-	if (!attribution_applies(status))
-		return;
-	mark = failure_mark(status, text);
-	if (mark.key)
-		db_exec(d,
-		    "INSERT INTO failure (accelerator, test_id, key, at_ms, job_id, change_id,"
-		    " status) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
-		    V_TEXT(at->accelerator), V_INT(test_id), V_INT(mark.key), V_INT(at->now_ms), V_INT(at->job_id),
-		    V_INT(at->change_id), V_TEXT(test_status_name(status)));
-}
-
 void failures_put(struct txn *d, const struct failure_place *at, const struct test_result *tests, size_t n)
 {
-	if (n == 0 || !is_witness(d->view, at))
+	/* the run of an experiment is evidence only for the change that it explains */
+	if (n == 0 ||
+	    !db_has(d, "SELECT 1 FROM change WHERE id = ?1 AND kind IN ('pull_request', 'push')", V_INT(at->change_id)))
 		return;
-	for (size_t i = 0; i < n; i++) {
-		const struct test_result *t = &tests[i];
+	for (const struct test_result *t = tests; t < tests + n; t++) {
 		struct failure_text text = {t->message, t->trace, t->suite, t->name, t->dtype};
+		int64_t test_id, key;
 
-		if (attribution_applies(t->status))
-			put_failure(d, at, test_id_of(d, t->suite, t->name, t->dtype), t->status, &text);
+		if (!attribution_applies(t->status))
+			continue;
+		test_id = test_id_of(d, t->suite, t->name, t->dtype);
+		key = failure_mark(t->status, &text).key;
+		if (key)
+			db_exec(d,
+			    "INSERT INTO failure (accelerator, test_id, key, at_ms, job_id, change_id, status)"
+			    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+			    V_TEXT(at->accelerator), V_INT(test_id), V_INT(key), V_INT(at->now_ms), V_INT(at->job_id),
+			    V_INT(at->change_id), V_TEXT(test_status_name(t->status)));
 	}
 }
 
 void failure_put_job(struct txn *d, const struct failure_place *at, const char *workflow, const char *name,
     enum test_status status, const char *message)
 {
-	struct failure_text text = {.message = message, .suite = workflow, .test = name, .dtype = ""};
+	struct test_result job = {.suite = (char *)workflow,
+	    .name = (char *)name,
+	    .dtype = (char *)"",
+	    .status = status,
+	    .message = (char *)message};
 
-	if (attribution_applies(status) && is_witness(d->view, at))
-		put_failure(d, at, test_id_of(d, workflow, name, NULL), status, &text);
+	if (attribution_applies(status))
+		failures_put(d, at, &job, 1);
 }
 
 bool failures_drop(struct txn *d, int64_t before_ms)
@@ -308,7 +294,7 @@ bool failures_drop(struct txn *d, int64_t before_ms)
 
 /* ==== skips ==== */
 
-/* `t` is the test that s.value, SUITE/TEST, names; a suite has no slash. */
+/* `t` is the test that s.value, SUITE/TEST, names. A suite has no slash. */
 #define TEST_IS_NAMED                                                                                                  \
 	" ON t.suite = substr(s.value, 1, instr(s.value, '/') - 1)"                                                    \
 	" AND t.name = substr(s.value, instr(s.value, '/') + 1)"
@@ -330,21 +316,16 @@ void skips_apply(struct txn *d, int64_t change_id, const char *accelerator)
 
 void skips_changed(struct txn *d, const char *accelerator, const char *before, int64_t now_ms)
 {
-	size_t n;
-	int64_t *ids =
-	    rows_key_numbers(db_rows(d,
-				 "WITH moved AS ( SELECT b.value FROM json_each(?2) b WHERE b.value NOT IN"
-				 "  (SELECT value FROM accelerator a, json_each(a.skip) WHERE a.name = ?1)"
-				 " UNION SELECT s.value FROM accelerator a, json_each(a.skip) s WHERE a.name = ?1"
-				 "  AND s.value NOT IN (SELECT value FROM json_each(?2))),"
-				 " concerned AS (SELECT t.id FROM moved s JOIN test t" TEST_IS_NAMED ")"
-				 " SELECT DISTINCT p.change_id FROM pull p WHERE p.state = 'open' AND EXISTS"
-				 " (SELECT 1 FROM concerned c JOIN verdict v ON v.change_id = p.change_id"
-				 "  AND v.accelerator = ?1 AND v.test_id = c.id) ORDER BY p.change_id DESC LIMIT ?3",
-				 V_TEXT(accelerator), V_TEXT(before), V_INT(SKIPS_CHANGES_MAX)),
-		&n);
+	struct rows *changes = db_rows(d,
+	    "WITH moved AS ( SELECT b.value FROM json_each(?2) b WHERE b.value NOT IN"
+	    "  (SELECT value FROM accelerator a, json_each(a.skip) WHERE a.name = ?1)"
+	    " UNION SELECT s.value FROM accelerator a, json_each(a.skip) s WHERE a.name = ?1"
+	    "  AND s.value NOT IN (SELECT value FROM json_each(?2))),"
+	    " concerned AS (SELECT t.id FROM moved s JOIN test t" TEST_IS_NAMED ")"
+	    " SELECT DISTINCT p.change_id FROM pull p WHERE p.state = 'open' AND EXISTS (SELECT 1 FROM concerned c"
+	    "  JOIN verdict v ON v.change_id = p.change_id AND v.accelerator = ?1 AND v.test_id = c.id)"
+	    " ORDER BY p.change_id DESC LIMIT ?3",
+	    V_TEXT(accelerator), V_TEXT(before), V_INT(SKIPS_CHANGES_MAX));
 
-	for (size_t i = 0; i < n; i++)
-		cells_moved(d, ids[i], accelerator, CELLS_SKIPS_CHANGED, now_ms);
-	free(ids);
+	cells_moved_each(d, changes, accelerator, CELLS_SKIPS_CHANGED, now_ms);
 }

@@ -1,6 +1,5 @@
-/* Verdicts: the current cell of each (change, accelerator, test), a materialised view of the
- * results of the current jobs and of the states of the dispatches. Also the failures that attribution remembers, and the
- * tests that an accelerator does not support.
+/* Verdicts: the current cell of each (change, accelerator, test), a materialised view of the results of the current jobs and of
+ * the states of the dispatches. Also the failures that attribution remembers, and the tests that an accelerator does not support.
  *
  * Thread: the writer, inside a transaction. Ownership: all arguments are borrowed. */
 #pragma once
@@ -24,12 +23,8 @@ char *job_outcome_text(const struct job_outcome *o);
 
 /* Makes all cells of one accelerator again, from its current jobs and dispatches. */
 void verdicts_rebuild(struct txn *d, int64_t change_id, const char *accelerator);
-/* Adds the cells of a job that has just completed and takes no other attempt's place: with the cells
- * that are there the result is that of verdicts_rebuild(). */
+/* Adds the cells of a job that has just completed and replaces no other attempt. The result is that of verdicts_rebuild(). */
 void verdicts_add_job(struct txn *d, int64_t change_id, const char *accelerator, int64_t job_id);
-
-/* Whether the cells may contain results of an earlier attempt of a job, because that attempt was red. */
-bool verdicts_are_of_retries(const struct view *d, int64_t change_id, const char *accelerator);
 
 /* The id of a (suite, name, dtype), made when it is new. dtype NULL: none. */
 int64_t test_id_of(struct txn *d, const char *suite, const char *name, const char *dtype);
@@ -39,8 +34,8 @@ int64_t test_id_of(struct txn *d, const char *suite, const char *name, const cha
 /* The last step of verdicts_rebuild() and verdicts_add_job(). */
 void skips_apply(struct txn *d, int64_t change_id, const char *accelerator);
 
-/* accelerator.skip was `before` (a JSON array): the cells of open changes that have a test which
- * came or went are made again, of the newest SKIPS_CHANGES_MAX; the rest with its next report. */
+/* accelerator.skip was `before` (a JSON array). Makes the cells again of the newest SKIPS_CHANGES_MAX open changes that have a
+ * test which was added or removed; other changes follow with their next report. */
 enum { SKIPS_CHANGES_MAX = 100 };
 void skips_changed(struct txn *d, const char *accelerator, const char *before, int64_t now_ms);
 
@@ -54,11 +49,11 @@ struct failure_place {
 	int64_t change_id, job_id, now_ms;
 	const char *accelerator;
 };
-/* The tests that failed, of a pull request or a push; others leave no row. */
+/* Adds the tests that failed if the change is a pull request or a push. */
 void failures_put(struct txn *d, const struct failure_place *at, const struct test_result *tests, size_t n);
 /* The same for a job without tests, which stands for itself. */
 void failure_put_job(struct txn *d, const struct failure_place *at, const char *workflow, const char *name,
     enum test_status status, const char *message);
 
-/* Drops some that are older; false when none is. */
+/* Deletes some that are older. False: there was none. */
 bool failures_drop(struct txn *d, int64_t before_ms);

@@ -298,7 +298,7 @@ static inline void due_pass(int64_t at)
 		struct attribute_change a = {
 		    .change_id = q.list[i].change_id, .generation = q.list[i].generation, .now_ms = T0 + at};
 
-		DO_OK(store_attribute, &a);
+		DO_OK(store_attribute_change, &a);
 	}
 	claim_due_changes_release(&q);
 }

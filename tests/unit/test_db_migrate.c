@@ -194,7 +194,7 @@ static void and_goes_on_from_there(void **state)
 
 	(void)state;
 	DO_OK(store_put_merge_base, &m);
-	DO_OK(store_attribute, &a);
+	DO_OK(store_attribute_change, &a);
 	assert_true(a.has_moved);
 	v = rig_view_of(0, HEAD_A);
 	for (size_t i = 0; i < v->n_verdicts; i++)

@@ -157,7 +157,7 @@ static void a_job_is_touched_by_what_is_said_of_it(void **state)
 	assert_jobs_told(first, 0);
 	DO_OK(store_add_known, &known);
 	attribute.change_id = change_of(HEAD_A);
-	DO_OK(store_attribute, &attribute);
+	DO_OK(store_attribute_change, &attribute);
 	assert_true(attribute.has_moved);
 	assert_jobs_told(first, 0);
 	report(id, 2, NULL, &second);

@@ -9,7 +9,7 @@
 
 REPLACES(store_claim_due_changes);
 REPLACES(claim_due_changes_release);
-REPLACES(store_attribute);
+REPLACES(store_attribute_change);
 REPLACES(store_put_merge_base);
 REPLACES(store_put_files);
 REPLACES(github_compare_get);
@@ -99,7 +99,7 @@ void claim_due_changes_release(struct claim_due_changes *q)
 	q->n = 0;
 }
 
-int store_attribute(struct store *s, struct attribute_change *op)
+int store_attribute_change(struct store *s, struct attribute_change *op)
 {
 	int i = 0;
 

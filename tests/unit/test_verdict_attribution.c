@@ -281,7 +281,7 @@ static int settle(bool *ret_has_moved)
 			struct attribute_change a = {
 			    .change_id = c.list[i].change_id, .generation = c.list[i].generation, .now_ms = T0 + HOUR};
 
-			DO_OK(store_attribute, &a);
+			DO_OK(store_attribute_change, &a);
 			*ret_has_moved |= a.has_moved;
 		}
 		claim_due_changes_release(&c);
@@ -485,7 +485,7 @@ static void what_is_put_off_stays_due(void **state)
 	a.change_id = c.list[0].change_id;
 	a.generation = c.list[0].generation;
 	claim_due_changes_release(&c);
-	DO_OK(store_attribute, &a);
+	DO_OK(store_attribute_change, &a);
 	ASK_OK(store_claim_due_changes, &c);
 	assert_int_equal(c.n, 0);
 	assert_int_equal(c.next_ms, T0 + 2 * DAY);
@@ -497,7 +497,7 @@ static void what_is_put_off_stays_due(void **state)
 	claim_due_changes_release(&c);
 	a.generation--; /* more came meanwhile: it stays */
 	a.again_ms = 0;
-	DO_OK(store_attribute, &a);
+	DO_OK(store_attribute_change, &a);
 	ASK_OK(store_claim_due_changes, &c);
 	assert_int_equal(c.n, 1);
 	claim_due_changes_release(&c);

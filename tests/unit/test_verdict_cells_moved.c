@@ -204,7 +204,7 @@ static void look_again(bool has_learnt)
 	    .has_learnt = has_learnt,
 	    .now_ms = T0 + HOUR};
 
-	DO_OK(store_attribute, &a);
+	DO_OK(store_attribute_change, &a);
 }
 
 /* What is due is looked at, until nothing is. */
@@ -217,7 +217,7 @@ static void settle(void)
 		    .generation = number("SELECT generation FROM attribution_due LIMIT 1"),
 		    .now_ms = T0 + HOUR};
 
-		DO_OK(store_attribute, &a);
+		DO_OK(store_attribute_change, &a);
 	}
 }
 

@@ -63,7 +63,7 @@ static size_t attribute_due(int64_t now_ms)
 		struct attribute_change a = {
 		    .change_id = c.list[i].change_id, .generation = c.list[i].generation, .now_ms = now_ms};
 
-		DO_OK(store_attribute, &a);
+		DO_OK(store_attribute_change, &a);
 	}
 	claim_due_changes_release(&c);
 	return n;

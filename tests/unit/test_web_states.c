@@ -283,7 +283,7 @@ static void settle(int64_t now)
 			struct attribute_change a = {
 			    .change_id = c.list[i].change_id, .generation = c.list[i].generation, .now_ms = now};
 
-			DO_OK(store_attribute, &a);
+			DO_OK(store_attribute_change, &a);
 		}
 		claim_due_changes_release(&c);
 		if (!n)
