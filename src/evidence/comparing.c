@@ -10,12 +10,12 @@ enum {
 	TITLE_BYTES_MAX = 300,
 };
 
-/* As a time: the look failed, so look again soon. */
+/* Instead of a time: the query or the write failed, so try again soon. */
 static const int64_t SOON = -1;
 
 struct comparing {
 	struct evidence_deps deps;
-	struct bell *bell;             /* a look: one claim, its question and its answer */
+	struct bell *bell;             /* each look is one claim, with its question and its answer */
 	struct claim_comparison claim; /* keeps its texts until the answer is written */
 	struct github_commits ask;
 	struct put_comparison put;
@@ -33,7 +33,7 @@ static void close_comparing_if_idle(struct comparing *c)
 	loop_reap(c->deps.loop, c->on_closed, c->owner);
 }
 
-/* Ends the look. next_ms: when to look again; 0: not known; SOON: the look failed. */
+/* Ends the look. next_ms: when to look again; 0: not known; SOON. */
 static void end_comparing(struct comparing *c, int64_t next_ms)
 {
 	claim_comparison_release(&c->claim);
@@ -74,8 +74,7 @@ static void put_comparison(struct comparing *c, int64_t n, int64_t again_ms)
 		end_comparing(c, SOON);
 }
 
-/* The newest commits as JSON; NULL: too long. GitHub lists the oldest first, and 250 at most: a longer list lacks the
- * newest. */
+/* The newest commits as JSON; NULL: too long. GitHub lists the oldest first, and at most 250: a longer list lacks the newest. */
 static char *newest_commits_text(const struct github_commits *ask)
 {
 	const json_t *commits = json_object_get(ask->call.answer, "commits");
@@ -166,10 +165,8 @@ static void look_for_comparisons(void *owner)
 
 static void on_comparing_topic(unsigned topics, void *owner)
 {
-	struct comparing *c = owner;
-
 	(void)topics;
-	bell_ring(c->bell);
+	bell_ring(((struct comparing *)owner)->bell);
 }
 
 struct comparing *comparing_new(const struct evidence_deps *deps)

@@ -10,20 +10,18 @@
 #include "verdict/attribution.h"
 
 enum {
-	/* each is a request or two, and all of Outpost shares GitHub's budget */
-	GATHERINGS_MAX = 4,
-	REFUSED_MAX = 256, /* remembered refusals */
+	GATHERINGS_MAX = 4, /* each is a request or two, and all of Outpost shares GitHub's budget */
+	REFUSED_MAX = 256,  /* remembered refusals */
 	TRIES_MAX = 10,
-	/* Give up only after this time, too: other events make a change due as well, and each costs a try while GitHub is down.
-	 * But some comparisons are too much for GitHub, so not never. */
+	/* It gives up after this time and TRIES_MAX: other events make a change due as well, and each costs a try while GitHub is
+	 * down. It does give up, because GitHub cannot answer some comparisons at all. */
 	PATIENCE_MS = 24 * 60 * 60 * 1000,
 	FIRST_PAUSE_MS = 2000,
 	LONGEST_PAUSE_MS = 30 * 60 * 1000,
 	LONGEST_WAIT_MS = 60 * 60 * 1000, /* that GitHub asks for */
 };
 
-/* GitHub refused to give the merge base of this head. Outpost does not ask again until the next start, or until the base
- * changes. */
+/* GitHub refused to name the merge base of this head. Outpost asks again only after the next start, or if the base changes. */
 struct refused {
 	int64_t change_id;
 	char *base_ref;
@@ -35,13 +33,11 @@ struct evidence {
 
 	struct bell *bell; /* each look is a claim */
 	struct claim_due_changes claim;
-	/* The changes that ended during a claim: the claim may still have seen them as due. */
-	int64_t ended[GATHERINGS_MAX];
+	int64_t ended[GATHERINGS_MAX]; /* changes that ended during a claim, which may still have seen them as due */
 	int n_ended;
 	LIST_HEAD(, gathering) gatherings; /* counters.n_in_hand of them */
 	struct refused refused[REFUSED_MAX];
 	size_t next_refused;
-
 	bool is_closing, is_closed;
 	void (*on_closed)(void *owner);
 	void *owner;
@@ -55,7 +51,7 @@ struct gathering {
 	struct github_call *on_wire; /* NULL: nothing */
 	int64_t retry_after_ms;
 	bool has_failed, has_learnt;
-	union { /* one at a time is on the wire */
+	union { /* GitHub gets one request at a time */
 		struct github_compare compare;
 		struct github_pull_files files;
 	} ask;
@@ -75,7 +71,7 @@ static void close_evidence_if_idle(struct evidence *e)
 	loop_reap(e->deps.loop, e->on_closed, e->owner);
 }
 
-/* Frees it. is_store_busy: the store could not take it, so the change is still due. */
+/* Frees it. is_store_busy: the store rejected the operation, so the change is still due. */
 static void end_gathering(struct gathering *g, bool is_store_busy)
 {
 	struct evidence *e = g->evidence;
@@ -84,10 +80,7 @@ static void end_gathering(struct gathering *g, bool is_store_busy)
 	e->counters.n_in_hand--;
 	if (bell_is_looking(e->bell) && !is_store_busy && e->n_ended < GATHERINGS_MAX)
 		e->ended[e->n_ended++] = g->due.change_id;
-	free(g->due.repository);
-	free(g->due.head_sha);
-	free(g->due.base_ref);
-	free(g->due.base_sha);
+	record_release(&due_change_record, &g->due);
 	strv_free(g->files);
 	free(g);
 	if (e->is_closing)
@@ -133,7 +126,7 @@ static void attribute_cells(struct gathering *g)
 {
 	int64_t now_ms = clock_wall_ms(), pause_ms = waited_ms(g);
 
-	/* The pause before the next try is as long as the change has waited already, within bounds. */
+	/* the pause before the next try is as long as the change has waited already, within bounds */
 	if (pause_ms < FIRST_PAUSE_MS)
 		pause_ms = FIRST_PAUSE_MS;
 	if (pause_ms > LONGEST_PAUSE_MS)
@@ -154,7 +147,7 @@ static void attribute_cells(struct gathering *g)
 		end_gathering(g, true);
 }
 
-/* Notes the failure of a request. True: it will never succeed. */
+/* Records the failure of a request. True: it will never succeed. */
 static bool note_gathering_failure(struct gathering *g, const struct github_result *r, const char *what)
 {
 	bool is_last = r->is_final || (g->due.n_tries + 1 >= TRIES_MAX && waited_ms(g) >= PATIENCE_MS);
@@ -194,7 +187,7 @@ static void on_files(struct github_call *call)
 		is_hopeless = note_gathering_failure(g, &call->result, "files");
 	if (is_known || is_hopeless)
 		g->files = strv_copy(is_known ? (const char *const *)got->names : NULL);
-	/* Any path may be among those that are not known. */
+	/* any path may be among those that are not known */
 	if (is_hopeless || got->is_incomplete)
 		strv_add(&g->files, FILES_INCOMPLETE);
 	github_pull_files_release(got);
@@ -239,7 +232,7 @@ static void on_base_put(struct store_op *op)
 {
 	struct gathering *g = CONTAINER_OF(op, struct gathering, put_base.op);
 
-	/* After an error, the next try asks again. ERR_NOT_FOUND: the change is gone, and its row with it. */
+	/* after an error, the next try asks again; ERR_NOT_FOUND: the change and its row are deleted */
 	g->has_failed |= op->err != 0;
 	g->has_learnt |= !op->err;
 	if (!end_gathering_if_closing(g))
@@ -278,8 +271,8 @@ static void on_merge_base(struct github_call *call)
 	ask_files(g);
 }
 
-/* Asks with the base branch and not with the base commit of the webhook: that commit stays behind when the author merges a
- * newer base into the head. */
+/* Asks with the base branch and not with the base commit of the webhook: that commit is too old after the author has merged a newer
+ * base into the head. */
 static void ask_merge_base(struct gathering *g)
 {
 	struct evidence *e = g->evidence;
@@ -300,21 +293,21 @@ static void ask_merge_base(struct gathering *g)
 
 /* ---- claims ---- */
 
-/* The changes that are gathered are still due, so a claim asks for more changes than there is room for. */
-static void take_due_changes(struct evidence *e)
+/* The changes whose facts are being gathered are still due, so a claim asks for more changes than there is room for. */
+static void start_gatherings(struct evidence *e)
 {
 	for (size_t i = 0; i < e->claim.n; i++) {
 		struct due_change *due = &e->claim.list[i];
-		bool is_taken = false;
+		bool is_gathered = false;
 		struct gathering *g;
 
 		for (int k = 0; k < e->n_ended; k++)
-			is_taken |= e->ended[k] == due->change_id;
+			is_gathered |= e->ended[k] == due->change_id;
 		LIST_FOREACH (g, &e->gatherings, link)
-			is_taken |= g->due.change_id == due->change_id;
+			is_gathered |= g->due.change_id == due->change_id;
 		if (e->counters.n_in_hand == GATHERINGS_MAX)
 			bell_ring(e->bell);
-		if (e->counters.n_in_hand == GATHERINGS_MAX || is_taken)
+		if (e->counters.n_in_hand == GATHERINGS_MAX || is_gathered)
 			continue;
 		g = xcalloc(1, sizeof(*g));
 		g->evidence = e;
@@ -338,7 +331,7 @@ static void on_evidence_claimed(struct store_query *q)
 	} else {
 		if (!e->is_closing) {
 			bell_by(e->bell, e->claim.next_ms);
-			take_due_changes(e);
+			start_gatherings(e);
 		}
 		bell_rest(e->bell);
 	}
@@ -367,10 +360,8 @@ static void claim_evidence(void *owner)
 
 static void on_evidence_topic(unsigned topics, void *owner)
 {
-	struct evidence *e = owner;
-
 	(void)topics;
-	bell_ring(e->bell);
+	bell_ring(((struct evidence *)owner)->bell);
 }
 
 /* ---- life ---- */

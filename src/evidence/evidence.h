@@ -1,8 +1,8 @@
 /* Asks GitHub for the facts that attribution needs and the database does not have: the merge base of a red change and the
  * files that it touches. Then the store attributes the change (verdict/attribution.h).
  *
- * It works from the rows of attribution_due alone, so nothing is lost in a crash. It asks once for each head, with growing
- * pauses while GitHub does not answer.
+ * It works only from the rows of attribution_due, so a crash loses nothing. It asks once for each head, with growing pauses while
+ * GitHub does not answer.
  *
  * Thread: loop. Owns: its gatherings and their requests; the caller owns the struct evidence and frees it. */
 #pragma once
@@ -13,8 +13,7 @@
 
 struct evidence;
 
-/* Borrowed; they outlive it. */
-struct evidence_deps {
+struct evidence_deps { /* borrowed; they outlive it */
 	struct loop *loop;
 	struct store *store;
 	struct github *github;
@@ -28,10 +27,9 @@ void evidence_close(struct evidence *e, void (*on_closed)(void *owner), void *ow
 void evidence_free(struct evidence *e);
 
 struct evidence_counters {
-	/* attributed changes; those of them with a cell that moved */
-	int64_t n_attributed, n_moved;
-	int64_t n_asked, n_failures; /* requests to GitHub */
-	int n_in_hand;               /* changes that are being gathered */
+	int64_t n_attributed, n_moved; /* attributed changes; those of them with a changed cell */
+	int64_t n_asked, n_failures;   /* requests to GitHub */
+	int n_in_hand;                 /* changes whose facts are being gathered */
 };
 void evidence_read_counters(const struct evidence *e, struct evidence_counters *ret);
 

@@ -4,7 +4,7 @@
 #include "db/record_rows.h"
 #include "store/branch_commits.h"
 
-/* Two commits that are on one branch of the record. */
+/* Two commits of one branch on record. */
 #define PUSHED_PAIR_RECORD(F, S)                                                                                       \
 	F(S, TEXT, ref, NULL, "g.ref", "")                                                                             \
 	F(S, INT, until, NULL, "b.position", "")                                                                       \
@@ -47,7 +47,6 @@ void commits_between_want(struct txn *d, const char *accelerator, int64_t good_d
 		&pair_of_days_record, &p))
 		return;
 	key = repository_key(p.repository);
-	/* Both commits must be known. */
 	if (is_sha1(p.good_sha) && is_sha1(p.bad_sha) &&
 	    !find_pushed_pair(d->view, key.text, p.good_sha, p.bad_sha, &pushed) &&
 	    db_exec(d,
@@ -129,6 +128,8 @@ static int claim_comparison_run(struct store_query *sq, const struct view *d)
 {
 	struct claim_comparison *q = CONTAINER_OF(sq, struct claim_comparison, q);
 
+	q->repository = q->good_sha = q->bad_sha = NULL;
+	q->next_ms = 0;
 	record_read_first(db_rows(d, RECORD_QUERY(CLAIM_COMPARISON_RECORD,
 					 "FROM commits_between WHERE next_ms IS NOT NULL ORDER BY next_ms LIMIT 1")),
 	    &claim_comparison_record, q);
@@ -136,14 +137,7 @@ static int claim_comparison_run(struct store_query *sq, const struct view *d)
 		claim_comparison_release(q);
 	return q->repository || db_status(d) ? 0 : ERR_NOT_FOUND;
 }
-
-int store_claim_comparison(struct store *s, struct claim_comparison *q)
-{
-	q->repository = q->good_sha = q->bad_sha = NULL;
-	q->next_ms = 0;
-	q->q.run = claim_comparison_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY(claim_comparison)
 
 void claim_comparison_release(struct claim_comparison *q) { record_release(&claim_comparison_record, q); }
 

@@ -27,7 +27,7 @@ static int by_size(const void *x, const void *y)
 	return (*a > *b) - (*a < *b);
 }
 
-/* Stores the difference of each time from the one before it: most differences take two bytes. */
+/* Stores the difference of each time from the one before it. Most differences take two bytes. */
 void times_pack(struct times *t, struct buf *out)
 {
 	if (t->n)
@@ -45,8 +45,7 @@ void times_add_packed(struct times *t, const struct record_blob *packed)
 		times_add(t, ms += more);
 }
 
-/* Halves the range of times instead of sorting them: it costs the same for all inputs, and two numbers of a month do not
- * need the order of all times. */
+/* Halves the range of times instead of sorting them, so that the cost is the same for all inputs. */
 int64_t percentile(const struct times *t, size_t percent)
 {
 	size_t rank = (t->n * percent + 99) / 100;
@@ -74,7 +73,7 @@ int64_t percentile(const struct times *t, size_t percent)
 
 /* ---- the numbers that tests report ---- */
 
-/* Of a test that is reported twice the later number counts. A late report does not replace a newer number. */
+/* If a test is reported twice, the later number counts. A late report does not replace a newer number. */
 #define PUT_NUMBERS                                                                                                    \
 	"INSERT INTO number_day (accelerator, test_id, unit, day, at_ms, value, change_id,"                            \
 	" head_sha, job_id) SELECT j.accelerator, r.test_id, COALESCE(r.unit, ''),"                                    \
@@ -88,11 +87,11 @@ int64_t percentile(const struct times *t, size_t percent)
 
 void number_days_note(struct txn *d, int64_t job_id, const struct test_result *tests, size_t n, int64_t now_ms)
 {
-	bool has_any = false;
+	size_t i = 0;
 
-	for (size_t i = 0; i < n && !has_any; i++)
-		has_any = tests[i].has_number;
-	if (has_any)
+	while (i < n && !tests[i].has_number)
+		i++;
+	if (i < n)
 		db_exec(d, PUT_NUMBERS, V_INT(job_id), V_INT(now_ms));
 }
 
@@ -100,12 +99,6 @@ void number_days_forget_change(struct txn *d, int64_t change_id)
 {
 	db_exec(d, "UPDATE number_day SET job_id = NULL WHERE change_id = ?1 AND job_id IS NOT NULL", V_INT(change_id));
 }
-
-#define NUMBERED_JOB_RECORD(F, S)                                                                                      \
-	F(S, INT, id, NULL, "j.id", "")                                                                                \
-	F(S, TIME, reported_ms, NULL, "j.reported_ms", "")                                                             \
-	F(S, INT, n_tests, NULL, "j.n_tests", "")
-RECORD_LOCAL(numbered_job, NUMBERED_JOB_RECORD)
 
 /* ---- days ---- */
 
@@ -208,6 +201,12 @@ RECORD_LOCAL(push_run, PUSH_RUN_RECORD)
 	F(S, INT, day, NULL, "ended_ms / 86400000", "")
 RECORD_LOCAL(day_of_run, DAY_OF_RUN_RECORD)
 
+#define NUMBERED_JOB_RECORD(F, S)                                                                                      \
+	F(S, INT, id, NULL, "j.id", "")                                                                                \
+	F(S, TIME, reported_ms, NULL, "j.reported_ms", "")                                                             \
+	F(S, INT, n_tests, NULL, "j.n_tests", "")
+RECORD_LOCAL(numbered_job, NUMBERED_JOB_RECORD)
+
 static const char DAYS_FILLED[] = "days.filled";
 
 static void fill_all_days(struct txn *d)
@@ -218,12 +217,11 @@ static void fill_all_days(struct txn *d)
 	struct day_of_run of;
 	struct numbered_job job;
 
-	/* The pages that people open first show the newest jobs. */
+	/* only the newest jobs, because the pages that people open first show these */
 	db_exec(d,
-	    "UPDATE job SET (n_tests_fail, n_tests_error, n_tests_miss, n_tests_pass,"
-	    " n_tests_done, n_tests_skip) = (SELECT COALESCE(SUM(status = 'FAIL'), 0),"
-	    " COALESCE(SUM(status = 'ERROR'), 0), COALESCE(SUM(status = 'MISS'), 0),"
-	    " COALESCE(SUM(status = 'PASS'), 0), COALESCE(SUM(status = 'DONE'), 0),"
+	    "UPDATE job SET (n_tests_fail, n_tests_error, n_tests_miss, n_tests_pass, n_tests_done, n_tests_skip) ="
+	    " (SELECT COALESCE(SUM(status = 'FAIL'), 0), COALESCE(SUM(status = 'ERROR'), 0),"
+	    " COALESCE(SUM(status = 'MISS'), 0), COALESCE(SUM(status = 'PASS'), 0), COALESCE(SUM(status = 'DONE'), 0),"
 	    " COALESCE(SUM(status = 'SKIP'), 0) FROM result WHERE job_id = job.id)"
 	    " WHERE status = 'completed' AND id > (SELECT MAX(id) FROM job) - ?1",
 	    V_INT(FILL_JOBS_MAX));

@@ -93,10 +93,9 @@ bool cell_reader_find(struct cell_reader *r, int64_t test_id, struct history_cel
 
 /* ---- the states of the tests ---- */
 
-/* A test that has been red for longer has no first bad run. */
+/* A test that is red in all of these runs has no first bad run. */
 enum { RUNS_MAX = 400, NUMBERS_MAX = 65536 };
 
-/* One test on its way through the runs. */
 struct judged_test {
 	int64_t id;
 	struct history_walk walk;
@@ -137,16 +136,16 @@ int64_t *history_numbers(const char *text, int base, size_t *ret_n)
 
 /* ---- runs into walks ---- */
 
-static int64_t number_of(const int64_t *list, size_t n, int job)
-{
-	return job > 0 && (size_t)job <= n ? list[job - 1] : 0;
-}
-
 struct run_reading {
 	struct cell_reader cells;
 	int64_t *jobs, *keys;
 	size_t n_jobs, n_keys;
 };
+
+static int64_t number_of(const int64_t *list, size_t n, int job)
+{
+	return job > 0 && (size_t)job <= n ? list[job - 1] : 0;
+}
 
 static void add_cell(
     const struct judging *g, const struct run_reading *run, struct judged_test *t, const struct history_cell *c)
@@ -154,7 +153,7 @@ static void add_cell(
 	int64_t key = number_of(run->keys, run->n_keys, c->job);
 	bool has_reported = !g->newest_keys || g->n_runs != 1 || !key;
 
-	/* The newest run lacks the test, but the job that usually reports it has not reported in that run yet. */
+	/* the newest run lacks the test, but the job that usually reports it has not reported in that run yet */
 	if (t->walk.gone_since == 1) {
 		for (size_t i = 0; i < g->n_newest_keys && !has_reported; i++)
 			has_reported = g->newest_keys[i] == key;
@@ -200,7 +199,7 @@ static void add_run_with_new(struct judging *g, struct run_reading *run)
 	g->n = n;
 }
 
-/* Older runs: only for tests that still need more of their past. True: some need still more. */
+/* Adds an older run, only for tests that need more of their past. True: some need still more. */
 static bool add_history_run(struct judging *g, struct run_reading *run)
 {
 	bool wants_more = false;
@@ -264,28 +263,26 @@ static void read_history_runs(struct judging *g)
 
 static struct value day_value(const struct judging *g, int run) { return run < 0 ? V_NULL : V_INT(g->days[run]); }
 
-/* Uses two statements for one row each: a statement that may write several rows copies every page that it touches, and a
- * night on which everything breaks would take seconds. */
+#define STATE_VALUES                                                                                                   \
+	V_TEXT(g->accelerator), V_INT(t->id), V_TEXT(history_state_name(v->state)), day_value(g, v->since),            \
+	    day_value(g, v->first_bad.run), V_INT_OR_NULL(v->first_bad.tag), day_value(g, v->last_good.run),           \
+	    V_INT_OR_NULL(v->last_good.tag)
+
+/* Uses two statements for one row each: a statement that may write several rows copies every page that it touches, and a night on
+ * which everything breaks would take seconds. */
 static void put_state(const struct judging *g, const struct judged_test *t)
 {
 	const struct history_verdict *v = &t->verdict;
-	char *suite;
 
-	if (db_exec(g->d,
-		"UPDATE history SET state = ?3, since_day = ?4, first_bad_day = ?5,"
-		" first_bad_job = ?6, last_good_day = ?7, last_good_job = ?8 WHERE accelerator = ?1 AND test_id = ?2",
-		V_TEXT(g->accelerator), V_INT(t->id), V_TEXT(history_state_name(v->state)), day_value(g, v->since),
-		day_value(g, v->first_bad.run), V_INT_OR_NULL(v->first_bad.tag), day_value(g, v->last_good.run),
-		V_INT_OR_NULL(v->last_good.tag)))
-		return;
-	suite = db_text(g->d, "SELECT suite FROM test WHERE id = ?1", V_INT(t->id));
-	db_exec(g->d,
-	    "INSERT INTO history (accelerator, test_id, suite, state, since_day, first_bad_day,"
-	    " first_bad_job, last_good_day, last_good_job) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-	    V_TEXT(g->accelerator), V_INT(t->id), V_TEXT(suite ? suite : ""), V_TEXT(history_state_name(v->state)),
-	    day_value(g, v->since), day_value(g, v->first_bad.run), V_INT_OR_NULL(v->first_bad.tag),
-	    day_value(g, v->last_good.run), V_INT_OR_NULL(v->last_good.tag));
-	free(suite);
+	if (!db_exec(g->d,
+		"UPDATE history SET state = ?3, since_day = ?4, first_bad_day = ?5, first_bad_job = ?6,"
+		" last_good_day = ?7, last_good_job = ?8 WHERE accelerator = ?1 AND test_id = ?2",
+		STATE_VALUES))
+		db_exec(g->d,
+		    "INSERT INTO history (accelerator, test_id, state, since_day, first_bad_day, first_bad_job,"
+		    " last_good_day, last_good_job, suite) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8,"
+		    " COALESCE((SELECT suite FROM test WHERE id = ?2), ''))",
+		    STATE_VALUES);
 }
 
 #define WRITTEN_STATE_RECORD(F, S)                                                                                     \
@@ -300,8 +297,8 @@ RECORD_LOCAL(written_state, WRITTEN_STATE_RECORD)
 
 static bool is_day(const struct judging *g, int64_t day, int run) { return day == (run < 0 ? -1 : g->days[run]); }
 
-/* Removes the tests whose row is right already from `tests`, and deletes the rows of tests that have no state any more.
- * Returns how many tests are left. */
+/* Removes the tests whose row is correct already from `tests`, and deletes the rows of tests that have no state any more. Returns how
+ * many tests are left. */
 static size_t drop_written(struct judging *g, bool *ret_has_gone)
 {
 	struct rows *r =
@@ -322,7 +319,7 @@ static size_t drop_written(struct judging *g, bool *ret_has_gone)
 			continue;
 		}
 		v = &g->tests[i].verdict;
-		/* A walk has 0 for a job that retention has deleted; the row may keep its id. */
+		/* a walk has 0 for a job that retention has deleted; the row may keep its id */
 		if (strcmp(w.state, history_state_name(v->state)) != 0 || !is_day(g, w.since_day, v->since) ||
 		    !is_day(g, w.first_bad_day, v->first_bad.run) ||
 		    (v->first_bad.tag && w.first_bad_job != v->first_bad.tag) ||
@@ -364,7 +361,7 @@ void history_judge(struct txn *d, const char *accelerator, int64_t now_ms)
 		int64_t bad = v->first_bad.run < 0 ? 0 : g->days[v->first_bad.run];
 
 		put_state(g, &g->tests[i]);
-		/* Most tests that break have the same two days: it asks once for them. */
+		/* most tests that break have the same two days, which need one question */
 		if (v->first_bad.run < 0 || v->last_good.run < 0 || (good == asked_good && bad == asked_bad))
 			continue;
 		asked_good = good;

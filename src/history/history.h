@@ -1,5 +1,5 @@
-/* The state of each test in periodic runs (model/history.h), kept ready for pages. It is made of the packed runs
- * (history_run) each time and never of the state before, so that late and corrected runs need no case of their own.
+/* The state of each test in periodic runs (model/history.h), stored for pages. It is made from the packed runs (history_run) each time
+ * and never from the previous state, so that late and corrected runs need no special case.
  *
  * Thread: history_judge() runs inside a writer's transaction; the others are pure, any thread. */
 #pragma once
@@ -10,25 +10,24 @@
 /* A judged run of the accelerator was written, changed or deleted. */
 void history_judge(struct txn *d, const char *accelerator, int64_t now_ms);
 
-/* A day's list of jobs or of their keys as stored: numbers in base 10 or 16 with a space between. *ret_n: how many.
- * free() the list. */
+/* A day's stored list of jobs or of their keys: numbers in base 10 or 16, separated by spaces. *ret_n: how many. free() the list. */
 int64_t *history_numbers(const char *text, int base, size_t *ret_n);
 
 /* ---- the cells of one run, packed ----
  *
- * A few bytes for each stretch of tests with rising ids and one outcome, so that 20,000 tests of a year take megabytes and
- * a page can read hundreds of runs. */
+ * A few bytes for each sequence of tests with rising ids and one outcome, so that 20,000 tests of a year take megabytes and a page can
+ * read hundreds of runs. */
 
 struct history_cell {
 	int64_t test_id;
 	enum test_status status;
-	int job; /* place in the run's list of jobs + 1; 0: none */
+	int job; /* index in the run's list of jobs + 1; 0: none */
 };
 
 /* Packs cells, which come by rising test_id. */
 struct cell_packer {
 	struct buf out;
-	int64_t end; /* the first test_id behind those in `out` and `run` */
+	int64_t end; /* the first test_id after those in `out` */
 	struct history_cell run;
 	int64_t n_run;
 };

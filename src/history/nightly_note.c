@@ -23,7 +23,7 @@ enum { JOBS_TEXT_MAX = 1 << 20 };
 	F(S, TEXT, source_sha, NULL, "s.source_sha", "")
 RECORD_LOCAL(nightly_run, NIGHTLY_RUN_RECORD)
 
-/* Its cells, packed and counted. */
+/* The cells of a run, packed and counted. */
 struct packed {
 	struct cell_packer cells;
 	struct buf jobs, keys;
@@ -34,7 +34,8 @@ struct packed {
 
 /* ---- the cells ---- */
 
-/* Tests of one job mostly follow each other. A job's key is 12 hexadecimal digits that it has in every run. */
+/* Searches from the newest job, because tests of one job mostly follow each other. A job's key is 12 hexadecimal digits, the same in
+ * every run. */
 static int place_of_job(const struct view *d, struct packed *p, int64_t job_id)
 {
 	uint8_t digest[SHA256_BYTES] = {0};
@@ -172,7 +173,7 @@ static void note_nightly(
 	    db_rows(d, RECORD_QUERY(RUN_OF_DAY_RECORD, "FROM history_run WHERE accelerator = ?1 AND day = ?2"),
 		V_TEXT(accelerator), V_INT(day_of(run->at_ms))),
 	    &run_of_day_record, &of);
-	/* The last run of a day counts, but not before it has ended. */
+	/* the last run of a day counts, but not before it has ended */
 	if (p.n_cells && (!is_taken || of.run_id == run->id || (progress.is_over && of.at_ms <= run->at_ms))) {
 		put_day(d, change_id, accelerator, run, &p, is_judged);
 		if (is_judged || of.is_judged)
@@ -199,7 +200,7 @@ void nightly_note(struct txn *d, int64_t change_id, const char *accelerator, int
 		return;
 	if (!db_has(d, "SELECT 1 FROM accelerator WHERE name = ?1 AND level = ?2", V_TEXT(accelerator), V_INT(LEVEL_1)))
 		note_nightly(d, change_id, accelerator, &run, now_ms);
-	/* At L1 no results are kept, so the run ends without an outcome. */
+	/* Outpost keeps no results at L1, so the run ends without an outcome. */
 	else if (!run.has_ended && progress_of(d->view, change_id, accelerator, &run).is_over)
 		close_run(d, run.id, NULL, now_ms);
 	record_release(&nightly_run_record, &run);
@@ -225,7 +226,7 @@ bool nightly_drop(struct txn *d, int64_t before_ms, int limit)
 	    "DELETE FROM schedule_run WHERE id IN (SELECT id FROM schedule_run"
 	    " WHERE ended_ms < ?1 ORDER BY ended_ms LIMIT ?2)",
 	    V_INT(before_ms), V_INT(limit));
-	/* The states of the tests of an accelerator without days. */
+	/* the states of the tests of an accelerator without days */
 	name = db_text(d, "SELECT c.accelerator FROM history_count c WHERE NOT EXISTS"
 			  " (SELECT 1 FROM history_run r WHERE r.accelerator = c.accelerator) LIMIT 1");
 	if (name)
@@ -239,10 +240,10 @@ bool nightly_drop(struct txn *d, int64_t before_ms, int limit)
 	return n + n_states > 0;
 }
 
-/* ---- what older versions recorded ----
+/* ---- runs of older versions ----
  *
- * Versions before the fourth knew only runs that vendors started; a commit that was reported on several days shows on the
- * last of them. */
+ * Versions before the fourth recorded only runs that vendors started. A commit that was reported on several days counts for the last of
+ * them. */
 
 enum { RUNS_MAX = 2000, TIME_MAX_MS = 2000 };
 
@@ -255,8 +256,8 @@ RECORD_LOCAL(old_run, OLD_RUN_RECORD)
 
 static const char NIGHTLIES_FILLED[] = "nightly.filled";
 
-/* The runs in their order, as they were reported, so that each day finds those before it; then the days from the newest
- * on, because there may not be time for all. */
+/* Writes the runs in the order of their reports, so that each day finds those before it, and then the days from the newest on, because
+ * there may not be time for all. */
 static void fill_nightlies(struct txn *d)
 {
 	struct rows *r = db_rows(d,

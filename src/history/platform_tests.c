@@ -7,7 +7,7 @@
 
 /* ---- the versions and systems that jobs report ---- */
 
-/* JOBS_MAX: the newest, so that a vendor that reports a thousand shards does not keep the writer busy. */
+/* JOBS_MAX: the newest, so that a vendor that reports a thousand shards does not block the writer. */
 enum { JOBS_MAX = 200, PLATFORM_GROUPS_MAX = 16, TORCH_MAX_BYTES = 64, TEXT_MAX_BYTES = 100 };
 
 struct platform_job {
@@ -90,28 +90,29 @@ static void add_groups(struct platform_jobs *p, bool with_os)
 	}
 }
 
-/* ---- how the must-pass tests came out ---- */
+/* ---- the results of the must-pass tests ---- */
 
 enum outcome { IS_NOT_REPORTED, HAS_PASSED, IS_MISSING, HAS_FAILED }; /* the later one wins */
 
 /* One cell of a must-pass test: there is one for each dtype. */
-#define WANTED_RECORD(F, S)                                                                                            \
+#define MUST_PASS_CELL_RECORD(F, S)                                                                                    \
 	F(S, INT, test_id, NULL, "v.test_id", "")                                                                      \
 	F(S, ID, job_id, NULL, "v.job_id", "")                                                                         \
 	F(S, TEST_STATUS, status, NULL, "v.status", "")
-struct wanted {
+struct must_pass_cell {
 	size_t name; /* which of must_pass */
-	RECORD_MEMBERS(WANTED_RECORD)
+	RECORD_MEMBERS(MUST_PASS_CELL_RECORD)
 };
-RECORD_DEFINE(wanted, WANTED_RECORD);
+RECORD_DEFINE(must_pass_cell, MUST_PASS_CELL_RECORD);
 
-struct demands {
-	struct wanted *at; /* by test_id */
+struct must_pass_cells {
+	struct must_pass_cell *at; /* by test_id */
 	size_t n, n_names;
 };
 
 /* "a/b/c" may be b/c of suite a, or c of suite a/b. */
-static void add_demand(const struct view *d, const struct platform_jobs *p, struct demands *m, const char *name)
+static void add_must_pass_cells(
+    const struct view *d, const struct platform_jobs *p, struct must_pass_cells *m, const char *name)
 {
 	char *suite = xstrdup(name);
 
@@ -120,14 +121,15 @@ static void add_demand(const struct view *d, const struct platform_jobs *p, stru
 
 		*slash = '\0';
 		r = db_rows(d,
-		    RECORD_QUERY(WANTED_RECORD, "FROM test t JOIN verdict v ON v.change_id = ?1 AND v.accelerator = ?2"
-						" AND v.test_id = t.id WHERE t.suite = ?3 AND t.name = ?4"),
+		    RECORD_QUERY(MUST_PASS_CELL_RECORD,
+			"FROM test t JOIN verdict v ON v.change_id = ?1 AND v.accelerator = ?2"
+			" AND v.test_id = t.id WHERE t.suite = ?3 AND t.name = ?4"),
 		    V_INT(p->change_id), V_TEXT(p->accelerator), V_TEXT(suite), V_TEXT(slash + 1));
 		while (rows_next(r)) {
-			struct wanted *w = ARRAY_PUSH(m->at, m->n);
+			struct must_pass_cell *w = ARRAY_PUSH(m->at, m->n);
 
 			w->name = m->n_names;
-			record_read(r, &wanted_record, w);
+			record_read(r, &must_pass_cell_record, w);
 		}
 	}
 	free(suite);
@@ -136,12 +138,12 @@ static void add_demand(const struct view *d, const struct platform_jobs *p, stru
 
 static int compare_tests(const void *x, const void *y)
 {
-	const struct wanted *a = x, *b = y;
+	const struct must_pass_cell *a = x, *b = y;
 
 	return (a->test_id > b->test_id) - (a->test_id < b->test_id);
 }
 
-static void note_outcome(enum outcome *outcomes, const struct wanted *w, enum test_status status)
+static void note_outcome(enum outcome *outcomes, const struct must_pass_cell *w, enum test_status status)
 {
 	enum outcome o = status == TEST_PASS                           ? HAS_PASSED
 			 : status == TEST_FAIL || status == TEST_ERROR ? HAS_FAILED
@@ -150,17 +152,18 @@ static void note_outcome(enum outcome *outcomes, const struct wanted *w, enum te
 	outcomes[w->name] = o > outcomes[w->name] ? o : outcomes[w->name];
 }
 
-/* A cell combines all jobs. When a change was tested with several versions, the results of the group's own jobs count
- * instead. A SKIP of a cell stays, because the registry may demand it. */
-static void add_results(const struct view *d, int64_t job_id, const struct demands *m, enum outcome *outcomes)
+/* A cell combines all jobs. If a change was tested with several versions, the results of the group's jobs count instead. A SKIP of a
+ * cell stays, because the registry may list the test in tests.skip. */
+static void add_results(const struct view *d, int64_t job_id, const struct must_pass_cells *m, enum outcome *outcomes)
 {
-	struct rows *r = db_rows(d, RECORD_QUERY(WANTED_RECORD, "FROM result v WHERE v.job_id = ?1"), V_INT(job_id));
-	struct wanted of;
+	struct rows *r =
+	    db_rows(d, RECORD_QUERY(MUST_PASS_CELL_RECORD, "FROM result v WHERE v.job_id = ?1"), V_INT(job_id));
+	struct must_pass_cell of;
 
 	while (rows_next(r)) {
-		const struct wanted *w;
+		const struct must_pass_cell *w;
 
-		record_read(r, &wanted_record, &of);
+		record_read(r, &must_pass_cell_record, &of);
 		w = m->n ? bsearch(&of, m->at, m->n, sizeof(*m->at), compare_tests) : NULL;
 		if (w)
 			note_outcome(outcomes, w, w->status == TEST_SKIP ? TEST_SKIP : of.status);
@@ -168,12 +171,12 @@ static void add_results(const struct view *d, int64_t job_id, const struct deman
 }
 
 static void judge_platform_job(
-    const struct view *d, const struct platform_jobs *p, const struct demands *m, struct platform_group *g)
+    const struct view *d, const struct platform_jobs *p, const struct must_pass_cells *m, struct platform_group *g)
 {
 	enum outcome *outcomes = xcalloc(m->n_names + 1, sizeof(*outcomes));
 
 	for (size_t i = 0; i < m->n; i++) {
-		/* A cell without a job, or of a cancelled one, counts for all groups. */
+		/* a cell without a job, or of a cancelled one, counts for all groups */
 		bool counts = true;
 
 		for (size_t k = 0; p->n_groups > 1 && k < p->n_jobs; k++)
@@ -197,7 +200,7 @@ static void judge_platform_job(
 static void platform_jobs_read(
     const struct view *d, int64_t change_id, const char *accelerator, const char *must_pass, struct platform_jobs *ret)
 {
-	struct demands m = {0};
+	struct must_pass_cells m = {0};
 	json_t *names = NULL, *name;
 	size_t i;
 
@@ -211,13 +214,13 @@ static void platform_jobs_read(
 		json_array_foreach(names, i, name)
 		{
 			if (json_is_string(name))
-				add_demand(d, ret, &m, json_string_value(name));
+				add_must_pass_cells(d, ret, &m, json_string_value(name));
 		}
 	json_decref(names);
 	if (m.n)
 		qsort(m.at, m.n, sizeof(*m.at), compare_tests);
 	for (struct platform_group *g = ret->groups; g < ret->groups + ret->n_groups; g++) {
-		/* The newest job that names a version describes the group. */
+		/* the newest job that names a version describes the group */
 		for (i = 0; i < ret->n_jobs; i++) {
 			const struct platform_job *job = &ret->jobs[i];
 
@@ -235,13 +238,13 @@ static void platform_jobs_read(
 /* ---- the versions on record ---- */
 
 enum {
-	ROWS_PER_ACCELERATOR_MAX = 100, /* a limit for vendors that report ever new versions */
+	ROWS_PER_ACCELERATOR_MAX = 100, /* for vendors that always report new versions */
 	FILL_CHANGES_MAX = 200,         /* for each accelerator */
 	RESTORE_CHANGES_MAX = 20,
 	RESTORE_JOBS_MAX = 20000, /* among an accelerator's newest jobs */
 };
 
-/* The key of a row: nightlies of one system replace each other, releases each have a row. */
+/* The key of a row: each release has a row, and nightlies of one system share one. */
 static const char *release_of(const struct platform_group *g)
 {
 	return platform_build_of(g->torch) == BUILD_STABLE ? g->torch : "";
@@ -249,7 +252,7 @@ static const char *release_of(const struct platform_group *g)
 
 static bool is_red(const struct platform_group *g) { return g->n_failed || g->n_missing; }
 
-/* The row of a later change stays. A row that is red already keeps the time of its first failure. */
+/* The row of a later change stays. A row that is red already keeps the time since when. */
 static void put_platform_test(struct txn *d, const struct platform_jobs *p, const struct platform_group *g)
 {
 	db_exec(d,
@@ -274,7 +277,7 @@ static void put_platform_test(struct txn *d, const struct platform_jobs *p, cons
 	    V_TEXT(p->accelerator), V_INT(ROWS_PER_ACCELERATOR_MAX));
 }
 
-/* Judges earlier changes again until the deleted rows are back: a later change had overwritten theirs. keys: release and
+/* Judges earlier changes again until they have written the deleted rows, which a later change had overwritten. keys: release and
  * system, in turn. */
 static void restore_rows(struct txn *d, const char *accelerator, int64_t change_id, char **keys)
 {
@@ -357,7 +360,7 @@ void platform_tests_note(struct txn *d, int64_t change_id, const char *accelerat
 		       " AND state IN ('queued', 'sent', 'acknowledged', 'running') LIMIT 1",
 		       V_INT(change_id), V_TEXT(accelerator));
 	platform_jobs_read(d->view, change_id, accelerator, must_pass, &p);
-	/* red ones last: of two nightlies with one key the red one stays */
+	/* red ones last: of two nightlies with one key, the red one stays */
 	for (size_t i = 0; i < p.n_groups && !is_going; i++)
 		if (!is_red(&p.groups[i]))
 			put_platform_test(d, &p, &p.groups[i]);
@@ -393,37 +396,29 @@ void platform_tests_forget(struct txn *d, int64_t change_id)
 	db_exec(d, "UPDATE platform_test SET change_id = 0, job_id = NULL WHERE change_id = ?1", V_INT(change_id));
 }
 
-/* ---- once ---- */
-
 void platform_tests_fill(struct txn *d)
 {
 	static const char FILLED[] = "platform_tests.filled";
-	char **names = strv_copy(NULL);
-	struct rows *r;
+	char **names;
 
-	if (!setting_int(d->view, FILLED, 0)) {
-		r = db_rows(d, "SELECT name FROM accelerator WHERE is_gone = 0 ORDER BY name");
-		while (rows_next(r))
-			strv_add(&names, rows_key(r));
-		for (char **name = names; *name; name++) {
-			size_t n;
-			int64_t *ids =
-			    rows_key_numbers(db_rows(d,
-						 "SELECT DISTINCT j.change_id FROM job j"
-						 " INDEXED BY job_of_accelerator"
-						 " JOIN change c ON c.id = j.change_id WHERE j.accelerator = ?1"
-						 " AND j.id > 0 AND j.is_current = 1 AND j.environment IS NOT NULL"
-						 " AND c.kind IN ('push', 'nightly') ORDER BY j.change_id DESC "
-						 "LIMIT ?2",
-						 V_TEXT(*name), V_INT(FILL_CHANGES_MAX)),
-				&n);
+	if (setting_int(d->view, FILLED, 0))
+		return;
+	names = rows_keys(db_rows(d, "SELECT name FROM accelerator WHERE is_gone = 0 ORDER BY name"));
+	for (char **name = names; *name; name++) {
+		struct rows *changes = db_rows(d,
+		    "SELECT DISTINCT j.change_id FROM job j INDEXED BY job_of_accelerator"
+		    " JOIN change c ON c.id = j.change_id WHERE j.accelerator = ?1"
+		    " AND j.id > 0 AND j.is_current = 1 AND j.environment IS NOT NULL"
+		    " AND c.kind IN ('push', 'nightly') ORDER BY j.change_id DESC LIMIT ?2",
+		    V_TEXT(*name), V_INT(FILL_CHANGES_MAX));
+		size_t n;
+		int64_t *ids = rows_key_numbers(changes, &n);
 
-			/* Oldest first, so that the newest stays and red is counted from its first. */
-			while (n > 0)
-				platform_tests_note(d, ids[--n], *name);
-			free(ids);
-		}
-		setting_put_int(d, FILLED, 1);
+		/* oldest first, so that the newest row stays and keeps the time since when it is red */
+		while (n > 0)
+			platform_tests_note(d, ids[--n], *name);
+		free(ids);
 	}
+	setting_put_int(d, FILLED, 1);
 	strv_free(names);
 }

@@ -5,8 +5,7 @@
 #include "store/branch_commits.h"
 #include "store/requests.h"
 
-/* Decides an episode again from the newest runs whenever one of them changes: results may come in any order, and none is
- * counted twice. */
+/* Each change of a run decides the episode again from the newest runs, so results may come in any order, and none counts twice. */
 
 enum { RUNS_MAX = 200 }; /* of the branch, newest first */
 
@@ -14,7 +13,7 @@ enum { RUNS_MAX = 200 }; /* of the branch, newest first */
 	F(S, INT, change_id, NULL, "r.change_id", "")                                                                  \
 	F(S, TIME, ended_ms, NULL, "r.ended_ms", "")                                                                   \
 	F(S, COUNT, position, NULL, "b.position",                                                                      \
-	    "On the branch; of a commit that is not known: of the change before it.")                                  \
+	    "Of a commit that is not on the branch: that of the change before it.")                                    \
 	F(S, BOOL, is_red, NULL, "r.outcome = '" RUN_RED "'", "")                                                      \
 	F(S, BOOL, is_green, NULL, "r.outcome = '" RUN_GREEN "'", "")                                                  \
 	F(S, TEXT, sha, NULL, "c.head_sha", "")
@@ -34,7 +33,7 @@ static int newest_first(const void *x, const void *y)
 	return (a->change_id < b->change_id) - (a->change_id > b->change_id);
 }
 
-/* The runs in the order of the branch. A commit that is not known there has the place of the change before it. */
+/* Reads the runs in the order of the branch. */
 static void read_episode_runs(
     const struct view *d, const char *accelerator, const char *repository_key, const char *ref, struct branch_runs *l)
 {
@@ -58,7 +57,7 @@ static void read_episode_runs(
 		qsort(l->at, l->n, sizeof(l->at[0]), newest_first);
 }
 
-/* The red runs from the newest back to a green one. */
+/* The red runs after the newest green one. */
 struct streak {
 	const struct branch_run *first_bad, *last_good, *newest_green; /* NULL: none */
 	int64_t since_ms;
@@ -89,8 +88,8 @@ static struct streak find_streak(const struct branch_runs *l)
 	F(S, BOOL, is_told, NULL, "told_ms IS NOT NULL", "")
 RECORD_LOCAL(open_episode, OPEN_EPISODE_RECORD)
 
-/* The commit that is green again: the newest green one, unless it is older than the red one. In that case the red run itself
- * was corrected (its failures are explained, or it has none), and no later run passed. NULL: there is none. */
+/* The commit that is green again: the newest green one, unless it is older than the first bad one. In that case the red run itself was
+ * corrected (its failures are explained, or it has none), and no later run passed. NULL: there is none. */
 static const struct branch_run *green_again(
     const struct branch_runs *l, const struct open_episode *open, const struct streak *s)
 {
@@ -103,22 +102,14 @@ static const struct branch_run *green_again(
 	return i == l->n || s->newest_green <= &l->at[i] ? s->newest_green : NULL;
 }
 
-#define EPISODE_TIMES_RECORD(F, S)                                                                                     \
-	F(S, BOOL, has_ended, NULL, "ended_ms IS NOT NULL", "")                                                        \
-	F(S, BOOL, is_closed, NULL, "closed_ms IS NOT NULL", "")
-RECORD_LOCAL(episode_times, EPISODE_TIMES_RECORD)
-
 bool red_episode_enter(struct txn *d, int64_t id, enum red_episode_state to, int64_t at_ms)
 {
-	struct episode_times at;
-	enum red_episode_state from;
+	enum red_episode_state from = (enum red_episode_state)db_int(d, N_RED_EPISODE_STATES,
+	    "SELECT CASE WHEN closed_ms IS NOT NULL THEN ?2 WHEN ended_ms IS NOT NULL THEN ?3 ELSE ?4 END"
+	    " FROM red_episode WHERE id = ?1",
+	    V_INT(id), V_INT(RED_EPISODE_IS_CLOSED), V_INT(RED_EPISODE_IS_ENDED), V_INT(RED_EPISODE_IS_OPEN));
 
-	if (!record_read_first(
-		db_rows(d, RECORD_QUERY(EPISODE_TIMES_RECORD, "FROM red_episode WHERE id = ?1"), V_INT(id)),
-		&episode_times_record, &at))
-		return false;
-	from = at.is_closed ? RED_EPISODE_IS_CLOSED : at.has_ended ? RED_EPISODE_IS_ENDED : RED_EPISODE_IS_OPEN;
-	if (from == to || !red_episode_may_enter(from, to))
+	if (from == N_RED_EPISODE_STATES || from == to || !red_episode_may_enter(from, to))
 		return false;
 	db_exec(d,
 	    "UPDATE red_episode SET ended_ms = CASE WHEN ?3 <> 0 THEN ended_ms ELSE ?2 END,"
@@ -133,7 +124,6 @@ static void decide_episode(
 	struct branch_runs l = {0};
 	struct open_episode open = {.id = 0};
 	struct streak s;
-	const struct branch_run *green;
 	const char *last_good;
 
 	read_episode_runs(d->view, accelerator, repository_key, ref, &l);
@@ -155,8 +145,8 @@ static void decide_episode(
 		    LOG_S("first_bad", s.first_bad->sha), LOG_I("episode", open.id));
 		red_issue_request(d, open.id, accelerator, now_ms);
 	} else if (s.first_bad) {
-		/* A late red result moves the beginning back, a late green one moves it forward. When none of the
-		 * runs that were read is green, the beginning may be before them and stays. */
+		/* A late red result moves the start back, a late green one moves it forward. If none of the runs that were
+		 * read is green, the start may be before them and stays. */
 		if (s.last_good || l.n < RUNS_MAX)
 			db_exec(d,
 			    "UPDATE red_episode SET first_bad_change = ?2, first_bad_ms = ?3,"
@@ -165,7 +155,8 @@ static void decide_episode(
 		if (!open.is_told)
 			red_issue_request(d, open.id, accelerator, now_ms);
 	} else if (open.id) {
-		green = green_again(&l, &open, &s);
+		const struct branch_run *green = green_again(&l, &open, &s);
+
 		red_episode_enter(d, open.id, RED_EPISODE_IS_ENDED, now_ms);
 		db_exec(d, "UPDATE red_episode SET ended_change = ?2 WHERE id = ?1", V_INT(open.id),
 		    V_INT_OR_NULL(green ? green->change_id : 0));
@@ -202,8 +193,8 @@ int64_t red_since_ms(const struct view *d, const char *accelerator)
 	    V_TEXT(accelerator));
 }
 
-/* The first run of each open episode, and only the newest runs of its branch: there may be thousands when an accelerator
- * has not reported for months. */
+/* The first run of each open episode, and only the newest runs of its branch, because an accelerator that has not reported for months
+ * may have thousands. */
 #define RED_RUN                                                                                                        \
 	"SELECT 1 FROM red_episode e CROSS JOIN run r INDEXED BY run_of_change"                                        \
 	" ON r.accelerator = e.accelerator AND r.change_id IN (SELECT e.first_bad_change"                              \
@@ -239,7 +230,7 @@ bool red_episodes_drop(struct txn *d, int64_t before_ms, int limit)
 	return n > 0;
 }
 
-/* ---- an episode for the loop, and what was done about it ---- */
+/* ---- operations and queries ---- */
 
 RECORD_DEFINE(red_episode, RED_EPISODE_RECORD);
 
@@ -250,16 +241,10 @@ RECORD_DEFINE(red_episode, RED_EPISODE_RECORD);
 
 char **red_tests(const struct view *d, int64_t change_id, const char *accelerator)
 {
-	char **tests = strv_copy(NULL);
-	struct rows *r = db_rows(d,
-	    "SELECT t.suite || '/' || t.name || CASE t.dtype WHEN '' THEN ''"
-	    " ELSE ' (' || t.dtype || ')' END FROM verdict v JOIN test t ON t.id = v.test_id"
-	    " WHERE" IS_BROKEN " ORDER BY 1 LIMIT ?3",
-	    V_INT(change_id), V_TEXT(accelerator), V_INT(RED_TESTS_MAX));
-
-	while (rows_next(r))
-		strv_add(&tests, rows_key(r));
-	return tests;
+	return rows_keys(db_rows(d,
+	    "SELECT t.suite || '/' || t.name || CASE t.dtype WHEN '' THEN '' ELSE ' (' || t.dtype || ')' END"
+	    " FROM verdict v JOIN test t ON t.id = v.test_id WHERE" IS_BROKEN " ORDER BY 1 LIMIT ?3",
+	    V_INT(change_id), V_TEXT(accelerator), V_INT(RED_TESTS_MAX)));
 }
 
 bool red_tests_are_silence(const struct view *d, int64_t change_id, const char *accelerator)
@@ -275,6 +260,7 @@ static int get_red_episode_run(struct store_query *q, const struct view *d)
 	struct get_red_episode *g = CONTAINER_OF(q, struct get_red_episode, q);
 	struct red_episode e = {0};
 
+	g->episode = NULL;
 	if (!record_read_first(db_rows(d,
 				   RECORD_QUERY(RED_EPISODE_RECORD,
 				       "FROM red_episode e LEFT JOIN change c ON c.id = e.first_bad_change"
@@ -294,13 +280,7 @@ static int get_red_episode_run(struct store_query *q, const struct view *d)
 	}
 	return 0;
 }
-
-int store_get_red_episode(struct store *s, struct get_red_episode *q)
-{
-	q->episode = NULL;
-	q->q.run = get_red_episode_run;
-	return store_query(s, &q->q);
-}
+STORE_QUERY(get_red_episode)
 
 void red_episode_free(struct red_episode *e)
 {

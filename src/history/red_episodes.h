@@ -1,7 +1,6 @@
 /* The 72-hour rule: an accelerator is red on upstream's branch from its first red push to the next green one.
  *
- * Thread: functions with a connection run on its thread (db/db.h);
- * store_*() functions run on the loop. */
+ * Thread: functions with a connection run on its thread (db/db.h); store_*() functions run on the loop. */
 #pragma once
 
 #include "db/db.h"
@@ -11,13 +10,13 @@
 #include "model/record_states.h"
 #include "store/requests.h"
 
-/* A run of a push was written (history/run_note.h): opens, continues or ends its accelerator's episode. The order of the
- * branch counts, in whatever order results come: an episode is open while the newest run with a result is red, and begins
- * with the oldest red run after the newest green one. */
+/* A run of a push was written (history/run_note.h). Opens, continues or ends its accelerator's episode. An episode is open while the
+ * newest run with a result is red, and begins with the oldest red run after the newest green one. The order is that of the branch and
+ * not that of the results. */
 void red_episode_note(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
 
-/* The only way from one state to another: `ended` is written as ended_ms, `closed` as closed_ms. False when the episode is
- * in that state already or the step is not legal; nothing changes then. */
+/* The only function that changes the state: `ended` is written as ended_ms, `closed` as closed_ms. False: the episode is in that state
+ * already, or may not enter it; nothing changes then. */
 bool red_episode_enter(struct txn *d, int64_t id, enum red_episode_state to, int64_t at_ms);
 
 #define RED_REMIND_MS (INT64_C(48) * 3600 * 1000)
@@ -33,8 +32,7 @@ enum { RED_TESTS_MAX = 20 };
 	F(S, TEXT, last_good_sha, NULL, "e.last_good_sha", "NULL: never green on record.")                             \
 	F(S, TIME, first_bad_ms, NULL, "e.first_bad_ms", "")                                                           \
 	F(S, INT, first_bad_change, NULL, "e.first_bad_change", "")                                                    \
-	F(S, TEXT, issue_repository, NULL, "e.issue_repository",                                                       \
-	    "NULL: the vendor was told in another way, or not yet.")                                                   \
+	F(S, TEXT, issue_repository, NULL, "e.issue_repository", "NULL: the vendor got another notice, or none yet.")  \
 	F(S, ID, issue_number, NULL, "e.issue_number", "0: none yet.")                                                 \
 	F(S, TIME, told_ms, NULL, "e.told_ms", "")                                                                     \
 	F(S, TIME, reminded_ms, NULL, "e.reminded_ms", "")                                                             \
@@ -49,7 +47,7 @@ struct red_episode {
 	/* The tests that were red in the first bad run, as "SUITE/TEST": NULL-terminated, the first RED_TESTS_MAX. */
 	char **tests;
 	size_t n_tests; /* all of them */
-	/* They are all deadlines that passed without a report, and so is everything that is red now. */
+	/* All of them, and all that is red now, are deadlines that passed without a report. */
 	bool is_silence;
 };
 struct get_red_episode {

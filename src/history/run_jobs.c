@@ -21,7 +21,7 @@ struct sums {
 	int64_t n_run_jobs, sent_ms, started_ms, completed_ms;
 };
 
-/* CRCR's measure of a workflow run: the wait for its first job counts for each of its jobs. */
+/* CRCR measures a workflow run so: the wait for its first job counts for each of its jobs. */
 static void end_workflow_run(struct sums *s)
 {
 	int64_t queue_ms = s->started_ms - s->sent_ms;
@@ -36,48 +36,34 @@ static void end_workflow_run(struct sums *s)
 	s->n_run_jobs = s->started_ms = s->completed_ms = 0;
 }
 
-/* Jobs that only upstream failed: each of their red cells was broken by the change under test (NEW), is explained by an
- * issue of upstream's (KNOWN), or is red on the base as well, also on another accelerator (BASE). All other failures count
- * against the vendor. (It looks up each other accelerator's cell by its key, because a base has far more cells than there
- * are accelerators.) */
-static struct rows *upstream_jobs(const struct view *d, int64_t change_id, const char *accelerator)
-{
-	return db_rows(d,
-	    "SELECT v.job_id FROM verdict v INDEXED BY verdict_red JOIN change c ON c.id = v.change_id"
-	    " WHERE v.change_id = ?1 AND v.accelerator = ?2 AND v.attribution IS NOT NULL"
-	    " AND v.job_id IS NOT NULL AND v.status IN ('FAIL', 'ERROR') GROUP BY v.job_id"
-	    " HAVING COUNT(*) = SUM(v.attribution = 'NEW'"
-	    "  OR (v.attribution = 'KNOWN' AND lower(substr(v.evidence_url, 1,"
-	    "   length('https://github.com/' || c.repository_key || '/')))"
-	    "   = 'https://github.com/' || c.repository_key || '/')"
-	    "  OR (v.attribution = 'BASE' AND EXISTS (SELECT 1 FROM job b   CROSS JOIN change x ON x.id = b.change_id"
-	    /* runs of that commit; other accelerators may have run the test again there */
-	    "   CROSS JOIN change y ON y.repository_key = x.repository_key"
-	    "   AND y.head_sha = x.head_sha AND (y.kind IN (x.kind, 'push') OR EXISTS"
-	    "    (SELECT 1 FROM experiment e CROSS JOIN experiment_test t"
-	    "     ON t.experiment_id = e.id AND t.test_id = v.test_id WHERE e.id = y.experiment_id"
-	    "     AND e.state = 'done' AND e.side = 'base'))   CROSS JOIN accelerator a ON a.name <> v.accelerator"
-	    "   CROSS JOIN verdict o ON o.change_id = y.id AND o.accelerator = a.name"
-	    "   AND o.test_id = v.test_id WHERE b.id = v.evidence_job   AND o.status IN ('FAIL', 'ERROR'))))"
-	    " ORDER BY v.job_id",
-	    V_INT(change_id), V_TEXT(accelerator));
-}
-
-static int by_id(const void *x, const void *y)
-{
-	const int64_t *a = x, *b = y;
-
-	return (*a > *b) - (*a < *b);
-}
+/* The jobs of change ?1 on accelerator ?2 that failed only because of upstream: each of their red cells was broken by the change under
+ * test (NEW), is explained by an issue in upstream's repository (KNOWN), or is red on the base as well, also on another accelerator
+ * (BASE). All other failures count against the vendor. (The cells of the other accelerators are found by their key, because a base
+ * has far more cells than there are accelerators.) */
+#define UPSTREAM_JOBS                                                                                                                                                                            \
+	"SELECT v.job_id FROM verdict v INDEXED BY verdict_red JOIN change c ON c.id = v.change_id"                                                                                              \
+	" WHERE v.change_id = ?1 AND v.accelerator = ?2 AND v.attribution IS NOT NULL"                                                                                                           \
+	" AND v.job_id IS NOT NULL AND v.status IN ('FAIL', 'ERROR') GROUP BY v.job_id"                                                                                                          \
+	" HAVING COUNT(*) = SUM(v.attribution = 'NEW'"                                                                                                                                           \
+	"  OR (v.attribution = 'KNOWN' AND lower(substr(v.evidence_url, 1,"                                                                                                                      \
+	"   length('https://github.com/' || c.repository_key || '/')))"                                                                                                                          \
+	"   = 'https://github.com/' || c.repository_key || '/')"                                                                                                                                 \
+	"  OR (v.attribution = 'BASE' AND EXISTS (SELECT 1 FROM job b CROSS JOIN change x ON x.id = b.change_id" /* runs of that commit; other accelerators may have run the test again there */ \
+	"   CROSS JOIN change y ON y.repository_key = x.repository_key AND y.head_sha = x.head_sha"                                                                                              \
+	"   AND (y.kind IN (x.kind, 'push') OR EXISTS (SELECT 1 FROM experiment e CROSS JOIN experiment_test t"                                                                                  \
+	"     ON t.experiment_id = e.id AND t.test_id = v.test_id WHERE e.id = y.experiment_id"                                                                                                  \
+	"     AND e.state = 'done' AND e.side = 'base')) CROSS JOIN accelerator a ON a.name <> v.accelerator"                                                                                    \
+	"   CROSS JOIN verdict o ON o.change_id = y.id AND o.accelerator = a.name AND o.test_id = v.test_id"                                                                                     \
+	"   WHERE b.id = v.evidence_job AND o.status IN ('FAIL', 'ERROR'))))"
 
 #define RUN_JOB_RECORD(F, S)                                                                                           \
-	F(S, INT, id, NULL, "j.id", "")                                                                                \
 	F(S, BORROWED, runner, NULL, "j.runner", "")                                                                   \
 	F(S, BORROWED, run_id, NULL, "j.run_id", "")                                                                   \
 	F(S, BORROWED, conclusion, NULL, "j.conclusion", "")                                                           \
 	F(S, TIME, started_ms, NULL, "j.started_ms", "")                                                               \
 	F(S, TIME, completed_ms, NULL, "j.completed_ms", "")                                                           \
-	F(S, TIME, sent_ms, NULL, "CASE x.kind WHEN 'pull' THEN x.created_ms ELSE x.sent_ms END", "")
+	F(S, TIME, sent_ms, NULL, "CASE x.kind WHEN 'pull' THEN x.created_ms ELSE x.sent_ms END", "")                  \
+	F(S, BOOL, is_upstream, NULL, "j.id IN (" UPSTREAM_JOBS ")", "")
 RECORD_LOCAL(run_job, RUN_JOB_RECORD)
 
 static void put_run_job(struct txn *d, int64_t change_id, const char *accelerator, int64_t ended_ms, struct sums *s)
@@ -113,8 +99,6 @@ static void count_jobs(struct txn *d, int64_t change_id, const char *accelerator
 					 " AND x.state NOT IN ('superseded', 'cancelled')"
 					 " ORDER BY j.runner, j.dispatch_id, j.run_id, j.id"),
 	    V_INT(change_id), V_TEXT(accelerator));
-	size_t n;
-	int64_t *upstream = rows_key_numbers(upstream_jobs(d->view, change_id, accelerator), &n);
 	struct sums s = {.end_to_end = times_new(TIMES_MAX)};
 	struct run_job job;
 
@@ -135,8 +119,7 @@ static void count_jobs(struct txn *d, int64_t change_id, const char *accelerator
 		s.n_timed_out += str_eq(job.conclusion, "timed_out");
 		s.n_overrun += !str_eq(job.conclusion, "timed_out") && job.started_ms &&
 			       job.completed_ms - job.started_ms > OVERRUN_MS;
-		s.n_upstream +=
-		    str_eq(job.conclusion, "failure") && n && bsearch(&job.id, upstream, n, sizeof(*upstream), by_id);
+		s.n_upstream += str_eq(job.conclusion, "failure") && job.is_upstream;
 		if (job.started_ms && (!s.started_ms || job.started_ms < s.started_ms))
 			s.started_ms = job.started_ms;
 		if (job.completed_ms > s.completed_ms)
@@ -144,7 +127,6 @@ static void count_jobs(struct txn *d, int64_t change_id, const char *accelerator
 	}
 	put_run_job(d, change_id, accelerator, ended_ms, &s);
 	times_release(&s.end_to_end);
-	free(upstream);
 }
 
 /* ---- one day ---- */
@@ -192,7 +174,7 @@ static void sum_day(struct txn *d, const char *accelerator, int64_t day)
 	}
 }
 
-/* Everything on record about the run, for a comparison. free() */
+/* All rows of the run, for a comparison. free() */
 static char *run_text(const struct view *d, int64_t change_id, const char *accelerator)
 {
 	return rows_fingerprint(db_rows(d,
@@ -201,8 +183,8 @@ static char *run_text(const struct view *d, int64_t change_id, const char *accel
 	    V_INT(change_id), V_TEXT(accelerator)));
 }
 
-/* A run is written again with each report that comes after its end. A day may have thousands of runs, so it is added up
- * again only if the run has changed. */
+/* Each report after the end of a run writes the run again. A day may have thousands of runs, so its sums are written again only if the
+ * run has changed. */
 void run_jobs_note(struct txn *d, int64_t change_id, const char *accelerator, int64_t ended_ms)
 {
 	char *before = run_text(d->view, change_id, accelerator), *after;
@@ -251,7 +233,7 @@ void run_jobs_move(
 	    V_TEXT(from_accelerator), V_TEXT(from_runner), V_TEXT(accelerator), V_TEXT(runner));
 	db_exec(d, "UPDATE run_jobs SET accelerator = ?3, runner = ?4 WHERE accelerator = ?1 AND runner = ?2",
 	    V_TEXT(from_accelerator), V_TEXT(from_runner), V_TEXT(accelerator), V_TEXT(runner));
-	/* Adds up a day that both names have again, from the runs of both. */
+	/* sums up a day that both names have again, from the runs of both */
 	db_exec(d,
 	    "UPDATE day_jobs SET accelerator = ?3, runner = ?4 WHERE accelerator = ?1 AND runner = ?2 AND day NOT IN"
 	    " (SELECT day FROM day_jobs WHERE accelerator = ?3 AND runner = ?4)",
@@ -323,7 +305,7 @@ static void read_window(
 }
 
 /* In whole days, so that an answer and its ETag stay the same for a day. */
-static int64_t since(int64_t then_ms, int64_t now_ms)
+static int64_t whole_days_since(int64_t then_ms, int64_t now_ms)
 {
 	if (then_ms < 0)
 		return -1;
@@ -333,18 +315,17 @@ static int64_t since(int64_t then_ms, int64_t now_ms)
 void level_read(
     const struct view *d, const char *accelerator, const char *runner, int64_t now_ms, struct level_numbers *ret)
 {
-	int64_t first_day, level_2_ms;
+	int64_t first_day = db_int(d, -1,
+	    "SELECT COALESCE(MIN(day), -1) FROM day_jobs WHERE accelerator = ?1 AND (?2 IS NULL OR runner = ?2)",
+	    V_TEXT(accelerator), V_TEXT(runner));
+	int64_t level_2_ms = db_int(d, -1,
+	    "SELECT COALESCE(MIN(level_2_since_ms), -1) FROM runner WHERE accelerator = ?1"
+	    " AND (?2 IS NULL OR name = ?2) AND is_gone = 0",
+	    V_TEXT(accelerator), V_TEXT(runner));
 
 	*ret = (struct level_numbers){.reaction_ms = -1};
 	read_window(d, accelerator, runner, now_ms - PROMOTION_DAYS * DAY_MS, &ret->promotion);
 	read_window(d, accelerator, runner, now_ms - DEMOTION_DAYS * DAY_MS, &ret->demotion);
-	first_day = db_int(d, -1,
-	    "SELECT COALESCE(MIN(day), -1) FROM day_jobs WHERE accelerator = ?1 AND (?2 IS NULL OR runner = ?2)",
-	    V_TEXT(accelerator), V_TEXT(runner));
-	level_2_ms = db_int(d, -1,
-	    "SELECT COALESCE(MIN(level_2_since_ms), -1) FROM runner WHERE accelerator = ?1"
-	    " AND (?2 IS NULL OR name = ?2) AND is_gone = 0",
-	    V_TEXT(accelerator), V_TEXT(runner));
-	ret->data_ms = since(first_day < 0 ? -1 : first_day * DAY_MS, now_ms);
-	ret->tenure_ms = since(level_2_ms, now_ms);
+	ret->data_ms = whole_days_since(first_day < 0 ? -1 : first_day * DAY_MS, now_ms);
+	ret->tenure_ms = whole_days_since(level_2_ms, now_ms);
 }

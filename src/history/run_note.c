@@ -16,7 +16,7 @@ struct run {
 	struct cell_counts cells; /* of a push */
 };
 
-/* A pull dispatch is sent when a machine takes it: it has waited since it was made. */
+/* A pull dispatch is sent when a machine takes it, so it has waited since its creation. */
 #define RUN_DISPATCHES_RECORD(F, S)                                                                                    \
 	F(S, INT, n, NULL, "COUNT(*)", "")                                                                             \
 	F(S, INT, n_unfinished, NULL, "SUM(state NOT IN ('done', 'failed', 'expired'))", "")                           \
@@ -52,12 +52,9 @@ static bool read_ended_run(const struct view *d, int64_t change_id, const char *
 				  "FROM job WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"),
 			      V_INT(change_id), V_TEXT(accelerator)),
 	    &run_jobs_times_record, &job);
-	ret->queue_ms = job.started_ms && x.sent_ms ? job.started_ms - x.sent_ms : -1;
-	ret->run_ms = job.started_ms && job.completed_ms ? job.completed_ms - job.started_ms : -1;
-	if (ret->queue_ms < 0) /* the clock was set back, or a job began before its dispatch */
-		ret->queue_ms = -1;
-	if (ret->run_ms < 0)
-		ret->run_ms = -1;
+	/* a time is not known either if the clock was set back, or if a job began before its dispatch */
+	ret->queue_ms = x.sent_ms && job.started_ms >= x.sent_ms ? job.started_ms - x.sent_ms : -1;
+	ret->run_ms = job.started_ms && job.completed_ms >= job.started_ms ? job.completed_ms - job.started_ms : -1;
 	return true;
 }
 
@@ -67,17 +64,14 @@ static bool has_red(const struct view *d, int64_t change_id, const char *acceler
 	    V_INT(change_id), V_TEXT(accelerator), V_TEXT(kind));
 }
 
-/* On a branch a FLAKY failure does not count. In a pull request it shows that this accelerator fails without a reason in
- * the change, which trips the breaker. */
+/* On a branch a FLAKY failure does not count. In a pull request it shows that this accelerator fails without a reason in the change,
+ * which trips the breaker. */
 static const char *outcome_of_cells(const struct view *d, int64_t change_id, const char *accelerator, bool is_push)
 {
 	bool is_new = has_red(d, change_id, accelerator, "NEW");
 
-	if (has_red(d, change_id, accelerator, "UNCLASSIFIED") || has_red(d, change_id, accelerator, "BASE"))
-		return RUN_RED;
-	if (is_push && is_new)
-		return RUN_RED;
-	if (!is_push && has_red(d, change_id, accelerator, "FLAKY"))
+	if (has_red(d, change_id, accelerator, "UNCLASSIFIED") || has_red(d, change_id, accelerator, "BASE") ||
+	    (is_push ? is_new : has_red(d, change_id, accelerator, "FLAKY")))
 		return RUN_RED;
 	if (is_new)
 		return RUN_OWN;
@@ -87,7 +81,7 @@ static const char *outcome_of_cells(const struct view *d, int64_t change_id, con
 		   : RUN_NOTHING;
 }
 
-/* If it had ended on another day before, that day is written again as well. Returns whether anything is new. */
+/* Writes the row and its day, and also the day on which the run ended before. Returns whether anything is new. */
 static bool put_noted_run(struct txn *d, int64_t change_id, const char *accelerator, const struct run *r)
 {
 	const int64_t *n = r->cells.by_status;
@@ -135,7 +129,7 @@ struct suites {
 	size_t n;
 };
 
-/* A broken test comes before an explained one; the job is the one with the worst status. */
+/* A broken test is worse than an explained one. */
 static void note_worst(struct suite *s, enum test_status status, bool is_broken, int64_t job_id)
 {
 	if (is_broken == s->is_worst_broken ? status >= s->worst : !is_broken)
@@ -252,13 +246,13 @@ struct cell_counts run_suites_put(struct txn *d, int64_t change_id, const char *
 /* ---- the circuit breaker: the newest runs of an accelerator decide whether its results count ---- */
 
 enum {
-	RUNS_MAX = 200,    /* read until HEALTH_LOOKS_AT of them count */
-	CELLS_MAX = 8,     /* of a change, to see whether others have the same failure */
-	SHARED_BY_MIN = 3, /* other authors */
-	WISHES_MAX = 100,  /* GitHub takes 500 content writes an hour */
+	RUNS_MAX = 200,     /* read until HEALTH_LOOKS_AT of them count */
+	CELLS_MAX = 8,      /* of a change, to see whether others have the same failure */
+	SHARED_BY_MIN = 3,  /* other authors */
+	COMMENTS_MAX = 100, /* GitHub accepts 500 content writes an hour */
 };
 
-static const int64_t WISHES_LOOK_BACK_MS = INT64_C(14) * 86400 * 1000;
+static const int64_t COMMENTS_LOOK_BACK_MS = INT64_C(14) * 86400 * 1000;
 
 #define SAMPLE_RECORD(F, S)                                                                                            \
 	F(S, INT, change_id, NULL, "r.change_id", "")                                                                  \
@@ -273,7 +267,7 @@ struct samples {
 	size_t n;
 };
 
-/* One run for each author, whose changes may be one change in several heads or parts; each push counts. */
+/* One run for each author, because one change may have several heads or parts. Each push counts. */
 static void read_samples(const struct view *d, const char *accelerator, struct samples *s)
 {
 	struct rows *r = db_rows(d,
@@ -329,7 +323,6 @@ static void health_note(struct txn *d, const char *accelerator, int64_t now_ms)
 	    d, "SELECT 1 FROM accelerator WHERE name = ?1 AND unhealthy_since_ms IS NOT NULL", V_TEXT(accelerator));
 	struct health_sample judged[HEALTH_LOOKS_AT];
 	struct samples s = {.n = 0};
-	struct rows *r;
 	bool is;
 
 	read_samples(d->view, accelerator, &s);
@@ -347,14 +340,14 @@ static void health_note(struct txn *d, const char *accelerator, int64_t now_ms)
 	    V_INT_OR_NULL(is ? now_ms : 0));
 	log_event(is ? LOG_WARN : LOG_INFO, is ? "accelerator_unhealthy" : "accelerator_healthy",
 	    LOG_S("accelerator", accelerator), LOG_I("looked_at", (int64_t)s.n));
-	r = db_rows(d,
-	    "SELECT x.change_id FROM dispatch x JOIN change c ON c.id = x.change_id"
-	    " WHERE x.accelerator = ?1 AND x.created_ms >= ?2 AND x.number > 0"
-	    " AND x.is_current = 1 AND c.state = 'open'"
-	    " GROUP BY x.change_id ORDER BY MAX(x.created_ms) DESC LIMIT ?3",
-	    V_TEXT(accelerator), V_INT(now_ms - WISHES_LOOK_BACK_MS), V_INT(WISHES_MAX));
-	while (rows_next(r))
-		cells_moved(d, rows_key_number(r), NULL, CELLS_HEALTH_CHANGED, now_ms);
+	cells_moved_each(d,
+	    db_rows(d,
+		"SELECT x.change_id FROM dispatch x JOIN change c ON c.id = x.change_id"
+		" WHERE x.accelerator = ?1 AND x.created_ms >= ?2 AND x.number > 0"
+		" AND x.is_current = 1 AND c.state = 'open'"
+		" GROUP BY x.change_id ORDER BY MAX(x.created_ms) DESC LIMIT ?3",
+		V_TEXT(accelerator), V_INT(now_ms - COMMENTS_LOOK_BACK_MS), V_INT(COMMENTS_MAX)),
+	    NULL, CELLS_HEALTH_CHANGED, now_ms);
 }
 
 /* ---- a run ends ---- */

@@ -7,8 +7,7 @@
 #include "history/run_note.h"
 
 enum {
-	/* Pushes become known nearly in their order, so the newest tested one is among these. */
-	NEWEST_LOOKED_AT = 16,
+	NEWEST_LOOKED_AT = 16,  /* pushes become known nearly in their order, so the newest tested one is among these */
 	PUSHES_LOOKED_AT = 200, /* some of them are of other branches */
 	FIGURE_DAYS = 30,
 };
@@ -56,7 +55,7 @@ struct upstream_branch upstream_branch_read(const struct view *d)
 	F(S, BOOL, has_red_tests, NULL, RUN_HAS_RED_TESTS, "")
 RECORD_LOCAL(tested_push, TESTED_PUSH_RECORD)
 
-/* In the order of the branch; a commit whose place is not known is as new as its change. */
+/* In the order of the branch. A commit whose position is not known is as new as its change. */
 static void read_newest(
     const struct view *d, const char *accelerator, const struct upstream_branch *u, struct standing *s)
 {
@@ -85,24 +84,18 @@ static void read_newest(
 	}
 }
 
-#define SILENT_PUSH_RECORD(F, S)                                                                                       \
-	F(S, BORROWED, sha, NULL, "c.head_sha", "")                                                                    \
-	F(S, TIME, ended_ms, NULL, "r.ended_ms", "")                                                                   \
-	F(S, COUNT, position, NULL, "b.position", "")
-RECORD_LOCAL(silent_push, SILENT_PUSH_RECORD)
-
-/* A run without a report is not a test: it is shown beside the newest test. */
+/* A run without a report is not a test: pages show it beside the newest test. */
 static void read_silence(
     const struct view *d, const char *accelerator, const struct upstream_branch *u, struct standing *s)
 {
 	struct rows *r =
-	    db_rows(d, RECORD_SELECT(SILENT_PUSH_RECORD) PUSHES_OF_BRANCH " AND " RUN_IS_SILENT " LIMIT ?4",
+	    db_rows(d, RECORD_SELECT(TESTED_PUSH_RECORD) PUSHES_OF_BRANCH " AND " RUN_IS_SILENT " LIMIT ?4",
 		V_TEXT(accelerator), V_TEXT(u->repository.text), V_TEXT(u->name), V_INT(NEWEST_LOOKED_AT),
 		V_INT(PUSHES_LOOKED_AT), V_INT(s->change_id));
-	struct silent_push push;
+	struct tested_push push;
 
 	while (!s->silent_sha && rows_next(r)) {
-		record_read(r, &silent_push_record, &push);
+		record_read(r, &tested_push_record, &push);
 		if (push.position >= 0 && push.position < s->position)
 			continue;
 		s->silent_sha = xstrdup(push.sha);
@@ -195,7 +188,7 @@ void quality_read(const struct view *d, const char *accelerator, int64_t now_ms,
 		times_add_packed(&queue, &day.queue_times);
 		times_add_packed(&run, &day.run_times);
 	}
-	/* The one day that is only partly within the time. */
+	/* the day that is only partly within the time */
 	r = db_rows(d,
 	    RECORD_QUERY(QUALITY_RUN_RECORD, "FROM run WHERE accelerator = ?1 AND ended_ms >= ?2 AND ended_ms < ?3"),
 	    V_TEXT(accelerator), V_INT(after_ms), V_INT(next_day * DAY_MS));
@@ -212,7 +205,7 @@ void quality_read(const struct view *d, const char *accelerator, int64_t now_ms,
 	ret->queue_p90_ms = percentile(&queue, 90);
 	ret->run_p50_ms = percentile(&run, 50);
 	ret->run_p90_ms = percentile(&run, 90);
-	/* The episodes that were open within the time. The reaction is the mean time from telling the vendor to green. */
+	/* the episodes that were open within the time; the reaction is the mean time from the notice to green */
 	record_read_first(db_rows(d,
 			      RECORD_QUERY(QUALITY_EPISODES_RECORD, "FROM red_episode WHERE accelerator = ?1"
 								    " AND (ended_ms IS NULL OR ended_ms >= ?2)"),

@@ -1,5 +1,5 @@
-/* How each accelerator stands on upstream's branch (model/accelerator_state.h), and how it fared in the last 30 days. Both
- * are read from its runs, days and episodes and never from results, so that a page needs only a few rows.
+/* The state of each accelerator on upstream's branch (model/accelerator_state.h), and its figures of the last 30 days. Both are read
+ * from its runs, days and episodes and never from results, so that a page needs only a few rows.
  *
  * Thread: a reader's or the writer's; upstream_branch_put() runs inside a writer's transaction. */
 #pragma once
@@ -15,11 +15,11 @@ struct upstream_branch {
 	char name[256];
 };
 
-/* Keeps it in the database, where readers find it. repository NULL: it stays as it was; branch NULL: there is no branch. */
+/* Stores it in the database, for readers. repository NULL: it stays as it was; branch NULL: there is no branch. */
 void upstream_branch_put(struct txn *d, const char *repository, const char *branch);
 struct upstream_branch upstream_branch_read(const struct view *d);
 
-/* For an accelerator that is not in the registry's mirror everything is empty and the state is OFF. standing_release(). */
+/* If the accelerator is not in the registry's mirror, all members are empty and the state is OFF. standing_release(). */
 void standing_read(const struct view *d, const char *accelerator, const struct upstream_branch *u, int64_t now_ms,
     struct standing *ret);
 
