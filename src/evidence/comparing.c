@@ -74,7 +74,8 @@ static void put_comparison(struct comparing *c, int64_t n, int64_t again_ms)
 		end_comparing(c, SOON);
 }
 
-/* The newest commits as JSON; NULL: too long. GitHub lists the oldest first, and at most 250: a longer list lacks the newest. */
+/* The newest commits as JSON; NULL: too long. GitHub lists the oldest first, and at most 250: a longer list lacks the
+ * newest. */
 static char *newest_commits_text(const struct github_commits *ask)
 {
 	const json_t *commits = json_object_get(ask->call.answer, "commits");

@@ -1,7 +1,8 @@
-/* The rows of attribution_due say which changes lack a fact that GitHub has. This file claims due rows while there is room for
- * them, and sleeps until the next row is due. For each change it asks GitHub for the merge base, then for the files, and then
- * the store attributes the change's cells. It holds nothing that the database does not have, so a crash at any point loses
- * nothing. If GitHub does not answer, the row is due again after a growing pause; the facts that are known count meanwhile. */
+/* The rows of attribution_due say which changes lack a fact that GitHub has. This file claims due rows while there is room
+ * for them, and sleeps until the next row is due. For each change it asks GitHub for the merge base, then for the files,
+ * and then the store attributes the change's cells. It holds nothing that the database does not have, so a crash at any
+ * point loses nothing. If GitHub does not answer, the row is due again after a growing pause; the facts that are known
+ * count meanwhile. */
 #include "evidence/evidence.h"
 
 #include "loop/bell.h"
@@ -13,15 +14,16 @@ enum {
 	GATHERINGS_MAX = 4, /* each is a request or two, and all of Outpost shares GitHub's budget */
 	REFUSED_MAX = 256,  /* remembered refusals */
 	TRIES_MAX = 10,
-	/* It gives up after this time and TRIES_MAX: other events make a change due as well, and each costs a try while GitHub is
-	 * down. It does give up, because GitHub cannot answer some comparisons at all. */
+	/* It gives up after this time and TRIES_MAX: other events make a change due as well, and each costs a try while
+	 * GitHub is down. It does give up, because GitHub cannot answer some comparisons at all. */
 	PATIENCE_MS = 24 * 60 * 60 * 1000,
 	FIRST_PAUSE_MS = 2000,
 	LONGEST_PAUSE_MS = 30 * 60 * 1000,
 	LONGEST_WAIT_MS = 60 * 60 * 1000, /* that GitHub asks for */
 };
 
-/* GitHub refused to name the merge base of this head. Outpost asks again only after the next start, or if the base changes. */
+/* GitHub refused to name the merge base of this head. Outpost asks again only after the next start, or if the base
+ * changes. */
 struct refused {
 	int64_t change_id;
 	char *base_ref;
@@ -271,8 +273,8 @@ static void on_merge_base(struct github_call *call)
 	ask_files(g);
 }
 
-/* Asks with the base branch and not with the base commit of the webhook: that commit is too old after the author has merged a newer
- * base into the head. */
+/* Asks with the base branch and not with the base commit of the webhook: that commit is too old after the author has merged
+ * a newer base into the head. */
 static void ask_merge_base(struct gathering *g)
 {
 	struct evidence *e = g->evidence;

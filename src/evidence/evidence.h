@@ -1,8 +1,8 @@
 /* Asks GitHub for the facts that attribution needs and the database does not have: the merge base of a red change and the
  * files that it touches. Then the store attributes the change (verdict/attribution.h).
  *
- * It works only from the rows of attribution_due, so a crash loses nothing. It asks once for each head, with growing pauses while
- * GitHub does not answer.
+ * It works only from the rows of attribution_due, so a crash loses nothing. It asks once for each head, with growing pauses
+ * while GitHub does not answer.
  *
  * Thread: loop. Owns: its gatherings and their requests; the caller owns the struct evidence and frees it. */
 #pragma once

@@ -45,17 +45,17 @@ void experiment_list_release(struct experiment_list *l);
 	"(j.id = " cell_job " OR (j.n_red > 0 AND EXISTS (SELECT 1 FROM result x INDEXED BY result_of_test"            \
 	" WHERE x.job_id = j.id AND x.test_id = " test " AND x.status IN ('FAIL', 'ERROR'))))"
 
-/* An experiment e of another change than `change` runs the test on the merge base `sha`, or will run it soon, on the runner that
- * `is_runner` selects. Its outcome counts for each change with this merge base. */
+/* An experiment e of another change than `change` runs the test on the merge base `sha`, or will run it soon, on the runner
+ * that `is_runner` selects. Its outcome counts for each change with this merge base. */
 #define ANOTHER_RUNS_ON_BASE(change, accelerator_, sha_, test, is_runner)                                              \
 	"EXISTS (SELECT 1 FROM experiment e CROSS JOIN experiment_test q"                                              \
 	" ON q.experiment_id = e.id AND q.test_id = " test " WHERE e.accelerator = " accelerator_ " AND e.sha = " sha_ \
 	" AND e.side = 'base' AND e.change_id <> " change " AND e." EXPERIMENT_IS_OPEN " AND e.cause = 'auto'"         \
 	" AND (e.state = " EXPERIMENT_SQL_STARTED " OR e.not_before_ms = 0) AND " is_runner ")"
 
-/* The dispatches x of change ?1 and accelerator ?2 that experiments may explain: released, the newest of the runner, not cancelled,
- * and still selected by the pull request; the runner accepts experiments and has the same repository as before. A release that a
- * person revoked does not count, and while a round waits for a release no older round counts either. */
+/* The dispatches x of change ?1 and accelerator ?2 that experiments may explain: released, the newest of the runner, not
+ * cancelled, and still selected by the pull request; the runner accepts experiments and has the same repository as before.
+ * A release that a person revoked does not count, and while a round waits for a release no older round counts either. */
 #define EXPLAINABLE                                                                                                    \
 	" FROM dispatch x CROSS JOIN change c ON c.id = x.change_id"                                                   \
 	" CROSS JOIN runner r ON r.accelerator = x.accelerator AND r.name = x.runner"                                  \
@@ -80,9 +80,9 @@ int64_t experiment_insert(
 bool experiment_tests_put(struct txn *d, int64_t id, const struct experiment_tests *tests, int64_t not_before_ms);
 /* Deletes an experiment with its tests. */
 void experiment_delete(struct txn *d, int64_t id);
-/* The only function that changes an experiment's state, also in *e. It counts and logs the step, and an end notifies the `stress`
- * that waits for it. False: the experiment is in that state already, or may not enter it. reason: why it ended; NULL: none, or the
- * experiment goes on. */
+/* The only function that changes an experiment's state, also in *e. It counts and logs the step, and an end notifies the
+ * `stress` that waits for it. False: the experiment is in that state already, or may not enter it. reason: why it ended;
+ * NULL: none, or the experiment goes on. */
 bool experiment_enter(
     struct txn *d, struct experiment *e, enum experiment_state to, const char *reason, int64_t now_ms);
 /* Enters `cancelled` because the person with this login cancelled it. */
@@ -92,8 +92,8 @@ bool experiment_is_open(const struct view *d, const struct experiment *e);
 /* The current dispatch of its run, as a list. dispatch_list_release() */
 struct dispatch_list experiment_dispatches(const struct view *d, const struct experiment *e);
 
-/* An experiment on the base side ended or was deleted. The other changes with this merge base are due, because its outcome counts for
- * them, or because they waited for it. */
+/* An experiment on the base side ended or was deleted. The other changes with this merge base are due, because its outcome
+ * counts for them, or because they waited for it. */
 void experiment_sharers_due(struct txn *d, const struct experiment *e, int64_t now_ms);
 
 /* A planned experiment expires because no machine was idle; the rules decide without it. */
@@ -133,7 +133,8 @@ void rerunners_release(struct rerunner *list, size_t n);
 	" WHERE v.change_id = ?1 AND v.accelerator = ?2 AND v.attribution IS NOT NULL"                                 \
 	" AND v.needs <> 0 AND EXISTS (SELECT 1" RED_JOBS ")"
 
-/* Since when a first run of a runner in a vendor's CI waits for its first job: when its request left, or now. 0: none waits. */
+/* Since when a first run of a runner in a vendor's CI waits for its first job: when its request left, or now. 0: none
+ * waits. */
 int64_t experiments_first_run_waits_ms(
     const struct view *d, const char *accelerator, const char *runner, int64_t now_ms);
 /* Experiments make way for first runs that wait for long. Returns when to call it again; 0: nothing waits. */

@@ -24,8 +24,8 @@ bool experiment_is_run(const struct view *d, int64_t change_id)
 
 /* ---- an experiment ends before its time ---- */
 
-/* A person cancels it (`by`), or else it ends for the reason `why`. Its row ends before its dispatch, so that the end of the
- * dispatch does not change the experiment again. */
+/* A person cancels it (`by`), or else it ends for the reason `why`. Its row ends before its dispatch, so that the end of
+ * the dispatch does not change the experiment again. */
 static void cancel_experiment(struct txn *d, struct experiment *e, const char *by, const char *why, int64_t now_ms)
 {
 	struct dispatch_list l;
@@ -143,7 +143,8 @@ static void read_undecided(
 
 		record_read(r, &undecided_record, cell);
 		is_needed = cell->needs & NEEDS_HEAD;
-		/* two changes do not run one test on their merge base at the same time, because the outcome counts for both */
+		/* two changes do not run one test on their merge base at the same time, because the outcome counts for
+		 * both */
 		if (side == EXPERIMENT_BASE)
 			is_needed = cell->needs & NEEDS_BASE && u->sha[EXPERIMENT_BASE] &&
 				    (is_after_head || !is_needed) &&
@@ -210,9 +211,9 @@ static bool was_in_experiment(const struct review *v, int64_t experiment_id, int
 	    V_INT(experiment_id), V_INT(test_id));
 }
 
-/* Tests that look as if a bad machine failed them: a sample of them runs first, because a rerun on the same machine would only fail
- * again. If the sample passed, the others follow. If it failed, it runs again later, or as soon as a machine is good. A runner that
- * runs everything needs no sample. */
+/* Tests that look as if a bad machine failed them: a sample of them runs first, because a rerun on the same machine would
+ * only fail again. If the sample passed, the others follow. If it failed, it runs again later, or as soon as a machine is
+ * good. A runner that runs everything needs no sample. */
 static void add_tests_that_wait(const struct review *v, const struct rerunner *u, enum experiment_side side,
     const struct undecided_list *l, struct planned *p)
 {
@@ -243,8 +244,9 @@ static void add_tests_that_wait(const struct review *v, const struct rerunner *u
 
 /* ---- one side of one runner ---- */
 
-/* An experiment that ran, or may still run. One that was cancelled before any of its jobs was reported does not count: a later job of
- * the first run may decide its tests. Nor does one that belongs to an earlier dispatch and never began. ?5: the dispatch. */
+/* An experiment that ran, or may still run. One that was cancelled before any of its jobs was reported does not count: a
+ * later job of the first run may decide its tests. Nor does one that belongs to an earlier dispatch and never began. ?5:
+ * the dispatch. */
 #define HAS_BEGUN                                                                                                      \
 	"((e.state <> " EXPERIMENT_SQL_CANCELLED " AND (e.dispatch_id = ?5 OR e.run_change_id IS NOT NULL))"           \
 	" OR EXISTS (SELECT 1 FROM job j WHERE j.change_id = e.run_change_id))"
@@ -252,9 +254,9 @@ static void add_tests_that_wait(const struct review *v, const struct rerunner *u
 	" FROM experiment e WHERE e.change_id = ?1 AND e.accelerator = ?2 AND e.runner = ?3"                           \
 	" AND e.cause = 'auto' AND e.state <> " EXPERIMENT_SQL_PLANNED
 
-/* Each test has n_rounds_max rounds: one run of the head and one of the merge base each. If one side needs fewer runs, the other may
- * have the rest as long as all of its runs had results: most tests of a merge base are known from another change, and a test that
- * fails now and then needs the head more often. */
+/* Each test has n_rounds_max rounds: one run of the head and one of the merge base each. If one side needs fewer runs, the
+ * other may have the rest as long as all of its runs had results: most tests of a merge base are known from another change,
+ * and a test that fails now and then needs the head more often. */
 static bool has_round_left(const struct review *v, const struct rerunner *u, enum experiment_side side, int64_t test_id)
 {
 	return db_has(v->d,
@@ -266,12 +268,12 @@ static bool has_round_left(const struct review *v, const struct rerunner *u, enu
 	    V_TEXT(u->dispatch_id), V_INT(test_id), V_INT(u->n_rounds_max));
 }
 
-/* Whether the runner may get another experiment on this side. The number of all experiments of a side is bounded, so that a verdict
- * that changes often cannot start them without end. The runner gets no further request for this dispatch after an experiment of this
- * side expired before it began, or a person cancelled one on either side.
+/* Whether the runner may get another experiment on this side. The number of all experiments of a side is bounded, so that a
+ * verdict that changes often cannot start them without end. The runner gets no further request for this dispatch after an
+ * experiment of this side expired before it began, or a person cancelled one on either side.
  *
- * Tests that wait for a good machine share their rounds, because a sample of them runs first. They have as many rounds as one other
- * test, and as many more that pass, because the others of these tests follow the sample. */
+ * Tests that wait for a good machine share their rounds, because a sample of them runs first. They have as many rounds as
+ * one other test, and as many more that pass, because the others of these tests follow the sample. */
 #define PAST_EXPERIMENTS_RECORD(F, S)                                                                                  \
 	F(S, INT, next_round, NULL, "COALESCE(MAX(round) FILTER (WHERE side = ?4), 0) + 1", "")                        \
 	F(S, INT, n_waited, NULL, "COUNT(*) FILTER (WHERE has_waited AND NOT is_good AND side = ?4)", "On this side.") \
@@ -305,7 +307,8 @@ static bool may_experiment_begin(
 	       past.next_round <= EXPERIMENTS_PER_ROUND_MAX * n_max && past.n_good < n_both_max;
 }
 
-/* The reason why an experiment ends. NULL: it goes on. u NULL: no dispatch of its runner accepts experiments for this change. */
+/* The reason why an experiment ends. NULL: it goes on. u NULL: no dispatch of its runner accepts experiments for this
+ * change. */
 static const char *why_experiment_ends(const struct review *v, const struct rerunner *u, const struct experiment *e)
 {
 	if (!u) {

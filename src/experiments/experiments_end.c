@@ -64,8 +64,8 @@ static bool is_same_job(const struct machine *a, const struct machine *b)
 	return strcmp(a->workflow, b->workflow) == 0 && strcmp(a->name, b->name) == 0;
 }
 
-/* Whether the first run's job of this name names the same device (or version of the extension), or, if the run has no job of this
- * name, any of its jobs. True if one of the two names none. */
+/* Whether the first run's job of this name names the same device (or version of the extension), or, if the run has no job
+ * of this name, any of its jobs. True if one of the two names none. */
 static bool is_as_before(const struct machine *m, const struct machine_list *before, bool is_device)
 {
 	const char *is = is_device ? m->device : m->extension;
@@ -128,7 +128,8 @@ static char *why_machine(const struct view *d, const struct experiment *e)
 
 /* ---- one run that was reported twice ---- */
 
-/* A URL that several first runs of the accelerator share does not belong to one run: it shows a dashboard, or the newest build. */
+/* A URL that several first runs of the accelerator share does not belong to one run: it shows a dashboard, or the newest
+ * build. */
 #define SAME_ARTIFACT(accelerator)                                                                                     \
 	"(a.artifact_url = b.artifact_url AND a.artifact_url <> '' AND a.artifact_url NOT IN"                          \
 	" (SELECT artifact_url FROM (SELECT j.artifact_url, j.dispatch_id FROM job j"                                  \
@@ -138,9 +139,9 @@ static char *why_machine(const struct view *d, const struct experiment *e)
 	"  HAVING COUNT(DISTINCT dispatch_id) > 1))"
 #define SAME_JOB "a.run_id = b.run_id AND a.workflow = b.workflow AND a.name = b.name"
 
-/* Experiments that were reported with the same run: those of another commit, because it is not known which of the two the run
- * tested, and earlier ones of the same commit, because one run counts once. Changes share the outcome on a merge base, so a twin may
- * be of another change. */
+/* Experiments that were reported with the same run: those of another commit, because it is not known which of the two the
+ * run tested, and earlier ones of the same commit, because one run counts once. Changes share the outcome on a merge base,
+ * so a twin may be of another change. */
 static struct experiment_list twins_of(const struct view *d, const struct experiment *e)
 {
 	return experiments_take(db_rows(d,
@@ -223,8 +224,8 @@ static char *why_void(const struct view *d, const struct experiment *e, const st
 	return why;
 }
 
-/* Its run has ended: it is done, or void because it proves nothing. Twins of the other commit that counted as proof until now become
- * void. The changes that they explain are attributed again after all of these experiments have their states. */
+/* Its run has ended: it is done, or void because it proves nothing. Twins of the other commit that counted as proof until
+ * now become void. The changes that they explain are attributed again after all of these experiments have their states. */
 static void conclude_experiment(struct txn *d, struct experiment *e, int64_t now_ms)
 {
 	struct experiment_list twins = twins_of(d->view, e);
@@ -253,9 +254,9 @@ static void conclude_experiment(struct txn *d, struct experiment *e, int64_t now
 
 /* ---- its state ----
  *
- * If a vendor's CI runs both sides at the same time, neither counts before both have ended. So Outpost notices a run that is reported
- * for both sides before it counts as evidence. A side that made way for a first run has not ended. A machine reports each lease
- * separately, so its sides do not wait for each other. */
+ * If a vendor's CI runs both sides at the same time, neither counts before both have ended. So Outpost notices a run that
+ * is reported for both sides before it counts as evidence. A side that made way for a first run has not ended. A machine
+ * reports each lease separately, so its sides do not wait for each other. */
 
 #define COUNTERPART                                                                                                    \
 	" FROM experiment o WHERE o.change_id = ?1 AND o.accelerator = ?2 AND o.runner = ?3"                           \

@@ -6,7 +6,8 @@
 #include "verdict/cells_moved.h"
 
 enum {
-	/* A first run waits this long before an experiment makes way. A CI may need some time to report that a job began. */
+	/* A first run waits this long before an experiment makes way. A CI may need some time to report that a job
+	 * began. */
 	WAIT_FOR_MACHINE_MS = 1000,
 	WAIT_FOR_CI_MS = 60000,
 	MAKE_WAY_AGAIN_MS = 30000, /* time for the machine to stop and to ask for work */
@@ -20,8 +21,9 @@ static const char MADE_WAY_TOO_OFTEN[] = "it made way for first runs five times"
 
 /* ---- a vendor's CI ---- */
 
-/* A first run x waits for its first job, and so for a machine of the vendor's CI: its request leaves now or left just now, or other
- * first runs of the runner have machines. If a later one has a job already, the vendor skipped x, and x does not wait any more. */
+/* A first run x waits for its first job, and so for a machine of the vendor's CI: its request leaves now or left just now,
+ * or other first runs of the runner have machines. If a later one has a job already, the vendor skipped x, and x does not
+ * wait any more. */
 #define WAITS_FOR_MACHINE                                                                                              \
 	"x." DISPATCH_IS_AT_WORK " AND x.state <> 'running' AND x." IS_FIRST_RUN                                       \
 	" AND x.is_current = 1 AND COALESCE(x.not_before_ms, 0) <= ?3"                                                 \
@@ -92,8 +94,8 @@ static int64_t make_ways_in_ci(struct txn *d, int64_t now_ms)
 
 /* ---- machines ---- */
 
-/* A machine fits each runner q of which it had a lease. That lease has the runner's limit. Experiments do not count, because first
- * runs take their room. */
+/* A machine fits each runner q of which it had a lease. That lease has the runner's limit. Experiments do not count,
+ * because first runs take their room. */
 #define FITS_AND_HAS_ROOM                                                                                              \
 	"(SELECT COUNT(*) FROM lease f WHERE f.accelerator = ?1 AND f.runner = q.runner"                               \
 	" AND f.state = 'active' AND NOT EXISTS (SELECT 1 FROM dispatch"                                               \
@@ -106,8 +108,8 @@ static int64_t make_ways_in_ci(struct txn *d, int64_t now_ms)
 	F(S, TIME, since_ms, NULL, "MIN(since_ms)", "")
 RECORD_LOCAL(waiting_runs, WAITING_RUNS_RECORD)
 
-/* Outpost does not know how many machines a runner has. A first run that no machine takes within a second replaces an experiment,
- * which is queued again. A time in the future is from before the clock was set back. */
+/* Outpost does not know how many machines a runner has. A first run that no machine takes within a second replaces an
+ * experiment, which is queued again. A time in the future is from before the clock was set back. */
 static int64_t first_runs_waiting(const struct view *d, const struct stored_lease *l, int64_t now_ms, int64_t *due_ms)
 {
 	struct waiting_runs w = {0};

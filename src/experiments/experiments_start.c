@@ -25,13 +25,14 @@ enum {
 
 /* ---- budget ----
  *
- * Experiments may take a share (`experiments.share`) of the time that the accelerator's jobs took in the last 24 hours, and at least
- * FREE_MS, so that one can run on an accelerator with few runs. `stress` has a separate budget with the same share and a longer
- * FREE_MS. */
+ * Experiments may take a share (`experiments.share`) of the time that the accelerator's jobs took in the last 24 hours, and
+ * at least FREE_MS, so that one can run on an accelerator with few runs. `stress` has a separate budget with the same share
+ * and a longer FREE_MS. */
 static const int64_t FREE_MS[] = {INT64_C(30) * 60 * 1000, INT64_C(4) * 3600 * 1000};
 
-/* The time of the jobs j of a dispatch i. A vendor may report only the end of a job, or never its end: then the time is that of the
- * dispatch. Only such a job reads the row of the dispatch, because each row is on another page of the database. */
+/* The time of the jobs j of a dispatch i. A vendor may report only the end of a job, or never its end: then the time is
+ * that of the dispatch. Only such a job reads the row of the dispatch, because each row is on another page of the
+ * database. */
 #define OF_ITS_DISPATCH                                                                                                \
 	" FROM dispatch x WHERE x.id = i.id AND x.accelerator = i.accelerator AND x.runner = "                         \
 	"i.runner"
@@ -42,8 +43,8 @@ static const int64_t FREE_MS[] = {INT64_C(30) * 60 * 1000, INT64_C(4) * 3600 * 1
 	" CROSS JOIN job j ON j.change_id = i.change_id AND j.dispatch_id = i.id"                                      \
 	" AND j.accelerator = i.accelerator"
 
-/* The time of a run of named tests is not known before it ends. A whole run takes as long as the run that it explains, and counts
- * with that time from its start. */
+/* The time of a run of named tests is not known before it ends. A whole run takes as long as the run that it explains, and
+ * counts with that time from its start. */
 static int64_t spent_ms(const struct view *d, const char *accelerator, bool is_stress, int64_t now_ms)
 {
 	return db_int(d, 0,
@@ -143,8 +144,8 @@ static void put_experiment_dispatch(
 	    LOG_S("dispatch", row.id), LOG_S("of", e->dispatch_id));
 }
 
-/* An experiment that made way has its change and its deadline already, and gets another dispatch. The head has GitHub's ref of the
- * pull request; the merge base is on the branch that the pull request targets. */
+/* An experiment that made way has its change and its deadline already, and gets another dispatch. The head has GitHub's ref
+ * of the pull request; the merge base is on the branch that the pull request targets. */
 static void begin_experiment(struct txn *d, struct experiment *e, const struct stored_dispatch *of, int64_t now_ms)
 {
 	char guid[UUID_BYTES];
@@ -172,8 +173,8 @@ static void begin_experiment(struct txn *d, struct experiment *e, const struct s
 
 /* ---- idle capacity ---- */
 
-/* Outpost does not know how many machines a vendor's CI has: one is idle if no first run waits for one. Machines that ask for work get
- * an experiment only when nothing else waits for them (store/claims.c). */
+/* Outpost does not know how many machines a vendor's CI has: one is idle if no first run waits for one. Machines that ask
+ * for work get an experiment only when nothing else waits for them (store/claims.c). */
 static bool is_runner_idle(const struct view *d, const struct experiment *e, enum runner_kind kind, int64_t now_ms)
 {
 	int64_t n_max = AT_ONCE_TESTS;
@@ -192,8 +193,8 @@ static bool is_runner_idle(const struct view *d, const struct experiment *e, enu
 	return kind == RUNNER_PULL || !experiments_first_run_waits_ms(d, e->accelerator, e->runner, now_ms);
 }
 
-/* Automatic experiments come before a stress. An author whose experiments took less time in the last 24 hours comes first, and each
- * author's changes come one after the other, so that no author uses up the budget. */
+/* Automatic experiments come before a stress. An author whose experiments took less time in the last 24 hours comes first,
+ * and each author's changes come one after the other, so that no author uses up the budget. */
 #define PLANNED_IN_ORDER                                                                                               \
 	"WITH spent (author, ms) AS (SELECT COALESCE(c.author, ''), SUM(" EXPERIMENT_SPENT_MS ")"                      \
 	" FROM experiment e CROSS JOIN change c ON c.id = e.change_id WHERE e.accelerator = ?1"                        \
@@ -264,8 +265,8 @@ int64_t experiments_look(struct txn *d, int64_t now_ms)
 	experiment_list_release(&l);
 	at_ms[0] = experiments_without_tests_end(d, now_ms);
 	at_ms[1] = experiments_make_way(d, now_ms);
-	/* Experiments that wait for the budget are tried once a minute. The ends of other experiments and first runs start them
-	 * earlier. */
+	/* Experiments that wait for the budget are tried once a minute. The ends of other experiments and first runs start
+	 * them earlier. */
 	if (retry_ms <= now_ms || retry_ms > now_ms + LOOK_AGAIN_MS) {
 		char **names =
 		    rows_keys(db_rows(d, "SELECT DISTINCT accelerator FROM experiment WHERE " EXPERIMENT_IS_OPEN

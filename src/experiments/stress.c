@@ -190,8 +190,8 @@ struct meant {
 	F(S, BOOL, is_whole, NULL, IS_WHOLE_NAME " AS is_whole", "")
 RECORD_LOCAL(named_test, NAMED_TEST_RECORD)
 
-/* A comment shows a test as `suite/name`, as `name` if the suite has the same name, and with ` (dtype)`. A whole name has precedence
- * over a name in any suite. */
+/* A comment shows a test as `suite/name`, as `name` if the suite has the same name, and with ` (dtype)`. A whole name has
+ * precedence over a name in any suite. */
 static void find_tests(const struct view *d, int64_t change_id, const struct command *c, struct meant *ret)
 {
 	struct rows *r = db_rows(d,

@@ -10,8 +10,8 @@
 /* The most stress commands at a time: of one change, and of all. */
 enum { STRESS_OF_A_CHANGE_MAX = 2, STRESS_MAX = 10 };
 
-/* Plans the runs of c->command for the change at `at`, or sets c->result and c->hint to the reason why not. The author of the command
- * is a member, and the pull request is open. */
+/* Plans the runs of c->command for the change at `at`, or sets c->result and c->hint to the reason why not. The author of
+ * the command is a member, and the pull request is open. */
 void stress_command(struct txn *d, const struct answer_place *at, struct asked_command *c, int64_t now_ms);
 
 struct stress {
@@ -23,11 +23,12 @@ struct stress {
 	int n_rounds; /* 1…STRESS_ROUNDS_MAX */
 	int64_t now_ms;
 };
-/* Plans the rounds. Each begins when the one before it has ended. Returns on how many accelerators. 0: no runner accepts experiments
- * for this change, because it has `reruns: none`, or because its dispatch is held, was cancelled or has not ended.
+/* Plans the rounds. Each begins when the one before it has ended. Returns on how many accelerators. 0: no runner accepts
+ * experiments for this change, because it has `reruns: none`, or because its dispatch is held, was cancelled or has not
+ * ended.
  *
  * When no experiment of the comment is open any more, it queues one reply: an outbox row of kind REPLY whose text is JSON,
- * {"comment": ID, "stress": {"test": "suite/test", "rounds": N, "accelerators": [{"accelerator": NAME, "head": {"sha", "passed",
- * "failed", "lost"}, "base": {the same} (absent: the merge base is not known)}, …]}}. "lost" counts the runs without a result of the
- * test, and those that did not end. */
+ * {"comment": ID, "stress": {"test": "suite/test", "rounds": N, "accelerators": [{"accelerator": NAME, "head": {"sha",
+ * "passed", "failed", "lost"}, "base": {the same} (absent: the merge base is not known)}, …]}}. "lost" counts the runs
+ * without a result of the test, and those that did not end. */
 int stress_plan(struct txn *d, const struct stress *s);

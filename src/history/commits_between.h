@@ -1,5 +1,5 @@
-/* The commits between the last good and the first bad periodic run of a test: from the pushes on record (store/branch_commits.h) or, if
- * some are missing, from GitHub, which evidence/ asks once.
+/* The commits between the last good and the first bad periodic run of a test: from the pushes on record
+ * (store/branch_commits.h) or, if some are missing, from GitHub, which evidence/ asks once.
  *
  * Thread: functions with a connection run on its thread (db/db.h); store_*() functions run on the loop. */
 #pragma once
@@ -13,8 +13,8 @@ enum {
 	COMMITS_ASKED_BYTES_MAX = 16 * 1024, /* of the JSON that is kept of an answer */
 };
 
-/* Records a question to GitHub about the runs of two days, unless the pushes on record answer it or it was asked before. Notifies
- * STORE_ATTRIBUTION. */
+/* Records a question to GitHub about the runs of two days, unless the pushes on record answer it or it was asked before.
+ * Notifies STORE_ATTRIBUTION. */
 void commits_between_want(struct txn *d, const char *accelerator, int64_t good_day, int64_t bad_day, int64_t now_ms);
 /* Deletes questions that were asked before before_ms, at most `limit`. True: there may be more. */
 bool commits_between_drop(struct txn *d, int64_t before_ms, int limit);

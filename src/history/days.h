@@ -1,6 +1,6 @@
-/* Days: one row for each accelerator and UTC day, made from the runs that ended on it. The row stays when the details of the runs are
- * deleted, and pages read trends of a year only from these rows. Also the times of runs, and the numbers that tests report
- * (model/test_result.h), by day.
+/* Days: one row for each accelerator and UTC day, made from the runs that ended on it. The row stays when the details of
+ * the runs are deleted, and pages read trends of a year only from these rows. Also the times of runs, and the numbers that
+ * tests report (model/test_result.h), by day.
  *
  * Thread: functions with a struct txn run inside a writer's transaction; the times are a value of their caller. */
 #pragma once
@@ -14,8 +14,8 @@
 /* Days since 1970, UTC. Any thread. */
 int64_t day_of(int64_t wall_ms);
 
-/* A run that ended then was written, changed or deleted. Writes the row of its day again, unless retention has deleted a run of that
- * day. */
+/* A run that ended then was written, changed or deleted. Writes the row of its day again, unless retention has deleted a
+ * run of that day. */
 void day_note(struct txn *d, const char *accelerator, int64_t ended_ms);
 /* The change and its runs are about to be deleted: the rows of their days stay as they are from now on. */
 void days_close(struct txn *d, int64_t change_id);
@@ -23,8 +23,8 @@ void days_close(struct txn *d, int64_t change_id);
  * more. */
 bool days_drop(struct txn *d, int64_t before_ms, int limit);
 
-/* Writes, once, the days and numbers of runs that versions before the fourth recorded. It counts the cells of the newest runs of
- * pushes, as many as take a second or two. Call it at the start; it has its own transaction. */
+/* Writes, once, the days and numbers of runs that versions before the fourth recorded. It counts the cells of the newest
+ * runs of pushes, as many as take a second or two. Call it at the start; it has its own transaction. */
 int days_fill(struct db *d, struct error *e) MUST_CHECK;
 
 /* ---- times of runs ---- */

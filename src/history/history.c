@@ -268,8 +268,8 @@ static struct value day_value(const struct judging *g, int run) { return run < 0
 	    day_value(g, v->first_bad.run), V_INT_OR_NULL(v->first_bad.tag), day_value(g, v->last_good.run),           \
 	    V_INT_OR_NULL(v->last_good.tag)
 
-/* Uses two statements for one row each: a statement that may write several rows copies every page that it touches, and a night on
- * which everything breaks would take seconds. */
+/* Uses two statements for one row each: a statement that may write several rows copies every page that it touches, and a
+ * night on which everything breaks would take seconds. */
 static void put_state(const struct judging *g, const struct judged_test *t)
 {
 	const struct history_verdict *v = &t->verdict;
@@ -297,8 +297,8 @@ RECORD_LOCAL(written_state, WRITTEN_STATE_RECORD)
 
 static bool is_day(const struct judging *g, int64_t day, int run) { return day == (run < 0 ? -1 : g->days[run]); }
 
-/* Removes the tests whose row is correct already from `tests`, and deletes the rows of tests that have no state any more. Returns how
- * many tests are left. */
+/* Removes the tests whose row is correct already from `tests`, and deletes the rows of tests that have no state any more.
+ * Returns how many tests are left. */
 static size_t drop_written(struct judging *g, bool *ret_has_gone)
 {
 	struct rows *r =

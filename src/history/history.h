@@ -1,5 +1,5 @@
-/* The state of each test in periodic runs (model/history.h), stored for pages. It is made from the packed runs (history_run) each time
- * and never from the previous state, so that late and corrected runs need no special case.
+/* The state of each test in periodic runs (model/history.h), stored for pages. It is made from the packed runs
+ * (history_run) each time and never from the previous state, so that late and corrected runs need no special case.
  *
  * Thread: history_judge() runs inside a writer's transaction; the others are pure, any thread. */
 #pragma once
@@ -10,13 +10,14 @@
 /* A judged run of the accelerator was written, changed or deleted. */
 void history_judge(struct txn *d, const char *accelerator, int64_t now_ms);
 
-/* A day's stored list of jobs or of their keys: numbers in base 10 or 16, separated by spaces. *ret_n: how many. free() the list. */
+/* A day's stored list of jobs or of their keys: numbers in base 10 or 16, separated by spaces. *ret_n: how many. free() the
+ * list. */
 int64_t *history_numbers(const char *text, int base, size_t *ret_n);
 
 /* ---- the cells of one run, packed ----
  *
- * A few bytes for each sequence of tests with rising ids and one outcome, so that 20,000 tests of a year take megabytes and a page can
- * read hundreds of runs. */
+ * A few bytes for each sequence of tests with rising ids and one outcome, so that 20,000 tests of a year take megabytes and
+ * a page can read hundreds of runs. */
 
 struct history_cell {
 	int64_t test_id;

@@ -34,8 +34,8 @@ struct packed {
 
 /* ---- the cells ---- */
 
-/* Searches from the newest job, because tests of one job mostly follow each other. A job's key is 12 hexadecimal digits, the same in
- * every run. */
+/* Searches from the newest job, because tests of one job mostly follow each other. A job's key is 12 hexadecimal digits,
+ * the same in every run. */
 static int place_of_job(const struct view *d, struct packed *p, int64_t job_id)
 {
 	uint8_t digest[SHA256_BYTES] = {0};
@@ -242,8 +242,8 @@ bool nightly_drop(struct txn *d, int64_t before_ms, int limit)
 
 /* ---- runs of older versions ----
  *
- * Versions before the fourth recorded only runs that vendors started. A commit that was reported on several days counts for the last of
- * them. */
+ * Versions before the fourth recorded only runs that vendors started. A commit that was reported on several days counts for
+ * the last of them. */
 
 enum { RUNS_MAX = 2000, TIME_MAX_MS = 2000 };
 
@@ -256,8 +256,8 @@ RECORD_LOCAL(old_run, OLD_RUN_RECORD)
 
 static const char NIGHTLIES_FILLED[] = "nightly.filled";
 
-/* Writes the runs in the order of their reports, so that each day finds those before it, and then the days from the newest on, because
- * there may not be time for all. */
+/* Writes the runs in the order of their reports, so that each day finds those before it, and then the days from the newest
+ * on, because there may not be time for all. */
 static void fill_nightlies(struct txn *d)
 {
 	struct rows *r = db_rows(d,

@@ -152,8 +152,8 @@ static void note_outcome(enum outcome *outcomes, const struct must_pass_cell *w,
 	outcomes[w->name] = o > outcomes[w->name] ? o : outcomes[w->name];
 }
 
-/* A cell combines all jobs. If a change was tested with several versions, the results of the group's jobs count instead. A SKIP of a
- * cell stays, because the registry may list the test in tests.skip. */
+/* A cell combines all jobs. If a change was tested with several versions, the results of the group's jobs count instead. A
+ * SKIP of a cell stays, because the registry may list the test in tests.skip. */
 static void add_results(const struct view *d, int64_t job_id, const struct must_pass_cells *m, enum outcome *outcomes)
 {
 	struct rows *r =
@@ -277,8 +277,8 @@ static void put_platform_test(struct txn *d, const struct platform_jobs *p, cons
 	    V_TEXT(p->accelerator), V_INT(ROWS_PER_ACCELERATOR_MAX));
 }
 
-/* Judges earlier changes again until they have written the deleted rows, which a later change had overwritten. keys: release and
- * system, in turn. */
+/* Judges earlier changes again until they have written the deleted rows, which a later change had overwritten. keys:
+ * release and system, in turn. */
 static void restore_rows(struct txn *d, const char *accelerator, int64_t change_id, char **keys)
 {
 	size_t n;

@@ -5,7 +5,8 @@
 #include "store/branch_commits.h"
 #include "store/requests.h"
 
-/* Each change of a run decides the episode again from the newest runs, so results may come in any order, and none counts twice. */
+/* Each change of a run decides the episode again from the newest runs, so results may come in any order, and none counts
+ * twice. */
 
 enum { RUNS_MAX = 200 }; /* of the branch, newest first */
 
@@ -88,8 +89,8 @@ static struct streak find_streak(const struct branch_runs *l)
 	F(S, BOOL, is_told, NULL, "told_ms IS NOT NULL", "")
 RECORD_LOCAL(open_episode, OPEN_EPISODE_RECORD)
 
-/* The commit that is green again: the newest green one, unless it is older than the first bad one. In that case the red run itself was
- * corrected (its failures are explained, or it has none), and no later run passed. NULL: there is none. */
+/* The commit that is green again: the newest green one, unless it is older than the first bad one. In that case the red run
+ * itself was corrected (its failures are explained, or it has none), and no later run passed. NULL: there is none. */
 static const struct branch_run *green_again(
     const struct branch_runs *l, const struct open_episode *open, const struct streak *s)
 {
@@ -193,8 +194,8 @@ int64_t red_since_ms(const struct view *d, const char *accelerator)
 	    V_TEXT(accelerator));
 }
 
-/* The first run of each open episode, and only the newest runs of its branch, because an accelerator that has not reported for months
- * may have thousands. */
+/* The first run of each open episode, and only the newest runs of its branch, because an accelerator that has not reported
+ * for months may have thousands. */
 #define RED_RUN                                                                                                        \
 	"SELECT 1 FROM red_episode e CROSS JOIN run r INDEXED BY run_of_change"                                        \
 	" ON r.accelerator = e.accelerator AND r.change_id IN (SELECT e.first_bad_change"                              \

@@ -10,13 +10,13 @@
 #include "model/record_states.h"
 #include "store/requests.h"
 
-/* A run of a push was written (history/run_note.h). Opens, continues or ends its accelerator's episode. An episode is open while the
- * newest run with a result is red, and begins with the oldest red run after the newest green one. The order is that of the branch and
- * not that of the results. */
+/* A run of a push was written (history/run_note.h). Opens, continues or ends its accelerator's episode. An episode is open
+ * while the newest run with a result is red, and begins with the oldest red run after the newest green one. The order is
+ * that of the branch and not that of the results. */
 void red_episode_note(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
 
-/* The only function that changes the state: `ended` is written as ended_ms, `closed` as closed_ms. False: the episode is in that state
- * already, or may not enter it; nothing changes then. */
+/* The only function that changes the state: `ended` is written as ended_ms, `closed` as closed_ms. False: the episode is in
+ * that state already, or may not enter it; nothing changes then. */
 bool red_episode_enter(struct txn *d, int64_t id, enum red_episode_state to, int64_t at_ms);
 
 #define RED_REMIND_MS (INT64_C(48) * 3600 * 1000)

@@ -36,24 +36,25 @@ static void end_workflow_run(struct sums *s)
 	s->n_run_jobs = s->started_ms = s->completed_ms = 0;
 }
 
-/* The jobs of change ?1 on accelerator ?2 that failed only because of upstream: each of their red cells was broken by the change under
- * test (NEW), is explained by an issue in upstream's repository (KNOWN), or is red on the base as well, also on another accelerator
- * (BASE). All other failures count against the vendor. (The cells of the other accelerators are found by their key, because a base
- * has far more cells than there are accelerators.) */
-#define UPSTREAM_JOBS                                                                                                                                                                            \
-	"SELECT v.job_id FROM verdict v INDEXED BY verdict_red JOIN change c ON c.id = v.change_id"                                                                                              \
-	" WHERE v.change_id = ?1 AND v.accelerator = ?2 AND v.attribution IS NOT NULL"                                                                                                           \
-	" AND v.job_id IS NOT NULL AND v.status IN ('FAIL', 'ERROR') GROUP BY v.job_id"                                                                                                          \
-	" HAVING COUNT(*) = SUM(v.attribution = 'NEW'"                                                                                                                                           \
-	"  OR (v.attribution = 'KNOWN' AND lower(substr(v.evidence_url, 1,"                                                                                                                      \
-	"   length('https://github.com/' || c.repository_key || '/')))"                                                                                                                          \
-	"   = 'https://github.com/' || c.repository_key || '/')"                                                                                                                                 \
-	"  OR (v.attribution = 'BASE' AND EXISTS (SELECT 1 FROM job b CROSS JOIN change x ON x.id = b.change_id" /* runs of that commit; other accelerators may have run the test again there */ \
-	"   CROSS JOIN change y ON y.repository_key = x.repository_key AND y.head_sha = x.head_sha"                                                                                              \
-	"   AND (y.kind IN (x.kind, 'push') OR EXISTS (SELECT 1 FROM experiment e CROSS JOIN experiment_test t"                                                                                  \
-	"     ON t.experiment_id = e.id AND t.test_id = v.test_id WHERE e.id = y.experiment_id"                                                                                                  \
-	"     AND e.state = 'done' AND e.side = 'base')) CROSS JOIN accelerator a ON a.name <> v.accelerator"                                                                                    \
-	"   CROSS JOIN verdict o ON o.change_id = y.id AND o.accelerator = a.name AND o.test_id = v.test_id"                                                                                     \
+/* The jobs of change ?1 on accelerator ?2 that failed only because of upstream: each of their red cells was broken by the
+ * change under test (NEW), is explained by an issue in upstream's repository (KNOWN), or is red on the base as well, also
+ * on another accelerator (BASE): y are the runs of that commit, on which other accelerators may have run the test again. All
+ * other failures count against the vendor. (The cells of the other accelerators are found by their key, because a base has
+ * far more cells than there are accelerators.) */
+#define UPSTREAM_JOBS                                                                                                  \
+	"SELECT v.job_id FROM verdict v INDEXED BY verdict_red JOIN change c ON c.id = v.change_id"                    \
+	" WHERE v.change_id = ?1 AND v.accelerator = ?2 AND v.attribution IS NOT NULL"                                 \
+	" AND v.job_id IS NOT NULL AND v.status IN ('FAIL', 'ERROR') GROUP BY v.job_id"                                \
+	" HAVING COUNT(*) = SUM(v.attribution = 'NEW'"                                                                 \
+	"  OR (v.attribution = 'KNOWN' AND lower(substr(v.evidence_url, 1,"                                            \
+	"   length('https://github.com/' || c.repository_key || '/')))"                                                \
+	"   = 'https://github.com/' || c.repository_key || '/')"                                                       \
+	"  OR (v.attribution = 'BASE' AND EXISTS (SELECT 1 FROM job b CROSS JOIN change x ON x.id = b.change_id"       \
+	"   CROSS JOIN change y ON y.repository_key = x.repository_key AND y.head_sha = x.head_sha"                    \
+	"   AND (y.kind IN (x.kind, 'push') OR EXISTS (SELECT 1 FROM experiment e CROSS JOIN experiment_test t"        \
+	"     ON t.experiment_id = e.id AND t.test_id = v.test_id WHERE e.id = y.experiment_id"                        \
+	"     AND e.state = 'done' AND e.side = 'base')) CROSS JOIN accelerator a ON a.name <> v.accelerator"          \
+	"   CROSS JOIN verdict o ON o.change_id = y.id AND o.accelerator = a.name AND o.test_id = v.test_id"           \
 	"   WHERE b.id = v.evidence_job AND o.status IN ('FAIL', 'ERROR'))))"
 
 #define RUN_JOB_RECORD(F, S)                                                                                           \
@@ -183,8 +184,8 @@ static char *run_text(const struct view *d, int64_t change_id, const char *accel
 	    V_INT(change_id), V_TEXT(accelerator)));
 }
 
-/* Each report after the end of a run writes the run again. A day may have thousands of runs, so its sums are written again only if the
- * run has changed. */
+/* Each report after the end of a run writes the run again. A day may have thousands of runs, so its sums are written again
+ * only if the run has changed. */
 void run_jobs_note(struct txn *d, int64_t change_id, const char *accelerator, int64_t ended_ms)
 {
 	char *before = run_text(d->view, change_id, accelerator), *after;

@@ -64,8 +64,8 @@ static bool has_red(const struct view *d, int64_t change_id, const char *acceler
 	    V_INT(change_id), V_TEXT(accelerator), V_TEXT(kind));
 }
 
-/* On a branch a FLAKY failure does not count. In a pull request it shows that this accelerator fails without a reason in the change,
- * which trips the breaker. */
+/* On a branch a FLAKY failure does not count. In a pull request it shows that this accelerator fails without a reason in
+ * the change, which trips the breaker. */
 static const char *outcome_of_cells(const struct view *d, int64_t change_id, const char *accelerator, bool is_push)
 {
 	bool is_new = has_red(d, change_id, accelerator, "NEW");

@@ -1,5 +1,5 @@
-/* The state of each accelerator on upstream's branch (model/accelerator_state.h), and its figures of the last 30 days. Both are read
- * from its runs, days and episodes and never from results, so that a page needs only a few rows.
+/* The state of each accelerator on upstream's branch (model/accelerator_state.h), and its figures of the last 30 days. Both
+ * are read from its runs, days and episodes and never from results, so that a page needs only a few rows.
  *
  * Thread: a reader's or the writer's; upstream_branch_put() runs inside a writer's transaction. */
 #pragma once

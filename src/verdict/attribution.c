@@ -137,8 +137,8 @@ void attribution_note_due(struct txn *d, int64_t change_id, int64_t now_ms)
 	F(S, INT, position, NULL, "b.position", "")
 RECORD_LOCAL(pushed_commit, PUSHED_COMMIT_RECORD)
 
-/* After a report for a commit of a branch: red open changes whose merge base is near it, and red later pushes, are due. There is
- * no limit, because the run may remove an excuse. */
+/* After a report for a commit of a branch: red open changes whose merge base is near it, and red later pushes, are due.
+ * There is no limit, because the run may remove an excuse. */
 static void base_changes_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
 	int64_t distance = attribution_distance(d->view), n;
@@ -209,8 +209,8 @@ void attribution_alike_due(struct txn *d, int64_t change_id, const char *acceler
 		     "   AND s.change_id = ?2 AND s.test_id = f.test_id))" ALL_NOTED,
 	    V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(SIMILAR_CHANGES), V_INT(KEYS_READ),
 	    V_INT(SIMILAR_CELLS));
-	/* Open changes that a failure of this change excuses. There is no limit, because an excuse that is no longer valid must
- * end. */
+	/* Open changes that a failure of this change excuses. There is no limit, because an excuse that is no longer valid
+	 * must end. */
 	n += db_exec(d,
 	    NOTE_ALL "SELECT v.change_id AS id FROM (SELECT DISTINCT test_id FROM failure"
 		     "  WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?4) o"

@@ -13,21 +13,22 @@
 
 /* ---- inside a writer's transaction ---- */
 
-/* Sets the window and the distance of evidence (attribution.* of the configuration) in the database, for readers. Before the first
- * call they are 7 days and 20 commits. window_ms 0: changes nothing. */
+/* Sets the window and the distance of evidence (attribution.* of the configuration) in the database, for readers. Before
+ * the first call they are 7 days and 20 commits. window_ms 0: changes nothing. */
 void attribution_configure(struct txn *d, int64_t window_ms, int distance);
 int64_t attribution_distance(const struct view *d); /* a reader may call it, too */
 
 /* ---- steps of cells_moved(), which alone calls them ---- */
 
-/* Attributes the red cells of one accelerator from the evidence in the database. Returns whether a visible part of a cell changed. */
+/* Attributes the red cells of one accelerator from the evidence in the database. Returns whether a visible part of a cell
+ * changed. */
 bool attribution_apply(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
 /* The change is attributed again soon, or once more if that is in progress now. Notifies STORE_ATTRIBUTION. */
 void attribution_note_due(struct txn *d, int64_t change_id, int64_t now_ms);
 /* The changes that failed in the same way are due: this one may explain them, or excuse them no longer. */
 void attribution_alike_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
-/* Cells of the accelerator were made again and attributed. These changes are due: those that failed in the same way, those whose
- * base this is, and this one if GitHub knows more. */
+/* Cells of the accelerator were made again and attributed. These changes are due: those that failed in the same way, those
+ * whose base this is, and this one if GitHub knows more. */
 void attribution_others_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
 
 /* ---- for evidence/ ---- */
@@ -71,7 +72,8 @@ void claim_due_changes_release(struct claim_due_changes *q);
 struct attribute_change {
 	struct store_op op;
 	int64_t change_id, generation, again_ms, now_ms;
-	/* GitHub has named new facts of the change. Changes that failed in the same way become due: this one may explain them. */
+	/* GitHub has named new facts of the change. Changes that failed in the same way become due: this one may explain
+	 * them. */
 	bool has_learnt;
 	bool has_moved; /* out */
 };

@@ -77,8 +77,8 @@ static void add_base_jobs(struct base_jobs *l, size_t job, struct rows *r, int64
 
 enum { BASE_MAX = OLDER_MAX + NEWER_MAX + 1 };
 
-/* `at` is red, and so is `run`. The marks of `run` replace those of `at` if `run` failed like this failure, on the same kind of
- * device and version of the extension. */
+/* `at` is red, and so is `run`. The marks of `run` replace those of `at` if `run` failed like this failure, on the same
+ * kind of device and version of the extension. */
 static void add_red(struct base_run *at, const struct base_run *run, const struct failure_mark *mark)
 {
 	bool was_alike = !at->is_other_build && failure_marks_are_alike(&at->mark, mark),
@@ -197,8 +197,8 @@ static void read_base_job(struct attribution_case *c, const struct base_job *b)
 	"(" title " LIKE '%revert%' OR " title " LIKE '%reland%' OR " title " LIKE '%re-land%'"                        \
 	" OR " title " LIKE '%reapply%' OR " title " LIKE '%back out%' OR " title " LIKE '%backout%')"
 
-/* A commit between the nearest tested commits around the base may have been reverted and landed again: two commits there have
- * titles that say "revert" or "reland", or one has such a title and names another commit there. */
+/* A commit between the nearest tested commits around the base may have been reverted and landed again: two commits there
+ * have titles that say "revert" or "reland", or one has such a title and names another commit there. */
 static bool has_revert_near(const struct attribution_case *c, const struct base_jobs *l, int64_t base_position)
 {
 	int older = 0, newer = 0;
@@ -372,8 +372,8 @@ static bool find_gap(const struct red_failure *f, int64_t base_position, struct 
 	return true;
 }
 
-/* The files of a landed commit are those that its push named, and the known files of its SHA and of the pull request that its title
- * names. */
+/* The files of a landed commit are those that its push named, and the known files of its SHA and of the pull request that
+ * its title names. */
 static bool has_related_commit(const struct attribution_case *c, const struct stretch *s)
 {
 	return db_has(c->d,
@@ -405,8 +405,8 @@ static bool has_related_commit(const struct attribution_case *c, const struct st
 	    "")
 RECORD_LOCAL(near_changes, NEAR_CHANGES_RECORD)
 
-/* Counts the pull requests with a merge base between these runs on which the test passed, and the other authors of those that failed
- * in the same way. */
+/* Counts the pull requests with a merge base between these runs on which the test passed, and the other authors of those
+ * that failed in the same way. */
 static void read_near(struct attribution_case *c, const struct stretch *s, struct red_failure *f)
 {
 	const struct job_name *j = &c->jobs[f->job];

@@ -1,5 +1,5 @@
-/* The same failure on other changes: how often they fail in the same way, and which of these failures were proved to be flaky.
- * Unknown facts count against an excuse. */
+/* The same failure on other changes: how often they fail in the same way, and which of these failures were proved to be
+ * flaky. Unknown facts count against an excuse. */
 
 #include "model/plan.h"
 #include "store/branch_commits.h"
@@ -145,8 +145,8 @@ static void read_rows(struct elsewhere *e)
 		e->rows[i].other = find_other(c, e->others, e->rows[i].failure.change_id);
 }
 
-/* The job failed and passed on one commit of that change: a later attempt of the failed job is current and passed, or a run of
- * that change showed that the cell is flaky. */
+/* The job failed and passed on one commit of that change: a later attempt of the failed job is current and passed, or a run
+ * of that change showed that the cell is flaky. */
 static bool is_proved(const struct elsewhere *e, size_t i)
 {
 	const struct attribution_case *c = e->c;
@@ -194,9 +194,9 @@ static bool are_related(const struct other *a, const struct other *b)
 	return attribution_is_same_author(a->change.author, b->change.author) || have_common_file(a->files, b->files);
 }
 
-/* Counts the changes of other authors that failed in the same way, and the witnesses among them: changes that prove the test to be
- * flaky. A witness belongs to the same branch, is independent of all related changes and of the other witnesses, and was green
- * before. A pull request also needs a known list of files without a file of this change. */
+/* Counts the changes of other authors that failed in the same way, and the witnesses among them: changes that prove the
+ * test to be flaky. A witness belongs to the same branch, is independent of all related changes and of the other witnesses,
+ * and was green before. A pull request also needs a known list of files without a file of this change. */
 static void count_others(const struct elsewhere *e)
 {
 	struct attribution_facts *facts = &e->f->facts;
@@ -263,8 +263,8 @@ static struct rate read_rate(const struct elsewhere *e)
 	    "It may have landed.")
 RECORD_LOCAL(failed_change, FAILED_CHANGE_RECORD)
 
-/* Whether a change of this author, or one that touches the same files, was the first to fail in this way, and such a change may
- * have landed. A superseded head is as closed as its pull request. */
+/* Whether a change of this author, or one that touches the same files, was the first to fail in this way, and such a change
+ * may have landed. A superseded head is as closed as its pull request. */
 static bool may_be_own(const struct elsewhere *e)
 {
 	const struct attribution_case *c = e->c;
@@ -352,8 +352,8 @@ struct key_use {
 	size_t n;
 };
 
-/* Reads the changes that had the key, except this one and those of its author. Each takes one step of the index. Key 0: frees the
- * list. */
+/* Reads the changes that had the key, except this one and those of its author. Each takes one step of the index. Key 0:
+ * frees the list. */
 static void read_incidents(const struct attribution_case *c, int64_t key, struct key_use *u)
 {
 	int64_t before = INT64_MAX;
@@ -377,11 +377,11 @@ static void read_incidents(const struct attribution_case *c, int64_t key, struct
 	}
 }
 
-/* Decides from the other changes with the message, one for each author, whether the message is specific to this test and whether it
- * comes from an outage.
+/* Decides from the other changes with the message, one for each author, whether the message is specific to this test and
+ * whether it comes from an outage.
  *
- * If this test failed among others in one incident, that says nothing about the message. If others failed with the message and this
- * test did not, the message is not specific to it. */
+ * If this test failed among others in one incident, that says nothing about the message. If others failed with the message
+ * and this test did not, the message is not specific to it. */
 static void judge_message(const struct attribution_case *c, const struct key_use *u, struct red_failure *f)
 {
 	int n_passed = 0, n_unrelated = 0, n_now = 0;

@@ -1,5 +1,5 @@
-/* Reads the change, its red cells, and their failures. A cell shows the worst of several results, so the failures are read from
- * the jobs. */
+/* Reads the change, its red cells, and their failures. A cell shows the worst of several results, so the failures are read
+ * from the jobs. */
 #include "verdict/attribution_facts.h"
 
 #include "store/branch_commits.h"
@@ -378,9 +378,9 @@ static int by_key_and_job(const void *x, const void *y)
 	return (a->job > b->job) - (a->job < b->job);
 }
 
-/* Failures of one job with the same message. One test may crash the process, and the others fail because of that. They pass when
- * they run without it, so the pass of one test excuses it only if each of the others passed, too. If none passed again and one
- * failure is proved to be the change's, all are. */
+/* Failures of one job with the same message. One test may crash the process, and the others fail because of that. They pass
+ * when they run without it, so the pass of one test excuses it only if each of the others passed, too. If none passed again
+ * and one failure is proved to be the change's, all are. */
 static void compare_in_job(struct red_failure *const *list, size_t n)
 {
 	bool is_settled = false, is_red = false, is_green = false;
@@ -442,8 +442,8 @@ enum {
 	FACTS_BUT_ELSEWHERE = FACTS_ELSEWHERE - 1,
 };
 
-/* The order is that of the decision table in docs/attribution.md as far as the inputs permit. `reads` are the groups that have to
- * be complete before the function runs. */
+/* The order is that of the decision table in docs/attribution.md as far as the inputs permit. `reads` are the groups that
+ * have to be complete before the function runs. */
 static const struct question {
 	void (*ask)(struct attribution_case *c);
 	unsigned reads, fills;

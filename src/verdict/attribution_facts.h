@@ -1,6 +1,6 @@
 /* Collects the facts about the red cells of one accelerator in one change, for the rules of model/attribution.h. Private to
- * verdict/attribution*.c: attribution_facts.c reads the cells and their failures and calls the functions of the other files,
- * one for each question.
+ * verdict/attribution*.c: attribution_facts.c reads the cells and their failures and calls the functions of the other
+ * files, one for each question.
  *
  * Thread: the writer, inside a transaction. Ownership: the case owns all its texts and lists until
  * attribution_case_release(). Each query has an index and a bound, so that a report of 20,000 red tests does not block the
@@ -86,8 +86,8 @@ struct attribution_case {
 };
 RECORD_DECLARE(attribution_case);
 
-/* Reads the change, its red cells that are attributed at all, and their failures. It sets the facts mark, is_push and max_distance.
- * False: there is nothing to attribute. attribution_case_release() either way. */
+/* Reads the change, its red cells that are attributed at all, and their failures. It sets the facts mark, is_push and
+ * max_distance. False: there is nothing to attribute. attribution_case_release() either way. */
 bool attribution_case_read(struct attribution_case *c);
 void attribution_case_release(struct attribution_case *c);
 
@@ -100,11 +100,13 @@ struct job_run {
 void attribution_read_run(struct attribution_case *c, const struct job_run *run);
 /* Adds one result to `seen` of a failure. */
 void attribution_see(struct red_failure *f, enum test_status status, const struct failure_mark *mark, int64_t job_id);
-/* Whether the reports of both jobs name different devices or versions of the extension, which may be the cause of a failure. */
+/* Whether the reports of both jobs name different devices or versions of the extension, which may be the cause of a
+ * failure. */
 bool attribution_is_other_build(struct attribution_case *c, int64_t other_job, int64_t failed_job);
 /* `seen` is another run of this commit. Counts it if it is red. */
 void attribution_failed_again(struct red_failure *f);
-/* Adds an outcome on a commit of the base branch to `base` of the facts. A failure in an outage counts like a skipped test. */
+/* Adds an outcome on a commit of the base branch to `base` of the facts. A failure in an outage counts like a skipped
+ * test. */
 void attribution_add_base(struct attribution_case *c, struct red_failure *f, const struct base_run *run);
 /* Whether most tests of a job of this accelerator failed with the key within twelve hours of the end of that job. */
 bool attribution_is_outage(struct attribution_case *c, int64_t key, int64_t job_id);
@@ -118,9 +120,9 @@ bool attribution_is_same_author(const char *a, const char *b);
 
 /* ---- the questions ----
  *
- * Each function asks the database one question about all failures of the case, and fills one group of facts. The table QUESTIONS
- * in attribution_facts.c lists the groups that each function reads and fills. attribution_collect_facts() calls all of them in
- * this order, and checks it. */
+ * Each function asks the database one question about all failures of the case, and fills one group of facts. The table
+ * QUESTIONS in attribution_facts.c lists the groups that each function reads and fills. attribution_collect_facts() calls
+ * all of them in this order, and checks it. */
 void attribution_collect_facts(struct attribution_case *c);
 
 /* attribution_base.c: how did the tests end on the base branch near the merge base, and which commits landed between these
@@ -132,8 +134,8 @@ void fact_landed(struct attribution_case *c);
 void fact_this_commit(struct attribution_case *c);
 void fact_takes_experiments(struct attribution_case *c);
 void fact_experiments(struct attribution_case *c);
-/* attribution_elsewhere.c: do unrelated failures have the same message? Which other changes failed in the same way? (Only for
- * failures that the other facts do not decide.) attribution_facts.c: which tests of the same job have the message? */
+/* attribution_elsewhere.c: do unrelated failures have the same message? Which other changes failed in the same way? (Only
+ * for failures that the other facts do not decide.) attribution_facts.c: which tests of the same job have the message? */
 void fact_message(struct attribution_case *c);
 void fact_elsewhere(struct attribution_case *c);
 void fact_same_message(struct attribution_case *c);

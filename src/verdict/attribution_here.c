@@ -1,5 +1,5 @@
-/* The same tests in the same jobs on this commit and on older heads of the pull request: other attempts, and experiments on the
- * head and on the merge base. */
+/* The same tests in the same jobs on this commit and on older heads of the pull request: other attempts, and experiments on
+ * the head and on the merge base. */
 
 #include "experiments/experiments.h"
 #include "model/experiment.h"
@@ -144,10 +144,10 @@ void fact_this_commit(struct attribution_case *c)
 	" FROM job xo WHERE xo.change_id = ?1 AND xo.accelerator = xe.accelerator"                                     \
 	" AND xo.runner = xe.runner AND xo.is_current = 1"
 
-/* Job xb of experiment xe repeats the job of the change with xb's name and this workflow. That is the job with the same name and
- * workflow, even if it has no result of the test: then xb proves nothing for the job that failed. A vendor may run experiments in a
- * separate workflow, in which the change has no job: then it is the only job with xb's name. NULL: xb is new, and may repeat any
- * job. */
+/* Job xb of experiment xe repeats the job of the change with xb's name and this workflow. That is the job with the same
+ * name and workflow, even if it has no result of the test: then xb proves nothing for the job that failed. A vendor may run
+ * experiments in a separate workflow, in which the change has no job: then it is the only job with xb's name. NULL: xb is
+ * new, and may repeat any job. */
 #define WORKFLOW_OF_XB                                                                                                 \
 	"CASE WHEN EXISTS (SELECT 1" XO_HERE " AND xo.name = xb.name"                                                  \
 	"  AND xo.workflow = xb.workflow) THEN xb.workflow"                                                            \
@@ -170,8 +170,8 @@ enum {
 	F(S, TIME, ended_ms, NULL, "ended_ms", "")
 RECORD_LOCAL(experiment_run, EXPERIMENT_RUN_RECORD)
 
-/* One result of one of its tests. xr is a row of `result`, or of `verdict` if a job without tests is the test. The key is the
- * trace, which only `result` has. */
+/* One result of one of its tests. xr is a row of `result`, or of `verdict` if a job without tests is the test. The key is
+ * the trace, which only `result` has. */
 #define EXPERIMENT_RESULT_RECORD(F, S)                                                                                 \
 	F(S, ID, test_id, NULL, "xt.test_id", "")                                                                      \
 	F(S, TEST_STATUS, status, NULL, "xr.status", "")                                                               \
@@ -214,9 +214,9 @@ static void add_experiment_result(const struct attribution_case *c, struct rows 
 	*ARRAY_PUSH(l->at, l->n) = result;
 }
 
-/* The results of its tests, with the job of the change that each repeats. On the head they are of the current attempts. On the base
- * they are of all attempts, because a test that was green there in one of them excuses nothing. The results of a request that was
- * cancelled for a first run do not count. */
+/* The results of its tests, with the job of the change that each repeats. On the head they are of the current attempts. On
+ * the base they are of all attempts, because a test that was green there in one of them excuses nothing. The results of a
+ * request that was cancelled for a first run do not count. */
 #define EXPERIMENT_RESULTS                                                                                             \
 	RECORD_QUERY_BY("xr.trace", EXPERIMENT_RESULT_RECORD,                                                          \
 	    "FROM experiment xe CROSS JOIN experiment_test xt ON xt.experiment_id = xe.id"                             \
@@ -273,8 +273,8 @@ static bool crash_moved_in_experiment(const struct experiment_results *l, const 
 	return l->n_reds == REDS_MAX;
 }
 
-/* At most one current job of the runner has a result of the test here. Only then do new jobs prove something: with more jobs it is
- * not known which of them a new job repeats. */
+/* At most one current job of the runner has a result of the test here. Only then do new jobs prove something: with more
+ * jobs it is not known which of them a new job repeats. */
 static bool is_in_one_job(const struct attribution_case *c, const char *runner, int64_t test_id)
 {
 	return db_int(c->d, 0,
@@ -285,8 +285,9 @@ static bool is_in_one_job(const struct attribution_case *c, const char *runner, 
 		   V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(test_id), V_TEXT(runner)) <= 1;
 }
 
-/* The results in the job that repeats the failed one have to agree with those in new jobs, which may repeat it. If a vendor ran the
- * test only in new jobs, they count if the test runs in one job of this runner here. False: they prove nothing for this failure. */
+/* The results in the job that repeats the failed one have to agree with those in new jobs, which may repeat it. If a vendor
+ * ran the test only in new jobs, they count if the test runs in one job of this runner here. False: they prove nothing for
+ * this failure. */
 static bool see_in_experiment(
     const struct attribution_case *c, const struct experiment_results *l, struct red_failure *f)
 {
@@ -372,9 +373,9 @@ static void note_experiments(struct attribution_case *c, struct rows *r)
 	RECORDS_RELEASE(experiment_run, list, n);
 }
 
-/* Experiments can show more if the runner accepts them, unless one that the rules requested ended without a result for this change:
- * then Outpost requests no further one, and the cause stays undecided. A `stress` and an experiment that waited for a good machine
- * do not change that. */
+/* Experiments can show more if the runner accepts them, unless one that the rules requested ended without a result for this
+ * change: then Outpost requests no further one, and the cause stays undecided. A `stress` and an experiment that waited for
+ * a good machine do not change that. */
 void fact_takes_experiments(struct attribution_case *c)
 {
 	struct {
@@ -404,8 +405,8 @@ void fact_takes_experiments(struct attribution_case *c)
 	free(runners);
 }
 
-/* The experiments with a test that is red here, oldest first. Each test and cause has its own limit, so that many rounds of a
- * `stress`, or many other tests on the same merge base, do not displace an outcome. ?2: the accelerator. */
+/* The experiments with a test that is red here, oldest first. Each test and cause has its own limit, so that many rounds of
+ * a `stress`, or many other tests on the same merge base, do not displace an outcome. ?2: the accelerator. */
 #define NEWEST_OF_EACH_TEST(is_here, which)                                                                            \
 	RECORD_QUERY_DISTINCT(EXPERIMENT_RUN_RECORD,                                                                   \
 	    "FROM (SELECT e.id, e.runner, e.sha, " is_here " AS is_here, e.side, e.started_ms,"                        \

@@ -29,8 +29,8 @@ enum {
  * (verdicts.c). If its accelerator has other dispatches of the change, the run consists of these and ends with the last of
  * them. If all dispatches were cancelled there is no run, because nothing is known of the accelerator then.
  *
- * RETIRED leaves the run and the evidence of other changes as they are until the results of the new round come. SELF_REPORTED
- * cells are not attributed: such a run is evidence for nothing. */
+ * RETIRED leaves the run and the evidence of other changes as they are until the results of the new round come.
+ * SELF_REPORTED cells are not attributed: such a run is evidence for nothing. */
 static const unsigned STEPS[N_CELLS_CAUSES] = {
     [CELLS_JOB_STARTED] = RUN | COMMENT,
     [CELLS_JOB_COMPLETED] = ALL | COMMENT,

@@ -2,16 +2,16 @@
  *
  *   the cells (verdict) of one accelerator in one change, and the cause of each failure
  *   the changes that are attributed again soon (attribution_due)
- *   the run with its suites and days, or a periodic run's history; the red episode; the accelerator's health; the tests of a
- *   platform
+ *   the run with its suites and days, or a periodic run's history; the red episode; the accelerator's health; the tests of
+ *   a platform
  *   the experiments that would help to decide the red cells (experiments/experiments.h)
  *   the comment and the check runs of the pull requests (outbox), and the pages to refresh
  *
  * For a change of kind `experiment` it derives only the cells. The experiment ends with its dispatch, and then the change
  * that it explains is attributed again.
  *
- * Each operation that changes a fact calls cells_moved() with the cause. The table in cells_moved.c lists the steps for each
- * cause. tests/lint/callers.sh checks that no other file takes these steps.
+ * Each operation that changes a fact calls cells_moved() with the cause. The table in cells_moved.c lists the steps for
+ * each cause. tests/lint/callers.sh checks that no other file takes these steps.
  *
  * Thread: the writer, inside a transaction. Ownership: all arguments are borrowed. */
 #pragma once
@@ -48,8 +48,8 @@ enum cells_cause {
 	CELLS_BASE_FOUND,    /* GitHub has named the change's merge base */
 	CELLS_LOOKED_AGAIN,  /* the change was due, and is attributed with the facts in the database */
 	CELLS_EVIDENCE_CAME, /* the same, and GitHub has named new facts of the change */
-	/* The change was closed, superseded or opened again; members revoked its release; its pull request stopped or started to
-	 * select the accelerator. */
+	/* The change was closed, superseded or opened again; members revoked its release; its pull request stopped or
+	 * started to select the accelerator. */
 	CELLS_CHANGE_SETTLED,
 	CELLS_EXPERIMENT_MOVED, /* an experiment that explains the change ended, or may have to */
 	CELLS_BASE_TESTED,    /* an experiment of another change on its merge base ended: it may have waited for this */
@@ -67,7 +67,7 @@ bool cells_moved(struct txn *d, int64_t change_id, const char *accelerator, enum
 void cells_moved_each(
     struct txn *d, struct rows *changes, const char *accelerator, enum cells_cause cause, int64_t now_ms);
 
-/* The same for CELLS_JOB_COMPLETED and CELLS_SELF_REPORTED of a job that replaces no other attempt: it adds the job's cells to
- * the others. The result is the same as that of a rebuild, in a time that does not grow with the jobs of the change. */
+/* The same for CELLS_JOB_COMPLETED and CELLS_SELF_REPORTED of a job that replaces no other attempt: it adds the job's cells
+ * to the others. The result is the same as that of a rebuild, in a time that does not grow with the jobs of the change. */
 bool cells_job_added(
     struct txn *d, int64_t change_id, const char *accelerator, enum cells_cause cause, int64_t job_id, int64_t now_ms);

@@ -19,14 +19,15 @@
 	F(S, INT, n_matches, NULL, "n_matches", "Changes with a cell that it explained.")
 struct known_issue {
 	RECORD_MEMBERS(KNOWN_ISSUE_RECORD)
-	/* It explains a red cell of an open change, or did so in the last KNOWN_RECENT_MS. Set by store_list_known() only. */
+	/* It explains a red cell of an open change, or did so in the last KNOWN_RECENT_MS. Set by store_list_known()
+	 * only. */
 	bool is_used;
 };
 RECORD_DECLARE(known_issue);
 #define KNOWN_RECENT_MS (INT64_C(7) * 24 * 3600 * 1000)
 
-/* Each of these operations makes changes due for attribution: open changes, and pushes of the last KNOWN_RECENT_MS, with a red
- * cell that the issue matches; the newest KNOWN_DUE_MAX of them. */
+/* Each of these operations makes changes due for attribution: open changes, and pushes of the last KNOWN_RECENT_MS, with a
+ * red cell that the issue matches; the newest KNOWN_DUE_MAX of them. */
 enum { KNOWN_DUE_MAX = 2000 };
 struct add_known {
 	struct store_op op;

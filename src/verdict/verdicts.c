@@ -20,8 +20,8 @@ struct cell {
 	bool is_late;
 };
 
-/* The dispatch of job j was cancelled before the job ended. Outpost ends a machine's job then, and a vendor's job may run on and
- * report; neither is a result of the change. */
+/* The dispatch of job j was cancelled before the job ended. Outpost ends a machine's job then, and a vendor's job may run
+ * on and report; neither is a result of the change. */
 #define ENDED_AFTER_CALL_OFF                                                                                           \
 	" EXISTS (SELECT 1 FROM dispatch x WHERE x.id = j.dispatch_id"                                                 \
 	"  AND x.accelerator = j.accelerator AND x.runner = j.runner"                                                  \
@@ -144,8 +144,8 @@ static bool verdicts_are_of_retries(const struct view *d, int64_t change_id, con
 	    V_INT(change_id), V_TEXT(accelerator), V_INT(ATTEMPTS_BACK_MAX));
 }
 
-/* Adds cells for tests that failed and that the retry does not report, because otherwise the job would become green. An ERROR
- * may disappear: the error of a file that cannot be collected has a name only while it exists. */
+/* Adds cells for tests that failed and that the retry does not report, because otherwise the job would become green. An
+ * ERROR may disappear: the error of a file that cannot be collected has a name only while it exists. */
 static void put_unnamed_by_retries(struct txn *d, int64_t change_id, const char *accelerator)
 {
 	if (!verdicts_are_of_retries(d->view, change_id, accelerator))

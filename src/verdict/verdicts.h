@@ -1,5 +1,6 @@
-/* Verdicts: the current cell of each (change, accelerator, test), a materialised view of the results of the current jobs and of
- * the states of the dispatches. Also the failures that attribution remembers, and the tests that an accelerator does not support.
+/* Verdicts: the current cell of each (change, accelerator, test), a materialised view of the results of the current jobs
+ * and of the states of the dispatches. Also the failures that attribution remembers, and the tests that an accelerator does
+ * not support.
  *
  * Thread: the writer, inside a transaction. Ownership: all arguments are borrowed. */
 #pragma once
@@ -23,7 +24,8 @@ char *job_outcome_text(const struct job_outcome *o);
 
 /* Makes all cells of one accelerator again, from its current jobs and dispatches. */
 void verdicts_rebuild(struct txn *d, int64_t change_id, const char *accelerator);
-/* Adds the cells of a job that has just completed and replaces no other attempt. The result is that of verdicts_rebuild(). */
+/* Adds the cells of a job that has just completed and replaces no other attempt. The result is that of
+ * verdicts_rebuild(). */
 void verdicts_add_job(struct txn *d, int64_t change_id, const char *accelerator, int64_t job_id);
 
 /* The id of a (suite, name, dtype), made when it is new. dtype NULL: none. */
@@ -34,8 +36,8 @@ int64_t test_id_of(struct txn *d, const char *suite, const char *name, const cha
 /* The last step of verdicts_rebuild() and verdicts_add_job(). */
 void skips_apply(struct txn *d, int64_t change_id, const char *accelerator);
 
-/* accelerator.skip was `before` (a JSON array). Makes the cells again of the newest SKIPS_CHANGES_MAX open changes that have a
- * test which was added or removed; other changes follow with their next report. */
+/* accelerator.skip was `before` (a JSON array). Makes the cells again of the newest SKIPS_CHANGES_MAX open changes that
+ * have a test which was added or removed; other changes follow with their next report. */
 enum { SKIPS_CHANGES_MAX = 100 };
 void skips_changed(struct txn *d, const char *accelerator, const char *before, int64_t now_ms);
 
