@@ -124,14 +124,12 @@ void rerunners_release(struct rerunner *list, size_t n);
 /* The red cells v of change ?1 on accelerator ?2 whose test is red in a job j of dispatch ?3, too: its runner ?4 may decide
  * them. The cell of a whole job is not a test, so a runner that runs named tests (?5) cannot run it. */
 #define RED_JOBS                                                                                                       \
-	" FROM job j WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"                               \
-	" AND j.dispatch_id = ?3 AND j.runner = ?4 AND j.digest IS NOT NULL"                                           \
-	" AND " TEST_IS_RED_IN_JOB(                                                                                    \
+	" FROM job j WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1 AND j.dispatch_id = ?3"        \
+	" AND j.runner = ?4 AND j.digest IS NOT NULL AND " TEST_IS_RED_IN_JOB(                                         \
 	    "v.test_id", "v.job_id") " AND NOT (?5 <> 0 AND t.suite = j.workflow AND t.name = j.name)"
 #define UNDECIDED                                                                                                      \
-	" FROM verdict v CROSS JOIN test t ON t.id = v.test_id"                                                        \
-	" WHERE v.change_id = ?1 AND v.accelerator = ?2 AND v.attribution IS NOT NULL"                                 \
-	" AND v.needs <> 0 AND EXISTS (SELECT 1" RED_JOBS ")"
+	" FROM verdict v CROSS JOIN test t ON t.id = v.test_id WHERE v.change_id = ?1 AND v.accelerator = ?2"          \
+	" AND v.attribution IS NOT NULL AND v.needs <> 0 AND EXISTS (SELECT 1" RED_JOBS ")"
 
 /* Since when a first run of a runner in a vendor's CI waits for its first job: when its request left, or now. 0: none
  * waits. */

@@ -128,9 +128,8 @@ static void read_undecided(
 	bool is_after_head =
 	    n_both <= BOTH_SIDES_MAX ||
 	    db_has(v->d,
-		"SELECT 1 FROM experiment WHERE change_id = ?1 AND accelerator = ?2"
-		" AND dispatch_id = ?3 AND runner = ?4 AND side = 'head'"
-		" AND cause = 'auto' AND state = " EXPERIMENT_SQL_DONE " LIMIT 1",
+		"SELECT 1 FROM experiment WHERE change_id = ?1 AND accelerator = ?2 AND dispatch_id = ?3"
+		" AND runner = ?4 AND side = 'head' AND cause = 'auto' AND state = " EXPERIMENT_SQL_DONE " LIMIT 1",
 		V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->dispatch_id), V_TEXT(u->runner));
 	struct rows *r =
 	    db_rows(v->d, RECORD_SELECT(UNDECIDED_RECORD) UNDECIDED " ORDER BY v.needs & 4, v.test_id LIMIT ?6",
@@ -158,11 +157,9 @@ static void read_undecided(
 
 /* No more of the tests of experiment e that waited for a good machine passed than failed. */
 #define HAD_BAD_MACHINE                                                                                                \
-	"(SELECT COALESCE(SUM(v.status = 'PASS'), 0)"                                                                  \
-	" <= COALESCE(SUM(v.status IN ('FAIL', 'ERROR')), 0) FROM experiment_test t"                                   \
-	" LEFT JOIN verdict v ON v.change_id = e.run_change_id"                                                        \
-	" AND v.accelerator = e.accelerator AND v.test_id = t.test_id"                                                 \
-	" WHERE t.experiment_id = e.id AND t.waits = 1)"
+	"(SELECT COALESCE(SUM(v.status = 'PASS'), 0) <= COALESCE(SUM(v.status IN ('FAIL', 'ERROR')), 0)"               \
+	" FROM experiment_test t LEFT JOIN verdict v ON v.change_id = e.run_change_id"                                 \
+	" AND v.accelerator = e.accelerator AND v.test_id = t.test_id WHERE t.experiment_id = e.id AND t.waits = 1)"
 #define HAS_WAITED "EXISTS (SELECT 1 FROM experiment_test t WHERE t.experiment_id = e.id AND t.waits = 1)"
 
 #define MACHINE_TRY_RECORD(F, S)                                                                                       \
@@ -314,9 +311,8 @@ static const char *why_experiment_ends(const struct review *v, const struct reru
 	if (!u) {
 		int64_t takes = db_int(v->d, -1,
 		    "SELECT CASE WHEN " RUNNER_TAKES_EXPERIMENTS
-		    " THEN 1 ELSE 0 END FROM runner r CROSS JOIN accelerator a"
-		    " ON a.name = r.accelerator WHERE r.accelerator = ?1 AND r.name = ?2"
-		    " AND r.is_gone = 0 AND a.is_gone = 0",
+		    " THEN 1 ELSE 0 END FROM runner r CROSS JOIN accelerator a ON a.name = r.accelerator"
+		    " WHERE r.accelerator = ?1 AND r.name = ?2 AND r.is_gone = 0 AND a.is_gone = 0",
 		    V_TEXT(e->accelerator), V_TEXT(e->runner));
 
 		return takes < 0 ? "its runner is not registered any more"
@@ -434,8 +430,7 @@ bool experiments_review(struct txn *d, int64_t change_id, const char *accelerato
 		" AND attribution IS NOT NULL AND needs <> 0 LIMIT 1",
 		V_INT(change_id), V_TEXT(accelerator)) &&
 	    !db_has(d,
-		"SELECT 1 FROM experiment WHERE change_id = ?1 AND accelerator = ?2"
-		" AND " EXPERIMENT_IS_OPEN " LIMIT 1",
+		"SELECT 1 FROM experiment WHERE change_id = ?1 AND accelerator = ?2 AND " EXPERIMENT_IS_OPEN " LIMIT 1",
 		V_INT(change_id), V_TEXT(accelerator)))
 		return false;
 	list = rerunners_of(d->view, change_id, accelerator, &n);

@@ -31,15 +31,13 @@ struct stored_lease;
 #define EXPERIMENT_EVENT "experiment"
 /* Of a row r of `runner` and a row a of its `accelerator`: experiments can run there. */
 #define RUNNER_TAKES_EXPERIMENTS                                                                                       \
-	"r.is_gone = 0 AND r.reruns <> 'none' AND a.is_gone = 0 AND a.level > 1"                                       \
-	" AND a.experiment_share > 0"
+	"r.is_gone = 0 AND r.reruns <> 'none' AND a.is_gone = 0 AND a.level > 1 AND a.experiment_share > 0"
 
 /* The time that the jobs of `experiment e` took, ?3: now. A job that never ended took no longer than its experiment, and a
  * job of which only the end was reported began with it. */
 #define EXPERIMENT_SPENT_MS                                                                                            \
-	"COALESCE((SELECT SUM(MAX(COALESCE(j.completed_ms, CASE WHEN e.state "                                         \
-	"= " EXPERIMENT_SQL_STARTED " AND j.is_current = 1 THEN ?3 ELSE e.ended_ms END) - COALESCE(j.started_ms, "     \
-	"e.started_ms), 0))"                                                                                           \
+	"COALESCE((SELECT SUM(MAX(COALESCE(j.completed_ms, CASE WHEN e.state = " EXPERIMENT_SQL_STARTED                \
+	" AND j.is_current = 1 THEN ?3 ELSE e.ended_ms END) - COALESCE(j.started_ms, e.started_ms), 0))"               \
 	" FROM job j WHERE j.change_id = e.run_change_id), 0)"
 
 /* The request to the runner, by the dispatch that carries it. False: that dispatch is not of an experiment. A reader may
@@ -111,8 +109,8 @@ RECORD_DECLARE(experiment_ends);
 struct experiment_ends experiment_ends_read(const struct view *d, const char *accelerator, int64_t now_ms);
 
 #define N_EXPERIMENTS_IN(state_)                                                                                       \
-	"(SELECT COUNT(*) FROM experiment e WHERE e.accelerator = a.name"                                              \
-	" AND e." EXPERIMENT_IS_OPEN " AND e.state = " state_ ")"
+	"(SELECT COUNT(*) FROM experiment e WHERE e.accelerator = a.name AND e." EXPERIMENT_IS_OPEN                    \
+	" AND e.state = " state_ ")"
 #define EXPERIMENT_USE_RECORD(F, S)                                                                                    \
 	F(S, TEXT, name, NULL, "a.name", "")                                                                           \
 	F(S, INT, n_planned, NULL, N_EXPERIMENTS_IN(EXPERIMENT_SQL_PLANNED), "")                                       \

@@ -33,15 +33,12 @@ static const int64_t FREE_MS[] = {INT64_C(30) * 60 * 1000, INT64_C(4) * 3600 * 1
 /* The time of the jobs j of a dispatch i. A vendor may report only the end of a job, or never its end: then the time is
  * that of the dispatch. Only such a job reads the row of the dispatch, because each row is on another page of the
  * database. */
-#define OF_ITS_DISPATCH                                                                                                \
-	" FROM dispatch x WHERE x.id = i.id AND x.accelerator = i.accelerator AND x.runner = "                         \
-	"i.runner"
+#define OF_ITS_DISPATCH " FROM dispatch x WHERE x.id = i.id AND x.accelerator = i.accelerator AND x.runner = i.runner"
 #define SUM_OF_JOBS                                                                                                    \
 	"SELECT SUM(MAX(COALESCE(j.completed_ms, (SELECT x.finished_ms" OF_ITS_DISPATCH "), ?3)"                       \
 	" - COALESCE(j.started_ms, (SELECT x.sent_ms" OF_ITS_DISPATCH "), i.created_ms), 0))"
 #define ITS_JOBS                                                                                                       \
-	" CROSS JOIN job j ON j.change_id = i.change_id AND j.dispatch_id = i.id"                                      \
-	" AND j.accelerator = i.accelerator"
+	" CROSS JOIN job j ON j.change_id = i.change_id AND j.dispatch_id = i.id AND j.accelerator = i.accelerator"
 
 /* The time of a run of named tests is not known before it ends. A whole run takes as long as the run that it explains, and
  * counts with that time from its start. */
@@ -158,9 +155,8 @@ static void begin_experiment(struct txn *d, struct experiment *e, const struct s
 		e->expires_ms = until_ms;
 	if (!e->run_change_id)
 		e->run_change_id = db_exec_int(d, 0,
-		    "INSERT INTO change (kind, repository, repository_key, head_sha, ref, state,"
-		    " created_ms, active_ms, experiment_id)"
-		    " SELECT 'experiment', repository, repository_key, ?2, ?3, 'open', ?4, ?4, ?5"
+		    "INSERT INTO change (kind, repository, repository_key, head_sha, ref, state, created_ms, active_ms,"
+		    " experiment_id) SELECT 'experiment', repository, repository_key, ?2, ?3, 'open', ?4, ?4, ?5"
 		    " FROM change WHERE id = ?1 RETURNING id",
 		    V_INT(e->change_id), V_TEXT(e->sha), V_TEXT(ref), V_INT(now_ms), V_INT(e->id));
 	uuid_new(guid);
@@ -185,9 +181,8 @@ static bool is_runner_idle(const struct view *d, const struct experiment *e, enu
 		     V_TEXT(e->accelerator), V_TEXT(e->runner)))
 		n_max = AT_ONCE_WHOLE;
 	if (db_int(d, 0,
-		"SELECT COUNT(*) FROM experiment WHERE accelerator = ?1 AND runner = ?2"
-		" AND " EXPERIMENT_IS_OPEN " AND state = " EXPERIMENT_SQL_STARTED
-		" AND CASE cause WHEN 'stress' THEN 1 ELSE 0 END = ?3",
+		"SELECT COUNT(*) FROM experiment WHERE accelerator = ?1 AND runner = ?2 AND " EXPERIMENT_IS_OPEN
+		" AND state = " EXPERIMENT_SQL_STARTED " AND CASE cause WHEN 'stress' THEN 1 ELSE 0 END = ?3",
 		V_TEXT(e->accelerator), V_TEXT(e->runner), V_INT(e->is_stress)) >= n_max)
 		return false;
 	return kind == RUNNER_PULL || !experiments_first_run_waits_ms(d, e->accelerator, e->runner, now_ms);

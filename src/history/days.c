@@ -75,15 +75,13 @@ int64_t percentile(const struct times *t, size_t percent)
 
 /* If a test is reported twice, the later number counts. A late report does not replace a newer number. */
 #define PUT_NUMBERS                                                                                                    \
-	"INSERT INTO number_day (accelerator, test_id, unit, day, at_ms, value, change_id,"                            \
-	" head_sha, job_id) SELECT j.accelerator, r.test_id, COALESCE(r.unit, ''),"                                    \
-	" ?2 / 86400000, ?2, r.number, c.id, c.head_sha, j.id FROM job j"                                              \
-	" JOIN change c ON c.id = j.change_id JOIN result r ON r.job_id = j.id"                                        \
-	" WHERE j.id = ?1 AND j.is_current = 1 AND c.kind IN ('push', 'nightly')"                                      \
-	" AND r.number IS NOT NULL ORDER BY r.ordinal"                                                                 \
-	" ON CONFLICT (accelerator, test_id, unit, day) DO UPDATE SET at_ms = excluded.at_ms,"                         \
-	" value = excluded.value, change_id = excluded.change_id, head_sha = excluded.head_sha,"                       \
-	" job_id = excluded.job_id WHERE excluded.at_ms >= number_day.at_ms"
+	"INSERT INTO number_day (accelerator, test_id, unit, day, at_ms, value, change_id, head_sha, job_id)"          \
+	" SELECT j.accelerator, r.test_id, COALESCE(r.unit, ''), ?2 / 86400000, ?2, r.number, c.id, c.head_sha, j.id"  \
+	" FROM job j JOIN change c ON c.id = j.change_id JOIN result r ON r.job_id = j.id WHERE j.id = ?1"             \
+	" AND j.is_current = 1 AND c.kind IN ('push', 'nightly') AND r.number IS NOT NULL ORDER BY r.ordinal"          \
+	" ON CONFLICT (accelerator, test_id, unit, day) DO UPDATE SET at_ms = excluded.at_ms, value = excluded.value," \
+	" change_id = excluded.change_id, head_sha = excluded.head_sha, job_id = excluded.job_id"                      \
+	" WHERE excluded.at_ms >= number_day.at_ms"
 
 void number_days_note(struct txn *d, int64_t job_id, const struct test_result *tests, size_t n, int64_t now_ms)
 {
@@ -155,9 +153,8 @@ static void day_put(struct txn *d, const char *accelerator, int64_t day)
 		return;
 	db_exec(d, "DELETE FROM day WHERE accelerator = ?1 AND day = ?2", V_TEXT(accelerator), V_INT(day));
 	db_exec(d,
-	    "INSERT INTO day (accelerator, day, n_runs, n_green, n_fail, n_error, n_miss, n_pass,"
-	    " n_done, n_skip, n_flaky, n_dispatches, n_met) SELECT ?1, ?2,"
-	    " SUM(is_push <> 0 AND outcome <> '" RUN_NOTHING "'),"
+	    "INSERT INTO day (accelerator, day, n_runs, n_green, n_fail, n_error, n_miss, n_pass, n_done, n_skip,"
+	    " n_flaky, n_dispatches, n_met) SELECT ?1, ?2, SUM(is_push <> 0 AND outcome <> '" RUN_NOTHING "'),"
 	    " SUM(is_push <> 0 AND outcome = '" RUN_GREEN "'), SUM(n_fail), SUM(n_error), SUM(n_miss),"
 	    " SUM(n_pass), SUM(n_done), SUM(n_skip), SUM(n_flaky), SUM(n_dispatches), SUM(n_met) FROM run"
 	    " WHERE accelerator = ?1 AND ended_ms >= ?3 AND ended_ms < ?4 HAVING COUNT(*) > 0",

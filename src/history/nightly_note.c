@@ -137,15 +137,14 @@ static void put_day(struct txn *d, int64_t change_id, const char *accelerator, c
 	const struct buf *cells = cell_packer_end(&p->cells);
 
 	db_exec(d,
-	    "INSERT INTO history_run (accelerator, day, run_id, change_id, at_ms, repository,"
-	    " upstream_sha, source_url, source_sha, is_self_report, is_judged, jobs, job_keys,"
-	    " cells) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
-	    " ON CONFLICT (accelerator, day) DO UPDATE SET run_id = excluded.run_id,"
-	    " change_id = excluded.change_id, at_ms = excluded.at_ms,"
-	    " repository = excluded.repository, upstream_sha = excluded.upstream_sha,"
-	    " source_url = excluded.source_url, source_sha = excluded.source_sha,"
-	    " is_self_report = excluded.is_self_report, is_judged = excluded.is_judged,"
-	    " jobs = excluded.jobs, job_keys = excluded.job_keys, cells = excluded.cells",
+	    "INSERT INTO history_run (accelerator, day, run_id, change_id, at_ms, repository, upstream_sha, source_url,"
+	    " source_sha, is_self_report, is_judged, jobs, job_keys, cells)"
+	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT (accelerator, day)"
+	    " DO UPDATE SET run_id = excluded.run_id, change_id = excluded.change_id, at_ms = excluded.at_ms,"
+	    " repository = excluded.repository, upstream_sha = excluded.upstream_sha, source_url = excluded.source_url,"
+	    " source_sha = excluded.source_sha, is_self_report = excluded.is_self_report,"
+	    " is_judged = excluded.is_judged, jobs = excluded.jobs, job_keys = excluded.job_keys,"
+	    " cells = excluded.cells",
 	    V_TEXT(accelerator), V_INT(day_of(run->at_ms)), V_INT(run->id), V_INT(change_id), V_INT(run->at_ms),
 	    V_TEXT(run->repository), V_TEXT(run->upstream_sha), V_TEXT(run->source_url), V_TEXT(run->source_sha),
 	    V_INT(run->is_self_report), V_INT(is_judged), V_TEXT(buf_str(&p->jobs)), V_TEXT(buf_str(&p->keys)),

@@ -236,9 +236,7 @@ bool red_episodes_drop(struct txn *d, int64_t before_ms, int limit)
 RECORD_DEFINE(red_episode, RED_EPISODE_RECORD);
 
 /* On a branch, FLAKY and KNOWN failures do not count (history/run_note.c). */
-#define IS_BROKEN                                                                                                      \
-	" v.change_id = ?1 AND v.accelerator = ?2"                                                                     \
-	" AND v.attribution IN ('NEW', 'BASE', 'UNCLASSIFIED')"
+#define IS_BROKEN " v.change_id = ?1 AND v.accelerator = ?2 AND v.attribution IN ('NEW', 'BASE', 'UNCLASSIFIED')"
 
 char **red_tests(const struct view *d, int64_t change_id, const char *accelerator)
 {
@@ -251,8 +249,8 @@ char **red_tests(const struct view *d, int64_t change_id, const char *accelerato
 bool red_tests_are_silence(const struct view *d, int64_t change_id, const char *accelerator)
 {
 	return db_has(d,
-	    "SELECT 1 FROM (SELECT COUNT(*) AS n, COUNT(v.job_id) AS n_with_job FROM verdict v"
-	    " WHERE" IS_BROKEN ") red WHERE n > 0 AND n_with_job = 0",
+	    "SELECT 1 FROM (SELECT COUNT(*) AS n, COUNT(v.job_id) AS n_with_job FROM verdict v WHERE" IS_BROKEN
+	    ") red WHERE n > 0 AND n_with_job = 0",
 	    V_INT(change_id), V_TEXT(accelerator));
 }
 
@@ -298,8 +296,8 @@ static int note_red_episode_run(struct store_op *op, struct txn *d)
 
 	if (!db_exec(d,
 		"UPDATE red_episode SET issue_number = COALESCE(?2, issue_number),"
-		" issue_repository = COALESCE(?3, issue_repository),"
-		" told_ms = COALESCE(?4, told_ms), reminded_ms = COALESCE(?5, reminded_ms),"
+		" issue_repository = COALESCE(?3, issue_repository), told_ms = COALESCE(?4, told_ms),"
+		" reminded_ms = COALESCE(?5, reminded_ms),"
 		" overdue_ms = COALESCE(?6, overdue_ms) WHERE id = ?1",
 		V_INT(o->id), V_INT_OR_NULL(o->issue_number), V_TEXT(o->issue_repository), V_INT_OR_NULL(o->told_ms),
 		V_INT_OR_NULL(o->reminded_ms), V_INT_OR_NULL(o->overdue_ms)))

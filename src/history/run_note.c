@@ -88,10 +88,9 @@ static bool put_noted_run(struct txn *d, int64_t change_id, const char *accelera
 	int64_t before_ms;
 
 	if (db_has(d,
-		"SELECT 1 FROM run WHERE change_id = ?1 AND accelerator = ?2 AND ended_ms = ?3"
-		" AND outcome = ?4 AND n_dispatches = ?5 AND n_met = ?6 AND n_fail = ?7"
-		" AND n_error = ?8 AND n_miss = ?9 AND n_pass = ?10 AND n_done = ?11"
-		" AND n_skip = ?12 AND n_flaky = ?13",
+		"SELECT 1 FROM run WHERE change_id = ?1 AND accelerator = ?2 AND ended_ms = ?3 AND outcome = ?4"
+		" AND n_dispatches = ?5 AND n_met = ?6 AND n_fail = ?7 AND n_error = ?8 AND n_miss = ?9"
+		" AND n_pass = ?10 AND n_done = ?11 AND n_skip = ?12 AND n_flaky = ?13",
 		V_INT(change_id), V_TEXT(accelerator), V_INT(r->ended_ms), V_TEXT(r->outcome), V_INT(r->n_dispatches),
 		V_INT(r->n_met), V_INT(n[TEST_FAIL]), V_INT(n[TEST_ERROR]), V_INT(n[TEST_MISS]), V_INT(n[TEST_PASS]),
 		V_INT(n[TEST_DONE]), V_INT(n[TEST_SKIP]), V_INT(r->cells.n_flaky)))
@@ -225,14 +224,13 @@ struct cell_counts run_suites_put(struct txn *d, int64_t change_id, const char *
 	for (const struct suite *s = l.at; s < l.at + l.n; s++) {
 		/* A vendor may have a suite with the name RUN_SUITES_OTHERS: both are added up. */
 		db_exec(d,
-		    "INSERT INTO run_suite (change_id, accelerator, suite, status, n_fail, n_error,"
-		    " n_miss, n_pass, n_done, n_skip, n_broken, job_id)"
-		    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
-		    " ON CONFLICT (change_id, accelerator, suite) DO UPDATE SET"
-		    " n_fail = run_suite.n_fail + excluded.n_fail, n_error = run_suite.n_error + excluded.n_error,"
-		    " n_miss = run_suite.n_miss + excluded.n_miss, n_pass = run_suite.n_pass + excluded.n_pass,"
-		    " n_done = run_suite.n_done + excluded.n_done, n_skip = run_suite.n_skip + excluded.n_skip,"
-		    " n_broken = run_suite.n_broken + excluded.n_broken",
+		    "INSERT INTO run_suite (change_id, accelerator, suite, status, n_fail, n_error, n_miss, n_pass,"
+		    " n_done, n_skip, n_broken, job_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+		    " ON CONFLICT (change_id, accelerator, suite)"
+		    " DO UPDATE SET n_fail = run_suite.n_fail + excluded.n_fail,"
+		    " n_error = run_suite.n_error + excluded.n_error, n_miss = run_suite.n_miss + excluded.n_miss,"
+		    " n_pass = run_suite.n_pass + excluded.n_pass, n_done = run_suite.n_done + excluded.n_done,"
+		    " n_skip = run_suite.n_skip + excluded.n_skip, n_broken = run_suite.n_broken + excluded.n_broken",
 		    V_INT(change_id), V_TEXT(accelerator), V_TEXT(s->name), V_TEXT(test_status_name(s->worst)),
 		    V_INT(s->by_status[TEST_FAIL]), V_INT(s->by_status[TEST_ERROR]), V_INT(s->by_status[TEST_MISS]),
 		    V_INT(s->by_status[TEST_PASS]), V_INT(s->by_status[TEST_DONE]), V_INT(s->by_status[TEST_SKIP]),
@@ -271,9 +269,8 @@ struct samples {
 static void read_samples(const struct view *d, const char *accelerator, struct samples *s)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY(SAMPLE_RECORD, "FROM run r JOIN change c ON c.id = r.change_id"
-					" WHERE r.accelerator = ?1 AND r.outcome <> ?2"
-					" ORDER BY r.ended_ms DESC, r.change_id DESC LIMIT ?3"),
+	    RECORD_QUERY(SAMPLE_RECORD, "FROM run r JOIN change c ON c.id = r.change_id WHERE r.accelerator = ?1"
+					" AND r.outcome <> ?2 ORDER BY r.ended_ms DESC, r.change_id DESC LIMIT ?3"),
 	    V_TEXT(accelerator), V_TEXT(RUN_NOTHING), V_INT(RUNS_MAX));
 
 	while (s->n < HEALTH_LOOKS_AT && rows_next(r)) {
@@ -305,9 +302,8 @@ static bool is_shared(const struct view *d, const char *accelerator, const struc
 	    V_INT(s->at[i].change_id), V_TEXT(accelerator), V_INT(CELLS_MAX));
 	while (!is_found && rows_next(r))
 		is_found = db_int(d, 0,
-			       "SELECT COUNT(DISTINCT c.author) FROM verdict v"
-			       " JOIN change c ON c.id = v.change_id WHERE v.accelerator = ?1"
-			       " AND v.test_id = ?2 AND v.change_id >= ?3"
+			       "SELECT COUNT(DISTINCT c.author) FROM verdict v JOIN change c ON c.id = v.change_id"
+			       " WHERE v.accelerator = ?1 AND v.test_id = ?2 AND v.change_id >= ?3"
 			       " AND v.attribution IS NOT NULL AND c.kind = 'pull_request' AND c.author <> ?4",
 			       V_TEXT(accelerator), V_INT(rows_key_number(r)), V_INT(oldest),
 			       V_TEXT(s->at[i].author ? s->at[i].author : "")) >= SHARED_BY_MIN;
@@ -342,9 +338,8 @@ static void health_note(struct txn *d, const char *accelerator, int64_t now_ms)
 	    LOG_S("accelerator", accelerator), LOG_I("looked_at", (int64_t)s.n));
 	cells_moved_each(d,
 	    db_rows(d,
-		"SELECT x.change_id FROM dispatch x JOIN change c ON c.id = x.change_id"
-		" WHERE x.accelerator = ?1 AND x.created_ms >= ?2 AND x.number > 0"
-		" AND x.is_current = 1 AND c.state = 'open'"
+		"SELECT x.change_id FROM dispatch x JOIN change c ON c.id = x.change_id WHERE x.accelerator = ?1"
+		" AND x.created_ms >= ?2 AND x.number > 0 AND x.is_current = 1 AND c.state = 'open'"
 		" GROUP BY x.change_id ORDER BY MAX(x.created_ms) DESC LIMIT ?3",
 		V_TEXT(accelerator), V_INT(now_ms - COMMENTS_LOOK_BACK_MS), V_INT(COMMENTS_MAX)),
 	    NULL, CELLS_HEALTH_CHANGED, now_ms);

@@ -38,14 +38,12 @@ struct cell_counts {
 /* Conditions on the run `r` of a push: its deadlines passed without any report (such cells have the suite `dispatch` and no
  * job, verdict/verdicts.c); it has red tests that are not excused. */
 #define RUN_IS_SILENT                                                                                                  \
-	"(EXISTS (SELECT 1 FROM run_suite s WHERE s.change_id = r.change_id"                                           \
-	" AND s.accelerator = r.accelerator) AND NOT EXISTS (SELECT 1 FROM run_suite s"                                \
-	" WHERE s.change_id = r.change_id AND s.accelerator = r.accelerator"                                           \
+	"(EXISTS (SELECT 1 FROM run_suite s WHERE s.change_id = r.change_id AND s.accelerator = r.accelerator)"        \
+	" AND NOT EXISTS (SELECT 1 FROM run_suite s WHERE s.change_id = r.change_id AND s.accelerator = r.accelerator" \
 	" AND NOT (s.suite = 'dispatch' AND s.job_id IS NULL)))"
 #define RUN_HAS_RED_TESTS                                                                                              \
-	"EXISTS (SELECT 1 FROM run_suite s WHERE s.change_id = r.change_id"                                            \
-	" AND s.accelerator = r.accelerator AND s.n_broken > 0"                                                        \
-	" AND NOT (s.suite = 'dispatch' AND s.job_id IS NULL))"
+	"EXISTS (SELECT 1 FROM run_suite s WHERE s.change_id = r.change_id AND s.accelerator = r.accelerator"          \
+	" AND s.n_broken > 0 AND NOT (s.suite = 'dispatch' AND s.job_id IS NULL))"
 
 /* Writes the change's suites on this accelerator again and counts all its cells. If there are more than RUN_SUITES_MAX,
  * only the usual suites and the worst others have separate rows. */

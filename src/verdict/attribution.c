@@ -153,17 +153,15 @@ static void base_changes_due(struct txn *d, int64_t change_id, const char *accel
 		&pushed_commit_record, &b))
 		return;
 	n = db_exec(d,
-	    NOTE_ALL "SELECT c.id FROM branch_commit b CROSS JOIN change c"
-		     " ON c.repository_key = b.repository_key AND c.merge_base_sha = b.sha"
-		     " WHERE b.repository_key = ?2 AND b.ref = ?3 AND b.position >= ?4 - ?6"
-		     " AND b.position <= ?4 + ?6 AND c.state = 'open'"
+	    NOTE_ALL "SELECT c.id FROM branch_commit b CROSS JOIN change c ON c.repository_key = b.repository_key"
+		     " AND c.merge_base_sha = b.sha WHERE b.repository_key = ?2 AND b.ref = ?3"
+		     " AND b.position >= ?4 - ?6 AND b.position <= ?4 + ?6 AND c.state = 'open'"
 		     " AND c.kind = 'pull_request' AND" IS_RED("c.id") ALL_NOTED,
 	    V_INT(now_ms), V_TEXT(b.repository_key), V_TEXT(b.ref), V_INT(b.position), V_TEXT(accelerator),
 	    V_INT(distance));
 	n += db_exec(d,
-	    NOTE_ALL "SELECT c.id FROM branch_commit b CROSS JOIN change c"
-		     " ON c.repository_key = b.repository_key AND c.head_sha = b.sha"
-		     " AND c.kind = 'push' WHERE b.repository_key = ?2 AND b.ref = ?3"
+	    NOTE_ALL "SELECT c.id FROM branch_commit b CROSS JOIN change c ON c.repository_key = b.repository_key"
+		     " AND c.head_sha = b.sha AND c.kind = 'push' WHERE b.repository_key = ?2 AND b.ref = ?3"
 		     " AND b.position > ?4 AND b.position <= ?4 + ?6 + 1 AND" IS_RED("c.id") ALL_NOTED,
 	    V_INT(now_ms), V_TEXT(b.repository_key), V_TEXT(b.ref), V_INT(b.position), V_TEXT(accelerator),
 	    V_INT(distance));

@@ -64,13 +64,11 @@ static void add_base_jobs(struct base_jobs *l, size_t job, struct rows *r, int64
 
 #define TESTED_JOBS(order)                                                                                             \
 	RECORD_QUERY_BY("b.position", TESTED_JOB_RECORD,                                                               \
-	    "FROM branch_commit b CROSS JOIN change x"                                                                 \
-	    " ON x.repository_key = b.repository_key AND x.head_sha = b.sha AND x.kind = 'push'"                       \
-	    " CROSS JOIN job j ON j.change_id = x.id AND j.accelerator = ?5"                                           \
-	    " AND j.workflow = ?6 AND j.name = ?7 AND j.is_current = 1 AND j.runner = ?8"                              \
-	    " AND j.status = 'completed' AND j.digest IS NOT NULL"                                                     \
-	    " WHERE b.repository_key = ?1 AND b.ref = ?2 AND b.position > ?3 AND b.position <= ?4"                     \
-	    " ORDER BY b.position " order " LIMIT ?9")
+	    "FROM branch_commit b CROSS JOIN change x ON x.repository_key = b.repository_key AND x.head_sha = b.sha"   \
+	    " AND x.kind = 'push' CROSS JOIN job j ON j.change_id = x.id AND j.accelerator = ?5 AND j.workflow = ?6"   \
+	    " AND j.name = ?7 AND j.is_current = 1 AND j.runner = ?8 AND j.status = 'completed'"                       \
+	    " AND j.digest IS NOT NULL WHERE b.repository_key = ?1 AND b.ref = ?2 AND b.position > ?3"                 \
+	    " AND b.position <= ?4 ORDER BY b.position " order " LIMIT ?9")
 #define TESTED_VALUES(first, last)                                                                                     \
 	V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(first), V_INT(last), V_TEXT(c->accelerator),                  \
 	    V_TEXT(j->workflow), V_TEXT(j->name), V_TEXT(j->runner)
@@ -247,11 +245,9 @@ static void read_base_of_job(struct attribution_case *c, size_t job, const char 
 	add_base_jobs(&l, job,
 	    db_rows(c->d,
 		RECORD_QUERY(TESTED_JOB_RECORD,
-		    "FROM change x CROSS JOIN job j ON j.change_id = x.id"
-		    " AND j.accelerator = ?3 AND j.workflow = ?4 AND j.name = ?5 AND j.runner = ?6"
-		    " AND j.status = 'completed' AND j.digest IS NOT NULL"
-		    " WHERE x.repository_key = ?1 AND x.head_sha = ?2 AND x.kind = 'push'"
-		    " ORDER BY j.id DESC LIMIT ?7"),
+		    "FROM change x CROSS JOIN job j ON j.change_id = x.id AND j.accelerator = ?3 AND j.workflow = ?4"
+		    " AND j.name = ?5 AND j.runner = ?6 AND j.status = 'completed' AND j.digest IS NOT NULL"
+		    " WHERE x.repository_key = ?1 AND x.head_sha = ?2 AND x.kind = 'push' ORDER BY j.id DESC LIMIT ?7"),
 		V_TEXT(c->repository_key), V_TEXT(sha), V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name),
 		V_TEXT(j->runner), V_INT(BASE_ATTEMPTS_MAX)),
 	    0);
@@ -330,9 +326,7 @@ static bool title_names_pull(const char *title, int64_t number)
 #define LANDED_COMMIT_RECORD(F, S)                                                                                     \
 	F(S, BORROWED, title, NULL, "title", "")                                                                       \
 	F(S, BOOL, is_own, NULL,                                                                                       \
-	    "?6 <> 0 AND (COALESCE(author, '') = '' OR COALESCE(?5, '') = ''"                                          \
-	    " OR lower(author) = lower(?5))",                                                                          \
-	    "")
+	    "?6 <> 0 AND (COALESCE(author, '') = '' OR COALESCE(?5, '') = '' OR lower(author) = lower(?5))", "")
 RECORD_LOCAL(landed_commit, LANDED_COMMIT_RECORD)
 
 /* An author's commits count only if it is known when the branch broke. An author who is not known may be the same. */
@@ -419,9 +413,8 @@ static void read_near(struct attribution_case *c, const struct stretch *s, struc
 		"  AND x.kind = 'pull_request' AND x.id <> ?5 WHERE b.repository_key = ?1"
 		"  AND b.ref = ?2 AND b.position >= ?3 AND b.position <= ?4 LIMIT "
 		"?12) " RECORD_QUERY(NEAR_CHANGES_RECORD,
-		    "FROM near n CROSS JOIN job j ON j.change_id = n.id AND j.accelerator = ?7"
-		    " AND j.workflow = ?8 AND j.name = ?9 AND j.runner = ?13"
-		    " AND j.status = 'completed' AND j.digest IS NOT NULL"
+		    "FROM near n CROSS JOIN job j ON j.change_id = n.id AND j.accelerator = ?7 AND j.workflow = ?8"
+		    " AND j.name = ?9 AND j.runner = ?13 AND j.status = 'completed' AND j.digest IS NOT NULL"
 		    " CROSS JOIN result r INDEXED BY result_of_test ON r.job_id = j.id AND r.test_id = ?10"),
 		V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(s->first), V_INT(s->last), V_INT(c->change_id),
 		V_TEXT(c->author), V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name), V_INT(f->test_id),

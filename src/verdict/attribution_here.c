@@ -67,9 +67,8 @@ static void note_own_run(struct attribution_case *c, struct red_failure *f, cons
 	F(S, INT, n_tests, NULL, "n_tests", "")                                                                        \
 	F(S, BOOL, is_current, NULL, "is_current", "")                                                                 \
 	F(S, BOOL, is_recent, NULL,                                                                                    \
-	    "completed_ms >= ?6 AND NOT EXISTS (SELECT 1 FROM dispatch e"                                              \
-	    " WHERE e.change_id = ?1 AND e.accelerator = ?2 AND e.original_action = 'edited'"                          \
-	    " AND e.created_ms >= job.completed_ms)",                                                                  \
+	    "completed_ms >= ?6 AND NOT EXISTS (SELECT 1 FROM dispatch e WHERE e.change_id = ?1"                       \
+	    " AND e.accelerator = ?2 AND e.original_action = 'edited' AND e.created_ms >= job.completed_ms)",          \
 	    "And of this base branch: with another one it was another test.")                                          \
 	F(S, BORROWED, torch_commit, NULL, "json_extract(environment, '$.torch_commit')", "")                          \
 	F(S, BOOL, is_superseded, NULL,                                                                                \
@@ -85,9 +84,8 @@ static size_t list_attempts(const struct attribution_case *c, size_t job, int64_
 	size_t n = 0;
 	struct rows *r = db_rows(c->d,
 	    RECORD_QUERY(ATTEMPT_RECORD,
-		"FROM job WHERE change_id = ?1 AND accelerator = ?2 AND workflow = ?3"
-		" AND name = ?4 AND runner = ?5 AND status = 'completed' AND digest IS NOT NULL"
-		" ORDER BY id DESC LIMIT ?7"),
+		"FROM job WHERE change_id = ?1 AND accelerator = ?2 AND workflow = ?3 AND name = ?4 AND runner = ?5"
+		" AND status = 'completed' AND digest IS NOT NULL ORDER BY id DESC LIMIT ?7"),
 	    V_INT(change_id), V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name), V_TEXT(j->runner),
 	    V_INT(c->now_ms - c->window_ms), V_INT(ATTEMPTS_MAX), V_TEXT(c->repository_key), V_INT(c->number));
 
@@ -230,9 +228,8 @@ static void add_experiment_result(const struct attribution_case *c, struct rows 
 	    "   AND xd.is_current = 0)")                                                                               \
 	" UNION ALL " RECORD_QUERY_BY("NULL", EXPERIMENT_RESULT_RECORD,                                                \
 	    "FROM experiment xe CROSS JOIN experiment_test xt ON xt.experiment_id = xe.id"                             \
-	    " CROSS JOIN verdict xr ON xr.change_id = xe.run_change_id"                                                \
-	    " AND xr.accelerator = xe.accelerator AND xr.test_id = xt.test_id"                                         \
-	    " CROSS JOIN job xb ON xb.id = xr.job_id AND xb.n_tests = 0 WHERE xe.id = ?2")
+	    " CROSS JOIN verdict xr ON xr.change_id = xe.run_change_id AND xr.accelerator = xe.accelerator"            \
+	    " AND xr.test_id = xt.test_id CROSS JOIN job xb ON xb.id = xr.job_id AND xb.n_tests = 0 WHERE xe.id = ?2")
 
 #define RED_RESULT_RECORD(F, S)                                                                                        \
 	F(S, ID, test_id, NULL, "r.test_id", "")                                                                       \

@@ -41,10 +41,9 @@ int64_t test_id_of(struct txn *d, const char *suite, const char *name, const cha
 
 #define WORSE_WINS                                                                                                     \
 	" ON CONFLICT (change_id, accelerator, test_id) DO UPDATE SET status = excluded.status,"                       \
-	" attribution = excluded.attribution, message = excluded.message,"                                             \
-	" job_id = excluded.job_id, is_late = excluded.is_late, file = excluded.file,"                                 \
-	" line = excluded.line, reason = NULL, evidence_job = NULL, evidence_url = NULL,"                              \
-	" needs = 0"                                                                                                   \
+	" attribution = excluded.attribution, message = excluded.message, job_id = excluded.job_id,"                   \
+	" is_late = excluded.is_late, file = excluded.file, line = excluded.line, reason = NULL,"                      \
+	" evidence_job = NULL, evidence_url = NULL, needs = 0"                                                         \
 	" WHERE instr(" STATUS_ORDER ", excluded.status) < instr(" STATUS_ORDER ", verdict.status)"
 
 /* Adds one source of a cell. The cell shows the worst of its sources, by the order of enum test_status. */
@@ -116,11 +115,10 @@ static void verdict_put_job(struct txn *d, int64_t job_id)
 
 /* The cells of the results of jobs j. */
 #define PUT_RESULTS                                                                                                    \
-	"INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message,"                          \
-	" job_id, is_late, file, line)"                                                                                \
-	" SELECT j.change_id, j.accelerator, r.test_id, r.status,"                                                     \
-	" CASE WHEN r.status IN ('FAIL', 'ERROR', 'MISS') THEN 'UNCLASSIFIED' END, r.message,"                         \
-	" j.id, j.is_late, r.file, r.line FROM job j JOIN result r ON r.job_id = j.id"
+	"INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message, job_id, is_late, file,"   \
+	" line) SELECT j.change_id, j.accelerator, r.test_id, r.status,"                                               \
+	" CASE WHEN r.status IN ('FAIL', 'ERROR', 'MISS') THEN 'UNCLASSIFIED' END, r.message, j.id, j.is_late,"        \
+	" r.file, r.line FROM job j JOIN result r ON r.job_id = j.id"
 
 /* The attempts e of a job j in its second or a later attempt, and j itself. A report without tests, or with a list that was
  * cut, does not claim to name all tests. The results of a lease whose work went to another machine are not a whole attempt.
@@ -215,15 +213,14 @@ void verdicts_rebuild(struct txn *d, int64_t change_id, const char *accelerator)
 	db_exec(
 	    d, "DELETE FROM verdict WHERE change_id = ?1 AND accelerator = ?2", V_INT(change_id), V_TEXT(accelerator));
 	db_exec(d,
-	    PUT_RESULTS " WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
-			" AND j.status = 'completed' AND j.digest IS NOT NULL"
-			" AND NOT" ENDED_AFTER_CALL_OFF " ORDER BY j.id" WORSE_WINS,
+	    PUT_RESULTS " WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1 AND j.status = 'completed'"
+			" AND j.digest IS NOT NULL AND NOT" ENDED_AFTER_CALL_OFF " ORDER BY j.id" WORSE_WINS,
 	    V_INT(change_id), V_TEXT(accelerator));
 	put_unnamed_by_retries(d, change_id, accelerator);
 	r = db_rows(d,
-	    "SELECT j.id FROM job j WHERE j.change_id = ?1 AND j.accelerator = ?2"
-	    " AND j.is_current = 1 AND j.status = 'completed'"
-	    " AND (j.n_tests = 0 OR j.n_red = 0 OR j.digest IS NULL) AND NOT" ENDED_AFTER_CALL_OFF " ORDER BY j.id",
+	    "SELECT j.id FROM job j WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
+	    " AND j.status = 'completed' AND (j.n_tests = 0 OR j.n_red = 0 OR j.digest IS NULL)"
+	    " AND NOT" ENDED_AFTER_CALL_OFF " ORDER BY j.id",
 	    V_INT(change_id), V_TEXT(accelerator));
 	while (rows_next(r))
 		verdict_put_job(d, rows_key_number(r));
