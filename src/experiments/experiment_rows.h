@@ -87,6 +87,9 @@ bool experiment_enter(
     struct txn *d, struct experiment *e, enum experiment_state to, const char *reason, int64_t now_ms);
 /* Enters `cancelled` because the person with this login cancelled it. */
 bool experiment_cancel_by(struct txn *d, struct experiment *e, const char *login, int64_t now_ms);
+/* The earlier of two times; 0: never. */
+static inline int64_t earlier_ms(int64_t a, int64_t b) { return !a || (b && b < a) ? b : a; }
+
 /* Whether it is planned or started, by its row. */
 bool experiment_is_open(const struct view *d, const struct experiment *e);
 /* The current dispatch of its run, as a list. dispatch_list_release() */

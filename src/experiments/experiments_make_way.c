@@ -85,8 +85,8 @@ static int64_t make_ways_in_ci(struct txn *d, int64_t now_ms)
 			continue;
 		if (sent_ms > now_ms || sent_ms + WAIT_FOR_CI_MS <= now_ms)
 			make_way_in_ci(d, &l.at[i], now_ms);
-		else if (!next_ms || sent_ms + WAIT_FOR_CI_MS < next_ms)
-			next_ms = sent_ms + WAIT_FOR_CI_MS;
+		else
+			next_ms = earlier_ms(next_ms, sent_ms + WAIT_FOR_CI_MS);
 	}
 	experiment_list_release(&l);
 	return next_ms;
@@ -204,8 +204,7 @@ static int64_t make_ways_on_machines(struct txn *d, int64_t now_ms)
 				make_way_on_machine(d, &l, now_ms);
 			due_ms = now_ms + MAKE_WAY_AGAIN_MS;
 		}
-		if (due_ms && (!next_ms || due_ms < next_ms))
-			next_ms = due_ms;
+		next_ms = earlier_ms(next_ms, due_ms);
 		stored_lease_release(&l);
 	}
 	strv_free(ids);
@@ -214,7 +213,7 @@ static int64_t make_ways_on_machines(struct txn *d, int64_t now_ms)
 
 int64_t experiments_make_way(struct txn *d, int64_t now_ms)
 {
-	int64_t ci_ms = make_ways_in_ci(d, now_ms), machines_ms = make_ways_on_machines(d, now_ms);
+	int64_t next_ms = make_ways_in_ci(d, now_ms);
 
-	return !ci_ms || (machines_ms && machines_ms < ci_ms) ? machines_ms : ci_ms;
+	return earlier_ms(next_ms, make_ways_on_machines(d, now_ms));
 }

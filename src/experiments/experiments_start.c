@@ -249,7 +249,7 @@ void experiments_start(struct txn *d, const char *accelerator, int64_t now_ms)
 int64_t experiments_look(struct txn *d, int64_t now_ms)
 {
 	static int64_t retry_ms; /* writer thread */
-	int64_t next_ms = 0, at_ms[3];
+	int64_t next_ms, expiry_ms;
 	struct experiment_list l = experiments_take(db_rows(d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE " EXPERIMENT_IS_OPEN
 	    " AND state = " EXPERIMENT_SQL_PLANNED " AND expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2",
@@ -258,8 +258,8 @@ int64_t experiments_look(struct txn *d, int64_t now_ms)
 	for (size_t i = 0; i < l.n; i++)
 		experiment_expire(d, &l.at[i], "nothing was idle, or the budget was spent", now_ms);
 	experiment_list_release(&l);
-	at_ms[0] = experiments_without_tests_end(d, now_ms);
-	at_ms[1] = experiments_make_way(d, now_ms);
+	next_ms = experiments_without_tests_end(d, now_ms);
+	next_ms = earlier_ms(next_ms, experiments_make_way(d, now_ms));
 	/* Experiments that wait for the budget are tried once a minute. The ends of other experiments and first runs start
 	 * them earlier. */
 	if (retry_ms <= now_ms || retry_ms > now_ms + LOOK_AGAIN_MS) {
@@ -272,14 +272,11 @@ int64_t experiments_look(struct txn *d, int64_t now_ms)
 			experiments_start(d, *name, now_ms);
 		strv_free(names);
 	}
-	at_ms[2] = db_int(d, 0,
+	expiry_ms = db_int(d, 0,
 	    "SELECT MIN(expires_ms) FROM experiment WHERE " EXPERIMENT_IS_OPEN " AND state = " EXPERIMENT_SQL_PLANNED);
-	if (at_ms[2] > now_ms + LOOK_AGAIN_MS)
-		at_ms[2] = now_ms + LOOK_AGAIN_MS;
-	for (size_t i = 0; i < ARRAY_LEN(at_ms); i++)
-		if (at_ms[i] && (!next_ms || at_ms[i] < next_ms))
-			next_ms = at_ms[i];
-	return next_ms;
+	if (expiry_ms > now_ms + LOOK_AGAIN_MS)
+		expiry_ms = now_ms + LOOK_AGAIN_MS;
+	return earlier_ms(next_ms, expiry_ms);
 }
 
 /* ---- use ---- */

@@ -11,17 +11,17 @@ static const int64_t EXPIRES_MS = INT64_C(24) * 3600 * 1000;
 
 /* ---- plan ---- */
 
-/* On the runner that reported the test, or else on the first that accepts experiments. False: none accepts them. */
-static bool plan_on_accelerator(struct txn *d, const struct stress *s, const char *accelerator)
+/* On the runner that reported the test, or else on the first that accepts experiments. */
+bool stress_plan(struct txn *d, const struct stress *s)
 {
 	size_t n;
-	struct rerunner *list = rerunners_of(d->view, s->change_id, accelerator, &n);
+	struct rerunner *list = rerunners_of(d->view, s->change_id, s->accelerator, &n);
 	const struct rerunner *u = n ? &list[0] : NULL;
 	bool is_planned;
 	char *runner = db_text(d,
 	    "SELECT j.runner FROM verdict v JOIN job j ON j.id = v.job_id WHERE v.change_id = ?1"
 	    " AND v.accelerator = ?2 AND v.test_id = ?3",
-	    V_INT(s->change_id), V_TEXT(accelerator), V_INT(s->tests[0]));
+	    V_INT(s->change_id), V_TEXT(s->accelerator), V_INT(s->tests[0]));
 
 	for (size_t i = 0; runner && i < n; i++)
 		if (strcmp(list[i].runner, runner) == 0)
@@ -32,7 +32,7 @@ static bool plan_on_accelerator(struct txn *d, const struct stress *s, const cha
 		struct experiment_tests tests = {.at = (int64_t *)s->tests, .n = s->n_tests};
 		struct experiment e = {
 		    .change_id = s->change_id,
-		    .accelerator = (char *)accelerator,
+		    .accelerator = (char *)s->accelerator,
 		    .runner = u->runner,
 		    .dispatch_id = u->dispatch_id,
 		    .is_stress = true,
@@ -48,24 +48,9 @@ static bool plan_on_accelerator(struct txn *d, const struct stress *s, const cha
 	}
 	free(runner);
 	rerunners_release(list, n);
+	if (is_planned)
+		cells_moved(d, s->change_id, s->accelerator, CELLS_EXPERIMENT_MOVED, s->now_ms);
 	return is_planned;
-}
-
-int stress_plan(struct txn *d, const struct stress *s)
-{
-	char **names = rows_keys(db_rows(d,
-	    "SELECT DISTINCT accelerator FROM dispatch WHERE change_id = ?1 AND accelerator <> ''"
-	    " AND (?2 IS NULL OR accelerator = ?2) ORDER BY accelerator",
-	    V_INT(s->change_id), V_TEXT(s->accelerator)));
-	int n = 0;
-
-	for (char **name = names; *name; name++)
-		if (plan_on_accelerator(d, s, *name)) {
-			n++;
-			cells_moved(d, s->change_id, *name, CELLS_EXPERIMENT_MOVED, s->now_ms);
-		}
-	strv_free(names);
-	return n;
 }
 
 /* ---- answer ---- */
@@ -254,21 +239,18 @@ static void suggest_test(const struct view *d, int64_t change_id, struct asked_c
 
 /* ---- the command ---- */
 
+/* The limits are reached, or this comment has a stress already: its reply names one test. */
 static bool is_stress_busy(const struct view *d, const struct answer_place *at)
 {
-	int64_t n_here = db_int(d, 0,
-	    "SELECT COUNT(DISTINCT command_id) FROM experiment WHERE change_id = ?1"
-	    " AND cause = 'stress' AND " EXPERIMENT_IS_OPEN,
-	    V_INT(at->change_id));
-	int64_t n = db_int(
-	    d, 0, "SELECT COUNT(DISTINCT command_id) FROM experiment WHERE cause = 'stress' AND " EXPERIMENT_IS_OPEN);
-
-	/* its reply names one test */
-	return n_here >= STRESS_OF_A_CHANGE_MAX || n >= STRESS_MAX ||
-	       db_has(d, "SELECT 1 FROM experiment WHERE command_id = ?1", V_INT(at->comment_id));
+	return db_has(d,
+	    "SELECT 1 FROM (SELECT COUNT(DISTINCT command_id) AS n,"
+	    " COUNT(DISTINCT CASE WHEN change_id = ?1 THEN command_id END) AS n_here"
+	    " FROM experiment WHERE cause = 'stress' AND " EXPERIMENT_IS_OPEN ") open"
+	    " WHERE n >= ?2 OR n_here >= ?3 OR EXISTS (SELECT 1 FROM experiment WHERE command_id = ?4)",
+	    V_INT(at->change_id), V_INT(STRESS_MAX), V_INT(STRESS_OF_A_CHANGE_MAX), V_INT(at->comment_id));
 }
 
-/* Returns on how many accelerators that reported the test it was planned. */
+/* Plans it on each accelerator that reported the test. Returns on how many. */
 static int plan_command(
     struct txn *d, const struct answer_place *at, const struct command *c, const struct meant *m, int64_t now_ms)
 {

@@ -15,20 +15,19 @@ enum { STRESS_OF_A_CHANGE_MAX = 2, STRESS_MAX = 10 };
 void stress_command(struct txn *d, const struct answer_place *at, struct asked_command *c, int64_t now_ms);
 
 struct stress {
-	int64_t command_id;      /* the comment that asks */
-	int64_t change_id;       /* of a pull request, open */
-	const char *accelerator; /* NULL: each one that accepts experiments for this change */
-	const int64_t *tests;    /* of one name: one for each dtype */
+	int64_t command_id; /* the comment with the command */
+	int64_t change_id;  /* of a pull request, open */
+	const char *accelerator;
+	const int64_t *tests; /* of one name: one for each dtype */
 	size_t n_tests;
 	int n_rounds; /* 1…STRESS_ROUNDS_MAX */
 	int64_t now_ms;
 };
-/* Plans the rounds. Each begins when the one before it has ended. Returns on how many accelerators. 0: no runner accepts
- * experiments for this change, because it has `reruns: none`, or because its dispatch is held, was cancelled or has not
- * ended.
+/* Plans the rounds. Each begins when the one before it has ended. False: no runner of the accelerator accepts experiments for
+ * this change, because it has `reruns: none`, or because its dispatch is held, was cancelled or has not ended.
  *
  * When no experiment of the comment is open any more, it queues one reply: an outbox row of kind REPLY whose text is JSON,
  * {"comment": ID, "stress": {"test": "suite/test", "rounds": N, "accelerators": [{"accelerator": NAME, "head": {"sha",
  * "passed", "failed", "lost"}, "base": {the same} (absent: the merge base is not known)}, …]}}. "lost" counts the runs
  * without a result of the test, and those that did not end. */
-int stress_plan(struct txn *d, const struct stress *s);
+bool stress_plan(struct txn *d, const struct stress *s);

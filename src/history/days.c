@@ -188,15 +188,8 @@ bool days_drop(struct txn *d, int64_t before_ms, int limit)
 
 /* ---- what older versions recorded ---- */
 
-#define PUSH_RUN_RECORD(F, S)                                                                                          \
-	F(S, INT, change_id, NULL, "change_id", "")                                                                    \
-	F(S, BORROWED, accelerator, NULL, "accelerator", "")
-RECORD_LOCAL(push_run, PUSH_RUN_RECORD)
-
-#define DAY_OF_RUN_RECORD(F, S)                                                                                        \
-	F(S, BORROWED, accelerator, NULL, "accelerator", "")                                                           \
-	F(S, INT, day, NULL, "ended_ms / 86400000", "")
-RECORD_LOCAL(day_of_run, DAY_OF_RUN_RECORD)
+#define RUN_OF_RECORD(F, S) F(S, BORROWED, accelerator, NULL, "accelerator", "")
+RECORD_LOCAL(run_of, RUN_OF_RECORD)
 
 #define NUMBERED_JOB_RECORD(F, S)                                                                                      \
 	F(S, INT, id, NULL, "j.id", "")                                                                                \
@@ -210,8 +203,7 @@ static void fill_all_days(struct txn *d)
 {
 	int64_t n_cells = 0, n_results = 0;
 	struct rows *r;
-	struct push_run run;
-	struct day_of_run of;
+	struct run_of run;
 	struct numbered_job job;
 
 	/* only the newest jobs, because the pages that people open first show these */
@@ -222,26 +214,27 @@ static void fill_all_days(struct txn *d)
 	    " COALESCE(SUM(status = 'SKIP'), 0) FROM result WHERE job_id = job.id)"
 	    " WHERE status = 'completed' AND id > (SELECT MAX(id) FROM job) - ?1",
 	    V_INT(FILL_JOBS_MAX));
-	r = db_rows(d, RECORD_QUERY(PUSH_RUN_RECORD, "FROM run WHERE is_push = 1 ORDER BY change_id DESC"));
+	r = db_rows(
+	    d, RECORD_QUERY_BY("change_id", RUN_OF_RECORD, "FROM run WHERE is_push = 1 ORDER BY change_id DESC"));
 	while (n_cells < FILL_CELLS_MAX && rows_next(r)) {
 		struct cell_counts c;
 
-		record_read(r, &push_run_record, &run);
-		c = run_suites_put(d, run.change_id, run.accelerator);
+		record_read(r, &run_of_record, &run);
+		c = run_suites_put(d, rows_key_number(r), run.accelerator);
 		db_exec(d,
 		    "UPDATE run SET n_fail = ?3, n_error = ?4, n_miss = ?5, n_pass = ?6,"
 		    " n_done = ?7, n_skip = ?8, n_flaky = ?9 WHERE change_id = ?1 AND accelerator = ?2",
-		    V_INT(run.change_id), V_TEXT(run.accelerator), V_INT(c.by_status[TEST_FAIL]),
+		    V_INT(rows_key_number(r)), V_TEXT(run.accelerator), V_INT(c.by_status[TEST_FAIL]),
 		    V_INT(c.by_status[TEST_ERROR]), V_INT(c.by_status[TEST_MISS]), V_INT(c.by_status[TEST_PASS]),
 		    V_INT(c.by_status[TEST_DONE]), V_INT(c.by_status[TEST_SKIP]), V_INT(c.n_flaky));
 		for (int i = 0; i < N_TEST_STATUSES; i++)
 			n_cells += c.by_status[i];
 	}
 	rows_end(r);
-	r = db_rows(d, RECORD_QUERY(DAY_OF_RUN_RECORD, "FROM run GROUP BY 2, 3 ORDER BY 2, 3"));
+	r = db_rows(d, RECORD_QUERY_BY("ended_ms / 86400000", RUN_OF_RECORD, "FROM run GROUP BY 2, 1 ORDER BY 2, 1"));
 	while (rows_next(r)) {
-		record_read(r, &day_of_run_record, &of);
-		day_put(d, of.accelerator, of.day);
+		record_read(r, &run_of_record, &run);
+		day_put(d, run.accelerator, rows_key_number(r));
 	}
 	r = db_rows(
 	    d, RECORD_QUERY(NUMBERED_JOB_RECORD, "FROM job j JOIN change c ON c.id = j.change_id WHERE j.is_current = 1"

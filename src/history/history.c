@@ -340,27 +340,25 @@ static size_t drop_written(struct judging *g, bool *ret_has_gone)
 
 void history_judge(struct txn *d, const char *accelerator, int64_t now_ms)
 {
-	struct judging *g = xcalloc(1, sizeof(*g));
+	struct judging g = {.d = d, .accelerator = accelerator};
 	int64_t asked_good = 0, asked_bad = 0;
 	size_t n = 0;
 	bool has_gone;
 
-	g->d = d;
-	g->accelerator = accelerator;
-	read_history_runs(g);
-	for (size_t i = 0; i < g->n; i++) {
-		g->tests[i].verdict = history_walk_end(&g->tests[i].walk);
-		if (g->tests[i].verdict.state != HISTORY_NONE)
-			g->tests[n++] = g->tests[i];
+	read_history_runs(&g);
+	for (size_t i = 0; i < g.n; i++) {
+		g.tests[i].verdict = history_walk_end(&g.tests[i].walk);
+		if (g.tests[i].verdict.state != HISTORY_NONE)
+			g.tests[n++] = g.tests[i];
 	}
-	g->n = n;
-	g->n = drop_written(g, &has_gone);
-	for (size_t i = 0; i < g->n; i++) {
-		const struct history_verdict *v = &g->tests[i].verdict;
-		int64_t good = v->last_good.run < 0 ? 0 : g->days[v->last_good.run];
-		int64_t bad = v->first_bad.run < 0 ? 0 : g->days[v->first_bad.run];
+	g.n = n;
+	g.n = drop_written(&g, &has_gone);
+	for (size_t i = 0; i < g.n; i++) {
+		const struct history_verdict *v = &g.tests[i].verdict;
+		int64_t good = v->last_good.run < 0 ? 0 : g.days[v->last_good.run];
+		int64_t bad = v->first_bad.run < 0 ? 0 : g.days[v->first_bad.run];
 
-		put_state(g, &g->tests[i]);
+		put_state(&g, &g.tests[i]);
 		/* most tests that break have the same two days, which need one question */
 		if (v->first_bad.run < 0 || v->last_good.run < 0 || (good == asked_good && bad == asked_bad))
 			continue;
@@ -368,7 +366,7 @@ void history_judge(struct txn *d, const char *accelerator, int64_t now_ms)
 		asked_bad = bad;
 		commits_between_want(d, accelerator, good, bad, now_ms);
 	}
-	if (g->n || has_gone) {
+	if (g.n || has_gone) {
 		db_exec(d, "DELETE FROM history_count WHERE accelerator = ?1", V_TEXT(accelerator));
 		db_exec(d,
 		    "INSERT INTO history_count (accelerator, suite, state, n) SELECT accelerator,"
@@ -380,7 +378,6 @@ void history_judge(struct txn *d, const char *accelerator, int64_t now_ms)
 		    " ON CONFLICT (accelerator, suite, state) DO UPDATE SET n = excluded.n",
 		    V_TEXT(accelerator));
 	}
-	free(g->newest_keys);
-	free(g->tests);
-	free(g);
+	free(g.newest_keys);
+	free(g.tests);
 }

@@ -88,32 +88,24 @@ static void pack_cells(const struct view *d, int64_t change_id, const char *acce
 
 /* ---- the end of a run ---- */
 
-struct progress {
-	bool is_over, was_never_sent;
-};
-
-#define DISPATCH_COUNTS_RECORD(F, S)                                                                                   \
-	F(S, INT, all, NULL, "COUNT(*)", "")                                                                           \
-	F(S, INT, unfinished, NULL, "SUM(" DISPATCH_IS_UNFINISHED ")", "")                                             \
-	F(S, INT, never_sent, NULL, "SUM(state IN ('failed', 'cancelled', 'superseded'))", "")
-RECORD_LOCAL(dispatch_counts, DISPATCH_COUNTS_RECORD)
+#define PROGRESS_RECORD(F, S)                                                                                          \
+	F(S, BOOL, is_over, NULL, "COUNT(*) > 0 AND SUM(" DISPATCH_IS_UNFINISHED ") = 0", "")                          \
+	F(S, BOOL, was_never_sent, NULL,                                                                               \
+	    "COUNT(*) > 0 AND SUM(state IN ('failed', 'cancelled', 'superseded')) = COUNT(*)", "")
+RECORD_LOCAL(progress, PROGRESS_RECORD)
 
 /* A run is over when all its dispatches have ended. A run that the vendor started is over with each of its reports. */
 static struct progress progress_of(
     const struct view *d, int64_t change_id, const char *accelerator, const struct nightly_run *run)
 {
-	struct progress p = {.is_over = run->is_self_report || run->has_ended};
-	struct dispatch_counts n;
+	struct progress p = {.is_over = false};
 
-	if (record_read_first(db_rows(d,
-				  RECORD_QUERY(DISPATCH_COUNTS_RECORD, "FROM dispatch WHERE change_id = ?1"
-								       " AND accelerator = ?2 AND is_current = 1"),
-				  V_INT(change_id), V_TEXT(accelerator)),
-		&dispatch_counts_record, &n) &&
-	    n.all) {
-		p.is_over |= n.unfinished == 0;
-		p.was_never_sent = n.never_sent == n.all;
-	}
+	record_read_first(db_rows(d,
+			      RECORD_QUERY(PROGRESS_RECORD,
+				  "FROM dispatch WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"),
+			      V_INT(change_id), V_TEXT(accelerator)),
+	    &progress_record, &p);
+	p.is_over |= run->is_self_report || run->has_ended;
 	return p;
 }
 

@@ -350,20 +350,18 @@ static void health_note(struct txn *d, const char *accelerator, int64_t now_ms)
 void run_note(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
 	struct run r = {0};
-	char *kind;
-	bool is_nightly;
+	int kind;
 
 	platform_tests_note(d, change_id, accelerator);
 	if (!accelerator[0])
 		return;
-	kind = db_text(d, "SELECT kind FROM change WHERE id = ?1", V_INT(change_id));
-	r.is_push = kind && strcmp(kind, "push") == 0;
-	is_nightly = kind && strcmp(kind, "nightly") == 0;
-	free(kind);
-	if (is_nightly) {
+	kind =
+	    rows_first_word(db_rows(d, "SELECT kind FROM change WHERE id = ?1", V_INT(change_id)), &change_kind_words);
+	if (kind == CHANGE_NIGHTLY) {
 		nightly_note(d, change_id, accelerator, now_ms);
 		return;
 	}
+	r.is_push = kind == CHANGE_PUSH;
 	if (db_has(
 		d, "SELECT 1 FROM accelerator WHERE name = ?1 AND level = ?2", V_TEXT(accelerator), V_INT(LEVEL_1)) ||
 	    !read_ended_run(d->view, change_id, accelerator, &r))

@@ -169,23 +169,20 @@ static bool was_green_before(const struct elsewhere *e, const struct other *o)
 	const struct job_name *j = &c->jobs[e->f->job];
 	const char *base_sha = o->change.base_sha ? o->change.base_sha : "";
 	int64_t position = branch_position(c->d->view, c->repository_key, c->ref, base_sha) - !o->change.is_pull;
-	char *status;
-	bool is_green;
 
-	if (position < 0)
-		return false;
-	status = db_text(c->d,
-	    "SELECT r.status FROM branch_commit b CROSS JOIN change x ON x.repository_key = b.repository_key"
-	    " AND x.head_sha = b.sha AND x.kind = 'push' CROSS JOIN job j ON j.change_id = x.id"
-	    " AND j.accelerator = ?5 AND j.workflow = ?6 AND j.name = ?7 AND j.is_current = 1 AND j.runner = ?8"
-	    " CROSS JOIN result r INDEXED BY result_of_test ON r.job_id = j.id AND r.test_id = ?9 "
-	    "WHERE b.repository_key = ?1 AND b.ref = ?2"
-	    " AND b.position >= ?3 AND b.position <= ?4 ORDER BY b.position DESC LIMIT 1",
-	    V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(position - c->distance), V_INT(position),
-	    V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name), V_TEXT(j->runner), V_INT(e->f->test_id));
-	is_green = str_eq(status, "PASS");
-	free(status);
-	return is_green;
+	return position >= 0 &&
+	       db_has(c->d,
+		   "SELECT 1 WHERE (SELECT r.status FROM branch_commit b"
+		   " CROSS JOIN change x ON x.repository_key = b.repository_key AND x.head_sha = b.sha AND x.kind = "
+		   "'push'"
+		   " CROSS JOIN job j ON j.change_id = x.id AND j.accelerator = ?5 AND j.workflow = ?6 AND j.name = ?7"
+		   "  AND j.is_current = 1 AND j.runner = ?8"
+		   " CROSS JOIN result r INDEXED BY result_of_test ON r.job_id = j.id AND r.test_id = ?9"
+		   " WHERE b.repository_key = ?1 AND b.ref = ?2 AND b.position >= ?3 AND b.position <= ?4"
+		   " ORDER BY b.position DESC LIMIT 1) = 'PASS'",
+		   V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(position - c->distance), V_INT(position),
+		   V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name), V_TEXT(j->runner),
+		   V_INT(e->f->test_id));
 }
 
 /* Two changes of one author or with a common file may contain the same mistake, so they are one witness. */

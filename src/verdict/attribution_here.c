@@ -375,31 +375,27 @@ static void note_experiments(struct attribution_case *c, struct rows *r)
  * a good machine do not change that. */
 void fact_takes_experiments(struct attribution_case *c)
 {
-	struct {
-		bool takes, lacks;
-	} *runners = xcalloc(c->n_jobs ? c->n_jobs : 1, sizeof(*runners));
-
-	for (size_t i = 0; i < c->n_jobs; i++) {
-		runners[i].takes =
+	for (const struct job_name *job = c->jobs; job < c->jobs + c->n_jobs; job++) {
+		bool takes =
 		    !c->is_push && db_has(c->d,
 				       "SELECT 1 FROM runner r CROSS JOIN accelerator a ON a.name = r.accelerator"
 				       " WHERE r.accelerator = ?1 AND r.name = ?2 AND " RUNNER_TAKES_EXPERIMENTS,
-				       V_TEXT(c->accelerator), V_TEXT(c->jobs[i].runner));
-		runners[i].lacks =
-		    runners[i].takes &&
+				       V_TEXT(c->accelerator), V_TEXT(job->runner));
+		bool lacks =
+		    takes &&
 		    db_has(c->d,
 			"SELECT 1 FROM experiment WHERE change_id = ?1 AND accelerator = ?2 AND runner = ?3"
 			" AND cause = 'auto' AND state IN (" EXPERIMENT_SQL_EXPIRED ", " EXPERIMENT_SQL_VOID ")"
 			" AND not_before_ms = 0 LIMIT 1",
-			V_INT(c->change_id), V_TEXT(c->accelerator), V_TEXT(c->jobs[i].runner));
-	}
-	for (size_t i = 0; i < c->n_failures; i++) {
-		struct attribution_facts *f = &c->failures[i].facts;
+			V_INT(c->change_id), V_TEXT(c->accelerator), V_TEXT(job->runner));
 
-		f->lacks_experiment = runners[c->failures[i].job].lacks;
-		f->takes_experiments = runners[c->failures[i].job].takes && !f->lacks_experiment;
+		for (size_t i = 0; i < job->n_failures; i++) {
+			struct attribution_facts *f = &c->failures[job->first_failure + i].facts;
+
+			f->lacks_experiment = lacks;
+			f->takes_experiments = takes && !lacks;
+		}
 	}
-	free(runners);
 }
 
 /* The experiments with a test that is red here, oldest first. Each test and cause has its own limit, so that many rounds of

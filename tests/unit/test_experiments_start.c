@@ -961,7 +961,7 @@ static void a_stress_that_is_cut_off_is_answered_with_what_there_is(void **state
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
-	assert_int_equal(stress(NULL, 3, 100), 1);
+	assert_int_equal(stress("npu", 3, 100), 1);
 	rig_close_pull(1, HEAD_A, 120);
 	ASSERT_TEXT("SELECT text FROM outbox WHERE kind = 'reply'",
 	    "{\"comment\":100,\"stress\":{\"test\":\"unit/t1\",\"rounds\":3,\"accelerators\":[{"
