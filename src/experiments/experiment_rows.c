@@ -185,9 +185,8 @@ void experiments_recheck(struct txn *d, char *const *before, int64_t now_ms)
 			    db_rows(d,
 				"SELECT p.change_id FROM pull p WHERE p.state = 'open' AND EXISTS"
 				" (SELECT 1 FROM verdict v WHERE v.change_id = p.change_id AND v.accelerator = ?1"
-				"  AND v.attribution IS NOT NULL)"
-				" UNION SELECT change_id FROM experiment WHERE accelerator = ?1 "
-				"AND " EXPERIMENT_IS_OPEN,
+				"  AND v.attribution IS NOT NULL) UNION SELECT change_id FROM experiment"
+				" WHERE accelerator = ?1 AND " EXPERIMENT_IS_OPEN,
 				V_TEXT(name)),
 			    name, CELLS_RERUNS_CHANGED, now_ms);
 		free(name);

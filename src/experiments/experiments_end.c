@@ -134,8 +134,8 @@ static char *why_machine(const struct view *d, const struct experiment *e)
 	"(a.artifact_url = b.artifact_url AND a.artifact_url <> '' AND a.artifact_url NOT IN"                          \
 	" (SELECT artifact_url FROM (SELECT j.artifact_url, j.dispatch_id FROM job j"                                  \
 	"   WHERE j.accelerator = " accelerator " AND j.id > 0 AND NOT EXISTS (SELECT 1 FROM change c"                 \
-	"    WHERE c.id = j.change_id AND c.kind = 'experiment') ORDER BY j.id DESC LIMIT 200) "                       \
-	"newest  WHERE artifact_url IS NOT NULL GROUP BY artifact_url"                                                 \
+	"    WHERE c.id = j.change_id AND c.kind = 'experiment') ORDER BY j.id DESC LIMIT 200) newest"                 \
+	"  WHERE artifact_url IS NOT NULL GROUP BY artifact_url"                                                       \
 	"  HAVING COUNT(DISTINCT dispatch_id) > 1))"
 #define SAME_JOB "a.run_id = b.run_id AND a.workflow = b.workflow AND a.name = b.name"
 

@@ -215,10 +215,10 @@ RECORD_LOCAL(near_test, NEAR_TEST_RECORD)
 static void suggest_test(const struct view *d, int64_t change_id, struct asked_command *c)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_SELECT(NEAR_TEST_RECORD) " FROM verdict v JOIN test t ON t.id = v.test_id WHERE v.change_id = "
-					    "?1 AND v.job_id IS NOT NULL AND (?2 = '' OR v.accelerator = ?2)"
-					    " GROUP BY t.suite, t.name ORDER BY t.name = ?3 DESC, "
-					    "COUNT(v.attribution) = 0, t.suite, t.name LIMIT ?4",
+	    RECORD_QUERY(NEAR_TEST_RECORD,
+		"FROM verdict v JOIN test t ON t.id = v.test_id WHERE v.change_id = ?1 AND v.job_id IS NOT NULL"
+		" AND (?2 = '' OR v.accelerator = ?2) GROUP BY t.suite, t.name"
+		" ORDER BY t.name = ?3 DESC, COUNT(v.attribution) = 0, t.suite, t.name LIMIT ?4"),
 	    V_INT(change_id), V_TEXT(c->command.word), V_TEXT(c->command.test), V_INT(NEAR_MAX));
 	char **names = strv_copy(NULL);
 	const char *near = NULL;

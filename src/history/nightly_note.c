@@ -181,13 +181,13 @@ void nightly_note(struct txn *d, int64_t change_id, const char *accelerator, int
 {
 	struct nightly_run run;
 
-	if (!accelerator[0] || !record_read_first(db_rows(d,
-						      RECORD_QUERY(NIGHTLY_RUN_RECORD,
-							  "FROM schedule_run s JOIN change c ON c.id = s.change_id"
-							  " WHERE s.change_id = ?1 AND s.accelerator = ?2 ORDER BY "
-							  "s.id DESC LIMIT 1"),
-						      V_INT(change_id), V_TEXT(accelerator)),
-				   &nightly_run_record, &run))
+	if (!accelerator[0] ||
+	    !record_read_first(db_rows(d,
+				   RECORD_QUERY(NIGHTLY_RUN_RECORD,
+				       "FROM schedule_run s JOIN change c ON c.id = s.change_id"
+				       " WHERE s.change_id = ?1 AND s.accelerator = ?2 ORDER BY s.id DESC LIMIT 1"),
+				   V_INT(change_id), V_TEXT(accelerator)),
+		&nightly_run_record, &run))
 		return;
 	if (!db_has(d, "SELECT 1 FROM accelerator WHERE name = ?1 AND level = ?2", V_TEXT(accelerator), V_INT(LEVEL_1)))
 		note_nightly(d, change_id, accelerator, &run, now_ms);

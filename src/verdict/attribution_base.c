@@ -371,21 +371,21 @@ static bool find_gap(const struct red_failure *f, int64_t base_position, struct 
 static bool has_related_commit(const struct attribution_case *c, const struct stretch *s)
 {
 	return db_has(c->d,
-	    "WITH landed AS (SELECT sha, title, files FROM branch_commit WHERE repository_key = ?1 AND "
-	    "ref = ?2 AND position > ?3 AND position <= ?4),"
-	    " own AS (SELECT e.value AS path FROM change_files g, json_each(g.files) e WHERE "
-	    "g.repository_key = ?1 AND g.head_sha = ?5)"
-	    " SELECT 1 FROM landed l WHERE EXISTS (SELECT 1 FROM pull p WHERE p.repository_key = "
-	    "?1 AND p.number = ?6 AND p.title LIKE '%revert%' AND l.title <> '' AND "
-	    "instr(p.title, l.title) > 0) OR EXISTS (SELECT 1 FROM json_each(COALESCE(l.files, "
-	    "'[]')) e WHERE e.value = ?7 OR e.value IN (SELECT path FROM own)) OR EXISTS (SELECT 1 "
-	    "FROM own WHERE path = ?7) OR EXISTS (SELECT 1 FROM change_files g, "
-	    "json_each(g.files) e WHERE g.repository_key = ?1 AND g.head_sha = l.sha AND e.value "
-	    "IN (SELECT path FROM own)) OR EXISTS (SELECT 1 FROM pull_head h CROSS JOIN change x "
-	    "ON x.id = h.change_id CROSS JOIN change_files g ON g.repository_key = ?1 AND "
-	    "g.head_sha = x.head_sha, json_each(g.files) e WHERE h.repository_key = ?1 AND "
-	    "h.number = CASE WHEN l.title LIKE '%(#%)' THEN CAST(substr(l.title, "
-	    "instr(l.title, '(#') + 2) AS INTEGER) END AND e.value IN (SELECT path FROM own)) LIMIT 1",
+	    "WITH landed AS (SELECT sha, title, files FROM branch_commit"
+	    "  WHERE repository_key = ?1 AND ref = ?2 AND position > ?3 AND position <= ?4),"
+	    " own AS (SELECT e.value AS path FROM change_files g, json_each(g.files) e"
+	    "  WHERE g.repository_key = ?1 AND g.head_sha = ?5)"
+	    " SELECT 1 FROM landed l WHERE EXISTS (SELECT 1 FROM pull p WHERE p.repository_key = ?1 AND p.number = ?6"
+	    "  AND p.title LIKE '%revert%' AND l.title <> '' AND instr(p.title, l.title) > 0)"
+	    " OR EXISTS (SELECT 1 FROM json_each(COALESCE(l.files, '[]')) e"
+	    "  WHERE e.value = ?7 OR e.value IN (SELECT path FROM own)) OR EXISTS (SELECT 1 FROM own WHERE path = ?7)"
+	    " OR EXISTS (SELECT 1 FROM change_files g, json_each(g.files) e"
+	    "  WHERE g.repository_key = ?1 AND g.head_sha = l.sha AND e.value IN (SELECT path FROM own))"
+	    " OR EXISTS (SELECT 1 FROM pull_head h CROSS JOIN change x ON x.id = h.change_id"
+	    "  CROSS JOIN change_files g ON g.repository_key = ?1 AND g.head_sha = x.head_sha, json_each(g.files) e"
+	    "  WHERE h.repository_key = ?1 AND h.number = CASE WHEN l.title LIKE '%(#%)'"
+	    "   THEN CAST(substr(l.title, instr(l.title, '(#') + 2) AS INTEGER) END"
+	    "  AND e.value IN (SELECT path FROM own)) LIMIT 1",
 	    V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(s->first), V_INT(s->last), V_TEXT(c->head_sha),
 	    V_INT(c->number), V_TEXT(FILES_INCOMPLETE));
 }

@@ -106,16 +106,17 @@ static const struct other *find_other(const struct attribution_case *c, struct o
 #define SAME_FAILURE_RECORD(F, S)                                                                                      \
 	F(S, ID, change_id, NULL, "f.change_id", "")                                                                   \
 	F(S, ID, job_id, NULL, "f.job_id", "")
-RECORD_LOCAL(same_failure, SAME_FAILURE_RECORD)
+struct same_failure {
+	RECORD_MEMBERS(SAME_FAILURE_RECORD)
+	const struct other *other; /* NULL: too many were read before it */
+};
+RECORD_DEFINE(same_failure, SAME_FAILURE_RECORD);
 
 struct elsewhere {
 	struct attribution_case *c;
 	struct others *others;
 	struct red_failure *f;
-	struct {
-		struct same_failure failure;
-		const struct other *other; /* NULL: too many were read before it */
-	} rows[ROWS_MAX];                  /* newest first, each change once */
+	struct same_failure rows[ROWS_MAX]; /* newest first, each change once */
 	size_t n;
 };
 
@@ -132,17 +133,16 @@ static void read_rows(struct elsewhere *e)
 	    V_INT(ROWS_MAX), V_TEXT(j->workflow), V_TEXT(j->name), V_TEXT(j->runner));
 
 	while (rows_next(r)) {
-		struct same_failure failure;
+		struct same_failure *row = &e->rows[e->n];
 		size_t i = 0;
 
-		record_read(r, &same_failure_record, &failure);
-		while (i < e->n && e->rows[i].failure.change_id != failure.change_id)
+		record_read(r, &same_failure_record, row);
+		while (i < e->n && e->rows[i].change_id != row->change_id)
 			i++;
-		if (i == e->n && failure.change_id != c->change_id)
-			e->rows[e->n++].failure = failure;
+		e->n += i == e->n && row->change_id != c->change_id;
 	}
 	for (size_t i = 0; i < e->n; i++)
-		e->rows[i].other = find_other(c, e->others, e->rows[i].failure.change_id);
+		e->rows[i].other = find_other(c, e->others, e->rows[i].change_id);
 }
 
 /* The job failed and passed on one commit of that change: a later attempt of the failed job is current and passed, or a run
@@ -156,10 +156,9 @@ static bool is_proved(const struct elsewhere *e, size_t i)
 	    " AND v.accelerator = ?2 AND v.test_id = ?3 AND ((v.status = 'PASS' AND b.is_current = 0"
 	    "   AND a.workflow = b.workflow AND a.name = b.name AND a.runner = b.runner)"
 	    "  OR (v.attribution = 'FLAKY' AND EXISTS (SELECT 1 FROM job p JOIN change x ON x.id = p.change_id"
-	    "   WHERE p.id = v.evidence_job AND (x.id = ?1 OR EXISTS (SELECT 1 FROM experiment t "
-	    "WHERE t.id = x.experiment_id    AND t.change_id = ?1)))))",
-	    V_INT(e->rows[i].failure.change_id), V_TEXT(c->accelerator), V_INT(e->f->test_id),
-	    V_INT(e->rows[i].failure.job_id));
+	    "   WHERE p.id = v.evidence_job AND (x.id = ?1 OR EXISTS"
+	    "    (SELECT 1 FROM experiment t WHERE t.id = x.experiment_id AND t.change_id = ?1)))))",
+	    V_INT(e->rows[i].change_id), V_TEXT(c->accelerator), V_INT(e->f->test_id), V_INT(e->rows[i].job_id));
 }
 
 /* Whether the same job passed the test on the other's merge base, or on the nearest tested commit before it. */
@@ -172,9 +171,8 @@ static bool was_green_before(const struct elsewhere *e, const struct other *o)
 
 	return position >= 0 &&
 	       db_has(c->d,
-		   "SELECT 1 WHERE (SELECT r.status FROM branch_commit b"
-		   " CROSS JOIN change x ON x.repository_key = b.repository_key AND x.head_sha = b.sha AND x.kind = "
-		   "'push'"
+		   "SELECT 1 WHERE (SELECT r.status FROM branch_commit b CROSS JOIN change x"
+		   "  ON x.repository_key = b.repository_key AND x.head_sha = b.sha AND x.kind = 'push'"
 		   " CROSS JOIN job j ON j.change_id = x.id AND j.accelerator = ?5 AND j.workflow = ?6 AND j.name = ?7"
 		   "  AND j.is_current = 1 AND j.runner = ?8"
 		   " CROSS JOIN result r INDEXED BY result_of_test ON r.job_id = j.id AND r.test_id = ?9"
@@ -205,11 +203,11 @@ static void count_others(const struct elsewhere *e)
 
 		if (!o || o->is_related || ++e->others->n_questions > QUESTIONS_MAX)
 			continue;
-		facts->n_seen +=
-		    o->change.is_pull && !db_has(e->c->d,
-					     "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = "
-					     "?2 AND test_id = ?3 AND attribution = 'BASE'",
-					     V_INT(o->id), V_TEXT(e->c->accelerator), V_INT(e->f->test_id));
+		facts->n_seen += o->change.is_pull &&
+				 !db_has(e->c->d,
+				     "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2 AND test_id = ?3"
+				     " AND attribution = 'BASE'",
+				     V_INT(o->id), V_TEXT(e->c->accelerator), V_INT(e->f->test_id));
 		if (!o->is_on_branch || (o->change.is_pull && !o->has_other_files) || !is_proved(e, i))
 			continue;
 		for (size_t k = 0; k < e->n && is_independent; k++)
@@ -233,19 +231,18 @@ static struct rate read_rate(const struct elsewhere *e)
 {
 	const struct attribution_case *c = e->c;
 	struct runs_of_test runs = {0};
+	struct rows *r = db_rows(c->d,
+	    "WITH newest AS (SELECT change_id FROM run WHERE accelerator = ?1 ORDER BY ended_ms DESC LIMIT ?5),"
+	    " failed AS (SELECT DISTINCT change_id FROM failure WHERE accelerator = ?1 AND test_id = ?2 AND key = ?3)"
+	    " " RECORD_QUERY(RUNS_OF_TEST_RECORD,
+		"FROM newest n CROSS JOIN change x ON x.id = n.change_id CROSS JOIN verdict v"
+		" ON v.change_id = n.change_id AND v.accelerator = ?1 AND v.test_id = ?2"
+		" WHERE v.status IN ('PASS', 'FAIL', 'ERROR')"
+		" AND lower(x.author) IS DISTINCT FROM lower(?4) AND x.id <> ?6"),
+	    V_TEXT(c->accelerator), V_INT(e->f->test_id), V_INT(e->f->facts.mark.key), V_TEXT(c->author),
+	    V_INT(RUNS_MAX), V_INT(c->change_id));
 
-	record_read_first(db_rows(c->d,
-			      "WITH newest AS (SELECT change_id FROM run WHERE accelerator = ?1"
-			      "  ORDER BY ended_ms DESC LIMIT ?5), failed AS (SELECT DISTINCT change_id"
-			      "  FROM failure WHERE accelerator = ?1 AND test_id = ?2 AND key = "
-			      "?3) " RECORD_QUERY(RUNS_OF_TEST_RECORD,
-				  "FROM newest n CROSS JOIN change x ON x.id = n.change_id"
-				  " CROSS JOIN verdict v ON v.change_id = n.change_id AND v.accelerator = ?1"
-				  " AND v.test_id = ?2 WHERE v.status IN ('PASS', 'FAIL', 'ERROR')"
-				  " AND lower(x.author) IS DISTINCT FROM lower(?4) AND x.id <> ?6"),
-			      V_TEXT(c->accelerator), V_INT(e->f->test_id), V_INT(e->f->facts.mark.key),
-			      V_TEXT(c->author), V_INT(RUNS_MAX), V_INT(c->change_id)),
-	    &runs_of_test_record, &runs);
+	record_read_first(r, &runs_of_test_record, &runs);
 	return (struct rate){.n = (int)runs.n, .n_hits = (int)runs.n_red};
 }
 
@@ -396,9 +393,9 @@ static void judge_message(const struct attribution_case *c, const struct key_use
 			continue;
 		n_unrelated++;
 		n_passed += db_has(c->d,
-		    "SELECT 1 FROM (SELECT accelerator FROM failure WHERE key = ?1 AND change_id = "
-		    "?2 LIMIT ?4) f CROSS JOIN verdict v ON v.change_id = ?2"
-		    " AND v.accelerator = f.accelerator AND v.test_id = ?3 WHERE v.status = 'PASS' LIMIT 1",
+		    "SELECT 1 FROM (SELECT accelerator FROM failure WHERE key = ?1 AND change_id = ?2 LIMIT ?4) f"
+		    " CROSS JOIN verdict v ON v.change_id = ?2 AND v.accelerator = f.accelerator AND v.test_id = ?3"
+		    " WHERE v.status = 'PASS' LIMIT 1",
 		    V_INT(u->key), V_INT(change_id), V_INT(f->test_id), V_INT(ROWS_OF_CHANGE_MAX));
 		n_now += db_has(c->d,
 		    "SELECT 1 FROM (SELECT accelerator, at_ms FROM failure WHERE key = ?1"

@@ -4,7 +4,6 @@
 
 #include "store/branch_commits.h"
 #include "store/changes.h"
-#include "verdict/known_issues.h"
 #include "verdict/verdicts.h"
 
 enum {
@@ -323,25 +322,6 @@ void attribution_case_release(struct attribution_case *c)
 }
 
 /* ---- the questions ---- */
-
-/* Finds the registered issue of each cell, and records that it matched. */
-static void fact_known(struct attribution_case *c)
-{
-	struct known_issues k = known_issues_read(c->d->view, c->now_ms);
-
-	for (size_t i = 0; k.n && i < c->n_cells; i++) {
-		struct red_cell *cell = &c->cells[i];
-		const struct known_issue *issue = known_issue_find(&k, c->accelerator, cell->suite, cell->test);
-
-		if (!issue)
-			continue;
-		cell->known_url = xstrdup(issue->url);
-		known_issue_matched(c->d, issue->id, c->change_id, c->now_ms);
-	}
-	for (size_t i = 0; i < c->n_failures; i++)
-		c->failures[i].facts.known_url = c->cells[c->failures[i].cell].known_url;
-	known_issues_free(&k);
-}
 
 /* More than half of a job's tests have the same message. */
 static void find_outages_of_jobs(struct attribution_case *c)

@@ -1,6 +1,6 @@
 /* Collects the facts about the red cells of one accelerator in one change, for the rules of model/attribution.h. Private to
- * verdict/attribution*.c: attribution_facts.c reads the cells and their failures and calls the functions of the other
- * files, one for each question.
+ * verdict/attribution*.c and known_issues.c: attribution_facts.c reads the cells and their failures and calls the functions
+ * of the other files, one for each question.
  *
  * Thread: the writer, inside a transaction. Ownership: the case owns all its texts and lists until
  * attribution_case_release(). Each query has an index and a bound, so that a report of 20,000 red tests does not block the
@@ -125,6 +125,8 @@ bool attribution_is_same_author(const char *a, const char *b);
  * all of them in this order, and checks it. */
 void attribution_collect_facts(struct attribution_case *c);
 
+/* known_issues.c: which registered issue matches the cell? Records that it matched. */
+void fact_known(struct attribution_case *c);
 /* attribution_base.c: how did the tests end on the base branch near the merge base, and which commits landed between these
  * runs? */
 void fact_branch(struct attribution_case *c);

@@ -2,25 +2,13 @@
 
 #include "db/record_rows.h"
 #include "model/plan.h"
+#include "verdict/attribution_facts.h"
 #include "verdict/cells_moved.h"
 
 RECORD_DEFINE(known_issue, KNOWN_ISSUE_RECORD)
 
-struct known_issues known_issues_read(const struct view *d, int64_t now_ms)
-{
-	struct known_issues ret = {0};
-
-	RECORDS_READ(db_rows(d,
-			 RECORD_QUERY(KNOWN_ISSUE_RECORD,
-			     "FROM known_issue WHERE until_ms IS NULL OR until_ms > ?1 ORDER BY id"),
-			 V_INT(now_ms)),
-	    known_issue, ret.list, ret.n);
-	return ret;
-}
-
-void known_issues_free(struct known_issues *k) { RECORDS_RELEASE(known_issue, k->list, k->n); }
-
-bool known_issue_matches(const struct known_issue *k, const char *accelerator, const char *suite, const char *test)
+static bool known_issue_matches(
+    const struct known_issue *k, const char *accelerator, const char *suite, const char *test)
 {
 	char *path;
 	bool is_match;
@@ -33,16 +21,8 @@ bool known_issue_matches(const struct known_issue *k, const char *accelerator, c
 	return is_match;
 }
 
-const struct known_issue *known_issue_find(
-    const struct known_issues *k, const char *accelerator, const char *suite, const char *test)
-{
-	for (size_t i = 0; i < k->n; i++)
-		if (known_issue_matches(&k->list[i], accelerator, suite, test))
-			return &k->list[i];
-	return NULL;
-}
-
-void known_issue_matched(struct txn *d, int64_t id, int64_t change_id, int64_t now_ms)
+/* Records that the issue explains a cell of this change. Counts each change once. */
+static void note_match(struct txn *d, int64_t id, int64_t change_id, int64_t now_ms)
 {
 	bool is_new =
 	    !db_has(d, "SELECT 1 FROM known_match WHERE issue_id = ?1 AND change_id = ?2", V_INT(id), V_INT(change_id));
@@ -53,6 +33,32 @@ void known_issue_matched(struct txn *d, int64_t id, int64_t change_id, int64_t n
 	    V_INT(id), V_INT(change_id), V_INT(now_ms));
 	db_exec(d, "UPDATE known_issue SET last_match_ms = ?2, n_matches = n_matches + ?3 WHERE id = ?1", V_INT(id),
 	    V_INT(now_ms), V_INT(is_new));
+}
+
+void fact_known(struct attribution_case *c)
+{
+	struct known_issue *list = NULL;
+	size_t n = 0;
+
+	RECORDS_READ(db_rows(c->d,
+			 RECORD_QUERY(KNOWN_ISSUE_RECORD,
+			     "FROM known_issue WHERE until_ms IS NULL OR until_ms > ?1 ORDER BY id"),
+			 V_INT(c->now_ms)),
+	    known_issue, list, n);
+	for (size_t i = 0; i < c->n_cells; i++) {
+		struct red_cell *cell = &c->cells[i];
+		size_t k = 0;
+
+		while (k < n && !known_issue_matches(&list[k], c->accelerator, cell->suite, cell->test))
+			k++;
+		if (k == n)
+			continue;
+		cell->known_url = xstrdup(list[k].url);
+		note_match(c->d, list[k].id, c->change_id, c->now_ms);
+	}
+	for (size_t i = 0; i < c->n_failures; i++)
+		c->failures[i].facts.known_url = c->cells[c->failures[i].cell].known_url;
+	RECORDS_RELEASE(known_issue, list, n);
 }
 
 /* ---- the changes that an issue concerns ---- */

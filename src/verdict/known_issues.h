@@ -1,7 +1,6 @@
 /* Known issues: a red test that matches one is KNOWN until the issue is removed or expires.
  *
- * Thread: the loop for store_…() and their release functions; the writer, inside a transaction, for the rest. Ownership: a
- * list owns its texts until its release function; operations borrow theirs until they are done. */
+ * Thread: loop. Ownership: a list owns its texts until its release function; operations borrow theirs until they are done. */
 #pragma once
 
 #include "db/db.h"
@@ -57,19 +56,3 @@ struct list_known {
 };
 int store_list_known(struct store *s, struct list_known *q) MUST_CHECK;
 void list_known_release(struct list_known *q);
-
-/* ---- inside a writer's transaction ---- */
-/* The issues that are valid at now_ms; known_issues_free(). */
-struct known_issues {
-	struct known_issue *list;
-	size_t n;
-};
-struct known_issues known_issues_read(const struct view *d, int64_t now_ms);
-void known_issues_free(struct known_issues *k);
-/* Pure. */
-bool known_issue_matches(const struct known_issue *k, const char *accelerator, const char *suite, const char *test);
-/* The first that matches, or NULL. Pure. */
-const struct known_issue *known_issue_find(
-    const struct known_issues *k, const char *accelerator, const char *suite, const char *test);
-/* Records that the issue explains a cell of this change. Counts each change once. */
-void known_issue_matched(struct txn *d, int64_t id, int64_t change_id, int64_t now_ms);

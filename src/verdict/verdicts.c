@@ -149,18 +149,17 @@ static void put_unnamed_by_retries(struct txn *d, int64_t change_id, const char 
 	if (!verdicts_are_of_retries(d->view, change_id, accelerator))
 		return;
 	db_exec(d,
-	    "WITH attempt AS (SELECT e.id, e.run_attempt, j.id AS last_id,"
-	    "  j.run_attempt AS last_attempt, j.is_late" ATTEMPTS_OF_RETRIED "),"
+	    "WITH attempt AS (SELECT e.id, e.run_attempt, j.id AS last_id, j.run_attempt AS last_attempt,"
+	    "  j.is_late" ATTEMPTS_OF_RETRIED "),"
 	    /* the newest attempt that names it, and whether it failed there */
-	    " named AS (SELECT a.last_id, a.last_attempt, a.run_attempt, a.is_late, r.test_id,"
-	    "  r.file, r.line, r.status, ROW_NUMBER() OVER (PARTITION BY a.last_id, r.test_id "
-	    "ORDER BY a.run_attempt DESC, r.status = 'FAIL' DESC) AS age FROM attempt a CROSS JOIN "
-	    "result r ON r.job_id = a.id) INSERT INTO verdict (change_id, accelerator, test_id, "
-	    "status, attribution, message, job_id, is_late, file, line)"
-	    " SELECT ?1, ?2, test_id, 'MISS', 'UNCLASSIFIED', 'failed in attempt ' || run_attempt"
-	    " || ', and not in the report of attempt ' || last_attempt, last_id, is_late, file,"
-	    " line FROM named WHERE run_attempt < last_attempt AND age = 1 AND status = 'FAIL' ON "
-	    "CONFLICT DO NOTHING",
+	    " named AS (SELECT a.last_id, a.last_attempt, a.run_attempt, a.is_late, r.test_id, r.file, r.line,"
+	    "  r.status, ROW_NUMBER() OVER (PARTITION BY a.last_id, r.test_id"
+	    "   ORDER BY a.run_attempt DESC, r.status = 'FAIL' DESC) AS age"
+	    "  FROM attempt a CROSS JOIN result r ON r.job_id = a.id)"
+	    " INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message, job_id, is_late,"
+	    " file, line) SELECT ?1, ?2, test_id, 'MISS', 'UNCLASSIFIED', 'failed in attempt ' || run_attempt"
+	    " || ', and not in the report of attempt ' || last_attempt, last_id, is_late, file, line FROM named"
+	    " WHERE run_attempt < last_attempt AND age = 1 AND status = 'FAIL' ON CONFLICT DO NOTHING",
 	    V_INT(change_id), V_TEXT(accelerator), V_INT(ATTEMPTS_BACK_MAX));
 }
 
