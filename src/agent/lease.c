@@ -302,6 +302,7 @@ static void on_heartbeat_done(struct server_call *c)
 	if (lease_answer_parse(buf_str(&c->http.answer), c->http.answer.len, &answer, &e)) {
 		snprintf(c->detail, sizeof(c->detail), "not an answer to a heartbeat: %.200s", e.text);
 		retry_heartbeat(j, 0);
+		return;
 	}
 	if (answer.word == LEASE_ACTIVE) {
 		int64_t every = renew_wait_s(j) ? AT_MOST_EVERY_MS : answer.lease_ms / 3;

@@ -122,8 +122,10 @@ static void on_job_found(struct store_query *q)
 	end_access(a);
 }
 
+/* The caller has proved its identity. */
 static void find_documented_job(struct job_access *a)
 {
+	http_note_authenticated(a->request);
 	if (parse_int64(http_segment(a->request, 0), &a->job_id) || a->job_id <= 0) {
 		refuse_access(a, 404, "no such job", NULL);
 		return;
@@ -172,7 +174,6 @@ static void admit_access(struct job_access *a)
 		if (err)
 			refuse_access_busy(a, err);
 	} else {
-		http_note_authenticated(a->request);
 		find_documented_job(a);
 	}
 }

@@ -51,14 +51,20 @@ static inline bool fake_scripted(struct fake *f, enum ask kind, struct http_requ
 	return f->on && f->on(f, kind, f->n[kind]++, r);
 }
 
+/* The lease that the server grants; free(). */
+static inline char *fake_lease(const struct fake *f)
+{
+	return xasprintf("{\"lease_id\": \"l1\", \"lease_ms\": 60000, \"attempt\": 1, \"job_id\": %s, "
+			 "\"dispatch_id\": \"d1\", \"accelerator\": \"npu\", \"runner\": \"farm\", \"run_id\": "
+			 "\"d1\", \"visibility\": \"public\", \"change\": {\"kind\": \"push\", \"repository\": "
+			 "\"pytorch/pytorch\", \"head_sha\": \"0123456789012345678901234567890123456789\", "
+			 "\"event_type\": \"push\"}}",
+	    f->job_id ? f->job_id : "42");
+}
+
 static inline void fake_offer(struct fake *f, struct http_request *r)
 {
-	char *text = xasprintf("{\"lease_id\": \"l1\", \"lease_ms\": 60000, \"attempt\": 1, \"job_id\": %s, "
-			       "\"dispatch_id\": \"d1\", \"accelerator\": \"npu\", \"runner\": \"farm\", \"run_id\": "
-			       "\"d1\", \"visibility\": \"public\", \"change\": {\"kind\": \"push\", \"repository\": "
-			       "\"pytorch/pytorch\", \"head_sha\": \"0123456789012345678901234567890123456789\", "
-			       "\"event_type\": \"push\"}}",
-	    f->job_id ? f->job_id : "42");
+	char *text = fake_lease(f);
 
 	fake_json(r, 200, text);
 	free(text);

@@ -408,6 +408,49 @@ static void what_was_not_sent_the_next_agent_sends(void **state)
 	fake_release(&f);
 }
 
+/* A portal answers the first heartbeat instead of the server. Then the lease is lost, and the agent is stopped. */
+static bool answer_nonsense_first(struct fake *f, enum ask kind, int n, struct http_request *r)
+{
+	if (kind == ASK_RENEW && n == 0)
+		http_respond(r, 200, "text/html", NULL, "<html>", 6);
+	else if (kind == ASK_RENEW)
+		fake_json(r, 200, "{\"lease\": \"lost\", \"reason\": \"it ran out\"}");
+	else if (kind == ASK_CLAIM)
+		http_respond(r, 204, "text/plain", NULL, "", 0);
+	if (kind == ASK_CLAIM && f->n[ASK_RENEW] > 1)
+		kill(getpid(), SIGTERM);
+	return kind == ASK_RENEW || kind == ASK_CLAIM;
+}
+
+/* The agent died after it was granted the job and before it started it. Only a readable answer may start it. */
+static void a_waiting_job_does_not_start_by_an_unreadable_answer(void **state)
+{
+	struct fake f = {.on = answer_nonsense_first};
+	struct lease_offer offer;
+	struct journal journal;
+	struct error e = {0};
+
+	(void)state;
+	fake_open(&f);
+	char *lease = fake_lease(&f), *work_dir = path_join(f.dir, "work"), *runs = path_join(f.dir, "runs"), *folder;
+	assert_int_equal(lease_offer_parse(lease, strlen(lease), &offer, &e), 0);
+	assert_int_equal(mkdir(work_dir, 0700), 0);
+	assert_int_equal(journal_open(&journal, work_dir, &e), 0);
+	assert_int_equal(journal_add(&journal, &offer, &folder, &e), 0);
+	journal_close(&journal);
+	assert_int_equal(fake_run_until(&f, "echo run >> ../../../../runs", AGENT_UNTIL_STOPPED), 0);
+	fake_stop(&f);
+	assert_int_equal(f.n[ASK_RENEW], 2);
+	assert_int_equal(access(runs, F_OK), -1);
+	assert_null(f.end);
+	lease_offer_release(&offer);
+	free(lease);
+	free(work_dir);
+	free(runs);
+	free(folder);
+	fake_release(&f);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -426,6 +469,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(a_404_of_somebody_else_is_waited_out),
 	    cmocka_unit_test(the_token_is_not_shown),
 	    cmocka_unit_test(what_was_not_sent_the_next_agent_sends),
+	    cmocka_unit_test(a_waiting_job_does_not_start_by_an_unreadable_answer),
 	};
 
 	if (argc == 5 && str_eq(argv[3], "--job"))
