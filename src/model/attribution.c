@@ -369,8 +369,8 @@ static struct attribution_result passed_here(const struct attribution_facts *f)
 	}
 	if (f->is_alike_red)
 		return make_result(ATTRIBUTION_UNCLASSIFIED, f->passed_here_job,
-		    "passed when it ran again on this commit, but another test with this message did not");
-	return make_result(ATTRIBUTION_FLAKY, f->passed_here_job, "passed when it ran again on this commit");
+		    "passed in another run on this commit, but another test with this message did not");
+	return make_result(ATTRIBUTION_FLAKY, f->passed_here_job, "passed in another run on this commit");
 }
 
 /* The test passed on the merge base and never failed there in this way. A failure there with another message may be

@@ -436,6 +436,7 @@ static const struct question {
     {fact_landed, FACTS_OF_RUNS | FACTS_TAKES, FACTS_LANDED},
     {fact_message, 0, FACTS_MESSAGE},
     {fact_same_message, FACTS_OF_RUNS | FACTS_MESSAGE, FACTS_SAME_MESSAGE},
+    /* reads all groups below it: FACTS_ELSEWHERE stays the last bit when a group is added */
     {fact_elsewhere, FACTS_BUT_ELSEWHERE, FACTS_ELSEWHERE},
 };
 

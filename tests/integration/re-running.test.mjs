@@ -67,7 +67,7 @@ describe('re-running', { skip: notBuilt }, () => {
     await report(await base(), [result('llama3', 'PASS')]); // the results count once both sides are done
     const final = await comment(pull, (body) => body && !/re-running/i.test(body), 'the final comment');
     assert.match(final, /^✓ \*\*Nothing new is red\*\*: 1 failure not caused by this change \(flaky\)\.$/m);
-    assert.match(final, /passed when it ran again on this commit: \[evidence\]\(.*\/jobs\/\d+\)/);
+    assert.match(final, /passed in another run on this commit: \[evidence\]\(.*\/jobs\/\d+\)/);
     await until(() => rig.checkRuns(UPSTREAM, pull.headSha).find(({ name }) => name === 'outpost/chip/lab/suite').conclusion === 'neutral', { what: 'the check run is neutral' });
     const view = await outpost.api(`pulls/${pull.number}`);
     assert.deepEqual([view.summary.verdict, view.summary.complete, view.summary.rerunning], ['pass', true, 0]);

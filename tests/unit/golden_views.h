@@ -57,7 +57,7 @@ static inline struct verdict_view *golden_fail(
 {
 	static const char *const reasons[] = {[ATTRIBUTION_KNOWN] = "an issue is registered for it",
 	    [ATTRIBUTION_BASE] = "red on the merge base 5eeaadb, too",
-	    [ATTRIBUTION_FLAKY] = "passed when it ran again on this commit",
+	    [ATTRIBUTION_FLAKY] = "passed in another run on this commit",
 	    [ATTRIBUTION_NEW] = "green on the merge base 5eeaadb",
 	    [ATTRIBUTION_UNCLASSIFIED] = "not tested on the merge base"};
 	struct verdict_view *w = golden_cell(v, accelerator, test);
@@ -250,7 +250,7 @@ static inline struct change_view *golden_settled_by_rerun(void)
 	golden_reason(golden_fail(v, NPU, "llama3", ATTRIBUTION_NEW, "RuntimeError: no kernel for aten::rms_norm"),
 	    "green on the merge base 5eeaadb, and red twice here", 6002);
 	golden_reason(golden_fail(v, NPU, "qwen2", ATTRIBUTION_FLAKY, "TimeoutError: no answer within 600 s"),
-	    "passed when it ran again on this commit", 6001);
+	    "passed in another run on this commit", 6001);
 	return v;
 }
 
