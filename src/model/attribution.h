@@ -15,7 +15,7 @@
 #define ATTRIBUTIONS(X)                                                                                                \
 	X(KNOWN) /* an issue is registered for it */                                                                   \
 	X(BASE)  /* red before this change, too */                                                                     \
-	X(FLAKY) /* passed in another run on this commit, before or after */                                                         \
+	X(FLAKY) /* passed in another run on this commit, before or after */                                           \
 	X(NEW)   /* green on the merge base */                                                                         \
 	X(UNCLASSIFIED)
 
@@ -85,7 +85,8 @@ struct attribution_facts {
 	bool may_be_own;
 
 	/* On this very commit, besides the failure itself. */
-	int64_t passed_here_job;    /* the newest pass of an experiment, else of another attempt or an older round; 0: none */
+	int64_t
+	    passed_here_job; /* the newest pass of an experiment, else of another attempt or an older round; 0: none */
 	bool passed_on_other_build; /* but on another device or version of the extension */
 	/* Another test that failed alike in this job did not run again, or failed alike again: it may have broken this one. */
 	bool is_alike_red;
