@@ -3,7 +3,7 @@
 #include "loop/bell.h"
 #include "verdict/known_issues.h"
 
-enum { LOGS_EVERY_MS = 10 * 60 * 1000, DAY_MS = 24 * 3600 * 1000 };
+enum { LOGS_EVERY_MS = 10 * 60 * 1000, DAY_MS = 24 * 3600 * 1000, SMALL_JUMP_MS = 60 * 1000 };
 
 struct upkeep {
 	struct daemon *daemon;
@@ -68,13 +68,14 @@ static void on_logs_timer(struct timer *t)
 	logs_drop_older(u->daemon->logs, clock_wall_ms() - u->daemon->config->retention_logs_ms, on_logs_dropped, u);
 }
 
-/* A wrong time must not delete a log, so the next deletion waits for a day. */
+/* A wrong time must not delete a log, so the next deletion waits for a day. A small jump, as after each snapshot of a virtual
+ * machine, does not matter: it would postpone the deletion for ever. */
 static void on_upkeep_clock_jumped(int64_t by_ms, void *owner)
 {
 	struct upkeep *u = owner;
 
-	(void)by_ms;
-	timer_start(u->logs_timer, DAY_MS);
+	if (by_ms > SMALL_JUMP_MS || by_ms < -SMALL_JUMP_MS)
+		timer_start(u->logs_timer, DAY_MS);
 }
 
 /* ---- life ---- */

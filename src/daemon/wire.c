@@ -41,7 +41,7 @@ static void on_mirrored(struct store_op *op)
 	d->mirrored = NULL;
 	if (op->err)
 		log_event(LOG_ERROR, "registry_not_mirrored", LOG_S("why", op->why.text));
-	else if (is_outdated)
+	if (is_outdated)
 		mirror_registry(d);
 }
 
@@ -51,7 +51,7 @@ static void mirror_registry(struct daemon *d)
 	if (d->mirrored)
 		return;
 	d->mirror = (struct mirror_registry){
-	    .op = {.done = on_mirrored, .retry.event = "registry_not_mirrored"},
+	    .op = {.done = on_mirrored, .retry = {"registry_not_mirrored", &d->mirror.now_ms}},
 	    .list = d->config->accelerators,
 	    .n = d->config->n_accelerators,
 	    .required_suites = (const char *const *)d->config->required_suites,

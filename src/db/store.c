@@ -234,8 +234,10 @@ static void op_on_loop(struct inbox_item *item)
 static void submit_op_again(struct store_retry *r)
 {
 	struct store_op *op = CONTAINER_OF(r, struct store_op, retry);
-	int rc = store_submit(op->store, op);
 
+	if (r->now_ms)
+		*r->now_ms = clock_wall_ms();
+	int rc = store_submit(op->store, op);
 	if (!rc)
 		return;
 	op->err = error_set(&op->why, rc, "%s", err_text(rc));

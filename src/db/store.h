@@ -50,11 +50,14 @@ void store_subscribe(struct store *s, unsigned topics, void (*on_topic)(unsigned
 
 /* Makes an operation or a query patient: while the store has no room for it, or the disk is full or fails, the store
  * keeps it and submits it again. The pause is half a second at first and doubles up to 4 s. `done` comes once, with
- * the final result. It is for results that must be recorded: they do not depend on the time of the attempt. Work
- * that is found by looking into the database is retried by its bell (bell_retry() in loop/bell.h). `run` is called for
- * each attempt, so it first clears the output of the one before. */
+ * the final result. It is for results that must be recorded. Work that is found by looking into the database is
+ * retried by its bell (bell_retry() in loop/bell.h). `run` is called for each attempt, so it first clears the output of
+ * the one before. */
 struct store_retry {
-	const char *event; /* in: what to log for each failed attempt; NULL: not patient */
+	const char *event; /* in: the log line of each failed attempt; NULL: not patient */
+	/* in: set to the wall clock before each further attempt, because deadlines count from it and the disk may be full
+	 * for hours; NULL: the operation has no such time */
+	int64_t *now_ms;
 	/* store's own */
 	TAILQ_ENTRY(store_retry) link;
 	void (*submit)(struct store_retry *r);

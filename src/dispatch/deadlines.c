@@ -9,6 +9,7 @@ enum {
 	RUNG_MS = 200,                       /* one look serves all rings of this time */
 	RETENTION_FIRST_MS = 10 * 60 * 1000, /* after the start, when other work is due first */
 	RETENTION_EVERY_MS = 24 * 3600 * 1000,
+	AFTER_FAILURE_MS = 60 * 1000,
 	NEXT_PIECE_MS = 50,
 };
 
@@ -48,7 +49,7 @@ static void on_shifted(struct store_op *op)
 	} else if (op->err) {
 		log_event(LOG_WARN, "deadlines_unread", LOG_S("error", op->why.text));
 		dl->shift_ms += dl->shift.delta_ms;
-		bell_retry(dl->bell);
+		deadline_watch_ring(dl); /* not bell_retry(), which would end a look that is running */
 	} else {
 		bell_now(dl->bell);
 	}
@@ -57,7 +58,7 @@ static void on_shifted(struct store_op *op)
 static void submit_shift(struct deadline_watch *dl)
 {
 	dl->shift = (struct shift_clock){
-	    .op = {.done = on_shifted, .retry.event = "deadlines_unread"},
+	    .op = {.done = on_shifted, .retry = {"deadlines_unread", &dl->shift.now_ms}},
 	    .delta_ms = dl->shift_ms,
 	    .now_ms = clock_wall_ms(),
 	};
@@ -146,7 +147,9 @@ static void on_piece_dropped(struct store_op *op)
 	if (op->err)
 		log_event(LOG_WARN, "retention_failed", LOG_S("error", op->why.text));
 	if (!dl->is_drop_postponed) /* else the timer runs already */
-		timer_start(dl->next_piece, !op->err && dl->drop.has_more ? NEXT_PIECE_MS : RETENTION_EVERY_MS);
+		timer_start(dl->next_piece, op->err             ? AFTER_FAILURE_MS
+					    : dl->drop.has_more ? NEXT_PIECE_MS
+								: RETENTION_EVERY_MS);
 	dl->is_drop_postponed = false;
 }
 

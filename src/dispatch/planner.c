@@ -6,6 +6,7 @@ enum {
 	READ_BUSY_MAX = 1,       /* a read while intake is busy */
 	INTAKE_IS_BUSY_OPS = 32, /* queued writes; one connection of GitHub's has one */
 	BUSY_PAUSE_MS = 50,
+	READ_AGAIN_MS = 500,
 };
 
 struct planner {
@@ -127,8 +128,9 @@ static void on_deliveries_read(struct store_query *q)
 		finish_closing_planner(pl);
 		return;
 	}
-	if (q->err) { /* the next delivery rings again */
+	if (q->err) {
 		log_event(LOG_WARN, "deliveries_unread", LOG_S("error", q->why.text));
+		timer_start(pl->timer, READ_AGAIN_MS);
 		return;
 	}
 	if (read.n > 0)

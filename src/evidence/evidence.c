@@ -17,6 +17,7 @@ enum {
 	/* It gives up after this time and TRIES_MAX: other events make a change due as well, and each costs a try while
 	 * GitHub is down. It does give up, because GitHub cannot answer some comparisons at all. */
 	PATIENCE_MS = 24 * 60 * 60 * 1000,
+	STORE_PAUSE_MS = 500,
 	FIRST_PAUSE_MS = 2000,
 	LONGEST_PAUSE_MS = 30 * 60 * 1000,
 	LONGEST_WAIT_MS = 60 * 60 * 1000, /* that GitHub asks for */
@@ -87,8 +88,8 @@ static void end_gathering(struct gathering *g, bool is_store_busy)
 	free(g);
 	if (e->is_closing)
 		close_evidence_if_idle(e);
-	else if (is_store_busy)
-		bell_retry(e->bell);
+	else if (is_store_busy) /* not bell_retry(), which would end a look that is running */
+		bell_by(e->bell, clock_wall_ms() + STORE_PAUSE_MS);
 	else
 		bell_now(e->bell);
 }

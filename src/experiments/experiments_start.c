@@ -30,15 +30,11 @@ enum {
  * and a longer FREE_MS. */
 static const int64_t FREE_MS[] = {INT64_C(30) * 60 * 1000, INT64_C(4) * 3600 * 1000};
 
-/* The time of the jobs j of a dispatch i. A vendor may report only the end of a job, or never its end: then the time is
- * that of the dispatch. Only such a job reads the row of the dispatch, because each row is on another page of the
- * database. */
-#define OF_ITS_DISPATCH " FROM dispatch x WHERE x.id = i.id AND x.accelerator = i.accelerator AND x.runner = i.runner"
-#define SUM_OF_JOBS                                                                                                    \
-	"SELECT SUM(MAX(COALESCE(j.completed_ms, (SELECT x.finished_ms" OF_ITS_DISPATCH "), ?3)"                       \
-	" - COALESCE(j.started_ms, (SELECT x.sent_ms" OF_ITS_DISPATCH "), i.created_ms), 0))"
-#define ITS_JOBS                                                                                                       \
-	" CROSS JOIN job j ON j.change_id = i.change_id AND j.dispatch_id = i.id AND j.accelerator = i.accelerator"
+/* When a job j began, and ended. A vendor may report only the end of a job, or never its end: then the time is that of its
+ * dispatch. Only such a job reads rows of dispatches (one for each runner that shares the id), because each is on another page. */
+#define OF_ITS_DISPATCH     " FROM dispatch x WHERE x.id = j.dispatch_id AND x.accelerator = j.accelerator)"
+#define JOB_BEGAN_MS        "COALESCE(j.started_ms, (SELECT MIN(COALESCE(x.sent_ms, x.created_ms))" OF_ITS_DISPATCH ")"
+#define JOB_ENDED_MS(else_) "COALESCE(j.completed_ms, (SELECT MAX(x.finished_ms)" OF_ITS_DISPATCH ", " else_ ")"
 
 /* The time of a run of named tests is not known before it ends. A whole run takes as long as the run that it explains, and
  * counts with that time from its start. */
@@ -46,21 +42,22 @@ static int64_t spent_ms(const struct view *d, const char *accelerator, bool is_s
 {
 	return db_int(d, 0,
 	    "SELECT SUM(MAX(" EXPERIMENT_SPENT_MS ", CASE WHEN e.state = " EXPERIMENT_SQL_STARTED " AND EXISTS"
-	    " (SELECT 1 FROM runner r WHERE r.accelerator = ?1 AND r.name = e.runner"
-	    "  AND r.reruns = 'whole') THEN COALESCE((" SUM_OF_JOBS " FROM dispatch i" ITS_JOBS
-	    " WHERE i.accelerator = ?1 AND i.id = e.dispatch_id), 0) ELSE 0 END)) FROM experiment e"
-	    " WHERE e.accelerator = ?1 AND e.started_ms > ?2 AND e.cause = ?4",
+	    " (SELECT 1 FROM runner r WHERE r.accelerator = ?1 AND r.name = e.runner AND r.reruns = 'whole')"
+	    " THEN COALESCE((SELECT SUM(MAX(" JOB_ENDED_MS(
+		"?3") " - " JOB_BEGAN_MS ", 0)) FROM job j"
+		      " WHERE j.change_id = e.change_id AND j.dispatch_id = e.dispatch_id AND j.accelerator = ?1), 0) "
+		      "ELSE 0 END))"
+		      " FROM experiment e WHERE e.accelerator = ?1 AND e.started_ms > ?2 AND e.cause = ?4",
 	    V_TEXT(accelerator), V_INT(now_ms - DAY_MS), V_INT(now_ms), V_TEXT(is_stress ? "stress" : "auto"));
 }
 
-/* The accelerator's share of the time of all jobs that ended in the last 24 hours. The index job_completed has their times, so a day
- * of a large project is one short walk; only a job whose start was not reported reads its row and that of its dispatch. */
+/* The accelerator's share of the time of all jobs that ended in the last 24 hours. The index job_completed has their times, so
+ * a day of a large project is one short walk. */
 static int64_t share_ms(const struct view *d, const char *accelerator, int64_t now_ms)
 {
 	int64_t runs_ms = db_int(d, 0,
-	    "SELECT SUM(MAX(j.completed_ms - COALESCE(j.started_ms, (SELECT MIN(COALESCE(x.sent_ms, x.created_ms))"
-	    " FROM dispatch x WHERE x.id = j.dispatch_id AND x.accelerator = j.accelerator), j.completed_ms), 0))"
-	    " FROM job j WHERE j.accelerator = ?1 AND j.completed_ms > 0 AND j.completed_ms > ?2",
+	    "SELECT SUM(MAX(j.completed_ms - " JOB_BEGAN_MS ", 0)) FROM job j"
+	    " WHERE j.accelerator = ?1 AND j.completed_ms > 0 AND j.completed_ms > ?2",
 	    V_TEXT(accelerator), V_INT(now_ms - DAY_MS));
 
 	return runs_ms * db_int(d, 0, "SELECT experiment_share FROM accelerator WHERE name = ?1", V_TEXT(accelerator)) /

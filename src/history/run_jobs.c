@@ -229,8 +229,8 @@ void run_jobs_move(
 	struct rows *r;
 
 	db_exec(d,
-	    "DELETE FROM run_jobs WHERE accelerator = ?3 AND runner = ?4 AND change_id IN"
-	    " (SELECT change_id FROM run_jobs WHERE accelerator = ?1 AND runner = ?2)",
+	    "DELETE FROM run_jobs WHERE accelerator = ?3 AND runner = ?4 AND (change_id, ended_ms) IN"
+	    " (SELECT change_id, ended_ms FROM run_jobs WHERE accelerator = ?1 AND runner = ?2)",
 	    V_TEXT(from_accelerator), V_TEXT(from_runner), V_TEXT(accelerator), V_TEXT(runner));
 	db_exec(d, "UPDATE run_jobs SET accelerator = ?3, runner = ?4 WHERE accelerator = ?1 AND runner = ?2",
 	    V_TEXT(from_accelerator), V_TEXT(from_runner), V_TEXT(accelerator), V_TEXT(runner));

@@ -83,6 +83,9 @@ RECORD_STRUCT(base_delta, BASE_DELTA_RECORD);
 	F(S, ID, job, "job", "c.job_id", "")
 RECORD_STRUCT(experiment_result, EXPERIMENT_RESULT_RECORD);
 
+/* Why an experiment e ended as it did. */
+#define EXPERIMENT_REASON "CASE WHEN e.cancelled_by IS NULL THEN e.reason ELSE 'cancelled by ' || e.cancelled_by END"
+
 /* Some of the change's tests, run again at its head or its merge base (model/experiment.h): `experiment` as e.
  * `reason`: why it ended without a result that counts. `is_pending`: planned or started. `job`: its first.
  * `not_before_ms`: the earliest start of a planned one that waits for a good machine; 0: it does not wait. */
@@ -94,10 +97,7 @@ RECORD_STRUCT(experiment_result, EXPERIMENT_RESULT_RECORD);
 	F(S, TEXT, cause, "cause", "e.cause", "")                                                                      \
 	F(S, TEXT, state, "state", "e.state", "")                                                                      \
 	F(S, BOOL, is_pending, NULL, "e.state IN ('planned', 'started')", "")                                          \
-	F(S, TEXT, reason, "reason",                                                                                   \
-	    "CASE WHEN e.cancelled_by IS NULL THEN e.reason"                                                           \
-	    " ELSE 'cancelled by ' || e.cancelled_by END",                                                             \
-	    "")                                                                                                        \
+	F(S, TEXT, reason, "reason", EXPERIMENT_REASON, "")                                                            \
 	F(S, TEXT, runner, "runner", "e.runner", "")                                                                   \
 	F(S, INT, n_tests, "tests", "(SELECT COUNT(*) FROM experiment_test x WHERE x.experiment_id = e.id)", "")       \
 	F(S, ID, job, "job", "(SELECT MIN(j.id) FROM job j WHERE j.change_id = e.run_change_id)", "")                  \
@@ -241,7 +241,7 @@ void change_view_free(struct change_view *v); /* NULL is fine */
 	F(S, INT, round, "round", "e.round", "")                                                                       \
 	F(S, TEXT, cause, "cause", "e.cause", "")                                                                      \
 	F(S, TEXT, state, "state", "e.state", "")                                                                      \
-	F(S, TEXT, reason, "reason", "e.reason", "")                                                                   \
+	F(S, TEXT, reason, "reason", EXPERIMENT_REASON, "")                                                            \
 	F(S, TEXT, explained_sha, "explains", "x.head_sha", "The head of the change whose failures it explains.")      \
 	F(S, ID, explained_number, NULL, "(SELECT MAX(p.number) FROM pull_head p WHERE p.change_id = x.id)", "")
 RECORD_STRUCT(job_experiment, JOB_EXPERIMENT_RECORD); /* id 0: the job belongs to no experiment */

@@ -85,7 +85,6 @@ const char *bearer_token(const struct http_request *q)
 void answer_refused(struct runners *r, struct http_request *q, const struct refusal *x)
 {
 	struct http_header_line headers[HEADERS_MAX] = {{NULL, NULL}};
-	json_t *body = json_object();
 	char seconds[16], *text;
 	int64_t n_skipped;
 	int n = 0;
@@ -114,6 +113,7 @@ void answer_refused(struct runners *r, struct http_request *q, const struct refu
 		snprintf(seconds, sizeof seconds, "%d", x->retry_after_s);
 		headers[n++] = (struct http_header_line){"Retry-After", seconds};
 	}
+	json_t *body = json_object();
 	json_set_str(body, "detail", x->detail);
 	text = json_text(body);
 	http_respond(q, x->status, "application/json", headers, text, strlen(text));

@@ -358,6 +358,7 @@ static int commands_run(struct store_op *op, struct txn *d)
 	struct run_commands *o = CONTAINER_OF(op, struct run_commands, op);
 	struct running r = {.d = d, .op = o};
 
+	o->retest.now_ms = o->now_ms;
 	o->outcome = COMMANDS_HEARD;
 	o->n_released = o->n_declined = o->n_cancelled = 0;
 	for (size_t i = 0; i < o->n; i++)
@@ -389,7 +390,6 @@ int store_run_commands(struct store *s, struct run_commands *op)
 {
 	op->retest.retested = NULL;
 	op->retest.n_retested = 0;
-	op->retest.now_ms = op->now_ms;
 	assert(op->n <= COMMANDS_MAX);
 	for (size_t i = 0; i < op->n; i++)
 		op->given[i] = op->list[i].result;

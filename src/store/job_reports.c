@@ -231,7 +231,8 @@ static int report_nightly_run(struct store_op *op, struct txn *d)
 	r = job_put(d, &at, o->report, o->now_ms);
 	o->outcome = r.outcome;
 	o->job_id = r.job_id;
-	if (r.outcome != REPORT_RECORDED)
+	/* An attempt that another run has replaced counts only if it is red, because a retry does not take a failure away. */
+	if (r.outcome != REPORT_RECORDED || (!r.is_current && !job_is_red(d->view, r.job_id)))
 		return 0;
 	schedule_run_self_reported(d, at.change_id, o->accelerator, f.head_sha, o->now_ms);
 	if (r.has_replaced || !r.is_current)

@@ -224,6 +224,12 @@ struct job_record job_put(struct txn *d, const struct job_place *at, const struc
 	return ret;
 }
 
+bool job_is_red(const struct view *d, int64_t job_id)
+{
+	return db_has(
+	    d, "SELECT 1 FROM job WHERE id = ?1 AND status = 'completed' AND n_red > 0 LIMIT 1", V_INT(job_id));
+}
+
 void job_give_up(
     struct txn *d, int64_t job_id, const char *conclusion, const char *message, bool is_still_shown, int64_t now_ms)
 {
@@ -258,6 +264,11 @@ void job_resume(struct txn *d, int64_t job_id)
 	F(S, JOB_STATUS, status, NULL, "status", "")                                                                   \
 	F(S, BOOL, has_digest, NULL, "digest IS NOT NULL", "Its runner reported it.")                                  \
 	F(S, BOOL, is_self_report, NULL, "dispatch_id = ''", "")                                                       \
+	F(S, BOOL, is_current, NULL, "is_current", "")                                                                 \
+	F(S, BOOL, is_of_this_round, NULL,                                                                             \
+	    "EXISTS (SELECT 1 FROM dispatch x WHERE x.id = dispatch_id AND x.accelerator = job.accelerator"            \
+	    " AND x.is_current = 1 AND x.state NOT IN ('superseded', 'cancelled'))",                                   \
+	    "")                                                                                                        \
 	F(S, INT, n_tests, NULL, "n_tests", "")                                                                        \
 	F(S, TEXT, verdict, NULL, "verdict", "Of a reported job.")                                                     \
 	F(S, BOOL, has_document, NULL, "length(report_digest) > 0", "")                                                \
@@ -297,8 +308,8 @@ static int put_report_run(struct store_op *op, struct txn *d)
 	change_touch(d, job.change_id, o->now_ms);
 	db_tell_change(d, job.change_id);
 	db_tell_job(d, o->job_id);
-	/* also for an attempt that was retried, because it is evidence for the newest one */
-	if (is_reported)
+	/* An attempt that was retried is evidence for the newest one. Earlier rounds and cancelled runs are not. */
+	if (is_reported && (job.is_current || (job.is_self_report ? n_red > 0 : job.is_of_this_round)))
 		cells_moved(d, job.change_id, job.accelerator,
 		    job.is_self_report ? CELLS_SELF_REPORTED : CELLS_REPORT_ADDED, o->now_ms);
 	record_release(&document_job_record, &job);

@@ -47,6 +47,8 @@ bool job_enter(struct txn *d, int64_t job_id, enum job_status to);
  * job has no digest, and a later report of its machine replaces it. A reported job stays as it is. job_id 0: none. */
 void job_give_up(
     struct txn *d, int64_t job_id, const char *conclusion, const char *message, bool is_still_shown, int64_t now_ms);
+/* It is completed, and a test in it failed. A reader may call it, too. */
+bool job_is_red(const struct view *d, int64_t job_id);
 /* A job that was given up continues. */
 void job_resume(struct txn *d, int64_t job_id);
 /* Notifies watchers of the pages of these jobs (ids in the first column). Ends the rows; false: there were none. */

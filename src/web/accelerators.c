@@ -48,9 +48,12 @@ void web_accelerators(struct web *w, void (*done)(int err, json_t *list, void *o
 	f->config = w->config ? config_ref(w->config) : NULL;
 	f->get.now_ms = clock_wall_ms();
 	f->get.q.done = figures_done;
-	f->get.q.err = w->config ? store_get_figures(w->deps.store, &f->get) : ERR_BUSY;
-	if (f->get.q.err)
+	int err =
+	    w->config ? store_get_figures(w->deps.store, &f->get) : ERR_BUSY; /* 0: the query belongs to a reader now */
+	if (err) {
+		f->get.q.err = err;
 		figures_done(&f->get.q);
+	}
 }
 
 static void respond_accelerators(int err, json_t *list, void *owner)

@@ -325,7 +325,9 @@ void web_on_metrics(struct http_request *r, void *owner)
 	m->gauges.q.done = on_gauges;
 	m->gauges.now_ms = clock_wall_ms();
 	put_service(m); /* now: the server may be closed and freed before the store answers */
-	m->gauges.q.err = store_get_gauges(w->deps.store, &m->gauges);
-	if (m->gauges.q.err)
+	int err = store_get_gauges(w->deps.store, &m->gauges); /* 0: the query belongs to a reader now */
+	if (err) {
+		m->gauges.q.err = err;
 		on_gauges(&m->gauges.q);
+	}
 }

@@ -79,9 +79,11 @@ void web_status(struct web *w, void (*done)(int err, json_t *status, void *owner
 	s->totals.q.done = on_totals;
 	s->totals.now_ms = clock_wall_ms();
 	s->totals.has_experiments = true;
-	s->totals.q.err = store_get_totals(w->deps.store, &s->totals);
-	if (s->totals.q.err)
+	int err = store_get_totals(w->deps.store, &s->totals); /* 0: the query belongs to a reader now */
+	if (err) {
+		s->totals.q.err = err;
 		on_totals(&s->totals.q);
+	}
 }
 
 static void respond_status(int err, json_t *status, void *owner)

@@ -79,6 +79,22 @@ static void a_passing_failure_is_retried(void **state)
 	assert_true(clock_mono_ms() - from_ms >= 500 + 1000 - 50);
 }
 
+/* Deadlines count from it, and the disk may be full for hours. */
+static void an_attempt_has_its_own_time(void **state)
+{
+	struct patient p = {.n_failing = 1, .err = ERR_FULL};
+	int64_t now_ms = 1;
+
+	(void)state;
+	p.op = (struct store_op){.run = run_op, .done = op_done, .retry = {"test_retried", &now_ms}};
+	n_done = 1;
+	are_done = false;
+	assert_int_equal(store_submit(rig_store, &p.op), 0);
+	loop_run_until(rig_loop, &are_done);
+	assert_int_equal(p.n_runs, 2);
+	assert_true(now_ms > T0);
+}
+
 static void a_query_is_retried_too(void **state)
 {
 	struct patient p = {.n_failing = 1, .err = ERR_IO};
@@ -158,6 +174,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(a_passing_failure_is_retried),
+	    TEST(an_attempt_has_its_own_time),
 	    TEST(a_query_is_retried_too),
 	    TEST(other_failures_are_not),
 	    TEST(a_full_queue_refuses_no_patient_operation),

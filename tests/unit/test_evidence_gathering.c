@@ -45,6 +45,10 @@ static struct world {
 	int64_t retry_after_ms;
 	struct github_call *unanswered[CHANGES_MAX];
 	int n_unanswered, n_asked_at_once;
+
+	bool holds_second_claim, is_closed;
+	struct store_query *held;
+	struct timer *answer_held;
 } w;
 
 /* ---- the store ---- */
@@ -52,6 +56,7 @@ static struct world {
 static void on_closed(void *owner)
 {
 	(void)owner;
+	w.is_closed = true;
 	timer_close(w.stop_later);
 	loop_stop(w.loop);
 }
@@ -60,6 +65,16 @@ static void close_now(struct timer *t)
 {
 	(void)t;
 	evidence_close(w.evidence, on_closed, NULL);
+	if (w.held)
+		timer_start(w.answer_held, 20);
+}
+
+static void answer_held_claim(struct timer *t)
+{
+	timer_close(t);
+	assert_false(w.is_closed);
+	end_query(w.loop, w.held);
+	w.held = NULL;
 }
 
 int store_claim_due_changes(struct store *s, struct claim_due_changes *q)
@@ -68,6 +83,11 @@ int store_claim_due_changes(struct store *s, struct claim_due_changes *q)
 	w.n_claims++;
 	if (w.is_store_silent)
 		return ERR_CLOSING;
+	if (w.holds_second_claim && w.n_claims == 2) {
+		w.held = &q->q;
+		end_call(w.loop, w.unanswered[0]);
+		return 0;
+	}
 	q->list = xcalloc(CHANGES_MAX, sizeof(*q->list));
 	for (int i = 0; i < w.n_due && (int)q->n < q->limit; i++)
 		q->list[q->n++] = (struct due_change){
@@ -107,6 +127,8 @@ int store_attribute_change(struct store *s, struct attribute_change *op)
 	if (w.n_busy > 0) {
 		w.n_busy--;
 		trace("busy%lld", (long long)op->change_id);
+		if (w.held)
+			timer_start(w.stop_later, 0);
 		return ERR_BUSY;
 	}
 	assert_int_equal(op->generation, 7);
@@ -383,6 +405,23 @@ static void ring_all(struct timer *t)
 	timer_close(t);
 }
 
+/* A gathering that ends at a busy store does not end the look that runs: its claim still belongs to a reader. */
+static void a_busy_store_ends_no_running_look(void **state)
+{
+	struct timer *ring = timer_new(w.loop, ring_all, NULL);
+
+	(void)state;
+	w.is_mute = w.holds_second_claim = true;
+	w.answer_held = timer_new(w.loop, answer_held_claim, NULL);
+	w.n_busy = 1;
+	add((struct due){.id = 1, .needs_merge_base = true});
+	timer_start(ring, 0);
+	run();
+	expect("compare0 base1 busy1");
+	assert_null(w.held);
+	assert_int_equal(w.n_claims, 2);
+}
+
 /* Four in hand; a closing leaves them due. */
 static void closing_cancels(void **state)
 {
@@ -417,6 +456,7 @@ int main(void)
 	    TEST(github_s_no_is_not_asked_for_twice),
 	    TEST(files_that_github_never_tells),
 	    TEST(a_store_that_is_busy_is_asked_again),
+	    TEST(a_busy_store_ends_no_running_look),
 	    TEST(closing_cancels),
 	};
 

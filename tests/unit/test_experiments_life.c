@@ -1022,6 +1022,11 @@ static void a_person_calls_it_off(void **state)
 	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]");
 	need(HEAD_A, "t1", NEEDS_HEAD, 3 * MINUTE);
 	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]");
+	end_run(1, NULL, NAMES("t1"), 4 * MINUTE);
+	struct get_job g = {.id = number("SELECT MAX(id) FROM job")};
+	ASK_OK(store_get_job, &g);
+	assert_string_equal(g.job->experiment.reason, "cancelled by alice");
+	job_detail_free(g.job);
 }
 
 /* Neither does the other side begin, when the merge base is found later. */

@@ -219,6 +219,27 @@ static void a_whole_run_counts_in_the_budget_before_it_ends(void **state)
 	assert_int_equal(number(N_STARTED), 1);
 }
 
+/* Two runners of one repository share the dispatch, and so its jobs. Each job counts once. */
+static void a_job_of_a_shared_dispatch_counts_once(void **state)
+{
+	(void)state;
+	reruns = RERUNS_WHOLE;
+	mirror_npu(50, 2, 1, false);
+	for (int n = 0; n < 2; n++)
+		a_red_head(n + 1, head_of(n), "farm", NAMES("t1"), n * SECOND);
+	change_sql("UPDATE job SET started_ms = completed_ms - 60000 * 20");
+	change_sql(
+	    "INSERT INTO dispatch (id, accelerator, runner, change_id, kind, target, target_key, round, round_ms,"
+	    " is_current, state, is_held_for_good, number, delivery_guid, event_type, sent_action, original_action,"
+	    " acknowledge_ms, start_ms, finish_ms, created_ms, sent_ms)"
+	    " SELECT id, accelerator, 'twin', change_id, kind, target, target_key, round, round_ms, 0, 'done',"
+	    " is_held_for_good, number, delivery_guid, event_type, sent_action, original_action, acknowledge_ms,"
+	    " start_ms, finish_ms, created_ms, sent_ms FROM dispatch");
+	for (int n = 0; n < 2; n++)
+		need(head_of(n), "t1", NEEDS_HEAD, MINUTE);
+	assert_int_equal(number(N_STARTED), 2); /* 20 minutes are less than the half hour that is free */
+}
+
 /* GitHub stopped the workflow, and no report came of that: the job cost no more than its experiment lasted. */
 static void a_job_that_never_ends_stops_to_cost_with_its_experiment(void **state)
 {
@@ -995,6 +1016,7 @@ int main(void)
 	    T(whole_runs_begin_one_at_a_time),
 	    T(machines_make_way_so_more_begin_there),
 	    T(a_whole_run_counts_in_the_budget_before_it_ends),
+	    T(a_job_of_a_shared_dispatch_counts_once),
 	    T(a_job_that_never_ends_stops_to_cost_with_its_experiment),
 	    T(a_job_without_a_start_costs_what_its_experiment_lasted),
 	    T(a_first_run_that_has_its_machine_is_no_hindrance),

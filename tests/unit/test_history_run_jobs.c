@@ -275,6 +275,21 @@ static void figures_follow_a_repository(void **state)
 	assert_int_equal(numbers("v-r", "v-r").promotion.n_passed, 1);
 }
 
+/* Two rounds of one change, under both names: only a run with the same key takes another's place. */
+static void a_move_replaces_no_other_run_of_the_change(void **state)
+{
+	static const struct one_job passed = {"1", "success", 0, HOUR, false, false};
+	int64_t change = put_change("npu", "v-r", "pull_request", "done", T0 - HOUR);
+
+	(void)state;
+	put_job(change, "npu", "v-r", T0 - HOUR, &passed);
+	run_jobs_note(txn, change, "npu", T0 - HOUR);
+	db_exec(txn, "INSERT INTO run_jobs SELECT 'v-r', ended_ms - 60000, runner, change_id, n_jobs, n_passed,"
+		     " n_timed_out, n_overrun, n_upstream, queue_ms, n_queued, end_to_end FROM run_jobs");
+	run_jobs_move(txn, "npu", "v-r", "v-r", "v-r");
+	assert_int_equal(db_int(txn, 0, "SELECT COUNT(*) FROM run_jobs WHERE accelerator = 'v-r'"), 2);
+}
+
 static void a_run_that_did_not_move_sums_no_day(void **state)
 {
 	static const struct one_job passed = {"1", "success", 0, HOUR, false, false};
@@ -325,6 +340,7 @@ int main(void)
 	    T(two_weeks_and_one_week_to_the_millisecond),
 	    T(a_run_that_did_not_move_sums_no_day),
 	    T(figures_follow_a_repository),
+	    T(a_move_replaces_no_other_run_of_the_change),
 	    T(figures_of_a_day_are_not_replaced_by_a_part_of_it),
 	};
 

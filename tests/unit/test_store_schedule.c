@@ -498,6 +498,45 @@ static void self_reports_are_runs(void **state)
 	list_schedules_release(&l);
 }
 
+/* The newest attempt of a job shows. A green run with a lower attempt number takes nothing away from it. */
+static void a_green_attempt_that_is_not_shown_is_no_run(void **state)
+{
+	struct test_result test = {.suite = (char *)"unit", .name = (char *)"add", .status = TEST_FAIL};
+	struct job_report j = {
+	    .status = JOB_COMPLETED,
+	    .conclusion = (char *)"failure",
+	    .workflow = (char *)"nightly",
+	    .name = (char *)"a",
+	    .run_id = (char *)"1",
+	    .run_attempt = 2,
+	    .tests = &test,
+	    .n_tests = 1,
+	};
+	struct report_nightly o = {
+	    .repository = UPSTREAM,
+	    .target = "Ascend/pytorch",
+	    .accelerator = "npu",
+	    .head_sha = HEAD_A,
+	    .report = &j,
+	    .now_ms = DUE,
+	};
+	struct list_schedules l = {.accelerator = "npu"};
+
+	(void)state;
+	DO_OK(store_report_nightly, &o);
+	ASSERT_NEWEST("npu", "self_report done red -");
+	j.run_id = (char *)"2";
+	j.run_attempt = 1;
+	j.conclusion = (char *)"success";
+	j.digest[0] = 1;
+	test.status = TEST_PASS;
+	o.now_ms = DUE + DAY;
+	DO_OK(store_report_nightly, &o);
+	ASK_OK(store_list_schedules, &l);
+	assert_int_equal(l.list[0].due_ms, DUE);
+	list_schedules_release(&l);
+}
+
 /* ---- kills ---- */
 
 static void in_a_child(void (*act)(void))
@@ -566,6 +605,7 @@ int main(void)
 	    TEST(heads_that_are_not_had),
 	    TEST(silent_ones_end_too),
 	    TEST(self_reports_are_runs),
+	    TEST(a_green_attempt_that_is_not_shown_is_no_run),
 	    TEST(a_self_report_of_a_run_is_part_of_it),
 	    TEST(a_kill_loses_and_doubles_nothing),
 	};
