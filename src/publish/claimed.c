@@ -1,6 +1,6 @@
 #include "publish/publish_internal.h"
 
-enum { BUSY_RETRY_MS = 1000, APP_NAME_RETRY_MS = 15 * 1000 };
+enum { BUSY_RETRY_MS = 1000, APP_NAME_FIRST_MS = 15 * 1000, APP_NAME_LONGEST_MS = 15 * 60 * 1000 };
 
 void claimed_begin(struct claimed *c, const char *events)
 {
@@ -82,16 +82,31 @@ bool claimed_begin_call(struct claimed *c, struct github_call *call, claimed_ans
 	return true;
 }
 
+/* Without an answer the text has no name. All rows share the pause before the next attempt, which doubles, so that a long
+ * failure does not cost a request for each comment. */
 static void on_app_answer(struct claimed *c, struct github_call *call)
 {
-	(void)call; /* without its answer, the text has no name */
+	struct publisher *p = c->p;
+
+	(void)call;
+	if (github_app_slug(c->github)) {
+		p->app_pause_ms = 0;
+	} else {
+		p->app_pause_ms = p->app_pause_ms ? 2 * p->app_pause_ms : APP_NAME_FIRST_MS;
+		if (p->app_pause_ms > APP_NAME_LONGEST_MS)
+			p->app_pause_ms = APP_NAME_LONGEST_MS;
+		p->app_again_ms = clock_wall_ms() + p->app_pause_ms;
+	}
 	c->then(c);
 }
 
 void claimed_learn_app(struct claimed *c, claimed_step *then)
 {
+	int64_t wait_ms = c->p->app_again_ms - clock_wall_ms();
+
 	c->then = then;
-	if (github_app_slug(c->github))
+	/* the second bound: the wall clock may have been set back */
+	if (github_app_slug(c->github) || (wait_ms > 0 && wait_ms <= APP_NAME_LONGEST_MS))
 		then(c);
 	else if (claimed_begin_call(c, &c->call, on_app_answer))
 		github_app_get(c->github, &c->call);
@@ -100,7 +115,7 @@ void claimed_learn_app(struct claimed *c, claimed_step *then)
 const char *claimed_app_name(struct claimed *c)
 {
 	const char *name = github_app_slug(c->github);
-	int64_t again_ms = clock_wall_ms() + APP_NAME_RETRY_MS;
+	int64_t again_ms = c->p->app_again_ms;
 
 	if (!name && (!c->again_ms || again_ms < c->again_ms))
 		c->again_ms = again_ms;

@@ -22,6 +22,8 @@ struct publisher {
 	struct debounce debounce;
 	struct publish_counters counters;
 	int64_t checks_refused_until_mono_ms; /* GitHub said that the App lacks the permission */
+	/* After GET /app failed: the pause, and when it ends (wall clock). */
+	int64_t app_pause_ms, app_again_ms;
 	int n_previews;
 	bool is_engine_closed, is_closed;
 	void (*on_closed)(void *owner);

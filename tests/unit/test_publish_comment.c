@@ -678,7 +678,7 @@ static void test_the_name_of_the_app_comes_later(void **state)
 	assert_in_range(w.done.next_ms, now_ms + 15 * 1000, clock_wall_ms() + 15 * 1000);
 	assert_null(strstr(w.comment_text, "@outpost-ci"));
 	w.app_fails = false;
-	run(1);
+	run(1); /* another publisher, so the pause of the first does not matter */
 	assert_string_equal(traced, "app update put ok closed");
 	assert_non_null(strstr(w.comment_text, "@outpost-ci"));
 }
