@@ -1,10 +1,10 @@
-/* A job's documents (documents/report_file.h) read again say what went in, as far as each format
- * can: its contract lists what is lost, and nothing else may be. */
+/* A job's documents (documents/report_file.h) that are written and read again keep their content, except the losses
+ * that the contract of each format lists. */
 #pragma once
 
 #include "documents/report_file.h"
 
-/* A literal where a text of its own is expected. */
+/* A literal in place of an allocated text. */
 #define BORROWED(s) ((char *)(uintptr_t)(s))
 
 /* XML has no U+FFFE and U+FFFF. free() */
@@ -18,7 +18,7 @@ static inline char *as_xml_has_it(const char *s)
 	return out;
 }
 
-/* A message that our reader finds by itself where there is none. free() */
+/* The message that the reader uses when there is none. free() */
 static inline char *first_line(const char *trace)
 {
 	char *first, *line;
@@ -32,7 +32,7 @@ static inline char *first_line(const char *trace)
 
 static inline bool says_something(const char *s) { return s && s[strspn(s, " \t\r\n")]; }
 
-/* One test as `f` can say it. free() */
+/* One test as the format `f` can express it. free() */
 static inline char *tell_test(const struct test_result *t, enum report_format f)
 {
 	bool is_red = test_status_is_red(t->status), is_lossy = f != REPORT_OUTPOST;
@@ -64,7 +64,7 @@ static inline char **tell_tests(const struct test_result *tests, size_t n, enum 
 
 	for (size_t i = 0; i < n; i++)
 		list[i] = tell_test(&tests[i], f);
-	if (f == REPORT_JUNIT) /* which puts the tests of a suite together */
+	if (f == REPORT_JUNIT) /* this format groups the tests by suite */
 		qsort(list, n, sizeof(*list), compare_told);
 	return list;
 }

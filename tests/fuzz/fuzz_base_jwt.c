@@ -1,4 +1,4 @@
-/* Any bytes as a token: it is refused, or its parts are what it says. */
+/* Any bytes as a token: it is refused, or its parts equal those in the text. */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -1,5 +1,5 @@
-/* Any bytes as outpost.yml, as a vendor's file and as outpost-runner's: read without a crash,
- * in bounded time, and either right or with a mistake that is told on one line. */
+/* Any bytes as outpost.yml, as a vendor's file and as outpost-runner's file: each is read without a crash in bounded
+ * time, and is either valid or refused with a message of one line. */
 
 #include "config/accelerator_file.h"
 #include "config/main_file.h"

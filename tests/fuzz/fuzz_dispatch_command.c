@@ -1,12 +1,12 @@
-/* Any bytes as a comment: read in bounded time; and what is taken for a command is text
- * that GitHub's own renderer shows as the comment's own words, in no quotation and no code. */
+/* Any bytes as a comment: it is read in bounded time, and each command that is found is text that GitHub's own
+ * renderer shows as the comment's own words, outside quotations and code. */
 #include <cmark-gfm.h>
 
 #include "dispatch/planning.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-/* HTML that GitHub shows as text: its tags are taken away, what is between them stays. */
+/* HTML that GitHub shows as text: it removes the tags and keeps the text between them. */
 static bool is_visible_html(const char *html)
 {
 	static const char *const hiding[] = {"<!", "<?", "<pre", "<script", "<style", "<textarea"};
@@ -48,8 +48,8 @@ static int count_maths_marks(cmark_node *node)
 	return n;
 }
 
-/* cmark knows no maths, so this is GitHub's rule: what lies between two $$ is a formula. n_marks:
- * of the whole document; NULL: they are not known yet. Returns how many there are. */
+/* cmark does not know maths, so this applies GitHub's rule: the text between two $$ is a formula. n_marks: the number
+ * in the whole document; NULL: not counted yet. Returns the number of $$. */
 static int walk(cmark_node *document, const int *n_marks, bool *ret_is_shown)
 {
 	cmark_iter *it = cmark_iter_new(document);

@@ -1,7 +1,6 @@
-/* Any bytes on a connection: however they are cut into reads, the same requests, bodies and
- * refusals come out of them, and no read leaves the bytes that are there. A head that is accepted
- * has, line by line, the method, target and fields that a second, naive reader finds in the raw
- * bytes. The first two bytes choose the cuts. */
+/* Any bytes on a connection: the requests, bodies and refusals do not depend on how the bytes are cut into reads, and
+ * no read goes past the end. An accepted head has, line by line, the method, target and fields that a second, naive
+ * reader finds in the raw bytes. The first two bytes choose the cuts. */
 
 #include "http/client_group.h"
 #include "http/inlet.h"
@@ -22,8 +21,8 @@ static void mix(struct outcome *o, const char *p, size_t n)
 
 static bool is_same_text(const char *s, const char *raw, size_t n) { return strlen(s) == n && memcmp(s, raw, n) == 0; }
 
-/* The naive reader: lines end at CRLF, a name at the first colon, blanks around a value do not
- * count. Its copy of the head is text, so a NUL would show as a field that ends early. */
+/* The naive reader: lines end at CRLF, a name ends at the first colon, blanks around a value do not count. Its copy
+ * of the head is text, so a NUL would end a field early. */
 static void check_split(const struct http_head *h, const char *raw, size_t n)
 {
 	char *copy = xstrndup(raw, n), *line = copy, *end = strstr(line, "\r\n");
@@ -53,7 +52,7 @@ static void check_split(const struct http_head *h, const char *raw, size_t n)
 	free(copy);
 }
 
-/* `raw` is the head as it came, perhaps with the empty line that may stand before it. */
+/* `raw` is the received head, perhaps with the empty line that may precede it. */
 static void take_head(struct outcome *o, struct http_head *h, const char *raw, size_t raw_bytes)
 {
 	const char *target = h->text + h->target;

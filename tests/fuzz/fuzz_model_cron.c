@@ -1,5 +1,5 @@
-/* Any text as a schedule: it is refused with a reason, or it comes again and again, each time later, at a minute that
- * its fields name. */
+/* Any text as a schedule: it is refused with a reason, or it gives due times that increase, each at a minute that its
+ * fields name. */
 
 #include "model/schedule.h"
 

@@ -1,5 +1,5 @@
-/* Any message and trace of a test of any name, one a line: what they are compared by is bounded, one line, and itself
- * when it is normalised again. */
+/* Any message and trace of a test of any name, one a line: the text by which they are compared is bounded, is one
+ * line, and does not change when it is normalised again. */
 
 #include "model/failure_text.h"
 

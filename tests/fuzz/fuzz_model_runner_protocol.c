@@ -1,5 +1,5 @@
-/* The four messages between outpost-runner and outpostd: what is accepted and written again is
- * accepted once more and written alike. */
+/* The four messages between outpost-runner and outpostd: a message that is accepted and written is accepted again and
+ * written in the same way. */
 
 #include "model/runner_protocol.h"
 

@@ -1,4 +1,4 @@
-/* callback_request_parse() and its bare form: what they accept can be handed to the store. */
+/* callback_request_parse() and its bare form: the store can use everything that they accept. */
 
 #include "runners/submission.h"
 

@@ -1,4 +1,4 @@
-/* jwks_parse(): what it accepts is a bounded set of named keys, each found by its name. */
+/* jwks_parse(): an accepted text is a bounded set of named keys, each found by its name. */
 
 #include "runners/issuer_keys.h"
 

@@ -1,5 +1,4 @@
-/* Bodies of heartbeats and returns: what they accept is within its bounds. The first byte says
- * which of the two follows. */
+/* Bodies of heartbeats and returns: accepted values are within their bounds. The first byte selects one of the two. */
 
 #include "model/runner_protocol.h"
 #include "runners/leases.h"

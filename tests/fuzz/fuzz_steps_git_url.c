@@ -1,5 +1,5 @@
-/* A submodule's URL, as the author of a change writes it: whenever it is taken, libcurl, which git
- * fetches with, must see the same host and port in it. */
+/* A submodule's URL, as the author of a change writes it: if it is accepted, libcurl, which git uses to fetch, must
+ * find the same host and port in it. */
 
 #include <curl/curl.h>
 
@@ -12,7 +12,7 @@ static void same_as_curl(const char *text, const struct git_url *u)
 	int64_t number = 0;
 	size_t n;
 
-	/* what curl refuses is not fetched */
+	/* git does not fetch a URL that curl refuses */
 	if (!curl_url_set(url, CURLUPART_URL, text, 0)) {
 		if (curl_url_get(url, CURLUPART_HOST, &host, 0) ||
 		    curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) ||

@@ -1,5 +1,5 @@
-/* Any output with any secrets, in any pieces: the pieces do not matter, what comes out is UTF-8
- * without NUL, and no secret is in it. The first two bytes say how long the secret and the pieces are. */
+/* Any output with any secrets, in any pieces: the result does not depend on the pieces, is UTF-8 without NUL, and
+ * contains no secret. The first two bytes set the length of the secret and of the pieces. */
 
 #include "steps/job_log.h"
 
@@ -52,13 +52,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	masked = mask(m, whole, SIZE_MAX / 2);
 	masked_in_pieces = mask(m, whole, piece);
 	assert(!strcmp(masked, masked_in_pieces));
-	/* of one with several lines each line is one, otherwise only its end does not count */
+	/* each line of a secret with several lines is masked; otherwise only its final newline is ignored */
 	for (size_t i = strlen(secret); i > 0 && strchr("\r\n", secret[i - 1]); i--)
 		secret[i - 1] = '\0';
 	if (strchr(secret, '\n'))
 		secret[strcspn(secret, "\r\n")] = '\0';
 	secret_text = clean(secret, strlen(secret), SIZE_MAX / 2);
-	/* a mask and what stands beside it may look like a secret that has a star in it */
+	/* a mask and the text beside it may look like a secret that contains a star */
 	if (strlen(secret) >= MASK_MIN_BYTES && !strchr(secret, '*'))
 		assert(!strstr(masked, secret_text));
 	free(masked_in_pieces);

@@ -1,5 +1,5 @@
-/* Any bytes in every field that others write: the comment keeps its shape, as GitHub's own
- * Markdown reader sees it. Pieces of the input are parted by "\x1f". */
+/* Any bytes in every field that others write: the comment keeps its shape when GitHub's own Markdown reader reads it.
+ * "\x1f" separates the pieces of the input. */
 
 #include "../unit/hostile_view.h"
 #include "../unit/markdown_oracle.h"

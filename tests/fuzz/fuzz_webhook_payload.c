@@ -1,5 +1,4 @@
-/* event_parse(): the first byte picks the event. What it accepts has every field that the
- * planner relies on. */
+/* event_parse(): the first byte picks the event. An accepted event has every field that the planner relies on. */
 
 #include "webhook/payload.h"
 

@@ -1,4 +1,4 @@
-/* skim() against jansson: whatever one accepts, so does the other, and they read the same. */
+/* skim() against jansson: both accept the same texts, and read the same values. */
 
 #include "../unit/skim_oracle.h"
 

@@ -1,5 +1,5 @@
-/* What every report parser promises: what it accepts is bounded and clean, and written down and
- * read again it is the same. */
+/* The contract of every report parser: accepted content is bounded and clean, and does not change when it is written
+ * and read again. */
 #pragma once
 
 #include "documents/report_file.h"

@@ -18,13 +18,13 @@
 enum ask { ASK_CLAIM, ASK_RENEW, ASK_RETURN, ASK_LOG, ASK_REPORT, ASK_END, N_ASKS };
 
 struct fake {
-	/* Answers the n-th request (from 0) of its kind, or returns false: then the usual answer is sent.
-	 * Runs on the server's thread. */
+	/* Answers the n-th request (from 0) of its kind, or returns false for the usual answer. Runs on the server's
+	 * thread. */
 	bool (*on)(struct fake *f, enum ask kind, int n, struct http_request *r);
 	const char *job_id; /* of the offer; NULL: 42 */
 	const char *level;  /* of the agent's log; NULL: error */
 
-	/* the requests, to be read when the agent has ended */
+	/* the requests; read them after the agent has ended */
 	int n[N_ASKS];
 	struct buf log, order; /* order: a letter a request, c r R l p e */
 	bool is_log_whole;
@@ -88,7 +88,7 @@ static inline void fake_on_return(struct http_request *r, void *owner)
 		fake_json(r, 200, "{\"ok\": true}");
 }
 
-/* As the protocol says: bytes that the server already has are skipped. */
+/* The protocol's rule: skip bytes that the server already has. */
 static inline void fake_on_log(struct http_request *r, void *owner)
 {
 	struct fake *f = owner;
@@ -232,7 +232,7 @@ static inline int fake_run_until(struct fake *f, const char *step, enum agent_en
 /* To the end of its first job. */
 static inline int fake_run(struct fake *f, const char *step) { return fake_run_until(f, step, AGENT_ONCE); }
 
-/* After the last agent: then the test may read the requests. */
+/* Call it after the last agent, before the test reads the requests. */
 static inline void fake_stop(struct fake *f)
 {
 	inbox_post(f->inbox, &f->over);
@@ -267,7 +267,7 @@ static inline char *fake_job(struct fake *f, const char *sub)
 	return folder;
 }
 
-/* The text of KEY in the last end that was sent; free(). NULL: none. */
+/* The text of KEY in the last end that was sent; free(). NULL: it has no such key. */
 static inline char *fake_end_field(const struct fake *f, const char *key)
 {
 	json_t *v;

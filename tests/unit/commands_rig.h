@@ -1,4 +1,4 @@
-/* Commands said on a PR of store_rig.h's upstream, one comment each. */
+/* Commands on a PR of store_rig.h's upstream, one comment each. */
 #pragma once
 
 #include "store/commands.h"
@@ -55,7 +55,7 @@ static inline struct rig_answer rig_say(const struct rig_comment *c)
 	    op.retest.n_new_dispatches, op.ignored};
 }
 
-/* By a member; ERR_NOT_FOUND where there was nothing to do. */
+/* A command of a member; ERR_NOT_FOUND if there was nothing to do. */
 static inline int rig_release(const char *sha, int64_t at_ms, int *ret_n)
 {
 	struct rig_answer a = rig_say(

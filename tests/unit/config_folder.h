@@ -1,5 +1,4 @@
-/* A temporary folder that is the working one, with a configuration in it: setup and
- * teardown for tests that load files. */
+/* A temporary folder with a configuration, which is the working folder: setup and teardown for tests that load files. */
 #pragma once
 
 #include <setjmp.h>
@@ -83,7 +82,7 @@ static inline int folder_teardown(void **state)
 	return nftw(folder_path, folder_remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Loads outpost.yml, which must be right. config_unref(). */
+/* Loads outpost.yml, which must be valid. config_unref(). */
 static inline struct config *folder_load(void)
 {
 	struct buf messages = BUF_INIT(1 << 20);

@@ -1,5 +1,5 @@
-/* Some days of random pushes, each tested by some accelerators, again by some, and corrected later; and
- * the database itself, so that what the store says can be held against naive statements. */
+/* Some days of random pushes: some accelerators test each, repeat it, and correct their reports later. Also the
+ * database itself, so that tests can compare the store's answers with naive statements. */
 #pragma once
 
 #include <sqlite3.h>
@@ -143,7 +143,8 @@ static inline void put_document(int64_t job_id, int64_t now_ms)
 	DO_OK(store_put_report, &p);
 }
 
-/* Pushes over days, each tested by some, again by some, corrected later. Returns the time after. */
+/* Pushes over days, each tested by some accelerators, repeated by some and corrected later. Returns the time after
+ * them. */
 static inline int64_t random_history(uint32_t from)
 {
 	int64_t now = T0;

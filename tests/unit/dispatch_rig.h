@@ -1,6 +1,5 @@
-/* The dispatcher with everything below it for real: a store in a temporary folder, GitHub
- * and a vendor's server on threads. What both were sent is remembered; what they answer is
- * the test's to set. */
+/* The real dispatcher with all layers below it: a store in a temporary folder, GitHub and a vendor's server on
+ * threads. The rig remembers all requests to both; the test sets their answers. */
 #pragma once
 
 #include "config_folder.h"
@@ -30,19 +29,19 @@ struct rig {
 	struct store *store;
 	struct config *config;
 	struct dispatch *dispatch;
-	struct head_reader heads; /* for those tests in which something is due */
+	struct head_reader heads; /* for the tests with due work */
 
 	/* under gh->lock */
 	json_t *dispatches;          /* [{"repository","event_type","client_payload"}] */
 	const char *dispatch_status; /* NULL: 204; else "502 Bad", for dispatches */
-	int n_dispatch_failures;     /* so many dispatches get dispatch_status; -1: all */
+	int n_dispatch_failures;     /* this number of dispatches gets dispatch_status; -1: all */
 	const char *pulls, *deliveries, *branch_sha, *files, *pull; /* JSON texts; files NULL: 500 */
 	const char *comparison;                                     /* JSON text; NULL: 404 */
 	const char *redelivery_status;
 
 	/* the vendor's server */
 	struct loopback *vendor;
-	pthread_mutex_t lock; /* guards what follows */
+	pthread_mutex_t lock; /* guards the fields below */
 	char **hooks;         /* whole requests */
 	const char *hook_status;
 	const char *hook_headers;
@@ -263,9 +262,9 @@ static inline void rig_look(struct timer *t)
 		timer_start(t, 2);
 }
 
-enum { RIG_WAIT_MS = 120 * 1000 }; /* for what must come; a test that works never waits so long */
+enum { RIG_WAIT_MS = 120 * 1000 }; /* for an event that must happen; a passing test never waits so long */
 
-/* Runs the loop until it is so; fails the test when it never is. */
+/* Runs the loop until the condition holds; fails the test if it never does. */
 static inline void rig_wait_until(struct rig *r, bool (*is_so)(struct rig *r))
 {
 	struct rig_wait w = {.r = r, .is_so = is_so, .until_ms = clock_mono_ms() + RIG_WAIT_MS};
@@ -439,7 +438,7 @@ static inline char *rig_pull_body(const struct rig_pull *p)
 	return body;
 }
 
-/* A pull_request webhook, durable; planning it is the dispatcher's. */
+/* Stores a pull_request webhook; the dispatcher plans it. */
 #define rig_pull(r, guid_text, ...)                                                                                    \
 	do {                                                                                                           \
 		struct rig_pull pull_ = {__VA_ARGS__};                                                                 \

@@ -1,5 +1,5 @@
-/* Experiments on top of lease_rig.h: npu's runners are `ci` (a repository), `lab` (a webhook) and `farm` (machines),
- * pull requests have red tests, and verdict.needs says what would help. */
+/* Experiments on top of lease_rig.h: npu's runners are `ci` (a repository), `lab` (a webhook) and `farm` (machines).
+ * Pull requests have red tests, and verdict.needs names the sides of an experiment that would help. */
 #pragma once
 
 #include "db/db.h"
@@ -116,10 +116,10 @@ struct own_op {
 	struct store_op op;
 	const char *sql;          /* a literal, because the store keeps its statement; NULL: none */
 	const struct value *with; /* its values; NULL: none */
-	const char *head;         /* whose cells move; NULL: none */
+	const char *head;         /* the head whose cells move; NULL: none */
 	enum cells_cause cause;
 	const struct stress *stress; /* NULL: none */
-	const char *call_off;        /* who cancels it; NULL: nobody */
+	const char *call_off;        /* the person who cancels it; NULL: no cancel */
 	int result;
 	int64_t now_ms;
 };
@@ -157,7 +157,7 @@ static inline void change_sql(const char *sql)
 	DO_OK(own_submit, &o);
 }
 
-/* The rules say so of the red cells of a head (the tests' names: LIKE), `at` after T0. */
+/* Sets the needs of a head's red cells (the tests' names: LIKE), `at` after T0. */
 static inline void need(const char *head, const char *tests, int bits, int64_t at)
 {
 	struct own_op o = {.sql = "UPDATE verdict SET needs = ?1 WHERE attribution IS NOT NULL AND"
@@ -201,7 +201,7 @@ struct job_end {
 	const char *dispatch, *run_id, *workflow, *name, *artifact;
 	const char *const *red, *const *green;
 	int attempt;
-	const char *environment; /* comes as a document ahead of the job's end; NULL: none */
+	const char *environment; /* a document that arrives before the job's end; NULL: none */
 	int64_t at;
 };
 
@@ -245,7 +245,7 @@ static inline int64_t end_job(const struct job_end *x)
 
 #define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* PR `number` at `head` was tested by `runner`, and these failed. Nothing is planned before need(). */
+/* `runner` has tested PR `number` at `head`, and these tests failed. Nothing is planned before need(). */
 static inline void a_red_head(int64_t number, const char *head, const char *runner, const char *const *red, int64_t at)
 {
 	char *id;
@@ -288,7 +288,7 @@ static inline void end_run(int64_t n, const char *const *red, const char *const 
 	free(id);
 }
 
-/* The changes that are due are attributed again. */
+/* Attributes the due changes again. */
 static inline void due_pass(int64_t at)
 {
 	struct claim_due_changes q = {.limit = 100, .now_ms = T0 + at};

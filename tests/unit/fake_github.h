@@ -1,6 +1,5 @@
-/* As much of GitHub as the github layer's tests need, on a thread: it knows the App's entry,
- * installations and tokens; what else comes is answered by the test's own function, and
- * every request is remembered. */
+/* The part of GitHub that the tests of the github layer need, on a thread: it knows the App's entry, installations
+ * and tokens. The test's own function answers all other requests, and every request is remembered. */
 #pragma once
 
 #include <setjmp.h>
@@ -19,10 +18,10 @@ struct fake_github {
 	struct github *github;
 	char *url;
 	struct secret *pem;
-	pthread_mutex_t lock; /* guards what follows */
+	pthread_mutex_t lock; /* guards the fields below */
 	struct buf log;       /* "METHOD /path\n" of every request */
-	int n_tokens;         /* the last given; its text is "token-N" */
-	int n_bad_tokens;     /* tokens up to this number are answered 401 */
+	int n_tokens;         /* the last token issued; its text is "token-N" */
+	int n_bad_tokens;     /* requests with tokens up to this number get 401 */
 	int64_t token_life_s;
 	int status_of_installation, status_of_token; /* 0: all is well */
 	/* The whole answer to `request`, free(); NULL: 204. On the server's threads. */
@@ -138,7 +137,7 @@ static inline int fake_set_up(void **state)
 	return github_new(f->loop, f->http, &o, &f->github, NULL);
 }
 
-/* Another behaviour from now on. */
+/* Sets another behaviour from now on. */
 #define fake_set(f, field, value)                                                                                      \
 	do {                                                                                                           \
 		pthread_mutex_lock(&(f)->lock);                                                                        \
@@ -176,7 +175,7 @@ static inline int fake_tear_down(void **state)
 	return 0;
 }
 
-/* How often `line` ("POST /repos/…") is in the log, as a prefix of its lines. */
+/* The number of lines in the log that begin with `line` ("POST /repos/…"). */
 static inline int fake_count(struct fake_github *f, const char *line)
 {
 	int n = 0;

@@ -12,7 +12,7 @@
 static char *origin, *sub; /* work trees that are served, as `origin` and `sub` */
 static char *url;
 static pid_t server, web_server;
-static int web_port; /* the same repositories over http; what was asked: in web.log */
+static int web_port; /* the same repositories over http; web.log lists the requests */
 static char sha[64];
 
 /* A shell command in a folder; its first line of output in `out` (64 bytes). */
@@ -165,7 +165,7 @@ static inline int teardown(void **state)
 	return rig_teardown(state);
 }
 
-/* The same job again, as another one. */
+/* Starts the same job again as a new one. */
 static inline void next_job(void)
 {
 	struct error e = {0};
@@ -174,7 +174,7 @@ static inline void next_job(void)
 	assert_int_equal(mkdir(rig_folder, 0700), 0);
 }
 
-/* How often git asked a server for a repository. */
+/* The number of git's requests to a server for a repository. */
 static inline int git_asked(const char *name)
 {
 	char *command = xasprintf("touch asked; cat asked web.log | "

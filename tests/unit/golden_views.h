@@ -1,5 +1,4 @@
-/* Typical changes, as docs/comments shows them: each a builder of one view. change_view_free() the
- * result. */
+/* Typical changes for docs/comments: each function builds one view. change_view_free() the result. */
 #pragma once
 
 #include "view_builder.h"
@@ -89,7 +88,7 @@ static inline void golden_state(struct change_view *v, size_t accelerator, enum 
 		d->last_error = xstrdup_or_null(why);
 }
 
-/* As if that accelerator had not reported yet. */
+/* Changes the view as if that accelerator had not reported yet. */
 static inline void golden_forget(struct change_view *v, size_t accelerator)
 {
 	size_t n = 0;
@@ -198,7 +197,7 @@ static inline struct change_view *golden_being_looked_at(void)
 	return v;
 }
 
-/* Three failures run again, here and on the merge base: each counts until that has ended. */
+/* Three failures are rerun, on the head and on the merge base: each counts until its rerun has ended. */
 static inline struct change_view *golden_rerunning(void)
 {
 	struct change_view *v = golden_green(3);
@@ -214,7 +213,7 @@ static inline struct change_view *golden_rerunning(void)
 	return v;
 }
 
-/* The machine looks bad, so the rerun waits until it may be good again. The comment is final until then. */
+/* The machine looks bad, so the rerun waits for a good machine. The comment is final until then. */
 static inline struct change_view *golden_waits_for_good_machine(void)
 {
 	struct change_view *v = golden_green(3);
@@ -226,7 +225,7 @@ static inline struct change_view *golden_waits_for_good_machine(void)
 	return v;
 }
 
-/* Reruns that would help and brought nothing, each for another reason. */
+/* Reruns that could have helped but gave no result, each for another reason. */
 static inline struct change_view *golden_reruns_without_result(void)
 {
 	struct change_view *v = golden_green(3);
@@ -263,7 +262,7 @@ static inline struct change_view *golden_confirmed_on_base(void)
 	return v;
 }
 
-/* Similar words excuse nothing until the test has run again. */
+/* A similar message excuses nothing until the test has run again. */
 static inline struct change_view *golden_likely_flaky(void)
 {
 	struct change_view *v = golden_green(3);

@@ -1,5 +1,4 @@
-/* A change in which every kind of thing is there once, and the fields of it that somebody else
- * wrote. */
+/* A change with one of each kind of thing, and those of its fields that other people write. */
 #pragma once
 
 #include "view_builder.h"
@@ -112,7 +111,7 @@ static inline struct change_view *hostile_view_new(void)
 	return v;
 }
 
-/* Where the text of that field is; replace it by another that can be freed. */
+/* Returns the place of that field's text; replace it by a text that can be freed. */
 static inline char **hostile_view_field(struct change_view *v, enum field f)
 {
 	switch (f) {

@@ -1,5 +1,5 @@
-/* A server on the test's loop and a client on a thread with plain blocking sockets, so that
- * it can be as rude as it likes. The loop ends when the client's function returns. */
+/* A server on the test's loop and a client on a thread with plain blocking sockets, which can break any rule. The
+ * loop ends when the client's function returns. */
 #pragma once
 
 #include <arpa/inet.h>
@@ -53,7 +53,7 @@ static inline void *rig_thread(void *arg)
 	return NULL;
 }
 
-/* A server with the routes, listening. Their owner becomes g where they have none. */
+/* Opens a listening server with the routes. A route without an owner gets g as its owner. */
 static inline void rig_open(struct rig *g, const struct http_limits *limits, const struct http_route *routes, size_t n)
 {
 	struct error e = {0};
@@ -95,7 +95,7 @@ static inline void rig_run(struct rig *g, void (*client)(struct rig *g))
 
 /* ---- the client's side ---- */
 
-enum { RIG_WAIT_S = 120 }; /* for what must come; a test that works never waits so long */
+enum { RIG_WAIT_S = 120 }; /* for an event that must happen; a passing test never waits so long */
 
 static inline void rig_wait(struct rig *g)
 {
@@ -196,8 +196,7 @@ static inline void rig_receive_all(int fd, struct buf *b)
 		continue;
 }
 
-/* True once the server has closed; false when it has sent something. One that does neither fails
- * the test. */
+/* True once the server has closed; false if it has sent something. Fails the test if neither happens. */
 static inline bool rig_is_closed(int fd)
 {
 	char c;

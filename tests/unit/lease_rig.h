@@ -1,4 +1,4 @@
-/* Pull dispatches on top of store_rig.h: machines that claim, renew, hand back and report. */
+/* Pull dispatches on top of store_rig.h: machines that claim, renew, return and report. */
 #pragma once
 
 #include "model/runner_protocol.h"
@@ -51,7 +51,7 @@ static inline struct claim_dispatch claim(const char *machine, const char *claim
 	return claim_with(&(struct claim_dispatch){0}, machine, claim_id, at);
 }
 
-/* One that must find work. */
+/* A claim that must find work. */
 static inline struct lease_offer take(const char *machine, const char *claim_id, int64_t at)
 {
 	struct claim_dispatch c = claim(machine, claim_id, at);

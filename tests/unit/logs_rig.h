@@ -54,7 +54,7 @@ static inline void rig_reopen(void)
 static inline int rig_setup_folder(void **state)
 {
 	(void)state;
-	/* Failures are made on purpose here, and told to the journal. */
+	/* Tests cause failures on purpose, which the journal logs. */
 	log_setup(LOG_ERROR + 1, LOG_TEXT);
 	snprintf(rig_dir, sizeof(rig_dir), "/tmp/outpost-logs-XXXXXX");
 	assert_non_null(mkdtemp(rig_dir));
@@ -69,10 +69,10 @@ static inline int rig_setup(void **state)
 	return 0;
 }
 
-/* Of something under logs/. free(). */
+/* The path of something under logs/. free() */
 static inline char *rig_path(const char *name) { return xasprintf("%s/logs/%s", rig_dir, name); }
 
-/* The same, in a subfolder that is made if it is not there. */
+/* The same in a subfolder, which is created if necessary. */
 static inline char *rig_made_path(const char *name)
 {
 	char *path = rig_path(name), *slash = strrchr(path, '/');
@@ -161,7 +161,7 @@ static inline int rig_read(int64_t job, int64_t offset, size_t n)
 		assert_int_equal(read_end, strlen(text));                                                              \
 	} while (0)
 
-/* Turns the loop until so many logs were compressed since the start. */
+/* Runs the loop until this number of logs has been compressed since the start. */
 static inline void rig_wait_packed(int64_t n)
 {
 	while (logs_stats(rig_logs)->n_packed < n)

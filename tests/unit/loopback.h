@@ -1,5 +1,5 @@
-/* A server on a thread for tests of clients: each connection gets a thread that runs the
- * test's own function on the raw socket, so that it can be as rude as it likes. */
+/* A server on a thread for tests of clients: each connection gets a thread that runs the test's own function on the
+ * raw socket, which can break any rule. */
 #pragma once
 
 #include <arpa/inet.h>
@@ -109,7 +109,7 @@ static inline bool loopback_has_v6(void)
 	return fd >= 0;
 }
 
-/* On [::1], for tests that asked loopback_has_v6(). */
+/* On [::1], for tests that checked loopback_has_v6(). */
 static inline struct loopback *loopback_start_v6(void (*serve)(struct loopback *lb, int fd), void *owner)
 {
 	struct loopback *lb = xcalloc(1, sizeof(*lb));

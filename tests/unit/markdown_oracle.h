@@ -1,5 +1,5 @@
-/* Reads Markdown as GitHub does (libcmark-gfm with GitHub's extensions) and says what a page
- * would show of it; then looks at the text as GitHub's own rules do, which run behind it. */
+/* Reads Markdown as GitHub does (libcmark-gfm with GitHub's extensions) and returns what a page would show of it;
+ * then applies GitHub's own rules to the text, which run after the Markdown reader. */
 #pragma once
 
 #include <cmark-gfm-core-extensions.h>
@@ -10,9 +10,9 @@ struct oracle {
 	size_t n_links, n_images, n_html, n_headings, n_fences;
 	size_t n_folds, n_fold_ends; /* our <details><summary>…</summary>, and their ends */
 	size_t n_foreign_links;      /* targets that start with none of `allowed` */
-	size_t n_references;         /* text that GitHub would turn into a mention, link, emoji */
-	size_t n_emphasis_in_text;   /* emphasis, strikethrough: strong is ours */
-	char last[256];              /* what was found last, for messages */
+	size_t n_references;         /* text that GitHub would turn into a mention, link or emoji */
+	size_t n_emphasis_in_text;   /* emphasis and strikethrough; only the product writes strong text */
+	char last[256];              /* the last finding, for messages */
 };
 
 static inline bool oracle_has_reference(const char *s)
@@ -41,7 +41,7 @@ static inline bool oracle_has_reference(const char *s)
 	return false;
 }
 
-/* "<details><summary>" and words of ours: nothing in it needs escaping, and no mark-up is read. */
+/* "<details><summary>" and words of the product: nothing in them needs escaping, and no mark-up is read. */
 static inline bool oracle_is_fold(const char *html)
 {
 	static const char open[] = "<details><summary>", close[] = "</summary>\n";

@@ -1,5 +1,5 @@
-/* An issuer for tests: a key made when the test runs, its JWKS, and tokens as good and as
- * bad as a test wants them. */
+/* An issuer for tests: a key that is created when the test runs, its JWKS, and the valid and invalid tokens that a
+ * test needs. */
 #pragma once
 
 #include "secret_of.h"

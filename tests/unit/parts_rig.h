@@ -1,5 +1,5 @@
-/* The parts that a handler of requests needs, for real and in one process: loop, store,
- * server, client and a loaded configuration, in the folder of config_folder.h. */
+/* The real parts that a handler of requests needs, in one process: loop, store, server, client and a loaded
+ * configuration, in the folder of config_folder.h. */
 #pragma once
 
 #include "config_folder.h"
@@ -20,7 +20,7 @@ struct parts {
 	size_t max_queue_ops; /* of the store; 0: its default. Set before parts_open() */
 };
 
-/* Before it: folder_setup() and whatever files the configuration names. */
+/* Call folder_setup() and write all files that the configuration names before it. */
 static inline void parts_open(struct parts *p)
 {
 	const struct store_options options = {
@@ -62,7 +62,7 @@ static inline void parts_close_server(struct parts *p)
 	loop_run_until(p->loop, &is_closed);
 }
 
-/* After parts_close_server() and after what was built on the parts is closed. */
+/* Call it after parts_close_server(), when everything built on the parts is closed. */
 static inline void parts_close(struct parts *p)
 {
 	bool is_closed = false;
@@ -105,7 +105,7 @@ static inline void ask_start(
 	http_call_start(p->client, &a->call);
 }
 
-/* Runs until the answer is there; returns its status. The answer is a->call.answer. */
+/* Runs the loop until the answer has arrived; returns its status. The answer is a->call.answer. */
 static inline int ask_wait(struct parts *p, struct ask *a)
 {
 	loop_run_until(p->loop, &a->is_done);

@@ -1,5 +1,5 @@
-/* The server's side of pull runners on a real server, with a real token, and leases that are
- * as each test says: every operation on them waits until the test answers it. */
+/* The server's side of pull runners on a real server, with a real token. Each test sets the state of leases: every
+ * operation on them waits until the test answers it. */
 #pragma once
 
 #include "parts_rig.h"
@@ -29,7 +29,7 @@ REPLACES(store_count_pull_work);
 #define GIVEBACK "/api/v1/runner/leases/lease1/return"
 #define SHA      "abcdef0123456789abcdef0123456789abcdef01"
 
-/* ---- a store of leases that does as it is told ---- */
+/* ---- a fake store of leases ---- */
 
 static struct {
 	int submit_err; /* of all three */
@@ -40,22 +40,22 @@ static struct {
 	int n_claims, n_renews, n_returns, n_lists;
 	char claimed_by[64], chosen[128]; /* of the last claim: its claim_id, "runner:max …" */
 	char returned[64], reason[200];
-} told;
+} fake;
 
 int store_claim_dispatch(struct store *s, struct claim_dispatch *op)
 {
 	size_t used = 0;
 
 	(void)s;
-	told.n_claims++;
-	if (told.submit_err)
-		return told.submit_err;
-	assert_null(told.claim); /* one at a time for an accelerator */
-	told.claim = op;
-	snprintf(told.claimed_by, sizeof(told.claimed_by), "%s", op->claim_id);
-	told.chosen[0] = '\0';
-	for (size_t i = 0; i < op->n_choices && used < sizeof(told.chosen); i++)
-		used += (size_t)snprintf(told.chosen + used, sizeof(told.chosen) - used, "%s:%d ",
+	fake.n_claims++;
+	if (fake.submit_err)
+		return fake.submit_err;
+	assert_null(fake.claim); /* one at a time for an accelerator */
+	fake.claim = op;
+	snprintf(fake.claimed_by, sizeof(fake.claimed_by), "%s", op->claim_id);
+	fake.chosen[0] = '\0';
+	for (size_t i = 0; i < op->n_choices && used < sizeof(fake.chosen); i++)
+		used += (size_t)snprintf(fake.chosen + used, sizeof(fake.chosen) - used, "%s:%d ",
 		    op->choices[i].runner, op->choices[i].max_parallel);
 	return 0;
 }
@@ -63,35 +63,35 @@ int store_claim_dispatch(struct store *s, struct claim_dispatch *op)
 int store_renew_lease(struct store *s, struct renew_lease *op)
 {
 	(void)s;
-	told.n_renews++;
-	if (told.submit_err)
-		return told.submit_err;
-	assert_null(told.renew);
-	told.renew = op;
+	fake.n_renews++;
+	if (fake.submit_err)
+		return fake.submit_err;
+	assert_null(fake.renew);
+	fake.renew = op;
 	return 0;
 }
 
 int store_return_lease(struct store *s, struct return_lease *op)
 {
 	(void)s;
-	told.n_returns++;
-	if (told.submit_err)
-		return told.submit_err;
-	assert_null(told.giving_back);
-	told.giving_back = op;
-	snprintf(told.returned, sizeof(told.returned), "%s", op->lease_id);
-	snprintf(told.reason, sizeof(told.reason), "%s", op->reason);
+	fake.n_returns++;
+	if (fake.submit_err)
+		return fake.submit_err;
+	assert_null(fake.giving_back);
+	fake.giving_back = op;
+	snprintf(fake.returned, sizeof(fake.returned), "%s", op->lease_id);
+	snprintf(fake.reason, sizeof(fake.reason), "%s", op->reason);
 	return 0;
 }
 
 int store_list_leases(struct store *s, struct list_leases *q)
 {
 	(void)s;
-	told.n_lists++;
-	if (told.submit_err)
-		return told.submit_err;
-	assert_null(told.list);
-	told.list = q;
+	fake.n_lists++;
+	if (fake.submit_err)
+		return fake.submit_err;
+	assert_null(fake.list);
+	fake.list = q;
 	return 0;
 }
 
@@ -103,7 +103,7 @@ void list_leases_release(struct list_leases *q)
 	q->n = 0;
 }
 
-/* No test here asks what waits for machines; the built programs' tests do. */
+/* No test here queries the waiting work; the tests of the built programs do. */
 int store_count_pull_work(struct store *s, struct count_pull_work *q)
 {
 	(void)s;
@@ -113,10 +113,10 @@ int store_count_pull_work(struct store *s, struct count_pull_work *q)
 
 static inline void answer_claim(const char *lease_id, int err)
 {
-	struct claim_dispatch *op = told.claim;
+	struct claim_dispatch *op = fake.claim;
 
 	assert_non_null(op);
-	told.claim = NULL;
+	fake.claim = NULL;
 	op->op.err = err;
 	op->is_found = lease_id != NULL;
 	if (lease_id)
@@ -141,10 +141,10 @@ static inline void answer_claim(const char *lease_id, int err)
 
 static inline void answer_renew(enum lease_word word, const char *reason, int err)
 {
-	struct renew_lease *op = told.renew;
+	struct renew_lease *op = fake.renew;
 
 	assert_non_null(op);
-	told.renew = NULL;
+	fake.renew = NULL;
 	op->op.err = err;
 	op->word = word;
 	snprintf(op->reason, sizeof(op->reason), "%s", reason);
@@ -153,21 +153,21 @@ static inline void answer_renew(enum lease_word word, const char *reason, int er
 
 static inline void answer_return(int err)
 {
-	struct return_lease *op = told.giving_back;
+	struct return_lease *op = fake.giving_back;
 
 	assert_non_null(op);
-	told.giving_back = NULL;
+	fake.giving_back = NULL;
 	op->op.err = err;
 	op->op.done(&op->op);
 }
 
-/* active: the id of the only active lease; NULL: there is none. */
+/* active: the id of the only active lease; NULL: no lease is active. */
 static inline void answer_list(const char *active, int err)
 {
-	struct list_leases *q = told.list;
+	struct list_leases *q = fake.list;
 
 	assert_non_null(q);
-	told.list = NULL;
+	fake.list = NULL;
 	q->q.err = err;
 	if (active) {
 		q->list = xcalloc(1, sizeof(*q->list));
@@ -193,7 +193,7 @@ struct pull {
 	bool is_so, is_closing, is_closed;
 };
 
-/* ---- waiting for what no callback tells ---- */
+/* ---- waiting without a callback ---- */
 
 static inline void pull_on_poll(struct timer *t)
 {
@@ -215,7 +215,7 @@ static inline void pull_poll(struct pull *p, const int *polled, int (*count)(str
 	loop_run_until(p->parts.loop, &p->is_so);
 }
 
-/* Runs until *n is what is wanted. */
+/* Runs until *n has the wanted value. */
 static inline void until(struct pull *p, const int *n, int wanted) { pull_poll(p, n, NULL, wanted); }
 
 static inline void until_counted(struct pull *p, int (*count)(struct pull *p), int wanted)
@@ -230,7 +230,7 @@ static inline int pull_n_held(struct pull *p)
 
 static inline int pull_n_connections(struct pull *p) { return http_server_n_connections(p->parts.server); }
 
-/* Runs until so many claims and heartbeats are held. */
+/* Runs until this number of claims and heartbeats is held. */
 static inline void until_held(struct pull *p, int n) { until_counted(p, pull_n_held, n); }
 
 /* Runs until the server has noticed that every client vanished. */
@@ -344,7 +344,7 @@ static inline int pull_set_up(void **state)
 	struct pull *p = xcalloc(1, sizeof(*p));
 
 	folder_setup(state);
-	memset(&told, 0, sizeof(told));
+	memset(&fake, 0, sizeof(fake));
 	folder_write("outpost.yml", MINIMAL_YML "accelerators:\n  directory: accelerators.d\n");
 	pull_write("npu", "  - {name: big, pull: {labels: [gpu, big], max_parallel: 3}}\n"
 			  "  - {name: ci, github: {repository: a/b}}\n"
@@ -363,7 +363,7 @@ static inline int pull_tear_down(void **state)
 {
 	struct pull *p = *state;
 
-	told.submit_err = 0;
+	fake.submit_err = 0;
 	if (!p->is_closing)
 		runners_close(p->runners, parts_on_closed, &p->is_closed);
 	loop_run_until(p->parts.loop, &p->is_closed);
@@ -397,7 +397,7 @@ static inline void pull_expect(struct pull *p, struct ask *a, int status, const 
 	ask_release(a);
 }
 
-/* A client that can vanish: its socket, with the request on its way. */
+/* A client that can vanish: returns its socket after sending the request. */
 static inline int pull_ask_raw(struct pull *p, const char *path, const char *body)
 {
 	struct sockaddr_in sin = {
@@ -415,7 +415,7 @@ static inline int pull_ask_raw(struct pull *p, const char *path, const char *bod
 	return fd;
 }
 
-/* Gone at once, by a reset. */
+/* Closes the connection at once, with a reset. */
 static inline void pull_vanish(int fd)
 {
 	const struct linger hard = {.l_onoff = 1, .l_linger = 0};

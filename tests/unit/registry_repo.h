@@ -1,5 +1,5 @@
-/* A git repository for the registry's tests, built with libgit2's own objects, so that it may hold
- * what the git program would not write. */
+/* A git repository for the registry's tests, built with libgit2's own objects, so that it may contain entries that
+ * the git program would not write. */
 #pragma once
 
 #include <setjmp.h>
@@ -27,7 +27,7 @@ static inline struct repo_entry repo_file(git_repository *repo, const char *name
 	return (struct repo_entry){0100644, name, repo_blob(repo, text, strlen(text))};
 }
 
-/* Written as it is: any name, any order, any mode. */
+/* Writes the entries unchanged: any name, any order, any mode. */
 static inline git_oid repo_tree(git_repository *repo, const struct repo_entry *list, size_t n)
 {
 	struct buf raw = BUF_INIT(8 << 20);
@@ -46,7 +46,7 @@ static inline git_oid repo_tree(git_repository *repo, const struct repo_entry *l
 	return id;
 }
 
-/* A commit of these files in accelerators.d (empty: of none), at the tip of main. */
+/* Commits these files in accelerators.d (empty: without accelerators) at the tip of main. */
 static inline git_oid repo_commit(git_repository *repo, const struct repo_entry *list, size_t n)
 {
 	struct repo_entry folder = {.mode = 0040000, .name = "accelerators.d"};

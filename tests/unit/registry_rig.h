@@ -1,4 +1,4 @@
-/* A registry that follows a repository on disk, and an owner that takes or refuses its commits. */
+/* A registry that follows a repository on disk, and an owner that accepts or refuses its commits. */
 #pragma once
 
 #include "registry_repo.h"
@@ -14,7 +14,7 @@ struct rig {
 	struct timer *look;
 	git_repository *repo;
 	char folder[64], url[96], state_dir[96];
-	const char *path, *refuse_with; /* NULL: takes it */
+	const char *path, *refuse_with; /* NULL: accepts it */
 	const char *block_with;         /* a folder that is made before a commit is kept; NULL: none */
 	int n_tried;
 	char tried[65], *tried_folder;
@@ -119,7 +119,7 @@ static inline int rig_setup(void **state)
 {
 	struct rig *g = xcalloc(1, sizeof(*g));
 
-	log_setup(LOG_ERROR + 1, LOG_TEXT); /* what is refused here is refused on purpose */
+	log_setup(LOG_ERROR + 1, LOG_TEXT); /* tests here refuse commits on purpose */
 	git_libgit2_init();
 	git_libgit2_opts(GIT_OPT_ENABLE_STRICT_OBJECT_CREATION, 0);
 	snprintf(g->folder, sizeof(g->folder), "/tmp/outpost-registry-XXXXXX");

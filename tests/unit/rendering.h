@@ -1,4 +1,4 @@
-/* The texts of a view, each from a table of its own. */
+/* Renders the texts of a view, each from its own table. */
 #pragma once
 
 #include "text/check_output.h"

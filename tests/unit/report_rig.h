@@ -1,5 +1,5 @@
-/* Report documents in tests: read from tests/data/reports or from a string, and told line by
- * line as "STATUS suite/name (seconds) message". */
+/* Report documents in tests: read from tests/data/reports or from a string, and printed line by line as "STATUS
+ * suite/name (seconds) message". */
 #pragma once
 
 #include <setjmp.h>
@@ -58,15 +58,15 @@ static inline void report_tell(const struct report_file *r, struct buf *out)
 
 static inline void assert_report(struct report_file *r, const char *expected)
 {
-	struct buf told = BUF_INIT(1 << 24);
+	struct buf printed = BUF_INIT(1 << 24);
 
-	report_tell(r, &told);
-	assert_string_equal(buf_str(&told), expected);
-	buf_release(&told);
+	report_tell(r, &printed);
+	assert_string_equal(buf_str(&printed), expected);
+	buf_release(&printed);
 	report_file_release(r);
 }
 
-/* `needle` is in the explanation of why it is refused. */
+/* The document must be refused, and the explanation must contain `needle`. */
 static inline void assert_refused(enum report_format f, const char *text, size_t n, int code, const char *needle)
 {
 	struct error why = {0};

@@ -1,4 +1,4 @@
-/* A small registry in memory: what the tests of runners/ let callers report for. */
+/* A small registry in memory: the accelerators for which callers may report in the tests of runners/. */
 #pragma once
 
 #include "config/config.h"

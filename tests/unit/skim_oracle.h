@@ -1,10 +1,10 @@
-/* What jansson says about a body that skim() judged: the two must agree, but for what
- * webhook/payload.h documents. Shared by the unit test and the fuzz target. */
+/* Compares skim() with jansson: both must agree on a body, except where webhook/payload.h documents a difference.
+ * Shared by the unit test and the fuzz target. */
 #pragma once
 
 #include "webhook/payload.h"
 
-/* The text that skim() promises for a field. */
+/* The text that skim()'s contract gives for a field. */
 static inline bool oracle_text_agrees(const json_t *v, const char *text, size_t bytes)
 {
 	const char *expected = json_string_value(v);
@@ -25,7 +25,7 @@ static inline bool oracle_fields_agree(const json_t *root, const struct skim *s)
 	       s->is_pull_comment == json_is_object(json_at(root, "issue", "pull_request", NULL));
 }
 
-/* NULL when they agree, else what is wrong. body[n] is '\0'. */
+/* NULL when they agree, else the difference. body[n] is '\0'. */
 static inline const char *skim_disagrees(const char *body, size_t n)
 {
 	struct error e = {0};

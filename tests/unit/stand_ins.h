@@ -1,6 +1,5 @@
-/* For tests whose store and GitHub live in their own file: both end what they were asked at the end
- * of the turn, never inside the call, as the real ones do; whoever subscribed can be rung; and what
- * was asked is kept as one line of words. */
+/* For tests with their own fake store and GitHub. Both complete operations at the end of the turn, never inside the
+ * call, as the real ones do; subscribers can be notified; and operations are recorded as one line of words. */
 #pragma once
 
 #include <setjmp.h>
@@ -82,7 +81,7 @@ static inline void call_done(void *p)
 
 static inline void end_call(struct loop *l, struct github_call *call) { loop_reap(l, call_done, call); }
 
-/* ---- the test's own configuration, which nobody frees ---- */
+/* ---- the test's own configuration, which is never freed ---- */
 
 struct config *config_ref(struct config *c) { return c; }
 

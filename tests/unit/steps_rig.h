@@ -1,5 +1,5 @@
-/* A job in a folder and a process of its own, as the agent runs it. Tests wait on a FIFO: steps write to it, and
- * reading it ends when no process has it open for writing any more. */
+/* A job in a folder and a process of its own, as the agent runs it. Tests wait on a FIFO: steps write to it, and a
+ * read ends when no process has it open for writing any more. */
 #pragma once
 
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 
 #define RIG_SHA     "0123456789abcdef0123456789abcdef01234567"
 #define RIG_STEPS   8
-#define RIG_WAIT_MS (60 * 1000) /* only ends a test that hangs */
+#define RIG_WAIT_MS (60 * 1000) /* ends only a test that hangs */
 
 static char rig_dir[64]; /* work_dir */
 static char *rig_folder; /* the job's */
@@ -175,11 +175,11 @@ static inline void rig_become_user(void)
 		return;
 	if (setgroups(0, NULL) || setgid(rig_user) || setuid(rig_user))
 		_exit(4);
-	/* so that /proc/self is its own, and the sanitizer may look at it */
+	/* so that the process owns /proc/self, and the sanitizer may inspect it */
 	prctl(PR_SET_DUMPABLE, 1);
 }
 
-/* A job's files are its user's; the repositories that the test serves stay the test's. */
+/* A job's files belong to its user; the repositories that the test serves belong to the test. */
 static inline void rig_give_to_user(void)
 {
 	char *command = xasprintf("find '%s' -path '%s/served' -prune -o -exec chown -h %d:%d {} +", rig_dir, rig_dir,
@@ -209,7 +209,7 @@ static inline pid_t rig_start(void)
 		rc = job_run(&rig_config, rig_folder, &rig_pace, &e);
 		if (rc)
 			fprintf(stderr, "%s\n", e.text);
-		exit(rc ? 3 : 0); /* with the sanitizer's look at what leaked */
+		exit(rc ? 3 : 0); /* with the sanitizer's leak check */
 	}
 	return pid;
 }
@@ -258,7 +258,7 @@ static inline void rig_expect(const char *line)
 	buf_release(&got);
 }
 
-/* Waits until no process has $FIFO open for writing: all that opened it are gone. */
+/* Waits until no process has $FIFO open for writing: all that opened it have ended. */
 static inline void rig_expect_all_gone(void)
 {
 	struct pollfd fd = {.fd = rig_fifo_fd, .events = POLLIN};
@@ -301,7 +301,7 @@ static inline void rig_assert_log_lacks(const char *part)
 		fail_msg("in the log: %s\n---\n%s---", part, log);
 }
 
-/* `message`: a part of it; NULL: there is none. */
+/* `message`: a part of the expected message; NULL: no message. */
 static inline void rig_assert_conclusion(const char *conclusion, const char *message)
 {
 	const char *m = rig_result.message;

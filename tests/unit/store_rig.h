@@ -30,7 +30,7 @@
 static struct loop *rig_loop;
 static struct store *rig_store;
 static char rig_dir[64];
-static unsigned rig_topics; /* told since the last look */
+static unsigned rig_topics; /* topics that were notified since the last check */
 
 static inline int rig_remove(const char *path, const struct stat *st, int type, struct FTW *f)
 {
@@ -211,7 +211,7 @@ struct rig_plan {
 
 static int rig_n_guids;
 
-/* Applies it with a delivery of its own, as if planned for the first time. */
+/* Applies the plan with a new delivery, as if planned for the first time. */
 static inline struct apply_plan rig_apply(const struct rig_plan *r)
 {
 	static char *no_labels[] = {NULL};
@@ -274,7 +274,7 @@ static inline struct apply_plan rig_close_pull(int64_t number, const char *head,
 	    .kind = PLAN_CLOSE, .number = number, .head = head, .event_ms = T0 + at * 1000, .action = "closed"});
 }
 
-/* ---- what came of it ---- */
+/* ---- outcomes ---- */
 
 static inline struct change_view *rig_view_of(int64_t number, const char *head)
 {
@@ -371,7 +371,7 @@ static inline void rig_done(const struct outbox_row *row, enum outbox_result res
 	DO_OK(store_outbox_done, &o);
 }
 
-/* Sends all that is due at now_ms: "kind target[accelerators] action; …". free(). */
+/* Sends all due rows at now_ms: "kind target[accelerators] action; …". free(). */
 static inline char *rig_send(int64_t now_ms)
 {
 	struct buf text = BUF_INIT(65536);

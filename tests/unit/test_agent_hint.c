@@ -15,7 +15,7 @@ static int without_proxy(void **state)
 	return 0;
 }
 
-static void test_each_mistake(void **state)
+static void test_each_mistake_has_a_hint(void **state)
 {
 	static const struct {
 		const char *why, *word;
@@ -56,7 +56,7 @@ static void test_each_mistake(void **state)
 	}
 }
 
-static void test_nobody_there(void **state)
+static void test_refused_connection_mentions_the_proxy(void **state)
 {
 	static const char why[] = "Failed to connect to 127.0.0.1 port 9 after 0 ms: Couldn't connect to server";
 
@@ -66,7 +66,7 @@ static void test_nobody_there(void **state)
 	assert_non_null(strstr(hint_text(0, why), "https_proxy is set"));
 }
 
-static void test_answers(void **state)
+static void test_each_http_error_has_a_hint(void **state)
 {
 	(void)state;
 	assert_non_null(strstr(hint_text(401, ""), "outpostctl runner add"));
@@ -80,9 +80,9 @@ static void test_answers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup(test_each_mistake, without_proxy),
-	    cmocka_unit_test_setup_teardown(test_nobody_there, without_proxy, without_proxy),
-	    cmocka_unit_test(test_answers),
+	    cmocka_unit_test_setup(test_each_mistake_has_a_hint, without_proxy),
+	    cmocka_unit_test_setup_teardown(test_refused_connection_mentions_the_proxy, without_proxy, without_proxy),
+	    cmocka_unit_test(test_each_http_error_has_a_hint),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,7 +91,7 @@ static void the_second_agent_is_refused(void **state)
 }
 
 /* The largest list of tests that an experiment may have; each of its bytes may need two in JSON. */
-static void the_largest_experiment_comes_back(void **state)
+static void the_largest_experiment_is_read_back(void **state)
 {
 	struct journal j = opened();
 	struct lease_offer o = offer("lease1"), back;
@@ -123,7 +123,7 @@ static void the_largest_experiment_comes_back(void **state)
 	journal_close(&j);
 }
 
-static void a_claim_keeps_its_id_until_it_is_over(void **state)
+static void a_claim_keeps_its_id_until_it_ends(void **state)
 {
 	struct journal j = opened();
 	char *first, *again, *next;
@@ -141,7 +141,7 @@ static void a_claim_keeps_its_id_until_it_is_over(void **state)
 	journal_close(&j);
 }
 
-static void a_damaged_claim_is_a_new_one(void **state)
+static void a_damaged_claim_file_starts_a_new_claim(void **state)
 {
 	struct journal j = opened();
 	struct error e = {0};
@@ -174,7 +174,7 @@ static void a_lease_has_one_folder(void **state)
 	journal_close(&j);
 }
 
-static void progress_is_what_was_written_last(void **state)
+static void progress_is_the_last_one_written(void **state)
 {
 	struct journal j = opened();
 	char *folder = add(&j, "a");
@@ -192,7 +192,7 @@ static void progress_is_what_was_written_last(void **state)
 	journal_close(&j);
 }
 
-static void what_is_rejected_is_out_of_the_way(void **state)
+static void a_rejected_job_is_moved_out_of_the_list(void **state)
 {
 	struct journal j = opened();
 	char *folder = add(&j, "a");
@@ -208,7 +208,7 @@ static void what_is_rejected_is_out_of_the_way(void **state)
 	journal_close(&j);
 }
 
-static void only_what_is_over_is_pruned(void **state)
+static void pruning_removes_finished_jobs_only(void **state)
 {
 	static const enum progress how[] = {PROGRESS_SENT, PROGRESS_NONE, PROGRESS_LOST, PROGRESS_RETURNING,
 	    PROGRESS_SENT, PROGRESS_DIED, PROGRESS_SENT};
@@ -226,7 +226,7 @@ static void only_what_is_over_is_pruned(void **state)
 		if (how[i] != PROGRESS_NONE)
 			assert_int_equal(journal_set_progress(folders[i], how[i], "", &e), 0);
 	}
-	/* the process of the third is still about, though nobody waits for it */
+	/* the process of the third still exists, although its parent does not wait for it */
 	assert_int_equal(job_lock_take(folders[2], &lock, &e), 0);
 	journal_prune(j.jobs_dir, 2);
 	for (size_t i = 0; i < ARRAY_LEN(how); i++) {
@@ -243,7 +243,7 @@ static void only_what_is_over_is_pruned(void **state)
 }
 
 /* A hundred folders with a checkout each would fill the disk. */
-static void of_what_was_rejected_log_and_report_stay(void **state)
+static void pruning_keeps_the_log_of_a_rejected_job(void **state)
 {
 	struct journal j = opened();
 	struct error e = {0};
@@ -276,7 +276,7 @@ static void of_what_was_rejected_log_and_report_stay(void **state)
 }
 
 /* Without a free descriptor the agent cannot see the lock, and must not take a running job for dead. */
-static void what_cannot_be_told_is_held(void **state)
+static void a_lock_that_cannot_be_read_counts_as_held(void **state)
 {
 	struct journal j = opened();
 	struct error e = {0};
@@ -299,7 +299,7 @@ static void what_cannot_be_told_is_held(void **state)
 	journal_close(&j);
 }
 
-static void a_full_disk_leaves_nothing_half_made(void **state)
+static void a_full_disk_leaves_no_partial_files(void **state)
 {
 	struct journal j = opened();
 	struct lease_offer o = offer("a");
@@ -308,7 +308,7 @@ static void a_full_disk_leaves_nothing_half_made(void **state)
 
 	(void)state;
 	assert_true(journal_room_bytes(&j) >= 0);
-	/* stands in for a disk that takes no more */
+	/* simulates a full disk */
 	assert_int_equal(rmdir(rejected), 0);
 	assert_int_equal(rmdir(j.jobs_dir), 0);
 	assert_int_not_equal(journal_add(&j, &o, &folder, &e), 0);
@@ -324,16 +324,16 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 	    TEST(the_second_agent_is_refused),
-	    TEST(the_largest_experiment_comes_back),
-	    TEST(a_claim_keeps_its_id_until_it_is_over),
-	    TEST(a_damaged_claim_is_a_new_one),
+	    TEST(the_largest_experiment_is_read_back),
+	    TEST(a_claim_keeps_its_id_until_it_ends),
+	    TEST(a_damaged_claim_file_starts_a_new_claim),
 	    TEST(a_lease_has_one_folder),
-	    TEST(progress_is_what_was_written_last),
-	    TEST(what_is_rejected_is_out_of_the_way),
-	    TEST(only_what_is_over_is_pruned),
-	    TEST(of_what_was_rejected_log_and_report_stay),
-	    TEST(what_cannot_be_told_is_held),
-	    TEST(a_full_disk_leaves_nothing_half_made),
+	    TEST(progress_is_the_last_one_written),
+	    TEST(a_rejected_job_is_moved_out_of_the_list),
+	    TEST(pruning_removes_finished_jobs_only),
+	    TEST(pruning_keeps_the_log_of_a_rejected_job),
+	    TEST(a_lock_that_cannot_be_read_counts_as_held),
+	    TEST(a_full_disk_leaves_no_partial_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

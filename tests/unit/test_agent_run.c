@@ -1,4 +1,4 @@
-/* The agent with every answer that a server may give. The job's process is this program. */
+/* Tests the agent with every answer of a server. This program is also the job's process. */
 #include "agent_rig.h"
 
 #define REPORT                                                                                                         \
@@ -37,7 +37,7 @@ static void assert_log_is_the_file(struct fake *f)
 	free(folder);
 }
 
-static void log_report_end_in_this_order(void **state)
+static void log_report_and_end_are_sent_in_this_order(void **state)
 {
 	struct fake f = {0};
 
@@ -64,14 +64,14 @@ static bool fail_once(struct fake *f, enum ask kind, int n, struct http_request 
 	(void)f;
 	if (kind == ASK_RENEW || n > 0)
 		return false;
-	if (kind == ASK_CLAIM || kind == ASK_END) /* a portal that answers for the server */
+	if (kind == ASK_CLAIM || kind == ASK_END) /* a portal that answers in place of the server */
 		http_respond(r, 200, "text/html", NULL, bodies[1], strlen(bodies[1]));
 	else
 		http_respond(r, kind == ASK_LOG ? 503 : 500, "text/html", NULL, bodies[kind], strlen(bodies[kind]));
 	return true;
 }
 
-static void whatever_fails_is_tried_again(void **state)
+static void each_failed_request_is_retried(void **state)
 {
 	struct fake f = {.on = fail_once};
 
@@ -119,7 +119,7 @@ static bool log_is_complete(struct fake *f, enum ask kind, int n, struct http_re
 	return true;
 }
 
-static void a_complete_log_is_left_alone(void **state)
+static void a_complete_log_is_not_sent_again(void **state)
 {
 	struct fake f = {.on = log_is_complete};
 
@@ -142,7 +142,7 @@ static bool refuse_end(struct fake *f, enum ask kind, int n, struct http_request
 	return kind == ASK_END || kind == ASK_LOG;
 }
 
-static void what_the_server_will_not_take_is_put_aside(void **state)
+static void a_job_that_the_server_rejects_is_put_aside(void **state)
 {
 	struct fake f = {.on = refuse_end};
 
@@ -208,7 +208,7 @@ static bool say_lost(struct fake *f, enum ask kind, int n, struct http_request *
 	return kind == ASK_RENEW && n == 0;
 }
 
-static void a_lost_lease_stops_the_steps_and_nothing_is_said(void **state)
+static void a_lost_lease_stops_the_steps_and_sends_nothing(void **state)
 {
 	struct fake f = {.on = say_lost};
 
@@ -221,7 +221,7 @@ static void a_lost_lease_stops_the_steps_and_nothing_is_said(void **state)
 	fake_release(&f);
 }
 
-static void of_a_silent_accelerator_only_the_end_is_told(void **state)
+static void a_silent_accelerator_sends_only_the_end(void **state)
 {
 	struct fake f = {.job_id = "null"};
 
@@ -235,7 +235,7 @@ static void of_a_silent_accelerator_only_the_end_is_told(void **state)
 }
 
 /* The steps kill the job's process. */
-static void a_job_that_died_is_not_reported_and_not_run_again(void **state)
+static void a_job_that_died_is_neither_reported_nor_run_again(void **state)
 {
 	struct fake f = {0};
 
@@ -263,7 +263,7 @@ static bool refuse_token_once(struct fake *f, enum ask kind, int n, struct http_
 	return false;
 }
 
-static void a_refused_token_is_read_again(void **state)
+static void the_agent_reads_a_refused_token_again(void **state)
 {
 	struct fake f = {.on = refuse_token_once};
 
@@ -303,8 +303,8 @@ static char *log_of_a_run(struct fake *f)
 	return buf_take(&text);
 }
 
-/* A machine whose labels no work needs looks idle: the log says what it waits for. */
-static void a_machine_without_work_says_so_once(void **state)
+/* A machine whose labels match no work looks idle: the log names the work that it waits for. */
+static void a_machine_without_work_logs_it_once(void **state)
 {
 	struct fake f = {.on = no_work_twice, .level = "info"};
 	char *log, *at;
@@ -333,7 +333,7 @@ static bool answer_for_the_server(struct fake *f, enum ask kind, int n, struct h
 	return true;
 }
 
-static void a_404_of_somebody_else_is_waited_out(void **state)
+static void a_404_from_a_proxy_is_retried(void **state)
 {
 	struct fake f = {.on = answer_for_the_server};
 
@@ -362,28 +362,28 @@ static void the_token_is_not_shown(void **state)
 	fake_release(&f);
 }
 
-/* While the file `mended` is missing, the end fails; afterwards there is no more work. Either way the agent is
- * stopped when it has sent the end. */
+/* While the file `fixed` is missing, the end request fails; afterwards there is no more work. In both cases the
+ * agent is stopped after it has sent the end. */
 static bool stop_at_the_end(struct fake *f, enum ask kind, int n, struct http_request *r)
 {
-	char *path = path_join(f->dir, "mended");
-	bool is_mended = access(path, F_OK) == 0;
+	char *path = path_join(f->dir, "fixed");
+	bool is_fixed = access(path, F_OK) == 0;
 
 	(void)n;
 	free(path);
-	if (kind == ASK_CLAIM && is_mended) {
+	if (kind == ASK_CLAIM && is_fixed) {
 		http_respond(r, 204, "text/plain", NULL, "", 0);
 		return true;
 	}
 	if (kind != ASK_END)
 		return false;
-	if (!is_mended)
+	if (!is_fixed)
 		http_respond(r, 500, "text/plain", NULL, "", 0);
 	kill(getpid(), SIGTERM);
-	return !is_mended;
+	return !is_fixed;
 }
 
-static void what_was_not_sent_the_next_agent_sends(void **state)
+static void the_next_agent_sends_unsent_files(void **state)
 {
 	struct fake f = {.on = stop_at_the_end};
 	struct buf runs = BUF_INIT(64);
@@ -394,7 +394,7 @@ static void what_was_not_sent_the_next_agent_sends(void **state)
 	fake_open(&f);
 	assert_int_equal(fake_run_until(&f, "echo run >> ../../../../runs; " REPORT, AGENT_UNTIL_STOPPED), 0);
 	assert_progress(&f, "", PROGRESS_NONE);
-	fake_write(&f, "mended", "");
+	fake_write(&f, "fixed", "");
 	assert_int_equal(fake_run_until(&f, "echo another step", AGENT_UNTIL_STOPPED), 0);
 	fake_stop(&f);
 	assert_log_is_the_file(&f);
@@ -454,21 +454,21 @@ static void a_waiting_job_does_not_start_by_an_unreadable_answer(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(log_report_end_in_this_order),
-	    cmocka_unit_test(whatever_fails_is_tried_again),
+	    cmocka_unit_test(log_report_and_end_are_sent_in_this_order),
+	    cmocka_unit_test(each_failed_request_is_retried),
 	    cmocka_unit_test(a_gap_is_filled),
-	    cmocka_unit_test(a_complete_log_is_left_alone),
-	    cmocka_unit_test(what_the_server_will_not_take_is_put_aside),
+	    cmocka_unit_test(a_complete_log_is_not_sent_again),
+	    cmocka_unit_test(a_job_that_the_server_rejects_is_put_aside),
 	    cmocka_unit_test(a_refused_report_is_never_green),
 	    cmocka_unit_test(a_cancel_stops_the_steps_and_is_reported),
-	    cmocka_unit_test(a_lost_lease_stops_the_steps_and_nothing_is_said),
-	    cmocka_unit_test(of_a_silent_accelerator_only_the_end_is_told),
-	    cmocka_unit_test(a_job_that_died_is_not_reported_and_not_run_again),
-	    cmocka_unit_test(a_refused_token_is_read_again),
-	    cmocka_unit_test(a_machine_without_work_says_so_once),
-	    cmocka_unit_test(a_404_of_somebody_else_is_waited_out),
+	    cmocka_unit_test(a_lost_lease_stops_the_steps_and_sends_nothing),
+	    cmocka_unit_test(a_silent_accelerator_sends_only_the_end),
+	    cmocka_unit_test(a_job_that_died_is_neither_reported_nor_run_again),
+	    cmocka_unit_test(the_agent_reads_a_refused_token_again),
+	    cmocka_unit_test(a_machine_without_work_logs_it_once),
+	    cmocka_unit_test(a_404_from_a_proxy_is_retried),
 	    cmocka_unit_test(the_token_is_not_shown),
-	    cmocka_unit_test(what_was_not_sent_the_next_agent_sends),
+	    cmocka_unit_test(the_next_agent_sends_unsent_files),
 	    cmocka_unit_test(a_waiting_job_does_not_start_by_an_unreadable_answer),
 	};
 

@@ -3,7 +3,7 @@
 #include <cmocka.h>
 
 /* Sizes around the block sizes; every piece keeps its content while the arena grows. */
-static void pieces_are_aligned_zeroed_and_apart(void **state)
+static void allocations_are_aligned_zeroed_and_separate(void **state)
 {
 	static const size_t sizes[] = {0, 1, 7, 16, 1000, 1024, 1025, 40, 65536, 70000, 3, 200000, 5};
 	unsigned char *at[ARRAY_LEN(sizes) * 20];
@@ -77,7 +77,7 @@ static void an_array_grows_by_one_and_keeps_its_elements(void **state)
 }
 
 /* AddressSanitizer reports it if the room is smaller than the macro assumes. */
-static void an_array_that_was_cut_grows_again(void **state)
+static void a_shortened_array_grows_again(void **state)
 {
 	int *list = NULL;
 	int n = 0;
@@ -106,11 +106,11 @@ static void an_array_that_was_cut_grows_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(pieces_are_aligned_zeroed_and_apart),
+	    cmocka_unit_test(allocations_are_aligned_zeroed_and_separate),
 	    cmocka_unit_test(copies_do_not_depend_on_their_source),
 	    cmocka_unit_test(an_arena_can_be_used_again_after_release),
 	    cmocka_unit_test(an_array_grows_by_one_and_keeps_its_elements),
-	    cmocka_unit_test(an_array_that_was_cut_grows_again),
+	    cmocka_unit_test(a_shortened_array_grows_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@ static void test_format(void **state)
 	assert_string_equal(rfc3339_format(0, out), "1970-01-01T00:00:00Z");
 	assert_string_equal(rfc3339_format(1795176000999, out), "2026-11-20T12:00:00Z");
 	assert_string_equal(rfc3339_format(4107542399000, out), "2100-02-28T23:59:59Z");
-	/* Nothing that a peer sends as a time may break the line it is written in. */
+	/* No time text of a peer may break the line in which it is logged. */
 	assert_true(strlen(rfc3339_format(INT64_MAX, out)) < RFC3339_BYTES);
 	assert_true(strlen(rfc3339_format(INT64_MIN, out)) < RFC3339_BYTES);
 }
@@ -50,10 +50,10 @@ static void test_parse(void **state)
 	}
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
 		if (rfc3339_parse(wrong[i], &wall_ms) != ERR_INVALID)
-			fail_msg("\"%s\" is taken", wrong[i]);
+			fail_msg("\"%s\" is accepted", wrong[i]);
 }
 
-static void test_both_ways(void **state)
+static void test_format_and_parse_agree(void **state)
 {
 	(void)state;
 	for (int64_t day = 0; day < 200 * 366; day++) {
@@ -79,7 +79,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_format),
 	    cmocka_unit_test(test_parse),
-	    cmocka_unit_test(test_both_ways),
+	    cmocka_unit_test(test_format_and_parse_agree),
 	    cmocka_unit_test(test_clocks),
 	};
 

@@ -1,11 +1,11 @@
-/* What is compressed comes back; what is no frame, or too large, does not. */
+/* Compressed text is restored; invalid or too large frames are refused. */
 #include <setjmp.h>
 
 #include <cmocka.h>
 
 enum { N = 300000 };
 
-static void test_back(void **state)
+static void test_decompression_restores_the_text(void **state)
 {
 	struct compressor *c = compressor_new(1);
 	struct buf packed = BUF_INIT(1 << 20), out = BUF_INIT(1 << 20);
@@ -52,7 +52,7 @@ static void test_ceiling(void **state)
 	compressor_free(c);
 }
 
-static void test_damaged(void **state)
+static void test_damaged_input_is_refused(void **state)
 {
 	struct compressor *c = compressor_new(1);
 	struct buf packed = BUF_INIT(4096), out = BUF_INIT(4096);
@@ -73,9 +73,9 @@ static void test_damaged(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_back),
+	    cmocka_unit_test(test_decompression_restores_the_text),
 	    cmocka_unit_test(test_ceiling),
-	    cmocka_unit_test(test_damaged),
+	    cmocka_unit_test(test_damaged_input_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,7 +44,7 @@ static void test_hmac(void **state)
 	}
 }
 
-static void test_in_pieces_and_again(void **state)
+static void test_digest_of_pieces_equals_digest_of_the_whole(void **state)
 {
 	struct hmac *h = hmac_new("Jefe", 4);
 	uint8_t out[SHA256_BYTES];
@@ -76,7 +76,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_sha256),
 	    cmocka_unit_test(test_hmac),
-	    cmocka_unit_test(test_in_pieces_and_again),
+	    cmocka_unit_test(test_digest_of_pieces_equals_digest_of_the_whole),
 	    cmocka_unit_test(test_constant_time),
 	};
 

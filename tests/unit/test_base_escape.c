@@ -1,4 +1,4 @@
-/* What comes out of escaping is harmless, and still says what went in. */
+/* Escaped text is harmless and keeps its meaning. */
 #include <setjmp.h>
 
 #include <cmocka.h>

@@ -3,7 +3,7 @@
 
 #include <cmocka.h>
 
-static void buckets_hold_what_is_not_longer(void **state)
+static void each_bucket_counts_all_shorter_observations(void **state)
 {
 	struct histogram h = {0};
 	struct buf out = BUF_INIT(1 << 16);
@@ -31,7 +31,7 @@ static void buckets_hold_what_is_not_longer(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(buckets_hold_what_is_not_longer)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(each_bucket_counts_all_shorter_observations)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

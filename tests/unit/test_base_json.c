@@ -1,4 +1,4 @@
-/* JSON from strangers is bounded; the getters forgive. */
+/* Untrusted JSON is bounded; the getters tolerate missing fields. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -25,7 +25,7 @@ static void test_refused(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
 		e = (struct error){0};
 		if (json_parse(wrong[i], strlen(wrong[i]), &v, &e) != ERR_INVALID)
-			fail_msg("\"%s\" is taken", wrong[i]);
+			fail_msg("\"%s\" is accepted", wrong[i]);
 		assert_null(v);
 		assert_true(e.text[0]);
 	}
@@ -45,7 +45,7 @@ static void test_depth(void **state)
 		assert_int_equal(json_parse(text, 2 * (size_t)depth, &v, NULL), depth <= 64 ? 0 : ERR_INVALID);
 		json_decref(v);
 	}
-	/* What stands in a string nests nothing. */
+	/* Brackets inside a string do not count as nesting. */
 	v = parse("[\"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\\\"[[\"]");
 	json_decref(v);
 }

@@ -122,7 +122,7 @@ static void check(int want, const char *header, const char *payload, const char 
 static void test_headers(void **state)
 {
 	(void)state;
-	check(0, "{\"alg\":\"none\"}", "{}", ""); /* a token; nobody will believe it */
+	check(0, "{\"alg\":\"none\"}", "{}", ""); /* a well-formed token that no issuer will accept */
 	check(0, "{\"alg\":\"RS256\",\"kid\":\"k\",\"typ\":\"JWT\"}", "{}", "AAAA");
 	check(ERR_INVALID, "{}", "{}", "AAAA");
 	check(ERR_INVALID, "{\"alg\":256}", "{}", "AAAA");

@@ -75,7 +75,7 @@ static void check_refused(char *pem, const char *why)
 	free(pem);
 }
 
-static void test_what_is_no_key(void **state)
+static void test_refuses_other_text_as_a_key(void **state)
 {
 	EVP_PKEY *small = EVP_RSA_gen(1024), *ec = EVP_EC_gen("P-256");
 	char *cut = pem_pkcs8(key);
@@ -118,7 +118,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_sign_and_verify),
-	    cmocka_unit_test(test_what_is_no_key),
+	    cmocka_unit_test(test_refuses_other_text_as_a_key),
 	    cmocka_unit_test(test_public_numbers),
 	};
 

@@ -1,4 +1,4 @@
-/* A log line is one line whatever it is told, in both formats. */
+/* A log entry is one line for any input, in both formats. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -24,7 +24,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* What was written since the last call. free(). */
+/* The output since the last call. free(). */
 static char *written(void)
 {
 	char *text = xcalloc(1, 65536);
@@ -53,8 +53,8 @@ static void test_text(void **state)
 	free(line);
 }
 
-/* Aligned, nothing empty, and still nothing that would be an order to the terminal. */
-static void test_for_people(void **state)
+/* The output is aligned, omits empty values, and still contains no control characters. */
+static void test_terminal_format(void **state)
 {
 	char *line;
 
@@ -78,7 +78,7 @@ static void test_for_people(void **state)
 	unsetenv("TZ");
 }
 
-static void test_what_suits_a_terminal(void **state)
+static void test_terminal_format_is_chosen_for_terminals(void **state)
 {
 	int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), other;
 
@@ -135,7 +135,7 @@ static void test_long_values_are_cut(void **state)
 	free(text);
 }
 
-/* However much is said, a line is one: it ends, and as JSON it can be read. */
+/* A log entry of any length is one line, which ends, and which is valid JSON in that format. */
 static void test_a_long_line_ends(void **state)
 {
 	char text[1025], *line;
@@ -158,7 +158,7 @@ static void test_a_long_line_ends(void **state)
 }
 
 /* U+009B starts a sequence for a terminal as ESC [ does. */
-static void test_no_control_for_a_terminal(void **state)
+static void test_control_characters_are_escaped(void **state)
 {
 	char *line;
 
@@ -202,7 +202,7 @@ static int count_lines(const char *text)
 	return n;
 }
 
-static void test_held_lines_come_together(void **state)
+static void test_held_lines_are_written_together(void **state)
 {
 	char *text;
 
@@ -253,13 +253,13 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	    T(test_text),
 	    T(test_json),
-	    T(test_for_people),
-	    T(test_what_suits_a_terminal),
+	    T(test_terminal_format),
+	    T(test_terminal_format_is_chosen_for_terminals),
 	    T(test_long_values_are_cut),
 	    T(test_a_long_line_ends),
-	    T(test_no_control_for_a_terminal),
+	    T(test_control_characters_are_escaped),
 	    T(test_levels),
-	    T(test_held_lines_come_together),
+	    T(test_held_lines_are_written_together),
 	    T(test_limit),
 	};
 

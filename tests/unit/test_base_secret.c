@@ -1,5 +1,5 @@
-/* Secrets lie in memory that is locked and left out of dumps, once, and are gone after the last
- * release; private keys are parsed without leaving copies (finding 13). */
+/* Secrets are in locked memory that dumps leave out, in a single copy, and are erased after the last release; private
+ * keys are parsed without leaving copies (finding 13). */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -29,7 +29,7 @@ static void reads(const char *content, size_t n, enum secret_form form, const ch
 	free(path);
 }
 
-static void test_files_of_everybody_are_exposed(void **state)
+static void test_world_readable_files_are_exposed(void **state)
 {
 	static const struct {
 		mode_t mode;
@@ -49,7 +49,7 @@ static void test_files_of_everybody_are_exposed(void **state)
 	free(path);
 }
 
-static void test_one_newline_does_not_count(void **state)
+static void test_one_trailing_newline_is_ignored(void **state)
 {
 	(void)state;
 	reads("word", 4, SECRET_TEXT, "word");
@@ -166,9 +166,9 @@ static void test_memory_is_locked_and_left_out_of_dumps(void **state)
 	secret_unref(s);
 }
 
-static char window[1 << 20]; /* memory is searched through this; it is wiped */
+static char window[1 << 20]; /* the buffer for the search of memory; it is wiped */
 
-/* Through /proc/self/mem, which reads what a sanitizer forbids to touch. */
+/* Reads /proc/self/mem, which also has the bytes that a sanitizer forbids to touch. */
 static size_t count_in_range(int fd, uintptr_t low, uintptr_t high, const uint8_t *what, size_t n)
 {
 	size_t n_found = 0;
@@ -185,7 +185,7 @@ static size_t count_in_range(int fd, uintptr_t low, uintptr_t high, const uint8_
 	return n_found;
 }
 
-/* How often `what` lies in this process's writable memory. */
+/* The number of copies of `what` in this process's writable memory. */
 static size_t count_in_memory(const uint8_t *what, size_t n)
 {
 	struct buf maps = BUF_INIT(64 << 20);
@@ -200,7 +200,7 @@ static size_t count_in_memory(const uint8_t *what, size_t n)
 		/* A sanitizer's shadow is huge and holds no data. */
 		if (sscanf(at, "%lx-%lx %4s", &low, &high, mode) != 3 || mode[1] != 'w' || high - low > 128ul << 20)
 			continue;
-		/* not the window itself, in which each hit would be found again */
+		/* skip the window itself, which would contain each hit again */
 		if ((uintptr_t)window >= low && (uintptr_t)window < high) {
 			n_found += count_in_range(fd, low, (uintptr_t)window, what, n);
 			low = (uintptr_t)window + sizeof(window);
@@ -271,7 +271,7 @@ static void test_signing_leaves_no_copy_of_the_key(void **state)
 	buf_release(&signature);
 }
 
-static void test_a_parsed_key_lies_once(void **state)
+static void test_a_parsed_key_is_in_memory_once(void **state)
 {
 	EVP_PKEY *pair = EVP_EC_gen("P-384");
 	char *pem = pem_pkcs8(pair);
@@ -295,7 +295,7 @@ static void test_a_parsed_key_lies_once(void **state)
 	assert_int_equal(as_number, 0);
 }
 
-static void test_keys_that_cannot_be_used(void **state)
+static void test_unusable_keys_are_refused(void **state)
 {
 	static const char *const texts[] = {"", "no key", "-----BEGIN PRIVATE KEY-----\n"};
 	EVP_PKEY *pair = EVP_EC_gen("P-256");
@@ -317,15 +317,15 @@ static void test_keys_that_cannot_be_used(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_files_of_everybody_are_exposed),
-	    cmocka_unit_test(test_one_newline_does_not_count),
+	    cmocka_unit_test(test_world_readable_files_are_exposed),
+	    cmocka_unit_test(test_one_trailing_newline_is_ignored),
 	    cmocka_unit_test(test_errors_name_the_file),
 	    cmocka_unit_test(test_prefix_and_equality),
 	    cmocka_unit_test(test_full_heap_is_an_error),
 	    cmocka_unit_test(test_memory_is_locked_and_left_out_of_dumps),
 	    cmocka_unit_test(test_signing_leaves_no_copy_of_the_key),
-	    cmocka_unit_test(test_a_parsed_key_lies_once),
-	    cmocka_unit_test(test_keys_that_cannot_be_used),
+	    cmocka_unit_test(test_a_parsed_key_is_in_memory_once),
+	    cmocka_unit_test(test_unusable_keys_are_refused),
 	};
 	char *command = xasprintf("rm -rf %s", mkdtemp(dir));
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

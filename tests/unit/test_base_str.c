@@ -1,4 +1,4 @@
-/* The small questions about strings, and lists of them. */
+/* Small functions on strings and on lists of them. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -39,7 +39,7 @@ static void test_int64(void **state)
 	}
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
 		if (parse_int64(wrong[i], &value) != ERR_INVALID)
-			fail_msg("\"%s\" is taken", wrong[i]);
+			fail_msg("\"%s\" is accepted", wrong[i]);
 }
 
 static void test_utf8(void **state)
@@ -54,9 +54,9 @@ static void test_utf8(void **state)
 		assert_true(utf8_is_valid(right[i], strlen(right[i])));
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++)
 		if (utf8_is_valid(wrong[i], strlen(wrong[i])))
-			fail_msg("case %zu is taken", i);
+			fail_msg("case %zu is accepted", i);
 	assert_true(utf8_is_valid("a\0b", 3));
-	/* A sequence is cut short by n, not by what lies behind it. */
+	/* n cuts a sequence, whatever bytes follow it. */
 	assert_false(utf8_is_valid("\xe2\x82\xac", 2));
 	assert_int_equal(utf8_cut("abc", 3, 10), 3);
 	assert_int_equal(utf8_cut("abc", 3, 2), 2);
@@ -75,7 +75,7 @@ static void test_nearest(void **state)
 	assert_string_equal(str_nearest("listne", keys), "listen");
 	assert_string_equal(str_nearest("publicurl", keys), "public_url");
 	assert_null(str_nearest("xyz", keys));
-	/* finding 25: a folder that both have makes the names no nearer */
+	/* finding 25: a common folder does not make the names similar */
 	assert_null(str_nearest("model/nope", tests));
 	assert_null(str_nearest("a/long/folder/nope", tests));
 	assert_string_equal(str_nearest("model/lama3", tests), "model/llama3");
@@ -99,7 +99,7 @@ static void test_names(void **state)
 		assert_true(is_repository_name(repositories[i]));
 	for (size_t i = 0; i < ARRAY_LEN(others); i++)
 		if (is_repository_name(others[i]))
-			fail_msg("\"%s\" is taken", others[i]);
+			fail_msg("\"%s\" is accepted", others[i]);
 	assert_true(is_sha1("0123456789abcdef0123456789abcdef01234567"));
 	assert_false(is_sha1("0123456789ABCDEF0123456789abcdef01234567"));
 	assert_false(is_sha1("0123456789abcdef0123456789abcdef0123456"));

@@ -1,4 +1,4 @@
-/* accelerators.d/NAME.yml: what it means, and what is said about what is wrong with it. */
+/* accelerators.d/NAME.yml: the meaning of its keys, and the messages about mistakes. */
 #include "config_folder.h"
 
 #define WITH_FOLDER MINIMAL_YML "accelerators: {directory: a.d}\n"
@@ -202,11 +202,11 @@ static void test_hosted_in_infra(void **state)
 	config_unref(c);
 }
 
-/* Keys that are right and have no effect. */
+/* Valid keys that have no effect. */
 static void test_notes(void **state)
 {
 	static const struct {
-		const char *text, *expected; /* the file; what is noted: "LINE: TEXT", or "" */
+		const char *text, *expected; /* the file; the note: "LINE: TEXT", or "" */
 	} cases[] = {
 	    {HEAD RUNNER, ""},
 	    {HEAD RUNNER "experiments: {tests: 5}\n",
@@ -254,7 +254,7 @@ static void test_notes(void **state)
 	}
 }
 
-/* What follows HEAD and RUNNER in a.d/npu.yml (from line 5), and what is said. */
+/* The text after HEAD and RUNNER in a.d/npu.yml (from line 5), and the expected messages. */
 static const struct {
 	const char *more, *expected;
 } WRONG[] = {
@@ -375,7 +375,7 @@ static void test_wrong_runners(void **state)
 	}
 }
 
-static void test_no_path_leads_out(void **state)
+static void test_paths_stay_in_the_folder(void **state)
 {
 	static const char *const names[] = {"../webhook", "/etc/passwd", ".hidden", "..", "a/b", "a\\b"};
 
@@ -574,7 +574,7 @@ int main(void)
 	    T(test_notes),
 	    T(test_wrong),
 	    T(test_wrong_runners),
-	    T(test_no_path_leads_out),
+	    T(test_paths_stay_in_the_folder),
 	    T(test_urls),
 	    T(test_several_files),
 	    T(test_contradicting_pins),

@@ -1,4 +1,4 @@
-/* CRCR's allowlist, in every form which that relay reads. */
+/* CRCR's allowlist in every form that CRCR accepts. */
 #include "config_folder.h"
 
 #include "config/allowlist.h"
@@ -291,7 +291,7 @@ static void assert_no_files(const char *list, const char *expected)
 	buf_release(&messages);
 }
 
-static void test_files_are_right_or_none(void **state)
+static void test_files_load_or_are_refused(void **state)
 {
 	struct buf messages = BUF_INIT(4096);
 	struct allowlist_files f;
@@ -318,7 +318,7 @@ int main(void)
 	    T(test_wrong),
 	    T(test_clash_with_a_vendors_file),
 	    T(test_files_mean_the_same),
-	    T(test_files_are_right_or_none),
+	    T(test_files_load_or_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

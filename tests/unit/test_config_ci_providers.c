@@ -76,7 +76,7 @@ static void test_older_files(void **state)
 	c = folder_load();
 	assert_string_equal(c->oidc_issuers[1].mappings[0].repository, "org/flat");
 	config_unref(c);
-	/* An issuer without mappings would be believed by its own word, so there is none. */
+	/* The tokens of an issuer without mappings would name their own repository, so such an issuer is not created. */
 	for (size_t i = 0; i < ARRAY_LEN(empty); i++) {
 		folder_write("ci.yml", empty[i]);
 		c = folder_load();

@@ -41,7 +41,7 @@ static void test_every_key_is_documented(void **state)
 	free(doc);
 }
 
-/* Every key stands in a line of its own or in braces, commented out or not. */
+/* Every key is in a line of its own or in braces, commented out or not. */
 static int check_example(const char *text, const struct mapping *m)
 {
 	int n_missing = 0;
@@ -90,7 +90,7 @@ static void test_examples_have_every_key(void **state)
 	buf_release(&all);
 }
 
-static void test_examples_are_right(void **state)
+static void test_examples_load(void **state)
 {
 	const struct accelerator *a;
 	struct config *c;
@@ -120,8 +120,8 @@ static void test_examples_are_right(void **state)
 	config_unref(c);
 }
 
-/* Each is a whole accelerator's file, and says so where something in it was not verified. */
-static void test_platforms_are_right(void **state)
+/* Each example is a complete accelerator's file, and says which of its parts were not verified. */
+static void test_platform_examples_load(void **state)
 {
 	static const char *const names[] = {"ascend-npu", "cpu", "cuda", "gaudi-hpu", "rocm", "tpu", "xpu"};
 	struct config *c;
@@ -159,8 +159,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_every_key_is_documented),
 	    cmocka_unit_test(test_examples_have_every_key),
-	    cmocka_unit_test_setup_teardown(test_examples_are_right, folder_setup, folder_teardown),
-	    cmocka_unit_test_setup_teardown(test_platforms_are_right, folder_setup, folder_teardown),
+	    cmocka_unit_test_setup_teardown(test_examples_load, folder_setup, folder_teardown),
+	    cmocka_unit_test_setup_teardown(test_platform_examples_load, folder_setup, folder_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

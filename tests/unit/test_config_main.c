@@ -1,4 +1,4 @@
-/* outpost.yml: what it means, and what is said about what is wrong with it. */
+/* outpost.yml: the meaning of its keys, and the messages about mistakes. */
 #include "config_folder.h"
 
 static void test_defaults(void **state)
@@ -104,7 +104,7 @@ static void test_everything_written(void **state)
 	config_unref(c);
 }
 
-/* What follows the minimal file, and what is said. Its first line is line 7. */
+/* The text after the minimal file, and the expected messages. Its first line is line 7. */
 static const struct {
 	const char *more, *expected;
 } WRONG[] = {
@@ -193,8 +193,8 @@ static void test_wrong(void **state)
 	}
 }
 
-/* An issuer whose map was emptied must not become one whose tokens name their repository. */
-static void test_issuer_that_maps_nothing(void **state)
+/* An issuer with an emptied map must not accept tokens that name their own repository. */
+static void test_issuer_with_an_empty_map_is_refused(void **state)
 {
 	static const char *const written[] = {"{}", "", "~"};
 
@@ -322,7 +322,7 @@ static void test_unreadable_and_large(void **state)
 	buf_release(&text);
 }
 
-static void test_relative_to_the_file(void **state)
+static void test_paths_are_relative_to_the_file(void **state)
 {
 	struct buf messages = BUF_INIT(4096);
 	struct config *c;
@@ -369,13 +369,13 @@ int main(void)
 	    T(test_defaults),
 	    T(test_everything_written),
 	    T(test_wrong),
-	    T(test_issuer_that_maps_nothing),
+	    T(test_issuer_with_an_empty_map_is_refused),
 	    T(test_written_by_hand),
 	    T(test_missing_keys_are_all_named),
 	    T(test_secrets),
 	    T(test_credentials),
 	    T(test_unreadable_and_large),
-	    T(test_relative_to_the_file),
+	    T(test_paths_are_relative_to_the_file),
 	    T(test_references_and_restarts),
 	};
 

@@ -54,7 +54,7 @@ static void test_refused(void **state)
 		struct network n;
 
 		if (network_parse(texts[i], &n, &e) != ERR_INVALID)
-			fail_msg("%s is taken", texts[i]);
+			fail_msg("%s is accepted", texts[i]);
 		assert_true(e.text[0]);
 	}
 }

@@ -1,4 +1,5 @@
-/* `platform:` of accelerators.d/NAME.yml: what it comes to, and what a vendor is told on his first day. */
+/* `platform:` of accelerators.d/NAME.yml: the result of valid text, and the messages for a vendor who writes it for
+ * the first time. */
 #include "config_folder.h"
 
 #define HEAD  "name: npu\ntitle: NPU\nlevel: L3\nrunners: [{name: ci, github: {repository: o/r}}]\n"
@@ -25,7 +26,7 @@ static struct config *load(const char *block)
 	return folder_load();
 }
 
-static void test_least(void **state)
+static void test_minimal_platform(void **state)
 {
 	struct config *c = load(BLOCK INSTALL);
 	const struct platform *p = c->accelerators[0].platform;
@@ -50,7 +51,7 @@ static void test_least(void **state)
 	config_unref(c);
 }
 
-static void test_everything(void **state)
+static void test_full_platform(void **state)
 {
 	struct config *c = load("platform:\n"
 				"  integration: out-of-tree\n  device: npu\n  summary: A <b>chip</b>.\n"
@@ -98,7 +99,7 @@ static void test_autoload_needs_no_import(void **state)
 	config_unref(load(
 	    "platform:\n  integration: out-of-tree\n  device: npu\n  summary: s\n"
 	    "  extension: {package: torch-npu, autoload: true}\n" INSTALL "  get_started: {code: 'x.to(\"npu\")'}\n"));
-	/* a code that does not touch the device needs none either */
+	/* a check that does not touch the device needs no import either */
 	config_unref(load("platform:\n  integration: out-of-tree\n  device: npu\n  summary: s\n"
 			  "  extension: {package: torch-npu, import: torch_npu}\n" INSTALL
 			  "  get_started: {code: 'print(torch.__version__, input_npu)'}\n"));
@@ -205,7 +206,7 @@ static void test_wrong(void **state)
 	}
 }
 
-static void test_too_much(void **state)
+static void test_too_many_entries_are_refused(void **state)
 {
 	struct buf text = BUF_INIT(1 << 20);
 	char *long_line = xcalloc(1, 991);
@@ -264,11 +265,11 @@ static void test_versions_of_torch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(test_least, setup, folder_teardown),
-	    cmocka_unit_test_setup_teardown(test_everything, setup, folder_teardown),
+	    cmocka_unit_test_setup_teardown(test_minimal_platform, setup, folder_teardown),
+	    cmocka_unit_test_setup_teardown(test_full_platform, setup, folder_teardown),
 	    cmocka_unit_test_setup_teardown(test_autoload_needs_no_import, setup, folder_teardown),
 	    cmocka_unit_test_setup_teardown(test_wrong, setup, folder_teardown),
-	    cmocka_unit_test_setup_teardown(test_too_much, setup, folder_teardown),
+	    cmocka_unit_test_setup_teardown(test_too_many_entries_are_refused, setup, folder_teardown),
 	    cmocka_unit_test(test_versions_of_torch),
 	};
 

@@ -1,5 +1,4 @@
-/* The files of accelerators.git: read from the folder that they were checked out into, and called as
- * the repository calls them. */
+/* The files of accelerators.git: Outpost reads them from its checkout, and messages name them as the repository does. */
 #include "config_folder.h"
 
 #define COMMIT "0123456789abcdef0123456789abcdef01234567"
@@ -55,7 +54,7 @@ static void reads_the_folder(void **state)
 	config_unref(c);
 }
 
-static void is_not_loaded_before_the_first_fetch(void **state)
+static void registry_is_not_loaded_before_the_first_fetch(void **state)
 {
 	const struct registry_files none = {.find = find_none};
 	struct config *c;
@@ -72,7 +71,7 @@ static void is_not_loaded_before_the_first_fetch(void **state)
 	config_unref(c);
 }
 
-static void mistakes_have_the_repositorys_names(void **state)
+static void mistakes_name_the_files_of_the_repository(void **state)
 {
 	const struct registry_files found = {.find = find};
 	struct config *c;
@@ -92,7 +91,7 @@ static void mistakes_have_the_repositorys_names(void **state)
 	assert_null(c);
 }
 
-static void is_left_alone_without_git(void **state)
+static void registry_folder_is_unset_without_git(void **state)
 {
 	const struct registry_files found = {.folder = FOLDER, .find = find};
 	struct config *c;
@@ -109,9 +108,9 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, folder_setup, folder_teardown)
 	const struct CMUnitTest tests[] = {
 	    TEST(reads_the_folder),
-	    TEST(is_not_loaded_before_the_first_fetch),
-	    TEST(mistakes_have_the_repositorys_names),
-	    TEST(is_left_alone_without_git),
+	    TEST(registry_is_not_loaded_before_the_first_fetch),
+	    TEST(mistakes_name_the_files_of_the_repository),
+	    TEST(registry_folder_is_unset_without_git),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* outpost-runner's file: the example, every default, and what each mistake says. */
+/* outpost-runner's file: the example, every default, and the message for each mistake. */
 #include "config_folder.h"
 
 #include "config/runner_config.h"
@@ -75,7 +75,7 @@ static void a_short_file_has_defaults(void **state)
 	free(work);
 }
 
-static void everything_is_read(void **state)
+static void every_key_is_read(void **state)
 {
 	struct runner_config *c;
 	char *work = xasprintf("%s/w", folder_path);
@@ -215,7 +215,7 @@ static bool is_server(const char *url)
 	return check_server_url(&r, url, why);
 }
 
-static void only_this_machine_is_talked_to_in_the_clear(void **state)
+static void plain_http_is_allowed_on_loopback_only(void **state)
 {
 	(void)state;
 	assert_true(is_server("https://outpost.example.org"));
@@ -241,7 +241,7 @@ static bool is_git(const char *url)
 	return check_git_url(&r, url, why);
 }
 
-static void git_is_given_no_program_to_run(void **state)
+static void git_urls_cannot_name_a_program(void **state)
 {
 	(void)state;
 	assert_true(is_git("https://github.com/pytorch/pytorch.git"));
@@ -258,7 +258,7 @@ static void git_is_given_no_program_to_run(void **state)
 	assert_false(is_git("https://h/ x"));
 }
 
-static void a_token_that_others_may_read_is_told_of(void **state)
+static void a_token_file_that_others_may_read_gets_a_warning(void **state)
 {
 	struct runner_config *c;
 
@@ -337,7 +337,7 @@ static int n_missing(const char *text, enum place place, const struct mapping *m
 	return n;
 }
 
-static void the_example_is_right_and_has_every_key(void **state)
+static void the_example_loads_and_has_every_key(void **state)
 {
 	char *text = read_text("config/runner.yml");
 	struct runner_config *c;
@@ -368,16 +368,16 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, folder_teardown)
 	const struct CMUnitTest tests[] = {
 	    TEST(a_short_file_has_defaults),
-	    TEST(everything_is_read),
+	    TEST(every_key_is_read),
 	    TEST(missing_and_unknown_keys_are_named),
 	    TEST(wrong_values_say_what_they_must_be),
 	    TEST(steps_are_checked),
-	    TEST(only_this_machine_is_talked_to_in_the_clear),
-	    TEST(git_is_given_no_program_to_run),
-	    TEST(a_token_that_others_may_read_is_told_of),
+	    TEST(plain_http_is_allowed_on_loopback_only),
+	    TEST(git_urls_cannot_name_a_program),
+	    TEST(a_token_file_that_others_may_read_gets_a_warning),
 	    TEST(a_token_is_one_line),
 	    TEST(a_rotated_token_is_read_again),
-	    TEST(the_example_is_right_and_has_every_key),
+	    TEST(the_example_loads_and_has_every_key),
 	    TEST(every_key_is_documented),
 	};
 

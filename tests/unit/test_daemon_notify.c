@@ -16,7 +16,7 @@ static int open_socket(struct sockaddr_un *address, size_t name_bytes)
 	return fd;
 }
 
-static void assert_told(int fd, const char *prefix)
+static void assert_notified(int fd, const char *prefix)
 {
 	char text[256] = "";
 
@@ -24,7 +24,7 @@ static void assert_told(int fd, const char *prefix)
 	assert_true(str_has_prefix(text, prefix));
 }
 
-static void systemd_is_told_by_path(void **state)
+static void systemd_is_notified_at_a_path(void **state)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	char folder[] = "/tmp/notify-XXXXXX";
@@ -36,19 +36,19 @@ static void systemd_is_told_by_path(void **state)
 	fd = open_socket(&address, strlen(address.sun_path) + 1);
 	setenv("NOTIFY_SOCKET", address.sun_path, 1);
 	notify_send("READY=1");
-	assert_told(fd, "READY=1");
+	assert_notified(fd, "READY=1");
 	notify_reloading();
-	assert_told(fd, "RELOADING=1\nMONOTONIC_USEC=");
+	assert_notified(fd, "RELOADING=1\nMONOTONIC_USEC=");
 	notify_send("STOPPING=1");
-	assert_told(fd, "STOPPING=1");
+	assert_notified(fd, "STOPPING=1");
 	notify_send("WATCHDOG=1");
-	assert_told(fd, "WATCHDOG=1");
+	assert_notified(fd, "WATCHDOG=1");
 	close(fd);
 	unlink(address.sun_path);
 	rmdir(folder);
 }
 
-static void systemd_is_told_in_the_abstract_namespace(void **state)
+static void systemd_is_notified_in_the_abstract_namespace(void **state)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	char name[64];
@@ -61,7 +61,7 @@ static void systemd_is_told_in_the_abstract_namespace(void **state)
 	fd = open_socket(&address, strlen(name));
 	setenv("NOTIFY_SOCKET", name, 1);
 	notify_send("READY=1");
-	assert_told(fd, "READY=1");
+	assert_notified(fd, "READY=1");
 	close(fd);
 }
 
@@ -76,7 +76,7 @@ static void without_systemd_nothing_happens(void **state)
 	notify_send("READY=1");
 }
 
-static void the_watchdog_is_asked_half_as_often(void **state)
+static void the_watchdog_is_notified_twice_per_interval(void **state)
 {
 	(void)state;
 	unsetenv("WATCHDOG_USEC");
@@ -90,10 +90,10 @@ static void the_watchdog_is_asked_half_as_often(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(systemd_is_told_by_path),
-	    cmocka_unit_test(systemd_is_told_in_the_abstract_namespace),
+	    cmocka_unit_test(systemd_is_notified_at_a_path),
+	    cmocka_unit_test(systemd_is_notified_in_the_abstract_namespace),
 	    cmocka_unit_test(without_systemd_nothing_happens),
-	    cmocka_unit_test(the_watchdog_is_asked_half_as_often),
+	    cmocka_unit_test(the_watchdog_is_notified_twice_per_interval),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Files that older versions wrote, with data: they are migrated, still read, and go on. */
+/* Files with data from older versions: they are migrated, remain readable, and accept new rows. */
 #include <sqlite3.h>
 
 #include "db/db.h"
@@ -99,7 +99,7 @@ static int64_t number_in_file(const char *sql)
 }
 
 /* The rules of version 6 excuse less: they look at each open pull request with a red test. */
-static void what_was_attributed_before_is_due(void **state)
+static void red_changes_of_older_versions_are_due_for_attribution(void **state)
 {
 	(void)state;
 	assert_int_equal(number_in_file("SELECT group_concat(change_id) = '1' FROM attribution_due"
@@ -107,7 +107,7 @@ static void what_was_attributed_before_is_due(void **state)
 	    1);
 }
 
-static void what_was_there_still_reads(void **state)
+static void a_file_of_version_1_still_reads(void **state)
 {
 	struct get_totals t = {0};
 	struct get_setting g = {.key = "reconcile.cursor"};
@@ -135,7 +135,7 @@ static void what_was_there_still_reads(void **state)
 	job_detail_free(j);
 }
 
-static void it_goes_on_from_there(void **state)
+static void a_file_of_version_1_accepts_new_rows(void **state)
 {
 	static const struct claim_choice farm = {"farm", 1};
 	struct test_result tests[] = {
@@ -179,14 +179,14 @@ static void a_file_of_version_2_still_reads(void **state)
 	job_detail_free(j);
 	v = rig_view_of(0, HEAD_A);
 	for (size_t i = 0; i < v->n_verdicts; i++) {
-		assert_null(v->verdicts[i].dtype); /* the test that it was recorded as */
+		assert_null(v->verdicts[i].dtype); /* the recorded test */
 		assert_null(v->verdicts[i].reason);
 	}
 	change_view_free(v);
 }
 
-/* What was red before is attributed like what comes now. */
-static void and_goes_on_from_there(void **state)
+/* Red cells of the old version are attributed like new ones. */
+static void a_file_of_version_2_accepts_new_rows(void **state)
 {
 	struct put_merge_base m = {.change_id = 1, .sha = HEAD_C, .now_ms = T0};
 	struct attribute_change a = {.change_id = 1, .now_ms = T0 + DAY};
@@ -248,7 +248,7 @@ static void nightlies_of_version_3_become_days(void **state)
 	job_detail_free(j);
 }
 
-/* Two pull requests with one head, and a machine at work on a third. */
+/* Two pull requests with one head, and a machine that runs a third. */
 static void a_file_of_version_4_still_reads(void **state)
 {
 	static const struct claim_choice farm = {"farm", 2};
@@ -275,12 +275,12 @@ static void a_file_of_version_4_still_reads(void **state)
 	assert_string_equal(g.view->tests[0].name, "llama3");
 	nightly_view_free(g.view);
 	c = claim_with(&c, "m-2", "2863cfe9-4e1e-4b61-b957-8e6ca10f5010", 0);
-	assert_true(c.is_found); /* the same question gets the lease that it got before */
+	assert_true(c.is_found); /* the same claim gets the same lease again */
 	assert_string_equal(c.offer.lease_id, "dwuunehsq4g7no7hb6cn427dda");
 	lease_offer_release(&c.offer);
 }
 
-static void who_ended_a_dispatch_becomes_columns(void **state)
+static void the_person_who_ended_a_dispatch_becomes_columns(void **state)
 {
 	static const char *const errors[] = {
 	    "cancelled by bob", "declined by alice", "cancelled by its vendor", "declined by its vendor"};
@@ -305,7 +305,7 @@ static void who_ended_a_dispatch_becomes_columns(void **state)
 	    1);
 }
 
-static void who_cancelled_an_experiment_becomes_a_column(void **state)
+static void the_person_who_cancelled_an_experiment_becomes_a_column(void **state)
 {
 	(void)state;
 	assert_int_equal(
@@ -314,7 +314,7 @@ static void who_cancelled_an_experiment_becomes_a_column(void **state)
 	    1);
 }
 
-static void the_indices_are_those_of_today(void **state)
+static void the_indices_equal_those_of_a_new_file(void **state)
 {
 	(void)state;
 	assert_true(file_has("verdict_attributed"));
@@ -324,7 +324,7 @@ static void the_indices_are_those_of_today(void **state)
 	assert_true(file_has("lease_one_active"));
 }
 
-/* The plans that the indices are for: found by SQLite, whatever it has counted. */
+/* The query plans for which the indices exist: SQLite finds them with any statistics. */
 static void assert_plan(const char *sql, const char *part)
 {
 	char *path = path_join(rig_dir, "outpost.db");
@@ -348,7 +348,7 @@ static void assert_plan(const char *sql, const char *part)
 	free(path);
 }
 
-static void every_question_has_its_index(void **state)
+static void every_query_uses_its_index(void **state)
 {
 	(void)state;
 	assert_plan("EXPLAIN QUERY PLAN SELECT id FROM dispatch WHERE accelerator = ?1 AND"
@@ -407,7 +407,7 @@ static void every_question_has_its_index(void **state)
 	    "COVERING INDEX job_completed");
 }
 
-static void attribution_asks_by_index(void **state)
+static void attribution_queries_use_an_index(void **state)
 {
 	(void)state;
 	assert_plan("EXPLAIN QUERY PLAN SELECT b.position, b.sha, x.id FROM branch_commit b"
@@ -450,8 +450,8 @@ static void attribution_asks_by_index(void **state)
 	    "failure_at");
 }
 
-/* SQLite 3.40's check of the file, which every start runs, takes a row for damaged otherwise. */
-static void keys_come_first_and_in_their_order(void **state)
+/* Otherwise SQLite 3.40's check of the file, which runs at every start, reports a row as damaged. */
+static void primary_keys_come_first_and_in_order(void **state)
 {
 	char *path = path_join(rig_dir, "outpost.db"), *wrong;
 	struct db *d;
@@ -476,24 +476,24 @@ static void keys_come_first_and_in_their_order(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(what_was_there_still_reads),
-	    TEST(it_goes_on_from_there),
-	    TEST(the_indices_are_those_of_today),
-	    TEST(every_question_has_its_index),
-	    TEST(attribution_asks_by_index),
-	    TEST(keys_come_first_and_in_their_order),
+	    TEST(a_file_of_version_1_still_reads),
+	    TEST(a_file_of_version_1_accepts_new_rows),
+	    TEST(the_indices_equal_those_of_a_new_file),
+	    TEST(every_query_uses_its_index),
+	    TEST(attribution_queries_use_an_index),
+	    TEST(primary_keys_come_first_and_in_order),
 	    TEST_V2(a_file_of_version_2_still_reads),
-	    TEST_V2(and_goes_on_from_there),
-	    TEST_V2(what_was_attributed_before_is_due),
-	    TEST_V2(the_indices_are_those_of_today),
+	    TEST_V2(a_file_of_version_2_accepts_new_rows),
+	    TEST_V2(red_changes_of_older_versions_are_due_for_attribution),
+	    TEST_V2(the_indices_equal_those_of_a_new_file),
 	    TEST_V3(nightlies_of_version_3_become_days),
-	    TEST_V3(the_indices_are_those_of_today),
+	    TEST_V3(the_indices_equal_those_of_a_new_file),
 	    TEST_V4(a_file_of_version_4_still_reads),
-	    TEST_V4(the_indices_are_those_of_today),
+	    TEST_V4(the_indices_equal_those_of_a_new_file),
 	    cmocka_unit_test_setup_teardown(
-		who_ended_a_dispatch_becomes_columns, setup_v4_with_ended_dispatches, rig_teardown),
-	    cmocka_unit_test_setup_teardown(
-		who_cancelled_an_experiment_becomes_a_column, setup_v6_with_cancelled_experiments, rig_teardown),
+		the_person_who_ended_a_dispatch_becomes_columns, setup_v4_with_ended_dispatches, rig_teardown),
+	    cmocka_unit_test_setup_teardown(the_person_who_cancelled_an_experiment_becomes_a_column,
+		setup_v6_with_cancelled_experiments, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

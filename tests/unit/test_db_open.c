@@ -1,5 +1,4 @@
-/* Opening and surviving: the lock, what is refused, migrations, death by SIGKILL, a full
- * disk, damage, backup. */
+/* Opening and surviving: the lock, refused files, migrations, death by SIGKILL, a full disk, damage, backup. */
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -82,8 +81,8 @@ static void a_second_daemon_is_refused(void **state)
 	    ERR_EXISTS);
 	snprintf(pid, sizeof(pid), "process %ld", (long)getpid());
 	assert_non_null(strstr(e.text, pid));
-	rig_put("a", "{}"); /* the first one is none the worse */
-	rig_reopen();       /* and the lock goes with it */
+	rig_put("a", "{}"); /* the first daemon is not affected */
+	rig_reopen();       /* closing releases the lock */
 }
 
 /* ---- versions ---- */
@@ -105,7 +104,7 @@ static void a_newer_file_is_refused_untouched(void **state)
 	free(back);
 }
 
-static void a_file_of_somebody_else_is_refused(void **state)
+static void a_database_of_another_application_is_refused(void **state)
 {
 	(void)state;
 	sql("outpost.db", "CREATE TABLE theirs (a)");
@@ -125,7 +124,7 @@ static char *schema_of(const char *name)
 	return text;
 }
 
-/* A file of each older version comes to what a new one is. */
+/* A migrated file of each older version equals a new file. */
 /* A statement whose rows come from a partial index would be planned again for each new value. */
 static void a_statement_is_planned_once(void **state)
 {
@@ -192,7 +191,7 @@ static void overwrite(const char *name, off_t at, const char *with, size_t n)
 	free(path);
 }
 
-static void a_file_that_is_no_database_is_refused(void **state)
+static void a_file_of_another_format_is_refused(void **state)
 {
 	(void)state;
 	overwrite("outpost.db", 0, "this is a text file, not a database", 35);
@@ -228,7 +227,7 @@ static void a_truncated_file_is_refused(void **state)
 
 /* ---- death ---- */
 
-/* Writes deliveries and says which are promised, until it is killed. */
+/* Writes deliveries and prints the committed ones, until it is killed. */
 static void write_until_killed(int out)
 {
 	for (int i = 0;; i++) {
@@ -255,7 +254,7 @@ static int64_t count_lost(int n_promised)
 	return n_lost;
 }
 
-static void what_was_promised_survives_a_kill(void **state)
+static void committed_rows_survive_a_kill(void **state)
 {
 	int pipes[2], i, n_promised = 0;
 	pid_t child;
@@ -283,8 +282,8 @@ static void what_was_promised_survives_a_kill(void **state)
 	rig_put("after", "{}");
 }
 
-/* Claims a request and dies with it in hand, again and again. */
-static void a_request_in_hand_survives_a_kill(void **state)
+/* Claims a request and dies before it records the end, again and again. */
+static void a_claimed_request_survives_a_kill(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct claim_outbox c;
@@ -312,7 +311,7 @@ static void a_request_in_hand_survives_a_kill(void **state)
 	c = rig_claim(REQUESTS, T0 + DAY);
 	assert_int_equal(c.n, 1);
 	assert_true(c.rows[0].is_uncertain);
-	assert_int_equal(c.rows[0].n_attempts, 1); /* our deaths are no failures of GitHub's */
+	assert_int_equal(c.rows[0].n_attempts, 1); /* a crash of Outpost does not count as a failure of GitHub */
 	claim_outbox_release(&c);
 }
 
@@ -357,7 +356,7 @@ static void a_full_disk_refuses_and_recovers(void **state)
 	assert_false(stats.is_writable);
 	assert_true(stats.n_failed_commits > 0);
 	assert_non_null(strstr(stats.last_error, "outpost.db"));
-	ASK_OK(store_get_totals, &t); /* reading goes on */
+	ASK_OK(store_get_totals, &t); /* reading still works */
 	assert_int_equal(t.n_deliveries_accepted, i);
 
 	setrlimit(RLIMIT_FSIZE, &before);
@@ -373,7 +372,7 @@ static void a_full_disk_refuses_and_recovers(void **state)
 	assert_int_equal(t.n_deliveries_accepted, i + 1);
 }
 
-static void a_probe_notices_that_there_is_room_again(void **state)
+static void a_probe_notices_free_space(void **state)
 {
 	struct rlimit before, small;
 	struct store_stats stats;
@@ -398,7 +397,7 @@ static void a_probe_notices_that_there_is_room_again(void **state)
 	assert_true(stats.is_writable);
 }
 
-/* Somebody holds the file for longer than we wait. */
+/* Another process holds the file for longer than the store waits. */
 static void a_locked_database_is_busy(void **state)
 {
 	char *path = file_in_dir("outpost.db");
@@ -448,7 +447,7 @@ static void a_backup_is_the_whole_store(void **state)
 	free(path);
 }
 
-static void a_backup_to_nowhere_says_so(void **state)
+static void a_backup_to_a_missing_folder_fails(void **state)
 {
 	struct backup_store b = {.path = "/nonexistent/folder/copy.db"};
 
@@ -481,7 +480,7 @@ static void the_log_stays_small(void **state)
 
 	(void)state;
 	rig_open();
-	for (int i = 0; i < 600; i++) /* 48 MB of log if nobody took care */
+	for (int i = 0; i < 600; i++) /* 48 MB of log without checkpoints */
 		assert_int_equal(put_code(i), 0);
 	assert_int_equal(stat(wal, &st), 0);
 	assert_true(st.st_size < 24 << 20);
@@ -496,19 +495,19 @@ int main(void)
 	    TEST(a_missing_parent_is_named),
 	    TEST(a_second_daemon_is_refused),
 	    TEST(a_newer_file_is_refused_untouched),
-	    TEST(a_file_of_somebody_else_is_refused),
+	    TEST(a_database_of_another_application_is_refused),
 	    TEST(a_statement_is_planned_once),
 	    TEST(every_older_version_is_migrated),
-	    TEST(a_file_that_is_no_database_is_refused),
+	    TEST(a_file_of_another_format_is_refused),
 	    TEST(a_damaged_file_is_refused),
 	    TEST(a_truncated_file_is_refused),
-	    TEST(what_was_promised_survives_a_kill),
-	    TEST(a_request_in_hand_survives_a_kill),
+	    TEST(committed_rows_survive_a_kill),
+	    TEST(a_claimed_request_survives_a_kill),
 	    TEST(a_full_disk_refuses_and_recovers),
-	    TEST(a_probe_notices_that_there_is_room_again),
+	    TEST(a_probe_notices_free_space),
 	    TEST(a_locked_database_is_busy),
 	    TEST(a_backup_is_the_whole_store),
-	    TEST(a_backup_to_nowhere_says_so),
+	    TEST(a_backup_to_a_missing_folder_fails),
 	    TEST(closing_leaves_one_file),
 	    TEST(the_log_stays_small),
 	};

@@ -154,7 +154,7 @@ static void fail_to_fill(struct txn *d)
 	db_fail(d, ERR_FULL, "the disk is full");
 }
 
-static void a_transaction_is_whole_or_nothing(void **state)
+static void a_transaction_is_atomic(void **state)
 {
 	struct error e = {0};
 
@@ -177,7 +177,7 @@ int main(void)
 	    TEST(a_statement_without_rows_changes_nothing),
 	    TEST(single_columns_are_read),
 	    TEST(settings_are_written_and_deleted),
-	    TEST(a_transaction_is_whole_or_nothing),
+	    TEST(a_transaction_is_atomic),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

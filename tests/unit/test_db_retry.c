@@ -1,4 +1,4 @@
-/* Patient operations and queries: the store repeats them until they succeed, or until it stops retrying. */
+/* Retried operations and queries: the store repeats them until they succeed, or until it stops retrying. */
 #include "store_rig.h"
 
 enum { QUEUE_MAX = 4, N_OPS = 12 };
@@ -45,7 +45,7 @@ static int submit(struct patient *p, const char *event)
 	return store_submit(rig_store, &p->op);
 }
 
-/* Operations are run in order, so all that were submitted before have been tried when this returns. */
+/* Operations run in order, so all earlier ones have been tried when this returns. */
 static void wait_for_one_more(void)
 {
 	struct patient last = {0};
@@ -109,7 +109,7 @@ static void a_query_is_retried_too(void **state)
 	assert_int_equal(p.n_runs, 2);
 }
 
-static void other_failures_are_not(void **state)
+static void other_failures_are_not_retried(void **state)
 {
 	struct patient patient = {.n_failing = 1, .err = ERR_NOT_FOUND};
 	struct patient plain = {.n_failing = 1, .err = ERR_FULL};
@@ -123,7 +123,7 @@ static void other_failures_are_not(void **state)
 	assert_int_equal(patient.n_runs + plain.n_runs, 2);
 }
 
-static void a_full_queue_refuses_no_patient_operation(void **state)
+static void a_full_queue_accepts_retried_operations(void **state)
 {
 	struct patient list[N_OPS] = {0}, plain = {0};
 	struct error e = {0};
@@ -154,7 +154,7 @@ static void nothing_is_retried_after_the_stop(void **state)
 	assert_int_equal(later.op.err, ERR_FULL);
 }
 
-static void closing_ends_those_that_wait(void **state)
+static void closing_ends_waiting_operations(void **state)
 {
 	struct patient waiting = {.n_failing = 99, .err = ERR_FULL};
 	struct error e = {0};
@@ -176,10 +176,10 @@ int main(void)
 	    TEST(a_passing_failure_is_retried),
 	    TEST(an_attempt_has_its_own_time),
 	    TEST(a_query_is_retried_too),
-	    TEST(other_failures_are_not),
-	    TEST(a_full_queue_refuses_no_patient_operation),
+	    TEST(other_failures_are_not_retried),
+	    TEST(a_full_queue_accepts_retried_operations),
 	    TEST(nothing_is_retried_after_the_stop),
-	    TEST(closing_ends_those_that_wait),
+	    TEST(closing_ends_waiting_operations),
 	};
 
 	log_setup(LOG_ERROR, LOG_TEXT);

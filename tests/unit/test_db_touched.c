@@ -1,4 +1,4 @@
-/* What commits say they touched: gathered, bounded, and only what was kept. */
+/* The list of rows that commits touched: collected, bounded, and only for committed transactions. */
 #include "commands_rig.h"
 
 #include "db/touched.h"
@@ -6,13 +6,13 @@
 #include "verdict/known_issues.h"
 #include "views/change.h"
 
-static struct store_touched told;
+static struct store_touched notified;
 
 static void on_changes(unsigned topics, void *owner)
 {
 	(void)topics;
 	(void)owner;
-	touched_merge(&told, store_touched(rig_store));
+	touched_merge(&notified, store_touched(rig_store));
 }
 
 static int64_t change_of(const char *sha)
@@ -26,7 +26,7 @@ static int64_t change_of(const char *sha)
 	return id;
 }
 
-static void each_is_there_once_and_all_is_the_rest(void **state)
+static void duplicates_count_once_and_overflow_means_all(void **state)
 {
 	struct store_touched t = {0}, more = {0};
 
@@ -89,18 +89,18 @@ static void a_report_touches_its_job_change_and_accelerator(void **state)
 	free(rig_send(T0));
 	id = rig_dispatch_id(HEAD_A, "npu");
 	change = change_of(HEAD_A);
-	assert_int_equal(told.changes[0], change);
-	told = (struct store_touched){0};
+	assert_int_equal(notified.changes[0], change);
+	notified = (struct store_touched){0};
 	report(id, 1, NULL, &job);
-	assert_int_equal(told.n_changes, 1);
-	assert_int_equal(told.changes[0], change);
-	assert_int_equal(told.n_jobs, 1);
-	assert_int_equal(told.jobs[0], job);
-	assert_int_equal(told.n_accelerators, 1);
-	assert_string_equal(told.accelerators[0], "npu");
-	assert_false(told.is_all);
+	assert_int_equal(notified.n_changes, 1);
+	assert_int_equal(notified.changes[0], change);
+	assert_int_equal(notified.n_jobs, 1);
+	assert_int_equal(notified.jobs[0], job);
+	assert_int_equal(notified.n_accelerators, 1);
+	assert_string_equal(notified.accelerators[0], "npu");
+	assert_false(notified.is_all);
 
-	n.touched = told;
+	n.touched = notified;
 	ASK_OK(store_name_touched, &n);
 	assert_string_equal(n.shas[0], HEAD_A);
 	assert_int_equal(n.n_numbers, 1);
@@ -108,38 +108,38 @@ static void a_report_touches_its_job_change_and_accelerator(void **state)
 	assert_string_equal(n.accelerators[0], "npu");
 	name_touched_release(&n);
 
-	/* The same again writes nothing new. */
-	told = (struct store_touched){0};
+	/* A repeated report writes nothing new. */
+	notified = (struct store_touched){0};
 	report(id, 1, NULL, &job);
-	assert_true(touched_is_empty(&told));
+	assert_true(touched_is_empty(&notified));
 	report(id, 1, "success", &job);
-	assert_int_equal(told.jobs[0], job);
+	assert_int_equal(notified.jobs[0], job);
 
-	told = (struct store_touched){0};
+	notified = (struct store_touched){0};
 	log.job_id = job;
 	log.bytes = 5;
 	DO_OK(store_note_log, &log);
-	assert_int_equal(told.n_jobs, 1);
-	assert_int_equal(told.n_changes, 0);
-	/* What was undone touched nothing. */
-	told = (struct store_touched){0};
+	assert_int_equal(notified.n_jobs, 1);
+	assert_int_equal(notified.n_changes, 0);
+	/* A rolled back operation touched nothing. */
+	notified = (struct store_touched){0};
 	log.job_id = 999;
 	assert_int_equal(DO(store_note_log, &log), ERR_NOT_FOUND);
-	assert_true(touched_is_empty(&told));
+	assert_true(touched_is_empty(&notified));
 	free(id);
 }
 
-static void assert_jobs_told(int64_t one, int64_t other)
+static void assert_jobs_notified(int64_t one, int64_t other)
 {
-	assert_int_equal(told.n_jobs, 1 + (other != 0));
-	assert_true(told.jobs[0] == one || told.jobs[0] == other);
+	assert_int_equal(notified.n_jobs, 1 + (other != 0));
+	assert_true(notified.jobs[0] == one || notified.jobs[0] == other);
 	if (other)
-		assert_int_equal(told.jobs[0] + told.jobs[1], one + other);
-	told = (struct store_touched){0};
+		assert_int_equal(notified.jobs[0] + notified.jobs[1], one + other);
+	notified = (struct store_touched){0};
 }
 
-/* Its page says what took its place, and whose fault it is. */
-static void a_job_is_touched_by_what_is_said_of_it(void **state)
+/* The page of a job names its replacement and the attribution of its failure. */
+static void changed_attributions_and_replacements_touch_their_job(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct add_known known = {.pattern = "CI/test", .url = "https://example.org/1", .now_ms = T0 + 1000};
@@ -152,33 +152,33 @@ static void a_job_is_touched_by_what_is_said_of_it(void **state)
 	rig_start("opened", HEAD_A, 0, wants, 1);
 	free(rig_send(T0));
 	id = rig_dispatch_id(HEAD_A, "npu");
-	told = (struct store_touched){0};
+	notified = (struct store_touched){0};
 	report(id, 1, "failure", &first);
-	assert_jobs_told(first, 0);
+	assert_jobs_notified(first, 0);
 	DO_OK(store_add_known, &known);
 	attribute.change_id = change_of(HEAD_A);
 	DO_OK(store_attribute_change, &attribute);
 	assert_true(attribute.has_moved);
-	assert_jobs_told(first, 0);
+	assert_jobs_notified(first, 0);
 	report(id, 2, NULL, &second);
-	assert_jobs_told(first, second);
+	assert_jobs_notified(first, second);
 	free(id);
 }
 
-static void expect_told(struct mirror_registry *m, const char *expected)
+static void expect_notified(struct mirror_registry *m, const char *expected)
 {
 	struct buf names = BUF_INIT(1000);
 
-	told = (struct store_touched){0};
+	notified = (struct store_touched){0};
 	DO_OK(store_mirror_registry, m);
-	for (int i = 0; i < told.n_accelerators; i++)
-		buf_appendf(&names, "%s ", told.accelerators[i]);
+	for (int i = 0; i < notified.n_accelerators; i++)
+		buf_appendf(&names, "%s ", notified.accelerators[i]);
 	assert_string_equal(buf_str(&names), expected);
-	assert_false(told.is_all || told.n_changes || told.n_jobs);
+	assert_false(notified.is_all || notified.n_changes || notified.n_jobs);
 	buf_release(&names);
 }
 
-static void a_registry_touches_what_is_new_in_it(void **state)
+static void a_registry_touches_only_changed_accelerators(void **state)
 {
 	static char *no_names[] = {NULL}, *must_pass[] = {(char *)"model/llama3", NULL};
 	struct runner runners[] = {
@@ -197,35 +197,36 @@ static void a_registry_touches_what_is_new_in_it(void **state)
 		list[i].n_runners = 1;
 	}
 	store_subscribe(rig_store, STORE_CHANGES, on_changes, NULL);
-	expect_told(&m, "npu tpu ");
+	expect_notified(&m, "npu tpu ");
 	m.now_ms++;
-	expect_told(&m, "");
+	expect_notified(&m, "");
 	list[1].title = (char *)"TPU";
-	expect_told(&m, "tpu ");
+	expect_notified(&m, "tpu ");
 	list[0].level = LEVEL_3;
-	expect_told(&m, "npu ");
+	expect_notified(&m, "npu ");
 	list[0].must_pass = must_pass;
-	expect_told(&m, "npu ");
+	expect_notified(&m, "npu ");
 	runners[0].reruns = RERUNS_TESTS; /* of both */
-	expect_told(&m, "npu tpu ");
+	expect_notified(&m, "npu tpu ");
 	list[1].n_runners = 2;
-	expect_told(&m, "tpu ");
+	expect_notified(&m, "tpu ");
 	list[1].n_runners = 1; /* a runner that left, and then the whole accelerator */
-	expect_told(&m, "tpu ");
+	expect_notified(&m, "tpu ");
 	m.n = 1;
-	expect_told(&m, "tpu ");
-	expect_told(&m, "");
+	expect_notified(&m, "tpu ");
+	expect_notified(&m, "");
 	m.n = 2;
-	expect_told(&m, "tpu ");
+	expect_notified(&m, "tpu ");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(each_is_there_once_and_all_is_the_rest),
+	    cmocka_unit_test(duplicates_count_once_and_overflow_means_all),
 	    cmocka_unit_test_setup_teardown(a_report_touches_its_job_change_and_accelerator, rig_setup, rig_teardown),
-	    cmocka_unit_test_setup_teardown(a_job_is_touched_by_what_is_said_of_it, rig_setup, rig_teardown),
-	    cmocka_unit_test_setup_teardown(a_registry_touches_what_is_new_in_it, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(
+		changed_attributions_and_replacements_touch_their_job, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(a_registry_touches_only_changed_accelerators, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

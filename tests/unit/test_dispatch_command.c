@@ -1,4 +1,4 @@
-/* Comments: what is a command to the bot, and what only looks like one. */
+/* Comments: which text is a command to the bot, and which text only looks like one. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -77,7 +77,7 @@ static void finds_commands(void **state)
 	}
 }
 
-static void finds_none(void **state)
+static void finds_no_command_in_other_text(void **state)
 {
 	static const char *const texts[] = {
 	    "",
@@ -149,7 +149,7 @@ static void finds_none(void **state)
 			fail_msg("a command was found in: %s", texts[i]);
 }
 
-static void names_a_head(void **state)
+static void reads_the_sha_of_a_head(void **state)
 {
 	struct command c = first_of("@outpost-bot ok-to-test " SHA);
 
@@ -161,7 +161,7 @@ static void names_a_head(void **state)
 	assert_string_equal(c.sha, "0123abc");
 }
 
-static void hears_that_it_is_taken_back(void **state)
+static void reads_ok_to_test_cancel(void **state)
 {
 	static const char *const texts[] = {
 	    "@outpost-bot ok-to-test cancel",
@@ -174,7 +174,7 @@ static void hears_that_it_is_taken_back(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		if (kind_of(texts[i]) != COMMAND_DECLINE)
-			fail_msg("not taken back: %s", texts[i]);
+			fail_msg("not read as a cancel: %s", texts[i]);
 	assert_int_equal(kind_of("> @outpost-bot ok-to-test cancel\n\n@outpost-bot ok-to-test"), COMMAND_OK_TO_TEST);
 }
 
@@ -193,13 +193,13 @@ static void reads_a_stress_run(void **state)
 	    {"model/llama3 x3 on npu", "model/llama3", "npu", 3},
 	    {"`model/llama3` on npu", "model/llama3", "npu", 10},
 	    {"``a`b`` ×2", "a`b", "", 2},
-	    /* a name is kept as it is, with its spaces, its dtype and its brackets */
+	    /* a name is kept unchanged, with its spaces, its dtype and its brackets */
 	    {"unit/test_Op[cpu-a b] (bf16) ×2", "unit/test_Op[cpu-a b] (bf16)", "", 2},
 	    {"unit/runs on it on npu", "unit/runs on it", "npu", 10},
 	    {"unit/a x3 x4", "unit/a x3", "", 4},
 	    {"x3", "x3", "", 10},
 	    {"on npu", "on npu", "", 10},
-	    /* whether a number is allowed is answered in words */
+	    /* the reply says whether a number is allowed */
 	    {"a ×0", "a", "", 0},
 	    {"a ×21", "a", "", 21},
 	    {"a x99999999999999999999", "a", "", 999999},
@@ -240,7 +240,7 @@ static void a_stress_run_names_a_test_that_fits(void **state)
 	buf_release(&b);
 }
 
-static void refuses_what_it_does_not_know(void **state)
+static void refuses_unknown_commands(void **state)
 {
 	static const char *const texts[] = {
 	    "@outpost-bot",
@@ -326,7 +326,7 @@ static void reads_each_command(void **state)
 	}
 }
 
-static void hears_ten_of_a_comment(void **state)
+static void reads_at_most_ten_of_a_comment(void **state)
 {
 	struct command list[COMMANDS_MAX];
 	struct buf text = BUF_INIT(65536);
@@ -338,8 +338,8 @@ static void hears_ten_of_a_comment(void **state)
 	buf_release(&text);
 }
 
-/* What does not fit is unknown, and cut between two characters. */
-static void cuts_what_is_too_long(void **state)
+/* A command that is too long is unknown, and is cut between two characters. */
+static void cuts_long_commands(void **state)
 {
 	char text[1024] = "@outpost-bot retest ";
 	struct command c;
@@ -354,8 +354,8 @@ static void cuts_what_is_too_long(void **state)
 	assert_true(strlen(c.word) > COMMAND_WORD_BYTES - 4);
 }
 
-/* Without a name: whoever is addressed. */
-static void tells_whether_anybody_is_addressed(void **state)
+/* Without a name, any bot may be addressed. */
+static void recognizes_a_comment_that_addresses_the_bot(void **state)
 {
 	struct command list[COMMANDS_MAX];
 
@@ -371,16 +371,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(finds_commands),
-	    cmocka_unit_test(finds_none),
-	    cmocka_unit_test(names_a_head),
-	    cmocka_unit_test(hears_that_it_is_taken_back),
+	    cmocka_unit_test(finds_no_command_in_other_text),
+	    cmocka_unit_test(reads_the_sha_of_a_head),
+	    cmocka_unit_test(reads_ok_to_test_cancel),
 	    cmocka_unit_test(reads_a_stress_run),
 	    cmocka_unit_test(a_stress_run_names_a_test_that_fits),
-	    cmocka_unit_test(refuses_what_it_does_not_know),
+	    cmocka_unit_test(refuses_unknown_commands),
 	    cmocka_unit_test(reads_each_command),
-	    cmocka_unit_test(hears_ten_of_a_comment),
-	    cmocka_unit_test(cuts_what_is_too_long),
-	    cmocka_unit_test(tells_whether_anybody_is_addressed),
+	    cmocka_unit_test(reads_at_most_ten_of_a_comment),
+	    cmocka_unit_test(cuts_long_commands),
+	    cmocka_unit_test(recognizes_a_comment_that_addresses_the_bot),
 	    cmocka_unit_test(is_quick_on_hostile_text),
 	};
 

@@ -1,4 +1,4 @@
-/* The deadlines while the store is busy: the pauses between two attempts grow. */
+/* Deadlines while the store is busy: the pause between two attempts grows. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -18,8 +18,8 @@ enum { TRIES = 3, PAUSES_MS = 500 + 1000 };
 static struct world {
 	struct dispatch d;
 	struct deadline_watch *watch;
-	int err;          /* what the store has for each operation */
-	bool is_refusing; /* does not even take it */
+	int err;          /* the store's result of each operation */
+	bool is_refusing; /* the store does not accept the operation */
 	int n_tries;
 	int64_t first_ms, last_ms;
 } w;
@@ -83,14 +83,14 @@ static void expect_patience(void)
 	assert_true(w.last_ms - w.first_ms >= PAUSES_MS - 50);
 }
 
-static void a_full_disk_is_asked_after_growing_pauses(void **state)
+static void a_full_disk_is_retried_with_back_off(void **state)
 {
 	(void)state;
 	w = (struct world){.err = ERR_FULL};
 	expect_patience();
 }
 
-static void a_full_queue_is_asked_after_growing_pauses(void **state)
+static void a_full_queue_is_retried_with_back_off(void **state)
 {
 	(void)state;
 	w = (struct world){.err = ERR_BUSY, .is_refusing = true};
@@ -100,8 +100,8 @@ static void a_full_queue_is_asked_after_growing_pauses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_full_disk_is_asked_after_growing_pauses),
-	    cmocka_unit_test(a_full_queue_is_asked_after_growing_pauses),
+	    cmocka_unit_test(a_full_disk_is_retried_with_back_off),
+	    cmocka_unit_test(a_full_queue_is_retried_with_back_off),
 	};
 
 	log_setup(LOG_ERROR, LOG_TEXT);

@@ -13,7 +13,7 @@ static void write_hasty(struct rig *r, const char *acknowledge)
 	rig_start_store(r);
 }
 
-static void silence_expires(void **state)
+static void a_silent_dispatch_expires(void **state)
 {
 	struct rig *r = *state;
 	int64_t began;
@@ -35,8 +35,8 @@ static int make_hasty_due(struct store_op *op, struct txn *d)
 	return 0;
 }
 
-/* Its deadline passes while only the store runs. */
-static void silence_expires_while_nobody_looks(void **state)
+/* The deadline passes while only the store runs. */
+static void a_deadline_that_passes_while_the_dispatcher_is_down_expires_the_dispatch(void **state)
 {
 	struct rig *r = *state;
 	struct store_op op = {.run = make_hasty_due, .done = rig_op_on_done, .bytes = sizeof(op)};
@@ -61,8 +61,8 @@ static void silence_expires_while_nobody_looks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(silence_expires),
-	    TEST(silence_expires_while_nobody_looks),
+	    TEST(a_silent_dispatch_expires),
+	    TEST(a_deadline_that_passes_while_the_dispatcher_is_down_expires_the_dispatch),
 	};
 
 	return cmocka_run_group_tests_name("dispatch_deadlines", tests, NULL, NULL);

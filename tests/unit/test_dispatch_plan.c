@@ -1,6 +1,6 @@
-/* Plans as one line of words each: the kind, "round" when it starts one, the action that is
- * sent, then accelerator/runner (! held, !! held for good, + only for a new head), then what
- * is dropped with a minus sign. "/infra" is the infra repository itself. */
+/* Plans as one line of words each: the kind, "round" if it starts one, the action that is sent, then
+ * accelerator/runner (! held, !! held for good, + only for a new head), then the dropped ones with a minus sign.
+ * "/infra" is the infra repository itself. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -141,7 +141,7 @@ static struct event pull_event(enum pull_action action, const char *association)
 
 #define TRUSTED " /infra any/ci draftless/lab draftless/farm hosted/infra merged/ci!! pathy/ci"
 
-static void what_starts(void **state)
+static void each_action_starts_its_runners(void **state)
 {
 	(void)state;
 	make_registry(TRUST_CONTRIBUTORS);
@@ -171,7 +171,7 @@ static void what_starts(void **state)
 	}
 }
 
-static void who_is_held(void **state)
+static void untrusted_authors_are_held(void **state)
 {
 	struct event ev = pull_event(PULL_OPENED, "NONE");
 
@@ -185,13 +185,13 @@ static void who_is_held(void **state)
 	    "start opened /infra!! any/ci draftless/lab! draftless/farm! hosted/infra!! merged/ci!!"
 	    " pathy/ci!");
 	make_registry(TRUST_ANYONE);
-	registry[2].trust = TRUST_MEMBERS; /* infra's trust does not lend it to what it hosts */
+	registry[2].trust = TRUST_MEMBERS; /* infra's trust does not apply to the accelerators that it hosts */
 	expect(&ev, other_files, "start opened /infra any/ci draftless/lab! draftless/farm! hosted/infra! merged/ci!!");
 	config.infra_repository = NULL;
 	expect(&ev, other_files, "start opened any/ci draftless/lab! draftless/farm! merged/ci!!");
 }
 
-static void drafts(void **state)
+static void drafts_start_only_runners_that_test_drafts(void **state)
 {
 	struct event ev = pull_event(PULL_OPENED, "MEMBER");
 
@@ -204,7 +204,7 @@ static void drafts(void **state)
 	expect(&ev, other_files, "update closed /infra+ any/ci+ hosted/infra+ merged/ci!!+ -draftless");
 }
 
-static void labels(void **state)
+static void required_labels_start_and_stop_runners(void **state)
 {
 	char *list[2] = {text("ciflow/crcr/labelled"), NULL};
 	struct event ev = pull_event(PULL_LABELED, "MEMBER");
@@ -220,7 +220,7 @@ static void labels(void **state)
 	expect(&ev, other_files,
 	    "update synchronize /infra+ any/ci+ draftless/lab+ draftless/farm+ hosted/infra+"
 	    " labelled/ci+ merged/ci!!+");
-	ev.label = text("ciflow/crcr/any"); /* optional there: remembered only */
+	ev.label = text("ciflow/crcr/any"); /* optional for that accelerator: only recorded */
 	expect(&ev, NULL, "needs files");
 	ev.pull.is_open = false;
 	expect(&ev, NULL, "update synchronize");
@@ -239,7 +239,7 @@ static void labels(void **state)
 	expect(&ev, NULL, "update closed");
 }
 
-static void what_closes(void **state)
+static void closing_a_pull_request_closes_its_runs(void **state)
 {
 	struct event ev = pull_event(PULL_CLOSED, "NONE");
 
@@ -267,7 +267,7 @@ static struct event push_event(const char *ref)
 }
 
 /* Merged code: every policy admits it. */
-static void pushes(void **state)
+static void pushes_start_the_runners_of_their_branch(void **state)
 {
 	struct event ev = push_event("refs/heads/main");
 	struct plan p;
@@ -299,8 +299,8 @@ static void pushes(void **state)
 	expect(&ev, NULL, "ignore");
 }
 
-/* What a push says of the branch's history, also when nobody wants the push. */
-static void history_of_a_push(void **state)
+/* The branch history in a push is recorded even if no accelerator wants the push. */
+static void a_push_records_the_history_of_its_branch(void **state)
 {
 	static const char NONE[] = "0000000000000000000000000000000000000000";
 	struct event ev = push_event("refs/heads/main");
@@ -317,7 +317,7 @@ static void history_of_a_push(void **state)
 	ev.before = text("3333333333333333333333333333333333333333");
 	assert_int_equal(plan_make(&ev, &config, NULL, &p), PLAN_READY);
 	assert_int_equal(p.n_wants, 0);
-	assert_null(p.before); /* nobody knows what lies between */
+	assert_null(p.before); /* the commits in between are unknown */
 	assert_int_equal(p.n_commits, 1);
 	assert_string_equal(p.commits[0].sha, SHA);
 	assert_string_equal(p.commits[0].title, "Land it");
@@ -371,7 +371,7 @@ static void carries_the_pull_request(void **state)
 	plan_release(&p);
 }
 
-static void only_a_webhook_has_to_acknowledge_unasked(void **state)
+static void only_webhooks_have_to_acknowledge_by_default(void **state)
 {
 	struct event ev = pull_event(PULL_SYNCHRONIZE, "MEMBER");
 	struct plan p;
@@ -381,7 +381,7 @@ static void only_a_webhook_has_to_acknowledge_unasked(void **state)
 	registry[1].triggers.drafts = true;
 	registry[1].deadlines.acknowledge_ms = 0;
 	assert_int_equal(plan_make(&ev, &config, aten_files, &p), PLAN_READY);
-	assert_int_equal(p.wants[1].acknowledge_ms, 1); /* as its file says */
+	assert_int_equal(p.wants[1].acknowledge_ms, 1); /* the value of its file */
 	assert_int_equal(p.wants[2].kind, RUNNER_WEBHOOK);
 	assert_int_equal(p.wants[2].acknowledge_ms, 10 * 60 * 1000);
 	assert_int_equal(p.wants[3].kind, RUNNER_PULL);
@@ -437,14 +437,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_nightly_only_runner_gets_periodic_runs_alone),
-	    cmocka_unit_test(only_a_webhook_has_to_acknowledge_unasked),
-	    cmocka_unit_test(what_starts),
-	    cmocka_unit_test(who_is_held),
-	    cmocka_unit_test(drafts),
-	    cmocka_unit_test(labels),
-	    cmocka_unit_test(what_closes),
-	    cmocka_unit_test(pushes),
-	    cmocka_unit_test(history_of_a_push),
+	    cmocka_unit_test(only_webhooks_have_to_acknowledge_by_default),
+	    cmocka_unit_test(each_action_starts_its_runners),
+	    cmocka_unit_test(untrusted_authors_are_held),
+	    cmocka_unit_test(drafts_start_only_runners_that_test_drafts),
+	    cmocka_unit_test(required_labels_start_and_stop_runners),
+	    cmocka_unit_test(closing_a_pull_request_closes_its_runs),
+	    cmocka_unit_test(pushes_start_the_runners_of_their_branch),
+	    cmocka_unit_test(a_push_records_the_history_of_its_branch),
 	    cmocka_unit_test(carries_the_pull_request),
 	};
 

@@ -26,7 +26,7 @@ static void wait_planned(struct rig *r, int64_t n)
 	rig_wait_until(r, so_many_are_planned);
 }
 
-static void plans_what_waits_at_the_start(void **state)
+static void plans_waiting_deliveries_at_the_start(void **state)
 {
 	struct rig *r = *state;
 
@@ -75,11 +75,11 @@ static void asks_for_files_once(void **state)
 	wait_planned(r, 3);
 	assert_int_equal(fake_count(r->gh, "GET /repos/" UPSTREAM "/pulls/7/files"), 1);
 	rig_expect_states(r, "gh:sent hook:acknowledged pathy:sent picky:sent");
-	/* A body without the label that `labeled` has to name is no such webhook. */
+	/* A body without the label that `labeled` requires is not a valid webhook. */
 	rig_expect_delivery(r, "g-2", "failed", "label.name is missing");
 }
 
-static void does_without_files(void **state)
+static void plans_without_the_file_list_when_github_fails(void **state)
 {
 	struct rig *r = *state;
 
@@ -124,7 +124,7 @@ static void keeps_the_order_of_a_pull_request(void **state)
 	assert_int_equal(rig_counters(r).n_deliveries_failed, 0);
 }
 
-static void marks_what_it_cannot_plan(void **state)
+static void marks_deliveries_that_it_cannot_plan(void **state)
 {
 	struct rig *r = *state;
 
@@ -145,7 +145,7 @@ static void marks_what_it_cannot_plan(void **state)
 	assert_int_equal(rig_counters(r).n_deliveries_ignored, 2);
 }
 
-static void plans_a_replayed_one_again(void **state)
+static void plans_a_replayed_delivery_again(void **state)
 {
 	struct rig *r = *state;
 	struct replay_delivery replay = {.op.done = rig_op_on_done, .guid = "g-1"};
@@ -177,7 +177,7 @@ static void comment(struct rig *r, const char *guid, const char *association, co
 	free(body);
 }
 
-static void releases_what_is_held(void **state)
+static void releases_held_dispatches(void **state)
 {
 	struct rig *r = *state;
 
@@ -222,7 +222,7 @@ static json_t *last_payload(struct rig *r)
 
 static bool two_dispatches_sent(struct rig *r) { return rig_n_dispatches(r) == 2; }
 
-static void tests_again(void **state)
+static void retests(void **state)
 {
 	struct rig *r = *state;
 	char *guid;
@@ -240,7 +240,7 @@ static void tests_again(void **state)
 	guid = xstrdup(json_get_str(last_payload(r), "delivery_id"));
 	assert_string_not_equal(guid, "g-1");
 	free(guid);
-	/* A word that is no accelerator's name, and one that does not test this. */
+	/* A word that names no accelerator, and an accelerator that does not test this change. */
 	comment(r, "c-2", "MEMBER", "User", "@outpost-test retest please");
 	comment(r, "c-3", "MEMBER", "User", "@outpost-test retest pathy");
 	comment(r, "c-3b", "MEMBER", "User", "@outpost-test stress s/t on gamma"); /* finding 24 */
@@ -257,8 +257,8 @@ static void tests_again(void **state)
 
 static bool three_hooks(struct rig *r) { return rig_n_hooks(r) == 3; }
 
-/* GitHub is down: what was sent last is sent again. */
-static void tests_again_without_github(void **state)
+/* GitHub is down: Outpost sends the last request again. */
+static void retests_while_github_is_down(void **state)
 {
 	struct rig *r = *state;
 
@@ -273,7 +273,7 @@ static void tests_again_without_github(void **state)
 	assert_non_null(strstr(r->hooks[2], "\"retest\""));
 }
 
-static void closed_is_closed(void **state)
+static void ignores_commands_on_a_closed_pull_request(void **state)
 {
 	struct rig *r = *state;
 
@@ -290,7 +290,7 @@ static bool two_hooks(struct rig *r) { return rig_n_hooks(r) == 2; }
 
 static bool two_dispatches(struct rig *r) { return rig_n_dispatches(r) == 2; }
 
-static void closes_and_drafts(void **state)
+static void handles_closes_and_drafts(void **state)
 {
 	struct rig *r = *state;
 
@@ -316,7 +316,7 @@ static void closes_while_it_works(void **state)
 {
 	struct rig *r = *state;
 
-	r->files = NULL; /* it waits to ask again */
+	r->files = NULL; /* it waits before the next request */
 	rig_start_store(r);
 	for (int i = 0; i < 20; i++) {
 		char guid[16];
@@ -339,18 +339,18 @@ static void closes_while_it_works(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(plans_what_waits_at_the_start),
+	    TEST(plans_waiting_deliveries_at_the_start),
 	    TEST(does_not_plan_twice),
 	    TEST(asks_for_files_once),
-	    TEST(does_without_files),
+	    TEST(plans_without_the_file_list_when_github_fails),
 	    TEST(keeps_the_order_of_a_pull_request),
-	    TEST(marks_what_it_cannot_plan),
-	    TEST(plans_a_replayed_one_again),
-	    TEST(releases_what_is_held),
-	    TEST(tests_again),
-	    TEST(tests_again_without_github),
-	    TEST(closed_is_closed),
-	    TEST(closes_and_drafts),
+	    TEST(marks_deliveries_that_it_cannot_plan),
+	    TEST(plans_a_replayed_delivery_again),
+	    TEST(releases_held_dispatches),
+	    TEST(retests),
+	    TEST(retests_while_github_is_down),
+	    TEST(ignores_commands_on_a_closed_pull_request),
+	    TEST(handles_closes_and_drafts),
 	    TEST(closes_while_it_works),
 	};
 

@@ -1,4 +1,4 @@
-/* Lost webhooks: what is found, what is only noted, and that nothing is done twice. */
+/* Lost webhooks: which are found, which are only noted, and that nothing is done twice. */
 #include "dispatch_rig.h"
 #include "store/branch_commits.h"
 
@@ -52,7 +52,7 @@ static char *list_of(const struct rig_pull *pulls, size_t n)
 	return buf_take(&b);
 }
 
-static void only_notes_at_first(void **state)
+static void notes_open_pulls_at_the_first_look_without_dispatching(void **state)
 {
 	struct rig *r = *state;
 	const struct rig_pull before = {0};
@@ -71,7 +71,7 @@ static void only_notes_at_first(void **state)
 	rig_expect_states(r, "gh:sent hook:acknowledged picky:sent");
 	assert_int_equal(rig_counters(r).n_reconciled, 1);
 	look(r);
-	/* The webhook comes after all, and again. */
+	/* The webhook arrives late, and twice. */
 	rig_pull(r, "g-1", .action = "synchronize", .sha = SHA_B, .updated_at = "2026-01-01T00:05:00Z");
 	look(r);
 	rig_stop(r);
@@ -109,7 +109,7 @@ static void forwards_a_body_of_the_webhooks_shape(void **state)
 	free(pulls);
 }
 
-static void finds_what_was_opened_and_closed(void **state)
+static void finds_opened_and_closed_pulls(void **state)
 {
 	struct rig *r = *state;
 	const struct rig_pull both[] = {
@@ -126,7 +126,7 @@ static void finds_what_was_opened_and_closed(void **state)
 	look(r);
 	rig_expect_states(r, "gh:sent hook:acknowledged picky:sent");
 
-	/* 7 had no dispatch; give it one, and lose the news of its end. */
+	/* PR 7 had no dispatch; give it one, and lose the notification of its end. */
 	rig_pull(r, "g-1", .action = "reopened", .updated_at = "2026-01-02T00:00:00Z");
 	rig_expect_states(r, "gh:sent gh:sent hook:acknowledged hook:acknowledged picky:sent picky:sent");
 	set_text(r, &r->pulls, other);
@@ -141,7 +141,7 @@ static void finds_what_was_opened_and_closed(void **state)
 	free(pull);
 }
 
-static void leaves_newer_knowledge_alone(void **state)
+static void keeps_newer_state_when_github_lists_an_older_one(void **state)
 {
 	struct rig *r = *state;
 	const struct rig_pull stale = {.sha = SHA_A};
@@ -215,8 +215,8 @@ static void expect_history(struct rig *r, const char *after, const char *until, 
 	"{\"sha\":\"" sha "\",\"author\":" by ",\"commit\":{\"message\":\"Fix\\n\\nall\","                             \
 	"\"author\":{\"name\":\"Dan\"},\"committer\":{\"date\":\"2026-01-01T00:00:00Z\"}}}"
 
-/* What was pushed between comes with the push that is found, as long as GitHub says all of it. */
-static void a_found_push_brings_the_commits_between(void **state)
+/* A push that is found adds the commits in between if GitHub lists all of them. */
+static void a_found_push_adds_the_commits_in_between(void **state)
 {
 	static const char *const answers[][2] = {
 	    {"{\"status\":\"ahead\",\"total_commits\":2,\"commits\":[" COMPARED(SHA_B, "null") "," COMPARED(
@@ -256,7 +256,7 @@ static char *entry(int64_t id, const char *guid, int status, const char *at)
 
 #define LATER "2099-01-01T00:00:00Z"
 
-static void asks_for_failed_ones(void **state)
+static void requests_redelivery_of_failed_deliveries(void **state)
 {
 	struct rig *r = *state;
 	char *entries[] = {
@@ -291,8 +291,8 @@ static void asks_for_failed_ones(void **state)
 	buf_release(&list);
 }
 
-/* Each new try that fails has an id of its own. */
-static void asks_three_times_at_most(void **state)
+/* Each failed redelivery has an id of its own. */
+static void requests_redelivery_three_times_at_most(void **state)
 {
 	struct rig *r = *state;
 
@@ -310,7 +310,7 @@ static void asks_three_times_at_most(void **state)
 	assert_int_equal(rig_counters(r).n_redeliveries_asked, 3);
 }
 
-static void repeats_a_look_that_failed(void **state)
+static void retries_a_failed_look(void **state)
 {
 	struct rig *r = *state;
 	char *one = entry(5, "lost", 502, LATER), *list = xasprintf("[%s]", one);
@@ -318,7 +318,7 @@ static void repeats_a_look_that_failed(void **state)
 	start(r);
 	set_text(r, &r->deliveries, list);
 	set_text(r, &r->redelivery_status, "502 Bad");
-	for (int i = 1; i <= 4; i++) { /* a delivery's three tries are not used up by it */
+	for (int i = 1; i <= 4; i++) { /* it does not use up a delivery's three tries */
 		look(r);
 		assert_int_equal(rig_counters(r).n_reconcile_failures, i);
 	}
@@ -326,7 +326,7 @@ static void repeats_a_look_that_failed(void **state)
 	look(r);
 	assert_int_equal(rig_counters(r).n_reconcile_failures, 4);
 	assert_int_equal(rig_counters(r).n_redeliveries_asked, 1);
-	/* Too late for GitHub is nothing that could get better. */
+	/* A redelivery that is too late for GitHub is not retried. */
 	free(one);
 	free(list);
 	one = entry(6, "gone", 502, LATER);
@@ -349,8 +349,8 @@ static void reload(struct timer *t)
 	timer_start(t, 100);
 }
 
-/* However often somebody reads the configuration again. */
-static void reloads_do_not_put_it_off(void **state)
+/* This holds for any number of reloads. */
+static void reloads_do_not_delay_the_next_look(void **state)
 {
 	struct rig *r = *state;
 	struct timer *reloads = timer_new(r->gh->loop, reload, r);
@@ -367,7 +367,7 @@ static void reloads_do_not_put_it_off(void **state)
 	timer_close(reloads);
 }
 
-static void bears_any_answer(void **state)
+static void tolerates_any_answer(void **state)
 {
 	struct rig *r = *state;
 
@@ -401,17 +401,17 @@ static void closes_while_it_looks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(only_notes_at_first),
+	    TEST(notes_open_pulls_at_the_first_look_without_dispatching),
 	    TEST(forwards_a_body_of_the_webhooks_shape),
-	    TEST(finds_what_was_opened_and_closed),
-	    TEST(leaves_newer_knowledge_alone),
+	    TEST(finds_opened_and_closed_pulls),
+	    TEST(keeps_newer_state_when_github_lists_an_older_one),
 	    TEST(finds_pushes),
-	    TEST(a_found_push_brings_the_commits_between),
-	    TEST(asks_for_failed_ones),
-	    TEST(asks_three_times_at_most),
-	    TEST(repeats_a_look_that_failed),
-	    TEST(reloads_do_not_put_it_off),
-	    TEST(bears_any_answer),
+	    TEST(a_found_push_adds_the_commits_in_between),
+	    TEST(requests_redelivery_of_failed_deliveries),
+	    TEST(requests_redelivery_three_times_at_most),
+	    TEST(retries_a_failed_look),
+	    TEST(reloads_do_not_delay_the_next_look),
+	    TEST(tolerates_any_answer),
 	    TEST(closes_while_it_looks),
 	};
 

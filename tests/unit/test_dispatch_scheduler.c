@@ -1,5 +1,5 @@
-/* Periodic runs from the store to the wire: heads that are read, fail and hang, a registry that
- * changes under way, and a dispatcher that is closed at any moment. */
+/* Periodic runs from the store to the request: lookups of heads that succeed, fail and hang, a registry that changes
+ * meanwhile, and a dispatcher that is closed at any moment. */
 #include "dispatch_rig.h"
 
 #include "store/registry.h"
@@ -29,7 +29,7 @@ static void ask_head(void *owner, struct head_request *q)
 	(void)owner;
 	heads.n_asked++;
 	q->err = heads.err;
-	/* The last byte says whose. */
+	/* The last byte identifies the repository. */
 	snprintf(q->sha, sizeof(q->sha), "%039d%c", 0, strstr(q->git_url, "picky") ? 'b' : 'a');
 	if (heads.is_silent)
 		heads.waiting = q;
@@ -101,7 +101,7 @@ static bool has_dispatched(struct rig *r) { return rig_counters(r).n_nightlies_d
 
 static bool waits(struct rig *r) { return rig_counters(r).n_head_failures == 1; }
 
-/* The newest dispatch's block for vendors, where it lists so many accelerators. Under the lock. */
+/* The newest dispatch's block for vendors, if it lists this number of accelerators. Under the lock. */
 static json_t *block_of(struct rig *r, size_t n_accelerators)
 {
 	size_t n = json_array_size(r->dispatches);
@@ -132,8 +132,8 @@ static const char *source_sha(json_t *block, const char *accelerator)
 
 /* ---- the tests ---- */
 
-/* The later one's request takes the place of the earlier one's and tells of both. */
-static void two_of_one_repository_have_a_source_each(void **state)
+/* The later request replaces the earlier one and names both accelerators. */
+static void two_accelerators_of_one_repository_have_their_own_sources(void **state)
 {
 	struct rig *r = *state;
 	json_t *block;
@@ -190,14 +190,14 @@ static bool runs_as(struct rig *r, const char *expected)
 	return is_so;
 }
 
-static bool tells_why(struct rig *r)
+static bool shows_error(struct rig *r)
 {
 	return runs_as(r, "reading the head of its source could not be read: network failure");
 }
 
-static bool tells_nothing(struct rig *r) { return runs_as(r, "dispatched -"); }
+static bool shows_no_error(struct rig *r) { return runs_as(r, "dispatched -"); }
 
-static void what_fails_is_tried_again_and_tells_why_meanwhile(void **state)
+static void a_failed_lookup_is_retried_and_shows_its_error(void **state)
 {
 	struct rig *r = *state;
 
@@ -206,14 +206,14 @@ static void what_fails_is_tried_again_and_tells_why_meanwhile(void **state)
 	heads.err = ERR_NETWORK;
 	ask_run(r, "gh");
 	rig_wait_until(r, waits);
-	rig_wait_until(r, tells_why);
+	rig_wait_until(r, shows_error);
 	heads.err = 0;
 	rig_wait_until(r, lists_one);
-	rig_wait_until(r, tells_nothing);
-	assert_true(heads.n_asked >= 2); /* a second attempt may fail before the error goes */
+	rig_wait_until(r, shows_no_error);
+	assert_true(heads.n_asked >= 2); /* a second attempt may fail before the error disappears */
 }
 
-static void who_left_meanwhile_gets_nothing(void **state)
+static void an_accelerator_that_left_meanwhile_gets_no_run(void **state)
 {
 	struct rig *r = *state;
 	struct config *smaller;
@@ -231,8 +231,8 @@ static void who_left_meanwhile_gets_nothing(void **state)
 	assert_int_equal(rig_n_dispatches(r), 0);
 }
 
-/* What is in hand ends with the snapshot that it was begun with. */
-static void another_snapshot_changes_nothing_in_hand(void **state)
+/* A running dispatch ends with the configuration with which it began. */
+static void a_reload_leaves_the_current_run_unchanged(void **state)
 {
 	struct rig *r = *state;
 	struct config *smaller;
@@ -251,7 +251,7 @@ static void another_snapshot_changes_nothing_in_hand(void **state)
 	assert_int_equal(heads.n_asked, 1);
 }
 
-static void closing_calls_the_question_off(void **state)
+static void closing_cancels_the_lookup(void **state)
 {
 	struct rig *r = *state;
 
@@ -267,8 +267,8 @@ static void closing_calls_the_question_off(void **state)
 	assert_int_equal(heads.n_asked, 2);
 }
 
-/* However far it had come, the next one goes on with it, and GitHub hears of one dispatch. */
-static void closed_at_any_moment_it_goes_on(void **state)
+/* The next dispatcher continues at any point of progress, and GitHub gets one dispatch. */
+static void a_run_continues_after_a_close_at_any_moment(void **state)
 {
 	struct rig *r = *state;
 	json_t *all, *one;
@@ -303,12 +303,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, rig_tear_down)
-	    TEST(two_of_one_repository_have_a_source_each),
-	    TEST(what_fails_is_tried_again_and_tells_why_meanwhile),
-	    TEST(who_left_meanwhile_gets_nothing),
-	    TEST(another_snapshot_changes_nothing_in_hand),
-	    TEST(closing_calls_the_question_off),
-	    TEST(closed_at_any_moment_it_goes_on),
+	    TEST(two_accelerators_of_one_repository_have_their_own_sources),
+	    TEST(a_failed_lookup_is_retried_and_shows_its_error),
+	    TEST(an_accelerator_that_left_meanwhile_gets_no_run),
+	    TEST(a_reload_leaves_the_current_run_unchanged),
+	    TEST(closing_cancels_the_lookup),
+	    TEST(a_run_continues_after_a_close_at_any_moment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,4 @@
-/* What goes out, signed and addressed rightly, tried again or given up; and that nobody waits
- * for a vendor that hangs. */
+/* Outgoing requests: signed and addressed correctly, retried or given up. A vendor that hangs delays no other vendor. */
 #include "dispatch_rig.h"
 
 #include "model/client_payload.h"
@@ -10,7 +9,7 @@ static bool so_many_hooks(struct rig *r) { return rig_n_hooks(r) >= n_wanted; }
 
 static bool so_many_dispatches(struct rig *r) { return rig_n_dispatches(r) >= n_wanted; }
 
-static bool nothing_in_hand(struct rig *r) { return rig_counters(r).n_sending == 0; }
+static bool sends_nothing(struct rig *r) { return rig_counters(r).n_sending == 0; }
 
 static bool is_dead(struct rig *r) { return rig_counters(r).n_dead == n_wanted; }
 
@@ -126,7 +125,7 @@ static void pushes_name_the_commit(void **state)
 	assert_string_equal(at(o, "outpost", "change_url"), "https://outpost.example.org/commits/" SHA_B);
 }
 
-static void tries_again(void **state)
+static void retries_after_a_failure(void **state)
 {
 	struct rig *r = *state;
 	json_t *first, *last;
@@ -204,7 +203,7 @@ static void follows_no_redirect(void **state)
 	free(error);
 }
 
-/* The operator takes the network away after the vendor's file was read. */
+/* The operator removes the network after the vendor's file was read. */
 static void reaches_allowed_addresses_only(void **state)
 {
 	struct rig *r = *state;
@@ -226,13 +225,13 @@ static void reaches_allowed_addresses_only(void **state)
 		free(error);
 		error = last_error(r, "hook");
 	}
-	/* Everybody may read it: no address. */
+	/* Every visitor may read it, so it contains no address. */
 	assert_string_equal(error, "its host's address may not be reached");
 	free(error);
 	r->config->n_allow_networks = n;
 }
 
-static void sends_nothing_to_who_left(void **state)
+static void sends_nothing_to_an_accelerator_that_left(void **state)
 {
 	struct rig *r = *state;
 	struct config *smaller;
@@ -258,7 +257,7 @@ static void sends_nothing_to_who_left(void **state)
 	free(error);
 }
 
-static void nobody_waits_for_a_hanging_vendor(void **state)
+static void a_hanging_vendor_delays_no_other_vendor(void **state)
 {
 	struct rig *r = *state;
 	struct loopback *other = loopback_start(rig_serve_vendor, r);
@@ -284,7 +283,7 @@ static void nobody_waits_for_a_hanging_vendor(void **state)
 	rig_wait_until(r, so_many_hooks);
 	assert_int_equal(rig_n_hooks(r), 8);
 	assert_int_equal(atomic_load(&r->vendor->n_requests), 4);
-	/* The other one answers again; the first does not, and has only its four. */
+	/* The other vendor answers again; the first does not, and still has only its four requests. */
 	pthread_mutex_lock(&r->lock);
 	r->is_hanging = false;
 	pthread_mutex_unlock(&r->lock);
@@ -293,7 +292,7 @@ static void nobody_waits_for_a_hanging_vendor(void **state)
 	assert_int_equal(atomic_load(&r->vendor->n_requests), 4);
 }
 
-static void sends_again_what_was_cut_off(void **state)
+static void sends_interrupted_requests_again(void **state)
 {
 	struct rig *r = *state;
 	json_t *first, *last;
@@ -338,7 +337,7 @@ static void reaches_a_hundred_targets(void **state)
 	n_wanted = 101;
 	rig_wait_until(r, so_many_dispatches);
 	rig_wait_until(r, so_many_hooks);
-	rig_wait_until(r, nothing_in_hand);
+	rig_wait_until(r, sends_nothing);
 	assert_int_equal(rig_n_dispatches(r), 101);
 	assert_int_equal(rig_n_hooks(r), 101);
 	assert_int_equal(rig_counters(r).n_retries, 0);
@@ -353,13 +352,13 @@ int main(void)
 	    TEST(signs_webhooks),
 	    TEST(lists_accelerators_for_github),
 	    TEST(pushes_name_the_commit),
-	    TEST(tries_again),
+	    TEST(retries_after_a_failure),
 	    TEST(gives_up_on_a_final_answer),
 	    TEST(follows_no_redirect),
 	    TEST(reaches_allowed_addresses_only),
-	    TEST(sends_nothing_to_who_left),
-	    TEST(nobody_waits_for_a_hanging_vendor),
-	    TEST(sends_again_what_was_cut_off),
+	    TEST(sends_nothing_to_an_accelerator_that_left),
+	    TEST(a_hanging_vendor_delays_no_other_vendor),
+	    TEST(sends_interrupted_requests_again),
 	    TEST(reaches_a_hundred_targets),
 	};
 

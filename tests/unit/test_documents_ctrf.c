@@ -1,6 +1,6 @@
 #include "report_rig.h"
 
-static void a_document_is_understood(void **state)
+static void a_document_is_read(void **state)
 {
 	struct report_file r = report_of_file("ctrf.json");
 
@@ -37,7 +37,7 @@ static void places_are_read(void **state)
 	report_file_release(&r);
 }
 
-static void names_are_found_for_what_has_none(void **state)
+static void unnamed_tests_get_names(void **state)
 {
 	static const struct {
 		const char *entry, *expected;
@@ -102,9 +102,9 @@ static void mistakes_are_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_document_is_understood),
+	    cmocka_unit_test(a_document_is_read),
 	    cmocka_unit_test(places_are_read),
-	    cmocka_unit_test(names_are_found_for_what_has_none),
+	    cmocka_unit_test(unnamed_tests_get_names),
 	    cmocka_unit_test(mistakes_are_named),
 	};
 

@@ -1,4 +1,4 @@
-/* What the formats share: guessing, merging, limits, and writing it down. */
+/* The common parts of the formats: guessing, merging, limits and writing. */
 #include "report_rig.h"
 
 static void formats_have_names(void **state)
@@ -38,7 +38,7 @@ static void the_format_is_guessed(void **state)
 	assert_refused(N_REPORT_FORMATS, "TAP", 3, ERR_INVALID, "JUnit XML, CTRF JSON or Outpost JSON");
 }
 
-static void what_is_too_big_is_not_looked_at(void **state)
+static void a_document_that_is_too_big_is_refused_unread(void **state)
 {
 	struct report_file r;
 	struct error why = {0};
@@ -49,8 +49,8 @@ static void what_is_too_big_is_not_looked_at(void **state)
 	report_file_release(&r);
 }
 
-/* parse → write → parse: nothing is lost, and a second time nothing changes. */
-static void written_and_read_again_it_is_the_same(void **state)
+/* parse → write → parse loses nothing, and a second round changes nothing. */
+static void a_report_that_is_written_and_read_is_unchanged(void **state)
 {
 	static const char *const names[] = {
 	    "outpost.json", "ctrf.json", "pytest.xml", "gtest.xml", "node.xml", "surefire.xml"};
@@ -58,7 +58,7 @@ static void written_and_read_again_it_is_the_same(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(names); i++) {
 		struct report_file a = report_of_file(names[i]), b;
-		struct buf told = BUF_INIT(1 << 20);
+		struct buf printed = BUF_INIT(1 << 20);
 		size_t n, n_again;
 		char *text = report_file_text(&a, &n), *again;
 
@@ -67,16 +67,16 @@ static void written_and_read_again_it_is_the_same(void **state)
 		b = report_of(REPORT_OUTPOST, text);
 		again = report_file_text(&b, &n_again);
 		assert_string_equal(text, again);
-		report_tell(&a, &told);
+		report_tell(&a, &printed);
 		report_file_release(&a);
-		assert_report(&b, buf_str(&told));
-		buf_release(&told);
+		assert_report(&b, buf_str(&printed));
+		buf_release(&printed);
 		free(text);
 		free(again);
 	}
 }
 
-static void numbers_are_written_as_people_do(void **state)
+static void numbers_are_written_with_the_fewest_digits(void **state)
 {
 	struct report_file r = report_of(REPORT_OUTPOST,
 	    "{\"schema\":1,\"cut\":3,\"tests\":[{\"suite\":\"s\",\"name\":\"n\",\"status\":"
@@ -117,7 +117,7 @@ static struct report_file many(size_t n, size_t red_each, const char *extra)
 	return r;
 }
 
-static void of_a_million_cases_the_worst_are_kept(void **state)
+static void the_worst_of_a_million_cases_are_kept(void **state)
 {
 	struct report_file r = many(1000000, 100000, "why");
 	size_t n_red = 0;
@@ -134,7 +134,7 @@ static void of_a_million_cases_the_worst_are_kept(void **state)
 	report_file_release(&r);
 }
 
-static void red_ones_are_cut_last(void **state)
+static void red_cases_are_cut_last(void **state)
 {
 	struct report_file r = many(60000, 2, "");
 
@@ -146,8 +146,8 @@ static void red_ones_are_cut_last(void **state)
 	report_file_release(&r);
 }
 
-/* The same name long after the first one, with more cases between than are held. */
-static void one_name_is_one_case_however_far_apart(void **state)
+/* The same name long after the first one, with more cases in between than are stored. */
+static void cases_of_one_name_are_merged_at_any_distance(void **state)
 {
 	struct buf text = BUF_INIT(1 << 24);
 	struct report_file r;
@@ -193,8 +193,8 @@ static void files_are_merged(void **state)
 	report_file_release(&all);
 }
 
-/* What was quoted in one format may be longer in another. */
-static void what_is_written_fits(void **state)
+/* Escaped text of one format may be longer in another. */
+static void a_written_report_stays_within_the_limits(void **state)
 {
 	struct buf trace = BUF_INIT(1 << 16);
 	struct report_file all;
@@ -222,14 +222,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(formats_have_names),
 	    cmocka_unit_test(the_format_is_guessed),
-	    cmocka_unit_test(what_is_too_big_is_not_looked_at),
-	    cmocka_unit_test(written_and_read_again_it_is_the_same),
-	    cmocka_unit_test(numbers_are_written_as_people_do),
-	    cmocka_unit_test(of_a_million_cases_the_worst_are_kept),
-	    cmocka_unit_test(red_ones_are_cut_last),
-	    cmocka_unit_test(one_name_is_one_case_however_far_apart),
+	    cmocka_unit_test(a_document_that_is_too_big_is_refused_unread),
+	    cmocka_unit_test(a_report_that_is_written_and_read_is_unchanged),
+	    cmocka_unit_test(numbers_are_written_with_the_fewest_digits),
+	    cmocka_unit_test(the_worst_of_a_million_cases_are_kept),
+	    cmocka_unit_test(red_cases_are_cut_last),
+	    cmocka_unit_test(cases_of_one_name_are_merged_at_any_distance),
 	    cmocka_unit_test(files_are_merged),
-	    cmocka_unit_test(what_is_written_fits),
+	    cmocka_unit_test(a_written_report_stays_within_the_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* A job's documents: what they say, and that nothing is lost on the way out and in again. */
+/* A job's documents: their content, and that writing and reading them loses nothing. */
 #include "report_rig.h"
 
 #include "../fuzz/document_roundtrip.h"
@@ -52,7 +52,7 @@ static char *written(enum report_format f, const char *report)
 	return text;
 }
 
-static void junit_is_what_tools_read(void **state)
+static void junit_has_the_form_that_tools_read(void **state)
 {
 	char *text = written(REPORT_JUNIT, REPORT);
 
@@ -98,7 +98,7 @@ static void junit_is_what_tools_read(void **state)
 	free(text);
 }
 
-static void ctrf_says_it_in_its_words(void **state)
+static void ctrf_uses_its_own_words(void **state)
 {
 	char *text = written(REPORT_CTRF, REPORT);
 
@@ -113,9 +113,8 @@ static void ctrf_says_it_in_its_words(void **state)
 	free(text);
 }
 
-/* What docs/report.md names of the environment comes back through every format, and so does how
- * many tests were cut. */
-static void the_environment_comes_back(void **state)
+/* Every format keeps the environment fields of docs/report.md and the number of tests that were cut. */
+static void the_environment_is_read_back(void **state)
 {
 	(void)state;
 	for (int f = 0; f < N_REPORT_FORMATS; f++) {
@@ -178,10 +177,10 @@ static void a_red_job_of_green_tests_has_its_row(void **state)
 	report_file_release(&r);
 }
 
-/* ---- what vendors write by hand ---- */
+/* ---- reports that vendors write by hand ---- */
 
 /* pytest's record_property("outpost.dtype", "bf16") */
-static void properties_say_what_junit_cannot(void **state)
+static void properties_carry_what_junit_lacks(void **state)
 {
 	struct report_file r =
 	    report_of(REPORT_JUNIT, "<testsuite name='benchmark'><properties><property name='outpost.device' "
@@ -208,7 +207,7 @@ static void properties_say_what_junit_cannot(void **state)
 	assert_int_equal(r.tests[0].status, TEST_DONE);
 	assert_string_equal(r.tests[1].dtype, "fp32");
 	assert_false(r.tests[1].has_number);
-	assert_int_equal(r.tests[2].status, TEST_FAIL); /* never greener than the file says */
+	assert_int_equal(r.tests[2].status, TEST_FAIL); /* the status is never better than the one in the file */
 	assert_null(r.tests[2].log_url);
 	assert_int_equal(r.tests[3].status, TEST_PASS);
 	report_file_release(&r);
@@ -291,7 +290,7 @@ static void random_test(struct test_result *t)
 	test_result_locate(t, "test/a <b>&.py", pick(100));
 }
 
-static void every_job_comes_back(void **state)
+static void every_job_is_read_back_from_every_format(void **state)
 {
 	(void)state;
 	for (int round = 0; round < 300; round++) {
@@ -304,7 +303,7 @@ static void every_job_comes_back(void **state)
 		r.tests = xcalloc(r.n_tests, sizeof(*r.tests));
 		for (size_t i = 0; i < r.n_tests; i++)
 			random_test(&r.tests[i]);
-		/* the row of its own is another test's matter */
+		/* another test covers the row of the job */
 		d = job_of(&r);
 		d.job.conclusion = BORROWED("success");
 		for (int f = 0; f < N_REPORT_FORMATS; f++)
@@ -313,7 +312,7 @@ static void every_job_comes_back(void **state)
 	}
 }
 
-/* Where a document would pass the limit, what explains goes, and no test does. */
+/* A document over the limit loses explanations, but no test. */
 static void the_largest_job_fits(void **state)
 {
 	struct report_file r = {.n_tests = REPORT_TESTS_MAX};
@@ -354,14 +353,14 @@ static void the_largest_job_fits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(junit_is_what_tools_read),
-	    cmocka_unit_test(ctrf_says_it_in_its_words),
-	    cmocka_unit_test(the_environment_comes_back),
+	    cmocka_unit_test(junit_has_the_form_that_tools_read),
+	    cmocka_unit_test(ctrf_uses_its_own_words),
+	    cmocka_unit_test(the_environment_is_read_back),
 	    cmocka_unit_test(a_job_without_tests_is_one_row),
 	    cmocka_unit_test(a_red_job_of_green_tests_has_its_row),
-	    cmocka_unit_test(properties_say_what_junit_cannot),
+	    cmocka_unit_test(properties_carry_what_junit_lacks),
 	    cmocka_unit_test(a_raw_status_only_refines),
-	    cmocka_unit_test(every_job_comes_back),
+	    cmocka_unit_test(every_job_is_read_back_from_every_format),
 	    cmocka_unit_test(the_largest_job_fits),
 	};
 

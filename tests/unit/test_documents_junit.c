@@ -2,9 +2,9 @@
 
 static struct report_file junit(const char *text) { return report_of(REPORT_JUNIT, text); }
 
-/* ---- what real tools write ---- */
+/* ---- reports of real tools ---- */
 
-static void pytest_is_understood(void **state)
+static void pytest_reports_are_read(void **state)
 {
 	struct report_file r = report_of_file("pytest.xml");
 
@@ -29,7 +29,7 @@ static void pytest_is_understood(void **state)
 			  "ends\n");
 }
 
-static void gtest_is_understood(void **state)
+static void gtest_reports_are_read(void **state)
 {
 	struct report_file r = report_of_file("gtest.xml");
 
@@ -77,7 +77,7 @@ static void places_are_read(void **state)
 	report_file_release(&r);
 }
 
-static void surefire_is_understood(void **state)
+static void surefire_reports_are_read(void **state)
 {
 	struct report_file r = report_of_file("surefire.xml");
 
@@ -95,7 +95,7 @@ static void surefire_is_understood(void **state)
 			  "PASS org.example.npu.AllocatorTest/org.example.npu.SharedTest.sharesWithOthers (3)\n");
 }
 
-static void node_is_understood(void **state)
+static void node_reports_are_read(void **state)
 {
 	struct report_file r = report_of_file("node.xml");
 
@@ -112,7 +112,7 @@ static void node_is_understood(void **state)
 			  "assert.ok(false)\n");
 }
 
-static void of_one_name_the_worst_counts(void **state)
+static void the_worst_case_of_a_name_counts(void **state)
 {
 	struct report_file r = report_of_file("gradle-retry.xml");
 
@@ -129,13 +129,13 @@ static void of_one_name_the_worst_counts(void **state)
 		  "<testcase classname='t' name='c'/>"
 		  "<testcase classname='t' name='c'><skipped/></testcase></testsuite>");
 	assert_report(&r, "FAIL unit/t.a gw0\nFAIL unit/t.b f\nPASS unit/t.c\n");
-	/* Another suite's test of the same name is another test. */
+	/* A test of the same name in another suite is another test. */
 	r = junit("<testsuites><testsuite name='a'><testcase name='x'><failure/></testcase>"
 		  "</testsuite><testsuite name='a'><testcase name='x'/></testsuite></testsuites>");
 	assert_report(&r, "FAIL a/x\nPASS a/x\n");
 }
 
-static void names_that_were_changed_are_other_tests(void **state)
+static void changed_names_stay_distinct(void **state)
 {
 	struct buf text = BUF_INIT(1 << 16);
 	struct report_file r;
@@ -294,7 +294,7 @@ static void mistakes_have_a_line(void **state)
 	assert_refused(REPORT_JUNIT, nul, sizeof(nul) - 1, ERR_INVALID, "line 2: not valid XML");
 }
 
-static void a_billion_laughs_are_not_heard(void **state)
+static void entity_expansion_is_refused(void **state)
 {
 	struct buf text = BUF_INIT(1 << 20);
 	struct report_file r;
@@ -306,7 +306,7 @@ static void a_billion_laughs_are_not_heard(void **state)
 	buf_append_str(&text, "]>\n<testsuites><testcase name='&e29;'>&e29;</testcase></testsuites>");
 	assert_refused(REPORT_JUNIT, buf_str(&text), text.len, ERR_INVALID, "line 2: declarations");
 	buf_release(&text);
-	/* A document type alone declares nothing, and nothing is fetched. */
+	/* A document type alone declares no entity, and nothing is fetched. */
 	r = junit("<!DOCTYPE testsuites SYSTEM 'file:///etc/passwd'><testsuites>"
 		  "<testcase name='a'>&outside;<failure>&outside;</failure></testcase>"
 		  "</testsuites>");
@@ -351,7 +351,7 @@ static void nesting_is_bounded(void **state)
 	buf_release(&text);
 }
 
-static void what_is_written_stays_text(void **state)
+static void report_text_is_not_interpreted_as_markup(void **state)
 {
 	struct report_file r = junit("<testsuite name='&lt;script>'><testcase name='[x](https://a.example)|@all'>"
 				     "<failure message='&lt;img src=x>&#10;&#9;@everyone&#13;|#1'><![CDATA["
@@ -382,7 +382,7 @@ static void long_text_is_cut_between_characters(void **state)
 	buf_release(&text);
 }
 
-/* A long name that every case repeats must not be walked for each of them. */
+/* A long name that every case repeats must not be scanned for each of them. */
 static void a_long_suite_name_costs_once(void **state)
 {
 	struct buf text = BUF_INIT(REPORT_FILE_MAX_BYTES);
@@ -404,8 +404,8 @@ static void a_long_suite_name_costs_once(void **state)
 	buf_release(&text);
 }
 
-/* expat remembers each name; a report that consists of them must not fill the memory. */
-static void ever_new_names_end(void **state)
+/* expat stores each name, so a report that consists of new names must not fill the memory. */
+static void the_number_of_names_is_bounded(void **state)
 {
 	struct buf text = BUF_INIT(REPORT_FILE_MAX_BYTES);
 
@@ -418,7 +418,7 @@ static void ever_new_names_end(void **state)
 	buf_release(&text);
 }
 
-/* As long as a document can be, a single attribute is only cut. */
+/* An attribute as long as the whole document is only cut. */
 static void the_longest_attribute_is_read(void **state)
 {
 	struct buf text = BUF_INIT(REPORT_FILE_MAX_BYTES);
@@ -438,24 +438,24 @@ static void the_longest_attribute_is_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(pytest_is_understood),
-	    cmocka_unit_test(gtest_is_understood),
+	    cmocka_unit_test(pytest_reports_are_read),
+	    cmocka_unit_test(gtest_reports_are_read),
 	    cmocka_unit_test(places_are_read),
-	    cmocka_unit_test(surefire_is_understood),
-	    cmocka_unit_test(node_is_understood),
-	    cmocka_unit_test(of_one_name_the_worst_counts),
-	    cmocka_unit_test(names_that_were_changed_are_other_tests),
+	    cmocka_unit_test(surefire_reports_are_read),
+	    cmocka_unit_test(node_reports_are_read),
+	    cmocka_unit_test(the_worst_case_of_a_name_counts),
+	    cmocka_unit_test(changed_names_stay_distinct),
 	    cmocka_unit_test(outcomes_are_mapped),
 	    cmocka_unit_test(attributes_of_the_case_decide_too),
 	    cmocka_unit_test(suites_nest),
 	    cmocka_unit_test(mistakes_have_a_line),
-	    cmocka_unit_test(a_billion_laughs_are_not_heard),
+	    cmocka_unit_test(entity_expansion_is_refused),
 	    cmocka_unit_test(encodings_that_xml_names_are_read),
 	    cmocka_unit_test(nesting_is_bounded),
-	    cmocka_unit_test(what_is_written_stays_text),
+	    cmocka_unit_test(report_text_is_not_interpreted_as_markup),
 	    cmocka_unit_test(long_text_is_cut_between_characters),
 	    cmocka_unit_test(a_long_suite_name_costs_once),
-	    cmocka_unit_test(ever_new_names_end),
+	    cmocka_unit_test(the_number_of_names_is_bounded),
 	    cmocka_unit_test(the_longest_attribute_is_read),
 	};
 

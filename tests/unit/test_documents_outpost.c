@@ -1,8 +1,8 @@
-/* Which documents are valid is a table in tests/data/reports/outpost-cases.json, which the test
- * of docs/report.schema.json reads as well: both must say the same of each. */
+/* tests/data/reports/outpost-cases.json is the table of valid and invalid documents. The test of
+ * docs/report.schema.json reads it as well: both must agree on each. */
 #include "report_rig.h"
 
-static void a_document_is_understood(void **state)
+static void a_document_is_read(void **state)
 {
 	struct report_file r = report_of_file("outpost.json");
 	const struct test_result *t = report_case(&r, "llama3");
@@ -25,7 +25,7 @@ static void a_document_is_understood(void **state)
 			  "SKIP build/wheel not changed\n");
 }
 
-static void the_table_of_documents_is_judged(void **state)
+static void each_document_of_the_table_is_judged(void **state)
 {
 	struct buf text = BUF_INIT(1 << 20);
 	json_t *cases, *c;
@@ -53,7 +53,7 @@ static void the_table_of_documents_is_judged(void **state)
 	buf_release(&text);
 }
 
-static void a_place_is_one_in_the_tree(void **state)
+static void a_place_is_a_path_inside_the_tree(void **state)
 {
 	static const struct {
 		const char *file, *kept;
@@ -103,7 +103,7 @@ static void a_place_is_one_in_the_tree(void **state)
 	assert_null(t.file);
 }
 
-static void a_place_is_written_down_again(void **state)
+static void a_place_is_written_back(void **state)
 {
 	struct report_file r =
 	    report_of(REPORT_OUTPOST, "{\"schema\":1,\"tests\":[{\"suite\":\"s\",\"name\":\"a\",\"status\":\"FAIL\","
@@ -117,7 +117,7 @@ static void a_place_is_written_down_again(void **state)
 	report_file_release(&r);
 }
 
-static void what_is_no_json_has_a_line(void **state)
+static void invalid_json_is_reported_with_its_line(void **state)
 {
 	static const struct {
 		const char *text, *why;
@@ -162,7 +162,7 @@ static void what_is_no_json_has_a_line(void **state)
 		assert_refused(REPORT_OUTPOST, table[i].text, strlen(table[i].text), ERR_INVALID, table[i].why);
 }
 
-static void a_byte_order_mark_is_no_mistake(void **state)
+static void a_byte_order_mark_is_accepted(void **state)
 {
 	struct report_file r =
 	    report_of(REPORT_OUTPOST, "\xef\xbb\xbf \r\n{\"schema\":1,\"tests\":[{\"suite\":\"s\",\"name\":\"n\","
@@ -172,8 +172,8 @@ static void a_byte_order_mark_is_no_mistake(void **state)
 	assert_report(&r, "PASS s/n\n");
 }
 
-/* As many small values as fit: a tree of them would take a gigabyte. */
-static void hostile_values_do_not_become_trees(void **state)
+/* The largest number of small values: a tree of them would take a gigabyte. */
+static void hostile_values_are_skipped_without_building_trees(void **state)
 {
 	static const struct {
 		const char *head, *tail, *why;
@@ -218,13 +218,13 @@ static void an_environment_is_bounded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_document_is_understood),
-	    cmocka_unit_test(the_table_of_documents_is_judged),
-	    cmocka_unit_test(a_place_is_one_in_the_tree),
-	    cmocka_unit_test(a_place_is_written_down_again),
-	    cmocka_unit_test(what_is_no_json_has_a_line),
-	    cmocka_unit_test(a_byte_order_mark_is_no_mistake),
-	    cmocka_unit_test(hostile_values_do_not_become_trees),
+	    cmocka_unit_test(a_document_is_read),
+	    cmocka_unit_test(each_document_of_the_table_is_judged),
+	    cmocka_unit_test(a_place_is_a_path_inside_the_tree),
+	    cmocka_unit_test(a_place_is_written_back),
+	    cmocka_unit_test(invalid_json_is_reported_with_its_line),
+	    cmocka_unit_test(a_byte_order_mark_is_accepted),
+	    cmocka_unit_test(hostile_values_are_skipped_without_building_trees),
 	    cmocka_unit_test(an_environment_is_bounded),
 	};
 

@@ -1,4 +1,4 @@
-/* Questions for the commits between two runs, against a store and a GitHub that live in this file. */
+/* Requests for the commits between two runs, against a store and a GitHub in this file. */
 #include "stand_ins.h"
 
 #include "evidence/evidence.h"
@@ -21,7 +21,7 @@ static struct world {
 	struct comparing *comparing;
 	struct timer *close_later;
 
-	int n_due, n_tries; /* questions that the store has, each of which was asked so often */
+	int n_due, n_tries; /* comparisons that the store has, each with the number of its requests */
 	int n_claims, n_asked, n_cancelled, n_closed;
 	int n_busy_claims;
 	bool rings_while_busy, is_mute, closes_at_ask, closes_at_claim;
@@ -31,7 +31,7 @@ static struct world {
 	struct github_result result;
 
 	int n_puts;
-	int64_t n, again_in_ms; /* of the last put; again 0: that was the answer */
+	int64_t n, again_in_ms; /* of the last put; again 0: it was the final answer */
 	char *commits;
 } w;
 
@@ -83,7 +83,7 @@ void claim_comparison_release(struct claim_comparison *q)
 int store_put_comparison(struct store *s, struct put_comparison *op)
 {
 	(void)s;
-	assert_non_null(op->op.retry.event); /* the store retries it: GitHub's answer is not lost */
+	assert_non_null(op->op.retry.event); /* the store retries it, so GitHub's answer is not lost */
 	assert_string_equal(op->bad_sha, "bad");
 	w.n_puts++;
 	w.n = op->n;
@@ -162,7 +162,7 @@ static void run(void)
 	w.comparing = comparing_new(&deps);
 	assert_int_equal(subscriber.topics, STORE_ATTRIBUTION);
 	loop_run(w.loop);
-	ring(); /* the store may be open yet */
+	ring(); /* the store may still be open */
 	comparing_free(w.comparing);
 	loop_free(w.loop);
 	assert_int_equal(w.n_closed, 1);
@@ -173,7 +173,7 @@ static void refuse(int err, bool is_final, int64_t retry_after_ms)
 	w.result = (struct github_result){.err = err, .is_final = is_final, .retry_after_ms = retry_after_ms};
 }
 
-static void an_answer_is_kept(void **state)
+static void an_answer_is_stored(void **state)
 {
 	(void)state;
 	w.answer = "{\"total_commits\":3,\"commits\":["
@@ -187,8 +187,8 @@ static void an_answer_is_kept(void **state)
 				       "{\"sha\":null,\"title\":null,\"author\":\"Ann\"}]");
 }
 
-/* GitHub lists the oldest of many, and the newest are asked for: rather none. */
-static void a_list_that_was_cut_is_none(void **state)
+/* GitHub lists only the oldest of many commits, but the newest are needed, so the list is not used. */
+static void a_truncated_list_is_not_used(void **state)
 {
 	(void)state;
 	w.is_complete = false;
@@ -198,7 +198,7 @@ static void a_list_that_was_cut_is_none(void **state)
 	assert_string_equal(w.commits, "[]");
 }
 
-static void what_is_refused_is_not_asked_again(void **state)
+static void a_refused_comparison_is_not_requested_again(void **state)
 {
 	(void)state;
 	refuse(ERR_NOT_FOUND, true, 0);
@@ -209,7 +209,7 @@ static void what_is_refused_is_not_asked_again(void **state)
 	assert_null(w.commits);
 }
 
-/* again after this long, as far as the time that went by lets one tell */
+/* the next try comes after this time, as far as the elapsed time shows it */
 static void check_pause(int n_tries, int64_t retry_after_ms, int64_t expected_ms)
 {
 	void *state = NULL;
@@ -226,7 +226,7 @@ static void check_pause(int n_tries, int64_t retry_after_ms, int64_t expected_ms
 	tear_down(&state);
 }
 
-static void pauses_grow_and_end(void **state)
+static void the_back_off_grows_up_to_a_limit(void **state)
 {
 	(void)state;
 	check_pause(0, 0, 10 * SECOND);
@@ -237,7 +237,7 @@ static void pauses_grow_and_end(void **state)
 	check_pause(11, 0, 0);
 }
 
-static void one_question_at_a_time(void **state)
+static void one_comparison_at_a_time(void **state)
 {
 	(void)state;
 	w.n_due = 3;
@@ -247,17 +247,17 @@ static void one_question_at_a_time(void **state)
 	assert_int_equal(w.n_puts, 3);
 }
 
-static void a_store_that_is_busy_is_asked_again(void **state)
+static void a_busy_store_is_retried(void **state)
 {
 	(void)state;
 	w.n_busy_claims = 1;
 	run();
 	assert_int_equal(w.n_puts, 1);
-	assert_in_range(w.n_claims, 2, 3); /* the last may be one that looks for more */
+	assert_in_range(w.n_claims, 2, 3); /* the last operation may be a query for more work */
 	assert_int_equal(w.n_asked, 1);
 }
 
-static void closing_cancels_what_is_on_the_wire(void **state)
+static void closing_cancels_the_request(void **state)
 {
 	(void)state;
 	w.is_mute = w.closes_at_ask = true;
@@ -281,13 +281,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-	    TEST(an_answer_is_kept),
-	    TEST(a_list_that_was_cut_is_none),
-	    TEST(what_is_refused_is_not_asked_again),
-	    cmocka_unit_test(pauses_grow_and_end),
-	    TEST(one_question_at_a_time),
-	    TEST(a_store_that_is_busy_is_asked_again),
-	    TEST(closing_cancels_what_is_on_the_wire),
+	    TEST(an_answer_is_stored),
+	    TEST(a_truncated_list_is_not_used),
+	    TEST(a_refused_comparison_is_not_requested_again),
+	    cmocka_unit_test(the_back_off_grows_up_to_a_limit),
+	    TEST(one_comparison_at_a_time),
+	    TEST(a_busy_store_is_retried),
+	    TEST(closing_cancels_the_request),
 	    TEST(closing_waits_for_the_store),
 	};
 

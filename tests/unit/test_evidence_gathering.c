@@ -1,5 +1,5 @@
-/* The gatherer against a store and a GitHub that live in this file: what each was asked is
- * remembered as words, and both answer as the test says. Whole-program tests have the real ones. */
+/* The gatherer against a store and a GitHub in this file. Each operation is recorded as words, and the test sets both
+ * answers. Whole-program tests use the real ones. */
 #include "stand_ins.h"
 
 #include "evidence/evidence.h"
@@ -27,16 +27,16 @@ static struct world {
 	struct evidence *evidence;
 	struct timer *stop_later;
 
-	struct due { /* what the store says is due, until it was attributed */
+	struct due { /* the due changes of the store, until they are attributed */
 		int64_t id;
 		int64_t waited_ms;
 		int n_tries;
 		bool needs_merge_base, needs_files, is_push, is_baseless;
 	} due[CHANGES_MAX];
 	int n_due;
-	int n_left; /* so many attributions, then the end */
+	int n_left; /* the number of attributions after which the run ends */
 	struct attribute_change last;
-	char *files; /* what was put, in words */
+	char *files; /* the stored evidence, in words */
 	bool is_store_silent;
 	int n_busy, n_claims;
 
@@ -264,7 +264,7 @@ static struct evidence_counters run(void)
 
 static void expect(const char *wanted) { assert_string_equal(traced, wanted); }
 
-static void asks_for_what_is_missing(void **state)
+static void requests_missing_evidence(void **state)
 {
 	struct evidence_counters c;
 
@@ -281,18 +281,18 @@ static void asks_for_what_is_missing(void **state)
 	assert_int_equal(c.n_in_hand, 0);
 }
 
-static void asks_for_no_more(void **state)
+static void requests_nothing_else(void **state)
 {
 	(void)state;
 	w.n_left = 3;
 	add((struct due){.id = 1});
-	add((struct due){.id = 2, .is_push = true, .needs_files = true}); /* a push has no list */
+	add((struct due){.id = 2, .is_push = true, .needs_files = true}); /* a push has no list of files */
 	add((struct due){.id = 3, .needs_merge_base = true, .is_baseless = true});
 	run();
 	expect("cells1 cells2 cells3");
 }
 
-static void a_list_that_is_cut_may_hold_any_path(void **state)
+static void a_truncated_list_may_contain_any_path(void **state)
 {
 	(void)state;
 	w.is_incomplete = true;
@@ -302,7 +302,7 @@ static void a_list_that_is_cut_may_hold_any_path(void **state)
 	assert_string_equal(w.files, "a.c b.c /");
 }
 
-static void what_is_known_counts_while_github_is_down(void **state)
+static void known_evidence_counts_while_github_is_down(void **state)
 {
 	int64_t before_ms = clock_wall_ms();
 	struct evidence_counters c;
@@ -318,8 +318,8 @@ static void what_is_known_counts_while_github_is_down(void **state)
 	assert_int_equal(c.n_failures, 2);
 }
 
-/* Each as long as what it has waited already, in seconds. */
-static void the_pauses_grow(void **state)
+/* Each pause is as long as the wait so far, in seconds. */
+static void the_back_off_grows(void **state)
 {
 	static const int64_t waited[] = {0, 2, 60, 1800, 7200}, wanted[] = {2, 2, 60, 1800, 1800};
 
@@ -343,7 +343,7 @@ static void the_pauses_grow(void **state)
 }
 
 /* Twenty jobs report while GitHub is down for a minute, and each makes the change due at once. */
-static void patience_is_time_and_not_only_tries(void **state)
+static void gathering_gives_up_after_tries_and_time(void **state)
 {
 	static const int64_t DAY_MS = 24 * 3600 * 1000;
 
@@ -366,7 +366,7 @@ static void patience_is_time_and_not_only_tries(void **state)
 	assert_true(w.last.again_ms == 0);
 }
 
-static void github_s_no_is_not_asked_for_twice(void **state)
+static void a_final_answer_of_github_is_not_requested_twice(void **state)
 {
 	(void)state;
 	w.compare_err = ERR_NOT_FOUND;
@@ -378,7 +378,7 @@ static void github_s_no_is_not_asked_for_twice(void **state)
 	expect("compare0 files1 cells1 cells1");
 }
 
-static void files_that_github_never_tells(void **state)
+static void files_that_github_never_lists(void **state)
 {
 	(void)state;
 	w.files_err = ERR_NOT_FOUND;
@@ -389,7 +389,7 @@ static void files_that_github_never_tells(void **state)
 	assert_string_equal(w.files, "/");
 }
 
-static void a_store_that_is_busy_is_asked_again(void **state)
+static void a_busy_store_is_retried(void **state)
 {
 	(void)state;
 	w.n_busy = 1;
@@ -422,8 +422,8 @@ static void a_busy_store_ends_no_running_look(void **state)
 	assert_int_equal(w.n_claims, 2);
 }
 
-/* Four in hand; a closing leaves them due. */
-static void closing_cancels(void **state)
+/* Four are running; closing leaves them due. */
+static void closing_cancels_the_requests(void **state)
 {
 	struct timer *ring = timer_new(w.loop, ring_all, NULL);
 	struct evidence_counters c;
@@ -447,17 +447,17 @@ static void closing_cancels(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(asks_for_what_is_missing),
-	    TEST(asks_for_no_more),
-	    TEST(a_list_that_is_cut_may_hold_any_path),
-	    TEST(what_is_known_counts_while_github_is_down),
-	    cmocka_unit_test(the_pauses_grow),
-	    cmocka_unit_test(patience_is_time_and_not_only_tries),
-	    TEST(github_s_no_is_not_asked_for_twice),
-	    TEST(files_that_github_never_tells),
-	    TEST(a_store_that_is_busy_is_asked_again),
+	    TEST(requests_missing_evidence),
+	    TEST(requests_nothing_else),
+	    TEST(a_truncated_list_may_contain_any_path),
+	    TEST(known_evidence_counts_while_github_is_down),
+	    cmocka_unit_test(the_back_off_grows),
+	    cmocka_unit_test(gathering_gives_up_after_tries_and_time),
+	    TEST(a_final_answer_of_github_is_not_requested_twice),
+	    TEST(files_that_github_never_lists),
+	    TEST(a_busy_store_is_retried),
+	    TEST(closing_cancels_the_requests),
 	    TEST(a_busy_store_ends_no_running_look),
-	    TEST(closing_cancels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Which experiments are planned, when they begin, how they end, and what ends them. */
+/* Which experiments are planned, when they start, how they end, and which events end them. */
 #include "experiments_rig.h"
 
 #include "views/accelerator_page.h"
@@ -42,7 +42,7 @@ static void a_red_test_runs_again_on_both_sides(void **state)
 	claim_outbox_release(&c);
 }
 
-/* For /metrics: each state that an experiment comes into, also when the experiment itself is gone. */
+/* For /metrics: counts each state that an experiment enters, even after the experiment was deleted. */
 static void experiments_are_counted(void **state)
 {
 	struct get_totals t = {.now_ms = T0};
@@ -57,8 +57,8 @@ static void experiments_are_counted(void **state)
 		assert_int_equal(t.n_experiments[i], strstr("planned started done", experiment_state_name(i)) != NULL);
 }
 
-/* The accelerator's figures and the list of what runs now are about first runs. */
-static void an_experiment_is_neither_a_deadline_missed_nor_a_run(void **state)
+/* The accelerator's figures and the list of running dispatches cover first runs only. */
+static void an_experiment_counts_neither_as_a_missed_deadline_nor_as_a_run(void **state)
 {
 	struct get_figures f = {.only = "npu", .now_ms = T0 + DAY};
 	struct get_dashboard g = {.repository = UPSTREAM, .branch = "main", .now_ms = T0 + 2 * MINUTE};
@@ -79,7 +79,7 @@ static void an_experiment_is_neither_a_deadline_missed_nor_a_run(void **state)
 	get_figures_release(&f);
 }
 
-static void its_delivery_has_the_shape_of_a_webhook(void **state)
+static void the_delivery_of_an_experiment_has_the_shape_of_a_webhook(void **state)
 {
 	struct get_delivery g = {.guid = NULL};
 
@@ -95,7 +95,7 @@ static void its_delivery_has_the_shape_of_a_webhook(void **state)
 	free((char *)g.guid);
 }
 
-static void nothing_runs_again_where_the_runner_does_not_take_it(void **state)
+static void a_runner_without_reruns_gets_no_experiment(void **state)
 {
 	(void)state;
 	reruns = RERUNS_NONE;
@@ -109,8 +109,8 @@ static void nothing_runs_again_where_the_runner_does_not_take_it(void **state)
 	ASSERT_EXPERIMENTS("");
 }
 
-/* The merge base comes from GitHub, and may come later. */
-static void the_base_follows_when_it_is_known(void **state)
+/* The merge base comes from GitHub and may arrive later. */
+static void the_base_side_starts_once_the_merge_base_is_known(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -156,7 +156,7 @@ static void an_experiment_has_a_limit_of_tests_and_a_test_of_rounds(void **state
 #define T1_TO_T4 "t1", "t2", "t3", "t4"
 #define T5_TO_T9 "t5", "t6", "t7", "t8", "t9"
 
-/* Most tests of a job say the same: a few of them run first, on another machine perhaps, and then all. */
+/* Most tests of a job have the same message: a few of them run first, perhaps on another machine, then all. */
 static void tests_of_a_bad_machine_are_sampled(void **state)
 {
 	(void)state;
@@ -204,8 +204,8 @@ static void a_bad_machine_is_tried_again_later(void **state)
 #undef R2
 }
 
-/* The others follow a sample that passed, also where it was the last that the limit allows. */
-static void all_follow_the_last_sample(void **state)
+/* The other tests follow a sample that passed, even if it was the last one that the limit allows. */
+static void all_tests_follow_the_last_sample(void **state)
 {
 	(void)state;
 	mirror_npu(50, 1, 100, false);
@@ -220,14 +220,14 @@ static void all_follow_the_last_sample(void **state)
 	assert_int_equal(number("SELECT COUNT(*) FROM experiment"), 3);
 }
 
-/* Tests that do not wait have no share in the rounds of those that do. */
-static void others_have_no_share_in_these_rounds(void **state)
+/* Tests that do not wait for a machine do not share the rounds of those that do. */
+static void other_tests_keep_their_own_rounds(void **state)
 {
 	(void)state;
 	mirror_npu(50, 1, 100, false);
 	a_red_head(1, HEAD_A, "ci", NAMES(T1_TO_T4), 0);
 	need(HEAD_A, "t%", NEEDS_HEAD, MINUTE);
-	/* the round of the head, and the one that the base does not need */
+	/* the round of the head, and the one that the merge base does not need */
 	end_run(1, NAMES(T1_TO_T4), NULL, 2 * MINUTE);
 	need(HEAD_A, "t%", NEEDS_HEAD, 2 * MINUTE);
 	end_run(2, NAMES(T1_TO_T4), NULL, 3 * MINUTE);
@@ -260,7 +260,7 @@ static void a_machine_that_is_good_again_is_used_at_once(void **state)
 	assert_int_equal(number("SELECT COUNT(*) FROM experiment"), 5);
 }
 
-/* What is no machine's does not wait with the others. */
+/* Failures that no machine causes do not wait with the others. */
 static void others_do_not_wait_for_a_good_machine(void **state)
 {
 	(void)state;
@@ -271,7 +271,7 @@ static void others_do_not_wait_for_a_good_machine(void **state)
 	ASSERT_EXPERIMENTS("ci head r1 done [t1 t2 t3 t4]; ci head r2 started [t9]");
 }
 
-static void what_has_not_left_asks_for_what_is_wanted_now(void **state)
+static void a_planned_experiment_follows_the_current_needs(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1", "t2"), 0);
@@ -285,8 +285,8 @@ static void what_has_not_left_asks_for_what_is_wanted_now(void **state)
 	ASSERT_EXPERIMENTS("");
 }
 
-/* One merge base, two pull requests: an outcome is used by both, and one is not asked for twice at a time. */
-static void an_outcome_on_a_merge_base_is_used_again(void **state)
+/* One merge base, two pull requests: both use an outcome, and only one experiment runs for it at a time. */
+static void an_outcome_on_a_merge_base_is_reused(void **state)
 {
 	static const char OF_B[] = "SELECT COUNT(*) FROM experiment e JOIN change c"
 				   " ON c.id = e.change_id WHERE e.side = 'base'"
@@ -321,9 +321,9 @@ static enum rerun_state rerun_of(const char *head, const char *test)
 	return found;
 }
 
-/* Its verdict changes when the other one's experiment on their merge base ends: people see that until then, and the
- * comment follows when it has ended, whether or not the verdict moved. */
-static void a_change_that_waits_for_anothers_experiment_is_re_running(void **state)
+/* Its verdict changes when the other's experiment on their merge base ends. The comment shows this until then, and is
+ * updated when the experiment has ended, even if the verdict did not change. */
+static void a_change_that_waits_for_the_experiment_of_another_is_re_running(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1", "t2"), 0);
@@ -337,13 +337,13 @@ static void a_change_that_waits_for_anothers_experiment_is_re_running(void **sta
 	ASSERT_EXPERIMENTS("ci base r1 started [t1]");
 	assert_int_equal(rerun_of(HEAD_B, "t1"), RERUN_PENDING);
 	assert_int_equal(rerun_of(HEAD_B, "t2"), RERUN_NONE);
-	/* the outcome on one runner says nothing of another's */
+	/* the outcome on one runner is no evidence for the other */
 	change_sql("UPDATE verdict SET needs = 2 WHERE change_id IN"
 		   " (SELECT id FROM change WHERE head_sha = '" HEAD_D "')");
 	assert_int_not_equal(rerun_of(HEAD_D, "t1"), RERUN_PENDING);
 	change_sql("UPDATE verdict SET needs = 1 WHERE change_id IN"
 		   " (SELECT id FROM change WHERE head_sha = '" HEAD_B "')");
-	/* the head would help, not the base */
+	/* an experiment on the head would help, but not one on the merge base */
 	assert_int_not_equal(rerun_of(HEAD_B, "t1"), RERUN_PENDING);
 	change_sql("UPDATE verdict SET needs = 2 WHERE change_id IN"
 		   " (SELECT id FROM change WHERE head_sha = '" HEAD_B "')");
@@ -353,7 +353,7 @@ static void a_change_that_waits_for_anothers_experiment_is_re_running(void **sta
 	assert_int_equal(rerun_of(HEAD_B, "t1"), RERUN_NONE);
 }
 
-/* Evidence counts per job: the outcome in one runner's job says nothing of another's. */
+/* Evidence counts per job: the outcome in the job of one runner is no evidence for the other. */
 static void an_outcome_counts_for_its_own_runner(void **state)
 {
 	(void)state;
@@ -425,8 +425,8 @@ static void report_jobs(const char *dispatch, const struct seen_job *jobs, int64
 		    .at = at});
 }
 
-/* Attribution reads it by the rule by which the merge base is not asked for again. */
-static void a_job_of_an_experiment_stands_for_the_job_of_its_name(void **state)
+/* Attribution reads the outcome by the same rule that decides against another run of the merge base. */
+static void a_job_of_an_experiment_matches_the_job_of_its_name(void **state)
 {
 	static const struct {
 		const char *what;
@@ -476,7 +476,7 @@ static void a_job_of_an_experiment_stands_for_the_job_of_its_name(void **state)
 
 /* ---- how it ends ---- */
 
-static void its_results_are_evidence_and_nothing_else(void **state)
+static void results_of_an_experiment_are_only_evidence(void **state)
 {
 	char *before, *after;
 	const char *seen = "SELECT json_array((SELECT COUNT(*) FROM failure),"
@@ -502,8 +502,8 @@ static void its_results_are_evidence_and_nothing_else(void **state)
 	free(after);
 }
 
-/* A vendor that opens each side's job again before the other's ends moves both deadlines without end. */
-static void a_side_does_not_wait_for_the_other_for_ever(void **state)
+/* A vendor that reopens the job of each side before the other ends would move both deadlines without end. */
+static void a_side_waits_for_the_other_for_a_limited_time(void **state)
 {
 	static const char OF_HEAD[] = "SELECT state FROM experiment WHERE side = 'head'";
 	char *head;
@@ -520,20 +520,20 @@ static void a_side_does_not_wait_for_the_other_for_ever(void **state)
 	free(head);
 }
 
-static void it_ends_as_its_dispatch_does(void **state)
+static void an_experiment_ends_as_its_dispatch_does(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
 	deadlines_pass(7 * HOUR);
 	ASSERT_TEXT("SELECT state || ': ' || reason FROM experiment WHERE id = 1", "expired: did not start within 2h");
-	/* a report that comes late is evidence all the same */
+	/* a late report is evidence all the same */
 	end_run(1, NULL, NAMES("t1"), 8 * HOUR);
 	ASSERT_TEXT("SELECT state FROM experiment WHERE id = 1", "done");
 }
 
-/* Nobody waits for it any more, and the vendor's machine may be at work on it. */
-static void the_vendor_is_told_when_it_took_too_long(void **state)
+/* No change waits for it any more, but the vendor's machine may still be running it. */
+static void the_vendor_is_notified_when_an_experiment_times_out(void **state)
 {
 	(void)state;
 	mirror_npu(50, 1, 100, false);
@@ -545,8 +545,8 @@ static void the_vendor_is_told_when_it_took_too_long(void **state)
 	ASSERT_SENT(T0 + 7 * HOUR, "webhook_cancel https://ci.example.org/hook[npu] experiment");
 }
 
-/* Its artifact is a dashboard. */
-static void a_url_that_first_runs_share_says_nothing(void **state)
+/* The artifact is a dashboard, the same for every run. */
+static void a_url_that_first_runs_share_does_not_void_an_experiment(void **state)
 {
 	static const char URL[] = "https://ci.example.org/dashboard";
 	char *id;
@@ -562,7 +562,7 @@ static void a_url_that_first_runs_share_says_nothing(void **state)
 	free(id);
 }
 
-static void what_cannot_be_sent_ends(void **state)
+static void an_experiment_that_cannot_be_sent_expires(void **state)
 {
 	struct claim_outbox c;
 
@@ -575,8 +575,8 @@ static void what_cannot_be_sent_ends(void **state)
 	ASSERT_TEXT("SELECT state || ': ' || reason FROM experiment WHERE id = 1", "expired: 404 Not Found");
 }
 
-/* Machines are busy, or the budget is spent, for an hour: then the verdict is final, until a person asks again. */
-static void what_never_begins_expires_and_is_not_planned_again(void **state)
+/* Machines are busy or the budget is spent for an hour: then the verdict is final, until a person asks again. */
+static void an_experiment_that_never_starts_expires_and_is_not_planned_again(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -589,13 +589,13 @@ static void what_never_begins_expires_and_is_not_planned_again(void **state)
 	ASSERT_EXPERIMENTS("ci head r1 expired [t1]");
 	need(HEAD_A, "t1", NEEDS_HEAD, 7 * HOUR);
 	ASSERT_EXPERIMENTS("ci head r1 expired [t1]");
-	/* what expired explained an older run */
+	/* the expired experiment explained an older run */
 	change_sql("UPDATE experiment SET dispatch_id = 'older'");
 	need(HEAD_A, "t1", NEEDS_HEAD, 7 * HOUR);
 	ASSERT_EXPERIMENTS("ci head r1 expired [t1]; ci head r2 planned [t1]");
 }
 
-/* ---- what proves nothing ---- */
+/* ---- results that prove nothing ---- */
 
 struct proof {
 	const char *first_environment, *environment;
@@ -604,7 +604,7 @@ struct proof {
 	const char *reason; /* NULL: it proves something */
 };
 
-static void results_prove_something_only_on_the_same_commit_and_machine(void **state)
+static void results_are_evidence_only_on_the_same_commit_and_machine(void **state)
 {
 	static const struct proof cases[] = {
 	    {NULL, NULL, false, NULL, NULL},
@@ -617,7 +617,7 @@ static void results_prove_something_only_on_the_same_commit_and_machine(void **s
 	    {"{\"device\": \"910B\"}", "{\"os\": \"Ubuntu\"}", false, NULL, NULL},
 	    {"{\"extension\": {\"version\": \"2.10\"}}", "{\"extension\": {\"version\": \"2.11\"}}", false, NULL,
 		"it ran with another version of the extension: 2.11"},
-	    /* a text of a vendor's is cut between two characters: each of these has two bytes */
+	    /* a vendor's text is cut between two characters: each of these has two bytes */
 	    {"{\"device\": \"910B\"}", "{\"device\": \"xüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüüü\"}", false, NULL,
 		"it ran on another device: xüüüüüüüüüüüüüüüüüüüüüüüüüüüüü…"},
 	    {NULL, NULL, true, NULL, "the first run was reported once more"},
@@ -629,7 +629,7 @@ static void results_prove_something_only_on_the_same_commit_and_machine(void **s
 		const struct proof *p = &cases[i];
 		char head[41], first[64], *id, *reason;
 
-		/* the first letters stay: the commit above is this head's beginning */
+		/* the first letters stay: the commit above is a prefix of this head */
 		snprintf(head, sizeof(head), "%s", HEAD_A);
 		if (!p->environment || !strstr(p->environment, "torch_commit"))
 			snprintf(head + 38, 3, "%02zu", i);
@@ -670,7 +670,7 @@ static void results_prove_something_only_on_the_same_commit_and_machine(void **s
 	}
 }
 
-/* A result counts when the other side, which runs at the same time, has ended in some way. */
+/* A result counts once the other side, which runs at the same time, has ended in any way. */
 static void both_sides_count_together(void **state)
 {
 	(void)state;
@@ -683,7 +683,7 @@ static void both_sides_count_together(void **state)
 	ASSERT_EXPERIMENTS("ci head r1 done [t1]; ci base r1 expired [t1]");
 }
 
-/* A machine reports each lease for itself, and the other side may wait long for one. */
+/* A machine reports each lease separately, and the other side may wait long for a machine. */
 static void a_side_on_a_machine_counts_by_itself(void **state)
 {
 	(void)state;
@@ -694,8 +694,8 @@ static void a_side_on_a_machine_counts_by_itself(void **state)
 	ASSERT_TEXT("SELECT state FROM experiment WHERE id = 1", "done");
 }
 
-/* The merge base's outcome is another pull request's, and its vendor reports that run for this head. */
-static void a_run_of_a_merge_base_proves_nothing_of_a_head(void **state)
+/* The outcome on the merge base belongs to another pull request, and its vendor reports that run for this head. */
+static void a_run_of_a_merge_base_is_no_evidence_about_a_head(void **state)
 {
 	char *id;
 
@@ -718,7 +718,7 @@ static void a_run_of_a_merge_base_proves_nothing_of_a_head(void **state)
 	free(id);
 }
 
-/* The pull request whose merge base it was is judged again at once: the red run of its merge base counts no more. */
+/* The pull request with this merge base is judged again at once: the red run of its merge base no longer counts. */
 static void a_run_that_is_reported_for_two_pull_requests_excuses_neither(void **state)
 {
 	static const struct {
@@ -763,7 +763,7 @@ static void a_run_that_is_reported_for_two_pull_requests_excuses_neither(void **
 	}
 }
 
-/* Two rounds on the same commit are two runs: one that is reported for both counts once. */
+/* Two rounds on the same commit are two runs: a run that is reported for both counts once. */
 static void a_run_that_is_reported_for_two_rounds_counts_once(void **state)
 {
 	char *id;
@@ -782,7 +782,7 @@ static void a_run_that_is_reported_for_two_rounds_counts_once(void **state)
 	    "SELECT reason FROM experiment WHERE id = 2", "the same run was reported for an earlier experiment");
 }
 
-/* The vendor ran one side and reports it for both: which one it was cannot be known. */
+/* The vendor ran one side and reports it for both, so Outpost cannot know which side ran. */
 static void a_run_that_is_reported_for_both_sides_proves_neither(void **state)
 {
 	char *head, *base;
@@ -822,15 +822,15 @@ static void a_vendor_that_ignores_the_list_proves_nothing(void **state)
 	assert_string_equal(list.list[1].void_reason, "none of its tests was reported with a result");
 	assert_null(list.list[2].void_reason);
 	list_dispatches_release(&list);
-	ASK_OK(store_get_accelerator_page, &page); /* finding 10: the vendor's page says so */
+	ASK_OK(store_get_accelerator_page, &page); /* finding 10: the vendor's page shows it */
 	assert_int_equal(page.experiments.n_void, 1);
 	assert_int_equal(page.experiments.n_done + page.experiments.n_expired, 0);
 	assert_string_equal(page.experiments.newest_loss, "none of its tests was reported with a result");
 	get_accelerator_page_release(&page);
 }
 
-/* CRCR's jobs report one by one: between two of them the run looks as if it had ended. */
-static void the_job_with_its_tests_may_come_a_little_later(void **state)
+/* The jobs of CRCR report one by one: between two of them the run looks finished. */
+static void the_job_with_its_tests_may_arrive_later(void **state)
 {
 	char *id;
 
@@ -847,7 +847,7 @@ static void the_job_with_its_tests_may_come_a_little_later(void **state)
 	free(id);
 }
 
-/* ---- what ends it ---- */
+/* ---- events that end an experiment ---- */
 
 static void a_held_head_stays_held(void **state)
 {
@@ -860,8 +860,8 @@ static void a_held_head_stays_held(void **state)
 	ASSERT_EXPERIMENTS("");
 }
 
-/* The release was taken back after the first run: code of this author runs nowhere any more. */
-static void a_release_that_is_taken_back_ends_it(void **state)
+/* The release was withdrawn after the first run: code of this author must not run any more. */
+static void a_withdrawn_release_ends_the_experiment(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -874,7 +874,7 @@ static void a_release_that_is_taken_back_ends_it(void **state)
 	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]");
 }
 
-static void a_newer_head_cancels_it_and_the_vendor_is_told(void **state)
+static void a_newer_head_cancels_the_experiment_and_notifies_the_vendor(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "lab", NAMES("t1"), 0);
@@ -889,7 +889,7 @@ static void a_newer_head_cancels_it_and_the_vendor_is_told(void **state)
 				     " webhook_cancel https://ci.example.org/hook[npu] experiment");
 }
 
-static void a_closed_pull_request_cancels_it_and_the_repository_is_told(void **state)
+static void a_closed_pull_request_cancels_the_experiment_and_notifies_the_repository(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	char *id;
@@ -900,13 +900,13 @@ static void a_closed_pull_request_cancels_it_and_the_repository_is_told(void **s
 	free(rig_send(T0 + MINUTE));
 	rig_close_pull(1, HEAD_A, 120);
 	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]");
-	/* one for the experiment, and the one for the pull request, of its own dispatch */
+	/* one for the experiment, and one for the pull request's own dispatch */
 	ASSERT_SENT(T0 + 2 * MINUTE, "github_closed Ascend/pytorch[npu] closed;"
 				     " github_closed Ascend/pytorch[npu] closed");
 	ASSERT_TEXT("SELECT group_concat(o.event_type) FROM outbox o WHERE kind = 'github_closed'"
 		    " ORDER BY 1",
 	    "experiment,pull_request");
-	/* opened again, which is another run with rounds of its own */
+	/* the reopen starts another run with rounds of its own */
 	rig_start("reopened", HEAD_A, 180, wants, 1);
 	free(rig_send(T0 + 3 * MINUTE));
 	id = first_run_of(HEAD_A);
@@ -916,7 +916,7 @@ static void a_closed_pull_request_cancels_it_and_the_repository_is_told(void **s
 	free(id);
 }
 
-static void nothing_is_told_of_what_has_not_left(void **state)
+static void cancelling_an_unsent_experiment_notifies_no_vendor(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -926,8 +926,8 @@ static void nothing_is_told_of_what_has_not_left(void **state)
 	ASSERT_TEXT("SELECT state || ': ' || reason FROM experiment", "cancelled: its tests are decided");
 }
 
-/* After a reload the changes that it concerns are looked at again, one by one. */
-static void it_ends_with_the_runner(void **state)
+/* After a reload, Outpost checks the affected changes again, one by one. */
+static void an_experiment_ends_with_its_runner(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -949,8 +949,8 @@ static void it_ends_with_the_runner(void **state)
 	ASSERT_TEXT("SELECT reason FROM experiment WHERE id = 2", "its runner is not registered any more");
 }
 
-/* The first run went to the old place; a run at another one explains nothing of it. */
-static void it_ends_when_its_runner_moves(void **state)
+/* The first run used the old repository, so a run in another one explains nothing of it. */
+static void an_experiment_ends_when_its_runner_moves(void **state)
 {
 	for (int i = 0; i < 2; i++) {
 		if (i) {
@@ -967,15 +967,15 @@ static void it_ends_when_its_runner_moves(void **state)
 			ci_repository = "Ascend/another";
 		mirror_npu(50, 2, 100, false);
 		change_sql("UPDATE dispatch SET state = 'running' WHERE state = 'queued'");
-		deadlines_pass(2 * MINUTE + SECOND); /* before it is looked at */
+		deadlines_pass(2 * MINUTE + SECOND); /* before it is checked */
 		ASSERT_EXPERIMENTS("ci head r1 planned [t1]");
 		due_pass(3 * MINUTE);
 		ASSERT_EXPERIMENTS("");
 	}
 }
 
-/* A reload that leaves the runners as they are makes no work. */
-static void a_reload_looks_only_at_what_it_changes(void **state)
+/* A reload that does not change the runners causes no work. */
+static void a_reload_checks_only_the_changes_that_it_affects(void **state)
 {
 	static const char DUE[] = "SELECT group_concat(change_id) FROM attribution_due";
 
@@ -987,7 +987,7 @@ static void a_reload_looks_only_at_what_it_changes(void **state)
 	mirror_npu(50, 2, 100, false);
 	ASSERT_TEXT(DUE, "");
 	reruns = RERUNS_WHOLE;
-	mirror_npu(50, 2, 100, false); /* the same runners take them */
+	mirror_npu(50, 2, 100, false); /* the same runners accept them */
 	ASSERT_TEXT(DUE, "");
 	reruns = RERUNS_NONE;
 	mirror_npu(50, 2, 100, false);
@@ -998,7 +998,7 @@ static void a_reload_looks_only_at_what_it_changes(void **state)
 	ASSERT_TEXT(DUE, "1");
 }
 
-static void a_retest_ends_it(void **state)
+static void a_retest_ends_the_experiment(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 
@@ -1010,7 +1010,7 @@ static void a_retest_ends_it(void **state)
 	ASSERT_TEXT("SELECT reason FROM experiment", "the run that it explains counts no longer");
 }
 
-static void a_person_calls_it_off(void **state)
+static void a_person_cancels_an_experiment(void **state)
 {
 	struct own_op o = {.head = HEAD_A, .call_off = "alice", .now_ms = T0 + 2 * MINUTE};
 
@@ -1029,8 +1029,8 @@ static void a_person_calls_it_off(void **state)
 	job_detail_free(g.job);
 }
 
-/* Neither does the other side begin, when the merge base is found later. */
-static void called_off_means_both_sides(void **state)
+/* The other side does not start either when the merge base is found later. */
+static void cancelling_ends_both_sides(void **state)
 {
 	struct own_op o = {.head = HEAD_A, .call_off = "alice", .now_ms = T0 + 2 * MINUTE};
 
@@ -1043,8 +1043,8 @@ static void called_off_means_both_sides(void **state)
 	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]");
 }
 
-/* The cancelled ones of earlier runs showed nothing, so each run has its rounds. */
-static void a_round_that_never_ran_is_not_used_up(void **state)
+/* Cancelled experiments of earlier runs gave no result, so each run has all its rounds. */
+static void a_cancelled_round_does_not_count(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	char *id;
@@ -1064,9 +1064,10 @@ static void a_round_that_never_ran_is_not_used_up(void **state)
 			   " ci head r3 started [t1]");
 }
 
-/* A later job of the same run may decide the tests before the experiment has run: that is no round. Sixteen on one side are the end,
- * so that a verdict that changes often starts no experiments without end. */
-static void an_experiment_that_was_not_necessary_is_no_round(void **state)
+/* A later job of the same run may decide the tests before the experiment has run: that does not count as a round.
+ * Sixteen experiments on one side are the limit, so that a verdict that changes often does not start experiments
+ * without end. */
+static void an_unnecessary_experiment_does_not_count_as_a_round(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -1078,8 +1079,8 @@ static void an_experiment_that_was_not_necessary_is_no_round(void **state)
 	assert_int_equal(number("SELECT COUNT(*) FROM experiment"), 16);
 }
 
-/* A new round that waits for a person holds what is planned as well. */
-static void a_held_round_stops_what_is_planned(void **state)
+/* A new round that waits for a person also holds the planned experiments. */
+static void a_held_round_cancels_the_planned_experiment(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 
@@ -1107,8 +1108,8 @@ static void asks_for(const char *accelerator, const char *action, int64_t at)
 	    .n_wants = accelerator ? 1 : 0});
 }
 
-/* It lost its label, became a draft or goes to another branch after the first run had ended. */
-static void what_the_pull_request_asks_for_no_longer_ends(void **state)
+/* It lost its label, became a draft or changed its base branch after the first run had ended. */
+static void an_experiment_ends_when_the_pull_request_drops_the_accelerator(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -1122,8 +1123,8 @@ static void what_the_pull_request_asks_for_no_longer_ends(void **state)
 	ASSERT_EXPERIMENTS("ci head r1 cancelled [t1]; ci head r2 started [t1]");
 }
 
-/* The rules say later that one would help. */
-static void nothing_is_planned_for_what_the_pull_request_asks_for_no_longer(void **state)
+/* Later the rules need an experiment. */
+static void a_dropped_accelerator_gets_no_experiment(void **state)
 {
 	char *drops[] = {(char *)"npu", NULL};
 
@@ -1142,7 +1143,7 @@ static void nothing_is_planned_for_what_the_pull_request_asks_for_no_longer(void
 }
 
 /* Two pull requests have this head. */
-static void what_another_pull_request_asks_for_goes_on(void **state)
+static void an_experiment_continues_when_another_pull_request_still_wants_it(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -1165,9 +1166,9 @@ static void another_merge_base_ends_the_base_side(void **state)
 			   " ci base r2 started [t1]");
 }
 
-/* ---- it goes with what it explains ---- */
+/* ---- deletion with the change ---- */
 
-static void its_rows_go_with_the_change(void **state)
+static void experiment_rows_are_deleted_with_the_change(void **state)
 {
 	struct apply_retention r = {.results_before_ms = T0 + 100 * DAY};
 	int n = 0;
@@ -1198,61 +1199,61 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    T(a_red_test_runs_again_on_both_sides),
 	    T(experiments_are_counted),
-	    T(an_experiment_is_neither_a_deadline_missed_nor_a_run),
-	    T(its_delivery_has_the_shape_of_a_webhook),
-	    T(nothing_runs_again_where_the_runner_does_not_take_it),
-	    T(the_base_follows_when_it_is_known),
+	    T(an_experiment_counts_neither_as_a_missed_deadline_nor_as_a_run),
+	    T(the_delivery_of_an_experiment_has_the_shape_of_a_webhook),
+	    T(a_runner_without_reruns_gets_no_experiment),
+	    T(the_base_side_starts_once_the_merge_base_is_known),
 	    T(many_tests_run_on_the_head_first),
 	    T(an_experiment_has_a_limit_of_tests_and_a_test_of_rounds),
 	    T(tests_of_a_bad_machine_are_sampled),
 	    T(a_whole_run_needs_no_sample),
 	    T(a_bad_machine_is_tried_again_later),
-	    T(all_follow_the_last_sample),
-	    T(others_have_no_share_in_these_rounds),
+	    T(all_tests_follow_the_last_sample),
+	    T(other_tests_keep_their_own_rounds),
 	    T(a_machine_that_is_good_again_is_used_at_once),
 	    T(others_do_not_wait_for_a_good_machine),
-	    T(what_has_not_left_asks_for_what_is_wanted_now),
-	    T(an_outcome_on_a_merge_base_is_used_again),
-	    T(a_change_that_waits_for_anothers_experiment_is_re_running),
+	    T(a_planned_experiment_follows_the_current_needs),
+	    T(an_outcome_on_a_merge_base_is_reused),
+	    T(a_change_that_waits_for_the_experiment_of_another_is_re_running),
 	    T(an_outcome_counts_for_its_own_runner),
 	    T(a_test_that_is_red_in_two_runners_runs_again_in_both),
 	    T(an_outcome_on_a_merge_base_counts_for_its_own_job),
-	    T(a_job_of_an_experiment_stands_for_the_job_of_its_name),
-	    T(its_results_are_evidence_and_nothing_else),
-	    T(it_ends_as_its_dispatch_does),
-	    T(a_side_does_not_wait_for_the_other_for_ever),
-	    T(the_vendor_is_told_when_it_took_too_long),
-	    T(a_url_that_first_runs_share_says_nothing),
-	    T(what_cannot_be_sent_ends),
-	    T(what_never_begins_expires_and_is_not_planned_again),
-	    T(results_prove_something_only_on_the_same_commit_and_machine),
+	    T(a_job_of_an_experiment_matches_the_job_of_its_name),
+	    T(results_of_an_experiment_are_only_evidence),
+	    T(an_experiment_ends_as_its_dispatch_does),
+	    T(a_side_waits_for_the_other_for_a_limited_time),
+	    T(the_vendor_is_notified_when_an_experiment_times_out),
+	    T(a_url_that_first_runs_share_does_not_void_an_experiment),
+	    T(an_experiment_that_cannot_be_sent_expires),
+	    T(an_experiment_that_never_starts_expires_and_is_not_planned_again),
+	    T(results_are_evidence_only_on_the_same_commit_and_machine),
 	    T(both_sides_count_together),
 	    T(a_side_on_a_machine_counts_by_itself),
-	    T(a_run_of_a_merge_base_proves_nothing_of_a_head),
+	    T(a_run_of_a_merge_base_is_no_evidence_about_a_head),
 	    T(a_run_that_is_reported_for_two_pull_requests_excuses_neither),
 	    T(a_run_that_is_reported_for_two_rounds_counts_once),
 	    T(a_run_that_is_reported_for_both_sides_proves_neither),
-	    T(the_job_with_its_tests_may_come_a_little_later),
+	    T(the_job_with_its_tests_may_arrive_later),
 	    T(a_vendor_that_ignores_the_list_proves_nothing),
 	    T(a_held_head_stays_held),
-	    T(a_release_that_is_taken_back_ends_it),
-	    T(a_newer_head_cancels_it_and_the_vendor_is_told),
-	    T(a_closed_pull_request_cancels_it_and_the_repository_is_told),
-	    T(nothing_is_told_of_what_has_not_left),
-	    T(it_ends_with_the_runner),
-	    T(it_ends_when_its_runner_moves),
-	    T(a_reload_looks_only_at_what_it_changes),
-	    T(a_retest_ends_it),
-	    T(a_person_calls_it_off),
-	    T(called_off_means_both_sides),
-	    T(a_round_that_never_ran_is_not_used_up),
-	    T(an_experiment_that_was_not_necessary_is_no_round),
-	    T(a_held_round_stops_what_is_planned),
-	    T(what_the_pull_request_asks_for_no_longer_ends),
-	    T(nothing_is_planned_for_what_the_pull_request_asks_for_no_longer),
-	    T(what_another_pull_request_asks_for_goes_on),
+	    T(a_withdrawn_release_ends_the_experiment),
+	    T(a_newer_head_cancels_the_experiment_and_notifies_the_vendor),
+	    T(a_closed_pull_request_cancels_the_experiment_and_notifies_the_repository),
+	    T(cancelling_an_unsent_experiment_notifies_no_vendor),
+	    T(an_experiment_ends_with_its_runner),
+	    T(an_experiment_ends_when_its_runner_moves),
+	    T(a_reload_checks_only_the_changes_that_it_affects),
+	    T(a_retest_ends_the_experiment),
+	    T(a_person_cancels_an_experiment),
+	    T(cancelling_ends_both_sides),
+	    T(a_cancelled_round_does_not_count),
+	    T(an_unnecessary_experiment_does_not_count_as_a_round),
+	    T(a_held_round_cancels_the_planned_experiment),
+	    T(an_experiment_ends_when_the_pull_request_drops_the_accelerator),
+	    T(a_dropped_accelerator_gets_no_experiment),
+	    T(an_experiment_continues_when_another_pull_request_still_wants_it),
 	    T(another_merge_base_ends_the_base_side),
-	    T(its_rows_go_with_the_change),
+	    T(experiment_rows_are_deleted_with_the_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* When experiments begin: idle capacity first, within the budget, never ahead of a first run. And `stress`. */
+/* When experiments start: only on idle capacity, within the budget, never ahead of a first run. Also `stress`. */
 #include "experiments/experiments.h"
 #include "experiments_rig.h"
 #include "store/changes.h"
@@ -24,7 +24,7 @@ static const char *head_of(int n)
 
 /* ---- a vendor's CI ---- */
 
-static void it_leaves_when_no_first_run_is_unfinished(void **state)
+static void an_experiment_starts_when_no_first_run_is_unfinished(void **state)
 {
 	char *id;
 
@@ -40,7 +40,7 @@ static void it_leaves_when_no_first_run_is_unfinished(void **state)
 	ASSERT_EXPERIMENTS("ci head r1 started [t1]");
 }
 
-static void another_runner_is_no_hindrance(void **state)
+static void a_first_run_of_another_runner_does_not_delay_an_experiment(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -49,8 +49,8 @@ static void another_runner_is_no_hindrance(void **state)
 	ASSERT_EXPERIMENTS("ci head r1 started [t1]");
 }
 
-/* A change of more jobs than one: the first that ends is not the end. */
-static void its_own_first_run_has_to_end(void **state)
+/* A change with several jobs: the first job's end is not the end of the run. */
+static void an_experiment_waits_for_its_own_first_run(void **state)
 {
 	char *id;
 
@@ -66,7 +66,7 @@ static void its_own_first_run_has_to_end(void **state)
 	free(id);
 }
 
-/* Evidence counts per job and test: a vendor that runs one of two red jobs again decides only that one. */
+/* Evidence counts per job and test: a vendor that reruns one of two red jobs decides only that one. */
 static void each_red_job_is_named(void **state)
 {
 	char *id;
@@ -109,7 +109,7 @@ static void assert_use(int64_t at, const char *expected)
 	get_totals_release(&t);
 }
 
-static void nothing_is_used_where_no_runner_takes_any(void **state)
+static void no_budget_is_used_without_a_runner_for_reruns(void **state)
 {
 	struct get_totals t = {.now_ms = T0, .has_experiments = true};
 
@@ -121,7 +121,7 @@ static void nothing_is_used_where_no_runner_takes_any(void **state)
 	get_totals_release(&t);
 }
 
-/* Half an hour of 24 is free; after that experiments may take their share of what all jobs took. */
+/* Half an hour of 24 is free; after that, experiments may use their share of the time of all jobs. */
 static void the_budget_is_a_share_of_the_time_of_all_jobs(void **state)
 {
 	(void)state;
@@ -144,7 +144,7 @@ static void the_budget_is_a_share_of_the_time_of_all_jobs(void **state)
 	need(head_of(3), "t1", NEEDS_HEAD, 7 * MINUTE);
 	ASSERT_TEXT("SELECT state FROM experiment ORDER BY id DESC LIMIT 1", "planned");
 	assert_use(7 * MINUTE, "1 0 80 56");
-	/* the first leaves the last 24 hours; nothing else happens than that time passes */
+	/* the first leaves the window of 24 hours; nothing else changes */
 	change_sql("UPDATE experiment SET started_ms = started_ms - 86400000 WHERE id = 1");
 	change_sql("UPDATE experiment SET expires_ms = expires_ms + 86400000");
 	change_sql("UPDATE dispatch SET next_due_ms = NULL");
@@ -152,8 +152,8 @@ static void the_budget_is_a_share_of_the_time_of_all_jobs(void **state)
 	ASSERT_TEXT("SELECT state FROM experiment ORDER BY id DESC LIMIT 1", "started");
 }
 
-/* A vendor may report only the end of a job: then it took as long as since its dispatch was sent. A job that has not ended does not
- * count yet. */
+/* If a vendor reports only the end of a job, the job counts from the time when its dispatch was sent. A job that has
+ * not ended does not count yet. */
 static void a_job_without_a_start_counts_from_its_dispatch(void **state)
 {
 	(void)state;
@@ -178,8 +178,8 @@ static void a_burst(const char *runner)
 
 #define N_STARTED "SELECT COUNT(*) FROM experiment WHERE state = 'started'"
 
-/* A first run that comes next waits behind them in the vendor's CI. */
-static void a_burst_begins_a_few_at_a_time(void **state)
+/* The next first run waits behind them in the vendor's CI. */
+static void a_burst_of_experiments_starts_a_few_at_a_time(void **state)
 {
 	(void)state;
 	a_burst("ci");
@@ -189,7 +189,7 @@ static void a_burst_begins_a_few_at_a_time(void **state)
 	assert_int_equal(number(N_STARTED), 2);
 }
 
-static void whole_runs_begin_one_at_a_time(void **state)
+static void whole_runs_start_one_at_a_time(void **state)
 {
 	(void)state;
 	reruns = RERUNS_WHOLE;
@@ -198,7 +198,7 @@ static void whole_runs_begin_one_at_a_time(void **state)
 	assert_int_equal(number(N_STARTED), 1);
 }
 
-static void machines_make_way_so_more_begin_there(void **state)
+static void machines_can_be_preempted_so_more_experiments_start_there(void **state)
 {
 	(void)state;
 	a_burst("farm");
@@ -240,8 +240,8 @@ static void a_job_of_a_shared_dispatch_counts_once(void **state)
 	assert_int_equal(number(N_STARTED), 2); /* 20 minutes are less than the half hour that is free */
 }
 
-/* GitHub stopped the workflow, and no report came of that: the job cost no more than its experiment lasted. */
-static void a_job_that_never_ends_stops_to_cost_with_its_experiment(void **state)
+/* GitHub stopped the workflow without a report: the job cost no more than its experiment lasted. */
+static void a_job_that_never_ends_costs_no_more_than_its_experiment(void **state)
 {
 	struct job_report j = {.status = JOB_IN_PROGRESS,
 	    .workflow = (char *)"CI",
@@ -269,7 +269,7 @@ static void a_job_that_never_ends_stops_to_cost_with_its_experiment(void **state
 	free(id);
 }
 
-/* A report may say only that a job ended. */
+/* A report may contain only the end of a job. */
 static void a_job_without_a_start_costs_what_its_experiment_lasted(void **state)
 {
 	(void)state;
@@ -297,7 +297,7 @@ static void a_job_begins(const char *head, int64_t at)
 }
 
 /* A vendor with many machines always has a first run at work. */
-static void a_first_run_that_has_its_machine_is_no_hindrance(void **state)
+static void a_first_run_that_has_its_machine_does_not_delay_an_experiment(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -310,8 +310,8 @@ static void a_first_run_that_has_its_machine_is_no_hindrance(void **state)
 	ASSERT_EXPERIMENTS("ci head r1 started [t1]");
 }
 
-/* The vendor's CI is idle and starts nothing: it lost the request. */
-static void a_first_run_that_the_vendor_lost_holds_it_up_for_two_minutes(void **state)
+/* The vendor's CI is idle and starts nothing, so it lost the request. */
+static void a_first_run_that_the_vendor_lost_delays_experiments_for_two_minutes(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -324,8 +324,8 @@ static void a_first_run_that_the_vendor_lost_holds_it_up_for_two_minutes(void **
 	ASSERT_EXPERIMENTS("ci head r1 started [t1]");
 }
 
-/* Its machines are all at work on others, as far as one can see from here. */
-static void a_first_run_in_the_vendors_queue_holds_it_up(void **state)
+/* All its machines run other jobs, as far as Outpost can see. */
+static void a_first_run_in_the_queue_of_the_vendor_delays_experiments(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -337,8 +337,8 @@ static void a_first_run_in_the_vendors_queue_holds_it_up(void **state)
 	ASSERT_EXPERIMENTS("ci head r1 planned [t1]");
 }
 
-/* A later one got a machine. */
-static void a_first_run_that_was_passed_over_holds_up_nothing(void **state)
+/* A later first run got a machine. */
+static void a_first_run_that_later_ones_overtook_delays_nothing(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -372,7 +372,7 @@ static char *run_of_round(int64_t experiment, int64_t n)
 	    V_INT(experiment), V_INT(n));
 }
 
-static void they_make_way_in_a_vendors_ci(void **state)
+static void experiments_make_way_in_the_ci_of_a_vendor(void **state)
 {
 	static const char STARTED[] = "lab head r1 started [t1]; lab base r1 started [t1]";
 	int64_t until_ms;
@@ -397,7 +397,7 @@ static void they_make_way_in_a_vendors_ci(void **state)
 		before[n - 1] = run_of_round(n, 1);
 		after[n - 1] = run_of_round(n, 2);
 	}
-	/* the run that was called off is no evidence, whatever it says */
+	/* the cancelled run is no evidence, whatever its result */
 	end_job(&(struct job_end){.dispatch = before[0], .run_id = "1", .green = NAMES("t1"), .at = 5 * MINUTE});
 	end_job(&(struct job_end){.dispatch = before[1], .run_id = "2", .red = NAMES("t1"), .at = 5 * MINUTE});
 	ASSERT_EXPERIMENTS(STARTED);
@@ -412,8 +412,8 @@ static void they_make_way_in_a_vendors_ci(void **state)
 }
 
 /* The CI has machines for both. */
-/* The run that was called off had shown one of the two tests. */
-static void a_run_that_was_called_off_makes_no_merge_base_known(void **state)
+/* The cancelled run had reported one of the two tests. */
+static void a_cancelled_run_does_not_make_its_merge_base_known(void **state)
 {
 	char *id;
 
@@ -441,7 +441,7 @@ static void a_run_that_was_called_off_makes_no_merge_base_known(void **state)
 	    "t1");
 }
 
-static void they_stay_when_the_first_run_gets_its_job(void **state)
+static void experiments_continue_when_the_first_run_gets_its_job(void **state)
 {
 	(void)state;
 	two_experiments_and_a_first_run();
@@ -450,9 +450,9 @@ static void they_stay_when_the_first_run_gets_its_job(void **state)
 	ASSERT_EXPERIMENTS("lab head r1 started [t1]; lab base r1 started [t1]");
 }
 
-/* One side had ended and waited for the other, which made way. The vendor reports one run for both: what it shows of the
- * head excuses nothing at any time. */
-static void a_side_waits_for_one_that_made_way(void **state)
+/* One side had ended and waited for the other, which made way. The vendor reports one run for both: its result on the
+ * head never excuses anything. */
+static void a_side_waits_for_the_other_that_made_way(void **state)
 {
 	char *head, *base;
 
@@ -474,7 +474,7 @@ static void a_side_waits_for_one_that_made_way(void **state)
 	free(base);
 }
 
-static void a_side_waits_for_one_that_made_way_until_that_expires(void **state)
+static void a_side_waits_for_the_other_until_that_expires(void **state)
 {
 	(void)state;
 	two_experiments_and_a_first_run();
@@ -486,7 +486,7 @@ static void a_side_waits_for_one_that_made_way_until_that_expires(void **state)
 }
 
 /* First runs come more often than an experiment takes, of a vendor that reports only their ends. */
-static void one_that_made_way_five_times_ends(void **state)
+static void an_experiment_ends_after_making_way_five_times(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "lab", NAMES("t1"), 0);
@@ -511,7 +511,7 @@ static void one_that_made_way_five_times_ends(void **state)
 	ASSERT_TEXT("SELECT reason FROM experiment WHERE started_ms IS NULL", "it made way for first runs five times");
 }
 
-static void one_that_made_way_goes_with_its_change(void **state)
+static void an_experiment_that_made_way_is_deleted_with_its_change(void **state)
 {
 	struct apply_retention r = {.results_before_ms = T0 + 100 * DAY};
 	int n = 0;
@@ -532,7 +532,7 @@ static void one_that_made_way_goes_with_its_change(void **state)
 }
 
 /* The wall clock was set back after the first run had left. */
-static void they_make_way_whatever_the_clock_says(void **state)
+static void experiments_make_way_after_the_clock_was_set_back(void **state)
 {
 	(void)state;
 	two_experiments_and_a_first_run();
@@ -542,8 +542,8 @@ static void they_make_way_whatever_the_clock_says(void **state)
 	ASSERT_EXPERIMENTS("lab head r1 planned [t1]; lab base r1 planned [t1]");
 }
 
-/* Its first runs wait for the machines of that repository, too. */
-static void a_first_run_of_another_accelerator_in_the_repository_holds_it_up(void **state)
+/* The other accelerator's first runs wait for the machines of that repository, too. */
+static void a_first_run_of_another_accelerator_in_the_repository_delays_experiments(void **state)
 {
 	struct plan_want want = GITHUB_WANT("second", "ascend/PyTorch");
 
@@ -590,7 +590,7 @@ static void authors_take_turns(void **state)
 	ASSERT_TEXT(STARTED_AUTHORS, "alice 1, bob 1");
 }
 
-/* Bob's came later, and took no time yet. */
+/* Bob's came later and used no time yet. */
 static void the_author_who_spent_less_comes_first(void **state)
 {
 	char *id;
@@ -618,7 +618,7 @@ static void the_author_who_spent_less_comes_first(void **state)
 
 /* ---- machines ---- */
 
-static void a_machine_gets_one_only_when_nothing_else_waits(void **state)
+static void a_machine_gets_an_experiment_only_when_nothing_else_waits(void **state)
 {
 	struct lease_offer o;
 
@@ -643,8 +643,8 @@ static void a_machine_gets_one_only_when_nothing_else_waits(void **state)
 	lease_offer_release(&o);
 }
 
-/* It is at work on the merge base, and waits for a machine. */
-static void nothing_shows_it_as_a_run_of_its_commit(void **state)
+/* The experiment runs on the merge base, and a first run waits for a machine. */
+static void experiments_are_not_shown_as_runs_of_their_commit(void **state)
 {
 	struct find_tested tested = {.repository = UPSTREAM, .sha = HEAD_C};
 	struct get_change change = {.now_ms = clock_wall_ms(), .repository = UPSTREAM, .head_sha = HEAD_C};
@@ -674,7 +674,7 @@ static void nothing_shows_it_as_a_run_of_its_commit(void **state)
 }
 
 /* max_parallel is 2. */
-static void it_takes_no_room_from_first_runs(void **state)
+static void experiments_take_no_capacity_from_first_runs(void **state)
 {
 	struct lease_offer o;
 
@@ -732,7 +732,7 @@ static void no_more_leases_than_max_parallel_are_active(void **state)
 }
 
 /* The only machine has an experiment when a first run comes. */
-static void a_first_run_that_finds_no_machine_takes_an_experiments_place(void **state)
+static void a_first_run_without_a_machine_replaces_an_experiment(void **state)
 {
 	struct lease_offer e, o;
 
@@ -741,7 +741,7 @@ static void a_first_run_that_finds_no_machine_takes_an_experiments_place(void **
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
 	e = take("m-1", "c1", 2 * MINUTE);
 	queue_pull(2, HEAD_B, 3 * MINUTE);
-	deadlines_pass(3 * MINUTE); /* another machine may come for it */
+	deadlines_pass(3 * MINUTE); /* another machine may claim it */
 	ASSERT_RENEWED(&e, "m-1", 3 * MINUTE, LEASE_ACTIVE, "");
 	deadlines_pass(3 * MINUTE + SECOND);
 	ASSERT_RENEWED(&e, "m-1", 3 * MINUTE + SECOND, LEASE_CANCELLED, "makes way");
@@ -750,11 +750,11 @@ static void a_first_run_that_finds_no_machine_takes_an_experiments_place(void **
 	assert_string_equal(o.head_sha, HEAD_B);
 	finish(&o, "success", 5 * MINUTE);
 	lease_offer_release(&o);
-	/* it is the same dispatch, in another attempt */
+	/* the dispatch is the same, in another attempt */
 	o = take("m-1", "c3", 6 * MINUTE);
 	assert_string_equal(o.dispatch_id, e.dispatch_id);
 	assert_int_equal(o.attempt, 2);
-	/* the machine's farewell of the first attempt is no result */
+	/* the machine's cancelled report of the first attempt is not a result */
 	assert_int_equal(finish(&e, "cancelled", 6 * MINUTE), REPORT_RECORDED);
 	ASSERT_EXPERIMENTS("farm head r1 started [t1]");
 	lease_offer_release(&o);
@@ -789,8 +789,8 @@ static void a_machine_is_handed_over_five_times_at_most(void **state)
 	ASSERT_TEXT("SELECT reason FROM experiment WHERE started_ms IS NULL", "it made way for first runs five times");
 }
 
-/* Two experiments, one first run: one of them goes on. */
-static void no_more_make_way_than_first_runs_wait(void **state)
+/* Two experiments, one first run: one of the experiments continues. */
+static void only_as_many_experiments_make_way_as_first_runs_wait(void **state)
 {
 	struct lease_offer a, b;
 
@@ -810,7 +810,7 @@ static void no_more_make_way_than_first_runs_wait(void **state)
 }
 
 /* The machine has the labels of two runners, and a first run of the other one waits for it. */
-static void they_make_way_for_each_runner_of_the_machine(void **state)
+static void experiments_make_way_for_each_runner_of_the_machine(void **state)
 {
 	static const struct claim_choice gate = {"gate", 1};
 	struct plan_want want = PULL_WANT("npu", "gate");
@@ -844,7 +844,7 @@ static void they_make_way_for_each_runner_of_the_machine(void **state)
 }
 
 /* The wall clock was set back after the first run had come. */
-static void a_machine_is_handed_over_whatever_the_clock_says(void **state)
+static void a_machine_is_handed_over_after_the_clock_was_set_back(void **state)
 {
 	struct lease_offer e;
 
@@ -873,7 +873,7 @@ static void a_newer_head_stops_the_machine(void **state)
 	lease_offer_release(&o);
 }
 
-/* ---- it lives in the database ---- */
+/* ---- restarts and clock jumps ---- */
 
 static void a_restart_changes_nothing(void **state)
 {
@@ -928,7 +928,7 @@ static int stress(const char *accelerator, int n_rounds, int64_t command_id)
 	return o.result;
 }
 
-static void the_rounds_of_a_stress_come_one_after_the_other(void **state)
+static void the_rounds_of_a_stress_run_one_after_the_other(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -959,7 +959,7 @@ static void the_rounds_of_a_stress_come_one_after_the_other(void **state)
 	    "stress:100 " UPSTREAM " 1");
 }
 
-static void a_stress_holds_up_no_experiment(void **state)
+static void a_stress_run_delays_no_experiment(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -978,7 +978,7 @@ static void a_stress_holds_up_no_experiment(void **state)
 	    "started");
 }
 
-static void a_stress_that_is_cut_off_is_answered_with_what_there_is(void **state)
+static void an_interrupted_stress_run_is_answered_with_partial_results(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -990,7 +990,7 @@ static void a_stress_that_is_cut_off_is_answered_with_what_there_is(void **state
 	assert_int_equal(number("SELECT COUNT(*) FROM outbox WHERE kind = 'reply'"), 1);
 }
 
-static void nothing_is_stressed_where_no_runner_takes_it(void **state)
+static void a_stress_run_needs_a_runner_with_reruns(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -1005,52 +1005,52 @@ static void nothing_is_stressed_where_no_runner_takes_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    T(it_leaves_when_no_first_run_is_unfinished),
-	    T(another_runner_is_no_hindrance),
-	    T(its_own_first_run_has_to_end),
+	    T(an_experiment_starts_when_no_first_run_is_unfinished),
+	    T(a_first_run_of_another_runner_does_not_delay_an_experiment),
+	    T(an_experiment_waits_for_its_own_first_run),
 	    T(each_red_job_is_named),
-	    T(nothing_is_used_where_no_runner_takes_any),
+	    T(no_budget_is_used_without_a_runner_for_reruns),
 	    T(the_budget_is_a_share_of_the_time_of_all_jobs),
 	    T(a_job_without_a_start_counts_from_its_dispatch),
-	    T(a_burst_begins_a_few_at_a_time),
-	    T(whole_runs_begin_one_at_a_time),
-	    T(machines_make_way_so_more_begin_there),
+	    T(a_burst_of_experiments_starts_a_few_at_a_time),
+	    T(whole_runs_start_one_at_a_time),
+	    T(machines_can_be_preempted_so_more_experiments_start_there),
 	    T(a_whole_run_counts_in_the_budget_before_it_ends),
+	    T(a_job_that_never_ends_costs_no_more_than_its_experiment),
 	    T(a_job_of_a_shared_dispatch_counts_once),
-	    T(a_job_that_never_ends_stops_to_cost_with_its_experiment),
 	    T(a_job_without_a_start_costs_what_its_experiment_lasted),
-	    T(a_first_run_that_has_its_machine_is_no_hindrance),
-	    T(a_first_run_that_the_vendor_lost_holds_it_up_for_two_minutes),
-	    T(a_first_run_in_the_vendors_queue_holds_it_up),
-	    T(a_first_run_that_was_passed_over_holds_up_nothing),
-	    T(they_make_way_in_a_vendors_ci),
-	    T(a_run_that_was_called_off_makes_no_merge_base_known),
-	    T(they_stay_when_the_first_run_gets_its_job),
-	    T(a_side_waits_for_one_that_made_way),
-	    T(a_side_waits_for_one_that_made_way_until_that_expires),
-	    T(one_that_made_way_five_times_ends),
-	    T(one_that_made_way_goes_with_its_change),
-	    T(they_make_way_whatever_the_clock_says),
-	    T(a_first_run_of_another_accelerator_in_the_repository_holds_it_up),
+	    T(a_first_run_that_has_its_machine_does_not_delay_an_experiment),
+	    T(a_first_run_that_the_vendor_lost_delays_experiments_for_two_minutes),
+	    T(a_first_run_in_the_queue_of_the_vendor_delays_experiments),
+	    T(a_first_run_that_later_ones_overtook_delays_nothing),
+	    T(experiments_make_way_in_the_ci_of_a_vendor),
+	    T(a_cancelled_run_does_not_make_its_merge_base_known),
+	    T(experiments_continue_when_the_first_run_gets_its_job),
+	    T(a_side_waits_for_the_other_that_made_way),
+	    T(a_side_waits_for_the_other_until_that_expires),
+	    T(an_experiment_ends_after_making_way_five_times),
+	    T(an_experiment_that_made_way_is_deleted_with_its_change),
+	    T(experiments_make_way_after_the_clock_was_set_back),
+	    T(a_first_run_of_another_accelerator_in_the_repository_delays_experiments),
 	    T(authors_take_turns),
 	    T(the_author_who_spent_less_comes_first),
-	    T(a_machine_gets_one_only_when_nothing_else_waits),
-	    T(nothing_shows_it_as_a_run_of_its_commit),
-	    T(it_takes_no_room_from_first_runs),
+	    T(a_machine_gets_an_experiment_only_when_nothing_else_waits),
+	    T(experiments_are_not_shown_as_runs_of_their_commit),
+	    T(experiments_take_no_capacity_from_first_runs),
 	    T(an_experiment_waits_while_the_runner_has_no_room),
 	    T(no_more_leases_than_max_parallel_are_active),
-	    T(a_first_run_that_finds_no_machine_takes_an_experiments_place),
+	    T(a_first_run_without_a_machine_replaces_an_experiment),
 	    T(a_machine_is_handed_over_five_times_at_most),
-	    T(no_more_make_way_than_first_runs_wait),
-	    T(they_make_way_for_each_runner_of_the_machine),
-	    T(a_machine_is_handed_over_whatever_the_clock_says),
+	    T(only_as_many_experiments_make_way_as_first_runs_wait),
+	    T(experiments_make_way_for_each_runner_of_the_machine),
+	    T(a_machine_is_handed_over_after_the_clock_was_set_back),
 	    T(a_newer_head_stops_the_machine),
 	    T(a_restart_changes_nothing),
 	    T(deadlines_move_with_the_clock),
-	    T(the_rounds_of_a_stress_come_one_after_the_other),
-	    T(a_stress_holds_up_no_experiment),
-	    T(a_stress_that_is_cut_off_is_answered_with_what_there_is),
-	    T(nothing_is_stressed_where_no_runner_takes_it),
+	    T(the_rounds_of_a_stress_run_one_after_the_other),
+	    T(a_stress_run_delays_no_experiment),
+	    T(an_interrupted_stress_run_is_answered_with_partial_results),
+	    T(a_stress_run_needs_a_runner_with_reruns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

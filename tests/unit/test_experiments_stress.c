@@ -1,4 +1,4 @@
-/* The comment command `stress`: which test it means, when it is refused, what it plans, and its reply. */
+/* The comment command `stress`: how it finds the test, when it is refused, the runs that it plans, and its reply. */
 #include "experiments_rig.h"
 
 #include "store/commands.h"
@@ -64,7 +64,7 @@ static void a_member_has_a_test_run_many_times_on_both_sides(void **state)
 	assert_int_equal(number("SELECT COUNT(DISTINCT test_id) " OF_STRESS), 1);
 }
 
-static void the_reply_comes_when_all_have_ended(void **state)
+static void the_reply_is_sent_when_all_runs_have_ended(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -81,7 +81,7 @@ static void the_reply_comes_when_all_have_ended(void **state)
 	assert_int_equal(number("SELECT number FROM outbox WHERE kind = 'reply'"), 1);
 }
 
-static void only_members_are_heard(void **state)
+static void only_members_may_start_a_stress_run(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -93,7 +93,7 @@ static void only_members_are_heard(void **state)
 	assert_int_equal(number("SELECT COUNT(*) FROM outbox WHERE kind = 'reply'"), 0);
 }
 
-/* By its whole name, by its name alone where one suite has it, with or without the dtype. */
+/* By the full name, or by the name alone if only one suite has it, with or without the dtype. */
 static void a_test_is_named_as_the_comment_shows_it(void **state)
 {
 	(void)state;
@@ -130,7 +130,7 @@ static void an_unknown_test_gets_one_reply(void **state)
 	assert_int_equal(number("SELECT COUNT(*) FROM experiment"), 0);
 }
 
-static void where_no_runner_takes_reruns_it_says_so(void **state)
+static void the_reply_says_that_no_runner_takes_reruns(void **state)
 {
 	(void)state;
 	reruns = RERUNS_NONE;
@@ -141,7 +141,7 @@ static void where_no_runner_takes_reruns_it_says_so(void **state)
 	assert_int_equal(number("SELECT COUNT(*) FROM outbox WHERE kind = 'reply'"), 1);
 }
 
-/* Experiments never widen trust: what a member has not let in does not run. */
+/* Experiments never widen trust: a head that no member has released does not run. */
 static void a_held_head_stays_held(void **state)
 {
 	(void)state;
@@ -152,7 +152,7 @@ static void a_held_head_stays_held(void **state)
 	assert_int_equal(number("SELECT COUNT(*) FROM dispatch WHERE state <> 'held'"), 0);
 }
 
-/* A newer head is held although the older one ran: its tests are not this one's. */
+/* A newer head is held although the older one ran: it does not inherit the tests of the older one. */
 static void a_newer_held_head_has_no_tests_yet(void **state)
 {
 	(void)state;
@@ -162,7 +162,7 @@ static void a_newer_held_head_has_no_tests_yet(void **state)
 	assert_int_equal(number("SELECT COUNT(*) FROM experiment"), 0);
 }
 
-static void two_at_a_time(void **state)
+static void a_pull_request_has_two_stress_runs_at_a_time(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -174,7 +174,7 @@ static void two_at_a_time(void **state)
 	assert_int_equal(stress("unit/t1", 3 * MINUTE), COMMAND_DONE);
 }
 
-static void ten_in_all(void **state)
+static void a_pull_request_has_ten_stress_runs_in_all(void **state)
 {
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -202,15 +202,15 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, experiments_setup, experiments_teardown)
 	const struct CMUnitTest tests[] = {
 	    TEST(a_member_has_a_test_run_many_times_on_both_sides),
-	    TEST(the_reply_comes_when_all_have_ended),
-	    TEST(only_members_are_heard),
+	    TEST(the_reply_is_sent_when_all_runs_have_ended),
+	    TEST(only_members_may_start_a_stress_run),
 	    TEST(a_test_is_named_as_the_comment_shows_it),
 	    TEST(an_unknown_test_gets_one_reply),
-	    TEST(where_no_runner_takes_reruns_it_says_so),
+	    TEST(the_reply_says_that_no_runner_takes_reruns),
 	    TEST(a_held_head_stays_held),
 	    TEST(a_newer_held_head_has_no_tests_yet),
-	    TEST(two_at_a_time),
-	    TEST(ten_in_all),
+	    TEST(a_pull_request_has_two_stress_runs_at_a_time),
+	    TEST(a_pull_request_has_ten_stress_runs_in_all),
 	    TEST(a_closed_pull_request_runs_nothing),
 	};
 

@@ -1,4 +1,4 @@
-/* One function per call: what each asks for and what it reads from the answer. */
+/* One function per call: its request, and the fields that it reads from the answer. */
 #include "fake_github.h"
 
 #define SHA_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -74,7 +74,7 @@ static void test_comment_find(void **state)
 	github_comment_search_release(&s);
 }
 
-static void test_comment_writes_keep_their_distance(void **state)
+static void test_comment_writes_are_spaced(void **state)
 {
 	struct fake_github *f = *state;
 	struct github_call call = {.done = on_done};
@@ -89,7 +89,7 @@ static void test_comment_writes_keep_their_distance(void **state)
 
 	began = clock_mono_ms();
 	github_comment_update(f->github, &call, "owner/name", 77, "c");
-	one_dispatch(f, &dispatch, "owner/name"); /* which a comment does not hold up */
+	one_dispatch(f, &dispatch, "owner/name"); /* a comment does not delay it */
 	one_wait(f, &dispatch);
 	assert_false(is_done);
 	wait_done(f);
@@ -100,7 +100,7 @@ static void test_comment_writes_keep_their_distance(void **state)
 	github_call_release(&dispatch.call);
 }
 
-static void test_too_many_comments_are_told_when(void **state)
+static void test_comment_limit_returns_the_retry_time(void **state)
 {
 	enum { N = 15 };
 	struct fake_github *f = *state;
@@ -125,7 +125,7 @@ static void test_too_many_comments_are_told_when(void **state)
 		github_cancel(f->github, &all[i].call);
 	}
 	assert_true(n_busy >= 1);
-	/* what was cancelled ends before the calls' memory goes */
+	/* cancelled calls end before their memory is freed */
 	for (int i = 0; i < N; i++) {
 		one_wait(f, &all[i]);
 		github_call_release(&all[i].call);
@@ -336,8 +336,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(test_comment_find),
-	    TEST(test_comment_writes_keep_their_distance),
-	    TEST(test_too_many_comments_are_told_when),
+	    TEST(test_comment_writes_are_spaced),
+	    TEST(test_comment_limit_returns_the_retry_time),
 	    TEST(test_pulls),
 	    TEST(test_pull_files),
 	    TEST(test_branch),

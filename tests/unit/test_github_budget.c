@@ -35,7 +35,7 @@ static void test_window(void **state)
 	budget_window_release(&w);
 }
 
-static void test_dispatches_are_no_content(void **state)
+static void test_dispatches_do_not_count_as_content(void **state)
 {
 	struct budget b;
 
@@ -49,7 +49,7 @@ static void test_dispatches_are_no_content(void **state)
 	budget_release(&b);
 }
 
-/* Writes as fast as the budget lets; never more than the limits in any window. */
+/* Writes as fast as the budget allows, and never more than the limits in any window. */
 static void test_content_limits(void **state)
 {
 	enum { N = 1200, PER_MINUTE = 30 };
@@ -85,7 +85,7 @@ static void test_primary_limit(void **state)
 	assert_int_equal(budget_learn(&b, &s, 0, WALL), 0);
 	assert_int_equal(b.remaining, 17);
 	assert_int_equal(budget_wait_ms(&b, BUDGET_PLAIN, 0), 0);
-	s.remaining = 0; /* the answer that spent the last is good, the next one waits */
+	s.remaining = 0; /* the answer that used the last request is valid, the next request waits */
 	assert_int_equal(budget_learn(&b, &s, 0, WALL), 0);
 	assert_int_equal(budget_wait_ms(&b, BUDGET_PLAIN, 0), 10 * MINUTE + S);
 	s.status = 403;
@@ -112,7 +112,7 @@ static void test_secondary_limit(void **state)
 	s.retry_after_ms = 0;
 	assert_int_equal(budget_learn(&b, &s, 0, WALL), S);
 	s.retry_after_ms = -1;
-	s.is_secondary = true; /* no time named: a minute, and longer each time */
+	s.is_secondary = true; /* no time in the answer: a minute, and longer each time */
 	assert_int_equal(budget_learn(&b, &s, 0, WALL), MINUTE);
 	assert_int_equal(budget_learn(&b, &s, 0, WALL), 2 * MINUTE);
 	for (int i = 0; i < 100; i++)
@@ -132,7 +132,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_window),
-	    cmocka_unit_test(test_dispatches_are_no_content),
+	    cmocka_unit_test(test_dispatches_do_not_count_as_content),
 	    cmocka_unit_test(test_content_limits),
 	    cmocka_unit_test(test_primary_limit),
 	    cmocka_unit_test(test_secondary_limit),

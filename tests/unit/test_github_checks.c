@@ -1,4 +1,4 @@
-/* Check runs: what is asked of GitHub, with which token, and what is read back. */
+/* Check runs: the requests to GitHub, their tokens, and the fields that are read back. */
 #include "fake_github.h"
 
 #define HEAD "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

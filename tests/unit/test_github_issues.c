@@ -1,4 +1,4 @@
-/* Issues in vendors' repositories: what is asked for, with which token, and which one is ours. */
+/* Issues in vendors' repositories: the requests, their tokens, and how Outpost's own issue is found. */
 #include "fake_github.h"
 
 static bool is_done;
@@ -69,7 +69,7 @@ static int64_t find(struct fake_github *f, const char *repository, int64_t since
 	return s.number;
 }
 
-static void ours_has_the_marker_and_the_author(void **state)
+static void an_issue_is_found_by_its_marker_and_author(void **state)
 {
 	struct fake_github *f = *state;
 	int64_t created_ms;
@@ -81,7 +81,7 @@ static void ours_has_the_marker_and_the_author(void **state)
 	assert_int_equal(fake_count(f, "GET /app"), 1);
 }
 
-static void the_look_ends_at_what_is_older(void **state)
+static void the_search_ends_at_older_issues(void **state)
 {
 	struct fake_github *f = *state;
 	int64_t created_ms;
@@ -92,7 +92,7 @@ static void the_look_ends_at_what_is_older(void **state)
 	assert_int_equal(fake_count(f, "GET /repos/owner/name" LIST "2"), 0);
 }
 
-static void issues_are_made_commented_and_closed(void **state)
+static void issues_are_created_commented_and_closed(void **state)
 {
 	struct fake_github *f = *state;
 	struct github_call call = {.done = on_done};
@@ -136,9 +136,9 @@ static void a_refusal_is_final(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(ours_has_the_marker_and_the_author),
-	    TEST(the_look_ends_at_what_is_older),
-	    TEST(issues_are_made_commented_and_closed),
+	    TEST(an_issue_is_found_by_its_marker_and_author),
+	    TEST(the_search_ends_at_older_issues),
+	    TEST(issues_are_created_commented_and_closed),
 	    TEST(a_refusal_is_final),
 	};
 

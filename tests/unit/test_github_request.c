@@ -1,25 +1,25 @@
-/* What becomes of a request: every kind of answer, every place to be cancelled in. */
+/* The outcome of a request: every kind of answer, and a cancel at every stage. */
 #include "fake_github.h"
 
-/* What the server says to a dispatch in the case at hand; guarded by the lock. */
+/* The server's answer to a dispatch in the current case; guarded by the lock. */
 static struct {
 	const char *status, *headers, *body;
-} told;
+} next_answer;
 
-static char *answer_as_told(struct fake_github *f, const char *request)
+static char *send_next_answer(struct fake_github *f, const char *request)
 {
 	(void)f;
 	(void)request;
-	return fake_answer(told.status, told.headers, told.body);
+	return fake_answer(next_answer.status, next_answer.headers, next_answer.body);
 }
 
-static void tell(struct fake_github *f, const char *status, const char *headers, const char *body)
+static void set_next_answer(struct fake_github *f, const char *status, const char *headers, const char *body)
 {
 	pthread_mutex_lock(&f->lock);
-	told.status = status;
-	told.headers = headers;
-	told.body = body;
-	f->answer = answer_as_told;
+	next_answer.status = status;
+	next_answer.headers = headers;
+	next_answer.body = body;
+	f->answer = send_next_answer;
 	pthread_mutex_unlock(&f->lock);
 }
 
@@ -30,7 +30,7 @@ static void dispatch(struct fake_github *f, struct one *o, const char *repositor
 	github_call_release(&o->call);
 }
 
-static void test_final_and_not(void **state)
+static void test_final_and_temporary_errors(void **state)
 {
 	static const struct {
 		const char *status, *headers;
@@ -55,7 +55,7 @@ static void test_final_and_not(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct one o = {0};
 
-		tell(f, cases[i].status, cases[i].headers, "{\"message\":\"said GitHub\"}");
+		set_next_answer(f, cases[i].status, cases[i].headers, "{\"message\":\"said GitHub\"}");
 		dispatch(f, &o, "owner/name");
 		assert_int_equal(o.call.result.err, cases[i].err);
 		assert_int_equal(o.call.result.is_final, cases[i].is_final);
@@ -69,7 +69,7 @@ static void test_final_and_not(void **state)
 	}
 }
 
-/* One limit holds back one installation, and only for as long as it says. */
+/* A rate limit delays one installation only, for the time that GitHub names. */
 static void test_limits(void **state)
 {
 	static const struct {
@@ -90,7 +90,7 @@ static void test_limits(void **state)
 		struct github_budget_stats budgets[3];
 		struct one o = {0};
 
-		tell(f, cases[i].status, cases[i].headers, cases[i].body);
+		set_next_answer(f, cases[i].status, cases[i].headers, cases[i].body);
 		dispatch(f, &o, "owner/name");
 		assert_int_equal(o.call.result.err, ERR_BUSY);
 		assert_false(o.call.result.is_final);
@@ -223,7 +223,7 @@ static void test_cancel(void **state)
 	assert_int_equal(warm.call.result.err, 0);
 }
 
-static void test_close_with_calls_in_hand(void **state)
+static void test_close_with_running_calls(void **state)
 {
 	enum { N = 20 };
 	struct fake_github *f = *state;
@@ -244,14 +244,14 @@ static void test_close_with_calls_in_hand(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_final_and_not),
+	    TEST(test_final_and_temporary_errors),
 	    TEST(test_limits),
 	    TEST(test_headers),
 	    TEST(test_no_answer),
 	    TEST(test_bad_names),
 	    TEST(test_concurrency),
 	    TEST(test_cancel),
-	    TEST(test_close_with_calls_in_hand),
+	    TEST(test_close_with_running_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

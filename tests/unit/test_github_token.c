@@ -1,4 +1,4 @@
-/* Tokens: asked for once, kept, renewed, refused. */
+/* Tokens: requested once, cached, renewed, refused. */
 #include "fake_github.h"
 #include "github/github_internal.h"
 
@@ -41,7 +41,7 @@ static void test_warm_token_costs_one_request(void **state)
 	expect_ok(f, "owner/name");
 	github_read_stats(f->github, &before);
 	expect_ok(f, "owner/name");
-	expect_ok(f, "Owner/Name"); /* GitHub's names have no case */
+	expect_ok(f, "Owner/Name"); /* GitHub's names are case-insensitive */
 	github_read_stats(f->github, &after);
 	assert_int_equal(before.n_requests, 3);
 	assert_int_equal(after.n_requests, 5);
@@ -87,7 +87,7 @@ static void test_refused_token_is_renewed_once(void **state)
 	github_call_release(&o.call);
 }
 
-static void test_many_refused_share_the_renewal(void **state)
+static void test_many_refused_calls_share_one_renewal(void **state)
 {
 	enum { N = 20 };
 	struct fake_github *f = *state;
@@ -115,7 +115,7 @@ static void test_renewed_while_in_use(void **state)
 	expect_ok(f, "owner/name");
 	LIST_FIRST(&f->github->tokens)->refresh_mono_ms = 0; /* its last minutes have begun */
 	one_dispatch(f, &o, "owner/name");
-	github_read_stats(f->github, &stats); /* both are out: it waited for no new token */
+	github_read_stats(f->github, &stats); /* both requests were sent without waiting for a new token */
 	assert_int_equal(stats.n_in_flight, 2);
 	one_wait(f, &o);
 	assert_int_equal(o.call.result.err, 0);
@@ -126,8 +126,8 @@ static void test_renewed_while_in_use(void **state)
 	assert_int_equal(fake_count(f, "POST /app/installations"), 2);
 }
 
-/* An answer's life of a few seconds counts as a minute, of which the last twelfth is not
- * used: so nothing is asked for again at once, whatever the clocks say. */
+/* A lifetime of a few seconds in an answer counts as a minute, of which the last twelfth is not used. So a token is
+ * never requested again at once, whatever the clocks show. */
 static void test_clock_ahead(void **state)
 {
 	struct fake_github *f = *state;
@@ -163,9 +163,9 @@ static void test_no_token(void **state)
 		int status, err, n_look_ups;
 		bool is_final;
 	} cases[] = {
-	    {401, ERR_AUTH, 1, false}, /* the operator's to put right: rows wait */
+	    {401, ERR_AUTH, 1, false}, /* the operator has to fix it; rows wait */
 	    {403, ERR_DENIED, 1, false},
-	    {404, ERR_NOT_FOUND, 2, true}, /* looked up anew: it may be another installation */
+	    {404, ERR_NOT_FOUND, 2, true}, /* looked up again: it may be */
 	    {422, ERR_INVALID, 1, true},
 	    {500, ERR_NETWORK, 1, false},
 	};
@@ -206,7 +206,7 @@ static void test_reconfigure(void **state)
 	assert_int_equal(fake_count(f, "POST /app/installations"), 1);
 
 	other.app_id = 8;
-	one_dispatch(f, &o, "owner/name"); /* in hand: it goes on */
+	one_dispatch(f, &o, "owner/name"); /* the call is running: it continues */
 	assert_int_equal(github_reconfigure(f->github, &other, &e), 0);
 	one_wait(f, &o);
 	assert_int_equal(o.call.result.err, 0);
@@ -231,7 +231,7 @@ int main(void)
 	    TEST(test_warm_token_costs_one_request),
 	    TEST(test_one_token_per_repository_and_use),
 	    TEST(test_refused_token_is_renewed_once),
-	    TEST(test_many_refused_share_the_renewal),
+	    TEST(test_many_refused_calls_share_one_renewal),
 	    TEST(test_renewed_while_in_use),
 	    TEST(test_clock_ahead),
 	    TEST(test_not_installed),

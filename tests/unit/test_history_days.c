@@ -1,9 +1,9 @@
-/* Aggregates against what they are made of, after random histories; what goes of them and what stays. */
+/* Compares aggregates with their runs after random histories; checks what retention deletes and what stays. */
 #include "days_rig.h"
 #include "history/days.h"
 #include "history/run_note.h"
 
-/* ---- the oracle: the same, said in one naive statement each ---- */
+/* ---- the oracle: one naive statement for each aggregate ---- */
 
 #define BROKEN "v.attribution NOT IN ('FLAKY', 'KNOWN')"
 
@@ -38,7 +38,7 @@ static void assert_runs_are_right(void)
 		      " x.change_id AND s.accelerator = x.accelerator) <> (SELECT COUNT(DISTINCT t.suite)"
 		      " FROM verdict v JOIN test t ON t.id = v.test_id WHERE v.change_id = x.change_id"
 		      " AND v.accelerator = x.accelerator)");
-	/* What it shows is as bad as the suite is, and broken where anything is. */
+	/* The summary is as bad as the suite, and broken if anything in it is. */
 	assert_no_row("SELECT 1 FROM run_suite x WHERE job_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM"
 		      " verdict v JOIN test t ON t.id = v.test_id WHERE v.change_id = x.change_id AND"
 		      " v.accelerator = x.accelerator AND t.suite = x.suite AND v.job_id = x.job_id AND"
@@ -46,7 +46,8 @@ static void assert_runs_are_right(void)
 }
 
 #define OF_DAY "FROM run r WHERE r.accelerator = d.accelerator AND r.ended_ms / 86400000 = d.day"
-/* Not the smallest value that so many percent do not pass, nor NULL where there is none. */
+/* True if the stored value is not the smallest one that this percentage of the runs does not exceed, or not NULL
+ * although there are no values. */
 #define NOT_RANK(of_day, column, percent)                                                                              \
 	"(SELECT COUNT(r." column ") > 0 AND (" of_day " IS NULL OR 100 * SUM(r." column " <= " of_day                 \
 	") < COUNT(r." column ") * " percent " OR 100 * SUM(r." column " < " of_day ") >= COUNT(r." column             \
@@ -70,8 +71,8 @@ static void assert_days_are_right(void)
 	assert_true(number_of("SELECT COUNT(run_p90_ms) FROM day") > 3);
 }
 
-/* The newest result of a day is that of the job that reported last; within it the last in place.
- * Reports of one job at two times are the later one's. */
+/* The newest result of a day is that of the job that reported last; within that job, the last row. If one job
+ * reported at two times, the later report counts. */
 static void assert_numbers_are_right(void)
 {
 	assert_true(number_of("SELECT COUNT(*) FROM number_day") > 20);
@@ -80,8 +81,7 @@ static void assert_numbers_are_right(void)
 		      " AND r.test_id = n.test_id AND COALESCE(r.unit, '') = n.unit AND r.number = n.value"
 		      " AND c.head_sha = n.head_sha AND c.id = n.change_id AND j.accelerator ="
 		      " n.accelerator)");
-	/* Every number of a job that is the newest of its day is there, but for those that a later
-	 * one of the day took over. */
+	/* Every number of the newest job of its day is stored, except those that a later job of the day replaced. */
 	assert_no_row("SELECT 1 FROM result r JOIN job j ON j.id = r.job_id WHERE r.number IS NOT NULL"
 		      " AND j.is_current = 1 AND NOT EXISTS (SELECT 1 FROM number_day n WHERE"
 		      " n.accelerator = j.accelerator AND n.test_id = r.test_id AND n.unit ="
@@ -98,7 +98,7 @@ static void assert_jobs_are_right(void)
 	assert_true(number_of("SELECT SUM(n_tests_skip) FROM job") > 0);
 }
 
-static void aggregates_are_what_they_are_made_of(void **state)
+static void aggregates_agree_with_their_runs(void **state)
 {
 	(void)state;
 	for (uint32_t from = 1; from <= 3; from++) {
@@ -116,9 +116,9 @@ static void aggregates_are_what_they_are_made_of(void **state)
 	}
 }
 
-/* ---- what goes and what stays ---- */
+/* ---- deleted and remaining rows ---- */
 
-static void days_outlive_what_they_are_made_of(void **state)
+static void days_outlive_their_runs(void **state)
 {
 	struct apply_retention r = {.deliveries_before_ms = T0 + 300 * DAY,
 	    .results_before_ms = T0 + 300 * DAY,
@@ -136,7 +136,7 @@ static void days_outlive_what_they_are_made_of(void **state)
 	do
 		DO_OK(store_apply_retention, &r);
 	while (r.has_more);
-	assert_true(number_of("SELECT COUNT(*) FROM run") < 10); /* what has something to send stays */
+	assert_true(number_of("SELECT COUNT(*) FROM run") < 10); /* a change with something to send stays */
 	assert_no_row("SELECT 1 FROM run_suite s WHERE NOT EXISTS (SELECT 1 FROM run r WHERE r.change_id ="
 		      " s.change_id)");
 	assert_int_equal(number_of("SELECT COUNT(*) FROM day"), n_days);
@@ -161,7 +161,7 @@ static void a_day_that_lost_a_run_is_final(void **state)
 	db_exec(txn, "DELETE FROM run WHERE change_id = 1");
 	day_note(txn, "npu", 2000);
 	assert_int_equal(db_int(d, 0, "SELECT n_runs FROM day WHERE accelerator = 'npu' AND day = 0"), 2);
-	/* and without that it loses it, and with its last run itself */
+	/* otherwise it is deleted, and with its last run the row itself */
 	db_exec(txn, "UPDATE day SET is_closed = 0");
 	day_note(txn, "npu", 2000);
 	assert_int_equal(db_int(d, 0, "SELECT n_runs FROM day"), 1);
@@ -173,7 +173,7 @@ static void a_day_that_lost_a_run_is_final(void **state)
 	db_close(d);
 }
 
-static void old_days_go_piece_by_piece(void **state)
+static void old_days_are_deleted_in_pieces(void **state)
 {
 	struct db *d = writer();
 	struct txn *txn = db_txn(d);
@@ -242,9 +242,9 @@ static void thousands_of_suites_are_folded(void **state)
 	db_close(d);
 }
 
-/* ---- what older versions recorded ---- */
+/* ---- records of older versions ---- */
 
-static void days_are_filled_from_what_is_there(void **state)
+static void days_are_filled_from_existing_runs(void **state)
 {
 	struct error e = {0};
 	struct db *d;
@@ -281,7 +281,7 @@ static void days_are_filled_from_what_is_there(void **state)
 	sqlite3_close(handle);
 }
 
-static void percentiles_are_of_what_is_there(void **state)
+static void percentiles_ignore_missing_values(void **state)
 {
 	struct times t = times_new(3);
 
@@ -300,13 +300,13 @@ static void percentiles_are_of_what_is_there(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(aggregates_are_what_they_are_made_of),
-	    TEST(days_outlive_what_they_are_made_of),
+	    TEST(aggregates_agree_with_their_runs),
+	    TEST(days_outlive_their_runs),
 	    TEST(a_day_that_lost_a_run_is_final),
-	    TEST(old_days_go_piece_by_piece),
+	    TEST(old_days_are_deleted_in_pieces),
 	    TEST(thousands_of_suites_are_folded),
-	    TEST(days_are_filled_from_what_is_there),
-	    TEST(percentiles_are_of_what_is_there),
+	    TEST(days_are_filled_from_existing_runs),
+	    TEST(percentiles_ignore_missing_values),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

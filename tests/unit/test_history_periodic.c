@@ -1,5 +1,5 @@
-/* Periodic runs as days and states: packed cells, nights in and out of order, corrections, what
- * goes, and the plans of the questions that a page asks. */
+/* Periodic runs as days and states: packed cells, nights in and out of order, corrections, retention, and the query
+ * plans of a page. */
 #include <sqlite3.h>
 
 #include "db/db.h"
@@ -34,7 +34,7 @@ static int setup(void **state)
 	return rc;
 }
 
-/* One letter a test, t0 t1 …: P F E M S, or . for not there. */
+/* One letter for each test, t0 t1 …: P F E M S, or . for absent. */
 static void report_as(int commit, const char *letters, int attempt, int64_t now_ms)
 {
 	static const char known[] = "FEMPDS";
@@ -109,7 +109,7 @@ static char *states(int last)
 		free(got_);                                                                                            \
 	} while (0)
 
-static void what_is_packed_comes_back(void **state)
+static void packed_cells_are_read_back(void **state)
 {
 	unsigned seed = 7;
 
@@ -141,7 +141,7 @@ static void what_is_packed_comes_back(void **state)
 			assert_true(cell_reader_find(&r, in[i].test_id, &c));
 			assert_memory_equal(&c, &in[i], sizeof(c));
 		}
-		r = cell_reader_of(packed->data, packed->len / 2); /* cut: it ends, no more */
+		r = cell_reader_of(packed->data, packed->len / 2); /* truncated: the reader only stops early */
 		while (cell_reader_next(&r, &c))
 			assert_true(c.test_id <= id);
 		cell_packer_release(&p);
@@ -167,10 +167,10 @@ static void nights_become_states(void **state)
 	ASSERT_STATES(2, "t0 regression 2<1, t3 disappeared, t1 fixed 1<0, t2 passing");
 }
 
-/* Its results come late: until then nothing was heard that says anything. */
+/* Its results arrive late: until then no report said anything. */
 static void late(int n, const char *letters) { report_as(n, letters, 2, T0 + n * DAY + HOUR); }
 
-/* The same nights in any order, and with any of them told twice, come to the same. */
+/* The same nights in any order, with any of them reported twice, give the same states. */
 static void order_and_corrections_change_nothing(void **state)
 {
 	(void)state;
@@ -204,8 +204,8 @@ static void the_last_run_of_a_day_counts(void **state)
 	nightly_view_free(v);
 }
 
-/* Random nights, half of them late or corrected, against the same nights told in order. */
-static void late_nights_come_to_the_same(void **state)
+/* Random nights, half of them late or corrected, compared with the same nights in order. */
+static void late_nights_give_the_same_states(void **state)
 {
 	static const char letters[] = "PPPPFEMS.";
 	char rows[12][9] = {{0}}, *mixed, *straight;
@@ -286,7 +286,7 @@ static void days_outlive_their_details(void **state)
 	v = view(1, 2, 10, NULL);
 	assert_int_equal(v->n_accelerators, 0);
 	nightly_view_free(v);
-	/* With its last day goes what it said. */
+	/* The record of a test is deleted with its last day. */
 	night(20, "P");
 	v = view(20, 2, 10, NULL);
 	assert_int_equal(v->n_tests, 1);
@@ -302,8 +302,8 @@ static void days_outlive_their_details(void **state)
 	rig_open();
 }
 
-/* Due times on record move with the clock. */
-static void a_clock_put_back_delays_no_question(void **state)
+/* Recorded due times move with the clock. */
+static void a_clock_that_is_set_back_delays_no_comparison(void **state)
 {
 	struct claim_comparison c = {.now_ms = T0 + DAY - HOUR};
 	struct shift_clock shift = {.delta_ms = -HOUR, .now_ms = T0 + DAY - HOUR};
@@ -318,7 +318,7 @@ static void a_clock_put_back_delays_no_question(void **state)
 	claim_comparison_release(&c);
 }
 
-static void what_becomes_silent_is_not_shown(void **state)
+static void an_accelerator_that_becomes_silent_is_not_shown(void **state)
 {
 	struct nightly_view *v;
 
@@ -374,10 +374,10 @@ static void assert_plan(const char *sql, const char *part)
 	free(path);
 }
 
-static void pages_ask_by_index(void **state)
+static void pages_query_by_index(void **state)
 {
 	(void)state;
-	/* A vendor's cron may be one a minute. */
+	/* A vendor's cron may have one run a minute. */
 	assert_plan("EXPLAIN QUERY PLAN SELECT due_ms FROM schedule_run WHERE accelerator = ?1"
 		    " AND change_id IS NOT NULL ORDER BY id DESC LIMIT 1",
 	    "schedule_run_newest");
@@ -407,16 +407,16 @@ static void pages_ask_by_index(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_is_packed_comes_back),
+	    cmocka_unit_test(packed_cells_are_read_back),
 	    TEST(nights_become_states),
 	    TEST(order_and_corrections_change_nothing),
 	    TEST(the_last_run_of_a_day_counts),
-	    TEST(late_nights_come_to_the_same),
+	    TEST(late_nights_give_the_same_states),
 	    TEST(days_outlive_their_details),
-	    TEST(what_becomes_silent_is_not_shown),
-	    TEST(a_clock_put_back_delays_no_question),
+	    TEST(an_accelerator_that_becomes_silent_is_not_shown),
+	    TEST(a_clock_that_is_set_back_delays_no_comparison),
 	    TEST(pages_follow_each_other),
-	    TEST(pages_ask_by_index),
+	    TEST(pages_query_by_index),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What was tested of a platform: taken from reports in whatever order they come. */
+/* Which tests ran on a platform: read from reports in any order. */
 #include "db/db.h"
 #include "history/run_note.h"
 #include "store_rig.h"
@@ -27,7 +27,7 @@ static void close_db(void)
 	db = NULL;
 }
 
-static void demand(const char *must_pass, const char *skip)
+static void set_tests(const char *must_pass, const char *skip)
 {
 	db_exec(txn,
 	    "INSERT INTO accelerator (name, title, level, oncall, is_gone, first_ms, must_pass, "
@@ -42,7 +42,7 @@ static int setup(void **state)
 	rig_setup(state);
 	rig_close(); /* the tables are there */
 	open_db();
-	demand("[\"model/llama3\",\"unit/a/b\"]", "[]");
+	set_tests("[\"model/llama3\",\"unit/a/b\"]", "[]");
 	return 0;
 }
 
@@ -144,7 +144,7 @@ static char *tests_text(void)
 		free(got_);                                                                                            \
 	} while (0)
 
-static void green_takes_every_must_pass_test(void **state)
+static void a_platform_is_green_only_with_every_must_pass_test(void **state)
 {
 	int64_t c = put_change("nightly");
 
@@ -171,13 +171,13 @@ static void a_must_pass_test_that_is_not_supported_is_missing(void **state)
 	int64_t c = put_change("push");
 
 	(void)state;
-	demand("[\"model/llama3\",\"unit/a/b\"]", "[\"model/llama3\"]");
+	set_tests("[\"model/llama3\",\"unit/a/b\"]", "[\"model/llama3\"]");
 	put_both(c, NIGHTLY, "PASS", "PASS", HOUR);
 	note(c);
 	ASSERT_TESTS("2.10.0a0+gitabc on Ubuntu 22.04: 1/0/1 @1 red @1");
 }
 
-static void pull_requests_and_silent_levels_leave_nothing(void **state)
+static void pull_requests_and_silent_levels_record_nothing(void **state)
 {
 	int64_t c = put_change("pull_request");
 
@@ -185,7 +185,7 @@ static void pull_requests_and_silent_levels_leave_nothing(void **state)
 	put_both(c, NIGHTLY, "PASS", "PASS", HOUR);
 	note(c);
 	c = put_change("push");
-	put_both(c, NULL, "PASS", "PASS", HOUR); /* does not say what it ran on */
+	put_both(c, NULL, "PASS", "PASS", HOUR); /* does not name its platform */
 	note(c);
 	c = put_change("push");
 	put_both(c, "{\"os\":\"Ubuntu\"}", "PASS", "PASS", HOUR);
@@ -197,7 +197,7 @@ static void pull_requests_and_silent_levels_leave_nothing(void **state)
 	ASSERT_TESTS("");
 }
 
-static void an_older_change_moves_nothing_back(void **state)
+static void an_older_change_does_not_replace_a_newer_one(void **state)
 {
 	int64_t older = put_change("push"), newer = put_change("push");
 
@@ -209,7 +209,7 @@ static void an_older_change_moves_nothing_back(void **state)
 	ASSERT_TESTS("2.10.0a0+gitabc on Ubuntu 22.04: 2/0/0 @1");
 }
 
-static void a_corrected_report_takes_the_place_of_the_first(void **state)
+static void a_corrected_report_replaces_the_first(void **state)
 {
 	int64_t c = put_change("push"), first = put_both(c, NIGHTLY, "FAIL", "PASS", HOUR);
 
@@ -219,11 +219,11 @@ static void a_corrected_report_takes_the_place_of_the_first(void **state)
 	db_exec(txn, "UPDATE job SET is_current = 0 WHERE id = ?1", V_INT(first));
 	put_both(c, STABLE, "PASS", "PASS", 2 * HOUR);
 	note(c);
-	/* what it said first was of another version: that is withdrawn */
+	/* its first report was of another version, which is withdrawn */
 	ASSERT_TESTS("2.9.1+cpu on Ubuntu 22.04: 2/0/0 @2");
 }
 
-static void what_is_withdrawn_uncovers_what_was_before(void **state)
+static void a_withdrawn_report_uncovers_the_previous_one(void **state)
 {
 	int64_t oldest = put_change("nightly"), older = put_change("nightly"), c, wrong;
 
@@ -243,8 +243,8 @@ static void what_is_withdrawn_uncovers_what_was_before(void **state)
 		     " 1/1/0 @1 red @1; 2.9.0 on Ubuntu 22.04: 2/0/0 @1");
 }
 
-/* Each version by its own jobs: what only the nightly passed is no word about the release. */
-static void versions_are_judged_apart(void **state)
+/* Each version is judged by its own jobs: a pass on the nightly is no evidence for the release. */
+static void versions_are_judged_separately(void **state)
 {
 	int64_t c = put_change("nightly"), build;
 
@@ -255,7 +255,7 @@ static void versions_are_judged_apart(void **state)
 	note(c);
 	ASSERT_TESTS("2.9.1+cpu on Windows 11: 1/0/1 @3 red @3; 2.9.1+cpu on Ubuntu 22.04: 2/0/0 @2;"
 		     " 2.10.0a0+gitabc on Ubuntu 22.04: 1/1/0 @1 red @1");
-	/* A job that says nothing of versions counts for each of them. */
+	/* A job without versions counts for each of them. */
 	build = put_job(c, NULL, 4 * HOUR);
 	put_result(build, "model", "llama3", "ERROR");
 	note(c);
@@ -263,7 +263,7 @@ static void versions_are_judged_apart(void **state)
 		     " red @2; 2.10.0a0+gitabc on Ubuntu 22.04: 1/1/0 @1 red @1");
 }
 
-/* Of nightlies the newest, of releases each. */
+/* Only the newest nightly counts, but each release does. */
 static void nightlies_replace_each_other(void **state)
 {
 	int64_t c = put_change("nightly");
@@ -284,8 +284,8 @@ static void nightlies_replace_each_other(void **state)
 		     " @1; 2.9.0 on Ubuntu 22.04: 2/0/0 @0");
 }
 
-/* The second shard is still at work: what is missing is not red yet, what failed is. */
-static void nothing_is_missing_while_somebody_is_at_work(void **state)
+/* The second shard is still running: missing tests are not red yet, failed ones are. */
+static void no_test_is_missing_while_a_job_is_running(void **state)
 {
 	int64_t c = put_change("push"), running;
 
@@ -304,25 +304,25 @@ static void nothing_is_missing_while_somebody_is_at_work(void **state)
 	ASSERT_TESTS("2.10.0a0+gitabc on Ubuntu 22.04: 1/1/0 @2 red @2");
 }
 
-static void other_demands_are_judged_again(void **state)
+static void a_new_list_of_must_pass_tests_is_applied_to_old_runs(void **state)
 {
 	int64_t c = put_change("push");
 
 	(void)state;
 	put_both(c, NIGHTLY, "PASS", "FAIL", HOUR);
 	note(c);
-	demand("[\"model/llama3\"]", "[]");
+	set_tests("[\"model/llama3\"]", "[]");
 	platform_tests_changed(txn, "npu");
 	ASSERT_TESTS("2.10.0a0+gitabc on Ubuntu 22.04: 1/0/0 @1");
-	demand("[]", "[]");
+	set_tests("[]", "[]");
 	platform_tests_changed(txn, "npu");
 	ASSERT_TESTS("2.10.0a0+gitabc on Ubuntu 22.04: 0/0/0 @1");
-	demand("[\"model/never\",\"unit/a/b\"]", "[]");
+	set_tests("[\"model/never\",\"unit/a/b\"]", "[]");
 	platform_tests_changed(txn, "npu");
 	ASSERT_TESTS("2.10.0a0+gitabc on Ubuntu 22.04: 0/1/1 @1 red @1");
 }
 
-static void it_outlives_the_change(void **state)
+static void the_record_outlives_the_change(void **state)
 {
 	int64_t c = put_change("push");
 
@@ -333,11 +333,11 @@ static void it_outlives_the_change(void **state)
 	platform_tests_changed(txn, "npu");
 	ASSERT_TESTS("2.10.0a0+gitabc on Ubuntu 22.04: 2/0/0 @1 kept");
 	put_both(c, NIGHTLY, "FAIL", "PASS", 2 * HOUR);
-	note(c); /* ids may begin anew in an empty table: anything is newer */
+	note(c); /* ids may restart in an empty table, so any id counts as newer */
 	ASSERT_TESTS("2.10.0a0+gitabc on Ubuntu 22.04: 1/1/0 @2 red @2");
 }
 
-static void what_was_there_before_is_filled_in_once(void **state)
+static void existing_runs_are_filled_in_once(void **state)
 {
 	int64_t first = put_change("push"), second = put_change("nightly");
 
@@ -353,7 +353,7 @@ static void what_was_there_before_is_filled_in_once(void **state)
 	ASSERT_TESTS("");
 }
 
-static void invented_versions_end_somewhere(void **state)
+static void the_number_of_versions_is_bounded(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 150; i++) {
@@ -373,19 +373,19 @@ static void invented_versions_end_somewhere(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(green_takes_every_must_pass_test),
+	    TEST(a_platform_is_green_only_with_every_must_pass_test),
 	    TEST(a_must_pass_test_that_is_not_supported_is_missing),
-	    TEST(pull_requests_and_silent_levels_leave_nothing),
-	    TEST(an_older_change_moves_nothing_back),
-	    TEST(a_corrected_report_takes_the_place_of_the_first),
-	    TEST(what_is_withdrawn_uncovers_what_was_before),
-	    TEST(versions_are_judged_apart),
+	    TEST(pull_requests_and_silent_levels_record_nothing),
+	    TEST(an_older_change_does_not_replace_a_newer_one),
+	    TEST(a_corrected_report_replaces_the_first),
+	    TEST(a_withdrawn_report_uncovers_the_previous_one),
+	    TEST(versions_are_judged_separately),
 	    TEST(nightlies_replace_each_other),
-	    TEST(nothing_is_missing_while_somebody_is_at_work),
-	    TEST(other_demands_are_judged_again),
-	    TEST(it_outlives_the_change),
-	    TEST(what_was_there_before_is_filled_in_once),
-	    TEST(invented_versions_end_somewhere),
+	    TEST(no_test_is_missing_while_a_job_is_running),
+	    TEST(a_new_list_of_must_pass_tests_is_applied_to_old_runs),
+	    TEST(the_record_outlives_the_change),
+	    TEST(existing_runs_are_filled_in_once),
+	    TEST(the_number_of_versions_is_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

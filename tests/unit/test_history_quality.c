@@ -1,4 +1,4 @@
-/* The numbers by which a level is judged. */
+/* The numbers that decide a level. */
 #include "db/db.h"
 #include "history/days.h"
 #include "history/red_episodes.h"
@@ -8,7 +8,7 @@
 
 static struct db *db;
 static struct txn *txn;
-static bool is_noted; /* are the days made of the runs? */
+static bool is_noted; /* do the days agree with the runs? */
 
 static int setup(void **state)
 {
@@ -54,7 +54,7 @@ static void put(const struct one_run *r)
 	is_noted = false;
 }
 
-/* As where a run is written. */
+/* Calls the same functions as the writer of a run. */
 static void note_days(void)
 {
 	struct rows *r = db_rows(db, "SELECT accelerator, MIN(ended_ms) FROM run"
@@ -89,7 +89,7 @@ static struct quality quality(int64_t now_ms)
 	return q;
 }
 
-static void nothing_is_known_of_nothing(void **state)
+static void no_runs_give_no_figures(void **state)
 {
 	struct quality q = quality(T0);
 
@@ -145,7 +145,7 @@ static void nine_of_ten_are_within_the_p90(void **state)
 	assert_int_equal(q.queue_p50_ms, 50);
 }
 
-static void the_reaction_is_from_told_to_green(void **state)
+static void the_reaction_time_is_from_notification_to_green(void **state)
 {
 	struct quality q;
 
@@ -153,7 +153,7 @@ static void the_reaction_is_from_told_to_green(void **state)
 	put_episode(T0 - 60 * DAY, T0 - 60 * DAY, T0 - 50 * DAY); /* over long ago */
 	put_episode(T0 - 40 * DAY, T0 - 40 * DAY, T0 - 20 * DAY); /* ended within the time */
 	put_episode(T0 - 10 * DAY, T0 - 9 * DAY, T0 - 7 * DAY);
-	put_episode(T0 - 5 * DAY, 0, T0 - 3 * DAY); /* nobody could be told */
+	put_episode(T0 - 5 * DAY, 0, T0 - 3 * DAY); /* the notification was not possible */
 	q = quality(T0);
 	assert_int_equal(q.n_episodes, 3);
 	assert_int_equal(q.level.reaction_ms, 8 * DAY);
@@ -193,7 +193,7 @@ static int64_t ranked(int64_t *ms, size_t n, size_t percent)
 	return n ? ms[(n * percent + 99) / 100 - 1] : -1;
 }
 
-/* By the walk over all runs that the days save. */
+/* Compares with a walk over all runs, which the stored days replace. */
 static struct quality walked(int64_t after_ms)
 {
 	struct quality q = {0};
@@ -221,8 +221,8 @@ static struct quality walked(int64_t after_ms)
 	return q;
 }
 
-/* Whatever part of a day the time begins in. */
-static void a_month_of_days_is_a_month_of_runs(void **state)
+/* The window may begin at any time of a day. */
+static void a_month_of_days_equals_a_month_of_runs(void **state)
 {
 	static const char *const OUTCOMES[] = {RUN_GREEN, RUN_RED, RUN_OWN, RUN_NOTHING};
 
@@ -246,7 +246,7 @@ static void a_month_of_days_is_a_month_of_runs(void **state)
 	}
 }
 
-static void runs_that_went_by_retention_count_on(void **state)
+static void runs_that_retention_deleted_still_count(void **state)
 {
 	(void)state;
 	put(&(struct one_run){NULL, T0 - 20 * DAY, true, RUN_RED, 2, 1, 500, 7000});
@@ -257,7 +257,7 @@ static void runs_that_went_by_retention_count_on(void **state)
 	assert_int_equal(quality(T0).queue_p90_ms, 500);
 }
 
-static void times_are_packed_and_come_back(void **state)
+static void packed_times_are_read_back(void **state)
 {
 	static const int64_t MS[] = {0, 70000, 127, 0, 128, INT64_C(1) << 40, 5};
 	struct times t = times_new(10), back = times_new(10);
@@ -279,7 +279,7 @@ static void times_are_packed_and_come_back(void **state)
 	times_add_packed(&back, &whole);
 	assert_int_equal(back.n, t.n);
 	assert_memory_equal(back.ms, t.ms, t.n * sizeof(*t.ms));
-	times_add_packed(&back, &cut); /* cut off, and more than has room */
+	times_add_packed(&back, &cut); /* truncated, and more than fits */
 	assert_int_equal(back.n, 10);
 	buf_release(&packed);
 	times_release(&t);
@@ -291,13 +291,13 @@ static void times_are_packed_and_come_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(nothing_is_known_of_nothing),
+	    TEST(no_runs_give_no_figures),
 	    TEST(a_month_is_counted),
 	    TEST(nine_of_ten_are_within_the_p90),
-	    TEST(the_reaction_is_from_told_to_green),
-	    TEST(a_month_of_days_is_a_month_of_runs),
-	    TEST(runs_that_went_by_retention_count_on),
-	    TEST(times_are_packed_and_come_back),
+	    TEST(the_reaction_time_is_from_notification_to_green),
+	    TEST(a_month_of_days_equals_a_month_of_runs),
+	    TEST(runs_that_retention_deleted_still_count),
+	    TEST(packed_times_are_read_back),
 	    TEST(a_busy_month_is_read),
 	};
 

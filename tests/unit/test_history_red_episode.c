@@ -1,5 +1,5 @@
-/* The 72-hour rule and the circuit breaker: results in and out of order, attribution, reruns,
- * branches, and what is to be told. */
+/* The 72-hour rule and the circuit breaker: results in and out of order, attribution, reruns, branches, and the
+ * notifications. */
 #include "history/red_episodes.h"
 #include "store_rig.h"
 #include "views/dashboard.h"
@@ -137,7 +137,7 @@ static void push_all(char last)
 		push(&(struct pushed){.n = n, .now_ms = T0 + (n - '1') * HOUR});
 }
 
-static void it_begins_red_and_ends_green(void **state)
+static void an_episode_begins_red_and_ends_green(void **state)
 {
 	struct red_episode *e;
 
@@ -172,7 +172,7 @@ static void it_begins_red_and_ends_green(void **state)
 	ASSERT_EPISODE(2, '5', '4', false);
 }
 
-static void results_may_come_in_any_order(void **state)
+static void results_may_arrive_in_any_order(void **state)
 {
 	(void)state;
 	mirror(LEVEL_2);
@@ -184,7 +184,7 @@ static void results_may_come_in_any_order(void **state)
 	assert_int_equal(red_since(), T0 + 6 * HOUR); /* since when that is known */
 	report('2', TEST_PASS, T0 + 8 * HOUR);
 	ASSERT_EPISODE(1, '3', '2', false);
-	report('1', TEST_FAIL, T0 + 9 * HOUR); /* before the green one: its own story, over */
+	report('1', TEST_FAIL, T0 + 9 * HOUR); /* before the green one: a separate episode, which has ended */
 	ASSERT_EPISODE(1, '3', '2', false);
 	report('4', TEST_PASS, T0 + 10 * HOUR); /* it was green between */
 	ASSERT_EPISODE(1, '5', '4', false);
@@ -193,7 +193,7 @@ static void results_may_come_in_any_order(void **state)
 	assert_none(2);
 }
 
-static void a_late_red_does_not_reopen_what_a_newer_green_ended(void **state)
+static void a_late_red_does_not_reopen_an_episode_that_a_newer_green_ended(void **state)
 {
 	(void)state;
 	mirror(LEVEL_2);
@@ -207,8 +207,8 @@ static void a_late_red_does_not_reopen_what_a_newer_green_ended(void **state)
 	assert_int_equal(red_since(), 0);
 }
 
-/* Deliveries may come in any order, too: what counts is the branch's. */
-static void the_order_is_the_branchs(void **state)
+/* Deliveries may arrive in any order, too: the order of the branch counts. */
+static void the_order_of_the_branch_counts(void **state)
 {
 	(void)state;
 	mirror(LEVEL_2);
@@ -222,7 +222,7 @@ static void the_order_is_the_branchs(void **state)
 	assert_none(1);
 }
 
-static void each_branch_has_its_own(void **state)
+static void each_branch_has_its_own_episode(void **state)
 {
 	(void)state;
 	mirror(LEVEL_2);
@@ -240,7 +240,7 @@ static void each_branch_has_its_own(void **state)
 	assert_int_equal(red_since(), T0 + 4 * HOUR);
 }
 
-static void another_attempt_counts_instead(void **state)
+static void another_attempt_replaces_the_first(void **state)
 {
 	(void)state;
 	mirror(LEVEL_2);
@@ -251,7 +251,7 @@ static void another_attempt_counts_instead(void **state)
 	ASSERT_EPISODE(1, '1', 0, true);
 }
 
-/* The red one has nothing red any more and nothing newer passed: it ends, and nothing is green. */
+/* The red commit has no red test any more and nothing newer passed: the episode ends, and nothing is green. */
 static void an_end_without_a_pass_is_not_green(void **state)
 {
 	struct red_episode *e;
@@ -270,7 +270,7 @@ static void an_end_without_a_pass_is_not_green(void **state)
 	red_episode_free(e);
 }
 
-static void what_only_skips_says_nothing(void **state)
+static void a_run_with_only_skips_changes_nothing(void **state)
 {
 	(void)state;
 	mirror(LEVEL_2);
@@ -280,7 +280,7 @@ static void what_only_skips_says_nothing(void **state)
 	ASSERT_EPISODE(1, '1', 0, false);
 }
 
-static void silence_is_red(void **state)
+static void a_missing_report_is_red(void **state)
 {
 	struct expire_dispatches e = {.now_ms = T0 + 3 * HOUR};
 	struct list_feed_events l = {0};
@@ -330,8 +330,8 @@ static struct dashboard *dashboard(int64_t now_ms)
 		dashboard_free(v_);                                                                                    \
 	} while (0)
 
-/* What is shown stays at the newest tested commit; which of the two it is red by is told apart. */
-static void silence_is_no_test(void **state)
+/* The newest tested commit stays shown; a flag tells whether it is red by its results or by a missing report. */
+static void a_missing_report_does_not_become_the_shown_commit(void **state)
 {
 	struct expire_dispatches e = {.now_ms = T0 + 3 * HOUR};
 
@@ -347,7 +347,7 @@ static void silence_is_no_test(void **state)
 	ASSERT_SHOWN(T0 + 6 * HOUR, '2', 0, false);
 }
 
-static void nobody_ever_answered(void **state)
+static void an_accelerator_without_any_report_is_shown(void **state)
 {
 	struct expire_dispatches e = {.now_ms = T0 + 3 * HOUR};
 	struct dashboard *v;
@@ -366,8 +366,8 @@ static void nobody_ever_answered(void **state)
 	dashboard_free(v);
 }
 
-/* What another branch was red by, and is not any more, says nothing of this one. */
-static void silence_is_of_its_branch(void **state)
+/* A failure of another branch, which has ended, does not affect this one. */
+static void a_missing_report_counts_for_its_branch_only(void **state)
 {
 	struct expire_dispatches e = {.now_ms = T0 + 3 * HOUR};
 	struct dashboard *v;
@@ -387,7 +387,7 @@ static void silence_is_of_its_branch(void **state)
 	dashboard_free(v);
 }
 
-static void l1_has_none(void **state)
+static void an_accelerator_at_l1_has_no_episode(void **state)
 {
 	struct expire_dispatches e = {.now_ms = T0 + 3 * HOUR};
 
@@ -399,11 +399,11 @@ static void l1_has_none(void **state)
 	assert_none(1);
 }
 
-/* ---- what is to be told ---- */
+/* ---- notifications ---- */
 
 static const unsigned RED = 1u << OUTBOX_RED_ISSUE;
 
-static void the_wish_is_one_row_an_episode(void **state)
+static void each_episode_has_one_outbox_row(void **state)
 {
 	struct note_red_episode told = {
 	    .id = 1, .issue_number = 7, .issue_repository = "Ascend/pytorch", .told_ms = T0 + HOUR};
@@ -424,7 +424,7 @@ static void the_wish_is_one_row_an_episode(void **state)
 	assert_int_equal(DO(store_note_red_episode, &nobody), ERR_NOT_FOUND);
 	rig_done(&c.rows[0], OUTBOX_AGAIN, T0 + 48 * HOUR);
 	claim_outbox_release(&c);
-	report('2', TEST_FAIL, T0 + 2 * HOUR); /* it was told: nothing more to say */
+	report('2', TEST_FAIL, T0 + 2 * HOUR); /* the notice was sent, so there is nothing more to send */
 	c = rig_claim(RED, T0 + 2 * HOUR);
 	assert_int_equal(c.n, 0);
 	assert_int_equal(c.next_due_ms, T0 + 48 * HOUR);
@@ -442,7 +442,7 @@ static void the_wish_is_one_row_an_episode(void **state)
 	red_episode_free(e);
 }
 
-static void a_notice_goes_once(void **state)
+static void a_notice_is_sent_once(void **state)
 {
 	struct notice_request notice = {.episode = 1,
 	    .event = "red",
@@ -470,7 +470,7 @@ static void a_notice_goes_once(void **state)
 	claim_outbox_release(&c);
 }
 
-static void the_clock_moves_an_open_one(void **state)
+static void a_clock_jump_moves_an_open_episode(void **state)
 {
 	struct shift_clock s = {.delta_ms = 3 * DAY, .now_ms = T0 + 3 * DAY};
 
@@ -482,7 +482,7 @@ static void the_clock_moves_an_open_one(void **state)
 	assert_int_equal(red_since(), T0 + HOUR + 3 * DAY);
 }
 
-static void an_old_one_goes_with_the_results(void **state)
+static void an_old_episode_is_deleted_with_the_results(void **state)
 {
 	struct apply_retention r = {.deliveries_before_ms = T0 + 90 * DAY, .results_before_ms = T0 + 90 * DAY};
 	struct claim_outbox c;
@@ -512,7 +512,7 @@ static bool is_unhealthy(const char *head)
 	return is;
 }
 
-/* A PR by somebody with one result; the message is generic, so that nothing is learnt from it. */
+/* A PR by an author with one result; the message is generic, so that Outpost learns nothing from it. */
 static void pull(int64_t number, const char *head, const char *author, enum test_status status)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
@@ -574,7 +574,7 @@ static void the_breaker_trips_and_recovers(void **state)
 	assert_false(is_unhealthy(head));
 }
 
-static void one_author_trips_nothing(void **state)
+static void one_author_cannot_trip_the_breaker(void **state)
 {
 	char head[41];
 
@@ -587,7 +587,7 @@ static void one_author_trips_nothing(void **state)
 	assert_false(is_unhealthy(head));
 }
 
-static void a_trip_wishes_for_the_comments_of_open_pulls(void **state)
+static void a_trip_requests_comments_on_open_pulls(void **state)
 {
 	struct claim_outbox c;
 
@@ -610,26 +610,26 @@ static void a_trip_wishes_for_the_comments_of_open_pulls(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(it_begins_red_and_ends_green),
-	    TEST(results_may_come_in_any_order),
-	    TEST(a_late_red_does_not_reopen_what_a_newer_green_ended),
-	    TEST(the_order_is_the_branchs),
-	    TEST(each_branch_has_its_own),
-	    TEST(another_attempt_counts_instead),
+	    TEST(an_episode_begins_red_and_ends_green),
+	    TEST(results_may_arrive_in_any_order),
+	    TEST(a_late_red_does_not_reopen_an_episode_that_a_newer_green_ended),
+	    TEST(the_order_of_the_branch_counts),
+	    TEST(each_branch_has_its_own_episode),
+	    TEST(another_attempt_replaces_the_first),
 	    TEST(an_end_without_a_pass_is_not_green),
-	    TEST(what_only_skips_says_nothing),
-	    TEST(silence_is_red),
-	    TEST(silence_is_no_test),
-	    TEST(nobody_ever_answered),
-	    TEST(silence_is_of_its_branch),
-	    TEST(l1_has_none),
-	    TEST(the_wish_is_one_row_an_episode),
-	    TEST(a_notice_goes_once),
-	    TEST(the_clock_moves_an_open_one),
-	    TEST(an_old_one_goes_with_the_results),
+	    TEST(a_run_with_only_skips_changes_nothing),
+	    TEST(a_missing_report_is_red),
+	    TEST(a_missing_report_does_not_become_the_shown_commit),
+	    TEST(an_accelerator_without_any_report_is_shown),
+	    TEST(a_missing_report_counts_for_its_branch_only),
+	    TEST(an_accelerator_at_l1_has_no_episode),
+	    TEST(each_episode_has_one_outbox_row),
+	    TEST(a_notice_is_sent_once),
+	    TEST(a_clock_jump_moves_an_open_episode),
+	    TEST(an_old_episode_is_deleted_with_the_results),
 	    TEST(the_breaker_trips_and_recovers),
-	    TEST(one_author_trips_nothing),
-	    TEST(a_trip_wishes_for_the_comments_of_open_pulls),
+	    TEST(one_author_cannot_trip_the_breaker),
+	    TEST(a_trip_requests_comments_on_open_pulls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

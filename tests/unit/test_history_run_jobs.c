@@ -1,5 +1,5 @@
-/* The jobs by which a level is judged: CRCR's denominators, what upstream failed, days and windows, and that the
- * figures follow a repository to its other name. */
+/* The jobs that decide a level: CRCR's denominators, failures of upstream, days and windows, and figures that follow
+ * a repository to its new name. */
 #include "db/db.h"
 #include "history/days.h"
 #include "history/run_note.h"
@@ -117,7 +117,7 @@ static void jobs_are_counted_as_crcr_does(void **state)
 	    {"3", "timed_out", HOUR, 6 * HOUR, false, false},
 	    {"4", "success", -1, HOUR, false, false}, /* its start is not known */
 	    {"5", "cancelled", 0, HOUR, false, false},
-	    {"6", "cancelled", 0, HOUR, false, true}, /* Outpost called it off itself */
+	    {"6", "cancelled", 0, HOUR, false, true}, /* Outpost cancelled it */
 	};
 	int64_t sent_ms = T0 - DAY, change = put_change("npu", "ci", "pull_request", "done", sent_ms);
 	struct level_window w;
@@ -126,7 +126,7 @@ static void jobs_are_counted_as_crcr_does(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(jobs); i++)
 		put_job(change, "npu", "ci", sent_ms, &jobs[i]);
 	run_jobs_note(txn, change, "npu", sent_ms + 6 * HOUR);
-	run_jobs_note(txn, change, "npu", sent_ms + 6 * HOUR); /* again is no double */
+	run_jobs_note(txn, change, "npu", sent_ms + 6 * HOUR); /* a repetition does not count twice */
 	w = numbers("npu", NULL).demotion;
 	assert_int_equal(w.n_jobs, 6);
 	assert_int_equal(w.n_passed, 3);
@@ -141,7 +141,7 @@ static void jobs_are_counted_as_crcr_does(void **state)
 	assert_int_equal(numbers("tpu", NULL).demotion.n_jobs, 0);
 }
 
-static void what_upstream_failed_is_counted_apart(void **state)
+static void failures_of_upstream_are_counted_separately(void **state)
 {
 	static const struct one_job failed = {"1", "failure", 0, HOUR, false, false};
 	static const struct {
@@ -173,14 +173,14 @@ static void what_upstream_failed_is_counted_apart(void **state)
 		put_red(change, "npu", job, test, cases[i].attribution, evidence, cases[i].url);
 		run_jobs_note(txn, change, "npu", sent_ms);
 		assert_int_equal(numbers("npu", NULL).promotion.n_upstream - before, cases[i].is_upstream);
-		/* One red test that is the vendor's makes the job the vendor's. */
+		/* One red test that counts for the vendor makes the job count for the vendor. */
 		put_red(change, "npu", job, 100, "UNCLASSIFIED", 0, NULL);
 		run_jobs_note(txn, change, "npu", sent_ms);
 		assert_int_equal(numbers("npu", NULL).promotion.n_upstream, before);
 		db_exec(txn, "DELETE FROM verdict WHERE test_id = 100");
 		run_jobs_note(txn, change, "npu", sent_ms);
 	}
-	/* A job that failed without a red test is the vendor's. */
+	/* A job that failed without a red test counts for the vendor. */
 	{
 		int64_t change = put_change("npu", "ci", "pull_request", "done", sent_ms);
 		int64_t before = numbers("npu", NULL).promotion.n_upstream;
@@ -191,7 +191,7 @@ static void what_upstream_failed_is_counted_apart(void **state)
 	}
 }
 
-/* On the merge base another accelerator ran the tests again: only an outcome that counts shows that upstream broke it. */
+/* Another accelerator ran the tests again on the merge base: only a valid outcome shows that upstream broke it. */
 static void an_experiment_elsewhere_shows_an_upstream_failure(void **state)
 {
 	static const struct one_job failed = {"1", "failure", 0, HOUR, false, false};
@@ -231,7 +231,7 @@ static void an_experiment_elsewhere_shows_an_upstream_failure(void **state)
 	}
 }
 
-static void two_weeks_and_one_week_to_the_millisecond(void **state)
+static void windows_of_one_and_two_weeks_are_exact_to_the_millisecond(void **state)
 {
 	static const struct one_job passed = {"1", "success", 0, HOUR, false, false};
 	const struct {
@@ -252,7 +252,7 @@ static void two_weeks_and_one_week_to_the_millisecond(void **state)
 		assert_int_equal(n.demotion.n_jobs, ends[i].n_demotion);
 	}
 	assert_true(numbers("npu", NULL).data_ms >= 14 * DAY);
-	/* Retention takes the changes; the sums of their days stay, of which the window's first day is only a part. */
+	/* Retention deletes the changes; the sums of their days stay, and the window's first day counts only in part. */
 	for (int64_t change = 1; change <= n_changes; change++)
 		run_jobs_drop_change(txn, change);
 	assert_int_equal(numbers("npu", NULL).demotion.n_jobs, 1);
@@ -290,7 +290,7 @@ static void a_move_replaces_no_other_run_of_the_change(void **state)
 	assert_int_equal(db_int(txn, 0, "SELECT COUNT(*) FROM run_jobs WHERE accelerator = 'v-r'"), 2);
 }
 
-static void a_run_that_did_not_move_sums_no_day(void **state)
+static void a_run_that_kept_its_name_does_not_sum_its_day(void **state)
 {
 	static const struct one_job passed = {"1", "success", 0, HOUR, false, false};
 	int64_t change = put_change("npu", "ci", "pull_request", "done", T0 - HOUR);
@@ -298,7 +298,7 @@ static void a_run_that_did_not_move_sums_no_day(void **state)
 	(void)state;
 	put_job(change, "npu", "ci", T0 - HOUR, &passed);
 	run_jobs_note(txn, change, "npu", T0 - HOUR);
-	db_exec(txn, "UPDATE day_jobs SET n_passed = 77"); /* it shows whether the day is summed */
+	db_exec(txn, "UPDATE day_jobs SET n_passed = 77"); /* a marker that shows whether the day was summed again */
 	run_jobs_note(txn, change, "npu", T0 - HOUR);
 	assert_int_equal(numbers("npu", NULL).promotion.n_passed, 77);
 	put_job(change, "npu", "ci", T0 - HOUR, &passed);
@@ -306,8 +306,8 @@ static void a_run_that_did_not_move_sums_no_day(void **state)
 	assert_int_equal(numbers("npu", NULL).promotion.n_passed, 2);
 }
 
-/* Whose runs are looked at again after the move: the day has more runs than this one. */
-static void figures_of_a_day_are_not_replaced_by_a_part_of_it(void **state)
+/* The accelerator whose runs are checked again after the move: the day has more runs than this one. */
+static void figures_of_a_day_are_not_replaced_by_partial_sums(void **state)
 {
 	static const struct one_job passed = {"1", "success", 0, HOUR, false, false};
 	int64_t changes[3];
@@ -335,13 +335,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	    T(jobs_are_counted_as_crcr_does),
-	    T(what_upstream_failed_is_counted_apart),
+	    T(failures_of_upstream_are_counted_separately),
 	    T(an_experiment_elsewhere_shows_an_upstream_failure),
-	    T(two_weeks_and_one_week_to_the_millisecond),
-	    T(a_run_that_did_not_move_sums_no_day),
+	    T(windows_of_one_and_two_weeks_are_exact_to_the_millisecond),
+	    T(a_run_that_kept_its_name_does_not_sum_its_day),
 	    T(figures_follow_a_repository),
+	    T(figures_of_a_day_are_not_replaced_by_partial_sums),
 	    T(a_move_replaces_no_other_run_of_the_change),
-	    T(figures_of_a_day_are_not_replaced_by_a_part_of_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

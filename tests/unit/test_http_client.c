@@ -1,4 +1,4 @@
-/* The client against servers that are silent, rude, slow or huge. */
+/* The client against servers that are silent, broken, slow or huge. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -92,7 +92,7 @@ static void send_answer(int fd, const char *head, const char *body)
 	free(text);
 }
 
-/* Answers with the request that came, whole. */
+/* Answers with the whole received request. */
 static void serve_echo(struct loopback *lb, int fd)
 {
 	struct buf in = BUF_INIT(8 << 20);
@@ -169,7 +169,7 @@ static void serve_redirect(struct loopback *lb, int fd)
 	buf_release(&in);
 }
 
-/* Answers the first request of its first connection, takes the second and says nothing. */
+/* Answers the first request of its first connection, reads the second and sends nothing. */
 static void serve_one_answer(struct loopback *lb, int fd)
 {
 	struct buf in = BUF_INIT(1 << 20);
@@ -235,8 +235,8 @@ static void test_methods(void **state)
 	loopback_stop(lb);
 }
 
-/* libcurl by itself repeats what a connection that it used before lost: where the server may have
- * acted on it, that would be a second comment, or a check run's annotations twice. */
+/* libcurl repeats a request that failed on a reused connection: if the server may have acted on it, that would create
+ * a second comment, or send a check run's annotations twice. */
 static void check_not_repeated(struct fixture *f, const char *method)
 {
 	struct loopback *lb = loopback_start(serve_one_answer, NULL);
@@ -250,7 +250,7 @@ static void check_not_repeated(struct fixture *f, const char *method)
 	assert_int_equal(second.call.err, ERR_NETWORK);
 	assert_true(second.call.was_sent);
 	assert_int_equal(lb->n_requests, 2);
-	/* the client is as good as before */
+	/* the client still works */
 	run(f, &get, url);
 	assert_int_equal(get.call.status, 200);
 	http_call_release(&first.call);
@@ -260,7 +260,7 @@ static void check_not_repeated(struct fixture *f, const char *method)
 	loopback_stop(lb);
 }
 
-static void test_not_repeated(void **state)
+static void test_requests_are_not_repeated(void **state)
 {
 	check_not_repeated(*state, "POST");
 	check_not_repeated(*state, "PATCH");
@@ -277,7 +277,7 @@ static void check_failure(struct fixture *f, void (*serve)(struct loopback *, in
 		o.call.total_timeout_ms = 20000;
 	run(f, &o, url);
 	assert_int_equal(o.call.err, err);
-	/* of an answer that is only too long the beginning is known */
+	/* the beginning of an answer that is too long is returned */
 	assert_int_equal(o.call.status, max_answer_bytes ? 200 : 0);
 	assert_int_equal(o.call.why.code, err);
 	assert_true(o.call.was_sent);
@@ -290,7 +290,10 @@ static void check_failure(struct fixture *f, void (*serve)(struct loopback *, in
 
 static void test_silent(void **state) { check_failure(*state, serve_silent, ERR_TIMEOUT, 0); }
 
-static void test_one_byte_then_silent(void **state) { check_failure(*state, serve_one_byte, ERR_TIMEOUT, 0); }
+static void test_server_that_falls_silent_after_one_byte(void **state)
+{
+	check_failure(*state, serve_one_byte, ERR_TIMEOUT, 0);
+}
 
 static void test_reset(void **state) { check_failure(*state, serve_reset, ERR_NETWORK, 0); }
 
@@ -415,7 +418,7 @@ static void test_address_check(void **state)
 	assert_int_equal(n_asked, 1);
 	assert_int_equal(lb->n_connections, 0);
 
-	/* the connection that another call opened is no way round */
+	/* a connection of another call does not bypass the check */
 	run(f, &free_one, url);
 	assert_int_equal(free_one.call.err, 0);
 	run(f, &again, url);
@@ -513,9 +516,8 @@ static bool allow_family(const uint8_t address[16], void *owner)
 	return is_v4 == family->is_v4_allowed;
 }
 
-/* A name with several addresses (libcurl knows localhost as ::1 and 127.0.0.1): the one that
- * may be used is used, and the other is no failure of what then succeeded. One of the two
- * calls meets the address that it may not use first. */
+/* A name with several addresses (libcurl knows localhost as ::1 and 127.0.0.1): the allowed one is used, and the
+ * other does not make the successful call fail. One of the two calls meets the forbidden address first. */
 static void test_one_address_of_two(void **state)
 {
 	int n_refused = 0;
@@ -542,7 +544,7 @@ static void test_one_address_of_two(void **state)
 	assert_true(n_refused > 0);
 }
 
-static void test_what_is_no_request(void **state)
+static void test_invalid_requests_are_refused(void **state)
 {
 	static const char *const headers[] = {"X-A: b\r\nX-Injected: yes", NULL};
 	struct one header = {.call = {.headers = headers}}, url = {0}, scheme = {0};
@@ -578,9 +580,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_exchange),
 	    TEST(test_methods),
-	    TEST(test_not_repeated),
+	    TEST(test_requests_are_not_repeated),
 	    TEST(test_silent),
-	    TEST(test_one_byte_then_silent),
+	    TEST(test_server_that_falls_silent_after_one_byte),
 	    TEST(test_reset),
 	    TEST(test_cut),
 	    TEST(test_too_big),
@@ -595,7 +597,7 @@ int main(void)
 	    TEST(test_unix_socket),
 	    TEST(test_many),
 	    TEST(test_waiting_for_a_connection_is_timed),
-	    TEST(test_what_is_no_request),
+	    TEST(test_invalid_requests_are_refused),
 	    cmocka_unit_test(test_blocking),
 	};
 

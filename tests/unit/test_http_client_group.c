@@ -1,4 +1,4 @@
-/* Which addresses are one client, which client a request counts for, and the amounts per client. */
+/* Which addresses count as one client, for which client a request counts, and the amounts per client. */
 #include <setjmp.h>
 
 #include <cmocka.h>

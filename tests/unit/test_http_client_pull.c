@@ -1,4 +1,4 @@
-/* Answers that are read piece by piece, from servers that are long-winded, silent or rude. */
+/* Answers that are read piece by piece, from servers that are verbose, silent or broken. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -50,7 +50,7 @@ static void serve_long(struct loopback *lb, int fd)
 	buf_release(&in);
 }
 
-static void a_long_answer_comes_whole_over_one_connection(void **state)
+static void a_long_answer_arrives_whole_over_one_connection(void **state)
 {
 	struct fixture f;
 	char *piece = xcalloc(1, 100001);
@@ -130,7 +130,7 @@ static void serve_silent(struct loopback *lb, int fd)
 	loopback_wait_for_close(fd);
 }
 
-static void silence_ends_by_time_and_by_a_cancel(void **state)
+static void a_silent_server_is_ended_by_a_timeout_or_a_cancel(void **state)
 {
 	const uint64_t one = 1;
 	int cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -159,7 +159,7 @@ static void serve_cut(struct loopback *lb, int fd)
 	buf_release(&in);
 }
 
-static void what_is_cut_off_is_an_error_behind_its_bytes(void **state)
+static void a_truncated_answer_is_an_error_after_its_bytes(void **state)
 {
 	struct fixture f;
 	char piece[10];
@@ -201,11 +201,11 @@ static void an_address_may_be_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_long_answer_comes_whole_over_one_connection),
+	    cmocka_unit_test(a_long_answer_arrives_whole_over_one_connection),
 	    cmocka_unit_test(an_exchange_may_end_in_the_middle),
 	    cmocka_unit_test(a_redirect_is_an_answer),
-	    cmocka_unit_test(silence_ends_by_time_and_by_a_cancel),
-	    cmocka_unit_test(what_is_cut_off_is_an_error_behind_its_bytes),
+	    cmocka_unit_test(a_silent_server_is_ended_by_a_timeout_or_a_cancel),
+	    cmocka_unit_test(a_truncated_answer_is_an_error_after_its_bytes),
 	    cmocka_unit_test(an_address_may_be_refused),
 	};
 

@@ -1,4 +1,4 @@
-/* Certificates are verified, always; the environment says against what. */
+/* Certificates are always verified; the environment selects the trusted ones. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -177,7 +177,7 @@ static void test_folder(void **state)
 	call_under(&f, "SSL_CERT_DIR", folder, NULL, &trusted);
 	assert_int_equal(trusted.call.status, 200);
 	http_call_release(&trusted.call);
-	/* A file that is given means this file alone. */
+	/* If a file is given, only this file is used. */
 	call_under(&f, "SSL_CERT_DIR", folder, "/etc/ssl/certs/ca-certificates.crt", &own_file);
 	assert_int_equal(own_file.call.err, ERR_NETWORK);
 	assert_false(own_file.call.was_sent);

@@ -1,4 +1,4 @@
-/* Findings 2 and 3: a full server. Who gives way to whom, and who never does. */
+/* Findings 2 and 3: a full server. Which connection gives way to which, and which never does. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -12,7 +12,7 @@
 
 enum { N_HELD_MAX = 128, STRANGER = 66, KNOWN = 2, OTHER = 3 };
 
-/* What a handler has and does not answer until the client asks for /release. */
+/* The request that a handler keeps until the client asks for /release. */
 static struct {
 	struct http_request *at[N_HELD_MAX];
 	int n;
@@ -57,7 +57,7 @@ static void echo_bytes(struct http_request *r, void *owner)
 	http_respond_json1(r, 200, "bytes", text);
 }
 
-/* Rings when the first 60000 bytes of a body are there. */
+/* Notifies when the first 60000 bytes of a body have arrived. */
 static void ring(struct http_request *r, const char *p, size_t n, void *owner)
 {
 	struct rig *g = owner;
@@ -123,8 +123,8 @@ static void crowding_client(struct rig *g)
 {
 	int silent, half, answered, fd;
 
-	/* Each from an address of its own, because the largest client gives way first. A request after
-	 * each, so that the next is younger by at least one turn of the loop. */
+	/* Each uses an address of its own, because the largest client gives way first. Each sends a request, so that
+	 * the next is younger by at least one turn of the loop. */
 	silent = rig_connect_as(g, STRANGER);
 	half = rig_connect_as(g, STRANGER + 1);
 	rig_say(half, "GET /pa");
@@ -134,12 +134,12 @@ static void crowding_client(struct rig *g)
 		fd = rig_connect_as(g, OTHER + i);
 		assert(rig_ask(fd, GET_PAGE) == 200);
 	}
-	/* Whoever waited longest went first, and nobody was told to come later. */
+	/* The connection that waited longest was closed first, and no client got a 503. */
 	assert(rig_is_closed(silent) && rig_is_closed(half) && rig_is_closed(answered));
 	counters_are(fd, "3 0 0 / 0 0 0");
 }
 
-static void a_newcomer_takes_the_place_that_waits_longest(void **state)
+static void a_new_connection_replaces_the_one_that_waited_longest(void **state)
 {
 	struct http_limits limits = HTTP_LIMITS_DEFAULT;
 
@@ -158,7 +158,7 @@ static void held_client(struct rig *g)
 	rig_say(second, HOLD);
 	rig_wait(g);
 	rig_wait(g);
-	/* Takes the place of fd, and then nothing is left that may be closed. */
+	/* Takes the place of fd; then no connection is left that may be closed. */
 	late = rig_connect_as(g, OTHER);
 	rig_say(late, HOLD);
 	rig_wait(g);
@@ -177,7 +177,7 @@ static void held_client(struct rig *g)
 	close(fd);
 }
 
-static void a_request_that_is_handled_never_gives_way(void **state)
+static void a_request_in_a_handler_is_never_evicted(void **state)
 {
 	struct http_limits limits = HTTP_LIMITS_DEFAULT;
 
@@ -241,7 +241,7 @@ static void known_client(struct rig *g)
 	assert(rig_ask(authenticated, LOG_IN) == 200);
 	assert(rig_ask(same, GET_PAGE) == 200);
 	assert(rig_ask(proxy, GET_PAGE) == 200);
-	/* Many more strangers than places. */
+	/* Many more unknown clients than places. */
 	for (int i = 0; i < 10; i++) {
 		fd = rig_connect_as(g, STRANGER + i);
 		assert(rig_ask(fd, GET_PAGE) == 200);
@@ -249,8 +249,8 @@ static void known_client(struct rig *g)
 	assert(rig_ask(authenticated, LOG_IN) == 200);
 	assert(rig_ask(same, GET_PAGE) == 200);
 	assert(rig_ask(proxy, GET_PAGE) == 200);
-	/* The strangers hold all but these three: now they are handled, the known client's other
-	 * connection goes, and its authenticated one and the proxy's last. */
+	/* Unknown clients hold all places but these three: now their requests are in handlers, so the known client's
+	 * other connection is closed, and then its authenticated one and the proxy's. */
 	rig_say(fd, HOLD);
 	rig_wait(g);
 	fd = rig_connect_as(g, OTHER);
@@ -270,7 +270,7 @@ static void known_client(struct rig *g)
 	} while (rig_ask(fd, "GET /release HTTP/1.1\r\n" HOST "\r\n") != 200);
 }
 
-static void known_clients_give_way_last(void **state)
+static void known_clients_are_evicted_last(void **state)
 {
 	struct http_limits limits = HTTP_LIMITS_DEFAULT;
 
@@ -279,7 +279,7 @@ static void known_clients_give_way_last(void **state)
 	serve(&limits, known_client);
 }
 
-/* 128 places, of which two are kept. */
+/* 128 places, of which two are reserved. */
 static void keeping_client(struct rig *g)
 {
 	int fds[N_HELD_MAX], fd = rig_connect_as(g, KNOWN);
@@ -304,7 +304,7 @@ static void keeping_client(struct rig *g)
 	close(fd);
 }
 
-static void places_are_kept_for_known_clients(void **state)
+static void places_are_reserved_for_known_clients(void **state)
 {
 	struct http_limits limits = HTTP_LIMITS_DEFAULT;
 
@@ -313,7 +313,7 @@ static void places_are_kept_for_known_clients(void **state)
 	serve(&limits, keeping_client);
 }
 
-/* 64 places, of which one is kept. */
+/* 64 places, of which one is reserved. */
 static void forgotten_client(struct rig *g)
 {
 	int fds[63], fd = rig_connect_as(g, KNOWN), n_let_in = 0, status;
@@ -325,7 +325,7 @@ static void forgotten_client(struct rig *g)
 		rig_say(fds[i], HOLD);
 		rig_wait(g);
 	}
-	/* It may have the last place as long as it is known, which ends although it comes again. */
+	/* It may have the last place as long as it is known, which ends even if it connects again. */
 	do {
 		fd = rig_connect_as(g, KNOWN);
 		status = rig_ask(fd, GET_PAGE);
@@ -333,7 +333,7 @@ static void forgotten_client(struct rig *g)
 		assert(++n_let_in < 10000);
 	} while (status == 200);
 	assert(status == 503);
-	/* A trusted proxy may have that place at any time. */
+	/* A trusted proxy may always have that place. */
 	do {
 		fd = rig_connect_as(g, 10);
 	} while (rig_ask(fd, "GET /release HTTP/1.1\r\n" HOST "\r\n") != 200);
@@ -365,7 +365,7 @@ static void silent_client(struct rig *g)
 	close(answered);
 }
 
-static void the_first_byte_is_wanted_sooner_than_the_next_request(void **state)
+static void the_first_byte_has_a_shorter_deadline_than_the_next_request(void **state)
 {
 	struct http_limits limits = HTTP_LIMITS_DEFAULT;
 
@@ -387,7 +387,7 @@ static char *zeros(size_t n)
 	return p;
 }
 
-/* 60001 of 100000 bytes, which take 65535. */
+/* 60001 of 100000 bytes, which use 65535. */
 static int begin_slow_body(struct rig *g, int host, const char *header)
 {
 	int fd = rig_connect_as(g, host);
@@ -430,7 +430,7 @@ static void slow_body_client(struct rig *g)
 	close(fd);
 }
 
-static void a_slow_body_gives_its_memory_to_the_newcomer(void **state)
+static void a_slow_body_gives_its_memory_to_a_new_request(void **state)
 {
 	struct http_limits limits = HTTP_LIMITS_DEFAULT;
 
@@ -483,7 +483,7 @@ static void reserve_client(struct rig *g)
 	close(fd);
 }
 
-static void a_reserve_is_kept_for_small_bodies(void **state)
+static void memory_is_reserved_for_small_bodies(void **state)
 {
 	struct http_limits limits = HTTP_LIMITS_DEFAULT;
 
@@ -522,17 +522,17 @@ static void a_large_body_must_keep_its_speed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_newcomer_takes_the_place_that_waits_longest),
-	    cmocka_unit_test(a_request_that_is_handled_never_gives_way),
+	    cmocka_unit_test(a_new_connection_replaces_the_one_that_waited_longest),
+	    cmocka_unit_test(a_request_in_a_handler_is_never_evicted),
 	    cmocka_unit_test(one_client_has_a_share_of_the_connections),
 	    cmocka_unit_test(a_trusted_proxy_has_no_share),
-	    cmocka_unit_test(known_clients_give_way_last),
-	    cmocka_unit_test(places_are_kept_for_known_clients),
+	    cmocka_unit_test(known_clients_are_evicted_last),
+	    cmocka_unit_test(places_are_reserved_for_known_clients),
 	    cmocka_unit_test(a_known_client_is_forgotten),
-	    cmocka_unit_test(the_first_byte_is_wanted_sooner_than_the_next_request),
-	    cmocka_unit_test(a_slow_body_gives_its_memory_to_the_newcomer),
+	    cmocka_unit_test(the_first_byte_has_a_shorter_deadline_than_the_next_request),
+	    cmocka_unit_test(a_slow_body_gives_its_memory_to_a_new_request),
 	    cmocka_unit_test(one_client_has_a_share_of_the_memory_for_bodies),
-	    cmocka_unit_test(a_reserve_is_kept_for_small_bodies),
+	    cmocka_unit_test(memory_is_reserved_for_small_bodies),
 	    cmocka_unit_test(a_large_body_must_keep_its_speed),
 	};
 

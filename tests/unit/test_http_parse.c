@@ -9,7 +9,7 @@
 
 #define MAX_HEAD 4096
 
-/* What a connection's input came to. */
+/* The result of a connection's input. */
 struct outcome {
 	int n_requests; /* complete ones */
 	int status;     /* of the refusal, 0: none */
@@ -38,7 +38,7 @@ static void take_piece(struct outcome *o, const struct http_inlet_out *out)
 	o->body_bytes += out->piece_bytes;
 }
 
-/* Feeds s in steps of `step` bytes, as a connection does: unused bytes are shown again. */
+/* Feeds s in steps of `step` bytes, as a connection does: unused bytes are passed again. */
 static struct outcome run(const char *s, size_t n, size_t step)
 {
 	struct outcome o = {0};
@@ -214,7 +214,7 @@ static const struct {
     {400, "POST / HTTP/1.1\r\n" H TE "\r\n0\r\n A: b\r\n\r\n"},
 };
 
-static void refuses_what_can_be_read_two_ways(void **state)
+static void refuses_ambiguous_requests(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(REFUSED); i++) {
@@ -267,7 +267,7 @@ static const struct {
     {0, "POST / HTTP/1.1\r\n" H TE "\r\n5\r\nhello\r\n0\r\n\r", "/", "hello"},
 };
 
-static void accepts_what_is_plain(void **state)
+static void accepts_plain_requests(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(ACCEPTED); i++) {
@@ -282,7 +282,7 @@ static void accepts_what_is_plain(void **state)
 	}
 }
 
-static void reads_flags(void **state)
+static void reads_connection_flags(void **state)
 {
 	static const struct {
 		const char *text;
@@ -474,10 +474,10 @@ static void finds_routes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(refuses_what_can_be_read_two_ways),
+	    cmocka_unit_test(refuses_ambiguous_requests),
 	    cmocka_unit_test(refuses_nul),
-	    cmocka_unit_test(accepts_what_is_plain),
-	    cmocka_unit_test(reads_flags),
+	    cmocka_unit_test(accepts_plain_requests),
+	    cmocka_unit_test(reads_connection_flags),
 	    cmocka_unit_test(limits_heads),
 	    cmocka_unit_test(limits_chunk_overhead),
 	    cmocka_unit_test(finds_headers),

@@ -19,7 +19,7 @@ static void echo(struct http_request *r, void *owner)
 	http_recycle_body(body);
 }
 
-/* Says in its body what was asked. */
+/* Describes the request in its body. */
 static void describe(struct http_request *r, void *owner)
 {
 	char a[16] = "-";
@@ -68,7 +68,7 @@ static void keep(struct http_request *r, void *owner)
 	sem_post(&g->event);
 }
 
-/* Of a body of 60000. */
+/* Of a body of 60000 bytes. */
 #define ALL_BUT_ONE 59999
 
 static void refuse_in_headers(struct http_request *r, void *owner)
@@ -208,7 +208,7 @@ static void describes_client(struct rig *g)
 	a = rig_answer(fd, true);
 	assert(a.status == 200 && strstr(a.head.data, "Content-Length: "));
 	rig_answer_release(&a);
-	/* HTTP/1.0 stays only when asked to, and is told so. */
+	/* An HTTP/1.0 connection stays open only on request, and the answer says so. */
 	rig_say(fd, "GET /describe/x HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
 	a = rig_answer(fd, false);
 	assert(strstr(a.head.data, "\r\nConnection: keep-alive\r\n"));
@@ -232,7 +232,7 @@ static void describes_requests(void **state)
 
 #define N_PIPELINED 800
 
-/* More than the server takes ahead, so that it must stop reading and start again. */
+/* More than the server reads ahead, so that it must stop reading and start again. */
 static void *send_pipelined(void *arg)
 {
 	int fd = *(int *)arg;
@@ -261,7 +261,7 @@ static void pipelines_client(struct rig *g)
 		rig_answer_release(&a);
 	}
 	pthread_join(sender, NULL);
-	/* A client that has nothing more to say still hears the answers. */
+	/* A client that has shut down its side still gets the answers. */
 	rig_say(fd, "POST /later/1 HTTP/1.1\r\n" HOST "\r\nPOST /later/2 HTTP/1.1\r\n" HOST "\r\n");
 	shutdown(fd, SHUT_WR);
 	assert(rig_ask(fd, "") == 200 && rig_ask(fd, "") == 200 && rig_is_closed(fd));
@@ -332,7 +332,7 @@ static void refusals_client(struct rig *g)
 	}
 }
 
-static void refuses(void **state)
+static void refuses_bad_requests(void **state)
 {
 	(void)state;
 	serve(NULL, refusals_client);
@@ -363,7 +363,7 @@ static void limits_headers(void **state)
 	serve(NULL, header_limits_client);
 }
 
-/* The client pushes a body that nobody wants and reads only then. */
+/* The client sends a body that no handler wants, and reads only then. */
 static void stubborn_client(struct rig *g)
 {
 	size_t n = 6 << 20;
@@ -391,7 +391,7 @@ static void expects_client(struct rig *g)
 	assert(rig_ask(fd, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 5\r\n"
 			   "Expect: 100-continue\r\n\r\n") == 100);
 	assert(rig_ask(fd, "hello") == 200);
-	/* None where no body will be read. */
+	/* No Continue if no body will be read. */
 	assert(rig_ask(fd, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 0\r\n"
 			   "Expect: 100-continue\r\n\r\n") == 200);
 	assert(rig_ask(fd, "POST /guarded HTTP/1.1\r\n" HOST "Content-Length: 5\r\n"
@@ -399,7 +399,7 @@ static void expects_client(struct rig *g)
 	close(fd);
 }
 
-static void continues_when_the_body_is_wanted(void **state)
+static void sends_continue_when_the_body_is_wanted(void **state)
 {
 	(void)state;
 	serve(NULL, expects_client);
@@ -430,7 +430,8 @@ static void slow_client(struct rig *g)
 	assert(rig_ask(fd, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\nhello") == 408);
 	assert(rig_is_closed(fd));
 	close(fd);
-	/* Never a word, and none behind an answer: closed without one. */
+	/* A client that never sends anything, and one that sends nothing after an answer: the server closes both
+	 * without a further answer. */
 	fd = rig_connect(g);
 	assert(rig_is_closed(fd));
 	close(fd);
@@ -448,7 +449,7 @@ static void slow_clients_are_dropped(void **state)
 	serve(&limits, slow_client);
 }
 
-/* One header line whenever the server lets it: the deadline is for the whole head. */
+/* One header line as often as the server allows: the deadline covers the whole head. */
 static void dripping_client(struct rig *g)
 {
 	int fd = rig_connect(g);
@@ -465,7 +466,7 @@ static void dripping_client(struct rig *g)
 	close(fd);
 }
 
-/* Over the floor rate, but so slowly that the body would take room for ever. */
+/* Faster than the minimal rate, but so slow that the body would take memory for ever. */
 static void dawdling_client(struct rig *g)
 {
 	int fd = rig_connect(g), n = 0;
@@ -481,7 +482,7 @@ static void dawdling_client(struct rig *g)
 	close(fd);
 }
 
-static void dawdled_bodies_end(void **state)
+static void slow_bodies_are_dropped(void **state)
 {
 	struct http_limits limits = hasty();
 
@@ -489,7 +490,7 @@ static void dawdled_bodies_end(void **state)
 	serve(&limits, dawdling_client);
 }
 
-static void dripped_headers_end(void **state)
+static void slow_headers_are_dropped(void **state)
 {
 	struct http_limits limits = hasty();
 
@@ -504,7 +505,7 @@ static void crowd_client(struct rig *g)
 
 	assert(rig_ask(first, "GET /describe/x HTTP/1.1\r\n" HOST "\r\n") == 200);
 	assert(rig_ask(second, "GET /describe/x HTTP/1.1\r\n" HOST "\r\n") == 200);
-	/* Nobody waits but the clients, so the newcomer takes the place of the first. */
+	/* All connections are idle, so the newcomer takes the place of the first. */
 	third = rig_connect(g);
 	assert(rig_ask(third, "GET /describe/x HTTP/1.1\r\n" HOST "\r\n") == 200);
 	assert(rig_is_closed(first));
@@ -559,7 +560,7 @@ static void body_bytes_are_bounded(void **state)
 	serve(&limits, heavy_client);
 }
 
-/* ---- answers that nobody takes ---- */
+/* ---- answers that the client does not read ---- */
 
 static void hoarding_client(struct rig *g)
 {
@@ -573,7 +574,7 @@ static void hoarding_client(struct rig *g)
 		buf_append_char(&body, 'x');
 	request = xasprintf("POST /echo HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n%s", body.len, body.data);
 	assert(rig_ask(fd, request) == 503);
-	/* What is short always goes. */
+	/* Short answers are always sent. */
 	assert(rig_ask(fd, "GET /describe/x HTTP/1.1\r\n" HOST "\r\n") == 200);
 	close(hoarder);
 	for (int i = 0; i < 1000 && status == 503; i++) {
@@ -634,7 +635,7 @@ static void proxied_client(struct rig *g)
 	close(fd);
 }
 
-static void believes_trusted_proxies_only(void **state)
+static void trusts_headers_of_trusted_proxies_only(void **state)
 {
 	struct rig g = {0};
 
@@ -661,7 +662,7 @@ static void answer_kept(struct rig *g)
 	http_respond_json1(kept, 200, "later", http_path(kept));
 }
 
-/* A page's question to the database may take longer than the server's grace. */
+/* A page's database query may take longer than the server's grace period. */
 static void a_request_that_outlives_the_server_has_its_route(void **state)
 {
 	struct rig g = {.grace_ms = 1, .on_end = answer_kept};
@@ -677,18 +678,18 @@ int main(void)
 	    cmocka_unit_test(echoes_bodies_on_one_connection),
 	    cmocka_unit_test(describes_requests),
 	    cmocka_unit_test(answers_pipelined_requests_in_order),
-	    cmocka_unit_test(refuses),
+	    cmocka_unit_test(refuses_bad_requests),
 	    cmocka_unit_test(a_request_that_outlives_the_server_has_its_route),
 	    cmocka_unit_test(limits_headers),
 	    cmocka_unit_test(refusal_reaches_a_client_that_still_sends),
-	    cmocka_unit_test(continues_when_the_body_is_wanted),
+	    cmocka_unit_test(sends_continue_when_the_body_is_wanted),
 	    cmocka_unit_test(slow_clients_are_dropped),
-	    cmocka_unit_test(dripped_headers_end),
-	    cmocka_unit_test(dawdled_bodies_end),
+	    cmocka_unit_test(slow_headers_are_dropped),
+	    cmocka_unit_test(slow_bodies_are_dropped),
 	    cmocka_unit_test(connections_are_bounded),
 	    cmocka_unit_test(body_bytes_are_bounded),
 	    cmocka_unit_test(unsent_bytes_are_bounded),
-	    cmocka_unit_test(believes_trusted_proxies_only),
+	    cmocka_unit_test(trusts_headers_of_trusted_proxies_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Bodies that answers share: whole for each reader at its own pace, in memory once, and no client
- * has more than its part of that memory. */
+/* Bodies that several answers share: each reader gets all of it at its own pace, it is in memory once, and each
+ * client has a bounded share of that memory. */
 #include <setjmp.h>
 #include <stdatomic.h>
 
@@ -13,7 +13,7 @@
 #define HOST "Host: x\r\n\r\n"
 
 enum {
-	BODY_BYTES = 4 << 20, /* more than the kernel takes for one that does not read */
+	BODY_BYTES = 4 << 20, /* more than the kernel buffers for a client that does not read */
 	N_READERS = 12,
 	UNSENT_MAX_BYTES = 6 * BODY_BYTES, /* a client that has one may have no other */
 	SENDING_MAX = 16,                  /* of one client at the same time */
@@ -65,7 +65,7 @@ static void borrowed(struct http_request *r, void *owner)
 	http_shared_unref(b);
 }
 
-/* How many bodies 127.0.0.1 is being sent, and whether more wait. */
+/* The number of bodies that are being sent to 127.0.0.1, and whether more wait. */
 static void count(struct http_request *r, void *owner)
 {
 	static const uint8_t LOOPBACK[16] = {[10] = 0xff, [11] = 0xff, [12] = 127, [13] = 0, [14] = 0, [15] = 1};
@@ -134,7 +134,7 @@ static int ask(int fd, const char *path)
 	return status;
 }
 
-/* Finding 9: as copies these would be twice what all answers may take together. */
+/* Finding 9: copies of these would take twice the memory of all answers together. */
 static void slow_readers_client(struct rig *g)
 {
 	int readers[N_READERS], more = rig_connect(g);
@@ -145,7 +145,7 @@ static void slow_readers_client(struct rig *g)
 	}
 	assert(ask(more, "/borrowed") == 200);
 	for (int i = N_READERS - 1; i >= 0; i--) {
-		/* Every second one leaves in the midst of it. */
+		/* Every second client leaves while it receives the body. */
 		if (i % 2)
 			read_body(readers[i], 's');
 		assert(i % 2 == 0 || ask(readers[i], "/borrowed") == 200);
@@ -184,7 +184,7 @@ static void crowd_client(struct rig *g)
 	begin(visitor, "/same", 200);
 	read_body(visitor, 's');
 	close(visitor);
-	/* One that is being sent leaves, and one that waits. */
+	/* A client that receives a body leaves, and a client that waits. */
 	close(crowd[SENDING_MAX - 1]);
 	close(crowd[N_CROWD - 1]);
 	for (int i = 0; i < N_CROWD - 1; i++) {
@@ -195,7 +195,7 @@ static void crowd_client(struct rig *g)
 	}
 }
 
-static void a_client_is_sent_a_few_at_a_time_and_others_theirs(void **state)
+static void a_client_receives_a_few_at_a_time_without_delaying_others(void **state)
 {
 	(void)state;
 	serve(N_CROWD + 1, crowd_client);
@@ -216,7 +216,7 @@ static void full_client(struct rig *g)
 	close(fd);
 }
 
-static void an_answer_that_is_not_taken_gives_way_to_a_newcomer(void **state)
+static void an_answer_that_is_not_read_gives_way_to_a_new_one(void **state)
 {
 	(void)state;
 	serve_few(3, 3, full_client);
@@ -228,7 +228,7 @@ static void hoarding_client(struct rig *g)
 
 	begin(first, "/other", 200);
 	begin(second, "/other", 503);
-	/* What is short, and what takes no memory, is always given. */
+	/* Short bodies, and those that take no memory, are always sent. */
 	close(second);
 	second = rig_connect(g);
 	assert(ask(second, "/borrowed") == 200);
@@ -251,7 +251,7 @@ static void odd_client(struct rig *g)
 	struct buf b = BUF_INIT(BODY_BYTES + 4096);
 	int fd = rig_connect(g);
 
-	/* HEAD: the length, and nothing behind it. */
+	/* HEAD: the length, and no body. */
 	rig_say(fd, "HEAD /other HTTP/1.1\r\n" HOST "HEAD /nowhere HTTP/1.1\r\n" HOST);
 	for (int i = 0; i < 2; i++) {
 		struct rig_answer a = rig_answer(fd, true);
@@ -260,7 +260,7 @@ static void odd_client(struct rig *g)
 		assert(i || strstr(a.head.data, "Content-Length: 4194304\r\n"));
 		rig_answer_release(&a);
 	}
-	/* The next request, sent ahead, is answered behind it. */
+	/* The next request, sent ahead, is answered after it. */
 	begin(fd, "/other", 200);
 	rig_say(fd, "GET /borrowed HTTP/1.1\r\n" HOST);
 	read_body(fd, 'o');
@@ -276,7 +276,7 @@ static void odd_client(struct rig *g)
 	close(fd);
 }
 
-static void it_is_an_answer_like_any_other(void **state)
+static void a_shared_answer_behaves_like_any_other(void **state)
 {
 	(void)state;
 	serve(1, odd_client);
@@ -286,10 +286,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(one_body_serves_all_its_readers),
-	    cmocka_unit_test(a_client_is_sent_a_few_at_a_time_and_others_theirs),
+	    cmocka_unit_test(a_client_receives_a_few_at_a_time_without_delaying_others),
 	    cmocka_unit_test(a_client_that_reads_nothing_has_a_part_of_the_memory),
-	    cmocka_unit_test(an_answer_that_is_not_taken_gives_way_to_a_newcomer),
-	    cmocka_unit_test(it_is_an_answer_like_any_other),
+	    cmocka_unit_test(an_answer_that_is_not_read_gives_way_to_a_new_one),
+	    cmocka_unit_test(a_shared_answer_behaves_like_any_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

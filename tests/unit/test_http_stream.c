@@ -12,7 +12,7 @@
 #define PIECE    16384
 #define N_PIECES 800
 
-/* Of the request under test; the loop's, read by the client after the event. */
+/* State of the request under test; the loop's, read by the client after the event. */
 static struct {
 	struct http_request *request;
 	struct rig *rig;
@@ -61,7 +61,7 @@ static void download(struct http_request *r, void *owner)
 	http_stream_begin(r, 200, "text/plain", NULL, write_more);
 }
 
-/* Begins and says nothing more. */
+/* Begins an answer and sends nothing more. */
 static void hang(struct http_request *r, void *owner)
 {
 	struct rig *g = owner;
@@ -142,7 +142,7 @@ static void answer_too_late(struct timer *t)
 		timer_start(t, 1);
 		return;
 	}
-	/* Everything about it can still be read. */
+	/* The handler can still read the whole request. */
 	body = http_take_body(r, &n);
 	assert(n == 5 && strcmp(body, "hello") == 0);
 	free(body);
@@ -153,7 +153,7 @@ static void answer_too_late(struct timer *t)
 	sem_post(&seen.rig->event);
 }
 
-/* Sets no on_gone and answers when the client has left for sure. */
+/* Sets no on_gone and answers after the client has certainly left. */
 static void stubborn(struct http_request *r, void *owner)
 {
 	struct rig *g = owner;
@@ -229,7 +229,7 @@ static void download_client(struct rig *g)
 	assert(rig_receive(fd, &b, expected));
 	assert(strcmp(b.data + b.len - strlen(TAIL), TAIL) == 0);
 	assert(seen.max_pending < 6 * PIECE);
-	/* And the connection goes on. */
+	/* The connection is still usable. */
 	assert(rig_ask(fd, "GET /nowhere HTTP/1.1\r\n" HOST "\r\n") == 404);
 	close(fd);
 	buf_clear(&b);
@@ -266,12 +266,12 @@ static void upload_client(struct rig *g)
 	a = rig_answer(fd, false);
 	assert(a.status == 200 && strcmp(buf_str(&a.body), "3000000") == 0);
 	rig_answer_release(&a);
-	/* One that breaks off. */
+	/* A body that ends early. */
 	rig_say(fd, "PUT /upload HTTP/1.1\r\n" HOST "Content-Length: 10\r\n\r\nyyyyy");
 	close(fd);
 	rig_wait(g);
 	assert(seen.n_gone == 1);
-	/* One that breaks the rules. */
+	/* A body that breaks the rules. */
 	fd = rig_connect(g);
 	assert(rig_ask(fd, "PUT /upload HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
 			   "1\r\nyX") == 400);
@@ -314,7 +314,7 @@ static void silent_client(struct rig *g)
 	close(hasty);
 }
 
-static void silence_is_each_routes_own(void **state)
+static void each_route_has_its_own_read_timeout(void **state)
 {
 	struct http_limits limits = HTTP_LIMITS_DEFAULT;
 
@@ -323,7 +323,7 @@ static void silence_is_each_routes_own(void **state)
 	serve(&limits, silent_client);
 }
 
-/* Whether the server's side of the only connection asks its peer for signs of life. */
+/* Whether the server's side of the only connection has TCP keepalive. */
 static bool is_peer_watched(const struct rig *g)
 {
 	bool is_watched = false;
@@ -347,7 +347,7 @@ static void vanishing_client(struct rig *g)
 
 	rig_say(fd, "GET /wait HTTP/1.1\r\n" HOST "\r\n");
 	rig_wait(g);
-	assert(!is_peer_watched(g)); /* its answer comes soon, or shows that nobody is there */
+	assert(!is_peer_watched(g)); /* the peer answers soon, or its silence shows that it is gone */
 	close(fd);
 	rig_wait(g);
 	fd = rig_connect(g);
@@ -358,7 +358,7 @@ static void vanishing_client(struct rig *g)
 	rig_wait(g);
 }
 
-static void who_is_told_for_long_is_watched(void **state)
+static void the_client_of_a_long_answer_is_probed(void **state)
 {
 	(void)state;
 	serve(NULL, vanishing_client);
@@ -375,7 +375,7 @@ static void gone_client(struct rig *g)
 	close(fd);
 	rig_wait(g);
 	assert(seen.n_gone == 1);
-	/* An orderly end is believed after a moment. */
+	/* An orderly end of the client is accepted after a moment. */
 	fd = rig_connect(g);
 	rig_say(fd, "GET /wait HTTP/1.1\r\n" HOST "\r\n");
 	rig_wait(g);
@@ -383,7 +383,7 @@ static void gone_client(struct rig *g)
 	rig_wait(g);
 	assert(seen.n_gone == 2);
 	close(fd);
-	/* In the midst of a streamed answer. */
+	/* The client leaves during a streamed answer. */
 	fd = rig_connect(g);
 	rig_say(fd, "GET /hang HTTP/1.1\r\n" HOST "\r\n");
 	rig_wait(g);
@@ -392,7 +392,7 @@ static void gone_client(struct rig *g)
 	assert(seen.n_gone == 3);
 }
 
-static void tells_when_the_client_is_gone(void **state)
+static void notifies_when_the_client_is_gone(void **state)
 {
 	(void)state;
 	serve(NULL, gone_client);
@@ -410,7 +410,7 @@ static void stubborn_client(struct rig *g)
 	rig_wait(g);
 }
 
-static void an_answer_after_the_client_left_goes_nowhere(void **state)
+static void an_answer_after_the_client_left_is_dropped(void **state)
 {
 	(void)state;
 	serve(NULL, stubborn_client);
@@ -426,7 +426,7 @@ static void deaf_client(struct rig *g)
 	close(fd);
 }
 
-static void an_answer_that_nobody_takes_ends(void **state)
+static void an_answer_that_the_client_does_not_read_times_out(void **state)
 {
 	struct http_limits limits = HTTP_LIMITS_DEFAULT;
 
@@ -452,7 +452,7 @@ static void ending_client(struct rig *g)
 	close(busy);
 }
 
-static void finishes_what_is_in_hand(void **state)
+static void finishes_running_requests(void **state)
 {
 	struct rig g = {.ends_itself = true};
 
@@ -475,7 +475,7 @@ static void stuck_client(struct rig *g)
 	close(fd);
 }
 
-static void ends_after_the_grace(void **state)
+static void ends_after_the_grace_period(void **state)
 {
 	struct rig g = {.ends_itself = true, .grace_ms = 50};
 
@@ -528,9 +528,9 @@ static void listens_on_a_private_unix_socket(void **state)
 	assert_int_equal(http_server_listen_unix(g.server, unix_path, &e), 0);
 	assert_int_equal(stat(unix_path, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
-	/* Somebody answers there now. */
+	/* Another server answers there now. */
 	assert_int_equal(http_server_listen_unix(g.server, unix_path, &e), ERR_EXISTS);
-	/* A folder is no socket. */
+	/* A folder is not replaced by a socket. */
 	assert_int_equal(http_server_listen_unix(g.server, folder, &e2), ERR_EXISTS);
 	rig_run(&g, unix_client);
 	assert_int_not_equal(stat(unix_path, &st), 0);
@@ -573,13 +573,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(streams_with_backpressure),
 	    cmocka_unit_test(streams_a_body_with_pauses),
-	    cmocka_unit_test(silence_is_each_routes_own),
-	    cmocka_unit_test(who_is_told_for_long_is_watched),
-	    cmocka_unit_test(tells_when_the_client_is_gone),
-	    cmocka_unit_test(an_answer_after_the_client_left_goes_nowhere),
-	    cmocka_unit_test(an_answer_that_nobody_takes_ends),
-	    cmocka_unit_test(finishes_what_is_in_hand),
-	    cmocka_unit_test(ends_after_the_grace),
+	    cmocka_unit_test(each_route_has_its_own_read_timeout),
+	    cmocka_unit_test(the_client_of_a_long_answer_is_probed),
+	    cmocka_unit_test(notifies_when_the_client_is_gone),
+	    cmocka_unit_test(an_answer_after_the_client_left_is_dropped),
+	    cmocka_unit_test(an_answer_that_the_client_does_not_read_times_out),
+	    cmocka_unit_test(finishes_running_requests),
+	    cmocka_unit_test(ends_after_the_grace_period),
 	    cmocka_unit_test(listens_on_a_private_unix_socket),
 	    cmocka_unit_test(names_bad_addresses),
 	};

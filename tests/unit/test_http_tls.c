@@ -89,7 +89,7 @@ static void stream(struct http_request *r, void *owner)
 	http_stream_begin(r, 200, "text/plain", NULL, write_more);
 }
 
-/* Longer than what is encrypted at once. */
+/* Longer than one TLS record. */
 static void share(struct http_request *r, void *owner)
 {
 	enum { N = 300000 };
@@ -330,7 +330,7 @@ static void swaps_the_certificate(void **state)
 	serve(NULL, swap_client);
 }
 
-/* Three places: one for a client that is served, two for handshakes that do not go on. */
+/* Three places: one for an active client, two for unfinished handshakes. */
 static void crowding_client(struct rig *g)
 {
 	struct tls_client first = client_open(g, TLS1_3_VERSION, NULL), second;
@@ -346,7 +346,7 @@ static void crowding_client(struct rig *g)
 	client_echo(&second, 10);
 	client_echo(&first, 10);
 	client_close(&second);
-	/* What waits in half a handshake goes too. */
+	/* A connection in half a handshake gives way too. */
 	silent = rig_connect(g);
 	second = client_open(g, TLS1_3_VERSION, NULL);
 	client_echo(&second, 10);
@@ -356,7 +356,7 @@ static void crowding_client(struct rig *g)
 	client_close(&first);
 }
 
-static void a_handshake_that_waits_gives_way(void **state)
+static void a_pending_handshake_gives_way(void **state)
 {
 	struct http_limits limits = HTTP_LIMITS_DEFAULT;
 
@@ -407,7 +407,7 @@ static void says(const char *certificate, struct private_key *key, const char *t
 		fail_msg("'%s' instead of '%s'", e.text, text);
 }
 
-static void names_what_is_wrong_with_a_pair(void **state)
+static void names_the_mistake_in_a_key_pair(void **state)
 {
 	struct pair one = pair_new("one", NULL), two = pair_new("two", NULL);
 	char *damaged = xstrdup(one.certificate), *chain;
@@ -433,9 +433,9 @@ int main(void)
 	    cmocka_unit_test(speaks_1_2_and_1_3_only),
 	    cmocka_unit_test(pipelines_streams_and_closes_in_order),
 	    cmocka_unit_test(swaps_the_certificate),
-	    cmocka_unit_test(a_handshake_that_waits_gives_way),
+	    cmocka_unit_test(a_pending_handshake_gives_way),
 	    cmocka_unit_test(survives_hostile_bytes),
-	    cmocka_unit_test(names_what_is_wrong_with_a_pair),
+	    cmocka_unit_test(names_the_mistake_in_a_key_pair),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

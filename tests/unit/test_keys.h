@@ -64,7 +64,7 @@ static inline char *pem_public(EVP_PKEY *key)
 	return pem_text(bio);
 }
 
-/* What TLS and signatures use, from PEM; NULL: it cannot be used, and *e says why. */
+/* A key for TLS and signatures, from PEM; NULL: it cannot be used, and *e has the reason. */
 static inline struct private_key *private_key_of(const char *pem, struct error *e)
 {
 	struct secret *secret = secret_of(pem);

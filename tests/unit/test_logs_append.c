@@ -14,7 +14,7 @@ static void a_log_grows_by_pieces(void **state)
 	assert_false(put_is_complete);
 }
 
-static void what_is_there_is_skipped(void **state)
+static void bytes_that_are_already_stored_are_skipped(void **state)
 {
 	(void)state;
 	ASSERT_PUT(JOB, 0, "one ", 0, 4);
@@ -25,7 +25,7 @@ static void what_is_there_is_skipped(void **state)
 	ASSERT_TEXT(JOB, "one two");
 }
 
-static void a_gap_is_refused_and_says_where_to_go_on(void **state)
+static void a_gap_is_refused_with_the_offset_to_continue_at(void **state)
 {
 	(void)state;
 	ASSERT_PUT(JOB, 5, "x", ERR_RANGE, 0);
@@ -36,7 +36,7 @@ static void a_gap_is_refused_and_says_where_to_go_on(void **state)
 	ASSERT_TEXT(JOB, "abcd");
 }
 
-static void an_empty_piece_asks(void **state)
+static void an_empty_piece_queries_the_size(void **state)
 {
 	(void)state;
 	ASSERT_PUT(JOB, 0, "", 0, 0);
@@ -75,7 +75,7 @@ static void an_empty_log_can_be_complete(void **state)
 	assert_int_equal(rig_read(JOB, 1, 10), ERR_RANGE);
 }
 
-static void it_has_an_end(void **state)
+static void a_log_has_a_maximal_size(void **state)
 {
 	(void)state;
 	ASSERT_PUT(JOB, LOG_MAX_BYTES, "x", ERR_TOO_BIG, 0);
@@ -83,7 +83,7 @@ static void it_has_an_end(void **state)
 	ASSERT_PUT(JOB, LOG_MAX_BYTES, "", ERR_RANGE, 0);
 }
 
-static void pieces_at_once_keep_their_order(void **state)
+static void concurrent_pieces_keep_their_order(void **state)
 {
 	enum { N = 50 };
 	static struct put puts[N];
@@ -97,7 +97,7 @@ static void pieces_at_once_keep_their_order(void **state)
 		rig_put_start(&puts[i], JOB, (int64_t)text.len, line, strlen(line), i == N - 1);
 		puts[i].owned = line;
 		buf_append_str(&text, line);
-		/* Other jobs meanwhile. */
+		/* Other jobs append at the same time. */
 		ASSERT_PUT(1000 + i, 0, "x", 0, 1);
 	}
 	for (int i = 0; i < N; i++) {
@@ -110,21 +110,21 @@ static void pieces_at_once_keep_their_order(void **state)
 }
 
 static struct log_watch watch, once;
-static int n_told, n_told_once;
+static int n_notified, n_notified_once;
 
 static void on_change(struct log_watch *w)
 {
 	(void)w;
-	n_told++;
+	n_notified++;
 }
 
 static void on_change_once(struct log_watch *w)
 {
-	n_told_once++;
+	n_notified_once++;
 	logs_unwatch(w);
 }
 
-static void watchers_hear_of_what_changes(void **state)
+static void watchers_are_notified_of_changes(void **state)
 {
 	(void)state;
 	watch = (struct log_watch){.job_id = JOB, .on_change = on_change};
@@ -133,23 +133,23 @@ static void watchers_hear_of_what_changes(void **state)
 	logs_watch(rig_logs, &watch);
 	logs_watch(rig_logs, &once);
 	ASSERT_PUT(JOB, 0, "abc", 0, 3);
-	assert_int_equal(n_told, 1);
+	assert_int_equal(n_notified, 1);
 	ASSERT_PUT(JOB, 0, "abc", 0, 3);
 	ASSERT_PUT(OTHER, 0, "abc", 0, 3);
 	ASSERT_PUT(JOB, 9, "abc", ERR_RANGE, 3);
-	assert_int_equal(n_told, 1);
+	assert_int_equal(n_notified, 1);
 	ASSERT_LAST(JOB, 3, "", 0, 3);
-	assert_int_equal(n_told, 2);
+	assert_int_equal(n_notified, 2);
 	ASSERT_LAST(JOB, 3, "", 0, 3);
-	assert_int_equal(n_told, 2);
-	assert_int_equal(n_told_once, 1);
+	assert_int_equal(n_notified, 2);
+	assert_int_equal(n_notified_once, 1);
 	logs_unwatch(&watch);
 	logs_unwatch(&once);
 }
 
 /* ---- compressed ---- */
 
-/* Text that is found again anywhere: each 8 bytes say where they are. */
+/* Text whose position can be recognised anywhere: each 8 bytes contain their offset. */
 static char *long_text(size_t n)
 {
 	char *text = xmalloc(n + 8);
@@ -183,7 +183,7 @@ static void assert_ranges(const char *text, size_t n)
 	assert_int_equal(read_end, n);
 }
 
-/* The whole as the zstd tool reads it: frame after frame. */
+/* The whole log as the zstd tool reads it: frame by frame. */
 static void assert_zstd_reads(const char *text, size_t n)
 {
 	char *path = rig_path("2a/42.log.zst"), *plain = rig_path("plain");
@@ -212,7 +212,7 @@ static void a_complete_log_is_compressed_and_read_by_range(void **state)
 	assert_int_equal(rig_put(JOB, 0, text, n, false), 0);
 	assert_ranges(text, n);
 	assert_int_equal(rig_put(JOB, (int64_t)n, "", 0, true), 0);
-	assert_ranges(text, n); /* whatever has happened to it by now */
+	assert_ranges(text, n); /* in any state */
 	rig_wait_packed(1);
 	assert_int_equal(access(raw, F_OK), -1);
 	assert_int_equal(access(done, F_OK), -1);
@@ -225,7 +225,7 @@ static void a_complete_log_is_compressed_and_read_by_range(void **state)
 	free(text);
 }
 
-/* As damage does: without a sync. */
+/* Writes without a sync, as damage does. */
 static void overwrite(const char *path, const struct buf *file, size_t n)
 {
 	int fd = open(path, O_WRONLY | O_TRUNC);
@@ -252,7 +252,7 @@ static void damage_is_found(void **state)
 		overwrite(path, &file, file.len);
 		err = rig_read(JOB, 0, 1 << 20);
 		if (err == 0) {
-			/* A few header bits mean nothing: then the text is as it was. */
+			/* A few header bits have no meaning: then the text is unchanged. */
 			assert_int_equal(read_n, n);
 			assert_memory_equal(read_bytes, text, n);
 		} else {
@@ -323,7 +323,7 @@ static void links_and_other_things_are_not_followed(void **state)
 	free(target);
 }
 
-static void names_that_are_no_logs_are_left_alone(void **state)
+static void files_with_other_names_are_kept(void **state)
 {
 	static const char *const names[] = {
 	    "2a/.log.done", "2a/x.log", "2a/99999999999999999999.log.done", "2a/1.log.done"};
@@ -346,7 +346,7 @@ static void names_that_are_no_logs_are_left_alone(void **state)
 	}
 }
 
-static void closing_refuses_what_comes_later(void **state)
+static void closing_refuses_later_requests(void **state)
 {
 	struct put p = {0};
 	bool is_closed = false;
@@ -367,20 +367,20 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    RIG_TEST(a_log_grows_by_pieces),
-	    RIG_TEST(what_is_there_is_skipped),
-	    RIG_TEST(a_gap_is_refused_and_says_where_to_go_on),
-	    RIG_TEST(an_empty_piece_asks),
+	    RIG_TEST(bytes_that_are_already_stored_are_skipped),
+	    RIG_TEST(a_gap_is_refused_with_the_offset_to_continue_at),
+	    RIG_TEST(an_empty_piece_queries_the_size),
 	    RIG_TEST(a_complete_log_is_not_changed),
 	    RIG_TEST(an_empty_log_can_be_complete),
-	    RIG_TEST(it_has_an_end),
-	    RIG_TEST(pieces_at_once_keep_their_order),
-	    RIG_TEST(watchers_hear_of_what_changes),
+	    RIG_TEST(a_log_has_a_maximal_size),
+	    RIG_TEST(concurrent_pieces_keep_their_order),
+	    RIG_TEST(watchers_are_notified_of_changes),
 	    RIG_TEST(a_complete_log_is_compressed_and_read_by_range),
 	    RIG_TEST(damage_is_found),
 	    RIG_TEST(old_logs_are_dropped),
 	    RIG_TEST(links_and_other_things_are_not_followed),
-	    RIG_TEST(names_that_are_no_logs_are_left_alone),
-	    RIG_TEST(closing_refuses_what_comes_later),
+	    RIG_TEST(files_with_other_names_are_kept),
+	    RIG_TEST(closing_refuses_later_requests),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Logs when things go wrong: killed at any moment, a full disk, half-done work found at the start. */
+/* Logs under failures: a kill at any moment, a full disk, unfinished work at the start. */
 #include "logs_rig.h"
 
 #include <signal.h>
@@ -26,7 +26,7 @@ struct promise {
 	bool is_complete;
 };
 
-/* Appends to a few jobs at a time, completes them, and says what is promised, until it is killed. */
+/* Appends to a few jobs at a time, completes them, and prints the acknowledged bytes, until it is killed. */
 static void write_until_killed(int out, unsigned seed)
 {
 	char *bytes = xmalloc(PIECE_MAX);
@@ -37,7 +37,7 @@ static void write_until_killed(int out, unsigned seed)
 		size_t n = (seed = seed * 1103515245 + 12345) / 65536 % PIECE_MAX;
 		struct promise p = {.job = job};
 
-		/* Where the server says that it ends. */
+		/* The end of the log according to the server. */
 		if (rig_put(job, 0, "", 0, false))
 			_exit(1);
 		if (put_is_complete) {
@@ -81,7 +81,7 @@ static void assert_kept(const struct promise *promises)
 	}
 }
 
-/* In a process of its own: one that has threads cannot fork under ThreadSanitizer. */
+/* Runs in a process of its own, because a process with threads cannot fork under ThreadSanitizer. */
 static pid_t start_writer(int out, unsigned seed)
 {
 	pid_t child = fork();
@@ -110,7 +110,7 @@ static void check_in_child(const struct promise *promises)
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-static void what_was_promised_survives_kills(void **state)
+static void acknowledged_bytes_survive_kills(void **state)
 {
 	static struct promise promises[JOBS + 1], p;
 	unsigned seed;
@@ -159,7 +159,7 @@ static bool has_file(const char *name)
 	return has;
 }
 
-static void what_was_half_compressed_is_compressed_again(void **state)
+static void a_half_compressed_log_is_compressed_again(void **state)
 {
 	(void)state;
 	rig_close();
@@ -188,7 +188,8 @@ static void a_log_dropped_while_it_is_compressed_stays_dropped(void **state)
 	memset(text, 'x', n);
 	assert_int_equal(rig_put(1, 0, text, n, true), 0);
 	assert_int_equal(rig_drop(INT64_MAX), 1);
-	/* It may have been dropped before the pool opened it; then it is not compressed at all. The next log follows in any case. */
+	/* The log may have been dropped before the pool opened it; then it is not compressed at all. The next log is
+	 * compressed in any case. */
 	assert_int_equal(rig_put(2, 0, "next", 4, true), 0);
 	while (!has_file("02/2.log.zst"))
 		rig_read(1, 0, 0);
@@ -245,7 +246,7 @@ static void a_full_disk_leaves_the_log_as_it_was(void **state)
 	assert_int_equal(rig_read(1, 0, n), 0);
 	assert_int_equal(read_n, 50000);
 	assert_memory_equal(read_bytes, text, 50000);
-	/* What fits still does. */
+	/* Bytes that still fit are accepted. */
 	assert_int_equal(rig_put(1, 50000, text + 50000, 10000, false), 0);
 	set_limit(RLIM_INFINITY);
 	assert_int_equal(rig_put(1, 50000, text + 50000, 50000, true), 0);
@@ -255,7 +256,7 @@ static void a_full_disk_leaves_the_log_as_it_was(void **state)
 	free(text);
 }
 
-static void what_cannot_be_compressed_stays_readable_and_is_tried_again(void **state)
+static void a_failed_compression_leaves_the_log_readable_and_is_retried(void **state)
 {
 	const size_t n = 600000;
 	char *text = xmalloc(n + 1);
@@ -283,13 +284,13 @@ static void what_cannot_be_compressed_stays_readable_and_is_tried_again(void **s
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    /* First: no thread has been started yet. */
-	    cmocka_unit_test_setup_teardown(what_was_promised_survives_kills, rig_setup_folder, rig_teardown),
-	    RIG_TEST(what_was_half_compressed_is_compressed_again),
+	    /* This test runs first, before any thread is started. */
+	    cmocka_unit_test_setup_teardown(acknowledged_bytes_survive_kills, rig_setup_folder, rig_teardown),
+	    RIG_TEST(a_half_compressed_log_is_compressed_again),
 	    RIG_TEST(a_log_dropped_while_it_is_compressed_stays_dropped),
 	    RIG_TEST(closing_in_the_middle_of_compressing_loses_nothing),
 	    RIG_TEST(a_full_disk_leaves_the_log_as_it_was),
-	    RIG_TEST(what_cannot_be_compressed_stays_readable_and_is_tried_again),
+	    RIG_TEST(a_failed_compression_leaves_the_log_readable_and_is_retried),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

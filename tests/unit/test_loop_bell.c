@@ -1,4 +1,4 @@
-/* When the bell has its owner look: nothing that rings is lost, whenever it rings. */
+/* When the bell makes its owner look for work: no ring is lost, whenever it comes. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -62,7 +62,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* The look of each minute is none that was asked for: where only that one comes, the wait ends first. */
+/* The regular look of each minute does not count as requested: if only that one came, the wait would end first. */
 enum { WAIT_S = 50 };
 
 static void wait_for_looks(int n)
@@ -75,7 +75,7 @@ static void wait_for_looks(int n)
 	assert_int_equal(w.n_looks, n);
 }
 
-static void now_is_inside_the_call(void **state)
+static void bell_now_looks_inside_the_call(void **state)
 {
 	(void)state;
 	bell_now(w.bell);
@@ -83,7 +83,7 @@ static void now_is_inside_the_call(void **state)
 	assert_false(bell_is_looking(w.bell));
 }
 
-static void one_look_serves_many_rings(void **state)
+static void many_rings_cause_one_look(void **state)
 {
 	int64_t from_ms;
 
@@ -106,8 +106,8 @@ static void now(void)
 	assert_int_equal(w.n_looks, 1);
 }
 
-/* The look may have passed by what it rings for. */
-static void what_rings_during_a_look_has_its_own(void **state)
+/* The running look may have missed the work of this ring. */
+static void a_ring_during_a_look_causes_another_look(void **state)
 {
 	(void)state;
 	w.takes_time = true;
@@ -116,7 +116,7 @@ static void what_rings_during_a_look_has_its_own(void **state)
 	wait_for_looks(2);
 }
 
-static void what_asks_during_a_look_has_its_own(void **state)
+static void a_request_during_a_look_causes_another_look(void **state)
 {
 	(void)state;
 	w.takes_time = true;
@@ -133,7 +133,7 @@ static void due_far_and_near(void)
 	bell_by(w.bell, 0);
 }
 
-static void the_earliest_counts(void **state)
+static void the_earliest_due_time_counts(void **state)
 {
 	(void)state;
 	bell_now(w.bell);
@@ -141,7 +141,7 @@ static void the_earliest_counts(void **state)
 	wait_for_looks(2);
 }
 
-static void what_is_said_during_a_look_holds(void **state)
+static void a_due_time_that_is_set_during_a_look_is_kept(void **state)
 {
 	(void)state;
 	w.takes_time = true;
@@ -150,7 +150,7 @@ static void what_is_said_during_a_look_holds(void **state)
 	wait_for_looks(2);
 }
 
-static void a_ring_does_not_wait_for_what_is_due(void **state)
+static void a_ring_does_not_wait_for_the_due_time(void **state)
 {
 	(void)state;
 	bell_by(w.bell, clock_wall_ms() + HOUR);
@@ -161,8 +161,8 @@ static void a_ring_does_not_wait_for_what_is_due(void **state)
 	wait_for_looks(2);
 }
 
-/* The clock was put back, or the row is long due: never a loop without a pause. */
-static void what_was_due_long_ago_leaves_a_pause(void **state)
+/* The clock was set back, or the row is long due: the bell never loops without a pause. */
+static void a_due_time_in_the_past_still_leaves_a_pause(void **state)
 {
 	int64_t from_ms = clock_mono_ms();
 
@@ -175,7 +175,7 @@ static void what_was_due_long_ago_leaves_a_pause(void **state)
 }
 
 /* Requests during the pause wait for its end, and the pause grows. */
-static void a_failed_look_is_followed_by_another_after_a_pause(void **state)
+static void a_failed_look_is_retried_after_a_pause(void **state)
 {
 	int64_t from_ms = clock_mono_ms();
 
@@ -214,7 +214,7 @@ static void stop(void)
 	bell_now(w.bell);
 }
 
-static void nothing_is_looked_at_after_the_stop(void **state)
+static void no_look_follows_the_stop(void **state)
 {
 	bool never = false;
 
@@ -222,7 +222,7 @@ static void nothing_is_looked_at_after_the_stop(void **state)
 	w.takes_time = true;
 	w.meanwhile = stop;
 	bell_ring(w.bell);
-	loop_run_until(w.loop, &never); /* until nothing can happen any more */
+	loop_run_until(w.loop, &never); /* until no event can follow */
 	assert_int_equal(w.n_looks, 1);
 	assert_false(bell_is_looking(w.bell));
 }
@@ -231,17 +231,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-	    TEST(now_is_inside_the_call),
-	    TEST(one_look_serves_many_rings),
-	    TEST(what_rings_during_a_look_has_its_own),
-	    TEST(what_asks_during_a_look_has_its_own),
-	    TEST(the_earliest_counts),
-	    TEST(what_is_said_during_a_look_holds),
-	    TEST(a_ring_does_not_wait_for_what_is_due),
-	    TEST(what_was_due_long_ago_leaves_a_pause),
-	    TEST(a_failed_look_is_followed_by_another_after_a_pause),
+	    TEST(bell_now_looks_inside_the_call),
+	    TEST(many_rings_cause_one_look),
+	    TEST(a_ring_during_a_look_causes_another_look),
+	    TEST(a_request_during_a_look_causes_another_look),
+	    TEST(the_earliest_due_time_counts),
+	    TEST(a_due_time_that_is_set_during_a_look_is_kept),
+	    TEST(a_ring_does_not_wait_for_the_due_time),
+	    TEST(a_due_time_in_the_past_still_leaves_a_pause),
+	    TEST(a_failed_look_is_retried_after_a_pause),
 	    TEST(a_failure_without_a_look_causes_one),
-	    TEST(nothing_is_looked_at_after_the_stop),
+	    TEST(no_look_follows_the_stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

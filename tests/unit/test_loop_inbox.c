@@ -74,7 +74,7 @@ static void *post_all(void *arg)
 	return NULL;
 }
 
-static void threads_post(void **state)
+static void items_of_all_threads_arrive_once(void **state)
 {
 	struct desk *d = desk_new();
 	pthread_t threads[N_THREADS];
@@ -89,7 +89,7 @@ static void threads_post(void **state)
 	desk_free(d);
 }
 
-static void close_runs_what_is_queued(void **state)
+static void closing_runs_queued_items(void **state)
 {
 	struct desk *d = desk_new();
 
@@ -113,7 +113,7 @@ static void close_from_item(struct inbox_item *item)
 	loop_stop(n->desk->loop);
 }
 
-static void item_may_close_and_order_stays(void **state)
+static void an_item_may_close_the_inbox_and_the_order_stays(void **state)
 {
 	struct desk *d = desk_new();
 
@@ -128,9 +128,9 @@ static void item_may_close_and_order_stays(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(threads_post),
-	    cmocka_unit_test(close_runs_what_is_queued),
-	    cmocka_unit_test(item_may_close_and_order_stays),
+	    cmocka_unit_test(items_of_all_threads_arrive_once),
+	    cmocka_unit_test(closing_runs_queued_items),
+	    cmocka_unit_test(an_item_may_close_the_inbox_and_the_order_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Timers, the reaper, signals, pool work and the loop's own life. */
+/* Timers, the reaper, signals, pool work and the lifetime of the loop. */
 #include <setjmp.h>
 #include <signal.h>
 
@@ -113,7 +113,7 @@ static void reap_from_timer(struct timer *t)
 	p->order[p->n_order++] = '1';
 }
 
-static void reaper_runs_behind_the_callback(void **state)
+static void the_reaper_runs_after_the_callback(void **state)
 {
 	struct probe p = {.loop = loop_new()};
 
@@ -126,7 +126,7 @@ static void reaper_runs_behind_the_callback(void **state)
 	end(p.loop);
 }
 
-static void reaper_runs_at_the_end_of_all(void **state)
+static void the_reaper_runs_at_the_end_of_the_loop(void **state)
 {
 	struct loop *l = loop_new();
 
@@ -147,7 +147,7 @@ static void on_signal(int signum, void *owner)
 	loop_stop(p->loop);
 }
 
-static void signal_arrives_on_the_loop(void **state)
+static void a_signal_arrives_on_the_loop(void **state)
 {
 	struct probe p = {.loop = loop_new()};
 
@@ -184,7 +184,7 @@ static void after_sum(struct pool_work *w)
 		loop_stop(s->loop);
 }
 
-static void pool_works_elsewhere_and_returns(void **state)
+static void the_pool_works_on_another_thread_and_returns(void **state)
 {
 	struct loop *l = loop_new();
 	struct sum sums[32];
@@ -211,10 +211,10 @@ int main(void)
 	    cmocka_unit_test(fires_once_and_not_early),
 	    cmocka_unit_test(restart_replaces_and_stop_stops),
 	    cmocka_unit_test(timer_may_close_itself),
-	    cmocka_unit_test(reaper_runs_behind_the_callback),
-	    cmocka_unit_test(reaper_runs_at_the_end_of_all),
-	    cmocka_unit_test(signal_arrives_on_the_loop),
-	    cmocka_unit_test(pool_works_elsewhere_and_returns),
+	    cmocka_unit_test(the_reaper_runs_after_the_callback),
+	    cmocka_unit_test(the_reaper_runs_at_the_end_of_the_loop),
+	    cmocka_unit_test(a_signal_arrives_on_the_loop),
+	    cmocka_unit_test(the_pool_works_on_another_thread_and_returns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The state of an accelerator: the worst that is true of it, and green only with a PASS of the branch. */
+/* The state of an accelerator: the worst one that applies, and green only with a PASS on the branch. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -30,7 +30,7 @@ static void assert_state(const struct accelerator_facts *f, enum accelerator_sta
 }
 #define ASSERT_STATE(f, status, text, since, notes) assert_state(&(f), status, text, since, notes, __LINE__)
 
-/* B1: a job of a pull request is a report, and makes nothing green. */
+/* B1: a job of a pull request counts as a report, but makes nothing green. */
 static void nothing_is_green_without_a_test_of_the_branch(void **state)
 {
 	struct accelerator_facts f = {.level = LEVEL_2, .last_report_ms = NOW - HOUR};
@@ -47,7 +47,7 @@ static void nothing_is_green_without_a_test_of_the_branch(void **state)
 	ASSERT_STATE(f, ACCELERATOR_STALE, "not tested", 8 * 24, "");
 }
 
-static void green_and_all_but_green(void **state)
+static void each_state_of_a_tested_branch(void **state)
 {
 	struct accelerator_facts f = GREEN;
 
@@ -59,7 +59,7 @@ static void green_and_all_but_green(void **state)
 	ASSERT_STATE(f, ACCELERATOR_OFF, "not shown", 0, "");
 }
 
-static void the_worst_that_is_true_of_it(void **state)
+static void the_worst_applicable_state_counts(void **state)
 {
 	struct accelerator_facts f = GREEN;
 
@@ -90,9 +90,9 @@ static void the_worst_that_is_true_of_it(void **state)
 	ASSERT_STATE(f, ACCELERATOR_NO_REPORT, "no report", 1, "");
 }
 
-/* docs/levels.md promises it: the first state of the table that applies. Facts that make a state true, in the
- * table's order; an accelerator with the facts of two states has the first one. */
-static void of_two_states_the_first_one_counts(void **state)
+/* docs/levels.md promises the first state of the table that applies. The rows have facts that make a state true, in
+ * the table's order; an accelerator with the facts of two states has the first one. */
+static void the_first_of_two_states_counts(void **state)
 {
 	static const struct accelerator_facts of[] = {
 	    [ACCELERATOR_OFF] = {.level = LEVEL_1},
@@ -172,7 +172,7 @@ static void each_status_has_its_own_name(void **state)
 		assert_true(w->name && w->word && w->symbol && w->tone);
 		for (int k = 0; k < i; k++)
 			assert_string_not_equal(w->name, accelerator_words((enum accelerator_status)k)->name);
-		/* the tick is for what passes alone */
+		/* only a passing accelerator has the tick */
 		assert_int_equal(strcmp(w->symbol, "✓") == 0, accelerator_status_is_green((enum accelerator_status)i));
 	}
 }
@@ -192,9 +192,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(nothing_is_green_without_a_test_of_the_branch),
-	    cmocka_unit_test(green_and_all_but_green),
-	    cmocka_unit_test(the_worst_that_is_true_of_it),
-	    cmocka_unit_test(of_two_states_the_first_one_counts),
+	    cmocka_unit_test(each_state_of_a_tested_branch),
+	    cmocka_unit_test(the_worst_applicable_state_counts),
+	    cmocka_unit_test(the_first_of_two_states_counts),
 	    cmocka_unit_test(the_documents_have_the_same_order),
 	    cmocka_unit_test(each_status_has_its_own_name),
 	    cmocka_unit_test(the_72_hour_rule),

@@ -1,4 +1,4 @@
-/* Each rule with its table of cases, by the name of the scenario in docs/attribution.md that requires it. */
+/* A table of cases for each rule, named after the scenario in docs/attribution.md that requires it. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -111,8 +111,8 @@ static void red_on_the_merge_base(void **state)
 	assert_int_equal(judge("0r", SPECIFIC).needs, 0);
 }
 
-/* What was cut off may be another cause. Finding 9 */
-static void a_text_that_was_cut_proves_nothing(void **state)
+/* The truncated part may show another cause. Finding 9 */
+static void a_truncated_message_is_no_evidence(void **state)
 {
 	struct attribution_facts f = SPECIFIC;
 
@@ -123,7 +123,7 @@ static void a_text_that_was_cut_proves_nothing(void **state)
 	assert_string_equal(judge("0R", f).reason, "red on the merge base, but the message was cut");
 }
 
-/* Findings 3, 4: its own first landing may be what is red there */
+/* Findings 3, 4: its own first landing may be the cause of the failure there */
 static void own_and_related_commits_on_the_branch(void **state)
 {
 	struct attribution_facts f = SPECIFIC;
@@ -132,7 +132,7 @@ static void own_and_related_commits_on_the_branch(void **state)
 	f.has_own_landing = true;
 	ASSERT_CASES(&f, {"0r", "UNCLASSIFIED"}, {"0R", "UNCLASSIFIED"}, {"-1r 1r", "UNCLASSIFIED"}, {"0g", "NEW"});
 	f.has_own_landing = false;
-	f.has_own_commit = true; /* the merge base is red without the change, whoever broke it */
+	f.has_own_commit = true; /* the merge base is red without the change, whichever commit broke it */
 	ASSERT_CASES(&f, {"0r", "BASE"}, {"0R", "BASE"}, {"-1r 1r", "UNCLASSIFIED"}, {"0g", "NEW"});
 	assert_non_null(strstr(judge("-1r 1r", f).reason, "but the author may have broken it"));
 	f.has_own_commit = false;
@@ -149,7 +149,7 @@ static void flake_on_the_merge_base(void **state)
 	ASSERT_CASES(&SPECIFIC, {"0m", "UNCLASSIFIED"}, {"-1r 0m 1r", "UNCLASSIFIED"}, {"-1g 0r 1g", "UNCLASSIFIED"},
 	    {"0r 1g", "BASE"}, {"-1g 0r", "BASE"});
 	assert_int_equal(judge("0m", SPECIFIC).needs, NEEDS_HEAD);
-	/* another flake of the same test proves nothing against that pass */
+	/* another flake of the same test is no evidence against that pass */
 	ASSERT_JUDGED(judge("0x", SPECIFIC), NEW);
 	assert_int_equal(judge("0o", SPECIFIC).needs, NEEDS_HEAD | NEEDS_BASE);
 	f.n_proved = 1; /* red there once, and known to be flaky */
@@ -179,15 +179,15 @@ static void flake_on_the_merge_base(void **state)
 	assert_int_equal(judge("0D 1r", f).needs, 0);
 	f.is_specific = false; /* others may have seen another failure with this message */
 	ASSERT_CASES(&f, {"0D 1g", "UNCLASSIFIED"}, {"0T 1g", "BASE"},
-	    {"0R 1r", "UNCLASSIFIED"} /* a run next to it stands for one there, not for two */, {"0D 1r", "BASE"},
+	    {"0R 1r", "UNCLASSIFIED"} /* a neighbouring run replaces one run there, not two */, {"0D 1r", "BASE"},
 	    {"-1r 0D 1g", "BASE"}, {"0D 1g 2r", "UNCLASSIFIED"}, {"0D 1x", "UNCLASSIFIED"});
 	assert_non_null(strstr(judge("0D 1g", f).reason, "twice, and elsewhere"));
 	f.is_specific = true;
-	f.passed_here_job = 7; /* it comes and goes on this commit */
+	f.passed_here_job = 7; /* it passes and fails on this commit */
 	ASSERT_CASES(&f, {"0R 1g", "FLAKY"}, {"0D 1g", "FLAKY"}, {"0R 1r", "FLAKY"});
 }
 
-/* The test is flaky on the branch, and the change breaks it for good, in the words that it always has. */
+/* The test is flaky on the branch, and the change breaks it permanently, with its usual message. */
 static void a_failure_that_comes_and_goes_on_the_branch(void **state)
 {
 	struct attribution_facts f = SPECIFIC;
@@ -214,7 +214,7 @@ static void red_on_another_machine(void **state)
 	assert_int_equal(judge("0v", SPECIFIC).needs, NEEDS_HEAD | NEEDS_BASE);
 }
 
-/* Numbers that differ from run to run tell no breakages apart; those that stay do. */
+/* Numbers that differ from run to run do not distinguish breakages; constant numbers do. */
 static void numbers_that_vary(void **state)
 {
 	struct attribution_facts f = SPECIFIC;
@@ -257,7 +257,7 @@ static void untested_stretch(void **state)
 	    judge("-2r -1r 3r 4r", SPECIFIC).reason, "red before and after the merge base: on abc1234 and abc1234");
 }
 
-/* Two flakes, one on each side, are no breakage: pull requests that are based there show it. */
+/* Two flakes, one on each side, do not make a breakage: pull requests that are based there show it. */
 static void few_red_runs_around(void **state)
 {
 	struct attribution_facts f = SPECIFIC;
@@ -293,10 +293,10 @@ static void revert_and_reland(void **state)
 	struct attribution_facts f = SPECIFIC;
 
 	(void)state;
-	f.may_be_own = true; /* landed, reverted, and here it is again */
+	f.may_be_own = true; /* landed, reverted, and now proposed again */
 	ASSERT_CASES(&f, {"-1r 2r", "UNCLASSIFIED"}, {"0r", "BASE"} /* it is still there */, {"0g", "NEW"});
 	f = SPECIFIC;
-	f.has_revert_near = true; /* by somebody else, or the fix was reverted after the merge base */
+	f.has_revert_near = true; /* another author landed it, or the fix was reverted after the merge base */
 	ASSERT_CASES(&f, {"-1r 2r", "UNCLASSIFIED"}, {"0r", "BASE"});
 }
 
@@ -352,7 +352,7 @@ static void intermittent_by_the_change(void **state)
 	f.here = (struct rate){1, 2}; /* a single failure shows nothing */
 	f.elsewhere = (struct rate){0, 100};
 	ASSERT_JUDGED(judge("0g", f), FLAKY);
-	f.here = (struct rate){2, 3}; /* nor do two where little else ran */
+	f.here = (struct rate){2, 3}; /* nor do two if few other tests ran */
 	f.elsewhere = (struct rate){0, 10};
 	ASSERT_JUDGED(judge("0g", f), FLAKY);
 	f.mark.is_infrastructure = true; /* a bad machine is bad for hours */
@@ -363,7 +363,7 @@ static void intermittent_by_the_change(void **state)
 	ASSERT_JUDGED(judge("0g", f), UNCLASSIFIED);
 }
 
-/* A change may break a flaky test for good, in the words that it always has. */
+/* A change may break a flaky test permanently, with its usual message. */
 static void flakes_of_others_are_a_hint(void **state)
 {
 	struct attribution_facts f = SPECIFIC;
@@ -407,7 +407,7 @@ static void infrastructure_is_never_new(void **state)
 	g.n_failed_again = 1;
 	assert_int_equal(judge("0g", g).needs, NEEDS_HEAD | NEEDS_BASE | NEEDS_GOOD_MACHINE);
 	g.n_failed_again = 0;
-	g.is_alike_settled = true; /* others with this message are the change's */
+	g.is_alike_settled = true; /* other failures with this message are caused by the change */
 	ASSERT_JUDGED(judge("0g", g), NEW);
 	assert_string_equal(
 	    judge("0g", g).reason, "green on the merge base abc1234; other tests with this message failed again");
@@ -490,7 +490,8 @@ static void undecided_cells_name_the_experiments_that_they_need(void **state)
 	assert_int_equal(judge("", f).needs, NEEDS_HEAD | NEEDS_BASE);
 	assert_int_equal(judge(NULL, f).needs, NEEDS_HEAD); /* there is no commit to test */
 	assert_int_equal(judge("0o", f).needs, NEEDS_HEAD | NEEDS_BASE);
-	/* where the branch is red alike, the merge base mostly decides it without the head, unless the test is flaky */
+	/* if the branch is red in the same way, the merge base usually decides it without the head, unless the test
+	 * is flaky */
 	f.takes_experiments = true;
 	assert_int_equal(judge("-1r", f).needs, NEEDS_BASE);
 	assert_int_equal(judge("1r", f).needs, NEEDS_BASE);
@@ -519,7 +520,7 @@ static void excused_only_if_each_failure_is(void **state)
 	ASSERT_JUDGED(attribution_worse(&open, &fresh), NEW);
 	ASSERT_JUDGED(attribution_worse(&flaky, &base), BASE);
 	assert_int_equal(attribution_worse(&fresh, &open).needs, NEEDS_HEAD | NEEDS_BASE);
-	/* it waits for a good machine if each failure that is left does */
+	/* it waits for a good machine if each remaining failure does */
 	open = judge("", MACHINE);
 	assert_int_equal(attribution_worse(&base, &open).needs, NEEDS_HEAD | NEEDS_GOOD_MACHINE);
 	assert_int_equal(attribution_worse(&fresh, &open).needs, NEEDS_HEAD);
@@ -557,7 +558,7 @@ static void a_push_is_compared_with_its_parent(void **state)
 	assert_string_equal(judge("1r", f).reason, "red on abc1234, 1 commit before the parent, too");
 }
 
-static void names(void **state)
+static void attributions_have_names(void **state)
 {
 	(void)state;
 	assert_int_equal(attribution_parse("FLAKY"), ATTRIBUTION_FLAKY);
@@ -574,7 +575,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(known_issue),
 	    cmocka_unit_test(red_on_the_merge_base),
-	    cmocka_unit_test(a_text_that_was_cut_proves_nothing),
+	    cmocka_unit_test(a_truncated_message_is_no_evidence),
 	    cmocka_unit_test(own_and_related_commits_on_the_branch),
 	    cmocka_unit_test(flake_on_the_merge_base),
 	    cmocka_unit_test(a_failure_that_comes_and_goes_on_the_branch),
@@ -599,7 +600,7 @@ int main(void)
 	    cmocka_unit_test(excused_only_if_each_failure_is),
 	    cmocka_unit_test(the_reason_says_what_is_missing),
 	    cmocka_unit_test(a_push_is_compared_with_its_parent),
-	    cmocka_unit_test(names),
+	    cmocka_unit_test(attributions_have_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,7 +108,7 @@ static void long_texts_are_cut_first(void **state)
 	free(body);
 }
 
-static void then_template_urls(void **state)
+static void template_urls_are_dropped_next(void **state)
 {
 	char *body = pull_event(100, 1000);
 	size_t n;
@@ -123,7 +123,7 @@ static void then_template_urls(void **state)
 	free(body);
 }
 
-static void at_last_only_essentials_stay(void **state)
+static void only_essential_fields_stay_in_the_end(void **state)
 {
 	struct buf body = BUF_INIT(1 << 20);
 	char *event = pull_event(10, 0);
@@ -158,7 +158,7 @@ static void many_targets_share_one_payload(void **state)
 	many[ARRAY_LEN(many) - 1] = NULL;
 	big.accelerators = many;
 	assert_int_equal(client_payload_new("pull_request", "g", "opened", body, strlen(body), &p, NULL), 0);
-	/* the big one is cut, a small one after it is whole again */
+	/* the large text is cut, and a small one after it is complete */
 	assert_int_equal(client_payload_text(p, &big, true, &text, &n), 0);
 	assert_non_null(strstr(text, "\"truncated\":true"));
 	free(text);
@@ -166,7 +166,7 @@ static void many_targets_share_one_payload(void **state)
 	free(body);
 }
 
-/* An experiment of n tests with hostile names of some 310 bytes, and the body that goes with it. */
+/* An experiment of n tests with hostile names of some 310 bytes, and its body. */
 static int build_experiment(size_t n_tests, const char *environment, bool is_bounded, json_t **ret, size_t *ret_bytes)
 {
 	static const char BODY[] = "{\"repository\":{\"full_name\":\"pytorch/pytorch\"},\"head_sha\":"
@@ -222,8 +222,8 @@ static void an_experiment_names_commit_and_tests(void **state)
 	json_decref(v);
 }
 
-/* GitHub refuses more than 64 KB. Tests that are left out are not run. */
-static void too_many_tests_are_halved(void **state)
+/* GitHub refuses more than 64 KB. Omitted tests do not run. */
+static void a_list_of_too_many_tests_is_halved(void **state)
 {
 	const json_t *e;
 	json_t *v;
@@ -239,7 +239,7 @@ static void too_many_tests_are_halved(void **state)
 	assert_string_equal(
 	    json_string_value(json_at(v, "payload", "head_sha", NULL)), "0123456789012345678901234567890123456789");
 	json_decref(v);
-	/* a webhook has room for all of them */
+	/* a webhook can carry all of them */
 	assert_int_equal(build_experiment(EXPERIMENT_TESTS_MAX, NULL, false, &v, &n), 0);
 	e = json_at(v, "outpost", "experiment", NULL);
 	assert_int_equal(json_array_size(json_object_get(e, "tests")), EXPERIMENT_TESTS_MAX);
@@ -247,7 +247,7 @@ static void too_many_tests_are_halved(void **state)
 	json_decref(v);
 }
 
-static void an_environment_that_is_none_is_left_out(void **state)
+static void an_invalid_environment_is_left_out(void **state)
 {
 	static const char *const none[] = {"", "[1]", "{", "text", "{\"a\":1,\"a\":2}"};
 	char *big = xmalloc(EXPERIMENT_ENVIRONMENT_MAX_BYTES + 16);
@@ -267,7 +267,7 @@ static void an_environment_that_is_none_is_left_out(void **state)
 	free(big);
 }
 
-static void what_is_no_object_is_refused(void **state)
+static void a_body_that_is_not_an_object_is_refused(void **state)
 {
 	struct error why = {0};
 	struct client_payload *p;
@@ -283,13 +283,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(small_bodies_go_unchanged),
 	    cmocka_unit_test(long_texts_are_cut_first),
-	    cmocka_unit_test(then_template_urls),
-	    cmocka_unit_test(at_last_only_essentials_stay),
+	    cmocka_unit_test(template_urls_are_dropped_next),
+	    cmocka_unit_test(only_essential_fields_stay_in_the_end),
 	    cmocka_unit_test(many_targets_share_one_payload),
 	    cmocka_unit_test(an_experiment_names_commit_and_tests),
-	    cmocka_unit_test(too_many_tests_are_halved),
-	    cmocka_unit_test(an_environment_that_is_none_is_left_out),
-	    cmocka_unit_test(what_is_no_object_is_refused),
+	    cmocka_unit_test(a_list_of_too_many_tests_is_halved),
+	    cmocka_unit_test(an_invalid_environment_is_left_out),
+	    cmocka_unit_test(a_body_that_is_not_an_object_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

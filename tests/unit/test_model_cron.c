@@ -1,4 +1,4 @@
-/* Cron texts: which are taken, and when they are due next. */
+/* Cron texts: which are accepted, and their next due times. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -96,14 +96,14 @@ static void test_refused(void **state)
 		struct error e = {0};
 
 		if (cron_parse(cases[i].text, &c, &e) != ERR_INVALID)
-			fail_msg("%s is taken", cases[i].text);
+			fail_msg("%s is accepted", cases[i].text);
 		assert_string_equal(e.text, cases[i].why);
 	}
 	assert_int_equal(cron_parse("bad", &c, NULL), ERR_INVALID);
 }
 
-/* From anywhere between two due times the later one is found. */
-static void test_from_anywhere(void **state)
+/* At any time between two due times, the later one is the next. */
+static void test_next_time_from_any_time(void **state)
 {
 	static const char *const texts[] = {"17 */5 1-7 * 3", "0 0 13 * 5", "59 23 24-31 12 *", "30 4 */10 2 *"};
 
@@ -131,7 +131,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_next),
 	    cmocka_unit_test(test_refused),
-	    cmocka_unit_test(test_from_anywhere),
+	    cmocka_unit_test(test_next_time_from_any_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,7 @@ static void add_runs(
 	f->n_green = n_green;
 }
 
-static void worst_comes_first(void **state)
+static void the_worst_accelerator_is_first(void **state)
 {
 	static const char *const expected[] = {"overdue", "red-old", "red-new", "unhealthy", "silent", "no-report",
 	    "no-pass", "stale", "fair", "fair-too", "perfect", "no-runs", "untested"};
@@ -76,7 +76,7 @@ static void rows_are_in_the_order_of_the_states(void **state)
 		}
 }
 
-static void bad_news_of_the_newest_night_that_ended(void **state)
+static void bad_news_come_from_the_newest_night_that_ended(void **state)
 {
 	struct dashboard_row r = {.name = NULL};
 	enum day_outcome *n = &r.nightly[DASHBOARD_DAYS - 4];
@@ -93,7 +93,7 @@ static void bad_news_of_the_newest_night_that_ended(void **state)
 	assert_int_equal(dashboard_bad_night(&r), DAY_MISSED);
 }
 
-static void suites_have_their_places(void **state)
+static void suites_have_a_fixed_order(void **state)
 {
 	static const char *const order[] = {
 	    "build", "unit", "model", "benchmark", "integration", "Alpha", "alpha", "zeta"};
@@ -123,10 +123,10 @@ static void outcomes_have_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(worst_comes_first),
+	    cmocka_unit_test(the_worst_accelerator_is_first),
 	    cmocka_unit_test(rows_are_in_the_order_of_the_states),
-	    cmocka_unit_test(bad_news_of_the_newest_night_that_ended),
-	    cmocka_unit_test(suites_have_their_places),
+	    cmocka_unit_test(bad_news_come_from_the_newest_night_that_ended),
+	    cmocka_unit_test(suites_have_a_fixed_order),
 	    cmocka_unit_test(outcomes_have_words),
 	};
 

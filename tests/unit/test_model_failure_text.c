@@ -1,4 +1,4 @@
-/* Which failures are the same, which are not, which say nothing, and which are a machine's. */
+/* Which failures are the same, which differ, which messages are too general to compare, and which a machine causes. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -23,7 +23,7 @@ static struct failure_mark mark_of(const char *message)
 	return failure_mark(TEST_FAIL, &t);
 }
 
-static void what_changes_from_run_to_run_goes(void **state)
+static void details_that_change_from_run_to_run_are_dropped(void **state)
 {
 	static const struct {
 		const char *message, *normal;
@@ -77,7 +77,7 @@ static void what_changes_from_run_to_run_goes(void **state)
 		assert_normal(CASES[i].message, CASES[i].normal);
 }
 
-static void what_names_the_failure_stays(void **state)
+static void details_that_identify_the_failure_stay(void **state)
 {
 	static const char *const KEPT[] = {
 	    "float16 is not float32",
@@ -96,7 +96,7 @@ static void what_names_the_failure_stays(void **state)
 		assert_normal(KEPT[i], KEPT[i]);
 }
 
-static void alike(void **state)
+static void equal_failures_compare_equal(void **state)
 {
 	static const char *const CASES[][2] = {
 	    {"HCCL timeout on device 3 after 1800 s", "HCCL timeout on device 7 after 30 min"},
@@ -120,7 +120,7 @@ static void alike(void **state)
 	}
 }
 
-static void not_alike(void **state)
+static void different_failures_compare_different(void **state)
 {
 	static const char *const CASES[][2] = {
 	    {"KeyError: 'foo'", "KeyError: 'bar'"},
@@ -146,7 +146,7 @@ static void not_alike(void **state)
 	}
 }
 
-static void what_fits_any_failure_is_general(void **state)
+static void text_that_fits_any_failure_is_general(void **state)
 {
 	static const char *const CASES[] = {
 	    "",
@@ -223,11 +223,11 @@ static void what_fits_any_failure_is_general(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(CASES); i++)
 		if (!mark_of(CASES[i]).is_general)
 			fail_msg("not general: %s", CASES[i]);
-	assert_int_not_equal(mark_of("Killed").key, 0); /* that it is the same can be seen all the same */
+	assert_int_not_equal(mark_of("Killed").key, 0); /* the comparison still finds them equal */
 	assert_int_not_equal(mark_of("Killed").key, mark_of("Timeout").key);
 }
 
-static void what_says_something_is_not(void **state)
+static void specific_text_is_not_general(void **state)
 {
 	static const char *const CASES[] = {
 	    "AssertionError: loss: expected 0.7071, got 0.7068",
@@ -247,8 +247,8 @@ static void what_says_something_is_not(void **state)
 			fail_msg("general: %s", CASES[i]);
 }
 
-/* From test/ or from the root, it is the same failure. */
-static void how_to_run_it_is_no_part_of_it(void **state)
+/* The failure is the same when run from test/ or from the root. */
+static void instructions_to_run_a_test_are_ignored(void **state)
 {
 	(void)state;
 	assert_normal("aten::foo is missing\n\nTo execute this test, run the following from the base"
@@ -256,7 +256,7 @@ static void how_to_run_it_is_no_part_of_it(void **state)
 	    "aten::foo is missing");
 }
 
-/* PyTorch's tests end with what differs: 512 equal bytes are no equal message. */
+/* PyTorch's messages differ at their end: 512 equal bytes do not make a message equal. */
 static void the_end_of_a_message_counts(void **state)
 {
 	char long_one[700], other[700];
@@ -271,9 +271,9 @@ static void the_end_of_a_message_counts(void **state)
 	assert_int_not_equal(mark_of(long_one).key, mark_of(other).key);
 }
 
-/* The rest of it is not known: another failure may begin in the same way. */
+/* The rest of the message is unknown: another failure may begin in the same way. */
 /* Finding 9: a second cause behind the first 4 kB, or behind the line that names the exception */
-static void what_was_cut_is_the_same_as_nothing(void **state)
+static void truncated_text_is_alike_but_never_the_same(void **state)
 {
 	static char message[REPORT_MESSAGE_MAX_BYTES], trace[REPORT_TRACE_MAX_BYTES + 1];
 	struct failure_text t = {.suite = "test_nn", .test = "test_add", .dtype = ""};
@@ -354,7 +354,7 @@ static void all_that_the_last_exception_says_counts(void **state)
 	}
 	assert_false(failure_marks_are_same(&marks[0], &marks[1]));
 	assert_true(failure_marks_are_same(&marks[1], &marks[2]));
-	/* how to run a test is no reason to pass over its exception */
+	/* the instructions to run a test do not hide its exception */
 	t.message = "it failed\n\nTo execute this test, run the following from the base repo dir: x";
 	for (size_t i = 0; i < 2; i++) {
 		t.trace = TRACES[i];
@@ -385,7 +385,7 @@ static void assert_without_name(const char *test, const char *dtype, const char 
 	free(is);
 }
 
-static void the_name_of_the_test_is_no_part_of_it(void **state)
+static void the_name_of_the_test_is_ignored(void **state)
 {
 	(void)state;
 	assert_without_name("TestNN.test_add", "", "TestNN.test_add raised X", "T raised X");
@@ -448,7 +448,7 @@ static void a_trace_says_more_than_the_message(void **state)
 	assert_false(failure_marks_are_alike(&a, &b));
 }
 
-/* A test's own message is general where only the test's name was specific. */
+/* A test's own message is general if only the test's name was specific. */
 static void own_name_makes_nothing_specific(void **state)
 {
 	struct failure_text t = {.message = "test_add_cuda failed", .suite = "unit", .test = "test_add", .dtype = ""};
@@ -482,7 +482,7 @@ static void machines_and_harnesses_that_fail(void **state)
 	assert_false(failure_text_is_infrastructure(NULL));
 }
 
-static void a_blob_is_no_word(void **state)
+static void a_blob_does_not_count_as_a_word(void **state)
 {
 	char *message = xmalloc(9001), *once, *twice;
 
@@ -504,23 +504,23 @@ static void a_blob_is_no_word(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_changes_from_run_to_run_goes),
-	    cmocka_unit_test(what_names_the_failure_stays),
-	    cmocka_unit_test(alike),
-	    cmocka_unit_test(not_alike),
-	    cmocka_unit_test(what_fits_any_failure_is_general),
-	    cmocka_unit_test(what_says_something_is_not),
-	    cmocka_unit_test(how_to_run_it_is_no_part_of_it),
+	    cmocka_unit_test(details_that_change_from_run_to_run_are_dropped),
+	    cmocka_unit_test(details_that_identify_the_failure_stay),
+	    cmocka_unit_test(equal_failures_compare_equal),
+	    cmocka_unit_test(different_failures_compare_different),
+	    cmocka_unit_test(text_that_fits_any_failure_is_general),
+	    cmocka_unit_test(specific_text_is_not_general),
+	    cmocka_unit_test(instructions_to_run_a_test_are_ignored),
 	    cmocka_unit_test(the_end_of_a_message_counts),
 	    cmocka_unit_test(a_message_that_was_cut_is_general),
-	    cmocka_unit_test(what_was_cut_is_the_same_as_nothing),
+	    cmocka_unit_test(truncated_text_is_alike_but_never_the_same),
 	    cmocka_unit_test(numbers_that_are_compared),
 	    cmocka_unit_test(all_that_the_last_exception_says_counts),
-	    cmocka_unit_test(the_name_of_the_test_is_no_part_of_it),
+	    cmocka_unit_test(the_name_of_the_test_is_ignored),
 	    cmocka_unit_test(a_trace_says_more_than_the_message),
 	    cmocka_unit_test(own_name_makes_nothing_specific),
 	    cmocka_unit_test(machines_and_harnesses_that_fail),
-	    cmocka_unit_test(a_blob_is_no_word),
+	    cmocka_unit_test(a_blob_does_not_count_as_a_word),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

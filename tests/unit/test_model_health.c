@@ -24,7 +24,7 @@ static void the_breaker_trips_and_recovers(void **state)
 		bool was, is;
 	} cases[] = {
 	    {"", false, false},
-	    {"", true, true}, /* nothing was heard of it since */
+	    {"", true, true}, /* no report since */
 	    {"rrrrrrr", false, false},
 	    {"rrrrrrrr", false, true},
 	    {"rrrrrrrrgg", false, true},
@@ -32,7 +32,7 @@ static void the_breaker_trips_and_recovers(void **state)
 	    {"rrrrrrrggg", false, false},
 	    {"gggrrrrrrrr", false, false}, /* seven of the newest ten */
 	    {"grgrrrrrrrrr", false, true},
-	    /* what a change broke itself says nothing of the accelerator */
+	    /* failures that a change caused do not count against the accelerator */
 	    {"nnnnnnnnnn", false, false},
 	    {"rnrnrnrnrnrnrnr", false, true},
 	    {"rnrnrnrnrnrnrg", false, false},
@@ -48,7 +48,7 @@ static void the_breaker_trips_and_recovers(void **state)
 	    {"rg", true, true}, /* too few to call it less than half */
 	    {"ggg", true, false},
 	    {"nnnnnnnn", true, true},
-	    /* between the two it stays what it was */
+	    /* between the two limits the state does not change */
 	    {"rrrrrrgggg", false, false},
 	    {"rrrrrrgggg", true, true},
 	};
@@ -65,7 +65,7 @@ static void the_breaker_trips_and_recovers(void **state)
 static const struct level_thresholds L3 = {30 * DAY, 14 * DAY, 3 * HOUR, HOUR / 2, 1, 1, 90, 0, 0, true};
 static const struct level_thresholds L4 = {30 * DAY, 14 * DAY, 3 * HOUR, HOUR / 2, 1, 1, 90, 0, 0, false};
 
-/* Everything just within what CRCR demands. */
+/* All numbers just meet CRCR's criteria. */
 static struct level_numbers good(void)
 {
 	struct level_window w = {.n_jobs = 1000,
@@ -79,7 +79,7 @@ static struct level_numbers good(void)
 	    .promotion = w, .demotion = w, .tenure_ms = 30 * DAY, .data_ms = 14 * DAY, .reaction_ms = -1};
 }
 
-static struct level_numbers nothing(void)
+static struct level_numbers no_numbers(void)
 {
 	struct level_window w = {.end_to_end_ms = -1, .queue_ms = -1};
 
@@ -88,7 +88,7 @@ static struct level_numbers nothing(void)
 
 static void a_level_is_proposed_by_its_numbers(void **state)
 {
-	struct level_numbers n = good(), none = nothing();
+	struct level_numbers n = good(), none = no_numbers();
 	struct level_thresholds by_numbers = L4;
 	struct level_proposal p;
 
@@ -108,20 +108,20 @@ static void a_level_is_proposed_by_its_numbers(void **state)
 
 	p = level_propose(LEVEL_2, &none, &L3, &L4);
 	assert_int_equal(p.level, LEVEL_2);
-	assert_int_equal(p.unmet_now, 0); /* L2 demands nothing */
+	assert_int_equal(p.unmet_now, 0); /* L2 has no criteria */
 	assert_int_equal(p.unmet_next, 1 << CRITERION_TENURE | 1 << CRITERION_DATA | 1 << CRITERION_END_TO_END |
 					   1 << CRITERION_OVERRUN | 1 << CRITERION_QUEUE | 1 << CRITERION_TIMEOUT |
 					   1 << CRITERION_PASS);
 	assert_false(p.is_silent);
 
-	/* Silence is listed, and nothing is proposed. */
+	/* Missing reports are listed, and nothing is proposed. */
 	p = level_propose(LEVEL_3, &none, &L3, &L4);
 	assert_int_equal(p.level, LEVEL_3);
 	assert_int_equal(p.unmet_now, 0);
 	assert_true(p.is_silent);
 }
 
-/* Each just outside what CRCR demands; three of them count for a demotion as well. */
+/* Each number just misses CRCR's criteria; three of them count for a demotion as well. */
 static void each_criterion_counts(void **state)
 {
 	static const struct {
@@ -165,7 +165,7 @@ static void each_criterion_counts(void **state)
 	assert_null(level_criterion_name(N_CRITERIA));
 }
 
-/* test-infra#8673: a vendor is not demoted for upstream's break, and both numbers are there. */
+/* test-infra#8673: a vendor is not demoted for a failure of upstream, and both numbers are shown. */
 static void failures_of_upstream_are_counted_apart(void **state)
 {
 	struct level_numbers n = good();
@@ -186,7 +186,7 @@ static void failures_of_upstream_are_counted_apart(void **state)
 	assert_true(list[2].with_upstream > 0.799 && list[2].with_upstream < 0.801);
 	assert_int_equal(list[2].met, MET_YES);
 
-	/* Upstream broke all of them: there is nothing to judge. */
+	/* Upstream broke all of them, so no result counts. */
 	n.demotion.n_passed = 0;
 	n.demotion.n_upstream = 1000;
 	p = level_propose(LEVEL_3, &n, &L3, &L4);
@@ -194,7 +194,7 @@ static void failures_of_upstream_are_counted_apart(void **state)
 	assert_int_equal(p.unmet_now, 0);
 }
 
-static void what_crcr_does_not_ask_counts_where_an_operator_says_so(void **state)
+static void operators_can_add_criteria_that_crcr_lacks(void **state)
 {
 	struct level_thresholds more = L3;
 	struct level_finding list[N_CRITERIA];
@@ -226,7 +226,7 @@ int main(void)
 	    cmocka_unit_test(a_level_is_proposed_by_its_numbers),
 	    cmocka_unit_test(each_criterion_counts),
 	    cmocka_unit_test(failures_of_upstream_are_counted_apart),
-	    cmocka_unit_test(what_crcr_does_not_ask_counts_where_an_operator_says_so),
+	    cmocka_unit_test(operators_can_add_criteria_that_crcr_lacks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

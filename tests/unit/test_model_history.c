@@ -1,5 +1,4 @@
-/* What a row of runs says of a test: each state, and a walk against an oracle that looks at the
- * whole row. */
+/* The state of a test in a row of runs: each state, and a walk compared with an oracle that reads the whole row. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -7,7 +6,7 @@
 #include "model/history.h"
 
 /* One letter a run, the oldest first: F E red, P D green, M S silent, . absent. */
-static bool tell(struct history_walk *w, char c, int64_t tag)
+static bool add_run(struct history_walk *w, char c, int64_t tag)
 {
 	static const char letters[] = "FEMPDS";
 	const char *at = strchr(letters, c);
@@ -25,7 +24,7 @@ static struct history_verdict walk(const char *row, bool is_to_the_end)
 	struct history_walk w = {0};
 
 	for (size_t i = strlen(row); i > 0; i--)
-		if (!tell(&w, row[i - 1], (int64_t)i - 1) && !is_to_the_end)
+		if (!add_run(&w, row[i - 1], (int64_t)i - 1) && !is_to_the_end)
 			break;
 	return history_walk_end(&w);
 }
@@ -63,7 +62,7 @@ static void each_state(void **state)
 	check("", HISTORY_NONE, -1, -1, -1);
 }
 
-static void what_says_nothing_hides_nothing(void **state)
+static void runs_without_results_are_skipped(void **state)
 {
 	(void)state;
 	check("PPFM", HISTORY_REGRESSION, 1, 1, 2);
@@ -76,8 +75,8 @@ static void what_says_nothing_hides_nothing(void **state)
 	check("PFSPM", HISTORY_FIXED, 1, 3, 4);
 }
 
-/* Red from its first run on: nobody has seen it green. */
-static void a_new_test_is_no_regression(void **state)
+/* The test is red from its first run on and never passed. */
+static void a_new_red_test_is_not_a_regression(void **state)
 {
 	(void)state;
 	check("...F", HISTORY_STILL_FAILING, 0, 0, -1);
@@ -93,7 +92,7 @@ static void changes_count_within_ten_runs(void **state)
 	check("PFPFFFFFFFFF", HISTORY_STILL_FAILING, 8, 8, 9);
 }
 
-static void what_is_long_gone_is_forgotten(void **state)
+static void tests_that_disappeared_long_ago_are_forgotten(void **state)
 {
 	char row[64] = "PPP";
 
@@ -104,15 +103,15 @@ static void what_is_long_gone_is_forgotten(void **state)
 	check(row, HISTORY_NONE, -1, -1, -1);
 }
 
-static void a_run_that_is_not_over_takes_nothing_away(void **state)
+static void an_unfinished_run_removes_no_tests(void **state)
 {
 	struct history_walk w = {0};
 
 	(void)state;
 	history_walk_absent(&w);
 	history_walk_untold(&w);
-	tell(&w, 'F', 1);
-	tell(&w, 'P', 2);
+	add_run(&w, 'F', 1);
+	add_run(&w, 'P', 2);
 	assert_int_equal(history_walk_end(&w).state, HISTORY_REGRESSION);
 	assert_int_equal(history_walk_end(&w).first_bad.run, 1);
 }
@@ -125,7 +124,7 @@ static void names_are_the_words_of_the_api(void **state)
 	assert_int_equal(history_state_parse("broken"), N_HISTORY_STATES);
 }
 
-/* ---- the oracle: the definitions, read off the whole row ---- */
+/* ---- the oracle: the definitions, applied to the whole row ---- */
 
 static bool is_red(char c) { return c == 'F' || c == 'E'; }
 
@@ -209,7 +208,7 @@ static bool is_about_red(const char *row, enum history_state s)
 	return s != HISTORY_PASSING && s != HISTORY_SKIPPED && s != HISTORY_NONE;
 }
 
-static void a_walk_says_what_the_whole_row_says(void **state)
+static void a_walk_agrees_with_the_oracle(void **state)
 {
 	static const char calm[] = "PPPPPPPPPPPF", wild[] = "FEMPDS.PPFF", gone[] = "P........F";
 	static const char *const kinds[] = {calm, wild, gone};
@@ -241,13 +240,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(each_state),
-	    cmocka_unit_test(what_says_nothing_hides_nothing),
-	    cmocka_unit_test(a_new_test_is_no_regression),
+	    cmocka_unit_test(runs_without_results_are_skipped),
+	    cmocka_unit_test(a_new_red_test_is_not_a_regression),
 	    cmocka_unit_test(changes_count_within_ten_runs),
-	    cmocka_unit_test(what_is_long_gone_is_forgotten),
-	    cmocka_unit_test(a_run_that_is_not_over_takes_nothing_away),
+	    cmocka_unit_test(tests_that_disappeared_long_ago_are_forgotten),
+	    cmocka_unit_test(an_unfinished_run_removes_no_tests),
 	    cmocka_unit_test(names_are_the_words_of_the_api),
-	    cmocka_unit_test(a_walk_says_what_the_whole_row_says),
+	    cmocka_unit_test(a_walk_agrees_with_the_oracle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,11 @@
-/* The lists of states are the words that rows store, and their legal steps are these. */
+/* The lists of states equal the words in the rows, and these are their legal steps. */
 #include <setjmp.h>
 
 #include <cmocka.h>
 
 #include "model/record_states.h"
 
-static void names_go_both_ways(void **state)
+static void names_are_printed_and_parsed(void **state)
 {
 	(void)state;
 	for (int i = 0; i < N_OUTBOX_STATES; i++)
@@ -58,7 +58,7 @@ static void every_step_is_as_designed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(names_go_both_ways),
+	    cmocka_unit_test(names_are_printed_and_parsed),
 	    cmocka_unit_test(every_step_is_as_designed),
 	};
 

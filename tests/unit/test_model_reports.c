@@ -17,7 +17,7 @@ static int parse(const char *text, struct job_report *r, struct error *e)
 	return rc;
 }
 
-static void crcr_reports_are_understood(void **state)
+static void crcr_reports_are_read(void **state)
 {
 	struct job_report r;
 
@@ -45,7 +45,7 @@ static void crcr_reports_are_understood(void **state)
 
 #define COMPLETED "{\"status\":\"completed\",\"name\":\"CI\",\"run_id\":1,"
 
-/* test-infra#8545: the action's input is the text of an array; others send the array. */
+/* test-infra#8545: the action's input is the text of an array; other senders send the array. */
 static void failed_tests_of_crcr_are_rows(void **state)
 {
 	static const char *const keys[] = {"failed_tests_detail", "failed_tests_json", "failed_tests"};
@@ -250,7 +250,7 @@ static void a_triage_verdict_is_cut_and_bounded(void **state)
 	buf_release(&text);
 }
 
-static void counts_that_cannot_be_are_dropped(void **state)
+static void impossible_counts_are_dropped(void **state)
 {
 	static const char *const table[] = {
 	    "{\"passed\":9223372036854775807,\"failed\":1}",
@@ -324,8 +324,8 @@ static void mistakes_are_named(void **state)
 	}
 }
 
-/* One more than are kept, the red one last. */
-static void of_too_many_tests_the_worst_are_kept(void **state)
+/* One test more than the limit, with the red one last. */
+static void the_worst_of_too_many_tests_are_kept(void **state)
 {
 	struct buf text = BUF_INIT(4 << 20);
 	struct job_report r;
@@ -346,7 +346,7 @@ static void of_too_many_tests_the_worst_are_kept(void **state)
 	buf_release(&text);
 }
 
-static void what_is_ignored_makes_no_other_report(void **state)
+static void ignored_fields_do_not_change_the_digest(void **state)
 {
 	struct job_report r, s;
 
@@ -435,7 +435,7 @@ static void times_do_not_change_the_digest(void **state)
 	job_report_release(&c);
 }
 
-static void tokens_are_bound_and_end(void **state)
+static void tokens_are_bound_to_a_dispatch_and_expire(void **state)
 {
 	struct secret *key = secret_of("key"), *other = secret_of("kez");
 	char *token = callback_token_make(key, "dispatch1", "npu", 10000), *who, *bad;
@@ -464,19 +464,19 @@ static void tokens_are_bound_and_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(crcr_reports_are_understood),
+	    cmocka_unit_test(crcr_reports_are_read),
 	    cmocka_unit_test(failed_tests_of_crcr_are_rows),
 	    cmocka_unit_test(failed_tests_are_bounded_and_tests_count_before_them),
 	    cmocka_unit_test(a_triage_verdict_is_kept_whole_or_not_at_all),
 	    cmocka_unit_test(a_triage_verdict_is_cut_and_bounded),
-	    cmocka_unit_test(counts_that_cannot_be_are_dropped),
+	    cmocka_unit_test(impossible_counts_are_dropped),
 	    cmocka_unit_test(mistakes_are_named),
-	    cmocka_unit_test(of_too_many_tests_the_worst_are_kept),
-	    cmocka_unit_test(what_is_ignored_makes_no_other_report),
+	    cmocka_unit_test(the_worst_of_too_many_tests_are_kept),
+	    cmocka_unit_test(ignored_fields_do_not_change_the_digest),
 	    cmocka_unit_test(vendor_text_is_cut_and_cleaned),
 	    cmocka_unit_test(a_trace_keeps_its_lines_and_a_message_does_not),
 	    cmocka_unit_test(times_do_not_change_the_digest),
-	    cmocka_unit_test(tokens_are_bound_and_end),
+	    cmocka_unit_test(tokens_are_bound_to_a_dispatch_and_expire),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

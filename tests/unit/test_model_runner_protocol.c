@@ -8,7 +8,7 @@ static const char CLAIM[] =
     "{\"name\": \"npu-17\", \"accelerator\": \"ascend-npu\", \"claim_id\": \"b3c1-9\", \"labels\": "
     "[\"npu\", \"910b\"], \"wait\": 30, \"version\": \"0.1.0\"}";
 
-/* An offer as the page about the protocol has it, with one part replaced. */
+/* The offer in the documentation of the protocol, with one part replaced. */
 static char *offer_with(const char *part, const char *instead)
 {
 	static const char OFFER[] = "{\"lease_id\": \"l1\", \"lease_ms\": 60000, \"attempt\": 1, \"job_id\": 42, "
@@ -38,7 +38,7 @@ static void assert_offer_refused(const char *part, const char *instead, const ch
 	free(text);
 }
 
-static void claims_come_back_as_they_went(void **state)
+static void claims_are_read_back_unchanged(void **state)
 {
 	struct claim_request c, again;
 	char *text;
@@ -108,7 +108,7 @@ static void wrong_claims_name_the_field(void **state)
 	}
 }
 
-static void offers_come_back_as_they_went(void **state)
+static void offers_are_read_back_unchanged(void **state)
 {
 	char *text = offer_with("", ""), *written, *rewritten;
 	struct lease_offer o, again;
@@ -133,7 +133,7 @@ static void offers_come_back_as_they_went(void **state)
 }
 
 /* As GitHub has it: a push has no action. */
-static void an_empty_text_that_may_be_absent_is(void **state)
+static void an_empty_optional_text_is_absent(void **state)
 {
 	char *text = offer_with("\"action\": \"synchronize\"", "\"action\": \"\"");
 	struct lease_offer o;
@@ -160,7 +160,7 @@ static void a_silent_accelerator_has_no_job(void **state)
 	lease_offer_release(&o);
 }
 
-static void steps_are_not_told_of_the_lease(void **state)
+static void steps_do_not_see_the_lease(void **state)
 {
 	char *text = offer_with("", ""), *change;
 	struct lease_offer o;
@@ -198,7 +198,7 @@ static char *experiment_with(const char *part, const char *instead)
 	return text;
 }
 
-static void experiments_come_back_as_they_went(void **state)
+static void experiments_are_read_back_unchanged(void **state)
 {
 	char *text = experiment_with("", ""), *written, *rewritten;
 	struct lease_offer o, again;
@@ -285,15 +285,15 @@ static void wrong_experiments_name_the_field(void **state)
 	free(list);
 	list = list_of(EXPERIMENT_TESTS_MAX, EXPERIMENT_TEST_MAX_BYTES);
 	text = experiment_with(TESTS, list);
-	assert_true(strlen(text) < LEASE_OFFER_MAX_BYTES / 2); /* room for what is escaped */
+	assert_true(strlen(text) < LEASE_OFFER_MAX_BYTES / 2); /* room for escapes */
 	assert_int_equal(lease_offer_parse(text, strlen(text), &o, NULL), 0);
 	lease_offer_release(&o);
 	free(text);
 	free(list);
 }
 
-/* Names that would be several lines where a shell, a C program or Python reads lines. */
-static void a_test_is_one_line_or_it_is_not(void **state)
+/* A shell, a C program or Python would read these names as several lines. */
+static void only_one_line_names_are_accepted(void **state)
 {
 	static const char *const lines[] = {
 	    "unit/a", "unit/a b\\n$(x)`;\"'", "-rf/--", "модель/тест", "unit/\u00a0x", "unit/\u2027x"};
@@ -328,7 +328,7 @@ static void wrong_offers_name_the_field(void **state)
 	assert_offer_refused("\"change\": {", "\"x\": {", "change must be an object");
 }
 
-static void titles_are_put_right(void **state)
+static void titles_are_sanitized(void **state)
 {
 	char *long_title, *text = offer_with("a title", "a\\u000a\\u0085\\u001b[31mtitle");
 	struct lease_offer o;
@@ -355,7 +355,7 @@ static void titles_are_put_right(void **state)
 	free(text);
 }
 
-static void heartbeats_answers_come_back_as_they_went(void **state)
+static void heartbeat_answers_are_read_back_unchanged(void **state)
 {
 	static const struct lease_answer all[] = {
 	    {LEASE_ACTIVE, 60000, NULL},
@@ -393,7 +393,7 @@ static const char STATUS[] =
     "\"2026-11-20T12:00:00Z\", \"runners\": [{\"name\": \"farm\", \"labels\": [\"npu\"], "
     "\"max_parallel\": 2, \"waiting\": 3, \"active\": 1}]}";
 
-static void statuses_come_back_as_they_went(void **state)
+static void statuses_are_read_back_unchanged(void **state)
 {
 	struct runner_status a, b;
 	char *text;
@@ -437,21 +437,21 @@ static void wrong_statuses_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(claims_come_back_as_they_went),
+	    cmocka_unit_test(claims_are_read_back_unchanged),
 	    cmocka_unit_test(a_claim_needs_no_labels_and_no_wait),
 	    cmocka_unit_test(wrong_claims_name_the_field),
-	    cmocka_unit_test(offers_come_back_as_they_went),
-	    cmocka_unit_test(an_empty_text_that_may_be_absent_is),
+	    cmocka_unit_test(offers_are_read_back_unchanged),
+	    cmocka_unit_test(an_empty_optional_text_is_absent),
 	    cmocka_unit_test(a_silent_accelerator_has_no_job),
-	    cmocka_unit_test(steps_are_not_told_of_the_lease),
-	    cmocka_unit_test(experiments_come_back_as_they_went),
+	    cmocka_unit_test(steps_do_not_see_the_lease),
+	    cmocka_unit_test(experiments_are_read_back_unchanged),
 	    cmocka_unit_test(wrong_experiments_name_the_field),
-	    cmocka_unit_test(a_test_is_one_line_or_it_is_not),
+	    cmocka_unit_test(only_one_line_names_are_accepted),
 	    cmocka_unit_test(wrong_offers_name_the_field),
-	    cmocka_unit_test(titles_are_put_right),
-	    cmocka_unit_test(heartbeats_answers_come_back_as_they_went),
+	    cmocka_unit_test(titles_are_sanitized),
+	    cmocka_unit_test(heartbeat_answers_are_read_back_unchanged),
 	    cmocka_unit_test(wrong_answers_are_refused),
-	    cmocka_unit_test(statuses_come_back_as_they_went),
+	    cmocka_unit_test(statuses_are_read_back_unchanged),
 	    cmocka_unit_test(wrong_statuses_are_refused),
 	};
 

@@ -72,7 +72,7 @@ static struct expected walk(const struct schedule *s, int64_t last_ms, int64_t n
 	return e;
 }
 
-/* A day's worth of looks now and then, restarts after minutes or weeks. */
+/* From time to time a day of looks, with restarts after minutes or weeks. */
 static int64_t random_pause(void)
 {
 	switch (rand() % 8) {
@@ -100,7 +100,7 @@ static void play(const struct schedule *s, int64_t from_ms, int n_looks)
 		assert_true(look.next_ms > now_ms);
 		assert_int_equal(look.last_ms, look.due_ms ? look.due_ms : last_ms);
 		last_ms = look.last_ms;
-		/* At once again, nothing is due; at the very start of the next, it is. */
+		/* A second look at once finds nothing due; the first moment of the next period does. */
 		assert_int_equal(schedule_look(s, last_ms, now_ms).due_ms, 0);
 		assert_int_equal(schedule_look(s, last_ms, look.next_ms).due_ms, look.next_due_ms);
 		now_ms += random_pause();
@@ -132,7 +132,7 @@ static void test_years(void **state)
 		}
 }
 
-/* ---- what the calendar does ---- */
+/* ---- the calendar ---- */
 
 static void check_dues(const char *cron, const char *from, const char *const *dues)
 {
@@ -164,7 +164,7 @@ static void test_calendar(void **state)
 	    (const char *const[]){"2026-12-31T23:59:00Z", "2027-12-31T23:59:00Z", NULL});
 }
 
-/* UTC has no summer time, whatever this machine's clock shows. */
+/* UTC has no summer time, for any time zone of this machine. */
 static void test_summer_time(void **state)
 {
 	struct schedule s;
@@ -222,7 +222,7 @@ static void test_jitter(void **state)
 	assert_true(least < MINUTE && most > 14 * MINUTE);
 }
 
-/* Not one minute is left out, and none comes twice. */
+/* No minute is left out, and none comes twice. */
 static void test_every_minute(void **state)
 {
 	struct schedule s = make("busy", crons("* * * * *", NULL, NULL), JITTER);
@@ -245,8 +245,8 @@ static void test_every_minute(void **state)
 
 /* ---- the clock is put ---- */
 
-/* However it is put, a look brings one due time at most; those that come round again are told from
- * new ones by whoever has acted upon them, as the store does. */
+/* For any clock change, a look returns at most one due time. The caller, like the store, distinguishes repeated times
+ * from new ones. */
 static void test_steps(void **state)
 {
 	static const int64_t steps[] = {
@@ -281,8 +281,8 @@ static void test_steps(void **state)
 	schedule_release(&s);
 }
 
-/* A clock that stood in the year 2036 and was put right does not mean ten years without a run. */
-static void test_put_back_far(void **state)
+/* A clock that was set back from the year 2036 does not stop runs for ten years. */
+static void test_clock_set_far_back(void **state)
 {
 	struct schedule s = make("x", crons("0 2 * * *", NULL, NULL), 0);
 	int64_t now_ms = at("2026-11-20T12:00:00Z");
@@ -295,7 +295,7 @@ static void test_put_back_far(void **state)
 	schedule_release(&s);
 }
 
-/* "due/next" of the first look at another schedule, by the clock of that day; - where there is none. */
+/* "due/next" of the first look at another schedule, by the clock of that day; - for no due time. */
 static char *edited(const char *before, const char *after, const char *last, const char *now)
 {
 	struct schedule old = make("x", crons(before, NULL, NULL), JITTER);
@@ -325,15 +325,15 @@ static void test_edited(void **state)
 	int64_t delay_ms = schedule_start_ms(&s, at("2026-11-20T02:00:00Z")) - at("2026-11-20T02:00:00Z");
 
 	(void)state;
-	assert_in_range(delay_ms, MINUTE, JITTER); /* of this name: what follows needs one */
+	assert_in_range(delay_ms, MINUTE, JITTER); /* of this name: the steps below need a record */
 	schedule_release(&s);
 	ASSERT_EDITED("0 2 * * *", "0 11 * * *", "01:00:00", "01:30:00", "- 11:00");
-	/* 02:00 was missed while nobody was there, and the file was edited meanwhile. */
+	/* 02:00 was missed while Outpost was down, and the file was edited meanwhile. */
 	ASSERT_EDITED("0 2 * * *", "0 11 * * *", "01:00:00", "05:00:00", "02:00 11:00 missed");
 	ASSERT_EDITED("0 2 * * *", "0 11 * * *", "02:00:00", "05:00:00", "- 11:00");
-	/* The new one's times of the past are not missed, and a run that was there is not repeated. */
+	/* Past times of the new schedule do not count as missed, and a run is not repeated. */
 	ASSERT_EDITED("0 2 * * *", "0 3 * * *", "02:00:00", "05:00:00", "- 03:00");
-	/* While its delay runs: what both have stays, what the new one has not goes. */
+	/* During the delay: a time that both schedules have stays, a time that the new one lacks is dropped. */
 	ASSERT_EDITED("0 2 * * *", "0 2,14 * * *", "01:00:00", "02:00:01", "- 02:00");
 	ASSERT_EDITED("0 2 * * *", "0 14 * * *", "01:00:00", "02:00:01", "- 14:00");
 	/* The clock was put back. */
@@ -360,7 +360,7 @@ int main(void)
 	    cmocka_unit_test(test_jitter),
 	    cmocka_unit_test(test_every_minute),
 	    cmocka_unit_test(test_steps),
-	    cmocka_unit_test(test_put_back_far),
+	    cmocka_unit_test(test_clock_set_far_back),
 	    cmocka_unit_test(test_edited),
 	    cmocka_unit_test(test_never),
 	};

@@ -5,7 +5,7 @@
 #include "model/schedule.h"
 #include "model/states.h"
 
-static void names_go_both_ways(void **state)
+static void names_are_printed_and_parsed(void **state)
 {
 	(void)state;
 	for (int i = 0; i < N_DISPATCH_STATES; i++)
@@ -24,7 +24,7 @@ static void names_go_both_ways(void **state)
 	assert_int_equal(job_status_parse("queued"), N_JOB_STATUSES);
 }
 
-static void people_read_who_ended_it(void **state)
+static void the_text_names_the_person_who_ended_a_dispatch(void **state)
 {
 	char *declined = ended_how_text(ENDED_DECLINED, "alice"), *cancelled = ended_how_text(ENDED_CANCELLED, "bob");
 
@@ -36,7 +36,7 @@ static void people_read_who_ended_it(void **state)
 	free(cancelled);
 }
 
-/* The whole table: a row is where from, its letters say where to ('x' legal). */
+/* The whole table: each row is a state, its letters are the next states ('x': legal). */
 static void every_step_is_as_designed(void **state)
 {
 	/*                              h q s a r d S C F E */
@@ -93,8 +93,8 @@ static void backoff_grows_and_ends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(names_go_both_ways),
-	    cmocka_unit_test(people_read_who_ended_it),
+	    cmocka_unit_test(names_are_printed_and_parsed),
+	    cmocka_unit_test(the_text_names_the_person_who_ended_a_dispatch),
 	    cmocka_unit_test(every_step_is_as_designed),
 	    cmocka_unit_test(conclusions_become_statuses),
 	    cmocka_unit_test(backoff_grows_and_ends),

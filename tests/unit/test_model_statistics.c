@@ -11,7 +11,7 @@ static void assert_near(double a, double b)
 		fail_msg("%.9f, not %.9f", a, b);
 }
 
-static void intervals(void **state)
+static void confidence_intervals_equal_the_reference(void **state)
 {
 	static const struct {
 		struct rate r;
@@ -35,7 +35,7 @@ static void intervals(void **state)
 	}
 }
 
-static void chances(void **state)
+static void probabilities_equal_the_reference(void **state)
 {
 	static const struct {
 		struct rate a, b;
@@ -57,8 +57,8 @@ static void chances(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(intervals),
-	    cmocka_unit_test(chances),
+	    cmocka_unit_test(confidence_intervals_equal_the_reference),
+	    cmocka_unit_test(probabilities_equal_the_reference),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

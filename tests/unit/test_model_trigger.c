@@ -76,7 +76,7 @@ static struct accelerator npu(char **paths, enum label_rule label, bool drafts)
 	};
 }
 
-static void pulls_trigger(void **state)
+static void pull_requests_match_triggers(void **state)
 {
 	char *paths[] = {(char *)"aten/**", NULL};
 	char *labels[] = {(char *)"open source", (char *)"ciflow/crcr/NPU", NULL}, *none[] = {NULL};
@@ -102,7 +102,7 @@ static void pulls_trigger(void **state)
 	assert_int_equal(trigger_pull(&off, &plain, hit), TRIGGER_NO);
 }
 
-static void pushes_trigger(void **state)
+static void pushes_match_triggers(void **state)
 {
 	char *branches[] = {(char *)"main", (char *)"release/2.9", NULL};
 	struct accelerator listed = {.triggers = {.has_push = true, .branches = branches}};
@@ -115,7 +115,7 @@ static void pushes_trigger(void **state)
 	assert_false(trigger_push(&none, "main"));
 }
 
-static void trust_holds(void **state)
+static void trust_decides_who_is_held(void **state)
 {
 	static const struct {
 		enum trust trust;
@@ -151,9 +151,9 @@ int main(void)
 	    cmocka_unit_test(globs_match_paths),
 	    cmocka_unit_test(a_hostile_glob_ends_soon),
 	    cmocka_unit_test(globs_are_checked),
-	    cmocka_unit_test(pulls_trigger),
-	    cmocka_unit_test(pushes_trigger),
-	    cmocka_unit_test(trust_holds),
+	    cmocka_unit_test(pull_requests_match_triggers),
+	    cmocka_unit_test(pushes_match_triggers),
+	    cmocka_unit_test(trust_decides_who_is_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* When a comment may be written again: time is an argument. */
+/* When a comment may be written again; the time is an argument. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -27,7 +27,7 @@ static void test_waits_for_the_interval(void **state)
 	assert_int_equal(debounce_due_ms(&d, &q), NOW);
 }
 
-static void test_first_red_goes_at_once(void **state)
+static void test_first_red_is_sent_at_once(void **state)
 {
 	static struct debounce d;
 	struct debounce_question q = ask(NOW - S);
@@ -39,7 +39,7 @@ static void test_first_red_goes_at_once(void **state)
 	assert_int_equal(debounce_due_ms(&d, &q), NOW + 59 * S);
 }
 
-static void test_last_result_goes_at_once_within_an_allowance(void **state)
+static void test_last_result_is_sent_at_once_within_an_allowance(void **state)
 {
 	static struct debounce d;
 	struct debounce_question q = ask(NOW - S);
@@ -49,7 +49,7 @@ static void test_last_result_goes_at_once_within_an_allowance(void **state)
 	for (int i = 0; i < DEBOUNCE_ALLOWANCE; i++)
 		assert_int_equal(debounce_due_ms(&d, &q), NOW);
 	assert_int_equal(debounce_due_ms(&d, &q), NOW + 59 * S);
-	q.number = 2; /* another pull request has its own */
+	q.number = 2; /* another pull request has its own interval */
 	assert_int_equal(debounce_due_ms(&d, &q), NOW);
 	q.number = 1;
 	q.now_wall_ms = NOW + DEBOUNCE_WINDOW_MS;
@@ -57,7 +57,7 @@ static void test_last_result_goes_at_once_within_an_allowance(void **state)
 	assert_int_equal(debounce_due_ms(&d, &q), q.now_wall_ms);
 }
 
-static void test_a_clock_put_back_does_not_hold_it_up(void **state)
+static void test_a_clock_that_is_set_back_delays_no_edit(void **state)
 {
 	static struct debounce d;
 	struct debounce_question q = ask(NOW + 24 * 3600 * S);
@@ -84,9 +84,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_waits_for_the_interval),
-	    cmocka_unit_test(test_first_red_goes_at_once),
-	    cmocka_unit_test(test_last_result_goes_at_once_within_an_allowance),
-	    cmocka_unit_test(test_a_clock_put_back_does_not_hold_it_up),
+	    cmocka_unit_test(test_first_red_is_sent_at_once),
+	    cmocka_unit_test(test_last_result_is_sent_at_once_within_an_allowance),
+	    cmocka_unit_test(test_a_clock_that_is_set_back_delays_no_edit),
 	    cmocka_unit_test(test_many_pulls_take_turns),
 	};
 

@@ -1,5 +1,5 @@
-/* The engine against a store in this file, which hands out rows and remembers how they ended, and kinds of effect that end
- * when the test says so. */
+/* The engine against a store in this file, which returns rows and records how they ended, and kinds of effects that
+ * end when the test says so. */
 #include "stand_ins.h"
 
 #include "model/schedule.h"
@@ -41,7 +41,7 @@ static struct world {
 	char errors[ROWS_MAX][200];
 
 	/* the effects */
-	void (*begin)(struct effect *e); /* what begin() does; NULL: it waits for the test */
+	void (*begin)(struct effect *e); /* the result of begin(); NULL: it waits for the test */
 	struct effect *begun[ROWS_MAX];
 	int n_begun, n_ended, n_done, n_released;
 	const int *counter; /* wait_for() */
@@ -217,7 +217,7 @@ static int set_up(void **state)
 	w.loop = loop_new();
 	w.lanes[FAST_LANE] = (struct lane_limits){4, 4, 4};
 	w.lanes[SLOW_LANE] = (struct lane_limits){16, 4, 2};
-	alarm(60); /* a test that waits for the look of each minute fails */
+	alarm(60); /* a test that waits for the regular look of each minute fails */
 	return 0;
 }
 
@@ -318,7 +318,7 @@ static void a_hanging_target_leaves_room_for_the_others(void **state)
 	assert_in_range(w.done[8].next_ms, now_ms + 3000, clock_wall_ms() + 6000);
 }
 
-static void claims_again_when_a_full_lane_has_room(void **state)
+static void claims_more_when_a_full_lane_has_room(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 10; i++)
@@ -331,7 +331,7 @@ static void claims_again_when_a_full_lane_has_room(void **state)
 	wait_for(&w.n_released, 10);
 }
 
-static void looks_again_after_a_failed_claim(void **state)
+static void retries_a_failed_claim(void **state)
 {
 	(void)state;
 	w.n_claims_busy = 1;
@@ -376,7 +376,7 @@ static void records_an_end_although_the_store_is_busy(void **state)
 	assert_int_equal(w.n_ended, 1);
 }
 
-static void a_row_that_is_gone_is_not_recorded_again(void **state)
+static void a_deleted_row_is_not_recorded_again(void **state)
 {
 	(void)state;
 	w.n_done_failing = 1;
@@ -402,7 +402,7 @@ static void retries_until_a_day_has_passed(void **state)
 	assert_string_equal(w.errors[0], "no answer");
 }
 
-static void puts_off_until_a_day_has_passed(void **state)
+static void postpones_until_a_day_has_passed(void **state)
 {
 	int64_t now_ms = clock_wall_ms();
 
@@ -446,7 +446,7 @@ static void closing_puts_rows_back_and_then_cancels(void **state)
 	assert_string_equal(traced, "begin:0 not_yet:1 cancel:0 not_yet:0 closed");
 }
 
-static void a_claim_that_ends_after_the_close_begins_nothing(void **state)
+static void a_claim_that_ends_after_the_close_starts_no_effect(void **state)
 {
 	(void)state;
 	start_engine();
@@ -482,16 +482,16 @@ int main(void)
 	    TEST(sends_due_rows_and_records_how_they_ended),
 	    TEST(shares_a_lane_among_its_targets),
 	    TEST(a_hanging_target_leaves_room_for_the_others),
-	    TEST(claims_again_when_a_full_lane_has_room),
-	    TEST(looks_again_after_a_failed_claim),
+	    TEST(claims_more_when_a_full_lane_has_room),
+	    TEST(retries_a_failed_claim),
 	    TEST(a_look_during_a_claim_is_not_lost),
 	    TEST(records_an_end_although_the_store_is_busy),
-	    TEST(a_row_that_is_gone_is_not_recorded_again),
+	    TEST(a_deleted_row_is_not_recorded_again),
 	    TEST(retries_until_a_day_has_passed),
-	    TEST(puts_off_until_a_day_has_passed),
+	    TEST(postpones_until_a_day_has_passed),
 	    TEST(paces_writes),
 	    TEST(closing_puts_rows_back_and_then_cancels),
-	    TEST(a_claim_that_ends_after_the_close_begins_nothing),
+	    TEST(a_claim_that_ends_after_the_close_starts_no_effect),
 	    TEST(closing_does_not_wait_for_a_store_that_fails),
 	};
 

@@ -1,5 +1,5 @@
-/* Pacing with a fake clock: what one question is answered, and six busy hours in which GitHub's
- * budget does not suffice for everything. */
+/* Pacing with a fake clock: the answers to single requests, and six busy hours in which GitHub's budget does not
+ * suffice. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -18,7 +18,7 @@ static int64_t ask(struct pacing *p, enum write_class class, int64_t age_ms, int
 
 /* ---- one question ---- */
 
-static void test_one_a_second(void **state)
+static void test_writes_are_a_second_apart(void **state)
 {
 	struct pacing p;
 
@@ -26,7 +26,7 @@ static void test_one_a_second(void **state)
 	pacing_init(&p, 80);
 	assert_int_equal(ask(&p, WRITE_EDIT, 0, NOW), 0);
 	assert_int_equal(ask(&p, WRITE_EDIT, 0, NOW), 0);
-	/* two are on their way: what is not urgent waits here, not in a queue */
+	/* two are on their way: a write that is not urgent waits here, not in a queue */
 	assert_int_equal(ask(&p, WRITE_EDIT, 0, NOW), S);
 	assert_int_equal(ask(&p, WRITE_EDIT, 0, NOW), 2 * S); /* not at one moment */
 	assert_int_equal(ask(&p, WRITE_FIRST_FAILURE, 0, NOW), 0);
@@ -34,7 +34,7 @@ static void test_one_a_second(void **state)
 	pacing_release(&p);
 }
 
-static void test_urgent_ones_are_handed_over_up_to_a_few_seconds_ahead(void **state)
+static void test_urgent_writes_are_handed_over_up_to_a_few_seconds_ahead(void **state)
 {
 	struct pacing p;
 	int n = 0;
@@ -43,11 +43,11 @@ static void test_urgent_ones_are_handed_over_up_to_a_few_seconds_ahead(void **st
 	pacing_init(&p, 80);
 	while (ask(&p, WRITE_FIRST_FAILURE, 0, NOW) == 0)
 		n++;
-	assert_in_range(n, 5, 9); /* the last of them leaves before github/ would refuse it */
+	assert_in_range(n, 5, 9); /* the last of them is sent before github/ would refuse it */
 	pacing_release(&p);
 }
 
-/* Uses n of the windows up, a second apart; returns when the last one went. */
+/* Uses up n of the windows, a second apart; returns the time of the last one. */
 static int64_t use_up(struct pacing *p, int n, int64_t gap_ms, int64_t now_ms)
 {
 	for (int i = 0; i < n; i++) {
@@ -77,7 +77,7 @@ static void test_each_class_leaves_room_for_those_above(void **state)
 	pacing_release(&p);
 }
 
-static void test_what_waits_gets_a_larger_share(void **state)
+static void test_waiting_writes_get_a_larger_share(void **state)
 {
 	struct pacing p;
 	int64_t now_ms;
@@ -87,7 +87,7 @@ static void test_what_waits_gets_a_larger_share(void **state)
 	now_ms = use_up(&p, 340, 4 * S, NOW);
 	assert_in_range(ask(&p, WRITE_EDIT, 0, now_ms), 1, PACING_LATEST_MS);
 	assert_int_equal(ask(&p, WRITE_EDIT, 10 * MINUTE, now_ms), 0);
-	/* where young and ripe checks have filled their share, an edit that starves still goes */
+	/* an edit that waited too long is sent even if checks have used their share */
 	now_ms = use_up(&p, 135, 4 * S, now_ms + 4 * S);
 	assert_in_range(ask(&p, WRITE_CHECK, HOUR, now_ms - 4 * S), 0, 0);
 	assert_in_range(ask(&p, WRITE_CHECK, 20 * MINUTE, now_ms), 1, PACING_LATEST_MS);
@@ -95,7 +95,7 @@ static void test_what_waits_gets_a_larger_share(void **state)
 	pacing_release(&p);
 }
 
-static void test_few_a_minute(void **state)
+static void test_a_few_writes_a_minute(void **state)
 {
 	struct pacing p;
 
@@ -124,13 +124,13 @@ enum {
 	TICK_MS = 250,
 };
 
-/* A comment or a check run: what is to be written is merged until it is. */
+/* A comment or a check run: changes are merged until it is written. */
 struct text {
-	int64_t wanted_ms; /* 0: nothing to say */
+	int64_t wanted_ms; /* 0: nothing to write */
 	int64_t ask_ms;
 	int64_t written_ms; /* 0: never */
 	bool has_red, had_red, is_complete;
-	int64_t red_ms; /* the first failure that is not told yet; 0: none */
+	int64_t red_ms; /* the first failure that is not shown yet; 0: none */
 };
 
 struct pull {
@@ -147,7 +147,7 @@ struct simulation {
 	uint64_t random;
 	struct pacing pacing;
 	struct debounce debounce;
-	struct budget github; /* the real one: it decides when what was handed over leaves */
+	struct budget github; /* the real budget: it decides when writes that were handed over are sent */
 	struct pull pulls[N_PULLS];
 	int64_t now_ms, next_event_ms, next_burst_ms;
 	int checked_percent;               /* of the reports: for accelerators with check runs */
@@ -292,11 +292,11 @@ static void write_comment(struct simulation *s, struct pull *p, int64_t number)
 		hand_over(s, t, &s->edit_waits);
 }
 
-/* github/: in order, when its own budget lets it. */
+/* github/: sends in order, when its own budget allows it. */
 static void send(struct simulation *s)
 {
 	while (s->n_handed && budget_wait_ms(&s->github, BUDGET_CONTENT, s->now_ms) == 0) {
-		assert_true(s->now_ms - s->handed[0] <= 10 * S); /* else it were refused */
+		assert_true(s->now_ms - s->handed[0] <= 10 * S); /* otherwise GitHub would refuse it */
 		budget_spend(&s->github, BUDGET_CONTENT, s->now_ms);
 		add_wait(&s->sent, s->now_ms);
 		if (s->red_since[0])
@@ -307,7 +307,7 @@ static void send(struct simulation *s)
 	}
 }
 
-static bool has_wishes(const struct simulation *s)
+static bool has_waiting_writes(const struct simulation *s)
 {
 	for (int i = 0; i < N_PULLS; i++) {
 		if (s->pulls[i].comment.wanted_ms)
@@ -376,14 +376,14 @@ static struct simulation *run(uint64_t seed, int checked_percent, int writes_per
 		let_things_happen(s);
 		tick(s);
 	}
-	/* nothing more happens: in the end all is told */
-	while (has_wishes(s) && s->now_ms < end_ms + 2 * HOUR)
+	/* after the last event everything is shown in the end */
+	while (has_waiting_writes(s) && s->now_ms < end_ms + 2 * HOUR)
 		tick(s);
 	print_message("seed %llu, %d%% of reports with check runs, %d writes a minute: %lld events,"
-		      " all told %lld s after the last\n",
+		      " all shown %lld s after the last\n",
 	    (unsigned long long)seed, checked_percent, writes_per_minute, (long long)s->n_events,
 	    (long long)((s->now_ms - end_ms) / S));
-	assert_false(has_wishes(s));
+	assert_false(has_waiting_writes(s));
 	assert_at_most(&s->sent, (size_t)writes_per_minute, MINUTE);
 	assert_at_most(&s->sent, PACING_PER_HOUR, HOUR);
 	return s;
@@ -411,8 +411,8 @@ static void test_busy_hours(void **state)
 	}
 }
 
-/* Everything wants a check run: more than GitHub takes. */
-static void test_too_much(void **state)
+/* Every job has a check run: more than GitHub accepts. */
+static void test_more_checks_than_github_accepts(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 3; seed++) {
@@ -439,13 +439,13 @@ static void test_a_small_minute(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_one_a_second),
-	    cmocka_unit_test(test_urgent_ones_are_handed_over_up_to_a_few_seconds_ahead),
+	    cmocka_unit_test(test_writes_are_a_second_apart),
+	    cmocka_unit_test(test_urgent_writes_are_handed_over_up_to_a_few_seconds_ahead),
 	    cmocka_unit_test(test_each_class_leaves_room_for_those_above),
-	    cmocka_unit_test(test_what_waits_gets_a_larger_share),
-	    cmocka_unit_test(test_few_a_minute),
+	    cmocka_unit_test(test_waiting_writes_get_a_larger_share),
+	    cmocka_unit_test(test_a_few_writes_a_minute),
 	    cmocka_unit_test(test_busy_hours),
-	    cmocka_unit_test(test_too_much),
+	    cmocka_unit_test(test_more_checks_than_github_accepts),
 	    cmocka_unit_test(test_a_small_minute),
 	};
 

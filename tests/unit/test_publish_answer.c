@@ -1,4 +1,4 @@
-/* What replies say: the facts of each result in words, and nothing of a commenter's as markup. */
+/* The text of replies: the facts of each result in words, with no markup from a commenter. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -29,18 +29,18 @@ static void each_error_has_words(void **state)
 	for (int r = 0; r < N_COMMAND_RESULTS; r++) {
 		enum command_result result = (enum command_result)r;
 		char *text = text_of("retest", "npu", "model", command_result_name(result), "", NULL);
-		bool is_told = strlen(text) > strlen("<!-- outpost:reply:77 -->\n");
+		bool has_text = strlen(text) > strlen("<!-- outpost:reply:77 -->\n");
 		bool is_wordless =
 		    !command_result_is_error(result) || result == COMMAND_FOR_MEMBERS || result == COMMAND_CLOSED;
 
 		assert_ptr_equal(strstr(text, "<!-- outpost:reply:77 -->\n"), text);
 		assert_null(strstr(text, COMMENT_MARKER));
-		assert_int_equal(is_told, !is_wordless);
+		assert_int_equal(has_text, !is_wordless);
 		free(text);
 	}
 }
 
-static void it_names_the_other_pull_request(void **state)
+static void the_reply_names_the_other_pull_request(void **state)
 {
 	char *text = text_of("retest", "", "", "shared", "41", NULL);
 
@@ -50,7 +50,7 @@ static void it_names_the_other_pull_request(void **state)
 	free(text);
 }
 
-static void the_list_names_the_bot(void **state)
+static void the_list_of_commands_names_the_bot(void **state)
 {
 	char *text = text_of("?", "", "", "done", "", NULL);
 
@@ -60,7 +60,7 @@ static void the_list_names_the_bot(void **state)
 	free(text);
 }
 
-static void what_was_typed_is_code(void **state)
+static void typed_text_is_shown_as_code(void **state)
 {
 	char *text = text_of(
 	    "unknown", "`@pytorch/owners` [x](https://evil.example) #1 " COMMENT_MARKER, "", "not_known", "", NULL);
@@ -74,7 +74,7 @@ static void what_was_typed_is_code(void **state)
 	free(text);
 }
 
-static void status_needs_the_change(void **state)
+static void a_status_reply_shows_the_change(void **state)
 {
 	json_t *facts = json_pack("{s:i, s:[{s:s}]}", "comment", 1, "commands", "kind", "status");
 	char *text = text_of("status", "", "", "done", "", NULL);
@@ -198,10 +198,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(each_error_has_words),
-	    cmocka_unit_test(it_names_the_other_pull_request),
-	    cmocka_unit_test(the_list_names_the_bot),
-	    cmocka_unit_test(what_was_typed_is_code),
-	    cmocka_unit_test(status_needs_the_change),
+	    cmocka_unit_test(the_reply_names_the_other_pull_request),
+	    cmocka_unit_test(the_list_of_commands_names_the_bot),
+	    cmocka_unit_test(typed_text_is_shown_as_code),
+	    cmocka_unit_test(a_status_reply_shows_the_change),
 	    cmocka_unit_test(a_stress_run_says_both_rates_and_what_they_mean),
 	    cmocka_unit_test(a_stress_run_has_a_reply_of_its_own),
 	    cmocka_unit_test(an_unknown_test_is_named),

@@ -1,5 +1,5 @@
-/* A check run with more annotations than go into one request, which is cut off in between: GitHub
- * takes none away, so the next try must know that some have arrived. */
+/* A check run with more annotations than one request can carry, interrupted in between: GitHub cannot remove
+ * annotations, so the next try must know that some have arrived. */
 #include "stand_ins.h"
 
 #include "publish/publish.h"
@@ -37,8 +37,8 @@ static struct world {
 	struct config config;
 	struct timer *stop_later;
 
-	bool is_wished, is_uncertain;
-	int n_more_jobs;   /* that said "success" */
+	bool is_requested, is_uncertain;
+	int n_more_jobs;   /* that reported "success" */
 	int n_annotations; /* that GitHub shows of the first job's check run */
 	int n_updates, refused_update;
 } w;
@@ -61,8 +61,8 @@ static void close_now(struct timer *t)
 int store_claim_outbox(struct store *s, struct claim_outbox *op)
 {
 	(void)s;
-	if (op->kinds == 1u << OUTBOX_CHECKS && w.is_wished) {
-		w.is_wished = false;
+	if (op->kinds == 1u << OUTBOX_CHECKS && w.is_requested) {
+		w.is_requested = false;
 		op->rows = xcalloc(1, sizeof(*op->rows));
 		op->n = 1;
 		op->rows[0] = (struct outbox_row){.id = 5,
@@ -111,7 +111,7 @@ static void add_job(struct accelerator_view *x, int i, const char *conclusion)
 	    .conclusion = xstrdup(conclusion)};
 }
 
-/* One job that said "failure", and where each of its tests failed; and the others. */
+/* One job that reported "failure", with the place of each failed test; and the other jobs. */
 int store_get_change(struct store *s, struct get_change *q)
 {
 	struct change_view *v = view_new();
@@ -183,7 +183,7 @@ int store_doubt_check(struct store *s, struct doubt_check *op)
 	return 0;
 }
 
-/* ---- nobody wishes for the other kinds ---- */
+/* ---- the other kinds, which are never requested ---- */
 
 static void fail_to_begin(struct effect *e)
 {
@@ -281,7 +281,7 @@ void github_check_list_release(struct github_check_list *list)
 
 /* ---- the test ---- */
 
-/* Runs a fresh publisher until the row was given back. */
+/* Runs a new publisher until the row is returned. */
 static void run(void)
 {
 	static char public_url[] = "https://outpost.example.org", github_api_url[] = "https://api.github.com";
@@ -291,7 +291,7 @@ static void run(void)
 	    .github_writes_per_minute = 80,
 	    .github_api_url = github_api_url,
 	    .public_url = public_url};
-	w.is_wished = true;
+	w.is_requested = true;
 	w.loop = loop_new();
 	w.stop_later = timer_new(w.loop, close_now, NULL);
 	w.publisher = publish_new(&(struct publish_deps){.loop = w.loop}, &w.config);
@@ -300,17 +300,17 @@ static void run(void)
 	loop_free(w.loop);
 }
 
-static void all_at_once(void **state)
+static void all_annotations_are_sent_in_one_run(void **state)
 {
 	(void)state;
-	w = (struct world){.is_wished = true};
+	w = (struct world){.is_requested = true};
 	run();
 	assert_string_equal(traced, "doubt update update update put ok");
 	assert_int_equal(w.n_annotations, FAILURES);
 	assert_false(w.is_uncertain);
 }
 
-static void what_arrived_before_a_refusal_is_not_sent_again(void **state)
+static void annotations_that_arrived_before_a_refusal_are_not_sent_again(void **state)
 {
 	(void)state;
 	w = (struct world){.refused_update = 2};
@@ -322,7 +322,7 @@ static void what_arrived_before_a_refusal_is_not_sent_again(void **state)
 	assert_false(w.is_uncertain);
 }
 
-static void a_refusal_of_the_first_leaves_nothing_uncertain(void **state)
+static void a_refusal_of_the_first_request_leaves_nothing_uncertain(void **state)
 {
 	(void)state;
 	w = (struct world){.refused_update = 1};
@@ -333,8 +333,8 @@ static void a_refusal_of_the_first_leaves_nothing_uncertain(void **state)
 	assert_string_equal(traced, "doubt update update update put ok");
 }
 
-/* Which of them it was that nobody knows of is not known. */
-static void one_that_is_known_does_not_make_the_others_so(void **state)
+/* Outpost does not know which of the check runs is the uncertain one. */
+static void one_known_check_run_does_not_settle_the_others(void **state)
 {
 	(void)state;
 	w = (struct world){.is_uncertain = true, .n_more_jobs = 1};
@@ -355,10 +355,10 @@ static void one_that_is_known_does_not_make_the_others_so(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(all_at_once),
-	    cmocka_unit_test(what_arrived_before_a_refusal_is_not_sent_again),
-	    cmocka_unit_test(a_refusal_of_the_first_leaves_nothing_uncertain),
-	    cmocka_unit_test(one_that_is_known_does_not_make_the_others_so),
+	    cmocka_unit_test(all_annotations_are_sent_in_one_run),
+	    cmocka_unit_test(annotations_that_arrived_before_a_refusal_are_not_sent_again),
+	    cmocka_unit_test(a_refusal_of_the_first_request_leaves_nothing_uncertain),
+	    cmocka_unit_test(one_known_check_run_does_not_settle_the_others),
 	};
 
 	log_setup(LOG_ERROR + 1, LOG_TEXT);

@@ -1,5 +1,5 @@
-/* Which check runs a change ought to have and what they conclude: levels × labels × states ×
- * attributions, against what is on record. */
+/* Which check runs a change should have, and their conclusions: levels × labels × states × attributions, compared
+ * with the recorded ones. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -9,8 +9,7 @@
 
 static const struct check_options OPTIONS = {.public_url = "https://outpost.example.org", .bot = "outpost-ci"};
 
-/* A view with one accelerator "npu" at a vendor's repository and one job that said `conclusion`
- * (NULL: in progress). */
+/* A view with one accelerator "npu" at a vendor's repository and one job with this conclusion (NULL: in progress). */
 static struct change_view *view_with_job(enum level level, enum dispatch_state state, const char *conclusion)
 {
 	struct change_view *v = view_new();
@@ -94,7 +93,7 @@ static char *planned(const struct change_view *v, const struct list_checks *l, c
 
 #define NAME "crcr/Ascend/pytorch/ci/test"
 
-static void which_there_are(void **state)
+static void level_and_label_decide_which_check_runs_exist(void **state)
 {
 	static const struct {
 		enum level level;
@@ -124,7 +123,7 @@ static void which_there_are(void **state)
 /* No status: no such cell. */
 #define NO_CELL N_TEST_STATUSES
 
-static void what_they_conclude(void **state)
+static void conclusions_follow_results_and_attributions(void **state)
 {
 	static const struct {
 		const char *said;
@@ -152,10 +151,10 @@ static void what_they_conclude(void **state)
 		"2 failures, known, flaky or on the base as well"},
 	    {"failure", {{TEST_ERROR, ATTRIBUTION_KNOWN}, {TEST_PASS, N_ATTRIBUTIONS}}, "neutral", "neutral",
 		"1 failure, known, flaky or on the base as well"},
-	    /* red by its tests, whatever the job says; red by what it says without any test */
+	    /* red by its tests, for any conclusion of the job; red by the conclusion of a job without tests */
 	    {"success", {{TEST_FAIL, ATTRIBUTION_NEW}, {NO_CELL, 0}}, "failure", "neutral", "1 new failure"},
 	    {"failure", {{NO_CELL, 0}, {NO_CELL, 0}}, "failure", "neutral", "1 failure, not classified"},
-	    /* the vendor's own trouble */
+	    /* a failure on the vendor's side */
 	    {"timed_out", {{TEST_MISS, ATTRIBUTION_UNCLASSIFIED}, {TEST_PASS, N_ATTRIBUTIONS}}, "neutral", "neutral",
 		"No result: timed_out"},
 	    {"success", {{TEST_MISS, ATTRIBUTION_NEW}, {TEST_PASS, N_ATTRIBUTIONS}}, "neutral", "neutral",
@@ -166,7 +165,7 @@ static void what_they_conclude(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		for (int level = LEVEL_3; level <= LEVEL_4; level++) {
-			/* a queued one beside it keeps the verdict's out */
+			/* another dispatch that is queued prevents the verdict's check run */
 			struct change_view *v = view_with_job((enum level)level, DISPATCH_RUNNING, cases[i].said);
 			struct list_checks l = nothing_on_record("ciflow/crcr/npu");
 			char *expected =
@@ -184,7 +183,7 @@ static void what_they_conclude(void **state)
 	}
 }
 
-static void what_comes_after_it_was_called_off(void **state)
+static void results_after_a_cancel_conclude_neutral(void **state)
 {
 	static const enum dispatch_state states[] = {DISPATCH_CANCELLED, DISPATCH_SUPERSEDED};
 	static const char *const said[] = {"success", "failure", "timed_out"};
@@ -221,8 +220,8 @@ static void l3_may_fail_and_the_unhealthy_never(void **state)
 	change_view_free(v);
 }
 
-/* A cell names one job only: the other one that failed so is as good as the cell. */
-static void a_job_whose_failures_another_one_tells(void **state)
+/* A cell names only one job; another job that failed in the same way has the same attribution. */
+static void a_red_job_whose_cell_names_another_job(void **state)
 {
 	struct change_view *v = view_with_job(LEVEL_4, DISPATCH_RUNNING, "failure");
 	struct list_checks l = nothing_on_record(NULL);
@@ -234,9 +233,9 @@ static void a_job_whose_failures_another_one_tells(void **state)
 	w->attribution = ATTRIBUTION_NEW;
 	ASSERT_PLAN(v, &l, &OPTIONS, NAME " failure [1 new failure]");
 	w->attribution = ATTRIBUTION_BASE;
-	v->is_cut = true; /* what was not read may be the change's */
+	v->is_cut = true; /* the unread cells may be failures of the change */
 	ASSERT_PLAN(v, &l, &OPTIONS, NAME " failure [1 failure, not classified]");
-	/* but all that is red was read where anything else was */
+	/* but all red cells were read if any other cell was */
 	view_add_accelerator(v, "gpu", "GPU", LEVEL_2, DISPATCH_DONE);
 	view_add_verdict(v, 1, "model", "Qwen", TEST_PASS, 8);
 	ASSERT_PLAN(v, &l, &OPTIONS, NAME " neutral [1 failure, known, flaky or on the base as well]");
@@ -244,8 +243,8 @@ static void a_job_whose_failures_another_one_tells(void **state)
 	change_view_free(v);
 }
 
-/* Of a change with more tests than are read for a comment a part of the green ones is at hand. */
-static void what_was_not_read_is_not_counted(void **state)
+/* For a change with more tests than a comment reads, only a part of the green ones is available. */
+static void unread_cells_are_not_counted(void **state)
 {
 	struct change_view *v = view_with_job(LEVEL_4, DISPATCH_DONE, "success");
 	struct list_checks l = nothing_on_record(NULL);
@@ -260,7 +259,7 @@ static void what_was_not_read_is_not_counted(void **state)
 	change_view_free(v);
 }
 
-static void one_test_without_a_result(void **state)
+static void a_test_without_a_result_is_counted(void **state)
 {
 	struct change_view *v = view_with_job(LEVEL_4, DISPATCH_DONE, "success");
 	struct list_checks l = nothing_on_record(NULL);
@@ -273,8 +272,8 @@ static void one_test_without_a_result(void **state)
 	change_view_free(v);
 }
 
-/* It told that all had passed; then a retest began, and was called off. */
-static void a_verdict_does_not_outlive_what_it_told_of(void **state)
+/* The verdict said that all had passed; then a retest started and was cancelled. */
+static void a_verdict_is_withdrawn_when_a_new_round_is_cancelled(void **state)
 {
 	struct change_view *v = view_with_job(LEVEL_2, DISPATCH_DONE, "success");
 	struct list_checks l = nothing_on_record(NULL);
@@ -293,7 +292,7 @@ static void a_verdict_does_not_outlive_what_it_told_of(void **state)
 	ASSERT_PLAN(v, &l, &OPTIONS, "outpost neutral []");
 	v->n_verdicts = 1;
 	list_checks_release(&l);
-	/* None is begun for what nobody finished. */
+	/* No check run is created for a run that did not finish. */
 	l = nothing_on_record(NULL);
 	ASSERT_PLAN(v, &l, &OPTIONS, "");
 	list_checks_release(&l);
@@ -344,7 +343,7 @@ static void only_differences_are_written(void **state)
 	check_plan_release(&p);
 	ASSERT_PLAN(v, &l, &OPTIONS, "");
 
-	/* it completes: written over; then it is red with a place; then runs again: a new one */
+	/* it completes: overwritten; then it is red with a place; then it runs again: a new one */
 	j->status = JOB_COMPLETED;
 	j->conclusion = xstrdup("failure");
 	w = add_cell(v, "a", TEST_FAIL, ATTRIBUTION_NEW);
@@ -371,7 +370,7 @@ static void only_differences_are_written(void **state)
 	change_view_free(v);
 }
 
-static void what_nobody_wants_any_more_is_closed(void **state)
+static void a_check_run_that_is_no_longer_requested_is_closed(void **state)
 {
 	struct change_view *v = view_with_job(LEVEL_3, DISPATCH_RUNNING, NULL);
 	struct list_checks l = nothing_on_record("ciflow/crcr/npu");
@@ -392,7 +391,7 @@ static void what_nobody_wants_any_more_is_closed(void **state)
 	change_view_free(v);
 }
 
-static void the_verdict_comes_when_all_have_reported(void **state)
+static void the_verdict_is_written_when_all_have_reported(void **state)
 {
 	struct change_view *v = view_with_job(LEVEL_2, DISPATCH_RUNNING, "success");
 	struct list_checks l = nothing_on_record(NULL);
@@ -408,7 +407,7 @@ static void the_verdict_comes_when_all_have_reported(void **state)
 	change_view_free(v);
 }
 
-static void two_jobs_of_one_name_keep_apart(void **state)
+static void two_jobs_of_one_name_have_separate_check_runs(void **state)
 {
 	struct change_view *v = view_with_job(LEVEL_4, DISPATCH_RUNNING, NULL);
 	struct list_checks l = nothing_on_record(NULL);
@@ -432,8 +431,8 @@ static void two_jobs_of_one_name_keep_apart(void **state)
 	change_view_free(v);
 }
 
-/* Nothing that a vendor names as a file leaves the tree, and what it says stays text. */
-static void hostile_places_and_words(void **state)
+/* No file name of a vendor leaves the tree, and the vendor's text stays text. */
+static void hostile_places_and_words_stay_text(void **state)
 {
 	static const char *const places[] = {"/etc/passwd", "../x", "a/../../x", "a/..", "a\nb", "", "..", "a\\b",
 	    "a\xc2\x85x", "\xe2\x80\xaeyp.x", "a\xff"};
@@ -461,20 +460,20 @@ static void hostile_places_and_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(which_there_are),
-	    cmocka_unit_test(what_they_conclude),
-	    cmocka_unit_test(what_comes_after_it_was_called_off),
+	    cmocka_unit_test(level_and_label_decide_which_check_runs_exist),
+	    cmocka_unit_test(conclusions_follow_results_and_attributions),
+	    cmocka_unit_test(results_after_a_cancel_conclude_neutral),
 	    cmocka_unit_test(l3_may_fail_and_the_unhealthy_never),
-	    cmocka_unit_test(a_job_whose_failures_another_one_tells),
-	    cmocka_unit_test(what_was_not_read_is_not_counted),
-	    cmocka_unit_test(one_test_without_a_result),
-	    cmocka_unit_test(a_verdict_does_not_outlive_what_it_told_of),
+	    cmocka_unit_test(a_red_job_whose_cell_names_another_job),
+	    cmocka_unit_test(unread_cells_are_not_counted),
+	    cmocka_unit_test(a_test_without_a_result_is_counted),
+	    cmocka_unit_test(a_verdict_is_withdrawn_when_a_new_round_is_cancelled),
 	    cmocka_unit_test(a_dispatch_that_ended_ends_its_job),
 	    cmocka_unit_test(only_differences_are_written),
-	    cmocka_unit_test(what_nobody_wants_any_more_is_closed),
-	    cmocka_unit_test(the_verdict_comes_when_all_have_reported),
-	    cmocka_unit_test(two_jobs_of_one_name_keep_apart),
-	    cmocka_unit_test(hostile_places_and_words),
+	    cmocka_unit_test(a_check_run_that_is_no_longer_requested_is_closed),
+	    cmocka_unit_test(the_verdict_is_written_when_all_have_reported),
+	    cmocka_unit_test(two_jobs_of_one_name_have_separate_check_runs),
+	    cmocka_unit_test(hostile_places_and_words_stay_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,5 @@
-/* The writer against a store and a GitHub that live in this file: they remember what was asked
- * of them as one line of words, and fail as they are told. The real ones are not linked,
- * because the names are taken here; whole-program tests have them. */
+/* The writer against a store and a GitHub in this file: they record operations as one line of words, and fail as the
+ * test says. The real ones are not linked, because this file defines their functions; whole-program tests use them. */
 #include "stand_ins.h"
 
 #include "model/schedule.h"
@@ -42,7 +41,7 @@ REPLACES(github_comment_update);
 
 enum { CALLS_MAX = 8 };
 
-struct scripted { /* what the n-th call of a kind ends with; zero: success */
+struct scripted { /* the result of the n-th call of a kind; zero: success */
 	int err, status;
 	bool is_final, was_sent;
 	int64_t retry_after_ms;
@@ -55,26 +54,26 @@ static struct world {
 	struct timer *stop_later;
 
 	/* the store */
-	int n_wishes;       /* rows that are due */
-	int n_rows_to_come; /* rows that have to be given back before the end */
+	int n_due_rows;     /* rows that are due */
+	int n_rows_to_come; /* rows that have to be returned before the end */
 	bool is_uncertain, is_pull_unknown, is_change_silent, has_red, is_running;
 	int64_t row_age_ms;
-	bool comes_during_claim;  /* the first wish, while the second round of claims is under way */
-	struct get_comment known; /* what store_get_comment() answers */
+	bool comes_during_claim;  /* the first request, during the second round of claims */
+	struct get_comment known; /* the result of store_get_comment() */
 	bool is_being_attributed, is_rerunning;
 	struct put_comment put;
 	struct outbox_done done;
 	char done_error[256];
-	bool is_forgetful; /* store_put_comment() keeps nothing, so all is news */
-	int n_done_busy;   /* store_outbox_done() refuses so often */
+	bool is_forgetful; /* store_put_comment() stores nothing, so all texts are new */
+	int n_done_busy;   /* store_outbox_done() fails this often */
 
 	/* GitHub */
-	int64_t comment_id; /* 0: there is none */
+	int64_t comment_id; /* 0: no comment */
 	char *comment_text;
 	struct scripted find[CALLS_MAX], create[CALLS_MAX], update[CALLS_MAX];
 	int n_find, n_create, n_update;
-	bool is_mute;        /* finding is never answered */
-	bool create_arrives; /* although its answer is an error */
+	bool is_mute;        /* the search gets no answer */
+	bool create_arrives; /* the write happens although the answer is an error */
 	struct github_call *unanswered;
 	bool knows_app, app_fails;
 } w;
@@ -95,22 +94,22 @@ static void close_now(struct timer *t)
 	publish_close(w.publisher, on_closed, NULL);
 }
 
-/* One ring has the publisher wake soon; before that it looks for another reason, and the second ring
- * comes when the comments were asked for already. */
+/* One ring wakes the publisher soon; before that it looks for another reason, and the second ring comes when the
+ * comments were already claimed. */
 static void ring_during_claim(void *p)
 {
 	(void)p;
 	ring();
 	publish_configure(w.publisher, &w.config);
-	w.n_wishes = 1;
+	w.n_due_rows = 1;
 	ring();
 }
 
 int store_claim_outbox(struct store *s, struct claim_outbox *op)
 {
 	(void)s;
-	if (op->kinds == 1u << OUTBOX_COMMENT && w.n_wishes > 0) {
-		w.n_wishes--;
+	if (op->kinds == 1u << OUTBOX_COMMENT && w.n_due_rows > 0) {
+		w.n_due_rows--;
 		op->rows = xcalloc(1, sizeof(*op->rows));
 		op->n = 1;
 		op->rows[0].id = 5;
@@ -120,7 +119,7 @@ int store_claim_outbox(struct store *s, struct claim_outbox *op)
 		op->rows[0].generation = 3;
 		op->rows[0].first_ms = op->now_ms - w.row_age_ms;
 		op->rows[0].is_uncertain = w.is_uncertain;
-		op->next_due_ms = w.n_wishes ? op->now_ms : 0;
+		op->next_due_ms = w.n_due_rows ? op->now_ms : 0;
 	}
 	end_op(w.loop, &op->op);
 	if (op->kinds == 1u << OUTBOX_RED_ISSUE && w.comes_during_claim) {
@@ -212,7 +211,7 @@ int store_put_comment(struct store *s, struct put_comment *op)
 	return 0;
 }
 
-/* ---- issues and check runs: nobody wishes for any here ---- */
+/* ---- issues and check runs, which are never requested here ---- */
 
 static void fail_to_begin(struct effect *e)
 {
@@ -422,10 +421,10 @@ static void begin(void)
 	assert_int_equal(subscriber.topics, STORE_OUTBOX);
 }
 
-/* Runs a fresh publisher until n rows were given back. */
+/* Runs a new publisher until n rows are returned. */
 static void run(int n)
 {
-	w.n_wishes = n;
+	w.n_due_rows = n;
 	w.n_rows_to_come = n;
 	begin();
 	loop_run(w.loop);
@@ -459,18 +458,18 @@ static void test_unchanged_is_not_written(void **state)
 	assert_string_equal(traced, "find create put ok ok closed");
 	run(1);
 	assert_string_equal(traced, "ok closed");
-	w.is_uncertain = true; /* what GitHub shows is not known */
+	w.is_uncertain = true; /* the text on GitHub is unknown */
 	run(1);
 	assert_string_equal(traced, "update put ok closed");
 }
 
-static void test_nothing_to_say(void **state)
+static void test_no_comment_without_results(void **state)
 {
 	(void)state;
 	w.is_change_silent = true;
 	run(1);
 	assert_string_equal(traced, "ok closed");
-	know_comment(3600 * 1000); /* but an old head's results do not stay */
+	know_comment(3600 * 1000); /* the results of an old head are removed */
 	run(1);
 	assert_string_equal(traced, "update put ok closed");
 	assert_non_null(strstr(w.comment_text, "**No accelerator has reported yet**"));
@@ -496,7 +495,7 @@ static void test_lost_comment_is_found_by_its_marker(void **state)
 	assert_int_equal(w.known.comment_id, 98);
 }
 
-static void test_deleted_comment_is_made_anew(void **state)
+static void test_deleted_comment_is_created_again(void **state)
 {
 	(void)state;
 	know_comment(3600 * 1000);
@@ -507,7 +506,7 @@ static void test_deleted_comment_is_made_anew(void **state)
 	assert_int_equal(w.known.comment_id, 99);
 }
 
-static void test_lost_answer_makes_no_second_comment(void **state)
+static void test_lost_answer_creates_no_second_comment(void **state)
 {
 	(void)state;
 	w.create[0] = (struct scripted){.err = ERR_TIMEOUT, .was_sent = true};
@@ -517,7 +516,7 @@ static void test_lost_answer_makes_no_second_comment(void **state)
 	assert_int_equal(w.n_create, 1);
 }
 
-static void test_lost_answer_is_not_taken_for_the_old_text(void **state)
+static void test_lost_answer_makes_the_old_text_uncertain(void **state)
 {
 	(void)state;
 	run(1);
@@ -526,7 +525,7 @@ static void test_lost_answer_is_not_taken_for_the_old_text(void **state)
 	w.update[0] = (struct scripted){.err = ERR_TIMEOUT, .was_sent = true};
 	run(1);
 	assert_string_equal(traced, "update retry closed");
-	w.has_red = false; /* as it was before, but GitHub may show the red one */
+	w.has_red = false; /* the text is as before, but GitHub may show the red one */
 	run(1);
 	assert_string_equal(traced, "update put ok closed");
 	run(1);
@@ -535,7 +534,7 @@ static void test_lost_answer_is_not_taken_for_the_old_text(void **state)
 	w.update[2] = (struct scripted){.err = ERR_BUSY, .retry_after_ms = 30000};
 	run(1);
 	assert_string_equal(traced, "update not_yet closed");
-	w.has_red = false; /* it never left */
+	w.has_red = false; /* it was never sent */
 	run(1);
 	assert_string_equal(traced, "ok closed");
 }
@@ -546,7 +545,7 @@ static void test_refused_for_good(void **state)
 
 	(void)state;
 	w.create[0] = (struct scripted){.err = ERR_DENIED, .status = 403, .is_final = true};
-	w.n_wishes = w.n_rows_to_come = 1;
+	w.n_due_rows = w.n_rows_to_come = 1;
 	begin();
 	loop_run(w.loop);
 	publish_read_counters(w.publisher, &counters);
@@ -558,7 +557,7 @@ static void test_refused_for_good(void **state)
 	loop_free(w.loop);
 }
 
-static void test_failures_are_tried_again(void **state)
+static void test_failures_are_retried(void **state)
 {
 	(void)state;
 	w.find[0] = (struct scripted){.err = ERR_NETWORK};
@@ -591,17 +590,17 @@ static void test_edits_wait_for_the_interval(void **state)
 	assert_true(w.known.has_red_written);
 }
 
-static void test_first_failure_of_a_new_head_goes_at_once(void **state)
+static void test_first_failure_of_a_new_head_is_written_at_once(void **state)
 {
 	(void)state;
 	know_comment(10 * 1000);
 	w.is_running = w.has_red = w.known.has_red_written = true;
-	w.known.change_id = 0; /* the red one that was told of is another head's */
+	w.known.change_id = 0; /* the red result that was shown belongs to another head */
 	run(1);
 	assert_string_equal(traced, "update put ok closed");
 	w.known.written_ms = clock_wall_ms() - 10 * 1000;
 	memset(w.known.body_hash, 0, sizeof(w.known.body_hash));
-	run(1); /* now it is told */
+	run(1); /* now the failure is shown */
 	assert_string_equal(traced, "not_yet closed");
 }
 
@@ -613,7 +612,7 @@ static void test_edits_leave_room_for_failures(void **state)
 	know_comment(3600 * 1000);
 	w.config.github_writes_per_minute = 2; /* one of them is not for edits */
 	w.is_running = w.is_forgetful = true;
-	w.n_wishes = w.n_rows_to_come = 2;
+	w.n_due_rows = w.n_rows_to_come = 2;
 	begin();
 	loop_run(w.loop);
 	publish_read_counters(w.publisher, &counters);
@@ -624,7 +623,7 @@ static void test_edits_leave_room_for_failures(void **state)
 	loop_free(w.loop);
 }
 
-static void test_last_result_goes_at_once(void **state)
+static void test_last_result_is_written_at_once(void **state)
 {
 	(void)state;
 	know_comment(10 * 1000);
@@ -632,8 +631,8 @@ static void test_last_result_goes_at_once(void **state)
 	assert_string_equal(traced, "update put ok closed");
 }
 
-/* The last experiment's end is the last result: until then an edit waits for its turn. */
-static void test_what_runs_again_is_not_the_last_result(void **state)
+/* The end of the last experiment is the last result: until then an edit waits for its turn. */
+static void test_a_running_experiment_delays_the_last_result(void **state)
 {
 	(void)state;
 	know_comment(10 * 1000);
@@ -647,7 +646,7 @@ static void test_what_runs_again_is_not_the_last_result(void **state)
 	assert_string_equal(traced, "update put ok closed");
 }
 
-static void test_evidence_is_waited_for_but_not_long(void **state)
+static void test_the_comment_waits_for_evidence_for_a_limited_time(void **state)
 {
 	int64_t now_ms = clock_wall_ms();
 
@@ -660,13 +659,13 @@ static void test_evidence_is_waited_for_but_not_long(void **state)
 	w.row_age_ms = 15 * 1000;
 	now_ms = clock_wall_ms();
 	run(1);
-	/* Nobody else tells that the gathering came to an end which moved nothing. */
+	/* No other event says that the gathering ended without a change. */
 	assert_string_equal(traced, "find create put again closed");
 	assert_in_range(w.done.next_ms, now_ms + 15 * 1000, clock_wall_ms() + 15 * 1000);
 }
 
-/* A comment that was written without the App's name is looked at again, until it has the name. */
-static void test_the_name_of_the_app_comes_later(void **state)
+/* A comment that was written without the App's name is checked again, until it has the name. */
+static void test_the_name_of_the_app_is_added_later(void **state)
 {
 	int64_t now_ms = clock_wall_ms();
 
@@ -683,7 +682,7 @@ static void test_the_name_of_the_app_comes_later(void **state)
 	assert_non_null(strstr(w.comment_text, "@outpost-ci"));
 }
 
-static void test_row_is_given_back_although_the_store_is_busy(void **state)
+static void test_row_is_returned_when_the_busy_store_recovers(void **state)
 {
 	(void)state;
 	w.is_pull_unknown = true;
@@ -692,13 +691,13 @@ static void test_row_is_given_back_although_the_store_is_busy(void **state)
 	assert_string_equal(traced, "busy ok closed");
 }
 
-static void test_a_wish_that_comes_during_a_claim_is_not_left_for_a_minute(void **state)
+static void test_a_request_during_a_claim_is_handled_at_once(void **state)
 {
 	(void)state;
 	w.comes_during_claim = true;
 	w.n_rows_to_come = 1;
 	begin();
-	alarm(50); /* the look of each minute would find it later */
+	alarm(50); /* the regular look of each minute would find it later */
 	loop_run(w.loop);
 	alarm(0);
 	publish_free(w.publisher);
@@ -706,12 +705,12 @@ static void test_a_wish_that_comes_during_a_claim_is_not_left_for_a_minute(void 
 	assert_string_equal(traced, "find create put ok closed");
 }
 
-static void test_closing_does_not_wait_for_a_mute_github(void **state)
+static void test_closing_does_not_wait_for_a_silent_github(void **state)
 {
 	(void)state;
 	w.is_mute = true;
-	w.n_wishes = 1;
-	w.n_rows_to_come = -1; /* the mute call begins the end */
+	w.n_due_rows = 1;
+	w.n_rows_to_come = -1; /* the call without an answer starts the close */
 	begin();
 	loop_run(w.loop);
 	assert_string_equal(traced, "find cancel not_yet closed");
@@ -748,24 +747,24 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_first_comment),
 	    TEST(test_unchanged_is_not_written),
-	    TEST(test_nothing_to_say),
+	    TEST(test_no_comment_without_results),
 	    TEST(test_switched_off),
 	    TEST(test_lost_comment_is_found_by_its_marker),
-	    TEST(test_deleted_comment_is_made_anew),
-	    TEST(test_lost_answer_makes_no_second_comment),
-	    TEST(test_lost_answer_is_not_taken_for_the_old_text),
+	    TEST(test_deleted_comment_is_created_again),
+	    TEST(test_lost_answer_creates_no_second_comment),
+	    TEST(test_lost_answer_makes_the_old_text_uncertain),
 	    TEST(test_refused_for_good),
-	    TEST(test_failures_are_tried_again),
-	    TEST(test_the_name_of_the_app_comes_later),
+	    TEST(test_failures_are_retried),
+	    TEST(test_the_name_of_the_app_is_added_later),
 	    TEST(test_edits_wait_for_the_interval),
-	    TEST(test_first_failure_of_a_new_head_goes_at_once),
+	    TEST(test_first_failure_of_a_new_head_is_written_at_once),
 	    TEST(test_edits_leave_room_for_failures),
-	    TEST(test_last_result_goes_at_once),
-	    TEST(test_what_runs_again_is_not_the_last_result),
-	    TEST(test_evidence_is_waited_for_but_not_long),
-	    TEST(test_row_is_given_back_although_the_store_is_busy),
-	    TEST(test_a_wish_that_comes_during_a_claim_is_not_left_for_a_minute),
-	    TEST(test_closing_does_not_wait_for_a_mute_github),
+	    TEST(test_last_result_is_written_at_once),
+	    TEST(test_a_running_experiment_delays_the_last_result),
+	    TEST(test_the_comment_waits_for_evidence_for_a_limited_time),
+	    TEST(test_row_is_returned_when_the_busy_store_recovers),
+	    TEST(test_a_request_during_a_claim_is_handled_at_once),
+	    TEST(test_closing_does_not_wait_for_a_silent_github),
 	    TEST(test_preview_writes_nothing),
 	};
 

@@ -1,5 +1,5 @@
-/* What an episode calls for at each hour, and what is said: nobody is mentioned but the oncalls, and
- * nothing that vendors or commits say can become Markdown. */
+/* The notice of an episode at each hour, and its text: it mentions only the oncalls, and no text of vendors or
+ * commits can become Markdown. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -11,7 +11,7 @@
 #define BAD  "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 #define GOOD "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
-static void each_hour_has_its_step(void **state)
+static void each_hour_has_its_notice(void **state)
 {
 	static const struct {
 		int told, reminded, overdue, ended, closed; /* hours; 0: not */
@@ -26,7 +26,7 @@ static void each_hour_has_its_step(void **state)
 	    {.told = 1, .now = 47, .step = RED_WAIT, .next = 48},
 	    {.told = 1, .now = 48, .step = RED_REMIND},
 	    {.told = 1, .now = 71, .step = RED_REMIND},
-	    {.told = 1, .now = 72, .step = RED_OVERDUE}, /* what was missed is not made up for */
+	    {.told = 1, .now = 72, .step = RED_OVERDUE}, /* a missed notice is not sent later */
 	    {.told = 1, .reminded = 48, .now = 49, .step = RED_WAIT, .next = 72},
 	    {.told = 1, .reminded = 48, .now = 72, .step = RED_OVERDUE},
 	    {.told = 50, .now = 51, .step = RED_WAIT, .next = 72},
@@ -34,7 +34,7 @@ static void each_hour_has_its_step(void **state)
 	    {.told = 1, .reminded = 48, .overdue = 72, .now = 500, .step = RED_OVER},
 	    {.told = 1, .ended = 2, .now = 2, .step = RED_CLOSE},
 	    {.told = 1, .ended = 60, .now = 80, .step = RED_CLOSE},
-	    {.ended = 2, .now = 3, .step = RED_OVER}, /* nobody was told */
+	    {.ended = 2, .now = 3, .step = RED_OVER}, /* no notice was sent */
 	    {.now = 1, .may_be_open = true, .step = RED_OPEN},
 	    {.ended = 2, .now = 3, .may_be_open = true, .step = RED_FIND},
 	    {.told = 1, .ended = 2, .now = 3, .may_be_open = true, .step = RED_CLOSE},
@@ -89,7 +89,7 @@ static struct red_facts facts(void)
 	    .github_url = "https://github.com"};
 }
 
-/* Takes the code spans out: nothing in them is markup. Destroys its argument. */
+/* Removes the code spans: nothing in them is markup. Destroys its argument. */
 static void drop_code(char *text)
 {
 	char *to = text;
@@ -128,11 +128,11 @@ static void assert_harmless(char *text, const char *mentions)
 	assert_null(strstr(text, "<b>"));
 	assert_null(strstr(text, "evil"));
 	assert_non_null(strstr(text, "<!-- outpost:red:12"));
-	assert_ptr_equal(strstr(text, "<!--"), strrchr(text, '<')); /* ours alone */
+	assert_ptr_equal(strstr(text, "<!--"), strrchr(text, '<')); /* only Outpost's own */
 	free(text);
 }
 
-static void and_that_nothing_was_heard(void **state)
+static void the_issue_says_that_no_report_came(void **state)
 {
 	struct red_episode silent = episode;
 	struct red_facts f = facts();
@@ -158,7 +158,7 @@ static void and_that_nothing_was_heard(void **state)
 	free(reminder);
 }
 
-static void the_issue_says_what_broke(void **state)
+static void the_issue_names_the_broken_tests(void **state)
 {
 	struct red_facts f = facts();
 	char *title = red_issue_title(&f), *text = red_issue_text(&f);
@@ -179,7 +179,7 @@ static void the_issue_says_what_broke(void **state)
 	free(title);
 }
 
-static void what_is_not_known_is_said(void **state)
+static void the_issue_says_what_is_unknown(void **state)
 {
 	struct red_episode e = episode;
 	struct red_facts f = facts();
@@ -199,7 +199,7 @@ static void what_is_not_known_is_said(void **state)
 	free(red_notice_text(&f, RED_OPEN));
 }
 
-static void only_the_reminder_mentions_again(void **state)
+static void only_the_reminder_mentions_the_oncalls_again(void **state)
 {
 	struct red_facts f = facts();
 	char *remind = red_comment_text(&f, RED_REMIND);
@@ -216,8 +216,8 @@ static void only_the_reminder_mentions_again(void **state)
 	assert_harmless(green, "");
 }
 
-/* What is red may be explained later: then it ends, and nothing is green. */
-static void what_ended_without_a_pass_is_not_called_green(void **state)
+/* A red test may be explained later: then the episode ends, and nothing is green. */
+static void an_episode_that_ended_without_a_pass_is_not_called_green(void **state)
 {
 	struct red_facts f = facts();
 	struct red_episode e = *f.episode;
@@ -255,12 +255,12 @@ static void a_notice_is_json(void **state)
 int main(void)
 {
 	const struct CMUnitTest all[] = {
-	    cmocka_unit_test(each_hour_has_its_step),
-	    cmocka_unit_test(the_issue_says_what_broke),
-	    cmocka_unit_test(and_that_nothing_was_heard),
-	    cmocka_unit_test(what_is_not_known_is_said),
-	    cmocka_unit_test(only_the_reminder_mentions_again),
-	    cmocka_unit_test(what_ended_without_a_pass_is_not_called_green),
+	    cmocka_unit_test(each_hour_has_its_notice),
+	    cmocka_unit_test(the_issue_names_the_broken_tests),
+	    cmocka_unit_test(the_issue_says_that_no_report_came),
+	    cmocka_unit_test(the_issue_says_what_is_unknown),
+	    cmocka_unit_test(only_the_reminder_mentions_the_oncalls_again),
+	    cmocka_unit_test(an_episode_that_ended_without_a_pass_is_not_called_green),
 	    cmocka_unit_test(a_notice_is_json),
 	};
 

@@ -1,4 +1,4 @@
-/* A fetch ends: by its time, by what the peer sends, and when it is not wanted any more. */
+/* A fetch ends after a timeout, after too many bytes, or when it is cancelled. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -35,7 +35,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void ready_is_not_waited_for(void **state)
+static void a_ready_descriptor_returns_at_once(void **state)
 {
 	struct rig *g = *state;
 
@@ -45,7 +45,7 @@ static void ready_is_not_waited_for(void **state)
 	assert_int_equal(bounds_check(&g->b), 0);
 }
 
-static void the_time_is_bounded_and_stays_over(void **state)
+static void a_timeout_is_permanent(void **state)
 {
 	struct rig *g = *state;
 
@@ -56,7 +56,7 @@ static void the_time_is_bounded_and_stays_over(void **state)
 	assert_int_equal(bounds_wait(&g->b, g->ends[0], POLLOUT), ERR_TIMEOUT);
 }
 
-static void what_the_peer_sends_is_bounded(void **state)
+static void received_bytes_are_bounded(void **state)
 {
 	struct rig *g = *state;
 
@@ -65,7 +65,7 @@ static void what_the_peer_sends_is_bounded(void **state)
 	assert_int_equal(bounds_check(&g->b), ERR_TOO_BIG);
 }
 
-static void not_wanted_ends_the_wait(void **state)
+static void a_cancel_ends_the_wait(void **state)
 {
 	struct rig *g = *state;
 	const uint64_t one = 1;
@@ -79,10 +79,10 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    TEST(ready_is_not_waited_for),
-	    TEST(the_time_is_bounded_and_stays_over),
-	    TEST(what_the_peer_sends_is_bounded),
-	    TEST(not_wanted_ends_the_wait),
+	    TEST(a_ready_descriptor_returns_at_once),
+	    TEST(a_timeout_is_permanent),
+	    TEST(received_bytes_are_bounded),
+	    TEST(a_cancel_ends_the_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What a commit's tree may become on disk, and what refuses it. */
+/* Which entries of a commit's tree are written to disk, and which refuse the commit. */
 #include "registry_repo.h"
 
 #include <dirent.h>
@@ -39,7 +39,7 @@ static int teardown(void **state)
 	return nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Writes commit's `path` into the folder "out". messages: what refused it. */
+/* Writes the commit's `path` into the folder "out". messages: the reasons for a refusal. */
 static int check_out(git_oid commit, const char *path, struct buf *messages)
 {
 	struct error e = {0};
@@ -127,7 +127,7 @@ static void odd_entries_refuse_the_commit(void **state)
 		expect_refused(&table[i].entry, 1, table[i].why);
 }
 
-static void all_mistakes_are_told(void **state)
+static void all_mistakes_are_listed(void **state)
 {
 	struct buf messages = BUF_INIT(65536);
 	git_oid blob = repo_blob(repo, "x", 1);
@@ -164,7 +164,7 @@ static void sizes_are_bounded(void **state)
 	free(big);
 }
 
-static void the_folder_must_be_there(void **state)
+static void the_folder_must_exist(void **state)
 {
 	static const char *const paths[] = {"elsewhere", "accelerators.d/x.yml", "accelerators.d/sub"};
 	git_oid commit = repo_commit_text(repo, "x.yml", "x");
@@ -179,8 +179,8 @@ static void the_folder_must_be_there(void **state)
 	}
 }
 
-/* Objects that the server did not send are this machine's trouble, not the commit's fault. */
-static void a_missing_object_is_no_refusal(void **state)
+/* Missing objects are a problem of this machine, not a mistake in the commit. */
+static void a_missing_object_does_not_refuse_the_commit(void **state)
 {
 	struct buf messages = BUF_INIT(65536);
 	struct repo_entry file = {0100644, "x.yml", {{1, 2, 3}}};
@@ -197,10 +197,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(plain_files_are_written),
 	    TEST(odd_entries_refuse_the_commit),
-	    TEST(all_mistakes_are_told),
+	    TEST(all_mistakes_are_listed),
 	    TEST(sizes_are_bounded),
-	    TEST(the_folder_must_be_there),
-	    TEST(a_missing_object_is_no_refusal),
+	    TEST(the_folder_must_exist),
+	    TEST(a_missing_object_does_not_refuse_the_commit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

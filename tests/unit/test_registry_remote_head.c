@@ -1,5 +1,5 @@
-/* Which addresses a vendor's repository may be at, and that a server which says nothing keeps nobody
- * waiting; what real servers answer is in tests/integration/nightly.test.mjs. */
+/* Which addresses a vendor's repository may have, and that a silent server delays no other lookup.
+ * tests/integration/nightly.test.mjs tests the answers of real servers. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -65,7 +65,7 @@ static struct head_request ask(const char *url)
 	return r;
 }
 
-/* A socket that takes connections and says nothing; its port. */
+/* A socket that accepts connections and sends nothing; its port. */
 static int listen_silently(int *ret_port)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -79,11 +79,11 @@ static int listen_silently(int *ret_port)
 	return fd;
 }
 
-static void near_addresses_are_not_reached(void **state)
+static void private_addresses_are_refused(void **state)
 {
 	static const char *const urls[] = {"https://localhost:1/x.git", "http://127.0.0.1:1/x.git",
 	    "git://127.0.0.1:1/x.git", "https://[::1]:1/x.git", "https://169.254.169.254/x.git",
-	    /* public, but what goes there unencrypted anybody can answer */
+	    /* public, but an attacker on the path can answer unencrypted requests */
 	    "git://192.88.98.1:1/x.git"};
 
 	(void)state;
@@ -98,14 +98,14 @@ static void near_addresses_are_not_reached(void **state)
 	close_all();
 }
 
-static void what_the_operator_allows_is(void **state)
+static void allowed_private_addresses_are_connected(void **state)
 {
 	struct head_request r;
 	int port, fd = listen_silently(&port);
 	char *url = xasprintf("git://127.0.0.1:%d/x.git", port);
 
 	(void)state;
-	close(fd); /* nobody is there any more */
+	close(fd); /* no server listens there any more */
 	open_with(1);
 	r = ask(url);
 	assert_int_equal(r.err, ERR_NETWORK);
@@ -113,8 +113,8 @@ static void what_the_operator_allows_is(void **state)
 	free(url);
 }
 
-/* Two are at work, the others wait: all of them end when they are called off. */
-static void silence_is_called_off(void **state)
+/* Two lookups run, the others wait: a cancel ends each of them. */
+static void a_lookup_at_a_silent_server_can_be_cancelled(void **state)
 {
 	struct head_request list[N_ASKED];
 	int port, fd = listen_silently(&port), peer;
@@ -127,7 +127,7 @@ static void silence_is_called_off(void **state)
 		list[i] = (struct head_request){.git_url = url, .branch = "main", .done = on_done};
 		remote_head_ask(heads, &list[i]);
 	}
-	peer = accept(fd, NULL, NULL); /* the first is connected, and hears nothing */
+	peer = accept(fd, NULL, NULL); /* the first is connected and gets no answer */
 	assert_true(peer >= 0);
 	remote_head_cancel(heads, &list[0]);
 	remote_head_cancel(heads, &list[N_ASKED - 1]);
@@ -150,9 +150,9 @@ static void silence_is_called_off(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(near_addresses_are_not_reached),
-	    cmocka_unit_test(what_the_operator_allows_is),
-	    cmocka_unit_test(silence_is_called_off),
+	    cmocka_unit_test(private_addresses_are_refused),
+	    cmocka_unit_test(allowed_private_addresses_are_connected),
+	    cmocka_unit_test(a_lookup_at_a_silent_server_can_be_cancelled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

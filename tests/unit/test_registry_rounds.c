@@ -1,4 +1,4 @@
-/* Which commit is in force: from the first fetch over refusals to a restart without a network. */
+/* Which commit is active: from the first fetch and refusals to a restart without a network. */
 #include "registry_rig.h"
 
 #include <dirent.h>
@@ -96,10 +96,10 @@ static void test_next_commit(void **state)
 	rig_close_registry(g);
 	n = count_entries(root);
 	free(root);
-	assert_int_equal(n, 3); /* the first one's folder is gone */
+	assert_int_equal(n, 3); /* the first one's folder was removed */
 }
 
-static void test_refused_stays_out(void **state)
+static void test_refused_commit_is_not_used(void **state)
 {
 	struct rig *g = *state;
 	char *first;
@@ -144,7 +144,7 @@ static void test_refused_is_tried_once(void **state)
 	assert_int_equal(g->n_tried, 1);
 	assert_true(is_refused(g));
 	g->refuse_with = NULL;
-	registry_fetch(g->registry); /* under way with what it knew when it began */
+	registry_fetch(g->registry); /* a round that runs with the settings at its start */
 	registry_retry(g->registry);
 	assert_false(is_refused(g));
 	rig_until(g, is_tried_twice);
@@ -184,16 +184,16 @@ static void test_restart_without_network(void **state)
 
 static bool is_tried_again(struct rig *g) { return g->n_tried == 3; }
 
-/* A commit that cannot be written down, as on a full disk, is not in force: a restart would undo that. It is
- * not refused either, and is tried again. */
-static void test_what_is_not_kept_is_not_in_force(void **state)
+/* A commit that cannot be saved, as on a full disk, does not become active, because a restart would undo it. It is
+ * not refused either, but retried. */
+static void test_a_commit_that_cannot_be_saved_is_not_used(void **state)
 {
 	struct rig *g = *state;
 	char *blocked = xasprintf("%s/registry/good.new", g->state_dir), *first;
 
 	take_first(g, "one");
 	first = xstrdup(g->tried);
-	g->block_with = blocked; /* where the new file `good` is written */
+	g->block_with = blocked; /* the place of the new file `good` */
 	repo_commit_text(g->repo, "npu.yml", "two");
 	registry_fetch(g->registry);
 	rig_until(g, has_failed);
@@ -211,7 +211,7 @@ static void test_what_is_not_kept_is_not_in_force(void **state)
 	free(first);
 }
 
-static void test_no_such_branch(void **state)
+static void test_missing_branch(void **state)
 {
 	struct rig *g = *state;
 
@@ -239,7 +239,7 @@ static void test_another_path_of_the_same_commit(void **state)
 	free(before);
 }
 
-static void test_damaged_cache_is_made_anew(void **state)
+static void test_damaged_cache_is_rebuilt(void **state)
 {
 	struct rig *g = *state;
 	char *head = xasprintf("%s/registry/repo.git/HEAD", g->state_dir);
@@ -268,7 +268,7 @@ static void test_not_used(void **state)
 	assert_int_equal(g->n_tried, 0);
 }
 
-/* ---- a server that takes connections and says nothing ---- */
+/* ---- a server that accepts connections and sends nothing ---- */
 
 static int silent;
 
@@ -279,11 +279,11 @@ static bool is_connected(struct rig *g)
 	(void)g;
 	if (fd < 0)
 		return false;
-	/* Kept open: the peer must not learn anything. */
+	/* The socket stays open, so that the peer does not notice anything. */
 	return true;
 }
 
-static void test_close_breaks_off_a_silent_server(void **state)
+static void test_close_cancels_a_fetch_from_a_silent_server(void **state)
 {
 	struct rig *g = *state;
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -296,7 +296,7 @@ static void test_close_breaks_off_a_silent_server(void **state)
 	snprintf(g->url, sizeof(g->url), "https://127.0.0.1:%d/a/b.git", ntohs(at.sin_port));
 	rig_open_registry(g);
 	rig_until(g, is_connected);
-	rig_close_registry(g); /* ends, though nobody ever answers */
+	rig_close_registry(g); /* ends although no answer ever comes */
 	close(silent);
 }
 
@@ -306,16 +306,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_first_fetch),
 	    TEST(test_next_commit),
-	    TEST(test_refused_stays_out),
+	    TEST(test_refused_commit_is_not_used),
 	    TEST(test_refused_is_tried_once),
 	    TEST(test_force_push_back),
 	    TEST(test_restart_without_network),
-	    TEST(test_what_is_not_kept_is_not_in_force),
-	    TEST(test_no_such_branch),
+	    TEST(test_a_commit_that_cannot_be_saved_is_not_used),
+	    TEST(test_missing_branch),
 	    TEST(test_another_path_of_the_same_commit),
-	    TEST(test_damaged_cache_is_made_anew),
+	    TEST(test_damaged_cache_is_rebuilt),
 	    TEST(test_not_used),
-	    TEST(test_close_breaks_off_a_silent_server),
+	    TEST(test_close_cancels_a_fetch_from_a_silent_server),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

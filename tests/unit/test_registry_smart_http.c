@@ -1,5 +1,5 @@
-/* Finding 11: a git server's redirect is not followed, also not to another path of the same server; and
- * what else a server can answer that is not git's. Real git servers: tests/integration. */
+/* Finding 11: the redirect of a git server is not followed, not even to another path of the same server; also other
+ * answers that are not git's. tests/integration uses real git servers. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -18,7 +18,7 @@
 static const char *head; /* status line and headers of the next answers */
 static bool is_elsewhere_asked;
 
-/* Another path than the one that the test asks for has the references that nobody may read. */
+/* A path other than the requested one has the references that must not be read. */
 static void serve(struct loopback *lb, int fd)
 {
 	static const char refs[] = REFS;
@@ -96,7 +96,7 @@ static void no_redirect_is_followed(void **state)
 	}
 }
 
-static void a_location_is_shown_clean_and_short(void **state)
+static void a_location_is_shown_sanitized_and_short(void **state)
 {
 	char *answer = xasprintf("302 x\r\nLocation: /\x1b[31m\xe2\x80\xae%0900d", 1);
 	struct asked r = ask_with(answer, 10000);
@@ -132,7 +132,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(git_answers),
 	    cmocka_unit_test(no_redirect_is_followed),
-	    cmocka_unit_test(a_location_is_shown_clean_and_short),
+	    cmocka_unit_test(a_location_is_shown_sanitized_and_short),
 	    cmocka_unit_test(other_answers_have_their_reason),
 	    cmocka_unit_test(the_bytes_are_bounded),
 	};

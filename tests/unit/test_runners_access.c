@@ -69,7 +69,7 @@ static void test_table(void **state)
 	}
 }
 
-static void test_asks_by_accelerator(void **state)
+static void test_checks_by_accelerator(void **state)
 {
 	struct accelerator accelerators[] = {REGISTRY_ACCELERATORS};
 	const struct config c = {
@@ -91,7 +91,7 @@ static void test_asks_by_accelerator(void **state)
 	access_release(&a);
 }
 
-/* Finding 15: a pin of one file holds for the repository. */
+/* Finding 15: a pin in one file applies to the repository. */
 static void test_collects_pins(void **state)
 {
 	struct runner pinned[] = {{.kind = RUNNER_GITHUB, .repository = TEXT("o/r"), .repository_id = 74}};
@@ -120,7 +120,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_table),
-	    cmocka_unit_test(test_asks_by_accelerator),
+	    cmocka_unit_test(test_checks_by_accelerator),
 	    cmocka_unit_test(test_collects_pins),
 	};
 

@@ -1,5 +1,5 @@
-/* Both endpoints on a real server, with real tokens and an issuer whose keys are fetched;
- * the store answers as each test tells it to. */
+/* Both endpoints on a real server, with real tokens and an issuer whose keys are fetched; each test sets the store's
+ * answers. */
 #include "parts_rig.h"
 
 #include "model/client_payload.h"
@@ -36,7 +36,7 @@ struct fixture {
 	bool is_closing, is_closed;
 };
 
-/* ---- a store that does as it is told ---- */
+/* ---- a fake store ---- */
 
 static struct {
 	struct loop *loop;
@@ -49,7 +49,7 @@ static struct {
 	char issuer[64];
 	struct repository_ids ids;
 	char repository[64], dispatch_id[64], accelerator[64], allowed[128], silent[128], sha[64];
-} told;
+} fake;
 
 static void keep(char *out, size_t n, const char *text) { snprintf(out, n, "%s", text ? text : "-"); }
 
@@ -67,49 +67,49 @@ static void finish(void *p)
 {
 	struct store_op *op = p;
 
-	op->err = told.done_err;
+	op->err = fake.done_err;
 	op->done(op);
 }
 
 int store_report_job(struct store *s, struct report_job *op)
 {
 	(void)s;
-	told.n_jobs++;
-	keep(told.repository, sizeof told.repository, op->repository);
-	keep(told.dispatch_id, sizeof told.dispatch_id, op->dispatch_id);
-	keep(told.accelerator, sizeof told.accelerator, op->accelerator);
-	keep_list(told.allowed, sizeof told.allowed, op->allowed);
-	keep_list(told.silent, sizeof told.silent, op->silent);
-	op->outcome = told.outcome;
+	fake.n_jobs++;
+	keep(fake.repository, sizeof fake.repository, op->repository);
+	keep(fake.dispatch_id, sizeof fake.dispatch_id, op->dispatch_id);
+	keep(fake.accelerator, sizeof fake.accelerator, op->accelerator);
+	keep_list(fake.allowed, sizeof fake.allowed, op->allowed);
+	keep_list(fake.silent, sizeof fake.silent, op->silent);
+	op->outcome = fake.outcome;
 	op->job_id = 7;
-	if (!told.submit_err)
-		loop_reap(told.loop, finish, &op->op);
-	return told.submit_err;
+	if (!fake.submit_err)
+		loop_reap(fake.loop, finish, &op->op);
+	return fake.submit_err;
 }
 
 int store_check_identity(struct store *s, struct check_identity *op)
 {
 	(void)s;
-	told.n_identities++;
-	keep(told.issuer, sizeof(told.issuer), op->issuer);
-	told.ids = op->token;
-	op->outcome = told.identity;
+	fake.n_identities++;
+	keep(fake.issuer, sizeof(fake.issuer), op->issuer);
+	fake.ids = op->token;
+	op->outcome = fake.identity;
 	op->recorded = (struct repository_ids){1, 2};
-	if (!told.identity_err)
-		loop_reap(told.loop, finish, &op->op);
-	return told.identity_err;
+	if (!fake.identity_err)
+		loop_reap(fake.loop, finish, &op->op);
+	return fake.identity_err;
 }
 
 int store_report_nightly(struct store *s, struct report_nightly *op)
 {
 	(void)s;
-	told.n_nightlies++;
-	keep(told.repository, sizeof told.repository, op->target);
-	keep(told.accelerator, sizeof told.accelerator, op->accelerator);
-	keep(told.sha, sizeof told.sha, op->head_sha);
+	fake.n_nightlies++;
+	keep(fake.repository, sizeof fake.repository, op->target);
+	keep(fake.accelerator, sizeof fake.accelerator, op->accelerator);
+	keep(fake.sha, sizeof fake.sha, op->head_sha);
 	op->outcome = REPORT_RECORDED;
 	op->job_id = 8;
-	loop_reap(told.loop, finish, &op->op);
+	loop_reap(fake.loop, finish, &op->op);
 	return 0;
 }
 
@@ -177,8 +177,8 @@ static int set_up(void **state)
 	parts_open(&f->parts);
 	f->key = test_key_of(shared_rsa_key());
 	f->callback_key = secret_of("kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk");
-	memset(&told, 0, sizeof told);
-	told.loop = f->parts.loop;
+	memset(&fake, 0, sizeof fake);
+	fake.loop = f->parts.loop;
 	http_server_route(f->parts.server, &(struct http_route){
 					       .method = "GET",
 					       .pattern = "/jwks",
@@ -212,7 +212,7 @@ static int tear_down(void **state)
 
 /* ---- asking ---- */
 
-/* A good token of that repository, changed where `claim` is given. free(). */
+/* A valid token of that repository, with the `claim` changed if given. free(). */
 static char *token_of(struct fixture *f, const char *repository, const char *claim, const char *value, const char *kid)
 {
 	json_t *claims = good_claims(clock_wall_ms() / 1000);
@@ -260,18 +260,18 @@ static void test_records(void **state)
 			     "{\"ok\":true,\"status\":\"completed\",\"job\":7,"
 			     "\"report_url\":\"https://outpost.example.org/jobs/7\"}"),
 	    200);
-	assert_string_equal(told.repository, "Ascend/pytorch");
-	assert_string_equal(told.dispatch_id, DISPATCH);
-	assert_string_equal(told.accelerator, "-");
-	assert_string_equal(told.allowed, "npu,");
-	assert_string_equal(told.silent, "");
+	assert_string_equal(fake.repository, "Ascend/pytorch");
+	assert_string_equal(fake.dispatch_id, DISPATCH);
+	assert_string_equal(fake.accelerator, "-");
+	assert_string_equal(fake.allowed, "npu,");
+	assert_string_equal(fake.silent, "");
 	assert_int_equal(
 	    post(f, "/github/callback/", token_of(f, "Ascend/pytorch", NULL, NULL, "k1"), BODY(""), "\"ok\":true"),
 	    200);
 	assert_int_equal(call_back(f, "spyre/spyre", BODY(",\"accelerator\":\"spyre-a\""), "ok"), 200);
-	assert_string_equal(told.accelerator, "spyre-a");
-	assert_string_equal(told.allowed, "spyre-a,spyre-b,");
-	assert_string_equal(told.silent, "spyre-b,");
+	assert_string_equal(fake.accelerator, "spyre-a");
+	assert_string_equal(fake.allowed, "spyre-a,spyre-b,");
+	assert_string_equal(fake.silent, "spyre-b,");
 	assert_int_equal(f->n_fetches, 1);
 	assert_int_equal(runners_counters(f->runners)->n_recorded, 3);
 }
@@ -296,44 +296,44 @@ static void test_answers_each_outcome(void **state)
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-		told.outcome = table[i].outcome;
+		fake.outcome = table[i].outcome;
 		assert_int_equal(call_back(f, "Ascend/pytorch", BODY(""), table[i].expected), table[i].status);
 	}
-	told.outcome = REPORT_WRONG_ACCELERATOR;
+	fake.outcome = REPORT_WRONG_ACCELERATOR;
 	assert_int_equal(call_back(f, "Ascend/pytorch", BODY(",\"accelerator\":\"npu\""), "workflow.accelerator"), 400);
-	told.submit_err = ERR_BUSY;
+	fake.submit_err = ERR_BUSY;
 	assert_int_equal(call_back(f, "Ascend/pytorch", BODY(""), "detail"), 503);
-	told.submit_err = 0;
-	told.done_err = ERR_FULL;
+	fake.submit_err = 0;
+	fake.done_err = ERR_FULL;
 	assert_int_equal(call_back(f, "Ascend/pytorch", BODY(""), "detail"), 503);
 }
 
 /* Finding 15. */
-static void test_asks_whether_it_is_that_repository(void **state)
+static void test_checks_the_id_of_the_repository(void **state)
 {
 	struct fixture *f = *state;
 
 	assert_int_equal(call_back(f, "ascend/pytorch", BODY(""), "ok"), 200);
-	assert_int_equal(told.n_identities, 1);
-	assert_string_equal(told.issuer, ISSUER);
-	assert_int_equal(told.ids.repository_id, 74);
-	assert_int_equal(told.ids.owner_id, 65);
-	told.identity = IDENTITY_NOT_AS_RECORDED;
+	assert_int_equal(fake.n_identities, 1);
+	assert_string_equal(fake.issuer, ISSUER);
+	assert_int_equal(fake.ids.repository_id, 74);
+	assert_int_equal(fake.ids.owner_id, 65);
+	fake.identity = IDENTITY_NOT_AS_RECORDED;
 	assert_int_equal(call_back(f, "Ascend/pytorch", BODY(""), "repository_id 74, repository_owner_id 65"), 403);
-	told.identity = IDENTITY_NOT_AS_PINNED;
+	fake.identity = IDENTITY_NOT_AS_PINNED;
 	assert_int_equal(call_back(f, "Ascend/pytorch", BODY(""), "pins for Ascend/pytorch"), 403);
-	assert_int_equal(told.n_jobs, 1);
+	assert_int_equal(fake.n_jobs, 1);
 	assert_int_equal(runners_counters(f->runners)->n_identity_refused, 2);
-	told.identity = IDENTITY_ACCEPTED;
-	told.identity_err = ERR_BUSY;
+	fake.identity = IDENTITY_ACCEPTED;
+	fake.identity_err = ERR_BUSY;
 	assert_int_equal(call_back(f, "Ascend/pytorch", BODY(""), "detail"), 503);
-	/* nobody who is not registered leaves anything */
-	assert_int_equal(told.n_identities, 4);
+	/* an unregistered caller leaves no trace */
+	assert_int_equal(fake.n_identities, 4);
 	assert_int_equal(call_back(f, "someone/else", BODY(""), "ignored"), 200);
-	assert_int_equal(told.n_identities, 4);
+	assert_int_equal(fake.n_identities, 4);
 }
 
-static void test_asks_the_registry_first(void **state)
+static void test_checks_the_registry_first(void **state)
 {
 	static const char ignored[] = "{\"ok\":true,\"status\":\"ignored\"}";
 	struct fixture *f = *state;
@@ -342,13 +342,13 @@ static void test_asks_the_registry_first(void **state)
 	assert_int_equal(call_back(f, "quiet/quiet", BODY(""), ignored), 200);
 	assert_int_equal(call_back(f, "bound/bound", BODY(""), "workflow"), 403);
 	assert_int_equal(call_back(f, "spyre/spyre", BODY(",\"accelerator\":\"npu\""), "workflow.accelerator"), 400);
-	assert_int_equal(told.n_jobs, 0);
+	assert_int_equal(fake.n_jobs, 0);
 	assert_int_equal(post(f, "/github/callback",
 			     token_of(f, "bound/bound", "job_workflow_ref",
 				 "bound/bound/.github/workflows/x.yml@refs/heads/main", "k1"),
 			     BODY(""), "ok"),
 	    200);
-	assert_int_equal(told.n_jobs, 1);
+	assert_int_equal(fake.n_jobs, 1);
 }
 
 static void test_refuses_bodies(void **state)
@@ -358,10 +358,10 @@ static void test_refuses_bodies(void **state)
 	assert_int_equal(call_back(f, "Ascend/pytorch", "", "{\"detail\":\"the body"), 400);
 	assert_int_equal(call_back(f, "Ascend/pytorch", "{}", "delivery_id"), 400);
 	assert_int_equal(call_back(f, "Ascend/pytorch", "{\"delivery_id\":\"a\"}", "workflow"), 400);
-	assert_int_equal(told.n_jobs, 0);
+	assert_int_equal(fake.n_jobs, 0);
 }
 
-static void test_takes_self_reports(void **state)
+static void test_accepts_self_reports(void **state)
 {
 	static const char nightly[] =
 	    "{\"event_type\":\"nightly\",\"delivery_id\":\"" SHA "\",\"workflow\":" WORKFLOW("") "}";
@@ -372,19 +372,19 @@ static void test_takes_self_reports(void **state)
 	struct fixture *f = *state;
 
 	assert_int_equal(call_back(f, "Ascend/pytorch", nightly, "\"job\":8"), 200);
-	assert_string_equal(told.repository, "Ascend/pytorch");
-	assert_string_equal(told.accelerator, "npu");
-	assert_string_equal(told.sha, SHA);
+	assert_string_equal(fake.repository, "Ascend/pytorch");
+	assert_string_equal(fake.accelerator, "npu");
+	assert_string_equal(fake.sha, SHA);
 	assert_int_equal(call_back(f, "spyre/spyre", nightly, "workflow.accelerator"), 400);
 	assert_int_equal(call_back(f, "spyre/spyre", of_a, "\"job\":8"), 200);
-	assert_string_equal(told.accelerator, "spyre-a");
+	assert_string_equal(fake.accelerator, "spyre-a");
 	assert_int_equal(call_back(f, "spyre/spyre", of_b, "ignored"), 200);
-	assert_int_equal(told.n_nightlies, 2);
-	assert_int_equal(told.n_jobs, 0);
+	assert_int_equal(fake.n_nightlies, 2);
+	assert_int_equal(fake.n_jobs, 0);
 }
 
-/* Ids of other CI services are no commits: the run is the vendor's own only where no dispatch is found. */
-static void test_takes_self_reports_by_any_id(void **state)
+/* Ids of other CI services are not commits: the run counts as the vendor's own only if no dispatch is found. */
+static void test_accepts_self_reports_by_any_id(void **state)
 {
 #define BUILDKITE "\"event_type\":\"nightly\",\"delivery_id\":\"buildkite-89983-0191\""
 	static const char of_a_commit[] =
@@ -399,18 +399,18 @@ static void test_takes_self_reports_by_any_id(void **state)
 	struct fixture *f = *state;
 
 	assert_int_equal(call_back(f, "Ascend/pytorch", of_none, "\"job\":7"), 200);
-	assert_int_equal(told.n_nightlies, 0);
-	told.outcome = REPORT_NO_DISPATCH;
+	assert_int_equal(fake.n_nightlies, 0);
+	fake.outcome = REPORT_NO_DISPATCH;
 	assert_int_equal(call_back(f, "Ascend/pytorch", of_a_commit, "\"job\":8"), 200);
-	assert_string_equal(told.sha, SHA);
-	assert_string_equal(told.accelerator, "npu");
+	assert_string_equal(fake.sha, SHA);
+	assert_string_equal(fake.accelerator, "npu");
 	assert_int_equal(call_back(f, "Ascend/pytorch", of_none, "\"job\":8"), 200);
-	assert_string_equal(told.sha, "-");
+	assert_string_equal(fake.sha, "-");
 	assert_int_equal(call_back(f, "Ascend/pytorch", of_a_dispatch, "no such dispatch"), 400);
 	assert_int_equal(call_back(f, "Ascend/pytorch", running, "must be completed"), 400);
 	assert_int_equal(call_back(f, "spyre/spyre", of_none, "workflow.accelerator"), 400);
 	assert_int_equal(call_back(f, "spyre/spyre", of_a, "\"job\":8"), 200);
-	assert_int_equal(told.n_nightlies, 3);
+	assert_int_equal(fake.n_nightlies, 3);
 	assert_int_equal(call_back(f, "Ascend/pytorch", BODY(""), "no such dispatch"), 400);
 #undef BUILDKITE
 }
@@ -464,7 +464,7 @@ static void test_is_busy_while_the_issuer_is_down(void **state)
 	assert_int_equal(runners_counters(f->runners)->n_key_fetch_failures, 1);
 }
 
-static void test_answers_those_who_wait_when_it_closes(void **state)
+static void test_answers_waiting_callers_when_it_closes(void **state)
 {
 	struct fixture *f = *state;
 	char *token = token_of(f, "Ascend/pytorch", NULL, NULL, "k1");
@@ -512,12 +512,12 @@ static void test_limits_each_repository(void **state)
 		assert_int_equal(call_back(f, "Ascend/pytorch", BODY(""), "ok"), 200);
 	assert_int_equal(call_back(f, "ascend/pytorch", BODY(""), "detail"), 429);
 	assert_int_equal(call_back(f, "spyre/spyre", BODY(",\"accelerator\":\"spyre-a\""), "ok"), 200);
-	assert_int_equal(told.n_jobs, 101);
+	assert_int_equal(fake.n_jobs, 101);
 }
 
 #define JOBS_PATH "/api/v1/dispatches/" DISPATCH "/jobs"
 
-/* Takes a callback token for `dispatch` and `accelerator`, good for `for_ms`. */
+/* Creates a callback token for `dispatch` and `accelerator`, valid for `for_ms`. */
 static int post_job(struct fixture *f, const char *dispatch, const char *accelerator, int64_t for_ms, const char *body,
     const char *expected)
 {
@@ -532,9 +532,9 @@ static void test_vendor_api(void **state)
 	struct fixture *f = *state;
 
 	assert_int_equal(post_job(f, DISPATCH, "npu", 60000, WORKFLOW(""), "\"job\":7"), 200);
-	assert_string_equal(told.repository, "-");
-	assert_string_equal(told.dispatch_id, DISPATCH);
-	assert_string_equal(told.accelerator, "npu");
+	assert_string_equal(fake.repository, "-");
+	assert_string_equal(fake.dispatch_id, DISPATCH);
+	assert_string_equal(fake.accelerator, "npu");
 	assert_int_equal(post_job(f, other, "npu", 60000, WORKFLOW(""), "not valid"), 401);
 	assert_int_equal(post_job(f, DISPATCH, "npu", -60000, WORKFLOW(""), "expired"), 401);
 	assert_int_equal(post(f, JOBS_PATH, xstrdup("oct1.x"), WORKFLOW(""), "not valid"), 401);
@@ -543,15 +543,15 @@ static void test_vendor_api(void **state)
 	    post_job(f, DISPATCH, "npu", 60000, WORKFLOW(",\"accelerator\":\"bound\""), "workflow.accelerator"), 400);
 	assert_int_equal(post_job(f, DISPATCH, "npu", 60000, "{}", "status"), 400);
 	assert_int_equal(post_job(f, DISPATCH, "gone", 60000, WORKFLOW(""), "ignored"), 200);
-	assert_int_equal(told.n_jobs, 1);
-	/* Nothing of it is kept, but its dispatch ends. */
-	told.outcome = REPORT_IGNORED_LEVEL;
+	assert_int_equal(fake.n_jobs, 1);
+	/* The report is not stored, but its dispatch ends. */
+	fake.outcome = REPORT_IGNORED_LEVEL;
 	assert_int_equal(post_job(f, DISPATCH, "quiet", 60000, WORKFLOW(""), "ignored"), 200);
-	assert_string_equal(told.silent, "quiet,");
-	assert_int_equal(told.n_jobs, 2);
-	told.outcome = REPORT_CONFLICT;
+	assert_string_equal(fake.silent, "quiet,");
+	assert_int_equal(fake.n_jobs, 2);
+	fake.outcome = REPORT_CONFLICT;
 	assert_int_equal(post_job(f, DISPATCH, "npu", 60000, WORKFLOW(""), "detail"), 409);
-	told.outcome = REPORT_NO_DISPATCH;
+	fake.outcome = REPORT_NO_DISPATCH;
 	assert_int_equal(post_job(f, DISPATCH, "npu", 60000, WORKFLOW(""), "dispatch"), 400);
 }
 
@@ -561,15 +561,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_records),
 	    TEST(test_answers_each_outcome),
-	    TEST(test_asks_the_registry_first),
-	    TEST(test_asks_whether_it_is_that_repository),
+	    TEST(test_checks_the_registry_first),
+	    TEST(test_checks_the_id_of_the_repository),
 	    TEST(test_refuses_bodies),
-	    TEST(test_takes_self_reports),
-	    TEST(test_takes_self_reports_by_any_id),
+	    TEST(test_accepts_self_reports),
+	    TEST(test_accepts_self_reports_by_any_id),
 	    TEST(test_refuses_tokens),
 	    TEST(test_fetches_keys_once),
 	    TEST(test_is_busy_while_the_issuer_is_down),
-	    TEST(test_answers_those_who_wait_when_it_closes),
+	    TEST(test_answers_waiting_callers_when_it_closes),
 	    TEST(test_keeps_keys_when_reconfigured),
 	    TEST(test_limits_each_repository),
 	    TEST(test_vendor_api),

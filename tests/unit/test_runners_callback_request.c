@@ -119,7 +119,7 @@ static void test_knows_self_reports(void **state)
 	}
 }
 
-static void test_names_what_is_wrong(void **state)
+static void test_names_the_mistake(void **state)
 {
 	static const struct {
 		const char *body, *names;
@@ -174,7 +174,7 @@ int main(void)
 	    cmocka_unit_test(test_reads_crcrs_body),
 	    cmocka_unit_test(test_finds_the_echoed_dispatch),
 	    cmocka_unit_test(test_knows_self_reports),
-	    cmocka_unit_test(test_names_what_is_wrong),
+	    cmocka_unit_test(test_names_the_mistake),
 	    cmocka_unit_test(test_reads_a_bare_workflow),
 	};
 

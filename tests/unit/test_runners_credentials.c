@@ -1,5 +1,5 @@
-/* Tokens in memory: what they look like, whom they stand for, when they are read again, and what
- * is written of their use. The store answers when the test says so. */
+/* Tokens in memory: their format, the machine that each identifies, when they are read again, and how their uses are
+ * recorded. The store answers when the test says so. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -22,20 +22,20 @@ static struct {
 	struct touch_tokens *touch;
 	int n_lists, n_touches;
 	bool is_asked;
-} told;
+} fake;
 
 const char *token_kind_name(enum token_kind k) { return k == TOKEN_API ? "api" : "runner"; }
 
 int store_list_tokens(struct store *s, struct list_tokens *q)
 {
 	(void)s;
-	told.n_lists++;
-	told.is_asked = true;
-	if (told.submit_err)
-		return told.submit_err;
-	assert_null(told.list);
+	fake.n_lists++;
+	fake.is_asked = true;
+	if (fake.submit_err)
+		return fake.submit_err;
+	assert_null(fake.list);
 	assert_true(q->only_valid);
-	told.list = q;
+	fake.list = q;
 	return 0;
 }
 
@@ -53,11 +53,11 @@ void list_tokens_release(struct list_tokens *q)
 int store_touch_tokens(struct store *s, struct touch_tokens *op)
 {
 	(void)s;
-	if (told.submit_err)
-		return told.submit_err;
-	told.n_touches++;
-	assert_null(told.touch);
-	told.touch = op;
+	if (fake.submit_err)
+		return fake.submit_err;
+	fake.n_touches++;
+	assert_null(fake.touch);
+	fake.touch = op;
 	return 0;
 }
 
@@ -70,10 +70,10 @@ struct row {
 
 static void answer_list(const struct row *rows, size_t n, int err)
 {
-	struct list_tokens *q = told.list;
+	struct list_tokens *q = fake.list;
 
 	assert_non_null(q);
-	told.list = NULL;
+	fake.list = NULL;
 	q->q.err = err;
 	q->n = n;
 	q->list = xcalloc(n + 1, sizeof(*q->list));
@@ -92,10 +92,10 @@ static void answer_list(const struct row *rows, size_t n, int err)
 
 static void answer_touch(void)
 {
-	struct touch_tokens *op = told.touch;
+	struct touch_tokens *op = fake.touch;
 
 	assert_non_null(op);
-	told.touch = NULL;
+	fake.touch = NULL;
 	op->op.done(&op->op);
 }
 
@@ -120,7 +120,7 @@ static int set_up(void **state)
 	struct fixture *f = xcalloc(1, sizeof(*f));
 
 	log_setup(LOG_ERROR + 1, LOG_TEXT);
-	memset(&told, 0, sizeof(told));
+	memset(&fake, 0, sizeof(fake));
 	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
 		credential_make(i == 3 ? TOKEN_API : TOKEN_RUNNER, texts[i]);
 	f->loop = loop_new();
@@ -133,9 +133,9 @@ static int set_up(void **state)
 static void close_all(struct fixture *f)
 {
 	credentials_close(f->credentials, on_closed, &f->is_closed);
-	if (told.touch)
+	if (fake.touch)
 		answer_touch();
-	if (told.list)
+	if (fake.list)
 		answer_list(NULL, 0, 0);
 	loop_run_until(f->loop, &f->is_closed);
 }
@@ -156,8 +156,8 @@ static int tear_down(void **state)
 
 static void until_asked(struct fixture *f)
 {
-	told.is_asked = told.list != NULL;
-	loop_run_until(f->loop, &told.is_asked);
+	fake.is_asked = fake.list != NULL;
+	loop_run_until(f->loop, &fake.is_asked);
 }
 
 static void read_all(void)
@@ -177,7 +177,7 @@ static enum credential_verdict check(struct fixture *f, const char *text, const 
 	return credentials_check(f->credentials, text, address, &f->who, &f->retry_after_s);
 }
 
-static void test_text(void **state)
+static void test_format(void **state)
 {
 	static const char *const wrong[] = {"", "ort_", "x", "ort_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
 	    "ort_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
@@ -194,7 +194,7 @@ static void test_text(void **state)
 		assert_false(credential_is_shaped(wrong[i]));
 }
 
-static void test_whom_it_stands_for(void **state)
+static void test_a_token_identifies_its_machine(void **state)
 {
 	struct fixture *f = *state;
 
@@ -214,7 +214,7 @@ static void test_whom_it_stands_for(void **state)
 	assert_int_equal(credentials_n_wrong(f->credentials), 1);
 }
 
-static void test_wrong_ones_are_limited_by_address(void **state)
+static void test_wrong_tokens_are_limited_by_address(void **state)
 {
 	struct fixture *f = *state;
 	char address[64];
@@ -253,7 +253,7 @@ static void test_reads_again(void **state)
 	assert_int_equal(check(f, texts[0], HOME), CREDENTIAL_GOOD);
 	assert_int_equal(check(f, texts[2], "192.0.2.9"), CREDENTIAL_GOOD);
 	credentials_on_tokens(f->credentials);
-	/* This change may have come after what is being read. */
+	/* This change may be newer than the rows that are being read. */
 	credentials_await(f->credentials, &w.wait);
 	answer_list(&left, 1, 0);
 	assert_int_equal(w.n, 0);
@@ -261,18 +261,18 @@ static void test_reads_again(void **state)
 	answer_list(&left, 1, 0);
 	assert_int_equal(w.n, 1);
 	assert_int_equal(w.wait.err, 0);
-	assert_int_equal(told.n_lists, 3);
+	assert_int_equal(fake.n_lists, 3);
 	assert_int_equal(check(f, texts[0], HOME), CREDENTIAL_WRONG);
 	assert_false(credentials_has(f->credentials, 1));
 	assert_true(credentials_has(f->credentials, 3));
 	assert_true(credentials_last_use(f->credentials, 3, &used_ms, &address));
 	assert_string_equal(address, "192.0.2.9");
-	/* The use of the one that went was written before it was forgotten. */
-	assert_int_equal(told.touch->n, 2);
+	/* The use of the removed token was recorded before it was forgotten. */
+	assert_int_equal(fake.touch->n, 2);
 	answer_touch();
 }
 
-static void test_goes_by_the_old_ones_while_it_cannot_read(void **state)
+static void test_keeps_old_tokens_while_it_cannot_read(void **state)
 {
 	struct fixture *f = *state;
 	struct waiting w = {.wait.done = on_known};
@@ -284,33 +284,33 @@ static void test_goes_by_the_old_ones_while_it_cannot_read(void **state)
 	assert_int_equal(w.wait.err, ERR_IO);
 	assert_int_equal(check(f, texts[0], HOME), CREDENTIAL_GOOD);
 	assert_int_equal(f->n_changes, 1);
-	/* Where it could not even be asked, the wait is for the next try. */
-	told.submit_err = ERR_BUSY;
+	/* If the query was not even accepted, the wait is until the next try. */
+	fake.submit_err = ERR_BUSY;
 	w.n = 0;
 	credentials_await(f->credentials, &w.wait);
 	until_asked(f);
 	assert_int_equal(w.n, 0);
-	told.submit_err = 0;
+	fake.submit_err = 0;
 	until_asked(f);
 	read_all();
 	assert_int_equal(w.n, 1);
 	assert_int_equal(w.wait.err, 0);
 }
 
-static void test_writes_uses_down(void **state)
+static void test_records_uses(void **state)
 {
 	struct fixture *f = *state;
 	int64_t before_ms = clock_wall_ms();
 
 	read_all();
-	assert_int_equal(told.n_touches, 0);
+	assert_int_equal(fake.n_touches, 0);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(check(f, texts[0], i < 2 ? HOME : "192.0.2.7"), CREDENTIAL_GOOD);
 	credentials_close(f->credentials, on_closed, &f->is_closed);
-	assert_int_equal(told.touch->n, 1);
-	assert_int_equal(told.touch->uses[0].id, 1);
-	assert_string_equal(told.touch->uses[0].address, "192.0.2.7");
-	assert_true(told.touch->uses[0].used_ms >= before_ms);
+	assert_int_equal(fake.touch->n, 1);
+	assert_int_equal(fake.touch->uses[0].id, 1);
+	assert_string_equal(fake.touch->uses[0].address, "192.0.2.7");
+	assert_true(fake.touch->uses[0].used_ms >= before_ms);
 	assert_false(f->is_closed);
 	answer_touch();
 	loop_run_until(f->loop, &f->is_closed);
@@ -325,7 +325,7 @@ static void test_counts_machines(void **state)
 	assert_int_equal(credentials_n_machines_since(f->credentials, 3000), 0);
 	assert_int_equal(check(f, texts[0], HOME), CREDENTIAL_GOOD);
 	assert_int_equal(check(f, texts[1], HOME), CREDENTIAL_GOOD); /* the same machine */
-	assert_int_equal(check(f, texts[3], HOME), CREDENTIAL_GOOD); /* no machine */
+	assert_int_equal(check(f, texts[3], HOME), CREDENTIAL_GOOD); /* not a machine */
 	assert_int_equal(credentials_n_machines_since(f->credentials, 3000), 1);
 	assert_int_equal(check(f, texts[2], HOME), CREDENTIAL_GOOD);
 	assert_int_equal(credentials_n_machines_since(f->credentials, 3000), 2);
@@ -355,12 +355,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-	    TEST(test_text),
-	    TEST(test_whom_it_stands_for),
-	    TEST(test_wrong_ones_are_limited_by_address),
+	    TEST(test_format),
+	    TEST(test_a_token_identifies_its_machine),
+	    TEST(test_wrong_tokens_are_limited_by_address),
 	    TEST(test_reads_again),
-	    TEST(test_goes_by_the_old_ones_while_it_cannot_read),
-	    TEST(test_writes_uses_down),
+	    TEST(test_keeps_old_tokens_while_it_cannot_read),
+	    TEST(test_records_uses),
 	    TEST(test_counts_machines),
 	    TEST(test_closing_while_it_reads),
 	};

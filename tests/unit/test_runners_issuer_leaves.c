@@ -83,7 +83,7 @@ static int tear_down(void **state)
 	return folder_teardown(state);
 }
 
-/* Sends a log, and runs until the keys are asked for. What becomes of it then is its status. */
+/* Sends a log, and runs until the keys are requested. The test checks its status afterwards. */
 static int put_while(struct fixture *f, void (*reload)(struct fixture *f))
 {
 	int status;
@@ -115,16 +115,22 @@ static void leave(struct fixture *f) { configure(f, "https://another.example", "
 
 static void move(struct fixture *f) { configure(f, ISSUER, "elsewhere"); }
 
-static void who_waits_for_its_keys_is_refused(void **state) { assert_int_equal(put_while(*state, leave), 401); }
+static void a_request_that_waits_for_removed_keys_is_refused(void **state)
+{
+	assert_int_equal(put_while(*state, leave), 401);
+}
 
-/* Nothing is there, so nobody knows yet whose the token is. */
-static void who_waits_for_keys_that_moved_asks_there(void **state) { assert_int_equal(put_while(*state, move), 503); }
+/* No keys are known, so the owner of the token is not known yet. */
+static void a_request_that_waits_for_moved_keys_asks_the_new_url(void **state)
+{
+	assert_int_equal(put_while(*state, move), 503);
+}
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(who_waits_for_its_keys_is_refused, set_up, tear_down),
-	    cmocka_unit_test_setup_teardown(who_waits_for_keys_that_moved_asks_there, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(a_request_that_waits_for_removed_keys_is_refused, set_up, tear_down),
+	    cmocka_unit_test_setup_teardown(a_request_that_waits_for_moved_keys_asks_the_new_url, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests_name("runners_issuer_leaves", tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* PUT …/log and …/report on a real server and real files, with a store that answers as each test
- * tells it to: who may, what is answered, and that nothing is asked for strangers. */
+/* PUT …/log and …/report on a real server and real files; each test sets the store's answers: which callers are
+ * allowed, the answers, and that an unauthorized request causes no query. */
 #include "parts_rig.h"
 
 #include <arpa/inet.h>
@@ -29,7 +29,7 @@ struct fixture {
 	struct secret *callback_key;
 };
 
-/* ---- a store that does as it is told ---- */
+/* ---- a fake store ---- */
 
 static struct {
 	struct loop *loop;
@@ -40,25 +40,25 @@ static struct {
 	int64_t noted_bytes;
 	bool is_noted_complete;
 	size_t n_tests;
-} told;
+} fake;
 
 static void end_query(void *p)
 {
 	struct store_query *q = p;
 
-	q->err = told.find_err;
+	q->err = fake.find_err;
 	q->done(q);
 }
 
 int store_find_job(struct store *s, struct find_job *q)
 {
 	(void)s;
-	told.n_finds++;
-	if (!told.find_err) {
-		q->dispatch_id = xstrdup(told.dispatch_id);
-		q->accelerator = xstrdup(told.accelerator);
+	fake.n_finds++;
+	if (!fake.find_err) {
+		q->dispatch_id = xstrdup(fake.dispatch_id);
+		q->accelerator = xstrdup(fake.accelerator);
 	}
-	loop_reap(told.loop, end_query, &q->q);
+	loop_reap(fake.loop, end_query, &q->q);
 	return 0;
 }
 
@@ -72,17 +72,17 @@ static void end_note(void *p)
 {
 	struct store_op *op = p;
 
-	op->err = told.note_err;
+	op->err = fake.note_err;
 	op->done(op);
 }
 
 int store_note_log(struct store *s, struct note_log *op)
 {
 	(void)s;
-	told.n_notes++;
-	told.noted_bytes = op->bytes;
-	told.is_noted_complete = op->is_complete;
-	loop_reap(told.loop, end_note, &op->op);
+	fake.n_notes++;
+	fake.noted_bytes = op->bytes;
+	fake.is_noted_complete = op->is_complete;
+	loop_reap(fake.loop, end_note, &op->op);
 	return 0;
 }
 
@@ -90,17 +90,17 @@ static void end_put(void *p)
 {
 	struct store_op *op = p;
 
-	op->err = told.put_err;
+	op->err = fake.put_err;
 	op->done(op);
 }
 
 int store_put_report(struct store *s, struct put_report *op)
 {
 	(void)s;
-	told.n_puts++;
-	told.n_tests = op->n_tests;
-	op->outcome = told.outcome;
-	loop_reap(told.loop, end_put, &op->op);
+	fake.n_puts++;
+	fake.n_tests = op->n_tests;
+	op->outcome = fake.outcome;
+	loop_reap(fake.loop, end_put, &op->op);
 	return 0;
 }
 
@@ -130,10 +130,10 @@ static int set_up(void **state)
 	folder_write("outpost.yml", MINIMAL_YML "accelerators:\n  directory: accelerators.d\n");
 	parts_open(&f->parts);
 	f->callback_key = secret_of("kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk");
-	memset(&told, 0, sizeof told);
-	told.loop = f->parts.loop;
-	told.dispatch_id = DISPATCH;
-	told.accelerator = "lab";
+	memset(&fake, 0, sizeof fake);
+	fake.loop = f->parts.loop;
+	fake.dispatch_id = DISPATCH;
+	fake.accelerator = "lab";
 	if (logs_open(f->parts.loop, "state", &f->logs, &e))
 		fail_msg("%s", e.text);
 	f->runners = runners_new(f->parts.loop, f->parts.store, f->parts.client, f->parts.server, f->callback_key);
@@ -208,9 +208,9 @@ static int put_own(struct fixture *f, const char *path, const char *body, const 
 
 static const char *const BOTH[] = {LOG, REPORT};
 
-/* ---- who may ---- */
+/* ---- authorization ---- */
 
-static void test_strangers_ask_nobody(void **state)
+static void test_an_unauthorized_request_causes_no_query(void **state)
 {
 	struct fixture *f = *state;
 	char *expired = callback_token_make(f->callback_key, DISPATCH, "lab", clock_wall_ms() - 5000);
@@ -223,7 +223,7 @@ static void test_strangers_ask_nobody(void **state)
 		assert_int_equal(put(f, BOTH[i], xstrdup(expired), JUNIT, "expired"), 401);
 	}
 	free(expired);
-	assert_int_equal(told.n_finds, 0);
+	assert_int_equal(fake.n_finds, 0);
 }
 
 static void test_the_job_must_be_the_callers(void **state)
@@ -234,45 +234,45 @@ static void test_the_job_must_be_the_callers(void **state)
 		assert_int_equal(put(f, BOTH[i], token_for(f, "bcd", "lab"), JUNIT, "not"), 403);
 		assert_int_equal(put(f, BOTH[i], token_for(f, DISPATCH, "other"), JUNIT, "not"), 403);
 		assert_int_equal(put(f, BOTH[i], token_for(f, DISPATCH, "gone"), JUNIT, "registry"), 403);
-		told.accelerator = "quiet";
+		fake.accelerator = "quiet";
 		assert_int_equal(put(f, BOTH[i], token_for(f, DISPATCH, "quiet"), JUNIT, "no such job"), 404);
-		told.accelerator = "lab";
-		told.find_err = ERR_NOT_FOUND;
+		fake.accelerator = "lab";
+		fake.find_err = ERR_NOT_FOUND;
 		assert_int_equal(put_own(f, BOTH[i], JUNIT, "no such job"), 404);
-		told.find_err = ERR_BUSY;
+		fake.find_err = ERR_BUSY;
 		assert_int_equal(put_own(f, BOTH[i], JUNIT, "busy"), 503);
-		told.find_err = 0;
+		fake.find_err = 0;
 		assert_int_equal(put_own(f, BOTH[i], JUNIT, "\"ok\":true"), 200);
 	}
-	assert_int_equal(told.n_puts, 1);
+	assert_int_equal(fake.n_puts, 1);
 	assert_int_equal(runners_counters(f->runners)->n_busy, ARRAY_LEN(BOTH));
 }
 
 /* ---- logs ---- */
 
-static void test_the_store_learns_of_the_end(void **state)
+static void test_the_end_of_a_log_is_stored(void **state)
 {
 	struct fixture *f = *state;
 
 	assert_int_equal(put_own(f, LOG "?offset=0", "abc", "{\"ok\":true,\"bytes\":3}"), 200);
-	assert_int_equal(told.n_notes, 1);
-	assert_false(told.is_noted_complete);
-	/* Not of every piece. */
+	assert_int_equal(fake.n_notes, 1);
+	assert_false(fake.is_noted_complete);
+	/* Not after every piece. */
 	assert_int_equal(put_own(f, LOG "?offset=3", "def", "\"bytes\":6"), 200);
-	assert_int_equal(told.n_notes, 1);
-	/* What cannot be noted is not promised; the client comes again. */
-	told.note_err = ERR_FULL;
+	assert_int_equal(fake.n_notes, 1);
+	/* Bytes that cannot be recorded are not acknowledged; the client tries again. */
+	fake.note_err = ERR_FULL;
 	assert_int_equal(put_own(f, LOG "?offset=6&last=1", "g", "detail"), 503);
-	told.note_err = 0;
+	fake.note_err = 0;
 	assert_int_equal(put_own(f, LOG "?offset=6&last=1", "g", "\"bytes\":7"), 200);
-	assert_true(told.is_noted_complete);
-	assert_int_equal(told.noted_bytes, 7);
+	assert_true(fake.is_noted_complete);
+	assert_int_equal(fake.noted_bytes, 7);
 	assert_int_equal(put_own(f, LOG, "abcdefg", "\"bytes\":7"), 200);
 	assert_int_equal(put_own(f, LOG, "abcdefgh", "\"bytes\":7"), 409);
 	assert_int_equal(put_own(f, LOG "?offset=3", "xxxxxx", "complete already"), 409);
 }
 
-static void test_a_long_log_is_noted_now_and_then(void **state)
+static void test_the_size_of_a_long_log_is_stored_from_time_to_time(void **state)
 {
 	const size_t n = 3 << 20;
 	struct fixture *f = *state;
@@ -281,13 +281,13 @@ static void test_a_long_log_is_noted_now_and_then(void **state)
 	memset(text, 'x', n);
 	text[n] = '\0';
 	assert_int_equal(put_own(f, LOG, text, expected), 200);
-	assert_in_range(told.n_notes, 2, 5);
-	assert_true(told.is_noted_complete);
+	assert_in_range(fake.n_notes, 2, 5);
+	assert_true(fake.is_noted_complete);
 	free(expected);
 	free(text);
 }
 
-static void test_wrong_parameters_name_themselves(void **state)
+static void test_wrong_parameters_are_named(void **state)
 {
 	struct fixture *f = *state;
 
@@ -317,19 +317,19 @@ static void test_answers_each_outcome(void **state)
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-		told.outcome = table[i].outcome;
-		told.put_err = table[i].err;
+		fake.outcome = table[i].outcome;
+		fake.put_err = table[i].err;
 		assert_int_equal(put_own(f, REPORT, JUNIT, table[i].expected), table[i].status);
 	}
-	assert_int_equal(told.n_tests, 1);
-	told.n_puts = 0;
+	assert_int_equal(fake.n_tests, 1);
+	fake.n_puts = 0;
 	assert_int_equal(put_own(f, REPORT, "", "neither"), 400);
 	assert_int_equal(put_own(f, REPORT, "hello", "neither"), 400);
 	assert_int_equal(put_own(f, REPORT, "<testsuites><x", "line"), 400);
-	assert_int_equal(told.n_puts, 0);
+	assert_int_equal(fake.n_puts, 0);
 }
 
-/* ---- who may not any more, while the document arrives ---- */
+/* ---- authorization that ends while the document arrives ---- */
 
 struct step {
 	bool is_done;
@@ -390,7 +390,7 @@ static void drop_the_lab(struct fixture *f)
 
 static void poll_again(struct timer *t) { *(bool *)timer_owner(t) = true; }
 
-/* One turn of the loop that takes a millisecond. */
+/* Runs one turn of the loop, which takes a millisecond. */
 static void turn(struct fixture *f)
 {
 	bool is_over = false;
@@ -401,7 +401,7 @@ static void turn(struct fixture *f)
 	timer_close(t);
 }
 
-/* The beginning of a document whose client goes on for a long time: its socket. */
+/* Sends the beginning of a document and leaves it unfinished; returns the socket. */
 static int begin_put(struct fixture *f, const char *path, const char *token)
 {
 	struct sockaddr_in sin = {
@@ -409,7 +409,7 @@ static int begin_put(struct fixture *f, const char *path, const char *token)
 	    .sin_port = htons((uint16_t)strtol(strrchr(f->parts.url, ':') + 1, NULL, 10)),
 	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), n = told.n_finds;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), n = fake.n_finds;
 	char *text = xasprintf("PUT %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"
 			       "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
 	    path, token);
@@ -417,7 +417,7 @@ static int begin_put(struct fixture *f, const char *path, const char *token)
 	assert_int_equal(connect(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
 	assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
 	free(text);
-	while (told.n_finds == n)
+	while (fake.n_finds == n)
 		turn(f);
 	turn(f); /* granted */
 	return fd;
@@ -441,7 +441,7 @@ static void expect_end(struct fixture *f, int fd, const char *status, const char
 	close(fd);
 }
 
-static void test_a_revoked_token_ends_what_arrives(void **state)
+static void test_a_revoked_token_ends_the_upload(void **state)
 {
 	struct fixture *f = *state;
 
@@ -453,11 +453,11 @@ static void test_a_revoked_token_ends_what_arrives(void **state)
 		expect_end(f, fd, "HTTP/1.1 401 ", "revoked");
 		free(token);
 	}
-	assert_int_equal(told.n_puts, 0);
+	assert_int_equal(fake.n_puts, 0);
 	assert_int_equal(put_own(f, LOG "?offset=9", "x", "\"bytes\":5"), 409); /* it is kept */
 }
 
-/* So many bytes more, in one chunk; all of them have left here. */
+/* Sends this number of bytes more in one chunk, and waits until all are sent. */
 static void send_more(struct fixture *f, int fd, size_t n)
 {
 	char *head = xasprintf("%zx\r\n", n), *bytes = xmalloc(n);
@@ -476,7 +476,7 @@ static void send_more(struct fixture *f, int fd, size_t n)
 	free(head);
 }
 
-static void test_one_accelerator_leaves_room_for_others(void **state)
+static void test_one_accelerator_leaves_memory_for_others(void **state)
 {
 	enum { N = 3, BYTES = 21 << 20 };
 	struct fixture *f = *state;
@@ -490,14 +490,14 @@ static void test_one_accelerator_leaves_room_for_others(void **state)
 	over = begin_put(f, REPORT, token);
 	send_more(f, over, 2 << 20);
 	expect_end(f, over, "HTTP/1.1 503 ", "busy");
-	told.accelerator = "other";
+	fake.accelerator = "other";
 	assert_int_equal(put(f, REPORT, token_for(f, DISPATCH, "other"), JUNIT, "\"ok\":true"), 200);
 	for (int i = 0; i < N; i++)
 		close(fds[i]);
 	free(token);
 }
 
-static void test_an_accelerator_that_leaves_ends_what_arrives(void **state)
+static void test_an_accelerator_that_leaves_ends_the_upload(void **state)
 {
 	struct fixture *f = *state;
 	char *token = add_token(f);
@@ -506,7 +506,7 @@ static void test_an_accelerator_that_leaves_ends_what_arrives(void **state)
 	drop_the_lab(f);
 	expect_end(f, log, "HTTP/1.1 403 ", "left the registry");
 	expect_end(f, report, "HTTP/1.1 403 ", "left the registry");
-	assert_int_equal(told.n_puts, 0);
+	assert_int_equal(fake.n_puts, 0);
 	free(token);
 }
 
@@ -515,15 +515,15 @@ static void test_an_accelerator_that_leaves_ends_what_arrives(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(test_strangers_ask_nobody),
+	    TEST(test_an_unauthorized_request_causes_no_query),
 	    TEST(test_the_job_must_be_the_callers),
-	    TEST(test_the_store_learns_of_the_end),
-	    TEST(test_a_long_log_is_noted_now_and_then),
-	    TEST(test_wrong_parameters_name_themselves),
+	    TEST(test_the_end_of_a_log_is_stored),
+	    TEST(test_the_size_of_a_long_log_is_stored_from_time_to_time),
+	    TEST(test_wrong_parameters_are_named),
 	    TEST(test_answers_each_outcome),
-	    TEST(test_a_revoked_token_ends_what_arrives),
-	    TEST(test_one_accelerator_leaves_room_for_others),
-	    TEST(test_an_accelerator_that_leaves_ends_what_arrives),
+	    TEST(test_a_revoked_token_ends_the_upload),
+	    TEST(test_one_accelerator_leaves_memory_for_others),
+	    TEST(test_an_accelerator_that_leaves_ends_the_upload),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,7 +32,7 @@ static int parse(const char *text, struct jwks *ret)
 	return err;
 }
 
-static void test_takes_a_good_key(void **state)
+static void test_accepts_a_valid_key(void **state)
 {
 	static const char message[] = "signed";
 	char *text = jwks_text(test_key_jwk(&key, "k1"));
@@ -50,7 +50,7 @@ static void test_takes_a_good_key(void **state)
 	free(text);
 }
 
-static void test_passes_over_other_keys(void **state)
+static void test_skips_other_keys(void **state)
 {
 	static const char *const changes[][2] = {
 	    {"kty", "\"EC\""},
@@ -80,7 +80,7 @@ static void test_passes_over_other_keys(void **state)
 		text = json_text(set);
 		assert_int_equal(parse(text, &keys), 0);
 		if (keys.n != 1)
-			fail_msg("took %s: %s", changes[i][0], changes[i][1]);
+			fail_msg("accepted %s: %s", changes[i][0], changes[i][1]);
 		assert_non_null(jwks_find(&keys, "good"));
 		jwks_release(&keys);
 		free(text);
@@ -137,8 +137,8 @@ static void test_bounds_size(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_takes_a_good_key),
-	    cmocka_unit_test(test_passes_over_other_keys),
+	    cmocka_unit_test(test_accepts_a_valid_key),
+	    cmocka_unit_test(test_skips_other_keys),
 	    cmocka_unit_test(test_use_and_alg_may_be_absent),
 	    cmocka_unit_test(test_refuses),
 	    cmocka_unit_test(test_bounds_size),

@@ -1,4 +1,4 @@
-/* Which tokens are believed, and whom they speak for. */
+/* Which tokens are accepted, and which repository each speaks for. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -57,7 +57,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Both issuers have the same key here, the mapping tells them apart. */
+/* Both issuers have the same key here; the mapping distinguishes them. */
 static struct rsa_public_key *find_key(const char *issuer, const char *kid, void *owner)
 {
 	(void)issuer;
@@ -65,7 +65,7 @@ static struct rsa_public_key *find_key(const char *issuer, const char *kid, void
 	return jwks_find(&keys, kid);
 }
 
-/* Verifies and releases; the reason must contain `why` when it is refused. */
+/* Verifies and releases; the reason for a refusal must contain `why`. */
 static int verify(const char *token, const char *repository, const char *why)
 {
 	struct oidc_caller caller;
@@ -234,7 +234,7 @@ static void test_signatures(void **state)
 	json_decref(other);
 }
 
-/* The public key as an HMAC key: the oldest trick. */
+/* The public key as an HMAC key, a well-known attack. */
 static void test_refuses_hs256_with_the_public_key(void **state)
 {
 	char *pem = pem_public(key.pair);
@@ -257,7 +257,7 @@ static void test_refuses_hs256_with_the_public_key(void **state)
 	free(pem);
 }
 
-static void test_refuses_what_is_no_token(void **state)
+static void test_refuses_malformed_tokens(void **state)
 {
 	static const char *const wrong[] = {"", ".", "..", "...", "a.b.c", "e30.e30.e30", "e30.e30.", "oct1.x.y.z"};
 
@@ -288,7 +288,7 @@ static void test_mapped_pipelines(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-		json_t *claims = good_claims(NOW_S); /* its `repository` must count for nothing */
+		json_t *claims = good_claims(NOW_S); /* its `repository` must be ignored */
 		char *token;
 
 		json_object_set_new(claims, "iss", json_string(BUILDKITE));
@@ -311,7 +311,7 @@ int main(void)
 	    cmocka_unit_test(test_headers),
 	    cmocka_unit_test(test_signatures),
 	    cmocka_unit_test(test_refuses_hs256_with_the_public_key),
-	    cmocka_unit_test(test_refuses_what_is_no_token),
+	    cmocka_unit_test(test_refuses_malformed_tokens),
 	    cmocka_unit_test(test_mapped_pipelines),
 	};
 

@@ -1,5 +1,4 @@
-/* The checkout gives exactly the commit that was asked for. The repositories are real, and git serves them on
- * loopback. */
+/* The checkout gives exactly the requested commit. The repositories are real, and git serves them on loopback. */
 #include "git_rig.h"
 
 static void test_commit(void **state)
@@ -95,7 +94,7 @@ static void test_pull_request_by_its_ref(void **state)
 	rig_assert_conclusion("success", NULL);
 	rig_assert_log_has("fetching refs/pull/7/head");
 	rig_assert_log_has("\nasked for\n");
-	/* where it is not in what was fetched, nothing else is tested in its place */
+	/* if the fetched commits do not contain it, no other commit is tested in its place */
 	next_job();
 	shell(origin, "git update-ref refs/pull/7/head main", NULL);
 	memset(sha, 'a', 40);
@@ -162,7 +161,7 @@ static void test_experiment_on_the_head_by_its_ref(void **state)
 	rig_assert_log_has("\npulled\n");
 }
 
-static void test_pull_request_that_is_gone(void **state)
+static void test_deleted_pull_request(void **state)
 {
 	(void)state;
 	memset(sha, 'b', 40);
@@ -172,7 +171,7 @@ static void test_pull_request_that_is_gone(void **state)
 	assert_true(rig_has("excerpt"));
 }
 
-static void test_push_that_is_gone(void **state)
+static void test_missing_commit_of_a_push(void **state)
 {
 	(void)state;
 	memset(sha, 'b', 40);
@@ -184,7 +183,7 @@ static void test_push_that_is_gone(void **state)
 	rig_assert_conclusion("startup_failure", "cannot be fetched by its name");
 }
 
-static void test_network_failure_is_tried_again(void **state)
+static void test_network_failure_is_retried(void **state)
 {
 	(void)state;
 	kill(-server, SIGKILL);
@@ -214,7 +213,7 @@ static void test_hostile_repository(void **state)
 
 /* The checkout runs no filter, hook or alias of the configuration of the runner's user, with any attributes that
  * the change gives its files. */
-static void test_users_configuration_is_not_run(void **state)
+static void test_the_configuration_of_the_user_is_not_run(void **state)
 {
 	char *gitconfig = xasprintf("%s/.gitconfig", rig_dir), *hooks, *text;
 
@@ -340,7 +339,7 @@ static void test_password_in_the_url(void **state)
 	rig_step("look", "true", MINUTE_MS);
 	rig_run();
 	rig_assert_conclusion("startup_failure", "checkout: ");
-	rig_assert_conclusion("startup_failure", "Failed to connect"); /* git's own reason, whole */
+	rig_assert_conclusion("startup_failure", "Failed to connect"); /* git's own complete reason */
 	assert_null(strstr(rig_result.message, "pass-word-1"));
 	rig_assert_log_lacks("pass-word-1");
 }
@@ -362,14 +361,14 @@ static void test_push_by_its_branch(void **state)
 	rig_assert_log_has("looking for it in 50 commits");
 	rig_assert_log_has("\nsecond\n");
 	rig_assert_log_has(sha);
-	/* what it does not hold is not replaced by what it does */
+	/* a missing commit is not replaced by one that it has */
 	next_job();
 	memset(sha, 'a', 40);
 	rig_run();
 	rig_assert_conclusion("startup_failure", "refs/heads/main is at ");
 	rig_assert_conclusion("startup_failure", "without it among the newest commits");
 	rig_assert_log_lacks("== step look");
-	/* and a name that git could take for something else is none */
+	/* a name that git could read as something else is refused */
 	next_job();
 	rig_offer.ref = (char *)"refs/heads/*";
 	rig_run();
@@ -400,11 +399,10 @@ int main(void)
 	    TEST(test_all_of_history_after_a_part_of_it), TEST(test_pull_request_is_fetched_by_its_commit),
 	    TEST(test_pull_request_by_its_ref), TEST(test_experiment_on_the_base_is_fetched_by_its_commit),
 	    TEST(test_experiment_on_the_base_by_its_branch), TEST(test_experiment_on_the_head_by_its_ref),
-	    TEST(test_pull_request_that_is_gone), TEST(test_push_that_is_gone),
-	    TEST(test_network_failure_is_tried_again), TEST(test_hostile_repository),
-	    TEST(test_users_configuration_is_not_run), TEST(test_report_of_the_repository), TEST(test_stale_locks),
-	    TEST(test_in_the_sandbox), TEST(test_cancel), TEST(test_password_in_the_url), TEST(test_push_by_its_branch),
-	    TEST(test_damaged_mirror)};
+	    TEST(test_deleted_pull_request), TEST(test_missing_commit_of_a_push), TEST(test_network_failure_is_retried),
+	    TEST(test_hostile_repository), TEST(test_the_configuration_of_the_user_is_not_run),
+	    TEST(test_report_of_the_repository), TEST(test_stale_locks), TEST(test_in_the_sandbox), TEST(test_cancel),
+	    TEST(test_password_in_the_url), TEST(test_push_by_its_branch), TEST(test_damaged_mirror)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

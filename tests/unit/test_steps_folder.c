@@ -113,7 +113,7 @@ static void test_lock(void **state)
 	assert_int_equal(job_folder_cancel(rig_folder, &e), ERR_NOT_FOUND);
 	assert_int_equal(job_lock_take(rig_folder, &fd, &e), 0);
 	assert_true(job_folder_is_locked(rig_folder));
-	/* a child that looks after something has it too */
+	/* a child that the process starts inherits it too */
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	pid = fork();
 	assert_true(pid >= 0);
@@ -188,7 +188,7 @@ static void test_remove(void **state)
 		fail_msg("%s", e.text);
 	assert_int_equal(access(folder, F_OK), -1);
 	assert_int_equal(access(kept, F_OK), 0);
-	assert_int_equal(job_folder_remove(folder, &e), 0); /* gone is gone */
+	assert_int_equal(job_folder_remove(folder, &e), 0); /* a second removal succeeds */
 	/* a link in the folder's own place is not followed either */
 	assert_int_equal(symlink(rig_folder, folder), 0);
 	assert_int_equal(job_folder_remove(folder, &e), ERR_IO);

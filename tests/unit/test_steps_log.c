@@ -1,4 +1,4 @@
-/* A log is text without secrets and of bounded length, in whatever pieces the output came. */
+/* A log is text without secrets and of bounded length, however the output is split into pieces. */
 #include "steps_rig.h"
 
 #include <sys/resource.h>
@@ -44,7 +44,7 @@ static const char *close_log(void)
 
 static void put(const char *text) { job_log_output(job_log, text, strlen(text)); }
 
-/* Through a stream in pieces of `piece` bytes. free(). */
+/* Passes the text through a stream in pieces of `piece` bytes. free(). */
 static char *mask_in_pieces(const char *text, size_t n, size_t piece)
 {
 	struct buf out = BUF_INIT(1 << 20);
@@ -77,7 +77,7 @@ static void test_masks(void **state)
 	masks_add(masks, "hunter2");
 	masks_add(masks, "hunter2222");
 	masks_add(masks, "22xyz");
-	masks_add(masks, "abc"); /* too short to be one */
+	masks_add(masks, "abc"); /* too short to be a secret */
 	masks_add(masks, "top line\n-\nlow line\n");
 	masks_add(masks, "aaab");
 	check_mask("", "");
@@ -105,7 +105,7 @@ static void test_masks_of_nothing(void **state)
 	check_mask("a\nb\nc", "***");
 }
 
-static void test_a_long_secret_is_not_held_for_ever(void **state)
+static void test_a_long_secret_delays_output_for_a_limited_time(void **state)
 {
 	char *secret = xcalloc(1, 10001), *text;
 
@@ -201,7 +201,7 @@ static void test_limit_reached_exactly_loses_nothing(void **state)
 	free(text);
 }
 
-static void test_a_little_more_is_all_kept(void **state)
+static void test_a_log_just_over_the_limit_is_kept_whole(void **state)
 {
 	const char *log;
 
@@ -261,7 +261,7 @@ static void test_excerpt_of_long_lines(void **state)
 	free(text);
 }
 
-/* A limit on the size of files acts like a full disk: the job goes on, and closing the log returns the error. */
+/* A limit on the size of files acts like a full disk: the job continues, and closing the log returns the error. */
 static void test_a_log_that_cannot_be_written(void **state)
 {
 	struct rlimit old, small = {.rlim_cur = 1000};
@@ -289,9 +289,10 @@ static void test_a_log_that_cannot_be_written(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {TEST(test_masks), TEST(test_masks_of_nothing),
-	    TEST(test_a_long_secret_is_not_held_for_ever), TEST(test_clean_text), TEST(test_own_lines_stand_alone),
-	    TEST(test_limit), TEST(test_limit_reached_exactly_loses_nothing), TEST(test_a_little_more_is_all_kept),
-	    TEST(test_excerpt), TEST(test_excerpt_of_long_lines), TEST(test_a_log_that_cannot_be_written)};
+	    TEST(test_a_long_secret_delays_output_for_a_limited_time), TEST(test_clean_text),
+	    TEST(test_own_lines_stand_alone), TEST(test_limit), TEST(test_limit_reached_exactly_loses_nothing),
+	    TEST(test_a_log_just_over_the_limit_is_kept_whole), TEST(test_excerpt), TEST(test_excerpt_of_long_lines),
+	    TEST(test_a_log_that_cannot_be_written)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

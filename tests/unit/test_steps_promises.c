@@ -99,7 +99,7 @@ static void try_session_keyring(void)
 	try_script(probe);
 }
 
-/* The step holds the FIFO open, so the test sees when the last process is gone. */
+/* The step holds the FIFO open, so the test sees when the last process has ended. */
 static void allow_fifo(void)
 {
 	static char *paths[2];
@@ -618,7 +618,7 @@ static void test_each_row_has_a_trial(void **state)
 		for (size_t i = 0; i < ARRAY_LEN(trials); i++)
 			is_tried = is_tried || str_eq(trials[i].promise, name);
 		if (!is_tried)
-			fail_msg("docs/sandbox.md promises %s, which is not tried here", name);
+			fail_msg("docs/sandbox.md promises %s, which has no trial", name);
 	}
 	assert_int_equal(n, ARRAY_LEN(trials));
 	for (size_t i = 0; i < ARRAY_LEN(trials); i++)

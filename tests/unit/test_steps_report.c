@@ -141,8 +141,8 @@ static void test_secrets_are_masked(void **state)
 
 #define LARGE "for i in 0 1 2 3 4 5 6 7 8 9; do head -c 31000000 /dev/zero > results/$i.xml; done"
 
-/* The cost of reading a stranger's files is bounded. */
-static void test_too_much_in_all(void **state)
+/* The cost of reading untrusted files is bounded. */
+static void test_too_large_files_in_all_are_refused(void **state)
 {
 	(void)state;
 	rig_globs[0] = (char *)"results/*.xml";
@@ -257,8 +257,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {TEST(test_merged), TEST(test_missing),
 	    TEST(test_failed_step_keeps_its_conclusion_and_its_report), TEST(test_missing_after_a_failed_step),
 	    TEST(test_after_a_timeout), TEST(test_one_wrong_file), TEST(test_links_lead_nowhere),
-	    TEST(test_secrets_are_masked), TEST(test_too_much_in_all), TEST(test_cancelled_meanwhile),
-	    TEST(test_patterns), TEST(test_many_files)};
+	    TEST(test_secrets_are_masked), TEST(test_too_large_files_in_all_are_refused),
+	    TEST(test_cancelled_meanwhile), TEST(test_patterns), TEST(test_many_files)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Steps run in order, and when a step is over all its processes are gone, also those that detached, ignored signals or
- * multiplied. */
+/* Steps run in order, and when a step is over all its processes have ended, also those that detached, ignored signals
+ * or multiplied. */
 #include "steps_rig.h"
 
 #define MINUTE_MS (60 * 1000)
@@ -52,7 +52,7 @@ static void test_signal(void **state)
 }
 
 /* A missing program is not the change's fault. */
-static void test_missing_program_is_no_failure(void **state)
+static void test_missing_program_is_not_a_failure_of_the_change(void **state)
 {
 	(void)state;
 	rig_step("build", "./build.sh", MINUTE_MS);
@@ -262,7 +262,7 @@ static void test_a_daemon_that_holds_the_pipe(void **state)
 }
 
 /* Each process only starts the next one, in a session of its own, so a list of processes is always out of date. */
-static void test_a_chain_that_runs_away(void **state)
+static void test_a_chain_of_detached_processes_ends(void **state)
 {
 	(void)state;
 	rig_config.environment[1] = (struct runner_variable){(char *)"CHAIN", (char *)"import os\n"
@@ -278,7 +278,7 @@ static void test_a_chain_that_runs_away(void **state)
 	assert_true(rig_are_all_gone());
 }
 
-static void test_a_storm(void **state)
+static void test_a_fork_bomb_ends(void **state)
 {
 	(void)state;
 	rig_pace.kill_after_ms = 50;
@@ -321,7 +321,7 @@ static void test_cancel(void **state)
 }
 
 /* A signal to the whole session of the job cancels it too. */
-static void test_signal_to_everybody(void **state)
+static void test_signal_to_the_whole_session_cancels_the_job(void **state)
 {
 	(void)state;
 	rig_step("long", "exec 9>$FIFO; echo up >&9; sleep 1000", MINUTE_MS);
@@ -374,7 +374,7 @@ static void test_one_process_for_one_job(void **state)
 	assert_int_equal(WEXITSTATUS(rig_wait(second)), 3);
 	assert_int_equal(job_folder_cancel(rig_folder, &e), 0);
 	rig_finish(pid);
-	/* over is over */
+	/* the job has already ended */
 	assert_int_equal(rig_wait(rig_start()), 0);
 	rig_read_result();
 	rig_assert_conclusion("cancelled", "step long");
@@ -432,15 +432,16 @@ static void test_flood(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {TEST(test_success), TEST(test_failing_step_ends_the_job), TEST(test_signal),
-	    TEST(test_missing_program_is_no_failure), TEST(test_environment), TEST(test_experiment),
+	    TEST(test_missing_program_is_not_a_failure_of_the_change), TEST(test_environment), TEST(test_experiment),
 	    TEST(test_experiment_with_names_that_break_lines), TEST(test_experiment_without_a_test),
 	    TEST(test_ordinary_jobs_list_no_tests), TEST(test_push_has_no_number),
 	    TEST(test_timeout_terminates_the_group), TEST(test_ignored_sigterm_is_followed_by_sigkill),
 	    TEST(test_the_group_has_time_after_its_leader), TEST(test_the_whole_job_has_a_time),
 	    TEST(test_detached_processes_end_with_the_step), TEST(test_a_daemon_that_holds_the_pipe),
-	    TEST(test_a_chain_that_runs_away), TEST(test_a_storm), TEST(test_cancel), TEST(test_signal_to_everybody),
-	    TEST(test_killed_job_leaves_nothing), TEST(test_killed_supervisor), TEST(test_one_process_for_one_job),
-	    TEST(test_secrets_are_masked), TEST(test_bad_offer), TEST(test_flood)};
+	    TEST(test_a_chain_of_detached_processes_ends), TEST(test_a_fork_bomb_ends), TEST(test_cancel),
+	    TEST(test_signal_to_the_whole_session_cancels_the_job), TEST(test_killed_job_leaves_nothing),
+	    TEST(test_killed_supervisor), TEST(test_one_process_for_one_job), TEST(test_secrets_are_masked),
+	    TEST(test_bad_offer), TEST(test_flood)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,7 @@ static void needs_sandbox(void)
 		skip();
 }
 
-static void test_can_do_its_work(void **state)
+static void test_steps_can_work(void **state)
 {
 	(void)state;
 	needs_sandbox();
@@ -84,7 +84,7 @@ static void test_system_is_read_only(void **state)
 }
 
 /* The runner's own files and those of other users and jobs do not exist inside, with any permissions. */
-static void test_private_things_are_not_there(void **state)
+static void test_private_files_are_hidden(void **state)
 {
 	char *token = xasprintf("%s/token", rig_dir), *other = xasprintf("%s/other", rig_dir);
 	char *script = xasprintf("for f in /root /home /etc/shadow /etc/ssl/private /boot /mnt /opt "
@@ -107,7 +107,7 @@ static void test_private_things_are_not_there(void **state)
 }
 
 /* The same if the operator allows a folder that contains them. */
-static void test_allowed_folders_hide_them_still(void **state)
+static void test_private_files_inside_allowed_folders_are_hidden(void **state)
 {
 	char *outside = xasprintf("%s-allowed", rig_dir), *token = xasprintf("%s/token", outside);
 	char *open = xasprintf("%s/open", outside), *inside = xasprintf("%s/cache", rig_dir);
@@ -239,7 +239,7 @@ static void test_sigterm_arrives_inside(void **state)
 	rig_assert_log_has("\ntidy\n");
 }
 
-static void test_deaf_and_detached_ends(void **state)
+static void test_detached_process_that_ignores_signals_ends(void **state)
 {
 	static char *allowed[2];
 
@@ -310,7 +310,7 @@ static void test_hidden_program(void **state)
 	setup(NULL);
 	run(cd);
 	rig_assert_conclusion("action_required", ": the sandbox hides ");
-	/* what the change says of the machine is not looked up */
+	/* a reference to the machine in the change is not looked up */
 	rig_teardown(NULL);
 	setup(NULL);
 	rig_environment[1] = (struct runner_variable){(char *)"NAME", tool};
@@ -412,11 +412,12 @@ static void test_check_of_the_work_folder(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_can_do_its_work), TEST(test_tests_of_an_experiment_can_be_read),
-	    TEST(test_system_is_read_only), TEST(test_private_things_are_not_there),
-	    TEST(test_allowed_folders_hide_them_still), TEST(test_no_network), TEST(test_allowed_network),
-	    TEST(test_devices), TEST(test_listed_device), TEST(test_processes_are_its_own), TEST(test_no_privileges),
-	    TEST(test_sigterm_arrives_inside), TEST(test_deaf_and_detached_ends), TEST(test_killed_job_leaves_nothing),
+	const struct CMUnitTest tests[] = {TEST(test_steps_can_work), TEST(test_tests_of_an_experiment_can_be_read),
+	    TEST(test_system_is_read_only), TEST(test_private_files_are_hidden),
+	    TEST(test_private_files_inside_allowed_folders_are_hidden), TEST(test_no_network),
+	    TEST(test_allowed_network), TEST(test_devices), TEST(test_listed_device), TEST(test_processes_are_its_own),
+	    TEST(test_no_privileges), TEST(test_sigterm_arrives_inside),
+	    TEST(test_detached_process_that_ignores_signals_ends), TEST(test_killed_job_leaves_nothing),
 	    TEST(test_exit_codes), TEST(test_hidden_program), TEST(test_sandbox_that_cannot_be_set_up),
 	    TEST(test_check), TEST(test_check_without_bubblewrap), TEST(test_check_with_a_bubblewrap_that_fails),
 	    TEST(test_check_of_the_work_folder)};

@@ -218,7 +218,7 @@ static void test_private_addresses(void **state)
 }
 
 /* An allowed host cannot send git elsewhere, neither by a redirect nor by a dumb repository's alternates. */
-static void test_no_way_on(void **state)
+static void test_no_redirect_to_another_host(void **state)
 {
 	char *text;
 
@@ -236,7 +236,7 @@ static void test_no_way_on(void **state)
 	rig_run();
 	rig_assert_conclusion("startup_failure", "answers with a redirect, and none is followed");
 	shell(rig_dir, "[ \"$(grep -c . web.log)\" = 1 ] || { cat web.log; false; }", NULL);
-	/* objects that are to be had elsewhere only */
+	/* objects that exist elsewhere only */
 	next_job();
 	text = xasprintf("git clone -q --bare sub dumb.git && cd dumb.git && git update-server-info && "
 			 "rm -rf objects/?? objects/pack && "
@@ -439,7 +439,7 @@ static pid_t start_proxy(struct proxy_notes *notes, int *ret_port)
 	_exit(0);
 }
 
-static void test_proxy_password_is_no_argument(void **state)
+static void test_proxy_password_is_not_in_any_argument(void **state)
 {
 	struct proxy_notes *notes =
 	    mmap(NULL, sizeof(*notes), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -496,7 +496,7 @@ static void test_logins(void **state)
 }
 
 /* A commit that was fetched from a private network is not used after that network is no longer allowed. */
-static void test_mirrors_keep_to_the_rules(void **state)
+static void test_mirrors_follow_the_address_rules(void **state)
 {
 	(void)state;
 	add_module(origin, sub_url(), "third");
@@ -541,7 +541,7 @@ static void test_hostile_gitmodules(void **state)
 	shell(rig_dir, "! find . -name ran | grep .", NULL);
 }
 
-static void test_what_is_left_out(void **state)
+static void test_submodules_that_are_left_out(void **state)
 {
 	const char *from = sub_url();
 
@@ -557,7 +557,7 @@ static void test_what_is_left_out(void **state)
 }
 
 /* The commit no longer exists on the server: no other commit takes its place. */
-static void test_commit_that_is_gone(void **state)
+static void test_deleted_commit(void **state)
 {
 	const char *from = sub_url();
 
@@ -622,10 +622,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {TEST(test_second_job_fetches_nothing), TEST(test_nested_and_relative),
 	    TEST(test_hostile_urls), cmocka_unit_test(test_urls), cmocka_unit_test(test_reachable_addresses),
-	    TEST(test_private_addresses), TEST(test_no_way_on), TEST(test_redirect_of_git_url), TEST(test_proxies),
-	    TEST(test_proxy_password_is_no_argument), TEST(test_relay_waits_for_a_descriptor), TEST(test_logins),
-	    TEST(test_mirrors_keep_to_the_rules), TEST(test_hostile_gitmodules), TEST(test_what_is_left_out),
-	    TEST(test_commit_that_is_gone), TEST(test_damaged_mirror), TEST(test_step_cannot_poison_the_next)};
+	    TEST(test_private_addresses), TEST(test_no_redirect_to_another_host), TEST(test_redirect_of_git_url),
+	    TEST(test_proxies), TEST(test_proxy_password_is_not_in_any_argument),
+	    TEST(test_relay_waits_for_a_descriptor), TEST(test_logins), TEST(test_mirrors_follow_the_address_rules),
+	    TEST(test_hostile_gitmodules), TEST(test_submodules_that_are_left_out), TEST(test_deleted_commit),
+	    TEST(test_damaged_mirror), TEST(test_step_cannot_poison_the_next)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

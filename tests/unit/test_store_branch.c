@@ -1,5 +1,4 @@
-/* The order of a branch's commits from pushes that come in order, late, twice, with holes and by
- * force. */
+/* The order of a branch's commits from pushes that arrive in order, late, twice, with gaps and by force. */
 #include "store_rig.h"
 
 #include "db/db.h"
@@ -105,7 +104,7 @@ static void expect_on(const char *ref, const char *wanted)
 
 static void expect(const char *wanted) { expect_on("main", wanted); }
 
-static void in_order(void **state)
+static void pushes_in_order(void **state)
 {
 	(void)state;
 	push("a", "b");
@@ -121,7 +120,7 @@ static void in_order(void **state)
 	expect_on("release/1", "d9");
 }
 
-static void a_push_that_was_lost_and_came_late(void **state)
+static void a_lost_push_arrives_late(void **state)
 {
 	(void)state;
 	push("a", "b");
@@ -137,7 +136,7 @@ static void a_push_that_was_lost_and_came_late(void **state)
 	expect("abcdefgh");
 }
 
-static void several_lost_ones_in_any_order(void **state)
+static void several_lost_pushes_in_any_order(void **state)
 {
 	static const char *const orders[][3][2] = {
 	    {{"b", "c"}, {"c", "d"}, {"d", "e"}},
@@ -161,7 +160,7 @@ static void several_lost_ones_in_any_order(void **state)
 	}
 }
 
-static void the_first_push_comes_second(void **state)
+static void the_first_push_arrives_second(void **state)
 {
 	(void)state;
 	push("d", "e");
@@ -169,7 +168,7 @@ static void the_first_push_comes_second(void **state)
 	expect("abcde");
 }
 
-static void forced(void **state)
+static void forced_pushes(void **state)
 {
 	(void)state;
 	push("a", "bcd");
@@ -181,15 +180,15 @@ static void forced(void **state)
 	push("a", "bcd");
 	push("e", "f");
 	expect("abcd|ef");
-	push(NULL, "c"); /* back to what was there */
+	push(NULL, "c"); /* back to a known commit */
 	expect("abcd|ef");
-	push("c", "1"); /* d is not its parent's only child: nobody knows which of them is older */
+	push("c", "1"); /* d is not its parent's only child, so their order is unknown */
 	expect("abcd|ef|1");
 	push("1", "2");
 	expect("abcd|ef|12");
 }
 
-static void a_list_that_holds_what_is_known(void **state)
+static void a_list_that_contains_known_commits(void **state)
 {
 	(void)state;
 	push(NULL, "c"); /* the tip, as it was found at the first start */
@@ -208,7 +207,7 @@ static void a_gap_is_never_used_up(void **state)
 		push((const char *[]){"b", "c", "d", "e", "f", "1"}[i],
 		    (const char *[]){"c", "d", "e", "f", "1", "2"}[i]);
 	expect("abcdef12|90");
-	push("0", "b"); /* a circle: GitHub says no such thing */
+	push("0", "b"); /* a circle, which GitHub never sends */
 	expect("abcdef12|90");
 }
 
@@ -241,7 +240,7 @@ static void expect_list(const char *after, const char *until, int limit, const c
 	free(text);
 }
 
-static void commits_between(void **state)
+static void lists_the_commits_between_two_heads(void **state)
 {
 	(void)state;
 	push("a", "bcd");
@@ -254,13 +253,13 @@ static void commits_between(void **state)
 	expect_list("b", "f", 0, "cdef", false); /* over the gap */
 	expect_list("d", "e", 0, "e", false);
 	expect_list("d", "f", 1, "f", false);
-	expect_list("9", "c", 0, "c", false); /* nobody knows 9 */
+	expect_list("9", "c", 0, "c", false); /* 9 is unknown */
 	expect_list(NULL, "c", 0, "c", false);
 	expect_list("d", "b", 0, "b", false); /* the wrong way round */
 	expect_list("a", "9", 0, "", false);
 }
 
-static void retention(void **state)
+static void retention_deletes_old_commits(void **state)
 {
 	struct apply_retention r = {.deliveries_before_ms = T0, .results_before_ms = T0 + 2};
 
@@ -275,8 +274,8 @@ static void retention(void **state)
 	expect("de");
 }
 
-/* From the plan of a push, whoever wants it. */
-static void by_plan(void **state)
+/* The commits come from the plan of a push, whichever accelerators want it. */
+static void a_plan_adds_the_commits_of_its_push(void **state)
 {
 	char nothing[] = "", title[] = "Land it", author[] = "bob";
 	struct push_commit commits[] = {
@@ -320,16 +319,16 @@ static void by_plan(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(in_order),
-	    TEST(a_push_that_was_lost_and_came_late),
-	    TEST(several_lost_ones_in_any_order),
-	    TEST(the_first_push_comes_second),
-	    TEST(forced),
-	    TEST(a_list_that_holds_what_is_known),
+	    TEST(pushes_in_order),
+	    TEST(a_lost_push_arrives_late),
+	    TEST(several_lost_pushes_in_any_order),
+	    TEST(the_first_push_arrives_second),
+	    TEST(forced_pushes),
+	    TEST(a_list_that_contains_known_commits),
 	    TEST(a_gap_is_never_used_up),
-	    TEST(commits_between),
-	    TEST(retention),
-	    TEST(by_plan),
+	    TEST(lists_the_commits_between_two_heads),
+	    TEST(retention_deletes_old_commits),
+	    TEST(a_plan_adds_the_commits_of_its_push),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

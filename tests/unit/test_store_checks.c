@@ -1,4 +1,4 @@
-/* What was written into check runs, the wish to look, and that both go with the change. */
+/* The recorded content of check runs, the requests to update them, and their deletion with the change. */
 #include "store/maintenance.h"
 #include "store/outbox.h"
 #include "store/published.h"
@@ -43,8 +43,8 @@ static char *list_of(int64_t number)
 		free(got_);                                                                                            \
 	} while (0)
 
-/* Whoever died while it wrote, or got no answer, does not know what stands there. */
-static void what_is_written_over_is_in_doubt(void **state)
+/* After a crash during the write, or without an answer, the content on GitHub is unknown. */
+static void a_check_run_that_is_being_overwritten_is_uncertain(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct list_checks l = {.repository = UPSTREAM, .number = 1};
@@ -70,7 +70,7 @@ static void what_is_written_over_is_in_doubt(void **state)
 	list_checks_release(&l);
 }
 
-static void of_this_head_and_what_older_ones_left_open(void **state)
+static void the_list_has_this_head_and_open_ones_of_older_heads(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct list_checks l = {.repository = UPSTREAM, .number = 1};
@@ -126,8 +126,8 @@ static void prs_with_one_head_share_them(void **state)
 	list_checks_release(&l);
 }
 
-/* A wish that comes while the row is being written is not lost; a crash makes it uncertain. */
-static void wished_with_the_comment(void **state)
+/* A request that comes while the row is being written is not lost; a crash makes it uncertain. */
+static void check_runs_are_requested_together_with_the_comment(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct outbox_done done = {.result = OUTBOX_DEAD, .now_ms = T0 + DAY, .error = "403"};
@@ -136,7 +136,7 @@ static void wished_with_the_comment(void **state)
 	(void)state;
 	rig_start("opened", HEAD_A, 1, wants, 1);
 	c = rig_claim(CHECKS, T0 + DAY);
-	assert_int_equal(c.n, 0); /* nothing was heard: there is nothing to show */
+	assert_int_equal(c.n, 0); /* no report yet: there is nothing to show */
 	c = rig_claim(REQUESTS, T0 + DAY);
 	assert_int_equal(c.n, 1);
 	rig_done(&c.rows[0], OUTBOX_DEAD, 0);
@@ -158,14 +158,14 @@ static void wished_with_the_comment(void **state)
 	c = rig_claim(CHECKS, T0 + 2 * DAY);
 	assert_int_equal(c.n, 0);
 	claim_outbox_release(&c);
-	rig_close_pull(1, HEAD_A, 6); /* a dead one comes back with the next wish */
+	rig_close_pull(1, HEAD_A, 6); /* the next request revives a dead row */
 	c = rig_claim(CHECKS, T0 + 2 * DAY);
 	assert_int_equal(c.n, 1);
 	assert_int_equal(c.rows[0].n_attempts, 0);
 	claim_outbox_release(&c);
 }
 
-static void they_go_with_their_change(void **state)
+static void check_runs_are_deleted_with_their_change(void **state)
 {
 	struct apply_retention r = {.results_before_ms = T0 + 400 * DAY};
 	struct list_checks l = {.repository = UPSTREAM, .number = 1};
@@ -189,11 +189,14 @@ static void they_go_with_their_change(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(what_is_written_over_is_in_doubt, rig_setup, rig_teardown),
-	    cmocka_unit_test_setup_teardown(of_this_head_and_what_older_ones_left_open, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(
+		a_check_run_that_is_being_overwritten_is_uncertain, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(
+		the_list_has_this_head_and_open_ones_of_older_heads, rig_setup, rig_teardown),
 	    cmocka_unit_test_setup_teardown(prs_with_one_head_share_them, rig_setup, rig_teardown),
-	    cmocka_unit_test_setup_teardown(wished_with_the_comment, rig_setup, rig_teardown),
-	    cmocka_unit_test_setup_teardown(they_go_with_their_change, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(
+		check_runs_are_requested_together_with_the_comment, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(check_runs_are_deleted_with_their_change, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

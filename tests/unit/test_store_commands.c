@@ -1,4 +1,4 @@
-/* Commands: what they start, end and answer, who is heard and how often. */
+/* Commands: what they start and end, their replies, who may give them and how often. */
 #include "commands_rig.h"
 
 #include "model/plan.h"
@@ -11,7 +11,7 @@ static struct rig_answer say(enum command_kind kind, int64_t at)
 	return rig_say(&(struct rig_comment){.kind = kind, .at_ms = T0 + at * 1000, .speaker = SPEAKER_MEMBER});
 }
 
-/* A retest of those named, as a planner would hand it over. */
+/* A retest of the named accelerators, as the planner passes it to the store. */
 static struct plan plan_of(const char *accelerator, const char *suite, int64_t at)
 {
 	struct plan p = {
@@ -101,7 +101,7 @@ static void report(const char *accelerator, const char *conclusion)
 	free(id);
 }
 
-static void cancel_ends_what_is_at_work(void **state)
+static void cancel_ends_running_dispatches(void **state)
 {
 	struct change_view *v;
 	struct rig_answer a;
@@ -125,7 +125,7 @@ static void cancel_ends_what_is_at_work(void **state)
 	a = say(COMMAND_CANCEL, 20);
 	assert_int_equal(a.result, COMMAND_NOTHING_RUNS);
 	ASSERT_ANSWERS(21, "confused+reply");
-	/* Nothing but a new round brings it back. */
+	/* Only a new round starts it again. */
 	rig_start("labeled", HEAD_A, 30, wants, 3);
 	ASSERT_DISPATCHES(HEAD_A, "npu cancelled*, xpu cancelled*, zpu cancelled*");
 	a = retest(NULL, NULL, 40);
@@ -136,8 +136,8 @@ static void cancel_ends_what_is_at_work(void **state)
 				"webhook_dispatch https://ci.example.org/hook[zpu] synchronize");
 }
 
-/* What others of its runners have reported stays whose it was. */
-static void cancel_accuses_nobody(void **state)
+/* The reports of the accelerator's other runners keep their attribution. */
+static void cancel_keeps_the_attribution_of_reported_cells(void **state)
 {
 	struct plan_want two[] = {GITHUB_WANT("npu", "Ascend/pytorch"), WEBHOOK_WANT("npu")};
 	struct add_known k = {.pattern = "tests/*", .url = "https://example.org/1", .now_ms = T0};
@@ -156,7 +156,7 @@ static void cancel_accuses_nobody(void **state)
 }
 
 /* The process was ended while the reply was on its way: it may have arrived. */
-static void a_reply_cut_off_is_uncertain(void **state)
+static void an_interrupted_reply_is_uncertain(void **state)
 {
 	struct claim_outbox c;
 	struct outbox_done o;
@@ -182,7 +182,7 @@ static void a_reply_cut_off_is_uncertain(void **state)
 	claim_outbox_release(&c);
 }
 
-static void cancel_leaves_what_is_held(void **state)
+static void cancel_keeps_held_dispatches(void **state)
 {
 	struct plan_want two[] = {wants[0], wants[1]};
 
@@ -195,7 +195,7 @@ static void cancel_leaves_what_is_held(void **state)
 	ASSERT_DISPATCHES(HEAD_A, "npu cancelled*, xpu queued*");
 }
 
-static void retest_starts_what_is_not_clean(void **state)
+static void retest_starts_what_is_not_green(void **state)
 {
 	struct rig_answer a;
 
@@ -209,7 +209,7 @@ static void retest_starts_what_is_not_clean(void **state)
 	assert_int_equal(a.n_started, 1);
 	ASSERT_ANSWERS(101, "eyes");
 	ASSERT_DISPATCHES(HEAD_A, "npu done*, xpu queued*, xpu done, zpu acknowledged*");
-	/* What is at work is not doubled, and what is clean only when it is named. */
+	/* A running dispatch is not started twice, and a green one only if it is named. */
 	a = retest(NULL, NULL, 110);
 	assert_int_equal(a.n_started, 0);
 	assert_int_equal(a.result, COMMAND_STILL_RUNNING);
@@ -221,7 +221,7 @@ static void retest_starts_what_is_not_clean(void **state)
 	ASSERT_DISPATCHES(HEAD_A, "npu queued*, npu done, xpu queued*, xpu done, zpu acknowledged*");
 }
 
-static void retest_of_what_is_green_says_so(void **state)
+static void retest_of_a_green_change_says_so(void **state)
 {
 	struct rig_answer a;
 
@@ -260,7 +260,7 @@ static void retest_releases_nothing(void **state)
 	ASSERT_DISPATCHES(HEAD_A, "npu cancelled*");
 }
 
-static void the_same_comment_is_heard_once(void **state)
+static void a_comment_is_executed_once(void **state)
 {
 	struct rig_comment c = {.kind = COMMAND_CANCEL, .at_ms = T0 + 10000, .speaker = SPEAKER_MEMBER, .id = 77};
 
@@ -273,7 +273,7 @@ static void the_same_comment_is_heard_once(void **state)
 	ASSERT_DISPATCHES(HEAD_A, "npu queued*, npu cancelled, xpu queued*, zpu queued*");
 }
 
-static void members_and_the_author_are_heard(void **state)
+static void members_and_the_author_may_give_commands(void **state)
 {
 	struct rig_comment c = {.kind = COMMAND_OK_TO_TEST, .at_ms = T0 + 10000};
 	struct rig_answer a;
@@ -296,11 +296,11 @@ static void members_and_the_author_are_heard(void **state)
 	ASSERT_ANSWERS(13, "eyes");
 }
 
-static void twenty_an_hour(void **state)
+static void twenty_commands_an_hour(void **state)
 {
 	(void)state;
 	rig_start("opened", HEAD_A, 1, wants, 1);
-	/* Strangers use up nothing of it, and are answered twenty times at most. */
+	/* Strangers do not use up this limit, and get twenty replies at most. */
 	for (int i = 0; i < 25; i++) {
 		rig_say(&(struct rig_comment){.kind = COMMAND_HELP, .at_ms = T0 + 5000});
 		ASSERT_ANSWERS(6, i < 20 ? "confused" : "");
@@ -318,9 +318,9 @@ static void twenty_an_hour(void **state)
 	ASSERT_ANSWERS(3701, "eyes");
 }
 
-/* What was said in hours that come again is not of this one. */
-/* An author who uses up all commands of a PR keeps no member from ending what runs. */
-static void an_authors_twenty_leave_members_theirs(void **state)
+/* Commands from before the clock was set back do not count in this hour. */
+/* An author who uses up all commands of a PR does not stop members from ending runs. */
+static void members_have_their_own_limit_of_commands(void **state)
 {
 	struct rig_comment by_author = {
 	    .kind = COMMAND_HELP, .login = "Alice", .speaker = SPEAKER_AUTHOR, .at_ms = T0 + 10000};
@@ -339,7 +339,7 @@ static void an_authors_twenty_leave_members_theirs(void **state)
 	assert_int_equal(rig_say(&by_member).outcome, COMMANDS_TOO_MANY);
 }
 
-static void twenty_an_hour_also_when_the_clock_was_put_back(void **state)
+static void the_limit_holds_when_the_clock_is_set_back(void **state)
 {
 	(void)state;
 	rig_start("opened", HEAD_A, 1, wants, 1);
@@ -350,7 +350,7 @@ static void twenty_an_hour_also_when_the_clock_was_put_back(void **state)
 	assert_int_equal(say(COMMAND_HELP, 50).outcome, COMMANDS_TOO_MANY);
 }
 
-static void a_closed_pull_request_hears_nothing(void **state)
+static void commands_on_a_closed_pull_request_are_ignored(void **state)
 {
 	struct rig_answer a;
 
@@ -365,7 +365,7 @@ static void a_closed_pull_request_hears_nothing(void **state)
 	ASSERT_ANSWERS(21, "confused");
 }
 
-static void reactions_say_what_came_of_it(void **state)
+static void reactions_show_the_outcome(void **state)
 {
 	struct plan_want held[] = {wants[0]};
 
@@ -380,7 +380,7 @@ static void reactions_say_what_came_of_it(void **state)
 	ASSERT_ANSWERS(31, "eyes+reply");
 }
 
-static void a_change_by_its_sha(void **state)
+static void a_command_names_a_change_by_its_sha(void **state)
 {
 	struct find_tested q = {.repository = UPSTREAM, .sha = "aaaaaaa"};
 
@@ -399,7 +399,7 @@ static void a_change_by_its_sha(void **state)
 	find_tested_release(&q);
 }
 
-static void old_comments_are_forgotten(void **state)
+static void old_comments_are_deleted(void **state)
 {
 	struct apply_retention r = {.results_before_ms = T0 + 60000};
 	struct rig_comment c = {.kind = COMMAND_HELP, .at_ms = T0 + 10000, .speaker = SPEAKER_MEMBER, .id = 77};
@@ -419,22 +419,22 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
-	    TEST(cancel_ends_what_is_at_work),
-	    TEST(cancel_accuses_nobody),
-	    TEST(a_reply_cut_off_is_uncertain),
-	    TEST(cancel_leaves_what_is_held),
-	    TEST(retest_starts_what_is_not_clean),
-	    TEST(retest_of_what_is_green_says_so),
+	    TEST(cancel_ends_running_dispatches),
+	    TEST(cancel_keeps_the_attribution_of_reported_cells),
+	    TEST(an_interrupted_reply_is_uncertain),
+	    TEST(cancel_keeps_held_dispatches),
+	    TEST(retest_starts_what_is_not_green),
+	    TEST(retest_of_a_green_change_says_so),
 	    TEST(retest_releases_nothing),
-	    TEST(the_same_comment_is_heard_once),
-	    TEST(members_and_the_author_are_heard),
-	    TEST(twenty_an_hour),
-	    TEST(an_authors_twenty_leave_members_theirs),
-	    TEST(twenty_an_hour_also_when_the_clock_was_put_back),
-	    TEST(a_closed_pull_request_hears_nothing),
-	    TEST(reactions_say_what_came_of_it),
-	    TEST(a_change_by_its_sha),
-	    TEST(old_comments_are_forgotten),
+	    TEST(a_comment_is_executed_once),
+	    TEST(members_and_the_author_may_give_commands),
+	    TEST(twenty_commands_an_hour),
+	    TEST(members_have_their_own_limit_of_commands),
+	    TEST(the_limit_holds_when_the_clock_is_set_back),
+	    TEST(commands_on_a_closed_pull_request_are_ignored),
+	    TEST(reactions_show_the_outcome),
+	    TEST(a_command_names_a_change_by_its_sha),
+	    TEST(old_comments_are_deleted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* ok-to-test cancel: what is held goes, a release is taken back, what has left runs on. */
+/* ok-to-test cancel: held dispatches end, a release is withdrawn, sent dispatches continue. */
 #include "commands_rig.h"
 #include "store/claims.h"
 #include "store/commands.h"
@@ -50,7 +50,7 @@ static bool claim(const char *machine)
 	return c.is_found;
 }
 
-static void what_is_held_goes_and_says_why(void **state)
+static void declining_ends_held_dispatches_with_the_reason(void **state)
 {
 	struct plan_want wants[] = {
 	    held(pull_want("npu")), held((struct plan_want)WEBHOOK_WANT("xpu")), WEBHOOK_WANT("zpu")};
@@ -71,7 +71,7 @@ static void what_is_held_goes_and_says_why(void **state)
 	ASSERT_SENT(T0 + DAY, "webhook_dispatch https://ci.example.org/hook[zpu] opened");
 }
 
-static void a_release_is_taken_back(void **state)
+static void a_release_is_withdrawn(void **state)
 {
 	struct plan_want wants[] = {
 	    held(pull_want("npu")), held((struct plan_want)WEBHOOK_WANT("xpu")), WEBHOOK_WANT("zpu")};
@@ -86,12 +86,12 @@ static void a_release_is_taken_back(void **state)
 	assert_false(claim("m1"));
 	ASSERT_DISPATCHES(HEAD_A, "npu cancelled*, xpu cancelled*, zpu queued*");
 	ASSERT_SENT(T0 + HOUR, "webhook_dispatch https://ci.example.org/hook[zpu] opened");
-	/* What begins later is held again. */
+	/* Later rounds are held again. */
 	rig_start("edited", HEAD_A, 7, wants, 2);
 	ASSERT_DISPATCHES(HEAD_A, "npu held*, npu cancelled, xpu held*, xpu cancelled, zpu acknowledged*");
 }
 
-static void what_has_left_runs_on(void **state)
+static void a_sent_dispatch_continues(void **state)
 {
 	struct plan_want wants[] = {held(pull_want("npu")), held((struct plan_want)WEBHOOK_WANT("xpu"))};
 	int n;
@@ -105,7 +105,7 @@ static void what_has_left_runs_on(void **state)
 	assert_int_equal(n, 0);
 	ASSERT_DISPATCHES(HEAD_A, "npu running*, xpu acknowledged*");
 	rig_start("edited", HEAD_A, 80, wants, 2);
-	/* The held round waits beside the one that was let in. */
+	/* The held round waits next to the released one. */
 	ASSERT_DISPATCHES(HEAD_A, "npu held, npu running*, xpu held, xpu acknowledged*");
 	rig_start("edited", HEAD_A, 90, wants, 2);
 	ASSERT_DISPATCHES(HEAD_A, "npu held, npu running*, xpu held, xpu acknowledged*");
@@ -118,7 +118,7 @@ static void what_has_left_runs_on(void **state)
 				  "cancelled, xpu superseded");
 }
 
-/* One repository, one that nobody holds and one whose release was taken back. */
+/* One repository with two accelerators: one that is not held and one whose release was withdrawn. */
 static void a_shared_repository_starts_one_and_holds_the_other(void **state)
 {
 	struct plan_want wants[] = {
@@ -135,8 +135,8 @@ static void a_shared_repository_starts_one_and_holds_the_other(void **state)
 	ASSERT_SENT(T0 + 21000, "github_dispatch Ascend/pytorch[npu] synchronize");
 }
 
-/* A request in the air, or one that may have arrived, cannot be taken back. */
-static void what_may_have_left_runs_on(void **state)
+/* A request that is being sent, or that may have arrived, cannot be withdrawn. */
+static void a_dispatch_that_may_have_been_sent_continues(void **state)
 {
 	struct plan_want wants[] = {held((struct plan_want)WEBHOOK_WANT("xpu"))};
 	struct claim_outbox c;
@@ -155,7 +155,7 @@ static void what_may_have_left_runs_on(void **state)
 	ASSERT_DISPATCHES(HEAD_A, "xpu queued*");
 }
 
-static void who_changes_their_mind_releases_it_again(void **state)
+static void a_declined_head_can_be_released_again(void **state)
 {
 	struct plan_want wants[] = {held(pull_want("npu"))};
 	int n;
@@ -196,7 +196,7 @@ static void a_head_that_came_later_stays_held(void **state)
 	(void)state;
 	rig_start("opened", HEAD_A, 1, wants, 1);
 	rig_start("synchronize", HEAD_B, 10, wants, 1);
-	assert_int_equal(decline(9, &n), ERR_NOT_FOUND); /* A was superseded: nothing of it is held */
+	assert_int_equal(decline(9, &n), ERR_NOT_FOUND); /* A was superseded, so it has no held dispatch */
 	ASSERT_DISPATCHES(HEAD_B, "npu held*");
 }
 
@@ -216,12 +216,12 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
-	    TEST(what_is_held_goes_and_says_why),
-	    TEST(a_release_is_taken_back),
-	    TEST(what_has_left_runs_on),
+	    TEST(declining_ends_held_dispatches_with_the_reason),
+	    TEST(a_release_is_withdrawn),
+	    TEST(a_sent_dispatch_continues),
 	    TEST(a_shared_repository_starts_one_and_holds_the_other),
-	    TEST(what_may_have_left_runs_on),
-	    TEST(who_changes_their_mind_releases_it_again),
+	    TEST(a_dispatch_that_may_have_been_sent_continues),
+	    TEST(a_declined_head_can_be_released_again),
 	    TEST(a_closed_or_newer_head_is_not_released_again),
 	    TEST(a_head_that_came_later_stays_held),
 	    TEST(merged_only_stays_held),

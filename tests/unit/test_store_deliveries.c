@@ -1,10 +1,10 @@
-/* Deliveries: on disk once, planned once, found again, and the queue they come through. */
+/* Deliveries: stored once, planned once, found again, and their queue. */
 #include "db/settings.h"
 #include "store_rig.h"
 
 static const char UUID[] = "72d3162e-cc78-11e3-81ab-4c9367dc0958";
 
-static void is_stored_once(void **state)
+static void a_delivery_is_stored_once(void **state)
 {
 	struct get_delivery g = {.guid = UUID};
 
@@ -53,7 +53,7 @@ static void every_kind_of_guid_is_its_own(void **state)
 	assert_false(known[ARRAY_LEN(guids)]);
 }
 
-static void large_and_odd_bodies_come_back(void **state)
+static void large_and_odd_bodies_are_read_back(void **state)
 {
 	size_t n = 3 << 20;
 	char *large = xmalloc(n + 1);
@@ -91,7 +91,7 @@ static void mark(int64_t id, int how, const char *error)
 	DO_OK(store_mark_delivery, &m);
 }
 
-static void planning_sees_each_until_it_is_marked(void **state)
+static void the_planner_gets_each_delivery_until_it_is_marked(void **state)
 {
 	struct next_deliveries n = {.limit = 10};
 	struct list_deliveries failed = {.only_failed = true, .limit = 10};
@@ -163,7 +163,7 @@ static void lists_are_bounded(void **state)
 	list_deliveries_release(&l);
 }
 
-static void settings_and_redelivery_counts_last(void **state)
+static void settings_and_redelivery_counts_are_durable(void **state)
 {
 	struct put_setting put = {.key = "cursor", .value = "v1"}, drop = {.key = "cursor"};
 	struct get_setting get = {.key = "cursor"};
@@ -210,7 +210,7 @@ static void member_done(struct store_op *op)
 	*m->is_all_done = ++*m->n_done == CROWD;
 }
 
-static void many_share_few_commits(void **state)
+static void many_deliveries_share_few_commits(void **state)
 {
 	struct member *all = xcalloc(CROWD, sizeof(*all));
 	struct store_stats stats;
@@ -268,16 +268,16 @@ static void a_full_queue_refuses_at_once(void **state)
 		    .body = "{}",
 		    .body_bytes = 2,
 		    .now_ms = T0};
-		/* Nothing is taken off the queue before the loop turns. */
+		/* The queue does not shrink before the loop turns. */
 		n_taken += store_put_delivery(rig_store, &p[i]) == 0;
 	}
 	assert_int_equal(n_taken, 4); /* a queue of 4 has no quarter to keep */
 	assert_int_equal(store_mark_delivery(rig_store, &m), ERR_BUSY);
-	rig_close(); /* what was taken is done before it closes */
+	rig_close(); /* accepted operations finish before the close */
 	rig_open();
 }
 
-static void intake_leaves_room_for_others(void **state)
+static void intake_leaves_room_for_other_operations(void **state)
 {
 	struct put_delivery p[100];
 	struct mark_delivery m = {.op.done = count_done, .delivery_id = 99};
@@ -324,12 +324,12 @@ static void large_bodies_are_bounded_together(void **state)
 		    .body = body,
 		    .body_bytes = 1 << 20,
 		    .now_ms = T0};
-		/* something small is always going on: it is no reason to refuse a large body */
+		/* small operations always run: they are no reason to refuse a large body */
 		if (i == 0)
 			assert_int_equal(store_mark_delivery(rig_store, &m), 0);
 		n_taken += store_put_delivery(rig_store, &p[i]) == 0;
 	}
-	assert_int_equal(n_taken, 1); /* the last may be as large as it is */
+	assert_int_equal(n_taken, 1); /* the last body may have any size */
 	rig_close();
 	rig_open();
 	free(body);
@@ -342,7 +342,7 @@ static void count_closed(struct store_op *op)
 	++*n;
 }
 
-static void closing_finishes_what_is_queued(void **state)
+static void closing_finishes_queued_operations(void **state)
 {
 	struct mark_delivery m[20];
 	int n_done = 0;
@@ -359,7 +359,7 @@ static void closing_finishes_what_is_queued(void **state)
 	rig_open();
 }
 
-static void a_failed_operation_takes_nothing_with_it(void **state)
+static void a_failed_operation_does_not_undo_others(void **state)
 {
 	struct mark_delivery m = {.delivery_id = 4711, .error = "?"};
 	struct get_totals t = {.now_ms = T0};
@@ -377,18 +377,18 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
-	    TEST(is_stored_once),
+	    TEST(a_delivery_is_stored_once),
 	    TEST(every_kind_of_guid_is_its_own),
-	    TEST(large_and_odd_bodies_come_back),
-	    TEST(planning_sees_each_until_it_is_marked),
+	    TEST(large_and_odd_bodies_are_read_back),
+	    TEST(the_planner_gets_each_delivery_until_it_is_marked),
 	    TEST(lists_are_bounded),
-	    TEST(settings_and_redelivery_counts_last),
-	    TEST(many_share_few_commits),
+	    TEST(settings_and_redelivery_counts_are_durable),
+	    TEST(many_deliveries_share_few_commits),
 	    TEST(a_full_queue_refuses_at_once),
-	    TEST(intake_leaves_room_for_others),
+	    TEST(intake_leaves_room_for_other_operations),
 	    TEST(large_bodies_are_bounded_together),
-	    TEST(closing_finishes_what_is_queued),
-	    TEST(a_failed_operation_takes_nothing_with_it),
+	    TEST(closing_finishes_queued_operations),
+	    TEST(a_failed_operation_does_not_undo_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

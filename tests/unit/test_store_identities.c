@@ -1,4 +1,4 @@
-/* Which repository is behind a name (finding 15): compared, recorded, refused, forgotten. */
+/* Which repository a name stands for (finding 15): compared, recorded, refused, forgotten. */
 #include "store_rig.h"
 
 #include "store/credentials.h"
@@ -77,7 +77,7 @@ static void issuers_are_kept_apart(void **state)
 	assert_int_equal(CHECK("a/b", 74, 65), IDENTITY_ACCEPTED);
 }
 
-static void a_token_without_ids_is_good_only_where_nothing_is_known(void **state)
+static void a_token_without_ids_is_accepted_only_before_the_first_record(void **state)
 {
 	struct list_identities l;
 
@@ -109,11 +109,11 @@ static void a_pin_and_the_record_must_both_fit(void **state)
 	assert_int_equal(CHECK_PINNED("a/b", IDS(74, 65), IDS(74, 0)), IDENTITY_RECORDED);
 	assert_int_equal(CHECK_PINNED("a/b", IDS(74, 65), IDS(0, 65)), IDENTITY_ACCEPTED);
 	assert_int_equal(CHECK_PINNED("a/b", IDS(74, 65), IDS(0, 66)), IDENTITY_NOT_AS_PINNED);
-	/* a changed pin does not change the record: the operator does */
+	/* a changed pin does not change the record; only the operator does */
 	assert_int_equal(CHECK_PINNED("a/b", IDS(99, 65), IDS(99, 65)), IDENTITY_NOT_AS_RECORDED);
 }
 
-static void what_is_forgotten_is_recorded_anew(void **state)
+static void a_forgotten_name_is_recorded_again(void **state)
 {
 	struct forget_identity f = {.repository = "A/B"};
 
@@ -141,7 +141,7 @@ static void on_raced(struct store_op *op)
 	are_done = racers[0].is_done && racers[1].is_done;
 }
 
-static void of_two_first_tokens_one_wins(void **state)
+static void one_of_two_first_tokens_wins(void **state)
 {
 	int n_recorded = 0;
 
@@ -171,10 +171,10 @@ int main(void)
 	    TEST(the_first_token_is_recorded_for_good),
 	    TEST(a_renamed_repository_is_another_name),
 	    TEST(issuers_are_kept_apart),
-	    TEST(a_token_without_ids_is_good_only_where_nothing_is_known),
+	    TEST(a_token_without_ids_is_accepted_only_before_the_first_record),
 	    TEST(a_pin_and_the_record_must_both_fit),
-	    TEST(what_is_forgotten_is_recorded_anew),
-	    TEST(of_two_first_tokens_one_wins),
+	    TEST(a_forgotten_name_is_recorded_again),
+	    TEST(one_of_two_first_tokens_wins),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

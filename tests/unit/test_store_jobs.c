@@ -1,5 +1,5 @@
 #include "views/job.h"
-/* Reports in any order, repeated, late, wrong: what they make of jobs, dispatches, cells. */
+/* Reports in any order, repeated, late, wrong: their effect on jobs, dispatches and cells. */
 #include "commands_rig.h"
 
 struct rig_report {
@@ -13,7 +13,7 @@ struct rig_report {
 	const char *const *allowed, *const *silent;
 };
 
-/* What the parser makes of content: the tests here only need the same for the same. */
+/* The digest of the content, as from the parser: these tests only need the same digest for the same content. */
 static void digest(const struct rig_report *r, uint8_t out[SHA256_BYTES])
 {
 	char text[512];
@@ -59,7 +59,7 @@ static struct report_job report(const struct rig_report *r)
 		.suite = (char *)(s), .name = (char *)(n), .status = (st), .duration_ms = 5                            \
 	}
 
-/* PR 1 with one accelerator in Ascend/pytorch, its request sent. The dispatch's id. */
+/* PR 1 with one accelerator in Ascend/pytorch, whose request was sent. Returns the dispatch's id. */
 static char *begin(void)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
@@ -120,7 +120,7 @@ static void repeats_change_nothing(void **state)
 	free(id);
 }
 
-static void completed_needs_no_beginning(void **state)
+static void a_job_may_complete_without_a_start(void **state)
 {
 	char *id = begin();
 
@@ -147,7 +147,7 @@ static void several_jobs_make_one_state(void **state)
 	free(id);
 }
 
-static void the_worst_of_several_shows(void **state)
+static void the_worst_result_of_several_jobs_shows(void **state)
 {
 	struct test_result a[] = {TEST_RESULT("unit", "x", TEST_PASS), TEST_RESULT("unit", "y", TEST_DONE),
 	    TEST_RESULT("unit", "y", TEST_SKIP)};
@@ -162,7 +162,7 @@ static void the_worst_of_several_shows(void **state)
 	free(id);
 }
 
-static void a_red_job_without_a_red_test_says_so(void **state)
+static void a_red_job_without_a_red_test_is_a_failure_itself(void **state)
 {
 	struct test_result green[] = {TEST_RESULT("unit", "x", TEST_PASS)};
 	struct test_result red[] = {TEST_RESULT("unit", "x", TEST_ERROR)};
@@ -182,8 +182,8 @@ static void a_red_job_without_a_red_test_says_so(void **state)
 	free(id);
 }
 
-/* Who comes by an old link sees what counts instead, and only of what counts whose fault it is. */
-static void a_job_names_the_one_that_took_its_place(void **state)
+/* An old link leads to the current job, and only current jobs have an attribution. */
+static void a_job_names_its_replacement(void **state)
 {
 	struct test_result tests[] = {TEST_RESULT("unit", "x", TEST_FAIL), TEST_RESULT("unit", "y", TEST_PASS)};
 	char *id = begin();
@@ -223,7 +223,7 @@ static void a_new_attempt_reopens_and_replaces(void **state)
 	report(&(struct rig_report){.dispatch_id = id, .name = "b", .conclusion = "success"});
 	report(&(struct rig_report){.dispatch_id = id, .name = "a", .attempt = 2, .at = HOUR});
 	ASSERT_DISPATCHES(HEAD_A, "npu running*");
-	ASSERT_CELLS(HEAD_A, "npu CI/b PASS"); /* the old failure is no verdict any more */
+	ASSERT_CELLS(HEAD_A, "npu CI/b PASS"); /* the old failure has no verdict any more */
 	v = rig_view_of(1, NULL);
 	assert_int_equal(v->accelerators[0].n_jobs, 2);
 	assert_int_equal(v->accelerators[0].dispatches[0].due_ms, T0 + 7 * HOUR);
@@ -237,7 +237,7 @@ static void a_new_attempt_reopens_and_replaces(void **state)
 	    .at = HOUR});
 	ASSERT_DISPATCHES(HEAD_A, "npu done*");
 	ASSERT_CELLS(HEAD_A, "npu CI/b PASS, npu unit/x PASS");
-	/* A word about the first attempt comes too late to count. */
+	/* A report about the first attempt arrives too late to count. */
 	report(&(struct rig_report){
 	    .dispatch_id = id, .name = "a", .attempt = 1, .run_id = "99", .conclusion = "failure"});
 	ASSERT_CELLS(HEAD_A, "npu CI/b PASS, npu unit/x PASS");
@@ -272,7 +272,7 @@ static void a_red_test_that_a_retry_does_not_name_has_no_result(void **state)
 	r.attempt = 3; /* it stays so */
 	report(&r);
 	ASSERT_CELLS(HEAD_A, "npu unit/x MISS, npu unit/y PASS");
-	/* another job names it */
+	/* another job reports it */
 	report(&(struct rig_report){
 	    .dispatch_id = id, .name = "b", .conclusion = "success", .tests = other, .n_tests = 1, .at = HOUR});
 	ASSERT_CELLS(HEAD_A, "npu unit/x PASS, npu unit/y PASS");
@@ -282,8 +282,8 @@ static void a_red_test_that_a_retry_does_not_name_has_no_result(void **state)
 	free(id);
 }
 
-/* Reports come in any order: what the first attempt said counts although the second was quicker. */
-static void an_attempt_that_comes_late_is_not_forgotten(void **state)
+/* Reports may arrive in any order: the first attempt still counts although the second was quicker. */
+static void a_late_first_attempt_still_counts(void **state)
 {
 	struct test_result first[] = {TEST_RESULT("unit", "x", TEST_FAIL), TEST_RESULT("unit", "y", TEST_FAIL)};
 	struct test_result rest[] = {TEST_RESULT("unit", "y", TEST_PASS)};
@@ -299,8 +299,8 @@ static void an_attempt_that_comes_late_is_not_forgotten(void **state)
 	free(id);
 }
 
-/* ... in pieces: its end, and then its report document. */
-static void nor_is_its_document(void **state)
+/* The same in two parts: first the end of the job, then its report document. */
+static void the_late_report_document_of_a_first_attempt_still_counts(void **state)
 {
 	struct test_result first[] = {TEST_RESULT("unit", "x", TEST_FAIL)};
 	struct test_result rest[] = {TEST_RESULT("unit", "y", TEST_PASS)};
@@ -397,7 +397,7 @@ static void a_report_proves_that_the_request_arrived(void **state)
 	(void)state;
 	rig_start("opened", HEAD_A, 0, wants, 1);
 	c = rig_claim(REQUESTS, T0);
-	rig_done(&c.rows[0], OUTBOX_RETRY, T0 + MINUTE); /* timed out, as far as the sender knows */
+	rig_done(&c.rows[0], OUTBOX_RETRY, T0 + MINUTE); /* timed out from the sender's point of view */
 	claim_outbox_release(&c);
 	id = rig_dispatch_id(HEAD_A, "npu");
 	report(&(struct rig_report){.dispatch_id = id});
@@ -447,8 +447,8 @@ static void the_newest_of_one_delivery_counts(void **state)
 	ASSERT_DISPATCHES(HEAD_A, "npu running*, npu superseded, xpu sent*");
 }
 
-/* The vendor's first run, of what was trusted, reports with the delivery alone while the
- * request that lists what a member let in as well has not got through yet. */
+/* The vendor's first run covers the trusted accelerators. It reports with the delivery only, before the request
+ * arrives that also lists those that a member released. */
 static void a_report_of_an_earlier_run_proves_no_later_request(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "v/ci"), GITHUB_WANT("xpu", "v/ci")};
@@ -471,7 +471,7 @@ static void a_report_of_an_earlier_run_proves_no_later_request(void **state)
 	ASSERT_SENT(T0 + HOUR, "github_dispatch v/ci[npu,xpu] opened");
 }
 
-static void a_shared_repository_must_say_which(void **state)
+static void a_report_from_a_shared_repository_must_name_its_accelerator(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "v/ci"), GITHUB_WANT("xpu", "v/ci"), GITHUB_WANT("mlu", "v/ci"),
 	    GITHUB_WANT("own", "other/ci")};
@@ -506,7 +506,7 @@ static void a_shared_repository_must_say_which(void **state)
 	free(id);
 }
 
-static void nobody_reports_for_a_held_dispatch(void **state)
+static void a_report_for_a_held_dispatch_is_refused(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "v/ci")};
 	char *id, guid[32];
@@ -533,7 +533,7 @@ static void an_answer_to_closed_is_ignored(void **state)
 	rig_close_pull(1, HEAD_A, 1);
 	snprintf(guid, sizeof(guid), "guid-%d", rig_n_guids);
 	assert_int_equal(report(&r).outcome, REPORT_IGNORED_CLOSED);
-	r.dispatch_id = id; /* `closed` bears the id of what it closes */
+	r.dispatch_id = id; /* `closed` has the id of the dispatch that it closes */
 	assert_int_equal(report(&r).outcome, REPORT_IGNORED_CLOSED);
 	free(id);
 }
@@ -564,7 +564,7 @@ static void register_and_remove(enum level level)
 	DO_OK(store_mirror_registry, &m);
 }
 
-static void an_accelerator_that_left_goes_on_with_what_it_began(void **state)
+static void an_accelerator_that_left_finishes_its_jobs(void **state)
 {
 	static const char *const others[] = {"xpu", NULL};
 	char *id = begin();
@@ -579,7 +579,7 @@ static void an_accelerator_that_left_goes_on_with_what_it_began(void **state)
 	free(id);
 }
 
-static void one_dispatch_has_no_endless_jobs(void **state)
+static void the_number_of_jobs_of_a_dispatch_is_bounded(void **state)
 {
 	char *id = begin(), run[16];
 	struct job_report j = {.status = JOB_IN_PROGRESS,
@@ -621,7 +621,7 @@ static enum report_outcome nightly(const char *conclusion, const char *run_id, i
 	return n.outcome;
 }
 
-static void a_self_report_stands_apart(void **state)
+static void a_self_report_is_a_separate_change(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct change_view *v;
@@ -638,7 +638,7 @@ static void a_self_report_stands_apart(void **state)
 	assert_int_equal(v->n_accelerators, 1);
 	assert_int_equal(v->n_verdicts, 1);
 	change_view_free(v);
-	/* The same commit tested on request is shown for itself. */
+	/* A requested test of the same commit is shown separately. */
 	rig_start("opened", HEAD_A, 0, wants, 1);
 	v = rig_view_of(0, HEAD_A);
 	assert_int_equal(v->kind, CHANGE_PULL_REQUEST);
@@ -646,9 +646,9 @@ static void a_self_report_stands_apart(void **state)
 	change_view_free(v);
 }
 
-/* The answer to the request was lost, and then its hosted accelerator reports: the infra repository
- * itself, of which nobody reports, does not wait for ever. */
-static void a_report_proves_it_for_the_infra_repository_too(void **state)
+/* The answer to the request was lost, and then a hosted accelerator reports: the infra repository itself, for which
+ * no report comes, does not wait for ever. */
+static void a_report_also_acknowledges_the_request_to_the_infra_repository(void **state)
 {
 	struct plan_want wants[] = {
 	    {.accelerator = (char *)"", .runner = (char *)"infra", .kind = RUNNER_INFRA, .target = (char *)"fdn/infra"},
@@ -681,31 +681,31 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(a_job_runs_and_completes),
 	    TEST(repeats_change_nothing),
-	    TEST(completed_needs_no_beginning),
+	    TEST(a_job_may_complete_without_a_start),
 	    TEST(several_jobs_make_one_state),
-	    TEST(the_worst_of_several_shows),
-	    TEST(a_red_job_without_a_red_test_says_so),
-	    TEST(a_job_names_the_one_that_took_its_place),
+	    TEST(the_worst_result_of_several_jobs_shows),
+	    TEST(a_red_job_without_a_red_test_is_a_failure_itself),
+	    TEST(a_job_names_its_replacement),
 	    TEST(a_new_attempt_reopens_and_replaces),
 	    TEST(a_red_test_that_a_retry_does_not_name_has_no_result),
-	    TEST(an_attempt_that_comes_late_is_not_forgotten),
-	    TEST(nor_is_its_document),
+	    TEST(a_late_first_attempt_still_counts),
+	    TEST(the_late_report_document_of_a_first_attempt_still_counts),
 	    TEST(a_late_result_replaces_the_silence),
 	    TEST(a_job_that_never_ends_is_a_miss),
 	    TEST(results_of_an_old_head_are_kept_apart),
 	    TEST(reports_for_a_superseded_dispatch_are_not_shown),
 	    TEST(a_report_proves_that_the_request_arrived),
-	    TEST(a_report_proves_it_for_the_infra_repository_too),
+	    TEST(a_report_also_acknowledges_the_request_to_the_infra_repository),
 	    TEST(the_dispatch_is_found_by_id_or_delivery),
 	    TEST(the_newest_of_one_delivery_counts),
 	    TEST(a_report_of_an_earlier_run_proves_no_later_request),
-	    TEST(a_shared_repository_must_say_which),
-	    TEST(nobody_reports_for_a_held_dispatch),
+	    TEST(a_report_from_a_shared_repository_must_name_its_accelerator),
+	    TEST(a_report_for_a_held_dispatch_is_refused),
 	    TEST(an_answer_to_closed_is_ignored),
 	    TEST(a_silent_level_records_nothing),
-	    TEST(an_accelerator_that_left_goes_on_with_what_it_began),
-	    TEST(one_dispatch_has_no_endless_jobs),
-	    TEST(a_self_report_stands_apart),
+	    TEST(an_accelerator_that_left_finishes_its_jobs),
+	    TEST(the_number_of_jobs_of_a_dispatch_is_bounded),
+	    TEST(a_self_report_is_a_separate_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

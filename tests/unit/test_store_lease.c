@@ -1,4 +1,4 @@
-/* Machines that take work: who gets what, what a heartbeat is told, how a lease ends. */
+/* Machines that claim work: which machine gets which dispatch, the answers to heartbeats, and how a lease ends. */
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -7,7 +7,7 @@
 
 /* ---- claim ---- */
 
-static void a_claim_hands_out_all_that_a_machine_needs(void **state)
+static void a_claim_returns_a_complete_offer(void **state)
 {
 	struct lease_offer o;
 	struct claim_outbox comments;
@@ -54,7 +54,7 @@ static void a_claim_hands_out_all_that_a_machine_needs(void **state)
 	lease_offer_release(&o);
 }
 
-static void the_newest_goes_first(void **state)
+static void the_newest_change_goes_first(void **state)
 {
 	struct lease_offer a, b;
 
@@ -100,7 +100,7 @@ static void a_push_is_offered_with_its_ref(void **state)
 	lease_offer_release(&o);
 }
 
-static void there_is_nothing_for_others(void **state)
+static void other_accelerators_and_runners_get_no_work(void **state)
 {
 	static const struct claim_choice lab = {"lab", 9};
 
@@ -113,8 +113,8 @@ static void there_is_nothing_for_others(void **state)
 	ASSERT_LEASES("");
 }
 
-/* Held ones wait for a member, superseded and closed ones for nobody. */
-static void only_what_is_wanted_now_is_handed_out(void **state)
+/* Held dispatches wait for a member; superseded and closed ones are never offered. */
+static void only_current_dispatches_are_offered(void **state)
 {
 	struct plan_want held[] = {PULL_WANT("npu", "farm")};
 
@@ -150,11 +150,11 @@ static void the_same_claim_gets_the_same_lease(void **state)
 	assert_string_equal(again.offer.title, o.title);
 	assert_int_equal(again.offer.job_id, o.job_id);
 	assert_int_equal(again.offer.attempt, 1);
-	assert_int_equal(expire(65 * SECOND).n_expired, 0); /* it was a sign of life */
+	assert_int_equal(expire(65 * SECOND).n_expired, 0); /* it counts as a heartbeat */
 	other = claim("npu-2", "c1", 0);
 	assert_true(other.is_found && !other.was_known);
 	assert_string_not_equal(other.offer.lease_id, o.lease_id);
-	/* ended: its id stands for nothing any more */
+	/* ended: its id is not valid any more */
 	finish(&o, "success", MINUTE);
 	assert_false(claim("npu-1", "c1", MINUTE).is_found);
 	lease_offer_release(&again.offer);
@@ -184,7 +184,7 @@ static void max_parallel_is_kept(void **state)
 	lease_offer_release(&second.offer);
 }
 
-static void of_several_runners_the_newest_change_counts(void **state)
+static void the_newest_change_of_several_runners_goes_first(void **state)
 {
 	static const struct claim_choice both[] = {{"farm", 1}, {"lab", 1}};
 	const struct claim_dispatch as = {.choices = both, .n_choices = 2};
@@ -211,8 +211,8 @@ static void claim_done(struct store_op *op)
 	rig_is_done = ++n_claims_done == 8;
 }
 
-/* Eight in one transaction: each finds what those before it have left. */
-static void two_never_get_the_same(void **state)
+/* Eight claims in one transaction: each finds the work that the earlier ones left. */
+static void two_machines_never_get_the_same_dispatch(void **state)
 {
 	static const struct claim_choice farm = {"farm", 8};
 	struct claim_dispatch c[8];
@@ -252,7 +252,7 @@ static void two_never_get_the_same(void **state)
 
 static const char *const npu_is_silent[] = {"npu", NULL};
 
-static void of_a_silent_one_no_job_is_kept(void **state)
+static void a_silent_accelerator_records_no_job(void **state)
 {
 	struct claim_dispatch c;
 	struct list_leases l = {0};
@@ -287,7 +287,7 @@ static void a_job_ends_though_its_accelerator_fell_silent(void **state)
 
 /* ---- heartbeats, and how a lease ends ---- */
 
-static void a_heartbeat_keeps_it(void **state)
+static void a_heartbeat_extends_the_lease(void **state)
 {
 	struct lease_offer o;
 	struct expire_leases e;
@@ -305,7 +305,7 @@ static void a_heartbeat_keeps_it(void **state)
 	lease_offer_release(&o);
 }
 
-static void a_report_ends_it(void **state)
+static void a_report_ends_the_lease(void **state)
 {
 	struct test_result tests[] = {
 	    {.suite = (char *)"model", .name = (char *)"llama3", .status = TEST_PASS, .duration_ms = -1}};
@@ -326,8 +326,8 @@ static void a_report_ends_it(void **state)
 	lease_offer_release(&o);
 }
 
-/* The next machine's job takes the place of the last one's; another runner's red cell stays whose it was. */
-static void the_next_claim_accuses_nobody(void **state)
+/* The next machine's job replaces the last one's; the red cell of another runner keeps its attribution. */
+static void the_next_claim_keeps_the_attribution_of_other_cells(void **state)
 {
 	struct plan_want two[] = {PULL_WANT("npu", "farm"), GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct add_known k = {.pattern = "CI/*", .url = "https://example.org/1", .now_ms = T0};
@@ -363,7 +363,7 @@ static void the_next_claim_accuses_nobody(void **state)
 	lease_offer_release(&second);
 }
 
-static void what_is_handed_back_waits_again(void **state)
+static void a_returned_dispatch_is_requeued(void **state)
 {
 	struct lease_offer first, second;
 
@@ -385,14 +385,14 @@ static void what_is_handed_back_waits_again(void **state)
 	assert_int_equal(second.attempt, 2);
 	assert_int_not_equal(second.job_id, first.job_id);
 	ASSERT_LEASES("npu-2 active, npu-1 returned");
-	/* nothing of the first is heard any more */
+	/* reports of the first machine are ignored */
 	assert_int_equal(give_back(&first, "npu-1", "drained", 5 * SECOND), 0);
 	ASSERT_DISPATCHES(HEAD_A, "npu running*");
 	lease_offer_release(&first);
 	lease_offer_release(&second);
 }
 
-static void a_farm_that_only_hands_back_comes_to_an_end(void **state)
+static void a_dispatch_that_is_always_returned_fails(void **state)
 {
 	struct lease_offer o;
 
@@ -418,7 +418,7 @@ static void assert_cancelled(const struct lease_offer *o, const char *reason, co
 	ASSERT_LEASES("npu-1 cancelled");
 }
 
-static void a_newer_push_cancels_it(void **state)
+static void a_newer_push_cancels_the_lease(void **state)
 {
 	struct lease_offer o;
 
@@ -428,14 +428,14 @@ static void a_newer_push_cancels_it(void **state)
 	rig_topics = 0;
 	queue_pull(1, HEAD_B, 2 * SECOND);
 	assert_cancelled(&o, "superseded by a newer push", "cancelled: superseded by a newer push");
-	/* its last word is kept and shows nothing */
+	/* its last report is stored and not shown */
 	assert_int_equal(finish(&o, "cancelled", 3 * SECOND), REPORT_RECORDED);
 	assert_job(o.job_id, "cancelled: superseded by a newer push");
 	ASSERT_DISPATCHES(HEAD_A, "npu superseded*");
 	lease_offer_release(&o);
 }
 
-static void a_closed_pull_request_cancels_it(void **state)
+static void a_closed_pull_request_cancels_the_lease(void **state)
 {
 	struct lease_offer o;
 
@@ -448,7 +448,7 @@ static void a_closed_pull_request_cancels_it(void **state)
 	lease_offer_release(&o);
 }
 
-static void a_retest_cancels_it_and_waits(void **state)
+static void a_retest_cancels_the_lease_and_requeues(void **state)
 {
 	struct plan_want wants[] = {PULL_WANT("npu", "farm")};
 	struct lease_offer first, second;
@@ -470,7 +470,7 @@ static void a_retest_cancels_it_and_waits(void **state)
 	assert_int_equal(second.attempt, 1);
 	assert_string_not_equal(second.dispatch_id, first.dispatch_id);
 	assert_string_equal(second.action, "synchronize");
-	/* the first round's success comes too late to be shown */
+	/* the success of the first round arrives too late to be shown */
 	finish(&first, "success", 7 * SECOND);
 	ASSERT_CELLS(HEAD_A, "");
 	ASSERT_DISPATCHES(HEAD_A, "npu running*, npu superseded");
@@ -485,7 +485,7 @@ static void expire_dispatches(int64_t at)
 	DO_OK(store_expire_dispatches, &e);
 }
 
-static void a_deadline_cancels_it(void **state)
+static void a_deadline_cancels_the_lease(void **state)
 {
 	struct lease_offer o;
 
@@ -499,7 +499,7 @@ static void a_deadline_cancels_it(void **state)
 	assert_cancelled(&o, "did not finish within 6h", "timed_out: did not finish within 6h");
 	ASSERT_CELLS(HEAD_A, "npu farm/tests MISS");
 	assert_cell_says(HEAD_A, "did not finish within 6h");
-	/* told to stop, it says so: that is no result, and the reason stays */
+	/* it was cancelled and reports that: that is not a result, and the reason stays */
 	assert_int_equal(finish(&o, "cancelled", 7 * HOUR), REPORT_RECORDED);
 	ASSERT_DISPATCHES(HEAD_A, "npu expired*");
 	ASSERT_CELLS(HEAD_A, "npu farm/tests MISS late");
@@ -522,8 +522,8 @@ static void a_result_after_the_deadline_counts(void **state)
 	lease_offer_release(&o);
 }
 
-/* Waiting is not forgotten: without a machine `start` passes, and nobody is to acknowledge. */
-static void nobody_comes(void **state)
+/* A waiting dispatch has a deadline: without a machine, `start` passes, and no acknowledgement is expected. */
+static void a_dispatch_expires_when_no_machine_claims_it(void **state)
 {
 	(void)state;
 	queue_pull(1, HEAD_A, 0);
@@ -537,7 +537,7 @@ static void nobody_comes(void **state)
 }
 
 /* A vendor's own job under the same dispatch is not the machine's. */
-static void anothers_job_leaves_it_alone(void **state)
+static void a_job_of_another_reporter_leaves_the_lease_alone(void **state)
 {
 	struct lease_offer o, as_other;
 
@@ -608,7 +608,7 @@ static void a_machine_reports_its_own_leases_alone(void **state)
 
 /* ---- crashes ---- */
 
-/* Dies between the commit and the answer: the machine asks again and has lost nothing. */
+/* The server dies between the commit and the answer: the machine claims again and has lost nothing. */
 static void a_claim_survives_a_kill(void **state)
 {
 	struct claim_dispatch again;
@@ -681,7 +681,7 @@ static void leases_are_listed(void **state)
 	lease_offer_release(&b);
 }
 
-static void they_go_with_their_change(void **state)
+static void leases_are_deleted_with_their_change(void **state)
 {
 	struct apply_retention r = {.deliveries_before_ms = T0 + 900 * DAY, .results_before_ms = T0 + 900 * DAY};
 	struct get_totals t = {0};
@@ -715,33 +715,33 @@ static void they_go_with_their_change(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(a_claim_hands_out_all_that_a_machine_needs),
-	    TEST(the_newest_goes_first),
+	    TEST(a_claim_returns_a_complete_offer),
+	    TEST(the_newest_change_goes_first),
 	    TEST(a_push_is_offered_with_its_ref),
-	    TEST(there_is_nothing_for_others),
-	    TEST(only_what_is_wanted_now_is_handed_out),
+	    TEST(other_accelerators_and_runners_get_no_work),
+	    TEST(only_current_dispatches_are_offered),
 	    TEST(the_same_claim_gets_the_same_lease),
 	    TEST(max_parallel_is_kept),
-	    TEST(of_several_runners_the_newest_change_counts),
-	    TEST(two_never_get_the_same),
-	    TEST(of_a_silent_one_no_job_is_kept),
+	    TEST(the_newest_change_of_several_runners_goes_first),
+	    TEST(two_machines_never_get_the_same_dispatch),
+	    TEST(a_silent_accelerator_records_no_job),
 	    TEST(a_job_ends_though_its_accelerator_fell_silent),
-	    TEST(a_heartbeat_keeps_it),
-	    TEST(a_report_ends_it),
-	    TEST(the_next_claim_accuses_nobody),
-	    TEST(what_is_handed_back_waits_again),
-	    TEST(a_farm_that_only_hands_back_comes_to_an_end),
-	    TEST(a_newer_push_cancels_it),
-	    TEST(a_closed_pull_request_cancels_it),
-	    TEST(a_retest_cancels_it_and_waits),
-	    TEST(a_deadline_cancels_it),
+	    TEST(a_heartbeat_extends_the_lease),
+	    TEST(a_report_ends_the_lease),
+	    TEST(the_next_claim_keeps_the_attribution_of_other_cells),
+	    TEST(a_returned_dispatch_is_requeued),
+	    TEST(a_dispatch_that_is_always_returned_fails),
+	    TEST(a_newer_push_cancels_the_lease),
+	    TEST(a_closed_pull_request_cancels_the_lease),
+	    TEST(a_retest_cancels_the_lease_and_requeues),
+	    TEST(a_deadline_cancels_the_lease),
 	    TEST(a_result_after_the_deadline_counts),
-	    TEST(nobody_comes),
-	    TEST(anothers_job_leaves_it_alone),
+	    TEST(a_dispatch_expires_when_no_machine_claims_it),
+	    TEST(a_job_of_another_reporter_leaves_the_lease_alone),
 	    TEST(a_machine_reports_its_own_leases_alone),
 	    TEST(a_claim_survives_a_kill),
 	    TEST(leases_are_listed),
-	    TEST(they_go_with_their_change),
+	    TEST(leases_are_deleted_with_their_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

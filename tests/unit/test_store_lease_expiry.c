@@ -1,5 +1,5 @@
-/* Machines that fall silent, and what comes of them late. At the end a long walk of random
- * steps, after each of which the rules must hold. */
+/* Machines that fall silent, and their late reports. At the end a long walk of random steps, after each of which the
+ * invariants must hold. */
 #include "db/db.h"
 #include "lease_rig.h"
 
@@ -7,7 +7,7 @@
 
 /* ---- running out ---- */
 
-static void silence_hands_it_to_another(void **state)
+static void a_lease_that_expires_requeues_its_dispatch(void **state)
 {
 	struct lease_offer first, second;
 	struct expire_leases e;
@@ -39,7 +39,7 @@ static void silence_hands_it_to_another(void **state)
 	lease_offer_release(&second);
 }
 
-static void a_late_heartbeat_takes_it_up(void **state)
+static void a_late_heartbeat_revives_the_lease(void **state)
 {
 	struct lease_offer o;
 	struct job_detail *j;
@@ -63,8 +63,8 @@ static void a_late_heartbeat_takes_it_up(void **state)
 	lease_offer_release(&o);
 }
 
-/* It may go on only where it takes nothing from anybody. */
-static void a_late_heartbeat_takes_nothing_away(void **state)
+/* It may continue only if no other lease loses its place. */
+static void a_late_heartbeat_does_not_exceed_max_parallel(void **state)
 {
 	static const struct claim_choice one = {"farm", 1};
 	const struct claim_dispatch as = {.choices = &one, .n_choices = 1};
@@ -75,7 +75,7 @@ static void a_late_heartbeat_takes_nothing_away(void **state)
 	old = claim_with(&as, "npu-1", "c1", 0);
 	expire(2 * MINUTE);
 	queue_pull(2, HEAD_B, 2 * MINUTE);
-	new = claim_with(&as, "npu-2", "c1", 2 * MINUTE); /* the newer change, in its place */
+	new = claim_with(&as, "npu-2", "c1", 2 * MINUTE); /* the newer change took its place */
 	assert_string_equal(new.offer.head_sha, HEAD_B);
 	ASSERT_RENEWED(&old.offer, "npu-1", 2 * MINUTE, LEASE_LOST, "");
 	ASSERT_DISPATCHES(HEAD_A, "npu queued*");
@@ -86,7 +86,7 @@ static void a_late_heartbeat_takes_nothing_away(void **state)
 }
 
 /* The machine gave up waiting for the answer and got other work under the same claim_id. */
-static void a_claim_id_stands_for_one_lease(void **state)
+static void a_claim_id_identifies_one_lease(void **state)
 {
 	struct lease_offer old, new;
 
@@ -102,7 +102,7 @@ static void a_claim_id_stands_for_one_lease(void **state)
 	lease_offer_release(&new);
 }
 
-static void a_superseded_one_is_not_taken_up(void **state)
+static void a_superseded_lease_is_not_revived(void **state)
 {
 	struct lease_offer o;
 
@@ -116,7 +116,7 @@ static void a_superseded_one_is_not_taken_up(void **state)
 	lease_offer_release(&o);
 }
 
-/* Four machines one after the other; the offer of the last, whose time is over. */
+/* Four machines one after the other; returns the last offer, whose lease has expired. */
 static struct lease_offer wear_out(bool is_silent)
 {
 	struct lease_offer o = {0};
@@ -134,7 +134,7 @@ static struct lease_offer wear_out(bool is_silent)
 	return o;
 }
 
-static void three_handovers_are_enough(void **state)
+static void a_dispatch_fails_after_three_handovers(void **state)
 {
 	static const char why[] = "taken by a machine 4 times and never reported back; the last was npu-4";
 	struct lease_offer o;
@@ -150,7 +150,7 @@ static void three_handovers_are_enough(void **state)
 	comments = rig_claim(COMMENTS, T0 + HOUR);
 	assert_int_equal(comments.n, 1);
 	claim_outbox_release(&comments);
-	/* not one of the machine's own words yet; then what it says counts, late */
+	/* no report of the machine yet; then its late report counts */
 	assert_int_equal(finish(&o, "success", HOUR), REPORT_RECORDED);
 	ASSERT_DISPATCHES(HEAD_A, "npu done*");
 	ASSERT_CELLS(HEAD_A, "npu farm/tests PASS late");
@@ -158,7 +158,7 @@ static void three_handovers_are_enough(void **state)
 	lease_offer_release(&o);
 }
 
-static void handing_back_does_not_count(void **state)
+static void a_return_does_not_count_as_a_handover(void **state)
 {
 	struct lease_offer o;
 
@@ -172,10 +172,10 @@ static void handing_back_does_not_count(void **state)
 			assert_int_equal(give_back(&o, "npu-1", "drained", i * 2 * MINUTE), 0);
 		lease_offer_release(&o);
 	}
-	ASSERT_DISPATCHES(HEAD_A, "npu queued*"); /* three ran out, three came back */
+	ASSERT_DISPATCHES(HEAD_A, "npu queued*"); /* three expired, three came back */
 }
 
-static void a_machine_taken_up_again_did_not_run_out(void **state)
+static void a_revived_lease_does_not_count_as_expired(void **state)
 {
 	struct lease_offer o;
 
@@ -190,9 +190,9 @@ static void a_machine_taken_up_again_did_not_run_out(void **state)
 	lease_offer_release(&o);
 }
 
-/* ---- reports that come late ---- */
+/* ---- late reports ---- */
 
-static void a_late_report_takes_it_off_the_queue(void **state)
+static void a_late_report_removes_the_dispatch_from_the_queue(void **state)
 {
 	struct lease_offer o;
 
@@ -211,7 +211,7 @@ static void a_late_report_takes_it_off_the_queue(void **state)
 	lease_offer_release(&o);
 }
 
-static void an_overtaken_report_shows_nothing(void **state)
+static void an_overtaken_report_is_not_shown(void **state)
 {
 	struct lease_offer first, second;
 
@@ -231,9 +231,8 @@ static void an_overtaken_report_shows_nothing(void **state)
 	lease_offer_release(&second);
 }
 
-/* Two fell silent: what the first has to say is better than nothing, until the second
- * is heard. */
-static void an_older_report_stands_until_a_newer_comes(void **state)
+/* Two machines fell silent: the report of the first is better than nothing, until the second reports. */
+static void an_older_report_is_shown_until_a_newer_arrives(void **state)
 {
 	struct lease_offer first, second;
 
@@ -252,7 +251,7 @@ static void an_older_report_stands_until_a_newer_comes(void **state)
 	lease_offer_release(&second);
 }
 
-/* After the last of them, too: a result is better than a MISS, whoever's it is. */
+/* The same after the last of them: any machine's result is better than a MISS. */
 static void an_older_report_replaces_a_miss(void **state)
 {
 	struct lease_offer first, last;
@@ -273,7 +272,7 @@ static void an_older_report_replaces_a_miss(void **state)
 	lease_offer_release(&last);
 }
 
-static void a_farewell_is_no_result(void **state)
+static void a_cancelled_report_is_not_a_result(void **state)
 {
 	struct lease_offer o;
 
@@ -285,14 +284,14 @@ static void a_farewell_is_no_result(void **state)
 	ASSERT_DISPATCHES(HEAD_A, "npu queued*");
 	ASSERT_CELLS(HEAD_A, "");
 	assert_job(o.job_id, "cancelled: npu-1 sent no heartbeat for 60s");
-	/* it has said that it stopped: nothing to take up */
+	/* it has reported that it stopped, so there is nothing to revive */
 	ASSERT_RENEWED(&o, "npu-1", 3 * MINUTE, LEASE_LOST, "");
 	lease_offer_release(&o);
 }
 
 static const char *const npu_is_silent[] = {"npu", NULL};
 
-static void a_silent_accelerators_reports_come_late_too(void **state)
+static void a_silent_accelerator_may_report_late_too(void **state)
 {
 	const struct claim_dispatch as = {.is_silent = true};
 	struct lease_offer first, second;
@@ -313,7 +312,7 @@ static void a_silent_accelerators_reports_come_late_too(void **state)
 	lease_offer_release(&second);
 }
 
-static void a_silent_accelerator_wears_out_too(void **state)
+static void a_silent_accelerator_reaches_the_handover_limit_too(void **state)
 {
 	struct lease_offer o;
 
@@ -333,7 +332,7 @@ static void expire_dispatches(int64_t at)
 	DO_OK(store_expire_dispatches, &e);
 }
 
-static void waiting_again_has_its_own_time(void **state)
+static void a_requeued_dispatch_has_a_new_start_deadline(void **state)
 {
 	struct lease_offer o;
 
@@ -350,7 +349,7 @@ static void waiting_again_has_its_own_time(void **state)
 	lease_offer_release(&o);
 }
 
-static void finish_goes_on_whoever_has_it(void **state)
+static void the_finish_deadline_spans_all_leases(void **state)
 {
 	struct lease_offer o;
 
@@ -366,7 +365,7 @@ static void finish_goes_on_whoever_has_it(void **state)
 	lease_offer_release(&o);
 }
 
-static void a_clock_that_jumps_ends_nothing(void **state)
+static void a_clock_jump_ends_no_lease(void **state)
 {
 	struct shift_clock shift = {.delta_ms = 5 * HOUR, .now_ms = T0 + 5 * HOUR};
 	struct lease_offer o;
@@ -377,7 +376,7 @@ static void a_clock_that_jumps_ends_nothing(void **state)
 	o = take("npu-1", "c1", 0);
 	rig_topics = 0;
 	DO_OK(store_shift_clock, &shift);
-	assert_true(rig_topics & STORE_LEASES); /* its timer has to be set anew */
+	assert_true(rig_topics & STORE_LEASES); /* its timer has to be set again */
 	e = expire(5 * HOUR + 59 * SECOND);
 	assert_int_equal(e.n_expired, 0);
 	assert_int_equal(e.next_due_ms, T0 + 5 * HOUR + MINUTE);
@@ -385,8 +384,8 @@ static void a_clock_that_jumps_ends_nothing(void **state)
 	lease_offer_release(&o);
 }
 
-/* The jump is noticed only seconds later, and machines are heard of meanwhile. */
-static void nor_does_it_end_what_was_renewed_since(void **state)
+/* The jump is noticed only seconds later, and heartbeats arrive meanwhile. */
+static void a_clock_jump_ends_no_lease_that_was_renewed_since(void **state)
 {
 	static const int64_t jumps[] = {-2 * HOUR, 2 * HOUR};
 	struct lease_offer o;
@@ -406,7 +405,7 @@ static void nor_does_it_end_what_was_renewed_since(void **state)
 	lease_offer_release(&o);
 }
 
-static void the_servers_absence_is_not_the_machines_fault(void **state)
+static void downtime_of_the_server_expires_no_lease(void **state)
 {
 	int64_t now = clock_wall_ms() - T0;
 	struct lease_offer active, over;
@@ -500,7 +499,7 @@ static void claim_something(void)
 	walk.offers[walk.n_offers++] = c.offer;
 }
 
-/* One of the newer offers, that is to say one that may still matter. */
+/* Returns one of the newer offers, which may still matter. */
 static int some_offer(void)
 {
 	int n = walk.n_offers < 8 ? walk.n_offers : 8;
@@ -564,7 +563,7 @@ static void look_at_everything(void)
 	NEVER("SELECT 1 FROM lease WHERE state = 'active' GROUP BY accelerator, runner"
 	      " HAVING COUNT(*) > MAX(max_parallel)");
 	NEVER("SELECT 1 FROM lease GROUP BY dispatch_id HAVING MAX(attempt) <> COUNT(*)");
-	/* at work is who has a lease, and nobody else */
+	/* a dispatch runs if and only if it has a lease */
 	NEVER("SELECT 1 FROM lease l" OF_LEASE
 	      " WHERE l.state = 'active' AND (x.state <> 'running' OR x.is_current = 0)");
 	NEVER("SELECT 1 FROM dispatch x WHERE x.state = 'running' AND NOT EXISTS"
@@ -572,7 +571,7 @@ static void look_at_everything(void)
 	NEVER("SELECT 1 FROM lease l JOIN job j ON j.id = l.job_id WHERE"
 	      " (l.state = 'active') <> (j.status = 'in_progress' AND j.is_current = 1)");
 	NEVER("SELECT 1 FROM job WHERE is_current = 1 GROUP BY dispatch_id HAVING COUNT(*) > 1");
-	/* nothing is shown before its time, and nothing ends without a word */
+	/* no result is shown early, and none ends without a reason */
 	NEVER("SELECT 1 FROM dispatch x JOIN verdict v ON v.change_id = x.change_id"
 	      " WHERE x.is_current = 1 AND x.state IN ('queued', 'running')");
 	NEVER("SELECT 1 FROM dispatch x WHERE x.is_current = 1"
@@ -597,7 +596,7 @@ static void take_a_walk(uint32_t seed)
 		step();
 		look_at_everything();
 	}
-	/* it has come past what matters */
+	/* the walk has passed the relevant steps */
 	assert_true(db_int(walk.db, 0, "SELECT COUNT(DISTINCT state) FROM lease") >= 4);
 	assert_true(db_has(walk.db, "SELECT 1 FROM lease WHERE attempt > 3"));
 	assert_true(db_has(walk.db, "SELECT 1 FROM verdict WHERE status = 'PASS'"));
@@ -607,13 +606,13 @@ static void take_a_walk(uint32_t seed)
 	free(path);
 }
 
-static void the_rules_hold_on_a_long_walk(void **state)
+static void the_rules_hold_on_a_random_walk(void **state)
 {
 	(void)state;
 	take_a_walk(1);
 }
 
-static void and_on_another(void **state)
+static void the_rules_hold_on_another_random_walk(void **state)
 {
 	(void)state;
 	take_a_walk(20261121);
@@ -624,28 +623,28 @@ static void and_on_another(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(silence_hands_it_to_another),
-	    TEST(a_late_heartbeat_takes_it_up),
-	    TEST(a_late_heartbeat_takes_nothing_away),
-	    TEST(a_claim_id_stands_for_one_lease),
-	    TEST(a_superseded_one_is_not_taken_up),
-	    TEST(three_handovers_are_enough),
-	    TEST(handing_back_does_not_count),
-	    TEST(a_machine_taken_up_again_did_not_run_out),
-	    TEST(a_late_report_takes_it_off_the_queue),
-	    TEST(an_overtaken_report_shows_nothing),
-	    TEST(an_older_report_stands_until_a_newer_comes),
+	    TEST(a_lease_that_expires_requeues_its_dispatch),
+	    TEST(a_late_heartbeat_revives_the_lease),
+	    TEST(a_late_heartbeat_does_not_exceed_max_parallel),
+	    TEST(a_claim_id_identifies_one_lease),
+	    TEST(a_superseded_lease_is_not_revived),
+	    TEST(a_dispatch_fails_after_three_handovers),
+	    TEST(a_return_does_not_count_as_a_handover),
+	    TEST(a_revived_lease_does_not_count_as_expired),
+	    TEST(a_late_report_removes_the_dispatch_from_the_queue),
+	    TEST(an_overtaken_report_is_not_shown),
+	    TEST(an_older_report_is_shown_until_a_newer_arrives),
 	    TEST(an_older_report_replaces_a_miss),
-	    TEST(a_farewell_is_no_result),
-	    TEST(a_silent_accelerators_reports_come_late_too),
-	    TEST(a_silent_accelerator_wears_out_too),
-	    TEST(waiting_again_has_its_own_time),
-	    TEST(finish_goes_on_whoever_has_it),
-	    TEST(a_clock_that_jumps_ends_nothing),
-	    TEST(nor_does_it_end_what_was_renewed_since),
-	    TEST(the_servers_absence_is_not_the_machines_fault),
-	    TEST(the_rules_hold_on_a_long_walk),
-	    TEST(and_on_another),
+	    TEST(a_cancelled_report_is_not_a_result),
+	    TEST(a_silent_accelerator_may_report_late_too),
+	    TEST(a_silent_accelerator_reaches_the_handover_limit_too),
+	    TEST(a_requeued_dispatch_has_a_new_start_deadline),
+	    TEST(the_finish_deadline_spans_all_leases),
+	    TEST(a_clock_jump_ends_no_lease),
+	    TEST(a_clock_jump_ends_no_lease_that_was_renewed_since),
+	    TEST(downtime_of_the_server_expires_no_lease),
+	    TEST(the_rules_hold_on_a_random_walk),
+	    TEST(the_rules_hold_on_another_random_walk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

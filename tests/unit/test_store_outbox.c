@@ -1,7 +1,7 @@
-/* The outbox: claims, order in a lane, how tries end, deadlines, the wish to comment. */
+/* The outbox: claims, order in a lane, how tries end, deadlines, requests for comments. */
 #include "store_rig.h"
 
-static void a_claimed_row_is_nobody_elses(void **state)
+static void a_claimed_row_is_not_claimed_twice(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), WEBHOOK_WANT("xpu")};
 	struct claim_outbox a, b;
@@ -31,7 +31,7 @@ static void a_claimed_row_is_nobody_elses(void **state)
 	claim_outbox_release(&b);
 }
 
-static void a_lane_goes_in_order_one_at_a_time(void **state)
+static void a_lane_sends_its_rows_in_order_one_at_a_time(void **state)
 {
 	struct plan_want wants[] = {WEBHOOK_WANT("xpu")};
 	struct claim_outbox c;
@@ -48,11 +48,11 @@ static void a_lane_goes_in_order_one_at_a_time(void **state)
 	claim_outbox_release(&c);
 	c = rig_claim(REQUESTS, T0 + 2000);
 	assert_int_equal(c.n, 0);
-	assert_int_equal(c.next_due_ms, 0); /* what waits behind another is told later */
+	assert_int_equal(c.next_due_ms, 0); /* a row that waits behind another is returned later */
 	claim_outbox_release(&c);
 }
 
-static void the_next_due_time_is_told(void **state)
+static void a_claim_returns_the_next_due_time(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct get_totals t = {.now_ms = T0 + 2000};
@@ -92,7 +92,7 @@ static void a_limit_leaves_the_rest_due(void **state)
 	claim_outbox_release(&c);
 }
 
-static void an_unknown_row_is_told(void **state)
+static void ending_an_unknown_row_is_an_error(void **state)
 {
 	struct outbox_done o = {.id = 4711, .result = OUTBOX_OK};
 
@@ -100,7 +100,7 @@ static void an_unknown_row_is_told(void **state)
 	assert_int_equal(DO(store_outbox_done, &o), ERR_NOT_FOUND);
 }
 
-static void what_was_being_sent_is_uncertain_after_a_restart(void **state)
+static void a_row_that_was_being_sent_is_uncertain_after_a_restart(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct claim_outbox c;
@@ -124,8 +124,8 @@ static void what_was_being_sent_is_uncertain_after_a_restart(void **state)
 	free(id);
 }
 
-/* Or a service that is started often would wait a quarter of an hour after one failure. */
-static void our_own_deaths_do_not_put_the_next_try_off(void **state)
+/* Otherwise a service that restarts often would wait a quarter of an hour after one failure. */
+static void restarts_do_not_postpone_the_next_try(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct claim_outbox c;
@@ -144,7 +144,7 @@ static void our_own_deaths_do_not_put_the_next_try_off(void **state)
 	claim_outbox_release(&c);
 }
 
-static void what_was_dropped_while_sent_is_not_sent_again(void **state)
+static void a_row_that_was_dropped_while_being_sent_is_not_sent_again(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct claim_outbox c;
@@ -158,8 +158,8 @@ static void what_was_dropped_while_sent_is_not_sent_again(void **state)
 	ASSERT_SENT(T0 + 3000, "github_closed Ascend/pytorch[npu] closed");
 }
 
-/* A vendor that was away all the time must not get the old head once it is back. */
-static void an_expired_request_goes_with_its_head(void **state)
+/* A vendor that was down all the time must not get the old head when it is back. */
+static void an_expired_request_is_dropped_with_its_head(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct expire_dispatches e = {.now_ms = T0 + 2 * HOUR};
@@ -172,7 +172,7 @@ static void an_expired_request_goes_with_its_head(void **state)
 	claim_outbox_release(&c);
 	DO_OK(store_expire_dispatches, &e);
 	c = rig_claim(REQUESTS, T0 + 2 * HOUR);
-	assert_int_equal(c.next_due_ms, T0 + 3 * HOUR); /* a late result is still a result */
+	assert_int_equal(c.next_due_ms, T0 + 3 * HOUR); /* a late result still counts */
 	claim_outbox_release(&c);
 	rig_start("synchronize", HEAD_B, 9000, wants, 1);
 	ASSERT_DISPATCHES(HEAD_A, "npu expired*");
@@ -206,7 +206,7 @@ static void assert_error(const char *head, const char *expected)
 	free(text);
 }
 
-static void silence_expires(void **state)
+static void a_silent_dispatch_expires(void **state)
 {
 	struct plan_want wants[] = {WEBHOOK_WANT("xpu")};
 	struct expire_dispatches e;
@@ -222,7 +222,7 @@ static void silence_expires(void **state)
 	assert_int_equal(v->accelerators[0].dispatches[0].due_ms, T0 + 10 * MINUTE);
 	change_view_free(v);
 	c = rig_claim(COMMENTS, T0 + DAY);
-	assert_int_equal(c.n, 0); /* nothing is to be said yet */
+	assert_int_equal(c.n, 0); /* there is nothing to write yet */
 	claim_outbox_release(&c);
 	e = expire(T0 + 10 * MINUTE);
 	assert_int_equal(e.n_expired, 1);
@@ -254,7 +254,7 @@ static void each_deadline_in_its_turn(void **state)
 	assert_int_equal(expire(T0 + HOUR).n_expired, 0); /* it was acknowledged */
 	assert_int_equal(expire(T0 + 2 * HOUR).n_expired, 1);
 	assert_error(HEAD_A, "did not start within 2h");
-	/* GitHub gives no sign, so there is nothing to wait for before the start. */
+	/* GitHub sends no acknowledgement, so there is nothing to wait for before the start. */
 	rig_start("synchronize", HEAD_B, 1, github, 1);
 	free(rig_send(T0 + 1000));
 	assert_int_equal(expire(T0 + HOUR).n_expired, 0);
@@ -293,8 +293,8 @@ static struct outbox_row *claim_comment(struct claim_outbox *c, int64_t now_ms)
 	return &c->rows[0];
 }
 
-/* A first wish, by a held dispatch. */
-static void wish(int64_t at)
+/* A first request, caused by a held dispatch. */
+static void request_comment(int64_t at)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "v/ci")};
 
@@ -303,20 +303,20 @@ static void wish(int64_t at)
 }
 
 /* A later one: the PR's labels changed. */
-static void wish_again(int64_t at)
+static void request_comment_again(int64_t at)
 {
 	rig_apply(
 	    &(struct rig_plan){.kind = PLAN_UPDATE, .head = HEAD_A, .event_ms = T0 + at * 1000, .action = "labeled"});
 }
 
-static void a_wish_during_the_writing_is_not_lost(void **state)
+static void a_request_during_the_write_is_not_lost(void **state)
 {
 	struct claim_outbox c, none;
 
 	(void)state;
-	wish(1);
+	request_comment(1);
 	claim_comment(&c, T0 + 1000);
-	wish_again(2);
+	request_comment_again(2);
 	none = rig_claim(COMMENTS, T0 + 2000);
 	assert_int_equal(none.n, 0); /* one writer a PR */
 	claim_outbox_release(&none);
@@ -328,27 +328,27 @@ static void a_wish_during_the_writing_is_not_lost(void **state)
 	none = rig_claim(COMMENTS, T0 + DAY);
 	assert_int_equal(none.n, 0);
 	claim_outbox_release(&none);
-	wish_again(3);
+	request_comment_again(3);
 	claim_comment(&c, T0 + 3000);
 	assert_int_equal(c.rows[0].first_ms, T0 + 3000);
 	claim_outbox_release(&c);
 }
 
-static void a_wish_wakes_a_patient_comment_not_a_refused_one(void **state)
+static void a_request_wakes_a_delayed_comment_but_not_a_refused_one(void **state)
 {
 	struct claim_outbox c;
 
 	(void)state;
-	wish(1);
+	request_comment(1);
 	claim_comment(&c, T0 + 1000);
 	rig_done(&c.rows[0], OUTBOX_NOT_YET, T0 + HOUR);
 	claim_outbox_release(&c);
-	wish_again(2);
+	request_comment_again(2);
 	claim_comment(&c, T0 + 2000);
 	assert_int_equal(c.rows[0].n_attempts, 0);
 	rig_done(&c.rows[0], OUTBOX_RETRY, T0 + HOUR);
 	claim_outbox_release(&c);
-	wish_again(3);
+	request_comment_again(3);
 	c = rig_claim(COMMENTS, T0 + 3000);
 	assert_int_equal(c.n, 0);
 	assert_int_equal(c.next_due_ms, T0 + HOUR);
@@ -357,27 +357,27 @@ static void a_wish_wakes_a_patient_comment_not_a_refused_one(void **state)
 	assert_int_equal(c.rows[0].n_attempts, 1);
 	rig_done(&c.rows[0], OUTBOX_DEAD, 0);
 	claim_outbox_release(&c);
-	wish_again(4);
+	request_comment_again(4);
 	claim_comment(&c, T0 + HOUR);
 	assert_int_equal(c.rows[0].n_attempts, 0);
 	claim_outbox_release(&c);
 }
 
-static void a_debounce_ends_when_more_is_to_say(void **state)
+static void a_debounce_ends_when_there_is_more_to_write(void **state)
 {
 	struct claim_outbox c;
 
 	(void)state;
-	wish(1);
+	request_comment(1);
 	claim_comment(&c, T0 + 1000);
-	wish_again(2);
+	request_comment_again(2);
 	rig_done(&c.rows[0], OUTBOX_NOT_YET, T0 + HOUR);
 	claim_outbox_release(&c);
 	claim_comment(&c, T0 + 2000);
 	claim_outbox_release(&c);
 }
 
-static void a_comment_follows_what_was_asked(void **state)
+static void a_comment_follows_the_requests(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "v/ci"), GITHUB_WANT("gpu", "w/ci")};
 	struct claim_outbox c, requests;
@@ -386,7 +386,7 @@ static void a_comment_follows_what_was_asked(void **state)
 	wants[0].held_reason = (char *)"new";
 	rig_start("opened", HEAD_A, 1, wants, 2);
 	claim_comment(&c, T0 + 1000);
-	rig_done(&c.rows[0], OUTBOX_OK, 0); /* it says "not asked yet" of gpu */
+	rig_done(&c.rows[0], OUTBOX_OK, 0); /* it shows "not asked yet" for gpu */
 	claim_outbox_release(&c);
 	requests = rig_claim(REQUESTS, T0 + 2000);
 	assert_int_equal(requests.n, 1);
@@ -396,13 +396,13 @@ static void a_comment_follows_what_was_asked(void **state)
 	claim_outbox_release(&c);
 }
 
-static void what_a_comment_shows_may_be_unknown(void **state)
+static void the_shown_text_of_a_comment_may_be_unknown(void **state)
 {
 	struct claim_outbox c;
 	struct outbox_done o = {.result = OUTBOX_RETRY, .is_uncertain = true, .now_ms = T0 + 2000};
 
 	(void)state;
-	wish(1);
+	request_comment(1);
 	claim_comment(&c, T0 + 1000);
 	assert_false(c.rows[0].is_uncertain);
 	o.id = c.rows[0].id;
@@ -412,7 +412,7 @@ static void what_a_comment_shows_may_be_unknown(void **state)
 	claim_comment(&c, T0 + 3000);
 	assert_true(c.rows[0].is_uncertain);
 	claim_outbox_release(&c);
-	o.is_uncertain = false; /* written, with more to say in an hour */
+	o.is_uncertain = false; /* written, with more to write in an hour */
 	o.result = OUTBOX_AGAIN;
 	o.next_ms = T0 + HOUR;
 	DO_OK(store_outbox_done, &o);
@@ -422,12 +422,12 @@ static void what_a_comment_shows_may_be_unknown(void **state)
 	claim_outbox_release(&c);
 	claim_comment(&c, T0 + HOUR);
 	assert_false(c.rows[0].is_uncertain);
-	assert_int_equal(c.rows[0].n_attempts, 0);       /* the failure before it is over */
+	assert_int_equal(c.rows[0].n_attempts, 0);       /* the earlier failure is over */
 	assert_int_equal(c.rows[0].first_ms, T0 + HOUR); /* the next look has its own time for tries */
 	claim_outbox_release(&c);
 }
 
-static void what_was_written_is_known(void **state)
+static void the_written_text_is_remembered(void **state)
 {
 	struct put_comment put = {.repository = "PyTorch/PyTorch",
 	    .number = 1,
@@ -452,24 +452,24 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
-	    TEST(a_claimed_row_is_nobody_elses),
-	    TEST(a_lane_goes_in_order_one_at_a_time),
-	    TEST(the_next_due_time_is_told),
+	    TEST(a_claimed_row_is_not_claimed_twice),
+	    TEST(a_lane_sends_its_rows_in_order_one_at_a_time),
+	    TEST(a_claim_returns_the_next_due_time),
 	    TEST(a_limit_leaves_the_rest_due),
-	    TEST(an_unknown_row_is_told),
-	    TEST(what_was_being_sent_is_uncertain_after_a_restart),
-	    TEST(our_own_deaths_do_not_put_the_next_try_off),
-	    TEST(what_was_dropped_while_sent_is_not_sent_again),
-	    TEST(an_expired_request_goes_with_its_head),
-	    TEST(silence_expires),
+	    TEST(ending_an_unknown_row_is_an_error),
+	    TEST(a_row_that_was_being_sent_is_uncertain_after_a_restart),
+	    TEST(restarts_do_not_postpone_the_next_try),
+	    TEST(a_row_that_was_dropped_while_being_sent_is_not_sent_again),
+	    TEST(an_expired_request_is_dropped_with_its_head),
+	    TEST(a_silent_dispatch_expires),
 	    TEST(each_deadline_in_its_turn),
 	    TEST(a_jump_of_the_clock_expires_nothing),
-	    TEST(a_wish_during_the_writing_is_not_lost),
-	    TEST(a_wish_wakes_a_patient_comment_not_a_refused_one),
-	    TEST(a_debounce_ends_when_more_is_to_say),
-	    TEST(a_comment_follows_what_was_asked),
-	    TEST(what_a_comment_shows_may_be_unknown),
-	    TEST(what_was_written_is_known),
+	    TEST(a_request_during_the_write_is_not_lost),
+	    TEST(a_request_wakes_a_delayed_comment_but_not_a_refused_one),
+	    TEST(a_debounce_ends_when_there_is_more_to_write),
+	    TEST(a_comment_follows_the_requests),
+	    TEST(the_shown_text_of_a_comment_may_be_unknown),
+	    TEST(the_written_text_is_remembered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

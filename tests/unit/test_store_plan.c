@@ -1,4 +1,4 @@
-/* What plans do to changes, pull requests and dispatches, in any order and twice. */
+/* The effect of plans on changes, pull requests and dispatches, in any order and twice. */
 #include "commands_rig.h"
 
 static void each_runner_starts_once(void **state)
@@ -91,7 +91,7 @@ static void an_unsent_request_is_dropped(void **state)
 			       "webhook_dispatch https://ci.example.org/hook[xpu] synchronize");
 }
 
-/* Both runners of a head whose requests met a vendor that is down until the deadlines passed. */
+/* Both runners of a head: their vendor was down until the deadlines passed. */
 static void expire_unsent(void)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), WEBHOOK_WANT("xpu")};
@@ -107,7 +107,7 @@ static void expire_unsent(void)
 	ASSERT_DISPATCHES(HEAD_A, "npu expired*, xpu expired*");
 }
 
-static void an_expired_round_is_not_sent_beside_the_next(void **state)
+static void an_expired_round_is_not_sent_together_with_the_next(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), WEBHOOK_WANT("xpu")};
 
@@ -148,7 +148,7 @@ static void a_head_pushed_back_starts_again(void **state)
 	ASSERT_SENT(T0 + 3000, "github_dispatch Ascend/pytorch[npu] synchronize");
 }
 
-static void stale_events_move_nothing_back(void **state)
+static void stale_events_change_nothing(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct apply_plan late;
@@ -166,8 +166,8 @@ static void stale_events_move_nothing_back(void **state)
 
 /* `labeled` came first although synchronize was earlier: the head is known by then, but
  * nothing of it has started. */
-/* GitHub's times have whole seconds, and its order is not promised. */
-static void of_two_pushes_in_one_second_the_later_stays(void **state)
+/* GitHub's times have whole seconds, and it does not guarantee the order. */
+static void the_later_of_two_pushes_in_one_second_stays(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct rig_plan to_b = {.kind = PLAN_START,
@@ -228,7 +228,7 @@ static void reopening_begins_one_round(void **state)
 	ASSERT_DISPATCHES(HEAD_A, "npu queued*, npu superseded, npu cancelled");
 }
 
-static void reopened_before_closed_was_heard(void **state)
+static void a_reopen_may_arrive_before_the_close(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 
@@ -241,7 +241,7 @@ static void reopened_before_closed_was_heard(void **state)
 
 /* ---- closing ---- */
 
-static void closed_goes_once_to_who_got_a_request(void **state)
+static void closed_is_sent_once_to_each_receiver_of_a_request(void **state)
 {
 	struct plan_want wants[] = {
 	    GITHUB_WANT("npu", "Ascend/pytorch"), GITHUB_WANT("gcu", "Enflame/ci"), WEBHOOK_WANT("xpu")};
@@ -251,7 +251,7 @@ static void closed_goes_once_to_who_got_a_request(void **state)
 	rig_start("opened", HEAD_A, 1, wants, 1);
 	free(rig_send(T0 + 1000));
 	rig_start("synchronize", HEAD_B, 2, wants, 3);
-	/* Only the webhook of the second head leaves. */
+	/* Only the webhook of the second head is sent. */
 	for (struct claim_outbox c = rig_claim(1u << OUTBOX_WEBHOOK_DISPATCH, T0 + 2000); c.n;) {
 		rig_done(&c.rows[0], OUTBOX_OK, 0);
 		claim_outbox_release(&c);
@@ -266,7 +266,7 @@ static void closed_goes_once_to_who_got_a_request(void **state)
 	change_view_free(v);
 }
 
-static void a_request_on_its_way_counts_as_received(void **state)
+static void a_request_that_is_being_sent_counts_as_received(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), WEBHOOK_WANT("xpu")};
 	struct claim_outbox c;
@@ -276,7 +276,7 @@ static void a_request_on_its_way_counts_as_received(void **state)
 	c = rig_claim(REQUESTS, T0 + 1000);
 	assert_int_equal(c.n, 2);
 	rig_close_pull(1, HEAD_A, 2);
-	/* What follows waits until it is known how the first went. */
+	/* The next requests wait until the result of the first is known. */
 	ASSERT_SENT(T0 + 2000, "");
 	rig_done(&c.rows[0], OUTBOX_RETRY, T0 + 9000);
 	rig_done(&c.rows[1], OUTBOX_RETRY, T0 + 9000);
@@ -324,7 +324,7 @@ static void two_pulls_share_a_head(void **state)
 	rig_start("opened", HEAD_A, 1, wants, 1);
 	assert_int_equal(rig_apply(&other).n_new_dispatches, 0);
 	free(rig_send(T0 + 2000));
-	/* One moves on, the other keeps the head. */
+	/* One pull request gets a new head, the other keeps the old one. */
 	rig_start("synchronize", HEAD_B, 3, wants, 1);
 	ASSERT_DISPATCHES(HEAD_A, "npu sent*");
 	v = rig_view_of(2, NULL);
@@ -360,7 +360,7 @@ static void closing_one_of_two_pulls_ends_nothing(void **state)
 }
 
 /* PR 1 has moved on to another head, PR 2 still has the first one. */
-static void closing_one_pull_leaves_the_others_to_be_told(void **state)
+static void closing_one_pull_still_notifies_for_the_other(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 
@@ -376,7 +376,7 @@ static void closing_one_pull_leaves_the_others_to_be_told(void **state)
 	ASSERT_SENT(T0 + 7000, "github_closed Ascend/pytorch[npu] closed");
 }
 
-static void a_draft_ends_what_does_not_run_drafts(void **state)
+static void a_draft_ends_runs_of_accelerators_without_drafts(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), GITHUB_WANT("gcu", "Enflame/ci")};
 	char *drops[] = {(char *)"npu", NULL};
@@ -430,14 +430,14 @@ static void a_held_head_waits_for_a_member(void **state)
 	assert_int_equal(release(NULL, T0 + 6000, &n), ERR_NOT_FOUND);
 	ASSERT_SENT(T0 + 6000, "github_dispatch Ascend/pytorch[npu] opened; "
 			       "webhook_dispatch https://ci.example.org/hook[xpu] opened");
-	/* A retest of the same head needs no second word, a newer head does. */
+	/* A retest of the same head needs no second release, a newer head does. */
 	rig_start("edited", HEAD_A, 7, wants, 2);
 	ASSERT_DISPATCHES(HEAD_A, "npu queued*, npu superseded, xpu queued*, xpu superseded");
 	rig_start("synchronize", HEAD_B, 8, wants, 2);
 	ASSERT_DISPATCHES(HEAD_B, "npu held*, xpu held*");
 }
 
-static void a_comment_releases_the_head_that_it_saw(void **state)
+static void a_comment_releases_the_head_at_its_time(void **state)
 {
 	struct plan_want wants[] = {held((struct plan_want)GITHUB_WANT("npu", "Ascend/pytorch"))};
 	int n;
@@ -448,15 +448,15 @@ static void a_comment_releases_the_head_that_it_saw(void **state)
 	assert_int_equal(release(NULL, T0 + 9000, &n), ERR_NOT_FOUND);  /* written before B */
 	assert_int_equal(release(NULL, T0 + 10000, &n), ERR_NOT_FOUND); /* in its second */
 	assert_int_equal(release(HEAD_A, T0 + 11000, &n), ERR_NOT_FOUND);
-	assert_int_equal(release("bbb", T0 + 11000, &n), ERR_NOT_FOUND); /* too short a name */
+	assert_int_equal(release("bbb", T0 + 11000, &n), ERR_NOT_FOUND); /* too short a SHA */
 	ASSERT_DISPATCHES(HEAD_B, "npu held*");
 	assert_int_equal(release("BBBBBBBBBB", T0 + 10000, &n), 0);
 	ASSERT_DISPATCHES(HEAD_B, "npu queued*");
 }
 
-/* Finding 7: a commit with seven chosen digits is quickly made, so a beginning names only a head
- * that was there when the comment was written. */
-static void a_beginning_names_no_head_that_came_later(void **state)
+/* Finding 7: a commit with seven chosen digits is quickly made, so a short SHA matches only a head that existed when
+ * the comment was written. */
+static void a_short_sha_does_not_match_a_later_head(void **state)
 {
 	struct plan_want wants[] = {held((struct plan_want)GITHUB_WANT("npu", "Ascend/pytorch"))};
 	char prefix[41] = HEAD_B;
@@ -475,8 +475,8 @@ static void a_beginning_names_no_head_that_came_later(void **state)
 	ASSERT_DISPATCHES(HEAD_B, "npu queued*");
 }
 
-/* Of two heads with one beginning the later one does not count, but both were perhaps meant. */
-static void a_beginning_that_fits_two_heads_releases_none(void **state)
+/* If two heads have the same short SHA, the later one does not count, but the comment may mean either. */
+static void an_ambiguous_short_sha_releases_no_head(void **state)
 {
 	struct plan_want wants[] = {held((struct plan_want)GITHUB_WANT("npu", "Ascend/pytorch"))};
 	static const char later[] = "aaaaaaaaaaaabbbbbbbbbbbbbbbbbbbbbbbbbbbb";
@@ -513,7 +513,7 @@ static void merged_only_is_never_released(void **state)
 	ASSERT_DISPATCHES(HEAD_A, "npu held*");
 }
 
-static void a_head_trusted_later_is_let_in(void **state)
+static void a_head_that_becomes_trusted_is_released(void **state)
 {
 	struct plan_want wants[] = {held((struct plan_want)GITHUB_WANT("npu", "Ascend/pytorch"))};
 
@@ -547,7 +547,7 @@ static void a_shared_repository_gets_one_request(void **state)
 	free(second);
 	ASSERT_SENT(T0 + 1000, "github_dispatch Vendor/ci[gcu,npu] opened");
 
-	/* The later request cancels the earlier one there, so it names everyone again. */
+	/* The later request cancels the earlier one there, so it names all accelerators again. */
 	rig_start("labeled", HEAD_A, 2, later, 1);
 	ASSERT_DISPATCHES(HEAD_A, "gcu queued*, gcu superseded, mlu held*, npu queued*, "
 				  "npu superseded, xpu queued*");
@@ -588,7 +588,7 @@ static void dropping_one_of_a_shared_request_keeps_the_rest(void **state)
 	ASSERT_DISPATCHES(HEAD_A, "npu cancelled*, xpu sent*");
 }
 
-static void infra_hears_of_each_change_once(void **state)
+static void infra_gets_one_request_for_each_change(void **state)
 {
 	struct plan_want wants[] = {
 	    {.accelerator = (char *)"", .runner = (char *)"infra", .kind = RUNNER_INFRA, .target = (char *)"fdn/infra"},
@@ -616,8 +616,8 @@ static void infra_hears_of_each_change_once(void **state)
 	ASSERT_CELLS(HEAD_B, "cpu dispatch/infra MISS");
 }
 
-/* Nobody reads a comment that has nothing to show. */
-static void a_held_infra_repository_alone_needs_no_comment(void **state)
+/* A comment without content would be useless. */
+static void a_held_infra_repository_alone_causes_no_comment(void **state)
 {
 	struct plan_want wants[] = {{.accelerator = (char *)"",
 	    .runner = (char *)"infra",
@@ -638,7 +638,7 @@ static void a_held_infra_repository_alone_needs_no_comment(void **state)
 
 /* ---- without a webhook ---- */
 
-static void a_plan_of_its_own_keeps_its_body(void **state)
+static void a_plan_without_a_webhook_keeps_its_body(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct plan p = {.kind = PLAN_START,
@@ -706,35 +706,35 @@ int main(void)
 	    TEST(a_planned_delivery_is_not_planned_again),
 	    TEST(a_newer_head_supersedes),
 	    TEST(an_unsent_request_is_dropped),
-	    TEST(an_expired_round_is_not_sent_beside_the_next),
+	    TEST(an_expired_round_is_not_sent_together_with_the_next),
 	    TEST(an_expired_draft_is_not_sent),
 	    TEST(a_head_pushed_back_starts_again),
-	    TEST(stale_events_move_nothing_back),
-	    TEST(of_two_pushes_in_one_second_the_later_stays),
+	    TEST(stale_events_change_nothing),
+	    TEST(the_later_of_two_pushes_in_one_second_stays),
 	    TEST(a_stale_event_of_the_current_head_still_starts),
 	    TEST(reopening_begins_one_round),
-	    TEST(reopened_before_closed_was_heard),
-	    TEST(closed_goes_once_to_who_got_a_request),
-	    TEST(a_request_on_its_way_counts_as_received),
+	    TEST(a_reopen_may_arrive_before_the_close),
+	    TEST(closed_is_sent_once_to_each_receiver_of_a_request),
+	    TEST(a_request_that_is_being_sent_counts_as_received),
 	    TEST(a_refused_request_is_not_closed),
 	    TEST(closing_an_unknown_pull_is_remembered),
 	    TEST(two_pulls_share_a_head),
 	    TEST(closing_one_of_two_pulls_ends_nothing),
-	    TEST(closing_one_pull_leaves_the_others_to_be_told),
-	    TEST(a_draft_ends_what_does_not_run_drafts),
+	    TEST(closing_one_pull_still_notifies_for_the_other),
+	    TEST(a_draft_ends_runs_of_accelerators_without_drafts),
 	    TEST(a_held_head_waits_for_a_member),
-	    TEST(a_comment_releases_the_head_that_it_saw),
-	    TEST(a_beginning_names_no_head_that_came_later),
-	    TEST(a_beginning_that_fits_two_heads_releases_none),
+	    TEST(a_comment_releases_the_head_at_its_time),
+	    TEST(a_short_sha_does_not_match_a_later_head),
+	    TEST(an_ambiguous_short_sha_releases_no_head),
 	    TEST(the_first_head_may_be_released_in_its_second),
 	    TEST(merged_only_is_never_released),
-	    TEST(a_head_trusted_later_is_let_in),
+	    TEST(a_head_that_becomes_trusted_is_released),
 	    TEST(a_shared_repository_gets_one_request),
 	    TEST(an_unsent_shared_request_is_replaced),
 	    TEST(dropping_one_of_a_shared_request_keeps_the_rest),
-	    TEST(infra_hears_of_each_change_once),
-	    TEST(a_held_infra_repository_alone_needs_no_comment),
-	    TEST(a_plan_of_its_own_keeps_its_body),
+	    TEST(infra_gets_one_request_for_each_change),
+	    TEST(a_held_infra_repository_alone_causes_no_comment),
+	    TEST(a_plan_without_a_webhook_keeps_its_body),
 	    TEST(a_noted_head_is_not_tested),
 	};
 

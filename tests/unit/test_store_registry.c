@@ -1,4 +1,4 @@
-/* The registry's mirror in the database: what experiments read of the configuration. */
+/* The registry's mirror in the database: the settings that experiments read. */
 #include "store_rig.h"
 
 #include <sqlite3.h>

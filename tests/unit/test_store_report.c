@@ -1,6 +1,6 @@
 #include "views/change.h"
 #include "views/job.h"
-/* Report documents and logs: when their results show, and what comes before and after. */
+/* Report documents and logs: when their results are shown, and what happens before and after. */
 #include "lease_rig.h"
 
 #define RESULT(s, n, st)                                                                                               \
@@ -74,8 +74,8 @@ static void a_report_waits_for_the_jobs_end(void **state)
 	lease_offer_release(&o);
 }
 
-/* A job that failed with a red test in its report says no more by itself. */
-static void the_reports_red_tests_explain_the_job(void **state)
+/* A failed job with a red test in its report adds no row of its own. */
+static void red_tests_of_the_report_explain_the_job(void **state)
 {
 	struct lease_offer o = begin();
 
@@ -118,8 +118,8 @@ static void a_report_after_the_end_shows_at_once(void **state)
 	lease_offer_release(&o);
 }
 
-/* A job alone fills a row of its own name, which its report then takes the place of. */
-static void a_report_replaces_the_jobs_own_row(void **state)
+/* A job without a report has a row of its own name, which its report replaces. */
+static void a_report_replaces_the_row_of_the_job(void **state)
 {
 	struct lease_offer o = begin();
 
@@ -131,7 +131,7 @@ static void a_report_replaces_the_jobs_own_row(void **state)
 	lease_offer_release(&o);
 }
 
-static void there_is_one_report_a_job(void **state)
+static void each_job_has_one_report(void **state)
 {
 	struct lease_offer o = begin();
 
@@ -148,7 +148,7 @@ static void there_is_one_report_a_job(void **state)
 	lease_offer_release(&o);
 }
 
-static void an_empty_report_is_one(void **state)
+static void an_empty_report_counts_as_a_report(void **state)
 {
 	struct lease_offer o = begin();
 
@@ -160,8 +160,8 @@ static void an_empty_report_is_one(void **state)
 	lease_offer_release(&o);
 }
 
-/* B2: jobs of pull requests are no runs of the branch, and no figure counts them. */
-static void figures_count_no_pull_request(void **state)
+/* B2: jobs of pull requests are not runs of the branch, and no figure counts them. */
+static void figures_ignore_pull_requests(void **state)
 {
 	struct get_figures g = {.now_ms = T0 + HOUR};
 	struct accelerator npu = {.name = (char *)"npu", .title = (char *)"NPU", .level = LEVEL_2};
@@ -185,22 +185,21 @@ static void figures_count_no_pull_request(void **state)
 	lease_offer_release(&b);
 }
 
-static void what_is_not_shown_stays_so(void **state)
+static void a_report_for_a_superseded_head_does_not_show_on_the_new_one(void **state)
 {
 	struct lease_offer o = begin();
 
 	(void)state;
 	finish(&o, "success", SECOND);
-	queue_pull(1, HEAD_B, 2 * SECOND); /* superseded: its job is still the head's own */
+	queue_pull(1, HEAD_B, 2 * SECOND); /* superseded: its job still belongs to the old head */
 	ASSERT_CELLS(HEAD_A, "npu farm/tests PASS");
 	assert_int_equal(put(o.job_id, "a", two, 2, 3 * SECOND), REPORT_RECORDED);
 	ASSERT_CELLS(HEAD_B, "");
 	lease_offer_release(&o);
 }
 
-/* A machine whose lease ran out sends its report, then its job's end: only both together
- * are shown. */
-static void a_given_up_jobs_report_waits_too(void **state)
+/* A machine whose lease expired sends its report and then its job's end: both are shown only together. */
+static void a_report_of_an_abandoned_job_waits_for_its_end(void **state)
 {
 	struct lease_offer o = begin();
 
@@ -215,9 +214,9 @@ static void a_given_up_jobs_report_waits_too(void **state)
 	lease_offer_release(&o);
 }
 
-/* The work was handed on whole, so the next machine's list of tests is the list: what broke with the
- * first one need not be named again. */
-static void a_handed_back_attempts_tests_are_no_result(void **state)
+/* The next machine repeated all of the work, so its list of tests is complete: a failure of the first machine need
+ * not appear again. */
+static void tests_of_a_returned_attempt_are_not_results(void **state)
 {
 	struct test_result broken[] = {RESULT("model", "collect", TEST_ERROR)};
 	struct lease_offer first = begin(), second;
@@ -228,15 +227,15 @@ static void a_handed_back_attempts_tests_are_no_result(void **state)
 	second = take("npu-2", "c1", 3 * SECOND);
 	finish_with(&second, "success", green, 1, NULL, MINUTE);
 	ASSERT_CELLS(HEAD_A, "npu unit/ops PASS");
-	finish(&first, "cancelled", 2 * MINUTE); /* its farewell comes last */
+	finish(&first, "cancelled", 2 * MINUTE); /* its cancelled report comes last */
 	ASSERT_CELLS(HEAD_A, "npu unit/ops PASS");
 	lease_offer_release(&first);
 	lease_offer_release(&second);
 }
 
-/* Its deadline passed in between: a MISS, and not the half that has come, whatever makes
- * the cells anew. */
-static void half_of_a_late_result_is_not_shown(void **state)
+/* The deadline passed in between: the cell is a MISS, not the half that has arrived, whichever event recomputes the
+ * cells. */
+static void a_late_report_is_not_shown_before_its_job_ends(void **state)
 {
 	struct plan_want wants[] = {PULL_WANT("npu", "farm"), PULL_WANT("npu", "lab")};
 	struct expire_dispatches e = {.now_ms = T0 + 7 * HOUR};
@@ -289,7 +288,7 @@ static void a_trace_and_a_message_are_kept(void **state)
 	lease_offer_release(&o);
 }
 
-static void a_job_is_found_with_whom_it_belongs_to(void **state)
+static void a_job_is_found_with_its_owner(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("cuda", "NVIDIA/pytorch")};
 	struct job_report r = {.status = JOB_COMPLETED,
@@ -373,7 +372,7 @@ static void a_log_is_noted(void **state)
 	lease_offer_release(&o);
 }
 
-static void a_large_report_is_taken_in_time(void **state)
+static void a_large_report_is_stored_in_time(void **state)
 {
 	enum { N = 20000 };
 	struct test_result *tests = xcalloc(N, sizeof(*tests));
@@ -404,21 +403,21 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(a_report_waits_for_the_jobs_end),
-	    TEST(the_reports_red_tests_explain_the_job),
+	    TEST(red_tests_of_the_report_explain_the_job),
 	    TEST(a_failed_job_without_a_red_test_is_red),
 	    TEST(a_report_after_the_end_shows_at_once),
-	    TEST(a_report_replaces_the_jobs_own_row),
-	    TEST(there_is_one_report_a_job),
-	    TEST(an_empty_report_is_one),
-	    TEST(figures_count_no_pull_request),
-	    TEST(what_is_not_shown_stays_so),
-	    TEST(a_given_up_jobs_report_waits_too),
-	    TEST(a_handed_back_attempts_tests_are_no_result),
-	    TEST(half_of_a_late_result_is_not_shown),
+	    TEST(a_report_replaces_the_row_of_the_job),
+	    TEST(each_job_has_one_report),
+	    TEST(an_empty_report_counts_as_a_report),
+	    TEST(figures_ignore_pull_requests),
+	    TEST(a_report_for_a_superseded_head_does_not_show_on_the_new_one),
+	    TEST(a_report_of_an_abandoned_job_waits_for_its_end),
+	    TEST(tests_of_a_returned_attempt_are_not_results),
+	    TEST(a_late_report_is_not_shown_before_its_job_ends),
 	    TEST(a_trace_and_a_message_are_kept),
-	    TEST(a_job_is_found_with_whom_it_belongs_to),
+	    TEST(a_job_is_found_with_its_owner),
 	    TEST(a_log_is_noted),
-	    TEST(a_large_report_is_taken_in_time),
+	    TEST(a_large_report_is_stored_in_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* What the cells of a pull request say of their reruns: pending, or why one that would help brought nothing. */
+/* The notes on reruns in the cells of a pull request: pending, or why a helpful rerun gave no result. */
 #include "experiments_rig.h"
 
 #include "views/gauges.h"
@@ -35,7 +35,7 @@ static char *reruns_of(const char *head)
 
 static void a_red_head_of(const char *runner, const char *const *red) { a_red_head(1, HEAD_A, runner, red, 0); }
 
-static void nothing_is_said_of_what_is_decided_or_not_wanted(void **state)
+static void decided_and_unwanted_tests_have_no_note(void **state)
 {
 	(void)state;
 	a_red_head_of("ci", NAMES("t1"));
@@ -46,7 +46,7 @@ static void nothing_is_said_of_what_is_decided_or_not_wanted(void **state)
 	ASSERT_RERUNS("t1 -");
 }
 
-static void nothing_is_said_where_no_runner_takes_reruns(void **state)
+static void runners_without_reruns_have_no_note(void **state)
 {
 	(void)state;
 	reruns = RERUNS_NONE;
@@ -54,11 +54,11 @@ static void nothing_is_said_where_no_runner_takes_reruns(void **state)
 	a_red_head_of("ci", NAMES("t1"));
 	need(HEAD_A, "t1", NEEDS_HEAD, MINUTE);
 	ASSERT_RERUNS("t1 -");
-	mirror_npu(50, 2, 100, true); /* the accelerator is gone */
+	mirror_npu(50, 2, 100, true); /* the accelerator was removed */
 	ASSERT_RERUNS("t1 -");
 }
 
-static void a_bad_machine_is_waited_for(void **state)
+static void a_rerun_waits_for_a_bad_machine(void **state)
 {
 	const char *const *tests = NAMES("t1", "t2", "t3", "t4", "t5");
 
@@ -72,7 +72,7 @@ static void a_bad_machine_is_waited_for(void **state)
 	ASSERT_RERUNS("t1 pending, t2 pending, t3 pending, t4 pending, t5 pending");
 }
 
-/* Finding 3: six tests look like a bad machine's. Four of them run, and the others follow where these pass. */
+/* Finding 3: six tests look like failures of a bad machine. Four of them run, and the others follow if these pass. */
 static void the_tests_behind_a_sample_share_its_mark(void **state)
 {
 	(void)state;
@@ -90,7 +90,7 @@ static void the_tests_behind_a_sample_share_its_mark(void **state)
 	ASSERT_RERUNS("t1 -, t2 -, t3 -, t4 -, t5 pending, t6 pending");
 }
 
-/* A sample stands only for tests that failed on its own runner. */
+/* A sample represents only tests that failed on its own runner. */
 static void a_sample_of_another_runner_marks_nothing(void **state)
 {
 	(void)state;
@@ -100,7 +100,7 @@ static void a_sample_of_another_runner_marks_nothing(void **state)
 	change_sql("UPDATE experiment SET runner = 'lab'");
 	change_sql("DELETE FROM experiment_test");
 	change_sql("INSERT INTO experiment_test VALUES (1, 999, 1)");
-	ASSERT_RERUNS("t1 over_limit"); /* as if it had never been asked for */
+	ASSERT_RERUNS("t1 over_limit"); /* as if it had never been planned */
 	change_sql("UPDATE experiment SET runner = 'ci'");
 	ASSERT_RERUNS("t1 pending");
 	change_sql("UPDATE experiment_test SET waits = 0");
@@ -108,7 +108,7 @@ static void a_sample_of_another_runner_marks_nothing(void **state)
 }
 
 /* Finding 4: the vendor did not answer for t1, whether or not another test of the runner waits for hours. */
-static void a_test_that_waits_hides_no_note_of_others(void **state)
+static void a_waiting_test_does_not_hide_notes_of_others(void **state)
 {
 	(void)state;
 	mirror_npu(50, 1, 100, false);
@@ -126,7 +126,7 @@ static void a_test_that_waits_hides_no_note_of_others(void **state)
 	ASSERT_RERUNS("m1 pending, t1 -"); /* a further round may run it */
 }
 
-static void a_vendor_did_not_answer(void **state)
+static void the_note_says_that_the_vendor_did_not_answer(void **state)
 {
 	(void)state;
 	mirror_npu(50, 1, 100, false);
@@ -139,7 +139,7 @@ static void a_vendor_did_not_answer(void **state)
 	ASSERT_RERUNS("t1 -");
 }
 
-static void no_machine_was_free(void **state)
+static void the_note_says_that_no_machine_was_free(void **state)
 {
 	(void)state;
 	a_red_head_of("ci", NAMES("t1"));
@@ -152,8 +152,8 @@ static void no_machine_was_free(void **state)
 	ASSERT_RERUNS("t1 no_room");
 }
 
-/* It had begun, and waits again: that is not the vendor's silence. */
-static void one_that_made_way_found_no_machine_again(void **state)
+/* It had started and waits again: this is not a missing answer of the vendor. */
+static void the_note_says_that_a_rerun_that_made_way_found_no_machine(void **state)
 {
 	struct get_gauges g = {.now_ms = T0 + 7 * HOUR};
 
@@ -178,7 +178,7 @@ static void one_that_made_way_found_no_machine_again(void **state)
 	get_gauges_release(&g);
 }
 
-static void a_rerun_proved_nothing(void **state)
+static void the_note_says_that_a_rerun_proved_nothing(void **state)
 {
 	char *id;
 
@@ -194,7 +194,7 @@ static void a_rerun_proved_nothing(void **state)
 	free(id);
 }
 
-static void a_rerun_did_not_report_one_of_its_tests(void **state)
+static void the_note_says_that_a_rerun_omitted_a_test(void **state)
 {
 	(void)state;
 	mirror_npu(50, 1, 100, false);
@@ -208,24 +208,24 @@ static void a_rerun_did_not_report_one_of_its_tests(void **state)
 	ASSERT_RERUNS("t1 -, t2 no_result job");
 }
 
-/* Two tests a run, two runs a head: the third waits for nothing. */
-static void limits_are_named_once_no_round_can_follow(void **state)
+/* Two tests a run, two runs a head: the third test has nothing to wait for. */
+static void the_note_names_a_limit_once_no_round_can_follow(void **state)
 {
 	(void)state;
 	mirror_npu(2, 1, 100, false);
 	a_red_head_of("ci", NAMES("t1", "t2", "t3"));
 	need(HEAD_A, "t%", NEEDS_HEAD, MINUTE);
-	ASSERT_RERUNS("t1 pending, t2 pending, t3 -"); /* a further round may take it */
+	ASSERT_RERUNS("t1 pending, t2 pending, t3 -"); /* a further round may include it */
 	end_run(1, NAMES("t1", "t2"), NULL, 2 * MINUTE);
 	need(HEAD_A, "t%", NEEDS_HEAD, 3 * MINUTE);
 	end_run(2, NAMES("t1", "t2", "t3"), NULL, 4 * MINUTE);
 	change_sql("UPDATE verdict SET needs = 1 WHERE attribution IS NOT NULL");
-	/* once more would help all of them */
+	/* one more run would help all of them */
 	ASSERT_RERUNS("t1 over_limit, t2 over_limit, t3 over_limit");
 }
 
-/* Without a known merge base nothing could run there, and what runs there for another change is no limit. */
-static void a_missing_merge_base_is_no_limit(void **state)
+/* Without a known merge base nothing could run there, and another change's run there does not use up a limit. */
+static void a_missing_merge_base_is_not_a_limit(void **state)
 {
 	(void)state;
 	mirror_npu(50, 1, 100, false);
@@ -240,7 +240,7 @@ static void a_missing_merge_base_is_no_limit(void **state)
 	ASSERT_RERUNS("t1 pending"); /* it waits for that run */
 }
 
-static void a_person_called_it_off(void **state)
+static void the_note_names_the_person_who_cancelled(void **state)
 {
 	struct own_op o = {.head = HEAD_A, .call_off = "alice", .now_ms = T0 + 2 * MINUTE};
 
@@ -257,20 +257,20 @@ static void a_person_called_it_off(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    T(nothing_is_said_of_what_is_decided_or_not_wanted),
-	    T(nothing_is_said_where_no_runner_takes_reruns),
-	    T(a_bad_machine_is_waited_for),
+	    T(decided_and_unwanted_tests_have_no_note),
+	    T(runners_without_reruns_have_no_note),
+	    T(a_rerun_waits_for_a_bad_machine),
 	    T(the_tests_behind_a_sample_share_its_mark),
 	    T(a_sample_of_another_runner_marks_nothing),
-	    T(a_test_that_waits_hides_no_note_of_others),
-	    T(a_vendor_did_not_answer),
-	    T(no_machine_was_free),
-	    T(one_that_made_way_found_no_machine_again),
-	    T(a_rerun_proved_nothing),
-	    T(a_rerun_did_not_report_one_of_its_tests),
-	    T(limits_are_named_once_no_round_can_follow),
-	    T(a_missing_merge_base_is_no_limit),
-	    T(a_person_called_it_off),
+	    T(a_waiting_test_does_not_hide_notes_of_others),
+	    T(the_note_says_that_the_vendor_did_not_answer),
+	    T(the_note_says_that_no_machine_was_free),
+	    T(the_note_says_that_a_rerun_that_made_way_found_no_machine),
+	    T(the_note_says_that_a_rerun_proved_nothing),
+	    T(the_note_says_that_a_rerun_omitted_a_test),
+	    T(the_note_names_a_limit_once_no_round_can_follow),
+	    T(a_missing_merge_base_is_not_a_limit),
+	    T(the_note_names_the_person_who_cancelled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

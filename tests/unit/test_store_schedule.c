@@ -1,5 +1,5 @@
-/* Periodic runs in the store: taken once, not doubled, skipped with a reason, dispatched of both
- * heads, and there after a kill at any point. */
+/* Periodic runs in the store: started once, not repeated, skipped with a reason, dispatched for both heads, and
+ * complete after a kill at any point. */
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -154,14 +154,14 @@ static struct start_schedule_run start_of(int64_t run_id, const char *head, cons
 	return o;
 }
 
-/* The one that the last look found. */
+/* The run that the last look started. */
 static int64_t open_run(void)
 {
 	assert_int_not_equal(found_run, 0);
 	return found_run;
 }
 
-static const char *const *silent; /* as the configuration says it */
+static const char *const *silent; /* as in the configuration */
 
 /* Both runners report this. */
 static void finish_all(enum test_status status, int64_t now_ms)
@@ -201,7 +201,7 @@ static void finish_all(enum test_status status, int64_t now_ms)
 
 /* ---- when ---- */
 
-static void a_due_time_is_taken_once(void **state)
+static void a_due_time_starts_one_run(void **state)
 {
 	int64_t next_ms;
 
@@ -212,13 +212,13 @@ static void a_due_time_is_taken_once(void **state)
 	ASSERT_LOOK(NPU, DUE - 1, "0 0");
 	ASSERT_LOOK(NPU, DUE, "1 0 npu");
 	ASSERT_NEWEST("npu", "schedule reading - -");
-	/* What is not in anybody's hands after a death is told again. */
+	/* After a crash, runs without an owner are returned again. */
 	ASSERT_LOOK(NPU, DUE + 1, "0 0 npu");
 	rig_reopen();
 	ASSERT_LOOK(NPU, DUE + MINUTE, "0 0 npu");
 }
 
-static void missed_ones_are_one(void **state)
+static void missed_due_times_start_one_run(void **state)
 {
 	int64_t next_ms;
 
@@ -238,7 +238,7 @@ static void finish_open(int64_t now_ms)
 	DO_OK(store_fail_schedule_run, &f);
 }
 
-static void another_schedule_misses_nothing(void **state)
+static void a_new_schedule_has_no_missed_times(void **state)
 {
 	static const struct who later[] = {{"npu", "0 11 * * *"}};
 	static const struct who none[] = {{"xpu", "0 11 * * *"}};
@@ -246,21 +246,21 @@ static void another_schedule_misses_nothing(void **state)
 
 	(void)state;
 	ASSERT_LOOK(NPU, T0, "0 0");
-	/* 11:00 was an hour ago, but nobody had said so then. */
+	/* 11:00 was an hour ago, but was not in the schedule then. */
 	free(look(later, 1, T0, &next_ms));
 	assert_int_equal(next_ms, T0 + 23 * HOUR);
-	/* Edited while 11:00 of the next day went by: that was due, of the one before. */
+	/* Edited while 11:00 of the next day passed: the run was due by the old schedule. */
 	ASSERT_LOOK(NPU, T0 + DAY, "1 0 npu");
 	ASSERT_NEWEST("npu", "caught_up reading - -");
 	ASSERT_LOOK(later, T0 + DAY + 1, "0 0 npu");
 	finish_open(T0 + DAY + 2);
-	/* Without a schedule for days, and back. */
+	/* The schedule is removed for days and restored. */
 	ASSERT_LOOK(none, T0 + DAY + MINUTE, "0 0");
 	ASSERT_LOOK(later, T0 + 5 * DAY, "0 0");
 	ASSERT_LOOK(later, T0 + 5 * DAY + 23 * HOUR, "1 0 npu");
 }
 
-static void a_clock_put_back_brings_nothing_twice(void **state)
+static void a_clock_that_is_set_back_repeats_no_run(void **state)
 {
 	(void)state;
 	ASSERT_LOOK(NPU, T0, "0 0");
@@ -275,9 +275,9 @@ static void a_clock_put_back_brings_nothing_twice(void **state)
 	ASSERT_LOOK(NPU, DUE + DAY, "1 0 npu");
 }
 
-/* ---- what comes of it ---- */
+/* ---- outcomes of a run ---- */
 
-static void a_run_is_dispatched_of_both_heads(void **state)
+static void a_run_names_both_heads(void **state)
 {
 	struct lease_offer o;
 	struct claim_outbox c;
@@ -305,7 +305,7 @@ static void a_run_is_dispatched_of_both_heads(void **state)
 	claim_outbox_release(&c);
 }
 
-static void it_is_not_doubled(void **state)
+static void a_due_time_is_skipped_while_a_run_is_going(void **state)
 {
 	struct ask_schedule_run ask = {.accelerator = "npu", .now_ms = DUE + HOUR};
 
@@ -321,7 +321,7 @@ static void it_is_not_doubled(void **state)
 	ASSERT_LOOK(NPU, DUE + 2 * DAY, "1 0 npu");
 }
 
-static void nothing_new_is_skipped(void **state)
+static void a_run_of_unchanged_heads_is_skipped(void **state)
 {
 	struct start_schedule_run r;
 	struct ask_schedule_run ask = {.accelerator = "npu", .now_ms = DUE + DAY + HOUR};
@@ -338,22 +338,22 @@ static void nothing_new_is_skipped(void **state)
 	assert_string_equal(r.reason, "nothing new since the green run of 2026-11-21T02:00:00Z");
 	ASSERT_NEWEST("npu", "schedule skipped skipped nothing new since the green run of 2026-11-21T02:00:00Z");
 	ASSERT_DISPATCHES(HEAD_A, "npu done*, npu done*");
-	/* An operator wants it all the same. */
+	/* An operator requests the run all the same. */
 	DO_OK(store_ask_schedule_run, &ask);
 	r = start_of(ask.run_id, HEAD_A, SRC1, DUE + DAY + HOUR);
 	assert_int_equal(r.step, SCHEDULE_DISPATCHED);
 	finish_all(TEST_FAIL, DUE + DAY + 2 * HOUR);
 	ASSERT_NEWEST("npu", "operator done red -");
-	/* The newest was red: the same heads again may say more. */
+	/* The newest run was red: another run of the same heads may give more information. */
 	ASSERT_LOOK(NPU, DUE + 2 * DAY, "1 0 npu");
 	assert_int_equal(start_of(open_run(), HEAD_A, SRC1, DUE + 2 * DAY).step, SCHEDULE_DISPATCHED);
 	finish_all(TEST_PASS, DUE + 2 * DAY + HOUR);
-	/* A newer source alone is new. */
+	/* A newer source alone is a reason for a run. */
 	ASSERT_LOOK(NPU, DUE + 3 * DAY, "1 0 npu");
 	assert_int_equal(start_of(open_run(), HEAD_A, SRC2, DUE + 3 * DAY).step, SCHEDULE_DISPATCHED);
 }
 
-static void an_operator_leaves_one_out(void **state)
+static void an_operator_skips_one_run(void **state)
 {
 	struct skip_schedule skip = {.accelerator = "npu"}, other = {.accelerator = "xpu"};
 
@@ -370,7 +370,7 @@ static void an_operator_leaves_one_out(void **state)
 	ASSERT_LOOK(NPU, DUE + DAY, "1 0 npu");
 }
 
-static void heads_that_are_not_had(void **state)
+static void a_run_fails_when_its_heads_cannot_be_read(void **state)
 {
 	struct fail_schedule_run f = {.reason = "no such branch", .now_ms = DUE + HOUR};
 
@@ -380,7 +380,7 @@ static void heads_that_are_not_had(void **state)
 	f.run_id = open_run();
 	DO_OK(store_fail_schedule_run, &f);
 	ASSERT_NEWEST("npu", "schedule failed failed no such branch");
-	/* Whoever comes too late changes nothing. */
+	/* A late result changes nothing. */
 	assert_int_equal(start_of(f.run_id, HEAD_A, NULL, DUE).step, SCHEDULE_GONE);
 	ASSERT_NEWEST("npu", "schedule failed failed no such branch");
 	ASSERT_LOOK(NPU, DUE + DAY, "1 0 npu");
@@ -395,8 +395,8 @@ static void finish_silently(int64_t now_ms)
 	silent = NULL;
 }
 
-/* Nothing is shown of L1, so nobody judges its runs: they end with their dispatches all the same. */
-static void silent_ones_end_too(void **state)
+/* L1 is never shown, so its runs are not judged: they end with their dispatches all the same. */
+static void runs_of_silent_accelerators_end_too(void **state)
 {
 	struct expire_dispatches e = {.now_ms = DUE + 12 * HOUR};
 	struct get_nightly g = {.n_days = 2, .limit = 10, .state = HISTORY_NONE};
@@ -413,7 +413,7 @@ static void silent_ones_end_too(void **state)
 	assert_int_equal(start_of(open_run(), HEAD_B, NULL, DUE + DAY).step, SCHEDULE_DISPATCHED);
 	finish_silently(DUE + DAY + HOUR);
 	ASSERT_NEWEST("npu", "schedule done - -");
-	/* At a higher level nothing is told of that time. */
+	/* At a higher level, nothing from that time is shown. */
 	mirror(LEVEL_2);
 	g.last_day = (DUE + DAY) / DAY;
 	ASK_OK(store_get_nightly, &g);
@@ -422,9 +422,8 @@ static void silent_ones_end_too(void **state)
 	nightly_view_free(g.view);
 }
 
-/* What a vendor reports by itself of a commit that it was given belongs to that run, which ends with
- * its dispatches. */
-static void a_self_report_of_a_run_is_part_of_it(void **state)
+/* A self-report about a commit of a run belongs to that run, which ends with its dispatches. */
+static void a_self_report_of_a_scheduled_commit_belongs_to_the_run(void **state)
 {
 	struct test_result test = {.suite = (char *)"unit", .name = (char *)"add", .status = TEST_PASS};
 	struct job_report j = {
@@ -565,7 +564,7 @@ static void act_ask(void)
 	DO_OK(store_ask_schedule_run, &ask);
 }
 
-static void a_kill_loses_and_doubles_nothing(void **state)
+static void a_kill_neither_loses_nor_repeats_a_run(void **state)
 {
 	(void)state;
 	ASSERT_LOOK(NPU, T0, "0 0");
@@ -594,20 +593,20 @@ static void a_kill_loses_and_doubles_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(a_due_time_is_taken_once),
-	    TEST(missed_ones_are_one),
-	    TEST(another_schedule_misses_nothing),
-	    TEST(a_clock_put_back_brings_nothing_twice),
-	    TEST(a_run_is_dispatched_of_both_heads),
-	    TEST(it_is_not_doubled),
-	    TEST(nothing_new_is_skipped),
-	    TEST(an_operator_leaves_one_out),
-	    TEST(heads_that_are_not_had),
-	    TEST(silent_ones_end_too),
+	    TEST(a_due_time_starts_one_run),
+	    TEST(missed_due_times_start_one_run),
+	    TEST(a_new_schedule_has_no_missed_times),
+	    TEST(a_clock_that_is_set_back_repeats_no_run),
+	    TEST(a_run_names_both_heads),
+	    TEST(a_due_time_is_skipped_while_a_run_is_going),
+	    TEST(a_run_of_unchanged_heads_is_skipped),
+	    TEST(an_operator_skips_one_run),
+	    TEST(a_run_fails_when_its_heads_cannot_be_read),
+	    TEST(runs_of_silent_accelerators_end_too),
 	    TEST(self_reports_are_runs),
+	    TEST(a_self_report_of_a_scheduled_commit_belongs_to_the_run),
+	    TEST(a_kill_neither_loses_nor_repeats_a_run),
 	    TEST(a_green_attempt_that_is_not_shown_is_no_run),
-	    TEST(a_self_report_of_a_run_is_part_of_it),
-	    TEST(a_kill_loses_and_doubles_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The functions that change states: a step that is not legal is refused, and changes nothing. */
+/* The functions that change states refuse an illegal step and change nothing. */
 #include "store_rig.h"
 
 #include "db/db.h"
@@ -11,12 +11,12 @@
 
 enum { STEPS_MAX = 8 };
 
-/* Runs `steps` in the writer's transaction; what they return is compared afterwards, in the test's own thread. */
+/* Runs `steps` in the writer's transaction; the test's own thread compares their results afterwards. */
 struct steps_op {
 	struct store_op op;
 	void (*steps)(struct txn *d, struct steps_op *o);
 	bool has_moved[STEPS_MAX];
-	char *text; /* what the row says at the end */
+	char *text; /* the row at the end */
 };
 
 static int steps_run(struct store_op *op, struct txn *d)
@@ -34,7 +34,7 @@ static int steps_submit(struct store *s, struct steps_op *o)
 	return store_submit(s, &o->op);
 }
 
-/* moved: 'x' where a step was taken, '.' where it was refused */
+/* moved: 'x' for a step that was made, '.' for a refused one */
 static void assert_steps(void (*steps)(struct txn *d, struct steps_op *o), const char *moved, const char *text)
 {
 	struct steps_op o = {.steps = steps};
@@ -67,7 +67,7 @@ static void outbox_steps(struct txn *d, struct steps_op *o)
 	o->text = db_text(d, "SELECT group_concat(key || ' ' || state) FROM outbox");
 }
 
-static void an_outbox_row_takes_legal_steps(void **state)
+static void an_outbox_row_makes_only_legal_steps(void **state)
 {
 	(void)state;
 	assert_steps(outbox_steps, ".xx...", "k sent");
@@ -85,7 +85,7 @@ static void delivery_steps(struct txn *d, struct steps_op *o)
 	o->text = db_text(d, "SELECT state || ' ' || error FROM delivery");
 }
 
-static void a_delivery_takes_legal_steps(void **state)
+static void a_delivery_makes_only_legal_steps(void **state)
 {
 	(void)state;
 	assert_steps(delivery_steps, "xx.", "failed no");
@@ -104,7 +104,7 @@ static void schedule_steps(struct txn *d, struct steps_op *o)
 			     " COALESCE(reason, '-') FROM schedule_run");
 }
 
-static void a_schedule_run_takes_legal_steps(void **state)
+static void a_schedule_run_makes_only_legal_steps(void **state)
 {
 	(void)state;
 	assert_steps(schedule_steps, ".xxx", "done 3 -");
@@ -131,7 +131,7 @@ static void lease_steps(struct txn *d, struct steps_op *o)
 	o->text = db_text(d, "SELECT state || ', ' || reason || ', ' || (ended_ms - granted_ms) FROM lease");
 }
 
-static void a_lease_takes_legal_steps(void **state)
+static void a_lease_makes_only_legal_steps(void **state)
 {
 	(void)state;
 	assert_steps(lease_steps, "x.xx.", "returned, handed back, 4");
@@ -180,7 +180,7 @@ static void episode_steps(struct txn *d, struct steps_op *o)
 			     " FROM red_episode");
 }
 
-static void a_red_episode_takes_legal_steps(void **state)
+static void a_red_episode_makes_only_legal_steps(void **state)
 {
 	(void)state;
 	assert_steps(episode_steps, ".x.x.", "2 4");
@@ -191,12 +191,12 @@ static void a_red_episode_takes_legal_steps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(an_outbox_row_takes_legal_steps),
-	    TEST(a_delivery_takes_legal_steps),
-	    TEST(a_schedule_run_takes_legal_steps),
-	    TEST(a_lease_takes_legal_steps),
+	    TEST(an_outbox_row_makes_only_legal_steps),
+	    TEST(a_delivery_makes_only_legal_steps),
+	    TEST(a_schedule_run_makes_only_legal_steps),
+	    TEST(a_lease_makes_only_legal_steps),
 	    TEST(a_reported_job_stays_completed),
-	    TEST(a_red_episode_takes_legal_steps),
+	    TEST(a_red_episode_makes_only_legal_steps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

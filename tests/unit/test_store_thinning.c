@@ -1,5 +1,5 @@
-/* Runners that want the newest push in each interval: who goes at once, who waits, who makes way;
- * the same after a restart, for requests and for machines that ask. */
+/* Runners that test the newest push of each interval: which push starts at once, which waits and which is dropped;
+ * the same after a restart, for requests and for machines that claim. */
 #include "lease_rig.h"
 
 #define MAIN  "refs/heads/main"
@@ -83,7 +83,7 @@ static void expect(char head, const char *wanted)
 	free(text);
 }
 
-/* The SHA's letter that a machine gets, or 0. */
+/* The letter of the SHA that a machine gets, or 0. */
 static char taken(const char *claim_id, int64_t at)
 {
 	static const struct claim_choice farm = {"farm", 100};
@@ -103,7 +103,7 @@ static int64_t turn(int64_t at)
 	return c.next_ms ? c.next_ms - T0 : 0;
 }
 
-static void the_newest_in_each_interval(void **state)
+static void each_interval_tests_its_newest_push(void **state)
 {
 	(void)state;
 	assert_int_equal(push('b', 0), 1); /* after a quiet time: at once */
@@ -125,7 +125,7 @@ static void the_newest_in_each_interval(void **state)
 	assert_int_equal(taken("4", 3 * EVERY), 'g');
 }
 
-static void what_comes_twice_or_late_takes_no_place(void **state)
+static void duplicate_and_late_pushes_take_no_turn(void **state)
 {
 	(void)state;
 	push('b', 0);
@@ -141,7 +141,7 @@ static void what_comes_twice_or_late_takes_no_place(void **state)
 	assert_int_equal(push('d', EVERY + 1), 0); /* its time is over */
 }
 
-static void branches_and_retests_are_their_own(void **state)
+static void branches_and_retests_have_their_own_turns(void **state)
 {
 	struct plan_want w = pull_want();
 
@@ -174,7 +174,7 @@ static void deadlines_count_from_the_turn(void **state)
 	expect('c', "npu expired*");
 }
 
-static void a_clock_that_jumps(void **state)
+static void a_clock_jump_moves_the_turns(void **state)
 {
 	struct shift_clock shift = {.delta_ms = -DAY, .now_ms = T0 - DAY + 2 * MINUTE};
 
@@ -188,7 +188,7 @@ static void a_clock_that_jumps(void **state)
 	assert_true(turn(3 * MINUTE - DAY) == EVERY - DAY);
 	assert_int_equal(push('d', 4 * MINUTE - DAY), 1);
 	assert_int_equal(taken("2", EVERY - DAY), 'd');
-	/* what was begun later than now counts as now */
+	/* a start time in the future counts as now */
 	assert_int_equal(push('e', -2 * DAY), 1);
 	assert_true(turn(-2 * DAY) == EVERY - 2 * DAY);
 }
@@ -232,7 +232,7 @@ static void push_shared(char head, int64_t at)
 	push_with(&(struct pushed){head - 1, head, .wants = wants, .n_wants = 3}, at);
 }
 
-static void a_shared_repository_hears_of_those_that_go_together(void **state)
+static void a_shared_repository_gets_one_request_for_accelerators_with_the_same_turn(void **state)
 {
 	(void)state;
 	push_shared('b', 0);
@@ -253,12 +253,12 @@ static void a_shared_repository_hears_of_those_that_go_together(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(the_newest_in_each_interval),
-	    TEST(what_comes_twice_or_late_takes_no_place),
-	    TEST(branches_and_retests_are_their_own),
+	    TEST(each_interval_tests_its_newest_push),
+	    TEST(duplicate_and_late_pushes_take_no_turn),
+	    TEST(branches_and_retests_have_their_own_turns),
 	    TEST(deadlines_count_from_the_turn),
-	    TEST(a_clock_that_jumps),
-	    TEST(a_shared_repository_hears_of_those_that_go_together),
+	    TEST(a_clock_jump_moves_the_turns),
+	    TEST(a_shared_repository_gets_one_request_for_accelerators_with_the_same_turn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Credentials: two at a time, revoked by id or by name, seen when they are used. */
+/* Credentials: two at a time, revoked by id or by name, with recorded uses. */
 #include "store/credentials.h"
 #include "store_rig.h"
 
@@ -50,7 +50,7 @@ static void assert_tokens(bool only_valid, const char *expected)
 	free(got);
 }
 
-static void two_are_valid_at_a_time(void **state)
+static void two_tokens_are_valid_at_a_time(void **state)
 {
 	int64_t first;
 
@@ -59,7 +59,7 @@ static void two_are_valid_at_a_time(void **state)
 	assert_true(rig_topics & STORE_TOKENS);
 	add("npu-17", 1);
 	assert_int_equal(add_with(NULL, TOKEN_RUNNER, "npu", "npu-17", 2), ERR_EXISTS);
-	/* others are others: another machine, accelerator or kind */
+	/* another machine, accelerator or kind is a separate token */
 	add("npu-18", 3);
 	assert_int_equal(add_with(NULL, TOKEN_RUNNER, "xpu", "npu-17", 4), 0);
 	assert_int_equal(add_with(NULL, TOKEN_API, "npu", "", 5), 0);
@@ -93,7 +93,7 @@ static void revoking_ends_one_or_all_of_a_name(void **state)
 	assert_int_equal(end_token(second, NULL, 8), 0);
 }
 
-static void use_is_seen(void **state)
+static void uses_are_recorded(void **state)
 {
 	int64_t id, idle;
 	struct token_use uses[3] = {{.used_ms = T0 + MINUTE, .address = "192.0.2.7"},
@@ -104,7 +104,7 @@ static void use_is_seen(void **state)
 	(void)state;
 	id = add("npu-17", 0);
 	idle = add("npu-18", 0);
-	uses[0].id = uses[1].id = uses[2].id = id; /* in any order: the newest stands */
+	uses[0].id = uses[1].id = uses[2].id = id; /* in any order: the newest time is kept */
 	rig_topics = 0;
 	DO_OK(store_touch_tokens, &t);
 	assert_false(rig_topics & STORE_TOKENS);
@@ -120,7 +120,7 @@ static void use_is_seen(void **state)
 	list_tokens_release(&l);
 }
 
-static void the_hash_comes_back_as_it_went(void **state)
+static void the_hash_is_read_back_unchanged(void **state)
 {
 	struct add_token a = {.kind = TOKEN_API, .accelerator = "npu", .name = "", .now_ms = T0};
 	struct list_tokens l = {0};
@@ -143,10 +143,10 @@ static void the_hash_comes_back_as_it_went(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    TEST(two_are_valid_at_a_time),
+	    TEST(two_tokens_are_valid_at_a_time),
 	    TEST(revoking_ends_one_or_all_of_a_name),
-	    TEST(use_is_seen),
-	    TEST(the_hash_comes_back_as_it_went),
+	    TEST(uses_are_recorded),
+	    TEST(the_hash_is_read_back_unchanged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

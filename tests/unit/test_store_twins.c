@@ -1,5 +1,5 @@
-/* Finding 1: two pull requests with one head. They share its results; the author of the second gets no
- * power over the first, whatever they say and whatever they do to their own pull request. */
+/* Finding 1: two pull requests with one head. They share its results. The author of the second gets no control over
+ * the first, by any command and by any change to their own pull request. */
 #include "commands_rig.h"
 
 #include "model/plan.h"
@@ -32,7 +32,7 @@ static struct pair pair_of(int n)
 {
 	struct pair p = {.first = 1000 + 2 * n, .twin = 1001 + 2 * n, .at = n * 10};
 
-	/* Seven digits alone are that head's. */
+	/* Seven digits alone identify that head. */
 	snprintf(p.head, sizeof(p.head), "%07x%033x", 0x1000000 + n, n);
 	return p;
 }
@@ -97,14 +97,14 @@ static struct pair open_pair(int n)
 	return p;
 }
 
-/* ---- the matrix ---- */
+/* ---- all commands of all people ---- */
 
 static const struct {
 	enum command_kind kind;
 	const char *word;
 	int n_digits;
 	enum command_result to_author;
-	const char *by_member; /* what a member's brings about */
+	const char *by_member; /* the effect of a member's command */
 } COMMANDS[] = {
     {COMMAND_RETEST, NULL, 0, COMMAND_SHARED, SHARED_STATE}, /* clean, running, held: nothing to do */
     {COMMAND_RETEST, "npu", 0, COMMAND_SHARED, "npu queued*, npu done, xpu sent*, zpu held*"},
@@ -131,7 +131,7 @@ static enum speaker speaker_of(const char *association, enum person who, int on)
 	return who == (on == FIRST ? AUTHOR_OF_FIRST : AUTHOR_OF_TWIN) ? SPEAKER_AUTHOR : SPEAKER_STRANGER;
 }
 
-/* The retest's plan is that of the PR on which it was said. */
+/* The retest uses the plan of the PR on which the command was written. */
 static struct rig_answer say(const struct pair *p, size_t command, int on, enum speaker speaker)
 {
 	static const char *const logins[] = {"alice", "mallory", "bob"};
@@ -216,8 +216,8 @@ static void check_others(size_t command, int on, int *n)
 	ASSERT_CELLS(p.head, "npu tests/all PASS");
 }
 
-/* Both PRs, every command, everybody who may say it, as whatever GitHub says they are. */
-static void only_members_move_what_two_share(void **state)
+/* Both PRs, every command, and every association that GitHub reports for the commenter. */
+static void only_members_control_a_shared_head(void **state)
 {
 	int n = 0;
 
@@ -233,9 +233,9 @@ static void only_members_move_what_two_share(void **state)
 
 enum { RETEST_NPU = 1, CANCEL = 3, RELEASE = 4, STATUS = 9, HELP = 10 };
 
-/* Once the first is closed the head is the twin's alone. Its author is no member, so another round
- * waits; what is known of the head stays. */
-static void a_held_round_waits_beside_the_one_that_ran(void **state)
+/* Once the first is closed, only the twin has the head. Its author is not a member, so another round waits; the
+ * results of the head stay. */
+static void a_held_round_does_not_replace_the_finished_one(void **state)
 {
 	struct pair p = open_pair(0);
 	struct rig_answer a;
@@ -247,12 +247,12 @@ static void a_held_round_waits_beside_the_one_that_ran(void **state)
 	assert_int_equal(a.result, COMMAND_HELD);
 	ASSERT_DISPATCHES(p.head, "npu held, npu done*, xpu sent*, zpu held*");
 	ASSERT_CELLS(p.head, "npu tests/all PASS");
-	/* It is not doubled, and another round of the whole does not hide the first either. */
+	/* No run is started twice, and another round of all accelerators does not hide the first round either. */
 	say(&p, RETEST_NPU, TWIN, SPEAKER_AUTHOR);
 	happens(&p, p.twin, "edited");
 	ASSERT_DISPATCHES(p.head, "npu held, npu done*, xpu held, xpu sent*, zpu held*");
 	ASSERT_CELLS(p.head, "npu tests/all PASS");
-	/* A late report of what ran is taken. */
+	/* A late report of the finished run is accepted. */
 	report(p.head, "xpu", "failure");
 	ASSERT_CELLS(p.head, "npu tests/all PASS, xpu tests/all FAIL");
 	a = say(&p, RELEASE, TWIN, SPEAKER_MEMBER);
@@ -260,8 +260,8 @@ static void a_held_round_waits_beside_the_one_that_ran(void **state)
 	ASSERT_DISPATCHES(p.head, "npu queued*, npu done, xpu queued*, xpu done, zpu queued*");
 }
 
-/* The same wants without the twin's PR being known: GitHub says what its head is. */
-static void a_twin_that_is_not_known_yet_is_one_too(void **state)
+/* The same without a known twin PR: GitHub lists its head. */
+static void an_unknown_pull_with_the_head_counts_as_a_twin(void **state)
 {
 	struct pair p = pair_of(0);
 
@@ -270,8 +270,8 @@ static void a_twin_that_is_not_known_yet_is_one_too(void **state)
 	assert_int_equal(say(&p, RETEST_NPU, TWIN, SPEAKER_AUTHOR).result, COMMAND_SHARED);
 }
 
-/* Without another open PR its author may begin and end what is their own. */
-static void an_author_alone_may_begin_and_end(void **state)
+/* Without another open PR, the author may start and end their own runs. */
+static void an_author_may_control_an_unshared_head(void **state)
 {
 	struct pair p = open_pair(0);
 
@@ -281,8 +281,8 @@ static void an_author_alone_may_begin_and_end(void **state)
 	assert_int_equal(say(&p, CANCEL, FIRST, SPEAKER_AUTHOR).n_cancelled, 2);
 }
 
-/* Whatever a stranger does to the twin. */
-static void events_of_the_twin_move_nothing(void **state)
+/* All events that a stranger can cause on the twin. */
+static void events_of_the_twin_change_nothing(void **state)
 {
 	struct pair p = open_pair(0);
 	static const char *const events[] = {"edited", "closed", "reopened", "ready_for_review", "edited", "closed",
@@ -295,28 +295,28 @@ static void events_of_the_twin_move_nothing(void **state)
 		ASSERT_CELLS(p.head, "npu tests/all PASS");
 	}
 	ASSERT_SENT(T0 + 365 * DAY, "");
-	/* The first's own events begin a round, as ever. */
+	/* The first's own events start a round as usual. */
 	assert_int_equal(happens(&p, p.first, "edited"), 2);
 	ASSERT_DISPATCHES(p.head, "npu queued*, npu done, xpu queued*, xpu superseded, zpu held*");
 }
 
-/* PR 2 was opened before, and by nobody trusted: then a member's PR has the same head. */
-static void a_member_leads_whoever_came_first(void **state)
+/* PR 2 was opened first, by an untrusted author: then a member's PR has the same head. */
+static void the_pull_request_of_a_member_leads(void **state)
 {
 	struct pair p = pair_of(0);
 
 	(void)state;
 	happens(&p, p.twin, "opened");
 	ASSERT_DISPATCHES(p.head, "npu held*, xpu held*, zpu held*");
-	/* A trusted author who opens a PR with a head vouches for it. */
+	/* A trusted author who opens a PR with a head confirms that it is safe. */
 	assert_int_equal(happens(&p, p.first, "opened"), 2);
 	ASSERT_DISPATCHES(p.head, "npu queued*, xpu queued*, zpu held*");
 	assert_int_equal(happens(&p, p.twin, "edited"), 0);
 	assert_int_equal(happens(&p, p.first, "edited"), 2);
 }
 
-/* An accelerator that only the twin asks for: its author is not trusted, the head is. */
-static void a_twin_neither_holds_nor_starts_what_the_first_does_not_want(void **state)
+/* An accelerator that only the twin wants: its author is not trusted, the head is. */
+static void a_twin_cannot_hold_or_start_accelerators_that_the_first_does_not_want(void **state)
 {
 	struct pair p = pair_of(0);
 	struct rig_plan r = event_of(&p, p.first, "opened");
@@ -342,7 +342,7 @@ static struct rig_plan drop_of(const struct pair *p, const char *action, char **
 	return r;
 }
 
-static void a_draft_ends_only_what_no_other_wants(void **state)
+static void a_draft_ends_only_runs_that_no_other_pull_wants(void **state)
 {
 	struct pair p = open_pair(0);
 	char *drops[] = {(char *)"npu", (char *)"xpu", NULL};
@@ -361,7 +361,7 @@ static void a_draft_ends_only_what_no_other_wants(void **state)
 	ASSERT_DISPATCHES(p.head, "npu done*, xpu cancelled*, zpu held*");
 }
 
-static void a_label_ends_only_what_no_other_bears(void **state)
+static void a_removed_label_ends_only_runs_that_no_other_pull_has_labelled(void **state)
 {
 	struct pair p = pair_of(0);
 	char *drops[] = {(char *)"xpu", NULL}, *labels[] = {(char *)"ciflow/crcr/XPU", NULL};
@@ -383,7 +383,7 @@ static void a_label_ends_only_what_no_other_bears(void **state)
 	ASSERT_DISPATCHES(p.head, "npu queued*, xpu cancelled*, zpu held*");
 }
 
-/* A change has one base: that of the PR that leads. */
+/* A change has one base: that of the leading PR. */
 static void the_base_is_that_of_the_first(void **state)
 {
 	struct pair p = open_pair(0);
@@ -405,8 +405,8 @@ static void the_base_is_that_of_the_first(void **state)
 	change_view_free(v);
 }
 
-/* The number of the PR whose run the vendor is told to end; 0: it is told nothing. */
-static int64_t told_to_close(void)
+/* The number of the PR in the request to the vendor to end a run; 0: no such request. */
+static int64_t number_in_close_request(void)
 {
 	struct claim_outbox c = rig_claim(REQUESTS, T0 + 365 * DAY);
 	int64_t number = 0;
@@ -420,20 +420,20 @@ static int64_t told_to_close(void)
 	return number;
 }
 
-/* The vendor's run belongs to the first's number, whichever of the two ends it. */
-static void the_vendor_is_told_of_the_pull_that_it_knows(void **state)
+/* The vendor's run belongs to the number of the first, whichever of the two ends it. */
+static void the_vendor_is_notified_with_the_number_that_it_knows(void **state)
 {
 	struct pair p = open_pair(0);
 
 	(void)state;
 	assert_int_equal(say(&p, CANCEL, TWIN, SPEAKER_MEMBER).n_cancelled, 1);
-	assert_int_equal(told_to_close(), p.first);
+	assert_int_equal(number_in_close_request(), p.first);
 	p = open_pair(1);
 	happens(&p, p.first, "closed");
-	assert_int_equal(told_to_close(), 0);
+	assert_int_equal(number_in_close_request(), 0);
 	happens(&p, p.twin, "closed");
-	assert_int_equal(told_to_close(), p.first);
-	/* The first has another head by now: its newer run must go on. */
+	assert_int_equal(number_in_close_request(), p.first);
+	/* The first has another head by now, and its newer run must continue. */
 	p = open_pair(2);
 	rig_apply(&(struct rig_plan){.kind = PLAN_START,
 	    .number = p.first,
@@ -445,9 +445,9 @@ static void the_vendor_is_told_of_the_pull_that_it_knows(void **state)
 	free(rig_send(T0 + 365 * DAY));
 	p.at += 2;
 	assert_int_equal(say(&p, CANCEL, TWIN, SPEAKER_AUTHOR).n_cancelled, 1);
-	assert_int_equal(told_to_close(), 0);
+	assert_int_equal(number_in_close_request(), 0);
 	happens(&p, p.twin, "closed");
-	assert_int_equal(told_to_close(), p.twin);
+	assert_int_equal(number_in_close_request(), p.twin);
 }
 
 static bool has_file(const struct pair *p, const char *name)
@@ -461,7 +461,7 @@ static bool has_file(const struct pair *p, const char *name)
 	return result;
 }
 
-/* Which files a head changes is said against the base of the PR that leads. */
+/* The changed files of a head are relative to the base of the leading PR. */
 static void the_files_are_those_of_the_first(void **state)
 {
 	struct pair p = open_pair(0);
@@ -478,8 +478,8 @@ static void the_files_are_those_of_the_first(void **state)
 	assert_true(has_file(&p, "aten/a.cpp"));
 }
 
-/* Many PRs with one head allow no more commands. */
-static void twenty_an_hour_on_all_pulls_of_a_head(void **state)
+/* Many PRs with one head have the same limit of commands as one. */
+static void all_pulls_of_a_head_share_the_limit_of_commands(void **state)
 {
 	struct pair p = open_pair(0);
 
@@ -491,11 +491,11 @@ static void twenty_an_hour_on_all_pulls_of_a_head(void **state)
 	assert_int_equal(say(&p, HELP, FIRST, SPEAKER_MEMBER).outcome, COMMANDS_TOO_MANY);
 	assert_int_equal(say(&p, CANCEL, TWIN, SPEAKER_MEMBER).outcome, COMMANDS_TOO_MANY);
 	ASSERT_DISPATCHES(p.head, SHARED_STATE);
-	/* It is one speaker's; another is heard. */
+	/* The limit is per person; another person may still give commands. */
 	assert_int_equal(say(&p, STATUS, FIRST, SPEAKER_AUTHOR).outcome, COMMANDS_HEARD);
 }
 
-/* Re-run and outpostctl name a commit, not a PR: they mean the PR that leads. */
+/* Re-run and outpostctl name a commit, not a PR: they mean the leading PR. */
 static void a_commit_means_the_pull_that_leads(void **state)
 {
 	struct pair p = pair_of(0);
@@ -518,19 +518,19 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
-	    TEST(only_members_move_what_two_share),
-	    TEST(a_held_round_waits_beside_the_one_that_ran),
-	    TEST(a_twin_that_is_not_known_yet_is_one_too),
-	    TEST(an_author_alone_may_begin_and_end),
-	    TEST(events_of_the_twin_move_nothing),
-	    TEST(a_member_leads_whoever_came_first),
-	    TEST(a_twin_neither_holds_nor_starts_what_the_first_does_not_want),
-	    TEST(a_draft_ends_only_what_no_other_wants),
-	    TEST(a_label_ends_only_what_no_other_bears),
+	    TEST(only_members_control_a_shared_head),
+	    TEST(a_held_round_does_not_replace_the_finished_one),
+	    TEST(an_unknown_pull_with_the_head_counts_as_a_twin),
+	    TEST(an_author_may_control_an_unshared_head),
+	    TEST(events_of_the_twin_change_nothing),
+	    TEST(the_pull_request_of_a_member_leads),
+	    TEST(a_twin_cannot_hold_or_start_accelerators_that_the_first_does_not_want),
+	    TEST(a_draft_ends_only_runs_that_no_other_pull_wants),
+	    TEST(a_removed_label_ends_only_runs_that_no_other_pull_has_labelled),
 	    TEST(the_base_is_that_of_the_first),
-	    TEST(the_vendor_is_told_of_the_pull_that_it_knows),
+	    TEST(the_vendor_is_notified_with_the_number_that_it_knows),
 	    TEST(the_files_are_those_of_the_first),
-	    TEST(twenty_an_hour_on_all_pulls_of_a_head),
+	    TEST(all_pulls_of_a_head_share_the_limit_of_commands),
 	    TEST(a_commit_means_the_pull_that_leads),
 	};
 

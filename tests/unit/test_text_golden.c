@@ -1,6 +1,5 @@
-/* docs/comments/NAME.md are what the comment says of typical changes. With OUTPOST_WRITE_COMMENTS
- * in the environment they are written anew (make comments), else compared. Runs in the root of the
- * repository. */
+/* docs/comments/NAME.md are the comments of typical changes. With OUTPOST_WRITE_COMMENTS in the environment the test
+ * rewrites them (make comments), otherwise it compares them. Runs in the root of the repository. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -55,7 +54,7 @@ static void check_text(const char *path, const struct comment *c)
 	if (file_read(path, &text, &e))
 		fail_msg("%s", e.text);
 	if (!str_eq(buf_str(&text), c->markdown))
-		fail_msg("%s is not what the comment says (make comments writes it):\n%s", path, c->markdown);
+		fail_msg("%s differs from the comment (make comments rewrites it):\n%s", path, c->markdown);
 	buf_release(&text);
 }
 
@@ -86,14 +85,14 @@ static void check_one(const struct golden *g)
 	free(path);
 }
 
-static void test_comments_say_what_they_said(void **state)
+static void test_comments_match_the_files(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(golden); i++)
 		check_one(&golden[i]);
 }
 
-static void test_each_has_its_picture_and_place(void **state)
+static void test_each_comment_has_its_picture_and_place(void **state)
 {
 	struct buf index = BUF_INIT(COMMENT_MAX_BYTES);
 	struct error e = {0};
@@ -121,8 +120,8 @@ static void test_each_has_its_picture_and_place(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_comments_say_what_they_said),
-	    cmocka_unit_test(test_each_has_its_picture_and_place),
+	    cmocka_unit_test(test_comments_match_the_files),
+	    cmocka_unit_test(test_each_comment_has_its_picture_and_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,4 @@
-/* The comment as a maintainer reads it: whole bodies for typical cases, its size, and when it
- * counts as changed. */
+/* The comment as a maintainer reads it: complete bodies for typical cases, its size, and when it counts as changed. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -58,7 +57,7 @@ static void test_all_passed(void **state)
 				     "| `CI/test` | [✓](" PAGE "jobs/13) | [✓](" PAGE "jobs/12) |\n\n" FOOTER);
 }
 
-/* Tests that nobody saw did not pass. */
+/* Tests that were never reported did not pass. */
 static void test_a_report_that_leaves_tests_out_says_so(void **state)
 {
 	struct change_view *v = view_new();
@@ -77,7 +76,7 @@ static void test_a_report_that_leaves_tests_out_says_so(void **state)
 				     "**Incomplete:** Ascend NPU: its report leaves out 40002 tests\n\n" FOOTER);
 }
 
-/* A machine that died and one that nobody has: said once, in words that fit. */
+/* A machine that died and a missing machine: each is named once, in fitting words. */
 static void test_pull_runners(void **state)
 {
 	static const char why[] = "taken by a machine 4 times and never reported back";
@@ -158,7 +157,7 @@ static void test_everything_at_once(void **state)
 			   "– skipped or not supported · … running or waiting\n\n" AGAIN);
 }
 
-static void test_new_head_has_nothing_yet(void **state)
+static void test_new_head_has_no_results(void **state)
 {
 	struct change_view *v = view_new();
 
@@ -197,8 +196,8 @@ static void hold(struct change_view *v, const char *name, const char *title, con
 	v->accelerators[i].dispatches[0].is_held_for_good = is_for_good;
 }
 
-/* Finding 1: a held round hides nothing of the one before it, and is named beside it. */
-static void test_a_held_round_beside_one_that_ran(void **state)
+/* Finding 1: a held round hides nothing of the earlier one, and is shown together with it. */
+static void test_a_held_round_is_shown_with_the_finished_one(void **state)
 {
 	struct change_view *v = view_new();
 	size_t i = view_add_accelerator(v, "a", "Ascend NPU", LEVEL_2, DISPATCH_DONE);
@@ -250,7 +249,7 @@ static void test_declined(void **state)
 	(void)state;
 	view_add_accelerator(v, "b", "B", LEVEL_3, DISPATCH_CANCELLED);
 	assert_false(view_has_news(v));
-	/* no person ended it, whatever its error says */
+	/* no person ended it, for any error text */
 	v->accelerators[i + 1].dispatches[0].last_error = xstrdup("cancelled by its vendor");
 	assert_false(view_has_news(v));
 	free(v->accelerators[i].dispatches[0].last_error);
@@ -261,7 +260,7 @@ static void test_declined(void **state)
 				     "**Cancelled:** A: `declined by alice`, B\n\n---\n" UPDATED);
 }
 
-/* Nobody can do anything about it, so it makes no comment by itself. */
+/* No reader can act on it, so it causes no comment by itself. */
 static void test_held_until_the_merge(void **state)
 {
 	struct change_view *v = view_new();
@@ -274,8 +273,8 @@ static void test_held_until_the_merge(void **state)
 				     "**Held:** B: `only merged changes run here`\n\n---\n" UPDATED);
 }
 
-/* What passed before everything was called off is no pass of the whole. */
-static void test_closed_half_way(void **state)
+/* Tests that passed before a cancel do not make the whole run pass. */
+static void test_cancelled_during_a_run(void **state)
 {
 	struct change_view *v = view_new();
 	size_t npu = view_add_accelerator(v, "a", "Ascend NPU", LEVEL_2, DISPATCH_CANCELLED);
@@ -289,8 +288,8 @@ static void test_closed_half_way(void **state)
 				     "**Cancelled:** Ascend NPU\n\n" FOOTER);
 }
 
-/* Of a cut view it is known who passed, though not what. */
-static void test_cut_view_knows_who_passed(void **state)
+/* A truncated view shows which accelerators passed, but not which tests. */
+static void test_truncated_view_shows_passed_accelerators(void **state)
 {
 	struct change_view *v = view_new();
 	size_t npu = view_add_accelerator(v, "a", "Ascend NPU", LEVEL_2, DISPATCH_DONE);
@@ -482,7 +481,7 @@ static void test_sizes(void **state)
 	free(names);
 }
 
-static void test_what_passed_is_left_out_first(void **state)
+static void test_passed_rows_are_left_out_first(void **state)
 {
 	struct change_view *v = view_new();
 	size_t a = view_add_accelerator(v, "a", "A", LEVEL_2, DISPATCH_DONE);
@@ -503,7 +502,7 @@ static void test_what_passed_is_left_out_first(void **state)
 	change_view_free(v);
 }
 
-static void test_cut_view_says_so(void **state)
+static void test_truncated_view_is_marked(void **state)
 {
 	struct change_view *v = view_new();
 	size_t a = view_add_accelerator(v, "a", "A", LEVEL_2, DISPATCH_DONE);
@@ -520,7 +519,7 @@ static void test_cut_view_says_so(void **state)
 	assert_non_null(strstr(c.markdown, ") | · |\n"));
 	comment_release(&c);
 
-	/* what was not read is left out as well */
+	/* unread tests are left out as well */
 	v->n_tests_total = 20001;
 	v->accelerators[a].n_verdicts[TEST_FAIL] = 1;
 	v->accelerators[a].n_verdicts[TEST_PASS] = 20000;
@@ -541,20 +540,20 @@ int main(void)
 	    cmocka_unit_test(test_a_report_that_leaves_tests_out_says_so),
 	    cmocka_unit_test(test_pull_runners),
 	    cmocka_unit_test(test_everything_at_once),
-	    cmocka_unit_test(test_new_head_has_nothing_yet),
+	    cmocka_unit_test(test_new_head_has_no_results),
 	    cmocka_unit_test(test_only_held),
-	    cmocka_unit_test(test_a_held_round_beside_one_that_ran),
+	    cmocka_unit_test(test_a_held_round_is_shown_with_the_finished_one),
 	    cmocka_unit_test(test_held_for_the_same_reason),
 	    cmocka_unit_test(test_declined),
 	    cmocka_unit_test(test_held_until_the_merge),
-	    cmocka_unit_test(test_closed_half_way),
-	    cmocka_unit_test(test_cut_view_knows_who_passed),
+	    cmocka_unit_test(test_cancelled_during_a_run),
+	    cmocka_unit_test(test_truncated_view_shows_passed_accelerators),
 	    cmocka_unit_test(test_verdict_lines),
 	    cmocka_unit_test(test_hash_ignores_time_only),
 	    cmocka_unit_test(test_order_of_the_view_does_not_matter),
 	    cmocka_unit_test(test_sizes),
-	    cmocka_unit_test(test_what_passed_is_left_out_first),
-	    cmocka_unit_test(test_cut_view_says_so),
+	    cmocka_unit_test(test_passed_rows_are_left_out_first),
+	    cmocka_unit_test(test_truncated_view_is_marked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
-/* Whatever a vendor or an author puts into any field, the comment stays what it is: one table
- * of the same shape, no link but ours and the vendor's own evidence, nothing that GitHub turns
- * into a mention, a reference or an emoji. */
+/* For any text that a vendor or an author puts into any field, the comment keeps its form: one table of the same
+ * shape, only links of Outpost and to the vendor's own evidence, and nothing that GitHub turns into a mention, a
+ * reference or an emoji. */
 #include <setjmp.h>
 
 #include <cmocka.h>

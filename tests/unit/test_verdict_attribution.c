@@ -1,5 +1,5 @@
-/* Cells and the evidence for them, through the operations that make both: pushes, pull requests,
- * reports, what GitHub adds. Commits of main are 'A', 'B', … in their order, heads small letters. */
+/* Cells and their evidence, through the operations that create both: pushes, pull requests, reports, and data from
+ * GitHub. Commits of main are 'A', 'B', … in their order; heads are small letters. */
 #include "db/db.h"
 #include "model/experiment.h"
 #include "store_rig.h"
@@ -33,7 +33,7 @@ static void apply(struct plan *p, int64_t now_ms)
 	DO_OK(store_apply_plan, &op);
 }
 
-static char *pushed_files[2]; /* that the next pushes list; NULL: none */
+static char *pushed_files[2]; /* the files of the next pushes; NULL: none */
 
 static void push_titled(char commit, const char *author, const char *title, int64_t now_ms)
 {
@@ -206,7 +206,7 @@ static int64_t report_job(char head, const char *runner, const char *name, int a
 	return report_job_test(head, runner, name, attempt, "llama3", message);
 }
 
-/* More red runs of the branch, so that those around a merge base are no chance. */
+/* Adds red runs of the branch, so that those around a merge base are unlikely to be chance. */
 static void two_more_are_red(char first)
 {
 	for (int i = 0; i < 2; i++) {
@@ -265,7 +265,7 @@ static int64_t stored_number(const char *sql)
 	return n;
 }
 
-/* What is due is attributed, until nothing is. How many were, and whether any cell moved. */
+/* Attributes the due changes until none is left. Returns their number, and whether a cell moved. */
 static int settle(bool *ret_has_moved)
 {
 	int n = 0;
@@ -305,13 +305,13 @@ static void red_on_the_merge_base(void **state)
 	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
 	report('a', TEST_FAIL, "HCCL timeout on device 7");
 	ASSERT_SHOWN('a', "BASE", base);
-	report_at('B', 2, TEST_PASS, NULL, T0 + 2 * HOUR); /* it was flaky there, which proves nothing here */
+	report_at('B', 2, TEST_PASS, NULL, T0 + 2 * HOUR); /* it was flaky there, which is no evidence here */
 	settle(&has_moved);
 	assert_true(has_moved);
 	ASSERT_CELL('a', "UNCLASSIFIED");
 }
 
-static void with_another_message_it_is_not_the_base(void **state)
+static void another_message_on_the_base_is_not_base(void **state)
 {
 	(void)state;
 	push('B');
@@ -322,7 +322,7 @@ static void with_another_message_it_is_not_the_base(void **state)
 }
 
 /* Finding 23 */
-static void numbers_tell_breakages_apart(void **state)
+static void numbers_distinguish_breakages(void **state)
 {
 	(void)state;
 	push('B');
@@ -341,7 +341,7 @@ static void numbers_tell_breakages_apart(void **state)
 }
 
 /* Finding 4 */
-static void its_own_first_landing_excuses_nothing(void **state)
+static void the_first_landing_of_the_same_change_excuses_nothing(void **state)
 {
 	static const struct {
 		const char *author, *title, *expected;
@@ -365,7 +365,7 @@ static void its_own_first_landing_excuses_nothing(void **state)
 	}
 }
 
-/* Finding 3. Its files are known of a pull request, or from the push that brought it. */
+/* Finding 3. The files come from the pull request, or from the push that contained it. */
 static void a_commit_between_that_touches_the_same_file(void **state)
 {
 	for (int i = 0; i < 4; i++) {
@@ -413,12 +413,12 @@ static void a_late_retry_may_have_tested_the_next_head(void **state)
 	ASSERT_CELL('a', "UNCLASSIFIED");
 }
 
-static void the_merge_base_comes_later(void **state)
+static void the_merge_base_arrives_later(void **state)
 {
 	struct claim_due_changes c = {.now_ms = T0 + DAY, .limit = 10};
 	struct put_merge_base m = {.sha = sha('B'), .now_ms = T0};
 	struct change_view *v;
-	struct claim_outbox wishes;
+	struct claim_outbox comments;
 	int64_t base;
 	bool has_moved;
 
@@ -432,9 +432,9 @@ static void the_merge_base_comes_later(void **state)
 	v = rig_view_of(1, NULL);
 	assert_string_equal(find_cell(v)->reason, "the merge base is not known");
 	change_view_free(v);
-	wishes = rig_claim(1u << OUTBOX_COMMENT, T0 + 2 * HOUR);
-	rig_done(&wishes.rows[0], OUTBOX_OK, 0);
-	claim_outbox_release(&wishes);
+	comments = rig_claim(1u << OUTBOX_COMMENT, T0 + 2 * HOUR);
+	rig_done(&comments.rows[0], OUTBOX_OK, 0);
+	claim_outbox_release(&comments);
 	ASK_OK(store_claim_due_changes, &c);
 	assert_int_equal(c.n, 1);
 	assert_true(c.list[0].needs_merge_base);
@@ -447,12 +447,12 @@ static void the_merge_base_comes_later(void **state)
 	assert_int_equal(settle(&has_moved), 1);
 	assert_true(has_moved);
 	ASSERT_SHOWN('a', "BASE", base);
-	wishes = rig_claim(1u << OUTBOX_COMMENT, T0 + 2 * HOUR);
-	assert_int_equal(wishes.n, 1);
-	claim_outbox_release(&wishes);
+	comments = rig_claim(1u << OUTBOX_COMMENT, T0 + 2 * HOUR);
+	assert_int_equal(comments.n, 1);
+	claim_outbox_release(&comments);
 }
 
-/* A cell that is decided, green, or without a result needs no experiment. */
+/* A decided cell, a green one and one without a result need no experiment. */
 static void the_cell_says_which_experiments_it_needs(void **state)
 {
 	static const char NEEDS[] = "SELECT needs FROM verdict v JOIN change c ON c.id = v.change_id"
@@ -473,7 +473,7 @@ static void the_cell_says_which_experiments_it_needs(void **state)
 	assert_int_equal(stored_number(NEEDS), 0);
 }
 
-static void what_is_put_off_stays_due(void **state)
+static void a_postponed_change_stays_due(void **state)
 {
 	struct claim_due_changes c = {.now_ms = T0 + DAY, .limit = 10};
 	struct attribute_change a = {.now_ms = T0 + HOUR, .again_ms = T0 + 2 * DAY};
@@ -495,7 +495,7 @@ static void what_is_put_off_stays_due(void **state)
 	assert_int_equal(c.n, 1);
 	assert_int_equal(c.list[0].n_tries, 1);
 	claim_due_changes_release(&c);
-	a.generation--; /* more came meanwhile: it stays */
+	a.generation--; /* more evidence arrived meanwhile: it stays */
 	a.again_ms = 0;
 	DO_OK(store_attribute_change, &a);
 	ASK_OK(store_claim_due_changes, &c);
@@ -515,12 +515,12 @@ static void the_nearest_tested_commits_on_both_sides(void **state)
 	base = report('B', TEST_FAIL, SPECIFIC);
 	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'E'});
 	report('a', TEST_FAIL, SPECIFIC);
-	ASSERT_CELL('a', "UNCLASSIFIED"); /* it may have been mended before E */
+	ASSERT_CELL('a', "UNCLASSIFIED"); /* it may have been fixed before E */
 	report('F', TEST_FAIL, SPECIFIC);
 	two_more_are_red('H');
 	settle(&has_moved);
 	ASSERT_SHOWN('a', "BASE", base);
-	report_at('D', 1, TEST_SKIP, NULL, T0 + HOUR); /* it may have been mended while it was skipped */
+	report_at('D', 1, TEST_SKIP, NULL, T0 + HOUR); /* it may have been fixed while it was skipped */
 	settle(&has_moved);
 	ASSERT_CELL('a', "UNCLASSIFIED");
 	report_at('D', 2, TEST_FAIL, SPECIFIC, T0 + 2 * HOUR);
@@ -534,7 +534,7 @@ static void the_nearest_tested_commits_on_both_sides(void **state)
 	ASSERT_CELL('a', "NEW");
 	pull(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'G'});
 	DO_OK(store_mirror_registry, &m);
-	report_at('F', 2, TEST_DONE, NULL, T0 + 2 * HOUR); /* says nothing */
+	report_at('F', 2, TEST_DONE, NULL, T0 + 2 * HOUR); /* no evidence */
 	report_at('E', 2, TEST_MISS, NULL, T0 + 2 * HOUR);
 	report('b', TEST_FAIL, SPECIFIC);
 	ASSERT_CELL('b', "UNCLASSIFIED"); /* D is three commits away */
@@ -566,8 +566,8 @@ static void changes_on_the_commits_between(void **state)
 	ASSERT_CELL('f', "UNCLASSIFIED");
 }
 
-/* Main was mended after B and broken again before F: by a revert of the fix, or by a second landing. */
-static void what_went_and_came_back_between(void **state)
+/* Main was fixed after B and broken again before F: by a revert of the fix, or by a second landing. */
+static void a_breakage_that_was_fixed_and_came_back_in_between(void **state)
 {
 	static const struct {
 		const char *first, *second, *expected;
@@ -631,8 +631,8 @@ static void passed_in_another_attempt(void **state)
 	ASSERT_CELL('a', "NEW");
 }
 
-/* Finding 8: a process that crashes takes one test or another with it. */
-static void a_crash_that_moves_on_is_not_cured(void **state)
+/* Finding 8: a crash of the process makes one test or another fail with it. */
+static void a_crash_that_moves_to_another_test_is_not_fixed(void **state)
 {
 	struct test_result first[] = {result(TEST_PASS, NULL), result(TEST_FAIL, GENERAL)},
 			   second[] = {result(TEST_FAIL, GENERAL), result(TEST_PASS, NULL)};
@@ -651,7 +651,7 @@ static void a_crash_that_moves_on_is_not_cured(void **state)
 }
 
 /* The same between the jobs of a matrix. */
-static void a_crash_that_moves_to_another_job_is_not_cured(void **state)
+static void a_crash_that_moves_to_another_job_is_not_fixed(void **state)
 {
 	(void)state;
 	push('B');
@@ -679,7 +679,7 @@ static void report_version(char head, int attempt, const char *message, const ch
 }
 
 /* A larger card may have passed it. */
-static void a_retry_on_another_device_proves_nothing(void **state)
+static void a_retry_on_another_device_is_not_evidence(void **state)
 {
 	(void)state;
 	push('B');
@@ -694,7 +694,7 @@ static void a_retry_on_another_device_proves_nothing(void **state)
 }
 
 /* The newest attempt reported first. */
-static void an_attempt_that_comes_late_is_evidence(void **state)
+static void a_late_attempt_is_evidence(void **state)
 {
 	int64_t passed;
 
@@ -710,8 +710,8 @@ static void an_attempt_that_comes_late_is_evidence(void **state)
 	ASSERT_SHOWN('a', "FLAKY", passed);
 }
 
-/* A test that breaks the process takes others with it, and these pass without it. */
-static void what_failed_together_passes_together(void **state)
+/* A test that crashes the process makes others fail with it, and these pass without it. */
+static void tests_that_failed_together_pass_together(void **state)
 {
 	struct test_result red[] = {result(TEST_FAIL, GENERAL), result(TEST_FAIL, GENERAL)},
 			   again[] = {result(TEST_PASS, NULL), result(TEST_FAIL, GENERAL)},
@@ -736,7 +736,7 @@ static void what_failed_together_passes_together(void **state)
 }
 
 /* Finding 18 */
-static void a_base_run_with_another_extension_proves_nothing(void **state)
+static void a_base_run_with_another_extension_is_not_evidence(void **state)
 {
 	(void)state;
 	push('B');
@@ -782,14 +782,14 @@ static void only_a_retry_of_the_same_job_counts(void **state)
 	free(id);
 }
 
-static void a_pass_on_another_runner_is_no_retry(void **state)
+static void a_pass_on_another_runner_does_not_count_as_a_retry(void **state)
 {
 	(void)state;
 	push('B');
 	report_job('B', "ci", "test", 1, NULL);
 	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .has_two_runners = true});
 	report_job('a', "lab", "test", 1, NULL);
-	report_job('a', "lab", "test", 2, NULL); /* the first of them counts no more */
+	report_job('a', "lab", "test", 2, NULL); /* the first of them no longer counts */
 	report_job('a', "ci", "test", 1, SPECIFIC);
 	ASSERT_CELL('a', "NEW");
 	report_job('a', "lab", "test", 3, SPECIFIC); /* flaky there, and red here all the same */
@@ -799,7 +799,7 @@ static void a_pass_on_another_runner_is_no_retry(void **state)
 	ASSERT_CELL('a', "FLAKY");
 }
 
-static void what_fails_in_two_jobs_needs_an_excuse_for_each(void **state)
+static void a_failure_in_two_jobs_needs_an_excuse_for_each(void **state)
 {
 	int64_t base, fresh;
 
@@ -855,7 +855,7 @@ static void two_jobs_of_one_name_need_an_excuse_for_each(void **state)
 	change_view_free(v);
 }
 
-static void many_jobs_are_one_failure(void **state)
+static void many_jobs_with_one_message_are_one_failure(void **state)
 {
 	char name[16];
 
@@ -872,7 +872,7 @@ static void many_jobs_are_one_failure(void **state)
 	ASSERT_CELL('a', "UNCLASSIFIED");
 }
 
-static void more_jobs_than_are_compared(void **state)
+static void too_many_red_jobs_are_not_compared(void **state)
 {
 	char name[16];
 
@@ -887,7 +887,7 @@ static void more_jobs_than_are_compared(void **state)
 	ASSERT_CELL('a', "UNCLASSIFIED");
 }
 
-/* That they are alike shows nothing where the message would fit any failure. */
+/* Equal messages are no evidence if the message would fit any failure. */
 static void a_general_message_is_compared_job_by_job(void **state)
 {
 	bool has_moved;
@@ -910,7 +910,7 @@ static void a_general_message_is_compared_job_by_job(void **state)
 	ASSERT_CELL('a', "NEW");
 }
 
-static void a_test_that_one_job_has_twice(void **state)
+static void a_test_that_a_job_has_twice_needs_an_excuse_for_each(void **state)
 {
 	struct test_result tests[] = {result(TEST_FAIL, SPECIFIC), result(TEST_FAIL, OTHER)};
 
@@ -925,7 +925,7 @@ static void a_test_that_one_job_has_twice(void **state)
 	ASSERT_CELL('a', "BASE");
 }
 
-static void and_what_a_retry_leaves_out_makes_no_difference(void **state)
+static void a_retry_that_omits_another_test_shows_its_own_duplicates(void **state)
 {
 	struct test_result first[] = {result(TEST_FAIL, OTHER), result(TEST_FAIL, SPECIFIC)};
 	struct test_result again[] = {result(TEST_FAIL, SPECIFIC), result(TEST_FAIL, OTHER)};
@@ -961,7 +961,7 @@ static int64_t flake(const struct pr *x)
 	return failed;
 }
 
-static void two_authors_trip_over_the_same_limit(void **state)
+static void the_same_message_of_two_authors_stays_new(void **state)
 {
 	bool has_moved;
 
@@ -991,7 +991,7 @@ static void flakes_of_others_are_a_hint(void **state)
 	ASSERT_REASON('a', "seen on 2 other changes, and passed again on 2 of them");
 }
 
-static void what_is_no_evidence(void **state)
+static void related_or_unknown_changes_are_not_evidence(void **state)
 {
 	static const struct pr CASES[] = {
 	    {.author = "Alice", .base = 'B', .file = "b.c"},
@@ -1001,7 +1001,7 @@ static void what_is_no_evidence(void **state)
 	    {.author = "bob", .base = 'B', .file = "a.c"},
 	    {.author = "bob", .base = 'B', .file = "/"}, /* not all of them are known */
 	    {.author = "bob", .base = 'B'},
-	    {.author = "bob", .file = "b.c"}, /* of its base nothing is known */
+	    {.author = "bob", .file = "b.c"}, /* its base is unknown */
 	    {.author = "bob", .base = 'B', .file = "b.c", .base_ref = "release"},
 	};
 
@@ -1027,8 +1027,8 @@ static void what_is_no_evidence(void **state)
 	}
 }
 
-/* Learnt from data: a message that other tests have had, too, says nothing about this one. */
-static void a_message_of_other_tests_means_nothing(void **state)
+/* Learnt from data: a message that other tests have had, too, is no evidence about this one. */
+static void a_message_that_other_tests_have_is_not_evidence(void **state)
 {
 	struct test_result tests[] = {result(TEST_PASS, NULL), result(TEST_FAIL, SPECIFIC)};
 	bool has_moved;
@@ -1068,7 +1068,7 @@ static void many_tests_of_one_incident_do_not_make_it_general(void **state)
 	ASSERT_CELL('d', "BASE");
 }
 
-/* Finding 16: what failed on the base in an outage is no reason to excuse a test that is red alone. */
+/* Finding 16: a failure on the base during an outage does not excuse a test that is red alone. */
 static void an_outage_of_the_base_excuses_nothing(void **state)
 {
 	struct test_result tests[6];
@@ -1131,7 +1131,7 @@ static void a_change_that_makes_a_test_flaky(void **state)
 		report_at(c, 1, TEST_PASS, NULL, T0 + HOUR);
 		push_by(c, "merger", T0);
 	}
-	for (int i = 0; i < 16; i++) { /* so many runs of others that passed */
+	for (int i = 0; i < 16; i++) { /* the number of passed runs of other changes */
 		pull(&(struct pr){.number = 100 + i, .head = (char)('0' + i), .author = "bob", .base = 'Y'});
 		report_at((char)('0' + i), 1, TEST_PASS, NULL, T0 + HOUR);
 	}
@@ -1142,7 +1142,7 @@ static void a_change_that_makes_a_test_flaky(void **state)
 	ASSERT_CELL('a', "UNCLASSIFIED");
 }
 
-static void others_on_a_broken_base_are_no_evidence(void **state)
+static void failures_on_a_broken_base_are_not_evidence(void **state)
 {
 	bool has_moved;
 
@@ -1161,7 +1161,7 @@ static void others_on_a_broken_base_are_no_evidence(void **state)
 	ASSERT_CELL('a', "NEW");
 	push_by('D', "alice", T0 + 2 * HOUR); /* and reverted, untested */
 	pull(&(struct pr){.number = 4, .head = 'e', .author = "alice", .base = 'D', .file = "a.c"});
-	report('e', TEST_FAIL, SPECIFIC); /* and here it is again */
+	report('e', TEST_FAIL, SPECIFIC); /* and now proposed again */
 	ASSERT_CELL('e', "UNCLASSIFIED");
 }
 
@@ -1181,8 +1181,8 @@ static void a_reland_is_not_excused_by_its_first_landing(void **state)
 	ASSERT_CELL('e', "UNCLASSIFIED");
 }
 
-/* Bob's stands on Alice's; of Alice's other one, with the same mistake, it tells nothing. */
-static void a_stack_of_two_authors_is_one_witness(void **state)
+/* Bob's change contains Alice's, so it is no evidence about Alice's other change with the same mistake. */
+static void a_stack_of_two_authors_counts_once(void **state)
 {
 	bool has_moved;
 
@@ -1200,8 +1200,8 @@ static void a_stack_of_two_authors_is_one_witness(void **state)
 	ASSERT_REASON('c', ", and passed again on 2 of them");
 }
 
-/* Landed and reverted between two runs of the branch; whoever branched off there failed so. */
-static void a_breakage_that_no_run_of_the_branch_saw(void **state)
+/* Landed and reverted between two runs of the branch; changes that branched off there failed with it. */
+static void a_breakage_between_two_runs_of_the_branch(void **state)
 {
 	static const char *const AUTHORS[] = {"alice", "carol"};
 
@@ -1228,7 +1228,7 @@ static void a_breakage_that_no_run_of_the_branch_saw(void **state)
 
 /* ---- experiments ---- */
 
-/* The registry as it is while the runner takes experiments, or does not. share: of its time, in permille. */
+/* The registry while the runner accepts experiments, or does not. share: of its time, in permille. */
 static void set_reruns_and_share(const char *reruns, int share)
 {
 	char *path = path_join(rig_dir, "outpost.db");
@@ -1262,8 +1262,8 @@ struct experiment_job {
 	bool is_skipped, is_old; /* old: the next one is its retry */
 };
 
-/* An experiment that was asked for one test, with its jobs, as rows; then the changes that it says something about are
- * due. Returns the id of its last job. */
+/* An experiment for one test, with its jobs, as rows; then the changes that it affects are due. Returns the id of its
+ * last job. */
 static int64_t experiment_of(const char *cause, const char *asked, char head, const char *side, char commit,
     const char *state, const char *runner, const struct experiment_job jobs[2])
 {
@@ -1370,7 +1370,7 @@ static void an_experiment_in_which_the_crash_moves_on_proves_nothing(void **stat
 	ASSERT_CELL('a', "FLAKY");
 }
 
-/* A run of the merge base says what many failures say, and an experiment there fails in other words. */
+/* A run of the merge base has a message that many failures have, and an experiment there fails with another. */
 static void an_experiment_that_fails_otherwise_proves_nothing(void **state)
 {
 	bool has_moved;
@@ -1438,7 +1438,7 @@ static void green_on_the_base_and_red_twice_here(void **state)
 	    0);
 }
 
-static void what_an_experiment_does_not_prove(void **state)
+static void results_of_experiments_that_prove_nothing(void **state)
 {
 	static const struct {
 		const char *what, *state, *runner;
@@ -1466,7 +1466,8 @@ static void what_an_experiment_does_not_prove(void **state)
 	}
 }
 
-/* However many others ran there: rounds of a `stress`, and other pull requests' tests on the same merge base. */
+/* This holds after any number of other experiments there: rounds of a `stress`, and those for other pull requests on
+ * the same merge base. */
 static void an_outcome_counts_after_many_other_experiments(void **state)
 {
 	enum { N_OTHERS = 21 };
@@ -1491,8 +1492,8 @@ static void an_outcome_counts_after_many_other_experiments(void **state)
 	ASSERT_CELL('a', "FLAKY");
 }
 
-/* The name of the job may differ, where there is no doubt which one it stands for. */
-static void an_experiments_job_of_another_name(void **state)
+/* The name of the job may differ if there is no doubt which job it replaces. */
+static void a_job_of_an_experiment_with_another_name(void **state)
 {
 	bool has_moved;
 
@@ -1505,14 +1506,14 @@ static void an_experiments_job_of_another_name(void **state)
 	experiment('a', "head", 'a', "done", "ci", (struct experiment_job[2]){{.name = "again"}});
 	settle(&has_moved);
 	ASSERT_CELL('a', "FLAKY");
-	report_job('a', "ci", "py312", 1, NULL); /* now it is not known for which of them it stands */
+	report_job('a', "ci", "py312", 1, NULL); /* now it is ambiguous which of them it replaces */
 	ASSERT_CELL('a', "NEW");
 	experiment('a', "head", 'a', "done", "ci", (struct experiment_job[2]){{.name = "py310"}, {.name = "py312"}});
 	settle(&has_moved);
 	ASSERT_CELL('a', "FLAKY");
 }
 
-/* Each job of a matrix is judged by what the experiment says of that job. */
+/* Each job of a matrix is judged by the experiment's result for that job. */
 static void an_experiment_decides_each_job_by_itself(void **state)
 {
 	static const struct experiment_job RED_IN_ONE[2] = {{.name = "py310", .message = SPECIFIC}, {.name = "py312"}};
@@ -1529,11 +1530,11 @@ static void an_experiment_decides_each_job_by_itself(void **state)
 	pull(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B'});
 	report_job('b', "ci", "py310", 1, SPECIFIC);
 	report_job('b', "ci", "py312", 1, SPECIFIC);
-	ASSERT_CELL('b', "NEW"); /* as py312 is, which is green there */
+	ASSERT_CELL('b', "NEW"); /* like py312, which is green there */
 }
 
-/* The runner whose run it is has the test in one job only; others do not matter. */
-static void another_runners_job_leaves_no_doubt(void **state)
+/* The runner of this run has the test in one job only; other runners do not matter. */
+static void a_job_of_another_runner_causes_no_ambiguity(void **state)
 {
 	bool has_moved;
 
@@ -1573,7 +1574,7 @@ static void an_experiment_that_skips_the_test_in_its_job_proves_nothing(void **s
 	}
 }
 
-static void with_experiments_similarity_excuses_nothing(void **state)
+static void similarity_excuses_nothing_with_experiments(void **state)
 {
 	bool has_moved;
 
@@ -1587,7 +1588,7 @@ static void with_experiments_similarity_excuses_nothing(void **state)
 	report('a', TEST_FAIL, SPECIFIC);
 	ASSERT_CELL('a', "NEW");
 	experiment_of("stress", "llama3", 'a', "head", 'a', "expired", "ci",
-	    (struct experiment_job[2]){{.name = NULL}}); /* a member's, not one of the rules */
+	    (struct experiment_job[2]){{.name = NULL}}); /* requested by a member, not by the rules */
 	settle(&has_moved);
 	ASSERT_CELL('a', "NEW");
 	experiment(
@@ -1596,8 +1597,8 @@ static void with_experiments_similarity_excuses_nothing(void **state)
 	ASSERT_CELL('a', "NEW");
 }
 
-/* A runner may run tests again, and its accelerator has no time for it: the rules decide alone. */
-static void without_a_share_no_experiment_is_waited_for(void **state)
+/* The runner accepts experiments, but its accelerator has no time for them: the rules decide alone. */
+static void an_accelerator_without_a_share_waits_for_no_experiment(void **state)
 {
 	(void)state;
 	for (int share = 100; share >= 0; share -= 100) {
@@ -1617,7 +1618,7 @@ static void without_a_share_no_experiment_is_waited_for(void **state)
 	}
 }
 
-/* What one red run of the branch is, others tell. */
+/* Neighbouring runs decide whether one red run of the branch counts. */
 static void a_single_red_run(void **state)
 {
 	bool has_moved;
@@ -1739,7 +1740,7 @@ static void the_worst_of_the_last_attempts_is_the_cell(void **state)
 	change_view_free(v);
 }
 
-/* B8: a test without a result is the vendor's to look at, whatever would excuse a failure of it. */
+/* B8: a test without a result is a problem of the vendor, even if a failure of it would be excused. */
 static void a_test_without_a_result_is_not_attributed(void **state)
 {
 	struct add_known k = {.pattern = "model/llama*", .url = "https://example.org/1", .now_ms = T0};
@@ -1795,7 +1796,7 @@ static void how_cells_differ_from_the_base(void **state)
 	change_view_free(v);
 }
 
-static void old_failures_go(void **state)
+static void old_failures_are_deleted(void **state)
 {
 	struct apply_retention keep = {.failures_before_ms = T0}, drop = {.failures_before_ms = T0 + DAY};
 
@@ -1809,7 +1810,7 @@ static void old_failures_go(void **state)
 	ASSERT_CELL('a', "NEW");
 }
 
-/* ---- what was said once does not stand for ever ---- */
+/* ---- attributions that change later ---- */
 
 static size_t count_due(void)
 {
@@ -1822,7 +1823,7 @@ static size_t count_due(void)
 	return n;
 }
 
-/* As many red heads on the same merge base as one, and one that is there. */
+/* Counts red heads on the same merge base once, and one that exists. */
 static void multiply(char head, int n)
 {
 	char *path = path_join(rig_dir, "outpost.db");
@@ -1852,7 +1853,7 @@ static void multiply(char head, int n)
 	rig_open();
 }
 
-static void a_run_of_the_branch_is_told_to_all_whom_it_may_excuse(void **state)
+static void a_run_of_the_branch_updates_all_changes_that_it_may_excuse(void **state)
 {
 	enum { MANY = 300 };
 	bool has_moved;
@@ -1869,7 +1870,7 @@ static void a_run_of_the_branch_is_told_to_all_whom_it_may_excuse(void **state)
 	assert_int_equal(count_due(), MANY + 1);
 }
 
-static void a_witness_is_found_to_be_none(void **state)
+static void a_witness_stops_counting_when_its_base_is_red(void **state)
 {
 	bool has_moved;
 
@@ -1905,8 +1906,8 @@ static void a_retry_elsewhere_shows_that_it_is_flaky(void **state)
 	ASSERT_REASON('a', ", and passed again on 2 of them");
 }
 
-/* Merged as it is, and compared after that: GitHub says its own head, which is red as it was. */
-static void a_head_is_no_base_of_its_own(void **state)
+/* Merged unchanged, and compared afterwards: GitHub returns its own head as the merge base, which is just as red. */
+static void a_head_is_not_its_own_base(void **state)
 {
 	struct change_view *v;
 
@@ -1948,8 +1949,8 @@ static void another_base_branch(void **state)
 	DO_OK(store_put_merge_base, &put);
 }
 
-/* The same head against another branch is another test: that it passed on the first shows nothing. */
-static void a_pass_on_another_base_is_no_other_attempt(void **state)
+/* The same head against another branch is another test: a pass on the first branch is no evidence. */
+static void a_pass_on_another_base_does_not_count_as_another_attempt(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	const char *head = sha('a');
@@ -1983,7 +1984,7 @@ static void a_pass_on_another_base_is_no_other_attempt(void **state)
 	ASSERT_CELL('a', "FLAKY"); /* this one is */
 }
 
-static void a_clock_that_is_put_back(void **state)
+static void a_clock_that_is_set_back(void **state)
 {
 	struct claim_due_changes c = {.now_ms = T0 + HOUR, .limit = 10};
 	struct shift_clock shift = {.delta_ms = -DAY, .now_ms = T0 + HOUR};
@@ -2008,46 +2009,46 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(red_on_the_merge_base),
-	    TEST(with_another_message_it_is_not_the_base),
-	    TEST(numbers_tell_breakages_apart),
-	    TEST(its_own_first_landing_excuses_nothing),
+	    TEST(another_message_on_the_base_is_not_base),
+	    TEST(numbers_distinguish_breakages),
+	    TEST(the_first_landing_of_the_same_change_excuses_nothing),
 	    TEST(a_commit_between_that_touches_the_same_file),
 	    TEST(a_late_retry_may_have_tested_the_next_head),
-	    TEST(the_merge_base_comes_later),
+	    TEST(the_merge_base_arrives_later),
 	    TEST(the_cell_says_which_experiments_it_needs),
-	    TEST(what_is_put_off_stays_due),
+	    TEST(a_postponed_change_stays_due),
 	    TEST(the_nearest_tested_commits_on_both_sides),
 	    TEST(changes_on_the_commits_between),
-	    TEST(what_went_and_came_back_between),
+	    TEST(a_breakage_that_was_fixed_and_came_back_in_between),
 	    TEST(a_general_message_needs_more_of_the_branch),
 	    TEST(passed_in_another_attempt),
-	    TEST(a_crash_that_moves_on_is_not_cured),
-	    TEST(an_attempt_that_comes_late_is_evidence),
-	    TEST(what_failed_together_passes_together),
-	    TEST(a_crash_that_moves_to_another_job_is_not_cured),
-	    TEST(a_retry_on_another_device_proves_nothing),
-	    TEST(a_base_run_with_another_extension_proves_nothing),
+	    TEST(a_crash_that_moves_to_another_test_is_not_fixed),
+	    TEST(a_late_attempt_is_evidence),
+	    TEST(tests_that_failed_together_pass_together),
+	    TEST(a_crash_that_moves_to_another_job_is_not_fixed),
+	    TEST(a_retry_on_another_device_is_not_evidence),
+	    TEST(a_base_run_with_another_extension_is_not_evidence),
 	    TEST(only_a_retry_of_the_same_job_counts),
-	    TEST(a_pass_on_another_runner_is_no_retry),
-	    TEST(what_fails_in_two_jobs_needs_an_excuse_for_each),
+	    TEST(a_pass_on_another_runner_does_not_count_as_a_retry),
+	    TEST(a_failure_in_two_jobs_needs_an_excuse_for_each),
 	    TEST(two_jobs_of_one_name_need_an_excuse_for_each),
-	    TEST(many_jobs_are_one_failure),
-	    TEST(more_jobs_than_are_compared),
+	    TEST(many_jobs_with_one_message_are_one_failure),
+	    TEST(too_many_red_jobs_are_not_compared),
 	    TEST(a_general_message_is_compared_job_by_job),
-	    TEST(a_test_that_one_job_has_twice),
-	    TEST(and_what_a_retry_leaves_out_makes_no_difference),
-	    TEST(two_authors_trip_over_the_same_limit),
+	    TEST(a_test_that_a_job_has_twice_needs_an_excuse_for_each),
+	    TEST(a_retry_that_omits_another_test_shows_its_own_duplicates),
+	    TEST(the_same_message_of_two_authors_stays_new),
 	    TEST(flakes_of_others_are_a_hint),
-	    TEST(a_message_of_other_tests_means_nothing),
+	    TEST(a_message_that_other_tests_have_is_not_evidence),
 	    TEST(many_tests_of_one_incident_do_not_make_it_general),
 	    TEST(an_outage_of_the_base_excuses_nothing),
 	    TEST(most_tests_of_a_job_with_one_message_are_an_outage),
 	    TEST(a_change_that_makes_a_test_flaky),
-	    TEST(what_is_no_evidence),
-	    TEST(others_on_a_broken_base_are_no_evidence),
+	    TEST(related_or_unknown_changes_are_not_evidence),
+	    TEST(failures_on_a_broken_base_are_not_evidence),
 	    TEST(a_reland_is_not_excused_by_its_first_landing),
-	    TEST(a_stack_of_two_authors_is_one_witness),
-	    TEST(a_breakage_that_no_run_of_the_branch_saw),
+	    TEST(a_stack_of_two_authors_counts_once),
+	    TEST(a_breakage_between_two_runs_of_the_branch),
 	    TEST(a_single_red_run),
 	    TEST(an_experiment_on_the_head_proves_a_flake),
 	    TEST(an_experiment_in_which_the_crash_moves_on_proves_nothing),
@@ -2055,28 +2056,28 @@ int main(void)
 	    TEST(an_experiment_that_fails_otherwise_proves_nothing),
 	    TEST(a_retry_of_an_experiment_does_not_hide_that_the_base_was_green),
 	    TEST(green_on_the_base_and_red_twice_here),
-	    TEST(what_an_experiment_does_not_prove),
+	    TEST(results_of_experiments_that_prove_nothing),
 	    TEST(an_outcome_counts_after_many_other_experiments),
-	    TEST(an_experiments_job_of_another_name),
+	    TEST(a_job_of_an_experiment_with_another_name),
 	    TEST(an_experiment_decides_each_job_by_itself),
-	    TEST(another_runners_job_leaves_no_doubt),
+	    TEST(a_job_of_another_runner_causes_no_ambiguity),
 	    TEST(an_experiment_that_skips_the_test_in_its_job_proves_nothing),
-	    TEST(with_experiments_similarity_excuses_nothing),
-	    TEST(without_a_share_no_experiment_is_waited_for),
+	    TEST(similarity_excuses_nothing_with_experiments),
+	    TEST(an_accelerator_without_a_share_waits_for_no_experiment),
 	    TEST(a_known_issue_explains_it),
 	    TEST(a_push_is_compared_with_its_parent),
 	    TEST(a_dtype_is_a_test_of_its_own),
 	    TEST(the_worst_of_the_last_attempts_is_the_cell),
 	    TEST(a_test_without_a_result_is_not_attributed),
 	    TEST(how_cells_differ_from_the_base),
-	    TEST(old_failures_go),
-	    TEST(a_run_of_the_branch_is_told_to_all_whom_it_may_excuse),
-	    TEST(a_witness_is_found_to_be_none),
+	    TEST(old_failures_are_deleted),
+	    TEST(a_run_of_the_branch_updates_all_changes_that_it_may_excuse),
+	    TEST(a_witness_stops_counting_when_its_base_is_red),
 	    TEST(a_retry_elsewhere_shows_that_it_is_flaky),
-	    TEST(a_head_is_no_base_of_its_own),
+	    TEST(a_head_is_not_its_own_base),
 	    TEST(another_base_branch),
-	    TEST(a_pass_on_another_base_is_no_other_attempt),
-	    TEST(a_clock_that_is_put_back),
+	    TEST(a_pass_on_another_base_does_not_count_as_another_attempt),
+	    TEST(a_clock_that_is_set_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

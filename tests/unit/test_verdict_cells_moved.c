@@ -1,5 +1,5 @@
-/* Derived state: each cause is driven, and each observer says whether it saw anything. Besides, whatever
- * happened, making the derived state again from the jobs and dispatches gives what is there. */
+/* Derived state: the test drives each cause, and each observer reports whether it saw a change. Also, after every
+ * cause, recomputing the derived state from the jobs and dispatches gives the stored state. */
 #include "commands_rig.h"
 #include "db/db.h"
 #include "db/touched.h"
@@ -15,7 +15,7 @@
 
 #define ROWS(columns, from) "SELECT group_concat(x, char(10)) FROM (SELECT " columns " AS x FROM " from ")"
 
-/* In this order they are named below. */
+/* The table below names them in this order. */
 static const struct observer {
 	const char *name, *sql;
 } OBSERVERS[] = {
@@ -46,13 +46,13 @@ static const struct observer {
 };
 
 static struct db *look;
-static struct store_touched told;
+static struct store_touched touched;
 
 static void on_changes(unsigned topics, void *owner)
 {
 	(void)topics;
 	(void)owner;
-	touched_merge(&told, store_touched(rig_store));
+	touched_merge(&touched, store_touched(rig_store));
 }
 
 static char *see(const struct view *d, const struct observer *o)
@@ -66,7 +66,7 @@ static char *see(const struct view *d, const struct observer *o)
 
 static int64_t number(const char *sql) { return db_int_values(db_view(look), 0, sql, VALUES()); }
 
-/* ---- what there is to test: a push to main, and PR 1 with a repository and a farm ---- */
+/* ---- the fixture: a push to main, and PR 1 with a repository and a farm ---- */
 
 static const char *const nothing_skipped[] = {NULL};
 static const char *const qwen_skipped[] = {"model/Qwen", NULL};
@@ -207,7 +207,7 @@ static void look_again(bool has_learnt)
 	DO_OK(store_attribute_change, &a);
 }
 
-/* What is due is looked at, until nothing is. */
+/* Attributes the due changes until none is left. */
 static void settle(void)
 {
 	int64_t id;
@@ -223,7 +223,7 @@ static void settle(void)
 
 /* ---- causes ---- */
 
-static void nothing(void) {}
+static void an_empty_store(void) {}
 
 static void a_pull_request(void)
 {
@@ -275,7 +275,7 @@ static void a_retry_passes(void)
 {
 	report(&(struct job){.head = HEAD_A, .conclusion = "success", .attempt = 2, .at = 3 * MINUTE});
 }
-static void a_document_comes(void) { put_document(number("SELECT MAX(id) FROM job"), 3 * MINUTE); }
+static void a_document_arrives(void) { put_document(number("SELECT MAX(id) FROM job"), 3 * MINUTE); }
 static void a_push(void) { push(HEAD_B, HEAD_C); }
 static void a_push_with_a_job(void)
 {
@@ -302,13 +302,13 @@ static void a_vendor_reports_itself(void)
 
 	DO_OK(store_report_nightly, &op);
 }
-static void it_was_silent_and_is_at_l1_now(void)
+static void a_missed_deadline_before_the_move_to_l1(void)
 {
 	a_pull_request();
 	deadlines(7 * HOUR);
 	mirror(LEVEL_1, nothing_skipped);
 }
-static void it_reports_at_l1(void)
+static void a_job_is_reported_at_l1(void)
 {
 	report(&(struct job){.head = HEAD_A, .conclusion = "success", .at = 8 * HOUR, .is_silent = true});
 }
@@ -324,7 +324,7 @@ static void the_first_attempt_is_reported(void)
 	report(&(struct job){.head = HEAD_A, .conclusion = "success", .at = 8 * HOUR});
 }
 
-static void a_round_begins(void)
+static void a_round_starts(void)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), PULL_WANT("npu", "farm")};
 
@@ -340,15 +340,15 @@ static void the_request_is_refused(void)
 	rig_done(&c.rows[0], OUTBOX_DEAD, 0);
 	claim_outbox_release(&c);
 }
-static void a_machine_takes_it(void) { offer = take("npu-1", "c1", SECOND); }
-static void the_machine_hands_it_back(void) { give_back(&offer, "npu-1", "drained", MINUTE); }
+static void a_machine_claims_the_dispatch(void) { offer = take("npu-1", "c1", SECOND); }
+static void the_machine_returns_the_lease(void) { give_back(&offer, "npu-1", "drained", MINUTE); }
 static void the_machine_falls_silent(void) { expire(2 * MINUTE); }
 static void a_machine_fell_silent(void)
 {
 	a_machine_at_work();
 	expire(2 * MINUTE);
 }
-static void the_machine_comes_back(void) { ASSERT_RENEWED(&offer, "npu-1", 3 * MINUTE, LEASE_ACTIVE, ""); }
+static void the_machine_sends_a_late_heartbeat(void) { ASSERT_RENEWED(&offer, "npu-1", 3 * MINUTE, LEASE_ACTIVE, ""); }
 static void all_machines_but_one_fell_silent(void)
 {
 	a_job_done();
@@ -363,12 +363,12 @@ static void all_machines_but_one_fell_silent(void)
 	}
 }
 static void the_last_machine_falls_silent(void) { expire((LEASE_HANDOVERS_MAX + 1) * HOUR); }
-static void its_deadlines_pass(void) { deadlines(7 * HOUR); }
-static void it_is_cancelled(void) { say_member(COMMAND_CANCEL); }
+static void the_deadlines_pass(void) { deadlines(7 * HOUR); }
+static void the_runs_are_cancelled(void) { say_member(COMMAND_CANCEL); }
 static void a_job_in_progress_was_cancelled(void)
 {
 	a_job_in_progress();
-	deadlines(3 * HOUR); /* the farm's has ended, so that the cells are made again with a report */
+	deadlines(3 * HOUR); /* the farm's job has ended, so that a report recomputes the cells */
 	say_member(COMMAND_CANCEL);
 }
 static void the_cancelled_job_fails(void)
@@ -381,16 +381,16 @@ static void a_machine_was_cancelled(void)
 	a_job_done_and_a_machine_at_work();
 	say_member(COMMAND_CANCEL);
 }
-static void it_is_declined(void) { say_member(COMMAND_DECLINE); }
+static void the_head_is_declined(void) { say_member(COMMAND_DECLINE); }
 static void one_done_and_one_held(void)
 {
 	open_pull(1, HEAD_A, "the author is new");
 	free(rig_send(T0 + 2 * SECOND));
 	report(&(struct job){.head = HEAD_A, .conclusion = "success", .at = MINUTE});
 }
-static void it_is_released(void) { say_member(COMMAND_OK_TO_TEST); }
-static void it_is_closed(void) { rig_close_pull(1, HEAD_A, 600); }
-static void a_new_head_comes(void)
+static void the_head_is_released(void) { say_member(COMMAND_OK_TO_TEST); }
+static void the_pull_request_is_closed(void) { rig_close_pull(1, HEAD_A, 600); }
+static void a_new_head_arrives(void)
 {
 	rig_apply(&(struct rig_plan){.kind = PLAN_START,
 	    .head = HEAD_B,
@@ -398,7 +398,7 @@ static void a_new_head_comes(void)
 	    .event_ms = T0 + 10 * MINUTE,
 	    .action = "synchronize"});
 }
-static void it_loses_its_label(void)
+static void the_label_is_removed(void)
 {
 	static char *npu[] = {(char *)"npu", NULL};
 
@@ -411,7 +411,7 @@ static void it_loses_its_label(void)
 }
 
 static void a_test_is_skipped(void) { mirror(LEVEL_2, qwen_skipped); }
-static void it_leaves_the_registry(void)
+static void the_accelerator_leaves_the_registry(void)
 {
 	struct mirror_registry m = {.now_ms = T0};
 
@@ -436,20 +436,20 @@ static void the_issue_is_removed(void)
 
 	DO_OK(store_remove_known, &k);
 }
-static void the_issue_runs_out(void)
+static void the_issue_expires(void)
 {
 	struct expire_known k = {.now_ms = T0 + 2 * DAY};
 
 	DO_OK(store_expire_known, &k);
 	assert_int_equal(k.n_expired, 1);
 }
-static void an_issue_is_known_and_due(void)
+static void a_known_issue_with_a_due_change(void)
 {
 	a_job_red();
 	an_issue_is_known();
 }
-static void it_is_looked_at_again(void) { look_again(false); }
-static void two_that_failed_alike(void)
+static void the_change_is_attributed_again(void) { look_again(false); }
+static void two_changes_with_the_same_failure(void)
 {
 	a_job_red();
 	open_pull(2, HEAD_B, NULL);
@@ -457,8 +457,8 @@ static void two_that_failed_alike(void)
 	report(&(struct job){.head = HEAD_B, .conclusion = "failure", .at = 2 * MINUTE});
 	settle();
 }
-static void its_evidence_comes(void) { look_again(true); }
-static void its_merge_base_is_found(void)
+static void the_evidence_arrives(void) { look_again(true); }
+static void the_merge_base_is_found(void)
 {
 	struct put_merge_base p = {.change_id = number("SELECT id FROM change WHERE head_sha = '" HEAD_A "'"),
 	    .sha = HEAD_C,
@@ -466,7 +466,7 @@ static void its_merge_base_is_found(void)
 
 	DO_OK(store_put_merge_base, &p);
 }
-static void its_base_branch_changes(void)
+static void the_base_branch_changes(void)
 {
 	struct pull_info pull = {.number = 1,
 	    .head_sha = (char *)HEAD_A,
@@ -481,7 +481,7 @@ static void its_base_branch_changes(void)
 
 /* ---- experiments ---- */
 
-static void take_reruns(void)
+static void the_runner_accepts_reruns(void)
 {
 	static char *no_names[] = {NULL}, *must_pass[] = {(char *)"model/llama3", NULL};
 	struct runner ci = {.name = (char *)"ci",
@@ -536,14 +536,14 @@ static void report_experiment(int64_t experiment)
 }
 static void an_experiment_on_the_head(void)
 {
-	take_reruns();
+	the_runner_accepts_reruns();
 	a_job_red();
 	settle();
 	assert_true(number("SELECT COUNT(*) FROM experiment WHERE state = 'started'") > 0);
 }
 static void an_experiment_on_a_base_of_two(void)
 {
-	take_reruns();
+	the_runner_accepts_reruns();
 	open_pull(2, HEAD_B, NULL);
 	merge_base_of(HEAD_B);
 	report(&(struct job){.head = HEAD_B, .conclusion = "failure", .at = MINUTE});
@@ -574,14 +574,14 @@ static void one_more_red_push(int n)
 	push(shas[n], n ? shas[n - 1] : HEAD_C);
 	report(&(struct job){.head = shas[n], .conclusion = "failure", .at = n * MINUTE});
 }
-static void it_is_almost_unhealthy(void)
+static void the_accelerator_is_almost_unhealthy(void)
 {
 	a_job_done();
 	for (int n = 0; n < RED_UNTIL_UNHEALTHY - 1; n++)
 		one_more_red_push(n);
 	settle();
 }
-static void it_becomes_unhealthy(void) { one_more_red_push(RED_UNTIL_UNHEALTHY - 1); }
+static void the_accelerator_becomes_unhealthy(void) { one_more_red_push(RED_UNTIL_UNHEALTHY - 1); }
 
 /* ---- the table ---- */
 
@@ -604,58 +604,61 @@ static const struct scenario {
     X(CELLS_JOB_REPLACED, a_job_red, a_retry_passes, "cells attribution due comment checks page"),
     X(CELLS_JOB_REPLACED, a_second_attempt_fell_silent, the_first_attempt_is_reported,
 	"cells attribution due comment checks page"),
-    X(CELLS_REPORT_ADDED, a_job_done, a_document_comes, "cells comment checks page"),
-    X(CELLS_REPORT_ADDED, a_push_with_a_job, a_document_comes, "cells suites days platform page"),
-    X(CELLS_SELF_REPORTED, nothing, a_vendor_reports_itself, "cells history page"),
-    X(CELLS_SELF_REPORTED, a_vendor_reports_itself, a_document_comes, "cells history platform page"),
-    X(CELLS_REPORTED_AT_L1, it_was_silent_and_is_at_l1_now, it_reports_at_l1,
+    X(CELLS_REPORT_ADDED, a_job_done, a_document_arrives, "cells comment checks page"),
+    X(CELLS_REPORT_ADDED, a_push_with_a_job, a_document_arrives, "cells suites days platform page"),
+    X(CELLS_SELF_REPORTED, an_empty_store, a_vendor_reports_itself, "cells history page"),
+    X(CELLS_SELF_REPORTED, a_vendor_reports_itself, a_document_arrives, "cells history platform page"),
+    X(CELLS_REPORTED_AT_L1, a_missed_deadline_before_the_move_to_l1, a_job_is_reported_at_l1,
 	"cells attribution due comment checks page"),
 
-    X(CELLS_STARTED, two_pull_requests_of_one_head, a_round_begins, "cells comment twin checks page"),
-    X(CELLS_STARTED, one_done_and_one_held, it_is_released, "comment checks page"),
-    X(CELLS_HELD, nothing, a_pull_request_waits_for_a_person, "due comment checks page"),
+    X(CELLS_STARTED, two_pull_requests_of_one_head, a_round_starts, "cells comment twin checks page"),
+    X(CELLS_STARTED, one_done_and_one_held, the_head_is_released, "comment checks page"),
+    X(CELLS_HELD, an_empty_store, a_pull_request_waits_for_a_person, "due comment checks page"),
     X(CELLS_SENT, a_pull_request_waits_for_a_person, the_request_arrives, "comment checks page"),
     X(CELLS_NOT_SENT, a_pull_request_waits_for_a_person, the_request_is_refused,
 	"cells attribution due comment checks page"),
-    X(CELLS_LEASE_GRANTED, a_job_done, a_machine_takes_it, "comment checks page"),
-    X(CELLS_LEASE_ENDED, a_machine_at_work, the_machine_hands_it_back, "comment checks page"),
+    X(CELLS_LEASE_GRANTED, a_job_done, a_machine_claims_the_dispatch, "comment checks page"),
+    X(CELLS_LEASE_ENDED, a_machine_at_work, the_machine_returns_the_lease, "comment checks page"),
     X(CELLS_LEASE_ENDED, a_machine_at_work, the_machine_falls_silent, "comment checks page"),
-    X(CELLS_LEASE_RESUMED, a_machine_fell_silent, the_machine_comes_back, "comment checks page"),
+    X(CELLS_LEASE_RESUMED, a_machine_fell_silent, the_machine_sends_a_late_heartbeat, "comment checks page"),
     X(CELLS_LEASES_EXHAUSTED, all_machines_but_one_fell_silent, the_last_machine_falls_silent,
 	"cells attribution due run days comment checks page"),
-    X(CELLS_DEADLINE_PASSED, a_job_done_and_a_machine_at_work, its_deadlines_pass,
+    X(CELLS_DEADLINE_PASSED, a_job_done_and_a_machine_at_work, the_deadlines_pass,
 	"cells attribution due run days comment checks page"),
 
-    /* Where all was called off there is no run; where a part had ended there is, of that part. */
-    X(CELLS_CANCELLED, a_pull_request, it_is_cancelled, "due comment checks page"),
-    X(CELLS_CANCELLED, a_machine_at_work, it_is_cancelled, "comment checks page"),
-    X(CELLS_CANCELLED, a_job_done_and_a_machine_at_work, it_is_cancelled, "run days comment checks page"),
+    /* If everything was cancelled there is no run; if a part had ended, the run consists of that part. */
+    X(CELLS_CANCELLED, a_pull_request, the_runs_are_cancelled, "due comment checks page"),
+    X(CELLS_CANCELLED, a_machine_at_work, the_runs_are_cancelled, "comment checks page"),
+    X(CELLS_CANCELLED, a_job_done_and_a_machine_at_work, the_runs_are_cancelled, "run days comment checks page"),
     X(CELLS_CANCELLED, a_job_in_progress_was_cancelled, the_cancelled_job_fails, "page"),
     X(CELLS_CANCELLED, a_machine_was_cancelled, the_cancelled_machine_finishes, "page"),
-    X(CELLS_CANCELLED, one_done_and_one_held, it_is_declined, "run days comment checks page"),
-    X(CELLS_WITHDRAWN, a_job_done_and_a_machine_at_work, it_is_closed, "run days comment checks page"),
-    X(CELLS_WITHDRAWN, a_job_done_and_a_machine_at_work, a_new_head_comes, "run days comment checks page"),
-    X(CELLS_WITHDRAWN, a_job_done_and_a_machine_at_work, it_loses_its_label, "run days comment checks page"),
-    X(CELLS_RETIRED, a_job_red, a_round_begins, "cells attribution comment checks page"),
+    X(CELLS_CANCELLED, one_done_and_one_held, the_head_is_declined, "run days comment checks page"),
+    X(CELLS_WITHDRAWN, a_job_done_and_a_machine_at_work, the_pull_request_is_closed, "run days comment checks page"),
+    X(CELLS_WITHDRAWN, a_job_done_and_a_machine_at_work, a_new_head_arrives, "run days comment checks page"),
+    X(CELLS_WITHDRAWN, a_job_done_and_a_machine_at_work, the_label_is_removed, "run days comment checks page"),
+    X(CELLS_RETIRED, a_job_red, a_round_starts, "cells attribution comment checks page"),
 
     X(CELLS_SKIPS_CHANGED, a_job_red, a_test_is_skipped, "cells attribution due comment checks page"),
-    X(CELLS_SKIPS_CHANGED, a_job_red, it_leaves_the_registry, ""),
+    X(CELLS_SKIPS_CHANGED, a_job_red, the_accelerator_leaves_the_registry, ""),
     X(CELLS_KNOWN_CHANGED, a_job_red, an_issue_is_known, "due"),
     X(CELLS_KNOWN_CHANGED, a_known_issue_explains_it, the_issue_is_removed, "due"),
-    X(CELLS_KNOWN_CHANGED, a_known_issue_explains_it, the_issue_runs_out, "due"),
-    X(CELLS_LOOKED_AGAIN, an_issue_is_known_and_due, it_is_looked_at_again, "attribution due comment checks page"),
-    X(CELLS_LOOKED_AGAIN, a_job_red, it_is_looked_at_again, ""),
-    X(CELLS_EVIDENCE_CAME, an_issue_is_known_and_due, its_evidence_comes, "attribution due comment checks page"),
-    X(CELLS_EVIDENCE_CAME, two_that_failed_alike, its_evidence_comes, "due"),
-    X(CELLS_BASE_FOUND, a_job_done, its_merge_base_is_found, "comment checks page"),
-    X(CELLS_BASE_CHANGED, a_job_red, its_base_branch_changes, "due"),
-    X(CELLS_CHANGE_SETTLED, an_experiment_on_the_head, it_is_closed, "run days experiments comment checks page"),
+    X(CELLS_KNOWN_CHANGED, a_known_issue_explains_it, the_issue_expires, "due"),
+    X(CELLS_LOOKED_AGAIN, a_known_issue_with_a_due_change, the_change_is_attributed_again,
+	"attribution due comment checks page"),
+    X(CELLS_LOOKED_AGAIN, a_job_red, the_change_is_attributed_again, ""),
+    X(CELLS_EVIDENCE_CAME, a_known_issue_with_a_due_change, the_evidence_arrives,
+	"attribution due comment checks page"),
+    X(CELLS_EVIDENCE_CAME, two_changes_with_the_same_failure, the_evidence_arrives, "due"),
+    X(CELLS_BASE_FOUND, a_job_done, the_merge_base_is_found, "comment checks page"),
+    X(CELLS_BASE_CHANGED, a_job_red, the_base_branch_changes, "due"),
+    X(CELLS_CHANGE_SETTLED, an_experiment_on_the_head, the_pull_request_is_closed,
+	"run days experiments comment checks page"),
     X(CELLS_EXPERIMENT_MOVED, an_experiment_on_the_head, the_experiment_is_reported,
 	"cells attribution experiments comment checks page"),
     X(CELLS_BASE_TESTED, an_experiment_on_a_base_of_two, the_base_is_reported,
 	"cells attribution due experiments comment twin checks page"),
-    X(CELLS_RERUNS_CHANGED, a_job_red, take_reruns, "due"),
-    X(CELLS_HEALTH_CHANGED, it_is_almost_unhealthy, it_becomes_unhealthy,
+    X(CELLS_RERUNS_CHANGED, a_job_red, the_runner_accepts_reruns, "due"),
+    X(CELLS_HEALTH_CHANGED, the_accelerator_is_almost_unhealthy, the_accelerator_becomes_unhealthy,
 	"cells attribution run suites days health comment checks page"),
 #undef X
 };
@@ -685,7 +688,7 @@ static int teardown(void **state)
 	return rig_teardown(state);
 }
 
-static void see_all(const struct view *d, char **ret)
+static void observe_all(const struct view *d, char **ret)
 {
 	for (size_t i = 0; i < ARRAY_LEN(OBSERVERS); i++)
 		ret[i] = see(d, &OBSERVERS[i]);
@@ -697,7 +700,7 @@ static void free_lines(char **list)
 		free(list[i]);
 }
 
-/* The names of those that see another thing than before. */
+/* The names of the observers that see a change. */
 static char *differences(char **before, char **after)
 {
 	struct buf text = BUF_INIT(4096);
@@ -709,8 +712,8 @@ static char *differences(char **before, char **after)
 	return text.data ? buf_take(&text) : xstrdup("");
 }
 
-/* Makes all of it again, in a transaction that is thrown away. The store is closed. */
-static void make_again(struct txn *d)
+/* Recomputes everything in a transaction that is rolled back. The store is closed. */
+static void recompute_all(struct txn *d)
 {
 	struct rows *r = db_rows(d, "SELECT id, kind IN ('nightly', 'experiment') FROM change ORDER BY id");
 	int64_t ids[64], n = 0;
@@ -739,32 +742,32 @@ static void assert_it_is_what_follows(void)
 	assert_int_equal(db_open(path, DB_WRITER, &d, NULL), 0);
 	free(path);
 	assert_int_equal(db_begin(d, DB_WRITER), 0);
-	see_all(db_view(d), kept);
-	make_again(db_txn(d));
-	see_all(db_view(d), made);
+	observe_all(db_view(d), kept);
+	recompute_all(db_txn(d));
+	observe_all(db_view(d), made);
 	db_rollback(d);
 	db_close(d);
 	for (size_t i = 0; i < ARRAY_LEN(OBSERVERS); i++)
 		if (strcmp(kept[i], made[i]) != 0)
-			fail_msg("%s: %s made again:\n%s\nis not what is there:\n%s", SCENARIOS[scenario].name,
+			fail_msg("%s: %s recomputed:\n%s\ndiffers from the stored state:\n%s", SCENARIOS[scenario].name,
 			    OBSERVERS[i].name, made[i], kept[i]);
 	free_lines(kept);
 	free_lines(made);
 }
 
-static void a_scenario(void **state)
+static void each_scenario_matches_the_table(void **state)
 {
 	const struct scenario *s = &SCENARIOS[scenario];
 	char *before[ARRAY_LEN(OBSERVERS)], *after[ARRAY_LEN(OBSERVERS)], *seen, *all;
 
 	(void)state;
 	s->before();
-	told = (struct store_touched){0};
-	see_all(db_view(look), before);
+	touched = (struct store_touched){0};
+	observe_all(db_view(look), before);
 	s->it();
-	see_all(db_view(look), after);
+	observe_all(db_view(look), after);
 	seen = differences(before, after);
-	all = xasprintf("%s%s", seen, !told.n_changes ? "" : seen[0] ? " page" : "page");
+	all = xasprintf("%s%s", seen, !touched.n_changes ? "" : seen[0] ? " page" : "page");
 	if (strcmp(all, s->seen_by) != 0) {
 		for (size_t k = 0; k < ARRAY_LEN(OBSERVERS); k++)
 			if (strcmp(before[k], after[k]) != 0)
@@ -776,11 +779,11 @@ static void a_scenario(void **state)
 	free(all);
 	free_lines(before);
 	free_lines(after);
-	if (s->it != it_leaves_the_registry)
+	if (s->it != the_accelerator_leaves_the_registry)
 		assert_it_is_what_follows();
 }
 
-static void every_cause_is_driven(void **state)
+static void every_cause_notifies_its_observers(void **state)
 {
 	(void)state;
 	for (int cause = 0; cause < N_CELLS_CAUSES; cause++) {
@@ -797,10 +800,10 @@ int main(void)
 {
 	static struct CMUnitTest tests[ARRAY_LEN(SCENARIOS) + 1];
 
-	tests[0] = (struct CMUnitTest)cmocka_unit_test(every_cause_is_driven);
+	tests[0] = (struct CMUnitTest)cmocka_unit_test(every_cause_notifies_its_observers);
 	for (size_t i = 0; i < ARRAY_LEN(SCENARIOS); i++) {
 		tests[i + 1].name = SCENARIOS[i].name;
-		tests[i + 1].test_func = a_scenario;
+		tests[i + 1].test_func = each_scenario_matches_the_table;
 		tests[i + 1].setup_func = setup;
 		tests[i + 1].teardown_func = teardown;
 		tests[i + 1].initial_state = (void *)&SCENARIOS[i];

@@ -1,4 +1,4 @@
-/* Known issues: whom they concern when they come, go and run out, and what is counted. */
+/* Known issues: which failures they match when they are added, removed and expire, and the counts. */
 #include "model/test_result.h"
 #include "store_rig.h"
 #include "verdict/attribution.h"
@@ -51,7 +51,7 @@ static int64_t add(const char *pattern, const char *accelerator, int64_t until_m
 	return op.id;
 }
 
-/* Attributes all that is due as evidence/ does, without asking anybody. How many. */
+/* Attributes all due changes as evidence/ does, without requests to GitHub. Returns their number. */
 static size_t attribute_due(int64_t now_ms)
 {
 	struct claim_due_changes c = {.now_ms = now_ms, .limit = 100};
@@ -98,10 +98,10 @@ static struct known_issue only(int64_t now_ms)
 	assert_int_equal(l.n, 1);
 	k = l.list[0];
 	list_known_release(&l);
-	return k; /* its numbers: the texts are gone */
+	return k; /* its numbers remain, its texts were deleted */
 }
 
-static void it_concerns_whom_it_matches(void **state)
+static void an_issue_explains_the_failures_that_it_matches(void **state)
 {
 	struct test_result a[] = {RED("model", "Qwen"), RED("model", "llama3")};
 	struct test_result b[] = {RED("unit", "x")};
@@ -123,7 +123,7 @@ static void it_concerns_whom_it_matches(void **state)
 	assert_int_equal(DO(store_remove_known, &gone), ERR_NOT_FOUND);
 }
 
-static void another_accelerators_is_none(void **state)
+static void an_issue_of_another_accelerator_explains_nothing(void **state)
 {
 	struct test_result a[] = {RED("model", "Qwen")};
 
@@ -136,7 +136,7 @@ static void another_accelerators_is_none(void **state)
 	assert_false(only(T0 + HOUR).is_used);
 }
 
-static void it_counts_a_change_once(void **state)
+static void an_issue_counts_a_change_once(void **state)
 {
 	struct test_result a[] = {RED("model", "Qwen"), RED("model", "llama3")};
 
@@ -150,7 +150,7 @@ static void it_counts_a_change_once(void **state)
 	assert_int_equal(only(T0 + HOUR).last_match_ms, T0 + MINUTE);
 }
 
-static void it_is_used_as_long_as_it_explains_an_open_change(void **state)
+static void an_issue_is_used_while_it_explains_an_open_change(void **state)
 {
 	struct test_result a[] = {RED("model", "Qwen")};
 
@@ -163,7 +163,7 @@ static void it_is_used_as_long_as_it_explains_an_open_change(void **state)
 	assert_false(only(T0 + 30 * DAY).is_used);
 }
 
-static void it_runs_out_once(void **state)
+static void an_issue_expires_once(void **state)
 {
 	struct test_result a[] = {RED("model", "Qwen")};
 	struct expire_known x = {.now_ms = T0 + 3 * MINUTE};
@@ -194,11 +194,11 @@ static void it_runs_out_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    T(it_concerns_whom_it_matches),
-	    T(another_accelerators_is_none),
-	    T(it_counts_a_change_once),
-	    T(it_is_used_as_long_as_it_explains_an_open_change),
-	    T(it_runs_out_once),
+	    T(an_issue_explains_the_failures_that_it_matches),
+	    T(an_issue_of_another_accelerator_explains_nothing),
+	    T(an_issue_counts_a_change_once),
+	    T(an_issue_is_used_while_it_explains_an_open_change),
+	    T(an_issue_expires_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

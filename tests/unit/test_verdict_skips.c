@@ -1,5 +1,5 @@
 #include "views/job.h"
-/* Tests that an accelerator does not support: kept as they came, shown as skipped. */
+/* Tests that an accelerator does not support: stored unchanged, shown as skipped. */
 #include "store_rig.h"
 
 static char *no_names[] = {NULL};
@@ -57,7 +57,7 @@ static void begin(char **skip)
 	free(rig_send(T0));
 }
 
-static void a_result_is_kept_and_not_shown(void **state)
+static void a_result_of_an_unsupported_test_is_kept_and_shown_as_skipped(void **state)
 {
 	struct test_result tests[] = {RED("model", "XModel"), RED("model", "org/name"), RED("model", "XModel2")};
 	struct change_view *v;
@@ -82,16 +82,16 @@ static void a_result_is_kept_and_not_shown(void **state)
 	job_detail_free(g.job);
 }
 
-static void it_stays_so_whoever_reports_it_again(void **state)
+static void later_reports_stay_skipped(void **state)
 {
 	struct test_result tests[] = {RED("model", "XModel")};
 
 	(void)state;
 	begin(unsupported);
 	report("npu", "a", tests, 1, 1);
-	report("npu", "b", tests, 1, 1); /* one more job: added to what is there */
+	report("npu", "b", tests, 1, 1); /* one more job: added to the existing cells */
 	ASSERT_CELLS(HEAD_A, "npu model/XModel SKIP");
-	report("npu", "a", tests, 1, 2); /* another attempt: all cells are made again */
+	report("npu", "a", tests, 1, 2); /* another attempt: all cells are recomputed */
 	ASSERT_CELLS(HEAD_A, "npu model/XModel SKIP");
 }
 
@@ -126,8 +126,9 @@ static void open_changes_follow_the_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(a_result_is_kept_and_not_shown, rig_setup, rig_teardown),
-	    cmocka_unit_test_setup_teardown(it_stays_so_whoever_reports_it_again, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(
+		a_result_of_an_unsupported_test_is_kept_and_shown_as_skipped, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(later_reports_stay_skipped, rig_setup, rig_teardown),
 	    cmocka_unit_test_setup_teardown(open_changes_follow_the_file, rig_setup, rig_teardown),
 	};
 

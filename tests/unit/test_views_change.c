@@ -1,5 +1,4 @@
-/* What is read: one change whole and cut, lists, figures, totals, the mirror of the
- * registry; and what retention takes away. */
+/* Queries: one change complete and truncated, lists, figures, totals, the mirror of the registry; and retention. */
 #include "db/db.h"
 #include "store_rig.h"
 #include "views/change.h"
@@ -49,7 +48,7 @@ static void complete(const char *dispatch_id, const char *name, const char *conc
 	assert_int_equal(op.outcome, REPORT_RECORDED);
 }
 
-static void names_come_from_the_registry_and_stay(void **state)
+static void names_come_from_the_registry_and_survive_removal(void **state)
 {
 	static const char *const names[] = {"npu"};
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), GITHUB_WANT("old", "v/o")};
@@ -78,7 +77,7 @@ static void names_come_from_the_registry_and_stay(void **state)
 	change_view_free(v);
 }
 
-static void red_is_read_first_when_it_is_cut(void **state)
+static void a_truncated_view_has_the_red_cells_first(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct get_change g = {
@@ -104,7 +103,7 @@ static void red_is_read_first_when_it_is_cut(void **state)
 	assert_true(g.view->is_cut);
 	assert_int_equal(g.view->accelerators[0].n_verdicts[TEST_PASS], 18);
 	assert_int_equal(g.view->accelerators[0].n_verdicts[TEST_FAIL], 2);
-	assert_string_equal(g.view->verdicts[1].test, "t07"); /* by name, whatever was read first */
+	assert_string_equal(g.view->verdicts[1].test, "t07"); /* by name, in any order of reading */
 	assert_string_equal(g.view->verdicts[1].message, "it broke");
 	assert_int_equal(g.view->verdicts[1].attribution, ATTRIBUTION_UNCLASSIFIED);
 	assert_string_equal(g.view->verdicts[2].test, "t15");
@@ -133,7 +132,7 @@ static void an_unknown_change_is_not_found(void **state)
 	assert_null(id.view);
 }
 
-static void a_merge_base_is_of_one_base(void **state)
+static void a_merge_base_belongs_to_one_base_branch(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct apply_plan first = rig_start("opened", HEAD_A, 0, wants, 1);
@@ -261,8 +260,8 @@ static void figures_count_a_month_and_the_red_since(void **state)
 	get_figures_release(&g);
 }
 
-/* Counts that are kept must be the counts that one would find. */
-static void totals_are_true(void **state)
+/* Stored counts must equal a fresh count. */
+static void totals_are_correct(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), WEBHOOK_WANT("xpu")};
 	struct test_result tests[] = {
@@ -350,7 +349,7 @@ static void a_change_shows_its_experiments(void **state)
 			"INSERT INTO result (job_id, ordinal, test_id, status)"
 			" SELECT 55, 0, id, 'FAIL' FROM test WHERE name = 'd';" EXPERIMENT(
 			    2, "auto", "base", "planned", "NULL") ";" EXPERIMENT_TEST(2, "b") ";" EXPERIMENT_TEST(2,
-			    "c") ";" /* has passed: it is not red */ WAIT_UNTIL_7000
+			    "c") ";" /* it has passed, so it is not red */ WAIT_UNTIL_7000
 				 ";" EXPERIMENT(3, "stress", "head", "started", "NULL") ";" EXPERIMENT_TEST(3, "d");
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct test_result tests[] = {{.suite = (char *)"u", .name = (char *)"a", .status = TEST_FAIL},
@@ -391,7 +390,7 @@ static void a_change_shows_its_experiments(void **state)
 	assert_int_equal(cell(v, "a")->rerun, RERUN_NONE); /* it has ended */
 	assert_int_equal(cell(v, "b")->rerun, RERUN_LATER);
 	assert_int_equal(cell(v, "c")->rerun, RERUN_NONE);
-	assert_int_equal(cell(v, "d")->rerun, RERUN_NONE); /* a member asked for it: it decides nothing */
+	assert_int_equal(cell(v, "d")->rerun, RERUN_NONE); /* a member requested it: it decides nothing */
 	change_view_free(v);
 	ASK_OK(store_get_job, &job);
 	assert_int_equal(job.job->kind, CHANGE_EXPERIMENT);
@@ -437,7 +436,7 @@ static int known(const char *guid, bool *ret_has_body)
 	return is_known;
 }
 
-static void old_bodies_go_before_their_guids(void **state)
+static void old_bodies_are_deleted_before_their_guids(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	char guid[32];
@@ -461,10 +460,10 @@ static void old_bodies_go_before_their_guids(void **state)
 	assert_int_equal(DO(store_replay_delivery, &replay), ERR_CONFLICT);
 	retain(T0 + DAY, T0 + DAY);
 	assert_false(known(guid, &has_body));
-	assert_true(known("waiting", &has_body) && has_body); /* never what is not planned yet */
+	assert_true(known("waiting", &has_body) && has_body); /* never an unplanned delivery */
 }
 
-static void old_results_go_with_all_that_hangs_on_them(void **state)
+static void old_results_are_deleted_with_dependent_rows(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct test_result tests[] = {{.suite = (char *)"u", .name = (char *)"a"}};
@@ -494,7 +493,7 @@ static void old_results_go_with_all_that_hangs_on_them(void **state)
 	assert_int_equal(rig_start("opened", HEAD_A, 3 * 86400, wants, 1).n_new_dispatches, 1);
 }
 
-static void retention_takes_bounded_pieces(void **state)
+static void retention_deletes_bounded_pieces(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 450; i++) {
@@ -514,18 +513,18 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
-	    TEST(names_come_from_the_registry_and_stay),
-	    TEST(red_is_read_first_when_it_is_cut),
+	    TEST(names_come_from_the_registry_and_survive_removal),
+	    TEST(a_truncated_view_has_the_red_cells_first),
 	    TEST(an_unknown_change_is_not_found),
-	    TEST(a_merge_base_is_of_one_base),
+	    TEST(a_merge_base_belongs_to_one_base_branch),
 	    TEST(files_are_remembered),
 	    TEST(dispatches_are_listed_newest_first),
 	    TEST(figures_count_a_month_and_the_red_since),
-	    TEST(totals_are_true),
+	    TEST(totals_are_correct),
 	    TEST(a_change_shows_its_experiments),
-	    TEST(old_bodies_go_before_their_guids),
-	    TEST(old_results_go_with_all_that_hangs_on_them),
-	    TEST(retention_takes_bounded_pieces),
+	    TEST(old_bodies_are_deleted_before_their_guids),
+	    TEST(old_results_are_deleted_with_dependent_rows),
+	    TEST(retention_deletes_bounded_pieces),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

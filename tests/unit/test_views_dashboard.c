@@ -1,5 +1,5 @@
-/* The dashboard and the accelerators' pages: what they show of random histories, and that none of their
- * statements walks over a table. */
+/* The dashboard and the accelerators' pages: their content after random histories, and that none of their statements
+ * scans a table. */
 #include "days_rig.h"
 #include "history/days.h"
 #include "views/accelerator_page.h"
@@ -113,7 +113,7 @@ static void an_accelerator_in_full(void **state)
 	free(p);
 }
 
-static void numbers_come_page_by_page(void **state)
+static void numbers_are_listed_page_by_page(void **state)
 {
 	struct list_numbers l = {.accelerator = "npu", .since_ms = T0 - DAY, .limit = 3};
 	int64_t now, n_series = 0, n_points = 0;
@@ -150,7 +150,7 @@ static void numbers_come_page_by_page(void **state)
 
 /* ---- plans ---- */
 
-/* Small by their nature: the registry, and what is in hand. */
+/* Small tables: the registry and unfinished work. */
 static bool may_be_walked(const char *step)
 {
 	return strstr(step, "INDEX dispatch_going") || strstr(step, "INDEX dispatch_held_since") ||
@@ -185,7 +185,7 @@ static int assert_plans(struct db *d)
 	return n;
 }
 
-static void no_view_walks_over_a_table(void **state)
+static void no_query_scans_a_table(void **state)
 {
 	struct get_dashboard g = {.repository = UPSTREAM, .branch = "main"};
 	struct list_accelerator_jobs jobs = {.accelerator = "npu", .limit = 5};
@@ -198,7 +198,7 @@ static void no_view_walks_over_a_table(void **state)
 	(void)state;
 	mirror(LEVEL_1);
 	g.now_ms = random_history(12);
-	/* Asked once by the rig, so that they are whole; then again where their statements are seen. */
+	/* The rig runs each query once to complete the setup; then it runs again while its statements are recorded. */
 	ASK_OK(store_get_dashboard, &g);
 	dashboard_free(g.view);
 	ASK_OK(store_list_accelerator_jobs, &jobs);
@@ -236,8 +236,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(the_dashboard_is_at_the_newest_of_main),
 	    TEST(an_accelerator_in_full),
-	    TEST(numbers_come_page_by_page),
-	    TEST(no_view_walks_over_a_table),
+	    TEST(numbers_are_listed_page_by_page),
+	    TEST(no_query_scans_a_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The dashboard's JSON: where its changes lead, and the sentences it begins with. */
+/* The dashboard's JSON: the links of its changes, and its headlines. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -15,7 +15,7 @@ static void check(enum change_kind kind, int64_t number, const char *expected)
 	json_decref(obj);
 }
 
-/* One commit may be a push and a periodic run. */
+/* One commit may have both a push and a periodic run. */
 static void a_change_has_an_address(void **state)
 {
 	(void)state;
@@ -68,7 +68,7 @@ static void assert_said(const struct one *list, size_t n, const char *tone, cons
 		.name = "green", .status = ACCELERATOR_GREEN                                                           \
 	}
 
-static void one_sentence_says_it(void **state)
+static void one_sentence_summarizes_the_state(void **state)
 {
 	(void)state;
 	SAID("fail", "2 of 3 accelerators are red on main", "a is overdue (more than 72 hours).",
@@ -95,7 +95,7 @@ static void one_sentence_says_it(void **state)
 }
 
 /* B1 */
-static void what_was_not_tested_is_not_green(void **state)
+static void an_untested_commit_is_not_green(void **state)
 {
 	(void)state;
 	SAID("miss", "Nothing has been tested on main yet", "", {.name = "a", .status = ACCELERATOR_UNTESTED},
@@ -112,8 +112,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_change_has_an_address),
-	    cmocka_unit_test(one_sentence_says_it),
-	    cmocka_unit_test(what_was_not_tested_is_not_green),
+	    cmocka_unit_test(one_sentence_summarizes_the_state),
+	    cmocka_unit_test(an_untested_commit_is_not_green),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

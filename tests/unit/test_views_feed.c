@@ -1,5 +1,5 @@
-/* What the feed and the gauges of /metrics read: regressions and their ends, newest first, and how each
- * accelerator fares. Who is at L1 is in neither. */
+/* The data of the feed and of the gauges of /metrics: regressions and their ends, newest first, and the state of each
+ * accelerator. Accelerators at L1 are in neither. */
 #include "store_rig.h"
 
 #include "db/db.h"
@@ -102,7 +102,7 @@ static void a_few(struct txn *d)
 	add_test(d, "quiet", "regression", 1, today - 1);
 }
 
-static void events_come_newest_first(void **state)
+static void events_are_listed_newest_first(void **state)
 {
 	static const struct {
 		enum feed_event_kind kind;
@@ -142,7 +142,7 @@ static void a_lot(struct txn *d)
 	}
 }
 
-static void there_are_never_more_than_fifty(void **state)
+static void the_feed_has_at_most_fifty_events(void **state)
 {
 	struct list_feed_events l;
 
@@ -175,7 +175,7 @@ static void add_work(struct txn *d)
 	    V_INT(T0 - HOUR));
 }
 
-static void gauges_say_how_each_fares(void **state)
+static void gauges_show_the_state_of_each_accelerator(void **state)
 {
 	struct get_gauges g = {.now_ms = T0 + MINUTE};
 
@@ -187,7 +187,7 @@ static void gauges_say_how_each_fares(void **state)
 	assert_int_equal(g.list[0].at.facts.red_since_ms, T0);
 	assert_int_equal(g.list[0].at.facts.last_report_ms, T0);
 	assert_int_equal(g.list[0].at.state.status, ACCELERATOR_RED);
-	/* jobs that belong to no run of a push are no figure of the branch */
+	/* jobs outside runs of a push do not count in the figures of the branch */
 	assert_int_equal(g.list[0].at.facts.n_runs, 0);
 	assert_int_equal(g.outbox[OUTBOX_COMMENT].n_unsent, 1);
 	assert_int_equal(g.outbox[OUTBOX_COMMENT].oldest_ms, T0 - HOUR);
@@ -198,9 +198,9 @@ static void gauges_say_how_each_fares(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test_setup_teardown(events_come_newest_first, rig_setup, rig_teardown),
-	    cmocka_unit_test_setup_teardown(there_are_never_more_than_fifty, rig_setup, rig_teardown),
-	    cmocka_unit_test_setup_teardown(gauges_say_how_each_fares, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(events_are_listed_newest_first, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(the_feed_has_at_most_fifty_events, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(gauges_show_the_state_of_each_accelerator, rig_setup, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

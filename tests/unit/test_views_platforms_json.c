@@ -1,4 +1,4 @@
-/* The platforms page's JSON: how a platform stands, what is offered, in which order they are. */
+/* The platforms page's JSON: the state of a platform, the offered versions, and their order. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -64,7 +64,7 @@ static void assert_standing(struct platform_test *tests, size_t n, const char *s
 	json_decref(v);
 }
 
-static void test_standing(void **state)
+static void test_states_of_a_platform(void **state)
 {
 	struct platform_test t[3];
 
@@ -81,11 +81,11 @@ static void test_standing(void **state)
 	assert_standing(t, 2, "red", "must-pass tests have been red for 3 days");
 	t[0] = tested("2.9.1", "Ubuntu", 14 * DAY + 1, true);
 	assert_standing(t, 1, "stale", "last tested 14 days ago");
-	/* an old red one of a system that is tested no more does not stick */
+	/* an old red result of a system that is no longer tested does not count */
 	t[0] = tested("2.9.1", "Ubuntu 24.04", HOUR, true);
 	t[1] = tested("2.9.1", "Ubuntu 20.04", 20 * DAY, false);
 	assert_standing(t, 2, "tested", "must-pass tests passed 1 hour ago");
-	/* a release that is not among those that are installed */
+	/* a release that is not installed */
 	t[1] = tested("2.8.0", "Ubuntu 24.04", HOUR, false);
 	assert_standing(t, 2, "tested", "must-pass tests passed 1 hour ago");
 	t[0].n_passed = 0;
@@ -106,7 +106,7 @@ static void assert_offer(struct platform_test *tests, size_t n, size_t i, const 
 	json_decref(v);
 }
 
-static void test_offered(void **state)
+static void test_offered_versions(void **state)
 {
 	struct platform_test t[3];
 
@@ -243,8 +243,8 @@ static void test_order_and_choices(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_standing),
-	    cmocka_unit_test(test_offered),
+	    cmocka_unit_test(test_states_of_a_platform),
+	    cmocka_unit_test(test_offered_versions),
 	    cmocka_unit_test(test_fields),
 	    cmocka_unit_test(test_order_and_choices),
 	};

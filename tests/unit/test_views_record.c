@@ -12,7 +12,7 @@
 
 static json_t *schemas;
 
-/* A property of a schema, also of one that extends another with allOf. Borrowed. */
+/* A property of a schema, including those inherited with allOf. Borrowed. */
 static json_t *find_property(json_t *schema, const char *name)
 {
 	json_t *found = json_at(schema, "properties", name, NULL), *part;
@@ -74,7 +74,7 @@ static bool has_words(json_t *documented, json_t *names)
 	return json_object_get(documented, "enum") != NULL;
 }
 
-/* The document may say more: that a value is never null, its least value, its few texts. */
+/* The document may add: that a value is never null, its minimum, its allowed texts. */
 static void compare(json_t *documented, const struct record *r, const struct record_field *f)
 {
 	json_t *wanted = record_field_schema(f), *types = json_object_get(wanted, "type");

@@ -1,4 +1,4 @@
-/* The two other forms of a change: JSON as the contract lists it, and a terminal's table. */
+/* The two other forms of a change: JSON as the contract defines it, and a table for terminals. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -55,7 +55,7 @@ static void test_json_has_the_contract_s_fields(void **state)
 	assert_string_equal(json_get_str(red, "attribution"), "UNCLASSIFIED");
 	assert_string_equal(json_get_str(red, "message"), "bo\xEF\xBF\xBDom");
 	assert_int_equal(json_get_int(red, "job", 0), 12);
-	/* B3: the cell's own job is no evidence of whose the failure is */
+	/* B3: the cell's own job is no evidence for its attribution */
 	assert_true(json_is_null(json_object_get(red, "evidence_url")));
 	assert_true(json_is_null(json_object_get(json_array_get(verdicts, 1), "attribution")));
 	json_decref(obj);
@@ -179,7 +179,7 @@ static void test_verdict_counts(void **state)
 	assert_string_equal(json_get_str(obj, "verdict"), "fail");
 	assert_true(json_get_bool(obj, "complete", false));
 	check_counts(obj, "new unclassified known base flaky not_counted", 1);
-	check_counts(obj, "missing", 2); /* the cell, and the one of which nothing came */
+	check_counts(obj, "missing", 2); /* the cell, and the rerun without a result */
 	assert_int_equal(json_array_size(list), 3);
 	npu = json_array_get(list, 0);
 	assert_string_equal(json_get_str(npu, "name"), "npu");
@@ -197,7 +197,7 @@ static void test_verdict_counts(void **state)
 	change_view_free(v);
 }
 
-/* One accelerator with one cell, each attribution and state: what a merge bot may do. */
+/* One accelerator with one cell, in each attribution and state, and the verdict that a merge bot may use. */
 static void test_verdicts(void **state)
 {
 	static const struct {
@@ -244,7 +244,7 @@ static void test_verdicts(void **state)
 
 /* While an experiment runs a failure again, the failure counts as it is: the verdict is never pass, and the
  * change is not complete. */
-static void test_what_runs_again_counts_until_it_has_ended(void **state)
+static void test_a_rerun_failure_counts_until_the_rerun_ends(void **state)
 {
 	static const struct {
 		enum attribution attribution;
@@ -285,14 +285,14 @@ static void test_what_runs_again_counts_until_it_has_ended(void **state)
 		v->verdicts[1].rerun = RERUN_NONE;
 		assert_true(view_is_complete(v));
 		v->verdicts[1].rerun = RERUN_PENDING;
-		v->accelerators[a].is_unhealthy = true; /* what does not count is not waited for */
+		v->accelerators[a].is_unhealthy = true; /* a run that does not count is not waited for */
 		assert_true(view_is_complete(v));
 		change_view_free(v);
 	}
 }
 
-/* Comment, check run and API say what became of a rerun; where a job shows it, they lead there. */
-static void test_each_says_what_became_of_a_rerun(void **state)
+/* Comment, check run and API show the outcome of a rerun; if a job shows it, they link to that job. */
+static void test_each_surface_shows_the_outcome_of_a_rerun(void **state)
 {
 	static const struct comment_options comment_how = {.public_url = "https://outpost.example.org",
 	    .github_url = "https://github.com",
@@ -400,7 +400,7 @@ static void test_json_lists_experiments(void **state)
 	change_view_free(v);
 }
 
-/* ---- what the first line may say, asked of every pair of accelerators ---- */
+/* ---- the first line, for every pair of accelerators ---- */
 
 static const struct seen {
 	enum test_status status; /* N_TEST_STATUSES: no cell */
@@ -418,7 +418,7 @@ static const struct seen {
 };
 enum { N_SEEN = sizeof(SEEN) / sizeof(SEEN[0]) };
 
-/* One accelerator: at what, what it has shown, whether it is unhealthy. */
+/* One accelerator: its dispatch state, its result, whether it is unhealthy. */
 struct situation {
 	enum dispatch_state state;
 	struct seen seen;
@@ -442,7 +442,7 @@ static void add_situation(struct change_view *v, const char *name, const struct 
 		view_add_verdict(v, a, "s", "t", s->seen.status, (int64_t)a + 1)->attribution = s->seen.attribution;
 }
 
-/* As docs/comment.md has it, without a look at how the table does it. */
+/* The rule of docs/comment.md, written independently of the product's table. */
 static const char *sign_of(const struct situation *all, size_t n)
 {
 	bool has_new = false, is_at_work = false, has_gap = false, has_pass = false;
@@ -544,7 +544,7 @@ static void test_terminal_is_aligned(void **state)
 	change_view_free(v);
 }
 
-static void test_terminal_says_whose(void **state)
+static void test_terminal_shows_the_attribution(void **state)
 {
 	struct terminal_options o = {
 	    .width = 60, .public_url = "https://outpost.example.org", .now_wall_ms = VIEW_NOW_MS};
@@ -599,13 +599,13 @@ int main(void)
 	    cmocka_unit_test(test_json_says_why),
 	    cmocka_unit_test(test_verdict_counts),
 	    cmocka_unit_test(test_verdicts),
-	    cmocka_unit_test(test_what_runs_again_counts_until_it_has_ended),
-	    cmocka_unit_test(test_each_says_what_became_of_a_rerun),
+	    cmocka_unit_test(test_a_rerun_failure_counts_until_the_rerun_ends),
+	    cmocka_unit_test(test_each_surface_shows_the_outcome_of_a_rerun),
 	    cmocka_unit_test(test_json_lists_experiments),
 	    cmocka_unit_test(test_first_line_of_every_situation),
 	    cmocka_unit_test(test_nothing_is_green_without_a_pass),
 	    cmocka_unit_test(test_terminal_is_aligned),
-	    cmocka_unit_test(test_terminal_says_whose),
+	    cmocka_unit_test(test_terminal_shows_the_attribution),
 	    cmocka_unit_test(test_terminal_breaks_into_blocks_and_lets_no_escape_through),
 	};
 

@@ -1,4 +1,4 @@
-/* Badges: what they say of each state, well-formed whatever a vendor is called, readable. */
+/* Badges: their text for each state, well-formed for any vendor name, readable. */
 #include <expat.h>
 #include <setjmp.h>
 
@@ -9,7 +9,7 @@
 #define MINUTE INT64_C(60000)
 static const int64_t NOW = 1780000000000;
 
-/* What expat makes of it. */
+/* The result of expat. */
 struct seen {
 	struct buf title;
 	char label[600];
@@ -97,7 +97,7 @@ static char *color_of(const struct badge *b)
 #define RED   "#cf222e"
 #define GREY  "#57606a"
 
-static void each_state_says_so(void **state)
+static void each_state_has_its_text(void **state)
 {
 	static const struct {
 		enum accelerator_status status;
@@ -110,7 +110,7 @@ static void each_state_says_so(void **state)
 	    {ACCELERATOR_GREEN, 0, 89, 100, "NPU: passing 89 %", AMBER},
 	    {ACCELERATOR_EXPLAINED, 0, 9, 10, "NPU: passing 90 %", GREEN},
 	    {ACCELERATOR_GREEN, 0, 1, 3, "NPU: passing 33 %", RED},
-	    /* B2: jobs of pull requests alone say nothing of the branch */
+	    /* B2: jobs of pull requests alone are no evidence about the branch */
 	    {ACCELERATOR_UNTESTED, 0, 0, 0, "NPU: unknown", GREY},
 	    {ACCELERATOR_NO_PASS, 0, 7, 7, "NPU: unknown", GREY},
 	    {ACCELERATOR_OFF, 0, 7, 7, "NPU: unknown", GREY},
@@ -146,7 +146,7 @@ static void each_state_says_so(void **state)
 }
 
 /* shields.io: 11 px Verdana, five pixels at both ends of each half. */
-static void its_width_is_that_of_its_words(void **state)
+static void the_width_fits_the_text(void **state)
 {
 	struct badge b = {
 	    .title = "build", .state = {.status = ACCELERATOR_GREEN}, .n_green = 1, .n_runs = 1, .now_ms = NOW};
@@ -157,7 +157,7 @@ static void its_width_is_that_of_its_words(void **state)
 	buf_release(&s.title);
 }
 
-static void any_title_is_only_text(void **state)
+static void a_hostile_title_stays_text(void **state)
 {
 	static const char *const titles[] = {"</title><script>alert(1)</script>", "a\"b'c&d;<!--", "\x01\x1b[31m\x7f",
 	    "\xff\xfe bytes", "\xe2\x80\xaetfel", "\xe6\x98\x87\xe8\x85\xbe NPU", "]]>", "\xef\xbf\xbf", "", "%s%n"};
@@ -183,7 +183,7 @@ static void any_title_is_only_text(void **state)
 	free(longest);
 }
 
-static void who_is_not_known_is_unknown(void **state)
+static void an_unknown_accelerator_has_an_unknown_badge(void **state)
 {
 	struct seen s = look_at(NULL);
 
@@ -195,10 +195,10 @@ static void who_is_not_known_is_unknown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(each_state_says_so),
-	    cmocka_unit_test(its_width_is_that_of_its_words),
-	    cmocka_unit_test(any_title_is_only_text),
-	    cmocka_unit_test(who_is_not_known_is_unknown),
+	    cmocka_unit_test(each_state_has_its_text),
+	    cmocka_unit_test(the_width_fits_the_text),
+	    cmocka_unit_test(a_hostile_title_stays_text),
+	    cmocka_unit_test(an_unknown_accelerator_has_an_unknown_badge),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

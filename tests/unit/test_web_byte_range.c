@@ -1,4 +1,4 @@
-/* Range headers, sensible and otherwise. */
+/* Range headers, valid and invalid. */
 #include <setjmp.h>
 
 #include <cmocka.h>

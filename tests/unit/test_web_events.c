@@ -1,5 +1,5 @@
-/* Streams of events as their readers see them, from a real server over a real store: one that does
- * not read is cut, and one on which nothing happens is not silent. The clock is the test's. */
+/* Streams of events as their readers see them, from a real server with a real store: a reader that does not read is
+ * disconnected, and an idle stream still gets comments. The test controls the clock. */
 #include "parts_rig.h"
 
 #include <arpa/inet.h>
@@ -10,17 +10,17 @@
 #include "store/registry.h"
 #include "web/web_internal.h"
 
-/* Long, so that a few tellings are many bytes. */
+/* Long, so that a few events are many bytes. */
 #define NAME "an-accelerator-whose-name-is-as-long-as-it-may-be-told-of"
 
 enum { OF_ONE_CLIENT_MAX = 125, SECOND_MS = 1000, UNSENT_MAX_BYTES = 16 << 10, SMALL_BYTES = 2048 };
 
-/* ---- a clock that stands ---- */
+/* ---- a clock that the test sets ---- */
 
 /* The loop's; 0 on other threads, which have the real one. */
 static _Thread_local int64_t now_ms;
 
-/* In the place of libc's, also for libuv. */
+/* Replaces libc's function, also for libuv. */
 int clock_gettime(clockid_t id, struct timespec *t)
 {
 	if (!now_ms || (id != CLOCK_MONOTONIC && id != CLOCK_MONOTONIC_COARSE))
@@ -29,7 +29,7 @@ int clock_gettime(clockid_t id, struct timespec *t)
 	return 0;
 }
 
-/* The next turn of the loop finds it so much later. */
+/* Advances the clock before the next turn of the loop. */
 static void pass(int64_t ms) { now_ms += ms; }
 
 /* ---- the server ---- */
@@ -71,7 +71,7 @@ static int tear_down(void **state)
 
 static void on_put(struct store_op *op) { assert_int_equal(op->err, 0); }
 
-/* Something new about the accelerator. It is committed before the watchers are told. */
+/* Changes the accelerator. The commit comes before the watchers are notified. */
 static void change(void)
 {
 	static char *none[] = {NULL};
@@ -120,7 +120,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 	else
 		r->is_ended = true;
 	if (r->is_ended)
-		uv_poll_stop(poll); /* or the end would be told for ever */
+		uv_poll_stop(poll); /* otherwise the end would be reported for ever */
 	if (r->is_ended || (r->awaited && count(r, r->awaited) >= r->n_awaited))
 		r->is_there = true;
 }
@@ -174,7 +174,7 @@ static void close_reader(struct reader *r)
 	buf_release(&r->got);
 }
 
-/* The kernel would take megabytes for one that does not read. */
+/* The kernel would buffer megabytes for a client that does not read. */
 static void take_little(uv_handle_t *handle, void *owner)
 {
 	struct sockaddr_in mine, peer;
@@ -196,7 +196,7 @@ static void take_little(uv_handle_t *handle, void *owner)
 #define FOUR    WATCH "&" WATCH "&" WATCH "&" WATCH
 #define EIGHT   FOUR "&" FOUR
 
-static void a_stream_on_which_nothing_happens_gets_comments(void **state)
+static void an_idle_stream_gets_comments(void **state)
 {
 	struct reader first, second;
 
@@ -218,7 +218,7 @@ static void a_stream_on_which_nothing_happens_gets_comments(void **state)
 	close_reader(&second);
 }
 
-static void who_does_not_read_is_cut(void **state)
+static void a_client_that_does_not_read_is_disconnected(void **state)
 {
 	struct reader reads, sleeps;
 	size_t n = 0;
@@ -237,7 +237,7 @@ static void who_does_not_read_is_cut(void **state)
 		await(&reads, EVENT, 8 * (n + 1));
 	}
 	assert_int_equal(web_n_event_streams(web), 1);
-	/* Not before so much was there that it had not taken, and long before its silence counts. */
+	/* Not before this amount was unread, and long before the timeout. */
 	assert_true(reads.got.len > UNSENT_MAX_BYTES);
 	assert_in_range(n * SECOND_MS, 1, HTTP_LIMITS_DEFAULT.write_timeout_ms - 1);
 	read_on(&sleeps);
@@ -252,7 +252,7 @@ static void who_does_not_read_is_cut(void **state)
 }
 
 /* Finding 14. */
-static void one_client_has_a_part_of_the_streams(void **state)
+static void one_client_has_a_share_of_the_streams(void **state)
 {
 	static struct reader all[OF_ONE_CLIENT_MAX];
 	struct reader more, other;
@@ -271,7 +271,7 @@ static void one_client_has_a_part_of_the_streams(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
 		close_reader(&all[i]);
 	close_reader(&more);
-	/* Its places are free again once the server has seen it leave. */
+	/* Its places are free again when the server has noticed that it left. */
 	while (web_n_event_streams(web) > 1) {
 		pass(SECOND_MS);
 		uv_run(loop_uv(parts.loop), UV_RUN_ONCE);
@@ -286,9 +286,9 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-	    TEST(a_stream_on_which_nothing_happens_gets_comments),
-	    TEST(who_does_not_read_is_cut),
-	    TEST(one_client_has_a_part_of_the_streams),
+	    TEST(an_idle_stream_gets_comments),
+	    TEST(a_client_that_does_not_read_is_disconnected),
+	    TEST(one_client_has_a_share_of_the_streams),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

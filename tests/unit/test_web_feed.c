@@ -1,4 +1,4 @@
-/* The feed is Atom as RFC 4287 has it, whatever vendors and authors wrote. */
+/* The feed is valid Atom (RFC 4287) for any text of vendors and authors. */
 #include <expat.h>
 #include <setjmp.h>
 
@@ -10,7 +10,7 @@
 #define SHA_A   "0123456789abcdef0123456789abcdef01234567"
 #define SHA_B   "fedcba9876543210fedcba9876543210fedcba98"
 
-/* What every feed and every entry must have exactly once (sections 4.1.1 and 4.1.2). */
+/* The elements that every feed and every entry must have exactly once (sections 4.1.1 and 4.1.2). */
 struct checked {
 	int depth, n_entries, n_ids, n_titles, n_updated, n_authors, n_alternates;
 	char *ids[FEED_EVENTS_MAX + 1];
@@ -132,7 +132,7 @@ static const char RED_THEN_GREEN[] =
     "</entry>\n"
     "</feed>\n";
 
-static void what_ended_without_a_pass_is_not_called_green(void **state)
+static void an_episode_that_ended_without_a_pass_is_not_called_green(void **state)
 {
 	const struct feed_event e = {.kind = FEED_NOT_RED,
 	    .id = 7,
@@ -151,7 +151,7 @@ static void what_ended_without_a_pass_is_not_called_green(void **state)
 	free(text);
 }
 
-static void it_is_atom(void **state)
+static void the_feed_is_valid_atom(void **state)
 {
 	char *tests[] = {TEXT("unit/test_add"), TEXT("model/llama3 (bf16)"), NULL};
 	const struct feed_event events[] = {
@@ -186,7 +186,7 @@ static void it_is_atom(void **state)
 	free(text);
 }
 
-static void periodic_runs_are_told(void **state)
+static void periodic_runs_are_listed(void **state)
 {
 	char *tests[] = {TEXT("unit/a"), NULL};
 	const struct feed_event events[] = {
@@ -219,7 +219,7 @@ static void periodic_runs_are_told(void **state)
 	free(text);
 }
 
-static void no_report_is_not_called_red(void **state)
+static void a_missing_report_is_not_called_red(void **state)
 {
 	char *tests[] = {TEXT("dispatch/ci"), NULL};
 	const struct feed_event events[] = {{.kind = FEED_RED,
@@ -241,7 +241,7 @@ static void no_report_is_not_called_red(void **state)
 	free(text);
 }
 
-static void an_empty_one_is_whole(void **state)
+static void an_empty_feed_is_valid(void **state)
 {
 	const struct feed f = {.public_url = "https://[2001:db8::1]:1", .upstream = "a/b", .empty_ms = 1780000000000};
 	char *text = checked_feed(&f);
@@ -252,7 +252,7 @@ static void an_empty_one_is_whole(void **state)
 	free(text);
 }
 
-static void any_text_is_only_text(void **state)
+static void hostile_text_stays_text(void **state)
 {
 	static const char *const hostile[] = {"</title><script>", "]]>", "a\"b'&amp;c", "\x01\x1b\x7f", "\xff\xc3\x28",
 	    "\xef\xbf\xbf\xef\xbf\xbe", "\xe2\x80\xaetfel", "<!--", "", "%s%n"};
@@ -288,12 +288,12 @@ static void any_text_is_only_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(it_is_atom),
-	    cmocka_unit_test(what_ended_without_a_pass_is_not_called_green),
-	    cmocka_unit_test(periodic_runs_are_told),
-	    cmocka_unit_test(no_report_is_not_called_red),
-	    cmocka_unit_test(an_empty_one_is_whole),
-	    cmocka_unit_test(any_text_is_only_text),
+	    cmocka_unit_test(the_feed_is_valid_atom),
+	    cmocka_unit_test(an_episode_that_ended_without_a_pass_is_not_called_green),
+	    cmocka_unit_test(periodic_runs_are_listed),
+	    cmocka_unit_test(a_missing_report_is_not_called_red),
+	    cmocka_unit_test(an_empty_feed_is_valid),
+	    cmocka_unit_test(hostile_text_stays_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

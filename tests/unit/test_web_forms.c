@@ -1,4 +1,4 @@
-/* Pages, entity tags, encodings and watches: what is pure of the web's shell. */
+/* Pages, entity tags, encodings and watches: the pure functions of the web layer. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -26,7 +26,7 @@ static char *page_of(const char *body, const char *title)
 	return buf_take(&out);
 }
 
-/* As a browser's parser finds it: up to the first end tag, whatever is inside. */
+/* As a browser's parser finds it: up to the first end tag, for any content. */
 static json_t *data_of(const char *html)
 {
 	const char *at = strstr(html, "id=\"data\">"), *end;
@@ -51,7 +51,7 @@ static size_t count(const char *text, const char *what)
 	return n;
 }
 
-static void nothing_gets_out_of_its_element(void **state)
+static void hostile_text_stays_inside_its_element(void **state)
 {
 	static const char *const hostile[] = {"</script><script>alert(1)</script>", "<!--<script>", "&lt;/script&gt;",
 	    "\xe2\x80\xa8\xe2\x80\xa9", "{{data}}{{title}}{{api}}", "\\\"<\\u003c", "\xe2\x80", "]]>"};
@@ -59,7 +59,7 @@ static void nothing_gets_out_of_its_element(void **state)
 	size_t n_lt = count(harmless, "<");
 
 	(void)state;
-	/* besides the frame, the links to what this page loads */
+	/* besides the frame, the links to the files that this page loads */
 	assert_true(n_lt > count(WEB_PAGE, "<"));
 	assert_non_null(strstr(harmless, "<link rel=\"modulepreload\" href=\"/assets/change-"));
 	free(harmless);
@@ -92,7 +92,7 @@ static void a_link_to_the_api_is_escaped(void **state)
 	free(html);
 }
 
-static void a_long_answer_is_not_in_its_page(void **state)
+static void a_long_answer_is_not_embedded_in_its_page(void **state)
 {
 	char *body = xmalloc(PAGE_BODY_MAX_BYTES + 2), *html;
 	json_t *data;
@@ -106,7 +106,7 @@ static void a_long_answer_is_not_in_its_page(void **state)
 	assert_true(json_is_null(json_object_get(data, "body")));
 	json_decref(data);
 	free(html);
-	/* One byte less is, each of its bytes six of them. */
+	/* With one byte less it is embedded; each of its bytes takes six. */
 	body[PAGE_BODY_MAX_BYTES - 1] = '"';
 	body[PAGE_BODY_MAX_BYTES] = '\0';
 	html = page_of(body, "t");
@@ -153,7 +153,7 @@ static void tags_are_compared_weakly(void **state)
 	}
 }
 
-static void a_tag_is_of_the_bytes(void **state)
+static void a_tag_depends_on_the_bytes(void **state)
 {
 	char a[ETAG_BYTES], b[ETAG_BYTES];
 
@@ -169,7 +169,7 @@ static void a_tag_is_of_the_bytes(void **state)
 
 /* ---- encodings ---- */
 
-static void gzip_is_sent_to_who_takes_it(void **state)
+static void gzip_is_sent_to_clients_that_accept_it(void **state)
 {
 	static const char *const yes[] = {"gzip", "GZIP", "br, gzip", "deflate;q=0.1, gzip;q=0.2", "*",
 	    "identity;q=0, *;q=0.5", "gzip ; q=1.0", "gzip;q=0.001"};
@@ -187,7 +187,7 @@ static void gzip_is_sent_to_who_takes_it(void **state)
 
 /* ---- watches ---- */
 
-static void only_what_there_is_can_be_watched(void **state)
+static void only_existing_things_can_be_watched(void **state)
 {
 	static const char *const good[] = {"pulls/7", "commits/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
 	    "jobs/9223372036854775807", "accelerators/ascend-npu", "dashboard", "nightly", "platforms",
@@ -206,7 +206,7 @@ static void only_what_there_is_can_be_watched(void **state)
 			fail_msg("%s", bad[i]);
 }
 
-static void only_whose_thing_changed_is_told(void **state)
+static void only_watchers_of_the_changed_thing_are_notified(void **state)
 {
 	char *shas[] = {(char *)"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", NULL};
 	char *accelerators[] = {(char *)"npu", NULL};
@@ -258,14 +258,14 @@ static void a_frame_is_one_event(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(nothing_gets_out_of_its_element),
+	    cmocka_unit_test(hostile_text_stays_inside_its_element),
 	    cmocka_unit_test(a_link_to_the_api_is_escaped),
-	    cmocka_unit_test(a_long_answer_is_not_in_its_page),
+	    cmocka_unit_test(a_long_answer_is_not_embedded_in_its_page),
 	    cmocka_unit_test(tags_are_compared_weakly),
-	    cmocka_unit_test(a_tag_is_of_the_bytes),
-	    cmocka_unit_test(gzip_is_sent_to_who_takes_it),
-	    cmocka_unit_test(only_what_there_is_can_be_watched),
-	    cmocka_unit_test(only_whose_thing_changed_is_told),
+	    cmocka_unit_test(a_tag_depends_on_the_bytes),
+	    cmocka_unit_test(gzip_is_sent_to_clients_that_accept_it),
+	    cmocka_unit_test(only_existing_things_can_be_watched),
+	    cmocka_unit_test(only_watchers_of_the_changed_thing_are_notified),
 	    cmocka_unit_test(a_frame_is_one_event),
 	};
 

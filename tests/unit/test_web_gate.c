@@ -1,5 +1,5 @@
-/* Turns: how many at once, one making for all who ask for the same, lines that take turns, and what
- * becomes of those for whom there is no room and of those whose clients leave. */
+/* Turns: how many answers are built at once, one answer for all requests of the same page, queues of clients that
+ * take turns, and refused and disconnected clients. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -22,7 +22,7 @@ struct asked {
 static struct http_conn here;
 static struct asked all[REQUESTS_MAX];
 static int n_asked, n_begun, n_refused;
-static struct buf begun; /* "/a /b …" in the order of their making */
+static struct buf begun; /* "/a /b …" in the order in which they were started */
 static bool ends_at_once;
 
 static struct asked *of(struct http_request *r) { return CONTAINER_OF(r, struct asked, request); }
@@ -81,7 +81,7 @@ static void answer(struct asked *a)
 	web_gate_answer(&a->request, reply, NULL);
 }
 
-/* As the server does when the client has gone. */
+/* Acts like the server when the client has left. */
 static void leave(struct asked *a)
 {
 	a->request.conn = NULL;
@@ -97,7 +97,7 @@ static struct web_gate *open_gate(void)
 	return web_gate_new(refuse);
 }
 
-/* Every place is taken, by a client that asks for nothing else. */
+/* All places are taken, by a client that requests nothing else. */
 static struct web_gate *open_busy_gate(void)
 {
 	struct web_gate *g = open_gate();
@@ -110,7 +110,7 @@ static struct web_gate *open_busy_gate(void)
 	return g;
 }
 
-/* Answers whatever was begun until nothing is in the making. */
+/* Answers all started requests until none is left. */
 static void answer_all(void)
 {
 	for (bool goes_on = true; goes_on;) {
@@ -133,7 +133,7 @@ static void close_gate(struct web_gate *g)
 
 /* ---- the tests ---- */
 
-static void a_few_at_once_and_one_clients_in_their_order(void **state)
+static void a_few_run_at_once_and_each_client_keeps_its_order(void **state)
 {
 	struct web_gate *g = open_busy_gate();
 
@@ -150,7 +150,7 @@ static void a_few_at_once_and_one_clients_in_their_order(void **state)
 	assert_int_equal(n_refused, 0);
 }
 
-static void the_same_answer_is_made_once_for_all_who_wait(void **state)
+static void the_same_answer_is_built_once_for_all_waiting_clients(void **state)
 {
 	struct web_gate *g = open_busy_gate();
 	struct asked *first = ask(g, 1, "/a?x=1"), *other, *late;
@@ -165,7 +165,7 @@ static void the_same_answer_is_made_once_for_all_who_wait(void **state)
 	answer(&all[1]);
 	assert_int_equal(n_begun, 2);
 	assert_true(first->is_begun && other->is_begun);
-	/* It may have read the database before the question came. */
+	/* The answer may have read the database before the request came. */
 	late = ask(g, 2, "/a?x=1");
 	answer(first);
 	for (int i = WEB_GATE_MAKING_MAX; i < n_waiting; i++)
@@ -177,7 +177,7 @@ static void the_same_answer_is_made_once_for_all_who_wait(void **state)
 	assert_int_equal(n_refused, 0);
 }
 
-/* Finding 9: one client with many pages does not keep the others waiting. */
+/* Finding 9: one client with many pages does not delay the others. */
 static void the_lines_of_clients_take_turns(void **state)
 {
 	struct web_gate *g = open_busy_gate();
@@ -194,7 +194,7 @@ static void the_lines_of_clients_take_turns(void **state)
 	assert_int_equal(n_refused, 0);
 }
 
-static void a_page_that_others_asked_for_late_comes_when_it_would_have_come_alone(void **state)
+static void later_requests_for_a_page_do_not_delay_it(void **state)
 {
 	struct web_gate *g = open_busy_gate();
 
@@ -208,7 +208,7 @@ static void a_page_that_others_asked_for_late_comes_when_it_would_have_come_alon
 	close_gate(g);
 }
 
-static void when_too_many_wait_the_longest_line_gives_way(void **state)
+static void the_longest_line_gives_way_when_too_many_wait(void **state)
 {
 	struct web_gate *g = open_busy_gate();
 	struct asked *visitor;
@@ -222,7 +222,7 @@ static void when_too_many_wait_the_longest_line_gives_way(void **state)
 	assert_false(visitor->is_refused);
 	assert_int_equal(n_refused, 2);
 	assert_true(all[WEB_GATE_MAKING_MAX + WEB_GATE_WAITING_MAX - 1].is_refused);
-	/* For what waits already there is room. */
+	/* A page that is already queued accepts more clients. */
 	assert_false(ask(g, 1, "/x0")->is_refused);
 	answer_all();
 	assert_true(visitor->is_answered);
@@ -230,9 +230,9 @@ static void when_too_many_wait_the_longest_line_gives_way(void **state)
 	assert_int_equal(n_refused, 2);
 }
 
-/* A newcomer whose own line would be the longest has no right to another client's place: otherwise clients with
- * many addresses would take the place of the one that comes next. */
-static void where_all_lines_are_equally_long_the_newcomer_is_refused(void **state)
+/* A newcomer whose own line would be the longest must not take another client's place: otherwise clients with many
+ * addresses would take the place of the next client. */
+static void the_newcomer_is_refused_when_all_lines_are_equally_long(void **state)
 {
 	struct web_gate *g = open_busy_gate();
 
@@ -251,7 +251,7 @@ static void where_all_lines_are_equally_long_the_newcomer_is_refused(void **stat
 	assert_int_equal(n_refused, 2);
 }
 
-static void a_crowd_of_clients_does_not_take_the_next_turn_away(void **state)
+static void many_clients_do_not_delay_the_next_turn(void **state)
 {
 	struct web_gate *g = open_busy_gate();
 	struct asked *first = ask(g, 1, "/first");
@@ -266,7 +266,7 @@ static void a_crowd_of_clients_does_not_take_the_next_turn_away(void **state)
 	close_gate(g);
 }
 
-static void what_is_over_at_once_lets_all_the_others_go(void **state)
+static void an_answer_that_ends_at_once_lets_the_others_run(void **state)
 {
 	struct web_gate *g = open_busy_gate();
 
@@ -280,7 +280,7 @@ static void what_is_over_at_once_lets_all_the_others_go(void **state)
 	close_gate(g);
 }
 
-static void a_client_that_left_while_it_waited_costs_nothing(void **state)
+static void a_client_that_left_while_waiting_gets_no_turn(void **state)
 {
 	struct web_gate *g = open_busy_gate();
 	struct asked *gone = ask(g, 1, "/gone"), *left = ask(g, 1, "/a");
@@ -299,7 +299,7 @@ static void a_client_that_left_while_it_waited_costs_nothing(void **state)
 	close_gate(g);
 }
 
-static void a_client_that_leaves_during_the_making_takes_nothing_from_others(void **state)
+static void a_client_that_leaves_while_its_answer_is_built_affects_no_other(void **state)
 {
 	struct web_gate *g = open_busy_gate();
 	struct asked *first = ask(g, 1, "/a"), *second = ask(g, 2, "/a"), *third = ask(g, 3, "/a");
@@ -312,7 +312,7 @@ static void a_client_that_leaves_during_the_making_takes_nothing_from_others(voi
 	answer(first);
 	assert_true(third->is_answered);
 	assert_false(second->is_answered);
-	/* The request that is being made stays, and its answer goes nowhere. */
+	/* The answer that is being built continues, and its result is dropped. */
 	assert_true(first->is_answered);
 	close_gate(g);
 }
@@ -330,7 +330,7 @@ static void a_client_that_shut_down_its_side_is_answered_where_there_is_no_waiti
 	close_gate(g);
 }
 
-static void a_closed_one_refuses_and_outlives_its_owner(void **state)
+static void a_closed_gate_refuses_and_outlives_its_owner(void **state)
 {
 	struct web_gate *g = open_busy_gate();
 
@@ -358,18 +358,18 @@ static void a_request_that_waited_for_no_turn_is_answered_alone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_few_at_once_and_one_clients_in_their_order),
-	    cmocka_unit_test(the_same_answer_is_made_once_for_all_who_wait),
+	    cmocka_unit_test(a_few_run_at_once_and_each_client_keeps_its_order),
+	    cmocka_unit_test(the_same_answer_is_built_once_for_all_waiting_clients),
 	    cmocka_unit_test(the_lines_of_clients_take_turns),
-	    cmocka_unit_test(a_page_that_others_asked_for_late_comes_when_it_would_have_come_alone),
-	    cmocka_unit_test(when_too_many_wait_the_longest_line_gives_way),
-	    cmocka_unit_test(where_all_lines_are_equally_long_the_newcomer_is_refused),
-	    cmocka_unit_test(a_crowd_of_clients_does_not_take_the_next_turn_away),
-	    cmocka_unit_test(what_is_over_at_once_lets_all_the_others_go),
-	    cmocka_unit_test(a_client_that_left_while_it_waited_costs_nothing),
-	    cmocka_unit_test(a_client_that_leaves_during_the_making_takes_nothing_from_others),
+	    cmocka_unit_test(later_requests_for_a_page_do_not_delay_it),
+	    cmocka_unit_test(the_longest_line_gives_way_when_too_many_wait),
+	    cmocka_unit_test(the_newcomer_is_refused_when_all_lines_are_equally_long),
+	    cmocka_unit_test(many_clients_do_not_delay_the_next_turn),
+	    cmocka_unit_test(an_answer_that_ends_at_once_lets_the_others_run),
+	    cmocka_unit_test(a_client_that_left_while_waiting_gets_no_turn),
+	    cmocka_unit_test(a_client_that_leaves_while_its_answer_is_built_affects_no_other),
 	    cmocka_unit_test(a_client_that_shut_down_its_side_is_answered_where_there_is_no_waiting),
-	    cmocka_unit_test(a_closed_one_refuses_and_outlives_its_owner),
+	    cmocka_unit_test(a_closed_gate_refuses_and_outlives_its_owner),
 	    cmocka_unit_test(a_request_that_waited_for_no_turn_is_answered_alone),
 	};
 

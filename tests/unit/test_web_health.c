@@ -1,4 +1,4 @@
-/* /readyz: not before everything that requests need is there. */
+/* /readyz succeeds only when all parts that requests need are there. */
 #include "parts_rig.h"
 
 #include "web/web.h"
@@ -30,7 +30,7 @@ static void expect(struct parts *p, int status, const char *text)
 	ask_release(&a);
 }
 
-static void it_is_ready_when_nothing_is_missing(void **state)
+static void the_service_is_ready_when_all_parts_are(void **state)
 {
 	struct parts p = {0};
 	struct web_deps deps = {.write_metrics = no_metrics, .why_not_ready = why_not_ready};
@@ -59,7 +59,7 @@ static void it_is_ready_when_nothing_is_missing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(it_is_ready_when_nothing_is_missing),
+	    cmocka_unit_test(the_service_is_ready_when_all_parts_are),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Readers of logs that leave while something is asked for them, and how many one client may be. */
+/* Readers of logs that leave during a query, and the limit of readers for one client. */
 #include "parts_rig.h"
 
 #include <arpa/inet.h>
@@ -13,7 +13,7 @@ REPLACES(store_find_job);
 REPLACES(find_job_release);
 REPLACES(store_get_job);
 
-/* ---- a store that answers when it is told to ---- */
+/* ---- a store that answers when the test says so ---- */
 
 enum { ASKED_MAX = 64, OF_ONE_CLIENT_MAX = 32 };
 
@@ -49,7 +49,7 @@ static void no_metrics(struct buf *out, void *owner)
 
 static void on_turn(struct timer *t) { *(bool *)timer_owner(t) = true; }
 
-/* One turn of the loop that takes a millisecond. */
+/* Runs one turn of the loop, which takes a millisecond. */
 static void turn(struct parts *p)
 {
 	bool is_over = false;
@@ -60,7 +60,7 @@ static void turn(struct parts *p)
 	timer_close(t);
 }
 
-/* Asks from 127.0.0.`client` to follow a log. */
+/* Requests from 127.0.0.`client` to follow a log. */
 static int ask(struct parts *p, uint8_t client)
 {
 	static const char request[] = "GET /api/v1/jobs/7/log?follow=1 HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -78,7 +78,7 @@ static int ask(struct parts *p, uint8_t client)
 	return fd;
 }
 
-/* The same; returns once the store is asked about the job. */
+/* The same; returns once the store has the query for the job. */
 static int follow(struct parts *p, uint8_t client)
 {
 	int n = n_asked, fd = ask(p, client);
@@ -122,7 +122,7 @@ static void close_web(struct parts *p, const struct web_deps *deps, struct web *
 	parts_close(p);
 }
 
-static void a_late_answer_finds_nobody(void **state)
+static void a_late_answer_after_the_reader_left_is_dropped(void **state)
 {
 	struct web_deps deps = {0};
 	struct parts p = {0};
@@ -138,7 +138,7 @@ static void a_late_answer_finds_nobody(void **state)
 }
 
 /* Finding 14. */
-static void one_client_has_a_part_of_the_places(void **state)
+static void one_client_has_a_share_of_the_places(void **state)
 {
 	int fds[OF_ONE_CLIENT_MAX], more, other;
 	struct web_deps deps = {0};
@@ -175,8 +175,8 @@ static void one_client_has_a_part_of_the_places(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_late_answer_finds_nobody),
-	    cmocka_unit_test(one_client_has_a_part_of_the_places),
+	    cmocka_unit_test(a_late_answer_after_the_reader_left_is_dropped),
+	    cmocka_unit_test(one_client_has_a_share_of_the_places),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Parameters of a query: what is taken, and what is refused by name. */
+/* Parameters of a query: which are accepted, and which are refused by name. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -10,7 +10,7 @@
 static const char *const NAMES[] = {"one", "two", "three"};
 static const struct words WORDS = {NAMES, 3};
 
-/* Says what it read, so that a client can compare. */
+/* Answers with the values that it read, so that a client can compare. */
 static void on_ask(struct http_request *r, void *owner)
 {
 	struct params p = {.r = r};
@@ -37,7 +37,7 @@ static const struct http_route ROUTES[] = {
 static const struct {
 	const char *query;
 	int status;
-	const char *answer; /* 400: how it begins */
+	const char *answer; /* 400: the beginning of its message */
 } CASES[] = {
     {"", 200, "14 100 -1 -1 0 0[] []"},
     {"number=-5&limit=500&day=1970-01-02&word=two&words=three,one&text=a%26b+c", 200,
@@ -56,7 +56,7 @@ static const struct {
     {"text=%zz", 400, "{\"error\":\"text: "}, {"cursor=", 400, "{\"error\":\"cursor: "},
     {"cursor=!", 400, "{\"error\":\"cursor: "}, {"cursor=YWJj%3D", 400, "{\"error\":\"cursor: "},
     {"cursor=YWFhYWFhYWFhYWFhYWFhYQ", 400, "{\"error\":\"cursor: "},
-    {"limit=0&number=x", 400, "{\"error\":\"number: "}, /* the first that was asked for */
+    {"limit=0&number=x", 400, "{\"error\":\"number: "}, /* the first in the order of the handler */
 };
 
 static void asking_client(struct rig *g)
@@ -78,7 +78,7 @@ static void asking_client(struct rig *g)
 	close(fd);
 }
 
-static void what_is_wrong_is_named(void **state)
+static void wrong_parameters_are_named(void **state)
 {
 	struct rig g = {0};
 
@@ -87,7 +87,7 @@ static void what_is_wrong_is_named(void **state)
 	rig_run(&g, asking_client);
 }
 
-static void a_cursor_is_any_bytes(void **state)
+static void a_cursor_may_contain_any_bytes(void **state)
 {
 	json_t *cursor = cursor_json("a\0\xff?", 4);
 
@@ -99,8 +99,8 @@ static void a_cursor_is_any_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(what_is_wrong_is_named),
-	    cmocka_unit_test(a_cursor_is_any_bytes),
+	    cmocka_unit_test(wrong_parameters_are_named),
+	    cmocka_unit_test(a_cursor_may_contain_any_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

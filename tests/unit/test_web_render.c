@@ -1,4 +1,4 @@
-/* Answers of a size that others decide: short ones at once, long ones without the loop. */
+/* Answers of an uncontrolled size: short ones on the loop, long ones in the pool. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -79,14 +79,14 @@ static void asking_client(struct rig *g)
 	close(fd);
 	rig_wait(g);
 	rig_wait(g);
-	/* Who leaves meanwhile takes nothing down. */
+	/* A client that leaves meanwhile causes no crash. */
 	fd = rig_connect(g);
 	rig_say(fd, "GET /api/v1/long HTTP/1.1\r\nHost: x\r\n\r\n");
 	rig_wait(g);
 	close(fd);
 }
 
-static void long_answers_are_made_in_the_pool(void **state)
+static void long_answers_are_rendered_in_the_pool(void **state)
 {
 	struct rig g = {0};
 
@@ -101,7 +101,7 @@ static void long_answers_are_made_in_the_pool(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(long_answers_are_made_in_the_pool),
+	    cmocka_unit_test(long_answers_are_rendered_in_the_pool),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,7 @@
-/* No false green: random histories are told to a real store behind a real server, and everything that
- * shows an accelerator's state is held against everything else and against a naive oracle. The oracle
- * remembers what it reported, and decides from the cells that the API lists for each commit.
- *
- * OUTPOST_STATES_SEED=n plays one history, OUTPOST_STATES_RUNS=n so many of them (by default a few). */
+/* No false green: the test reports random histories to a real store behind a real server, and compares all surfaces
+ * that show an accelerator's state with each other and with a naive oracle. The oracle remembers what it reported,
+ * and decides from the cells that the API lists for each commit. OUTPOST_STATES_SEED=n plays one history,
+ * OUTPOST_STATES_RUNS=n that number of them (by default a few). */
 #include <stdatomic.h>
 #include <sys/syscall.h>
 
@@ -16,7 +15,7 @@
 #include "views/change.h"
 #include "web/web.h"
 
-/* ---- a clock that stands where the history is, for every thread ---- */
+/* ---- a clock that shows the time of the history on every thread ---- */
 
 static _Atomic int64_t wall_ms;
 
@@ -99,20 +98,20 @@ static int tear_down(void **state)
 	return folder_teardown(state);
 }
 
-/* ---- what was told ---- */
+/* ---- the reported results ---- */
 
-struct told {
+struct reported {
 	bool has_pass;    /* a PASS was reported of it in any attempt */
 	int n_attempts;   /* reported */
 	int64_t last_ms;  /* when it was last reported, or its deadline passed; 0: not yet */
-	int64_t first_ms; /* the same for the first time: another attempt may not move the time */
+	int64_t first_ms; /* the same for the first report: another attempt may not move the time */
 };
 
 struct commit {
 	char sha[41];
 	const char *ref; /* NULL: a pull request's head */
 	int64_t number, made_ms;
-	struct told told[N_ACCELERATORS];
+	struct reported reported[N_ACCELERATORS];
 };
 
 static struct commit commits[COMMITS_MAX];
@@ -204,7 +203,7 @@ static void open_pull(int64_t now)
 	}
 }
 
-/* A machine of this kind reports such results. */
+/* The results that a machine of this kind reports. */
 static void fill_as(int accelerator, const struct commit *c, struct content *content)
 {
 	bool skips_all = accelerator == 3 && c->ref && chance(3);
@@ -236,7 +235,7 @@ static void report_one(struct commit *c, int a, int64_t now)
 	    .workflow = (char *)"CI",
 	    .name = (char *)"test",
 	    .run_id = (char *)"1",
-	    .run_attempt = ++c->told[a].n_attempts};
+	    .run_attempt = ++c->reported[a].n_attempts};
 	char *id = rig_dispatch_id(c->sha, ACCELERATORS[a]);
 	struct report_job op = {
 	    .dispatch_id = id, .report = &j, .accelerator = ACCELERATORS[a], .silent = silent, .now_ms = now};
@@ -252,11 +251,11 @@ static void report_one(struct commit *c, int a, int64_t now)
 	if (a == 0)
 		return;
 	for (size_t i = 0; i < content.n; i++)
-		c->told[a].has_pass |= content.tests[i].status == TEST_PASS;
-	c->told[a].has_pass |= content.n == 0 && strcmp(j.conclusion, "success") == 0;
-	c->told[a].last_ms = now;
-	if (!c->told[a].first_ms)
-		c->told[a].first_ms = now;
+		c->reported[a].has_pass |= content.tests[i].status == TEST_PASS;
+	c->reported[a].has_pass |= content.n == 0 && strcmp(j.conclusion, "success") == 0;
+	c->reported[a].last_ms = now;
+	if (!c->reported[a].first_ms)
+		c->reported[a].first_ms = now;
 	last_report_ms[a] = now;
 }
 
@@ -267,8 +266,8 @@ static void expire(int64_t now)
 	DO_OK(store_expire_dispatches, &e);
 	for (size_t i = 0; i < n_commits; i++)
 		for (int a = 1; a < N_ACCELERATORS; a++)
-			if (!commits[i].told[a].last_ms && commits[i].made_ms + 2 * HOUR <= now)
-				commits[i].told[a].last_ms = now;
+			if (!commits[i].reported[a].last_ms && commits[i].made_ms + 2 * HOUR <= now)
+				commits[i].reported[a].last_ms = now;
 }
 
 static void settle(int64_t now)
@@ -313,7 +312,7 @@ static void step(int64_t now)
 			known_id = k.id;
 		}
 	} else if (n_commits) {
-		/* the newest ones, by whoever is not lazy today; sometimes an old one again */
+		/* the newest commits, by accelerators that are not lazy today; sometimes an old one again */
 		for (uint32_t n = 1 + chance(5); n > 0; n--) {
 			uint32_t back = chance(6) ? chance(5) : chance(COMMITS_MAX);
 			struct commit *c = &commits[n_commits - 1 - (back < n_commits ? back : 0)];
@@ -321,7 +320,7 @@ static void step(int64_t now)
 
 			if (a == 4 && c->ref) /* it never tests a branch */
 				continue;
-			if (c->told[a].n_attempts < 3)
+			if (c->reported[a].n_attempts < 3)
 				report_one(c, a, now);
 		}
 	}
@@ -330,7 +329,7 @@ static void step(int64_t now)
 	settle(now);
 }
 
-/* ---- what is shown ---- */
+/* ---- the shown states ---- */
 
 static char *get(const char *path, int *ret_status)
 {
@@ -403,7 +402,7 @@ static const char *say(json_t *v)
 
 /* ---- the oracle ---- */
 
-/* What a naive reader sees in the cells of one accelerator at one commit. */
+/* The result of a naive reader for the cells of one accelerator at one commit. */
 struct reading {
 	bool has_ended;
 	int n_cells, n_pass, n_red, n_unexplained, n_unexplained_tests;
@@ -444,7 +443,7 @@ static struct reading read_cells(json_t *change, const char *name)
 static int n_seen[N_ACCELERATOR_STATUSES]; /* how often each state was shown */
 static json_t *changes[COMMITS_MAX];       /* the API's answer for each commit */
 
-/* The state's name that the oracle expects (NULL: it may be stale or not), and the commit that it is of. */
+/* The name of the state that the oracle expects (NULL: stale or not), and its commit. */
 static const char *expect(int a, bool is_unhealthy, int64_t now, const struct commit **ret_tested)
 {
 	const struct commit *tested = NULL;
@@ -493,12 +492,12 @@ static const char *expect(int a, bool is_unhealthy, int64_t now, const struct co
 		return "untested";
 	if (!newest.n_pass)
 		return "no_pass";
-	if (now - tested->told[a].first_ms > 7 * DAY)
-		return now - tested->told[a].last_ms > 7 * DAY ? "stale" : NULL;
+	if (now - tested->reported[a].first_ms > 7 * DAY)
+		return now - tested->reported[a].last_ms > 7 * DAY ? "stale" : NULL;
 	return newest.n_red ? "explained" : "green";
 }
 
-/* ---- holding them against each other ---- */
+/* ---- comparing them ---- */
 
 static void check_badge(const char *name, json_t *state, json_t *rate)
 {
@@ -639,7 +638,7 @@ static void check_comment(const struct commit *c, json_t *change, json_t *accele
 	change_view_free(v);
 }
 
-/* "is green again" names a commit of which that accelerator passed something. */
+/* "is green again" names a commit on which that accelerator passed a test. */
 static void check_feed(json_t *accelerators)
 {
 	int status;
@@ -661,7 +660,7 @@ static void check_feed(json_t *accelerators)
 			CHECK(a != 0, "L1 in the feed: %s", at);
 			for (size_t i = 0; strstr(title, "green again") && i < n_commits; i++)
 				if (strstr(at, commits[i].sha))
-					CHECK(commits[i].told[a].has_pass, "false green: %s", at);
+					CHECK(commits[i].reported[a].has_pass, "false green: %s", at);
 			if (!is_seen[a][is_main] && (strstr(title, "is red") || strstr(title, "no report")))
 				CHECK(!json_is_null(json_object_get(one, "red_since")), "%s", at);
 			is_seen[a][is_main] = true;
@@ -729,7 +728,7 @@ static void check_accelerator(int a, json_t *one, json_t *dashboard, int64_t now
 	CHECK(str_eq(sha, tested ? tested->sha : NULL), "%s tested %s: %s", name, tested ? tested->sha : "nothing",
 	    say(row));
 	if (strcmp(json_get_str(state, "tone"), "pass") == 0)
-		CHECK(tested && tested->told[a].has_pass, "false green: %s", say(row));
+		CHECK(tested && tested->reported[a].has_pass, "false green: %s", say(row));
 	check_badge(name, state, json_object_get(one, "pass_rate"));
 }
 
@@ -770,13 +769,13 @@ static void look(int64_t now)
 	json_decref(platforms);
 }
 
-/* The branch is tested once more; all red is known; a week later nothing but a pull request was. */
+/* The branch is tested once more; all red tests are known; a week later there was only a pull request. */
 static void end_quietly(int64_t now)
 {
 	struct add_known all = {.pattern = "*/*", .url = "https://issue.example/2", .now_ms = now};
 
 	for (size_t i = 0; i < n_commits; i++)
-		if (commits[i].ref && commits[i].told[1].n_attempts < 4)
+		if (commits[i].ref && commits[i].reported[1].n_attempts < 4)
 			report_one(&commits[i], 1, now);
 	settle(now);
 	look(now);
@@ -805,7 +804,7 @@ static void play(uint32_t from)
 	memset(last_report_ms, 0, sizeof(last_report_ms));
 	memset(last_push, 0, sizeof(last_push));
 	set_up(NULL);
-	look(now); /* nothing has been told yet */
+	look(now); /* nothing has been reported yet */
 	for (int i = 1; i <= N_STEPS; i++) {
 		now += chance(10) ? chance(5 * 3600) * 1000 : (int64_t)chance(4) * DAY;
 		wall_ms = now;
@@ -814,7 +813,7 @@ static void play(uint32_t from)
 			expire(now);
 			settle(now);
 			look(now);
-			now += chance(2) * 8 * DAY; /* and what time alone makes of it */
+			now += chance(2) * 8 * DAY; /* and the effect of time alone */
 			look(now);
 		}
 	}
@@ -832,7 +831,7 @@ static void everything_that_shows_a_state_agrees(void **state)
 		play((uint32_t)strtoul(one, NULL, 10));
 	for (uint32_t i = 1; !one && i <= n; i++)
 		play(i);
-	/* histories that lead nowhere would prove nothing */
+	/* histories without such states would prove nothing */
 	for (int s = 0; !one && n >= DEFAULT_RUNS && s < N_ACCELERATOR_STATUSES; s++)
 		CHECK(n_seen[s] > 0, "no accelerator was ever \"%s\"",
 		    accelerator_words((enum accelerator_status)s)->word);

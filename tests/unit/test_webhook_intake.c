@@ -1,4 +1,4 @@
-/* Intake with a real server and store: each answer of the table, and what is on disk after. */
+/* Intake with a real server and store: each answer of the table, and the stored rows after it. */
 #include "parts_rig.h"
 
 #include <arpa/inet.h>
@@ -109,7 +109,7 @@ static struct delivery stored(struct fixture *f, const char *guid)
 	return one.get.delivery;
 }
 
-static void test_accepts_what_is_on_disk(void **state)
+static void test_accepts_after_storing(void **state)
 {
 	static const char body[] = BODY_OF_PULL("opened", "");
 	static const char answer[] = "{\"status\":\"accepted\",\"delivery\":\"" GUID "\"}";
@@ -145,7 +145,7 @@ static void test_pongs_and_ignores(void **state)
 	assert_int_equal(deliver_signed(f, "a", "push", "{\"ref\":\"refs/heads/main\"}", "upstream"), 200);
 	assert_int_equal(intake_counters(f->intake)->n_pong, 1);
 	assert_int_equal(intake_counters(f->intake)->n_ignored, 3);
-	/* nothing of it took the GUID */
+	/* the failed request did not use up the GUID */
 	assert_int_equal(deliver_signed(f, "a", "push", BODY_PUSH, "accepted"), 202);
 }
 
@@ -210,7 +210,7 @@ static void test_swaps_the_secret(void **state)
 	    deliver(f, GUID, "push", sign("n3xt", BODY_PUSH, strlen(BODY_PUSH)), BODY_PUSH, "accepted"), 202);
 }
 
-/* An operation that keeps the store's writer busy until it is let go. */
+/* An operation that keeps the store's writer busy until the test releases it. */
 struct plug {
 	struct store_op op;
 	sem_t *may_end;
@@ -248,7 +248,7 @@ static void test_is_busy_when_the_queue_is_full(void **state)
 	sem_destroy(&may_end);
 }
 
-static void test_takes_one_of_two_alike(void **state)
+static void test_stores_one_of_two_equal_deliveries(void **state)
 {
 	enum { N = 8 };
 	const char *const headers[] = {
@@ -274,7 +274,7 @@ static void on_topic(unsigned topics, void *owner)
 		*(bool *)owner = true;
 }
 
-static void test_keeps_what_its_client_did_not_wait_for(void **state)
+static void test_keeps_a_delivery_whose_client_left(void **state)
 {
 	struct fixture *f = *state;
 	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -306,15 +306,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-	    TEST(test_accepts_what_is_on_disk),
+	    TEST(test_accepts_after_storing),
 	    TEST(test_pongs_and_ignores),
 	    TEST(test_refuses_bad_requests),
 	    TEST(test_says_how_to_send_json),
 	    TEST(test_refuses_wrong_signatures_unparsed),
 	    TEST(test_swaps_the_secret),
 	    cmocka_unit_test_setup_teardown(test_is_busy_when_the_queue_is_full, set_up_small_queue, tear_down),
-	    TEST(test_takes_one_of_two_alike),
-	    TEST(test_keeps_what_its_client_did_not_wait_for),
+	    TEST(test_stores_one_of_two_equal_deliveries),
+	    TEST(test_keeps_a_delivery_whose_client_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,7 +127,7 @@ static void test_commits_of_a_push(void **state)
 	event_release(&ev);
 }
 
-/* The paths that are kept of one commit are bounded, and the list shows that there are more. */
+/* The stored paths of one commit are bounded, and the list shows that there are more. */
 static void test_files_of_a_large_commit(void **state)
 {
 	struct buf commit = BUF_INIT(1 << 20);
@@ -149,8 +149,8 @@ static void test_files_of_a_large_commit(void **state)
 	buf_release(&commit);
 }
 
-/* What is not the whole list tells nothing; the push itself counts all the same. */
-static void test_commits_that_are_not_whole(void **state)
+/* An incomplete list of commits is not used; the push itself counts all the same. */
+static void test_incomplete_lists_of_commits_are_not_used(void **state)
 {
 	static const char *const lists[] = {
 	    "[]",
@@ -219,7 +219,7 @@ static char *replaced(const char *body, const char *from, const char *to)
 	return xasprintf("%.*s%s%s", (int)(at - body), body, to, at + strlen(from));
 }
 
-static void test_ghosts_and_old_servers(void **state)
+static void test_deleted_accounts_and_old_servers(void **state)
 {
 	static const char *const edits[][2] = {
 	    {"\"user\":{\"login\":\"alice\",\"id\":21,\"site_admin\":false}", "\"user\":null"},
@@ -268,7 +268,7 @@ static const struct {
     {"issue_comment", "\"created_at\"", "\"made_at\"", "comment.created_at"},
 };
 
-static void test_names_what_is_wrong(void **state)
+static void test_names_the_mistake(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(wrongs); i++) {
@@ -309,10 +309,10 @@ int main(void)
 	    cmocka_unit_test(test_push),
 	    cmocka_unit_test(test_commits_of_a_push),
 	    cmocka_unit_test(test_files_of_a_large_commit),
-	    cmocka_unit_test(test_commits_that_are_not_whole),
+	    cmocka_unit_test(test_incomplete_lists_of_commits_are_not_used),
 	    cmocka_unit_test(test_comment_and_checks),
-	    cmocka_unit_test(test_ghosts_and_old_servers),
-	    cmocka_unit_test(test_names_what_is_wrong),
+	    cmocka_unit_test(test_deleted_accounts_and_old_servers),
+	    cmocka_unit_test(test_names_the_mistake),
 	    cmocka_unit_test(test_refuses_others),
 	};
 

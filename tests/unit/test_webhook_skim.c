@@ -49,7 +49,7 @@ static void test_reads_the_fields(void **state)
 	assert_string_equal(s.ref, "a/b\n\xf0\x9f\x98\x80");
 }
 
-static void test_forgets_what_cannot_be_used(void **state)
+static void test_drops_unusable_fields(void **state)
 {
 	struct buf long_text = BUF_INIT(4096);
 	struct skim s;
@@ -241,7 +241,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_reads_the_fields),
-	    cmocka_unit_test(test_forgets_what_cannot_be_used),
+	    cmocka_unit_test(test_drops_unusable_fields),
 	    cmocka_unit_test(test_refuses),
 	    cmocka_unit_test(test_refuses_a_nul),
 	    cmocka_unit_test(test_bounds_depth),

@@ -1,4 +1,4 @@
-/* Builds change views for tests of what is made from them. change_view_free() the result. */
+/* Builds change views for tests of their renderers. change_view_free() the result. */
 #pragma once
 
 #include "model/change_view.h"

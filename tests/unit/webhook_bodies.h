@@ -1,4 +1,4 @@
-/* Webhook bodies of GitHub's shape, small enough to read: what the tests of webhook/ send. */
+/* Short webhook bodies in GitHub's form, which the tests of webhook/ send. */
 #pragma once
 
 #define SHA_HEAD "1111111111111111111111111111111111111111"
