@@ -51,7 +51,7 @@ static void mirror_registry(struct daemon *d)
 	if (d->mirrored)
 		return;
 	d->mirror = (struct mirror_registry){
-	    .op = {.done = on_mirrored, .retry = {"registry_not_mirrored", &d->mirror.now_ms}},
+	    .op = {.done = on_mirrored, .retry = {.event = "registry_not_mirrored", .now_ms = &d->mirror.now_ms}},
 	    .list = d->config->accelerators,
 	    .n = d->config->n_accelerators,
 	    .required_suites = (const char *const *)d->config->required_suites,

@@ -71,12 +71,12 @@ static void configure_sqlite(void)
 /* cache_size: KiB, small because the file is in the system's cache anyway. The writer's cache holds the ends of the indices
  * of GUIDs, which are hit at random. */
 static const char *const SETTINGS[] = {
-    [DB_WRITER] = "PRAGMA page_size = 16384;PRAGMA journal_mode = WAL;PRAGMA synchronous = FULL;"
-		  "PRAGMA wal_autocheckpoint = 0;PRAGMA journal_size_limit = 16777216;PRAGMA cache_size = -4096;"
-		  "PRAGMA temp_store = MEMORY;PRAGMA trusted_schema = OFF;",
+    [DB_WRITER] = ("PRAGMA page_size = 16384;PRAGMA journal_mode = WAL;PRAGMA synchronous = FULL;"
+		   "PRAGMA wal_autocheckpoint = 0;PRAGMA journal_size_limit = 16777216;PRAGMA cache_size = -4096;"
+		   "PRAGMA temp_store = MEMORY;PRAGMA trusted_schema = OFF;"),
     [DB_CHECKPOINTER] = "PRAGMA synchronous = FULL;PRAGMA wal_autocheckpoint = 0;PRAGMA cache_size = -64;",
-    [DB_READER] = "PRAGMA query_only = ON;PRAGMA cache_size = -512;PRAGMA temp_store = MEMORY;"
-		  "PRAGMA trusted_schema = OFF;",
+    [DB_READER] = ("PRAGMA query_only = ON;PRAGMA cache_size = -512;PRAGMA temp_store = MEMORY;"
+		   "PRAGMA trusted_schema = OFF;"),
 };
 
 int db_open(const char *path, enum db_use use, struct db **ret, struct error *e)

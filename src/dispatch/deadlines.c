@@ -58,7 +58,7 @@ static void on_shifted(struct store_op *op)
 static void submit_shift(struct deadline_watch *dl)
 {
 	dl->shift = (struct shift_clock){
-	    .op = {.done = on_shifted, .retry = {"deadlines_unread", &dl->shift.now_ms}},
+	    .op = {.done = on_shifted, .retry = {.event = "deadlines_unread", .now_ms = &dl->shift.now_ms}},
 	    .delta_ms = dl->shift_ms,
 	    .now_ms = clock_wall_ms(),
 	};

@@ -214,7 +214,7 @@ static void decide_plan(struct planning *p)
 		planning_mark(p, DELIVERY_MARK_IGNORED, p->plan.reason);
 	} else {
 		p->op.apply = (struct apply_plan){
-		    .op = {.done = on_applied, .retry = {"delivery_unplanned", &p->op.apply.now_ms}},
+		    .op = {.done = on_applied, .retry = {.event = "delivery_unplanned", .now_ms = &p->op.apply.now_ms}},
 		    .delivery_id = p->delivery_id,
 		    .guid = p->guid,
 		    .body = p->body,

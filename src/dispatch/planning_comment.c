@@ -96,7 +96,7 @@ void user_request_submit(struct planning *p)
 	struct user_request *a = p->user_request;
 
 	p->op.commands = (struct run_commands){
-	    .op = {.done = on_commands_run, .retry = {"delivery_unplanned", &p->op.commands.now_ms}},
+	    .op = {.done = on_commands_run, .retry = {.event = "delivery_unplanned", .now_ms = &p->op.commands.now_ms}},
 	    .delivery_id = p->delivery_id,
 	    .repository = p->config->upstream_repository,
 	    .number = a->number,

@@ -156,7 +156,7 @@ static void write_run_reason(struct scheduled_run *run, int64_t again_ms)
 	run->again_ms = again_ms;
 	run->op.fail = (struct fail_schedule_run){
 	    .op = {.done = on_reason_written,
-		.retry = {again_ms ? NULL : "periodic_run_unwritten", &run->op.fail.now_ms}},
+		.retry = {.event = again_ms ? NULL : "periodic_run_unwritten", .now_ms = &run->op.fail.now_ms}},
 	    .run_id = run->id,
 	    .reason = run->reason,
 	    .is_tried_again = again_ms != 0,
@@ -207,7 +207,8 @@ static void on_run_started(struct store_op *op)
 static void start_run(struct scheduled_run *run)
 {
 	run->op.start = (struct start_schedule_run){
-	    .op = {.done = on_run_started, .retry = {"periodic_run_unwritten", &run->op.start.now_ms}},
+	    .op = {.done = on_run_started,
+		.retry = {.event = "periodic_run_unwritten", .now_ms = &run->op.start.now_ms}},
 	    .run_id = run->id,
 	    .plan = &run->plan,
 	    .guid = run->guid,

@@ -153,8 +153,8 @@ static void annotate(const struct change_view *v, size_t accelerator, const stru
 
 static const char *const OPENINGS[] = {[END_RUNNING] = "The vendor's job is running.\n\n",
     [END_FAILED] = "",
-    [END_UNHEALTHY] = "This accelerator is red on most recent changes, whatever they are, and is "
-		      "not counted until it recovers.\n\n",
+    [END_UNHEALTHY] = ("This accelerator is red on most recent changes, whatever they are, and is "
+		       "not counted until it recovers.\n\n"),
     [END_EXCUSED] = "",
     [END_CANCELLED] = "Called off before it reported.\n\n",
     [END_MISSED] = "The vendor gave no result, which is not the change's fault.\n\n",

@@ -86,7 +86,7 @@ static void an_attempt_has_its_own_time(void **state)
 	int64_t now_ms = 1;
 
 	(void)state;
-	p.op = (struct store_op){.run = run_op, .done = op_done, .retry = {"test_retried", &now_ms}};
+	p.op = (struct store_op){.run = run_op, .done = op_done, .retry = {.event = "test_retried", .now_ms = &now_ms}};
 	n_done = 1;
 	are_done = false;
 	assert_int_equal(store_submit(rig_store, &p.op), 0);
