@@ -200,7 +200,7 @@ int agent_check(const char *config_path, bool is_online)
 	if (rc)
 		fprintf(stderr, "%s: %s\n", config_path, *e.text ? e.text : err_text(rc));
 	else
-		printf("%s is right: %s, for %s at %s\n", config_path, c->name, c->accelerator, c->server);
+		printf("%s has no mistakes: %s, for %s at %s\n", config_path, c->name, c->accelerator, c->server);
 	if (!rc && is_online && !check_online(c))
 		rc = ERR_INVALID;
 	runner_config_free(c);
