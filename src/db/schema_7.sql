@@ -19,3 +19,5 @@ UPDATE dispatch SET ended_how = 'cancelled', ended_by = substr(last_error, 14),
 ALTER TABLE experiment ADD COLUMN cancelled_by TEXT;
 UPDATE experiment SET cancelled_by = substr(reason, 14), reason = NULL
     WHERE state = 'cancelled' AND reason GLOB 'cancelled by *';
+-- the author's commands do not count against members, also after the author has another name
+ALTER TABLE command ADD COLUMN is_member INTEGER NOT NULL DEFAULT 0;

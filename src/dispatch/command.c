@@ -231,11 +231,12 @@ static bool spoken_next(struct spoken *at, struct spoken_line *ret)
 			at->is_aside = false;
 		else if (p < ret->end && (*p == '>' || (*p == '[' && p[1] == '^')))
 			at->is_aside = true;
+		bool is_in_tag = at->is_in_tag;
 		follow_html_block(at, ret);
 		if (is_in_fence || is_blank_line(ret))
 			at->paragraph = ret->end;
 		at->next = next_line(ret);
-		if (!is_in_fence && !is_in_html && !at->is_aside && !at->is_lost && ret->indent < 4)
+		if (!is_in_fence && !is_in_html && !is_in_tag && !at->is_aside && !at->is_lost && ret->indent < 4)
 			return true;
 	}
 	return false;

@@ -219,6 +219,37 @@ static void mask_in_place(const struct masks *m, char **text)
 	*text = masked;
 }
 
+/* Masks every text of a JSON value, also the names in objects. */
+static json_t *mask_json(const struct masks *m, const json_t *v)
+{
+	json_t *ret, *item;
+	const char *key;
+	size_t i;
+
+	if (json_is_string(v)) {
+		char *masked = masks_text(m, json_string_value(v));
+		ret = json_string(masked);
+		free(masked);
+		return ret ? ret : json_string("***");
+	}
+	if (json_is_object(v)) {
+		ret = json_object();
+		json_object_foreach((json_t *)v, key, item)
+		{
+			char *masked = masks_text(m, key);
+			json_object_set_new(ret, masked, mask_json(m, item));
+			free(masked);
+		}
+		return ret;
+	}
+	if (json_is_array(v)) {
+		ret = json_array();
+		json_array_foreach(v, i, item) json_array_append_new(ret, mask_json(m, item));
+		return ret;
+	}
+	return json_copy((json_t *)v);
+}
+
 static int set_missing_error(const struct job *j, size_t n_old, struct error *e)
 {
 	struct buf patterns = BUF_INIT(300);
@@ -290,15 +321,20 @@ int report_pickup(struct job *j, const struct found_files *before, bool *ret_has
 		for (size_t i = 0; i < all.n_tests; i++) {
 			struct test_result *t = &all.tests[i];
 			char **const texts[] = {
-			    &t->suite, &t->name, &t->dtype, &t->message, &t->trace, &t->log_url, &t->unit};
+			    &t->suite, &t->name, &t->file, &t->dtype, &t->message, &t->trace, &t->log_url, &t->unit};
 
 			for (size_t k = 0; k < ARRAY_LEN(texts); k++)
 				mask_in_place(m, texts[k]);
 		}
-		mask_in_place(m, &all.environment);
-		/* A mask may have broken the JSON: then it is left out. */
-		if (all.environment && json_parse(all.environment, strlen(all.environment), &environment, NULL))
+		/* text by text, because JSON escapes some characters of a secret */
+		if (all.environment && !json_parse(all.environment, strlen(all.environment), &environment, NULL)) {
+			json_t *masked = mask_json(m, environment);
+			free(all.environment);
+			all.environment = json_text(masked);
+			json_decref(masked);
+		} else {
 			FREE_AND_NULL(all.environment);
+		}
 		json_decref(environment);
 		char *text = report_file_text(&all, &n_bytes);
 		rc = job_folder_write(j->folder, "report.json", text, n_bytes, e);

@@ -79,7 +79,12 @@ static const unsigned int families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
 
 static int deny_family(scmp_filter_ctx filter, enum scmp_compare how, unsigned int family)
 {
-	return seccomp_rule_add(filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), SCMP_SYS(socket), 1, SCMP_CMP(0, how, family, 0));
+	const int calls[] = {SCMP_SYS(socket), SCMP_SYS(socketpair)};
+	int rc = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(calls) && !rc; i++)
+		rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(EAFNOSUPPORT), calls[i], 1, SCMP_CMP(0, how, family, 0));
+	return rc;
 }
 
 /* Calls that are denied as a whole come first: the rules for unknown names are written straight to fd and
@@ -269,6 +274,26 @@ static bool is_exposed_by(const char *real, char *const *paths)
 	return false;
 }
 
+/* Mounts `from` (NULL: nothing) over `real` wherever an `allow` path that is a link, or lies behind one, shows it: the sandbox has
+ * such a folder under the written path. */
+static void cover_behind_links(
+    char ***argv, const struct runner_config *c, const char *how, const char *from, const char *real)
+{
+	char *const *const lists[] = {c->allow_read, c->allow_write};
+
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+		for (char *const *path = lists[i]; path && *path; path++) {
+			char *folder = real_path(*path), *alias = NULL;
+
+			if (is_within(real, folder))
+				alias = xasprintf("%s%s", *path, real + strlen(folder));
+			if (alias && strcmp(alias, real) != 0)
+				add_option(argv, how, from ? from : alias, from ? alias : NULL);
+			free(folder);
+			free(alias);
+		}
+}
+
 /* Hides one of the runner's own files if something that the step sees would show it. */
 static void hide_own_file(char ***argv, const struct runner_config *c, const char *file)
 {
@@ -282,6 +307,8 @@ static void hide_own_file(char ***argv, const struct runner_config *c, const cha
 		is_exposed = is_within(real, *p);
 	if (*real && is_exposed)
 		add_option(argv, "--ro-bind", "/dev/null", real);
+	if (*real)
+		cover_behind_links(argv, c, "--ro-bind", "/dev/null", real);
 	free(real);
 }
 
@@ -333,6 +360,7 @@ static char **sandbox_options(const struct runner_config *c, const struct sandbo
 	add_allowed_paths(&argv, "--ro-bind", c->allow_read, work_dir, OUTSIDE_WORK_DIR);
 	add_allowed_paths(&argv, "--bind", c->allow_write, work_dir, OUTSIDE_WORK_DIR);
 	add_option(&argv, "--tmpfs", work_dir, NULL);
+	cover_behind_links(&argv, c, "--tmpfs", NULL, work_dir);
 	add_allowed_paths(&argv, "--ro-bind", c->allow_read, work_dir, INSIDE_WORK_DIR);
 	add_allowed_paths(&argv, "--bind", c->allow_write, work_dir, INSIDE_WORK_DIR);
 	add_option(&argv, "--bind", places->work, places->work);

@@ -57,16 +57,27 @@ static const char *sandbox_advice(void)
 	return "run `bwrap --ro-bind / / --unshare-all true` to see it fail, or set `sandbox: none`";
 }
 
-/* Every path that `allow` lists must exist. */
+/* Every path that `allow` lists must exist, and none may show the folders of other jobs. */
 static int check_allowed_paths(const struct runner_config *c, struct error *e)
 {
 	char *const *const lists[] = {c->allow_devices, c->allow_read, c->allow_write};
 	static const char *const keys[] = {"allow.devices", "allow.read", "allow.write"};
 
 	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
-		for (char *const *path = lists[i]; path && *path; path++)
+		for (char *const *path = lists[i]; path && *path; path++) {
 			if (access(*path, F_OK))
 				return error_set(e, ERR_NOT_FOUND, "%s: %s: %s", keys[i], *path, strerror(errno));
+			char *real = realpath(*path, NULL), *work_dir = realpath(c->work_dir, NULL);
+			size_t n = work_dir ? strlen(work_dir) : 0;
+			bool shows_jobs = n && real && !strncmp(real, work_dir, n) &&
+					  (!real[n] || !strncmp(real + n, "/jobs/", 6) || !strcmp(real + n, "/jobs"));
+			free(real);
+			free(work_dir);
+			if (shows_jobs)
+				return error_set(e, ERR_INVALID,
+				    "%s: %s would show a step the files of other jobs: name a folder beside work_dir",
+				    keys[i], *path);
+		}
 	return 0;
 }
 

@@ -105,10 +105,10 @@ static void note_command(struct running *r, int64_t n)
 	const struct spoken_comment *c = r->op->spoken;
 
 	db_exec(r->d,
-	    "INSERT INTO command (comment_id, repository_key, number, words, login, n, at_ms)"
-	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	    "INSERT INTO command (comment_id, repository_key, number, words, login, n, at_ms, is_member)"
+	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
 	    V_INT(c->id), V_TEXT(repository_key(r->op->repository).text), V_INT(r->op->number), V_TEXT(c->words),
-	    V_TEXT(c->login), V_INT(n), V_INT(r->op->now_ms));
+	    V_TEXT(c->login), V_INT(n), V_INT(r->op->now_ms), V_INT(c->speaker == SPEAKER_MEMBER));
 }
 
 /* Comments of strangers have a limit of their own, so that strangers cannot use up the limit of others. */
@@ -138,11 +138,9 @@ static bool refuse_over_limit(struct running *r)
 	 * cancelling runs. */
 	on_pull = db_int(r->d, 0,
 	    "SELECT COALESCE(SUM(n), 0) FROM command WHERE repository_key = ?1 AND number = ?2"
-	    " AND at_ms > ?3 AND at_ms <= ?4 AND (?5 = 0 OR lower(login) = lower(?6)"
-	    "  OR lower(login) <> (SELECT lower(COALESCE(author, '')) FROM pull"
-	    "   WHERE repository_key = ?1 AND number = ?2))",
+	    " AND at_ms > ?3 AND at_ms <= ?4 AND (?5 = 0 OR is_member = 1 OR lower(login) = lower(?6))",
 	    V_TEXT(key.text), V_INT(r->op->number), V_INT(after_ms), V_INT(r->op->now_ms),
-	    V_INT(c->speaker == SPEAKER_MEMBER && r->pull.is_known), V_TEXT(c->login));
+	    V_INT(c->speaker == SPEAKER_MEMBER), V_TEXT(c->login));
 	/* The commands of this person on all pull requests that have or had this head: more pull requests do not allow
 	 * more commands. */
 	on_change = db_int(r->d, 0,

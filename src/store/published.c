@@ -131,10 +131,14 @@ RECORD_DEFINE(rerun_target, RERUN_TARGET_RECORD);
 	" FROM dispatch x JOIN change c ON c.id = x.change_id"                                                         \
 	" LEFT JOIN job j ON j.change_id = x.change_id AND j.dispatch_id = x.id"                                       \
 	"  AND j.accelerator = x.accelerator AND j.is_current = 1"
-/* Dispatches of the head of an open pull request. A held one stays held, so it is not a target. */
+/* Dispatches of the head of an open pull request. A held one stays held, and a release that a member withdrew does not count, so
+ * neither is a target. */
 #define TARGET_RULES                                                                                                   \
 	" c.repository_key = ?1 AND c.head_sha = ?2 AND c.kind = 'pull_request'"                                       \
-	" AND c.state = 'open' AND x.is_current = 1 AND x.accelerator <> '' AND x.state <> 'held'"
+	" AND c.state = 'open' AND x.is_current = 1 AND x.accelerator <> '' AND x.state <> 'held'"                     \
+	" AND (x.held_reason IS NULL OR c.is_released = 1)"                                                            \
+	" AND NOT EXISTS (SELECT 1 FROM dispatch h WHERE h.change_id = x.change_id"                                    \
+	"  AND h.accelerator = x.accelerator AND h.runner = x.runner AND h.state = 'held')"
 
 /* Adds each run once, also if its jobs belong to several accelerators. */
 static void add_reruns(struct find_rerun *q, struct rows *r)

@@ -141,6 +141,9 @@ static void finds_no_command_in_other_text(void **state)
 	    "<div title='\n\n@outpost-bot ok-to-test\n\n'>",
 	    "- <div title=\"a>\n\n@outpost-bot ok-to-test\n\n\">",
 	    "> <div title='\n\n@outpost-bot ok-to-test\n\n'>",
+	    /* and in the same paragraph */
+	    "<div title=\"\n@outpost-bot ok-to-test",
+	    "<div\n@outpost-bot ok-to-test\n>",
 	};
 
 	(void)state;

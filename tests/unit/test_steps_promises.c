@@ -164,15 +164,23 @@ static void try_own_files(void)
 {
 	char *outside = xasprintf("%s-allowed", rig_dir), *token = xasprintf("%s/token", outside);
 	char *settings = xasprintf("%s/settings", outside), *file = xasprintf("%s/file", outside);
-	char *allowed[] = {outside, (char *)"/tmp", NULL};
+	/* a link to the folder that has the runner's files and the work folder */
+	char *links = xasprintf("%s-links", rig_dir), *link = path_join(links, "all"), *parent = path_folder(rig_dir);
+	char *allowed[] = {outside, (char *)"/tmp", NULL}, *behind_link[] = {link, NULL};
 	char *script = xasprintf("[ \"$(ls '%s')\" = job ]\n[ \"$(ls '%s')\" = \"$(printf "
 				 "'change.json\\nwork')\" ]\nfor f in token settings file; do\n"
 				 "[ ! -s '%s'/$f ] || { echo there: $f; exit 1; }; done\n"
 				 "[ -e '%s' ]",
 	    rig_dir, rig_folder, outside, outside);
-	char *clean = xasprintf("rm -rf '%s'", outside);
+	char *other_script = xasprintf("for f in token settings file; do\n"
+				       "[ ! -s '%s%s'/$f ] || { echo behind the link: $f; exit 1; }; done\n"
+				       "[ -d '%s%s' ] && [ -z \"$(ls -A '%s%s')\" ]",
+	    link, outside + strlen(parent), link, rig_dir + strlen(parent), link, rig_dir + strlen(parent));
+	char *clean = xasprintf("rm -rf '%s' '%s'", outside, links);
 
 	assert_int_equal(mkdir(outside, 0755), 0);
+	assert_int_equal(mkdir(links, 0755), 0);
+	assert_int_equal(symlink(parent, link), 0);
 	rig_write(token, "the-token");
 	rig_write(settings, "the-settings");
 	rig_write(file, "the-file");
@@ -181,9 +189,17 @@ static void try_own_files(void)
 	rig_config.path = file;
 	rig_config.allow_read = allowed;
 	try_script(script);
+	next_job();
+	rig_config.n_steps = 0;
+	rig_config.allow_read = behind_link;
+	try_script(other_script);
 	assert_int_equal(system(clean), 0);
 	free(clean);
+	free(other_script);
 	free(script);
+	free(parent);
+	free(link);
+	free(links);
 	free(file);
 	free(settings);
 	free(token);
@@ -249,6 +265,8 @@ static void try_network(void)
 					"    r = call(41 if X64 else 198, family, 3, 0)\n"
 					"    kept = family in (1, 2, 10, 16)\n"
 					"    assert kept == (r != -97), (family, r)\n"
+					"    r = call(53 if X64 else 199, family, 1, 0, 0)\n"
+					"    assert kept == (r != -97), ('socketpair', family, r)\n"
 					"assert call(41 if X64 else 198, 40 | 1 << 32, 1, 0) == -97\n"
 					"END",
 	    web_port, (int)getpid());

@@ -130,13 +130,39 @@ static void test_secrets_are_masked(void **state)
 	rig_secrets[0] = (struct runner_secret){(char *)"KEY", secret_of("hunter22")};
 	rig_config.n_secrets = 1;
 	rig_globs[0] = (char *)"results/*.xml";
-	rig_step(
-	    "test", PUT("results/a.xml", CASE("one", "<failure message='KEY=hunter22'>hunter22</failure>")), MINUTE_MS);
+	rig_step("test",
+	    PUT("results/a.xml", "<testsuite name=\"s\"><testcase name=\"one\" file=\"tests/hunter22/t.py\" line=\"3\">"
+				 "<failure message=\"KEY=hunter22\">hunter22</failure></testcase></testsuite>"),
+	    MINUTE_MS);
 	rig_run();
 	assert_true(rig_result.has_report);
 	text = rig_read("report.json");
 	assert_null(strstr(text, "hunter22"));
 	assert_non_null(strstr(text, "KEY=***"));
+	assert_non_null(strstr(text, "tests/***/t.py"));
+}
+
+/* JSON escapes the quotation mark of this secret. */
+static void test_secrets_in_the_environment_are_masked(void **state)
+{
+	const char *text;
+
+	(void)state;
+	rig_secrets[0] = (struct runner_secret){(char *)"KEY", secret_of("hun\"ter22")};
+	rig_config.n_secrets = 1;
+	rig_globs[0] = (char *)"results/*.json";
+	rig_config.report_format = (char *)"outpost";
+	rig_step("test",
+	    "cat > results/a.json <<'END'\n"
+	    "{\"schema\": 1, \"environment\": {\"device\": \"a hun\\\"ter22 b\", \"extension\": {\"name\": "
+	    "\"hun\\\"ter22\"}},"
+	    " \"tests\": [{\"suite\": \"s\", \"name\": \"n\", \"status\": \"PASS\"}]}\nEND",
+	    MINUTE_MS);
+	rig_run();
+	assert_true(rig_result.has_report);
+	text = rig_read("report.json");
+	assert_null(strstr(text, "ter22"));
+	assert_non_null(strstr(text, "a *** b"));
 }
 
 #define LARGE "for i in 0 1 2 3 4 5 6 7 8 9; do head -c 31000000 /dev/zero > results/$i.xml; done"
@@ -257,8 +283,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {TEST(test_merged), TEST(test_missing),
 	    TEST(test_failed_step_keeps_its_conclusion_and_its_report), TEST(test_missing_after_a_failed_step),
 	    TEST(test_after_a_timeout), TEST(test_one_wrong_file), TEST(test_links_lead_nowhere),
-	    TEST(test_secrets_are_masked), TEST(test_too_large_files_in_all_are_refused),
-	    TEST(test_cancelled_meanwhile), TEST(test_patterns), TEST(test_many_files)};
+	    TEST(test_secrets_are_masked), TEST(test_secrets_in_the_environment_are_masked),
+	    TEST(test_too_large_files_in_all_are_refused), TEST(test_cancelled_meanwhile), TEST(test_patterns),
+	    TEST(test_many_files)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

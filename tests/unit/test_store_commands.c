@@ -332,6 +332,14 @@ static void members_have_their_own_limit_of_commands(void **state)
 	for (int i = 0; i < 20; i++)
 		assert_int_equal(rig_say(&by_author).outcome, COMMANDS_HEARD);
 	assert_int_equal(rig_say(&by_author).outcome, COMMANDS_TOO_MANY);
+	/* the author has another name now */
+	rig_apply(&(struct rig_plan){.kind = PLAN_START,
+	    .number = 1,
+	    .head = HEAD_A,
+	    .event_ms = T0 + 15000,
+	    .author = "alicia",
+	    .wants = wants,
+	    .n_wants = 1});
 	assert_int_equal(rig_say(&by_member).n_cancelled, 1);
 	ASSERT_DISPATCHES(HEAD_A, "npu cancelled*");
 	for (int i = 0; i < 19; i++)

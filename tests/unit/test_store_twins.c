@@ -231,7 +231,7 @@ static void only_members_control_a_shared_head(void **state)
 
 /* ---- one after the other ---- */
 
-enum { RETEST_NPU = 1, CANCEL = 3, RELEASE = 4, STATUS = 9, HELP = 10 };
+enum { RETEST_NPU = 1, CANCEL = 3, RELEASE = 4, DECLINE = 8, STATUS = 9, HELP = 10 };
 
 /* Once the first is closed, only the twin has the head. Its author is not a member, so another round waits; the
  * results of the head stay. */
@@ -514,6 +514,35 @@ static void a_commit_means_the_pull_that_leads(void **state)
 	find_rerun_release(&f);
 }
 
+static int n_reruns_on(const struct pair *p, const char *accelerator)
+{
+	struct find_rerun f = {.repository = UPSTREAM, .head_sha = p->head};
+	int n = 0;
+
+	ASK_OK(store_find_rerun, &f);
+	for (size_t i = 0; i < f.n; i++)
+		n += strcmp(f.list[i].accelerator, accelerator) == 0;
+	find_rerun_release(&f);
+	return n;
+}
+
+/* Re-run starts nothing that was released for a time and is released no longer. */
+static void a_withdrawn_release_is_not_run_again(void **state)
+{
+	struct pair p = pair_of(0);
+
+	(void)state;
+	happens(&p, p.first, "opened");
+	assert_int_equal(n_reruns_on(&p, "zpu"), 0);
+	say(&p, RELEASE, FIRST, SPEAKER_MEMBER);
+	free(rig_send(T0 + 365 * DAY));
+	report(p.head, "zpu", "success");
+	assert_int_equal(n_reruns_on(&p, "zpu"), 1);
+	say(&p, DECLINE, FIRST, SPEAKER_MEMBER);
+	assert_int_equal(n_reruns_on(&p, "zpu"), 0);
+	assert_int_equal(n_reruns_on(&p, "npu"), 1);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, rig_teardown)
@@ -532,6 +561,7 @@ int main(void)
 	    TEST(the_files_are_those_of_the_first),
 	    TEST(all_pulls_of_a_head_share_the_limit_of_commands),
 	    TEST(a_commit_means_the_pull_that_leads),
+	    TEST(a_withdrawn_release_is_not_run_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
