@@ -275,7 +275,7 @@ screens: deps
 $(B)/bench/fill: tests/bench/fill.c $(call libs_for,store)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< $(filter %.a,$^) $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< $(call in_group,$(filter %.a,$^)) $(LDLIBS)
 
 bench: deps
 	$(MAKE) --no-print-directory -j$(JOBS) all $(B)/bench/fill
