@@ -45,6 +45,8 @@ if ! OUTPOSTD=$work/outpostd PATIENCE=10 tools/node.sh --test tests/integration/
 	cat "$work"/valgrind.*
 	exit 1
 fi
-cat "$work"/valgrind.*
-! grep -q . "$work"/valgrind.*
+# valgrind does not know mlock2(), which locks secrets; its message about that call has five lines
+grep -hvE 'unhandled .* syscall: 325|write your own handler|README_MISSING_SYSCALL|consider this a bug|valgrind.org/support' "$work"/valgrind.* >"$work/errors" || true
+cat "$work/errors"
+[ ! -s "$work/errors" ]
 echo 'no error, nothing definitely lost'
