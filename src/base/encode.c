@@ -137,6 +137,7 @@ bool varint_get(const uint8_t **p, const uint8_t *end, int64_t *ret)
 
 struct compressor {
 	ZSTD_CCtx *ctx;
+	bool has_checksums;
 };
 
 struct compressor *compressor_new(int level)
@@ -151,7 +152,11 @@ struct compressor *compressor_new(int level)
 	return c;
 }
 
-void compressor_add_checksums(struct compressor *c) { ZSTD_CCtx_setParameter(c->ctx, ZSTD_c_checksumFlag, 1); }
+void compressor_add_checksums(struct compressor *c)
+{
+	c->has_checksums = true;
+	ZSTD_CCtx_setParameter(c->ctx, ZSTD_c_checksumFlag, 1);
+}
 
 void compressor_free(struct compressor *c)
 {
@@ -170,6 +175,43 @@ int compress(struct compressor *c, const void *p, size_t n, struct buf *out)
 	size_t got = ZSTD_compress2(c->ctx, out->data, out->cap - 1, p, n);
 	if (ZSTD_isError(got))
 		return ERR_TOO_BIG;
+	out->len = got;
+	out->data[got] = '\0';
+	return 0;
+}
+
+int compress_like(struct compressor *c, const void *base, size_t n_base, const void *p, size_t n, struct buf *out)
+{
+	int rc;
+
+	ZSTD_CCtx_setParameter(c->ctx, ZSTD_c_checksumFlag, 1);
+	if (n_base) /* it counts for the next frame only */
+		ZSTD_CCtx_refPrefix(c->ctx, base, n_base);
+	rc = compress(c, p, n, out);
+	ZSTD_CCtx_setParameter(c->ctx, ZSTD_c_checksumFlag, c->has_checksums);
+	return rc;
+}
+
+int decompress_like(const void *base, size_t n_base, const void *p, size_t n, struct buf *out)
+{
+	unsigned long long size = ZSTD_getFrameContentSize(p, n);
+	ZSTD_DCtx *ctx;
+	size_t got;
+
+	buf_clear(out);
+	if (size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR)
+		return ERR_CORRUPT;
+	if (size > out->max || buf_reserve(out, (size_t)size))
+		return ERR_TOO_BIG;
+	ctx = ZSTD_createDCtx();
+	if (!ctx)
+		abort();
+	if (n_base)
+		ZSTD_DCtx_refPrefix(ctx, base, n_base);
+	got = ZSTD_decompressDCtx(ctx, out->data, (size_t)size, p, n);
+	ZSTD_freeDCtx(ctx);
+	if (ZSTD_isError(got) || got != size)
+		return ERR_CORRUPT;
 	out->len = got;
 	out->data[got] = '\0';
 	return 0;

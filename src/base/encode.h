@@ -42,3 +42,9 @@ void compressor_free(struct compressor *c); /* NULL is fine */
 int compress(struct compressor *c, const void *p, size_t n, struct buf *out) MUST_CHECK;
 /* Appends to out. ERR_CORRUPT: not a whole zstd frame; ERR_TOO_BIG: longer than out->max. */
 int decompress(const void *p, size_t n, struct buf *out) MUST_CHECK;
+
+/* The same for bytes that resemble `base`: only the differences take room. A checksum is added. decompress_like() needs the same
+ * base, replaces the content of out, and refuses a frame that does not name its length. n_base 0: no base. */
+int compress_like(
+    struct compressor *c, const void *base, size_t n_base, const void *p, size_t n, struct buf *out) MUST_CHECK;
+int decompress_like(const void *base, size_t n_base, const void *p, size_t n, struct buf *out) MUST_CHECK;
