@@ -272,13 +272,13 @@ screens: deps
 	$(MAKE) --no-print-directory -j$(JOBS) all
 	tools/node.sh tools/screens.mjs $(O)/release
 
-$(B)/bench/fill: tests/bench/fill.c $(call libs_for,store)
+$(B)/bench/%: tests/bench/%.c $(call libs_for,store)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< $(call in_group,$(filter %.a,$^)) $(LDLIBS)
 
 bench: deps
-	$(MAKE) --no-print-directory -j$(JOBS) all $(B)/bench/fill
+	$(MAKE) --no-print-directory -j$(JOBS) all $(B)/bench/fill $(B)/bench/results
 	tools/node.sh tests/bench/bench.mjs $(O)/release
 	tools/node.sh tests/bench/paint.mjs $(O)/release
 
