@@ -10,18 +10,11 @@ int db_code_of_sqlite(int result)
 	static const struct {
 		int sqlite, err;
 	} codes[] = {
-	    {SQLITE_OK, 0},
-	    {SQLITE_FULL, ERR_FULL},
-	    {SQLITE_CORRUPT, ERR_CORRUPT},
-	    {SQLITE_NOTADB, ERR_CORRUPT},
-	    {SQLITE_BUSY, ERR_BUSY},
-	    {SQLITE_LOCKED, ERR_BUSY},
-	    {SQLITE_TOOBIG, ERR_TOO_BIG},
-	    {SQLITE_CONSTRAINT, ERR_CONFLICT},
-	    {SQLITE_INTERRUPT, ERR_CANCELLED},
-	    {SQLITE_CANTOPEN, ERR_DENIED},
-	    {SQLITE_READONLY, ERR_DENIED},
-	    {SQLITE_PERM, ERR_DENIED},
+	    {SQLITE_OK, 0}, {SQLITE_FULL, ERR_FULL}, {SQLITE_CORRUPT, ERR_CORRUPT}, {SQLITE_NOTADB, ERR_CORRUPT},
+	    {SQLITE_BUSY, ERR_BUSY}, {SQLITE_LOCKED, ERR_BUSY}, {SQLITE_TOOBIG, ERR_TOO_BIG},
+	    {SQLITE_CONSTRAINT, ERR_CONFLICT}, {SQLITE_INTERRUPT, ERR_CANCELLED}, {SQLITE_CANTOPEN, ERR_DENIED},
+	    {SQLITE_READONLY, ERR_DENIED}, {SQLITE_PERM, ERR_DENIED},
+	    {SQLITE_FORMAT, ERR_INVALID}, /* packed_tables.c: the bytes of one row */
 	};
 
 	if ((result & 0xff) == SQLITE_NOMEM)
@@ -112,6 +105,8 @@ int db_open(const char *path, enum db_use use, struct db **ret, struct error *e)
 	 * fifth of the writer's time. */
 	sqlite3_db_config(d->handle, SQLITE_DBCONFIG_ENABLE_QPSG, 1, NULL);
 	rc = db_script(d, SETTINGS[use], e);
+	if (!rc)
+		rc = packed_tables_add(d, e);
 	if (use == DB_WRITER) /* after the settings: wal_autocheckpoint takes the hook away */
 		sqlite3_wal_hook(d->handle, on_commit_to_log, d);
 	if (rc) {
@@ -136,6 +131,7 @@ void db_close(struct db *d)
 		}
 	}
 	sqlite3_close(d->handle);
+	test_lists_free(d->lists);
 	compressor_free(d->compressor);
 	buf_release(&d->scratch);
 	free(d->path);

@@ -158,7 +158,7 @@ static void read_undecided(
 /* No more of the tests of experiment e that waited for a good machine passed than failed. */
 #define HAD_BAD_MACHINE                                                                                                \
 	"(SELECT COALESCE(SUM(v.status = 'PASS'), 0) <= COALESCE(SUM(v.status IN ('FAIL', 'ERROR')), 0)"               \
-	" FROM experiment_test t LEFT JOIN verdict v ON v.change_id = e.run_change_id"                                 \
+	" FROM experiment_test t LEFT JOIN cell v ON v.change_id = e.run_change_id"                                    \
 	" AND v.accelerator = e.accelerator AND v.test_id = t.test_id WHERE t.experiment_id = e.id AND t.waits = 1)"
 #define HAS_WAITED "EXISTS (SELECT 1 FROM experiment_test t WHERE t.experiment_id = e.id AND t.waits = 1)"
 

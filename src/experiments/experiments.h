@@ -6,7 +6,7 @@
  * of an outcome use
  *
  *   experiment e JOIN experiment_test t ON t.experiment_id = e.id
- *   JOIN verdict v ON v.change_id = e.run_change_id AND v.accelerator = e.accelerator AND v.test_id = t.test_id
+ *   JOIN cell v ON v.change_id = e.run_change_id AND v.accelerator = e.accelerator AND v.test_id = t.test_id
  *   WHERE e.state = 'done'
  *
  * Tests that were not requested may have verdicts there, too: they prove nothing. A test that runs in several jobs has a

@@ -171,7 +171,7 @@ static bool is_of_commit(const struct experiment *twin, const struct experiment 
 
 /* Of `experiment e`. */
 #define HAS_ANY_TEST                                                                                                   \
-	"EXISTS (SELECT 1 FROM experiment_test t CROSS JOIN verdict v ON v.change_id = e.run_change_id"                \
+	"EXISTS (SELECT 1 FROM experiment_test t CROSS JOIN cell v ON v.change_id = e.run_change_id"                   \
 	" AND v.accelerator = e.accelerator AND v.test_id = t.test_id WHERE t.experiment_id = e.id"                    \
 	" AND v.status IN ('PASS', 'FAIL', 'ERROR', 'DONE'))"
 

@@ -19,7 +19,7 @@ bool stress_plan(struct txn *d, const struct stress *s)
 	const struct rerunner *u = n ? &list[0] : NULL;
 	bool is_planned;
 	char *runner = db_text(d,
-	    "SELECT j.runner FROM verdict v JOIN job j ON j.id = v.job_id WHERE v.change_id = ?1"
+	    "SELECT j.runner FROM cell v CROSS JOIN job j ON j.id = v.job_id WHERE v.change_id = ?1"
 	    " AND v.accelerator = ?2 AND v.test_id = ?3",
 	    V_INT(s->change_id), V_TEXT(s->accelerator), V_INT(s->tests[0]));
 
@@ -67,7 +67,7 @@ static json_t *side_json(const struct view *d, int64_t command_id, const char *a
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(STRESS_RUN_RECORD, "FROM experiment e CROSS JOIN experiment_test t ON t.experiment_id = e.id"
-					    " LEFT JOIN verdict v ON v.change_id = e.run_change_id"
+					    " LEFT JOIN cell v ON v.change_id = e.run_change_id"
 					    "  AND v.accelerator = e.accelerator AND v.test_id = t.test_id"
 					    " WHERE e.command_id = ?1 AND e.accelerator = ?2 AND e.side = ?3"
 					    " GROUP BY e.id, e.sha, e.state ORDER BY e.id"),
@@ -180,7 +180,7 @@ RECORD_LOCAL(named_test, NAMED_TEST_RECORD)
 static void find_tests(const struct view *d, int64_t change_id, const struct command *c, struct meant *ret)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY_DISTINCT(NAMED_TEST_RECORD, "FROM verdict v JOIN test t ON t.id = v.test_id"
+	    RECORD_QUERY_DISTINCT(NAMED_TEST_RECORD, "FROM cell v CROSS JOIN test t ON t.id = v.test_id"
 						     " WHERE v.change_id = ?1 AND v.job_id IS NOT NULL"
 						     " AND (?2 = '' OR v.accelerator = ?2) AND (" IS_WHOLE_NAME
 						     " OR ?3 IN (t.name, t.name || ' (' || t.dtype || ')'))"
@@ -216,7 +216,7 @@ static void suggest_test(const struct view *d, int64_t change_id, struct asked_c
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(NEAR_TEST_RECORD,
-		"FROM verdict v JOIN test t ON t.id = v.test_id WHERE v.change_id = ?1 AND v.job_id IS NOT NULL"
+		"FROM cell v CROSS JOIN test t ON t.id = v.test_id WHERE v.change_id = ?1 AND v.job_id IS NOT NULL"
 		" AND (?2 = '' OR v.accelerator = ?2) GROUP BY t.suite, t.name"
 		" ORDER BY t.name = ?3 DESC, COUNT(v.attribution) = 0, t.suite, t.name LIMIT ?4"),
 	    V_INT(change_id), V_TEXT(c->command.word), V_TEXT(c->command.test), V_INT(NEAR_MAX));
@@ -255,7 +255,7 @@ static int plan_command(
     struct txn *d, const struct answer_place *at, const struct command *c, const struct meant *m, int64_t now_ms)
 {
 	char **names = rows_keys(db_rows(d,
-	    "SELECT DISTINCT accelerator FROM verdict WHERE change_id = ?1 AND test_id = ?2"
+	    "SELECT DISTINCT accelerator FROM cell WHERE change_id = ?1 AND test_id = ?2"
 	    " AND job_id IS NOT NULL AND (?3 = '' OR accelerator = ?3) ORDER BY accelerator",
 	    V_INT(at->change_id), V_INT(m->tests[0]), V_TEXT(c->word)));
 	int n = 0;

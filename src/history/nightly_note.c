@@ -67,8 +67,7 @@ RECORD_LOCAL(nightly_cell_row, NIGHTLY_CELL_RECORD)
 static void pack_cells(const struct view *d, int64_t change_id, const char *accelerator, struct packed *p)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY(
-		NIGHTLY_CELL_RECORD, "FROM verdict WHERE change_id = ?1 AND accelerator = ?2 ORDER BY test_id"),
+	    RECORD_QUERY(NIGHTLY_CELL_RECORD, "FROM cell WHERE change_id = ?1 AND accelerator = ?2 ORDER BY test_id"),
 	    V_INT(change_id), V_TEXT(accelerator));
 	struct nightly_cell_row of;
 

@@ -122,7 +122,7 @@ static void add_must_pass_cells(
 		*slash = '\0';
 		r = db_rows(d,
 		    RECORD_QUERY(MUST_PASS_CELL_RECORD,
-			"FROM test t JOIN verdict v ON v.change_id = ?1 AND v.accelerator = ?2"
+			"FROM test t CROSS JOIN cell v ON v.change_id = ?1 AND v.accelerator = ?2"
 			" AND v.test_id = t.id WHERE t.suite = ?3 AND t.name = ?4"),
 		    V_INT(p->change_id), V_TEXT(p->accelerator), V_TEXT(suite), V_TEXT(slash + 1));
 		while (rows_next(r)) {
@@ -157,7 +157,7 @@ static void note_outcome(enum outcome *outcomes, const struct must_pass_cell *w,
 static void add_results(const struct view *d, int64_t job_id, const struct must_pass_cells *m, enum outcome *outcomes)
 {
 	struct rows *r =
-	    db_rows(d, RECORD_QUERY(MUST_PASS_CELL_RECORD, "FROM result v WHERE v.job_id = ?1"), V_INT(job_id));
+	    db_rows(d, RECORD_QUERY(MUST_PASS_CELL_RECORD, "FROM job_test v WHERE v.job_id = ?1"), V_INT(job_id));
 	struct must_pass_cell of;
 
 	while (rows_next(r)) {

@@ -75,7 +75,7 @@ static const char *outcome_of_cells(const struct view *d, int64_t change_id, con
 		return RUN_RED;
 	if (is_new)
 		return RUN_OWN;
-	return db_has(d, "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2 AND status = 'PASS' LIMIT 1",
+	return db_has(d, "SELECT 1 FROM cell WHERE change_id = ?1 AND accelerator = ?2 AND status = 'PASS' LIMIT 1",
 		   V_INT(change_id), V_TEXT(accelerator))
 		   ? RUN_GREEN
 		   : RUN_NOTHING;
@@ -151,7 +151,7 @@ static void read_suites(
     const struct view *d, int64_t change_id, const char *accelerator, struct suites *l, struct cell_counts *total)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY(CELL_GROUP_RECORD, "FROM verdict v JOIN test t ON t.id = v.test_id"
+	    RECORD_QUERY(CELL_GROUP_RECORD, "FROM cell v CROSS JOIN test t ON t.id = v.test_id"
 					    " WHERE v.change_id = ?1 AND v.accelerator = ?2"
 					    " GROUP BY t.suite, v.status, v.attribution ORDER BY t.suite"),
 	    V_INT(change_id), V_TEXT(accelerator));

@@ -4,6 +4,7 @@
 #include "db/record_rows.h"
 #include "experiments/experiments.h"
 #include "history/days.h"
+#include "model/packed_tests.h"
 #include "store/changes.h"
 #include "verdict/cells_moved.h"
 #include "verdict/verdicts.h"
@@ -102,20 +103,130 @@ static enum test_status worst_status(enum test_status worst, const struct test_r
 	return worst;
 }
 
-static int64_t job_add_results(struct txn *d, int64_t job_id, int64_t first, const struct test_result *tests, size_t n)
+/* ---- results ---- */
+
+enum { JOBS_BACK_MAX = 100, LIST_BYTES_EACH = 8 };
+
+static int compare_ids(const void *x, const void *y)
 {
-	int64_t by_status[N_TEST_STATUSES] = {0};
+	int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
+
+	return (a > b) - (a < b);
+}
+
+static bool are_distinct(const int64_t *ids, size_t n)
+{
+	int64_t *sorted = xmemdup(ids, n * sizeof(*ids));
+	bool is_distinct = true;
+
+	qsort(sorted, n, sizeof(*sorted), compare_ids);
+	for (size_t i = 1; i < n; i++)
+		is_distinct &= sorted[i] != sorted[i - 1];
+	free(sorted);
+	return is_distinct;
+}
+
+/* A list that the same job of the accelerator had a short time ago, and that is stored whole. 0: there is none. */
+static int64_t similar_list(struct txn *d, int64_t job_id)
+{
+	return db_int(d, 0,
+	    "SELECT COALESCE(l.base_id, l.id) FROM job n CROSS JOIN (SELECT id, workflow, name, accelerator FROM job"
+	    "  WHERE accelerator = (SELECT accelerator FROM job WHERE id = ?1) AND id > 0 AND id < ?1"
+	    "  ORDER BY id DESC LIMIT ?2) o ON o.workflow = n.workflow AND o.name = n.name"
+	    " CROSS JOIN packed_job p ON p.job_id = o.id CROSS JOIN test_list l ON l.id = p.list_id"
+	    " WHERE n.id = ?1 ORDER BY o.id DESC LIMIT 1",
+	    V_INT(job_id), V_INT(JOBS_BACK_MAX));
+}
+
+#define PACKED_LIST_RECORD(F, S) F(S, BLOB, tests, NULL, "tests", "")
+RECORD_LOCAL(packed_list, PACKED_LIST_RECORD)
+
+/* Writes the list as the difference to a similar one if that takes at most half of the room. */
+static int64_t insert_list(
+    struct txn *d, int64_t job_id, const uint8_t *digest, const struct test_result *tests, size_t n)
+{
+	struct buf bytes = BUF_INIT(n * LIST_BYTES_EACH), base = BUF_INIT(REPORT_TESTS_MAX * LIST_BYTES_EACH);
+	struct buf whole = BUF_INIT(n * 2 * LIST_BYTES_EACH + 1024), rest = BUF_INIT(n * 2 * LIST_BYTES_EACH + 1024);
+	int64_t *ids = xcalloc(n, sizeof(*ids)), base_id = similar_list(d, job_id), ret;
+	bool is_distinct;
+
+	for (size_t i = 0; i < n; i++)
+		ids[i] = test_id_of(d, tests[i].suite, tests[i].name, tests[i].dtype);
+	is_distinct = are_distinct(ids, n);
+	test_list_put(&bytes, ids, n);
+	free(ids);
+	if (compress_like(db_compressor(d), NULL, 0, bytes.data, bytes.len, &whole))
+		db_fail(d, ERR_TOO_BIG, "a list of %zu tests cannot be stored", n);
+	if (base_id) {
+		struct rows *r =
+		    db_rows(d, RECORD_QUERY(PACKED_LIST_RECORD, "FROM test_list WHERE id = ?1"), V_INT(base_id));
+		struct packed_list list = {0};
+
+		if (rows_next(r))
+			record_read(r, &packed_list_record, &list);
+		if (!list.tests.p || decompress_like(NULL, 0, list.tests.p, list.tests.n, &base) ||
+		    compress_like(db_compressor(d), base.data, base.len, bytes.data, bytes.len, &rest) ||
+		    rest.len > whole.len / 2)
+			base_id = 0;
+		rows_end(r);
+	}
+	ret = db_exec_int(d, 0,
+	    "INSERT INTO test_list (digest, n, is_distinct, base_id, tests) VALUES (?1, ?2, ?3, ?4, ?5) RETURNING id",
+	    V_BLOB(digest, SHA256_BYTES), V_INT((int64_t)n), V_INT(is_distinct), V_INT_OR_NULL(base_id),
+	    V_BLOB(base_id ? rest.data : whole.data, base_id ? rest.len : whole.len));
+	buf_release(&bytes);
+	buf_release(&base);
+	buf_release(&whole);
+	buf_release(&rest);
+	return ret;
+}
+
+/* Writes the rows of the results that say more than their packed form. Returns how many. */
+static int64_t insert_rows(struct txn *d, int64_t job_id, int64_t first, const struct test_result *tests, size_t n)
+{
+	int64_t n_rows = 0;
 
 	for (const struct test_result *t = tests; t < tests + n; t++) {
+		if (!test_result_needs_row(t))
+			continue;
+		n_rows++;
 		db_exec(d,
 		    "INSERT INTO result (job_id, ordinal, test_id, status, duration_ms, dtype, message, number, unit,"
-		    " log_url, trace, file, line) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+		    " log_url, trace, file, line, is_packed)"
+		    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1)",
 		    V_INT(job_id), V_INT(first + (t - tests)), V_INT(test_id_of(d, t->suite, t->name, t->dtype)),
 		    V_TEXT(test_status_name(t->status)), t->duration_ms < 0 ? V_NULL : V_INT(t->duration_ms),
 		    V_TEXT(t->dtype), V_TEXT(t->message), t->has_number ? V_REAL(t->number) : V_NULL, V_TEXT(t->unit),
 		    V_TEXT(t->log_url), V_TEXT(t->trace), V_TEXT(t->file), V_INT_OR_NULL(t->line));
-		by_status[t->status]++;
 	}
+	return n_rows;
+}
+
+static void pack_results(struct txn *d, int64_t job_id, int64_t first, const struct test_result *tests, size_t n)
+{
+	uint8_t digest[SHA256_BYTES];
+	struct buf *cells = db_scratch(d);
+	int64_t list_id;
+
+	test_list_digest(tests, n, digest);
+	list_id = db_int(d, 0, "SELECT id FROM test_list WHERE digest = ?1", V_BLOB(digest, sizeof(digest)));
+	if (!list_id)
+		list_id = insert_list(d, job_id, digest, tests, n);
+	packed_cells_put(db_compressor(d), job_id, tests, n, cells);
+	db_exec(d, "INSERT INTO packed_job (job_id, first, n, list_id, n_rows, cells) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+	    V_INT(job_id), V_INT(first), V_INT((int64_t)n), V_INT(list_id),
+	    V_INT(insert_rows(d, job_id, first, tests, n)), V_BLOB(cells->data, cells->len));
+}
+
+/* Returns how many of them are red. */
+static int64_t job_add_results(struct txn *d, int64_t job_id, int64_t first, const struct test_result *tests, size_t n)
+{
+	int64_t by_status[N_TEST_STATUSES] = {0};
+
+	if (n)
+		pack_results(d, job_id, first, tests, n);
+	for (const struct test_result *t = tests; t < tests + n; t++)
+		by_status[t->status]++;
 	db_exec(d,
 	    "UPDATE job SET n_tests_fail = COALESCE(n_tests_fail, 0) + ?2,"
 	    " n_tests_error = COALESCE(n_tests_error, 0) + ?3, n_tests_miss = COALESCE(n_tests_miss, 0) + ?4,"
@@ -142,7 +253,7 @@ static void complete_job(
 	struct rows *r = NULL;
 
 	if (n_reported)
-		r = db_rows(d, "SELECT DISTINCT status FROM result WHERE job_id = ?1", V_INT(id));
+		r = db_rows(d, "SELECT DISTINCT status FROM job_test WHERE job_id = ?1", V_INT(id));
 	while (r && rows_next(r)) {
 		enum test_status s = test_status_parse(rows_key(r));
 

@@ -147,6 +147,29 @@ static bool drop_cached(struct txn *d, int64_t before_ms, int64_t commits_before
 
 /* ---- changes and all that belongs to them ---- */
 
+/* Deletes the packed results of a job, and the lists that no other job needs. Returns the number of results. */
+static int64_t drop_packed(struct txn *d, int64_t job_id)
+{
+	size_t n;
+	int64_t *lists = rows_key_numbers(
+	    db_rows(d, "SELECT DISTINCT list_id FROM packed_job WHERE job_id = ?1", V_INT(job_id)), &n);
+	int64_t n_results = db_int(d, 0, "SELECT SUM(n - n_rows) FROM packed_job WHERE job_id = ?1", V_INT(job_id));
+
+	db_exec(d, "DELETE FROM packed_job WHERE job_id = ?1", V_INT(job_id));
+	for (size_t i = 0; i < n; i++) {
+		int64_t base = db_int(d, 0, "SELECT base_id FROM test_list WHERE id = ?1", V_INT(lists[i]));
+
+		for (int64_t id = lists[i]; id; id = id == lists[i] ? base : 0)
+			db_exec(d,
+			    "DELETE FROM test_list WHERE id = ?1"
+			    " AND NOT EXISTS (SELECT 1 FROM packed_job WHERE list_id = ?1)"
+			    " AND NOT EXISTS (SELECT 1 FROM test_list WHERE base_id = ?1)",
+			    V_INT(id));
+	}
+	free(lists);
+	return n_results;
+}
+
 /* Deletes the results of whole jobs until the piece is full. True: none is left. */
 static bool drop_jobs(struct txn *d, int64_t change_id)
 {
@@ -158,7 +181,7 @@ static bool drop_jobs(struct txn *d, int64_t change_id)
 
 		if (!id)
 			return true;
-		n = db_exec(d, "DELETE FROM result WHERE job_id = ?1", V_INT(id));
+		n = drop_packed(d, id) + db_exec(d, "DELETE FROM result WHERE job_id = ?1", V_INT(id));
 		db_exec(d, "DELETE FROM job WHERE id = ?1", V_INT(id));
 		counter_add(d, COUNT_RESULTS, -n);
 		counter_add(d, COUNT_JOBS, -1);

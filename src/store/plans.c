@@ -52,7 +52,8 @@ static bool round_has_suite(const struct view *d, const struct stored_dispatch *
 {
 	return db_has(d,
 	    "SELECT 1 FROM job j WHERE j.change_id = ?1 AND j.dispatch_id = ?2 AND j.accelerator = ?3 AND j.runner = ?4"
-	    " AND j.is_current = 1 AND (lower(j.workflow) = lower(?5) OR EXISTS (SELECT 1 FROM result r JOIN test t"
+	    " AND j.is_current = 1 AND (lower(j.workflow) = lower(?5) OR EXISTS (SELECT 1 FROM job_test r CROSS JOIN "
+	    "test t"
 	    " ON t.id = r.test_id WHERE r.job_id = j.id AND lower(t.suite) = lower(?5))) LIMIT 1",
 	    V_INT(s->change_id), V_TEXT(s->id), V_TEXT(s->accelerator), V_TEXT(s->runner), V_TEXT(suite));
 }

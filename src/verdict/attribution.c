@@ -182,7 +182,7 @@ void attribution_alike_due(struct txn *d, int64_t change_id, const char *acceler
 		     " CROSS JOIN verdict v ON v.change_id = c.id AND v.accelerator = ?3  AND v.test_id = f.test_id"
 		     " WHERE f.change_id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
 		     " AND (v.attribution IN ('NEW', 'UNCLASSIFIED')"
-		     "  OR (v.attribution = 'BASE' AND EXISTS (SELECT 1 FROM verdict w"
+		     "  OR (v.attribution = 'BASE' AND EXISTS (SELECT 1 FROM cell w"
 		     "   WHERE w.change_id = ?2 AND w.accelerator = ?3 AND w.test_id = f.test_id"
 		     "   AND (w.status = 'PASS' OR w.attribution = 'FLAKY')))) LIMIT ?5" ALL_NOTED,
 	    V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(now_ms - read_window_ms(d->view)),

@@ -415,7 +415,7 @@ static void read_near(struct attribution_case *c, const struct stretch *s, struc
 		"?12) " RECORD_QUERY(NEAR_CHANGES_RECORD,
 		    "FROM near n CROSS JOIN job j ON j.change_id = n.id AND j.accelerator = ?7 AND j.workflow = ?8"
 		    " AND j.name = ?9 AND j.runner = ?13 AND j.status = 'completed' AND j.digest IS NOT NULL"
-		    " CROSS JOIN result r INDEXED BY result_of_test ON r.job_id = j.id AND r.test_id = ?10"),
+		    " CROSS JOIN job_test r ON r.job_id = j.id AND r.test_id = ?10"),
 		V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(s->first), V_INT(s->last), V_INT(c->change_id),
 		V_TEXT(c->author), V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name), V_INT(f->test_id),
 		V_INT(f->facts.mark.key), V_INT(NEAR_MAX), V_TEXT(j->runner)),

@@ -152,7 +152,8 @@ static bool is_proved(const struct elsewhere *e, size_t i)
 	const struct attribution_case *c = e->c;
 
 	return db_has(c->d,
-	    "SELECT 1 FROM verdict v JOIN job a ON a.id = v.job_id JOIN job b ON b.id = ?4 WHERE v.change_id = ?1"
+	    "SELECT 1 FROM cell v CROSS JOIN job a ON a.id = v.job_id CROSS JOIN job b ON b.id = ?4 WHERE v.change_id "
+	    "= ?1"
 	    " AND v.accelerator = ?2 AND v.test_id = ?3 AND ((v.status = 'PASS' AND b.is_current = 0"
 	    "   AND a.workflow = b.workflow AND a.name = b.name AND a.runner = b.runner)"
 	    "  OR (v.attribution = 'FLAKY' AND EXISTS (SELECT 1 FROM job p JOIN change x ON x.id = p.change_id"
@@ -175,7 +176,7 @@ static bool was_green_before(const struct elsewhere *e, const struct other *o)
 		   "  ON x.repository_key = b.repository_key AND x.head_sha = b.sha AND x.kind = 'push'"
 		   " CROSS JOIN job j ON j.change_id = x.id AND j.accelerator = ?5 AND j.workflow = ?6 AND j.name = ?7"
 		   "  AND j.is_current = 1 AND j.runner = ?8"
-		   " CROSS JOIN result r INDEXED BY result_of_test ON r.job_id = j.id AND r.test_id = ?9"
+		   " CROSS JOIN job_test r ON r.job_id = j.id AND r.test_id = ?9"
 		   " WHERE b.repository_key = ?1 AND b.ref = ?2 AND b.position >= ?3 AND b.position <= ?4"
 		   " ORDER BY b.position DESC LIMIT 1) = 'PASS'",
 		   V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(position - c->distance), V_INT(position),
@@ -235,7 +236,7 @@ static struct rate read_rate(const struct elsewhere *e)
 	    "WITH newest AS (SELECT change_id FROM run WHERE accelerator = ?1 ORDER BY ended_ms DESC LIMIT ?5),"
 	    " failed AS (SELECT DISTINCT change_id FROM failure WHERE accelerator = ?1 AND test_id = ?2 AND key = ?3)"
 	    " " RECORD_QUERY(RUNS_OF_TEST_RECORD,
-		"FROM newest n CROSS JOIN change x ON x.id = n.change_id CROSS JOIN verdict v"
+		"FROM newest n CROSS JOIN change x ON x.id = n.change_id CROSS JOIN cell v"
 		" ON v.change_id = n.change_id AND v.accelerator = ?1 AND v.test_id = ?2"
 		" WHERE v.status IN ('PASS', 'FAIL', 'ERROR')"
 		" AND lower(x.author) IS DISTINCT FROM lower(?4) AND x.id <> ?6"),
@@ -394,7 +395,7 @@ static void judge_message(const struct attribution_case *c, const struct key_use
 		n_unrelated++;
 		n_passed += db_has(c->d,
 		    "SELECT 1 FROM (SELECT accelerator FROM failure WHERE key = ?1 AND change_id = ?2 LIMIT ?4) f"
-		    " CROSS JOIN verdict v ON v.change_id = ?2 AND v.accelerator = f.accelerator AND v.test_id = ?3"
+		    " CROSS JOIN cell v ON v.change_id = ?2 AND v.accelerator = f.accelerator AND v.test_id = ?3"
 		    " WHERE v.status = 'PASS' LIMIT 1",
 		    V_INT(u->key), V_INT(change_id), V_INT(f->test_id), V_INT(ROWS_OF_CHANGE_MAX));
 		n_now += db_has(c->d,

@@ -99,7 +99,8 @@ static void add_results_of_tests(const struct attribution_case *c, int64_t job_i
 {
 	if ((int64_t)n * LOOK_UP_MAX_SHARE > n_tests) {
 		add_results(c,
-		    db_rows(c->d, RECORD_QUERY(RESULT_OF_TEST_RECORD, "FROM result WHERE job_id = ?1"), V_INT(job_id)),
+		    db_rows(
+			c->d, RECORD_QUERY(RESULT_OF_TEST_RECORD, "FROM job_test WHERE job_id = ?1"), V_INT(job_id)),
 		    l);
 		return;
 	}
@@ -107,7 +108,7 @@ static void add_results_of_tests(const struct attribution_case *c, int64_t job_i
 		if (i == 0 || tests[i] != tests[i - 1])
 			add_results(c,
 			    db_rows(c->d,
-				RECORD_QUERY(RESULT_OF_TEST_RECORD, "FROM result INDEXED BY result_of_test"
+				RECORD_QUERY(RESULT_OF_TEST_RECORD, "FROM job_test"
 								    " WHERE job_id = ?1 AND test_id = ?2"),
 				V_INT(job_id), V_INT(tests[i])),
 			    l);

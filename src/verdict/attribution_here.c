@@ -219,7 +219,7 @@ static void add_experiment_result(const struct attribution_case *c, struct rows 
 	RECORD_QUERY_BY("xr.trace", EXPERIMENT_RESULT_RECORD,                                                          \
 	    "FROM experiment xe CROSS JOIN experiment_test xt ON xt.experiment_id = xe.id"                             \
 	    " CROSS JOIN job xb ON xb.change_id = xe.run_change_id"                                                    \
-	    " CROSS JOIN result xr INDEXED BY result_of_test"                                                          \
+	    " CROSS JOIN job_test xr"                                                                                  \
 	    " ON xr.job_id = xb.id AND xr.test_id = xt.test_id WHERE xe.id = ?2"                                       \
 	    " AND xb.accelerator = xe.accelerator AND (xb.is_current = 1 OR xe.side = 'base')"                         \
 	    " AND xb.status = 'completed' AND xb.digest IS NOT NULL AND NOT EXISTS"                                    \
@@ -275,7 +275,7 @@ static bool crash_moved_in_experiment(const struct experiment_results *l, const 
 static bool is_in_one_job(const struct attribution_case *c, const char *runner, int64_t test_id)
 {
 	return db_int(c->d, 0,
-		   "SELECT COUNT(DISTINCT xo.id) FROM job xo CROSS JOIN result xr INDEXED BY result_of_test"
+		   "SELECT COUNT(DISTINCT xo.id) FROM job xo CROSS JOIN job_test xr"
 		   " ON xr.job_id = xo.id AND xr.test_id = ?3 WHERE xo.change_id = ?1"
 		   " AND xo.accelerator = ?2 AND xo.runner = ?4 AND xo.is_current = 1"
 		   " AND xo.status = 'completed' AND xo.digest IS NOT NULL AND xr.status <> 'SKIP'",

@@ -113,12 +113,14 @@ static void verdict_put_job(struct txn *d, int64_t job_id)
 	record_release(&ended_job_record, &j);
 }
 
-/* The cells of the results of jobs j. */
+/* The cells of the results of jobs j. The other packed results need no row: the table `cell` (db/packed_tables.c) shows them as
+ * their jobs report them, as long as the jobs are counted. */
 #define PUT_RESULTS                                                                                                    \
 	"INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message, job_id, is_late, file,"   \
 	" line) SELECT j.change_id, j.accelerator, r.test_id, r.status,"                                               \
 	" CASE WHEN r.status IN ('FAIL', 'ERROR', 'MISS') THEN 'UNCLASSIFIED' END, r.message, j.id, j.is_late,"        \
-	" r.file, r.line FROM job j JOIN result r ON r.job_id = j.id"
+	" r.file, r.line FROM job j JOIN result r ON r.job_id = j.id"                                                  \
+	" AND (r.is_packed = 0 OR r.status IN ('FAIL', 'ERROR', 'MISS'))"
 
 /* The attempts e of a job j in its second or a later attempt, and j itself. A report without tests, or with a list that was
  * cut, does not claim to name all tests. The results of a lease whose work went to another machine are not a whole attempt.
@@ -155,11 +157,12 @@ static void put_unnamed_by_retries(struct txn *d, int64_t change_id, const char 
 	    " named AS (SELECT a.last_id, a.last_attempt, a.run_attempt, a.is_late, r.test_id, r.file, r.line,"
 	    "  r.status, ROW_NUMBER() OVER (PARTITION BY a.last_id, r.test_id"
 	    "   ORDER BY a.run_attempt DESC, r.status = 'FAIL' DESC) AS age"
-	    "  FROM attempt a CROSS JOIN result r ON r.job_id = a.id)"
+	    "  FROM attempt a CROSS JOIN job_test r ON r.job_id = a.id)"
 	    " INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message, job_id, is_late,"
 	    " file, line) SELECT ?1, ?2, test_id, 'MISS', 'UNCLASSIFIED', 'failed in attempt ' || run_attempt"
 	    " || ', and not in the report of attempt ' || last_attempt, last_id, is_late, file, line FROM named"
-	    " WHERE run_attempt < last_attempt AND age = 1 AND status = 'FAIL' ON CONFLICT DO NOTHING",
+	    " WHERE run_attempt < last_attempt AND age = 1 AND status = 'FAIL' AND NOT EXISTS (SELECT 1 FROM cell c"
+	    "  WHERE c.change_id = ?1 AND c.accelerator = ?2 AND c.test_id = named.test_id) ON CONFLICT DO NOTHING",
 	    V_INT(change_id), V_TEXT(accelerator), V_INT(ATTEMPTS_BACK_MAX));
 }
 
@@ -211,9 +214,14 @@ void verdicts_rebuild(struct txn *d, int64_t change_id, const char *accelerator)
 		return; /* the infra repository itself has no cells */
 	db_exec(
 	    d, "DELETE FROM verdict WHERE change_id = ?1 AND accelerator = ?2", V_INT(change_id), V_TEXT(accelerator));
+	db_exec(d, "UPDATE job SET is_counted = 0 WHERE change_id = ?1 AND accelerator = ?2 AND is_counted = 1",
+	    V_INT(change_id), V_TEXT(accelerator));
 	db_exec(d,
-	    PUT_RESULTS " WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1 AND j.status = 'completed'"
-			" AND j.digest IS NOT NULL AND NOT" ENDED_AFTER_CALL_OFF " ORDER BY j.id" WORSE_WINS,
+	    "UPDATE job AS j SET is_counted = 1 WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
+	    " AND j.status = 'completed' AND j.digest IS NOT NULL AND NOT" ENDED_AFTER_CALL_OFF,
+	    V_INT(change_id), V_TEXT(accelerator));
+	db_exec(d,
+	    PUT_RESULTS " WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_counted = 1 ORDER BY j.id" WORSE_WINS,
 	    V_INT(change_id), V_TEXT(accelerator));
 	put_unnamed_by_retries(d, change_id, accelerator);
 	r = db_rows(d,
@@ -234,6 +242,7 @@ void verdicts_add_job(struct txn *d, int64_t change_id, const char *accelerator,
 		verdicts_rebuild(d, change_id, accelerator);
 		return;
 	}
+	db_exec(d, "UPDATE job SET is_counted = 1 WHERE id = ?1", V_INT(job_id));
 	db_exec(d, PUT_RESULTS " WHERE j.id = ?1" WORSE_WINS, V_INT(job_id));
 	verdict_put_job(d, job_id);
 	skips_apply(d, change_id, accelerator);
@@ -301,11 +310,14 @@ void skips_apply(struct txn *d, int64_t change_id, const char *accelerator)
 
 	if (skip)
 		db_exec(d,
-		    "UPDATE verdict SET status = 'SKIP', attribution = NULL, reason = NULL,"
-		    " evidence_job = NULL, evidence_url = NULL, file = NULL, line = NULL,"
-		    " message = 'not supported by this accelerator'"
-		    " WHERE change_id = ?1 AND accelerator = ?2 AND test_id IN"
-		    " (SELECT t.id FROM json_each(?3) s JOIN test t" TEST_IS_NAMED ")",
+		    "INSERT INTO verdict (change_id, accelerator, test_id, status, message, job_id, is_late)"
+		    " SELECT c.change_id, c.accelerator, c.test_id, 'SKIP', 'not supported by this accelerator', "
+		    "c.job_id,"
+		    "  c.is_late FROM json_each(?3) s CROSS JOIN test t" TEST_IS_NAMED
+		    " CROSS JOIN cell c ON c.change_id = ?1 AND c.accelerator = ?2 AND c.test_id = t.id WHERE TRUE"
+		    " ON CONFLICT (change_id, accelerator, test_id) DO UPDATE SET status = excluded.status,"
+		    " attribution = NULL, message = excluded.message, file = NULL, line = NULL, reason = NULL,"
+		    " evidence_job = NULL, evidence_url = NULL, needs = 0",
 		    V_INT(change_id), V_TEXT(accelerator), V_TEXT(skip));
 	free(skip);
 }
@@ -319,7 +331,7 @@ void skips_changed(struct txn *d, const char *accelerator, const char *before, i
 	    "  AND s.value NOT IN (SELECT value FROM json_each(?2))),"
 	    " concerned AS (SELECT t.id FROM moved s JOIN test t" TEST_IS_NAMED ")"
 	    " SELECT DISTINCT p.change_id FROM pull p WHERE p.state = 'open' AND EXISTS (SELECT 1 FROM concerned c"
-	    "  JOIN verdict v ON v.change_id = p.change_id AND v.accelerator = ?1 AND v.test_id = c.id)"
+	    "  CROSS JOIN cell v ON v.change_id = p.change_id AND v.accelerator = ?1 AND v.test_id = c.id)"
 	    " ORDER BY p.change_id DESC LIMIT ?3",
 	    V_TEXT(accelerator), V_TEXT(before), V_INT(SKIPS_CHANGES_MAX));
 

@@ -165,7 +165,7 @@ static void read_experiments(const struct view *d, struct change_view *v)
 	r = db_rows(d,
 	    RECORD_QUERY_BY("e.id", EXPERIMENT_RESULT_RECORD,
 		"FROM experiment e JOIN experiment_test x ON x.experiment_id = e.id JOIN test t ON "
-		"t.id = x.test_id LEFT JOIN verdict c ON c.change_id = e.run_change_id AND "
+		"t.id = x.test_id LEFT JOIN cell c ON c.change_id = e.run_change_id AND "
 		"c.accelerator = e.accelerator AND c.test_id = x.test_id WHERE e.change_id = ?1 "
 		"AND e.id >= ?2 ORDER BY e.id DESC, t.suite, t.name, t.dtype LIMIT ?3"),
 	    V_INT(v->change_id), V_INT(oldest), V_INT(RESULTS_MAX));

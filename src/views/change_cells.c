@@ -88,7 +88,7 @@ static int by_test(const void *x, const void *y)
 	F(S, BOOL, has_begun, NULL, "e.started_ms IS NOT NULL", "")                                                    \
 	F(S, INT, job, NULL, "(SELECT MIN(j.id) FROM job j WHERE j.change_id = e.run_change_id)", "")                  \
 	F(S, BOOL, has_result, NULL,                                                                                   \
-	    "EXISTS (SELECT 1 FROM verdict f WHERE f.change_id = e.run_change_id"                                      \
+	    "EXISTS (SELECT 1 FROM cell f WHERE f.change_id = e.run_change_id"                                         \
 	    " AND f.accelerator = ?2 AND f.test_id = c.test_id"                                                        \
 	    " AND f.status IN ('PASS', 'FAIL', 'ERROR', 'DONE'))",                                                     \
 	    "")                                                                                                        \
@@ -177,7 +177,7 @@ static void count_cells(const struct view *d, struct change_view *v)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY_BY("accelerator", STATUS_COUNT_RECORD,
-		"FROM verdict WHERE change_id = ?1 AND job_id IS NOT NULL GROUP BY accelerator, status"),
+		"FROM cell WHERE change_id = ?1 AND job_id IS NOT NULL GROUP BY accelerator, status"),
 	    V_INT(v->change_id));
 
 	while (rows_next(r)) {
@@ -189,24 +189,23 @@ static void count_cells(const struct view *d, struct change_view *v)
 			a->n_verdicts[c.status] = (size_t)c.n;
 	}
 	v->n_tests_total =
-	    db_int(d, 0, "SELECT COUNT(DISTINCT test_id) FROM verdict WHERE change_id = ?1 AND job_id IS NOT NULL",
+	    db_int(d, 0, "SELECT COUNT(DISTINCT test_id) FROM cell WHERE change_id = ?1 AND job_id IS NOT NULL",
 		V_INT(v->change_id));
 }
 
-#define CELLS_OF_CHANGE                                                                                                \
+#define CELLS_OF_CHANGE(cells)                                                                                         \
 	RECORD_SELECT_BY("v.accelerator", VERDICT_VIEW_RECORD)                                                         \
-	" FROM verdict v"                                                                                              \
-	" JOIN test t ON t.id = v.test_id JOIN change c ON c.id = v.change_id"                                         \
+	" FROM " cells " v CROSS JOIN test t ON t.id = v.test_id CROSS JOIN change c ON c.id = v.change_id"            \
 	" WHERE v.change_id = ?1 AND v.attribution IS "
 
 void change_cells_read(const struct view *d, struct change_view *v, size_t max)
 {
 	int64_t limit = max ? (int64_t)max : INT64_MAX;
 
-	v->n_verdicts_total = db_int(d, 0, "SELECT COUNT(*) FROM verdict WHERE change_id = ?1", V_INT(v->change_id));
-	add_cells(v, db_rows(d, CELLS_OF_CHANGE "NOT NULL LIMIT ?2", V_INT(v->change_id), V_INT(limit)));
-	add_cells(
-	    v, db_rows(d, CELLS_OF_CHANGE "NULL LIMIT ?2", V_INT(v->change_id), V_INT(limit - (int64_t)v->n_verdicts)));
+	v->n_verdicts_total = db_int(d, 0, "SELECT COUNT(*) FROM cell WHERE change_id = ?1", V_INT(v->change_id));
+	add_cells(v, db_rows(d, CELLS_OF_CHANGE("verdict") "NOT NULL LIMIT ?2", V_INT(v->change_id), V_INT(limit)));
+	add_cells(v, db_rows(d, CELLS_OF_CHANGE("cell") "NULL LIMIT ?2", V_INT(v->change_id),
+			 V_INT(limit - (int64_t)v->n_verdicts)));
 	v->is_cut = (int64_t)v->n_verdicts < v->n_verdicts_total;
 	if (v->is_cut)
 		count_cells(d, v);
@@ -308,7 +307,7 @@ void change_deltas_read(const struct view *d, struct change_view *v)
 			continue;
 		struct rows *r = db_rows(d,
 		    RECORD_QUERY(DIFFERENCE_RECORD,
-			"FROM verdict b LEFT JOIN verdict v ON v.change_id = ?1 AND v.accelerator "
+			"FROM cell b LEFT JOIN cell v ON v.change_id = ?1 AND v.accelerator "
 			"= b.accelerator AND v.test_id = b.test_id JOIN test t ON t.id = b.test_id "
 			"WHERE b.change_id = ?2 AND b.accelerator = ?3 AND b.job_id IS NOT NULL "
 			"AND b.status IS DISTINCT FROM v.status"),

@@ -40,7 +40,7 @@ static void read_results(const struct view *d, const struct get_job *g, struct j
 			buf_appendf(&statuses, "%s%s,", statuses.len ? "" : ",", test_status_name((enum test_status)i));
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY_BY("x.ordinal", RESULT_AND_CAUSE,
-		"FROM result x JOIN test t ON t.id = x.test_id LEFT JOIN job j ON j.id = x.job_id "
+		"FROM job_test x CROSS JOIN test t ON t.id = x.test_id LEFT JOIN job j ON j.id = x.job_id "
 		"AND j.is_current = 1 AND ?5 <> 0 AND x.status IN ('FAIL', 'ERROR', 'MISS') LEFT "
 		"JOIN verdict v ON v.change_id = j.change_id AND v.accelerator = j.accelerator AND "
 		"v.test_id = x.test_id AND (x.status <> 'MISS' OR v.status = 'MISS') WHERE "
@@ -59,7 +59,7 @@ static void read_results(const struct view *d, const struct get_job *g, struct j
 		record_read(r, &test_cause_record, ARRAY_PUSH(v->attributions, v->n_tests));
 	}
 	v->n_tests_total = g->from || v->next ? db_int(d, 0,
-						    "SELECT COUNT(*) FROM result x WHERE x.job_id = ?1 AND"
+						    "SELECT COUNT(*) FROM job_test x WHERE x.job_id = ?1 AND"
 						    " (?2 = '' OR instr(?2, ',' || x.status || ',') > 0)",
 						    V_INT(v->job.id), V_TEXT(buf_str(&statuses)))
 					      : (int64_t)v->n_tests;

@@ -60,7 +60,6 @@ export async function judge(outpost, heads, runsFile) {
   const dispatches = await sql(outpost, "SELECT d.id, d.state, c.head_sha FROM dispatch d JOIN change c ON c.id = d.change_id WHERE d.kind = 'pull'");
   const leases = group(await sql(outpost, 'SELECT dispatch_id, attempt, state FROM lease'), (row) => row.dispatch_id);
   const jobs = group(await sql(outpost, 'SELECT id, dispatch_id, run_attempt, status, conclusion, is_current FROM job'), (row) => row.dispatch_id);
-  const results = group(await sql(outpost, 'SELECT r.job_id, t.suite, t.name, r.status, r.message FROM result r JOIN test t ON t.id = r.test_id'), (row) => row.job_id);
   const runs = group((await fs.readFile(runsFile, 'utf8')).trim().split('\n').map((line) => line.split(' ')), ([id]) => id);
 
   if (dispatches.length !== heads.length) problems.push(`${dispatches.length} dispatches for ${heads.length} pushes`);
@@ -74,7 +73,7 @@ export async function judge(outpost, heads, runsFile) {
     const current = (jobs.get(id) ?? []).filter((job) => job.is_current);
     if (current.length !== 1) { problems.push(`${id} shows ${current.length} jobs`); continue; }
     const [job] = current;
-    const rows = (results.get(job.id) ?? []).map(({ suite, name, status }) => `${suite}/${name} ${status}`).join(', ');
+    const rows = JSON.parse((await outpost.get(`/api/v1/jobs/${job.id}`)).text).tests.map(({ suite, name, status }) => `${suite}/${name} ${status}`).join(', ');
     if (job.status !== 'completed' || rows !== 'unit/one PASS, unit/two FAIL') problems.push(`${id}: job ${job.id} is ${job.status} ${job.conclusion} with ${rows || 'no results'}`);
     const wrong = await judgeLog(outpost, job);
     if (wrong) problems.push(wrong);

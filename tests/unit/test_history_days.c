@@ -10,7 +10,7 @@
 /* The column is the number of its run's cells of which this is true. */
 static void assert_counts(const char *table, const char *column, const char *what)
 {
-	char *sql = xasprintf("SELECT 1 FROM %s x WHERE %s <> (SELECT COUNT(*) FROM verdict v JOIN test t"
+	char *sql = xasprintf("SELECT 1 FROM %s x WHERE %s <> (SELECT COUNT(*) FROM cell v JOIN test t"
 			      " ON t.id = v.test_id WHERE v.change_id = x.change_id AND v.accelerator ="
 			      " x.accelerator AND %s)",
 	    table, column, what);
@@ -36,11 +36,11 @@ static void assert_runs_are_right(void)
 	assert_counts("run_suite", "n_broken", "t.suite = x.suite AND " BROKEN);
 	assert_no_row("SELECT 1 FROM run x WHERE (SELECT COUNT(*) FROM run_suite s WHERE s.change_id ="
 		      " x.change_id AND s.accelerator = x.accelerator) <> (SELECT COUNT(DISTINCT t.suite)"
-		      " FROM verdict v JOIN test t ON t.id = v.test_id WHERE v.change_id = x.change_id"
+		      " FROM cell v JOIN test t ON t.id = v.test_id WHERE v.change_id = x.change_id"
 		      " AND v.accelerator = x.accelerator)");
 	/* The summary is as bad as the suite, and broken if anything in it is. */
 	assert_no_row("SELECT 1 FROM run_suite x WHERE job_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM"
-		      " verdict v JOIN test t ON t.id = v.test_id WHERE v.change_id = x.change_id AND"
+		      " cell v JOIN test t ON t.id = v.test_id WHERE v.change_id = x.change_id AND"
 		      " v.accelerator = x.accelerator AND t.suite = x.suite AND v.job_id = x.job_id AND"
 		      " v.status = x.status AND (x.n_broken = 0 OR " BROKEN "))");
 }
@@ -92,8 +92,8 @@ static void assert_numbers_are_right(void)
 static void assert_jobs_are_right(void)
 {
 	assert_no_row("SELECT 1 FROM job j WHERE status = 'completed' AND (n_tests_fail <> (SELECT COUNT(*)"
-		      " FROM result WHERE job_id = j.id AND status = 'FAIL') OR n_tests_pass IS NOT (SELECT"
-		      " COUNT(*) FROM result WHERE job_id = j.id AND status = 'PASS') OR n_tests_fail +"
+		      " FROM job_test WHERE job_id = j.id AND status = 'FAIL') OR n_tests_pass IS NOT (SELECT"
+		      " COUNT(*) FROM job_test WHERE job_id = j.id AND status = 'PASS') OR n_tests_fail +"
 		      " n_tests_error + n_tests_miss <> n_red)");
 	assert_true(number_of("SELECT SUM(n_tests_skip) FROM job") > 0);
 }
@@ -110,7 +110,7 @@ static void aggregates_agree_with_their_runs(void **state)
 		assert_numbers_are_right();
 		assert_jobs_are_right();
 		assert_no_row("SELECT 1 FROM run WHERE accelerator = 'quiet'");
-		sqlite3_close(handle);
+		db_close(reader);
 		rig_teardown(NULL);
 		rig_setup(NULL);
 	}
@@ -144,7 +144,7 @@ static void days_outlive_their_runs(void **state)
 	assert_int_equal(number_of("SELECT COUNT(*) FROM number_day"), n_numbers);
 	assert_no_row("SELECT 1 FROM number_day n WHERE job_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM job"
 		      " WHERE id = n.job_id)");
-	sqlite3_close(handle);
+	db_close(reader);
 }
 
 static void a_day_that_lost_a_run_is_final(void **state)
@@ -278,7 +278,7 @@ static void days_are_filled_from_existing_runs(void **state)
 	assert_days_are_right();
 	assert_numbers_are_right();
 	assert_jobs_are_right();
-	sqlite3_close(handle);
+	db_close(reader);
 }
 
 static void percentiles_ignore_missing_values(void **state)

@@ -572,17 +572,17 @@ static void look_at_everything(void)
 	      " (l.state = 'active') <> (j.status = 'in_progress' AND j.is_current = 1)");
 	NEVER("SELECT 1 FROM job WHERE is_current = 1 GROUP BY dispatch_id HAVING COUNT(*) > 1");
 	/* no result is shown early, and none ends without a reason */
-	NEVER("SELECT 1 FROM dispatch x JOIN verdict v ON v.change_id = x.change_id"
+	NEVER("SELECT 1 FROM dispatch x CROSS JOIN cell v ON v.change_id = x.change_id"
 	      " WHERE x.is_current = 1 AND x.state IN ('queued', 'running')");
 	NEVER("SELECT 1 FROM dispatch x WHERE x.is_current = 1"
 	      " AND x.state IN ('done', 'failed', 'expired') AND NOT EXISTS"
-	      " (SELECT 1 FROM verdict v WHERE v.change_id = x.change_id)");
+	      " (SELECT 1 FROM cell v WHERE v.change_id = x.change_id)");
 	NEVER("SELECT 1 FROM dispatch WHERE state IN ('queued', 'running')"
 	      " AND next_due_ms IS NULL");
 	NEVER("SELECT 1 FROM counter c WHERE c.name LIKE 'lease.%' AND c.n <>"
 	      " (SELECT COUNT(*) FROM lease l WHERE 'lease.' || l.state = c.name)");
 	NEVER("SELECT 1 FROM job j WHERE j.n_tests <>"
-	      " (SELECT COUNT(*) FROM result r WHERE r.job_id = j.id)");
+	      " (SELECT COUNT(*) FROM job_test r WHERE r.job_id = j.id)");
 	assert_int_equal(db_status(walk.db), 0);
 }
 
@@ -599,7 +599,8 @@ static void take_a_walk(uint32_t seed)
 	/* the walk has passed the relevant steps */
 	assert_true(db_int(walk.db, 0, "SELECT COUNT(DISTINCT state) FROM lease") >= 4);
 	assert_true(db_has(walk.db, "SELECT 1 FROM lease WHERE attempt > 3"));
-	assert_true(db_has(walk.db, "SELECT 1 FROM verdict WHERE status = 'PASS'"));
+	assert_true(
+	    db_has(walk.db, "SELECT 1 FROM change c CROSS JOIN cell v ON v.change_id = c.id WHERE v.status = 'PASS'"));
 	for (int i = 0; i < walk.n_offers; i++)
 		lease_offer_release(&walk.offers[i]);
 	db_close(walk.db);

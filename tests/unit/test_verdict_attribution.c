@@ -455,7 +455,7 @@ static void the_merge_base_arrives_later(void **state)
 /* A decided cell, a green one and one without a result need no experiment. */
 static void the_cell_says_which_experiments_it_needs(void **state)
 {
-	static const char NEEDS[] = "SELECT needs FROM verdict v JOIN change c ON c.id = v.change_id"
+	static const char NEEDS[] = "SELECT needs FROM change c CROSS JOIN cell v ON v.change_id = c.id"
 				    " WHERE c.kind = 'pull_request'";
 
 	(void)state;

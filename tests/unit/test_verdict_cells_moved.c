@@ -19,8 +19,8 @@
 static const struct observer {
 	const char *name, *sql;
 } OBSERVERS[] = {
-    {"cells", ROWS("json_array(change_id, accelerator, test_id, status, message, job_id, is_late)",
-		  "verdict ORDER BY change_id, accelerator, test_id")},
+    {"cells", ROWS("json_array(v.change_id, v.accelerator, v.test_id, v.status, v.message, v.job_id, v.is_late)",
+		  "change c CROSS JOIN cell v ON v.change_id = c.id ORDER BY v.change_id, v.accelerator, v.test_id")},
     {"attribution", ROWS("json_array(change_id, accelerator, test_id, attribution, reason, evidence_job,"
 			 " evidence_url)",
 			"verdict WHERE attribution IS NOT NULL ORDER BY change_id, accelerator, test_id")},

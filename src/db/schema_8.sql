@@ -1,0 +1,16 @@
+-- results of a job packed: the list of its tests, which many jobs share, and their statuses and durations
+CREATE TABLE test_list (
+    id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, n INTEGER NOT NULL,
+    is_distinct INTEGER NOT NULL, base_id INTEGER, tests BLOB NOT NULL);
+CREATE INDEX test_list_of_base ON test_list (base_id) WHERE base_id IS NOT NULL;
+-- with a rowid: a row of an index keeps only a quarter of a page outside overflow pages
+CREATE TABLE packed_job (
+    id INTEGER PRIMARY KEY, job_id INTEGER NOT NULL, first INTEGER NOT NULL, n INTEGER NOT NULL,
+    list_id INTEGER NOT NULL, n_rows INTEGER NOT NULL, cells BLOB NOT NULL,
+    UNIQUE (job_id, first));
+CREATE INDEX packed_job_of_list ON packed_job (list_id);
+-- 1: packed_job has the result as well
+ALTER TABLE result ADD COLUMN is_packed INTEGER NOT NULL DEFAULT 0;
+-- the change's cells contain the job's packed results
+ALTER TABLE job ADD COLUMN is_counted INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX job_counted ON job (change_id, accelerator) WHERE is_counted = 1;

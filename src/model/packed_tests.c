@@ -1,0 +1,164 @@
+#include "model/packed_tests.h"
+
+/* A checksum. Statuses: the number of bytes of the runs, then each run as length × N_TEST_STATUSES + status. They are not compressed, so
+ * that a look at one test reads a few bytes. Durations: a zstd frame of numbers, each one more than the milliseconds; 0:
+ * unknown. No frame: all are unknown. */
+
+enum { CHECKSUM_BYTES = 4, VARINT_MAX_BYTES = 8, DURATION_MAX_MS = INT32_MAX, NAMES_BYTES = 32 << 10 };
+
+/* Each text ends with its NUL, so that no two lists have the same bytes. */
+static void add_name(struct buf *names, const char *s) { buf_append(names, s ? s : "", s ? strlen(s) + 1 : 1); }
+
+void test_list_digest(const struct test_result *tests, size_t n, uint8_t ret[SHA256_BYTES])
+{
+	static const char key[] = "test list";
+	struct hmac *h = hmac_new(key, sizeof(key));
+	struct buf names = BUF_INIT(2 * NAMES_BYTES);
+
+	for (const struct test_result *t = tests; t < tests + n; t++) {
+		add_name(&names, t->suite);
+		add_name(&names, t->name);
+		add_name(&names, t->dtype);
+		if (names.len >= NAMES_BYTES || t + 1 == tests + n) {
+			hmac_update(h, names.data, names.len);
+			buf_clear(&names);
+		}
+	}
+	hmac_final(h, ret);
+	hmac_free(h);
+	buf_release(&names);
+}
+
+/* ---- lists ---- */
+
+/* Small numbers for small distances in both directions: 0, -1, 1, -2, … are 0, 1, 2, 3, … */
+static uint64_t zigzag(int64_t v) { return ((uint64_t)v << 1) ^ (uint64_t)(v >> 63); }
+
+static int64_t unzigzag(int64_t v) { return (int64_t)((uint64_t)v >> 1) ^ -(v & 1); }
+
+void test_list_put(struct buf *out, const int64_t *ids, size_t n)
+{
+	int64_t last = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		varint_put(out, zigzag(ids[i] - last));
+		last = ids[i];
+	}
+}
+
+bool test_list_get(const void *p, size_t bytes, int64_t *ids, size_t n)
+{
+	const uint8_t *at = p, *end = at + bytes;
+	int64_t last = 0, v;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!varint_get(&at, end, &v))
+			return false;
+		last += unzigzag(v);
+		if (last <= 0)
+			return false;
+		ids[i] = last;
+	}
+	return at == end;
+}
+
+/* ---- statuses and durations ---- */
+
+static void put_runs(struct buf *out, const struct test_result *tests, size_t n)
+{
+	for (size_t i = 0, end; i < n; i = end) {
+		for (end = i + 1; end < n && tests[end].status == tests[i].status; end++)
+			;
+		varint_put(out, (uint64_t)(end - i) * N_TEST_STATUSES + tests[i].status);
+	}
+}
+
+/* FNV-1a of the owner and the bytes. */
+static uint32_t checksum(int64_t owner, const void *p, size_t n)
+{
+	uint32_t h = 2166136261u;
+
+	for (int i = 0; i < 8; i++)
+		h = (h ^ (uint8_t)((uint64_t)owner >> 8 * i)) * 16777619u;
+	for (const uint8_t *at = p, *end = at + n; at < end; at++)
+		h = (h ^ *at) * 16777619u;
+	return h;
+}
+
+void packed_cells_put(struct compressor *c, int64_t owner, const struct test_result *tests, size_t n, struct buf *out)
+{
+	uint32_t sum;
+	struct buf runs = BUF_INIT(n * VARINT_MAX_BYTES + 1), times = BUF_INIT(n * VARINT_MAX_BYTES + 1);
+	struct buf frame = BUF_INIT(2 * n * VARINT_MAX_BYTES + 1024);
+	bool has_any = false;
+
+	put_runs(&runs, tests, n);
+	for (const struct test_result *t = tests; t < tests + n; t++) {
+		int64_t ms = t->duration_ms > DURATION_MAX_MS ? DURATION_MAX_MS : t->duration_ms;
+
+		has_any |= ms >= 0;
+		varint_put(&times, ms < 0 ? 0 : (uint64_t)ms + 1);
+	}
+	buf_clear(out);
+	buf_append(out, "\0\0\0\0", CHECKSUM_BYTES);
+	varint_put(out, runs.len);
+	buf_append(out, runs.data, runs.len);
+	if (has_any && compress(c, times.data, times.len, &frame) == 0)
+		buf_append(out, frame.data, frame.len);
+	sum = checksum(owner, out->data + CHECKSUM_BYTES, out->len - CHECKSUM_BYTES);
+	memcpy(out->data, &sum, CHECKSUM_BYTES);
+	buf_release(&runs);
+	buf_release(&times);
+	buf_release(&frame);
+}
+
+static bool get_durations(const void *p, size_t bytes, int64_t *durations, size_t n)
+{
+	struct buf times = BUF_INIT(n * VARINT_MAX_BYTES + 1);
+	const uint8_t *at, *end;
+	size_t i = 0;
+
+	if (bytes == 0) {
+		for (; i < n; i++)
+			durations[i] = -1;
+		return true;
+	}
+	if (decompress_like(NULL, 0, p, bytes, &times) == 0) {
+		at = (const uint8_t *)times.data;
+		end = at + times.len;
+		while (i < n && varint_get(&at, end, &durations[i]))
+			durations[i++]--;
+		i += at != end;
+	}
+	buf_release(&times);
+	return i == n;
+}
+
+bool packed_cells_get(const void *p, size_t bytes, int64_t owner, uint8_t *statuses, int64_t *durations, size_t n)
+{
+	uint32_t sum;
+	const uint8_t *at = p, *end = at + bytes, *runs_end;
+	int64_t n_runs, run;
+	size_t i = 0;
+
+	if (bytes < CHECKSUM_BYTES)
+		return false;
+	memcpy(&sum, p, CHECKSUM_BYTES);
+	at += CHECKSUM_BYTES;
+	if (sum != checksum(owner, at, bytes - CHECKSUM_BYTES))
+		return false;
+	if (!varint_get(&at, end, &n_runs) || n_runs > end - at)
+		return false;
+	for (runs_end = at + n_runs; at < runs_end; i += (size_t)run / N_TEST_STATUSES) {
+		if (!varint_get(&at, runs_end, &run) || (size_t)run / N_TEST_STATUSES > n - i)
+			return false;
+		memset(statuses + i, (int)(run % N_TEST_STATUSES), (size_t)run / N_TEST_STATUSES);
+	}
+	return i == n && (!durations || get_durations(runs_end, (size_t)(end - runs_end), durations, n));
+}
+
+bool test_result_needs_row(const struct test_result *t)
+{
+	return test_status_is_red(t->status) || t->has_number || t->message || t->trace || t->log_url || t->file ||
+	       t->line || t->unit;
+}
