@@ -1,7 +1,6 @@
 #include "db/counters.h"
 
 static const char *const NAMES[COUNT_DISPATCHES] = {
-    [COUNT_DELIVERIES_ACCEPTED] = "delivery.accepted",
     [COUNT_DELIVERIES_PLANNED] = "delivery.planned",
     [COUNT_DELIVERIES_IGNORED] = "delivery.ignored",
     [COUNT_DELIVERIES_FAILED] = "delivery.failed",

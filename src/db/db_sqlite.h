@@ -9,7 +9,7 @@
 #include "db/db.h"
 #include "db/touched.h"
 
-enum { DB_PAGE_BYTES = 16384, STATEMENT_BUCKETS = 128 };
+enum { STATEMENT_BUCKETS = 128 };
 
 struct rows {
 	struct db *db;
@@ -35,7 +35,7 @@ struct db {
 	unsigned topics;
 	struct store_touched touched;
 	int64_t counts[N_COUNTERS];
-	int64_t wal_pages;
+	int64_t page_bytes, wal_pages;
 	struct compressor *compressor;
 	struct buf scratch;
 	struct test_lists *lists; /* packed_tables.c */

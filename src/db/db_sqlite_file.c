@@ -78,10 +78,7 @@ int64_t db_application_id(struct db *d) { return db_int(d, 0, "PRAGMA applicatio
 
 bool db_is_empty(struct db *d) { return !db_has(d, "SELECT 1 FROM sqlite_schema LIMIT 1"); }
 
-int64_t db_file_bytes(const struct view *v)
-{
-	return db_int(v, 0, "PRAGMA page_count") * db_int(v, 0, "PRAGMA page_size");
-}
+int64_t db_file_bytes(const struct view *v) { return db_int(v, 0, "PRAGMA page_count") * v->db->page_bytes; }
 
 int db_check(struct db *d, struct error *e)
 {
@@ -98,7 +95,7 @@ int db_check(struct db *d, struct error *e)
 
 int64_t db_total_changes(const struct db *d) { return sqlite3_total_changes64(d->handle); }
 
-int64_t db_wal_bytes(const struct db *d) { return d->wal_pages * DB_PAGE_BYTES; }
+int64_t db_wal_bytes(const struct db *d) { return d->wal_pages * d->page_bytes; }
 
 int db_checkpoint(struct db *d, enum db_checkpoint mode, int64_t *ret_left_bytes)
 {
@@ -106,7 +103,7 @@ int db_checkpoint(struct db *d, enum db_checkpoint mode, int64_t *ret_left_bytes
 	int n_log = 0, n_moved = 0;
 	int rc = sqlite3_wal_checkpoint_v2(d->handle, NULL, how, &n_log, &n_moved);
 
-	*ret_left_bytes = n_log > n_moved ? (int64_t)(n_log - n_moved) * DB_PAGE_BYTES : 0;
+	*ret_left_bytes = n_log > n_moved ? (n_log - n_moved) * d->page_bytes : 0;
 	return db_code_of_sqlite(rc);
 }
 

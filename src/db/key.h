@@ -11,15 +11,25 @@ struct repository_key {
 };
 struct repository_key repository_key(const char *name);
 
-/* A delivery's GUID as it is stored: 16 bytes for a lower-case UUID, half the size of the
- * index, else the text. The two never compare equal. */
+/* A delivery's GUID as it is stored. The forms never compare equal:
+ *   a lower-case UUID of version 1, as GitHub sends it: 0xff, then its 16 bytes with the time first and the time's high
+ *     bits in front. So a new GUID is next to the one before it, and a commit changes few pages of the index.
+ *   any other lower-case UUID: its 16 bytes.
+ *   anything else: the text.
+ * Before version 8 of the schema every lower-case UUID was stored as its 16 bytes, and such rows stay. So a statement that
+ * looks for a delivery uses GUID_IS with both values. */
 struct guid_key {
-	uint8_t bytes[16];
-	const char *text; /* borrowed; NULL: `bytes` count */
+	uint8_t bytes[17];
+	uint8_t n;        /* 0: `text` counts */
+	const char *text; /* borrowed */
 };
 struct guid_key guid_key(const char *guid);
+/* The 16 bytes of a GUID that guid_key() stores in another form; otherwise no bytes and no text, which is NULL. */
+struct guid_key guid_old_key(const char *guid);
 struct value guid_value(const struct guid_key *k);
-#define V_GUID(guid) guid_value((struct guid_key[]){guid_key(guid)}) /* for VALUES() */
+#define V_GUID(guid)     guid_value((struct guid_key[]){guid_key(guid)}) /* for VALUES() */
+#define V_OLD_GUID(guid) guid_value((struct guid_key[]){guid_old_key(guid)})
+#define GUID_IS          "guid IN (?1, ?2)" /* V_GUID(), V_OLD_GUID() */
 /* The text again, from a column of `guid`. free(). */
 char *guid_dup(const struct rows *r, int column);
 

@@ -14,3 +14,8 @@ ALTER TABLE result ADD COLUMN is_packed INTEGER NOT NULL DEFAULT 0;
 -- the change's cells contain the job's packed results
 ALTER TABLE job ADD COLUMN is_counted INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX job_counted ON job (change_id, accelerator) WHERE is_counted = 1;
+-- the index delivery_accepted counts them
+DELETE FROM counter WHERE name = 'delivery.accepted';
+-- UUIDs of version 1 in the order of their time (db/key.h). Deliveries keep the old form, because a file may have millions
+UPDATE redelivery SET guid = CAST(x'ff' || substr(guid, 7, 2) || substr(guid, 5, 2) || substr(guid, 1, 4) || substr(guid, 9)
+    AS BLOB) WHERE typeof(guid) = 'blob' AND hex(substr(guid, 7, 1)) BETWEEN '10' AND '1F';

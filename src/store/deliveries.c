@@ -4,13 +4,18 @@
 
 enum { SCRATCH_KEEP_BYTES = 256 << 10 };
 
-enum counter delivery_counter(enum delivery_state state)
+void delivery_count(struct txn *d, enum delivery_state state, int difference)
 {
-	return (enum counter)((int)COUNT_DELIVERIES_ACCEPTED + (int)state);
+	static const enum counter counters[N_DELIVERY_STATES] = {
+	    [DELIVERY_IS_PLANNED] = COUNT_DELIVERIES_PLANNED,
+	    [DELIVERY_IS_IGNORED] = COUNT_DELIVERIES_IGNORED,
+	    [DELIVERY_IS_FAILED] = COUNT_DELIVERIES_FAILED,
+	};
+
+	/* Accepted ones are counted in their index, so that intake does not also write the page of the counters. */
+	if (state != DELIVERY_IS_ACCEPTED)
+		counter_add(d, counters[state], difference);
 }
-_Static_assert((int)COUNT_DELIVERIES_FAILED - (int)COUNT_DELIVERIES_ACCEPTED == DELIVERY_IS_FAILED &&
-		   (int)COUNT_DELIVERIES_IGNORED - (int)COUNT_DELIVERIES_ACCEPTED == DELIVERY_IS_IGNORED,
-    "the counters are in the order of the states");
 
 /* Compresses the body into the connection's scratch buffer. False when that GUID is there already. */
 static bool insert_delivery(struct txn *d, const struct put_delivery *p, enum delivery_state state, bool is_synthetic)
@@ -18,6 +23,8 @@ static bool insert_delivery(struct txn *d, const struct put_delivery *p, enum de
 	struct buf *body = db_scratch(d);
 	int64_t n;
 
+	if (db_has(d, "SELECT 1 FROM delivery WHERE guid = ?1", V_OLD_GUID(p->guid)))
+		return false;
 	if (compress(db_compressor(d), p->body, p->body_bytes, body))
 		db_fail(d, ERR_TOO_BIG, "a body of %zu bytes cannot be stored", p->body_bytes);
 	n = db_exec(d,
@@ -31,7 +38,7 @@ static bool insert_delivery(struct txn *d, const struct put_delivery *p, enum de
 		buf_release(body);
 	if (n == 0)
 		return false;
-	counter_add(d, delivery_counter(state), 1);
+	delivery_count(d, state, 1);
 	return true;
 }
 
@@ -80,11 +87,12 @@ bool delivery_copy(struct txn *d, const char *from_guid, const char *guid, int64
 {
 	if (db_exec(d,
 		"INSERT INTO delivery (guid, event, action, repository, received_ms, state, n_attempts, is_synthetic,"
-		" planned_ms, body_bytes, body) SELECT ?2, event, action, repository, ?3, ?4, 0, 1, ?3, body_bytes,"
-		" body FROM delivery WHERE guid = ?1 AND body IS NOT NULL ON CONFLICT (guid) DO NOTHING",
-		V_GUID(from_guid), V_GUID(guid), V_INT(now_ms), V_TEXT(delivery_state_name(DELIVERY_IS_PLANNED))) == 0)
+		" planned_ms, body_bytes, body) SELECT ?3, event, action, repository, ?4, ?5, 0, 1, ?4, body_bytes,"
+		" body FROM delivery WHERE " GUID_IS " AND body IS NOT NULL ON CONFLICT (guid) DO NOTHING",
+		V_GUID(from_guid), V_OLD_GUID(from_guid), V_GUID(guid), V_INT(now_ms),
+		V_TEXT(delivery_state_name(DELIVERY_IS_PLANNED))) == 0)
 		return false;
-	counter_add(d, COUNT_DELIVERIES_PLANNED, 1);
+	delivery_count(d, DELIVERY_IS_PLANNED, 1);
 	return true;
 }
 
@@ -104,8 +112,8 @@ bool delivery_enter(struct txn *d, int64_t id, enum delivery_state to, const cha
 
 	if (at.state == N_DELIVERY_STATES || !delivery_may_enter(at.state, to))
 		return false;
-	counter_add(d, delivery_counter(at.state), -1);
-	counter_add(d, delivery_counter(to), 1);
+	delivery_count(d, at.state, -1);
+	delivery_count(d, to, 1);
 	db_exec(d,
 	    "UPDATE delivery SET state = ?2, error = ?3, n_attempts = n_attempts + 1,"
 	    " planned_ms = CASE WHEN ?5 <> 0 THEN COALESCE(planned_ms, ?4) ELSE planned_ms END WHERE id = ?1",
@@ -133,7 +141,7 @@ STORE_OPERATION(mark_delivery)
 static int replay_delivery_run(struct store_op *op, struct txn *d)
 {
 	struct replay_delivery *p = CONTAINER_OF(op, struct replay_delivery, op);
-	int64_t id = db_int(d, 0, "SELECT id FROM delivery WHERE guid = ?1", V_GUID(p->guid));
+	int64_t id = db_int(d, 0, "SELECT id FROM delivery WHERE " GUID_IS, V_GUID(p->guid), V_OLD_GUID(p->guid));
 
 	if (!id)
 		return ERR_NOT_FOUND;
@@ -217,7 +225,8 @@ void next_deliveries_release(struct next_deliveries *q)
 static int get_delivery_run(struct store_query *q, const struct view *d)
 {
 	struct get_delivery *g = CONTAINER_OF(q, struct get_delivery, q);
-	struct rows *r = db_rows(d, SELECT_WITH_BODY " FROM delivery WHERE guid = ?1", V_GUID(g->guid));
+	struct rows *r =
+	    db_rows(d, SELECT_WITH_BODY " FROM delivery WHERE " GUID_IS, V_GUID(g->guid), V_OLD_GUID(g->guid));
 
 	if (!rows_next(r))
 		return ERR_NOT_FOUND;
@@ -251,7 +260,8 @@ static int known_guids_run(struct store_query *q, const struct view *d)
 	struct known_guids *k = CONTAINER_OF(q, struct known_guids, q);
 
 	for (size_t i = 0; i < k->n; i++)
-		k->known[i] = db_has(d, "SELECT 1 FROM delivery WHERE guid = ?1", V_GUID(k->guids[i]));
+		k->known[i] =
+		    db_has(d, "SELECT 1 FROM delivery WHERE " GUID_IS, V_GUID(k->guids[i]), V_OLD_GUID(k->guids[i]));
 	return 0;
 }
 STORE_QUERY(known_guids)

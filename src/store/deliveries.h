@@ -20,8 +20,8 @@ bool delivery_copy(struct txn *d, const char *from_guid, const char *guid, int64
 	F(S, BOOL, was_planned, NULL, "planned_ms IS NOT NULL", "Ever, also before a replay.")
 RECORD_STRUCT(delivery_place, DELIVERY_PLACE_RECORD);
 struct delivery_place delivery_find(const struct view *d, int64_t id);
-/* Which counter counts the deliveries in this state. */
-enum counter delivery_counter(enum delivery_state state);
+/* Adds to the total of the deliveries in this state. */
+void delivery_count(struct txn *d, enum delivery_state state, int difference);
 /* The only way from one state to another; to stay in one repeats planning. error: why; NULL: none. False when there is
  * no such delivery or the step is not legal. */
 bool delivery_enter(struct txn *d, int64_t id, enum delivery_state to, const char *error, int64_t now_ms);

@@ -120,7 +120,7 @@ static bool drop_deliveries(struct txn *d, int64_t before_ms)
 	for (size_t i = 0; i < n && list[i].received_ms < before_ms; i++) {
 		if (list[i].state == DELIVERY_IS_ACCEPTED)
 			continue;
-		counter_add(d, delivery_counter(list[i].state), -1);
+		delivery_count(d, list[i].state, -1);
 		db_exec(d, "DELETE FROM delivery WHERE id = ?1", V_INT(list[i].id));
 		has_dropped = true;
 	}

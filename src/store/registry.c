@@ -201,7 +201,7 @@ void totals_read(const struct view *d, struct get_totals *g)
 	int64_t counts[N_COUNTERS];
 
 	counters_read(d, counts);
-	g->n_deliveries_accepted = counts[COUNT_DELIVERIES_ACCEPTED];
+	g->n_deliveries_accepted = db_int(d, 0, "SELECT count(*) FROM delivery WHERE state = 'accepted'");
 	g->n_deliveries_planned = counts[COUNT_DELIVERIES_PLANNED];
 	g->n_deliveries_ignored = counts[COUNT_DELIVERIES_IGNORED];
 	g->n_deliveries_failed = counts[COUNT_DELIVERIES_FAILED];

@@ -52,10 +52,10 @@ export class Load {
     return load;
   }
 
-  // Sends for so many seconds. Returns the result of wrk().
-  async run(url, { seconds, connections = 64, threads = 2 }) {
+  // Sends for so many seconds; guids: 'time' as GitHub makes them, or 'random'. Returns the result of wrk().
+  async run(url, { seconds, connections = 64, threads = 2, guids = 'time' }) {
     const { origin, pathname } = new URL(url);
-    return wrk('webhooks.lua', origin, [this.file, pathname, seed++], { seconds, connections, threads });
+    return wrk('webhooks.lua', origin, [this.file, pathname, seed++, guids], { seconds, connections, threads });
   }
 }
 

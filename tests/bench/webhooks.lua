@@ -1,6 +1,6 @@
 -- wrk's script for the intake measurement: signed bodies with a new delivery GUID for each request.
 -- arguments: a FILE that lists bodies, a line each: its X-Hub-Signature-256 and its path; the URL's path; a number
--- to seed the GUIDs with.
+-- to seed the GUIDs with; "random" for GUIDs of version 4. GitHub's are of version 1: they begin with the lower bits of the time.
 -- It prints one JSON line at its end.
 local threads = 0
 
@@ -12,6 +12,12 @@ end
 function init(args)
 	math.randomseed(tonumber(args[3]) * 100 + thread_number)
 	for _ = 1, 10 do math.random() end
+	is_random = args[4] == "random"
+	node = string.format("%04x-%012x", 0x8000 + math.random(0, 0x3fff), math.random(0, 2 ^ 47))
+	-- 100 ns since 1582, in 2^32 and the rest: a number of Lua has 53 bits
+	local seconds = os.time() + 12219292800
+	ticks_high = math.floor(seconds / 429.4967296)
+	ticks_low = math.floor((seconds - ticks_high * 429.4967296) * 1e7)
 	before, after = {}, {}
 	for line in io.lines(args[1]) do
 		local signature, path = line:match("^(%S+) (.+)$")
@@ -25,10 +31,21 @@ function init(args)
 	end
 end
 
+local function guid()
+	if is_random then
+		return string.format("%08x-%04x-4%03x-8%03x-%06x%06x", math.random(0, 4294967295), math.random(0, 65535),
+			math.random(0, 4095), math.random(0, 4095), math.random(0, 16777215), math.random(0, 16777215))
+	end
+	ticks_low = ticks_low + math.random(1, 1000)
+	if ticks_low >= 2 ^ 32 then
+		ticks_low, ticks_high = ticks_low - 2 ^ 32, ticks_high + 1
+	end
+	return string.format("%08x-%04x-1%03x-%s", ticks_low, ticks_high % 65536, math.floor(ticks_high / 65536), node)
+end
+
 function request()
 	local i = #before == 1 and 1 or math.random(#before)
-	return before[i] .. string.format("%08x-%04x-4%03x-8%03x-%06x%06x", math.random(0, 4294967295), math.random(0, 65535),
-		math.random(0, 4095), math.random(0, 4095), math.random(0, 16777215), math.random(0, 16777215)) .. after[i]
+	return before[i] .. guid() .. after[i]
 end
 
 function done(summary, latency, requests)

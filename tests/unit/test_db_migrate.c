@@ -71,6 +71,24 @@ static int setup_v6_with_cancelled_experiments(void **state)
 	return rc;
 }
 
+/* Two deliveries as versions up to 7 stored their GUIDs, of version 1 and 4; the first was asked for again. */
+static int setup_v7_with_deliveries(void **state)
+{
+	char *more = xasprintf(
+	    "%s%s%sPRAGMA user_version = 7;"
+	    "INSERT INTO delivery (guid, event, action, repository, received_ms, state, n_attempts,"
+	    " is_synthetic, body_bytes) VALUES (x'72d3162ecc7811e381ab4c9367dc0958', 'push', '', 'a/b', 1,"
+	    " 'accepted', 0, 0, 2), (x'72d3162ecc7841e381ab4c9367dc0958', 'push', '', 'a/b', 1, 'accepted', 0, 0, 2);"
+	    "INSERT INTO redelivery (guid, n, last_ms) VALUES (x'72d3162ecc7811e381ab4c9367dc0958', 2, 1),"
+	    " (x'72d3162ecc7841e381ab4c9367dc0958', 3, 1), ('other', 4, 1);"
+	    "INSERT INTO counter (name, n) VALUES ('delivery.accepted', 70) ON CONFLICT (name) DO UPDATE SET n = 70;",
+	    SCHEMA_STEPS[4], SCHEMA_STEPS[5], SCHEMA_STEPS[6]);
+	int rc = open_dump_with(state, "tests/data/store-v4.sql", more);
+
+	free(more);
+	return rc;
+}
+
 static bool file_has(const char *name)
 {
 	char *path = path_join(rig_dir, "outpost.db");
@@ -473,6 +491,37 @@ static void primary_keys_come_first_and_in_order(void **state)
 #define TEST_V3(f) cmocka_unit_test_setup_teardown(f, setup_v3, rig_teardown)
 #define TEST_V2(f) cmocka_unit_test_setup_teardown(f, setup_v2, rig_teardown)
 
+static void guids_of_version_7_are_recognised(void **state)
+{
+	static const char *const guids[] = {
+	    "72d3162e-cc78-11e3-81ab-4c9367dc0958", "72d3162e-cc78-41e3-81ab-4c9367dc0958", "other"};
+	bool known[3] = {false};
+	struct known_guids k = {.guids = (const char **)guids, .n = 2, .known = known};
+	struct list_deliveries list = {.limit = 2};
+	struct get_totals t = {.now_ms = T0};
+
+	(void)state;
+	ASK_OK(store_known_guids, &k);
+	ASK_OK(store_list_deliveries, &list);
+	for (int i = 0; i < 2; i++) {
+		assert_true(known[i]);
+		assert_string_equal(list.list[1 - i].guid, guids[i]);
+		assert_false(rig_put(guids[i], "{}"));
+	}
+	list_deliveries_release(&list);
+	for (int i = 0; i < 3; i++) {
+		struct count_redelivery c = {.guid = guids[i], .now_ms = T0};
+
+		DO_OK(store_count_redelivery, &c);
+		assert_int_equal(c.n_before, 2 + i);
+	}
+	ASK_OK(store_get_totals, &t);
+	assert_int_equal(
+	    t.n_deliveries_accepted, number_in_file("SELECT count(*) FROM delivery WHERE state = 'accepted'"));
+	get_totals_release(&t);
+	assert_int_equal(number_in_file("SELECT count(*) FROM counter WHERE name = 'delivery.accepted'"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -494,6 +543,7 @@ int main(void)
 		the_person_who_ended_a_dispatch_becomes_columns, setup_v4_with_ended_dispatches, rig_teardown),
 	    cmocka_unit_test_setup_teardown(the_person_who_cancelled_an_experiment_becomes_a_column,
 		setup_v6_with_cancelled_experiments, rig_teardown),
+	    cmocka_unit_test_setup_teardown(guids_of_version_7_are_recognised, setup_v7_with_deliveries, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -208,7 +208,7 @@ static void a_damaged_file_is_refused(void **state)
 	rig_close();
 	memset(junk, 0x5a, sizeof(junk));
 	for (int page = 1; page < 20; page++)
-		overwrite("outpost.db", page * 16384, junk, sizeof(junk));
+		overwrite("outpost.db", page * 8192, junk, sizeof(junk));
 	assert_refused(ERR_CORRUPT, "");
 }
 
@@ -220,7 +220,7 @@ static void a_truncated_file_is_refused(void **state)
 	rig_open();
 	rig_put("a", "{}");
 	rig_close();
-	assert_int_equal(truncate(path, 3 * 16384), 0);
+	assert_int_equal(truncate(path, 3 * 8192), 0);
 	assert_refused(ERR_CORRUPT, "");
 	free(path);
 }

@@ -1,4 +1,5 @@
 /* Deliveries: stored once, planned once, found again, and their queue. */
+#include "db/key.h"
 #include "db/settings.h"
 #include "store_rig.h"
 
@@ -20,24 +21,30 @@ static void a_delivery_is_stored_once(void **state)
 	delivery_release(&g.delivery);
 }
 
+static const char *const GUIDS[] = {
+    "72d3162e-cc78-11e3-81ab-4c9367dc0958", "72D3162E-CC78-11E3-81AB-4C9367DC0958", "72d3162ecc7811e381ab4c9367dc0958",
+    "11e3cc78-72d3-162e-81ab-4c9367dc0958", /* the first one, its time in order */
+    "11e3cc78-72d3-162e-81ab-4c9367dc095", "61616161-6161-6161-6161-616161616161", "aaaaaaaaaaaaaaaa",
+    "aaaaaaaaaaaaaaaaa", "1", "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff",
+    "72d3162e-cc78-21e3-81ab-4c9367dc0958", "72d3162e-cc78-31e3-81ab-4c9367dc0958",
+    "72d3162e-cc78-41e3-81ab-4c9367dc0958", "72d3162e-cc78-51e3-81ab-4c9367dc0958",
+    "72d3162e-cc78-61e3-81ab-4c9367dc0958", "72d3162e-cc78-71e3-81ab-4c9367dc0958",
+    "72d3162e-cc78-81e3-81ab-4c9367dc0958", "72d3162e-cc78-11e3-01ab-4c9367dc0958", /* of another variant */
+};
+
 static void every_kind_of_guid_is_its_own(void **state)
 {
-	static const char *const guids[] = {
-	    "72d3162e-cc78-11e3-81ab-4c9367dc0958",
-	    "72D3162E-CC78-11E3-81AB-4C9367DC0958",
-	    "72d3162ecc7811e381ab4c9367dc0958",
-	    "61616161-6161-6161-6161-616161616161",
-	    "aaaaaaaaaaaaaaaa",
-	    "1",
-	};
-	bool known[ARRAY_LEN(guids) + 1] = {false};
-	const char *asked[ARRAY_LEN(guids) + 1];
+	const char *const *guids = GUIDS;
+	bool known[ARRAY_LEN(GUIDS) + 1] = {false};
+	const char *asked[ARRAY_LEN(GUIDS) + 1];
 	struct known_guids k = {.guids = asked, .n = ARRAY_LEN(asked), .known = known};
 
 	(void)state;
-	for (size_t i = 0; i < ARRAY_LEN(guids); i++)
+	for (size_t i = 0; i < ARRAY_LEN(GUIDS); i++)
 		assert_true(rig_put(guids[i], "{}"));
-	for (size_t i = 0; i < ARRAY_LEN(guids); i++) {
+	rig_close();
+	rig_open();
+	for (size_t i = 0; i < ARRAY_LEN(GUIDS); i++) {
 		struct get_delivery g = {.guid = guids[i]};
 
 		assert_false(rig_put(guids[i], "{}"));
@@ -46,11 +53,35 @@ static void every_kind_of_guid_is_its_own(void **state)
 		delivery_release(&g.delivery);
 		asked[i] = guids[i];
 	}
-	asked[ARRAY_LEN(guids)] = "none";
+	asked[ARRAY_LEN(GUIDS)] = "none";
 	ASK_OK(store_known_guids, &k);
-	for (size_t i = 0; i < ARRAY_LEN(guids); i++)
+	for (size_t i = 0; i < ARRAY_LEN(GUIDS); i++)
 		assert_true(known[i]);
-	assert_false(known[ARRAY_LEN(guids)]);
+	assert_false(known[ARRAY_LEN(GUIDS)]);
+}
+
+/* SQLite compares the keys byte by byte, and a key that is longer comes later. */
+static void guids_with_a_time_are_in_its_order(void **state)
+{
+	static const char *const guids[] = {
+	    "feffffff-ffff-4fff-bfff-ffffffffffff",
+	    "ffffffff-ffff-1000-80ff-4c9367dc0958",
+	    "72d3162e-cc78-11e3-81ab-4c9367dc0958",
+	    "72d3162f-cc78-11e3-81ab-000000000000",
+	    "00000000-cc79-11e3-81ab-000000000000",
+	    "00000000-0000-11e4-81ab-000000000000",
+	};
+	struct guid_key before = guid_key(guids[0]);
+
+	(void)state;
+	for (size_t i = 1; i < ARRAY_LEN(guids); i++) {
+		struct guid_key k = guid_key(guids[i]);
+		int order = memcmp(before.bytes, k.bytes, before.n);
+
+		assert_int_equal(k.n, 17);
+		assert_true(order < 0 || (order == 0 && before.n < k.n));
+		before = k;
+	}
 }
 
 static void large_and_odd_bodies_are_read_back(void **state)
@@ -379,6 +410,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(a_delivery_is_stored_once),
 	    TEST(every_kind_of_guid_is_its_own),
+	    TEST(guids_with_a_time_are_in_its_order),
 	    TEST(large_and_odd_bodies_are_read_back),
 	    TEST(the_planner_gets_each_delivery_until_it_is_marked),
 	    TEST(lists_are_bounded),
