@@ -44,6 +44,7 @@ export class Load {
     const bodies = payloads.map((payload) => JSON.stringify(payload));
     load.bytes = Math.max(...bodies.map((body) => Buffer.byteLength(body)));
     load.file = path.join(dir, 'bodies');
+    load.body = path.join(dir, 'body-0.json');
     const lines = await Promise.all(bodies.map(async (body, i) => {
       await fs.writeFile(path.join(dir, `body-${i}.json`), body);
       return `${await sign(secret, body)} ${path.join(dir, `body-${i}.json`)}\n`;
@@ -116,6 +117,15 @@ export function machine(dir) {
   };
   return { cpu: os.cpus()[0].model.trim(), cores: os.cpus().length, kernel: os.release(), fsync_ms: fsyncCost(dir), nginx: version('nginx', '-v'), wrk: version('wrk', '-v') };
 }
+
+// What a process has used so far: CPU in µs, and the bytes that it wrote to files.
+export async function usedBy(pid) {
+  const times = (await fs.readFile(`/proc/${pid}/stat`, 'utf8')).replace(/^.*\) /, '').split(' ');
+  return { cpu_us: (Number(times[11]) + Number(times[12])) * 10_000, written: Number(/^write_bytes: (\d+)/m.exec(await fs.readFile(`/proc/${pid}/io`, 'utf8'))[1]) };
+}
+
+// The CPU in µs of HMAC and compression of this body, from tests/bench/floor.c.
+export const floorCost = (build, body) => Number(execFileSync(path.join(build, 'bench/floor'), [body]));
 
 // RssAnon in MiB.
 export async function residentMemory(pid) {

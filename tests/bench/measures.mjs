@@ -8,7 +8,7 @@ import { fakeSha, pullRequest, pullRequestOf, push } from '../github/payloads.mj
 import { startRig } from '../github/rig.mjs';
 import { Outpost, until } from '../integration/lib/outpost.mjs';
 import { sign } from '@octokit/webhooks-methods';
-import { Load, residentMemory, startNginx } from './load.mjs';
+import { Load, floorCost, residentMemory, startNginx, usedBy } from './load.mjs';
 import { Stub } from './stub.mjs';
 
 const UPSTREAM = 'pytorch/pytorch';
@@ -31,7 +31,7 @@ function watchMemory(pid) {
 }
 
 // Durable, verified webhooks against nginx-proxied requests, in alternating pairs; memory idle and at full load.
-export async function intake({ dir, pairs, seconds, say }) {
+export async function intake({ dir, build, pairs, seconds, say }) {
   const stub = await Stub.start();
   const load = await Load.prepare(dir, stub.secret);
   const nginx = await startNginx(dir);
@@ -47,8 +47,13 @@ export async function intake({ dir, pairs, seconds, say }) {
         await sleep(500); // until the work of the start is done
         out.memory_idle.push(await residentMemory(outpost.pid));
         const memory = watchMemory(outpost.pid);
+        const before = await usedBy(outpost.pid);
         const run = await load.run(`${outpost.url}/github/webhook`, { seconds });
+        const after = await usedBy(outpost.pid);
         out.memory_load.push(memory.stop());
+        run.cpu_us = (after.cpu_us - before.cpu_us) / run.requests;
+        run.written = (after.written - before.written) / run.requests;
+        run.floor_us = floorCost(build, load.body);
         out.outpost.push(run);
         if (run.refused + run.broken > 0) throw new Error(`${run.refused} webhooks refused, ${run.broken} broken`);
       } finally {
