@@ -62,9 +62,16 @@ size_t utf8_decode(const char *s, uint32_t *ret)
 
 bool utf8_is_valid(const char *s, size_t n)
 {
+	const uint64_t high_bits = UINT64_C(0x8080808080808080);
 	const char *end = s + n;
+	uint64_t eight;
 
 	while (s < end) {
+		/* Most texts are ASCII. */
+		if (end - s >= 8 && (memcpy(&eight, s, 8), (eight & high_bits) == 0)) {
+			s += 8;
+			continue;
+		}
 		size_t len = utf8_sequence_bytes(s, (size_t)(end - s));
 
 		if (!len)

@@ -4,7 +4,6 @@
  * both back. */
 
 #include "documents/formats.h"
-#include "documents/json_slice.h"
 
 enum { WHERE_BYTES = 64, SUITES_MAX = 16, OS_MAX_BYTES = 256 };
 

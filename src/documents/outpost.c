@@ -1,7 +1,6 @@
 /* Outpost JSON, version 1, as docs/report.schema.json describes it. */
 
 #include "documents/formats.h"
-#include "documents/json_slice.h"
 
 enum { WHERE_BYTES = 48 };
 

@@ -1,7 +1,6 @@
 #include "documents/report_file.h"
 
 #include "documents/formats.h"
-#include "documents/json_slice.h"
 
 static const struct {
 	const char *name;

@@ -1,4 +1,4 @@
-#include "documents/json_slice.h"
+#include "base/json_plain.h"
 
 /* The depth is base/json.h's. */
 enum { DEPTH_MAX = 64, TREE_MAX_BYTES = 64 << 10, MEMBERS_MAX = 16 };
@@ -48,16 +48,21 @@ static bool scan_string(struct scan *s)
 	if (!is_at(s, '"'))
 		return scan_fail(s, "a string was expected");
 	s->p++;
-	while (s->p < s->end && *s->p != '"') {
-		if ((unsigned char)*s->p < 0x20)
+	for (;;) {
+		s->p = json_skip_plain(s->p, s->end);
+		if (s->p == s->end)
+			return scan_fail(s, "a string without an end");
+		if (*s->p == '"')
+			break;
+		if (*s->p == '\\') {
+			if (!scan_escape(s))
+				return false;
+		} else if ((unsigned char)*s->p < 0x20) {
 			return scan_fail(s, "a control character in a string");
-		if (*s->p != '\\')
-			s->p++;
-		else if (!scan_escape(s))
-			return false;
+		} else {
+			s->p++; /* of a character of several bytes */
+		}
 	}
-	if (s->p == s->end)
-		return scan_fail(s, "a string without an end");
 	s->p++;
 	return true;
 }
