@@ -16,8 +16,8 @@ struct repository_key repository_key(const char *name);
  *     bits in front. So a new GUID is next to the one before it, and a commit changes few pages of the index.
  *   any other lower-case UUID: its 16 bytes.
  *   anything else: the text.
- * Before version 8 of the schema every lower-case UUID was stored as its 16 bytes, and such rows stay. So a statement that
- * looks for a delivery uses GUID_IS with both values. */
+ * Before version 8 of the schema every lower-case UUID was stored as its 16 bytes, and such rows stay. So code that
+ * finds a delivery by its GUID looks for both values (delivery_id() in store/deliveries.c). */
 struct guid_key {
 	uint8_t bytes[17];
 	uint8_t n;        /* 0: `text` counts */
@@ -29,7 +29,6 @@ struct guid_key guid_old_key(const char *guid);
 struct value guid_value(const struct guid_key *k);
 #define V_GUID(guid)     guid_value((struct guid_key[]){guid_key(guid)}) /* for VALUES() */
 #define V_OLD_GUID(guid) guid_value((struct guid_key[]){guid_old_key(guid)})
-#define GUID_IS          "guid IN (?1, ?2)" /* V_GUID(), V_OLD_GUID() */
 /* The text again, from a column of `guid`. free(). */
 char *guid_dup(const struct rows *r, int column);
 

@@ -17,6 +17,15 @@ void delivery_count(struct txn *d, enum delivery_state state, int difference)
 		counter_add(d, counters[state], difference);
 }
 
+/* 0: there is no delivery with this GUID. Two statements, because SQLite makes a table of its own for each `IN (?1, ?2)`. */
+static int64_t delivery_id(const struct view *d, const char *guid)
+{
+	static const char find[] = "SELECT id FROM delivery WHERE guid = ?1";
+	int64_t id = db_int_values(d, 0, find, VALUES(V_GUID(guid)));
+
+	return id ? id : db_int_values(d, 0, find, VALUES(V_OLD_GUID(guid)));
+}
+
 /* Compresses the body into the connection's scratch buffer. False when that GUID is there already. */
 static bool insert_delivery(struct txn *d, const struct put_delivery *p, enum delivery_state state, bool is_synthetic)
 {
@@ -87,9 +96,9 @@ bool delivery_copy(struct txn *d, const char *from_guid, const char *guid, int64
 {
 	if (db_exec(d,
 		"INSERT INTO delivery (guid, event, action, repository, received_ms, state, n_attempts, is_synthetic,"
-		" planned_ms, body_bytes, body) SELECT ?3, event, action, repository, ?4, ?5, 0, 1, ?4, body_bytes,"
-		" body FROM delivery WHERE " GUID_IS " AND body IS NOT NULL ON CONFLICT (guid) DO NOTHING",
-		V_GUID(from_guid), V_OLD_GUID(from_guid), V_GUID(guid), V_INT(now_ms),
+		" planned_ms, body_bytes, body) SELECT ?2, event, action, repository, ?3, ?4, 0, 1, ?3, body_bytes,"
+		" body FROM delivery WHERE id = ?1 AND body IS NOT NULL ON CONFLICT (guid) DO NOTHING",
+		V_INT(delivery_id(d->view, from_guid)), V_GUID(guid), V_INT(now_ms),
 		V_TEXT(delivery_state_name(DELIVERY_IS_PLANNED))) == 0)
 		return false;
 	delivery_count(d, DELIVERY_IS_PLANNED, 1);
@@ -141,7 +150,7 @@ STORE_OPERATION(mark_delivery)
 static int replay_delivery_run(struct store_op *op, struct txn *d)
 {
 	struct replay_delivery *p = CONTAINER_OF(op, struct replay_delivery, op);
-	int64_t id = db_int(d, 0, "SELECT id FROM delivery WHERE " GUID_IS, V_GUID(p->guid), V_OLD_GUID(p->guid));
+	int64_t id = delivery_id(d->view, p->guid);
 
 	if (!id)
 		return ERR_NOT_FOUND;
@@ -225,8 +234,7 @@ void next_deliveries_release(struct next_deliveries *q)
 static int get_delivery_run(struct store_query *q, const struct view *d)
 {
 	struct get_delivery *g = CONTAINER_OF(q, struct get_delivery, q);
-	struct rows *r =
-	    db_rows(d, SELECT_WITH_BODY " FROM delivery WHERE " GUID_IS, V_GUID(g->guid), V_OLD_GUID(g->guid));
+	struct rows *r = db_rows(d, SELECT_WITH_BODY " FROM delivery WHERE id = ?1", V_INT(delivery_id(d, g->guid)));
 
 	if (!rows_next(r))
 		return ERR_NOT_FOUND;
@@ -260,8 +268,7 @@ static int known_guids_run(struct store_query *q, const struct view *d)
 	struct known_guids *k = CONTAINER_OF(q, struct known_guids, q);
 
 	for (size_t i = 0; i < k->n; i++)
-		k->known[i] =
-		    db_has(d, "SELECT 1 FROM delivery WHERE " GUID_IS, V_GUID(k->guids[i]), V_OLD_GUID(k->guids[i]));
+		k->known[i] = delivery_id(d, k->guids[i]) != 0;
 	return 0;
 }
 STORE_QUERY(known_guids)
