@@ -74,33 +74,67 @@ int callback_token_check(
 	return rc;
 }
 
-enum { N_LEVELS = 6, TEXT_MAX_BYTES = 256, LABELS_MAX = 50 };
+enum { N_LEVELS = 6, TEXT_MAX_BYTES = 256, LABELS_MAX = 50, ACTION_MAX_BYTES = 1024 };
 
 struct client_payload {
-	json_t *body;
+	char *raw; /* GitHub's body with sent_action; most go out like this, so they never become a tree */
+	size_t raw_bytes;
+	json_t *body; /* the same as a tree; NULL: nothing had to be cut yet */
 	char *event_type, *delivery_id;
 	int level;             /* how far `body` has been cut */
 	char *texts[N_LEVELS]; /* {"event_type":…,"payload":… without the closing brace, by level */
 };
 
+/* The body with another action; "": as it is. Inserts a missing one. */
+static int replace_action(struct json_slice body, const char *action, struct buf *ret, struct error *e)
+{
+	static const char *const keys[] = {"action", NULL};
+	struct json_slice old;
+	int rc = json_slice_members(body, "", keys, &old, e);
+	const char *rest = body.p;
+
+	if (rc)
+		return rc;
+	if (*action) {
+		json_t *value = json_string(action);
+		char *text = json_dumps(value, JSON_ENCODE_ANY);
+
+		if (old.p) {
+			buf_append(ret, body.p, (size_t)(old.p - body.p));
+			buf_append_str(ret, text);
+			rest = old.p + old.n;
+		} else {
+			bool is_empty = body.p[1 + strspn(body.p + 1, " \t\r\n")] == '}';
+
+			buf_appendf(ret, "{\"action\":%s%s", text, is_empty ? "" : ",");
+			rest = body.p + 1;
+		}
+		free(text);
+		json_decref(value);
+	}
+	return buf_append(ret, rest, (size_t)(body.p + body.n - rest));
+}
+
 int client_payload_new(const char *event_type, const char *delivery_id, const char *sent_action, const char *body,
     size_t n, struct client_payload **ret, struct error *e)
 {
-	json_t *parsed;
-	int rc = json_parse(body, n, &parsed, e);
+	struct buf raw = BUF_INIT(n + ACTION_MAX_BYTES);
+	struct json_slice whole;
+	int rc = json_slice_check(body, n, &whole, e);
 
 	*ret = NULL;
-	if (rc)
+	if (!rc && *whole.p != '{')
+		rc = error_set(e, ERR_INVALID, "the payload is not a JSON object");
+	if (!rc)
+		rc = replace_action(whole, sent_action, &raw, e);
+	if (rc) {
+		buf_release(&raw);
 		return rc;
-	if (!json_is_object(parsed)) {
-		json_decref(parsed);
-		return error_set(e, ERR_INVALID, "the payload is not a JSON object");
 	}
-	if (*sent_action)
-		json_set_str(parsed, "action", sent_action);
 	*ret = xcalloc(1, sizeof(**ret));
 	**ret = (struct client_payload){
-	    .body = parsed, .event_type = xstrdup(event_type), .delivery_id = xstrdup(delivery_id)};
+	    .raw_bytes = raw.len, .event_type = xstrdup(event_type), .delivery_id = xstrdup(delivery_id)};
+	(*ret)->raw = buf_take(&raw);
 	return 0;
 }
 
@@ -109,7 +143,7 @@ void client_payload_free(struct client_payload *p)
 	if (!p)
 		return;
 	json_decref(p->body);
-	FREE_ALL(p->event_type, p->delivery_id);
+	FREE_ALL(p->raw, p->event_type, p->delivery_id);
 	for (int i = 0; i < N_LEVELS; i++)
 		free(p->texts[i]);
 	free(p);
@@ -192,10 +226,9 @@ static void copy_path(json_t *from, json_t *to, const char *path)
 		json_object_set(to, path, from);
 }
 
-static const char *text_at(struct client_payload *p, int level)
+/* Cuts the tree down to this level. */
+static void cut_body(struct client_payload *p, int level)
 {
-	if (p->texts[level])
-		return p->texts[level];
 	while (p->level < level) {
 		static void (*const cuts[])(json_t * obj, const char *key, json_t *value) = {
 		    cut_text, drop_file_list, drop_url};
@@ -220,11 +253,22 @@ static const char *text_at(struct client_payload *p, int level)
 			p->body = small;
 		}
 	}
-	json_t *whole = json_pack(
-	    "{s:s, s:s, s:O}", "event_type", p->event_type, "delivery_id", p->delivery_id, "payload", p->body);
-	p->texts[level] = json_text(whole);
-	p->texts[level][strlen(p->texts[level]) - 1] = '\0';
-	json_decref(whole);
+}
+
+/* NULL: the body is not what json_parse() accepts. */
+static const char *text_at(struct client_payload *p, int level)
+{
+	if (p->texts[level])
+		return p->texts[level];
+	if (level > 0 && !p->body && json_parse(p->raw, p->raw_bytes, &p->body, NULL))
+		return NULL;
+	cut_body(p, level);
+	json_t *names = json_pack("{s:s, s:s}", "event_type", p->event_type, "delivery_id", p->delivery_id);
+	char *head = json_text(names), *cut = level > 0 ? json_text(p->body) : NULL;
+
+	p->texts[level] = xasprintf("%.*s,\"payload\":%s", (int)strlen(head) - 1, head, cut ? cut : p->raw);
+	json_decref(names);
+	FREE_ALL(head, cut);
 	return p->texts[level];
 }
 
@@ -279,6 +323,8 @@ int client_payload_text(
 	*ret = NULL;
 	while (n_tests > 0) {
 		const char *head = text_at(p, level);
+		if (!head)
+			return ERR_INVALID;
 		char *block = outpost_text(o, level > 0, n_tests);
 		size_t n = strlen(head) + sizeof(JOINT) - 1 + strlen(block) + 1;
 

@@ -40,12 +40,13 @@ struct outpost_block {
 /* The part that all targets of one change share: GitHub's body with sent_action as its `action` (unless ""), cut where
  * it is over the limit. */
 struct client_payload;
-/* ERR_INVALID: the body is not a JSON object. */
+/* ERR_INVALID: the body is not a JSON object, or has two actions. */
 int client_payload_new(const char *event_type, const char *delivery_id, const char *sent_action, const char *body,
     size_t n, struct client_payload **ret, struct error *e) MUST_CHECK;
 void client_payload_free(struct client_payload *p);
 /* {"event_type","delivery_id","payload","outpost"} as text, free(). With is_bounded at most CLIENT_PAYLOAD_MAX_BYTES,
  * and `truncated: true` in outpost if it was cut. If the shortest payload does not fit, an experiment has fewer tests,
- * with `truncated` in outpost.experiment. ERR_TOO_BIG: the smallest form does not fit either. */
+ * with `truncated` in outpost.experiment. ERR_TOO_BIG: the smallest form does not fit either; ERR_INVALID: the body
+ * has to be cut and is not one that json_parse() accepts. */
 int client_payload_text(
     struct client_payload *p, const struct outpost_block *o, bool is_bounded, char **ret, size_t *ret_bytes) MUST_CHECK;

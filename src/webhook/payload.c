@@ -111,6 +111,82 @@ bool webhook_is_registry_push(const char *event, const struct skim *s, const str
 
 /* ---- bodies ---- */
 
+/* Every path that is read below. A body has some hundred fields more, so only these become a tree. A path stands for all that is
+ * below it. */
+static const char *const USED[] = {"action", "after", "before", "changes.base", "check_run.app.id",
+    "check_run.external_id", "check_run.head_sha", "check_run.name", "check_suite.app.id", "check_suite.head_sha",
+    "comment.author_association", "comment.body", "comment.created_at", "comment.id", "comment.user.login",
+    "comment.user.type", "commits", "deleted", "forced", "head_commit.author", "head_commit.message", "issue.number",
+    "issue.pull_request", "issue.user.login", "label.name", "pull_request.author_association", "pull_request.base.ref",
+    "pull_request.base.sha", "pull_request.draft", "pull_request.head.sha", "pull_request.labels",
+    "pull_request.number", "pull_request.state", "pull_request.title", "pull_request.updated_at",
+    "pull_request.user.login", "ref", "repository.full_name", "repository.pushed_at", "sender.login"};
+
+/* Whether the member `key` below the path `above` ("pull_request." or "") is used: 0: it is not; 1: members of it are; 2: all. */
+static int use_of_member(const char *above, size_t above_bytes, const char *key, size_t n)
+{
+	for (size_t i = 0; i < ARRAY_LEN(USED); i++) {
+		const char *name = USED[i] + above_bytes;
+
+		if (strncmp(USED[i], above, above_bytes) == 0 && strncmp(name, key, n) == 0 &&
+		    (name[n] == '.' || name[n] == '\0'))
+			return name[n] == '.' ? 1 : 2;
+	}
+	return 0;
+}
+
+static int load_value(struct json_slice value, json_t **ret, struct error *e)
+{
+	json_error_t why;
+
+	*ret = json_loadb(value.p, value.n, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &why);
+	return *ret ? 0 : error_set(e, ERR_INVALID, "%s", why.text);
+}
+
+/* The members of the object at `above` that are used, as a tree. Calls itself once for each step of the longest path. */
+static int load_used(struct json_slice object, const char *above, json_t **ret, struct error *e)
+{
+	struct json_slice key, value;
+	struct json_iter it;
+	int rc = 0;
+
+	if (!json_iter_init(&it, object, '{'))
+		return load_value(object, ret, e);
+	*ret = json_object();
+	while (!rc && json_iter_next(&it, &key, &value)) {
+		json_t *name = NULL, *v = NULL;
+		const char *text = key.p + 1;
+		size_t n = key.n - 2;
+
+		if (memchr(text, '\\', n)) {
+			rc = load_value(key, &name, e);
+			if (rc)
+				break;
+			text = json_string_value(name);
+			n = json_string_length(name);
+		}
+		int use = use_of_member(above, strlen(above), text, n);
+		if (use && json_object_getn(*ret, text, n)) {
+			rc = error_set(e, ERR_INVALID, "duplicate object key near '%.*s'", (int)n, text);
+		} else if (use == 2) {
+			rc = load_value(value, &v, e);
+		} else if (use == 1) {
+			char path[PATH_MAX_BYTES];
+
+			snprintf(path, sizeof(path), "%s%.*s.", above, (int)n, text);
+			rc = load_used(value, path, &v, e);
+		}
+		if (v)
+			json_object_setn_new(*ret, text, n, v);
+		json_decref(name);
+	}
+	if (rc) {
+		json_decref(*ret);
+		*ret = NULL;
+	}
+	return rc;
+}
+
 /* Reads fields by their path. `why` keeps the first mistake. Every read returns a value, so one check at the end is
  * enough. */
 struct reader {
@@ -370,11 +446,14 @@ int event_parse(const char *event_name, const char *body, size_t n, struct event
 {
 	struct reader r = {0};
 	json_t *root = NULL;
+	struct json_slice whole;
 
 	*ret = (struct event){0};
 	if (!find_event_kind(event_name, &ret->kind))
 		return error_set(e, ERR_INVALID, "the event \"%s\" is not used", event_name);
-	int err = json_parse(body, n, &root, e);
+	int err = json_slice_check(body, n, &whole, e);
+	if (!err)
+		err = load_used(whole, "", &root, e);
 	if (err)
 		return err;
 	r.root = root;

@@ -275,13 +275,64 @@ static void a_body_that_is_not_an_object_is_refused(void **state)
 	(void)state;
 	assert_int_equal(client_payload_new("push", "g", "", "[1]", 3, &p, &why), ERR_INVALID);
 	assert_null(p);
-	assert_int_equal(client_payload_new("push", "g", "", "{\"a\":1,\"a\":2}", 13, &p, NULL), ERR_INVALID);
+	assert_int_equal(client_payload_new("push", "g", "", "{\"a\":1", 6, &p, NULL), ERR_INVALID);
+	assert_int_equal(
+	    client_payload_new("push", "g", "x", "{\"action\":1,\"action\":2}", 23, &p, NULL), ERR_INVALID);
+}
+
+/* Intake has checked the body, so it goes out byte for byte as GitHub wrote it. */
+static void the_body_stays_as_it_is_except_its_action(void **state)
+{
+	static const struct {
+		const char *body, *action, *sent;
+	} cases[] = {
+	    {"{\"a\":1.50,\"action\":\"labeled\",\"b\":{\"action\":\"x\"}}", "synchronize",
+		"{\"a\":1.50,\"action\":\"synchronize\",\"b\":{\"action\":\"x\"}}"},
+	    {"{\"a\":\"\\u00fc\\/\"}", "", "{\"a\":\"\\u00fc\\/\"}"},
+	    {"{\"a\":1}", "closed", "{\"action\":\"closed\",\"a\":1}"},
+	    {"{ }", "closed", "{\"action\":\"closed\" }"},
+	    {"{\"\\u0061ction\" : 7 }", "closed", "{\"\\u0061ction\" : \"closed\" }"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		char *wanted = xasprintf(
+			 "{\"event_type\":\"push\",\"delivery_id\":\"g\",\"payload\":%s,\"outpost\":", cases[i].sent),
+		     *text;
+		struct client_payload *p;
+		size_t n;
+
+		assert_int_equal(
+		    client_payload_new("push", "g", cases[i].action, cases[i].body, strlen(cases[i].body), &p, NULL),
+		    0);
+		assert_int_equal(client_payload_text(p, &BLOCK, true, &text, &n), 0);
+		text[strlen(wanted)] = '\0';
+		assert_string_equal(text, wanted);
+		client_payload_free(p);
+		FREE_ALL(text, wanted);
+	}
+}
+
+static void a_body_that_must_be_cut_has_each_key_once(void **state)
+{
+	char *body = xasprintf("{\"a\":1,\"a\":\"%070000d\"}", 1), *text;
+	struct client_payload *p;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(client_payload_new("push", "g", "", body, strlen(body), &p, NULL), 0);
+	assert_int_equal(client_payload_text(p, &BLOCK, true, &text, &n), ERR_INVALID);
+	assert_null(text);
+	client_payload_free(p);
+	free(body);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(small_bodies_go_unchanged),
+	    cmocka_unit_test(the_body_stays_as_it_is_except_its_action),
+	    cmocka_unit_test(a_body_that_must_be_cut_has_each_key_once),
 	    cmocka_unit_test(long_texts_are_cut_first),
 	    cmocka_unit_test(template_urls_are_dropped_next),
 	    cmocka_unit_test(only_essential_fields_stay_in_the_end),
