@@ -217,13 +217,34 @@ int decompress_like(const void *base, size_t n_base, const void *p, size_t n, st
 	return 0;
 }
 
+enum { AT_ONCE_MAX_BYTES = 1 << 20 };
+
+/* In one piece, for a frame that states a moderate size: without the memory of a stream. False: it is another frame. */
+static bool decompress_at_once(const void *p, size_t n, struct buf *out, int *ret_rc)
+{
+	unsigned long long size = ZSTD_getFrameContentSize(p, n);
+
+	if (out->len || size > AT_ONCE_MAX_BYTES || ZSTD_findFrameCompressedSize(p, n) != n)
+		return false;
+	*ret_rc = buf_reserve(out, (size_t)size);
+	if (*ret_rc)
+		return true;
+	size_t got = ZSTD_decompress(out->data, (size_t)size, p, n);
+	*ret_rc = ZSTD_isError(got) ? ERR_CORRUPT : 0;
+	out->len = *ret_rc ? 0 : got;
+	out->data[out->len] = '\0';
+	return true;
+}
+
 int decompress(const void *p, size_t n, struct buf *out)
 {
-	ZSTD_DStream *stream = ZSTD_createDStream();
 	ZSTD_inBuffer in = {p, n, 0};
 	size_t left = 1;
 	int rc = 0;
 
+	if (decompress_at_once(p, n, out, &rc))
+		return rc;
+	ZSTD_DStream *stream = ZSTD_createDStream();
 	if (!stream)
 		abort();
 	while (rc == 0 && left != 0) {

@@ -125,10 +125,12 @@ static const char *const USED[] = {"action", "after", "before", "changes.base", 
 /* Whether the member `key` below the path `above` ("pull_request." or "") is used: 0: it is not; 1: members of it are; 2: all. */
 static int use_of_member(const char *above, size_t above_bytes, const char *key, size_t n)
 {
+	char first = above_bytes ? *above : *key;
+
 	for (size_t i = 0; i < ARRAY_LEN(USED); i++) {
 		const char *name = USED[i] + above_bytes;
 
-		if (strncmp(USED[i], above, above_bytes) == 0 && strncmp(name, key, n) == 0 &&
+		if (*USED[i] == first && strncmp(USED[i], above, above_bytes) == 0 && strncmp(name, key, n) == 0 &&
 		    (name[n] == '.' || name[n] == '\0'))
 			return name[n] == '.' ? 1 : 2;
 	}
