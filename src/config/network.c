@@ -102,3 +102,9 @@ bool network_is_private(const uint8_t address[16])
 		return true;
 	return network_contains(NOT_PUBLIC_6, ARRAY_LEN(NOT_PUBLIC_6), address);
 }
+
+bool network_permits(const struct network *allowed, size_t n, const char *url, const uint8_t address[16])
+{
+	return network_contains(allowed, n, address) ||
+	       (strncasecmp(url, "https:", 6) == 0 && !network_is_private(address));
+}

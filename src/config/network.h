@@ -18,6 +18,9 @@ int network_parse(const char *s, struct network *ret, struct error *e) MUST_CHEC
 int address_parse(const char *s, uint8_t ret[16]) MUST_CHECK;
 /* True if `address` (16 bytes, IPv4 mapped) lies in one of the networks. */
 bool network_contains(const struct network *list, size_t n, const uint8_t address[16]);
+/* Whether Outpost may connect to this address of the URL's host: it is in one of the allowed networks, or it is public and
+ * the URL begins with https. */
+bool network_permits(const struct network *allowed, size_t n, const char *url, const uint8_t address[16]);
 /* True for private, loopback, link-local, unspecified, multicast and other addresses that
  * are not public (IANA special-purpose registries). `address` as above. */
 bool network_is_private(const uint8_t address[16]);

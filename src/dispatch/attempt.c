@@ -148,10 +148,8 @@ static bool allow_address(const uint8_t address[16], void *owner)
 {
 	const struct attempt *a = owner;
 	const struct config *c = a->config;
-	bool is_plain = strncasecmp(a->runner->url, "http:", 5) == 0;
 
-	return network_contains(c->allow_networks, c->n_allow_networks, address) ||
-	       (!is_plain && !network_is_private(address));
+	return network_permits(c->allow_networks, c->n_allow_networks, a->runner->url, address);
 }
 
 /* RFC 9110, 10.2.3: seconds, or a date. 0: absent or neither. */

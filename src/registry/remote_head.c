@@ -91,10 +91,9 @@ static void answer_question(void *owner)
 static bool allow_address(const uint8_t address[16], void *owner)
 {
 	const struct question *q = owner;
-	bool is_plain = strncasecmp(q->url, "https:", 6) != 0;
+	const struct config *c = q->config;
 
-	return network_contains(q->config->allow_networks, q->config->n_allow_networks, address) ||
-	       (!is_plain && !network_is_private(address));
+	return network_permits(c->allow_networks, c->n_allow_networks, q->url, address);
 }
 
 static void read_head(struct pool_work *w)

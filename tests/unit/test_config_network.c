@@ -117,12 +117,40 @@ static void test_private(void **state)
 	}
 }
 
+static void test_permits(void **state)
+{
+	static const struct {
+		const char *url, *address;
+		bool is_permitted;
+	} cases[] = {
+	    {"https://ci.example", "8.8.8.8", true},
+	    {"HTTPS://ci.example", "8.8.8.8", true},
+	    {"http://ci.example", "8.8.8.8", false},
+	    {"git://ci.example", "8.8.8.8", false},
+	    {"https://ci.example", "10.0.0.1", false},
+	    {"https://ci.example", "10.1.2.3", true},
+	    {"http://ci.example", "10.1.2.3", true},
+	};
+	struct network allowed;
+
+	(void)state;
+	assert_int_equal(network_parse("10.1.0.0/16", &allowed, NULL), 0);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		uint8_t address[16];
+
+		assert_int_equal(address_parse(cases[i].address, address), 0);
+		if (network_permits(&allowed, 1, cases[i].url, address) != cases[i].is_permitted)
+			fail_msg("%s %s", cases[i].url, cases[i].address);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_contains),
 	    cmocka_unit_test(test_refused),
 	    cmocka_unit_test(test_private),
+	    cmocka_unit_test(test_permits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
