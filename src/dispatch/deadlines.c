@@ -126,7 +126,8 @@ static void look_for_deadlines(void *owner)
 		bell_rest(dl->bell);
 		return;
 	}
-	dl->expire = (struct expire_dispatches){.op.done = on_expired, .now_ms = clock_wall_ms()};
+	dl->expire = (struct expire_dispatches){
+	    .op.done = on_expired, .now_ms = clock_wall_ms(), .experiments_ms = dl->expire.experiments_ms};
 	if (store_expire_dispatches(dl->d->deps.store, &dl->expire))
 		bell_retry(dl->bell);
 }

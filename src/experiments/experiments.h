@@ -81,8 +81,9 @@ int experiments_call_off(struct txn *d, int64_t change_id, const char *accelerat
 char **experiments_takers(const struct view *d);
 void experiments_recheck(struct txn *d, char *const *takers_before, int64_t now_ms);
 /* Call it as time passes. Planned experiments expire, or start when the budget permits it. If a first run waits for a
- * machine, an experiment makes way. Returns when to call it again; 0: nothing waits. */
-int64_t experiments_look(struct txn *d, int64_t now_ms);
+ * machine, an experiment makes way. *start_ms: when to try next to start experiments that wait for the budget; 0 at first,
+ * later the value that the last call set. Returns when to call it again; 0: nothing waits. */
+int64_t experiments_look(struct txn *d, int64_t *start_ms, int64_t now_ms);
 /* Runs that ended without any of their tests prove nothing after 15 seconds without a further report. Returns when to call
  * it again; 0: no such run. */
 int64_t experiments_without_tests_end(struct txn *d, int64_t now_ms);

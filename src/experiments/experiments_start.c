@@ -243,9 +243,8 @@ void experiments_start(struct txn *d, const char *accelerator, int64_t now_ms)
 
 /* ---- time passes ---- */
 
-int64_t experiments_look(struct txn *d, int64_t now_ms)
+int64_t experiments_look(struct txn *d, int64_t *start_ms, int64_t now_ms)
 {
-	static int64_t retry_ms; /* writer thread */
 	int64_t next_ms, expiry_ms;
 	struct experiment_list l = experiments_take(db_rows(d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE " EXPERIMENT_IS_OPEN
@@ -259,12 +258,12 @@ int64_t experiments_look(struct txn *d, int64_t now_ms)
 	next_ms = earlier_ms(next_ms, experiments_make_way(d, now_ms));
 	/* Experiments that wait for the budget are tried once a minute. The ends of other experiments and first runs start
 	 * them earlier. */
-	if (retry_ms <= now_ms || retry_ms > now_ms + LOOK_AGAIN_MS) {
+	if (*start_ms <= now_ms || *start_ms > now_ms + LOOK_AGAIN_MS) {
 		char **names =
 		    rows_keys(db_rows(d, "SELECT DISTINCT accelerator FROM experiment WHERE " EXPERIMENT_IS_OPEN
 					 " AND state = " EXPERIMENT_SQL_PLANNED));
 
-		retry_ms = now_ms + LOOK_AGAIN_MS;
+		*start_ms = now_ms + LOOK_AGAIN_MS;
 		for (char **name = names; *name; name++)
 			experiments_start(d, *name, now_ms);
 		strv_free(names);

@@ -94,6 +94,7 @@ bool dispatch_end(struct txn *d, struct stored_dispatch *s, enum dispatch_state 
 struct expire_dispatches {
 	struct store_op op;
 	int64_t now_ms;
+	int64_t experiments_ms; /* when to try to start experiments; out: when to try again. The caller keeps it */
 	int n_expired;
 	int64_t next_due_ms;
 };
