@@ -277,42 +277,14 @@ static void put_platform_test(struct txn *d, const struct platform_jobs *p, cons
 	    V_TEXT(p->accelerator), V_INT(ROWS_PER_ACCELERATOR_MAX));
 }
 
-/* Judges earlier changes again until they have written the deleted rows, which a later change had overwritten. keys:
- * release and system, in turn. */
-static void restore_rows(struct txn *d, const char *accelerator, int64_t change_id, char **keys)
-{
-	size_t n;
-	int64_t *ids = rows_key_numbers(
-	    db_rows(d,
-		"SELECT DISTINCT j.change_id FROM (SELECT change_id, is_current, environment FROM job"
-		"  INDEXED BY job_of_accelerator WHERE accelerator = ?1 AND id > 0"
-		"  ORDER BY id DESC LIMIT ?4) j JOIN change c ON c.id = j.change_id"
-		" WHERE j.change_id < ?2 AND j.is_current = 1"
-		" AND j.environment IS NOT NULL AND c.kind IN ('push', 'nightly') ORDER BY j.change_id DESC LIMIT ?3",
-		V_TEXT(accelerator), V_INT(change_id), V_INT(RESTORE_CHANGES_MAX), V_INT(RESTORE_JOBS_MAX)),
-	    &n);
-
-	for (size_t i = 0; i < n; i++) {
-		char **key = keys;
-
-		while (
-		    *key && db_has(d, "SELECT 1 FROM platform_test WHERE accelerator = ?1 AND release = ?2 AND os = ?3",
-				V_TEXT(accelerator), V_TEXT(key[0]), V_TEXT(key[1])))
-			key += 2;
-		if (!*key)
-			break;
-		platform_tests_note(d, ids[i], accelerator);
-	}
-	free(ids);
-}
-
 #define PLATFORM_KEY_RECORD(F, S)                                                                                      \
 	F(S, BORROWED, release, NULL, "release", "")                                                                   \
 	F(S, BORROWED, os, NULL, "os", "")
 RECORD_LOCAL(platform_key, PLATFORM_KEY_RECORD)
 
-/* Deletes rows of this change that it no longer supports, because a later attempt reports another version. */
-static void drop_withdrawn(struct txn *d, const struct platform_jobs *p)
+/* Deletes rows of this change that it no longer supports, because a later attempt reports another version. Appends their
+ * keys to *deleted: release and system, in turn. */
+static void drop_withdrawn(struct txn *d, const struct platform_jobs *p, char ***deleted)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(PLATFORM_KEY_RECORD, "FROM platform_test WHERE accelerator = ?1 AND change_id = ?2"),
@@ -332,15 +304,16 @@ static void drop_withdrawn(struct txn *d, const struct platform_jobs *p)
 		strv_add(&gone, key_of_row.release);
 		strv_add(&gone, key_of_row.os);
 	}
-	for (char **key = gone; *key; key += 2)
+	for (char **key = gone; *key; key += 2) {
 		db_exec(d, "DELETE FROM platform_test WHERE accelerator = ?1 AND release = ?2 AND os = ?3",
 		    V_TEXT(p->accelerator), V_TEXT(key[0]), V_TEXT(key[1]));
-	if (*gone)
-		restore_rows(d, p->accelerator, p->change_id, gone);
+		strv_add(deleted, key[0]);
+		strv_add(deleted, key[1]);
+	}
 	strv_free(gone);
 }
 
-void platform_tests_note(struct txn *d, int64_t change_id, const char *accelerator)
+static void note_change(struct txn *d, int64_t change_id, const char *accelerator, char ***deleted)
 {
 	char *must_pass = db_text(d,
 	    "SELECT a.must_pass FROM change c JOIN accelerator a ON a.name = ?2"
@@ -368,7 +341,7 @@ void platform_tests_note(struct txn *d, int64_t change_id, const char *accelerat
 		if (is_going ? p.groups[i].n_failed > 0 : is_red(&p.groups[i]))
 			put_platform_test(d, &p, &p.groups[i]);
 	if (!is_going)
-		drop_withdrawn(d, &p);
+		drop_withdrawn(d, &p, deleted);
 	for (size_t i = 0; i < p.n_jobs; i++) {
 		free(p.jobs[i].torch);
 		free(p.jobs[i].os);
@@ -376,6 +349,46 @@ void platform_tests_note(struct txn *d, int64_t change_id, const char *accelerat
 	}
 	free(p.jobs);
 	free(must_pass);
+}
+
+/* The newest earlier changes with reported versions, the newest first. free() */
+static int64_t *earlier_changes(const struct view *d, int64_t change_id, const char *accelerator, size_t *ret_n)
+{
+	return rows_key_numbers(
+	    db_rows(d,
+		"SELECT DISTINCT j.change_id FROM (SELECT change_id, is_current, environment FROM job"
+		"  INDEXED BY job_of_accelerator WHERE accelerator = ?1 AND id > 0"
+		"  ORDER BY id DESC LIMIT ?4) j JOIN change c ON c.id = j.change_id"
+		" WHERE j.change_id < ?2 AND j.is_current = 1"
+		" AND j.environment IS NOT NULL AND c.kind IN ('push', 'nightly') ORDER BY j.change_id DESC LIMIT ?3",
+		V_TEXT(accelerator), V_INT(change_id), V_INT(RESTORE_CHANGES_MAX), V_INT(RESTORE_JOBS_MAX)),
+	    ret_n);
+}
+
+static bool is_row_missing(const struct view *d, const char *accelerator, char *const *keys)
+{
+	for (; *keys; keys += 2)
+		if (!db_has(d, "SELECT 1 FROM platform_test WHERE accelerator = ?1 AND release = ?2 AND os = ?3",
+			V_TEXT(accelerator), V_TEXT(keys[0]), V_TEXT(keys[1])))
+			return true;
+	return false;
+}
+
+/* If it deletes rows, judges earlier changes again until they have written these rows, which this change had
+ * overwritten. */
+void platform_tests_note(struct txn *d, int64_t change_id, const char *accelerator)
+{
+	char **deleted = strv_copy(NULL);
+	int64_t *ids = NULL;
+	size_t n = 0;
+
+	note_change(d, change_id, accelerator, &deleted);
+	if (*deleted)
+		ids = earlier_changes(d->view, change_id, accelerator, &n);
+	for (size_t i = 0; i < n && is_row_missing(d->view, accelerator, deleted); i++)
+		note_change(d, ids[i], accelerator, &deleted);
+	free(ids);
+	strv_free(deleted);
 }
 
 void platform_tests_changed(struct txn *d, const char *accelerator)
