@@ -1,5 +1,44 @@
 enum { DEPTH_MAX = 64 };
 
+static const char *digits_end(const char *p, const char *end)
+{
+	const char *start = p;
+
+	while (p < end && *p >= '0' && *p <= '9')
+		p++;
+	return p > start ? p : NULL;
+}
+
+/* RFC 8259 section 6. */
+static const char *number_end(const char *p, const char *end)
+{
+	if (p < end && *p == '-')
+		p++;
+	p = p < end && *p == '0' ? p + 1 : digits_end(p, end);
+	if (p && p < end && *p == '.')
+		p = digits_end(p + 1, end);
+	if (p && p < end && (*p == 'e' || *p == 'E')) {
+		p++;
+		if (p < end && (*p == '+' || *p == '-'))
+			p++;
+		p = digits_end(p, end);
+	}
+	return p;
+}
+
+const char *json_scalar_end(const char *p, const char *end)
+{
+	static const char *const words[] = {"true", "false", "null"};
+
+	for (size_t i = 0; p < end && *p >= 'a' && i < ARRAY_LEN(words); i++) {
+		size_t n = strlen(words[i]);
+
+		if ((size_t)(end - p) >= n && memcmp(p, words[i], n) == 0)
+			return p + n;
+	}
+	return number_end(p, end);
+}
+
 int json_parse(const char *p, size_t n, json_t **ret, struct error *e)
 {
 	json_error_t why;

@@ -3,6 +3,8 @@
  * says so where it returns memory. */
 #pragma once
 
+/* The end of the number, true, false or null that begins at p; NULL: there is none before `end`. */
+const char *json_scalar_end(const char *p, const char *end);
 /* A new reference in *ret. ERR_INVALID with "line N: why" in e: not JSON, a duplicate
  * key, deeper than 64, a NUL in a string, or something after its end. */
 int json_parse(const char *p, size_t n, json_t **ret, struct error *e) MUST_CHECK;

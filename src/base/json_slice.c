@@ -67,64 +67,19 @@ static bool scan_string(struct scan *s)
 	return true;
 }
 
-static bool scan_digits(struct scan *s)
-{
-	const char *start = s->p;
-
-	while (s->p < s->end && *s->p >= '0' && *s->p <= '9')
-		s->p++;
-	return s->p > start || scan_fail(s, "a value was expected");
-}
-
-/* RFC 8259 section 6. */
-static bool scan_number(struct scan *s)
-{
-	if (is_at(s, '-'))
-		s->p++;
-	if (is_at(s, '0'))
-		s->p++;
-	else if (!scan_digits(s))
-		return false;
-	if (is_at(s, '.')) {
-		s->p++;
-		if (!scan_digits(s))
-			return false;
-	}
-	if (is_at(s, 'e') || is_at(s, 'E')) {
-		s->p++;
-		if (is_at(s, '+') || is_at(s, '-'))
-			s->p++;
-		return scan_digits(s);
-	}
-	return true;
-}
-
-static bool scan_word(struct scan *s, const char *word)
-{
-	size_t n = strlen(word);
-
-	if ((size_t)(s->end - s->p) < n || memcmp(s->p, word, n) != 0)
-		return scan_fail(s, "a value was expected");
-	s->p += n;
-	return true;
-}
-
 static bool scan_scalar(struct scan *s)
 {
+	const char *end;
+
 	if (s->p == s->end)
 		return scan_fail(s, "it ends too early");
-	switch (*s->p) {
-	case '"':
+	if (*s->p == '"')
 		return scan_string(s);
-	case 't':
-		return scan_word(s, "true");
-	case 'f':
-		return scan_word(s, "false");
-	case 'n':
-		return scan_word(s, "null");
-	default:
-		return scan_number(s);
-	}
+	end = json_scalar_end(s->p, s->end);
+	if (!end)
+		return scan_fail(s, "a value was expected");
+	s->p = end;
+	return true;
 }
 
 /* Reads the key, the colon and the blanks after it. */

@@ -252,49 +252,13 @@ static bool scan_string(struct scan *s, const struct field *field)
 	return true;
 }
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-static const char *skip_digits(const char *p)
+static bool scan_scalar(struct scan *s)
 {
-	while (is_digit(*p))
-		p++;
-	return p;
-}
+	const char *end = json_scalar_end(s->p, s->end);
 
-/* RFC 8259 section 6. */
-static bool scan_number(struct scan *s)
-{
-	const char *p = s->p;
-
-	if (*p == '-')
-		p++;
-	if (!is_digit(*p))
-		return fail_skim(s, p, "a value was expected");
-	p = *p == '0' ? p + 1 : skip_digits(p);
-	if (*p == '.') {
-		if (!is_digit(p[1]))
-			return fail_skim(s, p, "a wrong number");
-		p = skip_digits(p + 1);
-	}
-	if (*p == 'e' || *p == 'E') {
-		p++;
-		if (*p == '+' || *p == '-')
-			p++;
-		if (!is_digit(*p))
-			return fail_skim(s, p, "a wrong number");
-		p = skip_digits(p);
-	}
-	s->p = p;
-	return true;
-}
-
-static bool scan_word(struct scan *s, const char *word)
-{
-	size_t n = strlen(word);
-
-	if (strncmp(s->p, word, n) != 0)
+	if (!end)
 		return fail_skim(s, s->p, "a value was expected");
-	s->p += n;
+	s->p = end;
 	return true;
 }
 
@@ -329,14 +293,8 @@ static bool scan_value(struct scan *s, const struct field *field)
 	case '{':
 	case '[':
 		return open_container(s, field);
-	case 't':
-		return scan_word(s, "true");
-	case 'f':
-		return scan_word(s, "false");
-	case 'n':
-		return scan_word(s, "null");
 	default:
-		return scan_number(s);
+		return scan_scalar(s);
 	}
 }
 

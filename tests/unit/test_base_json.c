@@ -91,6 +91,30 @@ static void test_written(void **state)
 	json_decref(v);
 }
 
+/* The part of each text that is a number or a word; -1: none. */
+static void test_scalar_end(void **state)
+{
+	static const struct {
+		const char *text;
+		int n;
+	} cases[] = {{"0", 1}, {"-0.5,", 4}, {"12e+3]", 5}, {"1E-2", 4}, {"01", 1}, {"true", 4}, {"false}", 5},
+	    {"nulls", 4}, {"1.5.2", 3}, {"", -1}, {"-", -1}, {"1.", -1}, {"1e", -1}, {"1e+", -1}, {".5", -1},
+	    {"+1", -1}, {"tru", -1}, {"True", -1}, {"nan", -1}, {"\"a\"", -1}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const char *text = cases[i].text, *end = json_scalar_end(text, text + strlen(text));
+
+		if ((end ? end - text : -1) != cases[i].n)
+			fail_msg("%s", text);
+	}
+	/* it does not read beyond the end */
+	static const char word[] = "true", number[] = "1.5";
+
+	assert_null(json_scalar_end(word, word + 3));
+	assert_null(json_scalar_end(number, number + 2));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -98,6 +122,7 @@ int main(void)
 	    cmocka_unit_test(test_depth),
 	    cmocka_unit_test(test_getters),
 	    cmocka_unit_test(test_written),
+	    cmocka_unit_test(test_scalar_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
