@@ -1,14 +1,5 @@
 /* outpost-runner: its command line. */
-#include <getopt.h>
-
 #include "agent/agent.h"
-
-enum agent_mode {
-	MODE_RUN,
-	MODE_ONCE,  /* --once: one job, then end */
-	MODE_CHECK, /* --check */
-	MODE_JOB,   /* --job FOLDER: the process that runs the steps; for the agent, not for people */
-};
 
 static const char USAGE[] = "Usage: outpost-runner -c FILE [--check [--online] | --once]\n"
 			    "\n"
@@ -28,66 +19,35 @@ static const char USAGE[] = "Usage: outpost-runner -c FILE [--check [--online] |
 			    "After SIGTERM it claims no more work and finishes the current job, or returns it after\n"
 			    "`drain`; a second SIGTERM returns it at once. SIGHUP reads the token again.\n";
 
-static int print_usage_error(const char *what, const char *value)
-{
-	fprintf(stderr, "outpost-runner: %s%s\nTry 'outpost-runner --help'.\n", what, value);
-	return 2;
-}
+static void print_help(FILE *out) { fputs(USAGE, out); }
 
 int main(int argc, char **argv)
 {
-	static const struct option longs[] = {
-	    {"config", required_argument, NULL, 'c'},
-	    {"check", no_argument, NULL, 'k'},
-	    {"online", no_argument, NULL, 'n'},
-	    {"once", no_argument, NULL, 'o'},
-	    {"job", required_argument, NULL, 'j'},
-	    {"version", no_argument, NULL, 'V'},
-	    {"help", no_argument, NULL, 'h'},
-	    {NULL, 0, NULL, 0},
-	};
-	const char *config_path = NULL, *job_folder = NULL;
-	enum agent_mode mode = MODE_RUN;
-	bool is_online = false;
-	int c, n_modes = 0;
+	const char *config_path = NULL;
+	const char *job_folder = NULL; /* of the process that runs the steps: for the agent, not for people */
+	bool is_check = false, is_online = false, is_once = false;
+	const struct program program = {"outpost-runner", print_help,
+	    (const struct program_option[]){
+		{"--config", "-c", .text = &config_path, .value = "file"},
+		{"--check", .flag = &is_check},
+		{"--online", .flag = &is_online},
+		{"--once", .flag = &is_once},
+		{"--job", .text = &job_folder, .value = "folder"},
+		{NULL},
+	    }};
 
-	while ((c = getopt_long(argc, argv, "c:h", longs, NULL)) != -1) {
-		switch (c) {
-		case 'c':
-			config_path = optarg;
-			break;
-		case 'k':
-		case 'o':
-		case 'j':
-			mode = c == 'k' ? MODE_CHECK : c == 'o' ? MODE_ONCE : MODE_JOB;
-			job_folder = c == 'j' ? optarg : NULL;
-			n_modes++;
-			break;
-		case 'n':
-			is_online = true;
-			break;
-		case 'V':
-			puts("outpost-runner " OUTPOST_VERSION);
-			return 0;
-		case 'h':
-			fputs(USAGE, stdout);
-			return 0;
-		default:
-			fputs("Try 'outpost-runner --help'.\n", stderr);
-			return 2;
-		}
-	}
-	if (optind < argc)
-		return print_usage_error("unexpected argument ", argv[optind]);
-	if (n_modes > 1)
-		return print_usage_error("--check and --once do not go together", "");
-	if (is_online && mode != MODE_CHECK)
-		return print_usage_error("--online goes with --check only", "");
+	int i = options_read(&program, argc, argv);
+	if (i < argc)
+		options_refuse(&program, "unexpected argument '%s'", argv[i]);
+	if (is_check + is_once + (job_folder != NULL) > 1)
+		options_refuse(&program, "--check and --once do not go together");
+	if (is_online && !is_check)
+		options_refuse(&program, "--online goes with --check only");
 	if (!config_path)
-		return print_usage_error("which configuration? Give -c FILE.", "");
-	if (mode == MODE_CHECK)
+		options_refuse(&program, "no configuration: give -c FILE");
+	if (is_check)
 		return agent_check(config_path, is_online);
-	if (mode == MODE_JOB)
+	if (job_folder)
 		return job_process_main(config_path, job_folder);
-	return agent_run(config_path, mode == MODE_ONCE ? AGENT_ONCE : AGENT_UNTIL_STOPPED);
+	return agent_run(config_path, is_once ? AGENT_ONCE : AGENT_UNTIL_STOPPED);
 }

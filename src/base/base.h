@@ -37,6 +37,7 @@
 #include "base/json_slice.h"
 #include "base/keys.h"
 #include "base/log.h"
+#include "base/options.h"
 #include "base/secret.h"
 #include "base/str.h"
 

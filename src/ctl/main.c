@@ -81,31 +81,18 @@ int main(int argc, char **argv)
 	const char *no_colour = getenv("NO_COLOR");
 	const struct command *command;
 	struct winsize size;
-	int i = 1, n_words;
+	const struct program program = {"outpostctl", print_help,
+	    (const struct program_option[]){
+		{"--config", "-c", .text = &ctl.config_path, .value = "file"},
+		{"--json", .flag = &ctl.is_json},
+		{NULL},
+	    }};
+	int i = options_read(&program, argc, argv), n_words;
 
 	ctl.is_terminal = isatty(STDOUT_FILENO);
 	ctl.has_colour = ctl.is_terminal && !(no_colour && *no_colour);
 	if (ctl.is_terminal && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col >= 40)
 		ctl.width = size.ws_col;
-	for (; i < argc && argv[i][0] == '-'; i++) {
-		if (str_eq(argv[i], "--json")) {
-			ctl.is_json = true;
-		} else if ((str_eq(argv[i], "-c") || str_eq(argv[i], "--config")) && i + 1 < argc) {
-			ctl.config_path = argv[++i];
-		} else if (str_eq(argv[i], "-c") || str_eq(argv[i], "--config")) {
-			fprintf(stderr, "outpostctl: %s needs a file\nTry 'outpostctl --help'.\n", argv[i]);
-			return EXIT_USAGE;
-		} else if (str_eq(argv[i], "--version")) {
-			puts("outpostctl " OUTPOST_VERSION);
-			return EXIT_DONE;
-		} else if (str_eq(argv[i], "--help") || str_eq(argv[i], "-h")) {
-			print_help(stdout);
-			return EXIT_DONE;
-		} else {
-			fprintf(stderr, "outpostctl: unknown option '%s'\nTry 'outpostctl --help'.\n", argv[i]);
-			return EXIT_USAGE;
-		}
-	}
 	if (i == argc) {
 		print_help(stderr);
 		return EXIT_USAGE;

@@ -1,5 +1,4 @@
 /* outpostd: the command line, and the service from start to clean stop. */
-#include <getopt.h>
 #include <malloc.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -131,45 +130,23 @@ static const char USAGE[] = "Usage: outpostd -c FILE [--check]\n"
 			    "\n"
 			    "SIGHUP reads the configuration again, all or nothing. SIGTERM ends cleanly.\n";
 
+static void print_help(FILE *out) { fputs(USAGE, out); }
+
 int main(int argc, char **argv)
 {
-	static const struct option longs[] = {
-	    {"config", required_argument, NULL, 'c'},
-	    {"check", no_argument, NULL, 'k'},
-	    {"version", no_argument, NULL, 'V'},
-	    {"help", no_argument, NULL, 'h'},
-	    {NULL, 0, NULL, 0},
-	};
 	const char *config_path = NULL;
 	bool is_check = false; /* read every file, change nothing */
-	int c;
+	const struct program program = {"outpostd", print_help,
+	    (const struct program_option[]){
+		{"--config", "-c", .text = &config_path, .value = "file"},
+		{"--check", .flag = &is_check},
+		{NULL},
+	    }};
 
-	while ((c = getopt_long(argc, argv, "c:h", longs, NULL)) != -1) {
-		switch (c) {
-		case 'c':
-			config_path = optarg;
-			break;
-		case 'k':
-			is_check = true;
-			break;
-		case 'V':
-			puts("outpostd " OUTPOST_VERSION);
-			return 0;
-		case 'h':
-			fputs(USAGE, stdout);
-			return 0;
-		default:
-			fputs("Try 'outpostd --help'.\n", stderr);
-			return 2;
-		}
-	}
-	if (optind < argc) {
-		fprintf(stderr, "outpostd: unexpected argument '%s'\nTry 'outpostd --help'.\n", argv[optind]);
-		return 2;
-	}
-	if (!config_path) {
-		fputs("outpostd: no configuration: give -c FILE.\nTry 'outpostd --help'.\n", stderr);
-		return 2;
-	}
+	int i = options_read(&program, argc, argv);
+	if (i < argc)
+		options_refuse(&program, "unexpected argument '%s'", argv[i]);
+	if (!config_path)
+		options_refuse(&program, "no configuration: give -c FILE");
 	return is_check ? daemon_check(config_path) : run_daemon(config_path);
 }
