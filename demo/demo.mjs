@@ -55,19 +55,19 @@ const labScript = (body) => {
 
 // What vendors get and send is told as it happens; while a pull request is being opened it waits for step 5.
 let waiting = [];
-let isTelling = true;
-const tell = (text) => (isTelling ? say(text) : waiting.push([text, Date.now()]));
-function startTelling() {
-  isTelling = true;
+let isPrinting = true;
+const print = (text) => (isPrinting ? say(text) : waiting.push([text, Date.now()]));
+function startPrinting() {
+  isPrinting = true;
   for (const [text, at] of waiting) say(text, at);
   waiting = [];
 }
 
 // A vendor's log, in words.
 const follow = (who) => ({ what, event, delivery, valid, job, status, answer }) => {
-  if (what === 'webhook' && event === 'red') tell(`signed notice to ${who}: it is red on main`);
-  else if (what === 'webhook') tell(`signed webhook to ${who}, signature ${valid ? 'verified' : 'WRONG'}, dispatch ${delivery}`);
-  if (what === 'report') tell(`${who} reports ${job} ${status === 'completed' ? 'finished' : 'started'}: ${answer === 200 ? 'recorded' : `answered ${answer}`}`);
+  if (what === 'webhook' && event === 'red') print(`signed notice to ${who}: it is red on main`);
+  else if (what === 'webhook') print(`signed webhook to ${who}, signature ${valid ? 'verified' : 'WRONG'}, dispatch ${delivery}`);
+  if (what === 'report') print(`${who} reports ${job} ${status === 'completed' ? 'finished' : 'started'}: ${answer === 200 ? 'recorded' : `answered ${answer}`}`);
 };
 
 function startNpu(rig, issuer, outpostUrl) {
@@ -75,7 +75,7 @@ function startNpu(rig, issuer, outpostUrl) {
     rigUrl: rig.url, repository: 'Ascend/pytorch', tokenUrl: issuer.tokenUrl, callbackUrl: `${outpostUrl}/github/callback`, log: follow('Ascend NPU'),
     script: npuScript,
   });
-  vendor.on('dispatch', ({ client_payload: { outpost } }) => tell(`repository_dispatch to Ascend/pytorch, dispatch ${outpost.dispatch_id}`));
+  vendor.on('dispatch', ({ client_payload: { outpost } }) => print(`repository_dispatch to Ascend/pytorch, dispatch ${outpost.dispatch_id}`));
   return vendor;
 }
 
@@ -162,7 +162,7 @@ async function main() {
   step('3  main before the change: pushes are tested, so that there is something to compare with');
   await testBase(rig, outpost);
 
-  isTelling = false;
+  isPrinting = false;
   step(`4  A pull request is opened in ${UPSTREAM}`);
   const pull = rig.openPull(UPSTREAM, { number: NUMBER, headSha, title: 'Fuse addmm with relu', files: ['aten/src/ATen/native/LinearAlgebra.cpp'] });
   const payload = pullRequestOf('opened', pull);
@@ -172,7 +172,7 @@ async function main() {
   say(`GitHub sends the same delivery again; outpostd answers ${again.status_code}: ${JSON.parse(again.response?.body ?? '{}').status ?? ''}`);
 
   step('5  It goes out, once to each, and the first one begins');
-  startTelling();
+  startPrinting();
   await until(() => npu.dispatches.length > 1 && lab.events.length > 1 && silent.events.length > 0, { timeout: 10_000 });
 
   step('6  The others report, and one does not');
@@ -227,9 +227,9 @@ async function fetchPreview(outpost, columns) {
 
 // What is red, and why; GitHub is asked for the merge base meanwhile, and Lab HPU runs some of it again.
 async function expectAttributions(outpost) {
-  const wanted = { bert: 'KNOWN', Qwen: 'BASE', mixtral: 'BASE', whisper: 'FLAKY', llama3: 'NEW' };
+  const expected = { bert: 'KNOWN', Qwen: 'BASE', mixtral: 'BASE', whisper: 'FLAKY', llama3: 'NEW' };
   const red = ({ verdicts }) => verdicts.filter(({ status }) => status === 'FAIL');
-  const isExplained = (one) => red(one).length === 5 && red(one).every(({ test: name, attribution }) => attribution === wanted[name]);
+  const isExplained = (one) => red(one).length === 5 && red(one).every(({ test: name, attribution }) => attribution === expected[name]);
   const view = await outpost.waitForApi(`pulls/${NUMBER}`, (one) => isExplained(one) && one.summary.complete, { timeout: 30_000, what: 'each failure is explained' });
   const { experiments } = view.accelerators.find(({ name }) => name === 'lab-hpu');
   for (const { side, sha, state, results, job } of [...experiments].reverse())

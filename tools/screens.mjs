@@ -13,7 +13,7 @@ const out = path.resolve(process.argv[3] ?? path.join(root, 'docs/screens'));
 const days = Number(process.argv[4] ?? 60);
 process.env.OUTPOSTD = path.join(build, 'outpostd');
 process.env.OUTPOSTCTL = path.join(build, 'outpostctl');
-const [{ tellHistory }, { DESK, launch, PHONE, Window }] = await Promise.all([import('../demo/history/tell.mjs'), import('../tests/browser/browser.mjs')]);
+const [{ playHistory }, { DESK, launch, PHONE, Window }] = await Promise.all([import('../demo/history/play.mjs'), import('../tests/browser/browser.mjs')]);
 
 const TALLEST = 2400; // a picture shows the beginning, and the page the rest
 
@@ -40,7 +40,7 @@ async function pathsOf(story) {
 }
 
 const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-screens-'));
-const [browser, story] = await Promise.all([launch(), tellHistory({ folder, days })]);
+const [browser, story] = await Promise.all([launch(), playHistory({ folder, days })]);
 try {
   await fs.mkdir(out, { recursive: true });
   const paths = await pathsOf(story);

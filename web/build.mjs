@@ -24,10 +24,10 @@ async function bundled() {
   return { files: outputFiles.map(({ path: name, contents }) => ({ name: path.basename(name), bytes: Buffer.from(contents) })), imports };
 }
 
-function addFile(imports, name, names, isWanted) {
+function addFile(imports, name, names, isPending) {
   if (names.has(name)) return names;
   names.add(name);
-  for (const { path: to, kind } of imports.get(name) ?? []) if (isWanted(kind)) addFile(imports, path.basename(to), names, isWanted);
+  for (const { path: to, kind } of imports.get(name) ?? []) if (isPending(kind)) addFile(imports, path.basename(to), names, isPending);
   return names;
 }
 
@@ -66,8 +66,8 @@ const { files: built, imports } = await bundled();
 const files = [...built, { name: `icon-${createHash('sha256').update(icon).digest('hex').slice(0, 8)}.svg`, bytes: icon }];
 let page = await fs.readFile(path.join(here, 'index.html'), 'utf8');
 // Requested together with the entry, not after it.
-const [, ...wanted] = filesOfEntry(imports);
-page = page.replace('{{wanted}}', wanted.map(preload).join('\n'));
+const [, ...preloaded] = filesOfEntry(imports);
+page = page.replace('{{preloaded}}', preloaded.map(preload).join('\n'));
 const entries = [];
 let text = '/* Made by web/build.mjs. */\n#include "web/assets.h"\n\n';
 const sizes = new Map();

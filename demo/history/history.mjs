@@ -15,7 +15,7 @@ const port = Number(process.argv[4] ?? 8400);
 process.env.OUTPOSTD = path.join(build, 'outpostd');
 process.env.OUTPOSTCTL = path.join(build, 'outpostctl');
 
-const [{ until }, { tellHistory }] = await Promise.all([import('../../tests/integration/lib/outpost.mjs'), import('./tell.mjs')]);
+const [{ until }, { playHistory }] = await Promise.all([import('../../tests/integration/lib/outpost.mjs'), import('./play.mjs')]);
 
 const home = path.join(build, '../demo'); // what is left running lives here
 const pidFile = path.join(home, 'pid');
@@ -66,7 +66,7 @@ await endEarlier();
 mkdirSync(home, { recursive: true });
 const began = performance.now();
 console.log(`\n${days} days of pushes, pull requests and periodic runs of seven accelerators, through the real interface`);
-const { outpost, play, close } = await tellHistory({ folder: home, days, port, say: progress() });
+const { outpost, play, close } = await playHistory({ folder: home, days, port, say: progress() });
 await close();
 if (isTerminal) process.stderr.write('\r\x1b[K');
 await leaveRunning(outpost);

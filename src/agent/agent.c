@@ -42,7 +42,7 @@ static void after_prune(struct pool_work *w)
 	bool is_room_made = a->is_making_room;
 
 	a->is_pruning = false;
-	if (a->is_room_wanted)
+	if (a->is_room_needed)
 		agent_prune(a);
 	else if (is_room_made && a->stopping == NOT_STOPPING)
 		claim_stop_waiting(a);
@@ -54,8 +54,8 @@ void agent_prune(struct agent *a)
 		return;
 	a->is_pruning = true;
 	/* While the disk is full, a job that has just ended may be what fills it: remove all again. */
-	a->is_making_room = a->is_room_wanted || a->claim.is_full_logged;
-	a->is_room_wanted = false;
+	a->is_making_room = a->is_room_needed || a->claim.is_full_logged;
+	a->is_room_needed = false;
 	a->prune.work = prune_folders;
 	a->prune.after = after_prune;
 	pool_submit(a->loop, &a->prune);

@@ -78,10 +78,10 @@ struct job {
 	int lock_fd; /* -1; else the agent holds the folder's lock, so that no late process starts */
 	bool has_result;
 	struct job_result result;
-	bool is_stop_wanted; /* its steps have to stop */
-	bool is_stop_sent;   /* and its process got the signal */
-	bool is_returning;   /* handed back: it must not be reported */
-	bool is_lost;        /* another machine has the lease: reported only if it has finished */
+	bool is_stop_requested; /* its steps have to stop */
+	bool is_stop_sent;      /* and its process got the signal */
+	bool is_returning;      /* handed back: it must not be reported */
+	bool is_lost;           /* another machine has the lease: reported only if it has finished */
 	struct heartbeat heartbeat;
 	struct upload upload;
 };
@@ -117,7 +117,7 @@ struct agent {
 	int n_taken; /* jobs that were started or found since the start */
 	int exit_code;
 	struct pool_work prune;
-	bool is_pruning, is_making_room, is_room_wanted;
+	bool is_pruning, is_making_room, is_room_needed;
 };
 
 /* ---- agent.c ---- */
@@ -125,7 +125,7 @@ struct agent {
 void agent_next(struct agent *a);
 /* The same for a timer of the agent. */
 void agent_on_timer(struct timer *t);
-/* Removes old folders, in the pool. With is_room_wanted, because the disk is full: removes all old folders and all
+/* Removes old folders, in the pool. With is_room_needed, because the disk is full: removes all old folders and all
  * caches. Then claims go on. */
 void agent_prune(struct agent *a);
 

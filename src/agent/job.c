@@ -136,7 +136,7 @@ void job_look(struct job *j)
 			if (rc != ERR_NOT_FOUND)
 				job_log(j, LOG_ERROR, "result_unreadable", "why", e.text);
 		}
-		if (rc && j->is_stop_wanted) {
+		if (rc && j->is_stop_requested) {
 			set_cancelled_result(j, "stopped before it had written a result");
 		} else if (rc) {
 			/* The lease is not given back but runs out: that counts as an attempt, so a change that
@@ -162,13 +162,13 @@ void job_look(struct job *j)
 		return;
 	}
 	/* A process that has just been started has no lock yet and gets the signal at the next look. */
-	if (j->is_stop_wanted && !j->is_stop_sent)
+	if (j->is_stop_requested && !j->is_stop_sent)
 		j->is_stop_sent = job_folder_cancel(j->folder, NULL) == 0;
 }
 
 static void stop_steps(struct job *j)
 {
-	j->is_stop_wanted = true;
+	j->is_stop_requested = true;
 	job_look(j);
 }
 
@@ -297,8 +297,8 @@ static void restore_job(struct agent *a, const char *name)
 	struct job *j = job_new(a, folder, &offer);
 	if (folder_has(folder, "started") || folder_has(folder, "result.json")) {
 		bool is_running =
-		    job_folder_is_locked(j->folder) ||
-		    (!folder_has(j->folder, "result.json") && job_lock_take(j->folder, &j->lock_fd, NULL) == ERR_BUSY);
+		    job_folder_is_locked(j->folder) || (!folder_has(j->folder, "result.json") &&
+							   job_lock_acquire(j->folder, &j->lock_fd, NULL) == ERR_BUSY);
 
 		/* The folder of a job whose process was started. If neither a process nor a result is found, the process
 		 * may still be on its way, because the agent may have died the moment after it started it. Then the agent
@@ -307,7 +307,7 @@ static void restore_job(struct agent *a, const char *name)
 		j->is_lost = p == PROGRESS_LOST;
 		j->stage = JOB_RUNNING; /* also if it has ended: then job_look() reads its result */
 		if (j->is_returning || j->is_lost)
-			j->is_stop_wanted = true;
+			j->is_stop_requested = true;
 		else if (is_running || folder_has(j->folder, "result.json"))
 			heartbeat_start(j);
 		j->agent->n_taken += is_running;

@@ -43,20 +43,20 @@ static void send_claim(struct agent *a, int wait_s, int64_t answer_within_ms)
 void claim_send(struct agent *a)
 {
 	struct claim *c = &a->claim;
-	int64_t wanted = a->c->log_max_bytes + ROOM_BEYOND_LOG_BYTES;
+	int64_t needed = a->c->log_max_bytes + ROOM_BEYOND_LOG_BYTES;
 	struct error e = {0};
 
 	if (c->is_over || c->call.is_active || timer_is_running(c->timer))
 		return;
 	/* A job that fills the disk fails half way and makes others fail. Logs each change once. */
 	int64_t room = journal_room_bytes(&a->journal);
-	bool has_room = room < 0 || room >= wanted;
+	bool has_room = room < 0 || room >= needed;
 	if (has_room && c->is_full_logged)
 		log_event(LOG_INFO, "room_again", LOG_I("bytes", room));
 	if (!has_room && !c->is_full_logged) {
 		log_event(LOG_ERROR, "no_room", LOG_S("why", "too little disk space to take work"),
-		    LOG_S("work_dir", a->c->work_dir), LOG_I("bytes", room), LOG_I("wanted", wanted));
-		a->is_room_wanted = true;
+		    LOG_S("work_dir", a->c->work_dir), LOG_I("bytes", room), LOG_I("needed", needed));
+		a->is_room_needed = true;
 		agent_prune(a);
 	}
 	c->is_full_logged = !has_room;
@@ -93,7 +93,7 @@ static void return_lease(struct agent *a, const struct lease_offer *o, const cha
 	    xasprintf("/api/v1/runner/leases/%s/return", o->lease_id), body, strlen(body), ANSWER_WITHIN_MS);
 }
 
-static void take_lease(struct agent *a, struct lease_offer *o)
+static void start_lease(struct agent *a, struct lease_offer *o)
 {
 	struct error e = {0};
 	char *folder;
@@ -166,7 +166,7 @@ static void on_claim_answered(struct agent *a)
 		return;
 	}
 	c->n_failures = 0;
-	take_lease(a, &offer);
+	start_lease(a, &offer);
 	lease_offer_release(&offer);
 }
 

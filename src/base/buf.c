@@ -73,7 +73,7 @@ int buf_status(const struct buf *b) { return b->is_overflow ? ERR_TOO_BIG : 0; }
 
 const char *buf_str(const struct buf *b) { return b->data ? b->data : ""; }
 
-char *buf_take(struct buf *b)
+char *buf_detach(struct buf *b)
 {
 	char *s = b->data ? b->data : xstrdup("");
 

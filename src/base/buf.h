@@ -1,7 +1,7 @@
 /* A growing byte buffer with a ceiling. The buffer refuses bytes past the ceiling and remembers it, so many appends
  * need only one buf_status() at the end.
  *
- * Thread: a buffer belongs to one thread at a time. Owns: the buffer owns data, until buf_take().
+ * Thread: a buffer belongs to one thread at a time. Owns: the buffer owns data, until buf_detach().
  * Invariant: data[len] == '\0' whenever data is not NULL. */
 #pragma once
 
@@ -32,6 +32,6 @@ int buf_status(const struct buf *b) MUST_CHECK;
 /* The text so far, never NULL. Borrowed. */
 const char *buf_str(const struct buf *b);
 /* Hands the memory over to the caller (free()); the buffer is empty after it. */
-char *buf_take(struct buf *b);
+char *buf_detach(struct buf *b);
 /* Drops the first n bytes. */
 void buf_consume(struct buf *b, size_t n);

@@ -77,7 +77,7 @@ static char *clean_text(const char *text, size_t max_chars)
 		else
 			buf_append(&out, text, step);
 	}
-	return out.data ? buf_take(&out) : xstrdup("");
+	return out.data ? buf_detach(&out) : xstrdup("");
 }
 
 void escape_line(struct buf *out, const char *text, size_t max_chars)

@@ -199,7 +199,7 @@ int jwt_make_rs256(const json_t *claims, const struct secret *private_key_pem, c
 		err = buf_status(&token);
 	}
 	if (!err)
-		*ret = buf_take(&token);
+		*ret = buf_detach(&token);
 	buf_release(&token);
 	buf_release(&signature);
 	return err;

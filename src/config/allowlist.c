@@ -352,7 +352,7 @@ static char *format_file(const struct accelerator *a)
 			buf_append_str(&out, "    nightly_only: true\n");
 	}
 	buf_append_str(&out, "triggers:\n  pull_request: true\n  push: true\n");
-	return buf_take(&out);
+	return buf_detach(&out);
 }
 
 int allowlist_files_read(const char *path, struct allowlist_files *ret, struct buf *messages)

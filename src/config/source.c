@@ -27,7 +27,7 @@ void problem_add(struct problems *p, const char *file, int line, const char *fmt
 	va_end(ap);
 	/* The text may quote untrusted input, and a terminal shows it. */
 	escape_line(&clean, text, 0);
-	*ARRAY_PUSH(p->all, p->n) = (struct problem){.file = xstrdup(file), .line = line, .text = buf_take(&clean)};
+	*ARRAY_PUSH(p->all, p->n) = (struct problem){.file = xstrdup(file), .line = line, .text = buf_detach(&clean)};
 }
 
 static int compare_places(const void *a, const void *b)

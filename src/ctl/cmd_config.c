@@ -91,7 +91,7 @@ static char *join_texts(char **list)
 
 	for (char **s = list; *s; s++)
 		buf_appendf(&out, "%s%s", s == list ? "" : ", ", *s);
-	return buf_take(&out);
+	return buf_detach(&out);
 }
 
 /* Writes all files, or none where one of them exists. O_EXCL protects a file that another process creates meanwhile. */

@@ -271,8 +271,8 @@ int cmd_report_validate(const struct ctl *ctl)
 		formats[f] = report_format_name((enum report_format)f);
 	if (!arguments_read(ctl, options, &path, 1, 1))
 		return EXIT_USAGE;
-	enum report_format wanted = format ? report_format_parse(format) : N_REPORT_FORMATS;
-	int rc = report_input_read(&in, path, wanted);
+	enum report_format expected = format ? report_format_parse(format) : N_REPORT_FORMATS;
+	int rc = report_input_read(&in, path, expected);
 	if (rc) {
 		struct buf line = BUF_INIT(4096);
 

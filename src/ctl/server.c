@@ -32,7 +32,7 @@ void table_add(struct table *t, const char *text)
 
 	/* Untrusted text must not move the cursor. */
 	escape_line(&cell, text ? text : "", 0);
-	*ARRAY_PUSH(t->cells, t->n_cells) = buf_take(&cell);
+	*ARRAY_PUSH(t->cells, t->n_cells) = buf_detach(&cell);
 }
 
 void table_add_int(struct table *t, int64_t n)

@@ -110,7 +110,7 @@ static int run_daemon(const char *config_path)
 		log_event(LOG_INFO, "stopped");
 	config_unref(d.config);
 	config_fixed_release(&d.running);
-	FREE_ALL(d.config_error, d.wanted_commit_folder, d.address);
+	FREE_ALL(d.config_error, d.next_commit_folder, d.address);
 	secret_unref(d.callback_key);
 	return rc ? 1 : 0;
 }

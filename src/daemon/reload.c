@@ -167,12 +167,12 @@ static void on_files_read(struct pool_work *w)
 	FREE_ALL(r->folder, r->path, r);
 	notify_send("READY=1");
 	if (!d->is_stopping && !d->is_reloading) {
-		char *folder = d->wanted_commit_folder;
+		char *folder = d->next_commit_folder;
 
-		if (d->is_reload_wanted) {
+		if (d->is_reload_pending) {
 			reload_start(d);
 		} else if (folder) {
-			d->wanted_commit_folder = NULL;
+			d->next_commit_folder = NULL;
 			start_reading(d, folder, true);
 			free(folder);
 		}
@@ -199,7 +199,7 @@ void reload_start(struct daemon *d)
 {
 	if (d->is_stopping)
 		return;
-	d->is_reload_wanted = d->is_reloading;
+	d->is_reload_pending = d->is_reloading;
 	if (!d->is_reloading)
 		start_reading(d, d->config->accelerators_git_folder, false);
 }
@@ -212,6 +212,6 @@ void reload_try_commit(struct daemon *d, const char *folder)
 		start_reading(d, folder, true);
 		return;
 	}
-	free(d->wanted_commit_folder);
-	d->wanted_commit_folder = xstrdup(folder);
+	free(d->next_commit_folder);
+	d->next_commit_folder = xstrdup(folder);
 }

@@ -146,7 +146,7 @@ static void open_parts(struct daemon *d)
 
 	d->intake = intake_new(d->loop, d->store, d->server);
 	d->runners = runners_new(d->loop, d->store, d->client, d->server, d->callback_key);
-	runners_take_documents(d->runners, d->server, d->logs);
+	runners_accept_documents(d->runners, d->server, d->logs);
 	d->web = web_new(&web);
 	d->upkeep = upkeep_new(d);
 	d->heads = remote_heads_new(d->loop, d->config);

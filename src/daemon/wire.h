@@ -58,8 +58,8 @@ struct daemon {
 	struct timer *stop_deadline, *watchdog;
 	int n_closing; /* parts of the current closing step that are still open */
 	int closing_step;
-	bool is_reloading, is_reload_wanted, is_stopping;
-	char *wanted_commit_folder; /* to try after the current reload; NULL: none */
+	bool is_reloading, is_reload_pending, is_stopping;
+	char *next_commit_folder; /* to try after the current reload; NULL: none */
 };
 
 /* Builds every part on d->loop from d->config, and listens. */

@@ -84,7 +84,7 @@ bool rows_next(struct rows *r);
 void rows_end(struct rows *r);
 bool rows_have_failed(const struct rows *r); /* a statement of the connection has failed */
 /* For db/record_rows.h: the columns of this row one after the other, from 1. */
-int rows_take_column(struct rows *r);
+int rows_next_column(struct rows *r);
 /* Columns of the row that rows_next() found, from 0. Borrowed until the next step. */
 int64_t rows_int(const struct rows *r, int column);
 double rows_real(const struct rows *r, int column);
@@ -144,12 +144,12 @@ int db_backup(const struct view *v, const char *path, bool (*go_on)(void *owner)
 
 /* ---- notifications and totals, which an operation adds to its connection ---- */
 /* Topics (store.h) whose subscribers are notified after the commit. */
-void db_tell(struct txn *t, unsigned topics);
-unsigned db_take_topics(struct db *d);
+void db_notify(struct txn *t, unsigned topics);
+unsigned db_drain_topics(struct db *d);
 /* STORE_CHANGES; this change, job (or its log) or accelerator looks different. */
-void db_tell_change(struct txn *t, int64_t change_id);
-void db_tell_job(struct txn *t, int64_t job_id);
-void db_tell_accelerator(struct txn *t, const char *name);
+void db_notify_change(struct txn *t, int64_t change_id);
+void db_notify_job(struct txn *t, int64_t job_id);
+void db_notify_accelerator(struct txn *t, const char *name);
 struct store_touched *db_touched(struct db *d); /* of the current batch so far */
 int64_t *db_counts(struct txn *t);              /* N_COUNTERS pending differences, see db/counters.h */
 struct compressor *db_compressor(struct txn *t);

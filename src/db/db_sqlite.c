@@ -256,7 +256,7 @@ bool rows_next(struct rows *r)
 
 bool rows_have_failed(const struct rows *r) { return r->db->why.code != 0; }
 
-int rows_take_column(struct rows *r) { return r->column++; }
+int rows_next_column(struct rows *r) { return r->column++; }
 
 void rows_end(struct rows *r)
 {

@@ -16,7 +16,7 @@ struct rows {
 	const char *sql; /* the key: its address */
 	sqlite3_stmt *stmt;
 	bool is_open;
-	int column;        /* the next one for rows_take_column() */
+	int column;        /* the next one for rows_next_column() */
 	struct rows *next; /* in the bucket */
 };
 

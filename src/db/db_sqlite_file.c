@@ -181,9 +181,9 @@ int db_backup(const struct view *v, const char *path, bool (*go_on)(void *owner)
 
 /* ---- notifications and totals ---- */
 
-void db_tell(struct txn *t, unsigned topics) { t->view->db->topics |= topics; }
+void db_notify(struct txn *t, unsigned topics) { t->view->db->topics |= topics; }
 
-unsigned db_take_topics(struct db *d)
+unsigned db_drain_topics(struct db *d)
 {
 	unsigned topics = d->topics;
 
@@ -191,21 +191,21 @@ unsigned db_take_topics(struct db *d)
 	return topics;
 }
 
-void db_tell_change(struct txn *t, int64_t change_id)
+void db_notify_change(struct txn *t, int64_t change_id)
 {
-	db_tell(t, STORE_CHANGES);
+	db_notify(t, STORE_CHANGES);
 	touched_add_change(&t->view->db->touched, change_id);
 }
 
-void db_tell_job(struct txn *t, int64_t job_id)
+void db_notify_job(struct txn *t, int64_t job_id)
 {
-	db_tell(t, STORE_CHANGES);
+	db_notify(t, STORE_CHANGES);
 	touched_add_job(&t->view->db->touched, job_id);
 }
 
-void db_tell_accelerator(struct txn *t, const char *name)
+void db_notify_accelerator(struct txn *t, const char *name)
 {
-	db_tell(t, STORE_CHANGES);
+	db_notify(t, STORE_CHANGES);
 	touched_add_accelerator(&t->view->db->touched, name);
 }
 

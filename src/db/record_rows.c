@@ -62,7 +62,7 @@ void record_read(struct rows *r, const struct record *record, void *ret)
 	for (size_t i = 0; i < record->n; i++) {
 		const struct record_field *f = &record->fields[i];
 		void *member = (char *)ret + f->offset;
-		int column = rows_take_column(r);
+		int column = rows_next_column(r);
 
 		switch (f->type) {
 		case RECORD_INT:
@@ -139,7 +139,7 @@ char *rows_fingerprint(struct rows *r)
 
 	while (rows_next(r))
 		fingerprint_row(r, &text);
-	return buf_take(&text);
+	return buf_detach(&text);
 }
 
 char **rows_fingerprints(struct rows *r)

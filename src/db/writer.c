@@ -35,7 +35,7 @@ struct checkpointer {
 	/* shared, under lock */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	bool is_wanted, is_stopping;
+	bool is_requested, is_stopping;
 
 	pthread_mutex_t running; /* held during a checkpoint */
 	pthread_t thread;
@@ -62,11 +62,11 @@ static void *checkpointer_main(void *p)
 
 	pthread_mutex_lock(&c->lock);
 	for (;;) {
-		while (!c->is_wanted && !c->is_stopping)
+		while (!c->is_requested && !c->is_stopping)
 			pthread_cond_wait(&c->wake, &c->lock);
 		if (c->is_stopping)
 			break;
-		c->is_wanted = false;
+		c->is_requested = false;
 		pthread_mutex_unlock(&c->lock);
 		pthread_mutex_lock(&c->running);
 		run_checkpoint(c->db);
@@ -117,7 +117,7 @@ static void checkpointer_on_commit(struct checkpointer *c, struct db *writer, in
 		return;
 	c->waked_at_bytes = wal_bytes;
 	pthread_mutex_lock(&c->lock);
-	c->is_wanted = true;
+	c->is_requested = true;
 	pthread_cond_signal(&c->wake);
 	pthread_mutex_unlock(&c->lock);
 }
@@ -170,7 +170,7 @@ static int64_t now_us(void)
 }
 
 /* Waits for operations and moves at most BATCH_MAX_OPS of them to `batch`. False: the queue is empty and the writer stops. */
-static bool take_batch(struct writer *w, struct op_queue *batch)
+static bool collect_batch(struct writer *w, struct op_queue *batch)
 {
 	struct store_op *op;
 
@@ -203,7 +203,7 @@ static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_b
 		db_savepoint(d);
 	op->err = op->run(op, db_txn(d));
 	stuck = db_status(d);
-	op->topics |= db_take_topics(d);
+	op->topics |= db_drain_topics(d);
 	if (!op->err && !stuck) {
 		if (!op->is_one_statement)
 			db_savepoint_release(d);
@@ -272,7 +272,7 @@ static void do_batch(struct writer *w, struct op_queue *batch)
 	if (rc) {
 		db_rollback(d);
 		db_forget_failure(d);
-		db_take_topics(d);
+		db_drain_topics(d);
 		memset(db_counts(db_txn(d)), 0, N_COUNTERS * sizeof(int64_t));
 	}
 	*tail = &note->item;
@@ -289,7 +289,7 @@ static void *writer_main(void *p)
 	struct op_queue batch;
 	int64_t left;
 
-	while (take_batch(w, &batch))
+	while (collect_batch(w, &batch))
 		do_batch(w, &batch);
 	if (w->wait_first)
 		w->wait_first(w->owner);

@@ -262,7 +262,7 @@ struct word {
 	size_t n;
 };
 
-static struct word take_word(const char **at, const char *end)
+static struct word read_word(const char **at, const char *end)
 {
 	struct word w = {.p = skip_space(*at, end)};
 
@@ -308,7 +308,7 @@ static bool is_times(const struct word *w, int *ret_n)
 }
 
 /* The last word before *end. Moves *end to the end of the text before that word. */
-static struct word take_last_word(const char *start, const char **end)
+static struct word read_last_word(const char *start, const char **end)
 {
 	struct word w = {.p = *end};
 
@@ -321,10 +321,10 @@ static struct word take_last_word(const char *start, const char **end)
 }
 
 /* Removes "×N" or "on ACCELERATOR" from the end of a text. False: it ends with neither. */
-static bool take_option(struct command *c, bool *has_rounds, const char *start, const char **end)
+static bool read_option(struct command *c, bool *has_rounds, const char *start, const char **end)
 {
 	const char *before = *end;
-	struct word last = take_last_word(start, &before), on;
+	struct word last = read_last_word(start, &before), on;
 
 	if (before == start)
 		return false;
@@ -333,7 +333,7 @@ static bool take_option(struct command *c, bool *has_rounds, const char *start, 
 		*end = before;
 		return true;
 	}
-	on = take_last_word(start, &before);
+	on = read_last_word(start, &before);
 	if (c->word[0] || before == start || !is_word(&on, "on") ||
 	    !copy_lower(c->word, sizeof(c->word), last.p, last.n))
 		return false;
@@ -352,7 +352,7 @@ static enum command_kind parse_stress(struct command *c, const char *p, const ch
 	p = skip_space(p, end);
 	while (end > p && isspace((unsigned char)end[-1]))
 		end--;
-	while (take_option(c, &has_rounds, p, &end))
+	while (read_option(c, &has_rounds, p, &end))
 		;
 	while (p + 2 * n_ticks + 2 < end && p[n_ticks] == '`' && end[-1 - (ptrdiff_t)n_ticks] == '`')
 		n_ticks++;
@@ -401,7 +401,7 @@ static enum command_kind parse_words(struct command *c, const struct word *verb,
 static bool parse_command(const struct spoken_line *l, const char *slug, struct command *ret)
 {
 	const char *p = l->text;
-	struct word name = take_word(&p, l->end);
+	struct word name = read_word(&p, l->end);
 
 	*ret = (struct command){.kind = COMMAND_UNKNOWN};
 	if (name.n < 2 || *name.p != '@')
@@ -409,9 +409,9 @@ static bool parse_command(const struct spoken_line *l, const char *slug, struct 
 	if (slug && (name.n != strlen(slug) + 1 || strncasecmp(name.p + 1, slug, name.n - 1) != 0))
 		return false;
 	const char *rest = skip_space(p, l->end);
-	struct word verb = take_word(&p, l->end);
+	struct word verb = read_word(&p, l->end);
 	const char *behind_verb = p;
-	struct word argument = take_word(&p, l->end);
+	struct word argument = read_word(&p, l->end);
 	if (is_word(&verb, command_kind_name(COMMAND_STRESS)))
 		ret->kind = parse_stress(ret, behind_verb, l->end);
 	else if (skip_space(p, l->end) == l->end)

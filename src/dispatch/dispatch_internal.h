@@ -40,9 +40,9 @@ bool planner_is_idle(const struct planner *pl);
 void planner_close(struct planner *pl);
 /* Plans an event in turn with the others of its pull request, and takes it over. on_done (or NULL) runs once, never
  * inside this call; err 0: planned, or already known. */
-void planner_take(struct planner *pl, struct planning *p, void (*on_done)(void *owner, int err), void *owner);
+void planner_start(struct planner *pl, struct planning *p, void (*on_done)(void *owner, int err), void *owner);
 /* The same for an event without a webhook. body: like that of a webhook of this event; the planner frees it. */
-void planner_take_event(
+void planner_start_event(
     struct planner *pl, const char *event_name, char *body, void (*on_done)(void *owner, int err), void *owner);
 /* For planning.c. The planning has ended: frees it, and begins the next one of its line. */
 void planner_finished(struct planner *pl, struct planning *p);

@@ -53,7 +53,7 @@ bool planner_is_idle(const struct planner *pl) { return pl->n == 0 && !pl->may_h
 
 /* ---- plannings ---- */
 
-void planner_take(struct planner *pl, struct planning *p, void (*on_done)(void *owner, int err), void *owner)
+void planner_start(struct planner *pl, struct planning *p, void (*on_done)(void *owner, int err), void *owner)
 {
 	const struct planning *other;
 	bool is_first = true; /* of its line */
@@ -148,7 +148,7 @@ static void on_deliveries_read(struct store_query *q)
 			continue;
 		struct planning *p = planning_new(pl->d, dl->id, dl->guid, dl->event, dl->body, dl->body_len);
 		p->received_ms = dl->received_ms;
-		planner_take(pl, p, NULL, NULL);
+		planner_start(pl, p, NULL, NULL);
 		dl->guid = NULL;
 		dl->event = NULL;
 		dl->body = NULL;
@@ -189,12 +189,12 @@ static void planner_pump(struct planner *pl)
 
 /* ---- events without a delivery ---- */
 
-void planner_take_event(
+void planner_start_event(
     struct planner *pl, const char *event_name, char *body, void (*on_done)(void *owner, int err), void *owner)
 {
 	char guid[UUID_BYTES];
 
-	planner_take(pl, planning_new(pl->d, 0, xstrdup(uuid_new(guid)), xstrdup(event_name), body, strlen(body)),
+	planner_start(pl, planning_new(pl->d, 0, xstrdup(uuid_new(guid)), xstrdup(event_name), body, strlen(body)),
 	    on_done, owner);
 }
 

@@ -83,7 +83,7 @@ void planning_rerun(struct planning *p)
 
 /* ---- the plan ---- */
 
-static bool is_accelerator_wanted(const struct plan *p, const char *accelerator)
+static bool is_accelerator_planned(const struct plan *p, const char *accelerator)
 {
 	for (size_t i = 0; i < p->n_wants; i++)
 		if (p->wants[i].accelerator[0] && strcmp(p->wants[i].accelerator, accelerator) == 0)
@@ -128,15 +128,15 @@ static void plan_retest(struct planning *p)
 
 		if (c->command.kind != COMMAND_RETEST || c->result != COMMAND_DONE)
 			continue;
-		if (c->command.word[0] && !is_accelerator_wanted(&p->plan, c->command.word))
-			c->result = COMMAND_NOT_WANTED;
+		if (c->command.word[0] && !is_accelerator_planned(&p->plan, c->command.word))
+			c->result = COMMAND_NOT_TESTED;
 		else
 			plan_add_retest(&p->plan, c->command.word, NULL, c->command.suite);
 	}
 	for (size_t i = 0; i < a->n_retests; i++)
 		plan_add_retest(&p->plan, a->retests[i].accelerator, a->retests[i].runner, NULL);
 	a->has_plan = p->plan.n_retests > 0;
-	if (request && request->accelerator && !is_accelerator_wanted(&p->plan, request->accelerator)) {
+	if (request && request->accelerator && !is_accelerator_planned(&p->plan, request->accelerator)) {
 		user_request_give_up(
 		    p, ERR_CONFLICT, "that accelerator does not test this change: its triggers do not select it");
 		return;
@@ -333,6 +333,6 @@ int dispatch_retest(struct dispatch *d, struct retest_request *r)
 	a->sha = r->number ? NULL : arena_strdup(&a->texts, r->sha);
 	a->request = r;
 	user_request_add_retest(a, r->accelerator, r->runner);
-	planner_take(d->planner, planning_new_request(d, a), on_retest_done, r);
+	planner_start(d->planner, planning_new_request(d, a), on_retest_done, r);
 	return 0;
 }

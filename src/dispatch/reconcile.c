@@ -249,7 +249,7 @@ void reconcile_plan(struct reconciler *r, const char *event_name, char *body, vo
 {
 	r->then = then;
 	r->is_busy = true;
-	planner_take_event(r->d->planner, event_name, body, on_planned, r);
+	planner_start_event(r->d->planner, event_name, body, on_planned, r);
 }
 
 static const char *branch_name(const struct reconciler *r) { return r->config->upstream_branches[r->br.i]; }

@@ -172,7 +172,7 @@ char *report_file_text(const struct report_file *r, size_t *ret_bytes)
 		is_whole = !buf_status(&out);
 	} while (!is_whole && detail++ < BARE);
 	*ret_bytes = out.len;
-	return buf_take(&out);
+	return buf_detach(&out);
 }
 
 void outpost_out(const struct report_out *o, struct buf *out)

@@ -142,5 +142,5 @@ char *job_document(enum report_format f, const struct job_detail *d, size_t *ret
 	} while (rc && o.detail++ < REPORT_BARE);
 	free(tests);
 	*ret_bytes = out.len;
-	return o.n_tests ? buf_take(&out) : NULL;
+	return o.n_tests ? buf_detach(&out) : NULL;
 }

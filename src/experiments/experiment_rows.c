@@ -9,7 +9,7 @@ enum { SHA_SHORT_CHARS = 7 };
 RECORD_DEFINE(experiment, EXPERIMENT_RECORD)
 RECORD_DEFINE(rerunner, RERUNNER_RECORD)
 
-struct experiment_list experiments_take(struct rows *r)
+struct experiment_list experiments_read(struct rows *r)
 {
 	struct experiment_list l = {0};
 
@@ -39,7 +39,7 @@ int64_t experiment_insert(
 
 	put_tests(d, id, tests);
 	counter_add_experiment(d, "planned");
-	db_tell(d, STORE_DISPATCHES); /* its deadline */
+	db_notify(d, STORE_DISPATCHES); /* its deadline */
 	return id;
 }
 
@@ -140,7 +140,7 @@ bool experiment_is_open(const struct view *d, const struct experiment *e)
 
 struct dispatch_list experiment_dispatches(const struct view *d, const struct experiment *e)
 {
-	return dispatch_list_take(
+	return dispatch_list_read(
 	    db_rows(d, "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE change_id = ?1 AND is_current = 1",
 		V_INT(e->run_change_id)));
 }
@@ -166,16 +166,17 @@ struct rerunner *rerunners_of(const struct view *d, int64_t change_id, const cha
 
 void rerunners_release(struct rerunner *list, size_t n) { RECORDS_RELEASE(rerunner, list, n); }
 
-char **experiments_takers(const struct view *d)
+char **experiment_runners(const struct view *d)
 {
-	return rows_fingerprints(db_rows(d,
-	    "SELECT a.name, r.name, r.kind, lower(r.target) FROM accelerator a"
-	    " LEFT JOIN runner r ON r.accelerator = a.name AND " RUNNER_TAKES_EXPERIMENTS " ORDER BY a.name, r.name"));
+	return rows_fingerprints(
+	    db_rows(d, "SELECT a.name, r.name, r.kind, lower(r.target) FROM accelerator a"
+		       " LEFT JOIN runner r ON r.accelerator = a.name AND " RUNNER_ACCEPTS_EXPERIMENTS
+		       " ORDER BY a.name, r.name"));
 }
 
 void experiments_recheck(struct txn *d, char *const *before, int64_t now_ms)
 {
-	char **now = experiments_takers(d->view);
+	char **now = experiment_runners(d->view);
 
 	for (char **one = now; *one; one++) {
 		char *name = xstrndup(*one, strcspn(*one, "\n"));

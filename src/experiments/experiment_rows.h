@@ -35,9 +35,9 @@ struct experiment_list {
 	size_t n;
 };
 
-/* SELECT EXPERIMENT_COLUMNS FROM experiment …, which experiments_take() reads. */
+/* SELECT EXPERIMENT_COLUMNS FROM experiment …, which experiments_read() reads. */
 #define EXPERIMENT_COLUMNS "0" RECORD_COLUMNS(EXPERIMENT_RECORD)
-struct experiment_list experiments_take(struct rows *r);
+struct experiment_list experiments_read(struct rows *r);
 void experiment_list_release(struct experiment_list *l);
 
 /* A test is red in job j: by a result, or because it is the cell (`cell_job`) of the job itself. */
@@ -64,7 +64,7 @@ void experiment_list_release(struct experiment_list *l);
 	" WHERE x.change_id = ?1 AND x.accelerator = ?2 AND x.is_current = 1 AND x.is_wanted = 1"                      \
 	" AND x.state NOT IN ('held', 'superseded', 'cancelled')"                                                      \
 	" AND (x.held_reason IS NULL OR c.is_released = 1)"                                                            \
-	" AND c.kind = 'pull_request' AND c.state = 'open' AND " RUNNER_TAKES_EXPERIMENTS                              \
+	" AND c.kind = 'pull_request' AND c.state = 'open' AND " RUNNER_ACCEPTS_EXPERIMENTS                            \
 	" AND NOT EXISTS (SELECT 1 FROM dispatch h WHERE h.change_id = x.change_id"                                    \
 	"  AND h.accelerator = x.accelerator AND h.runner = x.runner AND h.state = 'held')"
 

@@ -64,7 +64,7 @@ static void give_up_experiment(struct txn *d, struct experiment *e, const char *
 
 int experiments_call_off(struct txn *d, int64_t change_id, const char *accelerator, const char *by, int64_t now_ms)
 {
-	struct experiment_list l = experiments_take(db_rows(d,
+	struct experiment_list l = experiments_read(db_rows(d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE change_id = ?1"
 	    " AND (?2 IS NULL OR accelerator = ?2) AND " EXPERIMENT_IS_OPEN " ORDER BY accelerator, id",
 	    V_INT(change_id), V_TEXT(accelerator)));
@@ -310,7 +310,7 @@ static const char *why_experiment_ends(const struct review *v, const struct reru
 {
 	if (!u) {
 		int64_t takes = db_int(v->d, -1,
-		    "SELECT CASE WHEN " RUNNER_TAKES_EXPERIMENTS
+		    "SELECT CASE WHEN " RUNNER_ACCEPTS_EXPERIMENTS
 		    " THEN 1 ELSE 0 END FROM runner r CROSS JOIN accelerator a ON a.name = r.accelerator"
 		    " WHERE r.accelerator = ?1 AND r.name = ?2 AND r.is_gone = 0 AND a.is_gone = 0",
 		    V_TEXT(e->accelerator), V_TEXT(e->runner));
@@ -357,7 +357,7 @@ static struct planned plan_tests(
 
 static void review_side(struct review *v, const struct rerunner *u, enum experiment_side side)
 {
-	struct experiment_list l = experiments_take(db_rows(v->d,
+	struct experiment_list l = experiments_read(db_rows(v->d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE change_id = ?1"
 	    " AND accelerator = ?2 AND runner = ?3 AND side = ?4 AND cause = 'auto' AND " EXPERIMENT_IS_OPEN,
 	    V_INT(v->change_id), V_TEXT(v->accelerator), V_TEXT(u->runner), V_TEXT(experiment_side_name(side))));
@@ -399,7 +399,7 @@ static void review_side(struct review *v, const struct rerunner *u, enum experim
 
 static void end_unneeded(struct review *v, const struct rerunner *list, size_t n)
 {
-	struct experiment_list l = experiments_take(db_rows(v->d,
+	struct experiment_list l = experiments_read(db_rows(v->d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE change_id = ?1"
 	    " AND accelerator = ?2 AND " EXPERIMENT_IS_OPEN,
 	    V_INT(v->change_id), V_TEXT(v->accelerator)));

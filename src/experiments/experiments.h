@@ -30,7 +30,7 @@ struct stored_lease;
 #define IS_FIRST_RUN     "event_type <> 'experiment'"
 #define EXPERIMENT_EVENT "experiment"
 /* Of a row r of `runner` and a row a of its `accelerator`: experiments can run there. */
-#define RUNNER_TAKES_EXPERIMENTS                                                                                       \
+#define RUNNER_ACCEPTS_EXPERIMENTS                                                                                     \
 	"r.is_gone = 0 AND r.reruns <> 'none' AND a.is_gone = 0 AND a.level > 1 AND a.experiment_share > 0"
 
 /* The time that the jobs of `experiment e` took, ?3: now. A job that never ended took no longer than its experiment, and a
@@ -75,11 +75,11 @@ bool experiments_follow(struct txn *d, int64_t run_change_id, int64_t now_ms, in
 /* The person with this login cancels the open experiments of a change, on one accelerator or on all (NULL). The runner gets
  * no further request before a retest, for either side. Returns how many were cancelled. */
 int experiments_call_off(struct txn *d, int64_t change_id, const char *accelerator, const char *by, int64_t now_ms);
-/* The registry changes: call experiments_takers() before the change, and pass its result to experiments_recheck() after it.
+/* The registry changes: call experiment_runners() before the change, and pass its result to experiments_recheck() after it.
  * If other runners accept experiments than before, or in another repository, the open changes with red cells or experiments
  * are attributed again one by one, and their experiments begin or end. strv_free(). */
-char **experiments_takers(const struct view *d);
-void experiments_recheck(struct txn *d, char *const *takers_before, int64_t now_ms);
+char **experiment_runners(const struct view *d);
+void experiments_recheck(struct txn *d, char *const *runners_before, int64_t now_ms);
 /* Call it as time passes. Planned experiments expire, or start when the budget permits it. If a first run waits for a
  * machine, an experiment makes way. *start_ms: when to try next to start experiments that wait for the budget; 0 at first,
  * later the value that the last call set. Returns when to call it again; 0: nothing waits. */

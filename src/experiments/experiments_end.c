@@ -144,7 +144,7 @@ static char *why_machine(const struct view *d, const struct experiment *e)
  * so a twin may be of another change. */
 static struct experiment_list twins_of(const struct view *d, const struct experiment *e)
 {
-	return experiments_take(db_rows(d,
+	return experiments_read(db_rows(d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment o WHERE o.id IN"
 	    "  (SELECT id FROM experiment WHERE change_id = ?2 AND accelerator = ?3"
 	    "   UNION SELECT id FROM experiment WHERE accelerator = ?3 AND side = 'base'"
@@ -187,7 +187,7 @@ static bool experiment_has_any_test(const struct view *d, const struct experimen
 
 int64_t experiments_without_tests_end(struct txn *d, int64_t now_ms)
 {
-	struct experiment_list l = experiments_take(db_rows(d,
+	struct experiment_list l = experiments_read(db_rows(d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE id IN (SELECT e.id" WITHOUT_TESTS
 	    " AND x.finished_ms <= ?1)",
 	    V_INT(now_ms - TESTS_COME_MS)));
@@ -331,7 +331,7 @@ static bool follow_dispatch(struct txn *d, struct experiment *e, const struct st
 
 bool experiments_follow(struct txn *d, int64_t run_change_id, int64_t now_ms, int64_t *ret_explained)
 {
-	struct experiment_list l = experiments_take(
+	struct experiment_list l = experiments_read(
 	    db_rows(d, "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE run_change_id = ?1", V_INT(run_change_id)));
 	struct dispatch_list run = {0};
 	bool has_moved = false;

@@ -65,14 +65,14 @@ static void make_way_in_ci(struct txn *d, struct experiment *e, int64_t now_ms)
 	if (db_int(d, 0, "SELECT COUNT(*) FROM dispatch WHERE change_id = ?1 AND is_current = 0",
 		V_INT(e->run_change_id)) >= MAKE_WAY_MAX)
 		experiment_expire(d, e, MADE_WAY_TOO_OFTEN, now_ms);
-	db_tell_change(d, e->change_id);
+	db_notify_change(d, e->change_id);
 }
 
 /* Returns when to call it again; 0: nothing waits. */
 static int64_t make_ways_in_ci(struct txn *d, int64_t now_ms)
 {
 	struct experiment_list l =
-	    experiments_take(db_rows(d, "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE " EXPERIMENT_IS_OPEN
+	    experiments_read(db_rows(d, "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE " EXPERIMENT_IS_OPEN
 					" AND state = " EXPERIMENT_SQL_STARTED " AND EXISTS (SELECT 1 FROM dispatch x"
 					"  WHERE x.change_id = experiment.run_change_id AND x.is_current = 1"
 					"  AND x.kind <> 'pull' AND x." DISPATCH_IS_AT_WORK ")"));
@@ -160,7 +160,7 @@ void experiments_make_room(struct txn *d, const struct stored_lease *first, int6
 
 	if (lease_count_active(d->view, first->accelerator, first->runner) < first->max_parallel)
 		return;
-	if (stored_lease_take(db_rows(d,
+	if (stored_lease_read(db_rows(d,
 				  "SELECT " LEASE_COLUMNS " FROM lease WHERE accelerator = ?1 AND runner = ?2"
 				  " AND state = 'active' AND EXISTS (SELECT 1 FROM dispatch x"
 				  "  WHERE x.id = lease.dispatch_id AND x." IS_EXPERIMENT ")"
@@ -186,7 +186,7 @@ static int64_t make_ways_on_machines(struct txn *d, int64_t now_ms)
 		struct stored_lease l;
 		int64_t n, due_ms = 0;
 
-		if (!stored_lease_take(
+		if (!stored_lease_read(
 			db_rows(d, "SELECT " LEASE_COLUMNS " FROM lease WHERE id = ?1", V_TEXT(*id)), &l))
 			continue;
 		n = first_runs_waiting(d->view, &l, now_ms, &due_ms);

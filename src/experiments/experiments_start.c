@@ -160,7 +160,7 @@ static void begin_experiment(struct txn *d, struct experiment *e, const struct s
 	put_experiment_body(d, e, ref, guid, now_ms);
 	put_experiment_dispatch(d, e, of, guid, now_ms);
 	experiment_enter(d, e, EXPERIMENT_IS_STARTED, NULL, now_ms);
-	db_tell_change(d, e->change_id);
+	db_notify_change(d, e->change_id);
 	free(ref);
 }
 
@@ -200,7 +200,7 @@ static bool is_runner_idle(const struct view *d, const struct experiment *e, enu
 
 void experiments_start(struct txn *d, const char *accelerator, int64_t now_ms)
 {
-	struct experiment_list l = experiments_take(
+	struct experiment_list l = experiments_read(
 	    db_rows(d, PLANNED_IN_ORDER, V_TEXT(accelerator), V_INT(LOOK_MAX), V_INT(now_ms), V_INT(DAY_MS)));
 	/* by is_stress: whether the budget is spent, and the runners that are not idle, which no start makes idle */
 	bool is_spent[2] = {false, false};
@@ -215,7 +215,7 @@ void experiments_start(struct txn *d, const char *accelerator, int64_t now_ms)
 		    strv_contains((const char *const *)busy[e->is_stress], e->runner))
 			continue;
 		/* the dispatch that it explains, if that has ended and the runner still accepts experiments */
-		of = dispatch_list_take(db_rows(d,
+		of = dispatch_list_read(db_rows(d,
 		    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?3 AND accelerator = ?2 AND runner = ?4"
 		    " AND state NOT IN ('queued', 'sent', 'acknowledged', 'running')"
 		    " AND EXISTS (SELECT 1" EXPLAINABLE " AND x.id = ?3 AND x.runner = ?4)",
@@ -246,7 +246,7 @@ void experiments_start(struct txn *d, const char *accelerator, int64_t now_ms)
 int64_t experiments_look(struct txn *d, int64_t *start_ms, int64_t now_ms)
 {
 	int64_t next_ms, expiry_ms;
-	struct experiment_list l = experiments_take(db_rows(d,
+	struct experiment_list l = experiments_read(db_rows(d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE " EXPERIMENT_IS_OPEN
 	    " AND state = " EXPERIMENT_SQL_PLANNED " AND expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2",
 	    V_INT(now_ms), V_INT(LOOK_MAX)));
@@ -305,7 +305,7 @@ void experiment_use_read(const struct view *d, int64_t now_ms, struct experiment
 	RECORDS_READ(db_rows(d,
 			 RECORD_QUERY(EXPERIMENT_USE_RECORD,
 			     "FROM accelerator a WHERE EXISTS (SELECT 1 FROM runner r"
-			     "  WHERE r.accelerator = a.name AND " RUNNER_TAKES_EXPERIMENTS ")"
+			     "  WHERE r.accelerator = a.name AND " RUNNER_ACCEPTS_EXPERIMENTS ")"
 			     " OR EXISTS (SELECT 1 FROM experiment e WHERE e.accelerator = a.name"
 			     "  AND e." EXPERIMENT_IS_OPEN ") ORDER BY a.name LIMIT ?1"),
 			 V_INT(ACCELERATORS_MAX)),

@@ -115,7 +115,7 @@ static char *path_encode(const char *s)
 	struct buf out = BUF_INIT(4 * NAME_BYTES_MAX);
 
 	percent_encode(&out, s, strlen(s), "");
-	return buf_take(&out);
+	return buf_detach(&out);
 }
 
 static bool is_ref_name(const char *s) { return *s && strlen(s) <= NAME_BYTES_MAX; }

@@ -53,7 +53,7 @@ void commits_between_want(struct txn *d, const char *accelerator, int64_t good_d
 		"INSERT INTO commits_between (repository_key, good_sha, bad_sha, repository,"
 		" n_tries, next_ms, asked_ms) VALUES (?1, ?2, ?3, ?4, 0, ?5, ?5) ON CONFLICT DO NOTHING",
 		V_TEXT(key.text), V_TEXT(p.good_sha), V_TEXT(p.bad_sha), V_TEXT(p.repository), V_INT(now_ms)))
-		db_tell(d, STORE_ATTRIBUTION);
+		db_notify(d, STORE_ATTRIBUTION);
 	record_release(&pushed_pair_record, &pushed);
 	record_release(&pair_of_days_record, &p);
 }
@@ -152,7 +152,7 @@ static int put_commits_run(struct store_op *op, struct txn *d)
 	    V_TEXT(key.text), V_TEXT(o->good_sha), V_TEXT(o->bad_sha), o->n < 0 ? V_NULL : V_INT(o->n),
 	    V_TEXT(o->commits), V_INT_OR_NULL(o->again_ms));
 	if (!o->again_ms)
-		db_tell(d, STORE_CHANGES);
+		db_notify(d, STORE_CHANGES);
 	return 0;
 }
 

@@ -158,7 +158,7 @@ static void add_cell(
 		for (size_t i = 0; i < g->n_newest_keys && !has_reported; i++)
 			has_reported = g->newest_keys[i] == key;
 		if (!has_reported)
-			history_walk_untold(&t->walk);
+			history_walk_unfinished(&t->walk);
 	}
 	history_walk_add(&t->walk, c->status, number_of(run->jobs, run->n_jobs, c->job));
 }

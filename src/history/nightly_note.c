@@ -173,7 +173,7 @@ static void note_nightly(
 	buf_release(&p.jobs);
 	buf_release(&p.keys);
 	free(p.job_ids);
-	db_tell(d, STORE_CHANGES);
+	db_notify(d, STORE_CHANGES);
 }
 
 void nightly_note(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)

@@ -86,7 +86,7 @@ static struct streak find_streak(const struct branch_runs *l)
 #define OPEN_EPISODE_RECORD(F, S)                                                                                      \
 	F(S, INT, id, NULL, "id", "")                                                                                  \
 	F(S, INT, first_bad_change, NULL, "first_bad_change", "")                                                      \
-	F(S, BOOL, is_told, NULL, "told_ms IS NOT NULL", "")
+	F(S, BOOL, is_notified, NULL, "told_ms IS NOT NULL", "")
 RECORD_LOCAL(open_episode, OPEN_EPISODE_RECORD)
 
 /* The commit that is green again: the newest green one, unless it is older than the first bad one. In that case the red run
@@ -153,7 +153,7 @@ static void decide_episode(
 			    "UPDATE red_episode SET first_bad_change = ?2, first_bad_ms = ?3,"
 			    " last_good_sha = ?4 WHERE id = ?1",
 			    V_INT(open.id), V_INT(s.first_bad->change_id), V_INT(s.since_ms), V_TEXT(last_good));
-		if (!open.is_told)
+		if (!open.is_notified)
 			red_issue_request(d, open.id, accelerator, now_ms);
 	} else if (open.id) {
 		const struct branch_run *green = green_again(&l, &open, &s);
@@ -299,14 +299,14 @@ static int note_red_episode_run(struct store_op *op, struct txn *d)
 		" issue_repository = COALESCE(?3, issue_repository), told_ms = COALESCE(?4, told_ms),"
 		" reminded_ms = COALESCE(?5, reminded_ms),"
 		" overdue_ms = COALESCE(?6, overdue_ms) WHERE id = ?1",
-		V_INT(o->id), V_INT_OR_NULL(o->issue_number), V_TEXT(o->issue_repository), V_INT_OR_NULL(o->told_ms),
-		V_INT_OR_NULL(o->reminded_ms), V_INT_OR_NULL(o->overdue_ms)))
+		V_INT(o->id), V_INT_OR_NULL(o->issue_number), V_TEXT(o->issue_repository),
+		V_INT_OR_NULL(o->notified_ms), V_INT_OR_NULL(o->reminded_ms), V_INT_OR_NULL(o->overdue_ms)))
 		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
 	if (o->closed_ms)
 		red_episode_enter(d, o->id, RED_EPISODE_IS_CLOSED, o->closed_ms);
 	if (o->notice)
 		request_put_notice(d, o->notice, o->now_ms);
-	db_tell(d, STORE_CHANGES);
+	db_notify(d, STORE_CHANGES);
 	return 0;
 }
 STORE_OPERATION(note_red_episode)

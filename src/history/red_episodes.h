@@ -34,7 +34,7 @@ enum { RED_TESTS_MAX = 20 };
 	F(S, INT, first_bad_change, NULL, "e.first_bad_change", "")                                                    \
 	F(S, TEXT, issue_repository, NULL, "e.issue_repository", "NULL: the vendor got another notice, or none yet.")  \
 	F(S, ID, issue_number, NULL, "e.issue_number", "0: none yet.")                                                 \
-	F(S, TIME, told_ms, NULL, "e.told_ms", "")                                                                     \
+	F(S, TIME, notified_ms, NULL, "e.told_ms", "")                                                                 \
 	F(S, TIME, reminded_ms, NULL, "e.reminded_ms", "")                                                             \
 	F(S, TIME, overdue_ms, NULL, "e.overdue_ms", "")                                                               \
 	F(S, TIME, ended_ms, NULL, "e.ended_ms", "")                                                                   \
@@ -61,7 +61,7 @@ void red_episode_free(struct red_episode *e);
 /* Records what was done about an episode. Members that are 0 stay as they are. */
 struct note_red_episode {
 	struct store_op op;
-	int64_t id, issue_number, told_ms, reminded_ms, overdue_ms, closed_ms, now_ms;
+	int64_t id, issue_number, notified_ms, reminded_ms, overdue_ms, closed_ms, now_ms;
 	const char *issue_repository;
 	const struct notice_request *notice; /* sent with it, in one transaction; NULL: none */
 };

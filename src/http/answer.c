@@ -350,7 +350,7 @@ static bool shared_begin_sending(struct http_server *s, struct http_request *r)
 {
 	struct http_client_group group = http_client_group(r);
 
-	if (!http_group_amount_take(s->n_sending, &group, 1, GROUP_SENDING_MAX))
+	if (!http_group_amount_reserve(s->n_sending, &group, 1, GROUP_SENDING_MAX))
 		return false;
 	r->is_sending = true;
 	r->on_drain = shared_send_piece;

@@ -223,7 +223,8 @@ void http_group_amount_add(struct http_group_amounts *t, const struct http_clien
 	}
 }
 
-bool http_group_amount_take(struct http_group_amounts *t, const struct http_client_group *g, int64_t n, int64_t limit)
+bool http_group_amount_reserve(
+    struct http_group_amounts *t, const struct http_client_group *g, int64_t n, int64_t limit)
 {
 	if (http_group_amount(t, g) > limit - n)
 		return false;

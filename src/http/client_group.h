@@ -38,7 +38,8 @@ int64_t http_group_amount(const struct http_group_amounts *t, const struct http_
 /* Adds n. A negative n subtracts an amount that was added before. */
 void http_group_amount_add(struct http_group_amounts *t, const struct http_client_group *g, int64_t n);
 /* Adds n and returns true, or returns false and adds nothing if the sum would be above `limit`. */
-bool http_group_amount_take(struct http_group_amounts *t, const struct http_client_group *g, int64_t n, int64_t limit);
+bool http_group_amount_reserve(
+    struct http_group_amounts *t, const struct http_client_group *g, int64_t n, int64_t limit);
 /* Removes the groups whose amount is `limit` or less. */
 void http_group_amounts_keep_above(struct http_group_amounts *t, int64_t limit);
 /* The number of groups with an amount other than 0. */

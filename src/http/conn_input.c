@@ -14,7 +14,7 @@
 
 /* ---- to the handler ---- */
 
-static bool conn_takes_input(const struct http_conn *c)
+static bool conn_accepts_input(const struct http_conn *c)
 {
 	if (c->state == HTTP_CONN_BODY)
 		return !c->request->is_paused;
@@ -153,7 +153,7 @@ static size_t input_feed(struct http_conn *c, const char *p, size_t n)
 	size_t used = 0;
 
 	c->is_feeding = true;
-	while (conn_takes_input(c)) {
+	while (conn_accepts_input(c)) {
 		enum http_inlet_event ev = http_inlet_feed(&c->inlet, p + used, n - used, &out);
 
 		used += out.used;
@@ -247,7 +247,7 @@ static void input_on_eof(struct http_conn *c)
 
 static void input_pump_session(struct http_conn *c)
 {
-	while (!c->is_broken && (c->state == HTTP_CONN_HANDSHAKE || conn_takes_input(c))) {
+	while (!c->is_broken && (c->state == HTTP_CONN_HANDSHAKE || conn_accepts_input(c))) {
 		char *p;
 		size_t n;
 
@@ -279,7 +279,7 @@ static void input_throttle(struct http_conn *c)
 		return;
 	if (c->session)
 		held += http_session_n_pushed(c->session);
-	if (held < HELD_STOP_BYTES || conn_takes_input(c) || conn_is_over(c)) {
+	if (held < HELD_STOP_BYTES || conn_accepts_input(c) || conn_is_over(c)) {
 		http_conn_start_reading(c);
 	} else if (c->is_reading) {
 		c->is_reading = false;
@@ -290,12 +290,12 @@ static void input_throttle(struct http_conn *c)
 void http_conn_pump(struct http_conn *c)
 {
 	/* Also without a byte: the handler may not know yet that a paused body has ended. */
-	if (conn_takes_input(c))
+	if (conn_accepts_input(c))
 		input_feed_held(c);
 	if (c->session && c->state != HTTP_CONN_CLOSED)
 		input_pump_session(c);
 	/* The handler has everything and needs more, but the client ended its side. */
-	if (c->is_eof && (conn_takes_input(c) || c->state == HTTP_CONN_HANDSHAKE)) {
+	if (c->is_eof && (conn_accepts_input(c) || c->state == HTTP_CONN_HANDSHAKE)) {
 		http_conn_drop(c);
 		return;
 	}

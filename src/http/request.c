@@ -101,7 +101,7 @@ static _Thread_local struct {
 	int n_holders;
 } blocks;
 
-static char *block_take(void)
+static char *reuse_block(void)
 {
 	if (blocks.n_spare == 0)
 		return xmalloc(HTTP_BODY_BLOCK_BYTES);
@@ -157,7 +157,7 @@ int http_body_grow(struct http_body *b, bool *ret_is_share)
 		return ERR_BUSY;
 	all->in_use_bytes += more;
 	http_group_amount_add(all->of_one, &b->group, (int64_t)more);
-	b->data = b->cap ? xrealloc(b->data, bytes) : block_take();
+	b->data = b->cap ? xrealloc(b->data, bytes) : reuse_block();
 	b->cap = bytes - 1;
 	return 0;
 }
@@ -171,7 +171,7 @@ void http_body_leave_account(struct http_body *b)
 	b->account = NULL;
 }
 
-char *http_body_take(struct http_body *b, size_t *ret_bytes)
+char *http_body_detach(struct http_body *b, size_t *ret_bytes)
 {
 	char *data = b->data ? b->data : xstrdup("");
 
@@ -187,7 +187,7 @@ void http_body_release(struct http_body *b)
 	size_t bytes;
 
 	if (b->data)
-		http_block_give(http_body_take(b, &bytes));
+		http_block_give(http_body_detach(b, &bytes));
 }
 
 /* ---- the request ---- */
@@ -299,7 +299,7 @@ const char *http_body(const struct http_request *r, size_t *ret_bytes)
 	return r->body.data;
 }
 
-char *http_take_body(struct http_request *r, size_t *ret_bytes) { return http_body_take(&r->body, ret_bytes); }
+char *http_detach_body(struct http_request *r, size_t *ret_bytes) { return http_body_detach(&r->body, ret_bytes); }
 
 void http_recycle_body(char *body) { http_block_give(body); }
 

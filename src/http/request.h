@@ -76,14 +76,14 @@ void http_body_release(struct http_body *b);
 /* Keeps the memory, which is no longer counted. */
 void http_body_leave_account(struct http_body *b);
 /* Moves the memory to the caller (free()); NUL-terminated, never NULL, no longer counted. */
-char *http_body_take(struct http_body *b, size_t *ret_bytes);
+char *http_body_detach(struct http_body *b, size_t *ret_bytes);
 
 /* All servers of a loop thread share the spare blocks, so a body may outlive its server. */
 
 /* Between hold and release the thread keeps spare blocks; calls nest. */
 void http_blocks_hold(void);
 void http_blocks_release(void);
-/* Keeps memory from http_body_take() as a spare block, or frees it; NULL is fine. */
+/* Keeps memory from http_body_detach() as a spare block, or frees it; NULL is fine. */
 void http_block_give(char *data);
 /* Frees spare blocks that were not needed since the last call. */
 void http_blocks_trim(void);

@@ -126,8 +126,8 @@ const char *http_header(const struct http_request *r, const char *name);
 const char *http_body(const struct http_request *r, size_t *ret_bytes); /* whole mode */
 /* Moves the body's memory to the caller (http_recycle_body() or free()); NUL-terminated. The request's body is empty
  * after it. */
-char *http_take_body(struct http_request *r, size_t *ret_bytes);
-/* Frees memory from http_take_body(), or keeps it for the next body. It may be called after the server is closed.
+char *http_detach_body(struct http_request *r, size_t *ret_bytes);
+/* Frees memory from http_detach_body(), or keeps it for the next body. It may be called after the server is closed.
  * NULL is fine. */
 void http_recycle_body(char *body);
 /* Stream mode: no on_body until http_resume_body(), and the client has to wait. It may be called in on_body. */

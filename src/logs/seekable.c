@@ -144,7 +144,7 @@ static int read_exactly(int fd, char *p, size_t n, int64_t at)
 }
 
 /* Checks that the entries fill the file up to the table and that each has a possible size. */
-static int take_entries(const char *p, int64_t frames_bytes, struct seekable_index *ret)
+static int read_entries(const char *p, int64_t frames_bytes, struct seekable_index *ret)
 {
 	int64_t at = 0;
 
@@ -193,7 +193,7 @@ int seekable_index_read(int fd, struct seekable_index *ret)
 	if (!rc && (get_u32(text) != SKIPPABLE_MAGIC || get_u32(text + 4) != entries + FOOT_BYTES))
 		rc = ERR_CORRUPT;
 	if (!rc)
-		rc = take_entries(text + HEAD_BYTES, st.st_size - (int64_t)table, ret);
+		rc = read_entries(text + HEAD_BYTES, st.st_size - (int64_t)table, ret);
 	free(text);
 	return rc;
 }

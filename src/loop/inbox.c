@@ -19,7 +19,7 @@ struct inbox {
 	bool is_closing;
 };
 
-static void inbox_take_all(struct inbox *in)
+static void inbox_detach_all(struct inbox *in)
 {
 	uv_mutex_lock(&in->lock);
 	in->running = in->first;
@@ -28,7 +28,7 @@ static void inbox_take_all(struct inbox *in)
 }
 
 /* The items that have not run are in the inbox, because an item may call inbox_close(), which runs them in order. */
-static void inbox_run_taken(struct inbox *in)
+static void inbox_run_detached(struct inbox *in)
 {
 	while (in->running) {
 		struct inbox_item *item = in->running;
@@ -48,8 +48,8 @@ static void on_inbox_wake(uv_poll_t *handle, int status, int events)
 	/* Before the list is taken: an item that comes later wakes the loop once more. */
 	(void)!read(in->wake_fd, &n_wakes, sizeof(n_wakes));
 	log_hold(); /* the items of one batch may log many lines */
-	inbox_take_all(in);
-	inbox_run_taken(in);
+	inbox_detach_all(in);
+	inbox_run_detached(in);
 	log_release();
 }
 
@@ -114,8 +114,8 @@ void inbox_close(struct inbox *in)
 		return;
 	assert(!in->is_closing);
 	in->is_closing = true;
-	inbox_run_taken(in);
-	inbox_take_all(in);
-	inbox_run_taken(in);
+	inbox_run_detached(in);
+	inbox_detach_all(in);
+	inbox_run_detached(in);
 	uv_close((uv_handle_t *)&in->wake, on_inbox_closed);
 }

@@ -179,7 +179,7 @@ static bool may_be_flake(const struct attribution_facts *f, const struct base_ru
 	/* one red run between two green ones is never enough */
 	if (is_lone && !run->is_experiment && is_green(older_run(f)) && is_green(newer_run(f)))
 		return true;
-	if (!f->takes_experiments && !f->lacks_experiment)
+	if (!f->accepts_experiments && !f->lacks_experiment)
 		return comes_and_goes(f);
 	/* Where the runner takes experiments, one has to fail on the merge base, too, unless the evidence is strong without it. */
 	if (!is_flaky && f->is_specific && (is_stable ? !is_lone : row.n_red >= N_RED_STRONG))
@@ -331,7 +331,7 @@ static struct attribution_result broken_around_base(const struct attribution_fac
 {
 	const struct base_run *older = older_run(f), *newer = newer_run(f);
 
-	if (run_on_base(f) || f->takes_experiments || f->may_be_own || f->has_revert_near || f->has_own_landing ||
+	if (run_on_base(f) || f->accepts_experiments || f->may_be_own || f->has_revert_near || f->has_own_landing ||
 	    f->has_own_commit || f->has_related_commit)
 		return NOTHING;
 	if (!older || !is_breakage(f, older))
@@ -403,7 +403,7 @@ static struct attribution_result new_around_base(const struct attribution_facts 
 {
 	const struct base_run *older = older_run(f), *newer = newer_run(f);
 
-	if (run_on_base(f) || f->takes_experiments || looks_like_infrastructure(f) || !is_green(older) ||
+	if (run_on_base(f) || f->accepts_experiments || looks_like_infrastructure(f) || !is_green(older) ||
 	    !is_green(newer))
 		return NOTHING;
 	struct attribution_result r =
@@ -468,7 +468,7 @@ static void explain_distance(const struct attribution_facts *f, struct attributi
 		    older->distance == 1 ? "" : "s");
 	else if (is_red_alike(f, older) && is_red_alike(f, newer))
 		append_reason(r, "; red before and after it, but %s",
-		    f->takes_experiments                                       ? "a rerun there can show more"
+		    f->accepts_experiments                                     ? "a rerun there can show more"
 		    : f->has_own_landing || f->has_own_commit || f->may_be_own ? "the author may have broken it"
 		    : f->has_related_commit                                    ? "a commit there touches the same files"
 		    : f->has_revert_near                                       ? "something was taken back there"

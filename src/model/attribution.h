@@ -59,11 +59,11 @@ struct attribution_facts {
 	bool is_specific;   /* no unrelated incident is known that says the same */
 	bool is_outage;     /* most tests of its job say the same, or tests of unrelated changes do at the same time */
 	bool is_job_outage; /* the first of these: more than half of its job's tests */
-	bool is_alike_settled;  /* attribution_is_settled_outage() of another of these */
-	bool is_push;           /* its change is a pushed commit, whose base is its parent */
-	bool takes_experiments; /* experiments can still show more: the runner takes them */
-	bool lacks_experiment;  /* its runner takes them, but one gave no result */
-	const char *known_url;  /* of the first known issue that matches; NULL: none */
+	bool is_alike_settled;    /* attribution_is_settled_outage() of another of these */
+	bool is_push;             /* its change is a pushed commit, whose base is its parent */
+	bool accepts_experiments; /* experiments can still show more: the runner takes them */
+	bool lacks_experiment;    /* its runner takes them, but one gave no result */
+	const char *known_url;    /* of the first known issue that matches; NULL: none */
 
 	bool is_base_known; /* the merge base is known */
 	int max_distance;   /* a tested commit farther from the merge base does not count */

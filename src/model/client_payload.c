@@ -32,7 +32,7 @@ char *callback_token_make(
 
 	buf_appendf(&text, "%s%s.%s.%lld", PREFIX, dispatch_id, accelerator, (long long)(expires_wall_ms / 1000));
 	append_mac(&text, key);
-	return buf_take(&text);
+	return buf_detach(&text);
 }
 
 char *callback_token_dispatch(const char *token)

@@ -128,7 +128,7 @@ struct command {
 	X(STILL_RUNNING, "still_running", false, "retest, but all of it is still running")                             \
 	X(NOT_KNOWN, "not_known", true, "not a known command")                                                         \
 	X(NO_ACCELERATOR, "no_accelerator", true, "a command for an unknown accelerator")                              \
-	X(NOT_WANTED, "not_wanted", true, "retest of an accelerator that does not test this")                          \
+	X(NOT_TESTED, "not_wanted", true, "retest of an accelerator that does not test this")                          \
 	X(NO_SUITE, "no_suite", true, "retest of a suite without a reported result")                                   \
 	X(NOTHING_RED, "nothing_red", true, "retest, but nothing is red")                                              \
 	X(HELD, "held", true, "retest of what is held")                                                                \

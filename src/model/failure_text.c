@@ -62,7 +62,7 @@ static bool skip_drive(struct scan *s, size_t n)
 	return base != NULL;
 }
 
-static void take_word(struct scan *s)
+static void read_word(struct scan *s)
 {
 	size_t n = failure_span(s->at, failure_is_word);
 	struct failure_word w;
@@ -74,7 +74,7 @@ static void take_word(struct scan *s)
 		s->at += n;
 		return;
 	}
-	s->at += failure_word_take(s->at, n, &w);
+	s->at += failure_word_read(s->at, n, &w);
 	emit(s, w.text, w.len);
 }
 
@@ -162,7 +162,7 @@ char *failure_text_normalise(const char *text)
 
 	while (*s.at && !s.is_full && !begins_epilogue(s.at)) {
 		if (failure_is_word(*s.at)) {
-			take_word(&s);
+			read_word(&s);
 		} else {
 			char as;
 			size_t n = other_form(s.at, &as);

@@ -69,4 +69,4 @@ struct failure_word {
 };
 /* The word of n > 0 bytes at p, with the fraction and the unit of a number and the rest of a UUID after it. Returns the
  * number of bytes in all. */
-size_t failure_word_take(const char *p, size_t n, struct failure_word *ret);
+size_t failure_word_read(const char *p, size_t n, struct failure_word *ret);

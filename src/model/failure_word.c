@@ -219,7 +219,7 @@ static bool is_id(const char *p, size_t n)
 	       is_month(p, n) || is_weekday(p, n);
 }
 
-size_t failure_word_take(const char *p, size_t n, struct failure_word *ret)
+size_t failure_word_read(const char *p, size_t n, struct failure_word *ret)
 {
 	size_t taken = n;
 

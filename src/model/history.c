@@ -46,7 +46,7 @@ void history_walk_absent(struct history_walk *w)
 		w->gone_since = run + 1;
 }
 
-void history_walk_untold(struct history_walk *w) { w->gone_since = 0; }
+void history_walk_unfinished(struct history_walk *w) { w->gone_since = 0; }
 
 static bool is_unstable(const struct history_walk *w) { return w->n_changes >= HISTORY_CHANGES; }
 

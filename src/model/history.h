@@ -70,7 +70,7 @@ void history_walk_add(struct history_walk *w, enum test_status status, int64_t t
 /* The next older run did not have it. */
 void history_walk_absent(struct history_walk *w);
 /* The newest run is not over, and may still have the test. Call it while the walk has only absences. */
-void history_walk_untold(struct history_walk *w);
+void history_walk_unfinished(struct history_walk *w);
 /* More of the past may change the verdict. */
 bool history_walk_wants_more(const struct history_walk *w);
 struct history_verdict history_walk_end(const struct history_walk *w);

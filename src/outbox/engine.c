@@ -46,9 +46,9 @@ struct lane {
 	struct bell *bell;                 /* a look is one claim */
 	unsigned kinds;                    /* bits 1 << OUTBOX_… */
 	struct claim_outbox claim;
-	bool is_wanted;     /* engine_look() came during a claim, which may be too late for it */
-	bool may_have_more; /* the last claim was filled to its limit, or there was no room for one */
-	bool is_filling;    /* inside begin_parked() */
+	bool is_look_pending; /* engine_look() came during a claim, which may be too late for it */
+	bool may_have_more;   /* the last claim was filled to its limit, or there was no room for one */
+	bool is_filling;      /* inside begin_parked() */
 };
 
 /* How many rows it may claim now. 0 also while it is nearly full, because one claim for each single row is too many. */
@@ -314,7 +314,7 @@ bool effect_back_off(const struct effect *e, int64_t retry_after_ms, int64_t *re
 bool effect_may_write(struct effect *e, enum write_class class)
 {
 	int64_t now_ms = clock_wall_ms();
-	int64_t wait_ms = pacing_take(&e->engine->pacing,
+	int64_t wait_ms = pacing_reserve(&e->engine->pacing,
 	    &(struct pacing_request){.class = class, .age_ms = now_ms - e->row.first_ms, .now_ms = clock_mono_ms()});
 
 	if (wait_ms == 0)
@@ -375,7 +375,7 @@ static void on_rows_claimed(struct store_op *op)
 	}
 	claim_outbox_release(&l->claim);
 	bell_rest(l->bell);
-	if (l->is_wanted || (l->may_have_more && lane_room(l) > 0))
+	if (l->is_look_pending || (l->may_have_more && lane_room(l) > 0))
 		bell_now(l->bell);
 	close_engine_if_idle(l->engine);
 }
@@ -385,7 +385,7 @@ static void claim_due_rows(void *owner)
 	struct lane *l = owner;
 	int room = lane_room(l);
 
-	l->is_wanted = false;
+	l->is_look_pending = false;
 	l->may_have_more = room == 0;
 	if (room == 0) { /* effect_free() looks again */
 		bell_rest(l->bell);
@@ -441,7 +441,7 @@ void engine_ring(struct engine *n)
 void engine_look(struct engine *n)
 {
 	for (size_t i = 0; i < n->options.n_lanes; i++) {
-		n->lanes[i].is_wanted = true;
+		n->lanes[i].is_look_pending = true;
 		bell_now(n->lanes[i].bell);
 	}
 }

@@ -74,7 +74,7 @@ static int64_t slot_wait_ms(struct pacing *p, const struct pacing_request *q, in
 	return wait_ms < PACING_LATEST_MS ? wait_ms : PACING_LATEST_MS;
 }
 
-int64_t pacing_take(struct pacing *p, const struct pacing_request *q)
+int64_t pacing_reserve(struct pacing *p, const struct pacing_request *q)
 {
 	int percent = percent_of(q);
 	int64_t wait_ms =
@@ -103,7 +103,7 @@ static struct debounce_pull *find_debounced_pull(struct debounce *d, int64_t num
 	return pull;
 }
 
-static bool take_allowance(struct debounce *d, const struct debounce_question *q)
+static bool use_allowance(struct debounce *d, const struct debounce_question *q)
 {
 	struct debounce_pull *pull = find_debounced_pull(d, q->number);
 	int64_t age_ms = q->now_wall_ms - pull->since_wall_ms;
@@ -127,7 +127,7 @@ int64_t debounce_due_ms(struct debounce *d, const struct debounce_question *q)
 		return q->now_wall_ms;
 	if (q->has_red && !q->had_red)
 		return q->now_wall_ms;
-	if (q->is_complete && take_allowance(d, q))
+	if (q->is_complete && use_allowance(d, q))
 		return q->now_wall_ms;
 	return due_ms;
 }

@@ -48,7 +48,7 @@ struct pacing_request {
 };
 /* Returns 0: pass the write to github/ now; it has been counted. Else the milliseconds until the next attempt, at most
  * PACING_LATEST_MS; nothing has been counted or reserved, so there need not be another attempt. */
-int64_t pacing_take(struct pacing *p, const struct pacing_request *q);
+int64_t pacing_reserve(struct pacing *p, const struct pacing_request *q);
 
 /* ---- debouncing ----
  *

@@ -53,7 +53,7 @@ static void say_list(struct buf *out, const struct comment_options *o)
 /* `{key}` stands for a member of the command, `{@words}` for a command to copy. NULL: a reaction is the answer. */
 static const char *const RESULT_TEXTS[N_COMMAND_RESULTS + 1] = {[COMMAND_NOT_KNOWN] = "I do not know {word}.",
     [COMMAND_NO_ACCELERATOR] = "There is no accelerator {word}",
-    [COMMAND_NOT_WANTED] = "{word} does not test this pull request: its paths, its label or its "
+    [COMMAND_NOT_TESTED] = "{word} does not test this pull request: its paths, its label or its "
 			   "rule for drafts do not ask for it.",
     [COMMAND_NO_SUITE] = "No job of {word} has reported the suite {suite}.",
     [COMMAND_NOTHING_RED] = "There is nothing to test again: nothing is red or missing. "
@@ -243,5 +243,5 @@ char *answer_text(const json_t *facts, const struct change_view *v, const struct
 	if (needs_list)
 		say_list(&out, o);
 	free(marker);
-	return buf_take(&out);
+	return buf_detach(&out);
 }

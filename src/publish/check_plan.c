@@ -6,7 +6,7 @@ enum {
 	NAME_MAX_BYTES = 2048,
 };
 
-static void wanted_release(struct wanted_check *w)
+static void planned_check_release(struct planned_check *w)
 {
 	FREE_ALL(w->head_sha, w->name, w->external_id, w->accelerator, w->details_url);
 	check_output_release(&w->output);
@@ -15,14 +15,14 @@ static void wanted_release(struct wanted_check *w)
 void check_plan_release(struct check_plan *p)
 {
 	for (size_t i = 0; i < p->n; i++)
-		wanted_release(&p->list[i]);
+		planned_check_release(&p->list[i]);
 	FREE_AND_NULL(p->list);
 	p->n = 0;
 }
 
 /* ---- the accelerators with check runs ---- */
 
-static bool is_check_wanted(const struct accelerator_view *a, char **labels)
+static bool has_check(const struct accelerator_view *a, char **labels)
 {
 	char label[LABEL_BYTES];
 
@@ -85,7 +85,7 @@ static char *own_name_of(const struct check_plan *p, const struct list_checks *o
 	escape_line(&out, job->workflow, PART_CHARS);
 	buf_append_char(&out, '/');
 	escape_line(&out, job->name, PART_CHARS);
-	char *name = buf_take(&out);
+	char *name = buf_detach(&out);
 	const struct stored_check *k = find_check(on_record, name);
 
 	if (!is_name_taken(p, name) && (!k || str_eq(k->accelerator, a->name)))
@@ -98,7 +98,7 @@ static char *own_name_of(const struct check_plan *p, const struct list_checks *o
 /* ---- the check runs of the view ---- */
 
 /* Owns: takes over w's memory. k: the one on record, or NULL. */
-static void add_check(struct check_plan *p, const struct stored_check *k, struct wanted_check *w)
+static void add_check(struct check_plan *p, const struct stored_check *k, struct planned_check *w)
 {
 	struct buf all = BUF_INIT(1024 * 1024);
 	const struct check_output *o = &w->output;
@@ -127,7 +127,7 @@ static void add_job(struct check_plan *p, const struct change_view *v, size_t ac
 {
 	const struct accelerator_view *a = &v->accelerators[accelerator];
 	const struct job_view *j = &a->jobs[job];
-	struct wanted_check w = {.head_sha = xstrdup(v->head_sha),
+	struct planned_check w = {.head_sha = xstrdup(v->head_sha),
 	    .name = own_name_of(p, on_record, a, j),
 	    .external_id = xasprintf("%s:%lld", j->run_id, (long long)on_record->named_number),
 	    .accelerator = xstrdup(a->name),
@@ -142,7 +142,7 @@ static void add_verdict(
     struct check_plan *p, const struct table *t, const struct list_checks *on_record, const struct check_options *o)
 {
 	long long number = on_record->named_number;
-	struct wanted_check w = {.head_sha = xstrdup(t->view->head_sha),
+	struct planned_check w = {.head_sha = xstrdup(t->view->head_sha),
 	    .name = xstrdup(CHECK_VERDICT_NAME),
 	    .external_id = xasprintf("verdict:%lld", number),
 	    .accelerator = xstrdup(""),
@@ -159,14 +159,14 @@ static bool has_lost_its_label(const struct change_view *v, const char *name, ch
 	for (size_t i = 0; i < v->n_accelerators; i++)
 		if (str_eq(v->accelerators[i].name, name))
 			return v->accelerators[i].level == LEVEL_3 && !v->accelerators[i].is_gone &&
-			       !is_check_wanted(&v->accelerators[i], labels);
+			       !has_check(&v->accelerators[i], labels);
 	return false;
 }
 
 /* Ends a check run. On the present head, `neutral` does not prevent a merge. */
 static void add_closed(struct check_plan *p, const struct change_view *v, const struct stored_check *k, char **labels)
 {
-	struct wanted_check w = {.head_sha = xstrdup(k->head_sha),
+	struct planned_check w = {.head_sha = xstrdup(k->head_sha),
 	    .name = xstrdup(k->name),
 	    .accelerator = xstrdup(k->accelerator),
 	    .job_id = k->job_id};
@@ -199,7 +199,7 @@ static bool is_to_be_finished(const struct check_plan *p, const struct list_chec
 
 /* ---- the differences ---- */
 
-static bool is_on_record(const struct wanted_check *w, const struct list_checks *on_record)
+static bool is_on_record(const struct planned_check *w, const struct list_checks *on_record)
 {
 	for (size_t i = 0; i < on_record->n; i++)
 		if (on_record->list[i].check_id == w->check_id)
@@ -208,7 +208,7 @@ static bool is_on_record(const struct wanted_check *w, const struct list_checks 
 }
 
 /* The verdict comes last: a program that waits for it finds the others written. */
-static int urgency(const struct wanted_check *w)
+static int urgency(const struct planned_check *w)
 {
 	if (!w->job_id)
 		return 3;
@@ -219,7 +219,7 @@ static int urgency(const struct wanted_check *w)
 
 static int by_urgency(const void *x, const void *y)
 {
-	const struct wanted_check *a = x, *b = y;
+	const struct planned_check *a = x, *b = y;
 	int order = urgency(a) - urgency(b);
 
 	return order ? order : strcmp(a->name, b->name);
@@ -237,7 +237,7 @@ void check_plan_make(const struct change_view *v, const struct list_checks *on_r
 		const struct accelerator_view *a = &v->accelerators[i];
 
 		for (size_t j = 0; j < a->n_jobs; j++)
-			if (is_check_wanted(a, on_record->labels) || is_to_be_finished(ret, on_record, a, &a->jobs[j]))
+			if (has_check(a, on_record->labels) || is_to_be_finished(ret, on_record, a, &a->jobs[j]))
 				add_job(ret, v, i, j, on_record, o);
 	}
 	/* A verdict that was written is kept up to date, also after a retest was called off. */
@@ -245,21 +245,21 @@ void check_plan_make(const struct change_view *v, const struct list_checks *on_r
 	if (table_is_complete(&t) && (find_check(on_record, CHECK_VERDICT_NAME) || has_something_to_say(v)))
 		add_verdict(ret, &t, on_record, o);
 	table_release(&t);
-	size_t n_wanted = ret->n, n = 0;
+	size_t n_planned = ret->n, n = 0;
 
 	for (size_t i = 0; i < on_record->n; i++) {
 		const struct stored_check *k = &on_record->list[i];
-		bool is_wanted_still = false;
+		bool is_still_planned = false;
 
-		for (size_t j = 0; k->is_of_head && j < n_wanted; j++)
-			is_wanted_still |= str_eq(ret->list[j].name, k->name);
-		if (!k->is_completed && !is_wanted_still)
+		for (size_t j = 0; k->is_of_head && j < n_planned; j++)
+			is_still_planned |= str_eq(ret->list[j].name, k->name);
+		if (!k->is_completed && !is_still_planned)
 			add_closed(ret, v, k, on_record->labels);
 	}
 
 	for (size_t i = 0; i < ret->n; i++) {
 		if (is_on_record(&ret->list[i], on_record))
-			wanted_release(&ret->list[i]);
+			planned_check_release(&ret->list[i]);
 		else
 			ret->list[n++] = ret->list[i];
 	}

@@ -34,7 +34,7 @@ struct checking {
 static void write_next_check(struct checking *c);
 static void write_one_check(struct checking *c);
 
-static struct wanted_check *current_check(struct checking *c) { return &c->plan.list[c->at]; }
+static struct planned_check *current_check(struct checking *c) { return &c->plan.list[c->at]; }
 
 /* ---- after GitHub's answer ---- */
 
@@ -78,7 +78,7 @@ static void on_check_recorded(struct store_op *op)
 static void on_check_written(struct claimed *claimed, struct github_call *call)
 {
 	struct checking *c = CONTAINER_OF(claimed, struct checking, claimed);
-	const struct wanted_check *w = current_check(c);
+	const struct planned_check *w = current_check(c);
 
 	if (call->result.err && call->result.status != 422) {
 		fail_checks(c, &call->result);
@@ -124,7 +124,7 @@ static void on_check_written(struct claimed *claimed, struct github_call *call)
 
 static void send_check(struct checking *c)
 {
-	const struct wanted_check *w = current_check(c);
+	const struct planned_check *w = current_check(c);
 	const struct check_output *out = &w->output;
 	struct github_annotation annotations[GITHUB_ANNOTATIONS_MAX];
 	struct github_check check = {.name = w->name,
@@ -164,7 +164,7 @@ static void on_check_doubted(struct store_op *op)
 
 static void write_one_check(struct checking *c)
 {
-	const struct wanted_check *w = current_check(c);
+	const struct planned_check *w = current_check(c);
 
 	if (!effect_may_write(&c->claimed.effect, WRITE_CHECK))
 		return;
@@ -188,7 +188,7 @@ static const struct github_listed_check *find_listed(const struct checking *c, c
 	return NULL;
 }
 
-static bool is_new_check(const struct wanted_check *w) { return !w->check_id || w->is_recreated; }
+static bool is_new_check(const struct planned_check *w) { return !w->check_id || w->is_recreated; }
 
 static void on_checks_listed(struct claimed *claimed, struct github_call *call)
 {
@@ -218,7 +218,7 @@ static void write_next_check(struct checking *c)
 			claimed_end(claimed, OUTBOX_AGAIN, clock_wall_ms(), NULL);
 		return;
 	}
-	const struct wanted_check *w = current_check(c);
+	const struct planned_check *w = current_check(c);
 	if (!c->has_listed && (is_new_check(w) || claimed->effect.is_uncertain)) {
 		if (claimed_begin_call(claimed, &c->listed.call, on_checks_listed))
 			github_checks_list(claimed->github, &c->listed, claimed->repository, c->head_sha);

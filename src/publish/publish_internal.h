@@ -176,7 +176,7 @@ char *red_notice_text(const struct red_facts *f, enum red_step step); /* JSON */
 /* The one for merge bots. */
 #define CHECK_VERDICT_NAME "outpost"
 
-struct wanted_check {
+struct planned_check {
 	char *head_sha, *name, *accelerator;
 	char *external_id, *details_url; /* NULL: they stay as they are */
 	int64_t job_id;                  /* 0: the verdict's */
@@ -188,7 +188,7 @@ struct wanted_check {
 	uint8_t digest[SHA256_BYTES];
 };
 struct check_plan {
-	struct wanted_check *list; /* only those to write: failures first, the verdict last */
+	struct planned_check *list; /* only those to write: failures first, the verdict last */
 	size_t n;
 };
 

@@ -140,7 +140,7 @@ static void render_preview(struct preview *preview)
 			.public_url = public_url,
 			.now_wall_ms = now_ms},
 		    &out);
-		preview->text = buf_take(&out);
+		preview->text = buf_detach(&out);
 	}
 	table_release(&t);
 }

@@ -85,11 +85,11 @@ static void on_red_step_recorded(struct store_op *op)
 		free(e->issue_repository);
 		e->issue_repository = xstrdup(r->note.issue_repository);
 	}
-	e->told_ms = r->note.told_ms ? r->note.told_ms : e->told_ms;
+	e->notified_ms = r->note.notified_ms ? r->note.notified_ms : e->notified_ms;
 	e->reminded_ms = r->note.reminded_ms ? r->note.reminded_ms : e->reminded_ms;
 	e->overdue_ms = r->note.overdue_ms ? r->note.overdue_ms : e->overdue_ms;
 	e->closed_ms = r->note.closed_ms ? r->note.closed_ms : e->closed_ms;
-	log_red_step(r, LOG_INFO, "red_episode_told");
+	log_red_step(r, LOG_INFO, "red_episode_notified");
 	r->claimed.effect.is_uncertain = false;
 	decide_red_step(r);
 }
@@ -102,7 +102,7 @@ static void record_red_step(struct red_issue *r, int64_t issue)
 	    .id = r->get.episode->id,
 	    .issue_number = issue,
 	    .issue_repository = issue ? red_issue_repository(r) : NULL,
-	    .told_ms = is_about_issue(r->step) ? now_ms : 0,
+	    .notified_ms = is_about_issue(r->step) ? now_ms : 0,
 	    .reminded_ms = r->step == RED_REMIND ? now_ms : 0,
 	    .overdue_ms = r->step == RED_OVERDUE ? now_ms : 0,
 	    .closed_ms = r->step == RED_CLOSE ? now_ms : 0,
@@ -143,7 +143,7 @@ static void record_red_notice(struct red_issue *r)
 		    .url = a->runners[i].url,
 		    .text = r->notice_text};
 	} else if (r->step == RED_OPEN) {
-		log_red_step(r, LOG_WARN, "red_episode_untold");
+		log_red_step(r, LOG_WARN, "red_episode_not_notified");
 	}
 	record_red_step(r, 0);
 }

@@ -18,17 +18,17 @@ enum red_step red_step_next(const struct red_episode *e, bool may_be_open, int64
 	*ret_next_ms = 0;
 	if (e->closed_ms)
 		return RED_OVER;
-	if (e->ended_ms && !e->told_ms)
+	if (e->ended_ms && !e->notified_ms)
 		return may_be_open ? RED_FIND : RED_OVER;
 	if (e->ended_ms)
 		return RED_CLOSE;
-	if (!e->told_ms)
+	if (!e->notified_ms)
 		return RED_OPEN;
 	if (e->overdue_ms)
 		return RED_OVER; /* the end of the episode makes the row due again */
 	if (now_ms >= overdue_ms)
 		return RED_OVERDUE;
-	if (!e->reminded_ms && e->told_ms < remind_ms) {
+	if (!e->reminded_ms && e->notified_ms < remind_ms) {
 		if (now_ms >= remind_ms)
 			return RED_REMIND;
 		*ret_next_ms = remind_ms;
@@ -170,7 +170,7 @@ char *red_issue_title(const struct red_facts *f)
 	buf_append_str(&out, f->episode->is_silence ? " sends no report on upstream " : " is red on upstream ");
 	escape_line(&out, f->episode->ref, TITLE_MAX_CHARS);
 	buf_appendf(&out, " since %.10s", rfc3339_format(f->episode->first_bad_ms, since));
-	return buf_take(&out);
+	return buf_detach(&out);
 }
 
 char *red_issue_text(const struct red_facts *f)
@@ -214,7 +214,7 @@ char *red_issue_text(const struct red_facts *f)
 	    "\n\n%s\n",
 	    marker);
 	FREE_ALL(path, marker);
-	return buf_take(&out);
+	return buf_detach(&out);
 }
 
 static void append_still_red(struct buf *out, const struct red_facts *f)
@@ -257,7 +257,7 @@ char *red_comment_text(const struct red_facts *f, enum red_step step)
 	}
 	buf_appendf(&out, "\n\n%s\n", marker);
 	FREE_ALL(page, marker);
-	return buf_take(&out);
+	return buf_detach(&out);
 }
 
 /* ---- notices ---- */

@@ -114,18 +114,18 @@ static void init_connect(git_remote_connect_options *options, struct bounds *b)
 /* branch NULL: HEAD. Returns 0, ERR_NOT_FOUND, or ERR_NETWORK. */
 static int find_branch(git_remote *remote, const char *branch, git_oid *ret)
 {
-	char *wanted = branch ? xasprintf("refs/heads/%s", branch) : xstrdup("HEAD");
+	char *ref = branch ? xasprintf("refs/heads/%s", branch) : xstrdup("HEAD");
 	const git_remote_head **heads = NULL;
 	size_t n = 0;
 	int rc = git_remote_ls(&heads, &n, remote) ? ERR_NETWORK : ERR_NOT_FOUND;
 
 	for (size_t i = 0; rc == ERR_NOT_FOUND && i < n; i++) {
-		if (!str_eq(heads[i]->name, wanted))
+		if (!str_eq(heads[i]->name, ref))
 			continue;
 		*ret = heads[i]->oid;
 		rc = 0;
 	}
-	free(wanted);
+	free(ref);
 	return rc;
 }
 

@@ -112,7 +112,7 @@ struct registry {
 	char *refused_name; /* the checkout that was refused; NULL: none */
 	int n_failures;     /* failed fetches in a row */
 	int cancel_fd;
-	bool is_fetch_wanted, is_closing;
+	bool is_fetch_due, is_closing;
 	void (*on_closed)(void *owner);
 	void *owner;
 };
@@ -152,7 +152,7 @@ static void end_round(struct registry *r)
 
 		if (r->n_failures && pause_ms < after_ms)
 			after_ms = pause_ms;
-		timer_start(r->timer, r->is_fetch_wanted ? 0 : after_ms);
+		timer_start(r->timer, r->is_fetch_due ? 0 : after_ms);
 	}
 }
 
@@ -234,7 +234,7 @@ static void on_fetched(struct pool_work *w)
 	struct round *q = &r->round;
 
 	if (r->is_closing || !is_followed(r->config, q->url, q->branch, q->path)) {
-		r->is_fetch_wanted = true;
+		r->is_fetch_due = true;
 		end_round(r);
 	} else if (q->err) {
 		fail_round(r, q->why.text);
@@ -273,7 +273,7 @@ static void on_registry_timer(struct timer *t)
 		return;
 	const char *folder = c->accelerators_git_folder;
 	const char *slash = folder ? strrchr(folder, '/') : NULL;
-	r->is_fetch_wanted = false;
+	r->is_fetch_due = false;
 	timer_stop(r->timer);
 	round_release(q);
 	q->root = path_join(c->state_dir, "registry");
@@ -308,7 +308,7 @@ void registry_fetch(struct registry *r)
 {
 	if (!r->status.is_used || r->is_closing)
 		return;
-	r->is_fetch_wanted = true;
+	r->is_fetch_due = true;
 	if (r->state == IDLE)
 		timer_start(r->timer, 0);
 }

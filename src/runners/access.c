@@ -63,13 +63,13 @@ static int find_repository(const struct oidc_issuer *issuer, const json_t *claim
 		if (!m)
 			return error_set(e, ERR_DENIED, "no repository is mapped to %.200s", key);
 		for (size_t i = 0; i < m->n_claims; i++) {
-			const struct oidc_claim *wanted = &m->claims[i];
+			const struct oidc_claim *required = &m->claims[i];
 			char text[CLAIM_MAX_BYTES];
 
-			if (!claim_text(json_object_get(claims, wanted->name), text) ||
-			    !strv_contains((const char *const *)wanted->values, text))
+			if (!claim_text(json_object_get(claims, required->name), text) ||
+			    !strv_contains((const char *const *)required->values, text))
 				return error_set(
-				    e, ERR_DENIED, "%s: the required claim %s does not hold", m->key, wanted->name);
+				    e, ERR_DENIED, "%s: the required claim %s does not hold", m->key, required->name);
 		}
 		name = m->repository;
 	} else if (!name || !is_repository_name(name)) {

@@ -39,7 +39,7 @@ void rate_limit_free(struct rate_limit *l)
 	free(l);
 }
 
-bool rate_limit_take(struct rate_limit *l, const char *key, int64_t now_mono_ms, int *ret_retry_after_s)
+bool rate_limit_admit(struct rate_limit *l, const char *key, int64_t now_mono_ms, int *ret_retry_after_s)
 {
 	uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
 

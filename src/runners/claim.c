@@ -188,7 +188,7 @@ static void on_claim_request(struct http_request *q, void *owner)
 	if (!admit_runner(r, q, &who))
 		return;
 	/* The body's block is given back before the wait, because it is much larger than a claim. */
-	char *body = http_take_body(q, &n);
+	char *body = http_detach_body(q, &n);
 	int err = claim_request_parse(body, n, &parsed, &why);
 	http_recycle_body(body);
 	if (!err && !str_eq(parsed.name, who.name)) {

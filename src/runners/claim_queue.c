@@ -94,7 +94,7 @@ static void answer_offer(struct claim_queue *q, struct claim *c, const struct ac
 					    o->kind == CHANGE_NIGHTLY ? "?kind=nightly" : "");
 	c->request = NULL;
 	q->runners->counters.n_leases_granted += !q->op.was_known;
-	log_event(LOG_INFO, q->op.was_known ? "lease_told_again" : "lease_granted", LOG_S("lease", o->lease_id),
+	log_event(LOG_INFO, q->op.was_known ? "lease_granted_again" : "lease_granted", LOG_S("lease", o->lease_id),
 	    LOG_S("dispatch", o->dispatch_id), LOG_S("accelerator", q->accelerator), LOG_S("runner", o->runner),
 	    LOG_S("machine", c->machine), LOG_I("job", o->job_id), LOG_I("attempt", o->attempt));
 	answer_json_text(request, 200, lease_offer_text(o));
@@ -126,7 +126,7 @@ static void on_queue_looked(struct store_op *op)
 		if (taker) {
 			answer_offer(q, taker, config_accelerator(q->config, q->accelerator));
 		} else {
-			log_event(LOG_INFO, "lease_unwanted", LOG_S("lease", q->op.offer.lease_id),
+			log_event(LOG_INFO, "lease_unclaimed", LOG_S("lease", q->op.offer.lease_id),
 			    LOG_S("accelerator", q->accelerator), LOG_S("machine", c->machine));
 			/* Return the lease at once instead of letting it expire. */
 			lease_hand_back(r, NULL, q->op.offer.lease_id, q->accelerator, c->machine,

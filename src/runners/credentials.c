@@ -298,8 +298,8 @@ enum credential_verdict credentials_check(
 			memset(bytes + 8, 0, 8);
 			key = inet_ntop(AF_INET6, bytes, block, sizeof(block));
 		}
-		return rate_limit_take(c->wrong, key, loop_now_ms(c->loop), ret_retry_after_s) ? CREDENTIAL_WRONG
-											       : CREDENTIAL_OVER_RATE;
+		return rate_limit_admit(c->wrong, key, loop_now_ms(c->loop), ret_retry_after_s) ? CREDENTIAL_WRONG
+												: CREDENTIAL_OVER_RATE;
 	}
 	e->used_ms = clock_wall_ms();
 	e->is_use_unwritten = true;

@@ -159,7 +159,7 @@ static void admit_access(struct job_access *a)
 	bool is_registered = access_is_registered(&a->access);
 	int retry_after_s;
 
-	if (!rate_limit_take(
+	if (!rate_limit_admit(
 		is_registered ? a->limit : r->strangers, a->caller, loop_now_ms(r->loop), &retry_after_s)) {
 		refuse_over_rate(r, a->request, "too many requests in this minute", a->caller, retry_after_s);
 		give_up_access(a);

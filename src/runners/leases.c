@@ -148,7 +148,7 @@ static void on_renew(struct http_request *q, void *owner)
 	if (!admit_runner(r, q, &who))
 		return;
 	/* The body's block is given back before the wait. */
-	char *body = http_take_body(q, &n);
+	char *body = http_detach_body(q, &n);
 	err = lease_wait_parse(body, n, &wait_s, &why);
 	http_recycle_body(body);
 	if (err || !lease_id_is_valid(lease_id)) {

@@ -61,7 +61,7 @@ struct handback {
 	struct arena texts; /* those of op */
 	struct runners *runners;
 	struct http_request *request; /* NULL: the client left, or no client asked */
-	bool is_unwanted;             /* no machine took the lease: not counted as returned */
+	bool is_unclaimed;            /* no machine took the lease: not counted as returned */
 };
 
 static void end_handback(struct handback *h, int err)
@@ -69,7 +69,7 @@ static void end_handback(struct handback *h, int err)
 	struct runners *r = h->runners;
 	const struct return_lease *op = &h->op;
 
-	if (!err && !h->is_unwanted) {
+	if (!err && !h->is_unclaimed) {
 		r->counters.n_leases_returned++;
 		log_event(LOG_INFO, "lease_returned", LOG_S("lease", op->lease_id),
 		    LOG_S("accelerator", op->accelerator), LOG_S("machine", op->machine), LOG_S("why", op->reason));
@@ -92,7 +92,7 @@ void lease_hand_back(struct runners *r, struct http_request *q, const char *leas
 {
 	struct handback *h = xcalloc(1, sizeof(*h));
 
-	*h = (struct handback){.runners = r, .request = q, .is_unwanted = !q};
+	*h = (struct handback){.runners = r, .request = q, .is_unclaimed = !q};
 	h->op = (struct return_lease){
 	    .op.done = on_returned,
 	    .lease_id = arena_strdup(&h->texts, lease_id),

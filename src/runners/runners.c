@@ -50,7 +50,7 @@ struct runners *runners_new(
 	return r;
 }
 
-void runners_take_documents(struct runners *r, struct http_server *h, struct logs *logs)
+void runners_accept_documents(struct runners *r, struct http_server *h, struct logs *logs)
 {
 	r->documents = job_documents_new(r, h, logs);
 }

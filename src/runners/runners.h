@@ -20,7 +20,7 @@
 struct runners *runners_new(
     struct loop *l, struct store *s, struct http_client *c, struct http_server *h, const struct secret *callback_key);
 /* Adds PUT /api/v1/jobs/{id}/log and …/report; `logs` is borrowed until on_closed has run. */
-void runners_take_documents(struct runners *r, struct http_server *h, struct logs *logs);
+void runners_accept_documents(struct runners *r, struct http_server *h, struct logs *logs);
 /* Takes its own reference to the snapshot. A snapshot whose registry is not fetched yet is not used: the one before
  * stays, or none. Keys of issuers that stay are kept. */
 void runners_configure(struct runners *r, struct config *c);

@@ -17,7 +17,7 @@ struct runners {
 	struct credentials *credentials;
 	struct claims *claims;
 	struct leases *leases;
-	struct job_documents *documents; /* NULL: runners_take_documents() was not called */
+	struct job_documents *documents; /* NULL: runners_accept_documents() was not called */
 	/* Any user of GitHub can get a token for a repository of theirs. Strangers are counted apart, so that they
 	 * cannot fill the table of the registered callers. */
 	struct rate_limit *registered, *strangers;
@@ -61,7 +61,7 @@ struct rate_limit *rate_limit_new(int calls_per_minute, size_t keys_max);
 void rate_limit_free(struct rate_limit *l); /* NULL is fine */
 /* Counts a call of `key` (compared without case). False when it is over the limit; then
  * *ret_retry_after_s says when the next window starts (at least 1). */
-bool rate_limit_take(struct rate_limit *l, const char *key, int64_t now_mono_ms, int *ret_retry_after_s);
+bool rate_limit_admit(struct rate_limit *l, const char *key, int64_t now_mono_ms, int *ret_retry_after_s);
 
 /* ---- the answers to a report, each counted and logged here. Each function takes the request q, or NULL if the client
  * has left: then it neither answers nor counts ---- */

@@ -340,7 +340,7 @@ struct submission *submission_new(
 	s->access = *access;
 	*access = (struct access){0};
 	bool is_registered = access_is_registered(&s->access);
-	if (!rate_limit_take(
+	if (!rate_limit_admit(
 		is_registered ? r->registered : r->strangers, s->caller, loop_now_ms(r->loop), &retry_after_s)) {
 		refuse_over_rate(r, q, "more than 100 reports a minute", s->caller, retry_after_s);
 		submission_free(s);

@@ -249,16 +249,16 @@ static bool stop_check(struct stop *s)
 {
 	struct signalfd_siginfo info;
 
-	if (!s->is_wanted && s->fd >= 0 && read(s->fd, &info, sizeof(info)) == sizeof(info))
-		s->is_wanted = true;
-	return s->is_wanted;
+	if (!s->is_requested && s->fd >= 0 && read(s->fd, &info, sizeof(info)) == sizeof(info))
+		s->is_requested = true;
+	return s->is_requested;
 }
 
 bool stop_wait(struct stop *s, int64_t ms)
 {
-	struct pollfd fd = {.fd = s->is_wanted ? -1 : s->fd, .events = POLLIN};
+	struct pollfd fd = {.fd = s->is_requested ? -1 : s->fd, .events = POLLIN};
 
-	if (s->is_wanted)
+	if (s->is_requested)
 		return true;
 	poll(&fd, 1, (int)ms);
 	return stop_check(s);
@@ -377,7 +377,7 @@ int child_run(const struct child_spec *s, struct child_end *ret, struct error *e
 	struct stop *stop = s->stop;
 	while (!c.is_over) {
 		struct pollfd fds[] = {{.fd = c.socket, .events = POLLIN}, {.fd = c.output_fd, .events = POLLIN},
-		    {.fd = stop && !stop->is_wanted ? stop->fd : -1, .events = POLLIN}};
+		    {.fd = stop && !stop->is_requested ? stop->fd : -1, .events = POLLIN}};
 		int64_t left_ms = -1;
 
 		if (stop && stop_check(stop) && !c.is_terminating) {

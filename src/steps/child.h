@@ -11,7 +11,7 @@
 /* The request to stop everything. Once it was seen, it stays. */
 struct stop {
 	int fd; /* a signalfd(), owned by the caller; -1: none */
-	bool is_wanted;
+	bool is_requested;
 };
 
 struct child_spec {

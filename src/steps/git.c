@@ -154,7 +154,7 @@ static int run_git(struct git_output *o, const char *folder, const char *const *
 	int rc = child_run(&spec, &end, e);
 	if (!rc && o->line.len > 0)
 		end_output_line(o, '\n');
-	if (!rc && (end.is_cancelled || j->stop.is_wanted))
+	if (!rc && (end.is_cancelled || j->stop.is_requested))
 		rc = error_set(e, ERR_CANCELLED, "cancelled during the checkout");
 	else if (!rc && end.is_timeout)
 		rc = error_set(e, ERR_TIMEOUT, "the job's time was over during the checkout");
@@ -203,7 +203,7 @@ int git_ask_bytes(
 	*ret_n = 0;
 	if (!rc) {
 		*ret_n = end.is_done ? answer.len : 0;
-		*ret = end.is_done && answer.data ? buf_take(&answer) : xstrdup("");
+		*ret = end.is_done && answer.data ? buf_detach(&answer) : xstrdup("");
 	}
 	buf_release(&answer);
 	return rc;

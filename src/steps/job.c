@@ -138,7 +138,7 @@ static void pick_up_report(struct job *j, const struct found_files *before)
 	    !report_pickup(j, before, &j->result.has_report, &e))
 		return;
 	job_log_say(j->log, "%s", e.text);
-	if (j->stop.is_wanted)
+	if (j->stop.is_requested)
 		job_conclude(j, "cancelled", "cancelled while the report was read");
 	if (!j->result.conclusion) {
 		job_conclude(j, "action_required", "%s", e.text);
@@ -186,7 +186,7 @@ static void do_work(struct job *j)
 	for (size_t i = 0; i < c->n_steps; i++)
 		if (!is_ok)
 			job_log_say(j->log, "step %s: not run", c->steps[i].name);
-		else if (j->stop.is_wanted)
+		else if (j->stop.is_requested)
 			job_conclude(j, "cancelled", "cancelled before step %s", c->steps[i].name);
 		else
 			step_run(j, &c->steps[i], &is_ok);
@@ -230,7 +230,7 @@ static int run_locked(struct job *j, struct error *e)
 	j->log = NULL;
 	j->result.completed_ms = clock_wall_ms();
 	rc = job_result_write(j->folder, &j->result, e);
-	if (!rc && j->mirrors && !j->stop.is_wanted)
+	if (!rc && j->mirrors && !j->stop.is_requested)
 		mirror_tidy(j);
 	return rc;
 }
@@ -264,7 +264,7 @@ int job_run(const struct runner_config *c, const char *folder, const struct step
 	if (j.stop.fd < 0)
 		rc = error_set(e, ERR_IO, "signalfd: %s", strerror(errno));
 	if (!rc)
-		rc = job_lock_take(j.folder, &lock, e);
+		rc = job_lock_acquire(j.folder, &lock, e);
 	if (!rc)
 		rc = run_locked(&j, e);
 	if (lock >= 0)

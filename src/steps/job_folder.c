@@ -36,14 +36,14 @@ int job_folder_read(const char *folder, const char *name, size_t max, char **ret
 
 	if (!rc) {
 		*ret_n = out.len;
-		*ret = out.data ? buf_take(&out) : xstrdup("");
+		*ret = out.data ? buf_detach(&out) : xstrdup("");
 	}
 	buf_release(&out);
 	free(path);
 	return rc;
 }
 
-int job_lock_take(const char *folder, int *ret_fd, struct error *e)
+int job_lock_acquire(const char *folder, int *ret_fd, struct error *e)
 {
 	char *path = path_join(folder, "lock");
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), rc = ERR_BUSY;

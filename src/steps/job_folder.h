@@ -48,7 +48,7 @@ int job_folder_read(
 /* Takes the folder for this process: *ret_fd holds the lock until it is closed. It closes at exec, but
  * forked children share it on purpose: the folder is free only when they are gone too. ERR_BUSY: another
  * process has the lock, and still had it after a second. */
-int job_lock_take(const char *folder, int *ret_fd, struct error *e) MUST_CHECK;
+int job_lock_acquire(const char *folder, int *ret_fd, struct error *e) MUST_CHECK;
 /* True while a process holds the folder, and also if that cannot be found out: a job must not be taken
  * for dead by mistake. */
 bool job_folder_is_locked(const char *folder);

@@ -112,7 +112,7 @@ static void add_mask(struct masks *m, const char *p, size_t n)
 	clean_text_end(&clean, &text);
 	m->begins_with[(unsigned char)text.data[0]] = true;
 	n = text.len;
-	*ARRAY_PUSH(m->list, m->n) = (struct mask){.text = buf_take(&text), .n = n};
+	*ARRAY_PUSH(m->list, m->n) = (struct mask){.text = buf_detach(&text), .n = n};
 }
 
 void masks_add(struct masks *m, const char *value)
@@ -230,7 +230,7 @@ char *masks_text(const struct masks *m, const char *text)
 	mask_stream_feed(&s, text, strlen(text), &out);
 	mask_stream_end(&s, &out);
 	mask_stream_release(&s);
-	return out.data ? buf_take(&out) : xstrdup("");
+	return out.data ? buf_detach(&out) : xstrdup("");
 }
 
 char *masks_line(const struct masks *m, const char *text, size_t max_chars)
@@ -240,7 +240,7 @@ char *masks_line(const struct masks *m, const char *text, size_t max_chars)
 
 	escape_line(&line, masked, max_chars);
 	free(masked);
-	return line.data ? buf_take(&line) : xstrdup("");
+	return line.data ? buf_detach(&line) : xstrdup("");
 }
 
 /* ---- the newest bytes of a stream ---- */

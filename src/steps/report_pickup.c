@@ -340,7 +340,7 @@ int report_pickup(struct job *j, const struct found_files *before, bool *ret_has
 		rc = job_folder_write(j->folder, "report.json", text, n_bytes, e);
 		free(text);
 	}
-	*ret_has_report = all.n_tests > 0 && !rc && !j->stop.is_wanted;
+	*ret_has_report = all.n_tests > 0 && !rc && !j->stop.is_requested;
 	if (!rc && e->code)
 		rc = e->code;
 	found_files_release(&now);

@@ -273,7 +273,7 @@ void step_run(struct job *j, const struct runner_step *step, bool *ret_ok)
 	    .signal = end.signal,
 	    .is_timeout = end.is_timeout,
 	    .duration_ms = end.duration_ms};
-	if (end.is_cancelled || j->stop.is_wanted) {
+	if (end.is_cancelled || j->stop.is_requested) {
 		job_conclude(j, "cancelled", "cancelled during step %s", step->name);
 	} else if (end.is_timeout && timeout_ms < step->timeout_ms) {
 		job_conclude(j, "timed_out", "step %s: the job's time of %s was over", step->name,

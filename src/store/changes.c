@@ -187,7 +187,7 @@ void change_settle(struct txn *d, int64_t change_id, int64_t now_ms)
 	    V_TEXT(change_state_name(now)), V_INT(now_ms));
 	counter_add(d, COUNT_OPEN_CHANGES, (now == CHANGE_OPEN) - (before == CHANGE_OPEN));
 	cells_moved(d, change_id, NULL, CELLS_CHANGE_SETTLED, now_ms);
-	db_tell_change(d, change_id);
+	db_notify_change(d, change_id);
 }
 
 /* ---- recorded without a test ---- */

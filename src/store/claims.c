@@ -83,7 +83,7 @@ static bool offer_known(struct txn *d, struct claim_dispatch *o)
 	    " AND state = 'active' RETURNING " LEASE_COLUMNS,
 	    V_TEXT(o->accelerator), V_TEXT(o->machine), V_TEXT(o->claim_id), V_INT(o->now_ms + o->lease_ms),
 	    V_INT(o->lease_ms));
-	bool is_known = stored_lease_take(r, &l);
+	bool is_known = stored_lease_read(r, &l);
 
 	if (is_known && lease_dispatch(d->view, &l, &s)) {
 		o->was_known = true;
@@ -111,7 +111,7 @@ static const struct claim_choice *choose_claim(
 	*ret = (struct stored_dispatch){0};
 	for (c = o->choices; c < o->choices + o->n_choices; c++) {
 		if (lease_count_first(d, o->accelerator, c->runner) >= c->max_parallel ||
-		    !stored_dispatch_take(db_rows(d,
+		    !stored_dispatch_read(db_rows(d,
 					      "SELECT " DISPATCH_COLUMNS CLAIMABLE " AND " IS_FIRST_RUN
 					      " ORDER BY created_ms DESC, id DESC LIMIT 1",
 					      V_TEXT(o->accelerator), V_TEXT(c->runner), V_INT(o->now_ms)),
@@ -129,7 +129,7 @@ static const struct claim_choice *choose_claim(
 		if (lease_count_active(d, o->accelerator, c->runner) < c->max_parallel &&
 		    !db_has(d, "SELECT 1" CLAIMABLE " AND " IS_FIRST_RUN " LIMIT 1", V_TEXT(o->accelerator),
 			V_TEXT(c->runner), V_INT(o->now_ms)) &&
-		    stored_dispatch_take(db_rows(d,
+		    stored_dispatch_read(db_rows(d,
 					     "SELECT " DISPATCH_COLUMNS CLAIMABLE " AND " IS_EXPERIMENT
 					     " ORDER BY created_ms, change_id LIMIT 1",
 					     V_TEXT(o->accelerator), V_TEXT(c->runner), V_INT(o->now_ms)),

@@ -98,9 +98,9 @@ static bool must_send_closed(struct closing *c, const struct stored_dispatch *s)
 RECORD_LOCAL(other_pull, OTHER_PULL_RECORD)
 
 /* Another open pull request with this head is not a draft, or still has the label. */
-static bool dispatch_is_wanted_elsewhere(struct closing *c, const struct stored_dispatch *s)
+static bool dispatch_is_needed_elsewhere(struct closing *c, const struct stored_dispatch *s)
 {
-	bool is_about_label = str_eq(c->plan->original_action, "unlabeled"), is_wanted = false;
+	bool is_about_label = str_eq(c->plan->original_action, "unlabeled"), is_needed = false;
 	struct rows *r = db_rows(c->d,
 	    RECORD_QUERY(OTHER_PULL_RECORD, "FROM pull WHERE change_id = ?1 AND state = 'open' AND number <> ?2"),
 	    V_INT(s->change_id), V_INT(c->plan->pull.number));
@@ -108,25 +108,25 @@ static bool dispatch_is_wanted_elsewhere(struct closing *c, const struct stored_
 
 	while (rows_next(r)) {
 		record_read(r, &other_pull_record, &pull);
-		is_wanted |= is_about_label ? pull_has_label(&(struct pull_info){.labels = pull.labels}, s->accelerator)
+		is_needed |= is_about_label ? pull_has_label(&(struct pull_info){.labels = pull.labels}, s->accelerator)
 					    : !pull.is_draft;
 		record_release(&other_pull_record, &pull);
 	}
-	return is_wanted;
+	return is_needed;
 }
 
-static bool dispatch_is_wanted(struct closing *c, const struct stored_dispatch *s)
+static bool dispatch_is_needed(struct closing *c, const struct stored_dispatch *s)
 {
 	for (size_t i = 0; i < c->plan->n_wants; i++)
 		if (strcmp(c->plan->wants[i].accelerator, s->accelerator) == 0)
 			return true;
 	if (c->plan->drops && strv_contains((const char *const *)c->plan->drops, s->accelerator))
-		return dispatch_is_wanted_elsewhere(c, s);
+		return dispatch_is_needed_elsewhere(c, s);
 	return db_has(c->d, "SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open' AND number <> ?2 LIMIT 1",
 	    V_INT(s->change_id), V_INT(c->plan->pull.number));
 }
 
-void closing_note_wanted(struct closing *c, int64_t change_id)
+void closing_note_needed(struct closing *c, int64_t change_id)
 {
 	struct dispatch_list l = change_dispatches(c->d->view, change_id);
 
@@ -136,7 +136,7 @@ void closing_note_wanted(struct closing *c, int64_t change_id)
 		if (db_exec(c->d,
 			"UPDATE dispatch SET is_wanted = ?4 WHERE id = ?1 AND accelerator = ?2"
 			" AND runner = ?3 AND is_wanted <> ?4",
-			V_TEXT(s->id), V_TEXT(s->accelerator), V_TEXT(s->runner), V_INT(dispatch_is_wanted(c, s))) > 0)
+			V_TEXT(s->id), V_TEXT(s->accelerator), V_TEXT(s->runner), V_INT(dispatch_is_needed(c, s))) > 0)
 			cells_moved(c->d, change_id, s->accelerator, CELLS_CHANGE_SETTLED, c->now_ms);
 	}
 	dispatch_list_release(&l);
@@ -151,7 +151,7 @@ int closing_drop(struct closing *c, int64_t change_id)
 		struct stored_dispatch *s = &l.at[i];
 
 		if (!strv_contains((const char *const *)c->plan->drops, s->accelerator) ||
-		    dispatch_is_wanted_elsewhere(c, s))
+		    dispatch_is_needed_elsewhere(c, s))
 			continue;
 		if (!dispatch_is_unfinished(s->state) && s->state != DISPATCH_EXPIRED)
 			continue;

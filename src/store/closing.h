@@ -20,7 +20,7 @@ struct closing {
 int closing_send(struct closing *c);
 /* Records which accelerators the pull request wants: those of plan->wants, and those that another open pull request with
  * this head wants. Only their failures run again. */
-void closing_note_wanted(struct closing *c, int64_t change_id);
+void closing_note_needed(struct closing *c, int64_t change_id);
 /* Ends the unfinished dispatches of plan->drops, except those that another open pull request with this head still wants.
  * If the plan says so, a repository in which nothing is left to run gets `closed`. Returns how many repositories got it. */
 int closing_drop(struct closing *c, int64_t change_id);

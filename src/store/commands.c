@@ -166,7 +166,7 @@ static enum command_result sum_up_retests(const struct asked_command *c, const s
 {
 	static const enum command_result meaning[N_RETEST_RESULTS] = {
 	    [RETEST_STARTED] = COMMAND_DONE,
-	    [RETEST_NOT_MEANT] = COMMAND_NOT_WANTED,
+	    [RETEST_NOT_MEANT] = COMMAND_NOT_TESTED,
 	    [RETEST_RUNNING] = COMMAND_STILL_RUNNING,
 	    [RETEST_HELD] = COMMAND_HELD,
 	    [RETEST_CLEAN] = COMMAND_NOTHING_RED,

@@ -23,7 +23,7 @@ static int add_token_run(struct store_op *op, struct txn *d)
 	    "INSERT INTO token (kind, accelerator, name, hash, created_ms) VALUES (?1, ?2, ?3, ?4, ?5) RETURNING id",
 	    V_TEXT(token_kind_name(o->kind)), V_TEXT(o->accelerator), V_TEXT(o->name), V_BLOB(o->hash, sizeof(o->hash)),
 	    V_INT(o->now_ms));
-	db_tell(d, STORE_TOKENS);
+	db_notify(d, STORE_TOKENS);
 	return 0;
 }
 STORE_OPERATION(add_token)
@@ -43,7 +43,7 @@ static int revoke_token_run(struct store_op *op, struct txn *d)
 		    V_TEXT(token_kind_name(o->kind)), V_TEXT(o->accelerator), V_TEXT(o->name), V_INT(o->now_ms));
 	o->n_revoked = (int)n;
 	if (n)
-		db_tell(d, STORE_TOKENS);
+		db_notify(d, STORE_TOKENS);
 	return 0;
 }
 STORE_OPERATION(revoke_token)
@@ -82,7 +82,7 @@ STORE_LIST(list_tokens, token_row)
 	F(S, BOOL, is_refused, NULL, "refused_ms IS NOT NULL", "")
 RECORD_LOCAL(recorded_ids, RECORDED_IDS_RECORD)
 
-static bool id_fits(int64_t wanted, int64_t id) { return !wanted || wanted == id; }
+static bool id_fits(int64_t recorded, int64_t id) { return !recorded || recorded == id; }
 
 static enum identity_outcome compare_ids(const struct check_identity *o)
 {

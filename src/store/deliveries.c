@@ -57,7 +57,7 @@ static int put_delivery_run(struct store_op *op, struct txn *d)
 
 	p->is_duplicate = !insert_delivery(d, p, DELIVERY_IS_ACCEPTED, false);
 	if (!p->is_duplicate)
-		db_tell(d, STORE_DELIVERIES);
+		db_notify(d, STORE_DELIVERIES);
 	return 0;
 }
 
@@ -158,7 +158,7 @@ static int replay_delivery_run(struct store_op *op, struct txn *d)
 		return ERR_CONFLICT;
 	delivery_enter(d, id, DELIVERY_IS_ACCEPTED, NULL, 0);
 	db_exec(d, "UPDATE delivery SET n_attempts = 0 WHERE id = ?1", V_INT(id));
-	db_tell(d, STORE_DELIVERIES);
+	db_notify(d, STORE_DELIVERIES);
 	return 0;
 }
 STORE_OPERATION(replay_delivery)
@@ -199,7 +199,7 @@ static void read_delivery_and_body(struct rows *r, struct delivery *d)
 		return;
 	}
 	d->body_len = body.len;
-	d->body = buf_take(&body);
+	d->body = buf_detach(&body);
 }
 
 static int next_deliveries_run(struct store_query *q, const struct view *d)

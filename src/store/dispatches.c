@@ -11,7 +11,7 @@
 RECORD_DEFINE(stored_dispatch, STORED_DISPATCH_RECORD);
 RECORD_DEFINE(dispatch_row, DISPATCH_ROW_RECORD);
 
-struct dispatch_list dispatch_list_take(struct rows *r)
+struct dispatch_list dispatch_list_read(struct rows *r)
 {
 	struct dispatch_list l = {0};
 
@@ -19,7 +19,7 @@ struct dispatch_list dispatch_list_take(struct rows *r)
 	return l;
 }
 
-bool stored_dispatch_take(struct rows *r, struct stored_dispatch *ret)
+bool stored_dispatch_read(struct rows *r, struct stored_dispatch *ret)
 {
 	*ret = (struct stored_dispatch){0};
 	return record_read_first(r, &stored_dispatch_record, ret);
@@ -116,10 +116,10 @@ void dispatch_insert(struct txn *d, struct stored_dispatch *s, int64_t now_ms)
 	    V_INT_OR_NULL(s->finish_by_ms), V_INT_OR_NULL(next_due_ms(s)), V_INT(s->created_ms),
 	    V_INT_OR_NULL(s->not_before_ms), V_INT(s->is_current));
 	count_dispatch(d, s, s->state, 1);
-	db_tell(d, STORE_DISPATCHES);
-	db_tell_change(d, s->change_id);
+	db_notify(d, STORE_DISPATCHES);
+	db_notify_change(d, s->change_id);
 	if (s->kind == RUNNER_PULL && s->state == DISPATCH_QUEUED)
-		db_tell(d, STORE_QUEUE);
+		db_notify(d, STORE_QUEUE);
 }
 
 bool dispatch_enter(struct txn *d, struct stored_dispatch *s, enum dispatch_state to, const char *why, int64_t now_ms)
@@ -146,9 +146,9 @@ bool dispatch_enter(struct txn *d, struct stored_dispatch *s, enum dispatch_stat
 	save_dispatch(d, s);
 	count_dispatch(d, s, from, -1);
 	count_dispatch(d, s, to, 1);
-	db_tell(d, STORE_DISPATCHES);
-	db_tell_change(d, s->change_id);
-	db_tell_accelerator(d, s->accelerator);
+	db_notify(d, STORE_DISPATCHES);
+	db_notify_change(d, s->change_id);
+	db_notify_accelerator(d, s->accelerator);
 	if (s->kind == RUNNER_PULL)
 		leases_follow(d, s, now_ms);
 	return true;

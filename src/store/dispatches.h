@@ -51,18 +51,18 @@ struct dispatch_list {
 	size_t n;
 };
 
-/* SELECT DISPATCH_COLUMNS FROM dispatch …, read by dispatch_list_take() or stored_dispatch_take(). */
+/* SELECT DISPATCH_COLUMNS FROM dispatch …, read by dispatch_list_read() or stored_dispatch_read(). */
 #define DISPATCH_COLUMNS       "0" RECORD_COLUMNS(STORED_DISPATCH_RECORD)
 #define DISPATCH_IS_AT_WORK    "state IN ('queued', 'sent', 'acknowledged', 'running')"
 #define DISPATCH_IS_UNFINISHED "state IN ('held', 'queued', 'sent', 'acknowledged', 'running')"
 
 /* The dispatches that meet the condition, which may end with ORDER BY and LIMIT. */
 #define DISPATCHES_WHERE(d, condition, ...)                                                                            \
-	dispatch_list_take(db_rows(d, "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE " condition, __VA_ARGS__))
-struct dispatch_list dispatch_list_take(struct rows *r);
+	dispatch_list_read(db_rows(d, "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE " condition, __VA_ARGS__))
+struct dispatch_list dispatch_list_read(struct rows *r);
 void dispatch_list_release(struct dispatch_list *l);
 /* The first row, or false. Ends the rows. */
-bool stored_dispatch_take(struct rows *r, struct stored_dispatch *ret);
+bool stored_dispatch_read(struct rows *r, struct stored_dispatch *ret);
 void stored_dispatch_release(struct stored_dispatch *s);
 /* A copy with its own strings. */
 struct stored_dispatch stored_dispatch_copy(const struct stored_dispatch *s);

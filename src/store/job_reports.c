@@ -135,7 +135,7 @@ static void record_report(struct txn *d, struct report_job *o, const struct disp
 	if (r.outcome != REPORT_RECORDED)
 		return;
 	change_touch(d, s->change_id, o->now_ms);
-	db_tell_change(d, s->change_id); /* its page lists the job, also when no cell moves */
+	db_notify_change(d, s->change_id); /* its page lists the job, also when no cell moves */
 	end_reported_lease(d, lease, o->report, o->now_ms);
 	/* A report of an earlier attempt than the current one changes no cell. */
 	if (dispatch_is_called_off(s->state) || (lease->id[0] && !r.is_current))
@@ -183,7 +183,7 @@ static int report_job_run(struct store_op *op, struct txn *d)
 	o->job_id = 0;
 	if (!id)
 		return 0;
-	l = dispatch_list_take(
+	l = dispatch_list_read(
 	    db_rows(d, "SELECT " DISPATCH_COLUMNS REPORTING " ORDER BY accelerator, runner", V_TEXT(id)));
 	if (choose_reported_dispatch(d->view, o, &l, &s)) {
 		const struct job_report *p = o->report;

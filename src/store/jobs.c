@@ -25,7 +25,7 @@ bool jobs_notify(struct txn *d, struct rows *ids)
 	bool has_any = false;
 
 	while (rows_next(ids)) {
-		db_tell_job(d, rows_key_number(ids));
+		db_notify_job(d, rows_key_number(ids));
 		has_any = true;
 	}
 	return has_any;
@@ -46,7 +46,7 @@ struct job_place job_place_of(const struct view *d, const struct stored_dispatch
 
 /* The newest attempt of a job is current; a cancelled one does not count. Returns whether p is the current one, and makes the
  * one before it not current. */
-static bool take_current_place(
+static bool become_current(
     struct txn *d, const struct job_place *at, const struct job_report *p, bool *ret_has_replaced)
 {
 	struct rows *replaced;
@@ -305,7 +305,7 @@ struct job_record job_put(struct txn *d, const struct job_place *at, const struc
 		V_INT(at->change_id), V_TEXT(at->dispatch_id), V_TEXT(at->accelerator)) >= JOBS_PER_DISPATCH_MAX) {
 		db_fail(d, ERR_TOO_BIG, "this dispatch has %d jobs already", JOBS_PER_DISPATCH_MAX);
 	} else if (!known.id) {
-		ret.is_current = take_current_place(d, at, report, &ret.has_replaced);
+		ret.is_current = become_current(d, at, report, &ret.has_replaced);
 		ret.job_id = insert_job(d, at, report, ret.is_current, now_ms);
 	} else if (report->status == JOB_IN_PROGRESS || (is_completed && known.is_same)) {
 		ret.outcome = REPORT_UNCHANGED;
@@ -313,7 +313,7 @@ struct job_record job_put(struct txn *d, const struct job_place *at, const struc
 		/* job_give_up() completed it, and it is reported after all: it is current again unless a later attempt is,
 		 * and Outpost's own message goes. */
 		if (!known.is_current)
-			ret.is_current = take_current_place(d, at, report, &ret.has_replaced);
+			ret.is_current = become_current(d, at, report, &ret.has_replaced);
 		ret.has_replaced = true;
 		if (ret.is_current)
 			db_exec(d, "UPDATE job SET is_current = 1 WHERE id = ?1", V_INT(known.id));
@@ -324,10 +324,10 @@ struct job_record job_put(struct txn *d, const struct job_place *at, const struc
 	if (ret.outcome == REPORT_UNCHANGED && known.is_same && report->triage &&
 	    db_exec(d, "UPDATE job SET triage = ?2 WHERE id = ?1 AND (triage IS NULL OR triage <> ?2)", V_INT(known.id),
 		V_TEXT(report->triage)))
-		db_tell_job(d, known.id);
+		db_notify_job(d, known.id);
 	if (ret.outcome != REPORT_RECORDED || !ret.job_id)
 		return ret;
-	db_tell_job(d, ret.job_id);
+	db_notify_job(d, ret.job_id);
 	if (report->status == JOB_COMPLETED)
 		complete_job(d, ret.job_id, at, report, now_ms);
 	db_exec(
@@ -346,7 +346,7 @@ void job_give_up(
 {
 	if (!job_id)
 		return;
-	db_tell_job(d, job_id);
+	db_notify_job(d, job_id);
 	if (!job_enter(d, job_id, JOB_COMPLETED))
 		return;
 	db_exec(d,
@@ -359,7 +359,7 @@ void job_resume(struct txn *d, int64_t job_id)
 {
 	if (!job_id)
 		return;
-	db_tell_job(d, job_id);
+	db_notify_job(d, job_id);
 	if (job_enter(d, job_id, JOB_IN_PROGRESS))
 		db_exec(d,
 		    "UPDATE job SET conclusion = NULL, message = NULL, completed_ms = NULL,"
@@ -417,8 +417,8 @@ static int put_report_run(struct store_op *op, struct txn *d)
 		    o->n_tests);
 	number_days_note(d, o->job_id, o->tests, o->n_tests, o->now_ms);
 	change_touch(d, job.change_id, o->now_ms);
-	db_tell_change(d, job.change_id);
-	db_tell_job(d, o->job_id);
+	db_notify_change(d, job.change_id);
+	db_notify_job(d, o->job_id);
 	/* An attempt that was retried is evidence for the newest one. Earlier rounds and cancelled runs are not. */
 	if (is_reported && (job.is_current || (job.is_self_report ? n_red > 0 : job.is_of_this_round)))
 		cells_moved(d, job.change_id, job.accelerator,
@@ -435,7 +435,7 @@ static int note_log_run(struct store_op *op, struct txn *d)
 	if (!db_exec(d, "UPDATE job SET log_bytes = ?2, is_log_complete = ?3 WHERE id = ?1", V_INT(o->job_id),
 		V_INT(o->bytes), V_INT(o->is_complete)))
 		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
-	db_tell_job(d, o->job_id);
+	db_notify_job(d, o->job_id);
 	return 0;
 }
 STORE_STATEMENT(note_log)

@@ -8,7 +8,7 @@
 RECORD_DEFINE(stored_lease, STORED_LEASE_RECORD);
 RECORD_DEFINE(lease_row, LEASE_ROW_RECORD);
 
-bool stored_lease_take(struct rows *r, struct stored_lease *ret)
+bool stored_lease_read(struct rows *r, struct stored_lease *ret)
 {
 	*ret = (struct stored_lease){0};
 	return record_read_first(r, &stored_lease_record, ret);
@@ -48,9 +48,9 @@ bool lease_enter(struct txn *d, const struct stored_lease *l, enum lease_state t
 		return true;
 	log_event(LOG_DEBUG, "lease_ended", LOG_S("lease", l->id), LOG_S("dispatch", l->dispatch_id),
 	    LOG_S("machine", l->machine), LOG_S("as", lease_state_name(to)), LOG_S("reason", reason ? reason : ""));
-	db_tell(d, STORE_QUEUE); /* there is room for another */
+	db_notify(d, STORE_QUEUE); /* there is room for another */
 	if (to == LEASE_IS_EXPIRED || to == LEASE_IS_CANCELLED)
-		db_tell(d, STORE_LEASES);
+		db_notify(d, STORE_LEASES);
 	return true;
 }
 
@@ -82,7 +82,7 @@ int64_t lease_count_first(const struct view *d, const char *accelerator, const c
 
 bool lease_dispatch(const struct view *d, const struct stored_lease *l, struct stored_dispatch *ret)
 {
-	return stored_dispatch_take(
+	return stored_dispatch_read(
 	    db_rows(d, "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?1 AND accelerator = ?2 AND runner = ?3",
 		V_TEXT(l->dispatch_id), V_TEXT(l->accelerator), V_TEXT(l->runner)),
 	    ret);
@@ -108,7 +108,7 @@ void leases_follow(struct txn *d, const struct stored_dispatch *s, int64_t now_m
 	if (s->state == DISPATCH_RUNNING)
 		return;
 	if (s->state == DISPATCH_QUEUED)
-		db_tell(d, STORE_QUEUE);
+		db_notify(d, STORE_QUEUE);
 	if (LEASE_WHERE(d, &l, "dispatch_id = ?1 AND state = 'active'", V_TEXT(s->id))) {
 		lease_enter(d, &l, LEASE_IS_CANCELLED, lease_end_reason(s), now_ms);
 		job_give_up(d, l.job_id, s->state == DISPATCH_EXPIRED ? "timed_out" : "cancelled", lease_end_reason(s),

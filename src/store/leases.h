@@ -33,10 +33,10 @@ RECORD_STRUCT(stored_lease, STORED_LEASE_RECORD);
 
 /* SELECT LEASE_COLUMNS FROM lease …: the first row, or false. Ends the rows. */
 #define LEASE_COLUMNS "0" RECORD_COLUMNS(STORED_LEASE_RECORD)
-bool stored_lease_take(struct rows *r, struct stored_lease *ret);
+bool stored_lease_read(struct rows *r, struct stored_lease *ret);
 /* The first lease that meets the condition, which may end with ORDER BY and LIMIT; false: none does. */
 #define LEASE_WHERE(d, ret, condition, ...)                                                                            \
-	stored_lease_take(db_rows(d, "SELECT " LEASE_COLUMNS " FROM lease WHERE " condition, __VA_ARGS__), ret)
+	stored_lease_read(db_rows(d, "SELECT " LEASE_COLUMNS " FROM lease WHERE " condition, __VA_ARGS__), ret)
 void stored_lease_release(struct stored_lease *l);
 
 void lease_insert(struct txn *d, const struct stored_lease *l, int64_t now_ms);

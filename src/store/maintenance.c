@@ -60,7 +60,7 @@ static int shift_clock_run(struct store_op *op, struct txn *d)
 	    " WHERE " EXPERIMENT_IS_OPEN,
 	    V_INT(o->delta_ms));
 	db_exec(d, "UPDATE lease SET until_ms = ?1 + lease_ms WHERE state = 'active'", V_INT(o->now_ms));
-	db_tell(d, STORE_OUTBOX | STORE_DISPATCHES | STORE_LEASES | STORE_QUEUE | STORE_ATTRIBUTION);
+	db_notify(d, STORE_OUTBOX | STORE_DISPATCHES | STORE_LEASES | STORE_QUEUE | STORE_ATTRIBUTION);
 	return 0;
 }
 STORE_OPERATION(shift_clock)

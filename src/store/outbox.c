@@ -73,7 +73,7 @@ void outbox_insert(struct txn *d, const struct outbox_request *q, int64_t due_ms
 	    V_TEXT(text_or_empty(q->event_type)), V_TEXT(text_or_empty(q->sent_action)),
 	    V_TEXT(text_or_empty(q->original_action)), V_INT(due_ms), V_TEXT(q->accelerator), V_TEXT(q->text),
 	    V_TEXT(outbox_state_name(OUTBOX_IS_DUE)));
-	db_tell(d, STORE_OUTBOX);
+	db_notify(d, STORE_OUTBOX);
 }
 
 struct outbox_place outbox_find(const struct view *d, const char *key)
@@ -270,7 +270,7 @@ static void end_attempt(
 	    " is_uncertain = CASE WHEN ?5 <> 0 THEN 0 ELSE is_uncertain END WHERE id = ?1",
 	    V_INT(o->id), V_INT(next_ms), V_INT(attempts_back), V_TEXT(o->error),
 	    V_INT(to == OUTBOX_IS_SENT || to == OUTBOX_IS_DEAD));
-	db_tell(d, STORE_OUTBOX); /* the next of its lane may go */
+	db_notify(d, STORE_OUTBOX); /* the next of its lane may go */
 }
 
 static void request_arrived(struct txn *d, const struct claimed *c, int64_t now_ms)

@@ -210,7 +210,7 @@ static void add_new_start(struct applying *a, const struct plan_want *w, struct 
 	};
 
 	if (w->every_ms > 0 && p->change_kind == CHANGE_PUSH && !p->starts_round &&
-	    !starts_take_push_slot(a->d, &row, &slot))
+	    !starts_occupy_push_slot(a->d, &row, &slot))
 		stored_dispatch_release(&row);
 	else
 		starts_add(starts, row, last);
@@ -324,7 +324,7 @@ static void apply_pull(struct applying *a)
 		change_settle(a->d, a->known.change_id, a->op->now_ms);
 	change_settle(a->d, a->change_id, a->op->now_ms);
 	if (p->kind != PLAN_CLOSE && pull.is_open)
-		closing_note_wanted(&closing, a->change_id);
+		closing_note_needed(&closing, a->change_id);
 	if (p->drops)
 		a->has_requests |= closing_drop(&closing, a->change_id) > 0;
 	if (p->kind == PLAN_CLOSE)

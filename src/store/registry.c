@@ -114,7 +114,7 @@ static char **read_shown(const struct view *d)
 static int mirror_registry_run(struct store_op *op, struct txn *d)
 {
 	struct mirror_registry *o = CONTAINER_OF(op, struct mirror_registry, op);
-	char **before = read_shown(d->view), **takers = experiments_takers(d->view), **shown;
+	char **before = read_shown(d->view), **takers = experiment_runners(d->view), **shown;
 
 	db_exec(d, "UPDATE accelerator SET is_gone = 1");
 	db_exec(d, "UPDATE runner SET is_gone = 1");
@@ -127,13 +127,13 @@ static int mirror_registry_run(struct store_op *op, struct txn *d)
 	upstream_branch_put(d, o->upstream_repository, o->upstream_branch);
 	attribution_configure(d, o->attribution_window_ms, o->attribution_distance);
 	experiments_recheck(d, takers, o->now_ms);
-	db_tell(d, STORE_CHANGES);
+	db_notify(d, STORE_CHANGES);
 	shown = read_shown(d->view);
 	for (char **one = shown; *one; one++)
 		if (!strv_contains((const char *const *)before, *one)) {
 			char *name = xstrndup(*one, strcspn(*one, "\n"));
 
-			db_tell_accelerator(d, name);
+			db_notify_accelerator(d, name);
 			free(name);
 		}
 	strv_free(shown);

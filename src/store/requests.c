@@ -81,7 +81,7 @@ void request_drop(struct txn *d, const struct stored_dispatch *s, int64_t now_ms
 		closed.original_action = (char *)"cancel";
 		put_request(d, &closed, OUTBOX_GITHUB_CLOSED, "cancel", now_ms);
 	}
-	db_tell(d, STORE_OUTBOX); /* its lane may go on */
+	db_notify(d, STORE_OUTBOX); /* its lane may go on */
 }
 
 void request_is_proved(struct txn *d, const char *dispatch_id, int64_t now_ms)
@@ -102,7 +102,7 @@ void request_is_proved(struct txn *d, const char *dispatch_id, int64_t now_ms)
 	    d, "UPDATE outbox SET is_dropped = ?2 WHERE id = ?1", V_INT(at.id), V_INT(at.state == OUTBOX_IS_SENDING));
 	if (at.state != OUTBOX_IS_SENDING)
 		outbox_enter(d, at.id, OUTBOX_IS_SENT);
-	db_tell(d, STORE_OUTBOX);
+	db_notify(d, STORE_OUTBOX);
 }
 
 void request_put_closed(
@@ -159,7 +159,7 @@ void comment_request_pull(
 		request_update(d, q, kind, now_ms);
 		free(key);
 	}
-	db_tell(d, STORE_OUTBOX | STORE_CHANGES);
+	db_notify(d, STORE_OUTBOX | STORE_CHANGES);
 }
 
 #define COMMENTED_PULL_RECORD(F, S)                                                                                    \
@@ -173,7 +173,7 @@ void comment_request(struct txn *d, int64_t change_id, enum comment_request kind
 	    db_rows(d, RECORD_QUERY(COMMENTED_PULL_RECORD, "FROM pull WHERE change_id = ?1"), V_INT(change_id));
 	struct commented_pull pull;
 
-	db_tell_change(d, change_id);
+	db_notify_change(d, change_id);
 	while (rows_next(r)) {
 		record_read(r, &commented_pull_record, &pull);
 		comment_request_pull(d, pull.repository, pull.number, kind, now_ms);
@@ -185,7 +185,7 @@ void comment_request(struct txn *d, int64_t change_id, enum comment_request kind
 		" SELECT id, ?2, ?2, 0, 1 FROM change WHERE id = ?1 AND kind = 'pull_request'"
 		" AND merge_base_sha IS NULL ON CONFLICT (change_id) DO NOTHING",
 		V_INT(change_id), V_INT(now_ms)))
-		db_tell(d, STORE_ATTRIBUTION);
+		db_notify(d, STORE_ATTRIBUTION);
 }
 
 /* ---- notices to a vendor about its red episodes ---- */
@@ -203,7 +203,7 @@ void red_issue_request(struct txn *d, int64_t episode, const char *accelerator, 
 	};
 
 	request_update(d, q, COMMENT_CREATE, now_ms);
-	db_tell(d, STORE_OUTBOX);
+	db_notify(d, STORE_OUTBOX);
 	free(key);
 }
 

@@ -175,7 +175,7 @@ static void look_at_schedule(struct txn *d, struct look_at_schedules *o, const s
 			schedule_run_end(d, run_id, SCHEDULE_RUN_IS_SKIPPED, why, o->now_ms);
 		o->n_skipped += is_skipped;
 		o->n_taken += !is_skipped;
-		db_tell_accelerator(d, e->accelerator);
+		db_notify_accelerator(d, e->accelerator);
 	}
 	if (is_other || look.last_ms != s.last_ms || look.next_ms != s.next_ms)
 		db_exec(d,
@@ -232,8 +232,8 @@ static int ask_schedule_run_run(struct store_op *op, struct txn *d)
 		return error_set(&op->why, ERR_CONFLICT, "%s", why);
 	o->run_id = schedule_run_begin(d, o->accelerator,
 	    unused_due_ms(d->view, o->accelerator, CAUSE_OPERATOR, o->now_ms), CAUSE_OPERATOR, o->now_ms);
-	db_tell(d, STORE_SCHEDULES);
-	db_tell_accelerator(d, o->accelerator);
+	db_notify(d, STORE_SCHEDULES);
+	db_notify_accelerator(d, o->accelerator);
 	return 0;
 }
 STORE_OPERATION(ask_schedule_run)
@@ -249,7 +249,7 @@ static int skip_schedule_run(struct store_op *op, struct txn *d)
 	o->next_ms = s.next_ms;
 	o->was_skipped = s.is_next_skipped;
 	db_exec(d, "UPDATE schedule SET is_next_skipped = 1 WHERE accelerator = ?1", V_TEXT(o->accelerator));
-	db_tell_accelerator(d, o->accelerator);
+	db_notify_accelerator(d, o->accelerator);
 	return 0;
 }
 STORE_OPERATION(skip_schedule)
@@ -314,7 +314,7 @@ static int start_schedule_run_run(struct store_op *op, struct txn *d)
 		db_exec(d, "UPDATE schedule_run SET reason = NULL, change_id = ?2 WHERE id = ?1", V_INT(o->run_id),
 		    V_INT(apply.change_id));
 	}
-	db_tell_accelerator(d, run.accelerator);
+	db_notify_accelerator(d, run.accelerator);
 	free(run.accelerator);
 	return 0;
 }
@@ -331,7 +331,7 @@ static int fail_schedule_run_run(struct store_op *op, struct txn *d)
 		db_exec(d, "UPDATE schedule_run SET reason = ?2 WHERE id = ?1", V_INT(o->run_id), V_TEXT(o->reason));
 	else
 		schedule_run_end(d, o->run_id, SCHEDULE_RUN_IS_FAILED, o->reason, o->now_ms);
-	db_tell_accelerator(d, run.accelerator);
+	db_notify_accelerator(d, run.accelerator);
 	free(run.accelerator);
 	return 0;
 }

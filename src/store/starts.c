@@ -143,7 +143,7 @@ void starts_run(struct txn *d, struct starts *s, int64_t now_ms)
 
 /* ---- the newest push in each interval ---- */
 
-bool starts_take_push_slot(struct txn *d, struct stored_dispatch *row, const struct push_slot *slot)
+bool starts_occupy_push_slot(struct txn *d, struct stored_dispatch *row, const struct push_slot *slot)
 {
 	/* The runner's last dispatch of a push of the branch, within one interval: an older one does not delay the next. */
 	struct rows *r = db_rows(d,
@@ -159,7 +159,7 @@ bool starts_take_push_slot(struct txn *d, struct stored_dispatch *row, const str
 	char *sha;
 
 	row->not_before_ms = 0;
-	if (!stored_dispatch_take(r, &last))
+	if (!stored_dispatch_read(r, &last))
 		return true;
 	sha = db_text(d, "SELECT head_sha FROM change WHERE id = ?1", V_INT(last.change_id));
 	theirs = branch_position(d->view, slot->repository_key, slot->ref, sha ? sha : "");

@@ -33,4 +33,4 @@ struct push_slot {
 };
 /* Finds the time from which the dispatch may go (row->not_before_ms), and supersedes the dispatch that waited for this
  * slot until now. False: a newer push of the branch has the slot, so this one does not run. */
-bool starts_take_push_slot(struct txn *d, struct stored_dispatch *row, const struct push_slot *slot);
+bool starts_occupy_push_slot(struct txn *d, struct stored_dispatch *row, const struct push_slot *slot);

@@ -164,7 +164,7 @@ static char *title_of(enum job_end end, const struct job_view *job, const struct
 		buf_append_str(&out, "Skipped");
 		break;
 	}
-	return buf_take(&out);
+	return buf_detach(&out);
 }
 
 void check_output_of_job(const struct change_view *v, size_t accelerator, size_t job, const struct check_options *o,

@@ -143,8 +143,8 @@ static void annotate(const struct change_view *v, size_t accelerator, const stru
 		*ARRAY_PUSH(out->annotations, out->n_annotations) = (struct check_annotation){.path = xstrdup(w->file),
 		    .line = w->line,
 		    .level = level,
-		    .title = buf_take(&title),
-		    .message = buf_take(&message)};
+		    .title = buf_detach(&title),
+		    .message = buf_detach(&message)};
 		free(name);
 	}
 }
@@ -205,5 +205,5 @@ void check_describe_job(const struct change_view *v, size_t accelerator, const s
 		buf_append_char(&out, '\n');
 	}
 	buf_release(&url);
-	ret->summary = buf_take(&out);
+	ret->summary = buf_detach(&out);
 }

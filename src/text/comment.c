@@ -122,7 +122,7 @@ void comment_render(const struct table *t, const struct comment_options *o, stru
 	sha256(buf_str(&rest), rest.len, ret->hash);
 	buf_release(&rest);
 	ret->bytes = text.len;
-	ret->markdown = buf_take(&text);
+	ret->markdown = buf_detach(&text);
 	buf_release(&tail);
 	buf_release(&footer);
 }

@@ -51,7 +51,7 @@ static char *fit_text(const char *text, size_t max)
 		buf_clear(&line);
 		escape_line(&line, text, --n_chars);
 	}
-	return line.data ? buf_take(&line) : xstrdup("");
+	return line.data ? buf_detach(&line) : xstrdup("");
 }
 
 static void append_coloured(const struct canvas *c, const char *colour, const char *text)

@@ -115,7 +115,7 @@ void attribution_note_due(struct txn *d, int64_t change_id, int64_t now_ms)
 	    " VALUES (?1, ?2, ?2, 0, 1) ON CONFLICT (change_id) DO UPDATE SET"
 	    " next_ms = excluded.next_ms, generation = attribution_due.generation + 1",
 	    V_INT(change_id), V_INT(now_ms));
-	db_tell(d, STORE_ATTRIBUTION);
+	db_notify(d, STORE_ATTRIBUTION);
 }
 
 /* Ahead of a query for ids in column `id`, with ?1 the time; and behind it. */
@@ -166,7 +166,7 @@ static void base_changes_due(struct txn *d, int64_t change_id, const char *accel
 	    V_INT(now_ms), V_TEXT(b.repository_key), V_TEXT(b.ref), V_INT(b.position), V_TEXT(accelerator),
 	    V_INT(distance));
 	if (n)
-		db_tell(d, STORE_ATTRIBUTION);
+		db_notify(d, STORE_ATTRIBUTION);
 	record_release(&pushed_commit_record, &b);
 }
 
@@ -219,7 +219,7 @@ void attribution_alike_due(struct txn *d, int64_t change_id, const char *acceler
 		     "  OR EXISTS (SELECT 1 FROM change WHERE id = ?2 AND kind = 'push'))" ALL_NOTED,
 	    V_INT(now_ms), V_INT(change_id), V_TEXT(accelerator), V_INT(COMPARED_MAX));
 	if (n)
-		db_tell(d, STORE_ATTRIBUTION);
+		db_notify(d, STORE_ATTRIBUTION);
 }
 
 void attribution_others_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)

@@ -450,7 +450,7 @@ void fact_landed(struct attribution_case *c)
 			last_gap = s;
 			f->facts.has_related_commit = was_related;
 			/* only if it matters: no experiment can test the merge base itself */
-			if (s.is_red_around && !f->facts.takes_experiments &&
+			if (s.is_red_around && !f->facts.accepts_experiments &&
 			    c->jobs[f->job].n_failures <= MANY_FAILURES)
 				read_near(c, &s, f);
 		}

@@ -259,9 +259,9 @@ static void read_failures(struct attribution_case *c)
 struct red_failure *attribution_failures_of(
     const struct attribution_case *c, size_t job, int64_t test_id, size_t *ret_n)
 {
-	struct red_failure wanted = {.job = job, .test_id = test_id};
+	struct red_failure key = {.job = job, .test_id = test_id};
 	struct red_failure *f =
-	    c->n_failures ? bsearch(&wanted, c->failures, c->n_failures, sizeof(wanted), by_job_and_test) : NULL;
+	    c->n_failures ? bsearch(&key, c->failures, c->n_failures, sizeof(key), by_job_and_test) : NULL;
 	struct red_failure *end = f;
 
 	*ret_n = 0;
@@ -413,7 +413,7 @@ enum {
 	FACTS_KNOWN = 1 << 0,        /* known_url */
 	FACTS_BRANCH = 1 << 1,       /* is_base_known, base, has_revert_near */
 	FACTS_THIS_COMMIT = 1 << 2,  /* passed_here_job, n_failed_again, here, … */
-	FACTS_TAKES = 1 << 3,        /* takes_experiments, lacks_experiment */
+	FACTS_TAKES = 1 << 3,        /* accepts_experiments, lacks_experiment */
 	FACTS_EXPERIMENTS = 1 << 4,  /* more runs for FACTS_BRANCH and FACTS_THIS_COMMIT */
 	FACTS_LANDED = 1 << 5,       /* has_own_landing, has_own_commit, …, n_red_near */
 	FACTS_MESSAGE = 1 << 6,      /* is_specific, is_outage */
@@ -432,7 +432,7 @@ static const struct question {
     {fact_known, 0, FACTS_KNOWN},
     {fact_branch, 0, FACTS_BRANCH},
     {fact_this_commit, 0, FACTS_THIS_COMMIT},
-    {fact_takes_experiments, 0, FACTS_TAKES},
+    {fact_accepts_experiments, 0, FACTS_TAKES},
     {fact_experiments, FACTS_BRANCH | FACTS_THIS_COMMIT, FACTS_EXPERIMENTS},
     {fact_landed, FACTS_OF_RUNS | FACTS_TAKES, FACTS_LANDED},
     {fact_message, 0, FACTS_MESSAGE},

@@ -134,7 +134,7 @@ void fact_landed(struct attribution_case *c);
 /* attribution_here.c: how did the tests end in other attempts on this commit and on older heads of the pull request? Can
  * experiments run, and what did the ended ones show on the head and on the merge base? */
 void fact_this_commit(struct attribution_case *c);
-void fact_takes_experiments(struct attribution_case *c);
+void fact_accepts_experiments(struct attribution_case *c);
 void fact_experiments(struct attribution_case *c);
 /* attribution_elsewhere.c: do unrelated failures have the same message? Which other changes failed in the same way? (Only
  * for failures that the other facts do not decide.) attribution_facts.c: which tests of the same job have the message? */

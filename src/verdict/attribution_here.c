@@ -373,13 +373,13 @@ static void note_experiments(struct attribution_case *c, struct rows *r)
 /* Experiments can show more if the runner accepts them, unless one that the rules requested ended without a result for this
  * change: then Outpost requests no further one, and the cause stays undecided. A `stress` and an experiment that waited for
  * a good machine do not change that. */
-void fact_takes_experiments(struct attribution_case *c)
+void fact_accepts_experiments(struct attribution_case *c)
 {
 	for (const struct job_name *job = c->jobs; job < c->jobs + c->n_jobs; job++) {
 		bool takes =
 		    !c->is_push && db_has(c->d,
 				       "SELECT 1 FROM runner r CROSS JOIN accelerator a ON a.name = r.accelerator"
-				       " WHERE r.accelerator = ?1 AND r.name = ?2 AND " RUNNER_TAKES_EXPERIMENTS,
+				       " WHERE r.accelerator = ?1 AND r.name = ?2 AND " RUNNER_ACCEPTS_EXPERIMENTS,
 				       V_TEXT(c->accelerator), V_TEXT(job->runner));
 		bool lacks =
 		    takes &&
@@ -393,7 +393,7 @@ void fact_takes_experiments(struct attribution_case *c)
 			struct attribution_facts *f = &c->failures[job->first_failure + i].facts;
 
 			f->lacks_experiment = lacks;
-			f->takes_experiments = takes && !lacks;
+			f->accepts_experiments = takes && !lacks;
 		}
 	}
 }

@@ -147,7 +147,7 @@ bool cells_job_added(
 	if (steps & IF_MOVED && !m.attribution && !m.experiments)
 		return false;
 	if (steps & (CELLS | RUN) || m.experiments)
-		db_tell_change(d, change_id);
+		db_notify_change(d, change_id);
 	if (steps & (COMMENT | CORRECT))
 		comment_request(d, change_id, steps & COMMENT ? COMMENT_CREATE : COMMENT_UPDATE, now_ms);
 	return m.attribution;

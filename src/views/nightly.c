@@ -450,5 +450,5 @@ char *nightly_json(const struct nightly_view *v, const char *public_url)
 	buf_append_str(&w.out, ",\"tests\":[");
 	append_tests(&w);
 	buf_append_str(&w.out, "]}");
-	return buf_take(&w.out);
+	return buf_detach(&w.out);
 }

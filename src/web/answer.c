@@ -50,7 +50,7 @@ static void write_text(struct web_text *t, const struct web_form *f, int status,
 			     .body_bytes = t->n});
 	FREE_ALL(title, json);
 	t->n = out.len;
-	t->bytes = buf_take(&out);
+	t->bytes = buf_detach(&out);
 	/* The tag changes every minute, because the page contains the time from which ages are counted, and with each release,
 	 * because the scripts change. */
 	if (!frame[0])

@@ -166,7 +166,7 @@ static void send_badge(struct http_request *r, const struct badge *b)
 				 .type = "image/svg+xml; charset=utf-8",
 				 .cache = "public, max-age=300",
 				 .n = n,
-				 .body = buf_take(&out),
+				 .body = buf_detach(&out),
 			     });
 }
 

@@ -206,7 +206,7 @@ static void answer_feed(void *owner)
 					       .type = "application/atom+xml; charset=utf-8",
 					       .cache = "no-cache",
 					       .n = n_bytes,
-					       .body = buf_take(&out)});
+					       .body = buf_detach(&out)});
 	web_read_free(f);
 }
 

@@ -329,7 +329,7 @@ void web_on_job_log(struct http_request *q, void *owner)
 	}
 	if (params_refuse(&p))
 		return;
-	if (!http_group_amount_take(w->log_readers, &client, 1, OF_ONE_CLIENT_MAX)) {
+	if (!http_group_amount_reserve(w->log_readers, &client, 1, OF_ONE_CLIENT_MAX)) {
 		web_respond_too_many(q, "this address has reached its limit of open logs");
 		return;
 	}

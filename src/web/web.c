@@ -169,7 +169,7 @@ void web_form_init(struct web_form *f, const struct http_request *r)
 	}
 	if (page_limit && !http_query_get(r, "limit", limit, sizeof(limit)))
 		buf_appendf(&api, "%climit=%lld", separator, (long long)page_limit);
-	f->api = buf_take(&api);
+	f->api = buf_detach(&api);
 }
 
 /* A browser gets a page, a program gets JSON. */

@@ -146,7 +146,7 @@ static void write_delivery(struct pending *d, struct http_request *r)
 {
 	struct intake *in = d->intake;
 
-	d->body = http_take_body(r, &d->put.body_bytes);
+	d->body = http_detach_body(r, &d->put.body_bytes);
 	d->put.op.done = on_delivery_written;
 	d->put.guid = d->guid;
 	d->put.event = d->event;

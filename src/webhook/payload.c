@@ -214,12 +214,12 @@ static const json_t *find_value(const struct reader *r, const char *path)
 
 static bool is_absent(const json_t *v) { return !v || json_is_null(v); }
 
-static void complain_about_field(struct reader *r, const char *path, const json_t *v, const char *wanted)
+static void complain_about_field(struct reader *r, const char *path, const json_t *v, const char *expected)
 {
 	if (is_absent(v))
 		error_set(&r->why, ERR_INVALID, "%s is missing", path);
 	else
-		error_set(&r->why, ERR_INVALID, "%s is not %s", path, wanted);
+		error_set(&r->why, ERR_INVALID, "%s is not %s", path, expected);
 }
 
 static char *cut_copy(const char *text, size_t n, size_t max_bytes)

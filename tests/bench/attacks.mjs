@@ -29,7 +29,7 @@ const { Stub } = await import('./stub.mjs');
 
 const SECONDS = Number(values.seconds ?? 60);
 const QUIET_SECONDS = Math.min(15, SECONDS);
-const SHARE_WANTED = 0.99;
+const SHARE_REQUIRED = 0.99;
 const LATE_MS = 1000; // an answer later than this after the quiet p99 counts as missing
 const PATIENCE_MS = 10_000;
 const VENDORS = 8; // each vendor may report a hundred times a minute
@@ -43,8 +43,8 @@ const quantile = (list, q) => list.toSorted((a, b) => a - b)[Math.min(list.lengt
 
 // The legitimate clients. Each has its own address and opens a new connection for each request, as GitHub does, because an attack
 // on connections hits these most. `ask` returns the parts of a request. The visitor requests the attacked resource: a page, a
-// followed log (wanted = 'followers') or an event stream ('streams').
-async function callers(outpost, stub, wanted) {
+// followed log (expected = 'followers') or an event stream ('streams').
+async function callers(outpost, stub, expected) {
   const body = JSON.stringify(largestPullRequest());
   const signature = await sign(stub.secret, body);
   const dispatches = await outpost.waitForApi(`pulls/${PULL}`, ({ accelerators }) => accelerators.length === VENDORS + 1 && accelerators, { timeout: 20_000 })
@@ -63,7 +63,7 @@ async function callers(outpost, stub, wanted) {
       body: JSON.stringify({ status: 'completed', conclusion: 'success', name: 'ci', job_name: `job ${i}`, run_id: String(1000 + i), run_attempt: 1, tests }) };
   };
   const log = `/api/v1/jobs/${lease.job_id}/log`;
-  const endless = { followers: `${log}?follow=1`, streams: '/api/v1/events?watch=dashboard' }[wanted];
+  const endless = { followers: `${log}?follow=1`, streams: '/api/v1/events?watch=dashboard' }[expected];
   const visit = { method: 'GET', target: endless ?? `/pulls/${PULL}`, is_endless: endless !== undefined };
   return {
     log, report,
@@ -182,9 +182,9 @@ function summary(name, all, quiet, attacked, more) {
 const percent = (share) => `${(Math.floor(share * 1000) / 10).toFixed(1)} %`;
 
 function table(rows) {
-  const lines = [['attack from one address', 'requests', 'quiet p99', 'p99 under attack', 'in time', 'wanted', '', "a visitor"]];
+  const lines = [['attack from one address', 'requests', 'quiet p99', 'p99 under attack', 'in time', 'expected', '', "a visitor"]];
   for (const row of rows)
-    lines.push([ATTACKS[row.attack].title, String(row.requests), `${row.quiet_p99.toFixed(1)} ms`, `${row.p99.toFixed(1)} ms`, percent(row.share), `≥ ${SHARE_WANTED * 100} %`, row.share >= SHARE_WANTED ? '✓' : '✗', percent(row.visitor)]);
+    lines.push([ATTACKS[row.attack].title, String(row.requests), `${row.quiet_p99.toFixed(1)} ms`, `${row.p99.toFixed(1)} ms`, percent(row.share), `≥ ${SHARE_REQUIRED * 100} %`, row.share >= SHARE_REQUIRED ? '✓' : '✗', percent(row.visitor)]);
   const widths = lines[0].map((_, i) => Math.max(...lines.map((line) => line[i].length)));
   return lines.map((line, at) => {
     const text = line.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]) : cell.padStart(widths[i]))).join('  ');

@@ -62,11 +62,11 @@ function answersTable({ answers }) {
 }
 
 function table(list) {
-  const lines = [['', 'outpost', 'beside', 'ratio', 'wanted', '']];
+  const lines = [['', 'outpost', 'beside', 'ratio', 'expected', '']];
   for (const row of list) {
-    const wanted = row.least === undefined && row.most === undefined ? '' : `${row.least ? `≥ ${row.least}` : `≤ ${row.most}`}${row.aim ? `, aim ${row.aim}` : ''}`;
+    const expected = row.least === undefined && row.most === undefined ? '' : `${row.least ? `≥ ${row.least}` : `≤ ${row.most}`}${row.aim ? `, aim ${row.aim}` : ''}`;
     lines.push([row.what, n(row.value, row.digits) + row.unit, row.beside === undefined ? '' : `${row.besideWhat ?? 'nginx'} ${n(row.beside, row.digits)}${row.unit}`,
-      row.ratio === undefined ? '' : n(row.ratio, 2), wanted, wanted && (row.is_reached ? '✓' : '✗')]);
+      row.ratio === undefined ? '' : n(row.ratio, 2), expected, expected && (row.is_reached ? '✓' : '✗')]);
   }
   const widths = lines[0].map((_, i) => Math.max(...lines.map((line) => line[i].length)));
   return lines.map((line, at) => {

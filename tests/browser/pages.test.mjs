@@ -5,7 +5,7 @@ import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { tellHistory } from '../../demo/history/tell.mjs';
+import { playHistory } from '../../demo/history/play.mjs';
 import { notBuilt } from '../integration/lib/outpost.mjs';
 import { DESK, launch, NARROW, noBrowser, PHONE, Window } from './browser.mjs';
 
@@ -20,7 +20,7 @@ describe('the pages', { skip: notBuilt || noBrowser }, () => {
 
   before(async () => {
     folder = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-pages-'));
-    [browser, story] = await Promise.all([launch(), tellHistory({ folder, days: 6 })]);
+    [browser, story] = await Promise.all([launch(), playHistory({ folder, days: 6 })]);
     outpost = story.outpost;
     const dashboard = await outpost.api('dashboard');
     const { jobs } = await outpost.api('accelerators/ascend-npu');

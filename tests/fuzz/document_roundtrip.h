@@ -33,7 +33,7 @@ static inline char *first_line(const char *trace)
 static inline bool says_something(const char *s) { return s && s[strspn(s, " \t\r\n")]; }
 
 /* One test as the format `f` can express it. free() */
-static inline char *tell_test(const struct test_result *t, enum report_format f)
+static inline char *print_test(const struct test_result *t, enum report_format f)
 {
 	bool is_red = test_status_is_red(t->status), is_lossy = f != REPORT_OUTPOST;
 	bool is_junit = f == REPORT_JUNIT, has_message = is_red || t->status == TEST_SKIP;
@@ -56,16 +56,16 @@ static inline char *tell_test(const struct test_result *t, enum report_format f)
 	return out;
 }
 
-static inline int compare_told(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static inline int compare_printed(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-static inline char **tell_tests(const struct test_result *tests, size_t n, enum report_format f)
+static inline char **print_tests(const struct test_result *tests, size_t n, enum report_format f)
 {
 	char **list = xcalloc(n + 1, sizeof(*list));
 
 	for (size_t i = 0; i < n; i++)
-		list[i] = tell_test(&tests[i], f);
+		list[i] = print_test(&tests[i], f);
 	if (f == REPORT_JUNIT) /* this format groups the tests by suite */
-		qsort(list, n, sizeof(*list), compare_told);
+		qsort(list, n, sizeof(*list), compare_printed);
 	return list;
 }
 
@@ -80,8 +80,8 @@ static inline void check_document(const struct job_detail *d, enum report_format
 	if (rc)
 		fprintf(stderr, "%s: %s\n%.2000s\n", report_format_name(f), why.text, text);
 	assert(!rc && report_format_guess(text, n) == f && utf8_is_valid(text, n));
-	before = tell_tests(d->tests, d->n_tests, f);
-	after = tell_tests(r.tests, r.n_tests, f);
+	before = print_tests(d->tests, d->n_tests, f);
+	after = print_tests(r.tests, r.n_tests, f);
 	if (r.n_tests != d->n_tests)
 		fprintf(stderr, "%s: %zu of %zu\n%.3000s\n", report_format_name(f), r.n_tests, d->n_tests, text);
 	assert(r.n_tests == d->n_tests && r.n_cut == (size_t)d->job.n_cut);

@@ -13,7 +13,7 @@ static char *clean(const char *p, size_t n, size_t piece)
 	for (size_t i = 0; i < n; i += piece)
 		clean_text_feed(&c, p + i, n - i < piece ? n - i : piece, &out);
 	clean_text_end(&c, &out);
-	return out.data ? buf_take(&out) : xstrdup("");
+	return out.data ? buf_detach(&out) : xstrdup("");
 }
 
 static char *mask(const struct masks *m, const char *text, size_t piece)
@@ -27,7 +27,7 @@ static char *mask(const struct masks *m, const char *text, size_t piece)
 		mask_stream_feed(&s, text + i, n - i < piece ? n - i : piece, &out);
 	mask_stream_end(&s, &out);
 	mask_stream_release(&s);
-	return out.data ? buf_take(&out) : xstrdup("");
+	return out.data ? buf_detach(&out) : xstrdup("");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

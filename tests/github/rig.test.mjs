@@ -55,7 +55,7 @@ describe('the rig', () => {
     client.hook.before('request', (options) => { options.headers['x-github-api-version'] = '2022-11-28'; });
     return client;
   };
-  const status = (wanted) => (error) => error.status === wanted;
+  const status = (expected) => (error) => error.status === expected;
   const expectViolations = (pattern) => {
     const found = rig.violations().splice(0);
     assert.match(JSON.stringify(found), pattern);

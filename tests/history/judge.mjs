@@ -124,28 +124,28 @@ export function judge(play, mode) {
 const sum = (list, of) => list.reduce((total, one) => total + of(one), 0);
 const percentOf = (n, all) => (all === 0 ? undefined : (100 * n) / all);
 
-// The targets over several histories of one mode. → [{name, value, text, wanted, holds}]
+// The targets over several histories of one mode. → [{name, value, text, expected, holds}]
 export function targets(list, mode) {
-  const wanted = TARGETS[mode];
+  const expected = TARGETS[mode];
   const pool = (name) => ({ n: sum(list, (one) => one[name].n), hits: sum(list, (one) => one[name].hits) });
-  const rate = (name, pooled, least) => { const value = percentOf(pooled.hits, pooled.n); return { name, text: value === undefined ? 'none' : `${value.toFixed(1)} % of ${pooled.n}`, wanted: `≥ ${least} %`, holds: value === undefined || value >= least }; };
-  const miss = (name, pooled, most) => { const value = percentOf(pooled.n - pooled.hits, pooled.n); return { name, text: value === undefined ? 'none' : `${value.toFixed(1)} % of ${pooled.n}`, wanted: `≤ ${most} %`, holds: value === undefined || value <= most }; };
-  const count = (name, value, most) => ({ name, text: `${value} of ${sum(list, (one) => one.nGuilty)}`, wanted: String(most), holds: value <= most });
+  const rate = (name, pooled, least) => { const value = percentOf(pooled.hits, pooled.n); return { name, text: value === undefined ? 'none' : `${value.toFixed(1)} % of ${pooled.n}`, expected: `≥ ${least} %`, holds: value === undefined || value >= least }; };
+  const miss = (name, pooled, most) => { const value = percentOf(pooled.n - pooled.hits, pooled.n); return { name, text: value === undefined ? 'none' : `${value.toFixed(1)} % of ${pooled.n}`, expected: `≤ ${most} %`, holds: value === undefined || value <= most }; };
+  const count = (name, value, most) => ({ name, text: `${value} of ${sum(list, (one) => one.nGuilty)}`, expected: String(most), holds: value <= most });
   const delays = list.flatMap((one) => one.delays).sort((a, b) => a - b);
   const p90 = delays[Math.floor(delays.length * 0.9)] ?? 0;
   const heads = sum(list, (one) => one.extra.heads), extra = heads ? sum(list, (one) => one.extra.tests) / heads : 0;
   return [
-    count('guilty cells excused, final verdict', sum(list, (one) => one.excused), wanted.excused),
-    count('guilty cells excused in any version', sum(list, (one) => one.everExcused), wanted.everExcused),
-    rate('flakes recognised', pool('flaky'), wanted.flaky),
-    { ...rate('  of all flaky cells', pool('flakyOfAll'), 0), wanted: '' },
-    rate('base breakages recognised', pool('base'), wanted.base),
-    miss('infrastructure failures called NEW', pool('infra'), wanted.infraNew),
-    miss('unclassified', pool('classified'), wanted.unclassified),
-    { ...miss('  no verdict is possible, by definition', pool('openByDefinition'), 100), wanted: '' },
-    { ...miss('  of all red cells', pool('classifiedOfAll'), 100), wanted: '' },
-    ...(wanted.extra ? [{ name: 'extra tests per head with red tests', text: `${extra.toFixed(1)} for ${heads} heads`, wanted: `≤ ${wanted.extra}`, holds: extra <= wanted.extra }] : []),
-    { name: 'last report to final comment, p90', text: `${p90.toFixed(1)} s of ${delays.length}`, wanted: `≤ ${wanted.delay} s`, holds: p90 <= wanted.delay },
+    count('guilty cells excused, final verdict', sum(list, (one) => one.excused), expected.excused),
+    count('guilty cells excused in any version', sum(list, (one) => one.everExcused), expected.everExcused),
+    rate('flakes recognised', pool('flaky'), expected.flaky),
+    { ...rate('  of all flaky cells', pool('flakyOfAll'), 0), expected: '' },
+    rate('base breakages recognised', pool('base'), expected.base),
+    miss('infrastructure failures called NEW', pool('infra'), expected.infraNew),
+    miss('unclassified', pool('classified'), expected.unclassified),
+    { ...miss('  no verdict is possible, by definition', pool('openByDefinition'), 100), expected: '' },
+    { ...miss('  of all red cells', pool('classifiedOfAll'), 100), expected: '' },
+    ...(expected.extra ? [{ name: 'extra tests per head with red tests', text: `${extra.toFixed(1)} for ${heads} heads`, expected: `≤ ${expected.extra}`, holds: extra <= expected.extra }] : []),
+    { name: 'last report to final comment, p90', text: `${p90.toFixed(1)} s of ${delays.length}`, expected: `≤ ${expected.delay} s`, holds: p90 <= expected.delay },
   ];
 }
 
@@ -155,4 +155,4 @@ export function matrixText(list) {
   return rows.map(([first, ...rest]) => first.padEnd(14) + rest.map((text) => text.padStart(14)).join('')).join('\n');
 }
 
-export const targetsText = (found) => found.map(({ name, text, wanted, holds }) => `${holds ? '  ' : '! '}${name.padEnd(40)}${text.padStart(22)}   ${wanted}`).join('\n');
+export const targetsText = (found) => found.map(({ name, text, expected, holds }) => `${holds ? '  ' : '! '}${name.padEnd(40)}${text.padStart(22)}   ${expected}`).join('\n');

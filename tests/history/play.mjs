@@ -79,7 +79,7 @@ export class Play {
     await Promise.all(lines.values());
   }
 
-  #settle(wanted) { return settle(this, wanted); }
+  #settle(expected) { return settle(this, expected); }
 
   // Until `time` the clock stops at each due time of a periodic run, as a real clock would pass it: the daemon treats a due time
   // that is a minute old as missed.

@@ -7,10 +7,10 @@ const LONGEST_PAUSE = 300_000;
 const PATIENCE_LOOKS = 4000;
 const PAUSE_MS = 4; // between two looks, because each costs the daemon a millisecond
 
-// wanted: the number of successive looks that must find it idle
-export async function settle({ daemon, github, clock }, wanted) {
+// expected: the number of successive looks that must find it idle
+export async function settle({ daemon, github, clock }, expected) {
   let pause = STEP, waits = 0, { requests } = github;
-  for (let idle = 0, looks = 0; idle < wanted; looks++) {
+  for (let idle = 0, looks = 0; idle < expected; looks++) {
     await sleep(PAUSE_MS);
     const status = await daemon.get('/api/v1/status');
     if (looks > PATIENCE_LOOKS) throw new Error(`not settled: ${JSON.stringify(status)}`);

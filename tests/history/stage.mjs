@@ -365,7 +365,7 @@ export class Stage {
   }
 
   async #answer({ accelerator, dispatch }) {
-    const { of, side, sha, tests, jobs: wanted } = dispatch.outpost.experiment;
+    const { of, side, sha, tests, jobs: required } = dispatch.outpost.experiment;
     const explained = [...this.#dispatches.entries()].find(([, { outpost }]) => outpost.dispatch_id === of);
     if (!explained) throw new Error(`an experiment explains ${of}, which is no dispatch`);
     const { pull } = this.#target(explained[0].split(' ')[0]);
@@ -381,7 +381,7 @@ export class Stage {
     if (behaviour === 'head-for-base' && side === 'base') target = pull.head;
     const { notes, environment } = this.#outcomes.get(`${side} ${pull?.name}`)?.shift() ?? { notes: [], environment: accelerator.environment };
     const isWhole = behaviour === 'ignores-list' || accelerator.reruns === 'whole';
-    const jobs = this.#runJobs({ accelerator, target, notes, only: isWhole ? undefined : tests }).filter(({ job }) => isWhole || !wanted?.length || wanted.includes(job));
+    const jobs = this.#runJobs({ accelerator, target, notes, only: isWhole ? undefined : tests }).filter(({ job }) => isWhole || !required?.length || required.includes(job));
     if (behaviour === 'other-tests') for (const job of jobs) job.results = [{ test: 'steady', status: 'PASS' }];
     if (behaviour === 'all-skipped') for (const job of jobs) for (const result of job.results) Object.assign(result, { status: 'SKIP', message: undefined });
     if (jobs.length === 0) jobs.push({ job: this.#jobs[0], results: [] }); // no listed test exists
@@ -650,16 +650,16 @@ export class Stage {
     const { line } = this;
     const isOfOther = (words.take('with') && !this.isExperimenting) || (words.take('without') && this.isExperimenting);
     if (/^\d+$/.test(words.peek() ?? '')) {
-      const wanted = words.number('how many');
+      const required = words.number('how many');
       if (!words.take('experiments') || !words.take('of')) throw new Error('experiments of PULL is missing');
       const pull = this.#pull(words.next('a pull request'));
-      if (!isOfOther) (this.limits ??= []).push({ pull, wanted, line });
+      if (!isOfOther) (this.limits ??= []).push({ pull, required, line });
       return;
     }
     const pull = this.#pull(words.next('a pull request')), { name: test, accelerator } = this.#spec(words);
-    const wanted = words.until();
-    if (wanted.length === 0 || wanted.some((one) => ![...VERDICTS, 'SHOWN'].includes(one))) throw new Error(`one or more of ${VERDICTS.join(', ')} must follow`);
-    const expected = { pull, accelerator: accelerator ?? this.accelerators[0].name, test, wanted, line };
+    const required = words.until();
+    if (required.length === 0 || required.some((one) => ![...VERDICTS, 'SHOWN'].includes(one))) throw new Error(`one or more of ${VERDICTS.join(', ')} must follow`);
+    const expected = { pull, accelerator: accelerator ?? this.accelerators[0].name, test, required, line };
     if (isOfOther) return;
     if (isNow) this.#compare(expected);
     else (this.expected ??= []).push(expected);
@@ -707,16 +707,16 @@ export class Stage {
     }
   }
 
-  #compare({ pull, accelerator, test, wanted, line }) {
+  #compare({ pull, accelerator, test, required, line }) {
     const cell = this.finals.get(`${pull.name} ${pull.head.sha} ${accelerator} unit/${test}`);
-    if (wanted.includes('SHOWN') ? !cell : !wanted.includes(cell?.verdict)) this.problems.push(`${this.story.file}:${line}: ${pull.name} ${test} must be ${wanted.join(' or ')}, and is ${cell ? `${cell.verdict} (${cell.reason})` : 'not shown'}`);
+    if (required.includes('SHOWN') ? !cell : !required.includes(cell?.verdict)) this.problems.push(`${this.story.file}:${line}: ${pull.name} ${test} must be ${required.join(' or ')}, and is ${cell ? `${cell.verdict} (${cell.reason})` : 'not shown'}`);
   }
 
   #judge() {
     for (const one of this.expected ?? []) this.#compare(one);
-    for (const { pull, wanted, line } of this.limits ?? []) {
+    for (const { pull, required, line } of this.limits ?? []) {
       const n = this.experiments.filter((one) => one.pull === pull.name).length;
-      if (n !== wanted) this.problems.push(`${this.story.file}:${line}: ${wanted} experiments of ${pull.name} are expected, and ${n} were requested`);
+      if (n !== required) this.problems.push(`${this.story.file}:${line}: ${required} experiments of ${pull.name} are expected, and ${n} were requested`);
     }
   }
 }

@@ -69,8 +69,8 @@ export class Vendors {
   }
 
   #begin(run, endsAt) {
-    const jobs = this.#isWanted(run) ? this.#play.world.run(run.accelerator, run.head, run.attempt, endsAt) ?? [] : [];
-    return Promise.all(jobs.map((job) => this.#tell(run, this.#workflow(run, job, { status: 'in_progress' }))));
+    const jobs = this.#isPending(run) ? this.#play.world.run(run.accelerator, run.head, run.attempt, endsAt) ?? [] : [];
+    return Promise.all(jobs.map((job) => this.#send(run, this.#workflow(run, job, { status: 'in_progress' }))));
   }
 
   #workflow({ accelerator, event, id, attempt, startsAt }, job, more) {
@@ -78,7 +78,7 @@ export class Vendors {
     return { name: event === 'nightly' ? 'nightly' : 'tests', job_name: job.name, run_id: id, run_attempt: attempt, url: `https://ci.example/${accelerator.name}/${id}`, ...started, ...more };
   }
 
-  #isWanted({ accelerator, head, dice, event }, at) {
+  #isPending({ accelerator, head, dice, event }, at) {
     const { pull } = head;
     if (event === 'push' && this.#play.world.isGap(accelerator, at)) return false;
     return !pull || (pull.isOpen && pull.head === head) || dice.chance(0.2);
@@ -86,7 +86,7 @@ export class Vendors {
 
   async #finish(run, at) {
     const { accelerator, head, dice } = run;
-    if (!this.#isWanted(run, at)) return;
+    if (!this.#isPending(run, at)) return;
     const jobs = this.#play.world.run(accelerator, head, run.attempt, at);
     if (!jobs) return; // the vendor will not report
     await Promise.all(jobs.map((job) => this.#report(run, job)));
@@ -107,7 +107,7 @@ export class Vendors {
     run.startsAt = this.#play.clock.now();
     const time = run.startsAt + (0.03 + run.dice.number() * 0.12) * run.accelerator.slow * HOUR;
     this.#play.at(time, `run ${run.id}`, async () => {
-      if (!this.#isWanted({ ...run, head: explained }, time)) return;
+      if (!this.#isPending({ ...run, head: explained }, time)) return;
       const results = world.run(run.accelerator, run.head, `experiment ${id}`, time, { only: tests, inJobs: jobs?.length > 0 ? jobs : undefined });
       if (!results) return; // the vendor is away
       await Promise.all(results.map((job) => this.#report(run, job)));
@@ -129,12 +129,12 @@ export class Vendors {
   async #report(run, job) {
     const { report, log } = this.#play.documents(run, job);
     const tests = report ? undefined : job.tests.map(({ suite, name, status, message }) => ({ suite, name, status, message }));
-    const { token, id } = await this.#tell(run, this.#workflow(run, job, { status: 'completed', conclusion: job.conclusion, tests }));
+    const { token, id } = await this.#send(run, this.#workflow(run, job, { status: 'completed', conclusion: job.conclusion, tests }));
     this.#play.sent.reports++;
     if (id) await this.#handIn(id, token, { report: report && JSON.stringify(report), log });
   }
 
-  async #tell(run, workflow) {
+  async #send(run, workflow) {
     const { accelerator, delivery } = run;
     const path = accelerator.isGithub ? '/github/callback' : `/api/v1/dispatches/${run.dispatch}/jobs`;
     const token = accelerator.isGithub ? await this.#token(accelerator) : run.token;
@@ -152,7 +152,7 @@ export class Vendors {
     }
   }
 
-  #expect(status, wanted, what) {
-    if (status !== wanted) this.#play.problems.push(`${new Date(this.#play.clock.now()).toISOString()}: ${status}, not ${wanted}: ${what}`);
+  #expect(status, expected, what) {
+    if (status !== expected) this.#play.problems.push(`${new Date(this.#play.clock.now()).toISOString()}: ${status}, not ${expected}: ${what}`);
   }
 }

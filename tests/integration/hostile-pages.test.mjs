@@ -132,8 +132,8 @@ describe('hostile input at the pages', { skip: notBuilt }, () => {
       }
     }));
     agent.destroy();
-    for (const [query, wanted] of [['q='.padEnd(8100, 'x'), 400], ['q='.padEnd(100_000, 'x'), 414], ['a=1&'.repeat(2000), 200], ['limit=5&limit=x', 200]])
-      assert.equal((await outpost.get(`/nightly?${query}`)).status, wanted, query.slice(0, 20));
+    for (const [query, expected] of [['q='.padEnd(8100, 'x'), 400], ['q='.padEnd(100_000, 'x'), 414], ['a=1&'.repeat(2000), 200], ['limit=5&limit=x', 200]])
+      assert.equal((await outpost.get(`/nightly?${query}`)).status, expected, query.slice(0, 20));
   });
 
   test('odd methods, headers and paths get the documented status', async () => {
@@ -144,8 +144,8 @@ describe('hostile input at the pages', { skip: notBuilt }, () => {
       assert.deepEqual(await outpost.request('HEAD', path).then(({ status, text }) => [status, text]), [200, ''], path);
     }
     for (const path of ['/', '/api/v1/dashboard', '/feed.xml', asset]) {
-      for (const [value, wanted] of [['"', 200], [',,,,', 200], ['W/"', 200], [`${'"a",'.repeat(2000)}"b`, 200], ['\x80"', 200], ['*', 304], ['"'.repeat(60_000), 431]])
-        assert.equal((await outpost.get(path, { headers: { 'if-none-match': value } })).status, wanted, `${path} ${value.slice(0, 10)}`);
+      for (const [value, expected] of [['"', 200], [',,,,', 200], ['W/"', 200], [`${'"a",'.repeat(2000)}"b`, 200], ['\x80"', 200], ['*', 304], ['"'.repeat(60_000), 431]])
+        assert.equal((await outpost.get(path, { headers: { 'if-none-match': value } })).status, expected, `${path} ${value.slice(0, 10)}`);
     }
     for (const value of ['gzip;q=nan', 'gzip;q=', ';;;', ',,,', `${'x'.repeat(61)}gzip`, 'gzip;q=-1', 'identity;q=0', '*;q=0'])
       assert.equal((await outpost.get(asset, { headers: { 'accept-encoding': value } })).headers['content-encoding'], undefined, value);

@@ -38,13 +38,13 @@ const SUITE = `
 import hashlib, html, json, os, sys
 names = json.load(open(sys.argv[1], encoding='utf-8'))
 path = os.environ.get('OUTPOST_TESTS')
-wanted = open(path, encoding='utf-8', newline='\\n').read().split('\\n') if path else None
+listed = open(path, encoding='utf-8', newline='\\n').read().split('\\n') if path else None
 kept = lambda name: name.replace('\\n', ' ').encode()[:256].decode('utf-8', 'ignore')
 side = os.environ.get('OUTPOST_EXPERIMENT_SIDE') or 'first'
 out = open(os.path.join(sys.argv[2], 'report.xml'), 'w', encoding='utf-8')
 print('<testsuite name="unit">', file=out)
 for name in names:
-    if wanted is not None and 'unit/' + kept(name) not in wanted:
+    if listed is not None and 'unit/' + kept(name) not in listed:
         continue
     red = side != 'base' or 'base' in name
     words = ''.join(chr(ord('a') + n % 26) for n in hashlib.sha256(name.encode()).digest()[:12])  # of its own: one message in most tests is an outage
@@ -53,7 +53,7 @@ for name in names:
 print('</testsuite>', file=out)
 out.close()
 if path:
-    open(os.path.join(sys.argv[2], 'list.txt'), 'w', encoding='utf-8', newline='\\n').write('\\n'.join(wanted))
+    open(os.path.join(sys.argv[2], 'list.txt'), 'w', encoding='utf-8', newline='\\n').write('\\n'.join(listed))
 print('side', side)
 `;
 

@@ -92,7 +92,7 @@ class Story {
   figures(name = 'chip') { return this.outpost.api(`accelerators/${name}`); }
   issues(repository = CHIP) { return this.rig.issues(repository); }
   comments() { return this.rig.comments(CHIP, this.issues()[0].number); }
-  notified(step, accelerator = 'chip') { return this.outpost.waitForLog({ ev: 'red_episode_told', step, accelerator }, { timeout: 60_000 }); }
+  notified(step, accelerator = 'chip') { return this.outpost.waitForLog({ ev: 'red_episode_notified', step, accelerator }, { timeout: 60_000 }); }
   // Without repetitions: a notice whose answer a crash lost is sent again with the same delivery.
   notices() {
     const all = this.lab.events.filter(({ event }) => !['push', 'pull_request', 'cancel'].includes(event));

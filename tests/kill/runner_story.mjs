@@ -49,9 +49,9 @@ async function judgeLog(outpost, job) {
   const { status, text } = await outpost.get(`/api/v1/jobs/${job.id}/log`);
   if (status !== 200) return `the log of job ${job.id} answers ${status}`;
   const numbers = [...text.matchAll(/^line (\d+) of (\S+) attempt (\d+)$/gm)];
-  const wanted = Array.from({ length: LINES }, (_, i) => `${i + 1} ${job.dispatch_id} ${job.run_attempt}`).join('\n');
+  const expected = Array.from({ length: LINES }, (_, i) => `${i + 1} ${job.dispatch_id} ${job.run_attempt}`).join('\n');
   const got = numbers.map(([, n, dispatch, attempt]) => `${n} ${dispatch} ${attempt}`).join('\n');
-  return got === wanted ? null : `the log of job ${job.id} (attempt ${job.run_attempt}) has gaps or doubles:\n${text}`;
+  return got === expected ? null : `the log of job ${job.id} (attempt ${job.run_attempt}) has gaps or doubles:\n${text}`;
 }
 
 // Returns the problems as sentences.

@@ -123,7 +123,7 @@ static inline void fake_on_report(struct http_request *r, void *owner)
 	if (fake_scripted(f, ASK_REPORT, r))
 		return;
 	free(f->report);
-	f->report = http_take_body(r, &n);
+	f->report = http_detach_body(r, &n);
 	fake_json(r, 200, "{\"ok\": true, \"tests\": 1, \"cut\": 0}");
 }
 

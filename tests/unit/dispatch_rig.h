@@ -373,7 +373,7 @@ static inline char *rig_states(struct rig *r)
 		free(lines[least]);
 		lines[least] = lines[done];
 	}
-	return b.data ? buf_take(&b) : xstrdup("");
+	return b.data ? buf_detach(&b) : xstrdup("");
 }
 
 /* Waits until the dispatches' states are these. */

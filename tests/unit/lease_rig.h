@@ -153,7 +153,7 @@ static inline void assert_job(int64_t id, const char *expected)
 	buf_appendf(&text, "%s", j->job.status == JOB_COMPLETED ? j->job.conclusion : job_status_name(j->job.status));
 	if (j->message)
 		buf_appendf(&text, ": %s", j->message);
-	got = buf_take(&text);
+	got = buf_detach(&text);
 	assert_string_equal(got, expected);
 	free(got);
 	job_detail_free(j);
@@ -180,7 +180,7 @@ static inline char *lease_states(void)
 	for (size_t i = 0; i < l.n; i++)
 		buf_appendf(&text, "%s%s %s", text.len ? ", " : "", l.list[i].machine, l.list[i].state);
 	list_leases_release(&l);
-	return buf_take(&text);
+	return buf_detach(&text);
 }
 
 #define ASSERT_LEASES(expected)                                                                                        \

@@ -36,7 +36,7 @@ static inline char *test_key_number(const struct test_key *k, const char *which)
 	struct buf text = BUF_INIT(4096);
 
 	base64url_encode(number, key_number(k->pair, which, number, sizeof number), &text);
-	return buf_take(&text);
+	return buf_detach(&text);
 }
 
 /* The public half as a JWK. */
@@ -93,7 +93,7 @@ static inline char *mint_with(const struct test_key *k, const json_t *header, co
 	buf_append_char(&token, '.');
 	base64url_encode(signature.data, signature.len, &token);
 	buf_release(&signature);
-	return buf_take(&token);
+	return buf_detach(&token);
 }
 
 static inline char *mint(const struct test_key *k, const char *kid, const json_t *claims)

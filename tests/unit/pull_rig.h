@@ -189,7 +189,7 @@ struct pull {
 	struct timer *poll;
 	const int *polled;
 	int (*count)(struct pull *p);
-	int wanted;
+	int n_expected;
 	bool is_so, is_closing, is_closed;
 };
 
@@ -199,7 +199,7 @@ static inline void pull_on_poll(struct timer *t)
 {
 	struct pull *p = timer_owner(t);
 
-	if ((p->count ? p->count(p) : *p->polled) == p->wanted)
+	if ((p->count ? p->count(p) : *p->polled) == p->n_expected)
 		p->is_so = true;
 	else
 		timer_start(t, 1);
@@ -209,18 +209,18 @@ static inline void pull_poll(struct pull *p, const int *polled, int (*count)(str
 {
 	p->polled = polled;
 	p->count = count;
-	p->wanted = n;
+	p->n_expected = n;
 	p->is_so = false;
 	timer_start(p->poll, 0);
 	loop_run_until(p->parts.loop, &p->is_so);
 }
 
-/* Runs until *n has the wanted value. */
-static inline void until(struct pull *p, const int *n, int wanted) { pull_poll(p, n, NULL, wanted); }
+/* Runs until *n has the expected value. */
+static inline void until(struct pull *p, const int *n, int n_expected) { pull_poll(p, n, NULL, n_expected); }
 
-static inline void until_counted(struct pull *p, int (*count)(struct pull *p), int wanted)
+static inline void until_counted(struct pull *p, int (*count)(struct pull *p), int n_expected)
 {
-	pull_poll(p, NULL, count, wanted);
+	pull_poll(p, NULL, count, n_expected);
 }
 
 static inline int pull_n_held(struct pull *p)

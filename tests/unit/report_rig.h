@@ -42,7 +42,7 @@ static inline const struct test_result *report_case(const struct report_file *r,
 	return NULL;
 }
 
-static inline void report_tell(const struct report_file *r, struct buf *out)
+static inline void report_print(const struct report_file *r, struct buf *out)
 {
 	for (size_t i = 0; i < r->n_tests; i++) {
 		const struct test_result *t = &r->tests[i];
@@ -60,7 +60,7 @@ static inline void assert_report(struct report_file *r, const char *expected)
 {
 	struct buf printed = BUF_INIT(1 << 24);
 
-	report_tell(r, &printed);
+	report_print(r, &printed);
 	assert_string_equal(buf_str(&printed), expected);
 	buf_release(&printed);
 	report_file_release(r);

@@ -298,7 +298,7 @@ static inline char *rig_dispatches(const char *head)
 			    dispatch_state_name(x->state), x->is_current ? "*" : "");
 		}
 	change_view_free(v);
-	return buf_take(&text);
+	return buf_detach(&text);
 }
 
 #define ASSERT_DISPATCHES(head, expected)                                                                              \
@@ -321,7 +321,7 @@ static inline char *rig_cells(const char *head)
 		    c->suite, c->test, test_status_name(c->status), c->is_late ? " late" : "");
 	}
 	change_view_free(v);
-	return buf_take(&text);
+	return buf_detach(&text);
 }
 
 #define ASSERT_CELLS(head, expected)                                                                                   \
@@ -391,7 +391,7 @@ static inline char *rig_send(int64_t now_ms)
 		}
 		claim_outbox_release(&c);
 		if (!n)
-			return buf_take(&text);
+			return buf_detach(&text);
 	}
 }
 

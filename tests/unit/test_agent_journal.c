@@ -227,7 +227,7 @@ static void pruning_removes_finished_jobs_only(void **state)
 			assert_int_equal(journal_set_progress(folders[i], how[i], "", &e), 0);
 	}
 	/* the process of the third still exists, although its parent does not wait for it */
-	assert_int_equal(job_lock_take(folders[2], &lock, &e), 0);
+	assert_int_equal(job_lock_acquire(folders[2], &lock, &e), 0);
 	journal_prune(j.jobs_dir, 2);
 	for (size_t i = 0; i < ARRAY_LEN(how); i++) {
 		bool is_there = access(folders[i], F_OK) == 0;
@@ -286,7 +286,7 @@ static void a_lock_that_cannot_be_read_counts_as_held(void **state)
 
 	(void)state;
 	assert_false(job_folder_is_locked(folder));
-	assert_int_equal(job_lock_take(folder, &lock, &e), 0);
+	assert_int_equal(job_lock_acquire(folder, &lock, &e), 0);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	none = limit;
 	none.rlim_cur = 0;

@@ -5,21 +5,21 @@
 	"echo '<testsuite name=\"s\"><testcase name=\"a\"/></testsuite>' > "                                           \
 	"$OUTPOST_RESULTS/r.xml"
 
-static void assert_progress(struct fake *f, const char *sub, enum progress wanted)
+static void assert_progress(struct fake *f, const char *sub, enum progress expected)
 {
 	char *folder = fake_job(f, sub);
 
-	assert_int_equal(journal_progress(folder), wanted);
+	assert_int_equal(journal_progress(folder), expected);
 	free(folder);
 }
 
-static void assert_end(const struct fake *f, const char *key, const char *wanted)
+static void assert_end(const struct fake *f, const char *key, const char *expected)
 {
 	char *text = fake_end_field(f, key);
 
 	assert_non_null(text);
-	if (!strstr(text, wanted))
-		fail_msg("%s is \"%s\", without \"%s\"", key, text, wanted);
+	if (!strstr(text, expected))
+		fail_msg("%s is \"%s\", without \"%s\"", key, text, expected);
 	free(text);
 }
 
@@ -300,7 +300,7 @@ static char *log_of_a_run(struct fake *f)
 	close(fd);
 	assert_int_equal(file_read(path, &text, &e), 0);
 	free(path);
-	return buf_take(&text);
+	return buf_detach(&text);
 }
 
 /* A machine whose labels match no work looks idle: the log names the work that it waits for. */

@@ -55,13 +55,13 @@ static void test_take_and_consume(void **state)
 	char *s;
 
 	(void)state;
-	s = buf_take(&b);
+	s = buf_detach(&b);
 	assert_string_equal(s, "");
 	free(s);
 	buf_append_str(&b, "abcdef");
 	buf_consume(&b, 2);
 	assert_string_equal(buf_str(&b), "cdef");
-	s = buf_take(&b);
+	s = buf_detach(&b);
 	assert_string_equal(s, "cdef");
 	assert_null(b.data);
 	free(s);

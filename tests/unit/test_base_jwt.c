@@ -101,7 +101,7 @@ static char *part(const char *json)
 	struct buf out = BUF_INIT(65536);
 
 	base64url_encode(json, strlen(json), &out);
-	return out.data ? buf_take(&out) : xstrdup("");
+	return out.data ? buf_detach(&out) : xstrdup("");
 }
 
 static void check(int want, const char *header, const char *payload, const char *signature)

@@ -11,7 +11,7 @@ static char *read_text(const char *path)
 
 	if (file_read(path, &text, &e))
 		fail_msg("%s", e.text);
-	return buf_take(&text);
+	return buf_detach(&text);
 }
 
 static int check_keys(const char *doc, const struct mapping *m)

@@ -34,7 +34,7 @@ static struct runner_config *load(const char *text)
 	return c;
 }
 
-static void expect(const char *text, const char *messages_wanted)
+static void expect(const char *text, const char *expected_messages)
 {
 	struct buf messages = BUF_INIT(1 << 20);
 	struct runner_config *c;
@@ -42,7 +42,7 @@ static void expect(const char *text, const char *messages_wanted)
 
 	folder_write("runner.yml", text);
 	rc = runner_config_load("runner.yml", &c, &messages);
-	assert_string_equal(buf_str(&messages), messages_wanted);
+	assert_string_equal(buf_str(&messages), expected_messages);
 	assert_int_equal(rc, ERR_INVALID);
 	assert_null(c);
 	buf_release(&messages);
@@ -137,7 +137,7 @@ static void missing_and_unknown_keys_are_named(void **state)
 static void wrong_values_say_what_they_must_be(void **state)
 {
 	static const struct {
-		const char *more, *wanted;
+		const char *more, *expected;
 	} wrong[] = {
 	    {"log: {max: 64}\n", "runner.yml:7: log.max must be a size from 1KiB to 256MiB (64KiB, 64MiB, 1GiB), "
 				 "not \"64\"\n"},
@@ -190,7 +190,7 @@ static void wrong_values_say_what_they_must_be(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
 		char *text = xasprintf("%s%s", MINIMAL, wrong[i].more);
 
-		expect(text, wrong[i].wanted);
+		expect(text, wrong[i].expected);
 		free(text);
 	}
 }
@@ -313,7 +313,7 @@ static char *read_text(const char *path)
 	if (file_read(whole, &text, &e))
 		fail_msg("%s", e.text);
 	free(whole);
-	return buf_take(&text);
+	return buf_detach(&text);
 }
 
 enum place { IN_EXAMPLE, IN_DOCS };
@@ -323,14 +323,14 @@ static int n_missing(const char *text, enum place place, const struct mapping *m
 	int n = 0;
 
 	for (const struct field *f = m->fields; f->key; f++) {
-		char *wanted = place == IN_DOCS ? xasprintf("\n| `%s%s%s` |", m->path, *m->path ? "." : "", f->key)
-						: xasprintf("%s:", f->key);
+		char *expected = place == IN_DOCS ? xasprintf("\n| `%s%s%s` |", m->path, *m->path ? "." : "", f->key)
+						  : xasprintf("%s:", f->key);
 
-		if (!strstr(text, wanted)) {
-			print_error("no %s\n", wanted);
+		if (!strstr(text, expected)) {
+			print_error("no %s\n", expected);
 			n++;
 		}
-		free(wanted);
+		free(expected);
 		if (f->map)
 			n += n_missing(text, place, f->map);
 	}

@@ -20,7 +20,7 @@ static int open_dump_with(void **state, const char *dump, const char *more)
 	path = path_join(rig_dir, "outpost.db");
 	if (file_read(dump, &sql, &e))
 		fail_msg("%s", e.text);
-	text = buf_take(&sql);
+	text = buf_detach(&sql);
 	assert_int_equal(sqlite3_open(path, &h), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(h, text, NULL, NULL, NULL), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(h, more ? more : "", NULL, NULL, NULL), SQLITE_OK);
@@ -355,7 +355,7 @@ static void assert_plan(const char *sql, const char *part)
 	assert_int_equal(sqlite3_prepare_v2(h, sql, -1, &s, NULL), SQLITE_OK);
 	while (sqlite3_step(s) == SQLITE_ROW)
 		buf_appendf(&text, "%s\n", (const char *)sqlite3_column_text(s, 3));
-	plan = buf_take(&text);
+	plan = buf_detach(&text);
 	if (!strstr(plan, part))
 		fail_msg("%s: %s", sql, plan);
 	assert_null(strstr(plan, "SCAN"));

@@ -36,7 +36,7 @@ static char *all_of(const char *text)
 		if (c->suite[0])
 			buf_appendf(&out, "/%s", c->suite);
 	}
-	return out.data ? buf_take(&out) : xstrdup("");
+	return out.data ? buf_detach(&out) : xstrdup("");
 }
 
 static void finds_commands(void **state)

@@ -10,19 +10,19 @@ static bool all_is_planned(struct rig *r)
 	return n.n_planning == 0 && n.n_deliveries_planned + n.n_deliveries_ignored + n.n_deliveries_failed > 0;
 }
 
-static int64_t n_wanted;
+static int64_t n_expected;
 
 static bool so_many_are_planned(struct rig *r)
 {
 	struct dispatch_counters n = rig_counters(r);
 
 	return n.n_planning == 0 && n.n_sending == 0 &&
-	       n.n_deliveries_planned + n.n_deliveries_ignored + n.n_deliveries_failed >= n_wanted;
+	       n.n_deliveries_planned + n.n_deliveries_ignored + n.n_deliveries_failed >= n_expected;
 }
 
 static void wait_planned(struct rig *r, int64_t n)
 {
-	n_wanted = n;
+	n_expected = n;
 	rig_wait_until(r, so_many_are_planned);
 }
 

@@ -49,7 +49,7 @@ static char *list_of(const struct rig_pull *pulls, size_t n)
 		free(one);
 	}
 	buf_append_char(&b, ']');
-	return buf_take(&b);
+	return buf_detach(&b);
 }
 
 static void notes_open_pulls_at_the_first_look_without_dispatching(void **state)
@@ -200,14 +200,14 @@ static char *history(struct rig *r, const char *after, const char *until)
 		    l.list[i].author ? l.list[i].author : "", l.list[i].title ? l.list[i].title : "");
 	buf_append_str(&text, l.is_complete ? "" : "?");
 	list_commits_release(&l);
-	return buf_take(&text);
+	return buf_detach(&text);
 }
 
-static void expect_history(struct rig *r, const char *after, const char *until, const char *wanted)
+static void expect_history(struct rig *r, const char *after, const char *until, const char *expected)
 {
 	char *text = history(r, after, until);
 
-	assert_string_equal(text, wanted);
+	assert_string_equal(text, expected);
 	free(text);
 }
 

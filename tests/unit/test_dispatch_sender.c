@@ -3,17 +3,17 @@
 
 #include "model/client_payload.h"
 
-static int n_wanted;
+static int n_expected;
 
-static bool so_many_hooks(struct rig *r) { return rig_n_hooks(r) >= n_wanted; }
+static bool so_many_hooks(struct rig *r) { return rig_n_hooks(r) >= n_expected; }
 
-static bool so_many_dispatches(struct rig *r) { return rig_n_dispatches(r) >= n_wanted; }
+static bool so_many_dispatches(struct rig *r) { return rig_n_dispatches(r) >= n_expected; }
 
 static bool sends_nothing(struct rig *r) { return rig_counters(r).n_sending == 0; }
 
-static bool is_dead(struct rig *r) { return rig_counters(r).n_dead == n_wanted; }
+static bool is_dead(struct rig *r) { return rig_counters(r).n_dead == n_expected; }
 
-static bool is_retried(struct rig *r) { return rig_counters(r).n_retries >= n_wanted; }
+static bool is_retried(struct rig *r) { return rig_counters(r).n_retries >= n_expected; }
 
 static void start(struct rig *r)
 {
@@ -137,7 +137,7 @@ static void retries_after_a_failure(void **state)
 	r->n_dispatch_failures = 1;
 	start(r);
 	rig_pull(r, "g-1", .action = "opened");
-	n_wanted = 2;
+	n_expected = 2;
 	rig_wait_until(r, is_retried);
 	rig_expect_states(r, "gh:queued hook:queued picky:queued");
 	pthread_mutex_lock(&r->lock);
@@ -162,7 +162,7 @@ static void gives_up_on_a_final_answer(void **state)
 	r->n_dispatch_failures = -1;
 	start(r);
 	rig_pull(r, "g-1", .action = "opened");
-	n_wanted = 2;
+	n_expected = 2;
 	rig_wait_until(r, is_dead);
 	rig_expect_states(r, "gh:failed hook:failed picky:failed");
 	assert_int_equal(rig_counters(r).n_retries, 0);
@@ -215,7 +215,7 @@ static void reaches_allowed_addresses_only(void **state)
 	r->config->n_allow_networks = 0;
 	rig_start_dispatch(r);
 	rig_pull(r, "g-1", .action = "opened");
-	n_wanted = 1;
+	n_expected = 1;
 	rig_wait_until(r, is_retried);
 	assert_int_equal(rig_n_hooks(r), 0);
 	assert_int_equal(atomic_load(&r->vendor->n_connections), 0);
@@ -242,7 +242,7 @@ static void sends_nothing_to_an_accelerator_that_left(void **state)
 	r->n_dispatch_failures = -1;
 	start(r);
 	rig_pull(r, "g-1", .action = "opened");
-	n_wanted = 2;
+	n_expected = 2;
 	rig_wait_until(r, is_retried);
 	assert_int_equal(unlink("accelerators.d/hook.yml"), 0);
 	assert_int_equal(unlink("accelerators.d/gh.yml"), 0);
@@ -277,9 +277,9 @@ static void a_hanging_vendor_delays_no_other_vendor(void **state)
 		snprintf(sha, sizeof(sha), "%040x", i);
 		rig_pull(r, guid, .action = "opened", .number = i, .sha = sha);
 	}
-	n_wanted = 30;
+	n_expected = 30;
 	rig_wait_until(r, so_many_dispatches);
-	n_wanted = 8; /* four at each, which hang */
+	n_expected = 8; /* four at each, which hang */
 	rig_wait_until(r, so_many_hooks);
 	assert_int_equal(rig_n_hooks(r), 8);
 	assert_int_equal(atomic_load(&r->vendor->n_requests), 4);
@@ -300,7 +300,7 @@ static void sends_interrupted_requests_again(void **state)
 	r->is_hanging = true;
 	start(r);
 	rig_pull(r, "g-1", .action = "opened");
-	n_wanted = 1;
+	n_expected = 1;
 	rig_wait_until(r, so_many_hooks);
 	rig_stop(r);
 	r->is_hanging = false;
@@ -334,7 +334,7 @@ static void reaches_a_hundred_targets(void **state)
 	}
 	start(r);
 	rig_pull(r, "g-1", .action = "opened");
-	n_wanted = 101;
+	n_expected = 101;
 	rig_wait_until(r, so_many_dispatches);
 	rig_wait_until(r, so_many_hooks);
 	rig_wait_until(r, sends_nothing);

@@ -67,7 +67,7 @@ static void a_report_that_is_written_and_read_is_unchanged(void **state)
 		b = report_of(REPORT_OUTPOST, text);
 		again = report_file_text(&b, &n_again);
 		assert_string_equal(text, again);
-		report_tell(&a, &printed);
+		report_print(&a, &printed);
 		report_file_release(&a);
 		assert_report(&b, buf_str(&printed));
 		buf_release(&printed);

@@ -248,7 +248,7 @@ static char *random_text(unsigned max_pieces)
 
 	for (unsigned n = 1 + pick(max_pieces); n > 0; n--)
 		buf_append_str(&out, pieces[pick(ARRAY_LEN(pieces))]);
-	return buf_take(&out);
+	return buf_detach(&out);
 }
 
 static char *random_line(unsigned max_pieces, size_t max_bytes)

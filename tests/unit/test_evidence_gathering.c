@@ -262,7 +262,7 @@ static struct evidence_counters run(void)
 	return counters;
 }
 
-static void expect(const char *wanted) { assert_string_equal(traced, wanted); }
+static void expect(const char *expected) { assert_string_equal(traced, expected); }
 
 static void requests_missing_evidence(void **state)
 {
@@ -321,7 +321,7 @@ static void known_evidence_counts_while_github_is_down(void **state)
 /* Each pause is as long as the wait so far, in seconds. */
 static void the_back_off_grows(void **state)
 {
-	static const int64_t waited[] = {0, 2, 60, 1800, 7200}, wanted[] = {2, 2, 60, 1800, 1800};
+	static const int64_t waited[] = {0, 2, 60, 1800, 7200}, expected[] = {2, 2, 60, 1800, 1800};
 
 	for (size_t i = 0; i < ARRAY_LEN(waited); i++) {
 		int64_t pause_ms;
@@ -332,7 +332,7 @@ static void the_back_off_grows(void **state)
 		run();
 		pause_ms = w.last.again_ms - w.last.now_ms;
 		/* the clock goes on meanwhile */
-		assert_true(pause_ms >= 1000 * wanted[i] && pause_ms < 1000 * wanted[i] + 900);
+		assert_true(pause_ms >= 1000 * expected[i] && pause_ms < 1000 * expected[i] + 900);
 	}
 	set_up(state);
 	w.compare_err = ERR_BUSY;

@@ -177,7 +177,7 @@ static void test_pulls(void **state)
 
 static void test_pull_files(void **state)
 {
-	static const char *const wanted[] = {"a.c", "b.c", "old.c", "c.c"};
+	static const char *const expected[] = {"a.c", "b.c", "old.c", "c.c"};
 	struct fake_github *f = *state;
 	struct github_pull_files files = {.call = {.done = on_done}};
 
@@ -185,9 +185,9 @@ static void test_pull_files(void **state)
 	github_pull_files_get(f->github, &files, "owner/name", 9);
 	wait_done(f);
 	assert_int_equal(files.call.result.err, 0);
-	assert_int_equal(files.n_names, ARRAY_LEN(wanted));
-	for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
-		assert_string_equal(files.names[i], wanted[i]);
+	assert_int_equal(files.n_names, ARRAY_LEN(expected));
+	for (size_t i = 0; i < ARRAY_LEN(expected); i++)
+		assert_string_equal(files.names[i], expected[i]);
 	assert_null(files.names[files.n_names]);
 	assert_false(files.is_incomplete);
 	github_pull_files_release(&files);

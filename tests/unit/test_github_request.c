@@ -119,14 +119,14 @@ static void test_limits(void **state)
 
 static char *check_headers(struct fake_github *f, const char *request)
 {
-	static const char *const wanted[] = {"Accept: application/vnd.github+json\r\n",
+	static const char *const expected[] = {"Accept: application/vnd.github+json\r\n",
 	    "X-GitHub-Api-Version: 2022-11-28\r\n", "User-Agent: outpost/test\r\n",
 	    "Content-Type: application/json\r\n", "Authorization: Bearer token-1\r\n", "\r\n\r\n{}"};
 
 	(void)f;
-	for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
-		if (!strstr(request, wanted[i]))
-			return fake_answer("400 Missing", "", wanted[i]);
+	for (size_t i = 0; i < ARRAY_LEN(expected); i++)
+		if (!strstr(request, expected[i]))
+			return fake_answer("400 Missing", "", expected[i]);
 	return NULL;
 }
 

@@ -99,7 +99,7 @@ static char *states(int last)
 			buf_appendf(&text, "%d", (int)(c->last_good.day - T0 / DAY));
 	}
 	nightly_view_free(v);
-	return buf_take(&text);
+	return buf_detach(&text);
 }
 
 #define ASSERT_STATES(last, expected)                                                                                  \
@@ -365,7 +365,7 @@ static void assert_plan(const char *sql, const char *part)
 	assert_int_equal(sqlite3_prepare_v2(h, sql, -1, &s, NULL), SQLITE_OK);
 	while (sqlite3_step(s) == SQLITE_ROW)
 		buf_appendf(&text, "%s\n", (const char *)sqlite3_column_text(s, 3));
-	plan = buf_take(&text);
+	plan = buf_detach(&text);
 	if (!strstr(plan, part) || strstr(plan, "SCAN") || strstr(plan, "TEMP B-TREE"))
 		fail_msg("%s: %s", sql, plan);
 	free(plan);

@@ -134,7 +134,7 @@ static char *tests_text(void)
 	get_platform_tests_release(&g);
 	rig_close();
 	open_db();
-	return buf_take(&text);
+	return buf_detach(&text);
 }
 
 #define ASSERT_TESTS(expected)                                                                                         \

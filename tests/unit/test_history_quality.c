@@ -65,7 +65,7 @@ static void note_days(void)
 	is_noted = true;
 }
 
-static void put_episode(int64_t first_bad_ms, int64_t told_ms, int64_t ended_ms)
+static void put_episode(int64_t first_bad_ms, int64_t notified_ms, int64_t ended_ms)
 {
 	static int n;
 	char ref[32];
@@ -74,7 +74,7 @@ static void put_episode(int64_t first_bad_ms, int64_t told_ms, int64_t ended_ms)
 	db_exec(txn,
 	    "INSERT INTO red_episode (accelerator, repository_key, ref, first_bad_change,"
 	    " first_bad_ms, told_ms, ended_ms) VALUES ('npu', 'o/r', ?4, 1, ?1, ?2, ?3)",
-	    V_INT(first_bad_ms), V_INT_OR_NULL(told_ms), V_INT_OR_NULL(ended_ms), V_TEXT(ref));
+	    V_INT(first_bad_ms), V_INT_OR_NULL(notified_ms), V_INT_OR_NULL(ended_ms), V_TEXT(ref));
 	assert_int_equal(db_status(db), 0);
 }
 

@@ -165,7 +165,7 @@ static void an_episode_begins_red_and_ends_green(void **state)
 	assert_string_equal(e->ended_sha, sha('4'));
 	assert_int_equal(e->n_tests, 1);
 	assert_string_equal(e->tests[0], "model/llama3");
-	assert_int_equal(e->told_ms + e->reminded_ms + e->overdue_ms + e->closed_ms, 0);
+	assert_int_equal(e->notified_ms + e->reminded_ms + e->overdue_ms + e->closed_ms, 0);
 	red_episode_free(e);
 	push(&(struct pushed){.n = '5', .now_ms = T0 + 9 * HOUR});
 	report('5', TEST_MISS, T0 + 9 * HOUR);
@@ -405,9 +405,9 @@ static const unsigned RED = 1u << OUTBOX_RED_ISSUE;
 
 static void each_episode_has_one_outbox_row(void **state)
 {
-	struct note_red_episode told = {
-	    .id = 1, .issue_number = 7, .issue_repository = "Ascend/pytorch", .told_ms = T0 + HOUR};
-	struct note_red_episode nobody = {.id = 4711, .told_ms = 1};
+	struct note_red_episode notified = {
+	    .id = 1, .issue_number = 7, .issue_repository = "Ascend/pytorch", .notified_ms = T0 + HOUR};
+	struct note_red_episode nobody = {.id = 4711, .notified_ms = 1};
 	struct claim_outbox c;
 	struct red_episode *e;
 
@@ -420,7 +420,7 @@ static void each_episode_has_one_outbox_row(void **state)
 	assert_int_equal(c.rows[0].number, 1);
 	assert_string_equal(c.rows[0].accelerators[0], "npu");
 	assert_null(c.rows[0].accelerators[1]);
-	DO_OK(store_note_red_episode, &told);
+	DO_OK(store_note_red_episode, &notified);
 	assert_int_equal(DO(store_note_red_episode, &nobody), ERR_NOT_FOUND);
 	rig_done(&c.rows[0], OUTBOX_AGAIN, T0 + 48 * HOUR);
 	claim_outbox_release(&c);
@@ -437,7 +437,7 @@ static void each_episode_has_one_outbox_row(void **state)
 	e = episode(1);
 	assert_int_equal(e->issue_number, 7);
 	assert_string_equal(e->issue_repository, "Ascend/pytorch");
-	assert_int_equal(e->told_ms, T0 + HOUR);
+	assert_int_equal(e->notified_ms, T0 + HOUR);
 	assert_int_equal(e->reminded_ms, 0);
 	red_episode_free(e);
 }
@@ -450,15 +450,15 @@ static void a_notice_is_sent_once(void **state)
 	    .runner = "lab",
 	    .url = "https://ci.example.org/hook",
 	    .text = "{\"event\":\"red\"}"};
-	struct note_red_episode told = {.id = 1, .told_ms = T0 + HOUR, .notice = &notice, .now_ms = T0 + HOUR};
+	struct note_red_episode notified = {.id = 1, .notified_ms = T0 + HOUR, .notice = &notice, .now_ms = T0 + HOUR};
 	struct claim_outbox c;
 
 	(void)state;
 	mirror(LEVEL_2);
 	push_all('1');
 	report('1', TEST_FAIL, T0 + HOUR);
-	DO_OK(store_note_red_episode, &told);
-	DO_OK(store_note_red_episode, &told);
+	DO_OK(store_note_red_episode, &notified);
+	DO_OK(store_note_red_episode, &notified);
 	c = rig_claim(1u << OUTBOX_WEBHOOK_NOTICE, T0 + HOUR);
 	assert_int_equal(c.n, 1);
 	assert_string_equal(c.rows[0].text, "{\"event\":\"red\"}");

@@ -46,9 +46,9 @@ static void amounts_add_up_per_group(void **state)
 	assert_int_equal(http_group_amount(t, &a), 7);
 	assert_int_equal(http_group_amount(t, &b), 0);
 	assert_int_equal(http_group_amounts_n(t), 1);
-	assert_true(http_group_amount_take(t, &a, 3, 10));
-	assert_false(http_group_amount_take(t, &a, 1, 10));
-	assert_true(http_group_amount_take(t, &b, 10, 10));
+	assert_true(http_group_amount_reserve(t, &a, 3, 10));
+	assert_false(http_group_amount_reserve(t, &a, 1, 10));
+	assert_true(http_group_amount_reserve(t, &b, 10, 10));
 	http_group_amount_add(t, &a, -10);
 	assert_int_equal(http_group_amount(t, &a), 0);
 	assert_int_equal(http_group_amounts_n(t), 1);

@@ -12,7 +12,7 @@
 static void echo(struct http_request *r, void *owner)
 {
 	size_t n;
-	char *body = http_take_body(r, &n);
+	char *body = http_detach_body(r, &n);
 
 	(void)owner;
 	http_respond(r, 200, "application/octet-stream", NULL, body, n);

@@ -143,7 +143,7 @@ static void answer_too_late(struct timer *t)
 		return;
 	}
 	/* The handler can still read the whole request. */
-	body = http_take_body(r, &n);
+	body = http_detach_body(r, &n);
 	assert(n == 5 && strcmp(body, "hello") == 0);
 	free(body);
 	assert(strcmp(http_path(r), "/stubborn") == 0);

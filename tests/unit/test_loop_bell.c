@@ -11,7 +11,7 @@ static struct {
 	struct loop *loop;
 	struct bell *bell;
 	struct timer *end; /* of a look */
-	int n_looks, n_wanted;
+	int n_looks, n_expected;
 	bool is_enough;
 	bool takes_time;         /* a look ends at a later turn of the loop */
 	int n_failing;           /* the first looks, which end in bell_retry() */
@@ -31,7 +31,7 @@ static void look(void *owner)
 	w.n_looks++;
 	if (w.meanwhile && w.n_looks == 1)
 		w.meanwhile();
-	w.is_enough = w.n_looks >= w.n_wanted;
+	w.is_enough = w.n_looks >= w.n_expected;
 	if (w.n_looks <= w.n_failing)
 		bell_retry(w.bell);
 	else if (w.takes_time)
@@ -67,7 +67,7 @@ enum { WAIT_S = 50 };
 
 static void wait_for_looks(int n)
 {
-	w.n_wanted = n;
+	w.n_expected = n;
 	w.is_enough = w.n_looks >= n;
 	alarm(WAIT_S);
 	loop_run_until(w.loop, &w.is_enough);

@@ -157,7 +157,7 @@ static void flake_on_the_merge_base(void **state)
 	    {"0r", "UNCLASSIFIED"}, {"0r 1g", "UNCLASSIFIED"}, {"0R", "UNCLASSIFIED"});
 	assert_non_null(strstr(judge("0r 1g", f).reason, "once, and flaky elsewhere"));
 	f = SPECIFIC;
-	f.takes_experiments = true; /* the base can be tested again */
+	f.accepts_experiments = true; /* the base can be tested again */
 	ASSERT_CASES(&f, {"0r", "UNCLASSIFIED"}, {"0r 1r", "UNCLASSIFIED"} /* it may be flaky */,
 	    {"0R", "UNCLASSIFIED"}, {"0R 1r", "UNCLASSIFIED"}, {"-1r 0R 1r 2r", "UNCLASSIFIED"}, {"0D", "BASE"},
 	    {"0D 1r", "BASE"}, {"-2r -1r 0r 1r 2r 3r", "BASE"} /* hardly chance */);
@@ -198,7 +198,7 @@ static void a_failure_that_comes_and_goes_on_the_branch(void **state)
 	assert_non_null(strstr(
 	    judge("-8r -7g 0r 1r 2g 8r", f).reason, "red on the merge base, but the failure comes and goes there"));
 	assert_int_equal(judge("-8r -7g 0r 1r 2g 8r", f).needs, NEEDS_BASE);
-	f.takes_experiments = true;
+	f.accepts_experiments = true;
 	ASSERT_CASES(&f, {"-8r -7g 0D 1r 2g 8r", "UNCLASSIFIED"},
 	    {"-8r -7g 0T 2g 5r 6g 8r", "UNCLASSIFIED"} /* alone it is too little */, {"-8r -7g 0T 1r 2g 8r", "BASE"});
 }
@@ -380,7 +380,7 @@ static void flakes_of_others_are_a_hint(void **state)
 						   "seen on 3 other changes, and passed again on 2 of them");
 	ASSERT_JUDGED(judge("", f), UNCLASSIFIED);
 	ASSERT_JUDGED(judge(NULL, f), UNCLASSIFIED);
-	f.takes_experiments = true;
+	f.accepts_experiments = true;
 	ASSERT_JUDGED(judge("0g", f), NEW);
 	assert_int_equal(judge("0g", f).needs, NEEDS_HEAD);
 }
@@ -432,7 +432,7 @@ static void experiments_on_the_base_decide(void **state)
 	struct attribution_facts f = SPECIFIC;
 
 	(void)state;
-	f.takes_experiments = true;
+	f.accepts_experiments = true;
 	ASSERT_CASES(&f, {"-1r 1r", "UNCLASSIFIED"} /* the base itself can be tested */, {"-1r 0D 1r", "BASE"},
 	    {"-1g 0R 1g", "UNCLASSIFIED"}, {"-1g 0D 1g", "BASE"}, {"-1g 0D", "BASE"}, {"0G", "NEW"},
 	    {"-1r 0G 1r", "NEW"}, {"0o", "UNCLASSIFIED"});
@@ -478,7 +478,7 @@ static void green_on_both_sides(void **state)
 	assert_string_equal(
 	    judge("-1g 2g", SPECIFIC).reason, "green before and after the merge base: on abc1234 and abc1234");
 	assert_int_equal(judge("-1g 2g", SPECIFIC).needs, NEEDS_HEAD | NEEDS_BASE);
-	f.takes_experiments = true; /* which can test it itself */
+	f.accepts_experiments = true; /* which can test it itself */
 	ASSERT_JUDGED(judge("-1g 2g", f), UNCLASSIFIED);
 }
 
@@ -492,7 +492,7 @@ static void undecided_cells_name_the_experiments_that_they_need(void **state)
 	assert_int_equal(judge("0o", f).needs, NEEDS_HEAD | NEEDS_BASE);
 	/* if the branch is red in the same way, the merge base usually decides it without the head, unless the test
 	 * is flaky */
-	f.takes_experiments = true;
+	f.accepts_experiments = true;
 	assert_int_equal(judge("-1r", f).needs, NEEDS_BASE);
 	assert_int_equal(judge("1r", f).needs, NEEDS_BASE);
 	assert_int_equal(judge("0r", f).needs, NEEDS_BASE);
@@ -542,7 +542,7 @@ static void the_reason_says_what_is_missing(void **state)
 	assert_string_equal(judge("0o", SPECIFIC).reason, "red on the merge base, but with another message");
 	assert_string_equal(judge("0e", SPECIFIC).reason, "red on the merge base, but as ERROR");
 	assert_string_equal(judge("0m", SPECIFIC).reason, "red and green on the merge base");
-	f.takes_experiments = true;
+	f.accepts_experiments = true;
 	assert_string_equal(judge("-1g 0r 1g", f).reason, "red on the merge base once, and green before and after it");
 }
 

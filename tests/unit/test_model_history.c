@@ -109,7 +109,7 @@ static void an_unfinished_run_removes_no_tests(void **state)
 
 	(void)state;
 	history_walk_absent(&w);
-	history_walk_untold(&w);
+	history_walk_unfinished(&w);
 	add_run(&w, 'F', 1);
 	add_run(&w, 'P', 2);
 	assert_int_equal(history_walk_end(&w).state, HISTORY_REGRESSION);

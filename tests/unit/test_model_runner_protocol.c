@@ -251,7 +251,7 @@ static char *list_of(size_t n, int length)
 	for (size_t i = 0; i < n; i++)
 		buf_appendf(&text, "%s\"%0*zu\"", i ? "," : "", length, i);
 	buf_append_str(&text, "]");
-	return buf_take(&text);
+	return buf_detach(&text);
 }
 
 static void wrong_experiments_name_the_field(void **state)

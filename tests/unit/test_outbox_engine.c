@@ -45,14 +45,14 @@ static struct world {
 	struct effect *begun[ROWS_MAX];
 	int n_begun, n_ended, n_done, n_released;
 	const int *counter; /* wait_for() */
-	int n_wanted;
+	int n_expected;
 	bool is_enough;
 } w;
 
 static void count_one(int *counter)
 {
 	++*counter;
-	if (w.counter && *w.counter >= w.n_wanted)
+	if (w.counter && *w.counter >= w.n_expected)
 		w.is_enough = true;
 }
 
@@ -60,7 +60,7 @@ static void count_one(int *counter)
 static void wait_for(const int *counter, int n)
 {
 	w.counter = counter;
-	w.n_wanted = n;
+	w.n_expected = n;
 	w.is_enough = *counter >= n;
 	if (!w.is_enough)
 		loop_run_until(w.loop, &w.is_enough);

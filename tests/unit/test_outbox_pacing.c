@@ -13,7 +13,7 @@
 
 static int64_t ask(struct pacing *p, enum write_class class, int64_t age_ms, int64_t now_ms)
 {
-	return pacing_take(p, &(struct pacing_request){.class = class, .age_ms = age_ms, .now_ms = now_ms});
+	return pacing_reserve(p, &(struct pacing_request){.class = class, .age_ms = age_ms, .now_ms = now_ms});
 }
 
 /* ---- one question ---- */
@@ -126,7 +126,7 @@ enum {
 
 /* A comment or a check run: changes are merged until it is written. */
 struct text {
-	int64_t wanted_ms; /* 0: nothing to write */
+	int64_t requested_ms; /* 0: nothing to write */
 	int64_t ask_ms;
 	int64_t written_ms; /* 0: never */
 	bool has_red, had_red, is_complete;
@@ -195,8 +195,8 @@ static void add_wait(struct waits *w, int64_t ms)
 
 static void want(struct simulation *s, struct text *t)
 {
-	if (!t->wanted_ms)
-		t->wanted_ms = s->now_ms;
+	if (!t->requested_ms)
+		t->requested_ms = s->now_ms;
 	t->ask_ms = s->now_ms;
 }
 
@@ -254,9 +254,9 @@ static bool may_write(struct simulation *s, struct text *t, enum write_class cla
 {
 	int64_t wait_ms;
 
-	if (!t->wanted_ms || t->ask_ms > s->now_ms)
+	if (!t->requested_ms || t->ask_ms > s->now_ms)
 		return false;
-	wait_ms = ask(&s->pacing, class, s->now_ms - t->wanted_ms, s->now_ms);
+	wait_ms = ask(&s->pacing, class, s->now_ms - t->requested_ms, s->now_ms);
 	t->ask_ms = s->now_ms + wait_ms;
 	return wait_ms == 0;
 }
@@ -266,9 +266,9 @@ static void hand_over(struct simulation *s, struct text *t, struct waits *waits)
 	assert_true(s->n_handed < 64);
 	s->red_since[s->n_handed] = t->red_ms;
 	s->handed[s->n_handed++] = s->now_ms;
-	add_wait(waits, s->now_ms - t->wanted_ms);
+	add_wait(waits, s->now_ms - t->requested_ms);
 	t->written_ms = s->now_ms;
-	t->wanted_ms = t->red_ms = 0;
+	t->requested_ms = t->red_ms = 0;
 	t->had_red = t->has_red;
 }
 
@@ -277,7 +277,7 @@ static void write_comment(struct simulation *s, struct pull *p, int64_t number)
 	struct text *t = &p->comment;
 	int64_t due_ms;
 
-	if (!t->wanted_ms || t->ask_ms > s->now_ms)
+	if (!t->requested_ms || t->ask_ms > s->now_ms)
 		return;
 	due_ms = debounce_due_ms(&s->debounce, &(struct debounce_question){.number = number,
 						   .now_wall_ms = s->now_ms,
@@ -310,10 +310,10 @@ static void send(struct simulation *s)
 static bool has_waiting_writes(const struct simulation *s)
 {
 	for (int i = 0; i < N_PULLS; i++) {
-		if (s->pulls[i].comment.wanted_ms)
+		if (s->pulls[i].comment.requested_ms)
 			return true;
 		for (int k = 0; k < N_CHECKS; k++)
-			if (s->pulls[i].checks[k].wanted_ms)
+			if (s->pulls[i].checks[k].requested_ms)
 				return true;
 	}
 	return s->n_handed > 0;

@@ -51,7 +51,7 @@ static struct list_checks nothing_on_record(const char *label)
 	return l;
 }
 
-static void record(struct list_checks *l, const struct wanted_check *w, int64_t id, bool is_of_head)
+static void record(struct list_checks *l, const struct planned_check *w, int64_t id, bool is_of_head)
 {
 	struct stored_check *k = VIEW_PUSH(l->list, l->n);
 
@@ -74,14 +74,14 @@ static char *planned(const struct change_view *v, const struct list_checks *l, c
 
 	check_plan_make(v, l, o, &p);
 	for (size_t i = 0; i < p.n; i++) {
-		const struct wanted_check *w = &p.list[i];
+		const struct planned_check *w = &p.list[i];
 
 		buf_appendf(&text, "%s%s %s%s [%s]", i ? "; " : "", w->name,
 		    w->output.conclusion ? w->output.conclusion : "in_progress", w->is_recreated ? " anew" : "",
 		    w->job_id ? w->output.title : "");
 	}
 	check_plan_release(&p);
-	return text.data ? buf_take(&text) : xstrdup("");
+	return text.data ? buf_detach(&text) : xstrdup("");
 }
 
 #define ASSERT_PLAN(v, l, o, expected)                                                                                 \

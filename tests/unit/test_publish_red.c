@@ -14,7 +14,7 @@
 static void each_hour_has_its_notice(void **state)
 {
 	static const struct {
-		int told, reminded, overdue, ended, closed; /* hours; 0: not */
+		int notified, reminded, overdue, ended, closed; /* hours; 0: not */
 		int now;
 		bool may_be_open;
 		enum red_step step;
@@ -22,31 +22,31 @@ static void each_hour_has_its_notice(void **state)
 	} cases[] = {
 	    {.now = 0, .step = RED_OPEN},
 	    {.now = 100, .step = RED_OPEN},
-	    {.told = 1, .now = 1, .step = RED_WAIT, .next = 48},
-	    {.told = 1, .now = 47, .step = RED_WAIT, .next = 48},
-	    {.told = 1, .now = 48, .step = RED_REMIND},
-	    {.told = 1, .now = 71, .step = RED_REMIND},
-	    {.told = 1, .now = 72, .step = RED_OVERDUE}, /* a missed notice is not sent later */
-	    {.told = 1, .reminded = 48, .now = 49, .step = RED_WAIT, .next = 72},
-	    {.told = 1, .reminded = 48, .now = 72, .step = RED_OVERDUE},
-	    {.told = 50, .now = 51, .step = RED_WAIT, .next = 72},
-	    {.told = 80, .now = 80, .step = RED_OVERDUE},
-	    {.told = 1, .reminded = 48, .overdue = 72, .now = 500, .step = RED_OVER},
-	    {.told = 1, .ended = 2, .now = 2, .step = RED_CLOSE},
-	    {.told = 1, .ended = 60, .now = 80, .step = RED_CLOSE},
+	    {.notified = 1, .now = 1, .step = RED_WAIT, .next = 48},
+	    {.notified = 1, .now = 47, .step = RED_WAIT, .next = 48},
+	    {.notified = 1, .now = 48, .step = RED_REMIND},
+	    {.notified = 1, .now = 71, .step = RED_REMIND},
+	    {.notified = 1, .now = 72, .step = RED_OVERDUE}, /* a missed notice is not sent later */
+	    {.notified = 1, .reminded = 48, .now = 49, .step = RED_WAIT, .next = 72},
+	    {.notified = 1, .reminded = 48, .now = 72, .step = RED_OVERDUE},
+	    {.notified = 50, .now = 51, .step = RED_WAIT, .next = 72},
+	    {.notified = 80, .now = 80, .step = RED_OVERDUE},
+	    {.notified = 1, .reminded = 48, .overdue = 72, .now = 500, .step = RED_OVER},
+	    {.notified = 1, .ended = 2, .now = 2, .step = RED_CLOSE},
+	    {.notified = 1, .ended = 60, .now = 80, .step = RED_CLOSE},
 	    {.ended = 2, .now = 3, .step = RED_OVER}, /* no notice was sent */
 	    {.now = 1, .may_be_open = true, .step = RED_OPEN},
 	    {.ended = 2, .now = 3, .may_be_open = true, .step = RED_FIND},
-	    {.told = 1, .ended = 2, .now = 3, .may_be_open = true, .step = RED_CLOSE},
-	    {.told = 1, .ended = 2, .closed = 3, .now = 4, .may_be_open = true, .step = RED_OVER},
-	    {.told = 1, .ended = 2, .closed = 3, .now = 100, .step = RED_OVER},
+	    {.notified = 1, .ended = 2, .now = 3, .may_be_open = true, .step = RED_CLOSE},
+	    {.notified = 1, .ended = 2, .closed = 3, .now = 4, .may_be_open = true, .step = RED_OVER},
+	    {.notified = 1, .ended = 2, .closed = 3, .now = 100, .step = RED_OVER},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 #define AT(h) ((h) ? T0 + (h)*HOUR : 0)
 		struct red_episode e = {.first_bad_ms = T0,
-		    .told_ms = AT(cases[i].told),
+		    .notified_ms = AT(cases[i].notified),
 		    .reminded_ms = AT(cases[i].reminded),
 		    .overdue_ms = AT(cases[i].overdue),
 		    .ended_ms = AT(cases[i].ended),

@@ -137,7 +137,7 @@ static int set_up(void **state)
 	if (logs_open(f->parts.loop, "state", &f->logs, &e))
 		fail_msg("%s", e.text);
 	f->runners = runners_new(f->parts.loop, f->parts.store, f->parts.client, f->parts.server, f->callback_key);
-	runners_take_documents(f->runners, f->parts.server, f->logs);
+	runners_accept_documents(f->runners, f->parts.server, f->logs);
 	runners_configure(f->runners, f->parts.config);
 	*state = f;
 	return 0;

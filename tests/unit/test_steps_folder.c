@@ -111,7 +111,7 @@ static void test_lock(void **state)
 	(void)state;
 	assert_false(job_folder_is_locked(rig_folder));
 	assert_int_equal(job_folder_cancel(rig_folder, &e), ERR_NOT_FOUND);
-	assert_int_equal(job_lock_take(rig_folder, &fd, &e), 0);
+	assert_int_equal(job_lock_acquire(rig_folder, &fd, &e), 0);
 	assert_true(job_folder_is_locked(rig_folder));
 	/* a child that the process starts inherits it too */
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
@@ -136,7 +136,7 @@ static void test_lock_without_a_process(void **state)
 	int fd;
 
 	(void)state;
-	assert_int_equal(job_lock_take(rig_folder, &fd, &e), 0);
+	assert_int_equal(job_lock_acquire(rig_folder, &fd, &e), 0);
 	for (size_t i = 0; i < 3; i++) {
 		static const char *const texts[] = {"", "1\n", "-5\n"};
 		int out = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);

@@ -55,7 +55,7 @@ static char *mask_in_pieces(const char *text, size_t n, size_t piece)
 		mask_stream_feed(&s, text + i, n - i < piece ? n - i : piece, &out);
 	mask_stream_end(&s, &out);
 	mask_stream_release(&s);
-	return out.data ? buf_take(&out) : xstrdup("");
+	return out.data ? buf_detach(&out) : xstrdup("");
 }
 
 static void check_mask(const char *text, const char *expected)

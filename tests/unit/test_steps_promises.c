@@ -369,7 +369,7 @@ static char *promised_calls(void)
 		p += n + 1;
 	}
 	buf_release(&page);
-	return buf_take(&names);
+	return buf_detach(&names);
 }
 
 /* The filter answers before the kernel looks at the arguments: with wrong ones each call would fail

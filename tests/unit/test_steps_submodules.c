@@ -126,7 +126,7 @@ static void test_urls(void **state)
 	    {"https://10.0.0.1/x", "10.0.0.1", 443, false, true}, {"http://[::1]:81/x", "::1", 81, true, true},
 	    {"https://a_b.c-d.e9/x@y", "a_b.c-d.e9", 443, false, false}};
 	static const char *const relative[][3] = {
-	    /* parent, written, wanted */
+	    /* parent, written, expected */
 	    {"https://h/o/r.git", "../s.git", "https://h/o/s.git"},
 	    {"https://h/o/r.git/", "./../../p/s", "https://h/p/s"},
 	    {"https://h/o/r", "https://e/x", "https://e/x"},

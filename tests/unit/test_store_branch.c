@@ -94,15 +94,15 @@ static int look_submit(struct store *s, struct look *l)
 	return store_query(s, &l->q);
 }
 
-static void expect_on(const char *ref, const char *wanted)
+static void expect_on(const char *ref, const char *expected)
 {
 	struct look l = {.ref = ref};
 
 	ASK_OK(look_submit, &l);
-	assert_string_equal(l.text, wanted);
+	assert_string_equal(l.text, expected);
 }
 
-static void expect(const char *wanted) { expect_on("main", wanted); }
+static void expect(const char *expected) { expect_on("main", expected); }
 
 static void pushes_in_order(void **state)
 {
@@ -227,15 +227,15 @@ static char *listed(const char *after, const char *until, int limit, bool *ret_i
 	}
 	*ret_is_complete = l.is_complete;
 	list_commits_release(&l);
-	return buf_take(&text);
+	return buf_detach(&text);
 }
 
-static void expect_list(const char *after, const char *until, int limit, const char *wanted, bool wants_complete)
+static void expect_list(const char *after, const char *until, int limit, const char *expected, bool wants_complete)
 {
 	bool is_complete;
 	char *text = listed(after, until, limit, &is_complete);
 
-	assert_string_equal(text, wanted);
+	assert_string_equal(text, expected);
 	assert_int_equal(is_complete, wants_complete);
 	free(text);
 }

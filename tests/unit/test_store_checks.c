@@ -33,7 +33,7 @@ static char *list_of(int64_t number)
 		buf_appendf(&text, "%s%s %lld%s%s", i ? "; " : "", l.list[i].name, (long long)l.list[i].check_id,
 		    l.list[i].is_completed ? " completed" : "", l.list[i].is_of_head ? "" : " older");
 	list_checks_release(&l);
-	return text.data ? buf_take(&text) : xstrdup("");
+	return text.data ? buf_detach(&text) : xstrdup("");
 }
 
 #define ASSERT_LIST(number, expected)                                                                                  \

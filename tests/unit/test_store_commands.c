@@ -73,7 +73,7 @@ static char *answers(int64_t at)
 		rig_done(&c.rows[i], OUTBOX_OK, T0 + at * 1000);
 	}
 	claim_outbox_release(&c);
-	return out.data ? buf_take(&out) : xstrdup("");
+	return out.data ? buf_detach(&out) : xstrdup("");
 }
 
 #define ASSERT_ANSWERS(at, expected)                                                                                   \

@@ -23,7 +23,7 @@ static char *reruns_of(const char *head)
 		    &text, "%s%s %s%s", text.len ? ", " : "", w->test, name ? name : "-", w->rerun_job ? " job" : "");
 	}
 	change_view_free(v);
-	return buf_take(&text);
+	return buf_detach(&text);
 }
 
 #define ASSERT_RERUNS(expected)                                                                                        \

@@ -50,7 +50,7 @@ static char *look(const struct who *who, size_t n, int64_t now_ms, int64_t *ret_
 	look_at_schedules_release(&o);
 	for (size_t i = 0; i < n; i++)
 		schedule_release(&times[i]);
-	return buf_take(&text);
+	return buf_detach(&text);
 }
 
 static const struct who NPU[] = {{"npu", "0 2 * * *"}};

@@ -75,11 +75,11 @@ static int push(char head, int64_t at)
 	return push_with(&(struct pushed){head - 1, head, .wants = &w, .n_wants = 1}, at);
 }
 
-static void expect(char head, const char *wanted)
+static void expect(char head, const char *expected)
 {
 	char *text = rig_dispatches(sha_of(head));
 
-	assert_string_equal(text, wanted);
+	assert_string_equal(text, expected);
 	free(text);
 }
 
@@ -212,16 +212,16 @@ static size_t requests(int64_t at, char **ret_accelerators)
 		DO_OK(store_outbox_done, &done);
 	}
 	claim_outbox_release(&c);
-	*ret_accelerators = buf_take(&text);
+	*ret_accelerators = buf_detach(&text);
 	return n;
 }
 
-static void expect_requests(int64_t at, const char *wanted)
+static void expect_requests(int64_t at, const char *expected)
 {
 	char *text;
 
 	requests(at, &text);
-	assert_string_equal(text, wanted);
+	assert_string_equal(text, expected);
 	free(text);
 }
 

@@ -45,7 +45,7 @@ static void assert_tokens(bool only_valid, const char *expected)
 		buf_appendf(&text, "%s%s/%s %s%s", text.len ? ", " : "", l.list[i].accelerator, l.list[i].name,
 		    token_kind_name(l.list[i].kind), l.list[i].revoked_ms ? " revoked" : "");
 	list_tokens_release(&l);
-	got = buf_take(&text);
+	got = buf_detach(&text);
 	assert_string_equal(got, expected);
 	free(got);
 }

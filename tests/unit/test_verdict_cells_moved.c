@@ -709,7 +709,7 @@ static char *differences(char **before, char **after)
 	for (size_t i = 0; i < ARRAY_LEN(OBSERVERS); i++)
 		if (strcmp(before[i], after[i]) != 0)
 			buf_appendf(&text, "%s%s", text.len ? " " : "", OBSERVERS[i].name);
-	return text.data ? buf_take(&text) : xstrdup("");
+	return text.data ? buf_detach(&text) : xstrdup("");
 }
 
 /* Recomputes everything in a transaction that is rolled back. The store is closed. */

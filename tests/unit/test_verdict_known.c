@@ -79,7 +79,7 @@ static char *known_of(const char *head)
 		if (v->verdicts[i].attribution == ATTRIBUTION_KNOWN)
 			buf_appendf(&text, "%s%s", text.len ? ", " : "", v->verdicts[i].test);
 	change_view_free(v);
-	return buf_take(&text);
+	return buf_detach(&text);
 }
 
 #define ASSERT_KNOWN(head, expected)                                                                                   \

@@ -170,7 +170,7 @@ static void test_fields(void **state)
 	    .tests = &t,
 	    .n_tests = 1,
 	    .at.facts = {.level = LEVEL_2, .red_since_ms = NOW - 2 * DAY, .is_red_in_silence = true}};
-	json_t *v, *wanted;
+	json_t *v, *expected_json;
 
 	(void)state;
 	t.job_id = 0;
@@ -179,10 +179,10 @@ static void test_fields(void **state)
 	a.platform = &one;
 	e.at.state = accelerator_state_of(&e.at.facts, NOW);
 	v = platform_json(&e, NOW, "https://o.example");
-	assert_int_equal(json_parse(expected, strlen(expected), &wanted, NULL), 0);
-	if (!json_equal(v, wanted))
+	assert_int_equal(json_parse(expected, strlen(expected), &expected_json, NULL), 0);
+	if (!json_equal(v, expected_json))
 		fail_msg("%s\n%s", json_text(v), expected);
-	json_decref(wanted);
+	json_decref(expected_json);
 	json_decref(v);
 }
 

@@ -77,9 +77,9 @@ static bool has_words(json_t *documented, json_t *names)
 /* The document may add: that a value is never null, its minimum, its allowed texts. */
 static void compare(json_t *documented, const struct record *r, const struct record_field *f)
 {
-	json_t *wanted = record_field_schema(f), *types = json_object_get(wanted, "type");
+	json_t *expected = record_field_schema(f), *types = json_object_get(expected, "type");
 	json_t *type = json_object_get(documented, "type"), *one;
-	const char *description = json_get_str(wanted, "description");
+	const char *description = json_get_str(expected, "description");
 	bool is_right = documented != NULL;
 	size_t i;
 
@@ -90,22 +90,22 @@ static void compare(json_t *documented, const struct record *r, const struct rec
 	for (i = 0; i < 2; i++) {
 		const char *key = i ? "format" : "pattern";
 
-		if (json_get_str(wanted, key))
-			is_right &= json_equal(json_object_get(wanted, key), json_object_get(documented, key));
+		if (json_get_str(expected, key))
+			is_right &= json_equal(json_object_get(expected, key), json_object_get(documented, key));
 	}
 	if (f->words)
-		is_right &= has_words(documented, json_object_get(wanted, "enum"));
+		is_right &= has_words(documented, json_object_get(expected, "enum"));
 	if (description)
 		is_right &=
-		    json_equal(json_object_get(wanted, "description"), json_object_get(documented, "description"));
+		    json_equal(json_object_get(expected, "description"), json_object_get(documented, "description"));
 	if (!is_right) {
-		char *text = json_text(wanted), *found = documented ? json_text(documented) : NULL;
+		char *text = json_text(expected), *found = documented ? json_text(documented) : NULL;
 
 		print_error("%s.%s: docs/openapi.json has %s and needs %s\n", r->name, f->name,
 		    found ? found : "nothing", text);
 		fail();
 	}
-	json_decref(wanted);
+	json_decref(expected);
 }
 
 static void the_document_has_every_field(void **state)

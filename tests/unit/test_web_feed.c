@@ -93,7 +93,7 @@ static char *checked_feed(const struct feed *f)
 		free(c.ids[i]);
 	XML_ParserFree(xml);
 	buf_release(&c.text);
-	return buf_take(&out);
+	return buf_detach(&out);
 }
 
 static const char RED_THEN_GREEN[] =

@@ -23,7 +23,7 @@ static char *page_of(const char *body, const char *title)
 			     .body = body,
 			     .body_bytes = strlen(body)});
 	assert_int_equal(buf_status(&out), 0);
-	return buf_take(&out);
+	return buf_detach(&out);
 }
 
 /* As a browser's parser finds it: up to the first end tag, for any content. */

@@ -182,10 +182,10 @@ describe('the choice of an installation', () => {
   });
 
   test('an unavailable choice says why and names the nearest one', () => {
-    const wanted = { ...cpu, os: 'windows' };
-    assert.equal(whyNone(entries, wanted, 'CPU'), 'CPU is available for Linux and macOS, not for Windows.');
+    const choice = { ...cpu, os: 'windows' };
+    assert.equal(whyNone(entries, choice, 'CPU'), 'CPU is available for Linux and macOS, not for Windows.');
     assert.match(whyNone(entries, { ...cpu, package: 'libtorch' }, 'CPU'), /^CPU is not available as LibTorch for Linux, Python, Stable\.$/);
-    assert.equal(choiceOf(nearest(entries, wanted, ['platform'])).os, 'linux');
+    assert.equal(choiceOf(nearest(entries, choice, ['platform'])).os, 'linux');
   });
 });
 

@@ -72,12 +72,12 @@ export function useAnswer(api, { isLive = true } = {}) {
   useEffect(() => {
     let isOver = false;
     let inFlight = null;
-    let isWanted = false;
+    let isPending = false;
     let retry = null;
     if (held.current.api !== api) put({ ...held.current, api, etag: null, error: null, isOld: held.current.body !== null });
 
     const ask = async () => {
-      if (inFlight) { isWanted = true; return; }
+      if (inFlight) { isPending = true; return; }
       inFlight = new AbortController();
       clearTimeout(retry);
       try {
@@ -92,7 +92,7 @@ export function useAnswer(api, { isLive = true } = {}) {
         if (error.status === 0 || error.status >= 500) retry = setTimeout(ask, (error.retryAfter ?? 5) * 1000);
       } finally {
         inFlight = null;
-        if (isWanted && !isOver) { isWanted = false; ask(); }
+        if (isPending && !isOver) { isPending = false; ask(); }
       }
     };
     reload.current = ask;

@@ -37,8 +37,8 @@ export function nearest(entries, choice, keep = []) {
 export const choiceOf = (entry) => Object.fromEntries(DIMENSIONS.map((d) => [d, entry[d]]));
 
 // The first choice: that of the address, else the first offer, for this system if there is one.
-export function firstChoice(entries, wanted, os) {
-  const named = Object.fromEntries(DIMENSIONS.filter((d) => wanted[d]).map((d) => [d, wanted[d]]));
+export function firstChoice(entries, requested, os) {
+  const named = Object.fromEntries(DIMENSIONS.filter((d) => requested[d]).map((d) => [d, requested[d]]));
   const start = entries.find((e) => e.offered && e.os === os && e.build === 'stable') ?? entries.find((e) => e.offered && e.build === 'stable') ?? entries.find((e) => e.offered && e.os === os) ?? entries.find((e) => e.offered) ?? entries[0];
   if (!start) return null;
   const preferred = { ...choiceOf(start), ...named };

@@ -230,16 +230,16 @@ export class Outpost extends EventEmitter {
   }
 
   // Resolves with the first log entry, past (from `after` on) or future, that has these fields or fits the function.
-  waitForLog(wanted, { timeout, after = 0 } = {}) {
+  waitForLog(expected, { timeout, after = 0 } = {}) {
     const limit = waitAtLeast(timeout);
-    const fits = typeof wanted === 'function' ? wanted
-      : ({ fields }) => Object.entries(wanted).every(([key, value]) => (value instanceof RegExp ? value.test(fields[key] ?? '') : String(fields[key]) === String(value)));
+    const fits = typeof expected === 'function' ? expected
+      : ({ fields }) => Object.entries(expected).every(([key, value]) => (value instanceof RegExp ? value.test(fields[key] ?? '') : String(fields[key]) === String(value)));
     const found = this.log.slice(after).find(fits);
     if (found) return Promise.resolve(found);
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.off('log', look);
-        reject(new Error(`no log line ${typeof wanted === 'function' ? wanted : JSON.stringify(wanted)} within ${limit} ms; the last ones:\n${this.tail()}`));
+        reject(new Error(`no log line ${typeof expected === 'function' ? expected : JSON.stringify(expected)} within ${limit} ms; the last ones:\n${this.tail()}`));
       }, limit).unref(); // so that the timer keeps no test file running
       const look = (entry) => {
         if (!fits(entry)) return;

@@ -99,15 +99,15 @@ export class Runner extends EventEmitter {
   }
 
   // The first log entry, past (from `after` on) or future, that has these fields.
-  waitForLog(wanted, { timeout, after = 0 } = {}) {
+  waitForLog(expected, { timeout, after = 0 } = {}) {
     const limit = waitAtLeast(timeout);
-    const fits = ({ fields }) => Object.entries(wanted).every(([key, value]) => (value instanceof RegExp ? value.test(fields[key] ?? '') : String(fields[key]) === String(value)));
+    const fits = ({ fields }) => Object.entries(expected).every(([key, value]) => (value instanceof RegExp ? value.test(fields[key] ?? '') : String(fields[key]) === String(value)));
     const found = this.log.slice(after).find(fits);
     if (found) return Promise.resolve(found);
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.off('log', look);
-        reject(new Error(`no log line ${JSON.stringify(wanted)} within ${limit} ms; the last ones:\n${this.tail()}`));
+        reject(new Error(`no log line ${JSON.stringify(expected)} within ${limit} ms; the last ones:\n${this.tail()}`));
       }, limit);
       const look = (entry) => {
         if (!fits(entry)) return;

@@ -26,7 +26,7 @@ export class Log {
 
   #pieces;
   #texts = new Map(); // block → its lines as text, in the order of use
-  #wanted = new Map(); // first byte → the current request
+  #requested = new Map(); // first byte → the current request
   #decoder = new TextDecoder('utf-8', { ignoreBOM: true });
   #closing = new AbortController();
   #url;
@@ -170,8 +170,8 @@ export class Log {
     const first = Math.floor(from / PIECE_BYTES) * PIECE_BYTES;
     const last = Math.min(Math.ceil(to / PIECE_BYTES) * PIECE_BYTES, this.index.end) - 1;
     const key = `${first}-${last}`;
-    if (!this.#wanted.has(key)) this.#wanted.set(key, this.#fetchPieces(first, last).finally(() => this.#wanted.delete(key)));
-    return this.#wanted.get(key);
+    if (!this.#requested.has(key)) this.#requested.set(key, this.#fetchPieces(first, last).finally(() => this.#requested.delete(key)));
+    return this.#requested.get(key);
   }
 
   async #fetchPieces(first, last) {

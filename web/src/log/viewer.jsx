@@ -127,20 +127,20 @@ function useView(log, isWrapped, draw) {
 // Selects the lines that the address names, and shows them once they have been read.
 function useAnchor(log, view, show, section) {
   const [{ anchor, origin }, set] = useState(() => ({ anchor: parseAnchor(location.hash), origin: parseAnchor(location.hash)?.first }));
-  const isWanted = useRef(anchor !== null);
+  const isPending = useRef(anchor !== null);
   useEffect(() => {
     const onHash = () => {
       const next = parseAnchor(location.hash);
       if (!next) return;
-      isWanted.current = true;
+      isPending.current = true;
       set({ anchor: next, origin: next.first });
     };
     addEventListener('hashchange', onHash);
     return () => removeEventListener('hashchange', onHash);
   }, []);
   useEffect(() => {
-    if (!isWanted.current || !anchor || view.lines < anchor.first) return; // the drawn state: more may have been read since
-    isWanted.current = false;
+    if (!isPending.current || !anchor || view.lines < anchor.first) return; // the drawn state: more may have been read since
+    isPending.current = false;
     show(anchor.first - 1);
     section.current?.scrollIntoView({ block: 'start' });
   });
@@ -150,10 +150,10 @@ function useAnchor(log, view, show, section) {
   };
   return {
     anchor, isMissing: anchor !== null && log.index.lines < anchor.first,
-    leave: () => { isWanted.current = false; },
+    leave: () => { isPending.current = false; },
     pick: (n, isShift) => put(anchorAfterClick(anchor, origin, n, isShift)),
-    go: (next) => { isWanted.current = true; put({ anchor: next, origin: next.first }); },
-    clear: () => { isWanted.current = false; put({ anchor: null, origin: null }); },
+    go: (next) => { isPending.current = true; put({ anchor: next, origin: next.first }); },
+    clear: () => { isPending.current = false; put({ anchor: null, origin: null }); },
   };
 }
 
@@ -161,14 +161,14 @@ function useAnchor(log, view, show, section) {
 function useFinding(log, view, show) {
   const [current, setCurrent] = useState(-1);
   const [kind, setKind] = useState(null); // text, error
-  const wanted = useRef(null); // the line after which the first match is shown
+  const requested = useRef(null); // the line after which the first match is shown
   const found = log.search?.lines ?? [];
 
   useEffect(() => {
-    if (wanted.current === null || !log.search) return;
-    const line = log.search.lines.find((one) => one >= wanted.current) ?? (log.isLooking ? undefined : log.search.lines[0]);
+    if (requested.current === null || !log.search) return;
+    const line = log.search.lines.find((one) => one >= requested.current) ?? (log.isLooking ? undefined : log.search.lines[0]);
     if (line === undefined && log.isLooking) return;
-    wanted.current = null;
+    requested.current = null;
     if (line === undefined) return;
     setCurrent(line);
     show(line);
@@ -176,7 +176,7 @@ function useFinding(log, view, show) {
   return {
     current, kind, found,
     find(nextKind, pattern, from) {
-      wanted.current = pattern ? from : null;
+      requested.current = pattern ? from : null;
       setCurrent(-1);
       setKind(pattern ? nextKind : null);
       log.find(pattern);

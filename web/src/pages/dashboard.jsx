@@ -62,8 +62,8 @@ function Matrix({ body }) {
   const [word, search] = useState('');
   const { states, suites } = body;
   const hasNights = body.accelerators.some((a) => a.nightly.some(({ outcome }) => outcome));
-  const wanted = word.trim().toLowerCase();
-  const shown = body.accelerators.filter((a) => (!only || a.state.name === only) && (!wanted || `${a.name} ${a.title} ${a.vendor}`.toLowerCase().includes(wanted)));
+  const searched = word.trim().toLowerCase();
+  const shown = body.accelerators.filter((a) => (!only || a.state.name === only) && (!searched || `${a.name} ${a.title} ${a.vendor}`.toLowerCase().includes(searched)));
   return (
     <Section id="accelerators" title="Accelerators" aside="worst first; how many tests of each suite, at the newest commit that it tested">
       {body.accelerators.length > 8 && (

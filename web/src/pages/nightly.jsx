@@ -234,7 +234,7 @@ function Nightly({ body, api, search, put }) {
 
 export function NightlyPage({ api }) {
   const [search, put] = useSearch();
-  const wanted = search === location.search && apiOf(search) === apiOf(new URL(api, 'http://page').search) ? api : apiOf(search);
-  const answer = useAnswer(wanted);
-  return <Page title="Periodic runs" state={answer.state} api={wanted}><Answer answer={answer} of={[wanted, search]}>{(body) => <Nightly body={body} api={wanted} search={search} put={put} />}</Answer></Page>;
+  const requested = search === location.search && apiOf(search) === apiOf(new URL(api, 'http://page').search) ? api : apiOf(search);
+  const answer = useAnswer(requested);
+  return <Page title="Periodic runs" state={answer.state} api={requested}><Answer answer={answer} of={[requested, search]}>{(body) => <Nightly body={body} api={requested} search={search} put={put} />}</Answer></Page>;
 }

@@ -28,11 +28,11 @@ export function usePages({ first, next, pathOf, itemsOf }) {
   }
   const put = (change) => { held.current = { ...held.current, ...change }; redraw(); };
 
-  const readOn = async (pages, cursor, wanted, isAgain) => {
+  const readOn = async (pages, cursor, requested, isAgain) => {
     const mine = ++run.current;
     put({ isBusy: true, error: null });
     try {
-      while (cursor && pages.length < wanted) {
+      while (cursor && pages.length < requested) {
         const { body } = await get(pathOf(cursor));
         if (mine !== run.current) return;
         pages = [...pages, itemsOf(body)];

@@ -61,12 +61,12 @@ function Found({ entries, platform }) {
   );
 }
 
-function None({ entries, choice, title, onTake }) {
+function None({ entries, choice, title, onNear }) {
   const near = nearest(entries.filter((e) => e.offered), choice, ['platform']);
   return (
     <div class="notice">
       <p><strong><span aria-hidden="true">– </span>Not available.</strong> <Foreign text={whyNone(entries, choice, title)} /></p>
-      {near && <p><button type="button" onClick={() => onTake(choiceOf(near))}>Use {['os', 'package', 'language', 'build'].map((d) => word(d, near[d])).join(', ')}{near.version && <>, <Foreign text={near.version} /></>}</button></p>}
+      {near && <p><button type="button" onClick={() => onNear(choiceOf(near))}>Use {['os', 'package', 'language', 'build'].map((d) => word(d, near[d])).join(', ')}{near.version && <>, <Foreign text={near.version} /></>}</button></p>}
     </div>
   );
 }
@@ -100,7 +100,7 @@ export function Selector({ choices, platforms }) {
       </form>
       {kinds.size > 0 && <p class="small quiet" aria-hidden="true">{[...kinds].map((kind) => `${SIGNS[kind]} ${NOTES[kind]}`).join(', ')}</p>}
       <div class="selected" aria-live="polite">
-        {found.length ? <Found entries={found} platform={platform} /> : <None entries={entries} choice={choice} title={platform.title || platform.name} onTake={put} />}
+        {found.length ? <Found entries={found} platform={platform} /> : <None entries={entries} choice={choice} title={platform.title || platform.name} onNear={put} />}
       </div>
     </div>
   );

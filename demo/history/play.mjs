@@ -37,7 +37,7 @@ function files(world, vendor) {
 
 // Its clock files and log go to `folder`. The daemon still runs when this comes back; close() ends what is around it, and it
 // as well unless it has been stopped.
-export async function tellHistory({ folder, days, port, say = () => {} }) {
+export async function playHistory({ folder, days, port, say = () => {} }) {
   const start = Date.now() - days * DAY - LAG;
   const world = new World({ seed: 2026, days, pulls: days * 2, tests: TESTS.length, start, catalogue: { accelerators: accelerators(start, DAY), tests: TESTS, titles: TITLES, words: WORDS } });
   const releases = new Map(world.accelerators.map(({ name }) => [name, platformOf(name).platform?.install.find(({ build }) => build === 'stable')?.torch]));
