@@ -244,7 +244,7 @@ demo: deps
 	@tools/node.sh demo/demo.mjs $(O)/release
 	@tools/node.sh demo/history/history.mjs $(O)/release $(DAYS)
 
-# Sixty days told to a daemon that is left running with its dashboard, until demo-stop.
+# Plays sixty days to a daemon, which is left running with its dashboard, until demo-stop.
 demo-history: deps
 	@$(MAKE) --no-print-directory -s -j$(JOBS) all
 	@tools/node.sh demo/history/history.mjs $(O)/release $(DAYS)

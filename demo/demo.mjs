@@ -53,7 +53,7 @@ const labScript = (body) => {
   return [WHISPER, test('whisper', 'PASS')].map((whisper, i) => ({ ...step, run_attempt: i + 1, tests: [test('llama3', 'PASS'), QWEN, whisper] }));
 };
 
-// What vendors get and send is told as it happens; while a pull request is being opened it waits for step 5.
+// Prints the requests to vendors and from them as they happen. While a pull request is being opened, they wait for step 5.
 let waiting = [];
 let isPrinting = true;
 const print = (text) => (isPrinting ? say(text) : waiting.push([text, Date.now()]));

@@ -17,7 +17,7 @@ const [{ playHistory }, { DESK, launch, PHONE, Window }] = await Promise.all([im
 
 const TALLEST = 2400; // a picture shows the beginning, and the page the rest
 
-// The pull request that has most to tell: new failures and explained ones.
+// The pull request that shows most: new failures and explained ones.
 async function pullOf({ outpost, play }) {
   let best = [0];
   for (const number of play.project.byNumber.keys()) {

@@ -1,4 +1,4 @@
-// Sixty days of seven accelerators, told to the daemon through its real interface in two minutes, and then left running
+// Sixty days of seven accelerators, played to the daemon through its real interface in two minutes, and then left running
 // with its dashboard: pushes, pull requests, periodic runs, breakages, outages, benchmark numbers.
 //
 // usage: node demo/history/history.mjs BUILD_FOLDER [DAYS] [PORT]   (make demo-history)

@@ -1,4 +1,4 @@
-// A history with known truth, told to a daemon through its real interface: what the demo shows and the pages are tested on.
+// A history with known truth, played to a daemon through its real interface. The demo shows it, and the tests of the pages use it.
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -153,7 +153,7 @@ struct job *job_new(struct agent *a, char *folder, struct lease_offer *offer);
 int job_restore_all(struct agent *a, struct error *e) MUST_CHECK;
 /* Starts the job's process. If that fails, the job is handed back. */
 void job_start(struct job *j);
-/* Looks if the job's process has ended, and stops the process if that is wanted. */
+/* Looks if the job's process has ended, and stops the process if that is requested. */
 void job_look(struct job *j);
 /* Stops the steps and gives the lease back. The job must not be reported after this. */
 void job_hand_back(struct job *j, const char *reason);

@@ -13,7 +13,7 @@ struct mapping;
 struct reader {
 	const char *file; /* for messages */
 	struct problems *problems;
-	struct problems *notes;             /* valid keys that have no effect; NULL: not wanted */
+	struct problems *notes;             /* valid keys that have no effect; NULL: not collected */
 	const char *path;                   /* of the map being read; for messages */
 	const struct mapping *root;         /* the file's outermost map, once reading has begun */
 	const struct network_list *allowed; /* outgoing.allow_networks; NULL: none */

@@ -81,7 +81,7 @@ void http_puller_free(struct http_puller *p);
 
 /* Sends `call` and waits until its answer begins. A puller has one call at a time; it borrows the call until
  * http_pull_end(). Of the call's fields, max_answer_bytes and done are not used. cancel_fd becomes readable when the
- * exchange is no longer wanted; -1: never. Returns 0: call->status and call->answer_headers are set. Else call->err: as
+ * exchange is no longer needed; -1: never. Returns 0: call->status and call->answer_headers are set. Else call->err: as
  * for http_call_start(), ERR_CANCELLED also for cancel_fd. */
 int http_pull_start(struct http_puller *p, struct http_call *call, int cancel_fd) MUST_CHECK;
 /* Waits for the next bytes of the body: at most `size` of them, *ret_n = 0 at its end. Returns 0 or call->err. */

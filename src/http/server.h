@@ -22,7 +22,7 @@ struct http_route {
 	size_t max_body_bytes; /* a longer body is answered 413 and not read */
 	enum http_body_mode body_mode;
 	/* Runs once for each request. The handler answers once, now or later. If it answers later, it sets on_gone,
-	 * which tells it that the client left. */
+	 * which runs when the client has left. */
 	void (*on_request)(struct http_request *r, void *owner);
 	/* Stream mode only: the next piece; n == 0: the body has ended. Never runs after an answer. */
 	void (*on_body)(struct http_request *r, const char *p, size_t n, void *owner);

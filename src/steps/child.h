@@ -49,7 +49,7 @@ int child_run(const struct child_spec *s, struct child_end *ret, struct error *e
 /* The same for a program that tests the machine: it gets a basic system's variables instead of s->env. */
 int child_run_check(const struct child_spec *s, struct child_end *ret, struct error *e) MUST_CHECK;
 
-/* Waits `ms`, or until a stop is wanted. True if it is. */
+/* Waits `ms`, or until a stop is requested. True if it is. */
 bool stop_wait(struct stop *s, int64_t ms);
 
 /* ---- the variables that a program gets: never this process's own as a whole, which may hold anything ---- */

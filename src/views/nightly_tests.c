@@ -5,7 +5,7 @@
 #include "db/record_rows.h"
 
 /* CELLS_MAX: how many cells one page looks at. Cells of accelerators that are not shown count, and so do tests that were
- * listed with a worse state or do not have the wanted name. */
+ * listed with a worse state or do not have the requested name. */
 enum { CELLS_MAX = 20000, MATCHES_MAX = 400 };
 
 /* After every suite, as texts compare. */
@@ -39,7 +39,7 @@ static void release_test(struct nightly_test *t)
 	record_release(&nightly_test_record, t);
 }
 
-/* False: its name does not contain the wanted part, and *t is empty. */
+/* False: its name does not contain the requested part, and *t is empty. */
 static bool read_test(const struct listing *l, int64_t id, struct nightly_test *t)
 {
 	*t = (struct nightly_test){.id = id};

@@ -247,7 +247,7 @@ describe('a check run whose last write is unknown', { skip: notBuilt }, () => {
 
   // A check run with annotations is created again.
   for (const [what, red, name, strikes] of [['an update', 'Qwen', RED, (id) => ({ ...UPDATE, path: `${RUNS}/${id}` })], ['a new check run with annotations', 'bert', PLACED, () => CREATE]]) {
-    test(`${what} that a kill cuts off is written back to the former text if its text is no longer wanted`, async () => {
+    test(`${what} that a kill cuts off is written back to the former text if its text is out of date`, async () => {
       const pull = await stage.open();
       const first = await stage.wait(pull, (runs) => [RED, PLACED].every((each) => runs[each]?.conclusion === 'failure') && runs.outpost);
       const fault = stage.rig.fault({ kind: 'hang', when: 'after', ...strikes(first[name].id) });

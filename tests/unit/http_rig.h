@@ -18,7 +18,7 @@ struct rig {
 	int port;
 	void (*client)(struct rig *g);
 	pthread_t thread;
-	sem_t event;                   /* a handler tells the client that something happened */
+	sem_t event;                   /* a handler posts it when something happened */
 	void (*on_end)(struct rig *g); /* optional, on the loop, when the server is closed */
 	bool ends_itself;              /* the client posts `over` before it returns */
 	int64_t grace_ms;              /* 0: a second */

@@ -18,7 +18,7 @@
 		.target = (char *)"", .acknowledge_ms = 10 * MINUTE, .start_ms = 2 * HOUR, .finish_ms = 6 * HOUR       \
 	}
 
-/* PR `number` at `head`, wanted by npu's farm, `at` milliseconds after T0. */
+/* PR `number` at `head`, for npu's farm, `at` milliseconds after T0. */
 static inline void queue_pull(int64_t number, const char *head, int64_t at)
 {
 	struct plan_want wants[] = {PULL_WANT("npu", "farm")};

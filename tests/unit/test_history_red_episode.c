@@ -330,7 +330,7 @@ static struct dashboard *dashboard(int64_t now_ms)
 		dashboard_free(v_);                                                                                    \
 	} while (0)
 
-/* The newest tested commit stays shown; a flag tells whether it is red by its results or by a missing report. */
+/* The newest tested commit stays shown; a flag says whether it is red by its results or by a missing report. */
 static void a_missing_report_does_not_become_the_shown_commit(void **state)
 {
 	struct expire_dispatches e = {.now_ms = T0 + 3 * HOUR};

@@ -399,7 +399,7 @@ static void expects_client(struct rig *g)
 	close(fd);
 }
 
-static void sends_continue_when_the_body_is_wanted(void **state)
+static void sends_continue_when_the_handler_reads_the_body(void **state)
 {
 	(void)state;
 	serve(NULL, expects_client);
@@ -682,7 +682,7 @@ int main(void)
 	    cmocka_unit_test(a_request_that_outlives_the_server_has_its_route),
 	    cmocka_unit_test(limits_headers),
 	    cmocka_unit_test(refusal_reaches_a_client_that_still_sends),
-	    cmocka_unit_test(sends_continue_when_the_body_is_wanted),
+	    cmocka_unit_test(sends_continue_when_the_handler_reads_the_body),
 	    cmocka_unit_test(slow_clients_are_dropped),
 	    cmocka_unit_test(slow_headers_are_dropped),
 	    cmocka_unit_test(slow_bodies_are_dropped),

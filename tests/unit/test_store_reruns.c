@@ -35,7 +35,7 @@ static char *reruns_of(const char *head)
 
 static void a_red_head_of(const char *runner, const char *const *red) { a_red_head(1, HEAD_A, runner, red, 0); }
 
-static void decided_and_unwanted_tests_have_no_note(void **state)
+static void decided_and_unneeded_tests_have_no_note(void **state)
 {
 	(void)state;
 	a_red_head_of("ci", NAMES("t1"));
@@ -257,7 +257,7 @@ static void the_note_names_the_person_who_cancelled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    T(decided_and_unwanted_tests_have_no_note),
+	    T(decided_and_unneeded_tests_have_no_note),
 	    T(runners_without_reruns_have_no_note),
 	    T(a_rerun_waits_for_a_bad_machine),
 	    T(the_tests_behind_a_sample_share_its_mark),

@@ -11,7 +11,7 @@
 #include "web/web_internal.h"
 
 /* Long, so that a few events are many bytes. */
-#define NAME "an-accelerator-whose-name-is-as-long-as-it-may-be-told-of"
+#define NAME "an-accelerator-whose-name-is-as-long-as-it-may-be-at-most"
 
 enum { OF_ONE_CLIENT_MAX = 125, SECOND_MS = 1000, UNSENT_MAX_BYTES = 16 << 10, SMALL_BYTES = 2048 };
 
