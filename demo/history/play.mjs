@@ -37,7 +37,7 @@ function files(world, vendor) {
 
 // Its clock files and log go to `folder`. The daemon still runs when this comes back; close() ends what is around it, and it
 // as well unless it has been stopped.
-export async function playHistory({ folder, days, port, say = () => {} }) {
+export async function playHistory({ folder, days, port, program, say = () => {} }) {
   const start = Date.now() - days * DAY - LAG;
   const world = new World({ seed: 2026, days, pulls: days * 2, tests: TESTS.length, start, catalogue: { accelerators: accelerators(start, DAY), tests: TESTS, titles: TITLES, words: WORDS } });
   const releases = new Map(world.accelerators.map(({ name }) => [name, platformOf(name).platform?.install.find(({ build }) => build === 'stable')?.torch]));
@@ -47,7 +47,7 @@ export async function playHistory({ folder, days, port, say = () => {} }) {
     Github.start(play.project), startIssuer(), play.vendors.start(),
   ]);
   const outpost = await Outpost.start({
-    rig: github, issuer, port, accelerators: files(world, vendor), env: clock.environment, logFile: path.join(folder, 'outpostd.log'),
+    program, rig: github, issuer, port, accelerators: files(world, vendor), env: clock.environment, logFile: path.join(folder, 'outpostd.log'),
     secrets: Object.fromEntries(world.accelerators.filter(({ isGithub }) => !isGithub).map(({ name }) => [name, { hook: 'hook' }])),
     config: { log: { level: 'warn' }, comment: { min_interval: '60s' }, reconcile: { interval: '1d' } },
   });

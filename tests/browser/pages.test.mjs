@@ -1,5 +1,5 @@
 // Every page in a real browser with a history of some days: its contents match the API, it passes accessibility rules, it works
-// by keyboard, and it loads nothing from other origins.
+// by keyboard, and it loads nothing from other origins. The daemon is the one without sanitizers: other tests read the same pages.
 import assert from 'node:assert/strict';
 import fs from 'node:fs/promises';
 import os from 'node:os';
@@ -20,7 +20,7 @@ describe('the pages', { skip: notBuilt || noBrowser }, () => {
 
   before(async () => {
     folder = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-pages-'));
-    [browser, story] = await Promise.all([launch(), playHistory({ folder, days: 6 })]);
+    [browser, story] = await Promise.all([launch(), playHistory({ folder, days: 6, program: process.env.OUTPOSTD_RELEASE })]);
     outpost = story.outpost;
     const dashboard = await outpost.api('dashboard');
     const { jobs } = await outpost.api('accelerators/ascend-npu');

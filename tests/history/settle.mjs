@@ -1,24 +1,25 @@
 // Waits until the daemon is idle. If work waits for a GitHub budget or a pause, the clock moves ahead.
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const STEP = 300; // the precision of times in the results
+const STEP = 300; // the precision of times in the results; ms
 const SHORT_STEPS = 10; // work that waits for more steps waits for a long time
 const LONGEST_PAUSE = 300_000;
 const PATIENCE_LOOKS = 4000;
-const PAUSE_MS = 4; // between two looks, because each costs the daemon a millisecond
+const PAUSE_MS = 4; // between two looks, because each costs a millisecond of the daemon and of this process
 
-// expected: the number of successive looks that must find it idle
-export async function settle({ daemon, github, clock }, expected) {
-  let pause = STEP, waits = 0, { requests } = github;
+// expected: the number of successive looks that must find it idle, the second and third with longer pauses before them. step:
+// how far the clock moves at first when work waits
+export async function settle({ daemon, github, clock }, expected, { step = STEP } = {}) {
+  let pause = step, waits = 0, { requests } = github;
   for (let idle = 0, looks = 0; idle < expected; looks++) {
-    await sleep(PAUSE_MS);
+    await sleep(PAUSE_MS * (idle + 1));
     const status = await daemon.get('/api/v1/status');
     if (looks > PATIENCE_LOOKS) throw new Error(`not settled: ${JSON.stringify(status)}`);
     const { deliveries, outbox, store, attribution } = status;
     const isMoving = deliveries.accepted > 0 || store.queued > 0;
     const isWaiting = outbox.due > 0 || outbox.sending > 0 || (attribution?.due ?? 0) > 0;
     idle = isMoving || isWaiting ? 0 : idle + 1;
-    if (github.requests > requests) [pause, waits, requests] = [STEP, 0, github.requests];
+    if (github.requests > requests) [pause, waits, requests] = [step, 0, github.requests];
     if (isWaiting && !isMoving) {
       if (++waits > SHORT_STEPS) pause = Math.min(2 * pause, LONGEST_PAUSE);
       clock.advance(pause);

@@ -12,7 +12,7 @@ import { commitOf, wordsIn } from './shown.mjs';
 import { Words } from './story.mjs';
 
 const START = Date.UTC(2026, 0, 5, 8);
-const MINUTE = 60_000, HOUR = 60 * MINUTE;
+const SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE;
 const UNITS = { m: MINUTE, h: HOUR, d: 24 * HOUR };
 const EXCUSES = ['KNOWN', 'BASE', 'FLAKY'];
 const VERDICTS = [...EXCUSES, 'NEW', 'UNCLASSIFIED'];
@@ -148,7 +148,7 @@ export class Stage {
   // Until the daemon is idle and the vendors have answered its experiments.
   async #settle() {
     for (;;) {
-      await settle(this, 3);
+      await settle(this, 2, { step: SECOND });
       await this.#look();
       const ready = this.#asked.splice(0);
       if (ready.length === 0) return;
@@ -393,7 +393,7 @@ export class Stage {
   async #passTime(ms) {
     this.daemon.close();
     this.clock.advance(ms);
-    await settle(this, 3);
+    await settle(this, 2, { step: SECOND });
   }
 
   // A commit, a pull request's head, or an older head of it: A.1
@@ -405,7 +405,7 @@ export class Stage {
   async #report({ name, accelerator, notes, jobs, built, environment = accelerator.environment }) {
     const target = this.#tested(name);
     let dispatch;
-    for (let looks = 0; !(dispatch = this.#dispatches.get(`${target.sha} ${accelerator.name}`)) && looks < LOOKS_MAX; looks++) await settle(this, 3);
+    for (let looks = 0; !(dispatch = this.#dispatches.get(`${target.sha} ${accelerator.name}`)) && looks < LOOKS_MAX; looks++) await settle(this, 2, { step: SECOND });
     if (!dispatch) throw new Error(`${accelerator.name} was not sent ${name}`);
     const attempt = (this.#attempts.get(dispatch.outpost.dispatch_id) ?? 0) + 1;
     this.#attempts.set(dispatch.outpost.dispatch_id, attempt);
@@ -456,7 +456,7 @@ export class Stage {
     for (let k = 1; k <= n; k++) {
       names.push(`history-${this.#commits.size}`);
       await this.#land(names.at(-1), { branch, broken: this.#tips.get(branch).broken });
-      await settle(this, 1); // settle each hour, because otherwise vendors would seem not to answer
+      await settle(this, 1, { step: SECOND }); // settle each hour, because otherwise vendors would seem not to answer
       this.clock.advance(30 * MINUTE);
     }
     for (const accelerator of this.accelerators)
