@@ -3,6 +3,7 @@
 #pragma once
 
 #include "config_folder.h"
+#include "empty_store.h"
 #include "fake_github.h"
 
 #include "dispatch/dispatch.h"
@@ -190,6 +191,7 @@ static inline void rig_start_store(struct rig *r)
 	struct error e = {0};
 
 	r->config = folder_load();
+	empty_store_put("state");
 	if (store_open(r->gh->loop, &options, &r->store, &e))
 		fail_msg("%s", e.text);
 }

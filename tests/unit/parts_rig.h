@@ -3,6 +3,7 @@
 #pragma once
 
 #include "config_folder.h"
+#include "empty_store.h"
 
 #include "db/store.h"
 #include "http/client.h"
@@ -34,6 +35,7 @@ static inline void parts_open(struct parts *p)
 	log_setup(LOG_ERROR, LOG_TEXT);
 	p->config = folder_load();
 	p->loop = loop_new();
+	empty_store_put("state");
 	if (store_open(p->loop, &options, &p->store, &e))
 		fail_msg("%s", e.text);
 	p->server = http_server_new(p->loop, &HTTP_LIMITS_DEFAULT);

@@ -7,6 +7,8 @@
 
 #include <ftw.h>
 
+#include "empty_store.h"
+
 #include "db/store.h"
 #include "store/changes.h"
 #include "store/deliveries.h"
@@ -101,6 +103,7 @@ static inline int rig_setup_folder(void **state)
 static inline int rig_setup(void **state)
 {
 	rig_setup_folder(state);
+	empty_store_put(rig_dir);
 	rig_open();
 	return 0;
 }
