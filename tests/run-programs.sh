@@ -24,5 +24,11 @@ if [ $# -gt 0 ]; then
 else
 	set -- tests/integration/*.test.mjs tests/browser/*.test.mjs tests/github/*.test.mjs tests/web/*.test.mjs
 fi
+if [ -x "$OUTPOSTD_RELEASE" ]; then
+	mkdir -p "$logs"
+	tools/node.sh tests/integration/lib/empty-database.mjs "$logs/empty.db"
+	OUTPOST_EMPTY_DATABASE=$PWD/$logs/empty.db
+	export OUTPOST_EMPTY_DATABASE
+fi
 AT_ONCE=${AT_ONCE:-$((3 * $(nproc)))}
 exec tools/node.sh tests/run-programs.mjs "$((AT_ONCE < 9 ? AT_ONCE : 9))" "$logs" "$@"

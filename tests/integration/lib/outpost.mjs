@@ -25,6 +25,8 @@ const build = path.join(root, 'build', process.env.BUILD ?? 'release');
 // The factor by which everything may be slower than usual, for a daemon under valgrind.
 export const OUTPOSTD = process.env.OUTPOSTD ?? path.join(build, 'outpostd');
 export const OUTPOSTCTL = process.env.OUTPOSTCTL ?? path.join(build, 'outpostctl');
+// A copy of this file is each daemon's first database (empty-database.mjs). Unset: the daemon makes it.
+const EMPTY_DATABASE = process.env.OUTPOST_EMPTY_DATABASE;
 
 // The reason to skip if the daemon is not built, or false.
 export const notBuilt = existsSync(OUTPOSTD) ? false : `${path.relative(root, OUTPOSTD)} is not built`;
@@ -126,6 +128,7 @@ export class Outpost extends EventEmitter {
     self.listen = options.listen ?? `127.0.0.1:${self.port}`;
     self.url = options.url ?? `${options.tls ? 'https' : 'http'}://${self.listen}`;
     await fs.mkdir(self.stateDir, { mode: 0o700 });
+    if (EMPTY_DATABASE) await fs.copyFile(EMPTY_DATABASE, path.join(self.stateDir, 'outpost.db'));
     await self.configure(options);
     return self;
   }
