@@ -1,4 +1,5 @@
-// Runs files of whole-program tests, some at a time, the longest first. Prints one line for each file when it ends, with its
+// Runs files of whole-program tests, some at a time, the longest first: by the seconds that each took in earlier runs, which
+// FOLDER/seconds.json keeps. Prints one line for each file when it ends, with its
 // failures, and at the end the first lines of every failure again, because a log may be kept only from its end.
 // The output of each file is kept under FOLDER. A file that has not ended after PROGRAM_MINUTES (15) is stopped and
 // fails, so that one test cannot block the whole check.
@@ -12,14 +13,17 @@ import { fileURLToPath } from 'node:url';
 const LINES_OF_FAILURE = 12; // lines of each failed test in the summary
 const MINUTES = Number(process.env.PROGRAM_MINUTES ?? 15);
 const LAST_WORDS_MS = 10_000; // from SIGTERM, which lets daemons end, to SIGKILL
-// These take longest and begin first, so that none of them runs alone at the end.
+// These take longest. Without a record they begin first, so that none of them runs alone at the end.
 const LONGEST = ['history', 'hostile-comment', 'hostile-report', 'kill', 'browser/pages', 'kill-nightly', 'kill-experiments', 'kill-runners'];
 
 const reporter = fileURLToPath(new URL('reporter.mjs', import.meta.url));
 const [atOnce, folder, ...given] = process.argv.slice(2);
 const nameOf = (file) => path.relative('tests', file).replace(/^integration\//, '').replace(/\.test\.mjs$/, '');
-const rank = (file) => (LONGEST.indexOf(nameOf(file)) + LONGEST.length + 1) % (LONGEST.length + 1);
-const files = given.map((file, i) => ({ file, i })).sort((a, b) => rank(a.file) - rank(b.file) || a.i - b.i).map(({ file }) => file);
+const record = path.join(folder, 'seconds.json');
+const secondsOf = fs.existsSync(record) ? JSON.parse(fs.readFileSync(record, 'utf8')) : {};
+const rank = (name) => (LONGEST.includes(name) ? 10_000 - LONGEST.indexOf(name) : 0);
+const expected = (file) => secondsOf[nameOf(file)] ?? rank(nameOf(file));
+const files = [...given].sort((a, b) => expected(b) - expected(a));
 
 const began = performance.now();
 const secondsSince = (start) => ((performance.now() - start) / 1000).toFixed(1);
@@ -64,6 +68,7 @@ function runFile(file) {
       running.delete(name);
       const output = fs.readFileSync(log, 'utf8');
       const { isWhole, ...counts } = countsOf(output);
+      secondsOf[name] = Number(secondsSince(start));
       const isPassed = code === 0 && isWhole && counts.failed === 0;
       for (const key of Object.keys(total)) total[key] += counts[key] ?? 0;
       console.log(`${isPassed ? 'ok  ' : 'FAIL'}  ${name.padEnd(28)} ${String(counts.passed).padStart(3)} passed${counts.failed ? ` ${counts.failed} failed` : ''}${counts.skipped ? ` ${counts.skipped} skipped` : ''}`
@@ -95,6 +100,7 @@ const worker = async () => {
 };
 await Promise.all(Array.from({ length: Number(atOnce) }, worker));
 
+fs.writeFileSync(record, JSON.stringify(secondsOf));
 if (failures.length > 0) console.log('\n---- failed ----');
 for (const { name, text } of failures) {
   const lines = text.trimEnd().split('\n');

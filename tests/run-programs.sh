@@ -30,5 +30,9 @@ if [ -x "$OUTPOSTD_RELEASE" ]; then
 	OUTPOST_EMPTY_DATABASE=$PWD/$logs/empty.db
 	export OUTPOST_EMPTY_DATABASE
 fi
-AT_ONCE=${AT_ONCE:-$((3 * $(nproc)))}
-exec tools/node.sh tests/run-programs.mjs "$((AT_ONCE < 9 ? AT_ONCE : 9))" "$logs" "$@"
+# four for each core, and one for each GiB of free memory
+memory=$(awk '/^MemAvailable:/ { print int($2 / 1048576) }' /proc/meminfo)
+most=$((4 * $(nproc)))
+most=$((most < 12 ? most : 12))
+most=$((memory > 0 && memory < most ? memory : most))
+exec tools/node.sh tests/run-programs.mjs "${AT_ONCE:-$most}" "$logs" "$@"
