@@ -134,7 +134,7 @@ int client_payload_new(const char *event_type, const char *delivery_id, const ch
 	*ret = xcalloc(1, sizeof(**ret));
 	**ret = (struct client_payload){
 	    .raw_bytes = raw.len, .event_type = xstrdup(event_type), .delivery_id = xstrdup(delivery_id)};
-	(*ret)->raw = buf_take(&raw);
+	(*ret)->raw = buf_detach(&raw);
 	return 0;
 }
 
