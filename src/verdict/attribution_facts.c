@@ -22,7 +22,7 @@ static int compare_test_to_cell(const void *id, const void *cell)
 	return (a > b) - (a < b);
 }
 
-static const struct red_cell *find_cell(const struct attribution_case *c, int64_t test_id)
+const struct red_cell *attribution_cell(const struct attribution_case *c, int64_t test_id)
 {
 	return c->n_cells ? bsearch(&test_id, c->cells, c->n_cells, sizeof(*c->cells), compare_test_to_cell) : NULL;
 }
@@ -64,7 +64,7 @@ static void add_results(const struct attribution_case *c, struct rows *r, struct
 		const struct red_cell *cell;
 
 		record_read(r, &result_of_test_record, &result);
-		cell = find_cell(c, result.test_id);
+		cell = attribution_cell(c, result.test_id);
 		if (cell)
 			add_result(c, cell, result.status, result.message, result.trace, l);
 	}
@@ -88,7 +88,7 @@ static void add_job_itself(const struct attribution_case *c, int64_t job_id, int
 		return;
 	message = job_outcome_text(
 	    &(struct job_outcome){.conclusion = job.conclusion, .n_tests = job.n_tests, .message = job.message});
-	add_result(c, find_cell(c, test_id), test_status_of_conclusion(job.conclusion), message, NULL, l);
+	add_result(c, attribution_cell(c, test_id), test_status_of_conclusion(job.conclusion), message, NULL, l);
 	free(message);
 	record_release(&job_itself_record, &job);
 }

@@ -90,6 +90,8 @@ RECORD_DECLARE(attribution_case);
  * max_distance. False: there is nothing to attribute. attribution_case_release() either way. */
 bool attribution_case_read(struct attribution_case *c);
 void attribution_case_release(struct attribution_case *c);
+/* NULL: the test has no red cell. */
+const struct red_cell *attribution_cell(const struct attribution_case *c, int64_t test_id);
 
 /* Another run of a job: an attempt, or the same job on another commit. */
 struct job_run {

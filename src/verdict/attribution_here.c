@@ -196,19 +196,17 @@ struct experiment_results {
 static void add_experiment_result(const struct attribution_case *c, struct rows *r, struct experiment_results *l)
 {
 	struct judged_result result = {.mark = {.key = 0}};
-	size_t i = 0;
+	const struct red_cell *cell;
 
 	record_read(r, &experiment_result_record, &result.row);
-	while (i < c->n_cells && c->cells[i].test_id != result.row.test_id)
-		i++;
-	if (i == c->n_cells) {
+	cell = attribution_cell(c, result.row.test_id);
+	if (!cell) {
 		record_release(&experiment_result_record, &result.row);
 		return;
 	}
 	if (attribution_applies(result.row.status))
-		result.mark =
-		    failure_mark(result.row.status, &(struct failure_text){result.row.message, rows_key(r),
-							c->cells[i].suite, c->cells[i].test, c->cells[i].dtype});
+		result.mark = failure_mark(result.row.status,
+		    &(struct failure_text){result.row.message, rows_key(r), cell->suite, cell->test, cell->dtype});
 	*ARRAY_PUSH(l->at, l->n) = result;
 }
 
