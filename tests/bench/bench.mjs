@@ -5,6 +5,7 @@
 //
 // --pages: only the answers and pages, each with its times; --database: on a copy of this database (from tests/bench/fill.c). The
 // table goes to standard output, progress to a terminal's standard error. It takes some five minutes.
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -37,7 +38,26 @@ function pageRows(read) {
 
 const judged = (list) => list.map((row) => ({ ...row, is_reached: (row.ratio ?? row.value) >= (row.least ?? -Infinity) && (row.ratio ?? row.value) <= (row.most ?? Infinity) }));
 
-function rows({ intakeRuns, dispatch, fan, waiting, read }) {
+// What a result costs the writer (results.c): reports of 2,000 tests, and the longest transaction of a report of 20,000.
+function results(folder, build) {
+  const measure = (...size) => Object.fromEntries(execFileSync(path.resolve(build, 'bench', 'results'), [folder, ...size], { encoding: 'utf8' })
+    .trim().split('\n').map((line) => JSON.parse(line)).map((one) => [one.kind, one]));
+  return { usual: measure('200', '2000'), large: measure('10', '20000') };
+}
+
+function resultRows({ usual, large }) {
+  const cost = (kind) => usual[kind].put_us + usual[kind].cells_us + usual[kind].commit_us;
+  return [
+    { what: 'bytes a result takes, green, known list', value: usual.green.bytes, most: 3, unit: ' B', digits: 2 },
+    { what: 'bytes a result takes, one in 1,000 red', value: usual.mixed.bytes, most: 8, unit: ' B', digits: 2 },
+    { what: 'CPU of the writer for a green result', value: cost('green'), unit: ' µs', digits: 2 },
+    { what: 'CPU of the writer, one in 1,000 red', value: cost('mixed'), unit: ' µs', digits: 2 },
+    { what: 'a report of 20,000 tests holds the writer, green', value: large.green.longest_ms, most: 10, unit: ' ms', digits: 1 },
+    { what: 'the same, half of it red', value: large['half-red'].longest_ms, most: 40, unit: ' ms', digits: 1 },
+  ];
+}
+
+function rows({ intakeRuns, dispatch, fan, waiting, read, results: ofResults }) {
   const of = (server, key) => median(intakeRuns[server].map((run) => run[key]));
   const pairs = (key) => median(intakeRuns.outpost.map((run, i) => run[key] / intakeRuns.nginx[i][key]));
   return [
@@ -51,6 +71,7 @@ function rows({ intakeRuns, dispatch, fan, waiting, read }) {
     { what: 'memory, full load', value: Math.max(...intakeRuns.memory_load), most: 16, unit: ' MiB', digits: 1 },
     { what: `memory, ${n(waiting.count)} waiting runners`, value: waiting.mib, most: 32, unit: ' MiB', digits: 1 },
     { what: 'webhook to one of them (p99)', value: waiting.p99_ms, most: 50, unit: ' ms', digits: 1 },
+    ...resultRows(ofResults),
     ...pageRows(read),
   ];
 }
@@ -84,6 +105,8 @@ try {
     measured.intakeRuns = await intake({ dir, build: build ?? 'build/release', pairs: Number(values.pairs ?? 3), seconds, say });
     measured.dispatch = await requestsPerDispatch({ dir, changes: 20, say });
     measured.fan = await fanOut({ dir, targets: 100, delay: 20, rounds: 3, say });
+    say('results in the writer');
+    measured.results = results(dir, build ?? 'build/release');
     measured.waiting = await waitingRunners({ dir, count: 1000, jobs: 300, say });
   }
   measured.read = await pages({ dir, seconds, pairs: Number(values.pairs ?? 3), results: Number(values.results ?? 10_000_000), database: values.database, say });
@@ -91,7 +114,7 @@ try {
   const { intakeRuns, fan, read } = measured;
   const list = judged(values.pages ? pageRows(read) : rows(measured));
   if (values.json) {
-    console.log(JSON.stringify({ machine: host, seconds: (Date.now() - started) / 1000, rows: list, intake: intakeRuns, dispatch: measured.dispatch, fan_out: fan, waiting: measured.waiting, pages: read }, null, 2));
+    console.log(JSON.stringify({ machine: host, seconds: (Date.now() - started) / 1000, rows: list, intake: intakeRuns, dispatch: measured.dispatch, fan_out: fan, waiting: measured.waiting, results: measured.results, pages: read }, null, 2));
   } else {
     console.log(`${host.cpu}, ${host.cores} cores, fsync ${n(host.fsync_ms, 2)} ms, nginx ${host.nginx}; the load runs on the same cores`);
     if (intakeRuns) console.log(`${n(intakeRuns.body_bytes)} bytes a webhook, 64 connections, ${seconds} s each, median of ${intakeRuns.outpost.length} alternating pairs`);
