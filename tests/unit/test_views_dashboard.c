@@ -67,7 +67,7 @@ static void the_dashboard_is_at_the_newest_of_main(void **state)
 	for (size_t i = 1; i < g.view->n_running; i++)
 		assert_true(g.view->running[i - 1].since_ms <= g.view->running[i].since_ms);
 	dashboard_free(g.view);
-	sqlite3_close(handle);
+	db_close(reader);
 }
 
 static void page_of(struct get_accelerator_page *p, const char *name, int64_t now_ms)
@@ -109,7 +109,7 @@ static void an_accelerator_in_full(void **state)
 	assert_int_equal(p->jobs.n + p->n_machines, 0);
 	assert_int_equal(p->red.since_ms + p->last_run.id, 0);
 	get_accelerator_page_release(p);
-	sqlite3_close(handle);
+	db_close(reader);
 	free(p);
 }
 
@@ -145,7 +145,7 @@ static void numbers_are_listed_page_by_page(void **state)
 	assert_int_equal(l.n, 0);
 	assert_false(l.has_more);
 	list_numbers_release(&l);
-	sqlite3_close(handle);
+	db_close(reader);
 }
 
 /* ---- plans ---- */
@@ -218,7 +218,7 @@ static void no_query_scans_a_table(void **state)
 	assert_int_equal(figures.q.run(&figures.q, db_view(d)), 0);
 	open_handle();
 	assert_true(assert_plans(d) > 25);
-	sqlite3_close(handle);
+	db_close(reader);
 	dashboard_free(g.view);
 	page_jobs_release(&jobs.jobs);
 	list_numbers_release(&numbers);
