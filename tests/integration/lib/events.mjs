@@ -9,7 +9,7 @@ export function follow(outpost, watches, { localAddress, ...headers } = {}) {
   let rest = '';
   const self = { retry: null, unread: events };
   const request = http.get(`${outpost.url}/api/v1/events?${query}`, { headers, localAddress, agent: false });
-  self.begun = new Promise((resolve, reject) => { request.on('response', ({ statusCode }) => resolve(statusCode)).on('error', reject); });
+  self.begun = new Promise((resolve, reject) => { request.on('response', ({ statusCode, headers: answered }) => { self.headers = answered; resolve(statusCode); }).on('error', reject); });
   self.begun.catch(() => {});
   self.ended = new Promise((resolve) => { request.on('close', resolve); });
   request.on('error', () => {}).on('response', (response) => response.setEncoding('utf8').on('error', () => {}).on('data', (text) => {
