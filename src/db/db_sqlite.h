@@ -38,14 +38,14 @@ struct db {
 	int64_t page_bytes, wal_pages;
 	struct compressor *compressor;
 	struct buf scratch;
-	struct test_lists *lists; /* packed_tables.c */
+	struct test_lists *lists; /* packed_lists.c */
 };
 
 int db_code_of_sqlite(int result);
 /* Records SQLite's explanation of a failure, and returns the code. */
 int db_stick(struct db *d, int result);
 
-/* Adds the tables job_test and cell, which packed_tables.c describes, to the connection. */
+/* Adds the tables job_test and cell, which packed_tables.h describes, to the connection. */
 int packed_tables_add(struct db *d, struct error *e) MUST_CHECK;
 struct test_lists;
 void test_lists_free(struct test_lists *l); /* NULL is fine; after sqlite3_close() */

@@ -113,7 +113,7 @@ static void verdict_put_job(struct txn *d, int64_t job_id)
 	record_release(&ended_job_record, &j);
 }
 
-/* The cells of the results of jobs j. The other packed results need no row: the table `cell` (db/packed_tables.c) shows them as
+/* The cells of the results of jobs j. The other packed results need no row: the table `cell` (db/packed_cell.c) shows them as
  * their jobs report them, as long as the jobs are counted. */
 #define PUT_RESULTS                                                                                                    \
 	"INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message, job_id, is_late, file,"   \

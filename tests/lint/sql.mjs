@@ -115,8 +115,10 @@ function sqliteErrors(statements, folder) {
   const file = path.join(folder, 'outpost.db');
   const schema = readdirSync('src/db').filter((name) => /^schema_\d+\.sql$/.test(name)).sort((a, b) => parseInt(a.slice(7)) - parseInt(b.slice(7)));
   // the tables that exist only while a statement reads them
-  const declared = [...readFileSync('src/db/packed_tables.c', 'utf8').matchAll(/"CREATE TABLE x(\((?:[^"]|"\s*")*?\))"/g)].map(([, columns]) => columns.replace(/"\s*"/g, ''));
-  const unpacked = ['job_test', 'cell'].map((name, i) => `CREATE TABLE ${name}${declared[i]};`);
+  const unpacked = ['job_test', 'cell'].map((name) => {
+    const [, columns] = /"CREATE TABLE x(\((?:[^"]|"\s*")*?\))"/.exec(readFileSync(`src/db/packed_${name}.c`, 'utf8'));
+    return `CREATE TABLE ${name}${columns.replace(/"\s*"/g, '')};`;
+  });
   execFileSync('sqlite3', ['-bail', file], { input: [...unpacked, ...schema.map((name) => readFileSync(`src/db/${name}`, 'utf8'))].join('\n') });
   // one statement per line, because an error names its line
   const input = statements.map(({ sql }) => `EXPLAIN ${sql};`).join('\n');
