@@ -122,6 +122,27 @@ static void verdict_put_job(struct txn *d, int64_t job_id)
 	" r.file, r.line FROM job j JOIN result r ON r.job_id = j.id"                                                  \
 	" AND (r.is_packed = 0 OR r.status IN ('FAIL', 'ERROR', 'MISS'))"
 
+#define TESTS_COUNTED_AS                                                                                               \
+	"(SELECT r.test_id FROM job j CROSS JOIN job_test r ON r.job_id = j.id WHERE j.change_id = ?1"                 \
+	" AND j.accelerator = ?2 AND j.is_counted = 1 AND r.status IN "
+
+/* Deletes cells of jobs without packed results that a packed result wins over: PASS over DONE, and both over SKIP. Such a job
+ * was reported to a version before packed results, or it has no tests. */
+static void drop_milder_cells(struct txn *d, int64_t change_id, const char *accelerator)
+{
+	if (!db_has(d,
+		"SELECT 1 FROM job j WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
+		" AND j.status = 'completed' AND (j.n_tests = 0 OR j.n_tests >"
+		"  COALESCE((SELECT SUM(p.n) FROM packed_job p WHERE p.job_id = j.id), 0)) LIMIT 1",
+		V_INT(change_id), V_TEXT(accelerator)))
+		return;
+	db_exec(d,
+	    "DELETE FROM verdict WHERE change_id = ?1 AND accelerator = ?2"
+	    " AND ((status = 'SKIP' AND test_id IN " TESTS_COUNTED_AS "('PASS', 'DONE')))"
+	    " OR (status = 'DONE' AND test_id IN " TESTS_COUNTED_AS "('PASS'))))",
+	    V_INT(change_id), V_TEXT(accelerator));
+}
+
 /* The attempts e of a job j in its second or a later attempt, and j itself. A report without tests, or with a list that was
  * cut, does not claim to name all tests. The results of a lease whose work went to another machine are not a whole attempt.
  * Only the newest attempts are read, so that a job that was retried often does not block the writer. */
@@ -232,6 +253,7 @@ void verdicts_rebuild(struct txn *d, int64_t change_id, const char *accelerator)
 	while (rows_next(r))
 		verdict_put_job(d, rows_key_number(r));
 	put_missing_results(d, change_id, accelerator);
+	drop_milder_cells(d, change_id, accelerator);
 	skips_apply(d, change_id, accelerator);
 }
 
@@ -245,6 +267,7 @@ void verdicts_add_job(struct txn *d, int64_t change_id, const char *accelerator,
 	db_exec(d, "UPDATE job SET is_counted = 1 WHERE id = ?1", V_INT(job_id));
 	db_exec(d, PUT_RESULTS " WHERE j.id = ?1" WORSE_WINS, V_INT(job_id));
 	verdict_put_job(d, job_id);
+	drop_milder_cells(d, change_id, accelerator);
 	skips_apply(d, change_id, accelerator);
 }
 

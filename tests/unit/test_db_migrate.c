@@ -89,6 +89,27 @@ static int setup_v7_with_deliveries(void **state)
 	return rc;
 }
 
+/* A job of version 7 in which llama3 was skipped and bert was only measured. */
+static int setup_v7_with_mild_cells(void **state)
+{
+	char *more = xasprintf(
+	    "%s%s%sPRAGMA user_version = 7;"
+	    "INSERT INTO test (id, suite, name, dtype) VALUES (900, 'model', 'gemma', '');"
+	    "UPDATE result SET status = 'SKIP' WHERE test_id = (SELECT id FROM test WHERE name = 'llama3');"
+	    "UPDATE verdict SET status = 'SKIP' WHERE accelerator = 'npu'"
+	    " AND test_id = (SELECT id FROM test WHERE name = 'llama3');"
+	    "INSERT INTO result (job_id, ordinal, test_id, status) SELECT job_id, 50, 900, 'DONE' FROM verdict"
+	    " WHERE change_id = 1 AND accelerator = 'npu' AND status = 'SKIP';"
+	    "UPDATE job SET n_tests = n_tests + 1 WHERE id IN (SELECT job_id FROM result WHERE ordinal = 50);"
+	    "INSERT INTO verdict (change_id, accelerator, test_id, status, job_id, is_late) SELECT 1, 'npu', 900,"
+	    " 'DONE', job_id, 0 FROM result WHERE ordinal = 50;",
+	    SCHEMA_STEPS[4], SCHEMA_STEPS[5], SCHEMA_STEPS[6]);
+	int rc = open_dump_with(state, "tests/data/store-v4.sql", more);
+
+	free(more);
+	return rc;
+}
+
 static bool file_has(const char *name)
 {
 	char *path = path_join(rig_dir, "outpost.db");
@@ -522,6 +543,50 @@ static void guids_of_version_7_are_recognised(void **state)
 	assert_int_equal(number_in_file("SELECT count(*) FROM counter WHERE name = 'delivery.accepted'"), 0);
 }
 
+static void report_packed(const char *job, int64_t attempt, enum test_status llama3, enum test_status gemma)
+{
+	char *id = rig_dispatch_id(HEAD_A, "npu");
+	struct test_result tests[] = {{.suite = (char *)"model", .name = (char *)"llama3", .status = llama3},
+	    {.suite = (char *)"model", .name = (char *)"gemma", .status = gemma}};
+	struct job_report j = {.status = JOB_COMPLETED,
+	    .conclusion = (char *)"success",
+	    .workflow = (char *)"CI",
+	    .name = (char *)job,
+	    .run_id = (char *)"new",
+	    .run_attempt = attempt,
+	    .tests = tests,
+	    .n_tests = 2,
+	    .digest = {(uint8_t)attempt}};
+	struct report_job op = {.dispatch_id = id, .accelerator = "npu", .report = &j, .now_ms = T0 + DAY};
+
+	DO_OK(store_report_job, &op);
+	assert_int_equal(op.outcome, REPORT_RECORDED);
+	free(id);
+}
+
+#define MILD_CELLS(llama3, gemma)                                                                                      \
+	ASSERT_CELLS(HEAD_A, "npu model/Qwen FAIL, farmed model/bert FAIL, npu model/gemma " gemma                     \
+			     ", farmed model/llama3 PASS, npu model/llama3 " llama3)
+
+/* A cell is the worst result of its jobs, where PASS is worse than DONE and both are worse than SKIP. */
+static void a_packed_result_wins_over_a_milder_cell_of_version_7(void **state)
+{
+	(void)state;
+	MILD_CELLS("SKIP", "DONE");
+	report_packed("a", 1, TEST_SKIP, TEST_SKIP);
+	MILD_CELLS("SKIP", "DONE");
+	report_packed("b", 1, TEST_DONE, TEST_DONE); /* added to the cells */
+	MILD_CELLS("DONE", "DONE");
+	report_packed("c", 1, TEST_PASS, TEST_PASS);
+	MILD_CELLS("PASS", "PASS");
+	report_packed("c", 2, TEST_DONE, TEST_SKIP); /* another attempt: all cells are derived again */
+	MILD_CELLS("DONE", "DONE");
+	report_packed("c", 3, TEST_PASS, TEST_PASS);
+	MILD_CELLS("PASS", "PASS");
+	rig_reopen();
+	MILD_CELLS("PASS", "PASS");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -544,6 +609,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(the_person_who_cancelled_an_experiment_becomes_a_column,
 		setup_v6_with_cancelled_experiments, rig_teardown),
 	    cmocka_unit_test_setup_teardown(guids_of_version_7_are_recognised, setup_v7_with_deliveries, rig_teardown),
+	    cmocka_unit_test_setup_teardown(
+		a_packed_result_wins_over_a_milder_cell_of_version_7, setup_v7_with_mild_cells, rig_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
