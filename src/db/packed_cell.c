@@ -25,7 +25,6 @@ enum {
 	CELL_NEEDS = 13
 };
 enum { OF_ACCELERATOR = 1, OF_TEST = 2 };
-enum { CANDIDATES_KEPT = 1 << 16 };
 
 #define VERDICT_COLUMNS                                                                                                \
 	"change_id, accelerator, test_id, status, attribution, message, job_id, is_late, file, line, reason,"          \
@@ -52,12 +51,19 @@ struct candidate {
 	uint8_t status;
 };
 
+struct counted_part {
+	int64_t job_id, first;
+	bool is_late, has_rows;
+};
+
 struct stored_cell {
 	size_t accelerator; /* the number of the walk's accelerator */
 	int64_t test_id;
 };
 
-/* First the rows, then accelerator by accelerator the cells that have none. */
+/* First the rows, then accelerator by accelerator the cells that have none. A vendor may report any number of tests, so the
+ * memory has a limit: of an accelerator with more tests the cursor shows the first ones, in the order of their ids, and reads
+ * its jobs again for the next ones. */
 struct cell_cursor {
 	struct packed_cursor c;
 	sqlite3_stmt *rows, *parts, *result;
@@ -66,12 +72,14 @@ struct cell_cursor {
 	/* the rows that were read, in their order */
 	struct stored_cell *stored;
 	size_t n_stored;
-	char **accelerators; /* of the rows */
+	bool has_more_stored; /* and there are others */
+	char **accelerators;  /* of the rows */
 	size_t n_accelerators;
-	/* the jobs of one accelerator */
-	bool has_part; /* the statement has read a row that is not taken yet */
+	/* the jobs of one accelerator, and its tests with ids over `after` and up to `until` */
+	int64_t after, until; /* until INT64_MAX: all the others */
+	bool has_part;        /* the statement has read a row that is not taken yet */
 	char *accelerator;
-	struct packed_part *at;
+	struct counted_part *at;
 	size_t n_parts;
 	struct candidate *candidates;
 	size_t n_candidates, next;
@@ -92,7 +100,7 @@ static int compare_candidates(const void *x, const void *y)
 	return (a->i > b->i) - (a->i < b->i);
 }
 
-/* Keeps the worst result of each test; of equal ones that of the oldest job. */
+/* Keeps the worst result of each test, of equal ones that of the oldest job, and of too many tests the first ones. */
 static void keep_worst(struct cell_cursor *v)
 {
 	size_t n = 0;
@@ -103,70 +111,96 @@ static void keep_worst(struct cell_cursor *v)
 		if (n == 0 || v->candidates[n - 1].test_id != v->candidates[i].test_id)
 			v->candidates[n++] = v->candidates[i];
 	v->n_candidates = n;
+	if (n > packed_cells_at_once()) {
+		v->n_candidates = packed_cells_at_once();
+		v->until = v->candidates[v->n_candidates - 1].test_id;
+	}
 }
 
-static void add_candidates(struct cell_cursor *v, uint32_t number)
+static void add_candidates(struct cell_cursor *v, const struct packed_part *p)
 {
-	const struct packed_part *p = &v->at[number];
+	uint32_t number = (uint32_t)(v->n_parts - 1);
 	size_t i = v->test_id ? test_list_find(p->list, v->test_id, 0) : 0;
 
 	while (i < p->list->n) {
-		*ARRAY_PUSH(v->candidates, v->n_candidates) = (struct candidate){
-		    .test_id = p->list->ids[i], .part = number, .i = (uint32_t)i, .status = p->statuses[i]};
+		int64_t id = p->list->ids[i];
+
+		if (id > v->after && id <= v->until)
+			*ARRAY_PUSH(v->candidates, v->n_candidates) = (struct candidate){
+			    .test_id = id, .part = number, .i = (uint32_t)i, .status = p->statuses[i]};
 		i = v->test_id ? test_list_find(p->list, v->test_id, i + 1) : i + 1;
 	}
 }
 
 static void parts_release(struct cell_cursor *v)
 {
-	for (size_t i = 0; i < v->n_parts; i++)
-		packed_part_release(&v->at[i]);
 	free(v->at);
 	free(v->candidates);
-	free(v->accelerator);
 	v->at = NULL;
 	v->candidates = NULL;
-	v->accelerator = NULL;
 	v->n_parts = v->n_candidates = v->next = 0;
 	v->cell = NULL;
 }
 
-/* Reads all parts of the next accelerator. False in *ret_has: there is none. */
-static int read_accelerator(struct cell_cursor *v, bool *ret_has)
+/* Reads the parts of v->accelerator, from the row that the statement has read. *ret_has: the row behind them. */
+static int read_parts(struct cell_cursor *v, sqlite3_stmt *s, bool *ret_has)
 {
 	bool must_compare = false;
 	size_t n_kept = 0;
 
+	v->until = INT64_MAX;
+	do {
+		struct packed_part p = {.job_id = sqlite3_column_int64(s, 1)};
+		int rc = packed_part_read(&v->c, s, 5, false, &p);
+
+		*ARRAY_PUSH(v->at, v->n_parts) = (struct counted_part){.job_id = p.job_id,
+		    .first = sqlite3_column_int64(s, 3),
+		    .is_late = sqlite3_column_int(s, 2) != 0,
+		    .has_rows = sqlite3_column_int64(s, 4) > 0};
+		if (rc == SQLITE_OK) {
+			must_compare |= v->n_parts > 1 || !p.list->is_distinct;
+			add_candidates(v, &p);
+		}
+		packed_part_release(&p);
+		if (rc != SQLITE_OK)
+			return rc;
+		/* a vendor may repeat the same tests in many jobs */
+		if (v->n_candidates > packed_cells_at_once() / 8 && v->n_candidates > 2 * n_kept) {
+			keep_worst(v);
+			n_kept = v->n_candidates;
+		}
+		rc = packed_statement_step(&v->c, s, ret_has);
+		if (rc != SQLITE_OK)
+			return rc;
+	} while (*ret_has && strcmp((const char *)sqlite3_column_text(s, 0), v->accelerator) == 0);
+	if (must_compare || v->n_candidates > packed_cells_at_once())
+		keep_worst(v);
+	return SQLITE_OK;
+}
+
+/* Reads the next tests of the accelerator, or the first ones of the next one. False in *ret_has: there are none. */
+static int read_candidates(struct cell_cursor *v, bool *ret_has)
+{
+	sqlite3_stmt *again;
+	int rc;
+
 	parts_release(v);
+	if (v->accelerator && v->until < INT64_MAX) {
+		v->after = v->until;
+		rc = packed_statement_open(
+		    &v->c, CELL_STATEMENTS, CELL_PARTS_OF_ACCELERATOR, v->change_id, v->accelerator, -1, &again);
+		if (rc == SQLITE_OK)
+			rc = packed_statement_step(&v->c, again, ret_has);
+		return rc != SQLITE_OK || !*ret_has ? rc : read_parts(v, again, &(bool){false});
+	}
+	free(v->accelerator);
+	v->accelerator = NULL;
 	*ret_has = v->has_part;
 	if (!v->has_part)
 		return SQLITE_OK;
 	v->accelerator = xstrdup((const char *)sqlite3_column_text(v->parts, 0));
-	do {
-		struct packed_part *p = ARRAY_PUSH(v->at, v->n_parts);
-		int rc;
-
-		*p = (struct packed_part){.job_id = sqlite3_column_int64(v->parts, 1),
-		    .is_late = sqlite3_column_int(v->parts, 2) != 0,
-		    .first = sqlite3_column_int64(v->parts, 3),
-		    .has_rows = sqlite3_column_int64(v->parts, 4) > 0};
-		rc = packed_part_read(&v->c, v->parts, 5, false, p);
-		if (rc != SQLITE_OK)
-			return rc;
-		must_compare |= v->n_parts > 1 || !p->list->is_distinct;
-		add_candidates(v, (uint32_t)(v->n_parts - 1));
-		/* a vendor may repeat the same tests in many jobs */
-		if (v->n_candidates > CANDIDATES_KEPT && v->n_candidates > 2 * n_kept) {
-			keep_worst(v);
-			n_kept = v->n_candidates;
-		}
-		rc = packed_statement_step(&v->c, v->parts, &v->has_part);
-		if (rc != SQLITE_OK)
-			return rc;
-	} while (v->has_part && strcmp((const char *)sqlite3_column_text(v->parts, 0), v->accelerator) == 0);
-	if (must_compare)
-		keep_worst(v);
-	return SQLITE_OK;
+	v->after = 0;
+	return read_parts(v, v->parts, &v->has_part);
 }
 
 static int compare_stored(const void *x, const void *y)
@@ -178,29 +212,36 @@ static int compare_stored(const void *x, const void *y)
 	return (a->test_id > b->test_id) - (a->test_id < b->test_id);
 }
 
-static bool is_stored(const struct cell_cursor *v, int64_t test_id)
+static int find_stored(struct cell_cursor *v, int64_t test_id, bool *ret_is_stored)
 {
-	for (size_t i = 0; i < v->n_accelerators; i++)
-		if (strcmp(v->accelerators[i], v->accelerator) == 0)
-			return bsearch(&(struct stored_cell){i, test_id}, v->stored, v->n_stored, sizeof(*v->stored),
-				   compare_stored) != NULL;
-	return false;
+	sqlite3_stmt *s;
+	size_t i = 0;
+	int rc;
+
+	while (i < v->n_accelerators && strcmp(v->accelerators[i], v->accelerator) != 0)
+		i++;
+	*ret_is_stored = i < v->n_accelerators && bsearch(&(struct stored_cell){i, test_id}, v->stored, v->n_stored,
+						      sizeof(*v->stored), compare_stored) != NULL;
+	if (*ret_is_stored || !v->has_more_stored)
+		return SQLITE_OK;
+	rc = packed_statement_open(&v->c, CELL_STATEMENTS, CELL_ROW_OF_TEST, v->change_id, v->accelerator, test_id, &s);
+	return rc != SQLITE_OK ? rc : packed_statement_step(&v->c, s, ret_is_stored);
 }
 
 /* Moves to the next cell without a row. */
 static int find_cell(struct cell_cursor *v)
 {
-	bool has = true;
+	bool has = true, is_stored;
+	int rc;
 
 	for (;;) {
-		int rc;
-
 		while (v->next < v->n_candidates) {
 			v->cell = &v->candidates[v->next++];
-			if (!is_stored(v, v->cell->test_id))
-				return SQLITE_OK;
+			rc = find_stored(v, v->cell->test_id, &is_stored);
+			if (rc != SQLITE_OK || !is_stored)
+				return rc;
 		}
-		rc = read_accelerator(v, &has);
+		rc = read_candidates(v, &has);
 		if (rc != SQLITE_OK || !has)
 			return rc;
 	}
@@ -219,18 +260,22 @@ static int find_row(struct cell_cursor *v)
 	accelerator = (const char *)sqlite3_column_text(v->rows, CELL_ACCELERATOR);
 	if (v->n_accelerators == 0 || strcmp(v->accelerators[v->n_accelerators - 1], accelerator) != 0)
 		*ARRAY_PUSH(v->accelerators, v->n_accelerators) = xstrdup(accelerator);
-	*ARRAY_PUSH(v->stored, v->n_stored) =
-	    (struct stored_cell){v->n_accelerators - 1, sqlite3_column_int64(v->rows, CELL_TEST)};
+	v->has_more_stored = v->n_stored >= packed_cells_at_once();
+	if (!v->has_more_stored)
+		*ARRAY_PUSH(v->stored, v->n_stored) =
+		    (struct stored_cell){v->n_accelerators - 1, sqlite3_column_int64(v->rows, CELL_TEST)};
 	return SQLITE_OK;
 }
 
 static void cells_release(struct cell_cursor *v)
 {
 	parts_release(v);
+	free(v->accelerator);
 	for (size_t i = 0; i < v->n_accelerators; i++)
 		free(v->accelerators[i]);
 	free(v->accelerators);
 	free(v->stored);
+	v->accelerator = NULL;
 	v->accelerators = NULL;
 	v->stored = NULL;
 	v->n_accelerators = v->n_stored = 0;
@@ -239,7 +284,7 @@ static void cells_release(struct cell_cursor *v)
 /* Reads the result that says more about the current cell, once. */
 static int read_result(struct cell_cursor *v, bool *ret_has)
 {
-	const struct packed_part *p = &v->at[v->cell->part];
+	const struct counted_part *p = &v->at[v->cell->part];
 	int rc = SQLITE_OK;
 
 	if (!v->has_result && p->has_rows) {
@@ -269,7 +314,7 @@ static int cell_filter(sqlite3_vtab_cursor *cursor, int plan, const char *text, 
 	(void)text;
 	(void)argc;
 	cells_release(v);
-	v->has_result = v->is_row = v->has_part = false;
+	v->has_result = v->is_row = v->has_part = v->has_more_stored = false;
 	if (plan & OF_ACCELERATOR && !accelerator) /* NULL is equal to nothing */
 		return SQLITE_OK;
 	v->change_id = sqlite3_value_int64(argv[0]);

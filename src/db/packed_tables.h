@@ -71,7 +71,6 @@ struct packed_part {
 	uint8_t *statuses;
 	int64_t *durations; /* or NULL: not wanted */
 	int64_t job_id, first;
-	bool is_late, has_rows;
 };
 
 /* From the columns n, list_id and cells of the statement, which begin at `at`. The caller has set job_id. */
@@ -80,5 +79,8 @@ void packed_part_release(struct packed_part *p);
 
 /* The name of the status as a column of SQLite. */
 void packed_status_result(sqlite3_context *out, uint8_t status);
+
+/* How many tests of one accelerator a cursor of `cell` keeps in memory. */
+size_t packed_cells_at_once(void);
 
 extern const sqlite3_module packed_job_test, packed_cell;
