@@ -34,6 +34,8 @@ void test_list_digest(const struct test_result *tests, size_t n, uint8_t ret[SHA
 /* Small numbers for small distances in both directions: 0, -1, 1, -2, … are 0, 1, 2, 3, … */
 static uint64_t zigzag(int64_t v) { return ((uint64_t)v << 1) ^ (uint64_t)(v >> 63); }
 
+static const int64_t ID_MAX = INT64_C(1) << 55;
+
 static int64_t unzigzag(int64_t v) { return (int64_t)((uint64_t)v >> 1) ^ -(v & 1); }
 
 void test_list_put(struct buf *out, const int64_t *ids, size_t n)
@@ -54,8 +56,8 @@ bool test_list_get(const void *p, size_t bytes, int64_t *ids, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		if (!varint_get(&at, end, &v))
 			return false;
-		last += unzigzag(v);
-		if (last <= 0)
+		last += unzigzag(v); /* both have fewer than 57 bits */
+		if (last <= 0 || last > ID_MAX)
 			return false;
 		ids[i] = last;
 	}
