@@ -12,7 +12,7 @@ enum { STATUSES_MAX_BYTES = 64 };
 	F(S, TEXT, name, "name", "t.name", "")                                                                         \
 	F(S, TEST_STATUS, status, "status", "x.status", "")                                                            \
 	F(S, SECONDS, duration_ms, "duration", "x.duration_ms", "")                                                    \
-	F(S, TEXT, dtype, "dtype", "x.dtype", "")                                                                      \
+	F(S, TEXT, dtype, "dtype", "COALESCE(x.dtype, NULLIF(t.dtype, ''))", "")                                       \
 	F(S, TEXT, message, "message", "x.message", "")                                                                \
 	F(S, TEXT, trace, "trace", "x.trace", "")                                                                      \
 	F(S, TEXT, log_url, "log_url", "x.log_url", "")                                                                \

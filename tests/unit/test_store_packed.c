@@ -1,12 +1,11 @@
 /* Random histories in the packed store and in plain tables, one row for each result and each cell. After every step both have
  * to be equal, however the packed one is read. */
-#include "store_rig.h"
+#include "packed_rig.h"
 
 #include "db/counters.h"
 #include "db/packed_tables.h"
 #include "replaces.h"
 #include "verdict/verdicts.h"
-#include "views/job.h"
 
 /* In every second history a cursor of `cell` keeps so few tests that it reads each accelerator several times. */
 REPLACES(packed_cells_at_once);
@@ -29,34 +28,7 @@ static uint32_t chance(uint32_t n)
 
 /* ---- the plain tables ---- */
 
-struct plain_op {
-	struct store_op op;
-	void (*work)(struct txn *d, void *with);
-	void *with;
-};
-
-static int plain_run(struct store_op *op, struct txn *d)
-{
-	struct plain_op *o = CONTAINER_OF(op, struct plain_op, op);
-
-	o->work(d, o->with);
-	return 0;
-}
-
-static int submit_plain(struct store *s, struct plain_op *o)
-{
-	o->op.run = plain_run;
-	return store_submit(s, &o->op);
-}
-
-static void in_writer(void (*work)(struct txn *d, void *with), void *with)
-{
-	struct plain_op o = {.work = work, .with = with};
-
-	DO_OK(submit_plain, &o);
-}
-
-static void make_plain(struct txn *d, void *with)
+static int make_plain(struct txn *d, void *with)
 {
 	(void)with;
 	db_exec(d,
@@ -66,6 +38,7 @@ static void make_plain(struct txn *d, void *with)
 	db_exec(d, "CREATE TABLE plain_verdict (change_id INTEGER NOT NULL, accelerator TEXT NOT NULL,"
 		   " test_id INTEGER NOT NULL, status TEXT NOT NULL, message TEXT, job_id INTEGER, is_late INTEGER,"
 		   " file TEXT, line INTEGER, PRIMARY KEY (change_id, accelerator, test_id))");
+	return 0;
 }
 
 struct reported {
@@ -74,7 +47,7 @@ struct reported {
 	size_t n;
 };
 
-static void add_plain(struct txn *d, void *with)
+static int add_plain(struct txn *d, void *with)
 {
 	const struct reported *r = with;
 	int64_t first = db_int(d, 0, "SELECT COUNT(*) FROM plain_result WHERE job_id = ?1", V_INT(r->job_id));
@@ -91,6 +64,7 @@ static void add_plain(struct txn *d, void *with)
 		    V_TEXT(t->message), t->has_number ? V_REAL(t->number) : V_NULL, V_TEXT(t->file),
 		    V_INT_OR_NULL(t->line));
 	}
+	return 0;
 }
 
 #define ORDER "'FAIL ERROR MISS PASS DONE SKIP '"
@@ -165,7 +139,7 @@ static void assert_none(struct txn *d, const char *what, int64_t n)
 		fail_msg("seed %u: %s: %d differ %s", seed, what, (int)n, db_status(d) ? db_why(d)->text : "");
 }
 
-static void compare(struct txn *d, void *with)
+static int compare(struct txn *d, void *with)
 {
 	struct rows *r = db_rows(d, "SELECT id FROM change");
 	int64_t from = chance(TESTS_MAX);
@@ -222,6 +196,7 @@ static void compare(struct txn *d, void *with)
 		"SELECT (SELECT COUNT(*) FROM plain_result) - (SELECT COALESCE(SUM(n_tests), 0) FROM job)"
 		" + (SELECT COUNT(*) FROM plain_result) - (SELECT COUNT(*) FROM job j CROSS JOIN job_test v ON "
 		"v.job_id = j.id)"));
+	return 0;
 }
 
 /* ---- a random vendor ---- */
@@ -367,13 +342,18 @@ static void a_random_history_is_equal_in_plain_tables(void **state)
 		}
 		in_writer(compare, NULL);
 	}
+	assert_packed_rules();
 }
 
 /* ---- damage ---- */
 
 static int64_t damaged_job;
 
-static void damage(struct txn *d, void *with) { db_exec_values(d, with, VALUES(V_INT(damaged_job))); }
+static int damage(struct txn *d, void *with)
+{
+	db_exec_values(d, with, VALUES(V_INT(damaged_job)));
+	return 0;
+}
 
 /* Returns the error, and its text in *ret_why. */
 static int ask_job(int64_t id, char **ret_why)
