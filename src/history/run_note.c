@@ -64,6 +64,19 @@ static bool has_red(const struct view *d, int64_t change_id, const char *acceler
 	    V_INT(change_id), V_TEXT(accelerator), V_TEXT(kind));
 }
 
+/* A packed PASS is the cell of its test unless that has a row, because a worse result has one. So the first one decides, and
+ * the other jobs need not be read. */
+static bool has_passed(const struct view *d, int64_t change_id, const char *accelerator)
+{
+	return db_has(d,
+		   "SELECT 1 FROM job j CROSS JOIN job_test r ON r.job_id = j.id WHERE j.change_id = ?1"
+		   " AND j.accelerator = ?2 AND j.is_counted = 1 AND r.status = 'PASS' AND NOT EXISTS (SELECT 1"
+		   "  FROM verdict v WHERE v.change_id = ?1 AND v.accelerator = ?2 AND v.test_id = r.test_id) LIMIT 1",
+		   V_INT(change_id), V_TEXT(accelerator)) ||
+	       db_has(d, "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2 AND status = 'PASS' LIMIT 1",
+		   V_INT(change_id), V_TEXT(accelerator));
+}
+
 /* On a branch a FLAKY failure does not count. In a pull request it shows that this accelerator fails without a reason in
  * the change, which trips the breaker. */
 static const char *outcome_of_cells(const struct view *d, int64_t change_id, const char *accelerator, bool is_push)
@@ -75,10 +88,7 @@ static const char *outcome_of_cells(const struct view *d, int64_t change_id, con
 		return RUN_RED;
 	if (is_new)
 		return RUN_OWN;
-	return db_has(d, "SELECT 1 FROM cell WHERE change_id = ?1 AND accelerator = ?2 AND status = 'PASS' LIMIT 1",
-		   V_INT(change_id), V_TEXT(accelerator))
-		   ? RUN_GREEN
-		   : RUN_NOTHING;
+	return has_passed(d, change_id, accelerator) ? RUN_GREEN : RUN_NOTHING;
 }
 
 /* Writes the row and its day, and also the day on which the run ended before. Returns whether anything is new. */

@@ -31,7 +31,7 @@ static int64_t report(const char *accelerator, const char *job, struct test_resu
 	char *id = rig_dispatch_id(HEAD_A, accelerator);
 	struct job_report j = {
 	    .status = JOB_COMPLETED,
-	    .conclusion = (char *)"failure",
+	    .conclusion = (char *)(n && test_status_is_red(tests[0].status) ? "failure" : "success"),
 	    .workflow = (char *)"CI",
 	    .name = (char *)job,
 	    .run_id = (char *)"1",
@@ -123,9 +123,45 @@ static void open_changes_follow_the_file(void **state)
 	ASSERT_CELLS(HEAD_A, "npu model/Qwen FAIL, npu model/XModel FAIL, tpu model/XModel FAIL");
 }
 
+static bool run_is(const char *outcome)
+{
+	char *path = path_join(rig_dir, "outpost.db");
+	struct db *d;
+	bool is_so;
+
+	assert_int_equal(db_open(path, DB_READER, &d, NULL), 0);
+	is_so = db_has(d, "SELECT 1 FROM run WHERE accelerator = 'npu' AND outcome = ?1", V_TEXT(outcome));
+	db_close(d);
+	free(path);
+	return is_so;
+}
+
+/* A test that the accelerator does not support proves nothing when it passes. */
+static void an_unsupported_test_that_passes_makes_no_run_green(void **state)
+{
+	struct test_result tests[] = {{.suite = (char *)"model", .name = (char *)"XModel", .status = TEST_PASS},
+	    {.suite = (char *)"model", .name = (char *)"Qwen", .status = TEST_SKIP}};
+
+	(void)state;
+	begin(unsupported);
+	report("npu", "a", tests, 2, 1);
+	assert_true(run_is("nothing"));
+	tests[1].status = TEST_DONE;
+	report("npu", "b", tests, 2, 1);
+	assert_true(run_is("nothing"));
+	tests[1].status = TEST_PASS;
+	report("npu", "c", tests, 2, 1);
+	assert_true(run_is("green"));
+	mirror(no_names);
+	report("npu", "c", tests, 1, 2);
+	assert_true(run_is("green"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(
+		an_unsupported_test_that_passes_makes_no_run_green, rig_setup, rig_teardown),
 	    cmocka_unit_test_setup_teardown(
 		a_result_of_an_unsupported_test_is_kept_and_shown_as_skipped, rig_setup, rig_teardown),
 	    cmocka_unit_test_setup_teardown(later_reports_stay_skipped, rig_setup, rig_teardown),
