@@ -31,7 +31,7 @@ void store_close(struct store *s, void (*on_closed)(void *owner), void *owner);
 /* ---- topics: subscribers are notified on the loop after the commit that changed something ---- */
 enum store_topic {
 	STORE_DELIVERIES = 1 << 0,  /* a delivery waits to be planned */
-	STORE_OUTBOX = 1 << 1,      /* an effect is due */
+	STORE_OUTBOX = 1 << 1,      /* a request to a vendor is due */
 	STORE_DISPATCHES = 1 << 2,  /* a deadline may have come nearer */
 	STORE_CHANGES = 1 << 3,     /* a change looks different */
 	STORE_QUEUE = 1 << 4,       /* a pull dispatch waits, or a place for one is free */
@@ -39,6 +39,7 @@ enum store_topic {
 	STORE_TOKENS = 1 << 6,      /* credentials came or went */
 	STORE_ATTRIBUTION = 1 << 7, /* red cells wait for their evidence (verdict/attribution.h) */
 	STORE_SCHEDULES = 1 << 8,   /* a periodic run is due at once, or may be */
+	STORE_COMMENTS = 1 << 9,    /* another effect is due: a comment, check runs, an answer, an issue */
 };
 /* Inside on_topic: the changes, jobs and accelerators that the batch touched (db/touched.h). */
 struct store_touched;
@@ -79,6 +80,7 @@ struct store_op {
 	/* run writes with one statement at most, which is atomic by itself, so it needs no savepoint; a savepoint costs a
 	 * copy of each page that it touches */
 	bool is_one_statement;
+	bool is_intake;           /* GitHub waits for it */
 	struct store_retry retry; /* `.retry.event`: see above */
 	/* out */
 	int err; /* 0: committed and synced. ERR_FULL, ERR_IO, …: nothing of it happened */
@@ -118,6 +120,7 @@ struct store_query {
 	/* reader thread, in one read snapshot */
 	int (*run)(struct store_query *q, const struct view *d);
 	void (*done)(struct store_query *q);
+	bool is_urgent;           /* in: no page waits for it, but a dispatch; such queries are short */
 	struct store_retry retry; /* in: as for operations */
 	int err;
 	struct error why;
@@ -151,6 +154,7 @@ int store_query(struct store *s, struct store_query *q) MUST_CHECK; /* as store_
 /* ---- figures ---- */
 struct store_stats {
 	int64_t n_queued_ops, n_queued_bytes;
+	int64_t n_queued_intake; /* of the operations, those of intake */
 	int64_t n_commits, n_ops, n_failed_commits;
 	int64_t last_commit_us; /* how long the last one took */
 	struct histogram commit_times;

@@ -271,7 +271,8 @@ static void conclude_experiment(struct txn *d, struct experiment *e, int64_t now
 void experiment_counterpart_moves(struct txn *d, const struct experiment *e, int64_t now_ms)
 {
 	int64_t run = db_int(d, 0,
-	    "SELECT o.run_change_id" COUNTERPART " AND EXISTS (" RUN_OF_O " AND NOT x." DISPATCH_IS_AT_WORK ") LIMIT 1",
+	    "SELECT o.run_change_id" COUNTERPART " AND EXISTS (" RUN_OF_O
+	    " AND NOT " DISPATCH_IS_AT_WORK("x.") ") LIMIT 1",
 	    COUNTERPART_OF(e));
 
 	if (run)
@@ -301,7 +302,7 @@ static bool follow_dispatch(struct txn *d, struct experiment *e, const struct st
 		    (e->state == EXPERIMENT_IS_STARTED && e->expires_ms > now_ms &&
 			db_has(d,
 			    "SELECT 1" COUNTERPART " AND ((" MADE_WAY ") OR EXISTS (" RUN_OF_O
-			    " AND x.kind <> 'pull' AND x." DISPATCH_IS_AT_WORK ")) LIMIT 1",
+			    " AND x.kind <> 'pull' AND " DISPATCH_IS_AT_WORK("x.") ")) LIMIT 1",
 			    COUNTERPART_OF(e)) &&
 			experiment_has_any_test(d->view, e)))
 			return false;

@@ -25,15 +25,15 @@ static const char MADE_WAY_TOO_OFTEN[] = "it made way for first runs five times"
  * or other first runs of the runner have machines. If a later one has a job already, the vendor skipped x, and x does not
  * wait any more. */
 #define WAITS_FOR_MACHINE                                                                                              \
-	"x." DISPATCH_IS_AT_WORK " AND x.state <> 'running' AND x." IS_FIRST_RUN                                       \
-	" AND x.is_current = 1 AND COALESCE(x.not_before_ms, 0) <= ?3"                                                 \
+	DISPATCH_IS_AT_WORK("x.")                                                                                      \
+	" AND x.state <> 'running' AND x." IS_FIRST_RUN " AND x.is_current = 1 AND COALESCE(x.not_before_ms, 0) <= ?3" \
 	" AND ((COALESCE(x.sent_ms, ?3) > ?3 - ?4 AND COALESCE(x.sent_ms, ?3) <= ?3)"                                  \
 	"  OR EXISTS (SELECT 1 FROM dispatch y WHERE y.accelerator = x.accelerator"                                    \
-	"   AND y.runner = x.runner AND y.is_current = 1 AND y." DISPATCH_IS_AT_WORK                                   \
-	"   AND y.state = 'running' AND y." IS_FIRST_RUN "))"                                                          \
-	" AND NOT EXISTS (SELECT 1 FROM dispatch y WHERE y.accelerator = x.accelerator"                                \
-	"  AND y.runner = x.runner AND y.created_ms > x.created_ms"                                                    \
-	"  AND y.state IN ('running', 'done') AND y." IS_FIRST_RUN ")"
+	"   AND y.runner = x.runner AND y.is_current = 1 AND " DISPATCH_IS_AT_WORK(                                    \
+	    "y.") "   AND y.state = 'running' AND y." IS_FIRST_RUN "))"                                                \
+		  " AND NOT EXISTS (SELECT 1 FROM dispatch y WHERE y.accelerator = x.accelerator"                      \
+		  "  AND y.runner = x.runner AND y.created_ms > x.created_ms"                                          \
+		  "  AND y.state IN ('running', 'done') AND y." IS_FIRST_RUN ")"
 
 int64_t experiments_first_run_waits_ms(
     const struct view *d, const char *accelerator, const char *runner, int64_t now_ms)
@@ -75,7 +75,7 @@ static int64_t make_ways_in_ci(struct txn *d, int64_t now_ms)
 	    experiments_read(db_rows(d, "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE " EXPERIMENT_IS_OPEN
 					" AND state = " EXPERIMENT_SQL_STARTED " AND EXISTS (SELECT 1 FROM dispatch x"
 					"  WHERE x.change_id = experiment.run_change_id AND x.is_current = 1"
-					"  AND x.kind <> 'pull' AND x." DISPATCH_IS_AT_WORK ")"));
+					"  AND x.kind <> 'pull' AND " DISPATCH_IS_AT_WORK("x.") ")"));
 	int64_t next_ms = 0;
 
 	for (size_t i = 0; i < l.n; i++) {

@@ -217,8 +217,8 @@ void experiments_start(struct txn *d, const char *accelerator, int64_t now_ms)
 		/* the dispatch that it explains, if that has ended and the runner still accepts experiments */
 		of = dispatch_list_read(db_rows(d,
 		    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE id = ?3 AND accelerator = ?2 AND runner = ?4"
-		    " AND state NOT IN ('queued', 'sent', 'acknowledged', 'running')"
-		    " AND EXISTS (SELECT 1" EXPLAINABLE " AND x.id = ?3 AND x.runner = ?4)",
+		    " AND NOT " DISPATCH_IS_AT_WORK("") " AND EXISTS (SELECT 1" EXPLAINABLE
+							" AND x.id = ?3 AND x.runner = ?4)",
 		    V_INT(e->change_id), V_TEXT(e->accelerator), V_TEXT(e->dispatch_id), V_TEXT(e->runner)));
 		/* the rounds of a `stress` come one after the other */
 		is_its_turn = !e->is_stress ||

@@ -4,6 +4,7 @@
 #include "db/settings.h"
 #include "model/accelerator.h"
 #include "model/states.h"
+#include "store/dispatches.h"
 
 /* ---- the versions and systems that jobs report ---- */
 
@@ -330,7 +331,7 @@ static void note_change(struct txn *d, int64_t change_id, const char *accelerato
 		       V_INT(change_id), V_TEXT(accelerator)) ||
 		   db_has(d,
 		       "SELECT 1 FROM dispatch WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"
-		       " AND state IN ('queued', 'sent', 'acknowledged', 'running') LIMIT 1",
+		       " AND " DISPATCH_IS_AT_WORK("") " LIMIT 1",
 		       V_INT(change_id), V_TEXT(accelerator));
 	platform_jobs_read(d->view, change_id, accelerator, must_pass, &p);
 	/* red ones last: of two nightlies with one key, the red one stays */

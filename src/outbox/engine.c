@@ -8,6 +8,7 @@ enum {
 	NO_ROOM_MS = 3000,  /* and up to as much again */
 	ANSWERS_MS = 500,   /* a target that answered so recently soon has a place again */
 	NO_ROOM_SHORT_MS = 100,
+	LOOK_PAST_MS = 250,
 	SETTLE_RETRY_MS = 500,
 	SETTLE_REPAIR_MS = 10 * 1000, /* when the store fails until an operator repairs it */
 };
@@ -33,7 +34,9 @@ struct engine {
 struct lane_target {
 	TAILQ_ENTRY(lane_target) link;
 	char *name;
+	char *address; /* the column `target` of one of its rows */
 	int n_claimed, n_begun;
+	int64_t since_mono_ms;
 	int64_t answered_mono_ms;    /* its last effect that went well; 0: none yet */
 	TAILQ_HEAD(, effect) parked; /* wait for a place, in order */
 };
@@ -46,17 +49,61 @@ struct lane {
 	struct bell *bell;                 /* a look is one claim */
 	unsigned kinds;                    /* bits 1 << OUTBOX_… */
 	struct claim_outbox claim;
-	bool is_look_pending; /* engine_look() came during a claim, which may be too late for it */
-	bool may_have_more;   /* the last claim was filled to its limit, or there was no room for one */
-	bool is_filling;      /* inside begin_parked() */
+	bool is_look_pending;        /* engine_look() came during a claim, which may be too late for it */
+	bool may_have_more;          /* the last claim did not see every due row, or there was no room for one */
+	bool is_filling;             /* inside begin_parked() */
+	int64_t looked_past_mono_ms; /* the last claim that left a target out */
 };
 
-/* How many rows it may claim now. 0 also while it is nearly full, because one claim for each single row is too many. */
-static int lane_room(const struct lane *l)
+static bool target_answers(const struct lane_target *t)
 {
-	int room = l->limits.claimed - l->n_claimed;
+	return t->answered_mono_ms && clock_mono_ms() - t->answered_mono_ms < ANSWERS_MS;
+}
 
-	return room > 0 && room >= l->limits.claimed / 4 ? room : 0;
+static int lane_share(const struct lane *l)
+{
+	int share = l->limits.claimed / SHARE_OF_LANE;
+
+	return share > l->limits.begun_per_target ? share : l->limits.begun_per_target + 1;
+}
+
+/* A target that answers gets more of the lane: it gives the places back soon, and a row that is put off is written twice. A
+ * quarter of the lane stays for the others. */
+static int lane_filled(const struct lane *l, bool is_for_answering)
+{
+	return is_for_answering ? l->limits.claimed / 4 * 3 : l->limits.claimed / 2;
+}
+
+/* How many rows it may claim now. 0 also while it is nearly full, because one claim for each single row is too many.
+ *
+ * Further rows of a target that fills the lane and answers stay in the database, because a claim would only put them off. Now and
+ * then a claim looks past them for rows of others: *ret_past is the address to leave out then, else NULL. */
+static int lane_room(const struct lane *l, const char **ret_past)
+{
+	int room = l->limits.claimed - l->n_claimed, more = lane_filled(l, true) - l->n_claimed;
+	const struct lane_target *t;
+
+	*ret_past = NULL;
+	if (room <= 0 || room < l->limits.claimed / 4)
+		return 0;
+	TAILQ_FOREACH (t, &l->targets, link)
+		if (t->n_claimed > lane_share(l) && target_answers(t))
+			break;
+	if (!t)
+		return room;
+	if (more > 0 && more >= l->limits.claimed / 8)
+		return more;
+	if (clock_mono_ms() - l->looked_past_mono_ms < LOOK_PAST_MS)
+		return 0;
+	*ret_past = t->address;
+	return room;
+}
+
+static bool lane_has_room(const struct lane *l)
+{
+	const char *past;
+
+	return lane_room(l, &past) > 0;
 }
 
 /* The effect is claimed. Takes target_name (free()). */
@@ -72,6 +119,8 @@ static void lane_add(struct lane *l, struct effect *e, char *target_name)
 	} else {
 		t = xcalloc(1, sizeof(*t));
 		t->name = target_name;
+		t->address = xstrdup(e->row.target ? e->row.target : "");
+		t->since_mono_ms = clock_mono_ms();
 		TAILQ_INIT(&t->parked);
 		TAILQ_INSERT_TAIL(&l->targets, t, link);
 	}
@@ -88,25 +137,15 @@ static void lane_remove(struct lane *l, struct effect *e)
 	if (--t->n_claimed > 0)
 		return;
 	TAILQ_REMOVE(&l->targets, t, link);
-	FREE_ALL(t->name, t);
+	FREE_ALL(t->name, t->address, t);
 }
 
-static bool target_answers(const struct lane_target *t)
-{
-	return t->answered_mono_ms && clock_mono_ms() - t->answered_mono_ms < ANSWERS_MS;
-}
-
-/* Lets it wait for a place. False: its target has its share of the lane already. A target that answers gets more: it gives the
- * places back soon, and a row that is put off is written twice. A quarter of the lane stays for the others. */
+/* Lets it wait for a place. False: its target has its share of the lane already. */
 static bool lane_park(struct lane *l, struct effect *e)
 {
-	int share = l->limits.claimed / SHARE_OF_LANE;
 	struct lane_target *t = e->target;
-	int filled = target_answers(t) ? l->limits.claimed / 4 * 3 : l->limits.claimed / 2;
 
-	if (share < l->limits.begun_per_target + 1)
-		share = l->limits.begun_per_target + 1;
-	if (l->n_claimed > filled && t->n_claimed > share &&
+	if (l->n_claimed > lane_filled(l, target_answers(t)) && t->n_claimed > lane_share(l) &&
 	    (l->n_begun >= l->limits.begun || t->n_begun >= l->limits.begun_per_target || !TAILQ_EMPTY(&t->parked)))
 		return false;
 	TAILQ_INSERT_TAIL(&t->parked, e, parked_link);
@@ -203,7 +242,7 @@ static void effect_free(void *p)
 	free(e);
 	if (n->is_closing)
 		close_engine_if_idle(n);
-	else if (l->may_have_more && lane_room(l) > 0)
+	else if (l->may_have_more && lane_has_room(l))
 		bell_now(l->bell);
 }
 
@@ -330,7 +369,9 @@ const char *effect_target(const struct effect *e) { return e->target->name; }
 
 static void effect_put_off_for_room(struct effect *e)
 {
-	int64_t pause_ms = target_answers(e->target) ? NO_ROOM_SHORT_MS : NO_ROOM_MS;
+	/* A new target has had no time to answer. */
+	bool may_answer = target_answers(e->target) || clock_mono_ms() - e->target->since_mono_ms < ANSWERS_MS;
+	int64_t pause_ms = may_answer ? NO_ROOM_SHORT_MS : NO_ROOM_MS;
 
 	effect_put_off(e, pause_ms + (int64_t)(random_fraction() * (double)pause_ms));
 }
@@ -341,12 +382,15 @@ static void on_rows_claimed(struct store_op *op)
 
 	if (op->err) {
 		log_event(LOG_WARN, l->engine->options.claim_failed_event, LOG_S("error", op->why.text));
+		claim_outbox_release(&l->claim);
 		bell_retry(l->bell);
 		close_engine_if_idle(l->engine);
 		return;
 	}
-	l->may_have_more = l->claim.n > 0 && (int)l->claim.n >= l->claim.limit;
+	l->may_have_more = l->claim.past || (l->claim.n > 0 && (int)l->claim.n >= l->claim.limit);
 	bell_by(l->bell, l->claim.next_due_ms);
+	if (l->claim.past)
+		bell_by(l->bell, clock_wall_ms() + LOOK_PAST_MS);
 	for (size_t i = 0; i < l->claim.n; i++) {
 		struct outbox_row *row = &l->claim.rows[i]; /* moves into the effect */
 		struct engine *n = l->engine;
@@ -375,7 +419,7 @@ static void on_rows_claimed(struct store_op *op)
 	}
 	claim_outbox_release(&l->claim);
 	bell_rest(l->bell);
-	if (l->is_look_pending || (l->may_have_more && lane_room(l) > 0))
+	if (l->is_look_pending || (l->may_have_more && lane_has_room(l)))
 		bell_now(l->bell);
 	close_engine_if_idle(l->engine);
 }
@@ -383,11 +427,13 @@ static void on_rows_claimed(struct store_op *op)
 static void claim_due_rows(void *owner)
 {
 	struct lane *l = owner;
-	int room = lane_room(l);
+	const char *past;
+	int room = lane_room(l, &past);
 
 	l->is_look_pending = false;
 	l->may_have_more = room == 0;
-	if (room == 0) { /* effect_free() looks again */
+	if (room == 0) { /* effect_free() looks again, or, when the target that fills the lane hangs, this bell */
+		bell_by(l->bell, clock_wall_ms() + LOOK_PAST_MS);
 		bell_rest(l->bell);
 		return;
 	}
@@ -396,9 +442,14 @@ static void claim_due_rows(void *owner)
 	    .kinds = l->kinds,
 	    .limit = room,
 	    .now_ms = clock_wall_ms(),
+	    .past = xstrdup_or_null(past),
 	};
-	if (store_claim_outbox(l->engine->options.store, &l->claim))
+	if (past)
+		l->looked_past_mono_ms = clock_mono_ms();
+	if (store_claim_outbox(l->engine->options.store, &l->claim)) {
+		claim_outbox_release(&l->claim);
 		bell_retry(l->bell);
+	}
 }
 
 /* ---- life ---- */

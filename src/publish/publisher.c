@@ -44,7 +44,7 @@ struct publisher *publish_new(const struct publish_deps *deps, struct config *c)
 	    .n_lanes = N_PUBLISH_LANES,
 	    .writes_per_minute = c->github_writes_per_minute,
 	    .claim_failed_event = "publish_claim_failed"});
-	store_subscribe(deps->store, STORE_OUTBOX, on_publisher_topic, p);
+	store_subscribe(deps->store, STORE_COMMENTS, on_publisher_topic, p);
 	return p;
 }
 

@@ -84,7 +84,7 @@ static bool must_send_closed(struct closing *c, const struct stored_dispatch *s)
 	return str_eq(c->plan->sent_action, "closed") && (s->kind == RUNNER_GITHUB || s->kind == RUNNER_INFRA) &&
 	       !db_has(c->d,
 		   "SELECT 1 FROM dispatch WHERE change_id = ?1 AND target_key = ?2 AND accelerator <> ''"
-		   " AND is_current = 1 AND " DISPATCH_IS_AT_WORK " LIMIT 1",
+		   " AND is_current = 1 AND " DISPATCH_IS_AT_WORK("") " LIMIT 1",
 		   V_INT(s->change_id), V_TEXT(s->target_key)) &&
 	       db_has(c->d,
 		   "SELECT 1 FROM dispatch x JOIN outbox o ON o.key = 'dispatch:' || x.id"

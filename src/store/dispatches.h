@@ -52,8 +52,10 @@ struct dispatch_list {
 };
 
 /* SELECT DISPATCH_COLUMNS FROM dispatch …, read by dispatch_list_read() or stored_dispatch_read(). */
-#define DISPATCH_COLUMNS       "0" RECORD_COLUMNS(STORED_DISPATCH_RECORD)
-#define DISPATCH_IS_AT_WORK    "state IN ('queued', 'sent', 'acknowledged', 'running')"
+#define DISPATCH_COLUMNS "0" RECORD_COLUMNS(STORED_DISPATCH_RECORD)
+/* Of a dispatch x: "x.", or "". As in the conditions of its indexes. */
+#define DISPATCH_IS_AT_WORK(x)                                                                                         \
+	"(" x "state = 'queued' OR " x "state = 'sent' OR " x "state = 'acknowledged' OR " x "state = 'running')"
 #define DISPATCH_IS_UNFINISHED "state IN ('held', 'queued', 'sent', 'acknowledged', 'running')"
 
 /* The dispatches that meet the condition, which may end with ORDER BY and LIMIT. */

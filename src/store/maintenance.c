@@ -48,7 +48,7 @@ static int shift_clock_run(struct store_op *op, struct txn *d)
 	    V_INT(o->delta_ms));
 	db_exec(d,
 	    "UPDATE outbox SET next_ms = next_ms + ?1, first_ms = first_ms + ?1, lease_until_ms = lease_until_ms + ?1"
-	    " WHERE state IN ('due', 'waiting', 'sending')",
+	    " WHERE " OUTBOX_IS_UNSENT(""),
 	    V_INT(o->delta_ms));
 	db_exec(d, "UPDATE attribution_due SET next_ms = next_ms + ?1, since_ms = since_ms + ?1", V_INT(o->delta_ms));
 	db_exec(d, "UPDATE commits_between SET next_ms = next_ms + ?1 WHERE next_ms IS NOT NULL", V_INT(o->delta_ms));
@@ -60,7 +60,7 @@ static int shift_clock_run(struct store_op *op, struct txn *d)
 	    " WHERE " EXPERIMENT_IS_OPEN,
 	    V_INT(o->delta_ms));
 	db_exec(d, "UPDATE lease SET until_ms = ?1 + lease_ms WHERE state = 'active'", V_INT(o->now_ms));
-	db_notify(d, STORE_OUTBOX | STORE_DISPATCHES | STORE_LEASES | STORE_QUEUE | STORE_ATTRIBUTION);
+	db_notify(d, STORE_OUTBOX | STORE_COMMENTS | STORE_DISPATCHES | STORE_LEASES | STORE_QUEUE | STORE_ATTRIBUTION);
 	return 0;
 }
 STORE_OPERATION(shift_clock)
@@ -93,9 +93,7 @@ static bool drop_bodies(struct txn *d, int64_t before_ms)
 		at = list[i].id;
 		/* A body that is still to be sent stays. */
 		if (list[i].state != DELIVERY_IS_ACCEPTED &&
-		    !db_has(d,
-			"SELECT 1 FROM outbox WHERE delivery_guid = ?1"
-			" AND state IN ('due', 'waiting', 'sending') LIMIT 1",
+		    !db_has(d, "SELECT 1 FROM outbox WHERE delivery_guid = ?1 AND " OUTBOX_IS_UNSENT("") " LIMIT 1",
 			V_TEXT(list[i].guid)) &&
 		    !db_has(d, "SELECT 1 FROM dispatch WHERE delivery_guid = ?1 AND state = 'held' LIMIT 1",
 			V_TEXT(list[i].guid)))
@@ -266,8 +264,7 @@ static bool drop_oldest_change(struct txn *d, int64_t before_ms)
 		" CROSS JOIN change o ON o.id = e.change_id WHERE c.id = ?1",
 		V_INT(id)) ||
 	    db_has(d, "SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open' LIMIT 1", V_INT(id)) ||
-	    db_has(d, "SELECT 1 FROM outbox WHERE change_id = ?1 AND state IN ('due', 'waiting', 'sending') LIMIT 1",
-		V_INT(id)))
+	    db_has(d, "SELECT 1 FROM outbox WHERE change_id = ?1 AND " OUTBOX_IS_UNSENT("") " LIMIT 1", V_INT(id)))
 		db_exec(
 		    d, "UPDATE change SET active_ms = ?2 WHERE id = ?1", V_INT(id), V_INT(before_ms + LOOK_AGAIN_MS));
 	else

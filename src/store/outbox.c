@@ -36,6 +36,7 @@ void claim_outbox_release(struct claim_outbox *op)
 	for (size_t i = 0; i < op->n; i++)
 		outbox_row_release(&op->rows[i]);
 	FREE_AND_NULL(op->rows);
+	FREE_AND_NULL(op->past);
 	op->n = 0;
 }
 
@@ -50,12 +51,19 @@ struct outbox_stats outbox_stats_read(const struct view *d, int64_t now_ms)
 	    .n_sending = db_int(d, 0, "SELECT COUNT(*) FROM outbox WHERE state = 'sending' AND " OUTBOX_IS_COUNTED),
 	    .n_dead = db_int(d, 0, "SELECT COUNT(*) FROM outbox WHERE state = 'dead' AND " OUTBOX_IS_COUNTED),
 	    .oldest_unsent_ms = db_int(d, 0,
-		"SELECT MIN(first_ms) FROM outbox WHERE state IN ('due', 'waiting', 'sending') AND first_ms <= ?1",
-		V_INT(now_ms)),
+		"SELECT MIN(first_ms) FROM outbox WHERE " OUTBOX_IS_UNSENT("") " AND first_ms <= ?1", V_INT(now_ms)),
 	};
 }
 
 /* ---- rows ---- */
+
+unsigned outbox_topic(enum outbox_kind kind)
+{
+	bool is_comment = kind == OUTBOX_COMMENT || kind == OUTBOX_CHECKS || kind == OUTBOX_REACTION ||
+			  kind == OUTBOX_REPLY || kind == OUTBOX_RED_ISSUE;
+
+	return is_comment ? STORE_COMMENTS : STORE_OUTBOX;
+}
 
 static const char *text_or_empty(const char *text) { return text ? text : ""; }
 
@@ -73,7 +81,7 @@ void outbox_insert(struct txn *d, const struct outbox_request *q, int64_t due_ms
 	    V_TEXT(text_or_empty(q->event_type)), V_TEXT(text_or_empty(q->sent_action)),
 	    V_TEXT(text_or_empty(q->original_action)), V_INT(due_ms), V_TEXT(q->accelerator), V_TEXT(q->text),
 	    V_TEXT(outbox_state_name(OUTBOX_IS_DUE)));
-	db_notify(d, STORE_OUTBOX);
+	db_notify(d, outbox_topic(q->kind));
 }
 
 struct outbox_place outbox_find(const struct view *d, const char *key)
@@ -128,46 +136,65 @@ void outbox_recover(struct txn *d)
 	free(list);
 }
 
-enum { CLAIM_MAX = 1000, LEASE_MS = 10 * 60 * 1000 };
+enum { CLAIM_MAX = 1000, LOOK_PAST_MAX = 4000, LEASE_MS = 10 * 60 * 1000 };
 
 /* ---- claim ---- */
 
 /* It is the first of its lane: no row before it is still unsent. */
 #define IS_HEAD_OF_LANE                                                                                                \
-	" NOT EXISTS (SELECT 1 FROM outbox b WHERE b.lane = o.lane AND b.id < o.id"                                    \
-	" AND b.state IN ('due', 'waiting', 'sending'))"
+	" NOT EXISTS (SELECT 1 FROM outbox b WHERE b.lane = o.lane AND b.id < o.id AND " OUTBOX_IS_UNSENT("b.") ")"
 
-#define WEBHOOK_ACCELERATOR_RECORD(F, S) F(S, TEXT, name, NULL, "o.accelerator", "NULL: none.")
-RECORD_LOCAL(webhook_accelerator, WEBHOOK_ACCELERATOR_RECORD)
-#define SELECT_CLAIMED RECORD_SELECT(OUTBOX_ROW_RECORD) RECORD_COLUMNS(WEBHOOK_ACCELERATOR_RECORD)
+#define DUE_ROW_RECORD(F, S)                                                                                           \
+	F(S, TIME, next_ms, NULL, "o.next_ms", "")                                                                     \
+	F(S, BORROWED, accelerator, NULL, "o.accelerator", "Of a webhook; empty: none.")
+RECORD_LOCAL(due_row, DUE_ROW_RECORD)
+#define SELECT_CLAIMED RECORD_SELECT(DUE_ROW_RECORD) RECORD_COLUMNS(OUTBOX_ROW_RECORD)
 
+/* Reads one row more than it may claim, so that the same statement shows when the next one is due. limit 0: only that. */
 static void claim_rows_of_kind(struct txn *d, struct claim_outbox *c, enum outbox_kind kind, int limit)
 {
 	static char owner[ID_BYTES]; /* of the leases on rows: this process; writer thread */
 	size_t first = c->n;
-	struct rows *r = db_rows(d,
-	    SELECT_CLAIMED " FROM outbox o WHERE o.kind = ?1 AND o.state IN ('due', 'waiting')"
-			   " AND o.next_ms <= ?2 AND" IS_HEAD_OF_LANE " ORDER BY o.next_ms, o.id LIMIT ?3",
-	    V_TEXT(outbox_kind_name(kind)), V_INT(c->now_ms), V_INT(limit));
+	struct rows *r;
 
+	if (c->past)
+		r = db_rows(d,
+		    SELECT_CLAIMED
+		    " FROM (SELECT id FROM outbox WHERE kind = ?1 AND state IN ('due', 'waiting')"
+		    " ORDER BY next_ms, id LIMIT ?4) AS first_due CROSS JOIN outbox o ON o.id = first_due.id"
+		    " WHERE o.target <> ?3 AND" IS_HEAD_OF_LANE " ORDER BY o.next_ms, o.id LIMIT ?2",
+		    V_TEXT(outbox_kind_name(kind)), V_INT(limit + 1), V_TEXT(c->past), V_INT(LOOK_PAST_MAX));
+	else
+		r = db_rows(d,
+		    SELECT_CLAIMED
+		    " FROM outbox o WHERE o.kind = ?1 AND o.state IN ('due', 'waiting') AND" IS_HEAD_OF_LANE
+		    " ORDER BY o.next_ms, o.id LIMIT ?2",
+		    V_TEXT(outbox_kind_name(kind)), V_INT(limit + 1));
 	if (!owner[0])
 		id_new(owner);
 	while (rows_next(r)) {
-		struct outbox_row *row = ARRAY_PUSH(c->rows, c->n);
-		struct webhook_accelerator accelerator;
+		struct due_row due;
+		struct outbox_row *row;
 
+		record_read(r, &due_row_record, &due);
+		if (due.next_ms > c->now_ms || (int)(c->n - first) == limit) {
+			if (!c->next_due_ms || due.next_ms < c->next_due_ms)
+				c->next_due_ms = due.next_ms;
+			rows_end(r);
+			break;
+		}
+		row = ARRAY_PUSH(c->rows, c->n);
 		*row = (struct outbox_row){.kind = kind};
+		row->accelerators = strv_copy((const char *const[]){due.accelerator[0] ? due.accelerator : NULL, NULL});
 		record_read(r, &outbox_row_record, row);
-		record_read(r, &webhook_accelerator_record, &accelerator);
-		row->accelerators = strv_copy((const char *const[]){accelerator.name, NULL});
-		record_release(&webhook_accelerator_record, &accelerator);
 	}
-	for (size_t i = first; i < c->n; i++) {
-		outbox_enter(d, c->rows[i].id, OUTBOX_IS_SENDING);
+	/* Both states that the rows may have may become `sending`. */
+	for (size_t i = first; i < c->n; i++)
 		db_exec(d,
-		    "UPDATE outbox SET owner = ?2, lease_until_ms = ?3, n_attempts = n_attempts + 1 WHERE id = ?1",
-		    V_INT(c->rows[i].id), V_TEXT(owner), V_INT(c->now_ms + LEASE_MS));
-	}
+		    "UPDATE outbox SET state = ?2, owner = ?3, lease_until_ms = ?4, n_attempts = n_attempts + 1"
+		    " WHERE id = ?1",
+		    V_INT(c->rows[i].id), V_TEXT(outbox_state_name(OUTBOX_IS_SENDING)), V_TEXT(owner),
+		    V_INT(c->now_ms + LEASE_MS));
 }
 
 #define REQUEST_DISPATCH_RECORD(F, S)                                                                                  \
@@ -223,20 +250,8 @@ static int claim_outbox_run(struct store_op *op, struct txn *d)
 	int limit = c->limit > 0 && c->limit < CLAIM_MAX ? c->limit : CLAIM_MAX;
 
 	for (int k = 0; k < N_OUTBOX_KINDS; k++)
-		if (c->kinds & 1u << k && (int)c->n < limit)
+		if (c->kinds & 1u << k)
 			claim_rows_of_kind(d, c, (enum outbox_kind)k, limit - (int)c->n);
-	for (int k = 0; k < N_OUTBOX_KINDS; k++) {
-		int64_t due;
-
-		if (!(c->kinds & 1u << k))
-			continue;
-		due = db_int(d, 0,
-		    "SELECT o.next_ms FROM outbox o WHERE o.kind = ?1"
-		    " AND o.state IN ('due', 'waiting') AND" IS_HEAD_OF_LANE " ORDER BY o.next_ms, o.id LIMIT 1",
-		    V_TEXT(outbox_kind_name((enum outbox_kind)k)));
-		if (due && (!c->next_due_ms || due < c->next_due_ms))
-			c->next_due_ms = due;
-	}
 	for (size_t i = 0; i < c->n; i++)
 		add_request_facts(d->view, &c->rows[i]);
 	if (c->n)
@@ -257,20 +272,27 @@ int store_claim_outbox(struct store *s, struct claim_outbox *op)
 #define CLAIMED_RECORD(F, S)                                                                                           \
 	F(S, OUTBOX_KIND, kind, NULL, "kind", "")                                                                      \
 	F(S, TEXT, dispatch_id, NULL, "dispatch_id", "")                                                               \
+	F(S, TEXT, lane, NULL, "lane", "")                                                                             \
 	F(S, INT, generation, NULL, "generation", "")                                                                  \
+	F(S, INT, n_attempts, NULL, "n_attempts", "")                                                                  \
+	F(S, TIME, first_ms, NULL, "first_ms", "")                                                                     \
+	F(S, BOOL, is_uncertain, NULL, "is_uncertain", "")                                                             \
 	F(S, BOOL, is_dropped, NULL, "is_dropped", "")
 RECORD_LOCAL(claimed, CLAIMED_RECORD)
 
+/* Writes the row as it is after the attempt: `c` has the columns that change. */
 static void end_attempt(
-    struct txn *d, const struct outbox_done *o, enum outbox_state to, int64_t next_ms, int attempts_back)
+    struct txn *d, const struct outbox_done *o, const struct claimed *c, enum outbox_state to, int64_t next_ms)
 {
-	outbox_enter(d, o->id, to);
+	assert(outbox_may_enter(OUTBOX_IS_SENDING, to));
 	db_exec(d,
-	    "UPDATE outbox SET next_ms = ?2, n_attempts = n_attempts - ?3, last_error = ?4,"
-	    " is_uncertain = CASE WHEN ?5 <> 0 THEN 0 ELSE is_uncertain END WHERE id = ?1",
-	    V_INT(o->id), V_INT(next_ms), V_INT(attempts_back), V_TEXT(o->error),
-	    V_INT(to == OUTBOX_IS_SENT || to == OUTBOX_IS_DEAD));
-	db_notify(d, STORE_OUTBOX); /* the next of its lane may go */
+	    "UPDATE outbox SET state = ?2, owner = NULL, lease_until_ms = NULL, next_ms = ?3, n_attempts = ?4,"
+	    " first_ms = ?5, is_uncertain = ?6, last_error = ?7 WHERE id = ?1",
+	    V_INT(o->id), V_TEXT(outbox_state_name(to)), V_INT(next_ms), V_INT(c->n_attempts), V_INT(c->first_ms),
+	    V_INT(c->is_uncertain), V_TEXT(o->error));
+	/* This row, or the next of its lane, may be due. The rows of a lane have one topic. */
+	if (db_has(d, "SELECT 1 FROM outbox WHERE lane = ?1 AND " OUTBOX_IS_UNSENT("") " LIMIT 1", V_TEXT(c->lane)))
+		db_notify(d, outbox_topic(c->kind));
 }
 
 static void request_arrived(struct txn *d, const struct claimed *c, int64_t now_ms)
@@ -280,22 +302,27 @@ static void request_arrived(struct txn *d, const struct claimed *c, int64_t now_
 	for (size_t i = 0; i < l.n; i++) {
 		struct stored_dispatch *s = &l.at[i];
 
-		dispatch_note_sent(d, s, now_ms);
-		if (!s->accelerator[0]) { /* the infra repository itself does not report */
-			dispatch_enter(d, s, DISPATCH_DONE, NULL, now_ms);
+		/* the infra repository itself does not report */
+		enum dispatch_state to = !s->accelerator[0]          ? DISPATCH_DONE
+					 : s->kind == RUNNER_WEBHOOK ? DISPATCH_ACKNOWLEDGED
+								     : DISPATCH_SENT;
+
+		if (s->state == DISPATCH_QUEUED && !s->sent_ms)
+			s->sent_ms = now_ms; /* dispatch_enter() writes it */
+		else
+			dispatch_note_sent(d, s, now_ms);
+		if (s->accelerator[0] && s->state != DISPATCH_QUEUED)
 			continue;
-		}
-		if (s->state != DISPATCH_QUEUED)
-			continue;
-		dispatch_enter(d, s, s->kind == RUNNER_WEBHOOK ? DISPATCH_ACKNOWLEDGED : DISPATCH_SENT, NULL, now_ms);
-		cells_moved(d, s->change_id, s->accelerator, CELLS_SENT, now_ms);
+		dispatch_enter(d, s, to, NULL, now_ms);
+		if (s->accelerator[0])
+			cells_moved(d, s->change_id, s->accelerator, CELLS_SENT, now_ms);
 	}
 	dispatch_list_release(&l);
 }
 
 static void request_failed(struct txn *d, const struct claimed *c, const struct outbox_done *o)
 {
-	struct dispatch_list l = DISPATCHES_WHERE(d, "id = ?1 AND " DISPATCH_IS_AT_WORK, V_TEXT(c->dispatch_id));
+	struct dispatch_list l = DISPATCHES_WHERE(d, "id = ?1 AND " DISPATCH_IS_AT_WORK(""), V_TEXT(c->dispatch_id));
 
 	for (size_t i = 0; i < l.n; i++) {
 		struct stored_dispatch *s = &l.at[i];
@@ -306,29 +333,27 @@ static void request_failed(struct txn *d, const struct claimed *c, const struct 
 	dispatch_list_release(&l);
 }
 
-static void request_done(struct txn *d, const struct claimed *c, const struct outbox_done *o)
+static void request_done(struct txn *d, struct claimed *c, const struct outbox_done *o)
 {
 	bool is_dispatch = c->kind == OUTBOX_GITHUB_DISPATCH || c->kind == OUTBOX_WEBHOOK_DISPATCH;
 	enum outbox_state again = c->is_dropped ? OUTBOX_IS_CANCELLED : OUTBOX_IS_WAITING;
 
 	/* An attempt that was cut off may have arrived. */
-	if (o->is_uncertain)
-		db_exec(d, "UPDATE outbox SET is_uncertain = 1 WHERE id = ?1", V_INT(o->id));
+	c->is_uncertain = (c->is_uncertain || o->is_uncertain) && o->result != OUTBOX_OK && o->result != OUTBOX_DEAD;
+	c->n_attempts -= o->result == OUTBOX_NOT_YET || o->result == OUTBOX_AGAIN;
 	switch (o->result) {
 	case OUTBOX_OK:
-		end_attempt(d, o, OUTBOX_IS_SENT, o->now_ms, 0);
+		end_attempt(d, o, c, OUTBOX_IS_SENT, o->now_ms);
 		if (is_dispatch)
 			request_arrived(d, c, o->now_ms);
 		break;
 	case OUTBOX_RETRY:
-		end_attempt(d, o, again, o->next_ms, 0);
-		break;
 	case OUTBOX_NOT_YET:
 	case OUTBOX_AGAIN:
-		end_attempt(d, o, again, o->next_ms, 1);
+		end_attempt(d, o, c, again, o->next_ms);
 		break;
 	case OUTBOX_DEAD:
-		end_attempt(d, o, OUTBOX_IS_DEAD, o->now_ms, 0);
+		end_attempt(d, o, c, OUTBOX_IS_DEAD, o->now_ms);
 		if (is_dispatch)
 			request_failed(d, c, o);
 		break;
@@ -336,7 +361,7 @@ static void request_done(struct txn *d, const struct claimed *c, const struct ou
 }
 
 /* A row that is written again on each request: it is due again if a request came while its text was being written. */
-static void update_done(struct txn *d, const struct claimed *c, const struct outbox_done *o)
+static void update_done(struct txn *d, struct claimed *c, const struct outbox_done *o)
 {
 	bool is_outdated = c->generation != o->generation;
 	enum outbox_state state = OUTBOX_IS_WAITING;
@@ -350,11 +375,13 @@ static void update_done(struct txn *d, const struct claimed *c, const struct out
 		state = OUTBOX_IS_DUE;
 		next_ms = o->now_ms;
 	}
-	end_attempt(d, o, state, next_ms, o->result == OUTBOX_NOT_YET);
-	db_exec(d, "UPDATE outbox SET is_uncertain = ?2 WHERE id = ?1", V_INT(o->id), V_INT(o->is_uncertain));
-	if (o->result != OUTBOX_RETRY && o->result != OUTBOX_NOT_YET)
-		db_exec(
-		    d, "UPDATE outbox SET n_attempts = 0, first_ms = ?2 WHERE id = ?1", V_INT(o->id), V_INT(next_ms));
+	c->is_uncertain = o->is_uncertain;
+	c->n_attempts -= o->result == OUTBOX_NOT_YET;
+	if (o->result != OUTBOX_RETRY && o->result != OUTBOX_NOT_YET) {
+		c->n_attempts = 0;
+		c->first_ms = next_ms;
+	}
+	end_attempt(d, o, c, state, next_ms);
 }
 
 static int outbox_done_run(struct store_op *op, struct txn *d)

@@ -1,5 +1,5 @@
 /* The outbox: every outgoing effect is a durable row, retried until it is sent or given up. Rows of one lane leave in
- * their order, one at a time. Only outbox_enter() changes a state.
+ * their order, one at a time. Only outbox.c changes a state.
  *
  * Thread: functions with a connection run on its thread (db/db.h); store_*() functions run on the loop. */
 #pragma once
@@ -35,9 +35,12 @@ extern const struct words outbox_kind_words;
 #define RECORD_C_OUTBOX_KIND enum outbox_kind
 #define RECORD_T_OUTBOX_KIND RECORD_WORD, &outbox_kind_words
 const char *outbox_kind_name(enum outbox_kind k);
+/* The topic (db/store.h) of those who send this kind. */
+unsigned outbox_topic(enum outbox_kind kind);
 
-/* The condition of the index by state, word for word: only with it SQLite uses that index. */
-#define OUTBOX_IS_COUNTED "state IN ('due', 'waiting', 'sending', 'dead')"
+/* The conditions of the indexes, word for word: only with them SQLite uses an index. Of a row o: "o.", or "". */
+#define OUTBOX_IS_UNSENT(o) "(" o "state = 'due' OR " o "state = 'waiting' OR " o "state = 'sending')"
+#define OUTBOX_IS_COUNTED   "(state = 'due' OR state = 'waiting' OR state = 'sending' OR state = 'dead')"
 
 /* A new effect. Strings are borrowed; NULL stands for "", except accelerator and text, which stay NULL. */
 struct outbox_request {
@@ -61,8 +64,8 @@ RECORD_STRUCT(outbox_place, OUTBOX_PLACE_RECORD);
 struct outbox_place outbox_find(const struct view *d, const char *key);
 /* Not sent and not given up. */
 bool outbox_is_unsent(const struct outbox_place *at);
-/* The only way from one state to another; the row has no owner afterwards. False when the step is not legal: nothing
- * changes then. */
+/* The way from one state to another for all but store_claim_outbox() and store_outbox_done(); the row has no owner
+ * afterwards. False when the step is not legal: nothing changes then. */
 bool outbox_enter(struct txn *d, int64_t id, enum outbox_state to);
 /* Rows that were being sent when a process died are due again, marked uncertain. Call it before any other thread runs. */
 void outbox_recover(struct txn *d);
@@ -104,6 +107,9 @@ struct claim_outbox {
 	unsigned kinds; /* bits 1 << OUTBOX_… */
 	int limit;
 	int64_t now_ms;
+	/* leaves out the rows with this `target`, and looks at the first few thousand that are due; NULL: none; owned,
+	 * claim_outbox_release() */
+	char *past;
 	struct outbox_row *rows; /* out; claim_outbox_release() */
 	size_t n;
 	int64_t next_due_ms;

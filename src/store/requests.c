@@ -60,7 +60,7 @@ void request_drop(struct txn *d, const struct stored_dispatch *s, int64_t now_ms
 	char guid[UUID_BYTES];
 	bool may_have_it;
 
-	if (db_has(d, "SELECT 1 FROM dispatch WHERE id = ?1 AND " DISPATCH_IS_AT_WORK " LIMIT 1", V_TEXT(s->id)))
+	if (db_has(d, "SELECT 1 FROM dispatch WHERE id = ?1 AND " DISPATCH_IS_AT_WORK("") " LIMIT 1", V_TEXT(s->id)))
 		return;
 	at = find_request(d->view, s->id);
 	may_have_it = at.id && at.n_attempts > 0 && at.state != OUTBOX_IS_DEAD && at.state != OUTBOX_IS_CANCELLED;
@@ -89,7 +89,7 @@ void request_is_proved(struct txn *d, const char *dispatch_id, int64_t now_ms)
 	struct outbox_place at = find_request(d->view, dispatch_id);
 	/* The infra repository itself does not report: when it has the request, its dispatch is done. */
 	struct dispatch_list l =
-	    DISPATCHES_WHERE(d, "id = ?1 AND accelerator = '' AND " DISPATCH_IS_AT_WORK, V_TEXT(dispatch_id));
+	    DISPATCHES_WHERE(d, "id = ?1 AND accelerator = '' AND " DISPATCH_IS_AT_WORK(""), V_TEXT(dispatch_id));
 
 	for (size_t i = 0; i < l.n; i++) {
 		dispatch_note_sent(d, &l.at[i], now_ms);
@@ -139,6 +139,7 @@ static void request_update(struct txn *d, struct outbox_request q, enum comment_
 		    V_INT(at.id), V_INT(now_ms), V_INT(at.state == OUTBOX_IS_SENT || at.state == OUTBOX_IS_DEAD));
 		if (at.state != OUTBOX_IS_SENDING && !(at.state == OUTBOX_IS_WAITING && at.n_attempts > 0))
 			outbox_enter(d, at.id, OUTBOX_IS_DUE);
+		db_notify(d, STORE_COMMENTS);
 	} else if (kind == COMMENT_CREATE) {
 		q.lane = q.key;
 		outbox_insert(d, &q, now_ms);
@@ -159,7 +160,7 @@ void comment_request_pull(
 		request_update(d, q, kind, now_ms);
 		free(key);
 	}
-	db_notify(d, STORE_OUTBOX | STORE_CHANGES);
+	db_notify(d, STORE_CHANGES);
 }
 
 #define COMMENTED_PULL_RECORD(F, S)                                                                                    \
@@ -203,7 +204,6 @@ void red_issue_request(struct txn *d, int64_t episode, const char *accelerator, 
 	};
 
 	request_update(d, q, COMMENT_CREATE, now_ms);
-	db_notify(d, STORE_OUTBOX);
 	free(key);
 }
 

@@ -57,8 +57,9 @@ static void move_shared_dispatches(struct txn *d, const struct stored_dispatch *
 {
 	struct dispatch_list l = DISPATCHES_WHERE(d,
 	    "change_id = ?1 AND target_key = ?2 AND kind IN ('github', 'infra') AND is_current = 1"
-	    " AND " DISPATCH_IS_AT_WORK " AND id <> ?3 AND COALESCE(not_before_ms, 0) <= ?4"
-	    " AND (held_reason IS NULL OR EXISTS (SELECT 1 FROM change WHERE id = ?1 AND is_released = 1))",
+	    " AND " DISPATCH_IS_AT_WORK(
+		"") " AND id <> ?3 AND COALESCE(not_before_ms, 0) <= ?4"
+		    " AND (held_reason IS NULL OR EXISTS (SELECT 1 FROM change WHERE id = ?1 AND is_released = 1))",
 	    V_INT(to->change_id), V_TEXT(to->target_key), V_TEXT(to->id), V_INT(now_ms));
 
 	for (size_t i = 0; i < l.n; i++) {

@@ -6,6 +6,7 @@
 #include "history/run_note.h"
 #include "history/standings.h"
 #include "store/branch_commits.h"
+#include "store/dispatches.h"
 #include "views/accelerator.h"
 #include "views/days.h"
 #include "views/record_json.h"
@@ -69,10 +70,8 @@ static void read_newest(const struct view *d, struct dashboard *v, const struct 
 }
 
 /* A page shows an experiment with the change that it explains. (|| '': SQLite uses the index of the states.) */
-#define GOING                                                                                                          \
-	" x.is_current = 1 AND x.state IN ('queued', 'sent', 'acknowledged', 'running')"                               \
-	" AND x.event_type || '' <> 'experiment'"
-#define HELD " x.is_current = 1 AND x.state = 'held'"
+#define GOING " x.is_current = 1 AND " DISPATCH_IS_AT_WORK("x.") " AND x.event_type || '' <> 'experiment'"
+#define HELD  " x.is_current = 1 AND x.state = 'held'"
 /* The infra repository's own row is not an accelerator, and L1 shows nothing. */
 #define SHOWN                                                                                                          \
 	" FROM dispatch x JOIN accelerator a ON a.name = x.accelerator AND a.is_gone = 0"                              \

@@ -3,6 +3,7 @@
 #include "db/record_rows.h"
 #include "experiments/experiments.h"
 #include "history/standings.h"
+#include "store/outbox.h"
 
 RECORD_DEFINE(accelerator_gauges, ACCELERATOR_GAUGES_RECORD)
 RECORD_DEFINE(outbox_gauges, OUTBOX_GAUGES_RECORD)
@@ -31,8 +32,8 @@ static int get_gauges_run(struct store_query *query, const struct view *d)
 		g->n_experiments_void = ends.n_void;
 		free(ends.newest_loss);
 	}
-	r = db_rows(d, RECORD_QUERY_BY("kind", OUTBOX_GAUGES_RECORD,
-			   "FROM outbox WHERE state IN ('due', 'waiting', 'sending') GROUP BY kind"));
+	r = db_rows(d,
+	    RECORD_QUERY_BY("kind", OUTBOX_GAUGES_RECORD, "FROM outbox WHERE " OUTBOX_IS_UNSENT("") " GROUP BY kind"));
 	while (rows_next(r))
 		for (int k = 0; k < N_OUTBOX_KINDS; k++)
 			if (str_eq(rows_key(r), outbox_kind_name((enum outbox_kind)k)))

@@ -394,6 +394,16 @@ static void every_query_uses_its_index(void **state)
 		    " runner = ?2 AND kind = 'pull' AND state = 'queued' AND is_current = 1"
 		    " ORDER BY created_ms DESC, id DESC LIMIT 1",
 	    "dispatch_pull_queue");
+	/* the conditions of the indexes of the outbox */
+	assert_plan("EXPLAIN QUERY PLAN SELECT 1 FROM outbox WHERE lane = ?1 AND " OUTBOX_IS_UNSENT("") " LIMIT 1",
+	    "outbox_lane");
+	assert_plan(
+	    "EXPLAIN QUERY PLAN SELECT 1 FROM outbox b WHERE b.lane = ?1 AND b.id < ?2 AND " OUTBOX_IS_UNSENT("b."),
+	    "outbox_lane");
+	assert_plan("EXPLAIN QUERY PLAN SELECT 1 FROM outbox WHERE delivery_guid = ?1 AND " OUTBOX_IS_UNSENT(""),
+	    "outbox_unsent");
+	assert_plan("EXPLAIN QUERY PLAN SELECT COUNT(*) FROM outbox WHERE state = 'dead' AND " OUTBOX_IS_COUNTED,
+	    "outbox_state");
 	assert_plan("EXPLAIN QUERY PLAN SELECT COUNT(*) FROM lease WHERE accelerator = ?1"
 		    " AND runner = ?2 AND state = 'active'",
 	    "lease_of_runner");
@@ -422,13 +432,13 @@ static void every_query_uses_its_index(void **state)
 	assert_plan("EXPLAIN QUERY PLAN SELECT m.max_parallel FROM lease m WHERE m.accelerator = ?1"
 		    " AND m.machine = ?2 AND m.runner = ?3 ORDER BY m.granted_ms DESC LIMIT 1",
 	    "lease_of_machine");
-	assert_plan("EXPLAIN QUERY PLAN SELECT MIN(x.sent_ms) FROM dispatch x WHERE"
-		    " x.accelerator = ?1 AND x.runner = ?2 AND x.is_current = 1 AND"
-		    " x.state IN ('queued', 'sent', 'acknowledged', 'running')"
-		    " AND x.state <> 'running' AND x.event_type <> 'experiment' AND NOT EXISTS"
-		    " (SELECT 1 FROM dispatch y WHERE y.accelerator = x.accelerator"
-		    "  AND y.runner = x.runner AND y.created_ms > x.created_ms"
-		    "  AND y.state IN ('running', 'done') AND y.event_type <> 'experiment')",
+	assert_plan(
+	    "EXPLAIN QUERY PLAN SELECT MIN(x.sent_ms) FROM dispatch x WHERE"
+	    " x.accelerator = ?1 AND x.runner = ?2 AND x.is_current = 1 AND"
+	    " " DISPATCH_IS_AT_WORK("x.") " AND x.state <> 'running' AND x.event_type <> 'experiment' AND NOT EXISTS"
+					  " (SELECT 1 FROM dispatch y WHERE y.accelerator = x.accelerator"
+					  "  AND y.runner = x.runner AND y.created_ms > x.created_ms"
+					  "  AND y.state IN ('running', 'done') AND y.event_type <> 'experiment')",
 	    "dispatch_of_runner");
 	/* however many tests the job has */
 	assert_plan("EXPLAIN QUERY PLAN SELECT status, message FROM result INDEXED BY"

@@ -92,6 +92,24 @@ static void a_limit_leaves_the_rest_due(void **state)
 	claim_outbox_release(&c);
 }
 
+static void a_claim_may_leave_a_target_out(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch"), GITHUB_WANT("gaudi", "intel/ci")};
+	struct claim_outbox c = {
+	    .kinds = REQUESTS, .limit = 10, .now_ms = T0 + 1000, .past = xstrdup("Ascend/pytorch")};
+
+	(void)state;
+	rig_start("opened", HEAD_A, 1, wants, 2);
+	DO_OK(store_claim_outbox, &c);
+	assert_int_equal(c.n, 1);
+	assert_string_equal(c.rows[0].target, "intel/ci");
+	claim_outbox_release(&c);
+	c = rig_claim(REQUESTS, T0 + 1000);
+	assert_int_equal(c.n, 1);
+	assert_string_equal(c.rows[0].target, "Ascend/pytorch");
+	claim_outbox_release(&c);
+}
+
 static void ending_an_unknown_row_is_an_error(void **state)
 {
 	struct outbox_done o = {.id = 4711, .result = OUTBOX_OK};
@@ -456,6 +474,7 @@ int main(void)
 	    TEST(a_lane_sends_its_rows_in_order_one_at_a_time),
 	    TEST(a_claim_returns_the_next_due_time),
 	    TEST(a_limit_leaves_the_rest_due),
+	    TEST(a_claim_may_leave_a_target_out),
 	    TEST(ending_an_unknown_row_is_an_error),
 	    TEST(a_row_that_was_being_sent_is_uncertain_after_a_restart),
 	    TEST(restarts_do_not_postpone_the_next_try),

@@ -1,0 +1,16 @@
+-- conditions without a list of three names or more: for such a list SQLite makes a table of its own whenever it checks the condition,
+-- twice for each change of a row
+DROP INDEX outbox_lane;
+CREATE INDEX outbox_lane ON outbox (lane, id) WHERE (state = 'due' OR state = 'waiting' OR state = 'sending');
+DROP INDEX outbox_unsent;
+CREATE INDEX outbox_unsent ON outbox (delivery_guid) WHERE (state = 'due' OR state = 'waiting' OR state = 'sending');
+DROP INDEX outbox_state;
+CREATE INDEX outbox_state ON outbox (state, first_ms)
+    WHERE (state = 'due' OR state = 'waiting' OR state = 'sending' OR state = 'dead');
+DROP INDEX dispatch_going;
+CREATE INDEX dispatch_going ON dispatch (created_ms) WHERE is_current = 1
+    AND (state = 'queued' OR state = 'sent' OR state = 'acknowledged' OR state = 'running');
+DROP INDEX dispatch_of_runner;
+CREATE INDEX dispatch_of_runner ON dispatch (accelerator, runner) WHERE is_current = 1
+    AND (state = 'queued' OR state = 'sent' OR state = 'acknowledged' OR state = 'running')
+    AND event_type <> 'experiment';
