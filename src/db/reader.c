@@ -1,5 +1,6 @@
 /* The reader threads: each with a read-only connection, each query in one snapshot. A slow query (a backup) holds one
- * thread; the others go on. */
+ * thread; the others go on. One more thread runs the urgent queries, with the priority of the loop: on a busy machine the others
+ * hardly run, and dispatches would wait for them. */
 
 #include "db/store_internal.h"
 #include "loop/loop.h"
@@ -7,9 +8,11 @@
 struct readers {
 	/* shared, under lock */
 	pthread_mutex_t lock;
-	pthread_cond_t wake;     /* something queued, or stopping */
+	struct reader_queue {
+		pthread_cond_t wake; /* something queued, or stopping */
+		STAILQ_HEAD(, store_query) list;
+	} urgent, others;
 	pthread_cond_t all_gone; /* n_open became 0 */
-	STAILQ_HEAD(, store_query) queue;
 	bool is_stopping;
 	int n_open;
 
@@ -17,28 +20,31 @@ struct readers {
 	int n;
 	struct reader {
 		struct readers *all;
+		struct reader_queue *queue;
 		struct db *db; /* its own thread's */
 		pthread_t thread;
-	} list[READERS_MAX];
+	} list[READERS_MAX + 1]; /* the first runs the urgent ones */
 };
 
 static void *reader_main(void *p)
 {
 	struct reader *self = p;
 	struct readers *r = self->all;
+	struct reader_queue *queue = self->queue;
 	struct db *d = self->db;
 
-	thread_give_way(); /* webhooks come before pages */
+	if (queue != &r->urgent)
+		thread_give_way(); /* webhooks come before pages */
 	pthread_mutex_lock(&r->lock);
 	for (;;) {
 		struct store_query *q;
 
-		while (STAILQ_EMPTY(&r->queue) && !r->is_stopping)
-			pthread_cond_wait(&r->wake, &r->lock);
-		q = STAILQ_FIRST(&r->queue);
+		while (STAILQ_EMPTY(&queue->list) && !r->is_stopping)
+			pthread_cond_wait(&queue->wake, &r->lock);
+		q = STAILQ_FIRST(&queue->list);
 		if (!q)
 			break;
-		STAILQ_REMOVE_HEAD(&r->queue, link);
+		STAILQ_REMOVE_HEAD(&queue->list, link);
 		pthread_mutex_unlock(&r->lock);
 		if (db_begin(d, DB_READER) == 0)
 			q->err = q->run(q, db_view(d));
@@ -69,23 +75,26 @@ int readers_start(struct store *s, const char *path, int n, struct readers **ret
 	int rc = 0;
 
 	assert(n > 0 && n <= READERS_MAX);
-	STAILQ_INIT(&r->queue);
+	STAILQ_INIT(&r->urgent.list);
+	STAILQ_INIT(&r->others.list);
 	r->store = s;
-	r->n = r->n_open = n;
-	for (int i = 0; i < n && !rc; i++) {
+	r->n = r->n_open = n + 1;
+	for (int i = 0; i < r->n && !rc; i++) {
 		r->list[i].all = r;
+		r->list[i].queue = i == 0 ? &r->urgent : &r->others;
 		rc = db_open(path, DB_READER, &r->list[i].db, e);
 	}
 	if (rc) {
-		for (int i = 0; i < n; i++)
+		for (int i = 0; i < r->n; i++)
 			db_close(r->list[i].db);
 		free(r);
 		return rc;
 	}
 	pthread_mutex_init(&r->lock, NULL);
-	pthread_cond_init(&r->wake, NULL);
+	pthread_cond_init(&r->urgent.wake, NULL);
+	pthread_cond_init(&r->others.wake, NULL);
 	pthread_cond_init(&r->all_gone, NULL);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < r->n; i++)
 		thread_start(&r->list[i].thread, reader_main, &r->list[i]);
 	*ret = r;
 	return 0;
@@ -93,9 +102,11 @@ int readers_start(struct store *s, const char *path, int n, struct readers **ret
 
 void readers_push(struct readers *r, struct store_query *q)
 {
+	struct reader_queue *queue = q->is_urgent ? &r->urgent : &r->others;
+
 	pthread_mutex_lock(&r->lock);
-	STAILQ_INSERT_TAIL(&r->queue, q, link);
-	pthread_cond_signal(&r->wake);
+	STAILQ_INSERT_TAIL(&queue->list, q, link);
+	pthread_cond_signal(&queue->wake);
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -103,7 +114,8 @@ void readers_stop(struct readers *r)
 {
 	pthread_mutex_lock(&r->lock);
 	r->is_stopping = true;
-	pthread_cond_broadcast(&r->wake);
+	pthread_cond_broadcast(&r->urgent.wake);
+	pthread_cond_broadcast(&r->others.wake);
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -133,7 +145,8 @@ void readers_join(struct readers *r)
 	for (int i = 0; i < r->n; i++)
 		pthread_join(r->list[i].thread, NULL);
 	pthread_cond_destroy(&r->all_gone);
-	pthread_cond_destroy(&r->wake);
+	pthread_cond_destroy(&r->urgent.wake);
+	pthread_cond_destroy(&r->others.wake);
 	pthread_mutex_destroy(&r->lock);
 	free(r);
 }

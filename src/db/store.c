@@ -226,6 +226,7 @@ static void op_on_loop(struct inbox_item *item)
 	struct store *s = op->store;
 
 	s->stats.n_queued_ops--;
+	s->stats.n_queued_intake -= op->is_intake;
 	s->stats.n_queued_bytes -= (int64_t)op->bytes;
 	if (!op->err || !retry_later(s, &op->retry, op->err, op->why.text))
 		op->done(op);
@@ -268,6 +269,7 @@ int store_submit(struct store *s, struct store_op *op)
 	op->topics = 0;
 	op->item.on_loop = op_on_loop;
 	s->stats.n_queued_ops++;
+	s->stats.n_queued_intake += op->is_intake;
 	s->stats.n_queued_bytes += (int64_t)op->bytes;
 	writer_push(s->writer, op);
 	return 0;

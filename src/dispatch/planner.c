@@ -4,7 +4,7 @@ enum {
 	PLANNINGS_MAX = 64,
 	READ_MAX = 8,            /* deliveries a read: about a millisecond of the loop's time */
 	READ_BUSY_MAX = 1,       /* a read while intake is busy */
-	INTAKE_IS_BUSY_OPS = 32, /* queued writes; one connection of GitHub's has one */
+	INTAKE_IS_BUSY_OPS = 32, /* queued deliveries; one connection of GitHub's has one */
 	BUSY_PAUSE_MS = 50,
 	READ_AGAIN_MS = 500,
 };
@@ -168,13 +168,13 @@ static void planner_pump(struct planner *pl)
 	if (pl->d->is_closing || pl->is_reading || !pl->may_have_more || room <= 0 || timer_is_running(pl->timer))
 		return;
 	store_stats(pl->d->deps.store, &stats);
-	if (stats.n_queued_ops > INTAKE_IS_BUSY_OPS && !pl->has_paused) {
+	if (stats.n_queued_intake > INTAKE_IS_BUSY_OPS && !pl->has_paused) {
 		pl->has_paused = true;
 		timer_start(pl->timer, BUSY_PAUSE_MS);
 		return;
 	}
 	pl->read = (struct next_deliveries){
-	    .q = {.done = on_deliveries_read, .retry.event = "deliveries_unread"},
+	    .q = {.done = on_deliveries_read, .is_urgent = true, .retry.event = "deliveries_unread"},
 	    .after_id = pl->after_id,
 	    .limit = pl->has_paused ? READ_BUSY_MAX : READ_MAX,
 	};

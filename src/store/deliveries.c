@@ -73,7 +73,7 @@ int store_put_delivery(struct store *s, struct put_delivery *op)
 	if ((size_t)stats.n_queued_ops >= limits.max_queue_ops / 4 * 3 + 1)
 		return ERR_BUSY;
 	op->op.run = put_delivery_run;
-	op->op.is_one_statement = true;
+	op->op.is_one_statement = op->op.is_intake = true;
 	op->op.bytes = op->body_bytes + sizeof(*op);
 	return store_submit(s, &op->op);
 }
