@@ -110,8 +110,12 @@ double random_fraction(void)
 char *id_new(char out[ID_BYTES])
 {
 	uint8_t raw[16];
+	uint64_t now_ms = (uint64_t)clock_wall_ms();
 
 	random_bytes(raw, sizeof(raw));
+	/* New ids are near each other, so that a commit writes one page of an index for many of them. */
+	for (int i = 0; i < 6; i++)
+		raw[i] = (uint8_t)(now_ms >> (40 - 8 * i));
 	return base32_encode(raw, sizeof(raw), out);
 }
 

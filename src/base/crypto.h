@@ -20,13 +20,13 @@ void hmac_sha256(const void *key, size_t key_bytes, const void *p, size_t n, uin
 bool equal_constant_time(const void *a, const void *b, size_t n);
 
 /* ---- random ---- */
-#define ID_BYTES   27 /* 128 bits in base32 and the end */
+#define ID_BYTES   27 /* 128 bits in base32, and the end */
 #define UUID_BYTES 37
 
 /* Aborts if the random source fails. */
 void random_bytes(void *out, size_t n);
 double random_fraction(void); /* in [0, 1), for jitter */
-/* 26 characters a-z2-7, for example a dispatch's id. Returns out. */
+/* 26 characters a-z2-7, for example a dispatch's id: the time, and 80 random bits. Not a secret. Returns out. */
 char *id_new(char out[ID_BYTES]);
 /* RFC 9562 version 4. Returns out. */
 char *uuid_new(char out[UUID_BYTES]);

@@ -41,6 +41,19 @@ static void line_put_byte(struct buf *b, unsigned char c, enum log_format format
 	buf_appendf(b, format == LOG_JSON ? "\\u00%02x" : "\\x%02x", c);
 }
 
+static void line_put_number(struct buf *b, int64_t number)
+{
+	char text[24], *at = text + sizeof(text);
+	uint64_t rest = number < 0 ? -(uint64_t)number : (uint64_t)number;
+
+	do
+		*--at = (char)('0' + rest % 10);
+	while ((rest /= 10) > 0);
+	if (number < 0)
+		*--at = '-';
+	buf_append(b, at, (size_t)(text + sizeof(text) - at));
+}
+
 static void line_put_text(struct buf *b, const char *s, enum log_format format)
 {
 	size_t n = utf8_cut(s, strlen(s), VALUE_MAX_BYTES);
@@ -83,16 +96,13 @@ static void line_put_field(struct buf *b, const struct log_field *f, enum log_fo
 
 	if (is_for_people(format) && f->text && !*f->text)
 		return;
-	if (format == LOG_JSON)
-		buf_appendf(b, ",\"%s\":", f->key);
-	else if (format == LOG_PEOPLE_COLOUR)
-		buf_appendf(b, DIM " %s=" OFF, f->key);
-	else
-		buf_appendf(b, " %s=", f->key);
+	buf_append_str(b, format == LOG_JSON ? ",\"" : format == LOG_PEOPLE_COLOUR ? DIM " " : " ");
+	buf_append_str(b, f->key);
+	buf_append_str(b, format == LOG_JSON ? "\":" : format == LOG_PEOPLE_COLOUR ? "=" OFF : "=");
 	if (f->text)
 		line_put_text(b, f->text, format);
 	else
-		buf_appendf(b, "%lld", (long long)f->number);
+		line_put_number(b, f->number);
 	if (b->is_overflow || b->max - b->len < END_BYTES) {
 		b->len = before;
 		b->data[before] = '\0';
@@ -147,14 +157,23 @@ static void line_compose(struct buf *line, enum log_level level, const char *ev,
 		buf_appendf(line, "%s%02d:%02d:%02d%s  %s%s %-18s%s", has_colour ? DIM : "", now.tm_hour, now.tm_min,
 		    now.tm_sec, has_colour ? OFF : "", colour, signs[level], ev, off);
 	} else {
-		char time[RFC3339_BYTES];
+		static _Thread_local char time[RFC3339_BYTES];
+		static _Thread_local int64_t time_s = -1;
+		bool is_json = format == LOG_JSON;
 
-		rfc3339_format(now_ms, time);
-		time[19] = '\0'; /* the fraction goes between the seconds and the Z */
-		buf_appendf(line,
-		    format == LOG_JSON ? "{\"time\":\"%s.%03dZ\",\"level\":\"%s\",\"ev\":\"%s\""
-				       : "time=%s.%03dZ level=%s ev=%s",
-		    time, (int)(now_ms % 1000), levels[level], ev);
+		if (time_s != now_ms / 1000)
+			rfc3339_format(now_ms, time);
+		time_s = now_ms / 1000;
+		buf_append_str(line, is_json ? "{\"time\":\"" : "time=");
+		buf_append(line, time, 19); /* the fraction goes between the seconds and the Z */
+		const char fraction[] = {'.', (char)('0' + now_ms / 100 % 10), (char)('0' + now_ms / 10 % 10),
+		    (char)('0' + now_ms % 10), 'Z'};
+		buf_append(line, fraction, sizeof(fraction));
+		buf_append_str(line, is_json ? "\",\"level\":\"" : " level=");
+		buf_append_str(line, levels[level]);
+		buf_append_str(line, is_json ? "\",\"ev\":\"" : " ev=");
+		buf_append_str(line, ev);
+		buf_append_str(line, is_json ? "\"" : "");
 	}
 	for (; fields->key; fields++)
 		line_put_field(line, fields, format);
