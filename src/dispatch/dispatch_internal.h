@@ -54,6 +54,13 @@ struct sender *sender_new(struct dispatch *d);
 void sender_configure(struct sender *s);
 /* Something may be due. */
 void sender_ring(struct sender *s);
+/* A body whose requests are in the outbox now, so that it need not be read again. */
+struct sender_body {
+	const char *guid, *event_type, *sent_action;
+	char *body; /* NUL-terminated; the sender takes it over */
+	size_t bytes;
+};
+void sender_offer(struct sender *s, const struct sender_body *b);
 int sender_n_claimed(const struct sender *s);
 /* Requests on the wire get two seconds to be answered, then they are cut off. */
 void sender_close(struct sender *s);

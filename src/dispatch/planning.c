@@ -2,7 +2,12 @@
 
 #include "dispatch/plan.h"
 
-enum { TRIES_MAX = 3, TRY_AGAIN_MS = 1000, WAIT_MAX_MS = 5000 };
+enum {
+	TRIES_MAX = 3,
+	TRY_AGAIN_MS = 1000,
+	WAIT_MAX_MS = 5000,
+	KEPT_BODY_MAX_BYTES = 64 << 10, /* of each planning, for the sender */
+};
 
 struct planning *planning_new(
     struct dispatch *d, int64_t delivery_id, char *guid, char *event_name, char *body, size_t body_bytes)
@@ -27,7 +32,7 @@ struct planning *planning_new(
 		p->line = xasprintf("%s#%lld", p->event.repository, (long long)p->event.pull.number);
 	else if (p->event.kind == EVENT_PUSH)
 		p->line = xasprintf("%s@%s", p->event.repository, p->event.ref);
-	if (delivery_id)
+	if (delivery_id && body_bytes > KEPT_BODY_MAX_BYTES)
 		FREE_AND_NULL(p->body);
 	return p;
 }
@@ -180,6 +185,23 @@ void planning_mark(struct planning *p, enum delivery_mark mark, const char *reas
 
 /* ---- the plan ---- */
 
+/* The requests of the plan are in the outbox. The body goes to the sender instead of being read again. */
+static void offer_body(struct planning *p)
+{
+	bool is_requested = false;
+
+	for (size_t i = 0; i < p->plan.n_wants; i++)
+		is_requested |= p->plan.wants[i].kind != RUNNER_PULL && !p->plan.wants[i].held_reason;
+	if (!p->body || !is_requested || !p->op.apply.n_new_dispatches || p->d->is_closing)
+		return;
+	sender_offer(p->d->sender, &(struct sender_body){.guid = p->guid,
+				       .event_type = p->plan.event_type,
+				       .sent_action = p->plan.sent_action,
+				       .body = p->body,
+				       .bytes = p->body_bytes});
+	p->body = NULL;
+}
+
 static void on_applied(struct store_op *op)
 {
 	struct planning *p = CONTAINER_OF(op, struct planning, op.apply.op);
@@ -200,6 +222,7 @@ static void on_applied(struct store_op *op)
 	    LOG_S("action", p->event.action), LOG_S("plan", p->op.apply.is_stale ? "stale" : kinds[p->plan.kind]),
 	    LOG_I("pr", p->plan.pull.number), LOG_S("head", p->plan.head_sha), LOG_I("change", p->op.apply.change_id),
 	    LOG_I("dispatches", p->op.apply.n_new_dispatches));
+	offer_body(p);
 	planning_end(p, 0);
 }
 
@@ -217,8 +240,8 @@ static void decide_plan(struct planning *p)
 		    .op = {.done = on_applied, .retry = {.event = "delivery_unplanned", .now_ms = &p->op.apply.now_ms}},
 		    .delivery_id = p->delivery_id,
 		    .guid = p->guid,
-		    .body = p->body,
-		    .body_bytes = p->body ? p->body_bytes : 0,
+		    .body = p->delivery_id ? NULL : p->body,
+		    .body_bytes = p->delivery_id ? 0 : p->body_bytes,
 		    .plan = &p->plan,
 		    .now_ms = clock_wall_ms(),
 		};
@@ -333,7 +356,7 @@ void planning_get_files(struct planning *p, void (*then)(struct planning *p))
 {
 	p->then = then;
 	p->op.get_files = (struct get_files){
-	    .q.done = on_cached_files,
+	    .q = {.done = on_cached_files, .is_urgent = true},
 	    .repository = p->event.repository,
 	    .head_sha = p->event.pull.head_sha,
 	};

@@ -25,7 +25,7 @@ struct planning {
 	int64_t delivery_id; /* 0: synthetic, or outpostctl's */
 	int64_t received_ms; /* of the delivery */
 	char *guid, *event_name;
-	char *body; /* until parsed; synthetic: until applied */
+	char *body; /* until parsed, if it is large; else until applied */
 	size_t body_bytes;
 
 	/* Events of one line are planned in their order ("owner/name#7", "owner/name@refs/heads/main"); NULL: the

@@ -5,6 +5,7 @@
 enum {
 	PAYLOADS_KEPT_MAX = 8,
 	KEPT_BODY_MAX_BYTES = 256 * 1024, /* larger ones are freed after their last user */
+	OFFERED_MAX_BYTES = 2 * 1024 * 1024,
 	GRACE_MS = 2000,
 	GITHUB_TARGET_BEGUN_MAX = 16,
 	PAYLOAD_RETRY_MS = 1000,
@@ -14,7 +15,8 @@ enum {
 static const int64_t TOKEN_LASTS_MS = INT64_C(7) * 24 * 3600 * 1000;
 
 /* ---- the bodies that dispatches carry, parsed once for each change. A few recent ones are kept, and attempts that wait
- * for the same one share one look-up ---- */
+ * for the same one share one look-up. The planner offers each body that it has just planned, so that most are never looked
+ * up ---- */
 
 struct payload {
 	TAILQ_ENTRY(payload) link;
@@ -22,6 +24,7 @@ struct payload {
 	char *guid, *event_type, *sent_action;
 	int n_users; /* attempts that send it or wait for it */
 	bool is_loading;
+	char *offered; /* a body that nobody has sent yet; else NULL */
 	struct client_payload *content;
 	size_t body_bytes;             /* of the webhook */
 	TAILQ_HEAD(, attempt) waiting; /* while it is loading */
@@ -30,7 +33,8 @@ struct payload {
 
 struct sender {
 	struct dispatch *d;
-	TAILQ_HEAD(, payload) payloads; /* the most recently used first */
+	TAILQ_HEAD(payloads, payload) payloads; /* the most recently used first */
+	size_t offered_bytes;
 	struct engine *engine;
 };
 
@@ -39,11 +43,26 @@ static void send_payload(struct attempt *a, int err, const struct error *why);
 static void payload_free(struct payload *p)
 {
 	TAILQ_REMOVE(&p->sender->payloads, p, link);
+	if (p->offered)
+		p->sender->offered_bytes -= p->body_bytes;
 	client_payload_free(p->content);
-	FREE_ALL(p->guid, p->event_type, p->sent_action, p);
+	FREE_ALL(p->offered, p->guid, p->event_type, p->sent_action, p);
 }
 
-/* Frees each payload without users, except the few recent and small ones. */
+static struct payload *payload_new(struct sender *s, const char *guid, const char *event_type, const char *sent_action)
+{
+	struct payload *p = xcalloc(1, sizeof(*p));
+
+	p->sender = s;
+	p->guid = xstrdup(guid);
+	p->event_type = xstrdup(event_type);
+	p->sent_action = xstrdup(sent_action);
+	TAILQ_INIT(&p->waiting);
+	TAILQ_INSERT_HEAD(&s->payloads, p, link);
+	return p;
+}
+
+/* Frees each payload without users, except the few recent and small ones, and those that nobody has sent yet. */
 static void trim_payloads(struct sender *s)
 {
 	int n = 0;
@@ -52,9 +71,47 @@ static void trim_payloads(struct sender *s)
 		bool is_small = p->body_bytes <= KEPT_BODY_MAX_BYTES && p->content;
 
 		next = TAILQ_NEXT(p, link);
-		if (p->n_users == 0 && !(is_small && ++n <= PAYLOADS_KEPT_MAX))
+		if (p->n_users == 0 && !p->offered && !(is_small && ++n <= PAYLOADS_KEPT_MAX))
 			payload_free(p);
 	}
+}
+
+/* Frees the oldest ones that nobody has sent: their requests may wait for hours, or there is a long queue. */
+static void trim_offered(struct sender *s)
+{
+	for (struct payload *p = TAILQ_LAST(&s->payloads, payloads), *next; p && s->offered_bytes > OFFERED_MAX_BYTES;
+	     p = next) {
+		next = TAILQ_PREV(p, payloads, link);
+		if (p->offered)
+			payload_free(p);
+	}
+}
+
+void sender_offer(struct sender *s, const struct sender_body *b)
+{
+	struct payload *p;
+
+	if (b->bytes > KEPT_BODY_MAX_BYTES) {
+		free(b->body);
+		return;
+	}
+	p = payload_new(s, b->guid, b->event_type, b->sent_action);
+	p->offered = b->body;
+	p->body_bytes = b->bytes;
+	s->offered_bytes += b->bytes;
+	trim_offered(s);
+}
+
+/* Parses the body that the planner offered. On a failure the payload has no content, and its user looks the body up, which
+ * ends with the same failure. */
+static void use_offered(struct payload *p)
+{
+	struct error why;
+
+	if (client_payload_new(p->event_type, p->guid, p->sent_action, p->offered, p->body_bytes, &p->content, &why))
+		log_event(LOG_DEBUG, "offered_body_unused", LOG_S("delivery", p->guid), LOG_S("error", why.text));
+	p->sender->offered_bytes -= p->body_bytes;
+	FREE_AND_NULL(p->offered);
 }
 
 static void on_body_got(struct store_query *q)
@@ -91,22 +148,21 @@ static void load_payload(struct sender *s, struct attempt *a)
 	struct payload *p;
 
 	TAILQ_FOREACH (p, &s->payloads, link)
-		if ((p->is_loading || p->content) && str_eq(p->guid, row->delivery_guid) &&
+		if ((p->is_loading || p->content || p->offered) && str_eq(p->guid, row->delivery_guid) &&
 		    str_eq(p->event_type, row->event_type) && str_eq(p->sent_action, sent_action))
 			break;
+	if (p && p->offered)
+		use_offered(p);
+	if (p && !p->content && !p->is_loading)
+		p = NULL;
 	if (p) {
 		TAILQ_REMOVE(&s->payloads, p, link);
+		TAILQ_INSERT_HEAD(&s->payloads, p, link);
 	} else {
-		p = xcalloc(1, sizeof(*p));
-		p->sender = s;
-		p->guid = xstrdup(row->delivery_guid);
-		p->event_type = xstrdup(row->event_type);
-		p->sent_action = xstrdup(sent_action);
-		TAILQ_INIT(&p->waiting);
-		p->get = (struct get_delivery){.q.done = on_body_got, .guid = p->guid};
+		p = payload_new(s, row->delivery_guid, row->event_type, sent_action);
+		p->get = (struct get_delivery){.q = {.done = on_body_got, .is_urgent = true}, .guid = p->guid};
 		p->is_loading = store_get_delivery(s->d->deps.store, &p->get) == 0;
 	}
-	TAILQ_INSERT_HEAD(&s->payloads, p, link);
 	p->n_users++;
 	a->payload = p;
 	if (p->is_loading)
@@ -180,12 +236,17 @@ static int make_request_text(struct attempt *a)
 
 	FREE_ALL(callback_url, change_url, token);
 	if (rc == 0 && is_github) {
-		char *payload = a->text;
-
 		/* event_type is one of a few words of this program's own. */
-		a->text = xasprintf("{\"event_type\":\"%s\",\"client_payload\":%s}", row->event_type, payload);
-		a->text_bytes = strlen(a->text);
-		free(payload);
+		char *head = xasprintf("{\"event_type\":\"%s\",\"client_payload\":", row->event_type);
+		size_t n_head = strlen(head), n = n_head + a->text_bytes + 1;
+		char *text = xcalloc(n + 1, 1);
+
+		memcpy(text, head, n_head);
+		memcpy(text + n_head, a->text, a->text_bytes);
+		text[n - 1] = '}';
+		FREE_ALL(head, a->text);
+		a->text = text;
+		a->text_bytes = n;
 	}
 	return rc;
 }
@@ -346,9 +407,10 @@ void sender_configure(struct sender *s)
 {
 	int n = s->d->config->github_max_concurrent;
 
-	/* Claim a few more than GitHub may get at once, so that a free place is filled at once. */
+	/* Claim more than GitHub may get at once, so that a free place is filled at once: a place in the lane is free again when
+	 * the end of its row is on disk. */
 	engine_limit_lane(s->engine, GITHUB_LANE,
-	    (struct lane_limits){.claimed = 2 * n + 16, .begun = n + 16, .begun_per_target = GITHUB_TARGET_BEGUN_MAX});
+	    (struct lane_limits){.claimed = 4 * n + 16, .begun = n + 16, .begun_per_target = GITHUB_TARGET_BEGUN_MAX});
 	engine_look(s->engine);
 }
 

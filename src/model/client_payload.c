@@ -255,6 +255,21 @@ static void cut_body(struct client_payload *p, int level)
 	}
 }
 
+/* The texts up to NULL, one after the other. They are long, and a format would copy them byte by byte. free() */
+static char *join_texts(const char *const *list, size_t *ret_bytes)
+{
+	size_t n = 0;
+	char *text, *to;
+
+	for (const char *const *one = list; *one; one++)
+		n += strlen(*one);
+	text = to = xcalloc(n + 1, 1);
+	for (const char *const *one = list; *one; one++)
+		to = stpcpy(to, *one);
+	*ret_bytes = n;
+	return text;
+}
+
 /* NULL: the body is not what json_parse() accepts. */
 static const char *text_at(struct client_payload *p, int level)
 {
@@ -266,7 +281,10 @@ static const char *text_at(struct client_payload *p, int level)
 	json_t *names = json_pack("{s:s, s:s}", "event_type", p->event_type, "delivery_id", p->delivery_id);
 	char *head = json_text(names), *cut = level > 0 ? json_text(p->body) : NULL;
 
-	p->texts[level] = xasprintf("%.*s,\"payload\":%s", (int)strlen(head) - 1, head, cut ? cut : p->raw);
+	size_t n;
+
+	head[strlen(head) - 1] = '\0'; /* its closing brace */
+	p->texts[level] = join_texts((const char *const[]){head, ",\"payload\":", cut ? cut : p->raw, NULL}, &n);
 	json_decref(names);
 	FREE_ALL(head, cut);
 	return p->texts[level];
@@ -316,7 +334,6 @@ static char *outpost_text(const struct outpost_block *o, bool is_truncated, size
 int client_payload_text(
     struct client_payload *p, const struct outpost_block *o, bool is_bounded, char **ret, size_t *ret_bytes)
 {
-	static const char JOINT[] = ",\"outpost\":";
 	size_t n_tests = o->experiment ? strv_len((const char *const *)o->experiment->tests) : 1;
 	int level = 0;
 
@@ -326,15 +343,12 @@ int client_payload_text(
 		if (!head)
 			return ERR_INVALID;
 		char *block = outpost_text(o, level > 0, n_tests);
-		size_t n = strlen(head) + sizeof(JOINT) - 1 + strlen(block) + 1;
 
-		if (!is_bounded || n <= CLIENT_PAYLOAD_MAX_BYTES) {
-			*ret = xasprintf("%s%s%s}", head, JOINT, block);
-			*ret_bytes = n;
-			free(block);
-			return 0;
-		}
+		*ret = join_texts((const char *const[]){head, ",\"outpost\":", block, "}", NULL}, ret_bytes);
 		free(block);
+		if (!is_bounded || *ret_bytes <= CLIENT_PAYLOAD_MAX_BYTES)
+			return 0;
+		FREE_AND_NULL(*ret);
 		if (level < N_LEVELS - 1)
 			level++;
 		else
