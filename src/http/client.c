@@ -28,7 +28,7 @@ static void client_run_ended(struct http_client *c)
 		struct http_call *call = t->call;
 
 		TAILQ_REMOVE(&c->ended, t, link);
-		http_transfer_free(t);
+		http_transfer_put_back(t);
 		call->internal = NULL;
 		if (TAILQ_EMPTY(&c->active) && !c->is_closing) {
 			uv_timer_stop(&c->sweep);
@@ -224,6 +224,7 @@ static void on_client_idle(uv_timer_t *timer)
 
 	if (!TAILQ_EMPTY(&c->active) || !TAILQ_EMPTY(&c->ended))
 		return;
+	http_transfers_free_spare(c);
 	curl_close(c);
 	curl_open(c);
 }
@@ -274,6 +275,7 @@ struct http_client *http_client_new(struct loop *l, const char *user_agent)
 	c->uv = loop_uv(l);
 	TAILQ_INIT(&c->active);
 	TAILQ_INIT(&c->ended);
+	TAILQ_INIT(&c->spare);
 	c->max_per_host = HTTP_CLIENT_CONNECTIONS_PER_HOST;
 	client_add_timer(c, &c->deadline);
 	client_add_timer(c, &c->turn);
@@ -308,6 +310,7 @@ void http_client_close(struct http_client *c, void (*on_closed)(void *owner), vo
 	c->owner = owner;
 	client_end_all(c, ERR_CANCELLED, "the HTTP client was closed");
 	client_run_ended(c);
+	http_transfers_free_spare(c);
 	curl_close(c);
 	uv_close((uv_handle_t *)&c->deadline, on_timer_closed);
 	uv_close((uv_handle_t *)&c->turn, on_timer_closed);

@@ -8,6 +8,7 @@
 #include "http/client_group.h"
 
 enum {
+	SPARE_MAX = 32,
 	ANSWER_BYTES_MAX = 8 * 1024 * 1024,
 	HEADER_BYTES_MAX = 64 * 1024,
 	CONNECT_TIMEOUT_MS = 10 * 1000,
@@ -29,8 +30,14 @@ enum {
 
 struct http_transfer *http_transfer_new(struct http_client *c)
 {
-	struct http_transfer *t = xcalloc(1, sizeof(*t));
+	struct http_transfer *t = c->n_spare ? TAILQ_FIRST(&c->spare) : NULL;
 
+	if (t) {
+		TAILQ_REMOVE(&c->spare, t, link);
+		c->n_spare--;
+		return t;
+	}
+	t = xcalloc(1, sizeof(*t));
 	t->client = c;
 	t->easy = curl_easy_init();
 	if (!t->easy) {
@@ -53,6 +60,30 @@ void http_transfer_free(struct http_transfer *t)
 	curl_easy_cleanup(t->easy);
 	curl_slist_free_all(t->headers);
 	free(t);
+}
+
+void http_transfer_put_back(struct http_transfer *t)
+{
+	struct http_client *c = t->client;
+
+	if (c->n_spare == SPARE_MAX) {
+		http_transfer_free(t);
+		return;
+	}
+	http_transfer_reset(t);
+	TAILQ_INSERT_HEAD(&c->spare, t, link);
+	c->n_spare++;
+}
+
+void http_transfers_free_spare(struct http_client *c)
+{
+	struct http_transfer *t;
+
+	while (c->n_spare && (t = TAILQ_FIRST(&c->spare))) {
+		TAILQ_REMOVE(&c->spare, t, link);
+		c->n_spare--;
+		http_transfer_free(t);
+	}
 }
 
 /* ---- callbacks of libcurl ---- */

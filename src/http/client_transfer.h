@@ -30,11 +30,12 @@ struct http_client {
 	char *ca_file;   /* NULL: libcurl's own */
 	char *ca_folder; /* NULL: libcurl's own */
 	int max_per_host;
-	uv_timer_t deadline; /* libcurl's clock; only libcurl stops it */
-	uv_timer_t turn;     /* ends calls that must not end inside the caller's call */
-	uv_timer_t sweep;    /* libcurl does not time calls that wait for a connection */
-	uv_timer_t idle;     /* frees connections and buffers after a time without calls */
-	TAILQ_HEAD(, http_transfer) active, ended;
+	uv_timer_t deadline;                              /* libcurl's clock; only libcurl stops it */
+	uv_timer_t turn;                                  /* ends calls that must not end inside the caller's call */
+	uv_timer_t sweep;                                 /* libcurl does not time calls that wait for a connection */
+	uv_timer_t idle;                                  /* frees connections and buffers after a time without calls */
+	TAILQ_HEAD(, http_transfer) active, ended, spare; /* spare: for the next calls */
+	int n_spare;
 	int n_handles; /* timers and sockets that are still open */
 	bool is_closing;
 	void (*on_closed)(void *owner);
@@ -47,7 +48,11 @@ void http_client_init(struct http_client *c, const char *user_agent);
 void http_client_release(struct http_client *c);
 
 /* ---- client_transfer.c ---- */
+/* With a spare easy handle of the client, or a new one. */
 struct http_transfer *http_transfer_new(struct http_client *c);
+/* Keeps it as a spare one. */
+void http_transfer_put_back(struct http_transfer *t);
+void http_transfers_free_spare(struct http_client *c);
 void http_transfer_free(struct http_transfer *t);
 /* Clears the call's out fields and sets the easy handle up for it. On an error call->why has the reason. */
 int http_transfer_prepare(struct http_transfer *t, struct http_call *call) MUST_CHECK;
