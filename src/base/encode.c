@@ -192,6 +192,40 @@ int compress_like(struct compressor *c, const void *base, size_t n_base, const v
 	return rc;
 }
 
+struct compress_base {
+	ZSTD_CDict *dict;
+};
+
+struct compress_base *compress_base_new(const void *p, size_t n, int level)
+{
+	struct compress_base *b = xcalloc(1, sizeof(*b));
+
+	b->dict = ZSTD_createCDict(p, n, level);
+	if (!b->dict)
+		abort();
+	return b;
+}
+
+void compress_base_free(struct compress_base *b)
+{
+	if (!b)
+		return;
+	ZSTD_freeCDict(b->dict);
+	free(b);
+}
+
+int compress_with_base(struct compressor *c, const struct compress_base *b, const void *p, size_t n, struct buf *out)
+{
+	int rc;
+
+	ZSTD_CCtx_setParameter(c->ctx, ZSTD_c_checksumFlag, 1);
+	ZSTD_CCtx_refCDict(c->ctx, b->dict);
+	rc = compress(c, p, n, out);
+	ZSTD_CCtx_refCDict(c->ctx, NULL);
+	ZSTD_CCtx_setParameter(c->ctx, ZSTD_c_checksumFlag, c->has_checksums);
+	return rc;
+}
+
 int decompress_like(const void *base, size_t n_base, const void *p, size_t n, struct buf *out)
 {
 	unsigned long long size = ZSTD_getFrameContentSize(p, n);

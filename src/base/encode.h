@@ -43,6 +43,14 @@ int compress(struct compressor *c, const void *p, size_t n, struct buf *out) MUS
 /* Appends to out. ERR_CORRUPT: not a whole zstd frame; ERR_TOO_BIG: longer than out->max. */
 int decompress(const void *p, size_t n, struct buf *out) MUST_CHECK;
 
+/* A text that others resemble, prepared for compressing many of them at this level. Copies p. Only reads itself, so several
+ * compressors may use it. */
+struct compress_base *compress_base_new(const void *p, size_t n, int level);
+void compress_base_free(struct compress_base *b); /* NULL is fine */
+/* As compress_like(), for decompress_like() with the same text. */
+int compress_with_base(
+    struct compressor *c, const struct compress_base *b, const void *p, size_t n, struct buf *out) MUST_CHECK;
+
 /* The same for bytes that resemble `base`: only the differences take room. A checksum is added. decompress_like() needs the same
  * base, replaces the content of out, and refuses a frame that does not name its length. n_base 0: no base. */
 int compress_like(

@@ -137,6 +137,7 @@ void db_close(struct db *d)
 	sqlite3_close(d->handle);
 	test_lists_free(d->lists);
 	compressor_free(d->compressor);
+	body_bases_free(d->bases);
 	buf_release(&d->scratch);
 	free(d->path);
 	free(d);

@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 
+#include "db/bodies.h"
 #include "db/counters.h"
 #include "db/db.h"
 #include "db/touched.h"
@@ -37,6 +38,7 @@ struct db {
 	int64_t counts[N_COUNTERS];
 	int64_t page_bytes, wal_pages;
 	struct compressor *compressor;
+	struct body_bases *bases;
 	struct buf scratch;
 	struct test_lists *lists; /* packed_lists.c */
 };

@@ -22,6 +22,8 @@ int db_begin(struct db *d, enum db_use use)
 int db_commit(struct db *d)
 {
 	db_exec(&d->txn, "COMMIT");
+	if (!d->why.code)
+		body_bases_committed(d->bases);
 	return d->why.code;
 }
 
@@ -34,6 +36,7 @@ void db_rollback(struct db *d)
 	db_forget_failure(d);
 	if (db_is_in_transaction(d))
 		db_exec(&d->txn, "ROLLBACK");
+	body_bases_undone(d->bases);
 	d->why = why;
 }
 
@@ -60,6 +63,7 @@ void db_savepoint_release(struct db *d) { db_exec(&d->txn, "RELEASE op"); }
 void db_savepoint_undo(struct db *d)
 {
 	db_exec(&d->txn, "ROLLBACK TO op");
+	body_bases_undone(d->bases);
 	db_savepoint_release(d);
 }
 
@@ -221,5 +225,7 @@ struct compressor *db_compressor(struct txn *t)
 		d->compressor = compressor_new(1);
 	return d->compressor;
 }
+
+struct body_bases **db_body_bases(const struct view *v) { return &v->db->bases; }
 
 struct buf *db_scratch(struct txn *t) { return &t->view->db->scratch; }

@@ -1,5 +1,6 @@
 #include "store/deliveries.h"
 
+#include "db/bodies.h"
 #include "db/key.h"
 
 enum { SCRATCH_KEEP_BYTES = 256 << 10 };
@@ -26,23 +27,22 @@ static int64_t delivery_id(const struct view *d, const char *guid)
 	return id ? id : db_int_values(d, 0, find, VALUES(V_OLD_GUID(guid)));
 }
 
-/* Compresses the body into the connection's scratch buffer. False when that GUID is there already. */
+/* Packs the body into the connection's scratch buffer. False when that GUID is there already. */
 static bool insert_delivery(struct txn *d, const struct put_delivery *p, enum delivery_state state, bool is_synthetic)
 {
 	struct buf *body = db_scratch(d);
-	int64_t n;
+	int64_t n, base_id;
 
 	if (db_has(d, "SELECT 1 FROM delivery WHERE guid = ?1", V_OLD_GUID(p->guid)))
 		return false;
-	if (compress(db_compressor(d), p->body, p->body_bytes, body))
-		db_fail(d, ERR_TOO_BIG, "a body of %zu bytes cannot be stored", p->body_bytes);
+	base_id = body_pack(d, p->event, p->body, p->body_bytes, p->now_ms, body);
 	n = db_exec(d,
 	    "INSERT INTO delivery (guid, event, action, repository, received_ms, state, n_attempts,"
-	    " is_synthetic, planned_ms, body_bytes, body)"
-	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?9, ?10) ON CONFLICT (guid) DO NOTHING",
+	    " is_synthetic, planned_ms, body_bytes, body, base_id)"
+	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (guid) DO NOTHING",
 	    V_GUID(p->guid), V_TEXT(p->event), V_TEXT(p->action), V_TEXT(p->repository), V_INT(p->now_ms),
 	    V_TEXT(delivery_state_name(state)), V_INT(is_synthetic), V_INT_OR_NULL(is_synthetic ? p->now_ms : 0),
-	    V_INT((int64_t)p->body_bytes), V_BLOB(body->data, body->len));
+	    V_INT((int64_t)p->body_bytes), V_BLOB(body->data, body->len), V_INT_OR_NULL(base_id));
 	if (body->cap > SCRATCH_KEEP_BYTES)
 		buf_release(body);
 	if (n == 0)
@@ -73,6 +73,7 @@ int store_put_delivery(struct store *s, struct put_delivery *op)
 	if ((size_t)stats.n_queued_ops >= limits.max_queue_ops / 4 * 3 + 1)
 		return ERR_BUSY;
 	op->op.run = put_delivery_run;
+	/* A new base, with a statement of its own, may stay without the delivery. */
 	op->op.is_one_statement = op->op.is_intake = true;
 	op->op.bytes = op->body_bytes + sizeof(*op);
 	return store_submit(s, &op->op);
@@ -96,8 +97,9 @@ bool delivery_copy(struct txn *d, const char *from_guid, const char *guid, int64
 {
 	if (db_exec(d,
 		"INSERT INTO delivery (guid, event, action, repository, received_ms, state, n_attempts, is_synthetic,"
-		" planned_ms, body_bytes, body) SELECT ?2, event, action, repository, ?3, ?4, 0, 1, ?3, body_bytes,"
-		" body FROM delivery WHERE id = ?1 AND body IS NOT NULL ON CONFLICT (guid) DO NOTHING",
+		" planned_ms, body_bytes, body, base_id) SELECT ?2, event, action, repository, ?3, ?4, 0, 1, ?3,"
+		" body_bytes, body, base_id FROM delivery WHERE id = ?1 AND body IS NOT NULL ON CONFLICT (guid) DO "
+		"NOTHING",
 		V_INT(delivery_id(d->view, from_guid)), V_GUID(guid), V_INT(now_ms),
 		V_TEXT(delivery_state_name(DELIVERY_IS_PLANNED))) == 0)
 		return false;
@@ -182,19 +184,21 @@ void delivery_release(struct delivery *d)
 
 static int bounded_limit(int limit) { return limit > 0 && limit < LIST_MAX ? limit : LIST_MAX; }
 
-#define PACKED_BODY_RECORD(F, S) F(S, BLOB, body, NULL, "body", "")
+#define PACKED_BODY_RECORD(F, S)                                                                                       \
+	F(S, INT, base_id, NULL, "base_id", "0: none.")                                                                \
+	F(S, BLOB, body, NULL, "body", "")
 RECORD_LOCAL(packed_body, PACKED_BODY_RECORD)
 #define SELECT_WITH_BODY RECORD_SELECT(DELIVERY_RECORD) RECORD_COLUMNS(PACKED_BODY_RECORD)
 
 /* Reads a row of SELECT_WITH_BODY. Leaves out a body that cannot be unpacked, because one damaged row must not stop planning. */
-static void read_delivery_and_body(struct rows *r, struct delivery *d)
+static void read_delivery_and_body(const struct view *view, struct rows *r, struct delivery *d)
 {
 	struct buf body = BUF_INIT(BODY_MAX_BYTES);
 	struct packed_body packed;
 
 	record_read(r, &delivery_record, d);
 	record_read(r, &packed_body_record, &packed);
-	if (!packed.body.p || decompress(packed.body.p, packed.body.n, &body)) {
+	if (!packed.body.p || body_unpack(view, packed.base_id, packed.body.p, packed.body.n, &body)) {
 		buf_release(&body);
 		return;
 	}
@@ -213,7 +217,7 @@ static int next_deliveries_run(struct store_query *q, const struct view *d)
 
 	n->list = xcalloc((size_t)limit, sizeof(*n->list));
 	while (bytes < BODIES_BYTES && rows_next(r)) {
-		read_delivery_and_body(r, &n->list[n->n]);
+		read_delivery_and_body(d, r, &n->list[n->n]);
 		bytes += n->list[n->n].body_len;
 		n->n++;
 	}
@@ -238,7 +242,7 @@ static int get_delivery_run(struct store_query *q, const struct view *d)
 
 	if (!rows_next(r))
 		return ERR_NOT_FOUND;
-	read_delivery_and_body(r, &g->delivery);
+	read_delivery_and_body(d, r, &g->delivery);
 	rows_end(r);
 	if (!g->delivery.body)
 		delivery_release(&g->delivery);
