@@ -18,7 +18,7 @@ if (build) process.env.OUTPOSTD ??= path.resolve(build, 'outpostd');
 if (build) process.env.OUTPOSTCTL ??= path.resolve(build, 'outpostctl');
 
 const { machine } = await import('./load.mjs');
-const { fanOut, intake, median, requestsPerDispatch, waitingRunners } = await import('./measures.mjs');
+const { dispatching, fanOut, intake, median, requestsPerDispatch, waitingRunners } = await import('./measures.mjs');
 const { pages } = await import('./pages.mjs');
 
 const started = Date.now();
@@ -32,6 +32,10 @@ function pageRows(read) {
   const rate = (who) => median(read.intake[who].map((run) => run.rate));
   return [
     { what: `the slowest page or answer on ${n(read.results)} results (p99)`, value: slowest.p99, beside: read.answers.find((one) => one.path === '/healthz').p99, besideWhat: '/healthz', most: 10, unit: ' ms', digits: 1 },
+    ...read.crowds.flatMap(({ path: page, p50, p99 }) => [
+      { what: `${page} for eight readers (p50)`, value: p50, most: 10, unit: ' ms', digits: 1 },
+      { what: `${page} for eight readers (p99)`, value: p99, beside: p50, besideWhat: 'p50', ratio: p99 / p50, most: 3, unit: ' ms', digits: 1 },
+    ]),
     { what: 'webhooks a second while pages are read', value: rate('read'), beside: rate('quiet'), besideWhat: 'no page is read', ratio: read.ratio, least: 0.9, unit: '/s' },
   ];
 }
@@ -57,7 +61,16 @@ function resultRows({ usual, large }) {
   ];
 }
 
-function rows({ intakeRuns, dispatch, fan, waiting, read, results: ofResults }) {
+function dispatchRows({ one, further_us }) {
+  return [
+    { what: 'CPU of a pull request, socket to wire', value: one.cpu_us / 1000, most: 0.8, unit: ' ms', digits: 2 },
+    { what: 'the same for each further repository', value: further_us / 1000, most: 0.15, unit: ' ms', digits: 2 },
+    { what: 'pull requests a second on the wire', value: one.per_second, least: 1000, unit: '/s' },
+    { what: 'webhook to wire at 20 a second (p99)', value: one.p99_ms, most: 15, unit: ' ms', digits: 1 },
+  ];
+}
+
+function rows({ intakeRuns, dispatch, dispatches, fan, waiting, read, results: ofResults }) {
   const of = (server, key) => median(intakeRuns[server].map((run) => run[key]));
   const pairs = (key) => median(intakeRuns.outpost.map((run, i) => run[key] / intakeRuns.nginx[i][key]));
   return [
@@ -66,6 +79,7 @@ function rows({ intakeRuns, dispatch, fan, waiting, read, results: ofResults }) 
     { what: 'CPU of a webhook', value: of('outpost', 'cpu_us'), beside: of('outpost', 'floor_us'), besideWhat: 'HMAC and zstd', ratio: median(intakeRuns.outpost.map((run) => run.cpu_us / run.floor_us)), most: 2.2, aim: 1.8, unit: ' µs', digits: 1 },
     { what: 'bytes written for a webhook', value: of('outpost', 'written') / 1000, most: 10, unit: ' KB', digits: 1 },
     { what: 'API requests per dispatch, warm token', value: dispatch.requests / dispatch.dispatches, most: 1, unit: '', digits: 2 },
+    ...dispatchRows(dispatches),
     { what: 'one webhook to 100 repositories', value: fan.warm_ms, beside: fan.sequential_ms, besideWhat: 'one by one', ratio: fan.warm_ms / fan.sequential_ms, most: 0.2, unit: ' ms' },
     { what: 'memory, idle', value: median(intakeRuns.memory_idle), most: 6, unit: ' MiB', digits: 1 },
     { what: 'memory, full load', value: Math.max(...intakeRuns.memory_load), most: 16, unit: ' MiB', digits: 1 },
@@ -104,6 +118,7 @@ try {
   if (!values.pages) {
     measured.intakeRuns = await intake({ dir, build: build ?? 'build/release', pairs: Number(values.pairs ?? 3), seconds, say });
     measured.dispatch = await requestsPerDispatch({ dir, changes: 20, say });
+    measured.dispatches = await dispatching({ dir, say });
     measured.fan = await fanOut({ dir, targets: 100, delay: 20, rounds: 3, say });
     say('results in the writer');
     measured.results = results(dir, build ?? 'build/release');
@@ -114,7 +129,7 @@ try {
   const { intakeRuns, fan, read } = measured;
   const list = judged(values.pages ? pageRows(read) : rows(measured));
   if (values.json) {
-    console.log(JSON.stringify({ machine: host, seconds: (Date.now() - started) / 1000, rows: list, intake: intakeRuns, dispatch: measured.dispatch, fan_out: fan, waiting: measured.waiting, results: measured.results, pages: read }, null, 2));
+    console.log(JSON.stringify({ machine: host, seconds: (Date.now() - started) / 1000, rows: list, intake: intakeRuns, dispatch: measured.dispatch, dispatching: measured.dispatches, fan_out: fan, waiting: measured.waiting, results: measured.results, pages: read }, null, 2));
   } else {
     console.log(`${host.cpu}, ${host.cores} cores, fsync ${n(host.fsync_ms, 2)} ms, nginx ${host.nginx}; the load runs on the same cores`);
     if (intakeRuns) console.log(`${n(intakeRuns.body_bytes)} bytes a webhook, 64 connections, ${seconds} s each, median of ${intakeRuns.outpost.length} alternating pairs`);

@@ -1,5 +1,5 @@
 // The measurements, each a function for one or two rows. Each starts its own daemon on a new folder.
-import { randomUUID } from 'node:crypto';
+import { createHmac, randomUUID } from 'node:crypto';
 import http from 'node:http';
 import net from 'node:net';
 import path from 'node:path';
@@ -8,7 +8,7 @@ import { fakeSha, pullRequest, pullRequestOf, push } from '../github/payloads.mj
 import { startRig } from '../github/rig.mjs';
 import { Outpost, until } from '../integration/lib/outpost.mjs';
 import { sign } from '@octokit/webhooks-methods';
-import { Load, floorCost, residentMemory, startNginx, usedBy } from './load.mjs';
+import { Load, floorCost, largestPullRequest, residentMemory, startNginx, usedBy } from './load.mjs';
 import { Stub } from './stub.mjs';
 
 const UPSTREAM = 'pytorch/pytorch';
@@ -139,6 +139,67 @@ export async function fanOut({ dir, targets, delay, rounds, say }) {
     await outpost.close();
     await stub.stop();
   }
+}
+
+// Sends these requests, whole HTTP texts, over so many connections at once.
+async function sendAll(port, requests, connections) {
+  let next = 0;
+  await Promise.all(Array.from({ length: connections }, () => new Promise((resolve, reject) => {
+    const socket = net.connect(port, '127.0.0.1').setEncoding('latin1');
+    const send = () => (next < requests.length ? socket.write(requests[next++]) : resolve(socket.destroy()));
+    socket.on('connect', send).on('error', reject).on('data', (text) => (text.startsWith('HTTP/1.1 202') ? send() : reject(new Error(text))));
+  })));
+}
+
+// Pull requests from the webhook's socket to GitHub's, to so many repositories each: `changes` of them as fast as eight connections
+// deliver them, and `paced` ones at 20 a second. Returns the daemon's CPU for a pull request, the pull requests a second until all are
+// on the wire, and the times from webhook to wire.
+async function dispatchesOf({ dir, targets, changes, paced, say }) {
+  const stub = await Stub.start();
+  const outpost = await startOutpost(dir, stub, Array.from({ length: targets }, (_, i) => vendor(i, `vendor-${i}/ci`)));
+  const payload = largestPullRequest();
+  const webhook = (number) => {
+    const sha = fakeSha(`bench ${targets} ${number}`);
+    const body = JSON.stringify({ ...payload, action: 'opened', number, pull_request: { ...payload.pull_request, number, title: `Change ${sha}`, head: { ...payload.pull_request.head, sha } } });
+    const guid = `${String(number).padStart(8, '0')}-0000-11ef-8000-000000000000`; // of version 1, in the order of time
+    return `POST /github/webhook HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nX-GitHub-Event: pull_request\r\nX-GitHub-Delivery: ${guid}\r\n`
+      + `X-Hub-Signature-256: sha256=${createHmac('sha256', stub.secret).update(body).digest('hex')}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+  };
+  const requests = Array.from({ length: changes + paced + 1 }, (_, i) => webhook(i + 1));
+  const sent = (n) => until(() => stub.dispatches.length >= n * targets, { timeout: 60_000, interval: 5, what: `${n * targets} dispatches` });
+  try {
+    say(`${changes} pull requests to ${targets} repositories`);
+    await sendAll(outpost.port, requests.slice(0, 1), 1); // gets the tokens
+    await sent(1);
+    await sleep(500);
+    const before = await usedBy(outpost.pid);
+    const start = performance.now();
+    await sendAll(outpost.port, requests.slice(1, 1 + changes), 8);
+    await sent(1 + changes);
+    const seconds = (stub.dispatches.at(-1) - start) / 1000;
+    await sleep(300); // until their ends are recorded
+    const cpu_us = ((await usedBy(outpost.pid)).cpu_us - before.cpu_us) / changes;
+    const latencies = [];
+    for (let i = 1 + changes; i < requests.length; i++) {
+      const begun = performance.now();
+      await sendAll(outpost.port, [requests[i]], 1);
+      await sent(i + 1);
+      latencies.push(stub.dispatches.at(-1) - begun);
+      await sleep(Math.max(0, 50 - (performance.now() - begun)));
+    }
+    latencies.sort((a, b) => a - b);
+    return { targets, cpu_us, per_second: changes / seconds, p50_ms: median(latencies), p99_ms: latencies[Math.floor(latencies.length * 0.99)] };
+  } finally {
+    await outpost.kill();
+    await outpost.close();
+    await stub.stop();
+  }
+}
+
+export async function dispatching({ dir, say }) {
+  const one = await dispatchesOf({ dir, targets: 1, changes: 2000, paced: 200, say });
+  const many = await dispatchesOf({ dir, targets: 9, changes: 400, paced: 0, say });
+  return { one, many, further_us: (many.cpu_us - one.cpu_us) / (many.targets - 1) };
 }
 
 // Many waiting machines, each with its own token and long poll: their memory, and the time from a webhook until a machine has the

@@ -98,6 +98,13 @@ export async function pages({ dir, results = 10_000_000, turns = 3, seconds = 5,
     const ready_ms = performance.now() - begun;
     const paths = await addresses(outpost.url, agent);
     const answers = await latencies({ dir, url: outpost.url, paths, turns, agent, say });
+    const crowds = [];
+    for (const page of ['/', '/nightly']) {
+      say(`eight readers of ${page}`);
+      const run = await readPaths({ dir, origin: outpost.url, paths: [page], seconds, connections: 8 });
+      refuseFaults(page, run);
+      crowds.push({ path: page, ...run });
+    }
     const intake = { quiet: [], read: [] };
     // The file grows with each run, which slows the second measurement, so each is first equally often.
     const rounds = 2 * Math.ceil(pairs / 2);
@@ -114,7 +121,7 @@ export async function pages({ dir, results = 10_000_000, turns = 3, seconds = 5,
         await sleep(1000);
       }
     }
-    return { results, bytes: (await fs.stat(file)).size, ready_ms, answers, intake, ratio: geometricMean(intake.read.map((run, i) => run.rate / intake.quiet[i].rate)) };
+    return { results, bytes: (await fs.stat(file)).size, ready_ms, answers, crowds, intake, ratio: geometricMean(intake.read.map((run, i) => run.rate / intake.quiet[i].rate)) };
   } finally {
     agent.destroy();
     await outpost.kill();
