@@ -220,6 +220,8 @@ static int make_request_text(struct attempt *a)
 	char *token = is_github ? NULL
 				: callback_token_make(a->d->deps.callback_key, row->dispatch_id, row->accelerators[0],
 				      finish_ms + TOKEN_LASTS_MS);
+	/* event_type is one of a few words of this program's own. */
+	char *before = is_github ? xasprintf("{\"event_type\":\"%s\",\"client_payload\":", row->event_type) : NULL;
 	struct outpost_block block = {
 	    .dispatch_id = row->dispatch_id,
 	    .action = row->original_action,
@@ -230,24 +232,13 @@ static int make_request_text(struct attempt *a)
 	    .n_sources = row->n_sources,
 	    .experiment = row->experiment,
 	    .callback_token = token,
+	    .before = before,
+	    .after = is_github ? "}" : NULL,
 	};
 	bool is_bounded = is_github || a->payload->body_bytes > WHOLE_BODY_MAX_BYTES;
 	int rc = client_payload_text(a->payload->content, &block, is_bounded, &a->text, &a->text_bytes);
 
-	FREE_ALL(callback_url, change_url, token);
-	if (rc == 0 && is_github) {
-		/* event_type is one of a few words of this program's own. */
-		char *head = xasprintf("{\"event_type\":\"%s\",\"client_payload\":", row->event_type);
-		size_t n_head = strlen(head), n = n_head + a->text_bytes + 1;
-		char *text = xcalloc(n + 1, 1);
-
-		memcpy(text, head, n_head);
-		memcpy(text + n_head, a->text, a->text_bytes);
-		text[n - 1] = '}';
-		FREE_ALL(head, a->text);
-		a->text = text;
-		a->text_bytes = n;
-	}
+	FREE_ALL(callback_url, change_url, token, before);
 	return rc;
 }
 

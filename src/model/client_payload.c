@@ -263,7 +263,7 @@ static char *join_texts(const char *const *list, size_t *ret_bytes)
 
 	for (const char *const *one = list; *one; one++)
 		n += strlen(*one);
-	text = to = xcalloc(n + 1, 1);
+	text = to = xmalloc(n + 1);
 	for (const char *const *one = list; *one; one++)
 		to = stpcpy(to, *one);
 	*ret_bytes = n;
@@ -344,9 +344,12 @@ int client_payload_text(
 			return ERR_INVALID;
 		char *block = outpost_text(o, level > 0, n_tests);
 
-		*ret = join_texts((const char *const[]){head, ",\"outpost\":", block, "}", NULL}, ret_bytes);
+		const char *const parts[] = {
+		    o->before ? o->before : "", head, ",\"outpost\":", block, "}", o->after ? o->after : "", NULL};
+
+		*ret = join_texts(parts, ret_bytes);
 		free(block);
-		if (!is_bounded || *ret_bytes <= CLIENT_PAYLOAD_MAX_BYTES)
+		if (!is_bounded || *ret_bytes - strlen(parts[0]) - strlen(parts[5]) <= CLIENT_PAYLOAD_MAX_BYTES)
 			return 0;
 		FREE_AND_NULL(*ret);
 		if (level < N_LEVELS - 1)

@@ -35,6 +35,7 @@ struct outpost_block {
 	const struct source_head *sources;
 	size_t n_sources;
 	const struct experiment_request *experiment; /* NULL: none */
+	const char *before, *after; /* texts around the payload, which do not count for its limit; NULL: none */
 };
 
 /* The part that all targets of one change share: GitHub's body with sent_action as its `action` (unless ""), cut where

@@ -122,6 +122,18 @@ void dispatch_insert(struct txn *d, struct stored_dispatch *s, int64_t now_ms)
 		db_notify(d, STORE_QUEUE);
 }
 
+/* s is in its new state, and the row has it. */
+static void state_moved(struct txn *d, const struct stored_dispatch *s, enum dispatch_state from)
+{
+	log_event(LOG_DEBUG, "dispatch_state", LOG_S("dispatch", s->id), LOG_S("accelerator", s->accelerator),
+	    LOG_S("from", dispatch_state_name(from)), LOG_S("to", dispatch_state_name(s->state)));
+	count_dispatch(d, s, from, -1);
+	count_dispatch(d, s, s->state, 1);
+	db_notify(d, STORE_DISPATCHES);
+	db_notify_change(d, s->change_id);
+	db_notify_accelerator(d, s->accelerator);
+}
+
 bool dispatch_enter(struct txn *d, struct stored_dispatch *s, enum dispatch_state to, const char *why, int64_t now_ms)
 {
 	enum dispatch_state from = s->state;
@@ -130,8 +142,6 @@ bool dispatch_enter(struct txn *d, struct stored_dispatch *s, enum dispatch_stat
 		return false;
 	if (from == to)
 		return true;
-	log_event(LOG_DEBUG, "dispatch_state", LOG_S("dispatch", s->id), LOG_S("accelerator", s->accelerator),
-	    LOG_S("from", dispatch_state_name(from)), LOG_S("to", dispatch_state_name(to)));
 	s->state = to;
 	if (!dispatch_is_unfinished(from)) {
 		/* There is a new attempt, or a late result. A new deadline keeps it from running for ever. */
@@ -144,14 +154,31 @@ bool dispatch_enter(struct txn *d, struct stored_dispatch *s, enum dispatch_stat
 		s->last_error = xstrdup(why);
 	}
 	save_dispatch(d, s);
-	count_dispatch(d, s, from, -1);
-	count_dispatch(d, s, to, 1);
-	db_notify(d, STORE_DISPATCHES);
-	db_notify_change(d, s->change_id);
-	db_notify_accelerator(d, s->accelerator);
+	state_moved(d, s, from);
 	if (s->kind == RUNNER_PULL)
 		leases_follow(d, s, now_ms);
 	return true;
+}
+
+/* Mostly the deadline stays, so the indexes of the other columns that save_dispatch() writes need no change. */
+void dispatch_enter_sent(struct txn *d, struct stored_dispatch *s, enum dispatch_state to, int64_t now_ms)
+{
+	int64_t due_ms = next_due_ms(s);
+
+	assert(s->state == DISPATCH_QUEUED && dispatch_may_enter(DISPATCH_QUEUED, to) && s->kind != RUNNER_PULL);
+	if (!s->sent_ms)
+		s->sent_ms = now_ms;
+	s->state = to;
+	if (!dispatch_is_unfinished(to) || next_due_ms(s) != due_ms) {
+		s->finished_ms = dispatch_is_unfinished(to) ? 0 : now_ms;
+		save_dispatch(d, s);
+	} else {
+		db_exec(d,
+		    "UPDATE dispatch SET state = ?4, sent_ms = ?5 WHERE id = ?1 AND accelerator = ?2 AND runner = ?3",
+		    V_TEXT(s->id), V_TEXT(s->accelerator), V_TEXT(s->runner), V_TEXT(dispatch_state_name(to)),
+		    V_INT(s->sent_ms));
+	}
+	state_moved(d, s, DISPATCH_QUEUED);
 }
 
 bool dispatch_end_by(struct txn *d, struct stored_dispatch *s, enum ended_how how, const char *login, int64_t now_ms)

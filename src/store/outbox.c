@@ -307,13 +307,13 @@ static void request_arrived(struct txn *d, const struct claimed *c, int64_t now_
 					 : s->kind == RUNNER_WEBHOOK ? DISPATCH_ACKNOWLEDGED
 								     : DISPATCH_SENT;
 
-		if (s->state == DISPATCH_QUEUED && !s->sent_ms)
-			s->sent_ms = now_ms; /* dispatch_enter() writes it */
-		else
+		if (s->state != DISPATCH_QUEUED) {
 			dispatch_note_sent(d, s, now_ms);
-		if (s->accelerator[0] && s->state != DISPATCH_QUEUED)
+			if (!s->accelerator[0])
+				dispatch_enter(d, s, to, NULL, now_ms);
 			continue;
-		dispatch_enter(d, s, to, NULL, now_ms);
+		}
+		dispatch_enter_sent(d, s, to, now_ms);
 		if (s->accelerator[0])
 			cells_moved(d, s->change_id, s->accelerator, CELLS_SENT, now_ms);
 	}
