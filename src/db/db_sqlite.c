@@ -55,10 +55,86 @@ static int on_commit_to_log(void *owner, sqlite3 *handle, const char *name, int 
 	return SQLITE_OK;
 }
 
+/* ---- SQLite's memory ----
+ *
+ * A savepoint keeps a copy of each page that changes, in pieces of 1 KiB. Each operation of the writer allocates and frees
+ * hundreds of them, more than the C library keeps for a thread, so they are kept here. */
+
+enum { PIECE_LEAST = 512, PIECE_BYTES = 1040, PIECES_MAX = 256 };
+
+static sqlite3_mem_methods library_memory;
+static int piece_size; /* what library_memory calls PIECE_BYTES */
+static _Thread_local struct kept_pieces {
+	struct kept_piece {
+		struct kept_piece *next;
+	} * first;
+	int n;
+} kept_pieces;
+
+static bool is_piece(int bytes) { return bytes > PIECE_LEAST && bytes <= PIECE_BYTES; }
+
+static void *sqlite_malloc(int bytes)
+{
+	struct kept_piece *piece = kept_pieces.first;
+
+	if (!is_piece(bytes))
+		return library_memory.xMalloc(bytes);
+	if (!piece)
+		return library_memory.xMalloc(PIECE_BYTES);
+	kept_pieces.first = piece->next;
+	kept_pieces.n--;
+	return piece;
+}
+
+static void sqlite_free(void *p)
+{
+	struct kept_piece *piece = p;
+
+	if (!p || kept_pieces.n >= PIECES_MAX || library_memory.xSize(p) != piece_size) {
+		library_memory.xFree(p);
+		return;
+	}
+	piece->next = kept_pieces.first;
+	kept_pieces.first = piece;
+	kept_pieces.n++;
+}
+
+static void *sqlite_realloc(void *p, int bytes)
+{
+	return library_memory.xRealloc(p, is_piece(bytes) ? PIECE_BYTES : bytes);
+}
+
+static int sqlite_roundup(int bytes) { return is_piece(bytes) ? PIECE_BYTES : library_memory.xRoundup(bytes); }
+
+/* Before the thread ends. */
+static void free_kept_pieces(void)
+{
+	struct kept_piece *piece;
+
+	while ((piece = kept_pieces.first) != NULL) {
+		kept_pieces.first = piece->next;
+		library_memory.xFree(piece);
+	}
+	kept_pieces.n = 0;
+}
+
 static void configure_sqlite(void)
 {
+	sqlite3_mem_methods memory;
+	void *piece;
+
 	/* Saves a mutex for each allocation; the figures are not used. */
 	sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+	sqlite3_config(SQLITE_CONFIG_GETMALLOC, &library_memory);
+	piece = library_memory.xMalloc(PIECE_BYTES);
+	piece_size = piece ? library_memory.xSize(piece) : 0;
+	library_memory.xFree(piece);
+	memory = library_memory;
+	memory.xMalloc = sqlite_malloc;
+	memory.xFree = sqlite_free;
+	memory.xRealloc = sqlite_realloc;
+	memory.xRoundup = sqlite_roundup;
+	sqlite3_config(SQLITE_CONFIG_MALLOC, &memory);
 }
 
 /* page_size: for a new file. A commit writes each changed page to the log, so a webhook that comes alone costs one page for
@@ -135,6 +211,7 @@ void db_close(struct db *d)
 		}
 	}
 	sqlite3_close(d->handle);
+	free_kept_pieces();
 	test_lists_free(d->lists);
 	compressor_free(d->compressor);
 	body_bases_free(d->bases);
