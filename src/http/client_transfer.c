@@ -8,7 +8,7 @@
 #include "http/client_group.h"
 
 enum {
-	SPARE_MAX = 32,
+	SPARE_MAX = 64,
 	ANSWER_BYTES_MAX = 8 * 1024 * 1024,
 	HEADER_BYTES_MAX = 64 * 1024,
 	CONNECT_TIMEOUT_MS = 10 * 1000,
