@@ -154,4 +154,4 @@ struct store_touched *db_touched(struct db *d); /* of the current batch so far *
 int64_t *db_counts(struct txn *t);              /* N_COUNTERS pending differences, see db/counters.h */
 struct compressor *db_compressor(struct txn *t);
 struct body_bases **db_body_bases(const struct view *v); /* db/bodies.h */
-struct buf *db_scratch(struct txn *t); /* the writer's, for one body at a time */
+struct buf *db_scratch(struct txn *t);                   /* the writer's, for one body at a time */

@@ -1,7 +1,7 @@
 /* Turns for everything that is read from the store and shown. Anyone may request it, and an answer may be large: a change with
  * 100,000 verdicts takes hundreds of megabytes while it is read and written.
  *
- * - A few answers are in progress at a time. The planner uses the same readers of the store, so it waits for these few at most.
+ * - A few answers are in progress at a time.
  * - Requests for the same answer share it if it has not begun. An answer that has begun may miss newer commits, and a page that
  *   requests again because of an event must not get that.
  * - The others wait in one line for each client, and the lines take turns. So a client that requests a thousand pages delays only
