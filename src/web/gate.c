@@ -20,13 +20,16 @@ struct turn {
 	void (*make)(struct http_request *r, void *owner);
 	void *owner;
 	bool has_waited;
+	int64_t version; /* in progress: of its beginning */
 };
+
+TAILQ_HEAD(turn_list, turn);
 
 /* The turns that wait for one client. */
 struct line {
 	struct http_client_group group;
 	TAILQ_ENTRY(line) link;
-	TAILQ_HEAD(turn_list, turn) turns;
+	struct turn_list turns;
 	int n;
 };
 
@@ -34,7 +37,10 @@ struct web_gate {
 	void (*refuse)(struct http_request *r);
 	TAILQ_HEAD(, line) lines; /* the first has the next turn */
 	int n_waiting;            /* turns in all lines */
+	struct turn_list making;  /* in progress; n of them */
 	int n_making;
+	int64_t (*version)(void *owner);
+	void *owner;
 	bool is_going_on, is_closed, is_free;
 };
 
@@ -44,7 +50,14 @@ struct web_gate *web_gate_new(void (*refuse)(struct http_request *r))
 
 	g->refuse = refuse;
 	TAILQ_INIT(&g->lines);
+	TAILQ_INIT(&g->making);
 	return g;
+}
+
+void web_gate_share_begun(struct web_gate *g, int64_t (*version)(void *owner), void *owner)
+{
+	g->version = version;
+	g->owner = owner;
 }
 
 /* ---- lines ---- */
@@ -158,6 +171,8 @@ static void begin_turn(struct turn *t)
 	struct http_request *r = TAILQ_FIRST(&t->waiters)->request;
 	http_on_gone(r, NULL); /* it stays until it is answered, also if its client leaves */
 	t->gate->n_making++;
+	TAILQ_INSERT_TAIL(&t->gate->making, t, link);
+	t->version = t->gate->version ? t->gate->version(t->gate->owner) : 0;
 	t->make(r, t->owner);
 }
 
@@ -184,6 +199,21 @@ static void continue_turns(struct web_gate *g)
 }
 
 /* ---- requests ---- */
+
+/* Lets r share an answer that is in progress and that nothing has changed since. */
+static bool join_begun_turn(struct web_gate *g, struct http_request *r)
+{
+	struct turn *t;
+
+	if (!g->version)
+		return false;
+	TAILQ_FOREACH (t, &g->making, link)
+		if (t->version == g->version(g->owner) && str_eq(t->target, http_target(r))) {
+			add_waiter(t, r);
+			return true;
+		}
+	return false;
+}
 
 /* Lets r share a turn for the same answer that waits, and moves the turn to the line in which it comes soonest. */
 static bool join_turn(struct web_gate *g, struct http_request *r, const struct http_client_group *group)
@@ -232,7 +262,7 @@ void web_gate_submit(
 	struct http_client_group group = http_client_group(r);
 	struct turn *t;
 
-	if (join_turn(g, r, &group))
+	if (join_begun_turn(g, r) || join_turn(g, r, &group))
 		return;
 	if (g->is_closed || !make_room(g, &group)) {
 		g->refuse(r);
@@ -262,6 +292,7 @@ void web_gate_answer(struct http_request *r, void (*send)(struct http_request *r
 	struct web_gate *g = t->gate;
 	while (!TAILQ_EMPTY(&t->waiters))
 		send(release_waiter(TAILQ_FIRST(&t->waiters)), answer);
+	TAILQ_REMOVE(&g->making, t, link);
 	turn_free(t);
 	g->n_making--;
 	continue_turns(g);

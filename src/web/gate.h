@@ -2,8 +2,8 @@
  * 100,000 verdicts takes hundreds of megabytes while it is read and written.
  *
  * - A few answers are in progress at a time.
- * - Requests for the same answer share it if it has not begun. An answer that has begun may miss newer commits, and a page that
- *   requests again because of an event must not get that.
+ * - Requests for the same answer share it if it has not begun, or if nothing has changed since. Otherwise it may miss newer
+ *   commits, and a page that requests again because of an event must not get that.
  * - The others wait in one line for each client, and the lines take turns. So a client that requests a thousand pages delays only
  *   itself.
  * - When too many answers wait, the newest of the longest line is refused at once, or the new request if its own line would be the
@@ -21,6 +21,8 @@ struct web_gate;
 /* refuse: answers a request that gets no turn: too many wait, the service stops, or its client is leaving. Owns: the caller, with
  * web_gate_free(). */
 struct web_gate *web_gate_new(void (*refuse)(struct http_request *r));
+/* version: differs when an answer may differ from one that began before. Without it, answers that have begun are not shared. */
+void web_gate_share_begun(struct web_gate *g, int64_t (*version)(void *owner), void *owner);
 /* Refuses all that wait and all later requests. */
 void web_gate_close(struct web_gate *g);
 /* After web_gate_close(). It lives on until the last turn is over. */

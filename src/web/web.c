@@ -190,6 +190,16 @@ static void on_unknown_path(struct http_request *r, void *owner)
 
 /* ---- the whole ---- */
 
+/* Commits and configurations that the loop knows of: an answer that began before one of them may differ. */
+static int64_t answers_version(void *owner)
+{
+	const struct web *w = owner;
+	struct store_stats stats;
+
+	store_stats(w->deps.store, &stats);
+	return stats.n_commits + w->n_configured;
+}
+
 struct web *web_new(const struct web_deps *deps)
 {
 	struct web *w = xcalloc(1, sizeof(*w));
@@ -198,6 +208,7 @@ struct web *web_new(const struct web_deps *deps)
 	w->started_wall_ms = clock_wall_ms();
 	LIST_INIT(&w->followers);
 	w->gate = web_gate_new(web_refuse);
+	web_gate_share_begun(w->gate, answers_version, w);
 	w->log_readers = http_group_amounts_new();
 	web_open_events(w);
 	for (size_t i = 0; i < ARRAY_LEN(ROUTES); i++) {
@@ -227,6 +238,7 @@ void web_configure(struct web *w, struct config *config)
 {
 	config_unref(w->config);
 	w->config = config_ref(config);
+	w->n_configured++;
 }
 
 void web_stop(struct web *w)

@@ -12,6 +12,7 @@ struct web_gate;
 struct web {
 	struct web_deps deps;
 	struct config *config; /* NULL until configured */
+	int64_t n_configured;
 	int64_t started_wall_ms;
 	LIST_HEAD(, log_get) followers; /* of logs that may grow */
 	int n_followers;

@@ -97,6 +97,41 @@ static struct web_gate *open_gate(void)
 	return web_gate_new(refuse);
 }
 
+static int64_t version;
+
+static int64_t version_now(void *owner)
+{
+	assert_ptr_equal(owner, &version);
+	return version;
+}
+
+static void an_answer_in_progress_is_shared_until_something_changes(void **state)
+{
+	struct web_gate *g = open_gate();
+	struct asked *first, *same, *leaving, *later, *other;
+
+	(void)state;
+	web_gate_share_begun(g, version_now, &version);
+	first = ask(g, 1, "/a");
+	same = ask(g, 2, "/a");
+	leaving = ask(g, 3, "/a");
+	other = ask(g, 2, "/b");
+	assert_int_equal(n_begun, 2);
+	leave(leaving);
+	version++;
+	later = ask(g, 2, "/a");
+	assert_int_equal(n_begun, 3);
+	answer(first);
+	assert_true(first->is_answered && same->is_answered);
+	assert_false(leaving->is_answered || leaving->is_refused || later->is_answered || other->is_answered);
+	same = ask(g, 4, "/a");
+	web_gate_close(g);
+	web_gate_free(g);
+	answer(later);
+	assert_true(later->is_answered && same->is_answered);
+	answer(other);
+}
+
 /* All places are taken, by a client that requests nothing else. */
 static struct web_gate *open_busy_gate(void)
 {
@@ -358,6 +393,7 @@ static void a_request_that_waited_for_no_turn_is_answered_alone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(an_answer_in_progress_is_shared_until_something_changes),
 	    cmocka_unit_test(a_few_run_at_once_and_each_client_keeps_its_order),
 	    cmocka_unit_test(the_same_answer_is_built_once_for_all_waiting_clients),
 	    cmocka_unit_test(the_lines_of_clients_take_turns),
