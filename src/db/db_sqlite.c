@@ -125,7 +125,8 @@ static void configure_sqlite(void)
 
 	/* Saves a mutex for each allocation; the figures are not used. */
 	sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
-	sqlite3_config(SQLITE_CONFIG_GETMALLOC, &library_memory);
+	if (sqlite3_config(SQLITE_CONFIG_GETMALLOC, &library_memory) != SQLITE_OK)
+		return; /* a test has used SQLite before */
 	piece = library_memory.xMalloc(PIECE_BYTES);
 	piece_size = piece ? library_memory.xSize(piece) : 0;
 	library_memory.xFree(piece);
