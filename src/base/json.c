@@ -1,3 +1,5 @@
+#include <math.h>
+
 enum { DEPTH_MAX = 64 };
 
 static const char *digits_end(const char *p, const char *end)
@@ -172,4 +174,73 @@ json_t *json_foreign_texts(char *const *list)
 	for (; list && *list; list++)
 		json_array_append_new(v, json_foreign_text(*list));
 	return v;
+}
+
+/* The first 17 digits of v, rounded as printf() rounds them: v × 10^(16 - exponent) as a whole number. 0: it is out of the range
+ * that 128 bits permit. */
+static uint64_t digits_of(double v, int *ret_exponent)
+{
+	static const uint64_t LEAST = UINT64_C(10000000000000000), MOST = 10 * LEAST;
+	int binary, exponent;
+	uint64_t mantissa = (uint64_t)ldexp(frexp(v, &binary), 53);
+
+	binary -= 53;
+	exponent = (int)floor(log10(v));
+	for (int tries = 0; tries < 3; tries++) {
+		int shift = -(binary + 16 - exponent);
+		unsigned __int128 x = mantissa;
+
+		if (exponent > 16 || exponent < 16 - 27 || shift < -8 || shift > 120)
+			return 0;
+		for (int i = 0; i < 16 - exponent; i++)
+			x *= 5;
+		uint64_t q = (uint64_t)(shift > 0 ? x >> shift : x << -shift);
+		if (shift > 0 && q >= LEAST) { /* a number below does not become one by rounding */
+			unsigned __int128 half = (unsigned __int128)1 << (shift - 1), left = x & ((half << 1) - 1);
+
+			q += left > half || (left == half && q & 1);
+		}
+		*ret_exponent = exponent;
+		if (q >= LEAST && q < MOST)
+			return q;
+		exponent += q < LEAST ? -1 : 1;
+	}
+	return 0;
+}
+
+size_t json_real_text(double v, char text[JSON_REAL_BYTES])
+{
+	char digits[17];
+	int exponent = 0, n = 17, at = 0;
+	uint64_t q = v == 0 ? 0 : digits_of(fabs(v), &exponent);
+
+	if (!q && v != 0)
+		return 0;
+	for (int i = 17; i-- > 0; q /= 10)
+		digits[i] = (char)('0' + q % 10);
+	while (n > 1 && digits[n - 1] == '0')
+		n--;
+	if (v < 0)
+		text[at++] = '-';
+	if (exponent < -4) {
+		text[at++] = digits[0];
+		if (n > 1)
+			text[at++] = '.';
+		memcpy(text + at, digits + 1, (size_t)n - 1);
+		at += n - 1;
+		at += snprintf(text + at, JSON_REAL_BYTES - (size_t)at, "e%d", exponent);
+	} else {
+		if (exponent < 0) {
+			memcpy(text + at, "0.0000", (size_t)(1 - exponent));
+			at += 1 - exponent;
+		}
+		for (int i = 0; i < n || i <= exponent; i++) {
+			text[at++] = i < n ? digits[i] : '0';
+			if (i == exponent)
+				text[at++] = '.';
+		}
+		if (text[at - 1] == '.')
+			text[at++] = '0';
+	}
+	return (size_t)at;
 }

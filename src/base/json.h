@@ -33,3 +33,7 @@ void json_set_time(json_t *obj, const char *key, int64_t wall_ms);
 json_t *json_time(int64_t wall_ms);
 /* A NULL-terminated list of such foreign texts as an array, empty for NULL: a new reference. */
 json_t *json_foreign_texts(char *const *list);
+/* Writes the finite number as json_dumps() of jansson 2.14 does: "%.17g", and ".0" if that looks like a whole number. Returns its
+ * bytes, without a NUL; 0: it is too large or small for this. Several times faster than printf(). */
+enum { JSON_REAL_BYTES = 32 };
+size_t json_real_text(double v, char text[JSON_REAL_BYTES]);

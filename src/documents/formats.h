@@ -11,6 +11,8 @@
 int junit_parse(const char *text, size_t n, struct report_file *ret, struct error *e) MUST_CHECK;
 int ctrf_parse(const char *text, size_t n, struct report_file *ret, struct error *e) MUST_CHECK;
 int outpost_parse(const char *text, size_t n, struct report_file *ret, struct error *e) MUST_CHECK;
+/* The same in one pass. False: it is not a document of Outpost's, not of the usual form, or has a mistake. */
+bool outpost_parse_usual(const char *text, size_t n, struct report_file *ret) MUST_CHECK;
 
 enum { ENVIRONMENT_MAX_BYTES = 16 << 10 };
 /* Checks the object against docs/report.schema.json and writes it as compact JSON. free() *ret. */

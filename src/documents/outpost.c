@@ -46,8 +46,6 @@ int environment_text(const json_t *environment, char **ret, struct error *e)
 
 static int parse_tests(struct json_slice value, struct case_list *cases, struct error *e)
 {
-	static const char *const keys[] = {"suite", "name", "status", "duration", "dtype", "message", "trace",
-	    "log_url", "number", "file", "line", NULL};
 	struct json_slice key, slice;
 	struct json_iter it;
 	char where[WHERE_BYTES];
@@ -63,7 +61,7 @@ static int parse_tests(struct json_slice value, struct case_list *cases, struct 
 		json_t *entry;
 
 		snprintf(where, sizeof(where), "tests[%zu]", i++);
-		rc = json_slice_load_members(slice, where, keys, &entry, e);
+		rc = json_slice_load_members(slice, where, TEST_MEMBERS, &entry, e);
 		if (!rc)
 			rc = test_result_parse(entry, where, &t, e);
 		if (!rc)
@@ -74,7 +72,7 @@ static int parse_tests(struct json_slice value, struct case_list *cases, struct 
 	return rc;
 }
 
-int outpost_parse(const char *text, size_t n, struct report_file *ret, struct error *e)
+static int parse_document(const char *text, size_t n, struct report_file *ret, struct error *e)
 {
 	static const char *const keys[] = {"schema", "environment", "tests", "cut", NULL};
 	struct case_list cases = {0};
@@ -114,6 +112,34 @@ int outpost_parse(const char *text, size_t n, struct report_file *ret, struct er
 	json_decref(cut);
 	case_list_release(&cases);
 	return rc;
+}
+
+bool outpost_parse_usual(const char *text, size_t n, struct report_file *ret)
+{
+	static const char *const path[] = {"tests", NULL};
+	struct test_array read;
+	bool is_read;
+
+	if (!test_array_read(text, n, path, false, &read))
+		return false;
+	is_read = read.n <= REPORT_TESTS_MAX && parse_document(read.rest.data, read.rest.len, ret, NULL) == 0;
+	if (is_read) {
+		free(ret->tests);
+		ret->tests = read.tests;
+		ret->n_tests = read.n;
+		ret->texts = read.texts;
+		read.tests = NULL;
+		read.texts = NULL;
+	} else {
+		report_file_release(ret);
+	}
+	test_array_release(&read);
+	return is_read;
+}
+
+int outpost_parse(const char *text, size_t n, struct report_file *ret, struct error *e)
+{
+	return outpost_parse_usual(text, n, ret) ? 0 : parse_document(text, n, ret, e);
 }
 
 /* How much of a test is written, the most first. */

@@ -63,12 +63,28 @@ int report_file_parse(enum report_format f, const char *text, size_t n, struct r
 	return rc;
 }
 
+int report_file_read(
+    const char *text, size_t n, enum report_format *ret_format, struct report_file *ret, struct error *e)
+{
+	*ret = (struct report_file){0};
+	*ret_format = REPORT_OUTPOST;
+	if (n <= REPORT_FILE_MAX_BYTES && outpost_parse_usual(text, n, ret))
+		return 0;
+	*ret_format = report_format_guess(text, n);
+	if (*ret_format == N_REPORT_FORMATS)
+		return error_set(e, ERR_INVALID, "the report is neither JUnit XML nor CTRF JSON nor Outpost JSON");
+	return report_file_parse(*ret_format, text, n, ret, e);
+}
+
 static void move_cases(struct case_list *l, struct report_file *from)
 {
-	for (size_t i = 0; i < from->n_tests; i++)
+	for (size_t i = 0; i < from->n_tests; i++) {
+		test_result_own(&from->tests[i]);
 		case_list_add(l, &from->tests[i], CASE_ALONE);
+	}
 	l->n_cut += from->n_cut;
 	FREE_AND_NULL(from->tests);
+	FREE_AND_NULL(from->texts);
 	from->n_tests = from->n_cut = 0;
 }
 
@@ -90,7 +106,7 @@ void report_file_release(struct report_file *r)
 {
 	for (size_t i = 0; i < r->n_tests; i++)
 		test_result_release(&r->tests[i]);
-	FREE_ALL(r->tests, r->environment);
+	FREE_ALL(r->tests, r->texts, r->environment);
 	*r = (struct report_file){0};
 }
 

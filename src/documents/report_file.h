@@ -24,6 +24,7 @@ struct report_file {
 	/* JSON text or NULL: the document's own object, checked and at most 16 KiB, or an object made from
 	 * CTRF's or JUnit's members */
 	char *environment;
+	char *texts; /* of the tests that borrow theirs; or NULL */
 };
 
 /* ERR_INVALID: the text names the place and the mistake ("line 12: …", "tests[3].status …"); also for
@@ -31,6 +32,9 @@ struct report_file {
  * the caller, who releases *ret also after an error. */
 int report_file_parse(
     enum report_format f, const char *text, size_t n, struct report_file *ret, struct error *e) MUST_CHECK;
+/* Both in one: *ret_format is the guess. Reads a document of Outpost's of the usual form only once. */
+int report_file_read(
+    const char *text, size_t n, enum report_format *ret_format, struct report_file *ret, struct error *e) MUST_CHECK;
 /* Moves the cases of `more` to `to`, which may be zero: a job may leave several files. The first environment
  * counts. */
 void report_file_merge(struct report_file *to, struct report_file *more);

@@ -4,7 +4,9 @@
 #pragma once
 
 #include "model/states.h"
-#include "model/test_result.h"
+#include "model/test_array.h"
+
+struct packed_tests;
 
 struct job_report {
 	enum job_status status;
@@ -19,17 +21,22 @@ struct job_report {
 	int64_t started_ms, completed_ms; /* vendor's own times; 0 unknown */
 	bool has_counts;
 	int64_t n_passed, n_failed, n_skipped, n_total;
-	char *accelerator;            /* workflow.accelerator, or NULL */
-	struct test_result *tests;    /* of `tests`; without an entry there, model/test_result.h */
-	size_t n_tests, n_cut;        /* n_cut: left out, because there were more than are kept */
+	char *accelerator;         /* workflow.accelerator, or NULL */
+	struct test_result *tests; /* of `tests`; without an entry there, model/test_result.h */
+	size_t n_tests, n_cut;     /* n_cut: left out, because there were more than are kept */
+	/* The same, packed, borrowed; NULL: the store packs them. */
+	struct packed_tests *packed;
+	char *texts;                  /* of the tests that borrow theirs; or NULL */
 	uint8_t digest[SHA256_BYTES]; /* of conclusion, tests, failed tests, test_results, artifact_url */
 };
 
 /* From the `workflow` object. ERR_INVALID names the field ("workflow.run_id is missing", "workflow.tests[3].status must
  * be …"). Required: status, name, run_id (text or integer). The parser ignores ill-typed optional fields, refuses a
  * wrong entry in tests, and keeps the worst of too many. It cuts names and messages at UTF-8 boundaries and drops
- * control characters. Release also after a failure. */
-int job_report_parse(const json_t *workflow, struct job_report *ret, struct error *e) MUST_CHECK;
+ * control characters. Release also after a failure.
+ * read: the array `tests`, read apart, which is empty in the object; moves the tests out. NULL: the object has it. */
+int job_report_parse(
+    const json_t *workflow, struct test_array *read, struct job_report *ret, struct error *e) MUST_CHECK;
 void job_report_release(struct job_report *r);
 
 /* The verdict of a vendor's own tool about the cause of a job's failure: CRCR's `workflow.triage_verdict`

@@ -87,9 +87,15 @@ static uint32_t checksum(int64_t owner, const void *p, size_t n)
 	return h;
 }
 
+static void put_checksum(int64_t owner, struct buf *cells)
+{
+	uint32_t sum = checksum(owner, cells->data + CHECKSUM_BYTES, cells->len - CHECKSUM_BYTES);
+
+	memcpy(cells->data, &sum, CHECKSUM_BYTES);
+}
+
 void packed_cells_put(struct compressor *c, int64_t owner, const struct test_result *tests, size_t n, struct buf *out)
 {
-	uint32_t sum;
 	struct buf runs = BUF_INIT(n * VARINT_MAX_BYTES + 1), times = BUF_INIT(n * VARINT_MAX_BYTES + 1);
 	struct buf frame = BUF_INIT(2 * n * VARINT_MAX_BYTES + 1024);
 	bool has_any = false;
@@ -107,8 +113,7 @@ void packed_cells_put(struct compressor *c, int64_t owner, const struct test_res
 	buf_append(out, runs.data, runs.len);
 	if (has_any && compress(c, times.data, times.len, &frame) == 0)
 		buf_append(out, frame.data, frame.len);
-	sum = checksum(owner, out->data + CHECKSUM_BYTES, out->len - CHECKSUM_BYTES);
-	memcpy(out->data, &sum, CHECKSUM_BYTES);
+	put_checksum(owner, out);
 	buf_release(&runs);
 	buf_release(&times);
 	buf_release(&frame);
@@ -163,4 +168,47 @@ bool test_result_needs_row(const struct test_result *t)
 {
 	return test_status_is_red(t->status) || t->has_number || t->message || t->trace || t->log_url || t->file ||
 	       t->line || t->unit;
+}
+
+/* ---- a whole report ---- */
+
+void packed_tests_make(struct packed_tests *ret, const struct test_result *tests, size_t n)
+{
+	struct compressor *c;
+
+	*ret = (struct packed_tests){.tests = tests, .n = n, .cells = BUF_INIT(SIZE_MAX / 2)};
+	if (n == 0)
+		return;
+	test_list_digest(tests, n, ret->digest);
+	c = compressor_new(1);
+	packed_cells_put(c, 0, tests, n, &ret->cells);
+	compressor_free(c);
+	for (size_t i = 0; i < n; i++) {
+		ret->by_status[tests[i].status]++;
+		ret->has_numbers |= tests[i].has_number;
+		if (test_result_needs_row(&tests[i]))
+			*ARRAY_PUSH(ret->rows, ret->n_rows) = (uint32_t)i;
+	}
+}
+
+void packed_tests_release(struct packed_tests *p)
+{
+	buf_release(&p->cells);
+	free(p->rows);
+	*p = (struct packed_tests){.n = 0};
+}
+
+void packed_tests_own(struct packed_tests *p, int64_t owner) { put_checksum(owner, &p->cells); }
+
+int64_t packed_tests_n_red(const struct packed_tests *p)
+{
+	return p->by_status[TEST_FAIL] + p->by_status[TEST_ERROR] + p->by_status[TEST_MISS];
+}
+
+enum test_status packed_tests_worst(const struct packed_tests *p, enum test_status worst)
+{
+	for (int s = 0; s < (int)worst; s++)
+		if (p->by_status[s])
+			return (enum test_status)s;
+	return worst;
 }

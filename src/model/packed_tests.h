@@ -26,3 +26,24 @@ bool packed_cells_get(
 
 /* Whether the packed form loses something of the result. */
 bool test_result_needs_row(const struct test_result *t);
+
+/* All that the store writes of the tests of a report, made in one pass before the writer has it: the writer does nothing for
+ * each test whose list it knows. */
+struct packed_tests {
+	const struct test_result *tests; /* borrowed */
+	size_t n;
+	uint8_t digest[SHA256_BYTES]; /* test_list_digest() */
+	struct buf cells;             /* packed_cells_put() for owner 0 */
+	int64_t by_status[N_TEST_STATUSES];
+	uint32_t *rows; /* which of the tests need one */
+	size_t n_rows;
+	bool has_numbers;
+};
+/* Replaces *ret; packed_tests_release() it. */
+void packed_tests_make(struct packed_tests *ret, const struct test_result *tests, size_t n);
+void packed_tests_release(struct packed_tests *p);
+/* Makes the cells those of this owner. */
+void packed_tests_own(struct packed_tests *p, int64_t owner);
+int64_t packed_tests_n_red(const struct packed_tests *p);
+/* The worst status of a test, if it is worse than this one. */
+enum test_status packed_tests_worst(const struct packed_tests *p, enum test_status worst);

@@ -2,38 +2,59 @@
 
 #include <math.h>
 
-char *report_line(const char *s, size_t max_bytes)
+/* One line: breaks and tabs become spaces, other control characters go. */
+static void clean_line(char *s)
 {
-	size_t n = utf8_cut(s, strlen(s), max_bytes), len = 0;
-	char *out = xmalloc(n + 1);
+	size_t n = strlen(s), len = 0;
+	bool has_control = false;
 
+	/* Most texts have none, and the compiler makes this loop look at many bytes at once. */
+	for (size_t i = 0; i < n; i++)
+		has_control |= (unsigned char)s[i] < 0x20 || s[i] == 0x7f;
+	if (!has_control)
+		return;
 	for (size_t i = 0; i < n; i++) {
 		unsigned char c = (unsigned char)s[i];
 
 		if (c == '\n' || c == '\t')
-			out[len++] = ' ';
+			s[len++] = ' ';
 		else if (c >= 0x20 && c != 0x7f)
-			out[len++] = (char)c;
+			s[len++] = (char)c;
 	}
-	out[len] = '\0';
+	s[len] = '\0';
+}
+
+/* Breaks and tabs stay; other control characters go, and the blanks around the text. */
+static void clean_lines(char *s)
+{
+	size_t len = 0;
+
+	for (const char *p = s; *p; p++) {
+		unsigned char c = (unsigned char)*p;
+
+		if ((c == '\n' && len > 0) || c == '\t' || (c >= 0x20 && c != 0x7f))
+			s[len++] = (char)c;
+	}
+	while (len > 0 && (s[len - 1] == ' ' || s[len - 1] == '\n' || s[len - 1] == '\t'))
+		len--;
+	s[len] = '\0';
+}
+
+char *report_line(const char *s, size_t max_bytes)
+{
+	char *out = xstrndup(s, utf8_cut(s, strlen(s), max_bytes));
+
+	clean_line(out);
 	return out;
 }
 
 char *report_lines(const char *s, size_t max_bytes)
 {
 	s += strspn(s, "\n\r");
-	size_t n = utf8_cut(s, strlen(s), max_bytes), len = 0;
-	char *out = xmalloc(n + 1);
-	for (size_t i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)s[i];
+	char *out = xstrndup(s, utf8_cut(s, strlen(s), max_bytes));
 
-		if ((c == '\n' && len > 0) || c == '\t' || (c >= 0x20 && c != 0x7f))
-			out[len++] = (char)c;
-	}
-	while (len > 0 && (out[len - 1] == ' ' || out[len - 1] == '\n' || out[len - 1] == '\t'))
-		len--;
-	out[len] = '\0';
-	if (len == 0)
+	clean_lines(out);
+	if (!*out)
 		FREE_AND_NULL(out);
 	return out;
 }
@@ -48,15 +69,17 @@ char *report_text(const json_t *obj, const char *key, size_t max_bytes)
 	return text;
 }
 
-char *report_link(const char *s)
+static bool is_link(const char *s)
 {
 	if (!s || strncasecmp(s, "https://", 8) != 0 || strlen(s) > REPORT_URL_MAX_BYTES)
-		return NULL;
+		return false;
 	for (const char *p = s; *p; p++)
 		if ((unsigned char)*p <= ' ' || (unsigned char)*p == 0x7f)
-			return NULL;
-	return xstrdup(s);
+			return false;
+	return true;
 }
+
+char *report_link(const char *s) { return is_link(s) ? xstrdup(s) : NULL; }
 
 char *report_url(const json_t *obj, const char *key) { return report_link(json_get_str(obj, key)); }
 
@@ -83,115 +106,208 @@ static bool is_path_in_tree(const char *s)
 	return true;
 }
 
-void test_result_locate(struct test_result *t, const char *path, int64_t line)
+/* The path as it is kept, or NULL. */
+static const char *place_of(const struct test_result *t, const char *path)
 {
 	while (path && str_has_prefix(path, "./"))
 		path += 2;
-	if (!path || !test_status_is_red(t->status) || !is_path_in_tree(path))
+	return path && test_status_is_red(t->status) && is_path_in_tree(path) ? path : NULL;
+}
+
+static int64_t line_of(int64_t line) { return line >= 1 && line <= REPORT_LINE_MAX ? line : 0; }
+
+void test_result_locate(struct test_result *t, const char *path, int64_t line)
+{
+	path = place_of(t, path);
+	if (!path)
 		return;
 	free(t->file);
 	t->file = xstrdup(path);
-	t->line = line >= 1 && line <= REPORT_LINE_MAX ? line : 0;
+	t->line = line_of(line);
 }
+
+/* ---- an entry of `tests` ---- */
+
+const char *const TEST_MEMBERS[N_TEST_MEMBERS + 1] = {[MEMBER_SUITE] = "suite",
+    [MEMBER_NAME] = "name",
+    [MEMBER_STATUS] = "status",
+    [MEMBER_DURATION] = "duration",
+    [MEMBER_DTYPE] = "dtype",
+    [MEMBER_MESSAGE] = "message",
+    [MEMBER_TRACE] = "trace",
+    [MEMBER_LOG_URL] = "log_url",
+    [MEMBER_FILE] = "file",
+    [MEMBER_NUMBER] = "number",
+    [MEMBER_LINE] = "line"};
 
 static int bad(struct error *e, const char *where, const char *key, const char *what)
 {
 	return error_set(e, ERR_INVALID, "%s.%s %s", where, key, what);
 }
 
-/* Absent or null is fine: *ret is false then. */
-static int is_given_text(const json_t *obj, const char *where, const char *key, bool *ret, struct error *e)
-{
-	const json_t *v = json_object_get(obj, key);
+static bool is_given(const struct test_value *v) { return v->kind != VALUE_IS_ABSENT && v->kind != VALUE_IS_NULL; }
 
-	*ret = v && !json_is_null(v);
-	if (*ret && !json_is_string(v))
-		return bad(e, where, key, "must be text");
+/* The first n bytes of the text as one that the result owns, or has in the block of its report. */
+static char *keep_text(const struct test_entry *m, char *s, size_t n)
+{
+	if (!m->is_borrowed)
+		return xstrndup(s, n);
+	s[n] = '\0';
+	return s;
+}
+
+static void drop_text(const struct test_entry *m, char **s)
+{
+	if (!m->is_borrowed)
+		free(*s);
+	*s = NULL;
+}
+
+/* As report_line(). NULL: it is absent, not text or empty then. */
+static char *keep_line(const struct test_entry *m, const struct test_value *v, size_t max_bytes)
+{
+	char *line;
+
+	if (v->kind != VALUE_IS_TEXT)
+		return NULL;
+	line = keep_text(m, v->text, utf8_cut(v->text, strlen(v->text), max_bytes));
+	clean_line(line);
+	if (!*line)
+		drop_text(m, &line);
+	return line;
+}
+
+/* As report_lines(). */
+static char *keep_lines(const struct test_entry *m, const struct test_value *v, size_t max_bytes)
+{
+	char *from, *lines;
+
+	if (v->kind != VALUE_IS_TEXT)
+		return NULL;
+	from = v->text + strspn(v->text, "\n\r");
+	lines = keep_text(m, from, utf8_cut(from, strlen(from), max_bytes));
+	clean_lines(lines);
+	if (!*lines)
+		drop_text(m, &lines);
+	return lines;
+}
+
+static int keep_required(const struct test_entry *m, enum test_member member, const char *where, size_t max_bytes,
+    char **ret, struct error *e)
+{
+	const struct test_value *v = &m->of[member];
+
+	if (is_given(v) && v->kind != VALUE_IS_TEXT)
+		return bad(e, where, TEST_MEMBERS[member], "must be text");
+	if (!is_given(v))
+		return bad(e, where, TEST_MEMBERS[member], "is missing");
+	*ret = keep_line(m, v, max_bytes);
+	if (!*ret || (*ret)[strspn(*ret, " ")] == '\0')
+		return bad(e, where, TEST_MEMBERS[member], "is empty");
 	return 0;
 }
 
-static int required_text(
-    const json_t *entry, const char *where, const char *key, size_t max_bytes, char **ret, struct error *e)
+static int fill_number(const struct test_entry *m, const char *where, struct test_result *t, struct error *e)
 {
-	bool is_given;
-	int rc = is_given_text(entry, where, key, &is_given, e);
-
-	if (rc)
-		return rc;
-	if (!is_given)
-		return bad(e, where, key, "is missing");
-	*ret = report_line(json_get_str(entry, key), max_bytes);
-	if ((*ret)[strspn(*ret, " ")] == '\0')
-		return bad(e, where, key, "is empty");
-	return 0;
-}
-
-static int parse_number(const json_t *entry, const char *where, struct test_result *t, struct error *e)
-{
-	const json_t *number = json_object_get(entry, "number"), *value = json_object_get(number, "value");
-	bool is_given;
-
-	if (!number || json_is_null(number))
+	if (!is_given(&m->of[MEMBER_NUMBER]))
 		return 0;
-	if (!json_is_number(value) || !isfinite(json_number_value(value)))
+	if (m->number.kind != VALUE_IS_NUMBER || !isfinite(m->number.number))
 		return bad(e, where, "number.value", "must be a number");
-	if (is_given_text(number, where, "unit", &is_given, NULL))
+	if (is_given(&m->unit) && m->unit.kind != VALUE_IS_TEXT)
 		return bad(e, where, "number.unit", "must be text");
 	t->has_number = true;
-	t->number = json_number_value(value);
-	t->unit = report_text(number, "unit", REPORT_UNIT_MAX_BYTES);
+	t->number = m->number.number;
+	t->unit = keep_line(m, &m->unit, REPORT_UNIT_MAX_BYTES);
 	return 0;
+}
+
+int test_result_fill(const struct test_entry *m, const char *where, struct test_result *t, struct error *e)
+{
+	static const enum test_member texts[] = {
+	    MEMBER_DTYPE, MEMBER_MESSAGE, MEMBER_TRACE, MEMBER_LOG_URL, MEMBER_FILE};
+	const struct test_value *v = m->of, *line = &v[MEMBER_LINE];
+	const char *path;
+
+	*t = (struct test_result){.duration_ms = -1, .is_borrowed = m->is_borrowed};
+	int rc = keep_required(m, MEMBER_SUITE, where, REPORT_SUITE_MAX_BYTES, &t->suite, e);
+	if (!rc)
+		rc = keep_required(m, MEMBER_NAME, where, REPORT_NAME_MAX_BYTES, &t->name, e);
+	if (rc)
+		return rc;
+	t->status = test_status_parse(v[MEMBER_STATUS].text);
+	if (t->status == N_TEST_STATUSES)
+		return bad(e, where, "status", "must be FAIL, ERROR, MISS, PASS, DONE or SKIP");
+	if (is_given(&v[MEMBER_DURATION])) {
+		t->duration_ms = report_duration_ms(v[MEMBER_DURATION].number);
+		if (v[MEMBER_DURATION].kind != VALUE_IS_NUMBER || t->duration_ms < 0)
+			return bad(e, where, "duration", "must be a number of seconds");
+	}
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+		if (is_given(&v[texts[i]]) && v[texts[i]].kind != VALUE_IS_TEXT)
+			return bad(e, where, TEST_MEMBERS[texts[i]], "must be text");
+	t->dtype = keep_line(m, &v[MEMBER_DTYPE], REPORT_UNIT_MAX_BYTES);
+	t->message = keep_line(m, &v[MEMBER_MESSAGE], REPORT_MESSAGE_MAX_BYTES);
+	t->trace = keep_lines(m, &v[MEMBER_TRACE], REPORT_TRACE_MAX_BYTES);
+	if (is_link(v[MEMBER_LOG_URL].text))
+		t->log_url = keep_text(m, v[MEMBER_LOG_URL].text, strlen(v[MEMBER_LOG_URL].text));
+	rc = fill_number(m, where, t, e);
+	if (rc)
+		return rc;
+	/* 12.0 is 12, as JSON Schema has it */
+	if (is_given(line) && (line->kind != VALUE_IS_NUMBER || line->number < 1 || line->number > REPORT_LINE_MAX ||
+				  line->number != (double)(int64_t)line->number))
+		return bad(e, where, "line", "must be a line number, 1 to 10000000");
+	path = place_of(t, v[MEMBER_FILE].text);
+	if (path) {
+		t->file = keep_text(m, v[MEMBER_FILE].text + (path - v[MEMBER_FILE].text), strlen(path));
+		t->line = line_of((int64_t)line->number);
+	}
+	return 0;
+}
+
+static struct test_value value_of(const json_t *v)
+{
+	if (!v)
+		return (struct test_value){.kind = VALUE_IS_ABSENT};
+	if (json_is_null(v))
+		return (struct test_value){.kind = VALUE_IS_NULL};
+	if (json_is_number(v))
+		return (struct test_value){.kind = VALUE_IS_NUMBER, .number = json_number_value(v)};
+	if (json_is_string(v)) /* test_result_fill() copies it */
+		return (struct test_value){.kind = VALUE_IS_TEXT, .text = (char *)(uintptr_t)json_string_value(v)};
+	return (struct test_value){.kind = VALUE_IS_OTHER};
 }
 
 int test_result_parse(const json_t *entry, const char *where, struct test_result *t, struct error *e)
 {
-	static const char *const texts[] = {"dtype", "message", "trace", "log_url", "file"};
-	const json_t *duration = json_object_get(entry, "duration"), *line = json_object_get(entry, "line");
-	const char *trace = json_get_str(entry, "trace");
-	double n = json_number_value(line);
+	const json_t *number = json_object_get(entry, "number");
+	struct test_entry m = {.is_borrowed = false};
 
 	*t = (struct test_result){.duration_ms = -1};
 	if (!json_is_object(entry))
 		return error_set(e, ERR_INVALID, "%s must be an object", where);
-	int rc = required_text(entry, where, "suite", REPORT_SUITE_MAX_BYTES, &t->suite, e);
-	if (!rc)
-		rc = required_text(entry, where, "name", REPORT_NAME_MAX_BYTES, &t->name, e);
-	if (rc)
-		return rc;
-	t->status = test_status_parse(json_get_str(entry, "status"));
-	if (t->status == N_TEST_STATUSES)
-		return bad(e, where, "status", "must be FAIL, ERROR, MISS, PASS, DONE or SKIP");
-	if (duration && !json_is_null(duration)) {
-		t->duration_ms = report_duration_ms(json_number_value(duration));
-		if (!json_is_number(duration) || t->duration_ms < 0)
-			return bad(e, where, "duration", "must be a number of seconds");
-	}
-	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-		bool is_given;
-
-		rc = is_given_text(entry, where, texts[i], &is_given, e);
-		if (rc)
-			return rc;
-	}
-	t->dtype = report_text(entry, "dtype", REPORT_UNIT_MAX_BYTES);
-	t->message = report_text(entry, "message", REPORT_MESSAGE_MAX_BYTES);
-	t->trace = trace ? report_lines(trace, REPORT_TRACE_MAX_BYTES) : NULL;
-	t->log_url = report_url(entry, "log_url");
-	rc = parse_number(entry, where, t, e);
-	if (rc)
-		return rc;
-	/* 12.0 is 12, as JSON Schema has it */
-	if (line && !json_is_null(line) &&
-	    (!json_is_number(line) || n < 1 || n > REPORT_LINE_MAX || n != (double)(int64_t)n))
-		return bad(e, where, "line", "must be a line number, 1 to 10000000");
-	test_result_locate(t, json_get_str(entry, "file"), (int64_t)n);
-	return 0;
+	for (size_t i = 0; i < N_TEST_MEMBERS; i++)
+		m.of[i] = value_of(json_object_get(entry, TEST_MEMBERS[i]));
+	m.number = value_of(json_object_get(number, "value"));
+	m.unit = value_of(json_object_get(number, "unit"));
+	return test_result_fill(&m, where, t, e);
 }
 
 void test_result_release(struct test_result *t)
 {
-	FREE_ALL(t->suite, t->name, t->dtype, t->message, t->trace, t->log_url, t->file, t->unit);
+	if (!t->is_borrowed)
+		FREE_ALL(t->suite, t->name, t->dtype, t->message, t->trace, t->log_url, t->file, t->unit);
 	*t = (struct test_result){0};
+}
+
+void test_result_own(struct test_result *t)
+{
+	char **const texts[] = {
+	    &t->suite, &t->name, &t->dtype, &t->message, &t->trace, &t->log_url, &t->file, &t->unit};
+
+	for (size_t i = 0; t->is_borrowed && i < ARRAY_LEN(texts); i++)
+		*texts[i] = xstrdup_or_null(*texts[i]);
+	t->is_borrowed = false;
 }
 
 enum { ENTRIES_MAX = 1000, DURATION_MAX_BYTES = 32 };

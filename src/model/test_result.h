@@ -30,7 +30,8 @@ struct test_result {
 	int64_t line;        /* from 1; 0: not known */
 	bool has_number;
 	double number;
-	char *unit; /* may be NULL */
+	char *unit;       /* may be NULL */
+	bool is_borrowed; /* the texts are not its own */
 };
 
 /* From one entry of `tests` (docs/report.md). Errors start with `where`: "workflow.tests[3].status must be …".
@@ -38,6 +39,38 @@ struct test_result {
  * allowed. Release also after a failure. */
 int test_result_parse(const json_t *entry, const char *where, struct test_result *ret, struct error *e) MUST_CHECK;
 void test_result_release(struct test_result *t);
+/* Copies borrowed texts. */
+void test_result_own(struct test_result *t);
+
+/* The members of an entry, however it is read. */
+enum test_member {
+	MEMBER_SUITE,
+	MEMBER_NAME,
+	MEMBER_STATUS,
+	MEMBER_DURATION,
+	MEMBER_DTYPE,
+	MEMBER_MESSAGE,
+	MEMBER_TRACE,
+	MEMBER_LOG_URL,
+	MEMBER_FILE,
+	MEMBER_NUMBER, /* an object: test_entry.number and .unit are its members */
+	MEMBER_LINE,
+	N_TEST_MEMBERS
+};
+extern const char *const TEST_MEMBERS[N_TEST_MEMBERS + 1]; /* their names; NULL at the end */
+struct test_value {
+	enum { VALUE_IS_ABSENT, VALUE_IS_NULL, VALUE_IS_TEXT, VALUE_IS_NUMBER, VALUE_IS_OTHER } kind;
+	char *text; /* of a text; else NULL */
+	double number;
+};
+struct test_entry {
+	struct test_value of[N_TEST_MEMBERS], number, unit;
+	/* The result keeps these texts, cut in their place, in memory of somebody else. False: it copies them. */
+	bool is_borrowed;
+};
+/* The rules of test_result_parse() for the members. */
+int test_result_fill(
+    const struct test_entry *m, const char *where, struct test_result *ret, struct error *e) MUST_CHECK;
 /* Sets the place of a red result; call it once the status is known. A path or line that cannot be a place in a source
  * tree is dropped, not refused: an absolute path (its root is not known), a path with `..`, `\` or control characters,
  * a path over REPORT_PATH_MAX_BYTES, and an invalid line. path may be NULL. */

@@ -32,31 +32,16 @@ static void on_issuer_keys(struct key_wait *wait)
 	runners_let_go(r);
 }
 
-/* A report with a token of ours. dispatch_id NULL: of a periodic run that the vendor started itself, because a report of
- * a dispatch comes on the other route, whose path names the dispatch. */
+/* A report with a token of ours. dispatch_id NULL: of a periodic run that the vendor started itself. */
 static void accept_report(struct runners *r, struct http_request *q, const char *dispatch_id, const struct reporter *by)
 {
-	struct error e = {0};
 	struct access access;
-	size_t n;
-	int err;
+	struct submission *s;
 
 	access_of_accelerator(r->config, by->accelerator, &access);
-	struct submission *s = submission_new(r, q, by, &access);
-	if (!s)
-		return;
-	const char *body = http_body(q, &n);
-	if (dispatch_id) {
-		err = callback_request_parse_workflow(body, n, &s->body, &e);
-		s->body.dispatch_id = xstrdup(dispatch_id);
-	} else {
-		err = callback_request_parse(body, n, &s->body, &e);
-		if (!err && (!s->body.is_nightly || s->body.dispatch_id))
-			err = error_set(&e, ERR_INVALID,
-			    "a vendor's own token reports periodic runs here: event_type must be nightly or periodic; "
-			    "jobs of a dispatch go to /api/v1/dispatches/ID/jobs");
-	}
-	submission_start(s, err, &e);
+	s = submission_new(r, q, by, &access);
+	if (s)
+		submission_read(s, dispatch_id);
 }
 
 enum caller {

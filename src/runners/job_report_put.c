@@ -3,6 +3,7 @@
  * at a time. */
 
 #include "documents/report_file.h"
+#include "model/packed_tests.h"
 #include "runners/job_documents.h"
 
 enum { ARRIVES_WITHIN_MS = 5 * 60 * 1000 };
@@ -30,6 +31,7 @@ struct report_put {
 	struct error why;
 	enum report_format format;
 	struct report_file file;
+	struct packed_tests packed; /* its tests */
 	struct put_report op;
 };
 
@@ -59,6 +61,7 @@ static void put_free(struct report_put *p)
 	timer_close(p->deadline);
 	buf_release(&p->body);
 	report_file_release(&p->file);
+	packed_tests_release(&p->packed);
 	job_access_release(&p->access);
 	free(p);
 	runners_let_go(r);
@@ -101,12 +104,9 @@ static void parse(struct pool_work *w)
 	const char *text = buf_str(&p->body);
 
 	sha256(text, p->body.len, p->op.digest);
-	p->format = report_format_guess(text, p->body.len);
-	if (p->format == N_REPORT_FORMATS)
-		p->err =
-		    error_set(&p->why, ERR_INVALID, "the report is neither JUnit XML nor CTRF JSON nor Outpost JSON");
-	else
-		p->err = report_file_parse(p->format, text, p->body.len, &p->file, &p->why);
+	p->err = report_file_read(text, p->body.len, &p->format, &p->file, &p->why);
+	if (!p->err)
+		packed_tests_make(&p->packed, p->file.tests, p->file.n_tests);
 }
 
 static void parse_next(struct job_documents *d);
@@ -129,6 +129,7 @@ static void after_parse(struct pool_work *w)
 		p->op.job_id = p->access.job_id;
 		p->op.tests = p->file.tests;
 		p->op.n_tests = p->file.n_tests;
+		p->op.packed = &p->packed;
 		p->op.n_cut = p->file.n_cut;
 		p->op.environment = p->file.environment;
 		p->op.now_ms = clock_wall_ms();

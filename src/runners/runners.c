@@ -35,6 +35,8 @@ struct runners *runners_new(
 {
 	struct runners *r = xcalloc(1, sizeof *r);
 
+	STAILQ_INIT(&r->to_be_read);
+
 	r->loop = l;
 	r->store = s;
 	r->keys = issuer_keys_new(l, c, &r->counters);

@@ -22,8 +22,11 @@ struct runners {
 	 * cannot fill the table of the registered callers. */
 	struct rate_limit *registered, *strangers;
 	const struct secret *callback_key;
-	int n_holds;      /* requests that wait for an issuer's keys or for the store; parts that close */
-	bool is_stopping; /* no request is held open any more */
+	STAILQ_HEAD(, submission) to_be_read; /* large bodies of reports */
+	int n_reading;
+	size_t n_read_bytes; /* of those that wait or are read */
+	int n_holds;         /* requests that wait for an issuer's keys or for the store; parts that close */
+	bool is_stopping;    /* no request is held open any more */
 	bool is_closing;
 	void (*on_closed)(void *owner);
 	void *closed_owner;

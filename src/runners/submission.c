@@ -1,6 +1,13 @@
 #include "runners/submission.h"
 
-enum { DELIVERY_ID_MAX = 128 };
+enum {
+	DELIVERY_ID_MAX = 128,
+	/* A report of so many bytes takes less time to read than a walk through the pool. */
+	READ_AT_ONCE_MAX_BYTES = 32 << 10,
+	/* Of all reports that are being read; one more is answered 503. */
+	READ_MAX_BYTES = 64 << 20,
+	READ_AT_ONCE = 2,
+};
 
 static void read_dispatch_id(const json_t *root, struct callback_request *ret)
 {
@@ -52,7 +59,8 @@ bool callback_request_is_self_report(const struct callback_request *r)
 	return r->is_nightly && strcasecmp(r->delivery_id, r->tested_sha) == 0;
 }
 
-int callback_request_parse(const char *body, size_t n, struct callback_request *ret, struct error *e)
+static int parse_callback(
+    const char *body, size_t n, struct test_array *read, struct callback_request *ret, struct error *e)
 {
 	const json_t *id, *workflow;
 	json_t *root = NULL;
@@ -76,7 +84,7 @@ int callback_request_parse(const char *body, size_t n, struct callback_request *
 	else if (!err && !json_is_object(workflow))
 		err = error_set(e, ERR_INVALID, "workflow is not an object");
 	else if (!err)
-		err = job_report_parse(workflow, &ret->report, e);
+		err = job_report_parse(workflow, read, &ret->report, e);
 	if (!err) {
 		read_dispatch_id(root, ret);
 		read_nightly(root, ret);
@@ -85,16 +93,49 @@ int callback_request_parse(const char *body, size_t n, struct callback_request *
 	return err;
 }
 
-int callback_request_parse_workflow(const char *body, size_t n, struct callback_request *ret, struct error *e)
+static int parse_workflow(
+    const char *body, size_t n, struct test_array *read, struct callback_request *ret, struct error *e)
 {
 	json_t *root = NULL;
 
 	*ret = (struct callback_request){0};
 	int err = body_object(body, n, &root, e);
 	if (!err)
-		err = job_report_parse(root, &ret->report, e);
+		err = job_report_parse(root, read, &ret->report, e);
 	json_decref(root);
 	return err;
+}
+
+/* The tests, which are nearly all of the body, need no tree. With any mistake the whole body becomes one, which explains it. */
+static int parse_request(
+    int (*parse)(const char *body, size_t n, struct test_array *read, struct callback_request *ret, struct error *e),
+    const char *const *path, const char *body, size_t n, struct callback_request *ret, struct error *e)
+{
+	struct test_array read;
+
+	if (test_array_read(body, n, path, true, &read)) {
+		int err = parse(read.rest.data, read.rest.len, &read, ret, NULL);
+
+		test_array_release(&read);
+		if (!err)
+			return 0;
+		callback_request_release(ret);
+	}
+	return parse(body, n, NULL, ret, e);
+}
+
+int callback_request_parse(const char *body, size_t n, struct callback_request *ret, struct error *e)
+{
+	static const char *const path[] = {"workflow", "tests", NULL};
+
+	return parse_request(parse_callback, path, body, n, ret, e);
+}
+
+int callback_request_parse_workflow(const char *body, size_t n, struct callback_request *ret, struct error *e)
+{
+	static const char *const path[] = {"tests", NULL};
+
+	return parse_request(parse_workflow, path, body, n, ret, e);
 }
 
 void callback_request_release(struct callback_request *r)
@@ -111,8 +152,10 @@ static void submission_free(struct submission *s)
 
 	access_release(&s->access);
 	callback_request_release(&s->body);
+	packed_tests_release(&s->packed);
+	http_recycle_body(s->bytes);
 	config_unref(s->config);
-	FREE_ALL(s->caller, s->repository, s->accelerator, s->machine, s);
+	FREE_ALL(s->caller, s->repository, s->accelerator, s->machine, s->dispatch_id, s);
 	runners_let_go(r);
 }
 
@@ -197,7 +240,7 @@ static void on_nightly_written(struct store_op *op)
 /* ---- into the store ---- */
 
 /* Checks a self-report, which has no dispatch to compare it with, and passes it to the store. Answers now, or when the
- * store has written it. The client is there. */
+ * store has written it. */
 static void start_self_report(struct submission *s)
 {
 	const char *named = s->body.report.accelerator;
@@ -238,7 +281,8 @@ static void on_job_written(struct store_op *op)
 		end_submission(s, op, s->job.outcome, s->job.job_id);
 }
 
-void submission_start(struct submission *s, int err, const struct error *e)
+/* The body was read with the result `err`. */
+static void start_submission(struct submission *s, int err, const struct error *e)
 {
 	const struct callback_request *body = &s->body;
 	const char *named = body->report.accelerator;
@@ -257,7 +301,6 @@ void submission_start(struct submission *s, int err, const struct error *e)
 		refuse_submission(s, status, mistake);
 		return;
 	}
-	forget_gone_client(&s->request);
 	if (callback_request_is_self_report(body)) {
 		start_self_report(s);
 		return;
@@ -279,16 +322,91 @@ void submission_start(struct submission *s, int err, const struct error *e)
 		answer_submission_busy(s, err);
 }
 
-/* ---- the repository's ids ---- */
+/* ---- the body ---- */
 
-static void start_callback(struct submission *s)
+static void read_body(struct pool_work *w)
 {
-	struct error e = {0};
-	size_t n;
-	const char *body = http_body(s->request, &n);
+	struct submission *s = CONTAINER_OF(w, struct submission, work);
+	struct job_report *report = &s->body.report;
 
-	submission_start(s, callback_request_parse(body, n, &s->body, &e), &e);
+	if (s->dispatch_id)
+		s->err = callback_request_parse_workflow(s->bytes, s->n_bytes, &s->body, &s->why);
+	else
+		s->err = callback_request_parse(s->bytes, s->n_bytes, &s->body, &s->why);
+	if (s->err || report->status != JOB_COMPLETED)
+		return;
+	packed_tests_make(&s->packed, report->tests, report->n_tests);
+	report->packed = &s->packed;
 }
+
+static void start_read(struct submission *s)
+{
+	struct error *e = &s->why;
+	int err = s->err;
+
+	http_recycle_body(s->bytes);
+	s->bytes = NULL;
+	if (s->dispatch_id) {
+		s->body.dispatch_id = s->dispatch_id;
+		s->dispatch_id = NULL;
+	} else if (!err && s->accelerator && (!s->body.is_nightly || s->body.dispatch_id)) {
+		/* a token of ours; a report of a dispatch comes on the other route, whose path names the dispatch */
+		err = error_set(e, ERR_INVALID,
+		    "a vendor's own token reports periodic runs here: event_type must be nightly or periodic; "
+		    "jobs of a dispatch go to /api/v1/dispatches/ID/jobs");
+	}
+	start_submission(s, err, e);
+}
+
+static void read_next(struct runners *r);
+
+static void after_read(struct pool_work *w)
+{
+	struct submission *s = CONTAINER_OF(w, struct submission, work);
+	struct runners *r = s->runners;
+
+	r->n_read_bytes -= s->n_bytes;
+	r->n_reading--;
+	read_next(r);
+	start_read(s);
+}
+
+static void read_next(struct runners *r)
+{
+	struct submission *s = STAILQ_FIRST(&r->to_be_read);
+
+	if (!s || r->n_reading == READ_AT_ONCE)
+		return;
+	STAILQ_REMOVE_HEAD(&r->to_be_read, at);
+	r->n_reading++;
+	s->work = (struct pool_work){.work = read_body, .after = after_read};
+	pool_submit(r->loop, &s->work);
+}
+
+void submission_read(struct submission *s, const char *dispatch_id)
+{
+	struct runners *r = s->runners;
+	size_t n;
+
+	(void)http_body(s->request, &n);
+	if (r->n_read_bytes + n > READ_MAX_BYTES) {
+		answer_submission_busy(s, ERR_BUSY);
+		return;
+	}
+	s->dispatch_id = xstrdup_or_null(dispatch_id);
+	s->bytes = http_detach_body(s->request, &s->n_bytes);
+	forget_gone_client(&s->request);
+	if (s->n_bytes <= READ_AT_ONCE_MAX_BYTES) {
+		read_body(&s->work);
+		start_read(s);
+		return;
+	}
+	r->n_read_bytes += s->n_bytes;
+	STAILQ_INSERT_TAIL(&r->to_be_read, s, at);
+	read_next(r);
+}
+
+/* ---- the repository's ids ---- */
 
 static void on_identified(struct identity_check *c)
 {
@@ -297,7 +415,7 @@ static void on_identified(struct identity_check *c)
 	if (s->request)
 		http_on_gone(s->request, NULL);
 	if (s->request && !c->err)
-		start_callback(s);
+		submission_read(s, NULL);
 	else if (c->err == ERR_DENIED)
 		refuse_submission(s, 403, c->why.text);
 	else
@@ -307,7 +425,7 @@ static void on_identified(struct identity_check *c)
 void submission_identify(struct submission *s, const struct oidc_caller *caller)
 {
 	if (caller->issuer->n_mappings > 0) {
-		start_callback(s);
+		submission_read(s, NULL);
 		return;
 	}
 	s->identity = (struct identity_check){.runners = s->runners, .done = on_identified};

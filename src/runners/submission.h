@@ -4,6 +4,7 @@
 #pragma once
 
 #include "model/job_report.h"
+#include "model/packed_tests.h"
 #include "runners/access.h"
 #include "runners/runners_internal.h"
 #include "store/job_reports.h"
@@ -48,8 +49,17 @@ struct submission {
 	char *machine;                /* of a token of `runner add`, which is bound to its leases; else NULL */
 	struct access access;
 	struct identity_check identity;
+	/* the body while it is read: in the pool if it is large */
+	STAILQ_ENTRY(submission) at; /* in runners.to_be_read */
+	struct pool_work work;
+	char *dispatch_id; /* of the path; NULL: the body is that of a callback */
+	char *bytes;       /* the server's memory */
+	size_t n_bytes;
+	int err;
+	struct error why;
 	struct callback_request body;
-	bool is_self_report; /* no dispatch belongs to it: `nightly` is used and not `job` */
+	struct packed_tests packed; /* its tests */
+	bool is_self_report;        /* no dispatch belongs to it: `nightly` is used and not `job` */
 	struct report_job job;
 	struct report_nightly nightly;
 };
@@ -60,12 +70,13 @@ struct reporter {
 	const char *repository, *accelerator, *machine; /* or NULL */
 };
 
-/* Takes the access over. NULL: the request was answered (429, 200 ignored, 403). Else fill `body` and call
- * submission_start(). */
+/* Takes the access over. NULL: the request was answered (429, 200 ignored, 403). Else call submission_identify() or
+ * submission_read(). */
 struct submission *submission_new(
     struct runners *r, struct http_request *q, const struct reporter *by, struct access *access);
-/* Checks the ids of the caller's repository, if the token needs that, then parses the body of POST /github/callback and
- * calls submission_start(); or answers (403, 503) and frees the submission. The caller's issuer is the snapshot's. */
+/* Checks the ids of the caller's repository, if the token needs that, then reads the body of POST /github/callback; or answers
+ * (403, 503) and frees the submission. The caller's issuer is the snapshot's. */
 void submission_identify(struct submission *s, const struct oidc_caller *caller);
-/* The body was parsed with the result `err`. Answers now or later, and frees the submission then. */
-void submission_start(struct submission *s, int err, const struct error *e);
+/* Reads the body and puts the report into the store. Answers now or later, and frees the submission then. dispatch_id: of the
+ * path of POST /api/v1/dispatches/{id}/jobs; NULL: the body is that of POST /github/callback. */
+void submission_read(struct submission *s, const char *dispatch_id);

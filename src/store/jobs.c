@@ -95,14 +95,6 @@ bool job_enter(struct txn *d, int64_t job_id, enum job_status to)
 	return true;
 }
 
-static enum test_status worst_status(enum test_status worst, const struct test_result *tests, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (tests[i].status < worst)
-			worst = tests[i].status;
-	return worst;
-}
-
 /* ---- results ---- */
 
 enum { JOBS_BACK_MAX = 100, LIST_BYTES_EACH = 8 };
@@ -181,77 +173,67 @@ static int64_t insert_list(
 	return ret;
 }
 
-/* Writes the rows of the results that say more than their packed form. Returns how many. */
-static int64_t insert_rows(struct txn *d, int64_t job_id, int64_t first, const struct test_result *tests, size_t n)
+/* Writes the rows of the results that say more than their packed form. */
+static void insert_rows(struct txn *d, int64_t job_id, int64_t first, const struct packed_tests *p)
 {
-	int64_t n_rows = 0;
+	for (size_t i = 0; i < p->n_rows; i++) {
+		const struct test_result *t = &p->tests[p->rows[i]];
 
-	for (const struct test_result *t = tests; t < tests + n; t++) {
-		if (!test_result_needs_row(t))
-			continue;
-		n_rows++;
 		db_exec(d,
 		    "INSERT INTO result (job_id, ordinal, test_id, status, duration_ms, dtype, message, number, unit,"
 		    " log_url, trace, file, line, is_packed)"
 		    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1)",
-		    V_INT(job_id), V_INT(first + (t - tests)), V_INT(test_id_of(d, t->suite, t->name, t->dtype)),
+		    V_INT(job_id), V_INT(first + p->rows[i]), V_INT(test_id_of(d, t->suite, t->name, t->dtype)),
 		    V_TEXT(test_status_name(t->status)), t->duration_ms < 0 ? V_NULL : V_INT(t->duration_ms),
 		    V_TEXT(t->dtype), V_TEXT(t->message), t->has_number ? V_REAL(t->number) : V_NULL, V_TEXT(t->unit),
 		    V_TEXT(t->log_url), V_TEXT(t->trace), V_TEXT(t->file), V_INT_OR_NULL(t->line));
 	}
-	return n_rows;
 }
 
-static void pack_results(struct txn *d, int64_t job_id, int64_t first, const struct test_result *tests, size_t n)
+static void insert_packed(struct txn *d, int64_t job_id, int64_t first, struct packed_tests *p)
 {
-	uint8_t digest[SHA256_BYTES];
-	struct buf *cells = db_scratch(d);
-	int64_t list_id;
+	int64_t list_id =
+	    db_int(d, 0, "SELECT id FROM test_list WHERE digest = ?1", V_BLOB(p->digest, sizeof(p->digest)));
 
-	test_list_digest(tests, n, digest);
-	list_id = db_int(d, 0, "SELECT id FROM test_list WHERE digest = ?1", V_BLOB(digest, sizeof(digest)));
 	if (!list_id)
-		list_id = insert_list(d, job_id, digest, tests, n);
-	packed_cells_put(db_compressor(d), job_id, tests, n, cells);
+		list_id = insert_list(d, job_id, p->digest, p->tests, p->n);
+	packed_tests_own(p, job_id);
 	db_exec(d, "INSERT INTO packed_job (job_id, first, n, list_id, n_rows, cells) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-	    V_INT(job_id), V_INT(first), V_INT((int64_t)n), V_INT(list_id),
-	    V_INT(insert_rows(d, job_id, first, tests, n)), V_BLOB(cells->data, cells->len));
+	    V_INT(job_id), V_INT(first), V_INT((int64_t)p->n), V_INT(list_id), V_INT((int64_t)p->n_rows),
+	    V_BLOB(p->cells.data, p->cells.len));
+	insert_rows(d, job_id, first, p);
 }
 
-/* Returns how many of them are red. */
-static int64_t job_add_results(struct txn *d, int64_t job_id, int64_t first, const struct test_result *tests, size_t n)
+static void job_add_results(struct txn *d, int64_t job_id, int64_t first, struct packed_tests *p)
 {
-	int64_t by_status[N_TEST_STATUSES] = {0};
+	const int64_t *n = p->by_status;
 
-	if (n)
-		pack_results(d, job_id, first, tests, n);
-	for (const struct test_result *t = tests; t < tests + n; t++)
-		by_status[t->status]++;
+	if (p->n)
+		insert_packed(d, job_id, first, p);
 	db_exec(d,
 	    "UPDATE job SET n_tests_fail = COALESCE(n_tests_fail, 0) + ?2,"
 	    " n_tests_error = COALESCE(n_tests_error, 0) + ?3, n_tests_miss = COALESCE(n_tests_miss, 0) + ?4,"
 	    " n_tests_pass = COALESCE(n_tests_pass, 0) + ?5, n_tests_done = COALESCE(n_tests_done, 0) + ?6,"
 	    " n_tests_skip = COALESCE(n_tests_skip, 0) + ?7 WHERE id = ?1",
-	    V_INT(job_id), V_INT(by_status[TEST_FAIL]), V_INT(by_status[TEST_ERROR]), V_INT(by_status[TEST_MISS]),
-	    V_INT(by_status[TEST_PASS]), V_INT(by_status[TEST_DONE]), V_INT(by_status[TEST_SKIP]));
-	counter_add(d, COUNT_RESULTS, (int64_t)n);
-	return by_status[TEST_FAIL] + by_status[TEST_ERROR] + by_status[TEST_MISS];
+	    V_INT(job_id), V_INT(n[TEST_FAIL]), V_INT(n[TEST_ERROR]), V_INT(n[TEST_MISS]), V_INT(n[TEST_PASS]),
+	    V_INT(n[TEST_DONE]), V_INT(n[TEST_SKIP]));
+	counter_add(d, COUNT_RESULTS, (int64_t)p->n);
 }
 
 static struct value count_value(const struct job_report *p, int64_t n) { return p->has_counts ? V_INT(n) : V_NULL; }
 
 /* The verdict that figures count is the worst of the job's conclusion, its tests, and the tests of an earlier report
  * document. */
-static void complete_job(
-    struct txn *d, int64_t id, const struct job_place *at, const struct job_report *p, int64_t now_ms)
+static void complete_job(struct txn *d, int64_t id, const struct job_place *at, const struct job_report *p,
+    struct packed_tests *tests, int64_t now_ms)
 {
 	int64_t n_reported = db_int(d, 0, "SELECT n_tests FROM job WHERE id = ?1", V_INT(id));
-	int64_t n_red = job_add_results(d, id, n_reported, p->tests, p->n_tests);
 	struct failure_place place = {at->change_id, id, now_ms, at->accelerator};
 	enum test_status conclusion = test_status_of_conclusion(p->conclusion);
-	enum test_status worst = worst_status(conclusion, p->tests, p->n_tests);
+	enum test_status worst = packed_tests_worst(tests, conclusion);
 	struct rows *r = NULL;
 
+	job_add_results(d, id, n_reported, tests);
 	if (n_reported)
 		r = db_rows(d, "SELECT DISTINCT status FROM job_test WHERE job_id = ?1", V_INT(id));
 	while (r && rows_next(r)) {
@@ -261,7 +243,7 @@ static void complete_job(
 	}
 	/* A self-report is not evidence, and an experiment is evidence only for the change that it explains. */
 	if (at->dispatch_id[0] && !experiment_is_run(d->view, at->change_id)) {
-		failures_put(d, &place, p->tests, p->n_tests);
+		failures_put(d, &place, tests);
 		if (!n_reported && !p->n_tests && p->message)
 			failure_put_job(d, &place, p->workflow, p->name, conclusion, p->message);
 	}
@@ -277,12 +259,13 @@ static void complete_job(
 	    /* the reason why a machine was stopped stays */
 	    " message = CASE WHEN ?18 IS NULL AND ?2 = 'cancelled' THEN message ELSE ?18 END WHERE id = ?1",
 	    V_INT(id), V_TEXT(p->conclusion), V_TEXT(test_status_name(worst)), V_BLOB(p->digest, sizeof(p->digest)),
-	    V_TEXT(p->url), V_TEXT(p->artifact_url), V_INT((int64_t)p->n_tests), V_INT(n_red),
+	    V_TEXT(p->url), V_TEXT(p->artifact_url), V_INT((int64_t)p->n_tests), V_INT(packed_tests_n_red(tests)),
 	    count_value(p, p->n_passed), count_value(p, p->n_failed), count_value(p, p->n_skipped),
 	    count_value(p, p->n_total), V_INT(now_ms), V_INT(at->is_late), V_INT_OR_NULL(p->started_ms),
 	    V_INT_OR_NULL(p->completed_ms), V_TEXT(p->check_run_id), V_TEXT(p->message), V_INT((int64_t)p->n_cut),
 	    V_TEXT(p->triage));
-	number_days_note(d, id, p->tests, p->n_tests, now_ms);
+	if (tests->has_numbers)
+		number_days_note(d, id, p->tests, p->n_tests, now_ms);
 }
 
 struct job_record job_put(struct txn *d, const struct job_place *at, const struct job_report *report, int64_t now_ms)
@@ -328,8 +311,14 @@ struct job_record job_put(struct txn *d, const struct job_place *at, const struc
 	if (ret.outcome != REPORT_RECORDED || !ret.job_id)
 		return ret;
 	db_notify_job(d, ret.job_id);
-	if (report->status == JOB_COMPLETED)
-		complete_job(d, ret.job_id, at, report, now_ms);
+	if (report->status == JOB_COMPLETED) {
+		struct packed_tests own = {.n = 0};
+
+		if (!report->packed)
+			packed_tests_make(&own, report->tests, report->n_tests);
+		complete_job(d, ret.job_id, at, report, report->packed ? report->packed : &own, now_ms);
+		packed_tests_release(&own);
+	}
 	db_exec(
 	    d, "UPDATE accelerator SET last_report_ms = ?2 WHERE name = ?1", V_TEXT(at->accelerator), V_INT(now_ms));
 	return ret;
@@ -390,8 +379,8 @@ static int put_report_run(struct store_op *op, struct txn *d)
 {
 	struct put_report *o = CONTAINER_OF(op, struct put_report, op);
 	struct document_job job;
+	struct packed_tests own = {.n = 0}, *tests = o->packed ? o->packed : &own;
 	bool is_reported;
-	int64_t n_red;
 	const char *verdict = NULL;
 
 	o->outcome = REPORT_NO_DISPATCH;
@@ -403,26 +392,30 @@ static int put_report_run(struct store_op *op, struct txn *d)
 		record_release(&document_job_record, &job);
 		return 0;
 	}
+	if (!o->packed)
+		packed_tests_make(&own, o->tests, o->n_tests);
 	is_reported = job.status == JOB_COMPLETED && job.has_digest;
 	if (is_reported)
-		verdict = test_status_name(worst_status(test_status_parse(job.verdict), o->tests, o->n_tests));
-	n_red = job_add_results(d, o->job_id, job.n_tests, o->tests, o->n_tests);
+		verdict = test_status_name(packed_tests_worst(tests, test_status_parse(job.verdict)));
+	job_add_results(d, o->job_id, job.n_tests, tests);
 	db_exec(d,
 	    "UPDATE job SET report_digest = ?2, environment = ?3, n_tests = n_tests + ?4,"
 	    " n_red = n_red + ?5, verdict = COALESCE(?6, verdict), n_cut = n_cut + ?7 WHERE id = ?1",
-	    V_INT(o->job_id), V_BLOB(o->digest, sizeof(o->digest)), V_TEXT(o->environment), V_INT((int64_t)o->n_tests),
-	    V_INT(n_red), V_TEXT(verdict), V_INT((int64_t)o->n_cut));
+	    V_INT(o->job_id), V_BLOB(o->digest, sizeof(o->digest)), V_TEXT(o->environment), V_INT((int64_t)tests->n),
+	    V_INT(packed_tests_n_red(tests)), V_TEXT(verdict), V_INT((int64_t)o->n_cut));
 	if (!job.is_self_report && !experiment_is_run(d->view, job.change_id))
-		failures_put(d, &(struct failure_place){job.change_id, o->job_id, o->now_ms, job.accelerator}, o->tests,
-		    o->n_tests);
-	number_days_note(d, o->job_id, o->tests, o->n_tests, o->now_ms);
+		failures_put(d, &(struct failure_place){job.change_id, o->job_id, o->now_ms, job.accelerator}, tests);
+	if (tests->has_numbers)
+		number_days_note(d, o->job_id, tests->tests, tests->n, o->now_ms);
 	change_touch(d, job.change_id, o->now_ms);
 	db_notify_change(d, job.change_id);
 	db_notify_job(d, o->job_id);
 	/* An attempt that was retried is evidence for the newest one. Earlier rounds and cancelled runs are not. */
-	if (is_reported && (job.is_current || (job.is_self_report ? n_red > 0 : job.is_of_this_round)))
+	if (is_reported &&
+	    (job.is_current || (job.is_self_report ? packed_tests_n_red(tests) > 0 : job.is_of_this_round)))
 		cells_moved(d, job.change_id, job.accelerator,
 		    job.is_self_report ? CELLS_SELF_REPORTED : CELLS_REPORT_ADDED, o->now_ms);
+	packed_tests_release(&own);
 	record_release(&document_job_record, &job);
 	return 0;
 }

@@ -62,8 +62,9 @@ struct put_report {
 	uint8_t digest[SHA256_BYTES];    /* of the document's bytes */
 	const struct test_result *tests; /* borrowed until done */
 	size_t n_tests;
-	size_t n_cut;            /* tests of it that were left out */
-	const char *environment; /* JSON object as text, or NULL */
+	struct packed_tests *packed; /* the same, packed, borrowed; NULL: the store packs them */
+	size_t n_cut;                /* tests of it that were left out */
+	const char *environment;     /* JSON object as text, or NULL */
 	int64_t now_ms;
 	enum report_outcome outcome; /* out */
 };

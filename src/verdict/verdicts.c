@@ -275,27 +275,32 @@ void verdicts_add_job(struct txn *d, int64_t change_id, const char *accelerator,
 
 enum { FAILURES_DROPPED_AT_ONCE = 2000 };
 
-void failures_put(struct txn *d, const struct failure_place *at, const struct test_result *tests, size_t n)
+static void put_failure(struct txn *d, const struct failure_place *at, const struct test_result *t)
 {
-	/* the run of an experiment is evidence only for the change that it explains */
-	if (n == 0 ||
-	    !db_has(d, "SELECT 1 FROM change WHERE id = ?1 AND kind IN ('pull_request', 'push')", V_INT(at->change_id)))
-		return;
-	for (const struct test_result *t = tests; t < tests + n; t++) {
-		struct failure_text text = {t->message, t->trace, t->suite, t->name, t->dtype};
-		int64_t test_id, key;
+	struct failure_text text = {t->message, t->trace, t->suite, t->name, t->dtype};
+	int64_t key = failure_mark(t->status, &text).key;
 
-		if (!attribution_applies(t->status))
-			continue;
-		test_id = test_id_of(d, t->suite, t->name, t->dtype);
-		key = failure_mark(t->status, &text).key;
-		if (key)
-			db_exec(d,
-			    "INSERT INTO failure (accelerator, test_id, key, at_ms, job_id, change_id, status)"
-			    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
-			    V_TEXT(at->accelerator), V_INT(test_id), V_INT(key), V_INT(at->now_ms), V_INT(at->job_id),
-			    V_INT(at->change_id), V_TEXT(test_status_name(t->status)));
-	}
+	if (key)
+		db_exec(d,
+		    "INSERT INTO failure (accelerator, test_id, key, at_ms, job_id, change_id, status)"
+		    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
+		    V_TEXT(at->accelerator), V_INT(test_id_of(d, t->suite, t->name, t->dtype)), V_INT(key),
+		    V_INT(at->now_ms), V_INT(at->job_id), V_INT(at->change_id), V_TEXT(test_status_name(t->status)));
+}
+
+/* The run of an experiment is evidence only for the change that it explains. */
+static bool is_evidence(const struct view *d, int64_t change_id)
+{
+	return db_has(d, "SELECT 1 FROM change WHERE id = ?1 AND kind IN ('pull_request', 'push')", V_INT(change_id));
+}
+
+void failures_put(struct txn *d, const struct failure_place *at, const struct packed_tests *p)
+{
+	if (packed_tests_n_red(p) == 0 || !is_evidence(d->view, at->change_id))
+		return;
+	for (size_t i = 0; i < p->n_rows; i++)
+		if (attribution_applies(p->tests[p->rows[i]].status))
+			put_failure(d, at, &p->tests[p->rows[i]]);
 }
 
 void failure_put_job(struct txn *d, const struct failure_place *at, const char *workflow, const char *name,
@@ -307,8 +312,8 @@ void failure_put_job(struct txn *d, const struct failure_place *at, const char *
 	    .status = status,
 	    .message = (char *)message};
 
-	if (attribution_applies(status))
-		failures_put(d, at, &job, 1);
+	if (attribution_applies(status) && is_evidence(d->view, at->change_id))
+		put_failure(d, at, &job);
 }
 
 bool failures_drop(struct txn *d, int64_t before_ms)

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "db/db.h"
+#include "model/packed_tests.h"
 #include "model/states.h"
-#include "model/test_result.h"
 
 /* A completed job gets a cell of its own name if its tests do not show its outcome. */
 struct job_outcome {
@@ -52,7 +52,7 @@ struct failure_place {
 	const char *accelerator;
 };
 /* Adds the tests that failed if the change is a pull request or a push. */
-void failures_put(struct txn *d, const struct failure_place *at, const struct test_result *tests, size_t n);
+void failures_put(struct txn *d, const struct failure_place *at, const struct packed_tests *tests);
 /* The same for a job without tests, which stands for itself. */
 void failure_put_job(struct txn *d, const struct failure_place *at, const char *workflow, const char *name,
     enum test_status status, const char *message);

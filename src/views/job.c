@@ -55,7 +55,10 @@ static void read_results(const struct view *d, const struct get_job *g, struct j
 			v->next = rows_key_number(r);
 			continue;
 		}
-		record_read(r, &test_result_record, ARRAY_PUSH(v->tests, n));
+		struct test_result *t = ARRAY_PUSH(v->tests, n);
+
+		*t = (struct test_result){.is_borrowed = false};
+		record_read(r, &test_result_record, t);
 		record_read(r, &test_cause_record, ARRAY_PUSH(v->attributions, v->n_tests));
 	}
 	v->n_tests_total = g->from || v->next ? db_int(d, 0,

@@ -12,7 +12,7 @@ static int parse(const char *text, struct job_report *r, struct error *e)
 	int rc;
 
 	assert_int_equal(json_parse(text, strlen(text), &v, NULL), 0);
-	rc = job_report_parse(v, r, e);
+	rc = job_report_parse(v, NULL, r, e);
 	json_decref(v);
 	return rc;
 }
