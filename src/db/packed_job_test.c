@@ -6,7 +6,8 @@ enum { COLUMN_JOB, COLUMN_ORDINAL, COLUMN_TEST, COLUMN_STATUS, COLUMN_DURATION }
 enum { BY_TEST = 1, FROM_ORDINAL = 2, WITH_DURATIONS = 4 };
 
 #define RESULT_COLUMNS                                                                                                 \
-	"job_id, ordinal, test_id, status, duration_ms, dtype, message, number, unit, log_url, trace, file, line"
+	"job_id, ordinal, test_id, status, duration_ms, dtype, message, number, unit, log_url, trace, file, line, "    \
+	"mark"
 
 static const char *const JOB_STATEMENTS[N_JOB_STATEMENTS] = {
     [JOB_PARTS] = "SELECT first, n, list_id, cells FROM packed_job WHERE job_id = ?1 ORDER BY first",
@@ -172,7 +173,8 @@ static int job_connect(sqlite3 *handle, void *db, int argc, const char *const *a
 	(void)why;
 	return packed_connect(handle, db,
 	    "CREATE TABLE x(job_id INTEGER, ordinal INTEGER, test_id INTEGER, status TEXT, duration_ms INTEGER,"
-	    " dtype TEXT, message TEXT, number REAL, unit TEXT, log_url TEXT, trace TEXT, file TEXT, line INTEGER)",
+	    " dtype TEXT, message TEXT, number REAL, unit TEXT, log_url TEXT, trace TEXT, file TEXT, line INTEGER,"
+	    " mark BLOB)",
 	    ret);
 }
 

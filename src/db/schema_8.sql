@@ -11,6 +11,8 @@ CREATE TABLE packed_job (
 CREATE INDEX packed_job_of_list ON packed_job (list_id);
 -- 1: packed_job has the result as well
 ALTER TABLE result ADD COLUMN is_packed INTEGER NOT NULL DEFAULT 0;
+-- of a failure: how it is compared (model/failure_text.h), so that no attribution reads its words again
+ALTER TABLE result ADD COLUMN mark BLOB;
 -- the change's cells contain the job's packed results
 ALTER TABLE job ADD COLUMN is_counted INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX job_counted ON job (change_id, accelerator) WHERE is_counted = 1;

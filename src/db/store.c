@@ -267,6 +267,7 @@ int store_submit(struct store *s, struct store_op *op)
 	op->err = 0;
 	op->why = (struct error){0};
 	op->topics = 0;
+	op->n_parts = 0;
 	op->item.on_loop = op_on_loop;
 	s->stats.n_queued_ops++;
 	s->stats.n_queued_intake += op->is_intake;

@@ -86,6 +86,10 @@ struct store_op {
 	int err; /* 0: committed and synced. ERR_FULL, ERR_IO, …: nothing of it happened */
 	struct error why;
 	unsigned topics; /* set by run */
+	/* Set by run: it wrote a part, and runs again after the commit and after the operations that wait meanwhile. So a long
+	 * operation does not block the others. After a crash between the parts, only the first ones happened. */
+	bool is_unfinished;
+	int64_t n_parts; /* how many of them are committed */
 	/* store's own */
 	struct store *store;
 	struct inbox_item item;

@@ -201,6 +201,7 @@ static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_b
 
 	if (!op->is_one_statement)
 		db_savepoint(d);
+	op->is_unfinished = false;
 	op->err = op->run(op, db_txn(d));
 	stuck = db_status(d);
 	op->topics |= db_drain_topics(d);
@@ -230,6 +231,7 @@ static void do_batch(struct writer *w, struct op_queue *batch)
 	struct db *d = w->db;
 	struct batch_note *note = xcalloc(1, sizeof(*note));
 	struct inbox_item *head = NULL, **tail = &head;
+	struct op_queue unfinished = STAILQ_HEAD_INITIALIZER(unfinished);
 	int64_t start_us = now_us(), changes = db_total_changes(d), counts_before[N_COUNTERS];
 	int rc = db_begin(d, DB_WRITER);
 	bool did_write;
@@ -256,7 +258,8 @@ static void do_batch(struct writer *w, struct op_queue *batch)
 		log_event(LOG_ERROR, "store_commit_failed", LOG_S("code", err_name(rc)), LOG_S("error", note->error));
 	}
 	/* The operations' items in their order, then the note: one wake-up for all of them. */
-	STAILQ_FOREACH (op, batch, link) {
+	while ((op = STAILQ_FIRST(batch)) != NULL) {
+		STAILQ_REMOVE_HEAD(batch, link);
 		if (rc) {
 			op->err = rc;
 			op->topics = 0;
@@ -265,6 +268,12 @@ static void do_batch(struct writer *w, struct op_queue *batch)
 		}
 		if (!op->err)
 			note->topics |= op->topics;
+		if (!op->err && op->is_unfinished) {
+			op->n_parts++;
+			op->topics = 0;
+			STAILQ_INSERT_TAIL(&unfinished, op, link);
+			continue;
+		}
 		note->n_ops++;
 		*tail = &op->item;
 		tail = &op->item.next;
@@ -275,6 +284,9 @@ static void do_batch(struct writer *w, struct op_queue *batch)
 		db_drain_topics(d);
 		memset(db_counts(db_txn(d)), 0, N_COUNTERS * sizeof(int64_t));
 	}
+	pthread_mutex_lock(&w->lock);
+	STAILQ_CONCAT(&w->queue, &unfinished);
+	pthread_mutex_unlock(&w->lock);
 	*tail = &note->item;
 	note->item.on_loop = store_on_batch;
 	note->item.next = NULL;

@@ -394,3 +394,29 @@ struct failure_mark failure_mark(enum test_status status, const struct failure_t
 	FREE_ALL(raised_numbers, numbers, said, exception, message, place, raised);
 	return mark;
 }
+
+enum { MARK_IS_CUT = 1, MARK_IS_GENERAL = 2, MARK_IS_INFRASTRUCTURE = 4 };
+
+void failure_mark_put(const struct failure_mark *m, uint8_t ret[FAILURE_MARK_BYTES])
+{
+	ret[0] = FAILURE_MARK_VERSION;
+	ret[1] = (uint8_t)((m->is_cut ? MARK_IS_CUT : 0) | (m->is_general ? MARK_IS_GENERAL : 0) |
+			   (m->is_infrastructure ? MARK_IS_INFRASTRUCTURE : 0));
+	memcpy(ret + 2, &m->key, sizeof(m->key));
+	memcpy(ret + 2 + sizeof(m->key), &m->numbers, sizeof(m->numbers));
+}
+
+bool failure_mark_get(const void *p, size_t n, enum test_status status, struct failure_mark *ret)
+{
+	const uint8_t *bytes = p;
+
+	if (!p || n != FAILURE_MARK_BYTES || bytes[0] != FAILURE_MARK_VERSION)
+		return false;
+	*ret = (struct failure_mark){.status = status,
+	    .is_cut = bytes[1] & MARK_IS_CUT,
+	    .is_general = bytes[1] & MARK_IS_GENERAL,
+	    .is_infrastructure = bytes[1] & MARK_IS_INFRASTRUCTURE};
+	memcpy(&ret->key, bytes + 2, sizeof(ret->key));
+	memcpy(&ret->numbers, bytes + 2 + sizeof(ret->key), sizeof(ret->numbers));
+	return true;
+}

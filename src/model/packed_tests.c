@@ -1,5 +1,7 @@
 #include "model/packed_tests.h"
 
+#include "model/attribution.h"
+
 /* A checksum. Statuses: the number of bytes of the runs, then each run as length × N_TEST_STATUSES + status. They are not compressed, so
  * that a look at one test reads a few bytes. Durations: a zstd frame of numbers, each one more than the milliseconds; 0:
  * unknown. No frame: all are unknown. */
@@ -189,12 +191,22 @@ void packed_tests_make(struct packed_tests *ret, const struct test_result *tests
 		if (test_result_needs_row(&tests[i]))
 			*ARRAY_PUSH(ret->rows, ret->n_rows) = (uint32_t)i;
 	}
+	ret->marks = xcalloc(ret->n_rows + 1, sizeof(*ret->marks));
+	for (size_t i = 0; i < ret->n_rows; i++) {
+		const struct test_result *t = &tests[ret->rows[i]];
+
+		if (attribution_applies(t->status))
+			ret->marks[i] = failure_mark(
+			    t->status, &(struct failure_text){t->message, t->trace, t->suite, t->name, t->dtype});
+	}
 }
 
 void packed_tests_release(struct packed_tests *p)
 {
 	buf_release(&p->cells);
 	free(p->rows);
+	free(p->marks);
+	free(p->ids);
 	*p = (struct packed_tests){.n = 0};
 }
 

@@ -5,6 +5,7 @@
  * check each of them and return false. */
 #pragma once
 
+#include "model/failure_text.h"
 #include "model/test_result.h"
 
 struct compressor;
@@ -35,9 +36,13 @@ struct packed_tests {
 	uint8_t digest[SHA256_BYTES]; /* test_list_digest() */
 	struct buf cells;             /* packed_cells_put() for owner 0 */
 	int64_t by_status[N_TEST_STATUSES];
-	uint32_t *rows; /* which of the tests need one */
+	uint32_t *rows;             /* which of the tests need one */
+	struct failure_mark *marks; /* of each of these; set if it is FAIL or ERROR */
 	size_t n_rows;
 	bool has_numbers;
+	/* the store's */
+	int64_t *ids;   /* of the tests, as far as they are known */
+	size_t n_named; /* how many are */
 };
 /* Replaces *ret; packed_tests_release() it. */
 void packed_tests_make(struct packed_tests *ret, const struct test_result *tests, size_t n);

@@ -5,6 +5,7 @@
 #include "store/leases.h"
 #include "store/requests.h"
 #include "store/schedules.h"
+#include "store/test_lists.h"
 #include "verdict/cells_moved.h"
 
 static size_t report_bytes(const struct job_report *r) { return sizeof(*r) + r->n_tests * sizeof(*r->tests); }
@@ -181,6 +182,7 @@ static int report_job_run(struct store_op *op, struct txn *d)
 	struct stored_dispatch *s = NULL;
 
 	o->job_id = 0;
+	test_list_go_on(o->report->packed, op->n_parts);
 	if (!id)
 		return 0;
 	l = dispatch_list_read(
@@ -200,6 +202,7 @@ static int report_job_run(struct store_op *op, struct txn *d)
 			record_report(d, o, &l, s, &lease);
 		stored_lease_release(&lease);
 	}
+	op->is_unfinished = o->outcome == REPORT_IN_PARTS;
 	dispatch_list_release(&l);
 	free(id);
 	return 0;
@@ -228,9 +231,11 @@ static int report_nightly_run(struct store_op *op, struct txn *d)
 
 	if (o->report->status != JOB_COMPLETED)
 		return ERR_INVALID;
+	test_list_go_on(o->report->packed, op->n_parts);
 	r = job_put(d, &at, o->report, o->now_ms);
 	o->outcome = r.outcome;
 	o->job_id = r.job_id;
+	op->is_unfinished = r.outcome == REPORT_IN_PARTS;
 	/* An attempt that another run has replaced counts only if it is red, because a retry does not take a failure away. */
 	if (r.outcome != REPORT_RECORDED || (!r.is_current && !job_is_red(d->view, r.job_id)))
 		return 0;

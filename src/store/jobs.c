@@ -4,8 +4,10 @@
 #include "db/record_rows.h"
 #include "experiments/experiments.h"
 #include "history/days.h"
+#include "model/attribution.h"
 #include "model/packed_tests.h"
 #include "store/changes.h"
+#include "store/test_lists.h"
 #include "verdict/cells_moved.h"
 #include "verdict/verdicts.h"
 
@@ -97,110 +99,35 @@ bool job_enter(struct txn *d, int64_t job_id, enum job_status to)
 
 /* ---- results ---- */
 
-enum { JOBS_BACK_MAX = 100, LIST_BYTES_EACH = 8 };
-
-static int compare_ids(const void *x, const void *y)
-{
-	int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
-
-	return (a > b) - (a < b);
-}
-
-static bool are_distinct(const int64_t *ids, size_t n)
-{
-	int64_t *sorted = xmemdup(ids, n * sizeof(*ids));
-	bool is_distinct = true;
-
-	qsort(sorted, n, sizeof(*sorted), compare_ids);
-	for (size_t i = 1; i < n; i++)
-		is_distinct &= sorted[i] != sorted[i - 1];
-	free(sorted);
-	return is_distinct;
-}
-
-/* A list that the same job of the accelerator had a short time ago, and that is stored whole. 0: there is none. */
-static int64_t similar_list(struct txn *d, int64_t job_id)
-{
-	return db_int(d, 0,
-	    "SELECT COALESCE(l.base_id, l.id) FROM job n CROSS JOIN (SELECT id, workflow, name, accelerator FROM job"
-	    "  WHERE accelerator = (SELECT accelerator FROM job WHERE id = ?1) AND id > 0 AND id < ?1"
-	    "  ORDER BY id DESC LIMIT ?2) o ON o.workflow = n.workflow AND o.name = n.name"
-	    " CROSS JOIN packed_job p ON p.job_id = o.id CROSS JOIN test_list l ON l.id = p.list_id"
-	    " WHERE n.id = ?1 ORDER BY o.id DESC LIMIT 1",
-	    V_INT(job_id), V_INT(JOBS_BACK_MAX));
-}
-
-#define PACKED_LIST_RECORD(F, S) F(S, BLOB, tests, NULL, "tests", "")
-RECORD_LOCAL(packed_list, PACKED_LIST_RECORD)
-
-/* Writes the list as the difference to a similar one if that takes at most half of the room. */
-static int64_t insert_list(
-    struct txn *d, int64_t job_id, const uint8_t *digest, const struct test_result *tests, size_t n)
-{
-	struct buf bytes = BUF_INIT(n * LIST_BYTES_EACH), base = BUF_INIT(REPORT_TESTS_MAX * LIST_BYTES_EACH);
-	struct buf whole = BUF_INIT(n * 2 * LIST_BYTES_EACH + 1024), rest = BUF_INIT(n * 2 * LIST_BYTES_EACH + 1024);
-	int64_t *ids = xcalloc(n, sizeof(*ids)), base_id = similar_list(d, job_id), ret;
-	bool is_distinct;
-
-	for (size_t i = 0; i < n; i++)
-		ids[i] = test_id_of(d, tests[i].suite, tests[i].name, tests[i].dtype);
-	is_distinct = are_distinct(ids, n);
-	test_list_put(&bytes, ids, n);
-	free(ids);
-	if (compress_like(db_compressor(d), NULL, 0, bytes.data, bytes.len, &whole))
-		db_fail(d, ERR_TOO_BIG, "a list of %zu tests cannot be stored", n);
-	if (base_id) {
-		struct rows *r =
-		    db_rows(d, RECORD_QUERY(PACKED_LIST_RECORD, "FROM test_list WHERE id = ?1"), V_INT(base_id));
-		struct packed_list list = {0};
-
-		if (rows_next(r))
-			record_read(r, &packed_list_record, &list);
-		if (!list.tests.p || decompress_like(NULL, 0, list.tests.p, list.tests.n, &base) ||
-		    compress_like(db_compressor(d), base.data, base.len, bytes.data, bytes.len, &rest) ||
-		    rest.len > whole.len / 2)
-			base_id = 0;
-		rows_end(r);
-	}
-	ret = db_exec_int(d, 0,
-	    "INSERT INTO test_list (digest, n, is_distinct, base_id, tests) VALUES (?1, ?2, ?3, ?4, ?5) RETURNING id",
-	    V_BLOB(digest, SHA256_BYTES), V_INT((int64_t)n), V_INT(is_distinct), V_INT_OR_NULL(base_id),
-	    V_BLOB(base_id ? rest.data : whole.data, base_id ? rest.len : whole.len));
-	buf_release(&bytes);
-	buf_release(&base);
-	buf_release(&whole);
-	buf_release(&rest);
-	return ret;
-}
-
 /* Writes the rows of the results that say more than their packed form. */
 static void insert_rows(struct txn *d, int64_t job_id, int64_t first, const struct packed_tests *p)
 {
 	for (size_t i = 0; i < p->n_rows; i++) {
 		const struct test_result *t = &p->tests[p->rows[i]];
+		uint8_t mark[FAILURE_MARK_BYTES];
 
+		failure_mark_put(&p->marks[i], mark);
 		db_exec(d,
 		    "INSERT INTO result (job_id, ordinal, test_id, status, duration_ms, dtype, message, number, unit,"
-		    " log_url, trace, file, line, is_packed)"
-		    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1)",
-		    V_INT(job_id), V_INT(first + p->rows[i]), V_INT(test_id_of(d, t->suite, t->name, t->dtype)),
+		    " log_url, trace, file, line, is_packed, mark)"
+		    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1, ?14)",
+		    V_INT(job_id), V_INT(first + p->rows[i]), V_INT(p->ids[p->rows[i]]),
 		    V_TEXT(test_status_name(t->status)), t->duration_ms < 0 ? V_NULL : V_INT(t->duration_ms),
 		    V_TEXT(t->dtype), V_TEXT(t->message), t->has_number ? V_REAL(t->number) : V_NULL, V_TEXT(t->unit),
-		    V_TEXT(t->log_url), V_TEXT(t->trace), V_TEXT(t->file), V_INT_OR_NULL(t->line));
+		    V_TEXT(t->log_url), V_TEXT(t->trace), V_TEXT(t->file), V_INT_OR_NULL(t->line),
+		    attribution_applies(t->status) ? V_BLOB(mark, sizeof(mark)) : V_NULL);
 	}
 }
 
 static void insert_packed(struct txn *d, int64_t job_id, int64_t first, struct packed_tests *p)
 {
-	int64_t list_id =
-	    db_int(d, 0, "SELECT id FROM test_list WHERE digest = ?1", V_BLOB(p->digest, sizeof(p->digest)));
+	int64_t list_id = test_list_put_row(d, job_id, p);
 
-	if (!list_id)
-		list_id = insert_list(d, job_id, p->digest, p->tests, p->n);
 	packed_tests_own(p, job_id);
 	db_exec(d, "INSERT INTO packed_job (job_id, first, n, list_id, n_rows, cells) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
 	    V_INT(job_id), V_INT(first), V_INT((int64_t)p->n), V_INT(list_id), V_INT((int64_t)p->n_rows),
 	    V_BLOB(p->cells.data, p->cells.len));
+	test_list_name_rows(d, job_id, first, p);
 	insert_rows(d, job_id, first, p);
 }
 
@@ -283,6 +210,11 @@ struct job_record job_put(struct txn *d, const struct job_place *at, const struc
 	ret.job_id = known.id;
 	ret.is_current = known.is_current;
 	is_completed = known.id && known.status == JOB_COMPLETED;
+	if (report->status == JOB_COMPLETED && !(is_completed && known.has_digest) &&
+	    test_list_put_part(d, report->packed)) {
+		ret.outcome = REPORT_IN_PARTS;
+		return ret;
+	}
 	if (!known.id &&
 	    db_int(d, 0, "SELECT COUNT(*) FROM job WHERE change_id = ?1 AND dispatch_id = ?2 AND accelerator = ?3",
 		V_INT(at->change_id), V_TEXT(at->dispatch_id), V_TEXT(at->accelerator)) >= JOBS_PER_DISPATCH_MAX) {
@@ -388,7 +320,11 @@ static int put_report_run(struct store_op *op, struct txn *d)
 		V_BLOB(o->digest, sizeof(o->digest))))
 		return 0;
 	o->outcome = !job.has_document ? REPORT_RECORDED : job.is_same ? REPORT_UNCHANGED : REPORT_CONFLICT;
-	if (job.has_document) {
+	test_list_go_on(o->packed, op->n_parts);
+	if (!job.has_document && test_list_put_part(d, o->packed))
+		o->outcome = REPORT_IN_PARTS;
+	op->is_unfinished = o->outcome == REPORT_IN_PARTS;
+	if (o->outcome != REPORT_RECORDED) {
 		record_release(&document_job_record, &job);
 		return 0;
 	}

@@ -10,10 +10,12 @@
 
 enum {
 	DEFAULT_DISTANCE = 20,
-	SIMILAR_MAX = 100,    /* changes that one report makes due */
-	SIMILAR_CHANGES = 24, /* with one message, the newest */
-	KEYS_READ = 200,      /* failures whose messages are compared with those of other tests */
-	SIMILAR_CELLS = 20,   /* failures of one change that are compared with those of others */
+	SIMILAR_MAX = 100,         /* changes that one report makes due */
+	SIMILAR_CHANGES = 24,      /* with one message, the newest */
+	KEYS_READ = 200,           /* failures whose messages are compared with those of other tests */
+	SIMILAR_CELLS = 20,        /* failures of one change that are compared with those of others */
+	RED_CELLS_AT_ONCE = 2000,  /* with more, a report does not wait for their attribution */
+	ATTRIBUTED_AT_ONCE = 3000, /* cells that one transaction writes */
 };
 static const int64_t DEFAULT_WINDOW_MS = INT64_C(7) * 24 * 3600 * 1000;
 
@@ -53,31 +55,63 @@ static void decide_results(const struct attribution_case *c, struct attribution_
 			results[i] = attribution_without_facts("no job that counts shows this failure");
 }
 
-/* Returns whether the visible part of a cell changed. */
-static bool put_results(const struct attribution_case *c, const struct attribution_result *results)
+static bool are_same_results(const struct attribution_result *a, const struct attribution_result *b)
 {
-	bool has_moved = false;
-
-	for (size_t i = 0; i < c->n_cells; i++) {
-		const struct red_cell *cell = &c->cells[i];
-		const struct attribution_result *r = &results[i];
-		bool is_same = cell->was == r->attribution && cell->was_job == r->evidence_job &&
-			       str_eq(cell->was_url, r->known_url) && str_eq(cell->was_reason, r->reason);
-
-		has_moved |= !is_same;
-		if (is_same && cell->was_needs == r->needs)
-			continue;
-		db_exec(c->d,
-		    "UPDATE verdict SET attribution = ?4, reason = ?5, evidence_job = ?6,"
-		    " evidence_url = ?7, needs = ?8 WHERE change_id = ?1 AND accelerator = ?2 AND test_id = ?3",
-		    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(cell->test_id),
-		    V_TEXT(attribution_name(r->attribution)), V_TEXT(r->reason), V_INT_OR_NULL(r->evidence_job),
-		    V_TEXT(r->known_url), V_INT(r->needs));
-	}
-	return has_moved;
+	return a->attribution == b->attribution && a->evidence_job == b->evidence_job && a->needs == b->needs &&
+	       str_eq(a->known_url, b->known_url) && str_eq(a->reason, b->reason);
 }
 
-bool attribution_apply(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+static bool looks_same(const struct red_cell *cell, const struct attribution_result *r)
+{
+	return cell->was == r->attribution && cell->was_job == r->evidence_job && str_eq(cell->was_url, r->known_url) &&
+	       str_eq(cell->was_reason, r->reason);
+}
+
+static bool is_put(const struct red_cell *cell, const struct attribution_result *r)
+{
+	return looks_same(cell, r) && cell->was_needs == r->needs;
+}
+
+/* Returns how many cells of the case are written; fewer than all if they are very many. *ret_has_moved: the visible part of one
+ * changed. Neighbours with one result, which thousands of cells have when a
+ * machine fails, are one statement: no other cell between them is attributed. */
+static size_t put_results(
+    const struct attribution_case *c, const struct attribution_result *results, bool *ret_has_moved)
+{
+	size_t n_put = 0, i = 0;
+
+	for (size_t end; i < c->n_cells && n_put < ATTRIBUTED_AT_ONCE; i = end) {
+		const struct attribution_result *r = &results[i];
+
+		end = i + 1;
+		if (is_put(&c->cells[i], r))
+			continue;
+		while (end < c->n_cells && n_put + end - i < ATTRIBUTED_AT_ONCE && !is_put(&c->cells[end], r) &&
+		       are_same_results(&results[end], r))
+			end++;
+		for (size_t k = i; k < end; k++)
+			*ret_has_moved |= !looks_same(&c->cells[k], r);
+		n_put += end - i;
+		db_exec(c->d,
+		    "UPDATE verdict SET attribution = ?5, reason = ?6, evidence_job = ?7, evidence_url = ?8, needs = ?9"
+		    " WHERE change_id = ?1 AND accelerator = ?2 AND test_id BETWEEN ?3 AND ?4"
+		    " AND attribution IS NOT NULL AND status IN ('FAIL', 'ERROR')",
+		    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(c->cells[i].test_id),
+		    V_INT(c->cells[end - 1].test_id), V_TEXT(attribution_name(r->attribution)), V_TEXT(r->reason),
+		    V_INT_OR_NULL(r->evidence_job), V_TEXT(r->known_url), V_INT(r->needs));
+	}
+	return i;
+}
+
+bool attribution_is_long(const struct view *d, int64_t change_id, const char *accelerator)
+{
+	return db_has(d,
+	    "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2 AND attribution IS NOT NULL LIMIT 1 "
+	    "OFFSET ?3",
+	    V_INT(change_id), V_TEXT(accelerator), V_INT(RED_CELLS_AT_ONCE));
+}
+
+bool attribution_apply(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms, bool *ret_is_complete)
 {
 	struct attribution_case c = {
 	    .d = d,
@@ -89,12 +123,15 @@ bool attribution_apply(struct txn *d, int64_t change_id, const char *accelerator
 	};
 	bool has_moved = false;
 
+	*ret_is_complete = true;
 	if (attribution_case_read(&c)) {
 		struct attribution_result *results = xcalloc(c.n_cells, sizeof(*results));
 
 		attribution_collect_facts(&c);
 		decide_results(&c, results);
-		has_moved = put_results(&c, results);
+		*ret_is_complete = put_results(&c, results, &has_moved) == c.n_cells;
+		/* the last of several parts stands for all of them */
+		has_moved |= c.n_cells > RED_CELLS_AT_ONCE;
 		free(results);
 	}
 	attribution_case_release(&c);

@@ -22,7 +22,10 @@ int64_t attribution_distance(const struct view *d); /* a reader may call it, too
 
 /* Attributes the red cells of one accelerator from the evidence in the database. Returns whether a visible part of a cell
  * changed. */
-bool attribution_apply(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
+bool attribution_apply(
+    struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms, bool *ret_is_complete);
+/* It has so many red cells that a report does not attribute them in its own transaction. */
+bool attribution_is_long(const struct view *d, int64_t change_id, const char *accelerator);
 /* The change is attributed again soon, or once more if that is in progress now. Notifies STORE_ATTRIBUTION. */
 void attribution_note_due(struct txn *d, int64_t change_id, int64_t now_ms);
 /* The changes that failed in the same way are due: this one may explain them, or excuse them no longer. */

@@ -40,33 +40,45 @@ struct job_results {
 };
 
 static void add_result(const struct attribution_case *c, const struct red_cell *cell, enum test_status status,
-    const char *message, const char *trace, struct job_results *l)
+    const struct failure_mark *mark, struct job_results *l)
 {
-	struct failure_text text = {message, trace, cell->suite, cell->test, cell->dtype};
-	struct job_result result = {.cell = (size_t)(cell - c->cells), .status = status};
+	*ARRAY_PUSH(l->at, l->n) =
+	    (struct job_result){.cell = (size_t)(cell - c->cells), .status = status, .mark = *mark};
+}
 
-	if (attribution_applies(status))
-		result.mark = failure_mark(status, &text);
-	*ARRAY_PUSH(l->at, l->n) = result;
+/* The stored mark, or the one of the texts, for a result of an older version. */
+static struct failure_mark mark_of(const struct red_cell *cell, enum test_status status,
+    const struct record_blob *stored, const char *message, const char *trace)
+{
+	struct failure_mark mark = {.key = 0};
+
+	if (attribution_applies(status) && !(stored && failure_mark_get(stored->p, stored->n, status, &mark)))
+		mark =
+		    failure_mark(status, &(struct failure_text){message, trace, cell->suite, cell->test, cell->dtype});
+	return mark;
 }
 
 #define RESULT_OF_TEST_RECORD(F, S)                                                                                    \
 	F(S, ID, test_id, NULL, "test_id", "")                                                                         \
 	F(S, TEST_STATUS, status, NULL, "status", "")                                                                  \
 	F(S, BORROWED, message, NULL, "message", "")                                                                   \
-	F(S, BORROWED, trace, NULL, "trace", "")
+	F(S, BORROWED, trace, NULL, "trace", "")                                                                       \
+	F(S, BLOB, mark, NULL, "mark", "")
 RECORD_LOCAL(result_of_test, RESULT_OF_TEST_RECORD)
 
 static void add_results(const struct attribution_case *c, struct rows *r, struct job_results *l)
 {
 	while (rows_next(r)) {
 		struct result_of_test result;
+		struct failure_mark mark;
 		const struct red_cell *cell;
 
 		record_read(r, &result_of_test_record, &result);
 		cell = attribution_cell(c, result.test_id);
-		if (cell)
-			add_result(c, cell, result.status, result.message, result.trace, l);
+		if (!cell)
+			continue;
+		mark = mark_of(cell, result.status, &result.mark, result.message, result.trace);
+		add_result(c, cell, result.status, &mark, l);
 	}
 }
 
@@ -80,6 +92,8 @@ RECORD_LOCAL(job_itself, JOB_ITSELF_RECORD)
 static void add_job_itself(const struct attribution_case *c, int64_t job_id, int64_t test_id, struct job_results *l)
 {
 	struct job_itself job;
+	struct failure_mark mark;
+	enum test_status status;
 	char *message;
 
 	if (!record_read_first(
@@ -88,7 +102,9 @@ static void add_job_itself(const struct attribution_case *c, int64_t job_id, int
 		return;
 	message = job_outcome_text(
 	    &(struct job_outcome){.conclusion = job.conclusion, .n_tests = job.n_tests, .message = job.message});
-	add_result(c, attribution_cell(c, test_id), test_status_of_conclusion(job.conclusion), message, NULL, l);
+	status = test_status_of_conclusion(job.conclusion);
+	mark = mark_of(attribution_cell(c, test_id), status, NULL, message, NULL);
+	add_result(c, attribution_cell(c, test_id), status, &mark, l);
 	free(message);
 	record_release(&job_itself_record, &job);
 }
@@ -196,7 +212,15 @@ static void read_failures_of(struct attribution_case *c, const struct counted_jo
 
 	if (own_test_id)
 		add_job_itself(c, j->id, own_test_id, &l);
-	if (j->n_red)
+	/* each red result has a row, also one that is packed */
+	if (j->n_red && c->n_cells * LOOK_UP_MAX_SHARE > (size_t)j->n_red)
+		add_results(c,
+		    db_rows(c->d,
+			RECORD_QUERY(
+			    RESULT_OF_TEST_RECORD, "FROM result WHERE job_id = ?1 AND status IN ('FAIL', 'ERROR')"),
+			V_INT(j->id)),
+		    &l);
+	else if (j->n_red)
 		add_results_of_tests(c, j->id, j->n_tests, tests, c->n_cells, &l);
 	for (size_t i = 0; i < l.n; i++) {
 		const struct job_result *r = &l.at[i];

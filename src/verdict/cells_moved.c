@@ -70,6 +70,21 @@ struct moved {
 	bool experiments; /* the part that pages and comments show */
 };
 
+/* The cells of a large outage are attributed in parts, by the operations that evidence/ starts for a change that is due. Until
+ * then they are UNCLASSIFIED. The last part takes the other steps. */
+static unsigned attribute_cells(
+    struct txn *d, int64_t change_id, const char *accelerator, unsigned steps, int64_t now_ms, struct moved *m)
+{
+	bool is_complete = false;
+
+	if (!(steps & CELLS) || !attribution_is_long(d->view, change_id, accelerator))
+		m->attribution |= attribution_apply(d, change_id, accelerator, now_ms, &is_complete);
+	if (is_complete)
+		return steps;
+	attribution_note_due(d, change_id, now_ms);
+	return steps & ~(unsigned)(EXPERIMENTS | RUN);
+}
+
 /* job_id: only its cells are new; 0: any may be. */
 static void move_accelerator(struct txn *d, int64_t change_id, const char *accelerator, unsigned steps, int64_t job_id,
     int64_t now_ms, struct moved *m)
@@ -79,7 +94,7 @@ static void move_accelerator(struct txn *d, int64_t change_id, const char *accel
 	else if (steps & CELLS)
 		verdicts_rebuild(d, change_id, accelerator);
 	if (steps & ATTRIBUTE)
-		m->attribution |= attribution_apply(d, change_id, accelerator, now_ms);
+		steps = attribute_cells(d, change_id, accelerator, steps, now_ms, m);
 	if (steps & ALIKE_DUE)
 		attribution_alike_due(d, change_id, accelerator, now_ms);
 	if (steps & OTHERS_DUE)

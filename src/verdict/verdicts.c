@@ -273,19 +273,17 @@ void verdicts_add_job(struct txn *d, int64_t change_id, const char *accelerator,
 
 /* ==== failures ==== */
 
-enum { FAILURES_DROPPED_AT_ONCE = 2000 };
+enum { FAILURES_DROPPED_AT_ONCE = 2000, FAILURES_OF_REPORT_MAX = 2000 };
 
-static void put_failure(struct txn *d, const struct failure_place *at, const struct test_result *t)
+static void put_failure(
+    struct txn *d, const struct failure_place *at, int64_t test_id, enum test_status status, int64_t key)
 {
-	struct failure_text text = {t->message, t->trace, t->suite, t->name, t->dtype};
-	int64_t key = failure_mark(t->status, &text).key;
-
 	if (key)
 		db_exec(d,
 		    "INSERT INTO failure (accelerator, test_id, key, at_ms, job_id, change_id, status)"
 		    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
-		    V_TEXT(at->accelerator), V_INT(test_id_of(d, t->suite, t->name, t->dtype)), V_INT(key),
-		    V_INT(at->now_ms), V_INT(at->job_id), V_INT(at->change_id), V_TEXT(test_status_name(t->status)));
+		    V_TEXT(at->accelerator), V_INT(test_id), V_INT(key), V_INT(at->now_ms), V_INT(at->job_id),
+		    V_INT(at->change_id), V_TEXT(test_status_name(status)));
 }
 
 /* The run of an experiment is evidence only for the change that it explains. */
@@ -296,24 +294,28 @@ static bool is_evidence(const struct view *d, int64_t change_id)
 
 void failures_put(struct txn *d, const struct failure_place *at, const struct packed_tests *p)
 {
+	int n = 0;
+
 	if (packed_tests_n_red(p) == 0 || !is_evidence(d->view, at->change_id))
 		return;
-	for (size_t i = 0; i < p->n_rows; i++)
-		if (attribution_applies(p->tests[p->rows[i]].status))
-			put_failure(d, at, &p->tests[p->rows[i]]);
+	/* More failures at once are an outage, and are not compared with those of other changes. */
+	for (size_t i = 0; i < p->n_rows && n < FAILURES_OF_REPORT_MAX; i++) {
+		enum test_status status = p->tests[p->rows[i]].status;
+
+		if (!attribution_applies(status))
+			continue;
+		n++;
+		put_failure(d, at, p->ids[p->rows[i]], status, p->marks[i].key);
+	}
 }
 
 void failure_put_job(struct txn *d, const struct failure_place *at, const char *workflow, const char *name,
     enum test_status status, const char *message)
 {
-	struct test_result job = {.suite = (char *)workflow,
-	    .name = (char *)name,
-	    .dtype = (char *)"",
-	    .status = status,
-	    .message = (char *)message};
+	struct failure_text text = {message, NULL, workflow, name, ""};
 
 	if (attribution_applies(status) && is_evidence(d->view, at->change_id))
-		put_failure(d, at, &job);
+		put_failure(d, at, test_id_of(d, workflow, name, NULL), status, failure_mark(status, &text).key);
 }
 
 bool failures_drop(struct txn *d, int64_t before_ms)

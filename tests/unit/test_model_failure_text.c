@@ -6,6 +6,8 @@
 #include "model/failure_text.h"
 #include "model/test_result.h"
 
+#define MARKS_SUM UINT64_C(0x7add4be5e6b7a83b)
+
 static void assert_normal(const char *message, const char *expected)
 {
 	char *once = failure_text_normalise(message), *twice = failure_text_normalise(once);
@@ -501,6 +503,35 @@ static void a_blob_does_not_count_as_a_word(void **state)
 	free(message);
 }
 
+/* Stored marks have a version. If this test fails because a rule has changed, raise FAILURE_MARK_VERSION and correct the sum. */
+static void a_stored_mark_is_the_same_in_this_version(void **state)
+{
+	static const char *const MESSAGES[] = {
+	    "AssertionError: Tensor-likes are not close! Greatest difference 0.25 at (1, 2)",
+	    "CUDA error: out of memory", "worker 7 crashed at 0x7f2a9C001230", "Timeout >60.0s", "expected 4, got 7",
+	    "x", "No space left on device"};
+	uint64_t sum = 0;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(MESSAGES); i++) {
+		struct failure_mark mark = mark_of(MESSAGES[i]), read;
+		uint8_t bytes[FAILURE_MARK_BYTES];
+
+		failure_mark_put(&mark, bytes);
+		assert_true(failure_mark_get(bytes, sizeof(bytes), TEST_FAIL, &read));
+		assert_true(failure_marks_are_alike(&mark, &read) && mark.numbers == read.numbers);
+		assert_true(mark.is_cut == read.is_cut && mark.is_general == read.is_general);
+		assert_int_equal(mark.is_infrastructure, read.is_infrastructure);
+		for (size_t k = 0; k < sizeof(bytes); k++)
+			sum = sum * 31 + bytes[k];
+		bytes[0]++;
+		assert_false(failure_mark_get(bytes, sizeof(bytes), TEST_FAIL, &read));
+		assert_false(failure_mark_get(bytes, sizeof(bytes) - 1, TEST_FAIL, &read));
+	}
+	assert_false(failure_mark_get(NULL, 0, TEST_FAIL, &(struct failure_mark){.key = 0}));
+	assert_int_equal(sum, MARKS_SUM);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -521,6 +552,7 @@ int main(void)
 	    cmocka_unit_test(own_name_makes_nothing_specific),
 	    cmocka_unit_test(machines_and_harnesses_that_fail),
 	    cmocka_unit_test(a_blob_does_not_count_as_a_word),
+	    cmocka_unit_test(a_stored_mark_is_the_same_in_this_version),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

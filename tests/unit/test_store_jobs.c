@@ -1,3 +1,6 @@
+#include "db/db.h"
+#include "model/packed_tests.h"
+#include "verdict/attribution.h"
 #include "views/job.h"
 /* Reports in any order, repeated, late, wrong: their effect on jobs, dispatches and cells. */
 #include "commands_rig.h"
@@ -16,12 +19,13 @@ struct rig_report {
 /* The digest of the content, as from the parser: these tests only need the same digest for the same content. */
 static void digest(const struct rig_report *r, uint8_t out[SHA256_BYTES])
 {
-	char text[512];
-	int n = snprintf(text, sizeof(text), "%s", r->conclusion ? r->conclusion : "");
+	struct buf text = BUF_INIT(1 << 20);
 
+	buf_append_str(&text, r->conclusion ? r->conclusion : "");
 	for (size_t i = 0; i < r->n_tests; i++)
-		n += snprintf(text + n, sizeof(text) - (size_t)n, " %s %d", r->tests[i].name, r->tests[i].status);
-	sha256(text, (size_t)n, out);
+		buf_appendf(&text, " %s %d", r->tests[i].name, r->tests[i].status);
+	sha256(buf_str(&text), text.len, out);
+	buf_release(&text);
 }
 
 static struct report_job report(const struct rig_report *r)
@@ -316,6 +320,104 @@ static void the_late_report_document_of_a_first_attempt_still_counts(void **stat
 	ASSERT_CELLS(HEAD_A, "npu unit/y PASS");
 	DO_OK(store_put_report, &p);
 	ASSERT_CELLS(HEAD_A, "npu unit/x MISS, npu unit/y PASS");
+	free(id);
+}
+
+enum { N_MANY = 5000 };
+
+/* What a reader sees; the statement gives one number. */
+#define LOOK(sql)                                                                                                      \
+	({                                                                                                             \
+		char *path = xasprintf("%s/outpost.db", rig_dir);                                                      \
+		struct db *look;                                                                                       \
+                                                                                                                       \
+		assert_int_equal(db_open(path, DB_READER, &look, NULL), 0);                                            \
+		int64_t number = db_int(look, -1, sql);                                                                \
+		db_close(look);                                                                                        \
+		free(path);                                                                                            \
+		number;                                                                                                \
+	})
+
+static struct test_result *many_tests(const char *prefix, enum test_status status)
+{
+	struct test_result *tests = xcalloc(N_MANY, sizeof(*tests));
+
+	for (int i = 0; i < N_MANY; i++)
+		tests[i] = (struct test_result){.suite = xstrdup("unit"),
+		    .name = xasprintf("%s_%d", prefix, i),
+		    .status = status,
+		    .message = status == TEST_FAIL ? xasprintf("it is %s, not %s", "wrong", "right") : NULL,
+		    .duration_ms = i};
+	return tests;
+}
+
+static void release_many(struct test_result *tests)
+{
+	for (int i = 0; i < N_MANY; i++)
+		test_result_release(&tests[i]);
+	free(tests);
+}
+
+/* Its tests get their rows in transactions of their own, and it appears as a whole. */
+static void a_long_list_of_new_tests_is_written_in_parts(void **state)
+{
+	struct test_result *tests = many_tests("new", TEST_PASS);
+	struct packed_tests packed;
+	char *id = begin();
+	struct rig_report r = {.dispatch_id = id, .conclusion = "success"};
+	struct put_report p = {.tests = tests, .n_tests = N_MANY, .packed = &packed, .now_ms = T0};
+
+	(void)state;
+	packed_tests_make(&packed, tests, N_MANY);
+	p.job_id = report(&r).job_id;
+	DO_OK(store_put_report, &p);
+	assert_int_equal(p.outcome, REPORT_RECORDED);
+	assert_true(p.op.n_parts > 1);
+	assert_int_equal(LOOK("SELECT COUNT(*) FROM test WHERE name LIKE 'new_%'"), N_MANY);
+	assert_int_equal(LOOK("SELECT n_tests_pass FROM job"), N_MANY);
+	/* the same again, and a known list: no part */
+	DO_OK(store_put_report, &p);
+	assert_int_equal(p.outcome, REPORT_UNCHANGED);
+	assert_int_equal(p.op.n_parts, 0);
+	/* no such job: nothing of the list is written */
+	packed_tests_release(&packed);
+	release_many(tests);
+	tests = many_tests("other", TEST_PASS);
+	packed_tests_make(&packed, tests, N_MANY);
+	p.tests = tests;
+	p.job_id += 1000;
+	DO_OK(store_put_report, &p);
+	assert_int_equal(p.outcome, REPORT_NO_DISPATCH);
+	assert_int_equal(LOOK("SELECT COUNT(*) FROM test WHERE name LIKE 'other_%'"), 0);
+	packed_tests_release(&packed);
+	release_many(tests);
+	free(id);
+}
+
+/* The report writes the red cells, and the change is due until each has its cause. */
+static void thousands_of_red_cells_are_attributed_in_parts(void **state)
+{
+	struct test_result *tests = many_tests("red", TEST_FAIL);
+	char *id = begin();
+	struct rig_report r = {.dispatch_id = id, .conclusion = "failure", .tests = tests, .n_tests = N_MANY};
+	int n_parts = 0;
+
+	(void)state;
+	report(&r);
+	assert_int_equal(
+	    LOOK("SELECT COUNT(*) FROM verdict WHERE attribution = 'UNCLASSIFIED' AND reason IS NULL"), N_MANY);
+	assert_int_equal(LOOK("SELECT COUNT(*) FROM run"), 0);
+	for (; LOOK("SELECT COUNT(*) FROM attribution_due") > 0; n_parts++) {
+		struct attribute_change a = {.change_id = LOOK("SELECT change_id FROM attribution_due"),
+		    .generation = LOOK("SELECT generation FROM attribution_due"),
+		    .now_ms = T0 + HOUR};
+
+		DO_OK(store_attribute_change, &a);
+	}
+	assert_int_equal(n_parts, 2);
+	assert_int_equal(LOOK("SELECT COUNT(*) FROM verdict WHERE attribution IS NOT NULL AND reason IS NULL"), 0);
+	assert_int_equal(LOOK("SELECT COUNT(*) FROM run"), 1);
+	release_many(tests);
 	free(id);
 }
 
@@ -690,6 +792,8 @@ int main(void)
 	    TEST(a_red_test_that_a_retry_does_not_name_has_no_result),
 	    TEST(a_late_first_attempt_still_counts),
 	    TEST(the_late_report_document_of_a_first_attempt_still_counts),
+	    TEST(a_long_list_of_new_tests_is_written_in_parts),
+	    TEST(thousands_of_red_cells_are_attributed_in_parts),
 	    TEST(a_late_result_replaces_the_silence),
 	    TEST(a_job_that_never_ends_is_a_miss),
 	    TEST(results_of_an_old_head_are_kept_apart),

@@ -725,7 +725,7 @@ static void recompute_all(struct txn *d)
 
 		verdicts_rebuild(d, id, "npu");
 		if (ids[i] > 0) /* self-reports and experiments are not attributed */
-			attribution_apply(d, id, "npu", T0 + HOUR);
+			attribution_apply(d, id, "npu", T0 + HOUR, &(bool){false});
 		if (!experiment_is_run(d->view, id))
 			run_note(d, id, "npu", T0 + HOUR);
 	}
