@@ -20,6 +20,7 @@ if (build) process.env.OUTPOSTCTL ??= path.resolve(build, 'outpostctl');
 const { machine } = await import('./load.mjs');
 const { dispatching, fanOut, intake, median, requestsPerDispatch, waitingRunners } = await import('./measures.mjs');
 const { pages } = await import('./pages.mjs');
+const { reports } = await import('./reports.mjs');
 
 const started = Date.now();
 const say = (text) => { if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${((Date.now() - started) / 1000).toFixed(0).padStart(4)} s  ${text}`); };
@@ -58,6 +59,7 @@ function resultRows({ usual, large }) {
     { what: 'CPU of the writer, one in 1,000 red', value: cost('mixed'), unit: ' µs', digits: 2 },
     { what: 'a report of 20,000 tests holds the writer, green', value: large.green.longest_ms, most: 10, unit: ' ms', digits: 1 },
     { what: 'the same, half of it red', value: large['half-red'].longest_ms, most: 40, unit: ' ms', digits: 1 },
+    { what: 'the same, green, all tests new', value: large['new-lists'].longest_ms, unit: ' ms', digits: 1 },
   ];
 }
 
@@ -70,7 +72,15 @@ function dispatchRows({ one, further_us }) {
   ];
 }
 
-function rows({ intakeRuns, dispatch, dispatches, fan, waiting, read, results: ofResults }) {
+// From the socket to the verdicts, beside json.loads of the same body (reports.mjs).
+function reportRows(measured) {
+  return Object.entries(measured).flatMap(([name, one]) => [
+    { what: `CPU of a ${name} tests`, value: one.cpu_ms, beside: one.loads_ms, besideWhat: 'json.loads', ratio: one.ratio, ...(!name.includes('red') && { most: 3 }), unit: ' ms', digits: 1 },
+    { what: 'results a second, with verdicts', value: one.results_per_second, unit: '/s' },
+  ]);
+}
+
+function rows({ intakeRuns, dispatch, dispatches, fan, waiting, read, results: ofResults, reports: ofReports }) {
   const of = (server, key) => median(intakeRuns[server].map((run) => run[key]));
   const pairs = (key) => median(intakeRuns.outpost.map((run, i) => run[key] / intakeRuns.nginx[i][key]));
   return [
@@ -86,6 +96,7 @@ function rows({ intakeRuns, dispatch, dispatches, fan, waiting, read, results: o
     { what: `memory, ${n(waiting.count)} waiting runners`, value: waiting.mib, most: 32, unit: ' MiB', digits: 1 },
     { what: 'webhook to one of them (p99)', value: waiting.p99_ms, most: 50, unit: ' ms', digits: 1 },
     ...resultRows(ofResults),
+    ...reportRows(ofReports),
     ...pageRows(read),
   ];
 }
@@ -122,6 +133,7 @@ try {
     measured.fan = await fanOut({ dir, targets: 100, delay: 20, rounds: 3, say });
     say('results in the writer');
     measured.results = results(dir, build ?? 'build/release');
+    measured.reports = await reports({ dir, say });
     measured.waiting = await waitingRunners({ dir, count: 1000, jobs: 300, say });
   }
   measured.read = await pages({ dir, seconds, pairs: Number(values.pairs ?? 3), results: Number(values.results ?? 10_000_000), database: values.database, say });
@@ -129,7 +141,7 @@ try {
   const { intakeRuns, fan, read } = measured;
   const list = judged(values.pages ? pageRows(read) : rows(measured));
   if (values.json) {
-    console.log(JSON.stringify({ machine: host, seconds: (Date.now() - started) / 1000, rows: list, intake: intakeRuns, dispatch: measured.dispatch, dispatching: measured.dispatches, fan_out: fan, waiting: measured.waiting, results: measured.results, pages: read }, null, 2));
+    console.log(JSON.stringify({ machine: host, seconds: (Date.now() - started) / 1000, rows: list, intake: intakeRuns, dispatch: measured.dispatch, dispatching: measured.dispatches, fan_out: fan, waiting: measured.waiting, results: measured.results, reports: measured.reports, pages: read }, null, 2));
   } else {
     console.log(`${host.cpu}, ${host.cores} cores, fsync ${n(host.fsync_ms, 2)} ms, nginx ${host.nginx}; the load runs on the same cores`);
     if (intakeRuns) console.log(`${n(intakeRuns.body_bytes)} bytes a webhook, 64 connections, ${seconds} s each, median of ${intakeRuns.outpost.length} alternating pairs`);

@@ -16,7 +16,7 @@ const vendor = (i, repository) => ({ name: `vendor-${i}`, title: `Vendor ${i}`, 
 
 export const median = (list) => list.toSorted((a, b) => a - b)[Math.floor(list.length / 2)];
 
-async function startOutpost(dir, rig, accelerators) {
+export async function startOutpost(dir, rig, accelerators) {
   return Outpost.start({
     rig, accelerators, logFile: path.join(dir, 'outpost.log'),
     config: { log: { level: 'info' }, comment: { enabled: false }, reconcile: { interval: '1h' } },

@@ -1,4 +1,4 @@
-/* The cost of results in the writer: reports of many tests, one after the other, from the parsed report to the verdicts and
+/* The cost of results in the writer: reports of many tests, one after the other, from the packed report to the verdicts and
  * the figures of the pages. Prints one line of JSON for each kind of report.
  *
  *   results FOLDER [JOBS] [TESTS]      FOLDER gets a database for each kind */
@@ -6,9 +6,11 @@
 #include <time.h>
 
 #include "db/schema.h"
+#include "model/packed_tests.h"
 #include "store/changes.h"
 #include "store/dispatches.h"
 #include "store/jobs.h"
+#include "store/test_lists.h"
 #include "verdict/cells_moved.h"
 
 #define UPSTREAM "pytorch/pytorch"
@@ -111,23 +113,50 @@ static void measure(const char *folder, const struct kind *k, int n_jobs, int n_
 		    .n_tests = (size_t)n_tests};
 		struct job_place at = {.accelerator = "npu", .runner = "ci", .is_shown = true};
 		struct job_record record;
+		struct packed_tests packed;
 		char id[64];
 		double a, b, c, d;
 
 		fill(tests, names, n_tests, i + 1, k);
+		packed_tests_make(&packed, tests, (size_t)n_tests); /* the daemon's pool does it */
+		r.packed = &packed;
 		if (db_begin(db, DB_WRITER))
 			check();
 		at.change_id = put_dispatch(i + 1, t0 + i * 1000, id);
 		at.dispatch_id = id;
 		r.digest[0] = (uint8_t)i;
 		a = cpu_us();
-		record = job_put(txn, &at, &r, t0 + i * 1000);
+		for (int64_t n_parts = 1; (record = job_put(txn, &at, &r, t0 + i * 1000)).outcome == REPORT_IN_PARTS;
+		     n_parts++) {
+			if (db_commit(db) || db_begin(db, DB_WRITER))
+				check();
+			b = cpu_us();
+			put += i ? b - a : 0;
+			worst = i && b - a > worst ? b - a : worst;
+			test_list_go_on(&packed, n_parts);
+			a = cpu_us();
+		}
 		b = cpu_us();
 		cells_job_added(txn, at.change_id, "npu", CELLS_JOB_COMPLETED, record.job_id, t0 + i * 1000);
 		c = cpu_us();
 		if (db_commit(db))
 			check();
 		d = cpu_us();
+		worst = i && d - a > worst ? d - a : worst;
+		/* evidence/ goes on with what is due */
+		while (db_has(txn, "SELECT 1 FROM attribution_due WHERE change_id = ?1", V_INT(at.change_id))) {
+			double from = cpu_us();
+
+			if (db_begin(db, DB_WRITER))
+				check();
+			db_exec(txn, "DELETE FROM attribution_due WHERE change_id = ?1", V_INT(at.change_id));
+			cells_moved(txn, at.change_id, "npu", CELLS_LOOKED_AGAIN, t0 + i * 1000);
+			if (db_commit(db))
+				check();
+			move += i ? cpu_us() - from : 0;
+			worst = i && cpu_us() - from > worst ? cpu_us() - from : worst;
+		}
+		packed_tests_release(&packed);
 		if (i == 0) { /* the first report brings the list */
 			before = db_file_bytes(db_view(db));
 			continue;
@@ -135,7 +164,6 @@ static void measure(const char *folder, const struct kind *k, int n_jobs, int n_
 		put += b - a;
 		move += c - b;
 		commit += d - c;
-		worst = d - a > worst ? d - a : worst;
 	}
 	pages = db_file_bytes(db_view(db)) - before;
 	check();

@@ -6,12 +6,14 @@ import { fakeSha } from '../github/payloads.mjs';
 export class Stub {
   #server;
   dispatches = []; // performance.now() of each dispatch request's arrival
+  bodies = []; // of the dispatch requests, if it keeps them
   requests = 0;
 
-  // delay: ms before each answer.
-  static async start({ delay = 0 } = {}) {
+  // delay: ms before each answer; keepsBodies: of the dispatch requests.
+  static async start({ delay = 0, keepsBodies = false } = {}) {
     const stub = new Stub();
     stub.delay = delay;
+    stub.keepsBodies = keepsBodies;
     stub.secret = randomBytes(20).toString('hex');
     stub.app = { id: 12345, privateKey: generateKeyPairSync('rsa', {
       modulusLength: 2048, privateKeyEncoding: { type: 'pkcs1', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' },
@@ -38,6 +40,9 @@ export class Stub {
     const { pathname } = new URL(request.url, this.url);
     this.requests++;
     if (pathname.endsWith('/dispatches')) this.dispatches.push(performance.now());
+    const parts = [];
+    const keeps = this.keepsBodies && pathname.endsWith('/dispatches');
+    if (keeps) request.on('data', (part) => parts.push(part)).on('end', () => this.bodies.push(JSON.parse(Buffer.concat(parts).toString('utf8'))));
     request.resume().on('end', () => setTimeout(() => {
       const [status, body] = this.#answer(request.method, pathname);
       const text = body === undefined ? '' : JSON.stringify(body);

@@ -1,0 +1,102 @@
+// Reports of many tests with a known list: the daemon's CPU from the socket to the verdicts, compared with Python's json.loads of the
+// same body. The reports are about pushes, so that no comment is written.
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs/promises';
+import http from 'node:http';
+import path from 'node:path';
+import { fakeSha, push } from '../github/payloads.mjs';
+import { until } from '../integration/lib/outpost.mjs';
+import { sign } from '@octokit/webhooks-methods';
+import { startOutpost } from './measures.mjs';
+import { Stub } from './stub.mjs';
+
+const KINDS = [
+  { name: 'callback of 2,000', count: 2000, jobs: 60 },
+  { name: 'callback of 20,000', count: 20_000, jobs: 12, isShort: true },
+  { name: 'document of 2,000', count: 2000, jobs: 45, isDocument: true },
+  { name: 'document of 20,000', count: 20_000, jobs: 12, isDocument: true },
+  { name: 'document of 20,000, half red', count: 20_000, redOf: 2, jobs: 6, isDocument: true },
+];
+
+const VENDOR = { name: 'vendor-1', title: 'Vendor 1', level: 'L2', triggers: { push: { branches: ['main'] } }, runners: [{ name: 'ci', github: { repository: 'vendor-1/ci' } }] };
+const MESSAGE = 'AssertionError: Tensor-likes are not close! Mismatched elements: 3 / 24 (12.5%) Greatest absolute difference: ';
+
+// Like PyTorch's, in a few suites, with durations of milliseconds. A callback of 20,000 tests has room for short names only.
+function tests(count, redOf, job, isShort) {
+  return Array.from({ length: count }, (_, i) => {
+    const isRed = redOf && i % redOf === 0;
+    return {
+      suite: ['test_ops', 'test_nn', 'test_torch', 'test_autograd'][i % 4], name: isShort ? `TestOps.test_case_${i}` : `TestCommonPRIVATEUSE1.test_noncontiguous_samples_case_${i}_privateuse1_float32`,
+      status: isRed ? 'FAIL' : 'PASS', duration: ((i * 37 + job * 11) % 900) / 1000, ...(!isShort && { dtype: 'float32' }),
+      ...(isRed && { message: `${MESSAGE}${i * 0.37} at index ${i}`, file: 'test/test_ops.py', line: 412 }),
+    };
+  });
+}
+
+// The CPU of all threads, in ms: exact, unlike /proc/PID/stat.
+async function cpuOf(pid) {
+  const threads = await fs.readdir(`/proc/${pid}/task`);
+  const times = await Promise.all(threads.map((thread) => fs.readFile(`/proc/${pid}/task/${thread}/schedstat`, 'utf8')));
+  return times.reduce((sum, one) => sum + Number(one.split(' ')[0]), 0) / 1e6;
+}
+
+const PYTHON = `
+import json, sys, time
+body = open(sys.argv[1]).read()
+def once():
+    start = time.process_time(); json.loads(body); return time.process_time() - start
+print(1000 * sorted(once() for i in range(15))[7])`;
+
+// Each kind has a daemon of its own, because a caller may send 100 reports a minute.
+async function measure({ dir, say }, { name, count, redOf, jobs, isDocument, isShort }) {
+  const stub = await Stub.start({ keepsBodies: true });
+  const outpost = await startOutpost(dir, stub, [VENDOR]);
+  const agent = new http.Agent({ keepAlive: true });
+  let changes = 0;
+  const open = async () => {
+    const body = JSON.stringify(push({ after: fakeSha(`report ${++changes}`) }));
+    const { status, text } = await outpost.request('POST', '/github/webhook', { agent, body, headers: { 'content-type': 'application/json', 'x-github-event': 'push',
+      'x-github-delivery': `00000000-0000-4000-8000-${String(changes).padStart(12, '0')}`, 'x-hub-signature-256': await sign(stub.secret, body) } });
+    if (status !== 202) throw new Error(`a webhook got ${status} ${text}`);
+  };
+  try {
+    const issued = await outpost.ctl('token', 'issue', 'vendor-1');
+    if (issued.code !== 0) throw new Error(issued.stderr);
+    const headers = { authorization: `Bearer ${issued.stdout.trim()}`, 'content-type': 'application/json' };
+    const send = async (method, target, body) => {
+      const answer = await outpost.request(method, target, { agent, body, headers });
+      if (answer.status !== 200) throw new Error(`${method} ${target}: ${answer.status} ${answer.text}`);
+      return answer.json;
+    };
+    for (let i = 0; i <= jobs; i++) await open();
+    await until(() => stub.bodies.length > jobs, { what: 'the dispatches are sent' });
+    const ids = stub.bodies.map((one) => one.client_payload.outpost.dispatch_id);
+    const targets = [];
+    const job = (i, more) => ({ status: 'completed', conclusion: redOf ? 'failure' : 'success', name: 'ci', job_name: name, run_id: changes * 100 + i, ...more });
+    const bodies = ids.map((_, i) => JSON.stringify(isDocument ? { schema: 1, tests: tests(count, redOf, i, isShort) } : job(i, { tests: tests(count, redOf, i, isShort) })));
+    if (isDocument) for (const [i, id] of ids.entries()) targets.push(`/api/v1/jobs/${(await send('POST', `/api/v1/dispatches/${id}/jobs`, JSON.stringify(job(i)))).job}/report`);
+    else for (const id of ids) targets.push(`/api/v1/dispatches/${id}/jobs`);
+    say(`reports: ${name}`);
+    await send(isDocument ? 'PUT' : 'POST', targets[0], bodies[0]);
+    await new Promise((resolve) => setTimeout(resolve, 1500)); // until the work of the planner and of the first report is done
+    const before = await cpuOf(outpost.pid);
+    const begun = performance.now();
+    for (let i = 1; i <= jobs; i++) await send(isDocument ? 'PUT' : 'POST', targets[i], bodies[i]);
+    const ms = performance.now() - begun;
+    const cpu = (await cpuOf(outpost.pid) - before) / jobs;
+    const file = path.join(dir, 'report.json');
+    await fs.writeFile(file, bodies[1]);
+    const loads = Number(execFileSync('python3', ['-c', PYTHON, file], { encoding: 'utf8' }));
+    return { bytes: bodies[1].length, cpu_ms: cpu, loads_ms: loads, ratio: cpu / loads, results_per_second: jobs * count / ms * 1000 };
+  } finally {
+    agent.destroy();
+    await outpost.close();
+    await stub.stop();
+  }
+}
+
+export async function reports(options) {
+  const out = {};
+  for (const kind of KINDS) out[kind.name] = await measure(options, kind);
+  return out;
+}
