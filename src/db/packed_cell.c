@@ -69,6 +69,7 @@ struct cell_cursor {
 	sqlite3_stmt *rows, *parts, *result;
 	int64_t change_id, test_id; /* test_id 0: all */
 	bool is_row;                /* the current cell is a row */
+	bool is_single;             /* one accelerator and one test: a row is the only cell */
 	/* the rows that were read, in their order */
 	struct stored_cell *stored;
 	size_t n_stored;
@@ -302,6 +303,10 @@ static int cell_next(sqlite3_vtab_cursor *cursor)
 	struct cell_cursor *v = (struct cell_cursor *)cursor;
 
 	v->has_result = false;
+	if (v->is_row && v->is_single) { /* the packed results need not be read */
+		v->is_row = false;
+		return SQLITE_OK;
+	}
 	return v->is_row ? find_row(v) : find_cell(v);
 }
 
@@ -319,6 +324,7 @@ static int cell_filter(sqlite3_vtab_cursor *cursor, int plan, const char *text, 
 		return SQLITE_OK;
 	v->change_id = sqlite3_value_int64(argv[0]);
 	v->test_id = plan & OF_TEST ? sqlite3_value_int64(argv[plan & OF_ACCELERATOR ? 2 : 1]) : 0;
+	v->is_single = accelerator && plan & OF_TEST;
 	rc = packed_statement_open(&v->c, CELL_STATEMENTS,
 	    !accelerator     ? CELL_ROWS
 	    : plan & OF_TEST ? CELL_ROW_OF_TEST
