@@ -45,6 +45,8 @@ void experiment_list_release(struct experiment_list *l);
 	"(j.id = " cell_job " OR (j.n_red > 0 AND EXISTS (SELECT 1 FROM result x INDEXED BY result_of_test"            \
 	" WHERE x.job_id = j.id AND x.test_id = " test " AND x.status IN ('FAIL', 'ERROR'))))"
 
+/* Of an experiment e that is open. */
+#define WAITS_FOR_GOOD_MACHINE "(e.state = 'planned' AND e.not_before_ms > 0)"
 /* An experiment e of another change than `change` runs the test on the merge base `sha`, or will run it soon, on the runner
  * that `is_runner` selects. Its outcome counts for each change with this merge base. */
 #define ANOTHER_RUNS_ON_BASE(change, accelerator_, sha_, test, is_runner)                                              \

@@ -80,3 +80,17 @@ void job_detail_free(struct job_detail *d)
 	record_release(&job_experiment_record, &d->experiment);
 	free(d);
 }
+
+int verdict_view_compare(const void *x, const void *y)
+{
+	const struct verdict_view *a = x, *b = y;
+	int order = strcmp(a->suite, b->suite);
+
+	if (!order)
+		order = strcmp(a->test, b->test);
+	if (!order)
+		order = strcmp(a->dtype ? a->dtype : "", b->dtype ? b->dtype : "");
+	if (!order)
+		order = (a->accelerator > b->accelerator) - (a->accelerator < b->accelerator);
+	return order;
+}

@@ -134,7 +134,7 @@ struct accelerator_view {
 	size_t n_dispatches;
 	struct job_view *jobs; /* current ones, by workflow and name */
 	size_t n_jobs;
-	/* how many of its verdicts come from a job; only where the view is cut, else 0 */
+	/* how many of its verdicts come from a job; only where not all were read, else 0 */
 	size_t n_verdicts[N_TEST_STATUSES];
 	struct standing at; /* on upstream's branch, as the dashboard shows it */
 	struct base_delta delta;
@@ -214,8 +214,10 @@ struct change_view {
 	struct verdict_view *verdicts; /* by suite, test, accelerator */
 	size_t n_verdicts;
 	bool is_cut; /* not all verdicts were read */
+	bool has_only_chosen; /* only those were read that an answer needs, */
+	int64_t n_chosen;     /* which may list so many */
 	int64_t n_verdicts_total;
-	int64_t n_tests_total; /* of a cut view: tests that any accelerator reported; else 0 */
+	int64_t n_tests_total; /* where not all were read: tests that any accelerator reported; else 0 */
 };
 RECORD_DECLARE(change_view);
 
@@ -227,6 +229,8 @@ struct verdict_evidence {
 };
 struct verdict_evidence verdict_evidence_of(const struct verdict_view *w);
 
+/* By suite, test, dtype, accelerator; for qsort() and bsearch(). */
+int verdict_view_compare(const void *x, const void *y);
 /* One of v's accelerators, which are sorted by name; NULL: none has this name. */
 struct accelerator_view *change_view_accelerator(const struct change_view *v, const char *name);
 

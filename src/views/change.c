@@ -1,5 +1,6 @@
 #include "views/change.h"
 
+#include "db/cell_sets.h"
 #include "db/db.h"
 #include "db/key.h"
 #include "db/record_rows.h"
@@ -181,6 +182,7 @@ static int get_change_run(struct store_query *q, const struct view *d)
 {
 	struct get_change *g = CONTAINER_OF(q, struct get_change, q);
 	struct change_view *v = xcalloc(1, sizeof(*v));
+	struct cell_sets cells;
 
 	if (!record_read_first(
 		db_rows(d, RECORD_QUERY(CHANGE_VIEW_RECORD, "FROM change c WHERE c.id = ?1"), V_INT(find_change(d, g))),
@@ -192,12 +194,14 @@ static int get_change_run(struct store_query *q, const struct view *d)
 		read_pull(d, g->number, v);
 	read_accelerators(d, v, g->now_ms);
 	read_dispatches_and_jobs(d, v);
-	change_cells_read(d, v, g->max_verdicts);
+	cell_sets_read(d, v->change_id, NULL, &cells);
+	change_cells_read(d, v, &cells, g->max_verdicts, g->choice);
 	/* Only for a moment: if GitHub does not answer in time, the page shows the facts that it has. */
 	v->is_being_attributed =
 	    db_has(d, "SELECT 1 FROM attribution_due WHERE change_id = ?1 AND n_tries = 0 AND since_ms > ?2",
 		V_INT(v->change_id), V_INT(g->now_ms - EVIDENCE_WAIT_MS));
-	change_deltas_read(d, v);
+	change_deltas_read(d, v, &cells);
+	cell_sets_release(&cells);
 	read_experiments(d, v);
 	if (db_status(d)) /* a view with holes would show wrong results */
 		change_view_free(v);

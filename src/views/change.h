@@ -15,6 +15,8 @@ struct get_change {
 	unsigned kinds; /* with head_sha: bits 1 << CHANGE_…; 0: any */
 	int64_t change_id;
 	size_t max_verdicts; /* 0: all. Red ones are read first */
+	/* With a limit: change_json() gets this choice, and only the cells that it needs are read. NULL: of no effect */
+	const struct verdict_choice *choice;
 	int64_t now_ms;
 	struct change_view *view; /* out; change_view_free(); NULL with ERR_NOT_FOUND */
 };
@@ -39,11 +41,16 @@ json_t *change_json(const struct change_view *v, const char *public_url, const s
 
 /* ---- the cells of a change: its red tests first, the reruns that would help to decide them, and the difference to the base ---- */
 
-/* Both fill in a view that has its accelerators, by name; v owns what they add. Thread: reader. */
-/* At most max cells (0: all), red ones first, so that a cut view has all bad news; a cut view has the counts, too. */
-void change_cells_read(const struct view *d, struct change_view *v, size_t max);
+struct cell_sets;
+/* They fill in a view that has its accelerators, by name; v owns what they add. cells: the change's. Thread: reader. */
+/* At most max cells (0: all), red ones first, so that a cut view has all bad news; a cut view has the counts, too. With a
+ * choice that has a limit: the cells that change_json() needs for it. */
+void change_cells_read(const struct view *d, struct change_view *v, const struct cell_sets *cells, size_t max,
+    const struct verdict_choice *choice);
+/* verdicts[].rerun and .rerun_job of cells without a decision; change_cells_read() calls it. */
+void change_reruns_read(const struct view *d, struct change_view *v);
 /* accelerators[].delta; the jobs and dispatches have been read. */
-void change_deltas_read(const struct view *d, struct change_view *v);
+void change_deltas_read(const struct view *d, struct change_view *v, const struct cell_sets *cells);
 /* Sets in obj: `verdicts`, `verdicts_total` (how many cells fit the choice, listed or not) and `next` (the cursor of the
  * rest as base64url, or null). The order is suite, test, dtype and accelerator, so that a cursor stays valid while cells
  * come and go. Accelerators at L1 are left out. Thread: any. */

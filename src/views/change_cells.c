@@ -1,9 +1,8 @@
 #include "views/change.h"
 
-#include "db/key.h"
+#include "db/cell_sets.h"
 #include "db/record_rows.h"
 #include "experiments/experiment_rows.h"
-#include "store/branch_commits.h"
 #include "text/table.h"
 #include "verdict/attribution.h"
 #include "views/record_json.h"
@@ -12,8 +11,6 @@ enum { KEY_PARTS = 4, KEY_MAX_BYTES = 1024 };
 
 /* ---- the cells ---- */
 
-/* Of an experiment e that is open. */
-#define WAITS_FOR_GOOD_MACHINE "(e.state = 'planned' AND e.not_before_ms > 0)"
 #define IS_RED_IN_RUNNER                                                                                               \
 	"EXISTS (SELECT 1 FROM job j WHERE j.change_id = v.change_id"                                                  \
 	" AND j.accelerator = v.accelerator AND j.runner = e.runner AND j.is_current = 1"                              \
@@ -55,142 +52,55 @@ static void add_cells(struct change_view *v, struct rows *r)
 	}
 }
 
-static int by_test(const void *x, const void *y)
-{
-	const struct verdict_view *a = x, *b = y;
-	int order = strcmp(a->suite, b->suite);
+/* ---- a cell's place in the order: suite, test, dtype, accelerator ---- */
 
-	if (!order)
-		order = strcmp(a->test, b->test);
-	if (!order)
-		order = strcmp(a->dtype ? a->dtype : "", b->dtype ? b->dtype : "");
-	if (!order)
-		order = (a->accelerator > b->accelerator) - (a->accelerator < b->accelerator);
+struct cell_key {
+	const char *part[KEY_PARTS];
+};
+
+static int key_compare(const struct cell_key *a, const struct cell_key *b)
+{
+	int order = 0;
+
+	for (int i = 0; i < KEY_PARTS && !order; i++)
+		order = strcmp(a->part[i], b->part[i]);
 	return order;
 }
 
-/* ---- why a rerun that would help brought nothing ---- */
-
-/* The cells of one runner that are not decided (c), each with its newest experiment (e) on a side that would help. ?6: the
- * merge base. If another change's run of it has just ended, Outpost attributes this change again in a moment. */
-#define UNSETTLED                                                                                                      \
-	"WITH c AS (SELECT v.test_id, t.suite, t.name, t.dtype, v.needs, (SELECT e.id"                                 \
-	"  FROM experiment e JOIN experiment_test x ON x.experiment_id = e.id"                                         \
-	"  AND x.test_id = v.test_id WHERE e.change_id = v.change_id"                                                  \
-	"  AND e.accelerator = v.accelerator AND e.runner = ?4 AND e.cause = 'auto'"                                   \
-	"  AND (v.needs & CASE e.side WHEN 'head' THEN 1 ELSE 2 END) <> 0"                                             \
-	"  ORDER BY e.id DESC LIMIT 1) AS newest" UNDECIDED ") "
-#define RERUN_ENDED_RECORD(F, S)                                                                                       \
-	F(S, TEXT, suite, NULL, "c.suite", "")                                                                         \
-	F(S, TEXT, test, NULL, "c.name", "")                                                                           \
-	F(S, TEXT, dtype, NULL, "NULLIF(c.dtype, '')", "")                                                             \
-	F(S, TEXT, state, NULL, "COALESCE(e.state, '')", "")                                                           \
-	F(S, BOOL, has_begun, NULL, "e.started_ms IS NOT NULL", "")                                                    \
-	F(S, INT, job, NULL, "(SELECT MIN(j.id) FROM job j WHERE j.change_id = e.run_change_id)", "")                  \
-	F(S, BOOL, has_result, NULL,                                                                                   \
-	    "EXISTS (SELECT 1 FROM cell f WHERE f.change_id = e.run_change_id"                                         \
-	    " AND f.accelerator = ?2 AND f.test_id = c.test_id"                                                        \
-	    " AND f.status IN ('PASS', 'FAIL', 'ERROR', 'DONE'))",                                                     \
-	    "")                                                                                                        \
-	F(S, BOOL, could_run, NULL,                                                                                    \
-	    "(c.needs & 1) <> 0 OR (?6 IS NOT NULL AND NOT EXISTS (SELECT 1 FROM experiment o"                         \
-	    " JOIN experiment_test x ON x.experiment_id = o.id AND x.test_id = c.test_id"                              \
-	    " WHERE o.accelerator = ?2 AND o.sha = ?6 AND o.side = 'base' AND o.state = 'done'"                        \
-	    " AND o.change_id <> ?1))",                                                                                \
-	    "")
-RECORD_LOCAL(rerun_ended, RERUN_ENDED_RECORD)
-
-/* Of a runner without an open experiment. */
-static enum rerun_state rerun_state_of(const struct rerun_ended *e, bool is_cancelled)
+/* The place behind which the answer goes on. Its bytes came from outside: a missing part is empty. They end with a NUL. */
+static struct cell_key key_after(const struct verdict_choice *choice)
 {
-	if (strcmp(e->state, "expired") == 0)
-		return e->has_begun ? RERUN_NO_ANSWER : RERUN_NO_ROOM;
-	if (strcmp(e->state, "void") == 0)
-		return RERUN_VOID;
-	if (strcmp(e->state, "done") == 0 && !e->has_result)
-		return RERUN_NO_RESULT;
-	if (is_cancelled)
-		return RERUN_CALLED_OFF;
-	return e->could_run ? RERUN_OVER_LIMIT : RERUN_NONE;
-}
+	const char *at = choice->after, *end = at + choice->after_bytes;
+	struct cell_key key;
 
-static void read_reruns_of(const struct view *d, struct change_view *v, size_t accelerator, const struct rerunner *u)
-{
-	const char *name = v->accelerators[accelerator].name;
-	bool is_cancelled = db_has(d,
-	    "SELECT 1 FROM experiment WHERE change_id = ?1 AND accelerator = ?2 AND runner = ?3"
-	    " AND dispatch_id = ?4 AND cause = 'auto' AND cancelled_by IS NOT NULL LIMIT 1",
-	    V_INT(v->change_id), V_TEXT(name), V_TEXT(u->runner), V_TEXT(u->dispatch_id));
-	struct rows *r =
-	    db_rows(d, UNSETTLED RECORD_QUERY(RERUN_ENDED_RECORD, "FROM c LEFT JOIN experiment e ON e.id = c.newest"),
-		V_INT(v->change_id), V_TEXT(name), V_TEXT(u->dispatch_id), V_TEXT(u->runner), V_INT(u->is_by_test),
-		V_TEXT(u->sha[EXPERIMENT_BASE]));
-
-	while (rows_next(r)) {
-		struct rerun_ended e;
-
-		record_read(r, &rerun_ended_record, &e);
-		struct verdict_view *w = bsearch(
-		    &(struct verdict_view){
-			.accelerator = accelerator, .suite = e.suite, .test = e.test, .dtype = e.dtype},
-		    v->verdicts, v->n_verdicts, sizeof(*w), by_test);
-		if (w && w->rerun != RERUN_PENDING && w->rerun != RERUN_LATER) {
-			w->rerun = rerun_state_of(&e, is_cancelled);
-			w->rerun_job = w->rerun == RERUN_VOID || w->rerun == RERUN_NO_RESULT ? e.job : 0;
-		}
-		record_release(&rerun_ended_record, &e);
+	for (int i = 0; i < KEY_PARTS; i++) {
+		key.part[i] = at < end ? at : "";
+		if (at < end)
+			at += strlen(at) + 1;
 	}
+	return key;
 }
 
-/* As long as an experiment of a runner is open, another round may follow, so its other cells get no note. One that waits
- * for a good machine is no such round: other tests do not wait for it. */
-static void read_reruns(const struct view *d, struct change_view *v, size_t accelerator)
+static bool is_chosen(const struct accelerator_view *a, enum test_status status, enum attribution attribution,
+    const struct verdict_choice *choice)
 {
-	const char *name = v->accelerators[accelerator].name;
-	size_t n;
-
-	if (!db_has(d,
-		"SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2"
-		" AND attribution IS NOT NULL AND needs <> 0 LIMIT 1",
-		V_INT(v->change_id), V_TEXT(name)))
-		return;
-	struct rerunner *list = rerunners_of(d, v->change_id, name, &n);
-	for (size_t i = 0; i < n; i++)
-		if (list[i].has_ended && !db_has(d,
-					     "SELECT 1 FROM experiment e WHERE change_id = ?1 AND accelerator = ?2"
-					     " AND runner = ?3 AND cause = 'auto' AND " EXPERIMENT_IS_OPEN
-					     " AND NOT " WAITS_FOR_GOOD_MACHINE " LIMIT 1",
-					     V_INT(v->change_id), V_TEXT(name), V_TEXT(list[i].runner)))
-			read_reruns_of(d, v, accelerator, &list[i]);
-	rerunners_release(list, n);
+	return a->level > LEVEL_1 && (!choice->statuses || choice->statuses >> status & 1) &&
+	       (!choice->attributions || choice->attributions >> attribution & 1);
 }
 
-/* ---- all of them ---- */
+/* ---- reading all of them, or the worst ---- */
 
-#define STATUS_COUNT_RECORD(F, S)                                                                                      \
-	F(S, TEST_STATUS, status, NULL, "status", "")                                                                  \
-	F(S, INT, n, NULL, "COUNT(*)", "")
-RECORD_LOCAL(status_count, STATUS_COUNT_RECORD)
-
-/* So that a cut view knows which accelerators passed, although it has not read their tests. */
-static void count_cells(const struct view *d, struct change_view *v)
+/* So that a view without all cells knows which accelerators passed. */
+static void count_cells(struct change_view *v, const struct cell_sets *cells)
 {
-	struct rows *r = db_rows(d,
-	    RECORD_QUERY_BY("accelerator", STATUS_COUNT_RECORD,
-		"FROM cell WHERE change_id = ?1 AND job_id IS NOT NULL GROUP BY accelerator, status"),
-	    V_INT(v->change_id));
+	for (size_t i = 0; i < cells->n; i++) {
+		const struct cell_set *s = &cells->at[i];
+		struct accelerator_view *a = change_view_accelerator(v, s->accelerator);
 
-	while (rows_next(r)) {
-		struct accelerator_view *a = change_view_accelerator(v, rows_key(r));
-		struct status_count c;
-
-		record_read(r, &status_count_record, &c);
-		if (a && c.status < N_TEST_STATUSES)
-			a->n_verdicts[c.status] = (size_t)c.n;
+		for (size_t k = 0; a && k < s->n; k++)
+			a->n_verdicts[s->at[k].status] += s->at[k].has_job;
 	}
-	v->n_tests_total =
-	    db_int(d, 0, "SELECT COUNT(DISTINCT test_id) FROM cell WHERE change_id = ?1 AND job_id IS NOT NULL",
-		V_INT(v->change_id));
+	v->n_tests_total = cell_sets_count_tests(cells);
 }
 
 #define CELLS_OF_CHANGE(cells)                                                                                         \
@@ -198,127 +108,258 @@ static void count_cells(const struct view *d, struct change_view *v)
 	" FROM " cells " v CROSS JOIN test t ON t.id = v.test_id CROSS JOIN change c ON c.id = v.change_id"            \
 	" WHERE v.change_id = ?1 AND v.attribution IS "
 
-void change_cells_read(const struct view *d, struct change_view *v, size_t max)
+static void read_worst_cells(const struct view *d, struct change_view *v, size_t max, const struct cell_sets *cells)
 {
 	int64_t limit = max ? (int64_t)max : INT64_MAX;
 
-	v->n_verdicts_total = db_int(d, 0, "SELECT COUNT(*) FROM cell WHERE change_id = ?1", V_INT(v->change_id));
 	add_cells(v, db_rows(d, CELLS_OF_CHANGE("verdict") "NOT NULL LIMIT ?2", V_INT(v->change_id), V_INT(limit)));
 	add_cells(v, db_rows(d, CELLS_OF_CHANGE("cell") "NULL LIMIT ?2", V_INT(v->change_id),
 			 V_INT(limit - (int64_t)v->n_verdicts)));
 	v->is_cut = (int64_t)v->n_verdicts < v->n_verdicts_total;
 	if (v->is_cut)
-		count_cells(d, v);
-	if (v->n_verdicts)
-		qsort(v->verdicts, v->n_verdicts, sizeof(*v->verdicts), by_test);
-	for (size_t i = 0; i < v->n_accelerators; i++)
-		read_reruns(d, v, i);
+		count_cells(v, cells);
 }
 
-/* ---- the cells against those of the base ---- */
+/* ---- reading those that an answer lists ---- */
 
-#define TESTED_BASE_RECORD(F, S)                                                                                       \
-	F(S, INT, change_id, NULL, "x.id", "")                                                                         \
-	F(S, TEXT, sha, NULL, "b.sha", "")                                                                             \
-	F(S, INT, distance, NULL, "?4 - b.position", "")
-RECORD_LOCAL(tested_base, TESTED_BASE_RECORD)
+#define TEST_NAME_RECORD(F, S)                                                                                         \
+	F(S, INT, id, NULL, "t.id", "")                                                                                \
+	F(S, TEXT, suite, NULL, "t.suite", "")                                                                         \
+	F(S, TEXT, name, NULL, "t.name", "")                                                                           \
+	F(S, TEXT, dtype, NULL, "t.dtype", "")
+RECORD_LOCAL(test_name, TEST_NAME_RECORD)
 
-/* The nearest commit with a report of the accelerator. */
-static bool find_tested_base(
-    const struct view *d, const struct change_view *v, const char *ref, int64_t position, struct accelerator_view *a)
+#define CELL_TEXT_RECORD(F, S)                                                                                         \
+	F(S, TEXT, message, NULL, "message", "")                                                                       \
+	F(S, TEXT, file, NULL, "file", "")                                                                             \
+	F(S, ID, line, NULL, "line", "")
+RECORD_LOCAL(cell_text, CELL_TEXT_RECORD)
+
+struct chosen_read {
+	const struct view *d;
+	struct change_view *v;
+	const struct cell_sets *cells;
+	const struct verdict_choice *choice;
+	size_t n_added; /* that the answer lists */
+};
+
+/* Adds the cell, unless it has an attribution, because those are read already. */
+static void add_chosen(struct chosen_read *r, const struct cell_set *s, const struct cell *c, const struct test_name *test)
 {
-	struct tested_base base;
+	struct accelerator_view *a = change_view_accelerator(r->v, s->accelerator);
+	const struct cell_part *part = c->is_row ? NULL : &s->parts[c->part];
+	struct verdict_view *w;
+	struct cell_text text = {0};
 
-	if (!record_read_first(db_rows(d,
-				   RECORD_QUERY(TESTED_BASE_RECORD,
-				       "FROM branch_commit b CROSS JOIN change x ON x.repository_key = "
-				       "b.repository_key AND x.head_sha = b.sha AND x.kind = 'push' WHERE "
-				       "b.repository_key = ?1 AND b.ref = ?2 AND b.position >= ?3 AND b.position "
-				       "<= ?4 AND EXISTS (SELECT 1 FROM job j WHERE j.change_id = x.id AND "
-				       "j.accelerator = ?5 AND j.is_current = 1 AND j.status = 'completed' AND "
-				       "j.digest IS NOT NULL) ORDER BY b.position DESC LIMIT 1"),
-				   V_TEXT(repository_key(v->repository).text), V_TEXT(ref),
-				   V_INT(position - attribution_distance(d)), V_INT(position), V_TEXT(a->name)),
-		&tested_base_record, &base))
-		return false;
-	a->delta.base_change_id = base.change_id;
-	a->delta.base_sha = base.sha;
-	a->delta.distance = base.distance;
-	return true;
-}
-
-static bool has_ended(const struct accelerator_view *a)
-{
-	for (size_t i = 0; i < a->n_dispatches; i++)
-		if (a->dispatches[i].is_current && dispatch_is_unfinished(a->dispatches[i].state))
-			return false;
-	for (size_t i = 0; i < a->n_jobs; i++)
-		if (a->jobs[i].status != JOB_COMPLETED)
-			return false;
-	return a->n_jobs > 0;
-}
-
-/* A test whose status differs between the base (b) and the change (v). */
-#define DIFFERENCE_RECORD(F, S)                                                                                        \
-	F(S, TEST_STATUS, before, NULL, "b.status", "")                                                                \
-	F(S, TEST_STATUS, now, NULL, "v.status", "")                                                                   \
-	F(S, TEXT, name, NULL, "t.suite || '/' || t.name", "")
-RECORD_LOCAL(difference, DIFFERENCE_RECORD)
-
-static void add_difference(struct base_delta *b, const struct difference *c, bool is_ended)
-{
-	bool was_red = test_status_is_red(c->before);
-	char ***names;
-	int64_t *n;
-
-	if (c->now == N_TEST_STATUSES && is_ended) {
-		n = &b->n_disappeared;
-		names = &b->disappeared;
-	} else if (c->now == TEST_PASS && was_red) {
-		n = &b->n_fixed;
-		names = &b->fixed;
-	} else if (c->now == TEST_SKIP && (c->before == TEST_PASS || was_red) && is_ended) {
-		n = &b->n_newly_skipped;
-		names = &b->newly_skipped;
-	} else {
-		b->n_newly_failing += test_status_is_red(c->now) && c->before == TEST_PASS;
+	if (c->attribution != N_ATTRIBUTIONS)
+		return;
+	if (!part) {
+		add_cells(r->v, db_rows(r->d, CELLS_OF_CHANGE("verdict") "NULL AND v.accelerator = ?2 AND v.test_id = ?3",
+				    V_INT(r->v->change_id), V_TEXT(s->accelerator), V_INT(c->test_id)));
 		return;
 	}
-	if (++*n <= DELTA_NAMES_MAX)
-		strv_add(names, c->name);
+	if (part->has_rows)
+		RECORD_READ_FIRST(r->d, cell_text, CELL_TEXT_RECORD, &text,
+		    "FROM result WHERE job_id = ?1 AND ordinal = ?2", V_INT(part->job_id), V_INT(part->first + c->i));
+	w = ARRAY_PUSH(r->v->verdicts, r->v->n_verdicts);
+	*w = (struct verdict_view){.accelerator = (size_t)(a - r->v->accelerators),
+	    .suite = xstrdup(test->suite),
+	    .test = xstrdup(test->name),
+	    .dtype = test->dtype && test->dtype[0] ? xstrdup(test->dtype) : NULL,
+	    .status = (enum test_status)c->status,
+	    .attribution = N_ATTRIBUTIONS,
+	    .message = text.message,
+	    .file = text.file,
+	    .line = text.line,
+	    .job = part->job_id,
+	    .is_late = part->is_late};
 }
 
-void change_deltas_read(const struct view *d, struct change_view *v)
+/* Adds the cells of a test that the answer may list; after NULL: from the first accelerator on. */
+static void add_chosen_of_test(struct chosen_read *r, const struct test_name *test, const struct cell_key *after)
 {
-	char *ref = v->base_ref ? xstrdup(v->base_ref)
-				: db_text(d, "SELECT ref FROM change WHERE id = ?1", V_INT(v->change_id));
-	const char *sha = v->kind == CHANGE_PUSH ? v->head_sha : v->merge_base_sha;
-	int64_t position = -1; /* of the merge base, or of a push's parent; -1: not known */
+	for (const struct cell_set *s = r->cells->at; s < r->cells->at + r->cells->n; s++) {
+		const struct accelerator_view *a = change_view_accelerator(r->v, s->accelerator);
+		const struct cell *c = a ? cell_set_find(s, test->id) : NULL;
+		struct cell_key key = {{test->suite, test->name, test->dtype ? test->dtype : "", s->accelerator}};
 
-	if (ref && sha && v->kind != CHANGE_NIGHTLY)
-		position = branch_position(d, repository_key(v->repository).text, branch_name(ref), sha);
-	if (v->kind == CHANGE_PUSH && position >= 0)
-		position--;
-	for (size_t i = 0; position >= 0 && i < v->n_accelerators; i++) {
-		struct accelerator_view *a = &v->accelerators[i];
-		struct difference c;
-
-		if (!a->n_jobs || !find_tested_base(d, v, branch_name(ref), position, a))
+		if (!c || !is_chosen(a, (enum test_status)c->status, (enum attribution)c->attribution, r->choice) ||
+		    (after && key_compare(&key, after) <= 0))
 			continue;
-		struct rows *r = db_rows(d,
-		    RECORD_QUERY(DIFFERENCE_RECORD,
-			"FROM cell b LEFT JOIN cell v ON v.change_id = ?1 AND v.accelerator "
-			"= b.accelerator AND v.test_id = b.test_id JOIN test t ON t.id = b.test_id "
-			"WHERE b.change_id = ?2 AND b.accelerator = ?3 AND b.job_id IS NOT NULL "
-			"AND b.status IS DISTINCT FROM v.status"),
-		    V_INT(v->change_id), V_INT(a->delta.base_change_id), V_TEXT(a->name));
-		while (rows_next(r)) {
-			record_read(r, &difference_record, &c);
-			add_difference(&a->delta, &c, has_ended(a));
-			record_release(&difference_record, &c);
+		add_chosen(r, s, c, test);
+		r->n_added++;
+	}
+}
+
+/* Walks over the names of tests from the cursor on. False: the change has so few of them that the walk was ended. */
+static bool add_chosen_by_name(struct chosen_read *r, size_t n_wanted, int64_t n_names_max)
+{
+	struct cell_key after = key_after(r->choice);
+	int64_t n_names = 0;
+	struct rows *rows = db_rows(r->d,
+	    RECORD_QUERY(TEST_NAME_RECORD, "FROM test t WHERE (t.suite, t.name, t.dtype) >= (?1, ?2, ?3)"
+					   " ORDER BY t.suite, t.name, t.dtype LIMIT ?4"),
+	    V_TEXT(after.part[0]), V_TEXT(after.part[1]), V_TEXT(after.part[2]), V_INT(n_names_max));
+
+	while (r->n_added < n_wanted && rows_next(rows)) {
+		struct test_name test;
+
+		record_read(rows, &test_name_record, &test);
+		n_names++;
+		add_chosen_of_test(r, &test, r->choice->after_bytes ? &after : NULL);
+		record_release(&test_name_record, &test);
+	}
+	rows_end(rows);
+	return r->n_added >= n_wanted || n_names < n_names_max;
+}
+
+static void add_chosen_by_id(struct chosen_read *r, const struct cell_set *s, const struct cell *c)
+{
+	struct test_name test;
+
+	if (!RECORD_READ_FIRST(
+		r->d, test_name, TEST_NAME_RECORD, &test, "FROM test t WHERE t.id = ?1", V_INT(c->test_id)))
+		return;
+	add_chosen(r, s, c, &test);
+	record_release(&test_name_record, &test);
+}
+
+/* Calls add_chosen_by_id() for each cell that the answer may list, if does_add. Returns how many there are. */
+static int64_t chosen_walk(struct chosen_read *r, bool does_add)
+{
+	int64_t n = 0;
+
+	for (const struct cell_set *s = r->cells->at; s < r->cells->at + r->cells->n; s++) {
+		const struct accelerator_view *a = change_view_accelerator(r->v, s->accelerator);
+
+		for (const struct cell *c = s->at; a && c < s->at + s->n; c++) {
+			if (!is_chosen(a, (enum test_status)c->status, (enum attribution)c->attribution, r->choice))
+				continue;
+			n++;
+			if (does_add)
+				add_chosen_by_id(r, s, c);
 		}
 	}
-	free(ref);
+	return n;
+}
+
+/* ---- the cells that decide whether an accelerator meets its requirements (text/table.c) ---- */
+
+/* Adds a cell of the suite that a job reported, if there is one. */
+static void add_cell_of_suite(struct chosen_read *r, const struct cell_set *s, const char *suite)
+{
+	struct rows *rows =
+	    db_rows(r->d, RECORD_QUERY(TEST_NAME_RECORD, "FROM test t WHERE t.suite = ?1"), V_TEXT(suite));
+	bool is_found = false;
+
+	while (!is_found && rows_next(rows)) {
+		struct test_name test;
+		const struct cell *c;
+
+		record_read(rows, &test_name_record, &test);
+		c = cell_set_find(s, test.id);
+		is_found = c && c->status != TEST_MISS;
+		if (is_found)
+			add_chosen(r, s, c, &test);
+		record_release(&test_name_record, &test);
+	}
+	rows_end(rows);
+}
+
+/* Adds the cells of the test "SUITE/TEST" with each dtype. Either name may contain slashes. */
+static void add_cells_named(struct chosen_read *r, const struct cell_set *s, const char *name)
+{
+	for (const char *slash = name; slash; slash = strchr(slash + 1, '/')) {
+		char *suite = slash == name ? xstrdup("") : xstrndup(name, (size_t)(slash - name));
+		struct rows *rows =
+		    db_rows(r->d, RECORD_QUERY(TEST_NAME_RECORD, "FROM test t WHERE t.suite = ?1 AND t.name = ?2"),
+			V_TEXT(suite), V_TEXT(slash == name ? name : slash + 1));
+
+		while (rows_next(rows)) {
+			struct test_name test;
+			const struct cell *c;
+
+			record_read(rows, &test_name_record, &test);
+			c = cell_set_find(s, test.id);
+			if (c)
+				add_chosen(r, s, c, &test);
+			record_release(&test_name_record, &test);
+		}
+		free(suite);
+	}
+}
+
+static void add_required_cells(struct chosen_read *r)
+{
+	bool has_any = false; /* one cell at least, because a table without rows looks as if nothing was reported */
+
+	for (size_t i = 0; i < r->v->n_accelerators; i++) {
+		const struct accelerator_view *a = &r->v->accelerators[i];
+		const struct cell_set *s = cell_sets_find(r->cells, a->name);
+
+		if (!s || a->level <= LEVEL_1)
+			continue;
+		for (char **suite = a->required_suites; *suite; suite++)
+			add_cell_of_suite(r, s, *suite);
+		for (char **name = a->must_pass; *name; name++)
+			add_cells_named(r, s, *name);
+		for (size_t k = 0; !has_any && k < s->n; k++) {
+			has_any = s->at[k].attribution == N_ATTRIBUTIONS;
+			if (has_any)
+				add_chosen_by_id(r, s, &s->at[k]);
+		}
+	}
+}
+
+/* ---- the whole ---- */
+
+enum { CELLS_BY_ID_MAX = 300, NAMES_MIN = 1000 };
+
+/* The red cells, and of the others only those that the answer lists or that decide a requirement. */
+static void read_chosen_cells(
+    const struct view *d, struct change_view *v, const struct verdict_choice *choice, const struct cell_sets *cells)
+{
+	struct chosen_read r = {d, v, cells, choice, 0};
+	int64_t n_names = v->n_verdicts_total / (int64_t)(cells->n + 1) * 2 + NAMES_MIN;
+
+	count_cells(v, cells);
+	v->has_only_chosen = true;
+	v->n_chosen = chosen_walk(&r, false);
+	add_cells(v, db_rows(d, CELLS_OF_CHANGE("verdict") "NOT NULL LIMIT ?2", V_INT(v->change_id), V_INT(INT64_MAX)));
+	if (v->n_chosen <= CELLS_BY_ID_MAX || !add_chosen_by_name(&r, choice->limit + 1, n_names))
+		chosen_walk(&r, true);
+	add_required_cells(&r);
+}
+
+/* Deletes all but one of equal cells, which follow each other. */
+static void drop_repeated(struct change_view *v)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < v->n_verdicts; i++) {
+		if (n && verdict_view_compare(&v->verdicts[n - 1], &v->verdicts[i]) == 0)
+			record_release(&verdict_view_record, &v->verdicts[i]);
+		else
+			v->verdicts[n++] = v->verdicts[i];
+	}
+	v->n_verdicts = n;
+}
+
+void change_cells_read(const struct view *d, struct change_view *v, const struct cell_sets *cells, size_t max,
+    const struct verdict_choice *choice)
+{
+	v->n_verdicts_total = 0;
+	for (size_t i = 0; i < cells->n; i++)
+		v->n_verdicts_total += (int64_t)cells->at[i].n;
+	if (choice && choice->limit)
+		read_chosen_cells(d, v, choice, cells);
+	else
+		read_worst_cells(d, v, max, cells);
+	if (v->n_verdicts)
+		qsort(v->verdicts, v->n_verdicts, sizeof(*v->verdicts), verdict_view_compare);
+	if (v->has_only_chosen)
+		drop_repeated(v);
+	change_reruns_read(d, v);
 }
 
 /* ---- the JSON ---- */
@@ -338,45 +379,22 @@ static json_t *cell_json(const struct change_view *v, const struct verdict_view 
 	return obj;
 }
 
-/* A cell's place in the order: suite, test, dtype, accelerator. */
-struct cell_key {
-	const char *part[KEY_PARTS];
-};
-
-static int key_compare(const struct cell_key *a, const struct cell_key *b)
-{
-	int order = 0;
-
-	for (int i = 0; i < KEY_PARTS && !order; i++)
-		order = strcmp(a->part[i], b->part[i]);
-	return order;
-}
-
 void change_cells_add_json(
     json_t *obj, const struct change_view *v, const struct verdict_choice *choice, const char *public_url)
 {
-	const char *at = choice->after, *end = at + choice->after_bytes;
-	struct cell_key after, last;
+	struct cell_key after = key_after(choice), last = after;
 	json_t *list = json_array(), *next = json_null();
 	struct buf bytes = BUF_INIT(KEY_MAX_BYTES);
 	bool is_more = false;
 	int64_t n_total = 0;
 
-	/* Bytes that came from outside: a missing part is empty. They end with a NUL. */
-	for (int i = 0; i < KEY_PARTS; i++) {
-		after.part[i] = at < end ? at : "";
-		if (at < end)
-			at += strlen(at) + 1;
-	}
-	last = after;
 	for (size_t i = 0; i < v->n_verdicts; i++) {
 		const struct verdict_view *w = &v->verdicts[i];
 		const struct accelerator_view *a = &v->accelerators[w->accelerator];
 		struct cell_key k = {
 		    {w->suite ? w->suite : "", w->test ? w->test : "", w->dtype ? w->dtype : "", a->name}};
 
-		if (a->level <= LEVEL_1 || (choice->statuses && !(choice->statuses >> w->status & 1)) ||
-		    (choice->attributions && !(choice->attributions >> w->attribution & 1)))
+		if (!is_chosen(a, w->status, w->attribution, choice))
 			continue;
 		n_total++;
 		if (is_more || (choice->after_bytes && key_compare(&k, &after) <= 0))
@@ -394,5 +412,6 @@ void change_cells_add_json(
 	}
 	buf_release(&bytes);
 	json_object_update_new(
-	    obj, json_pack("{s:o, s:I, s:o}", "verdicts", list, "verdicts_total", (json_int_t)n_total, "next", next));
+	    obj, json_pack("{s:o, s:I, s:o}", "verdicts", list, "verdicts_total",
+		 (json_int_t)(v->has_only_chosen ? v->n_chosen : n_total), "next", next));
 }

@@ -68,6 +68,7 @@ static void start_change(struct web *w, struct http_request *r, int64_t number, 
 	c->get.now_ms = clock_wall_ms();
 	c->read.not_found = number ? NO_PULL : NO_COMMIT;
 	read_change_choice(&p, c);
+	c->get.choice = &c->choice;
 	if (!params_refuse_read(&p, c))
 		web_read_await(c, store_get_change(c->read.store, &c->get));
 }

@@ -1,22 +1,34 @@
-/* Writes a database as after a busy year, for tests/bench/pages.mjs: pushes of main and pull requests × accelerators ×
- * suites over sixty days, periodic runs with their numbers, open pull requests, running work.
+/* Writes a database as after a busy year, for tests/bench/pages.mjs: pushes of main and pull requests × accelerators × jobs ×
+ * tests over sixty days, periodic runs with their numbers, open pull requests, running work.
  *
  *   fill FILE RESULTS
  *
- * The store's own code makes the derived rows (cells, runs, days, numbers, episodes, history). This program inserts the
- * copied ones (changes, dispatches, jobs, results) directly. */
+ * The store's own code writes the jobs with their packed results, and the derived rows (cells, runs, days, numbers, episodes,
+ * history). This program inserts the dispatches directly. */
 
+#include "db/counters.h"
 #include "db/schema.h"
 #include "history/days.h"
 #include "history/run_note.h"
 #include "model/states.h"
 #include "store/branch_commits.h"
 #include "store/changes.h"
+#include "store/jobs.h"
 #include "verdict/verdicts.h"
 
 #define UPSTREAM "pytorch/pytorch"
 
-enum { ACCELERATORS = 8, TESTS = 250, DAYS = 60, PUSHES_OF_TEN = 4, OPEN_PULLS = 300, HELD = 40, BATCH = 50 };
+enum {
+	ACCELERATORS = 20,
+	JOBS = 3, /* of an accelerator and a change */
+	TESTS = 2000,
+	DAYS = 60,
+	PUSHES_OF_TEN = 4,
+	OPEN_PULLS = 300,
+	HELD = 40,
+	BATCH = 10, /* changes in a transaction */
+	RED_OF_1000 = 1,
+};
 
 static struct db *db;
 static struct txn *txn;
@@ -36,19 +48,46 @@ static void sha_of(int64_t n, char *out)
 	snprintf(out, 41, "%08llx%032llx", (unsigned long long)(n * 2654435761 % 4294967296), (unsigned long long)n);
 }
 
-static void put_tests(void)
+/* The tests of each job, in the order of its report. Their statuses, durations and numbers are set for each report. */
+static struct test_result tests[JOBS][TESTS];
+
+static void name_tests(void)
 {
+	/* one suite after the other, in each job */
 	static const struct {
 		const char *suite;
 		int n;
-	} SUITES[] = {{"build", 1}, {"unit", 180}, {"model", 40}, {"benchmark", 20}, {"integration", 9}};
-	char name[64];
+	} SUITES[] = {{"build", 1}, {"unit", 1460}, {"model", 340}, {"benchmark", 20}, {"integration", 179}};
 
-	for (size_t s = 0; s < ARRAY_LEN(SUITES); s++)
-		for (int i = 0; i < SUITES[s].n; i++) {
-			snprintf(name, sizeof(name), "test_%s.TestCase.test_case_%d", SUITES[s].suite, i);
-			test_id_of(txn, SUITES[s].suite, name, NULL);
-		}
+	for (int job = 0; job < JOBS; job++)
+		for (size_t s = 0, at = 0; s < ARRAY_LEN(SUITES); s++)
+			for (int i = 0; i < SUITES[s].n; i++, at++)
+				tests[job][at] = (struct test_result){.suite = (char *)SUITES[s].suite,
+				    .name = xasprintf("test_%s_%d.TestCase.test_case_%d", SUITES[s].suite, job, i)};
+}
+
+/* Chooses the results of a report. Returns whether any of them is red. */
+static bool choose_results(struct test_result *list, int64_t job)
+{
+	/* one report in four has red tests, so that one result in a thousand is red */
+	bool is_red = job % 4 == 0;
+	bool has_red = false;
+
+	for (int i = 0; i < TESTS; i++) {
+		struct test_result *t = &list[i];
+		bool fails = is_red && (i * 7919 + job * 104729) % 1000 < 4 * RED_OF_1000;
+
+		has_red |= fails;
+		t->status = fails ? TEST_FAIL : i % 31 == 0 ? TEST_SKIP : TEST_PASS;
+		t->duration_ms = i * 13 % 1000 < 950 ? (i * 13 + i * job % 11) % 90 : 1000 + i * 13 % 5000;
+		t->message = fails ? (char *)"AssertionError: tensors are not close" : NULL;
+		t->file = fails ? (char *)"test/test_ops.py" : NULL;
+		t->line = fails ? 412 : 0;
+		t->has_number = list == tests[JOBS - 1] && str_eq(t->suite, "benchmark");
+		t->number = t->has_number ? 100 + (double)(i * job % 17) : 0;
+		t->unit = t->has_number ? (char *)"tokens/s" : NULL;
+	}
+	return has_red;
 }
 
 static void put_accelerators(int64_t now_ms)
@@ -63,53 +102,39 @@ static void put_accelerators(int64_t now_ms)
 	}
 }
 
-/* A finished dispatch and its one job with all results. */
-static int64_t put_job(int64_t change_id, const char *accelerator, int64_t number, bool is_push, int64_t at_ms)
+static void put_dispatch(const char *id, int64_t change_id, const char *accelerator, int64_t number, int64_t at_ms)
 {
-	char id[64];
-	int64_t job;
-
-	snprintf(id, sizeof(id), "00000000-0000-4000-8000-%012lld", (long long)++n_jobs);
 	db_exec(txn,
-	    "INSERT INTO dispatch (id, accelerator, runner, change_id, kind, target, target_key, "
-	    "round, round_ms,"
-	    " is_current, state, is_held_for_good, number, delivery_guid, event_type, sent_action, "
-	    "original_action,"
-	    " acknowledge_ms, start_ms, finish_ms, created_ms, sent_ms, finished_ms) VALUES (?1, "
-	    "?2, 'ci', ?3,"
-	    " 'github', ?2 || '/ci', ?2 || '/ci', 1, ?4, 1, 'done', 0, ?5, ?1, 'push', 'push', "
-	    "'push', 600000,"
+	    "INSERT INTO dispatch (id, accelerator, runner, change_id, kind, target, target_key, round, round_ms,"
+	    " is_current, state, is_held_for_good, number, delivery_guid, event_type, sent_action, original_action,"
+	    " acknowledge_ms, start_ms, finish_ms, created_ms, sent_ms, finished_ms) VALUES (?1, ?2, 'ci', ?3,"
+	    " 'github', ?2 || '/ci', ?2 || '/ci', 1, ?4, 1, 'done', 0, ?5, ?1, 'push', 'push', 'push', 600000,"
 	    " 7200000, 21600000, ?4, ?4 + 500, ?4 + 3600000)",
 	    V_TEXT(id), V_TEXT(accelerator), V_INT(change_id), V_INT(at_ms), V_INT(number));
-	job = db_exec_int(txn, 0,
-	    "INSERT INTO job (change_id, dispatch_id, accelerator, runner, workflow, name, run_id, "
-	    "run_attempt,"
-	    " status, conclusion, verdict, is_current, is_late, is_push, digest, n_tests, n_red, "
-	    "started_ms,"
-	    " completed_ms, reported_ms) VALUES (?1, ?2, ?3, 'ci', 'ci', 'test', ?2, 1, "
-	    "'completed', 'success',"
-	    " 'PASS', 1, 0, ?4, x'00', ?5, 0, ?6, ?7, ?7) RETURNING id",
-	    V_INT(change_id), V_TEXT(id), V_TEXT(accelerator), V_INT(is_push), V_INT(TESTS),
-	    V_INT(at_ms + 60000 + n_jobs * 7919 % 600000), V_INT(at_ms + 3600000));
-	/* One run in twenty has red tests. */
-	db_exec(txn,
-	    "INSERT INTO result (job_id, ordinal, test_id, status, duration_ms, message, number, "
-	    "unit)"
-	    " SELECT ?1, id, id, CASE WHEN ?1 % 20 = 0 AND (id + ?1) % 97 = 0 THEN 'FAIL' WHEN id "
-	    "% 31 = 0 THEN 'SKIP'"
-	    " ELSE 'PASS' END, id * 13 % 5000, CASE WHEN ?1 % 20 = 0 AND (id + ?1) % 97 = 0 THEN"
-	    " 'AssertionError: tensors are not close' END, CASE suite WHEN 'benchmark' THEN 100 + "
-	    "(id * ?1) % 17 END,"
-	    " CASE suite WHEN 'benchmark' THEN 'tokens/s' END FROM test WHERE id <= ?2",
-	    V_INT(job), V_INT(TESTS));
-	db_exec(txn,
-	    "UPDATE job SET (n_tests_fail, n_tests_pass, n_tests_skip, n_tests_error, "
-	    "n_tests_miss, n_tests_done,"
-	    " n_red) = (SELECT SUM(status = 'FAIL'), SUM(status = 'PASS'), SUM(status = 'SKIP'), "
-	    "0, 0, 0,"
-	    " SUM(status = 'FAIL') FROM result WHERE job_id = ?1) WHERE id = ?1",
-	    V_INT(job));
-	return job;
+}
+
+/* Writes the report of a job. */
+static void put_job(const struct job_place *at, int which, int64_t at_ms)
+{
+	static const char *const NAMES[JOBS] = {"test (1, 3)", "test (2, 3)", "test (3, 3)"};
+	bool has_red = choose_results(tests[which], ++n_jobs);
+	struct job_report begun = {.status = JOB_IN_PROGRESS,
+	    .workflow = (char *)"ci",
+	    .name = (char *)NAMES[which],
+	    .run_id = (char *)at->dispatch_id,
+	    .run_attempt = 1};
+	struct job_report report = begun;
+	struct job_record written;
+
+	report.status = JOB_COMPLETED;
+	report.conclusion = (char *)(has_red ? "failure" : "success");
+	report.tests = tests[which];
+	report.n_tests = TESTS;
+	memcpy(report.digest, &n_jobs, sizeof(n_jobs));
+	job_put(txn, at, &begun, at_ms + 60000 + n_jobs * 7919 % 600000);
+	written = job_put(txn, at, &report, at_ms + 3600000);
+	if (written.outcome != REPORT_RECORDED)
+		exit(3);
 }
 
 static void attribute(int64_t change_id, const char *accelerator)
@@ -124,10 +149,18 @@ static void attribute(int64_t change_id, const char *accelerator)
 
 static void put_run(int64_t change_id, const char *accelerator, int64_t number, bool is_push, int64_t at_ms)
 {
-	static const struct test_result has_numbers = {.has_number = true};
-	int64_t job = put_job(change_id, accelerator, number, is_push, at_ms);
+	char id[64];
+	struct job_place at = {.change_id = change_id,
+	    .dispatch_id = id,
+	    .accelerator = accelerator,
+	    .runner = "ci",
+	    .is_shown = true,
+	    .is_push = is_push};
 
-	number_days_note(txn, job, &has_numbers, 1, at_ms + 3600000);
+	snprintf(id, sizeof(id), "00000000-0000-4000-8000-%012lld", (long long)n_jobs);
+	put_dispatch(id, change_id, accelerator, number, at_ms);
+	for (int i = 0; i < JOBS; i++)
+		put_job(&at, i, at_ms);
 	verdicts_rebuild(txn, change_id, accelerator);
 	attribute(change_id, accelerator);
 	run_note(txn, change_id, accelerator, at_ms + 3600000);
@@ -209,7 +242,7 @@ static void put_work(int64_t now_ms)
 		    "event_type, sent_action,"
 		    " original_action, acknowledge_ms, start_ms, finish_ms, created_ms) SELECT "
 		    "'work-' || ?1,"
-		    " 'vendor-' || (?1 % 8), 'lab', change_id, 'webhook', 'https://ci.example.org',"
+		    " 'vendor-' || (?1 % 20), 'lab', change_id, 'webhook', 'https://ci.example.org',"
 		    " 'https://ci.example.org', 1, ?2, 1, ?3, 0, number, 'g' || ?1, "
 		    "'pull_request', 'opened', 'opened', 0,"
 		    " 0, 0, ?2 - ?1 * 1000 FROM pull ORDER BY number DESC LIMIT 1 OFFSET ?1",
@@ -218,13 +251,19 @@ static void put_work(int64_t now_ms)
 
 static void begin(void)
 {
-	int64_t left;
-
-	if (db_checkpoint(db, CHECKPOINT_PASSIVE, &left))
-		check();
 	if (db_begin(db, DB_WRITER))
 		check();
 	txn = db_txn(db);
+}
+
+static void commit(void)
+{
+	int64_t left;
+
+	check();
+	counters_write(txn);
+	if (db_commit(db) || db_checkpoint(db, CHECKPOINT_PASSIVE, &left))
+		check();
 }
 
 int main(int argc, char **argv)
@@ -239,9 +278,11 @@ int main(int argc, char **argv)
 	    nightly_fill(db, &e))
 		return fprintf(stderr, "fill: %s\n", e.text), 1;
 	first_ms = day_of(now_ms - (DAYS - 1) * DAY_MS) * DAY_MS;
-	n_changes = (n_results / TESTS - DAYS * ACCELERATORS) / ACCELERATORS;
+	n_changes = (n_results / (TESTS * JOBS) - DAYS * ACCELERATORS) / ACCELERATORS;
+	if (n_changes < 1)
+		n_changes = 1;
 	begin();
-	put_tests();
+	name_tests();
 	put_accelerators(now_ms);
 	for (n = 1; n <= n_changes; n++) {
 		int64_t at_ms = first_ms + (now_ms - 7200000 - first_ms) / n_changes * n, number;
@@ -254,15 +295,12 @@ int main(int argc, char **argv)
 			for (int i = 0; i < ACCELERATORS; i++)
 				put_nightly(day, i);
 		if (n % BATCH == 0) {
-			if (db_commit(db))
-				check();
+			commit();
 			begin();
 		}
 	}
 	put_work(now_ms);
-	check();
-	if (db_commit(db))
-		check();
+	commit();
 	printf("{\"changes\": %lld, \"jobs\": %lld, \"results\": %lld}\n", (long long)n_changes, (long long)n_jobs,
 	    (long long)n_jobs * TESTS);
 	db_close(db);

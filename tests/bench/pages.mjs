@@ -1,4 +1,4 @@
-// Every answer and page on a database of ten million results over one persistent connection, and webhook intake with and without
+// Every answer and page on a database of 200 million results over one persistent connection, and webhook intake with and without
 // readers of pages.
 import { execFile } from 'node:child_process';
 import fs from 'node:fs/promises';
@@ -10,7 +10,7 @@ import { Outpost, OUTPOSTD } from '../integration/lib/outpost.mjs';
 import { Load, readPaths } from './load.mjs';
 import { Stub } from './stub.mjs';
 
-const ACCELERATORS = 8; // as in fill.c
+const ACCELERATORS = 20; // as in fill.c
 const READERS = 5;
 const READER_PAUSE_MS = 100;
 const vendor = (i) => ({ name: `vendor-${i}`, title: `Vendor ${i}`, level: 'L2', trust: 'anyone', runners: [{ name: 'ci', github: { repository: `vendor-${i}/ci` } }], triggers: { push: { branches: ['main'] }, schedule: ['0 2 * * *'] } });
@@ -77,7 +77,7 @@ async function latencies({ dir, url, paths, turns, agent, say }) {
   })));
 }
 
-export async function pages({ dir, results = 10_000_000, turns = 3, seconds = 5, pairs = 3, database, say }) {
+export async function pages({ dir, results = 200_000_000, turns = 3, seconds = 5, pairs = 3, database, say }) {
   const stub = await Stub.start();
   const load = await Load.prepare(dir, stub.secret);
   const agent = new http.Agent({ keepAlive: true });

@@ -2,6 +2,7 @@
  * to be equal, however the packed one is read. */
 #include "packed_rig.h"
 
+#include "db/cell_sets.h"
 #include "db/counters.h"
 #include "db/packed_tables.h"
 #include "replaces.h"
@@ -13,6 +14,7 @@ static size_t cells_at_once;
 size_t packed_cells_at_once(void) { return cells_at_once; }
 
 static char *no_names[] = {NULL};
+static char *needed_tests[] = {(char *)"unit/t1", (char *)"model/t5", (char *)"build/h/1", NULL};
 static char *unsupported[] = {(char *)"unit/t1", (char *)"model/t2", NULL};
 static const char *const NAMES[] = {"npu", "tpu"};
 static const char *const JOBS[] = {"shard 1", "shard 2", "benchmark"};
@@ -139,6 +141,41 @@ static void assert_none(struct txn *d, const char *what, int64_t n)
 		fail_msg("seed %u: %s: %d differ %s", seed, what, (int)n, db_status(d) ? db_why(d)->text : "");
 }
 
+/* The cells as numbers are those of the table. */
+static void compare_sets(struct txn *d, int64_t change_id, const char *accelerator)
+{
+	struct cell_sets all, one;
+	const struct cell_set *s;
+	struct rows *r;
+	size_t n = 0;
+
+	cell_sets_read(d->view, change_id, NULL, &all);
+	cell_sets_read(d->view, change_id, accelerator, &one);
+	s = cell_sets_find(&all, accelerator);
+	assert_int_equal(one.n, s ? 1 : 0);
+	assert_true(!s || one.at[0].n == s->n);
+	r = db_rows(d, "SELECT test_id, status, COALESCE(job_id, 0), attribution IS NULL FROM cell WHERE change_id = ?1"
+		       " AND accelerator = ?2", V_INT(change_id), V_TEXT(accelerator));
+	while (rows_next(r)) {
+		const struct cell *c = s ? cell_set_find(s, rows_int(r, 0)) : NULL;
+
+		assert_non_null(c);
+		assert_ptr_not_equal(cell_set_find(&one.at[0], rows_int(r, 0)), NULL);
+		assert_string_equal(test_status_name((enum test_status)c->status), rows_text(r, 1));
+		assert_int_equal(c->has_job, rows_int(r, 2) != 0);
+		assert_int_equal(c->attribution == N_ATTRIBUTIONS, rows_int(r, 3));
+		if (!c->is_row)
+			assert_int_equal(s->parts[c->part].job_id, rows_int(r, 2));
+		n++;
+	}
+	assert_int_equal(s ? s->n : 0, n);
+	assert_int_equal(cell_sets_count_tests(&all),
+	    db_int(d, 0, "SELECT COUNT(DISTINCT test_id) FROM cell WHERE change_id = ?1 AND job_id IS NOT NULL",
+		V_INT(change_id)));
+	cell_sets_release(&all);
+	cell_sets_release(&one);
+}
+
 static int compare(struct txn *d, void *with)
 {
 	struct rows *r = db_rows(d, "SELECT id FROM change");
@@ -152,6 +189,7 @@ static int compare(struct txn *d, void *with)
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < N_NAMES; k++) {
 			derive_plain(d, changes[i], NAMES[k]);
+			compare_sets(d, changes[i], NAMES[k]);
 			assert_none(d, "cells of an accelerator",
 			    db_int(d, -1,
 				DIFFER("SELECT " CELL("v") " FROM cell v WHERE v.change_id = ?1 AND v.accelerator = ?2",
@@ -197,6 +235,56 @@ static int compare(struct txn *d, void *with)
 		" + (SELECT COUNT(*) FROM plain_result) - (SELECT COUNT(*) FROM job j CROSS JOIN job_test v ON "
 		"v.job_id = j.id)"));
 	return 0;
+}
+
+/* ---- answers in pages ---- */
+
+static json_t *ask_change(const char *head, const struct verdict_choice *choice)
+{
+	struct get_change g = {.now_ms = T0, .repository = UPSTREAM, .head_sha = head, .choice = choice};
+	json_t *v;
+
+	ASK_OK(store_get_change, &g);
+	v = change_json(g.view, "https://outpost.example.org", choice);
+	change_view_free(g.view);
+	return v;
+}
+
+/* An answer with a limit reads a part of the cells. All pages together list the cells of the answer without a limit, and are
+ * equal to it in everything else. */
+static void compare_pages(const char *head)
+{
+	struct verdict_choice choice = {.statuses = chance(2) ? 0 : chance(64), .attributions = chance(4) ? 0 : chance(32)};
+	json_t *whole = ask_change(head, &choice), *listed = json_array();
+	struct buf after = BUF_INIT(2000);
+	size_t n_pages = 0;
+	bool is_more = true;
+
+	choice.limit = 1 + chance(50);
+	json_object_del(whole, "next");
+	while (is_more) {
+		json_t *page = ask_change(head, &choice);
+		const char *next = json_string_value(json_object_get(page, "next"));
+
+		is_more = next != NULL;
+		buf_clear(&after);
+		if (is_more)
+			assert_int_equal(base64url_decode(next, strlen(next), &after), 0);
+		choice.after = buf_str(&after);
+		choice.after_bytes = after.len;
+		assert_true(!is_more || json_array_size(json_object_get(page, "verdicts")) == choice.limit);
+		json_array_extend(listed, json_object_get(page, "verdicts"));
+		json_object_del(page, "next");
+		json_object_set(page, "verdicts", json_object_get(whole, "verdicts"));
+		assert_true(json_equal(page, whole));
+		json_decref(page);
+		assert_true(++n_pages < 1000);
+	}
+	if (!json_equal(listed, json_object_get(whole, "verdicts")))
+		fail_msg("seed %u: the pages list other cells", seed);
+	json_decref(listed);
+	json_decref(whole);
+	buf_release(&after);
 }
 
 /* ---- a random vendor ---- */
@@ -283,6 +371,12 @@ static void report(const char *head, const char *accelerator)
 	free(id);
 }
 
+static void require_suites(struct txn *d, void *with)
+{
+	(void)with;
+	db_exec(d, "UPDATE accelerator SET required_suites = '[\"unit\", \"build\", \"no such suite\"]'");
+}
+
 static void mirror(bool has_skips)
 {
 	struct accelerator list[N_NAMES];
@@ -293,9 +387,11 @@ static void mirror(bool has_skips)
 		    .title = (char *)NAMES[i],
 		    .level = LEVEL_2,
 		    .oncall = no_names,
-		    .must_pass = no_names,
+		    .must_pass = has_skips ? needed_tests : no_names,
 		    .skip = has_skips && i == 0 ? unsupported : no_names};
 	DO_OK(store_mirror_registry, &m);
+	if (has_skips)
+		in_writer(require_suites, NULL);
 }
 
 static void a_random_history_is_equal_in_plain_tables(void **state)
@@ -341,6 +437,8 @@ static void a_random_history_is_equal_in_plain_tables(void **state)
 			report(heads[pull], NAMES[chance(N_NAMES)]);
 		}
 		in_writer(compare, NULL);
+		if (step % 8 == 7)
+			compare_pages(heads[chance(2)]);
 	}
 	assert_packed_rules();
 }

@@ -1,0 +1,49 @@
+/* The cells of a change as numbers, for code that counts or compares all of them. The table `cell` (packed_tables.c) shows the
+ * same cells, but one row at a time and with their texts, which takes twenty times as long.
+ *
+ * Thread: the connection's. A set belongs to the caller and needs the connection no more. */
+#pragma once
+
+#include "db/db.h"
+#include "model/attribution.h"
+#include "model/test_result.h"
+
+/* A cell is a row of `verdict`, or the result number `i` of a part. */
+struct cell {
+	int64_t test_id;
+	uint32_t part, i;
+	uint8_t status;      /* enum test_status */
+	uint8_t attribution; /* enum attribution; N_ATTRIBUTIONS: it has none */
+	bool is_row, has_job;
+};
+
+/* Consecutive results of one job. has_rows: some of them have a row of `result`, which says more. */
+struct cell_part {
+	int64_t job_id, first; /* first: the ordinal of its first result */
+	bool is_late, has_rows;
+};
+
+/* The cells of one accelerator, by test_id. */
+struct cell_set {
+	char *accelerator;
+	struct cell *at;
+	size_t n;
+	struct cell_part *parts;
+	size_t n_parts;
+	size_t *runs; /* while the set is made: where each sorted piece of `at` begins */
+	size_t n_runs;
+};
+
+struct cell_sets {
+	struct cell_set *at; /* by accelerator */
+	size_t n;
+};
+
+/* Reads the cells of one accelerator, or of all (NULL). A damaged row fails the connection with an error that names the job. */
+void cell_sets_read(const struct view *d, int64_t change_id, const char *accelerator, struct cell_sets *ret);
+void cell_sets_release(struct cell_sets *l);
+/* NULL: there is none. */
+const struct cell_set *cell_sets_find(const struct cell_sets *l, const char *accelerator);
+const struct cell *cell_set_find(const struct cell_set *s, int64_t test_id);
+/* The number of tests that any accelerator reported. */
+int64_t cell_sets_count_tests(const struct cell_sets *l);

@@ -1,0 +1,125 @@
+/* The cells of a change against those of its base: which tests began to fail, were fixed, disappeared or are skipped now. */
+#include "db/cell_sets.h"
+#include "db/key.h"
+#include "db/record_rows.h"
+#include "store/branch_commits.h"
+#include "verdict/attribution.h"
+#include "views/change.h"
+
+#define TESTED_BASE_RECORD(F, S)                                                                                       \
+	F(S, INT, change_id, NULL, "x.id", "")                                                                         \
+	F(S, TEXT, sha, NULL, "b.sha", "")                                                                             \
+	F(S, INT, distance, NULL, "?4 - b.position", "")
+RECORD_LOCAL(tested_base, TESTED_BASE_RECORD)
+
+/* The nearest commit with a report of the accelerator. */
+static bool find_tested_base(
+    const struct view *d, const struct change_view *v, const char *ref, int64_t position, struct accelerator_view *a)
+{
+	struct tested_base base;
+
+	if (!record_read_first(db_rows(d,
+				   RECORD_QUERY(TESTED_BASE_RECORD,
+				       "FROM branch_commit b CROSS JOIN change x ON x.repository_key = "
+				       "b.repository_key AND x.head_sha = b.sha AND x.kind = 'push' WHERE "
+				       "b.repository_key = ?1 AND b.ref = ?2 AND b.position >= ?3 AND b.position "
+				       "<= ?4 AND EXISTS (SELECT 1 FROM job j WHERE j.change_id = x.id AND "
+				       "j.accelerator = ?5 AND j.is_current = 1 AND j.status = 'completed' AND "
+				       "j.digest IS NOT NULL) ORDER BY b.position DESC LIMIT 1"),
+				   V_TEXT(repository_key(v->repository).text), V_TEXT(ref),
+				   V_INT(position - attribution_distance(d)), V_INT(position), V_TEXT(a->name)),
+		&tested_base_record, &base))
+		return false;
+	a->delta.base_change_id = base.change_id;
+	a->delta.base_sha = base.sha;
+	a->delta.distance = base.distance;
+	return true;
+}
+
+static bool has_ended(const struct accelerator_view *a)
+{
+	for (size_t i = 0; i < a->n_dispatches; i++)
+		if (a->dispatches[i].is_current && dispatch_is_unfinished(a->dispatches[i].state))
+			return false;
+	for (size_t i = 0; i < a->n_jobs; i++)
+		if (a->jobs[i].status != JOB_COMPLETED)
+			return false;
+	return a->n_jobs > 0;
+}
+
+#define TEST_OF_DELTA_RECORD(F, S) F(S, TEXT, name, NULL, "t.suite || '/' || t.name", "")
+RECORD_LOCAL(test_of_delta, TEST_OF_DELTA_RECORD)
+
+/* A test has another status than on the base. now N_TEST_STATUSES: it has no cell. */
+static void add_difference(
+    const struct view *d, struct base_delta *b, const struct cell *before, enum test_status now, bool is_ended)
+{
+	bool was_red = test_status_is_red((enum test_status)before->status);
+	struct test_of_delta test;
+	char ***names;
+	int64_t *n;
+
+	if (now == N_TEST_STATUSES && is_ended) {
+		n = &b->n_disappeared;
+		names = &b->disappeared;
+	} else if (now == TEST_PASS && was_red) {
+		n = &b->n_fixed;
+		names = &b->fixed;
+	} else if (now == TEST_SKIP && (before->status == TEST_PASS || was_red) && is_ended) {
+		n = &b->n_newly_skipped;
+		names = &b->newly_skipped;
+	} else {
+		b->n_newly_failing += test_status_is_red(now) && before->status == TEST_PASS;
+		return;
+	}
+	if (++*n > DELTA_NAMES_MAX ||
+	    !RECORD_READ_FIRST(
+		d, test_of_delta, TEST_OF_DELTA_RECORD, &test, "FROM test t WHERE t.id = ?1", V_INT(before->test_id)))
+		return;
+	strv_add(names, test.name);
+	record_release(&test_of_delta_record, &test);
+}
+
+/* Both sets are in the order of their tests. now NULL: the accelerator has no cell. */
+static void compare_with_base(
+    const struct view *d, const struct cell_set *base, const struct cell_set *now, struct accelerator_view *a)
+{
+	bool is_ended = has_ended(a);
+	size_t k = 0;
+
+	for (const struct cell *before = base->at; before < base->at + base->n; before++) {
+		enum test_status status = N_TEST_STATUSES;
+
+		while (now && k < now->n && now->at[k].test_id < before->test_id)
+			k++;
+		if (now && k < now->n && now->at[k].test_id == before->test_id)
+			status = (enum test_status)now->at[k].status;
+		if (before->has_job && before->status != status)
+			add_difference(d, &a->delta, before, status, is_ended);
+	}
+}
+
+void change_deltas_read(const struct view *d, struct change_view *v, const struct cell_sets *own)
+{
+	char *ref = v->base_ref ? xstrdup(v->base_ref)
+				: db_text(d, "SELECT ref FROM change WHERE id = ?1", V_INT(v->change_id));
+	const char *sha = v->kind == CHANGE_PUSH ? v->head_sha : v->merge_base_sha;
+	int64_t position = -1; /* of the merge base, or of a push's parent; -1: not known */
+
+	if (ref && sha && v->kind != CHANGE_NIGHTLY)
+		position = branch_position(d, repository_key(v->repository).text, branch_name(ref), sha);
+	if (v->kind == CHANGE_PUSH && position >= 0)
+		position--;
+	for (size_t i = 0; position >= 0 && i < v->n_accelerators; i++) {
+		struct accelerator_view *a = &v->accelerators[i];
+		struct cell_sets base;
+
+		if (!a->n_jobs || !find_tested_base(d, v, branch_name(ref), position, a))
+			continue;
+		cell_sets_read(d, a->delta.base_change_id, a->name, &base);
+		if (base.n)
+			compare_with_base(d, &base.at[0], cell_sets_find(own, a->name), a);
+		cell_sets_release(&base);
+	}
+	free(ref);
+}
