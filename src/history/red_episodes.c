@@ -189,15 +189,15 @@ void red_episode_note(struct txn *d, int64_t change_id, const char *accelerator,
 int64_t red_since_ms(const struct view *d, const char *accelerator)
 {
 	return db_int(d, 0,
-	    "SELECT first_bad_ms FROM red_episode WHERE accelerator = ?1 AND ended_ms IS NULL"
-	    " ORDER BY first_bad_ms LIMIT 1",
+	    "SELECT first_bad_ms FROM red_episode INDEXED BY red_episode_open WHERE accelerator = ?1"
+	    " AND ended_ms IS NULL ORDER BY first_bad_ms LIMIT 1",
 	    V_TEXT(accelerator));
 }
 
 /* The first run of each open episode, and only the newest runs of its branch, because an accelerator that has not reported
  * for months may have thousands. */
 #define RED_RUN                                                                                                        \
-	"SELECT 1 FROM red_episode e CROSS JOIN run r INDEXED BY run_of_change"                                        \
+	"SELECT 1 FROM red_episode e INDEXED BY red_episode_open CROSS JOIN run r INDEXED BY run_of_change"            \
 	" ON r.accelerator = e.accelerator AND r.change_id IN (SELECT e.first_bad_change"                              \
 	"  UNION ALL SELECT * FROM (SELECT n.change_id FROM run n"                                                     \
 	"  WHERE n.accelerator = e.accelerator AND n.is_push = 1"                                                      \

@@ -13,7 +13,7 @@
 RECORD_LOCAL(tested_base, TESTED_BASE_RECORD)
 
 /* The nearest commit with a report of the accelerator. */
-static bool find_tested_base(
+static void find_tested_base(
     const struct view *d, const struct change_view *v, const char *ref, int64_t position, struct accelerator_view *a)
 {
 	struct tested_base base;
@@ -29,11 +29,10 @@ static bool find_tested_base(
 				   V_TEXT(repository_key(v->repository).text), V_TEXT(ref),
 				   V_INT(position - attribution_distance(d)), V_INT(position), V_TEXT(a->name)),
 		&tested_base_record, &base))
-		return false;
+		return;
 	a->delta.base_change_id = base.change_id;
 	a->delta.base_sha = base.sha;
 	a->delta.distance = base.distance;
-	return true;
 }
 
 static bool has_ended(const struct accelerator_view *a)
@@ -99,6 +98,33 @@ static void compare_with_base(
 	}
 }
 
+/* Compares this accelerator and those behind it that have the same base, of which most have it. */
+static void compare_with_bases(const struct view *d, struct change_view *v, size_t first, const struct cell_sets *own)
+{
+	int64_t base_id = v->accelerators[first].delta.base_change_id;
+	struct cell_sets base;
+	size_t n = 0;
+
+	for (size_t i = 0; i < v->n_accelerators; i++) {
+		bool is_same = base_id && v->accelerators[i].delta.base_change_id == base_id;
+
+		if (is_same && i < first)
+			return; /* that one has compared this one */
+		n += is_same;
+	}
+	if (!n)
+		return;
+	cell_sets_read(d, base_id, n > 1 ? NULL : v->accelerators[first].name, &base);
+	for (size_t i = first; i < v->n_accelerators; i++) {
+		struct accelerator_view *a = &v->accelerators[i];
+		const struct cell_set *of_base = cell_sets_find(&base, a->name);
+
+		if (a->delta.base_change_id == base_id && of_base)
+			compare_with_base(d, of_base, cell_sets_find(own, a->name), a);
+	}
+	cell_sets_release(&base);
+}
+
 void change_deltas_read(const struct view *d, struct change_view *v, const struct cell_sets *own)
 {
 	char *ref = v->base_ref ? xstrdup(v->base_ref)
@@ -110,16 +136,10 @@ void change_deltas_read(const struct view *d, struct change_view *v, const struc
 		position = branch_position(d, repository_key(v->repository).text, branch_name(ref), sha);
 	if (v->kind == CHANGE_PUSH && position >= 0)
 		position--;
-	for (size_t i = 0; position >= 0 && i < v->n_accelerators; i++) {
-		struct accelerator_view *a = &v->accelerators[i];
-		struct cell_sets base;
-
-		if (!a->n_jobs || !find_tested_base(d, v, branch_name(ref), position, a))
-			continue;
-		cell_sets_read(d, a->delta.base_change_id, a->name, &base);
-		if (base.n)
-			compare_with_base(d, &base.at[0], cell_sets_find(own, a->name), a);
-		cell_sets_release(&base);
-	}
+	for (size_t i = 0; position >= 0 && i < v->n_accelerators; i++)
+		if (v->accelerators[i].n_jobs)
+			find_tested_base(d, v, branch_name(ref), position, &v->accelerators[i]);
+	for (size_t i = 0; i < v->n_accelerators; i++)
+		compare_with_bases(d, v, i, own);
 	free(ref);
 }

@@ -300,6 +300,10 @@ int main(int argc, char **argv)
 		}
 	}
 	put_work(now_ms);
+	/* the daemon has nothing to send and nothing to ask GitHub */
+	db_exec(txn, "DELETE FROM outbox");
+	db_exec(txn, "DELETE FROM attribution_due");
+	db_exec(txn, "UPDATE commits_between SET next_ms = NULL");
 	commit();
 	printf("{\"changes\": %lld, \"jobs\": %lld, \"results\": %lld}\n", (long long)n_changes, (long long)n_jobs,
 	    (long long)n_jobs * TESTS);
