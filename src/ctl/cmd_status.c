@@ -60,6 +60,77 @@ static void PRINTF(2, 3) print_trouble(const struct ctl *ctl, const char *fmt, .
 	va_end(ap);
 }
 
+/* ---- the space of the database ---- */
+
+enum { TABLES_SHOWN = 8 };
+
+static double mib(int64_t bytes) { return (double)bytes / 1048576.0; }
+
+static void add_mib(struct table *t, int64_t bytes)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.1f MiB", mib(bytes));
+	table_add(t, text);
+}
+
+static void add_table_row(struct table *t, const json_t *row)
+{
+	table_add(t, json_get_str(row, "name"));
+	add_mib(t, json_get_int(row, "bytes", 0));
+}
+
+static void add_space_row(struct table *t, const json_t *row)
+{
+	int64_t n = json_get_int(row, "results", 0), bytes = json_get_int(row, "bytes", 0);
+	char text[32] = "-";
+
+	table_add(t, json_get_str(row, "name"));
+	table_add_int(t, json_get_int(row, "jobs", 0));
+	table_add_int(t, n);
+	add_mib(t, bytes);
+	if (n > 0)
+		snprintf(text, sizeof(text), "%.1f", (double)bytes / (double)n);
+	table_add(t, text);
+}
+
+/* The largest tables, and the others as one. */
+static void print_space(const struct ctl *ctl, const json_t *space)
+{
+	static const struct server_list tables = {"tables", {"table", "size"}, add_table_row, "no tables"};
+	static const struct server_list accelerators = {"accelerators",
+	    {"accelerator", "jobs", "results", "size of results", "bytes each"}, add_space_row, "no results"};
+	json_t *list = json_object_get(space, "tables"), *shown;
+	int64_t rest = 0;
+
+	if (!json_is_object(space)) {
+		printf("\nThe space by table is being measured; ask again in a minute.\n");
+		return;
+	}
+	printf("\n");
+	shown = json_pack("{s:o}", "tables", json_array());
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		json_t *table = json_array_get(list, i);
+
+		if (i < TABLES_SHOWN)
+			json_array_append(json_object_get(shown, "tables"), table);
+		else
+			rest += json_get_int(table, "bytes", 0);
+	}
+	if (rest)
+		json_array_append_new(
+		    json_object_get(shown, "tables"), json_pack("{s:s, s:I}", "name", "others", "bytes", (json_int_t)rest));
+	server_print_rows(ctl, shown, &tables);
+	json_decref(shown);
+	printf("\n");
+	server_print_rows(ctl, space, &accelerators);
+	printf("\nmeasured %s; %.1f MiB of the file are free, and %s\n", AGE(space, "measured_at", ""),
+	    mib(json_get_int(space, "free", 0)),
+	    json_is_true(json_object_get(space, "shrinks"))
+		? "filled again; more than an eighth is given back to the disk"
+		: "filled again; the file never shrinks, because an older version created it (see \"Space\" in operators.md)");
+}
+
 /* ---- accelerators ---- */
 
 static const char *share_text(const json_t *v, const char *key, char *out, size_t n)
@@ -206,6 +277,7 @@ int cmd_status(const struct ctl *ctl)
 		print_troubles(ctl, v);
 		printf("\n");
 		server_print_rows(ctl, v, &accelerators);
+		print_space(ctl, json_object_get(v, "space"));
 	}
 	json_decref(v);
 	return exit_code;

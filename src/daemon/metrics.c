@@ -1,4 +1,5 @@
 #include "daemon/control.h"
+#include "daemon/space.h"
 #include "daemon/wire.h"
 
 enum { BUDGETS_MAX = 64, REASONS_MAX_BYTES = 64 * 1024 };
@@ -189,6 +190,7 @@ struct status_request {
 	struct control_request base;
 	json_t *status;
 	struct list_identities identities;
+	struct space_wait space;
 };
 
 static json_t *registry_json(const struct daemon *d, bool is_public)
@@ -227,7 +229,7 @@ void status_add_public(json_t *status, void *owner)
 	json_object_set_new(status, "registry", registry_json(owner, true));
 }
 
-/* ---- the request: web/ reads the store, then the accelerators, then the identities ---- */
+/* ---- the request: web/ reads the store, then the accelerators, then the identities, then the space ---- */
 
 static void release_status(struct control_request *base)
 {
@@ -237,6 +239,14 @@ static void release_status(struct control_request *base)
 	json_decref(q->status);
 }
 
+static void on_space_known(json_t *space, void *owner)
+{
+	struct status_request *q = owner;
+
+	json_object_set_new(q->status, "space", space);
+	control_answer(&q->base, json_incref(q->status));
+}
+
 static void on_identities_read(struct store_query *s)
 {
 	struct status_request *q = CONTAINER_OF(s, struct status_request, identities.q);
@@ -244,7 +254,8 @@ static void on_identities_read(struct store_query *s)
 	if (!control_goes_on(&q->base, s->err, NULL))
 		return;
 	json_object_set_new(q->status, "refused_identities", identities_json(&q->identities));
-	control_answer(&q->base, json_incref(q->status));
+	q->space = (struct space_wait){.done = on_space_known, .owner = q};
+	space_ask(q->base.daemon->space, json_integer_value(json_at(q->status, "store", "bytes", NULL)), &q->space);
 }
 
 static void on_accelerators_read(int err, json_t *list, void *owner)

@@ -5,6 +5,7 @@
 #include "config/source.h"
 #include "daemon/control.h"
 #include "daemon/reload.h"
+#include "daemon/space.h"
 #include "store/maintenance.h"
 #include "webhook/payload.h"
 
@@ -149,6 +150,7 @@ static void open_parts(struct daemon *d)
 	runners_accept_documents(d->runners, d->server, d->logs);
 	d->web = web_new(&web);
 	d->upkeep = upkeep_new(d);
+	d->space = space_watch_new(&d->store);
 	d->heads = remote_heads_new(d->loop, d->config);
 	dispatch.heads.owner = d->heads;
 	d->dispatch = dispatch_new(&dispatch, d->config);
@@ -285,6 +287,7 @@ void wire_down(struct daemon *d)
 		intake_free(d->intake);
 		web_free(d->web);
 		upkeep_free(d->upkeep);
+		space_watch_free(d->space);
 		timer_close(d->stop_deadline);
 		timer_close(d->watchdog);
 		loop_close_signals(d->loop);

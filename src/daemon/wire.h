@@ -22,6 +22,7 @@
 #include "webhook/intake.h"
 
 struct control;
+struct space_watch;
 struct upkeep;
 
 struct daemon {
@@ -38,6 +39,7 @@ struct daemon {
 	struct store *store;
 	struct logs *logs;
 	struct upkeep *upkeep;
+	struct space_watch *space;
 	struct http_server *server;
 	struct http_client *client;
 	struct github *github;

@@ -128,6 +128,21 @@ int db_set_user_version(struct db *d, int64_t version, struct error *e) MUST_CHE
 int64_t db_application_id(struct db *d);
 bool db_is_empty(struct db *d); /* no table at all */
 int64_t db_file_bytes(const struct view *v);
+/* Pages without content, which later rows fill. */
+int64_t db_free_bytes(const struct view *v);
+/* False: an older version created the file, and its free pages stay in it. */
+bool db_can_shrink(const struct view *v);
+/* Moves a few pages from the end of the file into free ones, and cuts the file off behind them. It leaves an eighth of the file
+ * free, because the next days fill that. True: there may be more to move. */
+bool db_shrink(struct txn *t);
+/* The bytes of each table with its indices. It reads every page once, and pauses between them. Calls go_on() now and then; false
+ * ends it with ERR_CANCELLED. The caller frees the names and the array. */
+struct table_bytes {
+	char *name;
+	int64_t bytes;
+};
+int db_measure(const struct view *v, bool (*go_on)(void *owner), void *owner, struct table_bytes **ret, size_t *ret_n,
+    struct error *e) MUST_CHECK;
 /* Reads every page once and checks its form. Slow on a large file. */
 int db_check(struct db *d, struct error *e) MUST_CHECK;
 int64_t db_total_changes(const struct db *d);

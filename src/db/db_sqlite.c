@@ -155,14 +155,19 @@ int db_open(const char *path, enum db_use use, struct db **ret, struct error *e)
 	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
 		    (use == DB_READER ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
 	struct db *d;
+	struct stat st = {.st_size = 1};
 	int rc, fd;
 
 	*ret = NULL;
 	if (use == DB_WRITER) {
 		/* SQLite would create it with another mode; only the owner may read it. */
 		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-		if (fd < 0)
-			return error_set(e, ERR_IO, "%s: %m", path);
+		if (fd < 0 || fstat(fd, &st)) {
+			rc = error_set(e, ERR_IO, "%s: %m", path);
+			if (fd >= 0)
+				close(fd);
+			return rc;
+		}
 		close(fd);
 	}
 	pthread_once(&once, configure_sqlite);
@@ -181,7 +186,10 @@ int db_open(const char *path, enum db_use use, struct db **ret, struct error *e)
 	/* A plan never depends on the bound values. Otherwise SQLite plans some statements again for every new value, which took a
 	 * fifth of the writer's time. */
 	sqlite3_db_config(d->handle, SQLITE_DBCONFIG_ENABLE_QPSG, 1, NULL);
-	rc = db_script(d, SETTINGS[use], e);
+	/* A new file can shrink (db_shrink()). It has to be known before its first page is written. */
+	rc = st.st_size == 0 ? db_script(d, "PRAGMA auto_vacuum = INCREMENTAL", e) : 0;
+	if (!rc)
+		rc = db_script(d, SETTINGS[use], e);
 	if (!rc)
 		rc = packed_tables_add(d, e);
 	if (use == DB_WRITER) /* after the settings: wal_autocheckpoint takes the hook away */

@@ -2,7 +2,13 @@
 
 #include "db/db_sqlite.h"
 
-enum { BACKUP_STEP_PAGES = 128 };
+enum {
+	BACKUP_STEP_PAGES = 128,
+	FREE_PAGES_KEPT = 8, /* one page of so many */
+	FREE_BYTES_KEPT = 8 << 20,
+	MEASURE_STEP_PAGES = 512,
+	MEASURE_PAUSE_US = 1000, /* so that the disk has time for others */
+};
 
 int db_script(struct db *d, const char *sql, struct error *e)
 {
@@ -83,6 +89,70 @@ int64_t db_application_id(struct db *d) { return db_int(d, 0, "PRAGMA applicatio
 bool db_is_empty(struct db *d) { return !db_has(d, "SELECT 1 FROM sqlite_schema LIMIT 1"); }
 
 int64_t db_file_bytes(const struct view *v) { return db_int(v, 0, "PRAGMA page_count") * v->db->page_bytes; }
+
+/* ---- its size ---- */
+
+int64_t db_free_bytes(const struct view *v) { return db_int(v, 0, "PRAGMA freelist_count") * v->db->page_bytes; }
+
+bool db_can_shrink(const struct view *v)
+{
+	enum { INCREMENTAL = 2 };
+
+	return db_int(v, 0, "PRAGMA auto_vacuum") == INCREMENTAL;
+}
+
+bool db_shrink(struct txn *t)
+{
+	int64_t n_free = db_int(t, 0, "PRAGMA freelist_count"), n_pages = db_int(t, 0, "PRAGMA page_count");
+
+	if (n_free * t->view->db->page_bytes < FREE_BYTES_KEPT || n_free < n_pages / FREE_PAGES_KEPT ||
+	    !db_can_shrink(t->view))
+		return false;
+	db_exec(t, "PRAGMA incremental_vacuum(32)");
+	return !t->view->db->why.code;
+}
+
+static struct table_bytes *table_bytes_of(struct table_bytes **list, size_t *n, const char *name)
+{
+	for (size_t i = *n; i-- > 0;)
+		if (strcmp((*list)[i].name, name) == 0)
+			return &(*list)[i];
+	struct table_bytes *t = ARRAY_PUSH(*list, *n);
+	*t = (struct table_bytes){.name = xstrdup(name)};
+	return t;
+}
+
+int db_measure(const struct view *v, bool (*go_on)(void *owner), void *owner, struct table_bytes **ret, size_t *ret_n,
+    struct error *e)
+{
+	struct table_bytes *trees = NULL;
+	size_t n_trees = 0, n_pages = 0;
+	struct rows *r = db_rows(v, "SELECT name, pgsize FROM dbstat");
+	bool goes_on = true;
+
+	*ret = NULL;
+	*ret_n = 0;
+	while (goes_on && rows_next(r)) {
+		table_bytes_of(&trees, &n_trees, rows_text(r, 0))->bytes += rows_int(r, 1);
+		if (++n_pages % MEASURE_STEP_PAGES == 0) {
+			usleep(MEASURE_PAUSE_US);
+			goes_on = go_on(owner);
+		}
+	}
+	rows_end(r);
+	for (size_t i = 0; i < n_trees; i++) {
+		char *table = db_text(v, "SELECT tbl_name FROM sqlite_schema WHERE name = ?1", V_TEXT(trees[i].name));
+
+		table_bytes_of(ret, ret_n, table ? table : trees[i].name)->bytes += trees[i].bytes;
+		FREE_ALL(table, trees[i].name);
+	}
+	free(trees);
+	if (!goes_on)
+		return error_set(e, ERR_CANCELLED, "the measurement was interrupted");
+	return db_status(v);
+}
+
+/* ---- its form ---- */
 
 int db_check(struct db *d, struct error *e)
 {

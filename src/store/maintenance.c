@@ -67,7 +67,16 @@ STORE_OPERATION(shift_clock)
 
 /* ---- retention ---- */
 
-enum { PIECE_DELIVERIES = 200, PIECE_RESULTS = 5000, PIECE_CACHED = 200, PIECE_DAYS = 200 };
+enum {
+	PIECE_DELIVERIES = 200,
+	PIECE_CACHED = 200,
+	PIECE_DAYS = 200,
+	/* of changes and jobs, in rows that are as dear as a row of `result`: some 10 ms */
+	PIECE_ROWS = 1500,
+	ROWS_OF_CHANGE = 60, /* as dear as so many */
+	ROWS_OF_JOB = 30,
+	BYTES_OF_ROW = 4096, /* of packed results */
+};
 static const int64_t LOOK_AGAIN_MS = 86400 * 1000;
 
 /* The last delivery whose body was examined. */
@@ -145,14 +154,21 @@ static bool drop_cached(struct txn *d, int64_t before_ms, int64_t commits_before
 
 /* ---- changes and all that belongs to them ---- */
 
+#define PACKED_SUMS_RECORD(F, S)                                                                                       \
+	F(S, INT, n_results, NULL, "SUM(n - n_rows)", "Without those that have a row.")                                \
+	F(S, INT, n_bytes, NULL, "SUM(length(cells))", "")
+RECORD_LOCAL(packed_sums, PACKED_SUMS_RECORD)
+
 /* Deletes the packed results of a job, and the lists that no other job needs. Returns the number of results. */
-static int64_t drop_packed(struct txn *d, int64_t job_id)
+static int64_t drop_packed(struct txn *d, int64_t job_id, int64_t *left)
 {
 	size_t n;
 	int64_t *lists = rows_key_numbers(
 	    db_rows(d, "SELECT DISTINCT list_id FROM packed_job WHERE job_id = ?1", V_INT(job_id)), &n);
-	int64_t n_results = db_int(d, 0, "SELECT SUM(n - n_rows) FROM packed_job WHERE job_id = ?1", V_INT(job_id));
+	struct packed_sums sums = {0};
 
+	RECORD_READ_FIRST(d, packed_sums, PACKED_SUMS_RECORD, &sums, "FROM packed_job WHERE job_id = ?1", V_INT(job_id));
+	*left -= sums.n_bytes / BYTES_OF_ROW;
 	db_exec(d, "DELETE FROM packed_job WHERE job_id = ?1", V_INT(job_id));
 	for (size_t i = 0; i < n; i++) {
 		int64_t base = db_int(d, 0, "SELECT base_id FROM test_list WHERE id = ?1", V_INT(lists[i]));
@@ -165,27 +181,44 @@ static int64_t drop_packed(struct txn *d, int64_t job_id)
 			    V_INT(id));
 	}
 	free(lists);
-	return n_results;
+	return sums.n_results;
 }
 
-/* Deletes the results of whole jobs until the piece is full. True: none is left. */
-static bool drop_jobs(struct txn *d, int64_t change_id)
+/* Deletes jobs with their results until the piece is full. True: none is left. */
+static bool drop_jobs(struct txn *d, int64_t change_id, int64_t *left)
 {
-	int64_t n_results = 0;
-
-	while (n_results < PIECE_RESULTS && !db_status(d)) {
-		int64_t id = db_int(d, 0, "SELECT id FROM job WHERE change_id = ?1 LIMIT 1", V_INT(change_id));
-		int64_t n;
+	while (*left > 0 && !db_status(d)) {
+		int64_t id = db_int(d, 0, "SELECT id FROM job WHERE change_id = ?1 LIMIT 1", V_INT(change_id)), n;
 
 		if (!id)
 			return true;
-		n = drop_packed(d, id) + db_exec(d, "DELETE FROM result WHERE job_id = ?1", V_INT(id));
-		db_exec(d, "DELETE FROM job WHERE id = ?1", V_INT(id));
+		n = db_exec(d,
+		    "DELETE FROM result WHERE (job_id, ordinal) IN"
+		    " (SELECT job_id, ordinal FROM result WHERE job_id = ?1 LIMIT ?2)",
+		    V_INT(id), V_INT(*left));
 		counter_add(d, COUNT_RESULTS, -n);
+		*left -= n;
+		if (*left <= 0)
+			break; /* the job may have more rows */
+		*left -= ROWS_OF_JOB;
+		counter_add(d, COUNT_RESULTS, -drop_packed(d, id, left));
+		db_exec(d, "DELETE FROM job WHERE id = ?1", V_INT(id));
 		counter_add(d, COUNT_JOBS, -1);
-		n_results += n + 1;
 	}
 	return false;
+}
+
+/* The same for the red cells. */
+static bool drop_cells(struct txn *d, int64_t change_id, int64_t *left)
+{
+	int64_t n = *left <= 0 ? 0
+			       : db_exec(d,
+				     "DELETE FROM verdict WHERE (change_id, accelerator, test_id) IN (SELECT change_id,"
+				     " accelerator, test_id FROM verdict WHERE change_id = ?1 LIMIT ?2)",
+				     V_INT(change_id), V_INT(*left));
+
+	*left -= n;
+	return *left > 0;
 }
 
 #define STATE_COUNT_RECORD(F, S)                                                                                       \
@@ -215,21 +248,21 @@ static void drop_dispatches(struct txn *d, int64_t change_id)
 	db_exec(d, "DELETE FROM outbox WHERE change_id = ?1", V_INT(change_id));
 }
 
-static void drop_change(struct txn *d, int64_t change_id)
+static void drop_change(struct txn *d, int64_t change_id, int64_t *left)
 {
 	int64_t run = experiments_next_run(d->view, change_id);
 
 	/* The runs of its experiments go first, one at a time. */
 	if (run)
 		change_id = run;
-	if (!drop_jobs(d, change_id))
+	*left -= ROWS_OF_CHANGE;
+	if (!drop_jobs(d, change_id, left) || !drop_cells(d, change_id, left))
 		return;
 	experiments_drop(d, change_id);
 	drop_dispatches(d, change_id);
 	runs_drop(d, change_id);
 	nightly_forget_change(d, change_id);
 	platform_tests_forget(d, change_id);
-	db_exec(d, "DELETE FROM verdict WHERE change_id = ?1", V_INT(change_id));
 	db_exec(d, "DELETE FROM failure WHERE change_id = ?1", V_INT(change_id));
 	db_exec(d, "DELETE FROM attribution_due WHERE change_id = ?1", V_INT(change_id));
 	db_exec(d, "DELETE FROM known_match WHERE change_id = ?1", V_INT(change_id));
@@ -252,7 +285,7 @@ static void drop_change(struct txn *d, int64_t change_id)
 
 /* An open PR keeps its head however old it is, a change keeps what is unfinished, and the run of an experiment goes
  * with the change that it explains. */
-static bool drop_oldest_change(struct txn *d, int64_t before_ms)
+static bool drop_oldest_change(struct txn *d, int64_t before_ms, int64_t *left)
 {
 	int64_t id =
 	    db_int(d, 0, "SELECT id FROM change WHERE active_ms < ?1 ORDER BY active_ms LIMIT 1", V_INT(before_ms));
@@ -264,28 +297,39 @@ static bool drop_oldest_change(struct txn *d, int64_t before_ms)
 		" CROSS JOIN change o ON o.id = e.change_id WHERE c.id = ?1",
 		V_INT(id)) ||
 	    db_has(d, "SELECT 1 FROM pull WHERE change_id = ?1 AND state = 'open' LIMIT 1", V_INT(id)) ||
-	    db_has(d, "SELECT 1 FROM outbox WHERE change_id = ?1 AND " OUTBOX_IS_UNSENT("") " LIMIT 1", V_INT(id)))
+	    db_has(d, "SELECT 1 FROM outbox WHERE change_id = ?1 AND " OUTBOX_IS_UNSENT("") " LIMIT 1", V_INT(id))) {
+		*left -= 1;
 		db_exec(
 		    d, "UPDATE change SET active_ms = ?2 WHERE id = ?1", V_INT(id), V_INT(before_ms + LOOK_AGAIN_MS));
-	else
-		drop_change(d, id);
+	} else {
+		drop_change(d, id, left);
+	}
 	return true;
+}
+
+bool retention_piece(struct txn *d, const struct apply_retention *o)
+{
+	int64_t left = PIECE_ROWS;
+	bool has_more = drop_bodies(d, o->deliveries_before_ms);
+
+	has_more |= drop_cached(d, o->deliveries_before_ms, o->results_before_ms);
+	has_more |= drop_deliveries(d, o->results_before_ms);
+	has_more |= failures_drop(d, o->failures_before_ms);
+	has_more |= commands_drop(d, o->results_before_ms, PIECE_CACHED);
+	has_more |= red_episodes_drop(d, o->results_before_ms, PIECE_CACHED);
+	has_more |= days_drop(d, o->days_before_ms, PIECE_DAYS);
+	has_more |= nightly_drop(d, o->days_before_ms, PIECE_DAYS);
+	has_more |= commits_between_drop(d, o->days_before_ms, PIECE_DAYS);
+	while (left > 0 && !db_status(d) && drop_oldest_change(d, o->results_before_ms, &left))
+		has_more = true;
+	return has_more || db_shrink(d);
 }
 
 static int apply_retention_run(struct store_op *op, struct txn *d)
 {
 	struct apply_retention *o = CONTAINER_OF(op, struct apply_retention, op);
 
-	o->has_more = drop_bodies(d, o->deliveries_before_ms);
-	o->has_more |= drop_cached(d, o->deliveries_before_ms, o->results_before_ms);
-	o->has_more |= drop_deliveries(d, o->results_before_ms);
-	o->has_more |= failures_drop(d, o->failures_before_ms);
-	o->has_more |= commands_drop(d, o->results_before_ms, PIECE_CACHED);
-	o->has_more |= red_episodes_drop(d, o->results_before_ms, PIECE_CACHED);
-	o->has_more |= days_drop(d, o->days_before_ms, PIECE_DAYS);
-	o->has_more |= nightly_drop(d, o->days_before_ms, PIECE_DAYS);
-	o->has_more |= commits_between_drop(d, o->days_before_ms, PIECE_DAYS);
-	o->has_more |= drop_oldest_change(d, o->results_before_ms);
+	o->has_more = retention_piece(d, o);
 	return 0;
 }
 STORE_OPERATION(apply_retention)

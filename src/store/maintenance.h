@@ -20,10 +20,12 @@ struct shift_clock {
 int store_shift_clock(struct store *s, struct shift_clock *op) MUST_CHECK;
 
 /* Deletes bodies and rows past their retention, a bounded piece at a time, so that the writer is soon free for other
- * operations. out: whether more is left. Thread: loop. */
+ * operations. When nothing is left to delete, the pieces make the file shorter. out: whether more is left. Thread: loop. */
 struct apply_retention {
 	struct store_op op;
 	int64_t deliveries_before_ms, results_before_ms, failures_before_ms, days_before_ms;
 	bool has_more;
 };
 int store_apply_retention(struct store *s, struct apply_retention *op) MUST_CHECK;
+/* One piece; returns whether more is left. For the operation and for tests/bench/retention.c. */
+bool retention_piece(struct txn *d, const struct apply_retention *o);

@@ -37,6 +37,8 @@ function pageRows(read) {
   ];
   return [
     ...database,
+    { what: `dropping the oldest ${n(read.drop.n)} results`, value: read.drop.wall_ms, unit: ' ms' },
+    { what: 'its longest hold of the writer', value: read.drop.longest_ms, most: 20, unit: ' ms', digits: 1 },
     { what: `the slowest page or answer on ${n(read.results)} results (p99)`, value: slowest.p99, beside: read.answers.find((one) => one.path === '/healthz').p99, besideWhat: '/healthz', most: 10, unit: ' ms', digits: 1 },
     ...read.crowds.flatMap(({ path: page, p50, p99 }) => [
       { what: `${page} for eight readers (p50)`, value: p50, most: 10, unit: ' ms', digits: 1 },
@@ -154,7 +156,7 @@ try {
     console.log(answersTable(read));
     const beside = (key) => median(read.intake.read.map((run) => run[key]));
     console.log(`\non a file of ${n(read.bytes / 2 ** 20)} MiB it was ready after ${n(read.ready_ms)} ms; each answer asked ${n(Math.min(...read.answers.map((one) => one.requests)))} times and more`);
-    console.log(`five readers, a tenth of a second between an answer and their next question, beside the webhooks: ${n(beside('reads') / seconds)}/s, median ${n(beside('reads_p50'), 1)} ms, p99 ${n(beside('reads_p99'), 1)} ms`);
+    if (read.intake.read.length) console.log(`five readers, a tenth of a second between an answer and their next question, beside the webhooks: ${n(beside('reads') / seconds)}/s, median ${n(beside('reads_p50'), 1)} ms, p99 ${n(beside('reads_p99'), 1)} ms`);
     if (intakeRuns) {
       console.log(`nginx passes requests on as it does by default, a connection each; over kept ones it does ${n(intakeRuns.nginx_kept.rate)}/s`);
       console.log(`with cold tokens the 100 repositories take ${n(fan.cold_ms)} ms (GitHub answers after ${fan.delay_ms} ms, three requests each)`);

@@ -78,7 +78,7 @@ static bool choose_results(struct test_result *list, int64_t job)
 		bool fails = is_red && (i * 7919 + job * 104729) % 1000 < 4 * RED_OF_1000;
 
 		has_red |= fails;
-		t->status = fails ? TEST_FAIL : i % 31 == 0 ? TEST_SKIP : TEST_PASS;
+		t->status = fails ? TEST_FAIL : i / 8 % 31 == 0 ? TEST_SKIP : TEST_PASS; /* often several in a row */
 		t->duration_ms = i * 13 % 1000 < 950 ? (i * 13 + i * job % 11) % 90 : 1000 + i * 13 % 5000;
 		t->message = fails ? (char *)"AssertionError: tensors are not close" : NULL;
 		t->file = fails ? (char *)"test/test_ops.py" : NULL;

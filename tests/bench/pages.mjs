@@ -12,6 +12,7 @@ import { Stub } from './stub.mjs';
 
 const ACCELERATORS = 20; // as in fill.c
 const READERS = 5;
+const DROPPED = 1_000_000; // results of the oldest days
 const READER_PAUSE_MS = 100;
 const vendor = (i) => ({ name: `vendor-${i}`, title: `Vendor ${i}`, level: 'L2', trust: 'anyone', runners: [{ name: 'ci', github: { repository: `vendor-${i}/ci` } }], triggers: { push: { branches: ['main'] }, schedule: ['0 2 * * *'] } });
 const geometricMean = (list) => Math.exp(list.reduce((sum, x) => sum + Math.log(x), 0) / list.length);
@@ -121,7 +122,12 @@ export async function pages({ dir, results = 200_000_000, turns = 3, seconds = 5
         await sleep(1000);
       }
     }
-    return { results, bytes: (await fs.stat(file)).size, ready_ms, answers, crowds, intake, ratio: geometricMean(intake.read.map((run, i) => run.rate / intake.quiet[i].rate)) };
+    const { size: bytes } = await fs.stat(file);
+    await outpost.kill();
+    say(`dropping the oldest ${DROPPED} results`);
+    const { stdout } = await promisify(execFile)(path.join(path.dirname(OUTPOSTD), 'bench', 'retention'), [file, String(DROPPED)]);
+    const [drop] = stdout.trim().split('\n').map((line) => JSON.parse(line));
+    return { results, bytes, ready_ms, answers, crowds, intake, drop, ratio: geometricMean(intake.read.map((run, i) => run.rate / intake.quiet[i].rate)) };
   } finally {
     agent.destroy();
     await outpost.kill();

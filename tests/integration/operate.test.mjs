@@ -94,6 +94,10 @@ describe('operating outpostd', { skip: notBuilt }, () => {
     assert.deepEqual((await json('deliveries', '--failed')).deliveries, []);
     const { dispatches } = await json('dispatches', '--pr', '7');
     assert.deepEqual(dispatches.map(({ accelerator, runner, state }) => [accelerator, runner, state]), [['chip', 'lab', 'acknowledged']]);
+    const { space } = status;
+    assert.ok(space.tables.some(({ name, bytes }) => name === 'delivery' && bytes > 0));
+    assert.deepEqual([space.bytes, space.shrinks], [status.store.bytes, true]);
+    assert.match((await outpost.ctl('status')).stdout, /^table +size\n.+\naccelerator +jobs +results .+\n?.*^measured .+ ago; [\d.]+ MiB of the file are free/ms);
     for (const args of [['status'], ['deliveries'], ['dispatches'], ['dispatches', '--pr', '7']]) {
       const { code, stdout } = await outpost.ctl(...args);
       assert.equal(code, 0);
