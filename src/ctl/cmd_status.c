@@ -118,8 +118,8 @@ static void print_space(const struct ctl *ctl, const json_t *space)
 			rest += json_get_int(table, "bytes", 0);
 	}
 	if (rest)
-		json_array_append_new(
-		    json_object_get(shown, "tables"), json_pack("{s:s, s:I}", "name", "others", "bytes", (json_int_t)rest));
+		json_array_append_new(json_object_get(shown, "tables"),
+		    json_pack("{s:s, s:I}", "name", "others", "bytes", (json_int_t)rest));
 	server_print_rows(ctl, shown, &tables);
 	json_decref(shown);
 	printf("\n");
@@ -128,7 +128,8 @@ static void print_space(const struct ctl *ctl, const json_t *space)
 	    mib(json_get_int(space, "free", 0)),
 	    json_is_true(json_object_get(space, "shrinks"))
 		? "filled again; more than an eighth is given back to the disk"
-		: "filled again; the file never shrinks, because an older version created it (see \"Space\" in operators.md)");
+		: "filled again; the file never shrinks, because an older version created it (see \"Space\" in "
+		  "operators.md)");
 }
 
 /* ---- accelerators ---- */

@@ -41,9 +41,9 @@ static json_t *space_json(const struct get_space *g)
 	for (size_t i = 0; i < g->n_accelerators; i++) {
 		const struct accelerator_space *a = &g->accelerators[i];
 
-		json_array_append_new(accelerators,
-		    json_pack("{s:s, s:I, s:I, s:I}", "name", a->name, "jobs", (json_int_t)a->n_jobs, "results",
-			(json_int_t)a->n_results, "bytes", (json_int_t)a->bytes));
+		json_array_append_new(
+		    accelerators, json_pack("{s:s, s:I, s:I, s:I}", "name", a->name, "jobs", (json_int_t)a->n_jobs,
+				      "results", (json_int_t)a->n_results, "bytes", (json_int_t)a->bytes));
 	}
 	return json_pack("{s:o, s:I, s:I, s:b, s:o, s:o}", "measured_at", json_time(clock_wall_ms()), "bytes",
 	    (json_int_t)g->file_bytes, "free", (json_int_t)g->free_bytes, "shrinks", g->can_shrink, "tables", tables,

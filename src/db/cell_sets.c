@@ -52,7 +52,7 @@ static bool read_list_bytes(const struct view *d, int64_t id, bool may_have_base
 	return is_read;
 }
 
-static int compare_places(const void *x, const void *y, void *ids)
+static int compare_by_id(const void *x, const void *y, void *ids)
 {
 	const uint32_t *a = x, *b = y;
 	const int64_t *id = ids;
@@ -73,7 +73,7 @@ static void order_list(struct ordered_list *l)
 	l->order = xcalloc(l->n, sizeof(*l->order));
 	for (size_t i = 0; i < l->n; i++)
 		l->order[i] = (uint32_t)i;
-	qsort_r(l->order, l->n, sizeof(*l->order), compare_places, l->ids);
+	qsort_r(l->order, l->n, sizeof(*l->order), compare_by_id, l->ids);
 }
 
 /* NULL: it is missing or damaged. */
@@ -241,10 +241,9 @@ void cell_sets_read(const struct view *d, int64_t change_id, const char *acceler
 				    V_TEXT(accelerator))
 			      : db_rows(d, ROWS_OF_CHANGE " ORDER BY accelerator, test_id", V_INT(change_id)),
 	    ret);
-	r = accelerator
-		? db_rows(d, PARTS_OF_CHANGE " AND j.accelerator = ?2 ORDER BY j.id, p.first", V_INT(change_id),
-		      V_TEXT(accelerator))
-		: db_rows(d, PARTS_OF_CHANGE " ORDER BY j.accelerator, j.id, p.first", V_INT(change_id));
+	r = accelerator ? db_rows(d, PARTS_OF_CHANGE " AND j.accelerator = ?2 ORDER BY j.id, p.first", V_INT(change_id),
+			      V_TEXT(accelerator))
+			: db_rows(d, PARTS_OF_CHANGE " ORDER BY j.accelerator, j.id, p.first", V_INT(change_id));
 	while (rows_next(r)) {
 		if (add_part(d, r, &lists, cell_set_of(ret, rows_text(r, 0))))
 			continue;

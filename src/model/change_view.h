@@ -213,7 +213,7 @@ struct change_view {
 	size_t n_accelerators;
 	struct verdict_view *verdicts; /* by suite, test, accelerator */
 	size_t n_verdicts;
-	bool is_cut; /* not all verdicts were read */
+	bool is_cut;          /* not all verdicts were read */
 	bool has_only_chosen; /* only those were read that an answer needs, */
 	int64_t n_chosen;     /* which may list so many */
 	int64_t n_verdicts_total;

@@ -167,7 +167,8 @@ static int64_t drop_packed(struct txn *d, int64_t job_id, int64_t *left)
 	    db_rows(d, "SELECT DISTINCT list_id FROM packed_job WHERE job_id = ?1", V_INT(job_id)), &n);
 	struct packed_sums sums = {0};
 
-	RECORD_READ_FIRST(d, packed_sums, PACKED_SUMS_RECORD, &sums, "FROM packed_job WHERE job_id = ?1", V_INT(job_id));
+	RECORD_READ_FIRST(
+	    d, packed_sums, PACKED_SUMS_RECORD, &sums, "FROM packed_job WHERE job_id = ?1", V_INT(job_id));
 	*left -= sums.n_bytes / BYTES_OF_ROW;
 	db_exec(d, "DELETE FROM packed_job WHERE job_id = ?1", V_INT(job_id));
 	for (size_t i = 0; i < n; i++) {

@@ -144,7 +144,8 @@ struct chosen_read {
 };
 
 /* Adds the cell, unless it has an attribution, because those are read already. */
-static void add_chosen(struct chosen_read *r, const struct cell_set *s, const struct cell *c, const struct test_name *test)
+static void add_chosen(
+    struct chosen_read *r, const struct cell_set *s, const struct cell *c, const struct test_name *test)
 {
 	struct accelerator_view *a = change_view_accelerator(r->v, s->accelerator);
 	const struct cell_part *part = c->is_row ? NULL : &s->parts[c->part];
@@ -154,8 +155,9 @@ static void add_chosen(struct chosen_read *r, const struct cell_set *s, const st
 	if (c->attribution != N_ATTRIBUTIONS)
 		return;
 	if (!part) {
-		add_cells(r->v, db_rows(r->d, CELLS_OF_CHANGE("verdict") "NULL AND v.accelerator = ?2 AND v.test_id = ?3",
-				    V_INT(r->v->change_id), V_TEXT(s->accelerator), V_INT(c->test_id)));
+		add_cells(
+		    r->v, db_rows(r->d, CELLS_OF_CHANGE("verdict") "NULL AND v.accelerator = ?2 AND v.test_id = ?3",
+			      V_INT(r->v->change_id), V_TEXT(s->accelerator), V_INT(c->test_id)));
 		return;
 	}
 	if (part->has_rows)
@@ -411,7 +413,6 @@ void change_cells_add_json(
 		next = cursor_json(buf_str(&bytes), bytes.len);
 	}
 	buf_release(&bytes);
-	json_object_update_new(
-	    obj, json_pack("{s:o, s:I, s:o}", "verdicts", list, "verdicts_total",
-		 (json_int_t)(v->has_only_chosen ? v->n_chosen : n_total), "next", next));
+	json_object_update_new(obj, json_pack("{s:o, s:I, s:o}", "verdicts", list, "verdicts_total",
+					(json_int_t)(v->has_only_chosen ? v->n_chosen : n_total), "next", next));
 }

@@ -71,9 +71,8 @@ static void add_difference(
 		b->n_newly_failing += test_status_is_red(now) && before->status == TEST_PASS;
 		return;
 	}
-	if (++*n > DELTA_NAMES_MAX ||
-	    !RECORD_READ_FIRST(
-		d, test_of_delta, TEST_OF_DELTA_RECORD, &test, "FROM test t WHERE t.id = ?1", V_INT(before->test_id)))
+	if (++*n > DELTA_NAMES_MAX || !RECORD_READ_FIRST(d, test_of_delta, TEST_OF_DELTA_RECORD, &test,
+					  "FROM test t WHERE t.id = ?1", V_INT(before->test_id)))
 		return;
 	strv_add(names, test.name);
 	record_release(&test_of_delta_record, &test);

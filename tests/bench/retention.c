@@ -57,10 +57,7 @@ static bool do_piece(const struct apply_retention *o, struct cost *c)
 	return has_more;
 }
 
-static int64_t count_results(void)
-{
-	return db_int(db, 0, "SELECT n FROM counter WHERE name = 'result'");
-}
+static int64_t count_results(void) { return db_int(db, 0, "SELECT n FROM counter WHERE name = 'result'"); }
 
 static void print_cost(const char *what, int64_t n, const struct cost *c)
 {
@@ -83,13 +80,14 @@ int main(int argc, char **argv)
 	if (db_open(argv[1], DB_WRITER, &db, &e) || schema_apply(db, argv[1], &e))
 		return fprintf(stderr, "retention: %s\n", e.text), 1;
 	o.results_before_ms = db_int(db, 0,
-	    "SELECT COALESCE(MIN(active_ms), 0) + 1 FROM (SELECT c.active_ms, SUM(SUM(j.n_tests)) OVER (ORDER BY c.active_ms)"
+	    "SELECT COALESCE(MIN(active_ms), 0) + 1 FROM (SELECT c.active_ms, SUM(SUM(j.n_tests)) OVER (ORDER BY "
+	    "c.active_ms)"
 	    " AS n FROM change c JOIN job j ON j.change_id = c.id GROUP BY c.id) WHERE n >= ?1",
 	    V_INT(n_wanted));
 	check();
 	before = count_results();
-	while (do_piece(&o, &drop) && db_int(db, 0, "SELECT 1 FROM change WHERE active_ms < ?1 LIMIT 1",
-				       V_INT(o.results_before_ms)))
+	while (do_piece(&o, &drop) &&
+	       db_int(db, 0, "SELECT 1 FROM change WHERE active_ms < ?1 LIMIT 1", V_INT(o.results_before_ms)))
 		;
 	print_cost("drop", before - count_results(), &drop);
 	before = db_file_bytes(db_view(db));

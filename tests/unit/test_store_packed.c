@@ -154,8 +154,10 @@ static void compare_sets(struct txn *d, int64_t change_id, const char *accelerat
 	s = cell_sets_find(&all, accelerator);
 	assert_int_equal(one.n, s ? 1 : 0);
 	assert_true(!s || one.at[0].n == s->n);
-	r = db_rows(d, "SELECT test_id, status, COALESCE(job_id, 0), attribution IS NULL FROM cell WHERE change_id = ?1"
-		       " AND accelerator = ?2", V_INT(change_id), V_TEXT(accelerator));
+	r = db_rows(d,
+	    "SELECT test_id, status, COALESCE(job_id, 0), attribution IS NULL FROM cell WHERE change_id = ?1"
+	    " AND accelerator = ?2",
+	    V_INT(change_id), V_TEXT(accelerator));
 	while (rows_next(r)) {
 		const struct cell *c = s ? cell_set_find(s, rows_int(r, 0)) : NULL;
 
@@ -254,7 +256,8 @@ static json_t *ask_change(const char *head, const struct verdict_choice *choice)
  * equal to it in everything else. */
 static void compare_pages(const char *head)
 {
-	struct verdict_choice choice = {.statuses = chance(2) ? 0 : chance(64), .attributions = chance(4) ? 0 : chance(32)};
+	struct verdict_choice choice = {
+	    .statuses = chance(2) ? 0 : chance(64), .attributions = chance(4) ? 0 : chance(32)};
 	json_t *whole = ask_change(head, &choice), *listed = json_array();
 	struct buf after = BUF_INIT(2000);
 	size_t n_pages = 0;

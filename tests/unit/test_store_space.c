@@ -46,9 +46,17 @@ static int64_t answer_to(const char *sql)
 
 static void begin(void)
 {
-	struct accelerator list[] = {{.name = (char *)"npu", .title = (char *)"NPU", .level = LEVEL_2, .oncall = no_names,
-					 .must_pass = no_names, .skip = no_names},
-	    {.name = (char *)"tpu", .title = (char *)"TPU", .level = LEVEL_2, .oncall = no_names, .must_pass = no_names,
+	struct accelerator list[] = {{.name = (char *)"npu",
+					 .title = (char *)"NPU",
+					 .level = LEVEL_2,
+					 .oncall = no_names,
+					 .must_pass = no_names,
+					 .skip = no_names},
+	    {.name = (char *)"tpu",
+		.title = (char *)"TPU",
+		.level = LEVEL_2,
+		.oncall = no_names,
+		.must_pass = no_names,
 		.skip = no_names}};
 	struct mirror_registry m = {.list = list, .n = 2, .now_ms = T0};
 
@@ -168,7 +176,8 @@ static void space_is_measured_by_table_and_accelerator(void **state)
 	assert_true(g.accelerators[0].bytes > 10 * g.accelerators[1].bytes);
 	assert_true(g.accelerators[1].bytes > 0);
 	assert_in_range(g.accelerators[0].bytes + g.accelerators[1].bytes,
-	    bytes_of(&g, "result") + bytes_of(&g, "packed_job") - 2, bytes_of(&g, "result") + bytes_of(&g, "packed_job"));
+	    bytes_of(&g, "result") + bytes_of(&g, "packed_job") - 2,
+	    bytes_of(&g, "result") + bytes_of(&g, "packed_job"));
 	get_space_release(&g);
 }
 
