@@ -113,12 +113,22 @@ static bool is_decisive(const struct cell *a, const struct cell *b)
 	return a->part != b->part ? a->part < b->part : a->i < b->i;
 }
 
+/* Makes room for so many more cells at once. */
+static void reserve_cells(struct cell_set *s, size_t n)
+{
+	if (s->n + n <= s->n_room)
+		return;
+	s->n_room = s->n + n > 2 * s->n_room ? s->n + n : 2 * s->n_room;
+	s->at = xrealloc(s->at, s->n_room * sizeof(*s->at));
+}
+
+/* There is room for it. */
 static void add_cell(struct cell_set *s, size_t run, const struct cell *c)
 {
 	struct cell *last = s->n > run ? &s->at[s->n - 1] : NULL;
 
 	if (!last || last->test_id != c->test_id)
-		*ARRAY_PUSH(s->at, s->n) = *c;
+		s->at[s->n++] = *c;
 	else if (is_decisive(c, last))
 		*last = *c;
 }
@@ -183,13 +193,15 @@ static void read_rows(struct rows *r, struct cell_sets *l)
 {
 	while (rows_next(r)) {
 		struct cell c = {.test_id = rows_int(r, 1), .is_row = true, .has_job = rows_int(r, 4) != 0};
+		struct cell_set *s = cell_set_of(l, rows_text(r, 0));
 		enum test_status status = test_status_parse(rows_text(r, 2));
 
 		if (status == N_TEST_STATUSES)
 			continue;
 		c.status = (uint8_t)status;
 		c.attribution = (uint8_t)(rows_is_null(r, 3) ? N_ATTRIBUTIONS : attribution_parse(rows_text(r, 3)));
-		add_cell(cell_set_of(l, rows_text(r, 0)), 0, &c);
+		reserve_cells(s, 1);
+		add_cell(s, 0, &c);
 	}
 	for (size_t i = 0; i < l->n; i++)
 		close_run(&l->at[i], 0);
@@ -213,6 +225,7 @@ static bool add_part(const struct view *d, struct rows *r, struct ordered_lists 
 	    .first = rows_int(r, 3),
 	    .is_late = rows_int(r, 2) != 0,
 	    .has_rows = rows_int(r, 4) > 0};
+	reserve_cells(s, list->n);
 	for (size_t k = 0; is_read && k < list->n; k++) {
 		c.i = list->order ? list->order[k] : (uint32_t)k;
 		c.test_id = list->ids[c.i];

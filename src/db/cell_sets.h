@@ -27,7 +27,7 @@ struct cell_part {
 struct cell_set {
 	char *accelerator;
 	struct cell *at;
-	size_t n;
+	size_t n, n_room;
 	struct cell_part *parts;
 	size_t n_parts;
 	size_t *runs; /* while the set is made: where each sorted piece of `at` begins */
