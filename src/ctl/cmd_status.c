@@ -74,12 +74,6 @@ static void add_mib(struct table *t, int64_t bytes)
 	table_add(t, text);
 }
 
-static void add_table_row(struct table *t, const json_t *row)
-{
-	table_add(t, json_get_str(row, "name"));
-	add_mib(t, json_get_int(row, "bytes", 0));
-}
-
 static void add_space_row(struct table *t, const json_t *row)
 {
 	int64_t n = json_get_int(row, "results", 0), bytes = json_get_int(row, "bytes", 0);
@@ -97,31 +91,32 @@ static void add_space_row(struct table *t, const json_t *row)
 /* The largest tables, and the others as one. */
 static void print_space(const struct ctl *ctl, const json_t *space)
 {
-	static const struct server_list tables = {"tables", {"table", "size"}, add_table_row, "no tables"};
+	static const char *const headings[] = {"table", "size", NULL};
 	static const struct server_list accelerators = {"accelerators",
 	    {"accelerator", "jobs", "results", "size of results", "bytes each"}, add_space_row, "no results"};
-	json_t *list = json_object_get(space, "tables"), *shown;
+	struct table *t;
 	int64_t rest = 0;
+	json_t *row;
+	size_t i;
 
 	if (!json_is_object(space)) {
 		printf("\nThe space by table is being measured; ask again in a minute.\n");
 		return;
 	}
 	printf("\n");
-	shown = json_pack("{s:o}", "tables", json_array());
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		json_t *table = json_array_get(list, i);
-
+	t = table_new(headings);
+	json_array_foreach(json_object_get(space, "tables"), i, row)
+	{
 		if (i < TABLES_SHOWN)
-			json_array_append(json_object_get(shown, "tables"), table);
+			table_add(t, json_get_str(row, "name"));
+		if (i < TABLES_SHOWN)
+			add_mib(t, json_get_int(row, "bytes", 0));
 		else
-			rest += json_get_int(table, "bytes", 0);
+			rest += json_get_int(row, "bytes", 0);
 	}
-	if (rest)
-		json_array_append_new(json_object_get(shown, "tables"),
-		    json_pack("{s:s, s:I}", "name", "others", "bytes", (json_int_t)rest));
-	server_print_rows(ctl, shown, &tables);
-	json_decref(shown);
+	table_add(t, "others");
+	add_mib(t, rest);
+	table_print(t, ctl, "");
 	printf("\n");
 	server_print_rows(ctl, space, &accelerators);
 	printf("\nmeasured %s; %.1f MiB of the file are free, and %s\n", AGE(space, "measured_at", ""),

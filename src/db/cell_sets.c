@@ -307,28 +307,3 @@ const struct cell *cell_set_find(const struct cell_set *s, int64_t test_id)
 	}
 	return from < s->n && s->at[from].test_id == test_id ? &s->at[from] : NULL;
 }
-
-int64_t cell_sets_count_tests(const struct cell_sets *l)
-{
-	size_t *next = xcalloc(l->n + 1, sizeof(*next));
-	int64_t n = 0, last = 0;
-
-	for (;;) {
-		int64_t lowest = INT64_MAX;
-
-		for (size_t i = 0; i < l->n; i++) {
-			const struct cell_set *s = &l->at[i];
-
-			while (next[i] < s->n && (s->at[next[i]].test_id <= last || !s->at[next[i]].has_job))
-				next[i]++;
-			if (next[i] < s->n && s->at[next[i]].test_id < lowest)
-				lowest = s->at[next[i]].test_id;
-		}
-		if (lowest == INT64_MAX)
-			break;
-		last = lowest;
-		n++;
-	}
-	free(next);
-	return n;
-}

@@ -45,5 +45,3 @@ void cell_sets_release(struct cell_sets *l);
 /* NULL: there is none. */
 const struct cell_set *cell_sets_find(const struct cell_sets *l, const char *accelerator);
 const struct cell *cell_set_find(const struct cell_set *s, int64_t test_id);
-/* The number of tests that any accelerator reported. */
-int64_t cell_sets_count_tests(const struct cell_sets *l);

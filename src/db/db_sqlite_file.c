@@ -152,8 +152,6 @@ int db_measure(const struct view *v, bool (*go_on)(void *owner), void *owner, st
 	return db_status(v);
 }
 
-/* ---- its form ---- */
-
 int db_check(struct db *d, struct error *e)
 {
 	char *result = db_text(d, "PRAGMA quick_check(1)");

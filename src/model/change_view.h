@@ -217,7 +217,7 @@ struct change_view {
 	bool has_only_chosen; /* only those were read that an answer needs, */
 	int64_t n_chosen;     /* which may list so many */
 	int64_t n_verdicts_total;
-	int64_t n_tests_total; /* where not all were read: tests that any accelerator reported; else 0 */
+	int64_t n_tests_total; /* of a cut view: tests that any accelerator reported; else 0 */
 };
 RECORD_DECLARE(change_view);
 

@@ -100,7 +100,6 @@ static void count_cells(struct change_view *v, const struct cell_sets *cells)
 		for (size_t k = 0; a && k < s->n; k++)
 			a->n_verdicts[s->at[k].status] += s->at[k].has_job;
 	}
-	v->n_tests_total = cell_sets_count_tests(cells);
 }
 
 #define CELLS_OF_CHANGE(cells)                                                                                         \
@@ -116,8 +115,12 @@ static void read_worst_cells(const struct view *d, struct change_view *v, size_t
 	add_cells(v, db_rows(d, CELLS_OF_CHANGE("cell") "NULL LIMIT ?2", V_INT(v->change_id),
 			 V_INT(limit - (int64_t)v->n_verdicts)));
 	v->is_cut = (int64_t)v->n_verdicts < v->n_verdicts_total;
-	if (v->is_cut)
-		count_cells(v, cells);
+	if (!v->is_cut)
+		return;
+	count_cells(v, cells);
+	v->n_tests_total =
+	    db_int(d, 0, "SELECT COUNT(DISTINCT test_id) FROM cell WHERE change_id = ?1 AND job_id IS NOT NULL",
+		V_INT(v->change_id));
 }
 
 /* ---- reading those that an answer lists ---- */
