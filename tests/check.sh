@@ -47,7 +47,7 @@ programs()
 	return "${PIPESTATUS[0]}"
 }
 
-# The phases that need only the processor, in three chains at the same time, because each alone leaves a core idle at times.
+# The phases that need only the processor, in two chains at the same time, because one alone leaves a core idle at times.
 # They have a lower priority than the programs, which then begin their next wait early.
 beside_programs()
 {
@@ -56,14 +56,10 @@ beside_programs()
 	{
 		phase unit-build "${make[@]}" VARIANT=asan -j"$jobs" tests && phase unit "${make[@]}" VARIANT=asan run-unit
 	} &
-	{
-		phase lint "${make[@]}" -j"$jobs" lint
-		phase lint-sql "${make[@]}" lint-sql
-	} &
-	{
-		phase tsan-build "${make[@]}" tsan-tests && phase tsan "${make[@]}" run-tsan
-		phase fuzz-build "${make[@]}" VARIANT=fuzz -j"$jobs" fuzzers && phase fuzz tests/fuzz/run.sh "$out/fuzz/fuzz" 20000
-	} &
+	phase lint "${make[@]}" -j"$jobs" lint
+	phase lint-sql "${make[@]}" lint-sql
+	phase tsan-build "${make[@]}" tsan-tests && phase tsan "${make[@]}" run-tsan
+	phase fuzz-build "${make[@]}" VARIANT=fuzz -j"$jobs" fuzzers && phase fuzz tests/fuzz/run.sh "$out/fuzz/fuzz" 20000
 	wait
 }
 

@@ -389,7 +389,7 @@ static bool put_members(struct reader *r, const struct members *l)
 	for (size_t i = 0; i < l->n; i++) {
 		const struct member *m = &l->at[l->sorted[i]];
 
-		put(r, ",\"" + (i == 0), 2 - (i == 0));
+		put(r, i ? ",\"" : "\"", i ? 2 : 1);
 		put(r, m->key.p, m->key.n);
 		put(r, "\":", 2);
 		if (m->is_escaped)
