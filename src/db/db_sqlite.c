@@ -63,7 +63,7 @@ static int on_commit_to_log(void *owner, sqlite3 *handle, const char *name, int 
 enum { PIECE_LEAST = 512, PIECE_BYTES = 1040, PIECES_MAX = 256 };
 
 static sqlite3_mem_methods library_memory;
-static int piece_size; /* what library_memory calls PIECE_BYTES */
+static int piece_size; /* the size that library_memory allocates for PIECE_BYTES */
 static _Thread_local struct kept_pieces {
 	struct kept_piece {
 		struct kept_piece *next;

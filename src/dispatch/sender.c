@@ -24,7 +24,7 @@ struct payload {
 	char *guid, *event_type, *sent_action;
 	int n_users; /* attempts that send it or wait for it */
 	bool is_loading;
-	char *offered; /* a body that nobody has sent yet; else NULL */
+	char *offered; /* the planner's body until the first attempt uses it; else NULL */
 	struct client_payload *content;
 	size_t body_bytes;             /* of the webhook */
 	TAILQ_HEAD(, attempt) waiting; /* while it is loading */
@@ -62,7 +62,7 @@ static struct payload *payload_new(struct sender *s, const char *guid, const cha
 	return p;
 }
 
-/* Frees each payload without users, except the few recent and small ones, and those that nobody has sent yet. */
+/* Frees the payloads without users. A few recent small ones stay, and so do the planner's bodies until their first attempt. */
 static void trim_payloads(struct sender *s)
 {
 	int n = 0;
@@ -76,7 +76,7 @@ static void trim_payloads(struct sender *s)
 	}
 }
 
-/* Frees the oldest ones that nobody has sent: their requests may wait for hours, or there is a long queue. */
+/* Frees the oldest of the planner's bodies when they need too much memory. Their attempts read the delivery again. */
 static void trim_offered(struct sender *s)
 {
 	for (struct payload *p = TAILQ_LAST(&s->payloads, payloads), *next; p && s->offered_bytes > OFFERED_MAX_BYTES;

@@ -16,7 +16,7 @@ struct test_array {
 };
 
 /* Reads the array that the keys (NULL-terminated, from the document's own) lead to. False: there is none, it is empty, or it
- * has to be read as a tree. The array is valid JSON then; whether the rest is, is for the caller, who has to refuse objects
+ * has to be read as a tree. After success the array is valid JSON. The caller checks the rest of the text, and refuses objects
  * with one key twice. Release it after success. */
 bool test_array_read(
     const char *text, size_t n, const char *const *path, bool is_plain_wanted, struct test_array *ret) MUST_CHECK;
