@@ -12,6 +12,7 @@ import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { pullRequestOf } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
+import { removeFolder } from './lib/folder.mjs';
 import { Outpost, freePort, notBuilt, until } from './lib/outpost.mjs';
 
 const UPSTREAM = 'pytorch/pytorch';
@@ -82,7 +83,7 @@ describe('Buildbot', { skip }, () => {
     }));
     await outpost?.close();
     await rig?.close();
-    await fs.rm(folder, { recursive: true, force: true });
+    await removeFolder(folder);
   });
 
   // Opens a pull request whose head the worker can check out. The build runs the script `prepare` first.

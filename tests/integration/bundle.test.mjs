@@ -10,6 +10,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { deliver, headsOf, serverOptions } from '../kill/runner_story.mjs';
+import { removeFolder } from './lib/folder.mjs';
 import { Outpost, notBuilt } from './lib/outpost.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -26,7 +27,7 @@ test('the bundle runs on a bare Debian', { skip, timeout: 600_000 }, async () =>
   execFileSync(path.join(root, 'tools/runner-bundle.sh'), [PROGRAM, 'test', dir], { stdio: ['ignore', 'ignore', 'inherit'] });
   const [tarball] = (await fs.readdir(dir)).filter((name) => name.endsWith('.tar.gz'));
   const home = path.join(machine, 'opt/outpost-runner');
-  await fs.rm(home, { recursive: true, force: true });
+  await removeFolder(home);
   await fs.mkdir(home, { recursive: true });
   execFileSync('tar', ['-xzf', path.join(dir, tarball), '-C', home, '--strip-components=1']);
 
@@ -57,6 +58,6 @@ test('the bundle runs on a bare Debian', { skip, timeout: 600_000 }, async () =>
     assert.match(log, /^0$/m, 'the machine must not have our libraries, or the test proves nothing');
   } finally {
     await outpost.close();
-    await fs.rm(dir, { recursive: true, force: true });
+    await removeFolder(dir);
   }
 });

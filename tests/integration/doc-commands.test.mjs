@@ -13,6 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { WAIT_MS } from '../github/patience.mjs';
 import { startRig } from '../github/rig.mjs';
 import { pullRequestOf } from '../github/payloads.mjs';
+import { removeFolder } from './lib/folder.mjs';
 import { Machine, notBootable } from './lib/machine.mjs';
 import { OUTPOSTCTL, OUTPOSTD, notBuilt } from './lib/outpost.mjs';
 import { OUTPOST_RUNNER, runnerNotBuilt } from './lib/runner.mjs';
@@ -124,7 +125,7 @@ describe('command blocks: on the reader\'s machine', { skip: notBuilt || runnerN
   for (const shell of SHELLS)
     test(`a vendor's first day, a report and a job's end: ${shell}`, async (t) => {
       const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'doc-commands-'));
-      t.after(() => fs.rm(folder, { recursive: true, force: true }));
+      t.after(() => removeFolder(folder));
       const clone = path.join(folder, 'outpost');
       await cloneTo(clone);
       const before = await filesOf(clone);

@@ -13,6 +13,7 @@ import { ActionsRun } from '../github/actions.mjs';
 import { startIssuer } from '../github/oidc.mjs';
 import { pullRequestOf } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
+import { removeFolder } from './lib/folder.mjs';
 import { Outpost, freePort, notBuilt } from './lib/outpost.mjs';
 import { Runner, runnerNotBuilt } from './lib/runner.mjs';
 
@@ -86,7 +87,7 @@ describe('hostile names of tests in experiments', { skip: notBuilt || runnerNotB
   after(async () => {
     await outpost?.close();
     await Promise.all([issuer?.close(), rig?.close()]);
-    await fs.rm(folder, { recursive: true, force: true });
+    await removeFolder(folder);
   });
 
   async function opened(accelerator) {

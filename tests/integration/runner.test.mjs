@@ -13,6 +13,7 @@ import tls from 'node:tls';
 import { after, before, describe, test } from 'node:test';
 import { pullRequestOf } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
+import { removeFolder } from './lib/folder.mjs';
 import { Outpost, notBuilt, until } from './lib/outpost.mjs';
 import { OUTPOST_RUNNER, Runner, addRunner, runnerNotBuilt } from './lib/runner.mjs';
 
@@ -99,7 +100,7 @@ class Lab {
   async close() {
     await this.openGate();
     await this.runner.close();
-    await fs.rm(this.dir, { recursive: true, force: true });
+    await removeFolder(this.dir);
   }
 }
 
@@ -298,7 +299,7 @@ describe('a machine that claims work', { skip }, () => {
 
   test('in bubblewrap a change is checked out, tested and reported, and cannot reach the machine', { skip: noSandbox }, async (t) => {
     const origin = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-origin-'));
-    t.after(() => fs.rm(origin, { recursive: true, force: true }));
+    t.after(() => removeFolder(origin));
     const git = (...args) => execFileSync('git', ['-C', origin, '-c', 'user.name=t', '-c', 'user.email=t@example.org', ...args]).toString().trim();
     git('init', '-q', '-b', 'main');
     // The script of a hostile change, which runs as a step.
@@ -437,7 +438,7 @@ describe('a server with a private certificate', { skip }, () => {
       front.close();
       await outpost.close();
       await rig.close();
-      await fs.rm(dir, { recursive: true, force: true });
+      await removeFolder(dir);
     });
     await one.openGate();
     await one.runner.spawn();

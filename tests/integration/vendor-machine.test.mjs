@@ -10,6 +10,7 @@ import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { pullRequestOf } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
+import { removeFolder } from './lib/folder.mjs';
 import { Outpost, notBuilt } from './lib/outpost.mjs';
 import { OUTPOST_RUNNER, Runner, runnerNotBuilt } from './lib/runner.mjs';
 
@@ -54,7 +55,7 @@ describe('a change on a vendor\'s machine', { skip }, () => {
     web?.child.kill();
     await outpost?.close();
     await rig?.close();
-    if (dir) await fs.rm(dir, { recursive: true, force: true });
+    if (dir) await removeFolder(dir);
   });
 
   const git = (name, ...args) => execFileSync('git', ['-C', path.join(dir, name), '-c', 'user.name=t', '-c', 'user.email=t@example.org',

@@ -10,6 +10,7 @@ import { ActionsRun, fillText, readWorkflow } from '../github/actions.mjs';
 import { startIssuer } from '../github/oidc.mjs';
 import { pullRequestOf, push } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
+import { removeFolder } from './lib/folder.mjs';
 import { Outpost, notBuilt } from './lib/outpost.mjs';
 
 const UPSTREAM = 'pytorch/pytorch';
@@ -68,7 +69,7 @@ describe('the workflows as GitHub parses them', () => {
     await refused("payload.action != 'closed'", "payload.action !== 'closed'");
     await refused('needs: [begin, test]', 'needs: [begin, tests]');
     await refused('OUTPOST_JOB: ${{ matrix.job }}', 'OUTPOST_JOB: ${{ matrx.job }}');
-    await fs.rm(folder, { recursive: true });
+    await removeFolder(folder);
   });
 });
 
@@ -103,7 +104,7 @@ describe('runs of the workflows', { skip: notBuilt }, () => {
   after(async () => {
     await outpost?.close();
     await Promise.all([issuer?.close(), rig?.close()]);
-    await fs.rm(folder, { recursive: true, force: true });
+    await removeFolder(folder);
   });
 
   async function dispatched(repository = VENDOR) {

@@ -8,6 +8,7 @@ import fs from 'node:fs/promises';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
+import { removeFolder } from './folder.mjs';
 import { freePort, until } from './outpost.mjs';
 
 export class GitDaemon {
@@ -36,6 +37,6 @@ export class GitDaemon {
 
   async close() {
     process.kill(-this.child.pid, 'SIGKILL');
-    await fs.rm(this.dir, { recursive: true, force: true });
+    await removeFolder(this.dir);
   }
 }

@@ -13,6 +13,7 @@ import fs from 'node:fs/promises';
 import https from 'node:https';
 import os from 'node:os';
 import path from 'node:path';
+import { removeFolder } from './folder.mjs';
 
 const MODES = { '100644': 'blob', '100755': 'blob', '120000': 'blob', '160000': 'commit', '40000': 'tree' };
 
@@ -43,7 +44,7 @@ export class GitServer {
   async close() {
     this.#server.closeAllConnections();
     await new Promise((resolve) => this.#server.close(resolve));
-    await fs.rm(this.dir, { recursive: true, force: true });
+    await removeFolder(this.dir);
   }
 
   git(args, input) {

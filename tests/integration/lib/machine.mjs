@@ -11,6 +11,7 @@ import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { removeFolder } from './folder.mjs';
 import { until } from './outpost.mjs';
 
 const run = promisify(execFile);
@@ -92,6 +93,6 @@ export class Machine {
     }
     for (const at of [this.root, this.dir])
       if (at) await until(() => run('umount', [at]).then(() => true, (error) => /not mounted/.test(error.stderr)), { timeout: 60_000, what: `${at} is unmounted` });
-    await fs.rm(this.dir, { recursive: true, force: true });
+    await removeFolder(this.dir);
   }
 }

@@ -19,6 +19,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
 import { WAIT_MS, sendPatiently, waitAtLeast } from '../../github/patience.mjs';
+import { removeFolder } from './folder.mjs';
 
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../..');
 const build = path.join(root, 'build', process.env.BUILD ?? 'release');
@@ -140,7 +141,7 @@ export class Outpost extends EventEmitter {
     const issuers = this.options.issuers ?? (this.options.issuer ? [this.options.issuer] : []);
     await fs.writeFile(path.join(this.dir, 'app.pem'), rig?.app.privateKey ?? this.options.privateKey ?? '', { mode: 0o600 });
     await fs.writeFile(path.join(this.dir, 'webhook.secret'), `${rig?.secret ?? this.options.secret ?? 'secret'}\n`, { mode: 0o600 });
-    await fs.rm(path.join(this.dir, 'accelerators.d'), { recursive: true, force: true });
+    await removeFolder(path.join(this.dir, 'accelerators.d'));
     await fs.mkdir(path.join(this.dir, 'accelerators.d'));
     for (const accelerator of accelerators)
       await fs.writeFile(path.join(this.dir, 'accelerators.d', `${accelerator.name}.yml`), stringify(accelerator));
@@ -295,7 +296,7 @@ export class Outpost extends EventEmitter {
       await this.stop();
     } finally {
       if (process.env.KEEP) console.error(`kept: ${this.dir}`);
-      else await fs.rm(this.dir, { recursive: true, force: true });
+      else await removeFolder(this.dir);
     }
   }
 

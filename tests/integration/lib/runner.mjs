@@ -16,6 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { stringify } from 'yaml';
 import { WAIT_MS, waitAtLeast } from '../../github/patience.mjs';
+import { removeFolder } from './folder.mjs';
 import { parseLog, runProgram } from './outpost.mjs';
 
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../..');
@@ -161,7 +162,7 @@ export class Runner extends EventEmitter {
       }
     } finally {
       if (process.env.KEEP) console.error(`kept: ${this.dir}`);
-      else await fs.rm(this.dir, { recursive: true, force: true });
+      else await removeFolder(this.dir);
     }
   }
 }
