@@ -55,18 +55,25 @@ static const struct mapping *find_home(const struct mapping *m, const char *key,
 	return home;
 }
 
+static void list_keys(const struct mapping *m, const char *ret[KEYS_MAX + 1])
+{
+	size_t n = 0;
+
+	for (const struct field *f = m->fields; f->key && n < KEYS_MAX; f++)
+		ret[n++] = f->key;
+	ret[n] = NULL;
+}
+
 /* Names the map that the key belongs to, and the nearest key of this map. */
 static void refuse_unknown(struct reader *r, const struct mapping *m, const struct node *key)
 {
-	const char *known[KEYS_MAX + 1] = {NULL};
+	const char *known[KEYS_MAX + 1];
 	char belongs[128] = "", like[128] = "";
-	size_t n = 0;
 	int n_homes = 0;
 	const struct mapping *home = find_home(r->root, key->text, &n_homes);
 	bool is_misplaced = n_homes == 1;
 
-	for (const struct field *f = m->fields; f->key && n < KEYS_MAX; f++)
-		known[n++] = f->key;
+	list_keys(m, known);
 	const char *near = str_nearest(key->text, known);
 	const char *far = str_least_far(key->text, known);
 	if (is_misplaced)
@@ -78,6 +85,30 @@ static void refuse_unknown(struct reader *r, const struct mapping *m, const stru
 		snprintf(like, sizeof(like), "; the nearest known key%s is \"%s\"", is_misplaced ? " here" : "", far);
 	refuse_at(
 	    r, key->line, "unknown key %s%s%s%s%s", QUOTED(key->text), *m->path ? " in " : "", m->path, belongs, like);
+}
+
+static const struct field *find_field(const struct mapping *m, const char *key)
+{
+	const struct field *f = m->fields;
+
+	while (f->key && !str_eq(f->key, key))
+		f++;
+	return f->key ? f : NULL;
+}
+
+/* An unknown key of this map looks like the field's. Its message says so; the key is not missing as well. */
+static bool field_is_misspelt(const struct mapping *m, const struct field *f, const struct node *v)
+{
+	const char *known[KEYS_MAX + 1];
+
+	list_keys(m, known);
+	for (size_t i = 0; i < v->n; i++) {
+		const char *near = find_field(m, v->keys[i]->text) ? NULL : str_nearest(v->keys[i]->text, known);
+
+		if (near && str_eq(near, f->key))
+			return true;
+	}
+	return false;
 }
 
 void read_mapping(struct reader *r, const struct mapping *m, const struct node *v, void *base)
@@ -92,13 +123,11 @@ void read_mapping(struct reader *r, const struct mapping *m, const struct node *
 	if (!r->root)
 		r->root = m;
 	for (size_t i = 0; i < v->n; i++) {
-		const struct field *f = m->fields;
+		const struct field *f = find_field(m, v->keys[i]->text);
 
-		while (f->key && !str_eq(f->key, v->keys[i]->text))
-			f++;
 		if (tree_get(v, v->keys[i]->text) != v->values[i])
 			continue; /* a duplicate key, which tree.c has reported: the first counts */
-		if (f->key)
+		if (f)
 			f->read(r, f, v->values[i], (char *)base + f->offset);
 		else
 			refuse_unknown(r, m, v->keys[i]);
@@ -106,7 +135,7 @@ void read_mapping(struct reader *r, const struct mapping *m, const struct node *
 	for (const struct field *f = m->fields; f->key; f++) {
 		const struct node empty = {.kind = NODE_NULL, .line = v->line};
 
-		if (f->presence == OPTIONAL || tree_get(v, f->key))
+		if (f->presence == OPTIONAL || tree_get(v, f->key) || field_is_misspelt(m, f, v))
 			continue;
 		/* A missing required map is read as an empty one, so that the messages name its required keys. */
 		if (f->map)

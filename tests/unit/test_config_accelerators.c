@@ -513,7 +513,6 @@ static void test_several_files(void **state)
 		      "a.d/x.yml:1: missing key \"title\"\n"
 		      "a.d/y.yml:1: unknown key \"titel\"; did you mean \"title\"?\n"
 		      "a.d/y.yml:1: missing key \"name\"\n"
-		      "a.d/y.yml:1: missing key \"title\"\n"
 		      "a.d/y.yml:1: missing key \"level\"\n"
 		      "a.d/y.yml:1: runners is missing, and outpost.yml has no infra.repository to run it\n"
 		      "a.d/z.yml:1: the name \"b\" is taken by a.d/x.yml:2\n");

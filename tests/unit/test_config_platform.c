@@ -191,7 +191,7 @@ static const struct {
     {BLOCK INSTALL "  help: [{title: H, url: 'javascript:alert(1)'}, {titel: H}]\n",
 	OF "11: platform.help.url must be an https URL, not \"javascript:alert(1)\"\n" OF
 	   "11: unknown key \"titel\" in platform.help; did you mean \"title\"?\n" OF
-	   "11: missing key \"platform.help.title\"\n" OF "11: missing key \"platform.help.url\"\n"},
+	   "11: missing key \"platform.help.url\"\n"},
 };
 
 static void test_wrong(void **state)

@@ -125,7 +125,6 @@ static void missing_and_unknown_keys_are_named(void **state)
 	(void)state;
 	expect("nam: x\n", "runner.yml:1: unknown key \"nam\"; did you mean \"name\"?\n"
 			   "runner.yml:1: missing key \"server\"\n"
-			   "runner.yml:1: missing key \"name\"\n"
 			   "runner.yml:1: missing key \"token_file\"\n"
 			   "runner.yml:1: missing key \"accelerator\"\n"
 			   "runner.yml:1: steps must be a list of {name, run, timeout}, not nothing\n");
