@@ -15,7 +15,7 @@ export function plain(body, stage) {
     .replaceAll(stage.outpost.url, 'https://outpost')
     .replaceAll(stage.rig.url, 'https://github')
     .replace(/; likely flaky: seen on \d+ other changes?(, and passed again on \d+ of them)?/g, '')
-    .replace(/, and red (twice|\d+ times) here/g, '')
+    .replace(/, and red (twice|\d+ times) here|; red again here/g, '')
     .replace(/(: |, )(\[evidence\])/g, ' $2') // a reason that contains a colon is followed by a comma
     .replace(/\/jobs\/\d+/g, '/jobs/N')
     .replace(/\/actions\/runs\/\d+/g, '/actions/runs/N')
