@@ -35,14 +35,14 @@ void sha256(const void *p, size_t n, uint8_t out[SHA256_BYTES])
 	digest_must_succeed(EVP_Q_digest(NULL, "SHA256", NULL, p, n, out, NULL));
 }
 
-void sha256_of_two(const void *a, size_t n_a, const void *b, size_t n_b, uint8_t out[SHA256_BYTES])
+void sha256_of_parts(const struct digest_part *parts, size_t n_parts, uint8_t out[SHA256_BYTES])
 {
 	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
 
 	digest_must_succeed(ctx != NULL);
 	digest_must_succeed(EVP_DigestInit_ex(ctx, EVP_sha256(), NULL));
-	digest_must_succeed(EVP_DigestUpdate(ctx, a, n_a));
-	digest_must_succeed(EVP_DigestUpdate(ctx, b, n_b));
+	for (size_t i = 0; i < n_parts; i++)
+		digest_must_succeed(EVP_DigestUpdate(ctx, parts[i].p, parts[i].n));
 	digest_must_succeed(EVP_DigestFinal_ex(ctx, out, NULL));
 	EVP_MD_CTX_free(ctx);
 }

@@ -5,8 +5,12 @@
 #define SHA256_BYTES 32
 
 void sha256(const void *p, size_t n, uint8_t out[SHA256_BYTES]);
-/* Of the bytes of a and then those of b. */
-void sha256_of_two(const void *a, size_t n_a, const void *b, size_t n_b, uint8_t out[SHA256_BYTES]);
+/* Of the bytes of all parts, one after the other. */
+struct digest_part {
+	const void *p;
+	size_t n;
+};
+void sha256_of_parts(const struct digest_part *parts, size_t n_parts, uint8_t out[SHA256_BYTES]);
 
 /* Incremental HMAC: a body is hashed while it arrives, and the work on the key is done once.
  * Thread: an object belongs to one thread at a time. Owns: the caller, with hmac_free(). */

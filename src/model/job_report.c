@@ -143,11 +143,14 @@ static void compute_digest(const json_t *workflow, const struct test_array *read
 			json_object_set(content, parts[i].key, v);
 	}
 	char *text = json_dumps(content, JSON_COMPACT | JSON_SORT_KEYS);
-	/* `tests` is the last key: its own text replaces "[]}" */
+	size_t n = strlen(text);
+
+	/* `tests` is the last key: its own text replaces the "[]" before the brace that closes the object */
 	if (read)
-		sha256_of_two(text, strlen(text) - 3, read->plain.data, read->plain.len, r->digest);
+		sha256_of_parts((struct digest_part[]){{text, n - 3}, {read->plain.data, read->plain.len}, {"}", 1}}, 3,
+		    r->digest);
 	else
-		sha256(text, strlen(text), r->digest);
+		sha256(text, n, r->digest);
 	free(text);
 	json_decref(content);
 }

@@ -168,6 +168,29 @@ static void test_reads_a_bare_workflow(void **state)
 	callback_request_release(&r);
 }
 
+/* The usual text needs no tree. The escaped key is the same key, and needs one. */
+static void test_the_digest_does_not_depend_on_how_the_tests_are_read(void **state)
+{
+	static const char *const keys[] = {"tests", "t\\u0065sts"};
+	struct callback_request r[ARRAY_LEN(keys)];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+		char *body = xasprintf("{\"delivery_id\":\"" GUID "\",\"workflow\":{\"status\":\"completed\",\"name\":\"ci\","
+				       "\"run_id\":7,\"conclusion\":\"failure\",\"%s\":[{\"suite\":\"unit\",\"name\":\"a\","
+				       "\"status\":\"FAIL\",\"duration\":1.50}]}}",
+		    keys[i]);
+
+		parse_ok(body, &r[i]);
+		assert_int_equal(r[i].report.n_tests, 1);
+		assert_int_equal(r[i].report.texts != NULL, i == 0);
+		free(body);
+	}
+	assert_memory_equal(r[0].report.digest, r[1].report.digest, SHA256_BYTES);
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		callback_request_release(&r[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +199,7 @@ int main(void)
 	    cmocka_unit_test(test_knows_self_reports),
 	    cmocka_unit_test(test_names_the_mistake),
 	    cmocka_unit_test(test_reads_a_bare_workflow),
+	    cmocka_unit_test(test_the_digest_does_not_depend_on_how_the_tests_are_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
