@@ -55,8 +55,8 @@ struct effect_kind {
 
 /* How many rows of a lane may be claimed, and how many of these begun. A row that is claimed and cannot begin yet waits in
  * memory for a place. While more than half of the lane is free (a quarter, for a target that answers), a target may use as much
- * as it likes; beyond that, a sixteenth of the lane. Its other rows stay unclaimed while it answers, else the engine puts them
- * off for a few seconds. */
+ * as it likes; beyond that, a sixteenth of the lane. While it answers, its other rows stay unclaimed. Else the engine puts them
+ * off: for a moment if the target is new, and for a few seconds if it is silent. */
 struct lane_limits {
 	int claimed;
 	int begun;            /* of them */

@@ -25,7 +25,7 @@ struct skim {
 
 /* Checks the complete grammar of RFC 8259: UTF-8 without overlong forms and surrogates, paired \u escapes, at most 64
  * levels, a top-level object, and nothing after it. It refuses duplicate keys of the fields above (and of repository,
- * changes and issue); json_parse() refuses all other duplicates later.
+ * changes and issue); event_parse() refuses those of the other fields that it reads.
  * body[n] must be '\0'. ERR_INVALID with "byte N: why" in e; *ret is then not valid. */
 int skim(const char *body, size_t n, struct skim *ret, struct error *e) MUST_CHECK;
 
