@@ -51,13 +51,8 @@ static struct world {
 	int64_t mono_ahead_ms;
 } w;
 
-int64_t clock_mono_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000 + w.mono_ahead_ms;
-}
+/* It stands still, because the engine distinguishes targets by whether they answered lately. */
+int64_t clock_mono_ms(void) { return INT64_C(1000000) + w.mono_ahead_ms; }
 
 static void count_one(int *counter)
 {
