@@ -105,9 +105,11 @@ static size_t put_results(
 
 bool attribution_is_long(const struct view *d, int64_t change_id, const char *accelerator)
 {
+	/* Only those that attribution_apply() attributes: no later operation would take the other steps for more of the others. */
 	return db_has(d,
-	    "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2 AND attribution IS NOT NULL LIMIT 1 "
-	    "OFFSET ?3",
+	    "SELECT 1 FROM change c CROSS JOIN verdict v ON v.change_id = c.id AND v.accelerator = ?2"
+	    " AND v.attribution IS NOT NULL AND v.status IN ('FAIL', 'ERROR') WHERE c.id = ?1"
+	    " AND c.kind IN ('pull_request', 'push') LIMIT 1 OFFSET ?3",
 	    V_INT(change_id), V_TEXT(accelerator), V_INT(RED_CELLS_AT_ONCE));
 }
 

@@ -421,6 +421,19 @@ static void thousands_of_red_cells_are_attributed_in_parts(void **state)
 	free(id);
 }
 
+/* They get no cause, so the run does not wait for one. */
+static void thousands_of_missing_results_are_a_run_at_once(void **state)
+{
+	struct test_result *tests = many_tests("missing", TEST_MISS);
+	char *id = begin();
+
+	(void)state;
+	report(&(struct rig_report){.dispatch_id = id, .conclusion = "failure", .tests = tests, .n_tests = N_MANY});
+	assert_int_equal(LOOK("SELECT COUNT(*) FROM run"), 1);
+	release_many(tests);
+	free(id);
+}
+
 static void a_late_result_replaces_the_silence(void **state)
 {
 	struct expire_dispatches e = {.now_ms = T0 + 2 * HOUR};
@@ -794,6 +807,7 @@ int main(void)
 	    TEST(the_late_report_document_of_a_first_attempt_still_counts),
 	    TEST(a_long_list_of_new_tests_is_written_in_parts),
 	    TEST(thousands_of_red_cells_are_attributed_in_parts),
+	    TEST(thousands_of_missing_results_are_a_run_at_once),
 	    TEST(a_late_result_replaces_the_silence),
 	    TEST(a_job_that_never_ends_is_a_miss),
 	    TEST(results_of_an_old_head_are_kept_apart),

@@ -164,9 +164,8 @@ static int64_t open_run(void)
 static const char *const *silent; /* as in the configuration */
 
 /* Both runners report this. */
-static void finish_all(enum test_status status, int64_t now_ms)
+static void finish_tests(struct test_result *tests, size_t n_tests, int64_t now_ms)
 {
-	struct test_result test = {.suite = (char *)"model", .name = (char *)"llama3", .status = status};
 	struct claim_dispatch c = claim("npu-1", "c", now_ms - T0);
 	struct change_view *v = rig_view_of(0, silent ? HEAD_B : HEAD_A);
 
@@ -176,14 +175,14 @@ static void finish_all(enum test_status status, int64_t now_ms)
 			struct dispatch_view *x = &v->accelerators[i].dispatches[k];
 			struct job_report j = {
 			    .status = JOB_COMPLETED,
-			    .conclusion = (char *)(status == TEST_FAIL ? "failure" : "success"),
+			    .conclusion = (char *)(tests[0].status == TEST_FAIL ? "failure" : "success"),
 			    .workflow = (char *)x->runner,
 			    .name = (char *)"tests",
 			    .run_id = (char *)x->id,
 			    .run_attempt = 1,
 			    .url = (char *)"https://ci.example.org/1",
-			    .tests = &test,
-			    .n_tests = 1,
+			    .tests = tests,
+			    .n_tests = n_tests,
 			};
 			struct report_job op = {.dispatch_id = x->id,
 			    .accelerator = "npu",
@@ -197,6 +196,11 @@ static void finish_all(enum test_status status, int64_t now_ms)
 			assert_int_equal(op.outcome, silent ? REPORT_IGNORED_LEVEL : REPORT_RECORDED);
 		}
 	change_view_free(v);
+}
+
+static void finish_all(enum test_status status, int64_t now_ms)
+{
+	finish_tests(&(struct test_result){.suite = (char *)"model", .name = (char *)"llama3", .status = status}, 1, now_ms);
 }
 
 /* ---- when ---- */
@@ -351,6 +355,26 @@ static void a_run_of_unchanged_heads_is_skipped(void **state)
 	/* A newer source alone is a reason for a run. */
 	ASSERT_LOOK(NPU, DUE + 3 * DAY, "1 0 npu");
 	assert_int_equal(start_of(open_run(), HEAD_A, SRC2, DUE + 3 * DAY).step, SCHEDULE_DISPATCHED);
+}
+
+/* Its failures have no cause, so nothing waits for one. */
+static void a_run_with_thousands_of_failures_ends_with_its_reports(void **state)
+{
+	enum { N_RED = 2500 };
+	struct test_result *tests = xcalloc(N_RED, sizeof(*tests));
+
+	(void)state;
+	for (int i = 0; i < N_RED; i++)
+		tests[i] = (struct test_result){
+		    .suite = (char *)"model", .name = xasprintf("t%d", i), .status = TEST_FAIL, .duration_ms = -1};
+	ASSERT_LOOK(NPU, T0, "0 0");
+	ASSERT_LOOK(NPU, DUE, "1 0 npu");
+	assert_int_equal(start_of(open_run(), HEAD_A, NULL, DUE).step, SCHEDULE_DISPATCHED);
+	finish_tests(tests, N_RED, DUE + HOUR);
+	ASSERT_NEWEST("npu", "schedule done red -");
+	for (int i = 0; i < N_RED; i++)
+		free(tests[i].name);
+	free(tests);
 }
 
 static void an_operator_skips_one_run(void **state)
@@ -600,6 +624,7 @@ int main(void)
 	    TEST(a_run_names_both_heads),
 	    TEST(a_due_time_is_skipped_while_a_run_is_going),
 	    TEST(a_run_of_unchanged_heads_is_skipped),
+	    TEST(a_run_with_thousands_of_failures_ends_with_its_reports),
 	    TEST(an_operator_skips_one_run),
 	    TEST(a_run_fails_when_its_heads_cannot_be_read),
 	    TEST(runs_of_silent_accelerators_end_too),
