@@ -321,7 +321,7 @@ static bool read_members(struct reader *r, struct members *l, struct members *in
 	if (!take(r, '{'))
 		return false;
 	if (take(r, '}'))
-		return true;
+		return sort_members(l);
 	do {
 		struct member *m = &l->at[l->n];
 		const char *key, *end;

@@ -54,6 +54,9 @@ static void other_entries_are_left_to_the_tree(void **state)
 	    "",
 	    "7",
 	    "{}",
+	    ENTRY("") "," ENTRY("") ",{}", /* nothing of the entries before it */
+	    ENTRY("") ",{}," ENTRY(""),
+	    ENTRY(",\"number\":{\"value\":1}") "," ENTRY(",\"number\":{\"value\":1}") "," ENTRY(",\"number\":{}"),
 	    "null",
 	    ENTRY("") ",",
 	    ENTRY(","),
