@@ -435,6 +435,36 @@ static void times_do_not_change_the_digest(void **state)
 	job_report_release(&c);
 }
 
+/* An older version made the digest of a stored report from a tree, and the vendor may send that report again. */
+static void the_digest_is_the_same_without_a_tree(void **state)
+{
+	static const char *const path[] = {"tests", NULL};
+	static const char *const reports[] = {
+	    COMPLETED "\"tests\":[{\"suite\":\"a\",\"name\":\"b\",\"status\":\"PASS\"}]}",
+	    COMPLETED "\"conclusion\":\"failure\",\"tests\" : [ {\"status\":\"FAIL\",\"name\":\"b\",\"suite\":\"a\","
+		      "\"message\":\"\\u00e9\\n\",\"duration\":7},{\"suite\":\"a\",\"name\":\"c\",\"status\":\"PASS\"}],"
+		      "\"test_results\":{\"passed\":1},\"artifact_url\":\"https://example.org/a\",\"z\":1}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(reports); i++) {
+		struct job_report with_tree, without;
+		struct test_array read;
+		json_t *rest;
+
+		assert_int_equal(parse(reports[i], &with_tree, NULL), 0);
+		assert_true(test_array_read(reports[i], strlen(reports[i]), path, true, &read));
+		assert_int_equal(json_parse(read.rest.data, read.rest.len, &rest, NULL), 0);
+		assert_int_equal(job_report_parse(rest, &read, &without, NULL), 0);
+		assert_int_equal(without.n_tests, with_tree.n_tests);
+		assert_memory_equal(with_tree.digest, without.digest, sizeof(without.digest));
+		job_report_release(&with_tree);
+		job_report_release(&without);
+		test_array_release(&read);
+		json_decref(rest);
+	}
+}
+
 static void tokens_are_bound_to_a_dispatch_and_expire(void **state)
 {
 	struct secret *key = secret_of("key"), *other = secret_of("kez");
@@ -476,6 +506,7 @@ int main(void)
 	    cmocka_unit_test(vendor_text_is_cut_and_cleaned),
 	    cmocka_unit_test(a_trace_keeps_its_lines_and_a_message_does_not),
 	    cmocka_unit_test(times_do_not_change_the_digest),
+	    cmocka_unit_test(the_digest_is_the_same_without_a_tree),
 	    cmocka_unit_test(tokens_are_bound_to_a_dispatch_and_expire),
 	};
 
