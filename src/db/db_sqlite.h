@@ -51,3 +51,5 @@ int db_stick(struct db *d, int result);
 int packed_tables_add(struct db *d, struct error *e) MUST_CHECK;
 struct test_lists;
 void test_lists_free(struct test_lists *l); /* NULL is fine; after sqlite3_close() */
+/* The writer undid changes: forgets the lists, because their tests may get other ids now. */
+void test_lists_undone(struct test_lists *l);

@@ -43,6 +43,8 @@ void db_rollback(struct db *d)
 	if (db_is_in_transaction(d))
 		db_exec(&d->txn, "ROLLBACK");
 	body_bases_undone(d->bases);
+	if (!sqlite3_db_readonly(d->handle, "main")) /* a reader ends each query like this */
+		test_lists_undone(d->lists);
 	d->why = why;
 }
 
@@ -70,6 +72,7 @@ void db_savepoint_undo(struct db *d)
 {
 	db_exec(&d->txn, "ROLLBACK TO op");
 	body_bases_undone(d->bases);
+	test_lists_undone(d->lists);
 	db_savepoint_release(d);
 }
 

@@ -22,6 +22,14 @@ void test_list_release(struct test_list *l)
 
 struct test_lists *test_lists_new(void) { return xcalloc(1, sizeof(struct test_lists)); }
 
+void test_lists_undone(struct test_lists *l)
+{
+	for (size_t i = 0; i < LISTS_KEPT; i++) {
+		test_list_release(l->kept[i]);
+		l->kept[i] = NULL;
+	}
+}
+
 void test_lists_free(struct test_lists *l)
 {
 	if (!l)

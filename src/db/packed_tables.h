@@ -12,7 +12,7 @@
 
 struct test_list {
 	int64_t id;
-	uint8_t digest[SHA256_BYTES]; /* an id may mean another list after a rollback */
+	uint8_t digest[SHA256_BYTES]; /* a list that retention deleted may have had the id */
 	int n_users;
 	size_t n;
 	bool is_distinct; /* no test is in it twice */

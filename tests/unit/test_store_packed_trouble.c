@@ -188,6 +188,32 @@ static void the_id_of_a_list_that_failed_means_another_one(void **state)
 	assert_packed_rules();
 }
 
+static int count_named(struct txn *d, void *with)
+{
+	const struct push_report *p = with;
+
+	assert_int_equal(db_int(d, 0,
+			     "SELECT COUNT(*) FROM cell c CROSS JOIN test t ON t.id = c.test_id WHERE c.change_id = ?1"
+			     " AND t.name IN ('a', 'b', 'c')",
+			     V_INT(p->change_id)),
+	    p->n);
+	return 0;
+}
+
+/* The same list gets the same id again, but its tests get other ids. */
+static void a_list_that_failed_has_the_tests_of_its_next_report(void **state)
+{
+	struct push_report p = {.change_id = new_push(T0), .job = "fails", .tests = usual, .n = 3};
+	struct push_report without_tests = {.change_id = new_push(T0), .job = "takes the first id of a test"};
+
+	(void)state;
+	assert_int_equal(in_writer(report_and_fail, &p), ERR_INVALID);
+	assert_int_equal(in_writer(put_push_report, &without_tests), 0);
+	assert_job(report_push(p.change_id, "works", usual, 3), usual, 3);
+	assert_int_equal(in_writer(count_named, &p), 0); /* reads the cells in the writer */
+	assert_packed_rules();
+}
+
 /* ---- a full disk, as a limit on a file's size ---- */
 
 static struct rlimit no_limit;
@@ -305,6 +331,7 @@ int main(void)
 	    TEST(names_at_their_limits_come_back),
 	    TEST(a_list_may_be_dropped_before_and_after_each_use),
 	    TEST(the_id_of_a_list_that_failed_means_another_one),
+	    TEST(a_list_that_failed_has_the_tests_of_its_next_report),
 	    TEST(a_full_disk_stores_nothing_of_a_report),
 	    TEST(a_full_disk_stops_retention_for_a_while),
 	};
