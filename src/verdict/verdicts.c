@@ -87,11 +87,22 @@ char *job_outcome_text(const struct job_outcome *o)
 	F(S, BOOL, is_given_up, NULL, "digest IS NULL", "")
 RECORD_LOCAL(ended_job, ENDED_JOB_RECORD)
 
+/* A packed result of the test is worse. Only a cell that is milder than PASS can meet one, because a red result has a row. */
+static bool packed_result_wins(const struct view *d, const struct cell *c)
+{
+	return (c->status == TEST_DONE || c->status == TEST_SKIP) &&
+	       db_has(d,
+		   "SELECT 1 FROM cell WHERE change_id = ?1 AND accelerator = ?2 AND test_id = ?3"
+		   " AND (status = 'PASS' OR (status = 'DONE' AND ?4 <> 0))",
+		   V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(c->test_id), V_INT(c->status == TEST_SKIP));
+}
+
 /* Adds the cell of the job itself, if it needs one. */
 static void verdict_put_job(struct txn *d, int64_t job_id)
 {
 	struct ended_job j;
 	struct job_outcome o;
+	struct cell c = {.job_id = job_id};
 	char *message;
 
 	if (!record_read_first(db_rows(d, RECORD_QUERY(ENDED_JOB_RECORD, "FROM job WHERE id = ?1"), V_INT(job_id)),
@@ -99,16 +110,16 @@ static void verdict_put_job(struct txn *d, int64_t job_id)
 		return;
 	o = (struct job_outcome){j.conclusion, j.n_tests, j.n_red, j.message, j.is_given_up};
 	message = job_outcome_text(&o);
-	if (job_needs_cell(&o))
-		verdict_put(d, &(struct cell){
-				   .change_id = j.change_id,
-				   .accelerator = j.accelerator,
-				   .test_id = test_id_of(d, j.workflow, j.name, NULL),
-				   .status = test_status_of_conclusion(j.conclusion),
-				   .message = message,
-				   .job_id = job_id,
-				   .is_late = j.is_late,
-			       });
+	if (job_needs_cell(&o)) {
+		c.change_id = j.change_id;
+		c.accelerator = j.accelerator;
+		c.test_id = test_id_of(d, j.workflow, j.name, NULL);
+		c.status = test_status_of_conclusion(j.conclusion);
+		c.message = message;
+		c.is_late = j.is_late;
+		if (!packed_result_wins(d->view, &c))
+			verdict_put(d, &c);
+	}
 	free(message);
 	record_release(&ended_job_record, &j);
 }
@@ -124,23 +135,25 @@ static void verdict_put_job(struct txn *d, int64_t job_id)
 
 #define TESTS_COUNTED_AS                                                                                               \
 	"(SELECT r.test_id FROM job j CROSS JOIN job_test r ON r.job_id = j.id WHERE j.change_id = ?1"                 \
-	" AND j.accelerator = ?2 AND j.is_counted = 1 AND r.status IN "
+	" AND j.accelerator = ?2 AND j.is_counted = 1 AND (?3 = 0 OR j.id = ?3) AND r.status IN "
+/* Of a job j: it has results from a version before packed results. */
+#define HAS_UNPACKED "j.n_tests > COALESCE((SELECT SUM(p.n) FROM packed_job p WHERE p.job_id = j.id), 0)"
 
-/* Deletes cells of jobs without packed results that a packed result wins over: PASS over DONE, and both over SKIP. Such a job
- * was reported to a version before packed results, or it has no tests. */
-static void drop_milder_cells(struct txn *d, int64_t change_id, const char *accelerator)
+/* Deletes cells with a row that a packed result wins over: PASS over DONE, and both over SKIP. Such a row is of a job without
+ * tests, or of a version before packed results. job_id: only the results of this job are new; 0: any may be. It reads all
+ * tests of these jobs. */
+static void drop_milder_cells(struct txn *d, int64_t change_id, const char *accelerator, int64_t job_id)
 {
 	if (!db_has(d,
 		"SELECT 1 FROM job j WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
-		" AND j.status = 'completed' AND (j.n_tests = 0 OR j.n_tests >"
-		"  COALESCE((SELECT SUM(p.n) FROM packed_job p WHERE p.job_id = j.id), 0)) LIMIT 1",
-		V_INT(change_id), V_TEXT(accelerator)))
+		" AND j.status = 'completed' AND ((?3 <> 0 AND j.n_tests = 0) OR " HAS_UNPACKED ") LIMIT 1",
+		V_INT(change_id), V_TEXT(accelerator), V_INT(job_id)))
 		return;
 	db_exec(d,
 	    "DELETE FROM verdict WHERE change_id = ?1 AND accelerator = ?2"
 	    " AND ((status = 'SKIP' AND test_id IN " TESTS_COUNTED_AS "('PASS', 'DONE')))"
 	    " OR (status = 'DONE' AND test_id IN " TESTS_COUNTED_AS "('PASS'))))",
-	    V_INT(change_id), V_TEXT(accelerator));
+	    V_INT(change_id), V_TEXT(accelerator), V_INT(job_id));
 }
 
 /* The attempts e of a job j in its second or a later attempt, and j itself. A report without tests, or with a list that was
@@ -253,8 +266,8 @@ void verdicts_rebuild(struct txn *d, int64_t change_id, const char *accelerator)
 	while (rows_next(r))
 		verdict_put_job(d, rows_key_number(r));
 	put_missing_results(d, change_id, accelerator);
-	drop_milder_cells(d, change_id, accelerator);
-	skips_apply(d, change_id, accelerator);
+	drop_milder_cells(d, change_id, accelerator, 0);
+	skips_apply(d, change_id, accelerator, 0);
 }
 
 void verdicts_add_job(struct txn *d, int64_t change_id, const char *accelerator, int64_t job_id)
@@ -267,8 +280,9 @@ void verdicts_add_job(struct txn *d, int64_t change_id, const char *accelerator,
 	db_exec(d, "UPDATE job SET is_counted = 1 WHERE id = ?1", V_INT(job_id));
 	db_exec(d, PUT_RESULTS " WHERE j.id = ?1" WORSE_WINS, V_INT(job_id));
 	verdict_put_job(d, job_id);
-	drop_milder_cells(d, change_id, accelerator);
-	skips_apply(d, change_id, accelerator);
+	drop_milder_cells(d, change_id, accelerator,
+	    db_has(d, "SELECT 1 FROM job j WHERE j.id = ?1 AND " HAS_UNPACKED, V_INT(job_id)) ? 0 : job_id);
+	skips_apply(d, change_id, accelerator, job_id);
 }
 
 /* ==== failures ==== */
@@ -334,7 +348,7 @@ bool failures_drop(struct txn *d, int64_t before_ms)
 	" ON t.suite = substr(s.value, 1, instr(s.value, '/') - 1)"                                                    \
 	" AND t.name = substr(s.value, instr(s.value, '/') + 1)"
 
-void skips_apply(struct txn *d, int64_t change_id, const char *accelerator)
+void skips_apply(struct txn *d, int64_t change_id, const char *accelerator, int64_t job_id)
 {
 	char *skip = db_text(d, "SELECT skip FROM accelerator WHERE name = ?1 AND skip <> '[]'", V_TEXT(accelerator));
 
@@ -344,11 +358,14 @@ void skips_apply(struct txn *d, int64_t change_id, const char *accelerator)
 		    " SELECT c.change_id, c.accelerator, c.test_id, 'SKIP', 'not supported by this accelerator', "
 		    "c.job_id,"
 		    "  c.is_late FROM json_each(?3) s CROSS JOIN test t" TEST_IS_NAMED
+		    /* each cell is looked up in all jobs of the change */
+		    " AND (?4 = 0 OR t.id IN (SELECT test_id FROM job_test WHERE job_id = ?4)"
+		    "  OR EXISTS (SELECT 1 FROM job j WHERE j.id = ?4 AND j.workflow = t.suite AND j.name = t.name))"
 		    " CROSS JOIN cell c ON c.change_id = ?1 AND c.accelerator = ?2 AND c.test_id = t.id WHERE TRUE"
 		    " ON CONFLICT (change_id, accelerator, test_id) DO UPDATE SET status = excluded.status,"
 		    " attribution = NULL, message = excluded.message, file = NULL, line = NULL, reason = NULL,"
 		    " evidence_job = NULL, evidence_url = NULL, needs = 0",
-		    V_INT(change_id), V_TEXT(accelerator), V_TEXT(skip));
+		    V_INT(change_id), V_TEXT(accelerator), V_TEXT(skip), V_INT(job_id));
 	free(skip);
 }
 

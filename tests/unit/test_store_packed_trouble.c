@@ -3,7 +3,9 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include "model/packed_tests.h"
 #include "packed_rig.h"
+#include "replaces.h"
 
 #define T(s, x)                                                                                                        \
 	{                                                                                                              \
@@ -214,6 +216,49 @@ static void a_list_that_failed_has_the_tests_of_its_next_report(void **state)
 	assert_packed_rules();
 }
 
+/* ---- many lists in one change ---- */
+
+REPLACES(test_list_get);
+extern __typeof__(test_list_get) real_test_list_get __asm__("__real_test_list_get");
+static _Atomic int n_lists_read;
+bool test_list_get(const void *p, size_t bytes, int64_t *ids, size_t n)
+{
+	n_lists_read++;
+	return real_test_list_get(p, bytes, ids, n);
+}
+
+/* More than a connection keeps. Cells of jobs without tests, and tests that the accelerator does not support, need no look at
+ * the jobs before this one. */
+static void a_report_does_not_read_the_lists_of_other_jobs(void **state)
+{
+	enum { N_JOBS = 40 };
+	static char *none[] = {NULL}, *skip[] = {(char *)"s/later", (char *)"s/elsewhere", NULL};
+	struct accelerator npu = {.name = (char *)"npu",
+	    .title = (char *)"NPU",
+	    .level = LEVEL_2,
+	    .oncall = none,
+	    .must_pass = none,
+	    .skip = skip};
+	struct mirror_registry m = {.list = &npu, .n = 1, .now_ms = T0};
+	struct test_result elsewhere = T("s", "elsewhere"), tests[] = {T("s", "later"), T("s", "")};
+	int64_t change = new_push(T0);
+	char name[32];
+
+	(void)state;
+	DO_OK(store_mirror_registry, &m);
+	report_push(new_push(T0), "job", &elsewhere, 1);
+	report_push(change, "without tests", NULL, 0);
+	for (int i = 0; i < N_JOBS; i++) {
+		snprintf(name, sizeof(name), "job %d", i);
+		tests[1].name = name;
+		n_lists_read = 0;
+		report_push(change, name, i ? tests + 1 : tests, i ? 1 : 2);
+	}
+	assert_true(n_lists_read < N_JOBS / 2);
+	assert_int_equal(count_in_file("SELECT COUNT(*) FROM verdict WHERE status = 'SKIP'"), 2);
+	assert_packed_rules();
+}
+
 /* ---- a full disk, as a limit on a file's size ---- */
 
 static struct rlimit no_limit;
@@ -332,6 +377,7 @@ int main(void)
 	    TEST(a_list_may_be_dropped_before_and_after_each_use),
 	    TEST(the_id_of_a_list_that_failed_means_another_one),
 	    TEST(a_list_that_failed_has_the_tests_of_its_next_report),
+	    TEST(a_report_does_not_read_the_lists_of_other_jobs),
 	    TEST(a_full_disk_stores_nothing_of_a_report),
 	    TEST(a_full_disk_stops_retention_for_a_while),
 	};
