@@ -394,7 +394,8 @@ static void judge_message(const struct attribution_case *c, const struct key_use
 			continue;
 		n_unrelated++;
 		n_passed += db_has(c->d,
-		    "SELECT 1 FROM (SELECT accelerator FROM failure WHERE key = ?1 AND change_id = ?2 LIMIT ?4) f"
+		    "SELECT 1 FROM (SELECT DISTINCT accelerator FROM"
+		    "  (SELECT accelerator FROM failure WHERE key = ?1 AND change_id = ?2 LIMIT ?4) newest) f"
 		    " CROSS JOIN cell v ON v.change_id = ?2 AND v.accelerator = f.accelerator AND v.test_id = ?3"
 		    " WHERE v.status = 'PASS' LIMIT 1",
 		    V_INT(u->key), V_INT(change_id), V_INT(f->test_id), V_INT(ROWS_OF_CHANGE_MAX));
