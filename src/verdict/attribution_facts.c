@@ -7,7 +7,8 @@
 #include "verdict/verdicts.h"
 
 enum {
-	LOOK_UP_MAX_SHARE = 4, /* reads all tests of a job at once if more than a quarter of them are needed */
+	/* Reads all tests of a job at once if more than one of so many are needed: to find one test takes as long as to read 100. */
+	LOOK_UP_MAX_SHARE = 64,
 	OUTAGE_MIN_TESTS =
 	    5, /* of a job, so that "most of its tests" has a meaning; also in the index job_mostly_red */
 };
