@@ -1,5 +1,6 @@
 #include "history/run_note.h"
 
+#include "db/cell_sets.h"
 #include "db/record_rows.h"
 #include "db/settings.h"
 #include "model/accelerator.h"
@@ -111,9 +112,19 @@ struct must_pass_cells {
 	size_t n, n_names;
 };
 
+/* 0: no job has it. */
+static int64_t job_of_cell(
+    const struct view *d, const struct platform_jobs *p, const struct cell_set *cells, const struct cell *c)
+{
+	return c->is_row ? db_int(d, 0,
+			       "SELECT job_id FROM verdict WHERE change_id = ?1 AND accelerator = ?2 AND test_id = ?3",
+			       V_INT(p->change_id), V_TEXT(p->accelerator), V_INT(c->test_id))
+			 : cells->parts[c->part].job_id;
+}
+
 /* "a/b/c" may be b/c of suite a, or c of suite a/b. */
-static void add_must_pass_cells(
-    const struct view *d, const struct platform_jobs *p, struct must_pass_cells *m, const char *name)
+static void add_must_pass_cells(const struct view *d, const struct platform_jobs *p, const struct cell_set *cells,
+    struct must_pass_cells *m, const char *name)
 {
 	char *suite = xstrdup(name);
 
@@ -121,16 +132,15 @@ static void add_must_pass_cells(
 		struct rows *r;
 
 		*slash = '\0';
-		r = db_rows(d,
-		    RECORD_QUERY(MUST_PASS_CELL_RECORD,
-			"FROM test t CROSS JOIN cell v ON v.change_id = ?1 AND v.accelerator = ?2"
-			" AND v.test_id = t.id WHERE t.suite = ?3 AND t.name = ?4"),
-		    V_INT(p->change_id), V_TEXT(p->accelerator), V_TEXT(suite), V_TEXT(slash + 1));
+		r = db_rows(d, "SELECT id FROM test WHERE suite = ?1 AND name = ?2", V_TEXT(suite), V_TEXT(slash + 1));
 		while (rows_next(r)) {
-			struct must_pass_cell *w = ARRAY_PUSH(m->at, m->n);
+			const struct cell *c = cell_set_find(cells, rows_key_number(r));
 
-			w->name = m->n_names;
-			record_read(r, &must_pass_cell_record, w);
+			if (c)
+				*ARRAY_PUSH(m->at, m->n) = (struct must_pass_cell){.name = m->n_names,
+				    .test_id = c->test_id,
+				    .job_id = job_of_cell(d, p, cells, c),
+				    .status = (enum test_status)c->status};
 		}
 	}
 	free(suite);
@@ -203,6 +213,7 @@ static void platform_jobs_read(
 {
 	struct must_pass_cells m = {0};
 	json_t *names = NULL, *name;
+	struct cell_sets cells;
 	size_t i;
 
 	*ret = (struct platform_jobs){.change_id = change_id, .accelerator = accelerator};
@@ -211,12 +222,17 @@ static void platform_jobs_read(
 	add_groups(ret, false);
 	if (!ret->n_groups)
 		return;
-	if (json_parse(must_pass, strlen(must_pass), &names, NULL) == 0)
+	if (json_parse(must_pass, strlen(must_pass), &names, NULL) == 0 && json_array_size(names) > 0) {
+		/* all cells at once: a look at one reads the list of each job, too */
+		cell_sets_read(d, change_id, accelerator, &cells);
 		json_array_foreach(names, i, name)
 		{
 			if (json_is_string(name))
-				add_must_pass_cells(d, ret, &m, json_string_value(name));
+				add_must_pass_cells(d, ret, cells.n ? &cells.at[0] : &(struct cell_set){.n = 0}, &m,
+				    json_string_value(name));
 		}
+		cell_sets_release(&cells);
+	}
 	json_decref(names);
 	if (m.n)
 		qsort(m.at, m.n, sizeof(*m.at), compare_tests);
