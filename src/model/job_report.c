@@ -147,8 +147,8 @@ static void compute_digest(const json_t *workflow, const struct test_array *read
 
 	/* `tests` is the last key: its own text replaces the "[]" before the brace that closes the object */
 	if (read)
-		sha256_of_parts((struct digest_part[]){{text, n - 3}, {read->plain.data, read->plain.len}, {"}", 1}}, 3,
-		    r->digest);
+		sha256_of_parts(
+		    (struct digest_part[]){{text, n - 3}, {read->plain.data, read->plain.len}, {"}", 1}}, 3, r->digest);
 	else
 		sha256(text, n, r->digest);
 	free(text);

@@ -441,9 +441,10 @@ static void the_digest_is_the_same_without_a_tree(void **state)
 	static const char *const path[] = {"tests", NULL};
 	static const char *const reports[] = {
 	    COMPLETED "\"tests\":[{\"suite\":\"a\",\"name\":\"b\",\"status\":\"PASS\"}]}",
-	    COMPLETED "\"conclusion\":\"failure\",\"tests\" : [ {\"status\":\"FAIL\",\"name\":\"b\",\"suite\":\"a\","
-		      "\"message\":\"\\u00e9\\n\",\"duration\":7},{\"suite\":\"a\",\"name\":\"c\",\"status\":\"PASS\"}],"
-		      "\"test_results\":{\"passed\":1},\"artifact_url\":\"https://example.org/a\",\"z\":1}",
+	    COMPLETED
+	    "\"conclusion\":\"failure\",\"tests\" : [ {\"status\":\"FAIL\",\"name\":\"b\",\"suite\":\"a\","
+	    "\"message\":\"\\u00e9\\n\",\"duration\":7},{\"suite\":\"a\",\"name\":\"c\",\"status\":\"PASS\"}],"
+	    "\"test_results\":{\"passed\":1},\"artifact_url\":\"https://example.org/a\",\"z\":1}",
 	};
 
 	(void)state;

@@ -176,10 +176,11 @@ static void test_the_digest_does_not_depend_on_how_the_tests_are_read(void **sta
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-		char *body = xasprintf("{\"delivery_id\":\"" GUID "\",\"workflow\":{\"status\":\"completed\",\"name\":\"ci\","
-				       "\"run_id\":7,\"conclusion\":\"failure\",\"%s\":[{\"suite\":\"unit\",\"name\":\"a\","
-				       "\"status\":\"FAIL\",\"duration\":1.50}]}}",
-		    keys[i]);
+		char *body =
+		    xasprintf("{\"delivery_id\":\"" GUID "\",\"workflow\":{\"status\":\"completed\",\"name\":\"ci\","
+			      "\"run_id\":7,\"conclusion\":\"failure\",\"%s\":[{\"suite\":\"unit\",\"name\":\"a\","
+			      "\"status\":\"FAIL\",\"duration\":1.50}]}}",
+			keys[i]);
 
 		parse_ok(body, &r[i]);
 		assert_int_equal(r[i].report.n_tests, 1);

@@ -200,7 +200,8 @@ static void finish_tests(struct test_result *tests, size_t n_tests, int64_t now_
 
 static void finish_all(enum test_status status, int64_t now_ms)
 {
-	finish_tests(&(struct test_result){.suite = (char *)"model", .name = (char *)"llama3", .status = status}, 1, now_ms);
+	finish_tests(
+	    &(struct test_result){.suite = (char *)"model", .name = (char *)"llama3", .status = status}, 1, now_ms);
 }
 
 /* ---- when ---- */
