@@ -5,7 +5,7 @@
 enum {
 	BASE_MIN_BYTES = 1 << 10,
 	BASE_MAX_BYTES = 64 << 10,
-	BASES_MAX = 12, /* remembered by a connection: some 200 KiB each while they are written with */
+	BASES_MAX = 12, /* of a connection: each takes some 200 KiB once a body was compressed with it */
 	LEVEL = 1,
 };
 static const int64_t BASE_LASTS_MS = INT64_C(30) * 24 * 3600 * 1000;
@@ -14,7 +14,7 @@ struct body_base {
 	int64_t id, made_ms;
 	char *event;
 	struct buf text;
-	struct compress_base *prepared; /* NULL: not written with yet */
+	struct compress_base *prepared; /* NULL: no body was compressed with it yet */
 };
 
 struct body_bases {
@@ -117,7 +117,7 @@ static struct body_base *find_base(struct txn *d, const char *event, int64_t now
 	return newest && now_ms - newest->made_ms <= BASE_LASTS_MS ? newest : NULL;
 }
 
-/* NULL: this body is no base. */
+/* NULL: the body is too short or too long for a base. */
 static struct body_base *make_base(
     struct txn *d, const char *event, const void *body, size_t n, int64_t now_ms, struct buf *out)
 {

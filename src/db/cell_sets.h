@@ -1,7 +1,7 @@
-/* The cells of a change as numbers, for code that counts or compares all of them. The table `cell` (packed_tables.c) shows the
+/* The cells of a change as numbers, for code that counts or compares all of them. The table `cell` (packed_cell.c) shows the
  * same cells, but one row at a time and with their texts, which takes twenty times as long.
  *
- * Thread: the connection's. A set belongs to the caller and needs the connection no more. */
+ * Thread: the connection's. A set belongs to the caller, and does not use the connection afterwards. */
 #pragma once
 
 #include "db/db.h"

@@ -214,8 +214,8 @@ struct change_view {
 	struct verdict_view *verdicts; /* by suite, test, accelerator */
 	size_t n_verdicts;
 	bool is_cut;          /* not all verdicts were read */
-	bool has_only_chosen; /* only those were read that an answer needs, */
-	int64_t n_chosen;     /* which may list so many */
+	bool has_only_chosen; /* only the verdicts that an answer needs were read */
+	int64_t n_chosen;     /* how many verdicts that answer lists on all its pages */
 	int64_t n_verdicts_total;
 	int64_t n_tests_total; /* of a cut view: tests that any accelerator reported; else 0 */
 };

@@ -65,7 +65,8 @@ struct test_value {
 };
 struct test_entry {
 	struct test_value of[N_TEST_MEMBERS], number, unit;
-	/* The result keeps these texts, cut in their place, in memory of somebody else. False: it copies them. */
+	/* True: the result points to these texts and cuts them in their place; their memory stays the caller's. False: it copies
+	 * them. */
 	bool is_borrowed;
 };
 /* The rules of test_result_parse() for the members. */

@@ -79,7 +79,7 @@ bool dispatch_enter(struct txn *d, struct stored_dispatch *s, enum dispatch_stat
 bool dispatch_end_by(struct txn *d, struct stored_dispatch *s, enum ended_how how, const char *login, int64_t now_ms);
 /* A pull dispatch waits for a machine again: `start` counts from now, `finish` goes on. */
 bool dispatch_requeue(struct txn *d, struct stored_dispatch *s, int64_t now_ms);
-/* The request of a queued one arrived: it enters `to`. */
+/* The request of a queued dispatch arrived: the dispatch enters `to`. */
 void dispatch_enter_sent(struct txn *d, struct stored_dispatch *s, enum dispatch_state to, int64_t now_ms);
 /* The request was sent or arrived, in whatever state the dispatch is. */
 void dispatch_note_sent(struct txn *d, struct stored_dispatch *s, int64_t now_ms);

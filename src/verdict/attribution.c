@@ -72,9 +72,9 @@ static bool is_put(const struct red_cell *cell, const struct attribution_result 
 	return looks_same(cell, r) && cell->was_needs == r->needs;
 }
 
-/* Returns how many cells of the case are written; fewer than all if they are very many. *ret_has_moved: the visible part of one
- * changed. Neighbours with one result, which thousands of cells have when a
- * machine fails, are one statement: no other cell between them is attributed. */
+/* Returns how many cells of the case have their result now: fewer than all if very many change. *ret_has_moved: the visible
+ * part of one changed. One statement writes neighbours with the same result, which thousands of cells have when a machine
+ * fails: no other cell between them is attributed. */
 static size_t put_results(
     const struct attribution_case *c, const struct attribution_result *results, bool *ret_has_moved)
 {

@@ -108,7 +108,7 @@ static void compare_with_bases(const struct view *d, struct change_view *v, size
 		bool is_same = base_id && v->accelerators[i].delta.base_change_id == base_id;
 
 		if (is_same && i < first)
-			return; /* that one has compared this one */
+			return; /* the call for that accelerator has compared this one */
 		n += is_same;
 	}
 	if (!n)
