@@ -409,15 +409,24 @@ static void judge_message(const struct attribution_case *c, const struct key_use
 	f->facts.is_outage = n_now >= OUTAGE_MIN_CHANGES;
 }
 
-/* Only jobs that are mostly red can show an outage. The index job_mostly_red has only these. */
+/* Only jobs that are mostly red can show an outage. The index job_mostly_red has only these. The failures of each are counted, so
+ * the answer is remembered. */
 bool attribution_is_outage(struct attribution_case *c, int64_t key, int64_t job_id)
 {
-	return db_has(c->d,
+	struct known_outage *known;
+
+	for (size_t i = 0; i < c->outages.n && i < OUTAGES_KNOWN; i++)
+		if (c->outages.at[i].key == key && c->outages.at[i].job_id == job_id)
+			return c->outages.at[i].is;
+	known = &c->outages.at[c->outages.n++ % OUTAGES_KNOWN];
+	*known = (struct known_outage){.key = key, .job_id = job_id};
+	known->is = db_has(c->d,
 	    "SELECT 1 FROM job b CROSS JOIN job j ON j.accelerator = ?1 AND j.n_tests >= 5"
 	    " AND j.n_tests < 2 * j.n_red AND j.completed_ms BETWEEN b.completed_ms - ?4 AND b.completed_ms + ?4"
 	    " WHERE b.id = ?3 AND j.n_tests < 2 * (SELECT COUNT(DISTINCT f.test_id) FROM failure f"
 	    "  WHERE f.key = ?2 AND f.change_id = j.change_id AND f.job_id = j.id) LIMIT 1",
 	    V_TEXT(c->accelerator), V_INT(key), V_INT(job_id), V_INT(OUTAGE_MS));
+	return known->is;
 }
 
 void fact_message(struct attribution_case *c)

@@ -22,6 +22,7 @@ enum {
 	FAILURES_MAX = 64, /* of one cell; with more nothing excuses it */
 	COMPARED_MAX =
 	    2000, /* failures of one report that are compared with other changes; more at once are not flakes */
+	OUTAGES_KNOWN = 64,
 };
 
 /* A test, red in one job in one way. */
@@ -83,6 +84,13 @@ struct attribution_case {
 		int64_t other_job, failed_job;
 		bool differ;
 	} builds;
+	struct { /* the last answers of attribution_is_outage(); thousands of failures may have one message */
+		struct known_outage {
+			int64_t key, job_id;
+			bool is;
+		} at[OUTAGES_KNOWN];
+		size_t n;
+	} outages;
 };
 RECORD_DECLARE(attribution_case);
 

@@ -215,14 +215,16 @@ static void two_more_are_red(char first)
 	}
 }
 
-static struct verdict_view *find_cell(struct change_view *v)
+static struct verdict_view *find_cell_of(struct change_view *v, const char *test)
 {
 	for (size_t i = 0; i < v->n_verdicts; i++)
-		if (strcmp(v->verdicts[i].test, "llama3") == 0)
+		if (strcmp(v->verdicts[i].test, test) == 0)
 			return &v->verdicts[i];
 	fail_msg("no cell");
 	return NULL;
 }
+
+static struct verdict_view *find_cell(struct change_view *v) { return find_cell_of(v, "llama3"); }
 
 static void assert_cell(char head, const char *expected, int64_t evidence_job, int line)
 {
@@ -1094,6 +1096,29 @@ static void an_outage_of_the_base_excuses_nothing(void **state)
 	pull(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B'});
 	report_tests('b', 1, tests, 6, T0 + 20 * HOUR);
 	ASSERT_CELL('b', "BASE");
+}
+
+/* The answer for one message is not the answer for another one of the same job. */
+static void an_outage_of_the_base_is_about_its_message(void **state)
+{
+	struct test_result tests[7];
+	static const char *const NAMES[] = {"llama3", "b", "c", "d", "e", "f", "g"};
+	struct change_view *v;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(tests); i++) {
+		tests[i] = i < 5 ? result(TEST_FAIL, i < 4 ? OTHER : SPECIFIC) : result(TEST_PASS, NULL);
+		tests[i].name = (char *)NAMES[i];
+	}
+	push('B');
+	report_tests('B', 1, tests, 7, T0 + HOUR);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
+	report_tests('a', 1, tests, 7, T0 + HOUR);
+	v = rig_view_of(1, NULL);
+	for (size_t i = 0; i < 5; i++)
+		assert_string_equal(
+		    attribution_name(find_cell_of(v, NAMES[i])->attribution), i < 4 ? "UNCLASSIFIED" : "BASE");
+	change_view_free(v);
 }
 
 static void most_tests_of_a_job_with_one_message_are_an_outage(void **state)
@@ -2042,6 +2067,7 @@ int main(void)
 	    TEST(a_message_that_other_tests_have_is_not_evidence),
 	    TEST(many_tests_of_one_incident_do_not_make_it_general),
 	    TEST(an_outage_of_the_base_excuses_nothing),
+	    TEST(an_outage_of_the_base_is_about_its_message),
 	    TEST(most_tests_of_a_job_with_one_message_are_an_outage),
 	    TEST(a_change_that_makes_a_test_flaky),
 	    TEST(related_or_unknown_changes_are_not_evidence),
