@@ -2,13 +2,11 @@
 
 #include "loop/bell.h"
 #include "model/schedule.h"
+#include "outbox/lane.h"
 
 enum {
-	SHARE_OF_LANE = 16, /* a sixteenth */
-	NO_ROOM_MS = 3000,  /* and up to as much again */
-	ANSWERS_MS = 500,   /* a target that answered so recently soon has a place again */
+	NO_ROOM_MS = 3000, /* and up to as much again */
 	NO_ROOM_SHORT_MS = 100,
-	LOOK_PAST_MS = 250,
 	SETTLE_RETRY_MS = 500,
 	SETTLE_REPAIR_MS = 10 * 1000, /* when the store fails until an operator repairs it */
 };
@@ -17,7 +15,7 @@ struct engine {
 	struct engine_options options;
 	struct pacing pacing;
 	int64_t n_paced;
-	struct lane *lanes;
+	struct engine_lane *lanes;
 	TAILQ_HEAD(, effect) claimed;
 	int n_claimed;
 	struct timer *grace;
@@ -26,152 +24,16 @@ struct engine {
 	void *closed_owner;
 };
 
-/* ---- lanes ----
- *
- * A vendor that is down, slow or lying must not delay the others. So within a lane each target (a repository, or a
- * server's host and port) has its own limit, waiting rows of one target keep their order, and targets take turns. */
-
-struct lane_target {
-	TAILQ_ENTRY(lane_target) link;
-	char *name;
-	char *address; /* the column `target` of one of its rows */
-	int n_claimed, n_begun;
-	int64_t since_mono_ms;
-	int64_t answered_mono_ms;    /* its last effect that went well; 0: none yet */
-	TAILQ_HEAD(, effect) parked; /* wait for a place, in order */
-};
-
-struct lane {
+struct engine_lane {
 	struct engine *engine;
-	struct lane_limits limits;
-	int n_claimed, n_begun;
-	TAILQ_HEAD(, lane_target) targets; /* those with claimed rows; the one served last is at the end */
-	struct bell *bell;                 /* a look is one claim */
-	unsigned kinds;                    /* bits 1 << OUTBOX_… */
+	struct lane places;
+	struct bell *bell; /* a look is one claim */
+	unsigned kinds;    /* bits 1 << OUTBOX_… */
 	struct claim_outbox claim;
-	bool is_look_pending;        /* engine_look() came during a claim, which may be too late for it */
-	bool may_have_more;          /* the last claim did not see every due row, or there was no room for one */
-	bool is_filling;             /* inside begin_parked() */
-	int64_t looked_past_mono_ms; /* the last claim that left a target out */
+	bool is_look_pending; /* engine_look() came during a claim, which may be too late for it */
+	bool may_have_more;   /* the last claim did not see every due row, or there was no room for one */
+	bool is_filling;      /* inside begin_parked() */
 };
-
-static bool target_answers(const struct lane_target *t)
-{
-	return t->answered_mono_ms && clock_mono_ms() - t->answered_mono_ms < ANSWERS_MS;
-}
-
-static int lane_share(const struct lane *l)
-{
-	int share = l->limits.claimed / SHARE_OF_LANE;
-
-	return share > l->limits.begun_per_target ? share : l->limits.begun_per_target + 1;
-}
-
-/* A target that answers gets more of the lane: it gives the places back soon, and a row that is put off is written twice. A
- * quarter of the lane stays for the others. */
-static int lane_filled(const struct lane *l, bool is_for_answering)
-{
-	return is_for_answering ? l->limits.claimed / 4 * 3 : l->limits.claimed / 2;
-}
-
-/* How many rows it may claim now. 0 also while it is nearly full, because one claim for each single row is too many.
- *
- * Further rows of a target that fills the lane and answers stay in the database, because a claim would only put them off. Now and
- * then a claim looks past them for rows of others: *ret_past is the address to leave out then, else NULL. */
-static int lane_room(const struct lane *l, const char **ret_past)
-{
-	int room = l->limits.claimed - l->n_claimed, more = lane_filled(l, true) - l->n_claimed;
-	const struct lane_target *t;
-
-	*ret_past = NULL;
-	if (room <= 0 || room < l->limits.claimed / 4)
-		return 0;
-	TAILQ_FOREACH (t, &l->targets, link)
-		if (t->n_claimed > lane_share(l) && target_answers(t))
-			break;
-	if (!t)
-		return room;
-	if (more > 0 && more >= l->limits.claimed / 8)
-		return more;
-	if (clock_mono_ms() - l->looked_past_mono_ms < LOOK_PAST_MS)
-		return 0;
-	*ret_past = t->address;
-	return room;
-}
-
-static bool lane_has_room(const struct lane *l)
-{
-	const char *past;
-
-	return lane_room(l, &past) > 0;
-}
-
-/* The effect is claimed. Takes target_name (free()). */
-static void lane_add(struct lane *l, struct effect *e, char *target_name)
-{
-	struct lane_target *t;
-
-	TAILQ_FOREACH (t, &l->targets, link)
-		if (str_eq(t->name, target_name))
-			break;
-	if (t) {
-		free(target_name);
-	} else {
-		t = xcalloc(1, sizeof(*t));
-		t->name = target_name;
-		t->address = xstrdup(e->row.target ? e->row.target : "");
-		t->since_mono_ms = clock_mono_ms();
-		TAILQ_INIT(&t->parked);
-		TAILQ_INSERT_TAIL(&l->targets, t, link);
-	}
-	e->target = t;
-	t->n_claimed++;
-	l->n_claimed++;
-}
-
-static void lane_remove(struct lane *l, struct effect *e)
-{
-	struct lane_target *t = e->target;
-
-	l->n_claimed--;
-	if (--t->n_claimed > 0)
-		return;
-	TAILQ_REMOVE(&l->targets, t, link);
-	FREE_ALL(t->name, t->address, t);
-}
-
-/* Lets it wait for a place. False: its target has its share of the lane already. */
-static bool lane_park(struct lane *l, struct effect *e)
-{
-	struct lane_target *t = e->target;
-
-	if (l->n_claimed > lane_filled(l, target_answers(t)) && t->n_claimed > lane_share(l) &&
-	    (l->n_begun >= l->limits.begun || t->n_begun >= l->limits.begun_per_target || !TAILQ_EMPTY(&t->parked)))
-		return false;
-	TAILQ_INSERT_TAIL(&t->parked, e, parked_link);
-	return true;
-}
-
-/* Takes a place for the next parked effect that may begin. NULL: no effect may. */
-static struct effect *lane_next(struct lane *l)
-{
-	struct lane_target *t;
-
-	if (l->n_begun >= l->limits.begun)
-		return NULL;
-	TAILQ_FOREACH (t, &l->targets, link)
-		if (!TAILQ_EMPTY(&t->parked) && t->n_begun < l->limits.begun_per_target)
-			break;
-	if (!t)
-		return NULL;
-	struct effect *e = TAILQ_FIRST(&t->parked);
-	TAILQ_REMOVE(&t->parked, e, parked_link);
-	TAILQ_REMOVE(&l->targets, t, link);
-	TAILQ_INSERT_TAIL(&l->targets, t, link);
-	l->n_begun++;
-	t->n_begun++;
-	return e;
-}
 
 /* ---- closing ---- */
 
@@ -214,7 +76,7 @@ void engine_close(struct engine *n, int64_t grace_ms, void (*on_closed)(void *ow
 	for (e = TAILQ_FIRST(&n->claimed); e; e = next) {
 		next = TAILQ_NEXT(e, link);
 		if (e->step == EFFECT_PARKED) {
-			TAILQ_REMOVE(&e->target->parked, e, parked_link);
+			lane_unpark(e);
 			effect_put_off(e, 0);
 		} else if (e->timer && timer_is_running(e->timer)) {
 			timer_start(e->timer, 0);
@@ -225,24 +87,31 @@ void engine_close(struct engine *n, int64_t grace_ms, void (*on_closed)(void *ow
 
 /* ---- how an effect ends ---- */
 
+static bool lane_may_claim(const struct engine_lane *l)
+{
+	const char *past;
+
+	return l->may_have_more && lane_room(&l->places, &past) > 0;
+}
+
 static void effect_free(void *p)
 {
 	struct effect *e = p;
 	struct engine *n = e->engine;
-	struct lane *l = e->lane;
+	struct engine_lane *l = e->lane;
 
 	if (e->result == OUTBOX_RETRY || e->result == OUTBOX_NOT_YET || e->result == OUTBOX_AGAIN)
 		bell_by(l->bell, e->next_ms);
 	e->kind->release(e);
 	TAILQ_REMOVE(&n->claimed, e, link);
 	n->n_claimed--;
-	lane_remove(l, e);
+	lane_remove(&l->places, e);
 	timer_close(e->timer);
 	outbox_row_release(&e->row);
 	free(e);
 	if (n->is_closing)
 		close_engine_if_idle(n);
-	else if (l->may_have_more && lane_has_room(l))
+	else if (lane_may_claim(l))
 		bell_now(l->bell);
 }
 
@@ -295,14 +164,14 @@ static void settle_effect(struct effect *e)
 		settle_effect_later(e, rc, err_text(rc));
 }
 
-static void begin_parked(struct lane *l)
+static void begin_parked(struct engine_lane *l)
 {
 	struct effect *e;
 
 	if (l->is_filling) /* an effect ended inside its begin(): the loop below goes on */
 		return;
 	l->is_filling = true;
-	while (!l->engine->is_closing && (e = lane_next(l)) != NULL) {
+	while (!l->engine->is_closing && (e = lane_next(&l->places)) != NULL) {
 		e->step = EFFECT_BEGUN;
 		e->kind->begin(e);
 	}
@@ -312,12 +181,8 @@ static void begin_parked(struct lane *l)
 void effect_end(struct effect *e, enum outbox_result result, int64_t next_ms)
 {
 	assert(e->step != EFFECT_ENDED);
-	if (e->step == EFFECT_BEGUN) {
-		e->lane->n_begun--;
-		e->target->n_begun--;
-		if (result == OUTBOX_OK)
-			e->target->answered_mono_ms = clock_mono_ms();
-	}
+	if (e->step == EFFECT_BEGUN)
+		lane_end(&e->lane->places, e, result == OUTBOX_OK);
 	e->step = EFFECT_ENDED;
 	e->result = result;
 	e->next_ms = next_ms;
@@ -369,16 +234,14 @@ const char *effect_target(const struct effect *e) { return e->target->name; }
 
 static void effect_put_off_for_room(struct effect *e)
 {
-	/* A new target has had no time to answer. */
-	bool may_answer = target_answers(e->target) || clock_mono_ms() - e->target->since_mono_ms < ANSWERS_MS;
-	int64_t pause_ms = may_answer ? NO_ROOM_SHORT_MS : NO_ROOM_MS;
+	int64_t pause_ms = lane_target_may_answer(e->target) ? NO_ROOM_SHORT_MS : NO_ROOM_MS;
 
 	effect_put_off(e, pause_ms + (int64_t)(random_fraction() * (double)pause_ms));
 }
 
 static void on_rows_claimed(struct store_op *op)
 {
-	struct lane *l = CONTAINER_OF(op, struct lane, claim.op);
+	struct engine_lane *l = CONTAINER_OF(op, struct engine_lane, claim.op);
 
 	if (op->err) {
 		log_event(LOG_WARN, l->engine->options.claim_failed_event, LOG_S("error", op->why.text));
@@ -390,7 +253,7 @@ static void on_rows_claimed(struct store_op *op)
 	l->may_have_more = l->claim.past || (l->claim.n > 0 && (int)l->claim.n >= l->claim.limit);
 	bell_by(l->bell, l->claim.next_due_ms);
 	if (l->claim.past)
-		bell_by(l->bell, clock_wall_ms() + LOOK_PAST_MS);
+		bell_by(l->bell, clock_wall_ms() + LANE_LOOK_PAST_MS);
 	for (size_t i = 0; i < l->claim.n; i++) {
 		struct outbox_row *row = &l->claim.rows[i]; /* moves into the effect */
 		struct engine *n = l->engine;
@@ -409,31 +272,31 @@ static void on_rows_claimed(struct store_op *op)
 		e->lane = l;
 		TAILQ_INSERT_HEAD(&n->claimed, e, link);
 		n->n_claimed++;
-		lane_add(l, e, e->kind->target_name ? e->kind->target_name(e) : xstrdup(""));
+		lane_add(&l->places, e, e->kind->target_name ? e->kind->target_name(e) : xstrdup(""));
 		if (n->is_closing)
 			effect_put_off(e, 0);
-		else if (lane_park(l, e))
+		else if (lane_park(&l->places, e))
 			begin_parked(l);
 		else
 			effect_put_off_for_room(e);
 	}
 	claim_outbox_release(&l->claim);
 	bell_rest(l->bell);
-	if (l->is_look_pending || (l->may_have_more && lane_has_room(l)))
+	if (l->is_look_pending || lane_may_claim(l))
 		bell_now(l->bell);
 	close_engine_if_idle(l->engine);
 }
 
 static void claim_due_rows(void *owner)
 {
-	struct lane *l = owner;
+	struct engine_lane *l = owner;
 	const char *past;
-	int room = lane_room(l, &past);
+	int room = lane_room(&l->places, &past);
 
 	l->is_look_pending = false;
 	l->may_have_more = room == 0;
 	if (room == 0) { /* effect_free() looks again, or, when the target that fills the lane hangs, this bell */
-		bell_by(l->bell, clock_wall_ms() + LOOK_PAST_MS);
+		bell_by(l->bell, clock_wall_ms() + LANE_LOOK_PAST_MS);
 		bell_rest(l->bell);
 		return;
 	}
@@ -445,7 +308,7 @@ static void claim_due_rows(void *owner)
 	    .past = xstrdup_or_null(past),
 	};
 	if (past)
-		l->looked_past_mono_ms = clock_mono_ms();
+		l->places.looked_past_mono_ms = clock_mono_ms();
 	if (store_claim_outbox(l->engine->options.store, &l->claim)) {
 		claim_outbox_release(&l->claim);
 		bell_retry(l->bell);
@@ -463,11 +326,10 @@ struct engine *engine_new(const struct engine_options *options)
 	TAILQ_INIT(&n->claimed);
 	n->lanes = xcalloc(options->n_lanes, sizeof(*n->lanes));
 	for (size_t i = 0; i < options->n_lanes; i++) {
-		struct lane *l = &n->lanes[i];
+		struct engine_lane *l = &n->lanes[i];
 
 		l->engine = n;
-		TAILQ_INIT(&l->targets);
-		l->limits = options->lanes[i];
+		lane_init(&l->places, options->lanes[i]);
 		l->bell = bell_new(options->loop, claim_due_rows, l);
 	}
 	for (size_t i = 0; i < options->n_kinds; i++)
@@ -479,7 +341,7 @@ struct engine *engine_new(const struct engine_options *options)
 
 void *engine_owner(const struct engine *n) { return n->options.owner; }
 
-void engine_limit_lane(struct engine *n, int lane, struct lane_limits limits) { n->lanes[lane].limits = limits; }
+void engine_limit_lane(struct engine *n, int lane, struct lane_limits limits) { n->lanes[lane].places.limits = limits; }
 
 void engine_limit_writes(struct engine *n, int writes_per_minute) { pacing_configure(&n->pacing, writes_per_minute); }
 

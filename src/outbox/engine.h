@@ -27,7 +27,7 @@ struct effect {
 
 	/* the engine's own */
 	const struct effect_kind *kind;
-	struct lane *lane;
+	struct engine_lane *lane;
 	struct lane_target *target;
 	TAILQ_ENTRY(effect) link, parked_link;
 	int64_t first_mono_ms; /* when the row was first due: the wall clock may jump meanwhile */

@@ -5,6 +5,8 @@
 #include "store/schedules.h"
 #include "verdict/cells_moved.h"
 
+enum { CLAIM_MAX = 1000, LOOK_PAST_MAX = 4000, LEASE_MS = 10 * 60 * 1000 };
+
 RECORD_DEFINE(outbox_row, OUTBOX_ROW_RECORD);
 RECORD_DEFINE(outbox_place, OUTBOX_PLACE_RECORD);
 
@@ -88,7 +90,7 @@ struct outbox_place outbox_find(const struct view *d, const char *key)
 {
 	struct outbox_place at = {0};
 
-	RECORD_READ_FIRST(d, outbox_place, OUTBOX_PLACE_RECORD, &at, "FROM outbox WHERE key = ?1", V_TEXT(key));
+	RECORD_READ_FIRST(d, outbox_place, OUTBOX_PLACE_RECORD, &at, "FROM outbox o WHERE o.key = ?1", V_TEXT(key));
 	return at;
 }
 
@@ -98,45 +100,49 @@ bool outbox_is_unsent(const struct outbox_place *at)
 	       (at->state == OUTBOX_IS_DUE || at->state == OUTBOX_IS_WAITING || at->state == OUTBOX_IS_SENDING);
 }
 
-bool outbox_enter(struct txn *d, int64_t id, enum outbox_state to)
+bool outbox_enter(struct txn *d, struct outbox_place *at, enum outbox_state to, const char *error, int64_t now_ms)
 {
-	enum outbox_state from = (enum outbox_state)rows_first_word(
-	    db_rows(d, "SELECT state FROM outbox WHERE id = ?1", V_INT(id)), &outbox_state_words);
+	static char owner[ID_BYTES]; /* of the claims of this process; writer thread */
+	bool is_claimed = to == OUTBOX_IS_SENDING;
 
-	if (from == N_OUTBOX_STATES || !outbox_may_enter(from, to))
+	if (!at->id || !outbox_may_enter(at->state, to))
 		return false;
-	if (from != to)
-		db_exec(d, "UPDATE outbox SET state = ?2, owner = NULL, lease_until_ms = NULL WHERE id = ?1", V_INT(id),
-		    V_TEXT(outbox_state_name(to)));
+	if (!owner[0])
+		id_new(owner);
+	at->state = to;
+	db_exec(d,
+	    "UPDATE outbox SET state = ?2, owner = ?3, lease_until_ms = ?4, n_attempts = ?5, first_ms = ?6, next_ms = "
+	    "?7,"
+	    " generation = ?8, is_uncertain = ?9, is_dropped = ?10,"
+	    " last_error = CASE WHEN ?2 = 'sent' THEN NULL ELSE COALESCE(?11, last_error) END WHERE id = ?1",
+	    V_INT(at->id), V_TEXT(outbox_state_name(to)), V_TEXT(is_claimed ? owner : NULL),
+	    V_INT_OR_NULL(is_claimed ? now_ms + LEASE_MS : 0), V_INT(at->n_attempts), V_INT(at->first_ms),
+	    V_INT(at->next_ms), V_INT(at->generation), V_INT(at->is_uncertain), V_INT(at->is_dropped), V_TEXT(error));
 	return true;
 }
 
-#define SENT_ROW_RECORD(F, S)                                                                                          \
-	F(S, INT, id, NULL, "id", "")                                                                                  \
-	F(S, BOOL, is_dropped, NULL, "is_dropped", "")
-RECORD_LOCAL(sent_row, SENT_ROW_RECORD)
-
 void outbox_recover(struct txn *d)
 {
-	struct sent_row *list = NULL;
+	struct outbox_place *list = NULL;
 	size_t n = 0;
-	struct rows *r =
-	    db_rows(d, RECORD_QUERY(SENT_ROW_RECORD, "FROM outbox WHERE state = 'sending' AND " OUTBOX_IS_COUNTED));
+	struct rows *r = db_rows(
+	    d, RECORD_QUERY(OUTBOX_PLACE_RECORD, "FROM outbox o WHERE o.state = 'sending' AND " OUTBOX_IS_COUNTED));
 
-	RECORDS_READ(r, sent_row, list, n);
+	RECORDS_READ(r, outbox_place, list, n);
 	for (size_t i = 0; i < n; i++) {
-		/* A request that was dropped while it was being sent is not sent again. */
-		outbox_enter(d, list[i].id, list[i].is_dropped ? OUTBOX_IS_CANCELLED : OUTBOX_IS_DUE);
+		struct outbox_place *at = &list[i];
+
 		/* It keeps one attempt, whatever their number was: the end of this process was not a failure of
 		 * GitHub's, and must not make the pause after the next real failure longer. */
-		if (!list[i].is_dropped)
-			db_exec(
-			    d, "UPDATE outbox SET is_uncertain = 1, n_attempts = 1 WHERE id = ?1", V_INT(list[i].id));
+		if (!at->is_dropped) {
+			at->is_uncertain = true;
+			at->n_attempts = 1;
+		}
+		/* A request that was dropped while it was being sent is not sent again. */
+		outbox_enter(d, at, at->is_dropped ? OUTBOX_IS_CANCELLED : OUTBOX_IS_DUE, NULL, 0);
 	}
 	free(list);
 }
-
-enum { CLAIM_MAX = 1000, LOOK_PAST_MAX = 4000, LEASE_MS = 10 * 60 * 1000 };
 
 /* ---- claim ---- */
 
@@ -144,17 +150,13 @@ enum { CLAIM_MAX = 1000, LOOK_PAST_MAX = 4000, LEASE_MS = 10 * 60 * 1000 };
 #define IS_HEAD_OF_LANE                                                                                                \
 	" NOT EXISTS (SELECT 1 FROM outbox b WHERE b.lane = o.lane AND b.id < o.id AND " OUTBOX_IS_UNSENT("b.") ")"
 
-#define DUE_ROW_RECORD(F, S)                                                                                           \
-	F(S, TIME, next_ms, NULL, "o.next_ms", "")                                                                     \
-	F(S, BORROWED, accelerator, NULL, "o.accelerator", "Of a webhook; empty: none.")
-RECORD_LOCAL(due_row, DUE_ROW_RECORD)
-#define SELECT_CLAIMED RECORD_SELECT(DUE_ROW_RECORD) RECORD_COLUMNS(OUTBOX_ROW_RECORD)
+#define SELECT_CLAIMED RECORD_SELECT(OUTBOX_PLACE_RECORD) RECORD_COLUMNS(OUTBOX_ROW_RECORD)
 
 /* Reads one row more than it may claim, so that the same statement shows when the next one is due. limit 0: only that. */
 static void claim_rows_of_kind(struct txn *d, struct claim_outbox *c, enum outbox_kind kind, int limit)
 {
-	static char owner[ID_BYTES]; /* of the leases on rows: this process; writer thread */
-	size_t first = c->n;
+	struct outbox_place *places = NULL;
+	size_t n = 0;
 	struct rows *r;
 
 	if (c->past)
@@ -170,31 +172,27 @@ static void claim_rows_of_kind(struct txn *d, struct claim_outbox *c, enum outbo
 		    " FROM outbox o WHERE o.kind = ?1 AND o.state IN ('due', 'waiting') AND" IS_HEAD_OF_LANE
 		    " ORDER BY o.next_ms, o.id LIMIT ?2",
 		    V_TEXT(outbox_kind_name(kind)), V_INT(limit + 1));
-	if (!owner[0])
-		id_new(owner);
 	while (rows_next(r)) {
-		struct due_row due;
+		struct outbox_place at;
 		struct outbox_row *row;
 
-		record_read(r, &due_row_record, &due);
-		if (due.next_ms > c->now_ms || (int)(c->n - first) == limit) {
-			if (!c->next_due_ms || due.next_ms < c->next_due_ms)
-				c->next_due_ms = due.next_ms;
+		record_read(r, &outbox_place_record, &at);
+		if (at.next_ms > c->now_ms || (int)n == limit) {
+			if (!c->next_due_ms || at.next_ms < c->next_due_ms)
+				c->next_due_ms = at.next_ms;
 			rows_end(r);
 			break;
 		}
+		*ARRAY_PUSH(places, n) = at;
 		row = ARRAY_PUSH(c->rows, c->n);
 		*row = (struct outbox_row){.kind = kind};
-		row->accelerators = strv_copy((const char *const[]){due.accelerator[0] ? due.accelerator : NULL, NULL});
 		record_read(r, &outbox_row_record, row);
 	}
-	/* Both states that the rows may have may become `sending`. */
-	for (size_t i = first; i < c->n; i++)
-		db_exec(d,
-		    "UPDATE outbox SET state = ?2, owner = ?3, lease_until_ms = ?4, n_attempts = n_attempts + 1"
-		    " WHERE id = ?1",
-		    V_INT(c->rows[i].id), V_TEXT(outbox_state_name(OUTBOX_IS_SENDING)), V_TEXT(owner),
-		    V_INT(c->now_ms + LEASE_MS));
+	for (size_t i = 0; i < n; i++) {
+		places[i].n_attempts++;
+		outbox_enter(d, &places[i], OUTBOX_IS_SENDING, NULL, c->now_ms);
+	}
+	free(places);
 }
 
 #define REQUEST_DISPATCH_RECORD(F, S)                                                                                  \
@@ -209,7 +207,10 @@ RECORD_LOCAL(request_dispatch, REQUEST_DISPATCH_RECORD)
 static void add_request_facts(const struct view *d, struct outbox_row *o)
 {
 	struct request_dispatch x = {0};
-	struct rows *r = db_rows(d,
+	struct rows *r;
+
+	o->accelerators = strv_copy((const char *const[]){o->accelerator, NULL});
+	r = db_rows(d,
 	    RECORD_QUERY(REQUEST_DISPATCH_RECORD, "FROM dispatch JOIN change ON change.id = dispatch.change_id"
 						  " WHERE dispatch.id = ?1 AND dispatch.state <> 'held'"
 						  " AND (?2 = 0 OR dispatch.state NOT IN ('superseded', 'cancelled'))"
@@ -269,35 +270,30 @@ int store_claim_outbox(struct store *s, struct claim_outbox *op)
 
 /* ---- done ---- */
 
-#define CLAIMED_RECORD(F, S)                                                                                           \
-	F(S, OUTBOX_KIND, kind, NULL, "kind", "")                                                                      \
-	F(S, TEXT, dispatch_id, NULL, "dispatch_id", "")                                                               \
-	F(S, TEXT, lane, NULL, "lane", "")                                                                             \
-	F(S, INT, generation, NULL, "generation", "")                                                                  \
-	F(S, INT, n_attempts, NULL, "n_attempts", "")                                                                  \
-	F(S, TIME, first_ms, NULL, "first_ms", "")                                                                     \
-	F(S, BOOL, is_uncertain, NULL, "is_uncertain", "")                                                             \
-	F(S, BOOL, is_dropped, NULL, "is_dropped", "")
-RECORD_LOCAL(claimed, CLAIMED_RECORD)
+#define SENT_ROW_RECORD(F, S)                                                                                          \
+	F(S, OUTBOX_KIND, kind, NULL, "o.kind", "")                                                                    \
+	F(S, TEXT, dispatch_id, NULL, "o.dispatch_id", "")                                                             \
+	F(S, TEXT, lane, NULL, "o.lane", "")
+RECORD_LOCAL(sent_row, SENT_ROW_RECORD)
+struct claimed {
+	struct sent_row row;
+	struct outbox_place at;
+};
 
-/* Writes the row as it is after the attempt: `c` has the columns that change. */
+/* c->at has the columns as they are after the attempt, except the next two. */
 static void end_attempt(
-    struct txn *d, const struct outbox_done *o, const struct claimed *c, enum outbox_state to, int64_t next_ms)
+    struct txn *d, const struct outbox_done *o, struct claimed *c, enum outbox_state to, int64_t next_ms)
 {
-	assert(outbox_may_enter(OUTBOX_IS_SENDING, to));
-	db_exec(d,
-	    "UPDATE outbox SET state = ?2, owner = NULL, lease_until_ms = NULL, next_ms = ?3, n_attempts = ?4,"
-	    " first_ms = ?5, is_uncertain = ?6, last_error = ?7 WHERE id = ?1",
-	    V_INT(o->id), V_TEXT(outbox_state_name(to)), V_INT(next_ms), V_INT(c->n_attempts), V_INT(c->first_ms),
-	    V_INT(c->is_uncertain), V_TEXT(o->error));
+	c->at.next_ms = next_ms;
+	outbox_enter(d, &c->at, to, o->error, o->now_ms);
 	/* This row, or the next of its lane, may be due. The rows of a lane have one topic. */
-	if (db_has(d, "SELECT 1 FROM outbox WHERE lane = ?1 AND " OUTBOX_IS_UNSENT("") " LIMIT 1", V_TEXT(c->lane)))
-		db_notify(d, outbox_topic(c->kind));
+	if (db_has(d, "SELECT 1 FROM outbox WHERE lane = ?1 AND " OUTBOX_IS_UNSENT("") " LIMIT 1", V_TEXT(c->row.lane)))
+		db_notify(d, outbox_topic(c->row.kind));
 }
 
 static void request_arrived(struct txn *d, const struct claimed *c, int64_t now_ms)
 {
-	struct dispatch_list l = DISPATCHES_WHERE(d, "id = ?1 AND state <> 'held'", V_TEXT(c->dispatch_id));
+	struct dispatch_list l = DISPATCHES_WHERE(d, "id = ?1 AND state <> 'held'", V_TEXT(c->row.dispatch_id));
 
 	for (size_t i = 0; i < l.n; i++) {
 		struct stored_dispatch *s = &l.at[i];
@@ -322,7 +318,8 @@ static void request_arrived(struct txn *d, const struct claimed *c, int64_t now_
 
 static void request_failed(struct txn *d, const struct claimed *c, const struct outbox_done *o)
 {
-	struct dispatch_list l = DISPATCHES_WHERE(d, "id = ?1 AND " DISPATCH_IS_AT_WORK(""), V_TEXT(c->dispatch_id));
+	struct dispatch_list l =
+	    DISPATCHES_WHERE(d, "id = ?1 AND " DISPATCH_IS_AT_WORK(""), V_TEXT(c->row.dispatch_id));
 
 	for (size_t i = 0; i < l.n; i++) {
 		struct stored_dispatch *s = &l.at[i];
@@ -335,12 +332,13 @@ static void request_failed(struct txn *d, const struct claimed *c, const struct 
 
 static void request_done(struct txn *d, struct claimed *c, const struct outbox_done *o)
 {
-	bool is_dispatch = c->kind == OUTBOX_GITHUB_DISPATCH || c->kind == OUTBOX_WEBHOOK_DISPATCH;
-	enum outbox_state again = c->is_dropped ? OUTBOX_IS_CANCELLED : OUTBOX_IS_WAITING;
+	bool is_dispatch = c->row.kind == OUTBOX_GITHUB_DISPATCH || c->row.kind == OUTBOX_WEBHOOK_DISPATCH;
+	enum outbox_state again = c->at.is_dropped ? OUTBOX_IS_CANCELLED : OUTBOX_IS_WAITING;
 
 	/* An attempt that was cut off may have arrived. */
-	c->is_uncertain = (c->is_uncertain || o->is_uncertain) && o->result != OUTBOX_OK && o->result != OUTBOX_DEAD;
-	c->n_attempts -= o->result == OUTBOX_NOT_YET || o->result == OUTBOX_AGAIN;
+	c->at.is_uncertain =
+	    (c->at.is_uncertain || o->is_uncertain) && o->result != OUTBOX_OK && o->result != OUTBOX_DEAD;
+	c->at.n_attempts -= o->result == OUTBOX_NOT_YET || o->result == OUTBOX_AGAIN;
 	switch (o->result) {
 	case OUTBOX_OK:
 		end_attempt(d, o, c, OUTBOX_IS_SENT, o->now_ms);
@@ -363,7 +361,7 @@ static void request_done(struct txn *d, struct claimed *c, const struct outbox_d
 /* A row that is written again on each request: it is due again if a request came while its text was being written. */
 static void update_done(struct txn *d, struct claimed *c, const struct outbox_done *o)
 {
-	bool is_outdated = c->generation != o->generation;
+	bool is_outdated = c->at.generation != o->generation;
 	enum outbox_state state = OUTBOX_IS_WAITING;
 	int64_t next_ms = o->next_ms;
 
@@ -375,11 +373,11 @@ static void update_done(struct txn *d, struct claimed *c, const struct outbox_do
 		state = OUTBOX_IS_DUE;
 		next_ms = o->now_ms;
 	}
-	c->is_uncertain = o->is_uncertain;
-	c->n_attempts -= o->result == OUTBOX_NOT_YET;
+	c->at.is_uncertain = o->is_uncertain;
+	c->at.n_attempts -= o->result == OUTBOX_NOT_YET;
 	if (o->result != OUTBOX_RETRY && o->result != OUTBOX_NOT_YET) {
-		c->n_attempts = 0;
-		c->first_ms = next_ms;
+		c->at.n_attempts = 0;
+		c->at.first_ms = next_ms;
 	}
 	end_attempt(d, o, c, state, next_ms);
 }
@@ -387,19 +385,22 @@ static void update_done(struct txn *d, struct claimed *c, const struct outbox_do
 static int outbox_done_run(struct store_op *op, struct txn *d)
 {
 	struct outbox_done *o = CONTAINER_OF(op, struct outbox_done, op);
+	struct rows *r = db_rows(
+	    d, RECORD_QUERY_BOTH(SENT_ROW_RECORD, OUTBOX_PLACE_RECORD, "FROM outbox o WHERE o.id = ?1"), V_INT(o->id));
 	struct claimed c;
 
-	if (!RECORD_READ_FIRST(
-		d, claimed, CLAIMED_RECORD, &c, "FROM outbox WHERE id = ?1 AND state = 'sending'", V_INT(o->id))) {
-		if (db_has(d, "SELECT 1 FROM outbox WHERE id = ?1", V_INT(o->id)))
-			return 0; /* it was ended otherwise */
+	if (!rows_next(r))
 		return ERR_NOT_FOUND;
-	}
-	if (c.kind == OUTBOX_COMMENT || c.kind == OUTBOX_CHECKS || c.kind == OUTBOX_RED_ISSUE)
+	record_read(r, &sent_row_record, &c.row);
+	record_read(r, &outbox_place_record, &c.at);
+	rows_end(r);
+	if (c.at.state != OUTBOX_IS_SENDING) /* it was ended otherwise */
+		;
+	else if (c.row.kind == OUTBOX_COMMENT || c.row.kind == OUTBOX_CHECKS || c.row.kind == OUTBOX_RED_ISSUE)
 		update_done(d, &c, o);
 	else
 		request_done(d, &c, o);
-	record_release(&claimed_record, &c);
+	record_release(&sent_row_record, &c.row);
 	return 0;
 }
 STORE_OPERATION(outbox_done)

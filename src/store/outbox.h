@@ -1,5 +1,5 @@
 /* The outbox: every outgoing effect is a durable row, retried until it is sent or given up. Rows of one lane leave in
- * their order, one at a time. Only outbox.c changes a state.
+ * their order, one at a time. Only outbox_enter() changes a state.
  *
  * Thread: functions with a connection run on its thread (db/db.h); store_*() functions run on the loop. */
 #pragma once
@@ -56,17 +56,24 @@ struct outbox_request {
 /* Inserts a row that is due from due_ms on. Changes nothing when a row has this key already. */
 void outbox_insert(struct txn *d, const struct outbox_request *q, int64_t due_ms);
 
+/* `outbox` as o: the state of a row, and the columns that change with it. */
 #define OUTBOX_PLACE_RECORD(F, S)                                                                                      \
-	F(S, ID, id, NULL, "id", "0: there is no such row.")                                                           \
-	F(S, OUTBOX_STATE, state, NULL, "state", "")                                                                   \
-	F(S, INT, n_attempts, NULL, "n_attempts", "")
+	F(S, ID, id, NULL, "o.id", "0: there is no such row.")                                                         \
+	F(S, OUTBOX_STATE, state, NULL, "o.state", "")                                                                 \
+	F(S, INT, n_attempts, NULL, "o.n_attempts", "")                                                                \
+	F(S, TIME, first_ms, NULL, "o.first_ms", "")                                                                   \
+	F(S, TIME, next_ms, NULL, "o.next_ms", "")                                                                     \
+	F(S, INT, generation, NULL, "o.generation", "")                                                                \
+	F(S, BOOL, is_uncertain, NULL, "o.is_uncertain", "")                                                           \
+	F(S, BOOL, is_dropped, NULL, "o.is_dropped", "")
 RECORD_STRUCT(outbox_place, OUTBOX_PLACE_RECORD);
 struct outbox_place outbox_find(const struct view *d, const char *key);
 /* Not sent and not given up. */
 bool outbox_is_unsent(const struct outbox_place *at);
-/* The way from one state to another for all but store_claim_outbox() and store_outbox_done(); the row has no owner
- * afterwards. False when the step is not legal: nothing changes then. */
-bool outbox_enter(struct txn *d, int64_t id, enum outbox_state to);
+/* The only way from one state to another. Writes the row once, with the other members of *at, which the caller may have
+ * changed since it read them in this transaction; so a step that stays in the state is how a caller writes only these. `error`
+ * becomes last_error; NULL keeps it; a sent row has none. False when the step is not legal: nothing changes then. */
+bool outbox_enter(struct txn *d, struct outbox_place *at, enum outbox_state to, const char *error, int64_t now_ms);
 /* Rows that were being sent when a process died are due again, marked uncertain. Call it before any other thread runs. */
 void outbox_recover(struct txn *d);
 
@@ -81,6 +88,7 @@ void outbox_recover(struct txn *d);
 	F(S, TEXT, sent_action, NULL, "o.sent_action", "")                                                             \
 	F(S, TEXT, original_action, NULL, "o.original_action", "")                                                     \
 	F(S, TEXT, runner, NULL, "o.runner", "Of a webhook: the runner's name.")                                       \
+	F(S, TEXT, accelerator, NULL, "o.accelerator", "Of a row without a dispatch: whom it concerns.")               \
 	F(S, TEXT, text, NULL, "o.text", "Its meaning depends on the kind.")                                           \
 	F(S, INT, n_attempts, NULL, "o.n_attempts", "Before this one.")                                                \
 	F(S, TIME, first_ms, NULL, "o.first_ms", "When the effect was requested.")                                     \

@@ -65,9 +65,8 @@ void request_drop(struct txn *d, const struct stored_dispatch *s, int64_t now_ms
 	at = find_request(d->view, s->id);
 	may_have_it = at.id && at.n_attempts > 0 && at.state != OUTBOX_IS_DEAD && at.state != OUTBOX_IS_CANCELLED;
 	if (outbox_is_unsent(&at)) {
-		db_exec(d, "UPDATE outbox SET is_dropped = 1 WHERE id = ?1", V_INT(at.id));
-		if (at.state != OUTBOX_IS_SENDING)
-			outbox_enter(d, at.id, OUTBOX_IS_CANCELLED);
+		at.is_dropped = true;
+		outbox_enter(d, &at, at.state == OUTBOX_IS_SENDING ? at.state : OUTBOX_IS_CANCELLED, NULL, now_ms);
 	}
 	if (may_have_it && s->kind == RUNNER_WEBHOOK) {
 		put_request(d, s, OUTBOX_WEBHOOK_CANCEL, "cancel", now_ms);
@@ -98,10 +97,8 @@ void request_is_proved(struct txn *d, const char *dispatch_id, int64_t now_ms)
 	dispatch_list_release(&l);
 	if (at.n_attempts == 0 || !outbox_is_unsent(&at))
 		return;
-	db_exec(
-	    d, "UPDATE outbox SET is_dropped = ?2 WHERE id = ?1", V_INT(at.id), V_INT(at.state == OUTBOX_IS_SENDING));
-	if (at.state != OUTBOX_IS_SENDING)
-		outbox_enter(d, at.id, OUTBOX_IS_SENT);
+	at.is_dropped = at.state == OUTBOX_IS_SENDING;
+	outbox_enter(d, &at, at.is_dropped ? OUTBOX_IS_SENDING : OUTBOX_IS_SENT, NULL, now_ms);
 	db_notify(d, STORE_OUTBOX);
 }
 
@@ -131,14 +128,17 @@ static void request_update(struct txn *d, struct outbox_request q, enum comment_
 	struct outbox_place at = outbox_find(d->view, q.key);
 
 	if (at.id) {
-		db_exec(d,
-		    "UPDATE outbox SET generation = generation + 1,"
-		    " next_ms = CASE WHEN ?3 <> 0 THEN ?2 WHEN n_attempts > 0 OR next_ms < ?2"
-		    "  THEN next_ms ELSE ?2 END, first_ms = CASE WHEN ?3 <> 0 THEN ?2 ELSE first_ms END,"
-		    " n_attempts = CASE WHEN ?3 <> 0 THEN 0 ELSE n_attempts END WHERE id = ?1",
-		    V_INT(at.id), V_INT(now_ms), V_INT(at.state == OUTBOX_IS_SENT || at.state == OUTBOX_IS_DEAD));
-		if (at.state != OUTBOX_IS_SENDING && !(at.state == OUTBOX_IS_WAITING && at.n_attempts > 0))
-			outbox_enter(d, at.id, OUTBOX_IS_DUE);
+		bool has_ended = at.state == OUTBOX_IS_SENT || at.state == OUTBOX_IS_DEAD;
+		bool is_kept = at.state == OUTBOX_IS_SENDING || (at.state == OUTBOX_IS_WAITING && at.n_attempts > 0);
+
+		at.generation++;
+		if (has_ended) {
+			at.first_ms = now_ms;
+			at.n_attempts = 0;
+		}
+		if (has_ended || (at.n_attempts == 0 && at.next_ms > now_ms))
+			at.next_ms = now_ms;
+		outbox_enter(d, &at, is_kept ? at.state : OUTBOX_IS_DUE, NULL, now_ms);
 		db_notify(d, STORE_COMMENTS);
 	} else if (kind == COMMENT_CREATE) {
 		q.lane = q.key;

@@ -46,6 +46,11 @@ static void assert_steps(void (*steps)(struct txn *d, struct steps_op *o), const
 	free(o.text);
 }
 
+#define ROW_TEXT                                                                                                       \
+	"state || ' ' || n_attempts || ' ' || (next_ms - first_ms) || ' ' || generation || ' ' || is_uncertain || ' "  \
+	"' ||"                                                                                                         \
+	" COALESCE(last_error, '-') || ' ' || (owner IS NULL)"
+
 static void outbox_steps(struct txn *d, struct steps_op *o)
 {
 	const struct outbox_request q = {.kind = OUTBOX_GITHUB_CLOSED,
@@ -53,24 +58,33 @@ static void outbox_steps(struct txn *d, struct steps_op *o)
 	    .lane = "k",
 	    .target = "Ascend/pytorch",
 	    .target_key = "ascend/pytorch"};
-	int64_t id;
+	struct outbox_place at, none = {0};
+	char *waiting;
 
 	outbox_insert(d, &q, T0);
 	outbox_insert(d, &q, T0 + 1);
-	id = outbox_find(d->view, "k").id;
-	o->has_moved[0] = outbox_enter(d, id, OUTBOX_IS_DEAD);
-	o->has_moved[1] = outbox_enter(d, id, OUTBOX_IS_SENDING);
-	o->has_moved[2] = outbox_enter(d, id, OUTBOX_IS_SENT);
-	o->has_moved[3] = outbox_enter(d, id, OUTBOX_IS_SENDING);
-	o->has_moved[4] = outbox_enter(d, id, OUTBOX_IS_CANCELLED);
-	o->has_moved[5] = outbox_enter(d, id + 1, OUTBOX_IS_SENT);
-	o->text = db_text(d, "SELECT group_concat(key || ' ' || state) FROM outbox");
+	at = outbox_find(d->view, "k");
+	o->has_moved[0] = outbox_enter(d, &at, OUTBOX_IS_DEAD, NULL, T0);
+	at.n_attempts = 1;
+	o->has_moved[1] = outbox_enter(d, &at, OUTBOX_IS_SENDING, NULL, T0);
+	at.next_ms = T0 + 5;
+	at.is_uncertain = true;
+	o->has_moved[2] = outbox_enter(d, &at, OUTBOX_IS_WAITING, "no answer", T0);
+	at = outbox_find(d->view, "k");
+	at.generation++;
+	o->has_moved[3] = outbox_enter(d, &at, OUTBOX_IS_WAITING, NULL, T0);
+	waiting = db_text(d, "SELECT " ROW_TEXT " FROM outbox");
+	o->has_moved[4] = outbox_enter(d, &at, OUTBOX_IS_SENT, NULL, T0);
+	o->has_moved[5] = outbox_enter(d, &at, OUTBOX_IS_CANCELLED, NULL, T0);
+	o->has_moved[6] = outbox_enter(d, &none, OUTBOX_IS_SENT, NULL, T0);
+	o->text = db_text(d, "SELECT ?1 || ', ' || group_concat(" ROW_TEXT ") FROM outbox", V_TEXT(waiting));
+	free(waiting);
 }
 
 static void an_outbox_row_makes_only_legal_steps(void **state)
 {
 	(void)state;
-	assert_steps(outbox_steps, ".xx...", "k sent");
+	assert_steps(outbox_steps, ".xxxx..", "waiting 1 5 2 1 no answer 1, sent 1 5 2 1 - 1");
 }
 
 static void delivery_steps(struct txn *d, struct steps_op *o)
