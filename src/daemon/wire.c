@@ -113,6 +113,13 @@ static void on_registry_push(void *owner)
 	registry_fetch(d->registry);
 }
 
+static void on_accepted(struct delivery *delivery, void *owner)
+{
+	struct daemon *d = owner;
+
+	dispatch_accept(d->dispatch, delivery);
+}
+
 static const char *why_not_ready(void *owner)
 {
 	const struct daemon *d = owner;
@@ -163,6 +170,7 @@ static void open_parts(struct daemon *d)
 	mirror_registry(d);
 	d->registry = registry_new(&registry);
 	intake_on_registry_push(d->intake, on_registry_push, d);
+	intake_on_accepted(d->intake, on_accepted, d);
 	registry_configure(d->registry, d->config);
 }
 

@@ -47,6 +47,12 @@ void dispatch_configure(struct dispatch *d, struct config *c)
 	scheduler_ring(d->scheduler);
 }
 
+void dispatch_accept(struct dispatch *d, struct delivery *delivery)
+{
+	if (!d->is_closing)
+		planner_accept(d->planner, delivery);
+}
+
 void dispatch_reconcile_now(struct dispatch *d)
 {
 	if (!d->is_closing)

@@ -14,6 +14,8 @@
 #include "model/accelerator.h"
 #include "model/event.h"
 
+struct delivery;
+
 /* Everything is borrowed and outlives the dispatch. */
 struct dispatch_deps {
 	struct loop *loop;
@@ -38,6 +40,9 @@ void dispatch_close(struct dispatch *d, void (*on_closed)(void *owner), void *ow
 /* Call it after both the dispatch and the store are closed, because the dispatch subscribes to the store. NULL is fine. */
 void dispatch_free(struct dispatch *d);
 
+/* A delivery that was just written, and that no topic announces: plans it now, or soon. May take its guid, event and body
+ * (free()), and sets them to NULL then. */
+void dispatch_accept(struct dispatch *d, struct delivery *delivery);
 /* Looks for lost webhooks now, or again after a look that is running. */
 void dispatch_reconcile_now(struct dispatch *d);
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "dispatch/dispatch.h"
+#include "store/deliveries.h"
 
 struct dispatch {
 	struct dispatch_deps deps;
@@ -35,6 +36,8 @@ struct planning;
 struct planner *planner_new(struct dispatch *d);
 /* New deliveries may wait. */
 void planner_ring(struct planner *pl);
+/* A delivery that was just written: plans it without reading it, if none waits before it; it may take guid, event and body. */
+void planner_accept(struct planner *pl, struct delivery *delivery);
 /* True if, as far as this turn of the loop knows, no delivery waits or is being planned. */
 bool planner_is_idle(const struct planner *pl);
 void planner_close(struct planner *pl);

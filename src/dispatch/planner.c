@@ -117,6 +117,37 @@ void planner_finished(struct planner *pl, struct planning *p)
 
 /* ---- reading ---- */
 
+/* Takes the delivery over, except what it does not need. */
+static void plan_delivery(struct planner *pl, struct delivery *dl)
+{
+	struct planning *p = planning_new(pl->d, dl->id, dl->guid, dl->event, dl->body, dl->body_len);
+
+	p->received_ms = dl->received_ms;
+	planner_start(pl, p, NULL, NULL);
+	dl->guid = NULL;
+	dl->event = NULL;
+	dl->body = NULL;
+}
+
+/* Intake comes first: while many of its writes are queued, planning gives way. */
+static bool intake_is_busy(const struct planner *pl)
+{
+	struct store_stats stats;
+
+	store_stats(pl->d->deps.store, &stats);
+	return stats.n_queued_intake > INTAKE_IS_BUSY_OPS;
+}
+
+void planner_accept(struct planner *pl, struct delivery *delivery)
+{
+	bool is_next = config_is_registry_loaded(pl->d->config) && !pl->may_have_more && !pl->is_reading;
+
+	if (is_next && pl->n < PLANNINGS_MAX && !intake_is_busy(pl))
+		plan_delivery(pl, delivery);
+	else
+		planner_ring(pl);
+}
+
 static void on_deliveries_read(struct store_query *q)
 {
 	struct planner *pl = CONTAINER_OF(q, struct planner, read.q);
@@ -141,25 +172,15 @@ static void on_deliveries_read(struct store_query *q)
 		pl->after_id = 0;
 		pl->may_have_more = pl->was_rung;
 	}
-	for (size_t i = 0; i < read.n; i++) {
-		struct delivery *dl = &read.list[i];
-
-		if (is_delivery_taken(pl, dl->id))
-			continue;
-		struct planning *p = planning_new(pl->d, dl->id, dl->guid, dl->event, dl->body, dl->body_len);
-		p->received_ms = dl->received_ms;
-		planner_start(pl, p, NULL, NULL);
-		dl->guid = NULL;
-		dl->event = NULL;
-		dl->body = NULL;
-	}
+	for (size_t i = 0; i < read.n; i++)
+		if (!is_delivery_taken(pl, read.list[i].id))
+			plan_delivery(pl, &read.list[i]);
 	next_deliveries_release(&read);
 	planner_pump(pl);
 }
 
 static void planner_pump(struct planner *pl)
 {
-	struct store_stats stats;
 	int room = PLANNINGS_MAX - pl->n;
 
 	/* Until the registry has been read, deliveries wait on disk. */
@@ -167,8 +188,7 @@ static void planner_pump(struct planner *pl)
 		return;
 	if (pl->d->is_closing || pl->is_reading || !pl->may_have_more || room <= 0 || timer_is_running(pl->timer))
 		return;
-	store_stats(pl->d->deps.store, &stats);
-	if (stats.n_queued_intake > INTAKE_IS_BUSY_OPS && !pl->has_paused) {
+	if (intake_is_busy(pl) && !pl->has_paused) {
 		pl->has_paused = true;
 		timer_start(pl->timer, BUSY_PAUSE_MS);
 		return;

@@ -27,36 +27,36 @@ static int64_t delivery_id(const struct view *d, const char *guid)
 	return id ? id : db_int_values(d, 0, find, VALUES(V_OLD_GUID(guid)));
 }
 
-/* Packs the body into the connection's scratch buffer. False when that GUID is there already. */
-static bool insert_delivery(struct txn *d, const struct put_delivery *p, enum delivery_state state, bool is_synthetic)
+/* Packs the body into the connection's scratch buffer. 0: that GUID is there already. */
+static int64_t insert_delivery(struct txn *d, const struct put_delivery *p, enum delivery_state state, bool is_synthetic)
 {
 	struct buf *body = db_scratch(d);
-	int64_t n, base_id;
+	int64_t id, base_id;
 
 	if (db_has(d, "SELECT 1 FROM delivery WHERE guid = ?1", V_OLD_GUID(p->guid)))
-		return false;
+		return 0;
 	base_id = body_pack(d, p->event, p->body, p->body_bytes, p->now_ms, body);
-	n = db_exec(d,
+	id = db_exec_int(d, 0,
 	    "INSERT INTO delivery (guid, event, action, repository, received_ms, state, n_attempts,"
 	    " is_synthetic, planned_ms, body_bytes, body, base_id)"
-	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (guid) DO NOTHING",
+	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (guid) DO NOTHING"
+	    " RETURNING id",
 	    V_GUID(p->guid), V_TEXT(p->event), V_TEXT(p->action), V_TEXT(p->repository), V_INT(p->now_ms),
 	    V_TEXT(delivery_state_name(state)), V_INT(is_synthetic), V_INT_OR_NULL(is_synthetic ? p->now_ms : 0),
 	    V_INT((int64_t)p->body_bytes), V_BLOB(body->data, body->len), V_INT_OR_NULL(base_id));
 	if (body->cap > SCRATCH_KEEP_BYTES)
 		buf_release(body);
-	if (n == 0)
-		return false;
-	delivery_count(d, state, 1);
-	return true;
+	if (id)
+		delivery_count(d, state, 1);
+	return id;
 }
 
 static int put_delivery_run(struct store_op *op, struct txn *d)
 {
 	struct put_delivery *p = CONTAINER_OF(op, struct put_delivery, op);
 
-	p->is_duplicate = !insert_delivery(d, p, DELIVERY_IS_ACCEPTED, false);
-	if (!p->is_duplicate)
+	p->delivery_id = insert_delivery(d, p, DELIVERY_IS_ACCEPTED, false);
+	if (p->delivery_id && !p->is_passed_on)
 		db_notify(d, STORE_DELIVERIES);
 	return 0;
 }

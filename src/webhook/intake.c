@@ -1,6 +1,5 @@
 #include "webhook/intake.h"
 
-#include "store/deliveries.h"
 #include "webhook/payload.h"
 
 int signature_parse(const char *header, uint8_t ret[SHA256_BYTES])
@@ -54,6 +53,8 @@ struct intake {
 	struct intake_counters counters;
 	void (*on_registry_push)(void *owner); /* or NULL */
 	void *registry_owner;
+	void (*on_accepted)(struct delivery *d, void *owner); /* or NULL */
+	void *accepted_owner;
 };
 
 static void pending_free(struct pending *d)
@@ -114,6 +115,23 @@ static void log_delivery(const struct pending *d, const char *ev, const char *re
 
 static void on_sender_gone(struct http_request *r) { ((struct pending *)http_user(r))->request = NULL; }
 
+static void pass_on_delivery(struct pending *d)
+{
+	struct delivery delivery = {
+	    .id = d->put.delivery_id,
+	    .guid = xstrdup(d->guid),
+	    .event = xstrdup(d->event),
+	    .received_ms = d->put.now_ms,
+	    .body = d->body,
+	    .body_len = d->put.body_bytes,
+	};
+
+	d->intake->on_accepted(&delivery, d->intake->accepted_owner);
+	d->body = delivery.body;
+	delivery.body = NULL;
+	delivery_release(&delivery);
+}
+
 static void on_delivery_written(struct store_op *op)
 {
 	struct pending *d = CONTAINER_OF(op, struct pending, put.op);
@@ -127,7 +145,7 @@ static void on_delivery_written(struct store_op *op)
 			note_refusal(d->intake, REFUSED_BUSY, d->guid, NULL, why);
 	} else {
 		struct intake_counters *c = &d->intake->counters;
-		bool is_duplicate = d->put.is_duplicate;
+		bool is_duplicate = d->put.delivery_id == 0;
 
 		c->n_duplicate += is_duplicate;
 		c->n_accepted += !is_duplicate;
@@ -137,6 +155,8 @@ static void on_delivery_written(struct store_op *op)
 		if (d->request)
 			answer_delivery(d->request, is_duplicate ? 200 : 202, is_duplicate ? "duplicate" : "accepted",
 			    "delivery", d->guid);
+		if (d->put.is_passed_on && !is_duplicate)
+			pass_on_delivery(d);
 	}
 	pending_free(d);
 }
@@ -154,6 +174,7 @@ static void write_delivery(struct pending *d, struct http_request *r)
 	d->put.repository = d->skim.repository;
 	d->put.body = d->body;
 	d->put.now_ms = clock_wall_ms();
+	d->put.is_passed_on = in->on_accepted != NULL;
 	int err = store_put_delivery(in->store, &d->put);
 	if (err) {
 		pending_free(d);
@@ -298,6 +319,12 @@ void intake_on_registry_push(struct intake *in, void (*on_push)(void *owner), vo
 {
 	in->on_registry_push = on_push;
 	in->registry_owner = owner;
+}
+
+void intake_on_accepted(struct intake *in, void (*on_accepted)(struct delivery *d, void *owner), void *owner)
+{
+	in->on_accepted = on_accepted;
+	in->accepted_owner = owner;
 }
 
 void intake_free(struct intake *in)

@@ -331,8 +331,12 @@ static inline int rig_n_dispatches(struct rig *r)
 RIG_OP(struct store_op, rig_op)
 RIG_OP(struct store_query, rig_query)
 
-static inline void rig_deliver(struct rig *r, const char *guid, const char *event, const char *body)
+/* Stores a webhook and passes it to the dispatcher, if it runs, as intake does. Returns whether it was taken over. */
+static inline bool rig_deliver(struct rig *r, const char *guid, const char *event, const char *body)
 {
+	struct delivery delivery = {.guid = xstrdup(guid), .event = xstrdup(event), .body = xstrdup(body)};
+	bool is_taken;
+
 	struct put_delivery put = {
 	    .op.done = rig_op_on_done,
 	    .guid = guid,
@@ -342,12 +346,21 @@ static inline void rig_deliver(struct rig *r, const char *guid, const char *even
 	    .body = body,
 	    .body_bytes = strlen(body),
 	    .now_ms = clock_wall_ms(),
+	    .is_passed_on = r->dispatch != NULL,
 	};
 
 	rig_op_is_done = false;
 	assert_int_equal(store_put_delivery(r->store, &put), 0);
 	loop_run_until(r->gh->loop, &rig_op_is_done);
 	assert_int_equal(put.op.err, 0);
+	delivery.id = put.delivery_id;
+	delivery.received_ms = put.now_ms;
+	delivery.body_len = put.body_bytes;
+	if (put.delivery_id && r->dispatch)
+		dispatch_accept(r->dispatch, &delivery);
+	is_taken = !delivery.body;
+	delivery_release(&delivery);
+	return is_taken;
 }
 
 /* "accelerator:state" of each dispatch, by accelerator, newest round only; free(). */

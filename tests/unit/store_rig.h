@@ -164,7 +164,7 @@ static inline bool rig_put(const char *guid, const char *body)
 	    .now_ms = T0};
 
 	DO_OK(store_put_delivery, &p);
-	return !p.is_duplicate;
+	return p.delivery_id != 0;
 }
 
 /* The id of the newest delivery. */

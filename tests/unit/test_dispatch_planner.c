@@ -1,6 +1,7 @@
 /* From deliveries on disk to dispatches: order, files, holds, commands, failures. */
 #include "dispatch_rig.h"
 
+#include "dispatch/dispatch_internal.h"
 #include "views/change.h"
 
 static bool all_is_planned(struct rig *r)
@@ -39,6 +40,33 @@ static void plans_waiting_deliveries_at_the_start(void **state)
 	rig_expect_states(r, "gh:sent hook:acknowledged picky:sent");
 	assert_int_equal(rig_counters(r).n_github_sent, 1); /* gh and picky share one */
 	assert_int_equal(rig_counters(r).n_webhooks_sent, 1);
+}
+
+static bool planner_is_at_rest(struct rig *r) { return planner_is_idle(r->dispatch->planner); }
+
+static void plans_a_new_delivery_without_reading_it(void **state)
+{
+	struct rig *r = *state;
+	const struct rig_pull pulls[] = {{.action = "opened"}, {.action = "opened", .sha = SHA_B, .number = 8}};
+	char *bodies[] = {rig_pull_body(&pulls[0]), rig_pull_body(&pulls[1])};
+	struct delivery new = {.id = 1, .body = bodies[0]};
+
+	rig_start_store(r);
+	rig_deliver(r, "g-1", "pull_request", bodies[0]);
+	rig_start_dispatch(r);
+	dispatch_accept(r->dispatch, &new); /* older ones may wait in the database */
+	assert_non_null(new.body);
+	wait_planned(r, 1);
+	rig_wait_until(r, planner_is_at_rest);
+	assert_true(rig_deliver(r, "g-2", "pull_request", bodies[1]));
+	wait_planned(r, 2);
+	rig_expect_delivery(r, "g-1", "planned", NULL);
+	rig_expect_delivery(r, "g-2", "planned", NULL);
+	assert_int_equal(rig_counters(r).n_dispatches_made, 6);
+	assert_int_equal(rig_n_dispatches(r), 2);
+	assert_int_equal(rig_n_hooks(r), 2);
+	for (size_t i = 0; i < ARRAY_LEN(bodies); i++)
+		free(bodies[i]);
 }
 
 static void does_not_plan_twice(void **state)
@@ -340,6 +368,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(plans_waiting_deliveries_at_the_start),
+	    TEST(plans_a_new_delivery_without_reading_it),
 	    TEST(does_not_plan_twice),
 	    TEST(asks_for_files_once),
 	    TEST(plans_without_the_file_list_when_github_fails),

@@ -266,7 +266,7 @@ static void many_deliveries_share_few_commits(void **state)
 	}
 	loop_run_until(rig_loop, &is_all_done);
 	for (int i = 0; i < CROWD; i++)
-		assert_int_equal(all[i].p.is_duplicate, i % 2);
+		assert_int_equal(all[i].p.delivery_id == 0, i % 2);
 	store_stats(rig_store, &stats);
 	assert_int_equal(stats.n_queued_ops, 0);
 	assert_int_equal(stats.n_queued_bytes, 0);

@@ -302,6 +302,43 @@ static void test_keeps_a_delivery_whose_client_left(void **state)
 	delivery_release(&d);
 }
 
+static void keep_delivery(struct delivery *d, void *owner)
+{
+	struct delivery *kept = owner;
+
+	*kept = *d;
+	memset(d, 0, sizeof(*d));
+}
+
+static void test_passes_new_deliveries_on(void **state)
+{
+	const char *const headers[] = {
+	    "X-GitHub-Event: push", "X-GitHub-Delivery: " GUID, sign("s3cret", BODY_PUSH, strlen(BODY_PUSH)), NULL};
+	struct fixture *f = *state;
+	struct delivery kept = {0}, d;
+	struct ask ask;
+
+	intake_configure(f->intake, f->parts.config);
+	intake_on_accepted(f->intake, keep_delivery, &kept);
+	ask_start(&f->parts, &ask, "/github/webhook", headers, BODY_PUSH, strlen(BODY_PUSH));
+	assert_int_equal(ask_wait(&f->parts, &ask), 202);
+	ask_release(&ask);
+	d = stored(f, GUID);
+	assert_int_equal(kept.id, d.id);
+	assert_int_equal(kept.received_ms, d.received_ms);
+	assert_string_equal(kept.guid, GUID);
+	assert_string_equal(kept.event, "push");
+	assert_string_equal(kept.body, BODY_PUSH);
+	assert_int_equal(kept.body_len, strlen(BODY_PUSH));
+	delivery_release(&d);
+	delivery_release(&kept);
+	kept = (struct delivery){0};
+	ask_start(&f->parts, &ask, "/github/webhook", headers, BODY_PUSH, strlen(BODY_PUSH));
+	assert_int_equal(ask_wait(&f->parts, &ask), 200);
+	ask_release(&ask);
+	assert_null(kept.body); /* a duplicate */
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -315,6 +352,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(test_is_busy_when_the_queue_is_full, set_up_small_queue, tear_down),
 	    TEST(test_stores_one_of_two_equal_deliveries),
 	    TEST(test_keeps_a_delivery_whose_client_left),
+	    TEST(test_passes_new_deliveries_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
