@@ -6,7 +6,9 @@
 #pragma once
 
 #include "dispatch/dispatch.h"
+#include "model/plan.h"
 #include "store/deliveries.h"
+#include "store/outbox.h"
 
 struct dispatch {
 	struct dispatch_deps deps;
@@ -64,6 +66,9 @@ struct sender_body {
 	size_t bytes;
 };
 void sender_offer(struct sender *s, const struct sender_body *b);
+/* Keeps places for the requests of a plan. After the plan is written, or has failed, call sender_adopt() once. */
+void sender_offer_places(struct sender *s, const struct plan *plan, struct outbox_offer *offer);
+void sender_adopt(struct sender *s, struct outbox_offer *offer);
 int sender_n_claimed(const struct sender *s);
 /* Requests on the wire get two seconds to be answered, then they are cut off. */
 void sender_close(struct sender *s);

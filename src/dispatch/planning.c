@@ -212,6 +212,10 @@ static void on_applied(struct store_op *op)
 	    [PLAN_CLOSE] = "close",
 	};
 
+	if (op->err) {
+		outbox_offer_release(&p->op.apply.offer); /* the rows were not written */
+		sender_adopt(p->d->sender, &p->op.apply.offer);
+	}
 	if (!planning_went_well(p, &op->why, op->err))
 		return;
 	p->d->counters.n_deliveries_planned += p->delivery_id != 0;
@@ -223,6 +227,7 @@ static void on_applied(struct store_op *op)
 	    LOG_I("pr", p->plan.pull.number), LOG_S("head", p->plan.head_sha), LOG_I("change", p->op.apply.change_id),
 	    LOG_I("dispatches", p->op.apply.n_new_dispatches));
 	offer_body(p);
+	sender_adopt(p->d->sender, &p->op.apply.offer);
 	planning_end(p, 0);
 }
 
@@ -245,7 +250,12 @@ static void decide_plan(struct planning *p)
 		    .plan = &p->plan,
 		    .now_ms = clock_wall_ms(),
 		};
-		planning_submitted(p, store_apply_plan(p->d->deps.store, &p->op.apply));
+		if (!p->d->is_closing)
+			sender_offer_places(p->d->sender, &p->plan, &p->op.apply.offer);
+		int rc = store_apply_plan(p->d->deps.store, &p->op.apply);
+		if (rc)
+			sender_adopt(p->d->sender, &p->op.apply.offer);
+		planning_submitted(p, rc);
 	}
 }
 

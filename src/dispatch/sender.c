@@ -407,6 +407,23 @@ void sender_configure(struct sender *s)
 
 void sender_ring(struct sender *s) { engine_look(s->engine); }
 
+void sender_offer_places(struct sender *s, const struct plan *plan, struct outbox_offer *offer)
+{
+	for (size_t i = 0; i < plan->n_wants; i++) {
+		const struct plan_want *w = &plan->wants[i];
+
+		if (w->kind != RUNNER_PULL && !w->held_reason)
+			engine_offer(s->engine,
+			    w->kind == RUNNER_WEBHOOK ? OUTBOX_WEBHOOK_DISPATCH : OUTBOX_GITHUB_DISPATCH, 1, offer);
+	}
+}
+
+void sender_adopt(struct sender *s, struct outbox_offer *offer)
+{
+	if (s) /* an engine with an offer outside does not close */
+		engine_adopt(s->engine, offer);
+}
+
 int sender_n_claimed(const struct sender *s) { return engine_n_claimed(s->engine); }
 
 static void on_sender_closed(void *owner)

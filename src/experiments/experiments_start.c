@@ -132,7 +132,7 @@ static void put_experiment_dispatch(
 
 	id_new(row.id);
 	dispatch_insert(d, &row, now_ms);
-	request_put(d, &row, now_ms);
+	request_put(d, &row, NULL, now_ms);
 	log_event(LOG_INFO, "experiment_started", LOG_I("experiment", e->id), LOG_S("accelerator", e->accelerator),
 	    LOG_S("runner", e->runner), LOG_S("side", experiment_side_name(e->side)), LOG_S("sha", e->sha),
 	    LOG_S("dispatch", row.id), LOG_S("of", e->dispatch_id));

@@ -42,7 +42,7 @@ static void close_engine_if_idle(struct engine *n)
 	if (!n->is_closing || n->is_closed || n->n_claimed > 0)
 		return;
 	for (size_t i = 0; i < n->options.n_lanes; i++)
-		if (bell_is_looking(n->lanes[i].bell))
+		if (bell_is_looking(n->lanes[i].bell) || n->lanes[i].places.n_reserved > 0)
 			return;
 	n->is_closed = true;
 	timer_close(n->grace);
@@ -239,6 +239,68 @@ static void effect_put_off_for_room(struct effect *e)
 	effect_put_off(e, pause_ms + (int64_t)(random_fraction() * (double)pause_ms));
 }
 
+static const struct effect_kind *engine_kind(const struct engine *n, enum outbox_kind kind)
+{
+	const struct effect_kind *const *k = n->options.kinds;
+
+	while ((*k)->kind != kind)
+		k++;
+	return *k;
+}
+
+/* The row moves into an effect, which begins or waits for its turn. */
+static void adopt_row(struct engine *n, struct outbox_row *row)
+{
+	const struct effect_kind *kind = engine_kind(n, row->kind);
+	struct engine_lane *l = &n->lanes[kind->lane];
+	struct effect *e = xcalloc(1, kind->bytes);
+
+	e->engine = n;
+	e->row = *row;
+	memset(row, 0, sizeof(*row));
+	e->is_uncertain = e->row.is_uncertain;
+	e->first_mono_ms = clock_mono_ms() - (clock_wall_ms() - e->row.first_ms);
+	e->kind = kind;
+	e->lane = l;
+	TAILQ_INSERT_HEAD(&n->claimed, e, link);
+	n->n_claimed++;
+	lane_add(&l->places, e, kind->target_name ? kind->target_name(e) : xstrdup(""));
+	if (n->is_closing)
+		effect_put_off(e, 0);
+	else if (lane_park(&l->places, e))
+		begin_parked(l);
+	else
+		effect_put_off_for_room(e);
+}
+
+void engine_offer(struct engine *n, enum outbox_kind kind, int n_rows, struct outbox_offer *offer)
+{
+	struct engine_lane *l = &n->lanes[engine_kind(n, kind)->lane];
+	const char *past;
+
+	/* Rows that wait in the database come first. */
+	if (n->is_closing || l->may_have_more || lane_room(&l->places, &past) < n_rows || past)
+		return;
+	l->places.n_reserved += n_rows;
+	offer->places[kind] += n_rows;
+}
+
+void engine_adopt(struct engine *n, struct outbox_offer *offer)
+{
+	for (size_t i = 0; i < offer->n; i++)
+		n->lanes[engine_kind(n, offer->rows[i].kind)->lane].places.n_reserved--;
+	for (size_t i = 0; i < n->options.n_kinds; i++) {
+		const struct effect_kind *kind = n->options.kinds[i];
+
+		n->lanes[kind->lane].places.n_reserved -= offer->places[kind->kind];
+		offer->places[kind->kind] = 0;
+	}
+	for (size_t i = 0; i < offer->n; i++)
+		adopt_row(n, &offer->rows[i]);
+	outbox_offer_release(offer);
+	close_engine_if_idle(n);
+}
+
 static void on_rows_claimed(struct store_op *op)
 {
 	struct engine_lane *l = CONTAINER_OF(op, struct engine_lane, claim.op);
@@ -254,32 +316,8 @@ static void on_rows_claimed(struct store_op *op)
 	bell_by(l->bell, l->claim.next_due_ms);
 	if (l->claim.past)
 		bell_by(l->bell, clock_wall_ms() + LANE_LOOK_PAST_MS);
-	for (size_t i = 0; i < l->claim.n; i++) {
-		struct outbox_row *row = &l->claim.rows[i]; /* moves into the effect */
-		struct engine *n = l->engine;
-		const struct effect_kind *const *kind = n->options.kinds;
-		struct effect *e;
-
-		while ((*kind)->kind != row->kind)
-			kind++;
-		e = xcalloc(1, (*kind)->bytes);
-		e->engine = n;
-		e->row = *row;
-		memset(row, 0, sizeof(*row));
-		e->is_uncertain = e->row.is_uncertain;
-		e->first_mono_ms = clock_mono_ms() - (clock_wall_ms() - e->row.first_ms);
-		e->kind = *kind;
-		e->lane = l;
-		TAILQ_INSERT_HEAD(&n->claimed, e, link);
-		n->n_claimed++;
-		lane_add(&l->places, e, e->kind->target_name ? e->kind->target_name(e) : xstrdup(""));
-		if (n->is_closing)
-			effect_put_off(e, 0);
-		else if (lane_park(&l->places, e))
-			begin_parked(l);
-		else
-			effect_put_off_for_room(e);
-	}
+	for (size_t i = 0; i < l->claim.n; i++)
+		adopt_row(l->engine, &l->claim.rows[i]);
 	claim_outbox_release(&l->claim);
 	bell_rest(l->bell);
 	if (l->is_look_pending || lane_may_claim(l))

@@ -88,8 +88,12 @@ void engine_limit_writes(struct engine *n, int writes_per_minute);
 void engine_ring(struct engine *n);
 void engine_look(struct engine *n);
 /* Claims nothing more, puts the rows back that were not begun, cancels the others after grace_ms, then runs on_closed
- * once, never inside this call. Asynchronous; close it before the store. */
+ * once, never inside this call and not before each offer is back. Asynchronous; close it before the store. */
 void engine_close(struct engine *n, int64_t grace_ms, void (*on_closed)(void *owner), void *owner);
+/* Reserves places for rows that an operation is about to write (store/outbox.h), unless others wait for a place. After the
+ * operation the caller passes the offer to engine_adopt() once, which sends the claimed rows and takes all places back. */
+void engine_offer(struct engine *n, enum outbox_kind kind, int n_rows, struct outbox_offer *offer);
+void engine_adopt(struct engine *n, struct outbox_offer *offer);
 bool engine_is_closing(const struct engine *n);
 bool engine_is_cancelling(const struct engine *n); /* the grace is over */
 /* After on_closed. NULL is fine. */

@@ -37,7 +37,8 @@ static int lane_filled(const struct lane *l, bool is_for_answering)
 
 int lane_room(const struct lane *l, const char **ret_past)
 {
-	int room = l->limits.claimed - l->n_claimed, more = lane_filled(l, true) - l->n_claimed;
+	int n_taken = l->n_claimed + l->n_reserved;
+	int room = l->limits.claimed - n_taken, more = lane_filled(l, true) - n_taken;
 	const struct lane_target *t;
 
 	*ret_past = NULL;

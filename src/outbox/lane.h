@@ -21,6 +21,7 @@ struct lane_target {
 struct lane {
 	struct lane_limits limits;
 	int n_claimed, n_begun;
+	int n_reserved;                    /* places for rows that are being written (struct outbox_offer) */
 	TAILQ_HEAD(, lane_target) targets; /* those with claimed rows; the one served last is at the end */
 	int64_t looked_past_mono_ms;       /* the last claim that left a target out */
 };

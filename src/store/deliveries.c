@@ -28,7 +28,8 @@ static int64_t delivery_id(const struct view *d, const char *guid)
 }
 
 /* Packs the body into the connection's scratch buffer. 0: that GUID is there already. */
-static int64_t insert_delivery(struct txn *d, const struct put_delivery *p, enum delivery_state state, bool is_synthetic)
+static int64_t insert_delivery(
+    struct txn *d, const struct put_delivery *p, enum delivery_state state, bool is_synthetic)
 {
 	struct buf *body = db_scratch(d);
 	int64_t id, base_id;

@@ -34,7 +34,8 @@ struct put_delivery {
 	const char *body;
 	size_t body_bytes;
 	int64_t now_ms;
-	bool is_passed_on;   /* the caller passes it to the planner itself, so the commit does not publish STORE_DELIVERIES */
+	bool
+	    is_passed_on; /* the caller passes it to the planner itself, so the commit does not publish STORE_DELIVERIES */
 	int64_t delivery_id; /* out; 0: that GUID was stored already; nothing was written */
 };
 int store_put_delivery(struct store *s, struct put_delivery *op) MUST_CHECK;

@@ -69,21 +69,40 @@ unsigned outbox_topic(enum outbox_kind kind)
 
 static const char *text_or_empty(const char *text) { return text ? text : ""; }
 
+/* The owner of the claims of this process. Thread: writer. */
+static const char *claim_owner(void)
+{
+	static char owner[ID_BYTES];
+
+	return owner[0] ? owner : id_new(owner);
+}
+
 void outbox_insert(struct txn *d, const struct outbox_request *q, int64_t due_ms)
 {
-	db_exec(d,
+	struct outbox_offer *offer = q->offer;
+	bool is_claimed =
+	    offer && offer->places[q->kind] > 0 &&
+	    !db_has(d, "SELECT 1 FROM outbox WHERE lane = ?1 AND " OUTBOX_IS_UNSENT("") " LIMIT 1", V_TEXT(q->lane));
+	int64_t id = db_exec_int(d, 0,
 	    "INSERT INTO outbox (kind, key, lane, target, target_key, number, change_id,"
 	    " dispatch_id, runner, delivery_guid, event_type, sent_action, original_action, state,"
-	    " n_attempts, first_ms, next_ms, generation, is_uncertain, is_dropped, accelerator, text)"
-	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?17, 0, ?14, ?14,"
-	    " 1, 0, 0, ?15, ?16) ON CONFLICT (key) DO NOTHING",
+	    " n_attempts, first_ms, next_ms, generation, is_uncertain, is_dropped, accelerator, text, owner,"
+	    " lease_until_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?17, ?18, ?14, ?14,"
+	    " 1, 0, 0, ?15, ?16, ?19, ?20) ON CONFLICT (key) DO NOTHING RETURNING id",
 	    V_TEXT(outbox_kind_name(q->kind)), V_TEXT(q->key), V_TEXT(q->lane), V_TEXT(q->target),
 	    V_TEXT(q->target_key), V_INT(q->number), V_INT_OR_NULL(q->change_id), V_TEXT(text_or_empty(q->dispatch_id)),
 	    V_TEXT(text_or_empty(q->runner)), V_TEXT(text_or_empty(q->delivery_guid)),
 	    V_TEXT(text_or_empty(q->event_type)), V_TEXT(text_or_empty(q->sent_action)),
 	    V_TEXT(text_or_empty(q->original_action)), V_INT(due_ms), V_TEXT(q->accelerator), V_TEXT(q->text),
-	    V_TEXT(outbox_state_name(OUTBOX_IS_DUE)));
-	db_notify(d, outbox_topic(q->kind));
+	    V_TEXT(outbox_state_name(is_claimed ? OUTBOX_IS_SENDING : OUTBOX_IS_DUE)), V_INT(is_claimed),
+	    V_TEXT(is_claimed ? claim_owner() : NULL), V_INT_OR_NULL(is_claimed ? due_ms + LEASE_MS : 0));
+
+	if (id && is_claimed) {
+		offer->places[q->kind]--;
+		*ARRAY_PUSH(offer->rows, offer->n) = (struct outbox_row){.id = id, .kind = q->kind};
+	} else if (id) {
+		db_notify(d, outbox_topic(q->kind));
+	}
 }
 
 struct outbox_place outbox_find(const struct view *d, const char *key)
@@ -102,20 +121,17 @@ bool outbox_is_unsent(const struct outbox_place *at)
 
 bool outbox_enter(struct txn *d, struct outbox_place *at, enum outbox_state to, const char *error, int64_t now_ms)
 {
-	static char owner[ID_BYTES]; /* of the claims of this process; writer thread */
 	bool is_claimed = to == OUTBOX_IS_SENDING;
 
 	if (!at->id || !outbox_may_enter(at->state, to))
 		return false;
-	if (!owner[0])
-		id_new(owner);
 	at->state = to;
 	db_exec(d,
 	    "UPDATE outbox SET state = ?2, owner = ?3, lease_until_ms = ?4, n_attempts = ?5, first_ms = ?6, next_ms = "
 	    "?7,"
 	    " generation = ?8, is_uncertain = ?9, is_dropped = ?10,"
 	    " last_error = CASE WHEN ?2 = 'sent' THEN NULL ELSE COALESCE(?11, last_error) END WHERE id = ?1",
-	    V_INT(at->id), V_TEXT(outbox_state_name(to)), V_TEXT(is_claimed ? owner : NULL),
+	    V_INT(at->id), V_TEXT(outbox_state_name(to)), V_TEXT(is_claimed ? claim_owner() : NULL),
 	    V_INT_OR_NULL(is_claimed ? now_ms + LEASE_MS : 0), V_INT(at->n_attempts), V_INT(at->first_ms),
 	    V_INT(at->next_ms), V_INT(at->generation), V_INT(at->is_uncertain), V_INT(at->is_dropped), V_TEXT(error));
 	return true;
@@ -236,6 +252,28 @@ static void add_request_facts(const struct view *d, struct outbox_row *o)
 	if (str_eq(o->event_type, change_kind_name(CHANGE_NIGHTLY)))
 		for (char **name = o->accelerators; *name; name++)
 			schedule_run_source(d, x.change_id, *name, &o->sources, &o->n_sources);
+}
+
+void outbox_offer_read(const struct view *d, struct outbox_offer *offer)
+{
+	for (size_t i = 0; i < offer->n; i++) {
+		struct outbox_row *row = &offer->rows[i];
+
+		RECORD_READ_FIRST(
+		    d, outbox_row, OUTBOX_ROW_RECORD, row, "FROM outbox o WHERE o.id = ?1", V_INT(row->id));
+		row->n_attempts--; /* without the one that begins */
+		add_request_facts(d, row);
+	}
+}
+
+void outbox_offer_release(struct outbox_offer *offer)
+{
+	for (size_t i = 0; i < offer->n; i++) {
+		offer->places[offer->rows[i].kind]++;
+		outbox_row_release(&offer->rows[i]);
+	}
+	FREE_AND_NULL(offer->rows);
+	offer->n = 0;
 }
 
 static int compare_row_ids(const void *a, const void *b)

@@ -42,6 +42,19 @@ unsigned outbox_topic(enum outbox_kind kind);
 #define OUTBOX_IS_UNSENT(o) "(" o "state = 'due' OR " o "state = 'waiting' OR " o "state = 'sending')"
 #define OUTBOX_IS_COUNTED   "(state = 'due' OR state = 'waiting' OR state = 'sending' OR state = 'dead')"
 
+struct outbox_row;
+/* Places that a sender keeps free for rows that an operation is about to write. outbox_insert() claims a new row at once while
+ * its kind has a place and no row of its lane is unsent, so such a row needs no transaction for its claim. */
+struct outbox_offer {
+	int places[N_OUTBOX_KINDS]; /* out: those left */
+	struct outbox_row *rows;    /* out: the claimed rows; outbox_offer_release() */
+	size_t n;
+};
+/* Fills the claimed rows, at the end of the operation. */
+void outbox_offer_read(const struct view *d, struct outbox_offer *offer);
+/* Frees the rows, and gives their places back to their kinds. */
+void outbox_offer_release(struct outbox_offer *offer);
+
 /* A new effect. Strings are borrowed; NULL stands for "", except accelerator and text, which stay NULL. */
 struct outbox_request {
 	enum outbox_kind kind;
@@ -52,8 +65,9 @@ struct outbox_request {
 	const char *dispatch_id, *runner;
 	const char *delivery_guid, *event_type, *sent_action, *original_action;
 	const char *accelerator, *text;
+	struct outbox_offer *offer; /* NULL: none; else the row is due at once */
 };
-/* Inserts a row that is due from due_ms on. Changes nothing when a row has this key already. */
+/* Inserts a row that is due from due_ms on, or that q->offer has claimed. Changes nothing when a row has this key already. */
 void outbox_insert(struct txn *d, const struct outbox_request *q, int64_t due_ms);
 
 /* `outbox` as o: the state of a row, and the columns that change with it. */

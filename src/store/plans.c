@@ -264,7 +264,7 @@ static void note_retest_ids(struct apply_plan *o, const struct starts *starts)
 static void start_wants(struct applying *a)
 {
 	struct dispatch_list before = change_dispatches(a->d->view, a->change_id);
-	struct starts starts = {0};
+	struct starts starts = {.offer = &a->op->offer};
 	int64_t number = a->plan->pull.number;
 	struct rows *r = db_rows(a->d,
 	    "SELECT association FROM pull WHERE change_id = ?1 AND state = 'open' AND number <> ?2 AND ?2 <> 0",
@@ -386,6 +386,7 @@ static int apply_plan_run(struct store_op *op, struct txn *d)
 
 	o->change_id = 0;
 	o->n_new_dispatches = 0;
+	outbox_offer_release(&o->offer); /* of an attempt that failed */
 	o->is_stale = o->was_planned = false;
 	if (o->delivery_id) {
 		struct delivery_place at = delivery_find(d->view, o->delivery_id);
@@ -400,6 +401,7 @@ static int apply_plan_run(struct store_op *op, struct txn *d)
 	}
 	if (p->kind != PLAN_IGNORE)
 		plan_apply(d, o);
+	outbox_offer_read(d->view, &o->offer);
 	return 0;
 }
 STORE_HEAVY_OPERATION(apply_plan, op->body_bytes)

@@ -7,6 +7,7 @@
 #include "db/db.h"
 #include "db/store.h"
 #include "model/plan.h"
+#include "store/outbox.h"
 
 /* Applies a plan and marks its delivery planned (or ignored), in one transaction. The same event under another GUID
  * changes nothing either:
@@ -28,10 +29,11 @@ struct apply_plan {
 	size_t body_bytes;
 	const struct plan *plan;
 	int64_t now_ms;
-	int64_t change_id;    /* out; 0: none */
-	int n_new_dispatches; /* out */
-	bool is_stale;        /* out: older than the stored event */
-	bool was_planned;     /* out: the delivery had been planned before */
+	struct outbox_offer offer; /* places for the requests of the wants */
+	int64_t change_id;         /* out; 0: none */
+	int n_new_dispatches;      /* out */
+	bool is_stale;             /* out: older than the stored event */
+	bool was_planned;          /* out: the delivery had been planned before */
 	/* out: the result of a retest for each want; retested_release() */
 	struct retested *retested;
 	size_t n_retested;

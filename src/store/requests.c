@@ -6,8 +6,8 @@
 
 /* Requests to one target about one pull request stay in order. A dispatch without a pull request waits for nothing, and its
  * cancel waits for it. */
-static void put_request(
-    struct txn *d, const struct stored_dispatch *s, enum outbox_kind kind, const char *key_prefix, int64_t now_ms)
+static void put_request(struct txn *d, const struct stored_dispatch *s, enum outbox_kind kind, const char *key_prefix,
+    struct outbox_offer *offer, int64_t now_ms)
 {
 	char *key = xasprintf("%s:%s", key_prefix, s->id), *repository_key = NULL, *lane;
 	struct outbox_request q = {
@@ -23,6 +23,7 @@ static void put_request(
 	    .event_type = s->event_type,
 	    .sent_action = s->sent_action,
 	    .original_action = s->original_action,
+	    .offer = s->not_before_ms > now_ms ? NULL : offer,
 	};
 
 	if (s->number)
@@ -37,11 +38,11 @@ static void put_request(
 	free(key);
 }
 
-void request_put(struct txn *d, const struct stored_dispatch *s, int64_t now_ms)
+void request_put(struct txn *d, const struct stored_dispatch *s, struct outbox_offer *offer, int64_t now_ms)
 {
 	if (s->kind != RUNNER_PULL)
 		put_request(d, s, s->kind == RUNNER_WEBHOOK ? OUTBOX_WEBHOOK_DISPATCH : OUTBOX_GITHUB_DISPATCH,
-		    "dispatch", now_ms);
+		    "dispatch", offer, now_ms);
 }
 
 static struct outbox_place find_request(const struct view *d, const char *dispatch_id)
@@ -69,7 +70,7 @@ void request_drop(struct txn *d, const struct stored_dispatch *s, int64_t now_ms
 		outbox_enter(d, &at, at.state == OUTBOX_IS_SENDING ? at.state : OUTBOX_IS_CANCELLED, NULL, now_ms);
 	}
 	if (may_have_it && s->kind == RUNNER_WEBHOOK) {
-		put_request(d, s, OUTBOX_WEBHOOK_CANCEL, "cancel", now_ms);
+		put_request(d, s, OUTBOX_WEBHOOK_CANCEL, "cancel", NULL, now_ms);
 	} else if (may_have_it && s->kind == RUNNER_GITHUB && strcmp(s->event_type, EXPERIMENT_EVENT) == 0) {
 		/* A repository gets `closed` at the end of an experiment, as for a pull request, but with a delivery of its
 		 * own, so that a report of the workflow that this starts is not taken for a report of the experiment. */
@@ -78,7 +79,7 @@ void request_drop(struct txn *d, const struct stored_dispatch *s, int64_t now_ms
 			closed.delivery_guid = guid;
 		closed.sent_action = (char *)"closed";
 		closed.original_action = (char *)"cancel";
-		put_request(d, &closed, OUTBOX_GITHUB_CLOSED, "cancel", now_ms);
+		put_request(d, &closed, OUTBOX_GITHUB_CLOSED, "cancel", NULL, now_ms);
 	}
 	db_notify(d, STORE_OUTBOX); /* its lane may go on */
 }

@@ -7,8 +7,9 @@
 #include "store/dispatches.h"
 #include "store/outbox.h"
 
-/* The request of a queued dispatch: one for all rows with its id. Runners that claim their work (pull) get none. */
-void request_put(struct txn *d, const struct stored_dispatch *s, int64_t now_ms);
+/* The request of a queued dispatch: one for all rows with its id. Runners that claim their work (pull) get none. `offer`
+ * (store/outbox.h) may claim it at once; NULL: it is due. */
+void request_put(struct txn *d, const struct stored_dispatch *s, struct outbox_offer *offer, int64_t now_ms);
 /* Dispatch s has ended before its time. Once no row with its id needs the request any more, an unsent request is dropped; a
  * webhook runner that got one, or may have, gets a cancel. */
 void request_drop(struct txn *d, const struct stored_dispatch *s, int64_t now_ms);

@@ -102,7 +102,7 @@ static void start_group(struct txn *d, struct starts *all, size_t first, bool *i
 	}
 	if (kind_is_shared(s->row.kind) && s->row.not_before_ms <= now_ms)
 		move_shared_dispatches(d, &s->row, now_ms);
-	request_put(d, &s->row, now_ms);
+	request_put(d, &s->row, all->offer, now_ms);
 }
 
 void starts_run(struct txn *d, struct starts *s, int64_t now_ms)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "store/dispatches.h"
+#include "store/outbox.h"
 
 struct start {
 	struct stored_dispatch row;  /* the new row; starts_run() chooses its id */
@@ -16,6 +17,7 @@ struct start {
 struct starts {
 	struct start *at;
 	size_t n;
+	struct outbox_offer *offer; /* for the requests; NULL: none */
 };
 
 /* Takes over the row's strings and copies `last`, which may be NULL. */

@@ -210,6 +210,7 @@ struct rig_plan {
 	bool is_draft;
 	char **labels;  /* NULL: none */
 	int64_t now_ms; /* 0: event_ms */
+	struct outbox_offer offer;
 };
 
 static int rig_n_guids;
@@ -244,7 +245,7 @@ static inline struct apply_plan rig_apply(const struct rig_plan *r)
 	    .n_wants = r->n_wants,
 	    .drops = r->drops,
 	};
-	struct apply_plan op = {.plan = &p, .now_ms = r->now_ms ? r->now_ms : r->event_ms};
+	struct apply_plan op = {.plan = &p, .now_ms = r->now_ms ? r->now_ms : r->event_ms, .offer = r->offer};
 
 	p.sent_action = r->sent_action ? r->sent_action : p.original_action;
 	snprintf(guid, sizeof(guid), "guid-%d", ++rig_n_guids);

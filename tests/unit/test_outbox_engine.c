@@ -458,6 +458,53 @@ static void postpones_until_a_day_has_passed(void **state)
 	assert_string_equal(w.errors[1], "it could not be sent within a day");
 }
 
+static void sends_rows_that_an_operation_claimed(void **state)
+{
+	struct outbox_offer offer = {0};
+
+	(void)state;
+	w.begin = end_ok;
+	start_engine();
+	engine_offer(w.engine, OUTBOX_REACTION, 3, &offer);
+	engine_offer(w.engine, OUTBOX_WEBHOOK_DISPATCH, 1, &offer);
+	engine_offer(w.engine, OUTBOX_REACTION, 2, &offer); /* of four places, one is left */
+	assert_int_equal(offer.places[OUTBOX_REACTION], 3);
+	assert_int_equal(offer.places[OUTBOX_WEBHOOK_DISPATCH], 1);
+	add_row(OUTBOX_REACTION, "a");
+	w.rows[0].is_claimed = true;
+	offer.places[OUTBOX_REACTION]--;
+	*ARRAY_PUSH(offer.rows, offer.n) =
+	    (struct outbox_row){.id = 0, .kind = OUTBOX_REACTION, .target = xstrdup("a"), .generation = 3};
+	engine_adopt(w.engine, &offer);
+	wait_for(&w.n_released, 1);
+	assert_string_equal(traced, "begin:0 ok:0");
+	engine_offer(w.engine, OUTBOX_REACTION, 4, &offer);
+	assert_int_equal(offer.places[OUTBOX_REACTION], 4);
+	engine_adopt(w.engine, &offer);
+}
+
+static void on_offer_back(void *p)
+{
+	struct outbox_offer *offer = p;
+
+	offer->places[OUTBOX_REACTION]--;
+	*ARRAY_PUSH(offer->rows, offer->n) =
+	    (struct outbox_row){.id = 0, .kind = OUTBOX_REACTION, .target = xstrdup("a"), .generation = 3};
+	engine_adopt(w.engine, offer);
+}
+
+static void closing_waits_for_an_offer_and_puts_its_rows_back(void **state)
+{
+	struct outbox_offer offer = {0};
+
+	(void)state;
+	start_engine();
+	engine_offer(w.engine, OUTBOX_REACTION, 1, &offer);
+	loop_reap(w.loop, on_offer_back, &offer);
+	close_engine(0);
+	assert_string_equal(traced, "not_yet:0 closed");
+}
+
 static void paces_writes(void **state)
 {
 	(void)state;
@@ -529,6 +576,8 @@ int main(void)
 	    TEST(a_deleted_row_is_not_recorded_again),
 	    TEST(retries_until_a_day_has_passed),
 	    TEST(postpones_until_a_day_has_passed),
+	    TEST(sends_rows_that_an_operation_claimed),
+	    TEST(closing_waits_for_an_offer_and_puts_its_rows_back),
 	    TEST(paces_writes),
 	    TEST(closing_puts_rows_back_and_then_cancels),
 	    TEST(a_claim_that_ends_after_the_close_starts_no_effect),

@@ -31,6 +31,72 @@ static void a_claimed_row_is_not_claimed_twice(void **state)
 	claim_outbox_release(&b);
 }
 
+static void an_offer_claims_the_requests_of_a_plan(void **state)
+{
+	struct plan_want wants[] = {
+	    GITHUB_WANT("npu", "Ascend/pytorch"), GITHUB_WANT("gaudi", "intel/ci"), WEBHOOK_WANT("xpu")};
+	struct outbox_offer offer = {.places = {[OUTBOX_GITHUB_DISPATCH] = 1, [OUTBOX_WEBHOOK_DISPATCH] = 1}};
+	struct get_totals t = {.now_ms = T0 + 2000};
+	struct outbox_row *rows;
+	struct claim_outbox c;
+
+	(void)state;
+	offer = rig_apply(&(struct rig_plan){.kind = PLAN_START,
+			      .head = HEAD_A,
+			      .event_ms = T0 + 1000,
+			      .wants = wants,
+			      .n_wants = 3,
+			      .offer = offer})
+		    .offer;
+	rows = offer.rows;
+	assert_int_equal(offer.n, 2);
+	assert_string_equal(rows[0].target, "Ascend/pytorch");
+	assert_string_equal(rows[0].accelerators[0], "npu");
+	assert_string_equal(rows[0].head_sha, HEAD_A);
+	assert_int_equal(rows[0].n_attempts, 0);
+	assert_string_equal(rows[1].runner, "lab");
+	ASK_OK(store_get_totals, &t);
+	assert_int_equal(t.outbox.n_sending, 2);
+	c = rig_claim(REQUESTS, T0 + 1000);
+	assert_int_equal(c.n, 1);
+	assert_string_equal(c.rows[0].target, "intel/ci");
+	rig_done(&c.rows[0], OUTBOX_OK, 0);
+	claim_outbox_release(&c);
+	rig_done(&rows[0], OUTBOX_OK, 0);
+	ASSERT_DISPATCHES(HEAD_A, "gaudi sent*, npu sent*, xpu queued*");
+	rig_reopen();
+	c = rig_claim(REQUESTS, T0 + 2000);
+	assert_int_equal(c.n, 1);
+	assert_true(c.rows[0].is_uncertain);
+	assert_string_equal(c.rows[0].dispatch_id, rows[1].dispatch_id);
+	claim_outbox_release(&c);
+	outbox_offer_release(&offer);
+	assert_int_equal(offer.places[OUTBOX_GITHUB_DISPATCH], 1);
+}
+
+static void an_offer_leaves_a_row_behind_another_of_its_lane(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+	struct claim_outbox c;
+	struct apply_plan op;
+
+	(void)state;
+	rig_start("opened", HEAD_A, 1, wants, 1);
+	c = rig_claim(REQUESTS, T0 + 1000);
+	op = rig_apply(&(struct rig_plan){.kind = PLAN_START,
+	    .head = HEAD_B,
+	    .event_ms = T0 + 2000,
+	    .action = "synchronize",
+	    .wants = wants,
+	    .n_wants = 1,
+	    .offer.places = {[OUTBOX_GITHUB_DISPATCH] = 1}});
+	assert_int_equal(op.offer.n, 0);
+	assert_int_equal(op.offer.places[OUTBOX_GITHUB_DISPATCH], 1);
+	rig_done(&c.rows[0], OUTBOX_OK, 0);
+	claim_outbox_release(&c);
+	ASSERT_SENT(T0 + 2000, "github_dispatch Ascend/pytorch[npu] synchronize");
+}
+
 static void a_lane_sends_its_rows_in_order_one_at_a_time(void **state)
 {
 	struct plan_want wants[] = {WEBHOOK_WANT("xpu")};
@@ -471,6 +537,8 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
 	const struct CMUnitTest tests[] = {
 	    TEST(a_claimed_row_is_not_claimed_twice),
+	    TEST(an_offer_claims_the_requests_of_a_plan),
+	    TEST(an_offer_leaves_a_row_behind_another_of_its_lane),
 	    TEST(a_lane_sends_its_rows_in_order_one_at_a_time),
 	    TEST(a_claim_returns_the_next_due_time),
 	    TEST(a_limit_leaves_the_rest_due),
