@@ -3,27 +3,21 @@
 /* The depth is base/json.h's. */
 enum { DEPTH_MAX = 64, TREE_MAX_BYTES = 64 << 10, MEMBERS_MAX = 16 };
 
-struct scan {
-	const char *p, *end;
-	int depth;
-	const char *why; /* static; at p */
-};
-
-static bool scan_fail(struct scan *s, const char *why)
+static bool scan_fail(struct json_scan *s, const char *why)
 {
 	s->why = why;
 	return false;
 }
 
-static bool is_at(const struct scan *s, char c) { return s->p < s->end && *s->p == c; }
+static bool is_at(const struct json_scan *s, char c) { return s->p < s->end && *s->p == c; }
 
-static void skip_blank(struct scan *s)
+static void skip_blank(struct json_scan *s)
 {
 	while (s->p < s->end && (*s->p == ' ' || *s->p == '\n' || *s->p == '\t' || *s->p == '\r'))
 		s->p++;
 }
 
-static bool scan_escape(struct scan *s)
+static bool scan_escape(struct json_scan *s)
 {
 	static const char zero[] = "0000";
 
@@ -43,7 +37,7 @@ static bool scan_escape(struct scan *s)
 	return true;
 }
 
-static bool scan_string(struct scan *s)
+static bool scan_string(struct json_scan *s)
 {
 	if (!is_at(s, '"'))
 		return scan_fail(s, "a string was expected");
@@ -67,7 +61,7 @@ static bool scan_string(struct scan *s)
 	return true;
 }
 
-static bool scan_scalar(struct scan *s)
+static bool scan_scalar(struct json_scan *s)
 {
 	const char *end;
 
@@ -83,10 +77,12 @@ static bool scan_scalar(struct scan *s)
 }
 
 /* Reads the key, the colon and the blanks after it. */
-static bool scan_key(struct scan *s)
+static bool scan_key(struct json_scan *s, struct json_slice *ret_key)
 {
+	ret_key->p = s->p;
 	if (!scan_string(s))
 		return false;
+	ret_key->n = (size_t)(s->p - ret_key->p);
 	skip_blank(s);
 	if (!is_at(s, ':'))
 		return scan_fail(s, "a ':' was expected");
@@ -95,43 +91,66 @@ static bool scan_key(struct scan *s)
 	return true;
 }
 
-/* One whole value. It calls itself at most DEPTH_MAX times. */
-static bool scan_value(struct scan *s)
+/* Moves from '{' or '[' (is_first) or the end of an element to the next element, or past the closing bracket. */
+static inline bool scan_to_element(struct json_scan *s, bool is_first, char close)
 {
-	bool is_object = is_at(s, '{');
-	char close = is_object ? '}' : ']';
-
-	if (!is_object && !is_at(s, '['))
-		return scan_scalar(s);
-	if (s->depth == DEPTH_MAX)
+	if (is_first && s->depth == DEPTH_MAX)
 		return scan_fail(s, "nested deeper than 64");
-	s->depth++;
+	s->depth += is_first;
+	s->p += is_first;
+	skip_blank(s);
+	if (is_at(s, close)) {
+		s->depth--;
+		s->p++;
+		return false;
+	}
+	if (is_first)
+		return true;
+	if (s->p == s->end)
+		return scan_fail(s, "it ends too early");
+	if (*s->p != ',')
+		return scan_fail(s, close == '}' ? "a ',' or '}' was expected" : "a ',' or ']' was expected");
 	s->p++;
 	skip_blank(s);
-	for (bool is_first = true; !is_at(s, close); is_first = false) {
-		if (!is_first && s->p == s->end)
-			return scan_fail(s, "it ends too early");
-		if (!is_first && !is_at(s, ','))
-			return scan_fail(s, is_object ? "a ',' or '}' was expected" : "a ',' or ']' was expected");
-		if (!is_first) {
-			s->p++;
-			skip_blank(s);
-		}
-		if ((is_object && !scan_key(s)) || !scan_value(s))
-			return false;
-		skip_blank(s);
-	}
-	s->depth--;
-	s->p++;
 	return true;
 }
 
-int json_slice_check(const char *text, size_t n, struct json_slice *ret, struct error *e)
+bool json_scan_member(struct json_scan *s, bool is_first, struct json_slice *ret_key)
 {
-	struct scan s = {.p = text, .end = text + n};
+	return scan_to_element(s, is_first, '}') && scan_key(s, ret_key);
+}
+
+/* One whole value. It calls itself at most DEPTH_MAX times. */
+static bool scan_value(struct json_scan *s)
+{
+	bool is_object = is_at(s, '{'), is_first = true;
+	struct json_slice key;
+
+	if (!is_object && !is_at(s, '['))
+		return scan_scalar(s);
+	while (scan_to_element(s, is_first, is_object ? '}' : ']')) {
+		is_first = false;
+		if ((is_object && !scan_key(s, &key)) || !scan_value(s))
+			return false;
+	}
+	return !s->why;
+}
+
+bool json_scan_value(struct json_scan *s, struct json_slice *ret)
+{
+	bool is_valid;
+
+	ret->p = s->p;
+	is_valid = scan_value(s);
+	ret->n = (size_t)(s->p - ret->p);
+	return is_valid;
+}
+
+int json_scan_begin(struct json_scan *s, const char *text, size_t n, struct error *e)
+{
 	int line = 1;
 
-	*ret = (struct json_slice){NULL, 0};
+	*s = (struct json_scan){.p = text, .end = text + n, .text = text};
 	if (n >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
 		return error_set(e, ERR_INVALID, "line 1: this is UTF-16; write it as UTF-8");
 	if (!utf8_is_valid(text, n)) {
@@ -139,25 +158,40 @@ int json_slice_check(const char *text, size_t n, struct json_slice *ret, struct 
 
 		for (const char *p = text; stop && utf8_is_valid(p, (size_t)(stop - p)); line++) {
 			p = stop + 1;
-			stop = p < s.end ? memchr(p, '\n', (size_t)(s.end - p)) : NULL;
+			stop = p < s->end ? memchr(p, '\n', (size_t)(s->end - p)) : NULL;
 		}
 		return error_set(e, ERR_INVALID, "line %d: bytes that are not UTF-8", line);
 	}
 	if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-		s.p += 3;
-	skip_blank(&s);
-	ret->p = s.p;
-	bool is_valid = scan_value(&s);
-	ret->n = (size_t)(s.p - ret->p);
-	if (is_valid)
-		skip_blank(&s);
-	if (is_valid && s.p < s.end)
-		is_valid = scan_fail(&s, "text after the end");
-	if (is_valid)
+		s->p += 3;
+	skip_blank(s);
+	return 0;
+}
+
+int json_scan_end(struct json_scan *s, struct error *e)
+{
+	int line = 1;
+
+	if (!s->why)
+		skip_blank(s);
+	if (!s->why && s->p == s->end)
 		return 0;
-	for (const char *p = text; p < s.p; p++)
+	for (const char *p = s->text; p < s->p; p++)
 		line += *p == '\n';
-	return error_set(e, ERR_INVALID, "line %d: not valid JSON: %s", line, s.why);
+	return error_set(e, ERR_INVALID, "line %d: not valid JSON: %s", line, s->why ? s->why : "text after the end");
+}
+
+int json_slice_check(const char *text, size_t n, struct json_slice *ret, struct error *e)
+{
+	struct json_scan s;
+	int rc;
+
+	*ret = (struct json_slice){NULL, 0};
+	rc = json_scan_begin(&s, text, n, e);
+	if (rc)
+		return rc;
+	json_scan_value(&s, ret);
+	return json_scan_end(&s, e);
 }
 
 bool json_iter_init(struct json_iter *it, struct json_slice whole, char open)
@@ -172,7 +206,7 @@ bool json_iter_init(struct json_iter *it, struct json_slice whole, char open)
 
 bool json_iter_next(struct json_iter *it, struct json_slice *ret_key, struct json_slice *ret_value)
 {
-	struct scan s = {.p = it->p, .end = it->end};
+	struct json_scan s = {.p = it->p, .end = it->end};
 	bool is_object = it->end && *it->end == '}', is_valid = true;
 
 	skip_blank(&s);
@@ -183,15 +217,9 @@ bool json_iter_next(struct json_iter *it, struct json_slice *ret_key, struct jso
 	if (s.p == s.end)
 		return false;
 	if (is_object) {
-		ret_key->p = s.p;
-		is_valid = scan_string(&s);
-		ret_key->n = (size_t)(s.p - ret_key->p);
-		s.p = ret_key->p;
-		is_valid = is_valid && scan_key(&s);
+		is_valid = scan_key(&s, ret_key);
 	}
-	ret_value->p = s.p;
-	is_valid = is_valid && scan_value(&s);
-	ret_value->n = (size_t)(s.p - ret_value->p);
+	is_valid = is_valid && json_scan_value(&s, ret_value);
 	it->p = s.p;
 	return is_valid;
 }

@@ -13,6 +13,23 @@ struct json_slice {
  * slices of a checked text only. */
 int json_slice_check(const char *text, size_t n, struct json_slice *ret, struct error *e) MUST_CHECK;
 
+/* The same check in steps, for a caller that reads a few members in the same pass. A value is scanned as a whole, or, if it is an
+ * object, member by member. */
+struct json_scan {
+	const char *p, *end, *text;
+	int depth;
+	const char *why; /* static; at p */
+};
+/* Moves to the text's value. ERR_INVALID as below. */
+int json_scan_begin(struct json_scan *s, const char *text, size_t n, struct error *e) MUST_CHECK;
+/* Moves from an object's '{' (is_first) or the end of a member to the next member's value, or past the '}'. *ret_key has its
+ * quotes. False: the object has ended, or s->why. */
+bool json_scan_member(struct json_scan *s, bool is_first, struct json_slice *ret_key);
+/* Moves past a value. False: s->why. */
+bool json_scan_value(struct json_scan *s, struct json_slice *ret);
+/* After the text's value: 0, or ERR_INVALID with "line N: why", also for s->why. */
+int json_scan_end(struct json_scan *s, struct error *e) MUST_CHECK;
+
 /* Iterates over the members of an object, or over the elements of an array (then keys stay as they are), in
  * their order. */
 struct json_iter {

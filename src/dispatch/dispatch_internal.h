@@ -62,8 +62,9 @@ void sender_ring(struct sender *s);
 /* A body whose requests are in the outbox now, so that it need not be read again. */
 struct sender_body {
 	const char *guid, *event_type, *sent_action;
-	char *body; /* NUL-terminated; the sender takes it over */
+	char *body; /* NUL-terminated, and checked; the sender takes it over */
 	size_t bytes;
+	size_t action_at, action_bytes; /* as in struct event */
 };
 void sender_offer(struct sender *s, const struct sender_body *b);
 /* Keeps places for the requests of a plan. After the plan is written, or has failed, call sender_adopt() once. */

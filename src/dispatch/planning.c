@@ -198,7 +198,9 @@ static void offer_body(struct planning *p)
 				       .event_type = p->plan.event_type,
 				       .sent_action = p->plan.sent_action,
 				       .body = p->body,
-				       .bytes = p->body_bytes});
+				       .bytes = p->body_bytes,
+				       .action_at = p->event.action_at,
+				       .action_bytes = p->event.action_bytes});
 	p->body = NULL;
 }
 

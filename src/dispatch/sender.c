@@ -25,6 +25,7 @@ struct payload {
 	int n_users; /* attempts that send it or wait for it */
 	bool is_loading;
 	char *offered; /* the planner's body until the first attempt uses it; else NULL */
+	size_t action_at, action_bytes;
 	struct client_payload *content;
 	size_t body_bytes;             /* of the webhook */
 	TAILQ_HEAD(, attempt) waiting; /* while it is loading */
@@ -98,6 +99,8 @@ void sender_offer(struct sender *s, const struct sender_body *b)
 	p = payload_new(s, b->guid, b->event_type, b->sent_action);
 	p->offered = b->body;
 	p->body_bytes = b->bytes;
+	p->action_at = b->action_at;
+	p->action_bytes = b->action_bytes;
 	s->offered_bytes += b->bytes;
 	trim_offered(s);
 }
@@ -106,9 +109,11 @@ void sender_offer(struct sender *s, const struct sender_body *b)
  * ends with the same failure. */
 static void use_offered(struct payload *p)
 {
+	const struct json_slice action = {p->action_at ? p->offered + p->action_at : NULL, p->action_bytes};
 	struct error why;
 
-	if (client_payload_new(p->event_type, p->guid, p->sent_action, p->offered, p->body_bytes, &p->content, &why))
+	if (client_payload_new(
+		p->event_type, p->guid, p->sent_action, p->offered, p->body_bytes, &action, &p->content, &why))
 		log_event(LOG_DEBUG, "offered_body_unused", LOG_S("delivery", p->guid), LOG_S("error", why.text));
 	p->sender->offered_bytes -= p->body_bytes;
 	FREE_AND_NULL(p->offered);
@@ -127,7 +132,7 @@ static void on_body_got(struct store_query *q)
 		err = error_set(&why, ERR_NOT_FOUND, "the webhook's body is gone");
 	else
 		err = client_payload_new(
-		    p->event_type, p->guid, p->sent_action, body->body, body->body_len, &p->content, &why);
+		    p->event_type, p->guid, p->sent_action, body->body, body->body_len, NULL, &p->content, &why);
 	p->body_bytes = body->body_len;
 	delivery_release(body);
 	p->is_loading = false;

@@ -86,15 +86,10 @@ struct client_payload {
 };
 
 /* The body with another action; "": as it is. Inserts a missing one. */
-static int replace_action(struct json_slice body, const char *action, struct buf *ret, struct error *e)
+static int replace_action(struct json_slice body, struct json_slice old, const char *action, struct buf *ret)
 {
-	static const char *const keys[] = {"action", NULL};
-	struct json_slice old;
-	int rc = json_slice_members(body, "", keys, &old, e);
 	const char *rest = body.p;
 
-	if (rc)
-		return rc;
 	if (*action) {
 		json_t *value = json_string(action);
 		char *text = json_dumps(value, JSON_ENCODE_ANY);
@@ -116,17 +111,22 @@ static int replace_action(struct json_slice body, const char *action, struct buf
 }
 
 int client_payload_new(const char *event_type, const char *delivery_id, const char *sent_action, const char *body,
-    size_t n, struct client_payload **ret, struct error *e)
+    size_t n, const struct json_slice *action, struct client_payload **ret, struct error *e)
 {
+	static const char *const keys[] = {"action", NULL};
 	struct buf raw = BUF_INIT(n + ACTION_MAX_BYTES);
-	struct json_slice whole;
-	int rc = json_slice_check(body, n, &whole, e);
+	struct json_slice whole = {body, n}, old;
+	int rc = action ? 0 : json_slice_check(body, n, &whole, e);
 
 	*ret = NULL;
 	if (!rc && *whole.p != '{')
 		rc = error_set(e, ERR_INVALID, "the payload is not a JSON object");
+	if (action)
+		old = *action;
+	else if (!rc)
+		rc = json_slice_members(whole, "", keys, &old, e);
 	if (!rc)
-		rc = replace_action(whole, sent_action, &raw, e);
+		rc = replace_action(whole, old, sent_action, &raw);
 	if (rc) {
 		buf_release(&raw);
 		return rc;

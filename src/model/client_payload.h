@@ -41,9 +41,10 @@ struct outpost_block {
 /* The part that all targets of one change share: GitHub's body with sent_action as its `action` (unless ""), cut where
  * it is over the limit. */
 struct client_payload;
-/* ERR_INVALID: the body is not a JSON object, or has two actions. */
+/* action: where its value is in a body that is checked already (p NULL: it has none); NULL: the body is checked here. ERR_INVALID:
+ * the body is not a JSON object, or has two actions. */
 int client_payload_new(const char *event_type, const char *delivery_id, const char *sent_action, const char *body,
-    size_t n, struct client_payload **ret, struct error *e) MUST_CHECK;
+    size_t n, const struct json_slice *action, struct client_payload **ret, struct error *e) MUST_CHECK;
 void client_payload_free(struct client_payload *p);
 /* {"event_type","delivery_id","payload","outpost"} as text, free(). With is_bounded at most CLIENT_PAYLOAD_MAX_BYTES,
  * and `truncated: true` in outpost if it was cut. If the shortest payload does not fit, an experiment has fewer tests,

@@ -50,6 +50,8 @@ void push_commits_free(struct push_commit *list, size_t n);
 struct event {
 	enum event_kind kind;
 	char *action; /* GitHub's word; "" for push */
+	/* Where its value is in the body, with its quotes; 0: the body has none. */
+	size_t action_at, action_bytes;
 	char *repository;
 	char *sender;
 

@@ -145,17 +145,17 @@ static int load_value(struct json_slice value, json_t **ret, struct error *e)
 	return *ret ? 0 : error_set(e, ERR_INVALID, "%s", why.text);
 }
 
-/* The members of the object at `above` that are used, as a tree. Calls itself once for each step of the longest path. */
-static int load_used(struct json_slice object, const char *above, json_t **ret, struct error *e)
+/* Checks the value at `above`, and makes a tree of its members that are used. Calls itself once for each step of the longest
+ * path. *action: the value of the top level's member of this name. */
+static int load_used(struct json_scan *s, const char *above, json_t **ret, struct json_slice *action, struct error *e)
 {
 	struct json_slice key, value;
-	struct json_iter it;
 	int rc = 0;
 
-	if (!json_iter_init(&it, object, '{'))
-		return load_value(object, ret, e);
+	if (s->p == s->end || *s->p != '{')
+		return json_scan_value(s, &value) ? load_value(value, ret, e) : 0;
 	*ret = json_object();
-	while (!rc && json_iter_next(&it, &key, &value)) {
+	for (bool is_first = true; !rc && json_scan_member(s, is_first, &key); is_first = false) {
 		json_t *name = NULL, *v = NULL;
 		const char *text = key.p + 1;
 		size_t n = key.n - 2;
@@ -170,21 +170,21 @@ static int load_used(struct json_slice object, const char *above, json_t **ret, 
 		int use = use_of_member(above, strlen(above), text, n);
 		if (use && json_object_getn(*ret, text, n)) {
 			rc = error_set(e, ERR_INVALID, "duplicate object key near '%.*s'", (int)n, text);
-		} else if (use == 2) {
-			rc = load_value(value, &v, e);
 		} else if (use == 1) {
 			char path[PATH_MAX_BYTES];
 
 			snprintf(path, sizeof(path), "%s%.*s.", above, (int)n, text);
-			rc = load_used(value, path, &v, e);
+			rc = load_used(s, path, &v, action, e);
+		} else if (json_scan_value(s, &value) && use == 2) {
+			rc = load_value(value, &v, e);
+			if (!*above && n == 6 && memcmp(text, "action", n) == 0)
+				*action = value;
 		}
 		if (v)
 			json_object_setn_new(*ret, text, n, v);
 		json_decref(name);
-	}
-	if (rc) {
-		json_decref(*ret);
-		*ret = NULL;
+		if (s->why)
+			break;
 	}
 	return rc;
 }
@@ -448,17 +448,26 @@ int event_parse(const char *event_name, const char *body, size_t n, struct event
 {
 	struct reader r = {0};
 	json_t *root = NULL;
-	struct json_slice whole;
+	struct json_slice action = {NULL, 0};
+	struct json_scan s;
 
 	*ret = (struct event){0};
 	if (!find_event_kind(event_name, &ret->kind))
 		return error_set(e, ERR_INVALID, "the event \"%s\" is not used", event_name);
-	int err = json_slice_check(body, n, &whole, e);
+	int err = json_scan_begin(&s, body, n, e);
 	if (!err)
-		err = load_used(whole, "", &root, e);
-	if (err)
+		err = load_used(&s, "", &root, &action, e);
+	if (!err)
+		err = json_scan_end(&s, e);
+	if (err) {
+		json_decref(root);
 		return err;
+	}
 	r.root = root;
+	if (action.p) {
+		ret->action_at = (size_t)(action.p - body);
+		ret->action_bytes = action.n;
+	}
 	ret->sender = read_login(&r, "sender");
 	ret->action = ret->kind == EVENT_PUSH ? xstrdup("") : read_payload_text(&r, "action", TEXT_MAX_BYTES);
 	ret->repository = ret->kind == EVENT_INSTALLATION

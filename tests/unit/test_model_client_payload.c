@@ -45,7 +45,8 @@ static json_t *build(const char *body, const char *sent_action, bool is_bounded,
 	json_t *v;
 	char *text;
 
-	assert_int_equal(client_payload_new("pull_request", "guid-1", sent_action, body, strlen(body), &p, NULL), 0);
+	assert_int_equal(
+	    client_payload_new("pull_request", "guid-1", sent_action, body, strlen(body), NULL, &p, NULL), 0);
 	assert_int_equal(client_payload_text(p, &BLOCK, is_bounded, &text, ret_bytes), 0);
 	assert_int_equal(strlen(text), *ret_bytes);
 	assert_int_equal(json_parse(text, *ret_bytes, &v, NULL), 0);
@@ -157,7 +158,7 @@ static void many_targets_share_one_payload(void **state)
 		many[i] = "an-accelerator";
 	many[ARRAY_LEN(many) - 1] = NULL;
 	big.accelerators = many;
-	assert_int_equal(client_payload_new("pull_request", "g", "opened", body, strlen(body), &p, NULL), 0);
+	assert_int_equal(client_payload_new("pull_request", "g", "opened", body, strlen(body), NULL, &p, NULL), 0);
 	/* the large text is cut, and a small one after it is complete */
 	assert_int_equal(client_payload_text(p, &big, true, &text, &n), 0);
 	assert_non_null(strstr(text, "\"truncated\":true"));
@@ -186,7 +187,7 @@ static int build_experiment(size_t n_tests, const char *environment, bool is_bou
 	for (size_t i = 0; i < n_tests; i++)
 		request.tests[i] = xasprintf("unit/%0300zu\"$(x)`", i);
 	block.experiment = &request;
-	rc = client_payload_new("experiment", "g", "experiment", BODY, strlen(BODY), &p, NULL);
+	rc = client_payload_new("experiment", "g", "experiment", BODY, strlen(BODY), NULL, &p, NULL);
 	assert_int_equal(rc, 0);
 	rc = client_payload_text(p, &block, is_bounded, &text, ret_bytes);
 	*ret = NULL;
@@ -273,11 +274,11 @@ static void a_body_that_is_not_an_object_is_refused(void **state)
 	struct client_payload *p;
 
 	(void)state;
-	assert_int_equal(client_payload_new("push", "g", "", "[1]", 3, &p, &why), ERR_INVALID);
+	assert_int_equal(client_payload_new("push", "g", "", "[1]", 3, NULL, &p, &why), ERR_INVALID);
 	assert_null(p);
-	assert_int_equal(client_payload_new("push", "g", "", "{\"a\":1", 6, &p, NULL), ERR_INVALID);
+	assert_int_equal(client_payload_new("push", "g", "", "{\"a\":1", 6, NULL, &p, NULL), ERR_INVALID);
 	assert_int_equal(
-	    client_payload_new("push", "g", "x", "{\"action\":1,\"action\":2}", 23, &p, NULL), ERR_INVALID);
+	    client_payload_new("push", "g", "x", "{\"action\":1,\"action\":2}", 23, NULL, &p, NULL), ERR_INVALID);
 }
 
 /* Intake has checked the body, so it goes out byte for byte as GitHub wrote it. */
@@ -302,8 +303,8 @@ static void the_body_stays_as_it_is_except_its_action(void **state)
 		struct client_payload *p;
 		size_t n;
 
-		assert_int_equal(
-		    client_payload_new("push", "g", cases[i].action, cases[i].body, strlen(cases[i].body), &p, NULL),
+		assert_int_equal(client_payload_new("push", "g", cases[i].action, cases[i].body, strlen(cases[i].body),
+				     NULL, &p, NULL),
 		    0);
 		assert_int_equal(client_payload_text(p, &BLOCK, true, &text, &n), 0);
 		text[strlen(wanted)] = '\0';
@@ -320,7 +321,7 @@ static void a_body_that_must_be_cut_has_each_key_once(void **state)
 	size_t n;
 
 	(void)state;
-	assert_int_equal(client_payload_new("push", "g", "", body, strlen(body), &p, NULL), 0);
+	assert_int_equal(client_payload_new("push", "g", "", body, strlen(body), NULL, &p, NULL), 0);
 	assert_int_equal(client_payload_text(p, &BLOCK, true, &text, &n), ERR_INVALID);
 	assert_null(text);
 	client_payload_free(p);
