@@ -71,7 +71,11 @@ struct rows *db_rows_values(const struct view *v, const char *sql, const struct 
 /* Runs to its end; the number of rows changed. */
 #define db_exec(t, sql, ...) db_exec_values(t, "" sql, VALUES(__VA_ARGS__))
 int64_t db_exec_values(struct txn *t, const char *sql, const struct value *values);
-/* The same with RETURNING: the first number, the first text, or a walk, as above. */
+/* Runs an INSERT of one row into a table with an `id`: the id of the new row; 0: a conflict, or a failure. Cheaper on SQLite than
+ * RETURNING, which makes a table of its own for each statement. */
+#define db_insert(t, sql, ...) db_insert_values(t, "" sql, VALUES(__VA_ARGS__))
+int64_t db_insert_values(struct txn *t, const char *sql, const struct value *values);
+/* A statement with RETURNING: the first number, the first text, or a walk, as above. */
 #define db_exec_int(t, fallback, sql, ...) db_exec_int_values(t, fallback, "" sql, VALUES(__VA_ARGS__))
 int64_t db_exec_int_values(struct txn *t, int64_t fallback, const char *sql, const struct value *values);
 #define db_exec_text(t, sql, ...) db_exec_text_values(t, "" sql, VALUES(__VA_ARGS__))

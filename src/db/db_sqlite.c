@@ -363,6 +363,11 @@ int64_t db_exec_values(struct txn *t, const char *sql, const struct value *value
 	return d->why.code ? 0 : sqlite3_changes64(d->handle);
 }
 
+int64_t db_insert_values(struct txn *t, const char *sql, const struct value *values)
+{
+	return db_exec_values(t, sql, values) ? sqlite3_last_insert_rowid(t->view->db->handle) : 0;
+}
+
 static int64_t first_int(struct rows *r, int64_t fallback)
 {
 	int64_t got = fallback;

@@ -83,12 +83,12 @@ void outbox_insert(struct txn *d, const struct outbox_request *q, int64_t due_ms
 	bool is_claimed =
 	    offer && offer->places[q->kind] > 0 &&
 	    !db_has(d, "SELECT 1 FROM outbox WHERE lane = ?1 AND " OUTBOX_IS_UNSENT("") " LIMIT 1", V_TEXT(q->lane));
-	int64_t id = db_exec_int(d, 0,
+	int64_t id = db_insert(d,
 	    "INSERT INTO outbox (kind, key, lane, target, target_key, number, change_id,"
 	    " dispatch_id, runner, delivery_guid, event_type, sent_action, original_action, state,"
 	    " n_attempts, first_ms, next_ms, generation, is_uncertain, is_dropped, accelerator, text, owner,"
 	    " lease_until_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?17, ?18, ?14, ?14,"
-	    " 1, 0, 0, ?15, ?16, ?19, ?20) ON CONFLICT (key) DO NOTHING RETURNING id",
+	    " 1, 0, 0, ?15, ?16, ?19, ?20) ON CONFLICT (key) DO NOTHING",
 	    V_TEXT(outbox_kind_name(q->kind)), V_TEXT(q->key), V_TEXT(q->lane), V_TEXT(q->target),
 	    V_TEXT(q->target_key), V_INT(q->number), V_INT_OR_NULL(q->change_id), V_TEXT(text_or_empty(q->dispatch_id)),
 	    V_TEXT(text_or_empty(q->runner)), V_TEXT(text_or_empty(q->delivery_guid)),
@@ -96,7 +96,6 @@ void outbox_insert(struct txn *d, const struct outbox_request *q, int64_t due_ms
 	    V_TEXT(text_or_empty(q->original_action)), V_INT(due_ms), V_TEXT(q->accelerator), V_TEXT(q->text),
 	    V_TEXT(outbox_state_name(is_claimed ? OUTBOX_IS_SENDING : OUTBOX_IS_DUE)), V_INT(is_claimed),
 	    V_TEXT(is_claimed ? claim_owner() : NULL), V_INT_OR_NULL(is_claimed ? due_ms + LEASE_MS : 0));
-
 	if (id && is_claimed) {
 		offer->places[q->kind]--;
 		*ARRAY_PUSH(offer->rows, offer->n) = (struct outbox_row){.id = id, .kind = q->kind};
