@@ -278,7 +278,7 @@ $(B)/bench/%: tests/bench/%.c $(call libs_for,store)
 	$(Q)$(CC) $(CFLAGS) -MMD -MP $(LDFLAGS) -o $@ $< $(call in_group,$(filter %.a,$^)) $(LDLIBS)
 
 bench: deps
-	$(MAKE) --no-print-directory -j$(JOBS) all $(B)/bench/fill $(B)/bench/floor $(B)/bench/results $(B)/bench/retention
+	$(MAKE) --no-print-directory -j$(JOBS) all $(B)/bench/fill $(B)/bench/floor $(B)/bench/results $(B)/bench/retention $(B)/bench/wire
 	tools/node.sh tests/bench/bench.mjs $(O)/release
 	tools/node.sh tests/bench/paint.mjs $(O)/release
 

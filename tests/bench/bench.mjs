@@ -136,7 +136,7 @@ try {
   if (!values.pages) {
     measured.intakeRuns = await intake({ dir, build: build ?? 'build/release', pairs: Number(values.pairs ?? 3), seconds, say });
     measured.dispatch = await requestsPerDispatch({ dir, changes: 20, say });
-    measured.dispatches = await dispatching({ dir, say });
+    measured.dispatches = await dispatching({ dir, build: build ?? 'build/release', say });
     measured.fan = await fanOut({ dir, targets: 100, delay: 20, rounds: 3, say });
     say('results in the writer');
     measured.results = results(dir, build ?? 'build/release');

@@ -1,5 +1,6 @@
 // The measurements, each a function for one or two rows. Each starts its own daemon on a new folder.
-import { createHmac, randomUUID } from 'node:crypto';
+import { createHmac, randomBytes, randomUUID } from 'node:crypto';
+import fs from 'node:fs/promises';
 import http from 'node:http';
 import net from 'node:net';
 import path from 'node:path';
@@ -9,7 +10,7 @@ import { startRig } from '../github/rig.mjs';
 import { Outpost, until } from '../integration/lib/outpost.mjs';
 import { sign } from '@octokit/webhooks-methods';
 import { Load, floorCost, largestPullRequest, residentMemory, startNginx, usedBy } from './load.mjs';
-import { Stub } from './stub.mjs';
+import { Stub, Wire } from './stub.mjs';
 
 const UPSTREAM = 'pytorch/pytorch';
 const vendor = (i, repository) => ({ name: `vendor-${i}`, title: `Vendor ${i}`, level: 'L2', runners: [{ name: 'ci', github: { repository } }] });
@@ -141,64 +142,45 @@ export async function fanOut({ dir, targets, delay, rounds, say }) {
   }
 }
 
-// Sends these requests, whole HTTP texts, over so many connections at once.
-async function sendAll(port, requests, connections) {
-  let next = 0;
-  await Promise.all(Array.from({ length: connections }, () => new Promise((resolve, reject) => {
-    const socket = net.connect(port, '127.0.0.1').setEncoding('latin1');
-    const send = () => (next < requests.length ? socket.write(requests[next++]) : resolve(socket.destroy()));
-    socket.on('connect', send).on('error', reject).on('data', (text) => (text.startsWith('HTTP/1.1 202') ? send() : reject(new Error(text))));
-  })));
-}
-
 // Pull requests from the webhook's socket to GitHub's, to so many repositories each: `changes` of them as fast as eight connections
 // deliver them, and `paced` ones at 20 a second. Returns the daemon's CPU for a pull request, the pull requests a second until all are
 // on the wire, and the times from webhook to wire.
-async function dispatchesOf({ dir, targets, changes, paced, say }) {
-  const stub = await Stub.start();
-  const outpost = await startOutpost(dir, stub, Array.from({ length: targets }, (_, i) => vendor(i, `vendor-${i}/ci`)));
+async function dispatchesOf({ dir, build, targets, changes, paced, say }) {
+  const secret = randomBytes(20).toString('hex');
   const payload = largestPullRequest();
   const webhook = (number) => {
     const sha = fakeSha(`bench ${targets} ${number}`);
     const body = JSON.stringify({ ...payload, action: 'opened', number, pull_request: { ...payload.pull_request, number, title: `Change ${sha}`, head: { ...payload.pull_request.head, sha } } });
     const guid = `${String(number).padStart(8, '0')}-0000-11ef-8000-000000000000`; // of version 1, in the order of time
-    return `POST /github/webhook HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nX-GitHub-Event: pull_request\r\nX-GitHub-Delivery: ${guid}\r\n`
-      + `X-Hub-Signature-256: sha256=${createHmac('sha256', stub.secret).update(body).digest('hex')}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+    const text = `POST /github/webhook HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nX-GitHub-Event: pull_request\r\nX-GitHub-Delivery: ${guid}\r\n`
+      + `X-Hub-Signature-256: sha256=${createHmac('sha256', secret).update(body).digest('hex')}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+    return `${Buffer.byteLength(text)}\n${text}`;
   };
-  const requests = Array.from({ length: changes + paced + 1 }, (_, i) => webhook(i + 1));
-  const sent = (n) => until(() => stub.dispatches.length >= n * targets, { timeout: 60_000, interval: 5, what: `${n * targets} dispatches` });
+  const file = path.join(dir, `webhooks-${targets}`);
+  await fs.writeFile(file, Array.from({ length: changes + paced + 1 }, (_, i) => webhook(i + 1)).join(''));
+  const wire = await Wire.start(build, file, secret);
+  const outpost = await startOutpost(dir, wire, Array.from({ length: targets }, (_, i) => vendor(i, `vendor-${i}/ci`)));
   try {
     say(`${changes} pull requests to ${targets} repositories`);
-    await sendAll(outpost.port, requests.slice(0, 1), 1); // gets the tokens
-    await sent(1);
+    await wire.ask(`send ${outpost.port} 1 1 ${targets}`); // gets the tokens
     await sleep(500);
     const before = await usedBy(outpost.pid);
-    const start = performance.now();
-    await sendAll(outpost.port, requests.slice(1, 1 + changes), 8);
-    await sent(1 + changes);
-    const seconds = (stub.dispatches.at(-1) - start) / 1000;
+    const { seconds } = await wire.ask(`send ${outpost.port} ${changes} 8 ${targets}`);
     await sleep(300); // until their ends are recorded
     const cpu_us = ((await usedBy(outpost.pid)).cpu_us - before.cpu_us) / changes;
-    const latencies = [];
-    for (let i = 1 + changes; i < requests.length; i++) {
-      const begun = performance.now();
-      await sendAll(outpost.port, [requests[i]], 1);
-      await sent(i + 1);
-      latencies.push(stub.dispatches.at(-1) - begun);
-      await sleep(Math.max(0, 50 - (performance.now() - begun)));
-    }
-    latencies.sort((a, b) => a - b);
-    return { targets, cpu_us, per_second: changes / seconds, p50_ms: median(latencies), p99_ms: latencies[Math.floor(latencies.length * 0.99)] };
+    const { ms } = await wire.ask(`pace ${outpost.port} ${paced} 50 ${targets}`);
+    ms.sort((a, b) => a - b);
+    return { targets, cpu_us, per_second: changes / seconds, p50_ms: ms[Math.floor(ms.length / 2)], p99_ms: ms[Math.floor(ms.length * 0.99)] };
   } finally {
     await outpost.kill();
     await outpost.close();
-    await stub.stop();
+    wire.stop();
   }
 }
 
-export async function dispatching({ dir, say }) {
-  const one = await dispatchesOf({ dir, targets: 1, changes: 2000, paced: 200, say });
-  const many = await dispatchesOf({ dir, targets: 9, changes: 400, paced: 0, say });
+export async function dispatching({ dir, build, say }) {
+  const one = await dispatchesOf({ dir, build, targets: 1, changes: 2000, paced: 200, say });
+  const many = await dispatchesOf({ dir, build, targets: 9, changes: 400, paced: 0, say });
   return { one, many, further_us: (many.cpu_us - one.cpu_us) / (many.targets - 1) };
 }
 

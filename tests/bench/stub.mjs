@@ -1,7 +1,36 @@
-// A fast stub of the GitHub API that a daemon needs to send dispatches. It is for load tests; the stateful rig is for correctness.
+// Fast stubs of the GitHub API that a daemon needs to send dispatches. They are for load tests; the stateful rig is for correctness.
+import { spawn } from 'node:child_process';
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import http from 'node:http';
+import path from 'node:path';
+import readline from 'node:readline';
 import { fakeSha } from '../github/payloads.mjs';
+
+const newApp = () => ({ id: 12345, privateKey: generateKeyPairSync('rsa', {
+  modulusLength: 2048, privateKeyEncoding: { type: 'pkcs1', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' },
+}).privateKey });
+
+// tests/bench/wire.c: the API, and the sender of the webhooks in `file`, in a process that needs little time.
+export class Wire {
+  static async start(build, file, secret) {
+    const wire = new Wire();
+    Object.assign(wire, { secret, app: newApp(), child: spawn(path.join(build, 'bench/wire'), [file], { stdio: ['pipe', 'pipe', 'inherit'] }) });
+    wire.lines = readline.createInterface({ input: wire.child.stdout })[Symbol.asyncIterator]();
+    wire.url = `http://127.0.0.1:${(await wire.lines.next()).value}`;
+    return wire;
+  }
+
+  setTarget() {}
+
+  async ask(command) {
+    this.child.stdin.write(`${command}\n`);
+    const { value, done } = await this.lines.next();
+    if (done) throw new Error(`wire failed: ${command}`);
+    return JSON.parse(value);
+  }
+
+  stop() { this.child.stdin.end(); }
+}
 
 export class Stub {
   #server;
@@ -15,9 +44,7 @@ export class Stub {
     stub.delay = delay;
     stub.keepsBodies = keepsBodies;
     stub.secret = randomBytes(20).toString('hex');
-    stub.app = { id: 12345, privateKey: generateKeyPairSync('rsa', {
-      modulusLength: 2048, privateKeyEncoding: { type: 'pkcs1', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' },
-    }).privateKey };
+    stub.app = newApp();
     stub.#server = http.createServer({ keepAliveTimeout: 60_000 }, (request, response) => stub.#serve(request, response));
     await new Promise((resolve) => stub.#server.listen(0, '127.0.0.1', resolve));
     stub.url = `http://127.0.0.1:${stub.#server.address().port}`;
