@@ -19,7 +19,8 @@ void thread_start(pthread_t *ret, void *(*run)(void *owner), void *owner);
 struct writer;
 int writer_start(
     struct store *s, const char *path, const struct store_options *o, struct writer **ret, struct error *e) MUST_CHECK;
-void writer_push(struct writer *w, struct store_op *op); /* thread: loop */
+STAILQ_HEAD(op_queue, store_op);
+void writer_push(struct writer *w, struct op_queue *ops); /* thread: loop; empties ops */
 /* Thread: loop. Returns at once; the thread finishes the queue, calls wait_first(), empties the log and posts `gone`. */
 void writer_stop(struct writer *w, void (*wait_first)(void *owner), void *owner, struct inbox_item *gone);
 void writer_join(struct writer *w); /* after `gone` came; frees */
@@ -67,6 +68,8 @@ struct store {
 	void *before_submit_owner;
 	const struct store_touched *touched; /* while subscribers are notified */
 	struct store_stats stats;
+	struct op_queue submitted; /* in this turn, and not with the writer yet */
+	int n_submitted;           /* in this turn */
 	int64_t n_queries;
 	TAILQ_HEAD(store_retries, store_retry) retries; /* operations that wait for their next attempt */
 	struct timer *retry_timer;

@@ -140,8 +140,6 @@ static void checkpointer_stop(struct checkpointer *c)
 
 /* ---- the writer ---- */
 
-STAILQ_HEAD(op_queue, store_op);
-
 struct writer {
 	/* shared, under lock */
 	pthread_mutex_t lock;
@@ -339,10 +337,10 @@ int writer_start(struct store *s, const char *path, const struct store_options *
 	return 0;
 }
 
-void writer_push(struct writer *w, struct store_op *op)
+void writer_push(struct writer *w, struct op_queue *ops)
 {
 	pthread_mutex_lock(&w->lock);
-	STAILQ_INSERT_TAIL(&w->queue, op, link);
+	STAILQ_CONCAT(&w->queue, ops);
 	pthread_cond_signal(&w->wake);
 	pthread_mutex_unlock(&w->lock);
 }
