@@ -75,11 +75,9 @@ int64_t db_exec_values(struct txn *t, const char *sql, const struct value *value
  * RETURNING, which makes a table of its own for each statement. */
 #define db_insert(t, sql, ...) db_insert_values(t, "" sql, VALUES(__VA_ARGS__))
 int64_t db_insert_values(struct txn *t, const char *sql, const struct value *values);
-/* A statement with RETURNING: the first number, the first text, or a walk, as above. */
+/* A statement with RETURNING: the first number, or a walk, as above. */
 #define db_exec_int(t, fallback, sql, ...) db_exec_int_values(t, fallback, "" sql, VALUES(__VA_ARGS__))
 int64_t db_exec_int_values(struct txn *t, int64_t fallback, const char *sql, const struct value *values);
-#define db_exec_text(t, sql, ...) db_exec_text_values(t, "" sql, VALUES(__VA_ARGS__))
-char *db_exec_text_values(struct txn *t, const char *sql, const struct value *values);
 #define db_exec_rows(t, sql, ...) db_exec_rows_values(t, "" sql, VALUES(__VA_ARGS__))
 struct rows *db_exec_rows_values(struct txn *t, const char *sql, const struct value *values);
 

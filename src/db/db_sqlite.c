@@ -388,22 +388,13 @@ int64_t db_exec_int_values(struct txn *t, int64_t fallback, const char *sql, con
 	return first_int(open_rows(t->view->db, sql, values, SQLITE_STATIC), fallback);
 }
 
-static char *first_text(struct rows *r)
+char *db_text_values(const struct view *v, const char *sql, const struct value *values)
 {
+	struct rows *r = db_rows_values(v, sql, values);
 	char *got = rows_next(r) ? rows_dup(r, 0) : NULL;
 
 	rows_end(r);
 	return got;
-}
-
-char *db_text_values(const struct view *v, const char *sql, const struct value *values)
-{
-	return first_text(db_rows_values(v, sql, values));
-}
-
-char *db_exec_text_values(struct txn *t, const char *sql, const struct value *values)
-{
-	return first_text(db_exec_rows_values(t, sql, values));
 }
 
 int64_t rows_int(const struct rows *r, int column) { return sqlite3_column_int64(r->stmt, column); }
