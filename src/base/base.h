@@ -34,6 +34,7 @@
 #include "base/escape.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/json_out.h"
 #include "base/json_slice.h"
 #include "base/keys.h"
 #include "base/log.h"

@@ -11,7 +11,7 @@
  *   the members of the struct       RECORD_MEMBERS
  *   the SELECT list                 RECORD_SELECT (db/record_rows.h), with the reader of a row
  *   the release of its texts        record_release()
- *   the JSON                        record_to_json() (views/record_json.h)
+ *   the JSON                        record_to_json(), record_out() (views/record_json.h)
  *   the schema in docs/openapi.json a test compares both (tests/unit/test_views_record.c)
  *
  * A new column of a page is one more line. A name of NULL keeps a field out of the JSON.

@@ -56,21 +56,23 @@ static int list_accelerator_jobs_run(struct store_query *sq, const struct view *
 
 STORE_QUERY(list_accelerator_jobs)
 
-json_t *page_jobs_json(const struct page_jobs *l, const char *public_url)
+void page_jobs_out(struct buf *out, const struct page_jobs *l, const char *public_url)
 {
-	json_t *list = json_array();
-
+	json_out_open(out, "jobs", '[');
 	for (size_t i = 0; i < l->n; i++) {
 		const struct page_job *j = &l->at[i];
-		json_t *obj = record_json(&page_job_record, j);
 
-		json_object_set_new(
-		    obj, "tests", j->has_counts ? record_json(&test_counts_record, &j->tests) : json_null());
-		json_object_set_new(obj, "url", job_url_json(public_url, j->id));
-		json_object_set_new(obj, "change_url", change_url_json(public_url, j->kind, j->number, j->head_sha));
-		json_array_append_new(list, obj);
+		json_out_open(out, NULL, '{');
+		record_out(out, &page_job_record, j);
+		if (j->has_counts)
+			record_object_out(out, "tests", &test_counts_record, &j->tests);
+		else
+			json_out_raw(out, "tests", "null");
+		job_url_out(out, "url", public_url, j->id);
+		json_out_value(out, "change_url", change_url_json(public_url, j->kind, j->number, j->head_sha));
+		json_out_close(out, '}');
 	}
-	return list;
+	json_out_close(out, ']');
 }
 
 json_t *page_jobs_next(const struct page_jobs *l)
@@ -246,11 +248,25 @@ static json_t *commit_json(const struct page_commit *c, const char *public_url)
 	return obj;
 }
 
-json_t *accelerator_page_json(const struct config *c, const struct accelerator *a, const struct get_accelerator_page *p)
+static void schedule_out(
+    struct buf *out, const struct accelerator *a, const struct get_accelerator_page *p, const char *public_url)
 {
+	if (!p->schedule.is_there) {
+		json_out_raw(out, "schedule", "null");
+		return;
+	}
+	json_out_open(out, "schedule", '{');
+	record_out(out, &schedule_view_record, &p->schedule);
+	schedule_run_out(out, "last", &p->last_run, a->name, public_url);
+	json_out_close(out, '}');
+}
+
+char *accelerator_page_json(const struct config *c, const struct accelerator *a, const struct get_accelerator_page *p)
+{
+	struct buf out = BUF_INIT(SIZE_MAX / 2);
 	struct get_accelerator_page *silent = NULL;
 	json_t *v = accelerator_json(c, a, &p->figures), *runners = json_object_get(v, "runners");
-	json_t *schedule = json_null(), *red = json_null();
+	json_t *red = json_null();
 
 	if (a->level == LEVEL_1) {
 		silent = xcalloc(1, sizeof(*silent));
@@ -261,10 +277,6 @@ json_t *accelerator_page_json(const struct config *c, const struct accelerator *
 	}
 	for (size_t i = 0; i < a->n_runners; i++)
 		json_object_set_new(json_array_get(runners, i), "machines", machines_json(&a->runners[i], p));
-	if (p->schedule.is_there) {
-		schedule = record_json(&schedule_view_record, &p->schedule);
-		json_object_set_new(schedule, "last", schedule_run_json(&p->last_run, a->name, c->public_url));
-	}
 	if (p->red.since_ms) {
 		red = record_json(&page_red_record, &p->red);
 		json_object_update_new(
@@ -272,13 +284,17 @@ json_t *accelerator_page_json(const struct config *c, const struct accelerator *
 			     "last_good", commit_json(&p->red.last_good, c->public_url), "overdue_at",
 			     json_time(p->red.since_ms + RED_OVERDUE_MS), "tests", json_foreign_texts(p->red.tests)));
 	}
-	json_object_update_new(v,
-	    json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "experiments", experiments_json(a, &p->experiments),
-		"trend", trend_json(p->trend, PAGE_TREND_DAYS, p->today, TREND_FULL), "calendar",
-		calendar_json(p->calendar, PAGE_CALENDAR_DAYS, p->today, a->name, c->public_url), "schedule", schedule,
-		"red", red, "jobs", page_jobs_json(&p->jobs, c->public_url), "jobs_next", page_jobs_next(&p->jobs)));
+	json_object_update_new(v, json_pack("{s:o, s:o, s:o}", "experiments", experiments_json(a, &p->experiments),
+				      "red", red, "jobs_next", page_jobs_next(&p->jobs)));
+	json_out_open(&out, NULL, '{');
+	json_out_members(&out, v);
+	trend_out(&out, "trend", p->trend, PAGE_TREND_DAYS, p->today, TREND_FULL);
+	calendar_out(&out, "calendar", p->calendar, PAGE_CALENDAR_DAYS, p->today, a->name, c->public_url);
+	schedule_out(&out, a, p, c->public_url);
+	page_jobs_out(&out, &p->jobs, c->public_url);
+	json_out_close(&out, '}');
 	free(silent);
-	return v;
+	return buf_detach(&out);
 }
 
 /* ---- numbers ---- */
@@ -352,24 +368,29 @@ void list_numbers_release(struct list_numbers *q)
 	RECORDS_RELEASE(number_series, q->list, q->n);
 }
 
-json_t *numbers_json(const struct list_numbers *l, int64_t days)
+char *numbers_json(const struct list_numbers *l, int64_t days)
 {
-	json_t *series = json_array(), *next = json_null();
+	struct buf out = BUF_INIT(SIZE_MAX / 2);
+	json_t *next = json_null();
 
-	for (size_t i = 0; i < l->n; i++) {
-		const struct number_series *s = &l->list[i];
-		json_t *line = record_json(&number_series_record, s), *points = json_array();
-
-		for (size_t k = 0; k < s->n; k++)
-			json_array_append_new(points, record_json(&number_point_record, &s->points[k]));
-		json_object_set_new(line, "points", points);
-		json_array_append_new(series, line);
-	}
 	if (l->has_more) {
 		char *text = xasprintf("%lld %s", (long long)l->next_test, l->next_unit);
 
 		next = cursor_json(text, strlen(text));
 		free(text);
 	}
-	return json_pack("{s:I, s:o, s:o}", "days", (json_int_t)days, "series", series, "next", next);
+	json_out_open(&out, NULL, '{');
+	json_out_members(&out, json_pack("{s:I, s:o}", "days", (json_int_t)days, "next", next));
+	json_out_open(&out, "series", '[');
+	for (size_t i = 0; i < l->n; i++) {
+		const struct number_series *s = &l->list[i];
+
+		json_out_open(&out, NULL, '{');
+		record_out(&out, &number_series_record, s);
+		record_list_out(&out, "points", &number_point_record, s->points, s->n, sizeof(*s->points));
+		json_out_close(&out, '}');
+	}
+	json_out_close(&out, ']');
+	json_out_close(&out, '}');
+	return buf_detach(&out);
 }

@@ -122,11 +122,11 @@ struct get_accelerator_page {
 int store_get_accelerator_page(struct store *s, struct get_accelerator_page *q) MUST_CHECK;
 void get_accelerator_page_release(struct get_accelerator_page *q);
 
-/* New references; thread: any. At L1 the page shows the registration and no results. */
-json_t *accelerator_page_json(
-    const struct config *c, const struct accelerator *a, const struct get_accelerator_page *p);
-json_t *page_jobs_json(const struct page_jobs *l, const char *public_url);
-/* The cursor of the jobs after them; null: there are no more. */
+/* Thread: any. As text, which the caller frees. At L1 the page shows the registration and no results. */
+char *accelerator_page_json(const struct config *c, const struct accelerator *a, const struct get_accelerator_page *p);
+/* Appends the member `jobs` (base/json_out.h). */
+void page_jobs_out(struct buf *out, const struct page_jobs *l, const char *public_url);
+/* The cursor of the jobs after them; null: there are no more. A new reference. */
 json_t *page_jobs_next(const struct page_jobs *l);
 
 /* ---- the numbers that its tests gave (history/days.h), as lines over days ---- */
@@ -174,5 +174,5 @@ struct list_numbers {
 int store_list_numbers(struct store *s, struct list_numbers *q) MUST_CHECK;
 void list_numbers_release(struct list_numbers *q);
 
-/* A new reference; thread: any. */
-json_t *numbers_json(const struct list_numbers *l, int64_t days);
+/* As text, which the caller frees. Thread: any. */
+char *numbers_json(const struct list_numbers *l, int64_t days);

@@ -225,48 +225,53 @@ static json_t *requirement_json(const char *key, const char *name, enum requirem
 	return json_pack("{s:o, s:s}", key, json_foreign_text(name), "state", words[state]);
 }
 
-static json_t *accelerator_view_json(const struct accelerator_view *a, const struct requirements *q)
+static void accelerator_view_out(struct buf *out, const struct accelerator_view *a, const struct requirements *q)
 {
-	json_t *obj = record_json(&accelerator_view_record, a);
-	json_t *dispatches = json_array(), *jobs = json_array();
-	json_t *experiments = json_array(), *required = json_array();
+	json_t *required = json_array();
 
-	for (size_t i = 0; i < a->n_dispatches; i++)
-		json_array_append_new(dispatches, record_json(&dispatch_view_record, &a->dispatches[i]));
-	for (size_t i = 0; i < a->n_jobs; i++)
-		json_array_append_new(jobs, job_view_json(&a->jobs[i]));
-	for (size_t i = 0; i < a->n_experiments; i++) {
-		const struct experiment_view *e = &a->experiments[i];
-		json_t *one = record_json(&experiment_view_record, e), *results = json_array();
-
-		for (size_t k = 0; k < e->n_results; k++)
-			json_array_append_new(results, record_json(&experiment_result_record, &e->results[k]));
-		json_object_set_new(one, "results", results);
-		json_array_append_new(experiments, one);
-	}
 	for (size_t i = 0; i < q->n_suites; i++)
 		json_array_append_new(required, requirement_json("suite", a->required_suites[i], q->suites[i]));
 	for (size_t i = 0; i < q->n_tests; i++)
 		json_array_append_new(required, requirement_json("test", a->must_pass[i], q->tests[i]));
-	json_object_update_new(
-	    obj, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:b}", "links",
-		     links_json(a->docs_url, a->help_url), "dispatches", dispatches, "jobs", jobs, "experiments",
-		     experiments, "required", required, "delta",
-		     a->delta.base_sha ? record_json(&base_delta_record, &a->delta) : json_null(), "branch_state",
-		     accelerator_state_json(&a->at.state), "red_since", json_time(a->at.facts.red_since_ms), "red_by",
-		     red_by_name(a->at.facts.red_since_ms, a->at.facts.is_red_in_silence), "overdue",
-		     a->at.state.is_overdue));
-	return obj;
+	json_out_open(out, NULL, '{');
+	record_out(out, &accelerator_view_record, a);
+	json_out_members(out,
+	    json_pack("{s:o, s:o, s:o, s:o, s:o, s:s?, s:b}", "links", links_json(a->docs_url, a->help_url), "required",
+		required, "delta", a->delta.base_sha ? record_json(&base_delta_record, &a->delta) : json_null(),
+		"branch_state", accelerator_state_json(&a->at.state), "red_since", json_time(a->at.facts.red_since_ms),
+		"red_by", red_by_name(a->at.facts.red_since_ms, a->at.facts.is_red_in_silence), "overdue",
+		a->at.state.is_overdue));
+	record_list_out(
+	    out, "dispatches", &dispatch_view_record, a->dispatches, a->n_dispatches, sizeof(*a->dispatches));
+	json_out_open(out, "jobs", '[');
+	for (size_t i = 0; i < a->n_jobs; i++) {
+		json_out_open(out, NULL, '{');
+		job_view_out(out, &a->jobs[i]);
+		json_out_close(out, '}');
+	}
+	json_out_close(out, ']');
+	json_out_open(out, "experiments", '[');
+	for (size_t i = 0; i < a->n_experiments; i++) {
+		const struct experiment_view *e = &a->experiments[i];
+
+		json_out_open(out, NULL, '{');
+		record_out(out, &experiment_view_record, e);
+		record_list_out(
+		    out, "results", &experiment_result_record, e->results, e->n_results, sizeof(*e->results));
+		json_out_close(out, '}');
+	}
+	json_out_close(out, ']');
+	json_out_close(out, '}');
 }
 
 static void append_plain(struct buf *out, const char *title) { buf_append_str(out, title ? title : ""); }
 
-json_t *change_json(const struct change_view *v, const char *public_url, const struct verdict_choice *choice)
+char *change_json(const struct change_view *v, const char *public_url, const struct verdict_choice *choice)
 {
 	static const struct summary_style style = {.bold_on = "", .bold_off = "", .append_title = append_plain};
-	json_t *obj = record_json(&change_view_record, v), *accelerators = json_array(), *summary;
-	struct buf text = BUF_INIT(SUMMARY_TEXT_MAX_BYTES);
+	struct buf out = BUF_INIT(SIZE_MAX / 2), text = BUF_INIT(SUMMARY_TEXT_MAX_BYTES);
 	const char *sentence;
+	json_t *summary;
 	struct table t;
 
 	/* The figures, and the first sentence of the comment without its symbol, which `verdict` replaces. */
@@ -276,15 +281,17 @@ json_t *change_json(const struct change_view *v, const char *public_url, const s
 	sentence = strchr(buf_str(&text), ' ');
 	json_set_foreign_text(summary, "text", sentence ? sentence + 1 : buf_str(&text));
 	buf_release(&text);
-	json_object_set_new(obj, "summary", summary);
+	json_out_open(&out, NULL, '{');
+	record_out(&out, &change_view_record, v);
+	json_out_members(&out, json_pack("{s:o, s:b}", "summary", summary, "verdicts_cut", v->is_cut));
+	json_out_open(&out, "accelerators", '[');
 	for (size_t i = 0; i < v->n_accelerators; i++)
 		for (size_t c = 0; c < t.n_columns; c++)
 			if (t.columns[c].accelerator == &v->accelerators[i])
-				json_array_append_new(
-				    accelerators, accelerator_view_json(&v->accelerators[i], &t.columns[c].required));
+				accelerator_view_out(&out, &v->accelerators[i], &t.columns[c].required);
+	json_out_close(&out, ']');
 	table_release(&t);
-	json_object_set_new(obj, "accelerators", accelerators);
-	change_cells_add_json(obj, v, choice, public_url);
-	json_object_set_new(obj, "verdicts_cut", json_boolean(v->is_cut));
-	return obj;
+	change_cells_out(&out, v, choice, public_url);
+	json_out_close(&out, '}');
+	return buf_detach(&out);
 }

@@ -32,12 +32,12 @@ struct verdict_choice {
 	size_t after_bytes;
 };
 
-/* A new object: first the fields of docs/api.md, each always there (null when its value is not known), then Outpost's
+/* As text, which the caller frees: the fields of docs/api.md, each always there (null when its value is not known), and Outpost's
  * own, among them `summary` (text/summary.h, and as `text` the first sentence of the comment, as plain text). A
  * cell's `evidence_url` leads to the issue of a KNOWN failure, else to the page of the job that is the evidence;
  * null: there is no evidence. Accelerators at L1 are left out. Bytes that are not UTF-8 become U+FFFD. public_url: without
  * a trailing slash. choice: which cells are listed; everything else is about the whole change. Thread: any. */
-json_t *change_json(const struct change_view *v, const char *public_url, const struct verdict_choice *choice);
+char *change_json(const struct change_view *v, const char *public_url, const struct verdict_choice *choice);
 
 /* ---- the cells of a change: its red tests first, the reruns that would help to decide them, and the difference to the base ---- */
 
@@ -51,8 +51,8 @@ void change_cells_read(const struct view *d, struct change_view *v, const struct
 void change_reruns_read(const struct view *d, struct change_view *v);
 /* accelerators[].delta; the jobs and dispatches have been read. */
 void change_deltas_read(const struct view *d, struct change_view *v, const struct cell_sets *cells);
-/* Sets in obj: `verdicts`, `verdicts_total` (how many cells fit the choice, listed or not) and `next` (the cursor of the
+/* Appends to the object that is open (base/json_out.h): `verdicts`, `verdicts_total` (how many cells fit the choice, listed or not) and `next` (the cursor of the
  * rest as base64url, or null). The order is suite, test, dtype and accelerator, so that a cursor stays valid while cells
  * come and go. Accelerators at L1 are left out. Thread: any. */
-void change_cells_add_json(
-    json_t *obj, const struct change_view *v, const struct verdict_choice *choice, const char *public_url);
+void change_cells_out(
+    struct buf *out, const struct change_view *v, const struct verdict_choice *choice, const char *public_url);

@@ -369,30 +369,35 @@ void change_cells_read(const struct view *d, struct change_view *v, const struct
 
 /* ---- the JSON ---- */
 
-static json_t *cell_json(const struct change_view *v, const struct verdict_view *w, const char *public_url)
+static void cell_out(struct buf *out, const struct change_view *v, const struct verdict_view *w, const char *public_url)
 {
 	const struct accelerator_view *a = &v->accelerators[w->accelerator];
 	struct verdict_evidence e = verdict_evidence_of(w);
-	json_t *obj = record_json(&verdict_view_record, w);
 
-	json_set_str(obj, "accelerator", a->name);
-	json_set_str(
-	    obj, "group", test_status_is_red(w->status) ? failure_group_name(table_failure_group(a, w)) : NULL);
-	json_object_set_new(obj, "evidence_job", e.job ? json_integer(e.job) : json_null());
-	json_object_set_new(
-	    obj, "evidence_url", e.issue_url ? json_foreign_text(e.issue_url) : job_url_json(public_url, e.job));
-	return obj;
+	json_out_open(out, NULL, '{');
+	record_out(out, &verdict_view_record, w);
+	json_out_text(out, "accelerator", a->name);
+	json_out_text(
+	    out, "group", test_status_is_red(w->status) ? failure_group_name(table_failure_group(a, w)) : NULL);
+	json_out_id(out, "evidence_job", e.job);
+	if (e.issue_url)
+		json_out_text(out, "evidence_url", e.issue_url);
+	else
+		job_url_out(out, "evidence_url", public_url, e.job);
+	json_out_close(out, '}');
 }
 
-void change_cells_add_json(
-    json_t *obj, const struct change_view *v, const struct verdict_choice *choice, const char *public_url)
+void change_cells_out(
+    struct buf *out, const struct change_view *v, const struct verdict_choice *choice, const char *public_url)
 {
 	struct cell_key after = key_after(choice), last = after;
-	json_t *list = json_array(), *next = json_null();
 	struct buf bytes = BUF_INIT(KEY_MAX_BYTES);
+	json_t *next = json_null();
+	size_t n_listed = 0;
 	bool is_more = false;
 	int64_t n_total = 0;
 
+	json_out_open(out, "verdicts", '[');
 	for (size_t i = 0; i < v->n_verdicts; i++) {
 		const struct verdict_view *w = &v->verdicts[i];
 		const struct accelerator_view *a = &v->accelerators[w->accelerator];
@@ -404,18 +409,20 @@ void change_cells_add_json(
 		n_total++;
 		if (is_more || (choice->after_bytes && key_compare(&k, &after) <= 0))
 			continue;
-		is_more = choice->limit && json_array_size(list) == choice->limit;
+		is_more = choice->limit && n_listed == choice->limit;
 		if (is_more)
 			continue;
-		json_array_append_new(list, cell_json(v, w, public_url));
+		cell_out(out, v, w, public_url);
+		n_listed++;
 		last = k;
 	}
+	json_out_close(out, ']');
 	if (is_more) {
 		for (int i = 0; i < KEY_PARTS; i++)
 			buf_append(&bytes, last.part[i], strlen(last.part[i]) + (i < KEY_PARTS - 1));
 		next = cursor_json(buf_str(&bytes), bytes.len);
 	}
 	buf_release(&bytes);
-	json_object_update_new(obj, json_pack("{s:o, s:I, s:o}", "verdicts", list, "verdicts_total",
-					(json_int_t)(v->has_only_chosen ? v->n_chosen : n_total), "next", next));
+	json_out_members(out, json_pack("{s:I, s:o}", "verdicts_total",
+				  (json_int_t)(v->has_only_chosen ? v->n_chosen : n_total), "next", next));
 }

@@ -299,31 +299,34 @@ static json_t *commit_json(const struct dashboard *d, const struct dashboard_row
 	    change_url_json(public_url, CHANGE_PUSH, 0, r->at.sha));
 }
 
-static json_t *row_json(const struct dashboard *d, const struct dashboard_row *r, const char *public_url)
+/* One jansson value for each day would take longer than the rest. */
+static void row_out(struct buf *out, const struct dashboard *d, const struct dashboard_row *r, const char *public_url)
 {
-	json_t *obj = record_json(&dashboard_row_record, r), *suites = json_array();
-	json_t *no_report = json_null();
+	json_t *no_report = json_null(), *facts;
 
-	for (size_t i = 0; i < r->n_suites; i++) {
-		json_t *suite = record_json(&suite_view_record, &r->suites[i]);
-
-		json_object_set_new(suite, "tests", record_json(&test_counts_record, &r->suites[i].tests));
-		json_array_append_new(suites, suite);
-	}
 	if (r->at.silent_sha)
 		no_report =
 		    json_pack("{s:s, s:o, s:o}", "sha", r->at.silent_sha, "since", json_time(r->at.facts.no_report_ms),
 			"url", change_url_json(public_url, CHANGE_PUSH, 0, r->at.silent_sha));
-	json_object_update_new(
-	    obj, json_pack("{s:s, s:o, s:s}", "level", level_name(r->at.facts.level), "links",
-		     links_json(r->docs_url, r->help_url), "health", r->at.facts.is_unhealthy ? "unhealthy" : "ok"));
-	standing_add_json(obj, &r->at);
-	json_object_update_new(
-	    obj, json_pack("{s:o, s:o, s:o, s:o, s:o, s:s?}", "commit", commit_json(d, r, public_url), "no_report",
-		     no_report, "suites", suites, "trend", trend_json(r->days, DASHBOARD_DAYS, d->today, TREND_SHORT),
-		     "nightly", calendar_json(r->nightly, DASHBOARD_DAYS, d->today, r->name, public_url), "bad_night",
-		     day_outcome_name(dashboard_bad_night(r))));
-	return obj;
+	facts = json_pack("{s:s, s:o, s:s, s:o, s:o, s:s?}", "level", level_name(r->at.facts.level), "links",
+	    links_json(r->docs_url, r->help_url), "health", r->at.facts.is_unhealthy ? "unhealthy" : "ok", "commit",
+	    commit_json(d, r, public_url), "no_report", no_report, "bad_night",
+	    day_outcome_name(dashboard_bad_night(r)));
+	standing_add_json(facts, &r->at);
+	json_out_open(out, NULL, '{');
+	record_out(out, &dashboard_row_record, r);
+	json_out_members(out, facts);
+	json_out_open(out, "suites", '[');
+	for (size_t i = 0; i < r->n_suites; i++) {
+		json_out_open(out, NULL, '{');
+		record_out(out, &suite_view_record, &r->suites[i]);
+		record_object_out(out, "tests", &test_counts_record, &r->suites[i].tests);
+		json_out_close(out, '}');
+	}
+	json_out_close(out, ']');
+	trend_out(out, "trend", r->days, DASHBOARD_DAYS, d->today, TREND_SHORT);
+	calendar_out(out, "nightly", r->nightly, DASHBOARD_DAYS, d->today, r->name, public_url);
+	json_out_close(out, '}');
 }
 
 static int compare_names(const void *x, const void *y)
@@ -350,15 +353,14 @@ static json_t *columns_json(const struct dashboard *d)
 	return list;
 }
 
-json_t *dashboard_json(const struct dashboard *d, const char *repository, const char *branch, const char *public_url)
+char *dashboard_json(const struct dashboard *d, const char *repository, const char *branch, const char *public_url)
 {
-	json_t *rows = json_array(), *running = json_array(), *states = json_array();
+	struct buf out = BUF_INIT(SIZE_MAX / 2);
 	int64_t n[N_ACCELERATOR_STATUSES] = {0};
+	json_t *states = json_array();
 
-	for (size_t i = 0; i < d->n_rows; i++) {
-		json_array_append_new(rows, row_json(d, &d->rows[i], public_url));
+	for (size_t i = 0; i < d->n_rows; i++)
 		n[d->rows[i].at.state.status]++;
-	}
 	/* The number of accelerators in each state, the worst state first, without empty states. */
 	for (int i = 0; i < N_ACCELERATOR_STATUSES; i++) {
 		json_t *state = accelerator_words_json((enum accelerator_status)i);
@@ -368,15 +370,25 @@ json_t *dashboard_json(const struct dashboard *d, const char *repository, const 
 			json_array_append(states, state);
 		json_decref(state);
 	}
+	json_out_open(&out, NULL, '{');
+	json_out_members(&out, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:I}", "repository", repository, "branch",
+				   branch, "headline", headline_json(d, branch), "states", states, "newest",
+				   d->sha ? record_json(&dashboard_record, d) : json_null(), "suites", columns_json(d),
+				   "running_total", (json_int_t)d->n_running_total));
+	json_out_open(&out, "accelerators", '[');
+	for (size_t i = 0; i < d->n_rows; i++)
+		row_out(&out, d, &d->rows[i], public_url);
+	json_out_close(&out, ']');
+	json_out_open(&out, "running", '[');
 	for (size_t i = 0; i < d->n_running; i++) {
 		const struct running_view *v = &d->running[i];
-		json_t *one = record_json(&running_view_record, v);
 
-		json_object_set_new(one, "url", change_url_json(public_url, v->kind, v->number, v->head_sha));
-		json_array_append_new(running, one);
+		json_out_open(&out, NULL, '{');
+		record_out(&out, &running_view_record, v);
+		json_out_value(&out, "url", change_url_json(public_url, v->kind, v->number, v->head_sha));
+		json_out_close(&out, '}');
 	}
-	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "repository", repository, "branch", branch,
-	    "headline", headline_json(d, branch), "states", states, "newest",
-	    d->sha ? record_json(&dashboard_record, d) : json_null(), "suites", columns_json(d), "accelerators", rows,
-	    "running", running, "running_total", (json_int_t)d->n_running_total);
+	json_out_close(&out, ']');
+	json_out_close(&out, '}');
+	return buf_detach(&out);
 }

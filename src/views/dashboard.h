@@ -14,7 +14,7 @@ struct get_dashboard {
 };
 int store_get_dashboard(struct store *s, struct get_dashboard *q) MUST_CHECK;
 
-/* A new reference. Its `headline` has the first sentences of the page as plain text: {"symbol": "✗", "tone": "fail",
+/* As text, which the caller frees. Its `headline` has the first sentences of the page as plain text: {"symbol": "✗", "tone": "fail",
  * "text": "2 of 3 accelerators are red on main", "rest": "NPU is silent."}. It says that all accelerators are green only
  * if each one is. Thread: any. public_url: without a trailing slash. */
-json_t *dashboard_json(const struct dashboard *d, const char *repository, const char *branch, const char *public_url);
+char *dashboard_json(const struct dashboard *d, const char *repository, const char *branch, const char *public_url);

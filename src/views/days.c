@@ -1,5 +1,7 @@
 #include "views/days.h"
 
+#include <math.h>
+
 #include "db/record_rows.h"
 #include "history/days.h"
 #include "views/record_json.h"
@@ -62,55 +64,65 @@ const char *day_text(int64_t day, char *out)
 	return out;
 }
 
-json_t *trend_json(const struct day_view *days, int n, int64_t last_day, enum trend_detail detail)
+void trend_out(
+    struct buf *out, const char *key, const struct day_view *days, int n, int64_t last_day, enum trend_detail detail)
 {
-	json_t *list = json_array();
 	char text[DAY_TEXT_BYTES];
 
+	json_out_open(out, key, '[');
 	for (int i = 0; i < n; i++) {
 		const struct day_view *v = &days[i];
-		json_t *obj = json_object();
 
-		json_set_str(obj, "day", day_text(last_day - n + 1 + i, text));
-		record_to_json(obj, &day_view_record, v);
-		json_object_set_new(obj, "pass_rate", share_json(v->n_green, v->n_runs));
+		json_out_open(out, NULL, '{');
+		json_out_text(out, "day", day_text(last_day - n + 1 + i, text));
+		record_out(out, &day_view_record, v);
+		json_out_real(out, "pass_rate", v->n_runs > 0 ? (double)v->n_green / (double)v->n_runs : NAN);
 		if (detail == TREND_FULL) {
-			json_object_set_new(obj, "tests", record_json(&test_counts_record, &v->tests));
-			record_to_json(obj, &day_details_record, v);
+			record_object_out(out, "tests", &test_counts_record, &v->tests);
+			record_out(out, &day_details_record, v);
 		}
-		json_array_append_new(list, obj);
+		json_out_close(out, '}');
 	}
-	return list;
+	json_out_close(out, ']');
 }
 
-static json_t *nightly_url_json(const char *accelerator, const char *day, const char *public_url)
+static void nightly_url_out(struct buf *out, const char *accelerator, const char *day, const char *public_url)
 {
-	return json_sprintf("%s/nightly?accelerator=%s&until=%s&days=1", public_url, accelerator, day);
+	json_out_texts(out, "url", public_url, "/nightly?accelerator=", accelerator, "&until=", day, "&days=1", NULL);
 }
 
-json_t *calendar_json(
-    const enum day_outcome *days, int n, int64_t last_day, const char *accelerator, const char *public_url)
+void calendar_out(struct buf *out, const char *key, const enum day_outcome *days, int n, int64_t last_day,
+    const char *accelerator, const char *public_url)
 {
-	json_t *list = json_array();
 	char text[DAY_TEXT_BYTES];
 
+	json_out_open(out, key, '[');
 	for (int i = 0; i < n; i++) {
 		day_text(last_day - n + 1 + i, text);
-		json_array_append_new(
-		    list, json_pack("{s:s, s:s?, s:o}", "day", text, "outcome", day_outcome_name(days[i]), "url",
-			      days[i] == DAY_NO_RUN ? json_null() : nightly_url_json(accelerator, text, public_url)));
+		json_out_open(out, NULL, '{');
+		json_out_text(out, "day", text);
+		json_out_text(out, "outcome", day_outcome_name(days[i]));
+		if (days[i] == DAY_NO_RUN)
+			json_out_raw(out, "url", "null");
+		else
+			nightly_url_out(out, accelerator, text, public_url);
+		json_out_close(out, '}');
 	}
-	return list;
+	json_out_close(out, ']');
 }
 
-json_t *schedule_run_json(const struct schedule_run_view *v, const char *accelerator, const char *public_url)
+void schedule_run_out(struct buf *out, const char *key, const struct schedule_run_view *v, const char *accelerator,
+    const char *public_url)
 {
 	char day[DAY_TEXT_BYTES];
 
-	if (!v->id)
-		return json_null();
-	json_t *obj = record_json(&schedule_run_view_record, v);
-	json_set_str(obj, "day", day_text(v->due_ms / DAY_MS, day));
-	json_object_set_new(obj, "url", nightly_url_json(accelerator, day, public_url));
-	return obj;
+	if (!v->id) {
+		json_out_raw(out, key, "null");
+		return;
+	}
+	json_out_open(out, key, '{');
+	record_out(out, &schedule_run_view_record, v);
+	json_out_text(out, "day", day_text(v->due_ms / DAY_MS, day));
+	nightly_url_out(out, accelerator, day, public_url);
+	json_out_close(out, '}');
 }

@@ -122,41 +122,54 @@ void find_job_release(struct find_job *q) { record_release(&find_job_record, q);
 
 /* ---- the JSON ---- */
 
-json_t *job_view_json(const struct job_view *j)
+void job_view_out(struct buf *out, const struct job_view *j)
 {
-	json_t *obj = record_json(&job_view_record, j), *counts = json_null();
+	json_t *counts = json_null();
 
+	record_out(out, &job_view_record, j);
 	if (j->has_counts)
 		counts = json_pack("{s:I, s:I, s:I, s:I}", "passed", (json_int_t)j->n_passed, "failed",
 		    (json_int_t)j->n_failed, "skipped", (json_int_t)j->n_skipped, "total", (json_int_t)j->n_total);
-	json_object_set_new(obj, "test_results", counts);
-	return obj;
+	json_out_value(out, "test_results", counts);
 }
 
-json_t *job_detail_json(const struct job_detail *d, const char *public_url)
+static void test_out(struct buf *out, const struct test_result *t, enum attribution attribution)
+{
+	json_out_open(out, NULL, '{');
+	record_out(out, &test_result_record, t);
+	if (t->has_number) {
+		json_out_open(out, "number", '{');
+		json_out_real(out, "value", t->number);
+		json_out_text(out, "unit", t->unit);
+		json_out_close(out, '}');
+	} else {
+		json_out_raw(out, "number", "null");
+	}
+	record_out(out, &test_cause_record, &(struct test_cause){attribution});
+	json_out_close(out, '}');
+}
+
+char *job_detail_json(const struct job_detail *d, const char *public_url)
 {
 	const struct job_experiment *e = d->experiment.id ? &d->experiment : NULL;
-	json_t *obj = job_view_json(&d->job), *log = json_null(), *tests = json_array();
+	struct buf out = BUF_INIT(SIZE_MAX / 2);
+	json_t *log = json_null();
 
-	record_to_json(obj, &job_detail_record, d);
 	if (d->log_bytes >= 0)
 		log = json_pack("{s:I, s:b, s:o}", "bytes", (json_int_t)d->log_bytes, "complete", d->is_log_complete,
 		    "url", json_sprintf("%s/api/v1/jobs/%lld/log", public_url, (long long)d->job.id));
-	for (size_t i = 0; i < d->n_tests; i++) {
-		const struct test_result *t = &d->tests[i];
-		json_t *one = record_json(&test_result_record, t);
-
-		json_object_set_new(one, "number",
-		    t->has_number ? json_pack("{s:f, s:o}", "value", t->number, "unit", json_foreign_text(t->unit))
-				  : json_null());
-		record_to_json(one, &test_cause_record, &(struct test_cause){d->attributions[i]});
-		json_array_append_new(tests, one);
-	}
-	json_object_update_new(
-	    obj, json_pack("{s:o, s:o, s:o, s:o, s:I, s:o}", "change_url",
-		     change_url_json(public_url, d->kind, d->number, e ? e->explained_sha : d->head_sha), "experiment",
-		     e ? record_json(&job_experiment_record, e) : json_null(), "log", log, "tests", tests,
-		     "tests_total", (json_int_t)d->n_tests_total, "next",
-		     d->next ? json_sprintf("%lld", (long long)d->next) : json_null()));
-	return obj;
+	json_out_open(&out, NULL, '{');
+	job_view_out(&out, &d->job);
+	record_out(&out, &job_detail_record, d);
+	json_out_members(&out, json_pack("{s:o, s:o, s:o, s:I, s:o}", "change_url",
+				   change_url_json(public_url, d->kind, d->number, e ? e->explained_sha : d->head_sha),
+				   "experiment", e ? record_json(&job_experiment_record, e) : json_null(), "log", log,
+				   "tests_total", (json_int_t)d->n_tests_total, "next",
+				   d->next ? json_sprintf("%lld", (long long)d->next) : json_null()));
+	json_out_open(&out, "tests", '[');
+	for (size_t i = 0; i < d->n_tests; i++)
+		test_out(&out, &d->tests[i], d->attributions[i]);
+	json_out_close(&out, ']');
+	json_out_close(&out, '}');
+	return buf_detach(&out);
 }

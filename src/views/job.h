@@ -42,6 +42,6 @@ void find_job_release(struct find_job *q);
 RECORD_DECLARE(test_result); /* a result as the page of its job shows it */
 
 /* New objects; thread: any. public_url: without a trailing slash. */
-json_t *job_view_json(const struct job_view *j); /* a line of a change */
+void job_view_out(struct buf *out, const struct job_view *j); /* the members of a line of a change (base/json_out.h) */
 /* The same fields, then those of its change, and every result. */
-json_t *job_detail_json(const struct job_detail *d, const char *public_url);
+char *job_detail_json(const struct job_detail *d, const char *public_url);

@@ -194,7 +194,8 @@ static json_t *test_json(
 	json_object_update_new(
 	    v, json_pack("{s:s, s:o, s:s?, s:o, s:b, s:o}", "build", platform_build_name(t->build), "os",
 		   json_foreign_text(*t->os ? t->os : NULL), "result", results[platform_test_result(t)], "must_pass",
-		   must_pass, "is_stale", is_stale(p, t, now_ms), "url", job_url_json(public_url, t->job_id)));
+		   must_pass, "is_stale", is_stale(p, t, now_ms), "url",
+		   t->job_id ? json_sprintf("%s/jobs/%lld", public_url, (long long)t->job_id) : json_null()));
 	return v;
 }
 

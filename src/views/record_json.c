@@ -1,9 +1,18 @@
 #include "views/record_json.h"
 
+#include <math.h>
+
 enum { CURSOR_MAX_BYTES = 2048 };
 
-/* NULL: the type has no value in the JSON. */
-static json_t *field_json(const struct record_field *f, const void *member)
+static void texts_out(struct buf *out, const char *key, char *const *list)
+{
+	json_out_open(out, key, '[');
+	for (; list && *list; list++)
+		json_out_text(out, NULL, *list);
+	json_out_close(out, ']');
+}
+
+static void field_out(struct buf *out, const struct record_field *f, const void *member)
 {
 	const char *text;
 	int64_t number;
@@ -11,101 +20,94 @@ static json_t *field_json(const struct record_field *f, const void *member)
 
 	switch (f->type) {
 	case RECORD_INT:
-		return json_integer(*(const int64_t *)member);
+		json_out_int(out, f->name, *(const int64_t *)member);
+		break;
 	case RECORD_ID:
+		json_out_id(out, f->name, *(const int64_t *)member);
+		break;
 	case RECORD_COUNT:
 		number = *(const int64_t *)member;
-		return number == (f->type == RECORD_ID ? 0 : -1) ? json_null() : json_integer(number);
+		if (number == -1)
+			json_out_raw(out, f->name, "null");
+		else
+			json_out_int(out, f->name, number);
+		break;
 	case RECORD_TIME:
-		return json_time(*(const int64_t *)member);
+		json_out_time(out, f->name, *(const int64_t *)member);
+		break;
 	case RECORD_BOOL:
-		return json_boolean(*(const bool *)member);
+		json_out_raw(out, f->name, *(const bool *)member ? "true" : "false");
+		break;
 	case RECORD_TEXT:
 	case RECORD_COMMIT:
-		return json_foreign_text(*(char *const *)member);
+		json_out_text(out, f->name, *(char *const *)member);
+		break;
 	case RECORD_OBJECT:
 		text = *(char *const *)member;
-		return text && !json_parse(text, strlen(text), &v, NULL) ? v : json_null();
+		json_out_value(out, f->name, text && !json_parse(text, strlen(text), &v, NULL) ? v : json_null());
+		break;
 	case RECORD_SECONDS:
-		return seconds_json(*(const int64_t *)member);
+		number = *(const int64_t *)member;
+		json_out_real(out, f->name, number < 0 ? NAN : (double)number / 1000);
+		break;
 	case RECORD_NUMBER:
-		return json_real(*(const double *)member);
+		json_out_real(out, f->name, *(const double *)member);
+		break;
 	case RECORD_TEXTS:
-		return json_foreign_texts(*(char **const *)member);
+		texts_out(out, f->name, *(char **const *)member);
+		break;
 	case RECORD_WORD:
 	case RECORD_RANK:
 		number = *(const int *)member;
-		return json_foreign_text(number < f->words->n ? f->words->names[number] : NULL);
+		json_out_text(out, f->name, number < f->words->n ? f->words->names[number] : NULL);
+		break;
 	case RECORD_KEY:
 	case RECORD_GUID:
 	case RECORD_DIGEST:
 	case RECORD_BLOB:
 	case RECORD_BORROWED:
-		break;
+		break; /* no value in the JSON */
 	}
-	return NULL;
 }
 
-void record_to_json(json_t *object, const struct record *record, const void *values)
+void record_out(struct buf *out, const struct record *record, const void *values)
 {
-	for (size_t i = 0; i < record->n; i++) {
-		const struct record_field *f = &record->fields[i];
-		json_t *v = f->name ? field_json(f, (const char *)values + f->offset) : NULL;
+	for (size_t i = 0; i < record->n; i++)
+		if (record->fields[i].name)
+			field_out(out, &record->fields[i], (const char *)values + record->fields[i].offset);
+}
 
-		if (v)
-			json_object_set_new(object, f->name, v);
-	}
+void record_object_out(struct buf *out, const char *key, const struct record *record, const void *values)
+{
+	json_out_open(out, key, '{');
+	record_out(out, record, values);
+	json_out_close(out, '}');
+}
+
+void record_list_out(
+    struct buf *out, const char *key, const struct record *record, const void *list, size_t n, size_t bytes)
+{
+	json_out_open(out, key, '[');
+	for (size_t i = 0; i < n; i++)
+		record_object_out(out, NULL, record, (const char *)list + i * bytes);
+	json_out_close(out, ']');
 }
 
 json_t *record_json(const struct record *record, const void *values)
 {
-	json_t *object = json_object();
+	struct buf out = BUF_INIT(SIZE_MAX / 2);
+	json_t *object;
 
-	record_to_json(object, record, values);
+	record_object_out(&out, NULL, record, values);
+	if (json_parse(out.data, out.len, &object, NULL))
+		object = json_object(); /* an object of more than 64 levels, which nobody could store */
+	buf_release(&out);
 	return object;
 }
 
-json_t *record_field_schema(const struct record_field *f)
+void record_to_json(json_t *object, const struct record *record, const void *values)
 {
-	static const struct {
-		const char *type, *format, *pattern;
-		bool may_be_null;
-	} TYPES[] = {
-	    [RECORD_INT] = {"integer", NULL, NULL, false},
-	    [RECORD_ID] = {"integer", NULL, NULL, true},
-	    [RECORD_COUNT] = {"integer", NULL, NULL, true},
-	    [RECORD_TIME] = {"string", "date-time", NULL, true},
-	    [RECORD_BOOL] = {"boolean", NULL, NULL, false},
-	    [RECORD_TEXT] = {"string", NULL, NULL, true},
-	    [RECORD_COMMIT] = {"string", NULL, "^[0-9a-f]{40}$", true},
-	    [RECORD_OBJECT] = {"object", NULL, NULL, true},
-	    [RECORD_SECONDS] = {"number", NULL, NULL, true},
-	    [RECORD_NUMBER] = {"number", NULL, NULL, false},
-	    [RECORD_TEXTS] = {"array", NULL, NULL, false},
-	    [RECORD_WORD] = {"string", NULL, NULL, true},
-	    [RECORD_RANK] = {"string", NULL, NULL, true},
-	};
-	json_t *schema = json_object(), *type = json_array(), *names;
-
-	/* The other types have no value in the JSON. */
-	json_array_append_new(type, json_string(TYPES[f->type].type ? TYPES[f->type].type : "null"));
-	if (TYPES[f->type].may_be_null)
-		json_array_append_new(type, json_string("null"));
-	json_object_set_new(schema, "type", type);
-	if (TYPES[f->type].format)
-		json_set_str(schema, "format", TYPES[f->type].format);
-	if (TYPES[f->type].pattern)
-		json_set_str(schema, "pattern", TYPES[f->type].pattern);
-	if (f->words) {
-		names = json_array();
-		for (int i = 0; i < f->words->n; i++)
-			if (f->words->names[i])
-				json_array_append_new(names, json_string(f->words->names[i]));
-		json_object_set_new(schema, "enum", names);
-	}
-	if (f->description[0])
-		json_set_str(schema, "description", f->description);
-	return schema;
+	json_object_update_new(object, record_json(record, values));
 }
 
 json_t *links_json(const char *docs_url, const char *help_url)
@@ -129,9 +131,15 @@ json_t *change_url_json(const char *public_url, enum change_kind kind, int64_t n
 	return json_sprintf("%s/commits/%s%s", public_url, sha, kind == CHANGE_NIGHTLY ? "?kind=nightly" : "");
 }
 
-json_t *job_url_json(const char *public_url, int64_t job)
+void job_url_out(struct buf *out, const char *key, const char *public_url, int64_t job)
 {
-	return job ? json_sprintf("%s/jobs/%lld", public_url, (long long)job) : json_null();
+	char id[24];
+
+	snprintf(id, sizeof(id), "%lld", (long long)job);
+	if (job)
+		json_out_texts(out, key, public_url, "/jobs/", id, NULL);
+	else
+		json_out_raw(out, key, "null");
 }
 
 json_t *cursor_json(const void *bytes, size_t n)

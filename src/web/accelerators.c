@@ -97,14 +97,15 @@ struct page_request {
 
 static void release_page(void *q) { get_accelerator_page_release(&((struct page_request *)q)->get); }
 
-static json_t *make_page(void *owner)
+static char *make_page(void *owner)
 {
 	struct page_request *q = owner;
 
 	return accelerator_page_json(q->read.config, q->read.accelerator, &q->get);
 }
 
-static const struct web_read_kind PAGE = {sizeof(struct page_request), release_page, NO_ACCELERATOR, .make = make_page};
+static const struct web_read_kind PAGE = {
+    sizeof(struct page_request), release_page, NO_ACCELERATOR, .make_text = make_page};
 
 void web_on_accelerator(struct http_request *r, void *owner)
 {
@@ -128,19 +129,23 @@ static void release_jobs(void *q) { page_jobs_release(&((struct jobs_request *)q
 
 static size_t count_jobs(const void *q) { return ((const struct jobs_request *)q)->list.jobs.n; }
 
-static json_t *make_jobs(void *owner)
+static char *make_jobs(void *owner)
 {
 	struct jobs_request *q = owner;
 	struct page_jobs *jobs = &q->list.jobs;
+	struct buf out = BUF_INIT(SIZE_MAX / 2);
 
 	if (q->read.accelerator->level == LEVEL_1)
 		page_jobs_release(jobs);
-	return json_pack(
-	    "{s:o, s:o}", "jobs", page_jobs_json(jobs, q->read.config->public_url), "next", page_jobs_next(jobs));
+	json_out_open(&out, NULL, '{');
+	page_jobs_out(&out, jobs, q->read.config->public_url);
+	json_out_value(&out, "next", page_jobs_next(jobs));
+	json_out_close(&out, '}');
+	return buf_detach(&out);
 }
 
 static const struct web_read_kind JOBS = {
-    sizeof(struct jobs_request), release_jobs, NO_ACCELERATOR, .make = make_jobs, .n_items = count_jobs};
+    sizeof(struct jobs_request), release_jobs, NO_ACCELERATOR, .make_text = make_jobs, .n_items = count_jobs};
 
 /* The cursor is the last job of the page before. */
 void web_on_accelerator_jobs(struct http_request *r, void *owner)
@@ -180,7 +185,7 @@ static size_t count_numbers(const void *owner)
 	return n;
 }
 
-static json_t *make_numbers(void *owner)
+static char *make_numbers(void *owner)
 {
 	struct numbers_request *q = owner;
 
@@ -191,8 +196,8 @@ static json_t *make_numbers(void *owner)
 	return numbers_json(&q->list, q->days);
 }
 
-static const struct web_read_kind NUMBERS = {
-    sizeof(struct numbers_request), release_numbers, NO_ACCELERATOR, .make = make_numbers, .n_items = count_numbers};
+static const struct web_read_kind NUMBERS = {sizeof(struct numbers_request), release_numbers, NO_ACCELERATOR,
+    .make_text = make_numbers, .n_items = count_numbers};
 
 void web_on_accelerator_numbers(struct http_request *r, void *owner)
 {
@@ -238,7 +243,7 @@ static size_t count_dashboard(const void *q)
 	return ((const struct dashboard_request *)q)->get.view->n_rows * ITEMS_PER_ROW;
 }
 
-static json_t *make_dashboard(void *owner)
+static char *make_dashboard(void *owner)
 {
 	struct dashboard_request *q = owner;
 
@@ -246,7 +251,7 @@ static json_t *make_dashboard(void *owner)
 }
 
 static const struct web_read_kind DASHBOARD = {
-    sizeof(struct dashboard_request), release_dashboard, .make = make_dashboard, .n_items = count_dashboard};
+    sizeof(struct dashboard_request), release_dashboard, .make_text = make_dashboard, .n_items = count_dashboard};
 
 void web_on_dashboard(struct http_request *r, void *owner)
 {

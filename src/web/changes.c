@@ -22,18 +22,18 @@ static void release_change(void *owner)
 
 static size_t count_change(const void *c) { return ((const struct change_request *)c)->get.view->n_verdicts; }
 
-static json_t *make_change(void *owner)
+static char *make_change(void *owner)
 {
 	struct change_request *c = owner;
-	json_t *v = change_json(c->get.view, c->read.config->public_url, &c->choice);
+	char *text = change_json(c->get.view, c->read.config->public_url, &c->choice);
 
 	change_view_free(c->get.view); /* here, because this takes long too */
 	c->get.view = NULL;
-	return v;
+	return text;
 }
 
 static const struct web_read_kind CHANGE = {
-    sizeof(struct change_request), release_change, .make = make_change, .n_items = count_change};
+    sizeof(struct change_request), release_change, .make_text = make_change, .n_items = count_change};
 
 static const char NO_PULL[] = "no such pull request", NO_COMMIT[] = "no such commit";
 

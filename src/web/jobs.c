@@ -112,18 +112,18 @@ static void release_job(void *j) { job_detail_free(((struct job_request *)j)->ge
 
 static size_t count_job(const void *j) { return ((const struct job_request *)j)->get.job->n_tests; }
 
-static json_t *make_job(void *owner)
+static char *make_job(void *owner)
 {
 	struct job_request *j = owner;
-	json_t *v = job_detail_json(j->get.job, j->read.config->public_url);
+	char *text = job_detail_json(j->get.job, j->read.config->public_url);
 
 	job_detail_free(j->get.job); /* here, because this takes long too */
 	j->get.job = NULL;
-	return v;
+	return text;
 }
 
 static const struct web_read_kind JOB = {
-    sizeof(struct job_request), release_job, NO_JOB, .check = check_job, .make = make_job, .n_items = count_job};
+    sizeof(struct job_request), release_job, NO_JOB, .check = check_job, .make_text = make_job, .n_items = count_job};
 
 void web_on_job(struct http_request *r, void *owner)
 {

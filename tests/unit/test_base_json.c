@@ -1,4 +1,5 @@
 /* Untrusted JSON is bounded; the getters tolerate missing fields. */
+#include <math.h>
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -115,6 +116,72 @@ static void test_scalar_end(void **state)
 	assert_null(json_scalar_end(number, number + 2));
 }
 
+/* ---- text without a tree ---- */
+
+static void assert_out(struct buf *out, json_t *expected)
+{
+	char *text = json_text(expected);
+
+	assert_string_equal(buf_str(out), text);
+	free(text);
+	json_decref(expected);
+	buf_release(out);
+}
+
+static void test_out_has_jansson_s_text(void **state)
+{
+	static const char *const texts[] = {"", "plain", "a \"quoted\" \\ text/", "\b\t\n\f\r\x01\x1f\x7f",
+	    "\xc3\xa9 \xe2\x82\xac", "\xff\xc3", "\xe2\x82",
+	    "a long text of more than sixteen bytes, with \xf0\x9f\x98\x80 and \"\n\" in it"};
+	static const int64_t numbers[] = {0, 7, -1, 10, INT64_MAX, INT64_MIN};
+	static const double reals[] = {0, 1, -2.5, 0.1, 1e22, 1e-7, 123456.789, 5e-324, 1.7976931348623157e308};
+	struct buf out = BUF_INIT(1 << 16);
+	json_t *obj = json_object(), *list = json_array();
+
+	(void)state;
+	json_out_open(&out, NULL, '{');
+	json_out_open(&out, "list", '[');
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		json_out_text(&out, NULL, texts[i]);
+		json_array_append_new(list, json_foreign_text(texts[i]));
+	}
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+		json_out_int(&out, NULL, numbers[i]);
+		json_array_append_new(list, json_integer(numbers[i]));
+	}
+	for (size_t i = 0; i < ARRAY_LEN(reals); i++) {
+		json_out_real(&out, NULL, reals[i]);
+		json_array_append_new(list, json_real(reals[i]));
+	}
+	json_out_real(&out, NULL, (double)INFINITY);
+	json_out_text(&out, NULL, NULL);
+	json_out_time(&out, NULL, 0);
+	json_out_id(&out, NULL, 0);
+	json_out_raw(&out, NULL, "[]");
+	json_out_time(&out, NULL, 1700000000000);
+	json_out_texts(&out, NULL, "a\"b", "", "/7", NULL);
+	json_out_value(&out, NULL, json_pack("{s:[]}", "a"));
+	json_out_close(&out, ']');
+	json_out_members(&out, json_object());
+	json_out_members(&out, json_pack("{s:i, s:n}", "x", 1, "y"));
+	json_out_open(&out, "empty", '{');
+	json_out_members(&out, json_pack("{s:s}", "colon", ":"));
+	json_out_raw(&out, "z", "true");
+	json_out_id(&out, "id", 7);
+	json_out_close(&out, '}');
+	json_out_close(&out, '}');
+	for (int i = 0; i < 4; i++)
+		json_array_append_new(list, json_null());
+	json_array_append_new(list, json_array());
+	json_array_append_new(list, json_time(1700000000000));
+	json_array_append_new(list, json_string("a\"b/7"));
+	json_array_append_new(list, json_pack("{s:[]}", "a"));
+	json_object_set_new(obj, "list", list);
+	json_object_update_new(
+	    obj, json_pack("{s:i, s:n, s:{s:s, s:b, s:i}}", "x", 1, "y", "empty", "colon", ":", "z", 1, "id", 7));
+	assert_out(&out, obj);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -123,6 +190,7 @@ int main(void)
 	    cmocka_unit_test(test_getters),
 	    cmocka_unit_test(test_written),
 	    cmocka_unit_test(test_scalar_end),
+	    cmocka_unit_test(test_out_has_jansson_s_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

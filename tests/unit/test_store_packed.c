@@ -242,9 +242,12 @@ static json_t *ask_change(const char *head, const struct verdict_choice *choice)
 {
 	struct get_change g = {.now_ms = T0, .repository = UPSTREAM, .head_sha = head, .choice = choice};
 	json_t *v;
+	char *text;
 
 	ASK_OK(store_get_change, &g);
-	v = change_json(g.view, "https://outpost.example.org", choice);
+	text = change_json(g.view, "https://outpost.example.org", choice);
+	assert_int_equal(json_parse(text, strlen(text), &v, NULL), 0);
+	free(text);
 	change_view_free(g.view);
 	return v;
 }

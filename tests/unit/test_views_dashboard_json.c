@@ -40,6 +40,7 @@ static void assert_said(const struct one *list, size_t n, const char *tone, cons
 {
 	struct dashboard *d = xcalloc(1, sizeof(*d));
 	json_t *obj, *headline;
+	char *answer;
 
 	d->rows = xcalloc(n, sizeof(*d->rows));
 	d->n_rows = n;
@@ -51,7 +52,9 @@ static void assert_said(const struct one *list, size_t n, const char *tone, cons
 		r->at.state = (struct accelerator_state){.status = list[i].status, .is_overdue = list[i].is_overdue};
 		r->nightly[DASHBOARD_DAYS - 1] = list[i].night;
 	}
-	obj = dashboard_json(d, "pytorch/pytorch", "main", "https://o");
+	answer = dashboard_json(d, "pytorch/pytorch", "main", "https://o");
+	assert_int_equal(json_parse(answer, strlen(answer), &obj, NULL), 0);
+	free(answer);
 	headline = json_object_get(obj, "headline");
 	assert_string_equal(json_get_str(headline, "tone"), tone);
 	assert_string_equal(json_get_str(headline, "text"), text);

@@ -12,6 +12,50 @@
 
 static json_t *schemas;
 
+/* The schema of a field as docs/openapi.json has it: {"type": …, "description": …}. A new reference. */
+static json_t *record_field_schema(const struct record_field *f)
+{
+	static const struct {
+		const char *type, *format, *pattern;
+		bool may_be_null;
+	} TYPES[] = {
+	    [RECORD_INT] = {"integer", NULL, NULL, false},
+	    [RECORD_ID] = {"integer", NULL, NULL, true},
+	    [RECORD_COUNT] = {"integer", NULL, NULL, true},
+	    [RECORD_TIME] = {"string", "date-time", NULL, true},
+	    [RECORD_BOOL] = {"boolean", NULL, NULL, false},
+	    [RECORD_TEXT] = {"string", NULL, NULL, true},
+	    [RECORD_COMMIT] = {"string", NULL, "^[0-9a-f]{40}$", true},
+	    [RECORD_OBJECT] = {"object", NULL, NULL, true},
+	    [RECORD_SECONDS] = {"number", NULL, NULL, true},
+	    [RECORD_NUMBER] = {"number", NULL, NULL, false},
+	    [RECORD_TEXTS] = {"array", NULL, NULL, false},
+	    [RECORD_WORD] = {"string", NULL, NULL, true},
+	    [RECORD_RANK] = {"string", NULL, NULL, true},
+	};
+	json_t *schema = json_object(), *type = json_array(), *names;
+
+	/* The other types have no value in the JSON. */
+	json_array_append_new(type, json_string(TYPES[f->type].type ? TYPES[f->type].type : "null"));
+	if (TYPES[f->type].may_be_null)
+		json_array_append_new(type, json_string("null"));
+	json_object_set_new(schema, "type", type);
+	if (TYPES[f->type].format)
+		json_set_str(schema, "format", TYPES[f->type].format);
+	if (TYPES[f->type].pattern)
+		json_set_str(schema, "pattern", TYPES[f->type].pattern);
+	if (f->words) {
+		names = json_array();
+		for (int i = 0; i < f->words->n; i++)
+			if (f->words->names[i])
+				json_array_append_new(names, json_string(f->words->names[i]));
+		json_object_set_new(schema, "enum", names);
+	}
+	if (f->description[0])
+		json_set_str(schema, "description", f->description);
+	return schema;
+}
+
 /* A property of a schema, including those inherited with allOf. Borrowed. */
 static json_t *find_property(json_t *schema, const char *name)
 {
@@ -160,6 +204,31 @@ static void the_document_has_every_field(void **state)
 		}
 }
 
+/* The text of each type. */
+#define EACH_TYPE_RECORD(F, S)                                                                                         \
+	F(S, INT, number, "int", "", "")                                                                               \
+	F(S, ID, id, "id", "", "")                                                                                     \
+	F(S, COUNT, n, "count", "", "")                                                                                \
+	F(S, TIME, at_ms, "at", "", "")                                                                                \
+	F(S, BOOL, is_so, "bool", "", "")                                                                              \
+	F(S, TEXT, text, "text", "", "")                                                                               \
+	F(S, SECONDS, took_ms, "took", "", "")                                                                         \
+	F(S, NUMBER, real, "real", "", "")                                                                             \
+	F(S, TEXTS, texts, "texts", "", "")                                                                            \
+	F(S, TEST_STATUS, status, "status", "", "")                                                                    \
+	F(S, LEVEL, level, "level", "", "")                                                                            \
+	F(S, INT, hidden, NULL, "", "")
+RECORD_LOCAL(each_type, EACH_TYPE_RECORD)
+
+static void assert_text(const void *values, const char *expected)
+{
+	struct buf out = BUF_INIT(1 << 16);
+
+	record_object_out(&out, NULL, &each_type_record, values);
+	assert_string_equal(buf_str(&out), expected);
+	buf_release(&out);
+}
+
 static void each_type_has_its_json(void **state)
 {
 	char outcome[] = "caf\xe9";
@@ -181,16 +250,43 @@ static void each_type_has_its_json(void **state)
 	assert_true(json_is_null(json_object_get(obj, "environment")));
 	assert_null(json_object_get(obj, "log_bytes")); /* has no name */
 	json_decref(obj);
+	job.number = 12;
+	job.environment = (char *)"{\"torch\": [1.5, \"2\\n\", {}]}";
+	obj = record_json(&job_detail_record, &job);
+	assert_int_equal(json_get_int(obj, "number", 0), 12);
+	assert_string_equal(json_string_value(json_array_get(json_at(obj, "environment", "torch", NULL), 1)), "2\n");
+	json_decref(obj);
+}
+
+static void each_type_has_its_text(void **state)
+{
+	char outcome[] = "caf\xe9";
+
+	(void)state;
+	assert_text(&(struct each_type){.n = -1, .took_ms = -1, .status = N_TEST_STATUSES},
+	    "{\"int\":0,\"id\":null,\"count\":null,\"at\":null,\"bool\":false,\"text\":null,\"took\":null,\"real\":0.0,"
+	    "\"texts\":[],\"status\":null,\"level\":null}");
+	assert_text(&(struct each_type){7, 8, 0, 1700000000123, true, outcome, 1234, 0.1,
+			(char *[]){(char *)"a", outcome, NULL}, TEST_SKIP, LEVEL_4, 5},
+	    "{\"int\":7,\"id\":8,\"count\":0,\"at\":\"2023-11-14T22:13:20Z\",\"bool\":true,\"text\":"
+	    "\"caf\xEF\xBF\xBD\","
+	    "\"took\":1.234,\"real\":0.10000000000000001,\"texts\":[\"a\",\"caf\xEF\xBF\xBD\"],\"status\":\"SKIP\","
+	    "\"level\":\"L4\"}");
 }
 
 static int set_up(void **state)
 {
-	static json_t *document;
+	json_t *document = json_load_file("docs/openapi.json", 0, NULL);
 
-	(void)state;
-	document = json_load_file("docs/openapi.json", 0, NULL);
+	*state = document;
 	schemas = json_at(document, "components", "schemas", NULL);
 	return schemas ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	json_decref(*state);
+	return 0;
 }
 
 int main(void)
@@ -198,7 +294,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_document_has_every_field),
 	    cmocka_unit_test(each_type_has_its_json),
+	    cmocka_unit_test(each_type_has_its_text),
 	};
 
-	return cmocka_run_group_tests(tests, set_up, NULL);
+	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

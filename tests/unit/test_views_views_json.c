@@ -23,10 +23,20 @@ static struct change_view *make_view(void)
 	return v;
 }
 
+static json_t *json_of(const struct change_view *v)
+{
+	char *text = change_json(v, "https://outpost.example.org", &(struct verdict_choice){0});
+	json_t *obj;
+
+	assert_int_equal(json_parse(text, strlen(text), &obj, NULL), 0);
+	free(text);
+	return obj;
+}
+
 static void test_json_has_the_contract_s_fields(void **state)
 {
 	struct change_view *v = make_view();
-	json_t *obj = change_json(v, "https://outpost.example.org", &(struct verdict_choice){0});
+	json_t *obj = json_of(v);
 	json_t *accelerators = json_object_get(obj, "accelerators");
 	json_t *verdicts = json_object_get(obj, "verdicts");
 	json_t *npu = json_array_get(accelerators, 0), *red = json_array_get(verdicts, 0);
@@ -134,7 +144,7 @@ static void check_required(json_t *npu)
 static void test_json_says_why(void **state)
 {
 	struct change_view *v = make_attributed();
-	json_t *obj = change_json(v, "https://outpost.example.org", &(struct verdict_choice){0});
+	json_t *obj = json_of(v);
 	json_t *verdicts = json_object_get(obj, "verdicts");
 	json_t *npu = json_array_get(json_object_get(obj, "accelerators"), 0);
 	json_t *delta = json_object_get(npu, "delta");
@@ -274,7 +284,7 @@ static void test_a_rerun_failure_counts_until_the_rerun_ends(void **state)
 		w = view_add_verdict(v, a, "s", "u", TEST_FAIL, 1);
 		w->attribution = cases[i].attribution;
 		w->rerun = RERUN_PENDING;
-		obj = change_json(v, "https://outpost.example.org", &(struct verdict_choice){0});
+		obj = json_of(v);
 		summary = json_object_get(obj, "summary");
 		assert_string_equal(json_get_str(summary, "verdict"), cases[i].verdict);
 		assert_string_equal(json_get_str(summary, "text"), cases[i].first_line);
@@ -319,7 +329,7 @@ static void test_each_surface_shows_the_outcome_of_a_rerun(void **state)
 		w->rerun_job = s == RERUN_VOID ? 77 : 0;
 		view_comment(v, &comment_how, &comment);
 		check_output_of_job(v, a, 0, &check_how, &check);
-		obj = change_json(v, "https://outpost.example.org", &(struct verdict_choice){0});
+		obj = json_of(v);
 		cell = json_array_get(json_object_get(obj, "verdicts"), 0);
 		if (said) {
 			char *part = xasprintf(" · %s", said);
@@ -374,7 +384,7 @@ static void test_json_lists_experiments(void **state)
 
 	(void)state;
 	add_experiment(v, 0);
-	obj = change_json(v, "https://outpost.example.org", &(struct verdict_choice){0});
+	obj = json_of(v);
 	npu = json_array_get(json_object_get(obj, "accelerators"), 0);
 	e = json_array_get(json_object_get(npu, "experiments"), 0);
 	assert_int_equal(json_get_int(e, "id", 0), 9);
