@@ -11,6 +11,7 @@ struct ordered_list {
 	int64_t *ids;
 	uint32_t *order; /* the places of the list by test_id; NULL: it is in this order already */
 	size_t n;
+	bool is_distinct;
 };
 
 /* The lists of one read. Jobs of all accelerators usually share a few. */
@@ -68,12 +69,16 @@ static void order_list(struct ordered_list *l)
 
 	for (size_t i = 1; i < l->n; i++)
 		is_ordered &= l->ids[i - 1] <= l->ids[i];
-	if (is_ordered)
-		return;
-	l->order = xcalloc(l->n, sizeof(*l->order));
-	for (size_t i = 0; i < l->n; i++)
-		l->order[i] = (uint32_t)i;
-	qsort_r(l->order, l->n, sizeof(*l->order), compare_by_id, l->ids);
+	if (!is_ordered) {
+		l->order = xcalloc(l->n, sizeof(*l->order));
+		for (size_t i = 0; i < l->n; i++)
+			l->order[i] = (uint32_t)i;
+		qsort_r(l->order, l->n, sizeof(*l->order), compare_by_id, l->ids);
+	}
+	l->is_distinct = true;
+	for (size_t i = 1; i < l->n; i++)
+		l->is_distinct &=
+		    l->order ? l->ids[l->order[i - 1]] != l->ids[l->order[i]] : l->ids[i - 1] != l->ids[i];
 }
 
 /* NULL: it is missing or damaged. */
@@ -200,15 +205,38 @@ static void read_rows(struct rows *r, struct cell_sets *l)
 			continue;
 		c.status = (uint8_t)status;
 		c.attribution = (uint8_t)(rows_is_null(r, 3) ? N_ATTRIBUTIONS : attribution_parse(rows_text(r, 3)));
-		reserve_cells(s, 1);
-		add_cell(s, 0, &c);
+		*ARRAY_PUSH(s->rows, s->n_rows) = c;
 	}
-	for (size_t i = 0; i < l->n; i++)
-		close_run(&l->at[i], 0);
 }
 
-/* Adds the results of the part in this row. False: they are damaged. */
-static bool add_part(const struct view *d, struct rows *r, struct ordered_lists *lists, struct cell_set *s)
+/* Puts the rows, of which there are few, in the places of the other cells of their tests. */
+static void apply_rows(struct cell_set *s)
+{
+	size_t run = s->n, n_new = 0;
+
+	for (size_t i = 0; i < s->n_rows; i++) {
+		struct cell *same = (struct cell *)cell_set_find(s, s->rows[i].test_id);
+
+		if (same)
+			*same = s->rows[i];
+		else
+			s->rows[n_new++] = s->rows[i];
+	}
+	if (n_new) {
+		reserve_cells(s, n_new);
+		memcpy(s->at + run, s->rows, n_new * sizeof(*s->rows));
+		s->n += n_new;
+		*ARRAY_PUSH(s->runs, s->n_runs) = run;
+		if (s->n_runs > 1)
+			merge_runs(s);
+	}
+	FREE_AND_NULL(s->rows);
+	s->n_rows = 0;
+}
+
+/* Adds the results of the part in this row. False: they are damaged. n_room: as many cells as the set will probably have. */
+static bool add_part(
+    const struct view *d, struct rows *r, struct ordered_lists *lists, struct cell_set *s, size_t n_room)
 {
 	const struct ordered_list *list = ordered_list_of(d, lists, rows_int(r, 6));
 	struct cell c = {.part = (uint32_t)s->n_parts, .attribution = N_ATTRIBUTIONS, .has_job = true};
@@ -225,12 +253,15 @@ static bool add_part(const struct view *d, struct rows *r, struct ordered_lists 
 	    .first = rows_int(r, 3),
 	    .is_late = rows_int(r, 2) != 0,
 	    .has_rows = rows_int(r, 4) > 0};
-	reserve_cells(s, list->n);
+	reserve_cells(s, s->n_room || list->n > n_room ? list->n : n_room);
 	for (size_t k = 0; is_read && k < list->n; k++) {
 		c.i = list->order ? list->order[k] : (uint32_t)k;
 		c.test_id = list->ids[c.i];
 		c.status = statuses[c.i];
-		add_cell(s, run, &c);
+		if (list->is_distinct)
+			s->at[s->n++] = c;
+		else
+			add_cell(s, run, &c);
 	}
 	free(statuses);
 	close_run(s, run);
@@ -247,6 +278,7 @@ static int compare_sets(const void *x, const void *y)
 void cell_sets_read(const struct view *d, int64_t change_id, const char *accelerator, struct cell_sets *ret)
 {
 	struct ordered_lists lists = {.next = 0};
+	size_t n_room = 0;
 	struct rows *r;
 
 	*ret = (struct cell_sets){.n = 0};
@@ -258,8 +290,12 @@ void cell_sets_read(const struct view *d, int64_t change_id, const char *acceler
 			      V_TEXT(accelerator))
 			: db_rows(d, PARTS_OF_CHANGE " ORDER BY j.accelerator, j.id, p.first", V_INT(change_id));
 	while (rows_next(r)) {
-		if (add_part(d, r, &lists, cell_set_of(ret, rows_text(r, 0))))
+		struct cell_set *s = cell_set_of(ret, rows_text(r, 0));
+
+		if (add_part(d, r, &lists, s, n_room)) {
+			n_room = s->n; /* most accelerators have as many cells as the one before */
 			continue;
+		}
 		db_fail(d, ERR_INVALID, "the packed results of job %lld are damaged", (long long)rows_int(r, 1));
 		break;
 	}
@@ -269,6 +305,7 @@ void cell_sets_read(const struct view *d, int64_t change_id, const char *acceler
 	for (struct cell_set *s = ret->at; s < ret->at + ret->n; s++) {
 		while (s->n_runs > 1)
 			merge_runs(s);
+		apply_rows(s);
 		FREE_AND_NULL(s->runs);
 		s->n_runs = 0;
 	}
@@ -279,7 +316,7 @@ void cell_sets_read(const struct view *d, int64_t change_id, const char *acceler
 void cell_sets_release(struct cell_sets *l)
 {
 	for (size_t i = 0; i < l->n; i++)
-		FREE_ALL(l->at[i].accelerator, l->at[i].at, l->at[i].parts, l->at[i].runs);
+		FREE_ALL(l->at[i].accelerator, l->at[i].at, l->at[i].parts, l->at[i].runs, l->at[i].rows);
 	free(l->at);
 	*l = (struct cell_sets){.n = 0};
 }

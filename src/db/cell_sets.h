@@ -30,8 +30,11 @@ struct cell_set {
 	size_t n, n_room;
 	struct cell_part *parts;
 	size_t n_parts;
-	size_t *runs; /* while the set is made: where each sorted piece of `at` begins */
+	/* while the set is made: where each sorted piece of `at` begins, and the rows, which are put into `at` at the end */
+	size_t *runs;
 	size_t n_runs;
+	struct cell *rows;
+	size_t n_rows;
 };
 
 struct cell_sets {

@@ -38,8 +38,8 @@ struct upstream_branch upstream_branch_read(const struct view *d)
 /* ---- its newest runs there ---- */
 
 #define PUSHES_OF_BRANCH                                                                                               \
-	" FROM (SELECT * FROM run WHERE accelerator = ?1 AND is_push = 1 AND change_id > ?6"                           \
-	"  ORDER BY change_id DESC LIMIT ?5) r"                                                                        \
+	" FROM (SELECT * FROM run WHERE accelerator = ?1 AND is_push = 1 AND change_id > ?5"                           \
+	"  ORDER BY change_id DESC LIMIT ?4) r"                                                                        \
 	" CROSS JOIN change c ON c.id = r.change_id LEFT JOIN branch_commit b"                                         \
 	" ON b.repository_key = ?2 AND b.ref = ?3 AND b.sha = c.head_sha"                                              \
 	" WHERE c.repository_key = ?2 AND c.ref IN (?3, 'refs/heads/' || ?3)"
@@ -55,20 +55,26 @@ struct upstream_branch upstream_branch_read(const struct view *d)
 	F(S, BOOL, has_red_tests, NULL, RUN_HAS_RED_TESTS, "")
 RECORD_LOCAL(tested_push, TESTED_PUSH_RECORD)
 
-/* In the order of the branch. A commit whose position is not known is as new as its change. */
-static void read_newest(
-    const struct view *d, const char *accelerator, const struct upstream_branch *u, struct standing *s)
+#define PUSH_PLACE_RECORD(F, S)                                                                                        \
+	F(S, INT, change_id, NULL, "c.id", "")                                                                         \
+	F(S, COUNT, position, NULL, "b.position", "")
+RECORD_LOCAL(push_place, PUSH_PLACE_RECORD)
+
+/* Of a run with a report. */
+static void read_tested_push(const struct view *d, const char *accelerator, const struct upstream_branch *u,
+    int64_t change_id, struct standing *s)
 {
-	struct rows *r =
-	    db_rows(d, RECORD_SELECT(TESTED_PUSH_RECORD) PUSHES_OF_BRANCH " AND NOT " RUN_IS_SILENT " LIMIT ?4",
-		V_TEXT(accelerator), V_TEXT(u->repository.text), V_TEXT(u->name), V_INT(NEWEST_LOOKED_AT),
-		V_INT(PUSHES_LOOKED_AT), V_INT(0));
+	struct rows *r = db_rows(d,
+	    RECORD_QUERY(TESTED_PUSH_RECORD,
+		"FROM run r CROSS JOIN change c ON c.id = r.change_id LEFT JOIN branch_commit b ON b.repository_key = "
+		"?2"
+		" AND b.ref = ?3 AND b.sha = c.head_sha WHERE r.change_id = ?4 AND r.accelerator = ?1"
+		" AND NOT " RUN_IS_SILENT),
+	    V_TEXT(accelerator), V_TEXT(u->repository.text), V_TEXT(u->name), V_INT(change_id));
 	struct tested_push push;
 
-	while (rows_next(r)) {
+	if (rows_next(r)) {
 		record_read(r, &tested_push_record, &push);
-		if (s->sha && push.position <= s->position)
-			continue;
 		free(s->sha);
 		s->change_id = push.change_id;
 		s->sha = xstrdup(push.sha);
@@ -82,6 +88,24 @@ static void read_newest(
 		else
 			s->facts.newest = push.has_red_tests ? BRANCH_RED : BRANCH_NO_REPORT;
 	}
+	rows_end(r);
+}
+
+/* In the order of the branch. A commit whose position is not known is as new as its change. The suites of a run are read only if it may
+ * be the newest, which is usually the first one. */
+static void read_newest(
+    const struct view *d, const char *accelerator, const struct upstream_branch *u, struct standing *s)
+{
+	struct rows *r = db_rows(d, RECORD_SELECT(PUSH_PLACE_RECORD) PUSHES_OF_BRANCH, V_TEXT(accelerator),
+	    V_TEXT(u->repository.text), V_TEXT(u->name), V_INT(PUSHES_LOOKED_AT), V_INT(0));
+	struct push_place push;
+
+	for (int n = 0; n < NEWEST_LOOKED_AT && rows_next(r); n += s->sha != NULL) {
+		record_read(r, &push_place_record, &push);
+		if (!s->sha || push.position > s->position)
+			read_tested_push(d, accelerator, u, push.change_id, s);
+	}
+	rows_end(r);
 }
 
 /* A run without a report is not a test: pages show it beside the newest test. */
@@ -89,9 +113,9 @@ static void read_silence(
     const struct view *d, const char *accelerator, const struct upstream_branch *u, struct standing *s)
 {
 	struct rows *r =
-	    db_rows(d, RECORD_SELECT(TESTED_PUSH_RECORD) PUSHES_OF_BRANCH " AND " RUN_IS_SILENT " LIMIT ?4",
-		V_TEXT(accelerator), V_TEXT(u->repository.text), V_TEXT(u->name), V_INT(NEWEST_LOOKED_AT),
-		V_INT(PUSHES_LOOKED_AT), V_INT(s->change_id));
+	    db_rows(d, RECORD_SELECT(TESTED_PUSH_RECORD) PUSHES_OF_BRANCH " AND " RUN_IS_SILENT " LIMIT ?6",
+		V_TEXT(accelerator), V_TEXT(u->repository.text), V_TEXT(u->name), V_INT(PUSHES_LOOKED_AT),
+		V_INT(s->change_id), V_INT(NEWEST_LOOKED_AT));
 	struct tested_push push;
 
 	while (!s->silent_sha && rows_next(r)) {
