@@ -1,6 +1,6 @@
-/* The reader threads: each with a read-only connection, each query in one snapshot. A slow query (a backup) holds one
- * thread; the others go on. One more thread runs the urgent queries, with the priority of the loop: on a busy machine the others
- * hardly run, and dispatches would wait for them. */
+/* The reader threads: each with a read-only connection, each query in one snapshot. Each kind of queries has its own threads, so that
+ * a query waits only for others like it: two run those of pages; one runs the urgent ones, with the priority of the loop, because on a
+ * busy machine the others hardly run, and dispatches would wait for them; and one runs the long ones, which read the whole file. */
 
 #include "db/store_internal.h"
 #include "loop/loop.h"
@@ -11,7 +11,7 @@ struct readers {
 	struct reader_queue {
 		pthread_cond_t wake; /* something queued, or stopping */
 		STAILQ_HEAD(, store_query) list;
-	} urgent, others;
+	} queues[N_QUERY_KINDS];
 	pthread_cond_t all_gone; /* n_open became 0 */
 	bool is_stopping;
 	int n_open;
@@ -20,20 +20,44 @@ struct readers {
 	int n;
 	struct reader {
 		struct readers *all;
-		struct reader_queue *queue;
-		struct db *db; /* its own thread's */
+		enum query_kind kind;
+		struct db *db; /* its own thread's; a long query opens and closes it */
 		pthread_t thread;
-	} list[READERS_MAX + 1]; /* the first runs the urgent ones */
+	} list[READERS_MAX + 2];
 };
+
+/* A failure of the connection replaces the query's own result: "not found" does not count if it could not read its rows. */
+static void run_query(struct reader *self, struct store_query *q)
+{
+	struct db *d;
+
+	q->err = self->db ? 0 : db_open(q->store->path, DB_READER, &self->db, &q->why);
+	if (q->err)
+		return;
+	d = self->db;
+	if (db_begin(d, DB_READER) == 0)
+		q->err = q->run(q, db_view(d));
+	if (db_status(d)) {
+		q->err = db_status(d);
+		error_set(&q->why, q->err, "%s", db_why(d)->text);
+	} else if (q->err) {
+		error_set(&q->why, q->err, "%s", err_text(q->err));
+	}
+	db_rollback(d);
+	db_forget_failure(d);
+	if (self->kind == QUERY_LONG) {
+		db_close(d);
+		self->db = NULL;
+	}
+}
 
 static void *reader_main(void *p)
 {
 	struct reader *self = p;
 	struct readers *r = self->all;
-	struct reader_queue *queue = self->queue;
-	struct db *d = self->db;
+	struct reader_queue *queue = &r->queues[self->kind];
 
-	if (queue != &r->urgent)
+	if (self->kind != QUERY_URGENT)
 		thread_give_way(); /* webhooks come before pages */
 	pthread_mutex_lock(&r->lock);
 	for (;;) {
@@ -46,22 +70,12 @@ static void *reader_main(void *p)
 			break;
 		STAILQ_REMOVE_HEAD(&queue->list, link);
 		pthread_mutex_unlock(&r->lock);
-		if (db_begin(d, DB_READER) == 0)
-			q->err = q->run(q, db_view(d));
-		/* The result of a query that could not read its rows ("not found") does not count. */
-		if (db_status(d)) {
-			q->err = db_status(d);
-			error_set(&q->why, q->err, "%s", db_why(d)->text);
-		} else if (q->err) {
-			error_set(&q->why, q->err, "%s", err_text(q->err));
-		}
-		db_rollback(d);
-		db_forget_failure(d);
+		run_query(self, q);
 		inbox_post(r->store->inbox, &q->item);
 		pthread_mutex_lock(&r->lock);
 	}
 	pthread_mutex_unlock(&r->lock);
-	db_close(d);
+	db_close(self->db);
 	pthread_mutex_lock(&r->lock);
 	if (--r->n_open == 0)
 		pthread_cond_signal(&r->all_gone);
@@ -75,14 +89,13 @@ int readers_start(struct store *s, const char *path, int n, struct readers **ret
 	int rc = 0;
 
 	assert(n > 0 && n <= READERS_MAX);
-	STAILQ_INIT(&r->urgent.list);
-	STAILQ_INIT(&r->others.list);
 	r->store = s;
-	r->n = r->n_open = n + 1;
+	r->n = r->n_open = n + 2;
 	for (int i = 0; i < r->n && !rc; i++) {
 		r->list[i].all = r;
-		r->list[i].queue = i == 0 ? &r->urgent : &r->others;
-		rc = db_open(path, DB_READER, &r->list[i].db, e);
+		r->list[i].kind = i == 0 ? QUERY_URGENT : i == 1 ? QUERY_LONG : QUERY_OF_PAGE;
+		if (r->list[i].kind != QUERY_LONG)
+			rc = db_open(path, DB_READER, &r->list[i].db, e);
 	}
 	if (rc) {
 		for (int i = 0; i < r->n; i++)
@@ -91,9 +104,11 @@ int readers_start(struct store *s, const char *path, int n, struct readers **ret
 		return rc;
 	}
 	pthread_mutex_init(&r->lock, NULL);
-	pthread_cond_init(&r->urgent.wake, NULL);
-	pthread_cond_init(&r->others.wake, NULL);
 	pthread_cond_init(&r->all_gone, NULL);
+	for (int i = 0; i < N_QUERY_KINDS; i++) {
+		STAILQ_INIT(&r->queues[i].list);
+		pthread_cond_init(&r->queues[i].wake, NULL);
+	}
 	for (int i = 0; i < r->n; i++)
 		thread_start(&r->list[i].thread, reader_main, &r->list[i]);
 	*ret = r;
@@ -102,7 +117,7 @@ int readers_start(struct store *s, const char *path, int n, struct readers **ret
 
 void readers_push(struct readers *r, struct store_query *q)
 {
-	struct reader_queue *queue = q->is_urgent ? &r->urgent : &r->others;
+	struct reader_queue *queue = &r->queues[q->kind];
 
 	pthread_mutex_lock(&r->lock);
 	STAILQ_INSERT_TAIL(&queue->list, q, link);
@@ -114,8 +129,8 @@ void readers_stop(struct readers *r)
 {
 	pthread_mutex_lock(&r->lock);
 	r->is_stopping = true;
-	pthread_cond_broadcast(&r->urgent.wake);
-	pthread_cond_broadcast(&r->others.wake);
+	for (int i = 0; i < N_QUERY_KINDS; i++)
+		pthread_cond_broadcast(&r->queues[i].wake);
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -145,8 +160,8 @@ void readers_join(struct readers *r)
 	for (int i = 0; i < r->n; i++)
 		pthread_join(r->list[i].thread, NULL);
 	pthread_cond_destroy(&r->all_gone);
-	pthread_cond_destroy(&r->urgent.wake);
-	pthread_cond_destroy(&r->others.wake);
+	for (int i = 0; i < N_QUERY_KINDS; i++)
+		pthread_cond_destroy(&r->queues[i].wake);
 	pthread_mutex_destroy(&r->lock);
 	free(r);
 }

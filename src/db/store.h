@@ -120,11 +120,17 @@ int store_submit(struct store *s, struct store_op *op) MUST_CHECK;
 void store_before_submit(struct store *s, void (*fn)(void *owner), void *owner);
 
 /* ---- reading ---- */
+enum query_kind {
+	QUERY_OF_PAGE, /* or of a list: two at a time, with a low priority */
+	QUERY_URGENT,  /* a dispatch waits for it, and it is short: with the priority of the loop */
+	QUERY_LONG,    /* it reads the whole file: one at a time, and no other kind waits for it */
+	N_QUERY_KINDS
+};
 struct store_query {
 	/* reader thread, in one read snapshot */
 	int (*run)(struct store_query *q, const struct view *d);
 	void (*done)(struct store_query *q);
-	bool is_urgent;           /* in: no page waits for it, but a dispatch; such queries are short */
+	enum query_kind kind;     /* in */
 	struct store_retry retry; /* in: as for operations */
 	int err;
 	struct error why;
@@ -160,6 +166,7 @@ struct store_stats {
 	int64_t n_queued_ops, n_queued_bytes;
 	int64_t n_queued_intake; /* of the operations, those of intake */
 	int64_t n_commits, n_ops, n_failed_commits;
+	int64_t n_writes;       /* commits that changed a row */
 	int64_t last_commit_us; /* how long the last one took */
 	struct histogram commit_times;
 	bool is_writable; /* false after a failed commit until one succeeds */

@@ -194,7 +194,7 @@ static void planner_pump(struct planner *pl)
 		return;
 	}
 	pl->read = (struct next_deliveries){
-	    .q = {.done = on_deliveries_read, .is_urgent = true, .retry.event = "deliveries_unread"},
+	    .q = {.done = on_deliveries_read, .kind = QUERY_URGENT, .retry.event = "deliveries_unread"},
 	    .after_id = pl->after_id,
 	    .limit = pl->has_paused ? READ_BUSY_MAX : READ_MAX,
 	};

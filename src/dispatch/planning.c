@@ -368,7 +368,7 @@ void planning_get_files(struct planning *p, void (*then)(struct planning *p))
 {
 	p->then = then;
 	p->op.get_files = (struct get_files){
-	    .q = {.done = on_cached_files, .is_urgent = true},
+	    .q = {.done = on_cached_files, .kind = QUERY_URGENT},
 	    .repository = p->event.repository,
 	    .head_sha = p->event.pull.head_sha,
 	};

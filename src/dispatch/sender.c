@@ -165,7 +165,7 @@ static void load_payload(struct sender *s, struct attempt *a)
 		TAILQ_INSERT_HEAD(&s->payloads, p, link);
 	} else {
 		p = payload_new(s, row->delivery_guid, row->event_type, sent_action);
-		p->get = (struct get_delivery){.q = {.done = on_body_got, .is_urgent = true}, .guid = p->guid};
+		p->get = (struct get_delivery){.q = {.done = on_body_got, .kind = QUERY_URGENT}, .guid = p->guid};
 		p->is_loading = store_get_delivery(s->d->deps.store, &p->get) == 0;
 	}
 	p->n_users++;

@@ -252,5 +252,6 @@ int store_backup(struct store *s, struct backup_store *q)
 		return ERR_INVALID;
 	q->n_bytes = 0;
 	q->q.run = backup_store_run;
+	q->q.kind = QUERY_LONG;
 	return store_query(s, &q->q);
 }

@@ -68,8 +68,8 @@ void get_totals_release(struct get_totals *q);
 /* The same inside of another query: reads now_ms and has_experiments. Thread: reader. */
 void totals_read(const struct view *d, struct get_totals *g);
 
-/* SQLite's online backup into a new file, written under another name and renamed when complete. It runs on a reader's
- * thread, so intake goes on. */
+/* SQLite's online backup into a new file, written under another name and renamed when complete. It runs on the
+ * thread of long queries, so intake and pages go on. */
 struct backup_store {
 	struct store_query q;
 	const char *path; /* absolute; must not exist */

@@ -122,7 +122,14 @@ static int get_space_run(struct store_query *query, const struct view *d)
 		qsort(q->accelerators, q->n_accelerators, sizeof(*q->accelerators), larger_accelerator);
 	return rc;
 }
-STORE_QUERY_CLEARED(get_space, file_bytes)
+
+int store_get_space(struct store *s, struct get_space *q)
+{
+	CLEAR_FROM(q, file_bytes);
+	q->q.run = get_space_run;
+	q->q.kind = QUERY_LONG;
+	return store_query(s, &q->q);
+}
 
 void get_space_release(struct get_space *q)
 {

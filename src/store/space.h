@@ -1,5 +1,5 @@
 /* The space that the database takes, by table and by accelerator. It reads the whole file, so it takes a second for each gigabyte,
- * and pauses often. Thread: loop; it occupies a reader meanwhile. */
+ * and pauses often. Thread: loop; no page waits for it. */
 #pragma once
 
 #include "db/db.h"

@@ -1,5 +1,9 @@
-/* The space that results take: by table and accelerator, what retention gives back, and a file that becomes shorter. */
+/* The space that results take: by table and accelerator, what retention gives back, and a file that becomes shorter. No page waits
+ * while the whole file is read. */
 #include "store_rig.h"
+
+#include <semaphore.h>
+#include <stdatomic.h>
 
 #include "db/schema.h"
 #include "store/space.h"
@@ -181,6 +185,54 @@ static void space_is_measured_by_table_and_accelerator(void **state)
 	get_space_release(&g);
 }
 
+/* ---- queries that read the whole file ---- */
+
+struct held {
+	struct store_query q;
+	bool is_done;
+};
+
+static sem_t may_end;
+static atomic_int n_held, n_held_at_once;
+
+static int held_run(struct store_query *q, const struct view *d)
+{
+	(void)q;
+	if (atomic_fetch_add(&n_held, 1) > 0)
+		n_held_at_once++;
+	while (sem_wait(&may_end))
+		assert_int_equal(errno, EINTR);
+	n_held--;
+	return db_has(d, "SELECT 1 FROM sqlite_schema") ? 0 : ERR_NOT_FOUND;
+}
+
+static void held_done(struct store_query *q) { CONTAINER_OF(q, struct held, q)->is_done = true; }
+
+static void other_queries_do_not_wait_for_long_ones(void **state)
+{
+	struct held long_ones[3] = {0};
+	struct get_totals page = {.now_ms = T0}, urgent = {.now_ms = T0, .q.kind = QUERY_URGENT};
+
+	(void)state;
+	sem_init(&may_end, 0, 0);
+	for (size_t i = 0; i < ARRAY_LEN(long_ones); i++) {
+		long_ones[i].q = (struct store_query){.run = held_run, .done = held_done, .kind = QUERY_LONG};
+		assert_int_equal(store_query(rig_store, &long_ones[i].q), 0);
+	}
+	ASK_OK(store_get_totals, &page);
+	ASK_OK(store_get_totals, &urgent);
+	for (size_t i = 0; i < ARRAY_LEN(long_ones); i++) {
+		assert_false(long_ones[i].is_done);
+		sem_post(&may_end);
+		loop_run_until(rig_loop, &long_ones[i].is_done);
+		assert_int_equal(long_ones[i].q.err, 0);
+	}
+	assert_int_equal(n_held_at_once, 0);
+	sem_destroy(&may_end);
+	get_totals_release(&page);
+	get_totals_release(&urgent);
+}
+
 /* ---- a file that becomes shorter ---- */
 
 static void fill_file(struct txn *d)
@@ -267,6 +319,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(retention_leaves_no_list_and_no_row),
 	    TEST(space_is_measured_by_table_and_accelerator),
+	    TEST(other_queries_do_not_wait_for_long_ones),
 	    TEST(the_file_becomes_shorter_in_pieces),
 	    cmocka_unit_test_setup_teardown(an_old_file_keeps_its_size, setup_old, rig_teardown),
 	};
