@@ -232,8 +232,10 @@ void store_on_batch(struct inbox_item *item)
 		s->stats.n_ops += note->n_ops;
 		s->stats.last_commit_us = note->commit_us;
 		histogram_add(&s->stats.commit_times, note->commit_us);
-		if (note->did_write)
+		if (note->did_write) {
+			s->stats.n_writes++;
 			s->stats.is_writable = true;
+		}
 	}
 	s->touched = &note->touched;
 	for (int i = 0; i < s->n_subscribers; i++)

@@ -272,6 +272,7 @@ struct http_shared {
 	const char *bytes;
 	size_t n;
 	struct http_server *server; /* NULL: it was not sent yet */
+	bool is_kept;               /* one of the references is for later clients */
 	bool is_on_account;
 	struct http_client_group group; /* on its account */
 };
@@ -298,15 +299,23 @@ struct http_shared *http_shared_ref(struct http_shared *b)
 	return b;
 }
 
+void http_shared_keep(struct http_shared *b, bool is_kept)
+{
+	if (b)
+		b->is_kept = is_kept;
+}
+
 void http_shared_unref(struct http_shared *b)
 {
-	if (!b || --b->n_refs)
+	if (!b || --b->n_refs > b->is_kept)
 		return;
 	if (b->is_on_account) {
 		b->server->unsent_bytes -= b->n;
 		http_group_amount_add(b->server->shared_bytes, &b->group, -(int64_t)b->n);
+		b->is_on_account = false;
 	}
-	FREE_ALL(b->owned, b);
+	if (!b->n_refs)
+		FREE_ALL(b->owned, b);
 }
 
 /* Counts the body for this client, unless it is counted already. A client without another body may have one of

@@ -189,6 +189,9 @@ struct http_shared *http_shared_new(char *bytes, size_t n);
 struct http_shared *http_shared_borrow(const char *bytes, size_t n);
 struct http_shared *http_shared_ref(struct http_shared *b);
 void http_shared_unref(struct http_shared *b); /* NULL is fine */
+/* The caller keeps its reference for later clients, and bounds the memory of what it keeps: a body that only the caller has counts for no
+ * client. Call it with false before that reference is dropped. NULL is fine. */
+void http_shared_keep(struct http_shared *b, bool is_kept);
 
 /* Like http_respond(), but a long body is referenced instead of copied, until the client has taken it or left. The
  * answer to a long body is 503 if the memory for answers or this client's part of it is full. A long body is written

@@ -20,58 +20,53 @@ static void release_form(struct web_form *f)
 	*f = (struct web_form){0};
 }
 
-/* ---- the text ---- */
-
-/* Thread: any. Takes json (free()). */
-static void write_text(struct web_text *t, const struct web_form *f, int status, char *json)
-{
-	static _Thread_local char frame[ETAG_BYTES];
-	struct buf out = BUF_INIT(6 * (size_t)PAGE_BODY_MAX_BYTES + PAGE_FRAME_BYTES);
-	char *title, api[ETAG_BYTES];
-
-	*t = (struct web_text){.bytes = json, .n = strlen(json)};
-	etag_of(json, t->n, t->etag);
-	if (!f->is_page)
-		return;
-	if (status == 404)
-		title = xstrdup("Not found · Outpost");
-	else if (!f->title)
-		title = f->upstream ? xasprintf("Outpost · %s", f->upstream) : xstrdup("Outpost");
-	else
-		title = xasprintf("%s%.*s · Outpost", f->title, f->id && is_sha1(f->id) ? 10 : 200, f->id ? f->id : "");
-	page_write(&out, &(struct page){.title = title,
-			     .api = f->api,
-			     .status = status,
-			     .etag = t->etag,
-			     .now_ms = f->now_ms,
-			     .base = f->base,
-			     .upstream = f->upstream,
-			     .body = json,
-			     .body_bytes = t->n});
-	FREE_ALL(title, json);
-	t->n = out.len;
-	t->bytes = buf_detach(&out);
-	/* The tag changes every minute, because the page contains the time from which ages are counted, and with each release,
-	 * because the scripts change. */
-	if (!frame[0])
-		etag_of(WEB_PAGE, strlen(WEB_PAGE), frame);
-	memcpy(api, t->etag, ETAG_BYTES);
-	snprintf(
-	    t->etag, ETAG_BYTES, "W/\"%.16s%.8s-%llx\"", api + 1, frame + 1, (unsigned long long)(f->now_ms / 60000));
-}
-
 /* ---- the answer ---- */
 
 struct answer {
-	const struct web_form *form;
-	const char *etag;
-	struct http_shared *body;
-	int status, retry_after_s;
+	struct web_answer base;
+	char etag[ETAG_BYTES];
+	int status, retry_after_s; /* 0: no such header */
+	bool is_page;
+	/* of a document; all static but for the last one */
+	const char *type, *cache;
+	char *disposition;
 };
 
-static void send_answer(struct http_request *r, void *p)
+static const struct answer *answer_of(const struct web_answer *a) { return CONTAINER_OF(a, struct answer, base); }
+
+static void release_answer(struct web_answer *base)
 {
-	const struct answer *a = p;
+	struct answer *a = CONTAINER_OF(base, struct answer, base);
+
+	http_shared_unref(base->body);
+	FREE_ALL(a->disposition, a);
+}
+
+/* Takes bytes (free()). */
+static struct answer *answer_new(
+    void (*send)(struct http_request *r, const struct web_answer *a), int status, char *bytes, size_t n)
+{
+	struct answer *a = xcalloc(1, sizeof(*a));
+
+	a->base = (struct web_answer){
+	    .send = send, .release = release_answer, .body = http_shared_new(bytes, n), .n_bytes = n + sizeof(*a)};
+	a->status = status;
+	return a;
+}
+
+/* A client that has the answer already gets 304. */
+static void send_whole(
+    struct http_request *r, const struct answer *a, const char *type, const struct http_header_line *headers)
+{
+	if (a->status == 200 && etag_is_named(http_header(r, "If-None-Match"), a->etag))
+		http_respond(r, 304, NULL, headers, "", 0);
+	else
+		http_respond_shared(r, a->status, type, headers, a->base.body);
+}
+
+static void send_text(struct http_request *r, const struct web_answer *base)
+{
+	const struct answer *a = answer_of(base);
 	char seconds[16];
 	const char *name = a->status == 200 ? "ETag" : a->retry_after_s ? "Retry-After" : NULL;
 	const struct http_header_line last = {name, a->status == 200 ? a->etag : seconds};
@@ -80,45 +75,74 @@ static void send_answer(struct http_request *r, void *p)
 	    {"Access-Control-Expose-Headers", "ETag, Retry-After"}, last, {NULL, NULL}};
 	const struct http_header_line page[] = {{"Cache-Control", "no-cache"}, {"Content-Security-Policy", PAGE_POLICY},
 	    {"Referrer-Policy", "no-referrer"}, {"X-Frame-Options", "DENY"}, {"Vary", "Accept"}, last, {NULL, NULL}};
-	const struct http_header_line *h = a->form->is_page ? page : json;
 
 	snprintf(seconds, sizeof(seconds), "%d", a->retry_after_s);
 	if (a->retry_after_s)
 		http_count_busy(r);
-	if (a->status == 200 && etag_is_named(http_header(r, "If-None-Match"), a->etag))
-		http_respond(r, 304, NULL, h, "", 0);
-	else
-		http_respond_shared(
-		    r, a->status, a->form->is_page ? "text/html; charset=utf-8" : "application/json", h, a->body);
+	send_whole(r, a, a->is_page ? "text/html; charset=utf-8" : "application/json", a->is_page ? page : json);
 }
 
-/* Answers r and all requests that wait for the same answer (gate.h); a client that has it already gets 304. retry_after_s 0:
- * no such header. Releases t. */
-static void send_text(
-    struct web_text *t, const struct web_form *f, struct http_request *r, int status, int retry_after_s)
-{
-	struct answer a = {
-	    .form = f,
-	    .etag = t->etag,
-	    .body = http_shared_new(t->bytes, t->n),
-	    .status = status,
-	    .retry_after_s = retry_after_s,
-	};
+/* ---- the text ---- */
 
-	t->bytes = NULL;
-	web_gate_answer(r, send_answer, &a);
-	http_shared_unref(a.body);
+/* Of the answer's JSON. The tag of a page changes every minute, because the page contains the time from which ages are counted, and with
+ * each release, because the scripts change. */
+static void write_tags(const struct web_form *f, const char *json, size_t n, char *ret_json, char *ret_page)
+{
+	static _Thread_local char frame[ETAG_BYTES];
+
+	etag_of(json, n, ret_json);
+	if (!frame[0])
+		etag_of(WEB_PAGE, strlen(WEB_PAGE), frame);
+	snprintf(ret_page, ETAG_BYTES, "W/\"%.16s%.8s-%llx\"", ret_json + 1, frame + 1,
+	    (unsigned long long)(f->now_ms / 60000));
+}
+
+/* Thread: any. Takes json (free()). */
+static struct answer *text_answer_new(const struct web_form *f, int status, char *json)
+{
+	struct buf out = BUF_INIT(6 * (size_t)PAGE_BODY_MAX_BYTES + PAGE_FRAME_BYTES);
+	char *title, etag[ETAG_BYTES], page_etag[ETAG_BYTES];
+	size_t n = strlen(json);
+	struct answer *a;
+
+	write_tags(f, json, n, etag, page_etag);
+	if (f->is_page) {
+		if (status == 404)
+			title = xstrdup("Not found · Outpost");
+		else if (!f->title)
+			title = f->upstream ? xasprintf("Outpost · %s", f->upstream) : xstrdup("Outpost");
+		else
+			title = xasprintf(
+			    "%s%.*s · Outpost", f->title, f->id && is_sha1(f->id) ? 10 : 200, f->id ? f->id : "");
+		page_write(&out, &(struct page){.title = title,
+				     .api = f->api,
+				     .status = status,
+				     .etag = etag,
+				     .now_ms = f->now_ms,
+				     .base = f->base,
+				     .upstream = f->upstream,
+				     .body = json,
+				     .body_bytes = n});
+		FREE_ALL(title, json);
+		n = out.len;
+		json = buf_detach(&out);
+	}
+	a = answer_new(send_text, status, json, n);
+	a->is_page = f->is_page;
+	memcpy(a->etag, f->is_page ? page_etag : etag, ETAG_BYTES);
+	return a;
 }
 
 static void respond_text(struct http_request *r, int status, char *json, int retry_after_s)
 {
 	struct web_form form;
-	struct web_text text;
+	struct answer *a;
 
 	web_form_init(&form, r);
-	write_text(&text, &form, status, json);
-	send_text(&text, &form, r, status, retry_after_s);
+	a = text_answer_new(&form, status, json);
+	a->retry_after_s = retry_after_s;
 	release_form(&form);
+	web_gate_answer(r, &a->base);
 }
 
 void web_respond_json(struct http_request *r, int status, json_t *v)
@@ -149,48 +173,45 @@ void web_respond_too_many(struct http_request *r, const char *text)
 
 /* ---- documents ---- */
 
-struct document_answer {
-	const struct web_document *d;
-	const char *etag;
-	struct http_shared *body;
-};
-
-static void send_document(struct http_request *r, void *p)
+static void send_document(struct http_request *r, const struct web_answer *base)
 {
-	const struct document_answer *a = p;
-	const struct web_document *d = a->d;
+	const struct answer *a = answer_of(base);
 	/* The policy: if a browser shows it as a page, it loads and runs nothing. */
 	const struct http_header_line headers[] = {{"Access-Control-Allow-Origin", "*"},
-	    {"Content-Security-Policy", "default-src 'none'"}, {"Cache-Control", d->cache}, {"ETag", a->etag},
-	    {d->disposition ? "Content-Disposition" : NULL, d->disposition}, {NULL, NULL}};
+	    {"Content-Security-Policy", "default-src 'none'"}, {"Cache-Control", a->cache}, {"ETag", a->etag},
+	    {a->disposition ? "Content-Disposition" : NULL, a->disposition}, {NULL, NULL}};
 
-	if (d->status == 200 && etag_is_named(http_header(r, "If-None-Match"), a->etag))
-		http_respond(r, 304, NULL, headers, NULL, 0);
-	else
-		http_respond_shared(r, d->status, d->type, headers, a->body);
+	send_whole(r, a, a->type, headers);
 }
 
 void web_document_send(struct http_request *r, const struct web_document *d)
 {
-	char made[ETAG_BYTES];
-	struct document_answer a = {.d = d, .etag = d->etag};
+	struct answer *a;
+	char etag[ETAG_BYTES];
 
-	if (!a.etag) {
-		etag_of(d->body, d->n, made);
-		a.etag = made;
-	}
-	a.body = http_shared_new(d->body, d->n);
-	web_gate_answer(r, send_document, &a);
-	http_shared_unref(a.body);
+	if (d->etag)
+		memcpy(etag, d->etag, ETAG_BYTES);
+	else
+		etag_of(d->body, d->n, etag);
+	a = answer_new(send_document, d->status, d->body, d->n);
+	memcpy(a->etag, etag, ETAG_BYTES);
+	a->type = d->type;
+	a->cache = d->cache;
+	a->disposition = xstrdup_or_null(d->disposition);
+	a->base.may_be_kept = d->status == 200;
+	web_gate_answer(r, &a->base);
 }
 
-static void send_document_busy(struct http_request *r, void *p)
+static void send_document_busy(struct http_request *r, const struct web_answer *a)
 {
-	(void)p;
+	(void)a;
 	http_respond_busy(r, RETRY_AFTER_S);
 }
 
-void web_document_busy(struct http_request *r) { web_gate_answer(r, send_document_busy, NULL); }
+void web_document_busy(struct http_request *r)
+{
+	web_gate_answer(r, &answer_new(send_document_busy, 503, NULL, 0)->base);
+}
 
 /* ---- answers that the pool may write ---- */
 
@@ -201,7 +222,8 @@ static void write_rendered(struct pool_work *work)
 	struct web_render *r = CONTAINER_OF(work, struct web_render, work);
 	json_t *v = r->make ? r->make(r->owner) : NULL;
 
-	write_text(&r->text, &r->form, 200, v ? json_text(v) : r->make_text(r->owner));
+	r->answer = &text_answer_new(&r->form, 200, v ? json_text(v) : r->make_text(r->owner))->base;
+	r->answer->may_be_kept = true;
 	json_decref(v);
 }
 
@@ -209,7 +231,7 @@ static void send_rendered(struct pool_work *work)
 {
 	struct web_render *r = CONTAINER_OF(work, struct web_render, work);
 
-	send_text(&r->text, &r->form, r->request, 200, 0);
+	web_gate_answer(r->request, r->answer);
 	release_form(&r->form);
 	r->over(r->owner);
 }

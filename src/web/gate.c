@@ -19,7 +19,7 @@ struct turn {
 	TAILQ_HEAD(, waiter) waiters;
 	void (*make)(struct http_request *r, void *owner);
 	void *owner;
-	bool has_waited;
+	bool has_waited, is_long;
 	int64_t version; /* in progress: of its beginning */
 };
 
@@ -33,14 +33,24 @@ struct line {
 	int n;
 };
 
+/* An answer that nothing has changed since. */
+struct kept_answer {
+	TAILQ_ENTRY(kept_answer) link;
+	char *target;
+	struct web_answer *answer;
+};
+
 struct web_gate {
 	void (*refuse)(struct http_request *r);
 	TAILQ_HEAD(, line) lines; /* the first has the next turn */
 	int n_waiting;            /* turns in all lines */
 	struct turn_list making;  /* in progress; n of them */
-	int n_making;
+	int n_making, n_long;
 	int64_t (*version)(void *owner);
 	void *owner;
+	TAILQ_HEAD(, kept_answer) kept; /* the oldest first */
+	size_t kept_bytes;
+	int64_t kept_version; /* of all of them */
 	bool is_going_on, is_closed, is_free;
 };
 
@@ -51,6 +61,7 @@ struct web_gate *web_gate_new(void (*refuse)(struct http_request *r))
 	g->refuse = refuse;
 	TAILQ_INIT(&g->lines);
 	TAILQ_INIT(&g->making);
+	TAILQ_INIT(&g->kept);
 	return g;
 }
 
@@ -58,6 +69,61 @@ void web_gate_share_begun(struct web_gate *g, int64_t (*version)(void *owner), v
 {
 	g->version = version;
 	g->owner = owner;
+}
+
+/* ---- answers that are kept ---- */
+
+enum { KEPT_MAX_BYTES = 16 << 20, KEPT_ONE_MAX_BYTES = KEPT_MAX_BYTES / 4 };
+
+static void forget_kept(struct web_gate *g, struct kept_answer *k)
+{
+	TAILQ_REMOVE(&g->kept, k, link);
+	g->kept_bytes -= k->answer->n_bytes;
+	http_shared_keep(k->answer->body, false);
+	k->answer->release(k->answer);
+	FREE_ALL(k->target, k);
+}
+
+/* Forgets all of them if something has changed. */
+static void check_kept(struct web_gate *g)
+{
+	int64_t version = g->version && !g->is_closed ? g->version(g->owner) : 0;
+
+	while (!TAILQ_EMPTY(&g->kept) && (g->kept_version != version || g->is_closed))
+		forget_kept(g, TAILQ_FIRST(&g->kept));
+	g->kept_version = version;
+}
+
+static const struct web_answer *find_kept(struct web_gate *g, const char *target)
+{
+	struct kept_answer *k;
+
+	check_kept(g);
+	TAILQ_FOREACH (k, &g->kept, link)
+		if (str_eq(k->target, target))
+			return k->answer;
+	return NULL;
+}
+
+/* Takes the answer of the turn, which ends. */
+static void keep_or_release(struct web_gate *g, struct turn *t, struct web_answer *a)
+{
+	struct kept_answer *k;
+
+	if (!a->may_be_kept || a->n_bytes > KEPT_ONE_MAX_BYTES || !g->version || g->is_closed ||
+	    find_kept(g, t->target) || t->version != g->kept_version) {
+		a->release(a);
+		return;
+	}
+	while (g->kept_bytes + a->n_bytes > KEPT_MAX_BYTES)
+		forget_kept(g, TAILQ_FIRST(&g->kept));
+	k = xcalloc(1, sizeof(*k));
+	k->target = t->target;
+	t->target = NULL;
+	k->answer = a;
+	http_shared_keep(a->body, true);
+	TAILQ_INSERT_TAIL(&g->kept, k, link);
+	g->kept_bytes += a->n_bytes;
 }
 
 /* ---- lines ---- */
@@ -171,19 +237,33 @@ static void begin_turn(struct turn *t)
 	struct http_request *r = TAILQ_FIRST(&t->waiters)->request;
 	http_on_gone(r, NULL); /* it stays until it is answered, also if its client leaves */
 	t->gate->n_making++;
+	t->gate->n_long += t->is_long;
 	TAILQ_INSERT_TAIL(&t->gate->making, t, link);
 	t->version = t->gate->version ? t->gate->version(t->gate->owner) : 0;
 	t->make(r, t->owner);
 }
 
+/* The first line whose turn may begin; NULL: none. */
+static struct line *find_next_line(const struct web_gate *g)
+{
+	struct line *l;
+
+	TAILQ_FOREACH (l, &g->lines, link)
+		if (g->is_closed ||
+		    (g->n_making < WEB_GATE_MAKING_MAX && !(g->n_long && TAILQ_FIRST(&l->turns)->is_long)))
+			return l;
+	return NULL;
+}
+
 /* A turn that ends inside of its begin_turn() does not continue the others: this loop does, so the stack does not grow. */
 static void continue_turns(struct web_gate *g)
 {
+	struct line *l;
+
 	if (g->is_going_on)
 		return;
 	g->is_going_on = true;
-	while (!TAILQ_EMPTY(&g->lines) && (g->is_closed || g->n_making < WEB_GATE_MAKING_MAX)) {
-		struct line *l = TAILQ_FIRST(&g->lines);
+	while ((l = find_next_line(g)) != NULL) {
 		struct turn *t = TAILQ_FIRST(&l->turns);
 
 		if (g->is_closed) {
@@ -256,12 +336,17 @@ static bool make_room(struct web_gate *g, const struct http_client_group *group)
 	return true;
 }
 
-void web_gate_submit(
-    struct web_gate *g, struct http_request *r, void (*make)(struct http_request *r, void *owner), void *owner)
+void web_gate_submit(struct web_gate *g, struct http_request *r, bool is_long,
+    void (*make)(struct http_request *r, void *owner), void *owner)
 {
 	struct http_client_group group = http_client_group(r);
+	const struct web_answer *kept = find_kept(g, http_target(r));
 	struct turn *t;
 
+	if (kept) {
+		kept->send(r, kept);
+		return;
+	}
 	if (join_begun_turn(g, r) || join_turn(g, r, &group))
 		return;
 	if (g->is_closed || !make_room(g, &group)) {
@@ -274,27 +359,31 @@ void web_gate_submit(
 	TAILQ_INIT(&t->waiters);
 	t->make = make;
 	t->owner = owner;
-	t->has_waited = g->n_making >= WEB_GATE_MAKING_MAX;
+	t->is_long = is_long;
+	t->has_waited = g->n_making >= WEB_GATE_MAKING_MAX || (is_long && g->n_long);
 	add_waiter(t, r);
 	enter_line(t, &group);
 	continue_turns(g);
 }
 
-void web_gate_answer(struct http_request *r, void (*send)(struct http_request *r, void *answer), void *answer)
+void web_gate_answer(struct http_request *r, struct web_answer *a)
 {
-	struct waiter *a = http_user(r);
-	struct turn *t = a ? a->turn : NULL;
+	struct waiter *first = http_user(r);
+	struct turn *t = first ? first->turn : NULL;
 
 	if (!t) {
-		send(r, answer);
+		a->send(r, a);
+		a->release(a);
 		return;
 	}
 	struct web_gate *g = t->gate;
 	while (!TAILQ_EMPTY(&t->waiters))
-		send(release_waiter(TAILQ_FIRST(&t->waiters)), answer);
+		a->send(release_waiter(TAILQ_FIRST(&t->waiters)), a);
 	TAILQ_REMOVE(&g->making, t, link);
-	turn_free(t);
+	keep_or_release(g, t, a);
 	g->n_making--;
+	g->n_long -= t->is_long;
+	turn_free(t);
 	continue_turns(g);
 	if (g->is_free && !g->n_making)
 		free(g);
@@ -303,12 +392,13 @@ void web_gate_answer(struct http_request *r, void (*send)(struct http_request *r
 void web_gate_close(struct web_gate *g)
 {
 	g->is_closed = true;
+	check_kept(g);
 	continue_turns(g);
 }
 
 void web_gate_free(struct web_gate *g)
 {
-	assert(TAILQ_EMPTY(&g->lines));
+	assert(TAILQ_EMPTY(&g->lines) && TAILQ_EMPTY(&g->kept));
 	g->is_free = true;
 	if (!g->n_making)
 		free(g);

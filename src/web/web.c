@@ -106,11 +106,16 @@ static const struct web_route *find_page(const struct http_request *r)
 	return found && found->page ? found : NULL;
 }
 
+/* A long list without a limit is a long answer. */
 static void on_gated_request(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
+	const struct web_route *its = find_route(r);
+	char limit[2];
+	bool is_long =
+	    its->page_limit && !is_page(r) && http_query_nth(r, "limit", 0, limit, sizeof(limit)) == ERR_NOT_FOUND;
 
-	web_gate_submit(w->gate, r, find_route(r)->on_request, w);
+	web_gate_submit(w->gate, r, is_long, its->on_request, w);
 }
 
 void web_refuse(struct http_request *r)
@@ -190,14 +195,17 @@ static void on_unknown_path(struct http_request *r, void *owner)
 
 /* ---- the whole ---- */
 
-/* Commits and configurations that the loop knows of: an answer that began before one of them may differ. */
+enum { SAME_FOR_MS = 5000 }; /* ages and states that follow from the time are exact enough for so long */
+
+/* Commits and configurations that the loop knows of, and the time: an answer that began before one of them may differ. */
 static int64_t answers_version(void *owner)
 {
 	const struct web *w = owner;
 	struct store_stats stats;
 
 	store_stats(w->deps.store, &stats);
-	return stats.n_commits + w->n_configured;
+	return (
+	    int64_t)((uint64_t)(stats.n_writes + w->n_configured) << 32 | (uint32_t)(clock_wall_ms() / SAME_FOR_MS));
 }
 
 struct web *web_new(const struct web_deps *deps)

@@ -7,6 +7,7 @@
 
 struct log_get;
 struct web_events;
+struct web_answer;
 struct web_gate;
 
 struct web {
@@ -64,16 +65,11 @@ struct web_form {
 /* The owner of r's route is the struct web. Owns: the caller of it. */
 void web_form_init(struct web_form *f, const struct http_request *r);
 
-struct web_text {
-	char *bytes; /* owned */
-	size_t n;
-	char etag[ETAG_BYTES];
-};
-
 /* A JSON answer of unbounded size: a change with 100,000 verdicts takes a third of a second to write. The pool writes long answers,
  * so that no webhook waits for them; short ones are written at once. */
 struct web_render {
-	/* Makes the answer, perhaps in the pool: nothing else uses `owner` meanwhile. */
+	/* Makes the answer, perhaps in the pool: nothing else uses `owner` meanwhile. It depends only on the database, the configuration
+	 * and the time, because later requests get it until one of them changes (web.c). */
 	json_t *(*make)(void *owner);
 	/* Or its text, which the renderer frees. */
 	char *(*make_text)(void *owner);
@@ -84,7 +80,7 @@ struct web_render {
 	/* ---- the renderer's own ---- */
 	struct pool_work work;
 	struct web_form form;
-	struct web_text text;
+	struct web_answer *answer;
 };
 /* Thread: loop. Answers r->request with 200 now or later; n_items: the number of entries in the answer. */
 void web_render(struct loop *l, struct web_render *r, size_t n_items);
@@ -127,8 +123,8 @@ void web_read_await(void *owner, int err);
 /* An answer that is neither JSON nor a page: a report document, a badge, the feed. Any site may read it. */
 struct web_document {
 	int status;
-	const char *type;        /* Content-Type */
-	const char *cache;       /* Cache-Control */
+	const char *type;        /* Content-Type; static */
+	const char *cache;       /* Cache-Control; static */
 	const char *disposition; /* Content-Disposition; may be NULL */
 	char *body;              /* free(): web_document_send() takes it */
 	size_t n;

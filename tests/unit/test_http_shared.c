@@ -21,7 +21,7 @@ enum {
 };
 
 static const char LOCAL[] = "a text that lives for ever";
-static struct http_shared *shared;
+static struct http_shared *shared, *kept;
 static int n_readers, n_taken;
 
 static char *long_body(char c)
@@ -56,6 +56,15 @@ static void other(struct http_request *r, void *owner)
 	http_shared_unref(b);
 }
 
+static void keep(struct http_request *r, void *owner)
+{
+	(void)owner;
+	if (!kept)
+		kept = http_shared_new(long_body('k'), BODY_BYTES);
+	http_shared_keep(kept, true);
+	http_respond_shared(r, 200, "text/plain", NULL, kept);
+}
+
 static void borrowed(struct http_request *r, void *owner)
 {
 	struct http_shared *b = http_shared_borrow(LOCAL, sizeof(LOCAL) - 1);
@@ -82,6 +91,7 @@ static const struct http_route ROUTES[] = {
     {.method = "GET", .pattern = "/count", .on_request = count},
     {.method = "GET", .pattern = "/same", .on_request = same},
     {.method = "GET", .pattern = "/other", .on_request = other},
+    {.method = "GET", .pattern = "/kept", .on_request = keep},
     {.method = "GET", .pattern = "/borrowed", .on_request = borrowed},
 };
 
@@ -248,6 +258,31 @@ static void a_client_that_reads_nothing_has_a_part_of_the_memory(void **state)
 	serve(1, hoarding_client);
 }
 
+static void keeping_client(struct rig *g)
+{
+	int first = rig_connect_from(g, 8192), second = rig_connect(g);
+
+	for (int i = 0; i < 2; i++) {
+		begin(first, "/kept", 200);
+		begin(second, "/other", 503);
+		close(second);
+		read_body(first, 'k');
+		second = rig_connect(g);
+		begin(second, "/other", 200);
+		read_body(second, 'o');
+	}
+	close(first);
+	close(second);
+}
+
+static void a_kept_body_counts_only_while_a_client_receives_it(void **state)
+{
+	(void)state;
+	serve(1, keeping_client);
+	http_shared_keep(kept, false);
+	http_shared_unref(kept);
+}
+
 static void odd_client(struct rig *g)
 {
 	struct buf b = BUF_INIT(BODY_BYTES + 4096);
@@ -290,6 +325,7 @@ int main(void)
 	    cmocka_unit_test(one_body_serves_all_its_readers),
 	    cmocka_unit_test(a_client_receives_a_few_at_a_time_without_delaying_others),
 	    cmocka_unit_test(a_client_that_reads_nothing_has_a_part_of_the_memory),
+	    cmocka_unit_test(a_kept_body_counts_only_while_a_client_receives_it),
 	    cmocka_unit_test(an_answer_that_is_not_read_gives_way_to_a_new_one),
 	    cmocka_unit_test(a_shared_answer_behaves_like_any_other),
 	};

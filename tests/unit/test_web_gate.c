@@ -1,5 +1,5 @@
-/* Turns: how many answers are built at once, one answer for all requests of the same page, queues of clients that
- * take turns, and refused and disconnected clients. */
+/* Turns: how many answers are built at once, one answer for all requests of the same page, also for later ones until something
+ * changes, queues of clients that take turns, and refused and disconnected clients. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -24,14 +24,30 @@ static struct asked all[REQUESTS_MAX];
 static int n_asked, n_begun, n_refused;
 static struct buf begun; /* "/a /b …" in the order in which they were started */
 static bool ends_at_once;
+static int n_unreleased; /* answers */
 
 static struct asked *of(struct http_request *r) { return CONTAINER_OF(r, struct asked, request); }
 
-static void reply(struct http_request *r, void *answer)
+static void reply(struct http_request *r, const struct web_answer *a)
 {
-	(void)answer;
+	assert_non_null(a->release);
 	assert_false(of(r)->is_answered || of(r)->is_refused);
 	of(r)->is_answered = true;
+}
+
+static void release(struct web_answer *a)
+{
+	n_unreleased--;
+	free(a);
+}
+
+static struct web_answer *answer_of_bytes(size_t n_bytes, bool may_be_kept)
+{
+	struct web_answer *a = xcalloc(1, sizeof(*a));
+
+	n_unreleased++;
+	*a = (struct web_answer){.send = reply, .release = release, .n_bytes = n_bytes, .may_be_kept = may_be_kept};
+	return a;
 }
 
 static void refuse(struct http_request *r)
@@ -49,7 +65,7 @@ static void make(struct http_request *r, void *owner)
 	n_begun++;
 	buf_appendf(&begun, "%s ", http_target(r));
 	if (ends_at_once)
-		web_gate_answer(r, reply, NULL);
+		web_gate_answer(r, answer_of_bytes(100, false));
 }
 
 /* The last number of the client's address. */
@@ -63,7 +79,7 @@ static struct asked *ask(struct web_gate *g, uint8_t client, const char *target)
 	a->head.text = a->target;
 	a->request.address[10] = a->request.address[11] = 0xff;
 	a->request.address[15] = client;
-	web_gate_submit(g, &a->request, make, NULL);
+	web_gate_submit(g, &a->request, str_has_prefix(target, "/long"), make, NULL);
 	return a;
 }
 
@@ -78,7 +94,7 @@ static struct asked *ask_nth(struct web_gate *g, uint8_t client, const char *pre
 static void answer(struct asked *a)
 {
 	assert_true(a->is_begun);
-	web_gate_answer(&a->request, reply, NULL);
+	web_gate_answer(&a->request, answer_of_bytes(100, false));
 }
 
 /* Acts like the server when the client has left. */
@@ -95,6 +111,28 @@ static struct web_gate *open_gate(void)
 	ends_at_once = false;
 	buf_clear(&begun);
 	return web_gate_new(refuse);
+}
+
+/* Answers all started requests until none is left. */
+static void answer_all(void)
+{
+	for (bool goes_on = true; goes_on;) {
+		goes_on = false;
+		for (int i = 0; i < n_asked; i++)
+			if (all[i].is_begun && !all[i].is_answered) {
+				answer(&all[i]);
+				goes_on = true;
+			}
+	}
+}
+
+static void close_gate(struct web_gate *g)
+{
+	answer_all();
+	web_gate_close(g);
+	web_gate_free(g);
+	buf_release(&begun);
+	assert_int_equal(n_unreleased, 0);
 }
 
 static int64_t version;
@@ -132,6 +170,91 @@ static void an_answer_in_progress_is_shared_until_something_changes(void **state
 	answer(other);
 }
 
+static void answer_with(struct asked *a, size_t n_bytes, bool may_be_kept)
+{
+	assert_true(a->is_begun);
+	web_gate_answer(&a->request, answer_of_bytes(n_bytes, may_be_kept));
+}
+
+static void a_finished_answer_is_kept_until_something_changes(void **state)
+{
+	struct web_gate *g = open_gate();
+	struct asked *first, *later, *late;
+
+	(void)state;
+	web_gate_share_begun(g, version_now, &version);
+	first = ask(g, 1, "/a");
+	answer_with(first, 100, true);
+	later = ask(g, 2, "/a");
+	assert_true(later->is_answered && !later->is_begun);
+	answer_with(ask(g, 2, "/a?x=1"), 100, true);
+	assert_int_equal(n_begun, 2);
+	assert_int_equal(n_unreleased, 2);
+	version++;
+	later = ask(g, 2, "/a");
+	assert_true(later->is_begun && !later->is_answered);
+	assert_int_equal(n_unreleased, 0);
+	/* It began before the change, so the clients that wait get it, and nobody else. */
+	version++;
+	answer_with(later, 100, true);
+	late = ask(g, 2, "/a");
+	assert_true(later->is_answered && late->is_begun);
+	answer_with(late, 100, false);
+	assert_true(ask(g, 2, "/a")->is_begun);
+	answer_all();
+	answer_with(ask(g, 1, "/b"), 100, true);
+	assert_int_equal(n_unreleased, 1);
+	close_gate(g);
+	assert_int_equal(n_refused, 0);
+}
+
+static void without_a_version_no_answer_is_kept(void **state)
+{
+	struct web_gate *g = open_gate();
+
+	(void)state;
+	answer_with(ask(g, 1, "/a"), 100, true);
+	assert_int_equal(n_unreleased, 0);
+	assert_true(ask(g, 1, "/a")->is_begun);
+	close_gate(g);
+}
+
+static void kept_answers_have_a_bounded_memory(void **state)
+{
+	enum { PART = 3 << 20, MOST = 16 << 20 };
+	struct web_gate *g = open_gate();
+
+	(void)state;
+	web_gate_share_begun(g, version_now, &version);
+	answer_with(ask(g, 1, "/huge"), PART * 2, true);
+	assert_int_equal(n_unreleased, 0);
+	for (int i = 0; i < 20; i++)
+		answer_with(ask_nth(g, 1, "/x", i), PART, true);
+	assert_int_equal(n_unreleased, MOST / PART);
+	/* The newest ones stay. */
+	assert_true(ask(g, 1, "/x19")->is_answered);
+	assert_true(ask(g, 1, "/x15")->is_answered);
+	assert_false(ask(g, 1, "/x14")->is_answered);
+	close_gate(g);
+}
+
+static void one_long_answer_leaves_places_for_the_others(void **state)
+{
+	struct web_gate *g = open_gate();
+	struct asked *first = ask(g, 1, "/long1"), *second = ask(g, 2, "/long2"), *behind = ask(g, 2, "/b");
+	struct asked *other = ask(g, 3, "/a"), *more = ask(g, 4, "/c");
+
+	(void)state;
+	assert_true(first->is_begun && other->is_begun && more->is_begun);
+	assert_false(second->is_begun || behind->is_begun);
+	answer(other);
+	assert_false(second->is_begun || behind->is_begun);
+	answer(first);
+	assert_true(second->is_begun && behind->is_begun);
+	close_gate(g);
+	assert_int_equal(n_refused, 0);
+}
+
 /* All places are taken, by a client that requests nothing else. */
 static struct web_gate *open_busy_gate(void)
 {
@@ -143,27 +266,6 @@ static struct web_gate *open_busy_gate(void)
 	buf_clear(&begun);
 	n_begun = 0;
 	return g;
-}
-
-/* Answers all started requests until none is left. */
-static void answer_all(void)
-{
-	for (bool goes_on = true; goes_on;) {
-		goes_on = false;
-		for (int i = 0; i < n_asked; i++)
-			if (all[i].is_begun && !all[i].is_answered) {
-				answer(&all[i]);
-				goes_on = true;
-			}
-	}
-}
-
-static void close_gate(struct web_gate *g)
-{
-	answer_all();
-	web_gate_close(g);
-	web_gate_free(g);
-	buf_release(&begun);
 }
 
 /* ---- the tests ---- */
@@ -386,7 +488,7 @@ static void a_request_that_waited_for_no_turn_is_answered_alone(void **state)
 	struct asked a = {.request = {.conn = &here}};
 
 	(void)state;
-	web_gate_answer(&a.request, reply, NULL);
+	web_gate_answer(&a.request, answer_of_bytes(100, true));
 	assert_true(a.is_answered);
 }
 
@@ -394,6 +496,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(an_answer_in_progress_is_shared_until_something_changes),
+	    cmocka_unit_test(a_finished_answer_is_kept_until_something_changes),
+	    cmocka_unit_test(without_a_version_no_answer_is_kept),
+	    cmocka_unit_test(one_long_answer_leaves_places_for_the_others),
+	    cmocka_unit_test(kept_answers_have_a_bounded_memory),
 	    cmocka_unit_test(a_few_run_at_once_and_each_client_keeps_its_order),
 	    cmocka_unit_test(the_same_answer_is_built_once_for_all_waiting_clients),
 	    cmocka_unit_test(the_lines_of_clients_take_turns),
