@@ -62,7 +62,7 @@ static void PRINTF(2, 3) print_trouble(const struct ctl *ctl, const char *fmt, .
 
 /* ---- the space of the database ---- */
 
-enum { TABLES_SHOWN = 8 };
+enum { TABLES_SHOWN = 8, SHOWN_BYTES = 1 << 20 };
 
 static double mib(int64_t bytes) { return (double)bytes / 1048576.0; }
 
@@ -88,7 +88,7 @@ static void add_space_row(struct table *t, const json_t *row)
 	table_add(t, text);
 }
 
-/* The largest tables, and the others as one. */
+/* The largest tables, if they have at least a mebibyte, and the others as one. */
 static void print_space(const struct ctl *ctl, const json_t *space)
 {
 	static const char *const headings[] = {"table", "size", NULL};
@@ -96,8 +96,8 @@ static void print_space(const struct ctl *ctl, const json_t *space)
 	    {"accelerator", "jobs", "results", "size of results", "bytes each"}, add_space_row, "no results"};
 	struct table *t;
 	int64_t rest = 0;
+	size_t i, n_shown = 0;
 	json_t *row;
-	size_t i;
 
 	if (!json_is_object(space)) {
 		printf("\nThe space by table is being measured; ask again in a minute.\n");
@@ -107,14 +107,17 @@ static void print_space(const struct ctl *ctl, const json_t *space)
 	t = table_new(headings);
 	json_array_foreach(json_object_get(space, "tables"), i, row)
 	{
-		if (i < TABLES_SHOWN)
-			table_add(t, json_get_str(row, "name"));
-		if (i < TABLES_SHOWN)
-			add_mib(t, json_get_int(row, "bytes", 0));
-		else
-			rest += json_get_int(row, "bytes", 0);
+		int64_t bytes = json_get_int(row, "bytes", 0);
+
+		if (i >= TABLES_SHOWN || bytes < SHOWN_BYTES) {
+			rest += bytes;
+			continue;
+		}
+		n_shown++;
+		table_add(t, json_get_str(row, "name"));
+		add_mib(t, bytes);
 	}
-	table_add(t, "others");
+	table_add(t, n_shown ? "others" : "all tables");
 	add_mib(t, rest);
 	table_print(t, ctl, "");
 	printf("\n");

@@ -97,7 +97,7 @@ describe('operating outpostd', { skip: notBuilt }, () => {
     const { space } = status;
     assert.ok(space.tables.some(({ name, bytes }) => name === 'delivery' && bytes > 0));
     assert.deepEqual([space.bytes, space.shrinks], [status.store.bytes, true]);
-    assert.match((await outpost.ctl('status')).stdout, /^table +size\n.+\nno results\n.*^measured .+; [\d.]+ MiB of the file are free/ms);
+    assert.match((await outpost.ctl('status')).stdout, /^table +size *\nall tables +\d\.\d MiB *\n\nno results\n\nmeasured .+; [\d.]+ MiB of the file are free/m);
     for (const args of [['status'], ['deliveries'], ['dispatches'], ['dispatches', '--pr', '7']]) {
       const { code, stdout } = await outpost.ctl(...args);
       assert.equal(code, 0);
