@@ -291,6 +291,7 @@ int main(int argc, char **argv)
 	if (n_changes < 1)
 		n_changes = 1;
 	begin();
+	platform_tests_fill(txn); /* nothing is left to fill for the daemon */
 	name_tests();
 	put_accelerators(now_ms);
 	for (n = 1; n <= n_changes; n++) {

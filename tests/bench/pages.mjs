@@ -62,14 +62,15 @@ function refuseFaults(what, { refused, broken }) {
   if (refused + broken > 0) throw new Error(`${what}: ${refused} refused, ${broken} broken`);
 }
 
-// Addresses take turns, so that quiet moments of the machine favour none. The median turn counts.
+// Outpost keeps an answer until something changes. An address that differs from all others, by a parameter that no answer reads, gets an
+// answer of its own. Addresses take turns, so that quiet moments of the machine favour none. The median turn counts.
 async function latencies({ dir, url, paths, turns, agent, say }) {
   const all = new Map(paths.map((one) => [one, []]));
   for (let turn = 1; turn <= turns; turn++)
     for (const [i, one] of paths.entries()) {
       say(`turn ${turn} of ${turns}, answer ${i + 1} of ${paths.length}`);
       await get(url + one, agent); // loads the database's pages into memory
-      const run = await readPaths({ dir, origin: url, paths: [one], seconds: 1 });
+      const run = await readPaths({ dir, origin: url, paths: [`${one}${one.includes('?') ? '&' : '?'}n={n}`], seconds: 1 });
       refuseFaults(one, run);
       all.get(one).push(run);
     }

@@ -1,5 +1,6 @@
 -- wrk's script for reading: GETs of addresses in turn, beginning at a random one.
--- arguments: a FILE with a path and query per line; the pause after an answer, ms; a seed.
+-- arguments: a FILE with a path and query per line, in which each {n} becomes the number of the request; the pause after an answer, ms;
+-- a seed.
 -- It prints one JSON line at its end.
 function init(args)
 	math.randomseed(tonumber(args[3]))
@@ -8,6 +9,7 @@ function init(args)
 		requests[#requests + 1] = wrk.format("GET", path)
 	end
 	at = math.random(#requests)
+	n = 0
 	pause = tonumber(args[2])
 end
 
@@ -17,7 +19,8 @@ end
 
 function request()
 	at = at % #requests + 1
-	return requests[at]
+	n = n + 1
+	return (requests[at]:gsub("{n}", n))
 end
 
 function done(summary, latency)
