@@ -25,6 +25,14 @@ void http_client_close(struct http_client *c, void (*on_closed)(void *owner), vo
  * `address` is 16 bytes, IPv4 mapped. Runs inside libcurl: it starts and cancels no call. */
 typedef bool http_allow_address_fn(const uint8_t address[16], void *owner);
 
+/* Signs a request for S3 and services like it (AWS Signature Version 4). The signature covers each header of the call, of
+ * which x-amz-content-sha256 is required, and the path and the query as the URL has them: write both in the canonical
+ * form, with only unreserved characters in the path. */
+struct http_signing {
+	const char *region;
+	const struct secret *access_key, *secret_key;
+};
+
 /* One exchange. The caller zero-initialises it, fills the first half and owns it; the client uses it between
  * http_call_start() and done(). Strings are copied at start. A POST or a PATCH is sent at most once; another method may
  * be sent again if a reused connection turns out to be closed. */
@@ -35,8 +43,10 @@ struct http_call {
 	const char *const *headers; /* "Name: value", NULL-terminated; may be NULL */
 	const char *body;           /* borrowed until done; NULL: none */
 	size_t body_bytes;
-	const char *unix_socket_path; /* NULL: TCP */
-	size_t max_answer_bytes;      /* 0: 8 MiB; more: ERR_TOO_BIG; headers: 64 KiB */
+	const struct http_file *file;       /* the body instead; only for a puller, because reading a file blocks */
+	const struct http_signing *signing; /* NULL: none */
+	const char *unix_socket_path;       /* NULL: TCP */
+	size_t max_answer_bytes;            /* 0: 8 MiB; more: ERR_TOO_BIG; headers: 64 KiB */
 	/* 0: 30 s. An exchange with less than 100 bytes a second for 45 s ends earlier. */
 	int64_t total_timeout_ms;
 	/* Runs with each address before a connection to it is opened (after name look-up, so that the name cannot
@@ -78,6 +88,12 @@ struct http_puller;
 struct http_puller *http_puller_new(const char *user_agent);
 /* Closes its connections. NULL: does nothing. */
 void http_puller_free(struct http_puller *p);
+
+/* The first `bytes` bytes of a file. */
+struct http_file {
+	int fd;
+	int64_t bytes;
+};
 
 /* Sends `call` and waits until its answer begins. A puller has one call at a time; it borrows the call until
  * http_pull_end(). Of the call's fields, max_answer_bytes and done are not used. cancel_fd becomes readable when the

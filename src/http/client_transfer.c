@@ -124,6 +124,33 @@ static size_t on_curl_header(char *p, size_t size, size_t n, void *owner)
 	return n;
 }
 
+static size_t on_curl_read(char *to, size_t size, size_t n, void *owner)
+{
+	struct http_transfer *t = owner;
+	int64_t left = t->call->file->bytes - t->n_sent;
+	ssize_t got;
+
+	n = (int64_t)(n * size) < left ? n * size : (size_t)left;
+	do
+		got = pread(t->call->file->fd, to, n, t->n_sent);
+	while (got < 0 && errno == EINTR);
+	if (got < 0 || (got == 0 && n > 0)) {
+		t->err = error_set(&t->call->why, ERR_IO, "the file of the request became shorter or unreadable");
+		return CURL_READFUNC_ABORT;
+	}
+	t->n_sent += got;
+	return (size_t)got;
+}
+
+/* libcurl sends the body again if a reused connection was closed. */
+static int on_curl_seek(void *owner, curl_off_t offset, int origin)
+{
+	struct http_transfer *t = owner;
+
+	t->n_sent = offset;
+	return origin == SEEK_SET ? CURL_SEEKFUNC_OK : CURL_SEEKFUNC_FAIL;
+}
+
 /* False: the call ends with ERR_DENIED. */
 static bool transfer_allows(struct http_transfer *t, const uint8_t address[16])
 {
@@ -234,8 +261,10 @@ static int transfer_set_headers(struct http_transfer *t)
 			return error_set(&call->why, ERR_INVALID, "a header has a control character");
 		transfer_add_header(t, *h);
 	}
-	transfer_add_header(t, "Expect:"); /* avoids a round trip */
-	if (!is_header_given(call, "Content-Type"))
+	/* An empty value drops a header that libcurl would add. But libcurl 7.88 would sign these two, and not send them. */
+	if (!call->signing)
+		transfer_add_header(t, "Expect:"); /* avoids a round trip */
+	if (!call->signing && !is_header_given(call, "Content-Type"))
 		transfer_add_header(t, "Content-Type:"); /* else libcurl adds that of a form */
 	SET(t->easy, CURLOPT_HTTPHEADER, t->headers);
 	return 0;
@@ -245,7 +274,14 @@ static void transfer_set_method(struct http_transfer *t)
 {
 	const struct http_call *call = t->call;
 
-	if (call->body || str_eq(call->method, "POST")) {
+	if (call->file) {
+		SET(t->easy, CURLOPT_UPLOAD, 1L);
+		SET(t->easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)call->file->bytes);
+		SET(t->easy, CURLOPT_READFUNCTION, on_curl_read);
+		SET(t->easy, CURLOPT_READDATA, t);
+		SET(t->easy, CURLOPT_SEEKFUNCTION, on_curl_seek);
+		SET(t->easy, CURLOPT_SEEKDATA, t);
+	} else if (call->body || str_eq(call->method, "POST")) {
 		SET(t->easy, CURLOPT_POSTFIELDS, call->body ? call->body : "");
 		SET(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body_bytes);
 	} else if (str_eq(call->method, "HEAD")) {
@@ -254,6 +290,17 @@ static void transfer_set_method(struct http_transfer *t)
 		SET(t->easy, CURLOPT_HTTPGET, 1L);
 	}
 	SET(t->easy, CURLOPT_CUSTOMREQUEST, call->method);
+}
+
+static void transfer_sign(struct http_transfer *t)
+{
+	const struct http_signing *s = t->call->signing;
+	char *scope = xasprintf("aws:amz:%s:s3", s->region);
+
+	SET(t->easy, CURLOPT_AWS_SIGV4, scope);
+	SET(t->easy, CURLOPT_USERNAME, secret_text(s->access_key));
+	SET(t->easy, CURLOPT_PASSWORD, secret_text(s->secret_key));
+	free(scope);
 }
 
 static void call_clear(struct http_call *call)
@@ -277,6 +324,7 @@ int http_transfer_prepare(struct http_transfer *t, struct http_call *call)
 	t->call = call;
 	t->err = 0;
 	t->error_text[0] = '\0';
+	t->n_sent = 0;
 	t->overdue_mono_ms = clock_mono_ms() + total + OVERDUE_MS;
 	SET(t->easy, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_TIMEOUT_MS);
 	SET(t->easy, CURLOPT_TIMEOUT_MS, (long)total);
@@ -320,7 +368,10 @@ int http_transfer_prepare(struct http_transfer *t, struct http_call *call)
 	SET(t->easy, CURLOPT_ERRORBUFFER, t->error_text);
 	SET(t->easy, CURLOPT_PRIVATE, t);
 	SET(t->easy, CURLOPT_USERAGENT, t->client->user_agent);
-	SET(t->easy, CURLOPT_ACCEPT_ENCODING, "gzip");
+	/* A range of an S3 object is a range of its own bytes. */
+	SET(t->easy, CURLOPT_ACCEPT_ENCODING, call->signing ? NULL : "gzip");
+	if (call->signing)
+		transfer_sign(t);
 	SET(t->easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 	SET(t->easy, CURLOPT_WRITEFUNCTION, on_curl_body);
 	SET(t->easy, CURLOPT_WRITEDATA, t);

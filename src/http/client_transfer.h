@@ -17,6 +17,7 @@ struct http_transfer {
 	CURL *easy;
 	struct curl_slist *headers;
 	bool is_in_multi;
+	int64_t n_sent;          /* of call->file */
 	int64_t overdue_mono_ms; /* then it ends, even if it still waits for a connection */
 	int err;                 /* the reason if this program ended it, which libcurl's does not replace; else 0 */
 	char error_text[CURL_ERROR_SIZE];

@@ -7,6 +7,7 @@
 
 #include "http/client.h"
 #include "loopback.h"
+#include "secret_of.h"
 
 enum { PIECES = 600, PIECE_BYTES = 64 * 1024 }; /* more than a puller keeps in memory */
 
@@ -198,6 +199,76 @@ static void an_address_may_be_refused(void **state)
 	close_all(&f);
 }
 
+/* Answers with the request. */
+static void serve_echo(struct loopback *lb, int fd)
+{
+	struct buf in = BUF_INIT(8 << 20);
+	char head[100];
+
+	while (loopback_read_request(lb, fd, &in)) {
+		snprintf(head, sizeof(head), "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", in.len);
+		loopback_send(fd, head, strlen(head));
+		loopback_send(fd, in.data, in.len);
+	}
+	buf_release(&in);
+}
+
+static void pull_all(struct fixture *f, struct buf *out)
+{
+	char piece[10000];
+	size_t n = 1;
+
+	while (n) {
+		assert_int_equal(http_pull_read(f->puller, piece, sizeof(piece), &n), 0);
+		assert_int_equal(buf_append(out, piece, n), 0);
+	}
+}
+
+static void a_file_is_sent_and_the_request_is_signed(void **state)
+{
+	static const char *const headers[] = {
+	    "x-amz-content-sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", NULL};
+	const size_t n = 3 << 20;
+	char *text = xmalloc(n);
+	FILE *file = tmpfile();
+	struct buf echo = BUF_INIT(8 << 20);
+	struct secret *access_key = secret_of("AKIA"), *secret_key = secret_of("sesame");
+	const struct http_signing signing = {.region = "eu-1", .access_key = access_key, .secret_key = secret_key};
+	struct http_file whole = {.fd = fileno(file), .bytes = (int64_t)n},
+			 longer = {.fd = fileno(file), .bytes = (int64_t)n + 1};
+	struct fixture f;
+
+	(void)state;
+	memset(text, 'x', n);
+	memcpy(text + n - 3, "end", 3);
+	assert_int_equal(fwrite(text, 1, n, file), n);
+	assert_int_equal(fflush(file), 0);
+	open_at(&f, serve_echo);
+	f.call.method = "PUT";
+	f.call.headers = headers;
+	f.call.file = &whole;
+	f.call.signing = &signing;
+	assert_int_equal(http_pull_start(f.puller, &f.call, -1), 0);
+	pull_all(&f, &echo);
+	const char *body = strstr(buf_str(&echo), "\r\n\r\n") + 4;
+	assert_int_equal(echo.len - (size_t)(body - echo.data), n);
+	assert_memory_equal(body, text, n);
+	assert_non_null(strstr(echo.data, "Authorization: AWS4-HMAC-SHA256 Credential=AKIA/"));
+	assert_non_null(
+	    strstr(echo.data, "/eu-1/s3/aws4_request, SignedHeaders=host;x-amz-content-sha256;x-amz-date, "));
+	assert_null(strstr(echo.data, "Content-Type"));
+	http_pull_end(f.puller);
+	/* The file is shorter than it was. */
+	f.call.file = &longer;
+	assert_int_equal(http_pull_start(f.puller, &f.call, -1), ERR_IO);
+	close_all(&f);
+	secret_unref(access_key);
+	secret_unref(secret_key);
+	buf_release(&echo);
+	fclose(file);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -207,6 +278,7 @@ int main(void)
 	    cmocka_unit_test(a_silent_server_is_ended_by_a_timeout_or_a_cancel),
 	    cmocka_unit_test(a_truncated_answer_is_an_error_after_its_bytes),
 	    cmocka_unit_test(an_address_may_be_refused),
+	    cmocka_unit_test(a_file_is_sent_and_the_request_is_signed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
