@@ -167,7 +167,7 @@ JOBS   := $(shell nproc)
 # One test or more for each place where two threads meet: the store's writer and readers, loop/'s pool and inbox, logs, git, pages.
 # make soak runs all tests of these layers under ThreadSanitizer.
 UNITS_UNDER_TSAN := loop_bell loop_inbox loop_timer http_client http_client_group http_shared http_stream db_open db_touched \
-	store_outbox views_change store_report logs_append logs_trouble dispatch_planner dispatch_sender runners_callback registry_checkout \
+	store_outbox views_change store_report logs_append logs_trouble logs_folder logs_s3 dispatch_planner dispatch_sender runners_callback registry_checkout \
 	registry_rounds registry_remote_head webhook_intake web_render web_gate web_events web_job_log agent_run
 LAYERS_WITH_THREADS := loop http db store verdict views logs dispatch publish runners registry webhook web agent
 

@@ -47,6 +47,25 @@ void sha256_of_parts(const struct digest_part *parts, size_t n_parts, uint8_t ou
 	EVP_MD_CTX_free(ctx);
 }
 
+int sha256_file(int fd, uint8_t out[SHA256_BYTES])
+{
+	enum { PIECE_BYTES = 256 * 1024 };
+	EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+	char *piece = xmalloc(PIECE_BYTES);
+	ssize_t n;
+
+	digest_must_succeed(ctx != NULL);
+	digest_must_succeed(EVP_DigestInit_ex(ctx, EVP_sha256(), NULL));
+	for (off_t at = 0; (n = pread(fd, piece, PIECE_BYTES, at)) > 0 || (n < 0 && errno == EINTR);
+	     at += n > 0 ? n : 0)
+		if (n > 0)
+			digest_must_succeed(EVP_DigestUpdate(ctx, piece, (size_t)n));
+	digest_must_succeed(EVP_DigestFinal_ex(ctx, out, NULL));
+	EVP_MD_CTX_free(ctx);
+	free(piece);
+	return n < 0 ? ERR_IO : 0;
+}
+
 /* RFC 2104 by hand: OpenSSL's own object keeps another copy of the key, and a secret must be in memory only once. */
 struct hmac *hmac_new(const void *key, size_t key_bytes)
 {

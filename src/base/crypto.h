@@ -12,6 +12,9 @@ struct digest_part {
 };
 void sha256_of_parts(const struct digest_part *parts, size_t n_parts, uint8_t out[SHA256_BYTES]);
 
+/* Of a whole file, from its beginning; blocks. ERR_IO: errno is set. */
+int sha256_file(int fd, uint8_t out[SHA256_BYTES]) MUST_CHECK;
+
 /* Incremental HMAC: a body is hashed while it arrives, and the work on the key is done once.
  * Thread: an object belongs to one thread at a time. Owns: the caller, with hmac_free(). */
 struct hmac;

@@ -16,7 +16,7 @@ struct log_name {
 	const struct log_folder *folder;
 	int64_t job_id;
 	int dir; /* its subfolder */
-	char open[NAME_BYTES], done[NAME_BYTES], packed[NAME_BYTES];
+	char open[NAME_BYTES], done[NAME_BYTES], packed[NAME_BYTES], moved[NAME_BYTES];
 };
 
 /* Sets *e from errno. */
@@ -40,6 +40,7 @@ static int log_name_open(
 	snprintf(ret->open, sizeof(ret->open), "%lld.log", (long long)job_id);
 	snprintf(ret->done, sizeof(ret->done), "%lld.log.done", (long long)job_id);
 	snprintf(ret->packed, sizeof(ret->packed), "%lld.log.zst", (long long)job_id);
+	snprintf(ret->moved, sizeof(ret->moved), "%lld.log.moved", (long long)job_id);
 	ret->dir = openat(f->fd, subfolder, O_RDONLY | O_DIRECTORY | SAFELY);
 	if (ret->dir < 0 && errno == ENOENT) {
 		if (how == SUBFOLDER_AS_IT_IS)
@@ -104,7 +105,21 @@ static void log_text_close(struct log_text *t)
 	seekable_index_release(&t->index);
 }
 
-/* ERR_NOT_FOUND: there is none. Close also after a failure. A log that is not complete is opened for writing. */
+/* The state of a log that was moved; ERR_NOT_FOUND: it was not. */
+static int read_moved(const struct log_name *n, struct log_state *ret)
+{
+	char digits[24];
+	ssize_t len = readlinkat(n->dir, n->moved, digits, sizeof(digits) - 1);
+
+	if (len < 0)
+		return ERR_NOT_FOUND;
+	digits[len] = '\0';
+	ret->is_complete = true;
+	return parse_int64(digits, &ret->end) ? ERR_NOT_FOUND : 0;
+}
+
+/* ERR_NOT_FOUND: there is none here; if it was moved, its state is set all the same. Close also after a failure. A log that is
+ * not complete is opened for writing. */
 static int log_text_open(const struct log_name *n, struct log_text *ret, struct error *e)
 {
 	const char *files[] = {n->open, n->done, n->packed};
@@ -115,6 +130,8 @@ static int log_text_open(const struct log_name *n, struct log_text *ret, struct 
 	*ret = (struct log_text){.fd = -1};
 	for (i = 0; i < ARRAY_LEN(files) && rc == ERR_NOT_FOUND; i++)
 		rc = open_file(n, files[i], i ? O_RDONLY : O_RDWR, &ret->fd, e);
+	if (rc == ERR_NOT_FOUND && read_moved(n, &ret->state))
+		ret->state = (struct log_state){0};
 	if (rc)
 		return rc;
 	ret->is_packed = i == ARRAY_LEN(files);
@@ -219,7 +236,7 @@ int log_file_read(const struct log_folder *f, int64_t job_id, int64_t offset, ch
 	} else if (!rc && (offset < 0 || offset > t.state.end)) {
 		rc = error_set(e, ERR_RANGE, "offset: past the end of the log");
 	} else if (!rc && t.is_packed) {
-		rc = seekable_read(t.fd, &t.index, offset, out, n, ret_n);
+		rc = seekable_read(&(struct seekable_source){.fd = t.fd}, &t.index, offset, out, n, ret_n);
 		if (rc)
 			rc = fail_packed(&name, rc, e);
 	} else if (!rc) {
@@ -251,14 +268,14 @@ int log_file_drop(const struct log_folder *f, int64_t job_id, int64_t before_ms,
 	*ret_dropped = false;
 	if (rc)
 		return rc;
-	for (size_t i = 0; i < 3 && !rc; i++) {
-		const char *file = (const char *[]){n.open, n.done, n.packed}[i];
+	for (size_t i = 0; i < 4 && !rc; i++) {
+		const char *file = (const char *[]){n.open, n.done, n.packed, n.moved}[i];
 
 		if (!is_log_older(n.dir, file, before_ms))
 			continue;
 		if (unlinkat(n.dir, file, 0))
 			rc = fail_log(&n, file, e);
-		else
+		else if (file != n.moved) /* that log is dropped where it lies */
 			*ret_dropped = true;
 	}
 	log_name_close(&n);
@@ -300,6 +317,39 @@ int log_file_publish(const struct log_folder *f, int64_t job_id, struct error *e
 	} else if (renameat(f->fd, COMPRESSING, n.dir, n.packed) || fsync(n.dir) || unlinkat(n.dir, n.done, 0)) {
 		rc = fail_log(&n, n.packed, e);
 	}
+	log_name_close(&n);
+	return rc;
+}
+
+/* ---- moving ---- */
+
+int log_file_open_packed(const struct log_folder *f, int64_t job_id, int *ret_fd, struct error *e)
+{
+	struct log_name n;
+	int rc = log_name_open(f, job_id, SUBFOLDER_AS_IT_IS, &n, e);
+
+	if (!rc)
+		rc = open_file(&n, n.packed, O_RDONLY, ret_fd, e);
+	log_name_close(&n);
+	return rc;
+}
+
+int log_file_forget(const struct log_folder *f, int64_t job_id, struct error *e)
+{
+	struct log_name n;
+	struct log_text t = {.fd = -1};
+	char end[24];
+	int rc = log_name_open(f, job_id, SUBFOLDER_AS_IT_IS, &n, e);
+
+	if (rc)
+		return rc;
+	rc = log_text_open(&n, &t, e);
+	if (!rc && t.is_packed) {
+		snprintf(end, sizeof(end), "%lld", (long long)t.state.end);
+		if ((symlinkat(end, n.dir, n.moved) && errno != EEXIST) || unlinkat(n.dir, n.packed, 0) || fsync(n.dir))
+			rc = fail_log(&n, n.moved, e);
+	}
+	log_text_close(&t);
 	log_name_close(&n);
 	return rc;
 }
@@ -362,7 +412,9 @@ int log_folder_list(const struct log_folder *f, int subfolder, int64_t before_ms
 			continue;
 		snprintf(digits, sizeof(digits), "%.*s", (int)n, name);
 		if (parse_int64(digits, &id) == 0 && id % LOG_SUBFOLDERS == subfolder &&
-		    (before_ms == LOGS_TO_COMPRESS ? str_eq(name + n, ".log.done") : is_log_older(fd, name, before_ms)))
+		    (before_ms == LOGS_TO_COMPRESS  ? str_eq(name + n, ".log.done")
+			: before_ms == LOGS_TO_MOVE ? str_eq(name + n, ".log.zst")
+						    : is_log_older(fd, name, before_ms)))
 			*ARRAY_PUSH(to->list, to->n) = id;
 	}
 	closedir(dir);

@@ -4,6 +4,8 @@
  *                          subfolder is made when it is first needed)
  *   logs/NN/JOB.log.done   complete, not compressed yet; the rename makes it complete
  *   logs/NN/JOB.log.zst    complete and compressed (seekable.h)
+ *   logs/NN/JOB.log.moved  complete and moved to another place (logs_keep_in()): a symbolic link whose target is the length
+ *                          of the text, so that a piece which is sent again gets the same answer as before
  *   logs/compressing       the log that is being compressed; useless after a crash
  *
  * Below logs/, which may be a link itself, no symbolic link is followed. Thread: pool, one call at a time for each
@@ -50,14 +52,21 @@ int log_file_open_compressing(const struct log_folder *f, int *ret_fd, struct er
 /* Replaces the job's text by logs/compressing, which is synced; removes logs/compressing if there is no text. */
 int log_file_publish(const struct log_folder *f, int64_t job_id, struct error *e) MUST_CHECK;
 
+/* ---- moving ---- */
+
+/* The complete, compressed text of a job, for reading; ERR_NOT_FOUND: there is none. */
+int log_file_open_packed(const struct log_folder *f, int64_t job_id, int *ret_fd, struct error *e) MUST_CHECK;
+/* Removes the compressed text, of which another place has a copy, and remembers its length. ERR_NOT_FOUND: there is none. */
+int log_file_forget(const struct log_folder *f, int64_t job_id, struct error *e) MUST_CHECK;
+
 /* ---- lists ---- */
 
 struct log_ids {
 	int64_t *list; /* free() */
 	size_t n;
 };
-enum { LOGS_TO_COMPRESS = -1 };
+enum { LOGS_TO_COMPRESS = -1, LOGS_TO_MOVE = -2 };
 /* Adds to *to the jobs of one subfolder whose log was last written before that time. LOGS_TO_COMPRESS: those whose text
- * waits to be compressed. */
+ * waits to be compressed; LOGS_TO_MOVE: those whose text is compressed. */
 int log_folder_list(
     const struct log_folder *f, int subfolder, int64_t before_ms, struct log_ids *to, struct error *e) MUST_CHECK;

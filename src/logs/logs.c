@@ -22,6 +22,33 @@ int logs_open(struct loop *l, const char *state_dir, struct logs **ret, struct e
 	return 0;
 }
 
+int logs_check_place(const struct log_place_options *o, struct error *e)
+{
+	return o->folder ? place_folder_check(o->folder, e) : o->s3 ? place_s3_check(o, e) : 0;
+}
+
+int logs_keep_in(struct logs *s, const struct log_place_options *o, struct http_client *client, struct error *e)
+{
+	struct log_place *place = NULL;
+	int rc = 0;
+
+	if (o->folder)
+		rc = place_folder_new(s, o->folder, &place, e);
+	else if (o->s3)
+		place = place_s3_new(s->loop, o, client);
+	if (place)
+		s->finished = finished_new(s, place);
+	return rc;
+}
+
+void logs_use_keys(struct logs *s, const struct log_place_options *o)
+{
+	struct log_place *place = s->finished ? finished_place(s->finished) : NULL;
+
+	if (place && place->use_keys && o->s3)
+		place->use_keys(place, o);
+}
+
 static void logs_free(void *p)
 {
 	struct logs *s = p;
@@ -34,6 +61,7 @@ static void logs_free(void *p)
 	for (size_t i = 0; i < LOG_BUCKETS; i++)
 		assert(LIST_EMPTY(&s->watches[i]) && LIST_EMPTY(&s->lanes[i]));
 	packer_free(s->packer);
+	finished_free(s->finished);
 	log_folder_close(&s->folder);
 	free(s);
 	on_closed(owner);
@@ -57,6 +85,8 @@ void logs_close(struct logs *s, void (*on_closed)(void *owner), void *owner)
 	s->on_closed = on_closed;
 	s->closed_owner = owner;
 	packer_stop(s->packer);
+	if (s->finished)
+		finished_stop(s->finished);
 	logs_release(s);
 }
 
@@ -178,7 +208,11 @@ static void append_work(struct log_task *t)
 	x->a->err = log_file_append(&t->logs->folder, x->a, &x->before, &x->after, &x->a->why);
 }
 
-static bool is_disk_error(int err) { return err == ERR_IO || err == ERR_FULL || err == ERR_CORRUPT; }
+/* Others are the caller's mistakes, or tell that the logs are closing. */
+static bool is_place_error(int err)
+{
+	return err == ERR_IO || err == ERR_FULL || err == ERR_CORRUPT || err == ERR_DENIED || err == ERR_NETWORK;
+}
 
 static void append_after(struct log_task *t)
 {
@@ -195,7 +229,7 @@ static void append_after(struct log_task *t)
 	free(x);
 	s->stats.n_appends++;
 	s->stats.n_bytes_in += grown;
-	if (is_disk_error(a->err))
+	if (is_place_error(a->err))
 		logs_failed(s, "log_not_written", a->job_id, &a->why);
 	if (is_completed && !s->is_closing)
 		packer_add(s->packer, a->job_id);
@@ -217,16 +251,9 @@ void logs_append(struct logs *s, struct log_append *a)
 
 /* ---- reading ---- */
 
-struct reading {
-	struct log_task task;
-	struct log_read *r;
-	struct log_state state;
-	struct error why;
-};
-
 static void read_work(struct log_task *t)
 {
-	struct reading *x = CONTAINER_OF(t, struct reading, task);
+	struct log_reading *x = CONTAINER_OF(t, struct log_reading, task);
 	struct log_read *r = x->r;
 	size_t max = r->max_bytes < READ_MAX_BYTES ? r->max_bytes : READ_MAX_BYTES;
 
@@ -236,26 +263,34 @@ static void read_work(struct log_task *t)
 		FREE_AND_NULL(r->bytes);
 }
 
-static void read_after(struct log_task *t)
+void log_reading_end(struct logs *s, struct log_reading *x)
 {
-	struct reading *x = CONTAINER_OF(t, struct reading, task);
 	struct log_read *r = x->r;
-	struct logs *s = t->logs;
 
-	if (t->is_refused)
-		r->err = ERR_CLOSING;
 	r->end = x->state.end;
 	r->is_complete = x->state.is_complete;
 	s->stats.n_reads++;
-	if (is_disk_error(r->err))
+	if (is_place_error(r->err))
 		logs_failed(s, "log_not_read", r->job_id, &x->why);
 	free(x);
 	r->done(r);
 }
 
+static void read_after(struct log_task *t)
+{
+	struct log_reading *x = CONTAINER_OF(t, struct log_reading, task);
+
+	if (t->is_refused)
+		x->r->err = ERR_CLOSING;
+	if (x->r->err == ERR_NOT_FOUND && t->logs->finished)
+		finished_read(t->logs->finished, x);
+	else
+		log_reading_end(t->logs, x);
+}
+
 void logs_read(struct logs *s, struct log_read *r)
 {
-	struct reading *x = xcalloc(1, sizeof(*x));
+	struct log_reading *x = xcalloc(1, sizeof(*x));
 
 	r->err = 0;
 	r->bytes = NULL;
@@ -266,7 +301,8 @@ void logs_read(struct logs *s, struct log_read *r)
 }
 
 /* ---- dropping old logs: one subfolder after the other is listed, and the age of each old log is checked again in
- * its job's order, because a piece may be written to it meanwhile ---- */
+ * its job's order, because a piece may be written to it meanwhile. Then the objects of the other place are listed in the order
+ * of their ids, which is nearly that of their age, up to the first list in which none is old ---- */
 
 struct dropping {
 	struct logs *logs;
@@ -280,6 +316,8 @@ struct dropping {
 	int err;
 	struct error why;
 	int64_t n_dropped;
+	struct log_request list, removal;
+	size_t n_old; /* of the list */
 	void (*done)(int64_t n, void *owner);
 	void *owner;
 };
@@ -334,6 +372,71 @@ static void after_list(struct pool_work *w)
 	continue_dropping(d);
 }
 
+/* ---- in the other place ---- */
+
+static void list_objects(struct dropping *d, int64_t after);
+
+static void remove_next_object(struct dropping *d);
+
+static void on_object_removed(struct log_request *r)
+{
+	struct dropping *d = CONTAINER_OF(r, struct dropping, removal);
+
+	d->n_dropped += !r->err;
+	finished_dropped(d->logs->finished, r->job_id);
+	if (r->err && r->err != ERR_NOT_FOUND) {
+		if (r->err != ERR_CLOSING)
+			logs_failed(d->logs, "log_not_dropped", r->job_id, &r->why);
+		/* The others would fail, too. */
+		d->at = d->list.n_objects;
+		d->n_old = 0;
+	}
+	remove_next_object(d);
+}
+
+static void remove_next_object(struct dropping *d)
+{
+	struct log_place *place = finished_place(d->logs->finished);
+
+	while (d->at < d->list.n_objects && !d->logs->is_closing) {
+		const struct log_object *o = &d->list.objects[d->at++];
+
+		if (o->written_ms >= d->before_ms)
+			continue;
+		d->n_old++;
+		d->removal = (struct log_request){.op = LOG_REMOVE, .job_id = o->job_id, .done = on_object_removed};
+		place->start(place, &d->removal);
+		return;
+	}
+	int64_t last = d->n_old ? d->list.objects[d->list.n_objects - 1].job_id : 0;
+	free(d->list.objects);
+	if (last && !d->logs->is_closing)
+		list_objects(d, last);
+	else
+		end_dropping(d);
+}
+
+static void on_objects(struct log_request *r)
+{
+	struct dropping *d = CONTAINER_OF(r, struct dropping, list);
+
+	if (r->err && r->err != ERR_CLOSING)
+		logs_failed(d->logs, "logs_not_listed", 0, &r->why);
+	remove_next_object(d);
+}
+
+static void list_objects(struct dropping *d, int64_t after)
+{
+	struct log_place *place = d->logs->finished ? finished_place(d->logs->finished) : NULL;
+
+	d->at = d->n_old = 0;
+	d->list = (struct log_request){.op = LOG_LIST, .job_id = after, .done = on_objects};
+	if (place && !d->logs->is_closing)
+		place->start(place, &d->list);
+	else
+		end_dropping(d);
+}
+
 /* Drops the next log of the list; at its end, lists the next subfolder. */
 static void continue_dropping(void *p)
 {
@@ -348,7 +451,7 @@ static void continue_dropping(void *p)
 	}
 	FREE_AND_NULL(d->ids.list);
 	if (d->subfolder == LOG_SUBFOLDERS || d->logs->is_closing) {
-		end_dropping(d);
+		list_objects(d, 0);
 		return;
 	}
 	d->ids.n = d->at = 0;

@@ -1,12 +1,14 @@
-/* The logs of jobs, as files under state_dir/logs. A log grows while its job runs and is compressed afterwards. Any byte
- * range of it can be read at any time. A log is untrusted text, so nothing here interprets it.
+/* The logs of jobs, as files under state_dir/logs. A log grows while its job runs and is compressed afterwards. It may then be
+ * moved to a place that several daemons share. Any byte range of it can be read at any time. A log is untrusted text, so
+ * nothing here interprets it.
  *
- * An acknowledged append is on disk (fdatasync). All file work runs in the pool, in order for each job.
+ * An acknowledged append is on disk (fdatasync). All file work runs in the pool, in order for each job. A finished log stays
+ * in state_dir, and is read there, until the other place has all of it.
  *
  * Thread: loop, every function. */
 #pragma once
 
-#include "loop/loop.h"
+#include "http/client.h"
 
 struct logs;
 
@@ -15,6 +17,23 @@ enum { LOG_MAX_BYTES = 256 << 20 }; /* of one job */
 /* Makes the folder; blocks, so call it before the loop runs. Logs that a crash left uncompressed are compressed in
  * the background from then on. ERR_IO names the path. */
 int logs_open(struct loop *l, const char *state_dir, struct logs **ret, struct error *e) MUST_CHECK;
+/* Where finished logs lie: in a folder, or as objects of S3 or a service like it. Both NULL: in state_dir. */
+struct log_place_options {
+	const char *folder;
+	const char *s3;                                         /* BUCKET or BUCKET/PREFIX */
+	const char *s3_endpoint, *s3_region;                    /* the bucket is a part of the path, not of the host */
+	struct secret *access_key, *secret_key, *session_token; /* borrowed; the token may be NULL */
+};
+/* Whether the place can be used: an existing folder that this process may write, or a bucket that these keys may list.
+ * Blocks, for at most 10 s. ERR_NETWORK: the server does not answer, or has a failure; another error is a mistake of the
+ * operator. Thread: any. */
+int logs_check_place(const struct log_place_options *o, struct error *e) MUST_CHECK;
+/* Moves finished logs there from now on, those of an earlier time included. Call it once, right after logs_open(). The
+ * client outlives the logs. ERR_IO names the path. */
+int logs_keep_in(
+    struct logs *s, const struct log_place_options *o, struct http_client *client, struct error *e) MUST_CHECK;
+/* Uses these keys from now on; the place stays the same. */
+void logs_use_keys(struct logs *s, const struct log_place_options *o);
 /* Calls that are under way end first; compressing goes on after the next start. Then on_closed runs once, not inside
  * this call. Later calls end with ERR_CLOSING. The callers remove every watch before on_closed. */
 void logs_close(struct logs *s, void (*on_closed)(void *owner), void *owner);
@@ -40,9 +59,9 @@ struct log_read {
 	int64_t job_id, offset;
 	size_t max_bytes; /* at most 1 MiB is read at once */
 	void (*done)(struct log_read *r);
-	int err;     /* out: ERR_NOT_FOUND: no log; ERR_RANGE: offset past the end; ERR_CORRUPT */
+	int err;     /* out: ERR_NOT_FOUND: no log; ERR_RANGE: offset past the end; ERR_CORRUPT; others: try again */
 	char *bytes; /* out: free() */
-	size_t n;
+	size_t n;    /* fewer than max_bytes also before the end */
 	int64_t end; /* out: of the log as it is now */
 	bool is_complete;
 };
@@ -62,7 +81,8 @@ void logs_drop_older(struct logs *s, int64_t before_wall_ms, void (*done)(int64_
 
 struct logs_stats {
 	int64_t n_appends, n_bytes_in, n_reads;
-	int64_t n_packed; /* logs compressed */
+	int64_t n_packed;           /* logs compressed */
+	int64_t n_moved, n_to_move; /* to the other place; n_to_move: now */
 	int64_t n_failures;
 };
 const struct logs_stats *logs_stats(const struct logs *s);

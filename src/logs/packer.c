@@ -88,6 +88,8 @@ static void finish_packing(struct packer *p)
 	p->is_busy = false;
 	if (!p->err) {
 		s->stats.n_packed++;
+		if (s->finished)
+			finished_add(s->finished, p->job_id);
 	} else if (p->err != ERR_NOT_FOUND) {
 		error_set(&p->why, p->err, "%s/compressing: %s", s->folder.path, err_text(p->err));
 		logs_failed(s, "log_not_compressed", p->job_id, &p->why);

@@ -12,6 +12,7 @@ enum {
 	TABLE_MAX_BYTES = HEAD_BYTES + FRAMES_MAX * ENTRY_BYTES + FOOT_BYTES,
 	FRAME_MAX_BYTES = 2 * LOG_FRAME_BYTES, /* far above zstd's bound */
 };
+static_assert((int)TABLE_MAX_BYTES <= (int)SEEKABLE_END_BYTES, "one read finds the table");
 #define SKIPPABLE_MAGIC UINT32_C(0x184D2A5E)
 #define SEEKABLE_MAGIC  UINT32_C(0x8F92EAB1)
 
@@ -163,39 +164,35 @@ static int read_entries(const char *p, int64_t frames_bytes, struct seekable_ind
 	return at == frames_bytes && ret->text_bytes <= LOG_MAX_BYTES ? 0 : ERR_CORRUPT;
 }
 
+int seekable_index_parse(const char *end, size_t n, int64_t file_bytes, struct seekable_index *ret)
+{
+	*ret = (struct seekable_index){0};
+	if (n < HEAD_BYTES + FOOT_BYTES)
+		return ERR_CORRUPT;
+	const char *foot = end + n - FOOT_BYTES;
+	if (get_u32(foot) > FRAMES_MAX || foot[4] != 0 || get_u32(foot + 5) != SEEKABLE_MAGIC)
+		return ERR_CORRUPT;
+	size_t entries = get_u32(foot) * ENTRY_BYTES, table = HEAD_BYTES + entries + FOOT_BYTES;
+	if (n < table)
+		return ERR_CORRUPT;
+	const char *head = end + n - table;
+	if (get_u32(head) != SKIPPABLE_MAGIC || get_u32(head + 4) != entries + FOOT_BYTES)
+		return ERR_CORRUPT;
+	ret->n_frames = get_u32(foot);
+	return read_entries(head + HEAD_BYTES, file_bytes - (int64_t)table, ret);
+}
+
 int seekable_index_read(int fd, struct seekable_index *ret)
 {
-	char foot[FOOT_BYTES];
+	char end[SEEKABLE_END_BYTES];
 	struct stat st;
-	int rc;
-	size_t entries, table;
-	char *text;
 
 	*ret = (struct seekable_index){0};
 	if (fstat(fd, &st))
 		return ERR_IO;
-	if (st.st_size < HEAD_BYTES + FOOT_BYTES)
-		return ERR_CORRUPT;
-	rc = read_exactly(fd, foot, sizeof(foot), st.st_size - FOOT_BYTES);
-	if (rc)
-		return rc;
-	ret->n_frames = get_u32(foot);
-	if (ret->n_frames > FRAMES_MAX || foot[4] != 0 || get_u32(foot + 5) != SEEKABLE_MAGIC) {
-		ret->n_frames = 0;
-		return ERR_CORRUPT;
-	}
-	entries = ret->n_frames * ENTRY_BYTES;
-	table = HEAD_BYTES + entries + FOOT_BYTES;
-	if (st.st_size < (int64_t)table)
-		return ERR_CORRUPT;
-	text = xmalloc(table);
-	rc = read_exactly(fd, text, table, st.st_size - (int64_t)table);
-	if (!rc && (get_u32(text) != SKIPPABLE_MAGIC || get_u32(text + 4) != entries + FOOT_BYTES))
-		rc = ERR_CORRUPT;
-	if (!rc)
-		rc = read_entries(text + HEAD_BYTES, st.st_size - (int64_t)table, ret);
-	free(text);
-	return rc;
+	size_t n = st.st_size < SEEKABLE_END_BYTES ? (size_t)st.st_size : SEEKABLE_END_BYTES;
+	int rc = read_exactly(fd, end, n, st.st_size - (int64_t)n);
+	return rc ? rc : seekable_index_parse(end, n, st.st_size, ret);
 }
 
 void seekable_index_release(struct seekable_index *x)
@@ -204,8 +201,8 @@ void seekable_index_release(struct seekable_index *x)
 	*x = (struct seekable_index){0};
 }
 
-/* The frame that holds the offset. Relies only on the order of the frames. */
-static size_t frame_with(const struct seekable_index *x, int64_t offset)
+/* Relies only on the order of the frames. */
+size_t seekable_frame_with(const struct seekable_index *x, int64_t offset)
 {
 	size_t low = 0, high = x->n_frames;
 
@@ -220,14 +217,19 @@ static size_t frame_with(const struct seekable_index *x, int64_t offset)
 	return low;
 }
 
-static int read_frame(int fd, const struct seekable_frame *f, struct buf *text)
+static bool has_frame(const struct seekable_source *from, const struct seekable_frame *f)
 {
-	char *bytes = xmalloc(f->bytes);
-	int rc = read_exactly(fd, bytes, f->bytes, f->at);
+	return from->fd >= 0 || (f->at >= from->at && f->at + f->bytes <= from->at + (int64_t)from->n);
+}
+
+static int read_frame(const struct seekable_source *from, const struct seekable_frame *f, struct buf *text)
+{
+	char *bytes = from->fd >= 0 ? xmalloc(f->bytes) : NULL;
+	int rc = bytes ? read_exactly(from->fd, bytes, f->bytes, f->at) : 0;
 
 	buf_clear(text);
 	if (!rc) {
-		rc = decompress(bytes, f->bytes, text);
+		rc = decompress(bytes ? bytes : from->p + (f->at - from->at), f->bytes, text);
 		if (rc == ERR_TOO_BIG || (!rc && text->len != f->text_bytes))
 			rc = ERR_CORRUPT;
 	}
@@ -235,17 +237,19 @@ static int read_frame(int fd, const struct seekable_frame *f, struct buf *text)
 	return rc;
 }
 
-int seekable_read(int fd, const struct seekable_index *x, int64_t offset, char *out, size_t n, size_t *ret_n)
+int seekable_read(const struct seekable_source *from, const struct seekable_index *x, int64_t offset, char *out,
+    size_t n, size_t *ret_n)
 {
 	/* One byte more than a frame has: a frame that is too long is found. */
 	struct buf text = BUF_INIT(LOG_FRAME_BYTES + 1);
 	int rc = 0;
 
 	*ret_n = 0;
-	for (size_t i = frame_with(x, offset); i < x->n_frames && *ret_n < n; i++) {
+	for (size_t i = seekable_frame_with(x, offset); i < x->n_frames && *ret_n < n && has_frame(from, &x->frames[i]);
+	     i++) {
 		size_t skip = (size_t)(offset + (int64_t)*ret_n - x->frames[i].text_at), part;
 
-		rc = read_frame(fd, &x->frames[i], &text);
+		rc = read_frame(from, &x->frames[i], &text);
 		if (rc)
 			break;
 		part = text.len - skip < n - *ret_n ? text.len - skip : n - *ret_n;

@@ -16,7 +16,10 @@ int file_io_code(int errno_value);
 
 /* ---- the format ---- */
 
-enum { LOG_FRAME_BYTES = 256 * 1024 };
+enum {
+	LOG_FRAME_BYTES = 256 * 1024,
+	SEEKABLE_END_BYTES = 9 * 1024, /* the table of the longest log fits into the end of the file */
+};
 
 struct seekable_writer {
 	int fd;                /* borrowed; empty */
@@ -40,9 +43,22 @@ struct seekable_index {
 	size_t n_frames;
 	int64_t text_bytes;
 };
-/* ERR_CORRUPT: the file has another format or is damaged. Release also after a failure. */
+/* From the last bytes of the file, SEEKABLE_END_BYTES or all. ERR_CORRUPT: the file has another format or is damaged. Release
+ * also after a failure. */
+int seekable_index_parse(const char *end, size_t n, int64_t file_bytes, struct seekable_index *ret) MUST_CHECK;
+/* The same from the file. */
 int seekable_index_read(int fd, struct seekable_index *ret) MUST_CHECK;
 void seekable_index_release(struct seekable_index *x);
-/* Reads n bytes of text from offset, which is not past the end; fewer only at the end of the text. */
-int seekable_read(
-    int fd, const struct seekable_index *x, int64_t offset, char *out, size_t n, size_t *ret_n) MUST_CHECK;
+/* The number of the frame that holds the offset; n_frames at the end of the text. */
+size_t seekable_frame_with(const struct seekable_index *x, int64_t offset);
+
+struct seekable_source {
+	int fd;        /* the file; -1: the part of it in memory that follows */
+	const char *p; /* borrowed */
+	size_t n;
+	int64_t at; /* its beginning in the file */
+};
+/* Reads n bytes of text from offset, which is not past the end; fewer only at the end of the text or of the last whole frame
+ * in memory. */
+int seekable_read(const struct seekable_source *from, const struct seekable_index *x, int64_t offset, char *out,
+    size_t n, size_t *ret_n) MUST_CHECK;

@@ -12,6 +12,8 @@
 static struct loop *rig_loop;
 static struct logs *rig_logs;
 static char rig_dir[64];
+static struct log_place_options rig_place; /* of finished logs; empty: they stay */
+static struct http_client *rig_client;     /* for S3 */
 
 static inline int rig_remove(const char *path, const struct stat *st, int type, struct FTW *f)
 {
@@ -25,7 +27,7 @@ static inline void rig_open(void)
 {
 	struct error e = {0};
 
-	if (logs_open(rig_loop, rig_dir, &rig_logs, &e))
+	if (logs_open(rig_loop, rig_dir, &rig_logs, &e) || logs_keep_in(rig_logs, &rig_place, rig_client, &e))
 		fail_msg("%s", e.text);
 }
 
@@ -168,6 +170,13 @@ static inline void rig_wait_packed(int64_t n)
 		rig_read(1, 0, 0);
 }
 
+/* Runs the loop until this number of logs has been moved since the start. */
+static inline void rig_wait_moved(int64_t n)
+{
+	while (logs_stats(rig_logs)->n_moved < n)
+		rig_read(1, 0, 0);
+}
+
 /* ---- dropping ---- */
 
 static bool drop_is_done;
@@ -195,6 +204,10 @@ static inline int rig_teardown(void **state)
 	read_bytes = NULL;
 	if (rig_logs)
 		rig_close();
+	if (rig_client)
+		http_client_close(rig_client, NULL, NULL);
+	rig_client = NULL;
+	rig_place = (struct log_place_options){0};
 	loop_stop(rig_loop);
 	loop_run(rig_loop);
 	loop_free(rig_loop);

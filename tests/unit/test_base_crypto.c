@@ -21,6 +21,25 @@ static void test_sha256(void **state)
 	assert_digest(out, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
+static void test_sha256_of_a_file(void **state)
+{
+	static const char path[] = "/usr/bin/openssl"; /* longer than a piece */
+	struct buf text = BUF_INIT(64 << 20);
+	uint8_t whole[SHA256_BYTES], pieces[SHA256_BYTES];
+	struct error e = {0};
+	int fd = open(path, O_RDONLY);
+
+	(void)state;
+	assert_int_equal(file_read(path, &text, &e), 0);
+	assert_true(text.len > 300000);
+	sha256(text.data, text.len, whole);
+	assert_int_equal(sha256_file(fd, pieces), 0);
+	assert_memory_equal(pieces, whole, SHA256_BYTES);
+	close(fd);
+	assert_int_equal(sha256_file(-1, pieces), ERR_IO);
+	buf_release(&text);
+}
+
 static void test_hmac(void **state)
 {
 	static const struct {
@@ -75,6 +94,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_sha256),
+	    cmocka_unit_test(test_sha256_of_a_file),
 	    cmocka_unit_test(test_hmac),
 	    cmocka_unit_test(test_digest_of_pieces_equals_digest_of_the_whole),
 	    cmocka_unit_test(test_constant_time),

@@ -110,17 +110,21 @@ static void check_in_child(const struct promise *promises)
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* In the second half of the rounds, the writer also moves its logs to another folder, those of the first half included. */
 static void acknowledged_bytes_survive_kills(void **state)
 {
 	static struct promise promises[JOBS + 1], p;
+	char *folder = xasprintf("%s/shared", rig_dir);
 	unsigned seed;
 
 	(void)state;
 	random_bytes(&seed, sizeof(seed));
+	assert_int_equal(mkdir(folder, 0700), 0);
 	for (int round = 0; round < KILLS; round++) {
 		int pipes[2], status, left = (int)(seed / 7 % 40) + 1;
 		pid_t child;
 
+		rig_place.folder = round < KILLS / 2 ? NULL : folder;
 		assert_int_equal(pipe(pipes), 0);
 		seed = seed * 1103515245 + 12345;
 		child = start_writer(pipes[1], seed);
@@ -137,6 +141,8 @@ static void acknowledged_bytes_survive_kills(void **state)
 	}
 	rig_open();
 	assert_kept(promises);
+	rig_close();
+	free(folder);
 }
 
 /* ---- half-done work ---- */
