@@ -121,6 +121,28 @@ bool check_store(const struct reader *r, const char *s, char why[WHY_BYTES])
 	return str_eq(s, "sqlite") || check_failed(why, "sqlite");
 }
 
+bool check_logs(const struct reader *r, const char *s, char why[WHY_BYTES])
+{
+	static const char unreserved[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+	const char *bucket = s + strlen("s3://"), *part = bucket;
+	bool is_right = true;
+
+	if (!str_has_prefix(s, "s3://"))
+		return (!str_eq(s, "database") && !strstr(s, "://") && check_line(r, s, why)) ||
+		       check_failed(why, "state_dir, a folder or s3://BUCKET/PREFIX");
+	for (; is_right; part++) {
+		size_t n = strspn(part, unreserved);
+
+		is_right =
+		    n > 0 && strspn(part, ".") < n && (part[n] == '/' || part[n] == '\0') && (part != bucket || n >= 3);
+		part += n;
+		if (*part == '\0' || part[1] == '\0')
+			break;
+	}
+	return (is_right && strlen(bucket) <= 512) ||
+	       check_failed(why, "s3://BUCKET/PREFIX, with the letters, digits and -._~ in each part");
+}
+
 bool check_pipeline(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
 	const char *slash = strchr(s, '/');

@@ -38,6 +38,7 @@ check_fn check_cron;          /* model/schedule.h */
 check_fn check_test;          /* SUITE/TEST */
 check_fn check_suite;         /* no slash */
 check_fn check_store;         /* a back end that is built in */
+check_fn check_logs;          /* state_dir, a folder, or s3://BUCKET or s3://BUCKET/PREFIX */
 check_fn check_pipeline;      /* ORGANIZATION_ID/PIPELINE_ID */
 check_fn check_secret_name;   /* one file name below secrets/ACCELERATOR */
 check_fn check_workflow;      /* .github/workflows/x.yml */

@@ -38,17 +38,20 @@ void config_print_warnings(const struct config *c, FILE *out)
 
 void config_release(struct config *c)
 {
-	FREE_ALL(c->path, c->listen, c->public_url, c->state_dir, c->store, c->tls_certificate_file,
-	    c->tls_private_key_file, c->tls_certificate_pem, c->upstream_repository, c->upstream_git_url,
-	    c->github_api_url, c->oidc_audience, c->infra_repository, c->secrets_dir, c->accelerators_git_url,
-	    c->accelerators_git_branch, c->accelerators_git_path, c->accelerators_git_folder,
-	    c->accelerators_git_commit, c->trusted_proxies, c->allow_networks);
+	FREE_ALL(c->path, c->listen, c->public_url, c->state_dir, c->store, c->logs_folder, c->logs_s3, c->s3_endpoint,
+	    c->s3_region, c->tls_certificate_file, c->tls_private_key_file, c->tls_certificate_pem,
+	    c->upstream_repository, c->upstream_git_url, c->github_api_url, c->oidc_audience, c->infra_repository,
+	    c->secrets_dir, c->accelerators_git_url, c->accelerators_git_branch, c->accelerators_git_path,
+	    c->accelerators_git_folder, c->accelerators_git_commit, c->trusted_proxies, c->allow_networks);
 	strv_free(c->upstream_branches);
 	strv_free(c->required_suites);
 	strv_free(c->required_must_pass);
 	strv_free(c->exposed_files);
 	problems_release(&c->notes);
 	private_key_free(c->tls_private_key);
+	secret_unref(c->s3_access_key);
+	secret_unref(c->s3_secret_key);
+	secret_unref(c->s3_session_token);
 	secret_unref(c->github_private_key);
 	secret_unref(c->github_webhook_secret);
 	for (size_t i = 0; i < c->n_oidc_issuers; i++)
@@ -95,24 +98,32 @@ const struct runner *accelerator_runner(const struct accelerator *a, const char 
 	return NULL;
 }
 
+static char *logs_place(const struct config *c)
+{
+	return c->logs_s3 ? xasprintf("%s/%s %s", c->s3_endpoint, c->logs_s3, c->s3_region)
+			  : xstrdup(c->logs_folder ? c->logs_folder : "state_dir");
+}
+
 void config_fixed_init(struct config_fixed *f, const struct config *c)
 {
 	*f = (struct config_fixed){
 	    .listen = xstrdup(c->listen),
 	    .state_dir = xstrdup(c->state_dir),
 	    .store = xstrdup(c->store),
+	    .logs = logs_place(c),
 	    .has_tls = c->tls_certificate_pem != NULL,
 	};
 }
 
 void config_fixed_release(struct config_fixed *f)
 {
-	FREE_ALL(f->listen, f->state_dir, f->store);
+	FREE_ALL(f->listen, f->state_dir, f->store, f->logs);
 	*f = (struct config_fixed){0};
 }
 
 const char *config_needs_restart(const struct config_fixed *running, const struct config *c, int i)
 {
+	char *logs = logs_place(c);
 	const struct {
 		const char *key;
 		bool is_other;
@@ -120,9 +131,11 @@ const char *config_needs_restart(const struct config_fixed *running, const struc
 	    {"listen", !str_eq(running->listen, c->listen)},
 	    {"state_dir", !str_eq(running->state_dir, c->state_dir)},
 	    {"store", !str_eq(running->store, c->store)},
+	    {"logs", !str_eq(running->logs, logs)},
 	    {"tls", running->has_tls != (c->tls_certificate_pem != NULL)},
 	};
 
+	free(logs);
 	for (size_t k = 0; k < ARRAY_LEN(fixed); k++)
 		if (fixed[k].is_other && i-- == 0)
 			return fixed[k].key;
@@ -194,6 +207,89 @@ static char *resolve_path(const struct load *l, const struct file_ref *ref)
 	return str_has_prefix(ref->path, "credential:") ? xstrdup(ref->path) : source_path(l->folder, ref->path);
 }
 
+/* The value of the first of these variables that is set, or NULL. */
+static const char *first_variable(const char *const *names)
+{
+	const char *value = NULL;
+
+	for (; *names && (!value || !*value); names++)
+		value = getenv(*names);
+	return value && *value ? value : NULL;
+}
+
+/* A setting of s3 that the file leaves out: from the environment, as S3's own tools read it, or `otherwise`. */
+static void read_s3_setting(
+    struct load *l, char **setting, const char *const *names, check_fn *check, const char *otherwise)
+{
+	const char *value = first_variable(names);
+	char why[WHY_BYTES];
+
+	if (*setting)
+		return;
+	if (value && !check(NULL, value, why)) {
+		problem_add(&l->problems, l->path, l->main.logs.line, "logs: the variable %s must be %s, not %s",
+		    names[0], why, QUOTED(value));
+		value = NULL;
+	}
+	*setting = xstrdup(value ? value : otherwise);
+}
+
+/* A key from its file, or from a variable of the environment. */
+static struct secret *read_s3_key(struct load *l, const struct file_ref *ref, const char *variable)
+{
+	struct secret *key = read_secret(l, ref, &l->main.c.exposed_files);
+	const char *value = ref->path ? NULL : first_variable((const char *const[]){variable, NULL});
+	struct error e = {0};
+
+	if (value && secret_new(value, strlen(value), &key, &e))
+		problem_add(&l->problems, l->path, l->main.logs.line, "logs: %s: %s", variable, e.text);
+	for (const char *c = key ? secret_text(key) : ""; *c; c++)
+		if (*c <= ' ' || *c > '~') {
+			problem_add(&l->problems, l->path, ref->path ? ref->line : l->main.logs.line,
+			    "%s is not a key of S3: it has a character that no key has",
+			    ref->path ? ref->path : variable);
+			break;
+		}
+	return key;
+}
+
+static void read_logs_place(struct load *l)
+{
+	struct main_file *m = &l->main;
+	struct config *c = &m->c;
+	const char *place = m->logs.path ? m->logs.path : "state_dir";
+
+	c->logs_line = m->logs.line;
+	if (m->s3_line && !str_has_prefix(place, "s3://"))
+		problem_add(&c->notes, l->path, m->s3_line, "s3 has no effect, because logs is not s3://BUCKET/PREFIX");
+	if (str_eq(place, "state_dir"))
+		return;
+	if (!str_has_prefix(place, "s3://")) {
+		c->logs_folder = source_path(l->folder, place);
+		return;
+	}
+	c->logs_s3 = xstrdup(place + strlen("s3://"));
+	url_cut_slashes(c->logs_s3);
+	read_s3_setting(
+	    l, &c->s3_region, (const char *const[]){"AWS_REGION", "AWS_DEFAULT_REGION", NULL}, check_name, "us-east-1");
+	char *aws = xasprintf("https://s3.%s.amazonaws.com", c->s3_region);
+	read_s3_setting(l, &c->s3_endpoint, (const char *const[]){"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", NULL},
+	    check_public_url, aws);
+	free(aws);
+	url_cut_slashes(c->s3_endpoint);
+	c->s3_access_key = read_s3_key(l, &m->s3_access_key, "AWS_ACCESS_KEY_ID");
+	c->s3_secret_key = read_s3_key(l, &m->s3_secret_key, "AWS_SECRET_ACCESS_KEY");
+	if (!m->s3_access_key.path != !m->s3_secret_key.path)
+		problem_add(
+		    &l->problems, l->path, m->s3_line, "s3 must have access_key_file and secret_key_file, or neither");
+	else if (!m->s3_access_key.path && (!c->s3_access_key || !c->s3_secret_key))
+		problem_add(&l->problems, l->path, m->logs.line,
+		    "logs: S3 needs s3.access_key_file and s3.secret_key_file, or the variables AWS_ACCESS_KEY_ID and "
+		    "AWS_SECRET_ACCESS_KEY");
+	else if (!m->s3_access_key.path)
+		c->s3_session_token = read_s3_key(l, &(struct file_ref){0}, "AWS_SESSION_TOKEN");
+}
+
 static void load_main_file(struct load *l)
 {
 	struct reader r = {.file = l->path, .problems = &l->problems, .path = ""};
@@ -224,6 +320,7 @@ static void load_main_file(struct load *l)
 		refuse_at(&r, m->tls_private_key.line, "%s: %s", m->tls_private_key.path, tls.text);
 	secret_unref(pem);
 	read_ci_providers(l);
+	read_logs_place(l);
 	/* Without `accelerators`, the folder accelerators.d next to outpost.yml is the registry, if it exists. */
 	char *path = source_path(l->folder, "accelerators.d");
 	if (!m->has_accelerators && access(path, F_OK) == 0)

@@ -30,12 +30,17 @@ struct oidc_issuer {
 struct config {
 	char *path; /* outpost.yml as given */
 
-	char *listen;                                      /* host:port as written */
-	char *public_url;                                  /* without a trailing slash */
-	char *state_dir;                                   /* absolute or relative to the working folder */
-	char *store;                                       /* "sqlite" */
-	char *tls_certificate_file, *tls_private_key_file; /* both or neither */
-	char *tls_certificate_pem;                         /* the file's content */
+	char *listen;     /* host:port as written */
+	char *public_url; /* without a trailing slash */
+	char *state_dir;  /* absolute or relative to the working folder */
+	char *store;      /* "sqlite" */
+	/* Where finished logs lie: a folder, or BUCKET or BUCKET/PREFIX of S3; neither: state_dir */
+	char *logs_folder, *logs_s3;
+	int logs_line;
+	char *s3_endpoint, *s3_region;                                   /* endpoint without a trailing slash */
+	struct secret *s3_access_key, *s3_secret_key, *s3_session_token; /* the token may be NULL */
+	char *tls_certificate_file, *tls_private_key_file;               /* both or neither */
+	char *tls_certificate_pem;                                       /* the file's content */
 	struct private_key *tls_private_key;
 	struct network *trusted_proxies;
 	size_t n_trusted_proxies;
@@ -123,6 +128,7 @@ const struct runner *accelerator_runner(const struct accelerator *a, const char 
 /* The keys that take effect only at a start. */
 struct config_fixed {
 	char *listen, *state_dir, *store;
+	char *logs; /* the place and how to reach it */
 	bool has_tls;
 };
 

@@ -13,6 +13,14 @@ static const struct mapping TLS =
     MAPPING("tls", {"certificate", field_file, REQUIRED, AT(tls_certificate), check_line, .max = PATH_MAX_LEN},
 	{"private_key", field_file, REQUIRED, AT(tls_private_key), check_line, .max = PATH_MAX_LEN});
 
+static field_read_fn field_s3;
+
+static const struct mapping S3 =
+    MAPPING("s3", {"endpoint", field_text, OPTIONAL, AT(c.s3_endpoint), check_public_url, .max = 1024},
+	{"region", field_text, OPTIONAL, AT(c.s3_region), check_name, .max = 63},
+	{"access_key_file", field_file, OPTIONAL, AT(s3_access_key), check_line, .max = PATH_MAX_LEN},
+	{"secret_key_file", field_file, OPTIONAL, AT(s3_secret_key), check_line, .max = PATH_MAX_LEN});
+
 static const struct mapping LOG =
     MAPPING("log", {"level", field_choice, OPTIONAL, .offset = AT(c.log_level), .choices = LOG_LEVELS},
 	{"format", field_choice, OPTIONAL, .offset = AT(c.log_format), .choices = LOG_FORMATS});
@@ -123,7 +131,9 @@ const struct mapping MAIN_MAPPING = MAPPING("",
     {"listen", field_text, OPTIONAL, AT(c.listen), check_listen, .max = 300},
     {"public_url", field_text, REQUIRED, AT(c.public_url), check_public_url, .max = 1024},
     {"state_dir", field_file, REQUIRED, AT(state_dir), check_line, .max = PATH_MAX_LEN},
-    {"store", field_text, OPTIONAL, AT(c.store), check_store, .max = 64}, {"tls", field_map, OPTIONAL, .map = &TLS},
+    {"store", field_text, OPTIONAL, AT(c.store), check_store, .max = 64},
+    {"logs", field_file, OPTIONAL, AT(logs), check_logs, .max = PATH_MAX_LEN}, {"s3", field_s3, OPTIONAL, .map = &S3},
+    {"tls", field_map, OPTIONAL, .map = &TLS},
     {"trusted_proxies", field_networks, OPTIONAL, .offset = AT(trusted_proxies)},
     {"log", field_map, OPTIONAL, .map = &LOG}, {"upstream", field_map, OPTIONAL, .map = &UPSTREAM},
     {"github", field_map, REQUIRED, .map = &GITHUB}, {"infra", field_map, OPTIONAL, .map = &INFRA},
@@ -144,6 +154,12 @@ static void field_git(struct reader *r, const struct field *f, const struct node
 	m->c.accelerators_git_path = xstrdup("accelerators.d");
 	m->c.accelerators_git_interval_ms = SECONDS(300);
 	read_mapping(r, f->map, v, m);
+}
+
+static void field_s3(struct reader *r, const struct field *f, const struct node *v, void *target)
+{
+	((struct main_file *)target)->s3_line = v->line;
+	read_mapping(r, f->map, v, target);
 }
 
 static void field_l3(struct reader *r, const struct field *f, const struct node *v, void *target)
@@ -206,5 +222,5 @@ void main_file_release(struct main_file *m)
 	config_release(&m->c);
 	FREE_ALL(m->trusted_proxies.items, m->allow_networks.items, m->tls_certificate.path, m->tls_private_key.path,
 	    m->private_key.path, m->webhook_secret.path, m->state_dir.path, m->secrets_dir.path, m->directory.path,
-	    m->allowlist.path, m->ci_providers.path);
+	    m->allowlist.path, m->ci_providers.path, m->logs.path, m->s3_access_key.path, m->s3_secret_key.path);
 }

@@ -12,6 +12,8 @@ struct main_file {
 	struct network_list trusted_proxies, allow_networks;
 	struct file_ref tls_certificate, tls_private_key, private_key, webhook_secret;
 	struct file_ref state_dir, secrets_dir;
+	struct file_ref logs, s3_access_key, s3_secret_key;
+	int s3_line;                          /* 0: s3 is not given */
 	struct file_ref ci_providers;         /* github.oidc.ci_providers; path NULL: not given */
 	struct file_ref directory, allowlist; /* path NULL: not given */
 	struct file_ref git;                  /* accelerators.git: only its line */

@@ -28,24 +28,43 @@ static int load_config_with(
 	return rc;
 }
 
+/* A server that does not answer is no reason to refuse a configuration, because finished logs can wait in state_dir. */
+static int check_logs_place(struct config **c, struct buf *messages)
+{
+	const struct log_place_options place = log_place_of(*c);
+	struct error why = {0};
+	int rc = logs_check_place(&place, &why);
+
+	if (rc == ERR_NETWORK) {
+		log_event(LOG_WARN, "logs_place_unreachable", LOG_S("why", why.text));
+		return 0;
+	}
+	if (rc) {
+		buf_appendf(messages, "%s:%d: logs: %s\n", (*c)->path, (*c)->logs_line, why.text);
+		config_unref(*c);
+		*c = NULL;
+	}
+	return rc;
+}
+
 int daemon_load_first_config(const char *path, struct config **ret, struct buf *messages)
 {
 	const struct registry_files files = {.find = registry_folder};
 	int rc = load_config_with(path, &files, ret, messages);
 
-	if (rc) {
-		struct config *without = NULL;
-		struct buf ignored = BUF_INIT(MESSAGES_MAX_BYTES);
+	if (!rc)
+		return check_logs_place(ret, messages);
 
-		/* Adds a way to start without the registry's files, which cannot be corrected on this machine. */
-		if (load_config_with(path, NULL, &without, &ignored) == 0)
-			buf_appendf(messages,
-			    "%s:1: the registry's last valid commit is no longer valid with this file: correct this "
-			    "file, or remove %s/registry/good to start without accelerators and fetch again\n",
-			    path, without->state_dir);
-		config_unref(without);
-		buf_release(&ignored);
-	}
+	/* Adds a way to start without the registry's files, which cannot be corrected on this machine. */
+	struct config *without = NULL;
+	struct buf ignored = BUF_INIT(MESSAGES_MAX_BYTES);
+	if (load_config_with(path, NULL, &without, &ignored) == 0)
+		buf_appendf(messages,
+		    "%s:1: the registry's last valid commit is no longer valid with this file: correct this file, or "
+		    "remove %s/registry/good to start without accelerators and fetch again\n",
+		    path, without->state_dir);
+	config_unref(without);
+	buf_release(&ignored);
 	return rc;
 }
 
@@ -103,6 +122,8 @@ static void read_config_files(struct pool_work *w)
 	const struct registry_files files = {.folder = r->folder, .find = registry_folder};
 
 	r->err = load_config_with(r->path, &files, &r->config, &r->messages);
+	if (!r->err && !r->is_of_commit)
+		r->err = check_logs_place(&r->config, &r->messages);
 	if (!r->err && r->is_of_commit)
 		r->err = registry_keep_folder(r->folder, &r->not_kept);
 }

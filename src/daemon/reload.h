@@ -12,9 +12,9 @@ struct daemon;
 /* Logs a line for each secret file that every user can read or change, and for each key that has no
  * effect. Thread: loop, or before it runs. */
 void daemon_log_warnings(const struct config *c);
-/* Loads the configuration at a start, with the registry's last good commit: config_load_with(), and the check that the
- * certificate and the private key belong together. Messages as there. If that commit is no longer valid, the messages
- * end with a way to start without it. Blocks: before the loop. */
+/* Loads the configuration at a start, with the registry's last good commit: config_load_with(), and the checks that the
+ * certificate and the private key belong together and that finished logs can lie where `logs` says. Messages as there.
+ * If that commit is no longer valid, the messages end with a way to start without it. Blocks: before the loop. */
 int daemon_load_first_config(const char *path, struct config **ret, struct buf *messages) MUST_CHECK;
 
 /* --check: prints the mistakes on stdout and a summary on stderr. Returns the exit code, 0 or 1. Blocks:

@@ -29,6 +29,19 @@ static struct github_options github_options_of(const struct config *c)
 	};
 }
 
+struct log_place_options log_place_of(const struct config *c)
+{
+	return (struct log_place_options){
+	    .folder = c->logs_folder,
+	    .s3 = c->logs_s3,
+	    .s3_endpoint = c->s3_endpoint,
+	    .s3_region = c->s3_region,
+	    .access_key = c->s3_access_key,
+	    .secret_key = c->s3_secret_key,
+	    .session_token = c->s3_session_token,
+	};
+}
+
 /* ---- the store's copy of the registry follows the configuration ---- */
 
 static void mirror_registry(struct daemon *d);
@@ -179,6 +192,7 @@ int wire_up(struct daemon *d, struct error *e)
 	const struct config *c = d->config;
 	const struct store_options store = {.state_dir = c->state_dir, .recover = store_recover};
 	const struct github_options github = github_options_of(c);
+	const struct log_place_options place = log_place_of(c);
 	int rc = store_open(d->loop, &store, &d->store, e);
 
 	if (!rc)
@@ -188,6 +202,9 @@ int wire_up(struct daemon *d, struct error *e)
 	if (rc)
 		return rc;
 	d->client = http_client_new(d->loop, "outpost/" OUTPOST_VERSION);
+	rc = logs_keep_in(d->logs, &place, d->client, e);
+	if (rc)
+		return rc;
 	rc = github_new(d->loop, d->client, &github, &d->github, e);
 	if (rc)
 		return rc;
@@ -227,6 +244,8 @@ int wire_configure(struct daemon *d, struct config *config, struct error *e)
 	d->config_loaded_wall_ms = clock_wall_ms();
 	log_setup(config->log_level, config->log_format);
 	daemon_log_warnings(config);
+	const struct log_place_options place = log_place_of(config);
+	logs_use_keys(d->logs, &place);
 	intake_configure(d->intake, config);
 	runners_configure(d->runners, config);
 	dispatch_configure(d->dispatch, config);

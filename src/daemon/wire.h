@@ -64,6 +64,8 @@ struct daemon {
 	char *next_commit_folder; /* to try after the current reload; NULL: none */
 };
 
+/* Where finished logs lie. Borrows from the configuration. Any thread. */
+struct log_place_options log_place_of(const struct config *c);
 /* Builds every part on d->loop from d->config, and listens. */
 int wire_up(struct daemon *d, struct error *e) MUST_CHECK;
 /* Hands a new snapshot to every part and releases the old one. Returns 0 and takes over the

@@ -338,6 +338,102 @@ static void test_paths_are_relative_to_the_file(void **state)
 	buf_release(&messages);
 }
 
+static void test_place_of_logs(void **state)
+{
+	static const char files[] = "s3: {access_key_file: access, secret_key_file: s3secret, region: eu-west-1, "
+				    "endpoint: 'http://minio:9000/x/'}\n";
+	static const char *const variables[] = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
+	    "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"};
+	struct config *c = folder_load(), *s3;
+	struct config_fixed running;
+	char *text;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(variables); i++)
+		unsetenv(variables[i]);
+	assert_null(c->logs_folder);
+	assert_null(c->logs_s3);
+	config_fixed_init(&running, c);
+	config_unref(c);
+	folder_write("outpost.yml", MINIMAL_YML "logs: state_dir\n");
+	c = folder_load();
+	assert_null(config_needs_restart(&running, c, 0));
+	config_unref(c);
+	folder_write("sub/outpost.yml", "");
+	folder_write("outpost.yml", MINIMAL_YML "logs: shared/logs\n");
+	c = folder_load();
+	assert_string_equal(c->logs_folder, "shared/logs");
+	assert_int_equal(c->logs_line, 7);
+	assert_string_equal(config_needs_restart(&running, c, 0), "logs");
+	config_unref(c);
+	folder_write("access", "AKIA:x\n");
+	folder_write("s3secret", "a/b+c=\n");
+	text = xasprintf(MINIMAL_YML "logs: s3://ci-logs/a/b.c/\n%s", files);
+	folder_write("outpost.yml", text);
+	free(text);
+	s3 = folder_load();
+	assert_string_equal(s3->logs_s3, "ci-logs/a/b.c");
+	assert_null(s3->logs_folder);
+	assert_string_equal(s3->s3_endpoint, "http://minio:9000/x");
+	assert_string_equal(s3->s3_region, "eu-west-1");
+	assert_string_equal(secret_text(s3->s3_access_key), "AKIA:x");
+	assert_string_equal(secret_text(s3->s3_secret_key), "a/b+c=");
+	assert_null(s3->s3_session_token);
+	assert_string_equal(config_needs_restart(&running, s3, 0), "logs");
+	config_fixed_release(&running);
+	config_unref(s3);
+	/* the variables that S3's own tools read */
+	folder_write("outpost.yml", MINIMAL_YML "logs: s3://ci-logs\n");
+	folder_expect("outpost.yml:7: logs: S3 needs s3.access_key_file and s3.secret_key_file, or the variables "
+		      "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY\n");
+	setenv("AWS_ACCESS_KEY_ID", "AKIAENV", 1);
+	setenv("AWS_SECRET_ACCESS_KEY", "envsecret", 1);
+	setenv("AWS_DEFAULT_REGION", "eu-north-1", 1);
+	c = folder_load();
+	assert_string_equal(c->s3_endpoint, "https://s3.eu-north-1.amazonaws.com");
+	assert_string_equal(secret_text(c->s3_secret_key), "envsecret");
+	assert_null(c->s3_session_token);
+	config_unref(c);
+	setenv("AWS_SESSION_TOKEN", "token", 1);
+	setenv("AWS_REGION", "us-west-2", 1);
+	setenv("AWS_ENDPOINT_URL", "https://s3.example.org/", 1);
+	c = folder_load();
+	assert_string_equal(c->s3_endpoint, "https://s3.example.org");
+	assert_string_equal(c->s3_region, "us-west-2");
+	assert_string_equal(secret_text(c->s3_session_token), "token");
+	config_unref(c);
+	setenv("AWS_REGION", "nowhere:else", 1);
+	setenv("AWS_SECRET_ACCESS_KEY", "two words", 1);
+	folder_expect(
+	    "outpost.yml:7: logs: the variable AWS_REGION must be letters a-z, digits and - between them, not "
+	    "\"nowhere:else\"\n"
+	    "outpost.yml:7: AWS_SECRET_ACCESS_KEY is not a key of S3: it has a character that no key has\n");
+	for (size_t i = 0; i < ARRAY_LEN(variables); i++)
+		unsetenv(variables[i]);
+	/* mistakes */
+	folder_write("outpost.yml", MINIMAL_YML "logs: s3://ci-logs\ns3:\n  access_key_file: access\n");
+	folder_expect("outpost.yml:8: s3 must have access_key_file and secret_key_file, or neither\n");
+	static const char *const places[] = {"database", "https://x", "s3://", "s3://ab", "s3:///p", "s3://ci-logs//p",
+	    "s3://ci-logs/../p", "s3://ci-logs/p?x", "s3://ci-logs/ä", "s3://ci-logs/a%41"};
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		struct buf messages = BUF_INIT(1 << 20);
+
+		text = xasprintf(MINIMAL_YML "logs: %s\n%s", places[i], files);
+		folder_write("outpost.yml", text);
+		assert_int_equal(config_load("outpost.yml", &c, &messages), ERR_INVALID);
+		assert_non_null(strstr(buf_str(&messages), "outpost.yml:7: logs must be "));
+		buf_release(&messages);
+		free(text);
+	}
+	text = xasprintf(MINIMAL_YML "%s", files);
+	folder_write("outpost.yml", text);
+	free(text);
+	c = folder_load();
+	assert_int_equal(c->notes.n, 1);
+	assert_string_equal(c->notes.all[0].text, "s3 has no effect, because logs is not s3://BUCKET/PREFIX");
+	config_unref(c);
+}
+
 static void test_references_and_restarts(void **state)
 {
 	struct config *a = folder_load(), *b;
@@ -376,6 +472,7 @@ int main(void)
 	    T(test_credentials),
 	    T(test_unreadable_and_large),
 	    T(test_paths_are_relative_to_the_file),
+	    T(test_place_of_logs),
 	    T(test_references_and_restarts),
 	};
 
