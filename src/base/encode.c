@@ -1,3 +1,4 @@
+#include <pthread.h>
 #include <zstd.h>
 
 static const char HEX[] = "0123456789abcdef";
@@ -226,6 +227,33 @@ int compress_with_base(struct compressor *c, const struct compress_base *b, cons
 	return rc;
 }
 
+static pthread_key_t decompressor_key;
+
+static void free_decompressor(void *ctx) { ZSTD_freeDCtx(ctx); }
+
+static void make_decompressor_key(void)
+{
+	if (pthread_key_create(&decompressor_key, free_decompressor))
+		abort();
+}
+
+/* Each thread keeps one: making it takes four times as long as the frame of a packed report. */
+static ZSTD_DCtx *decompressor_of_thread(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	ZSTD_DCtx *ctx;
+
+	pthread_once(&once, make_decompressor_key);
+	ctx = pthread_getspecific(decompressor_key);
+	if (!ctx) {
+		ctx = ZSTD_createDCtx();
+		if (!ctx || pthread_setspecific(decompressor_key, ctx))
+			abort();
+	}
+	ZSTD_DCtx_reset(ctx, ZSTD_reset_session_and_parameters); /* also forgets the base of a frame that was refused */
+	return ctx;
+}
+
 int decompress_like(const void *base, size_t n_base, const void *p, size_t n, struct buf *out)
 {
 	unsigned long long size = ZSTD_getFrameContentSize(p, n);
@@ -237,13 +265,10 @@ int decompress_like(const void *base, size_t n_base, const void *p, size_t n, st
 		return ERR_CORRUPT;
 	if (size > out->max || buf_reserve(out, (size_t)size))
 		return ERR_TOO_BIG;
-	ctx = ZSTD_createDCtx();
-	if (!ctx)
-		abort();
+	ctx = decompressor_of_thread();
 	if (n_base)
 		ZSTD_DCtx_refPrefix(ctx, base, n_base);
 	got = ZSTD_decompressDCtx(ctx, out->data, (size_t)size, p, n);
-	ZSTD_freeDCtx(ctx);
 	if (ZSTD_isError(got) || got != size)
 		return ERR_CORRUPT;
 	out->len = got;
@@ -263,7 +288,7 @@ static bool decompress_at_once(const void *p, size_t n, struct buf *out, int *re
 	*ret_rc = buf_reserve(out, (size_t)size);
 	if (*ret_rc)
 		return true;
-	size_t got = ZSTD_decompress(out->data, (size_t)size, p, n);
+	size_t got = ZSTD_decompressDCtx(decompressor_of_thread(), out->data, (size_t)size, p, n);
 	*ret_rc = ZSTD_isError(got) ? ERR_CORRUPT : 0;
 	out->len = *ret_rc ? 0 : got;
 	out->data[out->len] = '\0';

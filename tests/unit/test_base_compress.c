@@ -2,8 +2,21 @@
 #include <setjmp.h>
 
 #include <cmocka.h>
+#include <pthread.h>
+#include <zstd.h>
+
+#include "replaces.h"
 
 enum { N = 300000 };
+
+REPLACES(ZSTD_createDCtx);
+extern ZSTD_DCtx *real_createDCtx(void) __asm__("__real_ZSTD_createDCtx");
+static int n_contexts;
+ZSTD_DCtx *ZSTD_createDCtx(void)
+{
+	n_contexts++;
+	return real_createDCtx();
+}
 
 static void test_decompression_restores_the_text(void **state)
 {
@@ -70,12 +83,53 @@ static void test_damaged_input_is_refused(void **state)
 	compressor_free(c);
 }
 
+/* Decompresses small frames, also damaged ones and ones with a base. */
+static void *decompress_small_frames(void *unused)
+{
+	static const char text[] = "some text, some text, some text", base[] = "other text, some text, other text";
+	struct compressor *c = compressor_new(1);
+	struct buf packed = BUF_INIT(4096), like = BUF_INIT(4096), out = BUF_INIT(4096);
+
+	(void)unused;
+	assert_int_equal(compress(c, text, sizeof(text), &packed), 0);
+	assert_int_equal(compress_like(c, base, sizeof(base), text, sizeof(text), &like), 0);
+	for (int i = 0; i < 3; i++) {
+		buf_clear(&out);
+		assert_int_equal(decompress(packed.data, packed.len, &out), 0);
+		assert_string_equal(buf_str(&out), text);
+		assert_int_equal(decompress_like(base, sizeof(base), like.data, like.len - 1, &out), ERR_CORRUPT);
+		assert_int_equal(decompress_like(base, sizeof(base), like.data, like.len, &out), 0);
+		assert_string_equal(buf_str(&out), text);
+		assert_int_equal(decompress_like(NULL, 0, like.data, like.len, &out), ERR_CORRUPT); /* no base stays */
+	}
+	buf_release(&packed);
+	buf_release(&like);
+	buf_release(&out);
+	compressor_free(c);
+	return NULL;
+}
+
+static void test_each_thread_makes_one_context(void **state)
+{
+	pthread_t other;
+
+	(void)state;
+	decompress_small_frames(NULL);
+	n_contexts = 0;
+	decompress_small_frames(NULL);
+	assert_int_equal(n_contexts, 0);
+	assert_int_equal(pthread_create(&other, NULL, decompress_small_frames, NULL), 0);
+	assert_int_equal(pthread_join(other, NULL), 0);
+	assert_int_equal(n_contexts, 1); /* and the sanitizer finds it released with its thread */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_decompression_restores_the_text),
 	    cmocka_unit_test(test_ceiling),
 	    cmocka_unit_test(test_damaged_input_is_refused),
+	    cmocka_unit_test(test_each_thread_makes_one_context),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
