@@ -4,11 +4,12 @@
 // As a program: `node tests/github/oidc.mjs [--port N]` prints one JSON line with its addresses; POST to
 // token_url {claims, options} answers {token}. A job of GitHub Actions requests a token as from GitHub: actionsRequest(). Runs
 // until stdin closes or SIGTERM.
-import { createHmac, randomUUID } from 'node:crypto';
+import { createHmac, createPublicKey, randomUUID } from 'node:crypto';
 import http from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { SignJWT, exportJWK, exportSPKI, generateKeyPair } from 'jose';
+import { SignJWT, exportJWK, exportSPKI } from 'jose';
+import { rsaKeyObject } from './keys.mjs';
 
 export const AUDIENCE = 'pytorch-cross-repo-ci-relay';
 
@@ -51,7 +52,7 @@ export class Issuer {
 
   // Creates a signing key. The old ones stay published unless keepOld is false.
   async rotate({ keepOld = true } = {}) {
-    const { publicKey, privateKey } = await generateKeyPair('RS256', { extractable: true });
+    const privateKey = rsaKeyObject(), publicKey = createPublicKey(privateKey);
     const kid = randomUUID();
     const jwk = { ...await exportJWK(publicKey), kid, alg: 'RS256', use: 'sig' };
     this.#keys = [{ kid, publicKey, privateKey, jwk }, ...(keepOld ? this.#keys : [])];
@@ -79,7 +80,7 @@ export class Issuer {
       const input = `${encode(header)}.${encode(payload)}`;
       return `${input}.${createHmac('sha256', await exportSPKI(key.publicKey)).update(input).digest('base64url')}`;
     }
-    this.#stranger ??= (await generateKeyPair('RS256')).privateKey;
+    this.#stranger ??= rsaKeyObject();
     return new SignJWT(payload).setProtectedHeader(header).sign(options.signWith === 'stranger' ? this.#stranger : key.privateKey);
   }
 

@@ -12,7 +12,7 @@
 //
 // The rig checks requests and its own answers against the description and records violations. It does not check answers of
 // emulate, which omit some required fields (rig.emulatorGaps() lists them).
-import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import fs from 'node:fs/promises';
 import http from 'node:http';
@@ -22,6 +22,7 @@ import { control } from './control.mjs';
 import { Deliveries } from './deliveries.mjs';
 import { Description, NotServed } from './description.mjs';
 import { Faults } from './faults.mjs';
+import { rsaKey } from './keys.mjs';
 import { WAIT_MS } from './patience.mjs';
 import { Gate, fingerprint } from './tokens.mjs';
 import { World } from './world.mjs';
@@ -86,9 +87,7 @@ export class Rig extends EventEmitter {
     rig.app = {
       id: options.appId ?? 12345, slug: options.appSlug ?? 'outpost-test', name: 'Outpost (test)',
       permissions: PERMISSIONS, events: EVENTS,
-      privateKey: options.privateKey ?? generateKeyPairSync('rsa', {
-        modulusLength: 2048, privateKeyEncoding: { type: 'pkcs1', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' },
-      }).privateKey,
+      privateKey: options.privateKey ?? rsaKey(),
     };
     rig.bot = `${rig.app.slug}[bot]`;
     rig.#server = http.createServer({ keepAliveTimeout: 60_000 }, (request, response) => rig.#serve(request, response));

@@ -1,12 +1,12 @@
 // A minimal GitHub for thousands of events: it accepts everything, answers at once and records comments. The rig (tests/github)
 // checks whether requests are correct.
 import { EventEmitter, once } from 'node:events';
-import { generateKeyPairSync } from 'node:crypto';
 import http from 'node:http';
+import { rsaKey } from '../github/keys.mjs';
 
 // One key for all instances in this process.
 let key;
-const appKey = () => (key ??= generateKeyPairSync('rsa', { modulusLength: 2048, privateKeyEncoding: { type: 'pkcs8', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' } }).privateKey);
+const appKey = () => (key ??= rsaKey());
 
 const BOT = 'outpost-history';
 const UPSTREAM = 'pytorch/pytorch';

@@ -1,7 +1,6 @@
 // GitHub speaks HTTP/2, so simultaneous requests share connections.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import http2 from 'node:http2';
@@ -9,6 +8,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { sign } from '@octokit/webhooks-methods';
+import { rsaKey } from '../github/keys.mjs';
 import { pullRequest } from '../github/payloads.mjs';
 import { Outpost, notBuilt, until } from './lib/outpost.mjs';
 
@@ -41,9 +41,8 @@ test('requests to GitHub share HTTP/2 connections', { skip: notBuilt }, async ()
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048, privateKeyEncoding: { type: 'pkcs8', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' } });
   const outpost = await Outpost.start({
-    privateKey, secret: 's', env: { CURL_CA_BUNDLE: cert },
+    privateKey: rsaKey(), secret: 's', env: { CURL_CA_BUNDLE: cert },
     accelerators: [{ name: 'chip', title: 'Chip', level: 'L2', runners: [{ name: 'ci', github: { repository: 'Ascend/pytorch' } }] }],
     config: { github: { api_url: `https://127.0.0.1:${server.address().port}` }, comment: { enabled: false } },
   });

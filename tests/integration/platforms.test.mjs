@@ -8,6 +8,7 @@ import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { parse, stringify } from 'yaml';
+import { rsaKey } from '../github/keys.mjs';
 import { fakeSha, pullRequestOf, push } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
 import { post, workflowOf } from '../github/vendors.mjs';
@@ -202,7 +203,7 @@ describe('the text of a vendor', { skip: notBuilt }, () => {
   test('is refused or harmless if it is hostile', async () => {
     const outpost = await Outpost.prepare({ wait: false });
     const file = path.join(outpost.dir, 'accelerators.d', 'npu.yml');
-    await fs.writeFile(path.join(outpost.dir, 'app.pem'), await readKey());
+    await fs.writeFile(path.join(outpost.dir, 'app.pem'), rsaKey());
     const check = async () => run(OUTPOSTD, ['-c', outpost.configFile, '--check']).then(() => '', ({ stdout, stderr }) => stdout + stderr);
     try {
       const made = [];
@@ -239,7 +240,7 @@ describe('the text of a vendor', { skip: notBuilt }, () => {
 
   test('outpostd accepts the examples in docs and config/platforms', async () => {
     const outpost = await Outpost.prepare({ wait: false, config: { infra: { repository: 'o/infra' } } });
-    await fs.writeFile(path.join(outpost.dir, 'app.pem'), await readKey());
+    await fs.writeFile(path.join(outpost.dir, 'app.pem'), rsaKey());
     try {
       const page = await fs.readFile(path.join(root, 'docs/platforms.md'), 'utf8');
       const block = parse(/```yaml\n([^]*?)```/.exec(page)[1]);
@@ -253,9 +254,3 @@ describe('the text of a vendor', { skip: notBuilt }, () => {
     }
   });
 });
-
-// --check needs the App's key.
-async function readKey() {
-  const { generateKeyPairSync } = await import('node:crypto');
-  return generateKeyPairSync('rsa', { modulusLength: 2048, privateKeyEncoding: { type: 'pkcs8', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' } }).privateKey;
-}

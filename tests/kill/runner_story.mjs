@@ -1,9 +1,10 @@
 // The work of pull runners in the kill and cut tests, and the conditions at its end.
 import { execFile } from 'node:child_process';
-import { createHmac, generateKeyPairSync, randomUUID } from 'node:crypto';
+import { createHmac, randomUUID } from 'node:crypto';
 import fs from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
+import { rsaKey } from '../github/keys.mjs';
 import { fakeSha, push } from '../github/payloads.mjs';
 import { until } from '../integration/lib/outpost.mjs';
 
@@ -83,8 +84,7 @@ export async function judge(outpost, heads, runsFile) {
 
 // Options for Outpost.start(). It needs no GitHub, because the test sends signed pushes and Outpost writes nothing back.
 export function serverOptions() {
-  const privateKey = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ type: 'pkcs1', format: 'pem' });
-  return { accelerators: [ACCELERATOR], secret: SECRET, logFile: '/dev/null', privateKey, config: { comment: { enabled: false }, pull: { lease: `${LEASE_MS}ms` }, log: { level: 'warn' } } };
+  return { accelerators: [ACCELERATOR], secret: SECRET, logFile: '/dev/null', privateKey: rsaKey(), config: { comment: { enabled: false }, pull: { lease: `${LEASE_MS}ms` }, log: { level: 'warn' } } };
 }
 
 // For Machine.make(): the steps, and the file in which each run is recorded.

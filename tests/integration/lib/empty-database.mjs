@@ -4,13 +4,12 @@
 //
 // usage: empty-database.mjs FILE
 import { execFileSync } from 'node:child_process';
-import { generateKeyPairSync } from 'node:crypto';
 import fs from 'node:fs/promises';
 import path from 'node:path';
+import { rsaKey } from '../../github/keys.mjs';
 import { Outpost } from './outpost.mjs';
 
-const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048, privateKeyEncoding: { type: 'pkcs8', format: 'pem' }, publicKeyEncoding: { type: 'spki', format: 'pem' } });
-const outpost = await Outpost.start({ privateKey, program: process.env.OUTPOSTD_RELEASE });
+const outpost = await Outpost.start({ privateKey: rsaKey(), program: process.env.OUTPOSTD_RELEASE });
 try {
   await outpost.stop();
   const database = path.join(outpost.stateDir, 'outpost.db');
