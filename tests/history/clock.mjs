@@ -25,6 +25,7 @@ export class Clock {
   #file;
   #wall; // ms ahead
   #mono = 0;
+  moves = 0;
 
   constructor(folder, startMs) {
     const file = path.join(folder, 'clock');
@@ -44,6 +45,7 @@ export class Clock {
   }
 
   advance(ms) {
+    this.moves++;
     this.#wall += Math.ceil(ms);
     this.#mono += Math.ceil(ms);
     this.#write();

@@ -8,6 +8,7 @@ export class Connection {
   #agent = new http.Agent({ keepAlive: true, maxSockets: 8 });
   #url;
   #secret;
+  writes = 0; // requests that may change something
 
   // sent: {webhooks, reads}, counted up
   constructor({ url, secret, sent }) {
@@ -35,6 +36,7 @@ export class Connection {
 
   // The server closes a connection that was idle for hours. Each request may be sent twice.
   async send(method, path, options) {
+    if (method !== 'GET') this.writes++;
     try {
       return await this.#request(method, path, options);
     } catch (error) {

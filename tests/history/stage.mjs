@@ -41,6 +41,8 @@ export class Stage {
   #machines = new Map(); // accelerator → [cause], the failures of its machine in any test
   #truth = new Map(); // "SHA accelerator suite/test job" → truth of the last report
   #nextNumber = 1;
+  #commands = 0; // of operators
+  #settled; // #happened when the daemon was idle
 
   finals = new Map(); // "PULL SHA accelerator test" → {verdict, reason}
   experiments = []; // {pull, side, accelerator, tests}
@@ -145,10 +147,15 @@ export class Stage {
     }
   }
 
-  // Until the daemon is idle and the vendors have answered its experiments.
+  // Changes with each event that may give the daemon work.
+  get #happened() { return `${this.daemon.writes} ${this.github.requests} ${this.clock.moves} ${this.#commands} ${this.#asked.length}`; }
+
+  // Until the daemon is idle and the vendors have answered its experiments. Looks only if something happened since the last time,
+  // because many statements send nothing to the daemon.
   async #settle() {
-    for (;;) {
+    while (this.#settled !== this.#happened) {
       await settle(this, 2, { step: SECOND });
+      this.#settled = this.#happened;
       await this.#look();
       const ready = this.#asked.splice(0);
       if (ready.length === 0) return;
@@ -563,6 +570,7 @@ export class Stage {
   async issueIs(words) {
     const name = words.next('a name');
     const ctl = async (...args) => {
+      this.#commands++;
       const { code, stdout, stderr } = await this.outpost.ctl('--json', 'known', ...args);
       if (code !== 0) throw new Error(stderr);
       return stdout;
