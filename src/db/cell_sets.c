@@ -1,110 +1,6 @@
 #include "db/cell_sets.h"
 
-#include "model/packed_tests.h"
-
-/* ---- lists of tests ---- */
-
-enum { LISTS_KEPT = 8, LIST_MAX_BYTES = REPORT_TESTS_MAX * 8 };
-
-struct ordered_list {
-	int64_t id; /* 0: none */
-	int64_t *ids;
-	uint32_t *order; /* the places of the list by test_id; NULL: it is in this order already */
-	size_t n;
-	bool is_distinct;
-};
-
-/* The lists of one read. Jobs of all accelerators usually share a few. */
-struct ordered_lists {
-	struct ordered_list at[LISTS_KEPT];
-	size_t next; /* the place for the next one */
-};
-
-static void list_clear(struct ordered_list *l)
-{
-	FREE_ALL(l->ids, l->order);
-	*l = (struct ordered_list){.id = 0};
-}
-
-/* Replaces the content of out with the bytes of a list that is stored whole (may_have_base false) or as a difference. */
-static bool read_list_bytes(const struct view *d, int64_t id, bool may_have_base, struct buf *out, size_t *ret_n)
-{
-	struct rows *r = db_rows(d, "SELECT n, base_id, tests FROM test_list WHERE id = ?1", V_INT(id));
-	struct buf base = BUF_INIT(LIST_MAX_BYTES), packed = BUF_INIT(LIST_MAX_BYTES * 2);
-	int64_t base_id = 0, n = 0;
-	bool is_read = rows_next(r);
-	size_t bytes, n_base;
-
-	if (is_read) {
-		const void *p = rows_blob(r, 2, &bytes);
-
-		n = rows_int(r, 0);
-		base_id = rows_int(r, 1);
-		is_read = n > 0 && n <= REPORT_TESTS_MAX && p && buf_append(&packed, p, bytes) == 0;
-	}
-	rows_end(r);
-	if (is_read && base_id)
-		is_read = may_have_base && read_list_bytes(d, base_id, false, &base, &n_base);
-	if (is_read)
-		is_read = decompress_like(base.data, base.len, packed.data, packed.len, out) == 0;
-	*ret_n = (size_t)n;
-	buf_release(&base);
-	buf_release(&packed);
-	return is_read;
-}
-
-static int compare_by_id(const void *x, const void *y, void *ids)
-{
-	const uint32_t *a = x, *b = y;
-	const int64_t *id = ids;
-
-	if (id[*a] != id[*b])
-		return id[*a] < id[*b] ? -1 : 1;
-	return (*a > *b) - (*a < *b);
-}
-
-static void order_list(struct ordered_list *l)
-{
-	bool is_ordered = true;
-
-	for (size_t i = 1; i < l->n; i++)
-		is_ordered &= l->ids[i - 1] <= l->ids[i];
-	if (!is_ordered) {
-		l->order = xcalloc(l->n, sizeof(*l->order));
-		for (size_t i = 0; i < l->n; i++)
-			l->order[i] = (uint32_t)i;
-		qsort_r(l->order, l->n, sizeof(*l->order), compare_by_id, l->ids);
-	}
-	l->is_distinct = true;
-	for (size_t i = 1; i < l->n; i++)
-		l->is_distinct &=
-		    l->order ? l->ids[l->order[i - 1]] != l->ids[l->order[i]] : l->ids[i - 1] != l->ids[i];
-}
-
-/* NULL: it is missing or damaged. */
-static const struct ordered_list *ordered_list_of(const struct view *d, struct ordered_lists *lists, int64_t id)
-{
-	struct buf bytes = BUF_INIT(LIST_MAX_BYTES);
-	struct ordered_list *l;
-
-	for (l = lists->at; l < lists->at + LISTS_KEPT; l++)
-		if (l->id == id && id)
-			return l;
-	l = &lists->at[lists->next];
-	lists->next = (lists->next + 1) % LISTS_KEPT;
-	list_clear(l);
-	if (read_list_bytes(d, id, true, &bytes, &l->n)) {
-		l->ids = xcalloc(l->n, sizeof(*l->ids));
-		if (test_list_get(bytes.data, bytes.len, l->ids, l->n))
-			l->id = id;
-	}
-	buf_release(&bytes);
-	if (l->id)
-		order_list(l);
-	else
-		list_clear(l);
-	return l->id ? l : NULL;
-}
+#include "db/packed_tables.h"
 
 /* ---- a set is made of sorted pieces, which are merged when they are about as long as each other ---- */
 
@@ -191,7 +87,7 @@ static struct cell_set *cell_set_of(struct cell_sets *l, const char *accelerator
 #define ROWS_OF_CHANGE                                                                                                 \
 	"SELECT accelerator, test_id, status, attribution, job_id IS NOT NULL FROM verdict WHERE change_id = ?1"
 #define PARTS_OF_CHANGE                                                                                                \
-	"SELECT j.accelerator, j.id, j.is_late, p.first, p.n_rows, p.n, p.list_id, p.cells FROM job j"                 \
+	"SELECT j.accelerator, j.id, j.is_late, p.n_rows, p.first, p.n, p.list_id, p.cells FROM job j"                 \
 	" CROSS JOIN packed_job p ON p.job_id = j.id WHERE j.change_id = ?1 AND j.is_counted = 1"
 
 static void read_rows(struct rows *r, struct cell_sets *l)
@@ -235,35 +131,34 @@ static void apply_rows(struct cell_set *s)
 }
 
 /* Adds the results of the part in this row. False: they are damaged. n_room: as many cells as the set will probably have. */
-static bool add_part(
-    const struct view *d, struct rows *r, struct ordered_lists *lists, struct cell_set *s, size_t n_room)
+static bool add_part(const struct view *d, struct rows *r, struct cell_set *s, size_t n_room)
 {
-	const struct ordered_list *list = ordered_list_of(d, lists, rows_int(r, 6));
 	struct cell c = {.part = (uint32_t)s->n_parts, .attribution = N_ATTRIBUTIONS, .has_job = true};
+	struct packed_place place = {rows_int(r, 1), rows_int(r, 4), rows_int(r, 6)};
 	size_t run = s->n, bytes;
 	const void *cells = rows_blob(r, 7, &bytes);
-	uint8_t *statuses;
-	bool is_read;
+	struct packed_part p;
+	bool is_read = packed_part_get(d, &place, rows_int(r, 5), cells, bytes, false, &p);
 
-	if (!list || list->n != (size_t)rows_int(r, 5))
-		return false;
-	statuses = xmalloc(list->n);
-	is_read = packed_cells_get(cells, bytes, rows_int(r, 1), statuses, NULL, list->n);
-	*ARRAY_PUSH(s->parts, s->n_parts) = (struct cell_part){.job_id = rows_int(r, 1),
-	    .first = rows_int(r, 3),
+	*ARRAY_PUSH(s->parts, s->n_parts) = (struct cell_part){.job_id = place.job_id,
+	    .first = place.first,
 	    .is_late = rows_int(r, 2) != 0,
-	    .has_rows = rows_int(r, 4) > 0};
-	reserve_cells(s, s->n_room || list->n > n_room ? list->n : n_room);
-	for (size_t k = 0; is_read && k < list->n; k++) {
-		c.i = list->order ? list->order[k] : (uint32_t)k;
-		c.test_id = list->ids[c.i];
-		c.status = statuses[c.i];
-		if (list->is_distinct)
-			s->at[s->n++] = c;
-		else
-			add_cell(s, run, &c);
+	    .has_rows = rows_int(r, 3) > 0};
+	if (is_read) {
+		const uint32_t *order = test_list_order(p.list);
+
+		reserve_cells(s, s->n_room || p.list->n > n_room ? p.list->n : n_room);
+		for (size_t k = 0; k < p.list->n; k++) {
+			c.i = order ? order[k] : (uint32_t)k;
+			c.test_id = p.list->ids[c.i];
+			c.status = p.statuses[c.i];
+			if (p.list->is_distinct)
+				s->at[s->n++] = c;
+			else
+				add_cell(s, run, &c);
+		}
 	}
-	free(statuses);
+	packed_part_release(&p);
 	close_run(s, run);
 	return is_read;
 }
@@ -277,7 +172,6 @@ static int compare_sets(const void *x, const void *y)
 
 void cell_sets_read(const struct view *d, int64_t change_id, const char *accelerator, struct cell_sets *ret)
 {
-	struct ordered_lists lists = {.next = 0};
 	size_t n_room = 0;
 	struct rows *r;
 
@@ -292,7 +186,7 @@ void cell_sets_read(const struct view *d, int64_t change_id, const char *acceler
 	while (rows_next(r)) {
 		struct cell_set *s = cell_set_of(ret, rows_text(r, 0));
 
-		if (add_part(d, r, &lists, s, n_room)) {
+		if (add_part(d, r, s, n_room)) {
 			n_room = s->n; /* most accelerators have as many cells as the one before */
 			continue;
 		}
@@ -300,8 +194,6 @@ void cell_sets_read(const struct view *d, int64_t change_id, const char *acceler
 		break;
 	}
 	rows_end(r);
-	for (size_t i = 0; i < LISTS_KEPT; i++)
-		list_clear(&lists.at[i]);
 	for (struct cell_set *s = ret->at; s < ret->at + ret->n; s++) {
 		while (s->n_runs > 1)
 			merge_runs(s);

@@ -50,6 +50,7 @@ int db_stick(struct db *d, int result);
 /* Adds the tables job_test and cell, which packed_tables.h describes, to the connection. */
 int packed_tables_add(struct db *d, struct error *e) MUST_CHECK;
 struct test_lists;
+struct test_lists *test_lists_new(void);
 void test_lists_free(struct test_lists *l); /* NULL is fine; after sqlite3_close() */
 /* The writer undid changes: forgets the lists, because their tests may get other ids now. */
 void test_lists_undone(struct test_lists *l);

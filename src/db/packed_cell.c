@@ -30,7 +30,7 @@ enum { OF_ACCELERATOR = 1, OF_TEST = 2 };
 	"change_id, accelerator, test_id, status, attribution, message, job_id, is_late, file, line, reason,"          \
 	" evidence_job, evidence_url, needs"
 #define COUNTED_PARTS                                                                                                  \
-	"SELECT j.accelerator, j.id, j.is_late, p.first, p.n_rows, p.n, p.list_id, p.cells FROM job j"                 \
+	"SELECT j.accelerator, j.id, j.is_late, p.n_rows, p.first, p.n, p.list_id, p.cells FROM job j"                 \
 	" CROSS JOIN packed_job p ON p.job_id = j.id WHERE j.change_id = ?1 AND j.is_counted = 1"
 
 static const char *const CELL_STATEMENTS[N_CELL_STATEMENTS] = {
@@ -151,13 +151,13 @@ static int read_parts(struct cell_cursor *v, sqlite3_stmt *s, bool *ret_has)
 
 	v->until = INT64_MAX;
 	do {
-		struct packed_part p = {.job_id = sqlite3_column_int64(s, 1)};
-		int rc = packed_part_read(&v->c, s, 5, false, &p);
+		struct packed_part p;
+		int rc = packed_part_read(&v->c, s, 4, sqlite3_column_int64(s, 1), false, &p);
 
-		*ARRAY_PUSH(v->at, v->n_parts) = (struct counted_part){.job_id = p.job_id,
-		    .first = sqlite3_column_int64(s, 3),
+		*ARRAY_PUSH(v->at, v->n_parts) = (struct counted_part){.job_id = p.place.job_id,
+		    .first = p.place.first,
 		    .is_late = sqlite3_column_int(s, 2) != 0,
-		    .has_rows = sqlite3_column_int64(s, 4) > 0};
+		    .has_rows = sqlite3_column_int64(s, 3) > 0};
 		if (rc == SQLITE_OK) {
 			must_compare |= v->n_parts > 1 || !p.list->is_distinct;
 			add_candidates(v, &p);

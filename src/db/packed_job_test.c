@@ -29,7 +29,7 @@ struct job_cursor {
 
 static int64_t packed_ordinal(const struct job_cursor *j)
 {
-	return j->part.list ? j->part.first + (int64_t)j->i : INT64_MAX;
+	return j->part.list ? j->part.place.first + (int64_t)j->i : INT64_MAX;
 }
 
 /* Moves to the next packed result from j->i on, in this part or a later one. */
@@ -40,8 +40,8 @@ static int find_packed(struct job_cursor *j)
 		int rc;
 
 		if (j->part.list) {
-			if (j->part.first + (int64_t)j->i < j->from)
-				j->i = (size_t)(j->from - j->part.first);
+			if (packed_ordinal(j) < j->from)
+				j->i = (size_t)(j->from - j->part.place.first);
 			if (j->test_id)
 				j->i = test_list_find(j->part.list, j->test_id, j->i);
 			if (j->i < j->part.list->n)
@@ -52,9 +52,7 @@ static int find_packed(struct job_cursor *j)
 		if (rc != SQLITE_OK || !has)
 			return rc;
 		j->i = 0;
-		j->part.job_id = j->job_id;
-		j->part.first = sqlite3_column_int64(j->parts, 0);
-		rc = packed_part_read(&j->c, j->parts, 1, j->has_durations, &j->part);
+		rc = packed_part_read(&j->c, j->parts, 0, j->job_id, j->has_durations, &j->part);
 		if (rc != SQLITE_OK)
 			return rc;
 	}

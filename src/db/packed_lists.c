@@ -1,23 +1,26 @@
-/* Lists of tests as the tables job_test and cell read them. A connection keeps the few lists that it used last: pages and
- * comments read the jobs of one accelerator, which share theirs. */
-#include "db/packed_tables.h"
-#include "model/packed_tests.h"
+/* Lists of tests as the tables job_test and cell and the cells of a change read them. A connection keeps the lists that it used
+ * last: pages and comments read the jobs of one accelerator, and usually all accelerators share a few. */
+#include "db/packed_lists.h"
+
+#include "db/db_sqlite.h"
 
 enum {
-	LISTS_KEPT = 4,
+	LISTS_KEPT = 16,
+	TESTS_KEPT = 4 * REPORT_TESTS_MAX, /* of all of them */
 	LIST_MAX_BYTES = REPORT_TESTS_MAX * 8,
 };
 
 /* The lists that this connection used last, the newest first. */
 struct test_lists {
 	struct test_list *kept[LISTS_KEPT];
-	sqlite3_stmt *find;
 };
 
 void test_list_release(struct test_list *l)
 {
-	if (l && --l->n_users == 0)
-		free(l);
+	if (!l || --l->n_users > 0)
+		return;
+	free(l->order);
+	free(l);
 }
 
 struct test_lists *test_lists_new(void) { return xcalloc(1, sizeof(struct test_lists)); }
@@ -39,40 +42,22 @@ void test_lists_free(struct test_lists *l)
 	free(l);
 }
 
-void test_lists_forget_statement(struct test_lists *l)
-{
-	sqlite3_finalize(l->find);
-	l->find = NULL;
-}
-
-/* Finds the row; SQLITE_ROW, or another code. The row stays until the statement is reset. */
-static int find_list_row(struct db *d, int64_t id)
-{
-	sqlite3_stmt **find = &d->lists->find;
-
-	if (!*find) {
-		int rc = sqlite3_prepare_v3(d->handle,
-		    "SELECT digest, n, is_distinct, base_id, tests FROM test_list WHERE id = ?1", -1,
-		    SQLITE_PREPARE_PERSISTENT, find, NULL);
-
-		if (rc != SQLITE_OK)
-			return rc;
-	}
-	sqlite3_reset(*find);
-	sqlite3_bind_int64(*find, 1, id);
-	return sqlite3_step(*find);
-}
-
 /* The bytes of the list itself. A list that resembles another one (base_id) is stored as the difference; that one is not. */
-static bool read_list_bytes(struct db *d, int64_t id, bool may_have_base, struct buf *out)
+static bool read_list_bytes(const struct view *d, int64_t id, bool may_have_base, struct buf *out)
 {
 	struct buf base = BUF_INIT(LIST_MAX_BYTES), packed = BUF_INIT(LIST_MAX_BYTES * 2);
-	bool is_read = find_list_row(d, id) == SQLITE_ROW;
-	int64_t base_id = is_read ? sqlite3_column_int64(d->lists->find, 3) : 0;
+	struct rows *r = db_rows(d, "SELECT base_id, tests FROM test_list WHERE id = ?1", V_INT(id));
+	bool is_read = rows_next(r);
+	int64_t base_id = 0;
+	size_t bytes;
 
-	if (is_read)
-		is_read = buf_append(&packed, sqlite3_column_blob(d->lists->find, 4),
-			      (size_t)sqlite3_column_bytes(d->lists->find, 4)) == 0;
+	if (is_read) {
+		const void *p = rows_blob(r, 1, &bytes);
+
+		base_id = rows_int(r, 0);
+		is_read = p && buf_append(&packed, p, bytes) == 0;
+	}
+	rows_end(r);
 	if (is_read && base_id)
 		is_read = may_have_base && read_list_bytes(d, base_id, false, &base);
 	if (is_read)
@@ -82,46 +67,68 @@ static bool read_list_bytes(struct db *d, int64_t id, bool may_have_base, struct
 	return is_read;
 }
 
-/* From the row that find_list_row() found. */
-static struct test_list *read_list(struct db *d, int64_t id)
+static struct test_list *read_list(const struct view *d, const struct test_list *head)
 {
 	struct buf bytes = BUF_INIT(LIST_MAX_BYTES);
-	int64_t n = sqlite3_column_int64(d->lists->find, 1);
 	struct test_list *l;
 
-	if (n <= 0 || n > REPORT_TESTS_MAX)
+	if (head->n == 0 || head->n > REPORT_TESTS_MAX)
 		return NULL;
-	l = xmalloc(sizeof(*l) + (size_t)n * sizeof(l->ids[0]));
-	*l = (struct test_list){
-	    .id = id, .n_users = 1, .n = (size_t)n, .is_distinct = sqlite3_column_int(d->lists->find, 2) != 0};
-	memcpy(l->digest, sqlite3_column_blob(d->lists->find, 0), SHA256_BYTES);
-	if (!read_list_bytes(d, id, true, &bytes) || !test_list_get(bytes.data, bytes.len, l->ids, l->n)) {
-		free(l);
-		l = NULL;
-	}
+	l = xmalloc(sizeof(*l) + head->n * sizeof(l->ids[0]));
+	*l = *head;
+	l->n_users = 1;
+	if (!read_list_bytes(d, l->id, true, &bytes) || !test_list_get(bytes.data, bytes.len, l->ids, l->n))
+		FREE_AND_NULL(l);
 	buf_release(&bytes);
 	return l;
 }
 
-struct test_list *test_list_of(struct db *d, int64_t id)
+/* Puts the list in front, and forgets the oldest ones. `from`: its place before. */
+static void keep_list(struct test_lists *lists, struct test_list *l, size_t from)
 {
-	struct test_list **kept = d->lists->kept, *l = NULL;
-	size_t i = 0;
+	size_t n_tests = 0;
 
-	if (find_list_row(d, id) == SQLITE_ROW && sqlite3_column_bytes(d->lists->find, 0) == SHA256_BYTES) {
-		while (i < LISTS_KEPT - 1 && kept[i] && kept[i]->id != id)
-			i++;
-		l = kept[i];
-		if (!l || l->id != id || memcmp(l->digest, sqlite3_column_blob(d->lists->find, 0), SHA256_BYTES) != 0) {
-			l = read_list(d, id);
-			test_list_release(kept[i]);
+	memmove(lists->kept + 1, lists->kept, from * sizeof(*lists->kept));
+	lists->kept[0] = l;
+	for (size_t i = 0; i < LISTS_KEPT && lists->kept[i]; i++) {
+		n_tests += lists->kept[i]->n;
+		if (n_tests > TESTS_KEPT) {
+			test_list_release(lists->kept[i]);
+			lists->kept[i] = NULL;
 		}
-		memmove(kept + 1, kept, i * sizeof(*kept));
-		kept[0] = l;
-		if (l)
-			l->n_users++;
 	}
-	sqlite3_reset(d->lists->find);
+}
+
+struct test_list *test_list_of(const struct view *d, int64_t id)
+{
+	struct test_lists *lists = d->db->lists;
+	struct test_list head = {.id = id}, *l;
+	struct rows *r = db_rows(d, "SELECT digest, n, is_distinct FROM test_list WHERE id = ?1", V_INT(id));
+	bool is_found = rows_next(r);
+	size_t i = 0, bytes = 0;
+
+	if (is_found) {
+		const void *digest = rows_blob(r, 0, &bytes);
+
+		head.n = (size_t)rows_int(r, 1);
+		head.is_distinct = rows_int(r, 2) != 0;
+		if (bytes == SHA256_BYTES)
+			memcpy(head.digest, digest, SHA256_BYTES);
+	}
+	rows_end(r);
+	if (!is_found || bytes != SHA256_BYTES)
+		return NULL;
+	while (i < LISTS_KEPT - 1 && lists->kept[i] && lists->kept[i]->id != id)
+		i++;
+	l = lists->kept[i];
+	if (!l || l->id != id || memcmp(l->digest, head.digest, SHA256_BYTES) != 0) {
+		l = read_list(d, &head);
+		if (!l)
+			return NULL;
+		test_list_release(lists->kept[i]);
+	}
+	keep_list(lists, l, i);
+	l->n_users++;
 	return l;
 }
 
@@ -130,4 +137,32 @@ size_t test_list_find(const struct test_list *l, int64_t test_id, size_t i)
 	while (i < l->n && l->ids[i] != test_id)
 		i++;
 	return i;
+}
+
+static int by_id_and_place(const void *x, const void *y, void *ids)
+{
+	const uint32_t *a = x, *b = y;
+	const int64_t *id = ids;
+
+	if (id[*a] != id[*b])
+		return id[*a] < id[*b] ? -1 : 1;
+	return (*a > *b) - (*a < *b);
+}
+
+const uint32_t *test_list_order(struct test_list *l)
+{
+	bool is_ordered = true;
+
+	if (l->has_order)
+		return l->order;
+	l->has_order = true;
+	for (size_t i = 1; i < l->n; i++)
+		is_ordered &= l->ids[i - 1] <= l->ids[i];
+	if (is_ordered)
+		return NULL;
+	l->order = xcalloc(l->n, sizeof(*l->order));
+	for (size_t i = 0; i < l->n; i++)
+		l->order[i] = (uint32_t)i;
+	qsort_r(l->order, l->n, sizeof(*l->order), by_id_and_place, l->ids);
+	return l->order;
 }

@@ -1,7 +1,5 @@
 #include "db/packed_tables.h"
 
-#include "model/packed_tests.h"
-
 /* ---- a table and its cursors ---- */
 
 static struct packed_table *table_of(const struct packed_cursor *c) { return (struct packed_table *)c->base.pVtab; }
@@ -105,8 +103,6 @@ int packed_disconnect(sqlite3_vtab *table)
 			sqlite3_finalize(c->statements[i]);
 		free(c);
 	}
-	/* the last table to go ends the statement that they share */
-	test_lists_forget_statement(t->db->lists);
 	free(t);
 	return SQLITE_OK;
 }
@@ -134,20 +130,27 @@ void packed_part_release(struct packed_part *p)
 	*p = (struct packed_part){.list = NULL};
 }
 
-int packed_part_read(struct packed_cursor *c, sqlite3_stmt *s, int at, bool has_durations, struct packed_part *p)
+bool packed_part_get(const struct view *d, const struct packed_place *place, int64_t n, const void *cells, size_t bytes,
+    bool has_durations, struct packed_part *ret)
 {
-	size_t n = (size_t)sqlite3_column_int64(s, at);
-
-	p->list = test_list_of(table_of(c)->db, sqlite3_column_int64(s, at + 1));
-	if (!p->list || p->list->n != n)
-		return packed_fail_damaged(c, p->job_id);
-	p->statuses = xmalloc(n);
+	*ret = (struct packed_part){.place = *place, .list = test_list_of(d, place->list_id)};
+	if (!ret->list || (int64_t)ret->list->n != n)
+		return false;
+	ret->statuses = xmalloc(ret->list->n);
 	if (has_durations)
-		p->durations = xcalloc(n, sizeof(*p->durations));
-	if (!packed_cells_get(sqlite3_column_blob(s, at + 2), (size_t)sqlite3_column_bytes(s, at + 2), p->job_id,
-		p->statuses, p->durations, n))
-		return packed_fail_damaged(c, p->job_id);
-	return SQLITE_OK;
+		ret->durations = xcalloc(ret->list->n, sizeof(*ret->durations));
+	return packed_cells_get(cells, bytes, place, ret->statuses, ret->durations, ret->list->n);
+}
+
+int packed_part_read(
+    struct packed_cursor *c, sqlite3_stmt *s, int at, int64_t job_id, bool has_durations, struct packed_part *ret)
+{
+	struct packed_place place = {job_id, sqlite3_column_int64(s, at), sqlite3_column_int64(s, at + 2)};
+
+	return packed_part_get(&table_of(c)->db->view, &place, sqlite3_column_int64(s, at + 1),
+		   sqlite3_column_blob(s, at + 3), (size_t)sqlite3_column_bytes(s, at + 3), has_durations, ret)
+		   ? SQLITE_OK
+		   : packed_fail_damaged(c, job_id);
 }
 
 void packed_status_result(sqlite3_context *out, uint8_t status)

@@ -1,33 +1,13 @@
 /* The tables job_test and cell of SQLite, which exist only while they are read: they unpack what store/jobs.c packs. A
- * statement has to say job_id = …, and for cells change_id = …. With test_id = … they decode one test of each list. The lists
- * are in packed_lists.c, each table has a file of its own, and packed_tables.c has what both do.
+ * statement has to say job_id = …, and for cells change_id = …. With test_id = … they decode one test of each list. Each
+ * table has a file of its own, and packed_tables.c has what both do.
  *
  * Thread: the connection's. Ownership: the connection has the tables and their cursors; a closed cursor waits for the next
  * use, with its statements. Functions return SQLite's codes. */
 #pragma once
 
 #include "db/db_sqlite.h"
-
-/* ---- lists of tests ---- */
-
-struct test_list {
-	int64_t id;
-	uint8_t digest[SHA256_BYTES]; /* a list that retention deleted may have had the id */
-	int n_users;
-	size_t n;
-	bool is_distinct; /* no test is in it twice */
-	int64_t ids[];
-};
-
-/* test_lists_free(), which db_sqlite.h declares. */
-struct test_lists *test_lists_new(void);
-/* Returns NULL if the list is missing or damaged. Call test_list_release() at the end. */
-struct test_list *test_list_of(struct db *d, int64_t id);
-void test_list_release(struct test_list *l); /* NULL is fine */
-/* The next place of the test in the list, from `i`; l->n: there is none. */
-size_t test_list_find(const struct test_list *l, int64_t test_id, size_t i);
-/* Ends the statement that the tables share; the next use prepares it again. */
-void test_lists_forget_statement(struct test_lists *l);
+#include "db/packed_lists.h"
 
 /* ---- a table and its cursors ---- */
 
@@ -67,14 +47,18 @@ void packed_plan_use(sqlite3_index_info *info, int i, int *n);
 /* ---- the packed results of one part of a job ---- */
 
 struct packed_part {
+	struct packed_place place;
 	struct test_list *list;
 	uint8_t *statuses;
 	int64_t *durations; /* or NULL: not wanted */
-	int64_t job_id, first;
 };
 
-/* From the columns n, list_id and cells of the statement, which begin at `at`. The caller has set job_id. */
-int packed_part_read(struct packed_cursor *c, sqlite3_stmt *s, int at, bool has_durations, struct packed_part *p);
+/* Unpacks n results of the place. False: they are damaged. packed_part_release() either way. */
+bool packed_part_get(const struct view *d, const struct packed_place *place, int64_t n, const void *cells, size_t bytes,
+    bool has_durations, struct packed_part *ret);
+/* The same from the columns first, n, list_id and cells of the statement, which begin at `at`. */
+int packed_part_read(
+    struct packed_cursor *c, sqlite3_stmt *s, int at, int64_t job_id, bool has_durations, struct packed_part *ret);
 void packed_part_release(struct packed_part *p);
 
 /* The name of the status as a column of SQLite. */

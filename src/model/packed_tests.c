@@ -77,26 +77,28 @@ static void put_runs(struct buf *out, const struct test_result *tests, size_t n)
 	}
 }
 
-/* FNV-1a of the owner and the bytes. */
-static uint32_t checksum(int64_t owner, const void *p, size_t n)
+/* FNV-1a of the place and the bytes. */
+static uint32_t checksum(const struct packed_place *place, const void *p, size_t n)
 {
+	const int64_t numbers[] = {place->job_id, place->first, place->list_id};
 	uint32_t h = 2166136261u;
 
-	for (int i = 0; i < 8; i++)
-		h = (h ^ (uint8_t)((uint64_t)owner >> 8 * i)) * 16777619u;
+	for (size_t i = 0; i < 8 * ARRAY_LEN(numbers); i++)
+		h = (h ^ (uint8_t)((uint64_t)numbers[i / 8] >> 8 * (i % 8))) * 16777619u;
 	for (const uint8_t *at = p, *end = at + n; at < end; at++)
 		h = (h ^ *at) * 16777619u;
 	return h;
 }
 
-static void put_checksum(int64_t owner, struct buf *cells)
+static void put_checksum(const struct packed_place *place, struct buf *cells)
 {
-	uint32_t sum = checksum(owner, cells->data + CHECKSUM_BYTES, cells->len - CHECKSUM_BYTES);
+	uint32_t sum = checksum(place, cells->data + CHECKSUM_BYTES, cells->len - CHECKSUM_BYTES);
 
 	memcpy(cells->data, &sum, CHECKSUM_BYTES);
 }
 
-void packed_cells_put(struct compressor *c, int64_t owner, const struct test_result *tests, size_t n, struct buf *out)
+void packed_cells_put(
+    struct compressor *c, const struct packed_place *place, const struct test_result *tests, size_t n, struct buf *out)
 {
 	struct buf runs = BUF_INIT(n * VARINT_MAX_BYTES + 1), times = BUF_INIT(n * VARINT_MAX_BYTES + 1);
 	struct buf frame = BUF_INIT(2 * n * VARINT_MAX_BYTES + 1024);
@@ -115,7 +117,7 @@ void packed_cells_put(struct compressor *c, int64_t owner, const struct test_res
 	buf_append(out, runs.data, runs.len);
 	if (has_any && compress(c, times.data, times.len, &frame) == 0)
 		buf_append(out, frame.data, frame.len);
-	put_checksum(owner, out);
+	put_checksum(place, out);
 	buf_release(&runs);
 	buf_release(&times);
 	buf_release(&frame);
@@ -143,7 +145,8 @@ static bool get_durations(const void *p, size_t bytes, int64_t *durations, size_
 	return i == n;
 }
 
-bool packed_cells_get(const void *p, size_t bytes, int64_t owner, uint8_t *statuses, int64_t *durations, size_t n)
+bool packed_cells_get(
+    const void *p, size_t bytes, const struct packed_place *place, uint8_t *statuses, int64_t *durations, size_t n)
 {
 	uint32_t sum;
 	const uint8_t *at = p, *end = at + bytes, *runs_end;
@@ -154,7 +157,7 @@ bool packed_cells_get(const void *p, size_t bytes, int64_t owner, uint8_t *statu
 		return false;
 	memcpy(&sum, p, CHECKSUM_BYTES);
 	at += CHECKSUM_BYTES;
-	if (sum != checksum(owner, at, bytes - CHECKSUM_BYTES))
+	if (sum != checksum(place, at, bytes - CHECKSUM_BYTES))
 		return false;
 	if (!varint_get(&at, end, &n_runs) || n_runs > end - at)
 		return false;
@@ -183,7 +186,7 @@ void packed_tests_make(struct packed_tests *ret, const struct test_result *tests
 		return;
 	test_list_digest(tests, n, ret->digest);
 	c = compressor_new(1);
-	packed_cells_put(c, 0, tests, n, &ret->cells);
+	packed_cells_put(c, &(struct packed_place){0, 0, 0}, tests, n, &ret->cells);
 	compressor_free(c);
 	for (size_t i = 0; i < n; i++) {
 		ret->by_status[tests[i].status]++;
@@ -210,7 +213,7 @@ void packed_tests_release(struct packed_tests *p)
 	*p = (struct packed_tests){.n = 0};
 }
 
-void packed_tests_own(struct packed_tests *p, int64_t owner) { put_checksum(owner, &p->cells); }
+void packed_tests_place(struct packed_tests *p, const struct packed_place *place) { put_checksum(place, &p->cells); }
 
 int64_t packed_tests_n_red(const struct packed_tests *p)
 {

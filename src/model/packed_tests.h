@@ -18,12 +18,17 @@ void test_list_put(struct buf *out, const int64_t *ids, size_t n);
 /* Fills ids[n]. */
 bool test_list_get(const void *p, size_t bytes, int64_t *ids, size_t n) MUST_CHECK;
 
-/* Replaces the content of out with the statuses and durations of the tests. The bytes are of use only for the same owner: it
- * is part of their checksum, so that damage never shows the results of another job. */
-void packed_cells_put(struct compressor *c, int64_t owner, const struct test_result *tests, size_t n, struct buf *out);
+/* Where packed results belong: the job, the ordinal of the first one, the list. It is part of their checksum, so that damage
+ * never shows the results of another job or of other tests. */
+struct packed_place {
+	int64_t job_id, first, list_id;
+};
+/* Replaces the content of out with the statuses and durations of the tests. */
+void packed_cells_put(
+    struct compressor *c, const struct packed_place *place, const struct test_result *tests, size_t n, struct buf *out);
 /* Fills statuses[n] (enum test_status), and durations[n] (milliseconds, -1: unknown) unless it is NULL. */
-bool packed_cells_get(
-    const void *p, size_t bytes, int64_t owner, uint8_t *statuses, int64_t *durations, size_t n) MUST_CHECK;
+bool packed_cells_get(const void *p, size_t bytes, const struct packed_place *place, uint8_t *statuses,
+    int64_t *durations, size_t n) MUST_CHECK;
 
 /* Whether the packed form loses something of the result. */
 bool test_result_needs_row(const struct test_result *t);
@@ -34,7 +39,7 @@ struct packed_tests {
 	const struct test_result *tests; /* borrowed */
 	size_t n;
 	uint8_t digest[SHA256_BYTES]; /* test_list_digest() */
-	struct buf cells;             /* packed_cells_put() for owner 0 */
+	struct buf cells;             /* packed_cells_put() for no place */
 	int64_t by_status[N_TEST_STATUSES];
 	uint32_t *rows;             /* which of the tests need one */
 	struct failure_mark *marks; /* of each of these; set if it is FAIL or ERROR */
@@ -47,8 +52,8 @@ struct packed_tests {
 /* Replaces *ret; packed_tests_release() it. */
 void packed_tests_make(struct packed_tests *ret, const struct test_result *tests, size_t n);
 void packed_tests_release(struct packed_tests *p);
-/* Makes the cells those of this owner. */
-void packed_tests_own(struct packed_tests *p, int64_t owner);
+/* Makes the cells those of this place. */
+void packed_tests_place(struct packed_tests *p, const struct packed_place *place);
 int64_t packed_tests_n_red(const struct packed_tests *p);
 /* The worst status of a test, if it is worse than this one. */
 enum test_status packed_tests_worst(const struct packed_tests *p, enum test_status worst);

@@ -123,7 +123,7 @@ static void insert_packed(struct txn *d, int64_t job_id, int64_t first, struct p
 {
 	int64_t list_id = test_list_put_row(d, job_id, p);
 
-	packed_tests_own(p, job_id);
+	packed_tests_place(p, &(struct packed_place){job_id, first, list_id});
 	db_exec(d, "INSERT INTO packed_job (job_id, first, n, list_id, n_rows, cells) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
 	    V_INT(job_id), V_INT(first), V_INT((int64_t)p->n), V_INT(list_id), V_INT((int64_t)p->n_rows),
 	    V_BLOB(p->cells.data, p->cells.len));

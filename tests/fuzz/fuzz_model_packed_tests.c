@@ -4,6 +4,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { TESTS_MAX = 64 };
+static const struct packed_place PLACE = {7, 2, 5};
 
 static void check(bool holds)
 {
@@ -19,12 +20,12 @@ static void unpack_bytes(const uint8_t *data, size_t size)
 	struct buf out = BUF_INIT(1 << 20), cells = BUF_INIT(1 << 20);
 	uint32_t sum;
 
-	(void)!packed_cells_get(data, size, 1, statuses, numbers, n);
+	(void)!packed_cells_get(data, size, &PLACE, statuses, numbers, n);
 	/* the same bytes with a checksum that fits */
-	sum = checksum(1, data, size);
+	sum = checksum(&PLACE, data, size);
 	buf_append(&cells, (const char *)&sum, sizeof(sum));
 	buf_append(&cells, (const char *)data, size);
-	if (packed_cells_get(cells.data, cells.len, 1, statuses, numbers, n))
+	if (packed_cells_get(cells.data, cells.len, &PLACE, statuses, numbers, n))
 		for (size_t i = 0; i < n; i++)
 			check(statuses[i] < N_TEST_STATUSES);
 	buf_release(&cells);
@@ -50,11 +51,15 @@ static void pack_and_unpack(const uint8_t *data, size_t size)
 		    .duration_ms = (int64_t)data[n - 1 - i] * data[i] - 1};
 		ids[i] = 1 + (int64_t)data[i] * 1000 * data[n - 1 - i];
 	}
-	packed_cells_put(c, 7, tests, n, &cells);
-	check(packed_cells_get(cells.data, cells.len, 7, statuses, numbers, n));
+	packed_cells_put(c, &PLACE, tests, n, &cells);
+	check(packed_cells_get(cells.data, cells.len, &PLACE, statuses, numbers, n));
 	for (size_t i = 0; i < n; i++)
 		check(statuses[i] == tests[i].status && numbers[i] == tests[i].duration_ms);
-	check(!packed_cells_get(cells.data, cells.len, 8, statuses, numbers, n));
+	for (int i = 0; i < 3; i++) {
+		struct packed_place other = {PLACE.job_id + (i == 0), PLACE.first + (i == 1), PLACE.list_id + (i == 2)};
+
+		check(!packed_cells_get(cells.data, cells.len, &other, statuses, numbers, n));
+	}
 	test_list_put(&list, ids, n);
 	check(test_list_get(list.data, list.len, numbers, n));
 	for (size_t i = 0; i < n; i++)

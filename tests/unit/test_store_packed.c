@@ -481,11 +481,16 @@ static void damage_is_an_error_that_names_the_job(void **state)
 	    "UPDATE packed_job SET list_id = 12345 WHERE job_id = ?1",
 	    "UPDATE packed_job SET list_id = (SELECT id FROM test_list WHERE n <> packed_job.n LIMIT 1) WHERE job_id = "
 	    "?1",
+	    "UPDATE packed_job SET list_id = (SELECT id FROM test_list WHERE n = packed_job.n AND id <> list_id LIMIT "
+	    "1)"
+	    " WHERE job_id = ?1",
+	    "UPDATE packed_job SET first = first + 1 WHERE job_id = ?1",
 	};
 	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 	struct test_result tests[] = {
 	    {.suite = (char *)"unit", .name = (char *)"a", .status = TEST_PASS, .duration_ms = 7},
-	    {.suite = (char *)"unit", .name = (char *)"b", .status = TEST_PASS, .duration_ms = 9}};
+	    {.suite = (char *)"unit", .name = (char *)"b", .status = TEST_PASS, .duration_ms = 9},
+	    {.suite = (char *)"unit", .name = (char *)"c", .status = TEST_PASS, .duration_ms = 9}};
 	char *why, *id, *name = NULL;
 	int64_t other = 0;
 
@@ -497,13 +502,13 @@ static void damage_is_an_error_that_names_the_job(void **state)
 	    &(struct rig_plan){.kind = PLAN_START, .head = HEAD_A, .event_ms = now, .wants = wants, .n_wants = 1});
 	free(rig_send(now));
 	id = rig_dispatch_id(HEAD_A, "npu");
-	for (int i = 0; i < (int)ARRAY_LEN(DAMAGES) + 2; i++) {
+	for (int i = 0; i < (int)ARRAY_LEN(DAMAGES) + 3; i++) {
 		struct job_report j = {.status = JOB_COMPLETED,
 		    .conclusion = (char *)"success",
 		    .workflow = (char *)"CI",
 		    .run_id = (char *)"1",
 		    .run_attempt = 1,
-		    .tests = tests,
+		    .tests = i == 2 ? tests + 1 : tests,
 		    .n_tests = i == 1 ? 1 : 2,
 		    .digest = {(uint8_t)i}};
 		struct report_job op = {.dispatch_id = id, .report = &j, .accelerator = "npu", .now_ms = now};
@@ -512,7 +517,7 @@ static void damage_is_an_error_that_names_the_job(void **state)
 		DO_OK(store_report_job, &op);
 		assert_int_equal(op.outcome, REPORT_RECORDED);
 		free(j.name);
-		if (i < 2) {
+		if (i < 3) {
 			other = op.job_id;
 			continue;
 		}
@@ -521,7 +526,7 @@ static void damage_is_an_error_that_names_the_job(void **state)
 		name = xasprintf("the packed results of job %d are damaged", (int)damaged_job);
 		assert_int_equal(ask_job(damaged_job, &why), 0);
 		free(why);
-		in_writer(damage, (void *)DAMAGES[i - 2]);
+		in_writer(damage, (void *)DAMAGES[i - 3]);
 		assert_int_equal(ask_job(damaged_job, &why), ERR_INVALID);
 		assert_non_null(strstr(why, name));
 		free(why);

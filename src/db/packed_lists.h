@@ -1,0 +1,26 @@
+/* Lists of tests, which the jobs that report the same tests share. A connection keeps those that it read last.
+ *
+ * Thread: the connection's. Ownership: a list belongs to its users, each of which releases it. */
+#pragma once
+
+#include "db/db.h"
+#include "model/packed_tests.h"
+
+struct test_list {
+	int64_t id;
+	uint8_t digest[SHA256_BYTES]; /* a list that retention deleted may have had the id */
+	int n_users;
+	size_t n;
+	bool is_distinct; /* no test is in it twice */
+	bool has_order;
+	uint32_t *order; /* test_list_order() */
+	int64_t ids[];
+};
+
+/* Returns NULL if the list is missing or damaged. Call test_list_release() at the end. */
+struct test_list *test_list_of(const struct view *d, int64_t id);
+void test_list_release(struct test_list *l); /* NULL is fine */
+/* Its places by test_id, and equal ones by place; NULL: it is in this order already. */
+const uint32_t *test_list_order(struct test_list *l);
+/* The next place of the test in the list, from `i`; l->n: there is none. */
+size_t test_list_find(const struct test_list *l, int64_t test_id, size_t i);
