@@ -90,6 +90,8 @@ static void on_stored(struct store_op *op)
 			(json_int_t)p->file.n_cut));
 	} else if (p->op.outcome == REPORT_CONFLICT) {
 		job_access_answer(&p->access, 409, "the job has a report already, with other content", NULL);
+	} else if (p->op.outcome == REPORT_TOO_MANY_RESULTS) {
+		job_access_answer(&p->access, 413, TOO_MANY_RESULTS_TEXT, NULL);
 	} else {
 		job_access_answer(&p->access, 404, "no such job", NULL);
 	}

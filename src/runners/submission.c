@@ -198,6 +198,8 @@ static void end_submission(struct submission *s, const struct store_op *op, enum
 	    [REPORT_NOT_ITS_LEASE] = {403, "a machine's token reports only the jobs of its own leases: workflow, job "
 					   "name, run_id and run_attempt must "
 					   "be those of a lease that this machine has or had"},
+	    [REPORT_TOO_MANY_JOBS] = {413, TOO_MANY_JOBS_TEXT},
+	    [REPORT_TOO_MANY_RESULTS] = {413, TOO_MANY_RESULTS_TEXT},
 	};
 	struct runners_counters *counters = &s->runners->counters;
 	const struct job_report *report = &s->body.report;

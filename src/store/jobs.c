@@ -11,9 +11,6 @@
 #include "verdict/cells_moved.h"
 #include "verdict/verdicts.h"
 
-/* More than the jobs of any CI for one change: a limit for vendors that invent run ids. */
-enum { JOBS_PER_DISPATCH_MAX = 1000 };
-
 #define KNOWN_JOB_RECORD(F, S)                                                                                         \
 	F(S, ID, id, NULL, "id", "0: none.")                                                                           \
 	F(S, JOB_STATUS, status, NULL, "status", "")                                                                   \
@@ -44,6 +41,26 @@ struct job_place job_place_of(const struct view *d, const struct stored_dispatch
 	    .is_late = s->is_late,
 	    .is_push = db_has(d, "SELECT 1 FROM change WHERE id = ?1 AND kind = 'push'", V_INT(s->change_id)),
 	};
+}
+
+#define DISPATCH_JOBS_RECORD(F, S)                                                                                     \
+	F(S, INT, n_jobs, NULL, "COUNT(*)", "")                                                                        \
+	F(S, INT, n_results, NULL, "SUM(n_tests)", "")
+RECORD_LOCAL(dispatch_jobs, DISPATCH_JOBS_RECORD)
+
+/* RECORDED: the dispatch has room for so many more jobs and results of the accelerator. */
+static enum report_outcome check_room(const struct view *d, int64_t change_id, const char *dispatch_id,
+    const char *accelerator, int64_t n_jobs, size_t n_results)
+{
+	struct dispatch_jobs has = {0};
+
+	if (n_jobs || n_results)
+		RECORD_READ_FIRST(d, dispatch_jobs, DISPATCH_JOBS_RECORD, &has,
+		    "FROM job WHERE change_id = ?1 AND dispatch_id = ?2 AND accelerator = ?3", V_INT(change_id),
+		    V_TEXT(dispatch_id), V_TEXT(accelerator));
+	return has.n_jobs + n_jobs > JOBS_PER_DISPATCH_MAX                                  ? REPORT_TOO_MANY_JOBS
+	       : has.n_results + (int64_t)n_results > RESULTS_PER_DISPATCH_MAX && n_results ? REPORT_TOO_MANY_RESULTS
+											    : REPORT_RECORDED;
 }
 
 /* The newest attempt of a job is current; a cancelled one does not count. Returns whether p is the current one, and makes the
@@ -210,16 +227,15 @@ struct job_record job_put(struct txn *d, const struct job_place *at, const struc
 	ret.job_id = known.id;
 	ret.is_current = known.is_current;
 	is_completed = known.id && known.status == JOB_COMPLETED;
-	if (report->status == JOB_COMPLETED && !(is_completed && known.has_digest) &&
-	    test_list_put_part(d, report->packed)) {
+	if (!(is_completed && known.has_digest))
+		ret.outcome = check_room(d->view, at->change_id, at->dispatch_id, at->accelerator, known.id == 0,
+		    report->status == JOB_COMPLETED ? report->n_tests : 0);
+	if (ret.outcome == REPORT_RECORDED && report->status == JOB_COMPLETED && !(is_completed && known.has_digest) &&
+	    test_list_put_part(d, report->packed))
 		ret.outcome = REPORT_IN_PARTS;
+	if (ret.outcome != REPORT_RECORDED)
 		return ret;
-	}
-	if (!known.id &&
-	    db_int(d, 0, "SELECT COUNT(*) FROM job WHERE change_id = ?1 AND dispatch_id = ?2 AND accelerator = ?3",
-		V_INT(at->change_id), V_TEXT(at->dispatch_id), V_TEXT(at->accelerator)) >= JOBS_PER_DISPATCH_MAX) {
-		db_fail(d, ERR_TOO_BIG, "this dispatch has %d jobs already", JOBS_PER_DISPATCH_MAX);
-	} else if (!known.id) {
+	if (!known.id) {
 		ret.is_current = become_current(d, at, report, &ret.has_replaced);
 		ret.job_id = insert_job(d, at, report, ret.is_current, now_ms);
 	} else if (report->status == JOB_IN_PROGRESS || (is_completed && known.is_same)) {
@@ -295,7 +311,7 @@ void job_resume(struct txn *d, int64_t job_id)
 	F(S, TEXT, accelerator, NULL, "accelerator", "")                                                               \
 	F(S, JOB_STATUS, status, NULL, "status", "")                                                                   \
 	F(S, BOOL, has_digest, NULL, "digest IS NOT NULL", "Its runner reported it.")                                  \
-	F(S, BOOL, is_self_report, NULL, "dispatch_id = ''", "")                                                       \
+	F(S, TEXT, dispatch_id, NULL, "dispatch_id", "'': a self-report.")                                             \
 	F(S, BOOL, is_current, NULL, "is_current", "")                                                                 \
 	F(S, BOOL, is_of_this_round, NULL,                                                                             \
 	    "EXISTS (SELECT 1 FROM dispatch x WHERE x.id = dispatch_id AND x.accelerator = job.accelerator"            \
@@ -312,16 +328,20 @@ static int put_report_run(struct store_op *op, struct txn *d)
 	struct put_report *o = CONTAINER_OF(op, struct put_report, op);
 	struct document_job job;
 	struct packed_tests own = {.n = 0}, *tests = o->packed ? o->packed : &own;
-	bool is_reported;
+	bool is_reported, is_self_report;
 	const char *verdict = NULL;
 
 	o->outcome = REPORT_NO_DISPATCH;
 	if (!RECORD_READ_FIRST(d, document_job, DOCUMENT_JOB_RECORD, &job, "FROM job WHERE id = ?1", V_INT(o->job_id),
 		V_BLOB(o->digest, sizeof(o->digest))))
 		return 0;
-	o->outcome = !job.has_document ? REPORT_RECORDED : job.is_same ? REPORT_UNCHANGED : REPORT_CONFLICT;
+	is_self_report = !job.dispatch_id[0];
+	o->outcome = job.is_same ? REPORT_UNCHANGED
+		     : job.has_document
+			 ? REPORT_CONFLICT
+			 : check_room(d->view, job.change_id, job.dispatch_id, job.accelerator, 0, o->n_tests);
 	test_list_go_on(o->packed, op->n_parts);
-	if (!job.has_document && test_list_put_part(d, o->packed))
+	if (o->outcome == REPORT_RECORDED && test_list_put_part(d, o->packed))
 		o->outcome = REPORT_IN_PARTS;
 	op->is_unfinished = o->outcome == REPORT_IN_PARTS;
 	if (o->outcome != REPORT_RECORDED) {
@@ -339,7 +359,7 @@ static int put_report_run(struct store_op *op, struct txn *d)
 	    " n_red = n_red + ?5, verdict = COALESCE(?6, verdict), n_cut = n_cut + ?7 WHERE id = ?1",
 	    V_INT(o->job_id), V_BLOB(o->digest, sizeof(o->digest)), V_TEXT(o->environment), V_INT((int64_t)tests->n),
 	    V_INT(packed_tests_n_red(tests)), V_TEXT(verdict), V_INT((int64_t)o->n_cut));
-	if (!job.is_self_report && !experiment_is_run(d->view, job.change_id))
+	if (!is_self_report && !experiment_is_run(d->view, job.change_id))
 		failures_put(d, &(struct failure_place){job.change_id, o->job_id, o->now_ms, job.accelerator}, tests);
 	if (tests->has_numbers)
 		number_days_note(d, o->job_id, tests->tests, tests->n, o->now_ms);
@@ -347,10 +367,9 @@ static int put_report_run(struct store_op *op, struct txn *d)
 	db_notify_change(d, job.change_id);
 	db_notify_job(d, o->job_id);
 	/* An attempt that was retried is evidence for the newest one. Earlier rounds and cancelled runs are not. */
-	if (is_reported &&
-	    (job.is_current || (job.is_self_report ? packed_tests_n_red(tests) > 0 : job.is_of_this_round)))
+	if (is_reported && (job.is_current || (is_self_report ? packed_tests_n_red(tests) > 0 : job.is_of_this_round)))
 		cells_moved(d, job.change_id, job.accelerator,
-		    job.is_self_report ? CELLS_SELF_REPORTED : CELLS_REPORT_ADDED, o->now_ms);
+		    is_self_report ? CELLS_SELF_REPORTED : CELLS_REPORT_ADDED, o->now_ms);
 	packed_tests_release(&own);
 	record_release(&document_job_record, &job);
 	return 0;

@@ -17,7 +17,16 @@ enum report_outcome {
 	REPORT_IGNORED_LEVEL,     /* the accelerator's level shows nothing (L1) */
 	REPORT_IN_PARTS,          /* not yet: a part of its list of tests was written */
 	REPORT_NOT_ITS_LEASE,     /* not the job of a lease of the machine that reports */
+	REPORT_TOO_MANY_JOBS,     /* the dispatch has so many jobs already */
+	REPORT_TOO_MANY_RESULTS,  /* its jobs would have more results */
 };
+
+/* Of one accelerator in a dispatch (or in a change, for self-reports), with all attempts: more than any CI has, and a bound for
+ * vendors that invent names. docs/report.md lists them. */
+enum { JOBS_PER_DISPATCH_MAX = 1000, RESULTS_PER_DISPATCH_MAX = 1000000 };
+#define TOO_MANY_JOBS_TEXT "the dispatch has 1,000 jobs of this accelerator already: the limit, with all attempts"
+#define TOO_MANY_RESULTS_TEXT                                                                                          \
+	"the dispatch would have more than 1,000,000 results of this accelerator: the limit of all its jobs"
 
 struct job_place {
 	int64_t change_id;
@@ -38,7 +47,7 @@ struct job_record {
 	bool is_current;
 };
 
-/* Writes the report, or returns why not (UNCHANGED, CONFLICT). The caller calls cells_job_added() when nothing else
+/* Writes the report, or returns why not (UNCHANGED, CONFLICT, TOO_MANY_…). The caller calls cells_job_added() when nothing else
  * moved, otherwise cells_moved(). */
 /* IN_PARTS: nothing else was written; call it again in another transaction, with report->packed->n_named as it is after these
  * commits (test_list_go_on()). */
@@ -58,7 +67,7 @@ void job_resume(struct txn *d, int64_t job_id);
 bool jobs_notify(struct txn *d, struct rows *ids);
 
 /* A report document for a job: its results join the results of the job's own report, and are shown once the job is
- * completed. outcome: RECORDED, UNCHANGED (the same digest), CONFLICT (another one), NO_DISPATCH (no such job). */
+ * completed. outcome: RECORDED, UNCHANGED (the same digest), CONFLICT (another one), NO_DISPATCH (no such job), TOO_MANY_RESULTS. */
 struct put_report {
 	struct store_op op;
 	int64_t job_id;

@@ -292,6 +292,8 @@ static void test_answers_each_outcome(void **state)
 	    {REPORT_WHICH_ACCELERATOR, 400, "workflow.accelerator"},
 	    {REPORT_WRONG_ACCELERATOR, 403, "{\"detail\":"},
 	    {REPORT_NOT_ITS_LEASE, 403, "of its own leases"},
+	    {REPORT_TOO_MANY_JOBS, 413, "1,000 jobs"},
+	    {REPORT_TOO_MANY_RESULTS, 413, "1,000,000 results"},
 	};
 	struct fixture *f = *state;
 

@@ -312,6 +312,7 @@ static void test_answers_each_outcome(void **state)
 	    {REPORT_UNCHANGED, 0, 200, "{\"ok\":true,\"tests\":1,\"cut\":0}"},
 	    {REPORT_CONFLICT, 0, 409, "report already"},
 	    {REPORT_NO_DISPATCH, 0, 404, "no such job"},
+	    {REPORT_TOO_MANY_RESULTS, 0, 413, "1,000,000 results"},
 	    {REPORT_RECORDED, ERR_FULL, 503, "try again"},
 	};
 	struct fixture *f = *state;

@@ -124,6 +124,68 @@ static void repeats_change_nothing(void **state)
 	free(id);
 }
 
+struct fill_dispatch {
+	struct store_op op;
+	int64_t job_id; /* one of its jobs */
+};
+
+static int fill_dispatch_run(struct store_op *op, struct txn *d)
+{
+	int64_t id = CONTAINER_OF(op, struct fill_dispatch, op)->job_id;
+
+	db_exec(d,
+	    "WITH RECURSIVE more (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM more WHERE n < ?2)"
+	    " INSERT INTO job (change_id, dispatch_id, accelerator, runner, workflow, name, run_id, run_attempt, "
+	    "status,"
+	    " is_current, is_late, is_push, n_tests, n_red, reported_ms) SELECT change_id, dispatch_id, accelerator,"
+	    " runner, workflow, 'another', run_id, more.n, 'completed', 0, 0, 0, 0, 0, 1 FROM job, more WHERE id = ?1",
+	    V_INT(id), V_INT(JOBS_PER_DISPATCH_MAX - 1));
+	db_exec(d, "UPDATE job SET n_tests = ?2 WHERE id = ?1", V_INT(id), V_INT(RESULTS_PER_DISPATCH_MAX - 3));
+	return 0;
+}
+
+static int store_fill_dispatch(struct store *s, struct fill_dispatch *o)
+{
+	o->op.run = fill_dispatch_run;
+	return store_submit(s, &o->op);
+}
+
+/* The last job and the last results still have room. */
+static void a_dispatch_has_room_for_so_many_jobs_and_results(void **state)
+{
+	struct test_result tests[] = {TEST_RESULT("unit", "x", TEST_PASS), TEST_RESULT("unit", "y", TEST_PASS)};
+	char *id = begin();
+	struct rig_report first = {.dispatch_id = id, .name = "a"}, last = {.dispatch_id = id, .name = "last"},
+			  next = {.dispatch_id = id, .name = "next"};
+	struct put_report document = {.tests = tests, .n_tests = 2, .digest = {1}, .now_ms = T0};
+	struct fill_dispatch fill = {.job_id = 0};
+
+	(void)state;
+	fill.job_id = report(&first).job_id;
+	DO_OK(store_fill_dispatch, &fill);
+	document.job_id = report(&last).job_id;
+	assert_int_equal(report(&next).outcome, REPORT_TOO_MANY_JOBS);
+	next.conclusion = "success";
+	assert_int_equal(report(&next).outcome, REPORT_TOO_MANY_JOBS);
+	assert_int_equal(report(&last).outcome, REPORT_UNCHANGED);
+	last.conclusion = "success";
+	last.tests = tests;
+	last.n_tests = 2;
+	assert_int_equal(report(&last).outcome, REPORT_RECORDED);
+	DO_OK(store_put_report, &document);
+	assert_int_equal(document.outcome, REPORT_TOO_MANY_RESULTS);
+	document.n_tests = 1;
+	DO_OK(store_put_report, &document);
+	assert_int_equal(document.outcome, REPORT_RECORDED);
+	first.conclusion = "failure";
+	first.tests = tests;
+	first.n_tests = 1;
+	assert_int_equal(report(&first).outcome, REPORT_TOO_MANY_RESULTS);
+	first.n_tests = 0;
+	assert_int_equal(report(&first).outcome, REPORT_RECORDED);
+	free(id);
+}
+
 static void a_job_may_complete_without_a_start(void **state)
 {
 	char *id = begin();
@@ -796,6 +858,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(a_job_runs_and_completes),
 	    TEST(repeats_change_nothing),
+	    TEST(a_dispatch_has_room_for_so_many_jobs_and_results),
 	    TEST(a_job_may_complete_without_a_start),
 	    TEST(several_jobs_make_one_state),
 	    TEST(the_worst_result_of_several_jobs_shows),
