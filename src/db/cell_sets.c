@@ -205,6 +205,27 @@ void cell_sets_read(const struct view *d, int64_t change_id, const char *acceler
 		qsort(ret->at, ret->n, sizeof(*ret->at), compare_sets);
 }
 
+int64_t cell_sets_n_tests(const struct cell_sets *l)
+{
+	struct cell_set all = {.n = 0};
+	int64_t n;
+
+	for (const struct cell_set *s = l->at; s < l->at + l->n; s++) {
+		size_t run = all.n;
+
+		reserve_cells(&all, s->n);
+		for (size_t i = 0; i < s->n; i++)
+			if (s->at[i].has_job)
+				all.at[all.n++] = s->at[i];
+		close_run(&all, run);
+	}
+	while (all.n_runs > 1)
+		merge_runs(&all);
+	n = (int64_t)all.n;
+	FREE_ALL(all.at, all.runs);
+	return n;
+}
+
 void cell_sets_release(struct cell_sets *l)
 {
 	for (size_t i = 0; i < l->n; i++)

@@ -45,6 +45,8 @@ struct cell_sets {
 /* Reads the cells of one accelerator, or of all (NULL). A damaged row fails the connection with an error that names the job. */
 void cell_sets_read(const struct view *d, int64_t change_id, const char *accelerator, struct cell_sets *ret);
 void cell_sets_release(struct cell_sets *l);
+/* How many tests at least one job reported. */
+int64_t cell_sets_n_tests(const struct cell_sets *l);
 /* NULL: there is none. */
 const struct cell_set *cell_sets_find(const struct cell_sets *l, const char *accelerator);
 const struct cell *cell_set_find(const struct cell_set *s, int64_t test_id);

@@ -118,9 +118,7 @@ static void read_worst_cells(const struct view *d, struct change_view *v, size_t
 	if (!v->is_cut)
 		return;
 	count_cells(v, cells);
-	v->n_tests_total =
-	    db_int(d, 0, "SELECT COUNT(DISTINCT test_id) FROM cell WHERE change_id = ?1 AND job_id IS NOT NULL",
-		V_INT(v->change_id));
+	v->n_tests_total = cell_sets_n_tests(cells);
 }
 
 /* ---- reading those that an answer lists ---- */

@@ -171,6 +171,9 @@ static void compare_sets(struct txn *d, int64_t change_id, const char *accelerat
 		n++;
 	}
 	assert_int_equal(s ? s->n : 0, n);
+	assert_int_equal(cell_sets_n_tests(&all),
+	    db_int(d, -1, "SELECT COUNT(DISTINCT test_id) FROM cell WHERE change_id = ?1 AND job_id IS NOT NULL",
+		V_INT(change_id)));
 	cell_sets_release(&all);
 	cell_sets_release(&one);
 }
