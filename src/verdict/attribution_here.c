@@ -105,6 +105,22 @@ static size_t list_attempts(const struct attribution_case *c, size_t job, int64_
 	return n;
 }
 
+/* Sets `seen` of the job's failures if this is the run that they were read from: they are its results, so it need not be read. */
+static bool see_itself(struct attribution_case *c, const struct own_run *own)
+{
+	struct red_failure *f = c->failures + c->jobs[own->run.job].first_failure;
+	size_t n = c->jobs[own->run.job].n_failures;
+	bool is_itself = own->is_here && own->is_current;
+
+	for (size_t i = 0; i < n; i++)
+		is_itself &= f[i].job_id == own->run.id;
+	for (size_t i = 0; is_itself && i < n; i++) {
+		f[i].seen = (struct seen){.has_red = false};
+		attribution_see(&f[i], TEST_FAIL, &f[i].facts.mark, own->run.id);
+	}
+	return is_itself;
+}
+
 void fact_this_commit(struct attribution_case *c)
 {
 	/* the heads of the pull request, newest first after this one; a push has only itself */
@@ -128,7 +144,8 @@ void fact_this_commit(struct attribution_case *c)
 			while (n-- > 0) {
 				struct red_failure *f = c->failures + c->jobs[job].first_failure;
 
-				attribution_read_run(c, &list[n].run);
+				if (!see_itself(c, &list[n]))
+					attribution_read_run(c, &list[n].run);
 				for (size_t i = 0; i < c->jobs[job].n_failures; i++)
 					note_own_run(c, &f[i], &list[n]);
 			}
