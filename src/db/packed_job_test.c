@@ -9,11 +9,15 @@ enum { BY_TEST = 1, FROM_ORDINAL = 2, WITH_DURATIONS = 4 };
 	"job_id, ordinal, test_id, status, duration_ms, dtype, message, number, unit, log_url, trace, file, line, "    \
 	"mark"
 
+/* Rows behind these belong to a report that is being written. */
+#define IS_COMPLETE " AND ordinal < (SELECT n_tests FROM job WHERE id = ?1)"
+
 static const char *const JOB_STATEMENTS[N_JOB_STATEMENTS] = {
     [JOB_PARTS] = "SELECT first, n, list_id, cells FROM packed_job WHERE job_id = ?1 ORDER BY first",
-    [JOB_ROWS] = "SELECT " RESULT_COLUMNS " FROM result WHERE job_id = ?1 AND ordinal >= ?2 ORDER BY ordinal",
+    [JOB_ROWS] =
+	"SELECT " RESULT_COLUMNS " FROM result WHERE job_id = ?1 AND ordinal >= ?2" IS_COMPLETE " ORDER BY ordinal",
     [JOB_ROWS_OF_TEST] = "SELECT " RESULT_COLUMNS " FROM result INDEXED BY result_of_test"
-			 " WHERE job_id = ?1 AND test_id = ?2 ORDER BY ordinal",
+			 " WHERE job_id = ?1 AND test_id = ?2" IS_COMPLETE " ORDER BY ordinal",
 };
 
 /* Two walks by ordinal: of the packed results and of the rows. Where both have one, the row says more. */

@@ -9,6 +9,8 @@ CREATE TABLE packed_job (
     list_id INTEGER NOT NULL, n_rows INTEGER NOT NULL, cells BLOB NOT NULL,
     UNIQUE (job_id, first));
 CREATE INDEX packed_job_of_list ON packed_job (list_id);
+-- large reports that are not complete: `result` has rows of the job that do not count yet
+CREATE TABLE staged (job_id INTEGER PRIMARY KEY, owner INTEGER NOT NULL, at_ms INTEGER NOT NULL);
 -- 1: packed_job has the result as well
 ALTER TABLE result ADD COLUMN is_packed INTEGER NOT NULL DEFAULT 0;
 -- of a failure: how it is compared (model/failure_text.h), so that no attribution reads its words again

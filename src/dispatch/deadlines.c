@@ -11,6 +11,7 @@ enum {
 	RETENTION_EVERY_MS = 24 * 3600 * 1000,
 	AFTER_FAILURE_MS = 60 * 1000,
 	NEXT_PIECE_MS = 50,
+	STAGED_KEPT_MS = 3600 * 1000, /* no report takes that long */
 };
 
 struct deadline_watch {
@@ -168,6 +169,7 @@ static void drop_piece(struct timer *t)
 	    .results_before_ms = now_ms - c->retention_results_ms,
 	    .days_before_ms = now_ms - c->retention_days_ms,
 	    .failures_before_ms = now_ms - FAILURES_KEPT_MS,
+	    .staged_before_ms = now_ms - STAGED_KEPT_MS,
 	};
 	dl->is_dropping = store_apply_retention(dl->d->deps.store, &dl->drop) == 0;
 }

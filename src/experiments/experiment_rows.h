@@ -43,7 +43,8 @@ void experiment_list_release(struct experiment_list *l);
 /* A test is red in job j: by a result, or because it is the cell (`cell_job`) of the job itself. */
 #define TEST_IS_RED_IN_JOB(test, cell_job)                                                                             \
 	"(j.id = " cell_job " OR (j.n_red > 0 AND EXISTS (SELECT 1 FROM result x INDEXED BY result_of_test"            \
-	" WHERE x.job_id = j.id AND x.test_id = " test " AND x.status IN ('FAIL', 'ERROR'))))"
+	" WHERE x.job_id = j.id AND x.test_id = " test " AND x.ordinal < j.n_tests"                                    \
+	" AND x.status IN ('FAIL', 'ERROR'))))"
 
 /* Of an experiment e that is open. */
 #define WAITS_FOR_GOOD_MACHINE "(e.state = 'planned' AND e.not_before_ms > 0)"

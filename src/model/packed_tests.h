@@ -46,8 +46,10 @@ struct packed_tests {
 	size_t n_rows;
 	bool has_numbers;
 	/* the store's */
-	int64_t *ids;   /* of the tests, as far as they are known */
-	size_t n_named; /* how many are */
+	int64_t *ids;       /* of the tests, as far as they are known */
+	size_t n_named;     /* how many are */
+	size_t n_staged;    /* how many rows are written before the report is */
+	int64_t staged_job; /* for this job; 0: none */
 };
 /* Replaces *ret; packed_tests_release() it. */
 void packed_tests_make(struct packed_tests *ret, const struct test_result *tests, size_t n);

@@ -2,10 +2,10 @@
 
 #include "db/key.h"
 #include "store/changes.h"
+#include "store/job_results.h"
 #include "store/leases.h"
 #include "store/requests.h"
 #include "store/schedules.h"
-#include "store/test_lists.h"
 #include "verdict/cells_moved.h"
 
 static size_t report_bytes(const struct job_report *r) { return sizeof(*r) + r->n_tests * sizeof(*r->tests); }
@@ -182,7 +182,7 @@ static int report_job_run(struct store_op *op, struct txn *d)
 	struct stored_dispatch *s = NULL;
 
 	o->job_id = 0;
-	test_list_go_on(o->report->packed, op->n_parts);
+	job_results_go_on(o->report->packed, op->n_parts);
 	if (!id)
 		return 0;
 	l = dispatch_list_read(
@@ -203,6 +203,8 @@ static int report_job_run(struct store_op *op, struct txn *d)
 		stored_lease_release(&lease);
 	}
 	op->is_unfinished = o->outcome == REPORT_IN_PARTS;
+	if (!op->is_unfinished && o->outcome != REPORT_RECORDED)
+		job_results_give_up(d, o->report->packed);
 	dispatch_list_release(&l);
 	free(id);
 	return 0;
@@ -231,11 +233,13 @@ static int report_nightly_run(struct store_op *op, struct txn *d)
 
 	if (o->report->status != JOB_COMPLETED)
 		return ERR_INVALID;
-	test_list_go_on(o->report->packed, op->n_parts);
+	job_results_go_on(o->report->packed, op->n_parts);
 	r = job_put(d, &at, o->report, o->now_ms);
 	o->outcome = r.outcome;
 	o->job_id = r.job_id;
 	op->is_unfinished = r.outcome == REPORT_IN_PARTS;
+	if (!op->is_unfinished && r.outcome != REPORT_RECORDED)
+		job_results_give_up(d, o->report->packed);
 	/* An attempt that another run has replaced counts only if it is red, because a retry does not take a failure away. */
 	if (r.outcome != REPORT_RECORDED || (!r.is_current && !job_is_red(d->view, r.job_id)))
 		return 0;

@@ -7,7 +7,7 @@
 #include "model/attribution.h"
 #include "model/packed_tests.h"
 #include "store/changes.h"
-#include "store/test_lists.h"
+#include "store/job_results.h"
 #include "verdict/cells_moved.h"
 #include "verdict/verdicts.h"
 
@@ -16,7 +16,8 @@
 	F(S, JOB_STATUS, status, NULL, "status", "")                                                                   \
 	F(S, BOOL, has_digest, NULL, "digest IS NOT NULL", "")                                                         \
 	F(S, BOOL, is_same, NULL, "digest = ?8", "The stored report and this one are equal.")                          \
-	F(S, BOOL, is_current, NULL, "is_current", "")
+	F(S, BOOL, is_current, NULL, "is_current", "")                                                                 \
+	F(S, INT, n_tests, NULL, "n_tests", "")
 RECORD_LOCAL(known_job, KNOWN_JOB_RECORD)
 
 bool jobs_notify(struct txn *d, struct rows *ids)
@@ -87,20 +88,22 @@ static bool become_current(
 	return true;
 }
 
+/* id 0: a new one. */
 static int64_t insert_job(
-    struct txn *d, const struct job_place *at, const struct job_report *p, bool is_current, int64_t now_ms)
+    struct txn *d, int64_t id, const struct job_place *at, const struct job_report *p, bool is_current, int64_t now_ms)
 {
 	counter_add(d, COUNT_JOBS, 1);
 	return db_exec_int(d, 0,
-	    "INSERT INTO job (change_id, dispatch_id, accelerator, runner, workflow, name, run_id,"
+	    "INSERT INTO job (id, change_id, dispatch_id, accelerator, runner, workflow, name, run_id,"
 	    " run_attempt, status, is_current, is_late, is_push, url, check_run_id, n_tests, n_red,"
 	    " started_ms, reported_ms, vendor_started_ms)"
-	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?17, ?9, ?10, ?11, ?12, ?13, 0, 0, ?14, ?15, ?16) RETURNING id",
+	    " VALUES (COALESCE(?18, " NEW_JOB_ID "), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?17, ?9, ?10, ?11, ?12, ?13, 0, 0,"
+	    " ?14, ?15, ?16) RETURNING id",
 	    V_INT(at->change_id), V_TEXT(at->dispatch_id), V_TEXT(at->accelerator), V_TEXT(at->runner),
 	    V_TEXT(p->workflow), V_TEXT(p->name), V_TEXT(p->run_id), V_INT(p->run_attempt), V_INT(is_current),
 	    V_INT(at->is_late), V_INT(at->is_push), V_TEXT(p->url), V_TEXT(p->check_run_id),
 	    V_INT_OR_NULL(p->status == JOB_IN_PROGRESS ? now_ms : 0), V_INT(now_ms), V_INT_OR_NULL(p->started_ms),
-	    V_TEXT(job_status_name(JOB_IN_PROGRESS)));
+	    V_TEXT(job_status_name(JOB_IN_PROGRESS)), V_INT_OR_NULL(id));
 }
 
 bool job_enter(struct txn *d, int64_t job_id, enum job_status to)
@@ -116,54 +119,6 @@ bool job_enter(struct txn *d, int64_t job_id, enum job_status to)
 
 /* ---- results ---- */
 
-/* Writes the rows of the results that say more than their packed form. */
-static void insert_rows(struct txn *d, int64_t job_id, int64_t first, const struct packed_tests *p)
-{
-	for (size_t i = 0; i < p->n_rows; i++) {
-		const struct test_result *t = &p->tests[p->rows[i]];
-		uint8_t mark[FAILURE_MARK_BYTES];
-
-		failure_mark_put(&p->marks[i], mark);
-		db_exec(d,
-		    "INSERT INTO result (job_id, ordinal, test_id, status, duration_ms, dtype, message, number, unit,"
-		    " log_url, trace, file, line, is_packed, mark)"
-		    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1, ?14)",
-		    V_INT(job_id), V_INT(first + p->rows[i]), V_INT(p->ids[p->rows[i]]),
-		    V_TEXT(test_status_name(t->status)), t->duration_ms < 0 ? V_NULL : V_INT(t->duration_ms),
-		    V_TEXT(t->dtype), V_TEXT(t->message), t->has_number ? V_REAL(t->number) : V_NULL, V_TEXT(t->unit),
-		    V_TEXT(t->log_url), V_TEXT(t->trace), V_TEXT(t->file), V_INT_OR_NULL(t->line),
-		    attribution_applies(t->status) ? V_BLOB(mark, sizeof(mark)) : V_NULL);
-	}
-}
-
-static void insert_packed(struct txn *d, int64_t job_id, int64_t first, struct packed_tests *p)
-{
-	int64_t list_id = test_list_put_row(d, job_id, p);
-
-	packed_tests_place(p, &(struct packed_place){job_id, first, list_id});
-	db_exec(d, "INSERT INTO packed_job (job_id, first, n, list_id, n_rows, cells) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-	    V_INT(job_id), V_INT(first), V_INT((int64_t)p->n), V_INT(list_id), V_INT((int64_t)p->n_rows),
-	    V_BLOB(p->cells.data, p->cells.len));
-	test_list_name_rows(d, job_id, first, p);
-	insert_rows(d, job_id, first, p);
-}
-
-static void job_add_results(struct txn *d, int64_t job_id, int64_t first, struct packed_tests *p)
-{
-	const int64_t *n = p->by_status;
-
-	if (p->n)
-		insert_packed(d, job_id, first, p);
-	db_exec(d,
-	    "UPDATE job SET n_tests_fail = COALESCE(n_tests_fail, 0) + ?2,"
-	    " n_tests_error = COALESCE(n_tests_error, 0) + ?3, n_tests_miss = COALESCE(n_tests_miss, 0) + ?4,"
-	    " n_tests_pass = COALESCE(n_tests_pass, 0) + ?5, n_tests_done = COALESCE(n_tests_done, 0) + ?6,"
-	    " n_tests_skip = COALESCE(n_tests_skip, 0) + ?7 WHERE id = ?1",
-	    V_INT(job_id), V_INT(n[TEST_FAIL]), V_INT(n[TEST_ERROR]), V_INT(n[TEST_MISS]), V_INT(n[TEST_PASS]),
-	    V_INT(n[TEST_DONE]), V_INT(n[TEST_SKIP]));
-	counter_add(d, COUNT_RESULTS, (int64_t)p->n);
-}
-
 static struct value count_value(const struct job_report *p, int64_t n) { return p->has_counts ? V_INT(n) : V_NULL; }
 
 /* The verdict that figures count is the worst of the job's conclusion, its tests, and the tests of an earlier report
@@ -177,7 +132,7 @@ static void complete_job(struct txn *d, int64_t id, const struct job_place *at, 
 	enum test_status worst = packed_tests_worst(tests, conclusion);
 	struct rows *r = NULL;
 
-	job_add_results(d, id, n_reported, tests);
+	job_results_put(d, id, n_reported, tests);
 	if (n_reported)
 		r = db_rows(d, "SELECT DISTINCT status FROM job_test WHERE job_id = ?1", V_INT(id));
 	while (r && rows_next(r)) {
@@ -231,13 +186,14 @@ struct job_record job_put(struct txn *d, const struct job_place *at, const struc
 		ret.outcome = check_room(d->view, at->change_id, at->dispatch_id, at->accelerator, known.id == 0,
 		    report->status == JOB_COMPLETED ? report->n_tests : 0);
 	if (ret.outcome == REPORT_RECORDED && report->status == JOB_COMPLETED && !(is_completed && known.has_digest) &&
-	    test_list_put_part(d, report->packed))
+	    job_results_put_part(d, known.id, known.n_tests, report->packed, now_ms))
 		ret.outcome = REPORT_IN_PARTS;
 	if (ret.outcome != REPORT_RECORDED)
 		return ret;
 	if (!known.id) {
 		ret.is_current = become_current(d, at, report, &ret.has_replaced);
-		ret.job_id = insert_job(d, at, report, ret.is_current, now_ms);
+		ret.job_id =
+		    insert_job(d, report->packed ? report->packed->staged_job : 0, at, report, ret.is_current, now_ms);
 	} else if (report->status == JOB_IN_PROGRESS || (is_completed && known.is_same)) {
 		ret.outcome = REPORT_UNCHANGED;
 	} else if (is_completed && !known.has_digest) {
@@ -340,11 +296,13 @@ static int put_report_run(struct store_op *op, struct txn *d)
 		     : job.has_document
 			 ? REPORT_CONFLICT
 			 : check_room(d->view, job.change_id, job.dispatch_id, job.accelerator, 0, o->n_tests);
-	test_list_go_on(o->packed, op->n_parts);
-	if (o->outcome == REPORT_RECORDED && test_list_put_part(d, o->packed))
+	job_results_go_on(o->packed, op->n_parts);
+	if (o->outcome == REPORT_RECORDED && job_results_put_part(d, o->job_id, job.n_tests, o->packed, o->now_ms))
 		o->outcome = REPORT_IN_PARTS;
 	op->is_unfinished = o->outcome == REPORT_IN_PARTS;
 	if (o->outcome != REPORT_RECORDED) {
+		if (!op->is_unfinished)
+			job_results_give_up(d, o->packed);
 		record_release(&document_job_record, &job);
 		return 0;
 	}
@@ -353,7 +311,7 @@ static int put_report_run(struct store_op *op, struct txn *d)
 	is_reported = job.status == JOB_COMPLETED && job.has_digest;
 	if (is_reported)
 		verdict = test_status_name(packed_tests_worst(tests, test_status_parse(job.verdict)));
-	job_add_results(d, o->job_id, job.n_tests, tests);
+	job_results_put(d, o->job_id, job.n_tests, tests);
 	db_exec(d,
 	    "UPDATE job SET report_digest = ?2, environment = ?3, n_tests = n_tests + ?4,"
 	    " n_red = n_red + ?5, verdict = COALESCE(?6, verdict), n_cut = n_cut + ?7 WHERE id = ?1",

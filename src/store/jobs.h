@@ -15,7 +15,7 @@ enum report_outcome {
 	REPORT_WHICH_ACCELERATOR, /* several share it and workflow.accelerator does not say */
 	REPORT_WRONG_ACCELERATOR, /* not one of this dispatch, or not the caller's */
 	REPORT_IGNORED_LEVEL,     /* the accelerator's level shows nothing (L1) */
-	REPORT_IN_PARTS,          /* not yet: a part of its list of tests was written */
+	REPORT_IN_PARTS,          /* not yet: a part of it was written */
 	REPORT_NOT_ITS_LEASE,     /* not the job of a lease of the machine that reports */
 	REPORT_TOO_MANY_JOBS,     /* the dispatch has so many jobs already */
 	REPORT_TOO_MANY_RESULTS,  /* its jobs would have more results */
@@ -50,7 +50,7 @@ struct job_record {
 /* Writes the report, or returns why not (UNCHANGED, CONFLICT, TOO_MANY_…). The caller calls cells_job_added() when nothing else
  * moved, otherwise cells_moved(). */
 /* IN_PARTS: nothing else was written; call it again in another transaction, with report->packed->n_named as it is after these
- * commits (test_list_go_on()). */
+ * commits (job_results_go_on()). */
 struct job_record job_put(struct txn *d, const struct job_place *at, const struct job_report *report, int64_t now_ms);
 /* The only way from one status to the other: to `completed` when it is reported or given up, and back only when it was
  * given up. False when it has the status already or was reported: nothing changes then. */

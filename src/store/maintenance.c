@@ -11,6 +11,7 @@
 #include "history/run_note.h"
 #include "store/commands.h"
 #include "store/deliveries.h"
+#include "store/job_results.h"
 #include "store/outbox.h"
 #include "verdict/cells_moved.h"
 #include "verdict/verdicts.h"
@@ -20,6 +21,7 @@
 static void recover_sending(struct txn *d)
 {
 	outbox_recover(d);
+	staged_reports_give_up(d);
 	/* The machines of these leases could not send heartbeats while the server did not run. */
 	db_exec(d, "UPDATE lease SET until_ms = ?1 + lease_ms WHERE state = 'active'", V_INT(clock_wall_ms()));
 }
@@ -193,6 +195,8 @@ static bool drop_jobs(struct txn *d, int64_t change_id, int64_t *left)
 
 		if (!id)
 			return true;
+		if (!staged_rows_drop(d, id, left))
+			break;
 		n = db_exec(d,
 		    "DELETE FROM result WHERE (job_id, ordinal) IN"
 		    " (SELECT job_id, ordinal FROM result WHERE job_id = ?1 LIMIT ?2)",
@@ -321,6 +325,7 @@ bool retention_piece(struct txn *d, const struct apply_retention *o)
 	has_more |= days_drop(d, o->days_before_ms, PIECE_DAYS);
 	has_more |= nightly_drop(d, o->days_before_ms, PIECE_DAYS);
 	has_more |= commits_between_drop(d, o->days_before_ms, PIECE_DAYS);
+	has_more |= staged_reports_drop(d, o->staged_before_ms, &left);
 	while (left > 0 && !db_status(d) && drop_oldest_change(d, o->results_before_ms, &left))
 		has_more = true;
 	return has_more || db_shrink(d);

@@ -24,6 +24,7 @@ int store_shift_clock(struct store *s, struct shift_clock *op) MUST_CHECK;
 struct apply_retention {
 	struct store_op op;
 	int64_t deliveries_before_ms, results_before_ms, failures_before_ms, days_before_ms;
+	int64_t staged_before_ms; /* of reports that began before and are not complete */
 	bool has_more;
 };
 int store_apply_retention(struct store *s, struct apply_retention *op) MUST_CHECK;

@@ -217,9 +217,9 @@ static void read_failures_of(struct attribution_case *c, const struct counted_jo
 	if (j->n_red && c->n_cells * LOOK_UP_MAX_SHARE > (size_t)j->n_red)
 		add_results(c,
 		    db_rows(c->d,
-			RECORD_QUERY(
-			    RESULT_OF_TEST_RECORD, "FROM result WHERE job_id = ?1 AND status IN ('FAIL', 'ERROR')"),
-			V_INT(j->id)),
+			RECORD_QUERY(RESULT_OF_TEST_RECORD, "FROM result WHERE job_id = ?1 AND ordinal < ?2"
+							    " AND status IN ('FAIL', 'ERROR')"),
+			V_INT(j->id), V_INT(j->n_tests)),
 		    &l);
 	else if (j->n_red)
 		add_results_of_tests(c, j->id, j->n_tests, tests, c->n_cells, &l);

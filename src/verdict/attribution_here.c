@@ -262,7 +262,8 @@ static void read_experiment_reds(
 	struct rows *r = db_rows(c->d,
 	    RECORD_QUERY(RED_RESULT_RECORD, "FROM experiment e CROSS JOIN job j ON j.change_id = e.run_change_id"
 					    " AND j.accelerator = e.accelerator AND j.is_current = 1"
-					    " CROSS JOIN result r ON r.job_id = j.id AND r.status IN ('FAIL', 'ERROR')"
+					    " CROSS JOIN result r ON r.job_id = j.id AND r.ordinal < j.n_tests"
+					    " AND r.status IN ('FAIL', 'ERROR')"
 					    " CROSS JOIN test t ON t.id = r.test_id WHERE e.id = ?1 LIMIT ?2"),
 	    V_INT(e->id), V_INT(REDS_MAX));
 

@@ -130,7 +130,7 @@ static void verdict_put_job(struct txn *d, int64_t job_id)
 	"INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message, job_id, is_late, file,"   \
 	" line) SELECT j.change_id, j.accelerator, r.test_id, r.status,"                                               \
 	" CASE WHEN r.status IN ('FAIL', 'ERROR', 'MISS') THEN 'UNCLASSIFIED' END, r.message, j.id, j.is_late,"        \
-	" r.file, r.line FROM job j JOIN result r ON r.job_id = j.id"                                                  \
+	" r.file, r.line FROM job j JOIN result r ON r.job_id = j.id AND r.ordinal < j.n_tests"                        \
 	" AND (r.is_packed = 0 OR r.status IN ('FAIL', 'ERROR', 'MISS'))"
 
 #define TESTS_COUNTED_AS                                                                                               \

@@ -9,8 +9,8 @@
 #include "model/packed_tests.h"
 #include "store/changes.h"
 #include "store/dispatches.h"
+#include "store/job_results.h"
 #include "store/jobs.h"
-#include "store/test_lists.h"
 #include "verdict/cells_moved.h"
 
 #define UPSTREAM "pytorch/pytorch"
@@ -161,7 +161,7 @@ static void measure(const char *folder, const struct kind *k, int n_jobs, int n_
 			b = cpu_us();
 			put += i ? b - a : 0;
 			worst = i && b - a > worst ? b - a : worst;
-			test_list_go_on(&packed, n_parts);
+			job_results_go_on(&packed, n_parts);
 			a = cpu_us();
 		}
 		b = cpu_us();

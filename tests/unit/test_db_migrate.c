@@ -98,11 +98,11 @@ static int setup_v7_with_mild_cells(void **state)
 	    "UPDATE result SET status = 'SKIP' WHERE test_id = (SELECT id FROM test WHERE name = 'llama3');"
 	    "UPDATE verdict SET status = 'SKIP' WHERE accelerator = 'npu'"
 	    " AND test_id = (SELECT id FROM test WHERE name = 'llama3');"
-	    "INSERT INTO result (job_id, ordinal, test_id, status) SELECT job_id, 50, 900, 'DONE' FROM verdict"
-	    " WHERE change_id = 1 AND accelerator = 'npu' AND status = 'SKIP';"
-	    "UPDATE job SET n_tests = n_tests + 1 WHERE id IN (SELECT job_id FROM result WHERE ordinal = 50);"
+	    "INSERT INTO result (job_id, ordinal, test_id, status) SELECT j.id, j.n_tests, 900, 'DONE' FROM verdict v"
+	    " JOIN job j ON j.id = v.job_id WHERE v.change_id = 1 AND v.accelerator = 'npu' AND v.status = 'SKIP';"
+	    "UPDATE job SET n_tests = n_tests + 1 WHERE id IN (SELECT job_id FROM result WHERE test_id = 900);"
 	    "INSERT INTO verdict (change_id, accelerator, test_id, status, job_id, is_late) SELECT 1, 'npu', 900,"
-	    " 'DONE', job_id, 0 FROM result WHERE ordinal = 50;",
+	    " 'DONE', job_id, 0 FROM result WHERE test_id = 900;",
 	    SCHEMA_STEPS[4], SCHEMA_STEPS[5], SCHEMA_STEPS[6]);
 	int rc = open_dump_with(state, "tests/data/store-v4.sql", more);
 

@@ -91,6 +91,8 @@ static void put_result(int64_t job_id, const char *suite, const char *name, cons
 	    "INSERT INTO result (job_id, ordinal, test_id, status) SELECT ?1, COUNT(*), ?2, ?3"
 	    " FROM result WHERE job_id = ?1",
 	    V_INT(job_id), V_INT(test_id_of(txn, suite, name, NULL)), V_TEXT(status));
+	db_exec(txn, "UPDATE job SET n_tests = (SELECT COUNT(*) FROM result WHERE job_id = ?1) WHERE id = ?1",
+	    V_INT(job_id));
 }
 
 /* Both must-pass tests with these statuses; NULL: not reported. */

@@ -325,7 +325,7 @@ static void write_rows(const char *script)
 	"INSERT INTO job (id, change_id, dispatch_id, accelerator, runner, workflow, name,"                            \
 	" run_id, run_attempt, status, is_current, is_late, is_push, n_tests, n_red,"                                  \
 	" reported_ms) SELECT 55, 900, 'd', accelerator, runner, workflow, name, run_id,"                              \
-	" run_attempt, status, 1, 0, 0, 0, 0, 1000 FROM job"
+	" run_attempt, status, 1, 0, 0, 1, 0, 1000 FROM job"
 
 static const struct verdict_view *cell(const struct change_view *v, const char *test)
 {
