@@ -1,6 +1,6 @@
 #!/bin/sh
 # The long tests: 200 kills of the daemon, 60 in 20 nights of periodic runs, 100 with experiments in flight,
-# 100 while packed results are stored and dropped, 200 of runners and server, 40 cuts of the
+# 100 while packed results are stored and dropped, 30 while large reports are written, 200 of runners and server, 40 cuts of the
 # network, memory over 200,000 webhooks, a minute of each attack from one address, valgrind over one whole round. About
 # 40 minutes.
 # SEED repeats the kills of an earlier run.
@@ -21,8 +21,8 @@ tools/node.sh tests/kill/nightly.mjs --kills 60 --nights 20 --share 0.3
 echo '== killed 100 times with experiments in flight'
 tools/node.sh tests/kill/experiments.mjs --kills 100 --pulls 20
 
-echo '== killed 100 times while packed results are stored, dropped and upgraded'
-tools/node.sh tests/kill/packed.mjs --kills 100 --changes 60
+echo '== killed 100 times while packed results are stored, dropped and upgraded, and 30 times in large reports'
+tools/node.sh tests/kill/packed.mjs --kills 100 --changes 60 --large 30
 
 echo '== runners and server killed 200 times over 300 jobs'
 tools/node.sh tests/kill/runners.mjs --kills 200 --jobs 300 --machines 4

@@ -1,8 +1,10 @@
 // Packed results under kills. A database of version 7 is upgraded, vendors report jobs with known, similar and new lists of tests,
 // retry and repeat their reports, and retention drops old changes with their lists. The story is played twice, undisturbed and
 // with a daemon that is killed repeatedly: the API answers alike, and the database has no part of a report and no list too many.
+// Then the daemon is killed while it writes reports of 20,000 tests, half of them red, which takes it several transactions: each is
+// there in full or not at all, whether the vendor repeats it or not.
 //
-//   node tests/kill/packed.mjs [--kills N] [--changes N] [--seed N]
+//   node tests/kill/packed.mjs [--kills N] [--changes N] [--large N] [--seed N]
 //
 // SEED (or --seed) repeats a run as far as timing allows. KEEP=1 keeps the daemon's folder.
 import { execFile, execFileSync } from 'node:child_process';
@@ -166,10 +168,14 @@ class Packed {
     return this.#isBack ??= this.ready().catch(() => {}).finally(() => { this.#isBack = undefined; });
   }
 
+  sendOnce(method, target, accelerator, body) {
+    return this.outpost.request(method, target, { headers: { authorization: `Bearer ${this.tokens[accelerator]}` }, body: JSON.stringify(body) });
+  }
+
   // Sends until there is an answer.
-  async #send(method, target, accelerator, body) {
+  async send(method, target, accelerator, body) {
     for (;;) {
-      const answer = await this.outpost.request(method, target, { headers: { authorization: `Bearer ${this.tokens[accelerator]}` }, body: JSON.stringify(body) }).catch(() => undefined);
+      const answer = await this.sendOnce(method, target, accelerator, body).catch(() => undefined);
       if (answer?.status === 200) return answer.json;
       if (answer?.status === 429) this.clock.advance(MINUTE);
       else if (answer && answer.status !== 503) {
@@ -187,8 +193,8 @@ class Packed {
         if (!kinds.includes(kind)) continue;
         const { id, reports } = dispatches.find((one) => one.accelerator === accelerator);
         for (const { status, document, ...step } of reports) {
-          const answer = await this.#send('POST', `/api/v1/dispatches/${id}/jobs`, accelerator, { ...workflowOf(step, status, new Date(START)), completed_at: null });
-          if (document && answer) await this.#send('PUT', `/api/v1/jobs/${answer.job}/report`, accelerator, { schema: 1, tests: document });
+          const answer = await this.send('POST', `/api/v1/dispatches/${id}/jobs`, accelerator, { ...workflowOf(step, status, new Date(START)), completed_at: null });
+          if (document && answer) await this.send('PUT', `/api/v1/jobs/${answer.job}/report`, accelerator, { schema: 1, tests: document });
           this.n_reports++;
         }
       }
@@ -266,9 +272,121 @@ const CHECKS = [
   [`SELECT * FROM (${UNUSED_LISTS.replace('COUNT(*)', 'l.id')})`, 'lists that nobody uses'],
   [`SELECT j.id, j.n_tests FROM job j WHERE j.n_tests <> ${PACKED} + ${ROWS(0)}`, 'jobs with a part of their results'],
   [`SELECT j.id FROM job j WHERE ${ROWS(1)} <> (SELECT COALESCE(SUM(n_rows), 0) FROM packed_job WHERE job_id = j.id)`, 'jobs with a part of their rows'],
+  ['SELECT * FROM staged', 'reports that do not go on'],
   ["SELECT n FROM counter WHERE name = 'job' AND n <> (SELECT COUNT(*) FROM job)", 'the number of jobs is wrong'],
   [`SELECT n FROM counter WHERE name = 'result' AND n <> (SELECT SUM(${PACKED} + ${ROWS(0)}) FROM job j)`, 'the number of results is wrong'],
 ];
+
+/* ---- large reports ---- */
+
+const MANY = 20_000;
+const largeTests = (list) => Array.from({ length: MANY }, (_, i) => ({ suite: 'large', name: `${list} ${i}`, status: i % 2 ? 'PASS' : 'FAIL', ...(i % 2 === 0 && { message: 'differs' }) }));
+
+// The reports of one change. Three accelerators report each list, the first one as a new list; half of the reports are documents of
+// a job that was reported before.
+class Large {
+  problems = [];
+  whole = [];
+  #typical = 1000;
+
+  constructor(stage, dice) {
+    Object.assign(this, { stage, dice, change: stage.changes[2] });
+  }
+
+  #target(i) {
+    const { id, accelerator } = this.change.dispatches[i % ACCELERATORS.length];
+    const tests = largeTests(`list ${Math.floor(i / ACCELERATORS.length)}`);
+    const jobOf = (status, more) => ({ ...workflowOf({ workflow: 'large', job: `large ${i}`, run_id: '1', ...more }, status, new Date(START)), completed_at: null });
+    const jobs = `/api/v1/dispatches/${id}/jobs`;
+    return { accelerator, jobs, begun: jobOf('in_progress'), ended: jobOf('completed', { tests: [{ suite: 'small', name: `small ${i}`, status: 'PASS' }] }), tests, report: jobOf('completed', { tests, conclusion: 'failure' }) };
+  }
+
+  // How many tests of the job and how many red cells of the change the API shows.
+  async #shown(i) {
+    const { accelerators, verdicts_total: red } = await this.stage.outpost.api(`commits/${this.change.sha}?limit=1&status=FAIL`);
+    const job = accelerators[i % ACCELERATORS.length].jobs.find(({ name }) => name === `large ${i}`);
+    return { red, tests: job ? (await this.stage.outpost.api(`jobs/${job.id}?limit=1`)).tests_total : 0 };
+  }
+
+  async #judge(i, before, mustBeWhole) {
+    const { red, tests } = await this.#shown(i);
+    const isWhole = tests === before + MANY;
+    if (!isWhole && (mustBeWhole || tests !== before)) this.problems.push(`large ${i} shows ${tests} tests, ${before} without the report`);
+    if (red !== (this.whole.length + isWhole) * MANY / 2) this.problems.push(`after large ${i} there are ${red} red cells, with ${this.whole.length} other reports`);
+    return isWhole;
+  }
+
+  async #moment(pending) {
+    const begun = performance.now();
+    let isOver = false;
+    pending.finally(() => { isOver = true; });
+    if (this.dice.chance(0.6)) {
+      while (!isOver && await this.stage.count('SELECT COUNT(*) FROM staged WHERE owner <> 0') === 0) await sleep(1);
+      await sleep(this.dice.below(30));
+      return;
+    }
+    await Promise.race([pending, sleep(this.dice.below(this.#typical))]);
+    if (isOver) this.#typical = performance.now() - begun;
+  }
+
+  async report(i) {
+    const { stage } = this;
+    const { accelerator, jobs, begun, ended, tests, report } = this.#target(i);
+    const isDocument = i % 2 === 1;
+    const before = isDocument ? 1 : 0;
+    let target = ['POST', jobs, accelerator, report];
+    if (isDocument) target = ['PUT', `/api/v1/jobs/${(await stage.send('POST', jobs, accelerator, ended)).job}/report`, accelerator, { schema: 1, tests }];
+    else if (i % 4 === 0) await stage.send('POST', jobs, accelerator, begun);
+    const pending = stage.sendOnce(...target).catch(() => undefined);
+    await this.#moment(pending);
+    const parts = await stage.count('SELECT COUNT(*) FROM staged WHERE owner <> 0');
+    await stage.outpost.kill();
+    const answer = await pending;
+    await stage.outpost.spawn();
+    await stage.ready();
+    let isWhole = await this.#judge(i, before, answer?.status === 200);
+    if (!isWhole && this.dice.chance(0.6)) {
+      await stage.send(...target);
+      isWhole = await this.#judge(i, before, true);
+    }
+    if (isWhole) this.whole.push(i);
+    return parts > 0;
+  }
+
+  // Nothing of the others remains, and each failure has a cause.
+  async finish() {
+    const { stage } = this;
+    await until(async () => await stage.count('SELECT COUNT(*) FROM attribution_due') === 0, { what: 'all changes are attributed' });
+    await until(async () => {
+      if (await stage.count('SELECT COUNT(*) FROM staged') === 0) return true;
+      stage.wakeRetention();
+      await stage.outpost.get('/readyz');
+      return false;
+    }, { interval: 50, what: 'retention has dropped the parts of reports' });
+    const [{ n, decided }] = await stage.query(`SELECT COUNT(*) AS n, SUM(attribution IS NOT NULL AND reason IS NOT NULL) AS decided FROM verdict WHERE change_id = ${this.change.id} AND status = 'FAIL'`);
+    if (n !== this.whole.length * MANY / 2 || (n > 0 && decided !== n)) this.problems.push(`${n} red cells, ${decided} of them attributed, of ${this.whole.length} reports`);
+  }
+}
+
+// Returns the problems as sentences.
+export async function killLarge({ seed, kills }, say = () => {}) {
+  const dice = new Dice(seed ^ 0x1a49e);
+  const stage = await Packed.open(writeChanges({ seed, changes: 3 }));
+  try {
+    await stage.start();
+    const large = new Large(stage, dice);
+    let inParts = 0;
+    for (let i = 0; i < kills; i++) inParts += await large.report(i);
+    await large.finish();
+    stage.isClosing = true;
+    await stage.outpost.stop();
+    for await (const one of stage.judge()) large.problems.push(one);
+    say(`killed ${kills} times in large reports, ${inParts} of them between two parts; ${large.whole.length} were recorded`);
+    return large.problems;
+  } finally {
+    await stage.close();
+  }
+}
 
 // Ids follow the order of the reports. Attribution depends on it, too, because it looks at other changes.
 const UNSTEADY = /^(id|job|job_id|jobs_url|url|change_url|html_url|log_url|report_url|address|evidence\w*|attribution\w*|reason|is_flaky|superseded_by|triage|.*_at|queue\w*|run_ms|waited\w*|took\w*|seconds|age\w*)$/;
@@ -352,10 +470,10 @@ export async function killPacked({ seed, kills, changes }, say = () => {}) {
 }
 
 async function main() {
-  const { values } = parseArgs({ options: { kills: { type: 'string' }, changes: { type: 'string' }, seed: { type: 'string' } } });
-  const options = { seed: Number(values.seed ?? process.env.SEED ?? Date.now() % 1_000_000), kills: Number(values.kills ?? 100), changes: Number(values.changes ?? 60) };
+  const { values } = parseArgs({ options: { kills: { type: 'string' }, changes: { type: 'string' }, large: { type: 'string' }, seed: { type: 'string' } } });
+  const options = { seed: Number(values.seed ?? process.env.SEED ?? Date.now() % 1_000_000), kills: Number(values.kills ?? 100), changes: Number(values.changes ?? 60), large: Number(values.large ?? 30) };
   console.log(`seed ${options.seed}: ${options.kills} kills over ${options.changes} changes`);
-  const problems = await killPacked(options, console.log);
+  const problems = [...await killPacked(options, console.log), ...await killLarge({ seed: options.seed, kills: options.large }, console.log)];
   for (const problem of problems) console.error(problem);
   console.log(problems.length === 0 ? 'no report is lost or half stored, every list is used, the API answers as in the undisturbed run' : `${problems.length} problems; SEED=${options.seed}`);
   process.exit(problems.length === 0 ? 0 : 1);
