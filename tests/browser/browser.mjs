@@ -48,11 +48,16 @@ export class Window {
 
   text(selector = 'main') { return this.page.locator(selector).first().innerText(); }
 
-  // axe-core's rules for WCAG 2.1 A and AA and its best practices.
-  async violations() {
+  // axe-core's rules for WCAG 2.1 A and AA and its best practices; isOfColours: of these rules only the ones about colours.
+  async violations({ isOfColours = false } = {}) {
     // Playwright evaluates outside the page's Content-Security-Policy, so that the policy stays in force.
-    await this.page.evaluate(`${AXE}; undefined`);
-    const { violations } = await this.page.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] }));
+    if (!await this.page.evaluate(() => Boolean(window.axe))) await this.page.evaluate(`${AXE}; undefined`);
+    const { violations } = await this.page.evaluate((onlyColours) => {
+      const tags = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'];
+      const ofColours = window.axe.getRules(tags).filter((rule) => rule.tags.includes('cat.color')).map(({ ruleId }) => ruleId);
+      if (ofColours.length === 0) throw new Error('axe-core has no rules about colours');
+      return window.axe.run(document, { runOnly: onlyColours ? ofColours : tags });
+    }, isOfColours);
     return violations.map(({ id, help, nodes }) => `${id}: ${help} (${nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(' | ')})`);
   }
 
