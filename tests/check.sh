@@ -39,7 +39,6 @@ failures_of()
 
 programs()
 {
-	tools/node.sh tests/github/fetch-openapi.mjs # once, before several files need it
 	tests/run-programs.sh "$out" | while IFS= read -r line; do
 		printf '%s\n' "$line"
 		printf '%s\n' "$line" >&3
@@ -51,7 +50,6 @@ programs()
 # They have a lower priority than the programs, which then begin their next wait early.
 beside_programs()
 {
-	tools/node.sh tests/github/fetch-openapi.mjs # once, before several files need it
 	renice -n 10 -p $BASHPID >/dev/null
 	{
 		phase unit-build "${make[@]}" VARIANT=asan -j"$jobs" tests && phase unit "${make[@]}" VARIANT=asan run-unit
@@ -64,7 +62,11 @@ beside_programs()
 }
 
 exec 3>&1
+# It mostly waits for the network, so the compiler runs beside it.
+phase rig tools/node.sh tests/github/prepare.mjs &
+rig=$!
 if phase build "${make[@]}" -j"$jobs" all && phase build-asan "${make[@]}" VARIANT=asan -j"$jobs" all; then
+	wait "$rig"
 	beside_programs &
 	phase programs programs
 	wait

@@ -1,0 +1,9 @@
+// Makes what the rig keeps in build/rig/, once, before many test files need it at the same time: GitHub's description, its form
+// after Prism has read it, and the RSA keys.
+//
+// usage: node tests/github/prepare.mjs
+import { Description } from './description.mjs';
+import { rsaKey } from './keys.mjs';
+
+await Description.open();
+rsaKey();
