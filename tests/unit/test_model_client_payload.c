@@ -314,6 +314,30 @@ static void the_body_stays_as_it_is_except_its_action(void **state)
 	}
 }
 
+/* The caller that has checked the body and knows the place of its action gets the same text. */
+static void a_checked_body_gives_the_same_text(void **state)
+{
+	static const char body[] = "{\"a\":1,\"action\": \"edited\",\"b\":{\"action\":2}}", other[] = "{\"a\":1}";
+	const struct json_slice action = {strstr(body, "\"edited\""), strlen("\"edited\"")}, none = {NULL, 0};
+	struct client_payload *p[4];
+	char *text[4];
+	size_t n;
+
+	(void)state;
+	assert_int_equal(client_payload_new("e", "g", "opened", body, strlen(body), NULL, &p[0], NULL), 0);
+	assert_int_equal(client_payload_new("e", "g", "opened", body, strlen(body), &action, &p[1], NULL), 0);
+	assert_int_equal(client_payload_new("e", "g", "opened", other, strlen(other), NULL, &p[2], NULL), 0);
+	assert_int_equal(client_payload_new("e", "g", "opened", other, strlen(other), &none, &p[3], NULL), 0);
+	for (size_t i = 0; i < ARRAY_LEN(p); i++) {
+		assert_int_equal(client_payload_text(p[i], &BLOCK, true, &text[i], &n), 0);
+		client_payload_free(p[i]);
+	}
+	assert_string_equal(text[0], text[1]);
+	assert_string_equal(text[2], text[3]);
+	FREE_ALL(text[0], text[1], text[2], text[3]);
+	assert_int_equal(client_payload_new("e", "g", "", " {}", 3, &none, &p[0], NULL), ERR_INVALID);
+}
+
 static void a_body_that_must_be_cut_has_each_key_once(void **state)
 {
 	char *body = xasprintf("{\"a\":1,\"a\":\"%070000d\"}", 1), *text;
@@ -333,6 +357,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(small_bodies_go_unchanged),
 	    cmocka_unit_test(the_body_stays_as_it_is_except_its_action),
+	    cmocka_unit_test(a_checked_body_gives_the_same_text),
 	    cmocka_unit_test(a_body_that_must_be_cut_has_each_key_once),
 	    cmocka_unit_test(long_texts_are_cut_first),
 	    cmocka_unit_test(template_urls_are_dropped_next),

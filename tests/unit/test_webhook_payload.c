@@ -45,6 +45,30 @@ static void test_pull_request(void **state)
 	event_release(&ev);
 }
 
+/* The members of the checked body are read as they are written: with escapes, in keys too, and the place of the action. */
+static void test_escapes_and_the_place_of_the_action(void **state)
+{
+	static const char body[] =
+	    "{\"label\" : {\"n\\u0061me\" :\"a\\n\\\"b\\\"\\u00e9\",\"name2\":\"x\"}, \"acti\\u006fn\": "
+	    "\"labe\\u006ced\","
+	    "\""
+	    "sender\":{\"login\":\"\"},\"repository\":{\"full_name\":\"o\\/"
+	    "n\"},\"pull_request\":{\"number\":7,\"labels\":[],"
+	    "\"state\":\"open\",\"title\":\"\",\"updated_at\":\"2019-05-15T15:21:18Z\",\"author_association\":\"NONE\","
+	    "\"user\":null,\"head\":{\"sha\":\"" SHA_HEAD "\"},\"base\":{\"ref\":\"main\",\"sha\":\"" SHA_BASE "\"}}}";
+	struct event ev;
+
+	(void)state;
+	parse_ok("pull_request", body, &ev);
+	assert_string_equal(ev.action, "labeled");
+	assert_string_equal(ev.label, "a\n\"b\"\xc3\xa9");
+	assert_string_equal(ev.repository, "o/n");
+	assert_string_equal(ev.pull.title, "");
+	assert_int_equal(ev.action_bytes, strlen("\"labe\\u006ced\""));
+	assert_memory_equal(body + ev.action_at, "\"labe\\u006ced\"", ev.action_bytes);
+	event_release(&ev);
+}
+
 static void test_labels(void **state)
 {
 	struct event ev;
@@ -305,6 +329,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_pull_request),
+	    cmocka_unit_test(test_escapes_and_the_place_of_the_action),
 	    cmocka_unit_test(test_labels),
 	    cmocka_unit_test(test_push),
 	    cmocka_unit_test(test_commits_of_a_push),
