@@ -16,6 +16,7 @@ enum {
 	SIMILAR_CELLS = 20,        /* failures of one change that are compared with those of others */
 	RED_CELLS_AT_ONCE = 2000,  /* with more, a report does not wait for their attribution */
 	ATTRIBUTED_AT_ONCE = 3000, /* cells that one transaction writes */
+	PARTS_MAX = 4,             /* more at once, because each part collects the facts of all cells again */
 };
 static const int64_t DEFAULT_WINDOW_MS = INT64_C(7) * 24 * 3600 * 1000;
 
@@ -78,15 +79,16 @@ static bool is_put(const struct red_cell *cell, const struct attribution_result 
 static size_t put_results(
     const struct attribution_case *c, const struct attribution_result *results, bool *ret_has_moved)
 {
-	size_t n_put = 0, i = 0;
+	size_t n_put = 0, i = 0, share = c->n_cells / PARTS_MAX + 1;
+	size_t n_max = share > ATTRIBUTED_AT_ONCE ? share : ATTRIBUTED_AT_ONCE;
 
-	for (size_t end; i < c->n_cells && n_put < ATTRIBUTED_AT_ONCE; i = end) {
+	for (size_t end; i < c->n_cells && n_put < n_max; i = end) {
 		const struct attribution_result *r = &results[i];
 
 		end = i + 1;
 		if (is_put(&c->cells[i], r))
 			continue;
-		while (end < c->n_cells && n_put + end - i < ATTRIBUTED_AT_ONCE && !is_put(&c->cells[end], r) &&
+		while (end < c->n_cells && n_put + end - i < n_max && !is_put(&c->cells[end], r) &&
 		       are_same_results(&results[end], r))
 			end++;
 		for (size_t k = i; k < end; k++)

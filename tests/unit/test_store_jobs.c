@@ -483,6 +483,34 @@ static void thousands_of_red_cells_are_attributed_in_parts(void **state)
 	free(id);
 }
 
+/* Each part collects the facts of all cells, so an outage of any size has few parts. */
+static void an_outage_of_many_jobs_is_attributed_in_four_parts(void **state)
+{
+	char *id = begin();
+	int n_parts = 0;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		char *name = xasprintf("job%d", i);
+		struct test_result *tests = many_tests(name, TEST_FAIL);
+
+		report(&(struct rig_report){
+		    .dispatch_id = id, .name = name, .conclusion = "failure", .tests = tests, .n_tests = N_MANY});
+		release_many(tests);
+		free(name);
+	}
+	for (; LOOK("SELECT COUNT(*) FROM attribution_due") > 0; n_parts++) {
+		struct attribute_change a = {.change_id = LOOK("SELECT change_id FROM attribution_due"),
+		    .generation = LOOK("SELECT generation FROM attribution_due"),
+		    .now_ms = T0 + HOUR};
+
+		DO_OK(store_attribute_change, &a);
+	}
+	assert_int_equal(n_parts, 4);
+	assert_int_equal(LOOK("SELECT COUNT(*) FROM verdict WHERE attribution IS NOT NULL AND reason IS NULL"), 0);
+	free(id);
+}
+
 /* They get no cause, so the run does not wait for one. */
 static void thousands_of_missing_results_are_a_run_at_once(void **state)
 {
@@ -870,6 +898,7 @@ int main(void)
 	    TEST(the_late_report_document_of_a_first_attempt_still_counts),
 	    TEST(a_long_list_of_new_tests_is_written_in_parts),
 	    TEST(thousands_of_red_cells_are_attributed_in_parts),
+	    TEST(an_outage_of_many_jobs_is_attributed_in_four_parts),
 	    TEST(thousands_of_missing_results_are_a_run_at_once),
 	    TEST(a_late_result_replaces_the_silence),
 	    TEST(a_job_that_never_ends_is_a_miss),
