@@ -147,7 +147,8 @@ describe('finished logs in another place', { skip: notBuilt || noS3 }, () => {
   test('wrong keys, a missing bucket and a folder that is not there are errors at the start, for --check and at a reload', async () => {
     const outpost = await withS3('check', { secretKey: 'not the secret'.replaceAll(' ', '-') });
     const reason = async (pattern) => {
-      const { code, stdout } = await outpost.check();
+      // On a busy machine the check may exceed its ten seconds, which is only a warning.
+      const { code, stdout } = await until(async () => { const done = await outpost.check(); return !done.stderr.includes('logs_place_unreachable') && done; }, { what: 'the server answers the check' });
       assert.equal(code, 1);
       assert.match(stdout, pattern);
       assert.match(stdout, new RegExp(`^${outpost.configFile}:\\d+: logs: `));
