@@ -170,6 +170,17 @@ static int interrupt_run(struct store_op *op, struct txn *d)
 
 static void on_interrupt_done(struct store_op *op) { CONTAINER_OF(op, struct interrupt, op)->is_done = true; }
 
+static void on_turn_ended(void *owner) { *(bool *)owner = true; }
+
+/* The writer gets the operations of a turn of the loop at its end. */
+static void end_turn(void)
+{
+	bool is_over = false;
+
+	loop_reap(rig_loop, on_turn_ended, &is_over);
+	loop_run_until(rig_loop, &is_over);
+}
+
 /* Submits the report. Returns when its first rows are written, and the writer waits. */
 static void interrupt_begin(struct interrupt *o, struct large *l)
 {
@@ -178,11 +189,13 @@ static void interrupt_begin(struct interrupt *o, struct large *l)
 	sem_init(&o->go, 0, 0);
 	assert_int_equal(store_submit(rig_store, &o->op), 0);
 	large_submit(l);
+	end_turn();
 	sem_wait(&o->seen);
 }
 
 static void interrupt_end(struct interrupt *o, struct large *l)
 {
+	end_turn();
 	sem_post(&o->go);
 	large_wait(l);
 	assert_int_equal(l->op.outcome, REPORT_RECORDED);
