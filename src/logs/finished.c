@@ -24,7 +24,8 @@ struct known_log {
 	int n_refs;
 	int64_t used;
 	struct seekable_index index;
-	char *ahead; /* a part of the object */
+	int64_t object_bytes; /* of the object with this index */
+	char *ahead;          /* a part of the object */
 	int64_t ahead_at;
 	size_t n_ahead;
 };
@@ -299,6 +300,8 @@ static void on_frames(struct log_request *r)
 	struct log_reading *x = CONTAINER_OF(r, struct log_reading, request);
 	struct known_log *k = x->log;
 
+	if (!r->err && r->object_bytes != k->object_bytes)
+		r->err = error_set(&r->why, ERR_CORRUPT, "the log's object changed while Outpost read it");
 	if (r->err) {
 		x->why = r->why;
 		end_far_reading(x, r->err);
@@ -346,6 +349,7 @@ static void on_table(struct log_request *r)
 	int rc = r->err;
 
 	k->job_id = r->job_id;
+	k->object_bytes = r->object_bytes;
 	k->n_refs = 1;
 	x->log = k;
 	x->why = r->why;
