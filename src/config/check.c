@@ -117,8 +117,10 @@ bool check_suite(const struct reader *r, const char *s, char why[WHY_BYTES])
 
 bool check_store(const struct reader *r, const char *s, char why[WHY_BYTES])
 {
+	bool is_server = strncmp(s, "postgresql://", 13) == 0 || strncmp(s, "postgres://", 11) == 0;
+
 	(void)r;
-	return str_eq(s, "sqlite") || check_failed(why, "sqlite");
+	return str_eq(s, "sqlite") || is_server || check_failed(why, "sqlite or postgresql://…");
 }
 
 bool check_logs(const struct reader *r, const char *s, char why[WHY_BYTES])

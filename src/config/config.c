@@ -49,6 +49,7 @@ void config_release(struct config *c)
 	strv_free(c->exposed_files);
 	problems_release(&c->notes);
 	private_key_free(c->tls_private_key);
+	secret_unref(c->store_password);
 	secret_unref(c->s3_access_key);
 	secret_unref(c->s3_secret_key);
 	secret_unref(c->s3_session_token);
@@ -307,6 +308,7 @@ static void load_main_file(struct load *l)
 	c->secrets_dir = resolve_path(l, &m->secrets_dir);
 	c->tls_certificate_file = resolve_path(l, &m->tls_certificate);
 	c->tls_private_key_file = resolve_path(l, &m->tls_private_key);
+	c->store_password = read_secret(l, &m->store_password, &c->exposed_files);
 	/* Checks the App's key here, because its first use is at the first request. */
 	c->github_private_key = read_secret(l, &m->private_key, &c->exposed_files);
 	if (c->github_private_key && rsa_private_key_check(c->github_private_key, &e))

@@ -30,10 +30,11 @@ struct oidc_issuer {
 struct config {
 	char *path; /* outpost.yml as given */
 
-	char *listen;     /* host:port as written */
-	char *public_url; /* without a trailing slash */
-	char *state_dir;  /* absolute or relative to the working folder */
-	char *store;      /* "sqlite" */
+	char *listen;                  /* host:port as written */
+	char *public_url;              /* without a trailing slash */
+	char *state_dir;               /* absolute or relative to the working folder */
+	char *store;                   /* "sqlite", or the URL of a database of PostgreSQL */
+	struct secret *store_password; /* of its user; NULL: none, or in a file that the URL names */
 	/* Where finished logs lie: a folder, or BUCKET or BUCKET/PREFIX of S3; neither: state_dir */
 	char *logs_folder, *logs_s3;
 	int logs_line;

@@ -127,11 +127,25 @@ static const struct mapping LEVEL_4_MAP = MAPPING("levels.L4", LEVEL_FIELDS(c.le
 static const struct mapping PROMOTION = MAPPING(
     "levels", {"L3", field_map, OPTIONAL, .map = &LEVEL_3_MAP}, {"L4", field_map, OPTIONAL, .map = &LEVEL_4_MAP});
 
+/* Log lines show the URL of the database, and not the text of a wrong one, which may have a password. */
+static void field_store(struct reader *r, const struct field *f, const struct node *v, void *target)
+{
+	const char *user = v->text ? strstr(v->text, "://") : NULL;
+	size_t n = user ? strcspn(user + 3, "@/?") : 0;
+
+	if (user && (strstr(v->text, "password=") || (user[3 + n] == '@' && memchr(user + 3, ':', n))))
+		refuse_at(r, v->line, "%s must have no password: put it into the file of store_password_file",
+		    FIELD_NAME(r, f));
+	else
+		field_text(r, f, v, target);
+}
+
 const struct mapping MAIN_MAPPING = MAPPING("",
     {"listen", field_text, OPTIONAL, AT(c.listen), check_listen, .max = 300},
     {"public_url", field_text, REQUIRED, AT(c.public_url), check_public_url, .max = 1024},
     {"state_dir", field_file, REQUIRED, AT(state_dir), check_line, .max = PATH_MAX_LEN},
-    {"store", field_text, OPTIONAL, AT(c.store), check_store, .max = 64},
+    {"store", field_store, OPTIONAL, AT(c.store), check_store, .max = 1024},
+    {"store_password_file", field_file, OPTIONAL, AT(store_password), check_line, .max = PATH_MAX_LEN},
     {"logs", field_file, OPTIONAL, AT(logs), check_logs, .max = PATH_MAX_LEN}, {"s3", field_s3, OPTIONAL, .map = &S3},
     {"tls", field_map, OPTIONAL, .map = &TLS},
     {"trusted_proxies", field_networks, OPTIONAL, .offset = AT(trusted_proxies)},
@@ -220,7 +234,8 @@ void main_file_read(struct reader *r, const struct node *root, struct main_file 
 void main_file_release(struct main_file *m)
 {
 	config_release(&m->c);
-	FREE_ALL(m->trusted_proxies.items, m->allow_networks.items, m->tls_certificate.path, m->tls_private_key.path,
-	    m->private_key.path, m->webhook_secret.path, m->state_dir.path, m->secrets_dir.path, m->directory.path,
-	    m->allowlist.path, m->ci_providers.path, m->logs.path, m->s3_access_key.path, m->s3_secret_key.path);
+	FREE_ALL(m->trusted_proxies.items, m->allow_networks.items, m->store_password.path, m->tls_certificate.path,
+	    m->tls_private_key.path, m->private_key.path, m->webhook_secret.path, m->state_dir.path,
+	    m->secrets_dir.path, m->directory.path, m->allowlist.path, m->ci_providers.path, m->logs.path,
+	    m->s3_access_key.path, m->s3_secret_key.path);
 }

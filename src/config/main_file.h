@@ -10,7 +10,7 @@
 struct main_file {
 	struct config c; /* without the content of other files */
 	struct network_list trusted_proxies, allow_networks;
-	struct file_ref tls_certificate, tls_private_key, private_key, webhook_secret;
+	struct file_ref store_password, tls_certificate, tls_private_key, private_key, webhook_secret;
 	struct file_ref state_dir, secrets_dir;
 	struct file_ref logs, s3_access_key, s3_secret_key;
 	int s3_line;                          /* 0: s3 is not given */

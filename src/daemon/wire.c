@@ -190,7 +190,10 @@ static void open_parts(struct daemon *d)
 int wire_up(struct daemon *d, struct error *e)
 {
 	const struct config *c = d->config;
-	const struct store_options store = {.state_dir = c->state_dir, .recover = store_recover};
+	const struct store_options store = {.state_dir = c->state_dir,
+	    .database = str_eq(c->store, "sqlite") ? NULL : c->store,
+	    .password = c->store_password,
+	    .recover = store_recover};
 	const struct github_options github = github_options_of(c);
 	const struct log_place_options place = log_place_of(c);
 	int rc = store_open(d->loop, &store, &d->store, e);

@@ -1,5 +1,5 @@
-/* One connection to the database, owned by one thread, and the statements on it. Only db_sqlite*.c know which database
- * it is. Three types say what a function may do with the connection, and the compiler checks this:
+/* One connection to the database, owned by one thread, and the statements on it. Only db_sqlite*.c and db_postgres*.c know
+ * which database it is. Three types say what a function may do with the connection, and the compiler checks this:
  *   const struct view *  reads. A query of a reader has it.
  *   struct txn *         also writes. An operation has it, inside the writer's transaction; `->view` reads what it wrote.
  *   struct db *          opens, begins, commits, migrates. Only db/ and the repairs at the start have it.
@@ -30,12 +30,35 @@ static inline const struct view *txn_view(const struct txn *t) { return t->view;
 
 enum db_use { DB_WRITER, DB_CHECKPOINTER, DB_READER };
 
-/* DB_WRITER creates the file when it is missing. The explanation names the file. */
+/* Opens SQLite's file, which DB_WRITER creates when it is missing, or the database of PostgreSQL with this URL. The explanation
+ * names the file or the server. password: for a server; NULL: none, or the URL names a file with it. */
 int db_open(const char *path, enum db_use use, struct db **ret, struct error *e) MUST_CHECK;
+int db_open_with_password(
+    const char *path, const struct secret *password, enum db_use use, struct db **ret, struct error *e) MUST_CHECK;
 void db_close(struct db *d); /* NULL is fine */
+/* Whether it is the URL of a server, and not a file. */
+bool db_is_server(const char *path);
+/* Keeps other daemons away from a server's database as long as this connection lives; the state directory's lock does so for a
+ * file. ERR_EXISTS: one uses it. */
+int db_lock(struct db *d, struct error *e) MUST_CHECK;
+/* Creates the tables, or brings them to the version of this program. ERR_TOO_NEW, ERR_CORRUPT, ERR_INVALID: not the server's
+ * settings that Outpost needs; ERR_DENIED. */
+int db_migrate(struct db *d, struct error *e) MUST_CHECK;
 
 /* ---- values ---- */
-enum value_type { VALUE_END, VALUE_NULL, VALUE_INT, VALUE_REAL, VALUE_TEXT, VALUE_BLOB };
+/* PostgreSQL has to know the type of a NULL before the statement runs. A GUID is stored as key.h says in SQLite, and as its text in
+ * PostgreSQL. */
+enum value_type {
+	VALUE_END,
+	VALUE_NULL,
+	VALUE_NULL_INT,
+	VALUE_NULL_TEXT,
+	VALUE_INT,
+	VALUE_REAL,
+	VALUE_TEXT,
+	VALUE_BLOB,
+	VALUE_GUID, /* p: a struct guid_key */
+};
 struct value {
 	enum value_type type;
 	int64_t number;
@@ -50,7 +73,7 @@ struct value value_text(const char *s); /* NULL is SQL's NULL */
 #define V_BLOB(ptr, b)   ((struct value){.type = VALUE_BLOB, .p = (ptr), .n = (b)})
 #define V_NULL           ((struct value){.type = VALUE_NULL})
 /* A time or an id of which 0 means none. */
-#define V_INT_OR_NULL(v) ((struct value){.type = (v) ? VALUE_INT : VALUE_NULL, .number = (v)})
+#define V_INT_OR_NULL(v) ((struct value){.type = (v) ? VALUE_INT : VALUE_NULL_INT, .number = (v)})
 #define VALUES(...)      ((const struct value[]){__VA_ARGS__ __VA_OPT__(, ){.type = VALUE_END}})
 
 /* ---- statements that read ---- */
@@ -124,11 +147,12 @@ void db_savepoint(struct db *d);
 void db_savepoint_release(struct db *d);
 void db_savepoint_undo(struct db *d);
 
-/* ---- the file ---- */
-int64_t db_user_version(struct db *d);
-int db_set_user_version(struct db *d, int64_t version, struct error *e) MUST_CHECK;
-int64_t db_application_id(struct db *d);
-bool db_is_empty(struct db *d); /* no table at all */
+/* How many operations are worth one transaction. */
+int db_batch_max_ops(const struct db *d);
+/* Whether the rest of a transaction runs after a statement that failed. Otherwise each operation needs a savepoint. */
+bool db_survives_failure(const struct db *d);
+
+/* ---- the space ---- */
 int64_t db_file_bytes(const struct view *v);
 /* Pages without content, which later rows fill. */
 int64_t db_free_bytes(const struct view *v);
@@ -148,16 +172,29 @@ int db_measure(const struct view *v, bool (*go_on)(void *owner), void *owner, st
 /* Reads every page once and checks its form. Slow on a large file. */
 int db_check(struct db *d, struct error *e) MUST_CHECK;
 int64_t db_total_changes(const struct db *d);
+/* Copies the snapshot that this connection reads into a new file. Calls go_on() between steps; false ends the backup with
+ * ERR_CANCELLED. */
+int db_backup(const struct view *v, const char *path, bool (*go_on)(void *owner), void *owner, int64_t *ret_bytes,
+    struct error *e) MUST_CHECK;
+
+/* ---- SQLite's file: only for a connection to a file ---- */
+int64_t db_user_version(struct db *d);
+int db_set_user_version(struct db *d, int64_t version, struct error *e) MUST_CHECK;
+int64_t db_application_id(struct db *d);
+bool db_is_empty(struct db *d); /* no table at all */
 /* Bytes in the write-ahead log after the last commit of this connection. */
 int64_t db_wal_bytes(const struct db *d);
 enum db_checkpoint { CHECKPOINT_PASSIVE, CHECKPOINT_TRUNCATE };
 /* Moves the log's content into the file: PASSIVE waits for no other connection, TRUNCATE waits for readers and leaves the
  * log empty. *ret_left_bytes: the rest of the log. */
 int db_checkpoint(struct db *d, enum db_checkpoint mode, int64_t *ret_left_bytes) MUST_CHECK;
-/* Copies the snapshot that this connection reads into a new file. Calls go_on() between steps; false ends the backup with
- * ERR_CANCELLED. */
-int db_backup(const struct view *v, const char *path, bool (*go_on)(void *owner), void *owner, int64_t *ret_bytes,
-    struct error *e) MUST_CHECK;
+
+/* ---- packed results ---- */
+/* PostgreSQL cannot read the packed bytes of a list, or of a part of a job: it gets the same as arrays, which its views job_test and
+ * cell read. Nothing happens on SQLite. Call it after the row is written. */
+struct test_result;
+void db_unpack_list(struct txn *t, int64_t list_id, const int64_t *ids, size_t n);
+void db_unpack_job(struct txn *t, int64_t job_id, int64_t first, const struct test_result *tests, size_t n);
 
 /* ---- notifications and totals, which an operation adds to its connection ---- */
 /* Topics (store.h) whose subscribers are notified after the commit. */

@@ -1,9 +1,12 @@
-/* Connections and statements on SQLite. Only this file and db_sqlite_file.c know SQLite's API and its result codes. */
+/* Connections and statements on SQLite. Only this file, db_sqlite_file.c and packed_*.c know SQLite's API and its result codes. */
 #include "db/db_sqlite.h"
 
 #include <pthread.h>
 
-enum { BUSY_TIMEOUT_MS = 2000, BODY_MAX_BYTES = 64 << 20 };
+#include "db/key.h"
+#include "db/schema.h"
+
+enum { BUSY_TIMEOUT_MS = 2000 };
 
 int db_code_of_sqlite(int result)
 {
@@ -25,29 +28,30 @@ int db_code_of_sqlite(int result)
 	return ERR_IO;
 }
 
-int db_stick(struct db *d, int result)
+int sqlite_stick(struct db *d, int result)
 {
+	sqlite3 *handle = sqlite_of(d)->handle;
 	sqlite3_file *log = NULL;
 	int err;
 
 	if ((result & 0xff) != SQLITE_IOERR)
-		return error_set(&d->why, db_code_of_sqlite(result), "%s: %s", d->path, sqlite3_errmsg(d->handle));
+		return error_set(&d->why, db_code_of_sqlite(result), "%s: %s", d->path, sqlite3_errmsg(handle));
 	/* The system's code for the file, or for the log beside it, says more than "disk I/O error". A quota or a limit on
 	 * the size of files counts as a full disk. */
-	err = sqlite3_system_errno(d->handle);
+	err = sqlite3_system_errno(handle);
 	if (!err)
-		sqlite3_file_control(d->handle, "main", SQLITE_FCNTL_LAST_ERRNO, &err);
+		sqlite3_file_control(handle, "main", SQLITE_FCNTL_LAST_ERRNO, &err);
 	if (!err)
-		sqlite3_file_control(d->handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+		sqlite3_file_control(handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
 	if (log && log->pMethods)
 		log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &err);
 	return error_set(&d->why, err == EDQUOT || err == EFBIG || err == ENOSPC ? ERR_FULL : ERR_IO, "%s: %s (%s)",
-	    d->path, sqlite3_errmsg(d->handle), strerror(err));
+	    d->path, sqlite3_errmsg(handle), strerror(err));
 }
 
 static int on_commit_to_log(void *owner, sqlite3 *handle, const char *name, int n_pages)
 {
-	struct db *d = owner;
+	struct sqlite *d = owner;
 
 	(void)handle;
 	(void)name;
@@ -149,16 +153,17 @@ static const char *const SETTINGS[] = {
 		   "PRAGMA trusted_schema = OFF;"),
 };
 
-int db_open(const char *path, enum db_use use, struct db **ret, struct error *e)
+static int sqlite_open(
+    const char *path, const struct secret *password, enum db_use use, struct db **ret, struct error *e)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
 		    (use == DB_READER ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE);
-	struct db *d;
+	struct sqlite *d;
 	struct stat st = {.st_size = 1};
 	int rc, fd;
 
-	*ret = NULL;
+	(void)password;
 	if (use == DB_WRITER) {
 		/* SQLite would create it with another mode; only the owner may read it. */
 		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -172,92 +177,60 @@ int db_open(const char *path, enum db_use use, struct db **ret, struct error *e)
 	}
 	pthread_once(&once, configure_sqlite);
 	d = xcalloc(1, sizeof(*d));
-	d->path = xstrdup(path);
-	d->view.db = d->no_rows.db = d;
-	d->txn.view = &d->view;
-	buf_init(&d->scratch, BODY_MAX_BYTES);
+	db_init(&d->db, &sqlite_driver, path);
+	d->no_rows.rows.db = &d->db;
+	d->db.no_rows = &d->no_rows.rows;
+	*ret = &d->db;
 	rc = sqlite3_open_v2(path, &d->handle, flags, NULL);
-	if (rc != SQLITE_OK) {
-		rc = error_set(e, db_code_of_sqlite(rc), "%s: %s", path, sqlite3_errstr(rc));
-		db_close(d);
-		return rc;
-	}
+	if (rc != SQLITE_OK)
+		return error_set(e, db_code_of_sqlite(rc), "%s: %s", path, sqlite3_errstr(rc));
 	sqlite3_busy_timeout(d->handle, BUSY_TIMEOUT_MS);
 	/* A plan never depends on the bound values. Otherwise SQLite plans some statements again for every new value, which took a
 	 * fifth of the writer's time. */
 	sqlite3_db_config(d->handle, SQLITE_DBCONFIG_ENABLE_QPSG, 1, NULL);
 	/* A new file can shrink (db_shrink()). It has to be known before its first page is written. */
-	rc = st.st_size == 0 ? db_script(d, "PRAGMA auto_vacuum = INCREMENTAL", e) : 0;
+	rc = st.st_size == 0 ? db_script(&d->db, "PRAGMA auto_vacuum = INCREMENTAL", e) : 0;
 	if (!rc)
-		rc = db_script(d, SETTINGS[use], e);
+		rc = db_script(&d->db, SETTINGS[use], e);
 	if (!rc)
 		rc = packed_tables_add(d, e);
 	if (use == DB_WRITER) /* after the settings: wal_autocheckpoint takes the hook away */
 		sqlite3_wal_hook(d->handle, on_commit_to_log, d);
 	if (!rc) {
-		d->page_bytes = db_int(d, 0, "PRAGMA page_size");
-		rc = d->why.code ? error_set(e, d->why.code, "%s", d->why.text) : 0;
+		d->page_bytes = db_int(&d->db, 0, "PRAGMA page_size");
+		rc = d->db.why.code ? error_set(e, d->db.why.code, "%s", d->db.why.text) : 0;
 	}
-	if (rc) {
-		db_close(d);
-		return rc;
-	}
-	*ret = d;
-	return 0;
+	return rc;
 }
 
-void db_close(struct db *d)
+static void sqlite_close(struct db *db)
 {
-	if (!d)
-		return;
-	for (size_t i = 0; i < STATEMENT_BUCKETS; i++) {
-		while (d->buckets[i]) {
-			struct rows *r = d->buckets[i];
+	struct sqlite *d = sqlite_of(db);
 
-			d->buckets[i] = r->next;
-			sqlite3_finalize(r->stmt);
-			free(r);
-		}
-	}
 	sqlite3_close(d->handle);
 	free_kept_pieces();
-	test_lists_free(d->lists);
-	compressor_free(d->compressor);
-	body_bases_free(d->bases);
-	buf_release(&d->scratch);
-	free(d->path);
 	free(d);
 }
 
-const struct view *db_view(struct db *d) { return &d->view; }
-
-struct txn *db_txn(struct db *d) { return &d->txn; }
-
 /* ---- statements ---- */
 
-struct value value_text(const char *s) { return (struct value){.type = s ? VALUE_TEXT : VALUE_NULL, .p = s}; }
+static struct sqlite_rows *statement_of(struct rows *r) { return CONTAINER_OF(r, struct sqlite_rows, rows); }
 
-static struct rows *prepare_once(struct db *d, const char *sql)
+static sqlite3_stmt *stmt_of(const struct rows *r) { return ((const struct sqlite_rows *)r)->stmt; }
+
+static struct rows *sqlite_prepare(struct db *d, const char *sql)
 {
-	struct rows **bucket = &d->buckets[((uintptr_t)sql >> 3) * UINT64_C(0x9E3779B97F4A7C15) >> 57];
-	struct rows *r;
+	struct sqlite_rows *r;
 	sqlite3_stmt *stmt;
-	int rc;
+	int rc = sqlite3_prepare_v3(sqlite_of(d)->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &stmt, NULL);
 
-	for (r = *bucket; r; r = r->next)
-		if (r->sql == sql) {
-			assert(strcmp(sqlite3_sql(r->stmt), sql) == 0); /* it outlives d */
-			return r;
-		}
-	rc = sqlite3_prepare_v3(d->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &stmt, NULL);
 	if (rc != SQLITE_OK) {
-		db_stick(d, rc);
-		return &d->no_rows;
+		sqlite_stick(d, rc);
+		return NULL;
 	}
 	r = xcalloc(1, sizeof(*r));
-	*r = (struct rows){.db = d, .sql = sql, .stmt = stmt, .next = *bucket};
-	*bucket = r;
-	return r;
+	r->stmt = stmt;
+	return &r->rows;
 }
 
 /* text_life: SQLITE_STATIC when the values live until the statement ends; otherwise SQLite copies them. */
@@ -272,184 +245,150 @@ static int bind_value(sqlite3_stmt *stmt, int at, const struct value *v, sqlite3
 		return sqlite3_bind_text(stmt, at, v->p, -1, text_life);
 	case VALUE_BLOB:
 		return sqlite3_bind_blob64(stmt, at, v->p, v->n, SQLITE_STATIC);
+	case VALUE_GUID: {
+		const struct guid_key *k = v->p;
+
+		return k->n ? sqlite3_bind_blob(stmt, at, k->bytes, k->n, text_life)
+			    : sqlite3_bind_text(stmt, at, k->text, -1, text_life);
+	}
 	case VALUE_NULL:
+	case VALUE_NULL_INT:
+	case VALUE_NULL_TEXT:
 	case VALUE_END:
 		break;
 	}
 	return sqlite3_bind_null(stmt, at);
 }
 
-static struct rows *open_rows(
-    struct db *d, const char *sql, const struct value *values, sqlite3_destructor_type text_life)
+static bool sqlite_bind(struct rows *r, const struct value *values, bool is_static)
 {
-	struct rows *r;
+	sqlite3_stmt *stmt = stmt_of(r);
 	int n = 0;
 
-	if (d->why.code)
-		return &d->no_rows;
-	r = prepare_once(d, sql);
-	if (!r->stmt)
-		return r;
-	assert(!r->is_open);
+	assert(strcmp(sqlite3_sql(stmt), r->sql) == 0); /* it outlives the connection */
 	for (; values[n].type != VALUE_END; n++) {
-		int rc = bind_value(r->stmt, n + 1, &values[n], text_life);
+		int rc = bind_value(stmt, n + 1, &values[n], is_static ? SQLITE_STATIC : SQLITE_TRANSIENT);
 
 		if (rc != SQLITE_OK) {
-			db_stick(d, rc);
-			return &d->no_rows;
+			sqlite_stick(r->db, rc);
+			return false;
 		}
 	}
-	assert(n == sqlite3_bind_parameter_count(r->stmt));
-	r->is_open = true;
-	return r;
+	assert(n == sqlite3_bind_parameter_count(stmt));
+	return true;
 }
 
-/* A statement that changes rows needs a struct txn. */
-static struct rows *open_read(
-    const struct view *v, const char *sql, const struct value *values, sqlite3_destructor_type text_life)
+static bool sqlite_step(struct rows *r)
 {
-	struct rows *r = open_rows(v->db, sql, values, text_life);
+	int rc = sqlite3_step(stmt_of(r));
 
-	assert(!r->stmt || sqlite3_stmt_readonly(r->stmt));
-	return r;
+	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+		sqlite_stick(r->db, rc);
+	return rc == SQLITE_ROW;
 }
 
-struct rows *db_rows_values(const struct view *v, const char *sql, const struct value *values)
+static void sqlite_reset(struct rows *r) { sqlite3_reset(stmt_of(r)); }
+
+static void sqlite_finalize(struct rows *r)
 {
-	return open_read(v, sql, values, SQLITE_TRANSIENT);
+	sqlite3_finalize(stmt_of(r));
+	free(statement_of(r));
 }
 
-struct rows *db_exec_rows_values(struct txn *t, const char *sql, const struct value *values)
+static bool sqlite_may_write(const struct rows *r) { return !sqlite3_stmt_readonly(stmt_of(r)); }
+
+static int64_t sqlite_last_id(struct txn *t) { return sqlite3_last_insert_rowid(sqlite_of(t->view->db)->handle); }
+
+static int64_t sqlite_changes(struct db *d) { return sqlite3_changes64(sqlite_of(d)->handle); }
+
+static int64_t sqlite_total_changes(const struct db *d) { return sqlite3_total_changes64(sqlite_of(d)->handle); }
+
+static int sqlite_n_columns(const struct rows *r) { return stmt_of(r) ? sqlite3_column_count(stmt_of(r)) : 0; }
+
+static int64_t sqlite_int(const struct rows *r, int column) { return sqlite3_column_int64(stmt_of(r), column); }
+
+static double sqlite_real(const struct rows *r, int column) { return sqlite3_column_double(stmt_of(r), column); }
+
+static const char *sqlite_text(const struct rows *r, int column)
 {
-	return open_rows(t->view->db, sql, values, SQLITE_TRANSIENT);
+	return (const char *)sqlite3_column_text(stmt_of(r), column);
 }
 
-bool rows_next(struct rows *r)
+static const void *sqlite_blob(const struct rows *r, int column, size_t *ret_bytes)
 {
-	int rc;
+	const void *p = sqlite3_column_blob(stmt_of(r), column);
 
-	if (!r->is_open)
-		return false;
-	rc = sqlite3_step(r->stmt);
-	if (rc == SQLITE_ROW) {
-		r->column = 1;
-		return true;
-	}
-	if (rc != SQLITE_DONE)
-		db_stick(r->db, rc);
-	rows_end(r);
-	return false;
-}
-
-bool rows_have_failed(const struct rows *r) { return r->db->why.code != 0; }
-
-int rows_next_column(struct rows *r) { return r->column++; }
-
-void rows_end(struct rows *r)
-{
-	if (!r->is_open)
-		return;
-	sqlite3_reset(r->stmt);
-	r->is_open = false;
-}
-
-int64_t db_exec_values(struct txn *t, const char *sql, const struct value *values)
-{
-	struct db *d = t->view->db;
-	struct rows *r = open_rows(d, sql, values, SQLITE_STATIC);
-
-	while (rows_next(r))
-		continue;
-	return d->why.code ? 0 : sqlite3_changes64(d->handle);
-}
-
-int64_t db_insert_values(struct txn *t, const char *sql, const struct value *values)
-{
-	return db_exec_values(t, sql, values) ? sqlite3_last_insert_rowid(t->view->db->handle) : 0;
-}
-
-static int64_t first_int(struct rows *r, int64_t fallback)
-{
-	int64_t got = fallback;
-
-	if (rows_next(r) && !rows_is_null(r, 0))
-		got = rows_int(r, 0);
-	rows_end(r);
-	return got;
-}
-
-int64_t db_int_values(const struct view *v, int64_t fallback, const char *sql, const struct value *values)
-{
-	return first_int(open_read(v, sql, values, SQLITE_STATIC), fallback);
-}
-
-int64_t db_exec_int_values(struct txn *t, int64_t fallback, const char *sql, const struct value *values)
-{
-	return first_int(open_rows(t->view->db, sql, values, SQLITE_STATIC), fallback);
-}
-
-char *db_text_values(const struct view *v, const char *sql, const struct value *values)
-{
-	struct rows *r = db_rows_values(v, sql, values);
-	char *got = rows_next(r) ? rows_dup(r, 0) : NULL;
-
-	rows_end(r);
-	return got;
-}
-
-int64_t rows_int(const struct rows *r, int column) { return sqlite3_column_int64(r->stmt, column); }
-
-double rows_real(const struct rows *r, int column) { return sqlite3_column_double(r->stmt, column); }
-
-int rows_n_columns(const struct rows *r) { return r->stmt ? sqlite3_column_count(r->stmt) : 0; }
-
-bool rows_is_null(const struct rows *r, int column) { return sqlite3_column_type(r->stmt, column) == SQLITE_NULL; }
-
-bool rows_is_blob(const struct rows *r, int column) { return sqlite3_column_type(r->stmt, column) == SQLITE_BLOB; }
-
-const char *rows_text(const struct rows *r, int column)
-{
-	const char *s = (const char *)sqlite3_column_text(r->stmt, column);
-
-	return s ? s : "";
-}
-
-char *rows_dup(const struct rows *r, int column)
-{
-	return xstrdup_or_null((const char *)sqlite3_column_text(r->stmt, column));
-}
-
-const void *rows_blob(const struct rows *r, int column, size_t *ret_bytes)
-{
-	const void *p = sqlite3_column_blob(r->stmt, column);
-
-	*ret_bytes = (size_t)sqlite3_column_bytes(r->stmt, column);
+	*ret_bytes = (size_t)sqlite3_column_bytes(stmt_of(r), column);
 	return p;
 }
 
-/* ---- failures ---- */
-
-int view_status(const struct view *v) { return v->db->why.code; }
-
-const struct error *view_why(const struct view *v) { return &v->db->why; }
-
-int view_fail(const struct view *v, int code, const char *fmt, ...)
+static bool sqlite_is_null(const struct rows *r, int column)
 {
-	struct db *d = v->db;
-	char text[sizeof(d->why.text)];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	error_set(&d->why, code, "%s", text);
-	return d->why.code;
+	return sqlite3_column_type(stmt_of(r), column) == SQLITE_NULL;
 }
 
-void db_forget_failure(struct db *d)
+static bool sqlite_is_blob(const struct rows *r, int column)
 {
-	d->why = (struct error){0};
-	for (size_t i = 0; i < STATEMENT_BUCKETS; i++)
-		for (struct rows *r = d->buckets[i]; r; r = r->next)
-			rows_end(r);
+	return sqlite3_column_type(stmt_of(r), column) == SQLITE_BLOB;
 }
+
+/* ---- transactions ---- */
+
+static void sqlite_run(struct db *d, const char *sql) { db_exec_values(&d->txn, sql, VALUES()); }
+
+static int sqlite_script(struct db *d, const char *sql, struct error *e)
+{
+	int rc = sqlite3_exec(sqlite_of(d)->handle, sql, NULL, NULL, NULL);
+
+	if (rc == SQLITE_OK)
+		return 0;
+	return error_set(e, db_code_of_sqlite(rc), "%s: %s", d->path, sqlite3_errmsg(sqlite_of(d)->handle));
+}
+
+static bool sqlite_is_in_transaction(const struct db *d) { return !sqlite3_get_autocommit(sqlite_of(d)->handle); }
+
+/* The lock of the state directory keeps a second daemon out (store.c). */
+static int sqlite_lock(struct db *d, struct error *e)
+{
+	(void)d;
+	(void)e;
+	return 0;
+}
+
+static int sqlite_migrate(struct db *d, struct error *e) { return schema_apply(d, d->path, e); }
+
+const struct db_driver sqlite_driver = {
+    .open = sqlite_open,
+    .close = sqlite_close,
+    .prepare = sqlite_prepare,
+    .bind = sqlite_bind,
+    .step = sqlite_step,
+    .reset = sqlite_reset,
+    .finalize = sqlite_finalize,
+    .may_write = sqlite_may_write,
+    .changes = sqlite_changes,
+    .total_changes = sqlite_total_changes,
+    .last_id = sqlite_last_id,
+    .n_columns = sqlite_n_columns,
+    .column_int = sqlite_int,
+    .column_real = sqlite_real,
+    .column_text = sqlite_text,
+    .column_blob = sqlite_blob,
+    .is_null = sqlite_is_null,
+    .is_blob = sqlite_is_blob,
+    .begin = {[DB_WRITER] = "BEGIN IMMEDIATE", [DB_CHECKPOINTER] = "BEGIN", [DB_READER] = "BEGIN"},
+    .run = sqlite_run,
+    .script = sqlite_script,
+    .is_in_transaction = sqlite_is_in_transaction,
+    .lock = sqlite_lock,
+    .migrate = sqlite_migrate,
+    .survives_failure = true,
+    .batch_max_ops = 512,
+    .file_bytes = sqlite_file_bytes,
+    .free_bytes = sqlite_free_bytes,
+    .can_shrink = sqlite_can_shrink,
+    .shrink = sqlite_shrink,
+    .measure = sqlite_measure,
+    .check = sqlite_check,
+    .backup = sqlite_backup,
+};

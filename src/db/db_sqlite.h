@@ -1,56 +1,40 @@
-/* The connection to SQLite. Private to db_sqlite.c and db_sqlite_file.c.
+/* The connection to SQLite. Private to db_sqlite.c, db_sqlite_file.c and packed_*.c.
  *
- * Thread: the connection's. It owns its statements until db_close(). */
+ * Thread: the connection's. */
 #pragma once
 
 #include <sqlite3.h>
 
-#include "db/bodies.h"
-#include "db/counters.h"
-#include "db/db.h"
-#include "db/touched.h"
+#include "db/db_driver.h"
 
-enum { STATEMENT_BUCKETS = 128 };
-
-struct rows {
-	struct db *db;
-	const char *sql; /* the key: its address */
+struct sqlite_rows {
+	struct rows rows;
 	sqlite3_stmt *stmt;
-	bool is_open;
-	int column;        /* the next one for rows_next_column() */
-	struct rows *next; /* in the bucket */
 };
 
-struct view {
-	struct db *db;
-};
-
-struct db {
-	struct view view;
-	struct txn txn;
+struct sqlite {
+	struct db db;
 	sqlite3 *handle;
-	char *path;
-	struct rows *buckets[STATEMENT_BUCKETS];
-	struct rows no_rows; /* the empty walk of a failed statement */
-	struct error why;
-	unsigned topics;
-	struct store_touched touched;
-	int64_t counts[N_COUNTERS];
+	struct sqlite_rows no_rows;
 	int64_t page_bytes, wal_pages;
-	struct compressor *compressor;
-	struct body_bases *bases;
-	struct buf scratch;
-	struct test_lists *lists; /* packed_lists.c */
 };
+
+static inline struct sqlite *sqlite_of(const struct db *d) { return (struct sqlite *)d; }
 
 int db_code_of_sqlite(int result);
 /* Records SQLite's explanation of a failure, and returns the code. */
-int db_stick(struct db *d, int result);
+int sqlite_stick(struct db *d, int result);
+
+/* ---- db_sqlite_file.c, for the driver ---- */
+int64_t sqlite_file_bytes(const struct view *v);
+int64_t sqlite_free_bytes(const struct view *v);
+bool sqlite_can_shrink(const struct view *v);
+bool sqlite_shrink(struct txn *t);
+int sqlite_measure(const struct view *v, bool (*go_on)(void *owner), void *owner, struct table_bytes **ret,
+    size_t *ret_n, struct error *e);
+int sqlite_check(struct db *d, struct error *e);
+int sqlite_backup(const struct view *v, const char *path, bool (*go_on)(void *owner), void *owner, int64_t *ret_bytes,
+    struct error *e);
 
 /* Adds the tables job_test and cell, which packed_tables.h describes, to the connection. */
-int packed_tables_add(struct db *d, struct error *e) MUST_CHECK;
-struct test_lists;
-struct test_lists *test_lists_new(void);
-void test_lists_free(struct test_lists *l); /* NULL is fine; after sqlite3_close() */
-/* The writer undid changes: forgets the lists, because their tests may get other ids now. */
-void test_lists_undone(struct test_lists *l);
+int packed_tables_add(struct sqlite *d, struct error *e) MUST_CHECK;

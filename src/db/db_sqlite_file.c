@@ -1,4 +1,4 @@
-/* SQLite's transactions and its files: the log, checkpoints, checks, backup. */
+/* SQLite's file: its log, checkpoints, checks, space, backup. */
 
 #include "db/db_sqlite.h"
 
@@ -9,72 +9,6 @@ enum {
 	MEASURE_STEP_PAGES = 512,
 	MEASURE_PAUSE_US = 1000, /* so that the disk has time for others */
 };
-
-int db_script(struct db *d, const char *sql, struct error *e)
-{
-	int rc = sqlite3_exec(d->handle, sql, NULL, NULL, NULL);
-
-	if (rc == SQLITE_OK)
-		return 0;
-	return error_set(e, db_code_of_sqlite(rc), "%s: %s", d->path, sqlite3_errmsg(d->handle));
-}
-
-int db_begin(struct db *d, enum db_use use)
-{
-	db_exec_values(&d->txn, use == DB_WRITER ? "BEGIN IMMEDIATE" : "BEGIN", VALUES());
-	return d->why.code;
-}
-
-int db_commit(struct db *d)
-{
-	db_exec(&d->txn, "COMMIT");
-	if (!d->why.code)
-		body_bases_committed(d->bases);
-	return d->why.code;
-}
-
-bool db_is_in_transaction(const struct db *d) { return !sqlite3_get_autocommit(d->handle); }
-
-void db_rollback(struct db *d)
-{
-	struct error why = d->why;
-
-	db_forget_failure(d);
-	if (db_is_in_transaction(d))
-		db_exec(&d->txn, "ROLLBACK");
-	body_bases_undone(d->bases);
-	if (!sqlite3_db_readonly(d->handle, "main")) /* a reader ends each query like this */
-		test_lists_undone(d->lists);
-	d->why = why;
-}
-
-int db_transaction(struct db *d, void (*work)(struct txn *d), struct error *e)
-{
-	int rc = db_begin(d, DB_WRITER);
-
-	if (!rc) {
-		work(&d->txn);
-		rc = d->why.code ? d->why.code : db_commit(d);
-	}
-	if (rc) {
-		rc = error_set(e, rc, "%s", d->why.text);
-		db_rollback(d);
-		db_forget_failure(d);
-	}
-	return rc;
-}
-
-void db_savepoint(struct db *d) { db_exec(&d->txn, "SAVEPOINT op"); }
-
-void db_savepoint_release(struct db *d) { db_exec(&d->txn, "RELEASE op"); }
-
-void db_savepoint_undo(struct db *d)
-{
-	db_exec(&d->txn, "ROLLBACK TO op");
-	body_bases_undone(d->bases);
-	test_lists_undone(d->lists);
-	db_savepoint_release(d);
-}
 
 int64_t db_user_version(struct db *d) { return db_int(d, 0, "PRAGMA user_version"); }
 
@@ -91,25 +25,31 @@ int64_t db_application_id(struct db *d) { return db_int(d, 0, "PRAGMA applicatio
 
 bool db_is_empty(struct db *d) { return !db_has(d, "SELECT 1 FROM sqlite_schema LIMIT 1"); }
 
-int64_t db_file_bytes(const struct view *v) { return db_int(v, 0, "PRAGMA page_count") * v->db->page_bytes; }
+int64_t sqlite_file_bytes(const struct view *v)
+{
+	return db_int(v, 0, "PRAGMA page_count") * sqlite_of(v->db)->page_bytes;
+}
 
 /* ---- its size ---- */
 
-int64_t db_free_bytes(const struct view *v) { return db_int(v, 0, "PRAGMA freelist_count") * v->db->page_bytes; }
+int64_t sqlite_free_bytes(const struct view *v)
+{
+	return db_int(v, 0, "PRAGMA freelist_count") * sqlite_of(v->db)->page_bytes;
+}
 
-bool db_can_shrink(const struct view *v)
+bool sqlite_can_shrink(const struct view *v)
 {
 	enum { INCREMENTAL = 2 };
 
 	return db_int(v, 0, "PRAGMA auto_vacuum") == INCREMENTAL;
 }
 
-bool db_shrink(struct txn *t)
+bool sqlite_shrink(struct txn *t)
 {
 	int64_t n_free = db_int(t, 0, "PRAGMA freelist_count"), n_pages = db_int(t, 0, "PRAGMA page_count");
 
-	if (n_free * t->view->db->page_bytes < FREE_BYTES_KEPT || n_free < n_pages / FREE_PAGES_KEPT ||
-	    !db_can_shrink(t->view))
+	if (n_free * sqlite_of(t->view->db)->page_bytes < FREE_BYTES_KEPT || n_free < n_pages / FREE_PAGES_KEPT ||
+	    !sqlite_can_shrink(t->view))
 		return false;
 	db_exec(t, "PRAGMA incremental_vacuum(32)");
 	return !t->view->db->why.code;
@@ -125,16 +65,14 @@ static struct table_bytes *table_bytes_of(struct table_bytes **list, size_t *n, 
 	return t;
 }
 
-int db_measure(const struct view *v, bool (*go_on)(void *owner), void *owner, struct table_bytes **ret, size_t *ret_n,
-    struct error *e)
+int sqlite_measure(const struct view *v, bool (*go_on)(void *owner), void *owner, struct table_bytes **ret,
+    size_t *ret_n, struct error *e)
 {
 	struct table_bytes *trees = NULL;
 	size_t n_trees = 0, n_pages = 0;
 	struct rows *r = db_rows(v, "SELECT name, pgsize FROM dbstat");
 	bool goes_on = true;
 
-	*ret = NULL;
-	*ret_n = 0;
 	while (goes_on && rows_next(r)) {
 		table_bytes_of(&trees, &n_trees, rows_text(r, 0))->bytes += rows_int(r, 1);
 		if (++n_pages % MEASURE_STEP_PAGES == 0) {
@@ -155,7 +93,7 @@ int db_measure(const struct view *v, bool (*go_on)(void *owner), void *owner, st
 	return db_status(v);
 }
 
-int db_check(struct db *d, struct error *e)
+int sqlite_check(struct db *d, struct error *e)
 {
 	char *result = db_text(d, "PRAGMA quick_check(1)");
 	int rc = 0;
@@ -168,17 +106,15 @@ int db_check(struct db *d, struct error *e)
 	return rc;
 }
 
-int64_t db_total_changes(const struct db *d) { return sqlite3_total_changes64(d->handle); }
-
-int64_t db_wal_bytes(const struct db *d) { return d->wal_pages * d->page_bytes; }
+int64_t db_wal_bytes(const struct db *d) { return sqlite_of(d)->wal_pages * sqlite_of(d)->page_bytes; }
 
 int db_checkpoint(struct db *d, enum db_checkpoint mode, int64_t *ret_left_bytes)
 {
 	int how = mode == CHECKPOINT_PASSIVE ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_TRUNCATE;
 	int n_log = 0, n_moved = 0;
-	int rc = sqlite3_wal_checkpoint_v2(d->handle, NULL, how, &n_log, &n_moved);
+	int rc = sqlite3_wal_checkpoint_v2(sqlite_of(d)->handle, NULL, how, &n_log, &n_moved);
 
-	*ret_left_bytes = n_log > n_moved ? (n_log - n_moved) * d->page_bytes : 0;
+	*ret_left_bytes = n_log > n_moved ? (n_log - n_moved) * sqlite_of(d)->page_bytes : 0;
 	return db_code_of_sqlite(rc);
 }
 
@@ -195,7 +131,7 @@ static int write_copy(struct db *d, const char *path, bool (*go_on)(void *owner)
 	} else {
 		/* No other connection opens the copy before it is complete. */
 		sqlite3_exec(to, "PRAGMA journal_mode = OFF; PRAGMA synchronous = FULL", NULL, NULL, NULL);
-		b = sqlite3_backup_init(to, "main", d->handle, "main");
+		b = sqlite3_backup_init(to, "main", sqlite_of(d)->handle, "main");
 		rc = b ? SQLITE_OK : sqlite3_errcode(to);
 		while (rc == SQLITE_OK && go_on(owner))
 			rc = sqlite3_backup_step(b, BACKUP_STEP_PAGES);
@@ -226,7 +162,7 @@ static int publish_copy(const char *part, const char *path, struct error *e)
 	return rc;
 }
 
-int db_backup(const struct view *v, const char *path, bool (*go_on)(void *owner), void *owner, int64_t *ret_bytes,
+int sqlite_backup(const struct view *v, const char *path, bool (*go_on)(void *owner), void *owner, int64_t *ret_bytes,
     struct error *e)
 {
 	char *part = xasprintf("%s.part", path);
@@ -253,50 +189,3 @@ int db_backup(const struct view *v, const char *path, bool (*go_on)(void *owner)
 	free(part);
 	return rc;
 }
-
-/* ---- notifications and totals ---- */
-
-void db_notify(struct txn *t, unsigned topics) { t->view->db->topics |= topics; }
-
-unsigned db_drain_topics(struct db *d)
-{
-	unsigned topics = d->topics;
-
-	d->topics = 0;
-	return topics;
-}
-
-void db_notify_change(struct txn *t, int64_t change_id)
-{
-	db_notify(t, STORE_CHANGES);
-	touched_add_change(&t->view->db->touched, change_id);
-}
-
-void db_notify_job(struct txn *t, int64_t job_id)
-{
-	db_notify(t, STORE_CHANGES);
-	touched_add_job(&t->view->db->touched, job_id);
-}
-
-void db_notify_accelerator(struct txn *t, const char *name)
-{
-	db_notify(t, STORE_CHANGES);
-	touched_add_accelerator(&t->view->db->touched, name);
-}
-
-struct store_touched *db_touched(struct db *d) { return &d->touched; }
-
-int64_t *db_counts(struct txn *t) { return t->view->db->counts; }
-
-struct compressor *db_compressor(struct txn *t)
-{
-	struct db *d = t->view->db;
-
-	if (!d->compressor)
-		d->compressor = compressor_new(1);
-	return d->compressor;
-}
-
-struct body_bases **db_body_bases(const struct view *v) { return &v->db->bases; }
-
-struct buf *db_scratch(struct txn *t) { return &t->view->db->scratch; }

@@ -63,7 +63,10 @@ struct guid_key guid_old_key(const char *guid)
 	return k;
 }
 
-struct value guid_value(const struct guid_key *k) { return k->n ? V_BLOB(k->bytes, k->n) : V_TEXT(k->text); }
+struct value guid_value(const struct guid_key *k)
+{
+	return (struct value){.type = k->n || k->text ? VALUE_GUID : VALUE_NULL_TEXT, .p = k};
+}
 
 char *guid_dup(const struct rows *r, int column)
 {

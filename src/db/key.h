@@ -17,7 +17,8 @@ struct repository_key repository_key(const char *name);
  *   any other lower-case UUID: its 16 bytes.
  *   anything else: the text.
  * Before version 8 of the schema every lower-case UUID was stored as its 16 bytes, and such rows stay. So code that
- * finds a delivery by its GUID looks for both values (delivery_id() in store/deliveries.c). */
+ * finds a delivery by its GUID looks for both values (delivery_id() in store/deliveries.c).
+ * PostgreSQL stores the text. */
 struct guid_key {
 	uint8_t bytes[17];
 	uint8_t n;        /* 0: `text` counts */
@@ -26,7 +27,7 @@ struct guid_key {
 struct guid_key guid_key(const char *guid);
 /* The 16 bytes of a GUID that guid_key() stores in another form; otherwise no bytes and no text, which is NULL. */
 struct guid_key guid_old_key(const char *guid);
-struct value guid_value(const struct guid_key *k);
+struct value guid_value(const struct guid_key *k);                       /* k lives until the statement ends */
 #define V_GUID(guid)     guid_value((struct guid_key[]){guid_key(guid)}) /* for VALUES() */
 #define V_OLD_GUID(guid) guid_value((struct guid_key[]){guid_old_key(guid)})
 /* The text again, from a column of `guid`. free(). */

@@ -2,7 +2,7 @@
  * last: pages and comments read the jobs of one accelerator, and usually all accelerators share a few. */
 #include "db/packed_lists.h"
 
-#include "db/db_sqlite.h"
+#include "db/db_driver.h"
 
 enum {
 	LISTS_KEPT = 16,

@@ -24,3 +24,10 @@ void test_list_release(struct test_list *l); /* NULL is fine */
 const uint32_t *test_list_order(struct test_list *l);
 /* The next place of the test in the list, from `i`; l->n: there is none. */
 size_t test_list_find(const struct test_list *l, int64_t test_id, size_t i);
+
+/* ---- for db.c: the lists that a connection keeps ---- */
+
+struct test_lists *test_lists_new(void);
+void test_lists_free(struct test_lists *l); /* NULL is fine */
+/* The writer undid changes: forgets the lists, because their tests may get other ids now. */
+void test_lists_undone(struct test_lists *l);

@@ -147,7 +147,7 @@ int packed_part_read(
 {
 	struct packed_place place = {job_id, sqlite3_column_int64(s, at), sqlite3_column_int64(s, at + 2)};
 
-	return packed_part_get(&table_of(c)->db->view, &place, sqlite3_column_int64(s, at + 1),
+	return packed_part_get(&table_of(c)->db->db.view, &place, sqlite3_column_int64(s, at + 1),
 		   sqlite3_column_blob(s, at + 3), (size_t)sqlite3_column_bytes(s, at + 3), has_durations, ret)
 		   ? SQLITE_OK
 		   : packed_fail_damaged(c, job_id);
@@ -161,13 +161,13 @@ void packed_status_result(sqlite3_context *out, uint8_t status)
 /* More than the tests of any CI. A function, so that a test replaces it. */
 size_t packed_cells_at_once(void) { return (size_t)1 << 19; }
 
-int packed_tables_add(struct db *d, struct error *e)
+int packed_tables_add(struct sqlite *d, struct error *e)
 {
 	int rc;
 
-	d->lists = test_lists_new();
 	rc = sqlite3_create_module(d->handle, "job_test", &packed_job_test, d);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_create_module(d->handle, "cell", &packed_cell, d);
-	return rc == SQLITE_OK ? 0 : error_set(e, db_code_of_sqlite(rc), "%s: %s", d->path, sqlite3_errmsg(d->handle));
+	return rc == SQLITE_OK ? 0
+			       : error_set(e, db_code_of_sqlite(rc), "%s: %s", d->db.path, sqlite3_errmsg(d->handle));
 }

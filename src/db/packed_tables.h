@@ -15,7 +15,7 @@ enum { N_STATEMENTS_MAX = 6 };
 
 struct packed_table {
 	sqlite3_vtab base;
-	struct db *db;
+	struct sqlite *db;
 	struct packed_cursor *idle; /* closed ones */
 };
 

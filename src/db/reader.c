@@ -31,7 +31,8 @@ static void run_query(struct reader *self, struct store_query *q)
 {
 	struct db *d;
 
-	q->err = self->db ? 0 : db_open(q->store->path, DB_READER, &self->db, &q->why);
+	q->err =
+	    self->db ? 0 : db_open_with_password(q->store->path, q->store->password, DB_READER, &self->db, &q->why);
 	if (q->err)
 		return;
 	d = self->db;
@@ -95,7 +96,7 @@ int readers_start(struct store *s, const char *path, int n, struct readers **ret
 		r->list[i].all = r;
 		r->list[i].kind = i == 0 ? QUERY_URGENT : i == 1 ? QUERY_LONG : QUERY_OF_PAGE;
 		if (r->list[i].kind != QUERY_LONG)
-			rc = db_open(path, DB_READER, &r->list[i].db, e);
+			rc = db_open_with_password(path, s->password, DB_READER, &r->list[i].db, e);
 	}
 	if (rc) {
 		for (int i = 0; i < r->n; i++)

@@ -12,6 +12,16 @@ enum { SCHEMA_VERSION = 10 };
 
 /* Script n makes version n+1 of version n. */
 extern const char *const SCHEMA_STEPS[SCHEMA_VERSION];
+
+/* PostgreSQL begins with a later version. src/db/postgres_schema.sql is made of the scripts above (node tests/lint/sql.mjs --schema),
+ * and postgres_functions.sql is added to it. src/db/postgres_N.sql makes version N of an existing database.
+ *
+ * Daemons of two releases may use one database for a while. So a step only adds (expand), and a later release removes (contract).
+ * The table outpost_schema has the version, and the oldest SCHEMA_VERSION of a program that still works with it. */
+enum { POSTGRES_FIRST_VERSION = 10, POSTGRES_READABLE_FROM = 10 };
+extern const char POSTGRES_SCHEMA[];
+/* The step to each version; NULL: there is none. */
+extern const char *const POSTGRES_STEPS[SCHEMA_VERSION + 1];
 /* Creates or migrates the file, each step in a transaction of its own. ERR_TOO_NEW: a newer program wrote it;
  * ERR_CORRUPT: damaged, or not Outpost's. Nothing changes then. Thread: the caller's, which owns d. */
 int schema_apply(struct db *d, const char *path, struct error *e) MUST_CHECK;

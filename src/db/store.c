@@ -103,6 +103,7 @@ static void store_release(struct store *s)
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
 	free(s->path);
+	secret_unref(s->password);
 	free(s);
 }
 
@@ -120,7 +121,8 @@ int store_open(struct loop *l, const struct store_options *o, struct store **ret
 	STAILQ_INIT(&s->submitted);
 	s->retry_timer = timer_new(l, on_retry_timer, s);
 	s->lock_fd = -1;
-	s->path = path_join(o->state_dir, "outpost.db");
+	s->path = o->database ? xstrdup(o->database) : path_join(o->state_dir, "outpost.db");
+	s->password = o->password ? secret_ref(o->password) : NULL;
 	s->max_queue_ops = o->max_queue_ops ? o->max_queue_ops : 8192;
 	s->max_queue_bytes = o->max_queue_bytes ? o->max_queue_bytes : 16 << 20;
 	s->stats.is_writable = true;
@@ -128,7 +130,7 @@ int store_open(struct loop *l, const struct store_options *o, struct store **ret
 		rc = error_set(e, ERR_IO, "%s: cannot be created: %m", o->state_dir);
 	else
 		rc = lock_state_dir(o->state_dir, &s->lock_fd, e);
-	if (!rc)
+	if (!rc && !o->database)
 		rc = schema_examine(s->path, e);
 	if (!rc)
 		rc = writer_start(s, s->path, o, &s->writer, e);

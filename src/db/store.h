@@ -1,4 +1,4 @@
-/* The store: SQLite behind one writer thread with group commit and a few reader threads.
+/* The store: a database behind one writer thread with group commit and a few reader threads.
  *
  * An operation is a struct that the caller owns, fills and submits; `done` gives it back on the loop, once, after the
  * commit that holds it is on disk. One operation writes an effect with its cause, so they are in one transaction. */
@@ -12,10 +12,12 @@ struct view;
 struct txn;
 
 struct store_options {
-	const char *state_dir;  /* holds outpost.db; created (0700) when missing */
-	size_t max_queue_ops;   /* 0: 8192 */
-	size_t max_queue_bytes; /* 0: 16 MiB; the last operation may pass it */
-	int n_readers;          /* 0: 2 */
+	const char *state_dir;   /* holds outpost.db and the lock; created (0700) when missing */
+	const char *database;    /* NULL: outpost.db; or the URL of a database of PostgreSQL, without a password */
+	struct secret *password; /* of the database's user; NULL: none */
+	size_t max_queue_ops;    /* 0: 8192 */
+	size_t max_queue_bytes;  /* 0: 16 MiB; the last operation may pass it */
+	int n_readers;           /* 0: 2 */
 	/* Runs on the writer's connection before any thread has it, in no transaction (store/maintenance.h). NULL:
 	 * nothing to repair. */
 	int (*recover)(struct db *d, struct error *e);

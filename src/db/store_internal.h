@@ -8,7 +8,6 @@
 #include "db/touched.h"
 
 enum {
-	BATCH_MAX_OPS = 512,
 	SUBSCRIBERS_MAX = 16,
 	READERS_MAX = 8,
 };
@@ -53,8 +52,9 @@ struct store {
 	struct inbox *inbox;
 	struct writer *writer;
 	struct readers *readers;
-	char *path;
-	int lock_fd; /* stays open as long as the directory is ours */
+	char *path;              /* the file, or the URL of the database */
+	struct secret *password; /* NULL: none */
+	int lock_fd;             /* stays open as long as the directory is ours */
 	size_t max_queue_ops, max_queue_bytes;
 
 	/* loop thread */

@@ -6,7 +6,6 @@
 #include <signal.h>
 
 #include "db/counters.h"
-#include "db/schema.h"
 #include "db/store_internal.h"
 
 void thread_start(pthread_t *ret, void *(*run)(void *owner), void *owner)
@@ -156,7 +155,7 @@ struct writer {
 
 	/* writer thread */
 	struct db *db;
-	struct checkpointer *checkpointer;
+	struct checkpointer *checkpointer; /* NULL: the database is a server's */
 };
 
 static int64_t now_us(void)
@@ -167,16 +166,17 @@ static int64_t now_us(void)
 	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-/* Waits for operations and moves at most BATCH_MAX_OPS of them to `batch`. False: the queue is empty and the writer stops. */
+/* Waits for operations and moves as many of them to `batch` as are worth one transaction. False: the queue is empty and the writer stops. */
 static bool collect_batch(struct writer *w, struct op_queue *batch)
 {
+	int n_max = db_batch_max_ops(w->db);
 	struct store_op *op;
 
 	STAILQ_INIT(batch);
 	pthread_mutex_lock(&w->lock);
 	while (STAILQ_EMPTY(&w->queue) && !w->is_stopping)
 		pthread_cond_wait(&w->wake, &w->lock);
-	for (int n = 0; n < BATCH_MAX_OPS && (op = STAILQ_FIRST(&w->queue)) != NULL; n++) {
+	for (int n = 0; n < n_max && (op = STAILQ_FIRST(&w->queue)) != NULL; n++) {
 		STAILQ_REMOVE_HEAD(&w->queue, link);
 		STAILQ_INSERT_TAIL(batch, op, link);
 	}
@@ -195,16 +195,17 @@ static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_b
 {
 	struct store_touched touched_before = *db_touched(w->db);
 	struct db *d = w->db;
+	bool has_savepoint = !op->is_one_statement || !db_survives_failure(d);
 	int stuck;
 
-	if (!op->is_one_statement)
+	if (has_savepoint)
 		db_savepoint(d);
 	op->is_unfinished = false;
 	op->err = op->run(op, db_txn(d));
 	stuck = db_status(d);
 	op->topics |= db_drain_topics(d);
 	if (!op->err && !stuck) {
-		if (!op->is_one_statement)
+		if (has_savepoint)
 			db_savepoint_release(d);
 		return db_status(d);
 	}
@@ -218,7 +219,7 @@ static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_b
 		return stuck;
 	db_forget_failure(d);
 	memcpy(db_counts(db_txn(d)), counts_before, N_COUNTERS * sizeof(*counts_before));
-	if (!op->is_one_statement)
+	if (has_savepoint)
 		db_savepoint_undo(d);
 	return db_status(d);
 }
@@ -289,7 +290,7 @@ static void do_batch(struct writer *w, struct op_queue *batch)
 	note->item.on_loop = store_on_batch;
 	note->item.next = NULL;
 	inbox_post_list(w->store->inbox, head, &note->item); /* the loop frees the note */
-	if (did_write)
+	if (did_write && w->checkpointer)
 		checkpointer_on_commit(w->checkpointer, d, db_wal_bytes(d));
 }
 
@@ -298,13 +299,14 @@ static void *writer_main(void *p)
 	struct writer *w = p;
 	struct op_queue batch;
 	int64_t left;
+	bool has_log = w->checkpointer != NULL;
 
 	while (collect_batch(w, &batch))
 		do_batch(w, &batch);
 	if (w->wait_first)
 		w->wait_first(w->owner);
 	checkpointer_stop(w->checkpointer);
-	if (db_checkpoint(w->db, CHECKPOINT_TRUNCATE, &left))
+	if (has_log && db_checkpoint(w->db, CHECKPOINT_TRUNCATE, &left))
 		log_event(LOG_WARN, "store_checkpoint_failed", LOG_I("left_bytes", left));
 	db_close(w->db);
 	inbox_post(w->store->inbox, w->gone);
@@ -314,14 +316,16 @@ static void *writer_main(void *p)
 int writer_start(struct store *s, const char *path, const struct store_options *o, struct writer **ret, struct error *e)
 {
 	struct writer *w = xcalloc(1, sizeof(*w));
-	int rc = db_open(path, DB_WRITER, &w->db, e);
+	int rc = db_open_with_password(path, s->password, DB_WRITER, &w->db, e);
 
 	/* Before the thread runs, because it owns the connection then. */
 	if (!rc)
-		rc = schema_apply(w->db, path, e);
+		rc = db_lock(w->db, e);
+	if (!rc)
+		rc = db_migrate(w->db, e);
 	if (!rc && o->recover)
 		rc = o->recover(w->db, e);
-	if (!rc)
+	if (!rc && !db_is_server(path))
 		rc = checkpointer_start(path, &w->checkpointer, e);
 	if (rc) {
 		db_close(w->db);

@@ -308,7 +308,8 @@ static bool is_shared(const struct view *d, const char *accelerator, const struc
 	for (size_t k = 1; k < s->n; k++)
 		oldest = s->at[k].change_id < oldest ? s->at[k].change_id : oldest;
 	r = db_rows(d,
-	    "SELECT test_id FROM verdict WHERE change_id = ?1 AND accelerator = ?2 AND attribution = 'NEW' LIMIT ?3",
+	    "SELECT test_id FROM verdict WHERE change_id = ?1 AND accelerator = ?2 AND attribution = 'NEW'"
+	    " ORDER BY test_id LIMIT ?3",
 	    V_INT(s->at[i].change_id), V_TEXT(accelerator), V_INT(CELLS_MAX));
 	while (!is_found && rows_next(r))
 		is_found = db_int(d, 0,

@@ -112,10 +112,11 @@ static void read_newest(
 static void read_silence(
     const struct view *d, const char *accelerator, const struct upstream_branch *u, struct standing *s)
 {
-	struct rows *r =
-	    db_rows(d, RECORD_SELECT(TESTED_PUSH_RECORD) PUSHES_OF_BRANCH " AND " RUN_IS_SILENT " LIMIT ?6",
-		V_TEXT(accelerator), V_TEXT(u->repository.text), V_TEXT(u->name), V_INT(PUSHES_LOOKED_AT),
-		V_INT(s->change_id), V_INT(NEWEST_LOOKED_AT));
+	struct rows *r = db_rows(d,
+	    RECORD_SELECT(TESTED_PUSH_RECORD) PUSHES_OF_BRANCH " AND " RUN_IS_SILENT
+							       " ORDER BY r.change_id DESC LIMIT ?6",
+	    V_TEXT(accelerator), V_TEXT(u->repository.text), V_TEXT(u->name), V_INT(PUSHES_LOOKED_AT),
+	    V_INT(s->change_id), V_INT(NEWEST_LOOKED_AT));
 	struct tested_push push;
 
 	while (!s->silent_sha && rows_next(r)) {

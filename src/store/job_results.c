@@ -97,6 +97,7 @@ static int64_t insert_list(struct txn *d, int64_t job_id, struct packed_tests *p
 	    "INSERT INTO test_list (digest, n, is_distinct, base_id, tests) VALUES (?1, ?2, ?3, ?4, ?5) RETURNING id",
 	    V_BLOB(p->digest, sizeof(p->digest)), V_INT((int64_t)n), V_INT(is_distinct), V_INT_OR_NULL(base_id),
 	    V_BLOB(base_id ? rest.data : whole.data, base_id ? rest.len : whole.len));
+	db_unpack_list(d, ret, p->ids, n);
 	buf_release(&bytes);
 	buf_release(&base);
 	buf_release(&whole);
@@ -244,6 +245,7 @@ static void put_packed(struct txn *d, int64_t job_id, int64_t first, struct pack
 	db_exec(d, "INSERT INTO packed_job (job_id, first, n, list_id, n_rows, cells) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
 	    V_INT(job_id), V_INT(first), V_INT((int64_t)p->n), V_INT(list_id), V_INT((int64_t)p->n_rows),
 	    V_BLOB(p->cells.data, p->cells.len));
+	db_unpack_job(d, job_id, first, p->tests, p->n);
 	name_rows(d, list_id, p);
 	insert_rows(d, job_id, first, p, p->staged_job ? p->n_staged : 0, p->n_rows);
 }

@@ -124,7 +124,8 @@ void starts_run(struct txn *d, struct starts *s, int64_t now_ms)
 		if (kind_is_shared(row->kind))
 			shared = db_text(d,
 			    "SELECT id FROM dispatch INDEXED BY dispatch_of_change WHERE change_id = ?1"
-			    " AND target_key = ?2 AND kind IN ('github', 'infra') AND state = 'held' LIMIT 1",
+			    " AND target_key = ?2 AND kind IN ('github', 'infra') AND state = 'held'"
+			    " ORDER BY accelerator, created_ms LIMIT 1",
 			    V_INT(row->change_id), V_TEXT(row->target_key));
 		if (shared)
 			snprintf(row->id, sizeof(row->id), "%s", shared);

@@ -189,7 +189,8 @@ static void base_changes_due(struct txn *d, int64_t change_id, const char *accel
 		db_rows(d,
 		    RECORD_QUERY(PUSHED_COMMIT_RECORD, "FROM change c JOIN branch_commit b"
 						       " ON b.repository_key = c.repository_key AND b.sha = c.head_sha"
-						       " WHERE c.id = ?1 AND c.kind = 'push' LIMIT 1"),
+						       " WHERE c.id = ?1 AND c.kind = 'push'"
+						       " ORDER BY b.ref LIMIT 1"),
 		    V_INT(change_id)),
 		&pushed_commit_record, &b))
 		return;

@@ -128,10 +128,14 @@ static void verdict_put_job(struct txn *d, int64_t job_id)
  * their jobs report them, as long as the jobs are counted. */
 #define PUT_RESULTS                                                                                                    \
 	"INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message, job_id, is_late, file,"   \
-	" line) SELECT j.change_id, j.accelerator, r.test_id, r.status,"                                               \
-	" CASE WHEN r.status IN ('FAIL', 'ERROR', 'MISS') THEN 'UNCLASSIFIED' END, r.message, j.id, j.is_late,"        \
-	" r.file, r.line FROM job j JOIN result r ON r.job_id = j.id AND r.ordinal < j.n_tests"                        \
-	" AND (r.is_packed = 0 OR r.status IN ('FAIL', 'ERROR', 'MISS'))"
+	" line) SELECT change_id, accelerator, test_id, status,"                                                       \
+	" CASE WHEN status IN ('FAIL', 'ERROR', 'MISS') THEN 'UNCLASSIFIED' END, message, job_id, is_late, file, line" \
+	" FROM (SELECT j.change_id, j.accelerator, r.test_id, r.status, r.message, j.id AS job_id, j.is_late, r.file," \
+	"  r.line, ROW_NUMBER() OVER (PARTITION BY r.test_id ORDER BY instr(" STATUS_ORDER                             \
+	", r.status), j.id, r.ordinal) AS n"                                                                           \
+	"  FROM job j JOIN result r ON r.job_id = j.id AND r.ordinal < j.n_tests"                                      \
+	"  AND (r.is_packed = 0 OR r.status IN ('FAIL', 'ERROR', 'MISS'))"
+#define WORST_OF_EACH ") ranked WHERE n = 1"
 
 #define TESTS_COUNTED_AS                                                                                               \
 	"(SELECT r.test_id FROM job j CROSS JOIN job_test r ON r.job_id = j.id WHERE j.change_id = ?1"                 \
@@ -255,7 +259,7 @@ void verdicts_rebuild(struct txn *d, int64_t change_id, const char *accelerator)
 	    " AND j.status = 'completed' AND j.digest IS NOT NULL AND NOT" ENDED_AFTER_CALL_OFF,
 	    V_INT(change_id), V_TEXT(accelerator));
 	db_exec(d,
-	    PUT_RESULTS " WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_counted = 1 ORDER BY j.id" WORSE_WINS,
+	    PUT_RESULTS " WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_counted = 1" WORST_OF_EACH WORSE_WINS,
 	    V_INT(change_id), V_TEXT(accelerator));
 	put_unnamed_by_retries(d, change_id, accelerator);
 	r = db_rows(d,
@@ -278,7 +282,7 @@ void verdicts_add_job(struct txn *d, int64_t change_id, const char *accelerator,
 		return;
 	}
 	db_exec(d, "UPDATE job SET is_counted = 1 WHERE id = ?1", V_INT(job_id));
-	db_exec(d, PUT_RESULTS " WHERE j.id = ?1" WORSE_WINS, V_INT(job_id));
+	db_exec(d, PUT_RESULTS " WHERE j.id = ?1" WORST_OF_EACH WORSE_WINS, V_INT(job_id));
 	verdict_put_job(d, job_id);
 	drop_milder_cells(d, change_id, accelerator,
 	    db_has(d, "SELECT 1 FROM job j WHERE j.id = ?1 AND " HAS_UNPACKED, V_INT(job_id)) ? 0 : job_id);
@@ -357,7 +361,7 @@ void skips_apply(struct txn *d, int64_t change_id, const char *accelerator, int6
 		    "INSERT INTO verdict (change_id, accelerator, test_id, status, message, job_id, is_late)"
 		    " SELECT c.change_id, c.accelerator, c.test_id, 'SKIP', 'not supported by this accelerator', "
 		    "c.job_id,"
-		    "  c.is_late FROM json_each(?3) s CROSS JOIN test t" TEST_IS_NAMED
+		    "  c.is_late FROM (SELECT DISTINCT value FROM json_each(?3)) s CROSS JOIN test t" TEST_IS_NAMED
 		    /* each cell is looked up in all jobs of the change */
 		    " AND (?4 = 0 OR t.id IN (SELECT test_id FROM job_test WHERE job_id = ?4)"
 		    "  OR EXISTS (SELECT 1 FROM job j WHERE j.id = ?4 AND j.workflow = t.suite AND j.name = t.name))"

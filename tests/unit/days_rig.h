@@ -2,7 +2,7 @@
  * database itself, so that tests can compare the store's answers with naive statements. */
 #pragma once
 
-#include "db/db_sqlite.h"
+#include "db/db.h"
 #include "store_rig.h"
 
 static char *no_names[] = {NULL};
@@ -172,27 +172,22 @@ static inline int64_t random_history(uint32_t from)
 
 /* A reader of the daemon, because only its connections have the table `cell`. */
 static struct db *reader;
-static sqlite3 *handle;
 
+/* -1: no row, or NULL. */
 static inline int64_t number_of(const char *sql)
 {
-	sqlite3_stmt *s;
-	int64_t n = -1;
+	int64_t n = db_int_values(db_view(reader), -1, sql, VALUES());
 
-	if (sqlite3_prepare_v2(handle, sql, -1, &s, NULL) != SQLITE_OK)
-		fail_msg("%s: %s", sql, sqlite3_errmsg(handle));
-	if (sqlite3_step(s) == SQLITE_ROW)
-		n = sqlite3_column_int64(s, 0);
-	sqlite3_finalize(s);
+	if (db_status(reader))
+		fail_msg("%s: %s", sql, db_why(reader)->text);
 	return n;
 }
 
 static inline void open_handle(void)
 {
-	char *path = path_join(rig_dir, "outpost.db");
+	char *path = rig_path();
 
 	assert_int_equal(db_open(path, DB_READER, &reader, NULL), 0);
-	handle = reader->handle;
 	free(path);
 }
 
@@ -209,7 +204,7 @@ static inline struct db *writer(void)
 	char *path;
 
 	rig_close();
-	path = path_join(rig_dir, "outpost.db");
+	path = rig_path();
 	assert_int_equal(db_open(path, DB_WRITER, &d, NULL), 0);
 	free(path);
 	assert_int_equal(db_begin(d, DB_WRITER), 0);

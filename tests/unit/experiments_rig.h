@@ -63,7 +63,7 @@ static inline int experiments_setup(void **state)
 	has_second = false;
 	ci_kind = RUNNER_GITHUB;
 	ci_repository = "Ascend/pytorch";
-	path = xasprintf("%s/outpost.db", rig_dir);
+	path = rig_path();
 	assert_int_equal(db_open(path, DB_READER, &look, NULL), 0);
 	free(path);
 	mirror_npu(50, 2, 100, false);
@@ -107,7 +107,7 @@ static inline char *text_of(const char *sql)
 	"SELECT group_concat(x, '; ') FROM (SELECT runner || ' ' || side || ' r' || round || ' '"                      \
 	" || state || ' [' || COALESCE((SELECT group_concat(s.name, ' ') FROM experiment_test t"                       \
 	" JOIN test s ON s.id = t.test_id WHERE t.experiment_id = e.id), '') || ']' AS x"                              \
-	" FROM experiment e ORDER BY id)"
+	" FROM experiment e ORDER BY id) listed"
 #define ASSERT_EXPERIMENTS(expected) ASSERT_TEXT(EXPERIMENTS, expected)
 
 /* ---- an operation of one's own ---- */

@@ -65,7 +65,7 @@ static const struct {
 /* Another connection reads the file, so that it sees what is committed. */
 static inline void assert_packed_rules(void)
 {
-	char *path = path_join(rig_dir, "outpost.db");
+	char *path = rig_path();
 	struct error e = {0};
 	struct db *d;
 
@@ -84,7 +84,7 @@ static inline void assert_packed_rules(void)
 
 static inline int64_t count_in_file(const char *sql)
 {
-	char *path = path_join(rig_dir, "outpost.db");
+	char *path = rig_path();
 	struct db *d;
 	int64_t n;
 

@@ -42,6 +42,19 @@ static inline int rig_remove(const char *path, const struct stat *st, int type, 
 	return remove(path);
 }
 
+/* What db_open() opens. free() */
+static inline char *rig_path(void)
+{
+	return server_database() ? xstrdup(server_database()) : path_join(rig_dir, "outpost.db");
+}
+
+/* For a test of SQLite's plans or of its file. */
+#define ONLY_ON_SQLITE()                                                                                               \
+	do {                                                                                                           \
+		if (server_database())                                                                                 \
+			skip();                                                                                        \
+	} while (0)
+
 static inline void rig_on_topic(unsigned topics, void *owner)
 {
 	(void)owner;
@@ -54,6 +67,7 @@ static inline int rig_open_with(const struct store_options *o, struct error *e)
 	int rc;
 
 	options.state_dir = rig_dir;
+	options.database = server_database();
 	options.recover = store_recover;
 	rc = store_open(rig_loop, &options, &rig_store, e);
 	if (rc == 0)
@@ -95,6 +109,8 @@ static inline int rig_setup_folder(void **state)
 	log_setup(LOG_ERROR, LOG_TEXT);
 	snprintf(rig_dir, sizeof(rig_dir), "/tmp/outpost-store-XXXXXX");
 	assert_non_null(mkdtemp(rig_dir));
+	if (server_database())
+		server_empty();
 	rig_loop = loop_new();
 	rig_topics = 0;
 	return 0;
@@ -103,7 +119,8 @@ static inline int rig_setup_folder(void **state)
 static inline int rig_setup(void **state)
 {
 	rig_setup_folder(state);
-	empty_store_put(rig_dir);
+	if (!server_database())
+		empty_store_put(rig_dir);
 	rig_open();
 	return 0;
 }

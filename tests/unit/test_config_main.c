@@ -123,7 +123,11 @@ static const struct {
     {"listen: ::1:80\n", "outpost.yml:7: listen must be host:port, as 127.0.0.1:8080 or "
 			 "[::1]:8080, not \"::1:80\"\n"},
     {"state_dir: other\n", "outpost.yml:7: key \"state_dir\" is given twice; the first is in line 2\n"},
-    {"store: postgres\n", "outpost.yml:7: store must be sqlite, not \"postgres\"\n"},
+    {"store: postgres\n", "outpost.yml:7: store must be sqlite or postgresql://…, not \"postgres\"\n"},
+    {"store: postgresql://u:pw@db/outpost\n",
+	"outpost.yml:7: store must have no password: put it into the file of store_password_file\n"},
+    {"store: postgresql:///outpost?host=db&password=pw\n",
+	"outpost.yml:7: store must have no password: put it into the file of store_password_file\n"},
     {"log: [a]\n", "outpost.yml:7: log must be a map, not a list\n"},
     {"log: {level: loud}\n", "outpost.yml:7: log.level must be one of debug, info, warn, error, not \"loud\"\n"},
     {"comment: {enabled: yes}\n", "outpost.yml:7: comment.enabled must be true or false, not \"yes\"\n"},

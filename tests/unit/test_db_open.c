@@ -140,7 +140,7 @@ static void a_statement_is_planned_once(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(KINDS); i++)
 		assert_false(db_has(
 		    d, "SELECT 1 FROM outbox WHERE kind = ?1 AND state IN ('due', 'waiting')", V_TEXT(KINDS[i])));
-	while ((s = sqlite3_next_stmt(d->handle, s)))
+	while ((s = sqlite3_next_stmt(sqlite_of(d)->handle, s)))
 		assert_int_equal(sqlite3_stmt_status(s, SQLITE_STMTSTATUS_REPREPARE, 0), 0);
 	db_close(d);
 	free(path);

@@ -15,7 +15,7 @@ static int setup(void **state)
 
 	rig_setup(state);
 	rig_close(); /* the tables are there */
-	path = xasprintf("%s/outpost.db", rig_dir);
+	path = rig_path();
 	assert_int_equal(db_open(path, DB_WRITER, &db, &e), 0);
 	free(path);
 	return 0;

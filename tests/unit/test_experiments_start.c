@@ -526,9 +526,9 @@ static void an_experiment_that_made_way_is_deleted_with_its_change(void **state)
 	do
 		DO_OK(store_apply_retention, &r);
 	while (r.has_more && ++n < 20);
-	ASSERT_TEXT("SELECT json_array((SELECT COUNT(*) FROM change), (SELECT COUNT(*) FROM job),"
-		    " (SELECT COUNT(*) FROM experiment), (SELECT COUNT(*) FROM dispatch))",
-	    "[0,0,0,0]");
+	assert_int_equal(number("SELECT (SELECT COUNT(*) FROM change) + (SELECT COUNT(*) FROM job)"
+				" + (SELECT COUNT(*) FROM experiment) + (SELECT COUNT(*) FROM dispatch)"),
+	    0);
 }
 
 /* The wall clock was set back after the first run had left. */
@@ -566,7 +566,7 @@ static void a_first_run_of_another_accelerator_in_the_repository_delays_experime
 #define STARTED_AUTHORS                                                                                                \
 	"SELECT group_concat(author || ' ' || n, ', ') FROM (SELECT c.author, COUNT(*) AS n"                           \
 	" FROM experiment e JOIN change c ON c.id = e.change_id WHERE e.started_ms IS NOT NULL"                        \
-	" GROUP BY 1 ORDER BY 1)"
+	" GROUP BY 1 ORDER BY 1) listed"
 
 /* The runner takes two at a time. Alice has many pull requests, and they came first. */
 static void authors_take_turns(void **state)
@@ -881,7 +881,7 @@ static void a_restart_changes_nothing(void **state)
 	static const char all[] = "SELECT group_concat(x, ' ') FROM (SELECT e.id || e.state || x.id"
 				  " || o.state AS x FROM experiment e JOIN dispatch x"
 				  " ON x.change_id = e.run_change_id JOIN outbox o"
-				  " ON o.dispatch_id = x.id ORDER BY e.id)";
+				  " ON o.dispatch_id = x.id ORDER BY e.id) listed";
 
 	(void)state;
 	a_red_head(1, HEAD_A, "ci", NAMES("t1"), 0);
@@ -935,8 +935,8 @@ static void the_rounds_of_a_stress_run_one_after_the_other(void **state)
 	base_is(HEAD_A, HEAD_C);
 	change_sql("UPDATE accelerator SET experiment_per_head = 0"); /* only the stress */
 	assert_int_equal(stress("npu", 2, 100), 1);
-	ASSERT_TEXT("SELECT group_concat(side || round || state) FROM experiment WHERE cause ="
-		    " 'stress'",
+	ASSERT_TEXT("SELECT group_concat(x) FROM (SELECT side || round || state AS x FROM experiment"
+		    " WHERE cause = 'stress' ORDER BY id) listed",
 	    "head1started,base1started,head2planned,base2planned");
 	end_run(number("SELECT MIN(id) FROM experiment WHERE cause = 'stress'"), NAMES("t1"), NULL, 2 * MINUTE);
 	assert_int_equal(number("SELECT COUNT(*) FROM experiment WHERE round = 2"

@@ -34,7 +34,7 @@ static char *reaction(void)
 {
 	return db_text(look,
 	    "SELECT json_extract(text, '$.content') FROM outbox WHERE kind = 'reaction'"
-	    " AND json_extract(text, '$.comment') = ?1",
+	    " AND CAST(json_extract(text, '$.comment') AS INTEGER) = ?1",
 	    V_INT(comment_id));
 }
 
@@ -59,7 +59,7 @@ static void a_member_has_a_test_run_many_times_on_both_sides(void **state)
 	assert_reaction("eyes");
 	assert_int_equal(number("SELECT COUNT(*) FROM outbox WHERE kind = 'reply'"), 0);
 	ASSERT_TEXT("SELECT group_concat(side || round, ' ') FROM (SELECT side, round"
-		    " FROM experiment WHERE cause = 'stress' ORDER BY id)",
+		    " FROM experiment WHERE cause = 'stress' ORDER BY id) listed",
 	    "head1 base1 head2 base2");
 	assert_int_equal(number("SELECT COUNT(DISTINCT test_id) " OF_STRESS), 1);
 }
@@ -73,11 +73,11 @@ static void the_reply_is_sent_when_all_runs_have_ended(void **state)
 	end_run(1, NAMES("t1"), NULL, 2 * MINUTE);
 	assert_int_equal(number("SELECT COUNT(*) FROM outbox WHERE kind = 'reply'"), 0);
 	end_run(2, NULL, NAMES("t1"), 3 * MINUTE);
-	ASSERT_TEXT("SELECT json_extract(text, '$.stress.accelerators') FROM outbox"
-		    " WHERE kind = 'reply'",
-	    "[{\"accelerator\":\"npu\",\"head\":{\"sha\":\"" HEAD_A
-	    "\",\"passed\":0,\"failed\":1,\"lost\":0},\"base\":{\"sha\":\"" BASE
-	    "\",\"passed\":1,\"failed\":0,\"lost\":0}}]");
+	assert_int_equal(number("SELECT COUNT(*) FROM outbox WHERE kind = 'reply' AND instr(text, '"
+				"\"accelerators\":[{\"accelerator\":\"npu\",\"head\":{\"sha\":\"" HEAD_A
+				"\",\"passed\":0,\"failed\":1,\"lost\":0},\"base\":{\"sha\":\"" BASE
+				"\",\"passed\":1,\"failed\":0,\"lost\":0}}]') > 0"),
+	    1);
 	assert_int_equal(number("SELECT number FROM outbox WHERE kind = 'reply'"), 1);
 }
 
@@ -182,7 +182,7 @@ static void a_pull_request_has_ten_stress_runs_in_all(void **state)
 		   " round, side, sha, state, command_id, created_ms, expires_ms)"
 		   " WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 10)"
 		   " SELECT 900 + i, 'npu', 'ci', '', 'stress', 1, 'head', '', 'planned', 7000 + i,"
-		   " 1, 9e15 FROM n");
+		   " 1, 9000000000000000 FROM n");
 	assert_int_equal(stress("unit/t1", MINUTE), COMMAND_STRESS_BUSY);
 	change_sql("DELETE FROM experiment WHERE command_id = 7010");
 	assert_int_equal(stress("unit/t1", MINUTE), COMMAND_DONE);

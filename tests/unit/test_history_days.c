@@ -92,7 +92,7 @@ static void assert_numbers_are_right(void)
 static void assert_jobs_are_right(void)
 {
 	assert_no_row("SELECT 1 FROM job j WHERE status = 'completed' AND (n_tests_fail <> (SELECT COUNT(*)"
-		      " FROM job_test WHERE job_id = j.id AND status = 'FAIL') OR n_tests_pass IS NOT (SELECT"
+		      " FROM job_test WHERE job_id = j.id AND status = 'FAIL') OR n_tests_pass IS DISTINCT FROM (SELECT"
 		      " COUNT(*) FROM job_test WHERE job_id = j.id AND status = 'PASS') OR n_tests_fail +"
 		      " n_tests_error + n_tests_miss <> n_red)");
 	assert_true(number_of("SELECT SUM(n_tests_skip) FROM job") > 0);

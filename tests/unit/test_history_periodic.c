@@ -252,7 +252,7 @@ static void late_nights_give_the_same_states(void **state)
 
 static void assert_states(int n)
 {
-	char *path = xasprintf("%s/outpost.db", rig_dir);
+	char *path = rig_path();
 	struct error e = {0};
 	struct db *d;
 
@@ -356,7 +356,7 @@ static void pages_follow_each_other(void **state)
 
 static void assert_plan(const char *sql, const char *part)
 {
-	char *path = path_join(rig_dir, "outpost.db"), *plan;
+	char *path = rig_path(), *plan;
 	struct buf text = BUF_INIT(4096);
 	sqlite3_stmt *s;
 	sqlite3 *h;
@@ -377,6 +377,7 @@ static void assert_plan(const char *sql, const char *part)
 static void pages_query_by_index(void **state)
 {
 	(void)state;
+	ONLY_ON_SQLITE();
 	/* A vendor's cron may have one run a minute. */
 	assert_plan("EXPLAIN QUERY PLAN SELECT due_ms FROM schedule_run WHERE accelerator = ?1"
 		    " AND change_id IS NOT NULL ORDER BY id DESC LIMIT 1",

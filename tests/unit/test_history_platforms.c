@@ -11,7 +11,7 @@ static struct txn *txn;
 static void open_db(void)
 {
 	struct error e = {0};
-	char *path = xasprintf("%s/outpost.db", rig_dir);
+	char *path = rig_path();
 
 	assert_int_equal(db_open(path, DB_WRITER, &db, &e), 0);
 	free(path);

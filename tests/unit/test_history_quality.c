@@ -17,7 +17,7 @@ static int setup(void **state)
 
 	rig_setup(state);
 	rig_close(); /* the tables are there */
-	path = xasprintf("%s/outpost.db", rig_dir);
+	path = rig_path();
 	assert_int_equal(db_open(path, DB_WRITER, &db, &e), 0);
 	free(path);
 	assert_int_equal(db_begin(db, DB_WRITER), 0);
@@ -200,7 +200,7 @@ static struct quality walked(int64_t after_ms)
 	int64_t queue[2000], run[2000];
 	size_t n_queue = 0, n_run = 0;
 	struct rows *r = db_rows(db,
-	    "SELECT is_push AND outcome <> 'nothing', is_push AND outcome = 'green', n_dispatches,"
+	    "SELECT is_push <> 0 AND outcome <> 'nothing', is_push <> 0 AND outcome = 'green', n_dispatches,"
 	    " n_met, queue_ms, run_ms FROM run WHERE accelerator = 'npu' AND ended_ms >= ?1",
 	    V_INT(after_ms));
 

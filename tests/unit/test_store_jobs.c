@@ -390,7 +390,7 @@ enum { N_MANY = 5000 };
 /* What a reader sees; the statement gives one number. */
 #define LOOK(sql)                                                                                                      \
 	({                                                                                                             \
-		char *path = xasprintf("%s/outpost.db", rig_dir);                                                      \
+		char *path = rig_path();                                                                               \
 		struct db *look;                                                                                       \
                                                                                                                        \
 		assert_int_equal(db_open(path, DB_READER, &look, NULL), 0);                                            \

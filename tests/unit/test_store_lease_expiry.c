@@ -588,7 +588,7 @@ static void look_at_everything(void)
 
 static void take_a_walk(uint32_t seed)
 {
-	char *path = path_join(rig_dir, "outpost.db");
+	char *path = rig_path();
 
 	walk = (struct walk){.first_seed = seed, .seed = seed};
 	assert_int_equal(db_open(path, DB_READER, &walk.db, NULL), 0);

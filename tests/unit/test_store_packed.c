@@ -33,11 +33,11 @@ static uint32_t chance(uint32_t n)
 static int make_plain(struct txn *d, void *with)
 {
 	(void)with;
-	db_exec(d,
-	    "CREATE TABLE plain_result (job_id INTEGER NOT NULL, ordinal INTEGER NOT NULL, test_id INTEGER NOT NULL,"
-	    " status TEXT NOT NULL, duration_ms INTEGER, message TEXT, number REAL, file TEXT, line INTEGER,"
-	    " PRIMARY KEY (job_id, ordinal))");
-	db_exec(d, "CREATE TABLE plain_verdict (change_id INTEGER NOT NULL, accelerator TEXT NOT NULL,"
+	db_exec(d, "CREATE TABLE IF NOT EXISTS plain_result (job_id INTEGER NOT NULL, ordinal INTEGER NOT NULL, "
+		   "test_id INTEGER NOT NULL,"
+		   " status TEXT NOT NULL, duration_ms INTEGER, message TEXT, number REAL, file TEXT, line INTEGER,"
+		   " PRIMARY KEY (job_id, ordinal))");
+	db_exec(d, "CREATE TABLE IF NOT EXISTS plain_verdict (change_id INTEGER NOT NULL, accelerator TEXT NOT NULL,"
 		   " test_id INTEGER NOT NULL, status TEXT NOT NULL, message TEXT, job_id INTEGER, is_late INTEGER,"
 		   " file TEXT, line INTEGER, PRIMARY KEY (change_id, accelerator, test_id))");
 	return 0;
@@ -93,10 +93,12 @@ static void derive_plain(struct txn *d, int64_t change_id, const char *accelerat
 	    V_TEXT(accelerator));
 	db_exec(d,
 	    "INSERT INTO plain_verdict (change_id, accelerator, test_id, status, message, job_id, is_late, file, line)"
-	    " SELECT j.change_id, j.accelerator, r.test_id, r.status, r.message, j.id, j.is_late, r.file, r.line"
-	    " FROM job j JOIN plain_result r ON r.job_id = j.id WHERE j.change_id = ?1 AND j.accelerator = ?2"
-	    " AND j.is_current = 1 AND j.status = 'completed' AND j.digest IS NOT NULL AND NOT" CALLED_OFF
-	    " ORDER BY j.id, r.ordinal" WORSE,
+	    " SELECT change_id, accelerator, test_id, status, message, id, is_late, file, line FROM"
+	    " (SELECT j.change_id, j.accelerator, r.test_id, r.status, r.message, j.id, j.is_late, r.file, r.line,"
+	    "  ROW_NUMBER() OVER (PARTITION BY r.test_id ORDER BY instr(" ORDER ", r.status), j.id, r.ordinal) AS n"
+	    "  FROM job j JOIN plain_result r ON r.job_id = j.id WHERE j.change_id = ?1 AND j.accelerator = ?2"
+	    "  AND j.is_current = 1 AND j.status = 'completed' AND j.digest IS NOT NULL AND NOT" CALLED_OFF ") ranked"
+	    " WHERE n = 1" WORSE,
 	    V_INT(change_id), V_TEXT(accelerator));
 	db_exec(d,
 	    "WITH attempt AS (SELECT e.id, e.run_attempt, j.id AS last_id, j.run_attempt AS last_attempt,"
@@ -133,7 +135,8 @@ static void derive_plain(struct txn *d, int64_t change_id, const char *accelerat
 #define RESULT(x)                                                                                                      \
 	x ".job_id, " x ".ordinal, " x ".test_id, " x ".status, " x ".duration_ms, " x ".message, " x ".number, " x    \
 	  ".file, " x ".line"
-#define DIFFER(a, b) "SELECT (SELECT COUNT(*) FROM (" a " EXCEPT " b ")) + (SELECT COUNT(*) FROM (" b " EXCEPT " a "))"
+#define DIFFER(a, b)                                                                                                   \
+	"SELECT (SELECT COUNT(*) FROM (" a " EXCEPT " b ") x) + (SELECT COUNT(*) FROM (" b " EXCEPT " a ") y)"
 
 static void assert_none(struct txn *d, const char *what, int64_t n)
 {
@@ -498,6 +501,7 @@ static void damage_is_an_error_that_names_the_job(void **state)
 	int64_t other = 0;
 
 	(void)state;
+	ONLY_ON_SQLITE(); /* the views of PostgreSQL read the arrays beside these bytes */
 	now = T0;
 	cells_at_once = 1000;
 	mirror(false);

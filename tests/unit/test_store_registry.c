@@ -1,7 +1,7 @@
 /* The registry's mirror in the database: the settings that experiments read. */
 #include "store_rig.h"
 
-#include <sqlite3.h>
+#include "db/db.h"
 
 static char *no_names[] = {NULL};
 
@@ -27,16 +27,14 @@ static void mirror(enum reruns reruns, const struct experiment_budget *budget)
 /* The first column of the first row, as text. free(). */
 static char *ask(const char *sql)
 {
-	char *path = path_join(rig_dir, "outpost.db"), *text = NULL;
-	sqlite3_stmt *s;
-	sqlite3 *db;
+	char *path = rig_path(), *text;
+	struct db *d;
 
-	assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
-	assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &s, NULL), SQLITE_OK);
-	assert_int_equal(sqlite3_step(s), SQLITE_ROW);
-	text = xstrdup((const char *)sqlite3_column_text(s, 0));
-	sqlite3_finalize(s);
-	sqlite3_close(db);
+	assert_int_equal(db_open(path, DB_READER, &d, NULL), 0);
+	text = db_text_values(db_view(d), sql, VALUES());
+	if (!text)
+		fail_msg("%s: %s", sql, db_why(d)->text);
+	db_close(d);
 	free(path);
 	return text;
 }
@@ -44,7 +42,7 @@ static char *ask(const char *sql)
 static void assert_mirrored(const char *expected)
 {
 	char *text = ask("SELECT (SELECT group_concat(name || '=' || reruns, ' ') FROM"
-			 " (SELECT * FROM runner ORDER BY name)) || ' ' || experiment_tests || ' '"
+			 " (SELECT * FROM runner ORDER BY name) listed) || ' ' || experiment_tests || ' '"
 			 " || experiment_per_head || ' ' || experiment_share FROM accelerator");
 
 	assert_string_equal(text, expected);

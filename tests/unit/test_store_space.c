@@ -248,7 +248,7 @@ static void empty_file(struct txn *d) { db_exec(d, "DELETE FROM big WHERE id % 5
 
 static int64_t file_bytes(void)
 {
-	char *path = path_join(rig_dir, "outpost.db");
+	char *path = rig_path();
 	struct stat st;
 
 	assert_int_equal(stat(path, &st), 0);
@@ -283,7 +283,7 @@ static int setup_old(void **state)
 	struct error e = {0};
 
 	rig_setup_folder(state);
-	path = path_join(rig_dir, "outpost.db");
+	path = rig_path();
 	assert_int_equal(db_open(path, DB_WRITER, &d, &e), 0);
 	assert_int_equal(db_script(d, "PRAGMA journal_mode = DELETE; PRAGMA auto_vacuum = NONE; VACUUM", &e), 0);
 	assert_int_equal(schema_apply(d, path, &e), 0);

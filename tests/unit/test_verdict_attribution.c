@@ -255,12 +255,12 @@ static bool has_reason(char head, const char *part)
 
 static int64_t stored_number(const char *sql)
 {
-	char path[300];
+	char *path = rig_path();
 	struct db *d;
 	int64_t n;
 
-	snprintf(path, sizeof(path), "%s/outpost.db", rig_dir);
 	assert_int_equal(db_open(path, DB_READER, &d, NULL), 0);
+	free(path);
 	n = db_int_values(db_view(d), -1, sql, VALUES());
 	assert_int_equal(db_status(d), 0);
 	db_close(d);
@@ -1256,7 +1256,7 @@ static void a_breakage_between_two_runs_of_the_branch(void **state)
 /* The registry while the runner accepts experiments, or does not. share: of its time, in permille. */
 static void set_reruns_and_share(const char *reruns, int share)
 {
-	char *path = path_join(rig_dir, "outpost.db");
+	char *path = rig_path();
 	struct db *d;
 
 	rig_close();
@@ -1292,7 +1292,7 @@ struct experiment_job {
 static int64_t experiment_of(const char *cause, const char *asked, char head, const char *side, char commit,
     const char *state, const char *runner, const struct experiment_job jobs[2])
 {
-	char *path = path_join(rig_dir, "outpost.db");
+	char *path = rig_path();
 	int64_t id = id_of(head), run, e, job = 0, test = 0;
 	struct db *d;
 	struct txn *txn;
@@ -1314,7 +1314,8 @@ static int64_t experiment_of(const char *cause, const char *asked, char head, co
 	    " RETURNING id",
 	    V_TEXT(sha(commit)), V_INT(e));
 	db_exec(txn, "UPDATE experiment SET run_change_id = ?2 WHERE id = ?1", V_INT(e), V_INT(run));
-	db_exec(txn, "INSERT OR IGNORE INTO test (suite, name, dtype) VALUES ('model', ?1, '')", V_TEXT(asked));
+	db_exec(txn, "INSERT INTO test (suite, name, dtype) VALUES ('model', ?1, '') ON CONFLICT DO NOTHING",
+	    V_TEXT(asked));
 	db_exec(txn,
 	    "INSERT INTO experiment_test (experiment_id, test_id) SELECT ?1, id FROM test WHERE "
 	    "name = ?2",
@@ -1851,7 +1852,7 @@ static size_t count_due(void)
 /* Counts red heads on the same merge base once, and one that exists. */
 static void multiply(char head, int n)
 {
-	char *path = path_join(rig_dir, "outpost.db");
+	char *path = rig_path();
 	struct db *d;
 	int64_t id = id_of(head);
 

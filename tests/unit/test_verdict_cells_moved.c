@@ -13,7 +13,7 @@
 
 /* ---- the observers ---- */
 
-#define ROWS(columns, from) "SELECT group_concat(x, char(10)) FROM (SELECT " columns " AS x FROM " from ")"
+#define ROWS(columns, from) "SELECT group_concat(x, '\n') FROM (SELECT " columns " AS x FROM " from ") listed"
 
 /* The table below names them in this order. */
 static const struct observer {
@@ -672,7 +672,7 @@ static int setup(void **state)
 	scenario = *state ? (size_t)((const struct scenario *)*state - SCENARIOS) : 0;
 	rig_setup(state);
 	rig_n_guids = 0;
-	path = xasprintf("%s/outpost.db", rig_dir);
+	path = rig_path();
 	assert_int_equal(db_open(path, DB_READER, &look, NULL), 0);
 	free(path);
 	mirror(LEVEL_2, nothing_skipped);
@@ -738,7 +738,7 @@ static void assert_it_is_what_follows(void)
 
 	settle();
 	rig_close();
-	path = xasprintf("%s/outpost.db", rig_dir);
+	path = rig_path();
 	assert_int_equal(db_open(path, DB_WRITER, &d, NULL), 0);
 	free(path);
 	assert_int_equal(db_begin(d, DB_WRITER), 0);

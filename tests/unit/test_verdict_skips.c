@@ -125,7 +125,7 @@ static void open_changes_follow_the_file(void **state)
 
 static bool run_is(const char *outcome)
 {
-	char *path = path_join(rig_dir, "outpost.db");
+	char *path = rig_path();
 	struct db *d;
 	bool is_so;
 

@@ -295,7 +295,7 @@ static void totals_are_correct(void **state)
 
 static void write_rows(const char *script)
 {
-	char *path = path_join(rig_dir, "outpost.db");
+	char *path = rig_path();
 	struct db *d;
 
 	rig_close();

@@ -75,7 +75,7 @@ static void add_nightly(struct txn *d, const char *name, int64_t day)
 	db_exec(d,
 	    "INSERT INTO history_run (accelerator, day, run_id, at_ms, repository, upstream_sha,"
 	    " is_self_report, is_judged, job_keys, cells)"
-	    " VALUES (?1, ?2, 1, ?3, 'pytorch/pytorch', ?4, 0, 1, '', X'')",
+	    " VALUES (?1, ?2, 1, ?3, 'pytorch/pytorch', ?4, 0, 1, '', x'')",
 	    V_TEXT(name), V_INT(day), V_INT(day * DAY + HOUR), V_TEXT(HEAD_B));
 }
 

@@ -1,0 +1,625 @@
+/* Connections and statements on PostgreSQL. The server sends each result as a whole, as text. */
+#include "db/db_postgres.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include "db/key.h"
+#include "db/postgres_text.h"
+#include "model/test_result.h"
+
+/* libpq's numbers */
+enum { CONNECTION_OK = 0, PGRES_COMMAND_OK = 1, PGRES_TUPLES_OK = 2, PQTRANS_IDLE = 0, PQTRANS_UNKNOWN = 4 };
+enum { TYPE_UNKNOWN = 0, TYPE_BOOL = 16, TYPE_BYTEA = 17, TYPE_INT8 = 20, TYPE_TEXT = 25, TYPE_FLOAT8 = 701 };
+enum { FIELD_CODE = 'C', FIELD_MESSAGE = 'M' };
+
+#define MEMBER(type, name, args) type(*name) args;
+#define NAME(type, name, args)   {#name, offsetof(struct libpq, name)},
+static struct libpq {
+	LIBPQ(MEMBER)
+} pq;
+static const struct {
+	const char *name;
+	size_t offset;
+} PQ_NAMES[] = {LIBPQ(NAME)};
+static bool is_pq_loaded;
+static char why_not_loaded[256];
+
+static void load_libpq(void)
+{
+	void *library = dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
+	bool has_all = library != NULL;
+
+	for (size_t i = 0; has_all && i < ARRAY_LEN(PQ_NAMES); i++) {
+		void *function = dlsym(library, PQ_NAMES[i].name);
+
+		memcpy((char *)&pq + PQ_NAMES[i].offset, &function, sizeof(function));
+		has_all = function != NULL;
+	}
+	is_pq_loaded = has_all;
+	if (!has_all)
+		snprintf(why_not_loaded, sizeof(why_not_loaded), "%s", dlerror());
+}
+
+/* ---- failures ---- */
+
+static int code_of_state(const char *state)
+{
+	static const struct {
+		const char *prefix; /* of SQLSTATE */
+		int err;
+	} codes[] = {
+	    {"53100", ERR_FULL},
+	    {"53", ERR_BUSY},
+	    {"40", ERR_BUSY},
+	    {"55P03", ERR_BUSY},
+	    {"57014", ERR_CANCELLED},
+	    {"23", ERR_CONFLICT},
+	    {"22", ERR_INVALID},
+	    {"42501", ERR_DENIED},
+	    {"25006", ERR_DENIED},
+	    {"28", ERR_DENIED},
+	    {"54", ERR_TOO_BIG},
+	    {"XX001", ERR_CORRUPT},
+	    {"XX002", ERR_CORRUPT},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(codes); i++)
+		if (strncmp(state, codes[i].prefix, strlen(codes[i].prefix)) == 0)
+			return codes[i].err;
+	return ERR_IO;
+}
+
+/* On one line, without the end of the last one. */
+static void copy_message(const char *message, char *out, size_t out_bytes)
+{
+	size_t n = 0;
+
+	for (; *message && n + 1 < out_bytes; message++) {
+		bool is_space = *message == '\n' || *message == '\t' || *message == ' ';
+
+		if (!is_space)
+			out[n++] = *message;
+		else if (n && out[n - 1] != ' ')
+			out[n++] = ' ';
+	}
+	while (n && out[n - 1] == ' ')
+		n--;
+	out[n] = '\0';
+}
+
+/* Records the explanation of a result that is no success, and returns the code. */
+static int explain_failure(const struct postgres *d, const PGresult *result, struct error *e)
+{
+	const char *state = result ? pq.PQresultErrorField(result, FIELD_CODE) : NULL;
+	const char *message = result ? pq.PQresultErrorField(result, FIELD_MESSAGE) : NULL;
+	char text[400];
+
+	copy_message(message ? message : pq.PQerrorMessage(d->conn), text, sizeof(text));
+	if (pq.PQstatus(d->conn) != CONNECTION_OK)
+		return error_set(e, ERR_IO, "%s: the connection was lost: %s", d->db.path, text);
+	return error_set(
+	    e, state ? code_of_state(state) : ERR_IO, "%s: %s (%s)", d->db.path, text, state ? state : "-");
+}
+
+static bool has_succeeded(const PGresult *result)
+{
+	int status = result ? pq.PQresultStatus(result) : -1;
+
+	return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
+}
+
+/* ---- connections ---- */
+
+static void ignore_notice(void *owner, const char *message)
+{
+	(void)owner;
+	(void)message;
+}
+
+/* A connection that is cut ends within seconds on both sides. A transaction that stands still is ended by the server, because it
+ * keeps others waiting. */
+static const char *const SESSIONS[] = {
+    [DB_WRITER] = ("SET jit = off; SET bytea_output = hex; SET synchronous_commit = on; SET lock_timeout = '5s';"
+		   " SET idle_in_transaction_session_timeout = '30s'"),
+    [DB_CHECKPOINTER] = "SET jit = off",
+    [DB_READER] = "SET jit = off; SET bytea_output = hex; SET default_transaction_read_only = on",
+};
+
+static int begin_session(struct postgres *d, struct error *e)
+{
+	PGresult *result;
+	char text[400];
+	int rc = 0;
+
+	d->connection++;
+	if (pq.PQstatus(d->conn) != CONNECTION_OK) {
+		copy_message(pq.PQerrorMessage(d->conn), text, sizeof(text));
+		return error_set(e, ERR_IO, "%s: %s", d->db.path, text);
+	}
+	pq.PQsetNoticeProcessor(d->conn, ignore_notice, NULL);
+	result = pq.PQexec(d->conn, SESSIONS[d->use]);
+	if (!has_succeeded(result))
+		rc = explain_failure(d, result, e);
+	pq.PQclear(result);
+	return rc;
+}
+
+static int postgres_open(
+    const char *path, const struct secret *password, enum db_use use, struct db **ret, struct error *e)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	/* The URL comes after the defaults that it may replace. */
+	static const char *const keywords[] = {"connect_timeout", "keepalives_idle", "keepalives_interval",
+	    "keepalives_count", "tcp_user_timeout", "fallback_application_name", "dbname", "client_encoding",
+	    "password", NULL};
+	const char *const values[] = {
+	    "10", "5", "2", "3", "10000", "outpost", path, "UTF8", password ? secret_text(password) : NULL, NULL};
+	struct postgres *d;
+
+	pthread_once(&once, load_libpq);
+	if (!is_pq_loaded)
+		return error_set(e, ERR_NOT_FOUND, "PostgreSQL's client library is missing: %s", why_not_loaded);
+	d = xcalloc(1, sizeof(*d));
+	db_init(&d->db, &postgres_driver, "PostgreSQL");
+	d->no_rows.rows.db = &d->db;
+	d->db.no_rows = &d->no_rows.rows;
+	d->use = use;
+	*ret = &d->db;
+	d->conn = pq.PQconnectdbParams(keywords, values, 1);
+	return begin_session(d, e);
+}
+
+static void postgres_close(struct db *db)
+{
+	struct postgres *d = postgres_of(db);
+
+	pq.PQfinish(d->conn);
+	free(d);
+}
+
+/* The number is "Outp". */
+#define LOCK_DATABASE "SELECT pg_advisory_lock(1333097584)"
+
+static int take_lock(struct postgres *d, struct error *e)
+{
+	PGresult *result = pq.PQexec(d->conn, LOCK_DATABASE);
+	int rc = 0;
+
+	/* lock_timeout has passed: long enough for a daemon that was killed */
+	if (!has_succeeded(result))
+		rc = explain_failure(d, result, e) == ERR_BUSY ? ERR_EXISTS : ERR_IO;
+	pq.PQclear(result);
+	return rc;
+}
+
+static int postgres_lock(struct db *db, struct error *e)
+{
+	struct postgres *d = postgres_of(db);
+	struct error why = {0};
+	int rc = take_lock(d, &why);
+
+	d->is_locked = !rc;
+	if (rc == ERR_EXISTS)
+		return error_set(e, rc,
+		    "%s: another outpostd uses this database; several on one database are not supported yet", db->path);
+	return rc ? error_set(e, rc, "%s", why.text) : 0;
+}
+
+/* Connects again after the connection was lost. The first failure sticks. */
+static bool is_connected(struct postgres *d)
+{
+	if (pq.PQstatus(d->conn) == CONNECTION_OK)
+		return true;
+	pq.PQreset(d->conn);
+	return begin_session(d, &d->db.why) == 0 && (!d->is_locked || take_lock(d, &d->db.why) == 0);
+}
+
+/* ---- statements ---- */
+
+static struct postgres_rows *statement_of(const struct rows *r) { return (struct postgres_rows *)r; }
+
+static struct rows *postgres_prepare(struct db *d, const char *sql)
+{
+	struct postgres_rows *r = xcalloc(1, sizeof(*r));
+
+	(void)d;
+	r->text = postgres_text(sql);
+	return &r->rows;
+}
+
+/* The values as libpq wants them. */
+struct parameters {
+	int n;
+	unsigned types[PARAMETERS_MAX];
+	const char *texts[PARAMETERS_MAX];
+	int bytes[PARAMETERS_MAX];
+	int is_binary[PARAMETERS_MAX];
+	char numbers[PARAMETERS_MAX][32];
+};
+
+static void parameter_set(struct parameters *p, const struct value *v)
+{
+	int i = p->n++;
+
+	p->texts[i] = NULL;
+	p->bytes[i] = p->is_binary[i] = 0;
+	p->types[i] = TYPE_UNKNOWN;
+	switch (v->type) {
+	case VALUE_INT:
+		snprintf(p->numbers[i], sizeof(p->numbers[i]), "%lld", (long long)v->number);
+		p->texts[i] = p->numbers[i];
+		/* fallthrough */
+	case VALUE_NULL_INT:
+		p->types[i] = TYPE_INT8;
+		break;
+	case VALUE_REAL:
+		snprintf(p->numbers[i], sizeof(p->numbers[i]), "%.17g", v->real);
+		p->texts[i] = p->numbers[i];
+		p->types[i] = TYPE_FLOAT8;
+		break;
+	case VALUE_TEXT:
+		p->texts[i] = v->p;
+		/* fallthrough */
+	case VALUE_NULL_TEXT:
+		p->types[i] = TYPE_TEXT;
+		break;
+	case VALUE_GUID:
+		p->texts[i] = ((const struct guid_key *)v->p)->text;
+		p->types[i] = TYPE_TEXT;
+		break;
+	case VALUE_BLOB:
+		p->texts[i] = v->p; /* NULL is SQL's NULL, as in SQLite */
+		p->bytes[i] = (int)v->n;
+		p->is_binary[i] = 1;
+		p->types[i] = TYPE_BYTEA;
+		break;
+	case VALUE_NULL:
+	case VALUE_END:
+		break;
+	}
+}
+
+/* Whether the prepared statement takes these values. A NULL without a type fits each type. */
+static bool is_prepared(const struct postgres_rows *r, const struct postgres *d, const struct parameters *p)
+{
+	bool is = r->connection == d->connection && r->n_types == p->n;
+
+	for (int i = 0; is && i < p->n; i++)
+		is = p->types[i] == TYPE_UNKNOWN || p->types[i] == r->types[i];
+	return is;
+}
+
+static bool prepare_statement(struct postgres_rows *r, struct postgres *d, const struct parameters *p)
+{
+	PGresult *result;
+	bool is_good;
+
+	if (r->connection == d->connection) {
+		char text[40];
+
+		snprintf(text, sizeof(text), "DEALLOCATE %s", r->name);
+		pq.PQclear(pq.PQexec(d->conn, text));
+	}
+	for (int i = 0; i < p->n; i++)
+		r->types[i] = p->types[i] == TYPE_UNKNOWN ? r->types[i] : p->types[i];
+	r->n_types = p->n;
+	snprintf(r->name, sizeof(r->name), "s%u", ++d->n_prepared);
+	result = pq.PQprepare(d->conn, r->name, r->text, p->n, r->types);
+	is_good = has_succeeded(result);
+	r->connection = is_good ? d->connection : 0;
+	if (!is_good)
+		explain_failure(d, result, &d->db.why);
+	pq.PQclear(result);
+	return is_good;
+}
+
+/* Runs the statement, so that the values need not live longer. */
+static bool postgres_bind(struct rows *rows, const struct value *values, bool is_static)
+{
+	struct postgres_rows *r = statement_of(rows);
+	struct postgres *d = postgres_of(rows->db);
+	struct parameters p;
+
+	(void)is_static;
+	p.n = 0;
+	for (int i = 0; values[i].type != VALUE_END; i++) {
+		assert(i < PARAMETERS_MAX);
+		parameter_set(&p, &values[i]);
+	}
+	if (!is_prepared(r, d, &p) && !prepare_statement(r, d, &p))
+		return false;
+	r->result = pq.PQexecPrepared(d->conn, r->name, p.n, p.texts, p.bytes, p.is_binary, 0);
+	r->row = -1;
+	if (!has_succeeded(r->result)) {
+		explain_failure(d, r->result, &d->db.why);
+		pq.PQclear(r->result);
+		r->result = NULL;
+		return false;
+	}
+	/* empty for a statement that only reads, and otherwise how many rows it changed */
+	if (strncmp(pq.PQcmdStatus(r->result), "SELECT", 6) != 0) {
+		d->n_changes = strtoll(pq.PQcmdTuples(r->result), NULL, 10);
+		d->n_total_changes += d->n_changes;
+	}
+	return true;
+}
+
+static bool postgres_step(struct rows *rows)
+{
+	struct postgres_rows *r = statement_of(rows);
+
+	arena_release(&r->blobs);
+	return ++r->row < pq.PQntuples(r->result);
+}
+
+static void postgres_reset(struct rows *rows)
+{
+	struct postgres_rows *r = statement_of(rows);
+
+	arena_release(&r->blobs);
+	pq.PQclear(r->result);
+	r->result = NULL;
+}
+
+static void postgres_finalize(struct rows *rows)
+{
+	struct postgres_rows *r = statement_of(rows);
+
+	postgres_reset(rows);
+	free(r->text);
+	free(r);
+}
+
+static bool postgres_may_write(const struct rows *rows)
+{
+	const struct postgres_rows *r = statement_of(rows);
+
+	return r->result && strncmp(pq.PQcmdStatus(r->result), "SELECT", 6) != 0;
+}
+
+static int64_t postgres_changes(struct db *d) { return postgres_of(d)->n_changes; }
+
+static int64_t postgres_last_id(struct txn *t) { return db_exec_int(t, 0, "SELECT lastval()"); }
+
+static int64_t postgres_total_changes(const struct db *d) { return postgres_of(d)->n_total_changes; }
+
+static int postgres_n_columns(const struct rows *r)
+{
+	return statement_of(r)->result ? pq.PQnfields(statement_of(r)->result) : 0;
+}
+
+static bool postgres_is_null(const struct rows *rows, int column)
+{
+	const struct postgres_rows *r = statement_of(rows);
+
+	return !r->result || pq.PQgetisnull(r->result, r->row, column);
+}
+
+static bool postgres_is_blob(const struct rows *r, int column)
+{
+	return !postgres_is_null(r, column) && pq.PQftype(statement_of(r)->result, column) == TYPE_BYTEA;
+}
+
+/* NULL for NULL. A condition is a number, as in SQLite. */
+static const char *postgres_text_at(const struct rows *rows, int column)
+{
+	const struct postgres_rows *r = statement_of(rows);
+	const char *text;
+
+	if (postgres_is_null(rows, column))
+		return NULL;
+	text = pq.PQgetvalue(r->result, r->row, column);
+	if (pq.PQftype(r->result, column) != TYPE_BOOL)
+		return text;
+	return text[0] == 't' ? "1" : "0";
+}
+
+static int64_t postgres_int(const struct rows *r, int column)
+{
+	const char *text = postgres_text_at(r, column);
+
+	return text ? strtoll(text, NULL, 10) : 0;
+}
+
+static double postgres_real(const struct rows *r, int column)
+{
+	const char *text = postgres_text_at(r, column);
+
+	return text ? strtod(text, NULL) : 0;
+}
+
+static const void *postgres_blob(const struct rows *rows, int column, size_t *ret_bytes)
+{
+	struct postgres_rows *r = statement_of(rows);
+	const char *text = postgres_text_at(rows, column);
+	size_t n = text ? strlen(text) : 0;
+	uint8_t *p;
+
+	*ret_bytes = n;
+	if (!postgres_is_blob(rows, column))
+		return text;
+	*ret_bytes = n / 2 - 1; /* behind "\x" */
+	p = arena_alloc(&r->blobs, *ret_bytes + 1);
+	if (hex_decode(text + 2, n - 2, p, *ret_bytes))
+		*ret_bytes = 0;
+	return *ret_bytes ? p : NULL;
+}
+
+/* ---- transactions ---- */
+
+static void postgres_run(struct db *db, const char *sql)
+{
+	struct postgres *d = postgres_of(db);
+	PGresult *result;
+
+	if (db->why.code || (strncmp(sql, "BEGIN", 5) == 0 && !is_connected(d)))
+		return;
+	result = pq.PQexec(d->conn, sql);
+	if (!has_succeeded(result))
+		explain_failure(d, result, &db->why);
+	else if (strcmp(sql, "COMMIT") == 0 && strcmp(pq.PQcmdStatus(result), "COMMIT") != 0)
+		error_set(&db->why, ERR_IO, "%s: the transaction was rolled back", db->path);
+	pq.PQclear(result);
+}
+
+static int postgres_script(struct db *db, const char *sql, struct error *e)
+{
+	struct postgres *d = postgres_of(db);
+	PGresult *result = pq.PQexec(d->conn, sql);
+	int rc = has_succeeded(result) ? 0 : explain_failure(d, result, e);
+
+	pq.PQclear(result);
+	return rc;
+}
+
+static bool postgres_is_in_transaction(const struct db *d)
+{
+	int status = pq.PQtransactionStatus(postgres_of(d)->conn);
+
+	return status != PQTRANS_IDLE && status != PQTRANS_UNKNOWN;
+}
+
+/* ---- the space ---- */
+
+static int64_t postgres_file_bytes(const struct view *v)
+{
+	return db_int(v, 0, "SELECT pg_database_size(current_database())");
+}
+
+/* The server fills and returns free pages by itself. */
+static int64_t postgres_free_bytes(const struct view *v)
+{
+	(void)v;
+	return 0;
+}
+
+static bool postgres_can_shrink(const struct view *v)
+{
+	(void)v;
+	return true;
+}
+
+static bool postgres_shrink(struct txn *t)
+{
+	(void)t;
+	return false;
+}
+
+static int postgres_measure(const struct view *v, bool (*go_on)(void *owner), void *owner, struct table_bytes **ret,
+    size_t *ret_n, struct error *e)
+{
+	struct rows *r = db_rows(v, "SELECT relname, pg_total_relation_size(oid) FROM pg_class"
+				    " WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace ORDER BY relname");
+
+	(void)go_on;
+	(void)owner;
+	(void)e;
+	while (rows_next(r)) {
+		struct table_bytes *t = ARRAY_PUSH(*ret, *ret_n);
+
+		*t = (struct table_bytes){.name = rows_dup(r, 0), .bytes = rows_int(r, 1)};
+	}
+	return v->db->why.code;
+}
+
+static int postgres_check(struct db *d, struct error *e)
+{
+	db_int(d, 0, "SELECT 1");
+	return d->why.code ? error_set(e, d->why.code, "%s", d->why.text) : 0;
+}
+
+static int postgres_backup(const struct view *v, const char *path, bool (*go_on)(void *owner), void *owner,
+    int64_t *ret_bytes, struct error *e)
+{
+	(void)go_on;
+	(void)owner;
+	*ret_bytes = 0;
+	return error_set(e, ERR_INVALID, "%s: the database is a server's: use pg_basebackup or pg_dump instead of %s",
+	    v->db->path, path);
+}
+
+/* ---- packed results ---- */
+
+static const char *array_text(struct buf *text)
+{
+	if (text->len)
+		text->data[text->len - 1] = '}'; /* in place of the last comma */
+	else
+		buf_append_str(text, "{}");
+	return text->data;
+}
+
+static void postgres_unpack_list(struct txn *t, int64_t list_id, const int64_t *ids, size_t n)
+{
+	struct buf text = BUF_INIT(n * 24 + 8);
+
+	for (size_t i = 0; i < n; i++)
+		buf_appendf(&text, "%s%lld,", i ? "" : "{", (long long)ids[i]);
+	db_exec(t, "UPDATE test_list SET ids = ?2::BIGINT[] WHERE id = ?1", V_INT(list_id), V_TEXT(array_text(&text)));
+	buf_release(&text);
+}
+
+static void postgres_unpack_job(struct txn *t, int64_t job_id, int64_t first, const struct test_result *tests, size_t n)
+{
+	struct buf statuses = BUF_INIT(n * 8 + 8), durations = BUF_INIT(n * 16 + 8);
+	bool has_any = false;
+
+	for (size_t i = 0; i < n; i++) {
+		int64_t ms = tests[i].duration_ms;
+
+		buf_appendf(&statuses, "%s%d,", i ? "" : "{", (int)tests[i].status);
+		has_any |= ms >= 0;
+		if (ms < 0)
+			buf_append_str(&durations, i ? "NULL," : "{NULL,");
+		else
+			buf_appendf(&durations, "%s%d,", i ? "" : "{", (int)(ms > INT32_MAX ? INT32_MAX : ms));
+	}
+	db_exec(t,
+	    "UPDATE packed_job SET statuses = ?3::SMALLINT[], durations = ?4::INT[]"
+	    " WHERE job_id = ?1 AND first = ?2",
+	    V_INT(job_id), V_INT(first), V_TEXT(array_text(&statuses)),
+	    V_TEXT(has_any ? array_text(&durations) : NULL));
+	buf_release(&statuses);
+	buf_release(&durations);
+}
+
+const struct db_driver postgres_driver = {
+    .open = postgres_open,
+    .close = postgres_close,
+    .prepare = postgres_prepare,
+    .bind = postgres_bind,
+    .step = postgres_step,
+    .reset = postgres_reset,
+    .finalize = postgres_finalize,
+    .may_write = postgres_may_write,
+    .changes = postgres_changes,
+    .total_changes = postgres_total_changes,
+    .last_id = postgres_last_id,
+    .n_columns = postgres_n_columns,
+    .column_int = postgres_int,
+    .column_real = postgres_real,
+    .column_text = postgres_text_at,
+    .column_blob = postgres_blob,
+    .is_null = postgres_is_null,
+    .is_blob = postgres_is_blob,
+    .begin = {[DB_WRITER] = "BEGIN",
+	[DB_CHECKPOINTER] = "BEGIN",
+	[DB_READER] = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"},
+    .run = postgres_run,
+    .script = postgres_script,
+    .is_in_transaction = postgres_is_in_transaction,
+    .lock = postgres_lock,
+    .migrate = postgres_migrate,
+    .survives_failure = false,
+    .batch_max_ops = 60, /* the server remembers 64 savepoints of a transaction at no cost */
+    .file_bytes = postgres_file_bytes,
+    .free_bytes = postgres_free_bytes,
+    .can_shrink = postgres_can_shrink,
+    .shrink = postgres_shrink,
+    .measure = postgres_measure,
+    .check = postgres_check,
+    .backup = postgres_backup,
+    .unpack_list = postgres_unpack_list,
+    .unpack_job = postgres_unpack_job,
+};

@@ -1,0 +1,65 @@
+/* The connection to PostgreSQL. Private to db_postgres.c and db_postgres_schema.c.
+ *
+ * Thread: the connection's. libpq is loaded when the first connection is opened, so that a daemon on SQLite does without. */
+#pragma once
+
+#include "db/db_driver.h"
+
+typedef struct pg_conn PGconn;
+typedef struct pg_result PGresult;
+
+/* The functions of libpq in use, as libpq-fe.h declares them; a build needs no header of PostgreSQL. */
+#define LIBPQ(F)                                                                                                       \
+	F(PGconn *, PQconnectdbParams, (const char *const *keywords, const char *const *values, int expand_dbname))    \
+	F(void, PQreset, (PGconn * conn))                                                                              \
+	F(void, PQfinish, (PGconn * conn))                                                                             \
+	F(int, PQstatus, (const PGconn *conn))                                                                         \
+	F(int, PQtransactionStatus, (const PGconn *conn))                                                              \
+	F(char *, PQerrorMessage, (const PGconn *conn))                                                                \
+	F(void *, PQsetNoticeProcessor, (PGconn * conn, void (*on_notice)(void *, const char *), void *owner))         \
+	F(PGresult *, PQexec, (PGconn * conn, const char *text))                                                       \
+	F(PGresult *, PQprepare, (PGconn * conn, const char *name, const char *text, int n, const unsigned *types))    \
+	F(PGresult *, PQexecPrepared,                                                                                  \
+	    (PGconn * conn, const char *name, int n, const char *const *values, const int *lengths,                    \
+		const int *formats, int result_format))                                                                \
+	F(int, PQresultStatus, (const PGresult *result))                                                               \
+	F(char *, PQresultErrorField, (const PGresult *result, int field))                                             \
+	F(char *, PQcmdStatus, (PGresult * result))                                                                    \
+	F(char *, PQcmdTuples, (PGresult * result))                                                                    \
+	F(int, PQntuples, (const PGresult *result))                                                                    \
+	F(int, PQnfields, (const PGresult *result))                                                                    \
+	F(unsigned, PQftype, (const PGresult *result, int column))                                                     \
+	F(char *, PQgetvalue, (const PGresult *result, int row, int column))                                           \
+	F(int, PQgetisnull, (const PGresult *result, int row, int column))                                             \
+	F(int, PQgetlength, (const PGresult *result, int row, int column))                                             \
+	F(void, PQclear, (PGresult * result))
+
+enum { PARAMETERS_MAX = 64 };
+
+struct postgres_rows {
+	struct rows rows;
+	char *text; /* PostgreSQL's form of rows.sql */
+	/* the prepared statement, and the types of its parameters; a type 0 was not known then */
+	char name[16];
+	unsigned connection; /* the number of the connection that has it; 0: none */
+	unsigned types[PARAMETERS_MAX];
+	int n_types;
+	PGresult *result; /* of the walk; NULL: none */
+	int row;
+	struct arena blobs; /* of this row */
+};
+
+struct postgres {
+	struct db db;
+	PGconn *conn;
+	enum db_use use;
+	bool is_locked;      /* db_lock() has succeeded */
+	unsigned connection; /* rises with each connection */
+	unsigned n_prepared;
+	int64_t n_changes, n_total_changes;
+	struct postgres_rows no_rows;
+};
+
+static inline struct postgres *postgres_of(const struct db *d) { return (struct postgres *)d; }
+
+int postgres_migrate(struct db *d, struct error *e) MUST_CHECK; /* db_postgres_schema.c */

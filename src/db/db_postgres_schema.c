@@ -1,0 +1,114 @@
+/* Checks a database of PostgreSQL, and creates or upgrades its tables. */
+#include "db/db_postgres.h"
+#include "db/schema.h"
+
+enum { OLDEST_SERVER = 150000 };
+
+/* Daemons that start at the same time migrate one after the other. The number is "Outs". */
+#define LOCK_SCHEMA "SELECT pg_advisory_xact_lock(1333097587)"
+
+/* Comparisons of names must be the same as in SQLite and in C: by bytes. */
+static int check_settings(struct db *d, struct error *e)
+{
+	struct rows *r =
+	    db_rows(d, "SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),"
+		       " 'B' < 'a' AND 'Z' < '_' AND lower('Ä') = 'Ä', current_setting('fsync') = 'on'"
+		       " AND current_setting('full_page_writes') = 'on',"
+		       " COALESCE(current_setting('outpost.may_lose_rows', true), '') = 'on', current_database()");
+	char *name = NULL;
+	int rc = 0;
+
+	if (rows_next(r)) {
+		name = rows_dup(r, 5);
+		if (rows_int(r, 0) < OLDEST_SERVER)
+			rc = error_set(e, ERR_INVALID, "%s: the server has version %lld, and Outpost needs 15 or later",
+			    d->path, (long long)rows_int(r, 0) / 10000);
+		else if (strcmp(rows_text(r, 1), "UTF8") != 0)
+			rc = error_set(e, ERR_INVALID,
+			    "%s: database %s has the encoding %s: create it with ENCODING 'UTF8'", d->path, name,
+			    rows_text(r, 1));
+		else if (!rows_int(r, 2))
+			rc = error_set(e, ERR_INVALID,
+			    "%s: database %s compares text by the rules of a language: create it with LOCALE 'C' and "
+			    "TEMPLATE template0",
+			    d->path, name);
+		else if (!rows_int(r, 3) && !rows_int(r, 4))
+			rc = error_set(e, ERR_INVALID,
+			    "%s: the server may lose rows that it acknowledged: turn fsync and full_page_writes on",
+			    d->path);
+	}
+	rows_end(r);
+	free(name);
+	return rc ? rc : db_status(d) ? error_set(e, db_status(d), "%s", db_why(d)->text) : 0;
+}
+
+/* In a transaction. The version of the tables, 0: there are none. */
+static int read_version(struct db *d, int64_t *ret, struct error *e)
+{
+	struct rows *r;
+	int64_t readable_from = 0;
+
+	*ret = 0;
+	if (!db_has(d,
+		"SELECT 1 FROM pg_class WHERE relname = 'outpost_schema' AND relnamespace = 'public'::regnamespace")) {
+		if (db_has(d,
+			"SELECT 1 FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace LIMIT 1"))
+			return error_set(e, ERR_CORRUPT, "%s: the database has tables of another program", d->path);
+		return db_status(d) ? error_set(e, db_status(d), "%s", db_why(d)->text) : 0;
+	}
+	r = db_rows(d, "SELECT version, readable_from FROM outpost_schema");
+	if (rows_next(r)) {
+		*ret = rows_int(r, 0);
+		readable_from = rows_int(r, 1);
+	}
+	rows_end(r);
+	if (db_status(d))
+		return error_set(e, db_status(d), "%s", db_why(d)->text);
+	if (readable_from > SCHEMA_VERSION)
+		return error_set(e, ERR_TOO_NEW,
+		    "%s: has schema version %d, which programs from version %d on know, and this one knows %d: run the "
+		    "newer outpostd",
+		    d->path, (int)*ret, (int)readable_from, SCHEMA_VERSION);
+	if (*ret < POSTGRES_FIRST_VERSION)
+		return error_set(e, ERR_CORRUPT, "%s: has no valid schema version", d->path);
+	return 0;
+}
+
+static int write_version(struct db *d, struct error *e)
+{
+	db_exec(db_txn(d), "DELETE FROM outpost_schema");
+	db_exec(db_txn(d), "INSERT INTO outpost_schema (version, readable_from) VALUES (?1, ?2)", V_INT(SCHEMA_VERSION),
+	    V_INT(POSTGRES_READABLE_FROM));
+	return db_status(d) ? error_set(e, db_status(d), "%s", db_why(d)->text) : 0;
+}
+
+static int migrate_locked(struct db *d, struct error *e)
+{
+	int64_t version;
+	int rc;
+
+	db_int(d, 0, LOCK_SCHEMA);
+	rc = read_version(d, &version, e);
+	if (rc || version >= SCHEMA_VERSION)
+		return rc;
+	if (version == 0)
+		rc = db_script(d, POSTGRES_SCHEMA, e);
+	for (int64_t to = version + 1; !rc && version && to <= SCHEMA_VERSION; to++)
+		if (POSTGRES_STEPS[to])
+			rc = db_script(d, POSTGRES_STEPS[to], e);
+	return rc ? rc : write_version(d, e);
+}
+
+int postgres_migrate(struct db *d, struct error *e)
+{
+	int rc = check_settings(d, e);
+
+	if (!rc && db_begin(d, DB_WRITER) == 0)
+		rc = migrate_locked(d, e);
+	if (!rc && (db_status(d) || db_commit(d)))
+		rc = error_set(e, db_status(d), "%s", db_why(d)->text);
+	if (rc)
+		db_rollback(d);
+	db_forget_failure(d);
+	return rc;
+}

@@ -1,0 +1,352 @@
+/* The driver for PostgreSQL: values, failures and a lost connection, and databases that Outpost refuses. It needs a server:
+ * tests/postgres.mjs. */
+#include "db/db.h"
+#include "db/postgres_text.h"
+#include "db/schema.h"
+#include "model/states.h"
+#include "store_rig.h"
+
+static struct db *open_server(enum db_use use)
+{
+	struct error e = {0};
+	struct db *d;
+
+	if (db_open(server_database(), use, &d, &e))
+		fail_msg("%s", e.text);
+	return d;
+}
+
+/* ---- statements ---- */
+
+static void texts_are_rewritten(void **state)
+{
+	static const struct {
+		const char *sqlite, *postgres;
+	} texts[] = {
+	    {"SELECT a FROM t WHERE b = ?1 AND c = ?12", "SELECT a FROM t WHERE b = $1 AND c = $12"},
+	    {"SELECT '?1 CROSS JOIN ' FROM a CROSS JOIN b ON b.x = a.x",
+		"SELECT '?1 CROSS JOIN ' FROM a JOIN b ON b.x = a.x"},
+	    {"SELECT 1 FROM (SELECT 1 FROM t INDEXED BY i) x", "SELECT 1 FROM (SELECT 1 FROM t) x"},
+	    {"SELECT 'it''s ?', CAST(a AS INTEGER)", "SELECT 'it''s ?', integer_of(a)"},
+	    {"SELECT x'00ff'", "SELECT '\\x00ff'::bytea"},
+	    {"SELECT 'open", "SELECT 'open"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		char *got = postgres_text(texts[i].sqlite);
+
+		assert_string_equal(got, texts[i].postgres);
+		free(got);
+	}
+}
+
+static void values_come_back(void **state)
+{
+	static const char blob[] = "a\0\xff";
+	struct db *d = open_server(DB_READER);
+	struct rows *r = db_rows(d,
+	    "SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?1 > 0, ?1 IS NULL, SUM(n), CAST('12) x' AS INTEGER), CAST('x' AS INTEGER)"
+	    " FROM (SELECT 40 AS n UNION ALL SELECT 2) numbers",
+	    V_INT(INT64_MAX), V_REAL(0.1), V_TEXT("Ä'\n"), V_BLOB(blob, sizeof(blob)), V_TEXT(NULL), V_INT_OR_NULL(0));
+	const void *p;
+	size_t n;
+
+	(void)state;
+	assert_true(rows_next(r));
+	assert_int_equal(rows_n_columns(r), 11);
+	assert_int_equal(rows_int(r, 0), INT64_MAX);
+	assert_true(rows_real(r, 1) == 0.1);
+	assert_string_equal(rows_text(r, 2), "Ä'\n");
+	assert_false(rows_is_blob(r, 2));
+	assert_true(rows_is_blob(r, 3));
+	p = rows_blob(r, 3, &n);
+	assert_int_equal(n, sizeof(blob));
+	assert_memory_equal(p, blob, n);
+	assert_true(rows_is_null(r, 4) && rows_is_null(r, 5));
+	assert_string_equal(rows_text(r, 4), "");
+	assert_int_equal(rows_int(r, 6), 1);
+	assert_string_equal(rows_text(r, 7), "0");
+	assert_int_equal(rows_int(r, 8), 42);
+	assert_int_equal(rows_int(r, 9), 12);
+	assert_int_equal(rows_int(r, 10), 0);
+	assert_false(rows_next(r));
+	db_close(d);
+}
+
+/* The first value has no type, and the next ones have. */
+static void a_statement_is_prepared_for_other_types(void **state)
+{
+	struct db *d = open_server(DB_READER);
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		char *text = db_text(d, "SELECT COALESCE(?1, 'none')", i == 1 ? V_TEXT("some") : V_NULL);
+
+		assert_int_equal(db_status(d), 0);
+		assert_string_equal(text, i == 1 ? "some" : "none");
+		free(text);
+	}
+	db_close(d);
+}
+
+static void the_first_failure_sticks(void **state)
+{
+	struct db *d = open_server(DB_WRITER);
+
+	(void)state;
+	assert_int_equal(db_begin(d, DB_WRITER), 0);
+	db_exec(db_txn(d), "INSERT INTO setting (key, value) VALUES ('a', '1')");
+	db_savepoint(d);
+	db_exec(db_txn(d), "INSERT INTO setting (key, value) VALUES ('b', '1')");
+	db_exec(db_txn(d), "INSERT INTO setting (key, value) VALUES ('a', '2')");
+	assert_int_equal(db_status(d), ERR_CONFLICT);
+	assert_non_null(strstr(db_why(d)->text, "duplicate key"));
+	assert_int_equal(db_exec(db_txn(d), "DELETE FROM setting"), 0); /* nothing is run */
+	assert_false(db_has(d, "SELECT 1"));
+	db_forget_failure(d);
+	db_savepoint_undo(d);
+	assert_int_equal(db_exec(db_txn(d), "UPDATE setting SET value = '3' WHERE key IN ('a', 'b')"), 1);
+	assert_int_equal(db_commit(d), 0);
+	assert_true(db_has(d, "SELECT 1 FROM setting WHERE key = 'a' AND value = '3'"));
+	assert_false(db_has(d, "SELECT 1 FROM setting WHERE key = 'b'"));
+	/* the server answers ROLLBACK to the COMMIT of a transaction that failed */
+	assert_int_equal(db_begin(d, DB_WRITER), 0);
+	db_exec(db_txn(d), "INSERT INTO setting (key, value) VALUES ('a', '2')");
+	assert_int_equal(db_status(d), ERR_CONFLICT);
+	db_forget_failure(d);
+	assert_int_equal(db_commit(d), ERR_IO);
+	db_rollback(d);
+	db_close(d);
+}
+
+static void a_reader_does_not_write(void **state)
+{
+	struct db *d = open_server(DB_READER);
+
+	(void)state;
+	db_exec(db_txn(d), "DELETE FROM setting");
+	assert_int_equal(db_status(d), ERR_DENIED);
+	db_close(d);
+}
+
+/* The transaction during which the connection ends fails, and the next one has another connection. */
+static void a_lost_connection_is_replaced(void **state)
+{
+	struct db *d = open_server(DB_WRITER), *other = open_server(DB_WRITER);
+
+	(void)state;
+	assert_int_equal(db_begin(d, DB_WRITER), 0);
+	db_exec(db_txn(d), "INSERT INTO setting (key, value) VALUES ('lost', '1')");
+	db_exec_int(
+	    db_txn(other), 0, "SELECT pg_terminate_backend(?1::int)", V_INT(db_int(d, 0, "SELECT pg_backend_pid()")));
+	db_int(d, 0, "SELECT 1 FROM setting");
+	assert_int_equal(db_status(d), ERR_IO);
+	assert_non_null(strstr(db_why(d)->text, "the connection was lost"));
+	assert_false(db_is_in_transaction(d));
+	db_rollback(d);
+	db_forget_failure(d);
+	assert_int_equal(db_begin(d, DB_WRITER), 0);
+	assert_true(db_has(d, "SELECT 1"));
+	assert_false(db_has(d, "SELECT 1 FROM setting WHERE key = 'lost'"));
+	assert_int_equal(db_commit(d), 0);
+	db_close(other);
+	db_close(d);
+}
+
+/* ---- what the views show ---- */
+
+static void statuses_have_the_names_of_the_program(void **state)
+{
+	struct db *d = open_server(DB_READER);
+
+	(void)state;
+	for (int i = 0; i <= N_TEST_STATUSES; i++) {
+		char *name = db_text(d, "SELECT test_status_name(?1::smallint)", V_INT(i));
+
+		if (i == N_TEST_STATUSES)
+			assert_null(name);
+		else
+			assert_string_equal(name, test_status_name((enum test_status)i));
+		free(name);
+	}
+	db_close(d);
+}
+
+/* ---- databases that are refused ---- */
+
+/* The URL of the database with another name, other options or another user. free() */
+static char *url_with(const char *database, const char *user, const char *options)
+{
+	const char *base = getenv("OUTPOST_TEST_DATABASE"), *host = strstr(base, "host="), *end = strchr(host, '&');
+
+	return xasprintf("postgresql:///%s?%.*s&user=%s&options=%s", database, (int)(end - host), host, user, options);
+}
+
+static const char MAY_LOSE[] = "-c%20outpost.may_lose_rows%3Don";
+
+static void assert_refused(char *url, int code, const char *part)
+{
+	struct store_options o = {.database = url, .state_dir = rig_dir, .recover = store_recover};
+	struct error e = {0};
+	struct store *s;
+	int rc = store_open(rig_loop, &o, &s, &e);
+
+	if (rc != code || !strstr(e.text, part))
+		fail_msg("%d %s, and not %d %s", rc, e.text, code, part);
+	free(url);
+}
+
+static void in_base(const char *sql) { server_script(getenv("OUTPOST_TEST_DATABASE"), sql); }
+
+static void wrong_places_are_refused(void **state)
+{
+	(void)state;
+	assert_refused(xstrdup("postgresql:///outpost?host=/nowhere"), ERR_IO, "No such file or directory");
+	assert_refused(url_with("nowhere", "outpost", MAY_LOSE), ERR_IO, "database \"nowhere\" does not exist");
+	assert_refused(url_with("postgres", "nobody", MAY_LOSE), ERR_IO, "role \"nobody\" does not exist");
+}
+
+/* The server asks the role `secured` for its password. */
+static void the_password_is_the_files(void **state)
+{
+	char name[40], *url;
+	struct store_options o = {.state_dir = rig_dir, .recover = store_recover};
+	struct error e = {0};
+	struct store *s;
+
+	(void)state;
+	in_base("DROP ROLE IF EXISTS secured");
+	in_base("CREATE ROLE secured LOGIN SUPERUSER PASSWORD 'right'");
+	snprintf(name, sizeof(name), "test_%d", (int)getpid());
+	url = url_with(name, "secured", MAY_LOSE);
+	o.database = url;
+	assert_refused(xstrdup(url), ERR_IO, "no password supplied");
+	assert_int_equal(secret_new("wrong", 5, &o.password, &e), 0);
+	assert_int_equal(store_open(rig_loop, &o, &s, &e), ERR_IO);
+	assert_non_null(strstr(e.text, "password authentication failed for user \"secured\""));
+	assert_null(strstr(e.text, "wrong"));
+	secret_unref(o.password);
+	assert_int_equal(secret_new("right", 5, &o.password, &e), 0);
+	assert_int_equal(store_open(rig_loop, &o, &rig_store, &e), 0);
+	rig_close();
+	secret_unref(o.password);
+	free(url);
+	in_base("DROP ROLE secured");
+}
+
+static void unsafe_servers_are_refused(void **state)
+{
+	char name[40];
+
+	(void)state;
+	snprintf(name, sizeof(name), "test_%d", (int)getpid());
+	assert_refused(url_with(name, "outpost", ""), ERR_INVALID, "turn fsync and full_page_writes on");
+}
+
+static void wrong_databases_are_refused(void **state)
+{
+	char *url;
+
+	(void)state;
+	in_base("DROP DATABASE IF EXISTS latin");
+	in_base("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'");
+	assert_refused(url_with("latin", "outpost", MAY_LOSE), ERR_INVALID, "create it with ENCODING 'UTF8'");
+	in_base("DROP DATABASE latin");
+	in_base("DROP DATABASE IF EXISTS language");
+	in_base("CREATE DATABASE language TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US' LOCALE 'C'");
+	assert_refused(url_with("language", "outpost", MAY_LOSE), ERR_INVALID, "create it with LOCALE 'C'");
+	in_base("DROP DATABASE language");
+	in_base("DROP DATABASE IF EXISTS theirs");
+	in_base("CREATE DATABASE theirs TEMPLATE template0 LOCALE 'C'");
+	url = url_with("theirs", "outpost", MAY_LOSE);
+	server_script(url, "CREATE TABLE theirs (a INT)");
+	free(url);
+	assert_refused(url_with("theirs", "outpost", MAY_LOSE), ERR_CORRUPT, "tables of another program");
+	in_base("DROP DATABASE theirs");
+}
+
+static void missing_privileges_are_named(void **state)
+{
+	(void)state;
+	in_base("DROP DATABASE IF EXISTS bare");
+	in_base("CREATE DATABASE bare TEMPLATE template0 LOCALE 'C'");
+	in_base("DROP ROLE IF EXISTS guest");
+	in_base("CREATE ROLE guest LOGIN");
+	assert_refused(url_with("bare", "guest", MAY_LOSE), ERR_DENIED, "permission denied for schema public");
+	in_base("DROP DATABASE bare");
+	in_base("DROP ROLE guest");
+}
+
+static void another_schema_is_refused_or_accepted(void **state)
+{
+	static const struct {
+		const char *version; /* of the table */
+		int code;
+		const char *part;
+	} cases[] = {
+	    {"UPDATE outpost_schema SET version = 99, readable_from = 98", ERR_TOO_NEW, "run the newer outpostd"},
+	    {"UPDATE outpost_schema SET version = 1, readable_from = 1", ERR_CORRUPT, "no valid schema version"},
+	    {"DELETE FROM outpost_schema", ERR_CORRUPT, "no valid schema version"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		server_script(server_database(), cases[i].version);
+		assert_refused(xstrdup(server_database()), cases[i].code, cases[i].part);
+	}
+	/* a newer release that this one can work beside */
+	server_script(server_database(), "INSERT INTO outpost_schema (version, readable_from) VALUES (99, 10)");
+	rig_open();
+	rig_close();
+	server_script(server_database(), "UPDATE outpost_schema SET version = 10");
+}
+
+static void a_second_daemon_is_refused(void **state)
+{
+	char dir[] = "/tmp/outpost-second-XXXXXX";
+	struct store_options o = {.database = server_database(), .state_dir = dir, .recover = store_recover};
+	struct error e = {0};
+	struct store *s;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	rig_open();
+	assert_int_equal(store_open(rig_loop, &o, &s, &e), ERR_EXISTS);
+	assert_non_null(strstr(e.text, "another outpostd uses this database"));
+	nftw(dir, rig_remove, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static int setup_tables(void **state)
+{
+	rig_setup(state);
+	rig_close();
+	return 0;
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup_tables, rig_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    TEST(values_come_back),
+	    TEST(a_statement_is_prepared_for_other_types),
+	    TEST(the_first_failure_sticks),
+	    TEST(a_reader_does_not_write),
+	    TEST(a_lost_connection_is_replaced),
+	    TEST(statuses_have_the_names_of_the_program),
+	    TEST(wrong_places_are_refused),
+	    TEST(the_password_is_the_files),
+	    TEST(unsafe_servers_are_refused),
+	    TEST(wrong_databases_are_refused),
+	    TEST(missing_privileges_are_named),
+	    TEST(another_schema_is_refused_or_accepted),
+	    TEST(a_second_daemon_is_refused),
+	};
+
+	const struct CMUnitTest without_server[] = {cmocka_unit_test(texts_are_rewritten)};
+
+	/* make run-unit has no server, and make check-postgres has one */
+	return getenv("OUTPOST_TEST_DATABASE") ? cmocka_run_group_tests(tests, NULL, NULL)
+					       : cmocka_run_group_tests(without_server, NULL, NULL);
+}
