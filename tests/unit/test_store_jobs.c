@@ -135,9 +135,10 @@ static int fill_dispatch_run(struct store_op *op, struct txn *d)
 
 	db_exec(d,
 	    "WITH RECURSIVE more (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM more WHERE n < ?2)"
-	    " INSERT INTO job (change_id, dispatch_id, accelerator, runner, workflow, name, run_id, run_attempt, "
+	    " INSERT INTO job (id, change_id, dispatch_id, accelerator, runner, workflow, name, run_id, run_attempt, "
 	    "status,"
-	    " is_current, is_late, is_push, n_tests, n_red, reported_ms) SELECT change_id, dispatch_id, accelerator,"
+	    " is_current, is_late, is_push, n_tests, n_red, reported_ms) SELECT id + 1000000 + more.n, change_id, "
+	    "dispatch_id, accelerator,"
 	    " runner, workflow, 'another', run_id, more.n, 'completed', 0, 0, 0, 0, 0, 1 FROM job, more WHERE id = ?1",
 	    V_INT(id), V_INT(JOBS_PER_DISPATCH_MAX - 1));
 	db_exec(d, "UPDATE job SET n_tests = ?2 WHERE id = ?1", V_INT(id), V_INT(RESULTS_PER_DISPATCH_MAX - 3));
