@@ -38,11 +38,12 @@ struct upstream_branch upstream_branch_read(const struct view *d)
 /* ---- its newest runs there ---- */
 
 #define PUSHES_OF_BRANCH                                                                                               \
-	" FROM (SELECT * FROM run WHERE accelerator = ?1 AND is_push = 1 AND change_id > ?5"                           \
-	"  ORDER BY change_id DESC LIMIT ?4) r"                                                                        \
-	" CROSS JOIN change c ON c.id = r.change_id LEFT JOIN branch_commit b"                                         \
+	" FROM run r CROSS JOIN change c ON c.id = r.change_id LEFT JOIN branch_commit b"                              \
 	" ON b.repository_key = ?2 AND b.ref = ?3 AND b.sha = c.head_sha"                                              \
-	" WHERE c.repository_key = ?2 AND c.ref IN (?3, 'refs/heads/' || ?3)"
+	" WHERE r.accelerator = ?1 AND r.is_push = 1 AND r.change_id >= (SELECT MIN(change_id) FROM"                   \
+	" (SELECT change_id FROM run WHERE accelerator = ?1 AND is_push = 1 AND change_id > ?5"                        \
+	"  ORDER BY change_id DESC LIMIT ?4) newest)"                                                                  \
+	" AND c.repository_key = ?2 AND c.ref IN (?3, 'refs/heads/' || ?3)"
 
 #define TESTED_PUSH_RECORD(F, S)                                                                                       \
 	F(S, INT, change_id, NULL, "c.id", "")                                                                         \
@@ -96,8 +97,8 @@ static void read_tested_push(const struct view *d, const char *accelerator, cons
 static void read_newest(
     const struct view *d, const char *accelerator, const struct upstream_branch *u, struct standing *s)
 {
-	struct rows *r = db_rows(d, RECORD_SELECT(PUSH_PLACE_RECORD) PUSHES_OF_BRANCH, V_TEXT(accelerator),
-	    V_TEXT(u->repository.text), V_TEXT(u->name), V_INT(PUSHES_LOOKED_AT), V_INT(0));
+	struct rows *r = db_rows(d, RECORD_SELECT(PUSH_PLACE_RECORD) PUSHES_OF_BRANCH " ORDER BY r.change_id DESC",
+	    V_TEXT(accelerator), V_TEXT(u->repository.text), V_TEXT(u->name), V_INT(PUSHES_LOOKED_AT), V_INT(0));
 	struct push_place push;
 
 	for (int n = 0; n < NEWEST_LOOKED_AT && rows_next(r); n += s->sha != NULL) {
