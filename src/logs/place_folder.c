@@ -1,5 +1,5 @@
 /* Finished logs in a folder that several machines may mount (NFS, CephFS). An object is written under a hidden name and renamed
- * when it is on disk, so nobody sees a part of it, and no lock is needed. Below the folder no symbolic link is followed.
+ * when it is on disk, so readers never see a part of it, and no lock is needed. Below the folder no symbolic link is followed.
  *
  * A server that hangs blocks the thread that waits for it. So all reads share one place in the pool's order and all writes
  * another: two threads of the pool remain for the logs that grow. */

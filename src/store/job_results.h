@@ -1,7 +1,7 @@
 /* The results of a report: the list of its tests, which jobs share, the packed results, and a row of `result` for each that
  * says more. A large report is written in parts, each in a transaction of its own, so that it does not hold the writer: first
  * the tests of a new list, which mean nothing without a report, then the rows. The rows of a job with ordinals from job.n_tests
- * on do not count yet, so nobody sees a part of a report.
+ * on do not count yet, so readers never see a part of a report.
  *
  * Thread: the writer, inside a transaction. Ownership: the arguments are borrowed; the store's members of packed_tests are
  * written here. */

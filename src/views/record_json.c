@@ -100,7 +100,7 @@ json_t *record_json(const struct record *record, const void *values)
 
 	record_object_out(&out, NULL, record, values);
 	if (json_parse(out.data, out.len, &object, NULL))
-		object = json_object(); /* an object of more than 64 levels, which nobody could store */
+		object = json_object(); /* only with more than 64 levels, which no record has */
 	buf_release(&out);
 	return object;
 }

@@ -6,6 +6,8 @@
 #include <cmocka.h>
 
 #include <ftw.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 #include "logs/logs.h"
 
@@ -216,3 +218,31 @@ static inline int rig_teardown(void **state)
 }
 
 #define RIG_TEST(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
+
+/* Text that hardly compresses. free(). */
+static inline char *rig_random_text(size_t n)
+{
+	char *text = xmalloc(n + 1);
+
+	random_bytes(text, n);
+	for (size_t i = 0; i < n; i++)
+		text[i] = (char)('0' + (unsigned char)text[i] % 64);
+	text[n] = '\0';
+	return text;
+}
+
+static inline void rig_put_whole(int64_t job, const char *text)
+{
+	assert_int_equal(rig_put(job, 0, text, strlen(text), true), 0);
+}
+
+/* A limit on the size of files stands for a full disk. */
+static inline void rig_limit_files(rlim_t bytes)
+{
+	struct rlimit limit;
+
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = bytes;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}

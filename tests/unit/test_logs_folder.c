@@ -2,7 +2,6 @@
 #include "logs_rig.h"
 
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 static char *shared; /* the folder */
@@ -46,19 +45,6 @@ static bool has_local(const char *name)
 }
 
 /* A text that zstd cannot make much shorter. */
-static char *long_text(size_t n)
-{
-	char *text = xmalloc(n + 1);
-
-	random_bytes(text, n);
-	for (size_t i = 0; i < n; i++)
-		text[i] = (char)('0' + (unsigned char)text[i] % 64);
-	text[n] = '\0';
-	return text;
-}
-
-static void put_whole(int64_t job, const char *text) { assert_int_equal(rig_put(job, 0, text, strlen(text), true), 0); }
-
 static void assert_ranges(int64_t job, const char *text, size_t n)
 {
 	for (int i = 0; i < 60; i++) {
@@ -86,12 +72,12 @@ static void assert_ranges(int64_t job, const char *text, size_t n)
 static void a_finished_log_moves_and_every_range_of_it_is_read(void **state)
 {
 	const size_t n = 3 << 20;
-	char *text = long_text(n);
+	char *text = rig_random_text(n);
 
 	(void)state;
-	put_whole(1234, text);
-	put_whole(1, "short");
-	put_whole(2, "");
+	rig_put_whole(1234, text);
+	rig_put_whole(1, "short");
+	rig_put_whole(2, "");
 	rig_wait_moved(3);
 	assert_true(has_shared("000000001/1234.log.zst"));
 	assert_false(has_local("d2/1234.log.zst"));
@@ -114,10 +100,10 @@ static void a_finished_log_moves_and_every_range_of_it_is_read(void **state)
 static void another_daemon_reads_it(void **state)
 {
 	const size_t n = 1 << 20;
-	char *text = long_text(n), *path = rig_path("d2");
+	char *text = rig_random_text(n), *path = rig_path("d2");
 
 	(void)state;
-	put_whole(1234, text);
+	rig_put_whole(1234, text);
 	rig_wait_moved(1);
 	rig_close();
 	nftw(path, rig_remove, 8, FTW_DEPTH | FTW_PHYS); /* its own folder has nothing of this log */
@@ -132,8 +118,8 @@ static void logs_of_an_earlier_time_are_moved_at_a_start(void **state)
 	rig_close();
 	rig_place.folder = NULL;
 	rig_open();
-	put_whole(7, "before the place was set");
-	put_whole(8, "this one too");
+	rig_put_whole(7, "before the place was set");
+	rig_put_whole(8, "this one too");
 	rig_wait_packed(2);
 	rig_close();
 	rig_place.folder = shared;
@@ -146,36 +132,26 @@ static void logs_of_an_earlier_time_are_moved_at_a_start(void **state)
 
 /* ---- trouble ---- */
 
-static void set_limit(rlim_t bytes)
-{
-	struct rlimit limit;
-
-	signal(SIGXFSZ, SIG_IGN);
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-	limit.rlim_cur = bytes;
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-}
-
 /* A limit on a file's size stands for a full folder, and a file in place of a subfolder for any other failure. */
 static void a_log_waits_while_the_folder_fails(void **state)
 {
 	const size_t n = 600000;
-	char *text = long_text(n), *path = shared_path("000000000");
+	char *text = rig_random_text(n), *path = shared_path("000000000");
 	struct error e = {0};
 
 	(void)state;
 	rig_close();
 	rig_place.folder = NULL;
 	rig_open();
-	put_whole(5, text);
+	rig_put_whole(5, text);
 	rig_wait_packed(1);
 	rig_close();
 	rig_place.folder = shared;
-	set_limit(100000);
+	rig_limit_files(100000);
 	rig_open();
 	while (logs_stats(rig_logs)->n_failures == 0)
 		ASSERT_TEXT(5, text);
-	set_limit(RLIM_INFINITY);
+	rig_limit_files(RLIM_INFINITY);
 	assert_false(has_shared("000000000/5.log.zst"));
 	assert_int_equal(logs_stats(rig_logs)->n_to_move, 1);
 	rig_wait_moved(1);
@@ -184,7 +160,7 @@ static void a_log_waits_while_the_folder_fails(void **state)
 	nftw(path, rig_remove, 8, FTW_DEPTH | FTW_PHYS);
 	assert_int_equal(file_write_atomic(path, "x", 1, 0600, &e), 0);
 	rig_open();
-	put_whole(6, "waits");
+	rig_put_whole(6, "waits");
 	while (logs_stats(rig_logs)->n_failures == 0)
 		ASSERT_TEXT(6, "waits");
 	/* It goes on waiting over a restart. */
@@ -197,7 +173,7 @@ static void a_log_waits_while_the_folder_fails(void **state)
 	assert_true(has_shared("000000000/6.log.zst"));
 	/* The folder is gone. */
 	nftw(shared, rig_remove, 8, FTW_DEPTH | FTW_PHYS);
-	put_whole(7, "waits too");
+	rig_put_whole(7, "waits too");
 	while (logs_stats(rig_logs)->n_failures < 2)
 		ASSERT_TEXT(7, "waits too");
 	assert_int_equal(logs_stats(rig_logs)->n_to_move, 1);
@@ -221,11 +197,11 @@ static void overwrite(const char *name, int64_t at, const char *bytes, size_t n,
 static void damage_is_an_error_and_never_a_wrong_text(void **state)
 {
 	const size_t n = 2 << 20;
-	char *text = long_text(n), *path;
+	char *text = rig_random_text(n), *path;
 
 	(void)state;
 	for (int64_t job = 1; job <= 4; job++)
-		put_whole(job, text);
+		rig_put_whole(job, text);
 	rig_wait_moved(4);
 	overwrite("000000000/1.log.zst", 700000, "damage", 6, -1);
 	assert_int_equal(rig_read(1, 0, 10), 0);
@@ -250,11 +226,11 @@ static void damage_is_an_error_and_never_a_wrong_text(void **state)
 
 static void an_object_that_was_put_once_more_is_read_as_it_is_now(void **state)
 {
-	char *text = long_text(2 << 20), *other = long_text(1 << 20), *from, *to;
+	char *text = rig_random_text(2 << 20), *other = rig_random_text(1 << 20), *from, *to;
 
 	(void)state;
-	put_whole(1, text);
-	put_whole(2, other);
+	rig_put_whole(1, text);
+	rig_put_whole(2, other);
 	rig_wait_moved(2);
 	assert_int_equal(rig_read(1, 0, 10), 0);
 	from = shared_path("000000000/2.log.zst");
@@ -312,7 +288,7 @@ static void old_logs_are_dropped_and_others_stay(void **state)
 
 	(void)state;
 	for (int64_t job = 1; job <= 12; job++)
-		put_whole(job * 400, "a log");
+		rig_put_whole(job * 400, "a log");
 	rig_wait_moved(12);
 	set_age("000000000/400.log.zst", now - 100 * day);
 	set_age("000000000/800.log.zst", now - 100 * day);

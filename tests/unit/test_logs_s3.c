@@ -206,19 +206,6 @@ static int teardown_s3(void **state)
 	return 0;
 }
 
-static char *long_text(size_t n)
-{
-	char *text = xmalloc(n + 1);
-
-	random_bytes(text, n);
-	for (size_t i = 0; i < n; i++)
-		text[i] = (char)('0' + (unsigned char)text[i] % 64);
-	text[n] = '\0';
-	return text;
-}
-
-static void put_whole(int64_t job, const char *text) { assert_int_equal(rig_put(job, 0, text, strlen(text), true), 0); }
-
 #define FAULT_503 "HTTP/1.1 503 Slow Down\r\nContent-Length: 46\r\n\r\n<Error><Code>SlowDown</Code><x>abc</x></Error>"
 #define FAULT_403 "HTTP/1.1 403 Forbidden\r\nContent-Length: 40\r\n\r\n<Error><Code>AccessDenied</Code></Error>"
 
@@ -227,10 +214,10 @@ static void put_whole(int64_t job, const char *text) { assert_int_equal(rig_put(
 static void a_log_moves_with_one_request_and_a_range_needs_one_more(void **state)
 {
 	const size_t n = 3 << 20;
-	char *text = long_text(n), header[300];
+	char *text = rig_random_text(n), header[300];
 
 	(void)state;
-	put_whole(1234, text);
+	rig_put_whole(1234, text);
 	rig_wait_moved(1);
 	assert_int_equal(server.n_puts, 1);
 	assert_string_equal(server.objects[0].path, "/bucket/logs/x/000000001/1234.log.zst");
@@ -268,7 +255,7 @@ static void a_log_waits_while_the_server_fails(void **state)
 
 		set_fault(faults[i], 1);
 		snprintf(text, sizeof(text), "the log of job %d", (int)job);
-		put_whole(job, text);
+		rig_put_whole(job, text);
 		while (logs_stats(rig_logs)->n_failures == before)
 			ASSERT_TEXT(job, text);
 		rig_wait_moved(job);
@@ -287,7 +274,7 @@ static void a_read_that_fails_is_an_error_and_may_be_repeated(void **state)
 	    "not HTTP\r\n\r\n"};
 
 	(void)state;
-	put_whole(1, "one");
+	rig_put_whole(1, "one");
 	rig_wait_moved(1);
 	for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
 		set_fault(faults[i], i == 2 ? 2 : 1);
@@ -328,7 +315,7 @@ static void new_keys_are_used_at_once(void **state)
 	logs_use_keys(rig_logs, &o);
 	secret_unref(o.access_key);
 	secret_unref(o.session_token);
-	put_whole(1, "one");
+	rig_put_whole(1, "one");
 	rig_wait_moved(1);
 	assert_int_equal(rig_read(9, 0, 10), ERR_NOT_FOUND);
 	assert_non_null(strstr(server.request, "Credential=AKIANEW/"));
@@ -343,7 +330,7 @@ static void old_logs_are_dropped(void **state)
 	(void)state;
 	assert_int_equal(rfc3339_parse("2026-01-02T00:00:00Z", &january), 0);
 	for (int64_t job = 1; job <= 3; job++)
-		put_whole(job, "a log");
+		rig_put_whole(job, "a log");
 	rig_wait_moved(3);
 	assert_int_equal(rig_drop(january), 0);
 	assert_string_equal(server.query, "list-type=2&max-keys=1000&prefix=logs%2Fx%2F");
@@ -378,7 +365,7 @@ static void closing_does_not_wait_for_a_silent_server(void **state)
 	rig_close();
 	rig_place.s3_endpoint = url;
 	rig_open();
-	put_whole(1, "one");
+	rig_put_whole(1, "one");
 	read_is_done = false;
 	logs_read(rig_logs, &r);
 	while (atomic_load(&silent->n_requests) < 2)
@@ -456,7 +443,7 @@ static int check_patiently(const struct log_place_options *o, struct error *e)
 static void a_real_server_accepts_each_request(void **state)
 {
 	const size_t n = 2 << 20;
-	char *text = long_text(n), *folder = xasprintf("%s/swift", rig_dir), *url;
+	char *text = rig_random_text(n), *folder = xasprintf("%s/swift", rig_dir), *url;
 	struct log_place_options o = rig_place;
 	struct error e = {0};
 	int in, port;
@@ -479,9 +466,9 @@ static void a_real_server_accepts_each_request(void **state)
 	secret_unref(o.secret_key);
 	assert_int_equal(check_patiently(&rig_place, &e), 0);
 	rig_open();
-	put_whole(1234, text);
-	put_whole(1, "short");
-	put_whole(2, "");
+	rig_put_whole(1234, text);
+	rig_put_whole(1, "short");
+	rig_put_whole(2, "");
 	rig_wait_moved(3);
 	for (int64_t at = 0; at < (int64_t)n; at += 300001) {
 		assert_int_equal(rig_read(1234, at, 1000), 0);

@@ -2,7 +2,6 @@
 #include "logs_rig.h"
 
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 enum { AT_ONCE = 4, JOBS = 400, KILLS = 12, PIECE_MAX = 40000, COMPLETE_AT = 300000 };
@@ -224,16 +223,6 @@ static void closing_in_the_middle_of_compressing_loses_nothing(void **state)
 
 /* ---- a full disk, as a limit on a file's size ---- */
 
-static void set_limit(rlim_t bytes)
-{
-	struct rlimit limit;
-
-	signal(SIGXFSZ, SIG_IGN);
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-	limit.rlim_cur = bytes;
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-}
-
 static void a_full_disk_leaves_the_log_as_it_was(void **state)
 {
 	const size_t n = 100000;
@@ -243,7 +232,7 @@ static void a_full_disk_leaves_the_log_as_it_was(void **state)
 	fill(text, 1, 0, n);
 	text[n] = '\0';
 	assert_int_equal(rig_put(1, 0, text, 50000, false), 0);
-	set_limit(70000);
+	rig_limit_files(70000);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(rig_put(1, 50000, text + 50000, 50000, true), ERR_FULL);
 		assert_int_equal(put_end, 50000);
@@ -254,7 +243,7 @@ static void a_full_disk_leaves_the_log_as_it_was(void **state)
 	assert_memory_equal(read_bytes, text, 50000);
 	/* Bytes that still fit are accepted. */
 	assert_int_equal(rig_put(1, 50000, text + 50000, 10000, false), 0);
-	set_limit(RLIM_INFINITY);
+	rig_limit_files(RLIM_INFINITY);
 	assert_int_equal(rig_put(1, 50000, text + 50000, 50000, true), 0);
 	ASSERT_TEXT(1, text);
 	rig_wait_packed(1);
@@ -273,12 +262,12 @@ static void a_failed_compression_leaves_the_log_readable_and_is_retried(void **s
 		text[i] = (char)('0' + (unsigned char)text[i] % 64);
 	text[n] = '\0';
 	assert_int_equal(rig_put(1, 0, text, n, false), 0);
-	set_limit(100000);
+	rig_limit_files(100000);
 	assert_int_equal(rig_put(1, (int64_t)n, "", 0, true), 0);
 	while (logs_stats(rig_logs)->n_failures == 0)
 		ASSERT_TEXT(1, text);
 	assert_int_equal(logs_stats(rig_logs)->n_packed, 0);
-	set_limit(RLIM_INFINITY);
+	rig_limit_files(RLIM_INFINITY);
 	ASSERT_TEXT(1, text);
 	rig_drop(0);
 	rig_wait_packed(1);
