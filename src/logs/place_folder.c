@@ -10,7 +10,7 @@
 
 enum {
 	COPY_BYTES = 1 << 20,
-	HIDDEN_KEPT_MS = 24 * 3600 * 1000, /* what a writer that died left behind */
+	HIDDEN_KEPT_MS = 24 * 3600 * 1000, /* files of a writer that died */
 	SUBFOLDER_BYTES = 24,
 };
 #define LANE_OF_READS  INT64_MAX
@@ -161,7 +161,7 @@ static int compare_numbers(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* Adds the numbers of the subfolders to *ret, or, with `subfolder`, the jobs whose logs it has; sorted. Removes what a writer
+/* Adds the numbers of the subfolders to *ret, or, with `subfolder`, the jobs whose logs it has; sorted. Removes the files that a writer
  * that died has left in the subfolder. */
 static void list_folder(struct log_request *r, const char *subfolder, struct log_ids *ret)
 {
