@@ -1,6 +1,6 @@
 // A node:test reporter for one file: a line for each test, the whole error of each failed test, and as its last line the counts as
 // JSON, which run-programs.mjs reads.
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeSync } from 'node:fs';
 import { inspect } from 'node:util';
 
 const OF_PARENTS = ['subtestsFailed', 'testAborted'];
@@ -20,6 +20,8 @@ function cpuSeconds() {
 export default async function* report(events) {
   const names = []; // names of the tests around the current one
   const counts = { passed: 0, failed: 0, skipped: 0 };
+  // --test-force-exit ends the process before this function ends.
+  process.on('exit', () => writeSync(1, `${JSON.stringify({ ...counts, cpu: cpuSeconds() })}\n`));
   for await (const { type, data } of events) {
     if (type === 'test:start') {
       names[data.nesting] = data.name;
@@ -46,5 +48,4 @@ export default async function* report(events) {
       yield data.message;
     }
   }
-  yield `${JSON.stringify({ ...counts, cpu: cpuSeconds() })}\n`;
 }

@@ -58,7 +58,7 @@ function runFile(file) {
   const out = fs.openSync(log, 'w');
   const start = performance.now();
   // its own process group, so that a stopped file leaves no daemon behind
-  const child = spawn(process.execPath, ['--test-reporter', reporter, '--test-reporter-destination', 'stdout', file], { stdio: ['ignore', out, out], detached: true });
+  const child = spawn(process.execPath, ['--test-force-exit', '--test-reporter', reporter, '--test-reporter-destination', 'stdout', file], { stdio: ['ignore', out, out], detached: true });
   fs.closeSync(out);
   running.set(name, child);
   const limits = [setTimeout(() => stop(child, 'SIGTERM'), MINUTES * 60_000), setTimeout(() => stop(child, 'SIGKILL'), MINUTES * 60_000 + LAST_WORDS_MS)];
@@ -73,6 +73,7 @@ function runFile(file) {
       for (const key of Object.keys(total)) total[key] += counts[key] ?? 0;
       console.log(`${isPassed ? 'ok  ' : 'FAIL'}  ${name.padEnd(28)} ${String(counts.passed).padStart(3)} passed${counts.failed ? ` ${counts.failed} failed` : ''}${counts.skipped ? ` ${counts.skipped} skipped` : ''}`
         + `  ${secondsSince(start).padStart(6)} s  cpu ${counts.cpu?.toFixed(1)} s`);
+      stop(child, 'SIGKILL'); // a process that the file left behind
       if (!isPassed) {
         const texts = failuresIn(output);
         const isOverdue = performance.now() - start >= MINUTES * 60_000;

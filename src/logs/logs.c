@@ -208,7 +208,7 @@ static void append_work(struct log_task *t)
 	x->a->err = log_file_append(&t->logs->folder, x->a, &x->before, &x->after, &x->a->why);
 }
 
-/* Others are the caller's mistakes, or tell that the logs are closing. */
+/* Others are the caller's mistakes, or mean that the logs are closing. */
 static bool is_place_error(int err)
 {
 	return err == ERR_IO || err == ERR_FULL || err == ERR_CORRUPT || err == ERR_DENIED || err == ERR_NETWORK;
