@@ -11,7 +11,7 @@
 // below /_rig/ (see control.mjs).
 //
 // The rig checks requests and its own answers against the description and records violations. It does not check answers of
-// emulate, which omit some required fields (rig.emulatorGaps() lists them).
+// emulate, which omit some required fields (rig.emulatorGaps() lists them, with the option gaps).
 import { createHash, randomBytes } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import fs from 'node:fs/promises';
@@ -69,7 +69,7 @@ export class Rig extends EventEmitter {
   #description;
   #requests = [];
   #violations = [];
-  #gaps = new Map();
+  #gaps; // text → count, or undefined if nobody asked for them
   #rates = new Map(); // client → {used, reset}
   #dispatches = [];
   #reactions = new Map(); // a comment's reactions path → reactions
@@ -78,11 +78,12 @@ export class Rig extends EventEmitter {
   #closed = false;
 
   // options: port, target, appId, appSlug, secret, privateKey (PEM), repositories, members, tokenTtl (ms),
-  // delay (ms that each answer takes)
+  // delay (ms that each answer takes), gaps (compare emulate's answers with the description)
   static async start(options = {}) {
     const rig = new Rig();
     rig.setMaxListeners(0);
     rig.delay = options.delay ?? 0;
+    if (options.gaps) rig.#gaps = new Map();
     rig.secret = options.secret ?? randomBytes(20).toString('hex');
     rig.app = {
       id: options.appId ?? 12345, slug: options.appSlug ?? 'outpost-test', name: 'Outpost (test)',
@@ -126,7 +127,7 @@ export class Rig extends EventEmitter {
   fault(rule) { return this.faults.add(rule); }
   clearFaults() { this.faults.remove(); }
   violations() { return this.#violations; }
-  emulatorGaps() { return [...this.#gaps].map(([gap, count]) => ({ gap, count })); }
+  emulatorGaps() { return [...this.#gaps ?? []].map(([gap, count]) => ({ gap, count })); }
   expireTokens() { this.gate.expireTokens(); }
   issues(repository) { return this.world.issues(repository); }
   comments(repository, number) { return this.world.comments(repository, number); }
@@ -307,7 +308,10 @@ export class Rig extends EventEmitter {
         const answer = await this.#own(operation, { path, url, body, text, record, admitted, request })
           ?? await this.#emulate(url, request, text, admitted, record);
         const type = answer.headers['content-type'] ?? 'application/json';
-        return { statusCode: answer.status, headers: { ...answer.headers, 'content-type': type }, body: answer.body === '' ? undefined : JSON.parse(answer.body), raw: answer };
+        return {
+          statusCode: answer.status, headers: { ...answer.headers, 'content-type': type }, body: answer.body === '' ? undefined : JSON.parse(answer.body),
+          raw: answer, isUnchecked: record.source === 'emulate' && !this.#gaps,
+        };
       },
     );
     if (outcome.request.length > 0) this.#violation(record, 'request', outcome.request);

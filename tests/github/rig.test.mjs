@@ -436,6 +436,20 @@ describe('the rig', () => {
     });
   });
 
+  test('the answers of emulate are compared with the description on request', async () => {
+    for (const gaps of [false, true]) {
+      const own = await startRig({ gaps });
+      try {
+        const client = new Octokit({ baseUrl: own.url, log: quiet, authStrategy: createAppAuth, auth: { appId: own.app.id, privateKey: own.app.privateKey } });
+        client.hook.before('request', (options) => { options.headers['x-github-api-version'] = '2022-11-28'; });
+        await client.request('GET /app/installations');
+        assert.equal(own.emulatorGaps().length > 0, gaps, JSON.stringify(own.emulatorGaps()));
+      } finally {
+        await own.close();
+      }
+    }
+  });
+
   test('the rig as a program prints one JSON line, is controlled over HTTP and ends with its standard input', async () => {
     const child = spawn(process.execPath, [new URL('./rig.mjs', import.meta.url).pathname], { stdio: ['pipe', 'pipe', 'inherit'] });
     const [line] = await once(child.stdout, 'data');

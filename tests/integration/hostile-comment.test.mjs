@@ -100,7 +100,7 @@ describe('hostile texts about a change', { skip: notBuilt }, () => {
     return stdout;
   };
   const settled = () => until(async () => {
-    const { outbox, deliveries } = JSON.parse((await outpost.ctl('--json', 'status')).stdout);
+    const { outbox, deliveries } = await outpost.api('status');
     return outbox.due === 0 && deliveries.accepted === 0;
   }, { timeout: 60_000, what: 'no delivery or effect is pending' });
 

@@ -17,10 +17,12 @@ import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { stringify } from 'yaml';
+import { library } from '../../github/libraries.mjs';
 import { WAIT_MS, sendPatiently, waitAtLeast } from '../../github/patience.mjs';
 import { removeFolder } from './folder.mjs';
 
+const { stringify } = library('yaml');
+const FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 160;
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../..');
 const build = path.join(root, 'build', process.env.BUILD ?? 'release');
 // The factor by which everything may be slower than usual, for a daemon under valgrind.
@@ -36,10 +38,12 @@ const children = new Set();
 process.on('exit', () => { for (const child of children) child.kill('SIGKILL'); });
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 
-// Polls until fn returns a truthy value. Only for conditions over HTTP: use waitForLog for a log line.
-export async function until(fn, { timeout, interval = 20, what = fn.toString() } = {}) {
+// Polls until fn returns a truthy value. Only for conditions over HTTP: use waitForLog for a log line. Without an interval the pauses
+// grow, because many tests run at once and each look takes some milliseconds of the processor.
+export async function until(fn, { timeout, interval, what = fn.toString() } = {}) {
   const limit = waitAtLeast(timeout);
   const end = Date.now() + limit;
+  let pause = interval ?? FIRST_PAUSE_MS;
   let last;
   do {
     try {
@@ -49,7 +53,8 @@ export async function until(fn, { timeout, interval = 20, what = fn.toString() }
     } catch (error) {
       last = error;
     }
-    await sleep(interval);
+    await sleep(pause);
+    if (interval === undefined) pause = Math.min(1.4 * pause, LONGEST_PAUSE_MS);
   } while (Date.now() < end);
   throw new Error(`not within ${limit} ms: ${what}${last ? `; last: ${last.message}` : ''}`);
 }

@@ -14,11 +14,12 @@ import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { stringify } from 'yaml';
+import { library } from '../../github/libraries.mjs';
 import { WAIT_MS, waitAtLeast } from '../../github/patience.mjs';
 import { removeFolder } from './folder.mjs';
 import { parseLog, runProgram } from './outpost.mjs';
 
+const { stringify } = library('yaml');
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../..');
 
 export const OUTPOST_RUNNER = process.env.OUTPOST_RUNNER ?? path.join(root, 'build', process.env.BUILD ?? 'release', 'outpost-runner');
