@@ -1,3 +1,5 @@
+#include "base/json_plain.h"
+
 #include <math.h>
 
 enum { DEPTH_MAX = 64 };
@@ -30,14 +32,12 @@ static const char *number_end(const char *p, const char *end)
 
 const char *json_scalar_end(const char *p, const char *end)
 {
-	static const char *const words[] = {"true", "false", "null"};
+	size_t left = (size_t)(end - p);
 
-	for (size_t i = 0; p < end && *p >= 'a' && i < ARRAY_LEN(words); i++) {
-		size_t n = strlen(words[i]);
-
-		if ((size_t)(end - p) >= n && memcmp(p, words[i], n) == 0)
-			return p + n;
-	}
+	if (left >= 4 && (memcmp(p, "null", 4) == 0 || memcmp(p, "true", 4) == 0))
+		return p + 4;
+	if (left >= 5 && memcmp(p, "false", 5) == 0)
+		return p + 5;
 	return number_end(p, end);
 }
 
@@ -243,4 +243,34 @@ size_t json_real_text(double v, char text[JSON_REAL_BYTES])
 			text[at++] = '0';
 	}
 	return (size_t)at;
+}
+
+/* ---- json_plain.h ---- */
+
+#if defined(__SSE2__)
+/* Bit i: p[i] is not plain. */
+static uint64_t marks_of_16(const char *p)
+{
+	__m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+	__m128i special = _mm_or_si128(_mm_cmplt_epi8(v, _mm_set1_epi8(0x20)),
+	    _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')), _mm_cmpeq_epi8(v, _mm_set1_epi8('\\'))));
+
+	return (unsigned)_mm_movemask_epi8(special);
+}
+#endif
+
+const char *json_marks_go_on(struct json_marks *m, const char *p)
+{
+#if defined(__SSE2__)
+	if (p < m->known) /* the known bytes from p on are plain */
+		p = m->known;
+	for (; m->end - p >= 64; p += 64) {
+		m->bits =
+		    marks_of_16(p) | marks_of_16(p + 16) << 16 | marks_of_16(p + 32) << 32 | marks_of_16(p + 48) << 48;
+		m->known = p + 64;
+		if (m->bits)
+			return p + __builtin_ctzll(m->bits);
+	}
+#endif
+	return json_skip_plain(p, m->end);
 }

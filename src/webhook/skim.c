@@ -37,36 +37,6 @@ static int escape_length(const char *p)
 	return p[6] == '\\' && p[7] == 'u' && is_low_surrogate(hex4(p + 8)) ? 12 : 0;
 }
 
-/* p: after the opening quote; end: the '\0'. Returns the closing quote, or NULL with the reason in *ret_why (static) and
- * the place in *ret_at, which are set only then. */
-static const char *string_end(
-    const char *p, const char *end, bool *ret_has_escape, const char **ret_why, const char **ret_at)
-{
-	*ret_has_escape = false;
-	for (;;) {
-		int length = 0;
-
-		p = json_skip_plain(p, end);
-		if (*p == '"')
-			return p;
-		if (*p == '\\') {
-			*ret_has_escape = true;
-			length = escape_length(p);
-		} else if ((unsigned char)*p >= 0x80) {
-			length = (int)utf8_sequence_bytes(p, (size_t)(end - p));
-		}
-		if (length == 0) {
-			*ret_at = p;
-			*ret_why = *p == '\\'                  ? "a wrong escape in a string"
-				   : (unsigned char)*p >= 0x80 ? "a string that is not UTF-8"
-				   : p == end                  ? "a string without an end"
-							       : "a control byte in a string";
-			return NULL;
-		}
-		p += length;
-	}
-}
-
 /* Decodes the escape at *p, and moves *p past it. */
 static size_t decode_escape(const char **p, char out[4])
 {
@@ -138,206 +108,235 @@ static bool string_decode(const char *p, const char *end, char *out, size_t out_
 enum { DEPTH_MAX = 64 }; /* as base/json.h: one bit of scan.in_object each */
 
 /* The objects whose keys matter. */
-enum place { PLACE_OTHER, PLACE_TOP, PLACE_REPOSITORY, PLACE_CHANGES, PLACE_ISSUE };
+enum place { PLACE_OTHER, PLACE_TOP, PLACE_REPOSITORY, PLACE_CHANGES, PLACE_ISSUE, N_PLACES };
 
 /* A member that matters: where its text or its flag is written to. */
 struct field {
 	const char *key;
-	enum place place;   /* of the object that it is a member of */
+	size_t key_bytes;
 	enum place inside;  /* its value is an object whose keys matter, too */
 	size_t text, bytes; /* offset and size in struct skim; size 0: it is no text */
 	size_t flag;        /* offset in struct skim; 0: none */
 	char flag_byte;     /* the flag is set if the value begins with it */
 };
 
-#define TEXT_IN(member) .text = offsetof(struct skim, member), .bytes = sizeof(((struct skim *)0)->member)
-static const struct field FIELDS[] = {
-    {"action", PLACE_TOP, TEXT_IN(action)},
-    {"ref", PLACE_TOP, TEXT_IN(ref)},
-    {"deleted", PLACE_TOP, .flag = offsetof(struct skim, is_deleted), .flag_byte = 't'},
-    {"repository", PLACE_TOP, .inside = PLACE_REPOSITORY},
-    {"changes", PLACE_TOP, .inside = PLACE_CHANGES},
-    {"issue", PLACE_TOP, .inside = PLACE_ISSUE},
-    {"full_name", PLACE_REPOSITORY, TEXT_IN(repository)},
-    {"base", PLACE_CHANGES, .flag = offsetof(struct skim, has_base_change), .flag_byte = '{'},
-    {"pull_request", PLACE_ISSUE, .flag = offsetof(struct skim, is_pull_comment), .flag_byte = '{'},
+enum { FIELDS_MAX = 8 };
+
+#define KEY(its_key)           .key = its_key, .key_bytes = sizeof(its_key) - 1
+#define TEXT_IN(member)        .text = offsetof(struct skim, member), .bytes = sizeof(((struct skim *)0)->member)
+#define FLAG_IN(member, first) .flag = offsetof(struct skim, member), .flag_byte = first
+static const struct field FIELDS[N_PLACES][FIELDS_MAX] = {
+    [PLACE_TOP] = {{KEY("action"), TEXT_IN(action)}, {KEY("ref"), TEXT_IN(ref)},
+	{KEY("deleted"), FLAG_IN(is_deleted, 't')}, {KEY("repository"), .inside = PLACE_REPOSITORY},
+	{KEY("changes"), .inside = PLACE_CHANGES}, {KEY("issue"), .inside = PLACE_ISSUE}},
+    [PLACE_REPOSITORY] = {{KEY("full_name"), TEXT_IN(repository)}},
+    [PLACE_CHANGES] = {{KEY("base"), FLAG_IN(has_base_change, '{')}},
+    [PLACE_ISSUE] = {{KEY("pull_request"), FLAG_IN(is_pull_comment, '{')}},
 };
+#undef KEY
 #undef TEXT_IN
+#undef FLAG_IN
 
+/* The functions below get the place in the text and return the next one, so that it stays in a register. They return NULL
+ * after fail_skim(). */
 struct scan {
-	const char *p, *end; /* *end is '\0', which is not valid anywhere, so the loops need no bounds */
-	uint64_t in_object;  /* bit d: the container at depth d is an object */
+	const char *end; /* *end is '\0', which is not valid anywhere, so the loops need no bounds */
+	struct json_marks marks;
+	uint64_t in_object; /* bit d: the container at depth d is an object */
 	int depth;
-	bool was_opened;   /* the last value opened a container that is still empty */
+	enum place place;  /* the innermost container, if it is an object whose keys matter */
 	enum place inside; /* the object open at depth 2 */
-	unsigned seen;     /* bit per entry of FIELDS: a second one is refused */
+	uint64_t seen;     /* bit per entry of FIELDS: a second one is refused */
 	struct skim *out;
-	const char *why; /* static; at p */
+	bool has_escape;      /* the string that was scanned last */
+	const char *why, *at; /* why is static */
 };
 
-static bool fail_skim(struct scan *s, const char *at, const char *why)
+static const char *fail_skim(struct scan *s, const char *at, const char *why)
 {
-	s->p = at;
+	s->at = at;
 	s->why = why;
-	return false;
-}
-
-static void skip_space(struct scan *s)
-{
-	const char *p = s->p;
-
-	/* GitHub sends compact JSON: the first test nearly always ends it. */
-	while ((unsigned char)*p <= ' ' && (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r'))
-		p++;
-	s->p = p;
-}
-
-/* NULL: the member does not matter. */
-static const struct field *find_field(const struct scan *s, const char *key, size_t n)
-{
-	enum place place = s->depth == 1 ? PLACE_TOP : s->inside;
-
-	for (size_t i = 0; i < ARRAY_LEN(FIELDS); i++)
-		if (FIELDS[i].place == place && strncmp(FIELDS[i].key, key, n) == 0 && FIELDS[i].key[n] == '\0')
-			return &FIELDS[i];
 	return NULL;
 }
 
-/* Scans the key of a member, from its opening quote past its colon. */
-static bool scan_key(struct scan *s, const struct field **ret)
+static inline const char *skip_space(const char *p)
 {
-	const char *start = s->p + 1, *at;
-	bool has_escape;
+	/* GitHub sends compact JSON: the first test nearly always ends it. */
+	while ((unsigned char)*p <= ' ' && (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r'))
+		p++;
+	return p;
+}
 
-	if (*s->p != '"')
-		return fail_skim(s, s->p, "a key was expected");
-	const char *end = string_end(start, s->end, &has_escape, &s->why, &at);
-	if (!end)
-		return fail_skim(s, at, s->why);
-	if (s->depth == 1 || (s->depth == 2 && s->inside != PLACE_OTHER)) {
-		char plain[32];
+/* p: not a plain byte of a string. Returns the closing quote. */
+static const char *string_end_slowly(struct scan *s, const char *p)
+{
+	while (*p != '"') {
+		int length = 0;
 
-		if (!has_escape)
-			*ret = find_field(s, start, (size_t)(end - start));
-		else if (string_decode(start, end, plain, sizeof plain))
-			*ret = find_field(s, plain, strlen(plain));
-		unsigned bit = *ret ? 1U << (*ret - FIELDS) : 0;
+		if (*p == '\\') {
+			s->has_escape = true;
+			length = escape_length(p);
+		} else if ((unsigned char)*p >= 0x80) {
+			length = (int)utf8_sequence_bytes(p, (size_t)(s->end - p));
+		}
+		if (length == 0)
+			return fail_skim(s, p,
+			    *p == '\\'                  ? "a wrong escape in a string"
+			    : (unsigned char)*p >= 0x80 ? "a string that is not UTF-8"
+			    : p == s->end               ? "a string without an end"
+							: "a control byte in a string");
+		p = json_marks_next(&s->marks, p + length);
+	}
+	return p;
+}
+
+/* p: after the opening quote. Returns the closing quote, and sets has_escape. */
+static inline const char *string_end(struct scan *s, const char *p)
+{
+	s->has_escape = false;
+	p = json_marks_next(&s->marks, p);
+	return *p == '"' ? p : string_end_slowly(s, p);
+}
+
+/* Finds the field with this key, if it matters. False: it came before. (Not inline: scan_values() would lack registers.) */
+static __attribute__((noinline)) bool find_field(struct scan *s, const char *key, size_t n, const struct field **ret)
+{
+	for (const struct field *f = FIELDS[s->place]; f->key; f++) {
+		uint64_t bit = UINT64_C(1) << (f - FIELDS[0]);
+
+		if (f->key_bytes != n || memcmp(f->key, key, n) != 0)
+			continue;
 		if (s->seen & bit)
-			return fail_skim(s, start, "a duplicate key");
+			return false;
 		s->seen |= bit;
+		*ret = f;
 	}
-	s->p = end + 1;
-	skip_space(s);
-	if (*s->p != ':')
-		return fail_skim(s, s->p, "a ':' was expected");
-	s->p++;
 	return true;
 }
 
-static bool scan_string(struct scan *s, const struct field *field)
+/* The same for the key [p, end), which has escapes. */
+static __attribute__((noinline)) bool find_escaped_field(
+    struct scan *s, const char *p, const char *end, const struct field **ret)
 {
-	const char *start = s->p + 1, *at;
-	bool has_escape;
-	const char *end = string_end(start, s->end, &has_escape, &s->why, &at);
+	char plain[32];
 
+	return !string_decode(p, end, plain, sizeof plain) || find_field(s, plain, strlen(plain), ret);
+}
+
+/* Scans the key of a member, from its opening quote past its colon. */
+static inline const char *scan_key(struct scan *s, const char *p, const struct field **ret)
+{
+	if (*p != '"')
+		return fail_skim(s, p, "a key was expected");
+	const char *end = string_end(s, p + 1);
 	if (!end)
-		return fail_skim(s, at, s->why);
-	if (field && field->bytes) {
-		char *text = (char *)s->out + field->text;
-
-		if (!string_decode(start, end, text, field->bytes))
-			text[0] = '\0';
-	}
-	s->p = end + 1;
-	return true;
+		return NULL;
+	if (s->place != PLACE_OTHER && !(s->has_escape ? find_escaped_field(s, p + 1, end, ret)
+						       : find_field(s, p + 1, (size_t)(end - p - 1), ret)))
+		return fail_skim(s, p + 1, "a duplicate key");
+	p = skip_space(end + 1);
+	return *p == ':' ? p + 1 : fail_skim(s, p, "a ':' was expected");
 }
 
-static bool scan_scalar(struct scan *s)
+/* Reads the value at p, if it is of the field's kind. A string that is not valid is found later. */
+static const char *scan_field_string(struct scan *s, const char *p, const struct field *field)
 {
-	const char *end = json_scalar_end(s->p, s->end);
+	const char *end = string_end(s, p + 1);
+	char *text = (char *)s->out + field->text;
 
-	if (!end)
-		return fail_skim(s, s->p, "a value was expected");
-	s->p = end;
-	return true;
+	if (end && field->bytes && !string_decode(p + 1, end, text, field->bytes))
+		text[0] = '\0';
+	return end ? end + 1 : NULL;
 }
 
-static bool open_container(struct scan *s, const struct field *field)
+static const char *scan_scalar(struct scan *s, const char *p)
 {
-	bool is_object = *s->p == '{';
+	const char *end = json_scalar_end(p, s->end);
+
+	return end ? end : fail_skim(s, p, "a value was expected");
+}
+
+static enum place place_at_depth(const struct scan *s)
+{
+	return s->depth == 1 ? PLACE_TOP : s->depth == 2 ? s->inside : PLACE_OTHER;
+}
+
+static const char *open_container(struct scan *s, const char *p, const struct field *field)
+{
+	bool is_object = *p == '{';
 
 	if (s->depth == DEPTH_MAX)
-		return fail_skim(s, s->p, "nested deeper than 64");
-	if (is_object)
-		s->in_object |= UINT64_C(1) << s->depth;
-	else
-		s->in_object &= ~(UINT64_C(1) << s->depth);
+		return fail_skim(s, p, "nested deeper than 64");
+	s->in_object = (s->in_object & ~(UINT64_C(1) << s->depth)) | (uint64_t)is_object << s->depth;
 	s->depth++;
 	if (s->depth == 2)
 		s->inside = is_object && field ? field->inside : PLACE_OTHER;
-	s->was_opened = true;
-	s->p++;
-	return true;
+	s->place = place_at_depth(s);
+	return skip_space(p + 1);
 }
 
-/* Scans a whole scalar, or the opening bracket of a container. */
-static bool scan_value(struct scan *s, const struct field *field)
+/* Scans the values from p on, the first of which is the whole document. */
+static const char *scan_values(struct scan *s, const char *p)
 {
-	skip_space(s);
-	s->was_opened = false;
-	if (field && field->flag && *s->p == field->flag_byte)
-		*(bool *)((char *)s->out + field->flag) = true;
-	switch (*s->p) {
-	case '"':
-		return scan_string(s, field);
-	case '{':
-	case '[':
-		return open_container(s, field);
-	default:
-		return scan_scalar(s);
-	}
-}
+	const struct field *field = NULL;
+	bool is_object = false; /* the innermost container */
 
-/* Scans from the end of a value to the beginning of the next one: closing brackets, a comma, a key. False: the document
- * has ended (s->why is NULL), or has a mistake. */
-static bool scan_to_next(struct scan *s, const struct field **ret)
-{
-	while (s->depth > 0) {
-		bool is_object = s->in_object >> (s->depth - 1) & 1;
-
-		skip_space(s);
-		if (*s->p == (is_object ? '}' : ']')) {
-			s->p++;
+	for (;;) {
+		p = skip_space(p);
+		if (field && field->flag && *p == field->flag_byte)
+			*(bool *)((char *)s->out + field->flag) = true;
+		if (*p == '"' && field) {
+			p = scan_field_string(s, p, field);
+		} else if (*p == '"') {
+			p = string_end(s, p + 1);
+			p = p ? p + 1 : NULL;
+		} else if (*p == '{' || *p == '[') {
+			is_object = *p == '{';
+			p = open_container(s, p, field);
+			field = NULL;
+			if (p && *p != (is_object ? '}' : ']')) { /* its first member */
+				p = is_object ? scan_key(s, p, &field) : p;
+				if (!p)
+					return NULL;
+				continue;
+			}
+		} else {
+			p = scan_scalar(s, p);
+		}
+		if (!p)
+			return NULL;
+		for (p = skip_space(p); s->depth > 0 && *p == (is_object ? '}' : ']'); p = skip_space(p + 1)) {
 			s->depth--;
-			s->was_opened = false;
-			continue;
+			s->place = place_at_depth(s);
+			is_object = s->depth > 0 && (s->in_object >> (s->depth - 1) & 1);
 		}
-		if (!s->was_opened) {
-			if (*s->p != ',')
-				return fail_skim(s, s->p, "a ',' or a closing bracket was expected");
-			s->p++;
-			skip_space(s);
-		}
-		*ret = NULL;
-		return is_object ? scan_key(s, ret) : true;
+		if (s->depth == 0)
+			return p;
+		if (*p != ',')
+			return fail_skim(s, p, "a ',' or a closing bracket was expected");
+		p = skip_space(p + 1);
+		field = NULL;
+		if (is_object)
+			p = scan_key(s, p, &field);
+		if (!p)
+			return NULL;
 	}
-	skip_space(s);
-	return s->p == s->end ? false : fail_skim(s, s->p, "text after the end of the document");
 }
 
 int skim(const char *body, size_t n, struct skim *ret, struct error *e)
 {
-	struct scan s = {.p = body, .end = body + n, .inside = PLACE_OTHER, .out = ret};
-	const struct field *field = NULL;
+	struct scan s = {.end = body + n, .out = ret};
+	const char *p = skip_space(body);
 
 	ret->action[0] = ret->repository[0] = ret->ref[0] = '\0';
 	ret->is_deleted = ret->has_base_change = ret->is_pull_comment = false;
-	skip_space(&s);
-	if (*s.p != '{')
-		return error_set(e, ERR_INVALID, "byte %zu: not a JSON object", (size_t)(s.p - body));
-	while (scan_value(&s, field) && scan_to_next(&s, &field))
-		;
-	if (s.why)
-		return error_set(e, ERR_INVALID, "byte %zu: %s", (size_t)(s.p - body), s.why);
+	json_marks_begin(&s.marks, body, s.end);
+	if (*p != '{')
+		return error_set(e, ERR_INVALID, "byte %zu: not a JSON object", (size_t)(p - body));
+	p = scan_values(&s, p);
+	if (p && p != s.end)
+		p = fail_skim(&s, p, "text after the end of the document");
+	if (!p)
+		return error_set(e, ERR_INVALID, "byte %zu: %s", (size_t)(s.at - body), s.why);
 	return 0;
 }

@@ -1,8 +1,8 @@
-/* Compares skim() with jansson: both must agree on a body, except where webhook/payload.h documents a difference.
- * Shared by the unit test and the fuzz target. */
+/* Compares skim() with the reference, in everything, and with jansson: both must agree on a body, except where
+ * webhook/payload.h documents a difference. Shared by the unit test and the fuzz target. */
 #pragma once
 
-#include "webhook/payload.h"
+#include "skim_reference.h"
 
 /* The text that skim()'s contract gives for a field. */
 static inline bool oracle_text_agrees(const json_t *v, const char *text, size_t bytes)
@@ -25,6 +25,25 @@ static inline bool oracle_fields_agree(const json_t *root, const struct skim *s)
 	       s->is_pull_comment == json_is_object(json_at(root, "issue", "pull_request", NULL));
 }
 
+/* NULL when skim() gave the reference's answer. */
+static inline const char *reference_disagrees(
+    const char *body, size_t n, int err, const struct skim *s, const struct error *e)
+{
+	struct error why = {0};
+	struct skim expected;
+	int rc = reference_skim(body, n, &expected, &why);
+
+	if (rc != err || !str_eq(why.text, e->text))
+		return "did not answer as the reference";
+	if (rc)
+		return NULL;
+	return str_eq(s->action, expected.action) && str_eq(s->repository, expected.repository) &&
+		       str_eq(s->ref, expected.ref) && s->is_deleted == expected.is_deleted &&
+		       s->has_base_change == expected.has_base_change && s->is_pull_comment == expected.is_pull_comment
+		   ? NULL
+		   : "read a field differently from the reference";
+}
+
 /* NULL when they agree, else the difference. body[n] is '\0'. */
 static inline const char *skim_disagrees(const char *body, size_t n)
 {
@@ -33,8 +52,12 @@ static inline const char *skim_disagrees(const char *body, size_t n)
 	json_error_t why;
 	int err = skim(body, n, &s, &e);
 	json_t *root = json_loadb(body, n, JSON_ALLOW_NUL, &why);
-	const char *wrong = NULL;
+	const char *wrong = reference_disagrees(body, n, err, &s, &e);
 
+	if (wrong) {
+		json_decref(root);
+		return wrong;
+	}
 	if (!err && !root) {
 		/* Values that no double or 64-bit integer holds are JSON all the same. */
 		if (json_error_code(&why) != json_error_numeric_overflow &&
