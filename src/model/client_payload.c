@@ -74,7 +74,13 @@ int callback_token_check(
 	return rc;
 }
 
-enum { N_LEVELS = 6, TEXT_MAX_BYTES = 256, LABELS_MAX = 50, ACTION_MAX_BYTES = 1024 };
+enum {
+	N_LEVELS = 6,
+	TEXT_MAX_BYTES = 256,
+	LABELS_MAX = 50,
+	ACTION_MAX_BYTES = 1024,
+	BLOCK_MAX_BYTES = 64 << 20, /* more than an experiment's tests take */
+};
 
 struct client_payload {
 	char *raw; /* GitHub's body with sent_action; most go out like this, so they never become a tree */
@@ -290,45 +296,46 @@ static const char *text_at(struct client_payload *p, int level)
 	return p->texts[level];
 }
 
-static json_t *source_object(const struct source_head *h)
+static void put_source(struct buf *out, const char *key, const struct source_head *h)
 {
-	json_t *o = json_object();
-
-	json_set_str(o, "git_url", h->git_url);
-	json_set_str(o, "branch", h->branch);
-	json_set_str(o, "sha", h->sha);
-	return o;
+	json_out_open(out, key, '{');
+	json_out_text(out, "git_url", h->git_url);
+	json_out_text(out, "branch", h->branch);
+	json_out_text(out, "sha", h->sha);
+	json_out_close(out, '}');
 }
 
+/* The object "outpost" as text, free(). Without a tree, because each target of a change has its own. */
 static char *outpost_text(const struct outpost_block *o, bool is_truncated, size_t n_tests)
 {
-	json_t *block = json_pack(
-	    "{s:i, s:s, s:s}", "schema", 1, "dispatch_id", o->dispatch_id, "action", o->action ? o->action : "");
-	json_t *names = json_array();
+	struct buf out = BUF_INIT(BLOCK_MAX_BYTES);
 
+	json_out_open(&out, NULL, '{');
+	json_out_int(&out, "schema", 1);
+	json_out_text(&out, "dispatch_id", o->dispatch_id);
+	json_out_text(&out, "action", o->action ? o->action : "");
+	json_out_open(&out, "accelerators", '[');
 	for (const char *const *name = o->accelerators; name && *name; name++)
-		json_array_append_new(names, json_string(*name));
-	json_object_set_new(block, "accelerators", names);
-	json_set_str(block, "callback_url", o->callback_url);
-	json_set_str(block, "change_url", o->change_url);
+		json_out_text(&out, NULL, *name);
+	json_out_close(&out, ']');
+	json_out_text(&out, "callback_url", o->callback_url);
+	json_out_text(&out, "change_url", o->change_url);
 	if (o->callback_token)
-		json_set_str(block, "callback_token", o->callback_token);
+		json_out_text(&out, "callback_token", o->callback_token);
 	if (o->n_sources)
-		json_object_set_new(block, "source", source_object(&o->sources[0]));
+		put_source(&out, "source", &o->sources[0]);
 	if (o->n_sources && o->accelerators[1]) { /* several accelerators: also by name */
-		json_t *all = json_object();
-
+		json_out_open(&out, "sources", '{');
 		for (size_t i = 0; i < o->n_sources; i++)
-			json_object_set_new(all, o->sources[i].accelerator, source_object(&o->sources[i]));
-		json_object_set_new(block, "sources", all);
+			put_source(&out, o->sources[i].accelerator, &o->sources[i]);
+		json_out_close(&out, '}');
 	}
 	if (o->experiment)
-		json_object_set_new(block, "experiment", experiment_json(o->experiment, n_tests));
+		json_out_value(&out, "experiment", experiment_json(o->experiment, n_tests));
 	if (is_truncated)
-		json_object_set_new(block, "truncated", json_true());
-	char *text = json_text(block);
-	json_decref(block);
-	return text;
+		json_out_raw(&out, "truncated", "true");
+	json_out_close(&out, '}');
+	return buf_detach(&out);
 }
 
 int client_payload_text(
