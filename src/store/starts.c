@@ -79,8 +79,17 @@ static void move_shared_dispatches(struct txn *d, const struct stored_dispatch *
 	dispatch_list_release(&l);
 }
 
+/* Whether the change has dispatches that may have to move. Those of one start do not: they share a request, or wait for a slot. */
+static bool has_shared_dispatches(const struct view *d, int64_t change_id)
+{
+	return db_has(d,
+	    "SELECT 1 FROM dispatch WHERE change_id = ?1 AND is_current = 1 AND kind IN ('github', 'infra')"
+	    " AND " DISPATCH_IS_AT_WORK("") " LIMIT 1",
+	    V_INT(change_id));
+}
+
 /* The first of a group writes all of it. */
-static void start_group(struct txn *d, struct starts *all, size_t first, bool *is_done, int64_t now_ms)
+static void start_group(struct txn *d, struct starts *all, size_t first, bool *is_done, bool has_shared, int64_t now_ms)
 {
 	struct start *s = &all->at[first];
 	char id[ID_BYTES];
@@ -100,7 +109,7 @@ static void start_group(struct txn *d, struct starts *all, size_t first, bool *i
 		dispatch_insert(d, &all->at[i].row, now_ms);
 		is_done[i] = true;
 	}
-	if (kind_is_shared(s->row.kind) && s->row.not_before_ms <= now_ms)
+	if (has_shared && kind_is_shared(s->row.kind) && s->row.not_before_ms <= now_ms)
 		move_shared_dispatches(d, &s->row, now_ms);
 	request_put(d, &s->row, all->offer, now_ms);
 }
@@ -108,7 +117,7 @@ static void start_group(struct txn *d, struct starts *all, size_t first, bool *i
 void starts_run(struct txn *d, struct starts *s, int64_t now_ms)
 {
 	bool *is_done = xcalloc(s->n + 1, sizeof(*is_done));
-	bool is_any_held = false;
+	bool is_any_held = false, has_shared = s->n > 0 && has_shared_dispatches(d->view, s->at[0].row.change_id);
 	char *shared;
 
 	/* Held dispatches come first, so that the rows that they replace do not move with a group. */
@@ -136,7 +145,7 @@ void starts_run(struct txn *d, struct starts *s, int64_t now_ms)
 	for (size_t i = 0; i < s->n; i++) {
 		is_any_held |= start_is_held(&s->at[i]) && s->at[i].row.accelerator[0];
 		if (!is_done[i])
-			start_group(d, s, i, is_done, now_ms);
+			start_group(d, s, i, is_done, has_shared, now_ms);
 	}
 	if (s->n > 0)
 		cells_moved(d, s->at[0].row.change_id, NULL, is_any_held ? CELLS_HELD : CELLS_STARTED, now_ms);
