@@ -77,6 +77,27 @@ static const char *claim_owner(void)
 	return owner[0] ? owner : id_new(owner);
 }
 
+/* The row of this request as a claim would read it. */
+static struct outbox_row claimed_row(const struct outbox_request *q, int64_t id, int64_t due_ms)
+{
+	return (struct outbox_row){
+	    .id = id,
+	    .kind = q->kind,
+	    .target = xstrdup(q->target),
+	    .number = q->number,
+	    .dispatch_id = xstrdup(text_or_empty(q->dispatch_id)),
+	    .delivery_guid = xstrdup(text_or_empty(q->delivery_guid)),
+	    .event_type = xstrdup(text_or_empty(q->event_type)),
+	    .sent_action = xstrdup(text_or_empty(q->sent_action)),
+	    .original_action = xstrdup(text_or_empty(q->original_action)),
+	    .runner = xstrdup(text_or_empty(q->runner)),
+	    .accelerator = xstrdup_or_null(q->accelerator),
+	    .text = xstrdup_or_null(q->text),
+	    .first_ms = due_ms,
+	    .generation = 1,
+	};
+}
+
 void outbox_insert(struct txn *d, const struct outbox_request *q, int64_t due_ms)
 {
 	struct outbox_offer *offer = q->offer;
@@ -98,7 +119,7 @@ void outbox_insert(struct txn *d, const struct outbox_request *q, int64_t due_ms
 	    V_TEXT(is_claimed ? claim_owner() : NULL), V_INT_OR_NULL(is_claimed ? due_ms + LEASE_MS : 0));
 	if (id && is_claimed) {
 		offer->places[q->kind]--;
-		*ARRAY_PUSH(offer->rows, offer->n) = (struct outbox_row){.id = id, .kind = q->kind};
+		*ARRAY_PUSH(offer->rows, offer->n) = claimed_row(q, id, due_ms);
 	} else if (id) {
 		db_notify(d, outbox_topic(q->kind));
 	}
@@ -255,14 +276,8 @@ static void add_request_facts(const struct view *d, struct outbox_row *o)
 
 void outbox_offer_read(const struct view *d, struct outbox_offer *offer)
 {
-	for (size_t i = 0; i < offer->n; i++) {
-		struct outbox_row *row = &offer->rows[i];
-
-		RECORD_READ_FIRST(
-		    d, outbox_row, OUTBOX_ROW_RECORD, row, "FROM outbox o WHERE o.id = ?1", V_INT(row->id));
-		row->n_attempts--; /* without the one that begins */
-		add_request_facts(d, row);
-	}
+	for (size_t i = 0; i < offer->n; i++)
+		add_request_facts(d, &offer->rows[i]);
 }
 
 void outbox_offer_release(struct outbox_offer *offer)

@@ -50,7 +50,7 @@ struct outbox_offer {
 	struct outbox_row *rows;    /* out: the claimed rows; outbox_offer_release() */
 	size_t n;
 };
-/* Fills the claimed rows, at the end of the operation. */
+/* Adds what the rows name to the claimed rows (accelerators, head, sources), at the end of the operation. */
 void outbox_offer_read(const struct view *d, struct outbox_offer *offer);
 /* Frees the rows, and gives their places back to their kinds. */
 void outbox_offer_release(struct outbox_offer *offer);
