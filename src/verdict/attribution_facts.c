@@ -47,15 +47,35 @@ static void add_result(const struct attribution_case *c, const struct red_cell *
 	    (struct job_result){.cell = (size_t)(cell - c->cells), .status = status, .mark = *mark};
 }
 
+#define TEST_NAME_RECORD(F, S)                                                                                         \
+	F(S, BORROWED, suite, NULL, "suite", "")                                                                       \
+	F(S, BORROWED, test, NULL, "name", "")                                                                         \
+	F(S, BORROWED, dtype, NULL, "dtype", "")
+RECORD_LOCAL(test_name, TEST_NAME_RECORD)
+
+struct failure_mark attribution_mark(const struct attribution_case *c, const struct red_cell *cell,
+    enum test_status status, const char *message, const char *trace)
+{
+	struct failure_mark mark = {.key = 0};
+	struct rows *r = db_rows(c->d, RECORD_QUERY(TEST_NAME_RECORD, "FROM test WHERE id = ?1"), V_INT(cell->test_id));
+	struct test_name name;
+
+	if (rows_next(r)) {
+		record_read(r, &test_name_record, &name);
+		mark = failure_mark(status, &(struct failure_text){message, trace, name.suite, name.test, name.dtype});
+	}
+	rows_end(r);
+	return mark;
+}
+
 /* The stored mark, or the one of the texts, for a result of an older version. */
-static struct failure_mark mark_of(const struct red_cell *cell, enum test_status status,
-    const struct record_blob *stored, const char *message, const char *trace)
+static struct failure_mark mark_of(const struct attribution_case *c, const struct red_cell *cell,
+    enum test_status status, const struct record_blob *stored, const char *message, const char *trace)
 {
 	struct failure_mark mark = {.key = 0};
 
 	if (attribution_applies(status) && !(stored && failure_mark_get(stored->p, stored->n, status, &mark)))
-		mark =
-		    failure_mark(status, &(struct failure_text){message, trace, cell->suite, cell->test, cell->dtype});
+		mark = attribution_mark(c, cell, status, message, trace);
 	return mark;
 }
 
@@ -78,7 +98,7 @@ static void add_results(const struct attribution_case *c, struct rows *r, struct
 		cell = attribution_cell(c, result.test_id);
 		if (!cell)
 			continue;
-		mark = mark_of(cell, result.status, &result.mark, result.message, result.trace);
+		mark = mark_of(c, cell, result.status, &result.mark, result.message, result.trace);
 		add_result(c, cell, result.status, &mark, l);
 	}
 }
@@ -104,7 +124,7 @@ static void add_job_itself(const struct attribution_case *c, int64_t job_id, int
 	message = job_outcome_text(
 	    &(struct job_outcome){.conclusion = job.conclusion, .n_tests = job.n_tests, .message = job.message});
 	status = test_status_of_conclusion(job.conclusion);
-	mark = mark_of(attribution_cell(c, test_id), status, NULL, message, NULL);
+	mark = mark_of(c, attribution_cell(c, test_id), status, NULL, message, NULL);
 	add_result(c, attribution_cell(c, test_id), status, &mark, l);
 	free(message);
 	record_release(&job_itself_record, &job);
@@ -199,11 +219,11 @@ static size_t find_job(struct attribution_case *c, const struct counted_job *j, 
 /* The test that stands for the job itself, if none of its tests is red; 0: it has no cell. */
 static int64_t own_test(const struct attribution_case *c, const struct counted_job *j)
 {
-	for (size_t i = 0; j->n_red == 0 && i < c->n_cells; i++)
-		if (str_eq(c->cells[i].test, j->name) && str_eq(c->cells[i].suite, j->workflow) &&
-		    !c->cells[i].dtype[0])
-			return c->cells[i].test_id;
-	return 0;
+	int64_t id = j->n_red ? 0
+			      : db_int(c->d, 0, "SELECT id FROM test WHERE suite = ?1 AND name = ?2 AND dtype = ''",
+				    V_TEXT(j->workflow), V_TEXT(j->name));
+
+	return id && attribution_cell(c, id) ? id : 0;
 }
 
 static void read_failures_of(struct attribution_case *c, const struct counted_job *j, const int64_t *tests)
@@ -313,8 +333,8 @@ bool attribution_case_read(struct attribution_case *c)
 	c->ref = branch_name(c->full_ref);
 	c->number = change_pull(c->d->view, c->change_id);
 	r = db_rows(c->d,
-	    RECORD_QUERY(RED_CELL_RECORD, "FROM verdict v JOIN test t ON t.id = v.test_id WHERE v.change_id = ?1"
-					  " AND v.accelerator = ?2 AND v.attribution IS NOT NULL ORDER BY v.test_id"),
+	    RECORD_QUERY(RED_CELL_RECORD, "FROM verdict v WHERE v.change_id = ?1 AND v.accelerator = ?2"
+					  " AND v.attribution IS NOT NULL ORDER BY v.test_id"),
 	    V_INT(c->change_id), V_TEXT(c->accelerator));
 	while (rows_next(r)) {
 		struct red_cell cell = {0};

@@ -42,15 +42,12 @@ struct red_failure {
 #define RED_CELL_RECORD(F, S)                                                                                          \
 	F(S, ID, test_id, NULL, "v.test_id", "")                                                                       \
 	F(S, TEST_STATUS, status, NULL, "v.status", "")                                                                \
-	F(S, TEXT, suite, NULL, "t.suite", "")                                                                         \
-	F(S, TEXT, test, NULL, "t.name", "")                                                                           \
-	F(S, TEXT, dtype, NULL, "t.dtype", "")                                                                         \
 	F(S, ATTRIBUTION, was, NULL, "v.attribution", "")                                                              \
 	F(S, TEXT, was_reason, NULL, "v.reason", "NULL: not attributed yet.")                                          \
 	F(S, ID, was_job, NULL, "v.evidence_job", "")                                                                  \
 	F(S, TEXT, was_url, NULL, "v.evidence_url", "")                                                                \
 	F(S, INT, was_needs, NULL, "v.needs", "")
-struct red_cell {
+struct red_cell { /* without its test's name, which few cells need: attribution_mark() */
 	RECORD_MEMBERS(RED_CELL_RECORD)
 	int n_failures;      /* FAILURES_MAX: there may be more */
 	size_t last_failure; /* while the failures are read: the newest of this cell */
@@ -100,6 +97,9 @@ bool attribution_case_read(struct attribution_case *c);
 void attribution_case_release(struct attribution_case *c);
 /* NULL: the test has no red cell. */
 const struct red_cell *attribution_cell(const struct attribution_case *c, int64_t test_id);
+/* The mark of a failure with these texts (each may be NULL). It reads the name of the test. */
+struct failure_mark attribution_mark(const struct attribution_case *c, const struct red_cell *cell,
+    enum test_status status, const char *message, const char *trace);
 
 /* Another run of a job: an attempt, or the same job on another commit. */
 struct job_run {

@@ -222,8 +222,7 @@ static void add_experiment_result(const struct attribution_case *c, struct rows 
 		return;
 	}
 	if (attribution_applies(result.row.status))
-		result.mark = failure_mark(result.row.status,
-		    &(struct failure_text){result.row.message, rows_key(r), cell->suite, cell->test, cell->dtype});
+		result.mark = attribution_mark(c, cell, result.row.status, result.row.message, rows_key(r));
 	*ARRAY_PUSH(l->at, l->n) = result;
 }
 

@@ -35,6 +35,36 @@ static void note_match(struct txn *d, int64_t id, int64_t change_id, int64_t now
 	    V_INT(now_ms), V_INT(is_new));
 }
 
+#define NAMED_CELL_RECORD(F, S)                                                                                        \
+	F(S, ID, test_id, NULL, "v.test_id", "")                                                                       \
+	F(S, BORROWED, suite, NULL, "t.suite", "")                                                                     \
+	F(S, BORROWED, test, NULL, "t.name", "")
+RECORD_LOCAL(named_cell, NAMED_CELL_RECORD)
+
+/* Sets the issue of each cell that one of them matches. */
+static void match_cells(struct attribution_case *c, const struct known_issue *list, size_t n)
+{
+	struct rows *r = db_rows(c->d,
+	    RECORD_QUERY(NAMED_CELL_RECORD, "FROM verdict v JOIN test t ON t.id = v.test_id WHERE v.change_id = ?1"
+					    " AND v.accelerator = ?2 AND v.attribution IS NOT NULL"),
+	    V_INT(c->change_id), V_TEXT(c->accelerator));
+
+	while (rows_next(r)) {
+		const struct red_cell *cell;
+		struct named_cell named;
+		size_t k = 0;
+
+		record_read(r, &named_cell_record, &named);
+		cell = attribution_cell(c, named.test_id);
+		while (cell && k < n && !known_issue_matches(&list[k], c->accelerator, named.suite, named.test))
+			k++;
+		if (!cell || k == n)
+			continue;
+		c->cells[cell - c->cells].known_url = xstrdup(list[k].url);
+		note_match(c->d, list[k].id, c->change_id, c->now_ms);
+	}
+}
+
 void fact_known(struct attribution_case *c)
 {
 	struct known_issue *list = NULL;
@@ -45,17 +75,8 @@ void fact_known(struct attribution_case *c)
 			     "FROM known_issue WHERE until_ms IS NULL OR until_ms > ?1 ORDER BY id"),
 			 V_INT(c->now_ms)),
 	    known_issue, list, n);
-	for (size_t i = 0; i < c->n_cells; i++) {
-		struct red_cell *cell = &c->cells[i];
-		size_t k = 0;
-
-		while (k < n && !known_issue_matches(&list[k], c->accelerator, cell->suite, cell->test))
-			k++;
-		if (k == n)
-			continue;
-		cell->known_url = xstrdup(list[k].url);
-		note_match(c->d, list[k].id, c->change_id, c->now_ms);
-	}
+	if (n)
+		match_cells(c, list, n);
 	for (size_t i = 0; i < c->n_failures; i++)
 		c->failures[i].facts.known_url = c->cells[c->failures[i].cell].known_url;
 	RECORDS_RELEASE(known_issue, list, n);
