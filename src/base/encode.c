@@ -121,7 +121,7 @@ void varint_put(struct buf *out, uint64_t v)
 	buf_append_char(out, (char)v);
 }
 
-bool varint_get(const uint8_t **p, const uint8_t *end, int64_t *ret)
+bool varint_get_long(const uint8_t **p, const uint8_t *end, int64_t *ret)
 {
 	uint64_t v = 0;
 

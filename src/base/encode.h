@@ -23,7 +23,15 @@ void percent_encode(struct buf *out, const char *s, size_t n, const char *kept);
 void varint_put(struct buf *out, uint64_t v);
 /* Reads the number at *p and moves *p behind it. False: it does not end before `end`, or it is longer than
  * eight bytes. */
-bool varint_get(const uint8_t **p, const uint8_t *end, int64_t *ret);
+bool varint_get_long(const uint8_t **p, const uint8_t *end, int64_t *ret);
+/* Inline for the usual case of one byte. */
+static inline bool varint_get(const uint8_t **p, const uint8_t *end, int64_t *ret)
+{
+	if (*p >= end || **p >= 0x80)
+		return varint_get_long(p, end, ret);
+	*ret = *(*p)++;
+	return true;
+}
 
 /* ---- compression ----
  *

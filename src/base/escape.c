@@ -45,6 +45,16 @@ static bool is_blank_character(uint32_t c)
 	       c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
+/* How many characters of ASCII with ink the text begins with, up to max: nearly all of most texts, which need no closer look. */
+static size_t n_printable(const char *text, size_t max)
+{
+	size_t n = 0;
+
+	while (n < max && text[n] > ' ' && text[n] < 0x7F)
+		n++;
+	return n;
+}
+
 /* The text, cleaned as the header describes. free(). */
 static char *clean_text(const char *text, size_t max_chars)
 {
@@ -53,8 +63,19 @@ static char *clean_text(const char *text, size_t max_chars)
 	size_t n_chars = 0, n_marks = 0, step;
 
 	for (; *text; text += step) {
+		size_t room = max_chars ? max_chars - n_chars : SIZE_MAX;
 		uint32_t c;
 
+		step = room > wants_space ? n_printable(text, room - wants_space) : 0;
+		if (step) {
+			if (wants_space)
+				buf_append_char(&out, ' ');
+			buf_append(&out, text, step);
+			n_chars += wants_space + step;
+			n_marks = 0;
+			wants_space = false;
+			continue;
+		}
 		step = utf8_decode(text, &c);
 		if (is_blank_character(c)) {
 			wants_space = out.len > 0;
@@ -270,13 +291,27 @@ static bool is_xml_character(uint32_t c)
 	return c >= 0x20 ? c != 0xFFFE && c != 0xFFFF : c == '\t' || c == '\n' || c == '\r';
 }
 
+/* In every place, so that most texts are copied at once. */
+static bool is_plain_in_xml(char c)
+{
+	return c >= ' ' && c < 0x7F && c != '&' && c != '<' && c != '>' && c != '"' && c != '\'';
+}
+
 static void append_xml(struct buf *out, const char *s, enum entity_place place)
 {
 	while (*s) {
 		uint32_t c;
-		size_t n = utf8_decode(s, &c);
-		const char *entity = entity_of(*s, place);
+		size_t n = 0;
+		const char *entity;
 
+		while (is_plain_in_xml(s[n]))
+			n++;
+		buf_append(out, s, n);
+		s += n;
+		if (!*s)
+			break;
+		n = utf8_decode(s, &c);
+		entity = entity_of(*s, place);
 		if (c == 0xFFFD || !is_xml_character(c))
 			buf_append_str(out, REPLACEMENT);
 		else if (entity)

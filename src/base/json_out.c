@@ -2,30 +2,47 @@
 
 #include "base/json_plain.h"
 
-static void begin_value(struct buf *out, const char *key)
+/* Makes room for a value of n bytes, and writes the text in front of it. Returns the place of the value; NULL: the text is full. */
+static char *begin_value(struct buf *out, const char *key, size_t n)
 {
-	char last = out->len ? out->data[out->len - 1] : '[';
+	size_t key_bytes = key ? strlen(key) : 0, room = key_bytes + 4 + n;
+	char last = out->len ? out->data[out->len - 1] : '[', *at;
 
+	if (out->cap - out->len <= room && buf_reserve(out, room))
+		return NULL;
+	at = out->data + out->len;
 	if (last != '{' && last != '[')
-		buf_append_char(out, ',');
+		*at++ = ',';
 	if (key) {
-		buf_append_char(out, '"');
-		buf_append_str(out, key);
-		buf_append(out, "\":", 2);
+		*at++ = '"';
+		memcpy(at, key, key_bytes);
+		at += key_bytes;
+		*at++ = '"';
+		*at++ = ':';
 	}
+	return at;
 }
 
-void json_out_raw(struct buf *out, const char *key, const char *json)
+/* The text ends at `at`, which is inside of the room. */
+static void end_at(struct buf *out, char *at)
 {
-	begin_value(out, key);
-	buf_append_str(out, json);
+	*at = '\0';
+	out->len = (size_t)(at - out->data);
 }
 
-void json_out_open(struct buf *out, const char *key, char bracket)
+void json_out_part(struct buf *out, const char *key, const char *json, size_t n)
 {
-	begin_value(out, key);
-	buf_append_char(out, bracket);
+	char *at = begin_value(out, key, n);
+
+	if (!at)
+		return;
+	memcpy(at, json, n);
+	end_at(out, at + n);
 }
+
+void json_out_raw(struct buf *out, const char *key, const char *json) { json_out_part(out, key, json, strlen(json)); }
+
+void json_out_open(struct buf *out, const char *key, char bracket) { json_out_part(out, key, &bracket, 1); }
 
 void json_out_close(struct buf *out, char bracket) { buf_append_char(out, bracket); }
 
@@ -51,9 +68,9 @@ static const char *append_special(struct buf *out, const char *p, const char *en
 	return p + 1;
 }
 
-static void append_escaped(struct buf *out, const char *text)
+static void append_escaped(struct buf *out, const char *text, size_t n)
 {
-	const char *end = text + strlen(text);
+	const char *end = text + n;
 
 	while (text < end) {
 		const char *plain = json_skip_plain(text, end);
@@ -63,23 +80,39 @@ static void append_escaped(struct buf *out, const char *text)
 	}
 }
 
+/* Most texts are plain: one scan, and one copy. */
 void json_out_text(struct buf *out, const char *key, const char *text)
 {
-	if (text)
-		json_out_texts(out, key, text, NULL);
-	else
+	size_t n = text ? strlen(text) : 0;
+	char *at;
+
+	if (!text) {
 		json_out_raw(out, key, "null");
+		return;
+	}
+	at = begin_value(out, key, n + 2);
+	if (!at)
+		return;
+	*at++ = '"';
+	if (json_skip_plain(text, text + n) < text + n) {
+		end_at(out, at);
+		append_escaped(out, text, n);
+		buf_append_char(out, '"');
+		return;
+	}
+	memcpy(at, text, n);
+	at[n] = '"';
+	end_at(out, at + n + 1);
 }
 
 void json_out_texts(struct buf *out, const char *key, const char *first, ...)
 {
 	va_list ap;
 
-	begin_value(out, key);
-	buf_append_char(out, '"');
+	json_out_part(out, key, "\"", 1);
 	va_start(ap, first);
 	for (const char *text = first; text; text = va_arg(ap, const char *))
-		append_escaped(out, text);
+		append_escaped(out, text, strlen(text));
 	va_end(ap);
 	buf_append_char(out, '"');
 }
@@ -95,8 +128,7 @@ void json_out_int(struct buf *out, const char *key, int64_t v)
 	while (left /= 10);
 	if (v < 0)
 		digits[--at] = '-';
-	begin_value(out, key);
-	buf_append(out, digits + at, sizeof(digits) - at);
+	json_out_part(out, key, digits + at, sizeof(digits) - at);
 }
 
 void json_out_id(struct buf *out, const char *key, int64_t v)
@@ -112,12 +144,10 @@ void json_out_real(struct buf *out, const char *key, double v)
 	char text[JSON_REAL_BYTES];
 	size_t n = isfinite(v) ? json_real_text(v, text) : 0;
 
-	if (!n) {
+	if (n)
+		json_out_part(out, key, text, n);
+	else
 		json_out_value(out, key, json_real(v));
-		return;
-	}
-	begin_value(out, key);
-	buf_append(out, text, n);
 }
 
 void json_out_time(struct buf *out, const char *key, int64_t ms)

@@ -17,6 +17,8 @@ void json_out_real(struct buf *out, const char *key, double v);   /* null if it 
 void json_out_time(struct buf *out, const char *key, int64_t ms); /* RFC 3339; 0 is null */
 /* true, false or null, or a JSON text that was written or checked before. */
 void json_out_raw(struct buf *out, const char *key, const char *json);
+/* The same of n bytes. */
+void json_out_part(struct buf *out, const char *key, const char *json, size_t n);
 /* Takes the reference. */
 void json_out_value(struct buf *out, const char *key, json_t *v);
 /* The members of an object, into the object that is open. Takes the reference. */

@@ -15,16 +15,21 @@ static inline const char *json_skip_plain(const char *p, const char *end)
 	const __m128i quote = _mm_set1_epi8('"');
 	const __m128i backslash = _mm_set1_epi8('\\');
 	const __m128i space = _mm_set1_epi8(0x20);
+	bool is_short = end - p < 16;
 
-	for (; end - p >= 16; p += 16) {
-		__m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+	/* The last 16 bytes are looked at together, too. Those of them that were looked at before are plain. */
+	for (; !is_short && p < end; p += 16) {
+		const char *at = end - p < 16 ? end - 16 : p;
+		__m128i v = _mm_loadu_si128((const __m128i *)(const void *)at);
 		__m128i special = _mm_or_si128(
 		    _mm_cmplt_epi8(v, space), _mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, backslash)));
 		int mask = _mm_movemask_epi8(special);
 
 		if (mask)
-			return p + __builtin_ctz((unsigned)mask);
+			return at + __builtin_ctz((unsigned)mask);
 	}
+	if (!is_short)
+		return end;
 #elif defined(__ARM_NEON) && defined(__aarch64__)
 	const int8x16_t quote = vdupq_n_s8('"');
 	const int8x16_t backslash = vdupq_n_s8('\\');

@@ -182,6 +182,38 @@ static void test_out_has_jansson_s_text(void **state)
 	assert_out(&out, obj);
 }
 
+/* The scan of a text looks at sixteen bytes at a time, and at the last sixteen once more. */
+static void test_out_finds_each_special_byte(void **state)
+{
+	(void)state;
+	for (size_t n = 1; n < 50; n++)
+		for (size_t at = 0; at < n; at++) {
+			struct buf out = BUF_INIT(1 << 10);
+			char text[50];
+
+			memset(text, 'a', n);
+			text[n] = '\0';
+			text[at] = '"';
+			json_out_text(&out, NULL, text);
+			assert_out(&out, json_string(text));
+		}
+}
+
+static void test_out_repeats_a_part(void **state)
+{
+	struct buf out = BUF_INIT(1 << 10), full = BUF_INIT(4);
+
+	(void)state;
+	json_out_open(&out, NULL, '{');
+	json_out_part(&out, "a", "[1]tail", 3);
+	json_out_part(&out, "b", "2tail", 1);
+	json_out_close(&out, '}');
+	assert_out(&out, json_pack("{s:[i], s:i}", "a", 1, "b", 2));
+	json_out_text(&full, NULL, "too long");
+	assert_int_equal(buf_status(&full), ERR_TOO_BIG);
+	buf_release(&full);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -191,6 +223,8 @@ int main(void)
 	    cmocka_unit_test(test_written),
 	    cmocka_unit_test(test_scalar_end),
 	    cmocka_unit_test(test_out_has_jansson_s_text),
+	    cmocka_unit_test(test_out_finds_each_special_byte),
+	    cmocka_unit_test(test_out_repeats_a_part),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
