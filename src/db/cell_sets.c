@@ -133,7 +133,7 @@ static void apply_rows(struct cell_set *s)
 /* Adds the results of the part in this row. False: they are damaged. n_room: as many cells as the set will probably have. */
 static bool add_part(const struct view *d, struct rows *r, struct cell_set *s, size_t n_room)
 {
-	struct cell c = {.part = (uint32_t)s->n_parts, .attribution = N_ATTRIBUTIONS, .has_job = true};
+	struct cell c = {.part = s->n_parts, .attribution = N_ATTRIBUTIONS, .has_job = true};
 	struct packed_place place = {rows_int(r, 1), rows_int(r, 4), rows_int(r, 6)};
 	size_t run = s->n, bytes;
 	const void *cells = rows_blob(r, 7, &bytes);

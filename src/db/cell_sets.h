@@ -8,14 +8,16 @@
 #include "model/attribution.h"
 #include "model/test_result.h"
 
-/* A cell is a row of `verdict`, or the result number `i` of a part. */
+/* A cell is a row of `verdict`, or the result number `i` of a part. A change has a hundred thousand of them, so each has two words. */
 struct cell {
 	int64_t test_id;
-	uint32_t part, i;
-	uint8_t status;      /* enum test_status */
-	uint8_t attribution; /* enum attribution; N_ATTRIBUTIONS: it has none */
-	bool is_row, has_job;
+	uint64_t status : 8;      /* enum test_status */
+	uint64_t attribution : 8; /* enum attribution; N_ATTRIBUTIONS: it has none */
+	uint64_t i : 22;          /* a report has REPORT_TESTS_MAX results at most */
+	uint64_t part : 24;       /* far more than the jobs of a change on one accelerator */
+	uint64_t is_row : 1, has_job : 1;
 };
+_Static_assert(sizeof(struct cell) == 16 && REPORT_TESTS_MAX < 1 << 22, "a cell has two words");
 
 /* Consecutive results of one job. has_rows: some of them have a row of `result`, which says more. */
 struct cell_part {

@@ -90,16 +90,25 @@ static bool is_chosen(const struct accelerator_view *a, enum test_status status,
 
 /* ---- reading all of them, or the worst ---- */
 
-/* So that a view without all cells knows which accelerators passed. */
-static void count_cells(struct change_view *v, const struct cell_sets *cells)
+/* So that a view without all cells knows which accelerators passed. Returns how many cells the answer may list (choice NULL: any). */
+static int64_t count_cells(struct change_view *v, const struct cell_sets *cells, const struct verdict_choice *choice)
 {
-	for (size_t i = 0; i < cells->n; i++) {
-		const struct cell_set *s = &cells->at[i];
-		struct accelerator_view *a = change_view_accelerator(v, s->accelerator);
+	int64_t n_chosen = 0;
 
-		for (size_t k = 0; a && k < s->n; k++)
-			a->n_verdicts[s->at[k].status] += s->at[k].has_job;
+	for (const struct cell_set *s = cells->at; s < cells->at + cells->n; s++) {
+		struct accelerator_view *a = change_view_accelerator(v, s->accelerator);
+		int64_t n[N_TEST_STATUSES][N_ATTRIBUTIONS + 1] = {{0}};
+
+		for (const struct cell *c = s->at; a && c < s->at + s->n; c++) {
+			n[c->status][c->attribution]++;
+			a->n_verdicts[c->status] += c->has_job;
+		}
+		for (int i = 0; a && i < N_TEST_STATUSES; i++)
+			for (int k = 0; k <= N_ATTRIBUTIONS; k++)
+				if (choice && is_chosen(a, (enum test_status)i, (enum attribution)k, choice))
+					n_chosen += n[i][k];
 	}
+	return n_chosen;
 }
 
 #define CELLS_OF_CHANGE(cells)                                                                                         \
@@ -117,7 +126,7 @@ static void read_worst_cells(const struct view *d, struct change_view *v, size_t
 	v->is_cut = (int64_t)v->n_verdicts < v->n_verdicts_total;
 	if (!v->is_cut)
 		return;
-	count_cells(v, cells);
+	count_cells(v, cells, NULL);
 	v->n_tests_total = cell_sets_n_tests(cells);
 }
 
@@ -227,23 +236,15 @@ static void add_chosen_by_id(struct chosen_read *r, const struct cell_set *s, co
 	record_release(&test_name_record, &test);
 }
 
-/* Calls add_chosen_by_id() for each cell that the answer may list, if does_add. Returns how many there are. */
-static int64_t chosen_walk(struct chosen_read *r, bool does_add)
+static void add_all_chosen(struct chosen_read *r)
 {
-	int64_t n = 0;
-
 	for (const struct cell_set *s = r->cells->at; s < r->cells->at + r->cells->n; s++) {
 		const struct accelerator_view *a = change_view_accelerator(r->v, s->accelerator);
 
-		for (const struct cell *c = s->at; a && c < s->at + s->n; c++) {
-			if (!is_chosen(a, (enum test_status)c->status, (enum attribution)c->attribution, r->choice))
-				continue;
-			n++;
-			if (does_add)
+		for (const struct cell *c = s->at; a && c < s->at + s->n; c++)
+			if (is_chosen(a, (enum test_status)c->status, (enum attribution)c->attribution, r->choice))
 				add_chosen_by_id(r, s, c);
-		}
 	}
-	return n;
 }
 
 /* ---- the cells that decide whether an accelerator meets its requirements (text/table.c) ---- */
@@ -325,12 +326,11 @@ static void read_chosen_cells(
 	struct chosen_read r = {d, v, cells, choice, 0};
 	int64_t n_names = v->n_verdicts_total / (int64_t)(cells->n + 1) * 2 + NAMES_MIN;
 
-	count_cells(v, cells);
 	v->has_only_chosen = true;
-	v->n_chosen = chosen_walk(&r, false);
+	v->n_chosen = count_cells(v, cells, choice);
 	add_cells(v, db_rows(d, CELLS_OF_CHANGE("verdict") "NOT NULL LIMIT ?2", V_INT(v->change_id), V_INT(INT64_MAX)));
 	if (v->n_chosen <= CELLS_BY_ID_MAX || !add_chosen_by_name(&r, choice->limit + 1, n_names))
-		chosen_walk(&r, true);
+		add_all_chosen(&r);
 	add_required_cells(&r);
 }
 

@@ -82,45 +82,33 @@ static void add_difference(
 static void compare_with_base(
     const struct view *d, const struct cell_set *base, const struct cell_set *now, struct accelerator_view *a)
 {
+	const struct cell *same = now ? now->at : NULL, *end = now ? now->at + now->n : NULL;
 	bool is_ended = has_ended(a);
-	size_t k = 0;
 
 	for (const struct cell *before = base->at; before < base->at + base->n; before++) {
-		enum test_status status = N_TEST_STATUSES;
+		enum test_status status;
 
-		while (now && k < now->n && now->at[k].test_id < before->test_id)
-			k++;
-		if (now && k < now->n && now->at[k].test_id == before->test_id)
-			status = (enum test_status)now->at[k].status;
-		if (before->has_job && before->status != status)
+		while (same < end && same->test_id < before->test_id)
+			same++;
+		status =
+		    same < end && same->test_id == before->test_id ? (enum test_status)same->status : N_TEST_STATUSES;
+		if (before->status != status && before->has_job)
 			add_difference(d, &a->delta, before, status, is_ended);
 	}
 }
 
-/* Compares this accelerator and those behind it that have the same base, of which most have it. */
-static void compare_with_bases(const struct view *d, struct change_view *v, size_t first, const struct cell_sets *own)
+/* Has the cells of one accelerator of the base at a time, because those of all are more than a processor's cache holds. */
+static void read_delta(const struct view *d, const struct cell_sets *own, struct accelerator_view *a)
 {
-	int64_t base_id = v->accelerators[first].delta.base_change_id;
+	const struct cell_set *of_base;
 	struct cell_sets base;
-	size_t n = 0;
 
-	for (size_t i = 0; i < v->n_accelerators; i++) {
-		bool is_same = base_id && v->accelerators[i].delta.base_change_id == base_id;
-
-		if (is_same && i < first)
-			return; /* the call for that accelerator has compared this one */
-		n += is_same;
-	}
-	if (!n)
+	if (!a->delta.base_change_id)
 		return;
-	cell_sets_read(d, base_id, n > 1 ? NULL : v->accelerators[first].name, &base);
-	for (size_t i = first; i < v->n_accelerators; i++) {
-		struct accelerator_view *a = &v->accelerators[i];
-		const struct cell_set *of_base = cell_sets_find(&base, a->name);
-
-		if (a->delta.base_change_id == base_id && of_base)
-			compare_with_base(d, of_base, cell_sets_find(own, a->name), a);
-	}
+	cell_sets_read(d, a->delta.base_change_id, a->name, &base);
+	of_base = cell_sets_find(&base, a->name);
+	if (of_base)
+		compare_with_base(d, of_base, cell_sets_find(own, a->name), a);
 	cell_sets_release(&base);
 }
 
@@ -139,6 +127,6 @@ void change_deltas_read(const struct view *d, struct change_view *v, const struc
 		if (v->accelerators[i].n_jobs)
 			find_tested_base(d, v, branch_name(ref), position, &v->accelerators[i]);
 	for (size_t i = 0; i < v->n_accelerators; i++)
-		compare_with_bases(d, v, i, own);
+		read_delta(d, own, &v->accelerators[i]);
 	free(ref);
 }
