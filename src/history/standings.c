@@ -37,13 +37,12 @@ struct upstream_branch upstream_branch_read(const struct view *d)
 
 /* ---- its newest runs there ---- */
 
-#define PUSHES_OF_BRANCH                                                                                               \
-	" FROM run r CROSS JOIN change c ON c.id = r.change_id LEFT JOIN branch_commit b"                              \
+/* The newest pushes after ?4. Those of other branches count for the limit: each row costs the same. */
+#define NEWEST_PUSHES                                                                                                  \
+	"FROM run r CROSS JOIN change c ON c.id = r.change_id LEFT JOIN branch_commit b"                               \
 	" ON b.repository_key = ?2 AND b.ref = ?3 AND b.sha = c.head_sha"                                              \
-	" WHERE r.accelerator = ?1 AND r.is_push = 1 AND r.change_id >= (SELECT MIN(change_id) FROM"                   \
-	" (SELECT change_id FROM run WHERE accelerator = ?1 AND is_push = 1 AND change_id > ?5"                        \
-	"  ORDER BY change_id DESC LIMIT ?4) newest)"                                                                  \
-	" AND c.repository_key = ?2 AND c.ref IN (?3, 'refs/heads/' || ?3)"
+	" WHERE r.accelerator = ?1 AND r.is_push = 1 AND r.change_id > ?4 ORDER BY r.change_id DESC LIMIT ?5"
+#define IS_OF_BRANCH "c.repository_key = ?2 AND c.ref IN (?3, 'refs/heads/' || ?3)"
 
 #define TESTED_PUSH_RECORD(F, S)                                                                                       \
 	F(S, INT, change_id, NULL, "c.id", "")                                                                         \
@@ -58,8 +57,16 @@ RECORD_LOCAL(tested_push, TESTED_PUSH_RECORD)
 
 #define PUSH_PLACE_RECORD(F, S)                                                                                        \
 	F(S, INT, change_id, NULL, "c.id", "")                                                                         \
-	F(S, COUNT, position, NULL, "b.position", "")
+	F(S, COUNT, position, NULL, "b.position", "")                                                                  \
+	F(S, BOOL, is_of_branch, NULL, IS_OF_BRANCH, "")
 RECORD_LOCAL(push_place, PUSH_PLACE_RECORD)
+
+#define SILENT_PUSH_RECORD(F, S)                                                                                       \
+	F(S, BORROWED, sha, NULL, "c.head_sha", "")                                                                    \
+	F(S, COUNT, position, NULL, "b.position", "")                                                                  \
+	F(S, TIME, ended_ms, NULL, "r.ended_ms", "")                                                                   \
+	F(S, BOOL, is_one, NULL, IS_OF_BRANCH " AND " RUN_IS_SILENT, "")
+RECORD_LOCAL(silent_push, SILENT_PUSH_RECORD)
 
 /* Of a run with a report. */
 static void read_tested_push(const struct view *d, const char *accelerator, const struct upstream_branch *u,
@@ -97,14 +104,17 @@ static void read_tested_push(const struct view *d, const char *accelerator, cons
 static void read_newest(
     const struct view *d, const char *accelerator, const struct upstream_branch *u, struct standing *s)
 {
-	struct rows *r = db_rows(d, RECORD_SELECT(PUSH_PLACE_RECORD) PUSHES_OF_BRANCH " ORDER BY r.change_id DESC",
-	    V_TEXT(accelerator), V_TEXT(u->repository.text), V_TEXT(u->name), V_INT(PUSHES_LOOKED_AT), V_INT(0));
+	struct rows *r = db_rows(d, RECORD_QUERY(PUSH_PLACE_RECORD, NEWEST_PUSHES), V_TEXT(accelerator),
+	    V_TEXT(u->repository.text), V_TEXT(u->name), V_INT(0), V_INT(PUSHES_LOOKED_AT));
 	struct push_place push;
 
-	for (int n = 0; n < NEWEST_LOOKED_AT && rows_next(r); n += s->sha != NULL) {
+	for (int n = 0; n < NEWEST_LOOKED_AT && rows_next(r);) {
 		record_read(r, &push_place_record, &push);
+		if (!push.is_of_branch)
+			continue;
 		if (!s->sha || push.position > s->position)
 			read_tested_push(d, accelerator, u, push.change_id, s);
+		n += s->sha != NULL;
 	}
 	rows_end(r);
 }
@@ -113,16 +123,14 @@ static void read_newest(
 static void read_silence(
     const struct view *d, const char *accelerator, const struct upstream_branch *u, struct standing *s)
 {
-	struct rows *r = db_rows(d,
-	    RECORD_SELECT(TESTED_PUSH_RECORD) PUSHES_OF_BRANCH " AND " RUN_IS_SILENT
-							       " ORDER BY r.change_id DESC LIMIT ?6",
-	    V_TEXT(accelerator), V_TEXT(u->repository.text), V_TEXT(u->name), V_INT(PUSHES_LOOKED_AT),
-	    V_INT(s->change_id), V_INT(NEWEST_LOOKED_AT));
-	struct tested_push push;
+	struct rows *r = db_rows(d, RECORD_QUERY(SILENT_PUSH_RECORD, NEWEST_PUSHES), V_TEXT(accelerator),
+	    V_TEXT(u->repository.text), V_TEXT(u->name), V_INT(s->change_id), V_INT(PUSHES_LOOKED_AT));
+	struct silent_push push;
 
-	while (!s->silent_sha && rows_next(r)) {
-		record_read(r, &tested_push_record, &push);
-		if (push.position >= 0 && push.position < s->position)
+	for (int n = 0; !s->silent_sha && n < NEWEST_LOOKED_AT && rows_next(r);) {
+		record_read(r, &silent_push_record, &push);
+		n += push.is_one;
+		if (!push.is_one || (push.position >= 0 && push.position < s->position))
 			continue;
 		s->silent_sha = xstrdup(push.sha);
 		s->facts.no_report_ms = push.ended_ms;
