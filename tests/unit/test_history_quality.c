@@ -286,6 +286,37 @@ static void packed_times_are_read_back(void **state)
 	times_release(&back);
 }
 
+static int by_time(const void *x, const void *y)
+{
+	const int64_t *a = x, *b = y;
+
+	return (*a > *b) - (*a < *b);
+}
+
+/* Of few and many times, of close and distant ones, and of equal ones. */
+static void a_percentile_is_that_of_the_sorted_times(void **state)
+{
+	static const int64_t ranges[] = {1, 2, 255, 256, 257, 70000, INT64_C(1) << 40, INT64_MAX};
+	uint64_t seed = 7;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(ranges); i++)
+		for (size_t n = 1; n < 400; n = n * 3 + 1) {
+			struct times t = times_new(n);
+			int64_t sorted[400];
+
+			for (size_t k = 0; k < n; k++) {
+				seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+				times_add(&t, (int64_t)(seed >> 1) % ranges[i]);
+			}
+			memcpy(sorted, t.ms, n * sizeof(*sorted));
+			qsort(sorted, n, sizeof(*sorted), by_time);
+			for (size_t percent = 1; percent <= 100; percent++)
+				assert_int_equal(percentile(&t, percent), sorted[(n * percent + 99) / 100 - 1]);
+			times_release(&t);
+		}
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -298,6 +329,7 @@ int main(void)
 	    TEST(a_month_of_days_equals_a_month_of_runs),
 	    TEST(runs_that_retention_deleted_still_count),
 	    TEST(packed_times_are_read_back),
+	    TEST(a_percentile_is_that_of_the_sorted_times),
 	    TEST(a_busy_month_is_read),
 	};
 
