@@ -101,9 +101,13 @@ void number_days_note(struct txn *d, int64_t job_id, const struct test_result *t
 		db_exec(d, PUT_NUMBERS, V_INT(job_id), V_INT(now_ms));
 }
 
-void number_days_forget_change(struct txn *d, int64_t change_id)
+int64_t number_days_forget_change(struct txn *d, int64_t change_id, int64_t limit)
 {
-	db_exec(d, "UPDATE number_day SET job_id = NULL WHERE change_id = ?1 AND job_id IS NOT NULL", V_INT(change_id));
+	return db_exec(d,
+	    "UPDATE number_day SET job_id = NULL WHERE (accelerator, test_id, unit, day) IN (SELECT accelerator, "
+	    "test_id,"
+	    " unit, day FROM number_day WHERE change_id = ?1 AND job_id IS NOT NULL LIMIT ?2)",
+	    V_INT(change_id), V_INT(limit));
 }
 
 /* ---- days ---- */

@@ -47,5 +47,6 @@ int64_t percentile(const struct times *t, size_t percent);
 
 /* These tests have become results of the job. Stores their numbers if the job is current and of a push or periodic run. */
 void number_days_note(struct txn *d, int64_t job_id, const struct test_result *tests, size_t n, int64_t now_ms);
-/* The change is about to be deleted: its numbers stay, without a link to a job. */
-void number_days_forget_change(struct txn *d, int64_t change_id);
+/* The change is about to be deleted: its numbers stay, without a link to a job. At most `limit` at a time, because each may be on a page
+ * of its own. Returns how many. */
+int64_t number_days_forget_change(struct txn *d, int64_t change_id, int64_t limit);

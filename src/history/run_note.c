@@ -389,11 +389,12 @@ void run_note(struct txn *d, int64_t change_id, const char *accelerator, int64_t
 	health_note(d, accelerator, now_ms);
 }
 
-void runs_drop(struct txn *d, int64_t change_id)
+int64_t runs_drop(struct txn *d, int64_t change_id)
 {
+	int64_t n;
+
 	days_close(d, change_id);
-	number_days_forget_change(d, change_id);
 	db_exec(d, "DELETE FROM run_suite WHERE change_id = ?1", V_INT(change_id));
-	run_jobs_drop_change(d, change_id);
-	db_exec(d, "DELETE FROM run WHERE change_id = ?1", V_INT(change_id));
+	n = run_jobs_drop_change(d, change_id);
+	return n + db_exec(d, "DELETE FROM run WHERE change_id = ?1", V_INT(change_id));
 }

@@ -49,8 +49,8 @@ struct cell_counts {
  * only the usual suites and the worst others have separate rows. */
 struct cell_counts run_suites_put(struct txn *d, int64_t change_id, const char *accelerator);
 
-/* The change is about to be deleted: deletes its runs. */
-void runs_drop(struct txn *d, int64_t change_id);
+/* The change is about to be deleted: deletes its runs. Returns how many rows. */
+int64_t runs_drop(struct txn *d, int64_t change_id);
 
 /* ---- run_jobs.c: the jobs of pull requests by which levels are judged (model/accelerator.h) ----
  *
@@ -58,8 +58,8 @@ void runs_drop(struct txn *d, int64_t change_id);
 
 /* A run of a pull request has ended, or its cells have changed: counts its jobs again. */
 void run_jobs_note(struct txn *d, int64_t change_id, const char *accelerator, int64_t ended_ms);
-/* Retention is about to delete the change: the sums of its days stay as they are from now on. */
-void run_jobs_drop_change(struct txn *d, int64_t change_id);
+/* Retention is about to delete the change: the sums of its days stay as they are from now on. Returns how many rows it deleted. */
+int64_t run_jobs_drop_change(struct txn *d, int64_t change_id);
 int64_t run_jobs_drop_days(struct txn *d, int64_t before_day, int limit);
 /* Moves the figures of a runner to its new name. (CRCR's allowlist has the repository under its device at L3 and under its
  * own name below.) */

@@ -73,10 +73,13 @@ enum {
 	PIECE_DELIVERIES = 200,
 	PIECE_CACHED = 200,
 	PIECE_DAYS = 200,
-	/* of changes and jobs, in rows that are as dear as a row of `result`: some 10 ms */
-	PIECE_ROWS = 1500,
+	/* of changes and jobs, in rows that are as dear as a row of `result`: some hundred pages of the file, which is mostly what a commit costs */
+	PIECE_ROWS = 1000,
 	ROWS_OF_CHANGE = 60, /* as dear as so many */
 	ROWS_OF_JOB = 30,
+	ROWS_OF_DISPATCH = 20,
+	ROWS_OF_RUN = 10,
+	ROWS_OF_NUMBER = 15,
 	BYTES_OF_ROW = 4096, /* of packed results */
 };
 static const int64_t LOOK_AGAIN_MS = 86400 * 1000;
@@ -231,7 +234,7 @@ static bool drop_cells(struct txn *d, int64_t change_id, int64_t *left)
 	F(S, INT, n, NULL, "COUNT(*)", "")
 RECORD_LOCAL(state_count, STATE_COUNT_RECORD)
 
-static void drop_dispatches(struct txn *d, int64_t change_id)
+static bool drop_dispatches(struct txn *d, int64_t change_id, int64_t *left)
 {
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(
@@ -249,8 +252,21 @@ static void drop_dispatches(struct txn *d, int64_t change_id)
 			"DELETE FROM lease WHERE state = ?2 AND dispatch_id IN"
 			" (SELECT id FROM dispatch WHERE change_id = ?1)",
 			V_INT(change_id), V_TEXT(lease_state_name((enum lease_state)s))));
-	db_exec(d, "DELETE FROM dispatch WHERE change_id = ?1", V_INT(change_id));
 	db_exec(d, "DELETE FROM outbox WHERE change_id = ?1", V_INT(change_id));
+	*left -= ROWS_OF_DISPATCH * db_exec(d, "DELETE FROM dispatch WHERE change_id = ?1", V_INT(change_id));
+	return *left > 0;
+}
+
+static bool drop_numbers(struct txn *d, int64_t change_id, int64_t *left)
+{
+	*left -= ROWS_OF_NUMBER * number_days_forget_change(d, change_id, *left / ROWS_OF_NUMBER + 1);
+	return *left > 0;
+}
+
+static bool drop_runs(struct txn *d, int64_t change_id, int64_t *left)
+{
+	*left -= ROWS_OF_RUN * runs_drop(d, change_id);
+	return *left > 0;
 }
 
 static void drop_change(struct txn *d, int64_t change_id, int64_t *left)
@@ -261,11 +277,10 @@ static void drop_change(struct txn *d, int64_t change_id, int64_t *left)
 	if (run)
 		change_id = run;
 	*left -= ROWS_OF_CHANGE;
-	if (!drop_jobs(d, change_id, left) || !drop_cells(d, change_id, left))
-		return;
+	if (!drop_jobs(d, change_id, left) || !drop_cells(d, change_id, left) || !drop_numbers(d, change_id, left) ||
+	    !drop_runs(d, change_id, left) || !drop_dispatches(d, change_id, left))
+		return; /* the piece is full; the next one goes on here */
 	experiments_drop(d, change_id);
-	drop_dispatches(d, change_id);
-	runs_drop(d, change_id);
 	nightly_forget_change(d, change_id);
 	platform_tests_forget(d, change_id);
 	db_exec(d, "DELETE FROM failure WHERE change_id = ?1", V_INT(change_id));

@@ -144,6 +144,42 @@ static void retention_leaves_no_list_and_no_row(void **state)
 	assert_int_equal(answer_to("SELECT COUNT(*) FROM verdict"), 0);
 }
 
+enum { NUMBERS = 900 };
+
+/* One for each test, so that each is on a page of its own in a database of years. */
+static void put_numbers(struct txn *d)
+{
+	db_exec(d,
+	    "INSERT INTO number_day (accelerator, test_id, unit, day, at_ms, value, change_id, head_sha, job_id)"
+	    " SELECT 'npu', t.id, 's', 1, 1, 1, j.change_id, 'a', j.id FROM job j CROSS JOIN test t WHERE t.id <= "
+	    "(SELECT MIN(id) FROM test) + 899");
+	assert_int_equal(db_status(d), 0);
+}
+
+/* A commit costs as much as the pages that it changes. */
+static void a_piece_forgets_few_numbers(void **state)
+{
+	struct apply_retention r = {.results_before_ms = T0 + 900 * DAY, .has_more = true};
+	int64_t n_before = NUMBERS, n_now, n_most = 0;
+
+	(void)state;
+	begin();
+	report("npu", "green", false);
+	in_writer(put_numbers);
+	in_writer(forget_requests);
+	assert_int_equal(answer_to("SELECT COUNT(*) FROM number_day WHERE job_id > 0"), NUMBERS);
+	while (r.has_more) {
+		DO_OK(store_apply_retention, &r);
+		n_now = answer_to("SELECT COUNT(*) FROM number_day WHERE job_id > 0");
+		n_most = n_before - n_now > n_most ? n_before - n_now : n_most;
+		n_before = n_now;
+	}
+	assert_int_equal(n_now, 0);
+	assert_true(n_most > 0 && n_most < NUMBERS / 4);
+	assert_int_equal(answer_to("SELECT COUNT(*) FROM number_day"), NUMBERS);
+	assert_int_equal(answer_to("SELECT COUNT(*) FROM change"), 0);
+}
+
 static int64_t bytes_of(const struct get_space *g, const char *table)
 {
 	for (size_t i = 0; i < g->n_tables; i++)
@@ -318,6 +354,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(retention_leaves_no_list_and_no_row),
+	    TEST(a_piece_forgets_few_numbers),
 	    TEST(space_is_measured_by_table_and_accelerator),
 	    TEST(other_queries_do_not_wait_for_long_ones),
 	    TEST(the_file_becomes_shorter_in_pieces),
