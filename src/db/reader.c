@@ -26,13 +26,20 @@ struct readers {
 	} list[READERS_MAX + 2];
 };
 
+/* 0 too if it is open already. */
+static int open_reader(struct reader *self, struct error *e)
+{
+	const struct store *s = self->all->store;
+
+	return self->db ? 0 : db_open_with_password(s->path, s->password, DB_READER, &self->db, e);
+}
+
 /* A failure of the connection replaces the query's own result: "not found" does not count if it could not read its rows. */
 static void run_query(struct reader *self, struct store_query *q)
 {
 	struct db *d;
 
-	q->err =
-	    self->db ? 0 : db_open_with_password(q->store->path, q->store->password, DB_READER, &self->db, &q->why);
+	q->err = open_reader(self, &q->why);
 	if (q->err)
 		return;
 	d = self->db;
@@ -57,9 +64,13 @@ static void *reader_main(void *p)
 	struct reader *self = p;
 	struct readers *r = self->all;
 	struct reader_queue *queue = &r->queues[self->kind];
+	struct error ignored = {0};
 
 	if (self->kind != QUERY_URGENT)
 		thread_give_way(); /* webhooks come before pages */
+	/* Reading the schema takes a millisecond for each connection, and the start does not wait for it. If it fails, each query says why. */
+	if (self->kind != QUERY_LONG && open_reader(self, &ignored))
+		self->db = NULL;
 	pthread_mutex_lock(&r->lock);
 	for (;;) {
 		struct store_query *q;
@@ -84,36 +95,25 @@ static void *reader_main(void *p)
 	return NULL;
 }
 
-int readers_start(struct store *s, const char *path, int n, struct readers **ret, struct error *e)
+void readers_start(struct store *s, int n, struct readers **ret)
 {
 	struct readers *r = xcalloc(1, sizeof(*r));
-	int rc = 0;
 
 	assert(n > 0 && n <= READERS_MAX);
 	r->store = s;
 	r->n = r->n_open = n + 2;
-	for (int i = 0; i < r->n && !rc; i++) {
-		r->list[i].all = r;
-		r->list[i].kind = i == 0 ? QUERY_URGENT : i == 1 ? QUERY_LONG : QUERY_OF_PAGE;
-		if (r->list[i].kind != QUERY_LONG)
-			rc = db_open_with_password(path, s->password, DB_READER, &r->list[i].db, e);
-	}
-	if (rc) {
-		for (int i = 0; i < r->n; i++)
-			db_close(r->list[i].db);
-		free(r);
-		return rc;
-	}
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->all_gone, NULL);
 	for (int i = 0; i < N_QUERY_KINDS; i++) {
 		STAILQ_INIT(&r->queues[i].list);
 		pthread_cond_init(&r->queues[i].wake, NULL);
 	}
-	for (int i = 0; i < r->n; i++)
+	for (int i = 0; i < r->n; i++) {
+		r->list[i].all = r;
+		r->list[i].kind = i == 0 ? QUERY_URGENT : i == 1 ? QUERY_LONG : QUERY_OF_PAGE;
 		thread_start(&r->list[i].thread, reader_main, &r->list[i]);
+	}
 	*ret = r;
-	return 0;
 }
 
 void readers_push(struct readers *r, struct store_query *q)

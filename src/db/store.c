@@ -107,8 +107,6 @@ static void store_release(struct store *s)
 	free(s);
 }
 
-static void ignore_item(struct inbox_item *item) { (void)item; }
-
 int store_open(struct loop *l, const struct store_options *o, struct store **ret, struct error *e)
 {
 	struct store *s = xcalloc(1, sizeof(*s));
@@ -134,17 +132,11 @@ int store_open(struct loop *l, const struct store_options *o, struct store **ret
 		rc = schema_examine(s->path, e);
 	if (!rc)
 		rc = writer_start(s, s->path, o, &s->writer, e);
-	if (!rc)
-		rc = readers_start(s, s->path, o->n_readers ? o->n_readers : 2, &s->readers, e);
 	if (rc) {
-		if (s->writer) {
-			s->writer_gone.on_loop = ignore_item;
-			writer_stop(s->writer, NULL, NULL, &s->writer_gone);
-			writer_join(s->writer);
-		}
 		store_release(s);
 		return rc;
 	}
+	readers_start(s, o->n_readers ? o->n_readers : 2, &s->readers);
 	*ret = s;
 	return 0;
 }

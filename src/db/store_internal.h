@@ -26,7 +26,7 @@ void writer_join(struct writer *w); /* after `gone` came; frees */
 
 /* ---- reader.c ---- */
 struct readers;
-int readers_start(struct store *s, const char *path, int n, struct readers **ret, struct error *e) MUST_CHECK;
+void readers_start(struct store *s, int n, struct readers **ret);
 void readers_push(struct readers *r, struct store_query *q); /* thread: loop */
 void readers_stop(struct readers *r);                        /* thread: loop; returns at once */
 void readers_wait(void *readers);     /* any thread, after readers_stop(): all connections closed */
