@@ -3,19 +3,18 @@
 #include "web/assets.h"
 
 /* Escapes the characters that HTML or an old script parser would read as markup. In JSON they occur only inside of strings, where
- * the escapes mean the same. */
+ * the escapes mean the same. A NUL follows at json[n] or behind. */
 static void append_embedded_json(struct buf *out, const char *json, size_t n)
 {
 	size_t from = 0;
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = strcspn(json, "<>&\xe2"); i < n; i += 1 + strcspn(json + i + 1, "<>&\xe2")) {
 		const char *escape = NULL;
 		size_t length = 1;
 
-		if (json[i] == '<' || json[i] == '>' || json[i] == '&') {
+		if (json[i] != '\xe2') {
 			escape = json[i] == '<' ? "\\u003c" : json[i] == '>' ? "\\u003e" : "\\u0026";
-		} else if (json[i] == '\xe2' && i + 2 < n && json[i + 1] == '\x80' &&
-			   (json[i + 2] == '\xa8' || json[i + 2] == '\xa9')) {
+		} else if (i + 2 < n && json[i + 1] == '\x80' && (json[i + 2] == '\xa8' || json[i + 2] == '\xa9')) {
 			escape = json[i + 2] == '\xa8' ? "\\u2028" : "\\u2029";
 			length = 3;
 		}
@@ -23,8 +22,7 @@ static void append_embedded_json(struct buf *out, const char *json, size_t n)
 			continue;
 		buf_append(out, json + from, i - from);
 		buf_append_str(out, escape);
-		i += length - 1;
-		from = i + 1;
+		from = i + length;
 	}
 	buf_append(out, json + from, n - from);
 }
