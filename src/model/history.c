@@ -133,22 +133,15 @@ void nightly_view_free(struct nightly_view *v)
 		record_release(&schedule_view_record, &v->accelerators[i].schedule);
 	}
 	RECORDS_RELEASE(nightly_accelerator, v->accelerators, v->n_accelerators);
-	for (size_t i = 0; i < v->n_tests; i++) {
-		struct nightly_test *t = &v->tests[i];
-
-		for (size_t k = 0; k < t->n_cells; k++) {
-			record_release(&nightly_mark_record, &t->cells[k].first_bad);
-			record_release(&nightly_mark_record, &t->cells[k].last_good);
-			free(t->cells[k].days);
-		}
-		free(t->cells);
-	}
+	for (size_t i = 0; i < v->n_tests; i++)
+		free(v->tests[i].cells);
 	RECORDS_RELEASE(nightly_test, v->tests, v->n_tests);
+	RECORDS_RELEASE(nightly_mark, v->marks, v->n_marks);
 	for (size_t i = 0; i < v->n_commits; i++) {
 		struct nightly_commits *c = &v->commits[i];
 
 		RECORDS_RELEASE(nightly_commit, c->list, c->n_listed);
 		FREE_ALL(c->repository, c->good_sha, c->bad_sha);
 	}
-	FREE_ALL(v->commits, v->next.suite, v);
+	FREE_ALL(v->days, v->outcomes, v->commits, v->next.suite, v);
 }

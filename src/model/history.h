@@ -99,10 +99,17 @@ RECORD_DECLARE(nightly_accelerator);
 	F(S, TEXT, source_sha, "source_sha", "h.source_sha", "")                                                       \
 	F(S, ID, job, "job", "(SELECT j.id FROM job j WHERE j.id = ?3)", "")
 struct nightly_mark {
-	int64_t day; /* -1: none */
+	int64_t day;
 	RECORD_MEMBERS(NIGHTLY_MARK_RECORD)
 };
 RECORD_DECLARE(nightly_mark);
+
+/* That end. Most tests that broke, broke together, so several cells have one mark. */
+struct nightly_end {
+	int64_t day; /* -1: there is none */
+	int64_t job; /* 0: it is gone, or not known */
+	size_t mark; /* place in the view's list; if there is one */
+};
 
 /* A commit of upstream; history/commits_between.h reads it. */
 #define NIGHTLY_COMMIT_RECORD(F, S)                                                                                    \
@@ -119,18 +126,19 @@ struct nightly_commits {
 	size_t n_listed;
 };
 
-struct nightly_day {
-	int status; /* enum test_status; -1: none */
-	int64_t job;
+/* What a run says about a test; several tests of a run have one outcome. */
+struct nightly_outcome {
+	enum test_status status;
+	int64_t job; /* 0: it is gone */
 };
 
 struct nightly_cell {
 	size_t accelerator; /* place in the view's list */
 	enum history_state state;
 	int64_t since_day; /* -1: not known */
-	struct nightly_mark first_bad, last_good;
-	int commits;              /* place in the view's list; -1: none between */
-	struct nightly_day *days; /* n_days of them */
+	struct nightly_end first_bad, last_good;
+	int commits;    /* place in the view's list; -1: none between */
+	uint32_t *days; /* n_days places in the view's list of outcomes, from 1 on; 0: no result. The view owns them */
 };
 
 /* `test` as t. */
@@ -161,6 +169,11 @@ struct nightly_view {
 	int64_t counts[N_HISTORY_STATES]; /* cells */
 	struct nightly_test *tests;
 	size_t n_tests;
+	uint32_t *days; /* of all cells */
+	struct nightly_outcome *outcomes;
+	size_t n_outcomes;
+	struct nightly_mark *marks;
+	size_t n_marks;
 	struct nightly_commits *commits;
 	size_t n_commits;
 	struct nightly_place next;

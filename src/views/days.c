@@ -57,10 +57,11 @@ void nightly_days_read(const struct view *d, const char *accelerator, int64_t la
 
 const char *day_text(int64_t day, char *out)
 {
+	enum { N_CHARS = 10 };
 	char time[RFC3339_BYTES];
 
-	rfc3339_format(day * DAY_MS, time);
-	snprintf(out, DAY_TEXT_BYTES, "%.10s", time);
+	memcpy(out, rfc3339_format(day * DAY_MS, time), N_CHARS);
+	out[N_CHARS] = '\0';
 	return out;
 }
 
@@ -86,15 +87,16 @@ void trend_out(
 	json_out_close(out, ']');
 }
 
-static void nightly_url_out(struct buf *out, const char *accelerator, const char *day, const char *public_url)
+/* In front of the day. free() */
+static char *nightly_url_prefix(const char *accelerator, const char *public_url)
 {
-	json_out_texts(out, "url", public_url, "/nightly?accelerator=", accelerator, "&until=", day, "&days=1", NULL);
+	return xasprintf("%s/nightly?accelerator=%s&until=", public_url, accelerator);
 }
 
 void calendar_out(struct buf *out, const char *key, const enum day_outcome *days, int n, int64_t last_day,
     const char *accelerator, const char *public_url)
 {
-	char text[DAY_TEXT_BYTES];
+	char text[DAY_TEXT_BYTES], *url = nightly_url_prefix(accelerator, public_url);
 
 	json_out_open(out, key, '[');
 	for (int i = 0; i < n; i++) {
@@ -105,14 +107,14 @@ void calendar_out(struct buf *out, const char *key, const enum day_outcome *days
 		if (days[i] == DAY_NO_RUN)
 			json_out_raw(out, "url", "null");
 		else
-			nightly_url_out(out, accelerator, text, public_url);
+			json_out_texts(out, "url", url, text, "&days=1", NULL);
 		json_out_close(out, '}');
 	}
 	json_out_close(out, ']');
+	free(url);
 }
 
-void schedule_run_out(struct buf *out, const char *key, const struct schedule_run_view *v, const char *accelerator,
-    const char *public_url)
+static void run_out(struct buf *out, const char *key, const struct schedule_run_view *v, const char *url)
 {
 	char day[DAY_TEXT_BYTES];
 
@@ -123,6 +125,27 @@ void schedule_run_out(struct buf *out, const char *key, const struct schedule_ru
 	json_out_open(out, key, '{');
 	record_out(out, &schedule_run_view_record, v);
 	json_out_text(out, "day", day_text(v->due_ms / DAY_MS, day));
-	nightly_url_out(out, accelerator, day, public_url);
+	json_out_texts(out, "url", url, day, "&days=1", NULL);
 	json_out_close(out, '}');
+}
+
+void schedule_runs_out(struct buf *out, const char *key, const struct schedule_run_view *list, size_t n,
+    const char *accelerator, const char *public_url)
+{
+	char *url = nightly_url_prefix(accelerator, public_url);
+
+	json_out_open(out, key, '[');
+	for (size_t i = 0; i < n; i++)
+		run_out(out, NULL, &list[i], url);
+	json_out_close(out, ']');
+	free(url);
+}
+
+void schedule_run_out(struct buf *out, const char *key, const struct schedule_run_view *v, const char *accelerator,
+    const char *public_url)
+{
+	char *url = nightly_url_prefix(accelerator, public_url);
+
+	run_out(out, key, v, url);
+	free(url);
 }

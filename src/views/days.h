@@ -20,7 +20,9 @@ void trend_out(
 /* Each links to its accelerator's page of periodic runs of that day. */
 void calendar_out(struct buf *out, const char *key, const enum day_outcome *days, int n, int64_t last_day,
     const char *accelerator, const char *public_url);
-/* RUN of docs/api.md; null: no run. */
+/* RUN of docs/api.md; null: no run. The first is an array of them. */
+void schedule_runs_out(struct buf *out, const char *key, const struct schedule_run_view *list, size_t n,
+    const char *accelerator, const char *public_url);
 void schedule_run_out(struct buf *out, const char *key, const struct schedule_run_view *v, const char *accelerator,
     const char *public_url);
 /* "YYYY-MM-DD" into out (DAY_TEXT_BYTES). */

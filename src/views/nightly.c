@@ -1,5 +1,4 @@
-/* The accelerators with periodic runs, their runs, and the days and marks of the tests that a page shows; and the JSON of the
- * page. */
+/* The accelerators with periodic runs, their runs, and the days and marks of the tests that a page shows. */
 #include "views/nightly.h"
 
 #include "db/key.h"
@@ -7,10 +6,20 @@
 #include "history/commits_between.h"
 #include "history/days.h"
 #include "history/history.h"
-#include "views/days.h"
-#include "views/record_json.h"
 
 /* ---- accelerators ---- */
+
+static int by_accelerator_name(const void *x, const void *y)
+{
+	return strcmp(((const struct nightly_accelerator *)x)->name, ((const struct nightly_accelerator *)y)->name);
+}
+
+const struct nightly_accelerator *nightly_accelerator_find(const struct nightly_view *v, const char *name)
+{
+	return v->n_accelerators ? bsearch(&(struct nightly_accelerator){.name = (char *)name}, v->accelerators,
+				       v->n_accelerators, sizeof(*v->accelerators), by_accelerator_name)
+				 : NULL;
+}
 
 static void read_accelerators(const struct view *d, const struct get_nightly *q, struct nightly_view *v)
 {
@@ -20,7 +29,7 @@ static void read_accelerators(const struct view *d, const struct get_nightly *q,
 		"FROM accelerator a LEFT JOIN schedule s ON s.accelerator = a.name AND s.next_ms "
 		"IS NOT NULL AND a.is_gone = 0 WHERE a.level > ?1 AND (?2 IS NULL OR a.name = ?2) "
 		"AND (s.cron IS NOT NULL OR EXISTS (SELECT 1 FROM schedule_run x WHERE "
-		"x.accelerator = a.name AND x.due_ms >= ?3 AND x.due_ms < ?4)) ORDER BY a.name"),
+		"x.accelerator = a.name AND x.due_ms >= ?3 AND x.due_ms < ?4))"),
 	    V_INT(LEVEL_1), V_TEXT(q->accelerator), V_INT(from_ms), V_INT(from_ms + (int64_t)v->n_days * DAY_MS));
 
 	while (rows_next(r)) {
@@ -30,6 +39,8 @@ static void read_accelerators(const struct view *d, const struct get_nightly *q,
 		record_read(r, &schedule_view_record, &a->schedule);
 		a->runs = xcalloc(v->n_days, sizeof(*a->runs));
 	}
+	if (v->n_accelerators)
+		qsort(v->accelerators, v->n_accelerators, sizeof(*v->accelerators), by_accelerator_name);
 }
 
 /* Newest first: of several runs on one day the page shows the last one. A run that ended without an outcome was at L1. */
@@ -61,142 +72,227 @@ RECORD_LOCAL(state_count, STATE_COUNT_RECORD)
 
 /* ---- the days of the tests ---- */
 
-/* One cell of the view, by accelerator and test. */
+/* One cell of the view. */
 struct cell_of_test {
 	int64_t test_id;
 	struct nightly_cell *cell;
 };
 
-static int by_test(const void *x, const void *y)
+static int by_accelerator_and_test(const void *x, const void *y)
 {
 	const struct cell_of_test *a = x, *b = y;
 
+	if (a->cell->accelerator != b->cell->accelerator)
+		return a->cell->accelerator < b->cell->accelerator ? -1 : 1;
 	return (a->test_id > b->test_id) - (a->test_id < b->test_id);
 }
 
+/* All cells of the view in that order, with room for their days. The cells of accelerator i begin at (*ret_first)[i]. */
+static struct cell_of_test *list_cells(struct nightly_view *v, size_t **ret_first)
+{
+	size_t n = 0, n_cells = 0;
+	struct cell_of_test *list;
+
+	for (size_t i = 0; i < v->n_tests; i++)
+		n_cells += v->tests[i].n_cells;
+	list = xcalloc(n_cells + 1, sizeof(*list));
+	v->days = xcalloc(n_cells * v->n_days + 1, sizeof(*v->days));
+	for (size_t i = 0; i < v->n_tests; i++)
+		for (size_t k = 0; k < v->tests[i].n_cells; k++) {
+			v->tests[i].cells[k].days = v->days + n * v->n_days;
+			list[n++] = (struct cell_of_test){v->tests[i].id, &v->tests[i].cells[k]};
+		}
+	qsort(list, n, sizeof(*list), by_accelerator_and_test);
+	*ret_first = xcalloc(v->n_accelerators + 1, sizeof(**ret_first));
+	for (size_t i = 0; i < n; i++)
+		(*ret_first)[list[i].cell->accelerator + 1] = i + 1;
+	for (size_t i = 1; i <= v->n_accelerators; i++)
+		if ((*ret_first)[i] < (*ret_first)[i - 1])
+			(*ret_first)[i] = (*ret_first)[i - 1];
+	return list;
+}
+
+/* Finds the outcome among the last ones of the run, whose outcomes begin at `first`, or adds it. Returns its place. */
+static uint32_t place_of_outcome(struct nightly_view *v, size_t first, enum test_status status, int64_t job)
+{
+	enum { LOOKED_AT = 8 };
+
+	for (size_t i = v->n_outcomes; i > first && v->n_outcomes - i < LOOKED_AT; i--)
+		if (v->outcomes[i - 1].status == status && v->outcomes[i - 1].job == job)
+			return (uint32_t)i;
+	*ARRAY_PUSH(v->outcomes, v->n_outcomes) = (struct nightly_outcome){status, job};
+	return (uint32_t)v->n_outcomes;
+}
+
 #define RUN_CELLS_RECORD(F, S)                                                                                         \
-	F(S, TEXT, jobs, NULL, "COALESCE(jobs, '')", "")                                                               \
+	F(S, BORROWED, accelerator, NULL, "accelerator", "")                                                           \
+	F(S, BORROWED, jobs, NULL, "jobs", "")                                                                         \
 	F(S, BLOB, cells, NULL, "cells", "")
 RECORD_LOCAL(run_cells, RUN_CELLS_RECORD)
 
-static void read_day(struct rows *r, size_t day, const struct cell_of_test *list, size_t n)
+static void read_day(
+    struct nightly_view *v, const struct run_cells *run, size_t day, const struct cell_of_test *list, size_t n)
 {
-	struct cell_reader cells;
+	struct cell_reader cells = cell_reader_of(run->cells.p, run->cells.n);
+	size_t n_jobs, first = v->n_outcomes;
+	int64_t *jobs = history_numbers(run->jobs, 10, &n_jobs);
 	struct history_cell c;
-	struct run_cells run;
-	int64_t *jobs;
-	size_t n_jobs;
 
-	record_read(r, &run_cells_record, &run);
-	cells = cell_reader_of(run.cells.p, run.cells.n);
-	jobs = history_numbers(run.jobs, 10, &n_jobs);
 	for (size_t i = 0; i < n; i++)
 		if (cell_reader_find(&cells, list[i].test_id, &c))
-			list[i].cell->days[day] = (struct nightly_day){
-			    .status = (int)c.status, .job = c.job > 0 && (size_t)c.job <= n_jobs ? jobs[c.job - 1] : 0};
+			list[i].cell->days[day] = place_of_outcome(
+			    v, first, c.status, c.job > 0 && (size_t)c.job <= n_jobs ? jobs[c.job - 1] : 0);
 	free(jobs);
-	record_release(&run_cells_record, &run);
 }
 
-static void read_days(const struct view *d, struct nightly_view *v)
+/* The runs of all accelerators in the order of their days, in which they were written: the database reads each page once. */
+static void read_days(const struct view *d, const struct get_nightly *q, struct nightly_view *v)
 {
-	struct cell_of_test *list = xcalloc(v->n_tests + 1, sizeof(*list));
+	struct value from = V_INT(v->first_day), until = V_INT(v->first_day + (int64_t)v->n_days);
+	size_t *first;
+	struct cell_of_test *list = list_cells(v, &first);
+	struct rows *r =
+	    q->accelerator
+		? db_rows(d,
+		      RECORD_QUERY_BY("day", RUN_CELLS_RECORD,
+			  "FROM history_run WHERE day >= ?1 AND day < ?2 AND accelerator = ?3"),
+		      from, until, V_TEXT(q->accelerator))
+		: db_rows(d, RECORD_QUERY_BY("day", RUN_CELLS_RECORD, "FROM history_run WHERE day >= ?1 AND day < ?2"),
+		      from, until);
 
-	for (size_t i = 0; i < v->n_tests; i++)
-		for (size_t k = 0; k < v->tests[i].n_cells; k++) {
-			struct nightly_day *days = xcalloc(v->n_days, sizeof(*days));
+	while (rows_next(r)) {
+		const struct nightly_accelerator *a;
+		struct run_cells run;
 
-			for (size_t x = 0; x < v->n_days; x++)
-				days[x].status = -1;
-			v->tests[i].cells[k].days = days;
-		}
-	for (size_t i = 0; i < v->n_accelerators; i++) {
-		size_t n_cells = 0;
-
-		for (size_t t = 0; t < v->n_tests; t++)
-			for (size_t k = 0; k < v->tests[t].n_cells; k++)
-				if (v->tests[t].cells[k].accelerator == i)
-					list[n_cells++] = (struct cell_of_test){v->tests[t].id, &v->tests[t].cells[k]};
-		if (!n_cells)
-			continue;
-		qsort(list, n_cells, sizeof(*list), by_test);
-		struct rows *r = db_rows(d,
-		    RECORD_QUERY_BY(
-			"day", RUN_CELLS_RECORD, "FROM history_run WHERE accelerator = ?1 AND day >= ?2 AND day < ?3"),
-		    V_TEXT(v->accelerators[i].name), V_INT(v->first_day), V_INT(v->first_day + (int64_t)v->n_days));
-		while (rows_next(r))
-			read_day(r, (size_t)(rows_key_number(r) - v->first_day), list, n_cells);
+		record_read(r, &run_cells_record, &run);
+		a = nightly_accelerator_find(v, run.accelerator);
+		if (a)
+			read_day(v, &run, (size_t)(rows_key_number(r) - v->first_day),
+			    list + first[a - v->accelerators],
+			    first[a - v->accelerators + 1] - first[a - v->accelerators]);
 	}
-	free(list);
+	FREE_ALL(list, first);
 }
 
 /* ---- marks ---- */
 
-/* Finds the list of commits between the runs of two marks, or adds it; its index. */
-static int commits_of_marks(
-    const struct view *d, struct nightly_view *v, const struct nightly_mark *good, const char *bad)
-{
-	struct repository_key key = repository_key(good->repository);
-	struct known_commits known = {.n = 0};
+struct end_of_cell {
+	struct nightly_end *end;
+	size_t accelerator;
+};
 
-	for (size_t i = v->n_commits; i > 0; i--)
-		if (strcmp(v->commits[i - 1].bad_sha, bad) == 0 &&
-		    strcmp(v->commits[i - 1].good_sha, good->upstream_sha) == 0)
-			return (int)i - 1;
-	struct nightly_commits *c = ARRAY_PUSH(v->commits, v->n_commits);
-	if (strcmp(good->upstream_sha, bad) != 0)
-		commits_between_read(d, key.text, good->upstream_sha, bad, &known);
-	*c = (struct nightly_commits){
-	    .repository = xstrdup(good->repository),
-	    .good_sha = xstrdup(good->upstream_sha),
-	    .bad_sha = xstrdup(bad),
-	    .n = known.n,
-	};
-	for (size_t i = 0; i < known.n_listed; i++)
-		*ARRAY_PUSH(c->list, c->n_listed) =
-		    (struct nightly_commit){known.list[i].sha, known.list[i].title, known.list[i].author};
-	return (int)v->n_commits - 1;
+static int by_mark(const void *x, const void *y)
+{
+	const struct end_of_cell *a = x, *b = y;
+
+	if (a->accelerator != b->accelerator)
+		return a->accelerator < b->accelerator ? -1 : 1;
+	if (a->end->day != b->end->day)
+		return a->end->day < b->end->day ? -1 : 1;
+	return (a->end->job > b->end->job) - (a->end->job < b->end->job);
 }
 
-/* Most tests that broke, broke together, so the mark that was read before is often the same. */
 static void read_mark(
-    const struct view *d, const char *accelerator, struct nightly_mark *m, const struct nightly_mark **last)
+    const struct view *d, const char *accelerator, const struct nightly_end *of, struct nightly_mark *m)
 {
-	const struct nightly_mark *before = *last;
-	int64_t job = m->job;
-
-	if (m->day < 0)
-		return;
-	if (before && before->day == m->day && before->job == job) {
-		*m = *before;
-		record_copy_texts(&nightly_mark_record, m);
-		return;
-	}
+	*m = (struct nightly_mark){.day = of->day};
 	if (!record_read_first(
 		db_rows(d,
 		    RECORD_QUERY(NIGHTLY_MARK_RECORD, "FROM history_run h WHERE h.accelerator = ?1 AND h.day = ?2"),
-		    V_TEXT(accelerator), V_INT(m->day), V_INT(job)),
+		    V_TEXT(accelerator), V_INT(of->day), V_INT(of->job)),
 		&nightly_mark_record, m))
-		m->job = job && db_has(d, "SELECT 1 FROM job WHERE id = ?1", V_INT(job)) ? job : 0;
-	*last = m;
+		m->job = of->job && db_has(d, "SELECT 1 FROM job WHERE id = ?1", V_INT(of->job)) ? of->job : 0;
 }
 
+/* Reads each mark once. */
 static void read_marks(const struct view *d, struct nightly_view *v)
 {
-	const struct nightly_mark **lasts = xcalloc(2 * v->n_accelerators + 1, sizeof(*lasts));
+	struct end_of_cell *list = NULL;
+	size_t n = 0;
 
 	for (size_t i = 0; i < v->n_tests; i++)
 		for (size_t k = 0; k < v->tests[i].n_cells; k++) {
 			struct nightly_cell *c = &v->tests[i].cells[k];
-			const struct nightly_mark *good = &c->last_good, *bad = &c->first_bad;
-			const char *name = v->accelerators[c->accelerator].name;
 
-			read_mark(d, name, &c->first_bad, &lasts[2 * c->accelerator]);
-			read_mark(d, name, &c->last_good, &lasts[2 * c->accelerator + 1]);
-			if (good->upstream_sha && bad->upstream_sha)
-				c->commits = commits_of_marks(d, v, good, bad->upstream_sha);
+			if (c->first_bad.day >= 0)
+				*ARRAY_PUSH(list, n) = (struct end_of_cell){&c->first_bad, c->accelerator};
+			if (c->last_good.day >= 0)
+				*ARRAY_PUSH(list, n) = (struct end_of_cell){&c->last_good, c->accelerator};
 		}
-	free(lasts);
+	if (n)
+		qsort(list, n, sizeof(*list), by_mark);
+	for (size_t i = 0, same = 0; i < n; i++) {
+		if (i == 0 || by_mark(&list[same], &list[i]) != 0) {
+			same = i;
+			read_mark(d, v->accelerators[list[i].accelerator].name, list[i].end,
+			    ARRAY_PUSH(v->marks, v->n_marks));
+		}
+		list[i].end->mark = v->n_marks - 1;
+	}
+	for (size_t i = 0; i < n; i++)
+		list[i].end->job = v->marks[list[i].end->mark].job;
+	free(list);
+}
+
+/* ---- the commits between two marks ---- */
+
+struct commits_of_cell {
+	struct nightly_cell *cell;
+	const struct nightly_mark *good, *bad;
+};
+
+static int by_commits(const void *x, const void *y)
+{
+	const struct commits_of_cell *a = x, *b = y;
+	int order = a->good == b->good ? 0 : strcmp(a->good->upstream_sha, b->good->upstream_sha);
+
+	if (!order && a->bad != b->bad)
+		order = strcmp(a->bad->upstream_sha, b->bad->upstream_sha);
+	return order || a->good == b->good ? order : strcmp(a->good->repository, b->good->repository);
+}
+
+static void read_commits(const struct view *d, const struct commits_of_cell *of, struct nightly_commits *ret)
+{
+	struct repository_key key = repository_key(of->good->repository);
+	struct known_commits known = {.n = 0};
+
+	if (strcmp(of->good->upstream_sha, of->bad->upstream_sha) != 0)
+		commits_between_read(d, key.text, of->good->upstream_sha, of->bad->upstream_sha, &known);
+	*ret = (struct nightly_commits){
+	    .repository = xstrdup(of->good->repository),
+	    .good_sha = xstrdup(of->good->upstream_sha),
+	    .bad_sha = xstrdup(of->bad->upstream_sha),
+	    .n = known.n,
+	};
+	for (size_t i = 0; i < known.n_listed; i++)
+		*ARRAY_PUSH(ret->list, ret->n_listed) =
+		    (struct nightly_commit){known.list[i].sha, known.list[i].title, known.list[i].author};
+}
+
+/* Reads the commits between two runs once, because all accelerators may have run on the same commits. */
+static void read_all_commits(const struct view *d, struct nightly_view *v)
+{
+	struct commits_of_cell *list = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < v->n_tests; i++)
+		for (size_t k = 0; k < v->tests[i].n_cells; k++) {
+			struct nightly_cell *c = &v->tests[i].cells[k];
+			bool has_both = c->first_bad.day >= 0 && c->last_good.day >= 0;
+			const struct nightly_mark *good = has_both ? &v->marks[c->last_good.mark] : NULL;
+			const struct nightly_mark *bad = has_both ? &v->marks[c->first_bad.mark] : NULL;
+
+			if (has_both && good->upstream_sha && bad->upstream_sha)
+				*ARRAY_PUSH(list, n) = (struct commits_of_cell){c, good, bad};
+		}
+	if (n)
+		qsort(list, n, sizeof(*list), by_commits);
+	for (size_t i = 0; i < n; i++) {
+		if (i == 0 || by_commits(&list[i - 1], &list[i]) != 0)
+			read_commits(d, &list[i], ARRAY_PUSH(v->commits, v->n_commits));
+		list[i].cell->commits = (int)v->n_commits - 1;
+	}
+	free(list);
 }
 
 /* ---- the query ---- */
@@ -228,8 +324,9 @@ static int get_nightly_run(struct store_query *sq, const struct view *d)
 		}
 	}
 	nightly_tests_read(d, q, v);
-	read_days(d, v);
+	read_days(d, q, v);
 	read_marks(d, v);
+	read_all_commits(d, v);
 	if (db_status(d))
 		nightly_view_free(v);
 	else
@@ -238,227 +335,3 @@ static int get_nightly_run(struct store_query *sq, const struct view *d)
 }
 
 STORE_QUERY(get_nightly)
-
-/* ---- the JSON ---- */
-
-static void day_out(struct buf *out, const char *key, int64_t day)
-{
-	char text[DAY_TEXT_BYTES];
-
-	json_out_text(out, key, day < 0 ? NULL : day_text(day, text));
-}
-
-/* ---- accelerators ---- */
-
-static void accelerators_out(struct buf *out, const struct nightly_view *v, const char *public_url)
-{
-	json_out_open(out, "accelerators", '[');
-	for (size_t i = 0; i < v->n_accelerators; i++) {
-		const struct nightly_accelerator *a = &v->accelerators[i];
-
-		json_out_open(out, NULL, '{');
-		record_out(out, &nightly_accelerator_record, a);
-		if (a->schedule.is_there)
-			record_object_out(out, "schedule", &schedule_view_record, &a->schedule);
-		else
-			json_out_raw(out, "schedule", "null");
-		json_out_open(out, "runs", '[');
-		for (size_t k = 0; k < v->n_days; k++)
-			schedule_run_out(out, NULL, &a->runs[k], a->name, public_url);
-		json_out_close(out, ']');
-		json_out_close(out, '}');
-	}
-	json_out_close(out, ']');
-}
-
-/* ---- the commits between two runs ---- */
-
-/* "https://github.com/o/r.git" as "o/r"; NULL: it is not on GitHub. free(). */
-static char *github_repository(const char *git_url)
-{
-	static const char GITHUB[] = "https://github.com/";
-
-	if (!git_url || !str_has_prefix(git_url, GITHUB))
-		return NULL;
-	char *name = xstrdup(git_url + strlen(GITHUB));
-	if (str_has_suffix(name, ".git"))
-		name[strlen(name) - strlen(".git")] = '\0';
-	if (!is_repository_name(name))
-		FREE_AND_NULL(name);
-	return name;
-}
-
-static void compare_url_out(struct buf *out, const char *key, const char *repository, const char *from, const char *to)
-{
-	if (repository && from && to && strcmp(from, to) != 0)
-		json_out_texts(out, key, "https://github.com/", repository, "/compare/", from, "...", to, NULL);
-	else
-		json_out_raw(out, key, "null");
-}
-
-/* known: the text of each of the view's lists, because most cells share one. */
-static void commits_out(
-    struct buf *out, const struct nightly_view *v, const struct nightly_cell *cell, const struct buf *known)
-{
-	const struct nightly_mark *good = &cell->last_good, *bad = &cell->first_bad;
-	char *source = NULL;
-
-	if (cell->commits < 0) {
-		json_out_raw(out, "commits", "null");
-		return;
-	}
-	const struct nightly_commits *c = &v->commits[cell->commits];
-	if (bad->source_url && str_eq(bad->source_url, good->source_url))
-		source = github_repository(bad->source_url);
-	json_out_open(out, "commits", '{');
-	compare_url_out(out, "url", c->repository, c->good_sha, c->bad_sha);
-	if (c->n < 0)
-		json_out_raw(out, "count", "null");
-	else
-		json_out_int(out, "count", c->n);
-	json_out_raw(out, "known", buf_str(&known[cell->commits]));
-	compare_url_out(out, "source_url", source, good->source_sha, bad->source_sha);
-	json_out_close(out, '}');
-	free(source);
-}
-
-/* ---- tests ---- */
-
-static void mark_out(struct buf *out, const char *key, const struct nightly_mark *m, const char *public_url)
-{
-	if (m->day < 0) {
-		json_out_raw(out, key, "null");
-		return;
-	}
-	json_out_open(out, key, '{');
-	record_out(out, &nightly_mark_record, m);
-	day_out(out, "day", m->day);
-	job_url_out(out, "url", public_url, m->job);
-	json_out_close(out, '}');
-}
-
-/* The tests of a run have few different outcomes and jobs, so the text is mostly that of the test before. */
-struct day_text {
-	struct nightly_day day;
-	size_t at, n; /* where it is in the answer; n 0: not written yet */
-};
-
-struct writing {
-	const struct nightly_view *v;
-	const char *public_url;
-	struct buf *known;      /* of each of the view's commits */
-	struct day_text *texts; /* of each accelerator's days */
-	struct buf out;
-};
-
-static void cell_day_out(struct writing *w, const struct nightly_cell *c, size_t i)
-{
-	struct day_text *t = &w->texts[c->accelerator * w->v->n_days + i];
-	const struct nightly_day *d = &c->days[i];
-	struct buf *out = &w->out;
-
-	if (d->status < 0) {
-		json_out_raw(out, NULL, "null");
-		return;
-	}
-	if (t->n && t->day.status == d->status && t->day.job == d->job && buf_reserve(out, t->n + 1) == 0) {
-		if (i)
-			buf_append_char(out, ',');
-		buf_append(out, out->data + t->at, t->n);
-		return;
-	}
-	json_out_open(out, NULL, '{');
-	t->at = out->len - 1;
-	json_out_text(out, "status", test_status_name((enum test_status)d->status));
-	json_out_id(out, "job", d->job);
-	json_out_close(out, '}');
-	t->n = out->len - t->at;
-	t->day = *d;
-}
-
-static void cell_out(struct writing *w, const struct nightly_cell *c)
-{
-	struct buf *out = &w->out;
-
-	json_out_open(out, NULL, '{');
-	json_out_text(out, "accelerator", w->v->accelerators[c->accelerator].name);
-	json_out_text(out, "state", history_state_name(c->state));
-	day_out(out, "since", c->since_day);
-	mark_out(out, "first_bad", &c->first_bad, w->public_url);
-	mark_out(out, "last_good", &c->last_good, w->public_url);
-	commits_out(out, w->v, c, w->known);
-	json_out_open(out, "days", '[');
-	for (size_t i = 0; i < w->v->n_days; i++)
-		cell_day_out(w, c, i);
-	json_out_close(out, ']');
-	json_out_close(out, '}');
-}
-
-/* The source of commits differs by accelerator, but not the list. */
-static void known_out(struct buf *out, const struct nightly_commits *c)
-{
-	json_out_open(out, NULL, '[');
-	for (size_t k = 0; k < c->n_listed; k++) {
-		if (!c->list[k].sha)
-			continue;
-		json_out_open(out, NULL, '{');
-		record_out(out, &nightly_commit_record, &c->list[k]);
-		json_out_texts(out, "url", "https://github.com/", c->repository, "/commit/", c->list[k].sha, NULL);
-		json_out_close(out, '}');
-	}
-	json_out_close(out, ']');
-}
-
-static void tests_out(struct writing *w)
-{
-	const struct nightly_view *v = w->v;
-	struct buf *out = &w->out;
-
-	w->known = xcalloc(v->n_commits + 1, sizeof(*w->known));
-	w->texts = xcalloc(v->n_accelerators * v->n_days + 1, sizeof(*w->texts));
-	for (size_t i = 0; i < v->n_commits; i++) {
-		buf_init(&w->known[i], SIZE_MAX / 2);
-		known_out(&w->known[i], &v->commits[i]);
-	}
-	json_out_open(out, "tests", '[');
-	for (size_t i = 0; i < v->n_tests; i++) {
-		const struct nightly_test *t = &v->tests[i];
-
-		json_out_open(out, NULL, '{');
-		record_out(out, &nightly_test_record, t);
-		json_out_open(out, "cells", '[');
-		for (size_t k = 0; k < t->n_cells; k++)
-			cell_out(w, &t->cells[k]);
-		json_out_close(out, ']');
-		json_out_close(out, '}');
-	}
-	json_out_close(out, ']');
-	for (size_t i = 0; i < v->n_commits; i++)
-		buf_release(&w->known[i]);
-	FREE_ALL(w->known, w->texts);
-}
-
-char *nightly_json(const struct nightly_view *v, const char *public_url)
-{
-	struct writing w = {.v = v, .public_url = public_url, .out = BUF_INIT(SIZE_MAX / 2)};
-	json_t *counts = json_object(), *next = json_null();
-	char *place;
-
-	for (int s = 0; s < N_HISTORY_STATES; s++)
-		json_set_int(counts, history_state_name((enum history_state)s), v->counts[s]);
-	if (v->next.suite) {
-		place = xasprintf("%d %lld %s", (int)v->next.state, (long long)v->next.test_id, v->next.suite);
-		next = cursor_json(place, strlen(place));
-		free(place);
-	}
-	json_out_open(&w.out, NULL, '{');
-	json_out_members(&w.out, json_pack("{s:o, s:o}", "counts", counts, "next", next));
-	json_out_open(&w.out, "days", '[');
-	for (size_t i = 0; i < v->n_days; i++)
-		day_out(&w.out, NULL, v->first_day + (int64_t)i);
-	json_out_close(&w.out, ']');
-	accelerators_out(&w.out, v, public_url);
-	tests_out(&w);
-	json_out_close(&w.out, '}');
-	return buf_detach(&w.out);
-}

@@ -1,5 +1,5 @@
-/* The page of periodic runs, tests × accelerators × days, worst first: its query and its JSON (nightly.c, and
- * nightly_tests.c for the tests). */
+/* The page of periodic runs, tests × accelerators × days, worst first: its query (nightly.c, and
+ * nightly_tests.c for the tests) and its JSON (nightly_json.c). */
 #pragma once
 
 #include "db/db.h"
@@ -27,6 +27,9 @@ int store_get_nightly(struct store *s, struct get_nightly *q) MUST_CHECK;
 /* Adds to v, which has its accelerators, the tests of the page with the state of each of their cells, and the place where
  * the next page begins. Only views/nightly.c calls it. Thread: reader. Owns: v owns them. */
 void nightly_tests_read(const struct view *d, const struct get_nightly *q, struct nightly_view *v);
+
+/* NULL: the view does not show it. Any thread. */
+const struct nightly_accelerator *nightly_accelerator_find(const struct nightly_view *v, const char *name);
 
 /* The JSON, the answer of /api/v1/nightly (docs/api.md), as text; the caller frees it. Its cursor has the bytes "STATE TEST
  * SUITE" of v->next. public_url: without a trailing slash. Thread: any. */

@@ -39,6 +39,34 @@ static void release_test(struct nightly_test *t)
 	record_release(&nightly_test_record, t);
 }
 
+/* One statement for all accelerators. */
+static void read_cells(const struct listing *l, struct nightly_test *t)
+{
+	struct rows *r = db_rows(l->d,
+	    RECORD_QUERY_BY("a.name", HISTORY_CELL_RECORD,
+		"FROM accelerator a CROSS JOIN history h ON h.accelerator = a.name AND h.test_id = ?1"
+		" WHERE (?2 IS NULL OR a.name = ?2) ORDER BY a.name"),
+	    V_INT(t->id), V_TEXT(l->q->accelerator));
+
+	t->cells = xcalloc(l->v->n_accelerators, sizeof(*t->cells));
+	while (rows_next(r)) {
+		const struct nightly_accelerator *a = nightly_accelerator_find(l->v, rows_key(r));
+		struct history_cell_row c;
+
+		if (!a)
+			continue;
+		record_read(r, &history_cell_row_record, &c);
+		t->cells[t->n_cells++] = (struct nightly_cell){
+		    .accelerator = (size_t)(a - l->v->accelerators),
+		    .state = c.state,
+		    .since_day = c.since_day,
+		    .first_bad = {.day = c.first_bad_day, .job = c.first_bad_job},
+		    .last_good = {.day = c.last_good_day, .job = c.last_good_job},
+		    .commits = -1,
+		};
+	}
+}
+
 /* False: its name does not contain the requested part, and *t is empty. */
 static bool read_test(const struct listing *l, int64_t id, struct nightly_test *t)
 {
@@ -50,24 +78,7 @@ static bool read_test(const struct listing *l, int64_t id, struct nightly_test *
 		release_test(t);
 		return false;
 	}
-	t->cells = xcalloc(l->v->n_accelerators, sizeof(*t->cells));
-	for (size_t i = 0; i < l->v->n_accelerators; i++) {
-		struct history_cell_row c;
-
-		if (record_read_first(
-			db_rows(l->d,
-			    RECORD_QUERY(HISTORY_CELL_RECORD, "FROM history WHERE accelerator = ?1 AND test_id = ?2"),
-			    V_TEXT(l->v->accelerators[i].name), V_INT(id)),
-			&history_cell_row_record, &c))
-			t->cells[t->n_cells++] = (struct nightly_cell){
-			    .accelerator = i,
-			    .state = c.state,
-			    .since_day = c.since_day,
-			    .first_bad = {.day = c.first_bad_day, .job = c.first_bad_job},
-			    .last_good = {.day = c.last_good_day, .job = c.last_good_job},
-			    .commits = -1,
-			};
-	}
+	read_cells(l, t);
 	return true;
 }
 

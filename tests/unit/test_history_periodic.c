@@ -159,8 +159,8 @@ static void nights_become_states(void **state)
 	ASSERT_STATES(2, "t0 regression 2<1, t3 disappeared, t1 fixed 1<0, t2 passing");
 	v = view(2, 3, 10, NULL);
 	assert_int_equal(v->counts[HISTORY_REGRESSION], 1);
-	assert_int_equal(v->tests[0].cells[0].days[1].status, TEST_PASS);
-	assert_int_equal(v->tests[0].cells[0].days[2].status, TEST_FAIL);
+	assert_int_equal(v->outcomes[v->tests[0].cells[0].days[1] - 1].status, TEST_PASS);
+	assert_int_equal(v->outcomes[v->tests[0].cells[0].days[2] - 1].status, TEST_FAIL);
 	assert_string_equal(v->accelerators[0].runs[2].outcome, "red");
 	nightly_view_free(v);
 	rig_reopen();
@@ -276,8 +276,8 @@ static void days_outlive_their_details(void **state)
 	ASSERT_STATES(1, "t0 regression 1<0");
 	v = view(1, 2, 10, NULL);
 	assert_int_equal(v->tests[0].cells[0].first_bad.job, 0);
-	assert_int_equal(v->tests[0].cells[0].days[1].status, TEST_FAIL);
-	assert_int_equal(v->tests[0].cells[0].days[1].job, 0);
+	assert_int_equal(v->outcomes[v->tests[0].cells[0].days[1] - 1].status, TEST_FAIL);
+	assert_int_equal(v->outcomes[v->tests[0].cells[0].days[1] - 1].job, 0);
 	assert_string_equal(v->accelerators[0].runs[1].outcome, "red");
 	nightly_view_free(v);
 	r = (struct apply_retention){.days_before_ms = T0 + 10 * DAY, .has_more = true};
