@@ -90,7 +90,7 @@ $(B)/outpost-runner: $(B)/agent/main.o $(call libs_for,agent)
 # The pages, bundled into one C file. They need npm's packages, which `make deps` brings as well.
 NODE_PACKAGES := node_modules/.outpost
 $(NODE_PACKAGES): package-lock.json
-	$(Q)flock package-lock.json tools/deps.sh --npm && touch $@
+	$(Q)tools/deps.sh --npm && touch $@
 $(O)/web/assets.c: $(wildcard web/* web/*/* web/*/*/*) $(NODE_PACKAGES)
 	@mkdir -p $(@D)
 	$(call say,WEB,$@)
@@ -205,7 +205,7 @@ check-postgres: deps
 run-postgres:
 	tools/node.sh tests/postgres.mjs tests/run-unit.sh $(POSTGRES_TESTS:%=$(O)/asan/tests/test_%)
 
-check: deps
+check:
 	tests/check.sh $(O)
 
 # Once more under ThreadSanitizer; ALL=1: all unit tests of the layers with threads.

@@ -61,12 +61,22 @@ beside_programs()
 	wait
 }
 
+# npm and apt mostly wait for the network and for one processor, so the compiler runs beside them.
+everything_built()
+{
+	local npm packages
+	phase deps tools/deps.sh --build || return
+	{
+		phase npm tools/deps.sh --npm && phase rig tools/node.sh tests/github/prepare.mjs
+	} &
+	npm=$!
+	phase packages tools/deps.sh &
+	packages=$!
+	phase build "${make[@]}" -j"$jobs" all && phase build-asan "${make[@]}" VARIANT=asan -j"$jobs" all && wait "$npm" && wait "$packages"
+}
+
 exec 3>&1
-# It mostly waits for the network, so the compiler runs beside it.
-phase rig tools/node.sh tests/github/prepare.mjs &
-rig=$!
-if phase build "${make[@]}" -j"$jobs" all && phase build-asan "${make[@]}" VARIANT=asan -j"$jobs" all; then
-	wait "$rig"
+if everything_built; then
 	beside_programs &
 	phase programs programs
 	wait

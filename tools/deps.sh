@@ -1,13 +1,16 @@
 #!/bin/sh
 # Installs what building and testing need and the machine lacks: Debian's packages of
 # tools/debian-packages.txt, a Node.js of version 20 or newer, and the npm packages of
-# package-lock.json. Quick and quiet when everything is there. With --npm only these.
+# package-lock.json. Quick and quiet when everything is there.
+# usage: deps.sh [--build | --npm]   --build: only the packages that building needs, and Node.js; --npm: only those of npm
 set -eu
 cd "$(dirname "$0")/.."
 
-# Compares contents, because a checkout gives package-lock.json a new time.
+# Compares contents, because a checkout gives package-lock.json a new time. The lock: make calls this beside another deps.sh.
 npm_packages() {
 	stamp=node_modules/.outpost
+	exec 9<package-lock.json
+	flock 9
 	cmp -s package-lock.json "$stamp" && return
 	# npm's own mark
 	[ ! -s "$stamp" ] && [ node_modules/.package-lock.json -nt package-lock.json ] ||
@@ -24,7 +27,7 @@ as_root() {
 }
 
 missing=
-for package in $(sed 's/#.*//' tools/debian-packages.txt); do
+for package in $(sed -e "${1:+/^# outpost-runner/,\$d}" -e 's/#.*//' tools/debian-packages.txt); do
 	dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2>/dev/null | grep -q '^ii' || missing="$missing $package"
 done
 command -v node >/dev/null || missing="$missing nodejs"
@@ -44,4 +47,4 @@ if [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 20 ] && [ ! -x build
 	ln -sfn "node-package/node_modules/node-linux-$arch" build/node
 fi
 
-npm_packages
+[ "${1:-}" = --build ] || npm_packages
