@@ -44,13 +44,29 @@ async function readOperations() {
   }
 }
 
+// Prism compiles the schema of each list of parameters once, and the lists of most operations differ only in the ids that its reader
+// gives them: makes equal lists one list.
+function shareParameters(operations) {
+  const shared = new Map();
+  for (const { request } of operations) {
+    for (const place of ['headers', 'path', 'query']) {
+      const list = request?.[place];
+      if (!list) continue;
+      const text = JSON.stringify(list.map(({ id, ...rest }) => rest), (key, value) => (key === 'x-stoplight' ? undefined : value));
+      request[place] = shared.get(text) ?? list;
+      shared.set(text, request[place]);
+    }
+  }
+  return operations;
+}
+
 export class Description {
   #operations;
   #mockConfig = { isProxy: false, mock: { dynamic: false }, validateRequest: true, validateResponse: true, errors: true };
 
   static async open() {
     const description = new Description();
-    description.#operations = await (operations ??= readOperations());
+    description.#operations = await (operations ??= readOperations().then(shareParameters));
     return description;
   }
 
