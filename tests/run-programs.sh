@@ -13,6 +13,8 @@ OUTPOSTD_RELEASE=${OUTPOSTD_RELEASE:-$PWD/$1/release/outpostd}
 export OUTPOSTD OUTPOSTCTL OUTPOST_RUNNER OUTPOST_RUNNER_RELEASE OUTPOSTD_RELEASE
 logs=$1/program-logs
 shift
+# as in run-unit.sh
+export ASAN_OPTIONS="quarantine_size_mb=16:malloc_context_size=8${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
 if [ $# -gt 0 ]; then
 	for name; do
 		case $name in

@@ -19,6 +19,10 @@ if [ "$1" = --one ]; then
 	fi
 	exit 0
 fi
+# Freed memory stays in quarantine, so that a late access is found: 16 MiB hold it for long enough in a test, and memory that is used again
+# is in the processor's caches. Eight frames say where memory was allocated.
+ASAN_OPTIONS="quarantine_size_mb=16:malloc_context_size=8${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
+export ASAN_OPTIONS
 TSAN_OPTIONS="suppressions=$(dirname "$0")/tsan.supp ${TSAN_OPTIONS:-}"
 export TSAN_OPTIONS
 lines=$(mktemp)

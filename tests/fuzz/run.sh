@@ -21,5 +21,7 @@ if [ "$1" = --one ]; then
 	exit 0
 fi
 cd "$(dirname "$0")/../.."
+# as in run-unit.sh
+export ASAN_OPTIONS="quarantine_size_mb=16:malloc_context_size=8${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
 find "$1" -maxdepth 1 -name 'fuzz_*' -type f -executable -print0 | sort -z |
 	xargs -0 -n 1 -P "$(nproc)" tests/fuzz/run.sh --one "${2:-20000}" "${3:-}"
