@@ -64,7 +64,7 @@ beside_programs()
 # npm and apt mostly wait for the network and for one processor, so the compiler runs beside them.
 everything_built()
 {
-	local npm packages
+	local npm packages result=0
 	phase deps tools/deps.sh --build || return
 	{
 		phase npm tools/deps.sh --npm && phase rig tools/node.sh tests/github/prepare.mjs
@@ -72,7 +72,11 @@ everything_built()
 	npm=$!
 	phase packages tools/deps.sh &
 	packages=$!
-	phase build "${make[@]}" -j"$jobs" all && phase build-asan "${make[@]}" VARIANT=asan -j"$jobs" all && wait "$npm" && wait "$packages"
+	phase build "${make[@]}" -j"$jobs" all && phase build-asan "${make[@]}" VARIANT=asan -j"$jobs" all || result=1
+	# after a failure as well: an installation that is cut off would have to be repaired
+	wait "$npm" || result=1
+	wait "$packages" || result=1
+	return $result
 }
 
 exec 3>&1
