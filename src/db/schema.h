@@ -8,7 +8,7 @@
 
 #include "db/db.h"
 
-enum { SCHEMA_VERSION = 10 };
+enum { SCHEMA_VERSION = 11 };
 
 /* Script n makes version n+1 of version n. */
 extern const char *const SCHEMA_STEPS[SCHEMA_VERSION];
@@ -17,8 +17,9 @@ extern const char *const SCHEMA_STEPS[SCHEMA_VERSION];
  * and postgres_functions.sql is added to it. src/db/postgres_N.sql makes version N of an existing database.
  *
  * Daemons of two releases may use one database for a while. So a step only adds (expand), and a later release removes (contract).
- * The table outpost_schema has the version, and the oldest SCHEMA_VERSION of a program that still works with it. */
-enum { POSTGRES_FIRST_VERSION = 10, POSTGRES_READABLE_FROM = 10 };
+ * The table outpost_schema has the version, and the oldest SCHEMA_VERSION of a program that still works with it: 11, because an older
+ * program takes the rows that another daemon is sending for those of a dead one. */
+enum { POSTGRES_FIRST_VERSION = 10, POSTGRES_READABLE_FROM = 11 };
 extern const char POSTGRES_SCHEMA[];
 /* The step to each version; NULL: there is none. */
 extern const char *const POSTGRES_STEPS[SCHEMA_VERSION + 1];
