@@ -24,6 +24,14 @@ void writer_push(struct writer *w, struct op_queue *ops); /* thread: loop; empti
 void writer_stop(struct writer *w, void (*wait_first)(void *owner), void *owner, struct inbox_item *gone);
 void writer_join(struct writer *w); /* after `gone` came; frees */
 
+/* ---- checkpointer.c: of SQLite's file; only the writer's thread calls it ---- */
+struct checkpointer;
+int checkpointer_start(const char *path, struct checkpointer **ret, struct error *e) MUST_CHECK;
+/* After a commit that left the log so large. */
+void checkpointer_on_commit(struct checkpointer *c, struct db *writer, int64_t wal_bytes);
+/* Waits for a running checkpoint. NULL is fine. */
+void checkpointer_stop(struct checkpointer *c);
+
 /* ---- reader.c ---- */
 struct readers;
 void readers_start(struct store *s, int n, struct readers **ret);
