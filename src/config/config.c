@@ -38,8 +38,8 @@ void config_print_warnings(const struct config *c, FILE *out)
 
 void config_release(struct config *c)
 {
-	FREE_ALL(c->path, c->listen, c->public_url, c->state_dir, c->store, c->logs_folder, c->logs_s3, c->s3_endpoint,
-	    c->s3_region, c->tls_certificate_file, c->tls_private_key_file, c->tls_certificate_pem,
+	FREE_ALL(c->path, c->listen, c->public_url, c->state_dir, c->store, c->node, c->logs_folder, c->logs_s3,
+	    c->s3_endpoint, c->s3_region, c->tls_certificate_file, c->tls_private_key_file, c->tls_certificate_pem,
 	    c->upstream_repository, c->upstream_git_url, c->github_api_url, c->oidc_audience, c->infra_repository,
 	    c->secrets_dir, c->accelerators_git_url, c->accelerators_git_branch, c->accelerators_git_path,
 	    c->accelerators_git_folder, c->accelerators_git_commit, c->trusted_proxies, c->allow_networks);
@@ -111,6 +111,7 @@ void config_fixed_init(struct config_fixed *f, const struct config *c)
 	    .listen = xstrdup(c->listen),
 	    .state_dir = xstrdup(c->state_dir),
 	    .store = xstrdup(c->store),
+	    .node = xstrdup_or_null(c->node),
 	    .logs = logs_place(c),
 	    .has_tls = c->tls_certificate_pem != NULL,
 	};
@@ -118,7 +119,7 @@ void config_fixed_init(struct config_fixed *f, const struct config *c)
 
 void config_fixed_release(struct config_fixed *f)
 {
-	FREE_ALL(f->listen, f->state_dir, f->store, f->logs);
+	FREE_ALL(f->listen, f->state_dir, f->store, f->node, f->logs);
 	*f = (struct config_fixed){0};
 }
 
@@ -132,6 +133,7 @@ const char *config_needs_restart(const struct config_fixed *running, const struc
 	    {"listen", !str_eq(running->listen, c->listen)},
 	    {"state_dir", !str_eq(running->state_dir, c->state_dir)},
 	    {"store", !str_eq(running->store, c->store)},
+	    {"node", !str_eq(running->node, c->node)},
 	    {"logs", !str_eq(running->logs, logs)},
 	    {"tls", running->has_tls != (c->tls_certificate_pem != NULL)},
 	};

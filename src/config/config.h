@@ -35,6 +35,7 @@ struct config {
 	char *state_dir;               /* absolute or relative to the working folder */
 	char *store;                   /* "sqlite", or the URL of a database of PostgreSQL */
 	struct secret *store_password; /* of its user; NULL: none, or in a file that the URL names */
+	char *node;                    /* this daemon's name among several on one database; NULL: by host and port */
 	/* Where finished logs lie: a folder, or BUCKET or BUCKET/PREFIX of S3; neither: state_dir */
 	char *logs_folder, *logs_s3;
 	int logs_line;
@@ -128,7 +129,7 @@ const struct runner *accelerator_runner(const struct accelerator *a, const char 
 
 /* The keys that take effect only at a start. */
 struct config_fixed {
-	char *listen, *state_dir, *store;
+	char *listen, *state_dir, *store, *node;
 	char *logs; /* the place and how to reach it */
 	bool has_tls;
 };
