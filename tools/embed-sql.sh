@@ -28,4 +28,4 @@ for version in $(seq "$n"); do
 		steps="$steps[$version] = POSTGRES_STEP_$version, "
 	fi
 done
-printf '\nconst char *const POSTGRES_STEPS[SCHEMA_VERSION + 1] = {%sNULL};\n' "$steps"
+printf '\nconst char *const POSTGRES_STEPS[SCHEMA_VERSION + 1] = {%s[0] = NULL};\n' "$steps"

@@ -109,7 +109,7 @@ static struct body_base *find_base(struct txn *d, const char *event, int64_t now
 	for (size_t i = 0; i < b->n; i++)
 		if (strcmp(b->at[i].event, event) == 0 && (!newest || b->at[i].id > newest->id))
 			newest = &b->at[i];
-	if (!newest) /* only this connection makes bases, so a remembered one is the newest */
+	if (!newest) /* a remembered one is good enough, also when another connection made a newer one */
 		newest = remember_base(
 		    b, db_rows(d,
 			   RECORD_QUERY(BODY_BASE_RECORD, "FROM body_base WHERE event = ?1 ORDER BY id DESC LIMIT 1"),

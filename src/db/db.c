@@ -69,7 +69,7 @@ const struct view *db_view(struct db *d) { return &d->view; }
 
 struct txn *db_txn(struct db *d) { return &d->txn; }
 
-int db_lock(struct db *d, struct error *e) { return d->driver->lock(d, e); }
+int db_lock(struct db *d, bool with_others, struct error *e) { return d->driver->lock(d, with_others, e); }
 
 int db_migrate(struct db *d, struct error *e) { return d->driver->migrate(d, e); }
 
@@ -296,6 +296,7 @@ int db_transaction(struct db *d, void (*work)(struct txn *d), struct error *e)
 	int rc = db_begin(d, DB_WRITER);
 
 	if (!rc) {
+		db_turn(d);
 		work(&d->txn);
 		rc = d->why.code ? d->why.code : db_commit(d);
 	}
@@ -317,6 +318,20 @@ void db_savepoint_undo(struct db *d)
 	changes_undone(d);
 	db_savepoint_release(d);
 }
+
+/* ---- several daemons on one database ---- */
+
+bool view_is_shared(const struct view *v) { return v->db->driver->turn != NULL; }
+
+int64_t db_turn(struct db *d) { return db_is_shared(d) ? d->driver->turn(d) : clock_wall_ms(); }
+
+int64_t view_now_ms(const struct view *v) { return view_is_shared(v) ? v->db->driver->now_ms(v) : clock_wall_ms(); }
+
+int64_t view_epoch(const struct view *v) { return v->db->epoch; }
+
+void db_set_epoch(struct db *d, int64_t epoch) { d->epoch = epoch; }
+
+enum db_repeat db_may_repeat(const struct db *d) { return d->driver->may_repeat ? d->driver->may_repeat(d) : DB_FINAL; }
 
 /* ---- the space ---- */
 

@@ -39,8 +39,8 @@ void db_close(struct db *d); /* NULL is fine */
 /* Whether it is the URL of a server, and not a file. */
 bool db_is_server(const char *path);
 /* Keeps other daemons away from a server's database as long as this connection lives; the state directory's lock does so for a
- * file. ERR_EXISTS: one uses it. */
-int db_lock(struct db *d, struct error *e) MUST_CHECK;
+ * file. with_others: only those that do so without. ERR_EXISTS: one uses it. */
+int db_lock(struct db *d, bool with_others, struct error *e) MUST_CHECK;
 /* Creates the tables, or brings them to the version of this program. ERR_TOO_NEW, ERR_CORRUPT, ERR_INVALID: not the server's
  * settings that Outpost needs; ERR_DENIED. */
 int db_migrate(struct db *d, struct error *e) MUST_CHECK;
@@ -141,11 +141,33 @@ int db_script(struct db *d, const char *sql, struct error *e) MUST_CHECK;
 int db_begin(struct db *d, enum db_use use) MUST_CHECK;
 int db_commit(struct db *d) MUST_CHECK;
 void db_rollback(struct db *d);
-/* Calls work() in a writer's transaction of its own. After a failure nothing is changed, and *e says why. */
+/* Calls work() in a writer's transaction of its own, in which no other daemon decides. After a failure nothing is changed, and *e
+ * says why. */
 int db_transaction(struct db *d, void (*work)(struct txn *d), struct error *e) MUST_CHECK;
 void db_savepoint(struct db *d);
 void db_savepoint_release(struct db *d);
 void db_savepoint_undo(struct db *d);
+
+/* ---- several daemons on one database (db/nodes.h) ---- */
+/* Whether others may use it at the same time. */
+#define db_is_shared(d) view_is_shared(DB_VIEW(d))
+bool view_is_shared(const struct view *v);
+/* In a writer's transaction: waits until no other daemon decides, up to the transaction's end. Returns db_now_ms(). */
+int64_t db_turn(struct db *d);
+/* The time of all daemons: the server's; of a file, this machine's wall clock. */
+#define db_now_ms(d) view_now_ms(DB_VIEW(d))
+int64_t view_now_ms(const struct view *v);
+/* The number of this node, whose transactions these are. 0: it is not registered yet. */
+#define db_epoch(d) view_epoch(DB_VIEW(d))
+int64_t view_epoch(const struct view *v);
+void db_set_epoch(struct db *d, int64_t epoch);
+/* Whether the transaction that failed may succeed when it is repeated. */
+enum db_repeat {
+	DB_FINAL, /* no */
+	DB_AGAIN, /* the server rolled it back because of another transaction */
+	DB_LOST,  /* the connection ended: nothing of it happened, unless this was its COMMIT */
+};
+enum db_repeat db_may_repeat(const struct db *d);
 
 /* How many operations are worth one transaction. */
 int db_batch_max_ops(const struct db *d);

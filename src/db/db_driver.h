@@ -29,6 +29,7 @@ struct db {
 	struct txn txn;
 	const struct db_driver *driver;
 	enum db_use use;
+	int64_t epoch;
 	char *path; /* for explanations: never a secret */
 	struct rows *buckets[STATEMENT_BUCKETS];
 	struct rows *no_rows; /* the empty walk of a failed statement */
@@ -72,7 +73,11 @@ struct db_driver {
 	int (*script)(struct db *d, const char *sql, struct error *e);
 	bool (*is_in_transaction)(const struct db *d);
 	/* One writer at a time: see db_lock(). */
-	int (*lock)(struct db *d, struct error *e);
+	int (*lock)(struct db *d, bool with_others, struct error *e);
+	/* See db_turn() and db_may_repeat(). NULL: no other daemon uses the database. */
+	int64_t (*turn)(struct db *d);
+	int64_t (*now_ms)(const struct view *v);
+	enum db_repeat (*may_repeat)(const struct db *d);
 	int (*migrate)(struct db *d, struct error *e);
 	/* After a failure the rest of the transaction still runs. */
 	bool survives_failure;

@@ -88,14 +88,34 @@ static void copy_message(const char *message, char *out, size_t out_bytes)
 	out[n] = '\0';
 }
 
+static enum db_repeat repeat_of_state(const struct postgres *d, const char *state)
+{
+	/* The server ends the session, or the transaction. The end of the connection may come after the error. */
+	static const char *const lost[] = {"08", "57P01", "57P02", "57P03", "57P05", "25P03"};
+	/* A serialization failure or a deadlock; a lock that was not free in time. */
+	static const char *const again[] = {"40", "55P03"};
+
+	if (pq.PQstatus(d->conn) != CONNECTION_OK || d->is_read_only)
+		return DB_LOST;
+	for (size_t i = 0; state && i < ARRAY_LEN(lost); i++)
+		if (str_has_prefix(state, lost[i]))
+			return DB_LOST;
+	for (size_t i = 0; state && i < ARRAY_LEN(again); i++)
+		if (str_has_prefix(state, again[i]))
+			return DB_AGAIN;
+	return DB_FINAL;
+}
+
 /* Records the explanation of a result that is no success, and returns the code. */
-static int explain_failure(const struct postgres *d, const PGresult *result, struct error *e)
+static int explain_failure(struct postgres *d, const PGresult *result, struct error *e)
 {
 	const char *state = result ? pq.PQresultErrorField(result, FIELD_CODE) : NULL;
 	const char *message = result ? pq.PQresultErrorField(result, FIELD_MESSAGE) : NULL;
 	char text[400];
 
 	copy_message(message ? message : pq.PQerrorMessage(d->conn), text, sizeof(text));
+	d->is_read_only |= d->use == DB_WRITER && state && strcmp(state, "25006") == 0;
+	d->may_repeat = repeat_of_state(d, state);
 	if (pq.PQstatus(d->conn) != CONNECTION_OK)
 		return error_set(e, ERR_IO, "%s: the connection was lost: %s", d->db.path, text);
 	return error_set(
@@ -118,10 +138,12 @@ static void ignore_notice(void *owner, const char *message)
 }
 
 /* A connection that is cut ends within seconds on both sides. A transaction that stands still is ended by the server, because it
- * keeps others waiting. */
+ * keeps all daemons waiting. */
 static const char *const SESSIONS[] = {
     [DB_WRITER] = ("SET jit = off; SET bytea_output = hex; SET synchronous_commit = on; SET lock_timeout = '5s';"
-		   " SET idle_in_transaction_session_timeout = '30s'"),
+		   " SET idle_in_transaction_session_timeout = '10s';"
+		   " SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3;"
+		   " SET tcp_user_timeout = '10s'"),
     [DB_CHECKPOINTER] = "SET jit = off",
     [DB_READER] = "SET jit = off; SET bytea_output = hex; SET default_transaction_read_only = on",
 };
@@ -133,7 +155,9 @@ static int begin_session(struct postgres *d, struct error *e)
 	int rc = 0;
 
 	d->connection++;
+	d->is_read_only = false;
 	if (pq.PQstatus(d->conn) != CONNECTION_OK) {
+		d->may_repeat = DB_LOST;
 		copy_message(pq.PQerrorMessage(d->conn), text, sizeof(text));
 		return error_set(e, ERR_IO, "%s: %s", d->db.path, text);
 	}
@@ -179,11 +203,12 @@ static void postgres_close(struct db *db)
 }
 
 /* The number is "Outp". */
-#define LOCK_DATABASE "SELECT pg_advisory_lock(1333097584)"
+static const char LOCK_ALONE[] = "SELECT pg_advisory_lock(1333097584)";
+static const char LOCK_SHARED[] = "SELECT pg_advisory_lock_shared(1333097584)";
 
-static int take_lock(struct postgres *d, struct error *e)
+static int take_lock(struct postgres *d, const char *lock, struct error *e)
 {
-	PGresult *result = pq.PQexec(d->conn, LOCK_DATABASE);
+	PGresult *result = pq.PQexec(d->conn, lock);
 	int rc = 0;
 
 	/* lock_timeout has passed: long enough for a daemon that was killed */
@@ -193,13 +218,14 @@ static int take_lock(struct postgres *d, struct error *e)
 	return rc;
 }
 
-static int postgres_lock(struct db *db, struct error *e)
+static int postgres_lock(struct db *db, bool with_others, struct error *e)
 {
+	const char *lock = with_others ? LOCK_SHARED : LOCK_ALONE;
 	struct postgres *d = postgres_of(db);
 	struct error why = {0};
-	int rc = take_lock(d, &why);
+	int rc = take_lock(d, lock, &why);
 
-	d->is_locked = !rc;
+	d->lock = rc ? NULL : lock;
 	if (rc == ERR_EXISTS)
 		return error_set(e, rc,
 		    "%s: another outpostd uses this database; several on one database are not supported yet", db->path);
@@ -209,10 +235,10 @@ static int postgres_lock(struct db *db, struct error *e)
 /* Connects again after the connection was lost. The first failure sticks. */
 static bool is_connected(struct postgres *d)
 {
-	if (pq.PQstatus(d->conn) == CONNECTION_OK)
+	if (pq.PQstatus(d->conn) == CONNECTION_OK && !d->is_read_only)
 		return true;
 	pq.PQreset(d->conn);
-	return begin_session(d, &d->db.why) == 0 && (!d->is_locked || take_lock(d, &d->db.why) == 0);
+	return begin_session(d, &d->db.why) == 0 && (!d->lock || take_lock(d, d->lock, &d->db.why) == 0);
 }
 
 /* ---- statements ---- */
@@ -455,6 +481,8 @@ static void postgres_run(struct db *db, const char *sql)
 
 	if (db->why.code || (strncmp(sql, "BEGIN", 5) == 0 && !is_connected(d)))
 		return;
+	if (strncmp(sql, "BEGIN", 5) == 0)
+		d->may_repeat = DB_FINAL;
 	result = pq.PQexec(d->conn, sql);
 	if (!has_succeeded(result))
 		explain_failure(d, result, &db->why);
@@ -479,6 +507,25 @@ static bool postgres_is_in_transaction(const struct db *d)
 
 	return status != PQTRANS_IDLE && status != PQTRANS_UNKNOWN;
 }
+
+/* ---- several daemons ---- */
+
+#define NOW_MS "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+
+/* The number is "Outt". The server serves those who wait in their order. Each later statement of the transaction sees everything that
+ * was committed before. */
+static int64_t postgres_turn(struct db *d)
+{
+	struct rows *r = db_rows(d, "SELECT pg_advisory_xact_lock(1333097588), " NOW_MS);
+	int64_t now_ms = rows_next(r) ? rows_int(r, 1) : 0;
+
+	rows_end(r);
+	return now_ms;
+}
+
+static int64_t postgres_now_ms(const struct view *v) { return db_int(v, 0, "SELECT " NOW_MS); }
+
+static enum db_repeat postgres_may_repeat(const struct db *d) { return postgres_of(d)->may_repeat; }
 
 /* ---- the space ---- */
 
@@ -610,6 +657,9 @@ const struct db_driver postgres_driver = {
     .script = postgres_script,
     .is_in_transaction = postgres_is_in_transaction,
     .lock = postgres_lock,
+    .turn = postgres_turn,
+    .now_ms = postgres_now_ms,
+    .may_repeat = postgres_may_repeat,
     .migrate = postgres_migrate,
     .survives_failure = false,
     .batch_max_ops = 60, /* the server remembers 64 savepoints of a transaction at no cost */

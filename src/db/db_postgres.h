@@ -53,8 +53,10 @@ struct postgres {
 	struct db db;
 	PGconn *conn;
 	enum db_use use;
-	bool is_locked;      /* db_lock() has succeeded */
-	unsigned connection; /* rises with each connection */
+	const char *lock;          /* the statement of db_lock(), which has succeeded; NULL: none */
+	enum db_repeat may_repeat; /* of the last failure */
+	bool is_read_only;         /* the server became a standby, so that another one is the primary */
+	unsigned connection;       /* rises with each connection */
 	unsigned n_prepared;
 	int64_t n_changes, n_total_changes;
 	struct postgres_rows no_rows;

@@ -348,8 +348,9 @@ static int sqlite_script(struct db *d, const char *sql, struct error *e)
 static bool sqlite_is_in_transaction(const struct db *d) { return !sqlite3_get_autocommit(sqlite_of(d)->handle); }
 
 /* The lock of the state directory keeps a second daemon out (store.c). */
-static int sqlite_lock(struct db *d, struct error *e)
+static int sqlite_lock(struct db *d, bool with_others, struct error *e)
 {
+	(void)with_others;
 	(void)d;
 	(void)e;
 	return 0;

@@ -64,8 +64,9 @@ void store_stop_retrying(struct store *s)
 
 /* ---- one daemon for each state directory ----
  *
- * A second one would take outbox rows that the first one is sending for those of a dead process. The lock ends with the
- * process, however that ends. */
+ * On its file, all nodes before this one have ended (db/nodes.h). The lock ends with the process, however that ends. */
+
+enum { BEAT_LOOK_MS = 1000 };
 
 static int lock_state_dir(const char *state_dir, int *ret_fd, struct error *e)
 {
@@ -100,12 +101,42 @@ static void store_release(struct store *s)
 {
 	inbox_close(s->inbox);
 	timer_close(s->retry_timer);
+	timer_close(s->beat_timer);
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
 	free(s->path);
+	free(s->node_name);
 	secret_unref(s->password);
 	free(s);
 }
+
+static void ignore_item(struct inbox_item *item) { (void)item; }
+
+static void stop_failed_writer(struct store *s, struct writer *w)
+{
+	if (!w)
+		return;
+	s->writer_gone.on_loop = ignore_item;
+	writer_stop(w, NULL, NULL, &s->writer_gone);
+	writer_join(w);
+}
+
+/* The threads. When it fails, they have ended. */
+static int start_threads(struct store *s, const struct store_options *o, struct error *e)
+{
+	int rc = writer_start(s, OP_DECIDES, o, &s->writer, e);
+
+	if (!rc && s->node.is_shared)
+		rc = writer_start(s, OP_INDEPENDENT, o, &s->independent, e);
+	if (rc) {
+		stop_failed_writer(s, s->writer);
+		return rc;
+	}
+	readers_start(s, o->n_readers ? o->n_readers : 2, &s->readers);
+	return 0;
+}
+
+static void on_beat_timer(struct timer *t);
 
 int store_open(struct loop *l, const struct store_options *o, struct store **ret, struct error *e)
 {
@@ -116,7 +147,10 @@ int store_open(struct loop *l, const struct store_options *o, struct store **ret
 	s->loop = l;
 	s->inbox = inbox_new(l);
 	TAILQ_INIT(&s->retries);
-	STAILQ_INIT(&s->submitted);
+	STAILQ_INIT(&s->submitted[OP_DECIDES]);
+	STAILQ_INIT(&s->submitted[OP_INDEPENDENT]);
+	s->node_name = xstrdup(o->node ? o->node : "outpost");
+	s->node = (struct node){.name = s->node_name, .after_silence = o->after_silence};
 	s->retry_timer = timer_new(l, on_retry_timer, s);
 	s->lock_fd = -1;
 	s->path = o->database ? xstrdup(o->database) : path_join(o->state_dir, "outpost.db");
@@ -131,12 +165,17 @@ int store_open(struct loop *l, const struct store_options *o, struct store **ret
 	if (!rc && !o->database)
 		rc = schema_examine(s->path, e);
 	if (!rc)
-		rc = writer_start(s, s->path, o, &s->writer, e);
+		rc = start_threads(s, o, e);
 	if (rc) {
 		store_release(s);
 		return rc;
 	}
-	readers_start(s, o->n_readers ? o->n_readers : 2, &s->readers);
+	s->known_epoch = store_epoch(s);
+	s->was_acting = true;
+	if (s->node.is_shared) {
+		s->beat_timer = timer_new(l, on_beat_timer, s);
+		timer_start(s->beat_timer, BEAT_LOOK_MS);
+	}
 	*ret = s;
 	return 0;
 }
@@ -145,25 +184,32 @@ int store_open(struct loop *l, const struct store_options *o, struct store **ret
 
 enum { SUBMITTED_MAX = 8 };
 
+static void push_all(struct store *s)
+{
+	if (!STAILQ_EMPTY(&s->submitted[OP_DECIDES]))
+		writer_push(s->writer, &s->submitted[OP_DECIDES]);
+	if (!STAILQ_EMPTY(&s->submitted[OP_INDEPENDENT]))
+		writer_push(s->independent, &s->submitted[OP_INDEPENDENT]);
+}
+
 static void push_submitted(void *p)
 {
 	struct store *s = p;
 
 	s->n_submitted = 0;
-	if (!STAILQ_EMPTY(&s->submitted))
-		writer_push(s->writer, &s->submitted);
+	push_all(s);
 }
 
 /* The operations of one turn of the loop go to the writer together, so that it writes them with one commit instead of
  * beginning with the first. In a turn with many of them it begins earlier. */
 static void push_soon(struct store *s, struct store_op *op)
 {
-	STAILQ_INSERT_TAIL(&s->submitted, op, link);
+	STAILQ_INSERT_TAIL(&s->submitted[s->independent ? op->class : OP_DECIDES], op, link);
 	s->n_submitted++;
 	if (s->n_submitted == 1)
 		loop_reap(s->loop, push_submitted, s);
 	else if (s->n_submitted % SUBMITTED_MAX == 0)
-		writer_push(s->writer, &s->submitted);
+		push_all(s);
 }
 
 /* ---- closing ---- */
@@ -189,6 +235,16 @@ static void on_writer_gone(struct inbox_item *item)
 	loop_reap(s->loop, finish_close, s);
 }
 
+/* The second writer may still pass operations to the first one. */
+static void on_independent_gone(struct inbox_item *item)
+{
+	struct store *s = CONTAINER_OF(item, struct store, writer_gone);
+
+	writer_join(s->independent);
+	s->writer_gone.on_loop = on_writer_gone;
+	writer_stop(s->writer, readers_wait, s->readers, &s->writer_gone);
+}
+
 void store_close(struct store *s, void (*on_closed)(void *owner), void *owner)
 {
 	assert(!s->is_closing);
@@ -197,18 +253,32 @@ void store_close(struct store *s, void (*on_closed)(void *owner), void *owner)
 	s->owner = owner;
 	s->has_stopped_retrying = true;
 	on_retry_timer(s->retry_timer); /* s->is_closing: ends those that wait */
-	s->writer_gone.on_loop = on_writer_gone;
+	if (s->beat_timer)
+		timer_stop(s->beat_timer);
 	push_submitted(s);
 	readers_stop(s->readers);
-	writer_stop(s->writer, readers_wait, s->readers, &s->writer_gone);
+	s->writer_gone.on_loop = s->independent ? on_independent_gone : on_writer_gone;
+	if (s->independent)
+		writer_stop(s->independent, NULL, NULL, &s->writer_gone);
+	else
+		writer_stop(s->writer, readers_wait, s->readers, &s->writer_gone);
 }
 
 /* ---- topics ---- */
+
+static void look_at_node(struct store *s);
 
 void store_subscribe(struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner), void *owner)
 {
 	assert(s->n_subscribers < SUBSCRIBERS_MAX);
 	s->subscribers[s->n_subscribers++] = (struct subscriber){topics, on_topic, owner};
+}
+
+static void notify_subscribers(struct store *s, unsigned topics)
+{
+	for (int i = 0; i < s->n_subscribers; i++)
+		if (s->subscribers[i].topics & topics)
+			s->subscribers[i].on_topic(s->subscribers[i].topics & topics, s->subscribers[i].owner);
 }
 
 void store_on_batch(struct inbox_item *item)
@@ -232,11 +302,10 @@ void store_on_batch(struct inbox_item *item)
 		}
 	}
 	s->touched = &note->touched;
-	for (int i = 0; i < s->n_subscribers; i++)
-		if (s->subscribers[i].topics & topics)
-			s->subscribers[i].on_topic(s->subscribers[i].topics & topics, s->subscribers[i].owner);
+	notify_subscribers(s, topics);
 	s->touched = NULL;
 	free(note);
+	look_at_node(s);
 }
 
 const struct store_touched *store_touched(const struct store *s) { return s->touched; }
@@ -334,6 +403,66 @@ int store_query(struct store *s, struct store_query *q)
 	s->n_queries++;
 	readers_push(s->readers, q);
 	return 0;
+}
+
+/* ---- this node among others ---- */
+
+int64_t store_epoch(const struct store *s) { return atomic_load(&s->node.epoch); }
+
+bool store_is_shared(const struct store *s) { return s->node.is_shared; }
+
+bool store_is_acting(const struct store *s)
+{
+	return !s->node.is_shared || clock_mono_ms() - atomic_load(&s->node.seen_mono_ms) < NODE_SILENT_MS;
+}
+
+static void look_at_node(struct store *s)
+{
+	bool is_acting = store_is_acting(s);
+
+	if (is_acting == s->was_acting && s->known_epoch == store_epoch(s))
+		return;
+	if (is_acting != s->was_acting)
+		log_event(LOG_WARN, is_acting ? "node_acts_again" : "node_is_silent", LOG_I("epoch", store_epoch(s)));
+	s->was_acting = is_acting;
+	s->known_epoch = store_epoch(s);
+	notify_subscribers(s, STORE_NODE);
+}
+
+/* A node that decides beats by that. A fenced one becomes an operation that decides, before which the writer registers it anew. */
+static int beat_run(struct store_op *op, struct txn *d)
+{
+	struct store *s = op->store;
+
+	s->beat_mono_ms = clock_mono_ms();
+	if (op->class == OP_INDEPENDENT && !node_beat(&s->node, d))
+		op->class = OP_DECIDES;
+	return 0;
+}
+
+static void beat_done(struct store_op *op)
+{
+	struct store *s = op->store;
+
+	s->is_beating = false;
+	if (!op->err)
+		node_seen(&s->node, s->beat_mono_ms);
+	if (!s->is_closing)
+		look_at_node(s);
+}
+
+static void on_beat_timer(struct timer *t)
+{
+	struct store *s = timer_owner(t);
+
+	timer_start(t, BEAT_LOOK_MS);
+	look_at_node(s);
+	if (s->is_beating || clock_mono_ms() - atomic_load(&s->node.seen_mono_ms) < NODE_BEAT_MS)
+		return;
+	s->beat.run = beat_run;
+	s->beat.done = beat_done;
+	s->beat.class = OP_INDEPENDENT;
+	s->is_beating = store_submit(s, &s->beat) == 0;
 }
 
 /* ---- figures ---- */

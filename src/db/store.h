@@ -18,9 +18,14 @@ struct store_options {
 	size_t max_queue_ops;    /* 0: 8192 */
 	size_t max_queue_bytes;  /* 0: 16 MiB; the last operation may pass it */
 	int n_readers;           /* 0: 2 */
+	const char *node;        /* this daemon's name among several (db/nodes.h); NULL: "outpost" */
+	bool has_others;         /* other daemons may use the database of PostgreSQL at the same time */
 	/* Runs on the writer's connection before any thread has it, in no transaction (store/maintenance.h). NULL:
 	 * nothing to repair. */
 	int (*recover)(struct db *d, struct error *e);
+	/* Runs in the transaction in which this daemon begins to write while no other one was alive: at the start, and after the
+	 * database was away (store/maintenance.h). NULL: nothing. */
+	void (*after_silence)(struct txn *d, int64_t now_ms);
 };
 
 /* Opens, locks the state directory against a second daemon, migrates, recovers. It blocks, so call it before the loop
@@ -42,6 +47,7 @@ enum store_topic {
 	STORE_ATTRIBUTION = 1 << 7, /* red cells wait for their evidence (verdict/attribution.h) */
 	STORE_SCHEDULES = 1 << 8,   /* a periodic run is due at once, or may be */
 	STORE_COMMENTS = 1 << 9,    /* another effect is due: a comment, check runs, an answer, an issue */
+	STORE_NODE = 1 << 10,       /* store_is_acting() or store_epoch() has another answer */
 };
 /* Inside on_topic: the changes, jobs and accelerators that the batch touched (db/touched.h). */
 struct store_touched;
@@ -49,13 +55,23 @@ const struct store_touched *store_touched(const struct store *s);
 /* Never unsubscribed before store_close(); several subscribers a topic are fine. */
 void store_subscribe(struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner), void *owner);
 
+/* ---- several daemons on one database (db/nodes.h) ---- */
+
+/* The number of this incarnation of the daemon. It changes when the others have given it up meanwhile: the work that it had began under
+ * the old number is theirs then. Any thread. */
+int64_t store_epoch(const struct store *s);
+/* False: the others may believe that this daemon is dead, because it did not reach the database for a while. It must not send anything
+ * to the outside then. Any thread. */
+bool store_is_acting(const struct store *s);
+/* Whether other daemons may use the database. */
+bool store_is_shared(const struct store *s);
+
 /* ---- retries ---- */
 
 /* Makes an operation or a query patient: while the store has no room for it, or the disk is full or fails, the store
  * keeps it and submits it again. The pause is half a second at first and doubles up to 4 s. `done` comes once, with
  * the final result. It is for results that must be recorded. Work that is found by looking into the database is
- * retried by its bell (bell_retry() in loop/bell.h). `run` is called for each attempt, so it first clears the output of
- * the one before. */
+ * retried by its bell (bell_retry() in loop/bell.h). */
 struct store_retry {
 	const char *event; /* in: the log line of each failed attempt; NULL: not patient */
 	/* in: set to the wall clock before each further attempt, because deadlines count from it and the disk may be full
@@ -74,14 +90,18 @@ bool store_is_passing(int err);
 void store_stop_retrying(struct store *s);
 
 /* ---- writing ---- */
+/* Operations that decide run one after the other, over all daemons: each sees everything that the ones before it wrote. An independent
+ * one never waits for them. It is right whatever others do at the same time, and changes rows with one statement, which is atomic by
+ * itself and needs no savepoint (a savepoint costs a copy of each page that it touches). */
+enum op_class { OP_DECIDES, OP_INDEPENDENT };
 struct store_op {
-	/* in: the caller sets done, the typed submit functions the other two */
-	int (*run)(struct store_op *op, struct txn *d); /* writer thread, in a savepoint */
+	/* in: the caller sets done, the typed submit functions the other two. A transaction may be repeated, so run is called for each
+	 * attempt, and first clears the output of the one before. */
+	int (*run)(struct store_op *op, struct txn *d); /* a writer's thread, in a savepoint */
 	void (*done)(struct store_op *op);              /* loop, once, never inside submit */
 	size_t bytes;                                   /* weight in the queue */
-	/* run writes with one statement at most, which is atomic by itself, so it needs no savepoint; a savepoint costs a
-	 * copy of each page that it touches */
-	bool is_one_statement;
+	/* in; run may make an independent operation one that decides, as long as it has written nothing: it runs again as such */
+	enum op_class class;
 	bool is_intake;           /* GitHub waits for it */
 	struct store_retry retry; /* `.retry.event`: see above */
 	/* out */
@@ -102,17 +122,17 @@ struct store_op {
 int store_submit(struct store *s, struct store_op *op) MUST_CHECK;
 /* For a .c file: defines store_NAME(), which submits a struct NAME; NAME_run() does the work. The struct is the operation's
  * whole weight. */
-#define STORE_OPERATION(name)                   STORE_SUBMIT(name, false, 0)
-/* The same for an operation of one statement. */
-#define STORE_STATEMENT(name)                   STORE_SUBMIT(name, true, 0)
+#define STORE_OPERATION(name)                   STORE_SUBMIT(name, OP_DECIDES, 0)
+/* The same for an independent operation. */
+#define STORE_INDEPENDENT(name)                 STORE_SUBMIT(name, OP_INDEPENDENT, 0)
 /* The same for an operation that also weighs `more_bytes`, an expression of op. */
-#define STORE_HEAVY_OPERATION(name, more_bytes) STORE_SUBMIT(name, false, more_bytes)
-#define STORE_SUBMIT(name, is_alone, more_bytes)                                                                       \
+#define STORE_HEAVY_OPERATION(name, more_bytes) STORE_SUBMIT(name, OP_DECIDES, more_bytes)
+#define STORE_SUBMIT(name, its_class, more_bytes)                                                                      \
 	int store_##name(struct store *s, struct name *op)                                                             \
 	{                                                                                                              \
 		op->op.run = name##_run;                                                                               \
 		op->op.bytes = sizeof(*op) + (more_bytes);                                                             \
-		op->op.is_one_statement = is_alone;                                                                    \
+		op->op.class = (its_class);                                                                            \
 		return store_submit(s, &op->op);                                                                       \
 	}
 /* Sets `member` of the struct, and all members behind it, to zero. */

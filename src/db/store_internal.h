@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "db/db.h"
+#include "db/nodes.h"
 #include "db/store.h"
 #include "db/touched.h"
 
@@ -16,10 +17,11 @@ enum {
 /* Starts a thread without signals, which are for the loop's thread. */
 void thread_start(pthread_t *ret, void *(*run)(void *owner), void *owner);
 struct writer;
-int writer_start(
-    struct store *s, const char *path, const struct store_options *o, struct writer **ret, struct error *e) MUST_CHECK;
+/* OP_DECIDES: also prepares the database and registers the node. OP_INDEPENDENT: the second writer, of a server's database, after it. */
+int writer_start(struct store *s, enum op_class class, const struct store_options *o, struct writer **ret,
+    struct error *e) MUST_CHECK;
 STAILQ_HEAD(op_queue, store_op);
-void writer_push(struct writer *w, struct op_queue *ops); /* thread: loop; empties ops */
+void writer_push(struct writer *w, struct op_queue *ops); /* any thread; empties ops */
 /* Thread: loop. Returns at once; the thread finishes the queue, calls wait_first(), empties the log and posts `gone`. */
 void writer_stop(struct writer *w, void (*wait_first)(void *owner), void *owner, struct inbox_item *gone);
 void writer_join(struct writer *w); /* after `gone` came; frees */
@@ -59,7 +61,10 @@ struct store {
 	struct loop *loop;
 	struct inbox *inbox;
 	struct writer *writer;
+	struct writer *independent; /* NULL: the first one has these operations, too */
 	struct readers *readers;
+	struct node node;
+	char *node_name;
 	char *path;              /* the file, or the URL of the database */
 	struct secret *password; /* NULL: none */
 	int lock_fd;             /* stays open as long as the directory is ours */
@@ -76,8 +81,8 @@ struct store {
 	void *before_submit_owner;
 	const struct store_touched *touched; /* while subscribers are notified */
 	struct store_stats stats;
-	struct op_queue submitted; /* in this turn, and not with the writer yet */
-	int n_submitted;           /* in this turn */
+	struct op_queue submitted[2]; /* by enum op_class: in this turn, and not with the writer yet */
+	int n_submitted;              /* in this turn */
 	int64_t n_queries;
 	TAILQ_HEAD(store_retries, store_retry) retries; /* operations that wait for their next attempt */
 	struct timer *retry_timer;
@@ -86,6 +91,14 @@ struct store {
 	void *owner;
 	struct inbox_item writer_gone;
 	struct store_op probe; /* of store_probe() */
+
+	/* the beats, on a database that others share */
+	struct timer *beat_timer;
+	struct store_op beat;
+	int64_t beat_mono_ms; /* writer thread; 0: it is fenced */
+	bool is_beating;
+	int64_t known_epoch; /* of the last STORE_NODE */
+	bool was_acting;
 };
 
 void store_on_batch(struct inbox_item *item);

@@ -1,8 +1,12 @@
-/* The writer thread: the operations that were queued during the last sync become one transaction with one commit. Each
- * operation has a savepoint of its own, unless it is one statement.
+/* A writer's thread: the operations that were queued during the last sync become one transaction with one commit. Each
+ * operation has a savepoint of its own, unless it is independent.
  *
  * Rule: an operation's done is posted only after the commit that holds it is on disk. A failed commit fails every operation
- * of its batch with the same code. */
+ * of its batch with the same code.
+ *
+ * On a server's database there are two writers, each with a connection: one waits for its turn among the daemons before each
+ * transaction, the other one has the independent operations and never waits. A transaction that failed because of others, or whose
+ * connection ended, is repeated; if the answer to its COMMIT was lost, the writer first finds out whether it happened. */
 #include <signal.h>
 
 #include "db/counters.h"
@@ -20,6 +24,8 @@ void thread_start(pthread_t *ret, void *(*run)(void *owner), void *owner)
 	assert(rc == 0);
 }
 
+enum { ATTEMPTS_MAX = 5, AWAY_PAUSE_MS = 250, AWAY_MAX_MS = 5000 };
+
 struct writer {
 	/* shared, under lock */
 	pthread_mutex_t lock;
@@ -33,10 +39,15 @@ struct writer {
 	void *owner;
 	struct inbox_item *gone;
 	pthread_t thread;
+	enum op_class class;
 
 	/* writer thread */
 	struct db *db;
 	struct checkpointer *checkpointer; /* NULL: the database is a server's */
+	struct node_batch batch;
+	bool is_committing; /* the COMMIT was sent */
+	bool is_fenced;     /* node_begin() said so */
+	bool is_away;       /* the server, for longer than a batch waits */
 };
 
 static int64_t now_us(void)
@@ -65,6 +76,8 @@ static bool collect_batch(struct writer *w, struct op_queue *batch)
 	return !STAILQ_EMPTY(batch);
 }
 
+/* ---- one attempt ---- */
+
 /* A failure of the disk or of the file fails the whole batch, not only one operation. */
 static bool is_failure_of_all(int code)
 {
@@ -72,11 +85,10 @@ static bool is_failure_of_all(int code)
 }
 
 /* Nonzero: the whole batch is lost, with that code. */
-static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_before)
+static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_before, bool has_savepoint)
 {
 	struct store_touched touched_before = *db_touched(w->db);
 	struct db *d = w->db;
-	bool has_savepoint = !op->is_one_statement || !db_survives_failure(d);
 	int stuck;
 
 	if (has_savepoint)
@@ -96,7 +108,8 @@ static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_b
 	error_set(&op->why, op->err, "%s", stuck ? db_why(d)->text : err_text(op->err));
 	op->topics = 0;
 	*db_touched(d) = touched_before;
-	if (stuck && (is_failure_of_all(stuck) || !db_is_in_transaction(d)))
+	if (stuck &&
+	    (is_failure_of_all(stuck) || !db_is_in_transaction(d) || (!has_savepoint && !db_survives_failure(d))))
 		return stuck;
 	db_forget_failure(d);
 	memcpy(db_counts(db_txn(d)), counts_before, N_COUNTERS * sizeof(*counts_before));
@@ -105,38 +118,202 @@ static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_b
 	return db_status(d);
 }
 
+/* The operations in one transaction. has_savepoints: also those that are independent have one. */
+static int try_batch(struct writer *w, struct op_queue *batch, bool has_savepoints)
+{
+	struct db *d = w->db;
+	struct store_op *op;
+	int64_t counts_before[N_COUNTERS];
+	int rc = db_begin(d, DB_WRITER);
+
+	w->is_committing = w->is_fenced = false;
+	w->batch.is_independent = w->class == OP_INDEPENDENT;
+	if (!rc) {
+		w->is_fenced = node_begin(&w->store->node, d, &w->batch);
+		rc = w->is_fenced ? ERR_DENIED : db_status(d);
+	}
+	STAILQ_FOREACH (op, batch, link) {
+		enum op_class class = op->class;
+
+		if (rc)
+			break;
+		if (class != OP_INDEPENDENT && w->class == OP_INDEPENDENT) /* it said so in an earlier attempt */
+			continue;
+		memcpy(counts_before, db_counts(db_txn(d)), sizeof(counts_before));
+		rc = run_op(w, op, counts_before, has_savepoints || class != OP_INDEPENDENT);
+		if (!rc && !op->err && op->class != class && w->class == OP_DECIDES)
+			rc = run_op(w, op, counts_before, true);
+	}
+	if (!rc) {
+		counters_write(db_txn(d));
+		rc = db_status(d);
+	}
+	if (!rc) {
+		w->is_committing = true;
+		rc = db_commit(d);
+	}
+	if (!rc)
+		node_committed(&w->store->node, &w->batch);
+	return rc;
+}
+
+static void undo_batch(struct writer *w)
+{
+	struct db *d = w->db;
+
+	db_rollback(d);
+	db_forget_failure(d);
+	db_drain_topics(d);
+	*db_touched(d) = (struct store_touched){0};
+	memset(db_counts(db_txn(d)), 0, N_COUNTERS * sizeof(int64_t));
+}
+
+/* ---- what follows a failure ---- */
+
+static struct batch_note *note_new(struct writer *w, int err, const char *why)
+{
+	struct batch_note *note = xcalloc(1, sizeof(*note));
+
+	note->store = w->store;
+	note->err = err;
+	note->item.on_loop = store_on_batch;
+	if (err) {
+		snprintf(note->error, sizeof(note->error), "%.199s", why);
+		log_event(LOG_ERROR, "store_commit_failed", LOG_S("code", err_name(err)), LOG_S("error", note->error));
+	}
+	return note;
+}
+
+/* False: the writer stops. */
+static bool pause_writer(struct writer *w)
+{
+	struct timespec until;
+	bool is_stopping;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += AWAY_PAUSE_MS * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000L;
+	until.tv_nsec %= 1000000000L;
+	pthread_mutex_lock(&w->lock);
+	if (!w->is_stopping)
+		pthread_cond_timedwait(&w->wake, &w->lock, &until);
+	is_stopping = w->is_stopping;
+	pthread_mutex_unlock(&w->lock);
+	return !is_stopping;
+}
+
+/* The answer to COMMIT was lost. Asks until the server answers whether it happened, because neither answer to the operations would be
+ * right before. Meanwhile the queue fills up, so intake refuses. Nonzero: the writer stops without an answer. */
+static int find_outcome(struct writer *w, bool *ret_has_happened)
+{
+	struct db *d = w->db;
+	struct batch_note *note = note_new(w, ERR_IO, "the answer to a commit was lost");
+	struct store_touched touched = *db_touched(d);
+	bool has_happened = false;
+	int rc;
+
+	inbox_post(w->store->inbox, &note->item);
+	do {
+		undo_batch(w);
+		rc = db_begin(d, DB_WRITER);
+		if (!rc) {
+			has_happened = node_has_committed(d, &w->batch);
+			rc = db_status(d);
+		}
+	} while (rc && pause_writer(w));
+	if (!rc)
+		undo_batch(w);
+	if (has_happened)
+		*db_touched(d) = touched;
+	log_event(LOG_WARN, "store_commit_unknown",
+	    LOG_S("outcome", rc             ? "unknown"
+			     : has_happened ? "it happened"
+					    : "it did not happen"));
+	*ret_has_happened = has_happened;
+	return rc;
+}
+
+/* After a failed attempt. True: the batch is to be repeated. Else *rc is the final code. */
+static bool may_repeat(struct writer *w, int n_attempts, int64_t start_us, bool had_savepoints, int *rc)
+{
+	struct error why = {0};
+	bool has_happened;
+
+	if (w->is_fenced) {
+		log_event(LOG_WARN, "node_fenced", LOG_I("epoch", w->batch.epoch),
+		    LOG_S("why", "the other daemons gave this one up, because it did not reach the database"));
+		db_rollback(w->db);
+		*rc = node_register(&w->store->node, w->db, &why);
+		if (*rc)
+			db_fail(w->db, *rc, "%s", why.text);
+		else
+			log_event(LOG_INFO, "node_registered", LOG_I("epoch", store_epoch(w->store)));
+		return !*rc;
+	}
+	switch (db_may_repeat(w->db)) {
+	case DB_AGAIN:
+		return n_attempts < ATTEMPTS_MAX;
+	case DB_LOST:
+		if (w->is_committing) {
+			*rc = find_outcome(w, &has_happened);
+			if (*rc || has_happened)
+				return false;
+		}
+		/* A restart or a failover takes a few seconds. If the server is away for longer, the operations' owners know what to
+		 * do, and the next batches do not wait again. */
+		w->is_away |= n_attempts > 1 && (now_us() - start_us >= AWAY_MAX_MS * 1000L || !pause_writer(w));
+		return n_attempts == 1 || !w->is_away;
+	case DB_FINAL:
+		break;
+	}
+	/* Without savepoints one bad operation fails all of them. */
+	return w->class == OP_INDEPENDENT && !had_savepoints;
+}
+
+/* Runs the batch until it is committed or has failed for good, and returns the code. */
+static int commit_batch(struct writer *w, struct op_queue *batch)
+{
+	int64_t start_us = now_us();
+	bool has_savepoints = false;
+	struct store_op *op;
+
+	for (int n_attempts = 1;; n_attempts++) {
+		int rc = try_batch(w, batch, has_savepoints);
+
+		w->is_away &= rc != 0;
+		if (!rc || !may_repeat(w, n_attempts, start_us, has_savepoints, &rc))
+			return rc;
+		has_savepoints |= !w->is_fenced && db_may_repeat(w->db) == DB_FINAL;
+		if (db_status(w->db))
+			log_event(LOG_INFO, "store_batch_repeated", LOG_S("error", db_why(w->db)->text));
+		undo_batch(w);
+		STAILQ_FOREACH (op, batch, link) {
+			op->err = 0;
+			op->why = (struct error){0};
+			op->topics = 0;
+			op->n_parts = 0; /* its earlier parts too, because it may have forgotten where it was */
+		}
+	}
+}
+
+/* ---- the end of a batch ---- */
+
 static void do_batch(struct writer *w, struct op_queue *batch)
 {
 	struct store_op *op;
 	struct db *d = w->db;
-	struct batch_note *note = xcalloc(1, sizeof(*note));
+	struct batch_note *note;
 	struct inbox_item *head = NULL, **tail = &head;
-	struct op_queue unfinished = STAILQ_HEAD_INITIALIZER(unfinished);
-	int64_t start_us = now_us(), changes = db_total_changes(d), counts_before[N_COUNTERS];
-	int rc = db_begin(d, DB_WRITER);
-	bool did_write;
+	struct op_queue again = STAILQ_HEAD_INITIALIZER(again);
+	int64_t start_us = now_us(), changes = db_total_changes(d);
+	int rc = commit_batch(w, batch);
+	bool did_write = !rc && db_total_changes(d) != changes;
 
-	STAILQ_FOREACH (op, batch, link) {
-		if (rc)
-			break;
-		memcpy(counts_before, db_counts(db_txn(d)), sizeof(counts_before));
-		rc = run_op(w, op, counts_before);
-	}
-	if (!rc) {
-		counters_write(db_txn(d));
-		rc = db_status(d) ? db_status(d) : db_commit(d);
-	}
-	did_write = !rc && db_total_changes(d) != changes;
+	note = note_new(w, rc, db_why(d)->text);
 	note->did_write = did_write;
-	note->store = w->store;
-	note->err = rc;
 	note->commit_us = now_us() - start_us;
 	note->touched = rc ? (struct store_touched){0} : *db_touched(d);
 	*db_touched(d) = (struct store_touched){0};
-	if (rc) {
-		snprintf(note->error, sizeof(note->error), "%.199s", db_why(d)->text);
-		log_event(LOG_ERROR, "store_commit_failed", LOG_S("code", err_name(rc)), LOG_S("error", note->error));
-	}
 	/* The operations' items in their order, then the note: one wake-up for all of them. */
 	while ((op = STAILQ_FIRST(batch)) != NULL) {
 		STAILQ_REMOVE_HEAD(batch, link);
@@ -148,27 +325,21 @@ static void do_batch(struct writer *w, struct op_queue *batch)
 		}
 		if (!op->err)
 			note->topics |= op->topics;
-		if (!op->err && op->is_unfinished) {
-			op->n_parts++;
+		if (!op->err && (op->is_unfinished || (op->class == OP_DECIDES && w->class == OP_INDEPENDENT))) {
+			op->n_parts += op->is_unfinished;
 			op->topics = 0;
-			STAILQ_INSERT_TAIL(&unfinished, op, link);
+			STAILQ_INSERT_TAIL(&again, op, link);
 			continue;
 		}
 		note->n_ops++;
 		*tail = &op->item;
 		tail = &op->item.next;
 	}
-	if (rc) {
-		db_rollback(d);
-		db_forget_failure(d);
-		db_drain_topics(d);
-		memset(db_counts(db_txn(d)), 0, N_COUNTERS * sizeof(int64_t));
-	}
-	pthread_mutex_lock(&w->lock);
-	STAILQ_CONCAT(&w->queue, &unfinished);
-	pthread_mutex_unlock(&w->lock);
+	if (rc)
+		undo_batch(w);
+	if (!STAILQ_EMPTY(&again))
+		writer_push(w->store->writer, &again); /* only operations that decide have parts */
 	*tail = &note->item;
-	note->item.on_loop = store_on_batch;
 	note->item.next = NULL;
 	inbox_post_list(w->store->inbox, head, &note->item); /* the loop frees the note */
 	if (did_write && w->checkpointer)
@@ -189,31 +360,46 @@ static void *writer_main(void *p)
 	checkpointer_stop(w->checkpointer);
 	if (has_log && db_checkpoint(w->db, CHECKPOINT_TRUNCATE, &left))
 		log_event(LOG_WARN, "store_checkpoint_failed", LOG_I("left_bytes", left));
+	if (w->class == OP_DECIDES)
+		node_leave(&w->store->node, w->db);
 	db_close(w->db);
 	inbox_post(w->store->inbox, w->gone);
 	return NULL;
 }
 
-int writer_start(struct store *s, const char *path, const struct store_options *o, struct writer **ret, struct error *e)
+/* Prepares the database, before any thread has its connection. */
+static int open_database(struct store *s, struct writer *w, const struct store_options *o, struct error *e)
 {
-	struct writer *w = xcalloc(1, sizeof(*w));
-	int rc = db_open_with_password(path, s->password, DB_WRITER, &w->db, e);
+	int rc = db_lock(w->db, o->has_others, e);
 
-	/* Before the thread runs, because it owns the connection then. */
-	if (!rc)
-		rc = db_lock(w->db, e);
 	if (!rc)
 		rc = db_migrate(w->db, e);
+	if (!rc) {
+		s->node.is_shared = db_is_shared(w->db);
+		rc = node_register(&s->node, w->db, e);
+	}
 	if (!rc && o->recover)
 		rc = o->recover(w->db, e);
-	if (!rc && !db_is_server(path))
-		rc = checkpointer_start(path, &w->checkpointer, e);
+	if (!rc && !db_is_server(s->path))
+		rc = checkpointer_start(s->path, &w->checkpointer, e);
+	return rc;
+}
+
+int writer_start(
+    struct store *s, enum op_class class, const struct store_options *o, struct writer **ret, struct error *e)
+{
+	struct writer *w = xcalloc(1, sizeof(*w));
+	int rc = db_open_with_password(s->path, s->password, DB_WRITER, &w->db, e);
+
+	if (!rc && class == OP_DECIDES)
+		rc = open_database(s, w, o, e);
 	if (rc) {
 		db_close(w->db);
 		free(w);
 		return rc;
 	}
 	w->store = s;
+	w->class = class;
 	STAILQ_INIT(&w->queue);
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->wake, NULL);

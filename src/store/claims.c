@@ -182,6 +182,8 @@ static int claim_dispatch_run(struct store_op *op, struct txn *d)
 	const struct claim_choice *choice;
 	struct stored_dispatch s;
 
+	lease_offer_release(&o->offer);
+	CLEAR_FROM(o, is_found);
 	if (offer_known(d, o))
 		return 0;
 	choice = choose_claim(d->view, o, &s);

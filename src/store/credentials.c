@@ -59,7 +59,7 @@ static int touch_tokens_run(struct store_op *op, struct txn *d)
 		    V_INT(o->uses[i].id), V_INT(o->uses[i].used_ms), V_TEXT(o->uses[i].address));
 	return 0;
 }
-STORE_HEAVY_OPERATION(touch_tokens, op->n * sizeof(*op->uses))
+STORE_SUBMIT(touch_tokens, OP_INDEPENDENT, op->n * sizeof(*op->uses)) /* each use counts by itself */
 
 static int list_tokens_run(struct store_query *q, const struct view *d)
 {
@@ -146,7 +146,7 @@ static int forget_identity_run(struct store_op *op, struct txn *d)
 		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
 	return 0;
 }
-STORE_STATEMENT(forget_identity)
+STORE_INDEPENDENT(forget_identity)
 
 #define IDENTITY_ROW_RECORD(F, S)                                                                                      \
 	F(S, TEXT, issuer, NULL, "issuer", "")                                                                         \

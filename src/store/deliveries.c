@@ -74,7 +74,8 @@ int store_put_delivery(struct store *s, struct put_delivery *op)
 		return ERR_BUSY;
 	op->op.run = put_delivery_run;
 	/* A new base, with a statement of its own, may stay without the delivery. */
-	op->op.is_one_statement = op->op.is_intake = true;
+	op->op.class = OP_INDEPENDENT;
+	op->op.is_intake = true;
 	op->op.bytes = op->body_bytes + sizeof(*op);
 	return store_submit(s, &op->op);
 }

@@ -344,4 +344,4 @@ static int note_log_run(struct store_op *op, struct txn *d)
 	db_notify_job(d, o->job_id);
 	return 0;
 }
-STORE_STATEMENT(note_log)
+STORE_INDEPENDENT(note_log)

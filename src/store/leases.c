@@ -40,8 +40,13 @@ bool lease_enter(struct txn *d, const struct stored_lease *l, enum lease_state t
 
 	if (from == N_LEASE_STATES || from == to || !lease_may_enter(from, to))
 		return false;
-	db_exec(d, "UPDATE lease SET state = ?2, reason = ?3, ended_ms = ?4 WHERE id = ?1", V_TEXT(l->id),
-	    V_TEXT(lease_state_name(to)), V_TEXT(reason), V_INT_OR_NULL(to == LEASE_IS_ACTIVE ? 0 : now_ms));
+	/* A heartbeat does not wait for operations that decide, so it may have extended the lease since the caller read it. */
+	if (!db_exec(d,
+		"UPDATE lease SET state = ?2, reason = ?3, ended_ms = ?4"
+		" WHERE id = ?1 AND (?2 <> 'expired' OR until_ms = ?5)",
+		V_TEXT(l->id), V_TEXT(lease_state_name(to)), V_TEXT(reason),
+		V_INT_OR_NULL(to == LEASE_IS_ACTIVE ? 0 : now_ms), V_INT(l->until_ms)))
+		return false;
 	counter_add(d, lease_counter(from), -1);
 	counter_add(d, lease_counter(to), 1);
 	if (to == LEASE_IS_ACTIVE)
@@ -215,6 +220,10 @@ static int renew_lease_run(struct store_op *op, struct txn *d)
 		V_TEXT(o->lease_id), V_TEXT(o->accelerator), V_TEXT(o->machine), V_INT(o->now_ms + o->lease_ms),
 		V_INT(o->lease_ms)) > 0)
 		return 0;
+	if (op->class == OP_INDEPENDENT) { /* what follows depends on more than the lease */
+		op->class = OP_DECIDES;
+		return 0;
+	}
 	if (!find_own_lease(d->view, o->lease_id, o->accelerator, o->machine, &l))
 		answer_renewal(o, LEASE_LOST, "this machine has no such lease");
 	else if (l.state == LEASE_IS_EXPIRED)
@@ -227,7 +236,7 @@ static int renew_lease_run(struct store_op *op, struct txn *d)
 	stored_lease_release(&l);
 	return 0;
 }
-STORE_OPERATION(renew_lease)
+STORE_INDEPENDENT(renew_lease)
 
 /* ---- return ---- */
 
@@ -267,8 +276,8 @@ static int expire_leases_run(struct store_op *op, struct txn *d)
 			d, &l, "state = 'active' AND until_ms <= ?1 ORDER BY until_ms, id LIMIT 1", V_INT(o->now_ms)))
 			break;
 		why = xasprintf("%s sent no heartbeat for %llds", l.machine, (long long)(l.lease_ms / 1000));
-		lease_enter(d, &l, LEASE_IS_EXPIRED, why, o->now_ms);
-		hand_over_lease(d, &l, "stale", why, o->now_ms);
+		if (lease_enter(d, &l, LEASE_IS_EXPIRED, why, o->now_ms))
+			hand_over_lease(d, &l, "stale", why, o->now_ms);
 		free(why);
 		stored_lease_release(&l);
 	}

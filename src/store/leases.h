@@ -41,7 +41,8 @@ void stored_lease_release(struct stored_lease *l);
 
 void lease_insert(struct txn *d, const struct stored_lease *l, int64_t now_ms);
 /* The only way from one state to another. The caller moves its job and its dispatch. False when it is in that state
- * already or the step is not legal: nothing changes then. reason: why it ended; NULL: none. */
+ * already, the step is not legal, or it is to expire and was extended meanwhile: nothing changes then. reason: why it
+ * ended; NULL: none. */
 bool lease_enter(struct txn *d, const struct stored_lease *l, enum lease_state to, const char *reason, int64_t now_ms);
 
 /* The lease of a dispatch's attempt; false: there is none. */

@@ -110,7 +110,7 @@ static int put_check_run(struct store_op *op, struct txn *d)
 	    V_INT(o->is_completed), V_INT(o->n_annotations), V_INT(o->now_ms));
 	return 0;
 }
-STORE_STATEMENT(put_check)
+STORE_INDEPENDENT(put_check)
 
 static int doubt_check_run(struct store_op *op, struct txn *d)
 {
@@ -120,7 +120,7 @@ static int doubt_check_run(struct store_op *op, struct txn *d)
 	    V_TEXT(repository_key(o->repository).text), V_TEXT(o->head_sha), V_TEXT(o->name), V_BLOB("", 0));
 	return 0;
 }
-STORE_STATEMENT(doubt_check)
+STORE_INDEPENDENT(doubt_check)
 
 /* ---- the runs that a check stands for ---- */
 

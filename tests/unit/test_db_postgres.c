@@ -296,10 +296,20 @@ static void another_schema_is_refused_or_accepted(void **state)
 		assert_refused(xstrdup(server_database()), cases[i].code, cases[i].part);
 	}
 	/* a newer release that this one can work beside */
-	server_script(server_database(), "INSERT INTO outpost_schema (version, readable_from) VALUES (99, 10)");
+	server_script(server_database(), "INSERT INTO outpost_schema (version, readable_from) VALUES (99, 11)");
 	rig_open();
 	rig_close();
-	server_script(server_database(), "UPDATE outpost_schema SET version = 10");
+	server_script(server_database(), "UPDATE outpost_schema SET version = 11");
+}
+
+static void an_older_schema_is_migrated(void **state)
+{
+	(void)state;
+	server_script(server_database(), "DROP TABLE node, node_independent, seat; ALTER TABLE outbox DROP COLUMN "
+					 "epoch; ALTER TABLE staged DROP COLUMN epoch;"
+					 " UPDATE outpost_schema SET version = 10, readable_from = 10");
+	rig_open();
+	assert_true(rig_put("a", "{}"));
 }
 
 static void a_second_daemon_is_refused(void **state)
@@ -341,6 +351,7 @@ int main(void)
 	    TEST(wrong_databases_are_refused),
 	    TEST(missing_privileges_are_named),
 	    TEST(another_schema_is_refused_or_accepted),
+	    TEST(an_older_schema_is_migrated),
 	    TEST(a_second_daemon_is_refused),
 	};
 
