@@ -187,17 +187,33 @@ static void open_parts(struct daemon *d)
 	registry_configure(d->registry, d->config);
 }
 
+/* The name of a node that has none. */
+static char *host_and_port(const char *listen)
+{
+	const char *port = strrchr(listen, ':');
+	char host[65];
+
+	if (gethostname(host, sizeof(host)))
+		snprintf(host, sizeof(host), "localhost");
+	host[sizeof(host) - 1] = '\0';
+	return xasprintf("%s%s", host, port ? port : "");
+}
+
 int wire_up(struct daemon *d, struct error *e)
 {
 	const struct config *c = d->config;
+	char *node = c->node ? xstrdup(c->node) : host_and_port(c->listen);
 	const struct store_options store = {.state_dir = c->state_dir,
 	    .database = str_eq(c->store, "sqlite") ? NULL : c->store,
 	    .password = c->store_password,
-	    .recover = store_recover};
+	    .node = node,
+	    .recover = store_recover,
+	    .after_silence = store_after_silence};
 	const struct github_options github = github_options_of(c);
 	const struct log_place_options place = log_place_of(c);
 	int rc = store_open(d->loop, &store, &d->store, e);
 
+	free(node);
 	if (!rc)
 		rc = load_callback_key(c->state_dir, &d->callback_key, e);
 	if (!rc)

@@ -12,6 +12,7 @@ enum {
 	AFTER_FAILURE_MS = 60 * 1000,
 	NEXT_PIECE_MS = 50,
 	STAGED_KEPT_MS = 3600 * 1000, /* no report takes that long */
+	NODES_EVERY_MS = 5000,
 };
 
 struct deadline_watch {
@@ -27,12 +28,18 @@ struct deadline_watch {
 	bool is_dropping;         /* the store is deleting a piece */
 	bool is_drop_postponed;
 	struct apply_retention drop;
+
+	struct timer *nodes_timer; /* NULL: no other daemon uses the database */
+	bool is_watching_nodes;
+	struct watch_nodes nodes;
 };
 
 static void close_idle_deadlines(struct deadline_watch *dl)
 {
-	if (!dl->d->is_closing || bell_is_looking(dl->bell) || dl->is_shifting || dl->is_dropping)
+	if (!dl->d->is_closing || bell_is_looking(dl->bell) || dl->is_shifting || dl->is_dropping ||
+	    dl->is_watching_nodes)
 		return;
+	timer_close(dl->nodes_timer);
 	timer_close(dl->next_piece);
 	bell_free(dl->bell);
 	dispatch_part_closed(dl->d, dl);
@@ -174,6 +181,30 @@ static void drop_piece(struct timer *t)
 	dl->is_dropping = store_apply_retention(dl->d->deps.store, &dl->drop) == 0;
 }
 
+/* ---- nodes that died ---- */
+
+static void on_nodes_watched(struct store_op *op)
+{
+	struct deadline_watch *dl = CONTAINER_OF(op, struct deadline_watch, nodes.op);
+
+	dl->is_watching_nodes = false;
+	if (!op->err && (dl->nodes.n_gone || dl->nodes.n_taken_over))
+		log_event(LOG_WARN, "nodes_given_up", LOG_I("n", dl->nodes.n_gone),
+		    LOG_I("requests_taken_over", dl->nodes.n_taken_over));
+	close_idle_deadlines(dl);
+}
+
+static void on_nodes_timer(struct timer *t)
+{
+	struct deadline_watch *dl = timer_owner(t);
+
+	timer_start(t, NODES_EVERY_MS);
+	if (dl->is_watching_nodes)
+		return;
+	dl->nodes = (struct watch_nodes){.op.done = on_nodes_watched};
+	dl->is_watching_nodes = store_watch_nodes(dl->d->deps.store, &dl->nodes) == 0;
+}
+
 /* ---- life ---- */
 
 struct deadline_watch *deadline_watch_new(struct dispatch *d)
@@ -185,6 +216,10 @@ struct deadline_watch *deadline_watch_new(struct dispatch *d)
 	dl->clock = clock_watch_new(d->deps.loop, on_clock_jumped, dl);
 	dl->next_piece = timer_new(d->deps.loop, drop_piece, dl);
 	timer_start(dl->next_piece, RETENTION_FIRST_MS);
+	if (store_is_shared(d->deps.store)) {
+		dl->nodes_timer = timer_new(d->deps.loop, on_nodes_timer, dl);
+		timer_start(dl->nodes_timer, NODES_EVERY_MS);
+	}
 	store_before_submit(d->deps.store, before_submit, dl);
 	bell_ring(dl->bell);
 	return dl;
@@ -197,5 +232,7 @@ void deadline_watch_close(struct deadline_watch *dl)
 	dl->clock = NULL;
 	bell_stop(dl->bell);
 	timer_stop(dl->next_piece);
+	if (dl->nodes_timer)
+		timer_stop(dl->nodes_timer);
 	close_idle_deadlines(dl);
 }

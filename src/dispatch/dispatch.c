@@ -10,6 +10,8 @@ static void on_dispatch_topic(unsigned topics, void *owner)
 		planner_ring(d->planner);
 	if (topics & STORE_OUTBOX)
 		sender_ring(d->sender);
+	if (topics & STORE_NODE)
+		sender_follow_node(d->sender);
 	if (topics & STORE_DISPATCHES)
 		deadline_watch_ring(d->deadlines);
 	if (topics & STORE_SCHEDULES)
@@ -28,8 +30,8 @@ struct dispatch *dispatch_new(const struct dispatch_deps *deps, struct config *c
 	d->reconciler = reconciler_new(d);
 	d->scheduler = scheduler_new(d);
 	d->n_open_parts = 5;
-	store_subscribe(
-	    deps->store, STORE_DELIVERIES | STORE_OUTBOX | STORE_DISPATCHES | STORE_SCHEDULES, on_dispatch_topic, d);
+	store_subscribe(deps->store, STORE_DELIVERIES | STORE_OUTBOX | STORE_DISPATCHES | STORE_SCHEDULES | STORE_NODE,
+	    on_dispatch_topic, d);
 	return d;
 }
 

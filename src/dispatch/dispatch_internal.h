@@ -59,6 +59,7 @@ struct sender *sender_new(struct dispatch *d);
 void sender_configure(struct sender *s);
 /* Something may be due. */
 void sender_ring(struct sender *s);
+void sender_follow_node(struct sender *s); /* for STORE_NODE */
 /* A body whose requests are in the outbox now, so that it need not be read again. */
 struct sender_body {
 	const char *guid, *event_type, *sent_action;

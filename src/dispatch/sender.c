@@ -263,7 +263,7 @@ static void send_payload(struct attempt *a, int err, const struct error *why)
 	} else if (rc) {
 		error_set(&a->effect.why, rc, "the payload does not fit: %s", err_text(rc));
 		effect_end(&a->effect, OUTBOX_DEAD, 0);
-	} else if (a->d->is_closing) {
+	} else if (a->d->is_closing || !effect_may_go_on(&a->effect)) {
 		effect_put_off(&a->effect, 0);
 	} else if (attempt_is_github(&a->effect)) {
 		attempt_github_send(a);
@@ -411,6 +411,8 @@ void sender_configure(struct sender *s)
 }
 
 void sender_ring(struct sender *s) { engine_look(s->engine); }
+
+void sender_follow_node(struct sender *s) { engine_follow_node(s->engine); }
 
 void sender_offer_places(struct sender *s, const struct plan *plan, struct outbox_offer *offer)
 {

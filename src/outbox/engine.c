@@ -49,17 +49,23 @@ static void close_engine_if_idle(struct engine *n)
 	loop_reap(n->options.loop, n->on_closed, n->closed_owner);
 }
 
+static void cut_off_requests(struct engine *n)
+{
+	struct effect *e, *next;
+
+	for (e = TAILQ_FIRST(&n->claimed); e; e = next) {
+		next = TAILQ_NEXT(e, link);
+		if (e->step == EFFECT_BEGUN && !effect_may_go_on(e))
+			e->kind->cancel(e);
+	}
+}
+
 static void on_grace_over(struct timer *t)
 {
 	struct engine *n = timer_owner(t);
-	struct effect *e, *next;
 
 	n->is_cancelling = true;
-	for (e = TAILQ_FIRST(&n->claimed); e; e = next) {
-		next = TAILQ_NEXT(e, link);
-		if (e->step == EFFECT_BEGUN)
-			e->kind->cancel(e);
-	}
+	cut_off_requests(n);
 }
 
 void engine_close(struct engine *n, int64_t grace_ms, void (*on_closed)(void *owner), void *owner)
@@ -119,7 +125,7 @@ static void settle_effect(struct effect *e);
 
 static void on_settle_timer(struct timer *t) { settle_effect(timer_owner(t)); }
 
-/* A row that stayed `sending` would keep its successors waiting until the next start, so the engine does not give up before
+/* A row that stayed `sending` would keep its successors waiting as long as this node lives, so the engine does not give up before
  * the service stops. */
 static void settle_effect_later(struct effect *e, int err, const char *why)
 {
@@ -153,6 +159,7 @@ static void settle_effect(struct effect *e)
 	    .op.done = on_settled,
 	    .id = e->row.id,
 	    .result = e->result,
+	    .epoch = e->row.epoch,
 	    .generation = e->row.generation,
 	    .is_uncertain = e->is_uncertain,
 	    .next_ms = e->next_ms,
@@ -171,9 +178,13 @@ static void begin_parked(struct engine_lane *l)
 	if (l->is_filling) /* an effect ended inside its begin(): the loop below goes on */
 		return;
 	l->is_filling = true;
-	while (!l->engine->is_closing && (e = lane_next(&l->places)) != NULL) {
+	while (!l->engine->is_closing && store_is_acting(l->engine->options.store) &&
+	       (e = lane_next(&l->places)) != NULL) {
 		e->step = EFFECT_BEGUN;
-		e->kind->begin(e);
+		if (effect_may_go_on(e))
+			e->kind->begin(e);
+		else
+			effect_put_off(e, 0);
 	}
 	l->is_filling = false;
 }
@@ -389,6 +400,15 @@ void engine_ring(struct engine *n)
 		bell_ring(n->lanes[i].bell);
 }
 
+void engine_follow_node(struct engine *n)
+{
+	cut_off_requests(n);
+	for (size_t i = 0; i < n->options.n_lanes; i++)
+		begin_parked(&n->lanes[i]);
+	if (!n->is_closing)
+		engine_look(n);
+}
+
 void engine_look(struct engine *n)
 {
 	for (size_t i = 0; i < n->options.n_lanes; i++) {
@@ -399,7 +419,12 @@ void engine_look(struct engine *n)
 
 bool engine_is_closing(const struct engine *n) { return n->is_closing; }
 
-bool engine_is_cancelling(const struct engine *n) { return n->is_cancelling; }
+bool effect_may_go_on(const struct effect *e)
+{
+	const struct engine *n = e->engine;
+
+	return !n->is_cancelling && store_is_acting(n->options.store) && e->row.epoch == store_epoch(n->options.store);
+}
 
 struct effect *engine_next(const struct engine *n, const struct effect *e)
 {

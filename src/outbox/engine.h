@@ -43,8 +43,8 @@ struct effect_kind {
 	size_t bytes; /* of the struct that begins with a struct effect; zero-initialised before begin() */
 	/* Sends it. Every effect that was begun ends in one call of effect_end(), inside this call or later. */
 	void (*begin)(struct effect *e);
-	/* The service stops: cuts off the request on the wire, so that effect_end() comes soon. Afterwards
-	 * engine_is_cancelling() is true, and the kind starts no further request. */
+	/* The service stops, or must not act: cuts off the request on the wire, so that effect_end() comes soon. Afterwards
+	 * effect_may_go_on() is false, and the kind starts no further request. */
 	void (*cancel)(struct effect *e);
 	/* Frees the memory that begin() and later steps allocated, not the struct. The engine also calls it for an effect
 	 * that was not begun. */
@@ -87,6 +87,9 @@ void engine_limit_writes(struct engine *n, int writes_per_minute);
 /* Something may be due: looks within 20 ms (ring), or at once (look). */
 void engine_ring(struct engine *n);
 void engine_look(struct engine *n);
+/* For STORE_NODE (db/store.h). While the daemon must not act, no effect begins, and those that have begun are cut off. Effects that were
+ * claimed under an earlier epoch end: their rows belong to others. */
+void engine_follow_node(struct engine *n);
 /* Claims nothing more, puts the rows back that were not begun, cancels the others after grace_ms, then runs on_closed
  * once, never inside this call and not before each offer is back. Asynchronous; close it before the store. */
 void engine_close(struct engine *n, int64_t grace_ms, void (*on_closed)(void *owner), void *owner);
@@ -95,7 +98,6 @@ void engine_close(struct engine *n, int64_t grace_ms, void (*on_closed)(void *ow
 void engine_offer(struct engine *n, enum outbox_kind kind, int n_rows, struct outbox_offer *offer);
 void engine_adopt(struct engine *n, struct outbox_offer *offer);
 bool engine_is_closing(const struct engine *n);
-bool engine_is_cancelling(const struct engine *n); /* the grace is over */
 /* After on_closed. NULL is fine. */
 void engine_free(struct engine *n);
 
@@ -113,6 +115,9 @@ void effect_put_off(struct effect *e, int64_t after_ms);
 /* The wall time of the next attempt: after the back-off, or after retry_after_ms if that is longer. False: it would be too
  * late for another attempt (effect_is_too_late()), so the row is dead. */
 bool effect_back_off(const struct effect *e, int64_t retry_after_ms, int64_t *ret_next_ms) MUST_CHECK;
+/* False: it starts no further request, because the service stops, the daemon must not act now, or the row may belong to another node by
+ * now. */
+bool effect_may_go_on(const struct effect *e);
 /* At that wall time, a day has passed since the row was first due. */
 bool effect_is_too_late(const struct effect *e, int64_t at_wall_ms);
 /* Whether a content write of this class may go to GitHub now (outbox/pacing.h); it is counted then. False: the effect has

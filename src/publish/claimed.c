@@ -70,7 +70,7 @@ static void on_github_answer(struct github_call *call)
 
 bool claimed_begin_call(struct claimed *c, struct github_call *call, claimed_answer *on_answer)
 {
-	if (engine_is_cancelling(c->effect.engine)) {
+	if (!effect_may_go_on(&c->effect)) {
 		claimed_end(c, OUTBOX_NOT_YET, clock_wall_ms(), NULL);
 		return false;
 	}

@@ -25,8 +25,10 @@ static void on_publisher_topic(unsigned topics, void *owner)
 {
 	struct publisher *p = owner;
 
-	(void)topics;
-	engine_ring(p->engine);
+	if (topics & STORE_NODE)
+		engine_follow_node(p->engine);
+	else
+		engine_ring(p->engine);
 }
 
 struct publisher *publish_new(const struct publish_deps *deps, struct config *c)
@@ -44,7 +46,7 @@ struct publisher *publish_new(const struct publish_deps *deps, struct config *c)
 	    .n_lanes = N_PUBLISH_LANES,
 	    .writes_per_minute = c->github_writes_per_minute,
 	    .claim_failed_event = "publish_claim_failed"});
-	store_subscribe(deps->store, STORE_COMMENTS, on_publisher_topic, p);
+	store_subscribe(deps->store, STORE_COMMENTS | STORE_NODE, on_publisher_topic, p);
 	return p;
 }
 

@@ -1,6 +1,7 @@
 #include "store/job_results.h"
 
 #include "db/counters.h"
+#include "db/nodes.h"
 #include "db/packed_lists.h"
 #include "db/record_rows.h"
 #include "model/attribution.h"
@@ -180,11 +181,15 @@ bool staged_reports_drop(struct txn *d, int64_t before_ms, int64_t *left)
 	return has_any;
 }
 
-void staged_reports_give_up(struct txn *d) { db_exec(d, "UPDATE staged SET owner = 0"); }
+void staged_reports_give_up(struct txn *d)
+{
+	db_exec(d, "UPDATE staged SET owner = 0 WHERE owner <> 0 AND NOT " NODE_IS_ALIVE("staged.epoch"),
+	    V_INT(node_horizon(d).first_epoch));
+}
 
 /* ---- a report in parts ---- */
 
-/* Differs for all reports that are being written. */
+/* Differs for all reports that this node is writing. */
 static int64_t owner_of(const struct packed_tests *p) { return (int64_t)(intptr_t)p; }
 
 void job_results_go_on(struct packed_tests *p, int64_t n_parts)
@@ -202,9 +207,9 @@ bool job_results_put_part(struct txn *d, int64_t job_id, int64_t first, struct p
 	if (!p)
 		return false;
 	/* Another report of the job came between, and may have replaced the rows. Then this one is written at once. */
-	if (p->staged_job &&
-	    ((job_id && job_id != p->staged_job) || !db_has(d, "SELECT 1 FROM staged WHERE job_id = ?1 AND owner = ?2",
-							V_INT(p->staged_job), V_INT(owner_of(p))))) {
+	if (p->staged_job && ((job_id && job_id != p->staged_job) ||
+				 !db_has(d, "SELECT 1 FROM staged WHERE job_id = ?1 AND owner = ?2 AND epoch = ?3",
+				     V_INT(p->staged_job), V_INT(owner_of(p)), V_INT(db_epoch(d))))) {
 		job_results_give_up(d, p);
 		p->staged_job = 0;
 		return false;
@@ -218,8 +223,8 @@ bool job_results_put_part(struct txn *d, int64_t job_id, int64_t first, struct p
 	if (!p->staged_job) {
 		p->staged_job = job_id ? job_id : db_int(d, 0, "SELECT " NEW_JOB_ID);
 		staged_rows_drop(d, p->staged_job, &(int64_t){INT64_MAX});
-		db_exec(d, "INSERT INTO staged (job_id, owner, at_ms) VALUES (?1, ?2, ?3)", V_INT(p->staged_job),
-		    V_INT(owner_of(p)), V_INT(now_ms));
+		db_exec(d, "INSERT INTO staged (job_id, owner, at_ms, epoch) VALUES (?1, ?2, ?3, ?4)",
+		    V_INT(p->staged_job), V_INT(owner_of(p)), V_INT(now_ms), V_INT(db_epoch(d)));
 	}
 	if (list_id)
 		name_rows(d, list_id, p);
@@ -269,6 +274,6 @@ void job_results_put(struct txn *d, int64_t job_id, int64_t first, struct packed
 void job_results_give_up(struct txn *d, struct packed_tests *p)
 {
 	if (p && p->staged_job)
-		db_exec(d, "UPDATE staged SET owner = 0 WHERE job_id = ?1 AND owner = ?2", V_INT(p->staged_job),
-		    V_INT(owner_of(p)));
+		db_exec(d, "UPDATE staged SET owner = 0 WHERE job_id = ?1 AND owner = ?2 AND epoch = ?3",
+		    V_INT(p->staged_job), V_INT(owner_of(p)), V_INT(db_epoch(d)));
 }

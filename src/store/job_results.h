@@ -28,8 +28,8 @@ void job_results_give_up(struct txn *d, struct packed_tests *p);
 
 /* Deletes rows of the job that do not count, and at most *left of them, which it reduces. True: there are no more. */
 bool staged_rows_drop(struct txn *d, int64_t job_id, int64_t *left);
-/* The same for all reports that were given up, that an earlier process began, or that began before this time. Returns whether
+/* The same for all reports that were given up, or that began before this time. Returns whether
  * there were any. */
 bool staged_reports_drop(struct txn *d, int64_t before_ms, int64_t *left);
-/* At the start: no report of an earlier process goes on. */
+/* No report of a node that cannot write any more goes on. */
 void staged_reports_give_up(struct txn *d);

@@ -18,17 +18,21 @@
 
 /* ---- the start ---- */
 
-static void recover_sending(struct txn *d)
+static void take_over(struct txn *d)
 {
 	outbox_recover(d);
 	staged_reports_give_up(d);
-	/* The machines of these leases could not send heartbeats while the server did not run. */
-	db_exec(d, "UPDATE lease SET until_ms = ?1 + lease_ms WHERE state = 'active'", V_INT(clock_wall_ms()));
+}
+
+void store_after_silence(struct txn *d, int64_t now_ms)
+{
+	db_exec(d, "UPDATE lease SET until_ms = ?1 + lease_ms WHERE state = 'active'", V_INT(now_ms));
+	db_notify(d, STORE_LEASES);
 }
 
 int store_recover(struct db *d, struct error *e)
 {
-	int rc = db_transaction(d, recover_sending, e);
+	int rc = db_transaction(d, take_over, e);
 
 	if (!rc)
 		rc = days_fill(d, e);
@@ -36,6 +40,19 @@ int store_recover(struct db *d, struct error *e)
 		rc = nightly_fill(d, e);
 	return rc;
 }
+
+/* ---- nodes that died ---- */
+
+static int watch_nodes_run(struct store_op *op, struct txn *d)
+{
+	struct watch_nodes *o = CONTAINER_OF(op, struct watch_nodes, op);
+
+	o->n_gone = nodes_give_up(d);
+	staged_reports_give_up(d);
+	o->n_taken_over = outbox_recover(d);
+	return 0;
+}
+STORE_OPERATION(watch_nodes)
 
 /* ---- a clock that jumps ---- */
 
@@ -48,9 +65,7 @@ static int shift_clock_run(struct store_op *op, struct txn *d)
 	    " start_by_ms = start_by_ms + ?1, finish_by_ms = finish_by_ms + ?1, not_before_ms = not_before_ms + ?1"
 	    " WHERE next_due_ms IS NOT NULL",
 	    V_INT(o->delta_ms));
-	db_exec(d,
-	    "UPDATE outbox SET next_ms = next_ms + ?1, first_ms = first_ms + ?1, lease_until_ms = lease_until_ms + ?1"
-	    " WHERE " OUTBOX_IS_UNSENT(""),
+	db_exec(d, "UPDATE outbox SET next_ms = next_ms + ?1, first_ms = first_ms + ?1 WHERE " OUTBOX_IS_UNSENT(""),
 	    V_INT(o->delta_ms));
 	db_exec(d, "UPDATE attribution_due SET next_ms = next_ms + ?1, since_ms = since_ms + ?1", V_INT(o->delta_ms));
 	db_exec(d, "UPDATE commits_between SET next_ms = next_ms + ?1 WHERE next_ms IS NOT NULL", V_INT(o->delta_ms));

@@ -4,11 +4,21 @@
 #include "db/db.h"
 #include "db/store.h"
 
-/* For store_options: repairs the state that a daemon left when it ended. Requests that were being sent are due again
- * (outbox_recover()), every active lease has its full time again, and days and periodic runs of an older version get
- * their rows of history. On failure the code, and the reason in e. Thread: the caller of store_open(), before any other
- * thread runs. */
+/* For store_options: repairs the state that a daemon left when it ended. Requests that it was sending are due again
+ * (outbox_recover()), and days and periodic runs of an older version get their rows of history. On failure the code, and the
+ * reason in e. Thread: the caller of store_open(), before any other thread runs. */
 int store_recover(struct db *d, struct error *e) MUST_CHECK;
+/* For store_options: the machines of active leases could not send heartbeats, because no daemon was there to receive them. Every active
+ * lease has its full time again. Thread: a writer. */
+void store_after_silence(struct txn *d, int64_t now_ms);
+
+/* Gives up the nodes that are silent (db/nodes.h), and takes over the work of those that cannot be doing it any more. For a database that
+ * several daemons use. Thread: loop. */
+struct watch_nodes {
+	struct store_op op;
+	int64_t n_gone, n_taken_over; /* out */
+};
+int store_watch_nodes(struct store *s, struct watch_nodes *op) MUST_CHECK;
 
 /* The wall clock jumped by delta_ms: every stored due time moves with it, so that nothing expires or waits because of the
  * jump. Only leases get their full time from now_ms: leases that were renewed since the jump are right already, and

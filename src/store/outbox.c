@@ -5,7 +5,7 @@
 #include "store/schedules.h"
 #include "verdict/cells_moved.h"
 
-enum { CLAIM_MAX = 1000, LOOK_PAST_MAX = 4000, LEASE_MS = 10 * 60 * 1000 };
+enum { CLAIM_MAX = 1000, LOOK_PAST_MAX = 4000 };
 
 RECORD_DEFINE(outbox_row, OUTBOX_ROW_RECORD);
 RECORD_DEFINE(outbox_place, OUTBOX_PLACE_RECORD);
@@ -33,13 +33,18 @@ void outbox_row_release(struct outbox_row *r)
 	*r = (struct outbox_row){0};
 }
 
-void claim_outbox_release(struct claim_outbox *op)
+static void release_claimed_rows(struct claim_outbox *op)
 {
 	for (size_t i = 0; i < op->n; i++)
 		outbox_row_release(&op->rows[i]);
 	FREE_AND_NULL(op->rows);
-	FREE_AND_NULL(op->past);
 	op->n = 0;
+}
+
+void claim_outbox_release(struct claim_outbox *op)
+{
+	release_claimed_rows(op);
+	FREE_AND_NULL(op->past);
 }
 
 /* Each number is the length of a part of one index. */
@@ -69,16 +74,8 @@ unsigned outbox_topic(enum outbox_kind kind)
 
 static const char *text_or_empty(const char *text) { return text ? text : ""; }
 
-/* The owner of the claims of this process. Thread: writer. */
-static const char *claim_owner(void)
-{
-	static char owner[ID_BYTES];
-
-	return owner[0] ? owner : id_new(owner);
-}
-
 /* The row of this request as a claim would read it. */
-static struct outbox_row claimed_row(const struct outbox_request *q, int64_t id, int64_t due_ms)
+static struct outbox_row claimed_row(struct txn *d, const struct outbox_request *q, int64_t id, int64_t due_ms)
 {
 	return (struct outbox_row){
 	    .id = id,
@@ -95,6 +92,7 @@ static struct outbox_row claimed_row(const struct outbox_request *q, int64_t id,
 	    .text = xstrdup_or_null(q->text),
 	    .first_ms = due_ms,
 	    .generation = 1,
+	    .epoch = db_epoch(d),
 	};
 }
 
@@ -107,19 +105,19 @@ void outbox_insert(struct txn *d, const struct outbox_request *q, int64_t due_ms
 	int64_t id = db_insert(d,
 	    "INSERT INTO outbox (kind, key, lane, target, target_key, number, change_id,"
 	    " dispatch_id, runner, delivery_guid, event_type, sent_action, original_action, state,"
-	    " n_attempts, first_ms, next_ms, generation, is_uncertain, is_dropped, accelerator, text, owner,"
-	    " lease_until_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?17, ?18, ?14, ?14,"
-	    " 1, 0, 0, ?15, ?16, ?19, ?20) ON CONFLICT (key) DO NOTHING",
+	    " n_attempts, first_ms, next_ms, generation, is_uncertain, is_dropped, accelerator, text, epoch)"
+	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?17, ?18, ?14, ?14,"
+	    " 1, 0, 0, ?15, ?16, ?19) ON CONFLICT (key) DO NOTHING",
 	    V_TEXT(outbox_kind_name(q->kind)), V_TEXT(q->key), V_TEXT(q->lane), V_TEXT(q->target),
 	    V_TEXT(q->target_key), V_INT(q->number), V_INT_OR_NULL(q->change_id), V_TEXT(text_or_empty(q->dispatch_id)),
 	    V_TEXT(text_or_empty(q->runner)), V_TEXT(text_or_empty(q->delivery_guid)),
 	    V_TEXT(text_or_empty(q->event_type)), V_TEXT(text_or_empty(q->sent_action)),
 	    V_TEXT(text_or_empty(q->original_action)), V_INT(due_ms), V_TEXT(q->accelerator), V_TEXT(q->text),
 	    V_TEXT(outbox_state_name(is_claimed ? OUTBOX_IS_SENDING : OUTBOX_IS_DUE)), V_INT(is_claimed),
-	    V_TEXT(is_claimed ? claim_owner() : NULL), V_INT_OR_NULL(is_claimed ? due_ms + LEASE_MS : 0));
+	    V_INT_OR_NULL(is_claimed ? db_epoch(d) : 0));
 	if (id && is_claimed) {
 		offer->places[q->kind]--;
-		*ARRAY_PUSH(offer->rows, offer->n) = claimed_row(q, id, due_ms);
+		*ARRAY_PUSH(offer->rows, offer->n) = claimed_row(d, q, id, due_ms);
 	} else if (id) {
 		db_notify(d, outbox_topic(q->kind));
 	}
@@ -139,30 +137,34 @@ bool outbox_is_unsent(const struct outbox_place *at)
 	       (at->state == OUTBOX_IS_DUE || at->state == OUTBOX_IS_WAITING || at->state == OUTBOX_IS_SENDING);
 }
 
-bool outbox_enter(struct txn *d, struct outbox_place *at, enum outbox_state to, const char *error, int64_t now_ms)
+bool outbox_enter(struct txn *d, struct outbox_place *at, enum outbox_state to, const char *error)
 {
-	bool is_claimed = to == OUTBOX_IS_SENDING;
-
 	if (!at->id || !outbox_may_enter(at->state, to))
 		return false;
+	if (to != OUTBOX_IS_SENDING)
+		at->epoch = 0;
+	else if (at->state != OUTBOX_IS_SENDING) /* else its sender keeps it */
+		at->epoch = db_epoch(d);
 	at->state = to;
 	db_exec(d,
-	    "UPDATE outbox SET state = ?2, owner = ?3, lease_until_ms = ?4, n_attempts = ?5, first_ms = ?6, next_ms = "
-	    "?7,"
-	    " generation = ?8, is_uncertain = ?9, is_dropped = ?10,"
-	    " last_error = CASE WHEN ?2 = 'sent' THEN NULL ELSE COALESCE(?11, last_error) END WHERE id = ?1",
-	    V_INT(at->id), V_TEXT(outbox_state_name(to)), V_TEXT(is_claimed ? claim_owner() : NULL),
-	    V_INT_OR_NULL(is_claimed ? now_ms + LEASE_MS : 0), V_INT(at->n_attempts), V_INT(at->first_ms),
-	    V_INT(at->next_ms), V_INT(at->generation), V_INT(at->is_uncertain), V_INT(at->is_dropped), V_TEXT(error));
+	    "UPDATE outbox SET state = ?2, epoch = ?3, n_attempts = ?4, first_ms = ?5, next_ms = ?6,"
+	    " generation = ?7, is_uncertain = ?8, is_dropped = ?9,"
+	    " last_error = CASE WHEN ?2 = 'sent' THEN NULL ELSE COALESCE(?10, last_error) END WHERE id = ?1",
+	    V_INT(at->id), V_TEXT(outbox_state_name(to)), V_INT_OR_NULL(at->epoch), V_INT(at->n_attempts),
+	    V_INT(at->first_ms), V_INT(at->next_ms), V_INT(at->generation), V_INT(at->is_uncertain),
+	    V_INT(at->is_dropped), V_TEXT(error));
 	return true;
 }
 
-void outbox_recover(struct txn *d)
+int64_t outbox_recover(struct txn *d)
 {
+	struct node_horizon horizon = node_horizon(d);
 	struct outbox_place *list = NULL;
 	size_t n = 0;
-	struct rows *r = db_rows(
-	    d, RECORD_QUERY(OUTBOX_PLACE_RECORD, "FROM outbox o WHERE o.state = 'sending' AND " OUTBOX_IS_COUNTED));
+	struct rows *r = db_rows(d,
+	    RECORD_QUERY(OUTBOX_PLACE_RECORD, "FROM outbox o WHERE o.state = 'sending' AND " OUTBOX_IS_COUNTED
+					      " AND NOT " NODE_IS_WORKING("o.epoch")),
+	    V_INT(horizon.first_epoch), V_INT(horizon.gone_before_ms));
 
 	RECORDS_READ(r, outbox_place, list, n);
 	for (size_t i = 0; i < n; i++) {
@@ -175,9 +177,12 @@ void outbox_recover(struct txn *d)
 			at->n_attempts = 1;
 		}
 		/* A request that was dropped while it was being sent is not sent again. */
-		outbox_enter(d, at, at->is_dropped ? OUTBOX_IS_CANCELLED : OUTBOX_IS_DUE, NULL, 0);
+		outbox_enter(d, at, at->is_dropped ? OUTBOX_IS_CANCELLED : OUTBOX_IS_DUE, NULL);
 	}
 	free(list);
+	if (n)
+		db_notify(d, STORE_OUTBOX | STORE_COMMENTS);
+	return (int64_t)n;
 }
 
 /* ---- claim ---- */
@@ -223,10 +228,11 @@ static void claim_rows_of_kind(struct txn *d, struct claim_outbox *c, enum outbo
 		row = ARRAY_PUSH(c->rows, c->n);
 		*row = (struct outbox_row){.kind = kind};
 		record_read(r, &outbox_row_record, row);
+		row->epoch = db_epoch(d);
 	}
 	for (size_t i = 0; i < n; i++) {
 		places[i].n_attempts++;
-		outbox_enter(d, &places[i], OUTBOX_IS_SENDING, NULL, c->now_ms);
+		outbox_enter(d, &places[i], OUTBOX_IS_SENDING, NULL);
 	}
 	free(places);
 }
@@ -302,6 +308,8 @@ static int claim_outbox_run(struct store_op *op, struct txn *d)
 	struct claim_outbox *c = CONTAINER_OF(op, struct claim_outbox, op);
 	int limit = c->limit > 0 && c->limit < CLAIM_MAX ? c->limit : CLAIM_MAX;
 
+	release_claimed_rows(c);
+	c->next_due_ms = 0;
 	for (int k = 0; k < N_OUTBOX_KINDS; k++)
 		if (c->kinds & 1u << k)
 			claim_rows_of_kind(d, c, (enum outbox_kind)k, limit - (int)c->n);
@@ -311,14 +319,7 @@ static int claim_outbox_run(struct store_op *op, struct txn *d)
 		qsort(c->rows, c->n, sizeof(*c->rows), compare_row_ids);
 	return 0;
 }
-
-int store_claim_outbox(struct store *s, struct claim_outbox *op)
-{
-	CLEAR_FROM(op, rows);
-	op->op.run = claim_outbox_run;
-	op->op.bytes = sizeof(*op);
-	return store_submit(s, &op->op);
-}
+STORE_OPERATION(claim_outbox)
 
 /* ---- done ---- */
 
@@ -337,7 +338,7 @@ static void end_attempt(
     struct txn *d, const struct outbox_done *o, struct claimed *c, enum outbox_state to, int64_t next_ms)
 {
 	c->at.next_ms = next_ms;
-	outbox_enter(d, &c->at, to, o->error, o->now_ms);
+	outbox_enter(d, &c->at, to, o->error);
 	/* This row, or the next of its lane, may be due. The rows of a lane have one topic. */
 	if (db_has(d, "SELECT 1 FROM outbox WHERE lane = ?1 AND " OUTBOX_IS_UNSENT("") " LIMIT 1", V_TEXT(c->row.lane)))
 		db_notify(d, outbox_topic(c->row.kind));
@@ -446,7 +447,8 @@ static int outbox_done_run(struct store_op *op, struct txn *d)
 	record_read(r, &sent_row_record, &c.row);
 	record_read(r, &outbox_place_record, &c.at);
 	rows_end(r);
-	if (c.at.state != OUTBOX_IS_SENDING) /* it was ended otherwise */
+	/* It was ended otherwise, or has another sender because this one was given up. */
+	if (c.at.state != OUTBOX_IS_SENDING || c.at.epoch != o->epoch)
 		;
 	else if (c.row.kind == OUTBOX_COMMENT || c.row.kind == OUTBOX_CHECKS || c.row.kind == OUTBOX_RED_ISSUE)
 		update_done(d, &c, o);

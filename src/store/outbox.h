@@ -5,6 +5,7 @@
 #pragma once
 
 #include "db/db.h"
+#include "db/nodes.h"
 #include "db/record_rows.h"
 #include "db/store.h"
 #include "model/accelerator.h"
@@ -79,7 +80,8 @@ void outbox_insert(struct txn *d, const struct outbox_request *q, int64_t due_ms
 	F(S, TIME, next_ms, NULL, "o.next_ms", "")                                                                     \
 	F(S, INT, generation, NULL, "o.generation", "")                                                                \
 	F(S, BOOL, is_uncertain, NULL, "o.is_uncertain", "")                                                           \
-	F(S, BOOL, is_dropped, NULL, "o.is_dropped", "")
+	F(S, BOOL, is_dropped, NULL, "o.is_dropped", "")                                                               \
+	F(S, INT, epoch, NULL, "o.epoch", "The node that is sending it; 0: none. Only outbox_enter() changes it.")
 RECORD_STRUCT(outbox_place, OUTBOX_PLACE_RECORD);
 struct outbox_place outbox_find(const struct view *d, const char *key);
 /* Not sent and not given up. */
@@ -87,9 +89,10 @@ bool outbox_is_unsent(const struct outbox_place *at);
 /* The only way from one state to another. Writes the row once, with the other members of *at, which the caller may have
  * changed since it read them in this transaction; so a step that stays in the state is how a caller writes only these. `error`
  * becomes last_error; NULL keeps it; a sent row has none. False when the step is not legal: nothing changes then. */
-bool outbox_enter(struct txn *d, struct outbox_place *at, enum outbox_state to, const char *error, int64_t now_ms);
-/* Rows that were being sent when a process died are due again, marked uncertain. Call it before any other thread runs. */
-void outbox_recover(struct txn *d);
+bool outbox_enter(struct txn *d, struct outbox_place *at, enum outbox_state to, const char *error);
+/* Rows that a node was sending are due again, marked uncertain, when that node cannot be sending any more (db/nodes.h). Returns how
+ * many. */
+int64_t outbox_recover(struct txn *d);
 
 /* `outbox` as o. */
 #define OUTBOX_ROW_RECORD(F, S)                                                                                        \
@@ -104,6 +107,7 @@ void outbox_recover(struct txn *d);
 	F(S, TEXT, runner, NULL, "o.runner", "Of a webhook: the runner's name.")                                       \
 	F(S, TEXT, accelerator, NULL, "o.accelerator", "Of a row without a dispatch: whom it concerns.")               \
 	F(S, TEXT, text, NULL, "o.text", "Its meaning depends on the kind.")                                           \
+	F(S, INT, epoch, NULL, "o.epoch", "Of the node that has claimed it.")                                          \
 	F(S, INT, n_attempts, NULL, "o.n_attempts", "Before this one.")                                                \
 	F(S, TIME, first_ms, NULL, "o.first_ms", "When the effect was requested.")                                     \
 	F(S, INT, generation, NULL, "o.generation",                                                                    \
@@ -122,7 +126,7 @@ struct outbox_row {
 };
 void outbox_row_release(struct outbox_row *r);
 
-/* Claims up to `limit` rows that are due: they are `sending` and belong to this process until outbox_done. out: when the
+/* Claims up to `limit` rows that are due: they are `sending` and belong to this node until outbox_done. out: when the
  * next row of these kinds is due (0: none waits). */
 struct claim_outbox {
 	struct store_op op;
@@ -146,11 +150,11 @@ enum outbox_result {
 	OUTBOX_NOT_YET, /* nothing was tried; again at next_ms, the attempt does not count */
 	OUTBOX_AGAIN,   /* COMMENT: arrived, and there may be more to write at next_ms */
 };
-/* How a claimed row ended. A COMMENT row whose generation moved on since the claim is due again whatever the result; a
+/* How a claimed row ended; nothing happens when the row belongs to another node by now. A COMMENT row whose generation moved on since the claim is due again whatever the result; a
  * row that was cancelled meanwhile stays cancelled. */
 struct outbox_done {
 	struct store_op op;
-	int64_t id;
+	int64_t id, epoch; /* of the claimed row */
 	enum outbox_result result;
 	int64_t generation;
 	bool is_uncertain; /* it may have arrived; of COMMENT, the text on GitHub is not known */

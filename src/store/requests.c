@@ -67,7 +67,7 @@ void request_drop(struct txn *d, const struct stored_dispatch *s, int64_t now_ms
 	may_have_it = at.id && at.n_attempts > 0 && at.state != OUTBOX_IS_DEAD && at.state != OUTBOX_IS_CANCELLED;
 	if (outbox_is_unsent(&at)) {
 		at.is_dropped = true;
-		outbox_enter(d, &at, at.state == OUTBOX_IS_SENDING ? at.state : OUTBOX_IS_CANCELLED, NULL, now_ms);
+		outbox_enter(d, &at, at.state == OUTBOX_IS_SENDING ? at.state : OUTBOX_IS_CANCELLED, NULL);
 	}
 	if (may_have_it && s->kind == RUNNER_WEBHOOK) {
 		put_request(d, s, OUTBOX_WEBHOOK_CANCEL, "cancel", NULL, now_ms);
@@ -99,7 +99,7 @@ void request_is_proved(struct txn *d, const char *dispatch_id, int64_t now_ms)
 	if (at.n_attempts == 0 || !outbox_is_unsent(&at))
 		return;
 	at.is_dropped = at.state == OUTBOX_IS_SENDING;
-	outbox_enter(d, &at, at.is_dropped ? OUTBOX_IS_SENDING : OUTBOX_IS_SENT, NULL, now_ms);
+	outbox_enter(d, &at, at.is_dropped ? OUTBOX_IS_SENDING : OUTBOX_IS_SENT, NULL);
 	db_notify(d, STORE_OUTBOX);
 }
 
@@ -139,7 +139,7 @@ static void request_update(struct txn *d, struct outbox_request q, enum comment_
 		}
 		if (has_ended || (at.n_attempts == 0 && at.next_ms > now_ms))
 			at.next_ms = now_ms;
-		outbox_enter(d, &at, is_kept ? at.state : OUTBOX_IS_DUE, NULL, now_ms);
+		outbox_enter(d, &at, is_kept ? at.state : OUTBOX_IS_DUE, NULL);
 		db_notify(d, STORE_COMMENTS);
 	} else if (kind == COMMENT_CREATE) {
 		q.lane = q.key;

@@ -187,7 +187,8 @@ static inline int rig_set_up(void **state)
 /* Begins, or begins again on what an earlier run left. */
 static inline void rig_start_store(struct rig *r)
 {
-	const struct store_options options = {.state_dir = "state", .recover = store_recover};
+	const struct store_options options = {
+	    .state_dir = "state", .recover = store_recover, .after_silence = store_after_silence};
 	struct error e = {0};
 
 	r->config = folder_load();

@@ -27,6 +27,7 @@ static inline void parts_open(struct parts *p)
 	const struct store_options options = {
 	    .state_dir = "state",
 	    .recover = store_recover,
+	    .after_silence = store_after_silence,
 	    .max_queue_ops = p->max_queue_ops,
 	};
 	struct error e = {0};

@@ -13,6 +13,8 @@
 #include "replaces.h"
 
 REPLACES(store_subscribe);
+REPLACES(store_epoch);
+REPLACES(store_is_acting);
 REPLACES(config_ref);
 REPLACES(config_unref);
 
@@ -23,10 +25,14 @@ static struct {
 } subscriber;
 
 static char traced[1024];
+static int64_t this_epoch; /* store_epoch() */
+static bool is_node_silent;
 
 static inline void stand_ins_reset(void)
 {
 	memset(&subscriber, 0, sizeof(subscriber));
+	this_epoch = 0;
+	is_node_silent = false;
 	traced[0] = '\0';
 }
 
@@ -48,6 +54,18 @@ void store_subscribe(struct store *s, unsigned topics, void (*on_topic)(unsigned
 	subscriber.on_topic = on_topic;
 	subscriber.owner = owner;
 	subscriber.topics = topics;
+}
+
+int64_t store_epoch(const struct store *s)
+{
+	(void)s;
+	return this_epoch;
+}
+
+bool store_is_acting(const struct store *s)
+{
+	(void)s;
+	return !is_node_silent;
 }
 
 static inline void ring(void) { subscriber.on_topic(subscriber.topics, subscriber.owner); }

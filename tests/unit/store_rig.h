@@ -69,6 +69,7 @@ static inline int rig_open_with(const struct store_options *o, struct error *e)
 	options.state_dir = rig_dir;
 	options.database = server_database();
 	options.recover = store_recover;
+	options.after_silence = store_after_silence;
 	rc = store_open(rig_loop, &options, &rig_store, e);
 	if (rc == 0)
 		store_subscribe(rig_store, ~0u, rig_on_topic, NULL);
@@ -383,6 +384,7 @@ static inline struct claim_outbox rig_claim(unsigned kinds, int64_t now_ms)
 static inline void rig_done(const struct outbox_row *row, enum outbox_result result, int64_t next_ms)
 {
 	struct outbox_done o = {.id = row->id,
+	    .epoch = row->epoch,
 	    .result = result,
 	    .generation = row->generation,
 	    .next_ms = next_ms,

@@ -11,6 +11,7 @@
 REPLACES(store_expire_dispatches);
 REPLACES(store_shift_clock);
 REPLACES(store_before_submit);
+REPLACES(store_is_shared);
 REPLACES(dispatch_part_closed);
 
 enum { TRIES = 3, PAUSES_MS = 500 + 1000 };
@@ -51,6 +52,12 @@ int store_expire_dispatches(struct store *s, struct expire_dispatches *op)
 		return w.err;
 	loop_reap(w.d.deps.loop, op_done, &op->op);
 	return 0;
+}
+
+bool store_is_shared(const struct store *s)
+{
+	(void)s;
+	return false;
 }
 
 int store_shift_clock(struct store *s, struct shift_clock *op)

@@ -156,7 +156,7 @@ static void begin_test_effect(struct effect *e)
 
 static void cancel_test_effect(struct effect *e)
 {
-	assert_true(engine_is_cancelling(w.engine));
+	assert_false(effect_may_go_on(e));
 	trace("cancel:%d", (int)e->row.id);
 	effect_end(e, OUTBOX_NOT_YET, clock_wall_ms());
 }
@@ -518,6 +518,42 @@ static void paces_writes(void **state)
 	assert_int_equal(engine_n_paced(w.engine), 1);
 }
 
+static void start_one_and_park_one(void)
+{
+	w.lanes[SLOW_LANE] = (struct lane_limits){16, 1, 1};
+	add_row(OUTBOX_WEBHOOK_DISPATCH, "a");
+	add_row(OUTBOX_WEBHOOK_DISPATCH, "b");
+	start_engine();
+	wait_for(&w.n_begun, 1);
+}
+
+static void a_daemon_that_must_not_act_cuts_requests_off(void **state)
+{
+	(void)state;
+	start_one_and_park_one();
+	is_node_silent = true;
+	engine_follow_node(w.engine);
+	wait_for(&w.n_released, 1);
+	assert_string_equal(traced, "begin:0 cancel:0 not_yet:0");
+	w.begin = end_ok;
+	is_node_silent = false;
+	engine_follow_node(w.engine);
+	wait_for(&w.n_released, 2);
+	assert_string_equal(traced, "begin:0 cancel:0 not_yet:0 begin:1 ok:1");
+}
+
+/* The others may have taken the rows over, so none of them begins. */
+static void rows_of_an_earlier_epoch_end(void **state)
+{
+	(void)state;
+	start_one_and_park_one();
+	this_epoch = 1;
+	engine_follow_node(w.engine);
+	wait_for(&w.n_released, 2);
+	assert_int_equal(w.n_begun, 1);
+	assert_int_equal(w.done[1].epoch, 0);
+}
+
 static void closing_puts_rows_back_and_then_cancels(void **state)
 {
 	(void)state;
@@ -579,6 +615,8 @@ int main(void)
 	    TEST(sends_rows_that_an_operation_claimed),
 	    TEST(closing_waits_for_an_offer_and_puts_its_rows_back),
 	    TEST(paces_writes),
+	    TEST(a_daemon_that_must_not_act_cuts_requests_off),
+	    TEST(rows_of_an_earlier_epoch_end),
 	    TEST(closing_puts_rows_back_and_then_cancels),
 	    TEST(a_claim_that_ends_after_the_close_starts_no_effect),
 	    TEST(closing_does_not_wait_for_a_store_that_fails),

@@ -418,7 +418,7 @@ static void begin(void)
 	w.loop = loop_new();
 	w.stop_later = timer_new(w.loop, close_now, NULL);
 	w.publisher = publish_new(&(struct publish_deps){.loop = w.loop}, &w.config);
-	assert_int_equal(subscriber.topics, STORE_COMMENTS);
+	assert_int_equal(subscriber.topics, STORE_COMMENTS | STORE_NODE);
 }
 
 /* Runs a new publisher until n rows are returned. */

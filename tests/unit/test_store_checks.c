@@ -153,6 +153,7 @@ static void check_runs_are_requested_together_with_the_comment(void **state)
 	c = rig_claim(CHECKS, T0 + DAY);
 	assert_int_equal(c.n, 1);
 	assert_true(c.rows[0].is_uncertain);
+	done.epoch = c.rows[0].epoch;
 	claim_outbox_release(&c);
 	DO_OK(store_outbox_done, &done);
 	c = rig_claim(CHECKS, T0 + 2 * DAY);

@@ -167,6 +167,7 @@ static void an_interrupted_reply_is_uncertain(void **state)
 	c = rig_claim(1U << OUTBOX_REPLY, T0 + 11000);
 	assert_int_equal(c.n, 1);
 	o = (struct outbox_done){.id = c.rows[0].id,
+	    .epoch = c.rows[0].epoch,
 	    .result = OUTBOX_NOT_YET,
 	    .generation = c.rows[0].generation,
 	    .is_uncertain = true,

@@ -391,6 +391,32 @@ static void a_report_that_does_not_go_on_leaves_nothing(void **state)
 	free(id);
 }
 
+/* The report begins from its start, because it has moved on in memory. */
+static void a_part_that_the_server_rolls_back_is_written_again(void **state)
+{
+	struct large l;
+	char *id;
+
+	(void)state;
+	if (!server_database())
+		skip();
+	server_script(server_database(),
+	    "CREATE SEQUENCE fails; CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+	    " IF NEW.ordinal = 8100 AND nextval('fails') = 1 THEN RAISE EXCEPTION USING ERRCODE = '40001'; END IF;"
+	    " RETURN NEW; END $$;"
+	    "CREATE TRIGGER fail BEFORE INSERT ON result FOR EACH ROW EXECUTE FUNCTION fail()");
+	id = begin();
+	large_init(&l, id, "job", 1);
+	large_submit(&l);
+	large_wait(&l);
+	server_script(server_database(), "DROP TRIGGER fail ON result; DROP FUNCTION fail; DROP SEQUENCE fails");
+	assert_int_equal(l.op.outcome, REPORT_RECORDED);
+	assert_job(l.op.job_id, l.tests, MANY);
+	assert_int_equal(count_in_file("SELECT COUNT(*) FROM result WHERE job_id IN (SELECT id FROM job)"), MANY / FEW);
+	large_release(&l);
+	free(id);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
 
 int main(void)
@@ -401,6 +427,7 @@ int main(void)
 	    TEST(a_report_whose_job_begins_meanwhile_is_recorded_whole),
 	    TEST(a_report_behind_a_document_is_recorded_whole),
 	    TEST(a_report_that_does_not_go_on_leaves_nothing),
+	    TEST(a_part_that_the_server_rolls_back_is_written_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -512,6 +512,7 @@ static void the_shown_text_of_a_comment_may_be_unknown(void **state)
 	claim_comment(&c, T0 + 1000);
 	assert_false(c.rows[0].is_uncertain);
 	o.id = c.rows[0].id;
+	o.epoch = c.rows[0].epoch;
 	o.generation = c.rows[0].generation;
 	claim_outbox_release(&c);
 	DO_OK(store_outbox_done, &o);

@@ -49,7 +49,7 @@ static void assert_steps(void (*steps)(struct txn *d, struct steps_op *o), const
 #define ROW_TEXT                                                                                                       \
 	"state || ' ' || n_attempts || ' ' || (next_ms - first_ms) || ' ' || generation || ' ' || is_uncertain || ' "  \
 	"' ||"                                                                                                         \
-	" COALESCE(last_error, '-') || ' ' || (owner IS NULL)"
+	" COALESCE(last_error, '-') || ' ' || COALESCE(epoch, 0)"
 
 static void outbox_steps(struct txn *d, struct steps_op *o)
 {
@@ -64,19 +64,19 @@ static void outbox_steps(struct txn *d, struct steps_op *o)
 	outbox_insert(d, &q, T0);
 	outbox_insert(d, &q, T0 + 1);
 	at = outbox_find(d->view, "k");
-	o->has_moved[0] = outbox_enter(d, &at, OUTBOX_IS_DEAD, NULL, T0);
+	o->has_moved[0] = outbox_enter(d, &at, OUTBOX_IS_DEAD, NULL);
 	at.n_attempts = 1;
-	o->has_moved[1] = outbox_enter(d, &at, OUTBOX_IS_SENDING, NULL, T0);
+	o->has_moved[1] = outbox_enter(d, &at, OUTBOX_IS_SENDING, NULL);
 	at.next_ms = T0 + 5;
 	at.is_uncertain = true;
-	o->has_moved[2] = outbox_enter(d, &at, OUTBOX_IS_WAITING, "no answer", T0);
+	o->has_moved[2] = outbox_enter(d, &at, OUTBOX_IS_WAITING, "no answer");
 	at = outbox_find(d->view, "k");
 	at.generation++;
-	o->has_moved[3] = outbox_enter(d, &at, OUTBOX_IS_WAITING, NULL, T0);
+	o->has_moved[3] = outbox_enter(d, &at, OUTBOX_IS_WAITING, NULL);
 	waiting = db_text(d, "SELECT " ROW_TEXT " FROM outbox");
-	o->has_moved[4] = outbox_enter(d, &at, OUTBOX_IS_SENT, NULL, T0);
-	o->has_moved[5] = outbox_enter(d, &at, OUTBOX_IS_CANCELLED, NULL, T0);
-	o->has_moved[6] = outbox_enter(d, &none, OUTBOX_IS_SENT, NULL, T0);
+	o->has_moved[4] = outbox_enter(d, &at, OUTBOX_IS_SENT, NULL);
+	o->has_moved[5] = outbox_enter(d, &at, OUTBOX_IS_CANCELLED, NULL);
+	o->has_moved[6] = outbox_enter(d, &none, OUTBOX_IS_SENT, NULL);
 	o->text = db_text(d, "SELECT ?1 || ', ' || group_concat(" ROW_TEXT ") FROM outbox", V_TEXT(waiting));
 	free(waiting);
 }
@@ -84,7 +84,7 @@ static void outbox_steps(struct txn *d, struct steps_op *o)
 static void an_outbox_row_makes_only_legal_steps(void **state)
 {
 	(void)state;
-	assert_steps(outbox_steps, ".xxxx..", "waiting 1 5 2 1 no answer 1, sent 1 5 2 1 - 1");
+	assert_steps(outbox_steps, ".xxxx..", "waiting 1 5 2 1 no answer 0, sent 1 5 2 1 - 0");
 }
 
 static void delivery_steps(struct txn *d, struct steps_op *o)

@@ -204,7 +204,8 @@ static size_t requests(int64_t at, char **ret_accelerators)
 	DO_OK(store_claim_outbox, &c);
 	n = c.n;
 	for (size_t i = 0; i < c.n; i++) {
-		struct outbox_done done = {.id = c.rows[i].id, .result = OUTBOX_OK, .now_ms = T0 + at};
+		struct outbox_done done = {
+		    .id = c.rows[i].id, .epoch = c.rows[i].epoch, .result = OUTBOX_OK, .now_ms = T0 + at};
 
 		buf_appendf(&text, "%s%c:", i ? " " : "", c.rows[i].head_sha[0]);
 		for (char **a = c.rows[i].accelerators; *a; a++)

@@ -1,0 +1,578 @@
+/* Nodes: their epochs, who may end a request, whose work is taken over and when, leases after a silence; transactions that fail because
+ * of others, or whose COMMIT has no answer. The tests with two stores, two nodes of one database, need a server. */
+#include "db/store_internal.h"
+#include "lease_rig.h"
+#include "postgres_proxy.h"
+
+static struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+
+static void plan_one(void) { rig_start("opened", HEAD_A, 1, wants, 1); }
+
+/* ---- the database, seen from outside ---- */
+
+static struct db *outside(enum db_use use)
+{
+	char *path = rig_path();
+	struct error e = {0};
+	struct db *d;
+
+	if (db_open(path, use, &d, &e))
+		fail_msg("%s", e.text);
+	free(path);
+	return d;
+}
+
+#define OUTSIDE_INT(sql)                                                                                               \
+	__extension__({                                                                                                \
+		struct db *d_ = outside(DB_READER);                                                                    \
+		int64_t n_ = db_int(d_, -1, sql);                                                                      \
+		assert_int_equal(db_status(d_), 0);                                                                    \
+		db_close(d_);                                                                                          \
+		n_;                                                                                                    \
+	})
+
+static const char *outbox_state(void)
+{
+	static char state[20];
+	struct db *d = outside(DB_READER);
+	char *text = db_text(d, "SELECT state FROM outbox WHERE kind = 'github_dispatch'");
+
+	snprintf(state, sizeof(state), "%s", text);
+	free(text);
+	db_close(d);
+	return state;
+}
+
+/* ---- a second node ---- */
+
+static struct store *other;
+static char other_dir[64];
+
+static void swap_nodes(void)
+{
+	struct store *s = rig_store;
+
+	rig_store = other;
+	other = s;
+}
+
+static void open_other(const char *name)
+{
+	const struct store_options o = {.state_dir = other_dir,
+	    .database = server_database(),
+	    .node = name,
+	    .has_others = true,
+	    .recover = store_recover,
+	    .after_silence = store_after_silence};
+	struct error e = {0};
+
+	snprintf(other_dir, sizeof(other_dir), "/tmp/outpost-other-XXXXXX");
+	assert_non_null(mkdtemp(other_dir));
+	if (store_open(rig_loop, &o, &other, &e))
+		fail_msg("%s", e.text);
+}
+
+static void close_other(void)
+{
+	swap_nodes();
+	rig_close();
+	swap_nodes();
+	nftw(other_dir, rig_remove, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static int setup_first(void **state)
+{
+	struct error e = {0};
+
+	rig_setup_folder(state);
+	other = NULL;
+	if (!server_database())
+		empty_store_put(rig_dir);
+	if (rig_open_with(&(struct store_options){.node = "first", .has_others = true}, &e))
+		fail_msg("%s", e.text);
+	return 0;
+}
+
+static int teardown_both(void **state)
+{
+	if (other)
+		close_other();
+	return rig_teardown(state);
+}
+
+static struct watch_nodes watch(void)
+{
+	struct watch_nodes o = {.n_gone = -1};
+
+	DO_OK(store_watch_nodes, &o);
+	return o;
+}
+
+/* The others did not hear of it for so long. */
+static void silence(const char *name, int ms)
+{
+	char sql[200];
+
+	snprintf(
+	    sql, sizeof(sql), "UPDATE node SET seen_ms = seen_ms - %d WHERE name = '%s' AND gone_ms IS NULL", ms, name);
+	server_script(server_database(), sql);
+}
+
+static int64_t n_redelivered(const char *guid)
+{
+	struct count_redelivery c = {.guid = guid, .now_ms = T0};
+
+	DO_OK(store_count_redelivery, &c);
+	return c.n_before;
+}
+
+/* ---- epochs ---- */
+
+static void each_start_has_a_higher_epoch(void **state)
+{
+	int64_t first = store_epoch(rig_store);
+
+	(void)state;
+	assert_true(first > 0 && store_is_acting(rig_store));
+	rig_reopen();
+	assert_true(store_epoch(rig_store) > first);
+	assert_int_equal(OUTSIDE_INT("SELECT COUNT(*) FROM node WHERE gone_ms IS NULL"), 1);
+}
+
+static void an_earlier_node_does_not_end_a_request(void **state)
+{
+	struct claim_outbox c;
+	struct outbox_row old;
+
+	(void)state;
+	plan_one();
+	c = rig_claim(REQUESTS, T0 + 1000);
+	assert_int_equal(c.n, 1);
+	assert_int_equal(c.rows[0].epoch, store_epoch(rig_store));
+	old = (struct outbox_row){.id = c.rows[0].id, .epoch = c.rows[0].epoch, .generation = c.rows[0].generation};
+	claim_outbox_release(&c);
+	rig_reopen();
+	c = rig_claim(REQUESTS, T0 + 2000);
+	assert_int_equal(c.n, 1);
+	assert_true(c.rows[0].is_uncertain);
+	rig_done(&old, OUTBOX_DEAD, 0);
+	assert_string_equal(outbox_state(), "sending");
+	rig_done(&c.rows[0], OUTBOX_OK, 0);
+	assert_string_equal(outbox_state(), "sent");
+	claim_outbox_release(&c);
+}
+
+static void a_start_alone_gives_leases_their_time(void **state)
+{
+	struct lease_offer o;
+
+	(void)state;
+	queue_pull(1, HEAD_A, 0);
+	o = take("m1", "c1", 0);
+	assert_int_equal(OUTSIDE_INT("SELECT until_ms FROM lease"), T0 + LEASE_MS);
+	rig_reopen();
+	assert_true(OUTSIDE_INT("SELECT until_ms FROM lease") > clock_wall_ms());
+	lease_offer_release(&o);
+}
+
+static void a_repeated_claim_has_one_offer(void **state)
+{
+	struct claim_outbox c = {.kinds = REQUESTS, .limit = 100, .now_ms = T0 + 1000};
+
+	(void)state;
+	plan_one();
+	DO_OK(store_claim_outbox, &c);
+	assert_int_equal(c.n, 1);
+	DO_OK(store_claim_outbox, &c); /* the operation clears its output itself */
+	assert_int_equal(c.n, 0);
+	claim_outbox_release(&c);
+}
+
+/* ---- two nodes ---- */
+
+static void a_start_leaves_the_work_of_others(void **state)
+{
+	struct claim_outbox mine, theirs;
+	struct outbox_row false_row;
+	struct lease_offer o;
+
+	(void)state;
+	plan_one();
+	mine = rig_claim(REQUESTS, T0 + 1000);
+	assert_int_equal(mine.n, 1);
+	queue_pull(2, HEAD_B, 0);
+	o = take("m1", "c1", 0);
+	open_other("second");
+	assert_true(store_epoch(other) > store_epoch(rig_store));
+	assert_int_equal(OUTSIDE_INT("SELECT COUNT(*) FROM node WHERE gone_ms IS NULL"), 2);
+	assert_int_equal(OUTSIDE_INT("SELECT until_ms FROM lease"), T0 + LEASE_MS);
+	swap_nodes();
+	theirs = rig_claim(REQUESTS, T0 + 2000);
+	assert_int_equal(theirs.n, 0);
+	false_row = (struct outbox_row){
+	    .id = mine.rows[0].id, .epoch = store_epoch(rig_store), .generation = mine.rows[0].generation};
+	rig_done(&false_row, OUTBOX_DEAD, 0);
+	assert_string_equal(outbox_state(), "sending");
+	swap_nodes();
+	rig_done(&mine.rows[0], OUTBOX_OK, 0);
+	assert_string_equal(outbox_state(), "sent");
+	claim_outbox_release(&mine);
+	claim_outbox_release(&theirs);
+	lease_offer_release(&o);
+}
+
+static void the_work_of_a_dead_node_waits_until_its_requests_have_ended(void **state)
+{
+	struct claim_outbox mine, theirs;
+	int64_t epoch = store_epoch(rig_store);
+
+	(void)state;
+	plan_one();
+	mine = rig_claim(REQUESTS, T0 + 1000);
+	assert_int_equal(mine.n, 1);
+	open_other("second");
+	swap_nodes();
+	silence("first", NODE_DEAD_MS - 5000);
+	assert_int_equal(watch().n_gone, 0);
+	silence("first", 5000);
+	assert_int_equal(watch().n_gone, 1);
+	assert_int_equal(watch().n_taken_over, 0);
+	server_script(server_database(), "UPDATE node SET gone_ms = gone_ms - 59000");
+	assert_int_equal(watch().n_taken_over, 0);
+	assert_string_equal(outbox_state(), "sending");
+	rig_topics = 0;
+	server_script(server_database(), "UPDATE node SET gone_ms = gone_ms - 1000");
+	assert_int_equal(watch().n_taken_over, 1);
+	theirs = rig_claim(REQUESTS, T0 + 2000);
+	assert_int_equal(theirs.n, 1);
+	assert_true(theirs.rows[0].is_uncertain);
+	assert_string_equal(theirs.rows[0].dispatch_id, mine.rows[0].dispatch_id);
+
+	/* the first one lives: it gets a new epoch, and its answer comes too late */
+	swap_nodes();
+	rig_topics = 0;
+	rig_done(&mine.rows[0], OUTBOX_DEAD, 0);
+	assert_string_equal(outbox_state(), "sending");
+	assert_true(store_epoch(rig_store) > epoch);
+	while (!(rig_topics & STORE_NODE))
+		n_redelivered("a turn of the loop");
+	assert_int_equal(OUTSIDE_INT("SELECT COUNT(*) FROM node WHERE gone_ms IS NULL"), 2);
+	swap_nodes();
+	rig_done(&theirs.rows[0], OUTBOX_OK, 0);
+	assert_string_equal(outbox_state(), "sent");
+	swap_nodes();
+	claim_outbox_release(&mine);
+	claim_outbox_release(&theirs);
+}
+
+static void the_younger_of_two_nodes_with_one_name_goes_on(void **state)
+{
+	struct count_redelivery c = {.guid = "a", .now_ms = T0};
+
+	(void)state;
+	open_other("first");
+	assert_int_equal(DO(store_count_redelivery, &c), ERR_EXISTS);
+	assert_non_null(strstr(c.op.why.text, "another outpostd has the name first"));
+	swap_nodes();
+	assert_int_equal(n_redelivered("a"), 0);
+	swap_nodes();
+	close_other();
+	other = NULL;
+	assert_int_equal(n_redelivered("a"), 1);
+}
+
+static void a_node_that_leaves_keeps_nobody_waiting(void **state)
+{
+	struct claim_outbox c;
+
+	(void)state;
+	open_other("second");
+	plan_one();
+	swap_nodes();
+	c = rig_claim(REQUESTS, T0 + 1000);
+	assert_int_equal(c.n, 1);
+	claim_outbox_release(&c);
+	swap_nodes();
+	close_other();
+	other = NULL;
+	assert_int_equal(watch().n_taken_over, 1);
+}
+
+/* ---- silence ---- */
+
+static void be_silent(int64_t ms)
+{
+	silence("first", (int)ms);
+	atomic_store(&rig_store->node.seen_mono_ms, clock_mono_ms() - ms);
+}
+
+static void a_silent_node_stops_acting(void **state)
+{
+	(void)state;
+	assert_true(store_is_acting(rig_store));
+	rig_topics = 0;
+	be_silent(NODE_SILENT_MS);
+	assert_false(store_is_acting(rig_store));
+	/* its timer notices, and beats */
+	while (!store_is_acting(rig_store) || !(rig_topics & STORE_NODE)) {
+		struct get_totals t = {.now_ms = T0};
+
+		ASK_OK(store_get_totals, &t);
+	}
+}
+
+static void leases_have_their_time_after_a_silence_of_all(void **state)
+{
+	struct lease_offer o;
+
+	(void)state;
+	queue_pull(1, HEAD_A, 0);
+	o = take("m1", "c1", 0);
+	be_silent(NODE_DEAD_MS - 5000);
+	n_redelivered("a");
+	assert_int_equal(OUTSIDE_INT("SELECT until_ms FROM lease"), T0 + LEASE_MS);
+	open_other("second");
+	be_silent(NODE_DEAD_MS);
+	n_redelivered("a"); /* the other one was there */
+	assert_int_equal(OUTSIDE_INT("SELECT until_ms FROM lease"), T0 + LEASE_MS);
+	silence("second", NODE_DEAD_MS);
+	be_silent(NODE_DEAD_MS);
+	n_redelivered("a");
+	assert_true(OUTSIDE_INT("SELECT until_ms FROM lease") > clock_wall_ms());
+	lease_offer_release(&o);
+}
+
+/* ---- operations that do not wait ---- */
+
+static int n_done;
+static void count_done(struct store_op *op)
+{
+	(void)op;
+	n_done++;
+	rig_is_done = true;
+}
+
+static void independent_operations_do_not_wait_for_their_turn(void **state)
+{
+	struct count_redelivery c = {.op.done = count_done, .guid = "a", .now_ms = T0};
+	struct db *d = outside(DB_WRITER);
+
+	(void)state;
+	assert_int_equal(db_begin(d, DB_WRITER), 0);
+	assert_true(db_turn(d) > T0);
+	n_done = 0;
+	assert_int_equal(store_count_redelivery(rig_store, &c), 0);
+	assert_true(rig_put("b", "{}"));
+	assert_int_equal(n_done, 0);
+	assert_int_equal(db_commit(d), 0);
+	db_close(d);
+	rig_is_done = n_done > 0;
+	loop_run_until(rig_loop, &rig_is_done);
+	assert_int_equal(c.op.err, 0);
+}
+
+/* A heartbeat for a lease that is not active depends on more than the lease. */
+static void an_operation_may_become_one_that_decides(void **state)
+{
+	struct lease_offer o;
+	struct expire_leases e = {.now_ms = T0 + 2 * LEASE_MS};
+
+	(void)state;
+	queue_pull(1, HEAD_A, 0);
+	o = take("m1", "c1", 0);
+	ASSERT_RENEWED(&o, "m1", 1000, LEASE_ACTIVE, "");
+	DO_OK(store_expire_leases, &e);
+	assert_int_equal(e.n_expired, 1);
+	ASSERT_RENEWED(&o, "m1", 2 * LEASE_MS, LEASE_ACTIVE, "");
+	ASSERT_RENEWED(&o, "m2", 2 * LEASE_MS, LEASE_LOST, "no such lease");
+	lease_offer_release(&o);
+}
+
+static void one_bad_operation_fails_alone(void **state)
+{
+	static const char *const events[] = {"push", "p\xffsh", "push"}; /* not UTF-8 */
+	struct put_delivery list[3];
+	const int before = n_done = 0;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		char *guid = xasprintf("guid-%d", i);
+
+		list[i] = (struct put_delivery){.op.done = count_done,
+		    .guid = guid,
+		    .event = events[i],
+		    .action = "",
+		    .repository = UPSTREAM,
+		    .body = "{}",
+		    .body_bytes = 2,
+		    .now_ms = T0};
+		assert_int_equal(store_put_delivery(rig_store, &list[i]), 0);
+	}
+	while (n_done < before + 3) {
+		rig_is_done = false;
+		loop_run_until(rig_loop, &rig_is_done);
+	}
+	assert_int_equal(list[0].op.err, 0);
+	assert_int_equal(list[1].op.err, ERR_INVALID);
+	assert_int_equal(list[2].op.err, 0);
+	assert_int_equal(OUTSIDE_INT("SELECT COUNT(*) FROM delivery"), 2);
+	for (int i = 0; i < 3; i++)
+		free((char *)list[i].guid);
+}
+
+/* ---- transactions that are repeated ---- */
+
+/* The first n changes of `redelivery` fail in this way. */
+static void fail_first(int n, const char *how)
+{
+	char *sql =
+	    xasprintf("DROP SEQUENCE IF EXISTS fails; CREATE SEQUENCE fails;"
+		      "CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+		      " IF nextval('fails') <= %d THEN %s; END IF; RETURN NEW; END $$;"
+		      "CREATE OR REPLACE TRIGGER fail BEFORE INSERT ON redelivery FOR EACH ROW EXECUTE FUNCTION fail()",
+		n, how);
+
+	server_script(server_database(), sql);
+	free(sql);
+}
+
+static void remove_failures(void)
+{
+	server_script(server_database(), "DROP TRIGGER fail ON redelivery; DROP FUNCTION fail; DROP SEQUENCE fails");
+}
+
+static void victims_are_repeated(void **state)
+{
+	static const char *const states[] = {"40001", "40P01", "55P03"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(states); i++) {
+		struct count_redelivery c = {.guid = "b", .now_ms = T0};
+		char how[80];
+
+		snprintf(how, sizeof(how), "RAISE EXCEPTION USING ERRCODE = '%s'", states[i]);
+		fail_first(2, how);
+		assert_int_equal(n_redelivered("a"), i);
+		fail_first(99, how);
+		assert_int_equal(DO(store_count_redelivery, &c), ERR_BUSY);
+		assert_int_equal(OUTSIDE_INT("SELECT COUNT(*) FROM redelivery WHERE guid = 'b'"), 0);
+		assert_int_equal(OUTSIDE_INT("SELECT last_value FROM fails"), 5);
+	}
+	remove_failures();
+	assert_int_equal(n_redelivered("b"), 0);
+}
+
+static const char END_ALL[] = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+			      " WHERE datname = current_database() AND pid <> pg_backend_pid()";
+
+static void a_lost_connection_is_repeated(void **state)
+{
+	struct store_stats stats;
+
+	(void)state;
+	assert_int_equal(n_redelivered("a"), 0);
+	server_script(server_database(), END_ALL);
+	assert_int_equal(n_redelivered("a"), 1);
+	assert_true(rig_put("b", "{}"));
+	fail_first(1, "PERFORM pg_terminate_backend(pg_backend_pid())");
+	assert_int_equal(n_redelivered("a"), 2);
+	remove_failures();
+	store_stats(rig_store, &stats);
+	assert_int_equal(stats.n_failed_commits, 0);
+}
+
+static struct proxy proxy;
+
+static void open_behind_proxy(void)
+{
+	char *url = proxy_start(&proxy);
+	const struct store_options o = {.state_dir = rig_dir,
+	    .database = url,
+	    .node = "first",
+	    .has_others = true,
+	    .recover = store_recover,
+	    .after_silence = store_after_silence};
+	struct error e = {0};
+
+	rig_close();
+	if (store_open(rig_loop, &o, &rig_store, &e))
+		fail_msg("%s", e.text);
+	store_subscribe(rig_store, ~0u, rig_on_topic, NULL);
+	free(url);
+}
+
+/* Each operation changes something by one, so that neither a lost nor a repeated one goes unnoticed. */
+static void a_commit_without_an_answer_happens_once(void **state)
+{
+	static const enum proxy_loss losses[] = {PROXY_LOSES_ANSWER, PROXY_LOSES_COMMIT};
+
+	(void)state;
+	open_behind_proxy();
+	for (int i = 0; i < 4; i++) {
+		char guid[20];
+
+		snprintf(guid, sizeof(guid), "guid-%d", i);
+		atomic_store(&proxy.loss, losses[i % 2]);
+		atomic_store(&proxy.n_to_refuse, i / 2 * 3); /* the server is away for a while */
+		assert_int_equal(n_redelivered("a"), i);
+		assert_int_equal(atomic_load(&proxy.loss), PROXY_LOSES_NOTHING);
+		assert_int_equal(OUTSIDE_INT("SELECT n FROM redelivery WHERE guid = 'a'"), i + 1);
+		rig_topics = 0;
+		atomic_store(&proxy.loss, losses[i % 2]);
+		atomic_store(&proxy.n_to_refuse, i / 2 * 3);
+		assert_true(rig_put(guid, "{}"));
+		assert_int_equal(atomic_load(&proxy.loss), PROXY_LOSES_NOTHING);
+		assert_true(rig_topics & STORE_DELIVERIES);
+		assert_int_equal(OUTSIDE_INT("SELECT COUNT(*) FROM delivery"), i + 1);
+	}
+	rig_close();
+	proxy_stop(&proxy);
+}
+
+/* The server is away for a moment, as when it restarts. */
+static void a_restart_of_the_server_fails_nothing(void **state)
+{
+	struct store_stats stats;
+
+	(void)state;
+	open_behind_proxy();
+	assert_int_equal(n_redelivered("a"), 0);
+	atomic_store(&proxy.n_to_refuse, 4);
+	server_script(server_database(), END_ALL);
+	assert_int_equal(n_redelivered("a"), 1);
+	store_stats(rig_store, &stats);
+	assert_int_equal(stats.n_failed_commits, 0);
+	assert_int_equal(atomic_load(&proxy.n_to_refuse), 0);
+	rig_close();
+	proxy_stop(&proxy);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup_first, teardown_both)
+
+int main(void)
+{
+	const struct CMUnitTest both[] = {
+	    TEST(each_start_has_a_higher_epoch),
+	    TEST(an_earlier_node_does_not_end_a_request),
+	    TEST(a_start_alone_gives_leases_their_time),
+	    TEST(a_repeated_claim_has_one_offer),
+	    TEST(an_operation_may_become_one_that_decides),
+	};
+	const struct CMUnitTest on_server[] = {
+	    TEST(a_start_leaves_the_work_of_others),
+	    TEST(the_work_of_a_dead_node_waits_until_its_requests_have_ended),
+	    TEST(the_younger_of_two_nodes_with_one_name_goes_on),
+	    TEST(a_node_that_leaves_keeps_nobody_waiting),
+	    TEST(a_silent_node_stops_acting),
+	    TEST(leases_have_their_time_after_a_silence_of_all),
+	    TEST(independent_operations_do_not_wait_for_their_turn),
+	    TEST(one_bad_operation_fails_alone),
+	    TEST(victims_are_repeated),
+	    TEST(a_lost_connection_is_repeated),
+	    TEST(a_restart_of_the_server_fails_nothing),
+	    TEST(a_commit_without_an_answer_happens_once),
+	};
+	int n_failed = cmocka_run_group_tests(both, NULL, NULL);
+
+	return n_failed + (server_database() ? cmocka_run_group_tests(on_server, NULL, NULL) : 0);
+}
