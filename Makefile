@@ -197,7 +197,7 @@ POSTGRES_LAYERS := store verdict experiments history views
 ONLY_ON_SQLITE  := store_packed_trouble store_space
 # Too slow there so far: they have not been run to their end.
 SLOW_ON_POSTGRES := store_packed verdict_attribution
-POSTGRES_TESTS  := db_postgres db_records db_retry db_touched \
+POSTGRES_TESTS  := db_postgres db_records db_retry db_seats db_touched \
 	$(filter-out $(ONLY_ON_SQLITE) $(SLOW_ON_POSTGRES),$(foreach l,$(POSTGRES_LAYERS),$(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_$l_*.c))))
 check-postgres: deps
 	$(MAKE) --no-print-directory VARIANT=asan WERROR=1 -j$(JOBS) $(POSTGRES_TESTS:%=$(O)/asan/tests/test_%)

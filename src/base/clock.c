@@ -1,3 +1,5 @@
+#include <stdatomic.h>
+
 static int64_t clock_ms(clockid_t clock)
 {
 	struct timespec ts;
@@ -6,9 +8,21 @@ static int64_t clock_ms(clockid_t clock)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-int64_t clock_wall_ms(void) { return clock_ms(CLOCK_REALTIME); }
+static _Atomic int64_t ahead_of_mono; /* 0: this machine's wall clock counts */
+
+int64_t clock_wall_ms(void)
+{
+	int64_t ahead_ms = atomic_load_explicit(&ahead_of_mono, memory_order_relaxed);
+
+	return ahead_ms ? clock_mono_ms() + ahead_ms : clock_ms(CLOCK_REALTIME);
+}
 
 int64_t clock_mono_ms(void) { return clock_ms(CLOCK_MONOTONIC); }
+
+void clock_follow(int64_t ahead_of_mono_ms)
+{
+	atomic_store_explicit(&ahead_of_mono, ahead_of_mono_ms, memory_order_relaxed);
+}
 
 static void put_digits(char *out, unsigned v, int n)
 {

@@ -333,6 +333,21 @@ void db_set_epoch(struct db *d, int64_t epoch) { d->epoch = epoch; }
 
 enum db_repeat db_may_repeat(const struct db *d) { return d->driver->may_repeat ? d->driver->may_repeat(d) : DB_FINAL; }
 
+/* ---- notes between the daemons ---- */
+
+void db_note(struct txn *t, const char *text)
+{
+	if (t->view->db->driver->note)
+		t->view->db->driver->note(t, text);
+}
+
+int db_listen(struct db *d) { return d->driver->listen(d); }
+
+int db_wait_notes(struct db *d, int wake_fd, int64_t ms, void (*on_note)(const char *text, void *owner), void *owner)
+{
+	return d->why.code ? d->why.code : d->driver->wait_notes(d, wake_fd, ms, on_note, owner);
+}
+
 /* ---- the space ---- */
 
 int64_t db_file_bytes(const struct view *v) { return v->db->driver->file_bytes(v); }

@@ -28,7 +28,7 @@ struct txn *db_txn(struct db *d);
 static inline const struct view *view_itself(const struct view *v) { return v; }
 static inline const struct view *txn_view(const struct txn *t) { return t->view; }
 
-enum db_use { DB_WRITER, DB_CHECKPOINTER, DB_READER };
+enum db_use { DB_WRITER, DB_CHECKPOINTER, DB_READER, DB_LISTENER };
 
 /* Opens SQLite's file, which DB_WRITER creates when it is missing, or the database of PostgreSQL with this URL. The explanation
  * names the file or the server. password: for a server; NULL: none, or the URL names a file with it. */
@@ -173,6 +173,15 @@ enum db_repeat db_may_repeat(const struct db *d);
 int db_batch_max_ops(const struct db *d);
 /* Whether the rest of a transaction runs after a statement that failed. Otherwise each operation needs a savepoint. */
 bool db_survives_failure(const struct db *d);
+
+/* ---- notes between the daemons (db/notes.h) ---- */
+/* Sends a text to all connections that listen, with the commit; at once outside a transaction. Nothing happens with a file. */
+void db_note(struct txn *t, const char *text);
+/* This connection listens from now on; of a server only. The failure sticks. */
+int db_listen(struct db *d) MUST_CHECK;
+/* Waits until a text arrives or wake_fd is readable, for ms at most, and passes on the texts that are there. A failure sticks: the
+ * connection is lost. */
+int db_wait_notes(struct db *d, int wake_fd, int64_t ms, void (*on_note)(const char *text, void *owner), void *owner) MUST_CHECK;
 
 /* ---- the space ---- */
 int64_t db_file_bytes(const struct view *v);

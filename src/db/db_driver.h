@@ -68,7 +68,7 @@ struct db_driver {
 	bool (*is_blob)(const struct rows *r, int column);
 
 	/* ---- transactions: each is one statement or more without values ---- */
-	const char *begin[DB_READER + 1]; /* by enum db_use */
+	const char *begin[DB_LISTENER + 1]; /* by enum db_use */
 	void (*run)(struct db *d, const char *sql);
 	int (*script)(struct db *d, const char *sql, struct error *e);
 	bool (*is_in_transaction)(const struct db *d);
@@ -78,6 +78,11 @@ struct db_driver {
 	int64_t (*turn)(struct db *d);
 	int64_t (*now_ms)(const struct view *v);
 	enum db_repeat (*may_repeat)(const struct db *d);
+	/* Notes between daemons; NULL: there is one. */
+	void (*note)(struct txn *t, const char *text);
+	int (*listen)(struct db *d);
+	int (*wait_notes)(
+	    struct db *d, int wake_fd, int64_t ms, void (*on_note)(const char *text, void *owner), void *owner);
 	int (*migrate)(struct db *d, struct error *e);
 	/* After a failure the rest of the transaction still runs. */
 	bool survives_failure;

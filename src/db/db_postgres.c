@@ -2,6 +2,7 @@
 #include "db/db_postgres.h"
 
 #include <dlfcn.h>
+#include <poll.h>
 #include <pthread.h>
 
 #include "db/key.h"
@@ -146,6 +147,7 @@ static const char *const SESSIONS[] = {
 		   " SET tcp_user_timeout = '10s'"),
     [DB_CHECKPOINTER] = "SET jit = off",
     [DB_READER] = "SET jit = off; SET bytea_output = hex; SET default_transaction_read_only = on",
+    [DB_LISTENER] = "SET jit = off",
 };
 
 static int begin_session(struct postgres *d, struct error *e)
@@ -527,6 +529,37 @@ static int64_t postgres_now_ms(const struct view *v) { return db_int(v, 0, "SELE
 
 static enum db_repeat postgres_may_repeat(const struct db *d) { return postgres_of(d)->may_repeat; }
 
+/* ---- notes ---- */
+
+static void postgres_note(struct txn *t, const char *text)
+{
+	if (!db_has(t, "SELECT 1 FROM pg_notify('outpost', ?1)", V_TEXT(text)) && !db_status(t))
+		db_fail(t, ERR_IO, "the note was not sent");
+}
+
+static int postgres_listen(struct db *d) { return postgres_script(d, "LISTEN outpost", &d->why); }
+
+static int postgres_wait_notes(
+    struct db *db, int wake_fd, int64_t ms, void (*on_note)(const char *text, void *owner), void *owner)
+{
+	struct postgres *d = postgres_of(db);
+	PGnotify *note = pq.PQnotifies(d->conn); /* that came with the answer to a statement */
+	struct pollfd fds[] = {
+	    {.fd = pq.PQsocket(d->conn), .events = POLLIN},
+	    {.fd = wake_fd, .events = POLLIN},
+	};
+
+	if (!note)
+		poll(fds, ARRAY_LEN(fds), (int)ms);
+	if (!pq.PQconsumeInput(d->conn))
+		explain_failure(d, NULL, &db->why);
+	for (; note || (note = pq.PQnotifies(d->conn)) != NULL; note = NULL) {
+		on_note(note->extra, owner);
+		pq.PQfreemem(note);
+	}
+	return db->why.code;
+}
+
 /* ---- the space ---- */
 
 static int64_t postgres_file_bytes(const struct view *v)
@@ -652,6 +685,7 @@ const struct db_driver postgres_driver = {
     .is_blob = postgres_is_blob,
     .begin = {[DB_WRITER] = "BEGIN",
 	[DB_CHECKPOINTER] = "BEGIN",
+	[DB_LISTENER] = "BEGIN",
 	[DB_READER] = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"},
     .run = postgres_run,
     .script = postgres_script,
@@ -660,6 +694,9 @@ const struct db_driver postgres_driver = {
     .turn = postgres_turn,
     .now_ms = postgres_now_ms,
     .may_repeat = postgres_may_repeat,
+    .note = postgres_note,
+    .listen = postgres_listen,
+    .wait_notes = postgres_wait_notes,
     .migrate = postgres_migrate,
     .survives_failure = false,
     .batch_max_ops = 60, /* the server remembers 64 savepoints of a transaction at no cost */

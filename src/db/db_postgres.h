@@ -7,6 +7,12 @@
 
 typedef struct pg_conn PGconn;
 typedef struct pg_result PGresult;
+typedef struct pg_notify {
+	char *relname;
+	int be_pid;
+	char *extra; /* the text */
+	struct pg_notify *next;
+} PGnotify;
 
 /* The functions of libpq in use, as libpq-fe.h declares them; a build needs no header of PostgreSQL. */
 #define LIBPQ(F)                                                                                                       \
@@ -32,6 +38,10 @@ typedef struct pg_result PGresult;
 	F(char *, PQgetvalue, (const PGresult *result, int row, int column))                                           \
 	F(int, PQgetisnull, (const PGresult *result, int row, int column))                                             \
 	F(int, PQgetlength, (const PGresult *result, int row, int column))                                             \
+	F(int, PQsocket, (const PGconn *conn))                                                                         \
+	F(int, PQconsumeInput, (PGconn * conn))                                                                        \
+	F(PGnotify *, PQnotifies, (PGconn * conn))                                                                     \
+	F(void, PQfreemem, (void *p))                                                                                  \
 	F(void, PQclear, (PGresult * result))
 
 enum { PARAMETERS_MAX = 64 };

@@ -4,7 +4,9 @@
 
 #include <sys/file.h>
 
+#include "db/notes.h"
 #include "db/schema.h"
+#include "db/seats.h"
 #include "db/store_internal.h"
 
 /* ---- retries (struct store_retry) ---- */
@@ -100,6 +102,8 @@ static int lock_state_dir(const char *state_dir, int *ret_fd, struct error *e)
 static void store_release(struct store *s)
 {
 	inbox_close(s->inbox);
+	notes_free(s->notes);
+	seats_free(s->seats);
 	timer_close(s->retry_timer);
 	timer_close(s->beat_timer);
 	if (s->lock_fd >= 0)
@@ -176,6 +180,8 @@ int store_open(struct loop *l, const struct store_options *o, struct store **ret
 		s->beat_timer = timer_new(l, on_beat_timer, s);
 		timer_start(s->beat_timer, BEAT_LOOK_MS);
 	}
+	s->seats = seats_new(s);
+	s->notes = notes_new(s);
 	*ret = s;
 	return 0;
 }
@@ -235,6 +241,14 @@ static void on_writer_gone(struct inbox_item *item)
 	loop_reap(s->loop, finish_close, s);
 }
 
+static void wait_for_threads(void *owner)
+{
+	struct store *s = owner;
+
+	readers_wait(s->readers);
+	notes_wait(s->notes);
+}
+
 /* The second writer may still pass operations to the first one. */
 static void on_independent_gone(struct inbox_item *item)
 {
@@ -242,12 +256,14 @@ static void on_independent_gone(struct inbox_item *item)
 
 	writer_join(s->independent);
 	s->writer_gone.on_loop = on_writer_gone;
-	writer_stop(s->writer, readers_wait, s->readers, &s->writer_gone);
+	writer_stop(s->writer, wait_for_threads, s, &s->writer_gone);
 }
 
 void store_close(struct store *s, void (*on_closed)(void *owner), void *owner)
 {
 	assert(!s->is_closing);
+	seats_stop(s->seats);
+	notes_stop(s->notes);
 	s->is_closing = true;
 	s->on_closed = on_closed;
 	s->owner = owner;
@@ -261,7 +277,7 @@ void store_close(struct store *s, void (*on_closed)(void *owner), void *owner)
 	if (s->independent)
 		writer_stop(s->independent, NULL, NULL, &s->writer_gone);
 	else
-		writer_stop(s->writer, readers_wait, s->readers, &s->writer_gone);
+		writer_stop(s->writer, wait_for_threads, s, &s->writer_gone);
 }
 
 /* ---- topics ---- */
@@ -274,18 +290,21 @@ void store_subscribe(struct store *s, unsigned topics, void (*on_topic)(unsigned
 	s->subscribers[s->n_subscribers++] = (struct subscriber){topics, on_topic, owner};
 }
 
-static void notify_subscribers(struct store *s, unsigned topics)
+void store_notify(struct store *s, unsigned topics, const struct store_touched *t)
 {
+	static const struct store_touched nothing;
+
+	s->touched = t ? t : &nothing;
 	for (int i = 0; i < s->n_subscribers; i++)
 		if (s->subscribers[i].topics & topics)
 			s->subscribers[i].on_topic(s->subscribers[i].topics & topics, s->subscribers[i].owner);
+	s->touched = NULL;
 }
 
 void store_on_batch(struct inbox_item *item)
 {
 	struct batch_note *note = CONTAINER_OF(item, struct batch_note, item);
 	struct store *s = note->store;
-	unsigned topics = note->topics;
 
 	if (note->err) {
 		s->stats.n_failed_commits++;
@@ -301,9 +320,7 @@ void store_on_batch(struct inbox_item *item)
 			s->stats.is_writable = true;
 		}
 	}
-	s->touched = &note->touched;
-	notify_subscribers(s, topics);
-	s->touched = NULL;
+	store_notify(s, note->topics, &note->touched);
 	free(note);
 	look_at_node(s);
 }
@@ -426,7 +443,7 @@ static void look_at_node(struct store *s)
 		log_event(LOG_WARN, is_acting ? "node_acts_again" : "node_is_silent", LOG_I("epoch", store_epoch(s)));
 	s->was_acting = is_acting;
 	s->known_epoch = store_epoch(s);
-	notify_subscribers(s, STORE_NODE);
+	store_notify(s, STORE_NODE, NULL);
 }
 
 /* A node that decides beats by that. A fenced one becomes an operation that decides, before which the writer registers it anew. */

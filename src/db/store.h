@@ -47,7 +47,10 @@ enum store_topic {
 	STORE_ATTRIBUTION = 1 << 7, /* red cells wait for their evidence (verdict/attribution.h) */
 	STORE_SCHEDULES = 1 << 8,   /* a periodic run is due at once, or may be */
 	STORE_COMMENTS = 1 << 9,    /* another effect is due: a comment, check runs, an answer, an issue */
-	STORE_NODE = 1 << 10,       /* store_is_acting() or store_epoch() has another answer */
+	STORE_NODE = 1 << 10,       /* store_is_acting(), store_epoch() or store_n_nodes() has another answer */
+	/* among several nodes (db/seats.h) */
+	STORE_SEATS = 1 << 11,    /* a seat became free, or a node came */
+	STORE_REGISTRY = 1 << 12, /* accelerators.git may have a new commit */
 };
 /* Inside on_topic: the changes, jobs and accelerators that the batch touched (db/touched.h). */
 struct store_touched;
@@ -188,7 +191,7 @@ struct store_stats {
 	int64_t n_queued_ops, n_queued_bytes;
 	int64_t n_queued_intake; /* of the operations, those of intake */
 	int64_t n_commits, n_ops, n_failed_commits;
-	int64_t n_writes;       /* commits that changed a row */
+	int64_t n_writes;       /* commits that changed a row, and notes of other nodes that they did so */
 	int64_t last_commit_us; /* how long the last one took */
 	struct histogram commit_times;
 	bool is_writable; /* false after a failed commit until one succeeds */

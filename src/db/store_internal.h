@@ -65,6 +65,8 @@ struct store {
 	struct readers *readers;
 	struct node node;
 	char *node_name;
+	struct seats *seats; /* NULL: the database is a file, as for the next */
+	struct notes *notes;
 	char *path;              /* the file, or the URL of the database */
 	struct secret *password; /* NULL: none */
 	int lock_fd;             /* stays open as long as the directory is ours */
@@ -102,3 +104,5 @@ struct store {
 };
 
 void store_on_batch(struct inbox_item *item);
+/* Runs the subscribers of these topics; t NULL: nothing looks different. Thread: loop. */
+void store_notify(struct store *s, unsigned topics, const struct store_touched *t);

@@ -10,6 +10,8 @@
 #include <signal.h>
 
 #include "db/counters.h"
+#include "db/notes.h"
+#include "db/seats.h"
 #include "db/store_internal.h"
 
 void thread_start(pthread_t *ret, void *(*run)(void *owner), void *owner)
@@ -124,6 +126,7 @@ static int try_batch(struct writer *w, struct op_queue *batch, bool has_savepoin
 	struct db *d = w->db;
 	struct store_op *op;
 	int64_t counts_before[N_COUNTERS];
+	unsigned topics = 0;
 	int rc = db_begin(d, DB_WRITER);
 
 	w->is_committing = w->is_fenced = false;
@@ -143,8 +146,10 @@ static int try_batch(struct writer *w, struct op_queue *batch, bool has_savepoin
 		rc = run_op(w, op, counts_before, has_savepoints || class != OP_INDEPENDENT);
 		if (!rc && !op->err && op->class != class && w->class == OP_DECIDES)
 			rc = run_op(w, op, counts_before, true);
+		topics |= op->err ? 0 : op->topics;
 	}
 	if (!rc) {
+		notes_send(w->store->notes, d, topics);
 		counters_write(db_txn(d));
 		rc = db_status(d);
 	}
@@ -378,6 +383,8 @@ static int open_database(struct store *s, struct writer *w, const struct store_o
 		s->node.is_shared = db_is_shared(w->db);
 		rc = node_register(&s->node, w->db, e);
 	}
+	if (!rc)
+		seats_learn_time(w->db);
 	if (!rc && o->recover)
 		rc = o->recover(w->db, e);
 	if (!rc && !db_is_server(s->path))

@@ -16,6 +16,19 @@ static void test_format(void **state)
 	assert_true(strlen(rfc3339_format(INT64_MIN, out)) < RFC3339_BYTES);
 }
 
+static void test_follow(void **state)
+{
+	int64_t hour_ms = 3600 * 1000, before_ms = clock_wall_ms(), ahead_ms = before_ms - clock_mono_ms();
+
+	(void)state;
+	clock_follow(ahead_ms + hour_ms);
+	assert_true(clock_wall_ms() >= before_ms + hour_ms - 1);
+	clock_follow(ahead_ms - hour_ms);
+	assert_true(clock_wall_ms() < before_ms);
+	clock_follow(0);
+	assert_true(clock_wall_ms() >= before_ms);
+}
+
 static void test_parse(void **state)
 {
 	static const struct {
@@ -78,6 +91,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_format),
+	    cmocka_unit_test(test_follow),
 	    cmocka_unit_test(test_parse),
 	    cmocka_unit_test(test_format_and_parse_agree),
 	    cmocka_unit_test(test_clocks),

@@ -1,0 +1,416 @@
+#include "db/seats.h"
+
+#include "db/db_driver.h"
+#include "db/record_rows.h"
+#include "db/settings.h"
+#include "db/store_internal.h"
+
+enum {
+	ROUND_MS = 3000,
+	DRAIN_MS = 200,         /* until the next look whether a part has drained */
+	RETRY_MS = 1000,        /* a round that failed, or none was possible */
+	EXPIRY_MS = 500,        /* how often the own clock is asked whether a seat has expired */
+	PARTS_MAX = 16,
+	LEASE_MARGIN_MS = 1000, /* a node stops so much earlier than another one begins */
+	ERROR_MAX_MS = 500,     /* of a measured time */
+	TOO_FAR_MS = 5 * 1000, /* a lease that lasts longer than this beyond its length is of another clock */
+};
+
+static const char *const seat_names[] = {
+#define X(e, name) name,
+    SEATS(X)
+#undef X
+};
+
+const char *seat_name(enum seat seat) { return seat_names[seat]; }
+
+/* ---- the decision ---- */
+
+bool seat_node_lives(const struct seat_node *node, int64_t now_ms)
+{
+	int64_t ago_ms = now_ms - node->seen_ms;
+
+	return ago_ms < SEAT_NODE_LIVES_MS && ago_ms > -SEAT_NODE_LIVES_MS;
+}
+
+static uint64_t add_to_hash(uint64_t hash, const char *text)
+{
+	do /* with the end of the text */
+		hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+	while (*text++);
+	return hash;
+}
+
+/* FNV-1a, and then a mix of all bits, because the last character would hardly change the high ones. */
+static uint64_t score_of(const char *seat, const struct seat_node *node)
+{
+	uint64_t hash = add_to_hash(add_to_hash(UINT64_C(0xcbf29ce484222325), seat), node->name);
+
+	hash = (hash ^ hash >> 33) * UINT64_C(0xff51afd7ed558ccd);
+	hash = (hash ^ hash >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
+	return hash ^ hash >> 33;
+}
+
+const struct seat_node *seat_target(const char *seat, const struct seat_nodes *nodes, int64_t now_ms)
+{
+	const struct seat_node *best = NULL;
+	uint64_t best_score = 0;
+
+	for (size_t i = 0; i < nodes->n; i++) {
+		const struct seat_node *node = &nodes->at[i];
+		uint64_t score = score_of(seat, node);
+
+		if (!seat_node_lives(node, now_ms) || (best && score < best_score))
+			continue;
+		if (best && score == best_score && node->epoch < best->epoch)
+			continue;
+		best = node;
+		best_score = score;
+	}
+	return best;
+}
+
+static bool is_seat_free(const struct seat_question *q)
+{
+	for (size_t i = 0; i < q->nodes->n; i++)
+		if (q->nodes->at[i].epoch == q->holder)
+			return q->until_ms <= q->now_ms || q->until_ms > q->now_ms + SEAT_LEASE_MS + TOO_FAR_MS;
+	return true; /* its node is gone */
+}
+
+enum seat_step seat_decide(const struct seat_question *q)
+{
+	const struct seat_node *target = seat_target(q->seat, q->nodes, q->now_ms);
+	bool is_ours = target && target->epoch == q->me;
+
+	if (q->holder == q->me && q->until_ms)
+		return is_ours || !target ? SEAT_RENEW : q->is_idle ? SEAT_RELEASE : SEAT_DRAIN;
+	return is_ours && is_seat_free(q) ? SEAT_TAKE : SEAT_LEAVE;
+}
+
+/* ---- rows ---- */
+
+RECORD_DEFINE(seat_node, SEAT_NODE_RECORD);
+
+#define SEAT_ROW_RECORD(F, S)                                                                                          \
+	F(S, WORD_OF_SEAT, seat, NULL, "name", "A name of a later release has no value.")                              \
+	F(S, INT, epoch, NULL, "epoch", "")                                                                            \
+	F(S, INT, until_ms, NULL, "until_ms", "")
+static const struct words seat_words = {seat_names, N_SEATS};
+#define RECORD_C_WORD_OF_SEAT enum seat
+#define RECORD_T_WORD_OF_SEAT RECORD_WORD, &seat_words
+RECORD_LOCAL(seat_row, SEAT_ROW_RECORD)
+
+static void read_seat_rows(const struct view *d, struct seat_row rows[N_SEATS])
+{
+	struct rows *r = db_rows(d, RECORD_QUERY(SEAT_ROW_RECORD, "FROM seat"));
+
+	for (int i = 0; i < N_SEATS; i++)
+		rows[i] = (struct seat_row){.seat = (enum seat)i};
+	while (rows_next(r)) {
+		struct seat_row row;
+
+		record_read(r, &seat_row_record, &row);
+		if (row.seat < N_SEATS)
+			rows[row.seat] = row;
+	}
+}
+
+void seat_nodes_read(const struct view *d, struct seat_nodes *ret)
+{
+	struct seat_row rows[N_SEATS];
+
+	*ret = (struct seat_nodes){0};
+	RECORDS_READ(db_rows(d, RECORD_QUERY(SEAT_NODE_RECORD, "FROM node WHERE gone_ms IS NULL ORDER BY name, epoch")),
+	    seat_node, ret->at, ret->n);
+	read_seat_rows(d, rows);
+	for (size_t i = 0; i < ret->n; i++)
+		for (int s = 0; s < N_SEATS; s++)
+			ret->at[i].has_seat[s] = !db_is_shared(d) || (rows[s].epoch == ret->at[i].epoch && rows[s].until_ms);
+}
+
+void seat_nodes_release(struct seat_nodes *l) { RECORDS_RELEASE(seat_node, l->at, l->n); }
+
+/* ---- the database's time ---- */
+
+/* The database's time against the own monotonic clock: by how much it is ahead, and how far this may be wrong. */
+struct time_measure {
+	int64_t ahead_ms, error_ms;
+};
+
+static struct time_measure measure_time(const struct view *d)
+{
+	int64_t begin_ms = clock_mono_ms(), now_ms = db_now_ms(d), end_ms = clock_mono_ms();
+
+	return (struct time_measure){.ahead_ms = now_ms - begin_ms - (end_ms - begin_ms) / 2, .error_ms = (end_ms - begin_ms) / 2 + 2};
+}
+
+/* A measurement that agrees with the last one changes nothing, so that the clock does not tremble. One that took long says little: this
+ * process may have been stopped meanwhile. Thread: loop. */
+static void follow_time(struct time_measure now)
+{
+	static struct time_measure last;
+	int64_t off_ms = now.ahead_ms > last.ahead_ms ? now.ahead_ms - last.ahead_ms : last.ahead_ms - now.ahead_ms;
+
+	if (last.error_ms && (off_ms <= now.error_ms + last.error_ms || now.error_ms > ERROR_MAX_MS))
+		return;
+	last = now;
+	clock_follow(now.ahead_ms);
+}
+
+void seats_learn_time(struct db *d)
+{
+	struct time_measure now;
+
+	if (!db_is_shared(d))
+		return;
+	now = measure_time(db_view(d));
+	if (!db_status(d))
+		follow_time(now);
+}
+
+/* ---- a round: everything that the keeper reads and writes ---- */
+
+struct seat_round {
+	struct store_op op;
+	/* in */
+	bool is_first, is_leaving; /* it gives everything up */
+	bool is_idle[N_SEATS];
+	/* out */
+	int64_t begin_mono_ms; /* of this attempt: the leases last from then on at least */
+	enum seat_step steps[N_SEATS];
+	int n_alive;
+	struct time_measure time;
+	int64_t clock_generation;
+};
+
+/* Whether the row is ours afterwards. */
+static bool write_seat(struct txn *d, const struct seat_row *row, enum seat_step step, int64_t me, int64_t now_ms)
+{
+	const char *name = seat_names[row->seat];
+
+	switch (step) {
+	case SEAT_LEAVE:
+		return false;
+	case SEAT_TAKE: /* only in the state that was read: another node may take it at the same time */
+		return db_exec(d,
+			   "INSERT INTO seat (name, epoch, until_ms) VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE"
+			   " SET epoch = excluded.epoch, until_ms = excluded.until_ms"
+			   " WHERE seat.epoch = ?4 AND seat.until_ms = ?5",
+			   V_TEXT(name), V_INT(me), V_INT(now_ms + SEAT_LEASE_MS), V_INT(row->epoch),
+			   V_INT(row->until_ms)) > 0;
+	case SEAT_RENEW:
+	case SEAT_DRAIN:
+		return db_exec(d, "UPDATE seat SET until_ms = ?3 WHERE name = ?1 AND epoch = ?2", V_TEXT(name), V_INT(me),
+			   V_INT(now_ms + SEAT_LEASE_MS)) > 0;
+	case SEAT_RELEASE:
+		db_exec(d, "UPDATE seat SET until_ms = 0 WHERE name = ?1 AND epoch = ?2", V_TEXT(name), V_INT(me));
+		db_notify(d, STORE_SEATS);
+		return false;
+	}
+	return false;
+}
+
+static int seat_round_run(struct store_op *op, struct txn *d)
+{
+	struct seat_round *r = CONTAINER_OF(op, struct seat_round, op);
+	struct seat_nodes nodes;
+	struct seat_row rows[N_SEATS];
+	int64_t now_ms, me = db_epoch(d);
+
+	r->begin_mono_ms = clock_mono_ms();
+	r->time = measure_time(d->view);
+	r->clock_generation = setting_int(d->view, CLOCK_GENERATION, 0);
+	r->n_alive = 0;
+	now_ms = r->begin_mono_ms + r->time.ahead_ms - r->time.error_ms; /* rather too early */
+	seat_nodes_read(d->view, &nodes);
+	read_seat_rows(d->view, rows);
+	for (size_t i = 0; i < nodes.n; i++)
+		r->n_alive += seat_node_lives(&nodes.at[i], now_ms);
+	for (int i = 0; i < N_SEATS; i++) {
+		struct seat_question q = {.seat = seat_names[i],
+		    .me = me,
+		    .holder = rows[i].epoch,
+		    .until_ms = rows[i].until_ms,
+		    .is_idle = r->is_idle[i],
+		    .nodes = &nodes,
+		    .now_ms = now_ms};
+
+		r->steps[i] = !r->is_leaving ? seat_decide(&q) : q.holder == q.me && q.until_ms ? SEAT_RELEASE : SEAT_LEAVE;
+		if (!write_seat(d, &rows[i], r->steps[i], me, now_ms))
+			r->steps[i] = SEAT_LEAVE;
+	}
+	if (r->is_first) /* the others hand over what belongs here */
+		db_notify(d, STORE_SEATS);
+	seat_nodes_release(&nodes);
+	return 0;
+}
+static STORE_INDEPENDENT(seat_round)
+
+/* ---- the keeper ---- */
+
+struct seats {
+	struct store *store;
+	struct timer *round_timer, *expiry_timer;
+	struct seat_round round;
+	bool is_running, is_rung, is_stopped, has_begun;
+	int n_alive;
+	int64_t clock_generation;
+	struct held_seat {
+		int64_t until_mono_ms; /* by the own clock; 0: it is not ours */
+		bool is_drained;       /* ours, but its parts begin nothing */
+		bool is_told;          /* its parts know that they have it */
+	} held[N_SEATS];
+	struct seat_part parts[PARTS_MAX];
+	int n_parts;
+};
+
+bool store_has_seat(const struct store *s, enum seat seat)
+{
+	const struct held_seat *h = s->seats ? &s->seats->held[seat] : NULL;
+
+	return !h || (!h->is_drained && h->until_mono_ms > clock_mono_ms());
+}
+
+int store_n_nodes(const struct store *s) { return s->seats && s->seats->n_alive > 1 ? s->seats->n_alive : 1; }
+
+int64_t store_clock_generation(const struct store *s) { return s->seats ? s->seats->clock_generation : -1; }
+
+/* Tells the parts of each seat that came or went. */
+static void tell_parts(struct seats *k)
+{
+	for (int seat = 0; seat < N_SEATS; seat++) {
+		bool has_seat = store_has_seat(k->store, (enum seat)seat);
+
+		if (k->held[seat].is_told == has_seat)
+			continue;
+		k->held[seat].is_told = has_seat;
+		log_event(LOG_INFO, has_seat ? "seat_taken" : "seat_left", LOG_S("seat", seat_names[seat]));
+		for (int i = 0; i < k->n_parts; i++)
+			if (k->parts[i].seat == (enum seat)seat && k->parts[i].on_seat)
+				k->parts[i].on_seat((enum seat)seat, has_seat, k->parts[i].owner);
+	}
+}
+
+static bool is_seat_idle(const struct seats *k, enum seat seat)
+{
+	for (int i = 0; i < k->n_parts; i++) {
+		const struct seat_part *p = &k->parts[i];
+
+		if (p->seat == seat && p->is_idle && !p->is_idle(seat, p->owner))
+			return false;
+	}
+	return true;
+}
+
+static void on_round(struct store_op *op);
+
+static void begin_round(struct seats *k)
+{
+	k->is_rung = k->is_running;
+	if (k->is_running)
+		return;
+	k->round = (struct seat_round){
+	    .op.done = on_round, .is_first = !k->has_begun, .is_leaving = k->is_stopped};
+	for (int i = 0; i < N_SEATS; i++)
+		k->round.is_idle[i] = k->held[i].is_drained && is_seat_idle(k, (enum seat)i);
+	k->is_running = store_seat_round(k->store, &k->round) == 0;
+	if (!k->is_running && !k->is_stopped)
+		timer_start(k->round_timer, RETRY_MS);
+}
+
+/* The time first, because a part that begins writes it. A clock that jumped is found by the generation of the round before, so that a jump
+ * that another node has applied since then is not applied again. */
+static void apply_round(struct seats *k)
+{
+	const struct seat_round *r = &k->round;
+	struct store *s = k->store;
+	bool is_draining = false;
+
+	follow_time(r->time);
+	if (s->before_submit)
+		s->before_submit(s->before_submit_owner);
+	k->clock_generation = r->clock_generation;
+	for (int i = 0; i < N_SEATS; i++) {
+		bool is_ours = r->steps[i] != SEAT_LEAVE && r->steps[i] != SEAT_RELEASE;
+
+		k->held[i].until_mono_ms = is_ours ? r->begin_mono_ms + SEAT_LEASE_MS - LEASE_MARGIN_MS : 0;
+		k->held[i].is_drained = r->steps[i] == SEAT_DRAIN;
+		is_draining |= k->held[i].is_drained;
+	}
+	timer_start(k->round_timer, is_draining ? DRAIN_MS : ROUND_MS);
+	tell_parts(k);
+	if (k->n_alive != r->n_alive) {
+		k->n_alive = r->n_alive;
+		store_notify(s, STORE_NODE, NULL);
+	}
+}
+
+static void on_round(struct store_op *op)
+{
+	struct seats *k = CONTAINER_OF(op, struct seats, round.op);
+
+	k->is_running = false;
+	if (k->is_stopped)
+		return;
+	k->has_begun |= !op->err;
+	if (op->err) /* the seats that are held expire soon */
+		timer_start(k->round_timer, RETRY_MS);
+	else
+		apply_round(k);
+	if (k->is_rung)
+		begin_round(k);
+}
+
+static void on_round_timer(struct timer *t) { begin_round(timer_owner(t)); }
+
+static void on_expiry_timer(struct timer *t)
+{
+	timer_start(t, EXPIRY_MS);
+	tell_parts(timer_owner(t));
+}
+
+void store_add_part(struct store *s, const struct seat_part *part)
+{
+	struct seats *k = s->seats;
+
+	if (!k) /* it has its seat for ever */
+		return;
+	assert(k->n_parts < PARTS_MAX);
+	k->parts[k->n_parts++] = *part;
+}
+
+struct seats *seats_new(struct store *s)
+{
+	struct seats *k;
+
+	if (!db_is_server(s->path))
+		return NULL;
+	k = xcalloc(1, sizeof(*k));
+	k->store = s;
+	k->round_timer = timer_new(s->loop, on_round_timer, k);
+	k->expiry_timer = timer_new(s->loop, on_expiry_timer, k);
+	timer_start(k->round_timer, 0);
+	timer_start(k->expiry_timer, EXPIRY_MS);
+	return k;
+}
+
+void seats_ring(struct seats *k)
+{
+	if (k && !k->is_stopped)
+		begin_round(k);
+}
+
+void seats_stop(struct seats *k)
+{
+	if (!k)
+		return;
+	timer_close(k->round_timer);
+	timer_close(k->expiry_timer);
+	k->is_stopped = true;
+	/* else the operation that runs has taken or renewed seats at most, which expire */
+	if (!k->is_running)
+		begin_round(k);
+}
+
+void seats_free(struct seats *k) { free(k); }

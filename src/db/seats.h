@@ -1,0 +1,112 @@
+/* Seats: the parts of the daemon of which there is one among all nodes, and the node that runs each of them now.
+ *
+ * A seat is a row with the epoch of its node and the time until which it is held. Each node's keeper renews its own seats every three
+ * seconds, takes those that are free, and hands those over that belong elsewhere: seat_target() spreads the seats over the nodes that live.
+ * A seat whose node has ended is free ten seconds after it was last renewed. A node stops its parts earlier by its own monotonic clock, so
+ * two nodes never run one part. With SQLite there is one node, which holds every seat from the beginning; nothing runs or is written then.
+ *
+ * The keeper also learns what a node has to know of the others: how many live, and the database's time, which clock_wall_ms() follows.
+ *
+ * Thread: loop, where a function does not say otherwise. */
+#pragma once
+
+#include "db/db.h"
+#include "db/store.h"
+#include "model/record.h"
+
+/* Each name is the key of a row, and is shown in /api/v1/status. */
+#define SEATS(X)                                                                                                       \
+	X(SEAT_PLANNER, "planner")                                                                                     \
+	X(SEAT_SCHEDULER, "scheduler")                                                                                 \
+	X(SEAT_DEADLINES, "deadlines")                                                                                 \
+	X(SEAT_RECONCILER, "reconciler")                                                                               \
+	X(SEAT_EVIDENCE, "evidence")                                                                                   \
+	X(SEAT_PUBLISHER, "publisher")                                                                                 \
+	X(SEAT_RETENTION, "retention")                                                                                 \
+	X(SEAT_REGISTRY, "registry")
+enum seat {
+#define X(e, name) e,
+	SEATS(X)
+#undef X
+	    N_SEATS
+};
+const char *seat_name(enum seat seat); /* any thread */
+
+/* Whether this node may look for work of that part now. */
+bool store_has_seat(const struct store *s, enum seat seat);
+/* How many nodes live, this one included; 1 with SQLite. A limit for all of them is divided by it. */
+int store_n_nodes(const struct store *s);
+/* How often a jump of the database's clock had been applied to the stored times (store/maintenance.h) when this node last looked; -1 with
+ * SQLite. */
+int64_t store_clock_generation(const struct store *s);
+#define CLOCK_GENERATION "clock.generation" /* the setting */
+
+/* One part of the daemon. A part looks for work only while store_has_seat() is true. */
+struct seat_part {
+	enum seat seat;
+	/* The seat came: forget what was remembered, because another node may have worked meanwhile, and look at everything. Or it goes:
+	 * begin nothing more. Not inside store_add_part(): a new part begins as if the seat had just come, if it has it.
+	 * NULL: nothing to do. */
+	void (*on_seat)(enum seat seat, bool has_seat, void *owner);
+	/* After the seat went: whether all work has ended that another node must not find running. NULL: it need not wait. */
+	bool (*is_idle)(enum seat seat, void *owner);
+	void *owner;
+};
+/* Never removed before store_close(), so the owner lives until then. */
+void store_add_part(struct store *s, const struct seat_part *part);
+
+/* ---- the keeper, for db/store.c ---- */
+struct seats;
+/* NULL: the database is a file. */
+struct seats *seats_new(struct store *s);
+/* Looks at the seats soon: another node changed them. NULL is fine. */
+void seats_ring(struct seats *k);
+/* Gives all seats up, with an operation that the store still takes. NULL is fine. */
+void seats_stop(struct seats *k);
+void seats_free(struct seats *k); /* when no operation runs any more; NULL is fine */
+/* Makes clock_wall_ms() follow the database's. Does nothing with a file. Thread: the connection's. */
+void seats_learn_time(struct db *d);
+
+/* ---- nodes and seats ---- */
+#define SEAT_NODE_RECORD(F, S)                                                                                         \
+	F(S, INT, epoch, NULL, "epoch", "")                                                                            \
+	F(S, TEXT, name, NULL, "name", "")                                                                             \
+	F(S, TEXT, version, NULL, "version", "")                                                                       \
+	F(S, TIME, seen_ms, NULL, "seen_ms", "")
+struct seat_node {
+	RECORD_MEMBERS(SEAT_NODE_RECORD)
+	bool has_seat[N_SEATS];
+};
+RECORD_DECLARE(seat_node);
+struct seat_nodes {
+	struct seat_node *at;
+	size_t n;
+};
+/* The nodes that are not gone, by name, and their seats. Thread: the connection's. */
+void seat_nodes_read(const struct view *d, struct seat_nodes *ret);
+void seat_nodes_release(struct seat_nodes *l);
+
+/* ---- the decision, pure ---- */
+enum { SEAT_LEASE_MS = 10 * 1000, SEAT_NODE_LIVES_MS = 10 * 1000 };
+/* Whether a node was seen lately. */
+bool seat_node_lives(const struct seat_node *node, int64_t now_ms);
+/* The node that should have the seat: of those that live, the one with the highest hash of both names (rendezvous hashing). So a node that
+ * comes or goes moves its own seats only. Of two nodes with one name, the later one. NULL: no node lives. */
+const struct seat_node *seat_target(const char *seat, const struct seat_nodes *nodes, int64_t now_ms);
+
+enum seat_step {
+	SEAT_LEAVE,   /* it is another node's, or will be */
+	SEAT_TAKE,    /* it is free */
+	SEAT_RENEW,   /* it is ours, and stays */
+	SEAT_DRAIN,   /* it is ours, and belongs elsewhere: renew it, and begin no work */
+	SEAT_RELEASE, /* the same, and the work has ended */
+};
+struct seat_question {
+	const char *seat;
+	int64_t me;               /* epoch */
+	int64_t holder, until_ms; /* of the row; holder 0: there is none */
+	bool is_idle;             /* this node's parts of the seat have no work */
+	const struct seat_nodes *nodes;
+	int64_t now_ms; /* the database's time */
+};
+enum seat_step seat_decide(const struct seat_question *q);

@@ -1,0 +1,563 @@
+/* Which node has which seat: the decision, and on PostgreSQL several stores of one process that share a database. */
+#include "db/notes.h"
+#include "db/seats.h"
+#include "replaces.h"
+#include "store_rig.h"
+
+enum { NOW = 1000000000 };
+
+static struct seat_nodes nodes_of(struct seat_node *at, size_t n) { return (struct seat_nodes){at, n}; }
+
+static struct seat_node node_named(char *name, int64_t epoch)
+{
+	return (struct seat_node){.epoch = epoch, .name = name, .seen_ms = NOW - 3000};
+}
+
+/* ---- the decision ---- */
+
+static void seats_spread_and_only_those_of_a_lost_node_move(void **state)
+{
+	static char names[4][8] = {"north", "east", "south", "west"};
+	struct seat_node at[4];
+	int n_of[4] = {0};
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		at[i] = node_named(names[i], 7 + i);
+	/* more names than there are seats, so that the spread shows */
+	for (int i = 0; i < 400; i++) {
+		char *seat = xasprintf("seat %d", i);
+		struct seat_nodes all = nodes_of(at, 4), fewer = nodes_of(at, 3);
+		const struct seat_node *before = seat_target(seat, &all, NOW), *after = seat_target(seat, &fewer, NOW);
+
+		n_of[before - at]++;
+		if (before != &at[3])
+			assert_ptr_equal(before, after);
+		free(seat);
+	}
+	for (int i = 0; i < 4; i++)
+		assert_in_range(n_of[i], 60, 140);
+}
+
+static void a_silent_node_has_no_seat_and_the_later_of_two_with_one_name_has_all(void **state)
+{
+	static char one[] = "one", two[] = "two";
+	struct seat_node at[] = {node_named(one, 1), node_named(two, 2), node_named(two, 3)};
+	struct seat_nodes all = nodes_of(at, 3);
+
+	(void)state;
+	for (int i = 0; i < N_SEATS; i++)
+		assert_int_not_equal(seat_target(seat_name((enum seat)i), &all, NOW)->epoch, 2);
+	at[0].seen_ms = NOW - SEAT_NODE_LIVES_MS;
+	at[2].seen_ms = NOW + SEAT_NODE_LIVES_MS; /* by another clock */
+	for (int i = 0; i < N_SEATS; i++)
+		assert_int_equal(seat_target(seat_name((enum seat)i), &all, NOW)->epoch, 2);
+	at[1].seen_ms = 0;
+	assert_null(seat_target("planner", &all, NOW));
+}
+
+static void the_state_of_a_seat_decides_the_step(void **state)
+{
+	static char mine[] = "mine", other[] = "other";
+	struct seat_node at[] = {node_named(mine, 5), node_named(other, 4)};
+	struct seat_nodes both = nodes_of(at, 2), alone = nodes_of(at, 1);
+	const char *here = NULL, *there = NULL;
+	int64_t held = NOW + 5000;
+
+	(void)state;
+	for (int i = 0; i < N_SEATS; i++) {
+		const char *name = seat_name((enum seat)i);
+
+		*(seat_target(name, &both, NOW)->epoch == 5 ? &here : &there) = name;
+	}
+	assert_non_null(here);
+	assert_non_null(there);
+	const struct {
+		const char *seat;
+		const struct seat_nodes *nodes;
+		int64_t holder, until_ms;
+		bool is_idle;
+		enum seat_step step;
+	} cases[] = {
+	    {here, &both, 0, 0, false, SEAT_TAKE}, /* no row */
+	    {there, &both, 0, 0, false, SEAT_LEAVE},
+	    {here, &both, 5, held, false, SEAT_RENEW},
+	    {here, &both, 5, NOW - 1, false, SEAT_RENEW}, /* late, and nobody took it */
+	    {there, &both, 5, held, false, SEAT_DRAIN},
+	    {there, &both, 5, held, true, SEAT_RELEASE},
+	    {there, &alone, 5, held, true, SEAT_RENEW}, /* the other one has ended */
+	    {here, &both, 4, held, true, SEAT_LEAVE},
+	    {here, &both, 4, NOW, true, SEAT_TAKE}, /* over */
+	    {here, &both, 4, NOW + 3600000, true, SEAT_TAKE}, /* of a clock that was put back */
+	    {here, &both, 3, held, true, SEAT_TAKE},          /* its node is gone */
+	    {here, &both, 5, 0, true, SEAT_TAKE},             /* released, and it belongs here again */
+	    {there, &both, 4, 0, true, SEAT_LEAVE},
+	};
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		const struct seat_question q = {.seat = cases[i].seat,
+		    .me = 5,
+		    .holder = cases[i].holder,
+		    .until_ms = cases[i].until_ms,
+		    .is_idle = cases[i].is_idle,
+		    .nodes = cases[i].nodes,
+		    .now_ms = NOW};
+
+		if (seat_decide(&q) != cases[i].step)
+			fail_msg("case %zu: %d", i, (int)seat_decide(&q));
+	}
+}
+
+/* ---- the text of a note ---- */
+
+static void a_note_comes_back(void **state)
+{
+	struct store_touched sent = {0}, got;
+	char text[NOTE_MAX_BYTES], name[TOUCHED_NAME_BYTES];
+	unsigned topics;
+
+	(void)state;
+	for (int i = 0; i < TOUCHED_MAX; i++) {
+		touched_add_change(&sent, INT64_MAX - i);
+		touched_add_job(&sent, INT64_MAX - 100 - i);
+	}
+	for (int i = 0; i < TOUCHED_NAMES_MAX; i++) {
+		memset(name, 'a' + i, sizeof(name) - 1);
+		name[sizeof(name) - 1] = '\0';
+		touched_add_accelerator(&sent, name);
+	}
+	note_text("0123456789abcdef", STORE_CHANGES | STORE_TOKENS, &sent, text);
+	assert_false(note_parse(text, "0123456789abcdef", &topics, &got));
+	assert_true(note_parse(text, "another", &topics, &got));
+	assert_int_equal(topics, STORE_CHANGES | STORE_TOKENS);
+	assert_memory_equal(&got, &sent, sizeof(got));
+	sent = (struct store_touched){.is_all = true};
+	note_text("x", 0, &sent, text);
+	assert_true(note_parse(text, "y", &topics, &got));
+	assert_true(got.is_all && topics == 0);
+}
+
+static void a_note_that_is_not_understood_means_everything(void **state)
+{
+	static const char *const texts[] = {"", " ", "x", "x ", "x z", "x -1", "x 1ffffffff", "x 8 c", "x 8 c0", "x 8 c-1",
+	    "x 8 jx", "x 8 a", "x 8 z1", "x 8  c1", "x 8 c99999999999999999999"};
+	char *text = xmalloc(NOTE_MAX_BYTES * 2);
+	struct store_touched got;
+	unsigned topics;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		assert_true(note_parse(texts[i], "y", &topics, &got));
+		if (!got.is_all)
+			fail_msg("'%s'", texts[i]);
+	}
+	memset(text, 'c', NOTE_MAX_BYTES * 2 - 1);
+	text[NOTE_MAX_BYTES * 2 - 1] = '\0';
+	assert_true(note_parse(text, "y", &topics, &got));
+	assert_true(got.is_all && topics == ~0u);
+	free(text);
+}
+
+/* ---- one file: every seat from the beginning ---- */
+
+static void a_single_daemon_has_every_seat(void **state)
+{
+	(void)state;
+	if (server_database())
+		skip();
+	for (int i = 0; i < N_SEATS; i++)
+		assert_true(store_has_seat(rig_store, (enum seat)i));
+	assert_int_equal(store_n_nodes(rig_store), 1);
+	assert_int_equal(store_clock_generation(rig_store), -1);
+	rig_topics = 0;
+	store_announce(rig_store, STORE_REGISTRY);
+	assert_int_equal(rig_topics, STORE_REGISTRY);
+}
+
+/* ---- several stores on one server ---- */
+
+enum { STORES_MAX = 3 };
+
+struct node_store {
+	const char *name;
+	struct store *store;
+	char dir[96];
+	bool has[N_SEATS], is_busy; /* is_busy: its parts do not become idle */
+	unsigned topics;
+	int n_touched;
+	struct store_touched touched;
+};
+
+static struct cluster {
+	struct node_store at[STORES_MAX];
+	bool (*is_reached)(void); /* wait_for() */
+	bool is_enough;
+} cluster;
+
+REPLACES(view_now_ms);
+REPLACES(db_listen);
+extern __typeof__(view_now_ms) real_now_ms __asm__("__real_view_now_ms");
+extern __typeof__(db_listen) real_listen __asm__("__real_db_listen");
+
+static _Atomic int64_t server_ahead_ms;
+static _Atomic bool is_deaf; /* as behind a pooler: LISTEN succeeds, and nothing arrives */
+
+int64_t view_now_ms(const struct view *v) { return real_now_ms(v) + server_ahead_ms; }
+
+int db_listen(struct db *d) { return is_deaf ? 0 : real_listen(d); }
+
+static void look_again(void)
+{
+	if (cluster.is_reached && cluster.is_reached())
+		cluster.is_enough = true;
+}
+
+static void wait_for(bool (*is_reached)(void))
+{
+	cluster.is_reached = is_reached;
+	cluster.is_enough = is_reached();
+	if (!cluster.is_enough)
+		loop_run_until(rig_loop, &cluster.is_enough);
+	cluster.is_reached = NULL;
+}
+
+static void on_node_seat(enum seat seat, bool has_seat, void *owner)
+{
+	struct node_store *n = owner;
+
+	assert_int_equal(store_has_seat(n->store, seat), has_seat);
+	n->has[seat] = has_seat;
+	for (int i = 0; i < STORES_MAX && has_seat; i++) /* never two */
+		assert_false(&cluster.at[i] != n && cluster.at[i].store && store_has_seat(cluster.at[i].store, seat));
+	look_again();
+}
+
+static bool is_node_idle(enum seat seat, void *owner)
+{
+	struct node_store *n = owner;
+
+	assert_false(store_has_seat(n->store, seat));
+	return !n->is_busy;
+}
+
+static void on_node_topic(unsigned topics, void *owner)
+{
+	struct node_store *n = owner;
+
+	n->topics |= topics;
+	n->n_touched += !touched_is_empty(store_touched(n->store));
+	touched_merge(&n->touched, store_touched(n->store));
+	look_again();
+}
+
+static struct node_store *open_node(int i, const char *name)
+{
+	struct node_store *n = &cluster.at[i];
+	struct error e = {0};
+
+	*n = (struct node_store){.name = name};
+	snprintf(n->dir, sizeof(n->dir), "%s/node%d", rig_dir, i);
+	const struct store_options o = {.state_dir = n->dir, .database = server_database(), .node = name};
+	if (store_open(rig_loop, &o, &n->store, &e))
+		fail_msg("%s: %s", name, e.text);
+	for (int s = 0; s < N_SEATS; s++) {
+		assert_false(store_has_seat(n->store, (enum seat)s));
+		store_add_part(n->store, &(struct seat_part){(enum seat)s, on_node_seat, is_node_idle, n});
+	}
+	store_subscribe(n->store, ~0u, on_node_topic, n);
+	return n;
+}
+
+static void close_node(int i)
+{
+	struct node_store *n = &cluster.at[i];
+	bool is_closed = false;
+
+	store_close(n->store, rig_closed, &is_closed);
+	loop_run_until(rig_loop, &is_closed);
+	n->store = NULL;
+	memset(n->has, 0, sizeof(n->has));
+}
+
+static int set_up_cluster(void **state)
+{
+	struct store_options o = {.state_dir = rig_dir, .database = server_database()};
+	struct error e = {0};
+	bool is_closed = false;
+
+	rig_setup_folder(state);
+	cluster = (struct cluster){.at[0].name = NULL};
+	server_ahead_ms = 0;
+	is_deaf = false;
+	if (!server_database())
+		return 0;
+	if (store_open(rig_loop, &o, &rig_store, &e)) /* creates the tables */
+		fail_msg("%s", e.text);
+	store_close(rig_store, rig_closed, &is_closed);
+	loop_run_until(rig_loop, &is_closed);
+	rig_store = NULL;
+	server_empty();
+	return 0;
+}
+
+static int tear_down_cluster(void **state)
+{
+	for (int i = 0; i < STORES_MAX; i++)
+		if (cluster.at[i].store)
+			close_node(i);
+	return rig_teardown(state);
+}
+
+static int n_seats_of(int i)
+{
+	int n = 0;
+
+	for (int s = 0; s < N_SEATS; s++)
+		n += cluster.at[i].has[s];
+	return n;
+}
+
+static bool first_has_all(void) { return n_seats_of(0) == N_SEATS; }
+
+/* Each seat is where it belongs. */
+static bool all_are_in_place(void)
+{
+	struct seat_node at[STORES_MAX];
+	size_t n = 0;
+
+	for (int i = 0; i < STORES_MAX; i++)
+		if (cluster.at[i].store)
+			at[n++] = (struct seat_node){.epoch = i, .name = (char *)cluster.at[i].name, .seen_ms = NOW};
+	for (int s = 0; s < N_SEATS; s++)
+		for (int i = 0; i < STORES_MAX; i++)
+			if (cluster.at[i].store &&
+			    cluster.at[i].has[s] !=
+				(seat_target(seat_name((enum seat)s), &(struct seat_nodes){at, n}, NOW)->epoch == i))
+				return false;
+	return true;
+}
+
+#define ONLY_ON_SERVER()                                                                                               \
+	do {                                                                                                           \
+		if (!server_database())                                                                                \
+			skip();                                                                                        \
+	} while (0)
+
+static bool two_nodes_live(void) { return store_n_nodes(cluster.at[0].store) == 2; }
+
+static bool three_nodes_live(void) { return store_n_nodes(cluster.at[0].store) == 3; }
+
+static void seats_follow_the_nodes_that_come_and_go(void **state)
+{
+	(void)state;
+	ONLY_ON_SERVER();
+	open_node(0, "north");
+	wait_for(first_has_all);
+	assert_int_equal(store_n_nodes(cluster.at[0].store), 1);
+	open_node(1, "south");
+	wait_for(all_are_in_place);
+	assert_in_range(n_seats_of(0), 1, N_SEATS - 1);
+	wait_for(two_nodes_live);
+	open_node(2, "east");
+	wait_for(all_are_in_place);
+	wait_for(three_nodes_live);
+	close_node(1);
+	wait_for(all_are_in_place);
+	close_node(2);
+	wait_for(first_has_all);
+}
+
+static bool second_has_some(void) { return n_seats_of(1) > 0; }
+
+static bool first_has_left_some(void) { return n_seats_of(0) < N_SEATS; }
+
+static void a_seat_moves_when_its_work_has_ended(void **state)
+{
+	(void)state;
+	ONLY_ON_SERVER();
+	open_node(0, "north");
+	wait_for(first_has_all);
+	cluster.at[0].is_busy = true;
+	open_node(1, "south");
+	wait_for(first_has_left_some); /* it begins nothing more, */
+	wait_for(two_nodes_live);
+	assert_int_equal(n_seats_of(1), 0); /* and the other one waits */
+	cluster.at[0].is_busy = false;
+	wait_for(second_has_some);
+	wait_for(all_are_in_place);
+}
+
+/* A node that was killed: its rows stay. */
+static void the_seats_of_a_silent_node_are_taken_after_their_time(void **state)
+{
+	struct error e = {0};
+	struct db *d;
+	int64_t until_mono_ms = clock_mono_ms() + 2000;
+
+	(void)state;
+	ONLY_ON_SERVER();
+	assert_int_equal(db_open(server_database(), DB_WRITER, &d, &e), 0);
+	int64_t now_ms = real_now_ms(db_view(d));
+	db_exec(db_txn(d),
+	    "INSERT INTO node (epoch, name, version, schema_version, started_ms, seen_ms) VALUES (1, 'killed', '1', 1, ?1, ?1)",
+	    V_INT(now_ms + 2000 - SEAT_NODE_LIVES_MS));
+	for (int s = 0; s < N_SEATS; s++)
+		db_exec(db_txn(d), "INSERT INTO seat (name, epoch, until_ms) VALUES (?1, 1, ?2)",
+		    V_TEXT(seat_name((enum seat)s)), V_INT(now_ms + 2000));
+	assert_int_equal(db_status(d), 0);
+	db_close(d);
+	open_node(0, "north");
+	wait_for(first_has_all);
+	assert_true(clock_mono_ms() >= until_mono_ms);
+}
+
+/* ---- notes ---- */
+
+static struct put_change_note {
+	struct store_op op;
+	int64_t change_id;
+} change_note;
+
+static int put_change_note_run(struct store_op *op, struct txn *d)
+{
+	db_notify_change(d, CONTAINER_OF(op, struct put_change_note, op)->change_id);
+	db_notify(d, STORE_TOKENS);
+	return 0;
+}
+static STORE_OPERATION(put_change_note)
+
+static void touch_change(int i, int64_t change_id)
+{
+	change_note = (struct put_change_note){.op.done = rig_op_done, .change_id = change_id};
+	rig_is_done = false;
+	assert_int_equal(store_put_change_note(cluster.at[i].store, &change_note), 0);
+	loop_run_until(rig_loop, &rig_is_done);
+	assert_int_equal(change_note.op.err, 0);
+}
+
+static bool second_knows_change(void)
+{
+	const struct store_touched *t = &cluster.at[1].touched;
+
+	return t->is_all || (t->n_changes && t->changes[t->n_changes - 1] == change_note.change_id);
+}
+
+static bool second_is_rung(void) { return cluster.at[1].touched.is_all; }
+
+/* The listeners are connected. */
+static void open_two_nodes(void)
+{
+	open_node(0, "north");
+	open_node(1, "south");
+	wait_for(all_are_in_place);
+	wait_for(two_nodes_live);
+	wait_for(second_is_rung);
+	for (int i = 0; i < 2; i++) {
+		cluster.at[i].touched = (struct store_touched){0};
+		cluster.at[i].topics = 0;
+		cluster.at[i].n_touched = 0;
+	}
+}
+
+static void a_commit_rings_the_subscribers_of_another_node(void **state)
+{
+	(void)state;
+	ONLY_ON_SERVER();
+	open_two_nodes();
+	touch_change(0, 4711);
+	wait_for(second_knows_change);
+	assert_false(cluster.at[1].touched.is_all);
+	assert_int_equal(cluster.at[1].topics & (STORE_CHANGES | STORE_TOKENS), STORE_CHANGES | STORE_TOKENS);
+	touch_change(1, 4712); /* and a node ignores its own note */
+	touch_change(0, 4713);
+	wait_for(second_knows_change);
+	assert_int_equal(cluster.at[1].n_touched, 3);
+}
+
+static bool second_is_asked_to_fetch(void) { return cluster.at[1].topics & STORE_REGISTRY; }
+
+static bool first_is_asked_to_fetch(void) { return cluster.at[0].topics & STORE_REGISTRY; }
+
+static void an_announcement_rings_every_node(void **state)
+{
+	(void)state;
+	ONLY_ON_SERVER();
+	open_two_nodes();
+	store_announce(cluster.at[0].store, STORE_REGISTRY);
+	store_announce(cluster.at[0].store, STORE_DELIVERIES);
+	store_announce(cluster.at[0].store, STORE_TOKENS);
+	wait_for(second_is_asked_to_fetch);
+	wait_for(first_is_asked_to_fetch);
+}
+
+static void a_lost_connection_rings_everything(void **state)
+{
+	struct error e = {0};
+	struct db *d;
+
+	(void)state;
+	ONLY_ON_SERVER();
+	open_two_nodes();
+	assert_int_equal(db_open(server_database(), DB_WRITER, &d, &e), 0);
+	assert_true(db_int(d, 0,
+			"SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity"
+			" WHERE datname = current_database() AND query LIKE '%pg_notify%' AND pid <> pg_backend_pid()") > 0);
+	db_close(d);
+	wait_for(second_is_rung);
+	cluster.at[1].touched = (struct store_touched){0};
+	touch_change(0, 1);
+	wait_for(second_knows_change);
+}
+
+static void without_notes_a_node_notices_the_batches_of_others(void **state)
+{
+	(void)state;
+	ONLY_ON_SERVER();
+	is_deaf = true;
+	open_two_nodes();
+	touch_change(0, 4711);
+	wait_for(second_is_rung);
+}
+
+/* ---- time ---- */
+
+static bool clock_is_an_hour_ahead(void)
+{
+	return clock_wall_ms() - (int64_t)time(NULL) * 1000 > 3590 * 1000;
+}
+
+static void the_clock_follows_the_servers(void **state)
+{
+	(void)state;
+	ONLY_ON_SERVER();
+	server_ahead_ms = 3600 * 1000;
+	open_node(0, "north");
+	assert_true(clock_is_an_hour_ahead());
+	wait_for(first_has_all);
+	server_ahead_ms = 2 * 3600 * 1000;
+	open_node(1, "south");
+	wait_for(all_are_in_place);
+	assert_true(clock_wall_ms() - (int64_t)time(NULL) * 1000 > 7190 * 1000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(seats_spread_and_only_those_of_a_lost_node_move),
+	    cmocka_unit_test(a_silent_node_has_no_seat_and_the_later_of_two_with_one_name_has_all),
+	    cmocka_unit_test(the_state_of_a_seat_decides_the_step),
+	    cmocka_unit_test(a_note_comes_back),
+	    cmocka_unit_test(a_note_that_is_not_understood_means_everything),
+	    cmocka_unit_test_setup_teardown(a_single_daemon_has_every_seat, rig_setup, rig_teardown),
+#define CLUSTER_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_cluster, tear_down_cluster)
+	    CLUSTER_TEST(seats_follow_the_nodes_that_come_and_go),
+	    CLUSTER_TEST(a_seat_moves_when_its_work_has_ended),
+	    CLUSTER_TEST(the_seats_of_a_silent_node_are_taken_after_their_time),
+	    CLUSTER_TEST(a_commit_rings_the_subscribers_of_another_node),
+	    CLUSTER_TEST(an_announcement_rings_every_node),
+	    CLUSTER_TEST(a_lost_connection_rings_everything),
+	    CLUSTER_TEST(without_notes_a_node_notices_the_batches_of_others),
+	    CLUSTER_TEST(the_clock_follows_the_servers),
+	};
+
+	return cmocka_run_group_tests_name("db_seats", tests, NULL, NULL);
+}
