@@ -1,5 +1,6 @@
 #include "daemon/wire.h"
 
+#include "db/seats.h"
 #include "loop/bell.h"
 #include "verdict/known_issues.h"
 
@@ -37,6 +38,10 @@ static void expire_known(void *owner)
 {
 	struct upkeep *u = owner;
 
+	if (!store_has_seat(u->daemon->store, SEAT_RETENTION)) {
+		bell_rest(u->known_bell);
+		return;
+	}
 	u->expire = (struct expire_known){.op.done = on_known_expired, .now_ms = clock_wall_ms()};
 	if (store_expire_known(u->daemon->store, &u->expire))
 		bell_retry(u->known_bell);
@@ -64,6 +69,10 @@ static void on_logs_timer(struct timer *t)
 	clock_watch_look(u->clock); /* a jump starts the timer again */
 	if (timer_is_running(t) || u->is_dropping_logs)
 		return;
+	if (!store_has_seat(u->daemon->store, SEAT_RETENTION)) {
+		timer_start(t, LOGS_EVERY_MS);
+		return;
+	}
 	u->is_dropping_logs = true;
 	logs_drop_older(u->daemon->logs, clock_wall_ms() - u->daemon->config->retention_logs_ms, on_logs_dropped, u);
 }
@@ -80,6 +89,15 @@ static void on_upkeep_clock_jumped(int64_t by_ms, void *owner)
 
 /* ---- life ---- */
 
+static void on_upkeep_seat(enum seat seat, bool has_seat, void *owner)
+{
+	struct upkeep *u = owner;
+
+	(void)seat;
+	if (has_seat && !u->is_stopped)
+		bell_now(u->known_bell);
+}
+
 struct upkeep *upkeep_new(struct daemon *d)
 {
 	struct upkeep *u = xcalloc(1, sizeof(*u));
@@ -90,6 +108,7 @@ struct upkeep *upkeep_new(struct daemon *d)
 	u->clock = clock_watch_new(d->loop, on_upkeep_clock_jumped, u);
 	u->known_bell = bell_new(d->loop, expire_known, u);
 	bell_now(u->known_bell);
+	store_add_part(d->store, &(struct seat_part){SEAT_RETENTION, on_upkeep_seat, NULL, u});
 	return u;
 }
 

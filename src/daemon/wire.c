@@ -6,6 +6,8 @@
 #include "daemon/control.h"
 #include "daemon/reload.h"
 #include "daemon/space.h"
+#include "db/notes.h"
+#include "db/seats.h"
 #include "store/maintenance.h"
 #include "webhook/payload.h"
 
@@ -18,14 +20,15 @@ static bool is_trusted_proxy(const uint8_t address[16], void *owner)
 	return network_contains(d->config->trusted_proxies, d->config->n_trusted_proxies, address);
 }
 
-static struct github_options github_options_of(const struct config *c)
+/* n_nodes: that share the limits. */
+static struct github_options github_options_of(const struct config *c, int n_nodes)
 {
 	return (struct github_options){
 	    .api_url = c->github_api_url,
 	    .app_id = c->github_app_id,
 	    .private_key_pem = c->github_private_key,
 	    .writes_per_minute = c->github_writes_per_minute,
-	    .max_concurrent = c->github_max_concurrent,
+	    .max_concurrent = c->github_max_concurrent / n_nodes,
 	};
 }
 
@@ -62,7 +65,7 @@ static void on_mirrored(struct store_op *op)
 /* One copy at a time; on_mirrored() starts another when the configuration has changed meanwhile. */
 static void mirror_registry(struct daemon *d)
 {
-	if (d->mirrored)
+	if (d->mirrored || !store_has_seat(d->store, SEAT_REGISTRY))
 		return;
 	d->mirror = (struct mirror_registry){
 	    .op = {.done = on_mirrored, .retry = {.event = "registry_not_mirrored", .now_ms = &d->mirror.now_ms}},
@@ -119,11 +122,32 @@ static void on_registry_commit(struct registry *r, const char *commit, const cha
 	reload_try_commit(owner, folder);
 }
 
-static void on_registry_push(void *owner)
+static void on_registry_push(void *owner) { store_announce(((struct daemon *)owner)->store, STORE_REGISTRY); }
+
+static void on_daemon_topic(unsigned topics, void *owner)
+{
+	struct daemon *d = owner;
+	struct error why = {0};
+
+	if (d->is_stopping)
+		return;
+	if (topics & STORE_REGISTRY)
+		registry_fetch(d->registry);
+	if (topics & STORE_NODE) {
+		const struct github_options options = github_options_of(d->config, store_n_nodes(d->store));
+
+		if (github_reconfigure(d->github, &options, &why)) /* the same keys: it cannot refuse them */
+			log_event(LOG_WARN, "limits_unchanged", LOG_S("why", why.text));
+	}
+}
+
+static void on_registry_seat(enum seat seat, bool has_seat, void *owner)
 {
 	struct daemon *d = owner;
 
-	registry_fetch(d->registry);
+	(void)seat;
+	if (has_seat && !d->is_stopping)
+		mirror_registry(d);
 }
 
 static void on_accepted(struct delivery *delivery, void *owner)
@@ -182,6 +206,8 @@ static void open_parts(struct daemon *d)
 	web_configure(d->web, d->config);
 	mirror_registry(d);
 	d->registry = registry_new(&registry);
+	store_subscribe(d->store, STORE_REGISTRY | STORE_NODE, on_daemon_topic, d);
+	store_add_part(d->store, &(struct seat_part){SEAT_REGISTRY, on_registry_seat, NULL, d});
 	intake_on_registry_push(d->intake, on_registry_push, d);
 	intake_on_accepted(d->intake, on_accepted, d);
 	registry_configure(d->registry, d->config);
@@ -209,7 +235,7 @@ int wire_up(struct daemon *d, struct error *e)
 	    .node = node,
 	    .recover = store_recover,
 	    .after_silence = store_after_silence};
-	const struct github_options github = github_options_of(c);
+	const struct github_options github = github_options_of(c, 1);
 	const struct log_place_options place = log_place_of(c);
 	int rc = store_open(d->loop, &store, &d->store, e);
 
@@ -244,7 +270,8 @@ int wire_up(struct daemon *d, struct error *e)
 
 int wire_configure(struct daemon *d, struct config *config, struct error *e)
 {
-	struct github_options options = github_options_of(config), old = github_options_of(d->config);
+	int n_nodes = store_n_nodes(d->store);
+	struct github_options options = github_options_of(config, n_nodes), old = github_options_of(d->config, n_nodes);
 	struct error ignored = {0};
 	const char *key;
 	int rc = github_reconfigure(d->github, &options, e);

@@ -1,3 +1,4 @@
+#include "db/seats.h"
 #include "dispatch/dispatch_internal.h"
 
 #include "loop/bell.h"
@@ -45,6 +46,11 @@ static void close_idle_deadlines(struct deadline_watch *dl)
 	dispatch_part_closed(dl->d, dl);
 }
 
+static bool has_deadlines_seat(const struct deadline_watch *dl)
+{
+	return store_has_seat(dl->d->deps.store, SEAT_DEADLINES);
+}
+
 /* ---- the clock jumped ---- */
 
 static void on_shifted(struct store_op *op)
@@ -68,6 +74,7 @@ static void submit_shift(struct deadline_watch *dl)
 	dl->shift = (struct shift_clock){
 	    .op = {.done = on_shifted, .retry = {.event = "deadlines_unread", .now_ms = &dl->shift.now_ms}},
 	    .delta_ms = dl->shift_ms,
+	    .generation = store_clock_generation(dl->d->deps.store),
 	    .now_ms = clock_wall_ms(),
 	};
 	dl->shift_ms = 0;
@@ -83,11 +90,13 @@ static void on_clock_jumped(int64_t by_ms, void *owner)
 {
 	struct deadline_watch *dl = owner;
 
-	dl->shift_ms += by_ms;
 	dl->d->counters.n_clock_jumps++;
 	/* The wall clock may be wrong: delete nothing for a day. */
 	dl->is_drop_postponed = dl->is_dropping;
 	timer_start(dl->next_piece, RETENTION_EVERY_MS);
+	if (!has_deadlines_seat(dl)) /* the node that has it notices the same */
+		return;
+	dl->shift_ms += by_ms;
 	log_event(LOG_WARN, "clock_jumped", LOG_I("by_ms", by_ms),
 	    LOG_S("consequence", "every stored due time moves with it"));
 	if (!dl->is_shifting)
@@ -130,7 +139,7 @@ static void look_for_deadlines(void *owner)
 	clock_watch_look(dl->clock);
 	if (dl->shift_ms && !dl->is_shifting)
 		submit_shift(dl);
-	if (dl->shift_ms || dl->is_shifting) { /* on_shifted() looks again */
+	if (dl->shift_ms || dl->is_shifting || !has_deadlines_seat(dl)) { /* on_shifted() looks again */
 		bell_rest(dl->bell);
 		return;
 	}
@@ -141,6 +150,8 @@ static void look_for_deadlines(void *owner)
 }
 
 void deadline_watch_ring(struct deadline_watch *dl) { bell_by(dl->bell, clock_wall_ms() + RUNG_MS); }
+
+void deadline_watch_on_seat(struct deadline_watch *dl) { bell_now(dl->bell); }
 
 /* ---- retention: deletes old data once a day, in small pieces, so that other work does not wait ---- */
 
@@ -170,6 +181,10 @@ static void drop_piece(struct timer *t)
 
 	if (dl->is_dropping)
 		return;
+	if (!store_has_seat(dl->d->deps.store, SEAT_RETENTION)) {
+		timer_start(t, RETENTION_FIRST_MS);
+		return;
+	}
 	dl->drop = (struct apply_retention){
 	    .op = {.done = on_piece_dropped, .retry.event = "retention_failed"},
 	    .deliveries_before_ms = now_ms - c->retention_deliveries_ms,

@@ -1,3 +1,4 @@
+#include "db/seats.h"
 #include "dispatch/dispatch_internal.h"
 
 static void on_dispatch_topic(unsigned topics, void *owner)
@@ -16,6 +17,37 @@ static void on_dispatch_topic(unsigned topics, void *owner)
 		deadline_watch_ring(d->deadlines);
 	if (topics & STORE_SCHEDULES)
 		scheduler_ring(d->scheduler);
+	if (topics & STORE_NODE)
+		sender_configure(d->sender);
+}
+
+static const enum seat DISPATCH_SEATS[] = {SEAT_PLANNER, SEAT_SCHEDULER, SEAT_DEADLINES, SEAT_RECONCILER};
+
+static void on_dispatch_seat(enum seat seat, bool has_seat, void *owner)
+{
+	struct dispatch *d = owner;
+
+	if (d->is_closing)
+		return;
+	if (seat == SEAT_SCHEDULER)
+		scheduler_on_seat(d->scheduler, has_seat);
+	if (has_seat && seat == SEAT_PLANNER)
+		planner_on_seat(d->planner);
+	if (has_seat && seat == SEAT_DEADLINES)
+		deadline_watch_on_seat(d->deadlines);
+	if (has_seat && seat == SEAT_RECONCILER)
+		reconciler_on_seat(d->reconciler);
+}
+
+static bool is_dispatch_idle(enum seat seat, void *owner)
+{
+	const struct dispatch *d = owner;
+
+	if (d->is_closing)
+		return false;
+	return seat == SEAT_PLANNER     ? planner_is_idle(d->planner)
+	       : seat == SEAT_SCHEDULER ? scheduler_is_idle(d->scheduler)
+					: seat != SEAT_RECONCILER || reconciler_is_idle(d->reconciler);
 }
 
 struct dispatch *dispatch_new(const struct dispatch_deps *deps, struct config *c)
@@ -32,6 +64,8 @@ struct dispatch *dispatch_new(const struct dispatch_deps *deps, struct config *c
 	d->n_open_parts = 5;
 	store_subscribe(deps->store, STORE_DELIVERIES | STORE_OUTBOX | STORE_DISPATCHES | STORE_SCHEDULES | STORE_NODE,
 	    on_dispatch_topic, d);
+	for (size_t i = 0; i < ARRAY_LEN(DISPATCH_SEATS); i++)
+		store_add_part(deps->store, &(struct seat_part){DISPATCH_SEATS[i], on_dispatch_seat, is_dispatch_idle, d});
 	return d;
 }
 

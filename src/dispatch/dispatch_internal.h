@@ -40,8 +40,10 @@ struct planner *planner_new(struct dispatch *d);
 void planner_ring(struct planner *pl);
 /* A delivery that was just written: plans it without reading it, if none waits before it; it may take guid, event and body. */
 void planner_accept(struct planner *pl, struct delivery *delivery);
-/* True if, as far as this turn of the loop knows, no delivery waits or is being planned. */
+/* True if, as far as this turn of the loop knows, no delivery waits here or is being planned here. */
 bool planner_is_idle(const struct planner *pl);
+/* The seat came: reads all deliveries that wait. */
+void planner_on_seat(struct planner *pl);
 void planner_close(struct planner *pl);
 /* Plans an event in turn with the others of its pull request, and takes it over. on_done (or NULL) runs once, never
  * inside this call; err 0: planned, or already known. */
@@ -83,6 +85,8 @@ void sender_close(struct sender *s);
 struct deadline_watch *deadline_watch_new(struct dispatch *d);
 /* A deadline may have come nearer. */
 void deadline_watch_ring(struct deadline_watch *dl);
+/* The seat came. */
+void deadline_watch_on_seat(struct deadline_watch *dl);
 void deadline_watch_close(struct deadline_watch *dl);
 
 /* ---- the reconciler: finds lost webhooks (reconcile.h) ---- */
@@ -91,12 +95,18 @@ struct reconciler *reconciler_new(struct dispatch *d);
 void reconciler_ring(struct reconciler *r);
 /* The interval may have changed. */
 void reconciler_configure(struct reconciler *r);
+/* The seat came: forgets what earlier looks found, and looks. When it goes, a look ends with its next step. */
+void reconciler_on_seat(struct reconciler *r);
+bool reconciler_is_idle(const struct reconciler *r);
 void reconciler_close(struct reconciler *r);
 
 /* ---- the scheduler: periodic runs (triggers.schedule) ---- */
 struct scheduler *scheduler_new(struct dispatch *d);
 /* Schedules may have changed, or a run was requested. */
 void scheduler_ring(struct scheduler *s);
+/* The seat came, or goes: then the next node continues the runs. */
+void scheduler_on_seat(struct scheduler *s, bool has_seat);
+bool scheduler_is_idle(const struct scheduler *s);
 void scheduler_close(struct scheduler *s);
 
 /* ---- synthetic.c: makes the bodies of lost webhooks from answers of GitHub's API, so that the planner handles a change

@@ -1,3 +1,5 @@
+#include "db/notes.h"
+#include "db/seats.h"
 #include "dispatch/planning.h"
 
 enum {
@@ -49,7 +51,18 @@ void planner_ring(struct planner *pl)
 	planner_pump(pl);
 }
 
-bool planner_is_idle(const struct planner *pl) { return pl->n == 0 && !pl->may_have_more && !pl->is_reading; }
+static bool has_planner_seat(const struct planner *pl) { return store_has_seat(pl->d->deps.store, SEAT_PLANNER); }
+
+bool planner_is_idle(const struct planner *pl)
+{
+	return pl->n == 0 && !pl->is_reading && (!pl->may_have_more || !has_planner_seat(pl));
+}
+
+void planner_on_seat(struct planner *pl)
+{
+	pl->after_id = 0;
+	planner_ring(pl);
+}
 
 /* ---- plannings ---- */
 
@@ -142,6 +155,10 @@ void planner_accept(struct planner *pl, struct delivery *delivery)
 {
 	bool is_next = config_is_registry_loaded(pl->d->config) && !pl->may_have_more && !pl->is_reading;
 
+	if (!has_planner_seat(pl)) { /* another node plans it */
+		store_announce(pl->d->deps.store, STORE_DELIVERIES);
+		return;
+	}
 	if (is_next && pl->n < PLANNINGS_MAX && !intake_is_busy(pl))
 		plan_delivery(pl, delivery);
 	else
@@ -185,6 +202,8 @@ static void planner_pump(struct planner *pl)
 
 	/* Until the registry has been read, deliveries wait on disk. */
 	if (!config_is_registry_loaded(pl->d->config))
+		return;
+	if (!has_planner_seat(pl))
 		return;
 	if (pl->d->is_closing || pl->is_reading || !pl->may_have_more || room <= 0 || timer_is_running(pl->timer))
 		return;

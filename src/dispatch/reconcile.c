@@ -3,6 +3,8 @@
  * so that the branch's history has no gap. */
 #include "dispatch/reconcile.h"
 
+#include "db/seats.h"
+
 enum { AFTER_FAILURE_MS = 30 * 1000 };
 
 static const char SINCE_KEY[] = "reconcile.since";
@@ -126,11 +128,23 @@ static void have_since(struct reconciler *r)
 	reconcile_save_setting(r, xstrdup(SINCE_KEY), xasprintf("%lld", (long long)r->since_ms), begin_parts);
 }
 
+/* Ends the look if another node has the seat now. Its work is in the database. */
+static bool has_reconciler_seat(struct reconciler *r)
+{
+	bool has_seat = store_has_seat(r->d->deps.store, SEAT_RECONCILER);
+
+	if (!has_seat && r->is_running)
+		release_reconcile_look(r);
+	return has_seat;
+}
+
 static void on_reconcile_timer(struct timer *t)
 {
 	struct reconciler *r = timer_owner(t);
 
-	if (r->is_running) {
+	if (!has_reconciler_seat(r)) {
+		r->was_rung = false; /* reconciler_on_seat() looks */
+	} else if (r->is_running) {
 		r->then(r);
 	} else if (!config_is_registry_loaded(r->d->config)) {
 		/* reconciler_configure() starts the look once the registry is loaded */
@@ -157,6 +171,17 @@ void reconciler_configure(struct reconciler *r)
 	if (!r->is_running)
 		schedule_look(r);
 }
+
+void reconciler_on_seat(struct reconciler *r)
+{
+	for (size_t i = 0; i < r->br.n_memory; i++)
+		r->br.memory[i].etag[0] = '\0';
+	r->n_complete_looks = 0;
+	r->has_looked = false;
+	reconciler_ring(r);
+}
+
+bool reconciler_is_idle(const struct reconciler *r) { return !r->is_running && !r->is_busy; }
 
 /* ---- one operation at a time ---- */
 
@@ -188,6 +213,8 @@ bool reconcile_op_ended(struct reconciler *r, const char *what, int err, const s
 		finish_closing_reconciler(r);
 		return false;
 	}
+	if (!has_reconciler_seat(r))
+		return false;
 	if (!err)
 		return true;
 	reconcile_part_failed(r, what, *why->text ? why->text : err_text(err));

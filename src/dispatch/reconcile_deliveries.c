@@ -84,7 +84,8 @@ static void on_redelivery_requested(struct github_call *call)
 
 	github_call_release(call);
 	if (was_refused && !is_too_late && !r->d->is_closing) {
-		reconcile_op_ended(r, "", 0, NULL);
+		if (!reconcile_op_ended(r, "", 0, NULL))
+			return;
 		/* GitHub did not accept the request, so it does not count as an attempt for this delivery. */
 		r->dl.request_why = result.why;
 		r->op.count = (struct count_redelivery){
@@ -192,7 +193,8 @@ static void on_delivery_page(struct github_call *call)
 	github_call_release(call);
 	if (result.err && result.is_final && r->dl.is_older_walk && !r->d->is_closing) {
 		/* The saved cursor is no longer valid. The comparison of heads finds the changes behind it. */
-		reconcile_op_ended(r, "", 0, NULL);
+		if (!reconcile_op_ended(r, "", 0, NULL))
+			return;
 		r->dl.is_at_floor = true;
 		turn_page(r);
 		return;

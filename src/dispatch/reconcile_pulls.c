@@ -61,7 +61,10 @@ static void on_unlisted(struct github_call *call)
 		reconcile_op_ended(r, "reading a pull request", result.err, &result.why);
 		return;
 	}
-	reconcile_op_ended(r, "", 0, NULL);
+	if (!reconcile_op_ended(r, "", 0, NULL)) {
+		free(body);
+		return;
+	}
 	if (!body) {
 		end_pulls(r);
 		return;

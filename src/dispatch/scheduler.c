@@ -5,6 +5,7 @@
  * Runs are due by the wall clock, and a clock watch notices when it jumps. A due run is a row in the database before
  * its heads are read, so a restarted daemon continues it. */
 
+#include "db/seats.h"
 #include "dispatch/dispatch_internal.h"
 #include "dispatch/plan.h"
 #include "github/github.h"
@@ -93,16 +94,22 @@ static void upstream_head_release(struct upstream_head *u)
 	*u = (struct upstream_head){0};
 }
 
-/* Runs after each operation. If the scheduler is closing, frees idle runs, and after the last one the scheduler. */
-static void settle_scheduler(struct scheduler *s)
+/* They stay in the database, where the next start or another node finds them. */
+static void free_idle_runs(struct scheduler *s)
 {
-	if (!s->d->is_closing || s->is_closed)
-		return;
 	for (struct scheduled_run *run = LIST_FIRST(&s->runs), *next; run; run = next) {
 		next = LIST_NEXT(run, link);
 		if (!run->is_reading_head && !run->is_stored)
 			free_run(run);
 	}
+}
+
+/* Runs after each operation. If the scheduler is closing, frees idle runs, and after the last one the scheduler. */
+static void settle_scheduler(struct scheduler *s)
+{
+	if (!s->d->is_closing || s->is_closed)
+		return;
+	free_idle_runs(s);
 	if (bell_is_looking(s->bell) || s->upstream.is_requested || !LIST_EMPTY(&s->runs))
 		return;
 	s->is_closed = true;
@@ -275,7 +282,9 @@ static void continue_run(struct timer *t)
 	struct scheduled_run *run = timer_owner(t);
 	struct scheduler *s = run->scheduler;
 
-	if (run->is_refused) {
+	if (!store_has_seat(s->d->deps.store, SEAT_SCHEDULER)) {
+		free_run(run); /* another node goes on */
+	} else if (run->is_refused) {
 		write_run_reason(run, 0);
 	} else if (!config_accelerator(s->d->config, run->accelerator)) {
 		retry_run(run, "it has left the registry", "", true, 0);
@@ -410,8 +419,8 @@ static void look_at_schedules(void *owner)
 	struct config *c = s->d->config;
 	size_t n = 0;
 
-	/* The schedules are not known yet. dispatch_configure() rings once they are. */
-	if (!config_is_registry_loaded(c)) {
+	/* The schedules are not known yet: dispatch_configure() rings once they are. Or another node runs them. */
+	if (!config_is_registry_loaded(c) || !store_has_seat(s->d->deps.store, SEAT_SCHEDULER)) {
 		bell_rest(s->bell);
 		return;
 	}
@@ -440,6 +449,16 @@ static void look_at_schedules(void *owner)
 /* ---- life ---- */
 
 void scheduler_ring(struct scheduler *s) { bell_ring(s->bell); }
+
+void scheduler_on_seat(struct scheduler *s, bool has_seat)
+{
+	if (has_seat)
+		bell_ring(s->bell);
+	else
+		free_idle_runs(s);
+}
+
+bool scheduler_is_idle(const struct scheduler *s) { return LIST_EMPTY(&s->runs) && !bell_is_looking(s->bell); }
 
 static void on_schedule_clock_jumped(int64_t by_ms, void *owner)
 {

@@ -1,5 +1,6 @@
 #include "dispatch/attempt.h"
 
+#include "db/seats.h"
 #include "store/deliveries.h"
 
 enum {
@@ -401,7 +402,8 @@ struct sender *sender_new(struct dispatch *d)
 
 void sender_configure(struct sender *s)
 {
-	int n = s->d->config->github_max_concurrent;
+	/* all nodes together */
+	int n = s->d->config->github_max_concurrent / store_n_nodes(s->d->deps.store);
 
 	/* Claim more than GitHub may get at once, so that a free place is filled at once: a place in the lane is free again when
 	 * the end of its row is on disk. */

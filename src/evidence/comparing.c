@@ -1,5 +1,6 @@
 #include "evidence/evidence.h"
 
+#include "db/seats.h"
 #include "history/commits_between.h"
 #include "loop/bell.h"
 
@@ -157,6 +158,10 @@ static void look_for_comparisons(void *owner)
 {
 	struct comparing *c = owner;
 
+	if (!store_has_seat(c->deps.store, SEAT_EVIDENCE)) {
+		bell_rest(c->bell);
+		return;
+	}
 	c->claim = (struct claim_comparison){.q.done = on_comparisons_claimed, .now_ms = clock_wall_ms()};
 	if (store_claim_comparison(c->deps.store, &c->claim))
 		end_comparing(c, SOON);
@@ -170,6 +175,19 @@ static void on_comparing_topic(unsigned topics, void *owner)
 	bell_ring(((struct comparing *)owner)->bell);
 }
 
+static void on_comparing_seat(enum seat seat, bool has_seat, void *owner)
+{
+	(void)seat;
+	if (has_seat)
+		bell_now(((struct comparing *)owner)->bell);
+}
+
+static bool is_comparing_idle(enum seat seat, void *owner)
+{
+	(void)seat;
+	return !bell_is_looking(((struct comparing *)owner)->bell);
+}
+
 struct comparing *comparing_new(const struct evidence_deps *deps)
 {
 	struct comparing *c = xcalloc(1, sizeof(*c));
@@ -177,6 +195,7 @@ struct comparing *comparing_new(const struct evidence_deps *deps)
 	c->deps = *deps;
 	c->bell = bell_new(deps->loop, look_for_comparisons, c);
 	store_subscribe(deps->store, STORE_ATTRIBUTION, on_comparing_topic, c);
+	store_add_part(deps->store, &(struct seat_part){SEAT_EVIDENCE, on_comparing_seat, is_comparing_idle, c});
 	bell_ring(c->bell);
 	return c;
 }

@@ -5,6 +5,7 @@
  * count meanwhile. */
 #include "evidence/evidence.h"
 
+#include "db/seats.h"
 #include "loop/bell.h"
 #include "model/plan.h"
 #include "store/changes.h"
@@ -348,7 +349,8 @@ static void claim_evidence(void *owner)
 	struct evidence *e = owner;
 
 	e->n_ended = 0;
-	if (e->counters.n_in_hand == GATHERINGS_MAX) { /* the end of one of them looks again */
+	/* the end of one of them looks again, or evidence_on_seat() */
+	if (e->counters.n_in_hand == GATHERINGS_MAX || !store_has_seat(e->deps.store, SEAT_EVIDENCE)) {
 		bell_rest(e->bell);
 		return;
 	}
@@ -367,6 +369,19 @@ static void on_evidence_topic(unsigned topics, void *owner)
 	bell_ring(((struct evidence *)owner)->bell);
 }
 
+static void on_evidence_seat(enum seat seat, bool has_seat, void *owner)
+{
+	(void)seat;
+	if (has_seat)
+		bell_now(((struct evidence *)owner)->bell);
+}
+
+static bool is_evidence_idle(enum seat seat, void *owner)
+{
+	(void)seat;
+	return LIST_EMPTY(&((struct evidence *)owner)->gatherings);
+}
+
 /* ---- life ---- */
 
 struct evidence *evidence_new(const struct evidence_deps *deps)
@@ -376,6 +391,7 @@ struct evidence *evidence_new(const struct evidence_deps *deps)
 	e->deps = *deps;
 	e->bell = bell_new(deps->loop, claim_evidence, e);
 	store_subscribe(deps->store, STORE_ATTRIBUTION, on_evidence_topic, e);
+	store_add_part(deps->store, &(struct seat_part){SEAT_EVIDENCE, on_evidence_seat, is_evidence_idle, e});
 	bell_now(e->bell);
 	return e;
 }

@@ -19,7 +19,7 @@ struct engine {
 	TAILQ_HEAD(, effect) claimed;
 	int n_claimed;
 	struct timer *grace;
-	bool is_closing, is_cancelling, is_closed;
+	bool is_closing, is_cancelling, is_closed, is_paused;
 	void (*on_closed)(void *owner);
 	void *closed_owner;
 };
@@ -68,17 +68,11 @@ static void on_grace_over(struct timer *t)
 	cut_off_requests(n);
 }
 
-void engine_close(struct engine *n, int64_t grace_ms, void (*on_closed)(void *owner), void *owner)
+/* Puts the rows back that were not begun, at once those that were only to be recorded. */
+static void put_back_parked(struct engine *n)
 {
 	struct effect *e, *next;
 
-	assert(!n->is_closing);
-	n->is_closing = true;
-	n->on_closed = on_closed;
-	n->closed_owner = owner;
-	timer_start(n->grace, grace_ms);
-	for (size_t i = 0; i < n->options.n_lanes; i++)
-		bell_stop(n->lanes[i].bell);
 	for (e = TAILQ_FIRST(&n->claimed); e; e = next) {
 		next = TAILQ_NEXT(e, link);
 		if (e->step == EFFECT_PARKED) {
@@ -88,6 +82,29 @@ void engine_close(struct engine *n, int64_t grace_ms, void (*on_closed)(void *ow
 			timer_start(e->timer, 0);
 		}
 	}
+}
+
+void engine_pause(struct engine *n, bool is_paused)
+{
+	if (n->is_closing)
+		return;
+	n->is_paused = is_paused;
+	if (is_paused)
+		put_back_parked(n);
+	else
+		engine_look(n);
+}
+
+void engine_close(struct engine *n, int64_t grace_ms, void (*on_closed)(void *owner), void *owner)
+{
+	assert(!n->is_closing);
+	n->is_closing = true;
+	n->on_closed = on_closed;
+	n->closed_owner = owner;
+	timer_start(n->grace, grace_ms);
+	for (size_t i = 0; i < n->options.n_lanes; i++)
+		bell_stop(n->lanes[i].bell);
+	put_back_parked(n);
 	close_engine_if_idle(n);
 }
 
@@ -276,7 +293,7 @@ static void adopt_row(struct engine *n, struct outbox_row *row)
 	TAILQ_INSERT_HEAD(&n->claimed, e, link);
 	n->n_claimed++;
 	lane_add(&l->places, e, kind->target_name ? kind->target_name(e) : xstrdup(""));
-	if (n->is_closing)
+	if (n->is_closing || n->is_paused)
 		effect_put_off(e, 0);
 	else if (lane_park(&l->places, e))
 		begin_parked(l);
@@ -290,7 +307,7 @@ void engine_offer(struct engine *n, enum outbox_kind kind, int n_rows, struct ou
 	const char *past;
 
 	/* Rows that wait in the database come first. */
-	if (n->is_closing || l->may_have_more || lane_room(&l->places, &past) < n_rows || past)
+	if (n->is_closing || n->is_paused || l->may_have_more || lane_room(&l->places, &past) < n_rows || past)
 		return;
 	l->places.n_reserved += n_rows;
 	offer->places[kind] += n_rows;
@@ -343,6 +360,11 @@ static void claim_due_rows(void *owner)
 	int room = lane_room(&l->places, &past);
 
 	l->is_look_pending = false;
+	if (l->engine->is_paused) { /* engine_pause() looks again */
+		l->may_have_more = false;
+		bell_rest(l->bell);
+		return;
+	}
 	l->may_have_more = room == 0;
 	if (room == 0) { /* effect_free() looks again, or, when the target that fills the lane hangs, this bell */
 		bell_by(l->bell, clock_wall_ms() + LANE_LOOK_PAST_MS);

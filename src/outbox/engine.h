@@ -90,6 +90,9 @@ void engine_look(struct engine *n);
 /* For STORE_NODE (db/store.h). While the daemon must not act, no effect begins, and those that have begun are cut off. Effects that were
  * claimed under an earlier epoch end: their rows belong to others. */
 void engine_follow_node(struct engine *n);
+/* Claims nothing until it goes on, and puts the rows back that were not begun; engine_n_claimed() is 0 when the others have ended. For a
+ * part whose work another node does now. */
+void engine_pause(struct engine *n, bool is_paused);
 /* Claims nothing more, puts the rows back that were not begun, cancels the others after grace_ms, then runs on_closed
  * once, never inside this call and not before each offer is back. Asynchronous; close it before the store. */
 void engine_close(struct engine *n, int64_t grace_ms, void (*on_closed)(void *owner), void *owner);

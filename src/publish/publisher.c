@@ -1,5 +1,6 @@
 /* The publisher's life, its kinds of effect, and the preview. */
 
+#include "db/seats.h"
 #include "publish/publish_internal.h"
 #include "text/terminal.h"
 
@@ -27,8 +28,20 @@ static void on_publisher_topic(unsigned topics, void *owner)
 
 	if (topics & STORE_NODE)
 		engine_follow_node(p->engine);
-	else
+	if (topics & STORE_COMMENTS)
 		engine_ring(p->engine);
+}
+
+static void on_publisher_seat(enum seat seat, bool has_seat, void *owner)
+{
+	(void)seat;
+	engine_pause(((struct publisher *)owner)->engine, !has_seat);
+}
+
+static bool is_publisher_idle(enum seat seat, void *owner)
+{
+	(void)seat;
+	return engine_n_claimed(((struct publisher *)owner)->engine) == 0;
 }
 
 struct publisher *publish_new(const struct publish_deps *deps, struct config *c)
@@ -46,7 +59,9 @@ struct publisher *publish_new(const struct publish_deps *deps, struct config *c)
 	    .n_lanes = N_PUBLISH_LANES,
 	    .writes_per_minute = c->github_writes_per_minute,
 	    .claim_failed_event = "publish_claim_failed"});
+	engine_pause(p->engine, !store_has_seat(deps->store, SEAT_PUBLISHER));
 	store_subscribe(deps->store, STORE_COMMENTS | STORE_NODE, on_publisher_topic, p);
+	store_add_part(deps->store, &(struct seat_part){SEAT_PUBLISHER, on_publisher_seat, is_publisher_idle, p});
 	return p;
 }
 

@@ -1,9 +1,10 @@
 #include "runners/leases.h"
 
+#include "db/seats.h"
 #include "loop/bell.h"
 #include "store/leases.h"
 
-enum { RENEW_BODY_MAX_BYTES = 4096 };
+enum { RENEW_BODY_MAX_BYTES = 4096, OTHERS_LEASES_MS = 5000 };
 
 /* One heartbeat: the store renews its lease, then it waits while the lease is active. */
 struct heartbeat {
@@ -260,6 +261,8 @@ static void on_leases_expired(struct store_op *op)
 			log_event(LOG_WARN, "leases_expired", LOG_I("n", l->expire.n_expired));
 		l->runners->counters.n_leases_expired += l->expire.n_expired;
 		bell_by(l->over, l->expire.next_due_ms);
+		if (store_n_nodes(l->runners->store) > 1) /* they grant leases too */
+			bell_by(l->over, clock_wall_ms() + OTHERS_LEASES_MS);
 		bell_rest(l->over);
 	}
 	runners_let_go(l->runners);
@@ -270,12 +273,18 @@ static void look_for_expired_leases(void *owner)
 {
 	struct leases *l = owner;
 
+	if (!store_has_seat(l->runners->store, SEAT_DEADLINES)) {
+		bell_rest(l->over);
+		return;
+	}
 	l->expire = (struct expire_leases){.op.done = on_leases_expired, .now_ms = clock_wall_ms()};
 	if (store_expire_leases(l->runners->store, &l->expire))
 		bell_retry(l->over);
 	else
 		runners_hold(l->runners);
 }
+
+void leases_on_seat(struct leases *l) { bell_now(l->over); }
 
 void leases_note_expiry(struct leases *l, int64_t lease_ms) { bell_by(l->over, clock_wall_ms() + lease_ms); }
 

@@ -18,6 +18,8 @@ int leases_n_waiting(const struct leases *l);
 /* After leases_stop() and the last operation. NULL is fine. */
 void leases_free(struct leases *l);
 
+/* This node ends leases from now on. */
+void leases_on_seat(struct leases *l);
 /* A lease was granted or renewed for this time. When the time is over, the lease ends, so that other machines can claim
  * the work. */
 void leases_note_expiry(struct leases *l, int64_t lease_ms);

@@ -1,5 +1,6 @@
 #include "runners/runners.h"
 
+#include "db/seats.h"
 #include "runners/claim.h"
 #include "runners/job_documents.h"
 #include "runners/leases.h"
@@ -30,6 +31,15 @@ static void on_topics(unsigned topics, void *owner)
 		claims_on_queue(r->claims);
 }
 
+static void on_runners_seat(enum seat seat, bool has_seat, void *owner)
+{
+	struct runners *r = owner;
+
+	(void)seat;
+	if (has_seat && !r->is_stopping && r->leases)
+		leases_on_seat(r->leases);
+}
+
 struct runners *runners_new(
     struct loop *l, struct store *s, struct http_client *c, struct http_server *h, const struct secret *callback_key)
 {
@@ -49,6 +59,7 @@ struct runners *runners_new(
 	r->leases = leases_new(r, h);
 	credentials_on_change(r->credentials, on_tokens_read, r);
 	store_subscribe(s, STORE_QUEUE | STORE_LEASES | STORE_TOKENS, on_topics, r);
+	store_add_part(s, &(struct seat_part){SEAT_DEADLINES, on_runners_seat, NULL, r});
 	return r;
 }
 

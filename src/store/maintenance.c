@@ -3,6 +3,7 @@
 #include "db/counters.h"
 #include "db/key.h"
 #include "db/record_rows.h"
+#include "db/seats.h"
 #include "db/settings.h"
 #include "experiments/experiments.h"
 #include "history/commits_between.h"
@@ -60,6 +61,10 @@ static int shift_clock_run(struct store_op *op, struct txn *d)
 {
 	struct shift_clock *o = CONTAINER_OF(op, struct shift_clock, op);
 
+	if (o->generation >= 0 && setting_int(d->view, CLOCK_GENERATION, 0) != o->generation)
+		return 0;
+	if (o->generation >= 0)
+		setting_put_int(d, CLOCK_GENERATION, o->generation + 1);
 	db_exec(d,
 	    "UPDATE dispatch SET next_due_ms = next_due_ms + ?1, ack_by_ms = ack_by_ms + ?1,"
 	    " start_by_ms = start_by_ms + ?1, finish_by_ms = finish_by_ms + ?1, not_before_ms = not_before_ms + ?1"
