@@ -60,6 +60,26 @@ static void PRINTF(2, 3) print_trouble(const struct ctl *ctl, const char *fmt, .
 	va_end(ap);
 }
 
+/* The daemons that share the database, and the parts of which there is one; a single daemon has all of them. */
+static void print_nodes(const struct ctl *ctl, const json_t *nodes)
+{
+	json_t *node, *seat;
+	size_t i, k;
+
+	if (json_array_size(nodes) < 2)
+		return;
+	json_array_foreach(nodes, i, node)
+	{
+		struct buf seats = BUF_INIT(4096);
+
+		json_array_foreach(json_object_get(node, "seats"), k, seat)
+		    buf_appendf(&seats, "%s%.60s", k ? ", " : "", json_string_value(seat));
+		print_line(ctl, "node", "%.100s, outpostd %.40s, seen %s: %s", json_get_str(node, "name"),
+		    json_get_str(node, "version"), AGE(node, "seen_at", "never"), seats.len ? buf_str(&seats) : "no part");
+		buf_release(&seats);
+	}
+}
+
 /* ---- the space of the database ---- */
 
 enum { TABLES_SHOWN = 8, SHOWN_BYTES = 1 << 20 };
@@ -252,6 +272,7 @@ int cmd_status(const struct ctl *ctl)
 			    json_get_str(v, "address"), AGE(v, "started_at", ""));
 		else
 			print_line(ctl, "service", "outpostd");
+		print_nodes(ctl, json_object_get(v, "nodes"));
 		print_line(ctl, "upstream", "%s; accelerators: %lld, open changes: %lld",
 		    json_get_str(v, "upstream") ? json_get_str(v, "upstream") : "",
 		    (long long)json_get_int(v, "accelerators", 0), (long long)json_get_int(v, "open_changes", 0));

@@ -222,8 +222,10 @@ void totals_read(const struct view *d, struct get_totals *g)
 	g->db_bytes = db_file_bytes(d);
 	g->n_queued = leases_count_queued(d, NULL);
 	g->outbox = outbox_stats_read(d, g->now_ms);
-	if (g->has_experiments)
+	if (g->has_experiments) {
 		experiment_use_read(d, g->now_ms, &g->experiments);
+		seat_nodes_read(d, &g->nodes);
+	}
 	if (db_status(d))
 		get_totals_release(g);
 }
@@ -235,7 +237,11 @@ static int get_totals_run(struct store_query *q, const struct view *d)
 }
 STORE_QUERY_CLEARED(get_totals, n_deliveries_accepted)
 
-void get_totals_release(struct get_totals *q) { experiment_use_list_release(&q->experiments); }
+void get_totals_release(struct get_totals *q)
+{
+	experiment_use_list_release(&q->experiments);
+	seat_nodes_release(&q->nodes);
+}
 
 /* ---- backup ---- */
 
