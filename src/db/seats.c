@@ -220,7 +220,7 @@ static int seat_round_run(struct store_op *op, struct txn *d)
 
 	r->begin_mono_ms = clock_mono_ms();
 	r->time = measure_time(d->view);
-	r->clock_generation = setting_int(d->view, CLOCK_GENERATION, 0);
+	r->clock_generation = setting_int(d->view, CLOCK_GENERATION, 1);
 	r->n_alive = 0;
 	now_ms = r->begin_mono_ms + r->time.ahead_ms - r->time.error_ms; /* rather too early */
 	seat_nodes_read(d->view, &nodes);
@@ -274,7 +274,7 @@ bool store_has_seat(const struct store *s, enum seat seat)
 
 int store_n_nodes(const struct store *s) { return s->seats && s->seats->n_alive > 1 ? s->seats->n_alive : 1; }
 
-int64_t store_clock_generation(const struct store *s) { return s->seats ? s->seats->clock_generation : -1; }
+int64_t store_clock_generation(const struct store *s) { return s->seats ? s->seats->clock_generation : 0; }
 
 /* Tells the parts of each seat that came or went. */
 static void tell_parts(struct seats *k)

@@ -36,8 +36,8 @@ const char *seat_name(enum seat seat); /* any thread */
 bool store_has_seat(const struct store *s, enum seat seat);
 /* How many nodes live, this one included; 1 with SQLite. A limit for all of them is divided by it. */
 int store_n_nodes(const struct store *s);
-/* How often a jump of the database's clock had been applied to the stored times (store/maintenance.h) when this node last looked; -1 with
- * SQLite. */
+/* How many jumps of the database's clock had been applied to the stored times (store/maintenance.h) when this node last looked, and one;
+ * 0 with SQLite. */
 int64_t store_clock_generation(const struct store *s);
 #define CLOCK_GENERATION "clock.generation" /* the setting */
 

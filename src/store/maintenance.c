@@ -61,9 +61,9 @@ static int shift_clock_run(struct store_op *op, struct txn *d)
 {
 	struct shift_clock *o = CONTAINER_OF(op, struct shift_clock, op);
 
-	if (o->generation >= 0 && setting_int(d->view, CLOCK_GENERATION, 0) != o->generation)
+	if (o->generation && setting_int(d->view, CLOCK_GENERATION, 1) != o->generation)
 		return 0;
-	if (o->generation >= 0)
+	if (o->generation)
 		setting_put_int(d, CLOCK_GENERATION, o->generation + 1);
 	db_exec(d,
 	    "UPDATE dispatch SET next_due_ms = next_due_ms + ?1, ack_by_ms = ack_by_ms + ?1,"

@@ -26,7 +26,7 @@ int store_watch_nodes(struct store *s, struct watch_nodes *op) MUST_CHECK;
 struct shift_clock {
 	struct store_op op;
 	int64_t delta_ms, now_ms;
-	/* store_clock_generation() before the jump was noticed: nothing happens if another node has applied it since then; -1: there is
+	/* store_clock_generation() before the jump was noticed: nothing happens if another node has applied it since then; 0: there is
 	 * no other node */
 	int64_t generation;
 };

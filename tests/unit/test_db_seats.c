@@ -167,7 +167,7 @@ static void a_single_daemon_has_every_seat(void **state)
 	for (int i = 0; i < N_SEATS; i++)
 		assert_true(store_has_seat(rig_store, (enum seat)i));
 	assert_int_equal(store_n_nodes(rig_store), 1);
-	assert_int_equal(store_clock_generation(rig_store), -1);
+	assert_int_equal(store_clock_generation(rig_store), 0);
 	rig_topics = 0;
 	store_announce(rig_store, STORE_REGISTRY);
 	assert_int_equal(rig_topics, STORE_REGISTRY);
@@ -539,6 +539,34 @@ static void the_clock_follows_the_servers(void **state)
 	assert_true(clock_wall_ms() - (int64_t)time(NULL) * 1000 > 7190 * 1000);
 }
 
+/* Both nodes notice it, and both may have the seat when they do. */
+static void a_jump_of_the_servers_clock_is_applied_once(void **state)
+{
+	struct shift_clock first = {.delta_ms = HOUR}, second;
+	struct error e = {0};
+	struct db *d;
+
+	(void)state;
+	ONLY_ON_SERVER();
+	open_node(0, "north");
+	wait_for(first_has_all);
+	assert_int_equal(db_open(server_database(), DB_WRITER, &d, &e), 0);
+	db_exec(db_txn(d), "INSERT INTO attribution_due (change_id, next_ms, since_ms, n_tries, generation) VALUES (1, 1000, 1000, 0, 1)");
+	assert_int_equal(db_status(d), 0);
+	first.generation = store_clock_generation(cluster.at[0].store);
+	assert_int_equal(first.generation, 1);
+	second = first;
+	rig_store = cluster.at[0].store;
+	DO_OK(store_shift_clock, &first);
+	DO_OK(store_shift_clock, &second);
+	rig_store = NULL;
+	assert_int_equal(db_int(d, 0, "SELECT next_ms FROM attribution_due"), 1000 + HOUR);
+	db_close(d);
+	open_node(1, "south");
+	wait_for(all_are_in_place);
+	assert_int_equal(store_clock_generation(cluster.at[1].store), 2); /* it would not apply the same jump again */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -557,6 +585,7 @@ int main(void)
 	    CLUSTER_TEST(a_lost_connection_rings_everything),
 	    CLUSTER_TEST(without_notes_a_node_notices_the_batches_of_others),
 	    CLUSTER_TEST(the_clock_follows_the_servers),
+	    CLUSTER_TEST(a_jump_of_the_servers_clock_is_applied_once),
 	};
 
 	return cmocka_run_group_tests_name("db_seats", tests, NULL, NULL);
