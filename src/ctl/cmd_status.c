@@ -75,7 +75,8 @@ static void print_nodes(const struct ctl *ctl, const json_t *nodes)
 		json_array_foreach(json_object_get(node, "seats"), k, seat)
 		    buf_appendf(&seats, "%s%.60s", k ? ", " : "", json_string_value(seat));
 		print_line(ctl, "node", "%.100s, outpostd %.40s, seen %s: %s", json_get_str(node, "name"),
-		    json_get_str(node, "version"), AGE(node, "seen_at", "never"), seats.len ? buf_str(&seats) : "no part");
+		    json_get_str(node, "version"), AGE(node, "seen_at", "never"),
+		    seats.len ? buf_str(&seats) : "no part");
 		buf_release(&seats);
 	}
 }

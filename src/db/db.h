@@ -181,7 +181,8 @@ void db_note(struct txn *t, const char *text);
 int db_listen(struct db *d) MUST_CHECK;
 /* Waits until a text arrives or wake_fd is readable, for ms at most, and passes on the texts that are there. A failure sticks: the
  * connection is lost. */
-int db_wait_notes(struct db *d, int wake_fd, int64_t ms, void (*on_note)(const char *text, void *owner), void *owner) MUST_CHECK;
+int db_wait_notes(
+    struct db *d, int wake_fd, int64_t ms, void (*on_note)(const char *text, void *owner), void *owner) MUST_CHECK;
 
 /* ---- the space ---- */
 int64_t db_file_bytes(const struct view *v);

@@ -9,7 +9,7 @@
 #include "db/store_internal.h"
 
 enum {
-	LOOK_MS = 1000,       /* polls, and tests of the connection */
+	LOOK_MS = 1000, /* polls, and tests of the connection */
 	TEST_EVERY_MS = 30 * 1000,
 	TEST_LASTS_MS = 3000, /* until the own test must have arrived */
 };
@@ -94,11 +94,11 @@ struct notes {
 	/* listening thread */
 	struct db *db; /* NULL: not connected */
 	pthread_t thread;
-	int wake_fd;             /* readable: stop */
-	int64_t tested_mono_ms;  /* the last test was sent then; 0: none since the connection */
-	int64_t heard_mono_ms;   /* the last test that arrived; 0: none */
+	int wake_fd;            /* readable: stop */
+	int64_t tested_mono_ms; /* the last test was sent then; 0: none since the connection */
+	int64_t heard_mono_ms;  /* the last test that arrived; 0: none */
 	bool is_polling;
-	int64_t n_batches; /* of the other nodes, at the last poll */
+	int64_t n_batches;            /* of the other nodes, at the last poll */
 	struct remote_note *gathered; /* NULL: nothing */
 };
 
@@ -129,7 +129,7 @@ static int announcement_run(struct store_op *op, struct txn *d)
 }
 static STORE_INDEPENDENT(announcement)
 
-static void announce_next(struct notes *n);
+    static void announce_next(struct notes *n);
 
 static void on_announced(struct store_op *op)
 {
@@ -188,10 +188,7 @@ static void gather(struct notes *n, unsigned topics, const struct store_touched 
 	touched_merge(&n->gathered->touched, t);
 }
 
-static void gather_everything(struct notes *n)
-{
-	gather(n, ~0u, &(struct store_touched){.is_all = true});
-}
+static void gather_everything(struct notes *n) { gather(n, ~0u, &(struct store_touched){.is_all = true}); }
 
 static void on_note(const char *text, void *owner)
 {

@@ -24,7 +24,8 @@ struct notes *notes_new(struct store *s);
 /* Adds a note to the transaction of this batch, if it touched anything. n NULL: does nothing. Thread: the connection's. */
 void notes_send(struct notes *n, struct db *d, unsigned topics);
 void notes_stop(struct notes *n); /* thread: loop; returns at once. NULL is fine, as below */
-void notes_wait(struct notes *n); /* the thread has ended; may take as long as a connection attempt. Thread: any except the loop */
+void notes_wait(
+    struct notes *n); /* the thread has ended; may take as long as a connection attempt. Thread: any except the loop */
 void notes_free(struct notes *n); /* thread: loop, after notes_wait() and the last operation */
 
 /* ---- the text of a note, pure: "SENDER TOPICS c1 c2 j3 aNAME", or with "*": anything may look different ---- */

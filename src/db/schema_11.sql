@@ -7,3 +7,5 @@ CREATE TABLE seat (
     name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, until_ms INTEGER NOT NULL) WITHOUT ROWID;
 ALTER TABLE outbox ADD COLUMN epoch INTEGER;
 ALTER TABLE staged ADD COLUMN epoch INTEGER;
+-- content writes on GitHub of the last hour, for the node that writes next
+CREATE TABLE content_write (id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, n INTEGER NOT NULL);

@@ -7,13 +7,13 @@
 
 enum {
 	ROUND_MS = 3000,
-	DRAIN_MS = 200,         /* until the next look whether a part has drained */
-	RETRY_MS = 1000,        /* a round that failed, or none was possible */
-	EXPIRY_MS = 500,        /* how often the own clock is asked whether a seat has expired */
+	DRAIN_MS = 200,  /* until the next look whether a part has drained */
+	RETRY_MS = 1000, /* a round that failed, or none was possible */
+	EXPIRY_MS = 500, /* how often the own clock is asked whether a seat has expired */
 	PARTS_MAX = 16,
 	LEASE_MARGIN_MS = 1000, /* a node stops so much earlier than another one begins */
 	ERROR_MAX_MS = 500,     /* of a measured time */
-	TOO_FAR_MS = 5 * 1000, /* a lease that lasts longer than this beyond its length is of another clock */
+	TOO_FAR_MS = 5 * 1000,  /* a lease that lasts longer than this beyond its length is of another clock */
 };
 
 static const char *const seat_names[] = {
@@ -126,7 +126,8 @@ void seat_nodes_read(const struct view *d, struct seat_nodes *ret)
 	read_seat_rows(d, rows);
 	for (size_t i = 0; i < ret->n; i++)
 		for (int s = 0; s < N_SEATS; s++)
-			ret->at[i].has_seat[s] = !db_is_shared(d) || (rows[s].epoch == ret->at[i].epoch && rows[s].until_ms);
+			ret->at[i].has_seat[s] =
+			    !db_is_shared(d) || (rows[s].epoch == ret->at[i].epoch && rows[s].until_ms);
 }
 
 void seat_nodes_release(struct seat_nodes *l) { RECORDS_RELEASE(seat_node, l->at, l->n); }
@@ -142,7 +143,8 @@ static struct time_measure measure_time(const struct view *d)
 {
 	int64_t begin_ms = clock_mono_ms(), now_ms = db_now_ms(d), end_ms = clock_mono_ms();
 
-	return (struct time_measure){.ahead_ms = now_ms - begin_ms - (end_ms - begin_ms) / 2, .error_ms = (end_ms - begin_ms) / 2 + 2};
+	return (struct time_measure){
+	    .ahead_ms = now_ms - begin_ms - (end_ms - begin_ms) / 2, .error_ms = (end_ms - begin_ms) / 2 + 2};
 }
 
 /* A measurement that agrees with the last one changes nothing, so that the clock does not tremble. One that took long says little: this
@@ -201,8 +203,8 @@ static bool write_seat(struct txn *d, const struct seat_row *row, enum seat_step
 			   V_INT(row->until_ms)) > 0;
 	case SEAT_RENEW:
 	case SEAT_DRAIN:
-		return db_exec(d, "UPDATE seat SET until_ms = ?3 WHERE name = ?1 AND epoch = ?2", V_TEXT(name), V_INT(me),
-			   V_INT(now_ms + SEAT_LEASE_MS)) > 0;
+		return db_exec(d, "UPDATE seat SET until_ms = ?3 WHERE name = ?1 AND epoch = ?2", V_TEXT(name),
+			   V_INT(me), V_INT(now_ms + SEAT_LEASE_MS)) > 0;
 	case SEAT_RELEASE:
 		db_exec(d, "UPDATE seat SET until_ms = 0 WHERE name = ?1 AND epoch = ?2", V_TEXT(name), V_INT(me));
 		db_notify(d, STORE_SEATS);
@@ -236,7 +238,9 @@ static int seat_round_run(struct store_op *op, struct txn *d)
 		    .nodes = &nodes,
 		    .now_ms = now_ms};
 
-		r->steps[i] = !r->is_leaving ? seat_decide(&q) : q.holder == q.me && q.until_ms ? SEAT_RELEASE : SEAT_LEAVE;
+		r->steps[i] = !r->is_leaving                   ? seat_decide(&q)
+			      : q.holder == q.me && q.until_ms ? SEAT_RELEASE
+							       : SEAT_LEAVE;
 		if (!write_seat(d, &rows[i], r->steps[i], me, now_ms))
 			r->steps[i] = SEAT_LEAVE;
 	}
@@ -247,9 +251,9 @@ static int seat_round_run(struct store_op *op, struct txn *d)
 }
 static STORE_INDEPENDENT(seat_round)
 
-/* ---- the keeper ---- */
+    /* ---- the keeper ---- */
 
-struct seats {
+    struct seats {
 	struct store *store;
 	struct timer *round_timer, *expiry_timer;
 	struct seat_round round;
@@ -310,8 +314,7 @@ static void begin_round(struct seats *k)
 	k->is_rung = k->is_running;
 	if (k->is_running)
 		return;
-	k->round = (struct seat_round){
-	    .op.done = on_round, .is_first = !k->has_begun, .is_leaving = k->is_stopped};
+	k->round = (struct seat_round){.op.done = on_round, .is_first = !k->has_begun, .is_leaving = k->is_stopped};
 	for (int i = 0; i < N_SEATS; i++)
 		k->round.is_idle[i] = k->held[i].is_drained && is_seat_idle(k, (enum seat)i);
 	k->is_running = store_seat_round(k->store, &k->round) == 0;

@@ -65,7 +65,8 @@ struct dispatch *dispatch_new(const struct dispatch_deps *deps, struct config *c
 	store_subscribe(deps->store, STORE_DELIVERIES | STORE_OUTBOX | STORE_DISPATCHES | STORE_SCHEDULES | STORE_NODE,
 	    on_dispatch_topic, d);
 	for (size_t i = 0; i < ARRAY_LEN(DISPATCH_SEATS); i++)
-		store_add_part(deps->store, &(struct seat_part){DISPATCH_SEATS[i], on_dispatch_seat, is_dispatch_idle, d});
+		store_add_part(
+		    deps->store, &(struct seat_part){DISPATCH_SEATS[i], on_dispatch_seat, is_dispatch_idle, d});
 	return d;
 }
 

@@ -179,6 +179,7 @@ static void settle_effect(struct effect *e)
 	    .epoch = e->row.epoch,
 	    .generation = e->row.generation,
 	    .is_uncertain = e->is_uncertain,
+	    .n_writes = e->n_writes,
 	    .next_ms = e->next_ms,
 	    .now_ms = clock_wall_ms(),
 	    .error = *e->why.text ? e->why.text : NULL,
@@ -249,6 +250,7 @@ bool effect_may_write(struct effect *e, enum write_class class)
 	int64_t wait_ms = pacing_reserve(&e->engine->pacing,
 	    &(struct pacing_request){.class = class, .age_ms = now_ms - e->row.first_ms, .now_ms = clock_mono_ms()});
 
+	e->n_writes += wait_ms == 0;
 	if (wait_ms == 0)
 		return true;
 	e->engine->n_paced++;
@@ -415,6 +417,14 @@ void *engine_owner(const struct engine *n) { return n->options.owner; }
 void engine_limit_lane(struct engine *n, int lane, struct lane_limits limits) { n->lanes[lane].places.limits = limits; }
 
 void engine_limit_writes(struct engine *n, int writes_per_minute) { pacing_configure(&n->pacing, writes_per_minute); }
+
+void engine_forget_writes(struct engine *n) { pacing_forget(&n->pacing); }
+
+void engine_note_writes(struct engine *n, int64_t ago_ms, int n_writes)
+{
+	for (int i = 0; i < n_writes; i++)
+		pacing_note(&n->pacing, clock_mono_ms() - ago_ms);
+}
 
 void engine_ring(struct engine *n)
 {

@@ -21,6 +21,7 @@ struct effect {
 	struct outbox_row row;
 	bool is_uncertain; /* in and out: it may have arrived, and this is not recorded; see struct outbox_done */
 	struct error why;  /* the kind sets it before effect_end() */
+	int n_writes;      /* content writes that effect_may_write() has let go */
 	/* how it ended: effect_end() sets it */
 	enum outbox_result result;
 	int64_t next_ms; /* wall clock */
@@ -84,6 +85,10 @@ void *engine_owner(const struct engine *n);
 /* Both count from the next claim and the next write on. */
 void engine_limit_lane(struct engine *n, int lane, struct lane_limits limits);
 void engine_limit_writes(struct engine *n, int writes_per_minute);
+/* For a part that another node did meanwhile: forgets the content writes that this engine let go, and then counts those of all nodes, the
+ * oldest first. */
+void engine_forget_writes(struct engine *n);
+void engine_note_writes(struct engine *n, int64_t ago_ms, int n_writes);
 /* Something may be due: looks within 20 ms (ring), or at once (look). */
 void engine_ring(struct engine *n);
 void engine_look(struct engine *n);

@@ -40,6 +40,20 @@ void pacing_release(struct pacing *p)
 
 void pacing_configure(struct pacing *p, int writes_per_minute) { budget_window_resize(&p->minute, writes_per_minute); }
 
+void pacing_forget(struct pacing *p)
+{
+	int per_minute = p->minute.n;
+
+	pacing_release(p);
+	pacing_init(p, per_minute);
+}
+
+void pacing_note(struct pacing *p, int64_t at_ms)
+{
+	budget_window_add(&p->minute, at_ms);
+	budget_window_add(&p->hour, at_ms);
+}
+
 static int percent_of(const struct pacing_request *q)
 {
 	const struct share *s = &SHARES[q->class];
@@ -85,8 +99,7 @@ int64_t pacing_reserve(struct pacing *p, const struct pacing_request *q)
 	if (wait_ms > 0)
 		return slot_wait_ms(p, q, wait_ms);
 	p->free_ms = q->now_ms + queued_ms + SECOND_MS;
-	budget_window_add(&p->minute, q->now_ms);
-	budget_window_add(&p->hour, q->now_ms);
+	pacing_note(p, q->now_ms);
 	return 0;
 }
 

@@ -41,6 +41,11 @@ void pacing_release(struct pacing *p);
 /* Changes the number a minute; the writes so far still count. */
 void pacing_configure(struct pacing *p, int writes_per_minute);
 
+/* Counts no write that went so far. */
+void pacing_forget(struct pacing *p);
+/* A write that went at that time (monotonic, not before the one that was noted last). */
+void pacing_note(struct pacing *p, int64_t at_ms);
+
 struct pacing_request {
 	enum write_class class;
 	int64_t age_ms; /* since its request; negative counts as 0 */

@@ -24,6 +24,8 @@ struct publisher {
 	int64_t checks_refused_until_mono_ms; /* GitHub said that the App lacks the permission */
 	/* After GET /app failed: the pause, and when it ends (wall clock). */
 	int64_t app_pause_ms, app_again_ms;
+	struct list_writes writes; /* while is_reading_writes: the seat came */
+	bool is_reading_writes;
 	int n_previews;
 	bool is_engine_closed, is_closed;
 	void (*on_closed)(void *owner);

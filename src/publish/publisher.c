@@ -32,16 +32,54 @@ static void on_publisher_topic(unsigned topics, void *owner)
 		engine_ring(p->engine);
 }
 
+static void close_publisher_if_idle(struct publisher *p)
+{
+	if (p->is_closed || !p->is_engine_closed || p->n_previews || p->is_reading_writes)
+		return;
+	p->is_closed = true;
+	loop_reap(p->deps.loop, p->on_closed, p->owner);
+}
+
+static void on_writes_listed(struct store_query *q)
+{
+	struct publisher *p = CONTAINER_OF(q, struct publisher, writes.q);
+	bool has_seat = store_has_seat(p->deps.store, SEAT_PUBLISHER);
+
+	p->is_reading_writes = false;
+	if (!q->err)
+		engine_forget_writes(p->engine);
+	for (size_t i = 0; i < p->writes.n && has_seat; i++)
+		engine_note_writes(p->engine, p->writes.now_ms - p->writes.list[i].at_ms, (int)p->writes.list[i].n);
+	list_writes_release(&p->writes);
+	if (q->err && has_seat)
+		log_event(LOG_WARN, "writes_unread", LOG_S("error", q->why.text));
+	engine_pause(p->engine, !has_seat);
+	close_publisher_if_idle(p);
+}
+
+/* The writes of other nodes count, so it begins when it knows them. */
 static void on_publisher_seat(enum seat seat, bool has_seat, void *owner)
 {
+	struct publisher *p = owner;
+
 	(void)seat;
-	engine_pause(((struct publisher *)owner)->engine, !has_seat);
+	engine_pause(p->engine, true);
+	if (!has_seat || p->is_reading_writes || engine_is_closing(p->engine))
+		return;
+	p->writes =
+	    (struct list_writes){.q = {.done = on_writes_listed, .kind = QUERY_URGENT, .retry.event = "writes_unread"},
+		.now_ms = clock_wall_ms()};
+	p->is_reading_writes = store_list_writes(p->deps.store, &p->writes) == 0;
+	if (!p->is_reading_writes)
+		engine_pause(p->engine, false);
 }
 
 static bool is_publisher_idle(enum seat seat, void *owner)
 {
+	const struct publisher *p = owner;
+
 	(void)seat;
-	return engine_n_claimed(((struct publisher *)owner)->engine) == 0;
+	return engine_n_claimed(p->engine) == 0 && !p->is_reading_writes;
 }
 
 struct publisher *publish_new(const struct publish_deps *deps, struct config *c)
@@ -73,14 +111,6 @@ void publish_configure(struct publisher *p, struct config *c)
 	config_unref(old);
 	engine_limit_writes(p->engine, c->github_writes_per_minute);
 	engine_look(p->engine);
-}
-
-static void close_publisher_if_idle(struct publisher *p)
-{
-	if (p->is_closed || !p->is_engine_closed || p->n_previews)
-		return;
-	p->is_closed = true;
-	loop_reap(p->deps.loop, p->on_closed, p->owner);
 }
 
 static void on_publish_engine_closed(void *owner)

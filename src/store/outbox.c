@@ -435,6 +435,37 @@ static void update_done(struct txn *d, struct claimed *c, const struct outbox_do
 	end_attempt(d, o, c, state, next_ms);
 }
 
+/* ---- content writes ---- */
+
+static const int64_t HOUR_MS = 3600 * 1000;
+
+RECORD_DEFINE(content_write, CONTENT_WRITE_RECORD);
+
+/* A single node has them in memory. */
+static void note_writes(struct txn *d, const struct outbox_done *o)
+{
+	if (!o->n_writes || !db_is_shared(d))
+		return;
+	db_exec(d, "DELETE FROM content_write WHERE at_ms < ?1", V_INT(o->now_ms - HOUR_MS));
+	db_exec(d, "INSERT INTO content_write (at_ms, n) VALUES (?1, ?2)", V_INT(o->now_ms), V_INT(o->n_writes));
+}
+
+static int list_writes_run(struct store_query *q, const struct view *d)
+{
+	struct list_writes *l = CONTAINER_OF(q, struct list_writes, q);
+
+	RECORDS_READ(
+	    db_rows(d,
+		RECORD_QUERY(CONTENT_WRITE_RECORD,
+		    "FROM (SELECT at_ms, n FROM content_write WHERE at_ms > ?1 UNION ALL"
+		    " SELECT ?2, 1 FROM outbox WHERE state = 'sending' AND " OUTBOX_IS_COUNTED
+		    " AND kind IN ('comment', 'checks', 'reaction', 'reply', 'red_issue')) writes ORDER BY at_ms"),
+		V_INT(l->now_ms - HOUR_MS), V_INT(l->now_ms)),
+	    content_write, l->list, l->n);
+	return 0;
+}
+STORE_LIST(list_writes, content_write)
+
 static int outbox_done_run(struct store_op *op, struct txn *d)
 {
 	struct outbox_done *o = CONTAINER_OF(op, struct outbox_done, op);
@@ -442,6 +473,7 @@ static int outbox_done_run(struct store_op *op, struct txn *d)
 	    d, RECORD_QUERY_BOTH(SENT_ROW_RECORD, OUTBOX_PLACE_RECORD, "FROM outbox o WHERE o.id = ?1"), V_INT(o->id));
 	struct claimed c;
 
+	note_writes(d, o);
 	if (!rows_next(r))
 		return ERR_NOT_FOUND;
 	record_read(r, &sent_row_record, &c.row);

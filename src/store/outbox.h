@@ -158,10 +158,25 @@ struct outbox_done {
 	enum outbox_result result;
 	int64_t generation;
 	bool is_uncertain; /* it may have arrived; of COMMENT, the text on GitHub is not known */
+	int n_writes; /* content writes on GitHub; recorded for other nodes, also when the row is not ours any more */
 	int64_t next_ms, now_ms;
 	const char *error; /* RETRY, DEAD: why */
 };
 int store_outbox_done(struct store *s, struct outbox_done *op) MUST_CHECK;
+
+/* The content writes of all nodes in the last hour, the oldest first; those that may be under way now come last. */
+#define CONTENT_WRITE_RECORD(F, S)                                                                                     \
+	F(S, TIME, at_ms, NULL, "at_ms", "")                                                                           \
+	F(S, INT, n, NULL, "n", "")
+RECORD_STRUCT(content_write, CONTENT_WRITE_RECORD);
+struct list_writes {
+	struct store_query q;
+	int64_t now_ms;
+	struct content_write *list; /* out; list_writes_release() */
+	size_t n;
+};
+int store_list_writes(struct store *s, struct list_writes *q) MUST_CHECK;
+void list_writes_release(struct list_writes *q);
 
 struct outbox_stats {
 	int64_t n_due, n_waiting, n_sending, n_dead;

@@ -40,8 +40,8 @@ static json_t *nodes_json(const struct seat_nodes *l)
 		for (int s = 0; s < N_SEATS; s++)
 			if (node->has_seat[s])
 				json_array_append_new(seats, json_string(seat_name((enum seat)s)));
-		json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:o}", "name", node->name, "version", node->version,
-						"seen_at", json_time(node->seen_ms), "seats", seats));
+		json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:o}", "name", node->name, "version",
+						node->version, "seen_at", json_time(node->seen_ms), "seats", seats));
 	}
 	return list;
 }
@@ -71,9 +71,10 @@ static json_t *status_json(const struct status_request *s)
 	    w->config ? w->config->upstream_repository : NULL, "accelerators",
 	    (json_int_t)(w->config ? w->config->n_accelerators : 0), "open_changes", (json_int_t)t->n_open_changes,
 	    "deliveries", deliveries, "dispatches", dispatches);
-	json_object_update_new(v, json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "jobs", (json_int_t)t->n_jobs, "results",
-				      (json_int_t)t->n_results, "outbox", outbox, "pull", pull, "experiments",
-				      experiments_json(&t->experiments), "store", store, "nodes", nodes_json(&t->nodes)));
+	json_object_update_new(
+	    v, json_pack("{s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "jobs", (json_int_t)t->n_jobs, "results",
+		   (json_int_t)t->n_results, "outbox", outbox, "pull", pull, "experiments",
+		   experiments_json(&t->experiments), "store", store, "nodes", nodes_json(&t->nodes)));
 	return v;
 }
 

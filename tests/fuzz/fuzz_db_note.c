@@ -13,7 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 		assert(t.n_changes <= TOUCHED_MAX && t.n_jobs <= TOUCHED_MAX && t.n_accelerators <= TOUCHED_NAMES_MAX);
 		note_text("another", topics, &t, again);
 		assert(note_parse(again, "0123456789abcdef", &same_topics, &same));
-		assert(topics == same_topics && t.is_all == same.is_all && t.n_changes == same.n_changes && t.n_jobs == same.n_jobs);
+		assert(topics == same_topics && t.is_all == same.is_all && t.n_changes == same.n_changes &&
+		       t.n_jobs == same.n_jobs);
 	}
 	free(text);
 	return 0;

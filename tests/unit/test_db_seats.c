@@ -87,7 +87,7 @@ static void the_state_of_a_seat_decides_the_step(void **state)
 	    {there, &both, 5, held, true, SEAT_RELEASE},
 	    {there, &alone, 5, held, true, SEAT_RENEW}, /* the other one has ended */
 	    {here, &both, 4, held, true, SEAT_LEAVE},
-	    {here, &both, 4, NOW, true, SEAT_TAKE}, /* over */
+	    {here, &both, 4, NOW, true, SEAT_TAKE},           /* over */
 	    {here, &both, 4, NOW + 3600000, true, SEAT_TAKE}, /* of a clock that was put back */
 	    {here, &both, 3, held, true, SEAT_TAKE},          /* its node is gone */
 	    {here, &both, 5, 0, true, SEAT_TAKE},             /* released, and it belongs here again */
@@ -138,8 +138,8 @@ static void a_note_comes_back(void **state)
 
 static void a_note_that_is_not_understood_means_everything(void **state)
 {
-	static const char *const texts[] = {"", " ", "x", "x ", "x z", "x -1", "x 1ffffffff", "x 8 c", "x 8 c0", "x 8 c-1",
-	    "x 8 jx", "x 8 a", "x 8 z1", "x 8  c1", "x 8 c99999999999999999999"};
+	static const char *const texts[] = {"", " ", "x", "x ", "x z", "x -1", "x 1ffffffff", "x 8 c", "x 8 c0",
+	    "x 8 c-1", "x 8 jx", "x 8 a", "x 8 z1", "x 8  c1", "x 8 c99999999999999999999"};
 	char *text = xmalloc(NOTE_MAX_BYTES * 2);
 	struct store_touched got;
 	unsigned topics;
@@ -398,7 +398,8 @@ static void the_seats_of_a_silent_node_are_taken_after_their_time(void **state)
 	assert_int_equal(db_open(server_database(), DB_WRITER, &d, &e), 0);
 	int64_t now_ms = real_now_ms(db_view(d));
 	db_exec(db_txn(d),
-	    "INSERT INTO node (epoch, name, version, schema_version, started_ms, seen_ms) VALUES (1, 'killed', '1', 1, ?1, ?1)",
+	    "INSERT INTO node (epoch, name, version, schema_version, started_ms, seen_ms) VALUES (1, 'killed', '1', 1, "
+	    "?1, ?1)",
 	    V_INT(now_ms + 2000 - SEAT_NODE_LIVES_MS));
 	for (int s = 0; s < N_SEATS; s++)
 		db_exec(db_txn(d), "INSERT INTO seat (name, epoch, until_ms) VALUES (?1, 1, ?2)",
@@ -425,7 +426,7 @@ static int put_change_note_run(struct store_op *op, struct txn *d)
 }
 static STORE_OPERATION(put_change_note)
 
-static void touch_change(int i, int64_t change_id)
+    static void touch_change(int i, int64_t change_id)
 {
 	change_note = (struct put_change_note){.op.done = rig_op_done, .change_id = change_id};
 	rig_is_done = false;
@@ -498,9 +499,10 @@ static void a_lost_connection_rings_everything(void **state)
 	ONLY_ON_SERVER();
 	open_two_nodes();
 	assert_int_equal(db_open(server_database(), DB_WRITER, &d, &e), 0);
-	assert_true(db_int(d, 0,
-			"SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity"
-			" WHERE datname = current_database() AND query LIKE '%pg_notify%' AND pid <> pg_backend_pid()") > 0);
+	assert_true(
+	    db_int(d, 0,
+		"SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity"
+		" WHERE datname = current_database() AND query LIKE '%pg_notify%' AND pid <> pg_backend_pid()") > 0);
 	db_close(d);
 	wait_for(second_is_rung);
 	cluster.at[1].touched = (struct store_touched){0};
@@ -520,10 +522,7 @@ static void without_notes_a_node_notices_the_batches_of_others(void **state)
 
 /* ---- time ---- */
 
-static bool clock_is_an_hour_ahead(void)
-{
-	return clock_wall_ms() - (int64_t)time(NULL) * 1000 > 3590 * 1000;
-}
+static bool clock_is_an_hour_ahead(void) { return clock_wall_ms() - (int64_t)time(NULL) * 1000 > 3590 * 1000; }
 
 static void the_clock_follows_the_servers(void **state)
 {
@@ -551,7 +550,8 @@ static void a_jump_of_the_servers_clock_is_applied_once(void **state)
 	open_node(0, "north");
 	wait_for(first_has_all);
 	assert_int_equal(db_open(server_database(), DB_WRITER, &d, &e), 0);
-	db_exec(db_txn(d), "INSERT INTO attribution_due (change_id, next_ms, since_ms, n_tries, generation) VALUES (1, 1000, 1000, 0, 1)");
+	db_exec(db_txn(d), "INSERT INTO attribution_due (change_id, next_ms, since_ms, n_tries, generation) VALUES (1, "
+			   "1000, 1000, 0, 1)");
 	assert_int_equal(db_status(d), 0);
 	first.generation = store_clock_generation(cluster.at[0].store);
 	assert_int_equal(first.generation, 1);

@@ -554,6 +554,31 @@ static void rows_of_an_earlier_epoch_end(void **state)
 	assert_int_equal(w.done[1].epoch, 0);
 }
 
+/* Another node does the work of the part meanwhile. */
+static void a_paused_engine_ends_its_work_and_claims_nothing(void **state)
+{
+	(void)state;
+	w.lanes[FAST_LANE] = (struct lane_limits){4, 1, 1};
+	add_row(OUTBOX_REACTION, "a");
+	add_row(OUTBOX_REACTION, "a");
+	start_engine();
+	wait_for(&w.n_begun, 1);
+	engine_pause(w.engine, true);
+	wait_for(&w.n_done, 1); /* the one that waited for its turn */
+	add_row(OUTBOX_REACTION, "b");
+	engine_look(w.engine);
+	engine_ring(w.engine);
+	effect_end(w.begun[0], OUTBOX_OK, 0);
+	wait_for(&w.n_released, 2);
+	assert_int_equal(engine_n_claimed(w.engine), 0);
+	assert_false(w.rows[2].is_claimed);
+	w.begin = end_ok;
+	engine_pause(w.engine, false);
+	wait_for(&w.n_released, 3);
+	close_engine(0);
+	assert_string_equal(traced, "begin:0 not_yet:1 ok:0 begin:2 ok:2 closed");
+}
+
 static void closing_puts_rows_back_and_then_cancels(void **state)
 {
 	(void)state;
@@ -617,6 +642,7 @@ int main(void)
 	    TEST(paces_writes),
 	    TEST(a_daemon_that_must_not_act_cuts_requests_off),
 	    TEST(rows_of_an_earlier_epoch_end),
+	    TEST(a_paused_engine_ends_its_work_and_claims_nothing),
 	    TEST(closing_puts_rows_back_and_then_cancels),
 	    TEST(a_claim_that_ends_after_the_close_starts_no_effect),
 	    TEST(closing_does_not_wait_for_a_store_that_fails),

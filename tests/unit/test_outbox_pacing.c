@@ -47,6 +47,25 @@ static void test_urgent_writes_are_handed_over_up_to_a_few_seconds_ahead(void **
 	pacing_release(&p);
 }
 
+/* The node before wrote 80 in the last half minute: the oldest of them is 30 s old. */
+static void test_writes_of_another_node_count(void **state)
+{
+	struct pacing p;
+
+	(void)state;
+	pacing_init(&p, 80);
+	assert_int_equal(ask(&p, WRITE_FIRST_FAILURE, 0, NOW), 0); /* an own one, which is among them */
+	pacing_forget(&p);
+	for (int i = 0; i < 80; i++)
+		pacing_note(&p, NOW - 30 * S + i);
+	assert_int_equal(ask(&p, WRITE_FIRST_FAILURE, 0, NOW), 30 * S);
+	assert_int_equal(ask(&p, WRITE_FIRST_FAILURE, 0, NOW + 30 * S), 0);
+	for (int i = 0; i < PACING_PER_HOUR - 81; i++)
+		pacing_note(&p, NOW + 31 * S);
+	assert_int_equal(ask(&p, WRITE_FIRST_FAILURE, 0, NOW + 10 * MINUTE), MINUTE);
+	pacing_release(&p);
+}
+
 /* Uses up n of the windows, a second apart; returns the time of the last one. */
 static int64_t use_up(struct pacing *p, int n, int64_t gap_ms, int64_t now_ms)
 {
@@ -441,6 +460,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_writes_are_a_second_apart),
 	    cmocka_unit_test(test_urgent_writes_are_handed_over_up_to_a_few_seconds_ahead),
+	    cmocka_unit_test(test_writes_of_another_node_count),
 	    cmocka_unit_test(test_each_class_leaves_room_for_those_above),
 	    cmocka_unit_test(test_waiting_writes_get_a_larger_share),
 	    cmocka_unit_test(test_a_few_writes_a_minute),

@@ -555,6 +555,41 @@ static void the_written_text_is_remembered(void **state)
 	assert_false(none.is_known);
 }
 
+/* For the next publisher: the writes of the last hour, and one for each row that is being written. */
+static void content_writes_are_on_record_for_another_node(void **state)
+{
+	const int64_t ended_ms[] = {T0 - HOUR - 1, T0 - 2000, T0 - 1000};
+	struct list_writes l = {.now_ms = T0};
+	struct claim_outbox c;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		request_comment(1);
+		claim_comment(&c, T0 + 1000 + i);
+		struct outbox_done o = {.id = c.rows[0].id,
+		    .epoch = c.rows[0].epoch,
+		    .result = OUTBOX_NOT_YET,
+		    .generation = c.rows[0].generation,
+		    .n_writes = i + 1,
+		    .next_ms = T0,
+		    .now_ms = ended_ms[i]};
+		DO_OK(store_outbox_done, &o);
+		claim_outbox_release(&c);
+	}
+	claim_comment(&c, T0 + 2000);
+	claim_outbox_release(&c);
+	ASK_OK(store_list_writes, &l);
+	assert_int_equal(l.n, server_database() ? 3 : 1); /* a single daemon needs no record */
+	assert_int_equal(l.list[l.n - 1].at_ms, T0);
+	assert_int_equal(l.list[l.n - 1].n, 1);
+	if (server_database()) {
+		assert_int_equal(l.list[0].at_ms, T0 - 2000);
+		assert_int_equal(l.list[0].n, 2);
+		assert_int_equal(l.list[1].n, 3);
+	}
+	list_writes_release(&l);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
@@ -580,6 +615,7 @@ int main(void)
 	    TEST(a_comment_follows_the_requests),
 	    TEST(the_shown_text_of_a_comment_may_be_unknown),
 	    TEST(the_written_text_is_remembered),
+	    TEST(content_writes_are_on_record_for_another_node),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
