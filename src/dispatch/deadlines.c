@@ -214,7 +214,7 @@ static void on_nodes_timer(struct timer *t)
 	struct deadline_watch *dl = timer_owner(t);
 
 	timer_start(t, NODES_EVERY_MS);
-	if (dl->is_watching_nodes)
+	if (dl->is_watching_nodes || !has_deadlines_seat(dl))
 		return;
 	dl->nodes = (struct watch_nodes){.op.done = on_nodes_watched};
 	dl->is_watching_nodes = store_watch_nodes(dl->d->deps.store, &dl->nodes) == 0;

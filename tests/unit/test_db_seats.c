@@ -256,7 +256,7 @@ static struct node_store *open_node(int i, const char *name)
 
 	*n = (struct node_store){.name = name};
 	snprintf(n->dir, sizeof(n->dir), "%s/node%d", rig_dir, i);
-	const struct store_options o = {.state_dir = n->dir, .database = server_database(), .node = name};
+	const struct store_options o = {.state_dir = n->dir, .database = server_database(), .node = name, .has_others = true};
 	if (store_open(rig_loop, &o, &n->store, &e))
 		fail_msg("%s: %s", name, e.text);
 	for (int s = 0; s < N_SEATS; s++) {
@@ -280,7 +280,7 @@ static void close_node(int i)
 
 static int set_up_cluster(void **state)
 {
-	struct store_options o = {.state_dir = rig_dir, .database = server_database()};
+	struct store_options o = {.state_dir = rig_dir, .database = server_database(), .has_others = true};
 	struct error e = {0};
 	bool is_closed = false;
 
