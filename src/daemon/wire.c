@@ -8,6 +8,7 @@
 #include "daemon/space.h"
 #include "db/notes.h"
 #include "db/seats.h"
+#include "db/settings.h"
 #include "store/maintenance.h"
 #include "webhook/payload.h"
 
@@ -112,6 +113,46 @@ static int load_callback_key(const char *state_dir, struct secret **ret, struct 
 		log_event(LOG_WARN, "exposed_file", LOG_S("file", path), LOG_S("why", EXPOSED_FILE_TEXT));
 	}
 	free(path);
+	return rc;
+}
+
+struct shared_key {
+	struct share_setting op;
+	bool is_done;
+};
+
+static void on_key_shared(struct store_op *op) { CONTAINER_OF(op, struct shared_key, op.op)->is_done = true; }
+
+/* Each daemon has to check the tokens that another one signed. So with PostgreSQL the key of the first daemon is in the database, and counts
+ * for all of them. Blocks, before the loop runs. */
+static int share_callback_key(struct daemon *d, struct error *e)
+{
+	struct shared_key key = {.op = {.op.done = on_key_shared, .key = "callback.key"}};
+	char hex[2 * CALLBACK_KEY_BYTES + 1];
+	uint8_t bytes[CALLBACK_KEY_BYTES];
+	int rc;
+
+	if (!store_is_shared(d->store))
+		return 0;
+	hex_encode(secret_text(d->callback_key), CALLBACK_KEY_BYTES, hex);
+	key.op.value = xstrdup(hex);
+	rc = store_share_setting(d->store, &key.op);
+	if (!rc)
+		loop_run_until(d->loop, &key.is_done);
+	rc = rc ? rc : key.op.op.err;
+	if (rc) {
+		error_set(e, rc, "%s", *key.op.op.why.text ? key.op.op.why.text : err_text(rc));
+	} else if (strcmp(key.op.value, hex) != 0) {
+		secret_unref(d->callback_key);
+		d->callback_key = NULL;
+		rc = hex_decode(key.op.value, strlen(key.op.value), bytes, sizeof(bytes));
+		rc = rc ? error_set(e, ERR_CORRUPT, "the setting callback.key of the database is not a key")
+			: secret_new(bytes, sizeof(bytes), &d->callback_key, e);
+	}
+	explicit_bzero(key.op.value, strlen(key.op.value));
+	explicit_bzero(hex, sizeof(hex));
+	explicit_bzero(bytes, sizeof(bytes));
+	free(key.op.value);
 	return rc;
 }
 
@@ -233,6 +274,7 @@ int wire_up(struct daemon *d, struct error *e)
 	    .database = str_eq(c->store, "sqlite") ? NULL : c->store,
 	    .password = c->store_password,
 	    .node = node,
+	    .has_others = true,
 	    .recover = store_recover,
 	    .after_silence = store_after_silence};
 	const struct github_options github = github_options_of(c, 1);
@@ -242,6 +284,8 @@ int wire_up(struct daemon *d, struct error *e)
 	free(node);
 	if (!rc)
 		rc = load_callback_key(c->state_dir, &d->callback_key, e);
+	if (!rc)
+		rc = share_callback_key(d, e);
 	if (!rc)
 		rc = logs_open(d->loop, c->state_dir, &d->logs, e);
 	if (rc)

@@ -40,6 +40,22 @@ static int put_setting_run(struct store_op *op, struct txn *d)
 }
 STORE_OPERATION(put_setting)
 
+static int share_setting_run(struct store_op *op, struct txn *d)
+{
+	struct share_setting *p = CONTAINER_OF(op, struct share_setting, op);
+	char *known = setting_text(d->view, p->key);
+
+	if (known) {
+		explicit_bzero(p->value, strlen(p->value)); /* it may be a secret */
+		free(p->value);
+		p->value = known;
+	} else {
+		setting_put_text(d, p->key, p->value);
+	}
+	return 0;
+}
+STORE_OPERATION(share_setting)
+
 static int get_setting_run(struct store_query *q, const struct view *d)
 {
 	struct get_setting *g = CONTAINER_OF(q, struct get_setting, q);

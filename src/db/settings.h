@@ -19,6 +19,13 @@ struct put_setting {
 	const char *key, *value;
 };
 int store_put_setting(struct store *s, struct put_setting *op) MUST_CHECK;
+/* Several daemons agree on a value: the first one sets it. */
+struct share_setting {
+	struct store_op op;
+	const char *key;
+	char *value; /* in: the own one; out: the one that counts; free() */
+};
+int store_share_setting(struct store *s, struct share_setting *op) MUST_CHECK;
 struct get_setting {
 	struct store_query q;
 	const char *key;

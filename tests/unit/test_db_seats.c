@@ -1,6 +1,7 @@
 /* Which node has which seat: the decision, and on PostgreSQL several stores of one process that share a database. */
 #include "db/notes.h"
 #include "db/seats.h"
+#include "db/settings.h"
 #include "replaces.h"
 #include "store_rig.h"
 
@@ -173,6 +174,19 @@ static void a_single_daemon_has_every_seat(void **state)
 	assert_int_equal(rig_topics, STORE_REGISTRY);
 }
 
+static void the_first_value_of_a_shared_setting_counts(void **state)
+{
+	struct share_setting first = {.key = "k", .value = xstrdup("one")},
+			     second = {.key = "k", .value = xstrdup("two")};
+
+	(void)state;
+	DO_OK(store_share_setting, &first);
+	DO_OK(store_share_setting, &second);
+	assert_string_equal(first.value, "one");
+	assert_string_equal(second.value, "one");
+	FREE_ALL(first.value, second.value);
+}
+
 /* ---- several stores on one server ---- */
 
 enum { STORES_MAX = 3 };
@@ -256,7 +270,8 @@ static struct node_store *open_node(int i, const char *name)
 
 	*n = (struct node_store){.name = name};
 	snprintf(n->dir, sizeof(n->dir), "%s/node%d", rig_dir, i);
-	const struct store_options o = {.state_dir = n->dir, .database = server_database(), .node = name, .has_others = true};
+	const struct store_options o = {
+	    .state_dir = n->dir, .database = server_database(), .node = name, .has_others = true};
 	if (store_open(rig_loop, &o, &n->store, &e))
 		fail_msg("%s: %s", name, e.text);
 	for (int s = 0; s < N_SEATS; s++) {
@@ -576,6 +591,7 @@ int main(void)
 	    cmocka_unit_test(a_note_comes_back),
 	    cmocka_unit_test(a_note_that_is_not_understood_means_everything),
 	    cmocka_unit_test_setup_teardown(a_single_daemon_has_every_seat, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(the_first_value_of_a_shared_setting_counts, rig_setup, rig_teardown),
 #define CLUSTER_TEST(name) cmocka_unit_test_setup_teardown(name, set_up_cluster, tear_down_cluster)
 	    CLUSTER_TEST(seats_follow_the_nodes_that_come_and_go),
 	    CLUSTER_TEST(a_seat_moves_when_its_work_has_ended),

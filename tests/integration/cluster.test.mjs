@@ -1,0 +1,138 @@
+// Three daemons share a database of PostgreSQL: each runs its part of the work, each answers every request, and a killed one is replaced.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import net from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { startIssuer } from '../github/oidc.mjs';
+import { pullRequestOf } from '../github/payloads.mjs';
+import { startRig } from '../github/rig.mjs';
+import { startWebhookVendor } from '../github/vendors.mjs';
+import { startPostgres } from '../postgres.mjs';
+import { Outpost, freePort, notBuilt, until } from './lib/outpost.mjs';
+
+const UPSTREAM = 'pytorch/pytorch';
+const SECRET = 'a secret between Outpost and the lab';
+const SEATS = ['deadlines', 'evidence', 'planner', 'publisher', 'reconciler', 'registry', 'retention', 'scheduler'];
+
+describe('three daemons on one database', { skip: notBuilt }, () => {
+  let server, rig, issuer, lab, balancer;
+  const nodes = {};
+  let number = 100;
+
+  const living = () => Object.values(nodes).filter((node) => !node.isKilled);
+  const status = (node) => node.api('status');
+  // The name of the node that has each seat, as this node's status says; undefined while some seat has none.
+  const seatsOf = async (node) => {
+    const { nodes: list } = await status(node);
+    const of = Object.fromEntries(list.flatMap(({ name, seats }) => seats.map((seat) => [seat, name])));
+    assert.equal(list.flatMap(({ seats }) => seats).length, Object.keys(of).length, 'a seat has two nodes');
+    return Object.keys(of).length === SEATS.length ? of : undefined;
+  };
+  // All living nodes agree, and nobody else has a seat.
+  const settled = (n = living().length) => until(async () => {
+    const views = await Promise.all(living().map(seatsOf));
+    const names = living().map(({ name }) => name);
+    return views.every((view) => view && JSON.stringify(view) === JSON.stringify(views[0]) && Object.values(view).every((name) => names.includes(name)))
+      && new Set(Object.values(views[0])).size === n && views[0];
+  }, { timeout: 60_000, interval: 200, what: 'each seat has a living node' });
+  const ourComments = (pull) => rig.comments(UPSTREAM, pull).filter(({ author }) => author === rig.bot);
+
+  // A pull request whose webhook this node gets: the lab tests it once, and its results are in one comment.
+  async function goRound(node) {
+    const pull = rig.openPull(UPSTREAM, { number: ++number });
+
+    rig.setTarget(`${node.url}/github/webhook`);
+    assert.equal((await rig.deliver('pull_request', pullRequestOf('opened', pull))).status_code, 202);
+    await until(() => ourComments(pull.number).some(({ body }) => body.includes('Lab Chip') && /passed|✅/.test(body)), { timeout: 90_000, what: `the comment of #${pull.number}` });
+    assert.equal(lab.events.filter(({ body }) => body?.payload?.number === pull.number).length, 1);
+    return pull.number;
+  }
+
+  async function start(name, port) {
+    const node = await Outpost.prepare({
+      rig, issuer, port, env: {},
+      accelerators: [{ name: 'lab-chip', title: 'Lab Chip', level: 'L2', vendor: 'A vendor', trust: 'anyone', triggers: { pull_request: {} }, runners: [{ name: 'lab', webhook: { url: lab.url, secret: 'hook' } }] }],
+      secrets: { 'lab-chip': { hook: SECRET } },
+      // reports go to any node, whoever sent the dispatch
+      config: { store: server.url.replace('/postgres?', '/cluster?'), node: name, public_url: `http://127.0.0.1:${balancer.address().port}` },
+    });
+    node.name = name;
+    nodes[name] = node;
+    await node.spawn();
+  }
+
+  before(async () => {
+    server = startPostgres();
+    server.mustRun('psql', ['-q', '-h', server.folder, '-U', 'outpost', 'postgres', '-c', "CREATE DATABASE cluster TEMPLATE template0 LOCALE 'C'"]);
+    [rig, issuer] = await Promise.all([startRig(), startIssuer()]);
+    lab = await startWebhookVendor({ secret: SECRET, script: [{ workflow: 'lab', job: 'suite', tests: [{ suite: 'model', name: 'llama3', status: 'PASS', duration: 1 }] }] });
+    // One connection after the other goes to the next node that lives.
+    let turn = 0;
+    balancer = net.createServer((client) => {
+      const node = living()[turn++ % living().length];
+      const upstream = net.connect(node.port, '127.0.0.1');
+      for (const [from, to] of [[client, upstream], [upstream, client]]) from.on('error', () => to.destroy()).pipe(to);
+    }).listen(0, '127.0.0.1');
+    await once(balancer, 'listening');
+    for (const name of ['north', 'east', 'south']) await start(name, await freePort());
+  });
+
+  after(async () => {
+    await lab?.stop();
+    for (const node of Object.values(nodes)) await node.close();
+    balancer?.close();
+    await Promise.all([issuer?.close(), rig?.close()]);
+    server?.stop();
+  });
+
+  test('the seats spread, and each node shows the same', async () => {
+    const seats = await settled();
+    assert.deepEqual(Object.keys(seats).sort(), SEATS);
+    const { nodes: list } = await status(nodes.east);
+    assert.deepEqual(list.map(({ name }) => name), ['east', 'north', 'south']);
+    for (const { version, seen_at } of list) assert.ok(version && Date.now() - Date.parse(seen_at) < 15_000);
+    assert.match((await nodes.south.ctl('status')).stdout, /node\s+north, outpostd/);
+  });
+
+  test('a webhook may go to any node', async () => {
+    for (const node of living()) await goRound(node);
+  });
+
+  test('a token that one node revokes is refused by all', async () => {
+    const token = (await nodes.north.ctl('runner', 'add', 'lab-1', '--accelerator', 'lab-chip')).stdout.match(/ort_\S+/)?.[0];
+    const answer = async (node) => (await node.get('/api/v1/runner/status', { headers: { authorization: `Bearer ${token}` } })).status;
+
+    assert.ok(token);
+    for (const node of living()) await until(async () => await answer(node) === 200, { what: `${node.name} knows the token` });
+    await nodes.east.ctl('runner', 'revoke', 'lab-1', '--accelerator', 'lab-chip');
+    for (const node of living()) await until(async () => await answer(node) === 401, { what: `${node.name} refuses the token` });
+  });
+
+  test('the others take over from a killed node', async () => {
+    const { publisher, planner } = await settled();
+
+    for (const name of new Set([publisher, planner])) {
+      if (living().length === 1) break;
+      nodes[name].isKilled = true;
+      await nodes[name].kill();
+    }
+    await settled();
+    const pulls = [];
+    for (const node of living()) pulls.push(await goRound(node));
+    for (const pull of pulls) assert.equal(ourComments(pull).length, 1);
+  });
+
+  test('seats move at once from a node that stops, and it gets its own again', async () => {
+    for (const node of Object.values(nodes).filter(({ isKilled }) => isKilled)) {
+      await node.spawn();
+      node.isKilled = false;
+    }
+    const before_ = await settled();
+    await nodes.south.stop();
+    nodes.south.isKilled = true;
+    await settled(2);
+    await nodes.south.spawn();
+    nodes.south.isKilled = false;
+    assert.deepEqual(await settled(), before_);
+  });
+});
