@@ -97,7 +97,8 @@ struct publisher *publish_new(const struct publish_deps *deps, struct config *c)
 	    .n_lanes = N_PUBLISH_LANES,
 	    .writes_per_minute = c->github_writes_per_minute,
 	    .claim_failed_event = "publish_claim_failed"});
-	engine_pause(p->engine, !store_has_seat(deps->store, SEAT_PUBLISHER));
+	if (!store_has_seat(deps->store, SEAT_PUBLISHER))
+		engine_pause(p->engine, true);
 	store_subscribe(deps->store, STORE_COMMENTS | STORE_NODE, on_publisher_topic, p);
 	store_add_part(deps->store, &(struct seat_part){SEAT_PUBLISHER, on_publisher_seat, is_publisher_idle, p});
 	return p;

@@ -8,6 +8,7 @@ import { pullRequestOf } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
 import { startWebhookVendor } from '../github/vendors.mjs';
 import { startPostgres } from '../postgres.mjs';
+import { follow } from './lib/events.mjs';
 import { Outpost, freePort, notBuilt, until } from './lib/outpost.mjs';
 
 const UPSTREAM = 'pytorch/pytorch';
@@ -97,6 +98,17 @@ describe('three daemons on one database', { skip: notBuilt }, () => {
 
   test('a webhook may go to any node', async () => {
     for (const node of living()) await goRound(node);
+  });
+
+  test('a page that is open on one node hears of a webhook that another one took', async () => {
+    const pull = await goRound(nodes.north);
+    const pages = living().map((node) => follow(node, [`pulls/${pull}`]));
+
+    await Promise.all(pages.map((page) => page.next(1))); // each stream begins with one
+    rig.setTarget(`${nodes.south.url}/github/webhook`);
+    await rig.deliver('pull_request', pullRequestOf('closed', rig.updatePull(UPSTREAM, pull, { state: 'closed' })));
+    await Promise.all(pages.map((page) => page.next(1)));
+    for (const page of pages) page.close();
   });
 
   test('a token that one node revokes is refused by all', async () => {
