@@ -218,7 +218,7 @@ void attribution_alike_due(struct txn *d, int64_t change_id, const char *acceler
 	 * proves less, too. */
 	int64_t n = db_exec(d,
 	    NOTE_ALL "SELECT DISTINCT f.change_id AS id FROM (SELECT DISTINCT test_id, key"
-		     "  FROM failure WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?6) o"
+		     "  FROM failure WHERE change_id = ?2 AND accelerator = ?3 ORDER BY test_id, key LIMIT ?6) o"
 		     " CROSS JOIN failure f ON f.accelerator = ?3 AND f.test_id = o.test_id"
 		     " AND f.key = o.key AND f.at_ms >= ?4 CROSS JOIN change c ON c.id = f.change_id"
 		     " CROSS JOIN verdict v ON v.change_id = c.id AND v.accelerator = ?3  AND v.test_id = f.test_id"
@@ -233,7 +233,7 @@ void attribution_alike_due(struct txn *d, int64_t change_id, const char *acceler
 	/* Open changes that are excused and have a message that another test has here: the message may be general. */
 	n += db_exec(d,
 	    NOTE_ALL "WITH RECURSIVE own (key) AS (SELECT DISTINCT key FROM (SELECT key FROM failure"
-		     "  WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?5) failed),"
+		     "  WHERE change_id = ?2 AND accelerator = ?3 ORDER BY test_id, key LIMIT ?5) failed),"
 		     /* the newest changes that had each key: one step of the index each */
 		     " had (key, id, n) AS (SELECT key, (SELECT MAX(change_id) FROM failure f"
 		     "   WHERE f.key = own.key), 1 FROM own UNION ALL SELECT key, (SELECT MAX(change_id)"
@@ -242,7 +242,7 @@ void attribution_alike_due(struct txn *d, int64_t change_id, const char *acceler
 		     " SELECT DISTINCT had.id FROM had CROSS JOIN change c ON c.id = had.id"
 		     " WHERE had.id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"
 		     " AND EXISTS (SELECT 1 FROM (SELECT test_id, accelerator FROM failure"
-		     "   WHERE key = had.key AND change_id = had.id LIMIT ?6) f"
+		     "   WHERE key = had.key AND change_id = had.id ORDER BY test_id, accelerator LIMIT ?6) f"
 		     "  CROSS JOIN verdict v ON v.change_id = had.id AND v.accelerator = f.accelerator"
 		     "   AND v.test_id = f.test_id WHERE v.attribution IN ('BASE', 'FLAKY')"
 		     "  AND NOT EXISTS (SELECT 1 FROM failure s WHERE s.key = had.key"
@@ -253,7 +253,7 @@ void attribution_alike_due(struct txn *d, int64_t change_id, const char *acceler
 	 * must end. */
 	n += db_exec(d,
 	    NOTE_ALL "SELECT v.change_id AS id FROM (SELECT DISTINCT test_id FROM failure"
-		     "  WHERE change_id = ?2 AND accelerator = ?3 LIMIT ?4) o"
+		     "  WHERE change_id = ?2 AND accelerator = ?3 ORDER BY test_id LIMIT ?4) o"
 		     " CROSS JOIN verdict v ON v.accelerator = ?3 AND v.test_id = o.test_id"
 		     "  AND v.attribution = 'FLAKY' CROSS JOIN change c ON c.id = v.change_id"
 		     " WHERE c.id <> ?2 AND c.kind = 'pull_request' AND c.state = 'open'"

@@ -395,13 +395,15 @@ static void judge_message(const struct attribution_case *c, const struct key_use
 		n_unrelated++;
 		n_passed += db_has(c->d,
 		    "SELECT 1 FROM (SELECT DISTINCT accelerator FROM"
-		    "  (SELECT accelerator FROM failure WHERE key = ?1 AND change_id = ?2 LIMIT ?4) newest) f"
+		    "  (SELECT accelerator FROM failure WHERE key = ?1 AND change_id = ?2 ORDER BY test_id, "
+		    "accelerator LIMIT ?4) looked_at) f"
 		    " CROSS JOIN cell v ON v.change_id = ?2 AND v.accelerator = f.accelerator AND v.test_id = ?3"
 		    " WHERE v.status = 'PASS' LIMIT 1",
 		    V_INT(u->key), V_INT(change_id), V_INT(f->test_id), V_INT(ROWS_OF_CHANGE_MAX));
 		n_now += db_has(c->d,
 		    "SELECT 1 FROM (SELECT accelerator, at_ms FROM failure WHERE key = ?1"
-		    " AND change_id = ?2 LIMIT ?5) newest WHERE accelerator = ?3 AND at_ms >= ?4 LIMIT 1",
+		    " AND change_id = ?2 ORDER BY test_id, accelerator LIMIT ?5) looked_at WHERE accelerator = ?3 AND "
+		    "at_ms >= ?4 LIMIT 1",
 		    V_INT(u->key), V_INT(change_id), V_TEXT(c->accelerator), V_INT(c->now_ms - OUTAGE_MS),
 		    V_INT(ROWS_OF_CHANGE_MAX));
 	}

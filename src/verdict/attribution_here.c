@@ -172,7 +172,7 @@ void fact_this_commit(struct attribution_case *c)
 
 enum {
 	EXPERIMENTS_MAX = 20, /* of one test, side and cause: the newest */
-	REDS_MAX = 2000,      /* of one experiment; with more, any failure may have moved to another test */
+	REDS_MAX = 2000, /* of one experiment, any of them; with so many, each failure may have moved to another test */
 };
 
 #define EXPERIMENT_RUN_RECORD(F, S)                                                                                    \
@@ -279,10 +279,12 @@ static void read_experiment_reds(
 /* Another test failed with the same message in that run, in any job: the crash only moved to another test. */
 static bool crash_moved_in_experiment(const struct experiment_results *l, const struct red_failure *f)
 {
+	if (l->n_reds == REDS_MAX)
+		return true;
 	for (size_t i = 0; i < l->n_reds; i++)
 		if (l->reds[i].key == f->facts.mark.key && l->reds[i].test_id != f->test_id)
 			return f->facts.mark.key != 0;
-	return l->n_reds == REDS_MAX;
+	return false;
 }
 
 /* At most one current job of the runner has a result of the test here. Only then do new jobs prove something: with more

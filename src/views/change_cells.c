@@ -120,7 +120,9 @@ static void read_worst_cells(const struct view *d, struct change_view *v, size_t
 {
 	int64_t limit = max ? (int64_t)max : INT64_MAX;
 
-	add_cells(v, db_rows(d, CELLS_OF_CHANGE("verdict") "NOT NULL LIMIT ?2", V_INT(v->change_id), V_INT(limit)));
+	add_cells(v, db_rows(d, CELLS_OF_CHANGE("verdict") "NOT NULL ORDER BY v.accelerator, v.test_id LIMIT ?2",
+			 V_INT(v->change_id), V_INT(limit)));
+	/* any of them: count_cells() has the numbers of all */
 	add_cells(v, db_rows(d, CELLS_OF_CHANGE("cell") "NULL LIMIT ?2", V_INT(v->change_id),
 			 V_INT(limit - (int64_t)v->n_verdicts)));
 	v->is_cut = (int64_t)v->n_verdicts < v->n_verdicts_total;
@@ -328,7 +330,7 @@ static void read_chosen_cells(
 
 	v->has_only_chosen = true;
 	v->n_chosen = count_cells(v, cells, choice);
-	add_cells(v, db_rows(d, CELLS_OF_CHANGE("verdict") "NOT NULL LIMIT ?2", V_INT(v->change_id), V_INT(INT64_MAX)));
+	add_cells(v, db_rows(d, CELLS_OF_CHANGE("verdict") "NOT NULL", V_INT(v->change_id)));
 	if (v->n_chosen <= CELLS_BY_ID_MAX || !add_chosen_by_name(&r, choice->limit + 1, n_names))
 		add_all_chosen(&r);
 	add_required_cells(&r);

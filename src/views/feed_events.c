@@ -76,11 +76,11 @@ enum { NIGHTLY_TESTS_MAX = 5000 };
 /* An enum feed_event_kind of each test. */
 #define NIGHTLY_TESTS                                                                                                  \
 	"(SELECT * FROM (SELECT accelerator, first_bad_day AS day, 3 AS kind, test_id"                                 \
-	"  FROM history WHERE state = 'regression' LIMIT ?1) a"                                                        \
+	"  FROM history WHERE state = 'regression' ORDER BY suite, test_id, accelerator LIMIT ?1) a"                   \
 	" UNION ALL SELECT * FROM (SELECT accelerator, first_bad_day, 3, test_id"                                      \
-	"  FROM history WHERE state = 'still_failing' LIMIT ?1) b"                                                     \
+	"  FROM history WHERE state = 'still_failing' ORDER BY suite, test_id, accelerator LIMIT ?1) b"                \
 	" UNION ALL SELECT * FROM (SELECT accelerator, since_day, 4, test_id"                                          \
-	"  FROM history WHERE state = 'fixed' LIMIT ?1) c) h"
+	"  FROM history WHERE state = 'fixed' ORDER BY suite, test_id, accelerator LIMIT ?1) c) h"
 _Static_assert(FEED_NIGHTLY_RED == 3 && FEED_NIGHTLY_GREEN == 4, "NIGHTLY_TESTS has their numbers");
 
 static void read_nightlies(const struct view *d, struct list_feed_events *l)
