@@ -195,10 +195,8 @@ lint-sql:
 # The unit tests of the store, and of the layers that work inside its transactions, once more on PostgreSQL. The others test SQLite's file.
 POSTGRES_LAYERS := store verdict experiments history views
 ONLY_ON_SQLITE  := store_packed_trouble store_space
-# Too slow there so far: they have not been run to their end.
-SLOW_ON_POSTGRES := store_packed verdict_attribution
 POSTGRES_TESTS  := db_postgres db_records db_retry db_seats db_touched \
-	$(filter-out $(ONLY_ON_SQLITE) $(SLOW_ON_POSTGRES),$(foreach l,$(POSTGRES_LAYERS),$(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_$l_*.c))))
+	$(filter-out $(ONLY_ON_SQLITE),$(foreach l,$(POSTGRES_LAYERS),$(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_$l_*.c))))
 check-postgres: deps
 	$(MAKE) --no-print-directory VARIANT=asan WERROR=1 -j$(JOBS) $(POSTGRES_TESTS:%=$(O)/asan/tests/test_%)
 	$(MAKE) --no-print-directory run-postgres

@@ -139,15 +139,17 @@ static void ignore_notice(void *owner, const char *message)
 }
 
 /* A connection that is cut ends within seconds on both sides. A transaction that stands still is ended by the server, because it
- * keeps all daemons waiting. */
+ * keeps all daemons waiting. A plan never depends on the bound values, as on SQLite: otherwise the server plans a statement five times
+ * at least, which takes longer than to run it. */
+#define SESSION "SET jit = off; SET bytea_output = hex; SET plan_cache_mode = force_generic_plan;"
 static const char *const SESSIONS[] = {
-    [DB_WRITER] = ("SET jit = off; SET bytea_output = hex; SET synchronous_commit = on; SET lock_timeout = '5s';"
-		   " SET idle_in_transaction_session_timeout = '10s';"
-		   " SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3;"
-		   " SET tcp_user_timeout = '10s'"),
-    [DB_CHECKPOINTER] = "SET jit = off",
-    [DB_READER] = "SET jit = off; SET bytea_output = hex; SET default_transaction_read_only = on",
-    [DB_LISTENER] = "SET jit = off",
+    [DB_WRITER] = (SESSION " SET synchronous_commit = on; SET lock_timeout = '5s';"
+			   " SET idle_in_transaction_session_timeout = '10s';"
+			   " SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3;"
+			   " SET tcp_user_timeout = '10s'"),
+    [DB_CHECKPOINTER] = SESSION,
+    [DB_READER] = SESSION " SET default_transaction_read_only = on",
+    [DB_LISTENER] = SESSION,
 };
 
 static int begin_session(struct postgres *d, struct error *e)

@@ -56,7 +56,8 @@ SELECT job_id, ordinal, test_id, status, duration_ms, dtype, message, number, un
 WHERE ordinal < (SELECT n_tests FROM job WHERE id = r.job_id); -- the others belong to a report that is being written
 
 -- Each cell of a change: the rows of `verdict`, and for each other test the worst result of the jobs that count, of equal ones that of
--- the oldest job. The first counted job of an accelerator stands for it, so that a condition on change_id finds it by an index.
+-- the oldest job. The first counted job of an accelerator stands for it, so that a condition on change_id finds it by an index. It is the
+-- one without an older one: not by NOT EXISTS, because the server checks that after it has unpacked the results, for each job again.
 CREATE VIEW cell AS
 SELECT change_id, accelerator, test_id, status, attribution, message, job_id, is_late, file, line, reason, evidence_job, evidence_url,
     needs FROM verdict
@@ -71,7 +72,7 @@ CROSS JOIN LATERAL (
     WHERE j.change_id = a.change_id AND j.accelerator = a.accelerator AND j.is_counted = 1 AND t.i <= p.n
     ORDER BY t.test_id, t.status, j.id, p.first, t.i) w
 LEFT JOIN result r ON r.job_id = w.job_id AND r.ordinal = w.ordinal
-WHERE a.is_counted = 1 AND NOT EXISTS (SELECT 1 FROM job b
-    WHERE b.change_id = a.change_id AND b.accelerator = a.accelerator AND b.is_counted = 1 AND b.id < a.id)
+WHERE a.is_counted = 1 AND (SELECT b.id FROM job b
+    WHERE b.change_id = a.change_id AND b.accelerator = a.accelerator AND b.is_counted = 1 AND b.id < a.id LIMIT 1) IS NULL
 AND NOT EXISTS (SELECT 1 FROM verdict v
     WHERE v.change_id = a.change_id AND v.accelerator = a.accelerator AND v.test_id = w.test_id);

@@ -1265,12 +1265,12 @@ static void set_reruns_and_share(const char *reruns, int share)
 	db_exec(db_txn(d),
 	    "INSERT INTO runner (accelerator, name, kind, target, is_gone, reruns)"
 	    " VALUES ('npu', 'ci', 'github', 'Ascend/pytorch', 0, ?1)"
-	    " ON CONFLICT DO UPDATE SET reruns = excluded.reruns",
+	    " ON CONFLICT (accelerator, name) DO UPDATE SET reruns = excluded.reruns",
 	    V_TEXT(reruns));
 	db_exec(db_txn(d),
 	    "INSERT INTO accelerator (name, title, level, oncall, is_gone, first_ms,"
 	    " experiment_share) VALUES ('npu', 'NPU', 2, '[]', 0, 0, ?1)"
-	    " ON CONFLICT DO UPDATE SET experiment_share = excluded.experiment_share",
+	    " ON CONFLICT (name) DO UPDATE SET experiment_share = excluded.experiment_share",
 	    V_INT(share));
 	assert_int_equal(db_commit(d), 0);
 	db_close(d);
@@ -1322,10 +1322,11 @@ static int64_t experiment_of(const char *cause, const char *asked, char head, co
 	    V_INT(e), V_TEXT(asked));
 	for (size_t i = 0; i < 2 && jobs[i].name; i++) {
 		job = db_exec_int(txn, 0,
-		    "INSERT INTO job (change_id, dispatch_id, accelerator, runner, workflow, name,"
+		    "INSERT INTO job (id, change_id, dispatch_id, accelerator, runner, workflow, name,"
 		    " run_id, run_attempt, status, digest, is_current, is_late, is_push, n_tests, "
 		    "n_red,"
-		    " reported_ms) VALUES (?1, 'y', 'npu', ?2, 'CI', ?3, '1', 1 + ?4, 'completed', "
+		    " reported_ms) VALUES ((SELECT COALESCE(MAX(id), 0) + 1 FROM job), ?1, 'y', 'npu', ?2, 'CI', ?3, "
+		    "'1', 1 + ?4, 'completed', "
 		    "x'00', ?4,"
 		    " 0, 0, 1, 0, 1) RETURNING id",
 		    V_INT(run), V_TEXT(runner), V_TEXT(jobs[i].name), V_INT(!jobs[i].is_old));
@@ -1342,7 +1343,8 @@ static int64_t experiment_of(const char *cause, const char *asked, char head, co
 	}
 	db_exec(txn, "INSERT INTO attribution_due SELECT id, 1, 1, 0, 1 FROM change WHERE kind ="
 		     " 'pull_request' ON CONFLICT DO NOTHING");
-	assert_int_equal(db_commit(d), 0);
+	if (db_commit(d))
+		fail_msg("%s", db_why(d)->text);
 	db_close(d);
 	free(path);
 	rig_open();
@@ -1867,9 +1869,9 @@ static void multiply(char head, int n)
 	    " active_ms FROM n, change WHERE id = ?1",
 	    V_INT(id), V_INT(n));
 	db_exec(db_txn(d),
-	    "INSERT INTO job (change_id, dispatch_id, accelerator, runner, workflow, name, run_id,"
+	    "INSERT INTO job (id, change_id, dispatch_id, accelerator, runner, workflow, name, run_id,"
 	    " run_attempt, status, verdict, is_current, is_late, is_push, n_tests, n_red,"
-	    " reported_ms) SELECT c.id, dispatch_id, accelerator, runner, workflow, name, run_id,"
+	    " reported_ms) SELECT 100000 + c.id, c.id, dispatch_id, accelerator, runner, workflow, name, run_id,"
 	    " run_attempt, status, verdict, is_current, is_late, is_push, n_tests, n_red,"
 	    " reported_ms FROM change c, job j WHERE j.change_id = ?1 AND c.id > 1000",
 	    V_INT(id));
