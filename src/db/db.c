@@ -158,7 +158,21 @@ void rows_end(struct rows *r)
 	r->is_open = false;
 }
 
-int64_t db_exec_values(struct txn *t, const char *sql, const struct value *values)
+void db_exec_values(struct txn *t, const char *sql, const struct value *values)
+{
+	struct db *d = t->view->db;
+	struct rows *r;
+
+	if (!d->driver->send) {
+		db_exec_count_values(t, sql, values);
+		return;
+	}
+	r = d->why.code ? d->no_rows : prepare_once(d, sql);
+	if (r != d->no_rows)
+		d->driver->send(r, values);
+}
+
+int64_t db_exec_count_values(struct txn *t, const char *sql, const struct value *values)
 {
 	struct db *d = t->view->db;
 	struct rows *r = open_rows(d, sql, values, true);
@@ -168,9 +182,13 @@ int64_t db_exec_values(struct txn *t, const char *sql, const struct value *value
 	return d->why.code ? 0 : d->driver->changes(d);
 }
 
-int64_t db_insert_values(struct txn *t, const char *sql, const struct value *values)
+int64_t db_insert_values(struct txn *t, const char *sql, const char *returning, const struct value *values)
 {
-	return db_exec_values(t, sql, values) ? t->view->db->driver->last_id(t) : 0;
+	const struct db_driver *driver = t->view->db->driver;
+
+	if (!driver->last_id)
+		return db_exec_int_values(t, 0, returning, values);
+	return db_exec_count_values(t, sql, values) ? driver->last_id(t) : 0;
 }
 
 static int64_t first_int(struct rows *r, int64_t fallback)
@@ -228,7 +246,17 @@ const void *rows_blob(const struct rows *r, int column, size_t *ret_bytes)
 
 /* ---- failures ---- */
 
-int view_status(const struct view *v) { return v->db->why.code; }
+static void wait_for_sent(struct db *d)
+{
+	if (d->driver->wait)
+		d->driver->wait(d);
+}
+
+int view_status(const struct view *v)
+{
+	wait_for_sent(v->db);
+	return v->db->why.code;
+}
 
 const struct error *view_why(const struct view *v) { return &v->db->why; }
 
@@ -247,6 +275,7 @@ int view_fail(const struct view *v, int code, const char *fmt, ...)
 
 void db_forget_failure(struct db *d)
 {
+	wait_for_sent(d);
 	d->why = (struct error){0};
 	for (size_t i = 0; i < STATEMENT_BUCKETS; i++)
 		for (struct rows *r = d->buckets[i]; r; r = r->next)

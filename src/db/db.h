@@ -91,13 +91,17 @@ char *db_text_values(const struct view *v, const char *sql, const struct value *
 struct rows *db_rows_values(const struct view *v, const char *sql, const struct value *values);
 
 /* ---- statements that write ---- */
-/* Runs to its end; the number of rows changed. */
+/* Runs to its end. PostgreSQL gets it with the next statement that has an answer, so it costs no round trip; if it fails, that
+ * statement does nothing. db_status() and the end of the transaction wait for such statements. */
 #define db_exec(t, sql, ...) db_exec_values(t, "" sql, VALUES(__VA_ARGS__))
-int64_t db_exec_values(struct txn *t, const char *sql, const struct value *values);
-/* Runs an INSERT of one row into a table with an `id`: the id of the new row; 0: a conflict, or a failure. Cheaper on SQLite than
- * RETURNING, which makes a table of its own for each statement. */
-#define db_insert(t, sql, ...) db_insert_values(t, "" sql, VALUES(__VA_ARGS__))
-int64_t db_insert_values(struct txn *t, const char *sql, const struct value *values);
+void db_exec_values(struct txn *t, const char *sql, const struct value *values);
+/* Runs to its end; the number of rows changed. */
+#define db_exec_count(t, sql, ...) db_exec_count_values(t, "" sql, VALUES(__VA_ARGS__))
+int64_t db_exec_count_values(struct txn *t, const char *sql, const struct value *values);
+/* Runs an INSERT of one row into a table with an `id`: the id of the new row; 0: a conflict, or a failure. SQLite gets it without
+ * RETURNING, which would make a table of its own for each statement. */
+#define db_insert(t, sql, ...) db_insert_values(t, "" sql, sql " RETURNING id", VALUES(__VA_ARGS__))
+int64_t db_insert_values(struct txn *t, const char *sql, const char *returning, const struct value *values);
 /* A statement with RETURNING: the first number, or a walk, as above. */
 #define db_exec_int(t, fallback, sql, ...) db_exec_int_values(t, fallback, "" sql, VALUES(__VA_ARGS__))
 int64_t db_exec_int_values(struct txn *t, int64_t fallback, const char *sql, const struct value *values);
@@ -126,8 +130,8 @@ char *rows_fingerprint(struct rows *r);
 char **rows_fingerprints(struct rows *r);
 
 /* ---- failures ---- */
-#define db_status(d)    view_status(DB_VIEW(d))            /* 0, or the code that stuck */
-#define db_why(d)       view_why(DB_VIEW(d))               /* its explanation */
+#define db_status(d)    view_status(DB_VIEW(d)) /* 0, or the code that stuck; waits for what db_exec() sent */
+#define db_why(d)       view_why(DB_VIEW(d))    /* its explanation */
 #define db_fail(d, ...) view_fail(DB_VIEW(d), __VA_ARGS__) /* sticks too */
 int view_status(const struct view *v) MUST_CHECK;
 const struct error *view_why(const struct view *v);

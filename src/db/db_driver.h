@@ -52,13 +52,18 @@ struct db_driver {
 	struct rows *(*prepare)(struct db *d, const char *sql); /* NULL: it failed */
 	/* Begins a walk. is_static: the texts live until the walk ends. False: it failed. */
 	bool (*bind)(struct rows *r, const struct value *values, bool is_static);
+	/* Runs a statement whose answer nobody reads; a failure may stick later. wait() reads the answers. NULL: bind() and step()
+	 * do it. */
+	void (*send)(struct rows *r, const struct value *values);
+	void (*wait)(struct db *d);
 	bool (*step)(struct rows *r);
 	void (*reset)(struct rows *r);
 	void (*finalize)(struct rows *r); /* frees it */
 	bool (*may_write)(const struct rows *r);
 	int64_t (*changes)(struct db *d); /* of the last statement */
 	int64_t (*total_changes)(const struct db *d);
-	int64_t (*last_id)(struct txn *t); /* that the database gave to the row of the last INSERT */
+	int64_t (*last_id)(
+	    struct txn *t); /* that the database gave to the row of the last INSERT; NULL: RETURNING does it */
 	int (*n_columns)(const struct rows *r);
 	int64_t (*column_int)(const struct rows *r, int column);
 	double (*column_real)(const struct rows *r, int column);

@@ -10,7 +10,8 @@
 #include "model/test_result.h"
 
 /* libpq's numbers */
-enum { CONNECTION_OK = 0, PGRES_COMMAND_OK = 1, PGRES_TUPLES_OK = 2, PQTRANS_IDLE = 0, PQTRANS_UNKNOWN = 4 };
+enum { CONNECTION_OK = 0, PQTRANS_IDLE = 0, PQTRANS_UNKNOWN = 4 };
+enum { PGRES_COMMAND_OK = 1, PGRES_TUPLES_OK = 2, PGRES_PIPELINE_SYNC = 10 };
 enum { TYPE_UNKNOWN = 0, TYPE_BOOL = 16, TYPE_BYTEA = 17, TYPE_INT8 = 20, TYPE_TEXT = 25, TYPE_FLOAT8 = 701 };
 enum { FIELD_CODE = 'C', FIELD_MESSAGE = 'M' };
 
@@ -130,6 +131,69 @@ static bool has_succeeded(const PGresult *result)
 	return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
 }
 
+/* ---- statements whose answers are read later ----
+ *
+ * libpq's pipeline has them: they go to the server with the next statement that has an answer, in one round trip. After the first
+ * failure the server skips the rest of the pipeline. */
+
+enum { SENT_MAX = 500 }; /* so that their answers need little memory */
+
+static void count_changes(struct postgres *d, PGresult *result)
+{
+	/* empty for a statement that only reads, and otherwise how many rows it changed */
+	if (strncmp(pq.PQcmdStatus(result), "SELECT", 6) != 0) {
+		d->n_changes = strtoll(pq.PQcmdTuples(result), NULL, 10);
+		d->n_total_changes += d->n_changes;
+	}
+}
+
+/* Reads the answers to all statements in the pipeline, and returns that to the last one. NULL: one has failed. */
+static PGresult *read_answers(struct postgres *d)
+{
+	PGresult *result, *last = NULL;
+	bool is_over = !pq.PQpipelineSync(d->conn), is_complete = false;
+
+	while (!is_over) {
+		result = pq.PQgetResult(d->conn); /* NULL: the end of the answer to one statement */
+		is_complete = result && pq.PQresultStatus(result) == PGRES_PIPELINE_SYNC;
+		is_over = is_complete || (!result && pq.PQstatus(d->conn) != CONNECTION_OK);
+		if (result && !is_complete && has_succeeded(result)) {
+			count_changes(d, result);
+			pq.PQclear(last);
+			last = result;
+			continue;
+		}
+		if (result && !is_complete && !d->db.why.code) /* the others were skipped because of it */
+			explain_failure(d, result, &d->db.why);
+		pq.PQclear(result);
+	}
+	if (!is_complete && !d->db.why.code)
+		explain_failure(d, NULL, &d->db.why);
+	d->n_sent = 0;
+	pq.PQexitPipelineMode(d->conn);
+	if (!d->db.why.code)
+		return last;
+	pq.PQclear(last);
+	return NULL;
+}
+
+static void postgres_wait(struct db *db)
+{
+	struct postgres *d = postgres_of(db);
+
+	if (d->n_sent)
+		pq.PQclear(read_answers(d));
+}
+
+/* Before a statement is sent. */
+static void begin_pipeline(struct postgres *d)
+{
+	if (d->n_sent == SENT_MAX)
+		postgres_wait(&d->db);
+	if (d->n_sent++ == 0)
+		pq.PQenterPipelineMode(d->conn);
+}
+
 /* ---- connections ---- */
 
 static void ignore_notice(void *owner, const char *message)
@@ -143,10 +207,11 @@ static void ignore_notice(void *owner, const char *message)
  * at least, which takes longer than to run it. */
 #define SESSION "SET jit = off; SET bytea_output = hex; SET plan_cache_mode = force_generic_plan;"
 static const char *const SESSIONS[] = {
-    [DB_WRITER] = (SESSION " SET synchronous_commit = on; SET lock_timeout = '5s';"
-			   " SET idle_in_transaction_session_timeout = '10s';"
-			   " SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3;"
-			   " SET tcp_user_timeout = '10s'"),
+    [DB_WRITER] =
+	(SESSION " SET synchronous_commit = on; SET lock_timeout = '5s';"
+		 " SET idle_in_transaction_session_timeout = '10s';"
+		 " SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3;"
+		 " SET tcp_user_timeout = '10s'"),
     [DB_CHECKPOINTER] = SESSION,
     [DB_READER] = SESSION " SET default_transaction_read_only = on",
     [DB_LISTENER] = SESSION,
@@ -344,6 +409,40 @@ static bool prepare_statement(struct postgres_rows *r, struct postgres *d, const
 	return is_good;
 }
 
+/* Sets *ret, and prepares the statement for the types of these values. False: it failed. */
+static bool parameters_prepare(struct parameters *ret, struct postgres_rows *r, const struct value *values)
+{
+	struct postgres *d = postgres_of(r->rows.db);
+
+	ret->n = 0;
+	for (int i = 0; values[i].type != VALUE_END; i++) {
+		assert(i < PARAMETERS_MAX);
+		parameter_set(ret, &values[i]);
+	}
+	if (is_prepared(r, d, ret))
+		return true;
+	postgres_wait(&d->db);
+	return !d->db.why.code && prepare_statement(r, d, ret);
+}
+
+static void send_prepared(struct postgres_rows *r, const struct parameters *p)
+{
+	struct postgres *d = postgres_of(r->rows.db);
+
+	begin_pipeline(d);
+	if (!d->db.why.code && !pq.PQsendQueryPrepared(d->conn, r->name, p->n, p->texts, p->bytes, p->is_binary, 0))
+		explain_failure(d, NULL, &d->db.why);
+}
+
+static void postgres_send(struct rows *rows, const struct value *values)
+{
+	struct postgres_rows *r = statement_of(rows);
+	struct parameters p;
+
+	if (parameters_prepare(&p, r, values))
+		send_prepared(r, &p);
+}
+
 /* Runs the statement, so that the values need not live longer. */
 static bool postgres_bind(struct rows *rows, const struct value *values, bool is_static)
 {
@@ -352,27 +451,23 @@ static bool postgres_bind(struct rows *rows, const struct value *values, bool is
 	struct parameters p;
 
 	(void)is_static;
-	p.n = 0;
-	for (int i = 0; values[i].type != VALUE_END; i++) {
-		assert(i < PARAMETERS_MAX);
-		parameter_set(&p, &values[i]);
-	}
-	if (!is_prepared(r, d, &p) && !prepare_statement(r, d, &p))
-		return false;
-	r->result = pq.PQexecPrepared(d->conn, r->name, p.n, p.texts, p.bytes, p.is_binary, 0);
 	r->row = -1;
-	if (!has_succeeded(r->result)) {
-		explain_failure(d, r->result, &d->db.why);
-		pq.PQclear(r->result);
-		r->result = NULL;
+	if (!parameters_prepare(&p, r, values))
 		return false;
+	if (d->n_sent) {
+		send_prepared(r, &p);
+		r->result = read_answers(d);
+		return r->result != NULL;
 	}
-	/* empty for a statement that only reads, and otherwise how many rows it changed */
-	if (strncmp(pq.PQcmdStatus(r->result), "SELECT", 6) != 0) {
-		d->n_changes = strtoll(pq.PQcmdTuples(r->result), NULL, 10);
-		d->n_total_changes += d->n_changes;
+	r->result = pq.PQexecPrepared(d->conn, r->name, p.n, p.texts, p.bytes, p.is_binary, 0);
+	if (has_succeeded(r->result)) {
+		count_changes(d, r->result);
+		return true;
 	}
-	return true;
+	explain_failure(d, r->result, &d->db.why);
+	pq.PQclear(r->result);
+	r->result = NULL;
+	return false;
 }
 
 static bool postgres_step(struct rows *rows)
@@ -409,8 +504,6 @@ static bool postgres_may_write(const struct rows *rows)
 }
 
 static int64_t postgres_changes(struct db *d) { return postgres_of(d)->n_changes; }
-
-static int64_t postgres_last_id(struct txn *t) { return db_exec_int(t, 0, "SELECT lastval()"); }
 
 static int64_t postgres_total_changes(const struct db *d) { return postgres_of(d)->n_total_changes; }
 
@@ -478,19 +571,24 @@ static const void *postgres_blob(const struct rows *rows, int column, size_t *re
 
 /* ---- transactions ---- */
 
+/* The end of a transaction waits for its answer, and the others go with the next statement. */
 static void postgres_run(struct db *db, const char *sql)
 {
 	struct postgres *d = postgres_of(db);
+	bool is_commit = strcmp(sql, "COMMIT") == 0;
 	PGresult *result;
 
 	if (db->why.code || (strncmp(sql, "BEGIN", 5) == 0 && !is_connected(d)))
 		return;
 	if (strncmp(sql, "BEGIN", 5) == 0)
 		d->may_repeat = DB_FINAL;
-	result = pq.PQexec(d->conn, sql);
-	if (!has_succeeded(result))
-		explain_failure(d, result, &db->why);
-	else if (strcmp(sql, "COMMIT") == 0 && strcmp(pq.PQcmdStatus(result), "COMMIT") != 0)
+	begin_pipeline(d);
+	if (!db->why.code && !pq.PQsendQueryParams(d->conn, sql, 0, NULL, NULL, NULL, NULL, 0))
+		explain_failure(d, NULL, &db->why);
+	if (!is_commit && strcmp(sql, "ROLLBACK") != 0)
+		return;
+	result = read_answers(d);
+	if (result && is_commit && strcmp(pq.PQcmdStatus(result), "COMMIT") != 0)
 		error_set(&db->why, ERR_IO, "%s: the transaction was rolled back", db->path);
 	pq.PQclear(result);
 }
@@ -498,9 +596,14 @@ static void postgres_run(struct db *db, const char *sql)
 static int postgres_script(struct db *db, const char *sql, struct error *e)
 {
 	struct postgres *d = postgres_of(db);
-	PGresult *result = pq.PQexec(d->conn, sql);
-	int rc = has_succeeded(result) ? 0 : explain_failure(d, result, e);
+	PGresult *result;
+	int rc;
 
+	postgres_wait(db);
+	if (db->why.code)
+		return error_set(e, db->why.code, "%s", db->why.text);
+	result = pq.PQexec(d->conn, sql);
+	rc = has_succeeded(result) ? 0 : explain_failure(d, result, e);
 	pq.PQclear(result);
 	return rc;
 }
@@ -671,13 +774,14 @@ const struct db_driver postgres_driver = {
     .close = postgres_close,
     .prepare = postgres_prepare,
     .bind = postgres_bind,
+    .send = postgres_send,
+    .wait = postgres_wait,
     .step = postgres_step,
     .reset = postgres_reset,
     .finalize = postgres_finalize,
     .may_write = postgres_may_write,
     .changes = postgres_changes,
     .total_changes = postgres_total_changes,
-    .last_id = postgres_last_id,
     .n_columns = postgres_n_columns,
     .column_int = postgres_int,
     .column_real = postgres_real,

@@ -25,6 +25,16 @@ typedef struct pg_notify {
 	F(void *, PQsetNoticeProcessor, (PGconn * conn, void (*on_notice)(void *, const char *), void *owner))         \
 	F(PGresult *, PQexec, (PGconn * conn, const char *text))                                                       \
 	F(PGresult *, PQprepare, (PGconn * conn, const char *name, const char *text, int n, const unsigned *types))    \
+	F(int, PQenterPipelineMode, (PGconn * conn))                                                                   \
+	F(int, PQexitPipelineMode, (PGconn * conn))                                                                    \
+	F(int, PQpipelineSync, (PGconn * conn))                                                                        \
+	F(PGresult *, PQgetResult, (PGconn * conn))                                                                    \
+	F(int, PQsendQueryParams,                                                                                      \
+	    (PGconn * conn, const char *text, int n, const unsigned *types, const char *const *values,                 \
+		const int *lengths, const int *formats, int result_format))                                            \
+	F(int, PQsendQueryPrepared,                                                                                    \
+	    (PGconn * conn, const char *name, int n, const char *const *values, const int *lengths,                    \
+		const int *formats, int result_format))                                                                \
 	F(PGresult *, PQexecPrepared,                                                                                  \
 	    (PGconn * conn, const char *name, int n, const char *const *values, const int *lengths,                    \
 		const int *formats, int result_format))                                                                \
@@ -68,6 +78,7 @@ struct postgres {
 	bool is_read_only;         /* the server became a standby, so that another one is the primary */
 	unsigned connection;       /* rises with each connection */
 	unsigned n_prepared;
+	int n_sent; /* statements whose answers are not read yet */
 	int64_t n_changes, n_total_changes;
 	struct postgres_rows no_rows;
 };

@@ -334,7 +334,7 @@ static bool sqlite_is_blob(const struct rows *r, int column)
 
 /* ---- transactions ---- */
 
-static void sqlite_run(struct db *d, const char *sql) { db_exec_values(&d->txn, sql, VALUES()); }
+static void sqlite_run(struct db *d, const char *sql) { db_exec_count_values(&d->txn, sql, VALUES()); }
 
 static int sqlite_script(struct db *d, const char *sql, struct error *e)
 {

@@ -169,7 +169,7 @@ bool node_beat(struct node *n, struct txn *d)
 	int64_t now_ms = db_now_ms(d);
 
 	note_silence(n, d, now_ms, clock_mono_ms());
-	return db_exec(d, "UPDATE node SET seen_ms = ?2 WHERE epoch = ?1 AND gone_ms IS NULL", V_INT(db_epoch(d)),
+	return db_exec_count(d, "UPDATE node SET seen_ms = ?2 WHERE epoch = ?1 AND gone_ms IS NULL", V_INT(db_epoch(d)),
 		   V_INT(now_ms)) > 0 ||
 	       db_status(d);
 }
@@ -181,6 +181,6 @@ int64_t nodes_give_up(struct txn *d)
 	db_exec(d, "DELETE FROM node_independent WHERE epoch IN (SELECT epoch FROM node WHERE gone_ms < ?1)",
 	    V_INT(now_ms - KEPT_MS));
 	db_exec(d, "DELETE FROM node WHERE gone_ms < ?1", V_INT(now_ms - KEPT_MS));
-	return db_exec(d, "UPDATE node SET gone_ms = ?2 WHERE gone_ms IS NULL AND epoch <> ?1 AND seen_ms <= ?3",
+	return db_exec_count(d, "UPDATE node SET gone_ms = ?2 WHERE gone_ms IS NULL AND epoch <> ?1 AND seen_ms <= ?3",
 	    V_INT(db_epoch(d)), V_INT(now_ms), V_INT(now_ms - NODE_DEAD_MS));
 }

@@ -49,7 +49,7 @@ void commits_between_want(struct txn *d, const char *accelerator, int64_t good_d
 	key = repository_key(p.repository);
 	if (is_sha1(p.good_sha) && is_sha1(p.bad_sha) &&
 	    !find_pushed_pair(d->view, key.text, p.good_sha, p.bad_sha, &pushed) &&
-	    db_exec(d,
+	    db_exec_count(d,
 		"INSERT INTO commits_between (repository_key, good_sha, bad_sha, repository,"
 		" n_tries, next_ms, asked_ms) VALUES (?1, ?2, ?3, ?4, 0, ?5, ?5) ON CONFLICT DO NOTHING",
 		V_TEXT(key.text), V_TEXT(p.good_sha), V_TEXT(p.bad_sha), V_TEXT(p.repository), V_INT(now_ms)))
@@ -60,7 +60,7 @@ void commits_between_want(struct txn *d, const char *accelerator, int64_t good_d
 
 bool commits_between_drop(struct txn *d, int64_t before_ms, int limit)
 {
-	return db_exec(d,
+	return db_exec_count(d,
 		   "DELETE FROM commits_between WHERE (repository_key, good_sha, bad_sha) IN"
 		   " (SELECT repository_key, good_sha, bad_sha FROM commits_between  WHERE asked_ms < ?1 LIMIT ?2)",
 		   V_INT(before_ms), V_INT(limit)) > 0;

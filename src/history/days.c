@@ -186,11 +186,11 @@ void days_close(struct txn *d, int64_t change_id)
 
 bool days_drop(struct txn *d, int64_t before_ms, int limit)
 {
-	int64_t n = db_exec(d,
+	int64_t n = db_exec_count(d,
 	    "DELETE FROM day WHERE (accelerator, day) IN (SELECT accelerator, day FROM day WHERE day < ?1 LIMIT ?2)",
 	    V_INT(day_of(before_ms)), V_INT(limit));
 
-	n += db_exec(d,
+	n += db_exec_count(d,
 	    "DELETE FROM number_day WHERE (accelerator, test_id, unit, day) IN"
 	    " (SELECT accelerator, test_id, unit, day FROM number_day WHERE day < ?1 LIMIT ?2)",
 	    V_INT(day_of(before_ms)), V_INT(limit));

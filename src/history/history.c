@@ -274,7 +274,7 @@ static void put_state(const struct judging *g, const struct judged_test *t)
 {
 	const struct history_verdict *v = &t->verdict;
 
-	if (!db_exec(g->d,
+	if (!db_exec_count(g->d,
 		"UPDATE history SET state = ?3, since_day = ?4, first_bad_day = ?5, first_bad_job = ?6,"
 		" last_good_day = ?7, last_good_job = ?8 WHERE accelerator = ?1 AND test_id = ?2",
 		STATE_VALUES))

@@ -207,12 +207,12 @@ void nightly_forget_change(struct txn *d, int64_t change_id)
 bool nightly_drop(struct txn *d, int64_t before_ms, int limit)
 {
 	int64_t n_states = 0;
-	int64_t n = db_exec(d,
+	int64_t n = db_exec_count(d,
 	    "DELETE FROM history_run WHERE id IN (SELECT id FROM history_run WHERE day < ?1 ORDER BY day LIMIT ?2)",
 	    V_INT(day_of(before_ms)), V_INT(limit));
 	char *name;
 
-	n += db_exec(d,
+	n += db_exec_count(d,
 	    "DELETE FROM schedule_run WHERE id IN (SELECT id FROM schedule_run"
 	    " WHERE ended_ms < ?1 ORDER BY ended_ms LIMIT ?2)",
 	    V_INT(before_ms), V_INT(limit));
@@ -220,12 +220,12 @@ bool nightly_drop(struct txn *d, int64_t before_ms, int limit)
 	name = db_text(d, "SELECT c.accelerator FROM history_count c WHERE NOT EXISTS"
 			  " (SELECT 1 FROM history_run r WHERE r.accelerator = c.accelerator) LIMIT 1");
 	if (name)
-		n_states = db_exec(d,
+		n_states = db_exec_count(d,
 		    "DELETE FROM history WHERE accelerator = ?1 AND test_id IN"
 		    " (SELECT test_id FROM history WHERE accelerator = ?1 LIMIT ?2)",
 		    V_TEXT(name), V_INT(limit));
 	if (name && n_states < limit)
-		n += db_exec(d, "DELETE FROM history_count WHERE accelerator = ?1", V_TEXT(name));
+		n += db_exec_count(d, "DELETE FROM history_count WHERE accelerator = ?1", V_TEXT(name));
 	free(name);
 	return n + n_states > 0;
 }

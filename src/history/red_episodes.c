@@ -294,7 +294,7 @@ static int note_red_episode_run(struct store_op *op, struct txn *d)
 {
 	struct note_red_episode *o = CONTAINER_OF(op, struct note_red_episode, op);
 
-	if (!db_exec(d,
+	if (!db_exec_count(d,
 		"UPDATE red_episode SET issue_number = COALESCE(?2, issue_number),"
 		" issue_repository = COALESCE(?3, issue_repository), told_ms = COALESCE(?4, told_ms),"
 		" reminded_ms = COALESCE(?5, reminded_ms),"

@@ -227,7 +227,7 @@ int64_t run_jobs_drop_change(struct txn *d, int64_t change_id)
 
 int64_t run_jobs_drop_days(struct txn *d, int64_t before_day, int limit)
 {
-	return db_exec(d,
+	return db_exec_count(d,
 	    "DELETE FROM day_jobs WHERE (accelerator, day, runner) IN"
 	    " (SELECT accelerator, day, runner FROM day_jobs WHERE day < ?1 LIMIT ?2)",
 	    V_INT(before_day), V_INT(limit));

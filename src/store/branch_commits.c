@@ -52,7 +52,7 @@ static int64_t next_below(const struct branch *b, int64_t position)
 /* A commit that was known only as a parent gets its author, title and time now. */
 static void put_commit_at(const struct branch *b, int64_t position, const struct branch_commit *c)
 {
-	if (db_exec(b->d,
+	if (db_exec_count(b->d,
 		"INSERT INTO branch_commit (repository_key, ref, position, sha, at_ms, author, title, files)"
 		" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING",
 		V_TEXT(b->key.text), V_TEXT(b->ref), V_INT(position), V_TEXT(c->sha), V_INT(c->at_ms),

@@ -275,7 +275,7 @@ static int put_merge_base_run(struct store_op *op, struct txn *d)
 {
 	struct put_merge_base *o = CONTAINER_OF(op, struct put_merge_base, op);
 
-	if (db_exec(d,
+	if (db_exec_count(d,
 		"UPDATE change SET merge_base_sha = ?2, merge_base_ms = ?3 WHERE id = ?1"
 		" AND (?4 IS NULL OR COALESCE(base_ref, base_sha) = ?4)",
 		V_INT(o->change_id), V_TEXT(o->sha), V_INT_OR_NULL(o->commit_ms), V_TEXT(o->base)) == 0 &&

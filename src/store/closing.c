@@ -133,7 +133,7 @@ void closing_note_needed(struct closing *c, int64_t change_id)
 	for (size_t i = 0; i < l.n; i++) {
 		const struct stored_dispatch *s = &l.at[i];
 
-		if (db_exec(c->d,
+		if (db_exec_count(c->d,
 			"UPDATE dispatch SET is_wanted = ?4 WHERE id = ?1 AND accelerator = ?2"
 			" AND runner = ?3 AND is_wanted <> ?4",
 			V_TEXT(s->id), V_TEXT(s->accelerator), V_TEXT(s->runner), V_INT(dispatch_is_needed(c, s))) > 0)

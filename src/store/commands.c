@@ -80,7 +80,7 @@ bool commands_drop(struct txn *d, int64_t before_ms, int limit)
 	    "  (SELECT 'reaction' AS kind UNION SELECT 'reply' UNION SELECT 'stress') kinds,"
 	    "  (SELECT comment_id FROM command WHERE at_ms < ?1 ORDER BY at_ms LIMIT ?2) old)",
 	    V_INT(before_ms), V_INT(limit));
-	return db_exec(d,
+	return db_exec_count(d,
 		   "DELETE FROM command WHERE comment_id IN"
 		   " (SELECT comment_id FROM command WHERE at_ms < ?1 ORDER BY at_ms LIMIT ?2)",
 		   V_INT(before_ms), V_INT(limit)) == limit;

@@ -34,10 +34,10 @@ static int revoke_token_run(struct store_op *op, struct txn *d)
 	int64_t n;
 
 	if (o->id)
-		n = db_exec(d, "UPDATE token SET revoked_ms = ?2 WHERE id = ?1 AND revoked_ms IS NULL", V_INT(o->id),
-		    V_INT(o->now_ms));
+		n = db_exec_count(d, "UPDATE token SET revoked_ms = ?2 WHERE id = ?1 AND revoked_ms IS NULL",
+		    V_INT(o->id), V_INT(o->now_ms));
 	else
-		n = db_exec(d,
+		n = db_exec_count(d,
 		    "UPDATE token SET revoked_ms = ?4 WHERE kind = ?1 AND accelerator = ?2"
 		    " AND name = ?3 AND revoked_ms IS NULL",
 		    V_TEXT(token_kind_name(o->kind)), V_TEXT(o->accelerator), V_TEXT(o->name), V_INT(o->now_ms));
@@ -142,7 +142,7 @@ static int forget_identity_run(struct store_op *op, struct txn *d)
 	struct forget_identity *o = CONTAINER_OF(op, struct forget_identity, op);
 	struct repository_key key = repository_key(o->repository);
 
-	if (!db_exec(d, "DELETE FROM identity WHERE repository_key = ?1", V_TEXT(key.text)))
+	if (!db_exec_count(d, "DELETE FROM identity WHERE repository_key = ?1", V_TEXT(key.text)))
 		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
 	return 0;
 }

@@ -96,7 +96,7 @@ void delivery_put_synthetic(struct txn *d, const char *guid, const char *event, 
 
 bool delivery_copy(struct txn *d, const char *from_guid, const char *guid, int64_t now_ms)
 {
-	if (db_exec(d,
+	if (db_exec_count(d,
 		"INSERT INTO delivery (guid, event, action, repository, received_ms, state, n_attempts, is_synthetic,"
 		" planned_ms, body_bytes, body, base_id) SELECT ?2, event, action, repository, ?3, ?4, 0, 1, ?3,"
 		" body_bytes, body, base_id FROM delivery WHERE id = ?1 AND body IS NOT NULL ON CONFLICT (guid) DO "

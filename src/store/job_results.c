@@ -159,7 +159,7 @@ bool staged_rows_drop(struct txn *d, int64_t job_id, int64_t *left)
 {
 	if (!db_has(d, "SELECT 1 FROM staged WHERE job_id = ?1", V_INT(job_id)))
 		return true;
-	*left -= db_exec(d,
+	*left -= db_exec_count(d,
 	    "DELETE FROM result WHERE (job_id, ordinal) IN (SELECT job_id, ordinal FROM result WHERE job_id = ?1"
 	    " AND ordinal >= COALESCE((SELECT n_tests FROM job WHERE id = ?1), 0) LIMIT ?2)",
 	    V_INT(job_id), V_INT(*left));

@@ -209,8 +209,8 @@ struct job_record job_put(struct txn *d, const struct job_place *at, const struc
 	}
 	/* The analysis may come after the report, and the newest one counts. It is not part of the report's digest. */
 	if (ret.outcome == REPORT_UNCHANGED && known.is_same && report->triage &&
-	    db_exec(d, "UPDATE job SET triage = ?2 WHERE id = ?1 AND (triage IS NULL OR triage <> ?2)", V_INT(known.id),
-		V_TEXT(report->triage)))
+	    db_exec_count(d, "UPDATE job SET triage = ?2 WHERE id = ?1 AND (triage IS NULL OR triage <> ?2)",
+		V_INT(known.id), V_TEXT(report->triage)))
 		db_notify_job(d, known.id);
 	if (ret.outcome != REPORT_RECORDED || !ret.job_id)
 		return ret;
@@ -338,7 +338,7 @@ static int note_log_run(struct store_op *op, struct txn *d)
 {
 	struct note_log *o = CONTAINER_OF(op, struct note_log, op);
 
-	if (!db_exec(d, "UPDATE job SET log_bytes = ?2, is_log_complete = ?3 WHERE id = ?1", V_INT(o->job_id),
+	if (!db_exec_count(d, "UPDATE job SET log_bytes = ?2, is_log_complete = ?3 WHERE id = ?1", V_INT(o->job_id),
 		V_INT(o->bytes), V_INT(o->is_complete)))
 		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
 	db_notify_job(d, o->job_id);

@@ -41,7 +41,7 @@ bool lease_enter(struct txn *d, const struct stored_lease *l, enum lease_state t
 	if (from == N_LEASE_STATES || from == to || !lease_may_enter(from, to))
 		return false;
 	/* A heartbeat does not wait for operations that decide, so it may have extended the lease since the caller read it. */
-	if (!db_exec(d,
+	if (!db_exec_count(d,
 		"UPDATE lease SET state = ?2, reason = ?3, ended_ms = ?4"
 		" WHERE id = ?1 AND (?2 <> 'expired' OR until_ms = ?5)",
 		V_TEXT(l->id), V_TEXT(lease_state_name(to)), V_TEXT(reason),
@@ -214,7 +214,7 @@ static int renew_lease_run(struct store_op *op, struct txn *d)
 	struct stored_lease l;
 
 	answer_renewal(o, LEASE_ACTIVE, NULL);
-	if (db_exec(d,
+	if (db_exec_count(d,
 		"UPDATE lease SET until_ms = ?4, lease_ms = ?5 WHERE id = ?1"
 		" AND accelerator = ?2 AND machine = ?3 AND state = 'active'",
 		V_TEXT(o->lease_id), V_TEXT(o->accelerator), V_TEXT(o->machine), V_INT(o->now_ms + o->lease_ms),

@@ -162,15 +162,15 @@ static bool drop_deliveries(struct txn *d, int64_t before_ms)
 
 static bool drop_cached(struct txn *d, int64_t before_ms, int64_t commits_before_ms)
 {
-	int64_t n = db_exec(d,
+	int64_t n = db_exec_count(d,
 	    "DELETE FROM change_files WHERE (repository_key, head_sha) IN"
 	    " (SELECT repository_key, head_sha FROM change_files WHERE created_ms < ?1 LIMIT ?2)",
 	    V_INT(before_ms), V_INT(PIECE_CACHED));
 
-	n +=
-	    db_exec(d, "DELETE FROM redelivery WHERE guid IN (SELECT guid FROM redelivery WHERE last_ms < ?1 LIMIT ?2)",
-		V_INT(before_ms), V_INT(PIECE_CACHED));
-	n += db_exec(d,
+	n += db_exec_count(d,
+	    "DELETE FROM redelivery WHERE guid IN (SELECT guid FROM redelivery WHERE last_ms < ?1 LIMIT ?2)",
+	    V_INT(before_ms), V_INT(PIECE_CACHED));
+	n += db_exec_count(d,
 	    "DELETE FROM branch_commit WHERE (repository_key, ref, position) IN"
 	    " (SELECT repository_key, ref, position FROM branch_commit WHERE at_ms < ?1  ORDER BY at_ms LIMIT ?2)",
 	    V_INT(commits_before_ms), V_INT(PIECE_CACHED));
@@ -220,7 +220,7 @@ static bool drop_jobs(struct txn *d, int64_t change_id, int64_t *left)
 			return true;
 		if (!staged_rows_drop(d, id, left))
 			break;
-		n = db_exec(d,
+		n = db_exec_count(d,
 		    "DELETE FROM result WHERE (job_id, ordinal) IN"
 		    " (SELECT job_id, ordinal FROM result WHERE job_id = ?1 LIMIT ?2)",
 		    V_INT(id), V_INT(*left));
@@ -240,7 +240,7 @@ static bool drop_jobs(struct txn *d, int64_t change_id, int64_t *left)
 static bool drop_cells(struct txn *d, int64_t change_id, int64_t *left)
 {
 	int64_t n = *left <= 0 ? 0
-			       : db_exec(d,
+			       : db_exec_count(d,
 				     "DELETE FROM verdict WHERE (change_id, accelerator, test_id) IN (SELECT change_id,"
 				     " accelerator, test_id FROM verdict WHERE change_id = ?1 LIMIT ?2)",
 				     V_INT(change_id), V_INT(*left));
@@ -268,7 +268,7 @@ static bool drop_dispatches(struct txn *d, int64_t change_id, int64_t *left)
 	}
 	for (int s = 0; s < N_LEASE_STATES; s++)
 		counter_add(d, (enum counter)((int)COUNT_LEASES + s),
-		    -db_exec(d,
+		    -db_exec_count(d,
 			"DELETE FROM lease WHERE state = ?2 AND dispatch_id IN"
 			" (SELECT id FROM dispatch WHERE change_id = ?1)",
 			V_INT(change_id), V_TEXT(lease_state_name((enum lease_state)s))));

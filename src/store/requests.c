@@ -182,7 +182,7 @@ void comment_request(struct txn *d, int64_t change_id, enum comment_request kind
 	}
 	/* A comment names the merge base, also when no cell is red; evidence/ gets it from GitHub. */
 	if (kind == COMMENT_CREATE &&
-	    db_exec(d,
+	    db_exec_count(d,
 		"INSERT INTO attribution_due (change_id, since_ms, next_ms, n_tries, generation)"
 		" SELECT id, ?2, ?2, 0, 1 FROM change WHERE id = ?1 AND kind = 'pull_request'"
 		" AND merge_base_sha IS NULL ON CONFLICT (change_id) DO NOTHING",

@@ -194,14 +194,14 @@ static void base_changes_due(struct txn *d, int64_t change_id, const char *accel
 		    V_INT(change_id)),
 		&pushed_commit_record, &b))
 		return;
-	n = db_exec(d,
+	n = db_exec_count(d,
 	    NOTE_ALL "SELECT c.id FROM branch_commit b CROSS JOIN change c ON c.repository_key = b.repository_key"
 		     " AND c.merge_base_sha = b.sha WHERE b.repository_key = ?2 AND b.ref = ?3"
 		     " AND b.position >= ?4 - ?6 AND b.position <= ?4 + ?6 AND c.state = 'open'"
 		     " AND c.kind = 'pull_request' AND" IS_RED("c.id") ALL_NOTED,
 	    V_INT(now_ms), V_TEXT(b.repository_key), V_TEXT(b.ref), V_INT(b.position), V_TEXT(accelerator),
 	    V_INT(distance));
-	n += db_exec(d,
+	n += db_exec_count(d,
 	    NOTE_ALL "SELECT c.id FROM branch_commit b CROSS JOIN change c ON c.repository_key = b.repository_key"
 		     " AND c.head_sha = b.sha AND c.kind = 'push' WHERE b.repository_key = ?2 AND b.ref = ?3"
 		     " AND b.position > ?4 AND b.position <= ?4 + ?6 + 1 AND" IS_RED("c.id") ALL_NOTED,
@@ -216,7 +216,7 @@ void attribution_alike_due(struct txn *d, int64_t change_id, const char *acceler
 {
 	/* Open changes with the same failure that this one may explain. If the test is proved to be flaky here, a red base
 	 * proves less, too. */
-	int64_t n = db_exec(d,
+	int64_t n = db_exec_count(d,
 	    NOTE_ALL "SELECT DISTINCT f.change_id AS id FROM (SELECT DISTINCT test_id, key"
 		     "  FROM failure WHERE change_id = ?2 AND accelerator = ?3 ORDER BY test_id, key LIMIT ?6) o"
 		     " CROSS JOIN failure f ON f.accelerator = ?3 AND f.test_id = o.test_id"
@@ -231,7 +231,7 @@ void attribution_alike_due(struct txn *d, int64_t change_id, const char *acceler
 	    V_INT(SIMILAR_MAX), V_INT(SIMILAR_CELLS));
 
 	/* Open changes that are excused and have a message that another test has here: the message may be general. */
-	n += db_exec(d,
+	n += db_exec_count(d,
 	    NOTE_ALL "WITH RECURSIVE own (key) AS (SELECT DISTINCT key FROM (SELECT key FROM failure"
 		     "  WHERE change_id = ?2 AND accelerator = ?3 ORDER BY test_id, key LIMIT ?5) failed),"
 		     /* the newest changes that had each key: one step of the index each */
@@ -251,7 +251,7 @@ void attribution_alike_due(struct txn *d, int64_t change_id, const char *acceler
 	    V_INT(SIMILAR_CELLS));
 	/* Open changes that a failure of this change excuses. There is no limit, because an excuse that is no longer valid
 	 * must end. */
-	n += db_exec(d,
+	n += db_exec_count(d,
 	    NOTE_ALL "SELECT v.change_id AS id FROM (SELECT DISTINCT test_id FROM failure"
 		     "  WHERE change_id = ?2 AND accelerator = ?3 ORDER BY test_id LIMIT ?4) o"
 		     " CROSS JOIN verdict v ON v.accelerator = ?3 AND v.test_id = o.test_id"

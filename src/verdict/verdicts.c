@@ -338,7 +338,7 @@ void failure_put_job(struct txn *d, const struct failure_place *at, const char *
 
 bool failures_drop(struct txn *d, int64_t before_ms)
 {
-	return db_exec(d,
+	return db_exec_count(d,
 		   "DELETE FROM failure WHERE (accelerator, test_id, key, at_ms, job_id) IN"
 		   " (SELECT accelerator, test_id, key, at_ms, job_id FROM failure"
 		   "  WHERE at_ms < ?1 ORDER BY at_ms LIMIT ?2)",

@@ -21,7 +21,7 @@ process.chdir(ROOT);
 
 /* ---- the statements ---- */
 
-const CALL = /\bdb_(?:exec|int|text|rows|exec_int|exec_text|exec_rows)_values\(/g;
+const CALL = /\bdb_(?:exec|exec_count|insert|int|text|rows|exec_int|exec_rows)_values\(/g;
 const WRITES = /^(?:WITH\b.*?\)\s*)?(?:INSERT|REPLACE|UPDATE|DELETE)\b/;
 // The arguments before the text, by function: db_int_values(d, fallback, sql, values).
 const PG_TYPES = { text: 'text', int: 'bigint', real: 'double precision', blob: 'bytea', null: 'unknown' };
@@ -80,19 +80,19 @@ async function statementsOf(file) {
   const found = [];
   for (const call of code.matchAll(CALL)) {
     const { parts } = argumentsAt(code, call.index + call[0].length);
-    const sql = literal(parts[/_int_/.test(call[0]) ? 2 : 1] ?? '');
+    const sql = literal(parts[/_int_|_insert_/.test(call[0]) ? 2 : 1] ?? ''); // of an INSERT the text for PostgreSQL
     const place = placeAt(code, call.index);
     if (sql === null || !place.startsWith('src/') || /^src\/db\/db_(?:sqlite|postgres)/.test(place)) continue; // a declaration, or the engine's own call
     const list = /\{(.*)\}/s.exec(parts.at(-1))?.[1] ?? '';
     const values = argumentsAt(`${list})`, 0).parts.slice(0, -1); // VALUE_END ends each list
-    found.push({ place, sql: sql.replace(/\s+/g, ' ').trim(), types: values.map(typeOf), mayWrite: call[0].startsWith('db_exec') });
+    found.push({ place, sql: sql.replace(/\s+/g, ' ').trim(), types: values.map(typeOf), mayWrite: /^db_(exec|insert)_/.test(call[0]) });
   }
   return found;
 }
 
 async function allStatements() {
   const files = readdirSync('src').flatMap((folder) => readdirSync(`src/${folder}`).filter((name) => name.endsWith('.c')).map((name) => `src/${folder}/${name}`))
-    .filter((file) => /db_(exec|int|has|text|rows|exec_int|exec_text|exec_rows)\(|RECORD_/.test(readFileSync(file, 'utf8')));
+    .filter((file) => /db_(exec|exec_count|insert|int|has|text|rows|exec_int|exec_rows)\(|RECORD_/.test(readFileSync(file, 'utf8')));
   const found = [];
   const next = async () => {
     for (let file; (file = files.pop()); ) found.push(...await statementsOf(file));

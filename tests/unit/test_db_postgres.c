@@ -102,11 +102,11 @@ static void the_first_failure_sticks(void **state)
 	db_exec(db_txn(d), "INSERT INTO setting (key, value) VALUES ('a', '2')");
 	assert_int_equal(db_status(d), ERR_CONFLICT);
 	assert_non_null(strstr(db_why(d)->text, "duplicate key"));
-	assert_int_equal(db_exec(db_txn(d), "DELETE FROM setting"), 0); /* nothing is run */
+	assert_int_equal(db_exec_count(db_txn(d), "DELETE FROM setting"), 0); /* nothing is run */
 	assert_false(db_has(d, "SELECT 1"));
 	db_forget_failure(d);
 	db_savepoint_undo(d);
-	assert_int_equal(db_exec(db_txn(d), "UPDATE setting SET value = '3' WHERE key IN ('a', 'b')"), 1);
+	assert_int_equal(db_exec_count(db_txn(d), "UPDATE setting SET value = '3' WHERE key IN ('a', 'b')"), 1);
 	assert_int_equal(db_commit(d), 0);
 	assert_true(db_has(d, "SELECT 1 FROM setting WHERE key = 'a' AND value = '3'"));
 	assert_false(db_has(d, "SELECT 1 FROM setting WHERE key = 'b'"));
@@ -116,6 +116,71 @@ static void the_first_failure_sticks(void **state)
 	assert_int_equal(db_status(d), ERR_CONFLICT);
 	db_forget_failure(d);
 	assert_int_equal(db_commit(d), ERR_IO);
+	db_rollback(d);
+	db_close(d);
+}
+
+/* db_exec() waits for no answer, and the next statement sees the rows of all before it. */
+static void statements_without_an_answer_go_together(void **state)
+{
+	struct db *d = open_server(DB_WRITER);
+	int64_t changes = db_total_changes(d);
+
+	(void)state;
+	assert_int_equal(db_begin(d, DB_WRITER), 0);
+	for (int i = 0; i < 1200; i++)
+		db_exec(db_txn(d), "INSERT INTO setting (key, value) VALUES ('together' || ?1::text, 'v')", V_INT(i));
+	assert_int_equal(db_int(d, 0, "SELECT COUNT(*) FROM setting WHERE key LIKE 'together%'"), 1200);
+	assert_int_equal(
+	    db_exec_count(db_txn(d), "DELETE FROM setting WHERE key LIKE 'together%' AND key <> 'together7'"), 1199);
+	db_exec(db_txn(d), "INSERT INTO setting (key, value) VALUES ('last', '1')");
+	assert_int_equal(db_commit(d), 0);
+	assert_true(db_has(d, "SELECT 1 FROM setting WHERE key = 'last'"));
+	assert_true(db_total_changes(d) >= changes + 2400);
+	db_close(d);
+}
+
+/* The failure of such a statement sticks at the next answer. What was sent behind it did not run, and the savepoint holds. */
+static void a_failure_may_arrive_later(void **state)
+{
+	struct db *d = open_server(DB_WRITER);
+
+	(void)state;
+	assert_int_equal(db_begin(d, DB_WRITER), 0);
+	db_exec(db_txn(d), "INSERT INTO setting (key, value) VALUES ('a', '1')");
+	db_savepoint(d);
+	db_exec(db_txn(d), "UPDATE setting SET value = '2'");
+	db_exec(db_txn(d), "INSERT INTO setting (key, value) VALUES ('a', '3')");
+	db_exec(db_txn(d), "DELETE FROM setting");
+	assert_int_equal(db_int(d, -1, "SELECT COUNT(*) FROM setting"), -1);
+	assert_int_equal(db_status(d), ERR_CONFLICT);
+	assert_non_null(strstr(db_why(d)->text, "duplicate key"));
+	db_forget_failure(d);
+	db_savepoint_undo(d);
+	assert_true(db_has(d, "SELECT 1 FROM setting WHERE key = 'a' AND value = '1'"));
+	db_exec(db_txn(d), "INSERT INTO setting (key, value) VALUES ('a', '4')");
+	assert_int_equal(db_commit(d), ERR_CONFLICT);
+	db_rollback(d);
+	db_forget_failure(d);
+	assert_false(db_has(d, "SELECT 1 FROM setting WHERE key = 'a'"));
+	db_close(d);
+}
+
+static void an_insert_returns_its_id(void **state)
+{
+	struct db *d = open_server(DB_WRITER);
+	int64_t first, second;
+
+	(void)state;
+	assert_int_equal(db_begin(d, DB_WRITER), 0);
+	for (int i = 0; i < 2; i++) {
+		int64_t *id = i ? &second : &first;
+
+		*id = db_insert(
+		    db_txn(d), "INSERT INTO test (suite, name, dtype) VALUES ('unit', 'a', '') ON CONFLICT DO NOTHING");
+	}
+	assert_true(first > 0 && second == 0);
+	assert_true(db_has(d, "SELECT 1 FROM test WHERE id = ?1", V_INT(first)));
 	db_rollback(d);
 	db_close(d);
 }
@@ -130,16 +195,19 @@ static void a_reader_does_not_write(void **state)
 	db_close(d);
 }
 
-/* The transaction during which the connection ends fails, and the next one has another connection. */
+/* The transaction during which the connection ends fails, and the next one has another connection. state: not NULL: while a statement
+ * without an answer waits. */
 static void a_lost_connection_is_replaced(void **state)
 {
 	struct db *d = open_server(DB_WRITER), *other = open_server(DB_WRITER);
 
-	(void)state;
 	assert_int_equal(db_begin(d, DB_WRITER), 0);
 	db_exec(db_txn(d), "INSERT INTO setting (key, value) VALUES ('lost', '1')");
+	assert_int_equal(db_status(d), 0);
 	db_exec_int(
 	    db_txn(other), 0, "SELECT pg_terminate_backend(?1::int)", V_INT(db_int(d, 0, "SELECT pg_backend_pid()")));
+	if (*state) /* it waits for the next answer */
+		db_exec(db_txn(d), "DELETE FROM setting");
 	db_int(d, 0, "SELECT 1 FROM setting");
 	assert_int_equal(db_status(d), ERR_IO);
 	assert_non_null(strstr(db_why(d)->text, "the connection was lost"));
@@ -344,6 +412,10 @@ int main(void)
 	    TEST(the_first_failure_sticks),
 	    TEST(a_reader_does_not_write),
 	    TEST(a_lost_connection_is_replaced),
+	    {"a_lost_connection_is_replaced", a_lost_connection_is_replaced, setup_tables, rig_teardown, (void *)1},
+	    TEST(statements_without_an_answer_go_together),
+	    TEST(a_failure_may_arrive_later),
+	    TEST(an_insert_returns_its_id),
 	    TEST(statuses_have_the_names_of_the_program),
 	    TEST(wrong_places_are_refused),
 	    TEST(the_password_is_the_files),
