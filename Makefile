@@ -5,7 +5,7 @@
 # make demo-history    sixty days of seven accelerators, and their dashboard, left running; demo-stop ends it
 # make demo-torch      model validation through a pull runner, on this machine's PyTorch
 # make runner-bundle   outpost-runner and its libraries in one tarball
-# make check-postgres  the unit tests of the store on PostgreSQL
+# make check-postgres  the unit tests of the store, and the whole-program tests, on PostgreSQL
 # make check-loaded    the tests on a machine that is made busy; check-one-core: on a single core
 # make bench           speed, as ratios inside one run
 # make bench-attacks   attacks from one address, and what others notice of them; SECONDS_EACH=n
@@ -192,16 +192,22 @@ size:
 lint-sql:
 	tools/node.sh tests/lint/sql.mjs
 
-# The unit tests of the store, and of the layers that work inside its transactions, once more on PostgreSQL. The others test SQLite's file.
+# Once more on PostgreSQL: the unit tests of the store and of the layers that work inside its transactions, and the whole-program tests.
+# `make check` runs a part of them (PART=1): the unit tests in which an engine shows itself most, and a program's way from a webhook to
+# the comment. The tests that are left out are about SQLite's file.
 POSTGRES_LAYERS := store verdict experiments history views
 ONLY_ON_SQLITE  := store_packed_trouble store_space
 POSTGRES_TESTS  := db_postgres db_records db_retry db_seats db_touched \
 	$(filter-out $(ONLY_ON_SQLITE),$(foreach l,$(POSTGRES_LAYERS),$(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_$l_*.c))))
+POSTGRES_PART_TESTS := db_postgres db_records db_retry db_touched store_outbox verdict_skips views_change views_feed
+POSTGRES_PART_PROGRAMS := round intake pull known attribution kill-runners
+UNITS_ON_POSTGRES := $(patsubst %,$(O)/asan/tests/test_%,$(if $(PART),$(POSTGRES_PART_TESTS),$(POSTGRES_TESTS)))
 check-postgres: deps
-	$(MAKE) --no-print-directory VARIANT=asan WERROR=1 -j$(JOBS) $(POSTGRES_TESTS:%=$(O)/asan/tests/test_%)
+	$(MAKE) --no-print-directory VARIANT=asan WERROR=1 -j$(JOBS) all $(UNITS_ON_POSTGRES)
+	$(MAKE) --no-print-directory -j$(JOBS) all
 	$(MAKE) --no-print-directory run-postgres
 run-postgres:
-	tools/node.sh tests/postgres.mjs tests/run-unit.sh $(POSTGRES_TESTS:%=$(O)/asan/tests/test_%)
+	tools/node.sh tests/postgres.mjs sh -c 'tests/run-unit.sh $(UNITS_ON_POSTGRES) && tests/run-programs.sh $(O) $(if $(PART),$(POSTGRES_PART_PROGRAMS))'
 
 check:
 	tests/check.sh $(O)

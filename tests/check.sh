@@ -52,7 +52,10 @@ beside_programs()
 {
 	renice -n 10 -p $BASHPID >/dev/null
 	{
-		phase unit-build "${make[@]}" VARIANT=asan -j"$jobs" tests && phase unit "${make[@]}" VARIANT=asan run-unit
+		phase unit-build "${make[@]}" VARIANT=asan -j"$jobs" tests && {
+			phase unit "${make[@]}" VARIANT=asan run-unit
+			phase postgres env AT_ONCE=3 "${make[@]}" PART=1 run-postgres
+		}
 	} &
 	phase lint "${make[@]}" -j"$jobs" lint
 	phase lint-sql "${make[@]}" lint-sql

@@ -4,11 +4,12 @@
 //
 // The server loses rows when the machine fails (fsync = off), which `outpost.may_lose_rows` permits: src/db/db_postgres_schema.c
 // refuses it otherwise.
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { chownSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 
 const CONFIGURATION = { listen_addresses: "''", fsync: 'off', full_page_writes: 'off', autovacuum: 'off', max_connections: '200', max_locks_per_transaction: '256' };
 
@@ -18,8 +19,17 @@ function programs() {
   return `/usr/lib/postgresql/${versions[0]}/bin`;
 }
 
-// Returns the server's folder, `url`, run(program, args, options) for its programs, and stop().
-export function startPostgres() {
+// The URL of another database of the server that OUTPOST_TEST_DATABASE names.
+export const urlOf = (database) => process.env.OUTPOST_TEST_DATABASE.replace('/postgres?', `/${database}?`);
+
+// Returns the output of a statement.
+export async function psql(url, sql) {
+  const { stdout } = await promisify(execFile)(path.join(programs(), 'psql'), ['-XqAt', '-v', 'ON_ERROR_STOP=1', '-c', sql, url], { maxBuffer: 1 << 28 });
+  return stdout;
+}
+
+// more: settings of postgresql.conf. Returns the server's folder, `url`, run(program, args, options) for its programs, and stop().
+export function startPostgres(more = {}) {
   const bin = programs(), folder = mkdtempSync(path.join(os.tmpdir(), 'outpost-postgres-')), data = path.join(folder, 'data');
   // PostgreSQL refuses to run as root.
   const [uid, gid] = process.getuid() === 0 ? ['-u', '-g'].map((flag) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }))) : [undefined, undefined];
@@ -38,7 +48,7 @@ export function startPostgres() {
     mustRun('initdb', ['--no-sync', '--no-locale', '--encoding=UTF8', '--auth=trust', '--username=outpost', data]);
     // one role needs a password: tests/unit/test_db_postgres.c
     writeFileSync(path.join(data, 'pg_hba.conf'), 'local all secured scram-sha-256\nlocal all all trust\n');
-    const settings = Object.entries({ ...CONFIGURATION, unix_socket_directories: `'${folder}'` }).map(([key, value]) => `-c ${key}=${value}`).join(' ');
+    const settings = Object.entries({ ...CONFIGURATION, ...more, unix_socket_directories: `'${folder}'` }).map(([key, value]) => `-c ${key}=${value}`).join(' ');
     mustRun('pg_ctl', ['-D', data, '-w', '-l', path.join(folder, 'log'), '-o', settings, 'start']);
   } catch (error) {
     stop();

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Whole-program tests: the built programs against the fake GitHub on loopback. They mostly wait (GitHub's rules
-# demand a second between writes), so several files run at a time on each core.
+# demand a second between writes), so several files run at a time on each core. With OUTPOST_TEST_DATABASE each daemon has a database of
+# PostgreSQL: node tests/postgres.mjs tests/run-programs.sh BUILD_FOLDER [NAME]...
 # usage: run-programs.sh BUILD_FOLDER [NAME]...   NAME: tests/integration/NAME.test.mjs, or a file; without a name: all tests
 set -eu
 cd "$(dirname "$0")/.."
@@ -11,7 +12,7 @@ OUTPOST_RUNNER_RELEASE=${OUTPOST_RUNNER_RELEASE:-$PWD/$1/release/outpost-runner}
 # Histories play hundreds of daemons, so they use the build without sanitizers.
 OUTPOSTD_RELEASE=${OUTPOSTD_RELEASE:-$PWD/$1/release/outpostd}
 export OUTPOSTD OUTPOSTCTL OUTPOST_RUNNER OUTPOST_RUNNER_RELEASE OUTPOSTD_RELEASE
-logs=$1/program-logs
+logs=$1/program-logs${OUTPOST_TEST_DATABASE:+-postgres}
 shift
 # as in run-unit.sh
 export ASAN_OPTIONS="quarantine_size_mb=16:malloc_context_size=8${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
@@ -28,8 +29,7 @@ else
 fi
 if [ -x "$OUTPOSTD_RELEASE" ]; then
 	mkdir -p "$logs"
-	tools/node.sh tests/integration/lib/empty-database.mjs "$logs/empty.db"
-	OUTPOST_EMPTY_DATABASE=$PWD/$logs/empty.db
+	OUTPOST_EMPTY_DATABASE=$(tools/node.sh tests/integration/lib/empty-database.mjs "$PWD/$logs/empty.db")
 	export OUTPOST_EMPTY_DATABASE
 fi
 # four for each core, and one for each GiB of free memory

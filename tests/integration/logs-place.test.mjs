@@ -201,7 +201,7 @@ describe('finished logs in another place', { skip: notBuilt || noS3 }, () => {
       // The other one has the same database and no logs of its own.
       await outpost.stop();
       other = await prepare({ config: { logs: shared } });
-      await fs.copyFile(path.join(outpost.stateDir, 'outpost.db'), path.join(other.stateDir, 'outpost.db'));
+      await outpost.database.copyTo(other.database);
       await fs.copyFile(path.join(outpost.stateDir, 'callback.key'), path.join(other.stateDir, 'callback.key'));
       await other.spawn();
       await assertServed(other, one);

@@ -10,13 +10,14 @@ import { describe, test } from 'node:test';
 import { pullRequestOf } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
 import { startSilentVendor, workflowOf } from '../github/vendors.mjs';
+import { needsFile } from './lib/database.mjs';
 import { OUTPOSTD, Outpost, notBuilt, until } from './lib/outpost.mjs';
 
 const UPSTREAM = 'pytorch/pytorch';
 const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1';
 const canMount = spawnSync('unshare', ['-rm', 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0;
 
-describe('a full disk', { skip: notBuilt || (!canMount && 'no mount namespaces here') }, () => {
+describe('a full disk', { skip: notBuilt || needsFile || (!canMount && 'no mount namespaces here') }, () => {
   // outpostctl does not see the file system of the daemon.
   const askControl = (socketPath, target) => new Promise((resolve, reject) => {
     http.get({ socketPath, path: `/control/${target}` }, async (answer) => resolve(JSON.parse((await answer.toArray()).join('')))).on('error', reject);

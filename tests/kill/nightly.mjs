@@ -4,11 +4,9 @@
 //   node tests/kill/nightly.mjs [--kills N] [--nights N] [--seed N] [--share X]
 //
 // SEED (or --seed) repeats a run as far as timing allows. KEEP=1 keeps the daemon's folder.
-import { execFile } from 'node:child_process';
-import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { parseArgs, promisify } from 'node:util';
+import { parseArgs } from 'node:util';
 import { fakeSha } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
 import { post, startSilentVendor, workflowOf } from '../github/vendors.mjs';
@@ -146,10 +144,7 @@ class Nights {
     await Promise.all(this.#reports);
   }
 
-  async query(sql) {
-    const { stdout } = await promisify(execFile)('sqlite3', ['-json', '-readonly', path.join(this.outpost.stateDir, 'outpost.db'), sql]);
-    return stdout.trim() ? JSON.parse(stdout) : [];
-  }
+  query(sql) { return this.outpost.database.query(sql); }
 
   // The page of all nights without numbers and times that differ between runs.
   async history(nights) {

@@ -7,12 +7,12 @@
 //   node tests/kill/packed.mjs [--kills N] [--changes N] [--large N] [--seed N]
 //
 // SEED (or --seed) repeats a run as far as timing allows. KEEP=1 keeps the daemon's folder.
-import { execFile, execFileSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { parseArgs, promisify } from 'node:util';
+import { parseArgs } from 'node:util';
 import { fakeSha } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
 import { workflowOf } from '../github/vendors.mjs';
@@ -218,10 +218,7 @@ class Packed {
     }, { interval: 50, what: 'retention has dropped all old changes and lists' });
   }
 
-  async query(sql) {
-    const { stdout } = await promisify(execFile)('sqlite3', ['-json', '-readonly', '-cmd', '.timeout 10000', this.file, sql], { maxBuffer: 1 << 28 });
-    return stdout.trim() ? JSON.parse(stdout) : [];
-  }
+  query(sql) { return this.outpost.database.query(sql); }
 
   async count(sql, value) {
     const [row] = await this.query(sql.replace('?', value));

@@ -1,9 +1,6 @@
 // The work of pull runners in the kill and cut tests, and the conditions at its end.
-import { execFile } from 'node:child_process';
 import { createHmac, randomUUID } from 'node:crypto';
 import fs from 'node:fs/promises';
-import path from 'node:path';
-import { promisify } from 'node:util';
 import { rsaKey } from '../github/keys.mjs';
 import { fakeSha, push } from '../github/payloads.mjs';
 import { until } from '../integration/lib/outpost.mjs';
@@ -39,10 +36,7 @@ export async function deliver(outpost, head) {
   await until(async () => [200, 202].includes((await outpost.request('POST', '/github/webhook', { headers, body })).status), { timeout: 60_000, interval: 50, what: 'the push is accepted' });
 }
 
-export async function sql(outpost, query) {
-  const { stdout } = await promisify(execFile)('sqlite3', ['-json', '-readonly', path.join(outpost.stateDir, 'outpost.db'), query], { maxBuffer: 1 << 28 });
-  return stdout.trim() ? JSON.parse(stdout) : [];
-}
+export const sql = (outpost, query) => outpost.database.query(query);
 
 const group = (rows, key) => rows.reduce((map, row) => map.set(key(row), [...(map.get(key(row)) ?? []), row]), new Map());
 

@@ -19,6 +19,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { library } from '../../github/libraries.mjs';
 import { WAIT_MS, sendPatiently, waitAtLeast } from '../../github/patience.mjs';
+import { createDatabase } from './database.mjs';
 import { removeFolder } from './folder.mjs';
 
 const { stringify } = library('yaml');
@@ -28,8 +29,6 @@ const build = path.join(root, 'build', process.env.BUILD ?? 'release');
 // The factor by which everything may be slower than usual, for a daemon under valgrind.
 export const OUTPOSTD = process.env.OUTPOSTD ?? path.join(build, 'outpostd');
 export const OUTPOSTCTL = process.env.OUTPOSTCTL ?? path.join(build, 'outpostctl');
-// A copy of this file is each daemon's first database (empty-database.mjs). Unset: the daemon makes it.
-const EMPTY_DATABASE = process.env.OUTPOST_EMPTY_DATABASE;
 
 // The reason to skip if the daemon is not built, or false.
 export const notBuilt = existsSync(OUTPOSTD) ? false : `${path.relative(root, OUTPOSTD)} is not built`;
@@ -134,7 +133,7 @@ export class Outpost extends EventEmitter {
     self.listen = options.listen ?? `127.0.0.1:${self.port}`;
     self.url = options.url ?? `${options.tls ? 'https' : 'http'}://${self.listen}`;
     await fs.mkdir(self.stateDir, { mode: 0o700 });
-    if (EMPTY_DATABASE) await fs.copyFile(EMPTY_DATABASE, path.join(self.stateDir, 'outpost.db'));
+    self.database = await createDatabase(self.stateDir);
     await self.configure(options);
     return self;
   }
@@ -166,6 +165,7 @@ export class Outpost extends EventEmitter {
       listen: this.listen,
       public_url: this.url,
       state_dir: this.stateDir,
+      ...this.database.settings,
       log: { level: 'debug', format: 'text' },
       upstream: { repository: 'pytorch/pytorch', branches: ['main'] },
       github: {
@@ -295,13 +295,13 @@ export class Outpost extends EventEmitter {
     return this.waitForLog({ ev: /reload/ }, { after });
   }
 
-  // Ends the daemon in any state and removes its folder (kept with KEEP=1).
+  // Ends the daemon in any state and removes its folder and database (kept with KEEP=1).
   async close() {
     try {
       await this.stop();
     } finally {
       if (process.env.KEEP) console.error(`kept: ${this.dir}`);
-      else await removeFolder(this.dir);
+      else await Promise.all([removeFolder(this.dir), this.database.drop()]);
     }
   }
 

@@ -1,0 +1,82 @@
+// The database of a test's daemon: a file of SQLite in its folder, or a database of its own on the server of PostgreSQL that
+// OUTPOST_TEST_DATABASE names (tests/postgres.mjs). It begins as a copy of the empty one that OUTPOST_EMPTY_DATABASE names; unset: the
+// daemon makes its tables.
+import { execFile, execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import fs from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { psql, urlOf } from '../../postgres.mjs';
+
+const EMPTY = process.env.OUTPOST_EMPTY_DATABASE;
+const isOnServer = Boolean(process.env.OUTPOST_TEST_DATABASE);
+
+// The reason to skip a test of SQLite's file, or false.
+export const needsFile = isOnServer && 'it is about the file of SQLite';
+
+class File {
+  settings = {}; // of outpost.yml
+
+  static async create(stateDir) {
+    const self = new File();
+    self.file = path.join(stateDir, 'outpost.db');
+    if (EMPTY) await fs.copyFile(EMPTY, self.file);
+    return self;
+  }
+
+  async copyTo(other) {
+    await fs.copyFile(this.file, other.file);
+  }
+
+  // Returns an object for each row.
+  async query(sql) {
+    const { stdout } = await promisify(execFile)('sqlite3', ['-json', '-readonly', '-cmd', '.timeout 10000', this.file, sql], { maxBuffer: 1 << 28 });
+    return stdout.trim() ? JSON.parse(stdout) : [];
+  }
+
+  // Makes an empty database of a stopped daemon's. Returns the value of OUTPOST_EMPTY_DATABASE.
+  async keepAs(file) {
+    execFileSync('sqlite3', [this.file, 'DELETE FROM setting; PRAGMA wal_checkpoint(TRUNCATE);']);
+    await fs.copyFile(this.file, file);
+    return file;
+  }
+
+  async drop() {} // with the folder
+}
+
+class OnServer {
+  static async create() {
+    const self = new OnServer();
+    self.name = `outpost_${randomUUID().replaceAll('-', '')}`;
+    await self.#make(EMPTY);
+    self.settings = { store: urlOf(self.name) };
+    return self;
+  }
+
+  #make(template) {
+    return psql(urlOf('postgres'), `CREATE DATABASE ${this.name} ${template ? `TEMPLATE ${template}` : "TEMPLATE template0 LOCALE 'C'"}`);
+  }
+
+  async copyTo(other) {
+    await other.drop();
+    await other.#make(this.name);
+  }
+
+  async query(sql) {
+    return JSON.parse(await psql(urlOf(this.name), `SELECT COALESCE(json_agg(r), '[]') FROM (${sql}) r`));
+  }
+
+  async keepAs(file) {
+    const name = path.basename(file, '.db');
+    await psql(urlOf(this.name), 'DELETE FROM setting');
+    await psql(urlOf('postgres'), `DROP DATABASE IF EXISTS ${name}`);
+    await psql(urlOf('postgres'), `ALTER DATABASE ${this.name} RENAME TO ${name}`);
+    return name;
+  }
+
+  drop() {
+    return psql(urlOf('postgres'), `DROP DATABASE IF EXISTS ${this.name} WITH (FORCE)`);
+  }
+}
+
+export const createDatabase = (stateDir) => (isOnServer ? OnServer : File).create(stateDir);
