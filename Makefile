@@ -169,7 +169,7 @@ JOBS   := $(shell nproc)
 # One test or more for each place where two threads meet: the store's writer and readers, loop/'s pool and inbox, logs, git, pages.
 # make soak runs all tests of these layers under ThreadSanitizer.
 UNITS_UNDER_TSAN := loop_bell loop_inbox loop_timer http_client http_client_group http_shared http_stream db_open db_touched \
-	store_outbox views_change store_report logs_append logs_trouble logs_folder logs_s3 dispatch_planner dispatch_sender runners_callback registry_checkout \
+	store_outbox views_change store_report logs_append logs_trouble logs_folder logs_growing logs_s3 dispatch_planner dispatch_sender runners_callback registry_checkout \
 	registry_rounds registry_remote_head webhook_intake web_render web_gate web_events web_job_log agent_run
 LAYERS_WITH_THREADS := loop http db store verdict views logs dispatch publish runners registry webhook web agent
 
@@ -197,7 +197,7 @@ lint-sql:
 # the comment. The tests that are left out are about SQLite's file.
 POSTGRES_LAYERS := store verdict experiments history views
 ONLY_ON_SQLITE  := store_packed_trouble store_space
-POSTGRES_TESTS  := db_postgres db_records db_retry db_seats db_touched \
+POSTGRES_TESTS  := db_postgres db_records db_retry db_seats db_touched logs_growing \
 	$(filter-out $(ONLY_ON_SQLITE),$(foreach l,$(POSTGRES_LAYERS),$(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_$l_*.c))))
 POSTGRES_PART_TESTS := db_postgres db_records db_retry db_touched store_outbox verdict_skips views_change views_feed
 POSTGRES_PART_PROGRAMS := round intake pull known attribution kill-runners

@@ -130,8 +130,8 @@ bool check_logs(const struct reader *r, const char *s, char why[WHY_BYTES])
 	bool is_right = true;
 
 	if (!str_has_prefix(s, "s3://"))
-		return (!str_eq(s, "database") && !strstr(s, "://") && check_line(r, s, why)) ||
-		       check_failed(why, "state_dir, a folder or s3://BUCKET/PREFIX");
+		return (!strstr(s, "://") && check_line(r, s, why)) ||
+		       check_failed(why, "state_dir, database, a folder or s3://BUCKET/PREFIX");
 	for (; is_right; part++) {
 		size_t n = strspn(part, unreserved);
 

@@ -101,8 +101,9 @@ const struct runner *accelerator_runner(const struct accelerator *a, const char 
 
 static char *logs_place(const struct config *c)
 {
-	return c->logs_s3 ? xasprintf("%s/%s %s", c->s3_endpoint, c->logs_s3, c->s3_region)
-			  : xstrdup(c->logs_folder ? c->logs_folder : "state_dir");
+	if (c->logs_s3)
+		return xasprintf("%s/%s %s", c->s3_endpoint, c->logs_s3, c->s3_region);
+	return xstrdup(c->logs_folder ? c->logs_folder : c->has_logs_in_database ? "database" : "state_dir");
 }
 
 void config_fixed_init(struct config_fixed *f, const struct config *c)
@@ -260,12 +261,23 @@ static void read_logs_place(struct load *l)
 {
 	struct main_file *m = &l->main;
 	struct config *c = &m->c;
-	const char *place = m->logs.path ? m->logs.path : "state_dir";
+	bool is_server = !str_eq(c->store, "sqlite");
+	const char *place = m->logs.path ? m->logs.path : is_server ? "database" : "state_dir";
 
 	c->logs_line = m->logs.line;
+	c->has_logs_in_database = str_eq(place, "database");
+	if (c->has_logs_in_database && !is_server)
+		problem_add(&l->problems, l->path, m->logs.line,
+		    "logs: database needs store: postgresql://…; with SQLite use state_dir, a folder or "
+		    "s3://BUCKET/PREFIX");
+	if (is_server && str_eq(place, "state_dir"))
+		problem_add(&l->problems, l->path, m->logs.line,
+		    "logs: state_dir needs store: sqlite, because the other daemons cannot read it; with PostgreSQL "
+		    "use database, a "
+		    "folder that all daemons mount, or s3://BUCKET/PREFIX");
 	if (m->s3_line && !str_has_prefix(place, "s3://"))
 		problem_add(&c->notes, l->path, m->s3_line, "s3 has no effect, because logs is not s3://BUCKET/PREFIX");
-	if (str_eq(place, "state_dir"))
+	if (str_eq(place, "state_dir") || c->has_logs_in_database)
 		return;
 	if (!str_has_prefix(place, "s3://")) {
 		c->logs_folder = source_path(l->folder, place);
@@ -369,7 +381,7 @@ int config_load_with(const char *path, const struct registry_files *files, struc
 	return rc;
 }
 
-/* The text of one key at the top of the file. free() *ret. */
+/* The text of one key at the top of the file. ERR_NOT_FOUND: it has no such key. free() *ret. */
 static int read_top_key(const char *path, const char *key, char **ret, struct error *e)
 {
 	struct buf text = BUF_INIT(YAML_FILE_MAX_BYTES);
@@ -382,7 +394,7 @@ static int read_top_key(const char *path, const char *key, char **ret, struct er
 	if (value && value->kind == NODE_SCALAR && *value->text)
 		*ret = xstrdup(value->text);
 	else if (!rc)
-		rc = error_set(e, ERR_INVALID, "%s: %s is missing", path, key);
+		rc = error_set(e, ERR_NOT_FOUND, "%s: %s is missing", path, key);
 	tree_free(root);
 	problems_release(&problems);
 	buf_release(&text);
@@ -401,6 +413,29 @@ int config_state_dir(const char *path, char **ret, struct error *e)
 	*ret = source_path(folder, text);
 	FREE_ALL(folder, text);
 	return 0;
+}
+
+int config_store(const char *path, char **ret_url, struct secret **ret_password, struct error *e)
+{
+	struct error ignored = {0};
+	char *url = NULL, *file = NULL, **exposed = NULL;
+	int rc = read_top_key(path, "store", &url, &ignored) == ERR_NOT_FOUND ? 0 : ignored.code;
+
+	*ret_url = NULL;
+	*ret_password = NULL;
+	if (!rc && url && !str_eq(url, "sqlite")) {
+		*ret_url = url;
+		url = NULL;
+		if (read_top_key(path, "store_password_file", &file, &ignored) == 0) {
+			char *folder = path_folder(path);
+
+			rc = source_read_secret("", folder, file, &exposed, ret_password, &ignored);
+			free(folder);
+		}
+	}
+	strv_free(exposed);
+	FREE_ALL(url, file);
+	return rc ? error_set(e, rc, "%s", ignored.text) : 0;
 }
 
 int config_public_url(const char *path, char **ret, struct error *e)

@@ -36,7 +36,8 @@ struct config {
 	char *store;                   /* "sqlite", or the URL of a database of PostgreSQL */
 	struct secret *store_password; /* of its user; NULL: none, or in a file that the URL names */
 	char *node;                    /* this daemon's name among several on one database; NULL: by host and port */
-	/* Where finished logs lie: a folder, or BUCKET or BUCKET/PREFIX of S3; neither: state_dir */
+	/* Where finished logs lie: the database, a folder, or BUCKET or BUCKET/PREFIX of S3; none of them: state_dir */
+	bool has_logs_in_database;
 	char *logs_folder, *logs_s3;
 	int logs_line;
 	char *s3_endpoint, *s3_region;                                   /* endpoint without a trailing slash */
@@ -147,4 +148,6 @@ void config_release(struct config *c);
 /* One key of outpost.yml, for programs that talk to the daemon: they need none of its secrets, and
  * must work when the file on disk has a mistake for which the daemon refused it. free() *ret. */
 int config_state_dir(const char *path, char **ret, struct error *e) MUST_CHECK;
+/* `store` and its password; *ret_url NULL: SQLite. */
+int config_store(const char *path, char **ret_url, struct secret **ret_password, struct error *e) MUST_CHECK;
 int config_public_url(const char *path, char **ret, struct error *e) MUST_CHECK;

@@ -169,7 +169,8 @@ void metrics_write(struct buf *out, void *owner)
 	metric_counter(out, "outpost_log_reads_total", "Reads of logs.", s->n_reads);
 	metric_counter(out, "outpost_logs_compressed_total", "Logs that were compressed.", s->n_packed);
 	metric_counter(out, "outpost_logs_moved_total", "Logs that were moved to where `logs` says.", s->n_moved);
-	metric_gauge(out, "outpost_logs_to_move", "Logs that wait in state_dir to be moved.", s->n_to_move);
+	metric_gauge(
+	    out, "outpost_logs_to_move", "Finished logs that wait to be moved to where `logs` says.", s->n_to_move);
 	metric_counter(out, "outpost_log_failures_total",
 	    "Failures of the disk under the logs, or of the place in `logs`.", s->n_failures);
 	metric_gauge(out, "outpost_config_loaded_timestamp_seconds",

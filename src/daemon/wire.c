@@ -36,6 +36,7 @@ static struct github_options github_options_of(const struct config *c, int n_nod
 struct log_place_options log_place_of(const struct config *c)
 {
 	return (struct log_place_options){
+	    .is_database = c->has_logs_in_database,
 	    .folder = c->logs_folder,
 	    .s3 = c->logs_s3,
 	    .s3_endpoint = c->s3_endpoint,
@@ -279,6 +280,7 @@ int wire_up(struct daemon *d, struct error *e)
 	    .after_silence = store_after_silence};
 	const struct github_options github = github_options_of(c, 1);
 	const struct log_place_options place = log_place_of(c);
+	bool is_server = store.database != NULL;
 	int rc = store_open(d->loop, &store, &d->store, e);
 
 	free(node);
@@ -291,6 +293,8 @@ int wire_up(struct daemon *d, struct error *e)
 	if (rc)
 		return rc;
 	d->client = http_client_new(d->loop, "outpost/" OUTPOST_VERSION);
+	if (is_server)
+		logs_grow_in(d->logs, d->store);
 	rc = logs_keep_in(d->logs, &place, d->client, e);
 	if (rc)
 		return rc;

@@ -1,6 +1,6 @@
-/* Finished logs in another place than state_dir.
+/* Finished logs in another place than where they grew.
  *
- * Moving: a log is compressed here, then put into the place, then removed here. So it is readable at every moment, and a
+ * Moving a log of state_dir (growing.c moves those of the database): it is compressed here, then put into the place, then removed here. So it is readable at every moment, and a
  * process that dies repeats the last step only: the same object is put once more. Logs that wait are files (JOB.log.zst), and
  * the next start finds them.
  *
@@ -38,6 +38,7 @@ struct finished {
 
 	struct log_ids waiting; /* from `at` on; failed ones come last */
 	size_t at;
+	int64_t n_counted;   /* of them, in the figures */
 	struct timer *retry; /* runs after a failure: nothing is moved meanwhile */
 	int n_failed;        /* since the last success */
 	bool is_busy;        /* a task has the fields below */
@@ -154,7 +155,8 @@ static void move_next(struct finished *f)
 
 	if (f->at == f->waiting.n)
 		f->at = f->waiting.n = 0;
-	f->logs->stats.n_to_move = (int64_t)(f->waiting.n - f->at);
+	f->logs->stats.n_to_move += (int64_t)(f->waiting.n - f->at) - f->n_counted;
+	f->n_counted = (int64_t)(f->waiting.n - f->at);
 	if (!is_idle || f->at == f->waiting.n)
 		return;
 	f->is_busy = true;
@@ -235,7 +237,7 @@ void finished_dropped(struct finished *f, int64_t job_id)
 	*slot = NULL;
 }
 
-static void read_table(struct finished *f, struct log_reading *x);
+static void read_table(struct log_reading *x);
 
 static void end_far_reading(struct log_reading *x, int err)
 {
@@ -250,7 +252,7 @@ static void end_far_reading(struct log_reading *x, int err)
 	release_known(k);
 	if (is_outdated) { /* another daemon has put the object once more, or it was dropped */
 		FREE_AND_NULL(x->r->bytes);
-		read_table(f, x);
+		read_table(x);
 		return;
 	}
 	x->r->err = err;
@@ -337,7 +339,7 @@ static void read_frames(struct finished *f, struct log_reading *x)
 		while (i < index->n_frames && n + index->frames[i].bytes <= AHEAD_BYTES);
 		x->request = (struct log_request){
 		    .op = LOG_READ, .job_id = x->r->job_id, .at = first->at, .n = n, .done = on_frames};
-		f->place->start(f->place, &x->request);
+		x->place->start(x->place, &x->request);
 	}
 }
 
@@ -367,20 +369,21 @@ static void on_table(struct log_request *r)
 	read_frames(f, x);
 }
 
-static void read_table(struct finished *f, struct log_reading *x)
+static void read_table(struct log_reading *x)
 {
 	x->was_known = false;
 	x->why = (struct error){0};
 	x->request = (struct log_request){
 	    .op = LOG_READ, .job_id = x->r->job_id, .at = -1, .n = SEEKABLE_END_BYTES, .done = on_table};
-	f->place->start(f->place, &x->request);
+	x->place->start(x->place, &x->request);
 }
 
-void finished_read(struct finished *f, struct log_reading *x)
+void finished_read(struct finished *f, struct log_reading *x, struct log_place *place)
 {
 	struct known_log *k = *known_slot(f, x->r->job_id);
 
 	logs_hold(f->logs);
+	x->place = place;
 	x->r->err = 0;
 	x->why = (struct error){0};
 	if (f->is_stopped) {
@@ -391,7 +394,7 @@ void finished_read(struct finished *f, struct log_reading *x)
 		x->was_known = true;
 		read_frames(f, x);
 	} else {
-		read_table(f, x);
+		read_table(x);
 	}
 }
 
@@ -428,6 +431,7 @@ void finished_free(struct finished *f)
 	for (size_t i = 0; i < KNOWN_LOGS; i++)
 		release_known(f->known[i]);
 	timer_close(f->retry);
-	f->place->free(f->place);
+	if (f->place->free)
+		f->place->free(f->place);
 	FREE_ALL(f->waiting.list, f);
 }

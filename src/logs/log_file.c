@@ -4,7 +4,7 @@
 
 #include "logs/seekable.h"
 
-static const char COMPRESSING[] = "compressing";
+static const char COMPRESSING[] = "compressing", MOVING[] = "moving", COPYING[] = "copying";
 enum { NAME_BYTES = 40 };
 
 /* O_NONBLOCK has no effect on a file, and keeps a FIFO of the same name from blocking. */
@@ -148,7 +148,7 @@ static int log_text_open(const struct log_name *n, struct log_text *ret, struct 
 
 /* ---- appending ---- */
 
-static int check_piece(const struct log_append *p, const struct log_state *s, struct error *e)
+int log_piece_check(const struct log_append *p, const struct log_state *s, struct error *e)
 {
 	if (p->offset < 0)
 		return error_set(e, ERR_RANGE, "offset: negative");
@@ -193,7 +193,7 @@ int log_file_append(const struct log_folder *f, const struct log_append *p, stru
 	rc = log_text_open(&n, &t, e);
 	*ret_before = *ret_after = t.state;
 	if (rc == ERR_NOT_FOUND || !rc)
-		rc = check_piece(p, ret_after, e);
+		rc = log_piece_check(p, ret_after, e);
 	/* A piece without bytes asks for the log's length. */
 	if (!rc && !t.state.is_complete && (t.fd >= 0 || p->n > 0 || p->is_last)) {
 		bool is_new = t.state.end == 0;
@@ -303,6 +303,14 @@ int log_file_open_compressing(const struct log_folder *f, int *ret_fd, struct er
 	return error_set(e, file_io_code(errno), "%s/%s: %m", f->path, COMPRESSING);
 }
 
+int log_file_open_unnamed(const struct log_folder *f, int *ret_fd, struct error *e)
+{
+	*ret_fd = openat(f->fd, MOVING, O_RDWR | O_CREAT | O_TRUNC | SAFELY, 0600);
+	if (*ret_fd >= 0 && unlinkat(f->fd, MOVING, 0) == 0)
+		return 0;
+	return error_set(e, file_io_code(errno), "%s/%s: %m", f->path, MOVING);
+}
+
 int log_file_publish(const struct log_folder *f, int64_t job_id, struct error *e)
 {
 	struct log_name n;
@@ -350,6 +358,74 @@ int log_file_forget(const struct log_folder *f, int64_t job_id, struct error *e)
 			rc = fail_log(&n, n.moved, e);
 	}
 	log_text_close(&t);
+	log_name_close(&n);
+	return rc;
+}
+
+/* ---- copying ---- */
+
+int log_file_open_form(const struct log_folder *f, int64_t job_id, struct log_file *ret, struct error *e)
+{
+	struct log_name n;
+	struct log_text t = {.fd = -1};
+	struct stat st;
+	int rc = log_name_open(f, job_id, SUBFOLDER_AS_IT_IS, &n, e);
+
+	*ret = (struct log_file){.fd = -1};
+	if (rc)
+		return rc;
+	rc = log_text_open(&n, &t, e);
+	ret->state = t.state;
+	ret->form = t.is_packed ? LOG_FILE_PACKED : t.state.is_complete ? LOG_FILE_DONE : LOG_FILE_OPEN;
+	if (rc == ERR_NOT_FOUND && t.state.is_complete) {
+		ret->form = LOG_FILE_MOVED;
+		rc = 0;
+	}
+	if (!rc && (t.fd >= 0 ? fstat(t.fd, &st) : fstatat(n.dir, n.moved, &st, AT_SYMLINK_NOFOLLOW))) {
+		rc = fail_log(&n, n.open, e);
+	} else if (!rc) {
+		ret->file_bytes = st.st_size;
+		ret->written_ms = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+		ret->fd = t.fd;
+		t.fd = -1;
+	}
+	log_text_close(&t);
+	log_name_close(&n);
+	return rc;
+}
+
+int log_file_open_copying(const struct log_folder *f, int *ret_fd, struct error *e)
+{
+	*ret_fd = openat(f->fd, COPYING, O_RDWR | O_CREAT | O_TRUNC | SAFELY, 0600);
+	return *ret_fd >= 0 ? 0 : error_set(e, file_io_code(errno), "%s/%s: %m", f->path, COPYING);
+}
+
+int log_file_put_form(const struct log_folder *f, int64_t job_id, const struct log_file *file, struct error *e)
+{
+	const struct timespec written = {
+	    .tv_sec = file->written_ms / 1000, .tv_nsec = file->written_ms % 1000 * 1000000};
+	const struct timespec times[] = {written, written};
+	struct log_name n;
+	char end[24];
+	int rc = log_name_open(f, job_id, SUBFOLDER_MADE, &n, e);
+
+	if (rc)
+		return rc;
+	const char *const names[] = {[LOG_FILE_OPEN] = n.open,
+	    [LOG_FILE_DONE] = n.done,
+	    [LOG_FILE_PACKED] = n.packed,
+	    [LOG_FILE_MOVED] = n.moved};
+	for (size_t i = 0; i < ARRAY_LEN(names) && !rc; i++)
+		if (unlinkat(n.dir, names[i], 0) && errno != ENOENT)
+			rc = fail_log(&n, names[i], e);
+	snprintf(end, sizeof(end), "%lld", (long long)file->state.end);
+	if (!rc && (file->form == LOG_FILE_MOVED
+			   ? symlinkat(end, n.dir, n.moved) || utimensat(n.dir, n.moved, times, AT_SYMLINK_NOFOLLOW)
+			   : futimens(file->fd, times) || fsync(file->fd) ||
+				 renameat(f->fd, COPYING, n.dir, names[file->form])))
+		rc = fail_log(&n, names[file->form], e);
+	if (!rc && fsync(n.dir))
+		rc = fail_log(&n, names[file->form], e);
 	log_name_close(&n);
 	return rc;
 }

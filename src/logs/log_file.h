@@ -31,6 +31,8 @@ struct log_state {
 	bool is_complete;
 };
 
+/* Whether the piece can be appended to a log in this state, or was already. The errors of logs_append(). */
+int log_piece_check(const struct log_append *p, const struct log_state *s, struct error *e) MUST_CHECK;
 /* Follows the rules of logs_append(). *ret_after describes the log as it is on disk. */
 int log_file_append(const struct log_folder *f, const struct log_append *p, struct log_state *ret_before,
     struct log_state *ret_after, struct error *e) MUST_CHECK;
@@ -52,12 +54,32 @@ int log_file_open_compressing(const struct log_folder *f, int *ret_fd, struct er
 /* Replaces the job's text by logs/compressing, which is synced; removes logs/compressing if there is no text. */
 int log_file_publish(const struct log_folder *f, int64_t job_id, struct error *e) MUST_CHECK;
 
+/* An empty file without a name, for writing and reading. */
+int log_file_open_unnamed(const struct log_folder *f, int *ret_fd, struct error *e) MUST_CHECK;
+
 /* ---- moving ---- */
 
 /* The complete, compressed text of a job, for reading; ERR_NOT_FOUND: there is none. */
 int log_file_open_packed(const struct log_folder *f, int64_t job_id, int *ret_fd, struct error *e) MUST_CHECK;
 /* Removes the compressed text, of which another place has a copy, and remembers its length. ERR_NOT_FOUND: there is none. */
 int log_file_forget(const struct log_folder *f, int64_t job_id, struct error *e) MUST_CHECK;
+
+/* ---- copying ---- */
+
+enum log_file_form { LOG_FILE_OPEN, LOG_FILE_DONE, LOG_FILE_PACKED, LOG_FILE_MOVED };
+struct log_file {
+	enum log_file_form form;
+	int fd; /* -1: moved */
+	int64_t file_bytes, written_ms;
+	struct log_state state;
+};
+/* The log in its present form, for reading. Close fd also after a failure. ERR_NOT_FOUND: there is none. */
+int log_file_open_form(const struct log_folder *f, int64_t job_id, struct log_file *ret, struct error *e) MUST_CHECK;
+/* An empty logs/copying, for writing and reading. */
+int log_file_open_copying(const struct log_folder *f, int *ret_fd, struct error *e) MUST_CHECK;
+/* Makes logs/copying, which is open as file->fd, the log; one that is moved has no file. Replaces another log of the job. */
+int log_file_put_form(
+    const struct log_folder *f, int64_t job_id, const struct log_file *file, struct error *e) MUST_CHECK;
 
 /* ---- lists ---- */
 

@@ -22,6 +22,8 @@ int logs_open(struct loop *l, const char *state_dir, struct logs **ret, struct e
 	return 0;
 }
 
+void logs_grow_in(struct logs *s, struct store *store) { s->growing = growing_new(s, store); }
+
 int logs_check_place(const struct log_place_options *o, struct error *e)
 {
 	return o->folder ? place_folder_check(o->folder, e) : o->s3 ? place_s3_check(o, e) : 0;
@@ -36,8 +38,12 @@ int logs_keep_in(struct logs *s, const struct log_place_options *o, struct http_
 		rc = place_folder_new(s, o->folder, &place, e);
 	else if (o->s3)
 		place = place_s3_new(s->loop, o, client);
+	else if (o->is_database)
+		place = growing_place(s->growing);
 	if (place)
 		s->finished = finished_new(s, place);
+	if (s->growing && place)
+		growing_move_next(s->growing);
 	return rc;
 }
 
@@ -62,6 +68,7 @@ static void logs_free(void *p)
 		assert(LIST_EMPTY(&s->watches[i]) && LIST_EMPTY(&s->lanes[i]));
 	packer_free(s->packer);
 	finished_free(s->finished);
+	growing_free(s->growing);
 	log_folder_close(&s->folder);
 	free(s);
 	on_closed(owner);
@@ -87,6 +94,8 @@ void logs_close(struct logs *s, void (*on_closed)(void *owner), void *owner)
 	packer_stop(s->packer);
 	if (s->finished)
 		finished_stop(s->finished);
+	if (s->growing)
+		growing_stop(s->growing);
 	logs_release(s);
 }
 
@@ -175,7 +184,7 @@ void logs_unwatch(struct log_watch *w)
 	w->link.le_prev = NULL;
 }
 
-static void notify_watches(struct logs *s, int64_t job_id)
+void logs_notify_watches(struct logs *s, int64_t job_id)
 {
 	struct log_watches *watches = &s->watches[bucket_of(job_id)], rest = LIST_HEAD_INITIALIZER(rest);
 	struct log_watch *w;
@@ -214,36 +223,49 @@ static bool is_place_error(int err)
 	return err == ERR_IO || err == ERR_FULL || err == ERR_CORRUPT || err == ERR_DENIED || err == ERR_NETWORK;
 }
 
-static void append_after(struct log_task *t)
+void log_append_end(struct logs *s, struct log_append *a, const struct log_state *before, const struct log_state *after)
 {
-	struct append *x = CONTAINER_OF(t, struct append, task);
-	struct log_append *a = x->a;
-	struct logs *s = t->logs;
-	bool is_completed = x->after.is_complete && !x->before.is_complete;
-	int64_t grown = x->after.end - x->before.end;
+	bool is_completed = after->is_complete && !before->is_complete;
+	int64_t grown = after->end - before->end;
 
-	if (t->is_refused)
-		a->err = error_set(&a->why, ERR_CLOSING, "%s", err_text(ERR_CLOSING));
-	a->end = x->after.end;
-	a->is_complete = x->after.is_complete;
-	free(x);
+	a->end = after->end;
+	a->is_complete = after->is_complete;
 	s->stats.n_appends++;
 	s->stats.n_bytes_in += grown;
 	if (is_place_error(a->err))
 		logs_failed(s, "log_not_written", a->job_id, &a->why);
-	if (is_completed && !s->is_closing)
+	if (is_completed && !s->is_closing && s->growing)
+		growing_move_next(s->growing);
+	else if (is_completed && !s->is_closing)
 		packer_add(s->packer, a->job_id);
 	if (grown > 0 || is_completed)
-		notify_watches(s, a->job_id);
+		logs_notify_watches(s, a->job_id);
 	a->done(a);
+}
+
+static void append_after(struct log_task *t)
+{
+	struct append *x = CONTAINER_OF(t, struct append, task);
+	const struct append ended = *x;
+	bool is_refused = t->is_refused;
+
+	free(x);
+	if (is_refused)
+		ended.a->err = error_set(&ended.a->why, ERR_CLOSING, "%s", err_text(ERR_CLOSING));
+	log_append_end(ended.task.logs, ended.a, &ended.before, &ended.after);
 }
 
 void logs_append(struct logs *s, struct log_append *a)
 {
-	struct append *x = xcalloc(1, sizeof(*x));
+	struct append *x;
 
 	a->err = 0;
 	a->why = (struct error){0};
+	if (s->growing) {
+		growing_append(s->growing, a);
+		return;
+	}
+	x = xcalloc(1, sizeof(*x));
 	x->a = a;
 	x->task = (struct log_task){.job_id = a->job_id, .work = append_work, .after = append_after};
 	logs_submit(s, &x->task);
@@ -279,13 +301,22 @@ void log_reading_end(struct logs *s, struct log_reading *x)
 static void read_after(struct log_task *t)
 {
 	struct log_reading *x = CONTAINER_OF(t, struct log_reading, task);
+	struct logs *s = t->logs;
+	struct log_place *place = s->finished ? finished_place(s->finished) : NULL;
 
 	if (t->is_refused)
 		x->r->err = ERR_CLOSING;
-	if (x->r->err == ERR_NOT_FOUND && t->logs->finished)
-		finished_read(t->logs->finished, x);
+	/* The database has said already that it has no such log. */
+	if (x->r->err == ERR_NOT_FOUND && place && !(s->growing && place == growing_place(s->growing)))
+		finished_read(s->finished, x, place);
 	else
 		log_reading_end(t->logs, x);
+}
+
+void log_reading_of_file(struct logs *s, struct log_reading *x)
+{
+	x->task = (struct log_task){.job_id = x->r->job_id, .work = read_work, .after = read_after};
+	logs_submit(s, &x->task);
 }
 
 void logs_read(struct logs *s, struct log_read *r)
@@ -296,13 +327,16 @@ void logs_read(struct logs *s, struct log_read *r)
 	r->bytes = NULL;
 	r->n = 0;
 	x->r = r;
-	x->task = (struct log_task){.job_id = r->job_id, .work = read_work, .after = read_after};
-	logs_submit(s, &x->task);
+	x->task.logs = s;
+	if (s->growing)
+		growing_read(s->growing, x);
+	else
+		log_reading_of_file(s, x);
 }
 
 /* ---- dropping old logs: one subfolder after the other is listed, and the age of each old log is checked again in
- * its job's order, because a piece may be written to it meanwhile. Then the objects of the other place are listed in the order
- * of their ids, which is nearly that of their age, up to the first list in which none is old ---- */
+ * its job's order, because a piece may be written to it meanwhile. Then those in the database, and the objects of the other place, which
+ * are listed in the order of their ids, which is nearly that of their age, up to the first list in which none is old ---- */
 
 struct dropping {
 	struct logs *logs;
@@ -316,6 +350,7 @@ struct dropping {
 	int err;
 	struct error why;
 	int64_t n_dropped;
+	struct growing_drop rows;
 	struct log_request list, removal;
 	size_t n_old; /* of the list */
 	void (*done)(int64_t n, void *owner);
@@ -437,6 +472,26 @@ static void list_objects(struct dropping *d, int64_t after)
 		end_dropping(d);
 }
 
+static void on_rows_dropped(struct growing_drop *rows)
+{
+	struct dropping *d = CONTAINER_OF(rows, struct dropping, rows);
+
+	d->n_dropped += rows->op.n_dropped;
+	if (rows->op.op.err && rows->op.op.err != ERR_CLOSING)
+		logs_failed(d->logs, "logs_not_dropped", 0, &rows->op.op.why);
+	list_objects(d, 0);
+}
+
+static void drop_rows(struct dropping *d)
+{
+	if (!d->logs->growing || d->logs->is_closing) {
+		list_objects(d, 0);
+		return;
+	}
+	d->rows = (struct growing_drop){.op.before_ms = d->before_ms, .done = on_rows_dropped};
+	growing_drop_older(d->logs->growing, &d->rows);
+}
+
 /* Drops the next log of the list; at its end, lists the next subfolder. */
 static void continue_dropping(void *p)
 {
@@ -451,7 +506,7 @@ static void continue_dropping(void *p)
 	}
 	FREE_AND_NULL(d->ids.list);
 	if (d->subfolder == LOG_SUBFOLDERS || d->logs->is_closing) {
-		list_objects(d, 0);
+		drop_rows(d);
 		return;
 	}
 	d->ids.n = d->at = 0;
@@ -469,5 +524,7 @@ void logs_drop_older(struct logs *s, int64_t before_wall_ms, void (*done)(int64_
 	d->owner = owner;
 	logs_hold(s);
 	packer_retry(s->packer);
+	if (s->growing)
+		growing_move_next(s->growing);
 	loop_reap(s->loop, continue_dropping, d);
 }

@@ -1,9 +1,9 @@
-/* The logs of jobs, as files under state_dir/logs. A log grows while its job runs and is compressed afterwards. It may then be
- * moved to a place that several daemons share. Any byte range of it can be read at any time. A log is untrusted text, so
- * nothing here interprets it.
+/* The logs of jobs, as files under state_dir/logs, or in the database that several daemons share. A log grows while its job runs and is
+ * compressed afterwards. It may then be moved to a place that several daemons share. Any byte range of it can be read at any time. A log is
+ * untrusted text, so nothing here interprets it.
  *
- * An acknowledged append is on disk (fdatasync). All file work runs in the pool, in order for each job. A finished log stays
- * in state_dir, and is read there, until the other place has all of it.
+ * An acknowledged append is on disk (fdatasync, or a commit). All file work runs in the pool, in order for each job. A finished log stays
+ * where it grew, and is read there, until the other place has all of it.
  *
  * Thread: loop, every function. */
 #pragma once
@@ -11,14 +11,19 @@
 #include "http/client.h"
 
 struct logs;
+struct store;
 
 enum { LOG_MAX_BYTES = 256 << 20 }; /* of one job */
 
 /* Makes the folder; blocks, so call it before the loop runs. Logs that a crash left uncompressed are compressed in
  * the background from then on. ERR_IO names the path. */
 int logs_open(struct loop *l, const char *state_dir, struct logs **ret, struct error *e) MUST_CHECK;
-/* Where finished logs lie: in a folder, or as objects of S3 or a service like it. Both NULL: in state_dir. */
+/* Logs grow in this database from now on, and each daemon on it reads them. Call it right after logs_open(). The store outlives the logs. */
+void logs_grow_in(struct logs *s, struct store *store);
+/* Where finished logs lie: in the database of logs_grow_in(), in a folder, or as objects of S3 or a service like it. None of them: in
+ * state_dir. */
 struct log_place_options {
+	bool is_database;
 	const char *folder;
 	const char *s3;                                         /* BUCKET or BUCKET/PREFIX */
 	const char *s3_endpoint, *s3_region;                    /* the bucket is a part of the path, not of the host */
@@ -28,8 +33,8 @@ struct log_place_options {
  * Blocks, for at most 10 s. ERR_NETWORK: the server does not answer, or has a failure; another error is a mistake of the
  * operator. Thread: any. */
 int logs_check_place(const struct log_place_options *o, struct error *e) MUST_CHECK;
-/* Moves finished logs there from now on, those of an earlier time included. Call it once, right after logs_open(). The
- * client outlives the logs. ERR_IO names the path. */
+/* Moves finished logs there from now on, those of an earlier time included. Call it once, right after logs_open() and
+ * logs_grow_in(). The client outlives the logs. ERR_IO names the path. */
 int logs_keep_in(
     struct logs *s, const struct log_place_options *o, struct http_client *client, struct error *e) MUST_CHECK;
 /* Uses these keys from now on; the place stays the same. */
@@ -67,11 +72,14 @@ struct log_read {
 };
 void logs_read(struct logs *s, struct log_read *r);
 
-/* on_change runs on the loop each time that the log grew or was completed. A log may have any number of watches. */
+/* on_change runs on the loop each time that the log grew or was completed, within about a second if another daemon wrote it. A log may have
+ * any number of watches. */
 struct log_watch {
 	int64_t job_id;
 	void (*on_change)(struct log_watch *w);
-	LIST_ENTRY(log_watch) link; /* private */
+	/* private */
+	LIST_ENTRY(log_watch) link;
+	int64_t seen_end;
 };
 void logs_watch(struct logs *s, struct log_watch *w);
 void logs_unwatch(struct log_watch *w); /* does nothing for a zeroed struct */

@@ -16,6 +16,7 @@ static struct logs *rig_logs;
 static char rig_dir[64];
 static struct log_place_options rig_place; /* of finished logs; empty: they stay */
 static struct http_client *rig_client;     /* for S3 */
+static struct store *rig_store;            /* where logs grow; NULL: in the folder */
 
 static inline int rig_remove(const char *path, const struct stat *st, int type, struct FTW *f)
 {
@@ -29,7 +30,11 @@ static inline void rig_open(void)
 {
 	struct error e = {0};
 
-	if (logs_open(rig_loop, rig_dir, &rig_logs, &e) || logs_keep_in(rig_logs, &rig_place, rig_client, &e))
+	if (logs_open(rig_loop, rig_dir, &rig_logs, &e))
+		fail_msg("%s", e.text);
+	if (rig_store)
+		logs_grow_in(rig_logs, rig_store);
+	if (logs_keep_in(rig_logs, &rig_place, rig_client, &e))
 		fail_msg("%s", e.text);
 }
 

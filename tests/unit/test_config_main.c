@@ -417,7 +417,7 @@ static void test_place_of_logs(void **state)
 	/* mistakes */
 	folder_write("outpost.yml", MINIMAL_YML "logs: s3://ci-logs\ns3:\n  access_key_file: access\n");
 	folder_expect("outpost.yml:8: s3 must have access_key_file and secret_key_file, or neither\n");
-	static const char *const places[] = {"database", "https://x", "s3://", "s3://ab", "s3:///p", "s3://ci-logs//p",
+	static const char *const places[] = {"https://x", "s3://", "s3://ab", "s3:///p", "s3://ci-logs//p",
 	    "s3://ci-logs/../p", "s3://ci-logs/p?x", "s3://ci-logs/ä", "s3://ci-logs/a%41"};
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
 		struct buf messages = BUF_INIT(1 << 20);
@@ -429,10 +429,29 @@ static void test_place_of_logs(void **state)
 		buf_release(&messages);
 		free(text);
 	}
+	/* the database is a place with PostgreSQL only, and its default */
+	folder_write("outpost.yml", MINIMAL_YML "logs: database\n");
+	folder_expect(
+	    "outpost.yml:7: logs: database needs store: postgresql://…; with SQLite use state_dir, a folder or "
+	    "s3://BUCKET/PREFIX\n");
+	folder_write("outpost.yml", MINIMAL_YML "logs: state_dir\nstore: postgresql:///outpost\n");
+	folder_expect(
+	    "outpost.yml:7: logs: state_dir needs store: sqlite, because the other daemons cannot read it; with "
+	    "PostgreSQL use database, a folder that all daemons mount, or s3://BUCKET/PREFIX\n");
+	folder_write("outpost.yml", MINIMAL_YML "store: postgresql:///outpost\n");
+	c = folder_load();
+	assert_true(c->has_logs_in_database);
+	config_unref(c);
+	folder_write("outpost.yml", MINIMAL_YML "store: postgresql:///outpost\nlogs: /shared\n");
+	c = folder_load();
+	assert_false(c->has_logs_in_database);
+	assert_string_equal(c->logs_folder, "/shared");
+	config_unref(c);
 	text = xasprintf(MINIMAL_YML "%s", files);
 	folder_write("outpost.yml", text);
 	free(text);
 	c = folder_load();
+	assert_false(c->has_logs_in_database);
 	assert_int_equal(c->notes.n, 1);
 	assert_string_equal(c->notes.all[0].text, "s3 has no effect, because logs is not s3://BUCKET/PREFIX");
 	config_unref(c);
