@@ -415,6 +415,14 @@ int config_state_dir(const char *path, char **ret, struct error *e)
 	return 0;
 }
 
+bool store_has_password(const char *url)
+{
+	const char *user = strstr(url, "://");
+	size_t n = user ? strcspn(user + 3, "@/?") : 0;
+
+	return user && (strstr(url, "password=") || (user[3 + n] == '@' && memchr(user + 3, ':', n)));
+}
+
 int config_store(const char *path, char **ret_url, struct secret **ret_password, struct error *e)
 {
 	struct error ignored = {0};

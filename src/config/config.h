@@ -148,6 +148,8 @@ void config_release(struct config *c);
 /* One key of outpost.yml, for programs that talk to the daemon: they need none of its secrets, and
  * must work when the file on disk has a mistake for which the daemon refused it. free() *ret. */
 int config_state_dir(const char *path, char **ret, struct error *e) MUST_CHECK;
+/* Other programs see the URL on the command line and in the log, so it must have no password. */
+bool store_has_password(const char *url);
 /* `store` and its password; *ret_url NULL: SQLite. */
 int config_store(const char *path, char **ret_url, struct secret **ret_password, struct error *e) MUST_CHECK;
 int config_public_url(const char *path, char **ret, struct error *e) MUST_CHECK;

@@ -130,10 +130,7 @@ static const struct mapping PROMOTION = MAPPING(
 /* Log lines show the URL of the database, and not the text of a wrong one, which may have a password. */
 static void field_store(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
-	const char *user = v->text ? strstr(v->text, "://") : NULL;
-	size_t n = user ? strcspn(user + 3, "@/?") : 0;
-
-	if (user && (strstr(v->text, "password=") || (user[3 + n] == '@' && memchr(user + 3, ':', n))))
+	if (v->text && store_has_password(v->text))
 		refuse_at(r, v->line, "%s must have no password: put it into the file of store_password_file",
 		    FIELD_NAME(r, f));
 	else

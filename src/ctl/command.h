@@ -63,7 +63,9 @@ extern const struct command COMMANDS[];
 	X(cmd_nightly, "nightly", "", "list periodic runs: the next, the last", 0, 0)                                  \
 	X(cmd_import_allowlist, "import-allowlist", "FILE [--to DIRECTORY]", "convert CRCR's allowlist", 0,            \
 	    OWN_OPTIONS)                                                                                               \
-	X(cmd_backup, "backup", "FILE", "copy the database while it is in use", 1, 1)
+	X(cmd_backup, "backup", "FILE", "copy the database while it is in use", 1, 1)                                  \
+	X(cmd_store_copy, "store copy", "--to URL|FILE [--password-file FILE]",                                        \
+	    "move everything to PostgreSQL, or back", 0, OWN_OPTIONS)
 #define COMMAND_FUNCTION(function, name, usage, help, n_min, n_max) int function(const struct ctl *ctl);
 COMMAND_LIST(COMMAND_FUNCTION)
 #undef COMMAND_FUNCTION

@@ -1,4 +1,4 @@
-/* Requests to the daemon over its control socket, and its answers as aligned tables. outpostctl never opens the
+/* Requests to the daemon over its control socket, and its answers as aligned tables. Only `store copy` opens a
  * database. Thread: the only one of outpostctl. */
 #pragma once
 

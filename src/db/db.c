@@ -377,6 +377,20 @@ int db_wait_notes(struct db *d, int wake_fd, int64_t ms, void (*on_note)(const c
 	return d->why.code ? d->why.code : d->driver->wait_notes(d, wake_fd, ms, on_note, owner);
 }
 
+int64_t db_version(struct db *d) { return d->driver->version(d); }
+
+int db_set_sequences(struct db *d, struct error *e)
+{
+	return d->driver->set_sequences ? d->driver->set_sequences(d, e) : 0;
+}
+
+int64_t db_sequence(struct db *d, const char *table) { return d->driver->sequence(d, table); }
+
+void db_set_sequence(struct txn *t, const char *table, int64_t last_id)
+{
+	t->view->db->driver->set_sequence(t, table, last_id);
+}
+
 /* ---- the space ---- */
 
 int64_t db_file_bytes(const struct view *v) { return v->db->driver->file_bytes(v); }

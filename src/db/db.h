@@ -213,6 +213,27 @@ int64_t db_total_changes(const struct db *d);
 int db_backup(const struct view *v, const char *path, bool (*go_on)(void *owner), void *owner, int64_t *ret_bytes,
     struct error *e) MUST_CHECK;
 
+/* ---- for a copy to the other engine (db/copy.h) ---- */
+int64_t db_version(struct db *d); /* of the schema; 0: there is none */
+/* Sequences go on behind the rows that were inserted with their ids. */
+int db_set_sequences(struct db *d, struct error *e) MUST_CHECK;
+/* The last id that a table with a sequence gave to a row, which may be deleted since. */
+int64_t db_sequence(struct db *d, const char *table);
+void db_set_sequence(struct txn *t, const char *table, int64_t last_id);
+/* The tables of a file, in the order of their names. */
+struct db_table {
+	char *name; /* NULL ends the list */
+	struct db_column {
+		char *name;
+		enum { DB_INTEGER, DB_REAL, DB_TEXT, DB_BLOB, DB_GUID } type;
+		int key_place; /* in the primary key, from 1; 0: none */
+	} * columns;
+	size_t n_columns;
+	bool has_sequence; /* ids of deleted rows are not used again */
+};
+int db_tables(struct db *d, struct db_table **ret, size_t *ret_n, struct error *e) MUST_CHECK;
+void db_tables_free(struct db_table *tables); /* NULL is fine */
+
 /* ---- SQLite's file: only for a connection to a file ---- */
 int64_t db_user_version(struct db *d);
 int db_set_user_version(struct db *d, int64_t version, struct error *e) MUST_CHECK;

@@ -93,6 +93,11 @@ struct db_driver {
 	bool survives_failure;
 	int batch_max_ops;
 
+	int64_t (*version)(struct db *d);                    /* of the schema; 0: none */
+	int (*set_sequences)(struct db *d, struct error *e); /* NULL: they follow the rows */
+	int64_t (*sequence)(struct db *d, const char *table);
+	void (*set_sequence)(struct txn *t, const char *table, int64_t last_id);
+
 	/* ---- the space ---- */
 	int64_t (*file_bytes)(const struct view *v);
 	int64_t (*free_bytes)(const struct view *v);

@@ -85,4 +85,9 @@ struct postgres {
 
 static inline struct postgres *postgres_of(const struct db *d) { return (struct postgres *)d; }
 
-int postgres_migrate(struct db *d, struct error *e) MUST_CHECK; /* db_postgres_schema.c */
+/* ---- db_postgres_schema.c ---- */
+int postgres_migrate(struct db *d, struct error *e) MUST_CHECK;
+int64_t postgres_version(struct db *d);
+int postgres_set_sequences(struct db *d, struct error *e) MUST_CHECK;
+int64_t postgres_sequence(struct db *d, const char *table);
+void postgres_set_sequence(struct txn *t, const char *table, int64_t last_id);

@@ -42,6 +42,42 @@ static int check_settings(struct db *d, struct error *e)
 	return rc ? rc : db_status(d) ? error_set(e, db_status(d), "%s", db_why(d)->text) : 0;
 }
 
+static bool has_version(struct db *d)
+{
+	return db_has(
+	    d, "SELECT 1 FROM pg_class WHERE relname = 'outpost_schema' AND relnamespace = 'public'::regnamespace");
+}
+
+int64_t postgres_version(struct db *d)
+{
+	return has_version(d) ? db_int(d, 0, "SELECT version FROM outpost_schema") : 0;
+}
+
+int postgres_set_sequences(struct db *d, struct error *e)
+{
+	return db_script(d,
+	    "DO $$ DECLARE c record; BEGIN"
+	    " FOR c IN SELECT r.oid::regclass::text AS t, a.attname::text AS a FROM pg_attribute a JOIN pg_class r ON "
+	    "r.oid = a.attrelid"
+	    " WHERE a.attidentity <> '' AND r.relnamespace = 'public'::regnamespace LOOP"
+	    " EXECUTE format('SELECT setval(pg_get_serial_sequence(%L, %L), (SELECT COALESCE(MAX(%I), 0) + 1 FROM %s), "
+	    "false)',"
+	    " c.t, c.a, c.a, c.t); END LOOP; END $$",
+	    e);
+}
+
+int64_t postgres_sequence(struct db *d, const char *table)
+{
+	return db_int(d, 0,
+	    "SELECT last_value FROM pg_sequences WHERE schemaname = 'public' AND sequencename = ?1 || '_id_seq'",
+	    V_TEXT(table));
+}
+
+void postgres_set_sequence(struct txn *t, const char *table, int64_t last_id)
+{
+	db_exec_int(t, 0, "SELECT setval(pg_get_serial_sequence(?1, 'id'), ?2)", V_TEXT(table), V_INT(last_id));
+}
+
 /* In a transaction. The version of the tables, 0: there are none. */
 static int read_version(struct db *d, int64_t *ret, struct error *e)
 {
@@ -49,8 +85,7 @@ static int read_version(struct db *d, int64_t *ret, struct error *e)
 	int64_t readable_from = 0;
 
 	*ret = 0;
-	if (!db_has(d,
-		"SELECT 1 FROM pg_class WHERE relname = 'outpost_schema' AND relnamespace = 'public'::regnamespace")) {
+	if (!has_version(d)) {
 		if (db_has(d,
 			"SELECT 1 FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace LIMIT 1"))
 			return error_set(e, ERR_CORRUPT, "%s: the database has tables of another program", d->path);

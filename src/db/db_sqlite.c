@@ -390,6 +390,9 @@ const struct db_driver sqlite_driver = {
     .can_shrink = sqlite_can_shrink,
     .shrink = sqlite_shrink,
     .measure = sqlite_measure,
+    .version = db_user_version,
+    .sequence = sqlite_sequence,
+    .set_sequence = sqlite_set_sequence,
     .check = sqlite_check,
     .backup = sqlite_backup,
 };

@@ -33,6 +33,8 @@ bool sqlite_shrink(struct txn *t);
 int sqlite_measure(const struct view *v, bool (*go_on)(void *owner), void *owner, struct table_bytes **ret,
     size_t *ret_n, struct error *e);
 int sqlite_check(struct db *d, struct error *e);
+int64_t sqlite_sequence(struct db *d, const char *table);
+void sqlite_set_sequence(struct txn *t, const char *table, int64_t last_id);
 int sqlite_backup(const struct view *v, const char *path, bool (*go_on)(void *owner), void *owner, int64_t *ret_bytes,
     struct error *e);
 

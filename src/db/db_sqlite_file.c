@@ -106,6 +106,79 @@ int sqlite_check(struct db *d, struct error *e)
 	return rc;
 }
 
+/* ---- its tables ---- */
+
+static int column_type(const char *declared)
+{
+	static const struct {
+		const char *name;
+		int type;
+	} types[] = {{"INTEGER", DB_INTEGER}, {"REAL", DB_REAL}, {"TEXT", DB_TEXT}, {"BLOB", DB_BLOB}, {"", DB_GUID}};
+
+	for (size_t i = 0; i < ARRAY_LEN(types); i++)
+		if (str_eq(types[i].name, declared))
+			return types[i].type;
+	return -1;
+}
+
+static void read_columns(struct db *d, struct db_table *t)
+{
+	struct rows *r = db_rows(d, "SELECT name, type, pk FROM pragma_table_info(?1) ORDER BY cid", V_TEXT(t->name));
+
+	while (rows_next(r)) {
+		struct db_column *c = ARRAY_PUSH(t->columns, t->n_columns);
+		int type = column_type(rows_text(r, 1));
+
+		*c = (struct db_column){.name = rows_dup(r, 0), .key_place = (int)rows_int(r, 2)};
+		c->type = type;
+		if (type < 0)
+			db_fail(d, ERR_INVALID, "%s.%s has the type %s", t->name, c->name, rows_text(r, 1));
+	}
+	rows_end(r);
+}
+
+int db_tables(struct db *d, struct db_table **ret, size_t *ret_n, struct error *e)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT name, sql LIKE '%AUTOINCREMENT%' FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE "
+	    "'sqlite\\_%' ESCAPE '\\' ORDER BY name");
+	struct db_table *list = NULL;
+	size_t n = 0;
+
+	while (rows_next(r)) {
+		struct db_table *t = ARRAY_PUSH(list, n);
+
+		*t = (struct db_table){.name = rows_dup(r, 0), .has_sequence = rows_int(r, 1) != 0};
+		read_columns(d, t);
+	}
+	rows_end(r);
+	*ret_n = n;
+	*ARRAY_PUSH(list, n) = (struct db_table){.name = NULL};
+	*ret = list;
+	return d->why.code ? error_set(e, d->why.code, "%s", d->why.text) : 0;
+}
+
+int64_t sqlite_sequence(struct db *d, const char *table)
+{
+	return db_int(d, 0, "SELECT seq FROM sqlite_sequence WHERE name = ?1", V_TEXT(table));
+}
+
+void sqlite_set_sequence(struct txn *t, const char *table, int64_t last_id)
+{
+	if (!db_exec(t, "UPDATE sqlite_sequence SET seq = ?2 WHERE name = ?1", V_TEXT(table), V_INT(last_id)))
+		db_exec(t, "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)", V_TEXT(table), V_INT(last_id));
+}
+
+void db_tables_free(struct db_table *tables)
+{
+	for (struct db_table *t = tables; t && t->name; t++) {
+		for (size_t i = 0; i < t->n_columns; i++)
+			free(t->columns[i].name);
+		FREE_ALL(t->columns, t->name);
+	}
+	free(tables);
+}
+
 int64_t db_wal_bytes(const struct db *d) { return sqlite_of(d)->wal_pages * sqlite_of(d)->page_bytes; }
 
 int db_checkpoint(struct db *d, enum db_checkpoint mode, int64_t *ret_left_bytes)

@@ -70,7 +70,7 @@ void store_stop_retrying(struct store *s)
 
 enum { BEAT_LOOK_MS = 1000 };
 
-static int lock_state_dir(const char *state_dir, int *ret_fd, struct error *e)
+int store_lock_folder(const char *state_dir, int *ret_fd, struct error *e)
 {
 	char *path = path_join(state_dir, "lock"), text[32];
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600), rc = 0;
@@ -165,7 +165,7 @@ int store_open(struct loop *l, const struct store_options *o, struct store **ret
 	if (mkdir(o->state_dir, 0700) && errno != EEXIST)
 		rc = error_set(e, ERR_IO, "%s: cannot be created: %m", o->state_dir);
 	else
-		rc = lock_state_dir(o->state_dir, &s->lock_fd, e);
+		rc = store_lock_folder(o->state_dir, &s->lock_fd, e);
 	if (!rc && !o->database)
 		rc = schema_examine(s->path, e);
 	if (!rc)

@@ -9,6 +9,7 @@
  * connection ended, is repeated; if the answer to its COMMIT was lost, the writer first finds out whether it happened. */
 #include <signal.h>
 
+#include "db/copy.h"
 #include "db/counters.h"
 #include "db/notes.h"
 #include "db/seats.h"
@@ -379,6 +380,11 @@ static int open_database(struct store *s, struct writer *w, const struct store_o
 
 	if (!rc)
 		rc = db_migrate(w->db, e);
+	if (!rc && db_copy_is_unfinished(db_view(w->db)))
+		rc = error_set(e, ERR_INVALID,
+		    "%s: is an incomplete copy: run the same `outpostctl store copy` again, which goes on where it "
+		    "stopped",
+		    db_is_server(s->path) ? "PostgreSQL" : s->path);
 	if (!rc) {
 		s->node.is_shared = db_is_shared(w->db);
 		rc = node_register(&s->node, w->db, e);
