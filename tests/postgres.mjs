@@ -13,7 +13,7 @@ import { promisify } from 'node:util';
 
 const CONFIGURATION = { listen_addresses: "''", fsync: 'off', full_page_writes: 'off', autovacuum: 'off', max_connections: '200', max_locks_per_transaction: '256' };
 
-function programs() {
+export function programs() {
   const versions = readdirSync('/usr/lib/postgresql').filter((name) => /^\d+$/.test(name)).sort((a, b) => b - a);
   if (!versions.length) throw new Error('PostgreSQL is not installed: make deps');
   return `/usr/lib/postgresql/${versions[0]}/bin`;
@@ -28,11 +28,17 @@ export async function psql(url, sql) {
   return stdout;
 }
 
+// The user of the server's processes. PostgreSQL refuses to run as root.
+export function owner() {
+  if (process.getuid() !== 0) return {};
+  const [uid, gid] = ['-u', '-g'].map((flag) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' })));
+  return { uid, gid };
+}
+
 // more: settings of postgresql.conf. Returns the server's folder, `url`, run(program, args, options) for its programs, and stop().
 export function startPostgres(more = {}) {
   const bin = programs(), folder = mkdtempSync(path.join(os.tmpdir(), 'outpost-postgres-')), data = path.join(folder, 'data');
-  // PostgreSQL refuses to run as root.
-  const [uid, gid] = process.getuid() === 0 ? ['-u', '-g'].map((flag) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }))) : [undefined, undefined];
+  const { uid, gid } = owner();
   const run = (program, args, options = {}) => spawnSync(path.join(bin, program), args, { uid, gid, cwd: folder, encoding: 'utf8', maxBuffer: 1 << 28, ...options });
   const mustRun = (...args) => {
     const { status, stderr, stdout, error } = run(...args);

@@ -78,6 +78,16 @@ void postgres_set_sequence(struct txn *t, const char *table, int64_t last_id)
 	db_exec_int(t, 0, "SELECT setval(pg_get_serial_sequence(?1, 'id'), ?2)", V_TEXT(table), V_INT(last_id));
 }
 
+/* A standby that takes over lacks the commits that it has not confirmed. */
+static void warn_of_standby(struct db *d)
+{
+	if (db_has(
+		d, "SELECT 1 FROM pg_stat_replication WHERE current_setting('synchronous_standby_names') = '' LIMIT 1"))
+		log_event(LOG_WARN, "standby_asynchronous", LOG_S("database", d->path),
+		    LOG_S("why",
+			"the last webhooks are lost when the standby takes over: set synchronous_standby_names"));
+}
+
 /* In a transaction. The version of the tables, 0: there are none. */
 static int read_version(struct db *d, int64_t *ret, struct error *e)
 {
@@ -144,6 +154,8 @@ int postgres_migrate(struct db *d, struct error *e)
 		rc = error_set(e, db_status(d), "%s", db_why(d)->text);
 	if (rc)
 		db_rollback(d);
+	if (!rc)
+		warn_of_standby(d);
 	db_forget_failure(d);
 	return rc;
 }

@@ -27,6 +27,7 @@ const DATA = new Set(['ini', 'js', 'json', 'nginx', 'text', 'xml', 'yaml']);
 const RUNS = {
   'docs/vendors.md': 'here', 'docs/dispatch.md': 'here', 'docs/report.md': 'here',
   'README.md': 'machine', 'docs/configuration.md': 'machine', 'docs/operators.md': 'machine', 'docs/runner.md': 'machine',
+  'docs/cluster.md': 'machine',
 };
 // The blocks that do not run, by a text in them. Their shell syntax is still checked.
 const NOT_RUN = [
@@ -275,5 +276,70 @@ describe('command blocks: on a machine that systemd boots', { skip: notBuilt || 
       assert.ok(!day.includes(await read('/etc/outpost-runner/runner.token')), 'the terminal does not show the token');
       const view = JSON.parse((await machine.run('curl', '-fsS', 'http://127.0.0.1:8080/api/v1/pulls/1')).stdout);
       assert.deepEqual(view.verdicts.map(({ test: name, status }) => [name, status]), [['one', 'PASS']], day);
+    });
+});
+
+// docs/cluster.md: the files that it shows complete, and its commands, on one machine that has the addresses of all.
+describe('command blocks: a database, a daemon and nginx', { skip: notBuilt || notBootable() }, () => {
+  const page = readFileSync(path.join(root, 'docs/cluster.md'), 'utf8');
+  // The block after the text that names its file.
+  const fileAfter = (text) => {
+    const at = page.indexOf(text);
+    assert.ok(at >= 0, `docs/cluster.md names ${text}`);
+    return /^```\w+\n([^]*?)^```$/m.exec(page.slice(at))[1];
+  };
+  const POSTGRES = '/etc/postgresql/15/main';
+  const DROP_IN = '/etc/systemd/system/outpostd.service.d/database.conf';
+  const openssl = (...args) => execFileSync('openssl', args, { stdio: 'pipe' });
+
+  for (const shell of SHELLS)
+    test(`from nothing to a daemon behind nginx: ${shell}`, async (t) => {
+      const rig = await startRig(); // only for its key
+      const write = async (at, file, text, mode = 0o644) => {
+        await fs.mkdir(path.dirname(path.join(at, file)), { recursive: true });
+        await fs.writeFile(path.join(at, file), text, { mode });
+      };
+      const machine = await Machine.boot({
+        isAlone: true,
+        prepare: async (at) => {
+          execFileSync('make', ['-s', '-C', root, 'install', `DESTDIR=${at}`, 'PREFIX=/usr'], { stdio: 'pipe' });
+          await write(at, 'etc/fstab', '');
+          await write(at, 'etc/hosts', '127.0.0.1 localhost\n10.0.0.31 outpost.example.org\n');
+          if (!existsSync('/usr/bin/sudo')) await write(at, 'usr/local/bin/sudo', SUDO, 0o755);
+          for (const [key, cert, name] of [['etc/ssl/private/ssl-cert-snakeoil.key', 'etc/ssl/certs/ssl-cert-snakeoil.pem', 'db1'], ['etc/nginx/outpost.example.org.key', 'etc/nginx/outpost.example.org.crt', 'outpost.example.org']])
+            openssl('req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', path.join(at, key), '-out', path.join(at, cert), '-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name}`, '-days', '2');
+          await write(at, DROP_IN, fileAfter(DROP_IN));
+          await write(at, 'etc/nginx/conf.d/outpost.conf', fileAfter('/etc/nginx/conf.d/outpost.conf'));
+        },
+      });
+      t.after(async () => {
+        await machine.close();
+        await rig.close();
+      });
+      const addresses = ['11', '12', '21', '22', '31'].map((last) => `ip addr add 10.0.0.${last}/32 dev lo`).join(' && ');
+      await machine.run('sh', '-c', `ip link set lo up && ${addresses} && chown postgres /etc/ssl/private /etc/ssl/private/ssl-cert-snakeoil.key && pg_createcluster 15 main`);
+      await machine.run('sh', '-c', `mkdir -p ${POSTGRES}/conf.d && systemctl start postgresql@15-main`);
+      const environment = ['-i', 'HOME=/root', 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'LANG=C.UTF-8', 'CURL_CA_BUNDLE=/etc/nginx/outpost.example.org.crt'];
+      const paste = async (bodies) => {
+        await write(machine.root, 'root/script', bodies.map((body, index) => `echo "block ${index + 1}"\n${body}`).join('\n'));
+        const { stdout } = await machine.run('env', ...environment, 'sh', '-c', `cd && exec ${shell} -eu script 2>&1`)
+          .catch(async (error) => {
+            throw new Error(`${error.stdout}${error.stderr}\n${(await machine.run('journalctl', '--no-pager', '-n', '60', '-o', 'cat')).stdout}`);
+          });
+        return stdout;
+      };
+      const [database, restart, ...rest] = run('docs/cluster.md');
+      await paste([database]);
+      await write(machine.root, `${POSTGRES}/conf.d/outpost.conf`, fileAfter(`${POSTGRES}/conf.d/outpost.conf`));
+      await fs.appendFile(path.join(machine.root, POSTGRES, 'pg_hba.conf'), fileAfter(`${POSTGRES}/pg_hba.conf`));
+      await paste([restart]);
+      await write(machine.root, 'etc/outpost/outpost.yml', fileAfter('/etc/outpost/outpost.yml'));
+      await write(machine.root, 'etc/outpost/app.pem', rig.app.privateKey, 0o600);
+      await write(machine.root, 'etc/outpost/webhook-secret', 'a secret', 0o600);
+      await fs.mkdir(path.join(machine.root, 'etc/outpost/accelerators.d'));
+      const shown = await paste(rest);
+      assert.equal(await machine.show('outpostd', 'ActiveState'), 'active');
+      assert.match(shown, /"nodes":\[\{"name":"a"/, shown);
+      assert.equal((await machine.run('stat', '-c', '%a', '/etc/outpost/database')).stdout.trim(), '600');
     });
 });

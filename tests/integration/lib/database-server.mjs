@@ -1,0 +1,120 @@
+// PostgreSQL on loopback for several daemons, optionally with a synchronous standby, which a test stops, kills and fails over.
+import { execFile } from 'node:child_process';
+import { chownSync, readFileSync } from 'node:fs';
+import fs from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { freePort, until } from './outpost.mjs';
+import { removeFolder } from './folder.mjs';
+import { owner, programs } from '../../postgres.mjs';
+
+const HOST = '127.0.0.1';
+const servers = new Set(); // that run
+
+process.on('exit', () => {
+  for (const { data } of servers) {
+    try {
+      process.kill(Number.parseInt(readFileSync(path.join(data, 'postmaster.pid'), 'utf8'), 10), 'SIGQUIT');
+    } catch { /* it has ended */ }
+  }
+});
+
+class Server {
+  static async make(folder, name, settings) {
+    const self = new Server();
+    Object.assign(self, { folder, data: path.join(folder, name), log: path.join(folder, `${name}.log`), port: await freePort() });
+    self.settings = { ...settings, listen_addresses: HOST, port: self.port, unix_socket_directories: folder };
+    return self;
+  }
+
+  // Asynchronous, because the fake GitHub answers meanwhile.
+  run(program, ...args) {
+    return promisify(execFile)(path.join(programs(), program), args, { ...owner(), cwd: this.folder, env: { ...process.env, LC_ALL: 'C' }, maxBuffer: 1 << 28 });
+  }
+
+  async start() {
+    const settings = Object.entries(this.settings).map(([key, value]) => `-c ${key}=${value}`).join(' ');
+    servers.add(this);
+    await this.run('pg_ctl', '-D', this.data, '-w', '-l', this.log, '-o', settings, 'start');
+  }
+
+  async stop(mode) {
+    await this.run('pg_ctl', '-D', this.data, '-w', '-m', mode, 'stop');
+    servers.delete(this);
+  }
+
+  async sql(text, database = 'postgres') {
+    const { stdout } = await this.run('psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-h', HOST, '-p', String(this.port), '-U', 'outpost', '-d', database, '-c', text);
+    return stdout.trim();
+  }
+}
+
+export class Database {
+  #spare; // the standby
+
+  // isDurable: rows survive a failure of the machine, too.
+  static async start({ hasStandby = false, isDurable = false } = {}) {
+    const self = new Database();
+    const { uid, gid } = owner();
+    self.isDurable = isDurable;
+    self.folder = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-database-'));
+    if (uid !== undefined) chownSync(self.folder, uid, gid);
+    const settings = { max_connections: 200, ...(!isDurable && { fsync: 'off', full_page_writes: 'off' }) };
+    const names = hasStandby ? ['one', 'two'] : ['one'];
+    [self.primary, self.#spare] = await Promise.all(names.map((name) => Server.make(self.folder, name, settings)));
+    self.servers = [self.primary, ...(hasStandby ? [self.#spare] : [])];
+    await self.primary.run('initdb', '--no-sync', '--no-locale', '--encoding=UTF8', '--auth=trust', '--username=outpost', self.primary.data);
+    await self.primary.start();
+    await self.primary.sql("CREATE DATABASE outpost TEMPLATE template0 LOCALE 'C'");
+    if (hasStandby) await self.#attach();
+    return self;
+  }
+
+  // Makes the spare server a copy of the primary that confirms each commit.
+  async #attach() {
+    await removeFolder(this.#spare.data);
+    await this.#spare.run('pg_basebackup', '-R', '--checkpoint=fast', '-D', this.#spare.data, '-h', HOST, '-p', String(this.primary.port), '-U', 'outpost');
+    await this.#spare.start();
+    await this.primary.sql("ALTER SYSTEM SET synchronous_standby_names = '*'");
+    await this.primary.sql('SELECT pg_reload_conf()');
+    await until(async () => await this.primary.sql("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") === '1', { what: 'the standby is synchronous' });
+  }
+
+  // ports: of ways to the servers, in the order of `servers`.
+  url(ports = this.servers.map(({ port }) => port)) {
+    const hosts = ports.map((port) => `${HOST}:${port}`).join(',');
+    const options = [...(ports.length > 1 ? ['target_session_attrs=read-write'] : []), ...(this.isDurable ? [] : ['options=-c%20outpost.may_lose_rows%3Don'])];
+    return `postgresql://outpost@${hosts}/outpost${options.length ? `?${options.join('&')}` : ''}`;
+  }
+
+  get hasStandby() { return this.servers.length > 1; }
+
+  // mode: fast, or immediate: the processes end at once, and the server recovers from its log at the next start.
+  stop(mode = 'fast') { return this.primary.stop(mode); }
+
+  start() { return this.primary.start(); }
+
+  // The primary dies and the standby takes its place. pause(): between the two. A new standby is attached afterwards.
+  async failOver(pause = async () => {}) {
+    await this.primary.stop('immediate');
+    await pause();
+    [this.primary, this.#spare] = [this.#spare, this.primary];
+    await this.primary.run('pg_ctl', '-D', this.primary.data, '-w', 'promote');
+    // The copy has the setting of the old primary, so that commits would wait for a standby.
+    await this.primary.sql("ALTER SYSTEM SET synchronous_standby_names = ''");
+    await this.primary.sql('SELECT pg_reload_conf()');
+    return this.#attach();
+  }
+
+  // Returns an object for each row.
+  async query(text) {
+    return JSON.parse(await this.primary.sql(`SELECT COALESCE(json_agg(r), '[]') FROM (${text}) r`, 'outpost'));
+  }
+
+  async close() {
+    await Promise.all(this.servers.map((server) => server.stop('immediate').catch(() => {})));
+    if (process.env.KEEP) console.error(`kept: ${this.folder}`);
+    else await removeFolder(this.folder);
+  }
+}

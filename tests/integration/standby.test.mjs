@@ -1,0 +1,62 @@
+// A daemon on a database with a standby (docs/cluster.md): no acknowledged webhook is missing after a failover, and an asynchronous
+// standby, with which some could be, is warned of.
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import { fakeSha, push } from '../github/payloads.mjs';
+import { startRig } from '../github/rig.mjs';
+import { Cluster } from './lib/cluster.mjs';
+import { notBuilt, until } from './lib/outpost.mjs';
+
+const WEBHOOKS = 60;
+
+describe('a database with a standby', { skip: notBuilt }, () => {
+  let rig;
+  let cluster;
+
+  before(async () => {
+    rig = await startRig();
+    cluster = await Cluster.prepare({ rig, nodes: 1, database: { hasStandby: true } });
+    cluster.mayFail = () => true;
+    await cluster.spawn();
+    await cluster.ready();
+  });
+
+  after(async () => {
+    await cluster?.close();
+    await rig?.close();
+  });
+
+  const send = (i, guid) => rig.deliver('push', push({ after: fakeSha(`standby ${i}`) }), { guid });
+
+  test('a failover loses no webhook that was answered with 202', async () => {
+    const [node] = cluster.nodes;
+    assert.ok(!node.log.some(({ fields }) => fields.ev === 'standby_asynchronous'));
+    const accepted = [];
+    let failingOver;
+    for (let i = 0; i < WEBHOOKS; i++) {
+      const guid = randomUUID();
+      await until(async () => {
+        const { status_code: status } = await send(i, guid);
+        return status === 202 || status === 200;
+      }, { interval: 50, what: `webhook ${i} is accepted` });
+      accepted.push(guid);
+      if (i === WEBHOOKS / 2) failingOver = cluster.database.failOver();
+    }
+    await failingOver;
+    await cluster.ready();
+    for (const [i, guid] of accepted.entries()) assert.equal((await send(i, guid)).status_code, 200, `webhook ${i} is there`);
+  });
+
+  test('an asynchronous standby is warned of', async () => {
+    const [node] = cluster.nodes;
+    const { primary } = cluster.database;
+    await primary.sql("ALTER SYSTEM SET synchronous_standby_names = ''");
+    await primary.sql('SELECT pg_reload_conf()');
+    await until(async () => await primary.sql('SHOW synchronous_standby_names') === '', { what: 'the standby is asynchronous' });
+    await cluster.killNode(node);
+    const after = node.log.length;
+    await cluster.start(node);
+    await node.waitForLog({ ev: 'standby_asynchronous' }, { after });
+  });
+});
