@@ -112,10 +112,11 @@ static int explain(struct copying *c, const struct error *e)
 
 static int side_open(struct copy_side *s, struct error *e)
 {
+	int64_t ended_epoch;
 	int rc = 0;
 
 	if (s->state_dir) {
-		rc = store_lock_folder(s->state_dir, &s->lock_fd, e);
+		rc = store_lock_folder(s->state_dir, &s->lock_fd, &ended_epoch, e);
 		if (!rc)
 			rc = schema_examine(s->path, e);
 	}

@@ -52,6 +52,9 @@ static int64_t insert_node(struct node *n, struct txn *d, int64_t now_ms)
 	if (n->is_shared) {
 		db_exec(d, "UPDATE node SET gone_ms = ?3 WHERE name = ?1 AND epoch < ?2 AND gone_ms IS NULL",
 		    V_TEXT(n->name), V_INT(epoch), V_INT(now_ms));
+		/* Its requests ended with its process, so nobody need wait for them. */
+		db_exec(d, "UPDATE node SET gone_ms = ?3 WHERE name = ?1 AND epoch = ?2", V_TEXT(n->name),
+		    V_INT(n->ended_epoch), V_INT(now_ms - NODE_REST_MS));
 	} else {
 		db_exec(d, "DELETE FROM node WHERE epoch < ?1", V_INT(epoch));
 		db_exec(d, "DELETE FROM node_independent WHERE epoch < ?1", V_INT(epoch));

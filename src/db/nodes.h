@@ -36,6 +36,8 @@ struct node {
 	/* set before the threads start */
 	const char *name;
 	bool is_shared;
+	/* The node of the process that had this state directory before and has certainly ended; 0: not known. */
+	int64_t ended_epoch;
 	/* Runs in the transaction in which a node begins to write while no other one was alive, before anything else in it: at the
 	 * start, and after the database was away. NULL: nothing. */
 	void (*after_silence)(struct txn *d, int64_t now_ms);

@@ -66,25 +66,35 @@ void store_stop_retrying(struct store *s)
 
 /* ---- one daemon for each state directory ----
  *
- * On its file, all nodes before this one have ended (db/nodes.h). The lock ends with the process, however that ends. */
+ * On its file, all nodes before this one have ended (db/nodes.h). The lock ends with the process, however that ends. Its file has the
+ * process and, on PostgreSQL, its epoch, so that the next process knows which node has ended. */
 
 enum { BEAT_LOOK_MS = 1000 };
 
-int store_lock_folder(const char *state_dir, int *ret_fd, struct error *e)
+/* The daemon starts without the text when the disk is full. */
+static bool write_lock_text(int fd, int64_t epoch)
 {
-	char *path = path_join(state_dir, "lock"), text[32];
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600), rc = 0;
-	ssize_t n;
+	char text[64];
+	int n = snprintf(text, sizeof(text), "%ld\n%lld\n", (long)getpid(), (long long)epoch);
 
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
-		/* The text is only for people, so the daemon starts even if the disk is full. */
-		n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
-		if ((ftruncate(fd, 0) || pwrite(fd, text, (size_t)n, 0) != n) && errno != ENOSPC)
+	return (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)n, 0) == n) || errno == ENOSPC;
+}
+
+int store_lock_folder(const char *state_dir, int *ret_fd, int64_t *ret_ended_epoch, struct error *e)
+{
+	char *path = path_join(state_dir, "lock"), text[64], *epoch;
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600), rc = 0;
+	bool is_locked = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0, is_taken = fd >= 0 && errno == EWOULDBLOCK;
+	ssize_t n = is_locked || is_taken ? pread(fd, text, sizeof(text) - 1, 0) : 0;
+
+	text[n > 0 ? n : 0] = '\0';
+	epoch = text + strcspn(text, "\n");
+	if (is_locked) {
+		*ret_ended_epoch = strtoll(epoch, NULL, 10);
+		if (!write_lock_text(fd, *ret_ended_epoch))
 			rc = error_set(e, ERR_IO, "%s: %m", path);
-	} else if (fd >= 0 && errno == EWOULDBLOCK) {
-		n = pread(fd, text, sizeof(text) - 1, 0);
-		text[n > 0 ? n : 0] = '\0';
-		text[strcspn(text, "\n")] = '\0';
+	} else if (is_taken) {
+		*epoch = '\0';
 		rc = error_set(e, ERR_EXISTS, "%s: another outpostd uses this directory (process %s)", path,
 		    text[0] ? text : "unknown");
 	} else {
@@ -165,7 +175,7 @@ int store_open(struct loop *l, const struct store_options *o, struct store **ret
 	if (mkdir(o->state_dir, 0700) && errno != EEXIST)
 		rc = error_set(e, ERR_IO, "%s: cannot be created: %m", o->state_dir);
 	else
-		rc = store_lock_folder(o->state_dir, &s->lock_fd, e);
+		rc = store_lock_folder(o->state_dir, &s->lock_fd, &s->node.ended_epoch, e);
 	if (!rc && !o->database)
 		rc = schema_examine(s->path, e);
 	if (!rc)
@@ -177,6 +187,8 @@ int store_open(struct loop *l, const struct store_options *o, struct store **ret
 	s->known_epoch = store_epoch(s);
 	s->was_acting = true;
 	if (s->node.is_shared) {
+		if (!write_lock_text(s->lock_fd, s->known_epoch))
+			log_event(LOG_WARN, "lock_not_written", LOG_S("error", strerror(errno)));
 		s->beat_timer = timer_new(l, on_beat_timer, s);
 		timer_start(s->beat_timer, BEAT_LOOK_MS);
 	}

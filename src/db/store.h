@@ -28,8 +28,9 @@ struct store_options {
 	void (*after_silence)(struct txn *d, int64_t now_ms);
 };
 
-/* Keeps other daemons away from a folder until *ret_fd is closed. Thread: any. ERR_EXISTS: one uses it. */
-int store_lock_folder(const char *state_dir, int *ret_fd, struct error *e) MUST_CHECK;
+/* Keeps other daemons away from a folder until *ret_fd is closed. *ret_ended_epoch: the node of the last daemon that used it
+ * (db/nodes.h); 0: none. Thread: any. ERR_EXISTS: one uses it. */
+int store_lock_folder(const char *state_dir, int *ret_fd, int64_t *ret_ended_epoch, struct error *e) MUST_CHECK;
 /* Opens, locks the state directory against a second daemon, migrates, recovers. It blocks, so call it before the loop
  * runs. ERR_CORRUPT, ERR_TOO_NEW, ERR_EXISTS (another daemon holds it), ERR_IO, … with the file named. */
 int store_open(struct loop *l, const struct store_options *o, struct store **ret, struct error *e) MUST_CHECK;

@@ -306,6 +306,32 @@ static void be_silent(int64_t ms)
 	atomic_store(&rig_store->node.seen_mono_ms, clock_mono_ms() - ms);
 }
 
+/* The lock of the state directory proves that the process has ended. A process with the same name elsewhere proves nothing. */
+static void the_work_of_a_killed_process_is_free_at_its_next_start(void **state)
+{
+	struct claim_outbox c;
+	struct error e = {0};
+
+	(void)state;
+	plan_one();
+	c = rig_claim(REQUESTS, T0 + 1000);
+	assert_int_equal(c.n, 1);
+	claim_outbox_release(&c);
+	rig_close();
+	server_script(
+	    server_database(), "UPDATE node SET gone_ms = NULL"); /* as if it had been killed before it left */
+	open_other("first");
+	swap_nodes();
+	assert_int_equal(watch().n_taken_over, 0);
+	swap_nodes();
+	close_other();
+	other = NULL;
+	server_script(server_database(), "UPDATE node SET gone_ms = NULL");
+	if (rig_open_with(&(struct store_options){.node = "first", .has_others = true}, &e))
+		fail_msg("%s", e.text);
+	assert_int_equal(watch().n_taken_over, 1);
+}
+
 static void a_silent_node_stops_acting(void **state)
 {
 	(void)state;
@@ -563,6 +589,7 @@ int main(void)
 	    TEST(the_work_of_a_dead_node_waits_until_its_requests_have_ended),
 	    TEST(the_younger_of_two_nodes_with_one_name_goes_on),
 	    TEST(a_node_that_leaves_keeps_nobody_waiting),
+	    TEST(the_work_of_a_killed_process_is_free_at_its_next_start),
 	    TEST(a_silent_node_stops_acting),
 	    TEST(leases_have_their_time_after_a_silence_of_all),
 	    TEST(independent_operations_do_not_wait_for_their_turn),
