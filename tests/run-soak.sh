@@ -1,8 +1,9 @@
 #!/bin/sh
-# The long tests: 200 kills of the daemon, 60 in 20 nights of periodic runs, 100 with experiments in flight,
+# The long tests: 200 kills of the daemon, 500 faults of three daemons, their networks and their database, 60 kills in 20 nights of
+# periodic runs, 100 with experiments in flight,
 # 100 while packed results are stored and dropped, 30 while large reports are written, 200 of runners and server, 40 cuts of the
 # network, memory over 200,000 webhooks, a minute of each attack from one address, valgrind over one whole round. About
-# 40 minutes.
+# 90 minutes.
 # SEED repeats the kills of an earlier run.
 # usage: run-soak.sh BUILD_FOLDER
 set -eu
@@ -14,6 +15,9 @@ export OUTPOSTD OUTPOSTCTL OUTPOST_RUNNER
 
 echo '== killed 200 times in 500 webhooks'
 tools/node.sh tests/kill/kill.mjs --kills 200 --deliveries 500 --hangs 6 --rude 1 --share 0.5
+
+echo '== 500 faults of three daemons, their networks and their database in 2,000 webhooks'
+tools/node.sh tests/kill/cluster.mjs --faults 500 --deliveries 2000 --pushes 0.8 --lanes 3 --standby
 
 echo '== killed 60 times in 20 nights'
 tools/node.sh tests/kill/nightly.mjs --kills 60 --nights 20 --share 0.3

@@ -42,7 +42,7 @@ export function workflowOf(step, status, now = new Date()) {
   };
 }
 
-// One POST, retried on 429, 503 and broken connections. Returns {status, body, retries}.
+// One POST, retried on 429, on 503, on a proxy's 502 and 504, and on broken connections. Returns {status, body, retries}.
 export async function post(url, token, body, { tries = TRIES } = {}) {
   for (let attempt = 1; ; attempt++) {
     let answer;
@@ -57,7 +57,7 @@ export async function post(url, token, body, { tries = TRIES } = {}) {
       continue;
     }
     const text = await answer.text();
-    if ((answer.status === 503 || answer.status === 429) && attempt < tries) {
+    if ([429, 502, 503, 504].includes(answer.status) && attempt < tries) {
       await sleep(1000 * Math.min(5, Number(answer.headers.get('retry-after') ?? 1)));
       continue;
     }
@@ -150,8 +150,15 @@ export class DispatchVendor extends Vendor {
   async token() {
     const claims = githubClaims(this.options.repository, this.options.claims);
     if (this.options.mint) return this.options.mint(claims);
-    const answer = await fetch(this.options.tokenUrl, { method: 'POST', body: JSON.stringify({ claims }) });
-    return (await answer.json()).token;
+    // The issuer may close a connection at the moment at which it is used again.
+    for (let attempt = 1; ; attempt++)
+      try {
+        const answer = await fetch(this.options.tokenUrl, { method: 'POST', body: JSON.stringify({ claims }) });
+        return (await answer.json()).token;
+      } catch (error) {
+        if (attempt >= (this.tries ?? TRIES)) throw error;
+        await sleep(100);
+      }
   }
 
   async report(dispatch, workflow) {

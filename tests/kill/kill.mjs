@@ -46,10 +46,12 @@ function changedLines(undisturbed, disturbed) {
   return [...before.filter((line) => !after.includes(line)).map((line) => `- ${line}`), ...after.filter((line) => !before.includes(line)).map((line) => `+ ${line}`)].join('\n');
 }
 
-async function quietRun(story, say) {
-  const stage = await Stage.open({ story });
+async function quietRun(story, { open, begin }, say) {
+  const stage = await open({ story });
+  let end = () => {};
   try {
     await stage.start();
+    end = await begin(stage);
     await stage.play();
     say(`undisturbed: ${stage.delivered} webhooks, ${stage.arrivals.length} requests to vendors`);
     const isWritten = async () => {
@@ -64,37 +66,49 @@ async function quietRun(story, say) {
       shown: new Map(pulls(story).map((line) => [line.number, shown(stage, line)])),
     };
   } finally {
+    await end();
     await stage.close();
   }
 }
 
-async function brokenRun(story, expected, { seed, kills, patience = TROUBLE_ENDS_MS, ...trouble }, say) {
-  const stage = await Stage.open({ story, answer: moodyVendor(seed) });
+async function brokenRun(story, expected, { seed, openBroken, begin, disturb, judgeMore, patience = TROUBLE_ENDS_MS, ...trouble }, say) {
+  const stage = await openBroken({ story, answer: moodyVendor(seed) });
+  let end = () => {};
   try {
     await stage.start();
+    end = await begin(stage);
     breakGithub(stage.rig, seed, trouble);
     let isOver = false;
     const played = stage.play().finally(() => { isOver = true; });
-    const killing = killer(stage, { seed, kills, isOver: () => isOver, onKill: (i) => { if (i % 20 === 0) say(`killed ${i} times, ${stage.delivered} webhooks accepted`); } });
-    const [tally] = await Promise.all([killing, played]);
-    say(`killed ${kills} times (${Object.entries(tally).map(([what, n]) => `${n} ${what}`).join(', ')}); ${stage.delivered} webhooks, ${stage.arrivals.length} requests to vendors`);
+    const [tally] = await Promise.all([disturb(stage, { isOver: () => isOver, say }), played]);
+    say(`${Object.entries(tally).map(([what, n]) => `${n} × ${what}`).join(', ')}; ${stage.delivered} webhooks, ${stage.arrivals.length} requests to vendors`);
     stage.rig.clearFaults();
     await settle(stage, () => differences(stage, expected).length === 0, patience);
-    const problems = [...judge(stage)];
+    const problems = [...judge(stage), ...judgeMore(stage)];
     for (const line of differences(stage, expected))
       problems.push(`#${line.number} differs:\n${changedLines(expected.get(line.number), shown(stage, line))}`);
     return problems;
   } finally {
+    await end();
     await stage.close();
   }
 }
 
-// Returns the problems as sentences. trouble: as for breakGithub(); patience: the limit of the end, ms.
-export async function killTest({ seed, kills, deliveries, ...trouble }, say = () => {}) {
-  const story = writeStory({ seed, deliveries });
-  const quiet = await quietRun(story, say);
+// Plays one story twice, undisturbed and disturbed. Returns the problems as sentences.
+//   write         makes the story
+//   open, openBroken   make the stage of the two runs
+//   begin(stage)  starts what takes part in both runs, and returns a function that ends it
+//   disturb(stage, {isOver, say})  causes the faults, and returns their number by kind
+//   judgeMore(stage)  further problems; trouble: as for breakGithub(); patience: the limit of the end, ms
+export async function playTwice({ write, open = (options) => Stage.open(options), openBroken = open, begin = async () => () => {}, judgeMore = () => [], ...broken }, say) {
+  const quiet = await quietRun(write(), { open, begin }, say);
   if (quiet.problems.length > 0) return quiet.problems.map((what) => `undisturbed: ${what}`);
-  return brokenRun(writeStory({ seed, deliveries }), quiet.shown, { seed, kills, ...trouble }, say);
+  return brokenRun(write(), quiet.shown, { openBroken, begin, judgeMore, ...broken }, say);
+}
+
+export function killTest({ seed, kills, deliveries, ...trouble }, say = () => {}) {
+  const disturb = (stage, { isOver }) => killer(stage, { seed, kills, isOver, onKill: (i) => { if (i % 20 === 0) say(`killed ${i} times, ${stage.delivered} webhooks accepted`); } });
+  return playTwice({ seed, write: () => writeStory({ seed, deliveries }), disturb, ...trouble }, say);
 }
 
 async function main() {

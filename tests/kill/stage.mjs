@@ -1,5 +1,5 @@
-// Plays a story (story.mjs) to a daemon with a fake GitHub and vendors, with trouble and kills or undisturbed, and records the
-// events for judge.mjs.
+// Plays a story (story.mjs) to a daemon, or to several on one database, with a fake GitHub and vendors, with trouble and kills or
+// undisturbed, and records the events for judge.mjs.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startIssuer } from '../github/oidc.mjs';
 import { issueComment, pullRequest, push } from '../github/payloads.mjs';
@@ -57,7 +57,8 @@ export class Stage {
   delivered = 0;
   vendors = {};
 
-  static async open({ story, config, answer }) {
+  // prepare: makes the daemon, or an object with the same methods for several (cluster.mjs); more: further accelerators.
+  static async open({ story, config, answer, more = [], prepare = (options) => Outpost.prepare(options) }) {
     const stage = new Stage();
     stage.story = story;
     const reporting = new Set(story.lines.flatMap(({ kind, finalHead, steps }) => (kind === 'pull' ? [finalHead] : steps.map(({ head }) => head))));
@@ -67,17 +68,18 @@ export class Stage {
       return reporting.has(sha) || Number.parseInt(sha[7], 16) < 4 ? results(who, body) : [];
     };
     [stage.rig, stage.issuer] = await Promise.all([startRig(), startIssuer()]);
-    const labs = { secret: SECRET, once: true, tries: TRIES, answer };
+    const log = ({ what, message }) => { if (what === 'error' && !stage.isClosing) stage.problems.push(`a vendor failed: ${message}`); };
+    const labs = { secret: SECRET, once: true, tries: TRIES, answer, log };
     [stage.vendors.lab, stage.vendors.silent] = await Promise.all([startWebhookVendor({ ...labs, script: script('lab-chip') }), startSilentVendor(labs)]);
-    stage.outpost = await Outpost.prepare({
-      rig: stage.rig, issuer: stage.issuer, accelerators: accelerators(stage.vendors), wait: false,
+    stage.outpost = await prepare({
+      rig: stage.rig, issuer: stage.issuer, accelerators: [...accelerators(stage.vendors), ...more], wait: false,
       secrets: { 'lab-chip': { hook: SECRET }, 'quiet-chip': { hook: SECRET } },
       config: {
         infra: { repository: INFRA, trust: 'contributors' }, comment: { enabled: true, min_interval: '2s' },
         github: { writes_per_minute: 1000 }, reconcile: { interval: '5s' }, ...config,
       },
     });
-    const github = { rigUrl: stage.rig.url, tokenUrl: stage.issuer.tokenUrl, callbackUrl: `${stage.outpost.url}/github/callback`, once: true, tries: TRIES };
+    const github = { rigUrl: stage.rig.url, tokenUrl: stage.issuer.tokenUrl, callbackUrl: `${stage.outpost.url}/github/callback`, once: true, tries: TRIES, log };
     for (const [name, repository] of [['npu', ASCEND], ['shared-chip', INFRA], ['spyre', SPYRE]])
       stage.vendors[name] = startDispatchVendor({ ...github, repository, script: script(name) });
     stage.#watch();

@@ -119,11 +119,11 @@ function writePushes(story, dice, count) {
   return { kind: 'pushes', steps: line.steps };
 }
 
-// deliveries: the minimum number of webhooks, with copies.
-export function writeStory({ seed, deliveries }) {
+// deliveries: the minimum number of webhooks, with copies; pushShare: the share of pushes, which have no comment.
+export function writeStory({ seed, deliveries, pushShare = 0.1 }) {
   const dice = new Dice(seed);
   const story = { seed, start: Math.floor(Date.now() / 1000) * 1000 - 3 * 86_400_000, ticks: 0, lines: [] };
-  const pushes = Math.ceil(deliveries / 10);
+  const pushes = Math.ceil(deliveries * pushShare);
   story.lines.push(writeBase(story, dice), writePushes(story, dice, pushes));
   let nWebhooks = pushes + BASE.length;
   for (let number = 1; nWebhooks < deliveries; number++) {

@@ -35,8 +35,8 @@ export function moodyVendor(seed) {
   };
 }
 
-// Chooses when to kill: after some milliseconds, during an answer of the API, during a webhook, or before the daemon is ready.
-async function moment(stage, dice) {
+// Waits for a moment to kill: after some milliseconds, during an answer of the API, during a webhook, or before the daemon is ready.
+export async function moment(stage, dice) {
   const within = AbortSignal.timeout(400);
   const once = (emitter, event) => new Promise((resolve) => {
     emitter.once(event, resolve);
