@@ -3,11 +3,13 @@
 # make quick           after an edit: builds, runs the unit tests whose program changed and eight whole-program tests
 # make demo            the main job on real input, on loopback; then demo-history
 # make demo-history    sixty days of seven accelerators, and their dashboard, left running; demo-stop ends it
+# make demo-cluster    three daemons on one database; one is killed under load, and nothing is missing
 # make demo-torch      model validation through a pull runner, on this machine's PyTorch
 # make runner-bundle   outpost-runner and its libraries in one tarball
 # make check-postgres  the unit tests of the store, and the whole-program tests, on PostgreSQL
 # make check-loaded    the tests on a machine that is made busy; check-one-core: on a single core
 # make bench           speed, as ratios inside one run
+# make bench-cluster   PostgreSQL and several daemons beside SQLite and one
 # make bench-attacks   attacks from one address, and what others notice of them; SECONDS_EACH=n
 # make soak            the long tests: kills, memory, valgrind
 # make history         ten histories of red cells against their truth, in both modes; SEED=n MODE=with|without: one of them
@@ -270,6 +272,11 @@ demo-history: deps
 demo-stop:
 	@[ ! -f $(O)/demo/pid ] || kill $$(cat $(O)/demo/pid) && rm -f $(O)/demo/pid
 
+# Three daemons, PostgreSQL and nginx on this machine; one daemon is killed under load.
+demo-cluster: deps
+	@$(MAKE) --no-print-directory -s -j$(JOBS) all
+	@tools/node.sh demo/cluster.mjs $(O)/release
+
 # The model-validation suite through a pull runner, on the PyTorch that is here; Debian's where there is none.
 demo-torch: deps
 	@tools/torch.sh
@@ -305,6 +312,10 @@ bench-attacks: deps
 	$(MAKE) --no-print-directory -j$(JOBS) all
 	tools/node.sh tests/bench/attacks.mjs $(O)/release $(if $(SECONDS_EACH),--seconds $(SECONDS_EACH))
 
+bench-cluster: deps
+	$(MAKE) --no-print-directory -j$(JOBS) all $(B)/bench/fill
+	tools/node.sh tests/bench/cluster.mjs $(O)/release
+
 PREFIX ?= /usr/local
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
@@ -324,4 +335,4 @@ clean:
 	rm -rf $(O)
 
 .PHONY: all headers tests run-unit run-changed quick fuzzers deps lint lint-sql check-postgres run-postgres size check tsan-tests run-tsan check-tsan check-programs built-for-load check-loaded check-one-core soak history demo-history demo-stop screens fuzz \
-	demo demo-torch runner-bundle comments bench bench-attacks install clean
+	demo demo-cluster demo-torch runner-bundle comments bench bench-attacks bench-cluster install clean
