@@ -1,7 +1,7 @@
 /* Writes a database as after a busy year, for tests/bench/pages.mjs: pushes of main and pull requests × accelerators × jobs ×
  * tests over sixty days, periodic runs with their numbers, open pull requests, running work.
  *
- *   fill FILE RESULTS
+ *   fill FILE|URL RESULTS          URL: of an empty database of PostgreSQL
  *
  * The store's own code writes the jobs with their packed results, and the derived rows (cells, runs, days, numbers, episodes,
  * history). This program inserts the dispatches directly. */
@@ -282,9 +282,8 @@ int main(int argc, char **argv)
 
 	log_setup(LOG_ERROR, LOG_TEXT);
 	if (argc != 3 || parse_int64(argv[2], &n_results))
-		return fprintf(stderr, "fill FILE RESULTS\n"), 2;
-	if (db_open(argv[1], DB_WRITER, &db, &e) || schema_apply(db, argv[1], &e) || days_fill(db, &e) ||
-	    nightly_fill(db, &e))
+		return fprintf(stderr, "fill FILE|URL RESULTS\n"), 2;
+	if (db_open(argv[1], DB_WRITER, &db, &e) || db_migrate(db, &e) || days_fill(db, &e) || nightly_fill(db, &e))
 		return fprintf(stderr, "fill: %s\n", e.text), 1;
 	first_ms = day_of(now_ms - (DAYS - 1) * DAY_MS) * DAY_MS;
 	n_changes = (n_results / (TESTS * JOBS) - DAYS * ACCELERATORS) / ACCELERATORS;

@@ -10,11 +10,11 @@ import { Outpost, OUTPOSTD } from '../integration/lib/outpost.mjs';
 import { Load, readPaths } from './load.mjs';
 import { Stub } from './stub.mjs';
 
-const ACCELERATORS = 20; // as in fill.c
+export const ACCELERATORS = 20; // as in fill.c
 const READERS = 5;
 const DROPPED = 1_000_000; // results of the oldest days
 const READER_PAUSE_MS = 100;
-const vendor = (i) => ({ name: `vendor-${i}`, title: `Vendor ${i}`, level: 'L2', trust: 'anyone', runners: [{ name: 'ci', github: { repository: `vendor-${i}/ci` } }], triggers: { push: { branches: ['main'] }, schedule: ['0 2 * * *'] } });
+export const vendor = (i) => ({ name: `vendor-${i}`, title: `Vendor ${i}`, level: 'L2', trust: 'anyone', runners: [{ name: 'ci', github: { repository: `vendor-${i}/ci` } }], triggers: { push: { branches: ['main'] }, schedule: ['0 2 * * *'] } });
 const geometricMean = (list) => Math.exp(list.reduce((sum, x) => sum + Math.log(x), 0) / list.length);
 const median = (list) => list.toSorted((a, b) => a - b)[Math.floor(list.length / 2)];
 
@@ -37,7 +37,7 @@ async function api(url, agent) {
 }
 
 // The addresses that people and programs request, found by following the answers.
-async function addresses(url, agent) {
+export async function addresses(url, agent) {
   const of = (path) => api(`${url}/api/v1/${path}`, agent);
   const { newest } = await of('dashboard');
   const name = 'vendor-3';
@@ -64,7 +64,7 @@ function refuseFaults(what, { refused, broken }) {
 
 // Outpost keeps an answer until something changes. An address that differs from all others, by a parameter that no answer reads, gets an
 // answer of its own. Addresses take turns, so that quiet moments of the machine favour none. The median turn counts.
-async function latencies({ dir, url, paths, turns, agent, say }) {
+export async function latencies({ dir, url, paths, turns, agent, say }) {
   const all = new Map(paths.map((one) => [one, []]));
   for (let turn = 1; turn <= turns; turn++)
     for (const [i, one] of paths.entries()) {
