@@ -165,7 +165,7 @@ int64_t sqlite_sequence(struct db *d, const char *table)
 
 void sqlite_set_sequence(struct txn *t, const char *table, int64_t last_id)
 {
-	if (!db_exec(t, "UPDATE sqlite_sequence SET seq = ?2 WHERE name = ?1", V_TEXT(table), V_INT(last_id)))
+	if (!db_exec_count(t, "UPDATE sqlite_sequence SET seq = ?2 WHERE name = ?1", V_TEXT(table), V_INT(last_id)))
 		db_exec(t, "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)", V_TEXT(table), V_INT(last_id));
 }
 

@@ -43,12 +43,12 @@ static struct log_row read_log_row(const struct view *d, int64_t job_id)
 /* Moves the end of the log from `from` to `to`. False: another daemon did so first. */
 static bool move_end(struct txn *d, const struct put_log_piece *o, int64_t from, int64_t to, int64_t tail_at)
 {
-	if (db_exec(d,
+	if (db_exec_count(d,
 		"UPDATE log SET bytes = ?3, tail_at = ?4, is_complete = ?5, written_ms = ?6"
 		" WHERE job_id = ?1 AND bytes = ?2 AND is_complete = 0",
 		V_INT(o->job_id), V_INT(from), V_INT(to), V_INT(tail_at), V_INT(o->is_last), V_INT(o->now_ms)))
 		return true;
-	return from == 0 && db_exec(d,
+	return from == 0 && db_exec_count(d,
 				"INSERT INTO log (job_id, bytes, tail_at, is_complete, has_pieces, written_ms)"
 				" VALUES (?1, ?2, ?3, ?4, 1, ?5) ON CONFLICT (job_id) DO NOTHING",
 				V_INT(o->job_id), V_INT(to), V_INT(tail_at), V_INT(o->is_last), V_INT(o->now_ms));
@@ -230,7 +230,7 @@ STORE_INDEPENDENT(claim_log)
 /* Drops the next rows of a table of parts. True: there may be more of them. */
 static bool drop_pieces(struct txn *d, int64_t job_id)
 {
-	return db_exec(d,
+	return db_exec_count(d,
 		   "DELETE FROM log_piece WHERE job_id = ?1 AND at <= (SELECT MAX(at) FROM"
 		   " (SELECT at FROM log_piece WHERE job_id = ?1 ORDER BY at LIMIT ?2) p)",
 		   V_INT(job_id), V_INT(PIECES_OF_PART)) == PIECES_OF_PART;
@@ -251,7 +251,7 @@ static int begin_object(struct txn *d, struct put_log_object *o, bool *ret_is_th
 	random_bytes(&o->mover, sizeof(o->mover));
 	o->mover &= INT64_MAX;
 	*ret_is_there = false;
-	if (db_exec(d,
+	if (db_exec_count(d,
 		"INSERT INTO log (job_id, bytes, tail_at, is_complete, has_pieces, written_ms, mover) VALUES (?1, ?2, "
 		"?2, 1, 1, ?3, ?4)"
 		" ON CONFLICT (job_id) DO UPDATE SET mover = excluded.mover"
@@ -305,7 +305,7 @@ static int put_log_object_run(struct store_op *op, struct txn *d)
 		return 0;
 	}
 	/* Locks the row, too: another daemon that does the same waits, and finds that it is not the mover any more. */
-	if (!db_exec(d, "UPDATE log SET mover = ?2 WHERE job_id = ?1 AND mover = ?2 AND place IS NULL",
+	if (!db_exec_count(d, "UPDATE log SET mover = ?2 WHERE job_id = ?1 AND mover = ?2 AND place IS NULL",
 		V_INT(o->job_id), V_INT(o->mover)))
 		return db_status(d) ? db_status(d) : ERR_CONFLICT;
 	rc = write_object_rows(d, o, at);
@@ -341,7 +341,7 @@ static int drop_logs_run(struct store_op *op, struct txn *d)
 	if (!job_id)
 		return 0;
 	op->is_unfinished = true;
-	if (drop_pieces(d, job_id) || db_exec(d,
+	if (drop_pieces(d, job_id) || db_exec_count(d,
 					  "DELETE FROM log_object WHERE job_id = ?1 AND at <= (SELECT MAX(at) FROM"
 					  " (SELECT at FROM log_object WHERE job_id = ?1 ORDER BY at LIMIT ?2) p)",
 					  V_INT(job_id), V_INT(PIECES_OF_PART)) == PIECES_OF_PART)
