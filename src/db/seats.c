@@ -195,7 +195,7 @@ static bool write_seat(struct txn *d, const struct seat_row *row, enum seat_step
 	case SEAT_LEAVE:
 		return false;
 	case SEAT_TAKE: /* only in the state that was read: another node may take it at the same time */
-		return db_exec(d,
+		return db_exec_count(d,
 			   "INSERT INTO seat (name, epoch, until_ms) VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE"
 			   " SET epoch = excluded.epoch, until_ms = excluded.until_ms"
 			   " WHERE seat.epoch = ?4 AND seat.until_ms = ?5",
@@ -203,7 +203,7 @@ static bool write_seat(struct txn *d, const struct seat_row *row, enum seat_step
 			   V_INT(row->until_ms)) > 0;
 	case SEAT_RENEW:
 	case SEAT_DRAIN:
-		return db_exec(d, "UPDATE seat SET until_ms = ?3 WHERE name = ?1 AND epoch = ?2", V_TEXT(name),
+		return db_exec_count(d, "UPDATE seat SET until_ms = ?3 WHERE name = ?1 AND epoch = ?2", V_TEXT(name),
 			   V_INT(me), V_INT(now_ms + SEAT_LEASE_MS)) > 0;
 	case SEAT_RELEASE:
 		db_exec(d, "UPDATE seat SET until_ms = 0 WHERE name = ?1 AND epoch = ?2", V_TEXT(name), V_INT(me));

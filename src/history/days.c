@@ -103,7 +103,7 @@ void number_days_note(struct txn *d, int64_t job_id, const struct test_result *t
 
 int64_t number_days_forget_change(struct txn *d, int64_t change_id, int64_t limit)
 {
-	return db_exec(d,
+	return db_exec_count(d,
 	    "UPDATE number_day SET job_id = NULL WHERE (accelerator, test_id, unit, day) IN (SELECT accelerator, "
 	    "test_id,"
 	    " unit, day FROM number_day WHERE change_id = ?1 AND job_id IS NOT NULL LIMIT ?2)",

@@ -222,7 +222,7 @@ int64_t run_jobs_drop_change(struct txn *d, int64_t change_id)
 	    "UPDATE day_jobs SET is_closed = 1 WHERE (accelerator, day) IN"
 	    " (SELECT accelerator, ended_ms / 86400000 FROM run_jobs WHERE change_id = ?1)",
 	    V_INT(change_id));
-	return db_exec(d, "DELETE FROM run_jobs WHERE change_id = ?1", V_INT(change_id));
+	return db_exec_count(d, "DELETE FROM run_jobs WHERE change_id = ?1", V_INT(change_id));
 }
 
 int64_t run_jobs_drop_days(struct txn *d, int64_t before_day, int limit)

@@ -396,5 +396,5 @@ int64_t runs_drop(struct txn *d, int64_t change_id)
 	days_close(d, change_id);
 	db_exec(d, "DELETE FROM run_suite WHERE change_id = ?1", V_INT(change_id));
 	n = run_jobs_drop_change(d, change_id);
-	return n + db_exec(d, "DELETE FROM run WHERE change_id = ?1", V_INT(change_id));
+	return n + db_exec_count(d, "DELETE FROM run WHERE change_id = ?1", V_INT(change_id));
 }

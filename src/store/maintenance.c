@@ -273,7 +273,7 @@ static bool drop_dispatches(struct txn *d, int64_t change_id, int64_t *left)
 			" (SELECT id FROM dispatch WHERE change_id = ?1)",
 			V_INT(change_id), V_TEXT(lease_state_name((enum lease_state)s))));
 	db_exec(d, "DELETE FROM outbox WHERE change_id = ?1", V_INT(change_id));
-	*left -= ROWS_OF_DISPATCH * db_exec(d, "DELETE FROM dispatch WHERE change_id = ?1", V_INT(change_id));
+	*left -= ROWS_OF_DISPATCH * db_exec_count(d, "DELETE FROM dispatch WHERE change_id = ?1", V_INT(change_id));
 	return *left > 0;
 }
 

@@ -263,8 +263,8 @@ static void assert_old_nightlies(void)
 	for (int i = 0; i < 3; i++) {
 		assert_string_equal(g.view->tests[i].name, names[i]);
 		assert_int_equal(g.view->tests[i].cells[0].state, states[i]);
-		assert_int_equal(g.view->tests[i].cells[0].days[0].status, -1);
-		assert_int_equal(g.view->tests[i].cells[0].days[1].status, TEST_PASS);
+		assert_int_equal(g.view->tests[i].cells[0].days[0], 0);
+		assert_int_equal(g.view->outcomes[g.view->tests[i].cells[0].days[1] - 1].status, TEST_PASS);
 	}
 	assert_int_equal(g.view->tests[0].cells[0].first_bad.job, 6);
 	assert_int_equal(g.view->tests[0].cells[0].last_good.job, 4);
