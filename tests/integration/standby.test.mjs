@@ -58,5 +58,6 @@ describe('a database with a standby', { skip: notBuilt }, () => {
     const after = node.log.length;
     await cluster.start(node);
     await node.waitForLog({ ev: 'standby_asynchronous' }, { after });
+    await cluster.ready();
   });
 });

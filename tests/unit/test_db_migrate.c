@@ -252,6 +252,7 @@ static void assert_old_nightlies(void)
 	static const enum history_state states[] = {HISTORY_REGRESSION, HISTORY_FIXED, HISTORY_PASSING};
 	static const char *const names[] = {"llama3", "bert", "calm"};
 	struct get_nightly g = {.last_day = THIRD_DAY, .n_days = 4, .limit = 10, .state = HISTORY_NONE};
+	const struct nightly_commits *commits;
 
 	ASK_OK(store_get_nightly, &g);
 	assert_int_equal(g.view->n_accelerators, 1);
@@ -268,8 +269,9 @@ static void assert_old_nightlies(void)
 	}
 	assert_int_equal(g.view->tests[0].cells[0].first_bad.job, 6);
 	assert_int_equal(g.view->tests[0].cells[0].last_good.job, 4);
-	assert_int_equal(g.view->commits[0].n, 1);
-	assert_string_equal(g.view->commits[0].list[0].title, "Commit 3");
+	commits = &g.view->commits[g.view->tests[0].cells[0].commits];
+	assert_int_equal(commits->n, 1);
+	assert_string_equal(commits->list[0].title, "Commit 3");
 	nightly_view_free(g.view);
 }
 
