@@ -47,8 +47,8 @@ END {
 		if (p50 < 0 && seen >= n_bodies * 0.5) p50 = i
 		if (p90 < 0 && seen >= n_bodies * 0.9) p90 = i
 	}
-	figure("lines", total, "", 94500)
-	figure("files", n_files, "", 492)
+	figure("lines", total, "", 98500)
+	figure("files", n_files, "", 508)
 	figure("functions", n_bodies, "", "")
 	figure("function length, half of them at most", p50, "", "")
 	figure("function length, nine of ten at most (p90)", p90, 25, 45)
