@@ -156,7 +156,8 @@ static PGresult *read_answers(struct postgres *d)
 	while (!is_over) {
 		result = pq.PQgetResult(d->conn); /* NULL: the end of the answer to one statement */
 		is_complete = result && pq.PQresultStatus(result) == PGRES_PIPELINE_SYNC;
-		is_over = is_complete || (!result && pq.PQstatus(d->conn) != CONNECTION_OK);
+		/* Without a connection libpq repeats its failure for ever. */
+		is_over = is_complete || (!has_succeeded(result) && pq.PQstatus(d->conn) != CONNECTION_OK);
 		if (result && !is_complete && has_succeeded(result)) {
 			count_changes(d, result);
 			pq.PQclear(last);
@@ -297,7 +298,7 @@ static int postgres_lock(struct db *db, bool with_others, struct error *e)
 	d->lock = rc ? NULL : lock;
 	if (rc == ERR_EXISTS)
 		return error_set(e, rc,
-		    "%s: another outpostd uses this database; several on one database are not supported yet", db->path);
+		    "%s: another outpostd uses this database: stop it first", db->path);
 	return rc ? error_set(e, rc, "%s", why.text) : 0;
 }
 

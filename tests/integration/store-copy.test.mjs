@@ -19,7 +19,7 @@ const SECRET = 'hook secret';
 const sha = (data) => createHash('sha256').update(data).digest('hex');
 const linesOf = (n, seed) => Array.from({ length: n }, (_, i) => `${i} ${sha(`${seed} ${i}`)}\n`).join('');
 const ACCELERATOR = { name: 'lab', title: 'Lab', level: 'L2', triggers: { pull_request: {} }, trust: 'anyone' };
-const sqlite = (file, sql) => execFileSync('sqlite3', [file, sql], { encoding: 'utf8' }).trim();
+const sqlite = (file, sql) => execFileSync('sqlite3', ['-cmd', '.timeout 10000', file, sql], { encoding: 'utf8' }).trim();
 
 describe('outpostctl store copy', { skip: notBuilt }, () => {
   let rig, vendor, server, outpost;
