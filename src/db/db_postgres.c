@@ -97,7 +97,7 @@ static enum db_repeat repeat_of_state(const struct postgres *d, const char *stat
 	/* A serialization failure or a deadlock; a lock that was not free in time. */
 	static const char *const again[] = {"40", "55P03"};
 
-	if (pq.PQstatus(d->conn) != CONNECTION_OK || d->is_read_only)
+	if (pq.PQstatus(d->conn) != CONNECTION_OK || d->must_reconnect)
 		return DB_LOST;
 	for (size_t i = 0; state && i < ARRAY_LEN(lost); i++)
 		if (str_has_prefix(state, lost[i]))
@@ -116,7 +116,7 @@ static int explain_failure(struct postgres *d, const PGresult *result, struct er
 	char text[400];
 
 	copy_message(message ? message : pq.PQerrorMessage(d->conn), text, sizeof(text));
-	d->is_read_only |= d->use == DB_WRITER && state && strcmp(state, "25006") == 0;
+	d->must_reconnect |= d->use == DB_WRITER && state && strcmp(state, "25006") == 0;
 	d->may_repeat = repeat_of_state(d, state);
 	if (pq.PQstatus(d->conn) != CONNECTION_OK)
 		return error_set(e, ERR_IO, "%s: the connection was lost: %s", d->db.path, text);
@@ -151,13 +151,14 @@ static void count_changes(struct postgres *d, PGresult *result)
 static PGresult *read_answers(struct postgres *d)
 {
 	PGresult *result, *last = NULL;
-	bool is_over = !pq.PQpipelineSync(d->conn), is_complete = false;
+	bool is_complete = false;
+	/* NULL is the end of the answer to one statement. Two of them in a row: libpq has lost the connection, and waits for nothing. */
+	int n_ends = pq.PQpipelineSync(d->conn) ? 0 : 2;
 
-	while (!is_over) {
-		result = pq.PQgetResult(d->conn); /* NULL: the end of the answer to one statement */
+	while (!is_complete && n_ends < 2) {
+		result = pq.PQgetResult(d->conn);
+		n_ends = result ? 0 : n_ends + 1;
 		is_complete = result && pq.PQresultStatus(result) == PGRES_PIPELINE_SYNC;
-		/* Without a connection libpq repeats its failure for ever. */
-		is_over = is_complete || (!has_succeeded(result) && pq.PQstatus(d->conn) != CONNECTION_OK);
 		if (result && !is_complete && has_succeeded(result)) {
 			count_changes(d, result);
 			pq.PQclear(last);
@@ -166,10 +167,16 @@ static PGresult *read_answers(struct postgres *d)
 		}
 		if (result && !is_complete && !d->db.why.code) /* the others were skipped because of it */
 			explain_failure(d, result, &d->db.why);
+		if (result && !is_complete && pq.PQstatus(d->conn) != CONNECTION_OK)
+			n_ends = 2; /* it would repeat its failure */
 		pq.PQclear(result);
 	}
-	if (!is_complete && !d->db.why.code)
-		explain_failure(d, NULL, &d->db.why);
+	if (!is_complete) {
+		d->must_reconnect = true;
+		if (!d->db.why.code)
+			explain_failure(d, NULL, &d->db.why);
+		d->may_repeat = DB_LOST;
+	}
 	d->n_sent = 0;
 	pq.PQexitPipelineMode(d->conn);
 	if (!d->db.why.code)
@@ -225,7 +232,7 @@ static int begin_session(struct postgres *d, struct error *e)
 	int rc = 0;
 
 	d->connection++;
-	d->is_read_only = false;
+	d->must_reconnect = false;
 	if (pq.PQstatus(d->conn) != CONNECTION_OK) {
 		d->may_repeat = DB_LOST;
 		copy_message(pq.PQerrorMessage(d->conn), text, sizeof(text));
@@ -297,15 +304,14 @@ static int postgres_lock(struct db *db, bool with_others, struct error *e)
 
 	d->lock = rc ? NULL : lock;
 	if (rc == ERR_EXISTS)
-		return error_set(e, rc,
-		    "%s: another outpostd uses this database: stop it first", db->path);
+		return error_set(e, rc, "%s: another outpostd uses this database: stop it first", db->path);
 	return rc ? error_set(e, rc, "%s", why.text) : 0;
 }
 
 /* Connects again after the connection was lost. The first failure sticks. */
 static bool is_connected(struct postgres *d)
 {
-	if (pq.PQstatus(d->conn) == CONNECTION_OK && !d->is_read_only)
+	if (pq.PQstatus(d->conn) == CONNECTION_OK && !d->must_reconnect)
 		return true;
 	pq.PQreset(d->conn);
 	return begin_session(d, &d->db.why) == 0 && (!d->lock || take_lock(d, d->lock, &d->db.why) == 0);

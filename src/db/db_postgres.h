@@ -75,8 +75,9 @@ struct postgres {
 	enum db_use use;
 	const char *lock;          /* the statement of db_lock(), which has succeeded; NULL: none */
 	enum db_repeat may_repeat; /* of the last failure */
-	bool is_read_only;         /* the server became a standby, so that another one is the primary */
-	unsigned connection;       /* rises with each connection */
+	bool
+	    must_reconnect; /* the connection is broken, or the server became a standby, so that another one is the primary */
+	unsigned connection; /* rises with each connection */
 	unsigned n_prepared;
 	int n_sent; /* statements whose answers are not read yet */
 	int64_t n_changes, n_total_changes;
