@@ -115,7 +115,7 @@ const notAlone = spawnSync(ALONE[0], [...ALONE.slice(1), 'ip', 'link', 'set', 'l
 // Creates the folder of a reader who has cloned and built Outpost.
 async function cloneTo(folder) {
   await fs.mkdir(path.join(folder, 'build/release'), { recursive: true });
-  for (const name of ['config', 'demo', 'docs', 'examples', 'tests', 'tools', 'package.json']) await fs.cp(path.join(root, name), path.join(folder, name), { recursive: true });
+  for (const name of ['config', 'demo', 'docs', 'examples', 'tests', 'tools', 'package.json', 'package-lock.json']) await fs.cp(path.join(root, name), path.join(folder, name), { recursive: true });
   for (const name of ['node_modules', 'build/rig', 'build/node']) if (existsSync(path.join(root, name))) await fs.symlink(path.join(root, name), path.join(folder, name));
   for (const program of [OUTPOSTD, OUTPOSTCTL, OUTPOST_RUNNER]) await fs.symlink(path.resolve(program), path.join(folder, 'build/release', path.basename(program)));
 }
@@ -317,7 +317,7 @@ describe('command blocks: a database, a daemon and nginx', { skip: notBuilt || n
         await rig.close();
       });
       const addresses = ['11', '12', '21', '22', '31'].map((last) => `ip addr add 10.0.0.${last}/32 dev lo`).join(' && ');
-      await machine.run('sh', '-c', `ip link set lo up && ${addresses} && chown postgres /etc/ssl/private /etc/ssl/private/ssl-cert-snakeoil.key && pg_createcluster 15 main`);
+      await machine.run('sh', '-c', `ip link set lo up && ${addresses} && chown postgres /etc/ssl/private /etc/ssl/private/ssl-cert-snakeoil.key && if [ -e ${POSTGRES} ]; then pg_dropcluster 15 main; fi && pg_createcluster 15 main`);
       await machine.run('sh', '-c', `mkdir -p ${POSTGRES}/conf.d && systemctl start postgresql@15-main`);
       const environment = ['-i', 'HOME=/root', 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'LANG=C.UTF-8', 'CURL_CA_BUNDLE=/etc/nginx/outpost.example.org.crt'];
       const paste = async (bodies) => {
@@ -331,7 +331,8 @@ describe('command blocks: a database, a daemon and nginx', { skip: notBuilt || n
       const [database, restart, ...rest] = run('docs/cluster.md');
       await paste([database]);
       await write(machine.root, `${POSTGRES}/conf.d/outpost.conf`, fileAfter(`${POSTGRES}/conf.d/outpost.conf`));
-      await fs.appendFile(path.join(machine.root, POSTGRES, 'pg_hba.conf'), fileAfter(`${POSTGRES}/pg_hba.conf`));
+      // Here the daemon is on the database's machine.
+      await fs.appendFile(path.join(machine.root, POSTGRES, 'pg_hba.conf'), `${fileAfter(`${POSTGRES}/pg_hba.conf`)}hostssl outpost outpost 10.0.0.11/32 scram-sha-256\n`);
       await paste([restart]);
       await write(machine.root, 'etc/outpost/outpost.yml', fileAfter('/etc/outpost/outpost.yml'));
       await write(machine.root, 'etc/outpost/app.pem', rig.app.privateKey, 0o600);
