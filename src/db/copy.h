@@ -4,7 +4,7 @@
  *
  * The rows of log, log_piece and log_object are not copied: logs/copy_logs.h does that, because with SQLite logs are files.
  *
- * Thread: the caller's, which owns both connections; blocking. Nobody else uses the databases. */
+ * Thread: the caller's, which owns both connections; blocking. The caller holds the locks that keep daemons away from both databases. */
 #pragma once
 
 #include "db/db.h"

@@ -52,7 +52,7 @@ struct db_driver {
 	struct rows *(*prepare)(struct db *d, const char *sql); /* NULL: it failed */
 	/* Begins a walk. is_static: the texts live until the walk ends. False: it failed. */
 	bool (*bind)(struct rows *r, const struct value *values, bool is_static);
-	/* Runs a statement whose answer nobody reads; a failure may stick later. wait() reads the answers. NULL: bind() and step()
+	/* Runs a statement, and leaves its answer to wait(); a failure may stick later. NULL: bind() and step()
 	 * do it. */
 	void (*send)(struct rows *r, const struct value *values);
 	void (*wait)(struct db *d);

@@ -52,7 +52,7 @@ static int64_t insert_node(struct node *n, struct txn *d, int64_t now_ms)
 	if (n->is_shared) {
 		db_exec(d, "UPDATE node SET gone_ms = ?3 WHERE name = ?1 AND epoch < ?2 AND gone_ms IS NULL",
 		    V_TEXT(n->name), V_INT(epoch), V_INT(now_ms));
-		/* Its requests ended with its process, so nobody need wait for them. */
+		/* Its requests ended with its process, so the other nodes take its work over at once. */
 		db_exec(d, "UPDATE node SET gone_ms = ?3 WHERE name = ?1 AND epoch = ?2", V_TEXT(n->name),
 		    V_INT(n->ended_epoch), V_INT(now_ms - NODE_REST_MS));
 	} else {
@@ -106,7 +106,7 @@ void node_leave(struct node *n, struct db *d)
 
 /* ---- transactions ---- */
 
-/* A connection that was away for so long may find that nobody answered the machines' heartbeats. */
+/* After such a silence of all nodes, the machines' heartbeats may have had no answer. */
 static void note_silence(struct node *n, struct txn *d, int64_t now_ms, int64_t mono_ms)
 {
 	if (mono_ms - atomic_load(&n->seen_mono_ms) < NODE_DEAD_MS || !n->after_silence ||

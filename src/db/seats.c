@@ -263,7 +263,7 @@ static STORE_INDEPENDENT(seat_round)
 	struct held_seat {
 		int64_t until_mono_ms; /* by the own clock; 0: it is not ours */
 		bool is_drained;       /* ours, but its parts begin nothing */
-		bool is_told;          /* its parts know that they have it */
+		bool is_notified;      /* its parts know that they have it */
 	} held[N_SEATS];
 	struct seat_part parts[PARTS_MAX];
 	int n_parts;
@@ -286,9 +286,9 @@ static void tell_parts(struct seats *k)
 	for (int seat = 0; seat < N_SEATS; seat++) {
 		bool has_seat = store_has_seat(k->store, (enum seat)seat);
 
-		if (k->held[seat].is_told == has_seat)
+		if (k->held[seat].is_notified == has_seat)
 			continue;
-		k->held[seat].is_told = has_seat;
+		k->held[seat].is_notified = has_seat;
 		log_event(LOG_INFO, has_seat ? "seat_taken" : "seat_left", LOG_S("seat", seat_names[seat]));
 		for (int i = 0; i < k->n_parts; i++)
 			if (k->parts[i].seat == (enum seat)seat && k->parts[i].on_seat)

@@ -458,7 +458,8 @@ static void look_at_node(struct store *s)
 	store_notify(s, STORE_NODE, NULL);
 }
 
-/* A node that decides beats by that. A fenced one becomes an operation that decides, before which the writer registers it anew. */
+/* Each deciding transaction is a beat, too, so an idle node only needs this one. If the node is fenced, the operation goes to the
+ * writer that decides, which registers a new epoch first. */
 static int beat_run(struct store_op *op, struct txn *d)
 {
 	struct store *s = op->store;

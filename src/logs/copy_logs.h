@@ -2,7 +2,7 @@
  * whole or not there, and is read once more and compared. A copy that is there already stays. Logs in a folder or bucket of `logs` stay
  * where they are.
  *
- * Thread: the caller's, which owns the connection; blocking. Nobody else uses the folder or the database. */
+ * Thread: the caller's, which owns the connection; blocking. The caller holds the locks that keep daemons away from the folder and the database. */
 #pragma once
 
 #include "db/copy.h"
