@@ -54,7 +54,7 @@ beside_programs()
 	{
 		phase unit-build "${make[@]}" VARIANT=asan -j"$jobs" tests && {
 			phase unit "${make[@]}" VARIANT=asan run-unit
-			phase postgres env AT_ONCE=3 "${make[@]}" PART=1 run-postgres
+			phase postgres env AT_MOST=3 "${make[@]}" PART=1 run-postgres
 		}
 	} &
 	phase lint "${make[@]}" -j"$jobs" lint

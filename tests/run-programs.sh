@@ -1,7 +1,7 @@
 #!/bin/sh
-# Whole-program tests: the built programs against the fake GitHub on loopback. They mostly wait (GitHub's rules
-# demand a second between writes), so several files run at a time on each core. With OUTPOST_TEST_DATABASE each daemon has a database of
-# PostgreSQL: node tests/postgres.mjs tests/run-programs.sh BUILD_FOLDER [NAME]...
+# Whole-program tests: the built programs against the fake GitHub on loopback, at most AT_MOST files (24) at a time. With
+# OUTPOST_TEST_DATABASE each daemon has a database of PostgreSQL:
+# node tests/postgres.mjs tests/run-programs.sh BUILD_FOLDER [NAME]...
 # usage: run-programs.sh BUILD_FOLDER [NAME]...   NAME: tests/integration/NAME.test.mjs, or a file; without a name: all tests
 set -eu
 cd "$(dirname "$0")/.."
@@ -32,9 +32,4 @@ if [ -x "$OUTPOSTD_RELEASE" ]; then
 	OUTPOST_EMPTY_DATABASE=$(tools/node.sh tests/integration/lib/empty-database.mjs "$PWD/$logs/empty.db")
 	export OUTPOST_EMPTY_DATABASE
 fi
-# four for each core, and one for each GiB of free memory
-memory=$(awk '/^MemAvailable:/ { print int($2 / 1048576) }' /proc/meminfo)
-most=$((4 * $(nproc)))
-most=$((most < 12 ? most : 12))
-most=$((memory > 0 && memory < most ? memory : most))
-exec tools/node.sh tests/run-programs.mjs "${AT_ONCE:-$most}" "$logs" "$@"
+exec tools/node.sh tests/run-programs.mjs "${AT_MOST:-24}" "$logs" "$@"
