@@ -242,7 +242,7 @@ static int find_outcome(struct writer *w, bool *ret_has_happened)
 /* After a failed attempt. True: the batch is to be repeated. Else *rc is the final code. */
 static bool may_repeat(struct writer *w, int n_attempts, int64_t start_us, bool had_savepoints, int *rc)
 {
-	struct error why = {0};
+	struct error why = {0}, lost;
 	bool has_happened;
 
 	if (w->is_fenced) {
@@ -261,9 +261,12 @@ static bool may_repeat(struct writer *w, int n_attempts, int64_t start_us, bool 
 		return n_attempts < ATTEMPTS_MAX;
 	case DB_LOST:
 		if (w->is_committing) {
+			lost = *db_why(w->db);
 			*rc = find_outcome(w, &has_happened);
 			if (*rc || has_happened)
 				return false;
+			*rc = lost.code;
+			db_fail(w->db, lost.code, "%s", lost.text);
 		}
 		/* A restart or a failover takes a few seconds. If the server is away for longer, the operations' owners know what to
 		 * do, and the next batches do not wait again. */

@@ -558,6 +558,30 @@ static void a_commit_without_an_answer_happens_once(void **state)
 	proxy_stop(&proxy);
 }
 
+/* The writer repeats for some seconds. Then the operations fail, because nothing of them is in the database. */
+static void a_commit_that_never_happens_fails(void **state)
+{
+	struct count_redelivery c = {.guid = "a", .now_ms = T0};
+	struct put_delivery put = {
+	    .guid = "b", .event = "ping", .repository = UPSTREAM, .body = "{}", .body_bytes = 2, .now_ms = T0};
+
+	(void)state;
+	open_behind_proxy();
+	assert_int_equal(n_redelivered("a"), 0);
+	atomic_store(&proxy.n_more, INT_MAX);
+	atomic_store(&proxy.loss, PROXY_LOSES_COMMIT);
+	assert_int_not_equal(DO(store_count_redelivery, &c), 0);
+	assert_int_equal(OUTSIDE_INT("SELECT n FROM redelivery WHERE guid = 'a'"), 1);
+	assert_int_not_equal(DO(store_put_delivery, &put), 0);
+	assert_int_equal(OUTSIDE_INT("SELECT COUNT(*) FROM delivery"), 0);
+	atomic_store(&proxy.n_more, 0);
+	atomic_store(&proxy.loss, PROXY_LOSES_NOTHING);
+	assert_int_equal(n_redelivered("a"), 1);
+	assert_true(rig_put("b", "{}"));
+	rig_close();
+	proxy_stop(&proxy);
+}
+
 /* The server is away for a moment, as when it restarts. */
 static void a_restart_of_the_server_fails_nothing(void **state)
 {
@@ -601,6 +625,7 @@ int main(void)
 	    TEST(a_lost_connection_is_repeated),
 	    TEST(a_restart_of_the_server_fails_nothing),
 	    TEST(a_commit_without_an_answer_happens_once),
+	    TEST(a_commit_that_never_happens_fails),
 	};
 	int n_failed = cmocka_run_group_tests(both, NULL, NULL);
 
