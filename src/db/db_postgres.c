@@ -211,12 +211,15 @@ static void ignore_notice(void *owner, const char *message)
 }
 
 /* A connection that is cut ends within seconds on both sides. A transaction that stands still is ended by the server, because it
- * keeps all daemons waiting. A plan never depends on the bound values, as on SQLite: otherwise the server plans a statement five times
+ * keeps all daemons waiting. The settings of the role and of the database do not apply where they would change a statement's meaning.
+ * A plan never depends on the bound values, as on SQLite: otherwise the server plans a statement five times
  * at least, which takes longer than to run it. */
-#define SESSION "SET jit = off; SET bytea_output = hex; SET plan_cache_mode = force_generic_plan;"
+#define SESSION                                                                                                        \
+	"SET jit = off; SET bytea_output = hex; SET plan_cache_mode = force_generic_plan; SET search_path = public;"   \
+	" SET statement_timeout = 0; SET default_transaction_isolation = 'read committed';"
 static const char *const SESSIONS[] = {
     [DB_WRITER] =
-	(SESSION " SET synchronous_commit = on; SET lock_timeout = '5s';"
+	(SESSION " SET default_transaction_read_only = off; SET synchronous_commit = on; SET lock_timeout = '5s';"
 		 " SET idle_in_transaction_session_timeout = '10s';"
 		 " SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3;"
 		 " SET tcp_user_timeout = '10s'"),
@@ -250,12 +253,13 @@ static int postgres_open(
     const char *path, const struct secret *password, enum db_use use, struct db **ret, struct error *e)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	/* The URL comes after the defaults that it may replace. */
+	/* The URL comes after the defaults that it may replace. The first timeout is for each host: after a failover the
+	 * first one may be a machine that is off. */
 	static const char *const keywords[] = {"connect_timeout", "keepalives_idle", "keepalives_interval",
 	    "keepalives_count", "tcp_user_timeout", "fallback_application_name", "dbname", "client_encoding",
 	    "password", NULL};
 	const char *const values[] = {
-	    "10", "5", "2", "3", "10000", "outpost", path, "UTF8", password ? secret_text(password) : NULL, NULL};
+	    "2", "5", "2", "3", "10000", "outpost", path, "UTF8", password ? secret_text(password) : NULL, NULL};
 	struct postgres *d;
 
 	pthread_once(&once, load_libpq);
@@ -283,38 +287,45 @@ static void postgres_close(struct db *db)
 static const char LOCK_ALONE[] = "SELECT pg_advisory_lock(1333097584)";
 static const char LOCK_SHARED[] = "SELECT pg_advisory_lock_shared(1333097584)";
 
+/* ERR_EXISTS: the lock is not free within lock_timeout, which is long enough for the end of a killed program's session. */
 static int take_lock(struct postgres *d, const char *lock, struct error *e)
 {
 	PGresult *result = pq.PQexec(d->conn, lock);
-	int rc = 0;
+	struct error why = {0};
+	int rc = has_succeeded(result) ? 0 : explain_failure(d, result, &why);
 
-	/* lock_timeout has passed: long enough for a daemon that was killed */
-	if (!has_succeeded(result))
-		rc = explain_failure(d, result, e) == ERR_BUSY ? ERR_EXISTS : ERR_IO;
 	pq.PQclear(result);
-	return rc;
+	if (rc == ERR_BUSY)
+		return error_set(e, ERR_EXISTS, "%s: another outpostd uses this database%s: stop it first", d->db.path,
+		    lock == LOCK_ALONE ? "" : " alone, or `outpostctl store copy` does");
+	return rc ? error_set(e, ERR_IO, "%s", why.text) : 0;
 }
 
 static int postgres_lock(struct db *db, bool with_others, struct error *e)
 {
 	const char *lock = with_others ? LOCK_SHARED : LOCK_ALONE;
 	struct postgres *d = postgres_of(db);
-	struct error why = {0};
-	int rc = take_lock(d, lock, &why);
+	int rc = take_lock(d, lock, e);
 
 	d->lock = rc ? NULL : lock;
-	if (rc == ERR_EXISTS)
-		return error_set(e, rc, "%s: another outpostd uses this database: stop it first", db->path);
-	return rc ? error_set(e, rc, "%s", why.text) : 0;
+	return rc;
 }
 
 /* Connects again after the connection was lost. The first failure sticks. */
 static bool is_connected(struct postgres *d)
 {
+	int rc;
+
 	if (pq.PQstatus(d->conn) == CONNECTION_OK && !d->must_reconnect)
 		return true;
 	pq.PQreset(d->conn);
-	return begin_session(d, &d->db.why) == 0 && (!d->lock || take_lock(d, d->lock, &d->db.why) == 0);
+	rc = begin_session(d, &d->db.why);
+	if (!rc && d->lock)
+		rc = take_lock(d, d->lock, &d->db.why);
+	/* Nothing runs in a session that is only half made. If a program has the database for itself, a repetition would only wait. */
+	d->must_reconnect = rc != 0;
+	d->may_repeat = rc == ERR_EXISTS ? DB_FINAL : DB_LOST;
+	return !rc;
 }
 
 /* ---- statements ---- */

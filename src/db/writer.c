@@ -196,13 +196,14 @@ static bool pause_writer(struct writer *w)
 	struct timespec until;
 	bool is_stopping;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_nsec += AWAY_PAUSE_MS * 1000000L;
 	until.tv_sec += until.tv_nsec / 1000000000L;
 	until.tv_nsec %= 1000000000L;
 	pthread_mutex_lock(&w->lock);
-	if (!w->is_stopping)
-		pthread_cond_timedwait(&w->wake, &w->lock, &until);
+	/* new operations wake it, too */
+	while (!w->is_stopping && pthread_cond_timedwait(&w->wake, &w->lock, &until) == 0)
+		continue;
 	is_stopping = w->is_stopping;
 	pthread_mutex_unlock(&w->lock);
 	return !is_stopping;
@@ -224,7 +225,8 @@ static int find_outcome(struct writer *w, bool *ret_has_happened)
 		rc = db_begin(d, DB_WRITER);
 		if (!rc) {
 			has_happened = node_has_committed(d, &w->batch);
-			rc = db_status(d);
+			/* Not a rollback: the standby must have what this connection sees. */
+			rc = db_status(d) ? db_status(d) : db_commit(d);
 		}
 	} while (rc && pause_writer(w));
 	if (!rc)
@@ -313,7 +315,7 @@ static void do_batch(struct writer *w, struct op_queue *batch)
 	struct db *d = w->db;
 	struct batch_note *note;
 	struct inbox_item *head = NULL, **tail = &head;
-	struct op_queue again = STAILQ_HEAD_INITIALIZER(again);
+	struct op_queue here = STAILQ_HEAD_INITIALIZER(here), deciding = STAILQ_HEAD_INITIALIZER(deciding);
 	int64_t start_us = now_us(), changes = db_total_changes(d);
 	int rc = commit_batch(w, batch);
 	bool did_write = !rc && db_total_changes(d) != changes;
@@ -337,7 +339,10 @@ static void do_batch(struct writer *w, struct op_queue *batch)
 		if (!op->err && (op->is_unfinished || (op->class == OP_DECIDES && w->class == OP_INDEPENDENT))) {
 			op->n_parts += op->is_unfinished;
 			op->topics = 0;
-			STAILQ_INSERT_TAIL(&again, op, link);
+			if (op->class == OP_DECIDES)
+				STAILQ_INSERT_TAIL(&deciding, op, link);
+			else
+				STAILQ_INSERT_TAIL(&here, op, link);
 			continue;
 		}
 		note->n_ops++;
@@ -346,8 +351,8 @@ static void do_batch(struct writer *w, struct op_queue *batch)
 	}
 	if (rc)
 		undo_batch(w);
-	if (!STAILQ_EMPTY(&again))
-		writer_push(w->store->writer, &again); /* only operations that decide have parts */
+	writer_push(w, &here);
+	writer_push(w->store->writer, &deciding);
 	*tail = &note->item;
 	note->item.next = NULL;
 	inbox_post_list(w->store->inbox, head, &note->item); /* the loop frees the note */
@@ -405,10 +410,13 @@ int writer_start(
     struct store *s, enum op_class class, const struct store_options *o, struct writer **ret, struct error *e)
 {
 	struct writer *w = xcalloc(1, sizeof(*w));
+	pthread_condattr_t monotonic;
 	int rc = db_open_with_password(s->path, s->password, DB_WRITER, &w->db, e);
 
 	if (!rc && class == OP_DECIDES)
 		rc = open_database(s, w, o, e);
+	else if (!rc && o->has_others)
+		rc = db_lock(w->db, true, e);
 	if (rc) {
 		db_close(w->db);
 		free(w);
@@ -418,7 +426,10 @@ int writer_start(
 	w->class = class;
 	STAILQ_INIT(&w->queue);
 	pthread_mutex_init(&w->lock, NULL);
-	pthread_cond_init(&w->wake, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->wake, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	thread_start(&w->thread, writer_main, w);
 	*ret = w;
 	return 0;

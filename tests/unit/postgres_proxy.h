@@ -17,7 +17,6 @@ struct proxy {
 	int listener, stop[2];
 	pthread_t thread;
 	atomic_int loss;        /* of the next COMMIT */
-	atomic_int n_more;      /* COMMITs after that one that are lost as well */
 	atomic_int n_to_refuse; /* of the next connections */
 	/* thread */
 	struct proxy_pair {
@@ -71,11 +70,7 @@ static inline void proxy_forward(struct proxy *x, struct proxy_pair *pair, bool 
 	bool is_lost = n <= 0 || (!is_from_client && pair->is_swallowing);
 
 	if (is_commit) {
-		is_lost = atomic_load(&x->loss) == PROXY_LOSES_COMMIT;
-		if (atomic_load(&x->n_more) > 0)
-			atomic_fetch_sub(&x->n_more, 1);
-		else
-			atomic_store(&x->loss, PROXY_LOSES_NOTHING);
+		is_lost = atomic_exchange(&x->loss, PROXY_LOSES_NOTHING) == PROXY_LOSES_COMMIT;
 		pair->is_swallowing = !is_lost;
 	}
 	if (is_lost)

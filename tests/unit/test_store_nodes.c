@@ -400,6 +400,38 @@ static void independent_operations_do_not_wait_for_their_turn(void **state)
 	assert_int_equal(c.op.err, 0);
 }
 
+struct write_parts {
+	struct store_op op;
+	int n_left;
+};
+
+static int write_parts_run(struct store_op *op, struct txn *d)
+{
+	struct write_parts *w = CONTAINER_OF(op, struct write_parts, op);
+
+	db_exec(d, "INSERT INTO redelivery (guid, n, last_ms) VALUES ('part', 1, 0)"
+		   " ON CONFLICT (guid) DO UPDATE SET n = redelivery.n + 1");
+	op->is_unfinished = --w->n_left > 0;
+	return 0;
+}
+
+int store_write_parts(struct store *s, struct write_parts *op);
+STORE_INDEPENDENT(write_parts)
+
+static void parts_of_independent_operations_do_not_wait_either(void **state)
+{
+	struct write_parts w = {.n_left = 3};
+	struct db *d = outside(DB_WRITER);
+
+	(void)state;
+	assert_int_equal(db_begin(d, DB_WRITER), 0);
+	assert_true(db_turn(d) > T0);
+	DO_OK(store_write_parts, &w);
+	assert_int_equal(db_commit(d), 0);
+	db_close(d);
+	assert_int_equal(OUTSIDE_INT("SELECT n FROM redelivery WHERE guid = 'part'"), 3);
+}
+
 /* A heartbeat for a lease that is not active depends on more than the lease. */
 static void an_operation_may_become_one_that_decides(void **state)
 {
@@ -510,6 +542,26 @@ static void a_lost_connection_is_repeated(void **state)
 	assert_int_equal(stats.n_failed_commits, 0);
 }
 
+/* Otherwise `store copy` would begin while this daemon writes. */
+static void nothing_is_written_without_the_lock(void **state)
+{
+	struct count_redelivery c = {.guid = "a", .now_ms = T0};
+	struct put_delivery put = {
+	    .guid = "b", .event = "ping", .repository = UPSTREAM, .body = "{}", .body_bytes = 2, .now_ms = T0};
+	struct error e = {0};
+	struct db *d;
+
+	(void)state;
+	server_script(server_database(), END_ALL);
+	d = outside(DB_WRITER);
+	assert_int_equal(db_lock(d, false, &e), 0);
+	assert_int_equal(DO(store_count_redelivery, &c), ERR_EXISTS);
+	assert_int_equal(DO(store_put_delivery, &put), ERR_EXISTS);
+	db_close(d);
+	assert_int_equal(n_redelivered("a"), 0);
+	assert_true(rig_put("b", "{}"));
+}
+
 static struct proxy proxy;
 
 static void open_behind_proxy(void)
@@ -558,7 +610,8 @@ static void a_commit_without_an_answer_happens_once(void **state)
 	proxy_stop(&proxy);
 }
 
-/* The writer repeats for some seconds. Then the operations fail, because nothing of them is in the database. */
+/* The server ends the session in each COMMIT of the operation. The writer repeats it for some seconds; then the operation fails, because
+ * nothing of it is in the database. */
 static void a_commit_that_never_happens_fails(void **state)
 {
 	struct count_redelivery c = {.guid = "a", .now_ms = T0};
@@ -566,20 +619,21 @@ static void a_commit_that_never_happens_fails(void **state)
 	    .guid = "b", .event = "ping", .repository = UPSTREAM, .body = "{}", .body_bytes = 2, .now_ms = T0};
 
 	(void)state;
-	open_behind_proxy();
 	assert_int_equal(n_redelivered("a"), 0);
-	atomic_store(&proxy.n_more, INT_MAX);
-	atomic_store(&proxy.loss, PROXY_LOSES_COMMIT);
+	server_script(server_database(),
+	    "CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS"
+	    " $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;"
+	    "CREATE CONSTRAINT TRIGGER fail AFTER INSERT OR UPDATE ON redelivery DEFERRABLE INITIALLY DEFERRED"
+	    " FOR EACH ROW EXECUTE FUNCTION fail();"
+	    "CREATE CONSTRAINT TRIGGER fail AFTER INSERT ON delivery DEFERRABLE INITIALLY DEFERRED"
+	    " FOR EACH ROW EXECUTE FUNCTION fail()");
 	assert_int_not_equal(DO(store_count_redelivery, &c), 0);
-	assert_int_equal(OUTSIDE_INT("SELECT n FROM redelivery WHERE guid = 'a'"), 1);
 	assert_int_not_equal(DO(store_put_delivery, &put), 0);
+	assert_int_equal(OUTSIDE_INT("SELECT n FROM redelivery WHERE guid = 'a'"), 1);
 	assert_int_equal(OUTSIDE_INT("SELECT COUNT(*) FROM delivery"), 0);
-	atomic_store(&proxy.n_more, 0);
-	atomic_store(&proxy.loss, PROXY_LOSES_NOTHING);
+	server_script(server_database(), "DROP FUNCTION fail CASCADE");
 	assert_int_equal(n_redelivered("a"), 1);
 	assert_true(rig_put("b", "{}"));
-	rig_close();
-	proxy_stop(&proxy);
 }
 
 /* The server is away for a moment, as when it restarts. */
@@ -620,9 +674,11 @@ int main(void)
 	    TEST(a_silent_node_stops_acting),
 	    TEST(leases_have_their_time_after_a_silence_of_all),
 	    TEST(independent_operations_do_not_wait_for_their_turn),
+	    TEST(parts_of_independent_operations_do_not_wait_either),
 	    TEST(one_bad_operation_fails_alone),
 	    TEST(victims_are_repeated),
 	    TEST(a_lost_connection_is_repeated),
+	    TEST(nothing_is_written_without_the_lock),
 	    TEST(a_restart_of_the_server_fails_nothing),
 	    TEST(a_commit_without_an_answer_happens_once),
 	    TEST(a_commit_that_never_happens_fails),
