@@ -16,10 +16,10 @@ const [{ startRig }, { fakeSha, pullRequestOf, push }, { startWebhookVendor }, {
 
 const UPSTREAM = 'pytorch/pytorch';
 const SECRET = 'shared by Outpost and the lab';
-const PUSHES = 300;
+const PUSHES = 150; // each has one report, and a daemon accepts 100 a minute from one accelerator
 const PULLS = 6;
 const SENDERS = 4; // GitHub's connections
-const PACE_MS = 200;
+const PACE_MS = 400;
 
 const colour = process.stdout.isTTY && !process.env.NO_COLOR;
 const paint = (code, text) => (colour ? `\x1b[${code}m${text}\x1b[0m` : text);
@@ -65,7 +65,7 @@ async function main() {
     secret: SECRET, once: true, tries: 1000,
     script: ({ payload }) => {
       const isRed = Boolean(payload.pull_request) && payload.number % 2 === 0;
-      return [{ workflow: 'lab', job: 'models', hold: 50, conclusion: isRed ? 'failure' : 'success', tests: [{ suite: 'model', name: 'llama3', status: isRed ? 'FAIL' : 'PASS', duration: 1.5, ...(isRed && { message: 'expected 1, got 2' }) }] }];
+      return [{ workflow: 'lab', job: 'models', skipStart: true, hold: 50, conclusion: isRed ? 'failure' : 'success', tests: [{ suite: 'model', name: 'llama3', status: isRed ? 'FAIL' : 'PASS', duration: 1.5, ...(isRed && { message: 'expected 1, got 2' }) }] }];
     },
   });
   lab.on('report', ({ status, answer }) => { if (status === 'completed') reports.set(answer.body.job, answer.status); });

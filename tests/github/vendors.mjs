@@ -11,7 +11,7 @@
 // once: a repeated dispatch (an answer was lost) starts no second run, as with a concurrency group.
 // tries: how often a report is sent at most.
 // As programs: node tests/github/vendors.mjs KIND --help
-import { EventEmitter, once } from 'node:events';
+import { EventEmitter, once, setMaxListeners } from 'node:events';
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -79,6 +79,7 @@ class Vendor extends EventEmitter {
 
   constructor({ script = DEFAULT_SCRIPT, log, once: isOnce = false, tries }) {
     super();
+    setMaxListeners(0, this.stopping.signal); // one for each held job
     this.script = script;
     this.log = log ?? (() => {});
     this.isOnce = isOnce;
