@@ -76,7 +76,8 @@ static void on_github_answer(struct github_call *call)
 void attempt_github_send(struct attempt *a)
 {
 	a->is_on_wire = true;
-	a->call.github = (struct github_call){.done = on_github_answer};
+	a->call.github =
+	    (struct github_call){.done = on_github_answer, .may_go_out = effect_may_go_out, .going_owner = &a->effect};
 	github_dispatch(a->d->deps.github, &a->call.github, a->effect.row.target, a->text, a->text_bytes);
 }
 
@@ -124,7 +125,8 @@ static void on_rerun_answer(struct github_call *call)
 void attempt_rerun_send(struct attempt *a)
 {
 	a->is_on_wire = true;
-	a->call.github = (struct github_call){.done = on_rerun_answer};
+	a->call.github =
+	    (struct github_call){.done = on_rerun_answer, .may_go_out = effect_may_go_out, .going_owner = &a->effect};
 	github_run_again(a->d->deps.github, &a->call.github, a->effect.row.target, json_get_str(a->rerun, "run_id"),
 	    json_get_bool(a->rerun, "is_whole", false) ? GITHUB_RERUN_ALL : GITHUB_RERUN_FAILED);
 }
@@ -234,6 +236,8 @@ void attempt_webhook_send(struct attempt *a)
 	    .allow_address = allow_address,
 	    .allow_owner = a,
 	    .allow_plain_http = strncasecmp(r->url, "http:", 5) == 0,
+	    .may_go_out = effect_may_go_out,
+	    .going_owner = &a->effect,
 	    .done = on_webhook_answer,
 	};
 	http_call_start(a->d->deps.http_client, &a->call.http);

@@ -51,6 +51,10 @@ struct github_call {
 	 * may free the call, after github_call_release(). */
 	void (*done)(struct github_call *call);
 	void *owner; /* the caller's own */
+	/* As in struct http_call: asked right before each request of the call goes out, however long it waited for its token, for
+	 * budget or for a connection. False: ERR_CANCELLED. */
+	bool (*may_go_out)(const void *owner);
+	const void *going_owner;
 
 	/* out */
 	struct github_result result;

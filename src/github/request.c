@@ -189,6 +189,8 @@ static void request_send(struct request *r)
 	    .body = r->spec.own_body ? r->spec.own_body : r->spec.body,
 	    .body_bytes = r->spec.own_body ? strlen(r->spec.own_body) : r->spec.body_bytes,
 	    .max_answer_bytes = r->spec.max_answer_bytes,
+	    .may_go_out = r->call->may_go_out,
+	    .going_owner = r->call->going_owner,
 	    .done = on_http_done};
 	free_secret(r->authorization);
 	r->authorization = xasprintf("Authorization: Bearer %s", credential);

@@ -55,6 +55,10 @@ struct http_call {
 	http_allow_address_fn *allow_address;
 	void *allow_owner;
 	bool allow_plain_http; /* false: https only, or http where allow_address is NULL */
+	/* Runs when the connection is there, right before the request goes out on it. False: ERR_CANCELLED, and nothing is sent.
+	 * It starts and cancels no call. NULL: the request goes out. */
+	bool (*may_go_out)(const void *owner);
+	const void *going_owner;
 	/* Runs once, on the loop, never inside http_call_start(). It may free the call, after http_call_release(). */
 	void (*done)(struct http_call *call);
 

@@ -203,6 +203,10 @@ static int on_curl_request(void *owner, char *peer, char *local, int peer_port, 
 		t->err = error_set(&t->call->why, ERR_NETWORK, "the connection was closed before the answer came");
 		return CURL_PREREQFUNC_ABORT;
 	}
+	if (t->call->may_go_out && !t->call->may_go_out(t->call->going_owner)) {
+		t->err = error_set(&t->call->why, ERR_CANCELLED, "it may not be sent any more");
+		return CURL_PREREQFUNC_ABORT;
+	}
 	if (t->err == ERR_DENIED) {
 		/* another address of this name was refused before */
 		t->err = 0;

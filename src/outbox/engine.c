@@ -458,6 +458,8 @@ bool effect_may_go_on(const struct effect *e)
 	return !n->is_cancelling && store_is_acting(n->options.store) && e->row.epoch == store_epoch(n->options.store);
 }
 
+bool effect_may_go_out(const void *effect) { return effect_may_go_on(effect); }
+
 struct effect *engine_next(const struct engine *n, const struct effect *e)
 {
 	return e ? TAILQ_NEXT(e, link) : TAILQ_FIRST(&n->claimed);

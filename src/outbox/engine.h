@@ -126,6 +126,9 @@ bool effect_back_off(const struct effect *e, int64_t retry_after_ms, int64_t *re
 /* False: it starts no further request, because the service stops, the daemon must not act now, or the row may belong to another node by
  * now. */
 bool effect_may_go_on(const struct effect *e);
+/* The same for the owner of a request (struct http_call, struct github_call), which asks when the request leaves. A process that stood
+ * still meanwhile must not send what it had prepared. */
+bool effect_may_go_out(const void *effect);
 /* At that wall time, a day has passed since the row was first due. */
 bool effect_is_too_late(const struct effect *e, int64_t at_wall_ms);
 /* Whether a content write of this class may go to GitHub now (outbox/pacing.h); it is counted then. False: the effect has

@@ -75,7 +75,8 @@ bool claimed_begin_call(struct claimed *c, struct github_call *call, claimed_ans
 		return false;
 	}
 	github_call_release(call);
-	*call = (struct github_call){.done = on_github_answer, .owner = c};
+	*call = (struct github_call){
+	    .done = on_github_answer, .owner = c, .may_go_out = effect_may_go_out, .going_owner = &c->effect};
 	c->on_answer = on_answer;
 	c->on_wire = call;
 	c->was_uncertain = c->effect.is_uncertain;

@@ -223,6 +223,37 @@ static void test_cancel(void **state)
 	assert_int_equal(warm.call.result.err, 0);
 }
 
+static bool may_go_out(const void *owner) { return *(const bool *)owner; }
+
+/* The answer changes while the request waits for its token, or for another one to end. */
+static void test_may_go_out(void **state)
+{
+	struct fake_github *f = *state;
+	struct github_options options = fake_options(f);
+	bool may = true;
+	struct one cold = {.call = {.may_go_out = may_go_out, .going_owner = &may}}, queued = cold, warm = {0};
+
+	one_dispatch(f, &cold, "owner/name");
+	may = false;
+	one_wait(f, &cold);
+	assert_int_equal(cold.call.result.err, ERR_CANCELLED);
+	assert_false(cold.call.result.was_sent || cold.call.result.is_final);
+	assert_int_equal(fake_count(f, "POST /repos/owner/name/dispatches"), 0);
+
+	options.max_concurrent = 1;
+	assert_int_equal(github_reconfigure(f->github, &options, NULL), 0);
+	may = true;
+	one_dispatch(f, &warm, "owner/name");
+	one_dispatch(f, &queued, "owner/name");
+	may = false;
+	one_wait(f, &warm);
+	one_wait(f, &queued);
+	assert_int_equal(warm.call.result.err, 0);
+	assert_int_equal(queued.call.result.err, ERR_CANCELLED);
+	assert_int_equal(fake_count(f, "POST /repos/owner/name/dispatches"), 1);
+	github_call_release(&warm.call);
+}
+
 static void test_close_with_running_calls(void **state)
 {
 	enum { N = 20 };
@@ -251,6 +282,7 @@ int main(void)
 	    TEST(test_bad_names),
 	    TEST(test_concurrency),
 	    TEST(test_cancel),
+	    TEST(test_may_go_out),
 	    TEST(test_close_with_running_calls),
 	};
 

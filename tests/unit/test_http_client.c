@@ -434,6 +434,36 @@ static void test_address_check(void **state)
 	loopback_stop(lb);
 }
 
+static bool may_go_out(const void *owner) { return *(const bool *)owner; }
+
+/* Asked at the moment of sending, on a new connection and on one that is open. */
+static void test_may_go_out(void **state)
+{
+	struct fixture *f = *state;
+	struct loopback *lb = loopback_start(serve_echo, NULL);
+	char *url = url_of(lb, "/");
+	bool may = true;
+	struct one first = {.call = {.may_go_out = may_go_out, .going_owner = &may}}, good = first, reused = first;
+
+	start(f, &first, url);
+	may = false;
+	loop_run_until(f->loop, &first.is_done);
+	assert_int_equal(first.call.err, ERR_CANCELLED);
+	assert_false(first.call.was_sent);
+	may = true;
+	run(f, &good, url);
+	assert_int_equal(good.call.err, 0);
+	start(f, &reused, url);
+	may = false;
+	loop_run_until(f->loop, &reused.is_done);
+	assert_int_equal(reused.call.err, ERR_CANCELLED);
+	assert_false(reused.call.was_sent);
+	assert_int_equal(lb->n_requests, 1);
+	http_call_release(&good.call);
+	free(url);
+	loopback_stop(lb);
+}
+
 static void test_unix_socket(void **state)
 {
 	char folder[] = "/tmp/outpost-test-XXXXXX", *path;
@@ -593,6 +623,7 @@ int main(void)
 	    TEST(test_cancel),
 	    TEST(test_close_inside_callback),
 	    TEST(test_address_check),
+	    TEST(test_may_go_out),
 	    TEST(test_one_address_of_two),
 	    TEST(test_unix_socket),
 	    TEST(test_many),
