@@ -10,7 +10,7 @@ struct node_horizon node_horizon(struct txn *d)
 
 	return (struct node_horizon){
 	    .first_epoch = is_shared ? 0 : db_epoch(d),
-	    .gone_before_ms = is_shared ? db_now_ms(d) - NODE_REST_MS : INT64_MAX,
+	    .seen_by_ms = is_shared ? db_now_ms(d) - NODE_DEAD_MS : INT64_MAX,
 	};
 }
 
@@ -53,8 +53,8 @@ static int64_t insert_node(struct node *n, struct txn *d, int64_t now_ms)
 		db_exec(d, "UPDATE node SET gone_ms = ?3 WHERE name = ?1 AND epoch < ?2 AND gone_ms IS NULL",
 		    V_TEXT(n->name), V_INT(epoch), V_INT(now_ms));
 		/* Its requests ended with its process, so the other nodes take its work over at once. */
-		db_exec(d, "UPDATE node SET gone_ms = ?3 WHERE name = ?1 AND epoch = ?2", V_TEXT(n->name),
-		    V_INT(n->ended_epoch), V_INT(now_ms - NODE_REST_MS));
+		db_exec(d, "UPDATE node SET gone_ms = ?3, seen_ms = 0 WHERE name = ?1 AND epoch = ?2", V_TEXT(n->name),
+		    V_INT(n->ended_epoch), V_INT(now_ms));
 	} else {
 		db_exec(d, "DELETE FROM node WHERE epoch < ?1", V_INT(epoch));
 		db_exec(d, "DELETE FROM node_independent WHERE epoch < ?1", V_INT(epoch));
@@ -91,8 +91,8 @@ int node_register(struct node *n, struct db *d, struct error *e)
 
 static void leave(struct txn *d)
 {
-	db_exec(d, "UPDATE node SET gone_ms = ?2 WHERE epoch = ?1 AND gone_ms IS NULL", V_INT(db_epoch(d)),
-	    V_INT(db_now_ms(d) - NODE_REST_MS));
+	db_exec(
+	    d, "UPDATE node SET gone_ms = ?2, seen_ms = 0 WHERE epoch = ?1", V_INT(db_epoch(d)), V_INT(db_now_ms(d)));
 }
 
 void node_leave(struct node *n, struct db *d)

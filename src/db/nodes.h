@@ -14,21 +14,22 @@
 
 enum {
 	NODE_BEAT_MS = 3000,
-	NODE_SILENT_MS = 10000, /* without a beat: it stops acting */
-	NODE_DEAD_MS = 15000,   /* without a beat: the others give it up */
-	/* From then until its work is taken over: no request that it began lasts so long. */
-	NODE_REST_MS = 60000,
+	/* Without a beat: it begins no request any more, and cuts off the open ones within a second. */
+	NODE_SILENT_MS = 8000,
+	/* Without a beat: the others give it up and take its work over. All its requests have had their effect by then, because GitHub
+	 * works on a request for 10 s at most. */
+	NODE_DEAD_MS = 20000,
 };
 
 /* Whether the node `epoch` (an expression of SQL) may still be working: ?1 and ?2 are struct node_horizon. NODE_IS_ALIVE: it may also
  * write. */
-#define NODE_IS_WORKING(epoch) NODE_EXISTS(epoch, "(node.gone_ms IS NULL OR node.gone_ms > ?2)")
+#define NODE_IS_WORKING(epoch) NODE_EXISTS(epoch, "(node.gone_ms IS NULL OR node.seen_ms > ?2)")
 #define NODE_IS_ALIVE(epoch)   NODE_EXISTS(epoch, "node.gone_ms IS NULL")
 #define NODE_EXISTS(epoch, condition)                                                                                  \
 	"EXISTS (SELECT 1 FROM node WHERE node.epoch = " epoch " AND node.epoch >= ?1 AND " condition ")"
 struct node_horizon {
-	int64_t first_epoch;    /* of a file: this node's, because only it can be alive */
-	int64_t gone_before_ms; /* a node that was given up before does nothing any more */
+	int64_t first_epoch; /* of a file: this node's, because only it can be alive */
+	int64_t seen_by_ms;  /* a node that is gone and had its last beat by then does nothing any more */
 };
 struct node_horizon node_horizon(struct txn *d);
 

@@ -13,7 +13,7 @@ enum {
 	AFTER_FAILURE_MS = 60 * 1000,
 	NEXT_PIECE_MS = 50,
 	STAGED_KEPT_MS = 3600 * 1000, /* no report takes that long */
-	NODES_EVERY_MS = 5000,
+	NODES_EVERY_MS = 2000,
 };
 
 struct deadline_watch {

@@ -164,7 +164,7 @@ int64_t outbox_recover(struct txn *d)
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(OUTBOX_PLACE_RECORD, "FROM outbox o WHERE o.state = 'sending' AND " OUTBOX_IS_COUNTED
 					      " AND NOT " NODE_IS_WORKING("o.epoch")),
-	    V_INT(horizon.first_epoch), V_INT(horizon.gone_before_ms));
+	    V_INT(horizon.first_epoch), V_INT(horizon.seen_by_ms));
 
 	RECORDS_READ(r, outbox_place, list, n);
 	for (size_t i = 0; i < n; i++) {

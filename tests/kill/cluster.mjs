@@ -14,7 +14,8 @@ import { Stage } from './stage.mjs';
 import { Dice, writeStory } from './story.mjs';
 import { moment } from './trouble.mjs';
 
-const GONE_MS = 17_000; // after 15 s without a sign of life a daemon counts as gone
+const GONE_MS = 23_000; // after 20 s without a sign of life the others take a daemon's work over
+const FROZEN_MS = 30_000;
 const FAULTS_END_MS = 20_000; // a daemon may still end because of a fault that is over
 
 // What GitHub permits one App, in spans of so many ms. A new publisher may follow the old one at once, so short spans have some slack.
@@ -43,7 +44,7 @@ const FAULTS = [
     await cluster.start(node);
   }),
   onNode('stopped for a moment', 3, (cluster, node, dice) => stopNode(cluster, node, dice.between(100, 4000))),
-  onNode('stopped until it counts as gone', 1, (cluster, node) => stopNode(cluster, node, GONE_MS)),
+  onNode('stopped until it counts as gone', 1, (cluster, node) => stopNode(cluster, node, FROZEN_MS)),
   linkFault('database', 'cut off from', 3, cut, {}),
   linkFault('database', 'cut off for long from', 1, cut, { isLong: true }),
   linkFault('database', 'late answers from', 2, silence, {}),

@@ -224,6 +224,7 @@ static void a_start_leaves_the_work_of_others(void **state)
 static void the_work_of_a_dead_node_waits_until_its_requests_have_ended(void **state)
 {
 	struct claim_outbox mine, theirs;
+	struct watch_nodes taken;
 	int64_t epoch = store_epoch(rig_store);
 
 	(void)state;
@@ -233,16 +234,12 @@ static void the_work_of_a_dead_node_waits_until_its_requests_have_ended(void **s
 	open_other("second");
 	swap_nodes();
 	silence("first", NODE_DEAD_MS - 5000);
-	assert_int_equal(watch().n_gone, 0);
-	silence("first", 5000);
-	assert_int_equal(watch().n_gone, 1);
-	assert_int_equal(watch().n_taken_over, 0);
-	server_script(server_database(), "UPDATE node SET gone_ms = gone_ms - 59000");
-	assert_int_equal(watch().n_taken_over, 0);
+	taken = watch();
+	assert_true(taken.n_gone == 0 && taken.n_taken_over == 0);
 	assert_string_equal(outbox_state(), "sending");
-	rig_topics = 0;
-	server_script(server_database(), "UPDATE node SET gone_ms = gone_ms - 1000");
-	assert_int_equal(watch().n_taken_over, 1);
+	silence("first", 5000);
+	taken = watch();
+	assert_true(taken.n_gone == 1 && taken.n_taken_over == 1);
 	theirs = rig_claim(REQUESTS, T0 + 2000);
 	assert_int_equal(theirs.n, 1);
 	assert_true(theirs.rows[0].is_uncertain);
@@ -281,6 +278,24 @@ static void the_younger_of_two_nodes_with_one_name_goes_on(void **state)
 	assert_int_equal(n_redelivered("a"), 1);
 }
 
+/* It does not know yet that another one has its name, and may be sending. */
+static void the_work_of_a_replaced_node_waits_until_its_requests_have_ended(void **state)
+{
+	struct claim_outbox c;
+
+	(void)state;
+	plan_one();
+	c = rig_claim(REQUESTS, T0 + 1000);
+	assert_int_equal(c.n, 1);
+	claim_outbox_release(&c);
+	open_other("first");
+	swap_nodes();
+	assert_int_equal(watch().n_taken_over, 0);
+	server_script(server_database(), "UPDATE node SET seen_ms = seen_ms - 20000 WHERE gone_ms IS NOT NULL");
+	assert_int_equal(watch().n_taken_over, 1);
+	swap_nodes();
+}
+
 static void a_node_that_leaves_keeps_nobody_waiting(void **state)
 {
 	struct claim_outbox c;
@@ -306,6 +321,10 @@ static void be_silent(int64_t ms)
 	atomic_store(&rig_store->node.seen_mono_ms, clock_mono_ms() - ms);
 }
 
+/* As if each node had been killed before it left. */
+static const char KILLED[] =
+    "UPDATE node SET gone_ms = NULL, seen_ms = (EXTRACT(epoch FROM clock_timestamp()) * 1000)::bigint";
+
 /* The lock of the state directory proves that the process has ended. A process with the same name elsewhere proves nothing. */
 static void the_work_of_a_killed_process_is_free_at_its_next_start(void **state)
 {
@@ -318,15 +337,14 @@ static void the_work_of_a_killed_process_is_free_at_its_next_start(void **state)
 	assert_int_equal(c.n, 1);
 	claim_outbox_release(&c);
 	rig_close();
-	server_script(
-	    server_database(), "UPDATE node SET gone_ms = NULL"); /* as if it had been killed before it left */
+	server_script(server_database(), KILLED);
 	open_other("first");
 	swap_nodes();
 	assert_int_equal(watch().n_taken_over, 0);
 	swap_nodes();
 	close_other();
 	other = NULL;
-	server_script(server_database(), "UPDATE node SET gone_ms = NULL");
+	server_script(server_database(), KILLED);
 	if (rig_open_with(&(struct store_options){.node = "first", .has_others = true}, &e))
 		fail_msg("%s", e.text);
 	c = rig_claim(REQUESTS, T0 + 2000);
@@ -669,6 +687,7 @@ int main(void)
 	    TEST(a_start_leaves_the_work_of_others),
 	    TEST(the_work_of_a_dead_node_waits_until_its_requests_have_ended),
 	    TEST(the_younger_of_two_nodes_with_one_name_goes_on),
+	    TEST(the_work_of_a_replaced_node_waits_until_its_requests_have_ended),
 	    TEST(a_node_that_leaves_keeps_nobody_waiting),
 	    TEST(the_work_of_a_killed_process_is_free_at_its_next_start),
 	    TEST(a_silent_node_stops_acting),
