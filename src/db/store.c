@@ -313,6 +313,22 @@ void store_notify(struct store *s, unsigned topics, const struct store_touched *
 	s->touched = NULL;
 }
 
+static const char *why_commit_failed(const struct store *s, int err)
+{
+	switch (err) {
+	case ERR_FULL:
+		return s->node.is_shared ? "the disk of the database is full" : "the disk is full";
+	case ERR_DENIED:
+		return s->node.is_shared ? "the database does not permit it" : "the disk is read-only";
+	case ERR_EXISTS:
+		return "another outpostd has the same `node` and started later";
+	case ERR_IO:
+		return s->node.is_shared ? "the database is not reached" : "the disk fails";
+	default:
+		return err_text(err);
+	}
+}
+
 void store_on_batch(struct inbox_item *item)
 {
 	struct batch_note *note = CONTAINER_OF(item, struct batch_note, item);
@@ -321,7 +337,7 @@ void store_on_batch(struct inbox_item *item)
 	if (note->err) {
 		s->stats.n_failed_commits++;
 		s->stats.is_writable = false;
-		snprintf(s->stats.last_error, sizeof(s->stats.last_error), "%s", note->error);
+		s->stats.why_not_writable = why_commit_failed(s, note->err);
 	} else {
 		s->stats.n_commits++;
 		s->stats.n_ops += note->n_ops;
@@ -330,6 +346,7 @@ void store_on_batch(struct inbox_item *item)
 		if (note->did_write) {
 			s->stats.n_writes++;
 			s->stats.is_writable = true;
+			s->stats.why_not_writable = NULL;
 		}
 	}
 	store_notify(s, note->topics, &note->touched);
@@ -497,7 +514,14 @@ static void on_beat_timer(struct timer *t)
 
 /* ---- figures ---- */
 
-void store_stats(struct store *s, struct store_stats *ret) { *ret = s->stats; }
+void store_stats(struct store *s, struct store_stats *ret)
+{
+	*ret = s->stats;
+	if (ret->is_writable && !store_is_acting(s)) {
+		ret->is_writable = false;
+		ret->why_not_writable = "the database does not answer";
+	}
+}
 
 void store_limits(const struct store *s, struct store_limits *ret)
 {

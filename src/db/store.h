@@ -197,8 +197,10 @@ struct store_stats {
 	int64_t n_writes;       /* commits that changed a row, and notes of other nodes that they did so */
 	int64_t last_commit_us; /* how long the last one took */
 	struct histogram commit_times;
-	bool is_writable; /* false after a failed commit until one succeeds */
-	char last_error[200];
+	bool is_writable; /* false after a failed commit until one succeeds, and while store_is_acting() is false */
+	/* Why it is not: without names of hosts, users or files, because everybody may read it. The log has the whole error. Static;
+	 * NULL: it is writable. */
+	const char *why_not_writable;
 };
 void store_stats(struct store *s, struct store_stats *ret);
 /* The limits of the queue, for a caller that leaves room for other operations. */

@@ -50,7 +50,6 @@ struct batch_note {
 	unsigned topics;
 	struct store_touched touched;
 	int err;
-	char error[200];
 	int64_t commit_us;
 	int64_t n_ops;
 	bool did_write;

@@ -183,10 +183,8 @@ static struct batch_note *note_new(struct writer *w, int err, const char *why)
 	note->store = w->store;
 	note->err = err;
 	note->item.on_loop = store_on_batch;
-	if (err) {
-		snprintf(note->error, sizeof(note->error), "%.199s", why);
-		log_event(LOG_ERROR, "store_commit_failed", LOG_S("code", err_name(err)), LOG_S("error", note->error));
-	}
+	if (err)
+		log_event(LOG_ERROR, "store_commit_failed", LOG_S("code", err_name(err)), LOG_S("error", why));
 	return note;
 }
 

@@ -30,14 +30,17 @@ static void on_readyz(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
 	struct store_stats stats;
+	char text[200];
 	const char *why = w->deps.why_not_ready ? w->deps.why_not_ready(w->deps.owner) : NULL;
 
 	store_stats(w->deps.store, &stats);
 	store_probe(w->deps.store);
-	if (!w->config || !config_is_registry_loaded(w->config))
+	if (!w->config || !config_is_registry_loaded(w->config)) {
 		why = "the registry is not loaded yet";
-	else if (!stats.is_writable)
-		why = "the store cannot be written";
+	} else if (!stats.is_writable) {
+		snprintf(text, sizeof(text), "the store cannot be written: %s", stats.why_not_writable);
+		why = text;
+	}
 	if (why)
 		http_respond_json1(r, 503, "error", why);
 	else

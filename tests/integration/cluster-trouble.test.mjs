@@ -1,0 +1,223 @@
+// Troubles of several daemons on one database: bad settings, a server that refuses, a full disk, a wrong clock. Each gives a clear error,
+// /readyz states the reason, and no accepted webhook is lost.
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import fs from 'node:fs/promises';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { fakeSha, pullRequestOf, push } from '../github/payloads.mjs';
+import { startRig } from '../github/rig.mjs';
+import { startSilentVendor } from '../github/vendors.mjs';
+import { owner, programs, psql } from '../postgres.mjs';
+import { Database } from './lib/database-server.mjs';
+import { removeFolder } from './lib/folder.mjs';
+import { Outpost, notBuilt, until } from './lib/outpost.mjs';
+
+const UPSTREAM = 'pytorch/pytorch';
+const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1';
+const HOUR = 3_600_000;
+const canMount = spawnSync('unshare', ['-rm', 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0;
+
+const reason = async (node) => {
+  const { status, json } = await node.get('/readyz');
+  return status === 503 ? json.error : status;
+};
+const says = (node, expected) => until(async () => expected === await reason(node), { what: `/readyz of ${node.name} says ${expected}` });
+
+// Webhooks, with the GUIDs that were accepted.
+class Hooks {
+  accepted = [];
+  #n = 0;
+
+  constructor(rig) { this.rig = rig; }
+
+  // Returns the status.
+  async send(node) {
+    const guid = randomUUID();
+    this.rig.setTarget(`${node.url}/github/webhook`);
+    const { status_code: status } = await this.rig.deliver('push', push({ after: fakeSha(`trouble ${++this.#n}`) }), { guid });
+    if (status === 202) this.accepted.push(guid);
+    return status;
+  }
+
+  async assertKept(node) {
+    // the first reading after a restart of the server may fail
+    const { deliveries } = await until(async () => {
+      const { code, stdout } = await node.ctl('--json', 'deliveries', '--limit', '1000');
+      return code === 0 && JSON.parse(stdout);
+    }, { what: 'the deliveries are read' });
+    const kept = new Set(deliveries.map(({ guid }) => guid));
+    for (const guid of this.accepted) assert.ok(kept.has(guid), `the webhook ${guid} is there`);
+  }
+}
+
+describe('daemons on one database', { skip: notBuilt }, () => {
+  let rig, database, vendor, hooks;
+  const nodes = [];
+
+  async function prepare(name, more = {}) {
+    const node = await Outpost.prepare({
+      rig, wait: false, ...more, secrets: { chip: { hook: 's' } },
+      accelerators: [{ name: 'chip', title: 'Chip', level: 'L2', vendor: 'A vendor', trust: 'anyone', triggers: { pull_request: {} }, runners: [{ name: 'lab', webhook: { url: vendor.url, secret: 'hook' } }] }],
+      config: { store: database.url(), node: name, ...more.config },
+    });
+    nodes.push(Object.assign(node, { name }));
+    return node;
+  }
+  const start = async (...args) => {
+    const node = await prepare(...args);
+    await node.spawn();
+    await says(node, 200);
+    return node;
+  };
+  // A daemon that ends by itself: the words of its last error.
+  async function refusal(node) {
+    await node.spawn();
+    const { code } = await node.exited;
+    await node.kill();
+    assert.equal(code, 1, node.tail());
+    return node.tail(3);
+  }
+
+  before(async () => {
+    [rig, vendor, database] = await Promise.all([startRig(), startSilentVendor({ secret: 's' }), Database.start()]);
+    hooks = new Hooks(rig);
+  });
+
+  after(async () => {
+    for (const node of nodes) await node.close();
+    await Promise.all([vendor?.stop(), rig?.close(), database?.close()]);
+  });
+
+  test('of two with one name the later one works, and the other one says why it does not', async () => {
+    const first = await start('twin');
+    assert.equal(await hooks.send(first), 202);
+    const second = await start('twin');
+    await says(first, 'the store cannot be written: another outpostd has the same `node` and started later');
+    await first.waitForLog({ ev: 'store_commit_failed', error: /another outpostd has the name twin: give each its own `node`/ });
+    assert.equal(await hooks.send(second), 202);
+    await second.stop();
+    await says(first, 200);
+    assert.equal(await hooks.send(first), 202);
+    await hooks.assertKept(first);
+    await first.stop();
+  });
+
+  test('a server that refuses to write is named, and nothing is missing when it writes again', async () => {
+    const node = await start('north');
+    const refuse = (word) => database.primary.sql(`ALTER DATABASE outpost SET default_transaction_read_only = ${word}; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'outpost'`);
+    assert.equal(await hooks.send(node), 202);
+    await refuse('on');
+    await until(async () => await hooks.send(node) === 503, { what: 'a webhook gets 503' });
+    await says(node, 'the store cannot be written: the database does not permit it');
+    assert.equal((await node.get('/healthz')).status, 200);
+    await refuse('off');
+    await says(node, 200);
+    assert.equal(await hooks.send(node), 202);
+    await hooks.assertKept(node);
+    await node.stop();
+  });
+
+  test('a server that is away is named', async () => {
+    const node = await start('north');
+    assert.equal(await hooks.send(node), 202);
+    await database.stop('immediate');
+    await until(async () => await hooks.send(node) === 503, { what: 'a webhook gets 503' });
+    await says(node, 'the store cannot be written: the database is not reached');
+    await database.start();
+    await says(node, 200);
+    await hooks.assertKept(node);
+    await node.stop();
+  });
+
+  test('a newer schema, an unknown user and an unknown database end the daemon with a clear error', async () => {
+    const wrong = (from, to) => prepare('west', { config: { store: database.url().replace(from, to) } });
+    assert.match(await refusal(await wrong('outpost@', 'nobody@')), /role .*nobody.* does not exist/);
+    assert.match(await refusal(await wrong('/outpost?', '/nowhere?')), /database .*nowhere.* does not exist/);
+    await database.primary.sql('UPDATE outpost_schema SET version = version + 88, readable_from = version + 88', 'outpost');
+    assert.match(await refusal(await prepare('west')), /run the newer outpostd/);
+    await database.primary.sql('UPDATE outpost_schema SET version = version - 88, readable_from = version - 88', 'outpost');
+    const node = await start('west');
+    await hooks.assertKept(node);
+    await node.stop();
+  });
+
+  test('a clock that is off by an hour changes nothing', { skip: !existsSync(FAKETIME) && 'libfaketime is not installed' }, async () => {
+    const right = await start('right');
+    const wrong = await start('wrong', { env: { LD_PRELOAD: FAKETIME, FAKETIME: '+1h', DONT_FAKE_MONOTONIC: '1', ASAN_OPTIONS: 'verify_asan_link_order=0' } });
+    assert.match(await fs.readFile(`/proc/${wrong.pid}/maps`, 'utf8'), /libfaketime/);
+    const near = (text) => assert.ok(Math.abs(Date.parse(text) - Date.now()) < HOUR / 2, text);
+    const plan = async (node, number) => {
+      rig.setTarget(`${node.url}/github/webhook`);
+      assert.equal((await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number })))).status_code, 202);
+      for (const one of nodes.filter((other) => [right, wrong].includes(other) && !other.isKilled)) {
+        const { accelerators: [{ dispatches: [dispatch] }] } = await one.waitForApi(`pulls/${number}`, ({ accelerators }) => accelerators[0]?.dispatches[0]?.state === 'acknowledged');
+        near(dispatch.created_at);
+        near(dispatch.sent_at);
+      }
+    };
+    await plan(right, 1);
+    await plan(wrong, 2);
+    for (const { seen_at: seen } of (await wrong.api('status')).nodes) near(seen);
+    right.isKilled = true;
+    await right.kill();
+    await plan(wrong, 3); // it has each seat
+    for (const number of [1, 2, 3]) assert.equal((await wrong.api(`pulls/${number}`)).accelerators[0].dispatches[0].state, 'acknowledged');
+    assert.ok(!wrong.log.some(({ fields }) => /clock_jump|dispatches_expired/.test(fields.ev)));
+    await wrong.stop();
+  });
+});
+
+describe('a database whose disk is full', { skip: notBuilt || (!canMount && 'no mount namespaces here') }, () => {
+  // A server whose files are in a file system of 96 MiB that only it sees. fill() leaves no room there, and empty() gives it back.
+  async function startSmall() {
+    const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-small-')), disk = path.join(folder, 'disk'), data = path.join(disk, 'data');
+    const { uid = process.getuid(), gid = process.getgid() } = owner();
+    await fs.mkdir(disk);
+    const settings = Object.entries({ unix_socket_directories: folder, listen_addresses: '', fsync: 'off', full_page_writes: 'off', max_wal_size: '16MB', min_wal_size: '2MB' });
+    const server = `"${programs()}/initdb" --no-sync --no-locale --encoding=UTF8 --auth=trust --username=outpost --wal-segsize=1 "${data}" && exec "${programs()}/postgres" -D "${data}" ${settings.map(([key, value]) => `-c ${key}=${value}`).join(' ')}`;
+    const child = spawn('unshare', ['-rm', 'sh', '-c', `mount -t tmpfs -o size=96m none "${disk}" && exec unshare -U --map-user=${uid} --map-group=${gid} sh -c '${server}'`], { stdio: 'ignore' });
+    const kill = () => child.kill('SIGQUIT');
+    process.on('exit', kill);
+    const url = (name) => `postgresql:///${name}?host=${folder}&user=outpost&options=-c%20outpost.may_lose_rows%3Don`;
+    await until(() => psql(url('postgres'), 'SELECT 1'), { what: 'the server answers' });
+    await psql(url('postgres'), "CREATE DATABASE outpost TEMPLATE template0 LOCALE 'C'");
+    const ballast = path.join('/proc', String(child.pid), 'root', disk, 'ballast');
+    return {
+      url: url('outpost'),
+      fill: () => fs.writeFile(ballast, Buffer.alloc(96 << 20)).catch((error) => assert.equal(error.code, 'ENOSPC')),
+      empty: () => fs.rm(ballast),
+      stop: async () => {
+        process.off('exit', kill);
+        kill();
+        await once(child, 'exit');
+        await removeFolder(folder);
+      },
+    };
+  }
+
+  test('webhooks get 503 meanwhile, /readyz says why, and no accepted one is lost', async () => {
+    const [rig, small] = await Promise.all([startRig(), startSmall()]);
+    const hooks = new Hooks(rig);
+    const node = await Outpost.prepare({ rig, config: { store: small.url } });
+    try {
+      await node.spawn();
+      assert.equal(await hooks.send(node), 202);
+      await small.fill();
+      await until(async () => await hooks.send(node) === 503 && /the disk of the database is full/.test(await reason(node)), { what: 'a webhook gets 503, and /readyz the reason' });
+      assert.equal((await node.get('/healthz')).status, 200);
+      await small.empty();
+      await until(async () => await hooks.send(node) === 202, { what: 'webhooks are accepted again' });
+      await says(node, 200);
+      await hooks.assertKept(node);
+    } finally {
+      await node.close();
+      await small.stop();
+      await rig.close();
+    }
+  });
+});
