@@ -6,6 +6,7 @@
 #include "daemon/control.h"
 #include "daemon/reload.h"
 #include "daemon/space.h"
+#include "db/nodes.h"
 #include "db/notes.h"
 #include "db/seats.h"
 #include "db/settings.h"
@@ -293,8 +294,10 @@ int wire_up(struct daemon *d, struct error *e)
 	if (rc)
 		return rc;
 	d->client = http_client_new(d->loop, "outpost/" OUTPOST_VERSION);
-	if (is_server)
+	if (is_server) {
+		http_client_confirm_within(d->client, NODE_CONFIRM_MS);
 		logs_grow_in(d->logs, d->store);
+	}
 	rc = logs_keep_in(d->logs, &place, d->client, e);
 	if (rc)
 		return rc;

@@ -16,9 +16,11 @@ enum {
 	NODE_BEAT_MS = 3000,
 	/* Without a beat: it begins no request any more, and cuts off the open ones within a second. */
 	NODE_SILENT_MS = 8000,
+	/* A request that has left arrives within this time or never: its connection breaks. */
+	NODE_CONFIRM_MS = 5000,
 	/* Without a beat: the others give it up and take its work over. All its requests have had their effect by then, because GitHub
 	 * works on a request for 10 s at most. */
-	NODE_DEAD_MS = 20000,
+	NODE_DEAD_MS = 25000,
 };
 
 /* Whether the node `epoch` (an expression of SQL) may still be working: ?1 and ?2 are struct node_horizon. NODE_IS_ALIVE: it may also

@@ -301,6 +301,8 @@ void http_client_limit(struct http_client *c, int connections_per_host)
 	curl_multi_setopt(c->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)connections_per_host);
 }
 
+void http_client_confirm_within(struct http_client *c, int ms) { c->confirm_ms = ms; }
+
 static void on_timer_closed(uv_handle_t *h) { client_handle_closed(h->data); }
 
 void http_client_close(struct http_client *c, void (*on_closed)(void *owner), void *owner)

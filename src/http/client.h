@@ -17,6 +17,9 @@ struct http_client *http_client_new(struct loop *l, const char *user_agent);
 void http_client_use_ca(struct http_client *c, const char *ca_file);
 /* The most connections to one host at a time, 0: no limit. Further calls wait. */
 void http_client_limit(struct http_client *c, int connections_per_host);
+/* A connection breaks when the peer's kernel has not confirmed sent bytes for so long, so no part of a request arrives later. Of
+ * connections that are opened from now on; 0: the kernel's time, many minutes. */
+void http_client_confirm_within(struct http_client *c, int ms);
 /* Ends every call with ERR_CANCELLED (each done runs inside this call). Then it frees the client and runs on_closed
  * once, later. No call may be started after it. */
 void http_client_close(struct http_client *c, void (*on_closed)(void *owner), void *owner);

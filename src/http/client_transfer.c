@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 
 #include "http/client_group.h"
 
@@ -171,6 +172,7 @@ static curl_socket_t on_curl_open_socket(void *owner, curlsocktype purpose, stru
 {
 	struct http_transfer *t = owner;
 	uint8_t address[16];
+	int fd;
 
 	(void)purpose;
 	if (to->family == AF_INET)
@@ -181,7 +183,10 @@ static curl_socket_t on_curl_open_socket(void *owner, curlsocktype purpose, stru
 		return CURL_SOCKET_BAD;
 	if ((to->family == AF_INET || to->family == AF_INET6) && !transfer_allows(t, address))
 		return CURL_SOCKET_BAD;
-	return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+	fd = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+	if (fd >= 0 && to->protocol == IPPROTO_TCP && t->client->confirm_ms)
+		setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &t->client->confirm_ms, sizeof(t->client->confirm_ms));
+	return fd;
 }
 
 /* Runs right before a request goes out. It also checks a connection that another call opened, perhaps under another

@@ -31,6 +31,7 @@ struct http_client {
 	char *ca_file;   /* NULL: libcurl's own */
 	char *ca_folder; /* NULL: libcurl's own */
 	int max_per_host;
+	int confirm_ms;                                   /* 0: not limited */
 	uv_timer_t deadline;                              /* libcurl's clock; only libcurl stops it */
 	uv_timer_t turn;                                  /* ends calls that must not end inside the caller's call */
 	uv_timer_t sweep;                                 /* libcurl does not time calls that wait for a connection */

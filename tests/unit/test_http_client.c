@@ -1,5 +1,8 @@
 /* The client against servers that are silent, broken, slow or huge. */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <setjmp.h>
+#include <sys/socket.h>
 
 #include <cmocka.h>
 
@@ -464,6 +467,43 @@ static void test_may_go_out(void **state)
 	loopback_stop(lb);
 }
 
+/* The client's end of the connection to the server. */
+static int connection_to(const struct loopback *lb)
+{
+	for (int fd = 3; fd < 1024; fd++) {
+		struct sockaddr_in peer;
+		socklen_t n = sizeof(peer);
+
+		if (getpeername(fd, (struct sockaddr *)&peer, &n) == 0 && peer.sin_family == AF_INET &&
+		    ntohs(peer.sin_port) == lb->port)
+			return fd;
+	}
+	return -1;
+}
+
+static void test_confirm_within(void **state)
+{
+	static const int limits[] = {0, 5000};
+	struct fixture *f = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(limits); i++) {
+		struct loopback *lb = loopback_start(serve_echo, NULL);
+		char *url = url_of(lb, "/");
+		struct one o = {0};
+		int limit = -1;
+		socklen_t n = sizeof(limit);
+
+		http_client_confirm_within(f->client, limits[i]);
+		run(f, &o, url);
+		assert_int_equal(o.call.err, 0);
+		assert_int_equal(getsockopt(connection_to(lb), IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, &n), 0);
+		assert_int_equal(limit, limits[i]);
+		http_call_release(&o.call);
+		free(url);
+		loopback_stop(lb);
+	}
+}
+
 static void test_unix_socket(void **state)
 {
 	char folder[] = "/tmp/outpost-test-XXXXXX", *path;
@@ -624,6 +664,7 @@ int main(void)
 	    TEST(test_close_inside_callback),
 	    TEST(test_address_check),
 	    TEST(test_may_go_out),
+	    TEST(test_confirm_within),
 	    TEST(test_one_address_of_two),
 	    TEST(test_unix_socket),
 	    TEST(test_many),

@@ -291,7 +291,7 @@ static void the_work_of_a_replaced_node_waits_until_its_requests_have_ended(void
 	open_other("first");
 	swap_nodes();
 	assert_int_equal(watch().n_taken_over, 0);
-	server_script(server_database(), "UPDATE node SET seen_ms = seen_ms - 20000 WHERE gone_ms IS NOT NULL");
+	server_script(server_database(), "UPDATE node SET seen_ms = seen_ms - 25000 WHERE gone_ms IS NOT NULL");
 	assert_int_equal(watch().n_taken_over, 1);
 	swap_nodes();
 }
