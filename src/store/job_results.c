@@ -60,11 +60,10 @@ static void name_tests(struct txn *d, struct packed_tests *p, size_t n)
 {
 	if (!p->ids)
 		p->ids = xcalloc(p->n, sizeof(*p->ids));
-	for (; p->n_named < p->n && n > 0; p->n_named++, n--) {
-		const struct test_result *t = &p->tests[p->n_named];
-
-		p->ids[p->n_named] = test_id_of(d, t->suite, t->name, t->dtype);
-	}
+	if (n > p->n - p->n_named)
+		n = p->n - p->n_named;
+	test_ids_of(d, p->tests + p->n_named, n, p->ids + p->n_named);
+	p->n_named += n;
 }
 
 /* Writes the list as the difference to a similar one if that takes at most half of the room. */

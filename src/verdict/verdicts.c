@@ -39,6 +39,62 @@ int64_t test_id_of(struct txn *d, const char *suite, const char *name, const cha
 			V_TEXT(suite), V_TEXT(name), V_TEXT(type));
 }
 
+/* As many tests as one statement names; `place` is the position among them. */
+enum { NAMED_TOGETHER = 16 };
+#define WITH_NAMED                                                                                                     \
+	"WITH named (suite, name, dtype, place) AS (VALUES "                                                           \
+	"(?1, ?2, ?3, 0), (?4, ?5, ?6, 1), (?7, ?8, ?9, 2), (?10, ?11, ?12, 3), "                                      \
+	"(?13, ?14, ?15, 4), (?16, ?17, ?18, 5), (?19, ?20, ?21, 6), (?22, ?23, ?24, 7), "                             \
+	"(?25, ?26, ?27, 8), (?28, ?29, ?30, 9), (?31, ?32, ?33, 10), (?34, ?35, ?36, 11), "                           \
+	"(?37, ?38, ?39, 12), (?40, ?41, ?42, 13), (?43, ?44, ?45, 14), (?46, ?47, ?48, 15)) "
+#define IS_NAMED "test.suite = named.suite AND test.name = named.name AND test.dtype = named.dtype"
+
+#define NAMED_TEST_RECORD(F, S)                                                                                        \
+	F(S, INT, place, NULL, "named.place", "")                                                                      \
+	F(S, INT, id, NULL, "test.id", "")
+RECORD_LOCAL(named_test, NAMED_TEST_RECORD)
+
+/* PostgreSQL gets the INSERT with the SELECT, so the tests cost one round trip. The condition keeps the numbers of ids close together: a
+ * conflict would use one up. */
+static void ids_of_named(struct txn *d, const struct value *names, int64_t *ids)
+{
+	struct rows *r;
+
+	db_exec_values(d,
+	    WITH_NAMED "INSERT INTO test (suite, name, dtype) SELECT suite, name, dtype FROM named"
+		       " WHERE NOT EXISTS (SELECT 1 FROM test WHERE " IS_NAMED
+		       ") ORDER BY place ON CONFLICT DO NOTHING",
+	    names);
+	r = db_rows_values(
+	    d->view, WITH_NAMED RECORD_QUERY(NAMED_TEST_RECORD, "FROM named CROSS JOIN test ON " IS_NAMED), names);
+	while (rows_next(r)) {
+		struct named_test row;
+
+		record_read(r, &named_test_record, &row);
+		ids[row.place] = row.id;
+	}
+}
+
+void test_ids_of(struct txn *d, const struct test_result *tests, size_t n, int64_t *ids)
+{
+	struct value names[3 * NAMED_TOGETHER + 1];
+	size_t i = 0;
+
+	for (; n - i >= NAMED_TOGETHER; i += NAMED_TOGETHER) {
+		for (size_t k = 0; k < NAMED_TOGETHER; k++) {
+			const struct test_result *t = &tests[i + k];
+
+			names[3 * k] = V_TEXT(t->suite);
+			names[3 * k + 1] = V_TEXT(t->name);
+			names[3 * k + 2] = V_TEXT(t->dtype ? t->dtype : "");
+		}
+		names[3 * NAMED_TOGETHER] = (struct value){.type = VALUE_END};
+		ids_of_named(d, names, ids + i);
+	}
+	for (; i < n; i++)
+		ids[i] = test_id_of(d, tests[i].suite, tests[i].name, tests[i].dtype);
+}
+
 #define WORSE_WINS                                                                                                     \
 	" ON CONFLICT (change_id, accelerator, test_id) DO UPDATE SET status = excluded.status,"                       \
 	" attribution = excluded.attribution, message = excluded.message, job_id = excluded.job_id,"                   \

@@ -31,6 +31,9 @@ void verdicts_add_job(struct txn *d, int64_t change_id, const char *accelerator,
 /* The id of a (suite, name, dtype), made when it is new. dtype NULL: none. */
 int64_t test_id_of(struct txn *d, const char *suite, const char *name, const char *dtype);
 
+/* The same for n of them. */
+void test_ids_of(struct txn *d, const struct test_result *tests, size_t n, int64_t *ids);
+
 /* ---- tests that the accelerator's file lists in tests.skip: Outpost keeps their results, but their cells are SKIP ---- */
 
 /* The last step of verdicts_rebuild() and verdicts_add_job(). job_id: only the cells of its tests are new; 0: any may be. */

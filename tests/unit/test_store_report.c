@@ -397,6 +397,33 @@ static void a_large_report_is_stored_in_time(void **state)
 	lease_offer_release(&o);
 }
 
+/* Several statements name them together. */
+static void a_list_names_known_new_and_repeated_tests(void **state)
+{
+	enum { KNOWN = 14, N = 40 };
+	struct test_result known[KNOWN], tests[N];
+	struct lease_offer o = begin();
+	struct job_detail *j;
+
+	(void)state;
+	for (int i = 0; i < KNOWN; i++)
+		known[i] = (struct test_result)RESULT("unit", xasprintf("test_%d", 3 * i), TEST_PASS);
+	for (int i = 0; i < N; i++)
+		tests[i] = (struct test_result)RESULT("unit", xasprintf("test_%d", i == 7 ? 5 : i), TEST_PASS);
+	put(o.job_id, "a", known, KNOWN, SECOND);
+	finish_with(&o, "success", tests, N, NULL, 2 * SECOND);
+	j = job_of(o.job_id);
+	assert_int_equal(j->n_tests, KNOWN + N);
+	for (int i = 0; i < KNOWN + N; i++)
+		assert_string_equal(j->tests[i].name, i < KNOWN ? known[i].name : tests[i - KNOWN].name);
+	job_detail_free(j);
+	for (int i = 0; i < KNOWN; i++)
+		free(known[i].name);
+	for (int i = 0; i < N; i++)
+		free(tests[i].name);
+	lease_offer_release(&o);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
 
 int main(void)
@@ -417,6 +444,7 @@ int main(void)
 	    TEST(a_trace_and_a_message_are_kept),
 	    TEST(a_job_is_found_with_its_owner),
 	    TEST(a_log_is_noted),
+	    TEST(a_list_names_known_new_and_repeated_tests),
 	    TEST(a_large_report_is_stored_in_time),
 	};
 
