@@ -3,7 +3,7 @@
 # periodic runs, 100 with experiments in flight,
 # 100 while packed results are stored and dropped, 30 while large reports are written, 200 of runners and server, 40 cuts of the
 # network, memory over 200,000 webhooks, a minute of each attack from one address, valgrind over one whole round. About
-# 90 minutes.
+# two hours, most of it as root because of the namespaces.
 # SEED repeats the kills of an earlier run.
 # usage: run-soak.sh BUILD_FOLDER
 set -eu
@@ -17,7 +17,7 @@ echo '== killed 200 times in 500 webhooks'
 tools/node.sh tests/kill/kill.mjs --kills 200 --deliveries 500 --hangs 6 --rude 1 --share 0.5
 
 echo '== 500 faults of three daemons, their networks and their database in 2,000 webhooks'
-tools/node.sh tests/kill/cluster.mjs --faults 500 --deliveries 2000 --pushes 0.8 --lanes 3 --standby
+tools/node.sh tests/kill/cluster.mjs --faults 500 --deliveries 2000 --pushes 0.95 --lanes 4 --standby --cables
 
 echo '== killed 60 times in 20 nights'
 tools/node.sh tests/kill/nightly.mjs --kills 60 --nights 20 --share 0.3

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { runnerNotBuilt } from '../kill/machine.mjs';
-import { cutRunners, noNamespaces } from '../kill/netns.mjs';
+import { cutRunners } from '../kill/netns.mjs';
+import { noNamespaces } from './lib/network.mjs';
 import { killRunners } from '../kill/runners.mjs';
 import { notBuilt } from './lib/outpost.mjs';
 

@@ -1,21 +1,23 @@
 // Several daemons behind nginx on one database lose and duplicate nothing while processes, networks and the database fail: the story
 // of kill.mjs, played undisturbed to one daemon with SQLite and disturbed to three daemons, ends in the same state.
 //
-//   node tests/kill/cluster.mjs [--faults N] [--deliveries N] [--seed N] [--nodes N] [--lanes N] [--share X] [--standby]
+//   node tests/kill/cluster.mjs [--faults N] [--deliveries N] [--seed N] [--nodes N] [--lanes N] [--share X] [--standby] [--cables]
 //
-// SEED (or --seed) repeats the faults; --standby: with a synchronous standby and failovers. KEEP=1 keeps the folders.
+// SEED (or --seed) repeats the faults; --standby: with a synchronous standby and failovers; --cables (as root): the networks that are cut
+// are those of namespaces, not proxies. KEEP=1 keeps the folders.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Cluster } from '../integration/lib/cluster.mjs';
+import { noNamespaces } from '../integration/lib/network.mjs';
 import { FARM, Farm, LEASE_MS } from './farm.mjs';
 import { playTwice } from './kill.mjs';
 import { Stage } from './stage.mjs';
 import { Dice, writeStory } from './story.mjs';
 import { moment } from './trouble.mjs';
 
-const GONE_MS = 23_000; // after 20 s without a sign of life the others take a daemon's work over
-const FROZEN_MS = 30_000;
+const GONE_MS = 28_000; // after 25 s without a sign of life the others take a daemon's work over
+const FROZEN_MS = 32_000;
 const FAULTS_END_MS = 20_000; // a daemon may still end because of a fault that is over
 
 // What GitHub permits one App, in spans of so many ms. A new publisher may follow the old one at once, so short spans have some slack.
@@ -93,30 +95,34 @@ export async function causeFaults(stage, { seed, count, lanes, isOver, say }) {
   const faults = planFaults({ seed, count, nodes: cluster.nodes.length, hasStandby: cluster.database.hasStandby });
   const dice = new Dice(seed ^ 0xdead);
   const tally = {};
-  const free = new Map(); // what a fault is on → resolves when it is free
+  const busy = new Map(); // what a fault is on → resolves at its end
   const reaches = new Map(cluster.nodes.map((node) => [node, 0])); // the end of the last fault that may end a daemon
+  const target = (fault) => (fault.on === 'node' ? cluster.nodes[fault.node] : cluster.database);
   cluster.mayFail = (node) => Date.now() < reaches.get(node);
   let begun = 0;
+  const cause = async (fault) => {
+    const due = (stage.story.deliveries * begun++) / count;
+    while (stage.delivered < due && !isOver()) await sleep(5);
+    await moment(stage, dice);
+    const touched = fault.on === 'node' ? [target(fault)] : cluster.nodes;
+    for (const node of touched) reaches.set(node, Infinity);
+    await fault.act(cluster, ...(fault.on === 'node' ? touched : []), new Dice(fault.seed));
+    for (const node of touched) reaches.set(node, Date.now() + FAULTS_END_MS);
+    tally[fault.kind] = (tally[fault.kind] ?? 0) + 1;
+    const n = Object.values(tally).reduce((sum, each) => sum + each, 0);
+    if (n % 20 === 0) say(`${n} faults, ${stage.delivered} webhooks accepted`);
+  };
+  // Takes the first fault on something that has none now.
   const lane = async () => {
-    for (let fault = faults.shift(); fault; fault = faults.shift()) {
-      const due = (stage.story.deliveries * begun++) / count;
-      while (stage.delivered < due && !isOver()) await sleep(5);
-      const node = cluster.nodes[fault.node];
-      const on = fault.on === 'node' ? node : cluster.database;
-      const before = free.get(on);
-      const one = (async () => {
-        await before;
-        await moment(stage, dice);
-        const touched = fault.on === 'node' ? [node] : cluster.nodes;
-        for (const other of touched) reaches.set(other, Infinity);
-        await fault.act(cluster, ...(fault.on === 'node' ? [node] : []), new Dice(fault.seed));
-        for (const other of touched) reaches.set(other, Date.now() + FAULTS_END_MS);
-      })();
-      free.set(on, one);
-      await one;
-      tally[fault.kind] = (tally[fault.kind] ?? 0) + 1;
-      const n = Object.values(tally).reduce((sum, each) => sum + each, 0);
-      if (n % 20 === 0) say(`${n} faults, ${stage.delivered} webhooks accepted`);
+    while (faults.length > 0) {
+      const i = faults.findIndex((fault) => !busy.has(target(fault)));
+      if (i < 0) {
+        await Promise.race(busy.values());
+        continue;
+      }
+      const [fault] = faults.splice(i, 1);
+      busy.set(target(fault), cause(fault).finally(() => busy.delete(target(fault))));
+      await busy.get(target(fault));
     }
   };
   await Promise.all(Array.from({ length: lanes }, lane));
@@ -144,35 +150,54 @@ export function* checkWrites(requests) {
       }
 }
 
+// The reports that were accepted: the job has the results.
+async function* checkReports(stage) {
+  const names = (tests) => tests.map(({ name, status }) => `${name} ${status}`).sort().join(', ');
+  for (const [who, { reports }] of Object.entries(stage.vendors))
+    for (const { step, status, answer } of reports) {
+      if (status !== 'completed' || answer.status !== 200 || !answer.body.job) continue;
+      const { status: is, conclusion, tests } = await stage.outpost.api(`jobs/${answer.body.job}`);
+      if (is !== 'completed' || conclusion !== step.conclusion || names(tests) !== names(step.tests)) yield `job ${answer.body.job} of ${who}: ${is} ${conclusion}, ${names(tests)}`;
+    }
+}
+
 // ---- the test ----
 
 // Returns the problems as sentences.
-export function clusterTest({ seed, faults, deliveries, pushShare, nodes = 3, lanes = 2, hasStandby = false, ...trouble }, say = () => {}) {
+export function clusterTest({ seed, faults, deliveries, pushShare, nodes = 3, lanes = 2, hasStandby = false, links = 'proxies', ...trouble }, say = () => {}) {
   const config = { github: { writes_per_minute: 80 }, pull: { lease: `${LEASE_MS}ms` } };
   const farms = [];
   const begin = async (stage) => {
     await stage.ready();
-    const farm = await Farm.open(stage.outpost, { seed, sleepy: farms.length > 0 ? 0.05 : 0 });
+    const farm = await Farm.open(stage.outpost, { seed, machines: Math.max(3, Math.ceil(deliveries / 150)), sleepy: farms.length > 0 ? 0.05 : 0 });
     farms.push(farm);
     return () => farm.close();
   };
   return playTwice({
-    seed, ...trouble, begin,
+    seed, ...trouble, begin, width: 12,
     write: () => writeStory({ seed, deliveries, pushShare }),
     open: (options) => Stage.open({ ...options, config, more: [FARM] }),
-    openBroken: (options) => Stage.open({ ...options, config, more: [FARM], prepare: (of) => Cluster.prepare({ ...of, nodes, hasLinks: true, database: { hasStandby } }) }),
+    openBroken: (options) => Stage.open({ ...options, config, more: [FARM], prepare: (of) => Cluster.prepare({ ...of, nodes, links, database: { hasStandby } }) }),
     disturb: (stage, { isOver }) => causeFaults(stage, { seed, count: faults, lanes, isOver, say }),
-    judgeMore: (stage) => [...farms[1].problems, ...checkWrites(stage.rig.requests())],
+    judgeMore: async (stage) => {
+      await farms[1].checkLogs();
+      const lost = [];
+      for await (const problem of checkReports(stage)) lost.push(problem);
+      say(`${farms[1].leases.size} leases, ${farms[1].logs.size} logs, ${Object.values(stage.vendors).reduce((sum, { reports }) => sum + reports.length, 0)} reports`);
+      return [...farms[1].problems, ...lost, ...checkWrites(stage.rig.requests())];
+    },
   }, say);
 }
 
 async function main() {
   const text = { type: 'string' };
-  const { values } = parseArgs({ options: { faults: text, deliveries: text, seed: text, nodes: text, lanes: text, share: text, pushes: text, standby: { type: 'boolean' } } });
+  const { values } = parseArgs({ options: { faults: text, deliveries: text, seed: text, nodes: text, lanes: text, share: text, pushes: text, standby: { type: 'boolean' }, cables: { type: 'boolean' } } });
   const options = {
     seed: Number(values.seed ?? process.env.SEED ?? Date.now() % 1_000_000), faults: Number(values.faults ?? 20), deliveries: Number(values.deliveries ?? 60),
-    nodes: Number(values.nodes ?? 3), lanes: Number(values.lanes ?? 2), share: Number(values.share ?? 0.3), pushShare: Number(values.pushes ?? 0.1), hasStandby: values.standby ?? false,
+    nodes: Number(values.nodes ?? 3), lanes: Number(values.lanes ?? 2), share: Number(values.share ?? 0.3), pushShare: Number(values.pushes ?? 0.1), hasStandby: values.standby ?? false, links: values.cables ? 'cables' : 'proxies',
   };
+  const why = values.cables && noNamespaces();
+  if (why) { console.error(why); process.exit(1); }
   const started = Date.now();
   const say = (line) => console.log(`${((Date.now() - started) / 1000).toFixed(0).padStart(4)} s  ${line}`);
   say(`seed ${options.seed}: ${options.faults} faults in ${options.deliveries} webhooks to ${options.nodes} daemons`);

@@ -1,5 +1,6 @@
 // Machines that claim work from the daemon of a stage and report it, and the promise that no lease is held twice: when a machine has
-// got a dispatch, an earlier machine's heartbeat no longer renews its lease of it, and no lease is given to two machines.
+// got a dispatch, an earlier machine's heartbeat no longer renews its lease of it, and no lease is given to two machines. Each job has a
+// log, which is kept as it was sent.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../integration/lib/outpost.mjs';
 import { Puller } from '../integration/lib/puller.mjs';
@@ -16,6 +17,7 @@ export const FARM = {
 export class Farm {
   problems = [];
   leases = new Map(); // id → {machine, dispatch, isReplaced}
+  logs = new Map(); // job → its log, when the last piece was confirmed
   #last = new Map(); // dispatch → the newest lease
   #isOver = false;
 
@@ -73,12 +75,39 @@ export class Farm {
     return isActive;
   }
 
+  // In pieces. Returns false if the lease is lost.
+  async #sendLog(machine, { job_id: job, dispatch_id: dispatch, attempt }) {
+    const text = Array.from({ length: 300 }, (_, i) => `${dispatch} attempt ${attempt} line ${i}\n`).join('');
+    for (let offset = 0; offset < text.length;) {
+      const end = Math.min(text.length, offset + 5000);
+      const answer = await this.#ask(() => machine.ask('PUT', `/api/v1/jobs/${job}/log?offset=${offset}&last=${end === text.length ? 1 : 0}`, text.slice(offset, end), { type: 'text/plain', signal: AbortSignal.timeout(20_000) }));
+      if (![200, 409].includes(answer?.status)) return false;
+      if (answer.status === 409 && answer.json.bytes === offset) { // it is complete
+        this.problems.push(`the log of job ${job} ended by itself after ${offset} bytes`);
+        return false;
+      }
+      offset = answer.json.bytes;
+    }
+    this.logs.set(job, text);
+    return true;
+  }
+
+  async checkLogs() {
+    for (const [job, text] of this.logs) {
+      const answer = await until(async () => {
+        const one = await this.outpost.get(`/api/v1/jobs/${job}/log`);
+        return one.status !== 503 && one;
+      }, { what: `the log of job ${job}` });
+      if (answer.text !== text) this.problems.push(`the log of job ${job} has ${answer.text.length} bytes (${answer.status}), and ${text.length} were confirmed`);
+    }
+  }
+
   async #run(machine, work) {
     const lease = this.#note(machine, work);
     const sha = work.change.head_sha;
     const isRed = Number.parseInt(sha[8], 16) < 4;
     await sleep(this.dice.chance(this.sleepy) ? LEASE_MS * 1.5 : this.dice.between(20, 200));
-    if (!await this.#renew(machine, lease)) return;
+    if (!await this.#renew(machine, lease) || !await this.#sendLog(machine, work)) return;
     const tests = [{ suite: 'model', name: 'bert', status: isRed ? 'FAIL' : 'PASS', ...(isRed && { message: 'bert on farm: expected 1, got 2' }) }];
     await this.#ask(() => machine.finish(work, { conclusion: isRed ? 'failure' : 'success', tests, signal: AbortSignal.timeout(20_000) }));
   }

@@ -19,6 +19,8 @@ async function idle(stage) {
   if (code !== 0) return false;
   const { outbox, deliveries } = JSON.parse(stdout);
   if (outbox.due > 0 || (deliveries?.accepted ?? 0) > 0) return false;
+  const { pull } = await stage.outpost.api('status');
+  if (pull.queued > 0 || pull.leases > 0) return false;
   // Writes on issues wait behind the comments.
   const { red_since: redSince } = await stage.outpost.api('accelerators/npu');
   return openIssues(stage) === (redSince ? 1 : 0);
@@ -46,13 +48,13 @@ function changedLines(undisturbed, disturbed) {
   return [...before.filter((line) => !after.includes(line)).map((line) => `- ${line}`), ...after.filter((line) => !before.includes(line)).map((line) => `+ ${line}`)].join('\n');
 }
 
-async function quietRun(story, { open, begin }, say) {
+async function quietRun(story, { open, begin, width }, say) {
   const stage = await open({ story });
   let end = () => {};
   try {
     await stage.start();
     end = await begin(stage);
-    await stage.play();
+    await stage.play({ width });
     say(`undisturbed: ${stage.delivered} webhooks, ${stage.arrivals.length} requests to vendors`);
     const isWritten = async () => {
       for (const { number } of pulls(story))
@@ -71,7 +73,7 @@ async function quietRun(story, { open, begin }, say) {
   }
 }
 
-async function brokenRun(story, expected, { seed, openBroken, begin, disturb, judgeMore, patience = TROUBLE_ENDS_MS, ...trouble }, say) {
+async function brokenRun(story, expected, { seed, openBroken, begin, disturb, judgeMore, width, patience = TROUBLE_ENDS_MS, ...trouble }, say) {
   const stage = await openBroken({ story, answer: moodyVendor(seed) });
   let end = () => {};
   try {
@@ -79,15 +81,18 @@ async function brokenRun(story, expected, { seed, openBroken, begin, disturb, ju
     end = await begin(stage);
     breakGithub(stage.rig, seed, trouble);
     let isOver = false;
-    const played = stage.play().finally(() => { isOver = true; });
+    const played = stage.play({ width }).finally(() => { isOver = true; });
     const [tally] = await Promise.all([disturb(stage, { isOver: () => isOver, say }), played]);
     say(`${Object.entries(tally).map(([what, n]) => `${n} × ${what}`).join(', ')}; ${stage.delivered} webhooks, ${stage.arrivals.length} requests to vendors`);
     stage.rig.clearFaults();
     await settle(stage, () => differences(stage, expected).length === 0, patience);
-    const problems = [...judge(stage), ...judgeMore(stage)];
+    const problems = [...judge(stage), ...await judgeMore(stage)];
     for (const line of differences(stage, expected))
       problems.push(`#${line.number} differs:\n${changedLines(expected.get(line.number), shown(stage, line))}`);
     return problems;
+  } catch (error) {
+    say(`the test itself failed: ${error.stack}`); // now, because vendors may go on sending for long
+    throw error;
   } finally {
     await end();
     await stage.close();
@@ -99,11 +104,11 @@ async function brokenRun(story, expected, { seed, openBroken, begin, disturb, ju
 //   open, openBroken   make the stage of the two runs
 //   begin(stage)  starts what takes part in both runs, and returns a function that ends it
 //   disturb(stage, {isOver, say})  causes the faults, and returns their number by kind
-//   judgeMore(stage)  further problems; trouble: as for breakGithub(); patience: the limit of the end, ms
-export async function playTwice({ write, open = (options) => Stage.open(options), openBroken = open, begin = async () => () => {}, judgeMore = () => [], ...broken }, say) {
-  const quiet = await quietRun(write(), { open, begin }, say);
+//   judgeMore(stage)  further problems; trouble: as for breakGithub(); patience: the limit of the end, ms; width: as for Stage.play()
+export async function playTwice({ write, open = (options) => Stage.open(options), openBroken = open, begin = async () => () => {}, judgeMore = () => [], width, ...broken }, say) {
+  const quiet = await quietRun(write(), { open, begin, width }, say);
   if (quiet.problems.length > 0) return quiet.problems.map((what) => `undisturbed: ${what}`);
-  return brokenRun(write(), quiet.shown, { openBroken, begin, judgeMore, ...broken }, say);
+  return brokenRun(write(), quiet.shown, { openBroken, begin, judgeMore, width, ...broken }, say);
 }
 
 export function killTest({ seed, kills, deliveries, ...trouble }, say = () => {}) {

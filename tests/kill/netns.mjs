@@ -13,62 +13,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { random } from '../github/faults.mjs';
+import { Cable, inside, ip, noNamespaces } from '../integration/lib/network.mjs';
 import { OUTPOSTD, Outpost, freePort } from '../integration/lib/outpost.mjs';
 import { Machine } from './machine.mjs';
 import { ACCELERATOR, LEASE_MS, deliver, headsOf, jobsDone, jobsLeft, judge, machineConfig, serverOptions } from './runner_story.mjs';
 
 const run = (program, ...args) => execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-const ip = (...args) => run('ip', ...args);
-const inside = (ns, ...args) => ip('netns', 'exec', ns, ...args);
-
-// The reason to skip, or false.
-export function noNamespaces() {
-  try {
-    ip('netns', 'add', 'outpost-try');
-    ip('netns', 'del', 'outpost-try');
-    return false;
-  } catch (error) {
-    return `no network namespaces here: ${(error.stderr || error.message).trim()}`;
-  }
-}
-
-// A pair of interfaces between two namespaces (null: the test's own) with its own /30 network.
-class Link {
-  static n = 0;
-
-  constructor(from, to, prefix) {
-    const i = Link.n++;
-    Object.assign(this, { from, fromAddress: `${prefix}.${4 * i + 1}`, toAddress: `${prefix}.${4 * i + 2}`, fromName: `${process.pid % 10000}o${i}a`, toName: `${process.pid % 10000}o${i}b`, to });
-    ip('link', 'add', this.fromName, 'type', 'veth', 'peer', 'name', this.toName);
-    for (const [ns, name, address] of [[from, this.fromName, this.fromAddress], [to, this.toName, this.toAddress]]) {
-      if (ns) ip('link', 'set', name, 'netns', ns);
-      this.#ip(ns, 'addr', 'add', `${address}/30`, 'dev', name);
-      this.#ip(ns, 'link', 'set', name, 'up');
-    }
-  }
-
-  #ip(ns, ...args) { return ns ? inside(ns, 'ip', ...args) : ip(...args); }
-
-  cut() { this.#ip(this.from, 'link', 'set', this.fromName, 'down'); }
-
-  restore() { this.#ip(this.from, 'link', 'set', this.fromName, 'up'); }
-
-  // Returns false if the kernel does not support it.
-  slow(rate) {
-    try {
-      for (const [ns, name] of [[this.from, this.fromName], [this.to, this.toName]])
-        inside(ns, 'tc', 'qdisc', 'replace', 'dev', name, 'root', 'tbf', 'rate', rate, 'burst', '16kbit', 'latency', '800ms');
-      return true;
-    } catch {
-      return false;
-    }
-  }
-
-  fast() {
-    for (const [ns, name] of [[this.from, this.fromName], [this.to, this.toName]])
-      try { inside(ns, 'tc', 'qdisc', 'del', 'dev', name, 'root'); } catch { /* none was set */ }
-  }
-}
 
 async function certificate(dir, addresses) {
   const openssl = (...args) => run('openssl', ...args);
@@ -86,8 +36,8 @@ async function startSite(site, { prefix, machines: n, dir, namespaces }) {
   const ns = `outpost-${process.pid}-${site}`;
   const make = (name) => { ip('netns', 'add', name); namespaces.push(name); inside(name, 'ip', 'link', 'set', 'lo', 'up'); return name; };
   make(ns);
-  const here = new Link(ns, null, prefix);
-  const links = Array.from({ length: n }, (_, i) => new Link(ns, make(`${ns}-${i}`), prefix));
+  const here = new Cable(ns, null, prefix);
+  const links = Array.from({ length: n }, (_, i) => new Cable(ns, make(`${ns}-${i}`), prefix));
   const tls = await certificate(dir, [here, ...links].map(({ fromAddress }) => fromAddress));
   const port = await freePort();
   const wrapper = path.join(dir, 'outpostd');

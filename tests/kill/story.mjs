@@ -14,6 +14,7 @@ import { random } from '../github/faults.mjs';
 
 export const LABEL = 'ciflow/crcr/spyre';
 const MEMBER = 'alice';
+const PUSHES_OF_LINE = 100;
 const COMMANDS = ['?', 'status', 'retest', 'retest npu', 'make coffee'];
 // The first commits of main. The pull requests begin at the third, when the results that attribute their failures exist.
 export const BASE = Array.from({ length: 5 }, (_, i) => fakeSha(`commit ${i} of the base`));
@@ -112,9 +113,9 @@ function writeBase(story, dice) {
   return { kind: 'pushes', isFirst: true, steps: line.steps };
 }
 
-function writePushes(story, dice, count) {
+function writePushes(story, dice, first, end) {
   const line = new Line(story, dice);
-  for (let i = 0; i < count; i++)
+  for (let i = first; i < end; i++)
     line.step({ event: 'push', head: fakeSha(`story ${story.seed} push ${i}`), starts: true, wait: dice.chance(0.3) ? 'reached' : 'nothing' });
   return { kind: 'pushes', steps: line.steps };
 }
@@ -124,7 +125,8 @@ export function writeStory({ seed, deliveries, pushShare = 0.1 }) {
   const dice = new Dice(seed);
   const story = { seed, start: Math.floor(Date.now() / 1000) * 1000 - 3 * 86_400_000, ticks: 0, lines: [] };
   const pushes = Math.ceil(deliveries * pushShare);
-  story.lines.push(writeBase(story, dice), writePushes(story, dice, pushes));
+  story.lines.push(writeBase(story, dice));
+  for (let first = 0; first < pushes; first += PUSHES_OF_LINE) story.lines.push(writePushes(story, dice, first, Math.min(pushes, first + PUSHES_OF_LINE)));
   let nWebhooks = pushes + BASE.length;
   for (let number = 1; nWebhooks < deliveries; number++) {
     const line = writePull(story, dice, number, dice.between(6, 14));

@@ -8,42 +8,63 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { startBalancer } from './balancer.mjs';
 import { Database } from './database-server.mjs';
 import { Link } from './link.mjs';
+import { Network } from './network.mjs';
 import { Outpost, freePort, until } from './outpost.mjs';
 import { removeFolder } from './folder.mjs';
 
 const RESTART_MS = 500;
+const portOf = (rig) => Number(new URL(rig.url).port);
 
 export class Cluster extends EventEmitter {
   nodes = [];
+  networks = {}; // of `cables`
   #isClosing = false;
 
   // options: as for Outpost.prepare(), and
   //   nodes      the number of daemons;  database: options of Database.start()
-  //   hasLinks   each daemon reaches the database and GitHub through links that a test may cut: nodes[i].links.{database, github}
-  static async prepare({ nodes = 3, database = {}, hasLinks = false, ...options }) {
+  //   links      each daemon reaches the database and GitHub through links that a test may cut: nodes[i].links.{database, github}.
+  //              'proxies', or 'cables': the database and GitHub are in networks of their own
+  static async prepare({ nodes = 3, database = {}, links, ...options }) {
     const self = new Cluster();
     self.setMaxListeners(0);
     self.folder = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-cluster-'));
-    self.database = await Database.start(database);
+    if (links === 'cables') {
+      const { pid } = process;
+      for (const [i, name] of ['database', 'github'].entries()) self.networks[name] = new Network(name, `10.${214 + 2 * (pid % 16) + i}.${pid % 256}`);
+      await self.networks.github.admit({ folder: self.folder, port: portOf(options.rig) });
+    }
+    self.database = await Database.start({ ...database, network: self.networks.database });
     self.port = await freePort();
     self.url = `http://127.0.0.1:${self.port}`;
-    for (let i = 0; i < nodes; i++) self.nodes.push(await self.#prepareNode(`node-${i + 1}`, options, hasLinks));
+    for (let i = 0; i < nodes; i++) self.nodes.push(await self.#prepareNode(`node-${i + 1}`, options, links));
     self.balancer = await startBalancer({ folder: path.join(self.folder, 'nginx'), port: self.port, ports: self.nodes.map(({ port }) => port) });
     return self;
   }
 
-  async #prepareNode(name, options, hasLinks) {
-    const links = hasLinks ? {
-      database: await Promise.all(this.database.servers.map(({ port }) => Link.open({ host: '127.0.0.1', port }))),
-      github: [await Link.open({ host: '127.0.0.1', port: Number(new URL(options.rig.url).port) })],
-    } : { database: [], github: [] };
+  // The links of a daemon, and the places that they lead to.
+  async #layLinks(kind, rig) {
+    const { servers } = this.database;
+    if (kind === 'cables') {
+      const [database, github] = [this.networks.database.cable(), this.networks.github.cable()];
+      return {
+        links: { database: [database], github: [github] },
+        places: { database: servers.map(({ port }) => ({ host: database.fromAddress, port })), github: { host: github.fromAddress, port: portOf(rig) } },
+      };
+    }
+    const [github, ...database] = await Promise.all([portOf(rig), ...servers.map(({ port }) => port)].map((port) => Link.open({ host: '127.0.0.1', port })));
+    const place = ({ port }) => ({ host: '127.0.0.1', port });
+    return { links: { database, github: [github] }, places: { database: database.map(place), github: place(github) } };
+  }
+
+  async #prepareNode(name, options, kind) {
+    const { links, places } = kind ? await this.#layLinks(kind, options.rig) : { links: { database: [], github: [] }, places: {} };
     const port = await freePort();
     const node = await Outpost.prepare({
       ...options, port, listen: `127.0.0.1:${port}`, url: this.url, wait: false,
       config: {
         ...options.config, node: name, trusted_proxies: ['127.0.0.1'],
-        store: this.database.url(hasLinks ? links.database.map((link) => link.port) : undefined),
-        github: { ...options.config?.github, ...(hasLinks && { api_url: `http://127.0.0.1:${links.github[0].port}` }) },
+        store: this.database.url(places.database),
+        github: { ...options.config?.github, ...(kind && { api_url: `http://${places.github.host}:${places.github.port}` }) },
       },
     });
     Object.assign(node, { name, links, ownUrl: `http://127.0.0.1:${port}` });
@@ -121,9 +142,10 @@ export class Cluster extends EventEmitter {
       if (node.isStopped) this.signal(node, 'SIGCONT');
       await node.close();
     }));
-    for (const node of this.nodes) for (const link of [...node.links.database, ...node.links.github]) await link.close();
+    for (const node of this.nodes) for (const link of [...node.links.database, ...node.links.github]) await link.close?.();
     await this.balancer.stop();
     await this.database.close();
+    for (const network of Object.values(this.networks)) await network.close();
     if (!process.env.KEEP) await removeFolder(this.folder);
     const failed = ended.find(({ status }) => status === 'rejected');
     if (failed) throw failed.reason;

@@ -1,6 +1,6 @@
 // PostgreSQL on loopback for several daemons, optionally with a synchronous standby, which a test stops, kills and fails over.
 import { execFile } from 'node:child_process';
-import { chownSync, readFileSync } from 'node:fs';
+import { appendFileSync, chownSync, readFileSync } from 'node:fs';
 import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -21,16 +21,17 @@ process.on('exit', () => {
 });
 
 class Server {
-  static async make(folder, name, settings) {
+  static async make(folder, name, settings, network) {
     const self = new Server();
-    Object.assign(self, { folder, data: path.join(folder, name), log: path.join(folder, `${name}.log`), port: await freePort() });
-    self.settings = { ...settings, listen_addresses: HOST, port: self.port, unix_socket_directories: folder };
+    Object.assign(self, { network, folder, data: path.join(folder, name), log: path.join(folder, `${name}.log`), port: await freePort() });
+    self.settings = { ...settings, listen_addresses: network ? "'*'" : HOST, port: self.port, unix_socket_directories: folder };
     return self;
   }
 
   // Asynchronous, because the fake GitHub answers meanwhile.
   run(program, ...args) {
-    return promisify(execFile)(path.join(programs(), program), args, { ...owner(), cwd: this.folder, env: { ...process.env, LC_ALL: 'C' }, maxBuffer: 1 << 28 });
+    const [first, ...rest] = [...(this.network?.command(owner()) ?? []), path.join(programs(), program), ...args];
+    return promisify(execFile)(first, rest, { ...(!this.network && owner()), cwd: this.folder, env: { ...process.env, LC_ALL: 'C' }, maxBuffer: 1 << 28 });
   }
 
   async start() {
@@ -53,8 +54,8 @@ class Server {
 export class Database {
   #spare; // the standby
 
-  // isDurable: rows survive a failure of the machine, too.
-  static async start({ hasStandby = false, isDurable = false } = {}) {
+  // isDurable: rows survive a failure of the machine, too; network: the servers run there (network.mjs).
+  static async start({ hasStandby = false, isDurable = false, network } = {}) {
     const self = new Database();
     const { uid, gid } = owner();
     self.isDurable = isDurable;
@@ -62,9 +63,10 @@ export class Database {
     if (uid !== undefined) chownSync(self.folder, uid, gid);
     const settings = { max_connections: 200, ...(!isDurable && { fsync: 'off', full_page_writes: 'off' }) };
     const names = hasStandby ? ['one', 'two'] : ['one'];
-    [self.primary, self.#spare] = await Promise.all(names.map((name) => Server.make(self.folder, name, settings)));
+    [self.primary, self.#spare] = await Promise.all(names.map((name) => Server.make(self.folder, name, settings, network)));
     self.servers = [self.primary, ...(hasStandby ? [self.#spare] : [])];
     await self.primary.run('initdb', '--no-sync', '--no-locale', '--encoding=UTF8', '--auth=trust', '--username=outpost', self.primary.data);
+    if (network) appendFileSync(path.join(self.primary.data, 'pg_hba.conf'), 'host all all 10.0.0.0/8 trust\n');
     await self.primary.start();
     await self.primary.sql("CREATE DATABASE outpost TEMPLATE template0 LOCALE 'C'");
     if (hasStandby) await self.#attach();
@@ -81,10 +83,10 @@ export class Database {
     await until(async () => await this.primary.sql("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") === '1', { what: 'the standby is synchronous' });
   }
 
-  // ports: of ways to the servers, in the order of `servers`.
-  url(ports = this.servers.map(({ port }) => port)) {
-    const hosts = ports.map((port) => `${HOST}:${port}`).join(',');
-    const options = [...(ports.length > 1 ? ['target_session_attrs=read-write'] : []), ...(this.isDurable ? [] : ['options=-c%20outpost.may_lose_rows%3Don'])];
+  // places: {host, port} of ways to the servers, in the order of `servers`.
+  url(places = this.servers) {
+    const hosts = places.map(({ host = HOST, port }) => `${host}:${port}`).join(',');
+    const options = [...(places.length > 1 ? ['target_session_attrs=read-write'] : []), ...(this.isDurable ? [] : ['options=-c%20outpost.may_lose_rows%3Don'])];
     return `postgresql://outpost@${hosts}/outpost${options.length ? `?${options.join('&')}` : ''}`;
   }
 

@@ -1,5 +1,5 @@
 // The way of one daemon's TCP connections to one server, which a test cuts and restores. It needs no rights, unlike a network
-// namespace (tests/kill/netns.mjs). The kernel answers for a silent way, so a client notices only that no answer comes.
+// namespace (network.mjs). The kernel answers for a silent way, so a client notices only that no answer comes.
 import { once } from 'node:events';
 import net from 'node:net';
 
