@@ -73,6 +73,11 @@ int db_lock(struct db *d, bool with_others, struct error *e) { return d->driver-
 
 int db_migrate(struct db *d, struct error *e) { return d->driver->migrate(d, e); }
 
+int db_check_version(struct db *d, struct error *e)
+{
+	return d->driver->check_version ? d->driver->check_version(d, e) : 0;
+}
+
 int db_batch_max_ops(const struct db *d) { return d->driver->batch_max_ops; }
 
 bool db_survives_failure(const struct db *d) { return d->driver->survives_failure; }

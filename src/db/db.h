@@ -44,6 +44,8 @@ int db_lock(struct db *d, bool with_others, struct error *e) MUST_CHECK;
 /* Creates the tables, or brings them to the version of this program. ERR_TOO_NEW, ERR_CORRUPT, ERR_INVALID: not the server's
  * settings that Outpost needs; ERR_DENIED. */
 int db_migrate(struct db *d, struct error *e) MUST_CHECK;
+/* In a transaction that has its turn. ERR_TOO_NEW: another program has since changed the tables so that this one cannot use them. */
+int db_check_version(struct db *d, struct error *e) MUST_CHECK;
 
 /* ---- values ---- */
 /* PostgreSQL has to know the type of a NULL before the statement runs. A GUID is stored as key.h says in SQLite, and as its text in

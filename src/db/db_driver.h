@@ -89,6 +89,7 @@ struct db_driver {
 	int (*wait_notes)(
 	    struct db *d, int wake_fd, int64_t ms, void (*on_note)(const char *text, void *owner), void *owner);
 	int (*migrate)(struct db *d, struct error *e);
+	int (*check_version)(struct db *d, struct error *e); /* NULL: one program at a time uses the database */
 	/* After a failure the rest of the transaction still runs. */
 	bool survives_failure;
 	int batch_max_ops;

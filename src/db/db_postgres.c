@@ -822,6 +822,7 @@ const struct db_driver postgres_driver = {
     .listen = postgres_listen,
     .wait_notes = postgres_wait_notes,
     .migrate = postgres_migrate,
+    .check_version = postgres_check_version,
     .survives_failure = false,
     .batch_max_ops = 60, /* the server remembers 64 savepoints of a transaction at no cost */
     .file_bytes = postgres_file_bytes,

@@ -88,6 +88,7 @@ static inline struct postgres *postgres_of(const struct db *d) { return (struct 
 
 /* ---- db_postgres_schema.c ---- */
 int postgres_migrate(struct db *d, struct error *e) MUST_CHECK;
+int postgres_check_version(struct db *d, struct error *e) MUST_CHECK;
 int64_t postgres_version(struct db *d);
 int postgres_set_sequences(struct db *d, struct error *e) MUST_CHECK;
 int64_t postgres_sequence(struct db *d, const char *table);

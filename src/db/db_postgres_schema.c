@@ -1,5 +1,6 @@
 /* Checks a database of PostgreSQL, and creates or upgrades its tables. */
 #include "db/db_postgres.h"
+#include "db/nodes.h"
 #include "db/schema.h"
 
 enum { OLDEST_SERVER = 150000 };
@@ -119,11 +120,19 @@ static int read_version(struct db *d, int64_t *ret, struct error *e)
 	return 0;
 }
 
+int postgres_check_version(struct db *d, struct error *e)
+{
+	int64_t version;
+
+	return read_version(d, &version, e);
+}
+
 static int write_version(struct db *d, struct error *e)
 {
 	db_exec(db_txn(d), "DELETE FROM outpost_schema");
 	db_exec(db_txn(d), "INSERT INTO outpost_schema (version, readable_from) VALUES (?1, ?2)", V_INT(SCHEMA_VERSION),
 	    V_INT(POSTGRES_READABLE_FROM));
+	nodes_give_up_older(db_txn(d), POSTGRES_READABLE_FROM);
 	return db_status(d) ? error_set(e, db_status(d), "%s", db_why(d)->text) : 0;
 }
 
@@ -136,6 +145,7 @@ static int migrate_locked(struct db *d, struct error *e)
 	rc = read_version(d, &version, e);
 	if (rc || version >= SCHEMA_VERSION)
 		return rc;
+	db_turn(d); /* no transaction of another daemon has used some tables, and waits for others */
 	if (version == 0)
 		rc = db_script(d, POSTGRES_SCHEMA, e);
 	for (int64_t to = version + 1; !rc && version && to <= SCHEMA_VERSION; to++)

@@ -68,9 +68,14 @@ int node_register(struct node *n, struct db *d, struct error *e)
 	int rc = db_begin(d, DB_WRITER);
 
 	if (!rc) {
-		epoch = insert_node(n, db_txn(d), db_turn(d));
-		rc = db_status(d) ? db_status(d) : db_commit(d);
+		int64_t now_ms = db_turn(d);
+
+		rc = db_check_version(d, e);
+		if (!rc)
+			epoch = insert_node(n, db_txn(d), now_ms);
 	}
+	if (!rc)
+		rc = db_status(d) ? db_status(d) : db_commit(d);
 	if (rc) {
 		error_set(e, rc, "%s", db_why(d)->text);
 		db_rollback(d);
@@ -129,7 +134,7 @@ bool node_begin(struct node *n, struct db *d, struct node_batch *b)
 	if (b->is_independent) {
 		b->number = db_exec_int(t, 0,
 		    "UPDATE node_independent SET batch = batch + 1 WHERE epoch = ?1 RETURNING batch", V_INT(b->epoch));
-		return false;
+		return !b->number && !db_status(d);
 	}
 	now_ms = db_turn(d);
 	note_silence(n, t, now_ms, b->mono_ms);
@@ -175,6 +180,15 @@ bool node_beat(struct node *n, struct txn *d)
 	return db_exec_count(d, "UPDATE node SET seen_ms = ?2 WHERE epoch = ?1 AND gone_ms IS NULL", V_INT(db_epoch(d)),
 		   V_INT(now_ms)) > 0 ||
 	       db_status(d);
+}
+
+/* In the order in which a node's transaction locks the two rows. */
+void nodes_give_up_older(struct txn *d, int64_t schema_version)
+{
+	db_exec(d, "DELETE FROM node_independent WHERE epoch IN (SELECT epoch FROM node WHERE schema_version < ?1)",
+	    V_INT(schema_version));
+	db_exec(d, "UPDATE node SET gone_ms = ?2 WHERE gone_ms IS NULL AND schema_version < ?1", V_INT(schema_version),
+	    V_INT(db_now_ms(d)));
 }
 
 int64_t nodes_give_up(struct txn *d)

@@ -49,7 +49,8 @@ struct node {
 	_Atomic int64_t seen_mono_ms; /* the last commit that the others see as a beat, before it was sent */
 };
 
-/* Makes this process a new node, in a transaction of its own. ERR_EXISTS: a younger node has the name. */
+/* Makes this process a new node, in a transaction of its own. ERR_EXISTS: a younger node has the name; ERR_TOO_NEW: a newer release has
+ * changed the tables so that this program cannot use them. */
 int node_register(struct node *n, struct db *d, struct error *e) MUST_CHECK;
 /* For the end of the process, after its last operation: the others need not wait for its silence. */
 void node_leave(struct node *n, struct db *d);
@@ -60,7 +61,7 @@ struct node_batch {
 	int64_t epoch, number, mono_ms;
 };
 /* Begins the transaction's work: waits for this daemon's turn, unless it is independent, and raises the row. The failure sticks to
- * the connection. True: it is fenced, so nothing may be written. */
+ * the connection. True: it is fenced, so nothing may be written. An independent writer is fenced only if its row is deleted. */
 bool node_begin(struct node *n, struct db *d, struct node_batch *b);
 void node_committed(struct node *n, const struct node_batch *b);
 /* In another transaction, after a commit without an answer: whether it happened. Waits until the server has ended the old one. */
@@ -72,3 +73,6 @@ bool node_beat(struct node *n, struct txn *d);
 void node_seen(struct node *n, int64_t mono_ms); /* any thread */
 /* For an operation: gives up the nodes that were silent for too long, and forgets those of last week. Returns how many it gave up. */
 int64_t nodes_give_up(struct txn *d);
+/* For a migration to tables that programs older than this version cannot use: gives up the nodes with such a program. Both their
+ * writers are fenced, and node_register() refuses them. The transaction has its turn. */
+void nodes_give_up_older(struct txn *d, int64_t schema_version);

@@ -51,6 +51,15 @@ static uint64_t score_of(const char *seat, const struct seat_node *node)
 	return hash ^ hash >> 33;
 }
 
+/* Of the same name is a daemon before its restart. */
+static bool is_preferred(
+    const struct seat_node *node, uint64_t score, const struct seat_node *other, uint64_t other_score)
+{
+	if (node->schema_version != other->schema_version)
+		return node->schema_version > other->schema_version;
+	return score != other_score ? score > other_score : node->epoch > other->epoch;
+}
+
 const struct seat_node *seat_target(const char *seat, const struct seat_nodes *nodes, int64_t now_ms)
 {
 	const struct seat_node *best = NULL;
@@ -60,9 +69,7 @@ const struct seat_node *seat_target(const char *seat, const struct seat_nodes *n
 		const struct seat_node *node = &nodes->at[i];
 		uint64_t score = score_of(seat, node);
 
-		if (!seat_node_lives(node, now_ms) || (best && score < best_score))
-			continue;
-		if (best && score == best_score && node->epoch < best->epoch)
+		if (!seat_node_lives(node, now_ms) || (best && !is_preferred(node, score, best, best_score)))
 			continue;
 		best = node;
 		best_score = score;

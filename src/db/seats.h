@@ -72,6 +72,7 @@ void seats_learn_time(struct db *d);
 	F(S, INT, epoch, NULL, "epoch", "")                                                                            \
 	F(S, TEXT, name, NULL, "name", "")                                                                             \
 	F(S, TEXT, version, NULL, "version", "")                                                                       \
+	F(S, INT, schema_version, NULL, "schema_version", "")                                                          \
 	F(S, TIME, seen_ms, NULL, "seen_ms", "")
 struct seat_node {
 	RECORD_MEMBERS(SEAT_NODE_RECORD)
@@ -90,8 +91,9 @@ void seat_nodes_release(struct seat_nodes *l);
 enum { SEAT_LEASE_MS = 10 * 1000, SEAT_NODE_LIVES_MS = 10 * 1000 };
 /* Whether a node was seen lately. */
 bool seat_node_lives(const struct seat_node *node, int64_t now_ms);
-/* The node that should have the seat: of those that live, the one with the highest hash of both names (rendezvous hashing). So a node that
- * comes or goes moves its own seats only. Of two nodes with one name, the later one. NULL: no node lives. */
+/* The node that should have the seat: of those that live and have the newest schema_version among them, the one with the highest hash of
+ * both names (rendezvous hashing). So a node that comes or goes moves its own seats only, and in a rolling upgrade no part of an older
+ * release runs that would not fill in what the newer one added. Of two nodes with one name, the later one. NULL: no node lives. */
 const struct seat_node *seat_target(const char *seat, const struct seat_nodes *nodes, int64_t now_ms);
 
 enum seat_step {

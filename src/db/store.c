@@ -322,6 +322,8 @@ static const char *why_commit_failed(const struct store *s, int err)
 		return s->node.is_shared ? "the database does not permit it" : "the disk is read-only";
 	case ERR_EXISTS:
 		return "another outpostd has the same `node` and started later";
+	case ERR_TOO_NEW:
+		return "a newer release has changed the tables: run the newer outpostd";
 	case ERR_IO:
 		return s->node.is_shared ? "the database is not reached" : "the disk fails";
 	default:

@@ -134,13 +134,16 @@ static int try_batch(struct writer *w, struct op_queue *batch, bool has_savepoin
 	w->batch.is_independent = w->class == OP_INDEPENDENT;
 	if (!rc) {
 		w->is_fenced = node_begin(&w->store->node, d, &w->batch);
-		rc = w->is_fenced ? ERR_DENIED : db_status(d);
+		rc = w->is_fenced && w->class == OP_DECIDES ? ERR_DENIED : db_status(d);
 	}
 	STAILQ_FOREACH (op, batch, link) {
-		enum op_class class = op->class;
+		enum op_class class;
 
 		if (rc)
 			break;
+		if (w->is_fenced) /* the writer that decides registers the node again */
+			op->class = OP_DECIDES;
+		class = op->class;
 		if (class != OP_INDEPENDENT && w->class == OP_INDEPENDENT) /* it said so in an earlier attempt */
 			continue;
 		memcpy(counts_before, db_counts(db_txn(d)), sizeof(counts_before));
@@ -247,7 +250,7 @@ static bool may_repeat(struct writer *w, int n_attempts, int64_t start_us, bool 
 
 	if (w->is_fenced) {
 		log_event(LOG_WARN, "node_fenced", LOG_I("epoch", w->batch.epoch),
-		    LOG_S("why", "the other daemons gave this one up, because it did not reach the database"));
+		    LOG_S("why", "it did not reach the database, or a newer release has changed the tables"));
 		db_rollback(w->db);
 		*rc = node_register(&w->store->node, w->db, &why);
 		if (*rc)

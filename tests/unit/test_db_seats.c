@@ -1,4 +1,5 @@
 /* Which node has which seat: the decision, and on PostgreSQL several stores of one process that share a database. */
+#include "db/nodes.h"
 #include "db/notes.h"
 #include "db/seats.h"
 #include "db/settings.h"
@@ -55,6 +56,33 @@ static void a_silent_node_has_no_seat_and_the_later_of_two_with_one_name_has_all
 		assert_int_equal(seat_target(seat_name((enum seat)i), &all, NOW)->epoch, 2);
 	at[1].seen_ms = 0;
 	assert_null(seat_target("planner", &all, NOW));
+}
+
+static void in_an_upgrade_the_nodes_of_the_newest_release_have_all_seats(void **state)
+{
+	static char names[3][8] = {"north", "east", "south"};
+	struct seat_node at[3];
+	struct seat_nodes all = nodes_of(at, 3), two = nodes_of(at, 2);
+	int n_of[3] = {0};
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		at[i] = node_named(names[i], 7 + i);
+		at[i].schema_version = 11;
+	}
+	at[1].schema_version = 12;
+	for (int i = 0; i < N_SEATS; i++)
+		assert_ptr_equal(seat_target(seat_name((enum seat)i), &all, NOW), &at[1]);
+	at[0].schema_version = 12; /* the second one is upgraded, and both share them as if the old one were gone */
+	for (int i = 0; i < N_SEATS; i++) {
+		const struct seat_node *target = seat_target(seat_name((enum seat)i), &all, NOW);
+
+		assert_ptr_equal(target, seat_target(seat_name((enum seat)i), &two, NOW));
+		n_of[target - at]++;
+	}
+	assert_true(n_of[0] > 0 && n_of[1] > 0);
+	at[0].seen_ms = at[1].seen_ms = NOW - SEAT_NODE_LIVES_MS; /* both were killed */
+	assert_ptr_equal(seat_target("planner", &all, NOW), &at[2]);
 }
 
 static void the_state_of_a_seat_decides_the_step(void **state)
@@ -426,6 +454,64 @@ static void the_seats_of_a_silent_node_are_taken_after_their_time(void **state)
 	assert_true(clock_mono_ms() >= until_mono_ms);
 }
 
+/* ---- another release ---- */
+
+static struct nothing {
+	struct store_op op;
+} nothing;
+
+static int nothing_run(struct store_op *op, struct txn *d)
+{
+	(void)op;
+	(void)d;
+	return 0;
+}
+
+static int do_nothing(enum op_class class)
+{
+	nothing = (struct nothing){.op = {.run = nothing_run, .done = rig_op_done, .class = class}};
+	rig_is_done = false;
+	assert_int_equal(store_submit(cluster.at[0].store, &nothing.op), 0);
+	loop_run_until(rig_loop, &rig_is_done);
+	return nothing.op.err;
+}
+
+static bool no_seat_is_left(void) { return n_seats_of(0) == 0; }
+
+/* As the migration of a newer release does it, whose tables this program cannot use. */
+static void a_program_that_is_too_old_for_the_tables_stops_writing(void **state)
+{
+	struct error e = {0};
+	struct store_stats stats;
+	struct db *d;
+	int64_t epoch;
+
+	(void)state;
+	ONLY_ON_SERVER();
+	open_node(0, "north");
+	wait_for(first_has_all);
+	epoch = store_epoch(cluster.at[0].store);
+	assert_int_equal(do_nothing(OP_DECIDES) + do_nothing(OP_INDEPENDENT), 0);
+	server_script(server_database(), "UPDATE outpost_schema SET version = 99, readable_from = 99");
+	assert_int_equal(db_open(server_database(), DB_WRITER, &d, &e), 0);
+	nodes_give_up_older(db_txn(d), 11); /* this program's: it may stay */
+	assert_int_equal(do_nothing(OP_DECIDES) + do_nothing(OP_INDEPENDENT), 0);
+	nodes_give_up_older(db_txn(d), 99);
+	assert_int_equal(db_status(d), 0);
+	db_close(d);
+	assert_int_equal(do_nothing(OP_INDEPENDENT), ERR_TOO_NEW);
+	assert_int_equal(do_nothing(OP_DECIDES), ERR_TOO_NEW);
+	store_stats(cluster.at[0].store, &stats);
+	assert_false(stats.is_writable);
+	assert_non_null(strstr(stats.why_not_writable, "run the newer outpostd"));
+	wait_for(no_seat_is_left);
+	/* its epoch is gone even if the tables can be used again */
+	server_script(server_database(), "UPDATE outpost_schema SET version = 11, readable_from = 11");
+	assert_int_equal(do_nothing(OP_INDEPENDENT), 0);
+	assert_true(store_epoch(cluster.at[0].store) > epoch);
+	wait_for(first_has_all);
+}
+
 /* ---- notes ---- */
 
 static struct put_change_note {
@@ -587,6 +673,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(seats_spread_and_only_those_of_a_lost_node_move),
 	    cmocka_unit_test(a_silent_node_has_no_seat_and_the_later_of_two_with_one_name_has_all),
+	    cmocka_unit_test(in_an_upgrade_the_nodes_of_the_newest_release_have_all_seats),
 	    cmocka_unit_test(the_state_of_a_seat_decides_the_step),
 	    cmocka_unit_test(a_note_comes_back),
 	    cmocka_unit_test(a_note_that_is_not_understood_means_everything),
@@ -596,6 +683,7 @@ int main(void)
 	    CLUSTER_TEST(seats_follow_the_nodes_that_come_and_go),
 	    CLUSTER_TEST(a_seat_moves_when_its_work_has_ended),
 	    CLUSTER_TEST(the_seats_of_a_silent_node_are_taken_after_their_time),
+	    CLUSTER_TEST(a_program_that_is_too_old_for_the_tables_stops_writing),
 	    CLUSTER_TEST(a_commit_rings_the_subscribers_of_another_node),
 	    CLUSTER_TEST(an_announcement_rings_every_node),
 	    CLUSTER_TEST(a_lost_connection_rings_everything),
