@@ -1,6 +1,6 @@
 #!/bin/sh
-# The long tests: 200 kills of the daemon, 500 faults of three daemons, their networks and their database, 60 kills in 20 nights of
-# periodic runs, 100 with experiments in flight,
+# The long tests: 200 kills of the daemon, 500 faults of three daemons, their networks and their database, upgrades under load, 60 kills in
+# 20 nights of periodic runs, 100 with experiments in flight,
 # 100 while packed results are stored and dropped, 30 while large reports are written, 200 of runners and server, 40 cuts of the
 # network, memory over 200,000 webhooks, a minute of each attack from one address, valgrind over one whole round. About
 # two hours, most of it as root because of the namespaces.
@@ -18,6 +18,10 @@ tools/node.sh tests/kill/kill.mjs --kills 200 --deliveries 500 --hangs 6 --rude 
 
 echo '== 500 faults of three daemons, their networks and their database in 2,000 webhooks'
 tools/node.sh tests/kill/cluster.mjs --faults 500 --deliveries 2000 --pushes 0.95 --lanes 4 --standby --cables
+
+echo '== three daemons upgraded to the next release and back four times in 300 webhooks, and the upgrade of the release before this schema'
+tools/node.sh tests/kill/upgrade.mjs --rounds 4 --deliveries 300
+tools/node.sh tests/kill/upgrade.mjs --before --deliveries 100
 
 echo '== killed 60 times in 20 nights'
 tools/node.sh tests/kill/nightly.mjs --kills 60 --nights 20 --share 0.3

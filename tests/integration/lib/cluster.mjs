@@ -102,6 +102,14 @@ export class Cluster extends EventEmitter {
     for (const node of this.nodes) await this.start(node);
   }
 
+  // Stops a daemon and starts another program in its place, as an upgrade does.
+  async replace(node, program) {
+    node.isStarted = false;
+    await node.stop();
+    node.options.program = program;
+    await this.start(node);
+  }
+
   async killNode(node) {
     node.isStarted = false;
     await node.kill();
