@@ -1,10 +1,12 @@
 // PostgreSQL compared with SQLite, and several daemons with one, as ratios within one run on the cores that also run the database, the load
 // and nginx.
 //
-//   node tests/bench/cluster.mjs [BUILD_FOLDER] [--json] [--seconds N] [--pairs N] [--results N]
+//   node tests/bench/cluster.mjs [BUILD_FOLDER] [--json] [--seconds N] [--pairs N] [--results N] [--before BUILD_FOLDER] [--only PART,PART]
 //
-// intake: signed webhooks, on disk (fsync) before their 202, by as many daemons as stated, without a proxy. pages: each answer and page on
-// the same database (tests/bench/fill.c). failover: from the promotion of the synchronous standby to the first 202 through nginx.
+// intake: signed webhooks, on disk (fsync) before their 202, by as many daemons as stated, without a proxy. reports: of 2,000 tests with a
+// known list, one after the other, until their verdicts are written. pages: each answer and page on the same database (tests/bench/fill.c).
+// failover: from the promotion of the synchronous standby to the first 202 through nginx.
+// --before: the build of an older commit, whose intake on SQLite is compared, too.
 import { execFile } from 'node:child_process';
 import { createHmac, randomUUID } from 'node:crypto';
 import fs from 'node:fs/promises';
@@ -15,7 +17,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs, promisify } from 'node:util';
 
 const { values, positionals: [build = 'build/release'] } = parseArgs({ allowPositionals: true, options: {
-  json: { type: 'boolean' }, seconds: { type: 'string' }, pairs: { type: 'string' }, results: { type: 'string' },
+  json: { type: 'boolean' }, seconds: { type: 'string' }, pairs: { type: 'string' }, results: { type: 'string' }, before: { type: 'string' }, only: { type: 'string' },
 } });
 process.env.OUTPOSTD ??= path.resolve(build, 'outpostd');
 process.env.OUTPOSTCTL ??= path.resolve(build, 'outpostctl');
@@ -23,13 +25,15 @@ delete process.env.OUTPOST_TEST_DATABASE; // each daemon has the database that a
 
 const { Load, machine } = await import('./load.mjs');
 const { ACCELERATORS, addresses, latencies, vendor } = await import('./pages.mjs');
+const { reports } = await import('./reports.mjs');
 const { Stub } = await import('./stub.mjs');
 const { Cluster } = await import('../integration/lib/cluster.mjs');
 const { Outpost } = await import('../integration/lib/outpost.mjs');
 
 const SECONDS = Number(values.seconds ?? 5), PAIRS = Number(values.pairs ?? 3), RESULTS = Number(values.results ?? 13_000_000);
-const CONNECTIONS = 64;
+const CONNECTIONS = 60; // of all daemons together
 const FAILOVERS = 3;
+const REPORT = 'document of 2,000'; // the kind of report (reports.mjs)
 
 const begun = Date.now();
 const say = (text) => { if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${((Date.now() - begun) / 1000).toFixed(0).padStart(4)} s  ${text}`); };
@@ -53,8 +57,8 @@ async function rateOf(load, daemons) {
   return runs.reduce((sum, { rate }) => sum + rate, 0);
 }
 
-async function onSqlite(dir, stub, load) {
-  const outpost = await Outpost.start(options(stub, dir, [CI]));
+async function onSqlite(dir, stub, load, program) {
+  const outpost = await Outpost.start({ ...options(stub, dir, [CI]), program });
   try {
     await sleep(500); // until the work of the start is done
     return await rateOf(load, [outpost]);
@@ -80,8 +84,11 @@ async function onPostgres(dir, stub, load, nodes) {
 async function intake(dir) {
   const stub = await Stub.start();
   const load = await Load.prepare(dir, stub.secret);
-  const rates = { sqlite: [], one: [], two: [], three: [] };
-  const kinds = [['sqlite', () => onSqlite(dir, stub, load)], ...['one', 'two', 'three'].map((name, i) => [name, () => onPostgres(dir, stub, load, i + 1)])];
+  const kinds = [
+    ...(values.before ? [['before', () => onSqlite(dir, stub, load, path.resolve(values.before, 'outpostd'))]] : []), ['sqlite', () => onSqlite(dir, stub, load)],
+    ...['one', 'two', 'three'].map((name, i) => [name, () => onPostgres(dir, stub, load, i + 1)]),
+  ];
+  const rates = Object.fromEntries(kinds.map(([name]) => [name, []]));
   try {
     for (let i = 1; i <= PAIRS; i++)
       for (const [name, measure] of i % 2 ? kinds : kinds.toReversed()) {
@@ -91,6 +98,27 @@ async function intake(dir) {
   } finally {
     await stub.stop();
   }
+  return rates;
+}
+
+// ---- reports ----
+
+async function startOnPostgres(dir, stub, accelerators) {
+  const cluster = await Cluster.prepare({ ...options(stub, dir, accelerators), nodes: 1, database: { isDurable: true } });
+  await cluster.spawn();
+  await cluster.ready();
+  const [node] = cluster.nodes;
+  return { pid: node.pid, request: (...args) => node.request(...args), ctl: (...args) => node.ctl(...args), close: () => cluster.close() };
+}
+
+// The results a second, on both engines in turn.
+async function reportRates(dir) {
+  const rates = { sqlite: [], postgres: [] };
+  for (let i = 1; i <= PAIRS; i++)
+    for (const engine of i % 2 ? ['sqlite', 'postgres'] : ['postgres', 'sqlite']) {
+      const measured = await reports({ dir, names: [REPORT], ...(engine === 'postgres' && { start: startOnPostgres }), say: () => say(`reports, round ${i} of ${PAIRS}: ${engine}`) });
+      rates[engine].push(measured[REPORT].results_per_second);
+    }
   return rates;
 }
 
@@ -165,17 +193,23 @@ async function failovers(dir) {
 
 const pairs = (over, under) => median(over.map((rate, i) => rate / under[i]));
 
-function rows({ rates, read, gaps }) {
-  const row = (what, over, under, besideWhat, least) => ({ what, value: median(rates[over]), beside: median(rates[under]), besideWhat, ratio: pairs(rates[over], rates[under]), least, unit: '/s' });
-  return [
-    row('webhooks a second, one daemon on PostgreSQL', 'one', 'sqlite', 'SQLite', 0.35),
-    row('webhooks a second, two daemons', 'two', 'one', 'one', 1),
-    row('webhooks a second, three daemons', 'three', 'one', 'one', 0.9),
-    { what: `the slowest page on ${n(RESULTS)} results (p99)`, value: read.postgres.p99, beside: read.sqlite.p99, besideWhat: 'SQLite', ratio: read.postgres.p99 / read.sqlite.p99, most: 2, unit: ' ms', digits: 1 },
-    { what: 'failover: promotion to the first 202', value: median(gaps), most: 5, unit: ' s', digits: 1 },
-    { what: `the slowest of ${gaps.length} failovers`, value: Math.max(...gaps), unit: ' s', digits: 1 },
-  ].map((one) => ({ ...one, is_reached: (one.ratio ?? one.value) >= (one.least ?? -Infinity) && (one.ratio ?? one.value) <= (one.most ?? Infinity) }));
+function* rowsOf({ rates, results, read, gaps }) {
+  const row = (what, of, over, under, besideWhat, least) => ({ what, value: median(of[over]), beside: median(of[under]), besideWhat, ratio: pairs(of[over], of[under]), least, unit: '/s' });
+  if (rates?.before) yield row('webhooks a second on SQLite', rates, 'sqlite', 'before', 'before', 0.98);
+  if (rates) {
+    yield row('webhooks a second, one daemon on PostgreSQL', rates, 'one', 'sqlite', 'SQLite', 0.35);
+    yield row('webhooks a second, two daemons', rates, 'two', 'one', 'one', 1);
+    yield row('webhooks a second, three daemons', rates, 'three', 'one', 'one', 0.9);
+  }
+  if (results) yield row('results a second, in reports of 2,000 with a known list', results, 'postgres', 'sqlite', 'SQLite', 0.5);
+  if (read) yield { what: `the slowest page on ${n(RESULTS)} results (p99)`, value: read.postgres.p99, beside: read.sqlite.p99, besideWhat: 'SQLite', ratio: read.postgres.p99 / read.sqlite.p99, most: 2, unit: ' ms', digits: 1 };
+  if (gaps) {
+    yield { what: 'failover: promotion to the first 202', value: median(gaps), unit: ' s', digits: 1 };
+    yield { what: `the slowest of ${gaps.length} failovers`, value: Math.max(...gaps), most: 5, unit: ' s', digits: 1 };
+  }
 }
+
+const judged = (one) => ({ ...one, is_reached: (one.ratio ?? one.value) >= (one.least ?? -Infinity) && (one.ratio ?? one.value) <= (one.most ?? Infinity) });
 
 function table(list) {
   const lines = [['', 'PostgreSQL', 'beside', 'ratio', 'expected', '']];
@@ -194,15 +228,19 @@ function table(list) {
 const dir = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-bench-'));
 try {
   const host = machine(dir);
-  const measured = { rates: await intake(dir), read: await pages(dir), gaps: await failovers(dir) };
+  const parts = { rates: ['intake', intake], results: ['reports', reportRates], read: ['pages', pages], gaps: ['failover', failovers] };
+  const only = values.only?.split(',');
+  const measured = {};
+  for (const [key, [name, measure]] of Object.entries(parts))
+    if (!only || only.includes(name)) measured[key] = await measure(dir);
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[K');
-  const list = rows(measured);
+  const list = [...rowsOf(measured)].map(judged);
   if (values.json) {
     console.log(JSON.stringify({ machine: host, seconds: (Date.now() - begun) / 1000, rows: list, ...measured }, null, 2));
   } else {
     console.log(`${host.cpu}, ${host.cores} cores, fsync ${n(host.fsync_ms, 2)} ms; the load, the database and the daemons run on the same cores`);
     console.log(`\n${table(list)}\n`);
-    console.log(measured.read.all.toSorted((a, b) => b.postgres / b.sqlite - a.postgres / a.sqlite).slice(0, 10)
+    if (measured.read) console.log(measured.read.all.toSorted((a, b) => b.postgres / b.sqlite - a.postgres / a.sqlite).slice(0, 10)
       .map((one) => `${n(one.postgres / one.sqlite, 2).padStart(6)}  ${n(one.postgres, 2).padStart(8)} ms  ${n(one.sqlite, 2).padStart(8)} ms  ${one.path.slice(0, 90)}`).join('\n'));
   }
 } finally {

@@ -31,6 +31,7 @@ enum {
 };
 
 static struct db *db;
+static bool is_file;
 static struct txn *txn;
 static char names[ACCELERATORS][32];
 static int64_t first_ms, n_jobs;
@@ -271,7 +272,7 @@ static void commit(void)
 
 	check();
 	counters_write(txn);
-	if (db_commit(db) || db_checkpoint(db, CHECKPOINT_PASSIVE, &left))
+	if (db_commit(db) || (is_file && db_checkpoint(db, CHECKPOINT_PASSIVE, &left)))
 		check();
 }
 
@@ -283,6 +284,7 @@ int main(int argc, char **argv)
 	log_setup(LOG_ERROR, LOG_TEXT);
 	if (argc != 3 || parse_int64(argv[2], &n_results))
 		return fprintf(stderr, "fill FILE|URL RESULTS\n"), 2;
+	is_file = !db_is_server(argv[1]);
 	if (db_open(argv[1], DB_WRITER, &db, &e) || db_migrate(db, &e) || days_fill(db, &e) || nightly_fill(db, &e))
 		return fprintf(stderr, "fill: %s\n", e.text), 1;
 	first_ms = day_of(now_ms - (DAYS - 1) * DAY_MS) * DAY_MS;

@@ -46,14 +46,16 @@ export async function addresses(url, agent) {
   const { next: numbers } = await of(`accelerators/${name}/numbers?limit=10`);
   const pull = one.jobs.find(({ number }) => number).number;
   const { next: tests } = await of('nightly?limit=50');
+  // A list of a small database has one page.
+  const further = (path, cursor) => (cursor ? [`${path}&cursor=${cursor}`] : []);
   return [
     '/api/v1/dashboard', '/', '/api/v1/accelerators', `/api/v1/accelerators/${name}`, `/accelerators/${name}`,
-    `/api/v1/accelerators/${name}/jobs`, `/api/v1/accelerators/${name}/jobs?limit=100&cursor=${jobs}`,
-    `/api/v1/accelerators/${name}/numbers`, `/api/v1/accelerators/${name}/numbers?limit=10&days=365&cursor=${numbers}`,
+    `/api/v1/accelerators/${name}/jobs`, ...further(`/api/v1/accelerators/${name}/jobs?limit=100`, jobs),
+    `/api/v1/accelerators/${name}/numbers`, ...further(`/api/v1/accelerators/${name}/numbers?limit=10&days=365`, numbers),
     `/api/v1/pulls/${pull}?limit=500`, `/pulls/${pull}`, `/api/v1/commits/${newest.sha}?limit=500`, `/commits/${newest.sha}`,
     `/api/v1/jobs/${one.jobs[0].id}?limit=500`, `/jobs/${one.jobs[0].id}`,
     '/api/v1/nightly', '/nightly', '/api/v1/nightly?days=90&limit=50', '/api/v1/nightly?state=regression', '/api/v1/nightly?q=case_17', `/api/v1/nightly?q=${'case_'.repeat(20)}`, `/api/v1/nightly?accelerator=${name}&suite=model`,
-    `/api/v1/nightly?limit=50&cursor=${tests}`,
+    ...further('/api/v1/nightly?limit=50', tests),
     '/api/v1/platforms', '/platforms', '/api/v1/known', '/api/v1/status', '/feed.xml', `/badge/${name}.svg`, '/metrics', '/healthz',
   ];
 }
