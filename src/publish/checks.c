@@ -106,6 +106,8 @@ static void on_check_written(struct claimed *claimed, struct github_call *call)
 	    LOG_S("check", w->name), LOG_I("id", c->check_id),
 	    LOG_S("conclusion", w->output.conclusion ? w->output.conclusion : "in_progress"));
 	c->put = (struct put_check){.op = {.done = on_check_recorded},
+	    .outbox_id = claimed->effect.row.id,
+	    .epoch = claimed->effect.row.epoch,
 	    .repository = claimed->repository,
 	    .head_sha = w->head_sha,
 	    .name = w->name,

@@ -44,6 +44,8 @@ static void record_comment(struct writing *w, const char *ev)
 	    LOG_I("comment", w->comment_id), LOG_I("bytes", (int64_t)w->text.bytes),
 	    LOG_I("rows_left_out", (int64_t)w->text.n_rows_left_out));
 	w->put = (struct put_comment){.op = {.done = on_comment_recorded},
+	    .outbox_id = w->claimed.effect.row.id,
+	    .epoch = w->claimed.effect.row.epoch,
 	    .repository = w->claimed.repository,
 	    .number = w->claimed.number,
 	    .comment_id = w->comment_id,

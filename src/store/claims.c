@@ -79,10 +79,9 @@ static bool offer_known(struct txn *d, struct claim_dispatch *o)
 	struct stored_dispatch s;
 	struct stored_lease l;
 	struct rows *r = db_exec_rows(d,
-	    "UPDATE lease SET until_ms = ?4, lease_ms = ?5 WHERE accelerator = ?1 AND machine = ?2 AND claim_id = ?3"
-	    " AND state = 'active' RETURNING " LEASE_COLUMNS,
-	    V_TEXT(o->accelerator), V_TEXT(o->machine), V_TEXT(o->claim_id), V_INT(o->now_ms + o->lease_ms),
-	    V_INT(o->lease_ms));
+	    "UPDATE lease SET " LEASE_RENEWED " WHERE accelerator = ?1 AND machine = ?2"
+	    " AND claim_id = ?3 AND state = 'active' RETURNING " LEASE_COLUMNS,
+	    V_TEXT(o->accelerator), V_TEXT(o->machine), V_TEXT(o->claim_id), V_INT(o->now_ms), V_INT(o->lease_ms));
 	bool is_known = stored_lease_read(r, &l);
 
 	if (is_known && lease_dispatch(d->view, &l, &s)) {

@@ -338,10 +338,13 @@ static int note_log_run(struct store_op *op, struct txn *d)
 {
 	struct note_log *o = CONTAINER_OF(op, struct note_log, op);
 
-	if (!db_exec_count(d, "UPDATE job SET log_bytes = ?2, is_log_complete = ?3 WHERE id = ?1", V_INT(o->job_id),
-		V_INT(o->bytes), V_INT(o->is_complete)))
+	if (db_exec_count(d,
+		"UPDATE job SET log_bytes = ?2, is_log_complete = ?3 WHERE id = ?1"
+		" AND is_log_complete = 0 AND (?3 = 1 OR COALESCE(log_bytes, 0) <= ?2)",
+		V_INT(o->job_id), V_INT(o->bytes), V_INT(o->is_complete)))
+		db_notify_job(d, o->job_id);
+	else if (!db_has(d, "SELECT 1 FROM job WHERE id = ?1", V_INT(o->job_id)))
 		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
-	db_notify_job(d, o->job_id);
 	return 0;
 }
 STORE_INDEPENDENT(note_log)

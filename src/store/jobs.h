@@ -82,7 +82,8 @@ struct put_report {
 };
 int store_put_report(struct store *s, struct put_report *op) MUST_CHECK;
 
-/* The length of a job's log, in bytes. */
+/* The length of a job's log, in bytes. Nothing happens when a later note was written first, as by another daemon: the log is longer, or
+ * complete. ERR_NOT_FOUND: there is no such job. */
 struct note_log {
 	struct store_op op;
 	int64_t job_id, bytes;

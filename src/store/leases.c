@@ -190,7 +190,8 @@ static void renew_expired_lease(struct txn *d, struct renew_lease *o, struct sto
 {
 	struct stored_dispatch s = {0};
 
-	if (lease_dispatch(d->view, l, &s) && lease_may_resume(d->view, l, &s)) {
+	if (o->now_ms + o->lease_ms > l->until_ms && lease_dispatch(d->view, l, &s) &&
+	    lease_may_resume(d->view, l, &s)) {
 		if (strcmp(s.event_type, EXPERIMENT_EVENT) != 0)
 			experiments_make_room(d, l, o->now_ms);
 		l->lease_ms = o->lease_ms;
@@ -215,9 +216,9 @@ static int renew_lease_run(struct store_op *op, struct txn *d)
 
 	answer_renewal(o, LEASE_ACTIVE, NULL);
 	if (db_exec_count(d,
-		"UPDATE lease SET until_ms = ?4, lease_ms = ?5 WHERE id = ?1"
+		"UPDATE lease SET " LEASE_RENEWED " WHERE id = ?1"
 		" AND accelerator = ?2 AND machine = ?3 AND state = 'active'",
-		V_TEXT(o->lease_id), V_TEXT(o->accelerator), V_TEXT(o->machine), V_INT(o->now_ms + o->lease_ms),
+		V_TEXT(o->lease_id), V_TEXT(o->accelerator), V_TEXT(o->machine), V_INT(o->now_ms),
 		V_INT(o->lease_ms)) > 0)
 		return 0;
 	if (op->class == OP_INDEPENDENT) { /* what follows depends on more than the lease */

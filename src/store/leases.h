@@ -38,6 +38,9 @@ bool stored_lease_read(struct rows *r, struct stored_lease *ret);
 #define LEASE_WHERE(d, ret, condition, ...)                                                                            \
 	stored_lease_read(db_rows(d, "SELECT " LEASE_COLUMNS " FROM lease WHERE " condition, __VA_ARGS__), ret)
 void stored_lease_release(struct stored_lease *l);
+/* For UPDATE lease SET: a heartbeat at ?4 for ?5 milliseconds. It never brings the end nearer, because it may be written minutes after a
+ * later one, by a daemon that was cut off from the database. */
+#define LEASE_RENEWED "until_ms = CASE WHEN until_ms > ?4 + ?5 THEN until_ms ELSE ?4 + ?5 END, lease_ms = ?5"
 
 void lease_insert(struct txn *d, const struct stored_lease *l, int64_t now_ms);
 /* The only way from one state to another. The caller moves its job and its dispatch. False when it is in that state
@@ -57,9 +60,10 @@ bool lease_dispatch(const struct view *d, const struct stored_lease *l, struct s
 /* A pull dispatch has entered a state: every state but `running` ends its active lease, with the lease's job. */
 void leases_follow(struct txn *d, const struct stored_dispatch *s, int64_t now_ms);
 
-/* A heartbeat. ACTIVE: good until now + lease_ms. An expired lease becomes active again while its dispatch waits in the
- * queue, no other machine had the work since, the runner has room (max_parallel of the claim) and the machine has not
- * reported that it stopped. CANCELLED: the dispatch ended, and reason says how. LOST: everything else. */
+/* A heartbeat. ACTIVE: good until now + lease_ms, or longer. An expired lease becomes active again while its dispatch waits in the
+ * queue, no other machine had the work since, the runner has room (max_parallel of the claim), the machine has not
+ * reported that it stopped, and the heartbeat is newer than those before. CANCELLED: the dispatch ended, and reason says
+ * how. LOST: everything else. */
 struct renew_lease {
 	struct store_op op;
 	const char *lease_id, *accelerator, *machine; /* another machine's lease is LOST */

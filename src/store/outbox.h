@@ -43,6 +43,11 @@ unsigned outbox_topic(enum outbox_kind kind);
 #define OUTBOX_IS_UNSENT(o) "(" o "state = 'due' OR " o "state = 'waiting' OR " o "state = 'sending')"
 #define OUTBOX_IS_COUNTED   "(state = 'due' OR state = 'waiting' OR state = 'sending' OR state = 'dead')"
 
+/* A condition: the row with this id is being sent, by this node. An independent operation has it in the statement that it guards, because
+ * another node may take the row over between two statements. */
+#define OUTBOX_IS_SENT_BY(id_, epoch_)                                                                                 \
+	"EXISTS (SELECT 1 FROM outbox WHERE id = " id_ " AND state = 'sending' AND epoch = " epoch_ ")"
+
 struct outbox_row;
 /* Places that a sender keeps free for rows that an operation is about to write. outbox_insert() claims a new row at once while
  * its kind has a place and no row of its lane is unsent, so such a row needs no transaction for its claim. */

@@ -3,6 +3,7 @@
 #include "db/key.h"
 #include "db/record_rows.h"
 #include "store/changes.h"
+#include "store/outbox.h"
 
 /* ---- comments ---- */
 
@@ -12,12 +13,14 @@ static int put_comment_run(struct store_op *op, struct txn *d)
 
 	db_exec(d,
 	    "INSERT INTO comment (repository_key, number, comment_id, body_hash, written_ms, has_red_written,"
-	    " change_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (repository_key, number) DO UPDATE"
-	    " SET comment_id = excluded.comment_id, body_hash = excluded.body_hash, written_ms = excluded.written_ms,"
-	    " has_red_written = excluded.has_red_written, change_id = excluded.change_id",
+	    " change_id) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE " OUTBOX_IS_SENT_BY(
+		"?8", "?9") " ON CONFLICT (repository_key, number) DO UPDATE"
+			    " SET comment_id = excluded.comment_id, body_hash = excluded.body_hash, written_ms = "
+			    "excluded.written_ms,"
+			    " has_red_written = excluded.has_red_written, change_id = excluded.change_id",
 	    V_TEXT(repository_key(o->repository).text), V_INT(o->number), V_INT(o->comment_id),
 	    V_BLOB(o->body_hash, sizeof(o->body_hash)), V_INT(o->written_ms), V_INT(o->has_red_written),
-	    V_INT_OR_NULL(o->change_id));
+	    V_INT_OR_NULL(o->change_id), V_INT(o->outbox_id), V_INT(o->epoch));
 	return 0;
 }
 STORE_OPERATION(put_comment)
@@ -100,14 +103,15 @@ static int put_check_run(struct store_op *op, struct txn *d)
 
 	db_exec(d,
 	    "INSERT INTO check_run (repository_key, head_sha, name, check_id, accelerator, job_id,"
-	    " digest, is_completed, n_annotations, written_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
-	    " ON CONFLICT (repository_key, head_sha, name) DO UPDATE SET check_id = excluded.check_id,"
-	    " accelerator = excluded.accelerator, job_id = excluded.job_id, digest = excluded.digest,"
-	    " is_completed = excluded.is_completed, n_annotations = excluded.n_annotations,"
-	    " written_ms = excluded.written_ms",
+	    " digest, is_completed, n_annotations, written_ms) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10"
+	    " WHERE " OUTBOX_IS_SENT_BY("?11",
+		"?12") " ON CONFLICT (repository_key, head_sha, name) DO UPDATE SET check_id = excluded.check_id,"
+		       " accelerator = excluded.accelerator, job_id = excluded.job_id, digest = excluded.digest,"
+		       " is_completed = excluded.is_completed, n_annotations = excluded.n_annotations,"
+		       " written_ms = excluded.written_ms",
 	    V_TEXT(repository_key(o->repository).text), V_TEXT(o->head_sha), V_TEXT(o->name), V_INT(o->check_id),
 	    V_TEXT(o->accelerator), V_INT_OR_NULL(o->job_id), V_BLOB(o->digest, sizeof(o->digest)),
-	    V_INT(o->is_completed), V_INT(o->n_annotations), V_INT(o->now_ms));
+	    V_INT(o->is_completed), V_INT(o->n_annotations), V_INT(o->now_ms), V_INT(o->outbox_id), V_INT(o->epoch));
 	return 0;
 }
 STORE_INDEPENDENT(put_check)

@@ -20,8 +20,10 @@ struct get_comment {
 };
 int store_get_comment(struct store *s, struct get_comment *q) MUST_CHECK;
 
+/* Nothing happens when the row belongs to another node by now, which may have written a newer text. */
 struct put_comment {
 	struct store_op op;
+	int64_t outbox_id, epoch; /* of the claimed row */
 	const char *repository;
 	int64_t number, comment_id, change_id, written_ms;
 	uint8_t body_hash[SHA256_BYTES];
@@ -56,8 +58,10 @@ struct list_checks {
 int store_list_checks(struct store *s, struct list_checks *q) MUST_CHECK;
 void list_checks_release(struct list_checks *q);
 
+/* The same is true as for a comment. */
 struct put_check {
 	struct store_op op;
+	int64_t outbox_id, epoch;
 	const char *repository, *head_sha, *name, *accelerator;
 	int64_t check_id, job_id, now_ms;
 	uint8_t digest[SHA256_BYTES];

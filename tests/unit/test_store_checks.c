@@ -6,9 +6,11 @@
 
 static const unsigned CHECKS = 1u << OUTBOX_CHECKS;
 
-static void put(const char *head, const char *name, int64_t id, bool is_completed)
+static void put_for(const struct outbox_row *row, const char *head, const char *name, int64_t id, bool is_completed)
 {
-	struct put_check p = {.repository = "PyTorch/pytorch",
+	struct put_check p = {.outbox_id = row->id,
+	    .epoch = row->epoch,
+	    .repository = "PyTorch/pytorch",
 	    .head_sha = head,
 	    .name = name,
 	    .accelerator = "npu",
@@ -20,6 +22,18 @@ static void put(const char *head, const char *name, int64_t id, bool is_complete
 
 	memset(p.digest, (int)id, sizeof(p.digest));
 	DO_OK(store_put_check, &p);
+}
+
+/* For a row that this node sends. */
+static void put(const char *head, const char *name, int64_t id, bool is_completed)
+{
+	struct claim_outbox c = rig_claim(REQUESTS, T0 + DAY);
+
+	assert_true(c.n > 0);
+	put_for(&c.rows[0], head, name, id, is_completed);
+	for (size_t i = 0; i < c.n; i++)
+		rig_done(&c.rows[i], OUTBOX_NOT_YET, T0);
+	claim_outbox_release(&c);
 }
 
 /* "name id[ completed][ older]; …" of a PR. */
@@ -68,6 +82,33 @@ static void a_check_run_that_is_being_overwritten_is_uncertain(void **state)
 	ASK_OK(store_list_checks, &l);
 	assert_int_equal(l.list[0].digest[31], 11);
 	list_checks_release(&l);
+}
+
+/* Its old sender records late, as after a time in which it was cut off from the database. */
+static void the_record_of_an_earlier_sender_changes_nothing(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
+	struct list_checks l = {.repository = UPSTREAM, .number = 1};
+	struct claim_outbox old, new;
+
+	(void)state;
+	rig_start("opened", HEAD_A, 1, wants, 1);
+	old = rig_claim(REQUESTS, T0 + 1000);
+	assert_int_equal(old.n, 1);
+	rig_reopen();
+	put_for(&old.rows[0], HEAD_A, "a", 10, true);
+	ASSERT_LIST(1, "");
+	new = rig_claim(REQUESTS, T0 + DAY);
+	assert_int_equal(new.n, 1);
+	put_for(&new.rows[0], HEAD_A, "a", 11, false);
+	put_for(&old.rows[0], HEAD_A, "a", 10, true);
+	ASK_OK(store_list_checks, &l);
+	assert_int_equal(l.n, 1);
+	assert_int_equal(l.list[0].digest[31], 11);
+	assert_false(l.list[0].is_completed);
+	list_checks_release(&l);
+	claim_outbox_release(&old);
+	claim_outbox_release(&new);
 }
 
 static void the_list_has_this_head_and_open_ones_of_older_heads(void **state)
@@ -192,6 +233,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(
 		a_check_run_that_is_being_overwritten_is_uncertain, rig_setup, rig_teardown),
+	    cmocka_unit_test_setup_teardown(the_record_of_an_earlier_sender_changes_nothing, rig_setup, rig_teardown),
 	    cmocka_unit_test_setup_teardown(
 		the_list_has_this_head_and_open_ones_of_older_heads, rig_setup, rig_teardown),
 	    cmocka_unit_test_setup_teardown(prs_with_one_head_share_them, rig_setup, rig_teardown),

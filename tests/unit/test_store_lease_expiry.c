@@ -63,6 +63,26 @@ static void a_late_heartbeat_revives_the_lease(void **state)
 	lease_offer_release(&o);
 }
 
+/* A daemon that was cut off from the database writes it minutes after the machine went on at another one. */
+static void an_old_heartbeat_never_brings_the_end_nearer(void **state)
+{
+	struct lease_offer o, again;
+
+	(void)state;
+	queue_pull(1, HEAD_A, 0);
+	o = take("npu-1", "c1", 0);
+	ASSERT_RENEWED(&o, "npu-1", 2 * MINUTE, LEASE_ACTIVE, "");
+	ASSERT_RENEWED(&o, "npu-1", 30 * SECOND, LEASE_ACTIVE, "");
+	assert_int_equal(expire(MINUTE).next_due_ms, T0 + 3 * MINUTE);
+	again = take("npu-1", "c1", 40 * SECOND); /* the claim that it has is a heartbeat, too */
+	assert_int_equal(expire(MINUTE).next_due_ms, T0 + 3 * MINUTE);
+	assert_int_equal(expire(3 * MINUTE).n_expired, 1);
+	ASSERT_RENEWED(&o, "npu-1", 90 * SECOND, LEASE_LOST, "went on without");
+	ASSERT_RENEWED(&o, "npu-1", 3 * MINUTE, LEASE_ACTIVE, "");
+	lease_offer_release(&o);
+	lease_offer_release(&again);
+}
+
 /* It may continue only if no other lease loses its place. */
 static void a_late_heartbeat_does_not_exceed_max_parallel(void **state)
 {
@@ -626,6 +646,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(a_lease_that_expires_requeues_its_dispatch),
 	    TEST(a_late_heartbeat_revives_the_lease),
+	    TEST(an_old_heartbeat_never_brings_the_end_nearer),
 	    TEST(a_late_heartbeat_does_not_exceed_max_parallel),
 	    TEST(a_claim_id_identifies_one_lease),
 	    TEST(a_superseded_lease_is_not_revived),

@@ -543,8 +543,13 @@ static void the_written_text_is_remembered(void **state)
 	    .body_hash = {1, 2, 3},
 	    .has_red_written = true};
 	struct get_comment get = {.repository = UPSTREAM, .number = 1}, none = {.repository = UPSTREAM, .number = 2};
+	struct claim_outbox c;
 
 	(void)state;
+	request_comment(1);
+	put.outbox_id = claim_comment(&c, T0 + 1000)->id;
+	put.epoch = c.rows[0].epoch;
+	claim_outbox_release(&c);
 	DO_OK(store_put_comment, &put);
 	ASK_OK(store_get_comment, &get);
 	assert_true(get.is_known && get.has_red_written);
@@ -553,6 +558,14 @@ static void the_written_text_is_remembered(void **state)
 	assert_int_equal(get.written_ms, T0);
 	ASK_OK(store_get_comment, &none);
 	assert_false(none.is_known);
+
+	rig_reopen(); /* the row's next sender writes another text, and this one's record comes late */
+	claim_comment(&c, T0 + 2000);
+	claim_outbox_release(&c);
+	put.body_hash[2] = 4;
+	DO_OK(store_put_comment, &put);
+	ASK_OK(store_get_comment, &get);
+	assert_int_equal(get.body_hash[2], 3);
 }
 
 /* For the next publisher: the writes of the last hour, and one for each row that is being written. */

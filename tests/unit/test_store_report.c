@@ -360,8 +360,22 @@ static void a_log_is_noted(void **state)
 	assert_int_equal(j->log_bytes, 7);
 	assert_false(j->is_log_complete);
 	job_detail_free(j);
+	n.bytes = 6;
+	DO_OK(store_note_log, &n);
+	j = job_of(o.job_id);
+	assert_int_equal(j->log_bytes, 7);
+	job_detail_free(j);
 	n.bytes = 9;
 	n.is_complete = true;
+	DO_OK(store_note_log, &n);
+	j = job_of(o.job_id);
+	assert_int_equal(j->log_bytes, 9);
+	assert_true(j->is_log_complete);
+	job_detail_free(j);
+	/* notes that come late, as of a daemon that was cut off from the database */
+	n = (struct note_log){.job_id = o.job_id, .bytes = 8};
+	DO_OK(store_note_log, &n);
+	n.bytes = 10;
 	DO_OK(store_note_log, &n);
 	j = job_of(o.job_id);
 	assert_int_equal(j->log_bytes, 9);
