@@ -136,7 +136,9 @@ static void on_announced(struct store_op *op)
 	struct notes *n = CONTAINER_OF(op, struct notes, announcement.op);
 
 	n->is_announcing = false;
-	if (!n->is_stopped)
+	if (op->err) /* the next announcement has them, too */
+		n->to_announce |= n->announcement.topics;
+	else if (!n->is_stopped)
 		announce_next(n);
 }
 

@@ -9,6 +9,7 @@ enum {
 	INTAKE_IS_BUSY_OPS = 32, /* queued deliveries; one connection of GitHub's has one */
 	BUSY_PAUSE_MS = 50,
 	READ_AGAIN_MS = 500,
+	SWEEP_EVERY_MS = 60 * 1000,
 };
 
 struct planner {
@@ -25,12 +26,19 @@ struct planner {
 	int n_ended;
 	bool has_paused; /* before the next read */
 	struct timer *timer;
+	struct timer *sweep_timer; /* for a delivery whose node ended before it announced it */
 	struct next_deliveries read;
 };
 
 static void planner_pump(struct planner *pl);
 
 static void on_planner_timer(struct timer *t) { planner_pump(timer_owner(t)); }
+
+static void on_sweep_timer(struct timer *t)
+{
+	timer_start(t, SWEEP_EVERY_MS);
+	planner_ring(timer_owner(t));
+}
 
 struct planner *planner_new(struct dispatch *d)
 {
@@ -41,6 +49,8 @@ struct planner *planner_new(struct dispatch *d)
 	TAILQ_INIT(&pl->plannings);
 	pl->timer = timer_new(d->deps.loop, on_planner_timer, pl);
 	timer_start(pl->timer, 0);
+	pl->sweep_timer = timer_new(d->deps.loop, on_sweep_timer, pl);
+	timer_start(pl->sweep_timer, SWEEP_EVERY_MS);
 	return pl;
 }
 
@@ -101,6 +111,7 @@ static void finish_closing_planner(struct planner *pl)
 	if (pl->n > 0 || pl->is_reading)
 		return;
 	timer_close(pl->timer);
+	timer_close(pl->sweep_timer);
 	dispatch_part_closed(pl->d, pl);
 }
 
@@ -155,7 +166,7 @@ void planner_accept(struct planner *pl, struct delivery *delivery)
 {
 	bool is_next = config_is_registry_loaded(pl->d->config) && !pl->may_have_more && !pl->is_reading;
 
-	if (!has_planner_seat(pl)) { /* another node plans it */
+	if (!has_planner_seat(pl)) { /* the seat went during the commit: another node plans it */
 		store_announce(pl->d->deps.store, STORE_DELIVERIES);
 		return;
 	}

@@ -1,5 +1,6 @@
 #include "webhook/intake.h"
 
+#include "db/seats.h"
 #include "webhook/payload.h"
 
 int signature_parse(const char *header, uint8_t ret[SHA256_BYTES])
@@ -174,7 +175,8 @@ static void write_delivery(struct pending *d, struct http_request *r)
 	d->put.repository = d->skim.repository;
 	d->put.body = d->body;
 	d->put.now_ms = clock_wall_ms();
-	d->put.is_passed_on = in->on_accepted != NULL;
+	/* Without the seat the commit itself announces the delivery, because this node may end right after it. */
+	d->put.is_passed_on = in->on_accepted && store_has_seat(in->store, SEAT_PLANNER);
 	int err = store_put_delivery(in->store, &d->put);
 	if (err) {
 		pending_free(d);

@@ -27,8 +27,9 @@ void intake_configure(struct intake *in, struct config *c);
 /* Called for each signed push to the repository and branch of accelerators.git, before its answer:
  * that is 200 "ignored" unless upstream's own repository is the one. */
 void intake_on_registry_push(struct intake *in, void (*on_push)(void *owner), void *owner);
-/* Called for each new delivery when it is on disk, after its answer. on_accepted may take guid, event and body (free()), and
- * sets what it took to NULL. Without this call the store's topic STORE_DELIVERIES announces deliveries. */
+/* Called for each new delivery when it is on disk, after its answer, while this node has the planner's seat. on_accepted may take guid,
+ * event and body (free()), and sets what it took to NULL. Without this call, and without the seat, the store's topic STORE_DELIVERIES
+ * announces the delivery with its commit. */
 void intake_on_accepted(struct intake *in, void (*on_accepted)(struct delivery *d, void *owner), void *owner);
 /* Call it after the server and the store are closed, so that no delivery is being written. NULL is fine. */
 void intake_free(struct intake *in);

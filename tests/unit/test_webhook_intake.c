@@ -6,11 +6,24 @@
 #include <semaphore.h>
 #include <sys/socket.h>
 
+#include "db/seats.h"
+#include "replaces.h"
 #include "store/deliveries.h"
 #include "webhook/intake.h"
 #include "webhook_bodies.h"
 
 #define GUID "72d3162e-cc78-11e3-81ab-4c9367dc0958"
+
+REPLACES(store_has_seat);
+
+static bool is_seat_here = true;
+
+bool store_has_seat(const struct store *s, enum seat seat)
+{
+	(void)s;
+	assert_int_equal(seat, SEAT_PLANNER);
+	return is_seat_here;
+}
 
 struct fixture {
 	struct parts parts;
@@ -339,6 +352,31 @@ static void test_passes_new_deliveries_on(void **state)
 	assert_null(kept.body); /* a duplicate */
 }
 
+static bool is_announced;
+static void on_deliveries(unsigned topics, void *owner)
+{
+	(void)topics;
+	(void)owner;
+	is_announced = true;
+}
+
+/* Another node has the planner. If this one ended right after the commit, nobody else would announce the delivery. */
+static void test_announces_a_delivery_with_its_commit_when_another_node_plans(void **state)
+{
+	struct fixture *f = *state;
+	struct delivery kept = {0};
+
+	intake_configure(f->intake, f->parts.config);
+	intake_on_accepted(f->intake, keep_delivery, &kept);
+	store_subscribe(f->parts.store, STORE_DELIVERIES, on_deliveries, NULL);
+	is_announced = false;
+	is_seat_here = false;
+	assert_int_equal(deliver_signed(f, GUID, "push", BODY_PUSH, "accepted"), 202);
+	is_seat_here = true;
+	loop_run_until(f->parts.loop, &is_announced);
+	assert_null(kept.body);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -353,6 +391,7 @@ int main(void)
 	    TEST(test_stores_one_of_two_equal_deliveries),
 	    TEST(test_keeps_a_delivery_whose_client_left),
 	    TEST(test_passes_new_deliveries_on),
+	    TEST(test_announces_a_delivery_with_its_commit_when_another_node_plans),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
