@@ -1,6 +1,7 @@
 #include "db/nodes.h"
 
 #include "db/schema.h"
+#include "loop/bell.h"
 
 static const int64_t KEPT_MS = INT64_C(7) * 86400 * 1000;
 
@@ -191,13 +192,27 @@ void nodes_give_up_older(struct txn *d, int64_t schema_version)
 	    V_INT(db_now_ms(d)));
 }
 
-int64_t nodes_give_up(struct txn *d)
+int64_t nodes_give_up(struct txn *d, int64_t asked_ms)
 {
 	int64_t now_ms = db_now_ms(d);
 
+	if (now_ms - asked_ms > CLOCK_JUMP_MS || asked_ms - now_ms > CLOCK_JUMP_MS)
+		return 0;
 	db_exec(d, "DELETE FROM node_independent WHERE epoch IN (SELECT epoch FROM node WHERE gone_ms < ?1)",
 	    V_INT(now_ms - KEPT_MS));
 	db_exec(d, "DELETE FROM node WHERE gone_ms < ?1", V_INT(now_ms - KEPT_MS));
 	return db_exec_count(d, "UPDATE node SET gone_ms = ?2 WHERE gone_ms IS NULL AND epoch <> ?1 AND seen_ms <= ?3",
 	    V_INT(db_epoch(d)), V_INT(now_ms), V_INT(now_ms - NODE_DEAD_MS));
+}
+
+void nodes_follow_clock(struct txn *d, int64_t by_ms)
+{
+	int64_t now_ms = db_now_ms(d);
+
+	if (!db_is_shared(d))
+		return;
+	db_exec(d, "UPDATE node SET seen_ms = ?1 WHERE gone_ms IS NULL", V_INT(now_ms));
+	/* by either clock: those that may still work, and those that would be resting for too long */
+	db_exec(d, "UPDATE node SET gone_ms = ?1 WHERE gone_ms > ?2", V_INT(now_ms),
+	    V_INT(now_ms - NODE_REST_MS - (by_ms > 0 ? by_ms : 0)));
 }

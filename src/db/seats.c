@@ -4,6 +4,7 @@
 #include "db/record_rows.h"
 #include "db/settings.h"
 #include "db/store_internal.h"
+#include "loop/bell.h"
 
 enum {
 	ROUND_MS = 3000,
@@ -91,8 +92,8 @@ enum seat_step seat_decide(const struct seat_question *q)
 	bool is_ours = target && target->epoch == q->me;
 
 	if (q->holder == q->me && q->until_ms)
-		return is_ours || !target ? SEAT_RENEW : q->is_idle ? SEAT_RELEASE : SEAT_DRAIN;
-	return is_ours && is_seat_free(q) ? SEAT_TAKE : SEAT_LEAVE;
+		return is_ours || !target || q->has_jumped ? SEAT_RENEW : q->is_idle ? SEAT_RELEASE : SEAT_DRAIN;
+	return is_ours && !q->has_jumped && is_seat_free(q) ? SEAT_TAKE : SEAT_LEAVE;
 }
 
 /* ---- rows ---- */
@@ -154,14 +155,15 @@ static struct time_measure measure_time(const struct view *d)
 	    .ahead_ms = now_ms - begin_ms - (end_ms - begin_ms) / 2, .error_ms = (end_ms - begin_ms) / 2 + 2};
 }
 
-/* A measurement that agrees with the last one changes nothing, so that the clock does not tremble. One that took long says little: this
- * process may have been stopped meanwhile. Thread: loop. */
+/* A measurement that agrees with the last one changes nothing, so that the clock does not tremble, unless it is finer by far. One that took
+ * long says little: this process may have been stopped meanwhile. Thread: loop. */
 static void follow_time(struct time_measure now)
 {
 	static struct time_measure last;
 	int64_t off_ms = now.ahead_ms > last.ahead_ms ? now.ahead_ms - last.ahead_ms : last.ahead_ms - now.ahead_ms;
 
-	if (last.error_ms && (off_ms <= now.error_ms + last.error_ms || now.error_ms > ERROR_MAX_MS))
+	if (last.error_ms && 2 * now.error_ms > last.error_ms &&
+	    (off_ms <= now.error_ms + last.error_ms || now.error_ms > ERROR_MAX_MS))
 		return;
 	last = now;
 	clock_follow(now.ahead_ms);
@@ -185,16 +187,18 @@ struct seat_round {
 	/* in */
 	bool is_first, is_leaving; /* it gives everything up */
 	bool is_idle[N_SEATS];
+	int64_t ahead_ms; /* clock_wall_ms() against the monotonic clock */
 	/* out */
 	int64_t begin_mono_ms; /* of this attempt: the leases last from then on at least */
 	enum seat_step steps[N_SEATS];
 	int n_alive;
 	struct time_measure time;
+	bool has_jumped; /* the database's clock, since the round before */
 	int64_t clock_generation;
 };
 
 /* Whether the row is ours afterwards. */
-static bool write_seat(struct txn *d, const struct seat_row *row, enum seat_step step, int64_t me, int64_t now_ms)
+static bool write_seat(struct txn *d, const struct seat_row *row, enum seat_step step, int64_t me, int64_t until_ms)
 {
 	const char *name = seat_names[row->seat];
 
@@ -206,12 +210,11 @@ static bool write_seat(struct txn *d, const struct seat_row *row, enum seat_step
 			   "INSERT INTO seat (name, epoch, until_ms) VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE"
 			   " SET epoch = excluded.epoch, until_ms = excluded.until_ms"
 			   " WHERE seat.epoch = ?4 AND seat.until_ms = ?5",
-			   V_TEXT(name), V_INT(me), V_INT(now_ms + SEAT_LEASE_MS), V_INT(row->epoch),
-			   V_INT(row->until_ms)) > 0;
+			   V_TEXT(name), V_INT(me), V_INT(until_ms), V_INT(row->epoch), V_INT(row->until_ms)) > 0;
 	case SEAT_RENEW:
 	case SEAT_DRAIN:
 		return db_exec_count(d, "UPDATE seat SET until_ms = ?3 WHERE name = ?1 AND epoch = ?2", V_TEXT(name),
-			   V_INT(me), V_INT(now_ms + SEAT_LEASE_MS)) > 0;
+			   V_INT(me), V_INT(until_ms)) > 0;
 	case SEAT_RELEASE:
 		db_exec(d, "UPDATE seat SET until_ms = 0 WHERE name = ?1 AND epoch = ?2", V_TEXT(name), V_INT(me));
 		db_notify(d, STORE_SEATS);
@@ -225,13 +228,17 @@ static int seat_round_run(struct store_op *op, struct txn *d)
 	struct seat_round *r = CONTAINER_OF(op, struct seat_round, op);
 	struct seat_nodes nodes;
 	struct seat_row rows[N_SEATS];
-	int64_t now_ms, me = db_epoch(d);
+	int64_t now_ms, until_ms, jump_ms, me = db_epoch(d);
 
 	r->begin_mono_ms = clock_mono_ms();
 	r->time = measure_time(d->view);
 	r->clock_generation = setting_int(d->view, CLOCK_GENERATION, 1);
 	r->n_alive = 0;
-	now_ms = r->begin_mono_ms + r->time.ahead_ms - r->time.error_ms; /* rather too early */
+	now_ms = r->begin_mono_ms + r->time.ahead_ms -
+		 r->time.error_ms; /* rather too early, and the end of a lease rather too late */
+	until_ms = now_ms + 2 * r->time.error_ms + SEAT_LEASE_MS;
+	jump_ms = r->time.ahead_ms - r->ahead_ms;
+	r->has_jumped = jump_ms > CLOCK_JUMP_MS || jump_ms < -CLOCK_JUMP_MS;
 	seat_nodes_read(d->view, &nodes);
 	read_seat_rows(d->view, rows);
 	for (size_t i = 0; i < nodes.n; i++)
@@ -243,12 +250,13 @@ static int seat_round_run(struct store_op *op, struct txn *d)
 		    .until_ms = rows[i].until_ms,
 		    .is_idle = r->is_idle[i],
 		    .nodes = &nodes,
-		    .now_ms = now_ms};
+		    .now_ms = now_ms,
+		    .has_jumped = r->has_jumped};
 
 		r->steps[i] = !r->is_leaving                   ? seat_decide(&q)
 			      : q.holder == q.me && q.until_ms ? SEAT_RELEASE
 							       : SEAT_LEAVE;
-		if (!write_seat(d, &rows[i], r->steps[i], me, now_ms))
+		if (!write_seat(d, &rows[i], r->steps[i], me, until_ms))
 			r->steps[i] = SEAT_LEAVE;
 	}
 	if (r->is_first) /* the others hand over what belongs here */
@@ -321,7 +329,10 @@ static void begin_round(struct seats *k)
 	k->is_rung = k->is_running;
 	if (k->is_running)
 		return;
-	k->round = (struct seat_round){.op.done = on_round, .is_first = !k->has_begun, .is_leaving = k->is_stopped};
+	k->round = (struct seat_round){.op.done = on_round,
+	    .is_first = !k->has_begun,
+	    .is_leaving = k->is_stopped,
+	    .ahead_ms = clock_wall_ms() - clock_mono_ms()};
 	for (int i = 0; i < N_SEATS; i++)
 		k->round.is_idle[i] = k->held[i].is_drained && is_seat_idle(k, (enum seat)i);
 	k->is_running = store_seat_round(k->store, &k->round) == 0;
@@ -350,7 +361,7 @@ static void apply_round(struct seats *k)
 	}
 	timer_start(k->round_timer, is_draining ? DRAIN_MS : ROUND_MS);
 	tell_parts(k);
-	if (k->n_alive != r->n_alive) {
+	if (!r->has_jumped && k->n_alive != r->n_alive) {
 		k->n_alive = r->n_alive;
 		store_notify(s, STORE_NODE, NULL);
 	}

@@ -109,6 +109,7 @@ struct seat_question {
 	int64_t holder, until_ms; /* of the row; holder 0: there is none */
 	bool is_idle;             /* this node's parts of the seat have no work */
 	const struct seat_nodes *nodes;
-	int64_t now_ms; /* the database's time */
+	int64_t now_ms;  /* the database's time */
+	bool has_jumped; /* since this node last asked for it, so it does not show who is alive: no seat moves */
 };
 enum seat_step seat_decide(const struct seat_question *q);

@@ -20,7 +20,10 @@ struct deadline_watch {
 	struct dispatch *d;
 	struct clock_watch *clock;
 	struct bell *bell; /* a look: one expire_dispatches */
-	int64_t shift_ms;  /* to be written before anything expires */
+	/* The clock's jump that is to be written before anything expires. Every node that notices it writes it, because while the database is
+	 * away, no node has the seat; the generation makes it happen once. */
+	int64_t shift_ms; /* 0: none */
+	int64_t generation, epoch;
 	bool is_shifting;
 	struct expire_dispatches expire;
 	struct shift_clock shift;
@@ -62,9 +65,12 @@ static void on_shifted(struct store_op *op)
 		close_idle_deadlines(dl);
 	} else if (op->err) {
 		log_event(LOG_WARN, "deadlines_unread", LOG_S("error", op->why.text));
-		dl->shift_ms += dl->shift.delta_ms;
+		if (dl->generation == dl->shift.generation) /* else another node has applied it */
+			dl->shift_ms += dl->shift.delta_ms;
 		deadline_watch_ring(dl); /* not bell_retry(), which would end a look that is running */
 	} else {
+		if (dl->generation && dl->generation == dl->shift.generation)
+			dl->generation++;
 		bell_now(dl->bell);
 	}
 }
@@ -74,7 +80,8 @@ static void submit_shift(struct deadline_watch *dl)
 	dl->shift = (struct shift_clock){
 	    .op = {.done = on_shifted, .retry = {.event = "deadlines_unread", .now_ms = &dl->shift.now_ms}},
 	    .delta_ms = dl->shift_ms,
-	    .generation = store_clock_generation(dl->d->deps.store),
+	    .generation = dl->generation,
+	    .epoch = dl->epoch,
 	    .now_ms = clock_wall_ms(),
 	};
 	dl->shift_ms = 0;
@@ -89,13 +96,17 @@ static void submit_shift(struct deadline_watch *dl)
 static void on_clock_jumped(int64_t by_ms, void *owner)
 {
 	struct deadline_watch *dl = owner;
+	int64_t generation = store_clock_generation(dl->d->deps.store);
 
 	dl->d->counters.n_clock_jumps++;
 	/* The wall clock may be wrong: delete nothing for a day. */
 	dl->is_drop_postponed = dl->is_dropping;
 	timer_start(dl->next_piece, RETENTION_EVERY_MS);
-	if (!has_deadlines_seat(dl)) /* the node that has it notices the same */
-		return;
+	if (generation > dl->generation) { /* another node has applied what waits here */
+		dl->generation = generation;
+		dl->shift_ms = 0;
+	}
+	dl->epoch = store_epoch(dl->d->deps.store);
 	dl->shift_ms += by_ms;
 	log_event(LOG_WARN, "clock_jumped", LOG_I("by_ms", by_ms),
 	    LOG_S("consequence", "every stored due time moves with it"));
@@ -214,9 +225,9 @@ static void on_nodes_timer(struct timer *t)
 	struct deadline_watch *dl = timer_owner(t);
 
 	timer_start(t, NODES_EVERY_MS);
-	if (dl->is_watching_nodes || !has_deadlines_seat(dl))
+	if (dl->is_watching_nodes || dl->shift_ms || dl->is_shifting || !has_deadlines_seat(dl))
 		return;
-	dl->nodes = (struct watch_nodes){.op.done = on_nodes_watched};
+	dl->nodes = (struct watch_nodes){.op.done = on_nodes_watched, .now_ms = clock_wall_ms()};
 	dl->is_watching_nodes = store_watch_nodes(dl->d->deps.store, &dl->nodes) == 0;
 }
 

@@ -423,7 +423,7 @@ void engine_forget_writes(struct engine *n) { pacing_forget(&n->pacing); }
 void engine_note_writes(struct engine *n, int64_t ago_ms, int n_writes)
 {
 	for (int i = 0; i < n_writes; i++)
-		pacing_note(&n->pacing, clock_mono_ms() - ago_ms);
+		pacing_note(&n->pacing, clock_mono_ms() - (ago_ms > 0 ? ago_ms : 0));
 }
 
 void engine_ring(struct engine *n)

@@ -48,7 +48,7 @@ static int watch_nodes_run(struct store_op *op, struct txn *d)
 {
 	struct watch_nodes *o = CONTAINER_OF(op, struct watch_nodes, op);
 
-	o->n_gone = nodes_give_up(d);
+	o->n_gone = nodes_give_up(d, o->now_ms);
 	staged_reports_give_up(d);
 	o->n_taken_over = outbox_recover(d);
 	return 0;
@@ -61,7 +61,7 @@ static int shift_clock_run(struct store_op *op, struct txn *d)
 {
 	struct shift_clock *o = CONTAINER_OF(op, struct shift_clock, op);
 
-	if (o->generation && setting_int(d->view, CLOCK_GENERATION, 1) != o->generation)
+	if (o->generation && (setting_int(d->view, CLOCK_GENERATION, 1) != o->generation || db_epoch(d) != o->epoch))
 		return 0;
 	if (o->generation)
 		setting_put_int(d, CLOCK_GENERATION, o->generation + 1);
@@ -82,6 +82,12 @@ static int shift_clock_run(struct store_op *op, struct txn *d)
 	    " WHERE " EXPERIMENT_IS_OPEN,
 	    V_INT(o->delta_ms));
 	db_exec(d, "UPDATE lease SET until_ms = ?1 + lease_ms WHERE state = 'active'", V_INT(o->now_ms));
+	db_exec(d, "UPDATE content_write SET at_ms = at_ms + ?1", V_INT(o->delta_ms));
+	db_exec(d,
+	    "UPDATE log SET moving_until_ms = moving_until_ms + ?1"
+	    " WHERE is_complete = 1 AND has_pieces = 1 AND moving_until_ms > 0",
+	    V_INT(o->delta_ms));
+	nodes_follow_clock(d, o->delta_ms);
 	db_notify(d, STORE_OUTBOX | STORE_COMMENTS | STORE_DISPATCHES | STORE_LEASES | STORE_QUEUE | STORE_ATTRIBUTION);
 	return 0;
 }

@@ -16,19 +16,21 @@ void store_after_silence(struct txn *d, int64_t now_ms);
  * several daemons use. Thread: loop. */
 struct watch_nodes {
 	struct store_op op;
+	int64_t now_ms;
 	int64_t n_gone, n_taken_over; /* out */
 };
 int store_watch_nodes(struct store *s, struct watch_nodes *op) MUST_CHECK;
 
 /* The wall clock jumped by delta_ms: every stored due time moves with it, so that nothing expires or waits because of the
- * jump. Only leases get their full time from now_ms: leases that were renewed since the jump are right already, and
+ * jump. Only leases and nodes get their full time from now on: those that were renewed since the jump are right already, and
  * moving them would end them or keep them forever. Thread: loop. */
 struct shift_clock {
 	struct store_op op;
 	int64_t delta_ms, now_ms;
 	/* store_clock_generation() before the jump was noticed: nothing happens if another node has applied it since then; 0: there is
-	 * no other node */
-	int64_t generation;
+	 * no other node. store_epoch() then: nothing happens either if this node was given up, because it may be its own clock that stood
+	 * still. */
+	int64_t generation, epoch;
 };
 int store_shift_clock(struct store *s, struct shift_clock *op) MUST_CHECK;
 

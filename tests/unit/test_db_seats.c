@@ -131,8 +131,13 @@ static void the_state_of_a_seat_decides_the_step(void **state)
 		    .nodes = cases[i].nodes,
 		    .now_ms = NOW};
 
+		struct seat_question after_jump = q;
+
 		if (seat_decide(&q) != cases[i].step)
 			fail_msg("case %zu: %d", i, (int)seat_decide(&q));
+		after_jump.has_jumped = true;
+		assert_int_equal(
+		    seat_decide(&after_jump), cases[i].holder == 5 && cases[i].until_ms ? SEAT_RENEW : SEAT_LEAVE);
 	}
 }
 
@@ -236,14 +241,18 @@ static struct cluster {
 } cluster;
 
 REPLACES(view_now_ms);
+REPLACES(db_turn);
 REPLACES(db_listen);
 extern __typeof__(view_now_ms) real_now_ms __asm__("__real_view_now_ms");
+extern __typeof__(db_turn) real_turn __asm__("__real_db_turn");
 extern __typeof__(db_listen) real_listen __asm__("__real_db_listen");
 
 static _Atomic int64_t server_ahead_ms;
 static _Atomic bool is_deaf; /* as behind a pooler: LISTEN succeeds, and nothing arrives */
 
 int64_t view_now_ms(const struct view *v) { return real_now_ms(v) + server_ahead_ms; }
+
+int64_t db_turn(struct db *d) { return real_turn(d) + server_ahead_ms; }
 
 int db_listen(struct db *d) { return is_deaf ? 0 : real_listen(d); }
 
@@ -262,12 +271,15 @@ static void wait_for(bool (*is_reached)(void))
 	cluster.is_reached = NULL;
 }
 
+static int n_seat_moves; /* of all nodes */
+
 static void on_node_seat(enum seat seat, bool has_seat, void *owner)
 {
 	struct node_store *n = owner;
 
 	assert_int_equal(store_has_seat(n->store, seat), has_seat);
 	n->has[seat] = has_seat;
+	n_seat_moves++;
 	for (int i = 0; i < STORES_MAX && has_seat; i++) /* never two */
 		assert_false(&cluster.at[i] != n && cluster.at[i].store && store_has_seat(cluster.at[i].store, seat));
 	look_again();
@@ -656,6 +668,7 @@ static void a_jump_of_the_servers_clock_is_applied_once(void **state)
 	assert_int_equal(db_status(d), 0);
 	first.generation = store_clock_generation(cluster.at[0].store);
 	assert_int_equal(first.generation, 1);
+	first.epoch = store_epoch(cluster.at[0].store);
 	second = first;
 	rig_store = cluster.at[0].store;
 	DO_OK(store_shift_clock, &first);
@@ -666,6 +679,74 @@ static void a_jump_of_the_servers_clock_is_applied_once(void **state)
 	open_node(1, "south");
 	wait_for(all_are_in_place);
 	assert_int_equal(store_clock_generation(cluster.at[1].store), 2); /* it would not apply the same jump again */
+}
+
+static struct {
+	struct db *d; /* of the test itself */
+	char *holders;
+	int n_jumps, n_moves, n_looks[2];
+	int64_t ahead_ms;
+} jump;
+
+static char *holders(struct db *d)
+{
+	return db_text(d, "SELECT string_agg(name || ' ' || epoch, ', ' ORDER BY name) FROM seat");
+}
+
+static void follow_jump(struct txn *d) { nodes_follow_clock(d, HOUR); }
+
+/* Each round calls it, with the time that it has measured, and so does each submit. */
+static void on_time_known(void *owner)
+{
+	int64_t ahead_ms = clock_wall_ms() - clock_mono_ms();
+	struct error e = {0};
+	char *now;
+
+	jump.n_looks[(struct node_store *)owner - cluster.at]++;
+	if (ahead_ms - jump.ahead_ms > HOUR / 2) { /* the others did not beat since then */
+		now = holders(jump.d);
+		assert_string_equal(now, jump.holders);
+		free(now);
+		assert_int_equal(db_transaction(jump.d, follow_jump, &e), 0);
+		jump.n_jumps++;
+	}
+	jump.ahead_ms = ahead_ms;
+	look_again();
+}
+
+static bool both_look_often(void) { return jump.n_looks[0] > 8 && jump.n_looks[1] > 8; }
+
+static void a_jump_takes_no_seat_from_a_node_that_lives(void **state)
+{
+	struct error e = {0};
+	char *now;
+
+	(void)state;
+	ONLY_ON_SERVER();
+	memset(&jump, 0, sizeof(jump));
+	assert_int_equal(db_open(server_database(), DB_WRITER, &jump.d, &e), 0);
+	open_two_nodes();
+	jump.holders = holders(jump.d);
+	jump.ahead_ms = clock_wall_ms() - clock_mono_ms();
+	for (int i = 0; i < 2; i++)
+		store_before_submit(cluster.at[i].store, on_time_known, &cluster.at[i]);
+	jump.n_moves = n_seat_moves;
+	server_ahead_ms = HOUR;
+	/* one has beaten since then */
+	db_exec(db_txn(jump.d), "UPDATE node SET seen_ms = seen_ms + ?1 WHERE name = 'north'", V_INT(HOUR));
+	assert_int_equal(db_status(jump.d), 0);
+	wait_for(both_look_often);
+	now = holders(jump.d);
+	assert_string_equal(now, jump.holders);
+	free(now);
+	free(jump.holders);
+	assert_int_equal(jump.n_jumps, 1);
+	assert_int_equal(jump.n_moves, n_seat_moves);
+	assert_true(all_are_in_place());
+	assert_int_equal(store_n_nodes(cluster.at[0].store), 2);
+	for (int i = 0; i < 2; i++)
+		store_before_submit(cluster.at[i].store, NULL, NULL);
+	db_close(jump.d);
 }
 
 int main(void)
@@ -690,6 +771,7 @@ int main(void)
 	    CLUSTER_TEST(without_notes_a_node_notices_the_batches_of_others),
 	    CLUSTER_TEST(the_clock_follows_the_servers),
 	    CLUSTER_TEST(a_jump_of_the_servers_clock_is_applied_once),
+	    CLUSTER_TEST(a_jump_takes_no_seat_from_a_node_that_lives),
 	};
 
 	return cmocka_run_group_tests_name("db_seats", tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Deadlines while the store is busy: the pause between two attempts grows. */
+/* Deadlines while the store is busy: the pause between two attempts grows. And which jumps of the clock a node applies. */
 #include <setjmp.h>
 
 #include <cmocka.h>
@@ -14,9 +14,11 @@ REPLACES(store_shift_clock);
 REPLACES(store_before_submit);
 REPLACES(store_is_shared);
 REPLACES(store_has_seat);
+REPLACES(store_clock_generation);
+REPLACES(store_epoch);
 REPLACES(dispatch_part_closed);
 
-enum { TRIES = 3, PAUSES_MS = 500 + 1000 };
+enum { TRIES = 3, PAUSES_MS = 500 + 1000, HOUR_MS = 3600 * 1000 };
 
 static struct world {
 	struct dispatch d;
@@ -25,6 +27,10 @@ static struct world {
 	bool is_refusing; /* the store does not accept the operation */
 	int n_tries;
 	int64_t first_ms, last_ms;
+	bool has_no_seat;
+	void (*before_submit)(void *owner);
+	int64_t generation, ahead_ms;
+	struct shift_clock *shift; /* that was submitted */
 } w;
 
 static void close_all(void *p)
@@ -65,23 +71,35 @@ bool store_is_shared(const struct store *s)
 int store_shift_clock(struct store *s, struct shift_clock *op)
 {
 	(void)s;
-	(void)op;
-	fail_msg("no clock jumped");
+	assert_true(w.has_no_seat); /* else no clock jumped */
+	w.shift = op;
 	return 0;
+}
+
+int64_t store_clock_generation(const struct store *s)
+{
+	(void)s;
+	return w.generation;
+}
+
+int64_t store_epoch(const struct store *s)
+{
+	(void)s;
+	return 7;
 }
 
 void store_before_submit(struct store *s, void (*fn)(void *owner), void *owner)
 {
 	(void)s;
-	(void)fn;
 	(void)owner;
+	w.before_submit = fn;
 }
 
 bool store_has_seat(const struct store *s, enum seat seat)
 {
 	(void)s;
 	(void)seat;
-	return true;
+	return !w.has_no_seat;
 }
 
 void dispatch_part_closed(struct dispatch *d, void *part)
@@ -113,11 +131,54 @@ static void a_full_queue_is_retried_with_back_off(void **state)
 	expect_patience();
 }
 
+/* The time of the database jumps, and this node notices it. Returns the operation that it submits. */
+static struct shift_clock *jump(int64_t by_ms)
+{
+	w.shift = NULL;
+	w.ahead_ms += by_ms;
+	clock_follow(w.ahead_ms);
+	w.before_submit(w.watch);
+	assert_non_null(w.shift);
+	assert_in_range(w.shift->delta_ms, by_ms - 1000, by_ms + 1000);
+	assert_int_equal(w.shift->epoch, 7);
+	return w.shift;
+}
+
+static void end_shift(struct shift_clock *op, int err)
+{
+	op->op.err = err;
+	op->op.done(&op->op);
+}
+
+/* After a failover to a machine with another clock, no node has the seat yet. Each one submits the jump with the number of those that it
+ * knows, which lets only one of them through. */
+static void every_node_that_notices_a_jump_applies_it(void **state)
+{
+	(void)state;
+	w = (struct world){.has_no_seat = true, .generation = 3, .ahead_ms = clock_wall_ms() - clock_mono_ms()};
+	clock_follow(w.ahead_ms);
+	w.d.deps.loop = loop_new();
+	w.watch = deadline_watch_new(&w.d);
+	assert_int_equal(jump(HOUR_MS)->generation, 3);
+	end_shift(w.shift, ERR_IO);
+	w.generation = 4; /* another node has applied it */
+	assert_int_equal(jump(-2 * HOUR_MS)->generation, 4);
+	end_shift(w.shift, 0);
+	assert_int_equal(jump(HOUR_MS)->generation, 5); /* this node knows what it has applied itself */
+	end_shift(w.shift, 0);
+	assert_int_equal(w.d.counters.n_clock_jumps, 3);
+	close_all(NULL);
+	loop_run(w.d.deps.loop);
+	loop_free(w.d.deps.loop);
+	clock_follow(0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_full_disk_is_retried_with_back_off),
 	    cmocka_unit_test(a_full_queue_is_retried_with_back_off),
+	    cmocka_unit_test(every_node_that_notices_a_jump_applies_it),
 	};
 
 	log_setup(LOG_ERROR, LOG_TEXT);

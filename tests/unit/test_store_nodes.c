@@ -102,7 +102,7 @@ static int teardown_both(void **state)
 
 static struct watch_nodes watch(void)
 {
-	struct watch_nodes o = {.n_gone = -1};
+	struct watch_nodes o = {.now_ms = clock_wall_ms(), .n_gone = -1};
 
 	DO_OK(store_watch_nodes, &o);
 	return o;
@@ -311,6 +311,92 @@ static void a_node_that_leaves_keeps_nobody_waiting(void **state)
 	close_other();
 	other = NULL;
 	assert_int_equal(watch().n_taken_over, 1);
+}
+
+/* ---- a clock that jumps ---- */
+
+static void shift_by(int64_t ms)
+{
+	struct shift_clock shift = {.delta_ms = ms, .now_ms = clock_wall_ms()};
+
+	DO_OK(store_shift_clock, &shift);
+}
+
+static void a_clock_that_is_put_forward_ends_no_node(void **state)
+{
+	struct watch_nodes o = {.now_ms = clock_wall_ms() - HOUR}; /* submitted before it was */
+
+	(void)state;
+	open_other("second");
+	silence("second", (int)HOUR);
+	DO_OK(store_watch_nodes, &o);
+	assert_int_equal(o.n_gone, 0);
+	shift_by(HOUR);
+	assert_int_equal(watch().n_gone, 0);
+	silence("second", NODE_DEAD_MS);
+	assert_int_equal(watch().n_gone, 1);
+}
+
+/* A node that died while it moved a finished log. */
+static void the_log_of_a_dead_node_does_not_wait_longer(void **state)
+{
+	(void)state;
+	server_script(server_database(),
+	    "INSERT INTO log (job_id, bytes, tail_at, is_complete, has_pieces, written_ms, moving_until_ms) VALUES"
+	    " (1, 9, 0, 1, 1, 0, 7200000), (2, 9, 0, 1, 1, 0, 0)");
+	shift_by(-HOUR);
+	assert_int_equal(OUTSIDE_INT("SELECT moving_until_ms FROM log WHERE job_id = 1"), HOUR);
+	assert_int_equal(OUTSIDE_INT("SELECT moving_until_ms FROM log WHERE job_id = 2"), 0);
+}
+
+/* It has its time to end its requests, and no more. */
+static void a_dead_node_is_missed_whatever_the_clock_does(void **state)
+{
+	struct claim_outbox c;
+
+	(void)state;
+	plan_one();
+	open_other("second");
+	c = rig_claim(REQUESTS, T0 + 1000);
+	assert_int_equal(c.n, 1);
+	claim_outbox_release(&c);
+	swap_nodes();
+	silence("first", (int)-HOUR); /* the clock was put back after its last beat */
+	shift_by(-HOUR);
+	assert_int_equal(watch().n_gone, 0);
+	silence("first", NODE_DEAD_MS);
+	assert_int_equal(watch().n_gone, 1);
+	server_script(server_database(), "UPDATE node SET gone_ms = gone_ms + 3600000 WHERE name = 'first'");
+	shift_by(-HOUR);
+	server_script(server_database(), "UPDATE node SET gone_ms = gone_ms - 3600000 WHERE name = 'first'");
+	shift_by(HOUR);
+	assert_int_equal(watch().n_taken_over, 0);
+	server_script(server_database(), "UPDATE node SET gone_ms = gone_ms - 60000 WHERE name = 'first'");
+	assert_int_equal(watch().n_taken_over, 1);
+	swap_nodes();
+}
+
+/* A node whose own clock stood still, as that of a virtual machine, believes that the database's jumped. */
+static void a_node_that_was_given_up_moves_no_times(void **state)
+{
+	struct shift_clock shift = {.delta_ms = HOUR, .now_ms = T0, .generation = 1, .epoch = store_epoch(rig_store)};
+	struct lease_offer o;
+
+	(void)state;
+	queue_pull(1, HEAD_A, 0);
+	o = take("m1", "c1", 0);
+	open_other("second");
+	silence("first", NODE_DEAD_MS);
+	swap_nodes();
+	assert_int_equal(watch().n_gone, 1);
+	swap_nodes();
+	DO_OK(store_shift_clock, &shift);
+	assert_true(store_epoch(rig_store) > shift.epoch);
+	assert_int_equal(OUTSIDE_INT("SELECT COUNT(*) FROM setting WHERE key = 'clock.generation'"), 0);
+	shift.epoch = store_epoch(rig_store);
+	DO_OK(store_shift_clock, &shift);
+	assert_int_equal(OUTSIDE_INT("SELECT COUNT(*) FROM setting WHERE key = 'clock.generation'"), 1);
+	lease_offer_release(&o);
 }
 
 /* ---- silence ---- */
@@ -689,6 +775,10 @@ int main(void)
 	    TEST(the_younger_of_two_nodes_with_one_name_goes_on),
 	    TEST(the_work_of_a_replaced_node_waits_until_its_requests_have_ended),
 	    TEST(a_node_that_leaves_keeps_nobody_waiting),
+	    TEST(a_clock_that_is_put_forward_ends_no_node),
+	    TEST(a_dead_node_is_missed_whatever_the_clock_does),
+	    TEST(the_log_of_a_dead_node_does_not_wait_longer),
+	    TEST(a_node_that_was_given_up_moves_no_times),
 	    TEST(the_work_of_a_killed_process_is_free_at_its_next_start),
 	    TEST(a_silent_node_stops_acting),
 	    TEST(leases_have_their_time_after_a_silence_of_all),

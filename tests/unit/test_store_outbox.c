@@ -573,6 +573,7 @@ static void content_writes_are_on_record_for_another_node(void **state)
 {
 	const int64_t ended_ms[] = {T0 - HOUR - 1, T0 - 2000, T0 - 1000};
 	struct list_writes l = {.now_ms = T0};
+	struct shift_clock back = {.delta_ms = -DAY, .now_ms = T0 - DAY};
 	struct claim_outbox c;
 
 	(void)state;
@@ -600,6 +601,11 @@ static void content_writes_are_on_record_for_another_node(void **state)
 		assert_int_equal(l.list[0].n, 2);
 		assert_int_equal(l.list[1].n, 3);
 	}
+	list_writes_release(&l);
+	DO_OK(store_shift_clock, &back);
+	l.now_ms += back.delta_ms;
+	ASK_OK(store_list_writes, &l);
+	assert_int_equal(l.list[0].at_ms, l.now_ms - (server_database() ? 2000 : 0));
 	list_writes_release(&l);
 }
 
