@@ -3,6 +3,7 @@
 #include "ctl/command.h"
 #include "db/copy.h"
 #include "db/schema.h"
+#include "db/settings.h"
 #include "db/store.h"
 #include "logs/copy_logs.h"
 
@@ -168,6 +169,42 @@ static int describe_sides(struct copying *c, const char *to, const char *passwor
 
 /* ---- the copy ---- */
 
+/* With SQLite the file has the key that signs callback tokens, with PostgreSQL the setting. The tokens that vendors have stay valid. */
+static int copy_callback_key(struct copying *c, struct error *e)
+{
+	char *path = path_join(c->from.state_dir ? c->from.state_dir : c->to.state_dir, CALLBACK_KEY);
+	char hex[2 * CALLBACK_KEY_BYTES + 1] = "", *setting = NULL;
+	uint8_t bytes[CALLBACK_KEY_BYTES] = {0};
+	struct secret *key = NULL;
+	int rc = 0;
+
+	if (!c->from.state_dir) {
+		setting = setting_text(db_view(c->from.db), CALLBACK_KEY);
+		if (setting && hex_decode(setting, strlen(setting), bytes, sizeof(bytes)))
+			rc = error_set(e, ERR_CORRUPT, "the setting " CALLBACK_KEY " of the database is not a key");
+		else if (setting)
+			rc = file_write_atomic(path, bytes, sizeof(bytes), 0600, e);
+	} else if (access(path, F_OK) == 0) { /* else no daemon has run */
+		rc = secret_read("", path, SECRET_BYTES, CALLBACK_KEY_BYTES, &key, e);
+		if (!rc && secret_bytes(key) != CALLBACK_KEY_BYTES)
+			rc = error_set(e, ERR_CORRUPT, "%s: not a key of %d bytes", path, CALLBACK_KEY_BYTES);
+		if (!rc) {
+			hex_encode(secret_text(key), CALLBACK_KEY_BYTES, hex);
+			setting_put_text(db_txn(c->to.db), CALLBACK_KEY, hex);
+			rc = db_status(c->to.db);
+			if (rc)
+				error_set(e, rc, "%s", db_why(c->to.db)->text);
+		}
+	}
+	if (setting)
+		explicit_bzero(setting, strlen(setting));
+	explicit_bzero(hex, sizeof(hex));
+	explicit_bzero(bytes, sizeof(bytes));
+	secret_unref(key);
+	FREE_ALL(setting, path);
+	return rc;
+}
+
 static int copy_all(struct copying *c, struct error *e)
 {
 	char digest[COPY_DIGEST_CHARS + 1];
@@ -191,6 +228,8 @@ static int copy_all(struct copying *c, struct error *e)
 		rc = c->from.state_dir ? logs_copy_to_database(&c->logs, e) : logs_copy_to_folder(&c->logs, e);
 	if (!rc)
 		show_done(c, "logs", c->logs.n, "logs", copy_digest_text(&c->logs.digest, digest));
+	if (!rc)
+		rc = copy_callback_key(c, e);
 	return rc ? rc : db_copy_end(&c->copy, e);
 }
 

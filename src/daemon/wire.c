@@ -13,7 +13,7 @@
 #include "store/maintenance.h"
 #include "webhook/payload.h"
 
-enum { CLOSE_GRACE_MS = 5000, CALLBACK_KEY_BYTES = 32 };
+enum { CLOSE_GRACE_MS = 5000 };
 
 static bool is_trusted_proxy(const uint8_t address[16], void *owner)
 {
@@ -91,7 +91,7 @@ static void mirror_registry(struct daemon *d)
 /* Reads the key that signs callback tokens from state_dir, or makes one (mode 0600). */
 static int load_callback_key(const char *state_dir, struct secret **ret, struct error *e)
 {
-	char *path = path_join(state_dir, "callback.key");
+	char *path = path_join(state_dir, CALLBACK_KEY);
 	unsigned char key[CALLBACK_KEY_BYTES];
 	struct error why = {0};
 	int rc = secret_read("", path, SECRET_BYTES, CALLBACK_KEY_BYTES, ret, &why);
@@ -129,7 +129,7 @@ static void on_key_shared(struct store_op *op) { CONTAINER_OF(op, struct shared_
  * for all of them. Blocks, before the loop runs. */
 static int share_callback_key(struct daemon *d, struct error *e)
 {
-	struct shared_key key = {.op = {.op.done = on_key_shared, .key = "callback.key"}};
+	struct shared_key key = {.op = {.op.done = on_key_shared, .key = CALLBACK_KEY}};
 	char hex[2 * CALLBACK_KEY_BYTES + 1];
 	uint8_t bytes[CALLBACK_KEY_BYTES];
 	int rc;

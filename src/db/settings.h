@@ -6,6 +6,11 @@
 #include "db/db.h"
 #include "db/store.h"
 
+/* The setting with the key of the callback tokens, in hexadecimal, for a database that several daemons share. The file of this name in the
+ * state directory has its bytes. */
+#define CALLBACK_KEY "callback.key"
+enum { CALLBACK_KEY_BYTES = 32 };
+
 char *setting_text(const struct view *d, const char *key); /* NULL: there is none; free() */
 int64_t setting_int(const struct view *d, const char *key, int64_t fallback);
 void setting_put_text(struct txn *d, const char *key, const char *value); /* NULL deletes it */

@@ -127,6 +127,8 @@ describe('outpostctl store copy', { skip: notBuilt }, () => {
     assert.match(stdout, /^job +4 rows +[0-9a-f]{16} equal$/m);
     assert.match(stdout, /^logs +4 logs +[0-9a-f]{16} equal$/m);
     assert.doesNotMatch(stdout, /[\u001b\r]/); // no terminal
+    const key = await fs.readFile(path.join(outpost.stateDir, 'callback.key'), 'hex');
+    assert.equal(psql('first', "SELECT value FROM setting WHERE key = 'callback.key'"), key);
     await configure(url);
     await outpost.spawn();
     assert.deepEqual(await pages(), expected);
@@ -156,7 +158,10 @@ describe('outpostctl store copy', { skip: notBuilt }, () => {
     const tables = JSON.parse(stdout);
     assert.ok(tables.length > 30 && tables.every(({ digest }) => /^[0-9a-f]{16}$/.test(digest)));
     assert.equal(sqlite(path.join(folder, 'outpost.db'), "SELECT seq FROM sqlite_sequence WHERE name = 'experiment'"), '500');
-    await fs.copyFile(path.join(outpost.stateDir, 'callback.key'), path.join(folder, 'callback.key'));
+    // the tokens that vendors have stay valid
+    const keys = [outpost.stateDir, folder].map((dir) => path.join(dir, 'callback.key'));
+    assert.deepEqual(await fs.readFile(keys[1]), await fs.readFile(keys[0]));
+    assert.equal((await fs.stat(keys[1])).mode & 0o777, 0o600);
     await outpost.configure({ config: { store: 'sqlite', state_dir: folder } });
     outpost.stateDir = folder;
     await outpost.spawn();
