@@ -26,6 +26,7 @@ struct deadline_watch {
 	int64_t generation, epoch;
 	bool is_shifting;
 	struct expire_dispatches expire;
+	int64_t experiments_ms;
 	struct shift_clock shift;
 
 	struct timer *next_piece; /* of retention */
@@ -138,6 +139,8 @@ static void on_expired(struct store_op *op)
 		bell_retry(dl->bell);
 		return;
 	}
+	if (!op->err)
+		dl->experiments_ms = dl->expire.next_experiments_ms;
 	bell_by(dl->bell, dl->expire.next_due_ms);
 	bell_rest(dl->bell);
 	close_idle_deadlines(dl);
@@ -155,7 +158,7 @@ static void look_for_deadlines(void *owner)
 		return;
 	}
 	dl->expire = (struct expire_dispatches){
-	    .op.done = on_expired, .now_ms = clock_wall_ms(), .experiments_ms = dl->expire.experiments_ms};
+	    .op.done = on_expired, .now_ms = clock_wall_ms(), .experiments_ms = dl->experiments_ms};
 	if (store_expire_dispatches(dl->d->deps.store, &dl->expire))
 		bell_retry(dl->bell);
 }

@@ -13,7 +13,7 @@
 #include "model/schedule.h"
 #include "store/schedules.h"
 
-enum { GIVE_UP_MS = 3600 * 1000, UNWRITTEN_MS = 10 * 1000 };
+enum { GIVE_UP_MS = 3600 * 1000, UNWRITTEN_MS = 10 * 1000, REASON_OF_SERVER_BYTES = 150 };
 
 /* Upstream's head from GitHub's last answer. A request carries its ETag, so an unchanged head costs no quota, and one
  * request serves all runs that wait. */
@@ -181,7 +181,8 @@ static void retry_run(struct scheduled_run *run, const char *what, const char *w
 	int64_t age_ms = clock_mono_ms() - run->first_mono_ms;
 
 	end_run_try(run);
-	snprintf(run->reason, sizeof(run->reason), "%s%s%.150s", what, *why ? ": " : "", why);
+	snprintf(run->reason, sizeof(run->reason), "%s%s%.*s", what, *why ? ": " : "",
+	    (int)utf8_cut(why, strlen(why), REASON_OF_SERVER_BYTES), why);
 	run->is_refused = is_final || age_ms + delay_ms > GIVE_UP_MS;
 	if (!run->is_refused)
 		log_event(LOG_WARN, "periodic_run_waits", LOG_S("accelerator", run->accelerator), LOG_S("why", what),

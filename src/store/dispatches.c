@@ -295,7 +295,8 @@ static int expire_dispatches_run(struct store_op *op, struct txn *d)
 			cells_moved(d, s->change_id, s->accelerator, CELLS_DEADLINE_PASSED, o->now_ms);
 	}
 	dispatch_list_release(&l);
-	look_ms = experiments_look(d, &o->experiments_ms, o->now_ms);
+	o->next_experiments_ms = o->experiments_ms;
+	look_ms = experiments_look(d, &o->next_experiments_ms, o->now_ms);
 	o->next_due_ms = db_int(d, 0, "SELECT MIN(next_due_ms) FROM dispatch WHERE next_due_ms IS NOT NULL");
 	if (look_ms && (!o->next_due_ms || look_ms < o->next_due_ms))
 		o->next_due_ms = look_ms;
