@@ -128,9 +128,10 @@ static void on_queue_looked(struct store_op *op)
 		} else {
 			log_event(LOG_INFO, "lease_unclaimed", LOG_S("lease", q->op.offer.lease_id),
 			    LOG_S("accelerator", q->accelerator), LOG_S("machine", c->machine));
-			/* Return the lease at once instead of letting it expire. */
-			lease_hand_back(r, NULL, q->op.offer.lease_id, q->accelerator, c->machine,
-			    "the machine left before it had the answer");
+			/* Return the lease at once instead of letting it expire, unless the machine had it before. */
+			if (!q->op.was_known)
+				lease_hand_back(r, NULL, q->op.offer.lease_id, q->accelerator, c->machine,
+				    "the machine left before it had the answer", q->op.now_ms + q->op.lease_ms);
 		}
 		if (taker && taker != c)
 			claim_queue_drop(q, taker);

@@ -41,7 +41,7 @@ int lease_reason_parse(const char *body, size_t n, char **ret, struct error *e) 
 /* POST /api/v1/runner/leases/{lease}/return; and GET /api/v1/runner/status: a machine checks its settings before it claims
  * work. The answer is struct runner_status of model/runner_protocol.h. */
 void machine_add_routes(struct runners *r, struct http_server *h);
-/* Returns a lease to the queue, and answers q. q NULL: no machine took the lease; if the store is busy, the lease
- * expires later. Copies the texts. */
+/* Returns a lease to the queue, and answers q. q NULL: the machine left before it had the lease, which was granted until
+ * granted_until_ms; if the store is busy, the lease expires later. Copies the texts. */
 void lease_hand_back(struct runners *r, struct http_request *q, const char *lease_id, const char *accelerator,
-    const char *machine, const char *reason);
+    const char *machine, const char *reason, int64_t granted_until_ms);

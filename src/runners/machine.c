@@ -88,7 +88,7 @@ static void end_handback(struct handback *h, int err)
 static void on_returned(struct store_op *op) { end_handback(CONTAINER_OF(op, struct handback, op.op), op->err); }
 
 void lease_hand_back(struct runners *r, struct http_request *q, const char *lease_id, const char *accelerator,
-    const char *machine, const char *reason)
+    const char *machine, const char *reason, int64_t granted_until_ms)
 {
 	struct handback *h = xcalloc(1, sizeof(*h));
 
@@ -100,6 +100,7 @@ void lease_hand_back(struct runners *r, struct http_request *q, const char *leas
 	    .machine = arena_strdup(&h->texts, machine),
 	    .reason = arena_strdup(&h->texts, reason),
 	    .now_ms = clock_wall_ms(),
+	    .granted_until_ms = granted_until_ms,
 	};
 	runners_hold(r);
 	int err = store_return_lease(r->store, &h->op);
@@ -125,7 +126,7 @@ static void on_return(struct http_request *q, void *owner)
 	else if (!lease_id_is_valid(http_segment(q, 0)))
 		refuse_request(r, q, 404, NO_LEASE, who.accelerator);
 	else
-		lease_hand_back(r, q, http_segment(q, 0), who.accelerator, who.name, reason);
+		lease_hand_back(r, q, http_segment(q, 0), who.accelerator, who.name, reason, 0);
 	free(reason);
 }
 

@@ -250,7 +250,7 @@ static int return_lease_run(struct store_op *op, struct txn *d)
 
 	if (!find_own_lease(d->view, o->lease_id, o->accelerator, o->machine, &l))
 		return db_status(d) ? db_status(d) : ERR_NOT_FOUND;
-	if (l.state == LEASE_IS_ACTIVE) {
+	if (l.state == LEASE_IS_ACTIVE && (!o->granted_until_ms || l.until_ms == o->granted_until_ms)) {
 		why = xasprintf("handed back by %s%s%.*s", l.machine, reason[0] ? ": " : "",
 		    (int)utf8_cut(reason, strlen(reason), REASON_MAX_BYTES), reason);
 		lease_enter(d, &l, LEASE_IS_RETURNED, why, o->now_ms);

@@ -39,8 +39,8 @@ bool stored_lease_read(struct rows *r, struct stored_lease *ret);
 	stored_lease_read(db_rows(d, "SELECT " LEASE_COLUMNS " FROM lease WHERE " condition, __VA_ARGS__), ret)
 void stored_lease_release(struct stored_lease *l);
 /* For UPDATE lease SET: a heartbeat at ?4 for ?5 milliseconds. It never brings the end nearer, because it may be written minutes after a
- * later one, by a daemon that was cut off from the database. */
-#define LEASE_RENEWED "until_ms = CASE WHEN until_ms > ?4 + ?5 THEN until_ms ELSE ?4 + ?5 END, lease_ms = ?5"
+ * later one, by a daemon that was cut off from the database. It always moves the end, so that until_ms shows whether there was one. */
+#define LEASE_RENEWED "until_ms = CASE WHEN until_ms >= ?4 + ?5 THEN until_ms + 1 ELSE ?4 + ?5 END, lease_ms = ?5"
 
 void lease_insert(struct txn *d, const struct stored_lease *l, int64_t now_ms);
 /* The only way from one state to another. The caller moves its job and its dispatch. False when it is in that state
@@ -80,6 +80,9 @@ struct return_lease {
 	struct store_op op;
 	const char *lease_id, *accelerator, *machine, *reason;
 	int64_t now_ms;
+	/* 0, or until when it was granted to a machine that left before it had the answer. If it was renewed since, it stays: the machine
+	 * asked again and has it, perhaps from another daemon. */
+	int64_t granted_until_ms;
 };
 int store_return_lease(struct store *s, struct return_lease *op) MUST_CHECK;
 

@@ -36,6 +36,7 @@ static struct {
 	struct claim_dispatch *claim;
 	struct renew_lease *renew;
 	struct return_lease *giving_back;
+	bool was_known; /* the claim_id had its lease before */
 	struct list_leases *list;
 	int n_claims, n_renews, n_returns, n_lists;
 	char claimed_by[64], chosen[128]; /* of the last claim: its claim_id, "runner:max …" */
@@ -119,6 +120,7 @@ static inline void answer_claim(const char *lease_id, int err)
 	fake.claim = NULL;
 	op->op.err = err;
 	op->is_found = lease_id != NULL;
+	op->was_known = fake.was_known;
 	if (lease_id)
 		op->offer = (struct lease_offer){
 		    .lease_id = xstrdup(lease_id),

@@ -131,7 +131,16 @@ static void test_a_machine_that_left_returns_its_lease(void **state)
 	answer_claim("lease1", 0);
 	assert_int_equal(fake.n_returns, 1);
 	assert_string_equal(fake.returned, "lease1");
+	assert_true(fake.giving_back->granted_until_ms > fake.giving_back->now_ms);
 	answer_return(0);
+	/* A lease that it had before stays: it may have it from another daemon. */
+	fake.was_known = true;
+	looked_for = pull_ask_raw(p, CLAIM, CLAIM_BODY("known", GPU, "30"));
+	until(p, &fake.n_claims, 3);
+	pull_vanish(looked_for);
+	until_gone(p);
+	answer_claim("lease1", 0);
+	assert_int_equal(fake.n_returns, 1);
 	assert_int_equal(claims_n_waiting(p->runners->claims), 0);
 }
 

@@ -392,6 +392,32 @@ static void a_returned_dispatch_is_requeued(void **state)
 	lease_offer_release(&second);
 }
 
+/* Its daemon returns a lease whose machine has left. The machine asked another daemon meanwhile, which answered with the lease. */
+static void an_unclaimed_lease_is_returned_unless_its_machine_has_it(void **state)
+{
+	struct lease_offer o;
+	struct return_lease r = {.accelerator = "npu", .machine = "npu-1", .reason = "left", .now_ms = T0 + SECOND};
+
+	(void)state;
+	queue_pull(1, HEAD_A, 0);
+	for (int is_asked_again = 1; is_asked_again >= 0; is_asked_again--) {
+		o = take("npu-1", "c1", 0);
+		r.lease_id = o.lease_id;
+		r.granted_until_ms = T0 + LEASE_MS;
+		if (is_asked_again) {
+			struct lease_offer same = take("npu-1", "c1", 0);
+
+			assert_string_equal(same.lease_id, o.lease_id);
+			lease_offer_release(&same);
+		}
+		DO_OK(store_return_lease, &r);
+		ASSERT_LEASES(is_asked_again ? "npu-1 active" : "npu-1 returned, npu-1 returned");
+		if (is_asked_again)
+			assert_int_equal(give_back(&o, "npu-1", "drained", SECOND), 0);
+		lease_offer_release(&o);
+	}
+}
+
 static void a_dispatch_that_is_always_returned_fails(void **state)
 {
 	struct lease_offer o;
@@ -730,6 +756,7 @@ int main(void)
 	    TEST(a_report_ends_the_lease),
 	    TEST(the_next_claim_keeps_the_attribution_of_other_cells),
 	    TEST(a_returned_dispatch_is_requeued),
+	    TEST(an_unclaimed_lease_is_returned_unless_its_machine_has_it),
 	    TEST(a_dispatch_that_is_always_returned_fails),
 	    TEST(a_newer_push_cancels_the_lease),
 	    TEST(a_closed_pull_request_cancels_the_lease),
