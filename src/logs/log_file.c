@@ -463,6 +463,18 @@ void log_folder_close(struct log_folder *f)
 	*f = (struct log_folder){.fd = -1};
 }
 
+int log_folder_next(const struct log_folder *f, int subfolder)
+{
+	char path[8];
+
+	for (; subfolder < LOG_SUBFOLDERS; subfolder++) {
+		snprintf(path, sizeof(path), "%02x", (unsigned)subfolder);
+		if (faccessat(f->fd, path, F_OK, 0) == 0 || errno != ENOENT)
+			break;
+	}
+	return subfolder;
+}
+
 int log_folder_list(const struct log_folder *f, int subfolder, int64_t before_ms, struct log_ids *to, struct error *e)
 {
 	char path[8], digits[24];

@@ -87,6 +87,8 @@ struct log_ids {
 	int64_t *list; /* free() */
 	size_t n;
 };
+/* The first subfolder that exists, from this one on; LOG_SUBFOLDERS: none. */
+int log_folder_next(const struct log_folder *f, int subfolder);
 enum { LOGS_TO_COMPRESS = -1, LOGS_TO_MOVE = -2 };
 /* Adds to *to the jobs of one subfolder whose log was last written before that time. LOGS_TO_COMPRESS: those whose text
  * waits to be compressed; LOGS_TO_MOVE: those whose text is compressed. */

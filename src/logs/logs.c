@@ -394,7 +394,10 @@ static void list_subfolder(struct pool_work *w)
 {
 	struct dropping *d = CONTAINER_OF(w, struct dropping, listing);
 
-	d->err = log_folder_list(&d->logs->folder, d->subfolder, d->before_ms < 0 ? 0 : d->before_ms, &d->ids, &d->why);
+	d->subfolder = log_folder_next(&d->logs->folder, d->subfolder);
+	if (d->subfolder < LOG_SUBFOLDERS)
+		d->err = log_folder_list(
+		    &d->logs->folder, d->subfolder, d->before_ms < 0 ? 0 : d->before_ms, &d->ids, &d->why);
 }
 
 static void after_list(struct pool_work *w)
@@ -505,7 +508,7 @@ static void continue_dropping(void *p)
 		return;
 	}
 	FREE_AND_NULL(d->ids.list);
-	if (d->subfolder == LOG_SUBFOLDERS || d->logs->is_closing) {
+	if (d->subfolder >= LOG_SUBFOLDERS || d->logs->is_closing) {
 		drop_rows(d);
 		return;
 	}
