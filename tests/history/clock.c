@@ -1,5 +1,6 @@
 /* Preloaded into the daemon: its clocks run ahead of the machine's by the values in a file (nanoseconds), one for the wall
  * clock and one for the monotonic clock. libfaketime would make each reading of a clock a hundred times slower. */
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 
 enum { WALL, MONO, N_CLOCKS };
 static const volatile int64_t *ahead_ns;
+static int (*real_gettime)(clockid_t, struct timespec *); /* needs no system call */
 
 __attribute__((constructor)) static void begin(void)
 {
@@ -22,6 +24,7 @@ __attribute__((constructor)) static void begin(void)
 	if (map == MAP_FAILED)
 		abort();
 	close(fd);
+	*(void **)&real_gettime = dlsym(RTLD_NEXT, "clock_gettime");
 	ahead_ns = map;
 }
 
@@ -35,7 +38,7 @@ static void add(struct timespec *t, int64_t ns)
 
 int clock_gettime(clockid_t id, struct timespec *t)
 {
-	int rc = (int)syscall(SYS_clock_gettime, id, t);
+	int rc = real_gettime ? real_gettime(id, t) : (int)syscall(SYS_clock_gettime, id, t);
 
 	if (rc || !ahead_ns)
 		return rc;
