@@ -4,8 +4,8 @@ enum {
 	SECOND_MS = 1000,
 	MINUTE_MS = 60 * SECOND_MS,
 	HOUR_MS = 60 * MINUTE_MS,
-	CONTENT_GAP_MS = SECOND_MS, /* GitHub's advice between writes */
 	CONTENT_PER_HOUR = 500,
+	CONTENT_PER_MINUTE = 80,  /* GitHub's limit */
 	SECONDARY_MS = MINUTE_MS, /* GitHub's advice where it names no time */
 	SECONDARY_MS_MAX = 16 * MINUTE_MS,
 };
@@ -47,6 +47,11 @@ void budget_window_add(struct budget_window *w, int64_t now_ms)
 	w->next = (w->next + 1) % w->n;
 }
 
+int64_t budget_gap_ms(int writes_per_minute)
+{
+	return writes_per_minute <= CONTENT_PER_MINUTE ? SECOND_MS : SECOND_MS * CONTENT_PER_MINUTE / writes_per_minute;
+}
+
 void budget_init(struct budget *b, int writes_per_minute)
 {
 	*b = (struct budget){.remaining = -1, .last_content_ms = INT64_MIN};
@@ -69,7 +74,7 @@ int64_t budget_wait_ms(const struct budget *b, enum budget_kind kind, int64_t no
 	if (kind != BUDGET_CONTENT)
 		return wait;
 	if (b->last_content_ms != INT64_MIN)
-		wait = max64(wait, b->last_content_ms + CONTENT_GAP_MS - now_ms);
+		wait = max64(wait, b->last_content_ms + budget_gap_ms(b->minute.n) - now_ms);
 	wait = max64(wait, budget_window_wait_ms(&b->minute, b->minute.n, now_ms));
 	return max64(wait, budget_window_wait_ms(&b->hour, b->hour.n, now_ms));
 }

@@ -30,6 +30,9 @@ struct budget {
 	struct budget_window minute, hour; /* content writes */
 };
 
+/* The time between two content writes: a second, as GitHub advises. An installation that may write more often than GitHub's limit has
+ * a server without it, so its time is shorter in proportion. */
+int64_t budget_gap_ms(int writes_per_minute);
 void budget_init(struct budget *b, int writes_per_minute);
 void budget_release(struct budget *b);
 /* How long to wait before the next request of this kind; 0: send now. */

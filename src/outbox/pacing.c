@@ -83,7 +83,7 @@ static int64_t slot_wait_ms(struct pacing *p, const struct pacing_request *q, in
 	if (*slot < at || *slot > at + (int64_t)SLOTS_MAX * SECOND_MS)
 		*slot = at;
 	at = *slot;
-	*slot += SECOND_MS;
+	*slot += budget_gap_ms(p->minute.n);
 	wait_ms = at - q->now_ms;
 	return wait_ms < PACING_LATEST_MS ? wait_ms : PACING_LATEST_MS;
 }
@@ -98,7 +98,7 @@ int64_t pacing_reserve(struct pacing *p, const struct pacing_request *q)
 	wait_ms = max64(wait_ms, queued_ms - SHARES[q->class].ahead_ms);
 	if (wait_ms > 0)
 		return slot_wait_ms(p, q, wait_ms);
-	p->free_ms = q->now_ms + queued_ms + SECOND_MS;
+	p->free_ms = q->now_ms + queued_ms + budget_gap_ms(p->minute.n);
 	pacing_note(p, q->now_ms);
 	return 0;
 }

@@ -32,7 +32,7 @@ describe('commands', { skip: notBuilt }, () => {
     [rig, issuer, lab] = await Promise.all([
       startRig({ repositories: [UPSTREAM, 'vendor/red', 'vendor/green', 'vendor/mute'].map((name) => ({ name })) }), startIssuer(), startSilentVendor({ secret: SECRET })]);
     outpost = await Outpost.start({
-      rig, issuer, secrets: { lab: { hook: SECRET } }, config: { github: { writes_per_minute: 1000 } },
+      rig, issuer, secrets: { lab: { hook: SECRET } },
       accelerators: [device('red'), device('green'), device('mute'),
         device('lab', { trust: 'contributors', runners: [{ name: 'lab', webhook: { url: lab.url, secret: 'hook' } }] }),
         device('labelled', { triggers: { pull_request: { label: 'required' } }, runners: [{ name: 'farm', pull: { labels: [], max_parallel: 1 } }] })],

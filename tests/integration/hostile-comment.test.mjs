@@ -43,7 +43,7 @@ describe('hostile texts about a change', { skip: notBuilt }, () => {
         { name: 'lab', title: '<!-- outpost:results --> ` @octocat', oncall: ['alice'], ...common, runners: [{ name: 'lab', webhook: { url: lab.url, secret: 'hook' } }] },
       ],
       secrets: { lab: { hook: SECRET } },
-      config: { comment: { min_interval: '1s' }, github: { writes_per_minute: 1000 }, required: { suites: ['model', '<b>|@octocat'] } },
+      config: { comment: { min_interval: '1s' }, required: { suites: ['model', '<b>|@octocat'] } },
       env: { ASAN_OPTIONS: 'quarantine_size_mb=1:malloc_context_size=2' },
     });
     for (const name of ['chip', 'lab']) tokens[name] = (await outpost.ctl('token', 'issue', name)).stdout.trim();
@@ -349,7 +349,7 @@ describe('sixty accelerators with all tests red', { skip: notBuilt }, () => {
     let outpost;
     try {
       outpost = await Outpost.start({
-        rig, secrets: Object.fromEntries(names.map((name) => [name, { hook: SECRET }])), config: { comment: { min_interval: '1s' }, github: { writes_per_minute: 1000 } },
+        rig, secrets: Object.fromEntries(names.map((name) => [name, { hook: SECRET }])), config: { comment: { min_interval: '1s' } },
         accelerators: names.map((name, i) => ({ name, title: `${name} | <b>`, level: i < CHECKED ? 'L4' : 'L2', trust: 'anyone', triggers: { pull_request: {} }, runners: [{ name: 'lab', webhook: { url: lab.url, secret: 'hook' } }] })),
         env: { ASAN_OPTIONS: 'quarantine_size_mb=1:malloc_context_size=2' },
       });

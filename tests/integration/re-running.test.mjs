@@ -24,7 +24,7 @@ describe('re-running', { skip: notBuilt }, () => {
   before(async () => {
     [rig, lab] = await Promise.all([startRig(), startSilentVendor({ secret: SECRET })]);
     outpost = await Outpost.start({
-      rig, secrets: { chip: { hook: SECRET } }, config: { comment: { min_interval: '10m' }, github: { writes_per_minute: 1000 } },
+      rig, secrets: { chip: { hook: SECRET } }, config: { comment: { min_interval: '10m' } },
       accelerators: [{ name: 'chip', title: 'The Chip', level: 'L4', trust: 'anyone', triggers: { pull_request: {} }, runners: [{ name: 'lab', reruns: 'tests', webhook: { url: lab.url, secret: 'hook' } }] }],
     });
   });

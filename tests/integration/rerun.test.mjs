@@ -31,7 +31,7 @@ describe('Re-run', { skip: notBuilt }, () => {
       startWebhookVendor({ secret: SECRET, script: [job('success', 'PASS', { workflow: 'lab', job: 'suite' })] })]);
     const device = (name, runner) => ({ name, title: name, level: 'L4', triggers: { pull_request: {} }, runners: [runner] });
     outpost = await Outpost.start({
-      rig, issuer, secrets: { lab: { hook: SECRET } }, config: { github: { writes_per_minute: 1000 }, comment: { enabled: false } },
+      rig, issuer, secrets: { lab: { hook: SECRET } }, config: { comment: { enabled: false } },
       accelerators: [device('red', { name: 'ci', github: { repository: 'vendor/red' } }), device('green', { name: 'ci', github: { repository: 'vendor/green' } }),
         device('lab', { name: 'lab', webhook: { url: lab.url, secret: 'hook' } })],
     });

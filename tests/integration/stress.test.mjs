@@ -30,7 +30,7 @@ describe('stress', { skip: notBuilt }, () => {
   before(async () => {
     [rig, lab] = await Promise.all([startRig(), startWebhookVendor({ secret: SECRET, script })]);
     const chip = (name, reruns) => ({ name, title: `The ${name}`, level: 'L2', trust: 'anyone', triggers: { pull_request: {} }, runners: [{ name: 'lab', webhook: { url: lab.url, secret: 'hook' }, reruns }] });
-    outpost = await Outpost.start({ rig, secrets: { chip: { hook: SECRET }, never: { hook: SECRET } }, accelerators: [chip('chip', 'tests'), chip('never', 'none')], config: { github: { writes_per_minute: 1000 } } });
+    outpost = await Outpost.start({ rig, secrets: { chip: { hook: SECRET }, never: { hook: SECRET } }, accelerators: [chip('chip', 'tests'), chip('never', 'none')] });
     pull = rig.openPull(UPSTREAM, { number: 501, author: 'dora', association: 'CONTRIBUTOR' });
     assert.equal((await rig.deliver('pull_request', pullRequestOf('opened', pull))).status_code, 202);
     await outpost.waitForApi('pulls/501', ({ accelerators }) => accelerators.length === 2 && accelerators.every(({ dispatches }) => dispatches[0].state === 'done'), { what: 'the first runs are done' });

@@ -49,7 +49,7 @@ describe('trust', { skip: notBuilt }, () => {
     accelerators.push({ ...accelerator('contributors', 'pull'), name: 'on-label', triggers: { pull_request: { label: 'required' } } });
     accelerators.push({ ...accelerator('approved', 'webhook'), name: 'proved', triggers: { pull_request: { label: 'required' } }, runners: [{ name: 'prover', webhook: { url: prover.url, secret: 'hook' }, reruns: 'tests' }] });
     outpost = await Outpost.start({
-      rig, accelerators, config: { github: { writes_per_minute: 1000 } },
+      rig, accelerators,
       secrets: Object.fromEntries(accelerators.filter(({ runners }) => runners[0].webhook).map(({ name }) => [name, { hook: SECRET }])),
     });
     farm = await Puller.add(outpost, 'machine', 'contributors-pull');

@@ -25,7 +25,7 @@ describe('two pull requests with one head', { skip: notBuilt }, () => {
   before(async () => {
     [rig, issuer] = await Promise.all([startRig({ repositories: [UPSTREAM, 'vendor/green', 'vendor/mute', 'vendor/gate', 'vendor/open'].map((name) => ({ name })) }), startIssuer()]);
     outpost = await Outpost.start({
-      rig, issuer, config: { github: { writes_per_minute: 1000 } },
+      rig, issuer,
       accelerators: [device('green', 'members'), device('mute', 'members', { triggers: { pull_request: { drafts: false } } }), device('gate', 'approved'), device('open', 'anyone')],
     });
     vendor = startDispatchVendor({ rigUrl: rig.url, tokenUrl: issuer.tokenUrl, callbackUrl: `${outpost.url}/github/callback`, repository: 'vendor/green', script: GREEN });

@@ -83,7 +83,7 @@ export class Stage {
       secrets: { 'lab-chip': { hook: SECRET }, 'quiet-chip': { hook: SECRET } },
       config: {
         infra: { repository: INFRA, trust: 'contributors' }, comment: { enabled: true, min_interval: '2s' },
-        github: { writes_per_minute: 1000 }, reconcile: { interval: '5s' }, ...config,
+        reconcile: { interval: '5s' }, ...config,
       },
     });
     const github = { rigUrl: stage.rig.url, tokenUrl: stage.issuer.tokenUrl, callbackUrl: `${stage.outpost.url}/github/callback`, once: true, tries: TRIES, log };

@@ -73,6 +73,23 @@ static void test_content_limits(void **state)
 	budget_release(&b);
 }
 
+/* Up to GitHub's limit a second lies between two writes; a server without the limit takes them faster. */
+static void test_gap_between_writes(void **state)
+{
+	struct budget b;
+
+	(void)state;
+	assert_int_equal(budget_gap_ms(1), S);
+	assert_int_equal(budget_gap_ms(80), S);
+	assert_in_range(budget_gap_ms(81), 900, S - 1);
+	assert_int_equal(budget_gap_ms(100000), 0);
+	budget_init(&b, 8000);
+	budget_spend(&b, BUDGET_CONTENT, 0);
+	assert_int_equal(budget_wait_ms(&b, BUDGET_CONTENT, 0), 10);
+	assert_int_equal(budget_wait_ms(&b, BUDGET_CONTENT, 10), 0);
+	budget_release(&b);
+}
+
 static void test_primary_limit(void **state)
 {
 	struct budget b;
@@ -134,6 +151,7 @@ int main(void)
 	    cmocka_unit_test(test_window),
 	    cmocka_unit_test(test_dispatches_do_not_count_as_content),
 	    cmocka_unit_test(test_content_limits),
+	    cmocka_unit_test(test_gap_between_writes),
 	    cmocka_unit_test(test_primary_limit),
 	    cmocka_unit_test(test_secondary_limit),
 	};

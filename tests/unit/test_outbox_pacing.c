@@ -34,6 +34,21 @@ static void test_writes_are_a_second_apart(void **state)
 	pacing_release(&p);
 }
 
+static void test_a_server_without_limits_gets_writes_faster(void **state)
+{
+	struct pacing p;
+	int n = 0;
+
+	(void)state;
+	pacing_init(&p, 8000); /* 10 ms between two */
+	while (ask(&p, WRITE_EDIT, 0, NOW) == 0)
+		n++;
+	assert_in_range(n, 90, 110);
+	assert_int_equal(ask(&p, WRITE_EDIT, 0, NOW), 20);
+	assert_int_equal(ask(&p, WRITE_EDIT, 0, NOW + 10), 0);
+	pacing_release(&p);
+}
+
 static void test_urgent_writes_are_handed_over_up_to_a_few_seconds_ahead(void **state)
 {
 	struct pacing p;
@@ -459,6 +474,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_writes_are_a_second_apart),
+	    cmocka_unit_test(test_a_server_without_limits_gets_writes_faster),
 	    cmocka_unit_test(test_urgent_writes_are_handed_over_up_to_a_few_seconds_ahead),
 	    cmocka_unit_test(test_writes_of_another_node_count),
 	    cmocka_unit_test(test_each_class_leaves_room_for_those_above),
