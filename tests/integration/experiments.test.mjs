@@ -133,18 +133,57 @@ describe('experiments', { skip: notBuilt }, () => {
     }
   });
 
-  test('a vendor that ignores the list, and one that reports other tests, prove nothing', async () => {
-    for (const [accelerator, tests] of [['ignores', []], ['others', [green('another'), red('third')]]]) {
-      const pull = await open(accelerator);
+  // Each waits until no further job of the vendor's run may report, so they wait together.
+  describe('reruns that prove nothing', { concurrency: 4 }, () => {
+    for (const [what, accelerator, tests] of [['ignores the list', 'ignores', []], ['reports other tests', 'others', [green('another'), red('third')]]])
+      test(`a vendor that ${what} proves nothing`, async () => {
+        const pull = await open(accelerator);
+        const first = await firstRun(pull);
+        await report(first, [red('named')]);
+        for (const side of ['head', 'base']) await report(await experimentOf(first, side), tests);
+        const view = await ended(pull, accelerator, 'head', 'void');
+        assert.deepEqual(view.verdicts.filter((one) => one.accelerator === accelerator).map(({ test: title }) => title), ['named']);
+        assert.notEqual(cellOf(view, 'named').attribution, 'FLAKY');
+        const { stdout } = await outpost.ctl('dispatches', '--pr', String(pull.number)); // finding 9
+        assert.match(stdout, / experiment .* \(head\).* done .* proves nothing: none of its tests was reported with a result$/m);
+      });
+
+    test('the comment and the API say why a rerun proves nothing, and the comment is then final', async () => {
+      const comment = (pull) => rig.comments(UPSTREAM, pull.number).find(({ author }) => author === rig.bot)?.body ?? '';
+      const unanswered = await open('silent');
+      await report(await firstRun(unanswered), [red('unheard')]);
+      await until(() => comment(unanswered).includes('rerun got no answer'), { ...WRITTEN, what: 'the comment says that the rerun got no answer' });
+      assert.doesNotMatch(comment(unanswered), /re-running/);
+      const pull = await open('wrong');
       const first = await firstRun(pull);
-      await report(first, [red('named')]);
-      for (const side of ['head', 'base']) await report(await experimentOf(first, side), tests);
-      const view = await ended(pull, accelerator, 'head', 'void');
-      assert.deepEqual(view.verdicts.filter((one) => one.accelerator === accelerator).map(({ test: title }) => title), ['named']);
-      assert.notEqual(cellOf(view, 'named').attribution, 'FLAKY');
-      const { stdout } = await outpost.ctl('dispatches', '--pr', String(pull.number)); // finding 9
-      assert.match(stdout, / experiment .* \(head\).* done .* proves nothing: none of its tests was reported with a result$/m);
-    }
+      await report(first, [red('astray'), red('beyond')]);
+      for (const side of ['head', 'base']) await report(await experimentOf(first, side, 'astray'), [green('another')]);
+      for (const side of ['head', 'base']) await report(await experimentOf(first, side, 'beyond'), [red('beyond')]);
+      await until(() => /\[rerun proves nothing\]\(.*\/jobs\/\d+\)/.test(comment(pull)), { ...WRITTEN, what: 'the comment says that the rerun proves nothing' });
+      assert.match(comment(pull), /model\/beyond.* · red on the merge base once, which may be chance.* · no further rerun: limit reached/, 'each round reruns one test, and each test has one round');
+      const { verdicts } = await outpost.api(`pulls/${pull.number}`);
+      assert.deepEqual(verdicts.map(({ test: title, rerun }) => [title, rerun]).sort(), [['astray', 'void'], ['beyond', 'over_limit']]);
+      const job = await outpost.api(`jobs/${cellOf({ verdicts }, 'astray').rerun_job}`);
+      assert.equal(job.experiment.reason, 'none of its tests was reported with a result');
+    });
+
+    test('status and metrics show open experiments, their cost and their end', async () => {
+      const pull = await open('watched');
+      const first = await firstRun(pull);
+      await report(first, [red('seen')]);
+      const [head, base] = [await experimentOf(first, 'head'), await experimentOf(first, 'base')];
+      const use = async () => (await outpost.api('status')).experiments.accelerators.find(({ name }) => name === 'watched');
+      assert.deepEqual(await use(), { name: 'watched', planned: 0, started: 2, seconds_24h: 0, seconds_allowed_24h: 1800 });
+      const { experiments } = await outpost.api('status');
+      assert.ok(experiments.started >= 2);
+      assert.ok(!experiments.accelerators.some(({ name }) => name === 'spent'), 'an accelerator without a share has no budget line');
+      const { stdout } = await outpost.ctl('status');
+      assert.match(stdout, /^experiments +(\d+ planned, )?\d+ started$/m);
+      assert.match(stdout, /^budget +watched: 0 of 30 min in 24 h$/m, 'each accelerator has a line'); // finding 31
+      await report(head, [green('another')]);
+      await report(base, [green('another')]);
+      await until(async () => /^outpost_accelerator_experiments\{accelerator="watched",state="void"\} [1-9]/m.test((await outpost.get('/metrics')).text), { ...LONG, what: 'the metrics count the experiments' });
+    });
   });
 
   test('a vendor that reports the merge base\'s run for the head proves neither', async () => {
@@ -156,25 +195,6 @@ describe('experiments', { skip: notBuilt }, () => {
     await report(head, [green('guilty')], { run_id: 77 });
     const view = await viewOf(pull, 'twice', ({ experiments }) => experiments.filter(({ state }) => state === 'void').length >= 2);
     assert.notEqual(cellOf(view, 'guilty').attribution, 'FLAKY');
-  });
-
-  test('the comment and the API say why a rerun proves nothing, and the comment is then final', async () => {
-    const comment = (pull) => rig.comments(UPSTREAM, pull.number).find(({ author }) => author === rig.bot)?.body ?? '';
-    const unanswered = await open('silent');
-    await report(await firstRun(unanswered), [red('unheard')]);
-    await until(() => comment(unanswered).includes('rerun got no answer'), { ...WRITTEN, what: 'the comment says that the rerun got no answer' });
-    assert.doesNotMatch(comment(unanswered), /re-running/);
-    const pull = await open('wrong');
-    const first = await firstRun(pull);
-    await report(first, [red('astray'), red('beyond')]);
-    for (const side of ['head', 'base']) await report(await experimentOf(first, side, 'astray'), [green('another')]);
-    for (const side of ['head', 'base']) await report(await experimentOf(first, side, 'beyond'), [red('beyond')]);
-    await until(() => /\[rerun proves nothing\]\(.*\/jobs\/\d+\)/.test(comment(pull)), { ...WRITTEN, what: 'the comment says that the rerun proves nothing' });
-    assert.match(comment(pull), /model\/beyond.* · red on the merge base once, which may be chance.* · no further rerun: limit reached/, 'each round reruns one test, and each test has one round');
-    const { verdicts } = await outpost.api(`pulls/${pull.number}`);
-    assert.deepEqual(verdicts.map(({ test: title, rerun }) => [title, rerun]).sort(), [['astray', 'void'], ['beyond', 'over_limit']]);
-    const job = await outpost.api(`jobs/${cellOf({ verdicts }, 'astray').rerun_job}`);
-    assert.equal(job.experiment.reason, 'none of its tests was reported with a result');
   });
 
   test('a vendor that never answers delays a change only until its deadlines', async () => {
@@ -221,24 +241,6 @@ describe('experiments', { skip: notBuilt }, () => {
     await say(`@${rig.app.slug} ok-to-test cancel`);
     await cancelOf(head);
     await viewOf(pull, 'held', ({ experiments }) => experiments.every(({ state }) => state === 'cancelled'));
-  });
-
-  test('status and metrics show open experiments, their cost and their end', async () => {
-    const pull = await open('watched');
-    const first = await firstRun(pull);
-    await report(first, [red('seen')]);
-    const [head, base] = [await experimentOf(first, 'head'), await experimentOf(first, 'base')];
-    const use = async () => (await outpost.api('status')).experiments.accelerators.find(({ name }) => name === 'watched');
-    assert.deepEqual(await use(), { name: 'watched', planned: 0, started: 2, seconds_24h: 0, seconds_allowed_24h: 1800 });
-    const { experiments } = await outpost.api('status');
-    assert.ok(experiments.started >= 2);
-    assert.ok(!experiments.accelerators.some(({ name }) => name === 'spent'), 'an accelerator without a share has no budget line');
-    const { stdout } = await outpost.ctl('status');
-    assert.match(stdout, /^experiments +(\d+ planned, )?\d+ started$/m);
-    assert.match(stdout, /^budget +watched: 0 of 30 min in 24 h$/m, 'each accelerator has a line'); // finding 31
-    await report(head, [green('another')]);
-    await report(base, [green('another')]);
-    await until(async () => /^outpost_accelerator_experiments\{accelerator="watched",state="void"\} [1-9]/m.test((await outpost.get('/metrics')).text), { ...LONG, what: 'the metrics count the experiments' });
   });
 
   test('an accelerator without a share of its machines\' time reruns nothing', async () => {
