@@ -46,6 +46,8 @@ async function openEmulator(options) {
   return inside;
 }
 
+let lastOpened = Promise.resolve();
+
 export class World {
   #app;
   #t;
@@ -60,7 +62,7 @@ export class World {
     const world = new World();
     const owners = [...new Set(repositories.map(({ name }) => name.split('/')[0]))];
     const logins = [...new Set(members)];
-    const inside = await openEmulator({
+    const open = () => openEmulator({
       baseUrl,
       seed: {
         tokens: {},
@@ -84,6 +86,9 @@ export class World {
         },
       },
     });
+    // One after the other, because each replaces functions of the package for a moment.
+    lastOpened = lastOpened.then(open, open);
+    const inside = await lastOpened;
     world.#app = inside.app;
     world.#t = inside.tables;
     world.#tokens = inside.tokens;

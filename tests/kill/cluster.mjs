@@ -166,11 +166,11 @@ async function* checkReports(stage) {
 // Returns the problems as sentences.
 export function clusterTest({ seed, faults, deliveries, pushShare, nodes = 3, lanes = 2, hasStandby = false, links = 'proxies', ...trouble }, say = () => {}) {
   const config = { github: { writes_per_minute: 80 }, pull: { lease: `${LEASE_MS}ms` } };
-  const farms = [];
-  const begin = async (stage) => {
+  let disturbedFarm;
+  const begin = async (stage, { isDisturbed }) => {
     await stage.ready();
-    const farm = await Farm.open(stage.outpost, { seed, machines: Math.max(3, Math.ceil(deliveries / 150)), sleepy: farms.length > 0 ? 0.05 : 0 });
-    farms.push(farm);
+    const farm = await Farm.open(stage.outpost, { seed, machines: Math.max(3, Math.ceil(deliveries / 150)), sleepy: isDisturbed ? 0.05 : 0 });
+    if (isDisturbed) disturbedFarm = farm;
     return () => farm.close();
   };
   return playTwice({
@@ -180,11 +180,11 @@ export function clusterTest({ seed, faults, deliveries, pushShare, nodes = 3, la
     openBroken: (options) => Stage.open({ ...options, config, more: [FARM], prepare: (of) => Cluster.prepare({ ...of, nodes, links, database: { hasStandby } }) }),
     disturb: (stage, { isOver }) => causeFaults(stage, { seed, count: faults, lanes, isOver, say }),
     judgeMore: async (stage) => {
-      await farms[1].checkLogs();
+      await disturbedFarm.checkLogs();
       const lost = [];
       for await (const problem of checkReports(stage)) lost.push(problem);
-      say(`${farms[1].leases.size} leases, ${farms[1].logs.size} logs, ${Object.values(stage.vendors).reduce((sum, { reports }) => sum + reports.length, 0)} reports`);
-      return [...farms[1].problems, ...lost, ...checkWrites(stage.rig.requests())];
+      say(`${disturbedFarm.leases.size} leases, ${disturbedFarm.logs.size} logs, ${Object.values(stage.vendors).reduce((sum, { reports }) => sum + reports.length, 0)} reports`);
+      return [...disturbedFarm.problems, ...lost, ...checkWrites(stage.rig.requests())];
     },
   }, say);
 }

@@ -1,5 +1,5 @@
 // Promises 1 and 2: a daemon that is killed repeatedly on a failing network loses no delivery and duplicates no effect. The same
-// story is played twice, undisturbed and disturbed, and both end in the same state.
+// story is played twice at the same time, undisturbed and disturbed, and both end in the same state.
 //
 //   node tests/kill/kill.mjs [--kills N] [--deliveries N] [--seed N] [--hangs N] [--rude N] [--share X]
 //
@@ -53,7 +53,7 @@ async function quietRun(story, { open, begin, width }, say) {
   let end = () => {};
   try {
     await stage.start();
-    end = await begin(stage);
+    end = await begin(stage, { isDisturbed: false });
     await stage.play({ width });
     say(`undisturbed: ${stage.delivered} webhooks, ${stage.arrivals.length} requests to vendors`);
     const isWritten = async () => {
@@ -73,18 +73,21 @@ async function quietRun(story, { open, begin, width }, say) {
   }
 }
 
-async function brokenRun(story, expected, { seed, openBroken, begin, disturb, judgeMore, width, patience = TROUBLE_ENDS_MS, ...trouble }, say) {
+// quiet: the result of quietRun(), as a promise
+async function brokenRun(story, quiet, { seed, openBroken, begin, disturb, judgeMore, width, patience = TROUBLE_ENDS_MS, ...trouble }, say) {
   const stage = await openBroken({ story, answer: moodyVendor(seed) });
   let end = () => {};
   try {
     await stage.start();
-    end = await begin(stage);
+    end = await begin(stage, { isDisturbed: true });
     breakGithub(stage.rig, seed, trouble);
     let isOver = false;
     const played = stage.play({ width }).finally(() => { isOver = true; });
     const [tally] = await Promise.all([disturb(stage, { isOver: () => isOver, say }), played]);
     say(`${Object.entries(tally).map(([what, n]) => `${n} × ${what}`).join(', ')}; ${stage.delivered} webhooks, ${stage.arrivals.length} requests to vendors`);
     stage.rig.clearFaults();
+    const { problems: early, shown: expected } = await quiet;
+    if (early.length > 0) return early.map((what) => `undisturbed: ${what}`);
     await settle(stage, () => differences(stage, expected).length === 0, patience);
     const problems = [...judge(stage), ...await judgeMore(stage)];
     for (const line of differences(stage, expected))
@@ -99,16 +102,16 @@ async function brokenRun(story, expected, { seed, openBroken, begin, disturb, ju
   }
 }
 
-// Plays one story twice, undisturbed and disturbed. Returns the problems as sentences.
+// Plays one story twice at the same time, undisturbed and disturbed. Returns the problems as sentences.
 //   write         makes the story
 //   open, openBroken   make the stage of the two runs
-//   begin(stage)  starts what takes part in both runs, and returns a function that ends it
+//   begin(stage, {isDisturbed})  starts what takes part in both runs, and returns a function that ends it
 //   disturb(stage, {isOver, say})  causes the faults, and returns their number by kind
 //   judgeMore(stage)  further problems; trouble: as for breakGithub(); patience: the limit of the end, ms; width: as for Stage.play()
 export async function playTwice({ write, open = (options) => Stage.open(options), openBroken = open, begin = async () => () => {}, judgeMore = () => [], width, ...broken }, say) {
-  const quiet = await quietRun(write(), { open, begin, width }, say);
-  if (quiet.problems.length > 0) return quiet.problems.map((what) => `undisturbed: ${what}`);
-  return brokenRun(write(), quiet.shown, { openBroken, begin, judgeMore, width, ...broken }, say);
+  const quiet = quietRun(write(), { open, begin, width }, say);
+  const [problems] = await Promise.all([brokenRun(write(), quiet, { openBroken, begin, judgeMore, width, ...broken }, say), quiet]);
+  return problems;
 }
 
 export function killTest({ seed, kills, deliveries, ...trouble }, say = () => {}) {
