@@ -12,8 +12,15 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const folder = path.join(root, 'build/rig');
 
 const SOURCES = {
-  // Prism's mock and its reader of descriptions load 2,400 modules more. Most test files need neither.
+  // Prism's mock and its reader of descriptions load 2,400 modules more. Most test files need neither. The schemas are GitHub's and
+  // serve few requests, so it takes most of the time of a request to check them against their own schema and to optimize their code.
   prism: `
+    for (const ajv of [require('ajv'), require('ajv/dist/2019'), require('ajv/dist/2020')]) {
+      const Ajv = ajv.default;
+      ajv.default = class extends Ajv {
+        constructor(options) { super({ ...options, meta: false, validateSchema: false, code: { optimize: false } }); }
+      };
+    }
     exports.factory = require('@stoplight/prism-core').factory;
     exports.route = require('@stoplight/prism-http/dist/router/index.js').default;
     Object.assign(exports, require('@stoplight/prism-http/dist/validator/index.js'));`,
@@ -55,8 +62,8 @@ export function library(name) {
   const script = new vm.Script(`(function (exports, require, module, __filename, __dirname) {${bundleOf(name, file)}\n})`, { filename: file, cachedData });
   const module = { exports: {} };
   script.runInThisContext()(module.exports, require, module, file, folder);
-  // Now it contains the functions that ran as well.
-  if (!cachedData || script.cachedDataRejected) replaceFile(compiled, script.createCachedData());
+  // At the exit it contains the functions that this process has called as well.
+  if (!cachedData || script.cachedDataRejected) process.on('exit', () => replaceFile(compiled, script.createCachedData()));
   loaded.set(name, module.exports);
   return module.exports;
 }
