@@ -122,7 +122,7 @@ async function cloneTo(folder) {
 
 const filesOf = async (folder) => (await fs.readdir(folder, { recursive: true })).sort();
 
-describe('command blocks: on the reader\'s machine', { skip: notBuilt || runnerNotBuilt || notAlone }, () => {
+describe('command blocks: on the reader\'s machine', { skip: notBuilt || runnerNotBuilt || notAlone, concurrency: SHELLS.length }, () => {
   for (const shell of SHELLS)
     test(`a vendor's first day, a report and a job's end: ${shell}`, async (t) => {
       const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'doc-commands-'));
@@ -211,7 +211,7 @@ report: {files: ["results/*.xml"]}
 open(path, 'w').write(text)
 `;
 
-describe('command blocks: on a machine that systemd boots', { skip: notBuilt || runnerNotBuilt || notBootable() }, () => {
+describe('command blocks: on a machine that systemd boots', { skip: notBuilt || runnerNotBuilt || notBootable(), concurrency: SHELLS.length }, () => {
   for (const shell of SHELLS)
     test(`an operator's walk and a runner's first day: ${shell}`, async (t) => {
       const rig = await startRig(); // only for its payloads and its key, because the machine cannot reach it
@@ -280,7 +280,7 @@ describe('command blocks: on a machine that systemd boots', { skip: notBuilt || 
 });
 
 // docs/cluster.md: the files that it shows complete, and its commands, on one machine that has the addresses of all.
-describe('command blocks: a database, a daemon and nginx', { skip: notBuilt || notBootable() }, () => {
+describe('command blocks: a database, a daemon and nginx', { skip: notBuilt || notBootable(), concurrency: SHELLS.length }, () => {
   const page = readFileSync(path.join(root, 'docs/cluster.md'), 'utf8');
   // The block after the text that names its file.
   const fileAfter = (text) => {
