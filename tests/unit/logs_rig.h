@@ -8,6 +8,7 @@
 #include <ftw.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <uv.h>
 
 #include "logs/logs.h"
 
@@ -170,18 +171,28 @@ static inline int rig_read(int64_t job, int64_t offset, size_t n)
 		assert_int_equal(read_end, strlen(text));                                                              \
 	} while (0)
 
+/* Sleeps until the loop has something to do, and does it. */
+static inline void rig_turn(void) { uv_run(loop_uv(rig_loop), UV_RUN_ONCE); }
+
+/* Runs the loop until the number of failures since the start is larger than n. Meanwhile the log stays readable. */
+#define READ_UNTIL_FAILURE(n, job, text)                                                                               \
+	while (logs_stats(rig_logs)->n_failures <= (n)) {                                                              \
+		rig_turn();                                                                                            \
+		ASSERT_TEXT(job, text);                                                                                \
+	}
+
 /* Runs the loop until this number of logs has been compressed since the start. */
 static inline void rig_wait_packed(int64_t n)
 {
 	while (logs_stats(rig_logs)->n_packed < n)
-		rig_read(1, 0, 0);
+		rig_turn();
 }
 
 /* Runs the loop until this number of logs has been moved since the start. */
 static inline void rig_wait_moved(int64_t n)
 {
 	while (logs_stats(rig_logs)->n_moved < n)
-		rig_read(1, 0, 0);
+		rig_turn();
 }
 
 /* ---- dropping ---- */

@@ -149,8 +149,7 @@ static void a_log_waits_while_the_folder_fails(void **state)
 	rig_place.folder = shared;
 	rig_limit_files(100000);
 	rig_open();
-	while (logs_stats(rig_logs)->n_failures == 0)
-		ASSERT_TEXT(5, text);
+	READ_UNTIL_FAILURE(0, 5, text);
 	rig_limit_files(RLIM_INFINITY);
 	assert_false(has_shared("000000000/5.log.zst"));
 	assert_int_equal(logs_stats(rig_logs)->n_to_move, 1);
@@ -161,12 +160,10 @@ static void a_log_waits_while_the_folder_fails(void **state)
 	assert_int_equal(file_write_atomic(path, "x", 1, 0600, &e), 0);
 	rig_open();
 	rig_put_whole(6, "waits");
-	while (logs_stats(rig_logs)->n_failures == 0)
-		ASSERT_TEXT(6, "waits");
+	READ_UNTIL_FAILURE(0, 6, "waits");
 	/* It goes on waiting over a restart. */
 	rig_reopen();
-	while (logs_stats(rig_logs)->n_failures == 0)
-		ASSERT_TEXT(6, "waits");
+	READ_UNTIL_FAILURE(0, 6, "waits");
 	assert_int_equal(unlink(path), 0);
 	rig_wait_moved(1);
 	ASSERT_TEXT(6, "waits");
@@ -174,8 +171,7 @@ static void a_log_waits_while_the_folder_fails(void **state)
 	/* The folder is gone. */
 	nftw(shared, rig_remove, 8, FTW_DEPTH | FTW_PHYS);
 	rig_put_whole(7, "waits too");
-	while (logs_stats(rig_logs)->n_failures < 2)
-		ASSERT_TEXT(7, "waits too");
+	READ_UNTIL_FAILURE(1, 7, "waits too");
 	assert_int_equal(logs_stats(rig_logs)->n_to_move, 1);
 	assert_true(has_local("07/7.log.zst"));
 	FREE_ALL(text, path);

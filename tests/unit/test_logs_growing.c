@@ -275,8 +275,7 @@ static void a_log_waits_while_its_place_fails(void **state)
 	(void)state;
 	fclose(fopen(path, "w"));
 	rig_put_whole(5, "waits");
-	while (logs_stats(rig_logs)->n_failures == 0)
-		ASSERT_TEXT(5, "waits");
+	READ_UNTIL_FAILURE(0, 5, "waits");
 	assert_int_equal(logs_stats(rig_logs)->n_to_move, 1);
 	ASSERT_COUNT("SELECT COUNT(*) FROM log_piece", 1);
 	assert_int_equal(remove(path), 0);

@@ -256,8 +256,7 @@ static void a_log_waits_while_the_server_fails(void **state)
 		set_fault(faults[i], 1);
 		snprintf(text, sizeof(text), "the log of job %d", (int)job);
 		rig_put_whole(job, text);
-		while (logs_stats(rig_logs)->n_failures == before)
-			ASSERT_TEXT(job, text);
+		READ_UNTIL_FAILURE(before, job, text);
 		rig_wait_moved(job);
 		ASSERT_TEXT(job, text);
 	}
