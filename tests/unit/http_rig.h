@@ -190,10 +190,40 @@ static inline bool rig_receive(int fd, struct buf *b, size_t n)
 	return true;
 }
 
+/* Appends all that comes until the server closes. */
 static inline void rig_receive_all(int fd, struct buf *b)
 {
-	while (rig_receive(fd, b, b->len + 1))
-		continue;
+	char chunk[65536];
+	ssize_t got;
+
+	while ((got = recv(fd, chunk, sizeof(chunk), 0)) > 0)
+		buf_append(b, chunk, (size_t)got);
+	assert(got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK));
+}
+
+/* Reads an answer's head, with its empty line, into an empty buffer; the body stays in the socket. False at the end. */
+static inline bool rig_receive_head(int fd, struct buf *b)
+{
+	char chunk[4096];
+	char *end = NULL;
+
+	while (!end) {
+		ssize_t got = recv(fd, chunk, sizeof(chunk), MSG_PEEK);
+		size_t n_before = b->len;
+
+		assert(got >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK));
+		if (got <= 0)
+			return false;
+		buf_append(b, chunk, (size_t)got);
+		end = strstr(b->data, "\r\n\r\n");
+		if (end) {
+			end[4] = '\0';
+			b->len = (size_t)(end + 4 - b->data);
+		}
+		got = recv(fd, chunk, b->len - n_before, 0);
+		assert(got == (ssize_t)(b->len - n_before));
+	}
+	return true;
 }
 
 /* True once the server has closed; false if it has sent something. Fails the test if neither happens. */
@@ -223,9 +253,8 @@ static inline struct rig_answer rig_answer(int fd, bool without_body)
 	struct rig_answer a = {.head = BUF_INIT(1 << 16), .body = BUF_INIT(64 << 20)};
 	const char *length;
 
-	while (a.head.len < 4 || strcmp(a.head.data + a.head.len - 4, "\r\n\r\n") != 0)
-		if (!rig_receive(fd, &a.head, a.head.len + 1))
-			return a;
+	if (!rig_receive_head(fd, &a.head))
+		return a;
 	a.status = (int)strtol(a.head.data + 9, NULL, 10);
 	length = strstr(a.head.data, "Content-Length: ");
 	if (length && !without_body) {

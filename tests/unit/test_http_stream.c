@@ -222,8 +222,7 @@ static void download_client(struct rig *g)
 	size_t expected;
 
 	rig_say(fd, "GET /download HTTP/1.1\r\n" HOST "\r\n");
-	while (!strstr(buf_str(&b), "\r\n\r\n"))
-		rig_receive(fd, &b, b.len + 1);
+	assert(rig_receive_head(fd, &b));
 	assert(strstr(b.data, "\r\nTransfer-Encoding: chunked\r\n"));
 	expected = b.len + N_PIECES * (PIECE + strlen("4000\r\n\r\n")) + strlen("0\r\n\r\n");
 	assert(rig_receive(fd, &b, expected));
