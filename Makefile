@@ -42,7 +42,8 @@ CFLAGS_debug   := -O0 -g3
 # -g1: line numbers for the sanitizers' reports; it compiles and links faster than -g
 CFLAGS_asan    := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS_tsan    := -O1 -g1 -fsanitize=thread -fno-omit-frame-pointer
-CFLAGS_fuzz    := -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+CFLAGS_fuzz    := -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all \
+	-ffunction-sections -fdata-sections -fsanitize-address-globals-dead-stripping
 LDFLAGS_release := -pie -Wl,-z,relro,-z,now
 # Hundreds of test programs are linked: by the fastest linker that is here.
 FAST_LINKER := $(firstword $(foreach l,lld gold,$(if $(shell command -v ld.$l),-fuse-ld=$l)))
@@ -157,12 +158,27 @@ $(B)/tests/%.passed: $(B)/tests/%
 	@sha256sum --check --status $@ 2>/dev/null && touch $@ || { tests/run-unit.sh --one $< && sha256sum $< > $@; }
 run-changed: $(TESTS:%=%.passed)
 
-# tests/fuzz/fuzz_<layer>_<what>.c, built with VARIANT=fuzz.
+# tests/fuzz/fuzz_<layer>_<what>.c, built with VARIANT=fuzz. A parser uses a few files: a target links its layer's lower ones of
+# FUZZED_LAYERS, and of the layers above these only the files that it names here. The linker drops the functions that the target does
+# not use, so the rest of these files needs no other file.
+FUZZED_LAYERS           := base model documents text config
+FUZZED_steps_git_url    := steps/git
+FUZZED_steps_log        := steps/job_log
+FUZZED_http_request     := http/client_group http/head http/inlet http/request
+FUZZED_db_note          := db/notes db/touched
+FUZZED_logs_s3          := logs/finished logs/place_s3 logs/seekable
+FUZZED_webhook_payload  := webhook/payload
+FUZZED_webhook_skim     := webhook/skim
+FUZZED_dispatch_command := dispatch/command
+FUZZED_runners_callback := runners/admission runners/submission
+FUZZED_runners_jwks     := runners/issuer_keys
+FUZZED_runners_lease    := runners/admission runners/machine
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-$(B)/fuzz/%: tests/fuzz/%.c $$(call libs_for,$$(word 2,$$(subst _, ,$$*)))
+$(B)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $$(addprefix $(B)/,$$(addsuffix .o,$$(FUZZED_$$*))) \
+	$$(filter $(foreach l,$(FUZZED_LAYERS),$(call lib_of,$l)),$$(call libs_for,$$(word 1,$$(subst _, ,$$*))))
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $< $(call in_group,$(filter %.a,$^)) $(LDLIBS) $(LDLIBS_$*)
+	$(Q)$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -Wl,--gc-sections -o $@ $(filter %.c %.o,$^) $(call in_group,$(filter %.a,$^)) $(LDLIBS) $(LDLIBS_fuzz_$*)
 fuzzers: $(FUZZERS)
 
 # ---- what people call; each installs what it needs first ----
