@@ -123,10 +123,12 @@ static inline int rig_connect_as(struct rig *g, int host)
 	    .sin_addr.s_addr = htonl((INADDR_LOOPBACK & 0xffffff00) | (uint32_t)host),
 	};
 	const struct timeval limit = {.tv_sec = 20};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), rc;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1, rc;
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	/* connect() chooses the port, which is faster: it searches one that is free for this server, not for all */
+	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &yes, sizeof(yes));
 	rc = bind(fd, (const struct sockaddr *)&from, sizeof(from));
 	assert(rc == 0);
 	rc = connect(fd, (const struct sockaddr *)&to, sizeof(to));
