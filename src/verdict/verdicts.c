@@ -180,18 +180,33 @@ static void verdict_put_job(struct txn *d, int64_t job_id)
 	record_release(&ended_job_record, &j);
 }
 
-/* The cells of the results of jobs j. The other packed results need no row: the table `cell` (db/packed_cell.c) shows them as
- * their jobs report them, as long as the jobs are counted. */
+/* The cells of the results of job ?1. The other packed results need no row: the table `cell` (db/packed_cell.c) shows them as
+ * the job reports them, as long as it is counted. */
 #define PUT_RESULTS                                                                                                    \
 	"INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message, job_id, is_late, file,"   \
 	" line) SELECT change_id, accelerator, test_id, status,"                                                       \
 	" CASE WHEN status IN ('FAIL', 'ERROR', 'MISS') THEN 'UNCLASSIFIED' END, message, job_id, is_late, file, line" \
 	" FROM (SELECT j.change_id, j.accelerator, r.test_id, r.status, r.message, j.id AS job_id, j.is_late, r.file," \
-	"  r.line, ROW_NUMBER() OVER (PARTITION BY r.test_id ORDER BY instr(" STATUS_ORDER                             \
-	", r.status), j.id, r.ordinal) AS n"                                                                           \
-	"  FROM job j JOIN result r ON r.job_id = j.id AND r.ordinal < j.n_tests"                                      \
-	"  AND (r.is_packed = 0 OR r.status IN ('FAIL', 'ERROR', 'MISS'))"
-#define WORST_OF_EACH ") ranked WHERE n = 1"
+	"  r.line"
+#define OF_JOB                                                                                                         \
+	" FROM job j JOIN result r ON r.job_id = j.id AND r.ordinal < j.n_tests"                                       \
+	"  AND (r.is_packed = 0 OR r.status IN ('FAIL', 'ERROR', 'MISS')) WHERE j.id = ?1) results"
+
+/* A report names nearly always each test once. If one has several results, the cell shows the worst of them, because no row may
+ * be written twice; to find it takes longer than to write all rows. */
+static void put_results_of(struct txn *d, int64_t job_id)
+{
+	if (db_has(d,
+		"SELECT 1 FROM job j CROSS JOIN packed_job p ON p.job_id = j.id AND p.n = j.n_tests"
+		" CROSS JOIN test_list l ON l.id = p.list_id WHERE j.id = ?1 AND l.is_distinct = 1",
+		V_INT(job_id)))
+		db_exec(d, PUT_RESULTS OF_JOB " WHERE true" WORSE_WINS, V_INT(job_id));
+	else
+		db_exec(d,
+		    PUT_RESULTS ", ROW_NUMBER() OVER (PARTITION BY r.test_id ORDER BY instr(" STATUS_ORDER
+				", r.status), r.ordinal) AS n" OF_JOB " WHERE n = 1" WORSE_WINS,
+		    V_INT(job_id));
+}
 
 #define TESTS_COUNTED_AS                                                                                               \
 	"(SELECT r.test_id FROM job j CROSS JOIN job_test r ON r.job_id = j.id WHERE j.change_id = ?1"                 \
@@ -314,9 +329,10 @@ void verdicts_rebuild(struct txn *d, int64_t change_id, const char *accelerator)
 	    "UPDATE job AS j SET is_counted = 1 WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
 	    " AND j.status = 'completed' AND j.digest IS NOT NULL AND NOT" ENDED_AFTER_CALL_OFF,
 	    V_INT(change_id), V_TEXT(accelerator));
-	db_exec(d,
-	    PUT_RESULTS " WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_counted = 1" WORST_OF_EACH WORSE_WINS,
+	r = db_rows(d, "SELECT id FROM job WHERE change_id = ?1 AND accelerator = ?2 AND is_counted = 1 ORDER BY id",
 	    V_INT(change_id), V_TEXT(accelerator));
+	while (rows_next(r))
+		put_results_of(d, rows_key_number(r));
 	put_unnamed_by_retries(d, change_id, accelerator);
 	r = db_rows(d,
 	    "SELECT j.id FROM job j WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
@@ -338,7 +354,7 @@ void verdicts_add_job(struct txn *d, int64_t change_id, const char *accelerator,
 		return;
 	}
 	db_exec(d, "UPDATE job SET is_counted = 1 WHERE id = ?1", V_INT(job_id));
-	db_exec(d, PUT_RESULTS " WHERE j.id = ?1" WORST_OF_EACH WORSE_WINS, V_INT(job_id));
+	put_results_of(d, job_id);
 	verdict_put_job(d, job_id);
 	drop_milder_cells(d, change_id, accelerator,
 	    db_has(d, "SELECT 1 FROM job j WHERE j.id = ?1 AND " HAS_UNPACKED, V_INT(job_id)) ? 0 : job_id);
