@@ -85,6 +85,7 @@ static void end_gathering(struct gathering *g, bool is_store_busy)
 	if (bell_is_looking(e->bell) && !is_store_busy && e->n_ended < GATHERINGS_MAX)
 		e->ended[e->n_ended++] = g->due.change_id;
 	record_release(&due_change_record, &g->due);
+	attribute_change_release(&g->attribute);
 	strv_free(g->files);
 	free(g);
 	if (e->is_closing)

@@ -10,13 +10,14 @@
 
 enum {
 	DEFAULT_DISTANCE = 20,
-	SIMILAR_MAX = 100,         /* changes that one report makes due */
-	SIMILAR_CHANGES = 24,      /* with one message, the newest */
-	KEYS_READ = 200,           /* failures whose messages are compared with those of other tests */
-	SIMILAR_CELLS = 20,        /* failures of one change that are compared with those of others */
-	RED_CELLS_AT_ONCE = 2000,  /* with more, a report does not wait for their attribution */
-	ATTRIBUTED_AT_ONCE = 3000, /* cells that one transaction writes */
-	PARTS_MAX = 4,             /* more at once, because each part collects the facts of all cells again */
+	SIMILAR_MAX = 100,        /* changes that one report makes due */
+	SIMILAR_CHANGES = 24,     /* with one message, the newest */
+	KEYS_READ = 200,          /* failures whose messages are compared with those of other tests */
+	SIMILAR_CELLS = 20,       /* failures of one change that are compared with those of others */
+	RED_CELLS_AT_ONCE = 2000, /* with more, a report does not wait for their attribution */
+	WRITTEN_AT_ONCE = 500,    /* cells, by one statement */
+	PART_CELLS = 2000,        /* that a part writes, because its commit takes as long as they are many */
+	PART_US = 5000,           /* that a part holds the writer, before its commit */
 };
 static const int64_t DEFAULT_WINDOW_MS = INT64_C(7) * 24 * 3600 * 1000;
 
@@ -37,23 +38,27 @@ void attribution_configure(struct txn *d, int64_t window_ms, int distance)
 
 /* ---- one accelerator's cells ---- */
 
-/* One result for each cell: the worst of its failures. */
-static void decide_results(const struct attribution_case *c, struct attribution_result *results)
+struct attribution_look {
+	struct attribution_case c;
+	char *accelerator;
+	bool is_read, has_moved;
+	size_t n_done; /* cells */
+};
+
+/* The worst of the cell's failures. */
+static struct attribution_result decide_cell(const struct attribution_case *c, const struct red_cell *cell)
 {
-	for (size_t i = 0; i < c->n_cells; i++) {
-		results[i].attribution = N_ATTRIBUTIONS;
-		if (c->cells[i].n_failures == FAILURES_MAX)
-			results[i] = attribution_without_facts("it failed in too many jobs to compare them all");
-	}
-	for (size_t i = 0; i < c->n_failures; i++) {
-		struct attribution_result *of_cell = &results[c->failures[i].cell];
+	struct attribution_result worst = {.attribution = N_ATTRIBUTIONS};
+
+	if (cell->n_failures == FAILURES_MAX)
+		worst = attribution_without_facts("it failed in too many jobs to compare them all");
+	for (size_t i = cell->failure; i != SIZE_MAX; i = c->failures[i].next_of_cell) {
 		struct attribution_result r = attribute(&c->failures[i].facts);
 
-		*of_cell = of_cell->attribution == N_ATTRIBUTIONS ? r : attribution_worse(of_cell, &r);
+		worst = worst.attribution == N_ATTRIBUTIONS ? r : attribution_worse(&worst, &r);
 	}
-	for (size_t i = 0; i < c->n_cells; i++)
-		if (results[i].attribution == N_ATTRIBUTIONS)
-			results[i] = attribution_without_facts("no job that counts shows this failure");
+	return worst.attribution == N_ATTRIBUTIONS ? attribution_without_facts("no job that counts shows this failure")
+						   : worst;
 }
 
 static bool are_same_results(const struct attribution_result *a, const struct attribution_result *b)
@@ -68,46 +73,58 @@ static bool looks_same(const struct red_cell *cell, const struct attribution_res
 	       str_eq(cell->was_reason, r->reason);
 }
 
-static bool is_put(const struct red_cell *cell, const struct attribution_result *r)
+/* Writes the result of the cells [from, end), which are neighbours: no other cell between them is attributed. */
+static void put_result(const struct attribution_case *c, size_t from, size_t end, const struct attribution_result *r)
 {
-	return looks_same(cell, r) && cell->was_needs == r->needs;
+	if (from == end)
+		return;
+	db_exec(c->d,
+	    "UPDATE verdict SET attribution = ?5, reason = ?6, evidence_job = ?7, evidence_url = ?8, needs = ?9"
+	    " WHERE change_id = ?1 AND accelerator = ?2 AND test_id BETWEEN ?3 AND ?4"
+	    " AND attribution IS NOT NULL AND status IN ('FAIL', 'ERROR')",
+	    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(c->cells[from].test_id),
+	    V_INT(c->cells[end - 1].test_id), V_TEXT(attribution_name(r->attribution)), V_TEXT(r->reason),
+	    V_INT_OR_NULL(r->evidence_job), V_TEXT(r->known_url), V_INT(r->needs));
 }
 
-/* Returns how many cells of the case have their result now: fewer than all if very many change. *ret_has_moved: the visible
- * part of one changed. One statement writes neighbours with the same result, which thousands of cells have when a machine
- * fails: no other cell between them is attributed. */
-static size_t put_results(
-    const struct attribution_case *c, const struct attribution_result *results, bool *ret_has_moved)
+/* The last cell is written in one transaction with the steps that follow the attribution, so that a look that ends before them
+ * leaves a cell without a cause. */
+static bool must_pause_before(struct attribution_look *l, size_t cell, size_t first)
 {
-	size_t n_put = 0, i = 0, share = c->n_cells / PARTS_MAX + 1;
-	size_t n_max = share > ATTRIBUTED_AT_ONCE ? share : ATTRIBUTED_AT_ONCE;
+	struct attribution_case *c = &l->c;
 
-	for (size_t end; i < c->n_cells && n_put < n_max; i = end) {
-		const struct attribution_result *r = &results[i];
+	return attribution_must_pause(c) || (c->pause_us && cell - first == PART_CELLS) ||
+	       (cell + 1 == c->n_cells && attribution_is_time_over(c));
+}
 
-		end = i + 1;
-		if (is_put(&c->cells[i], r))
-			continue;
-		while (end < c->n_cells && n_put + end - i < n_max && !is_put(&c->cells[end], r) &&
-		       are_same_results(&results[end], r))
-			end++;
-		for (size_t k = i; k < end; k++)
-			*ret_has_moved |= !looks_same(&c->cells[k], r);
-		n_put += end - i;
-		db_exec(c->d,
-		    "UPDATE verdict SET attribution = ?5, reason = ?6, evidence_job = ?7, evidence_url = ?8, needs = ?9"
-		    " WHERE change_id = ?1 AND accelerator = ?2 AND test_id BETWEEN ?3 AND ?4"
-		    " AND attribution IS NOT NULL AND status IN ('FAIL', 'ERROR')",
-		    V_INT(c->change_id), V_TEXT(c->accelerator), V_INT(c->cells[i].test_id),
-		    V_INT(c->cells[end - 1].test_id), V_TEXT(attribution_name(r->attribution)), V_TEXT(r->reason),
-		    V_INT_OR_NULL(r->evidence_job), V_TEXT(r->known_url), V_INT(r->needs));
+/* Decides the cells and writes those that change. One statement writes neighbours with the same result, which thousands of
+ * cells have when a machine fails. */
+static void put_results(struct attribution_look *l)
+{
+	struct attribution_case *c = &l->c;
+	struct attribution_result last = {.attribution = N_ATTRIBUTIONS};
+	size_t first = l->n_done;
+	size_t from = first; /* the first cell that has the result `last` and is not written */
+
+	for (; l->n_done < c->n_cells && !must_pause_before(l, l->n_done, first); l->n_done++) {
+		const struct red_cell *cell = &c->cells[l->n_done];
+		struct attribution_result r = decide_cell(c, cell);
+		bool is_put = looks_same(cell, &r) && cell->was_needs == r.needs;
+
+		l->has_moved |= !looks_same(cell, &r);
+		if (is_put || from == l->n_done || l->n_done - from == WRITTEN_AT_ONCE ||
+		    !are_same_results(&last, &r)) {
+			put_result(c, from, l->n_done, &last);
+			from = l->n_done + is_put;
+			last = r;
+		}
 	}
-	return i;
+	put_result(c, from, l->n_done, &last);
 }
 
 bool attribution_is_long(const struct view *d, int64_t change_id, const char *accelerator)
 {
-	/* Only those that attribution_apply() attributes: no later operation would take the other steps for more of the others. */
+	/* Only those that are attributed: no later operation would take the other steps for more of the others. */
 	return db_has(d,
 	    "SELECT 1 FROM change c CROSS JOIN verdict v ON v.change_id = c.id AND v.accelerator = ?2"
 	    " AND v.attribution IS NOT NULL AND v.status IN ('FAIL', 'ERROR') WHERE c.id = ?1"
@@ -115,35 +132,79 @@ bool attribution_is_long(const struct view *d, int64_t change_id, const char *ac
 	    V_INT(change_id), V_TEXT(accelerator), V_INT(RED_CELLS_AT_ONCE));
 }
 
-bool attribution_apply(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms, bool *ret_is_complete)
+struct attribution_look *attribution_look_new(
+    const struct view *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
-	struct attribution_case c = {
-	    .d = d,
+	struct attribution_look *l = xcalloc(1, sizeof(*l));
+
+	l->accelerator = xstrdup(accelerator);
+	l->c = (struct attribution_case){
 	    .change_id = change_id,
-	    .accelerator = accelerator,
+	    .accelerator = l->accelerator,
 	    .now_ms = now_ms,
-	    .window_ms = read_window_ms(d->view),
-	    .distance = (int)attribution_distance(d->view),
+	    .window_ms = read_window_ms(d),
+	    .distance = (int)attribution_distance(d),
 	};
-	bool has_moved = false;
+	return l;
+}
 
-	*ret_is_complete = true;
-	if (attribution_case_read(&c)) {
-		struct attribution_result *results = xcalloc(c.n_cells, sizeof(*results));
+bool attribution_look_is_first(const struct attribution_look *l)
+{
+	for (size_t i = 0; i < l->c.n_cells; i++)
+		if (!l->c.cells[i].was_reason)
+			return true;
+	return false;
+}
 
-		attribution_collect_facts(&c);
-		decide_results(&c, results);
-		*ret_is_complete = put_results(&c, results, &has_moved) == c.n_cells;
-		/* the last of several parts stands for all of them */
-		has_moved |= c.n_cells > RED_CELLS_AT_ONCE;
-		free(results);
+void attribution_look_free(struct attribution_look *l)
+{
+	if (!l)
+		return;
+	attribution_case_release(&l->c);
+	free(l->accelerator);
+	free(l);
+}
+
+/* Up to the next pause. False: there is more to do. */
+static bool go_on(struct attribution_look *l, struct txn *d, bool *ret_has_moved)
+{
+	struct attribution_case *c = &l->c;
+
+	c->d = d;
+	if (!l->is_read) {
+		l->is_read = true;
+		if (!attribution_case_read(c))
+			return true;
 	}
-	attribution_case_release(&c);
-	if (has_moved)
+	if (!attribution_collect_facts(c))
+		return false;
+	put_results(l);
+	if (l->n_done < c->n_cells)
+		return false;
+	/* a look that was ended may have moved some of so many */
+	l->has_moved |= c->n_cells > RED_CELLS_AT_ONCE;
+	if (l->has_moved)
 		(void)jobs_notify(d, db_rows(d,
 					 "SELECT id FROM job WHERE change_id = ?1 AND accelerator = ?2"
 					 " AND is_current = 1",
-					 V_INT(change_id), V_TEXT(accelerator)));
+					 V_INT(c->change_id), V_TEXT(c->accelerator)));
+	*ret_has_moved |= l->has_moved;
+	return true;
+}
+
+bool attribution_look(struct attribution_look *l, struct txn *d, bool *ret_has_moved)
+{
+	attribution_begin_part(&l->c, PART_US);
+	return go_on(l, d, ret_has_moved);
+}
+
+bool attribution_apply(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+{
+	struct attribution_look *l = attribution_look_new(d->view, change_id, accelerator, now_ms);
+	bool has_moved = false, is_complete = go_on(l, d, &has_moved);
+
+	assert(is_complete); /* it does not pause */
+	attribution_look_free(l);
 	return has_moved;
 }
 
@@ -157,6 +218,11 @@ void attribution_note_due(struct txn *d, int64_t change_id, int64_t now_ms)
 	    " next_ms = excluded.next_ms, generation = attribution_due.generation + 1",
 	    V_INT(change_id), V_INT(now_ms));
 	db_notify(d, STORE_ATTRIBUTION);
+}
+
+void attribution_restart(struct txn *d, int64_t change_id)
+{
+	db_exec(d, "UPDATE attribution_due SET generation = generation + 1 WHERE change_id = ?1", V_INT(change_id));
 }
 
 /* Ahead of a query for ids in column `id`, with ?1 the time; and behind it. */
@@ -264,15 +330,18 @@ void attribution_alike_due(struct txn *d, int64_t change_id, const char *acceler
 		db_notify(d, STORE_ATTRIBUTION);
 }
 
-void attribution_others_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+void attribution_facts_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
-	/* a cell whose cause may change with more facts */
 	if (db_has(d,
 		"SELECT 1 FROM change c WHERE c.id = ?1 AND (" CHANGE_NEEDS_MERGE_BASE " OR " CHANGE_NEEDS_FILES
 		") AND EXISTS (SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2"
 		" AND attribution IN ('BASE', 'FLAKY', 'NEW', 'UNCLASSIFIED'))",
 		V_INT(change_id), V_TEXT(accelerator)))
 		attribution_note_due(d, change_id, now_ms);
+}
+
+void attribution_others_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+{
 	/* also if no cell is red now: a test that failed and passed on one commit is evidence for others */
 	attribution_alike_due(d, change_id, accelerator, now_ms);
 	base_changes_due(d, change_id, accelerator, now_ms);
@@ -303,9 +372,24 @@ STORE_LIST(claim_due_changes, due_change)
 static int attribute_change_run(struct store_op *op, struct txn *d)
 {
 	struct attribute_change *o = CONTAINER_OF(op, struct attribute_change, op);
+	int64_t generation =
+	    db_int(d, 0, "SELECT generation FROM attribution_due WHERE change_id = ?1", V_INT(o->change_id));
 
-	o->has_moved =
-	    cells_moved(d, o->change_id, NULL, o->has_learnt ? CELLS_EVIDENCE_CAME : CELLS_LOOKED_AGAIN, o->now_ms);
+	if (op->n_parts == 0) {
+		attribute_change_release(o);
+		o->has_moved = false;
+		o->looked_at = generation;
+		o->look = cells_look_new(
+		    d->view, o->change_id, o->has_learnt ? CELLS_EVIDENCE_CAME : CELLS_LOOKED_AGAIN, o->now_ms);
+	} else if (generation != o->looked_at) {
+		/* Its cells or their facts changed between two parts. It is still due, so another look begins. */
+		attribute_change_release(o);
+		return 0;
+	}
+	op->is_unfinished = !cells_look(o->look, d, &o->has_moved);
+	if (op->is_unfinished)
+		return 0;
+	attribute_change_release(o);
 	if (o->again_ms)
 		db_exec(d,
 		    "UPDATE attribution_due SET next_ms = ?3, n_tries = n_tries + 1"
@@ -317,3 +401,9 @@ static int attribute_change_run(struct store_op *op, struct txn *d)
 	return 0;
 }
 STORE_OPERATION(attribute_change)
+
+void attribute_change_release(struct attribute_change *o)
+{
+	cells_look_free(o->look);
+	o->look = NULL;
+}

@@ -22,16 +22,30 @@ int64_t attribution_distance(const struct view *d); /* a reader may call it, too
 
 /* Attributes the red cells of one accelerator from the evidence in the database. Returns whether a visible part of a cell
  * changed. */
-bool attribution_apply(
-    struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms, bool *ret_is_complete);
+bool attribution_apply(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
 /* It has so many red cells that a report does not attribute them in its own transaction. */
 bool attribution_is_long(const struct view *d, int64_t change_id, const char *accelerator);
+/* The same as attribution_apply() in several transactions, each of which calls attribution_look() once. Its memory has the facts and
+ * the place between them, so it ends without a result if attribution_restart() was called since the first one. */
+struct attribution_look;
+struct attribution_look *attribution_look_new(
+    const struct view *d, int64_t change_id, const char *accelerator, int64_t now_ms);
+/* False: it is to be called again. True: all cells are attributed, and *ret_has_moved becomes true if one changed. */
+bool attribution_look(struct attribution_look *l, struct txn *d, bool *ret_has_moved);
+/* After the last one: it attributed cells that had no cause since they were made again. */
+bool attribution_look_is_first(const struct attribution_look *l);
+void attribution_look_free(struct attribution_look *l); /* any thread; NULL is fine */
+/* Ends the looks that are in progress: cells were made or attributed again. A due change stays due, as attribution_note_due() leaves
+ * it. */
+void attribution_restart(struct txn *d, int64_t change_id);
 /* The change is attributed again soon, or once more if that is in progress now. Notifies STORE_ATTRIBUTION. */
 void attribution_note_due(struct txn *d, int64_t change_id, int64_t now_ms);
 /* The changes that failed in the same way are due: this one may explain them, or excuse them no longer. */
 void attribution_alike_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
-/* Cells of the accelerator were made again and attributed. These changes are due: those that failed in the same way, those
- * whose base this is, and this one if GitHub knows more. */
+/* The change is due if GitHub knows facts that may change the cause of one of these cells. */
+void attribution_facts_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
+/* Cells of the accelerator were made again and attributed. These changes are due: those that failed in the same way, and those
+ * whose base this is. */
 void attribution_others_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
 
 /* ---- for evidence/ ---- */
@@ -70,8 +84,9 @@ struct claim_due_changes { /* the oldest due changes; they stay due until they a
 int store_claim_due_changes(struct store *s, struct claim_due_changes *q) MUST_CHECK;
 void claim_due_changes_release(struct claim_due_changes *q);
 
-/* Attributes the change, requests the comment and the checks if a cell moved, and deletes the due row. If GitHub did not
- * answer, the change stays due at again_ms. It also stays due if its generation changed since the claim. */
+/* Attributes the change, requests the comment and the checks if a cell moved, and deletes the due row. Thousands of cells take
+ * several transactions. If GitHub did not answer, the change stays due at again_ms. It also stays due if its generation changed
+ * since the claim, and is not completely attributed if it changed since the first transaction. */
 struct attribute_change {
 	struct store_op op;
 	int64_t change_id, generation, again_ms, now_ms;
@@ -79,5 +94,9 @@ struct attribute_change {
 	 * them. */
 	bool has_learnt;
 	bool has_moved; /* out */
+	/* The store's. */
+	int64_t looked_at;       /* the generation of the first transaction */
+	struct cells_look *look; /* NULL after the last one, except after an error: attribute_change_release() */
 };
 int store_attribute_change(struct store *s, struct attribute_change *op) MUST_CHECK;
+void attribute_change_release(struct attribute_change *o);

@@ -9,8 +9,6 @@
 enum {
 	/* Reads all tests of a job at once if more than one of so many are needed: to find one test takes as long as to read 100. */
 	LOOK_UP_MAX_SHARE = 64,
-	OUTAGE_MIN_TESTS =
-	    5, /* of a job, so that "most of its tests" has a meaning; also in the index job_mostly_red */
 };
 
 RECORD_DEFINE(attribution_case, ATTRIBUTED_CHANGE_RECORD)
@@ -246,14 +244,14 @@ static void read_failures_of(struct attribution_case *c, const struct counted_jo
 	for (size_t i = 0; i < l.n; i++) {
 		const struct job_result *r = &l.at[i];
 		struct red_cell *cell = &c->cells[r->cell];
-		const struct red_failure *last = cell->n_failures ? &c->failures[cell->last_failure] : NULL;
+		const struct red_failure *last = cell->n_failures ? &c->failures[cell->failure] : NULL;
 
 		if (!attribution_applies(r->status) || cell->n_failures == FAILURES_MAX ||
 		    (last && last->job_id == j->id && failure_marks_are_alike(&last->facts.mark, &r->mark) &&
 			last->facts.mark.numbers == r->mark.numbers))
 			continue;
 		cell->n_failures++;
-		cell->last_failure = c->n_failures;
+		cell->failure = c->n_failures;
 		*ARRAY_PUSH(c->failures, c->n_failures) = (struct red_failure){.cell = r->cell,
 		    .job = find_job(c, j, own_test_id),
 		    .test_id = cell->test_id,
@@ -293,11 +291,16 @@ static void read_failures(struct attribution_case *c)
 	RECORDS_RELEASE(counted_job, jobs, n);
 	if (c->n_failures)
 		qsort(c->failures, c->n_failures, sizeof(*c->failures), by_job_and_test);
+	for (size_t i = 0; i < c->n_cells; i++)
+		c->cells[i].failure = SIZE_MAX;
 	for (size_t i = c->n_failures; i-- > 0;) {
 		struct job_name *job = &c->jobs[c->failures[i].job];
+		struct red_cell *cell = &c->cells[c->failures[i].cell];
 
 		job->first_failure = i;
 		job->n_failures++;
+		c->failures[i].next_of_cell = cell->failure;
+		cell->failure = i;
 	}
 }
 
@@ -345,8 +348,6 @@ bool attribution_case_read(struct attribution_case *c)
 		else
 			record_release(&red_cell_record, &cell);
 	}
-	if (c->n_cells)
-		read_failures(c);
 	return c->n_cells > 0;
 }
 
@@ -364,106 +365,51 @@ void attribution_case_release(struct attribution_case *c)
 		free(c->failures[i].base);
 	free(c->jobs);
 	free(c->failures);
+	others_free(c->others);
 	record_release(&attribution_case_record, c);
+}
+
+/* ---- parts ---- */
+
+enum { STEPS_OF_LOOK = 64 };
+
+static int64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+void attribution_begin_part(struct attribution_case *c, int64_t us)
+{
+	c->pause_us = now_us() + us;
+	c->is_paused = false;
+	c->n_steps = 0;
+}
+
+bool attribution_is_time_over(const struct attribution_case *c) { return c->pause_us && now_us() >= c->pause_us; }
+
+bool attribution_must_pause(struct attribution_case *c)
+{
+	c->is_paused |= ++c->n_steps % STEPS_OF_LOOK == 0 && attribution_is_time_over(c);
+	return c->is_paused;
 }
 
 /* ---- the questions ---- */
 
-/* More than half of a job's tests have the same message. */
-static void find_outages_of_jobs(struct attribution_case *c)
-{
-	for (size_t job = 0; job < c->n_jobs; job++) {
-		struct red_failure *f = c->failures + c->jobs[job].first_failure;
-		size_t n = c->jobs[job].n_failures, n_most = 0;
-		int64_t most = 0, n_tests;
-
-		/* the key that more than half of them have, if any */
-		for (size_t i = 0; i < n; i++) {
-			if (!n_most)
-				most = f[i].facts.mark.key;
-			n_most += f[i].facts.mark.key == most ? 1 : (size_t)-1;
-		}
-		n_most = 0;
-		for (size_t i = 0; i < n; i++)
-			n_most += f[i].facts.mark.key == most;
-		n_tests = n ? db_int(c->d, 0, "SELECT n_tests FROM job WHERE id = ?1", V_INT(f->job_id)) : 0;
-		if (n_tests < OUTAGE_MIN_TESTS || (int64_t)(2 * n_most) <= n_tests)
-			continue;
-		for (size_t i = 0; i < n; i++)
-			if (f[i].facts.mark.key == most)
-				f[i].facts.is_outage = f[i].facts.is_job_outage = true;
-	}
-}
-
-static int by_key_and_job(const void *x, const void *y)
-{
-	const struct red_failure *a = *(struct red_failure *const *)x, *b = *(struct red_failure *const *)y;
-
-	if (a->facts.mark.key != b->facts.mark.key)
-		return a->facts.mark.key < b->facts.mark.key ? -1 : 1;
-	return (a->job > b->job) - (a->job < b->job);
-}
-
-/* Failures of one job with the same message. One test may crash the process, and the others fail because of that. They pass
- * when they run without it, so the pass of one test excuses it only if each of the others passed, too. If none passed again
- * and one failure is proved to be the change's, all are. */
-static void compare_in_job(struct red_failure *const *list, size_t n)
-{
-	bool is_settled = false, is_red = false, is_green = false;
-
-	for (size_t i = 0; i < n; i++) {
-		const struct attribution_facts *f = &list[i]->facts;
-
-		is_red |= !f->passed_here_job;
-		is_green |= f->passed_here_job != 0;
-	}
-	for (size_t i = 0; i < n; i++) {
-		list[i]->facts.is_alike_green = is_green;
-		is_settled |= attribution_is_settled_outage(&list[i]->facts);
-	}
-	for (size_t i = 0; i < n; i++) {
-		list[i]->facts.is_alike_settled = is_settled && list[i]->facts.is_job_outage;
-		list[i]->facts.is_alike_red = is_red && !list[i]->facts.mark.is_infrastructure;
-	}
-}
-
-void fact_same_message(struct attribution_case *c)
-{
-	struct red_failure **list = xcalloc(c->n_failures + 1, sizeof(*list));
-	size_t end, next;
-
-	find_outages_of_jobs(c);
-	for (size_t i = 0; i < c->n_failures; i++)
-		list[i] = &c->failures[i];
-	qsort(list, c->n_failures, sizeof(*list), by_key_and_job);
-	for (size_t i = 0; i < c->n_failures; i = end) {
-		int64_t key = list[i]->facts.mark.key;
-		int n_again = 0;
-
-		for (end = i; end < c->n_failures && list[end]->facts.mark.key == key; end = next) {
-			next = end;
-			while (next < c->n_failures && !by_key_and_job(&list[end], &list[next]))
-				n_again += list[next++]->facts.n_failed_so_again;
-			if (key)
-				compare_in_job(&list[end], next - end);
-		}
-		for (size_t k = i; key && k < end; k++)
-			list[k]->facts.n_alike_again = n_again;
-	}
-	free(list);
-}
-
 /* The groups of facts in struct attribution_facts. */
 enum {
-	FACTS_KNOWN = 1 << 0,        /* known_url */
-	FACTS_BRANCH = 1 << 1,       /* is_base_known, base, has_revert_near */
-	FACTS_THIS_COMMIT = 1 << 2,  /* passed_here_job, n_failed_again, here, … */
-	FACTS_TAKES = 1 << 3,        /* accepts_experiments, lacks_experiment */
-	FACTS_EXPERIMENTS = 1 << 4,  /* more runs for FACTS_BRANCH and FACTS_THIS_COMMIT */
-	FACTS_LANDED = 1 << 5,       /* has_own_landing, has_own_commit, …, n_red_near */
-	FACTS_MESSAGE = 1 << 6,      /* is_specific, is_outage */
-	FACTS_SAME_MESSAGE = 1 << 7, /* is_job_outage, is_alike_…, n_alike_again */
-	FACTS_ELSEWHERE = 1 << 8,    /* may_be_own, elsewhere, n_seen, n_proved */
+	FACTS_FAILURES = 1 << 0,     /* mark, is_push, max_distance */
+	FACTS_KNOWN = 1 << 1,        /* known_url */
+	FACTS_BRANCH = 1 << 2,       /* is_base_known, base, has_revert_near */
+	FACTS_THIS_COMMIT = 1 << 3,  /* passed_here_job, n_failed_again, here, … */
+	FACTS_TAKES = 1 << 4,        /* accepts_experiments, lacks_experiment */
+	FACTS_EXPERIMENTS = 1 << 5,  /* more runs for FACTS_BRANCH and FACTS_THIS_COMMIT */
+	FACTS_LANDED = 1 << 6,       /* has_own_landing, has_own_commit, …, n_red_near */
+	FACTS_MESSAGE = 1 << 7,      /* is_specific, is_outage */
+	FACTS_SAME_MESSAGE = 1 << 8, /* is_job_outage, is_alike_…, n_alike_again */
+	FACTS_ELSEWHERE = 1 << 9,    /* may_be_own, elsewhere, n_seen, n_proved */
 	FACTS_OF_RUNS = FACTS_BRANCH | FACTS_THIS_COMMIT | FACTS_EXPERIMENTS,
 	FACTS_BUT_ELSEWHERE = FACTS_ELSEWHERE - 1,
 };
@@ -474,25 +420,33 @@ static const struct question {
 	void (*ask)(struct attribution_case *c);
 	unsigned reads, fills;
 } QUESTIONS[] = {
-    {fact_known, 0, FACTS_KNOWN},
-    {fact_branch, 0, FACTS_BRANCH},
-    {fact_this_commit, 0, FACTS_THIS_COMMIT},
-    {fact_accepts_experiments, 0, FACTS_TAKES},
+    {read_failures, 0, FACTS_FAILURES},
+    {fact_known, FACTS_FAILURES, FACTS_KNOWN},
+    {fact_branch, FACTS_FAILURES, FACTS_BRANCH},
+    {fact_this_commit, FACTS_FAILURES, FACTS_THIS_COMMIT},
+    {fact_accepts_experiments, FACTS_FAILURES, FACTS_TAKES},
     {fact_experiments, FACTS_BRANCH | FACTS_THIS_COMMIT, FACTS_EXPERIMENTS},
     {fact_landed, FACTS_OF_RUNS | FACTS_TAKES, FACTS_LANDED},
-    {fact_message, 0, FACTS_MESSAGE},
+    {fact_message, FACTS_FAILURES, FACTS_MESSAGE},
     {fact_same_message, FACTS_OF_RUNS | FACTS_MESSAGE, FACTS_SAME_MESSAGE},
     /* reads all groups below it: FACTS_ELSEWHERE stays the last bit when a group is added */
     {fact_elsewhere, FACTS_BUT_ELSEWHERE, FACTS_ELSEWHERE},
 };
 
-void attribution_collect_facts(struct attribution_case *c)
+bool attribution_collect_facts(struct attribution_case *c)
 {
-	unsigned filled = 0;
+	while (c->question < ARRAY_LEN(QUESTIONS)) {
+		const struct question *q = &QUESTIONS[c->question];
 
-	for (size_t i = 0; i < ARRAY_LEN(QUESTIONS); i++) {
-		assert((QUESTIONS[i].reads & ~filled) == 0);
-		QUESTIONS[i].ask(c);
-		filled |= QUESTIONS[i].fills;
+		assert((q->reads & ~c->filled) == 0);
+		q->ask(c);
+		if (c->is_paused)
+			return false;
+		c->filled |= q->fills;
+		c->question++;
+		c->next = 0;
+		if (attribution_is_time_over(c))
+			return false;
 	}
+	return true;
 }

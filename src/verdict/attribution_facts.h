@@ -28,6 +28,7 @@ enum {
 /* A test, red in one job in one way. */
 struct red_failure {
 	size_t cell, job; /* in the lists of the case */
+	size_t next_of_cell;
 	int64_t test_id, job_id;
 	struct attribution_facts facts; /* facts.base is this: */
 	struct base_run *base;
@@ -49,8 +50,9 @@ struct red_failure {
 	F(S, INT, was_needs, NULL, "v.needs", "")
 struct red_cell { /* without its test's name, which few cells need: attribution_mark() */
 	RECORD_MEMBERS(RED_CELL_RECORD)
-	int n_failures;      /* FAILURES_MAX: there may be more */
-	size_t last_failure; /* while the failures are read: the newest of this cell */
+	int n_failures; /* FAILURES_MAX: there may be more */
+	/* The first of its failures, which red_failure.next_of_cell continues; while the failures are read, the newest one. */
+	size_t failure;
 	char *known_url;
 };
 RECORD_DECLARE(red_cell);
@@ -88,13 +90,26 @@ struct attribution_case {
 		} at[OUTAGES_KNOWN];
 		size_t n;
 	} outages;
+	struct others *others; /* the other changes that fact_elsewhere() has read */
+	/* Facts may be collected in several transactions, each of which ends soon after this time; 0: in one. */
+	int64_t pause_us;
+	bool is_paused;
+	size_t n_steps;  /* of this transaction */
+	size_t question; /* the next one */
+	unsigned filled; /* groups of facts */
+	size_t next;     /* the failure that the question begins with */
 };
 RECORD_DECLARE(attribution_case);
 
-/* Reads the change, its red cells that are attributed at all, and their failures. It sets the facts mark, is_push and
- * max_distance. False: there is nothing to attribute. attribution_case_release() either way. */
+/* Reads the change and its red cells that are attributed at all. False: there is nothing to attribute.
+ * attribution_case_release() either way. */
 bool attribution_case_read(struct attribution_case *c);
 void attribution_case_release(struct attribution_case *c);
+/* A transaction that may pause works for so many microseconds, and then up to its next attribution_must_pause(). */
+void attribution_begin_part(struct attribution_case *c, int64_t us);
+/* Asked after each step of a long loop. It looks at the time once in many steps, so that each part has some. */
+bool attribution_must_pause(struct attribution_case *c);
+bool attribution_is_time_over(const struct attribution_case *c);
 /* NULL: the test has no red cell. */
 const struct red_cell *attribution_cell(const struct attribution_case *c, int64_t test_id);
 /* The mark of a failure with these texts (each may be NULL). It reads the name of the test. */
@@ -132,8 +147,8 @@ bool attribution_is_same_author(const char *a, const char *b);
  *
  * Each function asks the database one question about all failures of the case, and fills one group of facts. The table
  * QUESTIONS in attribution_facts.c lists the groups that each function reads and fills. attribution_collect_facts() calls
- * all of them in this order, and checks it. */
-void attribution_collect_facts(struct attribution_case *c);
+ * all of them in this order, and checks it. False: it pauses, and goes on with the next call. */
+bool attribution_collect_facts(struct attribution_case *c);
 
 /* known_issues.c: which registered issue matches the cell? Records that it matched. */
 void fact_known(struct attribution_case *c);
@@ -146,8 +161,9 @@ void fact_landed(struct attribution_case *c);
 void fact_this_commit(struct attribution_case *c);
 void fact_accepts_experiments(struct attribution_case *c);
 void fact_experiments(struct attribution_case *c);
-/* attribution_elsewhere.c: do unrelated failures have the same message? Which other changes failed in the same way? (Only
- * for failures that the other facts do not decide.) attribution_facts.c: which tests of the same job have the message? */
-void fact_message(struct attribution_case *c);
-void fact_elsewhere(struct attribution_case *c);
+/* attribution_message.c: do unrelated failures have the same message, and which tests of the same job? */
+void fact_message(struct attribution_case *c); /* begins with failure c->next, and pauses */
 void fact_same_message(struct attribution_case *c);
+/* attribution_elsewhere.c: which other changes failed in the same way? Only for failures that the other facts do not decide. */
+void fact_elsewhere(struct attribution_case *c); /* begins with failure c->next, and pauses */
+void others_free(struct others *o);              /* NULL is fine */

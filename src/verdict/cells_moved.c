@@ -12,6 +12,7 @@ enum {
 	CELLS = 1 << 0,      /* makes the cells again from the jobs and dispatches */
 	ATTRIBUTE = 1 << 1,  /* attributes the red cells from the facts in the database */
 	DUE = 1 << 2,        /* this change is attributed again soon */
+	FACTS_DUE = 1 << 10, /* the same if GitHub knows more of it */
 	ALIKE_DUE = 1 << 3,  /* so are the changes that failed alike */
 	OTHERS_DUE = 1 << 4, /* so are these, and others: attribution_others_due() */
 	EXPERIMENTS =
@@ -20,7 +21,7 @@ enum {
 	COMMENT = 1 << 7,  /* writes or updates the comment and the check runs */
 	CORRECT = 1 << 8,  /* the same if they were written before, or are about to be */
 	IF_MOVED = 1 << 9, /* takes RUN and CORRECT only if an attribution changed */
-	ALL = CELLS | ATTRIBUTE | OTHERS_DUE | EXPERIMENTS | RUN,
+	ALL = CELLS | ATTRIBUTE | FACTS_DUE | OTHERS_DUE | EXPERIMENTS | RUN,
 };
 
 /* Cause → steps.
@@ -70,19 +71,36 @@ struct moved {
 	bool experiments; /* the part that pages and comments show */
 };
 
-/* The cells of a large outage are attributed in parts, by the operations that evidence/ starts for a change that is due. Until
- * then they are UNCLASSIFIED. The last part takes the other steps. */
+/* The cells of a large outage are attributed by the operation that evidence/ starts for a change that is due (cells_look()). Until
+ * then they are UNCLASSIFIED, and it takes the other steps. */
 static unsigned attribute_cells(
     struct txn *d, int64_t change_id, const char *accelerator, unsigned steps, int64_t now_ms, struct moved *m)
 {
-	bool is_complete = false;
+	if (attribution_is_long(d->view, change_id, accelerator)) {
+		attribution_note_due(d, change_id, now_ms);
+		return steps & ~(unsigned)(FACTS_DUE | ALIKE_DUE | OTHERS_DUE | EXPERIMENTS | RUN);
+	}
+	attribution_restart(d, change_id);
+	m->attribution |= attribution_apply(d, change_id, accelerator, now_ms);
+	return steps;
+}
 
-	if (!(steps & CELLS) || !attribution_is_long(d->view, change_id, accelerator))
-		m->attribution |= attribution_apply(d, change_id, accelerator, now_ms, &is_complete);
-	if (is_complete)
-		return steps;
-	attribution_note_due(d, change_id, now_ms);
-	return steps & ~(unsigned)(EXPERIMENTS | RUN);
+/* The steps after the attribution of an accelerator. */
+static void follow_attribution(
+    struct txn *d, int64_t change_id, const char *accelerator, unsigned steps, int64_t now_ms, struct moved *m)
+{
+	if (steps & ALIKE_DUE)
+		attribution_alike_due(d, change_id, accelerator, now_ms);
+	if (steps & FACTS_DUE)
+		attribution_facts_due(d, change_id, accelerator, now_ms);
+	if (steps & OTHERS_DUE)
+		attribution_others_due(d, change_id, accelerator, now_ms);
+	if (steps & EXPERIMENTS) {
+		m->experiments |= experiments_review(d, change_id, accelerator, now_ms);
+		experiments_start(d, accelerator, now_ms);
+	}
+	if (steps & RUN && (m->attribution || !(steps & IF_MOVED)))
+		run_note(d, change_id, accelerator, now_ms);
 }
 
 /* job_id: only its cells are new; 0: any may be. */
@@ -95,16 +113,23 @@ static void move_accelerator(struct txn *d, int64_t change_id, const char *accel
 		verdicts_rebuild(d, change_id, accelerator);
 	if (steps & ATTRIBUTE)
 		steps = attribute_cells(d, change_id, accelerator, steps, now_ms, m);
-	if (steps & ALIKE_DUE)
-		attribution_alike_due(d, change_id, accelerator, now_ms);
-	if (steps & OTHERS_DUE)
-		attribution_others_due(d, change_id, accelerator, now_ms);
-	if (steps & EXPERIMENTS) {
-		m->experiments |= experiments_review(d, change_id, accelerator, now_ms);
-		experiments_start(d, accelerator, now_ms);
-	}
-	if (steps & RUN && (m->attribution || !(steps & IF_MOVED)))
-		run_note(d, change_id, accelerator, now_ms);
+	follow_attribution(d, change_id, accelerator, steps, now_ms, m);
+}
+
+/* The steps for the change, after those for its accelerators. */
+static bool move_change(struct txn *d, int64_t change_id, unsigned steps, int64_t now_ms, const struct moved *m)
+{
+	if (steps & DUE)
+		attribution_note_due(d, change_id, now_ms);
+	if (m->experiments && !(steps & COMMENT))
+		steps |= CORRECT;
+	if (steps & IF_MOVED && !m->attribution && !m->experiments)
+		return false;
+	if (steps & (CELLS | RUN) || m->experiments)
+		db_notify_change(d, change_id);
+	if (steps & (COMMENT | CORRECT))
+		comment_request(d, change_id, steps & COMMENT ? COMMENT_CREATE : COMMENT_UPDATE, now_ms);
+	return m->attribution;
 }
 
 /* NULL-terminated; free each and the array. */
@@ -155,22 +180,59 @@ bool cells_job_added(
 			move_accelerator(d, change_id, *a, steps, 0, now_ms, &m);
 		strv_free(list);
 	}
-	if (steps & DUE)
-		attribution_note_due(d, change_id, now_ms);
-	if (m.experiments && !(steps & COMMENT))
-		steps |= CORRECT;
-	if (steps & IF_MOVED && !m.attribution && !m.experiments)
-		return false;
-	if (steps & (CELLS | RUN) || m.experiments)
-		db_notify_change(d, change_id);
-	if (steps & (COMMENT | CORRECT))
-		comment_request(d, change_id, steps & COMMENT ? COMMENT_CREATE : COMMENT_UPDATE, now_ms);
-	return m.attribution;
+	return move_change(d, change_id, steps, now_ms, &m);
 }
 
 bool cells_moved(struct txn *d, int64_t change_id, const char *accelerator, enum cells_cause cause, int64_t now_ms)
 {
 	return cells_job_added(d, change_id, accelerator, cause, 0, now_ms);
+}
+
+struct cells_look {
+	int64_t change_id, now_ms;
+	unsigned steps;
+	char **accelerators;
+	size_t n_done;                /* of them */
+	struct attribution_look *now; /* of the next one; NULL: it has not begun */
+	struct moved moved;
+};
+
+struct cells_look *cells_look_new(const struct view *d, int64_t change_id, enum cells_cause cause, int64_t now_ms)
+{
+	struct cells_look *l = xcalloc(1, sizeof(*l));
+
+	*l = (struct cells_look){.change_id = change_id,
+	    .now_ms = now_ms,
+	    .steps = STEPS[cause],
+	    .accelerators = accelerators_of(d, change_id)};
+	return l;
+}
+
+void cells_look_free(struct cells_look *l)
+{
+	if (!l)
+		return;
+	attribution_look_free(l->now);
+	strv_free(l->accelerators);
+	free(l);
+}
+
+bool cells_look(struct cells_look *l, struct txn *d, bool *ret_has_moved)
+{
+	unsigned steps;
+
+	for (const char *a; (a = l->accelerators[l->n_done]) != NULL; l->n_done++) {
+		if (!l->now)
+			l->now = attribution_look_new(d->view, l->change_id, a, l->now_ms);
+		if (!attribution_look(l->now, d, &l->moved.attribution))
+			return false;
+		steps = l->steps | (attribution_look_is_first(l->now) ? OTHERS_DUE : 0);
+		attribution_look_free(l->now);
+		l->now = NULL;
+		follow_attribution(d, l->change_id, a, steps, l->now_ms, &l->moved);
+	}
+	*ret_has_moved = move_change(d, l->change_id, l->steps, l->now_ms, &l->moved);
+	return true;
 }
 
 void cells_moved_each(

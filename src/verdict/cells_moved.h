@@ -63,6 +63,13 @@ enum cells_cause {
  * they concern. Returns whether the attribution of any cell changed. */
 bool cells_moved(struct txn *d, int64_t change_id, const char *accelerator, enum cells_cause cause, int64_t now_ms);
 
+/* The same for CELLS_LOOKED_AGAIN and CELLS_EVIDENCE_CAME of all accelerators of the change, in several transactions if there are
+ * thousands of red cells: each calls cells_look() once, until it is true. Then *ret_has_moved says what cells_moved() returns. */
+struct cells_look;
+struct cells_look *cells_look_new(const struct view *d, int64_t change_id, enum cells_cause cause, int64_t now_ms);
+bool cells_look(struct cells_look *l, struct txn *d, bool *ret_has_moved);
+void cells_look_free(struct cells_look *l); /* any thread; NULL is fine */
+
 /* The same for each change whose id is the key of a row. It reads all rows first. */
 void cells_moved_each(
     struct txn *d, struct rows *changes, const char *accelerator, enum cells_cause cause, int64_t now_ms);

@@ -102,21 +102,25 @@ static void open_database(const char *path)
  * transaction if it was longer. */
 static double attribute_the_rest(int64_t change_id, int64_t now_ms, double *worst)
 {
+	struct cells_look *look = NULL;
+	bool is_done = !db_has(txn, "SELECT 1 FROM attribution_due WHERE change_id = ?1", V_INT(change_id));
 	double all = 0;
 
-	while (db_has(txn, "SELECT 1 FROM attribution_due WHERE change_id = ?1", V_INT(change_id))) {
+	while (!is_done) {
 		double from = cpu_us(), one;
 
 		if (db_begin(db, DB_WRITER))
 			check();
-		db_exec(txn, "DELETE FROM attribution_due WHERE change_id = ?1", V_INT(change_id));
-		cells_moved(txn, change_id, "npu", CELLS_LOOKED_AGAIN, now_ms);
+		if (!look)
+			look = cells_look_new(db_view(db), change_id, CELLS_LOOKED_AGAIN, now_ms);
+		is_done = cells_look(look, txn, &(bool){false});
 		if (db_commit(db))
 			check();
 		one = cpu_us() - from;
 		all += one;
 		*worst = one > *worst ? one : *worst;
 	}
+	cells_look_free(look);
 	return all;
 }
 

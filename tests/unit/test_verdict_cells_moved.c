@@ -598,20 +598,20 @@ static const struct scenario {
     X(CELLS_JOB_STARTED, a_pull_request, a_job_starts, "due comment checks page"),
     X(CELLS_JOB_COMPLETED, a_job_in_progress, a_job_fails, "cells attribution due comment checks page"),
     X(CELLS_JOB_COMPLETED, a_job_done_and_a_machine_at_work, the_machine_finishes,
-	"cells run days comment checks page"),
+	"cells due run days comment checks page"),
     X(CELLS_JOB_COMPLETED, a_push, a_push_fails, "cells attribution run suites days episode page"),
     X(CELLS_JOB_REPLACED, a_silent_push, a_push_fails, "cells attribution run suites days page"),
     X(CELLS_JOB_REPLACED, a_job_red, a_retry_passes, "cells attribution due comment checks page"),
     X(CELLS_JOB_REPLACED, a_second_attempt_fell_silent, the_first_attempt_is_reported,
 	"cells attribution due comment checks page"),
-    X(CELLS_REPORT_ADDED, a_job_done, a_document_arrives, "cells comment checks page"),
+    X(CELLS_REPORT_ADDED, a_job_done, a_document_arrives, "cells due comment checks page"),
     X(CELLS_REPORT_ADDED, a_push_with_a_job, a_document_arrives, "cells suites days platform page"),
     X(CELLS_SELF_REPORTED, an_empty_store, a_vendor_reports_itself, "cells history page"),
     X(CELLS_SELF_REPORTED, a_vendor_reports_itself, a_document_arrives, "cells history platform page"),
     X(CELLS_REPORTED_AT_L1, a_missed_deadline_before_the_move_to_l1, a_job_is_reported_at_l1,
 	"cells attribution due comment checks page"),
 
-    X(CELLS_STARTED, two_pull_requests_of_one_head, a_round_starts, "cells comment twin checks page"),
+    X(CELLS_STARTED, two_pull_requests_of_one_head, a_round_starts, "cells due comment twin checks page"),
     X(CELLS_STARTED, one_done_and_one_held, the_head_is_released, "comment checks page"),
     X(CELLS_HELD, an_empty_store, a_pull_request_waits_for_a_person, "due comment checks page"),
     X(CELLS_SENT, a_pull_request_waits_for_a_person, the_request_arrives, "comment checks page"),
@@ -725,7 +725,7 @@ static void recompute_all(struct txn *d)
 
 		verdicts_rebuild(d, id, "npu");
 		if (ids[i] > 0) /* self-reports and experiments are not attributed */
-			attribution_apply(d, id, "npu", T0 + HOUR, &(bool){false});
+			attribution_apply(d, id, "npu", T0 + HOUR);
 		if (!experiment_is_run(d->view, id))
 			run_note(d, id, "npu", T0 + HOUR);
 	}
