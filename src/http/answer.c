@@ -190,8 +190,8 @@ void http_stream_begin(struct http_request *r, int status, const char *content_t
 	if (!c)
 		return;
 	/* A stream may be silent for hours; keep-alive notices a client that vanished. */
-	if (!c->is_unix)
-		uv_tcp_keepalive(&c->io.tcp, 1, KEEPALIVE_S);
+	if (!c->is_unix && !c->has_keepalive)
+		c->has_keepalive = uv_tcp_keepalive(&c->io.tcp, 1, KEEPALIVE_S) == 0;
 	r->is_chunked = a.minor >= 1 && !r->has_length;
 	uv_buf_t b = answer_begin(r, &a);
 	http_conn_enter(c, HTTP_CONN_HANDLING);
@@ -260,7 +260,7 @@ void http_stream_cut(struct http_request *r)
 
 enum {
 	COPIED_BYTES = 16 << 10, /* a body up to it is sent like any other */
-	PIECE_BYTES = 64 << 10,
+	PIECE_BYTES = 256 << 10,
 	TLS_PIECE_BYTES = 16 << 10, /* encrypted bytes are a copy */
 	GROUP_SHARE = 8,            /* one client's part of the memory is an eighth */
 	GROUP_SENDING_MAX = 16,     /* answers that one client is sent at the same time */

@@ -54,6 +54,7 @@ struct http_conn {
 	uint8_t peer[16];               /* IPv4 mapped; all zero on a unix socket */
 	struct http_client_group group; /* the peer's */
 	bool is_unix;
+	bool has_keepalive;    /* the socket */
 	bool is_exempt;        /* has no share: a trusted proxy, or on a unix socket */
 	bool is_open;          /* counted as open */
 	bool has_answered;     /* a request at least */

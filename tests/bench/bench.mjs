@@ -1,9 +1,9 @@
 // Speed, as ratios within one run: webhook intake compared with nginx as a proxy of the same requests, API requests per dispatch,
 // fan-out, memory; and every answer and page on a database of 200 million results.
 //
-//   node tests/bench/bench.mjs [BUILD_FOLDER] [--json] [--seconds N] [--pairs N] [--pages] [--turns N] [--results N] [--database FILE]
+//   node tests/bench/bench.mjs [BUILD_FOLDER] [--json] [--seconds N] [--pairs N] [--pages] [--crowds] [--turns N] [--results N] [--database FILE]
 //
-// --pages: only the answers and pages, each with its times; --database: on a copy of this database (from tests/bench/fill.c). The
+// --pages: only the answers and pages, each with its times; --crowds: only the eight readers of a page; --database: on a copy of this database (from tests/bench/fill.c). The
 // table goes to standard output, progress to a terminal's standard error. It takes some ten minutes.
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs/promises';
@@ -12,7 +12,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 
 const { values, positionals: [build] } = parseArgs({ allowPositionals: true, options: {
-  json: { type: 'boolean' }, seconds: { type: 'string' }, pairs: { type: 'string' }, pages: { type: 'boolean' }, turns: { type: 'string' }, results: { type: 'string' }, database: { type: 'string' },
+  json: { type: 'boolean' }, seconds: { type: 'string' }, pairs: { type: 'string' }, pages: { type: 'boolean' }, crowds: { type: 'boolean' }, turns: { type: 'string' }, results: { type: 'string' }, database: { type: 'string' },
 } });
 if (build) process.env.OUTPOSTD ??= path.resolve(build, 'outpostd');
 if (build) process.env.OUTPOSTCTL ??= path.resolve(build, 'outpostctl');
@@ -28,6 +28,13 @@ const paint = (code, text) => (process.stdout.isTTY && !process.env.NO_COLOR ? `
 
 const n = (value, digits = 0) => value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });
 
+function crowdRows({ crowds }) {
+  return crowds.flatMap(({ path: page, p50, p99 }) => [
+    { what: `${page} for eight readers (p50)`, value: p50, most: 10, unit: ' ms', digits: 1 },
+    { what: `${page} for eight readers (p99)`, value: p99, beside: p50, besideWhat: 'p50', ratio: p99 / p50, most: 3, unit: ' ms', digits: 1 },
+  ]);
+}
+
 function pageRows(read) {
   const slowest = read.answers.toSorted((a, b) => b.p99 - a.p99)[0];
   const rate = (who) => median(read.intake[who].map((run) => run.rate));
@@ -40,10 +47,7 @@ function pageRows(read) {
     { what: `dropping the oldest ${n(read.drop.n)} results`, value: read.drop.wall_ms, unit: ' ms' },
     { what: 'its longest hold of the writer', value: read.drop.longest_ms, most: 20, unit: ' ms', digits: 1 },
     { what: `the slowest page or answer on ${n(read.results)} results (p99)`, value: slowest.p99, beside: read.answers.find((one) => one.path === '/healthz').p99, besideWhat: '/healthz', most: 10, unit: ' ms', digits: 1 },
-    ...read.crowds.flatMap(({ path: page, p50, p99 }) => [
-      { what: `${page} for eight readers (p50)`, value: p50, most: 10, unit: ' ms', digits: 1 },
-      { what: `${page} for eight readers (p99)`, value: p99, beside: p50, besideWhat: 'p50', ratio: p99 / p50, most: 3, unit: ' ms', digits: 1 },
-    ]),
+    ...crowdRows(read),
     ...(read.intake.quiet.length === 0 ? [] : [{ what: 'webhooks a second while pages are read', value: rate('read'), beside: rate('quiet'), besideWhat: 'no page is read', ratio: read.ratio, least: 0.9, unit: '/s' }]),
   ];
 }
@@ -114,6 +118,18 @@ function answersTable({ answers }) {
   return answers.toSorted((a, b) => b.p99 - a.p99).map((one) => `${one.path.slice(0, 90).padEnd(Math.min(width, 90))}  ${n(one.p50, 2).padStart(7)} ms  p99 ${n(one.p99, 2).padStart(7)} ms  ${n(one.bytes / 1024, 1).padStart(8)} KiB`).join('\n');
 }
 
+// Notes below the table.
+function notes({ read, intakeRuns, fan }, seconds) {
+  const beside = (key) => median(read.intake.read.map((run) => run[key]));
+  console.log(`\non a file of ${n(read.bytes / 2 ** 20)} MiB it was ready after ${n(read.ready_ms)} ms; each answer asked ${n(Math.min(...read.answers.map((one) => one.requests)))} times and more`);
+  if (read.intake.read.length) console.log(`five readers, a tenth of a second between an answer and their next question, beside the webhooks: ${n(beside('reads') / seconds)}/s, median ${n(beside('reads_p50'), 1)} ms, p99 ${n(beside('reads_p99'), 1)} ms`);
+  if (intakeRuns) {
+    console.log(`nginx passes requests on as it does by default, a connection each; over kept ones it does ${n(intakeRuns.nginx_kept.rate)}/s`);
+    console.log(`with cold tokens the 100 repositories take ${n(fan.cold_ms)} ms (GitHub answers after ${fan.delay_ms} ms, three requests each)`);
+    console.log('memory is RssAnon; each waiting runner holds a long poll with a token of its own');
+  }
+}
+
 function table(list) {
   const lines = [['', 'outpost', 'beside', 'ratio', 'expected', '']];
   for (const row of list) {
@@ -133,7 +149,7 @@ try {
   const host = machine(dir);
   const seconds = Number(values.seconds ?? 5);
   const measured = {};
-  if (!values.pages) {
+  if (!values.pages && !values.crowds) {
     measured.intakeRuns = await intake({ dir, build: build ?? 'build/release', pairs: Number(values.pairs ?? 3), seconds, say });
     measured.dispatch = await requestsPerDispatch({ dir, changes: 20, say });
     measured.dispatches = await dispatching({ dir, build: build ?? 'build/release', say });
@@ -143,25 +159,19 @@ try {
     measured.reports = await reports({ dir, say });
     measured.waiting = await waitingRunners({ dir, count: 1000, jobs: 300, say });
   }
-  measured.read = await pages({ dir, seconds, pairs: Number(values.pairs ?? 3), turns: Number(values.turns ?? 3), results: Number(values.results ?? 200_000_000), database: values.database, say });
+  measured.read = await pages({ dir, seconds, pairs: Number(values.pairs ?? 3), turns: Number(values.turns ?? 3), results: Number(values.results ?? 200_000_000), database: values.database, onlyCrowds: values.crowds, say });
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[K');
   const { intakeRuns, fan, read } = measured;
-  const list = judged(values.pages ? pageRows(read) : rows(measured));
+  const list = judged(values.crowds ? crowdRows(read) : values.pages ? pageRows(read) : rows(measured));
   if (values.json) {
     console.log(JSON.stringify({ machine: host, seconds: (Date.now() - started) / 1000, rows: list, intake: intakeRuns, dispatch: measured.dispatch, dispatching: measured.dispatches, fan_out: fan, waiting: measured.waiting, results: measured.results, reports: measured.reports, pages: read }, null, 2));
   } else {
     console.log(`${host.cpu}, ${host.cores} cores, fsync ${n(host.fsync_ms, 2)} ms, nginx ${host.nginx}; the load runs on the same cores`);
     if (intakeRuns) console.log(`${n(intakeRuns.body_bytes)} bytes a webhook, 64 connections, ${seconds} s each, median of ${intakeRuns.outpost.length} alternating pairs`);
     console.log(`\n${table(list)}\n`);
-    console.log(answersTable(read));
-    const beside = (key) => median(read.intake.read.map((run) => run[key]));
-    console.log(`\non a file of ${n(read.bytes / 2 ** 20)} MiB it was ready after ${n(read.ready_ms)} ms; each answer asked ${n(Math.min(...read.answers.map((one) => one.requests)))} times and more`);
-    if (read.intake.read.length) console.log(`five readers, a tenth of a second between an answer and their next question, beside the webhooks: ${n(beside('reads') / seconds)}/s, median ${n(beside('reads_p50'), 1)} ms, p99 ${n(beside('reads_p99'), 1)} ms`);
-    if (intakeRuns) {
-      console.log(`nginx passes requests on as it does by default, a connection each; over kept ones it does ${n(intakeRuns.nginx_kept.rate)}/s`);
-      console.log(`with cold tokens the 100 repositories take ${n(fan.cold_ms)} ms (GitHub answers after ${fan.delay_ms} ms, three requests each)`);
-      console.log('memory is RssAnon; each waiting runner holds a long poll with a token of its own');
-    }
+    if (read.answers) console.log(answersTable(read));
+    for (const { path: page, runs } of read.crowds) console.log(`each turn of ${page}: ${runs.map((run) => `${n(run.rate)}/s, p99 ${n(run.p99 / run.p50, 2)} × ${n(run.p50, 2)} ms`).join('; ')}`);
+    if (read.answers) notes(measured, seconds);
   }
 } finally {
   await fs.rm(dir, { recursive: true, force: true });
