@@ -10,14 +10,14 @@
 
 enum {
 	DEFAULT_DISTANCE = 20,
-	SIMILAR_MAX = 100,        /* changes that one report makes due */
-	SIMILAR_CHANGES = 24,     /* with one message, the newest */
-	KEYS_READ = 200,          /* failures whose messages are compared with those of other tests */
-	SIMILAR_CELLS = 20,       /* failures of one change that are compared with those of others */
-	RED_CELLS_AT_ONCE = 2000, /* with more, a report does not wait for their attribution */
-	WRITTEN_AT_ONCE = 500,    /* cells, by one statement */
-	PART_CELLS = 2000,        /* that a part writes, because its commit takes as long as they are many */
-	PART_US = 5000,           /* that a part holds the writer, before its commit */
+	SIMILAR_MAX = 100,       /* changes that one report makes due */
+	SIMILAR_CHANGES = 24,    /* with one message, the newest */
+	KEYS_READ = 200,         /* failures whose messages are compared with those of other tests */
+	SIMILAR_CELLS = 20,      /* failures of one change that are compared with those of others */
+	RED_CELLS_AT_ONCE = 500, /* with more, a report does not wait for their attribution */
+	WRITTEN_AT_ONCE = 500,   /* cells, by one statement */
+	PART_CELLS = 2000,       /* that a part writes, because its commit takes as long as they are many */
+	PART_US = 5000,          /* that a part holds the writer, before its commit */
 };
 static const int64_t DEFAULT_WINDOW_MS = INT64_C(7) * 24 * 3600 * 1000;
 
@@ -87,14 +87,14 @@ static void put_result(const struct attribution_case *c, size_t from, size_t end
 	    V_INT_OR_NULL(r->evidence_job), V_TEXT(r->known_url), V_INT(r->needs));
 }
 
-/* The last cell is written in one transaction with the steps that follow the attribution, so that a look that ends before them
- * leaves a cell without a cause. */
-static bool must_pause_before(struct attribution_look *l, size_t cell, size_t first)
+/* first: of this part. The last of many cells is written in one transaction with the steps that follow the attribution, so that a
+ * look that ends before them leaves a cell without a cause; the others are not, because these steps take as long as a part. */
+static bool must_pause_before(struct attribution_case *c, size_t cell, size_t first)
 {
-	struct attribution_case *c = &l->c;
-
-	return attribution_must_pause(c) || (c->pause_us && cell - first == PART_CELLS) ||
-	       (cell + 1 == c->n_cells && attribution_is_time_over(c));
+	if (attribution_must_pause(c))
+		return true;
+	return c->pause_us && cell > first &&
+	       (cell - first == PART_CELLS || (cell + 1 == c->n_cells && c->n_cells > RED_CELLS_AT_ONCE));
 }
 
 /* Decides the cells and writes those that change. One statement writes neighbours with the same result, which thousands of
@@ -106,7 +106,7 @@ static void put_results(struct attribution_look *l)
 	size_t first = l->n_done;
 	size_t from = first; /* the first cell that has the result `last` and is not written */
 
-	for (; l->n_done < c->n_cells && !must_pause_before(l, l->n_done, first); l->n_done++) {
+	for (; l->n_done < c->n_cells && !must_pause_before(c, l->n_done, first); l->n_done++) {
 		const struct red_cell *cell = &c->cells[l->n_done];
 		struct attribution_result r = decide_cell(c, cell);
 		bool is_put = looks_same(cell, &r) && cell->was_needs == r.needs;

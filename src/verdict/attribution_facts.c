@@ -388,11 +388,11 @@ void attribution_begin_part(struct attribution_case *c, int64_t us)
 	c->n_steps = 0;
 }
 
-bool attribution_is_time_over(const struct attribution_case *c) { return c->pause_us && now_us() >= c->pause_us; }
+static bool is_time_over(const struct attribution_case *c) { return c->pause_us && now_us() >= c->pause_us; }
 
 bool attribution_must_pause(struct attribution_case *c)
 {
-	c->is_paused |= ++c->n_steps % STEPS_OF_LOOK == 0 && attribution_is_time_over(c);
+	c->is_paused |= ++c->n_steps % STEPS_OF_LOOK == 0 && is_time_over(c);
 	return c->is_paused;
 }
 
@@ -445,7 +445,7 @@ bool attribution_collect_facts(struct attribution_case *c)
 		c->filled |= q->fills;
 		c->question++;
 		c->next = 0;
-		if (attribution_is_time_over(c))
+		if (is_time_over(c))
 			return false;
 	}
 	return true;

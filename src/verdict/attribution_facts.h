@@ -109,7 +109,6 @@ void attribution_case_release(struct attribution_case *c);
 void attribution_begin_part(struct attribution_case *c, int64_t us);
 /* Asked after each step of a long loop. It looks at the time once in many steps, so that each part has some. */
 bool attribution_must_pause(struct attribution_case *c);
-bool attribution_is_time_over(const struct attribution_case *c);
 /* NULL: the test has no red cell. */
 const struct red_cell *attribution_cell(const struct attribution_case *c, int64_t test_id);
 /* The mark of a failure with these texts (each may be NULL). It reads the name of the test. */
