@@ -124,7 +124,7 @@ static void read_seat_rows(const struct view *d, struct seat_row rows[N_SEATS])
 	}
 }
 
-void seat_nodes_read(const struct view *d, struct seat_nodes *ret)
+void seat_nodes_read(const struct view *d, int64_t now_ms, struct seat_nodes *ret)
 {
 	struct seat_row rows[N_SEATS];
 
@@ -135,7 +135,7 @@ void seat_nodes_read(const struct view *d, struct seat_nodes *ret)
 	for (size_t i = 0; i < ret->n; i++)
 		for (int s = 0; s < N_SEATS; s++)
 			ret->at[i].has_seat[s] =
-			    !db_is_shared(d) || (rows[s].epoch == ret->at[i].epoch && rows[s].until_ms);
+			    !db_is_shared(d) || (rows[s].epoch == ret->at[i].epoch && rows[s].until_ms > now_ms);
 }
 
 void seat_nodes_release(struct seat_nodes *l) { RECORDS_RELEASE(seat_node, l->at, l->n); }
@@ -239,7 +239,7 @@ static int seat_round_run(struct store_op *op, struct txn *d)
 	until_ms = now_ms + 2 * r->time.error_ms + SEAT_LEASE_MS;
 	jump_ms = r->time.ahead_ms - r->ahead_ms;
 	r->has_jumped = jump_ms > CLOCK_JUMP_MS || jump_ms < -CLOCK_JUMP_MS;
-	seat_nodes_read(d->view, &nodes);
+	seat_nodes_read(d->view, now_ms, &nodes);
 	read_seat_rows(d->view, rows);
 	for (size_t i = 0; i < nodes.n; i++)
 		r->n_alive += seat_node_lives(&nodes.at[i], now_ms);

@@ -83,8 +83,8 @@ struct seat_nodes {
 	struct seat_node *at;
 	size_t n;
 };
-/* The nodes that are not gone, by name, and their seats. Thread: the connection's. */
-void seat_nodes_read(const struct view *d, struct seat_nodes *ret);
+/* The nodes that are not gone, by name, and the seats that each holds at now_ms. Thread: the connection's. */
+void seat_nodes_read(const struct view *d, int64_t now_ms, struct seat_nodes *ret);
 void seat_nodes_release(struct seat_nodes *l);
 
 /* ---- the decision, pure ---- */

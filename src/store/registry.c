@@ -224,7 +224,9 @@ void totals_read(const struct view *d, struct get_totals *g)
 	g->outbox = outbox_stats_read(d, g->now_ms);
 	if (g->has_experiments) {
 		experiment_use_read(d, g->now_ms, &g->experiments);
-		seat_nodes_read(d, &g->nodes);
+		seat_nodes_read(d, g->now_ms, &g->nodes);
+		g->n_attribution_due =
+		    db_int(d, 0, "SELECT count(*) FROM attribution_due WHERE next_ms <= ?1", V_INT(g->now_ms));
 	}
 	if (db_status(d))
 		get_totals_release(g);

@@ -52,7 +52,7 @@ void get_figures_release(struct get_figures *q);
 struct get_totals {
 	struct store_query q;
 	int64_t now_ms;
-	bool has_experiments; /* in: read `experiments` and `nodes`; it costs a walk over the jobs of a day */
+	bool has_experiments; /* in: read the members that say so; it costs a walk over the jobs of a day */
 	int64_t n_deliveries_accepted, n_deliveries_planned, n_deliveries_ignored, n_deliveries_failed;
 	int64_t n_dispatches[16]; /* by enum dispatch_state */
 	int64_t n_jobs, n_results, n_open_changes;
@@ -61,8 +61,9 @@ struct get_totals {
 	int64_t oldest_accepted_ms;                 /* of the deliveries that wait to be planned, 0 none */
 	int64_t n_queued;                           /* pull dispatches that wait for a machine */
 	struct outbox_stats outbox;
-	struct experiment_use_list experiments; /* get_totals_release(), as the next */
+	struct experiment_use_list experiments; /* with has_experiments; get_totals_release(), as the next */
 	struct seat_nodes nodes;                /* with has_experiments */
+	int64_t n_attribution_due;              /* changes to attribute again now; with has_experiments */
 	int64_t db_bytes;
 };
 int store_get_totals(struct store *s, struct get_totals *q) MUST_CHECK;

@@ -441,6 +441,20 @@ static void a_seat_moves_when_its_work_has_ended(void **state)
 	wait_for(all_are_in_place);
 }
 
+/* Of the only node. */
+static int n_seats_shown(const struct view *d, int64_t now_ms)
+{
+	struct seat_nodes nodes;
+	int n = 0;
+
+	seat_nodes_read(d, now_ms, &nodes);
+	assert_int_equal(nodes.n, 1);
+	for (int s = 0; s < N_SEATS; s++)
+		n += nodes.at[0].has_seat[s];
+	seat_nodes_release(&nodes);
+	return n;
+}
+
 /* A node that was killed: its rows stay. */
 static void the_seats_of_a_silent_node_are_taken_after_their_time(void **state)
 {
@@ -460,6 +474,8 @@ static void the_seats_of_a_silent_node_are_taken_after_their_time(void **state)
 		db_exec(db_txn(d), "INSERT INTO seat (name, epoch, until_ms) VALUES (?1, 1, ?2)",
 		    V_TEXT(seat_name((enum seat)s)), V_INT(now_ms + 2000));
 	assert_int_equal(db_status(d), 0);
+	assert_int_equal(n_seats_shown(db_view(d), now_ms), N_SEATS);
+	assert_int_equal(n_seats_shown(db_view(d), now_ms + 2000), 0);
 	db_close(d);
 	open_node(0, "north");
 	wait_for(first_has_all);

@@ -476,6 +476,16 @@ static void the_cell_says_which_experiments_it_needs(void **state)
 	assert_int_equal(stored_number(NEEDS), 0);
 }
 
+/* As /api/v1/status shows it. */
+static int64_t n_attribution_due(int64_t now_ms)
+{
+	struct get_totals t = {.now_ms = now_ms, .has_experiments = true};
+
+	ASK_OK(store_get_totals, &t);
+	get_totals_release(&t);
+	return t.n_attribution_due;
+}
+
 static void a_postponed_change_stays_due(void **state)
 {
 	struct claim_due_changes c = {.now_ms = T0 + DAY, .limit = 10};
@@ -484,6 +494,7 @@ static void a_postponed_change_stays_due(void **state)
 	(void)state;
 	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice"});
 	report('a', TEST_FAIL, SPECIFIC);
+	assert_int_equal(n_attribution_due(T0 + DAY), 1);
 	ASK_OK(store_claim_due_changes, &c);
 	a.change_id = c.list[0].change_id;
 	a.generation = c.list[0].generation;
@@ -493,6 +504,8 @@ static void a_postponed_change_stays_due(void **state)
 	assert_int_equal(c.n, 0);
 	assert_int_equal(c.next_ms, T0 + 2 * DAY);
 	claim_due_changes_release(&c);
+	assert_int_equal(n_attribution_due(T0 + DAY), 0);
+	assert_int_equal(n_attribution_due(T0 + 3 * DAY), 1);
 	c.now_ms = T0 + 3 * DAY;
 	ASK_OK(store_claim_due_changes, &c);
 	assert_int_equal(c.n, 1);
