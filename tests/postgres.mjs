@@ -63,6 +63,14 @@ export function startPostgres(more = {}) {
   return { folder, run, mustRun, stop, url: `postgresql:///postgres?host=${folder}&user=outpost&options=-c%20outpost.may_lose_rows%3Don` };
 }
 
+// Makes sure that OUTPOST_TEST_DATABASE names a server: a temporary one, which ends with this process, unless it does already.
+export function needPostgres() {
+  if (process.env.OUTPOST_TEST_DATABASE) return;
+  const server = startPostgres();
+  process.on('exit', server.stop);
+  process.env.OUTPOST_TEST_DATABASE = server.url;
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const server = startPostgres();
   const child = spawn(process.argv[2], process.argv.slice(3), { stdio: 'inherit', env: { ...process.env, OUTPOST_TEST_DATABASE: server.url } });

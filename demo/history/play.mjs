@@ -47,7 +47,7 @@ export async function playHistory({ folder, days, port, program, say = () => {} 
     Github.start(play.project), startIssuer(), play.vendors.start(),
   ]);
   const outpost = await Outpost.start({
-    program, rig: github, issuer, port, accelerators: files(world, vendor), env: clock.environment, logFile: path.join(folder, 'outpostd.log'),
+    program, rig: github, issuer, port, accelerators: files(world, vendor), clock, logFile: path.join(folder, 'outpostd.log'),
     secrets: Object.fromEntries(world.accelerators.filter(({ isGithub }) => !isGithub).map(({ name }) => [name, { hook: 'hook' }])),
     config: { log: { level: 'warn' }, comment: { min_interval: '60s' }, reconcile: { interval: '1d' } },
   });

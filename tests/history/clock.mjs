@@ -1,7 +1,7 @@
 // The daemon's time: both of its clocks run ahead of ours by the values in a file (clock.c), so one write makes hours pass, and
-// deadlines, budgets and pauses become due.
+// deadlines, budgets and pauses become due. A database of PostgreSQL follows the same file.
 import { spawnSync } from 'node:child_process';
-import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
+import { chmodSync, closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,6 +23,7 @@ function library() {
 
 export class Clock {
   #file;
+  #path;
   #wall; // ms ahead
   #mono = 0;
   moves = 0;
@@ -30,14 +31,31 @@ export class Clock {
   constructor(folder, startMs) {
     const file = path.join(folder, 'clock');
     this.#file = openSync(file, 'w');
+    chmodSync(folder, 0o755); // the server of PostgreSQL reads the file
+    this.#path = file;
     this.#wall = startMs - Date.now();
     this.#write();
     const asan = [process.env.ASAN_OPTIONS, 'verify_asan_link_order=0'].filter(Boolean).join(':');
     this.environment = { LD_PRELOAD: library(), HISTORY_CLOCK: file, ASAN_OPTIONS: asan };
   }
 
+  // The wall clock a second time, in the order of bytes that PostgreSQL can read.
   #write() {
-    writeSync(this.#file, Buffer.from(new BigInt64Array([this.#wall, this.#mono].map((ms) => BigInt(ms) * 1_000_000n)).buffer), 0, 16, 0);
+    const numbers = Buffer.alloc(24);
+    numbers.writeBigInt64LE(BigInt(this.#wall) * 1_000_000n, 0);
+    numbers.writeBigInt64LE(BigInt(this.#mono) * 1_000_000n, 8);
+    numbers.writeBigInt64BE(BigInt(this.#wall) * 1_000_000n, 16);
+    writeSync(this.#file, numbers, 0, numbers.length, 0);
+  }
+
+  // Moves the clock of a daemon's database (integration/lib/database.mjs), before the daemon starts. On a server other databases keep
+  // their clocks: a function of the same name comes before PostgreSQL's.
+  async move(database) {
+    if (!database.isOnServer) return; // the daemon's own clock
+    await database.execute(`CREATE SCHEMA moved;
+      CREATE FUNCTION moved.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$
+        SELECT pg_catalog.clock_timestamp() + ('x' || encode(pg_read_binary_file('${this.#path}', 16, 8), 'hex'))::bit(64)::bigint / 1000 * interval '1 microsecond' $$;
+      ALTER DATABASE ${database.name} SET search_path = public, moved, pg_catalog`);
   }
 
   now() {

@@ -1,13 +1,15 @@
 // The daemon's HTTP interface as GitHub, vendors and readers use it.
 import http from 'node:http';
-import { createHmac, randomUUID } from 'node:crypto';
+import { createHash, createHmac } from 'node:crypto';
 
+const sha256 = (text) => createHash('sha256').update(text).digest('hex');
 const isCut = (error) => ['ECONNRESET', 'EPIPE'].includes(error.code);
 
 export class Connection {
   #agent = new http.Agent({ keepAlive: true, maxSockets: 8 });
   #url;
   #secret;
+  #delivered = new Map(); // hash of the content → how often
   writes = 0; // requests that may change something
 
   // sent: {webhooks, reads}, counted up
@@ -52,10 +54,18 @@ export class Connection {
     return JSON.parse(text);
   }
 
+  // The GUID of a delivery follows from its content, so that a history repeats exactly.
+  #guidOf(event, body) {
+    const content = sha256(`${event} ${body}`), n = this.#delivered.get(content) ?? 0;
+    this.#delivered.set(content, n + 1);
+    const hex = sha256(`${content} ${n}`);
+    return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+  }
+
   async deliver(event, payload) {
     const body = JSON.stringify(payload);
     const { status, text } = await this.send('POST', '/github/webhook', { body, headers: {
-      'content-type': 'application/json', 'x-github-event': event, 'x-github-delivery': randomUUID(),
+      'content-type': 'application/json', 'x-github-event': event, 'x-github-delivery': this.#guidOf(event, body),
       'x-hub-signature-256': `sha256=${createHmac('sha256', this.#secret).update(body).digest('hex')}`,
     } });
     this.sent.webhooks++;

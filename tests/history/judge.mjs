@@ -91,7 +91,7 @@ function reasons({ missed }) {
   return [...tally].sort((a, b) => b[1] - a[1]).map(([why, n]) => `  ${String(n).padStart(4)} ${why}`);
 }
 
-// → figures that add up over seeds: {matrix, excused, everExcused, flaky, base, infraNew, unclassified, extra, delays}, and stories
+// → figures that add up over seeds: {matrix, excused, everExcused, flaky, base, infraNew, unclassified, extra, delays}, stories, and the verdicts of each red cell
 export function judge(play, mode) {
   const cells = [...play.record.cells.values()].filter(({ verdicts }) => verdicts.length > 0);
   const reds = cells.filter(({ status }) => status !== 'MISS');
@@ -117,6 +117,7 @@ export function judge(play, mode) {
       excused: play.record.excused.map(({ key, where, verdict, truth, reason, pull, message }) => { const cell = play.record.cells.get(key); return `${truth} and ${where} shows ${verdict}${reason ? ` (${reason})` : ''}: ${cell ? storyOf(play, cell) : `#${pull.number} ${key} ${JSON.stringify(message)}`}`; }),
       flaky: flaky.missed.map((cell) => storyOf(play, cell)), base: base.missed.map((cell) => storyOf(play, cell)), infra: infra.missed.map((cell) => storyOf(play, cell)), classified: classified.missed.map((cell) => storyOf(play, cell)),
     },
+    verdicts: cells.map(({ key, verdicts }) => ({ key, verdicts })).sort((a, b) => (a.key < b.key ? -1 : 1)),
     reasons: { flaky: reasons(flaky), base: reasons(base), infra: reasons(infra), classified: reasons(classified) },
   };
 }

@@ -18,13 +18,16 @@ export class Play {
 
   // documents(run, job) → {report (Outpost's), log}, the documents that the vendor sends; hasStarts: vendors report the start of
   // a job; isCut: all events stop at the world's end, even if work is running; hasSchedules: periodic runs begin when they are
-  // due
-  constructor({ world, clock, slot = HOUR / 60, say = () => {}, documents = () => ({}), hasStarts = false, isCut = false, hasSchedules = false }) {
-    Object.assign(this, { world, clock, slot, say, documents, hasStarts, isCut, hasSchedules });
+  // due; isExact: the daemon is idle before each event and each report of a job, so that the history repeats exactly
+  constructor({ world, clock, isExact = false, slot = isExact ? 0 : HOUR / 60, say = () => {}, documents = () => ({}), hasStarts = false, isCut = false, hasSchedules = false }) {
+    Object.assign(this, { world, clock, isExact, slot, say, documents, hasStarts, isCut, hasSchedules });
     this.project = new Project(this);
     this.vendors = new Vendors(this);
     this.record = new Record(this);
   }
+
+  // The time of the newest event, which the vendors' plans depend on. The clock is a little later.
+  now = 0;
 
   // isLater: time passes between this event and the others with its key
   at(time, key, act, { looksAt, isLater } = {}) {
@@ -79,7 +82,17 @@ export class Play {
     await Promise.all(lines.values());
   }
 
-  #settle(expected) { return settle(this, expected); }
+  // Calls fn for each: at the same time, or one after the other.
+  async each(list, fn) {
+    if (!this.isExact) return Promise.all(list.map(fn));
+    for (const one of list) {
+      await this.#settle(1);
+      await fn(one);
+    }
+    return undefined;
+  }
+
+  #settle(expected) { return settle(this, this.isExact ? Math.max(2, expected) : expected); }
 
   // Until `time` the clock stops at each due time of a periodic run, as a real clock would pass it: the daemon treats a due time
   // that is a minute old as missed.
@@ -103,6 +116,7 @@ export class Play {
 
   // Hours pass, so idle connections will be closed.
   #pass(time) {
+    this.now = Math.max(this.now, time);
     if (time <= this.clock.now()) return;
     this.daemon.close();
     this.clock.advanceTo(time);

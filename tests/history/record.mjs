@@ -22,6 +22,7 @@ export class Record {
   runs = new Map(); // "accelerator suite/test job" → [{at, author, branch, same}]: all that passed or failed; same: the kind of failure
   passes = new Map(); // "SHA accelerator suite/test job" → [at]
   tested = new Map(); // accelerator → [{index, branch, at, jobs: "suite/test job" → result}] of pushes
+  settled = []; // {number, body}: each comment as it was when the daemon was idle
   cells = new Map(); // "SHA accelerator suite/test" → {head, pull, result, verdicts: [{at, verdict, truth, reason, evidence}]}
   reported = new Map(); // "SHA accelerator" → the time of the last report
   redHeads = new Set(); // SHAs of pull requests' heads that ever had a red test
@@ -99,7 +100,9 @@ export class Record {
   wake(number) { this.#toLook.add(number); }
 
   async lookAround() {
-    for (const { number, body } of this.#texts.splice(0)) this.#read(this.#play.project.byNumber.get(number), body);
+    const texts = this.#texts.splice(0);
+    for (const [number, body] of new Map(texts.map((text) => [text.number, text.body]))) this.settled.push({ number, body });
+    for (const { number, body } of texts) this.#read(this.#play.project.byNumber.get(number), body);
     const numbers = [...this.#toLook];
     this.#toLook.clear();
     await Promise.all(numbers.map((number) => this.look(this.#play.project.byNumber.get(number))));

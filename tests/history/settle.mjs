@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const STEP = 300; // the precision of times in the results; ms
 const SHORT_STEPS = 10; // work that waits for more steps waits for a long time
 const LONGEST_PAUSE = 300_000;
+const LONG_LOOKS = 200; // attribution that is due for more looks waits, too
 const PATIENCE_LOOKS = 4000;
 const PAUSE_MS = 4; // between two looks, because each costs a millisecond of the daemon and of this process
 
@@ -15,10 +16,13 @@ export async function settle({ daemon, github, clock }, expected, { step = STEP 
     await sleep(PAUSE_MS * (idle + 1));
     const status = await daemon.get('/api/v1/status');
     if (looks > PATIENCE_LOOKS) throw new Error(`not settled: ${JSON.stringify(status)}`);
-    const { deliveries, outbox, store, attribution } = status;
-    const isMoving = deliveries.accepted > 0 || store.queued > 0;
-    const isWaiting = outbox.due > 0 || outbox.sending > 0 || (attribution?.due ?? 0) > 0;
-    idle = isMoving || isWaiting ? 0 : idle + 1;
+    const { deliveries, outbox, store, attribution, nodes } = status;
+    const seats = nodes?.flatMap((node) => node.seats).length ?? 0;
+    daemon.seats = Math.max(daemon.seats ?? 0, seats); // after a pause a node takes its seats again
+    const isAttributing = (attribution?.due ?? 0) > 0;
+    const isMoving = deliveries.accepted > 0 || store.queued > 0 || seats < daemon.seats || (isAttributing && looks < LONG_LOOKS);
+    const isWaiting = outbox.due > 0 || outbox.sending > 0 || isAttributing;
+    idle = isMoving || isWaiting || github.requests > requests ? 0 : idle + 1;
     if (github.requests > requests) [pause, waits, requests] = [step, 0, github.requests];
     if (isWaiting && !isMoving) {
       if (++waits > SHORT_STEPS) pause = Math.min(2 * pause, LONGEST_PAUSE);

@@ -2,14 +2,17 @@
 // the truth.
 //
 //   node tests/history/simulate.mjs [--seed N] [--mode with|without] [--days 40] [--pulls 300] [--accelerators 6] [--tests 40] [--stories NAME,…]
+//       [--engine sqlite|postgresql] [--exact]
 //
 // Exits with 1 if a target is missed. --stories flaky,base,infra,classified: one line for each missed cell; excused cells always
-// have one. OUTPOSTD names the program; KEEP=1 keeps its folder.
+// have one. OUTPOSTD names the program; KEEP=1 keeps its folder. --engine postgresql: on the server of OUTPOST_TEST_DATABASE, or on a
+// temporary one. --exact: one event after the other, so that everything repeats.
 import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { needPostgres } from '../postgres.mjs';
 import { startIssuer } from '../github/oidc.mjs';
 import { Outpost } from '../integration/lib/outpost.mjs';
 import { Clock } from './clock.mjs';
@@ -37,11 +40,12 @@ function files({ accelerators }, vendor, mode) {
   }));
 }
 
-export async function simulate({ seed, mode = 'with', days = 40, pulls = 300, accelerators = 6, tests = 40, say = () => {} }) {
+// isExact: see Play. engine: of the daemon's database. atEnd({outpost, play, github}): more of the result, while the daemon is idle.
+export async function simulate({ seed, mode = 'with', days = 40, pulls = 300, accelerators = 6, tests = 40, engine, isExact = false, say = () => {}, atEnd = () => ({}) }) {
   const world = new World({ seed, days, pulls, accelerators, tests, start: START });
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-history-'));
   const clock = new Clock(folder, START - HOUR);
-  const play = new Play({ world, clock, say });
+  const play = new Play({ world, clock, isExact, say });
   const [github, issuer, vendor] = await Promise.all([
     Github.start(play.project), startIssuer(), play.vendors.start(),
   ]);
@@ -50,9 +54,9 @@ export async function simulate({ seed, mode = 'with', days = 40, pulls = 300, ac
   try {
     outpost = await Outpost.start({
       program: process.env.OUTPOSTD_RELEASE, // the sanitizers would take minutes
-      rig: github, issuer, accelerators: files(world, vendor, mode), env: clock.environment, logFile: path.join(folder, 'log'),
+      engine, rig: github, issuer, accelerators: files(world, vendor, mode), clock, logFile: path.join(folder, 'log'),
       secrets: Object.fromEntries(world.accelerators.filter(({ isGithub }) => !isGithub).map(({ name }) => [name, { hook: 'hook' }])),
-      config: { upstream: { branches: ['main', RELEASE] }, log: { level: 'warn' }, comment: { min_interval: '60s' }, reconcile: { interval: '1d' } },
+      config: { upstream: { branches: ['main', RELEASE] }, log: { level: 'warn' }, comment: { min_interval: isExact ? '50ms' : '60s' }, reconcile: { interval: '1d' } },
     });
     await play.run({ outpost, github, issuer });
     const wall = (performance.now() - started) / 1000;
@@ -61,7 +65,7 @@ export async function simulate({ seed, mode = 'with', days = 40, pulls = 300, ac
     const { text, problems } = await checkComments(github.bodies, outpost.url);
     return {
       seed, wall, warnings, sent: play.sent, comments: { n: new Set(github.bodies.map(({ body }) => body)).size, text, problems },
-      problems: [...problems, ...play.problems, ...[...github.unknown].map((request) => `GitHub does not know: ${request}`)], ...judge(play, mode),
+      problems: [...problems, ...play.problems, ...[...github.unknown].map((request) => `GitHub does not know: ${request}`)], ...judge(play, mode), ...await atEnd({ outpost, play, github }),
     };
   } finally {
     await outpost?.close();
@@ -84,11 +88,12 @@ function progress(days) {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const option = (value) => ({ type: 'string', default: String(value) });
   const { values } = parseArgs({ options: {
-    seed: option(Math.floor(Math.random() * 1e6)), days: option(40), pulls: option(300), accelerators: option(6), tests: option(40), mode: option('with'), stories: { type: 'string' }, json: { type: 'boolean' },
+    seed: option(Math.floor(Math.random() * 1e6)), days: option(40), pulls: option(300), accelerators: option(6), tests: option(40), mode: option('with'), engine: { type: 'string' }, exact: { type: 'boolean' }, stories: { type: 'string' }, json: { type: 'boolean' },
   } });
   const options = Object.fromEntries(['seed', 'days', 'pulls', 'accelerators', 'tests'].map((name) => [name, Number(values[name])]));
-  const { mode } = values;
-  const history = await simulate({ ...options, mode, say: progress(options.days) });
+  const { mode, engine } = values;
+  if (engine === 'postgresql') needPostgres();
+  const history = await simulate({ ...options, mode, engine, isExact: values.exact, say: progress(options.days) });
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[K');
   if (values.json) {
     console.log(JSON.stringify({ ...history, ...Object.fromEntries(['flaky', 'flakyOfAll', 'base', 'infra', 'classified', 'classifiedOfAll', 'openByDefinition'].map((name) => [name, { n: history[name].n, hits: history[name].hits }])) }));

@@ -114,7 +114,7 @@ export class Stage {
     this.clock.advanceTo(START);
     this.outpost = await Outpost.start({
       program: process.env.OUTPOSTD_RELEASE, // the sanitizers would take minutes
-      rig: this.github, issuer: this.issuer, accelerators: this.#files(), env: this.clock.environment, logFile: this.clock.logFile,
+      rig: this.github, issuer: this.issuer, accelerators: this.#files(), clock: this.clock, logFile: this.clock.logFile,
       secrets: Object.fromEntries(this.accelerators.map(({ name }) => [name, { hook: 'hook' }])),
       config: { upstream: { branches: this.#branches }, log: { level: 'warn' }, comment: { min_interval: '1s' }, reconcile: { interval: '1d' } },
     });

@@ -1,5 +1,6 @@
 // Vendors: each dispatch is a run, which takes hours, ends as the world determines, and is reported, sometimes with another attempt.
 // An experiment is a short run of the listed tests at its commit, on the machines in their state at that time.
+import { createHash } from 'node:crypto';
 import http from 'node:http';
 import { once } from 'node:events';
 import { AUDIENCE, githubClaims } from '../github/oidc.mjs';
@@ -12,8 +13,8 @@ export class Vendors {
   #byName;
   #server;
   #tokens = new Map();
-  #runs = 0;
   #taken = new Set(); // "dispatch accelerator"
+  #named = new Map(); // name → how often
   #heads = new Map(); // dispatch → the head that it tests
 
   constructor(play) {
@@ -53,14 +54,23 @@ export class Vendors {
       if (this.#taken.has(`${outpost.dispatch_id} ${name}`)) continue; // a repeated dispatch, because an answer was lost
       this.#taken.add(`${outpost.dispatch_id} ${name}`);
       this.#heads.set(outpost.dispatch_id, head);
-      const run = { accelerator: this.#byName.get(name), head, event, delivery, dispatch: outpost.dispatch_id, token: outpost.callback_token, id: String(++this.#runs), attempt: 1 };
+      const run = { accelerator: this.#byName.get(name), head, event, delivery, dispatch: outpost.dispatch_id, token: outpost.callback_token, ...this.#nameRun(name, event, head, experiment), attempt: 1 };
       if (experiment) this.#experiment(run, experiment);
       else this.#run({ ...run, head: event === 'nightly' ? { ...head, round: 'nightly' } : head });
     }
   }
 
+  // The name of a run and its id on GitHub follow from its content, because the daemon's ids depend on the order of its work.
+  #nameRun(accelerator, event, head, experiment) {
+    const about = experiment ? [this.#heads.get(experiment.of).sha, experiment.side, ...[...experiment.tests].sort()] : [];
+    const content = [accelerator, event, head.sha, ...about].join(' '), n = this.#named.get(content) ?? 0;
+    this.#named.set(content, n + 1);
+    const name = `${content} ${n}`;
+    return { name, id: String(Number.parseInt(createHash('sha256').update(name).digest('hex').slice(0, 10), 16)) };
+  }
+
   #run(run) {
-    const { accelerator, head } = run, now = this.#play.clock.now();
+    const { accelerator, head } = run, { now } = this.#play;
     run.dice = this.#play.world.dice('job', accelerator.name, head.sha);
     const time = now + (0.2 + run.dice.number() * 1.5) * accelerator.slow * HOUR;
     if (!this.#play.hasStarts) run.startsAt = now + (time - now) * 0.2;
@@ -74,7 +84,7 @@ export class Vendors {
   }
 
   #workflow({ accelerator, event, id, attempt, startsAt }, job, more) {
-    const started = startsAt && { started_at: new Date(startsAt).toISOString(), ...(more.status === 'completed' && { completed_at: new Date(this.#play.clock.now()).toISOString() }) };
+    const started = startsAt && { started_at: new Date(startsAt).toISOString(), ...(more.status === 'completed' && { completed_at: new Date(this.#play.now).toISOString() }) };
     return { name: event === 'nightly' ? 'nightly' : 'tests', job_name: job.name, run_id: id, run_attempt: attempt, url: `https://ci.example/${accelerator.name}/${id}`, ...started, ...more };
   }
 
@@ -89,7 +99,7 @@ export class Vendors {
     if (!this.#isPending(run, at)) return;
     const jobs = this.#play.world.run(accelerator, head, run.attempt, at);
     if (!jobs) return; // the vendor will not report
-    await Promise.all(jobs.map((job) => this.#report(run, job)));
+    await this.#play.each(jobs, (job) => this.#report(run, job));
     if (run.event === 'nightly') return; // it is not evidence and is not retried
     this.#play.record.note(run, jobs, at);
     const isRed = jobs.some(({ conclusion }) => conclusion === 'failure');
@@ -100,17 +110,17 @@ export class Vendors {
 
   // ---- experiments ----
 
-  #experiment(run, { id, of, side, tests, jobs }) {
+  #experiment(run, { of, side, tests, jobs }) {
     const explained = this.#heads.get(of), { world } = this.#play;
-    run.dice = world.dice('experiment', id);
+    run.dice = world.dice('experiment', run.name);
     this.#play.record.asked({ head: explained, accelerator: run.accelerator, side, sha: run.head.sha, tests });
-    run.startsAt = this.#play.clock.now();
+    run.startsAt = this.#play.now;
     const time = run.startsAt + (0.03 + run.dice.number() * 0.12) * run.accelerator.slow * HOUR;
     this.#play.at(time, `run ${run.id}`, async () => {
       if (!this.#isPending({ ...run, head: explained }, time)) return;
-      const results = world.run(run.accelerator, run.head, `experiment ${id}`, time, { only: tests, inJobs: jobs?.length > 0 ? jobs : undefined });
+      const results = world.run(run.accelerator, run.head, `experiment ${run.name}`, time, { only: tests, inJobs: jobs?.length > 0 ? jobs : undefined });
       if (!results) return; // the vendor is away
-      await Promise.all(results.map((job) => this.#report(run, job)));
+      await this.#play.each(results, (job) => this.#report(run, job));
       this.#play.record.proved({ head: explained, side, accelerator: run.accelerator, jobs: results });
     }, { isLater: true });
   }

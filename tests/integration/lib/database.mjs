@@ -8,7 +8,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { psql, urlOf } from '../../postgres.mjs';
 
-const EMPTY = process.env.OUTPOST_EMPTY_DATABASE;
+const EMPTY = process.env.OUTPOST_EMPTY_DATABASE; // on the engine of the environment
 const isOnServer = Boolean(process.env.OUTPOST_TEST_DATABASE);
 
 // The reason to skip a test of SQLite's file, or false.
@@ -17,10 +17,10 @@ export const needsFile = isOnServer && 'it is about the file of SQLite';
 class File {
   settings = {}; // of outpost.yml
 
-  static async create(stateDir) {
+  static async create(stateDir, empty) {
     const self = new File();
     self.file = path.join(stateDir, 'outpost.db');
-    if (EMPTY) await fs.copyFile(EMPTY, self.file);
+    if (empty) await fs.copyFile(empty, self.file);
     return self;
   }
 
@@ -45,10 +45,12 @@ class File {
 }
 
 class OnServer {
-  static async create() {
+  isOnServer = true;
+
+  static async create(stateDir, empty) {
     const self = new OnServer();
     self.name = `outpost_${randomUUID().replaceAll('-', '')}`;
-    await self.#make(EMPTY);
+    await self.#make(empty);
     self.settings = { store: urlOf(self.name) };
     return self;
   }
@@ -66,6 +68,10 @@ class OnServer {
     return JSON.parse(await psql(urlOf(this.name), `SELECT COALESCE(json_agg(r), '[]') FROM (${sql}) r`));
   }
 
+  execute(sql) {
+    return psql(urlOf(this.name), sql);
+  }
+
   async keepAs(file) {
     const name = path.basename(file, '.db');
     await psql(urlOf(this.name), 'DELETE FROM setting');
@@ -79,4 +85,10 @@ class OnServer {
   }
 }
 
-export const createDatabase = (stateDir) => (isOnServer ? OnServer : File).create(stateDir);
+const ENGINES = { sqlite: File, postgresql: OnServer };
+const OF_ENVIRONMENT = isOnServer ? 'postgresql' : 'sqlite';
+
+// engine: 'sqlite' or 'postgresql' (a server must be there), instead of that of the environment.
+export function createDatabase(stateDir, engine = OF_ENVIRONMENT) {
+  return ENGINES[engine].create(stateDir, engine === OF_ENVIRONMENT ? EMPTY : undefined);
+}

@@ -114,6 +114,8 @@ export class Outpost extends EventEmitter {
   //   allowlist      text of CRCR's file;  config: merged over the generated outpost.yml
   //   program (default: OUTPOSTD), env, args, listen (host:port), url, wait: false (do not wait until it is ready)
   //   tls            {ca, cert, key} as PEM, to serve HTTPS
+  //   engine         sqlite or postgresql, instead of that of OUTPOST_TEST_DATABASE
+  //   clock          tests/history/clock.mjs: the time of the daemon and of its database
   //   logFile        the log goes there and is not read, for load tests
   static async start(options = {}) {
     const outpost = await Outpost.prepare(options);
@@ -133,7 +135,8 @@ export class Outpost extends EventEmitter {
     self.listen = options.listen ?? `127.0.0.1:${self.port}`;
     self.url = options.url ?? `${options.tls ? 'https' : 'http'}://${self.listen}`;
     await fs.mkdir(self.stateDir, { mode: 0o700 });
-    self.database = await createDatabase(self.stateDir);
+    self.database = await createDatabase(self.stateDir, options.engine);
+    await options.clock?.move(self.database);
     await self.configure(options);
     return self;
   }
@@ -190,7 +193,7 @@ export class Outpost extends EventEmitter {
     const started = this.log.length;
     const logFile = this.options.logFile && await fs.open(this.options.logFile, 'a');
     this.#child = spawn(this.options.program ?? OUTPOSTD, ['-c', this.configFile, ...(this.options.args ?? [])], {
-      cwd: this.dir, env: { ...process.env, ...this.options.env }, stdio: ['ignore', 'inherit', logFile?.fd ?? 'pipe'],
+      cwd: this.dir, env: { ...process.env, ...this.options.clock?.environment, ...this.options.env }, stdio: ['ignore', 'inherit', logFile?.fd ?? 'pipe'],
     });
     await logFile?.close();
     this.#ended = false;
