@@ -4,6 +4,8 @@
 # 100 while packed results are stored and dropped, 30 while large reports are written, 200 of runners and server, 40 cuts of the
 # network, memory over 200,000 webhooks, a minute of each attack from one address, valgrind over one whole round. About
 # two hours, most of it as root because of the namespaces.
+# network, memory over 200,000 webhooks, eight days on both engines, a minute of each attack from one address, valgrind over one whole round. About
+# 90 minutes.
 # SEED repeats the kills of an earlier run.
 # usage: run-soak.sh BUILD_FOLDER
 set -eu
@@ -40,6 +42,9 @@ tools/node.sh tests/kill/netns.mjs --cuts 40 --jobs 60
 
 echo '== memory over 200,000 webhooks'
 tools/node.sh tests/kill/memory.mjs --webhooks 200000
+
+echo '== eight days on SQLite and on PostgreSQL'
+tools/node.sh tests/history/engines.mjs --seeds 1
 
 echo '== attacks from one address'
 tools/node.sh tests/bench/attacks.mjs
