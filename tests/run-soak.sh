@@ -1,11 +1,8 @@
 #!/bin/sh
 # The long tests: 200 kills of the daemon, 500 faults of three daemons, their networks and their database, upgrades under load, 60 kills in
-# 20 nights of periodic runs, 100 with experiments in flight,
-# 100 while packed results are stored and dropped, 30 while large reports are written, 200 of runners and server, 40 cuts of the
-# network, memory over 200,000 webhooks, a minute of each attack from one address, valgrind over one whole round. About
-# two hours, most of it as root because of the namespaces.
-# network, memory over 200,000 webhooks, eight days on both engines, a minute of each attack from one address, valgrind over one whole round. About
-# 90 minutes.
+# 20 nights of periodic runs, 100 with experiments in flight, 100 while packed results are stored and dropped, 30 while large reports are
+# written, 200 of runners and server, 40 cuts of the network, memory over 200,000 webhooks, eight days on both engines, a minute of each
+# attack from one address, valgrind over one whole round. About two hours, most of it as root because of the namespaces.
 # SEED repeats the kills of an earlier run.
 # usage: run-soak.sh BUILD_FOLDER
 set -eu

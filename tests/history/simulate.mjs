@@ -56,7 +56,7 @@ export async function simulate({ seed, mode = 'with', days = 40, pulls = 300, ac
       program: process.env.OUTPOSTD_RELEASE, // the sanitizers would take minutes
       engine, rig: github, issuer, accelerators: files(world, vendor, mode), clock, logFile: path.join(folder, 'log'),
       secrets: Object.fromEntries(world.accelerators.filter(({ isGithub }) => !isGithub).map(({ name }) => [name, { hook: 'hook' }])),
-      config: { upstream: { branches: ['main', RELEASE] }, log: { level: 'warn' }, comment: { min_interval: isExact ? '50ms' : '60s' }, reconcile: { interval: '1d' } },
+      config: { upstream: { branches: ['main', RELEASE] }, github: { writes_per_minute: 80 }, log: { level: 'warn' }, comment: { min_interval: isExact ? '50ms' : '60s' }, reconcile: { interval: '1d' } },
     });
     await play.run({ outpost, github, issuer });
     const wall = (performance.now() - started) / 1000;
