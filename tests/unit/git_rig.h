@@ -11,8 +11,7 @@
 
 static char *origin, *sub; /* work trees that are served, as `origin` and `sub` */
 static char *url;
-static pid_t server, web_server;
-static int web_port; /* the same repositories over http; web.log lists the requests */
+static pid_t server;
 static char sha[64];
 
 /* A shell command in a folder; its first line of output in `out` (64 bytes). */
@@ -43,14 +42,45 @@ static inline void commit(const char *folder, const char *text)
 	free(command);
 }
 
-static inline char *make_repository(const char *name)
-{
-	char *path = xasprintf("%s/served/%s", rig_dir, name);
+/* For all tests of this process: served/ is copied for each test, and `current` is a link to the folder of the test that runs. */
+static char shared_dir[64];
+static pid_t shared_owner, web_server;
 
-	assert_int_equal(mkdir(path, 0700), 0);
-	shell(path, "git init -q -b main .", NULL);
-	commit(path, "first");
-	return path;
+/* A job's process also runs this at its exit. */
+static inline void shared_remove(void)
+{
+	char *command = xasprintf("rm -rf '%s'", shared_dir);
+
+	if (getpid() == shared_owner) {
+		if (web_server)
+			kill(web_server, SIGKILL);
+		if (system(command))
+			print_error("%s has failed\n", command);
+	}
+	free(command);
+}
+
+/* `origin` with two commits and `sub` with one: made once in this process and copied for each test. */
+static inline void copy_repositories(const char *to)
+{
+	static char head[64];
+	char *copy;
+
+	if (!shared_owner) {
+		snprintf(shared_dir, sizeof(shared_dir), "/tmp/outpost-served-XXXXXX");
+		assert_non_null(mkdtemp(shared_dir));
+		shared_owner = getpid();
+		atexit(shared_remove);
+		shell(shared_dir,
+		    "mkdir -m 700 -p served/sub && cd served/sub && git init -q -b main . && echo first > file && "
+		    "git add -A && git commit -qm first && cp -a . ../origin && cd ../origin && "
+		    "echo second > file && git commit -qam second && git rev-parse HEAD",
+		    head);
+	}
+	copy = xasprintf("cp -a served '%s' && ln -sfn '%s' current", to, rig_dir);
+	shell(shared_dir, copy, NULL);
+	free(copy);
+	memcpy(sha, head, sizeof(sha));
 }
 
 static inline int free_port(void)
@@ -93,13 +123,17 @@ static inline void start_server(void)
 	free(base);
 }
 
-static inline void start_web_server(void)
+/* The port of a server of the same repositories over http, which the first call starts; web.log lists a test's requests. */
+static inline int web_port(void)
 {
-	char *served = xasprintf("%s/served", rig_dir), *log = xasprintf("%s/web.log", rig_dir);
-	char port[16] = "";
+	static int number;
+	char *served, *log, port[16] = "";
 	int fds[2];
 
-	rig_write(log, "");
+	if (web_server)
+		return number;
+	served = xasprintf("%s/current/served", shared_dir);
+	log = xasprintf("%s/current/web.log", shared_dir);
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	web_server = fork();
 	assert_true(web_server >= 0);
@@ -113,14 +147,15 @@ static inline void start_web_server(void)
 	close(fds[1]);
 	assert_true(read(fds[0], port, sizeof(port) - 1) > 0);
 	close(fds[0]);
-	web_port = (int)strtol(port, NULL, 10);
+	number = (int)strtol(port, NULL, 10);
 	free(log);
 	free(served);
+	return number;
 }
 
 static inline int setup(void **state)
 {
-	char *served, *gitconfig, *hook, *script;
+	char *served, *gitconfig, *hook, *script, *web_log;
 
 	if (rig_setup(state))
 		return -1;
@@ -132,18 +167,17 @@ static inline int setup(void **state)
 	free(hook);
 	served = xasprintf("%s/served", rig_dir);
 	gitconfig = xasprintf("%s/.gitconfig", rig_dir);
-	if (mkdir(served, 0700))
-		return -1;
 	setenv("HOME", rig_dir, 1);
 	rig_write(gitconfig, "[user]\nname = T\nemail = t@example.org\n[gc]\nauto = 0\n");
+	copy_repositories(served);
+	web_log = path_join(rig_dir, "web.log");
+	rig_write(web_log, "");
+	free(web_log);
+	origin = path_join(served, "origin");
+	sub = path_join(served, "sub");
 	free(gitconfig);
 	free(served);
-	origin = make_repository("origin");
-	sub = make_repository("sub");
 	start_server();
-	start_web_server();
-	commit(origin, "second");
-	shell(origin, "git rev-parse HEAD", sha);
 	rig_config.has_checkout = true;
 	rig_config.git_url = url;
 	rig_config.git_depth = 1;
@@ -156,9 +190,6 @@ static inline int teardown(void **state)
 	kill(-server, SIGKILL);
 	kill(server, SIGKILL);
 	waitpid(server, NULL, 0);
-	kill(-web_server, SIGKILL);
-	kill(web_server, SIGKILL);
-	waitpid(web_server, NULL, 0);
 	free(origin);
 	free(sub);
 	free(url);

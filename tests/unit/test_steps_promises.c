@@ -269,7 +269,7 @@ static void try_network(void)
 					"    assert kept == (r != -97), ('socketpair', family, r)\n"
 					"assert call(41 if X64 else 198, 40 | 1 << 32, 1, 0) == -97\n"
 					"END",
-	    web_port, (int)getpid());
+	    web_port(), (int)getpid());
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "outpost-promise-%d", (int)getpid());
@@ -283,7 +283,7 @@ static void try_network(void)
 
 static void try_allow_network(void)
 {
-	char *script = xasprintf(PYTHON "socket.create_connection(('127.0.0.1', %d))\nEND", web_port);
+	char *script = xasprintf(PYTHON "socket.create_connection(('127.0.0.1', %d))\nEND", web_port());
 
 	rig_config.allow_network = true;
 	try_script(script);
@@ -459,7 +459,7 @@ static char *web(const char *path)
 {
 	static char text[128];
 
-	snprintf(text, sizeof(text), "http://127.0.0.1:%d/%s", web_port, path);
+	snprintf(text, sizeof(text), "http://127.0.0.1:%d/%s", web_port(), path);
 	return text;
 }
 
@@ -503,7 +503,7 @@ static void try_git_configuration(void)
 
 static void try_git_redirects(void)
 {
-	char *redirect = xasprintf("to/127.0.0.1:%d/sub", web_port), *kept = rig_config.git_url;
+	char *redirect = xasprintf("to/127.0.0.1:%d/sub", web_port()), *kept = rig_config.git_url;
 	char *main_redirect = xasprintf("%sx", web("to/127.0.0.1:1/"));
 
 	list_loopback();
@@ -534,8 +534,8 @@ static void try_submodule_urls(void)
 
 static void try_submodule_addresses(void)
 {
-	char *name = xasprintf("http://localhost:%d/sub", web_port);
-	char *tls = xasprintf("https://127.0.0.1:%d/sub", web_port), *kept = rig_config.git_url;
+	char *name = xasprintf("http://localhost:%d/sub", web_port());
+	char *tls = xasprintf("https://127.0.0.1:%d/sub", web_port()), *kept = rig_config.git_url;
 	char *same = xstrdup(web("origin"));
 	struct network other;
 
@@ -564,7 +564,7 @@ static void try_submodule_addresses(void)
 static void try_submodule_logins(void)
 {
 	char *settings = xasprintf("%s/settings", rig_dir), *kept = rig_config.git_url;
-	char *with = xasprintf("http://user:pass-word@127.0.0.1:%d/origin", web_port);
+	char *with = xasprintf("http://user:pass-word@127.0.0.1:%d/origin", web_port());
 
 	rig_write(settings, "[http]\n\textraHeader = Authorization: Basic eDp5\n");
 	rig_config.git_config = settings;

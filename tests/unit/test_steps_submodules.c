@@ -23,7 +23,7 @@ static const char *sub_url(void)
 
 	assert_int_equal(network_parse("127.0.0.0/8", &loopback, NULL), 0);
 	rig_config.git_networks = (struct network_list){.items = &loopback, .n = 1};
-	snprintf(text, sizeof(text), "http://127.0.0.1:%d/sub", web_port);
+	snprintf(text, sizeof(text), "http://127.0.0.1:%d/sub", web_port());
 	return text;
 }
 
@@ -73,9 +73,9 @@ static void test_second_job_fetches_nothing(void **state)
 static void test_nested_and_relative(void **state)
 {
 	const char *from = sub_url();
-	char *deep = make_repository("deep");
 
 	(void)state;
+	shell(rig_dir, "cp -a served/sub served/deep", NULL);
 	shell(sub, "printf '[submodule \"a.b\"]\\n path = x/deep\\n url = ../deep\\n' > .gitmodules", NULL);
 	shell(sub,
 	    "git add -A && git update-index --add --cacheinfo "
@@ -87,7 +87,6 @@ static void test_nested_and_relative(void **state)
 	rig_assert_conclusion("success", NULL);
 	rig_assert_log_has("\nfirst\n ");
 	rig_assert_log_has(" third/x/deep (");
-	free(deep);
 }
 
 /* A change's URL cannot read files of this machine, run a program, or have a host that git and our parser read
@@ -198,7 +197,7 @@ static void test_private_addresses(void **state)
 	add_module(origin, sub_url(), "third");
 	for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
 		char *set =
-		    xasprintf("git config -f .gitmodules submodule.third.url 'http://%s:%d/sub'", hosts[i], web_port);
+		    xasprintf("git config -f .gitmodules submodule.third.url 'http://%s:%d/sub'", hosts[i], web_port());
 
 		shell(origin, set, NULL);
 		free(set);
@@ -226,7 +225,7 @@ static void test_no_redirect_to_another_host(void **state)
 	add_module(origin, sub_url(), "third");
 	text = xasprintf("git config -f .gitmodules submodule.third.url "
 			 "http://127.0.0.1:%d/to/127.0.0.1:%d/sub",
-	    web_port, web_port);
+	    web_port(), web_port());
 	shell(origin, text, NULL);
 	free(text);
 	commit(origin, "redirected");
@@ -243,7 +242,7 @@ static void test_no_redirect_to_another_host(void **state)
 			 "echo http://127.0.0.1:%d/dumb/sub/.git/objects > objects/info/http-alternates && "
 			 "git -C ../origin config -f .gitmodules submodule.third.url "
 			 "http://127.0.0.1:%d/dumb/dumb.git",
-	    web_port, web_port);
+	    web_port(), web_port());
 	{
 		char *served = xasprintf("%s/served", rig_dir);
 
@@ -262,7 +261,7 @@ static void test_no_redirect_to_another_host(void **state)
 /* A redirect of git_url is not followed either, and the message says how to correct the setting. */
 static void test_redirect_of_git_url(void **state)
 {
-	char *redirected = xasprintf("http://127.0.0.1:%d/to/127.0.0.1:%d/origin", web_port, web_port);
+	char *redirected = xasprintf("http://127.0.0.1:%d/to/127.0.0.1:%d/origin", web_port(), web_port());
 
 	(void)state;
 	rig_config.git_url = redirected;
@@ -276,7 +275,7 @@ static void test_redirect_of_git_url(void **state)
 /* All submodules go through the operator's proxy for submodules, and none through the environment's proxy. */
 static void test_proxies(void **state)
 {
-	char *proxy = xasprintf("http://127.0.0.1:%d", web_port);
+	char *proxy = xasprintf("http://127.0.0.1:%d", web_port());
 
 	(void)state;
 	add_module(origin, sub_url(), "third");
@@ -470,7 +469,7 @@ static void test_proxy_password_is_not_in_any_argument(void **state)
 static void test_logins(void **state)
 {
 	char *settings = xasprintf("%s/git-settings", rig_dir);
-	char *netrc = xasprintf("%s/.netrc", rig_dir), *web = xasprintf("http://127.0.0.1:%d/origin", web_port);
+	char *netrc = xasprintf("%s/.netrc", rig_dir), *web = xasprintf("http://127.0.0.1:%d/origin", web_port());
 
 	(void)state;
 	rig_write(netrc, "default login u password p\n");
