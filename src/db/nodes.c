@@ -211,8 +211,7 @@ void nodes_follow_clock(struct txn *d, int64_t by_ms)
 
 	if (!db_is_shared(d))
 		return;
-	db_exec(d, "UPDATE node SET seen_ms = ?1 WHERE gone_ms IS NULL", V_INT(now_ms));
-	/* by either clock: those that may still work, and those that would be resting for too long */
-	db_exec(d, "UPDATE node SET gone_ms = ?1 WHERE gone_ms > ?2", V_INT(now_ms),
-	    V_INT(now_ms - NODE_REST_MS - (by_ms > 0 ? by_ms : 0)));
+	/* Those that live, and those that are gone but may still work, by either clock. */
+	db_exec(d, "UPDATE node SET seen_ms = ?1 WHERE gone_ms IS NULL OR seen_ms > ?2", V_INT(now_ms),
+	    V_INT(now_ms - NODE_DEAD_MS - (by_ms > 0 ? by_ms : 0)));
 }
