@@ -28,6 +28,11 @@ static void texts_are_rewritten(void **state)
 		"SELECT '?1 CROSS JOIN ' FROM a JOIN b ON b.x = a.x"},
 	    {"SELECT 1 FROM (SELECT 1 FROM t INDEXED BY i) x", "SELECT 1 FROM (SELECT 1 FROM t) x"},
 	    {"SELECT 'it''s ?', CAST(a AS INTEGER)", "SELECT 'it''s ?', integer_of(a)"},
+	    {"SELECT 1 FROM job j CROSS JOIN job_test r ON r.job_id = j.id AND r.test_id = ?1",
+		"SELECT 1 FROM job j JOIN LATERAL (SELECT * FROM job_test WHERE job_id = j.id OFFSET 0) r ON r.job_id "
+		"= j.id"
+		" AND r.test_id = $1"},
+	    {"SELECT 1 FROM job_test r WHERE r.job_id = ?1", "SELECT 1 FROM job_test r WHERE r.job_id = $1"},
 	    {"SELECT x'00ff'", "SELECT '\\x00ff'::bytea"},
 	    {"SELECT 'open", "SELECT 'open"},
 	};
