@@ -15,8 +15,15 @@
 #define GUID "72d3162e-cc78-11e3-81ab-4c9367dc0958"
 
 REPLACES(store_has_seat);
+REPLACES(store_is_acting);
 
-static bool is_seat_here = true;
+static bool is_seat_here = true, is_acting = true;
+
+bool store_is_acting(const struct store *s)
+{
+	(void)s;
+	return is_acting;
+}
 
 bool store_has_seat(const struct store *s, enum seat seat)
 {
@@ -360,6 +367,17 @@ static void on_deliveries(unsigned topics, void *owner)
 	is_announced = true;
 }
 
+static void test_refuses_while_the_database_does_not_answer(void **state)
+{
+	struct fixture *f = *state;
+
+	intake_configure(f->intake, f->parts.config);
+	is_acting = false;
+	assert_int_equal(deliver_signed(f, GUID, "push", BODY_PUSH, "busy"), 503);
+	is_acting = true;
+	assert_int_equal(deliver_signed(f, GUID, "push", BODY_PUSH, "accepted"), 202);
+}
+
 /* Another node has the planner. If this one ended right after the commit, nobody else would announce the delivery. */
 static void test_announces_a_delivery_with_its_commit_when_another_node_plans(void **state)
 {
@@ -391,6 +409,7 @@ int main(void)
 	    TEST(test_stores_one_of_two_equal_deliveries),
 	    TEST(test_keeps_a_delivery_whose_client_left),
 	    TEST(test_passes_new_deliveries_on),
+	    TEST(test_refuses_while_the_database_does_not_answer),
 	    TEST(test_announces_a_delivery_with_its_commit_when_another_node_plans),
 	};
 
