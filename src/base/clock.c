@@ -17,7 +17,7 @@ int64_t clock_wall_ms(void)
 	return ahead_ms ? clock_mono_ms() + ahead_ms : clock_ms(CLOCK_REALTIME);
 }
 
-int64_t clock_mono_ms(void) { return clock_ms(CLOCK_MONOTONIC); }
+int64_t clock_mono_ms(void) { return clock_ms(CLOCK_BOOTTIME); }
 
 void clock_follow(int64_t ahead_of_mono_ms)
 {

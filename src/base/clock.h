@@ -8,7 +8,8 @@ int64_t clock_wall_ms(void); /* since 1970; it may jump, so use it only for reco
 /* From now on clock_wall_ms() is clock_mono_ms() plus this: several daemons on one database use the database's time, whatever the clocks
  * of their machines say. 0: the machine's own clock again. */
 void clock_follow(int64_t ahead_of_mono_ms);
-int64_t clock_mono_ms(void); /* since an arbitrary moment; it never jumps: for timeouts */
+/* Since an arbitrary moment; it never jumps: for timeouts. It goes on while the machine sleeps, because other machines do not wait for it. */
+int64_t clock_mono_ms(void);
 
 #define RFC3339_BYTES 32
 

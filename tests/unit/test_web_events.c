@@ -23,7 +23,7 @@ static _Thread_local int64_t now_ms;
 /* Replaces libc's function, also for libuv. */
 int clock_gettime(clockid_t id, struct timespec *t)
 {
-	if (!now_ms || (id != CLOCK_MONOTONIC && id != CLOCK_MONOTONIC_COARSE))
+	if (!now_ms || (id != CLOCK_MONOTONIC && id != CLOCK_MONOTONIC_COARSE && id != CLOCK_BOOTTIME))
 		return (int)syscall(SYS_clock_gettime, id, t);
 	*t = (struct timespec){.tv_sec = now_ms / 1000, .tv_nsec = now_ms % 1000 * 1000000};
 	return 0;
