@@ -288,14 +288,20 @@ static void old_logs_are_dropped(void **state)
 	ASSERT_PUT(2, 0, "open and new", 0, 12);
 	ASSERT_LAST(3, 0, "packed and old", 0, 14);
 	ASSERT_LAST(259, 0, "packed and new", 0, 14);
+	ASSERT_PUT(255, 0, "the last subfolder", 0, 18);
+	ASSERT_PUT(256, 0, "the first subfolder", 0, 19);
 	rig_wait_packed(2);
 	age("01/1.log", 1000);
 	age("03/3.log.zst", 1000);
+	age("ff/255.log", 1000);
+	age("00/256.log", 1000);
 	assert_int_equal(rig_drop(1000 * 1000), 0);
-	assert_int_equal(rig_drop(1000 * 1000 + 1), 2);
+	assert_int_equal(rig_drop(1000 * 1000 + 1), 4);
 	assert_int_equal(rig_drop(1000 * 1000 + 1), 0);
 	assert_int_equal(rig_read(1, 0, 10), ERR_NOT_FOUND);
 	assert_int_equal(rig_read(3, 0, 10), ERR_NOT_FOUND);
+	assert_int_equal(rig_read(255, 0, 10), ERR_NOT_FOUND);
+	assert_int_equal(rig_read(256, 0, 10), ERR_NOT_FOUND);
 	ASSERT_TEXT(2, "open and new");
 	ASSERT_TEXT(259, "packed and new");
 }
