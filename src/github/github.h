@@ -83,7 +83,7 @@ const char *github_bot_login(const struct github *g);
 void github_dispatch(
     struct github *g, struct github_call *call, const char *repository, const char *body, size_t body_bytes);
 
-/* ---- comments: comments.c; writes are content writes, at most one a second per installation ---- */
+/* ---- comments: comments.c; writes are content writes, budget_gap_ms() apart in one installation ---- */
 /* The App's own comment on a pull request, oldest first. */
 struct github_comment_search {
 	struct github_call call; /* result.err is 0 also if there is none */

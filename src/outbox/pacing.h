@@ -1,5 +1,6 @@
 /* Decides which content write on upstream's repository may go to GitHub now, when GitHub's budget (for a minute, for an
- * hour, one a second) is not enough for all. Pure: the caller passes the time.
+ * hour, one a second) is not enough for all. The second is shorter for a server without these limits (budget_gap_ms()). Pure: the
+ * caller passes the time.
  *
  * Each class stops at its own share of a window, so the rest is left to more urgent classes. The share of a waiting write
  * grows with its age, and after PACING_STARVED_MS only first failures come before it, so no write waits for ever. Waiting

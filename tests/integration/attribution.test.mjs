@@ -10,7 +10,7 @@ import { Outpost, notBuilt, until } from './lib/outpost.mjs';
 const UPSTREAM = 'pytorch/pytorch';
 const SECRET = 'a secret between Outpost and the lab';
 const LONG = { timeout: 15_000 };
-const WRITTEN = { timeout: 60_000 }; // GitHub allows one content write a second, and check runs need some of them
+const WRITTEN = { timeout: 60_000 };
 const COMPARE = /\/compare\//;
 
 const red = (name, message = `${name}: expected 1.0, got 0.7 in forward()`) => ({ suite: 'model', name, status: 'FAIL', message });

@@ -343,7 +343,7 @@ describe('hostile texts about a change', { skip: notBuilt }, () => {
 
 describe('sixty accelerators with all tests red', { skip: notBuilt }, () => {
   test('the comment has one table and stays within the limit', async () => {
-    const CHECKED = 5; // few, because GitHub demands a second between two writes
+    const CHECKED = 5; // accelerators with check runs
     const names = Array.from({ length: 60 }, (_, i) => `chip-${i}`);
     const [rig, lab] = await Promise.all([startRig({ repositories: [{ name: UPSTREAM }] }), startSilentVendor({ secret: SECRET })]);
     let outpost;

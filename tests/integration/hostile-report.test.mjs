@@ -86,7 +86,7 @@ describe('hostile reports', { skip: notBuilt }, () => {
     outpost.request('PUT', `/api/v1/jobs/${one.job}/${what}`, { body, timeout: 120_000, headers: { authorization: `Bearer ${one.token}`, ...headers } });
   const end = (one, conclusion = 'failure') => post(one, workflowOf({ ...one.run, conclusion }, 'completed'));
 
-  // The posted comment. Most tests use the preview, because GitHub demands a second between two comments.
+  // The posted comment. Most tests use the preview, which is there at once.
   const written = (one, fits) => until(() => rig.comments(UPSTREAM, one.number).find(({ body, author }) => author === rig.bot && fits(body))?.body, { timeout: 60_000, what: `the comment on ${one.number} fits ${fits}` });
   async function comment(one) {
     const { code, stdout, stderr } = await outpost.ctl('comment', 'preview', String(one.number), '--markdown');
