@@ -5,7 +5,6 @@
 #include "db/cell_sets.h"
 #include "db/counters.h"
 #include "db/packed_tables.h"
-#include "plain_sqlite_memory.h"
 #include "replaces.h"
 #include "verdict/verdicts.h"
 

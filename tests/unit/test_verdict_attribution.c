@@ -2,7 +2,6 @@
  * GitHub. Commits of main are 'A', 'B', … in their order; heads are small letters. */
 #include "db/db.h"
 #include "model/experiment.h"
-#include "plain_sqlite_memory.h"
 #include "store_rig.h"
 #include "verdict/attribution.h"
 #include "verdict/known_issues.h"

@@ -9,7 +9,6 @@
 #include "parts_rig.h"
 
 #include "model/accelerator_state.h"
-#include "plain_sqlite_memory.h"
 #include "rendering.h"
 #include "verdict/attribution.h"
 #include "verdict/known_issues.h"
