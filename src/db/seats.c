@@ -429,6 +429,7 @@ void seats_stop(struct seats *k)
 	timer_close(k->round_timer);
 	timer_close(k->expiry_timer);
 	k->is_stopped = true;
+	memset(k->held, 0, sizeof(k->held)); /* another node may take them from now on */
 	/* else the operation that runs has taken or renewed seats at most, which expire */
 	if (!k->is_running)
 		begin_round(k);
