@@ -79,14 +79,16 @@ int64_t percentile(const struct times *t, size_t percent)
 
 /* ---- the numbers that tests report ---- */
 
-/* If a test is reported twice, the later number counts. A late report does not replace a newer number. */
+/* If a test is reported twice, the later number counts. A late report does not replace a newer number. Not by NOT EXISTS, for which
+ * PostgreSQL may read the results of all jobs. */
 #define PUT_NUMBERS                                                                                                    \
 	"INSERT INTO number_day (accelerator, test_id, unit, day, at_ms, value, change_id, head_sha, job_id)"          \
 	" SELECT j.accelerator, r.test_id, COALESCE(r.unit, ''), ?2 / 86400000, ?2, r.number, c.id, c.head_sha, j.id"  \
 	" FROM job j JOIN change c ON c.id = j.change_id JOIN result r ON r.job_id = j.id WHERE j.id = ?1"             \
-	" AND j.is_current = 1 AND c.kind IN ('push', 'nightly') AND r.number IS NOT NULL AND NOT EXISTS (SELECT 1"    \
+	" AND j.is_current = 1 AND c.kind IN ('push', 'nightly') AND r.number IS NOT NULL AND (SELECT l.ordinal"       \
 	"  FROM result l INDEXED BY result_of_test WHERE l.job_id = r.job_id AND l.test_id = r.test_id"                \
-	"  AND COALESCE(l.unit, '') = COALESCE(r.unit, '') AND l.number IS NOT NULL AND l.ordinal > r.ordinal)"        \
+	"  AND COALESCE(l.unit, '') = COALESCE(r.unit, '') AND l.number IS NOT NULL AND l.ordinal > r.ordinal"         \
+	"  LIMIT 1) IS NULL"                                                                                           \
 	" ON CONFLICT (accelerator, test_id, unit, day) DO UPDATE SET at_ms = excluded.at_ms, value = excluded.value," \
 	" change_id = excluded.change_id, head_sha = excluded.head_sha, job_id = excluded.job_id"                      \
 	" WHERE excluded.at_ms >= number_day.at_ms"
