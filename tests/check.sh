@@ -53,8 +53,9 @@ beside_programs()
 	renice -n 10 -p $BASHPID >/dev/null
 	{
 		phase unit-build "${make[@]}" VARIANT=asan -j"$jobs" tests && {
+			phase postgres env AT_MOST=3 "${make[@]}" PART=1 run-postgres &
 			phase unit "${make[@]}" VARIANT=asan run-unit
-			phase postgres env AT_MOST=3 "${make[@]}" PART=1 run-postgres
+			wait
 		}
 	} &
 	phase lint "${make[@]}" -j"$jobs" lint

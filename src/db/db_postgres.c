@@ -219,7 +219,7 @@ static void ignore_notice(void *owner, const char *message)
 	" SET statement_timeout = 0; SET default_transaction_isolation = 'read committed';"
 static const char *const SESSIONS[] = {
     [DB_WRITER] =
-	(SESSION " SET default_transaction_read_only = off; SET synchronous_commit = on; SET lock_timeout = '5s';"
+	(SESSION " SET synchronous_commit = on; SET lock_timeout = '5s';"
 		 " SET idle_in_transaction_session_timeout = '10s';"
 		 " SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3;"
 		 " SET tcp_user_timeout = '10s'"),
