@@ -1,5 +1,5 @@
 #!/bin/sh
-# Whole-program tests: the built programs against the fake GitHub on loopback, at most AT_MOST files (24) at a time. With
+# Whole-program tests: the built programs against the fake GitHub on loopback, at most AT_MOST files (12) at a time. With
 # OUTPOST_TEST_DATABASE each daemon has a database of PostgreSQL:
 # node tests/postgres.mjs tests/run-programs.sh BUILD_FOLDER [NAME]...
 # usage: run-programs.sh BUILD_FOLDER [NAME]...   NAME: tests/integration/NAME.test.mjs, or a file; without a name: all tests
@@ -32,4 +32,4 @@ if [ -x "$OUTPOSTD_RELEASE" ]; then
 	OUTPOST_EMPTY_DATABASE=$(tools/node.sh tests/integration/lib/empty-database.mjs "$PWD/$logs/empty.db")
 	export OUTPOST_EMPTY_DATABASE
 fi
-exec tools/node.sh tests/run-programs.mjs "${AT_MOST:-24}" "$logs" "$@"
+exec tools/node.sh tests/run-programs.mjs "${AT_MOST:-12}" "$logs" "$@"
