@@ -215,7 +215,7 @@ static void ignore_notice(void *owner, const char *message)
  * A plan never depends on the bound values, as on SQLite: otherwise the server plans a statement five times
  * at least, which takes longer than to run it. */
 #define SESSION                                                                                                        \
-	"SET jit = off; SET bytea_output = hex; SET plan_cache_mode = force_generic_plan; SET search_path = public;"   \
+	"SET jit = off; SET bytea_output = hex; SET plan_cache_mode = force_generic_plan;"                             \
 	" SET statement_timeout = 0; SET default_transaction_isolation = 'read committed';"
 static const char *const SESSIONS[] = {
     [DB_WRITER] =

@@ -15,7 +15,8 @@ static int check_settings(struct db *d, struct error *e)
 	    db_rows(d, "SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),"
 		       " 'B' < 'a' AND 'Z' < '_' AND lower('Ä') = 'Ä', current_setting('fsync') = 'on'"
 		       " AND current_setting('full_page_writes') = 'on',"
-		       " COALESCE(current_setting('outpost.may_lose_rows', true), '') = 'on', current_database()");
+		       " COALESCE(current_setting('outpost.may_lose_rows', true), '') = 'on', current_database(),"
+		       " COALESCE(current_schema(), 'no schema')");
 	char *name = NULL;
 	int rc = 0;
 
@@ -33,6 +34,11 @@ static int check_settings(struct db *d, struct error *e)
 			    "%s: database %s compares text by the rules of a language: create it with LOCALE 'C' and "
 			    "TEMPLATE template0",
 			    d->path, name);
+		else if (strcmp(rows_text(r, 6), "public") != 0)
+			rc = error_set(e, ERR_INVALID,
+			    "%s: new tables would be in %s instead of the schema public: see search_path of the role "
+			    "and of database %s",
+			    d->path, rows_text(r, 6), name);
 		else if (!rows_int(r, 3) && !rows_int(r, 4))
 			rc = error_set(e, ERR_INVALID,
 			    "%s: the server may lose rows that it acknowledged: turn fsync and full_page_writes on",

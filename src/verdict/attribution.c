@@ -87,14 +87,15 @@ static void put_result(const struct attribution_case *c, size_t from, size_t end
 	    V_INT_OR_NULL(r->evidence_job), V_TEXT(r->known_url), V_INT(r->needs));
 }
 
-/* first: of this part. The last of many cells is written in one transaction with the steps that follow the attribution, so that a
- * look that ends before them leaves a cell without a cause; the others are not, because these steps take as long as a part. */
+/* first: of this part. All cells are written in one transaction with the steps that follow the attribution, so that a look that ends before
+ * leaves nothing half done. Of many cells that is only the last one, because these steps take as long as a part. */
 static bool must_pause_before(struct attribution_case *c, size_t cell, size_t first)
 {
+	if (c->n_cells <= RED_CELLS_AT_ONCE)
+		return false;
 	if (attribution_must_pause(c))
 		return true;
-	return c->pause_us && cell > first &&
-	       (cell - first == PART_CELLS || (cell + 1 == c->n_cells && c->n_cells > RED_CELLS_AT_ONCE));
+	return c->pause_us && cell > first && (cell - first == PART_CELLS || cell + 1 == c->n_cells);
 }
 
 /* Decides the cells and writes those that change. One statement writes neighbours with the same result, which thousands of
@@ -383,6 +384,7 @@ static int attribute_change_run(struct store_op *op, struct txn *d)
 		    d->view, o->change_id, o->has_learnt ? CELLS_EVIDENCE_CAME : CELLS_LOOKED_AGAIN, o->now_ms);
 	} else if (generation != o->looked_at) {
 		/* Its cells or their facts changed between two parts. It is still due, so another look begins. */
+		cells_look_cut(o->look, d);
 		attribute_change_release(o);
 		return 0;
 	}

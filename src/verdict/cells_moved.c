@@ -194,7 +194,7 @@ struct cells_look {
 	char **accelerators;
 	size_t n_done;                /* of them */
 	struct attribution_look *now; /* of the next one; NULL: it has not begun */
-	struct moved moved;
+	bool has_moved;
 };
 
 struct cells_look *cells_look_new(const struct view *d, int64_t change_id, enum cells_cause cause, int64_t now_ms)
@@ -219,20 +219,30 @@ void cells_look_free(struct cells_look *l)
 
 bool cells_look(struct cells_look *l, struct txn *d, bool *ret_has_moved)
 {
-	unsigned steps;
-
+	/* An accelerator has all its steps in the transaction of its last cells, because the look may end between two parts. */
 	for (const char *a; (a = l->accelerators[l->n_done]) != NULL; l->n_done++) {
+		struct moved m = {.attribution = false};
+		unsigned steps = l->steps;
+
 		if (!l->now)
 			l->now = attribution_look_new(d->view, l->change_id, a, l->now_ms);
-		if (!attribution_look(l->now, d, &l->moved.attribution))
+		if (!attribution_look(l->now, d, &m.attribution))
 			return false;
-		steps = l->steps | (attribution_look_is_first(l->now) ? OTHERS_DUE : 0);
+		steps |= attribution_look_is_first(l->now) ? OTHERS_DUE : 0;
 		attribution_look_free(l->now);
 		l->now = NULL;
-		follow_attribution(d, l->change_id, a, steps, l->now_ms, &l->moved);
+		follow_attribution(d, l->change_id, a, steps, l->now_ms, &m);
+		l->has_moved |= move_change(d, l->change_id, steps, l->now_ms, &m);
 	}
-	*ret_has_moved = move_change(d, l->change_id, l->steps, l->now_ms, &l->moved);
+	*ret_has_moved = l->has_moved;
 	return true;
+}
+
+void cells_look_cut(struct cells_look *l, struct txn *d)
+{
+	for (const char *a; (a = l->accelerators[l->n_done]) != NULL; l->n_done++)
+		if (l->steps & ALIKE_DUE)
+			attribution_alike_due(d, l->change_id, a, l->now_ms);
 }
 
 void cells_moved_each(

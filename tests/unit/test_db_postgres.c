@@ -337,6 +337,14 @@ static void wrong_databases_are_refused(void **state)
 	free(url);
 	assert_refused(url_with("theirs", "outpost", MAY_LOSE), ERR_CORRUPT, "tables of another program");
 	in_base("DROP DATABASE theirs");
+	in_base("DROP DATABASE IF EXISTS elsewhere");
+	in_base("CREATE DATABASE elsewhere TEMPLATE template0 LOCALE 'C'");
+	url = url_with("elsewhere", "outpost", MAY_LOSE);
+	server_script(url, "CREATE SCHEMA mine; ALTER DATABASE elsewhere SET search_path = mine");
+	free(url);
+	assert_refused(
+	    url_with("elsewhere", "outpost", MAY_LOSE), ERR_INVALID, "in mine instead of the schema public");
+	in_base("DROP DATABASE elsewhere");
 }
 
 static void missing_privileges_are_named(void **state)

@@ -526,6 +526,53 @@ static void a_look_in_parts_ends_when_the_cells_change(void **state)
 	free(id);
 }
 
+/* The look ends between two parts, after the first one has changed the cause of a cell of another accelerator. The comment shows it. */
+static void a_look_that_ends_early_leaves_nothing_undone(void **state)
+{
+	struct plan_want wants[] = {GITHUB_WANT("cpu", "Others/pytorch"), GITHUB_WANT("npu", "Ascend/pytorch")};
+	struct test_result *tests = many_tests("red", TEST_FAIL);
+	struct attribute_change a = {.now_ms = T0 + HOUR};
+	char *cpu, *npu, *database;
+	struct db *d;
+
+	(void)state;
+	DO_OK(store_attribute_change, &a); /* of no change: it sets op.run, which the test calls */
+	rig_start("opened", HEAD_A, 0, wants, 2);
+	free(rig_send(T0));
+	cpu = rig_dispatch_id(HEAD_A, "cpu");
+	npu = rig_dispatch_id(HEAD_A, "npu");
+	report(&(struct rig_report){
+	    .accelerator = "cpu", .dispatch_id = cpu, .conclusion = "failure", .tests = tests, .n_tests = 1});
+	report(&(struct rig_report){.dispatch_id = npu, .conclusion = "failure", .tests = tests, .n_tests = N_MANY});
+	a.change_id = LOOK("SELECT change_id FROM attribution_due");
+	a.generation = LOOK("SELECT generation FROM attribution_due");
+	rig_close();
+	database = rig_path();
+	assert_int_equal(db_open(database, DB_WRITER, &d, NULL), 0);
+	assert_int_equal(db_begin(d, DB_WRITER), 0);
+	db_exec(db_txn(d), "UPDATE verdict SET reason = 'another' WHERE accelerator = 'cpu'");
+	db_exec(db_txn(d), "UPDATE outbox SET generation = 100 WHERE kind = 'comment'");
+	assert_int_equal(db_commit(d), 0);
+	for (a.op.n_parts = 0; a.op.n_parts < 2; a.op.n_parts++) {
+		assert_int_equal(db_begin(d, DB_WRITER), 0);
+		assert_int_equal(a.op.run(&a.op, db_txn(d)), 0);
+		assert_int_equal(a.op.is_unfinished, a.op.n_parts == 0);
+		attribution_restart(db_txn(d), a.change_id);
+		assert_int_equal(db_commit(d), 0);
+		a.op.is_unfinished = false;
+	}
+	db_close(d);
+	rig_open();
+	assert_null(a.look);
+	assert_int_equal(LOOK("SELECT COUNT(*) FROM attribution_due"), 1);
+	assert_int_equal(LOOK("SELECT COUNT(*) FROM verdict WHERE reason = 'another'"), 0);
+	assert_int_equal(LOOK("SELECT generation FROM outbox WHERE kind = 'comment'"), 101);
+	release_many(tests);
+	free(database);
+	free(cpu);
+	free(npu);
+}
+
 /* They get no cause, so the run does not wait for one. */
 static void thousands_of_missing_results_are_a_run_at_once(void **state)
 {
@@ -915,6 +962,7 @@ int main(void)
 	    TEST(a_long_list_of_new_tests_is_written_in_parts),
 	    TEST(thousands_of_red_cells_are_attributed_in_parts),
 	    TEST(a_look_in_parts_ends_when_the_cells_change),
+	    TEST(a_look_that_ends_early_leaves_nothing_undone),
 	    TEST(thousands_of_missing_results_are_a_run_at_once),
 	    TEST(a_late_result_replaces_the_silence),
 	    TEST(a_job_that_never_ends_is_a_miss),
