@@ -287,7 +287,7 @@ static void postgres_close(struct db *db)
 static const char LOCK_ALONE[] = "SELECT pg_advisory_lock(1333097584)";
 static const char LOCK_SHARED[] = "SELECT pg_advisory_lock_shared(1333097584)";
 
-/* ERR_EXISTS: the lock is not free within lock_timeout, which is long enough for the end of a killed program's session. */
+/* ERR_BUSY: the lock is not free within lock_timeout, which is long enough for the end of a killed program's session. */
 static int take_lock(struct postgres *d, const char *lock, struct error *e)
 {
 	PGresult *result = pq.PQexec(d->conn, lock);
@@ -296,7 +296,7 @@ static int take_lock(struct postgres *d, const char *lock, struct error *e)
 
 	pq.PQclear(result);
 	if (rc == ERR_BUSY)
-		return error_set(e, ERR_EXISTS, "%s: another outpostd uses this database%s: stop it first", d->db.path,
+		return error_set(e, ERR_BUSY, "%s: another outpostd uses this database%s: stop it first", d->db.path,
 		    lock == LOCK_ALONE ? "" : " alone, or `outpostctl store copy` does");
 	return rc ? error_set(e, ERR_IO, "%s", why.text) : 0;
 }
@@ -305,10 +305,11 @@ static int postgres_lock(struct db *db, bool with_others, struct error *e)
 {
 	const char *lock = with_others ? LOCK_SHARED : LOCK_ALONE;
 	struct postgres *d = postgres_of(db);
-	int rc = take_lock(d, lock, e);
+	struct error why = {0};
+	int rc = take_lock(d, lock, &why);
 
 	d->lock = rc ? NULL : lock;
-	return rc;
+	return rc ? error_set(e, rc == ERR_BUSY ? ERR_EXISTS : rc, "%s", why.text) : 0;
 }
 
 /* Connects again after the connection was lost. The first failure sticks. */
@@ -324,7 +325,7 @@ static bool is_connected(struct postgres *d)
 		rc = take_lock(d, d->lock, &d->db.why);
 	/* Nothing runs in a session that is only half made. If a program has the database for itself, a repetition would only wait. */
 	d->must_reconnect = rc != 0;
-	d->may_repeat = rc == ERR_EXISTS ? DB_FINAL : DB_LOST;
+	d->may_repeat = rc == ERR_BUSY ? DB_FINAL : DB_LOST;
 	return !rc;
 }
 

@@ -324,6 +324,8 @@ static const char *why_commit_failed(const struct store *s, int err)
 		return "another outpostd has the same `node` and started later";
 	case ERR_TOO_NEW:
 		return "a newer release has changed the tables: run the newer outpostd";
+	case ERR_BUSY:
+		return s->node.is_shared ? "the database is busy, or another program has it alone" : "the file is busy";
 	case ERR_IO:
 		return s->node.is_shared ? "the database is not reached" : "the disk fails";
 	default:
@@ -340,6 +342,7 @@ void store_on_batch(struct inbox_item *item)
 		s->stats.n_failed_commits++;
 		s->stats.is_writable = false;
 		s->stats.why_not_writable = why_commit_failed(s, note->err);
+		s->failed_class = note->class;
 	} else {
 		s->stats.n_commits++;
 		s->stats.n_ops += note->n_ops;
@@ -347,8 +350,11 @@ void store_on_batch(struct inbox_item *item)
 		histogram_add(&s->stats.commit_times, note->commit_us);
 		if (note->did_write) {
 			s->stats.n_writes++;
-			s->stats.is_writable = true;
-			s->stats.why_not_writable = NULL;
+			/* The independent writer proves nothing for the other one, which alone finds out that this node was replaced. */
+			if (note->class == OP_DECIDES || s->failed_class == OP_INDEPENDENT) {
+				s->stats.is_writable = true;
+				s->stats.why_not_writable = NULL;
+			}
 		}
 	}
 	store_notify(s, note->topics, &note->touched);

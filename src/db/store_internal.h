@@ -50,6 +50,7 @@ struct batch_note {
 	unsigned topics;
 	struct store_touched touched;
 	int err;
+	enum op_class class; /* the writer's */
 	int64_t commit_us;
 	int64_t n_ops;
 	bool did_write;
@@ -82,6 +83,7 @@ struct store {
 	void *before_submit_owner;
 	const struct store_touched *touched; /* while subscribers are notified */
 	struct store_stats stats;
+	enum op_class failed_class;   /* of the last failed commit */
 	struct op_queue submitted[2]; /* by enum op_class: in this turn, and not with the writer yet */
 	int n_submitted;              /* in this turn */
 	int64_t n_queries;

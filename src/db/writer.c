@@ -185,6 +185,7 @@ static struct batch_note *note_new(struct writer *w, int err, const char *why)
 
 	note->store = w->store;
 	note->err = err;
+	note->class = w->class;
 	note->item.on_loop = store_on_batch;
 	if (err)
 		log_event(LOG_ERROR, "store_commit_failed", LOG_S("code", err_name(err)), LOG_S("error", why));
@@ -248,7 +249,7 @@ static bool may_repeat(struct writer *w, int n_attempts, int64_t start_us, bool 
 	struct error why = {0}, lost;
 	bool has_happened;
 
-	if (w->is_fenced) {
+	if (w->is_fenced && w->class == OP_DECIDES) {
 		log_event(LOG_WARN, "node_fenced", LOG_I("epoch", w->batch.epoch),
 		    LOG_S("why", "it did not reach the database, or a newer release has changed the tables"));
 		db_rollback(w->db);

@@ -185,7 +185,7 @@ static void on_webhook_answer(struct http_call *call)
 	a->is_on_wire = false;
 	http_call_release(call);
 	if (err == ERR_CANCELLED) { /* Outpost itself cut it off */
-		error_set(ret_why, err, "%s", "the service was stopped");
+		error_set(ret_why, err, "%s", why.text[0] ? why.text : "the service was stopped");
 		effect_end(&a->effect, was_sent ? OUTBOX_RETRY : OUTBOX_NOT_YET, clock_wall_ms());
 	} else if (!has_answer) {
 		if (err == ERR_DENIED) {

@@ -134,7 +134,8 @@ bool planning_went_well(struct planning *p, const struct error *why, int err)
 {
 	if (!err)
 		return true;
-	if (err == ERR_CLOSING || store_is_passing(err)) { /* the service stops, and the delivery stays accepted */
+	/* The service stops, or this daemon may not write: the delivery stays accepted. */
+	if (err == ERR_CLOSING || err == ERR_EXISTS || err == ERR_TOO_NEW || store_is_passing(err)) {
 		planning_end(p, ERR_CLOSING);
 		return false;
 	}

@@ -10,8 +10,8 @@
 enum {
 	/* A request that would wait longer ends with ERR_BUSY; its row in the database waits instead. */
 	WAIT_MS_MAX = 10 * 1000,
+	BUSY_MS = 1000,       /* until the next attempt of a request that finds the list full */
 	N_WAITING_MAX = 1000, /* of one installation and kind */
-	CONTENT_GAP_MS = 1000,
 };
 
 static void request_begin(struct request *r);
@@ -240,13 +240,13 @@ void request_queue(struct request *r)
 	int64_t wait = budget_wait_ms(&a->budget, r->spec.kind, clock_mono_ms());
 
 	if (r->spec.kind == BUDGET_CONTENT)
-		wait += (int64_t)list->n * CONTENT_GAP_MS;
+		wait += (int64_t)list->n * budget_gap_ms(a->budget.minute.n);
 	if (wait > WAIT_MS_MAX) {
 		request_fail_busy(r, wait);
 		return;
 	}
 	if (list->n >= N_WAITING_MAX) {
-		request_fail(r, ERR_BUSY, false, CONTENT_GAP_MS, "%s: %d requests wait already", r->spec.what, list->n);
+		request_fail(r, ERR_BUSY, false, BUSY_MS, "%s: %d requests wait already", r->spec.what, list->n);
 		return;
 	}
 	request_enter(r, list);

@@ -1,12 +1,11 @@
 /* Decides which content write on upstream's repository may go to GitHub now, when GitHub's budget (for a minute, for an
- * hour, one a second) is not enough for all. The second is shorter for a server without these limits (budget_gap_ms()). Pure: the
- * caller passes the time.
+ * hour, and budget_gap_ms() between two) is not enough for all. Pure: the caller passes the time.
  *
  * Each class stops at its own share of a window, so the rest is left to more urgent classes. The share of a waiting write
  * grows with its age, and after PACING_STARVED_MS only first failures come before it, so no write waits for ever. Waiting
  * writes need no merge, because a comment or a check run is rendered when it is written.
  *
- * github/ sends content writes in order, one a second. It gets only writes that may go now, so that an urgent write never
+ * github/ sends content writes in order, budget_gap_ms() apart. It gets only writes that may go now, so that an urgent write never
  * queues behind many. Thread: one at a time. */
 #pragma once
 
@@ -32,8 +31,8 @@ enum {
 
 struct pacing {
 	struct budget_window minute, hour; /* the writes that went */
-	int64_t free_ms;                   /* when github/ has sent what it got, one a second */
-	/* By class: the next free second for a write that has to wait, so that they come back a second apart. */
+	int64_t free_ms;                   /* when github/ has sent all that it got */
+	/* By class: the next free time for a write that has to wait, so that they come back one after the other. */
 	int64_t slot_ms[N_WRITE_CLASSES];
 };
 

@@ -98,8 +98,8 @@ bool dispatch_end(struct txn *d, struct stored_dispatch *s, enum dispatch_state 
 struct expire_dispatches {
 	struct store_op op;
 	int64_t now_ms;
-	int64_t
-	    experiments_ms; /* when to try to start experiments; 0 at first, later the next one of the last success */
+	/* When to try to start experiments; 0 at first, later the next one of the last success. */
+	int64_t experiments_ms;
 	int64_t next_experiments_ms; /* out; apart, because a repeated transaction begins with the same values */
 	int n_expired;
 	int64_t next_due_ms;

@@ -157,6 +157,11 @@ bool attribution_look_is_first(const struct attribution_look *l)
 	return false;
 }
 
+bool attribution_look_has_changed_many(const struct attribution_look *l)
+{
+	return l->has_moved && l->c.n_cells > RED_CELLS_AT_ONCE;
+}
+
 void attribution_look_free(struct attribution_look *l)
 {
 	if (!l)
@@ -170,6 +175,7 @@ void attribution_look_free(struct attribution_look *l)
 static bool go_on(struct attribution_look *l, struct txn *d, bool *ret_has_moved)
 {
 	struct attribution_case *c = &l->c;
+	bool has_moved;
 
 	c->d = d;
 	if (!l->is_read) {
@@ -183,13 +189,13 @@ static bool go_on(struct attribution_look *l, struct txn *d, bool *ret_has_moved
 	if (l->n_done < c->n_cells)
 		return false;
 	/* a look that was ended may have moved some of so many */
-	l->has_moved |= c->n_cells > RED_CELLS_AT_ONCE;
-	if (l->has_moved)
+	has_moved = l->has_moved || c->n_cells > RED_CELLS_AT_ONCE;
+	if (has_moved)
 		(void)jobs_notify(d, db_rows(d,
 					 "SELECT id FROM job WHERE change_id = ?1 AND accelerator = ?2"
 					 " AND is_current = 1",
 					 V_INT(c->change_id), V_TEXT(c->accelerator)));
-	*ret_has_moved |= l->has_moved;
+	*ret_has_moved |= has_moved;
 	return true;
 }
 
@@ -376,17 +382,14 @@ static int attribute_change_run(struct store_op *op, struct txn *d)
 	int64_t generation =
 	    db_int(d, 0, "SELECT generation FROM attribution_due WHERE change_id = ?1", V_INT(o->change_id));
 
-	if (op->n_parts == 0) {
-		attribute_change_release(o);
+	if (op->n_parts == 0)
 		o->has_moved = false;
+	/* It also begins again if its cells or their facts changed between two parts. */
+	if (op->n_parts == 0 || generation != o->looked_at) {
+		attribute_change_release(o);
 		o->looked_at = generation;
 		o->look = cells_look_new(
 		    d->view, o->change_id, o->has_learnt ? CELLS_EVIDENCE_CAME : CELLS_LOOKED_AGAIN, o->now_ms);
-	} else if (generation != o->looked_at) {
-		/* Its cells or their facts changed between two parts. It is still due, so another look begins. */
-		cells_look_cut(o->look, d);
-		attribute_change_release(o);
-		return 0;
 	}
 	op->is_unfinished = !cells_look(o->look, d, &o->has_moved);
 	if (op->is_unfinished)

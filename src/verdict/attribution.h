@@ -34,6 +34,8 @@ struct attribution_look *attribution_look_new(
 bool attribution_look(struct attribution_look *l, struct txn *d, bool *ret_has_moved);
 /* After the last one: it attributed cells that had no cause since they were made again. */
 bool attribution_look_is_first(const struct attribution_look *l);
+/* The same: one of so many cells changed that the report did not wait for their attribution. */
+bool attribution_look_has_changed_many(const struct attribution_look *l);
 void attribution_look_free(struct attribution_look *l); /* any thread; NULL is fine */
 /* Ends the looks that are in progress: cells were made or attributed again. A due change stays due, as attribution_note_due() leaves
  * it. */
@@ -84,9 +86,9 @@ struct claim_due_changes { /* the oldest due changes; they stay due until they a
 int store_claim_due_changes(struct store *s, struct claim_due_changes *q) MUST_CHECK;
 void claim_due_changes_release(struct claim_due_changes *q);
 
-/* Attributes the change, requests the comment and the checks if a cell moved, and deletes the due row. Thousands of cells take
- * several transactions. If GitHub did not answer, the change stays due at again_ms. It also stays due if its generation changed
- * since the claim, and is not completely attributed if it changed since the first transaction. */
+/* Attributes the change, requests the comment and the checks if a cell moved, and deletes the due row. It takes several transactions if
+ * one would hold the writer for too long, and begins again if the generation changes between two. If GitHub did not answer, the
+ * change stays due at again_ms. It also stays due if its generation changed since the claim. */
 struct attribute_change {
 	struct store_op op;
 	int64_t change_id, generation, again_ms, now_ms;
@@ -95,7 +97,7 @@ struct attribute_change {
 	bool has_learnt;
 	bool has_moved; /* out */
 	/* The store's. */
-	int64_t looked_at;       /* the generation of the first transaction */
+	int64_t looked_at;       /* the generation of the look */
 	struct cells_look *look; /* NULL after the last one, except after an error: attribute_change_release() */
 };
 int store_attribute_change(struct store *s, struct attribute_change *op) MUST_CHECK;

@@ -229,20 +229,15 @@ bool cells_look(struct cells_look *l, struct txn *d, bool *ret_has_moved)
 		if (!attribution_look(l->now, d, &m.attribution))
 			return false;
 		steps |= attribution_look_is_first(l->now) ? OTHERS_DUE : 0;
+		/* attribute_cells() has left out this step */
+		steps |= attribution_look_has_changed_many(l->now) ? ALIKE_DUE : 0;
 		attribution_look_free(l->now);
 		l->now = NULL;
 		follow_attribution(d, l->change_id, a, steps, l->now_ms, &m);
 		l->has_moved |= move_change(d, l->change_id, steps, l->now_ms, &m);
 	}
-	*ret_has_moved = l->has_moved;
+	*ret_has_moved |= l->has_moved;
 	return true;
-}
-
-void cells_look_cut(struct cells_look *l, struct txn *d)
-{
-	for (const char *a; (a = l->accelerators[l->n_done]) != NULL; l->n_done++)
-		if (l->steps & ALIKE_DUE)
-			attribution_alike_due(d, l->change_id, a, l->now_ms);
 }
 
 void cells_moved_each(

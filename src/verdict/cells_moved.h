@@ -63,13 +63,11 @@ enum cells_cause {
  * they concern. Returns whether the attribution of any cell changed. */
 bool cells_moved(struct txn *d, int64_t change_id, const char *accelerator, enum cells_cause cause, int64_t now_ms);
 
-/* The same for CELLS_LOOKED_AGAIN and CELLS_EVIDENCE_CAME of all accelerators of the change, in several transactions if there are
- * thousands of red cells: each calls cells_look() once, until it is true. Then *ret_has_moved says what cells_moved() returns. */
+/* The same for CELLS_LOOKED_AGAIN and CELLS_EVIDENCE_CAME of all accelerators of the change, in several transactions if it takes longer
+ * than a writer may be held: each calls cells_look() once, until it is true. Then *ret_has_moved is also true if any cell moved. */
 struct cells_look;
 struct cells_look *cells_look_new(const struct view *d, int64_t change_id, enum cells_cause cause, int64_t now_ms);
 bool cells_look(struct cells_look *l, struct txn *d, bool *ret_has_moved);
-/* Instead of a further part, because the look is no longer of use: takes the steps for other changes that no later look takes. */
-void cells_look_cut(struct cells_look *l, struct txn *d);
 void cells_look_free(struct cells_look *l); /* any thread; NULL is fine */
 
 /* The same for each change whose id is the key of a row. It reads all rows first. */

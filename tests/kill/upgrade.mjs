@@ -55,7 +55,7 @@ async function takeOver(stage, { isOver, say }) {
   await reached(stage, 0.3, isOver);
   cluster.mayFail = (node) => node === now; // systemd starts it again
   await cluster.start(now);
-  await now.waitForLog(({ line }) => /another outpostd uses this database: stop it first/.test(line));
+  await now.waitForLog(({ line }) => /another outpostd uses this database/.test(line));
   assert.ok(await cluster.isReady(old), 'the old daemon goes on');
   say(`the new daemon waits for the old one, ${stage.delivered} webhooks accepted`);
   await reached(stage, 0.5, isOver);

@@ -342,8 +342,7 @@ static void wrong_databases_are_refused(void **state)
 	url = url_with("elsewhere", "outpost", MAY_LOSE);
 	server_script(url, "CREATE SCHEMA mine; ALTER DATABASE elsewhere SET search_path = mine");
 	free(url);
-	assert_refused(
-	    url_with("elsewhere", "outpost", MAY_LOSE), ERR_INVALID, "in mine instead of the schema public");
+	assert_refused(url_with("elsewhere", "outpost", MAY_LOSE), ERR_INVALID, "in mine instead of the schema public");
 	in_base("DROP DATABASE elsewhere");
 }
 

@@ -81,7 +81,7 @@ static void plans_a_new_delivery_without_reading_it(void **state)
 }
 
 /* As one whose node ended behind its commit, before it could pass it on or announce it. */
-static void plans_a_delivery_of_which_nobody_said_a_word(void **state)
+static void plans_a_delivery_that_no_node_announced(void **state)
 {
 	struct rig *r = *state;
 	const struct rig_pull pull = {.action = "opened"};
@@ -410,7 +410,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(plans_waiting_deliveries_at_the_start),
 	    TEST(plans_a_new_delivery_without_reading_it),
-	    TEST(plans_a_delivery_of_which_nobody_said_a_word),
+	    TEST(plans_a_delivery_that_no_node_announced),
 	    TEST(does_not_plan_twice),
 	    TEST(asks_for_files_once),
 	    TEST(plans_without_the_file_list_when_github_fails),

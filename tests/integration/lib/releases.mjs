@@ -12,7 +12,7 @@ import { OUTPOSTD } from './outpost.mjs';
 const ROOT = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../..');
 const VARIANT = path.basename(path.dirname(OUTPOSTD)), BUILD = path.dirname(path.dirname(OUTPOSTD));
 
-// What a release may add while an older one runs beside it.
+// A release may add this while an older one runs beside it.
 const EXPAND = (version) => [...['delivery', 'dispatch', 'outbox', 'job', 'node'].map((table) => `ALTER TABLE ${table} ADD COLUMN added_in_${version} TEXT;`),
   `CREATE TABLE added_in_${version} (name TEXT PRIMARY KEY, value TEXT NOT NULL);`].join('\n');
 
