@@ -186,6 +186,7 @@ struct seat_round {
 	struct store_op op;
 	/* in */
 	bool is_first, is_leaving; /* it gives everything up */
+	bool is_after_jump;        /* the stored times may be of the clock before */
 	bool is_idle[N_SEATS];
 	int64_t ahead_ms; /* clock_wall_ms() against the monotonic clock */
 	/* out */
@@ -251,7 +252,7 @@ static int seat_round_run(struct store_op *op, struct txn *d)
 		    .is_idle = r->is_idle[i],
 		    .nodes = &nodes,
 		    .now_ms = now_ms,
-		    .has_jumped = r->has_jumped};
+		    .has_jumped = r->has_jumped || r->is_after_jump};
 
 		r->steps[i] = !r->is_leaving                   ? seat_decide(&q)
 			      : q.holder == q.me && q.until_ms ? SEAT_RELEASE
@@ -275,6 +276,7 @@ static STORE_INDEPENDENT(seat_round)
 	bool is_running, is_rung, is_stopped, has_begun;
 	int n_alive;
 	int64_t clock_generation;
+	int64_t jumped_mono_ms; /* when the last round found a jump; 0: none did */
 	struct held_seat {
 		int64_t until_mono_ms; /* by the own clock; 0: it is not ours */
 		bool is_drained;       /* ours, but its parts begin nothing */
@@ -332,6 +334,7 @@ static void begin_round(struct seats *k)
 	k->round = (struct seat_round){.op.done = on_round,
 	    .is_first = !k->has_begun,
 	    .is_leaving = k->is_stopped,
+	    .is_after_jump = k->jumped_mono_ms && clock_mono_ms() - k->jumped_mono_ms < SEAT_LEASE_MS,
 	    .ahead_ms = clock_wall_ms() - clock_mono_ms()};
 	for (int i = 0; i < N_SEATS; i++)
 		k->round.is_idle[i] = k->held[i].is_drained && is_seat_idle(k, (enum seat)i);
@@ -352,6 +355,8 @@ static void apply_round(struct seats *k)
 	if (s->before_submit)
 		s->before_submit(s->before_submit_owner);
 	k->clock_generation = r->clock_generation;
+	if (r->has_jumped)
+		k->jumped_mono_ms = r->begin_mono_ms;
 	for (int i = 0; i < N_SEATS; i++) {
 		bool is_ours = r->steps[i] != SEAT_LEAVE && r->steps[i] != SEAT_RELEASE;
 
@@ -361,7 +366,7 @@ static void apply_round(struct seats *k)
 	}
 	timer_start(k->round_timer, is_draining ? DRAIN_MS : ROUND_MS);
 	tell_parts(k);
-	if (!r->has_jumped && k->n_alive != r->n_alive) {
+	if (!r->has_jumped && !r->is_after_jump && k->n_alive != r->n_alive) {
 		k->n_alive = r->n_alive;
 		store_notify(s, STORE_NODE, NULL);
 	}

@@ -110,6 +110,6 @@ struct seat_question {
 	bool is_idle;             /* this node's parts of the seat have no work */
 	const struct seat_nodes *nodes;
 	int64_t now_ms;  /* the database's time */
-	bool has_jumped; /* since this node last asked for it, so it does not show who is alive: no seat moves */
+	bool has_jumped; /* not long ago: the stored times do not show who is alive, so no seat moves */
 };
 enum seat_step seat_decide(const struct seat_question *q);

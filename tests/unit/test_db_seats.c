@@ -3,6 +3,7 @@
 #include "db/notes.h"
 #include "db/seats.h"
 #include "db/settings.h"
+#include "db/store_internal.h"
 #include "replaces.h"
 #include "store_rig.h"
 
@@ -455,7 +456,19 @@ static int n_seats_shown(const struct view *d, int64_t now_ms)
 	return n;
 }
 
-/* A node that was killed: its rows stay. */
+/* Of a node that was killed, whose rows stay, or is elsewhere: it has every seat. */
+static void put_other_node(struct db *d, int64_t seen_ms, int64_t until_ms)
+{
+	db_exec(db_txn(d),
+	    "INSERT INTO node (epoch, name, version, schema_version, started_ms, seen_ms) VALUES (1, 'other', '1', 1, "
+	    "?1, ?1)",
+	    V_INT(seen_ms));
+	for (int s = 0; s < N_SEATS; s++)
+		db_exec(db_txn(d), "INSERT INTO seat (name, epoch, until_ms) VALUES (?1, 1, ?2)",
+		    V_TEXT(seat_name((enum seat)s)), V_INT(until_ms));
+	assert_int_equal(db_status(d), 0);
+}
+
 static void the_seats_of_a_silent_node_are_taken_after_their_time(void **state)
 {
 	struct error e = {0};
@@ -466,14 +479,7 @@ static void the_seats_of_a_silent_node_are_taken_after_their_time(void **state)
 	ONLY_ON_SERVER();
 	assert_int_equal(db_open(server_database(), DB_WRITER, &d, &e), 0);
 	int64_t now_ms = real_now_ms(db_view(d));
-	db_exec(db_txn(d),
-	    "INSERT INTO node (epoch, name, version, schema_version, started_ms, seen_ms) VALUES (1, 'killed', '1', 1, "
-	    "?1, ?1)",
-	    V_INT(now_ms + 2000 - SEAT_NODE_LIVES_MS));
-	for (int s = 0; s < N_SEATS; s++)
-		db_exec(db_txn(d), "INSERT INTO seat (name, epoch, until_ms) VALUES (?1, 1, ?2)",
-		    V_TEXT(seat_name((enum seat)s)), V_INT(now_ms + 2000));
-	assert_int_equal(db_status(d), 0);
+	put_other_node(d, now_ms + 2000 - SEAT_NODE_LIVES_MS, now_ms + 2000);
 	assert_int_equal(n_seats_shown(db_view(d), now_ms), N_SEATS);
 	assert_int_equal(n_seats_shown(db_view(d), now_ms + 2000), 0);
 	db_close(d);
@@ -765,6 +771,31 @@ static void a_jump_takes_no_seat_from_a_node_that_lives(void **state)
 	db_close(jump.d);
 }
 
+/* After a failover the listener connects again and rings, so further rounds follow before the stored times have moved. */
+static void no_seat_moves_soon_after_a_jump(void **state)
+{
+	struct error e = {0};
+	struct db *d;
+	int64_t now_ms;
+
+	(void)state;
+	ONLY_ON_SERVER();
+	assert_int_equal(db_open(server_database(), DB_WRITER, &d, &e), 0);
+	now_ms = real_now_ms(db_view(d));
+	put_other_node(d, now_ms, now_ms + SEAT_LEASE_MS);
+	open_node(0, "north");
+	wait_for(two_nodes_live);
+	server_ahead_ms = HOUR;
+	for (int i = 0; i < 3; i++) { /* a round has ended after each, and this node has beaten since the jump */
+		seats_ring(cluster.at[0].store->seats);
+		assert_int_equal(do_nothing(OP_INDEPENDENT) + do_nothing(OP_DECIDES), 0);
+	}
+	assert_true(clock_is_an_hour_ahead());
+	assert_int_equal(db_int(d, 0, "SELECT COUNT(*) FROM seat WHERE epoch = 1"), N_SEATS);
+	assert_int_equal(store_n_nodes(cluster.at[0].store), 2);
+	db_close(d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -788,6 +819,7 @@ int main(void)
 	    CLUSTER_TEST(the_clock_follows_the_servers),
 	    CLUSTER_TEST(a_jump_of_the_servers_clock_is_applied_once),
 	    CLUSTER_TEST(a_jump_takes_no_seat_from_a_node_that_lives),
+	    CLUSTER_TEST(no_seat_moves_soon_after_a_jump),
 	};
 
 	return cmocka_run_group_tests_name("db_seats", tests, NULL, NULL);
