@@ -190,6 +190,7 @@ struct seat_round {
 	bool is_idle[N_SEATS];
 	int64_t ahead_ms; /* clock_wall_ms() against the monotonic clock */
 	/* out */
+	int64_t epoch;         /* of the node that holds the seats */
 	int64_t begin_mono_ms; /* of this attempt: the leases last from then on at least */
 	enum seat_step steps[N_SEATS];
 	int n_alive;
@@ -231,6 +232,7 @@ static int seat_round_run(struct store_op *op, struct txn *d)
 	struct seat_row rows[N_SEATS];
 	int64_t now_ms, until_ms, jump_ms, me = db_epoch(d);
 
+	r->epoch = me;
 	r->begin_mono_ms = clock_mono_ms();
 	r->time = measure_time(d->view);
 	r->clock_generation = setting_int(d->view, CLOCK_GENERATION, 1);
@@ -275,6 +277,7 @@ static STORE_INDEPENDENT(seat_round)
 	struct seat_round round;
 	bool is_running, is_rung, is_stopped, has_begun;
 	int n_alive;
+	int64_t epoch; /* that holds them */
 	int64_t clock_generation;
 	int64_t jumped_mono_ms; /* when the last round found a jump; 0: none did */
 	struct held_seat {
@@ -290,7 +293,7 @@ bool store_has_seat(const struct store *s, enum seat seat)
 {
 	const struct held_seat *h = s->seats ? &s->seats->held[seat] : NULL;
 
-	return !h || (!h->is_drained && h->until_mono_ms > clock_mono_ms());
+	return !h || (!h->is_drained && h->until_mono_ms > clock_mono_ms() && s->seats->epoch == store_epoch(s));
 }
 
 int store_n_nodes(const struct store *s) { return s->seats && s->seats->n_alive > 1 ? s->seats->n_alive : 1; }
@@ -354,6 +357,7 @@ static void apply_round(struct seats *k)
 	follow_time(r->time);
 	if (s->before_submit)
 		s->before_submit(s->before_submit_owner);
+	k->epoch = r->epoch;
 	k->clock_generation = r->clock_generation;
 	if (r->has_jumped)
 		k->jumped_mono_ms = r->begin_mono_ms;

@@ -32,7 +32,7 @@ enum seat {
 };
 const char *seat_name(enum seat seat); /* any thread */
 
-/* Whether this node may look for work of that part now. */
+/* Whether this node may look for work of that part now. A node that was fenced has no seat before it has looked again. */
 bool store_has_seat(const struct store *s, enum seat seat);
 /* How many nodes live, this one included; 1 with SQLite. A limit for all of them is divided by it. */
 int store_n_nodes(const struct store *s);

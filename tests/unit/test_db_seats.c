@@ -251,9 +251,19 @@ extern __typeof__(db_listen) real_listen __asm__("__real_db_listen");
 static _Atomic int64_t server_ahead_ms;
 static _Atomic bool is_deaf; /* as behind a pooler: LISTEN succeeds, and nothing arrives */
 
-int64_t view_now_ms(const struct view *v) { return real_now_ms(v) + server_ahead_ms; }
+static struct store *_Atomic fenced; /* the server's clock jumps when this one has a later epoch than that */
+static _Atomic int64_t fenced_epoch;
 
-int64_t db_turn(struct db *d) { return real_turn(d) + server_ahead_ms; }
+static int64_t ahead_ms(void)
+{
+	struct store *s = fenced;
+
+	return s && store_epoch(s) == fenced_epoch ? 0 : server_ahead_ms;
+}
+
+int64_t view_now_ms(const struct view *v) { return real_now_ms(v) + ahead_ms(); }
+
+int64_t db_turn(struct db *d) { return real_turn(d) + ahead_ms(); }
 
 int db_listen(struct db *d) { return is_deaf ? 0 : real_listen(d); }
 
@@ -343,6 +353,7 @@ static int set_up_cluster(void **state)
 	rig_setup_folder(state);
 	cluster = (struct cluster){.at[0].name = NULL};
 	server_ahead_ms = 0;
+	fenced = NULL;
 	is_deaf = false;
 	if (!server_database())
 		return 0;
@@ -796,6 +807,38 @@ static void no_seat_moves_soon_after_a_jump(void **state)
 	db_close(d);
 }
 
+static int n_looks_after_jump;
+
+static void on_look_of_fenced(void *owner)
+{
+	(void)owner;
+	if (clock_is_an_hour_ahead() && n_looks_after_jump++ == 0)
+		for (int s = 0; s < N_SEATS; s++)
+			assert_false(store_has_seat(fenced, (enum seat)s));
+	look_again();
+}
+
+static bool fenced_knows_of_the_jump(void) { return n_looks_after_jump > 0; }
+
+/* A machine that stood still: the node was given up, registers again, and then finds that the database is ahead. */
+static void a_fenced_node_believes_in_nothing_of_its_old_epoch(void **state)
+{
+	(void)state;
+	ONLY_ON_SERVER();
+	open_node(0, "north");
+	wait_for(first_has_all);
+	n_looks_after_jump = 0;
+	fenced_epoch = store_epoch(cluster.at[0].store);
+	fenced = cluster.at[0].store;
+	server_ahead_ms = HOUR;
+	store_before_submit(fenced, on_look_of_fenced, NULL);
+	server_script(server_database(), "UPDATE node SET gone_ms = seen_ms");
+	assert_int_equal(do_nothing(OP_DECIDES), 0);
+	assert_true(store_epoch(fenced) > fenced_epoch);
+	wait_for(fenced_knows_of_the_jump);
+	store_before_submit(fenced, NULL, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -820,6 +863,7 @@ int main(void)
 	    CLUSTER_TEST(a_jump_of_the_servers_clock_is_applied_once),
 	    CLUSTER_TEST(a_jump_takes_no_seat_from_a_node_that_lives),
 	    CLUSTER_TEST(no_seat_moves_soon_after_a_jump),
+	    CLUSTER_TEST(a_fenced_node_believes_in_nothing_of_its_old_epoch),
 	};
 
 	return cmocka_run_group_tests_name("db_seats", tests, NULL, NULL);
