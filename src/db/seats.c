@@ -138,6 +138,20 @@ void seat_nodes_read(const struct view *d, int64_t now_ms, struct seat_nodes *re
 			    !db_is_shared(d) || (rows[s].epoch == ret->at[i].epoch && rows[s].until_ms > now_ms);
 }
 
+bool seat_is_anothers(const struct view *d, enum seat seat, int64_t me, int64_t now_ms)
+{
+	struct seat_row rows[N_SEATS];
+	struct seat_nodes nodes;
+	bool is_free;
+
+	read_seat_rows(d, rows);
+	seat_nodes_read(d, now_ms, &nodes);
+	is_free = is_seat_free(&(struct seat_question){
+	    .holder = rows[seat].epoch, .until_ms = rows[seat].until_ms, .nodes = &nodes, .now_ms = now_ms});
+	seat_nodes_release(&nodes);
+	return rows[seat].epoch != me && !is_free;
+}
+
 void seat_nodes_release(struct seat_nodes *l) { RECORDS_RELEASE(seat_node, l->at, l->n); }
 
 /* ---- the database's time ---- */
@@ -156,17 +170,21 @@ static struct time_measure measure_time(const struct view *d)
 }
 
 /* A measurement that agrees with the last one changes nothing, so that the clock does not tremble, unless it is finer by far. One that took
- * long says little: this process may have been stopped meanwhile. Thread: loop. */
-static void follow_time(struct time_measure now)
+ * long says too little, because this process may have been stopped meanwhile: it returns false. Thread: loop. */
+static bool follow_time(struct time_measure now)
 {
 	static struct time_measure last;
 	int64_t off_ms = now.ahead_ms > last.ahead_ms ? now.ahead_ms - last.ahead_ms : last.ahead_ms - now.ahead_ms;
 
-	if (last.error_ms && 2 * now.error_ms > last.error_ms &&
-	    (off_ms <= now.error_ms + last.error_ms || now.error_ms > ERROR_MAX_MS))
-		return;
+	if (last.error_ms && 2 * now.error_ms > last.error_ms) {
+		if (now.error_ms > ERROR_MAX_MS)
+			return false;
+		if (off_ms <= now.error_ms + last.error_ms)
+			return true;
+	}
 	last = now;
 	clock_follow(now.ahead_ms);
+	return true;
 }
 
 void seats_learn_time(struct db *d)
@@ -277,9 +295,9 @@ static STORE_INDEPENDENT(seat_round)
 	struct seat_round round;
 	bool is_running, is_rung, is_stopped, has_begun;
 	int n_alive;
-	int64_t epoch; /* that holds them */
-	int64_t clock_generation;
-	int64_t jumped_mono_ms; /* when the last round found a jump; 0: none did */
+	int64_t epoch;                         /* that holds them */
+	int64_t clock_epoch, clock_generation; /* of the last round that knew the time */
+	int64_t jumped_mono_ms;                /* when the last round found a jump; 0: none did */
 	struct held_seat {
 		int64_t until_mono_ms; /* by the own clock; 0: it is not ours */
 		bool is_drained;       /* ours, but its parts begin nothing */
@@ -297,6 +315,8 @@ bool store_has_seat(const struct store *s, enum seat seat)
 }
 
 int store_n_nodes(const struct store *s) { return s->seats && s->seats->n_alive > 1 ? s->seats->n_alive : 1; }
+
+int64_t store_clock_epoch(const struct store *s) { return s->seats ? s->seats->clock_epoch : 0; }
 
 int64_t store_clock_generation(const struct store *s) { return s->seats ? s->seats->clock_generation : 0; }
 
@@ -346,19 +366,21 @@ static void begin_round(struct seats *k)
 		timer_start(k->round_timer, RETRY_MS);
 }
 
-/* The time first, because a part that begins writes it. A clock that jumped is found by the generation of the round before, so that a jump
- * that another node has applied since then is not applied again. */
+/* The time first, because a part that begins writes it. A clock that jumped is found by the epoch and the generation of the round before,
+ * so that the jump is applied neither by a node that was given up meanwhile, nor again after another node has applied it. */
 static void apply_round(struct seats *k)
 {
 	const struct seat_round *r = &k->round;
 	struct store *s = k->store;
-	bool is_draining = false;
+	bool is_draining = false, knows_time = follow_time(r->time);
 
-	follow_time(r->time);
 	if (s->before_submit)
 		s->before_submit(s->before_submit_owner);
 	k->epoch = r->epoch;
-	k->clock_generation = r->clock_generation;
+	if (knows_time) {
+		k->clock_epoch = r->epoch;
+		k->clock_generation = r->clock_generation;
+	}
 	if (r->has_jumped)
 		k->jumped_mono_ms = r->begin_mono_ms;
 	for (int i = 0; i < N_SEATS; i++) {

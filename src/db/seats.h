@@ -36,10 +36,11 @@ const char *seat_name(enum seat seat); /* any thread */
 bool store_has_seat(const struct store *s, enum seat seat);
 /* How many nodes live, this one included; 1 with SQLite. A limit for all of them is divided by it. */
 int store_n_nodes(const struct store *s);
-/* How many jumps of the database's clock had been applied to the stored times (store/maintenance.h) when this node last looked, and one;
- * 0 with SQLite. */
+/* How many jumps of the database's clock had been applied to the stored times (store/maintenance.h) when this node last compared its clock
+ * with the database's, and one. 0: it has not done so yet, or SQLite. */
 int64_t store_clock_generation(const struct store *s);
-#define CLOCK_GENERATION "clock.generation" /* the setting */
+int64_t store_clock_epoch(const struct store *s); /* this node's epoch then */
+#define CLOCK_GENERATION "clock.generation"       /* the setting */
 
 /* One part of the daemon. A part looks for work only while store_has_seat() is true. */
 struct seat_part {
@@ -86,6 +87,8 @@ struct seat_nodes {
 /* The nodes that are not gone, by name, and the seats that each holds at now_ms. Thread: the connection's. */
 void seat_nodes_read(const struct view *d, int64_t now_ms, struct seat_nodes *ret);
 void seat_nodes_release(struct seat_nodes *l);
+/* Whether a node that is not gone and is not `me` (epoch) holds the seat at now_ms. Thread: the connection's. */
+bool seat_is_anothers(const struct view *d, enum seat seat, int64_t me, int64_t now_ms);
 
 /* ---- the decision, pure ---- */
 enum { SEAT_LEASE_MS = 10 * 1000, SEAT_NODE_LIVES_MS = 10 * 1000 };

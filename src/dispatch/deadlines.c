@@ -20,8 +20,8 @@ struct deadline_watch {
 	struct dispatch *d;
 	struct clock_watch *clock;
 	struct bell *bell; /* a look: one expire_dispatches */
-	/* The clock's jump that is to be written before anything expires. Every node that notices it writes it, because while the database is
-	 * away, no node has the seat; the generation makes it happen once. */
+	/* The clock's jump that is to be written before anything expires. Every node that notices it submits it, because while the database
+	 * is away, no node has the seat; the operation makes it happen once. */
 	int64_t shift_ms; /* 0: none */
 	int64_t generation, epoch;
 	bool is_shifting;
@@ -107,7 +107,7 @@ static void on_clock_jumped(int64_t by_ms, void *owner)
 		dl->generation = generation;
 		dl->shift_ms = 0;
 	}
-	dl->epoch = store_epoch(dl->d->deps.store);
+	dl->epoch = store_clock_epoch(dl->d->deps.store);
 	dl->shift_ms += by_ms;
 	log_event(LOG_WARN, "clock_jumped", LOG_I("by_ms", by_ms),
 	    LOG_S("consequence", "every stored due time moves with it"));

@@ -61,7 +61,8 @@ static int shift_clock_run(struct store_op *op, struct txn *d)
 {
 	struct shift_clock *o = CONTAINER_OF(op, struct shift_clock, op);
 
-	if (o->generation && (setting_int(d->view, CLOCK_GENERATION, 1) != o->generation || db_epoch(d) != o->epoch))
+	if (o->generation && (setting_int(d->view, CLOCK_GENERATION, 1) != o->generation || db_epoch(d) != o->epoch ||
+				 seat_is_anothers(d->view, SEAT_DEADLINES, o->epoch, db_now_ms(d))))
 		return 0;
 	if (o->generation)
 		setting_put_int(d, CLOCK_GENERATION, o->generation + 1);

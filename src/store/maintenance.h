@@ -28,8 +28,8 @@ struct shift_clock {
 	struct store_op op;
 	int64_t delta_ms, now_ms;
 	/* store_clock_generation() before the jump was noticed: nothing happens if another node has applied it since then; 0: there is
-	 * no other node. store_epoch() then: nothing happens either if this node was given up, because it may be its own clock that stood
-	 * still. */
+	 * no other node. store_clock_epoch() then: nothing happens either if this node was given up since, or if another one has the seat
+	 * of the deadlines, because it may be this node's own clock that stood still. */
 	int64_t generation, epoch;
 };
 int store_shift_clock(struct store *s, struct shift_clock *op) MUST_CHECK;

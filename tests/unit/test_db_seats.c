@@ -701,7 +701,7 @@ static void a_jump_of_the_servers_clock_is_applied_once(void **state)
 	assert_int_equal(db_status(d), 0);
 	first.generation = store_clock_generation(cluster.at[0].store);
 	assert_int_equal(first.generation, 1);
-	first.epoch = store_epoch(cluster.at[0].store);
+	first.epoch = store_clock_epoch(cluster.at[0].store);
 	second = first;
 	rig_store = cluster.at[0].store;
 	DO_OK(store_shift_clock, &first);
@@ -808,13 +808,19 @@ static void no_seat_moves_soon_after_a_jump(void **state)
 }
 
 static int n_looks_after_jump;
+static struct shift_clock fenced_shift;
+
+static int64_t generation_in(struct db *d) { return setting_int(db_view(d), CLOCK_GENERATION, 1); }
 
 static void on_look_of_fenced(void *owner)
 {
 	(void)owner;
-	if (clock_is_an_hour_ahead() && n_looks_after_jump++ == 0)
+	if (clock_is_an_hour_ahead() && n_looks_after_jump++ == 0) {
 		for (int s = 0; s < N_SEATS; s++)
 			assert_false(store_has_seat(fenced, (enum seat)s));
+		fenced_shift.generation = store_clock_generation(fenced);
+		fenced_shift.epoch = store_clock_epoch(fenced);
+	}
 	look_again();
 }
 
@@ -823,8 +829,12 @@ static bool fenced_knows_of_the_jump(void) { return n_looks_after_jump > 0; }
 /* A machine that stood still: the node was given up, registers again, and then finds that the database is ahead. */
 static void a_fenced_node_believes_in_nothing_of_its_old_epoch(void **state)
 {
+	struct error e = {0};
+	struct db *d;
+
 	(void)state;
 	ONLY_ON_SERVER();
+	assert_int_equal(db_open(server_database(), DB_WRITER, &d, &e), 0);
 	open_node(0, "north");
 	wait_for(first_has_all);
 	n_looks_after_jump = 0;
@@ -837,6 +847,65 @@ static void a_fenced_node_believes_in_nothing_of_its_old_epoch(void **state)
 	assert_true(store_epoch(fenced) > fenced_epoch);
 	wait_for(fenced_knows_of_the_jump);
 	store_before_submit(fenced, NULL, NULL);
+	assert_int_equal(fenced_shift.epoch, fenced_epoch);
+	fenced_shift.delta_ms = HOUR;
+	rig_store = fenced;
+	DO_OK(store_shift_clock, &fenced_shift);
+	rig_store = NULL;
+	assert_int_equal(generation_in(d), fenced_shift.generation);
+	db_close(d);
+}
+
+static struct shift_clock shift_by_an_hour(int i)
+{
+	struct shift_clock shift = {.delta_ms = HOUR,
+	    .now_ms = clock_wall_ms(),
+	    .generation = store_clock_generation(cluster.at[i].store),
+	    .epoch = store_clock_epoch(cluster.at[i].store)};
+
+	rig_store = cluster.at[i].store;
+	DO_OK(store_shift_clock, &shift);
+	rig_store = NULL;
+	return shift;
+}
+
+/* A node whose machine stood still for a moment was not given up. */
+static void a_jump_is_of_the_node_with_the_seat_if_there_is_one(void **state)
+{
+	struct error e = {0};
+	struct db *d;
+	int holder;
+
+	(void)state;
+	ONLY_ON_SERVER();
+	assert_int_equal(db_open(server_database(), DB_WRITER, &d, &e), 0);
+	open_two_nodes();
+	holder = cluster.at[1].has[SEAT_DEADLINES];
+	shift_by_an_hour(!holder);
+	assert_int_equal(generation_in(d), 1);
+	shift_by_an_hour(holder);
+	assert_int_equal(generation_in(d), 2);
+	db_close(d);
+}
+
+static void a_seat_is_anothers_while_a_node_holds_it(void **state)
+{
+	struct error e = {0};
+	struct db *d;
+
+	(void)state;
+	ONLY_ON_SERVER();
+	assert_int_equal(db_open(server_database(), DB_WRITER, &d, &e), 0);
+	assert_false(seat_is_anothers(db_view(d), SEAT_DEADLINES, 2, NOW));
+	put_other_node(d, NOW, NOW + SEAT_LEASE_MS);
+	assert_true(seat_is_anothers(db_view(d), SEAT_DEADLINES, 2, NOW));
+	assert_false(seat_is_anothers(db_view(d), SEAT_DEADLINES, 1, NOW));
+	assert_false(seat_is_anothers(db_view(d), SEAT_DEADLINES, 2, NOW + SEAT_LEASE_MS)); /* over, */
+	assert_false(seat_is_anothers(db_view(d), SEAT_DEADLINES, 2, NOW - HOUR));          /* or of another clock */
+	db_exec(db_txn(d), "UPDATE node SET gone_ms = seen_ms");
+	assert_int_equal(db_status(d), 0);
+	assert_false(seat_is_anothers(db_view(d), SEAT_DEADLINES, 2, NOW));
+	db_close(d);
 }
 
 int main(void)
@@ -864,6 +933,8 @@ int main(void)
 	    CLUSTER_TEST(a_jump_takes_no_seat_from_a_node_that_lives),
 	    CLUSTER_TEST(no_seat_moves_soon_after_a_jump),
 	    CLUSTER_TEST(a_fenced_node_believes_in_nothing_of_its_old_epoch),
+	    CLUSTER_TEST(a_jump_is_of_the_node_with_the_seat_if_there_is_one),
+	    CLUSTER_TEST(a_seat_is_anothers_while_a_node_holds_it),
 	};
 
 	return cmocka_run_group_tests_name("db_seats", tests, NULL, NULL);

@@ -15,7 +15,7 @@ REPLACES(store_before_submit);
 REPLACES(store_is_shared);
 REPLACES(store_has_seat);
 REPLACES(store_clock_generation);
-REPLACES(store_epoch);
+REPLACES(store_clock_epoch);
 REPLACES(dispatch_part_closed);
 
 enum { TRIES = 3, PAUSES_MS = 500 + 1000, HOUR_MS = 3600 * 1000 };
@@ -82,7 +82,7 @@ int64_t store_clock_generation(const struct store *s)
 	return w.generation;
 }
 
-int64_t store_epoch(const struct store *s)
+int64_t store_clock_epoch(const struct store *s)
 {
 	(void)s;
 	return 7;
