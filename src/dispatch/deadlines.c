@@ -70,8 +70,8 @@ static void on_shifted(struct store_op *op)
 			dl->shift_ms += dl->shift.delta_ms;
 		deadline_watch_ring(dl); /* not bell_retry(), which would end a look that is running */
 	} else {
-		if (dl->generation && dl->generation == dl->shift.generation)
-			dl->generation++;
+		if (dl->generation == dl->shift.generation)
+			dl->generation = dl->shift.next_generation;
 		bell_now(dl->bell);
 	}
 }

@@ -57,15 +57,29 @@ STORE_OPERATION(watch_nodes)
 
 /* ---- a clock that jumps ---- */
 
+static bool may_shift(struct shift_clock *o, struct txn *d)
+{
+	int64_t now = setting_int(d->view, CLOCK_GENERATION, 1);
+
+	o->next_generation = o->generation;
+	if (!o->generation)
+		return true;
+	if (now != o->generation) {
+		o->next_generation += now > o->generation;
+		return false;
+	}
+	if (db_epoch(d) != o->epoch || seat_is_anothers(d->view, SEAT_DEADLINES, o->epoch, db_now_ms(d)))
+		return false;
+	setting_put_int(d, CLOCK_GENERATION, ++o->next_generation);
+	return true;
+}
+
 static int shift_clock_run(struct store_op *op, struct txn *d)
 {
 	struct shift_clock *o = CONTAINER_OF(op, struct shift_clock, op);
 
-	if (o->generation && (setting_int(d->view, CLOCK_GENERATION, 1) != o->generation || db_epoch(d) != o->epoch ||
-				 seat_is_anothers(d->view, SEAT_DEADLINES, o->epoch, db_now_ms(d))))
+	if (!may_shift(o, d))
 		return 0;
-	if (o->generation)
-		setting_put_int(d, CLOCK_GENERATION, o->generation + 1);
 	db_exec(d,
 	    "UPDATE dispatch SET next_due_ms = next_due_ms + ?1, ack_by_ms = ack_by_ms + ?1,"
 	    " start_by_ms = start_by_ms + ?1, finish_by_ms = finish_by_ms + ?1, not_before_ms = not_before_ms + ?1"

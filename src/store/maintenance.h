@@ -31,6 +31,8 @@ struct shift_clock {
 	 * no other node. store_clock_epoch() then: nothing happens either if this node was given up since, or if another one has the seat
 	 * of the deadlines, because it may be this node's own clock that stood still. */
 	int64_t generation, epoch;
+	/* out: of the next jump: one more if the stored times have this one now, whichever node applied it */
+	int64_t next_generation;
 };
 int store_shift_clock(struct store *s, struct shift_clock *op) MUST_CHECK;
 

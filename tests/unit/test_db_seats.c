@@ -706,6 +706,8 @@ static void a_jump_of_the_servers_clock_is_applied_once(void **state)
 	rig_store = cluster.at[0].store;
 	DO_OK(store_shift_clock, &first);
 	DO_OK(store_shift_clock, &second);
+	assert_int_equal(first.next_generation, 2);
+	assert_int_equal(second.next_generation, 2);
 	rig_store = NULL;
 	assert_int_equal(db_int(d, 0, "SELECT next_ms FROM attribution_due"), 1000 + HOUR);
 	db_close(d);
@@ -853,6 +855,7 @@ static void a_fenced_node_believes_in_nothing_of_its_old_epoch(void **state)
 	DO_OK(store_shift_clock, &fenced_shift);
 	rig_store = NULL;
 	assert_int_equal(generation_in(d), fenced_shift.generation);
+	assert_int_equal(fenced_shift.next_generation, fenced_shift.generation);
 	db_close(d);
 }
 
@@ -881,9 +884,9 @@ static void a_jump_is_of_the_node_with_the_seat_if_there_is_one(void **state)
 	assert_int_equal(db_open(server_database(), DB_WRITER, &d, &e), 0);
 	open_two_nodes();
 	holder = cluster.at[1].has[SEAT_DEADLINES];
-	shift_by_an_hour(!holder);
+	assert_int_equal(shift_by_an_hour(!holder).next_generation, 1);
 	assert_int_equal(generation_in(d), 1);
-	shift_by_an_hour(holder);
+	assert_int_equal(shift_by_an_hour(holder).next_generation, 2);
 	assert_int_equal(generation_in(d), 2);
 	db_close(d);
 }
