@@ -103,6 +103,11 @@ static void on_clock_jumped(int64_t by_ms, void *owner)
 	/* The wall clock may be wrong: delete nothing for a day. */
 	dl->is_drop_postponed = dl->is_dropping;
 	timer_start(dl->next_piece, RETENTION_EVERY_MS);
+	if (store_is_shared(dl->d->deps.store) && !generation) {
+		log_event(LOG_WARN, "clock_jumped", LOG_I("by_ms", by_ms),
+		    LOG_S("consequence", "none: this node has only begun, and the others move the stored times"));
+		return;
+	}
 	if (generation > dl->generation) { /* another node has applied what waits here */
 		dl->generation = generation;
 		dl->shift_ms = 0;
