@@ -197,7 +197,7 @@ int64_t nodes_give_up(struct txn *d, int64_t asked_ms)
 	int64_t now_ms = db_now_ms(d);
 
 	if (now_ms - asked_ms > CLOCK_JUMP_MS || asked_ms - now_ms > CLOCK_JUMP_MS)
-		return 0;
+		return -1;
 	db_exec(d, "DELETE FROM node_independent WHERE epoch IN (SELECT epoch FROM node WHERE gone_ms < ?1)",
 	    V_INT(now_ms - KEPT_MS));
 	db_exec(d, "DELETE FROM node WHERE gone_ms < ?1", V_INT(now_ms - KEPT_MS));

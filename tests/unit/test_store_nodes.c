@@ -337,6 +337,30 @@ static void a_clock_that_is_put_forward_ends_no_node(void **state)
 	assert_int_equal(watch().n_gone, 1);
 }
 
+/* Of a node that another one replaced, and that may be sending. */
+static void a_clock_that_is_put_forward_ends_no_request(void **state)
+{
+	struct watch_nodes o = {.now_ms = clock_wall_ms() - HOUR}; /* submitted before it was */
+	struct claim_outbox c;
+
+	(void)state;
+	plan_one();
+	c = rig_claim(REQUESTS, T0 + 1000);
+	assert_int_equal(c.n, 1);
+	claim_outbox_release(&c);
+	open_other("first");
+	swap_nodes();
+	server_script(server_database(), "UPDATE node SET seen_ms = seen_ms - 3600000 WHERE gone_ms IS NOT NULL");
+	DO_OK(store_watch_nodes, &o);
+	assert_int_equal(o.n_taken_over, 0);
+	assert_string_equal(outbox_state(), "sending");
+	shift_by(HOUR);
+	assert_int_equal(watch().n_taken_over, 0);
+	server_script(server_database(), "UPDATE node SET seen_ms = seen_ms - 25000 WHERE gone_ms IS NOT NULL");
+	assert_int_equal(watch().n_taken_over, 1);
+	swap_nodes();
+}
+
 /* A node that died while it moved a finished log. */
 static void the_log_of_a_dead_node_does_not_wait_longer(void **state)
 {
@@ -778,6 +802,7 @@ int main(void)
 	    TEST(the_work_of_a_replaced_node_waits_until_its_requests_have_ended),
 	    TEST(a_node_that_leaves_keeps_nobody_waiting),
 	    TEST(a_clock_that_is_put_forward_ends_no_node),
+	    TEST(a_clock_that_is_put_forward_ends_no_request),
 	    TEST(a_dead_node_is_missed_whatever_the_clock_does),
 	    TEST(the_log_of_a_dead_node_does_not_wait_longer),
 	    TEST(a_node_that_was_given_up_moves_no_times),
