@@ -102,6 +102,11 @@ static int shift_clock_run(struct store_op *op, struct txn *d)
 	    " WHERE " EXPERIMENT_IS_OPEN,
 	    V_INT(o->delta_ms));
 	db_exec(d, "UPDATE lease SET until_ms = ?1 + lease_ms WHERE state = 'active'", V_INT(o->now_ms));
+	/* Of those that a late heartbeat may still resume, if the clock was put back. */
+	db_exec(d,
+	    "UPDATE lease SET until_ms = until_ms + ?1 WHERE state = 'expired' AND until_ms > ?2 AND dispatch_id IN"
+	    " (SELECT id FROM dispatch WHERE kind = 'pull' AND state = 'queued')",
+	    V_INT(o->delta_ms), V_INT(o->now_ms));
 	db_exec(d, "UPDATE content_write SET at_ms = at_ms + ?1", V_INT(o->delta_ms));
 	db_exec(d,
 	    "UPDATE log SET moving_until_ms = moving_until_ms + ?1"

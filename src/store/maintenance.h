@@ -22,7 +22,7 @@ struct watch_nodes {
 int store_watch_nodes(struct store *s, struct watch_nodes *op) MUST_CHECK;
 
 /* The wall clock jumped by delta_ms: every stored due time moves with it, so that nothing expires or waits because of the
- * jump. Only leases and nodes get their full time from now on: those that were renewed since the jump are right already, and
+ * jump. Only active leases and nodes get their full time from now on: those that were renewed since the jump are right already, and
  * moving them would end them or keep them forever. Thread: loop. */
 struct shift_clock {
 	struct store_op op;

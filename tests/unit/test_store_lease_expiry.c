@@ -425,6 +425,25 @@ static void a_clock_jump_ends_no_lease_that_was_renewed_since(void **state)
 	lease_offer_release(&o);
 }
 
+/* The late heartbeat is newer than the last one, although the clock says something else. */
+static void a_lease_that_expired_before_the_clock_was_put_back_resumes(void **state)
+{
+	struct shift_clock shift = {.delta_ms = -2 * HOUR, .now_ms = T0 - HOUR};
+	struct lease_offer o;
+
+	(void)state;
+	queue_pull(1, HEAD_A, 0);
+	o = take("npu-1", "c1", 0);
+	ASSERT_RENEWED(&o, "npu-1", HOUR - 2 * MINUTE, LEASE_ACTIVE, "");
+	assert_int_equal(expire(HOUR - MINUTE).n_expired, 1);
+	DO_OK(store_shift_clock, &shift);
+	ASSERT_RENEWED(&o, "npu-1", -HOUR - 2 * MINUTE, LEASE_LOST,
+	    "the lease expired, and the work went on without this machine");
+	ASSERT_RENEWED(&o, "npu-1", -HOUR, LEASE_ACTIVE, "");
+	ASSERT_LEASES("npu-1 active");
+	lease_offer_release(&o);
+}
+
 static void downtime_of_the_server_expires_no_lease(void **state)
 {
 	int64_t now = clock_wall_ms() - T0;
@@ -664,6 +683,7 @@ int main(void)
 	    TEST(the_finish_deadline_spans_all_leases),
 	    TEST(a_clock_jump_ends_no_lease),
 	    TEST(a_clock_jump_ends_no_lease_that_was_renewed_since),
+	    TEST(a_lease_that_expired_before_the_clock_was_put_back_resumes),
 	    TEST(downtime_of_the_server_expires_no_lease),
 	    TEST(the_rules_hold_on_a_random_walk),
 	    TEST(the_rules_hold_on_another_random_walk),
