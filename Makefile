@@ -152,10 +152,14 @@ $(B)/%.h.ok: src/%.h
 tests: $(TESTS)
 run-unit: $(TESTS)
 	tests/run-unit.sh $^
-# Runs a test when the content of its program has changed since it passed. A changed archive links all tests again, and most of
-# them do not contain the changed object.
-$(B)/tests/%.passed: $(B)/tests/%
-	@sha256sum --check --status $@ 2>/dev/null && touch $@ || { tests/run-unit.sh --one $< && sha256sum $< > $@; }
+# Runs a test when the content of its program, or of the files that tests read, has changed since it passed. A changed archive links all
+# tests again, and most of them do not contain the changed object.
+UNIT_INPUTS := $(shell find tests/data docs config -type f) tests/integration/lib/s3-server.py
+$(O)/unit-inputs: $(UNIT_INPUTS)
+	@mkdir -p $(@D)
+	@sha256sum $^ > $@
+$(B)/tests/%.passed: $(B)/tests/% $(O)/unit-inputs
+	@sha256sum --check --status $@ 2>/dev/null && touch $@ || { tests/run-unit.sh --one $< && sha256sum $^ > $@; }
 run-changed: $(TESTS:%=%.passed)
 
 # tests/fuzz/fuzz_<layer>_<what>.c, built with VARIANT=fuzz. A parser uses a few files: a target links its layer's lower ones of
@@ -235,10 +239,9 @@ TSAN_TESTS := $(if $(ALL),$(foreach l,$(LAYERS_WITH_THREADS),$(patsubst tests/un
 	$(UNITS_UNDER_TSAN:%=$(O)/tsan/tests/test_%))
 tsan-tests:
 	$(MAKE) --no-print-directory VARIANT=tsan WERROR=1 -j$(JOBS) $(TSAN_TESTS)
-run-tsan:
-	tests/run-unit.sh $(TSAN_TESTS)
+run-tsan: $(TSAN_TESTS:%=%.passed)
 check-tsan: tsan-tests
-	$(MAKE) --no-print-directory run-tsan
+	$(MAKE) --no-print-directory VARIANT=tsan WERROR=1 -k -j$(JOBS) run-tsan
 
 # Whole programs against the stand-in GitHub; the daemon is the one with sanitizers.
 check-programs:

@@ -47,20 +47,21 @@ programs()
 }
 
 # The phases that need only the processor, in two chains at the same time, because one alone leaves a core idle at times.
-# They have a lower priority than the programs, which then begin their next wait early.
+# They have a lower priority than the programs, which then begin their next wait early. A unit test whose program is the one that passed
+# last time is not repeated.
 beside_programs()
 {
 	renice -n 10 -p $BASHPID >/dev/null
 	{
 		phase unit-build "${make[@]}" VARIANT=asan -j"$jobs" tests && {
 			phase postgres env AT_MOST=3 "${make[@]}" PART=1 run-postgres &
-			phase unit "${make[@]}" VARIANT=asan run-unit
+			phase unit "${make[@]}" VARIANT=asan -k -j"$jobs" run-changed
 			wait
 		}
 	} &
 	phase lint "${make[@]}" -j"$jobs" lint
 	phase lint-sql "${make[@]}" lint-sql
-	phase tsan-build "${make[@]}" tsan-tests && phase tsan "${make[@]}" run-tsan
+	phase tsan-build "${make[@]}" tsan-tests && phase tsan "${make[@]}" VARIANT=tsan -k -j"$jobs" run-tsan
 	phase fuzz-build "${make[@]}" VARIANT=fuzz -j"$jobs" fuzzers && phase fuzz tests/fuzz/run.sh "$out/fuzz/fuzz" 20000
 	wait
 }

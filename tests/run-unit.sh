@@ -2,6 +2,12 @@
 # Runs unit tests, one at a time on each core, each with a time limit. A passed test prints one line.
 # usage: run-unit.sh TEST...
 set -u
+# Freed memory stays in quarantine, so that a late access is found: 16 MiB hold it for long enough in a test, and memory that is used again
+# is in the processor's caches. Eight frames say where memory was allocated.
+ASAN_OPTIONS="quarantine_size_mb=16:malloc_context_size=8${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
+export ASAN_OPTIONS
+TSAN_OPTIONS="suppressions=$(dirname "$0")/tsan.supp ${TSAN_OPTIONS:-}"
+export TSAN_OPTIONS
 if [ "$1" = --one ]; then
 	test=$2
 	log=$(mktemp)
@@ -19,12 +25,6 @@ if [ "$1" = --one ]; then
 	fi
 	exit 0
 fi
-# Freed memory stays in quarantine, so that a late access is found: 16 MiB hold it for long enough in a test, and memory that is used again
-# is in the processor's caches. Eight frames say where memory was allocated.
-ASAN_OPTIONS="quarantine_size_mb=16:malloc_context_size=8${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
-export ASAN_OPTIONS
-TSAN_OPTIONS="suppressions=$(dirname "$0")/tsan.supp ${TSAN_OPTIONS:-}"
-export TSAN_OPTIONS
 lines=$(mktemp)
 trap 'rm -f "$lines"' EXIT
 printf '%s\0' "$@" | xargs -0 -n 1 -P "$(nproc)" "$0" --one | tee "$lines"
