@@ -147,6 +147,10 @@ static int migrate_locked(struct db *d, struct error *e)
 	int64_t version;
 	int rc;
 
+	/* Daemons that start together wait for the one that makes or changes the tables. */
+	rc = db_script(d, "SET LOCAL lock_timeout = '60s'", e);
+	if (rc)
+		return rc;
 	db_int(d, 0, LOCK_SCHEMA);
 	rc = read_version(d, &version, e);
 	if (rc || version >= SCHEMA_VERSION)
