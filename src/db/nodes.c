@@ -183,7 +183,7 @@ bool node_beat(struct node *n, struct txn *d)
 	       db_status(d);
 }
 
-/* In the order in which a node's transaction locks the two rows. */
+/* A transaction of a node locks its two rows in this order, too, so there is no deadlock. */
 void nodes_give_up_older(struct txn *d, int64_t schema_version)
 {
 	db_exec(d, "DELETE FROM node_independent WHERE epoch IN (SELECT epoch FROM node WHERE schema_version < ?1)",

@@ -52,7 +52,7 @@ static uint64_t score_of(const char *seat, const struct seat_node *node)
 	return hash ^ hash >> 33;
 }
 
-/* Of the same name is a daemon before its restart. */
+/* Two nodes with one name are a daemon before and after its restart: the later one is preferred. */
 static bool is_preferred(
     const struct seat_node *node, uint64_t score, const struct seat_node *other, uint64_t other_score)
 {
@@ -169,7 +169,7 @@ static struct time_measure measure_time(const struct view *d)
 	    .ahead_ms = now_ms - begin_ms - (end_ms - begin_ms) / 2, .error_ms = (end_ms - begin_ms) / 2 + 2};
 }
 
-/* A measurement that agrees with the last one changes nothing, so that the clock does not tremble, unless it is finer by far. One that took
+/* A measurement that agrees with the last one changes nothing, so that the clock runs evenly, unless it is far more exact. One that took
  * long says too little, because this process may have been stopped meanwhile: it returns false. Thread: loop. */
 static bool follow_time(struct time_measure now)
 {

@@ -90,7 +90,7 @@ export function planFaults({ seed, count, nodes, hasStandby }) {
 
 // Causes the faults, `lanes` at a time but one for each daemon and for the database, spread over the story's deliveries. Returns their
 // number by kind.
-export async function causeFaults(stage, { seed, count, lanes, isOver, say }) {
+export async function causeFaults(stage, { seed, count, lanes, say }) {
   const cluster = stage.outpost;
   const faults = planFaults({ seed, count, nodes: cluster.nodes.length, hasStandby: cluster.database.hasStandby });
   const dice = new Dice(seed ^ 0xdead);
@@ -101,8 +101,7 @@ export async function causeFaults(stage, { seed, count, lanes, isOver, say }) {
   cluster.mayFail = (node) => Date.now() < reaches.get(node);
   let begun = 0;
   const cause = async (fault) => {
-    const due = (stage.story.deliveries * begun++) / count;
-    while (stage.delivered < due && !isOver()) await sleep(5);
+    await stage.reaches(begun++ / count);
     await moment(stage, dice);
     const touched = fault.on === 'node' ? [target(fault)] : cluster.nodes;
     for (const node of touched) reaches.set(node, Infinity);
@@ -178,7 +177,7 @@ export function clusterTest({ seed, faults, deliveries, pushShare, nodes = 3, la
     write: () => writeStory({ seed, deliveries, pushShare }),
     open: (options) => Stage.open({ ...options, config, more: [FARM] }),
     openBroken: (options) => Stage.open({ ...options, config, more: [FARM], prepare: (of) => Cluster.prepare({ ...of, nodes, links, database: { hasStandby } }) }),
-    disturb: (stage, { isOver }) => causeFaults(stage, { seed, count: faults, lanes, isOver, say }),
+    disturb: (stage) => causeFaults(stage, { seed, count: faults, lanes, say }),
     judgeMore: async (stage) => {
       await disturbedFarm.checkLogs();
       const lost = [];

@@ -81,9 +81,7 @@ async function brokenRun(story, quiet, { seed, openBroken, begin, disturb, judge
     await stage.start();
     end = await begin(stage, { isDisturbed: true });
     breakGithub(stage.rig, seed, trouble);
-    let isOver = false;
-    const played = stage.play({ width }).finally(() => { isOver = true; });
-    const [tally] = await Promise.all([disturb(stage, { isOver: () => isOver, say }), played]);
+    const [tally] = await Promise.all([disturb(stage, { say }), stage.play({ width })]);
     say(`${Object.entries(tally).map(([what, n]) => `${n} × ${what}`).join(', ')}; ${stage.delivered} webhooks, ${stage.arrivals.length} requests to vendors`);
     stage.rig.clearFaults();
     const { problems: early, shown: expected } = await quiet;
@@ -106,7 +104,7 @@ async function brokenRun(story, quiet, { seed, openBroken, begin, disturb, judge
 //   write         makes the story
 //   open, openBroken   make the stage of the two runs
 //   begin(stage, {isDisturbed})  starts what takes part in both runs, and returns a function that ends it
-//   disturb(stage, {isOver, say})  causes the faults, and returns their number by kind
+//   disturb(stage, {say})  causes the faults, and returns their number by kind
 //   judgeMore(stage)  further problems; trouble: as for breakGithub(); patience: the limit of the end, ms; width: as for Stage.play()
 export async function playTwice({ write, open = (options) => Stage.open(options), openBroken = open, begin = async () => () => {}, judgeMore = () => [], width, ...broken }, say) {
   const quiet = quietRun(write(), { open, begin, width }, say);
@@ -115,7 +113,7 @@ export async function playTwice({ write, open = (options) => Stage.open(options)
 }
 
 export function killTest({ seed, kills, deliveries, ...trouble }, say = () => {}) {
-  const disturb = (stage, { isOver }) => killer(stage, { seed, kills, isOver, onKill: (i) => { if (i % 20 === 0) say(`killed ${i} times, ${stage.delivered} webhooks accepted`); } });
+  const disturb = (stage) => killer(stage, { seed, kills, onKill: (i) => { if (i % 20 === 0) say(`killed ${i} times, ${stage.delivered} webhooks accepted`); } });
   return playTwice({ seed, write: () => writeStory({ seed, deliveries }), disturb, ...trouble }, say);
 }
 

@@ -1,5 +1,6 @@
 // Plays a story (story.mjs) to a daemon, or to several on one database, with a fake GitHub and vendors, with trouble and kills or
 // undisturbed, and records the events for judge.mjs.
+import { EventEmitter, once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startIssuer } from '../github/oidc.mjs';
 import { issueComment, pullRequest, push } from '../github/payloads.mjs';
@@ -63,6 +64,8 @@ export class Stage {
   problems = [];
   delivered = 0;
   vendors = {};
+  #progress = new EventEmitter().setMaxListeners(0); // 'step': a webhook is accepted, or all lines are played
+  #isPlayed = false;
 
   // prepare: makes the daemon, or an object with the same methods for several (cluster.mjs); more: further accelerators.
   static async open({ story, config, answer, more = [], prepare = (options) => Outpost.prepare(options) }) {
@@ -219,18 +222,29 @@ export class Stage {
       payloads.set(step.guid, payload);
       await this.#deliver(step, payload);
       this.delivered++;
+      this.#progress.emit('step');
       if (step.wait !== 'nothing') await this.#wait(line, step).catch(({ message }) => this.problems.push(message));
     }
   }
 
   // Plays all lines, a few at a time.
   async play({ width = 6 } = {}) {
-    for (const line of this.story.lines.filter(({ isFirst }) => isFirst)) await this.#playLine(line);
-    const queue = this.story.lines.filter(({ isFirst }) => !isFirst);
-    const worker = async () => {
-      for (let line = queue.shift(); line; line = queue.shift()) await this.#playLine(line);
-    };
-    await Promise.all(Array.from({ length: width }, worker));
+    try {
+      for (const line of this.story.lines.filter(({ isFirst }) => isFirst)) await this.#playLine(line);
+      const queue = this.story.lines.filter(({ isFirst }) => !isFirst);
+      const worker = async () => {
+        for (let line = queue.shift(); line; line = queue.shift()) await this.#playLine(line);
+      };
+      await Promise.all(Array.from({ length: width }, worker));
+    } finally {
+      this.#isPlayed = true;
+      this.#progress.emit('step');
+    }
+  }
+
+  // Waits until this share of the webhooks is accepted, or until the story is played.
+  async reaches(share) {
+    while (this.delivered < this.story.deliveries * share && !this.#isPlayed) await once(this.#progress, 'step');
   }
 
   #bots(repository, number) {

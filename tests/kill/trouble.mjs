@@ -66,12 +66,11 @@ export async function moment(stage, dice) {
 
 // Kills the daemon `kills` times, spread over the story's deliveries, and restarts it each time. Returns the number of kills by kind
 // of moment.
-export async function killer(stage, { seed, kills, isOver, onKill = () => {} }) {
+export async function killer(stage, { seed, kills, onKill = () => {} }) {
   const dice = new Dice(seed ^ 0xdead);
   const tally = {};
   for (let i = 1; i <= kills; i++) {
-    const due = (stage.story.deliveries * (i - 1)) / kills;
-    while (stage.delivered < due && !isOver()) await sleep(5);
+    await stage.reaches((i - 1) / kills);
     const what = await moment(stage, dice);
     await stage.outpost.kill();
     tally[what] = (tally[what] ?? 0) + 1;

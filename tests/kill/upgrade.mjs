@@ -9,7 +9,6 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { Cluster } from '../integration/lib/cluster.mjs';
 import { OUTPOSTD, until } from '../integration/lib/outpost.mjs';
@@ -21,22 +20,17 @@ import { writeStory } from './story.mjs';
 
 const config = { github: { writes_per_minute: 80 }, pull: { lease: `${LEASE_MS}ms` } };
 
-// Waits until this part of the story's webhooks is accepted.
-async function reached(stage, share, isOver) {
-  while (stage.delivered < stage.story.deliveries * share && !isOver()) await sleep(20);
-}
-
 // The daemons whose version is not `newest` have no seat, and the others have all of them.
 const seatsAreWith = (cluster, newest) => until(async () => {
   const { nodes } = await cluster.api('status');
   return nodes.every(({ version, seats }) => version === newest || seats.length === 0) && nodes.flatMap(({ seats }) => seats).length > 0;
 }, { what: `the seats are with ${newest}` });
 
-async function thereAndBack(stage, release, rounds, { isOver, say }) {
+async function thereAndBack(stage, release, rounds, { say }) {
   const cluster = stage.outpost;
   const programs = [...Array(rounds)].flatMap(() => [release.program, OUTPOSTD]);
   for (const [i, program] of programs.entries()) {
-    await reached(stage, i / programs.length, isOver);
+    await stage.reaches(i / programs.length);
     for (const [k, node] of cluster.nodes.entries()) {
       await cluster.replace(node, program);
       await cluster.ready([node]);
@@ -49,16 +43,16 @@ async function thereAndBack(stage, release, rounds, { isOver, say }) {
 }
 
 // As the operator does it: the new daemon is started, and waits as long as the old one uses the database; then the old one stops.
-async function takeOver(stage, { isOver, say }) {
+async function takeOver(stage, { say }) {
   const cluster = stage.outpost;
   const [old, now] = cluster.nodes;
-  await reached(stage, 0.3, isOver);
+  await stage.reaches(0.3);
   cluster.mayFail = (node) => node === now; // systemd starts it again
   await cluster.start(now);
   await now.waitForLog(({ line }) => /another outpostd uses this database/.test(line));
   assert.ok(await cluster.isReady(old), 'the old daemon goes on');
   say(`the new daemon waits for the old one, ${stage.delivered} webhooks accepted`);
-  await reached(stage, 0.5, isOver);
+  await stage.reaches(0.5);
   old.isStarted = false;
   await old.stop();
   await cluster.ready([now]);
