@@ -13,7 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { random } from '../github/faults.mjs';
-import { Cable, inside, ip, noNamespaces } from '../integration/lib/network.mjs';
+import { Network, noNamespaces } from '../integration/lib/network.mjs';
 import { OUTPOSTD, Outpost, freePort } from '../integration/lib/outpost.mjs';
 import { Machine } from './machine.mjs';
 import { ACCELERATOR, LEASE_MS, deliver, headsOf, jobsDone, jobsLeft, judge, machineConfig, serverOptions } from './runner_story.mjs';
@@ -32,23 +32,20 @@ async function certificate(dir, addresses) {
 }
 
 // One server and n machines, each in its own namespace and on its own link.
-async function startSite(site, { prefix, machines: n, dir, namespaces }) {
-  const ns = `outpost-${process.pid}-${site}`;
-  const make = (name) => { ip('netns', 'add', name); namespaces.push(name); inside(name, 'ip', 'link', 'set', 'lo', 'up'); return name; };
-  make(ns);
-  const here = new Cable(ns, null, prefix);
-  const links = Array.from({ length: n }, (_, i) => new Cable(ns, make(`${ns}-${i}`), prefix));
+async function startSite(network, { machines: n, dir }) {
+  const here = network.cable();
+  const links = Array.from({ length: n }, () => network.cableToMachine());
   const tls = await certificate(dir, [here, ...links].map(({ fromAddress }) => fromAddress));
   const port = await freePort();
   const wrapper = path.join(dir, 'outpostd');
-  await fs.writeFile(wrapper, `#!/bin/sh\nexec ip netns exec ${ns} ${OUTPOSTD} "$@"\n`, { mode: 0o755 });
+  await fs.writeFile(wrapper, `#!/bin/sh\nexec ${network.command().join(' ')} ${OUTPOSTD} "$@"\n`, { mode: 0o755 });
   const outpost = await Outpost.start({ ...serverOptions(), program: wrapper, tls, port, listen: `0.0.0.0:${port}`, url: `https://${here.fromAddress}:${port}` });
   const runsFile = path.join(outpost.dir, 'runs');
   await fs.writeFile(runsFile, '');
   const machines = [];
   for (let i = 0; i < n; i++) {
     const machine = await Machine.make({ outpost, name: `machine-${i}`, accelerator: ACCELERATOR.name, dir: path.join(outpost.dir, `machine-${i}`), server: `https://${links[i].fromAddress}:${port}`,
-      command: ['ip', 'netns', 'exec', `${ns}-${i}`], config: { ...machineConfig(runsFile), ca_file: tls.caFile }, env: { CURL_CA_BUNDLE: '', SSL_CERT_FILE: '' } });
+      command: ['ip', 'netns', 'exec', links[i].to], config: { ...machineConfig(runsFile), ca_file: tls.caFile }, env: { CURL_CA_BUNDLE: '', SSL_CERT_FILE: '' } });
     await machine.start();
     machines.push(machine);
   }
@@ -80,13 +77,14 @@ async function trouble({ links, cuts, rand, say }) {
 // Returns the problems as sentences.
 export async function cutRunners({ seed, cuts, jobs, servers = 2, machines = 2 }, say = () => {}) {
   const rand = random(seed);
-  const namespaces = [];
+  const networks = [];
   const sites = [];
   const dirs = [];
   try {
     for (let i = 0; i < servers; i++) {
       dirs.push(await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-netns-')));
-      sites.push(await startSite(i, { prefix: `10.213.${i}`, machines, dir: dirs[i], namespaces }));
+      networks.push(new Network());
+      sites.push(await startSite(networks[i], { machines, dir: dirs[i] }));
     }
     const heads = sites.map((_, i) => headsOf(`${seed} ${i}`, jobs));
     const pushed = Promise.all(sites.map(async ({ outpost }, i) => { for (const head of heads[i]) await deliver(outpost, head); }));
@@ -107,7 +105,7 @@ export async function cutRunners({ seed, cuts, jobs, servers = 2, machines = 2 }
       for (const machine of list) await machine.kill().catch(() => {});
       await outpost.close().catch((error) => say(error.message));
     }
-    for (const ns of namespaces.reverse()) ip('netns', 'del', ns); // its interfaces go with it
+    for (const network of networks) await network.close();
     for (const dir of dirs) await fs.rm(dir, { recursive: true, force: true });
   }
 }

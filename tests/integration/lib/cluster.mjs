@@ -29,8 +29,7 @@ export class Cluster extends EventEmitter {
     self.setMaxListeners(0);
     self.folder = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-cluster-'));
     if (links === 'cables') {
-      const { pid } = process;
-      for (const [i, name] of ['database', 'github'].entries()) self.networks[name] = new Network(name, `10.${214 + 2 * (pid % 16) + i}.${pid % 256}`);
+      self.networks = { database: new Network(), github: new Network() };
       await self.networks.github.admit({ folder: self.folder, port: portOf(options.rig) });
     }
     self.database = await Database.start({ ...database, network: self.networks.database });

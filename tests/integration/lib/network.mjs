@@ -7,29 +7,31 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const NOBODY = '02:00:00:00:00:01'; // an Ethernet address that no interface has
+const FIRST_NETWORK = 213; // 10.213.0.0/24 to 10.244.255.0/24
+const NETWORKS = 32 * 256;
 
 const run = (program, ...args) => execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-export const ip = (...args) => run('ip', ...args);
-export const inside = (ns, ...args) => ip('netns', 'exec', ns, ...args);
+const ip = (...args) => run('ip', ...args);
+const inside = (ns, ...args) => ip('netns', 'exec', ns, ...args);
 
 // The reason to skip, or false.
 export function noNamespaces() {
   try {
-    ip('netns', 'add', 'outpost-try');
-    ip('netns', 'del', 'outpost-try');
+    const name = `outpost-try-${process.pid}`;
+    ip('netns', 'add', name);
+    ip('netns', 'del', name);
     return false;
   } catch (error) {
     return `no network namespaces here: ${(error.stderr || error.message).trim()}`;
   }
 }
 
-// A pair of interfaces between two namespaces (null: the test's own) with its own /30 network.
-export class Cable {
-  static n = 0;
-
-  constructor(from, to, prefix) {
-    const i = Cable.n++;
-    Object.assign(this, { from, fromAddress: `${prefix}.${4 * i + 1}`, toAddress: `${prefix}.${4 * i + 2}`, fromName: `${process.pid % 10000}o${i}a`, toName: `${process.pid % 10000}o${i}b`, to });
+// A pair of interfaces between two namespaces (null: the test's own): the i-th /30 of the network 10.SECOND.THIRD.0/24.
+class Cable {
+  constructor(from, to, [second, third], i) {
+    const [a, b] = [1, 2].map((end) => `10.${second}.${third}.${4 * i + end}`);
+    const [fromName, toName] = ['a', 'b'].map((end) => `op${second}-${third}-${i}${end}`);
+    Object.assign(this, { from, fromAddress: a, fromName, to, toAddress: b, toName });
     ip('link', 'add', this.fromName, 'type', 'veth', 'peer', 'name', this.toName);
     for (const [ns, name, address] of [[from, this.fromName, this.fromAddress], [to, this.toName, this.toAddress]]) {
       if (ns) ip('link', 'set', name, 'netns', ns);
@@ -74,16 +76,36 @@ export class Cable {
   }
 }
 
-// A namespace for servers. Cables lead to it from the test's own.
+// A namespace for servers. Cables lead to it from the test's own, or from namespaces for one machine each. Its addresses are
+// 10.SECOND.THIRD.0/24, and its name contains them: the kernel refuses a second namespace of that name, so that tests that run at the
+// same time never share addresses.
 export class Network {
+  #addresses;
+  #cables = 0;
+  #namespaces = [];
   #closing = [];
-  #remove = () => ip('netns', 'del', this.name); // its interfaces go with it
+  #remove = () => { for (const ns of this.#namespaces.splice(0)) ip('netns', 'del', ns); }; // their interfaces go with them
 
-  constructor(name, prefix) {
-    Object.assign(this, { name: `outpost-${process.pid}-${name}`, prefix });
-    ip('netns', 'add', this.name);
+  constructor() {
     process.on('exit', this.#remove);
-    inside(this.name, 'ip', 'link', 'set', 'lo', 'up');
+    const first = Math.floor(Math.random() * NETWORKS);
+    for (let i = 0; !this.name; i++) {
+      const n = (first + i) % NETWORKS;
+      this.#addresses = [FIRST_NETWORK + (n >> 8), n & 255];
+      const name = `outpost-${this.#addresses.join('-')}`;
+      try {
+        this.#make(name);
+        this.name = name;
+      } catch (error) {
+        if (!/File exists/.test(error.stderr) || i + 1 === NETWORKS) throw error;
+      }
+    }
+  }
+
+  #make(ns) {
+    ip('netns', 'add', ns);
+    this.#namespaces.push(ns);
+    inside(ns, 'ip', 'link', 'set', 'lo', 'up');
   }
 
   // The words in front of a command that runs there, as this user (undefined: as root).
@@ -91,7 +113,14 @@ export class Network {
     return ['ip', 'netns', 'exec', this.name, ...(uid === undefined ? [] : ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'])];
   }
 
-  cable() { return new Cable(this.name, null, this.prefix); }
+  cable() { return new Cable(this.name, null, this.#addresses, this.#cables++); }
+
+  // A machine with a namespace of its own, `to`, at the end of the cable.
+  cableToMachine() {
+    const ns = `${this.name}-${this.#cables}`;
+    this.#make(ns);
+    return new Cable(this.name, ns, this.#addresses, this.#cables++);
+  }
 
   // Makes a server of the test's own network appear in this one, at the same port of each of its addresses. folder: for a socket.
   async admit({ folder, port }) {
