@@ -47,7 +47,7 @@ CFLAGS_fuzz    := -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanit
 LDFLAGS_release := -pie -Wl,-z,relro,-z,now
 # Hundreds of test programs are linked: by the fastest linker that is here.
 FAST_LINKER := $(firstword $(foreach l,lld gold,$(if $(shell command -v ld.$l),-fuse-ld=$l)))
-LDFLAGS_asan := $(FAST_LINKER)
+LDFLAGS_asan := $(FAST_LINKER) -static-libasan -static-libubsan
 LDFLAGS_tsan := $(FAST_LINKER)
 LDFLAGS_fuzz := $(FAST_LINKER)
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wswitch-enum \

@@ -1,5 +1,5 @@
 // docs/comments/NAME.png from NAME.md: GitHub's renderer, GitHub's style, Chromium. Called by `make comments`; wants the packages
-// cmark-gfm and chromium.
+// cmark-gfm and chromium-headless-shell.
 //   node tools/comments.mjs [NAME…]
 import { execFile } from 'node:child_process';
 import { promises as fs } from 'node:fs';
@@ -26,7 +26,7 @@ body { margin: 0; background: #fff; }
 }
 
 async function chromium(scratch, extra, file) {
-  return run('chromium', ['--headless', '--no-sandbox', '--disable-gpu', '--hide-scrollbars', '--force-device-scale-factor=1',
+  return run('chromium-headless-shell', ['--no-sandbox', '--disable-gpu', '--hide-scrollbars', '--force-device-scale-factor=1',
     `--user-data-dir=${path.join(scratch, 'profile')}`, ...extra, `file://${file}`], { timeout: 60_000, maxBuffer: 1 << 24 });
 }
 

@@ -85,7 +85,7 @@ describe('hostile texts about a change', { skip: notBuilt }, () => {
   }
 
   async function onTerminal(...args) {
-    const { code, stdout } = await runProgram('script', ['-qec', [OUTPOSTCTL, '-c', outpost.configFile, ...args].map((word) => `'${word}'`).join(' '), '/dev/null'], { cwd: outpost.dir });
+    const { code, stdout } = await outpost.ctlOnTerminal(...args);
     assert.equal(code, 0, stdout);
     assert.doesNotMatch(stdout.replace(/\r\n/g, '\n').replace(PLAIN, ''), UNSEEN, JSON.stringify(stdout));
     return stdout;

@@ -12,7 +12,7 @@ import { startRig } from '../github/rig.mjs';
 import { startSilentVendor, workflowOf } from '../github/vendors.mjs';
 import { HOSTILE, SHA } from './lib/hostile.mjs';
 import { UNSEEN, rendered } from './lib/markdown.mjs';
-import { OUTPOSTCTL, Outpost, notBuilt, runProgram, until } from './lib/outpost.mjs';
+import { Outpost, notBuilt, until } from './lib/outpost.mjs';
 import { Puller } from './lib/puller.mjs';
 import { Runner, runnerNotBuilt } from './lib/runner.mjs';
 
@@ -118,7 +118,7 @@ describe('hostile reports', { skip: notBuilt }, () => {
 
   const PLAIN = /\x1b\[(0|1|2|31|32|33|36)m/g; // Outpost's own colours
   async function onTerminal(...args) {
-    const { code, stdout } = await runProgram('script', ['-qec', [OUTPOSTCTL, '-c', outpost.configFile, ...args].map((word) => `'${word}'`).join(' '), '/dev/null'], { cwd: outpost.dir });
+    const { code, stdout } = await outpost.ctlOnTerminal(...args);
     assert.equal(code, 0, stdout);
     const text = stdout.replace(/\r\n/g, '\n').replace(PLAIN, '');
     assert.doesNotMatch(text, UNSEEN, JSON.stringify(text));

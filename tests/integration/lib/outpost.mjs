@@ -309,7 +309,13 @@ export class Outpost extends EventEmitter {
   }
 
   ctl(...args) {
-    return runProgram(OUTPOSTCTL, ['-c', this.configFile, ...args], { cwd: this.dir });
+    return runProgram(OUTPOSTCTL, ['-c', this.configFile, ...args], { cwd: this.dir, env: environmentOf(args) });
+  }
+
+  // As in a shell of a terminal. stdout contains both streams.
+  ctlOnTerminal(...args) {
+    const command = [OUTPOSTCTL, '-c', this.configFile, ...args].map((word) => `'${word}'`).join(' ');
+    return runProgram('script', ['-qec', command, '/dev/null'], { cwd: this.dir, env: environmentOf(args) });
   }
 
   check() {
@@ -405,9 +411,20 @@ export class Outpost extends EventEmitter {
   }
 }
 
-export function runProgram(program, args, { cwd, input } = {}) {
+// The search for leaks takes half the time of a command of outpostctl, so it follows only the first run of each command in a file.
+const searched = new Set();
+function environmentOf(args) {
+  const command = args.filter((word) => !word.startsWith('-')).slice(0, 2).join(' ');
+  if (!searched.has(command)) {
+    searched.add(command);
+    return process.env;
+  }
+  return { ...process.env, ASAN_OPTIONS: [process.env.ASAN_OPTIONS, 'detect_leaks=0'].filter(Boolean).join(':') };
+}
+
+export function runProgram(program, args, { cwd, input, env = process.env } = {}) {
   return new Promise((resolve, reject) => {
-    const child = spawn(program, args, { cwd, stdio: ['pipe', 'pipe', 'pipe'], timeout: WAIT_MS });
+    const child = spawn(program, args, { cwd, env, stdio: ['pipe', 'pipe', 'pipe'], timeout: WAIT_MS });
     children.add(child);
     let stdout = '';
     let stderr = '';
