@@ -22,10 +22,15 @@ describe('a log of a million lines', { skip: notBuilt || noBrowser }, () => {
   let outpost;
   let address;
   let close;
+  let reader; // a window that has read the whole log, which takes seconds; each test leaves it as it was
 
   before(async () => {
     browser = await launch();
     ({ outpost, address, close } = await startMillionLines());
+    reader = await open();
+    await reader.visit(address);
+    await seen(reader, 1);
+    await isRead(reader);
   });
 
   after(async () => {
@@ -65,64 +70,55 @@ describe('a log of a million lines', { skip: notBuilt || noBrowser }, () => {
   }, [n, by], WAIT);
 
   test('the log is read to its end and can be scrolled from end to end', async () => {
-    const window = await open();
-    await window.visit(address);
-    await seen(window, 1);
-    await isRead(window);
-    await small(window);
-    const view = window.page.locator('.log-view');
+    await small(reader);
+    const view = reader.page.locator('.log-view');
+    const wrap = reader.page.getByRole('button', { name: 'Wrap' });
     for (const isWrapped of [false, true]) {
-      if (isWrapped) await window.page.getByRole('button', { name: 'Wrap' }).click();
+      if (isWrapped) await wrap.click();
       await view.focus();
-      await window.page.keyboard.press('End');
-      await seen(window, LINES);
-      await window.page.keyboard.press('Home');
-      await seen(window, 1);
+      await reader.page.keyboard.press('End');
+      await seen(reader, LINES);
+      await reader.page.keyboard.press('Home');
+      await seen(reader, 1);
       for (const share of [.25, .9, .01, .7]) {
         await view.evaluate((element, share) => { element.scrollTop = share * (element.scrollHeight - element.clientHeight); }, share);
-        await about(window, Math.round(share * LINES));
+        await about(reader, Math.round(share * LINES));
       }
-      await small(window);
+      await small(reader);
     }
-    await window.close();
+    await wrap.click();
   });
 
   test('the wheel reaches the end and no space below it', async () => {
-    const window = await open();
-    await window.visit(address);
-    await isRead(window);
-    await window.page.getByRole('textbox', { name: 'Go to line' }).fill(String(LINES - 500));
-    await window.page.keyboard.press('Enter');
-    await seen(window, LINES - 500);
-    await window.page.locator('.log-view').hover();
-    const topOf = () => window.page.evaluate(() => Number(document.querySelector('.log-line .log-number').dataset.n));
+    await reader.page.getByRole('textbox', { name: 'Go to line' }).fill(String(LINES - 500));
+    await reader.page.keyboard.press('Enter');
+    await seen(reader, LINES - 500);
+    await reader.page.locator('.log-view').hover();
+    const topOf = () => reader.page.evaluate(() => Number(document.querySelector('.log-line .log-number').dataset.n));
     for (let top = await topOf(), isAtEnd = false; !isAtEnd; top = await topOf()) {
-      await window.page.mouse.wheel(0, 700);
-      isAtEnd = await window.page.waitForFunction(([top, last]) => {
+      await reader.page.mouse.wheel(0, 700);
+      isAtEnd = await reader.page.waitForFunction(([top, last]) => {
         if (Number(document.querySelector('.log-line:last-child .log-number').dataset.n) === last) return 'end';
         return Number(document.querySelector('.log-line .log-number').dataset.n) > top && 'on';
       }, [top, LINES], WAIT).then((handle) => handle.jsonValue()) === 'end';
     }
-    await window.page.mouse.wheel(0, 5000);
-    await seen(window, LINES);
-    await small(window);
-    await window.close();
+    await reader.page.mouse.wheel(0, 5000);
+    await seen(reader, LINES);
+    await small(reader);
   });
 
   test('a page that stalls while the browser scrolls still reaches the end', async () => {
-    const window = await open();
-    await window.visit(address);
-    await isRead(window);
-    await window.page.locator('.log-view').evaluate((element) => element.addEventListener('scroll', () => {
-      for (const end = performance.now() + 300; performance.now() < end;);
-    }));
-    await window.page.locator('.log-view').focus();
+    await reader.page.locator('.log-view').evaluate((element) => {
+      window.stalling = new AbortController();
+      element.addEventListener('scroll', () => { for (const end = performance.now() + 300; performance.now() < end;); }, window.stalling);
+    });
+    await reader.page.locator('.log-view').focus();
     for (const [key, line] of [['End', LINES], ['Home', 1]]) {
-      await window.page.keyboard.press(key);
-      await seen(window, line);
+      await reader.page.keyboard.press(key);
+      await seen(reader, line);
     }
-    window.clean();
-    await window.close();
+    await reader.page.evaluate(() => window.stalling.abort());
+    reader.clean();
   });
 
   test('an address opens its line, even the last one', async () => {
@@ -155,20 +151,16 @@ describe('a log of a million lines', { skip: notBuilt || noBrowser }, () => {
   });
 
   test('a search finds a line near the end', async () => {
-    const window = await open();
-    await window.visit(address);
-    await isRead(window);
-    await window.page.getByRole('searchbox', { name: /log/i }).fill('a zebra');
-    await seen(window, LATE_LINE);
-    await window.page.getByText('1 of 1 line found').waitFor(WAIT);
-    await window.page.getByRole('searchbox', { name: /log/i }).fill('passed');
-    await window.page.getByText(/of 100,000\+ lines found$/).waitFor(WAIT);
-    await window.page.keyboard.press('Enter');
-    await small(window);
-    const devtools = await window.context.newCDPSession(window.page);
+    await reader.page.getByRole('searchbox', { name: /log/i }).fill('a zebra');
+    await seen(reader, LATE_LINE);
+    await reader.page.getByText('1 of 1 line found').waitFor(WAIT);
+    await reader.page.getByRole('searchbox', { name: /log/i }).fill('passed');
+    await reader.page.getByText(/of 100,000\+ lines found$/).waitFor(WAIT);
+    await reader.page.keyboard.press('Enter');
+    await small(reader);
+    const devtools = await reader.context.newCDPSession(reader.page);
     await devtools.send('HeapProfiler.collectGarbage');
     const { usedSize, backingStorageSize = 0 } = await devtools.send('Runtime.getHeapUsage');
     assert.ok(usedSize + backingStorageSize <= HEAP_MAX, `${((usedSize + backingStorageSize) / MIB).toFixed(1)} MiB are in use`);
-    await window.close();
   });
 });
