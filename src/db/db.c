@@ -69,6 +69,8 @@ const struct view *db_view(struct db *d) { return &d->view; }
 
 struct txn *db_txn(struct db *d) { return &d->txn; }
 
+void db_limit_silence(struct db *d, int max_ms) { d->silence_max_ms = max_ms; }
+
 int db_lock(struct db *d, bool with_others, struct error *e) { return d->driver->lock(d, with_others, e); }
 
 int db_migrate(struct db *d, struct error *e) { return d->driver->migrate(d, e); }

@@ -36,6 +36,9 @@ int db_open(const char *path, enum db_use use, struct db **ret, struct error *e)
 int db_open_with_password(
     const char *path, const struct secret *password, enum db_use use, struct db **ret, struct error *e) MUST_CHECK;
 void db_close(struct db *d); /* NULL is fine */
+/* From now on a server that sends nothing for so long while a statement waits for it has lost the connection (ERR_TIMEOUT). Without this
+ * a statement waits for as long as it takes, which a migration or a copy may need. Does nothing with a file. */
+void db_limit_silence(struct db *d, int max_ms);
 /* Whether it is the URL of a server, and not a file. */
 bool db_is_server(const char *path);
 /* Keeps other daemons away from a server's database as long as this connection lives; the state directory's lock does so for a

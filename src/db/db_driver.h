@@ -30,7 +30,8 @@ struct db {
 	const struct db_driver *driver;
 	enum db_use use;
 	int64_t epoch;
-	char *path; /* for explanations: never a secret */
+	int silence_max_ms; /* 0: none */
+	char *path;         /* for explanations: never a secret */
 	struct rows *buckets[STATEMENT_BUCKETS];
 	struct rows *no_rows; /* the empty walk of a failed statement */
 	struct error why;

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/socket.h>
 
 #include "db/key.h"
 #include "db/postgres_text.h"
@@ -138,6 +139,42 @@ static bool has_succeeded(const PGresult *result)
 
 enum { SENT_MAX = 500 }; /* so that their answers need little memory */
 
+/* The next result, as PQgetResult() returns it. A server that is silent for too long has lost the connection: see db_limit_silence(). */
+static PGresult *next_result(struct postgres *d)
+{
+	int max_ms = d->db.silence_max_ms ? d->db.silence_max_ms : -1, n_unsent;
+
+	while (
+	    pq.PQstatus(d->conn) == CONNECTION_OK && ((n_unsent = pq.PQflush(d->conn)) > 0 || pq.PQisBusy(d->conn))) {
+		struct pollfd p = {
+		    .fd = pq.PQsocket(d->conn), .events = (short)(n_unsent > 0 ? POLLIN | POLLOUT : POLLIN)};
+
+		if (poll(&p, 1, max_ms) == 0) {
+			error_set(&d->db.why, ERR_TIMEOUT, "%s: the server has sent nothing for %d s", d->db.path,
+			    max_ms / 1000);
+			shutdown(p.fd, SHUT_RDWR); /* libpq finds that the connection has ended */
+			break;
+		}
+		pq.PQconsumeInput(d->conn);
+	}
+	return pq.PQgetResult(d->conn);
+}
+
+/* The answer to what was sent outside a pipeline: of several statements, that of the last one or of the first that failed. NULL: it was
+ * not sent. */
+static PGresult *only_answer(struct postgres *d, int is_sent)
+{
+	PGresult *result, *last = NULL;
+
+	while (is_sent && (result = next_result(d)) != NULL) {
+		pq.PQclear(last);
+		last = result;
+	}
+	return last;
+}
+
+static PGresult *run_texts(struct postgres *d, const char *sql) { return only_answer(d, pq.PQsendQuery(d->conn, sql)); }
+
 static void count_changes(struct postgres *d, PGresult *result)
 {
 	/* empty for a statement that only reads, and otherwise how many rows it changed */
@@ -156,7 +193,7 @@ static PGresult *read_answers(struct postgres *d)
 	int n_ends = pq.PQpipelineSync(d->conn) ? 0 : 2;
 
 	while (!is_complete && n_ends < 2) {
-		result = pq.PQgetResult(d->conn);
+		result = next_result(d);
 		n_ends = result ? 0 : n_ends + 1;
 		is_complete = result && pq.PQresultStatus(result) == PGRES_PIPELINE_SYNC;
 		if (result && !is_complete && has_succeeded(result)) {
@@ -242,7 +279,8 @@ static int begin_session(struct postgres *d, struct error *e)
 		return error_set(e, ERR_IO, "%s: %s", d->db.path, text);
 	}
 	pq.PQsetNoticeProcessor(d->conn, ignore_notice, NULL);
-	result = pq.PQexec(d->conn, SESSIONS[d->use]);
+	pq.PQsetnonblocking(d->conn, 1);
+	result = run_texts(d, SESSIONS[d->use]);
 	if (!has_succeeded(result))
 		rc = explain_failure(d, result, e);
 	pq.PQclear(result);
@@ -290,7 +328,7 @@ static const char LOCK_SHARED[] = "SELECT pg_advisory_lock_shared(1333097584)";
 /* ERR_BUSY: the lock is not free within lock_timeout, which is long enough for the end of a killed program's session. */
 static int take_lock(struct postgres *d, const char *lock, struct error *e)
 {
-	PGresult *result = pq.PQexec(d->conn, lock);
+	PGresult *result = run_texts(d, lock);
 	struct error why = {0};
 	int rc = has_succeeded(result) ? 0 : explain_failure(d, result, &why);
 
@@ -413,13 +451,13 @@ static bool prepare_statement(struct postgres_rows *r, struct postgres *d, const
 		char text[40];
 
 		snprintf(text, sizeof(text), "DEALLOCATE %s", r->name);
-		pq.PQclear(pq.PQexec(d->conn, text));
+		pq.PQclear(run_texts(d, text));
 	}
 	for (int i = 0; i < p->n; i++)
 		r->types[i] = p->types[i] == TYPE_UNKNOWN ? r->types[i] : p->types[i];
 	r->n_types = p->n;
 	snprintf(r->name, sizeof(r->name), "s%u", ++d->n_prepared);
-	result = pq.PQprepare(d->conn, r->name, r->text, p->n, r->types);
+	result = only_answer(d, pq.PQsendPrepare(d->conn, r->name, r->text, p->n, r->types));
 	is_good = has_succeeded(result);
 	r->connection = is_good ? d->connection : 0;
 	if (!is_good)
@@ -466,27 +504,15 @@ static void postgres_send(struct rows *rows, const struct value *values)
 static bool postgres_bind(struct rows *rows, const struct value *values, bool is_static)
 {
 	struct postgres_rows *r = statement_of(rows);
-	struct postgres *d = postgres_of(rows->db);
 	struct parameters p;
 
 	(void)is_static;
 	r->row = -1;
 	if (!parameters_prepare(&p, r, values))
 		return false;
-	if (d->n_sent) {
-		send_prepared(r, &p);
-		r->result = read_answers(d);
-		return r->result != NULL;
-	}
-	r->result = pq.PQexecPrepared(d->conn, r->name, p.n, p.texts, p.bytes, p.is_binary, 0);
-	if (has_succeeded(r->result)) {
-		count_changes(d, r->result);
-		return true;
-	}
-	explain_failure(d, r->result, &d->db.why);
-	pq.PQclear(r->result);
-	r->result = NULL;
-	return false;
+	send_prepared(r, &p);
+	r->result = read_answers(postgres_of(rows->db));
+	return r->result != NULL;
 }
 
 static bool postgres_step(struct rows *rows)
@@ -621,7 +647,7 @@ static int postgres_script(struct db *db, const char *sql, struct error *e)
 	postgres_wait(db);
 	if (db->why.code)
 		return error_set(e, db->why.code, "%s", db->why.text);
-	result = pq.PQexec(d->conn, sql);
+	result = run_texts(d, sql);
 	rc = has_succeeded(result) ? 0 : explain_failure(d, result, e);
 	pq.PQclear(result);
 	return rc;

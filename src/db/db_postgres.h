@@ -23,19 +23,19 @@ typedef struct pg_notify {
 	F(int, PQtransactionStatus, (const PGconn *conn))                                                              \
 	F(char *, PQerrorMessage, (const PGconn *conn))                                                                \
 	F(void *, PQsetNoticeProcessor, (PGconn * conn, void (*on_notice)(void *, const char *), void *owner))         \
-	F(PGresult *, PQexec, (PGconn * conn, const char *text))                                                       \
-	F(PGresult *, PQprepare, (PGconn * conn, const char *name, const char *text, int n, const unsigned *types))    \
+	F(int, PQsetnonblocking, (PGconn * conn, int is_on))                                                           \
+	F(int, PQsendQuery, (PGconn * conn, const char *text))                                                         \
+	F(int, PQsendPrepare, (PGconn * conn, const char *name, const char *text, int n, const unsigned *types))       \
 	F(int, PQenterPipelineMode, (PGconn * conn))                                                                   \
 	F(int, PQexitPipelineMode, (PGconn * conn))                                                                    \
 	F(int, PQpipelineSync, (PGconn * conn))                                                                        \
+	F(int, PQflush, (PGconn * conn))                                                                               \
+	F(int, PQisBusy, (PGconn * conn))                                                                              \
 	F(PGresult *, PQgetResult, (PGconn * conn))                                                                    \
 	F(int, PQsendQueryParams,                                                                                      \
 	    (PGconn * conn, const char *text, int n, const unsigned *types, const char *const *values,                 \
 		const int *lengths, const int *formats, int result_format))                                            \
 	F(int, PQsendQueryPrepared,                                                                                    \
-	    (PGconn * conn, const char *name, int n, const char *const *values, const int *lengths,                    \
-		const int *formats, int result_format))                                                                \
-	F(PGresult *, PQexecPrepared,                                                                                  \
 	    (PGconn * conn, const char *name, int n, const char *const *values, const int *lengths,                    \
 		const int *formats, int result_format))                                                                \
 	F(int, PQresultStatus, (const PGresult *result))                                                               \
@@ -47,7 +47,6 @@ typedef struct pg_notify {
 	F(unsigned, PQftype, (const PGresult *result, int column))                                                     \
 	F(char *, PQgetvalue, (const PGresult *result, int row, int column))                                           \
 	F(int, PQgetisnull, (const PGresult *result, int row, int column))                                             \
-	F(int, PQgetlength, (const PGresult *result, int row, int column))                                             \
 	F(int, PQsocket, (const PGconn *conn))                                                                         \
 	F(int, PQconsumeInput, (PGconn * conn))                                                                        \
 	F(PGnotify *, PQnotifies, (PGconn * conn))                                                                     \

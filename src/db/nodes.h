@@ -18,6 +18,9 @@ enum {
 	NODE_SILENT_MS = 8000,
 	/* A request that has left arrives within this time or never: its connection breaks. */
 	NODE_CONFIRM_MS = 5000,
+	/* Of a server that sends nothing while a statement waits for it: each connection is given up then. The node connects again, perhaps
+	 * to another server, and beats before the others give it up. */
+	NODE_ANSWER_MS = 15000,
 	/* Without a beat: the others give it up and take its work over. All its requests have had their effect by then, because GitHub
 	 * works on a request for 10 s at most. */
 	NODE_DEAD_MS = 25000,

@@ -209,7 +209,9 @@ static bool connect_listener(struct notes *n)
 	const struct store *s = n->store;
 	struct error why = {0};
 
-	if (db_open_with_password(s->path, s->password, DB_LISTENER, &n->db, &why) == 0 && db_listen(n->db) == 0) {
+	if (db_open_with_password(s->path, s->password, DB_LISTENER, &n->db, &why) == 0)
+		db_limit_silence(n->db, NODE_ANSWER_MS);
+	if (n->db && db_listen(n->db) == 0) {
 		n->tested_mono_ms = n->heard_mono_ms = 0;
 		gather_everything(n); /* notes may have been lost */
 		return true;

@@ -30,8 +30,11 @@ struct readers {
 static int open_reader(struct reader *self, struct error *e)
 {
 	const struct store *s = self->all->store;
+	int rc = self->db ? 0 : db_open_with_password(s->path, s->password, DB_READER, &self->db, e);
 
-	return self->db ? 0 : db_open_with_password(s->path, s->password, DB_READER, &self->db, e);
+	if (!rc)
+		db_limit_silence(self->db, NODE_ANSWER_MS);
+	return rc;
 }
 
 /* A failure of the connection replaces the query's own result: "not found" does not count if it could not read its rows. */

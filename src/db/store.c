@@ -326,6 +326,8 @@ static const char *why_commit_failed(const struct store *s, int err)
 		return "a newer release has changed the tables: run the newer outpostd";
 	case ERR_BUSY:
 		return s->node.is_shared ? "the database is busy, or another program has it alone" : "the file is busy";
+	case ERR_TIMEOUT:
+		return "the database does not answer";
 	case ERR_IO:
 		return s->node.is_shared ? "the database is not reached" : "the disk fails";
 	default:

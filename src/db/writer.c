@@ -82,10 +82,7 @@ static bool collect_batch(struct writer *w, struct op_queue *batch)
 /* ---- one attempt ---- */
 
 /* A failure of the disk or of the file fails the whole batch, not only one operation. */
-static bool is_failure_of_all(int code)
-{
-	return code == ERR_FULL || code == ERR_IO || code == ERR_CORRUPT || code == ERR_BUSY || code == ERR_DENIED;
-}
+static bool is_failure_of_all(int code) { return store_is_passing(code) || code == ERR_CORRUPT; }
 
 /* Nonzero: the whole batch is lost, with that code. */
 static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_before, bool has_savepoint)
@@ -216,7 +213,7 @@ static bool pause_writer(struct writer *w)
 static int find_outcome(struct writer *w, bool *ret_has_happened)
 {
 	struct db *d = w->db;
-	struct batch_note *note = note_new(w, ERR_IO, "the answer to a commit was lost");
+	struct batch_note *note = note_new(w, db_why(d)->code, db_why(d)->text);
 	struct store_touched touched = *db_touched(d);
 	bool has_happened = false;
 	int rc;
@@ -424,6 +421,7 @@ int writer_start(
 		free(w);
 		return rc;
 	}
+	db_limit_silence(w->db, NODE_ANSWER_MS);
 	w->store = s;
 	w->class = class;
 	STAILQ_INIT(&w->queue);

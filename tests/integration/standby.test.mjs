@@ -48,6 +48,26 @@ describe('a database with a standby', { skip: notBuilt }, () => {
     for (const [i, guid] of accepted.entries()) assert.equal((await send(i, guid)).status_code, 200, `webhook ${i} is there`);
   });
 
+  test('a primary that stands still is given up for the standby that takes over', async () => {
+    const [node] = cluster.nodes;
+    const accepted = [];
+    const accept = async (i) => {
+      const guid = randomUUID();
+      await until(async () => (await send(i, guid)).status_code < 300, { interval: 50, what: `webhook ${i} is accepted` });
+      accepted.push(guid);
+    };
+    for (let i = 0; i < 5; i++) await accept(`before ${i}`);
+    const after = node.log.length;
+    await cluster.database.failOverFromFrozen(async () => {
+      await until(async () => /the database does not answer/.test((await node.get('/readyz')).json?.error), { what: '/readyz says that the database does not answer' });
+      await node.waitForLog({ error: /the server has sent nothing for 15 s/ }, { after });
+      await cluster.ready();
+      for (let i = 0; i < 5; i++) await accept(`after ${i}`);
+    });
+    await cluster.ready();
+    for (const guid of accepted) assert.equal((await send('again', guid)).status_code, 200, `webhook ${guid} is there`);
+  });
+
   test('an asynchronous standby is warned of', async () => {
     const [node] = cluster.nodes;
     const { primary } = cluster.database;

@@ -1,4 +1,5 @@
-/* A thread between a store and PostgreSQL's socket that loses the answer to a COMMIT, or the COMMIT. For one store at a time. */
+/* A thread between a store and PostgreSQL's socket that loses the answer to a COMMIT, or the COMMIT: it ends the connection, or leaves it
+ * open and forwards nothing more. For one store at a time. */
 #pragma once
 
 #include <poll.h>
@@ -9,7 +10,13 @@
 
 #include "store_rig.h"
 
-enum proxy_loss { PROXY_LOSES_NOTHING, PROXY_LOSES_ANSWER, PROXY_LOSES_COMMIT };
+enum proxy_loss {
+	PROXY_LOSES_NOTHING,
+	PROXY_LOSES_ANSWER,
+	PROXY_LOSES_COMMIT,
+	PROXY_HIDES_ANSWER, /* as a server that stands still, or a network that is cut */
+	PROXY_HIDES_COMMIT,
+};
 enum { PROXY_PAIRS = 32 };
 
 struct proxy {
@@ -21,7 +28,7 @@ struct proxy {
 	/* thread */
 	struct proxy_pair {
 		int client, server;
-		bool is_swallowing;
+		enum proxy_loss loss; /* of this pair, from the COMMIT on */
 	} pairs[PROXY_PAIRS];
 };
 
@@ -42,7 +49,7 @@ static inline void proxy_drop(struct proxy_pair *pair)
 {
 	close(pair->client);
 	close(pair->server);
-	*pair = (struct proxy_pair){-1, -1, false};
+	*pair = (struct proxy_pair){-1, -1, PROXY_LOSES_NOTHING};
 }
 
 static inline void proxy_accept(struct proxy *x)
@@ -56,7 +63,7 @@ static inline void proxy_accept(struct proxy *x)
 	}
 	for (size_t i = 0; i < PROXY_PAIRS; i++)
 		if (x->pairs[i].client < 0) {
-			x->pairs[i] = (struct proxy_pair){fd, proxy_socket(x->server_path, false), false};
+			x->pairs[i] = (struct proxy_pair){fd, proxy_socket(x->server_path, false), PROXY_LOSES_NOTHING};
 			return;
 		}
 	abort();
@@ -66,16 +73,17 @@ static inline void proxy_forward(struct proxy *x, struct proxy_pair *pair, bool 
 {
 	char bytes[1 << 16];
 	ssize_t n = read(is_from_client ? pair->client : pair->server, bytes, sizeof(bytes));
-	bool is_commit = is_from_client && n > 0 && memmem(bytes, (size_t)n, "COMMIT", 6) && atomic_load(&x->loss);
-	bool is_lost = n <= 0 || (!is_from_client && pair->is_swallowing);
+	enum proxy_loss before = pair->loss;
+	bool is_lost, is_hidden;
 
-	if (is_commit) {
-		is_lost = atomic_exchange(&x->loss, PROXY_LOSES_NOTHING) == PROXY_LOSES_COMMIT;
-		pair->is_swallowing = !is_lost;
-	}
-	if (is_lost)
+	if (is_from_client && n > 0 && !before && memmem(bytes, (size_t)n, "COMMIT", 6))
+		pair->loss = atomic_exchange(&x->loss, PROXY_LOSES_NOTHING);
+	is_lost = pair->loss == PROXY_LOSES_COMMIT || (pair->loss == PROXY_LOSES_ANSWER && !is_from_client);
+	is_hidden =
+	    pair->loss == PROXY_HIDES_COMMIT || (pair->loss == PROXY_HIDES_ANSWER && (before || !is_from_client));
+	if (n <= 0 || is_lost)
 		proxy_drop(pair);
-	for (ssize_t at = 0, sent; !is_lost && at < n; at += sent) {
+	for (ssize_t at = 0, sent; !is_lost && !is_hidden && at < n; at += sent) {
 		sent = send(is_from_client ? pair->server : pair->client, bytes + at, (size_t)(n - at), MSG_NOSIGNAL);
 		if (sent <= 0) {
 			proxy_drop(pair);
@@ -118,7 +126,7 @@ static inline char *proxy_start(struct proxy *x)
 
 	memset(x, 0, sizeof(*x));
 	for (size_t i = 0; i < PROXY_PAIRS; i++)
-		x->pairs[i] = (struct proxy_pair){-1, -1, false};
+		x->pairs[i] = (struct proxy_pair){-1, -1, PROXY_LOSES_NOTHING};
 	snprintf(x->dir, sizeof(x->dir), "%s/proxy", rig_dir);
 	assert_int_equal(mkdir(x->dir, 0700), 0);
 	x->server_path = xasprintf("%.*s/.s.PGSQL.5432", (int)(end - host), host);

@@ -3,6 +3,7 @@
 #include "db/store_internal.h"
 #include "lease_rig.h"
 #include "postgres_proxy.h"
+#include "replaces.h"
 
 static struct plan_want wants[] = {GITHUB_WANT("npu", "Ascend/pytorch")};
 
@@ -736,6 +737,38 @@ static void a_commit_without_an_answer_happens_once(void **state)
 	proxy_stop(&proxy);
 }
 
+static _Atomic int answer_within_ms; /* 0: as the store says */
+REPLACES(db_limit_silence);
+extern __typeof__(db_limit_silence) real_limit_silence __asm__("__real_db_limit_silence");
+
+void db_limit_silence(struct db *d, int max_ms) { real_limit_silence(d, answer_within_ms ? answer_within_ms : max_ms); }
+
+/* The connection stays open, but nothing comes: the server stands still, or its machine is gone. */
+static void a_silent_server_is_given_up(void **state)
+{
+	static const enum proxy_loss losses[] = {PROXY_HIDES_ANSWER, PROXY_HIDES_COMMIT};
+
+	(void)state;
+	answer_within_ms = 2000;
+	open_behind_proxy();
+	for (int i = 0; i < 2; i++) {
+		char guid[20];
+
+		snprintf(guid, sizeof(guid), "guid-%d", i);
+		atomic_store(&proxy.loss, losses[i]);
+		assert_int_equal(n_redelivered("a"), i);
+		assert_int_equal(atomic_load(&proxy.loss), PROXY_LOSES_NOTHING);
+		assert_int_equal(OUTSIDE_INT("SELECT n FROM redelivery WHERE guid = 'a'"), i + 1);
+		atomic_store(&proxy.loss, losses[i]);
+		assert_true(rig_put(guid, "{}"));
+		assert_int_equal(atomic_load(&proxy.loss), PROXY_LOSES_NOTHING);
+		assert_int_equal(OUTSIDE_INT("SELECT COUNT(*) FROM delivery"), i + 1);
+	}
+	rig_close();
+	proxy_stop(&proxy);
+	answer_within_ms = 0;
+}
+
 /* The server ends the session in each COMMIT of the operation. The writer repeats it for some seconds; then the operation fails, because
  * nothing of it is in the database. */
 static void a_commit_that_never_happens_fails(void **state)
@@ -809,6 +842,7 @@ int main(void)
 	    TEST(nothing_is_written_without_the_lock),
 	    TEST(a_restart_of_the_server_fails_nothing),
 	    TEST(a_commit_without_an_answer_happens_once),
+	    TEST(a_silent_server_is_given_up),
 	    TEST(a_commit_that_never_happens_fails),
 	};
 	int n_failed = cmocka_run_group_tests(both, NULL, NULL);

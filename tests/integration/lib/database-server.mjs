@@ -45,6 +45,21 @@ class Server {
     servers.delete(this);
   }
 
+  // Its processes stand still, as where the disk does not answer: the kernel still confirms bytes and connections. end() is the way out.
+  async freeze() {
+    const postmaster = Number.parseInt(readFileSync(path.join(this.data, 'postmaster.pid'), 'utf8'), 10);
+    process.kill(postmaster, 'SIGSTOP'); // it starts no more
+    const children = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8').trim().split(' ').map(Number);
+    for (const pid of children) process.kill(pid, 'SIGSTOP');
+    this.frozen = [postmaster, ...children];
+  }
+
+  // After freeze().
+  end() {
+    for (const pid of this.frozen) process.kill(pid, 'SIGKILL');
+    servers.delete(this);
+  }
+
   async sql(text, database = 'postgres') {
     const { stdout } = await this.run('psql', '-XqAt', '-v', 'ON_ERROR_STOP=1', '-h', HOST, '-p', String(this.port), '-U', 'outpost', '-d', database, '-c', text);
     return stdout.trim();
@@ -101,12 +116,25 @@ export class Database {
   async failOver(pause = async () => {}) {
     await this.primary.stop('immediate');
     await pause();
+    await this.#promote();
+    return this.#attach();
+  }
+
+  // The same, but the primary stands still until `whenPromoted` is over.
+  async failOverFromFrozen(whenPromoted) {
+    const old = this.primary;
+    await old.freeze();
+    await this.#promote();
+    await whenPromoted().finally(() => old.end());
+    return this.#attach();
+  }
+
+  async #promote() {
     [this.primary, this.#spare] = [this.#spare, this.primary];
     await this.primary.run('pg_ctl', '-D', this.primary.data, '-w', 'promote');
     // The copy has the setting of the old primary, so that commits would wait for a standby.
     await this.primary.sql("ALTER SYSTEM SET synchronous_standby_names = ''");
     await this.primary.sql('SELECT pg_reload_conf()');
-    return this.#attach();
   }
 
   // Returns an object for each row.
