@@ -32,10 +32,23 @@ static bool others_are_alive(struct node *n, struct txn *d, int64_t now_ms)
 	    V_TEXT(n->name), V_INT(now_ms - NODE_DEAD_MS));
 }
 
+/* An earlier registration happened, and its answer was lost. 0: none did. */
+static int64_t find_registration(struct node *n, struct txn *d, int64_t now_ms)
+{
+	const struct node_batch *b = &n->registration;
+
+	return b->epoch && db_exec_count(d,
+			       "UPDATE node SET seen_ms = ?3 WHERE epoch = ?1 AND batch = ?2 AND gone_ms IS NULL",
+			       V_INT(b->epoch), V_INT(b->number), V_INT(now_ms))
+		   ? b->epoch
+		   : 0;
+}
+
 /* A node of the same name is this daemon before its restart. If it lives, it notices that a younger one has its name, and stops. */
 static int64_t insert_node(struct node *n, struct txn *d, int64_t now_ms)
 {
 	int64_t old = atomic_load(&n->epoch), epoch = next_epoch(d);
+	uint32_t number;
 
 	if (old &&
 	    db_has(d, "SELECT 1 FROM node WHERE name = ?1 AND epoch > ?2 AND gone_ms IS NULL AND seen_ms > ?3 LIMIT 1",
@@ -45,10 +58,13 @@ static int64_t insert_node(struct node *n, struct txn *d, int64_t now_ms)
 	}
 	if ((!n->is_shared || !others_are_alive(n, d, now_ms)) && n->after_silence)
 		n->after_silence(d, now_ms);
+	random_bytes(&number, sizeof(number));
+	n->registration = (struct node_batch){.epoch = epoch, .number = number};
 	db_exec(d,
-	    "INSERT INTO node (epoch, name, version, schema_version, started_ms, seen_ms) VALUES (?1, ?2, ?3, ?4, ?5, "
-	    "?5)",
-	    V_INT(epoch), V_TEXT(n->name), V_TEXT(OUTPOST_VERSION), V_INT(SCHEMA_VERSION), V_INT(now_ms));
+	    "INSERT INTO node (epoch, name, version, schema_version, started_ms, seen_ms, batch)"
+	    " VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6)",
+	    V_INT(epoch), V_TEXT(n->name), V_TEXT(OUTPOST_VERSION), V_INT(SCHEMA_VERSION), V_INT(now_ms),
+	    V_INT(number));
 	db_exec(d, "INSERT INTO node_independent (epoch) VALUES (?1)", V_INT(epoch));
 	if (n->is_shared) {
 		db_exec(d, "UPDATE node SET gone_ms = ?3 WHERE name = ?1 AND epoch < ?2 AND gone_ms IS NULL",
@@ -73,6 +89,8 @@ int node_register(struct node *n, struct db *d, struct error *e)
 
 		rc = db_check_version(d, e);
 		if (!rc)
+			epoch = find_registration(n, db_txn(d), now_ms);
+		if (!rc && !epoch)
 			epoch = insert_node(n, db_txn(d), now_ms);
 	}
 	if (!rc)

@@ -38,6 +38,12 @@ struct node_horizon {
 };
 struct node_horizon node_horizon(struct txn *d);
 
+/* One transaction of a writer. The row that it raises shows later whether its commit happened. */
+struct node_batch {
+	bool is_independent; /* in: of the writer that does not wait for its turn */
+	int64_t epoch, number, mono_ms;
+};
+
 struct node {
 	/* set before the threads start */
 	const char *name;
@@ -48,21 +54,19 @@ struct node {
 	 * start, and after the database was away. NULL: nothing. */
 	void (*after_silence)(struct txn *d, int64_t now_ms);
 
+	/* the last attempt to register. Its number is random, so that this process knows its row if the COMMIT had no answer */
+	struct node_batch registration;
+
 	_Atomic int64_t epoch;
 	_Atomic int64_t seen_mono_ms; /* the last commit that the others see as a beat, before it was sent */
 };
 
-/* Makes this process a new node, in a transaction of its own. ERR_EXISTS: a younger node has the name; ERR_TOO_NEW: a newer release has
- * changed the tables so that this program cannot use them. */
+/* Makes this process a new node, in a transaction of its own; or the node that an earlier call made, if its COMMIT had no answer.
+ * ERR_EXISTS: a younger node has the name; ERR_TOO_NEW: a newer release has changed the tables so that this program cannot use them. */
 int node_register(struct node *n, struct db *d, struct error *e) MUST_CHECK;
 /* For the end of the process, after its last operation: the others need not wait for its silence. */
 void node_leave(struct node *n, struct db *d);
 
-/* One transaction of a writer. The row that it raises shows later whether its commit happened. */
-struct node_batch {
-	bool is_independent; /* in: of the writer that does not wait for its turn */
-	int64_t epoch, number, mono_ms;
-};
 /* Begins the transaction's work: waits for this daemon's turn, unless it is independent, and raises the row. The failure sticks to
  * the connection. True: it is fenced, so nothing may be written. An independent writer is fenced only if its row is deleted. */
 bool node_begin(struct node *n, struct db *d, struct node_batch *b);

@@ -279,6 +279,48 @@ static void the_younger_of_two_nodes_with_one_name_goes_on(void **state)
 	assert_int_equal(n_redelivered("a"), 1);
 }
 
+static _Atomic bool loses_registration;
+static _Thread_local bool is_registering;
+REPLACES(node_register);
+REPLACES(db_commit);
+extern __typeof__(node_register) real_register __asm__("__real_node_register");
+extern __typeof__(db_commit) real_commit __asm__("__real_db_commit");
+
+int node_register(struct node *n, struct db *d, struct error *e)
+{
+	int rc;
+
+	is_registering = true;
+	rc = real_register(n, d, e);
+	is_registering = false;
+	return rc;
+}
+
+int db_commit(struct db *d)
+{
+	int rc = real_commit(d);
+
+	if (!rc && is_registering && atomic_exchange(&loses_registration, false))
+		return db_fail(d, ERR_IO, "the answer was lost");
+	return rc;
+}
+
+static void a_node_knows_its_registration_without_an_answer(void **state)
+{
+	int64_t epoch = store_epoch(rig_store);
+	struct count_redelivery c = {.guid = "a", .now_ms = T0};
+
+	(void)state;
+	server_script(server_database(), "UPDATE node SET gone_ms = seen_ms");
+	atomic_store(&loses_registration, true);
+	while (atomic_load(&loses_registration)) /* a beat may come first */
+		assert_true(DO(store_count_redelivery, &c) == ERR_IO || !loses_registration);
+	assert_int_equal(n_redelivered("b"), 0);
+	assert_true(store_epoch(rig_store) > epoch);
+	assert_int_equal(OUTSIDE_INT("SELECT epoch FROM node WHERE gone_ms IS NULL"), store_epoch(rig_store));
+	assert_int_equal(OUTSIDE_INT("SELECT COUNT(*) FROM node"), 2);
+}
+
 /* It does not know yet that another one has its name, and may be sending. */
 static void the_work_of_a_replaced_node_waits_until_its_requests_have_ended(void **state)
 {
@@ -824,6 +866,7 @@ int main(void)
 	    TEST(a_start_leaves_the_work_of_others),
 	    TEST(the_work_of_a_dead_node_waits_until_its_requests_have_ended),
 	    TEST(the_younger_of_two_nodes_with_one_name_goes_on),
+	    TEST(a_node_knows_its_registration_without_an_answer),
 	    TEST(the_work_of_a_replaced_node_waits_until_its_requests_have_ended),
 	    TEST(a_node_that_leaves_keeps_nobody_waiting),
 	    TEST(a_clock_that_is_put_forward_ends_no_node),
