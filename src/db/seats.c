@@ -80,10 +80,7 @@ const struct seat_node *seat_target(const char *seat, const struct seat_nodes *n
 
 static bool is_seat_free(const struct seat_question *q)
 {
-	for (size_t i = 0; i < q->nodes->n; i++)
-		if (q->nodes->at[i].epoch == q->holder)
-			return q->until_ms <= q->now_ms || q->until_ms > q->now_ms + SEAT_LEASE_MS + TOO_FAR_MS;
-	return true; /* its node is gone */
+	return !q->holder || !q->until_ms || q->unchanged_ms >= SEAT_LEASE_MS;
 }
 
 enum seat_step seat_decide(const struct seat_question *q)
@@ -141,15 +138,12 @@ void seat_nodes_read(const struct view *d, int64_t now_ms, struct seat_nodes *re
 bool seat_is_anothers(const struct view *d, enum seat seat, int64_t me, int64_t now_ms)
 {
 	struct seat_row rows[N_SEATS];
-	struct seat_nodes nodes;
-	bool is_free;
+	int64_t left_ms;
 
 	read_seat_rows(d, rows);
-	seat_nodes_read(d, now_ms, &nodes);
-	is_free = is_seat_free(&(struct seat_question){
-	    .holder = rows[seat].epoch, .until_ms = rows[seat].until_ms, .nodes = &nodes, .now_ms = now_ms});
-	seat_nodes_release(&nodes);
-	return rows[seat].epoch != me && !is_free;
+	left_ms = rows[seat].until_ms - now_ms;
+	return rows[seat].epoch != me && left_ms > 0 && left_ms <= SEAT_LEASE_MS + TOO_FAR_MS &&
+	       db_has(d, "SELECT 1 FROM node WHERE epoch = ?1 AND gone_ms IS NULL", V_INT(rows[seat].epoch));
 }
 
 void seat_nodes_release(struct seat_nodes *l) { RECORDS_RELEASE(seat_node, l->at, l->n); }
@@ -200,13 +194,21 @@ void seats_learn_time(struct db *d)
 
 /* ---- a round: everything that the keeper reads and writes ---- */
 
+/* The rows as this node has seen them, since when by its own clock. */
+struct seat_sights {
+	struct seat_sight {
+		int64_t epoch, until_ms, since_mono_ms;
+	} of[N_SEATS];
+};
+
 struct seat_round {
 	struct store_op op;
 	/* in */
 	bool is_first, is_leaving; /* it gives everything up */
 	bool is_after_jump;        /* the stored times may be of the clock before */
 	bool is_idle[N_SEATS];
-	int64_t ahead_ms; /* clock_wall_ms() against the monotonic clock */
+	int64_t ahead_ms;          /* clock_wall_ms() against the monotonic clock */
+	struct seat_sights sights; /* in: of the round before */
 	/* out */
 	int64_t epoch;         /* of the node that holds the seats */
 	int64_t begin_mono_ms; /* of this attempt: the leases last from then on at least */
@@ -243,6 +245,16 @@ static bool write_seat(struct txn *d, const struct seat_row *row, enum seat_step
 	return false;
 }
 
+/* After the rows were read. */
+static void update_sights(struct seat_sights *s, const struct seat_row rows[N_SEATS])
+{
+	int64_t mono_ms = clock_mono_ms();
+
+	for (int i = 0; i < N_SEATS; i++)
+		if (s->of[i].epoch != rows[i].epoch || s->of[i].until_ms != rows[i].until_ms)
+			s->of[i] = (struct seat_sight){rows[i].epoch, rows[i].until_ms, mono_ms};
+}
+
 static int seat_round_run(struct store_op *op, struct txn *d)
 {
 	struct seat_round *r = CONTAINER_OF(op, struct seat_round, op);
@@ -262,6 +274,7 @@ static int seat_round_run(struct store_op *op, struct txn *d)
 	r->has_jumped = jump_ms > CLOCK_JUMP_MS || jump_ms < -CLOCK_JUMP_MS;
 	seat_nodes_read(d->view, now_ms, &nodes);
 	read_seat_rows(d->view, rows);
+	update_sights(&r->sights, rows);
 	for (size_t i = 0; i < nodes.n; i++)
 		r->n_alive += seat_node_lives(&nodes.at[i], now_ms);
 	for (int i = 0; i < N_SEATS; i++) {
@@ -269,6 +282,7 @@ static int seat_round_run(struct store_op *op, struct txn *d)
 		    .me = me,
 		    .holder = rows[i].epoch,
 		    .until_ms = rows[i].until_ms,
+		    .unchanged_ms = r->begin_mono_ms - r->sights.of[i].since_mono_ms,
 		    .is_idle = r->is_idle[i],
 		    .nodes = &nodes,
 		    .now_ms = now_ms,
@@ -358,7 +372,8 @@ static void begin_round(struct seats *k)
 	    .is_first = !k->has_begun,
 	    .is_leaving = k->is_stopped,
 	    .is_after_jump = k->jumped_mono_ms && clock_mono_ms() - k->jumped_mono_ms < SEAT_LEASE_MS,
-	    .ahead_ms = clock_wall_ms() - clock_mono_ms()};
+	    .ahead_ms = clock_wall_ms() - clock_mono_ms(),
+	    .sights = k->round.sights};
 	for (int i = 0; i < N_SEATS; i++)
 		k->round.is_idle[i] = k->held[i].is_drained && is_seat_idle(k, (enum seat)i);
 	k->is_running = store_seat_round(k->store, &k->round) == 0;

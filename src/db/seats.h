@@ -2,8 +2,9 @@
  *
  * A seat is a row with the epoch of its node and the time until which it is held. Each node's keeper renews its own seats every three
  * seconds, takes those that are free, and hands those over that belong elsewhere: seat_target() spreads the seats over the nodes that live.
- * A seat whose node has ended is free ten seconds after it was last renewed. A node stops its parts earlier by its own monotonic clock, so
- * two nodes never run one part. With SQLite there is one node, which holds every seat from the beginning; nothing runs or is written then.
+ * A seat is free when its node gave it up, or when this node has seen the same row for ten seconds, because each renewal changes it. A node
+ * stops its parts nine seconds after a renewal. Both measure with their own monotonic clocks, so two nodes never run one part, whatever the
+ * database's clock does, and also if one of them has just started. With SQLite there is one node, which holds every seat from the beginning; nothing runs or is written then.
  *
  * The keeper also learns what a node has to know of the others: how many live, and the database's time, which clock_wall_ms() follows.
  *
@@ -109,7 +110,8 @@ enum seat_step {
 struct seat_question {
 	const char *seat;
 	int64_t me;               /* epoch */
-	int64_t holder, until_ms; /* of the row; holder 0: there is none */
+	int64_t holder, until_ms; /* of the row; holder 0: there is none; until_ms 0: it gave the seat up */
+	int64_t unchanged_ms;     /* for how long this node has seen the row like that */
 	bool is_idle;             /* this node's parts of the seat have no work */
 	const struct seat_nodes *nodes;
 	int64_t now_ms;  /* the database's time */

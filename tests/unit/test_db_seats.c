@@ -108,26 +108,28 @@ static void the_state_of_a_seat_decides_the_step(void **state)
 		int64_t holder, until_ms;
 		bool is_idle;
 		enum seat_step step;
+		int64_t unchanged_ms;
 	} cases[] = {
-	    {here, &both, 0, 0, false, SEAT_TAKE}, /* no row */
-	    {there, &both, 0, 0, false, SEAT_LEAVE},
-	    {here, &both, 5, held, false, SEAT_RENEW},
-	    {here, &both, 5, NOW - 1, false, SEAT_RENEW}, /* late, and nobody took it */
-	    {there, &both, 5, held, false, SEAT_DRAIN},
-	    {there, &both, 5, held, true, SEAT_RELEASE},
-	    {there, &alone, 5, held, true, SEAT_RENEW}, /* the other one has ended */
-	    {here, &both, 4, held, true, SEAT_LEAVE},
-	    {here, &both, 4, NOW, true, SEAT_TAKE},           /* over */
-	    {here, &both, 4, NOW + 3600000, true, SEAT_TAKE}, /* of a clock that was put back */
-	    {here, &both, 3, held, true, SEAT_TAKE},          /* its node is gone */
-	    {here, &both, 5, 0, true, SEAT_TAKE},             /* released, and it belongs here again */
-	    {there, &both, 4, 0, true, SEAT_LEAVE},
+	    {here, &both, 0, 0, false, SEAT_TAKE, 0}, /* no row */
+	    {there, &both, 0, 0, false, SEAT_LEAVE, 0},
+	    {here, &both, 5, held, false, SEAT_RENEW, 0},
+	    {here, &both, 5, NOW - 1, false, SEAT_RENEW, 0}, /* late, and nobody took it */
+	    {there, &both, 5, held, false, SEAT_DRAIN, 0},
+	    {there, &both, 5, held, true, SEAT_RELEASE, 0},
+	    {there, &alone, 5, held, true, SEAT_RENEW, 0}, /* the other one has ended */
+	    {here, &both, 4, held, true, SEAT_LEAVE, SEAT_LEASE_MS - 1},
+	    {here, &both, 4, held, true, SEAT_TAKE, SEAT_LEASE_MS}, /* over, whatever the clock says */
+	    {here, &both, 4, NOW - 1, true, SEAT_LEAVE, 0},         /* of a clock that was put forward */
+	    {here, &both, 3, held, true, SEAT_LEAVE, 0},            /* a node that was given up may still run */
+	    {here, &both, 5, 0, true, SEAT_TAKE, 0},                /* released, and it belongs here again */
+	    {there, &both, 4, 0, true, SEAT_LEAVE, 0},
 	};
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		const struct seat_question q = {.seat = cases[i].seat,
 		    .me = 5,
 		    .holder = cases[i].holder,
 		    .until_ms = cases[i].until_ms,
+		    .unchanged_ms = cases[i].unchanged_ms,
 		    .is_idle = cases[i].is_idle,
 		    .nodes = cases[i].nodes,
 		    .now_ms = NOW};
@@ -480,23 +482,24 @@ static void put_other_node(struct db *d, int64_t seen_ms, int64_t until_ms)
 	assert_int_equal(db_status(d), 0);
 }
 
+/* A node cannot know when the others' seats were renewed before it looked. */
 static void the_seats_of_a_silent_node_are_taken_after_their_time(void **state)
 {
 	struct error e = {0};
 	struct db *d;
-	int64_t until_mono_ms = clock_mono_ms() + 2000;
+	int64_t begin_mono_ms = clock_mono_ms();
 
 	(void)state;
 	ONLY_ON_SERVER();
 	assert_int_equal(db_open(server_database(), DB_WRITER, &d, &e), 0);
 	int64_t now_ms = real_now_ms(db_view(d));
-	put_other_node(d, now_ms + 2000 - SEAT_NODE_LIVES_MS, now_ms + 2000);
+	put_other_node(d, now_ms - HOUR, now_ms + 2000);
 	assert_int_equal(n_seats_shown(db_view(d), now_ms), N_SEATS);
 	assert_int_equal(n_seats_shown(db_view(d), now_ms + 2000), 0);
 	db_close(d);
 	open_node(0, "north");
 	wait_for(first_has_all);
-	assert_true(clock_mono_ms() >= until_mono_ms);
+	assert_true(clock_mono_ms() >= begin_mono_ms + SEAT_LEASE_MS);
 }
 
 /* ---- another release ---- */
@@ -820,6 +823,26 @@ static void no_seat_moves_soon_after_a_jump(void **state)
 	db_close(d);
 }
 
+/* The others' rows look as if they had ended an hour ago. */
+static void a_node_that_starts_after_a_jump_takes_no_seat_from_those_that_live(void **state)
+{
+	struct error e = {0};
+	struct db *d;
+	int64_t now_ms;
+
+	(void)state;
+	ONLY_ON_SERVER();
+	assert_int_equal(db_open(server_database(), DB_WRITER, &d, &e), 0);
+	now_ms = real_now_ms(db_view(d));
+	put_other_node(d, now_ms, now_ms + SEAT_LEASE_MS);
+	server_ahead_ms = HOUR; /* and the other node has not noticed it yet */
+	open_node(0, "north");
+	look_and_beat(3);
+	assert_true(clock_is_an_hour_ahead());
+	assert_int_equal(db_int(d, 0, "SELECT COUNT(*) FROM seat WHERE epoch = 1"), N_SEATS);
+	db_close(d);
+}
+
 static int n_looks_after_jump;
 static struct shift_clock fenced_shift;
 
@@ -946,6 +969,7 @@ int main(void)
 	    CLUSTER_TEST(a_jump_of_the_servers_clock_is_applied_once),
 	    CLUSTER_TEST(a_jump_takes_no_seat_from_a_node_that_lives),
 	    CLUSTER_TEST(no_seat_moves_soon_after_a_jump),
+	    CLUSTER_TEST(a_node_that_starts_after_a_jump_takes_no_seat_from_those_that_live),
 	    CLUSTER_TEST(a_fenced_node_believes_in_nothing_of_its_old_epoch),
 	    CLUSTER_TEST(a_jump_is_of_the_node_with_the_seat_if_there_is_one),
 	    CLUSTER_TEST(a_seat_is_anothers_while_a_node_holds_it),
