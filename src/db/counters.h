@@ -1,6 +1,9 @@
 /* Totals that would be slow to count. They are rows, and change in the transaction of the rows that they count: the
  * differences of a batch are summed in memory and written once, before the commit.
  *
+ * The nodes of a database share the rows. No node ever waits for another one there, because only operations that decide change a total
+ * (the writer asserts it), and over all nodes one transaction of these runs at a time (db/nodes.h). Rows for each node would save nothing.
+ *
  * Thread: the connection's; the writer's for everything that changes a total. */
 #pragma once
 

@@ -95,6 +95,8 @@ static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_b
 		db_savepoint(d);
 	op->is_unfinished = false;
 	op->err = op->run(op, db_txn(d));
+	assert(
+	    op->class == OP_DECIDES || memcmp(counts_before, db_counts(db_txn(d)), sizeof(int64_t[N_COUNTERS])) == 0);
 	stuck = db_status(d);
 	op->topics |= db_drain_topics(d);
 	if (!op->err && !stuck) {
