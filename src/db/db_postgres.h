@@ -1,4 +1,4 @@
-/* The connection to PostgreSQL. Private to db_postgres.c and db_postgres_schema.c.
+/* The connection to PostgreSQL. Private to db_postgres*.c.
  *
  * Thread: the connection's. libpq is loaded when the first connection is opened, so that a daemon on SQLite does without. */
 #pragma once
@@ -53,6 +53,14 @@ typedef struct pg_notify {
 	F(void, PQfreemem, (void *p))                                                                                  \
 	F(void, PQclear, (PGresult * result))
 
+#define LIBPQ_MEMBER(type, name, args) type(*name) args;
+extern struct libpq {
+	LIBPQ(LIBPQ_MEMBER)
+} pq;
+/* libpq's numbers */
+enum { CONNECTION_OK = 0, PQTRANS_IDLE = 0, PQTRANS_UNKNOWN = 4 };
+enum { PGRES_COMMAND_OK = 1, PGRES_TUPLES_OK = 2, PGRES_PIPELINE_SYNC = 10 };
+
 enum { PARAMETERS_MAX = 64 };
 
 struct postgres_rows {
@@ -84,6 +92,36 @@ struct postgres {
 };
 
 static inline struct postgres *postgres_of(const struct db *d) { return (struct postgres *)d; }
+
+/* ---- db_postgres_connection.c ---- */
+int postgres_open(
+    const char *path, const struct secret *password, enum db_use use, struct db **ret, struct error *e) MUST_CHECK;
+void postgres_close(struct db *db);
+int postgres_lock(struct db *db, bool with_others, struct error *e) MUST_CHECK;
+/* Connects again after the connection was lost. False: it failed, which sticks. */
+bool postgres_reconnect(struct postgres *d);
+bool postgres_has_succeeded(const PGresult *result);
+/* Records the explanation of a result that is no success, and returns the code. */
+int postgres_explain(struct postgres *d, const PGresult *result, struct error *e);
+void postgres_note(struct txn *t, const char *text);
+int postgres_listen(struct db *d) MUST_CHECK;
+int postgres_wait_notes(
+    struct db *db, int wake_fd, int64_t ms, void (*on_note)(const char *text, void *owner), void *owner) MUST_CHECK;
+
+/* ---- db_postgres_pipeline.c ---- */
+/* Before a statement is sent. */
+void postgres_begin_pipeline(struct postgres *d);
+/* Reads the answers to all statements in the pipeline, and returns that to the last one: PQclear(). NULL: one has failed. */
+PGresult *postgres_read_answers(struct postgres *d);
+void postgres_wait(struct db *db);
+/* Outside the pipeline: the answer to what was sent, of several statements that of the last one or of the first that failed. NULL: it was
+ * not sent. */
+PGresult *postgres_only_answer(struct postgres *d, int is_sent);
+/* Runs one statement or more without values. */
+PGresult *postgres_run_texts(struct postgres *d, const char *sql);
+void postgres_run(struct db *db, const char *sql);
+int postgres_script(struct db *db, const char *sql, struct error *e) MUST_CHECK;
+bool postgres_is_in_transaction(const struct db *d);
 
 /* ---- db_postgres_schema.c ---- */
 int postgres_migrate(struct db *d, struct error *e) MUST_CHECK;

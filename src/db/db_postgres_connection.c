@@ -1,0 +1,277 @@
+/* libpq, sessions, their failures, and notes between them. */
+#include <dlfcn.h>
+#include <poll.h>
+#include <pthread.h>
+
+#include "db/db_postgres.h"
+
+#define NAME(type, name, args) {#name, offsetof(struct libpq, name)},
+struct libpq pq;
+static const struct {
+	const char *name;
+	size_t offset;
+} PQ_NAMES[] = {LIBPQ(NAME)};
+static bool is_pq_loaded;
+static char why_not_loaded[256];
+
+static void load_libpq(void)
+{
+	void *library = dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
+	bool has_all = library != NULL;
+
+	for (size_t i = 0; has_all && i < ARRAY_LEN(PQ_NAMES); i++) {
+		void *function = dlsym(library, PQ_NAMES[i].name);
+
+		memcpy((char *)&pq + PQ_NAMES[i].offset, &function, sizeof(function));
+		has_all = function != NULL;
+	}
+	is_pq_loaded = has_all;
+	if (!has_all)
+		snprintf(why_not_loaded, sizeof(why_not_loaded), "%s", dlerror());
+}
+
+/* ---- failures ---- */
+
+enum { FIELD_CODE = 'C', FIELD_MESSAGE = 'M' };
+
+static int code_of_state(const char *state)
+{
+	static const struct {
+		const char *prefix; /* of SQLSTATE */
+		int err;
+	} codes[] = {
+	    {"53100", ERR_FULL},
+	    {"53", ERR_BUSY},
+	    {"40", ERR_BUSY},
+	    {"55P03", ERR_BUSY},
+	    {"57014", ERR_CANCELLED},
+	    {"23", ERR_CONFLICT},
+	    {"22", ERR_INVALID},
+	    {"42501", ERR_DENIED},
+	    {"25006", ERR_DENIED},
+	    {"28", ERR_DENIED},
+	    {"54", ERR_TOO_BIG},
+	    {"XX001", ERR_CORRUPT},
+	    {"XX002", ERR_CORRUPT},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(codes); i++)
+		if (strncmp(state, codes[i].prefix, strlen(codes[i].prefix)) == 0)
+			return codes[i].err;
+	return ERR_IO;
+}
+
+/* On one line, without the end of the last one. */
+static void copy_message(const char *message, char *out, size_t out_bytes)
+{
+	size_t n = 0;
+
+	for (; *message && n + 1 < out_bytes; message++) {
+		bool is_space = *message == '\n' || *message == '\t' || *message == ' ';
+
+		if (!is_space)
+			out[n++] = *message;
+		else if (n && out[n - 1] != ' ')
+			out[n++] = ' ';
+	}
+	while (n && out[n - 1] == ' ')
+		n--;
+	out[n] = '\0';
+}
+
+static enum db_repeat repeat_of_state(const struct postgres *d, const char *state)
+{
+	/* The server ends the session, or the transaction. The end of the connection may come after the error. */
+	static const char *const lost[] = {"08", "57P01", "57P02", "57P03", "57P05", "25P03"};
+	/* A serialization failure or a deadlock; a lock that was not free in time. */
+	static const char *const again[] = {"40", "55P03"};
+
+	if (pq.PQstatus(d->conn) != CONNECTION_OK || d->must_reconnect)
+		return DB_LOST;
+	for (size_t i = 0; state && i < ARRAY_LEN(lost); i++)
+		if (str_has_prefix(state, lost[i]))
+			return DB_LOST;
+	for (size_t i = 0; state && i < ARRAY_LEN(again); i++)
+		if (str_has_prefix(state, again[i]))
+			return DB_AGAIN;
+	return DB_FINAL;
+}
+
+int postgres_explain(struct postgres *d, const PGresult *result, struct error *e)
+{
+	const char *state = result ? pq.PQresultErrorField(result, FIELD_CODE) : NULL;
+	const char *message = result ? pq.PQresultErrorField(result, FIELD_MESSAGE) : NULL;
+	char text[400];
+
+	copy_message(message ? message : pq.PQerrorMessage(d->conn), text, sizeof(text));
+	d->must_reconnect |= d->use == DB_WRITER && state && strcmp(state, "25006") == 0;
+	d->may_repeat = repeat_of_state(d, state);
+	if (pq.PQstatus(d->conn) != CONNECTION_OK)
+		return error_set(e, ERR_IO, "%s: the connection was lost: %s", d->db.path, text);
+	return error_set(
+	    e, state ? code_of_state(state) : ERR_IO, "%s: %s (%s)", d->db.path, text, state ? state : "-");
+}
+
+bool postgres_has_succeeded(const PGresult *result)
+{
+	int status = result ? pq.PQresultStatus(result) : -1;
+
+	return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
+}
+
+/* ---- connections ---- */
+
+static void ignore_notice(void *owner, const char *message)
+{
+	(void)owner;
+	(void)message;
+}
+
+/* A connection that is cut ends within seconds on both sides. A transaction that stands still is ended by the server, because it
+ * keeps all daemons waiting. The settings of the role and of the database do not apply where they would change a statement's meaning.
+ * A plan never depends on the bound values, as on SQLite: otherwise the server plans a statement five times
+ * at least, which takes longer than to run it. */
+#define SESSION                                                                                                        \
+	"SET jit = off; SET bytea_output = hex; SET plan_cache_mode = force_generic_plan;"                             \
+	" SET statement_timeout = 0; SET default_transaction_isolation = 'read committed';"
+static const char *const SESSIONS[] = {
+    [DB_WRITER] =
+	(SESSION " SET synchronous_commit = on; SET lock_timeout = '5s';"
+		 " SET idle_in_transaction_session_timeout = '10s';"
+		 " SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3;"
+		 " SET tcp_user_timeout = '10s'"),
+    [DB_CHECKPOINTER] = SESSION,
+    [DB_READER] = SESSION " SET default_transaction_read_only = on",
+    [DB_LISTENER] = SESSION,
+};
+
+static int begin_session(struct postgres *d, struct error *e)
+{
+	PGresult *result;
+	char text[400];
+	int rc = 0;
+
+	d->connection++;
+	d->must_reconnect = false;
+	if (pq.PQstatus(d->conn) != CONNECTION_OK) {
+		d->may_repeat = DB_LOST;
+		copy_message(pq.PQerrorMessage(d->conn), text, sizeof(text));
+		return error_set(e, ERR_IO, "%s: %s", d->db.path, text);
+	}
+	pq.PQsetNoticeProcessor(d->conn, ignore_notice, NULL);
+	pq.PQsetnonblocking(d->conn, 1);
+	result = postgres_run_texts(d, SESSIONS[d->use]);
+	if (!postgres_has_succeeded(result))
+		rc = postgres_explain(d, result, e);
+	pq.PQclear(result);
+	return rc;
+}
+
+int postgres_open(const char *path, const struct secret *password, enum db_use use, struct db **ret, struct error *e)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	/* The URL comes after the defaults that it may replace. The first timeout is for each host: after a failover the
+	 * first one may be a machine that is off. */
+	static const char *const keywords[] = {"connect_timeout", "keepalives_idle", "keepalives_interval",
+	    "keepalives_count", "tcp_user_timeout", "fallback_application_name", "dbname", "client_encoding",
+	    "password", NULL};
+	const char *const values[] = {
+	    "2", "5", "2", "3", "10000", "outpost", path, "UTF8", password ? secret_text(password) : NULL, NULL};
+	struct postgres *d;
+
+	pthread_once(&once, load_libpq);
+	if (!is_pq_loaded)
+		return error_set(e, ERR_NOT_FOUND, "PostgreSQL's client library is missing: %s", why_not_loaded);
+	d = xcalloc(1, sizeof(*d));
+	db_init(&d->db, &postgres_driver, "PostgreSQL");
+	d->no_rows.rows.db = &d->db;
+	d->db.no_rows = &d->no_rows.rows;
+	d->use = use;
+	*ret = &d->db;
+	d->conn = pq.PQconnectdbParams(keywords, values, 1);
+	return begin_session(d, e);
+}
+
+void postgres_close(struct db *db)
+{
+	struct postgres *d = postgres_of(db);
+
+	pq.PQfinish(d->conn);
+	free(d);
+}
+
+/* The number is "Outp". */
+static const char LOCK_ALONE[] = "SELECT pg_advisory_lock(1333097584)";
+static const char LOCK_SHARED[] = "SELECT pg_advisory_lock_shared(1333097584)";
+
+/* ERR_BUSY: the lock is not free within lock_timeout, which is long enough for the end of a killed program's session. */
+static int take_lock(struct postgres *d, const char *lock, struct error *e)
+{
+	PGresult *result = postgres_run_texts(d, lock);
+	struct error why = {0};
+	int rc = postgres_has_succeeded(result) ? 0 : postgres_explain(d, result, &why);
+
+	pq.PQclear(result);
+	if (rc == ERR_BUSY)
+		return error_set(e, ERR_BUSY, "%s: another outpostd uses this database%s: stop it first", d->db.path,
+		    lock == LOCK_ALONE ? "" : " alone, or `outpostctl store copy` does");
+	return rc ? error_set(e, ERR_IO, "%s", why.text) : 0;
+}
+
+int postgres_lock(struct db *db, bool with_others, struct error *e)
+{
+	const char *lock = with_others ? LOCK_SHARED : LOCK_ALONE;
+	struct postgres *d = postgres_of(db);
+	struct error why = {0};
+	int rc = take_lock(d, lock, &why);
+
+	d->lock = rc ? NULL : lock;
+	return rc ? error_set(e, rc == ERR_BUSY ? ERR_EXISTS : rc, "%s", why.text) : 0;
+}
+
+bool postgres_reconnect(struct postgres *d)
+{
+	int rc;
+
+	if (pq.PQstatus(d->conn) == CONNECTION_OK && !d->must_reconnect)
+		return true;
+	pq.PQreset(d->conn);
+	rc = begin_session(d, &d->db.why);
+	if (!rc && d->lock)
+		rc = take_lock(d, d->lock, &d->db.why);
+	/* Nothing runs in a session that is only half made. If a program has the database for itself, a repetition would only wait. */
+	d->must_reconnect = rc != 0;
+	d->may_repeat = rc == ERR_BUSY ? DB_FINAL : DB_LOST;
+	return !rc;
+}
+
+/* ---- notes ---- */
+
+void postgres_note(struct txn *t, const char *text)
+{
+	if (!db_has(t, "SELECT 1 FROM pg_notify('outpost', ?1)", V_TEXT(text)) && !db_status(t))
+		db_fail(t, ERR_IO, "the note was not sent");
+}
+
+int postgres_listen(struct db *d) { return postgres_script(d, "LISTEN outpost", &d->why); }
+
+int postgres_wait_notes(
+    struct db *db, int wake_fd, int64_t ms, void (*on_note)(const char *text, void *owner), void *owner)
+{
+	struct postgres *d = postgres_of(db);
+	PGnotify *note = pq.PQnotifies(d->conn); /* that came with the answer to a statement */
+	struct pollfd fds[] = {
+	    {.fd = pq.PQsocket(d->conn), .events = POLLIN},
+	    {.fd = wake_fd, .events = POLLIN},
+	};
+
+	if (!note)
+		poll(fds, ARRAY_LEN(fds), (int)ms);
+	if (!pq.PQconsumeInput(d->conn))
+		postgres_explain(d, NULL, &db->why);
+	for (; note || (note = pq.PQnotifies(d->conn)) != NULL; note = NULL) {
+		on_note(note->extra, owner);
+		pq.PQfreemem(note);
+	}
+	return db->why.code;
+}
