@@ -82,7 +82,14 @@ static bool is_prepared(const struct postgres_rows *r, const struct postgres *d,
 	return is;
 }
 
-static bool prepare_statement(struct postgres_rows *r, struct postgres *d, const struct parameters *p)
+/* A NULL without a type gets that of an earlier value. */
+static void parameters_complete(struct parameters *p, struct postgres_rows *r)
+{
+	for (int i = 0; i < p->n; i++)
+		p->types[i] = r->types[i] = p->types[i] == TYPE_UNKNOWN ? r->types[i] : p->types[i];
+}
+
+static bool prepare_statement(struct postgres_rows *r, struct postgres *d, struct parameters *p)
 {
 	PGresult *result;
 	bool is_good;
@@ -93,8 +100,7 @@ static bool prepare_statement(struct postgres_rows *r, struct postgres *d, const
 		snprintf(text, sizeof(text), "DEALLOCATE %s", r->name);
 		pq.PQclear(postgres_run_texts(d, text));
 	}
-	for (int i = 0; i < p->n; i++)
-		r->types[i] = p->types[i] == TYPE_UNKNOWN ? r->types[i] : p->types[i];
+	parameters_complete(p, r);
 	r->n_types = p->n;
 	snprintf(r->name, sizeof(r->name), "s%u", ++d->n_prepared);
 	result = postgres_only_answer(d, pq.PQsendPrepare(d->conn, r->name, r->text, p->n, r->types));
@@ -116,18 +122,25 @@ static bool parameters_prepare(struct parameters *ret, struct postgres_rows *r, 
 		assert(i < PARAMETERS_MAX);
 		parameter_set(ret, &values[i]);
 	}
-	if (is_prepared(r, d, ret))
+	if (d->is_pooled)
+		parameters_complete(ret, r);
+	if (d->is_pooled || is_prepared(r, d, ret))
 		return true;
 	postgres_wait(&d->db);
 	return !d->db.why.code && prepare_statement(r, d, ret);
 }
 
-static void send_prepared(struct postgres_rows *r, const struct parameters *p)
+static void send_statement(struct postgres_rows *r, const struct parameters *p)
 {
 	struct postgres *d = postgres_of(r->rows.db);
+	int is_sent;
 
 	postgres_begin_pipeline(d);
-	if (!d->db.why.code && !pq.PQsendQueryPrepared(d->conn, r->name, p->n, p->texts, p->bytes, p->is_binary, 0))
+	if (d->db.why.code)
+		return;
+	is_sent = d->is_pooled ? pq.PQsendQueryParams(d->conn, r->text, p->n, p->types, p->texts, p->bytes, p->is_binary, 0)
+			       : pq.PQsendQueryPrepared(d->conn, r->name, p->n, p->texts, p->bytes, p->is_binary, 0);
+	if (!is_sent)
 		postgres_explain(d, NULL, &d->db.why);
 }
 
@@ -137,7 +150,7 @@ static void postgres_send(struct rows *rows, const struct value *values)
 	struct parameters p;
 
 	if (parameters_prepare(&p, r, values))
-		send_prepared(r, &p);
+		send_statement(r, &p);
 }
 
 /* Runs the statement, so that the values need not live longer. */
@@ -150,7 +163,7 @@ static bool postgres_bind(struct rows *rows, const struct value *values, bool is
 	r->row = -1;
 	if (!parameters_prepare(&p, r, values))
 		return false;
-	send_prepared(r, &p);
+	send_statement(r, &p);
 	r->result = postgres_read_answers(postgres_of(rows->db));
 	return r->result != NULL;
 }
@@ -377,6 +390,7 @@ static void postgres_unpack_job(struct txn *t, int64_t job_id, int64_t first, co
 	buf_release(&durations);
 }
 
+#define BEGIN_TO_WRITE "BEGIN ISOLATION LEVEL READ COMMITTED"
 const struct db_driver postgres_driver = {
     .open = postgres_open,
     .close = postgres_close,
@@ -397,9 +411,9 @@ const struct db_driver postgres_driver = {
     .column_blob = postgres_blob,
     .is_null = postgres_is_null,
     .is_blob = postgres_is_blob,
-    .begin = {[DB_WRITER] = "BEGIN",
-	[DB_CHECKPOINTER] = "BEGIN",
-	[DB_LISTENER] = "BEGIN",
+    .begin = {[DB_WRITER] = BEGIN_TO_WRITE,
+	[DB_CHECKPOINTER] = BEGIN_TO_WRITE,
+	[DB_LISTENER] = BEGIN_TO_WRITE,
 	[DB_READER] = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"},
     .run = postgres_run,
     .script = postgres_script,

@@ -20,6 +20,7 @@ typedef struct pg_notify {
 	F(void, PQreset, (PGconn * conn))                                                                              \
 	F(void, PQfinish, (PGconn * conn))                                                                             \
 	F(int, PQstatus, (const PGconn *conn))                                                                         \
+	F(int, PQbackendPID, (const PGconn *conn))                                                                     \
 	F(int, PQtransactionStatus, (const PGconn *conn))                                                              \
 	F(char *, PQerrorMessage, (const PGconn *conn))                                                                \
 	F(void *, PQsetNoticeProcessor, (PGconn * conn, void (*on_notice)(void *, const char *), void *owner))         \
@@ -84,6 +85,7 @@ struct postgres {
 	enum db_repeat may_repeat; /* of the last failure */
 	bool
 	    must_reconnect; /* the connection is broken, or the server became a standby, so that another one is the primary */
+	bool is_pooled;      /* through a pooler: no statement relies on its session */
 	unsigned connection; /* rises with each connection */
 	unsigned n_prepared;
 	int n_sent; /* statements whose answers are not read yet */
@@ -100,6 +102,8 @@ void postgres_close(struct db *db);
 int postgres_lock(struct db *db, bool with_others, struct error *e) MUST_CHECK;
 /* Connects again after the connection was lost. False: it failed, which sticks. */
 bool postgres_reconnect(struct postgres *d);
+/* After a BEGIN through a pooler: sends the settings and the lock of the transaction, whose session may be another one than before. */
+void postgres_begin_pooled(struct postgres *d);
 bool postgres_has_succeeded(const PGresult *result);
 /* Records the explanation of a result that is no success, and returns the code. */
 int postgres_explain(struct postgres *d, const PGresult *result, struct error *e);
@@ -119,6 +123,8 @@ void postgres_wait(struct db *db);
 PGresult *postgres_only_answer(struct postgres *d, int is_sent);
 /* Runs one statement or more without values. */
 PGresult *postgres_run_texts(struct postgres *d, const char *sql);
+/* Sends a statement without values. Its answer comes with that of a later one. */
+void postgres_send_text(struct postgres *d, const char *sql);
 void postgres_run(struct db *db, const char *sql);
 int postgres_script(struct db *db, const char *sql, struct error *e) MUST_CHECK;
 bool postgres_is_in_transaction(const struct db *d);

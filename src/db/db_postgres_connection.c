@@ -131,25 +131,56 @@ static void ignore_notice(void *owner, const char *message)
  * keeps all daemons waiting. The settings of the role and of the database do not apply where they would change a statement's meaning.
  * A plan never depends on the bound values, as on SQLite: otherwise the server plans a statement five times
  * at least, which takes longer than to run it. */
-#define SESSION                                                                                                        \
-	"SET jit = off; SET bytea_output = hex; SET plan_cache_mode = force_generic_plan;"                             \
-	" SET statement_timeout = 0; SET default_transaction_isolation = 'read committed';"
-static const char *const SESSIONS[] = {
-    [DB_WRITER] =
-	(SESSION " SET synchronous_commit = on; SET lock_timeout = '5s';"
-		 " SET idle_in_transaction_session_timeout = '10s';"
-		 " SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3;"
-		 " SET tcp_user_timeout = '10s'"),
-    [DB_CHECKPOINTER] = SESSION,
-    [DB_READER] = SESSION " SET default_transaction_read_only = on",
-    [DB_LISTENER] = SESSION,
+enum { ALL_USES = ~0 };
+static const struct setting {
+	const char *name, *value;
+	int uses;
+} SETTINGS[] = {
+    {"jit", "off", ALL_USES},
+    {"bytea_output", "hex", ALL_USES},
+    {"plan_cache_mode", "force_generic_plan", ALL_USES},
+    {"statement_timeout", "0", ALL_USES},
+    {"default_transaction_read_only", "on", 1 << DB_READER},
+    {"synchronous_commit", "on", 1 << DB_WRITER},
+    {"lock_timeout", "5s", 1 << DB_WRITER},
+    {"idle_in_transaction_session_timeout", "10s", 1 << DB_WRITER},
+    {"tcp_keepalives_idle", "5", 1 << DB_WRITER},
+    {"tcp_keepalives_interval", "2", 1 << DB_WRITER},
+    {"tcp_keepalives_count", "3", 1 << DB_WRITER},
+    {"tcp_user_timeout", "10s", 1 << DB_WRITER},
 };
+
+/* A statement that makes the settings of the session, or of the transaction only. */
+static void append_settings(const struct postgres *d, bool is_local, struct buf *out)
+{
+	buf_append_str(out, "SELECT 1");
+	for (size_t i = 0; i < ARRAY_LEN(SETTINGS); i++)
+		if (SETTINGS[i].uses & 1 << d->use)
+			buf_appendf(out, ", set_config('%s', '%s', %s)", SETTINGS[i].name, SETTINGS[i].value,
+			    is_local ? "true" : "false");
+}
+
+/* A pooler (pgbouncer) gives the connection a number of its own. It may run each transaction in another session of the server, so
+ * that nothing of a session holds: settings, prepared statements, locks, LISTEN. 1: it is one; 0; -1: the question failed. */
+static int ask_for_pooler(struct postgres *d, struct error *e)
+{
+	PGresult *result = postgres_run_texts(d, "SELECT pg_backend_pid()");
+	int is = -1;
+
+	if (postgres_has_succeeded(result))
+		is = strtol(pq.PQgetvalue(result, 0, 0), NULL, 10) != pq.PQbackendPID(d->conn);
+	else
+		postgres_explain(d, result, e);
+	pq.PQclear(result);
+	return is;
+}
 
 static int begin_session(struct postgres *d, struct error *e)
 {
+	struct buf settings = BUF_INIT(4096);
 	PGresult *result;
 	char text[400];
-	int rc = 0;
+	int is_pooled, rc = 0;
 
 	d->connection++;
 	d->must_reconnect = false;
@@ -160,10 +191,16 @@ static int begin_session(struct postgres *d, struct error *e)
 	}
 	pq.PQsetNoticeProcessor(d->conn, ignore_notice, NULL);
 	pq.PQsetnonblocking(d->conn, 1);
-	result = postgres_run_texts(d, SESSIONS[d->use]);
+	is_pooled = ask_for_pooler(d, e);
+	d->is_pooled = is_pooled > 0;
+	if (is_pooled)
+		return is_pooled < 0 ? e->code : 0;
+	append_settings(d, false, &settings);
+	result = postgres_run_texts(d, settings.data);
 	if (!postgres_has_succeeded(result))
 		rc = postgres_explain(d, result, e);
 	pq.PQclear(result);
+	buf_release(&settings);
 	return rc;
 }
 
@@ -201,6 +238,7 @@ void postgres_close(struct db *db)
 }
 
 /* The number is "Outp". */
+#define LOCK_SHARED_IN_TRANSACTION "pg_advisory_xact_lock_shared(1333097584)"
 static const char LOCK_ALONE[] = "SELECT pg_advisory_lock(1333097584)";
 static const char LOCK_SHARED[] = "SELECT pg_advisory_lock_shared(1333097584)";
 
@@ -223,10 +261,25 @@ int postgres_lock(struct db *db, bool with_others, struct error *e)
 	const char *lock = with_others ? LOCK_SHARED : LOCK_ALONE;
 	struct postgres *d = postgres_of(db);
 	struct error why = {0};
-	int rc = take_lock(d, lock, &why);
+	int rc;
 
+	if (d->is_pooled && !with_others)
+		return error_set(e, ERR_INVALID,
+		    "%s: a pooler (pgbouncer) is in front of the server: give the server's own address", db->path);
+	rc = d->is_pooled ? 0 : take_lock(d, lock, &why);
 	d->lock = rc ? NULL : lock;
 	return rc ? error_set(e, rc == ERR_BUSY ? ERR_EXISTS : rc, "%s", why.text) : 0;
+}
+
+void postgres_begin_pooled(struct postgres *d)
+{
+	struct buf text = BUF_INIT(4096);
+
+	append_settings(d, true, &text);
+	if (d->lock)
+		buf_append_str(&text, ", " LOCK_SHARED_IN_TRANSACTION);
+	postgres_send_text(d, text.data);
+	buf_release(&text);
 }
 
 bool postgres_reconnect(struct postgres *d)
@@ -237,7 +290,7 @@ bool postgres_reconnect(struct postgres *d)
 		return true;
 	pq.PQreset(d->conn);
 	rc = begin_session(d, &d->db.why);
-	if (!rc && d->lock)
+	if (!rc && d->lock && !d->is_pooled)
 		rc = take_lock(d, d->lock, &d->db.why);
 	/* Nothing runs in a session that is only half made. If a program has the database for itself, a repetition would only wait. */
 	d->must_reconnect = rc != 0;
@@ -253,7 +306,11 @@ void postgres_note(struct txn *t, const char *text)
 		db_fail(t, ERR_IO, "the note was not sent");
 }
 
-int postgres_listen(struct db *d) { return postgres_script(d, "LISTEN outpost", &d->why); }
+/* Through a pooler no note arrives, and db/notes.c asks for news instead. */
+int postgres_listen(struct db *d)
+{
+	return postgres_of(d)->is_pooled ? 0 : postgres_script(d, "LISTEN outpost", &d->why);
+}
 
 int postgres_wait_notes(
     struct db *db, int wake_fd, int64_t ms, void (*on_note)(const char *text, void *owner), void *owner)

@@ -108,20 +108,27 @@ void postgres_begin_pipeline(struct postgres *d)
 
 /* ---- transactions ---- */
 
+void postgres_send_text(struct postgres *d, const char *sql)
+{
+	postgres_begin_pipeline(d);
+	if (!d->db.why.code && !pq.PQsendQueryParams(d->conn, sql, 0, NULL, NULL, NULL, NULL, 0))
+		postgres_explain(d, NULL, &d->db.why);
+}
+
 /* The end of a transaction waits for its answer, and the others go with the next statement. */
 void postgres_run(struct db *db, const char *sql)
 {
 	struct postgres *d = postgres_of(db);
-	bool is_commit = strcmp(sql, "COMMIT") == 0;
+	bool is_begin = str_has_prefix(sql, "BEGIN"), is_commit = strcmp(sql, "COMMIT") == 0;
 	PGresult *result;
 
-	if (db->why.code || (strncmp(sql, "BEGIN", 5) == 0 && !postgres_reconnect(d)))
+	if (db->why.code || (is_begin && !postgres_reconnect(d)))
 		return;
-	if (strncmp(sql, "BEGIN", 5) == 0)
+	if (is_begin)
 		d->may_repeat = DB_FINAL;
-	postgres_begin_pipeline(d);
-	if (!db->why.code && !pq.PQsendQueryParams(d->conn, sql, 0, NULL, NULL, NULL, NULL, 0))
-		postgres_explain(d, NULL, &db->why);
+	postgres_send_text(d, sql);
+	if (is_begin && d->is_pooled)
+		postgres_begin_pooled(d);
 	if (!is_commit && strcmp(sql, "ROLLBACK") != 0)
 		return;
 	result = postgres_read_answers(d);

@@ -9,6 +9,7 @@ import { startBalancer } from './balancer.mjs';
 import { Database } from './database-server.mjs';
 import { Link } from './link.mjs';
 import { Network } from './network.mjs';
+import { Pooler } from './pooler.mjs';
 import { Outpost, freePort, until } from './outpost.mjs';
 import { removeFolder } from './folder.mjs';
 
@@ -24,7 +25,8 @@ export class Cluster extends EventEmitter {
   //   nodes      the number of daemons;  database: options of Database.start()
   //   links      each daemon reaches the database and GitHub through links that a test may cut: nodes[i].links.{database, github}.
   //              'proxies', or 'cables': the database and GitHub are in networks of their own
-  static async prepare({ nodes = 3, database = {}, links, ...options }) {
+  //   pooler     'transaction' or 'session': the daemons reach a durable database through pgbouncer in this mode
+  static async prepare({ nodes = 3, database = {}, links, pooler, ...options }) {
     const self = new Cluster();
     self.setMaxListeners(0);
     self.folder = await fs.mkdtemp(path.join(os.tmpdir(), 'outpost-cluster-'));
@@ -33,6 +35,10 @@ export class Cluster extends EventEmitter {
       await self.networks.github.admit({ folder: self.folder, port: portOf(options.rig) });
     }
     self.database = await Database.start({ ...database, network: self.networks.database });
+    if (pooler) {
+      self.pooler = await Pooler.make({ folder: path.join(self.database.folder, 'pgbouncer'), server: self.database.primary, mode: pooler });
+      await self.pooler.start();
+    }
     self.port = await freePort();
     self.url = `http://127.0.0.1:${self.port}`;
     for (let i = 0; i < nodes; i++) self.nodes.push(await self.#prepareNode(`node-${i + 1}`, options, links));
@@ -62,7 +68,7 @@ export class Cluster extends EventEmitter {
       ...options, port, listen: `127.0.0.1:${port}`, url: this.url, wait: false,
       config: {
         ...options.config, node: name, trusted_proxies: ['127.0.0.1'],
-        store: this.database.url(places.database),
+        store: this.database.url(this.pooler ? [this.pooler] : places.database),
         github: { ...options.config?.github, ...(kind && { api_url: `http://${places.github.host}:${places.github.port}` }) },
       },
     });
@@ -151,6 +157,7 @@ export class Cluster extends EventEmitter {
     }));
     for (const node of this.nodes) for (const link of [...node.links.database, ...node.links.github]) await link.close?.();
     await this.balancer.stop();
+    await this.pooler?.kill();
     await this.database.close();
     for (const network of Object.values(this.networks)) await network.close();
     if (!process.env.KEEP) await removeFolder(this.folder);
