@@ -15,6 +15,7 @@ const char *err_text(int code) { return is_code(code) ? TEXTS[-code] : "unknown 
 int error_set(struct error *e, int code, const char *fmt, ...)
 {
 	va_list ap;
+	char *last;
 
 	if (!e || e->code)
 		return code;
@@ -22,5 +23,11 @@ int error_set(struct error *e, int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(e->text, sizeof(e->text), fmt, ap);
 	va_end(ap);
+	/* A text that was cut ends with a whole character. */
+	last = e->text + strlen(e->text);
+	while (last > e->text && ((unsigned char)*--last & 0xc0) == 0x80)
+		continue;
+	if (!utf8_sequence_bytes(last, strnlen(last, 4)))
+		*last = '\0';
 	return code;
 }

@@ -72,6 +72,15 @@ int json_parse(const char *p, size_t n, json_t **ret, struct error *e)
 	return 0;
 }
 
+void json_replace_nuls(char *text, size_t n)
+{
+	const char *end = text + n;
+
+	for (char *p = text; (p = memchr(p, '\\', (size_t)(end - p))) != NULL && end - p >= 6; p += 2)
+		if (memcmp(p + 1, "u0000", 5) == 0)
+			memcpy(p + 1, "ufffd", 5);
+}
+
 char *json_text(const json_t *v)
 {
 	char *s = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
@@ -131,23 +140,10 @@ void json_set_str(json_t *obj, const char *key, const char *text)
 
 json_t *json_foreign_text(const char *text)
 {
-	struct buf repaired = BUF_INIT(SIZE_MAX / 2);
+	char *repaired = text && !utf8_is_valid(text, strlen(text)) ? utf8_repair(text) : NULL;
+	json_t *v = text ? json_string(repaired ? repaired : text) : json_null();
 
-	if (!text)
-		return json_null();
-	if (utf8_is_valid(text, strlen(text)))
-		return json_string(text);
-	for (const char *p = text; *p;) {
-		size_t n = utf8_sequence_bytes(p, strnlen(p, 4));
-
-		if (n)
-			buf_append(&repaired, p, n);
-		else
-			buf_append_str(&repaired, "\xEF\xBF\xBD");
-		p += n ? n : 1;
-	}
-	json_t *v = json_string(buf_str(&repaired));
-	buf_release(&repaired);
+	free(repaired);
 	return v;
 }
 

@@ -8,6 +8,9 @@ const char *json_scalar_end(const char *p, const char *end);
 /* A new reference in *ret. ERR_INVALID with "line N: why" in e: not JSON, a duplicate
  * key, deeper than 64, a NUL in a string, or something after its end. */
 int json_parse(const char *p, size_t n, json_t **ret, struct error *e) MUST_CHECK;
+/* In a text of JSON from outside, puts U+FFFD in place of each escaped NUL: no text in this program, and none of PostgreSQL, can
+ * contain one. The length stays the same. */
+void json_replace_nuls(char *text, size_t n);
 /* Compact text, keys in their order. free(). */
 char *json_text(const json_t *v);
 /* A NULL-terminated list as an array of text; NULL gives NULL. free(). */

@@ -81,6 +81,20 @@ bool utf8_is_valid(const char *s, size_t n)
 	return true;
 }
 
+char *utf8_repair(const char *s)
+{
+	char *ret = xmalloc(3 * strlen(s) + 1), *to = ret;
+
+	while (*s) {
+		size_t n = utf8_sequence_bytes(s, strnlen(s, 4));
+
+		to = n ? mempcpy(to, s, n) : stpcpy(to, "\xEF\xBF\xBD");
+		s += n ? n : 1;
+	}
+	*to = '\0';
+	return ret;
+}
+
 size_t utf8_cut(const char *s, size_t n, size_t max)
 {
 	if (n <= max)

@@ -14,6 +14,8 @@ bool utf8_is_valid(const char *s, size_t n);
 size_t utf8_sequence_bytes(const char *s, size_t n);
 /* The length and the code point of the sequence at s; 1 and U+FFFD if its bytes are not UTF-8. */
 size_t utf8_decode(const char *s, uint32_t *ret);
+/* A copy with U+FFFD in place of each byte that is not UTF-8. free() */
+char *utf8_repair(const char *s);
 /* The largest length <= max that does not cut a UTF-8 sequence of s. */
 size_t utf8_cut(const char *s, size_t n, size_t max);
 /* The entry of the NULL-terminated list with the smallest edit distance to s, or NULL if none is near enough to be a

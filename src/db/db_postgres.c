@@ -30,7 +30,20 @@ struct parameters {
 	char numbers[PARAMETERS_MAX][32];
 };
 
-static void parameter_set(struct parameters *p, const struct value *v)
+/* The server refuses a text that is not UTF-8, and SQLite does not. */
+static const char *text_of_value(struct arena *memory, const char *text)
+{
+	char *repaired, *copy;
+
+	if (utf8_is_valid(text, strlen(text)))
+		return text;
+	repaired = utf8_repair(text);
+	copy = arena_strdup(memory, repaired);
+	free(repaired);
+	return copy;
+}
+
+static void parameter_set(struct parameters *p, const struct value *v, struct arena *memory)
 {
 	int i = p->n++;
 
@@ -51,7 +64,7 @@ static void parameter_set(struct parameters *p, const struct value *v)
 		p->types[i] = TYPE_FLOAT8;
 		break;
 	case VALUE_TEXT:
-		p->texts[i] = v->p;
+		p->texts[i] = text_of_value(memory, v->p);
 		/* fallthrough */
 	case VALUE_NULL_TEXT:
 		p->types[i] = TYPE_TEXT;
@@ -120,7 +133,7 @@ static bool parameters_prepare(struct parameters *ret, struct postgres_rows *r, 
 	ret->n = 0;
 	for (int i = 0; values[i].type != VALUE_END; i++) {
 		assert(i < PARAMETERS_MAX);
-		parameter_set(ret, &values[i]);
+		parameter_set(ret, &values[i], &r->memory);
 	}
 	if (d->is_pooled)
 		parameters_complete(ret, r);
@@ -151,6 +164,7 @@ static void postgres_send(struct rows *rows, const struct value *values)
 
 	if (parameters_prepare(&p, r, values))
 		send_statement(r, &p);
+	arena_release(&r->memory);
 }
 
 /* Runs the statement, so that the values need not live longer. */
@@ -172,7 +186,7 @@ static bool postgres_step(struct rows *rows)
 {
 	struct postgres_rows *r = statement_of(rows);
 
-	arena_release(&r->blobs);
+	arena_release(&r->memory);
 	return ++r->row < pq.PQntuples(r->result);
 }
 
@@ -180,7 +194,7 @@ static void postgres_reset(struct rows *rows)
 {
 	struct postgres_rows *r = statement_of(rows);
 
-	arena_release(&r->blobs);
+	arena_release(&r->memory);
 	pq.PQclear(r->result);
 	r->result = NULL;
 }
@@ -261,7 +275,7 @@ static const void *postgres_blob(const struct rows *rows, int column, size_t *re
 	if (!postgres_is_blob(rows, column))
 		return text;
 	*ret_bytes = n / 2 - 1; /* behind "\x" */
-	p = arena_alloc(&r->blobs, *ret_bytes + 1);
+	p = arena_alloc(&r->memory, *ret_bytes + 1);
 	if (hex_decode(text + 2, n - 2, p, *ret_bytes))
 		*ret_bytes = 0;
 	return *ret_bytes ? p : NULL;

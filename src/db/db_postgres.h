@@ -74,7 +74,7 @@ struct postgres_rows {
 	int n_types;
 	PGresult *result; /* of the walk; NULL: none */
 	int row;
-	struct arena blobs; /* of this row */
+	struct arena memory; /* until the next row */
 };
 
 struct postgres {

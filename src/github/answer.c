@@ -75,7 +75,7 @@ static void read_refusal(struct request *r, int64_t limit_ms)
 void answer_read(struct request *r)
 {
 	struct github_result *result = &r->call->result;
-	const struct buf *text = &r->http.answer;
+	struct buf *text = &r->http.answer;
 	enum answer_kind kind = r->is_for_login ? ANSWER_OBJECT : r->spec.answer;
 	static const int64_t day_s = 86400, far_s = INT64_C(1) << 40;
 	int status = r->http.status;
@@ -103,6 +103,8 @@ void answer_read(struct request *r)
 		    LOG_I("wait_ms", limit_ms));
 	}
 	github_call_release(r->call);
+	if (text->len)
+		json_replace_nuls(text->data, text->len);
 	if (text->len && json_parse(text->data, text->len, &r->call->answer, NULL))
 		r->call->answer = NULL;
 	if (status == 304 && r->spec.etag)

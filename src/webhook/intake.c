@@ -168,6 +168,8 @@ static void write_delivery(struct pending *d, struct http_request *r)
 	struct intake *in = d->intake;
 
 	d->body = http_detach_body(r, &d->put.body_bytes);
+	if (d->skim.has_nul)
+		json_replace_nuls(d->body, d->put.body_bytes);
 	d->put.op.done = on_delivery_written;
 	d->put.guid = d->guid;
 	d->put.event = d->event;

@@ -21,6 +21,7 @@ struct skim {
 	bool is_deleted;      /* push: deleted is true */
 	bool has_base_change; /* pull_request: changes.base is an object */
 	bool is_pull_comment; /* issue_comment: issue.pull_request is an object */
+	bool has_nul;         /* a string has an escaped NUL: json_replace_nuls() */
 };
 
 /* Checks the complete grammar of RFC 8259: UTF-8 without overlong forms and surrogates, paired \u escapes, at most 64

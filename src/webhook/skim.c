@@ -176,6 +176,7 @@ static const char *string_end_slowly(struct scan *s, const char *p)
 		if (*p == '\\') {
 			s->has_escape = true;
 			length = escape_length(p);
+			s->out->has_nul |= length == 6 && memcmp(p + 2, "0000", 4) == 0;
 		} else if ((unsigned char)*p >= 0x80) {
 			length = (int)utf8_sequence_bytes(p, (size_t)(s->end - p));
 		}
@@ -329,7 +330,7 @@ int skim(const char *body, size_t n, struct skim *ret, struct error *e)
 	const char *p = skip_space(body);
 
 	ret->action[0] = ret->repository[0] = ret->ref[0] = '\0';
-	ret->is_deleted = ret->has_base_change = ret->is_pull_comment = false;
+	ret->is_deleted = ret->has_base_change = ret->is_pull_comment = ret->has_nul = false;
 	json_marks_begin(&s.marks, body, s.end);
 	if (*p != '{')
 		return error_set(e, ERR_INVALID, "byte %zu: not a JSON object", (size_t)(p - body));

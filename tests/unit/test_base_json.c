@@ -34,6 +34,26 @@ static void test_refused(void **state)
 	assert_int_equal(json_parse("{}\0", 3, &v, NULL), ERR_INVALID);
 }
 
+static void test_nuls_are_replaced(void **state)
+{
+	static const char *const texts[][2] = {
+	    {"{\"a\":\"\\u0000\"}", "{\"a\":\"\\ufffd\"}"},
+	    {"[\"\\\\u0000\",\"\\\\\\u0000\\u0000\"]", "[\"\\\\u0000\",\"\\\\\\ufffd\\ufffd\"]"},
+	    {"\"\\u0001\\u000", "\"\\u0001\\u000"},
+	    {"\\", "\\"},
+	    {"", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		char *text = xstrdup(texts[i][0]);
+
+		json_replace_nuls(text, strlen(text));
+		assert_string_equal(text, texts[i][1]);
+		free(text);
+	}
+}
+
 static void test_depth(void **state)
 {
 	char text[2 * 66 + 8];
@@ -218,6 +238,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_refused),
+	    cmocka_unit_test(test_nuls_are_replaced),
 	    cmocka_unit_test(test_depth),
 	    cmocka_unit_test(test_getters),
 	    cmocka_unit_test(test_written),

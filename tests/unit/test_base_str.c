@@ -64,6 +64,46 @@ static void test_utf8(void **state)
 	assert_int_equal(utf8_cut("\xe2\x82\xac", 3, 1), 0);
 }
 
+static void test_utf8_repair(void **state)
+{
+	static const char *const texts[][2] = {{"", ""}, {"a\xe2\x82\xac", "a\xe2\x82\xac"},
+	    {"\xff"
+	     "a\xe2\x82",
+		"\xef\xbf\xbd"
+		"a\xef\xbf\xbd\xef\xbf\xbd"}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		char *text = utf8_repair(texts[i][0]);
+
+		assert_string_equal(text, texts[i][1]);
+		free(text);
+	}
+}
+
+/* Texts of others are in it, of any length. */
+static void test_an_error_ends_with_a_whole_character(void **state)
+{
+	char euros[3 * 300 + 1] = "";
+
+	(void)state;
+	for (size_t i = 0; i < 300; i++)
+		memcpy(euros + 3 * i, "\xe2\x82\xac", 4);
+	for (int n = 0; n < 4; n++) {
+		struct error e = {0};
+
+		error_set(&e, ERR_INVALID, "%.*s%s", n, "abc", euros);
+		assert_true(utf8_is_valid(e.text, strlen(e.text)));
+		assert_true(strlen(e.text) + 3 >= sizeof(e.text) - 1);
+	}
+	for (size_t n = 0; n < 3; n++) {
+		struct error e = {0};
+
+		error_set(&e, ERR_INVALID, "%.*s", (int)(3 * n), euros);
+		assert_int_equal(strlen(e.text), 3 * n);
+	}
+}
+
 static void test_nearest(void **state)
 {
 	static const char *const keys[] = {"listen", "public_url", "state_dir", "triggers", NULL};
@@ -134,6 +174,8 @@ int main(void)
 	    cmocka_unit_test(test_compare),
 	    cmocka_unit_test(test_int64),
 	    cmocka_unit_test(test_utf8),
+	    cmocka_unit_test(test_utf8_repair),
+	    cmocka_unit_test(test_an_error_ends_with_a_whole_character),
 	    cmocka_unit_test(test_nearest),
 	    cmocka_unit_test(test_names),
 	    cmocka_unit_test(test_lists),

@@ -79,6 +79,23 @@ static void values_come_back(void **state)
 	db_close(d);
 }
 
+/* SQLite takes any bytes. */
+static void a_text_that_is_not_utf8_is_repaired(void **state)
+{
+	struct db *d = open_server(DB_WRITER);
+	char *text = db_text(d, "SELECT ?1 || ?2", V_TEXT("a\xff"), V_TEXT("\xe2\x82"));
+
+	(void)state;
+	assert_int_equal(db_status(d), 0);
+	assert_string_equal(text, "a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+	free(text);
+	assert_int_equal(db_begin(d, DB_WRITER), 0);
+	db_exec(db_txn(d), "INSERT INTO setting (key, value) VALUES ('not UTF-8', ?1)", V_TEXT("\xc0"));
+	assert_true(db_has(d, "SELECT 1 FROM setting WHERE value = ?1", V_TEXT("\xef\xbf\xbd")));
+	db_rollback(d);
+	db_close(d);
+}
+
 /* The first value has no type, and the next ones have. */
 static void a_statement_is_prepared_for_other_types(void **state)
 {
@@ -421,6 +438,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(values_come_back),
+	    TEST(a_text_that_is_not_utf8_is_repaired),
 	    TEST(a_statement_is_prepared_for_other_types),
 	    TEST(the_first_failure_sticks),
 	    TEST(a_reader_does_not_write),

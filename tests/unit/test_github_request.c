@@ -55,7 +55,8 @@ static void test_final_and_temporary_errors(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		struct one o = {0};
 
-		set_next_answer(f, cases[i].status, cases[i].headers, "{\"message\":\"said GitHub\"}");
+		set_next_answer(
+		    f, cases[i].status, cases[i].headers, "{\"message\":\"said GitHub\",\"text\":\"\\u0000\"}");
 		dispatch(f, &o, "owner/name");
 		assert_int_equal(o.call.result.err, cases[i].err);
 		assert_int_equal(o.call.result.is_final, cases[i].is_final);

@@ -153,6 +153,22 @@ static void test_accepts_after_storing(void **state)
 	assert_int_equal(intake_counters(f->intake)->n_duplicate, 1);
 }
 
+/* GitHub may send an escaped NUL in a text that a stranger wrote. The body is stored without it, so the planner can read it. */
+static void test_stores_no_nul(void **state)
+{
+	static const char body[] = "{\"ref\":\"refs/heads/main\",\"repository\":{\"full_name\":\"pytorch/pytorch\"},"
+				   "\"title\":\"a\\u0000b\\\\u0000\"}";
+	struct fixture *f = *state;
+	struct delivery d;
+
+	intake_configure(f->intake, f->parts.config);
+	assert_int_equal(deliver_signed(f, GUID, "push", body, "accepted"), 202);
+	d = stored(f, GUID);
+	assert_non_null(strstr(d.body, "\"a\\ufffdb\\\\u0000\""));
+	assert_int_equal(d.body_len, strlen(body));
+	delivery_release(&d);
+}
+
 static void test_pongs_and_ignores(void **state)
 {
 	struct fixture *f = *state;
@@ -400,6 +416,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_accepts_after_storing),
+	    TEST(test_stores_no_nul),
 	    TEST(test_pongs_and_ignores),
 	    TEST(test_refuses_bad_requests),
 	    TEST(test_says_how_to_send_json),

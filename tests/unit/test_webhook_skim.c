@@ -35,10 +35,14 @@ static void test_reads_the_fields(void **state)
 	assert_string_equal(s.repository, "pytorch/pytorch");
 	assert_string_equal(s.ref, "");
 	assert_false(s.has_base_change);
+	assert_false(s.has_nul);
 	skim_ok(bodies[1], &s);
 	assert_true(s.has_base_change);
 	skim_ok(bodies[2], &s);
 	assert_false(s.has_base_change);
+	assert_true(s.has_nul);
+	skim_ok("{\"a\":\"\\\\u0000 \\u0001\"}", &s);
+	assert_false(s.has_nul);
 	skim_ok(BODY_PUSH, &s);
 	assert_string_equal(s.ref, "refs/heads/main");
 	assert_false(s.is_deleted);
