@@ -17,13 +17,16 @@ struct node_horizon node_horizon(struct txn *d)
 
 /* ---- registration ---- */
 
-/* Also above rows of a node that could not be written, because the disk was full. */
-static int64_t next_epoch(struct txn *d)
+/* Also above rows of a node that could not be written, because the disk was full. The time makes it differ from the epochs of nodes whose
+ * rows an asynchronous standby did not have when it took over. */
+static int64_t next_epoch(struct txn *d, int64_t now_ms)
 {
-	return 1 + db_int(d, 0,
-		       "SELECT MAX(epoch) FROM (SELECT MAX(epoch) AS epoch FROM node"
-		       " UNION ALL SELECT MAX(epoch) FROM outbox WHERE state = 'sending' AND (state = 'due' OR"
-		       " state = 'waiting' OR state = 'sending' OR state = 'dead')) known");
+	int64_t last = db_int(d, 0,
+	    "SELECT MAX(epoch) FROM (SELECT MAX(epoch) AS epoch FROM node"
+	    " UNION ALL SELECT MAX(epoch) FROM outbox WHERE state = 'sending' AND (state = 'due' OR"
+	    " state = 'waiting' OR state = 'sending' OR state = 'dead')) known");
+
+	return last < now_ms ? now_ms : last + 1;
 }
 
 static bool others_are_alive(struct node *n, struct txn *d, int64_t now_ms)
@@ -47,7 +50,7 @@ static int64_t find_registration(struct node *n, struct txn *d, int64_t now_ms)
 /* A node of the same name is this daemon before its restart. If it lives, it notices that a younger one has its name, and stops. */
 static int64_t insert_node(struct node *n, struct txn *d, int64_t now_ms)
 {
-	int64_t old = atomic_load(&n->epoch), epoch = next_epoch(d);
+	int64_t old = atomic_load(&n->epoch), epoch = next_epoch(d, now_ms);
 	uint32_t number;
 
 	if (old &&
@@ -103,7 +106,7 @@ int node_register(struct node *n, struct db *d, struct error *e)
 	db_forget_failure(d);
 	/* A daemon on a file starts without its row when the disk is full, and refuses work until there is room. */
 	if (rc == ERR_FULL && !n->is_shared) {
-		epoch = next_epoch(db_txn(d));
+		epoch = next_epoch(db_txn(d), clock_wall_ms());
 		rc = db_status(d);
 	}
 	if (rc)

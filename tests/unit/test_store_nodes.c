@@ -222,6 +222,20 @@ static void a_start_leaves_the_work_of_others(void **state)
 	lease_offer_release(&o);
 }
 
+/* An asynchronous standby took over, and lacks the newest node. */
+static void a_node_without_its_row_shares_no_epoch(void **state)
+{
+	int64_t lost = store_epoch(rig_store);
+
+	(void)state;
+	server_script(server_database(), "DELETE FROM node; DELETE FROM node_independent");
+	open_other("second");
+	assert_true(store_epoch(other) > lost);
+	plan_one(); /* the lost node notices it, and has an epoch of its own again */
+	assert_true(store_epoch(rig_store) > store_epoch(other));
+	assert_int_equal(OUTSIDE_INT("SELECT COUNT(*) FROM node WHERE gone_ms IS NULL"), 2);
+}
+
 static void the_work_of_a_dead_node_waits_until_its_requests_have_ended(void **state)
 {
 	struct claim_outbox mine, theirs;
@@ -879,6 +893,7 @@ int main(void)
 	};
 	const struct CMUnitTest on_server[] = {
 	    TEST(a_start_leaves_the_work_of_others),
+	    TEST(a_node_without_its_row_shares_no_epoch),
 	    TEST(the_work_of_a_dead_node_waits_until_its_requests_have_ended),
 	    TEST(the_younger_of_two_nodes_with_one_name_goes_on),
 	    TEST(a_node_knows_its_registration_without_an_answer),
