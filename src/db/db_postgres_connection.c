@@ -130,7 +130,8 @@ static void ignore_notice(void *owner, const char *message)
 /* A connection that is cut ends within seconds on both sides. A transaction that stands still is ended by the server, because it
  * keeps all daemons waiting. The settings of the role and of the database do not apply where they would change a statement's meaning.
  * A plan never depends on the bound values, as on SQLite: otherwise the server plans a statement five times
- * at least, which takes longer than to run it. */
+ * at least, which takes longer than to run it. It stays until the server gathers statistics again, so a writer finds rows by an index also in
+ * a table that had few of them. */
 enum { ALL_USES = ~0 };
 static const struct setting {
 	const char *name, *value;
@@ -143,6 +144,7 @@ static const struct setting {
     {"default_transaction_read_only", "on", 1 << DB_READER},
     {"synchronous_commit", "on", 1 << DB_WRITER},
     {"lock_timeout", "5s", 1 << DB_WRITER},
+    {"enable_seqscan", "off", 1 << DB_WRITER},
     {"idle_in_transaction_session_timeout", "10s", 1 << DB_WRITER},
     {"tcp_keepalives_idle", "5", 1 << DB_WRITER},
     {"tcp_keepalives_interval", "2", 1 << DB_WRITER},

@@ -5,6 +5,7 @@
 #include "packed_rig.h"
 
 #include "store/job_results.h"
+#include "verdict/verdicts.h"
 
 enum { MANY = 9000, FEW = 3 }; /* a third of them is red: three parts of rows */
 
@@ -417,6 +418,33 @@ static void a_part_that_the_server_rolls_back_is_written_again(void **state)
 	free(id);
 }
 
+/* The server plans a statement when the tables are still empty, and keeps the plan while they grow. */
+static void new_names_are_found_by_the_index(void **state)
+{
+	char suite[] = "unit";
+	struct test_result tests[200] = {0};
+	int64_t ids[ARRAY_LEN(tests)] = {0}, again[ARRAY_LEN(tests)] = {0};
+	struct error e = {0};
+	struct db *d;
+
+	(void)state;
+	if (!server_database())
+		skip();
+	assert_int_equal(db_open(server_database(), DB_WRITER, &d, &e), 0);
+	assert_int_equal(db_begin(d, DB_WRITER), 0);
+	for (size_t i = 0; i < ARRAY_LEN(tests); i++)
+		tests[i] = (struct test_result){.suite = suite, .name = xasprintf("new %zu", i)};
+	test_ids_of(db_txn(d), tests, ARRAY_LEN(tests), ids);
+	test_ids_of(db_txn(d), tests, ARRAY_LEN(tests), again);
+	assert_memory_equal(ids, again, sizeof(ids));
+	assert_int_equal(db_int(d, -1, "SELECT seq_scan FROM pg_stat_xact_user_tables WHERE relname = 'test'"), 0);
+	assert_true(db_int(d, -1, "SELECT idx_scan FROM pg_stat_xact_user_tables WHERE relname = 'test'") > 0);
+	for (size_t i = 0; i < ARRAY_LEN(tests); i++)
+		free(tests[i].name);
+	db_rollback(d);
+	db_close(d);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
 
 int main(void)
@@ -428,6 +456,7 @@ int main(void)
 	    TEST(a_report_behind_a_document_is_recorded_whole),
 	    TEST(a_report_that_does_not_go_on_leaves_nothing),
 	    TEST(a_part_that_the_server_rolls_back_is_written_again),
+	    TEST(new_names_are_found_by_the_index),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
