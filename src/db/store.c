@@ -200,7 +200,7 @@ int store_open(struct loop *l, const struct store_options *o, struct store **ret
 
 /* ---- to the writer ---- */
 
-enum { SUBMITTED_MAX = 8 };
+enum { SUBMITTED_MAX = 8, LONG_OPS = 64 };
 
 static void push_all(struct store *s)
 {
@@ -401,6 +401,9 @@ void store_before_submit(struct store *s, void (*fn)(void *owner), void *owner)
 
 int store_submit(struct store *s, struct store_op *op)
 {
+	/* Long reports leave room for the others. */
+	size_t max_bytes = op->bytes > s->max_queue_bytes / LONG_OPS ? s->max_queue_bytes / 2 : s->max_queue_bytes;
+
 	assert(loop_is_this_thread(s->loop) && op->run && op->done);
 	if (s->before_submit)
 		s->before_submit(s->before_submit_owner);
@@ -410,7 +413,7 @@ int store_submit(struct store *s, struct store_op *op)
 	op->retry.submit = submit_op_again;
 	/* Check the queue before adding, so that one operation larger than the limit can still enter an almost empty
 	 * queue. */
-	if ((size_t)s->stats.n_queued_ops >= s->max_queue_ops || (size_t)s->stats.n_queued_bytes >= s->max_queue_bytes)
+	if ((size_t)s->stats.n_queued_ops >= s->max_queue_ops || (size_t)s->stats.n_queued_bytes >= max_bytes)
 		return retry_later(s, &op->retry, ERR_BUSY, err_text(ERR_BUSY)) ? 0 : ERR_BUSY;
 	op->err = 0;
 	op->why = (struct error){0};

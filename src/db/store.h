@@ -16,7 +16,7 @@ struct store_options {
 	const char *database;    /* NULL: outpost.db; or the URL of a database of PostgreSQL, without a password */
 	struct secret *password; /* of the database's user; NULL: none */
 	size_t max_queue_ops;    /* 0: 8192 */
-	size_t max_queue_bytes;  /* 0: 16 MiB; the last operation may pass it */
+	size_t max_queue_bytes;  /* 0: 16 MiB; the last operation may pass it, and long ones stop at half of it */
 	int n_readers;           /* 0: 2 */
 	const char *node;        /* this daemon's name among several (db/nodes.h); NULL: "outpost" */
 	bool has_others;         /* other daemons may use the database of PostgreSQL at the same time */

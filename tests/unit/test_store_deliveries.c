@@ -366,6 +366,35 @@ static void large_bodies_are_bounded_together(void **state)
 	free(body);
 }
 
+static void long_operations_leave_room_for_others(void **state)
+{
+	enum { LONG = 300 << 10 };
+	char *body = xcalloc(1, LONG);
+	struct put_delivery p[4];
+	struct error e = {0};
+	bool is_taken[4];
+
+	(void)state;
+	rig_close();
+	assert_int_equal(rig_open_with(&(struct store_options){.max_queue_bytes = 1 << 19}, &e), 0);
+	for (int i = 0; i < 4; i++) {
+		p[i] = (struct put_delivery){.op.done = count_done,
+		    .guid = "g",
+		    .event = "push",
+		    .action = "",
+		    .repository = UPSTREAM,
+		    .body = body,
+		    .body_bytes = i < 2 ? LONG : 2,
+		    .now_ms = T0};
+		is_taken[i] = store_put_delivery(rig_store, &p[i]) == 0;
+	}
+	assert_true(is_taken[0] && !is_taken[1]);
+	assert_true(is_taken[2] && is_taken[3]);
+	rig_close();
+	rig_open();
+	free(body);
+}
+
 static void count_closed(struct store_op *op)
 {
 	int *n = (int *)(void *)CONTAINER_OF(op, struct mark_delivery, op)->error;
@@ -419,6 +448,7 @@ int main(void)
 	    TEST(a_full_queue_refuses_at_once),
 	    TEST(intake_leaves_room_for_other_operations),
 	    TEST(large_bodies_are_bounded_together),
+	    TEST(long_operations_leave_room_for_others),
 	    TEST(closing_finishes_queued_operations),
 	    TEST(a_failed_operation_does_not_undo_others),
 	};
