@@ -10,9 +10,9 @@ const PAGE = new URL('../../../docs/cluster.md', import.meta.url);
 
 function configuration(port, ports) {
   const [, text] = /^```nginx\n([^]*?)^```$/m.exec(readFileSync(PAGE, 'utf8'));
-  const [server] = /^\tserver .*\n/m.exec(text);
+  const servers = (list) => ports.map((one) => list.replace(/^(\tserver )\S+(.*\n)[^]*$/, (_, begin, end) => `${begin}127.0.0.1:${one}${end}`)).join('');
   return text
-    .replace(/^\tserver .*\n/gm, '').replace('upstream outpost {\n', `$&${ports.map((one) => server.replace(/server \S+/, `server 127.0.0.1:${one}`)).join('')}`)
+    .replace(/^(?:\tserver \d.*\n)+/gm, servers)
     .replace(/^\tlisten .*$/m, `\tlisten 127.0.0.1:${port};`).replace(/^\tssl_.*\n/gm, '');
 }
 
