@@ -212,6 +212,10 @@ bool log_limit_pass(struct log_limit *l, int64_t now_mono_ms, int64_t *ret_n_ski
 	}
 	*ret_n_skipped = l->n_skipped;
 	l->n_skipped = 0;
-	l->next_mono_ms = now_mono_ms + 1000;
+	if (!l->pause_ms || now_mono_ms - l->next_mono_ms >= l->longest_ms)
+		l->pause_ms = 1000;
+	else if (l->pause_ms < l->longest_ms)
+		l->pause_ms *= 2;
+	l->next_mono_ms = now_mono_ms + l->pause_ms;
 	return true;
 }

@@ -37,9 +37,12 @@ void log_hold(void);
 void log_release(void);
 
 /* Lets one line of a kind pass each second: returns true if the line may be written now, with the number of
- * lines skipped since the last one in *ret_n_skipped. Zero-initialise the limit. Thread: one at a time. */
+ * lines skipped since the last one in *ret_n_skipped. Zero-initialise the limit, except longest_ms: while lines keep coming, the pause
+ * doubles until it is that long, because a trouble may last for hours. Thread: one at a time. */
+enum { LOG_LONGEST_PAUSE_MS = 60 * 1000 };
 struct log_limit {
-	int64_t next_mono_ms;
+	int64_t longest_ms;
+	int64_t pause_ms, next_mono_ms;
 	int64_t n_skipped;
 };
 bool log_limit_pass(struct log_limit *l, int64_t now_mono_ms, int64_t *ret_n_skipped);

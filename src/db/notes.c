@@ -100,6 +100,7 @@ struct notes {
 	bool is_polling;
 	int64_t n_batches;            /* of the other nodes, at the last poll */
 	struct remote_note *gathered; /* NULL: nothing */
+	struct log_limit lost_lines;
 };
 
 struct remote_note {
@@ -204,6 +205,14 @@ static void on_note(const char *text, void *owner)
 		n->heard_mono_ms = clock_mono_ms();
 }
 
+static void log_lost_notes(struct notes *n, const char *why)
+{
+	int64_t n_skipped;
+
+	if (log_limit_pass(&n->lost_lines, clock_mono_ms(), &n_skipped))
+		log_event(LOG_WARN, "notes_lost", LOG_S("error", why), LOG_I("more", n_skipped));
+}
+
 static bool connect_listener(struct notes *n)
 {
 	const struct store *s = n->store;
@@ -216,7 +225,7 @@ static bool connect_listener(struct notes *n)
 		gather_everything(n); /* notes may have been lost */
 		return true;
 	}
-	log_event(LOG_WARN, "notes_lost", LOG_S("error", n->db ? db_why(n->db)->text : why.text));
+	log_lost_notes(n, n->db ? db_why(n->db)->text : why.text);
 	db_close(n->db);
 	n->db = NULL;
 	return false;
@@ -288,7 +297,7 @@ static void *notes_main(void *p)
 			inbox_post(n->store->inbox, &n->gathered->item);
 		n->gathered = NULL;
 		if (!is_good && n->db) {
-			log_event(LOG_WARN, "notes_lost", LOG_S("error", db_why(n->db)->text));
+			log_lost_notes(n, db_why(n->db)->text);
 			db_close(n->db);
 			n->db = NULL;
 		}
@@ -308,6 +317,7 @@ struct notes *notes_new(struct store *s)
 		return NULL;
 	n = xcalloc(1, sizeof(*n));
 	n->store = s;
+	n->lost_lines.longest_ms = LOG_LONGEST_PAUSE_MS;
 	random_bytes(bytes, sizeof(bytes));
 	hex_encode(bytes, sizeof(bytes), n->sender);
 	n->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

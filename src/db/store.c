@@ -46,7 +46,8 @@ static bool retry_later(struct store *s, struct store_retry *r, int err, const c
 
 	if (!r->event || s->has_stopped_retrying || !store_is_passing(err))
 		return false;
-	log_event(LOG_WARN, r->event, LOG_S("error", why));
+	if ((r->n_failed & (r->n_failed - 1)) == 0) /* 0, 1, 2, 4, 8, … */
+		log_event(LOG_WARN, r->event, LOG_S("error", why), LOG_I("failures", r->n_failed + 1));
 	if (r->n_failed < 3)
 		pause_ms = (int64_t)PAUSE_FIRST_MS << r->n_failed;
 	r->n_failed++;

@@ -51,6 +51,7 @@ struct writer {
 	bool is_committing; /* the COMMIT was sent */
 	bool is_fenced;     /* node_begin() said so */
 	bool is_away;       /* the server, for longer than a batch waits */
+	struct log_limit failed_lines;
 };
 
 static int64_t now_us(void)
@@ -181,13 +182,15 @@ static void undo_batch(struct writer *w)
 static struct batch_note *note_new(struct writer *w, int err, const char *why)
 {
 	struct batch_note *note = xcalloc(1, sizeof(*note));
+	int64_t n_skipped;
 
 	note->store = w->store;
 	note->err = err;
 	note->class = w->class;
 	note->item.on_loop = store_on_batch;
-	if (err)
-		log_event(LOG_ERROR, "store_commit_failed", LOG_S("code", err_name(err)), LOG_S("error", why));
+	if (err && log_limit_pass(&w->failed_lines, clock_mono_ms(), &n_skipped))
+		log_event(LOG_ERROR, "store_commit_failed", LOG_S("code", err_name(err)), LOG_S("error", why),
+		    LOG_I("more", n_skipped));
 	return note;
 }
 
@@ -296,7 +299,7 @@ static int commit_batch(struct writer *w, struct op_queue *batch)
 		if (!rc || !may_repeat(w, n_attempts, start_us, has_savepoints, &rc))
 			return rc;
 		has_savepoints |= !w->is_fenced && db_may_repeat(w->db) == DB_FINAL;
-		if (db_status(w->db))
+		if (db_status(w->db) && n_attempts == 1 && !w->is_away)
 			log_event(LOG_INFO, "store_batch_repeated", LOG_S("error", db_why(w->db)->text));
 		undo_batch(w);
 		STAILQ_FOREACH (op, batch, link) {
@@ -426,6 +429,7 @@ int writer_start(
 	db_limit_silence(w->db, NODE_ANSWER_MS);
 	w->store = s;
 	w->class = class;
+	w->failed_lines.longest_ms = LOG_LONGEST_PAUSE_MS;
 	STAILQ_INIT(&w->queue);
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_condattr_init(&monotonic);

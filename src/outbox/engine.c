@@ -22,6 +22,7 @@ struct engine {
 	bool is_closing, is_cancelling, is_closed, is_paused;
 	void (*on_closed)(void *owner);
 	void *closed_owner;
+	struct log_limit claim_lines;
 };
 
 struct engine_lane {
@@ -334,9 +335,12 @@ void engine_adopt(struct engine *n, struct outbox_offer *offer)
 static void on_rows_claimed(struct store_op *op)
 {
 	struct engine_lane *l = CONTAINER_OF(op, struct engine_lane, claim.op);
+	int64_t n_skipped;
 
 	if (op->err) {
-		log_event(LOG_WARN, l->engine->options.claim_failed_event, LOG_S("error", op->why.text));
+		if (log_limit_pass(&l->engine->claim_lines, clock_mono_ms(), &n_skipped))
+			log_event(LOG_WARN, l->engine->options.claim_failed_event, LOG_S("error", op->why.text),
+			    LOG_I("more", n_skipped));
 		claim_outbox_release(&l->claim);
 		bell_retry(l->bell);
 		close_engine_if_idle(l->engine);
@@ -395,6 +399,7 @@ struct engine *engine_new(const struct engine_options *options)
 	struct engine *n = xcalloc(1, sizeof(*n));
 
 	n->options = *options;
+	n->claim_lines.longest_ms = LOG_LONGEST_PAUSE_MS;
 	pacing_init(&n->pacing, options->writes_per_minute);
 	TAILQ_INIT(&n->claimed);
 	n->lanes = xcalloc(options->n_lanes, sizeof(*n->lanes));

@@ -107,6 +107,7 @@ struct credentials {
 	void *change_owner;
 	void (*on_closed)(void *owner);
 	void *closed_owner;
+	struct log_limit unread_lines;
 };
 
 /* ---- last uses into the store ---- */
@@ -185,6 +186,7 @@ static void on_read(struct store_query *q)
 {
 	struct credentials *c = CONTAINER_OF(q, struct credentials, list.q);
 	struct credentials_wait *waiting = c->now;
+	int64_t n_skipped;
 	int err = q->err;
 
 	c->now = NULL;
@@ -225,8 +227,8 @@ static void on_read(struct store_query *q)
 		*t = taken;
 		c->is_read = true;
 	}
-	if (err && !c->is_closing)
-		log_event(LOG_ERROR, "tokens_not_read", LOG_S("why", q->why.text));
+	if (err && !c->is_closing && log_limit_pass(&c->unread_lines, loop_now_ms(c->loop), &n_skipped))
+		log_event(LOG_ERROR, "tokens_not_read", LOG_S("why", q->why.text), LOG_I("more", n_skipped));
 	list_tokens_release(&c->list);
 	if (!err && !c->is_closing && c->on_change)
 		c->on_change(c->change_owner);
@@ -362,6 +364,7 @@ struct credentials *credentials_new(struct loop *l, struct store *s)
 	c->wrong = rate_limit_new(CREDENTIALS_WRONG_PER_MINUTE, ADDRESSES_MAX);
 	c->bell = bell_new(l, read_credentials, c);
 	c->write_uses = timer_new(l, on_write_uses, c);
+	c->unread_lines.longest_ms = LOG_LONGEST_PAUSE_MS;
 	timer_start(c->write_uses, WRITE_USES_MS);
 	bell_now(c->bell);
 	return c;

@@ -247,6 +247,23 @@ static void test_limit(void **state)
 	assert_int_equal(n_skipped, 0);
 }
 
+/* One line comes each second for two minutes, and another one after a quiet time. */
+static void test_limit_of_long_trouble(void **state)
+{
+	static const int64_t passed_s[] = {0, 1, 3, 7, 15, 31, 63, 127};
+	struct log_limit l = {.longest_ms = 60 * 1000};
+	int64_t n_skipped;
+	size_t n = 0;
+
+	(void)state;
+	for (int64_t s = 0; s <= 127; s++)
+		if (log_limit_pass(&l, 5000 + s * 1000, &n_skipped))
+			assert_int_equal(s, passed_s[n++]);
+	assert_int_equal(n, ARRAY_LEN(passed_s));
+	assert_true(log_limit_pass(&l, 500000, &n_skipped));
+	assert_true(log_limit_pass(&l, 501000, &n_skipped));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -261,6 +278,7 @@ int main(void)
 	    T(test_levels),
 	    T(test_held_lines_are_written_together),
 	    T(test_limit),
+	    T(test_limit_of_long_trouble),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
