@@ -61,14 +61,16 @@ static int code_of_state(const char *state)
 	return ERR_IO;
 }
 
-/* On one line, without the end of the last one. */
+/* On one line, without the end of the last one. Each address of the URL has a line of its own. */
 static void copy_message(const char *message, char *out, size_t out_bytes)
 {
 	size_t n = 0;
 
-	for (; *message && n + 1 < out_bytes; message++) {
+	for (; *message && n + 2 < out_bytes; message++) {
 		bool is_space = *message == '\n' || *message == '\t' || *message == ' ';
 
+		if (*message == '\n' && message[1] > ' ')
+			out[n++] = ';';
 		if (!is_space)
 			out[n++] = *message;
 		else if (n && out[n - 1] != ' ')
@@ -189,7 +191,8 @@ static int begin_session(struct postgres *d, struct error *e)
 	if (pq.PQstatus(d->conn) != CONNECTION_OK) {
 		d->may_repeat = DB_LOST;
 		copy_message(pq.PQerrorMessage(d->conn), text, sizeof(text));
-		return error_set(e, ERR_IO, "%s: %s", d->db.path, text);
+		return error_set(e, ERR_IO, "%s: %s%s", d->db.path, text,
+		    strstr(text, "no password supplied") ? "; give its file: store_password_file, or --password-file" : "");
 	}
 	pq.PQsetNoticeProcessor(d->conn, ignore_notice, NULL);
 	pq.PQsetnonblocking(d->conn, 1);

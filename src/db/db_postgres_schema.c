@@ -95,6 +95,26 @@ static void warn_of_standby(struct db *d)
 			"the last webhooks are lost when the standby takes over: set synchronous_standby_names"));
 }
 
+/* Before the tables are created: the database must be empty, and the role must have the right to create them. */
+static int check_is_ours(struct db *d, struct error *e)
+{
+	struct rows *r = db_rows(d,
+	    "SELECT current_database(), current_user, has_schema_privilege('public', 'CREATE'),"
+	    " EXISTS (SELECT 1 FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace)");
+	int rc = 0;
+
+	if (rows_next(r) && rows_int(r, 3))
+		rc = error_set(e, ERR_CORRUPT,
+		    "%s: database %s has tables of another program: give Outpost a database of its own", d->path,
+		    rows_text(r, 0));
+	else if (!db_status(d) && !rows_int(r, 2))
+		rc = error_set(e, ERR_DENIED,
+		    "%s: the role %s may not create tables in database %s: make it the owner of the database", d->path,
+		    rows_text(r, 1), rows_text(r, 0));
+	rows_end(r);
+	return db_status(d) ? error_set(e, db_status(d), "%s", db_why(d)->text) : rc;
+}
+
 /* In a transaction. The version of the tables, 0: there are none. */
 static int read_version(struct db *d, int64_t *ret, struct error *e)
 {
@@ -102,12 +122,8 @@ static int read_version(struct db *d, int64_t *ret, struct error *e)
 	int64_t readable_from = 0;
 
 	*ret = 0;
-	if (!has_version(d)) {
-		if (db_has(d,
-			"SELECT 1 FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace LIMIT 1"))
-			return error_set(e, ERR_CORRUPT, "%s: the database has tables of another program", d->path);
-		return db_status(d) ? error_set(e, db_status(d), "%s", db_why(d)->text) : 0;
-	}
+	if (!has_version(d))
+		return db_status(d) ? error_set(e, db_status(d), "%s", db_why(d)->text) : check_is_ours(d, e);
 	r = db_rows(d, "SELECT version, readable_from FROM outpost_schema");
 	if (rows_next(r)) {
 		*ret = rows_int(r, 0);

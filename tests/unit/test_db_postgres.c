@@ -311,7 +311,7 @@ static void the_password_is_the_files(void **state)
 	snprintf(name, sizeof(name), "test_%d", (int)getpid());
 	url = url_with(name, "secured", MAY_LOSE);
 	o.database = url;
-	assert_refused(xstrdup(url), ERR_IO, "no password supplied");
+	assert_refused(xstrdup(url), ERR_IO, "no password supplied; give its file");
 	assert_int_equal(secret_new("wrong", 5, &o.password, &e), 0);
 	assert_int_equal(store_open(rig_loop, &o, &s, &e), ERR_IO);
 	assert_non_null(strstr(e.text, "password authentication failed for user \"secured\""));
@@ -352,7 +352,7 @@ static void wrong_databases_are_refused(void **state)
 	url = url_with("theirs", "outpost", MAY_LOSE);
 	server_script(url, "CREATE TABLE theirs (a INT)");
 	free(url);
-	assert_refused(url_with("theirs", "outpost", MAY_LOSE), ERR_CORRUPT, "tables of another program");
+	assert_refused(url_with("theirs", "outpost", MAY_LOSE), ERR_CORRUPT, "database theirs has tables of another program");
 	in_base("DROP DATABASE theirs");
 	in_base("DROP DATABASE IF EXISTS elsewhere");
 	in_base("CREATE DATABASE elsewhere TEMPLATE template0 LOCALE 'C'");
@@ -370,7 +370,7 @@ static void missing_privileges_are_named(void **state)
 	in_base("CREATE DATABASE bare TEMPLATE template0 LOCALE 'C'");
 	in_base("DROP ROLE IF EXISTS guest");
 	in_base("CREATE ROLE guest LOGIN");
-	assert_refused(url_with("bare", "guest", MAY_LOSE), ERR_DENIED, "permission denied for schema public");
+	assert_refused(url_with("bare", "guest", MAY_LOSE), ERR_DENIED, "guest may not create tables in database bare: make it the owner");
 	in_base("DROP DATABASE bare");
 	in_base("DROP ROLE guest");
 }
