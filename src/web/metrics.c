@@ -101,12 +101,10 @@ static int64_t age_s(int64_t now_ms, int64_t then_ms)
 	return then_ms && now_ms > then_ms ? (now_ms - then_ms) / 1000 : 0;
 }
 
-static void put_store_metrics(struct buf *out, struct store *store, const struct get_gauges *q)
+static void put_totals(struct buf *out, const struct get_gauges *q)
 {
 	const struct get_totals *t = &q->totals;
-	struct store_stats stats;
 
-	store_stats(store, &stats);
 	metric_gauge(out, "outpost_deliveries_waiting", "Accepted deliveries that are not planned yet.",
 	    t->n_deliveries_accepted);
 	metric_gauge(out, "outpost_deliveries_failed", "Deliveries that could not be planned.", t->n_deliveries_failed);
@@ -130,8 +128,16 @@ static void put_store_metrics(struct buf *out, struct store *store, const struct
 	metric_gauge(out, "outpost_accelerators_red", "Accelerators whose state is red.", q->n_red);
 	metric_gauge(out, "outpost_pull_queue", "Dispatches that wait for a machine.", t->n_queued);
 	metric_gauge(out, "outpost_leases_active", "Jobs that machines are at.", t->n_leases_active);
-	metric_gauge(out, "outpost_store_writable", "1 when the last commit succeeded.", stats.is_writable);
 	metric_gauge(out, "outpost_store_bytes", "Size of the database.", t->db_bytes);
+}
+
+/* They are known also while the database is away. */
+static void put_commits(struct buf *out, struct store *store)
+{
+	struct store_stats stats;
+
+	store_stats(store, &stats);
+	metric_gauge(out, "outpost_store_writable", "1 when the last commit succeeded.", stats.is_writable);
 	metric_gauge(out, "outpost_store_queued", "Operations that wait for the writer.", stats.n_queued_ops);
 	metric_head(out, "outpost_store_commit_seconds", "histogram",
 	    "How long a batch of writes took, from its begin until it was on disk.");
@@ -297,9 +303,9 @@ static void on_gauges(struct store_query *q)
 	struct metrics_request *m = CONTAINER_OF(q, struct metrics_request, gauges.q);
 	const struct web_deps *deps = &m->web->deps;
 
-	/* Without the store, the process can still report that it is up. */
 	if (!q->err)
-		put_store_metrics(&m->out, deps->store, &m->gauges);
+		put_totals(&m->out, &m->gauges);
+	put_commits(&m->out, deps->store);
 	deps->write_metrics(&m->out, deps->owner);
 	if (!q->err)
 		put_labelled(&m->out, &m->gauges);
