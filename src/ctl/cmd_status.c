@@ -60,25 +60,32 @@ static void PRINTF(2, 3) print_trouble(const struct ctl *ctl, const char *fmt, .
 	va_end(ap);
 }
 
-/* The daemons that share the database, and the parts of which there is one; a single daemon has all of them. */
-static void print_nodes(const struct ctl *ctl, const json_t *nodes)
+static void add_node_row(struct table *t, const json_t *node)
 {
-	json_t *node, *seat;
-	size_t i, k;
+	struct buf seats = BUF_INIT(4096);
+	json_t *seat;
+	size_t i;
 
-	if (json_array_size(nodes) < 2)
+	json_array_foreach(json_object_get(node, "seats"), i, seat)
+	    buf_appendf(&seats, "%s%.60s", i ? ", " : "", json_string_value(seat));
+	table_add(t, json_get_str(node, "name"));
+	table_add(t, json_get_str(node, "version"));
+	table_add_age(t, node, "seen_at");
+	table_add(t, seats.len ? buf_str(&seats) : "-");
+	buf_release(&seats);
+}
+
+static bool has_others(const json_t *v) { return json_array_size(json_object_get(v, "nodes")) > 1; }
+
+/* The daemons that share the database. A single one has each seat. */
+static void print_nodes(const struct ctl *ctl, const json_t *v)
+{
+	static const struct server_list nodes = {"nodes", {"node", "version", "seen", "seats"}, add_node_row, ""};
+
+	if (!has_others(v))
 		return;
-	json_array_foreach(nodes, i, node)
-	{
-		struct buf seats = BUF_INIT(4096);
-
-		json_array_foreach(json_object_get(node, "seats"), k, seat)
-		    buf_appendf(&seats, "%s%.60s", k ? ", " : "", json_string_value(seat));
-		print_line(ctl, "node", "%.100s, outpostd %.40s, seen %s: %s", json_get_str(node, "name"),
-		    json_get_str(node, "version"), AGE(node, "seen_at", "never"),
-		    seats.len ? buf_str(&seats) : "no part");
-		buf_release(&seats);
-	}
+	server_print_rows(ctl, v, &nodes);
+	printf("\n");
 }
 
 /* ---- the space of the database ---- */
@@ -143,12 +150,13 @@ static void print_space(const struct ctl *ctl, const json_t *space)
 	table_print(t, ctl, "");
 	printf("\n");
 	server_print_rows(ctl, space, &accelerators);
-	printf("\nmeasured %s; %.1f MiB of the file are free, and %s\n", AGE(space, "measured_at", ""),
-	    mib(json_get_int(space, "free", 0)),
-	    json_is_true(json_object_get(space, "shrinks"))
-		? "filled again; more than an eighth is given back to the disk"
-		: "filled again; the file never shrinks, because an older version created it (see \"Space\" in "
-		  "operators.md)");
+	printf("\nmeasured %s", AGE(space, "measured_at", ""));
+	if (json_is_integer(json_object_get(space, "free")))
+		printf("; %.1f MiB of the file are free, and filled again; %s", mib(json_get_int(space, "free", 0)),
+		    json_is_true(json_object_get(space, "shrinks"))
+			? "more than an eighth is given back to the disk"
+			: "the file never shrinks, because an older version created it (see \"Space\" in operators.md)");
+	printf("\n");
 }
 
 /* ---- accelerators ---- */
@@ -219,6 +227,7 @@ static void print_troubles(const struct ctl *ctl, const json_t *v)
 {
 	const char *refused = json_string_value(json_at(v, "config", "refused", NULL));
 	const char *comments = json_string_value(json_at(v, "comments", "last_error", NULL));
+	const char *not_writable = json_string_value(json_at(v, "store", "why_not_writable", NULL));
 	int64_t n_failed = json_integer_value(json_at(v, "deliveries", "failed", NULL));
 	int64_t n_dead = json_integer_value(json_at(v, "outbox", "dead", NULL));
 	const json_t *registry = json_object_get(v, "registry");
@@ -231,8 +240,8 @@ static void print_troubles(const struct ctl *ctl, const json_t *v)
 	if (refused)
 		print_trouble(
 		    ctl, "the last reload was refused, the configuration before it is in force:\n%s", refused);
-	if (!json_is_true(json_at(v, "store", "writable", NULL)))
-		print_trouble(ctl, "the database cannot be written: webhooks are answered 503");
+	if (not_writable)
+		print_trouble(ctl, "the database cannot be written, and webhooks get 503: %s", not_writable);
 	if (n_failed)
 		print_trouble(
 		    ctl, "%lld deliveries could not be planned: outpostctl deliveries --failed", (long long)n_failed);
@@ -273,7 +282,6 @@ int cmd_status(const struct ctl *ctl)
 			    json_get_str(v, "address"), AGE(v, "started_at", ""));
 		else
 			print_line(ctl, "service", "outpostd");
-		print_nodes(ctl, json_object_get(v, "nodes"));
 		print_line(ctl, "upstream", "%s; accelerators: %lld, open changes: %lld",
 		    json_get_str(v, "upstream") ? json_get_str(v, "upstream") : "",
 		    (long long)json_get_int(v, "accelerators", 0), (long long)json_get_int(v, "open_changes", 0));
@@ -288,7 +296,8 @@ int cmd_status(const struct ctl *ctl)
 		print_experiments(ctl, json_object_get(v, "experiments"));
 		print_counts(ctl, "github", json_object_get(v, "github"));
 		print_counts(ctl, "comments", json_object_get(v, "comments"));
-		print_line(ctl, "reconciled", "%s", AGE(v, "last_reconcile", "not yet"));
+		print_line(ctl, "reconciled", "%s",
+		    AGE(v, "last_reconcile", has_others(v) ? "not by this daemon" : "not yet"));
 		if (commit)
 			print_line(ctl, "registry", "%.7s, in force %s, fetched %s", commit,
 			    AGE(registry, "in_force_since", "never"), AGE(registry, "fetched_at", "never"));
@@ -297,6 +306,7 @@ int cmd_status(const struct ctl *ctl)
 			    ctl->has_colour ? "\033[0m" : "");
 		print_troubles(ctl, v);
 		printf("\n");
+		print_nodes(ctl, v);
 		server_print_rows(ctl, v, &accelerators);
 		print_space(ctl, json_object_get(v, "space"));
 	}

@@ -255,7 +255,7 @@ static void on_identities_read(struct store_query *s)
 {
 	struct status_request *q = CONTAINER_OF(s, struct status_request, identities.q);
 
-	if (!control_goes_on(&q->base, s->err, NULL))
+	if (!control_goes_on(&q->base, s->err, s->why.text))
 		return;
 	json_object_set_new(q->status, "refused_identities", identities_json(&q->identities));
 	q->space = (struct space_wait){.done = on_space_known, .owner = q};
@@ -276,7 +276,7 @@ static void on_accelerators_read(int err, json_t *list, void *owner)
 }
 
 /* Adds the state of this process to the store's figures. */
-static void on_status_read(int err, json_t *status, void *owner)
+static void on_status_read(const struct store_query *totals, json_t *status, void *owner)
 {
 	struct status_request *q = owner;
 	const struct daemon *d = q->base.daemon;
@@ -287,7 +287,7 @@ static void on_status_read(int err, json_t *status, void *owner)
 	struct runners_gauges g;
 	json_t *comments, *github, *config, *machines;
 
-	if (!control_goes_on(&q->base, err, NULL))
+	if (!control_goes_on(&q->base, totals->err, totals->why.text))
 		return;
 	publish_read_counters(d->publish, &publish);
 	github_read_stats(d->github, &s);

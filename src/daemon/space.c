@@ -31,7 +31,8 @@ void space_watch_free(struct space_watch *w)
 	free(w);
 }
 
-static json_t *space_json(const struct get_space *g)
+/* A server's database has no free space of its own. */
+static json_t *space_json(const struct get_space *g, bool is_file)
 {
 	json_t *tables = json_array(), *accelerators = json_array();
 
@@ -45,9 +46,9 @@ static json_t *space_json(const struct get_space *g)
 		    accelerators, json_pack("{s:s, s:I, s:I, s:I}", "name", a->name, "jobs", (json_int_t)a->n_jobs,
 				      "results", (json_int_t)a->n_results, "bytes", (json_int_t)a->bytes));
 	}
-	return json_pack("{s:o, s:I, s:I, s:b, s:o, s:o}", "measured_at", json_time(clock_wall_ms()), "bytes",
-	    (json_int_t)g->file_bytes, "free", (json_int_t)g->free_bytes, "shrinks", g->can_shrink, "tables", tables,
-	    "accelerators", accelerators);
+	return json_pack("{s:o, s:I, s:o, s:b, s:o, s:o}", "measured_at", json_time(clock_wall_ms()), "bytes",
+	    (json_int_t)g->file_bytes, "free", is_file ? json_integer(g->free_bytes) : json_null(), "shrinks",
+	    g->can_shrink, "tables", tables, "accelerators", accelerators);
 }
 
 static json_t *last_space(const struct space_watch *w) { return w->last ? json_incref(w->last) : json_null(); }
@@ -60,7 +61,7 @@ static void on_measured(struct store_query *q)
 	w->is_measuring = false;
 	if (!q->err) {
 		json_decref(w->last);
-		w->last = space_json(&w->get);
+		w->last = space_json(&w->get, !store_is_shared(*w->store));
 		w->last_mono_ms = clock_mono_ms();
 	} else if (q->err != ERR_CANCELLED && q->err != ERR_CLOSING) {
 		log_event(LOG_WARN, "space_not_measured", LOG_S("error", q->why.text));

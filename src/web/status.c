@@ -6,7 +6,7 @@
 struct status_request {
 	struct get_totals totals;
 	struct web *web;
-	void (*on_json)(int err, json_t *status, void *owner);
+	void (*on_json)(const struct store_query *q, json_t *status, void *owner);
 	void *owner;
 };
 
@@ -64,8 +64,8 @@ static json_t *status_json(const struct status_request *s)
 	    (json_int_t)o->n_sending, "waiting", (json_int_t)o->n_waiting, "dead", (json_int_t)o->n_dead,
 	    "oldest_unsent", json_time(o->oldest_unsent_ms));
 	pull = json_pack("{s:I, s:I}", "queued", (json_int_t)t->n_queued, "leases", (json_int_t)t->n_leases_active);
-	store = json_pack("{s:b, s:I, s:I}", "writable", stats.is_writable, "bytes", (json_int_t)t->db_bytes, "queued",
-	    (json_int_t)stats.n_queued_ops);
+	store = json_pack("{s:b, s:s?, s:I, s:I}", "writable", stats.is_writable, "why_not_writable",
+	    stats.why_not_writable, "bytes", (json_int_t)t->db_bytes, "queued", (json_int_t)stats.n_queued_ops);
 	v = json_pack("{s:s, s:o, s:I, s:s?, s:I, s:I, s:o, s:o}", "version", OUTPOST_VERSION, "started_at",
 	    json_time(w->started_wall_ms), "uptime", (json_int_t)((t->now_ms - w->started_wall_ms) / 1000), "upstream",
 	    w->config ? w->config->upstream_repository : NULL, "accelerators",
@@ -83,12 +83,12 @@ static void on_totals(struct store_query *q)
 {
 	struct status_request *s = CONTAINER_OF(q, struct status_request, totals.q);
 
-	s->on_json(q->err, q->err ? NULL : status_json(s), s->owner);
+	s->on_json(q, q->err ? NULL : status_json(s), s->owner);
 	get_totals_release(&s->totals);
 	free(s);
 }
 
-void web_status(struct web *w, void (*done)(int err, json_t *status, void *owner), void *owner)
+void web_status(struct web *w, void (*done)(const struct store_query *q, json_t *status, void *owner), void *owner)
 {
 	struct status_request *s = xcalloc(1, sizeof(*s));
 
@@ -105,12 +105,12 @@ void web_status(struct web *w, void (*done)(int err, json_t *status, void *owner
 	}
 }
 
-static void respond_status(int err, json_t *status, void *owner)
+static void respond_status(const struct store_query *q, json_t *status, void *owner)
 {
 	struct http_request *r = owner;
 	const struct web_deps *deps = &((struct web *)http_route_of(r)->owner)->deps;
 
-	if (err) {
+	if (q->err) {
 		web_respond_busy(r);
 		return;
 	}

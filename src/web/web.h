@@ -33,8 +33,8 @@ void web_stop(struct web *w);
 /* After the server is closed and the store's queries are done. NULL is fine. */
 void web_free(struct web *w);
 
-/* The status of /api/v1/status and `outpostctl status`. done runs once; *status is a new reference, or NULL with err set. */
-void web_status(struct web *w, void (*done)(int err, json_t *status, void *owner), void *owner);
+/* The status of /api/v1/status and `outpostctl status`. done runs once; *status is a new reference, or NULL if q->err says why not. */
+void web_status(struct web *w, void (*done)(const struct store_query *q, json_t *status, void *owner), void *owner);
 /* The list of /api/v1/accelerators. done runs once, inside this call if the store is busy; *list is a new reference, or NULL with
  * err set. */
 void web_accelerators(struct web *w, void (*done)(int err, json_t *list, void *owner), void *owner);

@@ -98,6 +98,7 @@ describe('daemons on one database', { skip: notBuilt }, () => {
     assert.equal(await hooks.send(first), 202);
     const second = await start('twin');
     await says(first, 'the store cannot be written: another outpostd has the same `node` and started later');
+    assert.match((await first.ctl('status')).stdout, /^! the database cannot be written, and webhooks get 503: another outpostd has the same `node` and started later$/m);
     await first.waitForLog({ ev: 'store_commit_failed', error: /another outpostd has the name twin: give each its own `node`/ });
     assert.equal(await hooks.send(second), 202);
     await second.stop();
@@ -128,6 +129,10 @@ describe('daemons on one database', { skip: notBuilt }, () => {
     await database.stop('immediate');
     await until(async () => await hooks.send(node) === 503, { what: 'a webhook gets 503' });
     await says(node, 'the store cannot be written: the database is not reached');
+    assert.match((await node.get('/metrics')).text, /^outpost_store_writable 0$/m);
+    const { code, stderr } = await node.ctl('status');
+    assert.equal(code, 1);
+    assert.match(stderr, /^outpostctl: PostgreSQL: /);
     await database.start();
     await says(node, 200);
     await hooks.assertKept(node);

@@ -93,7 +93,7 @@ describe('three daemons on one database', { skip: notBuilt }, () => {
     const { nodes: list } = await status(nodes.east);
     assert.deepEqual(list.map(({ name }) => name), ['east', 'north', 'south']);
     for (const { version, seen_at } of list) assert.ok(version && Date.now() - Date.parse(seen_at) < 15_000);
-    assert.match((await nodes.south.ctl('status')).stdout, /node\s+north, outpostd/);
+    assert.match((await nodes.south.ctl('status')).stdout, /^node +version +seen +seats\n(?:.*\n)*north +\S+ +\d+ s ago +\S/m);
   });
 
   test('a webhook may go to any node', async () => {
