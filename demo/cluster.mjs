@@ -38,9 +38,12 @@ function table(rows) {
   }
 }
 
+// Asks again when a loaded machine did not answer in time.
+const statusOf = (cluster) => until(() => cluster.api('status'), { what: 'a daemon shows its status' });
+
 // The daemons as they see themselves, or "down".
 async function showNodes(cluster) {
-  const { nodes } = await cluster.api('status');
+  const { nodes } = await statusOf(cluster);
   const byName = new Map(nodes.map((one) => [one.name, one]));
   table([['daemon', 'state', 'seats'], ...cluster.nodes.map(({ name, isStarted }) => [name, isStarted ? 'runs' : 'killed', byName.get(name)?.seats.join(' ') || '-'])]);
 }
@@ -155,7 +158,7 @@ async function main() {
 }
 
 async function busiest(cluster) {
-  const { nodes } = await cluster.api('status');
+  const { nodes } = await statusOf(cluster);
   const [first] = nodes.toSorted((a, b) => b.seats.length - a.seats.length);
   return cluster.nodes.find(({ name }) => name === first.name) ?? cluster.nodes[0];
 }

@@ -155,7 +155,8 @@ static void print_space(const struct ctl *ctl, const json_t *space)
 		printf("; %.1f MiB of the file are free, and filled again; %s", mib(json_get_int(space, "free", 0)),
 		    json_is_true(json_object_get(space, "shrinks"))
 			? "more than an eighth is given back to the disk"
-			: "the file never shrinks, because an older version created it (see \"Space\" in operators.md)");
+			: "the file never shrinks, because an older version created it (see \"Space\" in "
+			  "operators.md)");
 	printf("\n");
 }
 

@@ -352,7 +352,8 @@ static void wrong_databases_are_refused(void **state)
 	url = url_with("theirs", "outpost", MAY_LOSE);
 	server_script(url, "CREATE TABLE theirs (a INT)");
 	free(url);
-	assert_refused(url_with("theirs", "outpost", MAY_LOSE), ERR_CORRUPT, "database theirs has tables of another program");
+	assert_refused(
+	    url_with("theirs", "outpost", MAY_LOSE), ERR_CORRUPT, "database theirs has tables of another program");
 	in_base("DROP DATABASE theirs");
 	in_base("DROP DATABASE IF EXISTS elsewhere");
 	in_base("CREATE DATABASE elsewhere TEMPLATE template0 LOCALE 'C'");
@@ -370,7 +371,8 @@ static void missing_privileges_are_named(void **state)
 	in_base("CREATE DATABASE bare TEMPLATE template0 LOCALE 'C'");
 	in_base("DROP ROLE IF EXISTS guest");
 	in_base("CREATE ROLE guest LOGIN");
-	assert_refused(url_with("bare", "guest", MAY_LOSE), ERR_DENIED, "guest may not create tables in database bare: make it the owner");
+	assert_refused(url_with("bare", "guest", MAY_LOSE), ERR_DENIED,
+	    "guest may not create tables in database bare: make it the owner");
 	in_base("DROP DATABASE bare");
 	in_base("DROP ROLE guest");
 }
