@@ -2,8 +2,6 @@
  * use the database; nothing here does, except before they start. */
 #include "db/store.h"
 
-#include <sys/file.h>
-
 #include "db/notes.h"
 #include "db/schema.h"
 #include "db/seats.h"
@@ -65,49 +63,7 @@ void store_stop_retrying(struct store *s)
 		timer_start(s->retry_timer, 0);
 }
 
-/* ---- one daemon for each state directory ----
- *
- * On its file, all nodes before this one have ended (db/nodes.h). The lock ends with the process, however that ends. Its file has the
- * process and, on PostgreSQL, its epoch, so that the next process knows which node has ended. */
-
-enum { BEAT_LOOK_MS = 1000 };
-
-/* The daemon starts without the text when the disk is full. */
-static bool write_lock_text(int fd, int64_t epoch)
-{
-	char text[64];
-	int n = snprintf(text, sizeof(text), "%ld\n%lld\n", (long)getpid(), (long long)epoch);
-
-	return (ftruncate(fd, 0) == 0 && pwrite(fd, text, (size_t)n, 0) == n) || errno == ENOSPC;
-}
-
-int store_lock_folder(const char *state_dir, int *ret_fd, int64_t *ret_ended_epoch, struct error *e)
-{
-	char *path = path_join(state_dir, "lock"), text[64], *epoch;
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600), rc = 0;
-	bool is_locked = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0, is_taken = fd >= 0 && errno == EWOULDBLOCK;
-	ssize_t n = is_locked || is_taken ? pread(fd, text, sizeof(text) - 1, 0) : 0;
-
-	text[n > 0 ? n : 0] = '\0';
-	epoch = text + strcspn(text, "\n");
-	if (is_locked) {
-		*ret_ended_epoch = strtoll(epoch, NULL, 10);
-		if (!write_lock_text(fd, *ret_ended_epoch))
-			rc = error_set(e, ERR_IO, "%s: %m", path);
-	} else if (is_taken) {
-		*epoch = '\0';
-		rc = error_set(e, ERR_EXISTS, "%s: another outpostd uses this directory (process %s)", path,
-		    text[0] ? text : "unknown");
-	} else {
-		rc = error_set(e, ERR_IO, "%s: %m", path);
-	}
-	if (rc && fd >= 0)
-		close(fd);
-	else if (!rc)
-		*ret_fd = fd;
-	free(path);
-	return rc;
-}
+/* ---- opening ---- */
 
 /* The last step of closing, and the way out of a failed open: no thread runs any more. */
 static void store_release(struct store *s)
@@ -151,8 +107,6 @@ static int start_threads(struct store *s, const struct store_options *o, struct 
 	return 0;
 }
 
-static void on_beat_timer(struct timer *t);
-
 int store_open(struct loop *l, const struct store_options *o, struct store **ret, struct error *e)
 {
 	struct store *s = xcalloc(1, sizeof(*s));
@@ -185,14 +139,7 @@ int store_open(struct loop *l, const struct store_options *o, struct store **ret
 		store_release(s);
 		return rc;
 	}
-	s->known_epoch = store_epoch(s);
-	s->was_acting = true;
-	if (s->node.is_shared) {
-		if (!write_lock_text(s->lock_fd, s->known_epoch))
-			log_event(LOG_WARN, "lock_not_written", LOG_S("error", strerror(errno)));
-		s->beat_timer = timer_new(l, on_beat_timer, s);
-		timer_start(s->beat_timer, BEAT_LOOK_MS);
-	}
+	membership_start(s);
 	s->seats = seats_new(s);
 	s->notes = notes_new(s);
 	*ret = s;
@@ -295,8 +242,6 @@ void store_close(struct store *s, void (*on_closed)(void *owner), void *owner)
 
 /* ---- topics ---- */
 
-static void look_at_node(struct store *s);
-
 void store_subscribe(struct store *s, unsigned topics, void (*on_topic)(unsigned topics, void *owner), void *owner)
 {
 	assert(s->n_subscribers < SUBSCRIBERS_MAX);
@@ -362,7 +307,7 @@ void store_on_batch(struct inbox_item *item)
 	}
 	store_notify(s, note->topics, &note->touched);
 	free(note);
-	look_at_node(s);
+	membership_look(s);
 }
 
 const struct store_touched *store_touched(const struct store *s) { return s->touched; }
@@ -463,67 +408,6 @@ int store_query(struct store *s, struct store_query *q)
 	s->n_queries++;
 	readers_push(s->readers, q);
 	return 0;
-}
-
-/* ---- this node among others ---- */
-
-int64_t store_epoch(const struct store *s) { return atomic_load(&s->node.epoch); }
-
-bool store_is_shared(const struct store *s) { return s->node.is_shared; }
-
-bool store_is_acting(const struct store *s)
-{
-	return !s->node.is_shared || clock_mono_ms() - atomic_load(&s->node.seen_mono_ms) < NODE_SILENT_MS;
-}
-
-static void look_at_node(struct store *s)
-{
-	bool is_acting = store_is_acting(s);
-
-	if (is_acting == s->was_acting && s->known_epoch == store_epoch(s))
-		return;
-	if (is_acting != s->was_acting)
-		log_event(LOG_WARN, is_acting ? "node_acts_again" : "node_is_silent", LOG_I("epoch", store_epoch(s)));
-	s->was_acting = is_acting;
-	s->known_epoch = store_epoch(s);
-	store_notify(s, STORE_NODE, NULL);
-}
-
-/* Each deciding transaction is a beat, too, so an idle node only needs this one. If the node is fenced, the operation goes to the
- * writer that decides, which registers a new epoch first. */
-static int beat_run(struct store_op *op, struct txn *d)
-{
-	struct store *s = op->store;
-
-	s->beat_mono_ms = clock_mono_ms();
-	if (op->class == OP_INDEPENDENT && !node_beat(&s->node, d))
-		op->class = OP_DECIDES;
-	return 0;
-}
-
-static void beat_done(struct store_op *op)
-{
-	struct store *s = op->store;
-
-	s->is_beating = false;
-	if (!op->err)
-		node_seen(&s->node, s->beat_mono_ms);
-	if (!s->is_closing)
-		look_at_node(s);
-}
-
-static void on_beat_timer(struct timer *t)
-{
-	struct store *s = timer_owner(t);
-
-	timer_start(t, BEAT_LOOK_MS);
-	look_at_node(s);
-	if (s->is_beating || clock_mono_ms() - atomic_load(&s->node.seen_mono_ms) < NODE_BEAT_MS)
-		return;
-	s->beat.run = beat_run;
-	s->beat.done = beat_done;
-	s->beat.class = OP_INDEPENDENT;
-	s->is_beating = store_submit(s, &s->beat) == 0;
 }
 
 /* ---- figures ---- */

@@ -104,6 +104,11 @@ struct store {
 	bool was_acting;
 };
 
+/* ---- membership.c; thread: loop ---- */
+void membership_start(struct store *s);
+/* Notifies of STORE_NODE if something has changed. */
+void membership_look(struct store *s);
+
 void store_on_batch(struct inbox_item *item);
 /* Runs the subscribers of these topics; t NULL: nothing looks different. Thread: loop. */
 void store_notify(struct store *s, unsigned topics, const struct store_touched *t);
