@@ -219,9 +219,9 @@ lint-sql:
 # the comment. The tests that are left out are about SQLite's file.
 POSTGRES_LAYERS := store verdict experiments history views
 ONLY_ON_SQLITE  := store_packed_trouble store_space
-POSTGRES_TESTS  := db_postgres db_records db_retry db_seats db_touched logs_growing \
+POSTGRES_TESTS  := db_clock db_notes db_postgres db_records db_retry db_seats db_touched logs_growing \
 	$(filter-out $(ONLY_ON_SQLITE),$(foreach l,$(POSTGRES_LAYERS),$(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_$l_*.c))))
-POSTGRES_PART_TESTS := store_nodes db_seats db_postgres db_records db_retry db_touched store_outbox verdict_skips views_change views_feed
+POSTGRES_PART_TESTS := store_nodes db_clock db_notes db_seats db_postgres db_records db_retry db_touched store_outbox verdict_skips views_change views_feed
 POSTGRES_PART_PROGRAMS := round intake pull known attribution kill-runners
 UNITS_ON_POSTGRES := $(patsubst %,$(O)/asan/tests/test_%,$(if $(PART),$(POSTGRES_PART_TESTS),$(POSTGRES_TESTS)))
 check-postgres: deps

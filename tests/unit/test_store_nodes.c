@@ -119,6 +119,25 @@ static void silence(const char *name, int ms)
 	server_script(server_database(), sql);
 }
 
+/* This node sends the request of a plan. */
+static void begin_request(void)
+{
+	struct claim_outbox c;
+
+	plan_one();
+	c = rig_claim(REQUESTS, T0 + 1000);
+	assert_int_equal(c.n, 1);
+	claim_outbox_release(&c);
+}
+
+/* The same, and another process with the name of this node begins. It is rig_store then. */
+static void begin_request_and_be_replaced(void)
+{
+	begin_request();
+	open_other("first");
+	swap_nodes();
+}
+
 static int64_t n_redelivered(const char *guid)
 {
 	struct count_redelivery c = {.guid = guid, .now_ms = T0};
@@ -338,15 +357,8 @@ static void a_node_knows_its_registration_without_an_answer(void **state)
 /* It does not know yet that another one has its name, and may be sending. */
 static void the_work_of_a_replaced_node_waits_until_its_requests_have_ended(void **state)
 {
-	struct claim_outbox c;
-
 	(void)state;
-	plan_one();
-	c = rig_claim(REQUESTS, T0 + 1000);
-	assert_int_equal(c.n, 1);
-	claim_outbox_release(&c);
-	open_other("first");
-	swap_nodes();
+	begin_request_and_be_replaced();
 	assert_int_equal(watch().n_taken_over, 0);
 	server_script(server_database(), "UPDATE node SET seen_ms = seen_ms - 25000 WHERE gone_ms IS NOT NULL");
 	assert_int_equal(watch().n_taken_over, 1);
@@ -355,15 +367,10 @@ static void the_work_of_a_replaced_node_waits_until_its_requests_have_ended(void
 
 static void a_node_that_leaves_keeps_nobody_waiting(void **state)
 {
-	struct claim_outbox c;
-
 	(void)state;
 	open_other("second");
-	plan_one();
 	swap_nodes();
-	c = rig_claim(REQUESTS, T0 + 1000);
-	assert_int_equal(c.n, 1);
-	claim_outbox_release(&c);
+	begin_request();
 	swap_nodes();
 	close_other();
 	other = NULL;
@@ -398,15 +405,9 @@ static void a_clock_that_is_put_forward_ends_no_node(void **state)
 static void a_clock_that_is_put_forward_ends_no_request(void **state)
 {
 	struct watch_nodes o = {.now_ms = clock_wall_ms() - HOUR}; /* submitted before it was */
-	struct claim_outbox c;
 
 	(void)state;
-	plan_one();
-	c = rig_claim(REQUESTS, T0 + 1000);
-	assert_int_equal(c.n, 1);
-	claim_outbox_release(&c);
-	open_other("first");
-	swap_nodes();
+	begin_request_and_be_replaced();
 	server_script(server_database(), "UPDATE node SET seen_ms = seen_ms - 3600000 WHERE gone_ms IS NOT NULL");
 	DO_OK(store_watch_nodes, &o);
 	assert_int_equal(o.n_taken_over, 0);
@@ -433,14 +434,9 @@ static void the_log_of_a_dead_node_does_not_wait_longer(void **state)
 /* It has its time to end its requests, and no more. */
 static void a_dead_node_is_missed_whatever_the_clock_does(void **state)
 {
-	struct claim_outbox c;
-
 	(void)state;
-	plan_one();
 	open_other("second");
-	c = rig_claim(REQUESTS, T0 + 1000);
-	assert_int_equal(c.n, 1);
-	claim_outbox_release(&c);
+	begin_request();
 	swap_nodes();
 	silence("first", (int)-HOUR); /* the clock was put back after its last beat */
 	shift_by(-HOUR);
@@ -501,10 +497,7 @@ static void the_work_of_a_killed_process_is_free_at_its_next_start(void **state)
 	struct error e = {0};
 
 	(void)state;
-	plan_one();
-	c = rig_claim(REQUESTS, T0 + 1000);
-	assert_int_equal(c.n, 1);
-	claim_outbox_release(&c);
+	begin_request();
 	rig_close();
 	server_script(server_database(), KILLED);
 	open_other("first");
@@ -571,14 +564,22 @@ static void count_done(struct store_op *op)
 	rig_is_done = true;
 }
 
+/* In a transaction, until whose end no node decides. */
+static struct db *outside_with_turn(void)
+{
+	struct db *d = outside(DB_WRITER);
+
+	assert_int_equal(db_begin(d, DB_WRITER), 0);
+	assert_true(db_turn(d) > T0);
+	return d;
+}
+
 static void independent_operations_do_not_wait_for_their_turn(void **state)
 {
 	struct count_redelivery c = {.op.done = count_done, .guid = "a", .now_ms = T0};
-	struct db *d = outside(DB_WRITER);
+	struct db *d = outside_with_turn();
 
 	(void)state;
-	assert_int_equal(db_begin(d, DB_WRITER), 0);
-	assert_true(db_turn(d) > T0);
 	n_done = 0;
 	assert_int_equal(store_count_redelivery(rig_store, &c), 0);
 	assert_true(rig_put("b", "{}"));
@@ -611,11 +612,9 @@ STORE_INDEPENDENT(write_parts)
 static void parts_of_independent_operations_do_not_wait_either(void **state)
 {
 	struct write_parts w = {.n_left = 3};
-	struct db *d = outside(DB_WRITER);
+	struct db *d = outside_with_turn();
 
 	(void)state;
-	assert_int_equal(db_begin(d, DB_WRITER), 0);
-	assert_true(db_turn(d) > T0);
 	DO_OK(store_write_parts, &w);
 	assert_int_equal(db_commit(d), 0);
 	db_close(d);
@@ -780,61 +779,50 @@ static void open_behind_proxy(void)
 	free(url);
 }
 
-/* Each operation changes something by one, so that neither a lost nor a repeated one goes unnoticed. */
-static void a_commit_without_an_answer_happens_once(void **state)
-{
-	static const enum proxy_loss losses[] = {PROXY_LOSES_ANSWER, PROXY_LOSES_COMMIT};
-
-	(void)state;
-	open_behind_proxy();
-	for (int i = 0; i < 4; i++) {
-		char guid[20];
-
-		snprintf(guid, sizeof(guid), "guid-%d", i);
-		atomic_store(&proxy.loss, losses[i % 2]);
-		atomic_store(&proxy.n_to_refuse, i / 2 * 3); /* the server is away for a while */
-		assert_int_equal(n_redelivered("a"), i);
-		assert_int_equal(atomic_load(&proxy.loss), PROXY_LOSES_NOTHING);
-		assert_int_equal(OUTSIDE_INT("SELECT n FROM redelivery WHERE guid = 'a'"), i + 1);
-		rig_topics = 0;
-		atomic_store(&proxy.loss, losses[i % 2]);
-		atomic_store(&proxy.n_to_refuse, i / 2 * 3);
-		assert_true(rig_put(guid, "{}"));
-		assert_int_equal(atomic_load(&proxy.loss), PROXY_LOSES_NOTHING);
-		assert_true(rig_topics & STORE_DELIVERIES);
-		assert_int_equal(OUTSIDE_INT("SELECT COUNT(*) FROM delivery"), i + 1);
-	}
-	rig_close();
-	proxy_stop(&proxy);
-}
-
 static _Atomic int answer_within_ms; /* 0: as the store says */
 REPLACES(db_limit_silence);
 extern __typeof__(db_limit_silence) real_limit_silence __asm__("__real_db_limit_silence");
 
 void db_limit_silence(struct db *d, int max_ms) { real_limit_silence(d, answer_within_ms ? answer_within_ms : max_ms); }
 
+/* Each operation changes something by one, so that neither a lost nor a repeated one goes unnoticed. n: of this kind, before. */
+static void assert_each_happens_once(enum proxy_loss loss, int n_to_refuse, int n)
+{
+	char guid[20];
+
+	snprintf(guid, sizeof(guid), "guid-%d", n);
+	atomic_store(&proxy.loss, loss);
+	atomic_store(&proxy.n_to_refuse, n_to_refuse); /* the server is away for a while */
+	assert_int_equal(n_redelivered("a"), n);
+	assert_int_equal(atomic_load(&proxy.loss), PROXY_LOSES_NOTHING);
+	assert_int_equal(OUTSIDE_INT("SELECT n FROM redelivery WHERE guid = 'a'"), n + 1);
+	rig_topics = 0;
+	atomic_store(&proxy.loss, loss);
+	atomic_store(&proxy.n_to_refuse, n_to_refuse);
+	assert_true(rig_put(guid, "{}"));
+	assert_int_equal(atomic_load(&proxy.loss), PROXY_LOSES_NOTHING);
+	assert_true(rig_topics & STORE_DELIVERIES);
+	assert_int_equal(OUTSIDE_INT("SELECT COUNT(*) FROM delivery"), n + 1);
+}
+
+static void a_commit_without_an_answer_happens_once(void **state)
+{
+	(void)state;
+	open_behind_proxy();
+	for (int i = 0; i < 4; i++)
+		assert_each_happens_once(i % 2 ? PROXY_LOSES_COMMIT : PROXY_LOSES_ANSWER, i / 2 * 3, i);
+	rig_close();
+	proxy_stop(&proxy);
+}
+
 /* The connection stays open, but nothing comes: the server stands still, or its machine is gone. */
 static void a_silent_server_is_given_up(void **state)
 {
-	static const enum proxy_loss losses[] = {PROXY_HIDES_ANSWER, PROXY_HIDES_COMMIT};
-
 	(void)state;
 	answer_within_ms = 2000;
 	open_behind_proxy();
-	for (int i = 0; i < 2; i++) {
-		char guid[20];
-
-		snprintf(guid, sizeof(guid), "guid-%d", i);
-		atomic_store(&proxy.loss, losses[i]);
-		assert_int_equal(n_redelivered("a"), i);
-		assert_int_equal(atomic_load(&proxy.loss), PROXY_LOSES_NOTHING);
-		assert_int_equal(OUTSIDE_INT("SELECT n FROM redelivery WHERE guid = 'a'"), i + 1);
-		atomic_store(&proxy.loss, losses[i]);
-		assert_true(rig_put(guid, "{}"));
-		assert_int_equal(atomic_load(&proxy.loss), PROXY_LOSES_NOTHING);
-		assert_int_equal(OUTSIDE_INT("SELECT COUNT(*) FROM delivery"), i + 1);
-	}
+	for (int i = 0; i < 2; i++)
+		assert_each_happens_once(i ? PROXY_HIDES_COMMIT : PROXY_HIDES_ANSWER, 0, i);
 	rig_close();
 	proxy_stop(&proxy);
 	answer_within_ms = 0;
