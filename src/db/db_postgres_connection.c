@@ -145,6 +145,7 @@ static const struct setting {
     {"statement_timeout", "0", ALL_USES},
     {"default_transaction_read_only", "on", 1 << DB_READER},
     {"synchronous_commit", "on", 1 << DB_WRITER},
+    {"synchronous_commit", "local", 1 << DB_LISTENER}, /* a note that is lost does no harm */
     {"lock_timeout", "5s", 1 << DB_WRITER},
     {"enable_seqscan", "off", 1 << DB_WRITER},
     {"idle_in_transaction_session_timeout", "10s", 1 << DB_WRITER},

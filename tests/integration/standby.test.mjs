@@ -68,6 +68,26 @@ describe('a database with a standby', { skip: notBuilt }, () => {
     for (const guid of accepted) assert.equal((await send('again', guid)).status_code, 200, `webhook ${guid} is there`);
   });
 
+  test('a commit that waits for the standby for too long is looked up when the standby is back', async () => {
+    const [node] = cluster.nodes;
+    const { primary } = cluster.database;
+    const waitFor = async (standby) => {
+      await primary.sql(`ALTER SYSTEM SET synchronous_standby_names = '${standby}'`);
+      await primary.sql('SELECT pg_reload_conf()');
+    };
+    const guid = randomUUID(), after = node.log.length;
+    await waitFor('nobody');
+    const waiting = send('waits', guid).catch(() => {});
+    await node.waitForLog({ ev: 'store_commit_failed', error: /the server has sent nothing for 15 s/ }, { after });
+    // one for each writer: those that look the commit up do not wait there, too
+    assert.ok(Number(await primary.sql("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")) <= 2);
+    await waitFor('*');
+    await node.waitForLog({ ev: 'store_commit_unknown', outcome: 'it happened' }, { after });
+    await waiting;
+    await cluster.ready();
+    await until(async () => (await send('waits', guid)).status_code < 300, { interval: 50, what: 'the webhook is there' });
+  });
+
   test('an asynchronous standby is warned of', async () => {
     const [node] = cluster.nodes;
     const { primary } = cluster.database;
