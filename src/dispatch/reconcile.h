@@ -1,8 +1,8 @@
 /* Finds lost webhooks: GitHub does not repeat a failed delivery by itself, and an outage on either side may last hours.
  * At the start and at each interval, one look reads in this order
  *
- *   1. the App's list of deliveries: it requests a redelivery of those that failed and are not on disk, at most three
- *      times each;
+ *   1. the App's list of deliveries: it requests a redelivery of those that failed and are not on disk, until they arrive
+ *      or GitHub drops them;
  *   2. the heads of the open pull requests, and those that are open only in the database;
  *   3. the tips of upstream's branches.
  *
@@ -39,6 +39,10 @@ struct reconciler {
 	int64_t looked_mono_ms; /* when the last look ended */
 	int part;
 	int n_complete_looks;
+	/* While GitHub's deliveries fail, and redeliveries with them: the pause between two looks that request one, and when it ends. 0: a
+	 * delivery has arrived since. */
+	int64_t probe_pause_ms, probe_mono_ms;
+	size_t n_probes;
 	int64_t since_ms;      /* the beginning of this database: older deliveries are not requested */
 	struct config *config; /* of this look */
 
@@ -48,7 +52,8 @@ struct reconciler {
 	union {
 		struct get_setting get_setting;
 		struct put_setting put_setting;
-		struct known_guids known_guids;
+		struct note_deliveries note_deliveries;
+		struct list_redeliveries list_redeliveries;
 		struct count_redelivery count;
 		struct list_pulls list_pulls;
 		struct note_head note;
@@ -63,7 +68,7 @@ struct reconciler {
 	/* 1: deliveries */
 	struct {
 		json_t *page;                           /* array */
-		json_t *settled;                        /* object: GUIDs that need no redelivery in this look */
+		json_t *settled;                        /* object: GUIDs whose latest attempt was read in this look */
 		int64_t seen_id;                        /* from the last look */
 		int64_t newest_id;                      /* of this one */
 		int64_t floor_id;                       /* this walk ends there */
@@ -71,14 +76,14 @@ struct reconciler {
 		char older_cursor[GITHUB_CURSOR_BYTES]; /* it continues there; "": no such walk */
 		char cursor[GITHUB_CURSOR_BYTES], next_cursor[GITHUB_CURSOR_BYTES];
 		bool is_older_walk, is_at_floor;
-		int n_pages, n_requested;
-		struct error request_why; /* the reason of a failed redelivery */
-		struct lost_delivery {
-			int64_t id;
-			const char *guid; /* of page */
-		} * lost;
-		size_t n_lost; /* of the page, still to be requested */
-		bool *known;
+		bool has_arrived, has_failed_again; /* among the attempts of this look: a delivery; a redelivery */
+		int n_pages;
+		struct failed_delivery *failed; /* of the page */
+		size_t n_failed;
+		const char **arrived; /* of the page: redeliveries */
+		size_t n_arrived;
+		struct list_redeliveries due; /* the list is owned */
+		size_t i_due;
 	} dl;
 
 	/* 2: pulls */

@@ -268,24 +268,56 @@ static int list_deliveries_run(struct store_query *q, const struct view *d)
 }
 STORE_LIST(list_deliveries, delivery)
 
-static int known_guids_run(struct store_query *q, const struct view *d)
-{
-	struct known_guids *k = CONTAINER_OF(q, struct known_guids, q);
+/* ---- redeliveries ---- */
 
-	for (size_t i = 0; i < k->n; i++)
-		k->known[i] = delivery_id(d, k->guids[i]) != 0;
+RECORD_DEFINE(redelivery, REDELIVERY_RECORD);
+
+static void drop_redelivery(struct txn *d, const char *guid)
+{
+	db_exec(d, "DELETE FROM redelivery WHERE guid = ?1", V_GUID(guid));
+}
+
+static int note_deliveries_run(struct store_op *op, struct txn *d)
+{
+	const struct note_deliveries *o = CONTAINER_OF(op, struct note_deliveries, op);
+
+	for (size_t i = 0; i < o->n_arrived; i++)
+		drop_redelivery(d, o->arrived[i]);
+	for (size_t i = 0; i < o->n_failed; i++) {
+		const struct failed_delivery *f = &o->failed[i];
+
+		if (delivery_id(d->view, f->guid) == 0)
+			db_exec(d,
+			    "INSERT INTO redelivery (guid, n, last_ms, attempt_id, failed_ms) VALUES (?1, 0, ?2, ?3, "
+			    "?4)"
+			    " ON CONFLICT (guid) DO NOTHING",
+			    V_GUID(f->guid), V_INT(o->now_ms), V_INT(f->id), V_INT(f->failed_ms));
+	}
 	return 0;
 }
-STORE_QUERY(known_guids)
+STORE_OPERATION(note_deliveries)
 
-/* ---- redeliveries ---- */
+static int list_redeliveries_run(struct store_query *q, const struct view *d)
+{
+	struct list_redeliveries *l = CONTAINER_OF(q, struct list_redeliveries, q);
+
+	RECORDS_READ(
+	    db_rows(d,
+		RECORD_QUERY(REDELIVERY_RECORD,
+		    "FROM redelivery r WHERE failed_ms > ?1 AND last_ms + n * n * ?2 <= ?3"
+		    " AND NOT EXISTS (SELECT 1 FROM delivery WHERE guid = r.guid) ORDER BY attempt_id LIMIT ?4"),
+		V_INT(l->since_ms), V_INT(l->pause_ms), V_INT(l->now_ms), V_INT(l->limit)),
+	    redelivery, l->list, l->n);
+	return 0;
+}
+STORE_LIST(list_redeliveries, redelivery)
 
 static int count_redelivery_run(struct store_op *op, struct txn *d)
 {
 	struct count_redelivery *c = CONTAINER_OF(op, struct count_redelivery, op);
 
-	if (c->is_taken_back) {
-		db_exec(d, "UPDATE redelivery SET n = n - 1 WHERE guid = ?1 AND n > 0", V_GUID(c->guid));
+	if (c->is_over) {
+		drop_redelivery(d, c->guid);
 		return 0;
 	}
 	c->n_before = (int)db_exec_int(d, 1,

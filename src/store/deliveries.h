@@ -106,21 +106,43 @@ struct replay_delivery {
 };
 int store_replay_delivery(struct store *s, struct replay_delivery *op) MUST_CHECK;
 
-/* Which of these GUIDs are stored? known[i] is set for guids[i]. */
-struct known_guids {
-	struct store_query q;
-	const char *const *guids;
-	size_t n;
-	bool *known; /* caller's array */
-};
-int store_known_guids(struct store *s, struct known_guids *q) MUST_CHECK;
+/* ---- deliveries that GitHub could not make ---- */
 
-/* Counts one more request for redelivery of `guid`. is_taken_back: GitHub refused the counted request for the moment, so
- * it does not count. */
+/* Records the failed attempts, except of deliveries that are stored or recorded already, and drops the record of those that have arrived. */
+struct note_deliveries {
+	struct store_op op;
+	const struct failed_delivery {
+		int64_t id, failed_ms;
+		const char *guid;
+	} * failed;
+	size_t n_failed;
+	const char *const *arrived;
+	size_t n_arrived;
+	int64_t now_ms;
+};
+int store_note_deliveries(struct store *s, struct note_deliveries *op) MUST_CHECK;
+
+/* The recorded deliveries that failed after since_ms, are not stored, and are due: the n-th request is n * n pauses before the next. The
+ * oldest first. */
+#define REDELIVERY_RECORD(F, S)                                                                                        \
+	F(S, GUID, guid, NULL, "guid", "")                                                                             \
+	F(S, INT, attempt_id, NULL, "attempt_id", "GitHub's number of the failed attempt.")
+RECORD_STRUCT(redelivery, REDELIVERY_RECORD);
+struct list_redeliveries {
+	struct store_query q;
+	int64_t now_ms, since_ms, pause_ms;
+	int limit;
+	struct redelivery *list; /* out; list_redeliveries_release() */
+	size_t n;
+};
+int store_list_redeliveries(struct store *s, struct list_redeliveries *q) MUST_CHECK;
+void list_redeliveries_release(struct list_redeliveries *q);
+
+/* Counts one more request for redelivery of `guid`. is_over: GitHub refused it for good, so the record is dropped. */
 struct count_redelivery {
 	struct store_op op;
 	const char *guid;
-	bool is_taken_back;
+	bool is_over;
 	int64_t now_ms;
 	int n_before; /* out: how many were made before this one */
 };

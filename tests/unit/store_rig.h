@@ -185,6 +185,23 @@ static inline bool rig_put(const char *guid, const char *body)
 	return p.delivery_id != 0;
 }
 
+/* Whether a delivery is stored: GitHub's failed attempt to deliver it is not recorded then. */
+static inline bool rig_is_stored(const char *guid)
+{
+	const struct failed_delivery failed = {.id = 1, .failed_ms = T0, .guid = guid};
+	struct note_deliveries note = {.failed = &failed, .n_failed = 1, .now_ms = T0};
+	struct note_deliveries forget = {.arrived = &guid, .n_arrived = 1, .now_ms = T0};
+	struct list_redeliveries l = {.now_ms = T0, .limit = 1};
+	bool is_stored;
+
+	DO_OK(store_note_deliveries, &note);
+	ASK_OK(store_list_redeliveries, &l);
+	is_stored = l.n == 0;
+	list_redeliveries_release(&l);
+	DO_OK(store_note_deliveries, &forget);
+	return is_stored;
+}
+
 /* The id of the newest delivery. */
 static inline int64_t rig_newest_delivery(void)
 {

@@ -398,7 +398,7 @@ static void another_schema_is_refused_or_accepted(void **state)
 	server_script(server_database(), "INSERT INTO outpost_schema (version, readable_from) VALUES (99, 11)");
 	rig_open();
 	rig_close();
-	server_script(server_database(), "UPDATE outpost_schema SET version = 11");
+	server_script(server_database(), "UPDATE outpost_schema SET version = 12");
 }
 
 static void an_older_schema_is_migrated(void **state)
@@ -407,6 +407,7 @@ static void an_older_schema_is_migrated(void **state)
 	server_script(server_database(),
 	    "DROP TABLE node, node_independent, seat, content_write, log, log_piece, log_object, unfinished_copy;"
 	    " ALTER TABLE outbox DROP COLUMN epoch; ALTER TABLE staged DROP COLUMN epoch;"
+	    " ALTER TABLE redelivery DROP COLUMN attempt_id, DROP COLUMN failed_ms;"
 	    " UPDATE outpost_schema SET version = 10, readable_from = 10");
 	rig_open();
 	assert_true(rig_put("a", "{}"));

@@ -291,23 +291,45 @@ static void requests_redelivery_of_failed_deliveries(void **state)
 	buf_release(&list);
 }
 
-/* Each failed redelivery has an id of its own. */
-static void requests_redelivery_three_times_at_most(void **state)
+/* Each failed redelivery has an id of its own. Others arrive meanwhile, so the next request waits for the back-off. */
+static void backs_off_from_a_delivery_that_fails_for_good(void **state)
 {
 	struct rig *r = *state;
 
 	start(r);
-	for (int i = 1; i <= 5; i++) {
-		char *one = entry(i, "lost", 502, LATER), *list = xasprintf("[%s]", one);
+	for (int i = 1; i <= 9; i += 2) {
+		char *lost = entry(i, "lost", 502, LATER), *other = entry(i + 1, "other", 202, LATER);
+		char *list = xasprintf("[%s,%s]", other, lost);
 
 		set_text(r, &r->deliveries, list);
 		look(r);
 		set_text(r, &r->deliveries, "[]");
-		free(one);
+		free(lost);
+		free(other);
 		free(list);
 	}
+	assert_int_equal(fake_count(r->gh, "POST /app/hook/deliveries/"), 1);
+	assert_int_equal(rig_counters(r).n_redeliveries_asked, 1);
+}
+
+/* Nothing arrives, redeliveries neither. So a look requests one delivery, and both when something has arrived. */
+static void spares_deliveries_while_nothing_arrives(void **state)
+{
+	struct rig *r = *state;
+
+	set_text(r, &r->deliveries,
+	    "[{\"id\":4,\"guid\":\"b\",\"status_code\":502,\"redelivery\":true},"
+	    "{\"id\":3,\"guid\":\"a\",\"status_code\":502,\"redelivery\":true}]");
+	start(r);
+	for (int i = 0; i < 5; i++)
+		look(r);
+	assert_int_equal(fake_count(r->gh, "POST /app/hook/deliveries/"), 1);
+	set_text(r, &r->deliveries, "[{\"id\":5,\"guid\":\"c\",\"status_code\":200,\"redelivery\":false}]");
+	look(r);
 	assert_int_equal(fake_count(r->gh, "POST /app/hook/deliveries/"), 3);
-	assert_int_equal(rig_counters(r).n_redeliveries_asked, 3);
+	assert_int_equal(fake_count(r->gh, "POST /app/hook/deliveries/3/attempts"), 2);
+	assert_int_equal(fake_count(r->gh, "POST /app/hook/deliveries/4/attempts"), 1);
+	set_text(r, &r->deliveries, "[]");
 }
 
 static void retries_a_failed_look(void **state)
@@ -318,7 +340,7 @@ static void retries_a_failed_look(void **state)
 	start(r);
 	set_text(r, &r->deliveries, list);
 	set_text(r, &r->redelivery_status, "502 Bad");
-	for (int i = 1; i <= 4; i++) { /* it does not use up a delivery's three tries */
+	for (int i = 1; i <= 4; i++) { /* the attempts do not count */
 		look(r);
 		assert_int_equal(rig_counters(r).n_reconcile_failures, i);
 	}
@@ -334,8 +356,11 @@ static void retries_a_failed_look(void **state)
 	set_text(r, &r->deliveries, list);
 	set_text(r, &r->redelivery_status, "422 No");
 	look(r);
+	set_text(r, &r->redelivery_status, "202 Accepted");
+	look(r);
 	assert_int_equal(rig_counters(r).n_reconcile_failures, 4);
 	assert_int_equal(rig_counters(r).n_redeliveries_asked, 1);
+	assert_int_equal(fake_count(r->gh, "POST /app/hook/deliveries/6/"), 1);
 	set_text(r, &r->deliveries, "[]");
 	free(one);
 	free(list);
@@ -408,7 +433,8 @@ int main(void)
 	    TEST(finds_pushes),
 	    TEST(a_found_push_adds_the_commits_in_between),
 	    TEST(requests_redelivery_of_failed_deliveries),
-	    TEST(requests_redelivery_three_times_at_most),
+	    TEST(backs_off_from_a_delivery_that_fails_for_good),
+	    TEST(spares_deliveries_while_nothing_arrives),
 	    TEST(retries_a_failed_look),
 	    TEST(reloads_do_not_delay_the_next_look),
 	    TEST(tolerates_any_answer),

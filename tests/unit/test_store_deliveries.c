@@ -3,7 +3,7 @@
 #include "db/settings.h"
 #include "store_rig.h"
 
-static const char UUID[] = "72d3162e-cc78-11e3-81ab-4c9367dc0958";
+#define UUID "72d3162e-cc78-11e3-81ab-4c9367dc0958"
 
 static void a_delivery_is_stored_once(void **state)
 {
@@ -35,9 +35,6 @@ static const char *const GUIDS[] = {
 static void every_kind_of_guid_is_its_own(void **state)
 {
 	const char *const *guids = GUIDS;
-	bool known[ARRAY_LEN(GUIDS) + 1] = {false};
-	const char *asked[ARRAY_LEN(GUIDS) + 1];
-	struct known_guids k = {.guids = asked, .n = ARRAY_LEN(asked), .known = known};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(GUIDS); i++)
@@ -51,13 +48,9 @@ static void every_kind_of_guid_is_its_own(void **state)
 		ASK_OK(store_get_delivery, &g);
 		assert_string_equal(g.delivery.guid, guids[i]);
 		delivery_release(&g.delivery);
-		asked[i] = guids[i];
+		assert_true(rig_is_stored(guids[i]));
 	}
-	asked[ARRAY_LEN(GUIDS)] = "none";
-	ASK_OK(store_known_guids, &k);
-	for (size_t i = 0; i < ARRAY_LEN(GUIDS); i++)
-		assert_true(known[i]);
-	assert_false(known[ARRAY_LEN(GUIDS)]);
+	assert_false(rig_is_stored("none"));
 }
 
 /* SQLite compares the keys byte by byte, and a key that is longer comes later. */
@@ -219,6 +212,64 @@ static void settings_and_redelivery_counts_are_durable(void **state)
 	assert_null(get.value);
 	DO_OK(store_count_redelivery, &count);
 	assert_int_equal(count.n_before, 3);
+}
+
+/* The GUIDs that are due, in order: "a b"; free(). */
+static char *due_redeliveries(int64_t now_ms, int64_t since_ms)
+{
+	struct list_redeliveries l = {.now_ms = now_ms, .since_ms = since_ms, .pause_ms = MINUTE, .limit = 10};
+	struct buf text = BUF_INIT(256);
+
+	ASK_OK(store_list_redeliveries, &l);
+	for (size_t i = 0; i < l.n; i++)
+		buf_appendf(&text, "%s%s", i ? " " : "", l.list[i].guid);
+	list_redeliveries_release(&l);
+	return buf_detach(&text);
+}
+
+#define EXPECT_DUE(now_ms, since_ms, expected)                                                                         \
+	do {                                                                                                           \
+		char *due = due_redeliveries(now_ms, since_ms);                                                        \
+		assert_string_equal(due, expected);                                                                    \
+		free(due);                                                                                             \
+	} while (0)
+
+/* The n-th request is n * n minutes before the next one, and the time of the failure ends them. */
+static void failed_deliveries_are_due_less_and_less_often(void **state)
+{
+	const struct failed_delivery failed[] = {
+	    {9, T0 - MINUTE, UUID}, {8, T0 - HOUR, "old"}, {7, T0 - MINUTE, "here"}, {6, T0, "refused"}};
+	const char *arrived[] = {"old"};
+	struct note_deliveries note = {.failed = failed, .n_failed = ARRAY_LEN(failed), .now_ms = T0};
+	struct note_deliveries later = {.arrived = arrived, .n_arrived = 1, .now_ms = T0};
+	struct count_redelivery count = {.guid = UUID}, refused = {.guid = "refused", .is_over = true};
+	struct shift_clock shift = {.delta_ms = DAY, .now_ms = T0 + DAY};
+	int64_t at_ms = T0;
+
+	(void)state;
+	rig_put("here", "{}");
+	DO_OK(store_note_deliveries, &note);
+	EXPECT_DUE(T0, 0, "refused old " UUID);
+	EXPECT_DUE(T0, T0 - HOUR, "refused " UUID);
+	DO_OK(store_count_redelivery, &refused);
+	for (int n = 1; n <= 5; n++) {
+		count.now_ms = at_ms;
+		DO_OK(store_count_redelivery, &count);
+		DO_OK(store_note_deliveries,
+		    &note); /* each failure again: it changes nothing, but the refused one is new */
+		DO_OK(store_count_redelivery, &refused);
+		at_ms += n * n * MINUTE;
+		EXPECT_DUE(at_ms - 1, 0, "old");
+		EXPECT_DUE(at_ms, 0, "old " UUID);
+	}
+	DO_OK(store_note_deliveries, &later);
+	rig_reopen();
+	EXPECT_DUE(at_ms, 0, UUID);
+	DO_OK(store_shift_clock, &shift);
+	EXPECT_DUE(at_ms + DAY - 1, T0 + DAY - HOUR, "");
+	EXPECT_DUE(at_ms + DAY, T0 + DAY - HOUR, UUID);
+	assert_true(rig_put(UUID, "{}"));
+	EXPECT_DUE(at_ms + DAY, 0, "");
 }
 
 /* ---- the queue ---- */
@@ -444,6 +495,7 @@ int main(void)
 	    TEST(the_planner_gets_each_delivery_until_it_is_marked),
 	    TEST(lists_are_bounded),
 	    TEST(settings_and_redelivery_counts_are_durable),
+	    TEST(failed_deliveries_are_due_less_and_less_often),
 	    TEST(many_deliveries_share_few_commits),
 	    TEST(a_full_queue_refuses_at_once),
 	    TEST(intake_leaves_room_for_other_operations),
