@@ -129,6 +129,11 @@ static void write_github(struct buf *out, const struct github *g)
 		if (budgets[i].remaining >= 0)
 			buf_appendf(out, "outpost_github_quota_remaining{installation=\"%lld\"} %lld\n",
 			    (long long)budgets[i].installation_id, (long long)budgets[i].remaining);
+	metric_head(out, "outpost_github_blocked_seconds", "gauge",
+	    "How long no daemon sends to GitHub because of a limit, by installation.");
+	for (size_t i = 0; i < n && i < BUDGETS_MAX; i++)
+		buf_appendf(out, "outpost_github_blocked_seconds{installation=\"%lld\"} %lld\n",
+		    (long long)budgets[i].installation_id, (long long)(budgets[i].blocked_ms + 999) / 1000);
 }
 
 static void write_schedules(struct buf *out, const struct dispatch_counters *c)

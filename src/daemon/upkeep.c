@@ -2,9 +2,10 @@
 
 #include "db/seats.h"
 #include "loop/bell.h"
+#include "store/published.h"
 #include "verdict/known_issues.h"
 
-enum { LOGS_EVERY_MS = 10 * 60 * 1000, DAY_MS = 24 * 3600 * 1000, SMALL_JUMP_MS = 60 * 1000 };
+enum { LOGS_EVERY_MS = 10 * 60 * 1000, DAY_MS = 24 * 3600 * 1000, SMALL_JUMP_MS = 60 * 1000, LIMITS_MAX = 64 };
 
 struct upkeep {
 	struct daemon *daemon;
@@ -14,6 +15,11 @@ struct upkeep {
 	struct timer *logs_timer;
 	struct clock_watch *clock;
 	bool is_dropping_logs;
+	struct bell *limit_bell;
+	bool has_met_limit; /* to be written */
+	struct github_limit limits[LIMITS_MAX];
+	struct put_limits put_limits;
+	struct list_limits list_limits;
 };
 
 /* ---- known issues ---- */
@@ -87,6 +93,85 @@ static void on_upkeep_clock_jumped(int64_t by_ms, void *owner)
 		timer_start(u->logs_timer, DAY_MS);
 }
 
+/* ---- GitHub's limits: a node writes those that it met, and reads those that others met ---- */
+
+static void on_limits_put(struct store_op *op)
+{
+	struct upkeep *u = CONTAINER_OF(op, struct upkeep, put_limits.op);
+
+	u->has_met_limit |= op->err != 0;
+	if (op->err)
+		bell_retry(u->limit_bell);
+	else
+		bell_rest(u->limit_bell);
+}
+
+static void on_limits_listed(struct store_query *q)
+{
+	struct upkeep *u = CONTAINER_OF(q, struct upkeep, list_limits.q);
+	int64_t now_ms = clock_wall_ms();
+
+	for (size_t i = 0; i < u->list_limits.n && !u->is_stopped; i++) {
+		const struct github_limit *l = &u->list_limits.list[i];
+
+		github_learn_limit(
+		    u->daemon->github, &(struct github_budget_stats){.installation_id = l->installation_id,
+					   .remaining = l->remaining,
+					   .reset_wall_ms = l->reset_ms,
+					   .blocked_ms = l->until_ms - now_ms});
+	}
+	list_limits_release(&u->list_limits);
+	if (q->err)
+		bell_retry(u->limit_bell);
+	else
+		bell_rest(u->limit_bell);
+}
+
+static int put_limits(struct upkeep *u)
+{
+	struct github_budget_stats budgets[LIMITS_MAX];
+	size_t n = github_read_budgets(u->daemon->github, budgets, LIMITS_MAX);
+
+	u->put_limits = (struct put_limits){.op.done = on_limits_put, .limits = u->limits, .now_ms = clock_wall_ms()};
+	for (size_t i = 0; i < n && i < LIMITS_MAX; i++)
+		if (budgets[i].blocked_ms > 0)
+			u->limits[u->put_limits.n++] =
+			    (struct github_limit){.installation_id = budgets[i].installation_id,
+				.until_ms = u->put_limits.now_ms + budgets[i].blocked_ms,
+				.remaining = budgets[i].remaining,
+				.reset_ms = budgets[i].reset_wall_ms};
+	u->has_met_limit = false;
+	return store_put_limits(u->daemon->store, &u->put_limits);
+}
+
+static void share_limits(void *owner)
+{
+	struct upkeep *u = owner;
+	int rc;
+
+	u->list_limits = (struct list_limits){.q.done = on_limits_listed};
+	if (u->has_met_limit)
+		rc = put_limits(u);
+	else
+		rc = store_list_limits(u->daemon->store, &u->list_limits);
+	if (rc)
+		bell_retry(u->limit_bell);
+}
+
+static void on_limit_met(void *owner)
+{
+	struct upkeep *u = owner;
+
+	u->has_met_limit = true;
+	bell_ring(u->limit_bell);
+}
+
+static void on_limit_topic(unsigned topics, void *owner)
+{
+	(void)topics;
+	bell_ring(((struct upkeep *)owner)->limit_bell);
+}
+
 /* ---- life ---- */
 
 static void on_upkeep_seat(enum seat seat, bool has_seat, void *owner)
@@ -108,6 +193,10 @@ struct upkeep *upkeep_new(struct daemon *d)
 	u->clock = clock_watch_new(d->loop, on_upkeep_clock_jumped, u);
 	u->known_bell = bell_new(d->loop, expire_known, u);
 	bell_now(u->known_bell);
+	u->limit_bell = bell_new(d->loop, share_limits, u);
+	bell_now(u->limit_bell);
+	github_on_limit(d->github, on_limit_met, u);
+	store_subscribe(d->store, STORE_LIMITS, on_limit_topic, u);
 	store_add_part(d->store, &(struct seat_part){SEAT_RETENTION, on_upkeep_seat, NULL, u});
 	return u;
 }
@@ -121,6 +210,7 @@ void upkeep_stop(struct upkeep *u)
 	clock_watch_free(u->clock);
 	u->clock = NULL;
 	bell_stop(u->known_bell);
+	bell_stop(u->limit_bell);
 }
 
 void upkeep_free(struct upkeep *u)
@@ -130,5 +220,6 @@ void upkeep_free(struct upkeep *u)
 	timer_close(u->logs_timer);
 	clock_watch_free(u->clock);
 	bell_free(u->known_bell);
+	bell_free(u->limit_bell);
 	free(u);
 }

@@ -84,10 +84,10 @@ void metrics_write(struct buf *out, void *owner);
  * without texts that name the operator's own files. owner: the struct daemon. */
 void status_add_public(json_t *status, void *owner);
 
-/* ---- regular work (upkeep.c): known issues expire, and logs without a write for retention.logs are deleted; the daemon owns
- * it, with upkeep_free() ---- */
+/* ---- regular work (upkeep.c): known issues expire, logs without a write for retention.logs are deleted, and the nodes share the
+ * limits that GitHub names; the daemon owns it, with upkeep_free() ---- */
 
-/* The daemon's store and logs exist and are closed between upkeep_stop() and upkeep_free(). Begins
+/* The daemon's store, logs and github exist and are closed between upkeep_stop() and upkeep_free(). Begins
  * with the known issues that expired while the daemon was down. */
 struct upkeep *upkeep_new(struct daemon *d);
 /* A known issue was added: schedules its expiry. */

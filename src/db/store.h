@@ -54,6 +54,7 @@ enum store_topic {
 	/* among several nodes (db/seats.h) */
 	STORE_SEATS = 1 << 11,    /* a seat became free, or a node came */
 	STORE_REGISTRY = 1 << 12, /* accelerators.git may have a new commit */
+	STORE_LIMITS = 1 << 13,   /* a node met a limit of GitHub's (store/published.h) */
 };
 /* Inside on_topic: the changes, jobs and accelerators that the batch touched (db/touched.h). */
 struct store_touched;

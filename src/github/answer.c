@@ -95,7 +95,10 @@ void answer_read(struct request *r)
 	    .retry_after_ms = retry_s < 0 ? -1 : seconds_to_ms(retry_s, day_s),
 	    .is_secondary = status == 403 && (strcasestr(buf_str(text), "secondary rate") ||
 						 strcasestr(buf_str(text), "abuse detection"))};
+	int64_t blocked_until_ms = r->account->budget.blocked_until_ms;
 	int64_t limit_ms = budget_learn(&r->account->budget, &signs, clock_mono_ms(), clock_wall_ms());
+	if (r->account->budget.blocked_until_ms > blocked_until_ms && r->g->on_limit)
+		r->g->on_limit(r->g->limit_owner);
 	if (limit_ms) {
 		r->g->stats.n_rate_limited++;
 		log_event(LOG_WARN, "github_rate_limit", LOG_S("request", r->spec.what),

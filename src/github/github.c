@@ -160,6 +160,23 @@ size_t github_read_budgets(const struct github *g, struct github_budget_stats *r
 	return i;
 }
 
+void github_on_limit(struct github *g, void (*on_limit)(void *owner), void *owner)
+{
+	g->on_limit = on_limit;
+	g->limit_owner = owner;
+}
+
+void github_learn_limit(struct github *g, const struct github_budget_stats *known)
+{
+	struct budget *b = &account_of(g, known->installation_id)->budget;
+
+	if (!budget_block(b, known->blocked_ms, clock_mono_ms()))
+		return;
+	b->remaining = known->remaining;
+	b->reset_wall_ms = known->reset_wall_ms;
+	request_pump(g);
+}
+
 /* ---- the App ---- */
 
 const char *app_jwt(struct github *g)

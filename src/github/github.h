@@ -254,3 +254,9 @@ struct github_budget_stats {
 };
 /* Fills at most n; returns how many there are. */
 size_t github_read_budgets(const struct github *g, struct github_budget_stats *ret, size_t n);
+
+/* ---- limits, among several daemons ---- */
+/* on_limit runs inside the end of a request whose answer named a limit, or used the last request of the quota. */
+void github_on_limit(struct github *g, void (*on_limit)(void *owner), void *owner);
+/* Another daemon met a limit. Requests that wait and would wait too long now end with ERR_BUSY. */
+void github_learn_limit(struct github *g, const struct github_budget_stats *known);

@@ -129,6 +129,8 @@ struct github {
 	struct request_list ended;
 
 	struct github_stats stats;
+	void (*on_limit)(void *owner); /* NULL: nobody shares the limits */
+	void *limit_owner;
 	bool is_closing;
 	void (*on_closed)(void *owner);
 	void *owner;

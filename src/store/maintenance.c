@@ -108,6 +108,7 @@ static int shift_clock_run(struct store_op *op, struct txn *d)
 	    " (SELECT id FROM dispatch WHERE kind = 'pull' AND state = 'queued')",
 	    V_INT(o->delta_ms), V_INT(o->now_ms));
 	db_exec(d, "UPDATE content_write SET at_ms = at_ms + ?1", V_INT(o->delta_ms));
+	db_exec(d, "UPDATE github_limit SET until_ms = until_ms + ?1", V_INT(o->delta_ms));
 	db_exec(d, "UPDATE redelivery SET last_ms = last_ms + ?1, failed_ms = failed_ms + ?1", V_INT(o->delta_ms));
 	db_exec(d,
 	    "UPDATE log SET moving_until_ms = moving_until_ms + ?1"

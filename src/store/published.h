@@ -1,5 +1,5 @@
 /* The texts that Outpost published on GitHub: the one comment of each pull request, and the check runs of each head. The
- * requests to write them are outbox rows of the kinds COMMENT and CHECKS (store/requests.h).
+ * requests to write them are outbox rows of the kinds COMMENT and CHECKS (store/requests.h). And until when GitHub takes none.
  *
  * Thread: loop. A query owns its results until its release function. */
 #pragma once
@@ -101,3 +101,26 @@ struct find_rerun {
 };
 int store_find_rerun(struct store *s, struct find_rerun *q) MUST_CHECK;
 void find_rerun_release(struct find_rerun *q);
+
+/* Until when GitHub takes no request of an installation of the App (0: of the App itself), for the other nodes and the next start. */
+#define GITHUB_LIMIT_RECORD(F, S)                                                                                      \
+	F(S, INT, installation_id, NULL, "installation_id", "")                                                        \
+	F(S, TIME, until_ms, NULL, "until_ms", "")                                                                     \
+	F(S, INT, remaining, NULL, "remaining", "Of GitHub's hourly quota; -1: not known.")                            \
+	F(S, TIME, reset_ms, NULL, "reset_ms", "When the quota is full again, by GitHub's clock; 0: not known.")
+RECORD_STRUCT(github_limit, GITHUB_LIMIT_RECORD);
+/* Of two limits of one installation the longer one counts. */
+struct put_limits {
+	struct store_op op;
+	const struct github_limit *limits; /* borrowed until done */
+	size_t n;
+	int64_t now_ms;
+};
+int store_put_limits(struct store *s, struct put_limits *op) MUST_CHECK;
+struct list_limits {
+	struct store_query q;
+	struct github_limit *list; /* out; list_limits_release() */
+	size_t n;
+};
+int store_list_limits(struct store *s, struct list_limits *q) MUST_CHECK;
+void list_limits_release(struct list_limits *q);

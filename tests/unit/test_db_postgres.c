@@ -404,11 +404,11 @@ static void another_schema_is_refused_or_accepted(void **state)
 static void an_older_schema_is_migrated(void **state)
 {
 	(void)state;
-	server_script(server_database(),
-	    "DROP TABLE node, node_independent, seat, content_write, log, log_piece, log_object, unfinished_copy;"
-	    " ALTER TABLE outbox DROP COLUMN epoch; ALTER TABLE staged DROP COLUMN epoch;"
-	    " ALTER TABLE redelivery DROP COLUMN attempt_id, DROP COLUMN failed_ms;"
-	    " UPDATE outpost_schema SET version = 10, readable_from = 10");
+	server_script(server_database(), "DROP TABLE node, node_independent, seat, content_write, log, log_piece, "
+					 "log_object, unfinished_copy, github_limit;"
+					 " ALTER TABLE outbox DROP COLUMN epoch; ALTER TABLE staged DROP COLUMN epoch;"
+					 " ALTER TABLE redelivery DROP COLUMN attempt_id, DROP COLUMN failed_ms;"
+					 " UPDATE outpost_schema SET version = 10, readable_from = 10");
 	rig_open();
 	assert_true(rig_put("a", "{}"));
 }

@@ -118,6 +118,41 @@ static void test_limits(void **state)
 	}
 }
 
+static void count_limit(void *owner) { ++*(int *)owner; }
+
+/* One daemon meets a limit, and another one learns it. */
+static void test_limits_are_shared(void **state)
+{
+	static const struct github_budget_stats known = {
+	    .installation_id = 42, .remaining = 3, .reset_wall_ms = 9, .blocked_ms = 60000};
+	struct fake_github *f = *state;
+	struct github_budget_stats budgets[3];
+	struct one o = {0};
+	int n_limits = 0;
+
+	github_on_limit(f->github, count_limit, &n_limits);
+	dispatch(f, &o, "other/name");
+	assert_int_equal(n_limits, 0);
+	set_next_answer(f, "200 OK", "x-ratelimit-remaining: 0\r\nx-ratelimit-reset: 99999999999\r\n", "{}");
+	dispatch(f, &o, "other/name"); /* the last request of the quota */
+	assert_int_equal(o.call.result.err, 0);
+	assert_int_equal(n_limits, 1);
+
+	set_next_answer(f, "204 No Content", "", "");
+	dispatch(f, &o, "owner/name");
+	github_learn_limit(f->github, &known);
+	dispatch(f, &o, "owner/name");
+	assert_int_equal(o.call.result.err, ERR_BUSY);
+	assert_false(o.call.result.was_sent);
+	assert_true(o.call.result.retry_after_ms > 50000);
+	assert_int_equal(fake_count(f, "POST /repos/owner/name/dispatches"), 1);
+	assert_int_equal(n_limits, 1);
+	assert_int_equal(github_read_budgets(f->github, budgets, 3), 3);
+	assert_int_equal(budgets[2].installation_id, 42);
+	assert_int_equal(budgets[2].remaining, 3);
+	assert_int_equal(budgets[2].reset_wall_ms, 9);
+}
+
 static char *check_headers(struct fake_github *f, const char *request)
 {
 	static const char *const expected[] = {"Accept: application/vnd.github+json\r\n",
@@ -278,6 +313,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    TEST(test_final_and_temporary_errors),
 	    TEST(test_limits),
+	    TEST(test_limits_are_shared),
 	    TEST(test_headers),
 	    TEST(test_no_answer),
 	    TEST(test_bad_names),

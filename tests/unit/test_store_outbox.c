@@ -609,6 +609,45 @@ static void content_writes_are_on_record_for_another_node(void **state)
 	list_writes_release(&l);
 }
 
+static void expect_limit(int64_t installation_id, int64_t until_ms, int64_t remaining)
+{
+	struct list_limits l = {0};
+	int n = 0;
+
+	ASK_OK(store_list_limits, &l);
+	for (size_t i = 0; i < l.n; i++) {
+		if (l.list[i].installation_id != installation_id)
+			continue;
+		n++;
+		assert_int_equal(l.list[i].until_ms, until_ms);
+		assert_int_equal(l.list[i].remaining, remaining);
+	}
+	assert_int_equal(n, until_ms != 0);
+	list_limits_release(&l);
+}
+
+static void the_longer_limit_of_an_installation_counts(void **state)
+{
+	const struct github_limit longer[] = {{5, T0 + HOUR, 0, T0}, {6, T0 + MINUTE, 9, 0}},
+				  shorter = {5, T0 + MINUTE, 7, 0};
+	struct put_limits first = {.limits = longer, .n = 2, .now_ms = T0},
+			  second = {.limits = &shorter, .n = 1, .now_ms = T0};
+	struct put_limits later = {.now_ms = T0 + DAY + MINUTE + 1};
+	struct shift_clock shift = {.delta_ms = DAY, .now_ms = T0 + DAY};
+
+	(void)state;
+	DO_OK(store_put_limits, &first);
+	DO_OK(store_put_limits, &second);
+	rig_reopen();
+	expect_limit(5, T0 + HOUR, 0);
+	expect_limit(6, T0 + MINUTE, 9);
+	DO_OK(store_shift_clock, &shift);
+	expect_limit(6, T0 + DAY + MINUTE, 9);
+	DO_OK(store_put_limits, &later);
+	expect_limit(5, T0 + DAY + HOUR, 0);
+	expect_limit(6, 0, 0);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
@@ -635,6 +674,7 @@ int main(void)
 	    TEST(the_shown_text_of_a_comment_may_be_unknown),
 	    TEST(the_written_text_is_remembered),
 	    TEST(content_writes_are_on_record_for_another_node),
+	    TEST(the_longer_limit_of_an_installation_counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
