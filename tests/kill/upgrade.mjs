@@ -3,8 +3,8 @@
 //
 //   node tests/kill/upgrade.mjs [--rounds N] [--deliveries N] [--seed N]      three daemons behind nginx, upgraded one after the other to the
 //                                                                             next release (lib/releases.mjs) and back, N times
-//   node tests/kill/upgrade.mjs --before [--deliveries N] [--seed N]          the daemon of the last commit before the present tables, which
-//                                                                             uses the database alone, replaced by the present one behind nginx
+//   node tests/kill/upgrade.mjs --before [--deliveries N] [--seed N]          the last daemon that does not work beside the present one, because
+//                                                                             it uses the database alone, replaced by it behind nginx
 import assert from 'node:assert/strict';
 import fs from 'node:fs/promises';
 import os from 'node:os';
@@ -115,7 +115,7 @@ async function main() {
     const release = await next.build();
     options = { prepare: (of) => Cluster.prepare(of), upgrade: (stage, how) => thereAndBack(stage, release, rounds, how), end: () => next.close() };
   }
-  say(`seed ${seed}: ${deliveries} webhooks during ${values.before ? 'the upgrade of the release before the present tables' : `${rounds} rolling upgrades and ways back`}`);
+  say(`seed ${seed}: ${deliveries} webhooks during ${values.before ? 'the upgrade of the last release that uses the database alone' : `${rounds} rolling upgrades and ways back`}`);
   const problems = await upgradeTest({ seed, deliveries, ...options }, say);
   for (const problem of problems) console.error(problem);
   say(problems.length === 0 ? 'no delivery, report or lease lost, no effect duplicated, every comment as in the undisturbed run' : `${problems.length} problems; SEED=${seed}`);

@@ -36,29 +36,30 @@ export class NextRelease {
   }
 
   // Builds the release after the present one, or after the last one that was built: with the next version of the tables, which programs
-  // from `readableFrom` on can use (default: as now). Returns {program, version, schema}.
-  async build({ readableFrom } = {}) {
+  // from `readableFrom` on can use (default: as now). Returns {program, version, schema, readableFrom}.
+  async build({ readableFrom: from } = {}) {
     const file = path.join(this.folder, 'src/db/schema.h');
     const header = await fs.readFile(file, 'utf8');
+    const readableFrom = from ?? numberOf(header, 'POSTGRES_READABLE_FROM');
     const schema = numberOf(header, 'SCHEMA_VERSION') + 1;
     const version = `99.0.${schema}`;
     await fs.rm(file); // a link
-    await fs.writeFile(file, header.replace(/(SCHEMA_VERSION = )\d+/, `$1${schema}`).replace(/(POSTGRES_READABLE_FROM = )\d+/, `$1${readableFrom ?? numberOf(header, 'POSTGRES_READABLE_FROM')}`));
+    await fs.writeFile(file, header.replace(/(SCHEMA_VERSION = )\d+/, `$1${schema}`).replace(/(POSTGRES_READABLE_FROM = )\d+/, `$1${readableFrom}`));
     for (const engine of ['schema', 'postgres']) await fs.writeFile(path.join(this.folder, `src/db/${engine}_${schema}.sql`), `${EXPAND(schema)}\n`);
     await fs.writeFile(path.join(this.folder, 'VERSION'), `${version}\n`);
     const built = path.join(this.folder, 'build', VARIANT, 'outpostd');
     await make(this.folder, path.relative(this.folder, built));
     const program = path.join(this.folder, `outpostd-${schema}`);
     await fs.copyFile(built, program);
-    return { program, version, schema };
+    return { program, version, schema, readableFrom };
   }
 
   close() { return removeFolder(this.folder); }
 }
 
-// The last commit before the present version of the tables; undefined: this clone has no history.
+// The last commit whose program does not work beside the present one; undefined: this clone has no history.
 export async function commitBeforeSchema() {
-  const schema = numberOf(await fs.readFile(path.join(ROOT, 'src/db/schema.h'), 'utf8'), 'SCHEMA_VERSION');
+  const schema = numberOf(await fs.readFile(path.join(ROOT, 'src/db/schema.h'), 'utf8'), 'POSTGRES_READABLE_FROM');
   const { stdout } = await run('git', ['log', '--format=%H', '--diff-filter=A', '--', `src/db/schema_${schema}.sql`], { cwd: ROOT });
   const [added] = stdout.trim().split('\n');
   if (!added) return undefined;
