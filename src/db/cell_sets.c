@@ -87,8 +87,9 @@ static struct cell_set *cell_set_of(struct cell_sets *l, const char *accelerator
 #define ROWS_OF_CHANGE                                                                                                 \
 	"SELECT accelerator, test_id, status, attribution, job_id IS NOT NULL FROM verdict WHERE change_id = ?1"
 #define PARTS_OF_CHANGE                                                                                                \
-	"SELECT j.accelerator, j.id, j.is_late, p.n_rows, p.first, p.n, p.list_id, p.cells FROM job j"                 \
-	" CROSS JOIN packed_job p ON p.job_id = j.id WHERE j.change_id = ?1 AND j.is_counted = 1"
+	"SELECT j.accelerator, j.id, j.is_late, p.n_rows, p.first, p.n, p.list_id, p.cells, " TEST_LIST_COLUMNS        \
+	" FROM job j CROSS JOIN packed_job p ON p.job_id = j.id LEFT JOIN test_list l ON l.id = p.list_id"             \
+	" WHERE j.change_id = ?1 AND j.is_counted = 1"
 
 static void read_rows(struct rows *r, struct cell_sets *l)
 {
@@ -138,12 +139,15 @@ static bool add_part(const struct view *d, struct rows *r, struct cell_set *s, s
 	size_t run = s->n, bytes;
 	const void *cells = rows_blob(r, 7, &bytes);
 	struct packed_part p;
-	bool is_read = packed_part_get(d, &place, rows_int(r, 5), cells, bytes, false, &p);
+	bool is_read = packed_part_get(test_list_of_row(d, r, 8), &place, rows_int(r, 5), cells, bytes, false, &p);
 
 	*ARRAY_PUSH(s->parts, s->n_parts) = (struct cell_part){.job_id = place.job_id,
 	    .first = place.first,
 	    .is_late = rows_int(r, 2) != 0,
-	    .has_rows = rows_int(r, 3) > 0};
+	    .has_rows = rows_int(r, 3) > 0,
+	    .list = p.list};
+	if (p.list)
+		p.list->n_users++;
 	if (is_read) {
 		const uint32_t *order = test_list_order(p.list);
 
@@ -228,8 +232,11 @@ int64_t cell_sets_n_tests(const struct cell_sets *l)
 
 void cell_sets_release(struct cell_sets *l)
 {
-	for (size_t i = 0; i < l->n; i++)
-		FREE_ALL(l->at[i].accelerator, l->at[i].at, l->at[i].parts, l->at[i].runs, l->at[i].rows);
+	for (struct cell_set *s = l->at; s < l->at + l->n; s++) {
+		for (size_t i = 0; i < s->n_parts; i++)
+			test_list_release(s->parts[i].list);
+		FREE_ALL(s->accelerator, s->at, s->parts, s->runs, s->rows);
+	}
 	free(l->at);
 	*l = (struct cell_sets){.n = 0};
 }

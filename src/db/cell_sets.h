@@ -4,7 +4,7 @@
  * Thread: the connection's. A set belongs to the caller, and does not use the connection afterwards. */
 #pragma once
 
-#include "db/db.h"
+#include "db/packed_lists.h"
 #include "model/attribution.h"
 #include "model/test_result.h"
 
@@ -23,6 +23,7 @@ _Static_assert(sizeof(struct cell) == 16 && REPORT_TESTS_MAX < 1 << 22, "a cell 
 struct cell_part {
 	int64_t job_id, first; /* first: the ordinal of its first result */
 	bool is_late, has_rows;
+	struct test_list *list; /* the set is one of its users */
 };
 
 /* The cells of one accelerator, by test_id. */

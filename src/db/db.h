@@ -62,7 +62,8 @@ enum value_type {
 	VALUE_REAL,
 	VALUE_TEXT,
 	VALUE_BLOB,
-	VALUE_GUID, /* p: a struct guid_key */
+	VALUE_GUID,  /* p: a struct guid_key */
+	VALUE_ARRAY, /* of numbers; db_postgres.c makes it */
 };
 struct value {
 	enum value_type type;

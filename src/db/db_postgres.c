@@ -6,6 +6,7 @@
 #include "model/test_result.h"
 
 enum { TYPE_UNKNOWN = 0, TYPE_BOOL = 16, TYPE_BYTEA = 17, TYPE_INT8 = 20, TYPE_TEXT = 25, TYPE_FLOAT8 = 701 };
+enum { TYPE_INT2 = 21, TYPE_INT4 = 23, TYPE_INT2_ARRAY = 1005, TYPE_INT4_ARRAY = 1007, TYPE_INT8_ARRAY = 1016 };
 
 /* ---- statements ---- */
 
@@ -78,6 +79,12 @@ static void parameter_set(struct parameters *p, const struct value *v, struct ar
 		p->bytes[i] = (int)v->n;
 		p->is_binary[i] = 1;
 		p->types[i] = TYPE_BYTEA;
+		break;
+	case VALUE_ARRAY:
+		p->texts[i] = v->p;
+		p->bytes[i] = (int)v->n;
+		p->is_binary[i] = 1;
+		p->types[i] = (unsigned)v->number;
 		break;
 	case VALUE_NULL:
 	case VALUE_END:
@@ -361,45 +368,64 @@ static int postgres_backup(const struct view *v, const char *path, bool (*go_on)
 
 /* ---- packed results ---- */
 
-static const char *array_text(struct buf *text)
+static void put_number(struct buf *out, int64_t number, size_t bytes)
 {
-	if (text->len)
-		text->data[text->len - 1] = '}'; /* in place of the last comma */
-	else
-		buf_append_str(text, "{}");
-	return text->data;
+	uint8_t big_endian[8];
+
+	for (size_t i = sizeof(big_endian); i-- > 0; number >>= 8)
+		big_endian[i] = (uint8_t)number;
+	buf_append(out, big_endian + sizeof(big_endian) - bytes, bytes);
 }
+
+/* An array in the binary form of the protocol, which neither side has to parse: this, and n times its length and the number. */
+static struct buf array_begin(size_t n, unsigned type, size_t bytes)
+{
+	const int64_t header[] = {
+	    1 /* dimension */, 1 /* it may have NULLs */, type, (int64_t)n, 1 /* the first index */};
+	struct buf out = BUF_INIT(4 * ARRAY_LEN(header) + n * (4 + bytes));
+
+	for (size_t i = 0; i < ARRAY_LEN(header); i++)
+		put_number(&out, header[i], 4);
+	return out;
+}
+
+static void array_add(struct buf *out, int64_t number, size_t bytes)
+{
+	put_number(out, (int64_t)bytes, 4);
+	put_number(out, number, bytes);
+}
+
+#define V_ARRAY(b, array_type)                                                                                         \
+	((struct value){.type = VALUE_ARRAY, .number = (array_type), .p = (b).data, .n = (b).len})
 
 static void postgres_unpack_list(struct txn *t, int64_t list_id, const int64_t *ids, size_t n)
 {
-	struct buf text = BUF_INIT(n * 24 + 8);
+	struct buf array = array_begin(n, TYPE_INT8, 8);
 
 	for (size_t i = 0; i < n; i++)
-		buf_appendf(&text, "%s%lld,", i ? "" : "{", (long long)ids[i]);
-	db_exec(t, "UPDATE test_list SET ids = ?2::BIGINT[] WHERE id = ?1", V_INT(list_id), V_TEXT(array_text(&text)));
-	buf_release(&text);
+		array_add(&array, ids[i], 8);
+	db_exec(t, "UPDATE test_list SET ids = ?2 WHERE id = ?1", V_INT(list_id), V_ARRAY(array, TYPE_INT8_ARRAY));
+	buf_release(&array);
 }
 
 static void postgres_unpack_job(struct txn *t, int64_t job_id, int64_t first, const struct test_result *tests, size_t n)
 {
-	struct buf statuses = BUF_INIT(n * 8 + 8), durations = BUF_INIT(n * 16 + 8);
+	struct buf statuses = array_begin(n, TYPE_INT2, 2), durations = array_begin(n, TYPE_INT4, 4);
 	bool has_any = false;
 
 	for (size_t i = 0; i < n; i++) {
 		int64_t ms = tests[i].duration_ms;
 
-		buf_appendf(&statuses, "%s%d,", i ? "" : "{", (int)tests[i].status);
 		has_any |= ms >= 0;
+		array_add(&statuses, tests[i].status, 2);
 		if (ms < 0)
-			buf_append_str(&durations, i ? "NULL," : "{NULL,");
+			put_number(&durations, -1, 4); /* NULL */
 		else
-			buf_appendf(&durations, "%s%d,", i ? "" : "{", (int)(ms > INT32_MAX ? INT32_MAX : ms));
+			array_add(&durations, ms > INT32_MAX ? INT32_MAX : ms, 4);
 	}
-	db_exec(t,
-	    "UPDATE packed_job SET statuses = ?3::SMALLINT[], durations = ?4::INT[]"
-	    " WHERE job_id = ?1 AND first = ?2",
-	    V_INT(job_id), V_INT(first), V_TEXT(array_text(&statuses)),
-	    V_TEXT(has_any ? array_text(&durations) : NULL));
+	db_exec(t, "UPDATE packed_job SET statuses = ?3, durations = ?4 WHERE job_id = ?1 AND first = ?2",
+	    V_INT(job_id), V_INT(first), V_ARRAY(statuses, TYPE_INT2_ARRAY),
+	    has_any ? V_ARRAY(durations, TYPE_INT4_ARRAY) : V_NULL);
 	buf_release(&statuses);
 	buf_release(&durations);
 }

@@ -308,8 +308,12 @@ bool postgres_reconnect(struct postgres *d)
 
 void postgres_note(struct txn *t, const char *text)
 {
-	if (!db_has(t, "SELECT 1 FROM pg_notify('outpost', ?1)", V_TEXT(text)) && !db_status(t))
-		db_fail(t, ERR_IO, "the note was not sent");
+	struct db *db = t->view->db;
+	bool is_alone = postgres_of(db)->n_sent == 0 && !postgres_is_in_transaction(db);
+
+	db_exec(t, "SELECT pg_notify('outpost', ?1)", V_TEXT(text));
+	if (is_alone)
+		postgres_wait(db);
 }
 
 /* Through a pooler no note arrives, and db/notes.c asks for news instead. */

@@ -254,6 +254,7 @@ static int bind_value(sqlite3_stmt *stmt, int at, const struct value *v, sqlite3
 	case VALUE_NULL:
 	case VALUE_NULL_INT:
 	case VALUE_NULL_TEXT:
+	case VALUE_ARRAY:
 	case VALUE_END:
 		break;
 	}

@@ -15,12 +15,20 @@ struct test_lists {
 	struct test_list *kept[LISTS_KEPT];
 };
 
+static void forget_suites(struct test_list *l)
+{
+	while (l->n_suites > 0)
+		free(l->suites[--l->n_suites]);
+	FREE_AND_NULL(l->suites);
+	FREE_AND_NULL(l->suite_of);
+}
+
 void test_list_release(struct test_list *l)
 {
 	if (!l || --l->n_users > 0)
 		return;
-	free(l->order);
-	free(l);
+	forget_suites(l);
+	FREE_ALL(l->order, l);
 }
 
 struct test_lists *test_lists_new(void) { return xcalloc(1, sizeof(struct test_lists)); }
@@ -99,29 +107,22 @@ static void keep_list(struct test_lists *lists, struct test_list *l, size_t from
 	}
 }
 
-struct test_list *test_list_of(const struct view *d, int64_t id)
+struct test_list *test_list_of_row(const struct view *d, const struct rows *r, int at)
 {
 	struct test_lists *lists = d->db->lists;
-	struct test_list head = {.id = id}, *l;
-	struct rows *r = db_rows(d, "SELECT digest, n, is_distinct FROM test_list WHERE id = ?1", V_INT(id));
-	bool is_found = rows_next(r);
-	size_t i = 0, bytes = 0;
+	struct test_list head = {
+	    .id = rows_int(r, at), .n = (size_t)rows_int(r, at + 2), .is_distinct = rows_int(r, at + 3) != 0};
+	struct test_list *l;
+	size_t i = 0, bytes;
+	const void *digest = rows_blob(r, at + 1, &bytes);
 
-	if (is_found) {
-		const void *digest = rows_blob(r, 0, &bytes);
-
-		head.n = (size_t)rows_int(r, 1);
-		head.is_distinct = rows_int(r, 2) != 0;
-		if (bytes == SHA256_BYTES)
-			memcpy(head.digest, digest, SHA256_BYTES);
-	}
-	rows_end(r);
-	if (!is_found || bytes != SHA256_BYTES)
+	if (bytes != SHA256_BYTES)
 		return NULL;
-	while (i < LISTS_KEPT - 1 && lists->kept[i] && lists->kept[i]->id != id)
+	memcpy(head.digest, digest, SHA256_BYTES);
+	while (i < LISTS_KEPT - 1 && lists->kept[i] && lists->kept[i]->id != head.id)
 		i++;
 	l = lists->kept[i];
-	if (!l || l->id != id || memcmp(l->digest, head.digest, SHA256_BYTES) != 0) {
+	if (!l || l->id != head.id || memcmp(l->digest, head.digest, SHA256_BYTES) != 0) {
 		l = read_list(d, &head);
 		if (!l)
 			return NULL;
@@ -129,6 +130,15 @@ struct test_list *test_list_of(const struct view *d, int64_t id)
 	}
 	keep_list(lists, l, i);
 	l->n_users++;
+	return l;
+}
+
+struct test_list *test_list_of(const struct view *d, int64_t id)
+{
+	struct rows *r = db_rows(d, "SELECT " TEST_LIST_COLUMNS " FROM test_list l WHERE l.id = ?1", V_INT(id));
+	struct test_list *l = rows_next(r) ? test_list_of_row(d, r, 0) : NULL;
+
+	rows_end(r);
 	return l;
 }
 
@@ -165,4 +175,26 @@ const uint32_t *test_list_order(struct test_list *l)
 		l->order[i] = (uint32_t)i;
 	qsort_r(l->order, l->n, sizeof(*l->order), by_id_and_place, l->ids);
 	return l->order;
+}
+
+bool test_list_suites(const struct view *d, struct test_list *l, int64_t job_id, int64_t first)
+{
+	struct rows *r;
+	size_t n = 0;
+
+	if (l->suites)
+		return true;
+	l->suite_of = xcalloc(l->n, sizeof(*l->suite_of));
+	r = db_rows(d,
+	    "SELECT r.ordinal - ?2, t.suite FROM job_test r CROSS JOIN test t ON t.id = r.test_id"
+	    " WHERE r.job_id = ?1 AND r.ordinal >= ?2 AND r.ordinal < ?2 + ?3 ORDER BY t.suite",
+	    V_INT(job_id), V_INT(first), V_INT((int64_t)l->n));
+	for (; rows_next(r); n++) {
+		if (!l->n_suites || strcmp(l->suites[l->n_suites - 1], rows_text(r, 1)) != 0)
+			*ARRAY_PUSH(l->suites, l->n_suites) = xstrdup(rows_text(r, 1));
+		l->suite_of[rows_int(r, 0)] = l->n_suites - 1;
+	}
+	if (n != l->n)
+		forget_suites(l);
+	return n == l->n;
 }

@@ -130,10 +130,10 @@ void packed_part_release(struct packed_part *p)
 	*p = (struct packed_part){.list = NULL};
 }
 
-bool packed_part_get(const struct view *d, const struct packed_place *place, int64_t n, const void *cells, size_t bytes,
-    bool has_durations, struct packed_part *ret)
+bool packed_part_get(struct test_list *list, const struct packed_place *place, int64_t n, const void *cells,
+    size_t bytes, bool has_durations, struct packed_part *ret)
 {
-	*ret = (struct packed_part){.place = *place, .list = test_list_of(d, place->list_id)};
+	*ret = (struct packed_part){.place = *place, .list = list};
 	if (!ret->list || (int64_t)ret->list->n != n)
 		return false;
 	ret->statuses = xmalloc(ret->list->n);
@@ -147,8 +147,9 @@ int packed_part_read(
 {
 	struct packed_place place = {job_id, sqlite3_column_int64(s, at), sqlite3_column_int64(s, at + 2)};
 
-	return packed_part_get(&table_of(c)->db->db.view, &place, sqlite3_column_int64(s, at + 1),
-		   sqlite3_column_blob(s, at + 3), (size_t)sqlite3_column_bytes(s, at + 3), has_durations, ret)
+	return packed_part_get(test_list_of(&table_of(c)->db->db.view, place.list_id), &place,
+		   sqlite3_column_int64(s, at + 1), sqlite3_column_blob(s, at + 3),
+		   (size_t)sqlite3_column_bytes(s, at + 3), has_durations, ret)
 		   ? SQLITE_OK
 		   : packed_fail_damaged(c, job_id);
 }

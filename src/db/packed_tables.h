@@ -53,9 +53,10 @@ struct packed_part {
 	int64_t *durations; /* or NULL: not wanted */
 };
 
-/* Unpacks n results of the place. False: they are damaged. packed_part_release() either way. */
-bool packed_part_get(const struct view *d, const struct packed_place *place, int64_t n, const void *cells, size_t bytes,
-    bool has_durations, struct packed_part *ret);
+/* Unpacks n results of the place, and takes over the list (NULL: it is damaged). False: they are damaged. packed_part_release() either
+ * way. */
+bool packed_part_get(struct test_list *list, const struct packed_place *place, int64_t n, const void *cells,
+    size_t bytes, bool has_durations, struct packed_part *ret);
 /* The same from the columns first, n, list_id and cells of the statement, which begin at `at`. */
 int packed_part_read(
     struct packed_cursor *c, sqlite3_stmt *s, int at, int64_t job_id, bool has_durations, struct packed_part *ret);

@@ -103,7 +103,7 @@ static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_b
 	if (!op->err && !stuck) {
 		if (has_savepoint)
 			db_savepoint_release(d);
-		return db_status(d);
+		return db_why(d)->code; /* without a wait: the next statement that waits reports a failure */
 	}
 	/* The result of an operation that could not read its rows does not count. */
 	if (stuck)
@@ -155,7 +155,7 @@ static int try_batch(struct writer *w, struct op_queue *batch, bool has_savepoin
 	if (!rc) {
 		notes_send(w->store->notes, d, topics);
 		counters_write(db_txn(d));
-		rc = db_status(d);
+		rc = db_why(d)->code;
 	}
 	if (!rc) {
 		w->is_committing = true;

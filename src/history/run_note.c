@@ -1,5 +1,6 @@
 #include "history/run_note.h"
 
+#include "db/cell_sets.h"
 #include "db/record_rows.h"
 #include "history/days.h"
 #include "history/red_episodes.h"
@@ -16,53 +17,52 @@ struct run {
 	struct cell_counts cells; /* of a push */
 };
 
-/* A pull dispatch is sent when a machine takes it, so it has waited since its creation. */
-#define RUN_DISPATCHES_RECORD(F, S)                                                                                    \
-	F(S, INT, n, NULL, "COUNT(*)", "")                                                                             \
-	F(S, INT, n_unfinished, NULL, "SUM(state NOT IN ('done', 'failed', 'expired'))", "")                           \
-	F(S, TIME, finished_ms, NULL, "MAX(finished_ms)", "")                                                          \
-	F(S, INT, n_met, NULL, "SUM(state = 'done' AND is_late = 0)", "")                                              \
-	F(S, TIME, sent_ms, NULL, "MIN(CASE kind WHEN 'pull' THEN created_ms ELSE sent_ms END)", "")
-RECORD_LOCAL(run_dispatches, RUN_DISPATCHES_RECORD)
+/* All that a run consists of besides its cells. A pull dispatch is sent when a machine takes it, so it has waited since its
+ * creation. */
+#define RUN_FACTS_RECORD(F, S)                                                                                         \
+	F(S, CHANGE_KIND, kind, NULL, "c.kind", "")                                                                    \
+	F(S, INT, level, NULL, "COALESCE(a.level, 0)", "Of the accelerator.")                                          \
+	F(S, BOOL, is_unhealthy, NULL, "a.unhealthy_since_ms IS NOT NULL", "The accelerator.")                         \
+	F(S, INT, n, NULL, "x.n", "Its dispatches.")                                                                   \
+	F(S, INT, n_unfinished, NULL, "x.n_unfinished", "")                                                            \
+	F(S, TIME, finished_ms, NULL, "x.finished_ms", "")                                                             \
+	F(S, INT, n_met, NULL, "x.n_met", "")                                                                          \
+	F(S, TIME, sent_ms, NULL, "x.sent_ms", "")                                                                     \
+	F(S, TIME, started_ms, NULL, "j.started_ms", "Its jobs.")                                                      \
+	F(S, TIME, completed_ms, NULL, "j.completed_ms", "")
+RECORD_LOCAL(run_facts, RUN_FACTS_RECORD)
+#define RUN_FACTS_OF                                                                                                   \
+	"FROM change c LEFT JOIN accelerator a ON a.name = ?2"                                                         \
+	" JOIN (SELECT COUNT(*) AS n,"                                                                                 \
+	"  COUNT(*) FILTER (WHERE state NOT IN ('done', 'failed', 'expired')) AS n_unfinished,"                        \
+	"  MAX(finished_ms) AS finished_ms, COUNT(*) FILTER (WHERE state = 'done' AND is_late = 0) AS n_met,"          \
+	"  MIN(CASE kind WHEN 'pull' THEN created_ms ELSE sent_ms END) AS sent_ms"                                     \
+	"  FROM dispatch WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"                                 \
+	"  AND state NOT IN ('superseded', 'cancelled')) x ON TRUE"                                                    \
+	" JOIN (SELECT MIN(started_ms) AS started_ms, MAX(completed_ms) AS completed_ms"                               \
+	"  FROM job WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1) j ON TRUE WHERE c.id = ?1"
 
-#define RUN_JOBS_TIMES_RECORD(F, S)                                                                                    \
-	F(S, TIME, started_ms, NULL, "MIN(started_ms)", "")                                                            \
-	F(S, TIME, completed_ms, NULL, "MAX(completed_ms)", "")
-RECORD_LOCAL(run_jobs_times, RUN_JOBS_TIMES_RECORD)
-
-/* Fills the members that come from dispatches and jobs. False: the run has not ended, or there is none. */
-static bool read_ended_run(const struct view *d, int64_t change_id, const char *accelerator, struct run *ret)
+static struct run run_of_facts(const struct run_facts *f)
 {
-	struct run_dispatches x;
-	struct run_jobs_times job = {0};
-
-	if (!record_read_first(db_rows(d,
-				   RECORD_QUERY(RUN_DISPATCHES_RECORD,
-				       "FROM dispatch WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"
-				       " AND state NOT IN ('superseded', 'cancelled')"),
-				   V_INT(change_id), V_TEXT(accelerator)),
-		&run_dispatches_record, &x) ||
-	    !x.n || x.n_unfinished)
-		return false;
-	ret->n_dispatches = x.n;
-	ret->ended_ms = x.finished_ms;
-	ret->n_met = x.n_met;
-	record_read_first(db_rows(d,
-			      RECORD_QUERY(RUN_JOBS_TIMES_RECORD,
-				  "FROM job WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"),
-			      V_INT(change_id), V_TEXT(accelerator)),
-	    &run_jobs_times_record, &job);
-	/* a time is not known either if the clock was set back, or if a job began before its dispatch */
-	ret->queue_ms = x.sent_ms && job.started_ms >= x.sent_ms ? job.started_ms - x.sent_ms : -1;
-	ret->run_ms = job.started_ms && job.completed_ms >= job.started_ms ? job.completed_ms - job.started_ms : -1;
-	return true;
+	return (struct run){
+	    .is_push = f->kind == CHANGE_PUSH,
+	    .ended_ms = f->finished_ms,
+	    .n_dispatches = f->n,
+	    .n_met = f->n_met,
+	    /* a time is not known either if the clock was set back, or if a job began before its dispatch */
+	    .queue_ms = f->sent_ms && f->started_ms >= f->sent_ms ? f->started_ms - f->sent_ms : -1,
+	    .run_ms = f->started_ms && f->completed_ms >= f->started_ms ? f->completed_ms - f->started_ms : -1,
+	};
 }
 
-static bool has_red(const struct view *d, int64_t change_id, const char *accelerator, const char *kind)
-{
-	return db_has(d, "SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2 AND attribution = ?3 LIMIT 1",
-	    V_INT(change_id), V_TEXT(accelerator), V_TEXT(kind));
-}
+#define RED_CELLS_RECORD(F, S)                                                                                         \
+	F(S, BOOL, has_new, NULL, "EXISTS (SELECT 1 " OF_CAUSE("'NEW'") ")", "")                                       \
+	F(S, BOOL, has_other, NULL,                                                                                    \
+	    "EXISTS (SELECT 1 " OF_CAUSE("'UNCLASSIFIED'") ") OR EXISTS (SELECT 1 " OF_CAUSE(                          \
+		"'BASE'") ") OR EXISTS (SELECT 1 " OF_CAUSE("'FLAKY'") ")",                                            \
+	    "")
+#define OF_CAUSE(cause) "FROM verdict WHERE change_id = ?1 AND accelerator = ?2 AND attribution = " cause
+RECORD_LOCAL(red_cells, RED_CELLS_RECORD)
 
 /* A packed PASS is the cell of its test unless that has a row, because a worse result has one. So the first one decides, and
  * the other jobs need not be read. */
@@ -77,36 +77,47 @@ static bool has_passed(const struct view *d, int64_t change_id, const char *acce
 		   V_INT(change_id), V_TEXT(accelerator));
 }
 
-/* On a branch a FLAKY failure does not count. In a pull request it shows that this accelerator fails without a reason in
- * the change, which trips the breaker. */
-static const char *outcome_of_cells(const struct view *d, int64_t change_id, const char *accelerator, bool is_push)
+/* Of a pull request. A FLAKY failure shows that this accelerator fails without a reason in the change, which trips the breaker. */
+static const char *outcome_of_pull_request(const struct view *d, int64_t change_id, const char *accelerator)
 {
-	bool is_new = has_red(d, change_id, accelerator, "NEW");
+	struct red_cells red = {.has_new = false};
 
-	if (has_red(d, change_id, accelerator, "UNCLASSIFIED") || has_red(d, change_id, accelerator, "BASE") ||
-	    (is_push ? is_new : has_red(d, change_id, accelerator, "FLAKY")))
+	RECORD_READ_FIRST(d, red_cells, RED_CELLS_RECORD, &red, "", V_INT(change_id), V_TEXT(accelerator));
+	if (red.has_other)
 		return RUN_RED;
-	if (is_new)
+	if (red.has_new)
 		return RUN_OWN;
 	return has_passed(d, change_id, accelerator) ? RUN_GREEN : RUN_NOTHING;
 }
+
+/* On a branch a FLAKY failure does not count. */
+static const char *outcome_of_push(const struct cell_counts *cells)
+{
+	if (cells->n_broken)
+		return RUN_RED;
+	return cells->by_status[TEST_PASS] ? RUN_GREEN : RUN_NOTHING;
+}
+
+#define NOTED_RUN_RECORD(F, S)                                                                                         \
+	F(S, COUNT, ended_ms, NULL, "ended_ms", "-1: it is not noted.")                                                \
+	F(S, BOOL, is_same, NULL,                                                                                      \
+	    "ended_ms = ?3 AND outcome = ?4 AND n_dispatches = ?5 AND n_met = ?6 AND n_fail = ?7 AND n_error = ?8"     \
+	    " AND n_miss = ?9 AND n_pass = ?10 AND n_done = ?11 AND n_skip = ?12 AND n_flaky = ?13",                   \
+	    "")
+RECORD_LOCAL(noted_run, NOTED_RUN_RECORD)
 
 /* Writes the row and its day, and also the day on which the run ended before. Returns whether anything is new. */
 static bool put_noted_run(struct txn *d, int64_t change_id, const char *accelerator, const struct run *r)
 {
 	const int64_t *n = r->cells.by_status;
-	int64_t before_ms;
+	struct noted_run before = {.ended_ms = -1};
 
-	if (db_has(d,
-		"SELECT 1 FROM run WHERE change_id = ?1 AND accelerator = ?2 AND ended_ms = ?3 AND outcome = ?4"
-		" AND n_dispatches = ?5 AND n_met = ?6 AND n_fail = ?7 AND n_error = ?8 AND n_miss = ?9"
-		" AND n_pass = ?10 AND n_done = ?11 AND n_skip = ?12 AND n_flaky = ?13",
-		V_INT(change_id), V_TEXT(accelerator), V_INT(r->ended_ms), V_TEXT(r->outcome), V_INT(r->n_dispatches),
-		V_INT(r->n_met), V_INT(n[TEST_FAIL]), V_INT(n[TEST_ERROR]), V_INT(n[TEST_MISS]), V_INT(n[TEST_PASS]),
-		V_INT(n[TEST_DONE]), V_INT(n[TEST_SKIP]), V_INT(r->cells.n_flaky)))
+	RECORD_READ_FIRST(d, noted_run, NOTED_RUN_RECORD, &before, "FROM run WHERE change_id = ?1 AND accelerator = ?2",
+	    V_INT(change_id), V_TEXT(accelerator), V_INT(r->ended_ms), V_TEXT(r->outcome), V_INT(r->n_dispatches),
+	    V_INT(r->n_met), V_INT(n[TEST_FAIL]), V_INT(n[TEST_ERROR]), V_INT(n[TEST_MISS]), V_INT(n[TEST_PASS]),
+	    V_INT(n[TEST_DONE]), V_INT(n[TEST_SKIP]), V_INT(r->cells.n_flaky));
+	if (before.is_same)
 		return false;
-	before_ms = db_int(d, -1, "SELECT ended_ms FROM run WHERE change_id = ?1 AND accelerator = ?2",
-	    V_INT(change_id), V_TEXT(accelerator));
 	db_exec(d, "DELETE FROM run WHERE change_id = ?1 AND accelerator = ?2", V_INT(change_id), V_TEXT(accelerator));
 	db_exec(d,
 	    "INSERT INTO run (accelerator, ended_ms, change_id, is_push, outcome, n_dispatches,"
@@ -116,8 +127,8 @@ static bool put_noted_run(struct txn *d, int64_t change_id, const char *accelera
 	    V_INT(r->n_dispatches), V_INT(r->n_met), r->queue_ms < 0 ? V_NULL : V_INT(r->queue_ms),
 	    r->run_ms < 0 ? V_NULL : V_INT(r->run_ms), V_INT(n[TEST_FAIL]), V_INT(n[TEST_ERROR]), V_INT(n[TEST_MISS]),
 	    V_INT(n[TEST_PASS]), V_INT(n[TEST_DONE]), V_INT(n[TEST_SKIP]), V_INT(r->cells.n_flaky));
-	if (before_ms >= 0 && day_of(before_ms) != day_of(r->ended_ms))
-		day_note(d, accelerator, before_ms);
+	if (before.ended_ms >= 0 && day_of(before.ended_ms) != day_of(r->ended_ms))
+		day_note(d, accelerator, before.ended_ms);
 	day_note(d, accelerator, r->ended_ms);
 	return true;
 }
@@ -148,44 +159,112 @@ static void note_worst(struct suite *s, enum test_status status, bool is_broken,
 	s->job_id = job_id;
 }
 
+/* Cells of one suite with one status. */
 #define CELL_GROUP_RECORD(F, S)                                                                                        \
-	F(S, BORROWED, suite, NULL, "t.suite", "")                                                                     \
+	F(S, TEXT, suite, NULL, "t.suite", "")                                                                         \
 	F(S, TEST_STATUS, status, NULL, "v.status", "")                                                                \
 	F(S, ATTRIBUTION, whose, NULL, "v.attribution", "")                                                            \
 	F(S, INT, n, NULL, "COUNT(*)", "")                                                                             \
 	F(S, ID, job_id, NULL, "MIN(v.job_id)", "")
 RECORD_LOCAL(cell_group, CELL_GROUP_RECORD)
 
-/* The rows of a suite follow each other. */
+struct cell_groups {
+	struct cell_group *at;
+	size_t n;
+};
+
+/* Adds the cells without a row. It counts them as numbers: a statement would read the suite of each. Returns whether others have
+ * rows. */
+static bool add_packed_groups(const struct view *d, const struct cell_set *s, struct cell_groups *l)
+{
+	int64_t **n_of = xcalloc(s->n_parts + 1, sizeof(*n_of)); /* by part, suite and status */
+	bool has_rows = false;
+
+	for (size_t i = 0; i < s->n_parts; i++) {
+		const struct cell_part *part = &s->parts[i];
+
+		if (!test_list_suites(d, part->list, part->job_id, part->first))
+			db_fail(d, ERR_INVALID, "the packed results of job %lld are damaged", (long long)part->job_id);
+		n_of[i] = xcalloc((size_t)part->list->n_suites * N_TEST_STATUSES + 1, sizeof(**n_of));
+	}
+	for (size_t i = 0; i < s->n && !db_why(d)->code; i++) {
+		const struct cell *c = &s->at[i];
+
+		has_rows |= c->is_row;
+		if (!c->is_row)
+			n_of[c->part][s->parts[c->part].list->suite_of[c->i] * N_TEST_STATUSES + c->status]++;
+	}
+	for (size_t i = 0; i < s->n_parts; i++) {
+		const struct test_list *list = s->parts[i].list;
+
+		for (size_t k = 0; k < (size_t)list->n_suites * N_TEST_STATUSES; k++)
+			if (n_of[i][k])
+				*ARRAY_PUSH(l->at, l->n) =
+				    (struct cell_group){.suite = xstrdup(list->suites[k / N_TEST_STATUSES]),
+					.status = (enum test_status)(k % N_TEST_STATUSES),
+					.whose = N_ATTRIBUTIONS,
+					.n = n_of[i][k],
+					.job_id = s->parts[i].job_id};
+		free(n_of[i]);
+	}
+	free(n_of);
+	return has_rows;
+}
+
+/* By suite, and then the oldest job first, so that a suite names the same job however the statement orders its rows. */
+static int by_suite_and_job(const void *x, const void *y)
+{
+	const struct cell_group *a = x, *b = y;
+	int order = strcmp(a->suite, b->suite);
+
+	if (order || a->job_id == b->job_id)
+		return order;
+	return b->job_id == 0 || (a->job_id && a->job_id < b->job_id) ? -1 : 1;
+}
+
+static struct cell_groups read_groups(const struct view *d, int64_t change_id, const char *accelerator)
+{
+	struct cell_groups l = {0};
+	struct cell_sets cells;
+
+	cell_sets_read(d, change_id, accelerator, &cells);
+	if (!db_status(d) && cells.n && add_packed_groups(d, &cells.at[0], &l))
+		RECORDS_READ(db_rows(d,
+				 RECORD_QUERY(CELL_GROUP_RECORD,
+				     "FROM verdict v CROSS JOIN test t ON t.id = v.test_id WHERE v.change_id = ?1"
+				     " AND v.accelerator = ?2 GROUP BY t.suite, v.status, v.attribution"),
+				 V_INT(change_id), V_TEXT(accelerator)),
+		    cell_group, l.at, l.n);
+	cell_sets_release(&cells);
+	if (l.n)
+		qsort(l.at, l.n, sizeof(*l.at), by_suite_and_job);
+	return l;
+}
+
 static void read_suites(
     const struct view *d, int64_t change_id, const char *accelerator, struct suites *l, struct cell_counts *total)
 {
-	struct rows *r = db_rows(d,
-	    RECORD_QUERY(CELL_GROUP_RECORD, "FROM cell v CROSS JOIN test t ON t.id = v.test_id"
-					    " WHERE v.change_id = ?1 AND v.accelerator = ?2"
-					    " GROUP BY t.suite, v.status, v.attribution ORDER BY t.suite"),
-	    V_INT(change_id), V_TEXT(accelerator));
-	struct cell_group of;
+	struct cell_groups groups = read_groups(d, change_id, accelerator);
 
-	while (rows_next(r)) {
+	for (const struct cell_group *of = groups.at; of < groups.at + groups.n; of++) {
 		struct suite *s;
 		bool is_red, is_broken;
 
-		record_read(r, &cell_group_record, &of);
-		if (of.status == N_TEST_STATUSES)
+		if (of->status == N_TEST_STATUSES)
 			continue;
-		is_red = test_status_is_red(of.status);
-		is_broken = is_red && of.whose != ATTRIBUTION_FLAKY && of.whose != ATTRIBUTION_KNOWN;
-		if (!l->n || strcmp(l->at[l->n - 1].name, of.suite) != 0)
-			*ARRAY_PUSH(l->at, l->n) = (struct suite){.name = xstrdup(of.suite), .worst = N_TEST_STATUSES};
+		is_red = test_status_is_red(of->status);
+		is_broken = is_red && of->whose != ATTRIBUTION_FLAKY && of->whose != ATTRIBUTION_KNOWN;
+		if (!l->n || strcmp(l->at[l->n - 1].name, of->suite) != 0)
+			*ARRAY_PUSH(l->at, l->n) = (struct suite){.name = xstrdup(of->suite), .worst = N_TEST_STATUSES};
 		s = &l->at[l->n - 1];
-		s->by_status[of.status] += of.n;
-		s->n_broken += is_broken ? of.n : 0;
-		note_worst(s, of.status, is_broken, of.job_id);
-		total->by_status[of.status] += of.n;
-		total->n_flaky += is_red && of.whose == ATTRIBUTION_FLAKY ? of.n : 0;
-		total->n_broken += is_broken ? of.n : 0;
+		s->by_status[of->status] += of->n;
+		s->n_broken += is_broken ? of->n : 0;
+		note_worst(s, of->status, is_broken, of->job_id);
+		total->by_status[of->status] += of->n;
+		total->n_flaky += is_red && of->whose == ATTRIBUTION_FLAKY ? of->n : 0;
+		total->n_broken += is_broken ? of->n : 0;
 	}
+	RECORDS_RELEASE(cell_group, groups.at, groups.n);
 }
 
 static int64_t n_red(const struct suite *s)
@@ -322,12 +401,10 @@ static bool is_shared(const struct view *d, const char *accelerator, const struc
 	return is_found;
 }
 
-/* A run has ended, or has another outcome now. When the breaker trips or recovers, the comments of the newest open pull
- * requests are requested again. */
-static void health_note(struct txn *d, const char *accelerator, int64_t now_ms)
+/* A run has ended, or has another outcome now. `was`: the accelerator was unhealthy. When the breaker trips or recovers, the comments
+ * of the newest open pull requests are requested again. */
+static void health_note(struct txn *d, const char *accelerator, bool was, int64_t now_ms)
 {
-	bool was = db_has(
-	    d, "SELECT 1 FROM accelerator WHERE name = ?1 AND unhealthy_since_ms IS NOT NULL", V_TEXT(accelerator));
 	struct health_sample judged[HEALTH_LOOKS_AT];
 	struct samples s = {.n = 0};
 	bool is;
@@ -360,33 +437,33 @@ static void health_note(struct txn *d, const char *accelerator, int64_t now_ms)
 
 void run_note(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
-	struct run r = {0};
-	int kind;
+	struct run_facts f;
+	struct run r;
 
 	platform_tests_note(d, change_id, accelerator);
-	if (!accelerator[0])
+	if (!accelerator[0] ||
+	    !RECORD_READ_FIRST(d, run_facts, RUN_FACTS_RECORD, &f, RUN_FACTS_OF, V_INT(change_id), V_TEXT(accelerator)))
 		return;
-	kind =
-	    rows_first_word(db_rows(d, "SELECT kind FROM change WHERE id = ?1", V_INT(change_id)), &change_kind_words);
-	if (kind == CHANGE_NIGHTLY) {
+	if (f.kind == CHANGE_NIGHTLY) {
 		nightly_note(d, change_id, accelerator, now_ms);
 		return;
 	}
-	r.is_push = kind == CHANGE_PUSH;
-	if (db_has(
-		d, "SELECT 1 FROM accelerator WHERE name = ?1 AND level = ?2", V_TEXT(accelerator), V_INT(LEVEL_1)) ||
-	    !read_ended_run(d->view, change_id, accelerator, &r))
+	/* It has not ended, or there is none. */
+	if (f.level == LEVEL_1 || !f.n || f.n_unfinished)
 		return;
-	r.outcome = outcome_of_cells(d->view, change_id, accelerator, r.is_push);
-	if (r.is_push)
+	r = run_of_facts(&f);
+	if (r.is_push) {
 		r.cells = run_suites_put(d, change_id, accelerator);
-	else
+		r.outcome = outcome_of_push(&r.cells);
+	} else {
+		r.outcome = outcome_of_pull_request(d->view, change_id, accelerator);
 		run_jobs_note(d, change_id, accelerator, r.ended_ms);
+	}
 	if (!put_noted_run(d, change_id, accelerator, &r))
 		return;
 	if (r.is_push)
 		red_episode_note(d, change_id, accelerator, now_ms);
-	health_note(d, accelerator, now_ms);
+	health_note(d, accelerator, f.is_unhealthy, now_ms);
 }
 
 int64_t runs_drop(struct txn *d, int64_t change_id)
