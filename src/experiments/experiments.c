@@ -426,11 +426,9 @@ bool experiments_review(struct txn *d, int64_t change_id, const char *accelerato
 	size_t n;
 
 	if (!db_has(d,
-		"SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2"
-		" AND attribution IS NOT NULL AND needs <> 0 LIMIT 1",
-		V_INT(change_id), V_TEXT(accelerator)) &&
-	    !db_has(d,
-		"SELECT 1 FROM experiment WHERE change_id = ?1 AND accelerator = ?2 AND " EXPERIMENT_IS_OPEN " LIMIT 1",
+		"SELECT 1 WHERE EXISTS (SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2"
+		"  AND attribution IS NOT NULL AND needs <> 0) OR EXISTS (SELECT 1 FROM experiment"
+		"  WHERE change_id = ?1 AND accelerator = ?2 AND " EXPERIMENT_IS_OPEN ")",
 		V_INT(change_id), V_TEXT(accelerator)))
 		return false;
 	list = rerunners_of(d->view, change_id, accelerator, &n);

@@ -10,14 +10,13 @@
 
 enum {
 	DEFAULT_DISTANCE = 20,
-	SIMILAR_MAX = 100,       /* changes that one report makes due */
-	SIMILAR_CHANGES = 24,    /* with one message, the newest */
-	KEYS_READ = 200,         /* failures whose messages are compared with those of other tests */
-	SIMILAR_CELLS = 20,      /* failures of one change that are compared with those of others */
-	RED_CELLS_AT_ONCE = 500, /* with more, a report does not wait for their attribution */
-	WRITTEN_AT_ONCE = 500,   /* cells, by one statement */
-	PART_CELLS = 2000,       /* that a part writes, because its commit takes as long as they are many */
-	PART_US = 5000,          /* that a part holds the writer, before its commit */
+	SIMILAR_MAX = 100,     /* changes that one report makes due */
+	SIMILAR_CHANGES = 24,  /* with one message, the newest */
+	KEYS_READ = 200,       /* failures whose messages are compared with those of other tests */
+	SIMILAR_CELLS = 20,    /* failures of one change that are compared with those of others */
+	WRITTEN_AT_ONCE = 500, /* cells, by one statement */
+	PART_CELLS = 2000,     /* that a part writes, because its commit takes as long as they are many */
+	PART_US = 5000,        /* that a part holds the writer, before its commit */
 };
 static const int64_t DEFAULT_WINDOW_MS = INT64_C(7) * 24 * 3600 * 1000;
 
@@ -121,16 +120,6 @@ static void put_results(struct attribution_look *l)
 		}
 	}
 	put_result(c, from, l->n_done, &last);
-}
-
-bool attribution_is_long(const struct view *d, int64_t change_id, const char *accelerator)
-{
-	/* Only those that are attributed: no later operation would take the other steps for more of the others. */
-	return db_has(d,
-	    "SELECT 1 FROM change c CROSS JOIN verdict v ON v.change_id = c.id AND v.accelerator = ?2"
-	    " AND v.attribution IS NOT NULL AND v.status IN ('FAIL', 'ERROR') WHERE c.id = ?1"
-	    " AND c.kind IN ('pull_request', 'push') LIMIT 1 OFFSET ?3",
-	    V_INT(change_id), V_TEXT(accelerator), V_INT(RED_CELLS_AT_ONCE));
 }
 
 struct attribution_look *attribution_look_new(
@@ -248,14 +237,15 @@ void attribution_restart(struct txn *d, int64_t change_id)
 #define PUSHED_COMMIT_RECORD(F, S)                                                                                     \
 	F(S, TEXT, repository_key, NULL, "b.repository_key", "")                                                       \
 	F(S, TEXT, ref, NULL, "b.ref", "")                                                                             \
-	F(S, INT, position, NULL, "b.position", "")
+	F(S, INT, position, NULL, "b.position", "")                                                                    \
+	F(S, INT, distance, NULL,                                                                                      \
+	    "COALESCE((SELECT CAST(value AS INTEGER) FROM setting WHERE key = 'attribution.distance'), ?2)", "")
 RECORD_LOCAL(pushed_commit, PUSHED_COMMIT_RECORD)
 
-/* After a report for a commit of a branch: red open changes whose merge base is near it, and red later pushes, are due.
- * There is no limit, because the run may remove an excuse. */
-static void base_changes_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
+/* Red open changes whose merge base is near the commit, and red later pushes. There is no limit, because the run may remove an
+ * excuse. */
+void attribution_base_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
-	int64_t distance = attribution_distance(d->view), n;
 	struct pushed_commit b;
 
 	if (!record_read_first(
@@ -264,23 +254,22 @@ static void base_changes_due(struct txn *d, int64_t change_id, const char *accel
 						       " ON b.repository_key = c.repository_key AND b.sha = c.head_sha"
 						       " WHERE c.id = ?1 AND c.kind = 'push'"
 						       " ORDER BY b.ref LIMIT 1"),
-		    V_INT(change_id)),
+		    V_INT(change_id), V_INT(DEFAULT_DISTANCE)),
 		&pushed_commit_record, &b))
 		return;
-	n = db_exec_count(d,
-	    NOTE_ALL "SELECT c.id FROM branch_commit b CROSS JOIN change c ON c.repository_key = b.repository_key"
-		     " AND c.merge_base_sha = b.sha WHERE b.repository_key = ?2 AND b.ref = ?3"
-		     " AND b.position >= ?4 - ?6 AND b.position <= ?4 + ?6 AND c.state = 'open'"
-		     " AND c.kind = 'pull_request' AND" IS_RED("c.id") ALL_NOTED,
-	    V_INT(now_ms), V_TEXT(b.repository_key), V_TEXT(b.ref), V_INT(b.position), V_TEXT(accelerator),
-	    V_INT(distance));
-	n += db_exec_count(d,
-	    NOTE_ALL "SELECT c.id FROM branch_commit b CROSS JOIN change c ON c.repository_key = b.repository_key"
-		     " AND c.head_sha = b.sha AND c.kind = 'push' WHERE b.repository_key = ?2 AND b.ref = ?3"
-		     " AND b.position > ?4 AND b.position <= ?4 + ?6 + 1 AND" IS_RED("c.id") ALL_NOTED,
-	    V_INT(now_ms), V_TEXT(b.repository_key), V_TEXT(b.ref), V_INT(b.position), V_TEXT(accelerator),
-	    V_INT(distance));
-	if (n)
+	if (db_exec_count(d,
+		NOTE_ALL
+		"SELECT c.id FROM branch_commit b CROSS JOIN change c ON c.repository_key = b.repository_key"
+		" AND c.merge_base_sha = b.sha WHERE b.repository_key = ?2 AND b.ref = ?3"
+		" AND b.position >= ?4 - ?6 AND b.position <= ?4 + ?6 AND c.state = 'open'"
+		" AND c.kind = 'pull_request' AND" IS_RED(
+		    "c.id") " UNION ALL"
+			    " SELECT c.id FROM branch_commit b CROSS JOIN change c ON c.repository_key = "
+			    "b.repository_key"
+			    " AND c.head_sha = b.sha AND c.kind = 'push' WHERE b.repository_key = ?2 AND b.ref = ?3"
+			    " AND b.position > ?4 AND b.position <= ?4 + ?6 + 1 AND" IS_RED("c.id") ALL_NOTED,
+		V_INT(now_ms), V_TEXT(b.repository_key), V_TEXT(b.ref), V_INT(b.position), V_TEXT(accelerator),
+		V_INT(b.distance)))
 		db_notify(d, STORE_ATTRIBUTION);
 	record_release(&pushed_commit_record, &b);
 }
@@ -345,13 +334,6 @@ void attribution_facts_due(struct txn *d, int64_t change_id, const char *acceler
 		" AND attribution IN ('BASE', 'FLAKY', 'NEW', 'UNCLASSIFIED'))",
 		V_INT(change_id), V_TEXT(accelerator)))
 		attribution_note_due(d, change_id, now_ms);
-}
-
-void attribution_others_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
-{
-	/* also if no cell is red now: a test that failed and passed on one commit is evidence for others */
-	attribution_alike_due(d, change_id, accelerator, now_ms);
-	base_changes_due(d, change_id, accelerator, now_ms);
 }
 
 /* ==== operations ==== */

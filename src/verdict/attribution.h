@@ -23,8 +23,8 @@ int64_t attribution_distance(const struct view *d); /* a reader may call it, too
 /* Attributes the red cells of one accelerator from the evidence in the database. Returns whether a visible part of a cell
  * changed. */
 bool attribution_apply(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
-/* It has so many red cells that a report does not attribute them in its own transaction. */
-bool attribution_is_long(const struct view *d, int64_t change_id, const char *accelerator);
+/* A report with more red cells does not attribute them in its own transaction. */
+enum { RED_CELLS_AT_ONCE = 500 };
 /* The same as attribution_apply() in several transactions, each of which calls attribution_look() once. Its memory has the facts and
  * the place between them, so it ends without a result if attribution_restart() was called since the first one. */
 struct attribution_look;
@@ -46,9 +46,8 @@ void attribution_note_due(struct txn *d, int64_t change_id, int64_t now_ms);
 void attribution_alike_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
 /* The change is due if GitHub knows facts that may change the cause of one of these cells. */
 void attribution_facts_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
-/* Cells of the accelerator were made again and attributed. These changes are due: those that failed in the same way, and those
- * whose base this is. */
-void attribution_others_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
+/* The changes whose base is near this commit of a branch are due. */
+void attribution_base_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
 
 /* ---- for evidence/ ---- */
 

@@ -14,7 +14,7 @@ enum {
 	DUE = 1 << 2,        /* this change is attributed again soon */
 	FACTS_DUE = 1 << 10, /* the same if GitHub knows more of it */
 	ALIKE_DUE = 1 << 3,  /* so are the changes that failed alike */
-	OTHERS_DUE = 1 << 4, /* so are these, and others: attribution_others_due() */
+	OTHERS_DUE = 1 << 4, /* so are these, and those whose base this change is */
 	EXPERIMENTS =
 	    1 << 5,        /* plans the experiments that are needed now, ends the others, and starts what may start */
 	RUN = 1 << 6,      /* writes or corrects the run, or the periodic run */
@@ -22,6 +22,7 @@ enum {
 	CORRECT = 1 << 8,  /* the same if they were written before, or are about to be */
 	IF_MOVED = 1 << 9, /* takes RUN and CORRECT only if an attribution changed */
 	ALL = CELLS | ATTRIBUTE | FACTS_DUE | OTHERS_DUE | EXPERIMENTS | RUN,
+	READ_ROWS = ATTRIBUTE | FACTS_DUE | ALIKE_DUE | OTHERS_DUE | EXPERIMENTS, /* those that need read_step_rows() */
 };
 
 /* Cause → steps.
@@ -71,34 +72,66 @@ struct moved {
 	bool experiments; /* the part that pages and comments show */
 };
 
+/* The rows that the steps after CELLS look at. One statement finds them, because most reports are green and have none. */
+#define STEP_ROWS_RECORD(F, S)                                                                                         \
+	F(S, INT, n_red, NULL,                                                                                         \
+	    "(SELECT COUNT(*) FROM (SELECT 1 FROM change c CROSS JOIN verdict v ON v.change_id = c.id"                 \
+	    "  AND v.accelerator = ?2 AND v.attribution IS NOT NULL AND v.status IN ('FAIL', 'ERROR')"                 \
+	    "  WHERE c.id = ?1 AND c.kind IN ('pull_request', 'push') LIMIT ?3) red)",                                 \
+	    "Cells that are attributed; it counts no more than RED_CELLS_AT_ONCE + 1.")                                \
+	F(S, BOOL, has_cause, NULL,                                                                                    \
+	    "EXISTS (SELECT 1 FROM verdict WHERE change_id = ?1 AND accelerator = ?2 AND attribution IS NOT NULL)",    \
+	    "A cell has one.")                                                                                         \
+	F(S, BOOL, has_failures, NULL, "EXISTS (SELECT 1 FROM failure WHERE change_id = ?1 AND accelerator = ?2)", "") \
+	F(S, BOOL, has_experiments, NULL,                                                                              \
+	    "EXISTS (SELECT 1 FROM experiment WHERE change_id = ?1 AND accelerator = ?2 AND " EXPERIMENT_IS_OPEN ")",  \
+	    "Open ones of this change.")                                                                               \
+	F(S, BOOL, has_planned, NULL,                                                                                  \
+	    "EXISTS (SELECT 1 FROM experiment WHERE accelerator = ?2 AND " EXPERIMENT_IS_OPEN                          \
+	    " AND state = " EXPERIMENT_SQL_PLANNED ")",                                                                \
+	    "Experiments of any change.")
+RECORD_LOCAL(step_rows, STEP_ROWS_RECORD)
+
+static struct step_rows read_step_rows(const struct view *d, int64_t change_id, const char *accelerator)
+{
+	struct step_rows rows = {.n_red = 0};
+
+	RECORD_READ_FIRST(d, step_rows, STEP_ROWS_RECORD, &rows, "", V_INT(change_id), V_TEXT(accelerator),
+	    V_INT(RED_CELLS_AT_ONCE + 1));
+	return rows;
+}
+
 /* The cells of a large outage are attributed by the operation that evidence/ starts for a change that is due (cells_look()). Until
  * then they are UNCLASSIFIED, and it takes the other steps. */
-static unsigned attribute_cells(
-    struct txn *d, int64_t change_id, const char *accelerator, unsigned steps, int64_t now_ms, struct moved *m)
+static unsigned attribute_cells(struct txn *d, int64_t change_id, const char *accelerator, unsigned steps,
+    const struct step_rows *rows, int64_t now_ms, struct moved *m)
 {
-	if (attribution_is_long(d->view, change_id, accelerator)) {
+	if (rows->n_red > RED_CELLS_AT_ONCE) {
 		attribution_note_due(d, change_id, now_ms);
 		return steps & ~(unsigned)(FACTS_DUE | ALIKE_DUE | OTHERS_DUE | EXPERIMENTS | RUN);
 	}
 	attribution_restart(d, change_id);
-	m->attribution |= attribution_apply(d, change_id, accelerator, now_ms);
+	if (rows->n_red)
+		m->attribution |= attribution_apply(d, change_id, accelerator, now_ms);
 	return steps;
 }
 
 /* The steps after the attribution of an accelerator. */
-static void follow_attribution(
-    struct txn *d, int64_t change_id, const char *accelerator, unsigned steps, int64_t now_ms, struct moved *m)
+static void follow_attribution(struct txn *d, int64_t change_id, const char *accelerator, unsigned steps,
+    const struct step_rows *rows, int64_t now_ms, struct moved *m)
 {
-	if (steps & ALIKE_DUE)
+	bool has_planned = rows->has_planned;
+
+	if (steps & (ALIKE_DUE | OTHERS_DUE) && rows->has_failures)
 		attribution_alike_due(d, change_id, accelerator, now_ms);
-	if (steps & FACTS_DUE)
+	if (steps & FACTS_DUE && rows->has_cause)
 		attribution_facts_due(d, change_id, accelerator, now_ms);
 	if (steps & OTHERS_DUE)
-		attribution_others_due(d, change_id, accelerator, now_ms);
-	if (steps & EXPERIMENTS) {
-		m->experiments |= experiments_review(d, change_id, accelerator, now_ms);
+		attribution_base_due(d, change_id, accelerator, now_ms);
+	if (steps & EXPERIMENTS && (rows->has_cause || rows->has_experiments))
+		has_planned |= m->experiments |= experiments_review(d, change_id, accelerator, now_ms);
+	if (steps & EXPERIMENTS && has_planned)
 		experiments_start(d, accelerator, now_ms);
-	}
 	if (steps & RUN && (m->attribution || !(steps & IF_MOVED)))
 		run_note(d, change_id, accelerator, now_ms);
 }
@@ -107,13 +140,17 @@ static void follow_attribution(
 static void move_accelerator(struct txn *d, int64_t change_id, const char *accelerator, unsigned steps, int64_t job_id,
     int64_t now_ms, struct moved *m)
 {
+	struct step_rows rows = {.n_red = 0};
+
 	if (steps & CELLS && job_id)
 		verdicts_add_job(d, change_id, accelerator, job_id);
 	else if (steps & CELLS)
 		verdicts_rebuild(d, change_id, accelerator);
+	if (steps & READ_ROWS)
+		rows = read_step_rows(d->view, change_id, accelerator);
 	if (steps & ATTRIBUTE)
-		steps = attribute_cells(d, change_id, accelerator, steps, now_ms, m);
-	follow_attribution(d, change_id, accelerator, steps, now_ms, m);
+		steps = attribute_cells(d, change_id, accelerator, steps, &rows, now_ms, m);
+	follow_attribution(d, change_id, accelerator, steps, &rows, now_ms, m);
 }
 
 /* The steps for the change, after those for its accelerators. */
@@ -223,6 +260,7 @@ bool cells_look(struct cells_look *l, struct txn *d, bool *ret_has_moved)
 	for (const char *a; (a = l->accelerators[l->n_done]) != NULL; l->n_done++) {
 		struct moved m = {.attribution = false};
 		unsigned steps = l->steps;
+		struct step_rows rows;
 
 		if (!l->now)
 			l->now = attribution_look_new(d->view, l->change_id, a, l->now_ms);
@@ -233,7 +271,8 @@ bool cells_look(struct cells_look *l, struct txn *d, bool *ret_has_moved)
 		steps |= attribution_look_has_changed_many(l->now) ? ALIKE_DUE : 0;
 		attribution_look_free(l->now);
 		l->now = NULL;
-		follow_attribution(d, l->change_id, a, steps, l->now_ms, &m);
+		rows = read_step_rows(d->view, l->change_id, a);
+		follow_attribution(d, l->change_id, a, steps, &rows, l->now_ms, &m);
 		l->has_moved |= move_change(d, l->change_id, steps, l->now_ms, &m);
 	}
 	*ret_has_moved |= l->has_moved;

@@ -130,17 +130,31 @@ char *job_outcome_text(const struct job_outcome *o)
 	    o->n_tests ? " although no test in it is red" : "");
 }
 
+/* Of a result r of job j. The other packed results need no row: the table `cell` (db/packed_cell.c) shows them as the job reports
+ * them, as long as it is counted. */
+#define RESULT_HAS_CELL "r.ordinal < j.n_tests AND (r.is_packed = 0 OR r.status IN ('FAIL', 'ERROR', 'MISS'))"
+
+/* Of a job j: it has results from a version before packed results. */
+#define HAS_UNPACKED "j.n_tests > COALESCE((SELECT SUM(p.n) FROM packed_job p WHERE p.job_id = j.id), 0)"
+
+/* A completed job j. */
 #define ENDED_JOB_RECORD(F, S)                                                                                         \
-	F(S, ID, change_id, NULL, "change_id", "")                                                                     \
-	F(S, TEXT, accelerator, NULL, "accelerator", "")                                                               \
-	F(S, TEXT, workflow, NULL, "workflow", "")                                                                     \
-	F(S, TEXT, name, NULL, "name", "")                                                                             \
-	F(S, TEXT, conclusion, NULL, "conclusion", "")                                                                 \
-	F(S, INT, n_tests, NULL, "n_tests", "")                                                                        \
-	F(S, INT, n_red, NULL, "n_red", "")                                                                            \
-	F(S, BOOL, is_late, NULL, "is_late", "")                                                                       \
-	F(S, TEXT, message, NULL, "message", "")                                                                       \
-	F(S, BOOL, is_given_up, NULL, "digest IS NULL", "")
+	F(S, ID, id, NULL, "j.id", "")                                                                                 \
+	F(S, TEXT, workflow, NULL, "j.workflow", "")                                                                   \
+	F(S, TEXT, name, NULL, "j.name", "")                                                                           \
+	F(S, TEXT, conclusion, NULL, "j.conclusion", "")                                                               \
+	F(S, INT, n_tests, NULL, "j.n_tests", "")                                                                      \
+	F(S, INT, n_red, NULL, "j.n_red", "")                                                                          \
+	F(S, BOOL, is_late, NULL, "j.is_late", "")                                                                     \
+	F(S, TEXT, message, NULL, "j.message", "")                                                                     \
+	F(S, BOOL, is_given_up, NULL, "j.digest IS NULL", "")                                                          \
+	F(S, BOOL, has_results, NULL, "EXISTS (SELECT 1 FROM result r WHERE r.job_id = j.id AND " RESULT_HAS_CELL ")", \
+	    "Some of its results are rows of `verdict`.")                                                              \
+	F(S, BOOL, is_distinct, NULL,                                                                                  \
+	    "EXISTS (SELECT 1 FROM packed_job p CROSS JOIN test_list l ON l.id = p.list_id"                            \
+	    " WHERE p.job_id = j.id AND p.n = j.n_tests AND l.is_distinct = 1)",                                       \
+	    "It has no test twice.")                                                                                   \
+	F(S, BOOL, is_unpacked, NULL, HAS_UNPACKED, "")
 RECORD_LOCAL(ended_job, ENDED_JOB_RECORD)
 
 /* A packed result of the test is worse. Only a cell that is milder than PASS can meet one, because a red result has a row. */
@@ -154,76 +168,54 @@ static bool packed_result_wins(const struct view *d, const struct cell *c)
 }
 
 /* Adds the cell of the job itself, if it needs one. */
-static void verdict_put_job(struct txn *d, int64_t job_id)
+static void put_cell_of_job(struct txn *d, int64_t change_id, const char *accelerator, const struct ended_job *j)
 {
-	struct ended_job j;
-	struct job_outcome o;
-	struct cell c = {.job_id = job_id};
+	struct job_outcome o = {j->conclusion, j->n_tests, j->n_red, j->message, j->is_given_up};
+	struct cell c = {.change_id = change_id, .accelerator = accelerator, .job_id = j->id, .is_late = j->is_late};
 	char *message;
 
-	if (!record_read_first(db_rows(d, RECORD_QUERY(ENDED_JOB_RECORD, "FROM job WHERE id = ?1"), V_INT(job_id)),
-		&ended_job_record, &j))
+	if (!job_needs_cell(&o))
 		return;
-	o = (struct job_outcome){j.conclusion, j.n_tests, j.n_red, j.message, j.is_given_up};
 	message = job_outcome_text(&o);
-	if (job_needs_cell(&o)) {
-		c.change_id = j.change_id;
-		c.accelerator = j.accelerator;
-		c.test_id = test_id_of(d, j.workflow, j.name, NULL);
-		c.status = test_status_of_conclusion(j.conclusion);
-		c.message = message;
-		c.is_late = j.is_late;
-		if (!packed_result_wins(d->view, &c))
-			verdict_put(d, &c);
-	}
+	c.test_id = test_id_of(d, j->workflow, j->name, NULL);
+	c.status = test_status_of_conclusion(j->conclusion);
+	c.message = message;
+	if (!packed_result_wins(d->view, &c))
+		verdict_put(d, &c);
 	free(message);
-	record_release(&ended_job_record, &j);
 }
 
-/* The cells of the results of job ?1. The other packed results need no row: the table `cell` (db/packed_cell.c) shows them as
- * the job reports them, as long as it is counted. */
+/* The cells of the results of job ?1. */
 #define PUT_RESULTS                                                                                                    \
 	"INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message, job_id, is_late, file,"   \
 	" line) SELECT change_id, accelerator, test_id, status,"                                                       \
 	" CASE WHEN status IN ('FAIL', 'ERROR', 'MISS') THEN 'UNCLASSIFIED' END, message, job_id, is_late, file, line" \
 	" FROM (SELECT j.change_id, j.accelerator, r.test_id, r.status, r.message, j.id AS job_id, j.is_late, r.file," \
 	"  r.line"
-#define OF_JOB                                                                                                         \
-	" FROM job j JOIN result r ON r.job_id = j.id AND r.ordinal < j.n_tests"                                       \
-	"  AND (r.is_packed = 0 OR r.status IN ('FAIL', 'ERROR', 'MISS')) WHERE j.id = ?1) results"
+#define OF_JOB " FROM job j JOIN result r ON r.job_id = j.id AND " RESULT_HAS_CELL " WHERE j.id = ?1) results"
 
 /* A report names nearly always each test once. If one has several results, the cell shows the worst of them, because no row may
  * be written twice; to find it takes longer than to write all rows. */
-static void put_results_of(struct txn *d, int64_t job_id)
+static void put_results_of(struct txn *d, const struct ended_job *j)
 {
-	if (db_has(d,
-		"SELECT 1 FROM job j CROSS JOIN packed_job p ON p.job_id = j.id AND p.n = j.n_tests"
-		" CROSS JOIN test_list l ON l.id = p.list_id WHERE j.id = ?1 AND l.is_distinct = 1",
-		V_INT(job_id)))
-		db_exec(d, PUT_RESULTS OF_JOB " WHERE true" WORSE_WINS, V_INT(job_id));
-	else
+	if (j->has_results && j->is_distinct)
+		db_exec(d, PUT_RESULTS OF_JOB " WHERE true" WORSE_WINS, V_INT(j->id));
+	else if (j->has_results)
 		db_exec(d,
 		    PUT_RESULTS ", ROW_NUMBER() OVER (PARTITION BY r.test_id ORDER BY instr(" STATUS_ORDER
 				", r.status), r.ordinal) AS n" OF_JOB " WHERE n = 1" WORSE_WINS,
-		    V_INT(job_id));
+		    V_INT(j->id));
 }
 
 #define TESTS_COUNTED_AS                                                                                               \
 	"(SELECT r.test_id FROM job j CROSS JOIN job_test r ON r.job_id = j.id WHERE j.change_id = ?1"                 \
 	" AND j.accelerator = ?2 AND j.is_counted = 1 AND (?3 = 0 OR j.id = ?3) AND r.status IN "
-/* Of a job j: it has results from a version before packed results. */
-#define HAS_UNPACKED "j.n_tests > COALESCE((SELECT SUM(p.n) FROM packed_job p WHERE p.job_id = j.id), 0)"
 
 /* Deletes cells with a row that a packed result wins over: PASS over DONE, and both over SKIP. Such a row is of a job without
  * tests, or of a version before packed results. job_id: only the results of this job are new; 0: any may be. It reads all
  * tests of these jobs. */
 static void drop_milder_cells(struct txn *d, int64_t change_id, const char *accelerator, int64_t job_id)
 {
-	if (!db_has(d,
-		"SELECT 1 FROM job j WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
-		" AND j.status = 'completed' AND ((?3 <> 0 AND j.n_tests = 0) OR " HAS_UNPACKED ") LIMIT 1",
-		V_INT(change_id), V_TEXT(accelerator), V_INT(job_id)))
-		return;
 	db_exec(d,
 	    "DELETE FROM verdict WHERE change_id = ?1 AND accelerator = ?2"
 	    " AND ((status = 'SKIP' AND test_id IN " TESTS_COUNTED_AS "('PASS', 'DONE')))"
@@ -257,8 +249,6 @@ static bool verdicts_are_of_retries(const struct view *d, int64_t change_id, con
  * ERROR may disappear: the error of a file that cannot be collected has a name only while it exists. */
 static void put_unnamed_by_retries(struct txn *d, int64_t change_id, const char *accelerator)
 {
-	if (!verdicts_are_of_retries(d->view, change_id, accelerator))
-		return;
 	db_exec(d,
 	    "WITH attempt AS (SELECT e.id, e.run_attempt, j.id AS last_id, j.run_attempt AS last_attempt,"
 	    "  j.is_late" ATTEMPTS_OF_RETRIED "),"
@@ -315,9 +305,47 @@ static void put_missing_results(struct txn *d, int64_t change_id, const char *ac
 	}
 }
 
+/* `t` is the test that s.value, SUITE/TEST, names. A suite has no slash. */
+#define TEST_IS_NAMED                                                                                                  \
+	" ON t.suite = substr(s.value, 1, instr(s.value, '/') - 1)"                                                    \
+	" AND t.name = substr(s.value, instr(s.value, '/') + 1)"
+
+/* The last step. job_id: only the cells of its tests are new; 0: any may be. skip: a JSON array. */
+static void apply_skips(struct txn *d, int64_t change_id, const char *accelerator, int64_t job_id, const char *skip)
+{
+	db_exec(d,
+	    "INSERT INTO verdict (change_id, accelerator, test_id, status, message, job_id, is_late)"
+	    " SELECT c.change_id, c.accelerator, c.test_id, 'SKIP', 'not supported by this accelerator', c.job_id,"
+	    "  c.is_late FROM (SELECT DISTINCT value FROM json_each(?3)) s CROSS JOIN test t" TEST_IS_NAMED
+	    /* each cell is looked up in all jobs of the change */
+	    " AND (?4 = 0 OR t.id IN (SELECT test_id FROM job_test WHERE job_id = ?4)"
+	    "  OR EXISTS (SELECT 1 FROM job j WHERE j.id = ?4 AND j.workflow = t.suite AND j.name = t.name))"
+	    " CROSS JOIN cell c ON c.change_id = ?1 AND c.accelerator = ?2 AND c.test_id = t.id WHERE TRUE"
+	    " ON CONFLICT (change_id, accelerator, test_id) DO UPDATE SET status = excluded.status,"
+	    " attribution = NULL, message = excluded.message, file = NULL, line = NULL, reason = NULL,"
+	    " evidence_job = NULL, evidence_url = NULL, needs = 0",
+	    V_INT(change_id), V_TEXT(accelerator), V_TEXT(skip), V_INT(job_id));
+}
+
+/* The rows besides the results that cells may come from. One statement finds them, because most changes have none. */
+#define OTHER_SOURCES_RECORD(F, S)                                                                                     \
+	F(S, BOOL, has_retries, NULL, "EXISTS (SELECT 1" CURRENT_JOBS " AND j.run_attempt > 1)", "")                   \
+	F(S, BOOL, has_silence, NULL,                                                                                  \
+	    "EXISTS (SELECT 1 FROM dispatch x WHERE x.change_id = ?1 AND x.accelerator = ?2"                           \
+	    " AND x.state IN ('expired', 'failed'))",                                                                  \
+	    "A dispatch ended without a result.")                                                                      \
+	F(S, BOOL, has_empty, NULL, "EXISTS (SELECT 1" CURRENT_JOBS " AND j.n_tests = 0)", "A job has no tests.")      \
+	F(S, BOOL, has_unpacked, NULL, "EXISTS (SELECT 1" CURRENT_JOBS " AND " HAS_UNPACKED ")", "")                   \
+	F(S, TEXT, skip, NULL, "(SELECT skip FROM accelerator WHERE name = ?2 AND skip <> '[]')", "NULL: none.")
+#define CURRENT_JOBS                                                                                                   \
+	" FROM job j WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1 AND j.status = 'completed'"
+RECORD_LOCAL(other_sources, OTHER_SOURCES_RECORD)
+
 void verdicts_rebuild(struct txn *d, int64_t change_id, const char *accelerator)
 {
-	struct rows *r;
+	struct other_sources has = {.skip = NULL};
+	struct ended_job *jobs = NULL;
+	size_t n = 0;
 
 	if (!accelerator[0])
 		return; /* the infra repository itself has no cells */
@@ -329,36 +357,48 @@ void verdicts_rebuild(struct txn *d, int64_t change_id, const char *accelerator)
 	    "UPDATE job AS j SET is_counted = 1 WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
 	    " AND j.status = 'completed' AND j.digest IS NOT NULL AND NOT" ENDED_AFTER_CALL_OFF,
 	    V_INT(change_id), V_TEXT(accelerator));
-	r = db_rows(d, "SELECT id FROM job WHERE change_id = ?1 AND accelerator = ?2 AND is_counted = 1 ORDER BY id",
-	    V_INT(change_id), V_TEXT(accelerator));
-	while (rows_next(r))
-		put_results_of(d, rows_key_number(r));
-	put_unnamed_by_retries(d, change_id, accelerator);
-	r = db_rows(d,
-	    "SELECT j.id FROM job j WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"
-	    " AND j.status = 'completed' AND (j.n_tests = 0 OR j.n_red = 0 OR j.digest IS NULL)"
-	    " AND NOT" ENDED_AFTER_CALL_OFF " ORDER BY j.id",
-	    V_INT(change_id), V_TEXT(accelerator));
-	while (rows_next(r))
-		verdict_put_job(d, rows_key_number(r));
-	put_missing_results(d, change_id, accelerator);
-	drop_milder_cells(d, change_id, accelerator, 0);
-	skips_apply(d, change_id, accelerator, 0);
+	RECORD_READ_FIRST(d, other_sources, OTHER_SOURCES_RECORD, &has, "", V_INT(change_id), V_TEXT(accelerator));
+	RECORDS_READ(
+	    db_rows(d, RECORD_SELECT(ENDED_JOB_RECORD) CURRENT_JOBS " AND NOT" ENDED_AFTER_CALL_OFF " ORDER BY j.id",
+		V_INT(change_id), V_TEXT(accelerator)),
+	    ended_job, jobs, n);
+	for (size_t i = 0; i < n; i++)
+		if (!jobs[i].is_given_up)
+			put_results_of(d, &jobs[i]);
+	if (has.has_retries && verdicts_are_of_retries(d->view, change_id, accelerator))
+		put_unnamed_by_retries(d, change_id, accelerator);
+	for (size_t i = 0; i < n; i++)
+		put_cell_of_job(d, change_id, accelerator, &jobs[i]);
+	if (has.has_silence)
+		put_missing_results(d, change_id, accelerator);
+	if (has.has_unpacked)
+		drop_milder_cells(d, change_id, accelerator, 0);
+	if (has.skip)
+		apply_skips(d, change_id, accelerator, 0, has.skip);
+	RECORDS_RELEASE(ended_job, jobs, n);
+	record_release(&other_sources_record, &has);
 }
 
 void verdicts_add_job(struct txn *d, int64_t change_id, const char *accelerator, int64_t job_id)
 {
+	struct other_sources has = {.skip = NULL};
+	struct ended_job j;
+
+	RECORD_READ_FIRST(d, other_sources, OTHER_SOURCES_RECORD, &has, "", V_INT(change_id), V_TEXT(accelerator));
 	/* the results of an earlier attempt may count as well */
-	if (verdicts_are_of_retries(d->view, change_id, accelerator)) {
+	if (has.has_retries && verdicts_are_of_retries(d->view, change_id, accelerator)) {
 		verdicts_rebuild(d, change_id, accelerator);
-		return;
+	} else if (RECORD_READ_FIRST(d, ended_job, ENDED_JOB_RECORD, &j, "FROM job j WHERE j.id = ?1", V_INT(job_id))) {
+		db_exec(d, "UPDATE job SET is_counted = 1 WHERE id = ?1", V_INT(job_id));
+		put_results_of(d, &j);
+		put_cell_of_job(d, change_id, accelerator, &j);
+		if (has.has_empty || has.has_unpacked)
+			drop_milder_cells(d, change_id, accelerator, j.is_unpacked ? 0 : job_id);
+		if (has.skip)
+			apply_skips(d, change_id, accelerator, job_id, has.skip);
+		record_release(&ended_job_record, &j);
 	}
-	db_exec(d, "UPDATE job SET is_counted = 1 WHERE id = ?1", V_INT(job_id));
-	put_results_of(d, job_id);
-	verdict_put_job(d, job_id);
-	drop_milder_cells(d, change_id, accelerator,
-	    db_has(d, "SELECT 1 FROM job j WHERE j.id = ?1 AND " HAS_UNPACKED, V_INT(job_id)) ? 0 : job_id);
-	skips_apply(d, change_id, accelerator, job_id);
+	record_release(&other_sources_record, &has);
 }
 
 /* ==== failures ==== */
@@ -418,32 +458,6 @@ bool failures_drop(struct txn *d, int64_t before_ms)
 }
 
 /* ==== skips ==== */
-
-/* `t` is the test that s.value, SUITE/TEST, names. A suite has no slash. */
-#define TEST_IS_NAMED                                                                                                  \
-	" ON t.suite = substr(s.value, 1, instr(s.value, '/') - 1)"                                                    \
-	" AND t.name = substr(s.value, instr(s.value, '/') + 1)"
-
-void skips_apply(struct txn *d, int64_t change_id, const char *accelerator, int64_t job_id)
-{
-	char *skip = db_text(d, "SELECT skip FROM accelerator WHERE name = ?1 AND skip <> '[]'", V_TEXT(accelerator));
-
-	if (skip)
-		db_exec(d,
-		    "INSERT INTO verdict (change_id, accelerator, test_id, status, message, job_id, is_late)"
-		    " SELECT c.change_id, c.accelerator, c.test_id, 'SKIP', 'not supported by this accelerator', "
-		    "c.job_id,"
-		    "  c.is_late FROM (SELECT DISTINCT value FROM json_each(?3)) s CROSS JOIN test t" TEST_IS_NAMED
-		    /* each cell is looked up in all jobs of the change */
-		    " AND (?4 = 0 OR t.id IN (SELECT test_id FROM job_test WHERE job_id = ?4)"
-		    "  OR EXISTS (SELECT 1 FROM job j WHERE j.id = ?4 AND j.workflow = t.suite AND j.name = t.name))"
-		    " CROSS JOIN cell c ON c.change_id = ?1 AND c.accelerator = ?2 AND c.test_id = t.id WHERE TRUE"
-		    " ON CONFLICT (change_id, accelerator, test_id) DO UPDATE SET status = excluded.status,"
-		    " attribution = NULL, message = excluded.message, file = NULL, line = NULL, reason = NULL,"
-		    " evidence_job = NULL, evidence_url = NULL, needs = 0",
-		    V_INT(change_id), V_TEXT(accelerator), V_TEXT(skip), V_INT(job_id));
-	free(skip);
-}
 
 void skips_changed(struct txn *d, const char *accelerator, const char *before, int64_t now_ms)
 {

@@ -36,9 +36,6 @@ void test_ids_of(struct txn *d, const struct test_result *tests, size_t n, int64
 
 /* ---- tests that the accelerator's file lists in tests.skip: Outpost keeps their results, but their cells are SKIP ---- */
 
-/* The last step of verdicts_rebuild() and verdicts_add_job(). job_id: only the cells of its tests are new; 0: any may be. */
-void skips_apply(struct txn *d, int64_t change_id, const char *accelerator, int64_t job_id);
-
 /* accelerator.skip was `before` (a JSON array). Makes the cells again of the newest SKIPS_CHANGES_MAX open changes that
  * have a test which was added or removed; other changes follow with their next report. */
 enum { SKIPS_CHANGES_MAX = 100 };
