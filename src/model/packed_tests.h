@@ -46,6 +46,8 @@ struct packed_tests {
 	size_t n_rows;
 	bool has_numbers;
 	/* the store's */
+	int64_t list_id;    /* 0: its list is not stored, or not looked for yet */
+	bool has_leftovers; /* with list_id: the job has rows of a report that did not end */
 	int64_t *ids;       /* of the tests, as far as they are known */
 	size_t n_named;     /* how many are */
 	size_t n_staged;    /* how many rows are written before the report is */

@@ -51,9 +51,21 @@ static int64_t similar_list(struct txn *d, int64_t job_id)
 #define PACKED_LIST_RECORD(F, S) F(S, BLOB, tests, NULL, "tests", "")
 RECORD_LOCAL(packed_list, PACKED_LIST_RECORD)
 
-static int64_t find_list(const struct view *d, const struct packed_tests *p)
+#define REPORT_PLACE_RECORD(F, S)                                                                                      \
+	F(S, ID, list_id, NULL, "(SELECT id FROM test_list WHERE digest = ?1)", "")                                    \
+	F(S, BOOL, is_staged, NULL, "EXISTS (SELECT 1 FROM staged WHERE job_id = ?2)",                                 \
+	    "The job has rows of a report in parts.")
+RECORD_LOCAL(report_place, REPORT_PLACE_RECORD)
+
+/* In each transaction, because retention deletes lists that no job has. */
+static void find_place(const struct view *d, struct packed_tests *p, int64_t job_id)
 {
-	return db_int(d, 0, "SELECT id FROM test_list WHERE digest = ?1", V_BLOB(p->digest, sizeof(p->digest)));
+	struct report_place place = {.list_id = 0};
+
+	RECORD_READ_FIRST(
+	    d, report_place, REPORT_PLACE_RECORD, &place, "", V_BLOB(p->digest, sizeof(p->digest)), V_INT(job_id));
+	p->list_id = place.list_id;
+	p->has_leftovers = place.is_staged;
 }
 
 static void name_tests(struct txn *d, struct packed_tests *p, size_t n)
@@ -106,7 +118,7 @@ static int64_t insert_list(struct txn *d, int64_t job_id, struct packed_tests *p
 }
 
 /* Finds the ids of the tests that need rows. */
-static void name_rows(struct txn *d, int64_t list_id, struct packed_tests *p)
+static void name_rows(struct txn *d, struct packed_tests *p)
 {
 	struct test_list *l;
 
@@ -121,12 +133,12 @@ static void name_rows(struct txn *d, int64_t list_id, struct packed_tests *p)
 		}
 		return;
 	}
-	l = test_list_of(d->view, list_id);
+	l = test_list_of(d->view, p->list_id);
 	if (l && l->n == p->n) {
 		memcpy(p->ids, l->ids, p->n * sizeof(*p->ids));
 		p->n_named = p->n;
 	} else {
-		db_fail(d, ERR_INVALID, "the list %lld of tests is damaged", (long long)list_id);
+		db_fail(d, ERR_INVALID, "the list %lld of tests is damaged", (long long)p->list_id);
 	}
 	test_list_release(l);
 }
@@ -193,7 +205,10 @@ static int64_t owner_of(const struct packed_tests *p) { return (int64_t)(intptr_
 
 void job_results_go_on(struct packed_tests *p, int64_t n_parts)
 {
-	if (!p || n_parts > 0)
+	if (!p)
+		return;
+	p->list_id = 0;
+	if (n_parts > 0)
 		return;
 	p->n_named = p->n_staged = 0;
 	p->staged_job = 0;
@@ -201,10 +216,9 @@ void job_results_go_on(struct packed_tests *p, int64_t n_parts)
 
 bool job_results_put_part(struct txn *d, int64_t job_id, int64_t first, struct packed_tests *p, int64_t now_ms)
 {
-	int64_t list_id = p ? find_list(d->view, p) : 0;
-
 	if (!p)
 		return false;
+	find_place(d->view, p, job_id);
 	/* Another report of the job came between, and may have replaced the rows. Then this one is written at once. */
 	if (p->staged_job && ((job_id && job_id != p->staged_job) ||
 				 !db_has(d, "SELECT 1 FROM staged WHERE job_id = ?1 AND owner = ?2 AND epoch = ?3",
@@ -213,7 +227,7 @@ bool job_results_put_part(struct txn *d, int64_t job_id, int64_t first, struct p
 		p->staged_job = 0;
 		return false;
 	}
-	if (!list_id && p->n - p->n_named > NAMED_AT_ONCE) {
+	if (!p->list_id && p->n - p->n_named > NAMED_AT_ONCE) {
 		name_tests(d, p, NAMED_AT_ONCE);
 		return true;
 	}
@@ -225,8 +239,8 @@ bool job_results_put_part(struct txn *d, int64_t job_id, int64_t first, struct p
 		db_exec(d, "INSERT INTO staged (job_id, owner, at_ms, epoch) VALUES (?1, ?2, ?3, ?4)",
 		    V_INT(p->staged_job), V_INT(owner_of(p)), V_INT(now_ms), V_INT(db_epoch(d)));
 	}
-	if (list_id)
-		name_rows(d, list_id, p);
+	if (p->list_id)
+		name_rows(d, p);
 	else
 		name_tests(d, p, p->n);
 	insert_rows(d, p->staged_job, first, p, p->n_staged, ROWS_AT_ONCE);
@@ -236,21 +250,20 @@ bool job_results_put_part(struct txn *d, int64_t job_id, int64_t first, struct p
 
 static void put_packed(struct txn *d, int64_t job_id, int64_t first, struct packed_tests *p)
 {
-	int64_t list_id;
-
+	if (!p->list_id && !p->staged_job)
+		find_place(d->view, p, job_id);
 	if (p->staged_job)
 		db_exec(d, "DELETE FROM staged WHERE job_id = ?1", V_INT(job_id));
-	else
+	else if (p->has_leftovers)
 		staged_rows_drop(d, job_id, &(int64_t){INT64_MAX});
-	list_id = find_list(d->view, p);
-	if (!list_id)
-		list_id = insert_list(d, job_id, p);
-	packed_tests_place(p, &(struct packed_place){job_id, first, list_id});
+	if (!p->list_id)
+		p->list_id = insert_list(d, job_id, p);
+	packed_tests_place(p, &(struct packed_place){job_id, first, p->list_id});
 	db_exec(d, "INSERT INTO packed_job (job_id, first, n, list_id, n_rows, cells) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-	    V_INT(job_id), V_INT(first), V_INT((int64_t)p->n), V_INT(list_id), V_INT((int64_t)p->n_rows),
+	    V_INT(job_id), V_INT(first), V_INT((int64_t)p->n), V_INT(p->list_id), V_INT((int64_t)p->n_rows),
 	    V_BLOB(p->cells.data, p->cells.len));
 	db_unpack_job(d, job_id, first, p->tests, p->n);
-	name_rows(d, list_id, p);
+	name_rows(d, p);
 	insert_rows(d, job_id, first, p, p->staged_job ? p->n_staged : 0, p->n_rows);
 }
 

@@ -2,7 +2,6 @@
 
 #include "db/counters.h"
 #include "db/record_rows.h"
-#include "experiments/experiments.h"
 #include "history/days.h"
 #include "model/attribution.h"
 #include "model/packed_tests.h"
@@ -49,19 +48,12 @@ struct job_place job_place_of(const struct view *d, const struct stored_dispatch
 	F(S, INT, n_results, NULL, "SUM(n_tests)", "")
 RECORD_LOCAL(dispatch_jobs, DISPATCH_JOBS_RECORD)
 
-/* RECORDED: the dispatch has room for so many more jobs and results of the accelerator. */
-static enum report_outcome check_room(const struct view *d, int64_t change_id, const char *dispatch_id,
-    const char *accelerator, int64_t n_jobs, size_t n_results)
+/* RECORDED: the dispatch, which has these, has room for so many more jobs and results of the accelerator. */
+static enum report_outcome check_room(const struct dispatch_jobs *has, int64_t n_jobs, size_t n_results)
 {
-	struct dispatch_jobs has = {0};
-
-	if (n_jobs || n_results)
-		RECORD_READ_FIRST(d, dispatch_jobs, DISPATCH_JOBS_RECORD, &has,
-		    "FROM job WHERE change_id = ?1 AND dispatch_id = ?2 AND accelerator = ?3", V_INT(change_id),
-		    V_TEXT(dispatch_id), V_TEXT(accelerator));
-	return has.n_jobs + n_jobs > JOBS_PER_DISPATCH_MAX                                  ? REPORT_TOO_MANY_JOBS
-	       : has.n_results + (int64_t)n_results > RESULTS_PER_DISPATCH_MAX && n_results ? REPORT_TOO_MANY_RESULTS
-											    : REPORT_RECORDED;
+	return has->n_jobs + n_jobs > JOBS_PER_DISPATCH_MAX                                  ? REPORT_TOO_MANY_JOBS
+	       : has->n_results + (int64_t)n_results > RESULTS_PER_DISPATCH_MAX && n_results ? REPORT_TOO_MANY_RESULTS
+											     : REPORT_RECORDED;
 }
 
 /* The newest attempt of a job is current; a cancelled one does not count. Returns whether p is the current one, and makes the
@@ -140,8 +132,7 @@ static void complete_job(struct txn *d, int64_t id, const struct job_place *at, 
 
 		worst = s < worst ? s : worst;
 	}
-	/* A self-report is not evidence, and an experiment is evidence only for the change that it explains. */
-	if (at->dispatch_id[0] && !experiment_is_run(d->view, at->change_id)) {
+	if (at->dispatch_id[0]) { /* a self-report is not evidence */
 		failures_put(d, &place, tests);
 		if (!n_reported && !p->n_tests && p->message)
 			failure_put_job(d, &place, p->workflow, p->name, conclusion, p->message);
@@ -182,9 +173,14 @@ struct job_record job_put(struct txn *d, const struct job_place *at, const struc
 	ret.job_id = known.id;
 	ret.is_current = known.is_current;
 	is_completed = known.id && known.status == JOB_COMPLETED;
-	if (!(is_completed && known.has_digest))
-		ret.outcome = check_room(d->view, at->change_id, at->dispatch_id, at->accelerator, known.id == 0,
-		    report->status == JOB_COMPLETED ? report->n_tests : 0);
+	if (!known.id || (report->status == JOB_COMPLETED && report->n_tests && !(is_completed && known.has_digest))) {
+		struct dispatch_jobs has = {0};
+
+		RECORD_READ_FIRST(d, dispatch_jobs, DISPATCH_JOBS_RECORD, &has,
+		    "FROM job WHERE change_id = ?1 AND dispatch_id = ?2 AND accelerator = ?3", V_INT(at->change_id),
+		    V_TEXT(at->dispatch_id), V_TEXT(at->accelerator));
+		ret.outcome = check_room(&has, known.id == 0, report->status == JOB_COMPLETED ? report->n_tests : 0);
+	}
 	if (ret.outcome == REPORT_RECORDED && report->status == JOB_COMPLETED && !(is_completed && known.has_digest) &&
 	    job_results_put_part(d, known.id, known.n_tests, report->packed, now_ms))
 		ret.outcome = REPORT_IN_PARTS;
@@ -274,6 +270,10 @@ void job_resume(struct txn *d, int64_t job_id)
 	    " AND x.is_current = 1 AND x.state NOT IN ('superseded', 'cancelled'))",                                   \
 	    "")                                                                                                        \
 	F(S, INT, n_tests, NULL, "n_tests", "")                                                                        \
+	F(S, INT, n_results, NULL,                                                                                     \
+	    "(SELECT SUM(o.n_tests) FROM job o WHERE o.change_id = job.change_id AND o.dispatch_id = job.dispatch_id"  \
+	    " AND o.accelerator = job.accelerator)",                                                                   \
+	    "Of all jobs of the dispatch.")                                                                            \
 	F(S, TEXT, verdict, NULL, "verdict", "Of a reported job.")                                                     \
 	F(S, BOOL, has_document, NULL, "length(report_digest) > 0", "")                                                \
 	F(S, BOOL, is_same, NULL, "report_digest = ?2", "")
@@ -295,7 +295,7 @@ static int put_report_run(struct store_op *op, struct txn *d)
 	o->outcome = job.is_same ? REPORT_UNCHANGED
 		     : job.has_document
 			 ? REPORT_CONFLICT
-			 : check_room(d->view, job.change_id, job.dispatch_id, job.accelerator, 0, o->n_tests);
+			 : check_room(&(struct dispatch_jobs){.n_results = job.n_results}, 0, o->n_tests);
 	job_results_go_on(o->packed, op->n_parts);
 	if (o->outcome == REPORT_RECORDED && job_results_put_part(d, o->job_id, job.n_tests, o->packed, o->now_ms))
 		o->outcome = REPORT_IN_PARTS;
@@ -317,7 +317,7 @@ static int put_report_run(struct store_op *op, struct txn *d)
 	    " n_red = n_red + ?5, verdict = COALESCE(?6, verdict), n_cut = n_cut + ?7 WHERE id = ?1",
 	    V_INT(o->job_id), V_BLOB(o->digest, sizeof(o->digest)), V_TEXT(o->environment), V_INT((int64_t)tests->n),
 	    V_INT(packed_tests_n_red(tests)), V_TEXT(verdict), V_INT((int64_t)o->n_cut));
-	if (!is_self_report && !experiment_is_run(d->view, job.change_id))
+	if (!is_self_report)
 		failures_put(d, &(struct failure_place){job.change_id, o->job_id, o->now_ms, job.accelerator}, tests);
 	if (tests->has_numbers)
 		number_days_note(d, o->job_id, tests->tests, tests->n, o->now_ms);

@@ -165,27 +165,29 @@ void comment_request_pull(
 }
 
 #define COMMENTED_PULL_RECORD(F, S)                                                                                    \
-	F(S, BORROWED, repository, NULL, "repository", "")                                                             \
-	F(S, INT, number, NULL, "number", "")
+	F(S, BOOL, needs_merge_base, NULL, "c.kind = 'pull_request' AND c.merge_base_sha IS NULL", "")                 \
+	F(S, BORROWED, repository, NULL, "p.repository", "")                                                           \
+	F(S, ID, number, NULL, "p.number", "0: the change has none.")
 RECORD_LOCAL(commented_pull, COMMENTED_PULL_RECORD)
 
 void comment_request(struct txn *d, int64_t change_id, enum comment_request kind, int64_t now_ms)
 {
-	struct rows *r =
-	    db_rows(d, RECORD_QUERY(COMMENTED_PULL_RECORD, "FROM pull WHERE change_id = ?1"), V_INT(change_id));
-	struct commented_pull pull;
+	struct rows *r = db_rows(d,
+	    RECORD_QUERY(COMMENTED_PULL_RECORD, "FROM change c LEFT JOIN pull p ON p.change_id = c.id WHERE c.id = ?1"),
+	    V_INT(change_id));
+	struct commented_pull pull = {.number = 0};
 
 	db_notify_change(d, change_id);
 	while (rows_next(r)) {
 		record_read(r, &commented_pull_record, &pull);
-		comment_request_pull(d, pull.repository, pull.number, kind, now_ms);
+		if (pull.number)
+			comment_request_pull(d, pull.repository, pull.number, kind, now_ms);
 	}
 	/* A comment names the merge base, also when no cell is red; evidence/ gets it from GitHub. */
-	if (kind == COMMENT_CREATE &&
+	if (kind == COMMENT_CREATE && pull.needs_merge_base &&
 	    db_exec_count(d,
 		"INSERT INTO attribution_due (change_id, since_ms, next_ms, n_tries, generation)"
-		" SELECT id, ?2, ?2, 0, 1 FROM change WHERE id = ?1 AND kind = 'pull_request'"
-		" AND merge_base_sha IS NULL ON CONFLICT (change_id) DO NOTHING",
+		" VALUES (?1, ?2, ?2, 0, 1) ON CONFLICT (change_id) DO NOTHING",
 		V_INT(change_id), V_INT(now_ms)))
 		db_notify(d, STORE_ATTRIBUTION);
 }
