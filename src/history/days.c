@@ -149,7 +149,7 @@ static void put_day_times(struct txn *d, const char *accelerator, int64_t day)
 	times_pack(&run, &run_times);
 	db_exec(d,
 	    "UPDATE day SET queue_p50_ms = ?3, queue_p90_ms = ?4, run_p50_ms = ?5, run_p90_ms = ?6,"
-	    " queue_times = ?7, run_times = ?8 WHERE accelerator = ?1 AND day = ?2",
+	    " queue_times = ?7, run_times = ?8 WHERE accelerator = ?1 AND day = ?2 AND is_closed = 0",
 	    V_TEXT(accelerator), V_INT(day), known(percentile(&queue, 50)), known(percentile(&queue, 90)),
 	    known(percentile(&run, 50)), known(percentile(&run, 90)), V_BLOB(buf_str(&queue_times), queue_times.len),
 	    V_BLOB(buf_str(&run_times), run_times.len));
@@ -162,16 +162,16 @@ static void put_day_times(struct txn *d, const char *accelerator, int64_t day)
 /* Writes the row of a day again, unless retention has deleted runs of that day. */
 static void day_put(struct txn *d, const char *accelerator, int64_t day)
 {
-	if (db_has(d, "SELECT 1 FROM day WHERE accelerator = ?1 AND day = ?2 AND is_closed = 1", V_TEXT(accelerator),
-		V_INT(day)))
-		return;
-	db_exec(d, "DELETE FROM day WHERE accelerator = ?1 AND day = ?2", V_TEXT(accelerator), V_INT(day));
+	db_exec(d, "DELETE FROM day WHERE accelerator = ?1 AND day = ?2 AND is_closed = 0", V_TEXT(accelerator),
+	    V_INT(day));
 	db_exec(d,
 	    "INSERT INTO day (accelerator, day, n_runs, n_green, n_fail, n_error, n_miss, n_pass, n_done, n_skip,"
-	    " n_flaky, n_dispatches, n_met) SELECT ?1, ?2, SUM(is_push <> 0 AND outcome <> '" RUN_NOTHING "'),"
-	    " SUM(is_push <> 0 AND outcome = '" RUN_GREEN "'), SUM(n_fail), SUM(n_error), SUM(n_miss),"
+	    " n_flaky, n_dispatches, n_met) SELECT ?1, ?2,"
+	    " COUNT(*) FILTER (WHERE is_push <> 0 AND outcome <> '" RUN_NOTHING "'),"
+	    " COUNT(*) FILTER (WHERE is_push <> 0 AND outcome = '" RUN_GREEN
+	    "'), SUM(n_fail), SUM(n_error), SUM(n_miss),"
 	    " SUM(n_pass), SUM(n_done), SUM(n_skip), SUM(n_flaky), SUM(n_dispatches), SUM(n_met) FROM run"
-	    " WHERE accelerator = ?1 AND ended_ms >= ?3 AND ended_ms < ?4 HAVING COUNT(*) > 0",
+	    " WHERE accelerator = ?1 AND ended_ms >= ?3 AND ended_ms < ?4 HAVING COUNT(*) > 0 ON CONFLICT DO NOTHING",
 	    V_TEXT(accelerator), V_INT(day), V_INT(day * DAY_MS), V_INT((day + 1) * DAY_MS));
 	put_day_times(d, accelerator, day);
 }

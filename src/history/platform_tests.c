@@ -208,27 +208,25 @@ static void judge_platform_job(
 }
 
 /* must_pass: a JSON array of "SUITE/TEST". */
-static void platform_jobs_read(
-    const struct view *d, int64_t change_id, const char *accelerator, const char *must_pass, struct platform_jobs *ret)
+static void platform_jobs_read(const struct view *d, const char *must_pass, struct platform_jobs *p)
 {
 	struct must_pass_cells m = {0};
 	json_t *names = NULL, *name;
 	struct cell_sets cells;
 	size_t i;
 
-	*ret = (struct platform_jobs){.change_id = change_id, .accelerator = accelerator};
-	read_platform_jobs(d, ret);
-	add_groups(ret, true);
-	add_groups(ret, false);
-	if (!ret->n_groups)
+	read_platform_jobs(d, p);
+	add_groups(p, true);
+	add_groups(p, false);
+	if (!p->n_groups)
 		return;
 	if (json_parse(must_pass, strlen(must_pass), &names, NULL) == 0 && json_array_size(names) > 0) {
 		/* all cells at once: a look at one reads the list of each job, too */
-		cell_sets_read(d, change_id, accelerator, &cells);
+		cell_sets_read(d, p->change_id, p->accelerator, &cells);
 		json_array_foreach(names, i, name)
 		{
 			if (json_is_string(name))
-				add_must_pass_cells(d, ret, cells.n ? &cells.at[0] : &(struct cell_set){.n = 0}, &m,
+				add_must_pass_cells(d, p, cells.n ? &cells.at[0] : &(struct cell_set){.n = 0}, &m,
 				    json_string_value(name));
 		}
 		cell_sets_release(&cells);
@@ -236,10 +234,10 @@ static void platform_jobs_read(
 	json_decref(names);
 	if (m.n)
 		qsort(m.at, m.n, sizeof(*m.at), compare_tests);
-	for (struct platform_group *g = ret->groups; g < ret->groups + ret->n_groups; g++) {
+	for (struct platform_group *g = p->groups; g < p->groups + p->n_groups; g++) {
 		/* the newest job that names a version describes the group */
-		for (i = 0; i < ret->n_jobs; i++) {
-			const struct platform_job *job = &ret->jobs[i];
+		for (i = 0; i < p->n_jobs; i++) {
+			const struct platform_job *job = &p->jobs[i];
 
 			if (!job->torch || !is_in(job, g) || (g->job_id && job->at_ms <= g->at_ms))
 				continue;
@@ -247,7 +245,7 @@ static void platform_jobs_read(
 			g->at_ms = job->at_ms;
 			g->extension_version = job->extension_version;
 		}
-		judge_platform_job(d, ret, &m, g);
+		judge_platform_job(d, p, &m, g);
 	}
 	free(m.at);
 }
@@ -330,34 +328,43 @@ static void drop_withdrawn(struct txn *d, const struct platform_jobs *p, char **
 	strv_free(gone);
 }
 
+#define TESTED_CHANGE_RECORD(F, S)                                                                                     \
+	F(S, TEXT, must_pass, NULL, "a.must_pass", "")                                                                 \
+	F(S, BOOL, is_going, NULL,                                                                                     \
+	    "EXISTS (SELECT 1 FROM job j WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"           \
+	    " AND j.status = 'in_progress') OR EXISTS (SELECT 1 FROM dispatch x WHERE x.change_id = ?1"                \
+	    " AND x.accelerator = ?2 AND x.is_current = 1 AND " DISPATCH_IS_AT_WORK("x.") ")",                         \
+	    "")                                                                                                        \
+	F(S, BOOL, has_versions, NULL,                                                                                 \
+	    "EXISTS (SELECT 1 FROM job j WHERE j.change_id = ?1 AND j.accelerator = ?2 AND j.is_current = 1"           \
+	    " AND j.environment IS NOT NULL)",                                                                         \
+	    "A job reports the environment in which it ran.")                                                          \
+	F(S, BOOL, has_rows, NULL,                                                                                     \
+	    "EXISTS (SELECT 1 FROM platform_test p WHERE p.accelerator = ?2 AND p.change_id = ?1)", "")
+RECORD_LOCAL(tested_change, TESTED_CHANGE_RECORD)
+
 static void note_change(struct txn *d, int64_t change_id, const char *accelerator, char ***deleted)
 {
-	char *must_pass = db_text(d,
-	    "SELECT a.must_pass FROM change c JOIN accelerator a ON a.name = ?2"
-	    " WHERE c.id = ?1 AND c.kind IN ('push', 'nightly') AND a.level > ?3",
-	    V_INT(change_id), V_TEXT(accelerator), V_INT(LEVEL_1));
-	struct platform_jobs p;
-	bool is_going;
+	struct tested_change c;
+	struct platform_jobs p = {.change_id = change_id, .accelerator = accelerator};
 
-	if (!must_pass)
+	if (!record_read_first(
+		db_rows(d,
+		    RECORD_QUERY(TESTED_CHANGE_RECORD, "FROM change c JOIN accelerator a ON a.name = ?2 WHERE c.id = ?1"
+						       " AND c.kind IN ('push', 'nightly') AND a.level > ?3"),
+		    V_INT(change_id), V_TEXT(accelerator), V_INT(LEVEL_1)),
+		&tested_change_record, &c))
 		return;
-	is_going = db_has(d,
-		       "SELECT 1 FROM job WHERE change_id = ?1 AND accelerator = ?2"
-		       " AND is_current = 1 AND status = 'in_progress' LIMIT 1",
-		       V_INT(change_id), V_TEXT(accelerator)) ||
-		   db_has(d,
-		       "SELECT 1 FROM dispatch WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"
-		       " AND " DISPATCH_IS_AT_WORK("") " LIMIT 1",
-		       V_INT(change_id), V_TEXT(accelerator));
-	platform_jobs_read(d->view, change_id, accelerator, must_pass, &p);
+	if (c.has_versions)
+		platform_jobs_read(d->view, c.must_pass, &p);
 	/* red ones last: of two nightlies with one key, the red one stays */
-	for (size_t i = 0; i < p.n_groups && !is_going; i++)
+	for (size_t i = 0; i < p.n_groups && !c.is_going; i++)
 		if (!is_red(&p.groups[i]))
 			put_platform_test(d, &p, &p.groups[i]);
 	for (size_t i = 0; i < p.n_groups; i++)
-		if (is_going ? p.groups[i].n_failed > 0 : is_red(&p.groups[i]))
+		if (c.is_going ? p.groups[i].n_failed > 0 : is_red(&p.groups[i]))
 			put_platform_test(d, &p, &p.groups[i]);
-	if (!is_going)
+	if (!c.is_going && c.has_rows)
 		drop_withdrawn(d, &p, deleted);
 	for (size_t i = 0; i < p.n_jobs; i++) {
 		free(p.jobs[i].torch);
@@ -365,7 +372,7 @@ static void note_change(struct txn *d, int64_t change_id, const char *accelerato
 		free(p.jobs[i].extension_version);
 	}
 	free(p.jobs);
-	free(must_pass);
+	record_release(&tested_change_record, &c);
 }
 
 /* The newest earlier changes with reported versions, the newest first. free() */

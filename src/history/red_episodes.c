@@ -83,22 +83,25 @@ static struct streak find_streak(const struct branch_runs *l)
 	return s;
 }
 
-#define OPEN_EPISODE_RECORD(F, S)                                                                                      \
-	F(S, INT, id, NULL, "id", "")                                                                                  \
-	F(S, INT, first_bad_change, NULL, "first_bad_change", "")                                                      \
-	F(S, BOOL, is_notified, NULL, "told_ms IS NOT NULL", "")
-RECORD_LOCAL(open_episode, OPEN_EPISODE_RECORD)
+#define PUSHED_BRANCH_RECORD(F, S)                                                                                     \
+	F(S, TEXT, repository_key, NULL, "c.repository_key", "")                                                       \
+	F(S, TEXT, ref, NULL, "c.ref", "The branch.")                                                                  \
+	F(S, BOOL, is_green, NULL, "r.outcome = '" RUN_GREEN "'", "The run.")                                          \
+	F(S, ID, episode, NULL, "e.id", "The open one; 0: none.")                                                      \
+	F(S, ID, first_bad_change, NULL, "e.first_bad_change", "")                                                     \
+	F(S, BOOL, is_notified, NULL, "e.told_ms IS NOT NULL", "")
+RECORD_LOCAL(pushed_branch, PUSHED_BRANCH_RECORD)
 
 /* The commit that is green again: the newest green one, unless it is older than the first bad one. In that case the red run
  * itself was corrected (its failures are explained, or it has none), and no later run passed. NULL: there is none. */
 static const struct branch_run *green_again(
-    const struct branch_runs *l, const struct open_episode *open, const struct streak *s)
+    const struct branch_runs *l, const struct pushed_branch *b, const struct streak *s)
 {
 	size_t i = 0;
 
 	if (!s->newest_green)
 		return NULL;
-	while (i < l->n && l->at[i].change_id != open->first_bad_change)
+	while (i < l->n && l->at[i].change_id != b->first_bad_change)
 		i++;
 	return i == l->n || s->newest_green <= &l->at[i] ? s->newest_green : NULL;
 }
@@ -119,32 +122,25 @@ bool red_episode_enter(struct txn *d, int64_t id, enum red_episode_state to, int
 	return true;
 }
 
-static void decide_episode(
-    struct txn *d, const char *accelerator, const char *repository_key, const char *ref, int64_t now_ms)
+static void decide_episode(struct txn *d, const char *accelerator, const struct pushed_branch *b, int64_t now_ms)
 {
 	struct branch_runs l = {0};
-	struct open_episode open = {.id = 0};
 	struct streak s;
-	const char *last_good;
+	const char *last_good, *ref = branch_name(b->ref);
+	int64_t id = b->episode;
 
-	read_episode_runs(d->view, accelerator, repository_key, ref, &l);
+	read_episode_runs(d->view, accelerator, b->repository_key, ref, &l);
 	s = find_streak(&l);
 	last_good = s.last_good ? s.last_good->sha : NULL;
-	record_read_first(
-	    db_rows(d,
-		RECORD_QUERY(OPEN_EPISODE_RECORD, "FROM red_episode WHERE accelerator = ?1 AND repository_key = ?2"
-						  " AND ref = ?3 AND ended_ms IS NULL"),
-		V_TEXT(accelerator), V_TEXT(repository_key), V_TEXT(ref)),
-	    &open_episode_record, &open);
-	if (!open.id && s.first_bad) {
-		open.id = db_exec_int(d, 0,
+	if (!id && s.first_bad) {
+		id = db_exec_int(d, 0,
 		    "INSERT INTO red_episode (accelerator, repository_key, ref, first_bad_change,"
 		    " first_bad_ms, last_good_sha) VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING id",
-		    V_TEXT(accelerator), V_TEXT(repository_key), V_TEXT(ref), V_INT(s.first_bad->change_id),
+		    V_TEXT(accelerator), V_TEXT(b->repository_key), V_TEXT(ref), V_INT(s.first_bad->change_id),
 		    V_INT(s.since_ms), V_TEXT(last_good));
 		log_event(LOG_WARN, "branch_red", LOG_S("accelerator", accelerator), LOG_S("ref", ref),
-		    LOG_S("first_bad", s.first_bad->sha), LOG_I("episode", open.id));
-		red_issue_request(d, open.id, accelerator, now_ms);
+		    LOG_S("first_bad", s.first_bad->sha), LOG_I("episode", id));
+		red_issue_request(d, id, accelerator, now_ms);
 	} else if (s.first_bad) {
 		/* A late red result moves the start back, a late green one moves it forward. If none of the runs that were
 		 * read is green, the start may be before them and stays. */
@@ -152,37 +148,35 @@ static void decide_episode(
 			db_exec(d,
 			    "UPDATE red_episode SET first_bad_change = ?2, first_bad_ms = ?3,"
 			    " last_good_sha = ?4 WHERE id = ?1",
-			    V_INT(open.id), V_INT(s.first_bad->change_id), V_INT(s.since_ms), V_TEXT(last_good));
-		if (!open.is_notified)
-			red_issue_request(d, open.id, accelerator, now_ms);
-	} else if (open.id) {
-		const struct branch_run *green = green_again(&l, &open, &s);
+			    V_INT(id), V_INT(s.first_bad->change_id), V_INT(s.since_ms), V_TEXT(last_good));
+		if (!b->is_notified)
+			red_issue_request(d, id, accelerator, now_ms);
+	} else if (id) {
+		const struct branch_run *green = green_again(&l, b, &s);
 
-		red_episode_enter(d, open.id, RED_EPISODE_IS_ENDED, now_ms);
-		db_exec(d, "UPDATE red_episode SET ended_change = ?2 WHERE id = ?1", V_INT(open.id),
+		red_episode_enter(d, id, RED_EPISODE_IS_ENDED, now_ms);
+		db_exec(d, "UPDATE red_episode SET ended_change = ?2 WHERE id = ?1", V_INT(id),
 		    V_INT_OR_NULL(green ? green->change_id : 0));
 		log_event(LOG_INFO, green ? "branch_green" : "branch_not_red", LOG_S("accelerator", accelerator),
-		    LOG_S("ref", ref), LOG_S("commit", green ? green->sha : ""), LOG_I("episode", open.id));
-		red_issue_request(d, open.id, accelerator, now_ms);
+		    LOG_S("ref", ref), LOG_S("commit", green ? green->sha : ""), LOG_I("episode", id));
+		red_issue_request(d, id, accelerator, now_ms);
 	}
 	RECORDS_RELEASE(branch_run, l.at, l.n);
 }
-
-#define PUSHED_BRANCH_RECORD(F, S)                                                                                     \
-	F(S, TEXT, repository_key, NULL, "repository_key", "")                                                         \
-	F(S, TEXT, ref, NULL, "ref", "")
-RECORD_LOCAL(pushed_branch, PUSHED_BRANCH_RECORD)
 
 void red_episode_note(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms)
 {
 	struct pushed_branch b;
 
-	if (!record_read_first(
-		db_rows(d, RECORD_QUERY(PUSHED_BRANCH_RECORD, "FROM change WHERE id = ?1 AND ref IS NOT NULL"),
-		    V_INT(change_id)),
-		&pushed_branch_record, &b))
+	if (!RECORD_READ_FIRST(d, pushed_branch, PUSHED_BRANCH_RECORD, &b,
+		"FROM change c JOIN run r ON r.change_id = c.id AND r.accelerator = ?2 LEFT JOIN red_episode e"
+		" ON e.accelerator = ?2 AND e.repository_key = c.repository_key"
+		" AND c.ref IN (e.ref, 'refs/heads/' || e.ref) AND e.ended_ms IS NULL"
+		" WHERE c.id = ?1 AND c.ref IS NOT NULL",
+		V_INT(change_id), V_TEXT(accelerator)))
 		return;
-	decide_episode(d, accelerator, b.repository_key, branch_name(b.ref), now_ms);
+	if (b.episode || !b.is_green) /* a green run begins none */
+		decide_episode(d, accelerator, &b, now_ms);
 	record_release(&pushed_branch_record, &b);
 }
 
