@@ -92,7 +92,7 @@ static void warn_of_standby(struct db *d)
 		d, "SELECT 1 FROM pg_stat_replication WHERE current_setting('synchronous_standby_names') = '' LIMIT 1"))
 		log_event(LOG_WARN, "standby_asynchronous", LOG_S("database", d->path),
 		    LOG_S("why",
-			"the last webhooks are lost when the standby takes over: set synchronous_standby_names"));
+			"the last webhooks may be lost when the standby takes over: set synchronous_standby_names"));
 }
 
 /* Before the tables are created: the database must be empty, and the role must have the right to create them. */
