@@ -75,7 +75,7 @@ static int64_t insert_node(struct node *n, struct txn *d, int64_t now_ms)
 		/* Its requests ended with its process, so the other nodes take its work and its seats over at once. */
 		db_exec(d, "UPDATE node SET gone_ms = ?3, seen_ms = 0 WHERE name = ?1 AND epoch = ?2", V_TEXT(n->name),
 		    V_INT(n->ended_epoch), V_INT(now_ms));
-		db_exec(d, "UPDATE seat SET until_ms = 0 WHERE epoch = ?1", V_INT(n->ended_epoch));
+		db_exec(d, "UPDATE seat SET until_ms = 0 WHERE epoch = ?1 AND until_ms > 0", V_INT(n->ended_epoch));
 	} else {
 		db_exec(d, "DELETE FROM node WHERE epoch < ?1", V_INT(epoch));
 		db_exec(d, "DELETE FROM node_independent WHERE epoch < ?1", V_INT(epoch));
