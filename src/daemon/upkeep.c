@@ -16,10 +16,8 @@ struct upkeep {
 	struct clock_watch *clock;
 	bool is_dropping_logs;
 	struct bell *limit_bell;
-	bool has_met_limit; /* to be written */
 	struct github_limit limits[LIMITS_MAX];
-	struct put_limits put_limits;
-	struct list_limits list_limits;
+	struct share_limits share;
 };
 
 /* ---- known issues ---- */
@@ -93,83 +91,52 @@ static void on_upkeep_clock_jumped(int64_t by_ms, void *owner)
 		timer_start(u->logs_timer, DAY_MS);
 }
 
-/* ---- GitHub's limits: a node writes those that it met, and reads those that others met ---- */
+/* ---- GitHub's limits: a node writes those that it met, and learns those of the others ---- */
 
-static void on_limits_put(struct store_op *op)
+static void on_limits_shared(struct store_op *op)
 {
-	struct upkeep *u = CONTAINER_OF(op, struct upkeep, put_limits.op);
+	struct upkeep *u = CONTAINER_OF(op, struct upkeep, share.op);
 
-	u->has_met_limit |= op->err != 0;
+	for (size_t i = 0; i < u->share.n && !op->err && !u->is_stopped; i++) {
+		const struct github_limit *l = &u->share.list[i];
+
+		github_learn_limit(
+		    u->daemon->github, &(struct github_budget_stats){.installation_id = l->installation_id,
+					   .remaining = l->remaining,
+					   .reset_wall_ms = l->reset_ms,
+					   .blocked_ms = l->until_ms - u->share.now_ms});
+	}
+	RECORDS_RELEASE(github_limit, u->share.list, u->share.n);
 	if (op->err)
 		bell_retry(u->limit_bell);
 	else
 		bell_rest(u->limit_bell);
 }
 
-static void on_limits_listed(struct store_query *q)
-{
-	struct upkeep *u = CONTAINER_OF(q, struct upkeep, list_limits.q);
-	int64_t now_ms = clock_wall_ms();
-
-	for (size_t i = 0; i < u->list_limits.n && !u->is_stopped; i++) {
-		const struct github_limit *l = &u->list_limits.list[i];
-
-		github_learn_limit(
-		    u->daemon->github, &(struct github_budget_stats){.installation_id = l->installation_id,
-					   .remaining = l->remaining,
-					   .reset_wall_ms = l->reset_ms,
-					   .blocked_ms = l->until_ms - now_ms});
-	}
-	list_limits_release(&u->list_limits);
-	if (q->err)
-		bell_retry(u->limit_bell);
-	else
-		bell_rest(u->limit_bell);
-}
-
-static int put_limits(struct upkeep *u)
-{
-	struct github_budget_stats budgets[LIMITS_MAX];
-	size_t n = github_read_budgets(u->daemon->github, budgets, LIMITS_MAX);
-
-	u->put_limits = (struct put_limits){.op.done = on_limits_put, .limits = u->limits, .now_ms = clock_wall_ms()};
-	for (size_t i = 0; i < n && i < LIMITS_MAX; i++)
-		if (budgets[i].blocked_ms > 0)
-			u->limits[u->put_limits.n++] =
-			    (struct github_limit){.installation_id = budgets[i].installation_id,
-				.until_ms = u->put_limits.now_ms + budgets[i].blocked_ms,
-				.remaining = budgets[i].remaining,
-				.reset_ms = budgets[i].reset_wall_ms};
-	u->has_met_limit = false;
-	return store_put_limits(u->daemon->store, &u->put_limits);
-}
-
 static void share_limits(void *owner)
 {
 	struct upkeep *u = owner;
-	int rc;
+	struct github_budget_stats budgets[LIMITS_MAX];
+	size_t n = github_read_budgets(u->daemon->github, budgets, LIMITS_MAX);
 
-	u->list_limits = (struct list_limits){.q.done = on_limits_listed};
-	if (u->has_met_limit)
-		rc = put_limits(u);
-	else
-		rc = store_list_limits(u->daemon->store, &u->list_limits);
-	if (rc)
+	u->share = (struct share_limits){.op.done = on_limits_shared, .own = u->limits, .now_ms = clock_wall_ms()};
+	for (size_t i = 0; i < n && i < LIMITS_MAX; i++)
+		if (budgets[i].blocked_ms > 0)
+			u->limits[u->share.n_own++] =
+			    (struct github_limit){.installation_id = budgets[i].installation_id,
+				.until_ms = u->share.now_ms + budgets[i].blocked_ms,
+				.remaining = budgets[i].remaining,
+				.reset_ms = budgets[i].reset_wall_ms};
+	if (store_share_limits(u->daemon->store, &u->share))
 		bell_retry(u->limit_bell);
 }
 
-static void on_limit_met(void *owner)
-{
-	struct upkeep *u = owner;
-
-	u->has_met_limit = true;
-	bell_ring(u->limit_bell);
-}
+static void on_limit_met(void *owner) { bell_ring(((struct upkeep *)owner)->limit_bell); }
 
 static void on_limit_topic(unsigned topics, void *owner)
 {
 	(void)topics;
-	bell_ring(((struct upkeep *)owner)->limit_bell);
+	on_limit_met(owner);
 }
 
 /* ---- life ---- */

@@ -33,8 +33,7 @@ static void release_reconcile_look(struct reconciler *r)
 {
 	json_decref(r->dl.page);
 	json_decref(r->dl.settled);
-	free(r->dl.failed);
-	free(r->dl.arrived);
+	FREE_ALL(r->dl.note.failed, r->dl.note.arrived);
 	list_redeliveries_release(&r->dl.due);
 	memset(&r->dl, 0, sizeof(r->dl));
 	list_pulls_release(&r->pl.known);

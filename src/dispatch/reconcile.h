@@ -52,7 +52,6 @@ struct reconciler {
 	union {
 		struct get_setting get_setting;
 		struct put_setting put_setting;
-		struct note_deliveries note_deliveries;
 		struct list_redeliveries list_redeliveries;
 		struct count_redelivery count;
 		struct list_pulls list_pulls;
@@ -78,10 +77,7 @@ struct reconciler {
 		bool is_older_walk, is_at_floor;
 		bool has_arrived, has_failed_again; /* among the attempts of this look: a delivery; a redelivery */
 		int n_pages;
-		struct failed_delivery *failed; /* of the page */
-		size_t n_failed;
-		const char **arrived; /* of the page: redeliveries */
-		size_t n_arrived;
+		struct note_deliveries note;  /* of the page; the lists are owned */
 		struct list_redeliveries due; /* the list is owned */
 		size_t i_due;
 	} dl;

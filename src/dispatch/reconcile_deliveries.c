@@ -142,9 +142,8 @@ static void turn_page(struct reconciler *r)
 
 	json_decref(r->dl.page);
 	r->dl.page = NULL;
-	FREE_AND_NULL(r->dl.failed);
-	FREE_AND_NULL(r->dl.arrived);
-	r->dl.n_failed = r->dl.n_arrived = 0;
+	FREE_ALL(r->dl.note.failed, r->dl.note.arrived);
+	r->dl.note = (struct note_deliveries){0};
 	if (is_at_end && r->dl.is_older_walk)
 		r->dl.older_cursor[0] = '\0';
 	if (is_at_end && !r->dl.is_older_walk && r->dl.older_cursor[0] && !is_exhausted) {
@@ -168,15 +167,16 @@ static void turn_page(struct reconciler *r)
 
 static void on_deliveries_noted(struct store_op *op)
 {
-	struct reconciler *r = CONTAINER_OF(op, struct reconciler, op.note_deliveries.op);
+	struct reconciler *r = CONTAINER_OF(op, struct reconciler, dl.note.op);
 
 	if (reconcile_op_ended(r, "recording deliveries", op->err, &op->why))
 		turn_page(r);
 }
 
 /* Collects the deliveries of the page down to the floor, each by its latest attempt. */
-static void read_delivery_page(struct reconciler *r, int64_t now_ms)
+static void read_delivery_page(struct reconciler *r)
 {
+	int64_t now_ms = r->dl.note.now_ms;
 	json_t *entry;
 	size_t i;
 
@@ -201,10 +201,10 @@ static void read_delivery_page(struct reconciler *r, int64_t now_ms)
 			continue;
 		json_object_set_new(r->dl.settled, guid, json_true());
 		if (!has_arrived)
-			*ARRAY_PUSH(r->dl.failed, r->dl.n_failed) =
+			*ARRAY_PUSH(r->dl.note.failed, r->dl.note.n_failed) =
 			    (struct failed_delivery){id, at_ms < now_ms ? at_ms : now_ms, guid};
 		else if (is_again)
-			*ARRAY_PUSH(r->dl.arrived, r->dl.n_arrived) = guid;
+			*ARRAY_PUSH(r->dl.note.arrived, r->dl.note.n_arrived) = guid;
 	}
 }
 
@@ -212,7 +212,6 @@ static void on_delivery_page(struct github_call *call)
 {
 	struct reconciler *r = CONTAINER_OF(call, struct reconciler, op.deliveries.call);
 	struct github_result result = call->result;
-	int64_t now_ms = clock_wall_ms();
 
 	r->dl.page = json_incref(call->answer);
 	memcpy(r->dl.next_cursor, r->op.deliveries.next_cursor, sizeof(r->dl.next_cursor));
@@ -228,20 +227,10 @@ static void on_delivery_page(struct github_call *call)
 	if (!reconcile_op_ended(r, "reading the App's deliveries", result.err, &result.why))
 		return;
 	r->dl.n_pages++;
-	read_delivery_page(r, now_ms);
-	if (r->dl.n_failed + r->dl.n_arrived == 0) {
-		turn_page(r);
-		return;
-	}
-	r->op.note_deliveries = (struct note_deliveries){
-	    .op.done = on_deliveries_noted,
-	    .failed = r->dl.failed,
-	    .n_failed = r->dl.n_failed,
-	    .arrived = r->dl.arrived,
-	    .n_arrived = r->dl.n_arrived,
-	    .now_ms = now_ms,
-	};
-	reconcile_submitted(r, "recording deliveries", store_note_deliveries(r->d->deps.store, &r->op.note_deliveries));
+	r->dl.note.op.done = on_deliveries_noted;
+	r->dl.note.now_ms = clock_wall_ms();
+	read_delivery_page(r);
+	reconcile_submitted(r, "recording deliveries", store_note_deliveries(r->d->deps.store, &r->dl.note));
 }
 
 static void request_delivery_page(struct reconciler *r)

@@ -121,13 +121,3 @@ int64_t budget_learn(struct budget *b, const struct budget_signs *s, int64_t now
 		b->blocked_until_ms = max64(b->blocked_until_ms, now_ms + wait);
 	return is_refusal ? wait : 0;
 }
-
-bool budget_block(struct budget *b, int64_t wait_ms, int64_t now_ms)
-{
-	int64_t until_ms = now_ms + (wait_ms < HOUR_MS ? wait_ms : HOUR_MS);
-	bool is_later = until_ms > now_ms && until_ms > b->blocked_until_ms;
-
-	if (is_later)
-		b->blocked_until_ms = until_ms;
-	return is_later;
-}

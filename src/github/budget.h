@@ -51,5 +51,3 @@ struct budget_signs {
 /* Updates the budget from an answer. If GitHub refused the request because of a limit, returns how long nothing
  * may be sent, else 0. */
 int64_t budget_learn(struct budget *b, const struct budget_signs *s, int64_t now_ms, int64_t now_wall_ms);
-/* Another daemon met a limit: nothing may be sent for so long, an hour at most. False: that ends no later than the present limit. */
-bool budget_block(struct budget *b, int64_t wait_ms, int64_t now_ms);

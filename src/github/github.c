@@ -168,12 +168,12 @@ void github_on_limit(struct github *g, void (*on_limit)(void *owner), void *owne
 
 void github_learn_limit(struct github *g, const struct github_budget_stats *known)
 {
-	struct budget *b = &account_of(g, known->installation_id)->budget;
+	const struct budget_signs signs = {.status = 429,
+	    .remaining = known->remaining,
+	    .reset_wall_ms = known->reset_wall_ms,
+	    .retry_after_ms = known->blocked_ms};
 
-	if (!budget_block(b, known->blocked_ms, clock_mono_ms()))
-		return;
-	b->remaining = known->remaining;
-	b->reset_wall_ms = known->reset_wall_ms;
+	budget_learn(&account_of(g, known->installation_id)->budget, &signs, clock_mono_ms(), clock_wall_ms());
 	request_pump(g);
 }
 

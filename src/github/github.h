@@ -258,5 +258,5 @@ size_t github_read_budgets(const struct github *g, struct github_budget_stats *r
 /* ---- limits, among several daemons ---- */
 /* on_limit runs inside the end of a request whose answer named a limit, or used the last request of the quota. */
 void github_on_limit(struct github *g, void (*on_limit)(void *owner), void *owner);
-/* Another daemon met a limit. Requests that wait and would wait too long now end with ERR_BUSY. */
+/* Another daemon met a limit: nothing is sent for known->blocked_ms, at least a second and at most an hour. */
 void github_learn_limit(struct github *g, const struct github_budget_stats *known);

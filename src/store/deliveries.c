@@ -272,17 +272,12 @@ STORE_LIST(list_deliveries, delivery)
 
 RECORD_DEFINE(redelivery, REDELIVERY_RECORD);
 
-static void drop_redelivery(struct txn *d, const char *guid)
-{
-	db_exec(d, "DELETE FROM redelivery WHERE guid = ?1", V_GUID(guid));
-}
-
 static int note_deliveries_run(struct store_op *op, struct txn *d)
 {
 	const struct note_deliveries *o = CONTAINER_OF(op, struct note_deliveries, op);
 
 	for (size_t i = 0; i < o->n_arrived; i++)
-		drop_redelivery(d, o->arrived[i]);
+		db_exec(d, "DELETE FROM redelivery WHERE guid = ?1", V_GUID(o->arrived[i]));
 	for (size_t i = 0; i < o->n_failed; i++) {
 		const struct failed_delivery *f = &o->failed[i];
 
@@ -317,7 +312,7 @@ static int count_redelivery_run(struct store_op *op, struct txn *d)
 	struct count_redelivery *c = CONTAINER_OF(op, struct count_redelivery, op);
 
 	if (c->is_over) {
-		drop_redelivery(d, c->guid);
+		db_exec(d, "DELETE FROM redelivery WHERE guid = ?1", V_GUID(c->guid));
 		return 0;
 	}
 	c->n_before = (int)db_exec_int(d, 1,

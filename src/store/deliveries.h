@@ -111,13 +111,12 @@ int store_replay_delivery(struct store *s, struct replay_delivery *op) MUST_CHEC
 /* Records the failed attempts, except of deliveries that are stored or recorded already, and drops the record of those that have arrived. */
 struct note_deliveries {
 	struct store_op op;
-	const struct failed_delivery {
+	struct failed_delivery { /* the lists: borrowed until done */
 		int64_t id, failed_ms;
 		const char *guid;
 	} * failed;
-	size_t n_failed;
-	const char *const *arrived;
-	size_t n_arrived;
+	const char **arrived;
+	size_t n_failed, n_arrived;
 	int64_t now_ms;
 };
 int store_note_deliveries(struct store *s, struct note_deliveries *op) MUST_CHECK;

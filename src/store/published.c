@@ -195,31 +195,30 @@ void find_rerun_release(struct find_rerun *q) { RECORDS_RELEASE(rerun_target, q-
 
 RECORD_DEFINE(github_limit, GITHUB_LIMIT_RECORD);
 
-static int put_limits_run(struct store_op *op, struct txn *d)
+enum { SAME_LIMIT_MS = 1000 }; /* nodes do not agree more exactly */
+
+static int share_limits_run(struct store_op *op, struct txn *d)
 {
-	const struct put_limits *o = CONTAINER_OF(op, struct put_limits, op);
+	struct share_limits *o = CONTAINER_OF(op, struct share_limits, op);
+	int64_t n_new = 0;
 
-	db_exec(d, "DELETE FROM github_limit WHERE until_ms < ?1", V_INT(o->now_ms));
-	for (size_t i = 0; i < o->n; i++) {
-		const struct github_limit *l = &o->limits[i];
+	RECORDS_RELEASE(github_limit, o->list, o->n);
+	for (size_t i = 0; i < o->n_own; i++) {
+		const struct github_limit *l = &o->own[i];
 
-		db_exec(d,
+		n_new += db_exec_count(d,
 		    "INSERT INTO github_limit (installation_id, until_ms, remaining, reset_ms) VALUES (?1, ?2, ?3, ?4)"
 		    " ON CONFLICT (installation_id) DO UPDATE SET until_ms = excluded.until_ms, remaining = "
 		    "excluded.remaining,"
-		    " reset_ms = excluded.reset_ms WHERE github_limit.until_ms < excluded.until_ms",
-		    V_INT(l->installation_id), V_INT(l->until_ms), V_INT(l->remaining), V_INT(l->reset_ms));
+		    " reset_ms = excluded.reset_ms WHERE github_limit.until_ms + ?5 < excluded.until_ms",
+		    V_INT(l->installation_id), V_INT(l->until_ms), V_INT(l->remaining), V_INT(l->reset_ms),
+		    V_INT(SAME_LIMIT_MS));
 	}
-	db_notify(d, STORE_LIMITS);
+	if (n_new)
+		db_notify(d, STORE_LIMITS);
+	RECORDS_READ(
+	    db_rows(d, RECORD_QUERY(GITHUB_LIMIT_RECORD, "FROM github_limit WHERE until_ms > ?1"), V_INT(o->now_ms)),
+	    github_limit, o->list, o->n);
 	return 0;
 }
-STORE_OPERATION(put_limits)
-
-static int list_limits_run(struct store_query *q, const struct view *d)
-{
-	struct list_limits *l = CONTAINER_OF(q, struct list_limits, q);
-
-	RECORDS_READ(db_rows(d, RECORD_QUERY(GITHUB_LIMIT_RECORD, "FROM github_limit")), github_limit, l->list, l->n);
-	return 0;
-}
-STORE_LIST(list_limits, github_limit)
+STORE_OPERATION(share_limits)

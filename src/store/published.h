@@ -109,18 +109,13 @@ void find_rerun_release(struct find_rerun *q);
 	F(S, INT, remaining, NULL, "remaining", "Of GitHub's hourly quota; -1: not known.")                            \
 	F(S, TIME, reset_ms, NULL, "reset_ms", "When the quota is full again, by GitHub's clock; 0: not known.")
 RECORD_STRUCT(github_limit, GITHUB_LIMIT_RECORD);
-/* Of two limits of one installation the longer one counts. */
-struct put_limits {
+/* Writes the limits of this node, and reads those of all nodes. Of two limits of one installation the longer one counts. */
+struct share_limits {
 	struct store_op op;
-	const struct github_limit *limits; /* borrowed until done */
-	size_t n;
+	const struct github_limit *own; /* borrowed until done */
+	size_t n_own;
 	int64_t now_ms;
-};
-int store_put_limits(struct store *s, struct put_limits *op) MUST_CHECK;
-struct list_limits {
-	struct store_query q;
-	struct github_limit *list; /* out; list_limits_release() */
+	struct github_limit *list; /* out; RECORDS_RELEASE() */
 	size_t n;
 };
-int store_list_limits(struct store *s, struct list_limits *q) MUST_CHECK;
-void list_limits_release(struct list_limits *q);
+int store_share_limits(struct store *s, struct share_limits *op) MUST_CHECK;

@@ -188,7 +188,7 @@ static inline bool rig_put(const char *guid, const char *body)
 /* Whether a delivery is stored: GitHub's failed attempt to deliver it is not recorded then. */
 static inline bool rig_is_stored(const char *guid)
 {
-	const struct failed_delivery failed = {.id = 1, .failed_ms = T0, .guid = guid};
+	struct failed_delivery failed = {.id = 1, .failed_ms = T0, .guid = guid};
 	struct note_deliveries note = {.failed = &failed, .n_failed = 1, .now_ms = T0};
 	struct note_deliveries forget = {.arrived = &guid, .n_arrived = 1, .now_ms = T0};
 	struct list_redeliveries l = {.now_ms = T0, .limit = 1};

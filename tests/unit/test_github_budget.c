@@ -116,21 +116,6 @@ static void test_primary_limit(void **state)
 	budget_release(&b);
 }
 
-static void test_limit_of_another(void **state)
-{
-	struct budget b;
-
-	(void)state;
-	budget_init(&b, 80);
-	assert_false(budget_block(&b, -S, 5 * S));
-	assert_true(budget_block(&b, MINUTE, 5 * S));
-	assert_false(budget_block(&b, MINUTE - S, 6 * S));
-	assert_int_equal(budget_wait_ms(&b, BUDGET_PLAIN, 6 * S), MINUTE - S);
-	assert_true(budget_block(&b, 100 * HOUR, 6 * S));
-	assert_int_equal(budget_wait_ms(&b, BUDGET_CONTENT, 6 * S), HOUR);
-	budget_release(&b);
-}
-
 static void test_secondary_limit(void **state)
 {
 	struct budget b;
@@ -168,7 +153,6 @@ int main(void)
 	    cmocka_unit_test(test_content_limits),
 	    cmocka_unit_test(test_gap_between_writes),
 	    cmocka_unit_test(test_primary_limit),
-	    cmocka_unit_test(test_limit_of_another),
 	    cmocka_unit_test(test_secondary_limit),
 	};
 

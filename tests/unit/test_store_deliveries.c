@@ -237,7 +237,7 @@ static char *due_redeliveries(int64_t now_ms, int64_t since_ms)
 /* The n-th request is n * n minutes before the next one, and the time of the failure ends them. */
 static void failed_deliveries_are_due_less_and_less_often(void **state)
 {
-	const struct failed_delivery failed[] = {
+	struct failed_delivery failed[] = {
 	    {9, T0 - MINUTE, UUID}, {8, T0 - HOUR, "old"}, {7, T0 - MINUTE, "here"}, {6, T0, "refused"}};
 	const char *arrived[] = {"old"};
 	struct note_deliveries note = {.failed = failed, .n_failed = ARRAY_LEN(failed), .now_ms = T0};

@@ -609,43 +609,35 @@ static void content_writes_are_on_record_for_another_node(void **state)
 	list_writes_release(&l);
 }
 
-static void expect_limit(int64_t installation_id, int64_t until_ms, int64_t remaining)
+static void expect_limits(const struct github_limit *own, size_t n_own, int64_t now_ms, const char *expected)
 {
-	struct list_limits l = {0};
-	int n = 0;
+	struct share_limits o = {.own = own, .n_own = n_own, .now_ms = now_ms};
+	struct buf text = BUF_INIT(256);
 
-	ASK_OK(store_list_limits, &l);
-	for (size_t i = 0; i < l.n; i++) {
-		if (l.list[i].installation_id != installation_id)
-			continue;
-		n++;
-		assert_int_equal(l.list[i].until_ms, until_ms);
-		assert_int_equal(l.list[i].remaining, remaining);
-	}
-	assert_int_equal(n, until_ms != 0);
-	list_limits_release(&l);
+	DO_OK(store_share_limits, &o);
+	for (int64_t id = 1; id < 10; id++)
+		for (size_t i = 0; i < o.n; i++)
+			if (o.list[i].installation_id == id)
+				buf_appendf(&text, "%lld:+%lld:%lld ", (long long)id,
+				    (long long)(o.list[i].until_ms - now_ms) / 1000, (long long)o.list[i].remaining);
+	assert_string_equal(buf_str(&text), expected);
+	buf_release(&text);
+	RECORDS_RELEASE(github_limit, o.list, o.n);
 }
 
 static void the_longer_limit_of_an_installation_counts(void **state)
 {
-	const struct github_limit longer[] = {{5, T0 + HOUR, 0, T0}, {6, T0 + MINUTE, 9, 0}},
-				  shorter = {5, T0 + MINUTE, 7, 0};
-	struct put_limits first = {.limits = longer, .n = 2, .now_ms = T0},
-			  second = {.limits = &shorter, .n = 1, .now_ms = T0};
-	struct put_limits later = {.now_ms = T0 + DAY + MINUTE + 1};
+	const struct github_limit longer[] = {{5, T0 + HOUR, 0, T0}, {6, T0 + MINUTE, 9, 0}};
+	const struct github_limit others[] = {{5, T0 + MINUTE, 7, 0}, {6, T0 + MINUTE + 1000, 8, 0}};
 	struct shift_clock shift = {.delta_ms = DAY, .now_ms = T0 + DAY};
 
 	(void)state;
-	DO_OK(store_put_limits, &first);
-	DO_OK(store_put_limits, &second);
+	expect_limits(longer, 2, T0, "5:+3600:0 6:+60:9 ");
+	expect_limits(others, 2, T0, "5:+3600:0 6:+60:9 ");
 	rig_reopen();
-	expect_limit(5, T0 + HOUR, 0);
-	expect_limit(6, T0 + MINUTE, 9);
 	DO_OK(store_shift_clock, &shift);
-	expect_limit(6, T0 + DAY + MINUTE, 9);
-	DO_OK(store_put_limits, &later);
-	expect_limit(5, T0 + DAY + HOUR, 0);
-	expect_limit(6, 0, 0);
+	expect_limits(NULL, 0, T0 + DAY, "5:+3600:0 6:+60:9 ");
+	expect_limits(NULL, 0, T0 + DAY + MINUTE, "5:+3540:0 ");
 }
 
 int main(void)
