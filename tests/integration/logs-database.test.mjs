@@ -144,6 +144,25 @@ describe('logs in the database', { skip: notBuilt }, () => {
     await fs.rm(first.dir, { recursive: true });
   });
 
+  test('logs in the database stay readable when `logs` names a folder, and later ones go there', async () => {
+    const folder = path.join(outpost.dir, 'shared-logs');
+    await fs.mkdir(folder);
+    const older = await send(await start(), linesOf(6000, 'before'));
+    await compressed('the log is compressed');
+    await outpost.configure({ config: { ...outpost.options.config, logs: folder } });
+    await outpost.restart();
+    await assertServed(older);
+    const later = await send(await start(), linesOf(6000, 'after'));
+    await compressed('the later log is moved');
+    await assertServed(later);
+    await assertServed(older);
+    const places = psql(`SELECT place FROM log WHERE job_id IN (${older.job}, ${later.job}) ORDER BY job_id`).split('\n');
+    assert.deepEqual(places, ['database', 'elsewhere']);
+    await outpost.configure({ config: { ...outpost.options.config, logs: 'database' } });
+    await outpost.restart();
+    await assertServed(older);
+  });
+
   test('places that do not fit the store are refused', async () => {
     await outpost.configure({ config: { ...outpost.options.config, logs: 'state_dir' } });
     const bad = await outpost.check();
