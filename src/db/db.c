@@ -116,6 +116,7 @@ static struct rows *open_rows(struct db *d, const char *sql, const struct value 
 	if (r == d->no_rows)
 		return r;
 	assert(!r->is_open);
+	r->is_awaited = false;
 	if (!d->driver->bind(r, values, is_static))
 		return d->no_rows;
 	r->is_open = true;
@@ -141,6 +142,18 @@ struct rows *db_exec_rows_values(struct txn *t, const char *sql, const struct va
 	return open_rows(t->view->db, sql, values, false);
 }
 
+bool view_pipeline_begin(const struct view *v)
+{
+	if (v->db->driver->pipeline_begin)
+		v->db->driver->pipeline_begin(v->db);
+	return true;
+}
+
+bool view_pipeline_again(const struct view *v)
+{
+	return v->db->driver->pipeline_again && v->db->driver->pipeline_again(v->db);
+}
+
 bool rows_next(struct rows *r)
 {
 	if (!r->is_open)
@@ -152,6 +165,8 @@ bool rows_next(struct rows *r)
 	rows_end(r);
 	return false;
 }
+
+bool rows_are_awaited(const struct rows *r) { return r->is_awaited; }
 
 bool rows_have_failed(const struct rows *r) { return r->db->why.code != 0; }
 

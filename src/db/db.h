@@ -96,6 +96,21 @@ char *db_text_values(const struct view *v, const char *sql, const struct value *
 #define db_rows(d, sql, ...) db_rows_values(DB_VIEW(d), "" sql, VALUES(__VA_ARGS__))
 struct rows *db_rows_values(const struct view *v, const char *sql, const struct value *values);
 
+/* Reads with many statements in few round trips to a server:
+ *
+ *   DB_PIPELINE (d)
+ *       for (size_t i = 0; i < n; i++)
+ *           thing_read(d, &list[i]);
+ *
+ * The body runs again until each of its statements has its answer: one without has no rows yet, and is sent with the others of this
+ * pass. So the body replaces everything that it wrote before, and no `break` or `return` leaves it. For a file it runs once.
+ * rows_are_awaited(): the walk has no rows only because their answer has not come, so that statements which depend on it may wait, too. */
+#define DB_PIPELINE(d)                                                                                                 \
+	for (bool again_ = view_pipeline_begin(DB_VIEW(d)); again_; again_ = view_pipeline_again(DB_VIEW(d)))
+bool view_pipeline_begin(const struct view *v);
+bool view_pipeline_again(const struct view *v);
+bool rows_are_awaited(const struct rows *r);
+
 /* ---- statements that write ---- */
 /* Runs to its end. PostgreSQL gets it with the next statement that has an answer, so it costs no round trip; if it fails, that
  * statement does nothing. db_status() and the end of the transaction wait for such statements. */

@@ -14,10 +14,10 @@ enum { STATEMENT_BUCKETS = 128 };
 
 struct rows {
 	struct db *db;
-	const char *sql; /* the key: its address */
-	bool is_open;
-	int column;        /* the next one for rows_next_column() */
-	struct rows *next; /* in the bucket */
+	const char *sql;          /* the key: its address */
+	bool is_open, is_awaited; /* see rows_are_awaited() */
+	int column;               /* the next one for rows_next_column() */
+	struct rows *next;        /* in the bucket */
 };
 
 struct view {
@@ -57,6 +57,9 @@ struct db_driver {
 	 * do it. */
 	void (*send)(struct rows *r, const struct value *values);
 	void (*wait)(struct db *d);
+	/* See DB_PIPELINE(). NULL: each statement has its answer at once. */
+	void (*pipeline_begin)(struct db *d);
+	bool (*pipeline_again)(struct db *d);
 	bool (*step)(struct rows *r);
 	void (*reset)(struct rows *r);
 	void (*finalize)(struct rows *r); /* frees it */

@@ -174,6 +174,37 @@ static void postgres_send(struct rows *rows, const struct value *values)
 	arena_release(&r->memory);
 }
 
+/* Begins a walk over the answer. If it is not here yet, the walk has no rows, and the statement is sent. */
+static bool bind_pipelined(struct postgres_rows *r, const struct parameters *p)
+{
+	struct postgres *d = postgres_of(r->rows.db);
+	struct buf values = BUF_INIT(SIZE_MAX / 2);
+	struct answer **a;
+
+	buf_append_char(&values, ':'); /* for a statement without values */
+	for (int i = 0; i < p->n; i++) {
+		size_t n = !p->texts[i] ? 0 : p->is_binary[i] ? (size_t)p->bytes[i] : strlen(p->texts[i]);
+
+		buf_appendf(&values, "%s%zu:", p->texts[i] ? "" : "-", n);
+		if (n)
+			buf_append(&values, p->texts[i], n);
+	}
+	a = postgres_find_answer(d, r, values.data, values.len);
+	if (!*a) {
+		*a = xcalloc(1, sizeof(**a));
+		**a = (struct answer){.statement = r, .n_bytes = values.len};
+		(*a)->values = buf_detach(&values);
+		send_statement(r, p);
+		d->sent[d->n_sent - 1] = *a;
+		d->has_asked = true;
+	}
+	buf_release(&values);
+	r->result = (*a)->result;
+	r->is_borrowed = true;
+	r->rows.is_awaited = !r->result;
+	return !d->db.why.code;
+}
+
 /* Runs the statement, so that the values need not live longer. */
 static bool postgres_bind(struct rows *rows, const struct value *values, bool is_static)
 {
@@ -182,6 +213,7 @@ static bool postgres_bind(struct rows *rows, const struct value *values, bool is
 
 	(void)is_static;
 	r->row = -1;
+	r->is_borrowed = false;
 	if (!parameters_prepare(&p, r, values))
 		return false;
 	send_statement(r, &p);
@@ -202,7 +234,8 @@ static void postgres_reset(struct rows *rows)
 	struct postgres_rows *r = statement_of(rows);
 
 	arena_release(&r->memory);
-	pq.PQclear(r->result);
+	if (!r->is_borrowed)
+		pq.PQclear(r->result);
 	r->result = NULL;
 }
 
@@ -438,6 +471,8 @@ const struct db_driver postgres_driver = {
     .bind = postgres_bind,
     .send = postgres_send,
     .wait = postgres_wait,
+    .pipeline_begin = postgres_pipeline_begin,
+    .pipeline_again = postgres_pipeline_again,
     .step = postgres_step,
     .reset = postgres_reset,
     .finalize = postgres_finalize,

@@ -73,8 +73,20 @@ struct postgres_rows {
 	unsigned types[PARAMETERS_MAX];
 	int n_types;
 	PGresult *result; /* of the walk; NULL: none */
+	bool is_borrowed; /* from an answer */
 	int row;
 	struct arena memory; /* until the next row */
+};
+
+enum { SENT_MAX = 500 /* so that their answers need little memory */, ANSWER_BUCKETS = 1024 };
+
+/* Of a DB_PIPELINE(): the answer to a statement with these values. */
+struct answer {
+	struct answer *next; /* in the bucket */
+	const struct postgres_rows *statement;
+	char *values;
+	size_t n_bytes;
+	PGresult *result; /* NULL: it is not here yet */
 };
 
 struct postgres {
@@ -88,7 +100,11 @@ struct postgres {
 	bool is_pooled;      /* through a pooler: no statement relies on its session */
 	unsigned connection; /* rises with each connection */
 	unsigned n_prepared;
-	int n_sent; /* statements whose answers are not read yet */
+	int n_sent;                    /* statements whose answers are not read yet */
+	struct answer *sent[SENT_MAX]; /* where the answer to each goes; NULL: to the caller */
+	struct answer *answers[ANSWER_BUCKETS];
+	bool is_pipelining, has_asked; /* has_asked: a statement in this pass */
+	int n_passes;
 	int64_t n_changes, n_total_changes;
 	struct postgres_rows no_rows;
 };
@@ -115,6 +131,12 @@ int postgres_wait_notes(
 /* ---- db_postgres_pipeline.c ---- */
 /* Before a statement is sent. */
 void postgres_begin_pipeline(struct postgres *d);
+/* Where the answer to a statement with these values is, or will be: *ret is NULL while it was not sent. */
+struct answer **postgres_find_answer(
+    struct postgres *d, const struct postgres_rows *statement, const char *values, size_t n);
+/* See DB_PIPELINE(). */
+void postgres_pipeline_begin(struct db *d);
+bool postgres_pipeline_again(struct db *d);
 /* Reads the answers to all statements in the pipeline, and returns that to the last one: PQclear(). NULL: one has failed. */
 PGresult *postgres_read_answers(struct postgres *d);
 void postgres_wait(struct db *db);

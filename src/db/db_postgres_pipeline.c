@@ -5,8 +5,6 @@
 
 #include "db/db_postgres.h"
 
-enum { SENT_MAX = 500 }; /* so that their answers need little memory */
-
 /* The next result, as PQgetResult() returns it. A server that is silent for too long has lost the connection: see db_limit_silence(). */
 static PGresult *next_result(struct postgres *d)
 {
@@ -57,6 +55,7 @@ PGresult *postgres_read_answers(struct postgres *d)
 {
 	PGresult *result, *last = NULL;
 	bool is_complete = false;
+	int n_read = 0;
 	/* NULL is the end of the answer to one statement. Two of them in a row: libpq has lost the connection, and waits for nothing. */
 	int n_ends = pq.PQpipelineSync(d->conn) ? 0 : 2;
 
@@ -65,7 +64,13 @@ PGresult *postgres_read_answers(struct postgres *d)
 		n_ends = result ? 0 : n_ends + 1;
 		is_complete = result && pq.PQresultStatus(result) == PGRES_PIPELINE_SYNC;
 		if (result && !is_complete && postgres_has_succeeded(result)) {
+			struct answer *to = d->sent[n_read++];
+
 			count_changes(d, result);
+			if (to) {
+				to->result = result;
+				continue;
+			}
 			pq.PQclear(last);
 			last = result;
 			continue;
@@ -102,8 +107,58 @@ void postgres_begin_pipeline(struct postgres *d)
 {
 	if (d->n_sent == SENT_MAX)
 		postgres_wait(&d->db);
-	if (d->n_sent++ == 0)
+	if (d->n_sent == 0)
 		pq.PQenterPipelineMode(d->conn);
+	d->sent[d->n_sent++] = NULL;
+}
+
+/* ---- a pipeline of reads, and its answers ---- */
+
+enum { PASSES_MAX = 20 };
+
+struct answer **postgres_find_answer(
+    struct postgres *d, const struct postgres_rows *statement, const char *values, size_t n)
+{
+	uint64_t hash = (uintptr_t)statement;
+	struct answer **a;
+
+	for (size_t i = 0; i < n; i++)
+		hash = (hash ^ (uint8_t)values[i]) * UINT64_C(1099511628211);
+	a = &d->answers[hash % ANSWER_BUCKETS];
+	while (*a && ((*a)->statement != statement || (*a)->n_bytes != n || memcmp((*a)->values, values, n) != 0))
+		a = &(*a)->next;
+	return a;
+}
+
+static void forget_answers(struct postgres *d)
+{
+	for (size_t i = 0; i < ANSWER_BUCKETS; i++)
+		for (struct answer *a; (a = d->answers[i]) != NULL;) {
+			d->answers[i] = a->next;
+			pq.PQclear(a->result);
+			FREE_ALL(a->values, a);
+		}
+}
+
+void postgres_pipeline_begin(struct db *d)
+{
+	assert(!postgres_of(d)->is_pipelining); /* an inner one would end the outer one too early */
+	postgres_of(d)->is_pipelining = true;
+	postgres_of(d)->n_passes = 0;
+}
+
+/* If the passes ask for ever more, because they depend on the time, the last one sends one statement at a time. */
+bool postgres_pipeline_again(struct db *db)
+{
+	struct postgres *d = postgres_of(db);
+	bool has_asked = d->has_asked;
+
+	postgres_wait(db);
+	d->has_asked = false;
+	d->is_pipelining = has_asked && !db->why.code && ++d->n_passes < PASSES_MAX;
+	if (!d->is_pipelining)
+		forget_answers(d);
+	return has_asked && !db->why.code;
 }
 
 /* ---- transactions ---- */

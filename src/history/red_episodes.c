@@ -202,7 +202,11 @@ int64_t red_since_ms(const struct view *d, const char *accelerator)
 
 bool red_is_silence(const struct view *d, const char *accelerator)
 {
-	return !db_has(d, RED_RUN RUN_HAS_RED_TESTS " LIMIT 1", V_TEXT(accelerator), V_INT(RUNS_MAX)) &&
+	struct rows *r = db_rows(d, RED_RUN RUN_HAS_RED_TESTS " LIMIT 1", V_TEXT(accelerator), V_INT(RUNS_MAX));
+	bool has_red_tests = rows_next(r);
+
+	rows_end(r);
+	return !has_red_tests && !rows_are_awaited(r) &&
 	       db_has(d, RED_RUN "NOT " RUN_HAS_RED_TESTS " LIMIT 1", V_TEXT(accelerator), V_INT(RUNS_MAX));
 }
 

@@ -37,11 +37,12 @@ struct upstream_branch upstream_branch_read(const struct view *d)
 
 /* ---- its newest runs there ---- */
 
-/* The newest pushes after ?4. Those of other branches count for the limit: each row costs the same. */
+/* The newest pushes between ?4 and ?5. Those of other branches count for the limit: each row costs the same. */
 #define NEWEST_PUSHES                                                                                                  \
 	"FROM run r CROSS JOIN change c ON c.id = r.change_id LEFT JOIN branch_commit b"                               \
 	" ON b.repository_key = ?2 AND b.ref = ?3 AND b.sha = c.head_sha"                                              \
-	" WHERE r.accelerator = ?1 AND r.is_push = 1 AND r.change_id > ?4 ORDER BY r.change_id DESC LIMIT ?5"
+	" WHERE r.accelerator = ?1 AND r.is_push = 1 AND r.change_id > ?4 AND r.change_id < ?5"                        \
+	" ORDER BY r.change_id DESC LIMIT ?6"
 #define IS_OF_BRANCH "c.repository_key = ?2 AND c.ref IN (?3, 'refs/heads/' || ?3)"
 
 #define TESTED_PUSH_RECORD(F, S)                                                                                       \
@@ -68,8 +69,8 @@ RECORD_LOCAL(push_place, PUSH_PLACE_RECORD)
 	F(S, BOOL, is_one, NULL, IS_OF_BRANCH " AND " RUN_IS_SILENT, "")
 RECORD_LOCAL(silent_push, SILENT_PUSH_RECORD)
 
-/* Of a run with a report. */
-static void read_tested_push(const struct view *d, const char *accelerator, const struct upstream_branch *u,
+/* Of a run with a report. False: its answer is awaited. */
+static bool read_tested_push(const struct view *d, const char *accelerator, const struct upstream_branch *u,
     int64_t change_id, struct standing *s)
 {
 	struct rows *r = db_rows(d,
@@ -97,34 +98,46 @@ static void read_tested_push(const struct view *d, const char *accelerator, cons
 			s->facts.newest = push.has_red_tests ? BRANCH_RED : BRANCH_NO_REPORT;
 	}
 	rows_end(r);
+	return !rows_are_awaited(r);
 }
 
 /* In the order of the branch. A commit whose position is not known is as new as its change. The suites of a run are read only if it may
- * be the newest, which is usually the first one. */
-static void read_newest(
+ * be the newest, which is usually the first one. PostgreSQL sends all rows of a statement, so each reads only a few. False: an answer is
+ * awaited. */
+static bool read_newest(
     const struct view *d, const char *accelerator, const struct upstream_branch *u, struct standing *s)
 {
-	struct rows *r = db_rows(d, RECORD_QUERY(PUSH_PLACE_RECORD, NEWEST_PUSHES), V_TEXT(accelerator),
-	    V_TEXT(u->repository.text), V_TEXT(u->name), V_INT(0), V_INT(PUSHES_LOOKED_AT));
-	struct push_place push;
+	int n = 0, n_rows = NEWEST_LOOKED_AT;
+	struct push_place push = {.change_id = INT64_MAX};
+	bool is_known = true;
 
-	for (int n = 0; n < NEWEST_LOOKED_AT && rows_next(r);) {
-		record_read(r, &push_place_record, &push);
-		if (!push.is_of_branch)
-			continue;
-		if (!s->sha || push.position > s->position)
-			read_tested_push(d, accelerator, u, push.change_id, s);
-		n += s->sha != NULL;
+	for (int i = 0; is_known && i < PUSHES_LOOKED_AT && n_rows == NEWEST_LOOKED_AT && n < NEWEST_LOOKED_AT;
+	     i += n_rows) {
+		struct rows *r = db_rows(d, RECORD_QUERY(PUSH_PLACE_RECORD, NEWEST_PUSHES), V_TEXT(accelerator),
+		    V_TEXT(u->repository.text), V_TEXT(u->name), V_INT(0), V_INT(push.change_id),
+		    V_INT(NEWEST_LOOKED_AT));
+
+		for (n_rows = 0; is_known && n < NEWEST_LOOKED_AT && rows_next(r); n_rows++) {
+			record_read(r, &push_place_record, &push);
+			if (!push.is_of_branch)
+				continue;
+			if (!s->sha || push.position > s->position)
+				is_known = read_tested_push(d, accelerator, u, push.change_id, s);
+			n += s->sha != NULL;
+		}
+		rows_end(r);
+		is_known &= !rows_are_awaited(r);
 	}
-	rows_end(r);
+	return is_known;
 }
 
 /* A run without a report is not a test: pages show it beside the newest test. */
 static void read_silence(
     const struct view *d, const char *accelerator, const struct upstream_branch *u, struct standing *s)
 {
-	struct rows *r = db_rows(d, RECORD_QUERY(SILENT_PUSH_RECORD, NEWEST_PUSHES), V_TEXT(accelerator),
-	    V_TEXT(u->repository.text), V_TEXT(u->name), V_INT(s->change_id), V_INT(PUSHES_LOOKED_AT));
+	struct rows *r =
+	    db_rows(d, RECORD_QUERY(SILENT_PUSH_RECORD, NEWEST_PUSHES), V_TEXT(accelerator), V_TEXT(u->repository.text),
+		V_TEXT(u->name), V_INT(s->change_id), V_INT(INT64_MAX), V_INT(PUSHES_LOOKED_AT));
 	struct silent_push push;
 
 	for (int n = 0; !s->silent_sha && n < NEWEST_LOOKED_AT && rows_next(r);) {
@@ -156,14 +169,15 @@ void standing_read(const struct view *d, const char *accelerator, const struct u
 {
 	struct accelerator_facts *f = &ret->facts;
 
+	standing_release(ret);
 	*ret = (struct standing){.facts.level = LEVEL_1, .position = -1};
 	if (record_read_first(db_rows(d, RECORD_QUERY(REGISTERED_FACTS_RECORD, "FROM accelerator WHERE name = ?1"),
 				  V_TEXT(accelerator)),
 		&registered_facts_record, f)) {
 		f->red_since_ms = red_since_ms(d, accelerator);
 		f->is_red_in_silence = f->red_since_ms && red_is_silence(d, accelerator);
-		read_newest(d, accelerator, u, ret);
-		read_silence(d, accelerator, u, ret);
+		if (read_newest(d, accelerator, u, ret))
+			read_silence(d, accelerator, u, ret);
 		record_read_first(
 		    db_rows(d,
 			RECORD_QUERY(FIGURE_RECORD, "FROM day WHERE accelerator = ?1 AND day > ?2 AND day <= ?3"),

@@ -19,7 +19,8 @@ struct upstream_branch {
 void upstream_branch_put(struct txn *d, const char *repository, const char *branch);
 struct upstream_branch upstream_branch_read(const struct view *d);
 
-/* If the accelerator is not in the registry's mirror, all members are empty and the state is OFF. standing_release(). */
+/* *ret is zero, or of an earlier call. If the accelerator is not in the registry's mirror, all members are empty and the state is OFF.
+ * standing_release(). */
 void standing_read(const struct view *d, const char *accelerator, const struct upstream_branch *u, int64_t now_ms,
     struct standing *ret);
 

@@ -176,12 +176,11 @@ static int get_figures_run(struct store_query *q, const struct view *d)
 	struct rows *r = db_rows(d, "SELECT name FROM accelerator WHERE ?2 IS NULL OR name = ?2 ORDER BY name LIMIT ?1",
 	    V_INT(ACCELERATORS_MAX), V_TEXT(g->only));
 
-	while (rows_next(r)) {
-		struct accelerator_figures *f = ARRAY_PUSH(g->list, g->n);
-
-		*f = (struct accelerator_figures){.name = xstrdup(rows_key(r))};
-		accelerator_figures_read(d, f, &u, g->now_ms);
-	}
+	while (rows_next(r))
+		*ARRAY_PUSH(g->list, g->n) = (struct accelerator_figures){.name = xstrdup(rows_key(r))};
+	DB_PIPELINE (d)
+		for (size_t i = 0; i < g->n; i++)
+			accelerator_figures_read(d, &g->list[i], &u, g->now_ms);
 	if (db_status(d))
 		get_figures_release(g);
 	return 0;

@@ -106,8 +106,10 @@ static void read_accelerators(const struct view *d, struct change_view *v, int64
 		a->delta.fixed = strv_copy(NULL);
 		a->delta.disappeared = strv_copy(NULL);
 		a->delta.newly_skipped = strv_copy(NULL);
-		standing_read(d, a->name, &u, now_ms, &a->at);
 	}
+	DB_PIPELINE (d)
+		for (size_t i = 0; i < v->n_accelerators; i++)
+			standing_read(d, v->accelerators[i].name, &u, now_ms, &v->accelerators[i].at);
 }
 
 static void read_dispatches_and_jobs(const struct view *d, struct change_view *v)

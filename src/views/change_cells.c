@@ -7,7 +7,7 @@
 #include "verdict/attribution.h"
 #include "views/record_json.h"
 
-enum { KEY_PARTS = 4, KEY_MAX_BYTES = 1024 };
+enum { KEY_PARTS = 4, KEY_MAX_BYTES = 1024, NAMES_READ_FIRST = 64 };
 
 /* ---- the cells ---- */
 
@@ -145,7 +145,13 @@ RECORD_LOCAL(test_name, TEST_NAME_RECORD)
 	F(S, TEXT, message, NULL, "message", "")                                                                       \
 	F(S, TEXT, file, NULL, "file", "")                                                                             \
 	F(S, ID, line, NULL, "line", "")
-RECORD_LOCAL(cell_text, CELL_TEXT_RECORD)
+RECORD_DEFINE_PART(cell_text, verdict_view, CELL_TEXT_RECORD);
+
+/* The result with the texts of a verdict of the view. */
+struct text_place {
+	size_t verdict;
+	int64_t job_id, ordinal;
+};
 
 struct chosen_read {
 	const struct view *d;
@@ -153,6 +159,8 @@ struct chosen_read {
 	const struct cell_sets *cells;
 	const struct verdict_choice *choice;
 	size_t n_added; /* that the answer lists */
+	struct text_place *texts;
+	size_t n_texts;
 };
 
 /* Adds the cell, unless it has an attribution, because those are read already. */
@@ -161,8 +169,6 @@ static void add_chosen(
 {
 	struct accelerator_view *a = change_view_accelerator(r->v, s->accelerator);
 	const struct cell_part *part = c->is_row ? NULL : &s->parts[c->part];
-	struct verdict_view *w;
-	struct cell_text text = {0};
 
 	if (c->attribution != N_ATTRIBUTIONS)
 		return;
@@ -173,20 +179,28 @@ static void add_chosen(
 		return;
 	}
 	if (part->has_rows)
-		RECORD_READ_FIRST(r->d, cell_text, CELL_TEXT_RECORD, &text,
-		    "FROM result WHERE job_id = ?1 AND ordinal = ?2", V_INT(part->job_id), V_INT(part->first + c->i));
-	w = ARRAY_PUSH(r->v->verdicts, r->v->n_verdicts);
-	*w = (struct verdict_view){.accelerator = (size_t)(a - r->v->accelerators),
-	    .suite = xstrdup(test->suite),
-	    .test = xstrdup(test->name),
-	    .dtype = test->dtype && test->dtype[0] ? xstrdup(test->dtype) : NULL,
-	    .status = (enum test_status)c->status,
-	    .attribution = N_ATTRIBUTIONS,
-	    .message = text.message,
-	    .file = text.file,
-	    .line = text.line,
-	    .job = part->job_id,
-	    .is_late = part->is_late};
+		*ARRAY_PUSH(r->texts, r->n_texts) =
+		    (struct text_place){r->v->n_verdicts, part->job_id, part->first + c->i};
+	*ARRAY_PUSH(r->v->verdicts, r->v->n_verdicts) =
+	    (struct verdict_view){.accelerator = (size_t)(a - r->v->accelerators),
+		.suite = xstrdup(test->suite),
+		.test = xstrdup(test->name),
+		.dtype = test->dtype && test->dtype[0] ? xstrdup(test->dtype) : NULL,
+		.status = (enum test_status)c->status,
+		.attribution = N_ATTRIBUTIONS,
+		.job = part->job_id,
+		.is_late = part->is_late};
+}
+
+static void read_cell_texts(struct chosen_read *r)
+{
+	DB_PIPELINE (r->d)
+		for (const struct text_place *t = r->texts; t < r->texts + r->n_texts; t++) {
+			record_release(&cell_text_record, &r->v->verdicts[t->verdict]);
+			RECORD_READ_FIRST(r->d, cell_text, CELL_TEXT_RECORD, &r->v->verdicts[t->verdict],
+			    "FROM result WHERE job_id = ?1 AND ordinal = ?2", V_INT(t->job_id), V_INT(t->ordinal));
+		}
+	free(r->texts);
 }
 
 /* Adds the cells of a test that the answer may list; after NULL: from the first accelerator on. */
@@ -205,25 +219,35 @@ static void add_chosen_of_test(struct chosen_read *r, const struct test_name *te
 	}
 }
 
-/* Walks over the names of tests from the cursor on. False: the change has so few of them that the walk was ended. */
+/* Walks over the names of tests from the cursor on. False: the change has so few of them that the walk was ended. It reads a few names
+ * first and then ever more, because PostgreSQL sends all rows of a statement. */
 static bool add_chosen_by_name(struct chosen_read *r, size_t n_wanted, int64_t n_names_max)
 {
 	struct cell_key after = key_after(r->choice);
-	int64_t n_names = 0;
-	struct rows *rows = db_rows(r->d,
-	    RECORD_QUERY(TEST_NAME_RECORD, "FROM test t WHERE (t.suite, t.name, t.dtype) >= (?1, ?2, ?3)"
-					   " ORDER BY t.suite, t.name, t.dtype LIMIT ?4"),
-	    V_TEXT(after.part[0]), V_TEXT(after.part[1]), V_TEXT(after.part[2]), V_INT(n_names_max));
+	struct test_name test = {
+	    .suite = xstrdup(after.part[0]), .name = xstrdup(after.part[1]), .dtype = xstrdup(after.part[2])};
+	int64_t n_names = 0, n_read = NAMES_READ_FIRST;
+	bool is_at_end = false;
 
-	while (r->n_added < n_wanted && rows_next(rows)) {
-		struct test_name test;
+	while (r->n_added < n_wanted && n_names < n_names_max && !is_at_end) {
+		int64_t last_id = test.id, n_rows = 0;
+		struct rows *rows = db_rows(r->d,
+		    RECORD_QUERY(TEST_NAME_RECORD, "FROM test t WHERE (t.suite, t.name, t.dtype) >= (?1, ?2, ?3)"
+						   " ORDER BY t.suite, t.name, t.dtype LIMIT ?4"),
+		    V_TEXT(test.suite), V_TEXT(test.name), V_TEXT(test.dtype), V_INT(n_read));
 
-		record_read(rows, &test_name_record, &test);
-		n_names++;
-		add_chosen_of_test(r, &test, r->choice->after_bytes ? &after : NULL);
-		record_release(&test_name_record, &test);
+		for (; r->n_added < n_wanted && rows_next(rows); n_rows++) {
+			record_release(&test_name_record, &test);
+			record_read(rows, &test_name_record, &test);
+			if (test.id != last_id)
+				add_chosen_of_test(r, &test, r->choice->after_bytes ? &after : NULL);
+		}
+		rows_end(rows);
+		is_at_end = n_rows < n_read;
+		n_names += n_rows;
+		n_read *= 4;
 	}
-	rows_end(rows);
+	record_release(&test_name_record, &test);
 	return r->n_added >= n_wanted || n_names < n_names_max;
 }
 
@@ -325,7 +349,7 @@ enum { CELLS_BY_ID_MAX = 300, NAMES_MIN = 1000 };
 static void read_chosen_cells(
     const struct view *d, struct change_view *v, const struct verdict_choice *choice, const struct cell_sets *cells)
 {
-	struct chosen_read r = {d, v, cells, choice, 0};
+	struct chosen_read r = {.d = d, .v = v, .cells = cells, .choice = choice};
 	int64_t n_names = v->n_verdicts_total / (int64_t)(cells->n + 1) * 2 + NAMES_MIN;
 
 	v->has_only_chosen = true;
@@ -334,6 +358,7 @@ static void read_chosen_cells(
 	if (v->n_chosen <= CELLS_BY_ID_MAX || !add_chosen_by_name(&r, choice->limit + 1, n_names))
 		add_all_chosen(&r);
 	add_required_cells(&r);
+	read_cell_texts(&r);
 }
 
 /* Deletes all but one of equal cells, which follow each other. */

@@ -30,6 +30,7 @@ static void find_tested_base(
 				   V_INT(position - attribution_distance(d)), V_INT(position), V_TEXT(a->name)),
 		&tested_base_record, &base))
 		return;
+	free(a->delta.base_sha);
 	a->delta.base_change_id = base.change_id;
 	a->delta.base_sha = base.sha;
 	a->delta.distance = base.distance;
@@ -123,9 +124,10 @@ void change_deltas_read(const struct view *d, struct change_view *v, const struc
 		position = branch_position(d, repository_key(v->repository).text, branch_name(ref), sha);
 	if (v->kind == CHANGE_PUSH && position >= 0)
 		position--;
-	for (size_t i = 0; position >= 0 && i < v->n_accelerators; i++)
-		if (v->accelerators[i].n_jobs)
-			find_tested_base(d, v, branch_name(ref), position, &v->accelerators[i]);
+	DB_PIPELINE (d)
+		for (size_t i = 0; position >= 0 && i < v->n_accelerators; i++)
+			if (v->accelerators[i].n_jobs)
+				find_tested_base(d, v, branch_name(ref), position, &v->accelerators[i]);
 	for (size_t i = 0; i < v->n_accelerators; i++)
 		read_delta(d, own, &v->accelerators[i]);
 	free(ref);

@@ -99,6 +99,7 @@ static void read_reruns_on(const struct view *d, struct change_view *v, size_t a
 
 void change_reruns_read(const struct view *d, struct change_view *v)
 {
-	for (size_t i = 0; i < v->n_accelerators; i++)
-		read_reruns_on(d, v, i);
+	DB_PIPELINE (d)
+		for (size_t i = 0; i < v->n_accelerators; i++)
+			read_reruns_on(d, v, i);
 }

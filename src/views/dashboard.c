@@ -38,6 +38,7 @@ static void read_suites(const struct view *d, struct dashboard_row *a)
 		"'dispatch' AND job_id IS NULL AND n_fail + n_error + n_pass + n_done + n_skip = 0)"),
 	    V_INT(a->at.change_id), V_TEXT(a->name));
 
+	RECORDS_RELEASE(suite_view, a->suites, a->n_suites);
 	while (rows_next(r)) {
 		struct suite_view *s = ARRAY_PUSH(a->suites, a->n_suites);
 
@@ -94,14 +95,13 @@ static int get_dashboard_run(struct store_query *q, const struct view *d)
 	snprintf(u.name, sizeof(u.name), "%s", branch_name(g->branch));
 	v->today = day_of(g->now_ms);
 	RECORDS_READ(r, dashboard_row, v->rows, v->n_rows);
-	for (size_t i = 0; i < v->n_rows; i++) {
-		struct dashboard_row *a = &v->rows[i];
-
-		standing_read(d, a->name, &u, g->now_ms, &a->at);
-		read_suites(d, a);
-		days_read(d, a->name, v->today, a->days, DASHBOARD_DAYS);
-		nightly_days_read(d, a->name, v->today, a->nightly, DASHBOARD_DAYS);
-	}
+	DB_PIPELINE (d)
+		for (struct dashboard_row *a = v->rows; a < v->rows + v->n_rows; a++) {
+			standing_read(d, a->name, &u, g->now_ms, &a->at);
+			read_suites(d, a);
+			days_read(d, a->name, v->today, a->days, DASHBOARD_DAYS);
+			nightly_days_read(d, a->name, v->today, a->nightly, DASHBOARD_DAYS);
+		}
 	read_newest(d, v, &u);
 	/* A held dispatch may wait for a member forever, so those that make progress come first. */
 	r = db_rows(d, RUNNING GOING " ORDER BY x.created_ms LIMIT ?1", V_INT(DASHBOARD_RUNNING_MAX));

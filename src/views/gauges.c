@@ -17,20 +17,22 @@ static int get_gauges_run(struct store_query *query, const struct view *d)
 		"FROM accelerator a WHERE a.is_gone = 0 AND a.level > 1 ORDER BY a.name LIMIT ?1"),
 	    V_INT(GAUGE_ACCELERATORS_MAX), V_INT(q->now_ms - QUALITY_DAYS_MS));
 
-	q->n_unhealthy = q->n_red = 0;
 	memset(q->outbox, 0, sizeof(q->outbox));
 	RECORDS_READ(r, accelerator_gauges, q->list, q->n);
-	for (size_t i = 0; i < q->n; i++) {
-		struct accelerator_gauges *g = &q->list[i];
-		struct experiment_ends ends = experiment_ends_read(d, g->name, q->now_ms);
+	DB_PIPELINE (d)
+		for (struct accelerator_gauges *g = q->list; g < q->list + q->n; g++) {
+			struct experiment_ends ends = experiment_ends_read(d, g->name, q->now_ms);
 
-		standing_read(d, g->name, &u, q->now_ms, &g->at);
-		q->n_unhealthy += g->at.facts.is_unhealthy;
-		q->n_red += accelerator_status_is_red(g->at.state.status);
-		g->n_experiments_done = ends.n_done;
-		g->n_experiments_expired = ends.n_expired;
-		g->n_experiments_void = ends.n_void;
-		free(ends.newest_loss);
+			standing_read(d, g->name, &u, q->now_ms, &g->at);
+			g->n_experiments_done = ends.n_done;
+			g->n_experiments_expired = ends.n_expired;
+			g->n_experiments_void = ends.n_void;
+			free(ends.newest_loss);
+		}
+	q->n_unhealthy = q->n_red = 0;
+	for (size_t i = 0; i < q->n; i++) {
+		q->n_unhealthy += q->list[i].at.facts.is_unhealthy;
+		q->n_red += accelerator_status_is_red(q->list[i].at.state.status);
 	}
 	r = db_rows(d,
 	    RECORD_QUERY_BY("kind", OUTBOX_GAUGES_RECORD, "FROM outbox WHERE " OUTBOX_IS_UNSENT("") " GROUP BY kind"));

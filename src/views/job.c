@@ -34,20 +34,23 @@ static void read_results(const struct view *d, const struct get_job *g, struct j
 {
 	struct buf statuses = BUF_INIT(STATUSES_MAX_BYTES); /* ",FAIL,ERROR,"; "": any */
 	int64_t max = g->max_tests ? g->max_tests : INT32_MAX;
+	int64_t end; /* of the ordinals that the answer may have, so that PostgreSQL joins no others */
 
 	for (int i = 0; i < N_TEST_STATUSES; i++)
 		if (g->statuses >> i & 1)
 			buf_appendf(&statuses, "%s%s,", statuses.len ? "" : ",", test_status_name((enum test_status)i));
+	end = statuses.len ? INT64_MAX : g->from + max + 1;
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY_BY("x.ordinal", RESULT_AND_CAUSE,
 		"FROM job_test x CROSS JOIN test t ON t.id = x.test_id LEFT JOIN job j ON j.id = x.job_id "
 		"AND j.is_current = 1 AND ?5 <> 0 AND x.status IN ('FAIL', 'ERROR', 'MISS') LEFT "
 		"JOIN verdict v ON v.change_id = j.change_id AND v.accelerator = j.accelerator AND "
 		"v.test_id = x.test_id AND (x.status <> 'MISS' OR v.status = 'MISS') WHERE "
-		"x.job_id = ?1 AND x.ordinal >= ?2 AND (?3 = '' OR instr(?3, ',' || x.status || "
+		"x.job_id = ?1 AND x.ordinal >= ?2 AND x.ordinal < ?6 AND (?3 = '' OR instr(?3, ',' || x.status || "
 		"',') > 0) ORDER BY x.ordinal LIMIT ?4"),
 	    V_INT(v->job.id), V_INT(g->from), V_TEXT(buf_str(&statuses)), V_INT(max + 1),
-	    V_INT(v->kind != CHANGE_EXPERIMENT)); /* its results are evidence, and have no cause */
+	    V_INT(v->kind != CHANGE_EXPERIMENT), /* its results are evidence, and have no cause */
+	    V_INT(end));
 	while (rows_next(r)) {
 		size_t n = v->n_tests;
 

@@ -70,6 +70,20 @@ static void read_runs(const struct view *d, const struct nightly_view *v, struct
 	F(S, INT, n, NULL, "n", "")
 RECORD_LOCAL(state_count, STATE_COUNT_RECORD)
 
+static void add_counts(const struct view *d, struct nightly_view *v, const char *accelerator, const char *suite)
+{
+	struct rows *r =
+	    db_rows(d, RECORD_QUERY(STATE_COUNT_RECORD, "FROM history_count WHERE accelerator = ?1 AND suite = ?2"),
+		V_TEXT(accelerator), V_TEXT(suite));
+	struct state_count c;
+
+	while (rows_next(r)) {
+		record_read(r, &state_count_record, &c);
+		if (c.state < N_HISTORY_STATES)
+			v->counts[c.state] += c.n;
+	}
+}
+
 /* ---- the days of the tests ---- */
 
 /* One cell of the view. */
@@ -195,6 +209,7 @@ static int by_mark(const void *x, const void *y)
 static void read_mark(
     const struct view *d, const char *accelerator, const struct nightly_end *of, struct nightly_mark *m)
 {
+	record_release(&nightly_mark_record, m);
 	*m = (struct nightly_mark){.day = of->day};
 	if (!record_read_first(
 		db_rows(d,
@@ -221,14 +236,16 @@ static void read_marks(const struct view *d, struct nightly_view *v)
 		}
 	if (n)
 		qsort(list, n, sizeof(*list), by_mark);
-	for (size_t i = 0, same = 0; i < n; i++) {
-		if (i == 0 || by_mark(&list[same], &list[i]) != 0) {
-			same = i;
-			read_mark(d, v->accelerators[list[i].accelerator].name, list[i].end,
-			    ARRAY_PUSH(v->marks, v->n_marks));
-		}
+	for (size_t i = 0; i < n; i++) {
+		if (i == 0 || by_mark(&list[i - 1], &list[i]) != 0)
+			*ARRAY_PUSH(v->marks, v->n_marks) = (struct nightly_mark){.day = 0};
 		list[i].end->mark = v->n_marks - 1;
 	}
+	DB_PIPELINE (d)
+		for (size_t i = 0; i < n; i++)
+			if (i == 0 || list[i - 1].end->mark != list[i].end->mark)
+				read_mark(d, v->accelerators[list[i].accelerator].name, list[i].end,
+				    &v->marks[list[i].end->mark]);
 	for (size_t i = 0; i < n; i++)
 		list[i].end->job = v->marks[list[i].end->mark].job;
 	free(list);
@@ -310,17 +327,11 @@ static int get_nightly_run(struct store_query *sq, const struct view *d)
 	v->n_days = (size_t)q->n_days;
 	v->first_day = q->last_day - q->n_days + 1;
 	read_accelerators(d, q, v);
-	for (size_t i = 0; i < v->n_accelerators; i++) {
-		struct state_count c;
-
-		read_runs(d, v, &v->accelerators[i]);
-		struct rows *r = db_rows(d,
-		    RECORD_QUERY(STATE_COUNT_RECORD, "FROM history_count WHERE accelerator = ?1 AND suite = ?2"),
-		    V_TEXT(v->accelerators[i].name), V_TEXT(q->suite ? q->suite : ""));
-		while (rows_next(r)) {
-			record_read(r, &state_count_record, &c);
-			if (c.state < N_HISTORY_STATES)
-				v->counts[c.state] += c.n;
+	DB_PIPELINE (d) {
+		memset(v->counts, 0, sizeof(v->counts));
+		for (size_t i = 0; i < v->n_accelerators; i++) {
+			read_runs(d, v, &v->accelerators[i]);
+			add_counts(d, v, v->accelerators[i].name, q->suite ? q->suite : "");
 		}
 	}
 	nightly_tests_read(d, q, v);

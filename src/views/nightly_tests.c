@@ -18,8 +18,10 @@ struct listing {
 	enum history_state state;
 	int n_cells;
 	bool is_full;
-	char *suite; /* of the test that was looked at last */
+	char *suite; /* of the test that was found last */
 	int64_t test_id;
+	struct nightly_test *found; /* which may belong to the page */
+	size_t n_found;
 };
 
 /* ---- one test ---- */
@@ -49,6 +51,7 @@ static void read_cells(const struct listing *l, struct nightly_test *t)
 	    V_INT(t->id), V_TEXT(l->q->accelerator));
 
 	t->cells = xcalloc(l->v->n_accelerators, sizeof(*t->cells));
+	t->n_cells = 0;
 	while (rows_next(r)) {
 		const struct nightly_accelerator *a = nightly_accelerator_find(l->v, rows_key(r));
 		struct history_cell_row c;
@@ -67,19 +70,18 @@ static void read_cells(const struct listing *l, struct nightly_test *t)
 	}
 }
 
-/* False: its name does not contain the requested part, and *t is empty. */
-static bool read_test(const struct listing *l, int64_t id, struct nightly_test *t)
+/* Reads the tests with these ids, of which *list is zero otherwise. One that is missing has no name. */
+static void read_tests(const struct listing *l, struct nightly_test *list, size_t n)
 {
-	*t = (struct nightly_test){.id = id};
-	if (!record_read_first(
-		db_rows(l->d, RECORD_QUERY(NIGHTLY_TEST_RECORD, "FROM test t WHERE t.id = ?1"), V_INT(id)),
-		&nightly_test_record, t) ||
-	    (l->q->part && !strcasestr(t->name, l->q->part))) {
-		release_test(t);
-		return false;
-	}
-	read_cells(l, t);
-	return true;
+	DB_PIPELINE (l->d)
+		for (struct nightly_test *t = list; t < list + n; t++) {
+			release_test(t);
+			record_read_first(
+			    db_rows(
+				l->d, RECORD_QUERY(NIGHTLY_TEST_RECORD, "FROM test t WHERE t.id = ?1"), V_INT(t->id)),
+			    &nightly_test_record, t);
+			read_cells(l, t);
+		}
 }
 
 /* A test is listed once, at its worst cell; of one state only, at that state. */
@@ -87,6 +89,8 @@ static bool is_in_place(const struct listing *l, const struct nightly_test *t)
 {
 	bool has_state = false;
 
+	if (!t->name || (l->q->part && !strcasestr(t->name, l->q->part)))
+		return false;
 	for (size_t i = 0; i < t->n_cells; i++) {
 		if (l->q->state == HISTORY_NONE && t->cells[i].state < l->state)
 			return false;
@@ -102,7 +106,7 @@ static bool is_in_place(const struct listing *l, const struct nightly_test *t)
 	F(S, INT, test_id, NULL, "test_id", "")
 RECORD_LOCAL(test_place, TEST_PLACE_RECORD)
 
-static struct rows *cells_of_state(struct listing *l, const char *after_suite, int64_t after_id)
+static struct rows *cells_of_state(struct listing *l, const char *after_suite, int64_t after_id, int64_t limit)
 {
 	const struct get_nightly *q = l->q;
 	const char *last = q->suite ? q->suite : LAST_SUITE;
@@ -111,44 +115,67 @@ static struct rows *cells_of_state(struct listing *l, const char *after_suite, i
 		return db_rows(l->d,
 		    RECORD_QUERY(TEST_PLACE_RECORD,
 			"FROM history WHERE accelerator = ?1 AND state = ?2 AND (suite, test_id) > "
-			"(?3, ?4) AND suite <= ?5 ORDER BY suite, test_id"),
+			"(?3, ?4) AND suite <= ?5 ORDER BY suite, test_id LIMIT ?6"),
 		    V_TEXT(q->accelerator), V_TEXT(history_state_name(l->state)), V_TEXT(after_suite), V_INT(after_id),
-		    V_TEXT(last));
+		    V_TEXT(last), V_INT(limit));
 	return db_rows(l->d,
 	    RECORD_QUERY(TEST_PLACE_RECORD, "FROM history WHERE state = ?1 AND (suite, test_id) > "
-					    "(?2, ?3) AND suite <= ?4 ORDER BY suite, test_id"),
-	    V_TEXT(history_state_name(l->state)), V_TEXT(after_suite), V_INT(after_id), V_TEXT(last));
+					    "(?2, ?3) AND suite <= ?4 ORDER BY suite, test_id LIMIT ?5"),
+	    V_TEXT(history_state_name(l->state)), V_TEXT(after_suite), V_INT(after_id), V_TEXT(last), V_INT(limit));
+}
+
+/* Adds those of the tests found that belong to the page. */
+static void list_found(struct listing *l)
+{
+	read_tests(l, l->found, l->n_found);
+	for (size_t i = 0; i < l->n_found; i++)
+		if (is_in_place(l, &l->found[i]))
+			*ARRAY_PUSH(l->v->tests, l->v->n_tests) = l->found[i];
+		else
+			release_test(&l->found[i]);
+	l->n_found = 0;
 }
 
 /* Several accelerators have a test; their cells follow each other. */
+static void find_test(struct listing *l, struct rows *r)
+{
+	struct test_place place;
+
+	record_read(r, &test_place_record, &place);
+	l->n_cells++;
+	if (l->test_id == place.test_id) {
+		record_release(&test_place_record, &place);
+		return;
+	}
+	if (l->v->n_tests + l->n_found == (size_t)l->q->limit)
+		list_found(l);
+	l->is_full = l->v->n_tests == (size_t)l->q->limit || l->n_cells > CELLS_MAX;
+	if (l->is_full) {
+		record_release(&test_place_record, &place);
+		return;
+	}
+	l->test_id = place.test_id;
+	free(l->suite);
+	l->suite = place.suite;
+	*ARRAY_PUSH(l->found, l->n_found) = (struct nightly_test){.id = place.test_id};
+}
+
+/* Reads as many cells at a time as fill a page, because PostgreSQL sends all rows of a statement. */
 static void list_state(struct listing *l, const char *after_suite, int64_t after_id)
 {
-	struct rows *r = cells_of_state(l, after_suite, after_id);
+	int64_t n_wanted = (l->q->limit + 1) * (int64_t)l->v->n_accelerators, n_rows;
 
 	l->test_id = -1;
-	while (!l->is_full && rows_next(r)) {
-		struct test_place place;
-		struct nightly_test t;
+	do {
+		bool has_last = l->test_id >= 0;
+		struct rows *r =
+		    cells_of_state(l, has_last ? l->suite : after_suite, has_last ? l->test_id : after_id, n_wanted);
 
-		record_read(r, &test_place_record, &place);
-		l->n_cells++;
-		bool is_same = l->test_id == place.test_id;
-		l->is_full = !is_same && (l->v->n_tests == (size_t)l->q->limit || l->n_cells > CELLS_MAX);
-		if (is_same || l->is_full) {
-			record_release(&test_place_record, &place);
-			continue;
-		}
-		l->test_id = place.test_id;
-		free(l->suite);
-		l->suite = place.suite;
-		if (!read_test(l, place.test_id, &t))
-			continue;
-		if (is_in_place(l, &t))
-			*ARRAY_PUSH(l->v->tests, l->v->n_tests) = t;
-		else
-			release_test(&t);
-	}
-	rows_end(r);
+		for (n_rows = 0; !l->is_full && rows_next(r); n_rows++)
+			find_test(l, r);
+		rows_end(r);
+		list_found(l);
+	} while (!l->is_full && n_rows == n_wanted);
 }
 
 static void list_states(struct listing *l)
@@ -209,15 +236,17 @@ static bool place_test(const struct get_nightly *q, struct match *m)
 static void list_matches(const struct listing *l, const struct test_id *ids, size_t n_ids)
 {
 	struct match *list = xcalloc(n_ids + 1, sizeof(*list));
+	struct nightly_test *tests = xcalloc(n_ids + 1, sizeof(*tests));
 	size_t n_found = 0, limit = (size_t)l->q->limit;
 	struct nightly_view *v = l->v;
 
+	for (size_t i = 0; i < n_ids; i++)
+		tests[i].id = ids[i].id;
+	read_tests(l, tests, n_ids);
 	for (size_t i = 0; i < n_ids; i++) {
-		struct match m;
+		struct match m = {.test = tests[i]};
 
-		if (!read_test(l, ids[i].id, &m.test))
-			continue;
-		if (place_test(l->q, &m))
+		if (m.test.name && place_test(l->q, &m))
 			list[n_found++] = m;
 		else
 			release_test(&m.test);
@@ -232,7 +261,7 @@ static void list_matches(const struct listing *l, const struct test_id *ids, siz
 			*ARRAY_PUSH(v->tests, v->n_tests) = list[i].test;
 		else
 			release_test(&list[i].test);
-	free(list);
+	FREE_ALL(list, tests);
 }
 
 void nightly_tests_read(const struct view *d, const struct get_nightly *q, struct nightly_view *v)
@@ -258,5 +287,5 @@ void nightly_tests_read(const struct view *d, const struct get_nightly *q, struc
 		list_matches(&l, ids, n_ids);
 	else
 		list_states(&l);
-	free(l.suite);
+	FREE_ALL(l.suite, l.found);
 }

@@ -33,8 +33,9 @@ static int get_platform_tests_run(struct store_query *q, const struct view *d)
 		t->build = platform_build_of(t->torch);
 	}
 	g->standings = xcalloc(g->n_names + 1, sizeof(*g->standings));
-	for (size_t i = 0; i < g->n_names; i++)
-		standing_read(d, g->names[i], &u, g->now_ms, &g->standings[i]);
+	DB_PIPELINE (d)
+		for (size_t i = 0; i < g->n_names; i++)
+			standing_read(d, g->names[i], &u, g->now_ms, &g->standings[i]);
 	if (db_status(d))
 		get_platform_tests_release(g);
 	return 0;

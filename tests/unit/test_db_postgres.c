@@ -18,6 +18,80 @@ static struct db *open_server(enum db_use use)
 
 /* ---- statements ---- */
 
+/* More of them than are sent at once; each asks for the answer to another one. */
+static void a_pipeline_needs_as_many_passes_as_statements_wait_for_each_other(void **state)
+{
+	enum { N = 700 };
+	struct db *d = open_server(DB_READER);
+	int64_t got[N];
+	int n_passes = 0;
+
+	(void)state;
+	assert_int_equal(db_begin(d, DB_READER), 0);
+	DB_PIPELINE (d) {
+		n_passes++;
+		for (int i = 0; i < N; i++) {
+			struct rows *r = db_rows(d, "SELECT ?1 + 1", V_INT(i));
+			int64_t next = rows_next(r) ? rows_int(r, 0) : 0;
+
+			rows_end(r);
+			assert_int_equal(rows_are_awaited(r), next == 0);
+			got[i] = next ? db_int(d, 0, "SELECT 10 * ?1", V_INT(next)) : 0;
+		}
+	}
+	assert_int_equal(db_status(d), 0);
+	assert_int_equal(n_passes, 3);
+	for (int i = 0; i < N; i++)
+		assert_int_equal(got[i], 10 * (i + 1));
+	assert_int_equal(db_int(d, 0, "SELECT ?1 + 1", V_INT(0)), 1);
+	db_close(d);
+}
+
+static void a_pipeline_tells_values_apart(void **state)
+{
+	struct db *d = open_server(DB_READER);
+	char *text = NULL, *empty = NULL, *null = NULL;
+	int64_t n = 0;
+
+	(void)state;
+	assert_int_equal(db_begin(d, DB_READER), 0);
+	DB_PIPELINE (d) {
+		FREE_ALL(text, empty, null);
+		text = db_text(d, "SELECT ?1 || ',' || ?2", V_TEXT("1:2"), V_TEXT("3"));
+		empty = db_text(d, "SELECT ?1 || ',' || ?2", V_TEXT("1"), V_TEXT("2:3"));
+		null = db_text(d, "SELECT ?1 || ',' || ?2", V_TEXT("1"), V_TEXT(NULL));
+		n = db_int(d, 0, "SELECT 7");
+	}
+	assert_string_equal(text, "1:2,3");
+	assert_string_equal(empty, "1,2:3");
+	assert_null(null);
+	assert_int_equal(n, 7);
+	FREE_ALL(text, empty, null);
+	db_close(d);
+}
+
+static void a_pipeline_ends_after_a_failure_and_when_its_values_never_repeat(void **state)
+{
+	struct db *d = open_server(DB_READER);
+	int64_t value = 0, got = 0;
+
+	(void)state;
+	assert_int_equal(db_begin(d, DB_READER), 0);
+	DB_PIPELINE (d) {
+		value++;
+		got = db_int(d, 0, "SELECT ?1 + 0", V_INT(value));
+	}
+	assert_int_equal(got, value);
+	DB_PIPELINE (d)
+		db_int(d, 0, "SELECT 1 / ?1", V_INT(0));
+	assert_int_equal(db_status(d), ERR_INVALID);
+	db_rollback(d);
+	db_forget_failure(d);
+	assert_int_equal(db_begin(d, DB_READER), 0);
+	assert_int_equal(db_int(d, 0, "SELECT 1 / ?1", V_INT(1)), 1);
+	db_close(d);
+}
+
 static void texts_are_rewritten(void **state)
 {
 	static const struct {
@@ -440,6 +514,9 @@ static int setup_tables(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    TEST(a_pipeline_needs_as_many_passes_as_statements_wait_for_each_other),
+	    TEST(a_pipeline_tells_values_apart),
+	    TEST(a_pipeline_ends_after_a_failure_and_when_its_values_never_repeat),
 	    TEST(values_come_back),
 	    TEST(a_text_that_is_not_utf8_is_repaired),
 	    TEST(a_statement_is_prepared_for_other_types),
