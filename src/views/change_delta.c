@@ -50,12 +50,22 @@ static bool has_ended(const struct accelerator_view *a)
 #define TEST_OF_DELTA_RECORD(F, S) F(S, TEXT, name, NULL, "t.suite || '/' || t.name", "")
 RECORD_LOCAL(test_of_delta, TEST_OF_DELTA_RECORD)
 
+/* A name that a list shows. */
+struct delta_name {
+	char ***list;
+	int64_t test_id;
+	struct test_of_delta test;
+};
+struct delta_names {
+	struct delta_name *at;
+	size_t n;
+};
+
 /* A test has another status than on the base. now N_TEST_STATUSES: it has no cell. */
 static void add_difference(
-    const struct view *d, struct base_delta *b, const struct cell *before, enum test_status now, bool is_ended)
+    struct delta_names *shown, struct base_delta *b, const struct cell *before, enum test_status now, bool is_ended)
 {
 	bool was_red = test_status_is_red((enum test_status)before->status);
-	struct test_of_delta test;
 	char ***names;
 	int64_t *n;
 
@@ -72,16 +82,29 @@ static void add_difference(
 		b->n_newly_failing += test_status_is_red(now) && before->status == TEST_PASS;
 		return;
 	}
-	if (++*n > DELTA_NAMES_MAX || !RECORD_READ_FIRST(d, test_of_delta, TEST_OF_DELTA_RECORD, &test,
-					  "FROM test t WHERE t.id = ?1", V_INT(before->test_id)))
-		return;
-	strv_add(names, test.name);
-	record_release(&test_of_delta_record, &test);
+	if (++*n <= DELTA_NAMES_MAX)
+		*ARRAY_PUSH(shown->at, shown->n) = (struct delta_name){.list = names, .test_id = before->test_id};
+}
+
+static void read_names(const struct view *d, struct delta_names *shown)
+{
+	DB_PIPELINE (d)
+		for (struct delta_name *t = shown->at; t < shown->at + shown->n; t++) {
+			record_release(&test_of_delta_record, &t->test);
+			RECORD_READ_FIRST(d, test_of_delta, TEST_OF_DELTA_RECORD, &t->test,
+			    "FROM test t WHERE t.id = ?1", V_INT(t->test_id));
+		}
+	for (size_t i = 0; i < shown->n; i++) {
+		if (shown->at[i].test.name)
+			strv_add(shown->at[i].list, shown->at[i].test.name);
+		record_release(&test_of_delta_record, &shown->at[i].test);
+	}
+	free(shown->at);
 }
 
 /* Both sets are in the order of their tests. now NULL: the accelerator has no cell. */
 static void compare_with_base(
-    const struct view *d, const struct cell_set *base, const struct cell_set *now, struct accelerator_view *a)
+    struct delta_names *shown, const struct cell_set *base, const struct cell_set *now, struct accelerator_view *a)
 {
 	const struct cell *same = now ? now->at : NULL, *end = now ? now->at + now->n : NULL;
 	bool is_ended = has_ended(a);
@@ -94,12 +117,13 @@ static void compare_with_base(
 		status =
 		    same < end && same->test_id == before->test_id ? (enum test_status)same->status : N_TEST_STATUSES;
 		if (before->status != status && before->has_job)
-			add_difference(d, &a->delta, before, status, is_ended);
+			add_difference(shown, &a->delta, before, status, is_ended);
 	}
 }
 
 /* Has the cells of one accelerator of the base at a time, because those of all are more than a processor's cache holds. */
-static void read_delta(const struct view *d, const struct cell_sets *own, struct accelerator_view *a)
+static void read_delta(
+    const struct view *d, const struct cell_sets *own, struct accelerator_view *a, struct delta_names *shown)
 {
 	const struct cell_set *of_base;
 	struct cell_sets base;
@@ -109,7 +133,7 @@ static void read_delta(const struct view *d, const struct cell_sets *own, struct
 	cell_sets_read(d, a->delta.base_change_id, a->name, &base);
 	of_base = cell_sets_find(&base, a->name);
 	if (of_base)
-		compare_with_base(d, of_base, cell_sets_find(own, a->name), a);
+		compare_with_base(shown, of_base, cell_sets_find(own, a->name), a);
 	cell_sets_release(&base);
 }
 
@@ -118,6 +142,7 @@ void change_deltas_read(const struct view *d, struct change_view *v, const struc
 	char *ref = v->base_ref ? xstrdup(v->base_ref)
 				: db_text(d, "SELECT ref FROM change WHERE id = ?1", V_INT(v->change_id));
 	const char *sha = v->kind == CHANGE_PUSH ? v->head_sha : v->merge_base_sha;
+	struct delta_names shown = {.n = 0};
 	int64_t position = -1; /* of the merge base, or of a push's parent; -1: not known */
 
 	if (ref && sha && v->kind != CHANGE_NIGHTLY)
@@ -129,6 +154,7 @@ void change_deltas_read(const struct view *d, struct change_view *v, const struc
 			if (v->accelerators[i].n_jobs)
 				find_tested_base(d, v, branch_name(ref), position, &v->accelerators[i]);
 	for (size_t i = 0; i < v->n_accelerators; i++)
-		read_delta(d, own, &v->accelerators[i]);
+		read_delta(d, own, &v->accelerators[i], &shown);
+	read_names(d, &shown);
 	free(ref);
 }
