@@ -64,21 +64,27 @@ function refuseFaults(what, { refused, broken }) {
   if (refused + broken > 0) throw new Error(`${what}: ${refused} refused, ${broken} broken`);
 }
 
+const withNumber = (one, n) => `${one}${one.includes('?') ? '&' : '?'}n=${n}`;
+
 // Outpost keeps an answer until something changes. An address that differs from all others, by a parameter that no answer reads, gets an
-// answer of its own. Addresses take turns, so that quiet moments of the machine favour none. The median turn counts.
-export async function latencies({ dir, url, paths, turns, agent, say }) {
-  const all = new Map(paths.map((one) => [one, []]));
+// answer of its own. Addresses take turns, and for each the daemons, so that quiet moments of the machine favour none. The median turn
+// counts. Returns a list of answers for each daemon.
+export async function latencies({ dir, urls, paths, turns, agent, say }) {
+  const all = urls.map(() => paths.map(() => []));
   for (let turn = 1; turn <= turns; turn++)
-    for (const [i, one] of paths.entries()) {
-      say(`turn ${turn} of ${turns}, answer ${i + 1} of ${paths.length}`);
-      await get(url + one, agent); // loads the database's pages into memory
-      const run = await readPaths({ dir, origin: url, paths: [`${one}${one.includes('?') ? '&' : '?'}n={n}`], seconds: 1 });
-      refuseFaults(one, run);
-      all.get(one).push(run);
-    }
-  return Promise.all([...all].map(async ([one, runs]) => ({
-    path: one, p50: median(runs.map((run) => run.p50)), p99: median(runs.map((run) => run.p99)), requests: runs.reduce((sum, run) => sum + run.requests, 0), bytes: (await get(url + one, agent)).bytes,
-  })));
+    for (const [i, one] of paths.entries())
+      for (const daemon of turn % 2 ? urls.keys() : [...urls.keys()].toReversed()) {
+        say(`turn ${turn} of ${turns}, answer ${i + 1} of ${paths.length}`);
+        // Loads the database's pages into memory, and makes PostgreSQL's plans: each of the two readers prepares its statements.
+        for (let reader = 0; turn === 1 && reader < 4; reader++) await get(`${urls[daemon]}${withNumber(one, `first-${reader}`)}`, agent);
+        const run = await readPaths({ dir, origin: urls[daemon], paths: [withNumber(one, '{n}')], seconds: 1 });
+        refuseFaults(one, run);
+        all[daemon][i].push(run);
+      }
+  return Promise.all(urls.map((url, daemon) => Promise.all(paths.map(async (one, i) => ({
+    path: one, p50: median(all[daemon][i].map((run) => run.p50)), p99: median(all[daemon][i].map((run) => run.p99)),
+    requests: all[daemon][i].reduce((sum, run) => sum + run.requests, 0), bytes: (await get(url + one, agent)).bytes,
+  })))));
 }
 
 // Eight readers of one page. On a machine of two cores, the daemon waits some milliseconds for a core whenever anything else than
@@ -117,7 +123,7 @@ export async function pages({ dir, results = 200_000_000, turns = 3, seconds = 5
     const ready_ms = performance.now() - begun;
     const paths = await addresses(outpost.url, agent);
     if (onlyCrowds) return { crowds: await crowds({ dir, url: outpost.url, turns, seconds, say }) };
-    const answers = await latencies({ dir, url: outpost.url, paths, turns, agent, say });
+    const [answers] = await latencies({ dir, urls: [outpost.url], paths, turns, agent, say });
     const read = await crowds({ dir, url: outpost.url, turns, seconds, say });
     const intake = { quiet: [], read: [] };
     // The file grows with each run, which slows the second measurement, so each is first equally often.
