@@ -196,7 +196,10 @@ static bool bind_pipelined(struct postgres_rows *r, const struct parameters *p)
 		(*a)->values = buf_detach(&values);
 		send_statement(r, p);
 		d->sent[d->n_sent - 1] = *a;
-		d->has_asked = true;
+		if (d->n_passes == PASSES_MAX)
+			postgres_wait(&d->db);
+		else
+			d->has_asked = true;
 	}
 	buf_release(&values);
 	r->result = (*a)->result;
@@ -216,6 +219,8 @@ static bool postgres_bind(struct rows *rows, const struct value *values, bool is
 	r->is_borrowed = false;
 	if (!parameters_prepare(&p, r, values))
 		return false;
+	if (postgres_of(rows->db)->is_pipelining)
+		return bind_pipelined(r, &p);
 	send_statement(r, &p);
 	r->result = postgres_read_answers(postgres_of(rows->db));
 	return r->result != NULL;

@@ -78,7 +78,7 @@ struct postgres_rows {
 	struct arena memory; /* until the next row */
 };
 
-enum { SENT_MAX = 500 /* so that their answers need little memory */, ANSWER_BUCKETS = 1024 };
+enum { SENT_MAX = 500 /* so that their answers need little memory */, ANSWER_BUCKETS = 1024, PASSES_MAX = 20 };
 
 /* Of a DB_PIPELINE(): the answer to a statement with these values. */
 struct answer {

@@ -114,8 +114,6 @@ void postgres_begin_pipeline(struct postgres *d)
 
 /* ---- a pipeline of reads, and its answers ---- */
 
-enum { PASSES_MAX = 20 };
-
 struct answer **postgres_find_answer(
     struct postgres *d, const struct postgres_rows *statement, const char *values, size_t n)
 {
@@ -147,7 +145,7 @@ void postgres_pipeline_begin(struct db *d)
 	postgres_of(d)->n_passes = 0;
 }
 
-/* If the passes ask for ever more, because they depend on the time, the last one sends one statement at a time. */
+/* If one answer after the other leads to the next statement, the last pass keeps the answers, and sends one statement at a time. */
 bool postgres_pipeline_again(struct db *db)
 {
 	struct postgres *d = postgres_of(db);
@@ -155,10 +153,11 @@ bool postgres_pipeline_again(struct db *db)
 
 	postgres_wait(db);
 	d->has_asked = false;
-	d->is_pipelining = has_asked && !db->why.code && ++d->n_passes < PASSES_MAX;
+	d->is_pipelining = has_asked && !db->why.code;
+	d->n_passes += d->is_pipelining;
 	if (!d->is_pipelining)
 		forget_answers(d);
-	return has_asked && !db->why.code;
+	return d->is_pipelining;
 }
 
 /* ---- transactions ---- */

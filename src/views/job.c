@@ -39,7 +39,7 @@ static void read_results(const struct view *d, const struct get_job *g, struct j
 	for (int i = 0; i < N_TEST_STATUSES; i++)
 		if (g->statuses >> i & 1)
 			buf_appendf(&statuses, "%s%s,", statuses.len ? "" : ",", test_status_name((enum test_status)i));
-	end = statuses.len ? INT64_MAX : g->from + max + 1;
+	end = statuses.len || g->from > INT64_MAX - max - 1 ? INT64_MAX : g->from + max + 1;
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY_BY("x.ordinal", RESULT_AND_CAUSE,
 		"FROM job_test x CROSS JOIN test t ON t.id = x.test_id LEFT JOIN job j ON j.id = x.job_id "
