@@ -158,8 +158,9 @@ static void send_statement(struct postgres_rows *r, const struct parameters *p)
 	postgres_begin_pipeline(d);
 	if (d->db.why.code)
 		return;
-	is_sent = d->is_pooled ? pq.PQsendQueryParams(d->conn, r->text, p->n, p->types, p->texts, p->bytes, p->is_binary, 0)
-			       : pq.PQsendQueryPrepared(d->conn, r->name, p->n, p->texts, p->bytes, p->is_binary, 0);
+	is_sent = d->is_pooled
+		      ? pq.PQsendQueryParams(d->conn, r->text, p->n, p->types, p->texts, p->bytes, p->is_binary, 0)
+		      : pq.PQsendQueryPrepared(d->conn, r->name, p->n, p->texts, p->bytes, p->is_binary, 0);
 	if (!is_sent)
 		postgres_explain(d, NULL, &d->db.why);
 }

@@ -265,8 +265,9 @@ static void poll_batches(struct notes *n)
 	    " + (SELECT COALESCE(SUM(batch), 0) FROM node_independent WHERE epoch <> ?1)",
 	    V_INT(me));
 
+	/* Sharing limits is a batch, too, and so would follow each other for ever. */
 	if (n_batches != n->n_batches)
-		gather_everything(n);
+		gather(n, ~(unsigned)STORE_LIMITS, &(struct store_touched){.is_all = true});
 	n->n_batches = n_batches;
 }
 

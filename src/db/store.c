@@ -348,7 +348,8 @@ void store_before_submit(struct store *s, void (*fn)(void *owner), void *owner)
 int store_submit(struct store *s, struct store_op *op)
 {
 	/* Long reports leave room for the others. */
-	size_t max_bytes = op->bytes > s->max_queue_bytes / LONG_OPS ? s->max_queue_bytes / 2 : s->max_queue_bytes;
+	bool is_long = !op->is_intake && op->bytes > s->max_queue_bytes / LONG_OPS;
+	size_t max_bytes = is_long ? s->max_queue_bytes / 2 : s->max_queue_bytes;
 
 	assert(loop_is_this_thread(s->loop) && op->run && op->done);
 	if (s->before_submit)

@@ -221,7 +221,8 @@ static void append_work(struct log_task *t)
 /* Others are the caller's mistakes, or mean that the logs are closing. */
 static bool is_place_error(int err)
 {
-	return err == ERR_IO || err == ERR_FULL || err == ERR_CORRUPT || err == ERR_DENIED || err == ERR_NETWORK;
+	return err == ERR_IO || err == ERR_TIMEOUT || err == ERR_FULL || err == ERR_CORRUPT || err == ERR_DENIED ||
+	       err == ERR_NETWORK;
 }
 
 void log_append_end(struct logs *s, struct log_append *a, const struct log_state *before, const struct log_state *after)

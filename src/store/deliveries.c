@@ -285,7 +285,8 @@ static int note_deliveries_run(struct store_op *op, struct txn *d)
 			db_exec(d,
 			    "INSERT INTO redelivery (guid, n, last_ms, attempt_id, failed_ms) VALUES (?1, 0, ?2, ?3, "
 			    "?4)"
-			    " ON CONFLICT (guid) DO NOTHING",
+			    " ON CONFLICT (guid) DO UPDATE SET attempt_id = excluded.attempt_id, failed_ms = "
+			    "excluded.failed_ms WHERE redelivery.failed_ms = 0",
 			    V_GUID(f->guid), V_INT(o->now_ms), V_INT(f->id), V_INT(f->failed_ms));
 	}
 	return 0;

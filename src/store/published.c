@@ -195,7 +195,10 @@ void find_rerun_release(struct find_rerun *q) { RECORDS_RELEASE(rerun_target, q-
 
 RECORD_DEFINE(github_limit, GITHUB_LIMIT_RECORD);
 
-enum { SAME_LIMIT_MS = 1000 }; /* nodes do not agree more exactly */
+enum {
+	SAME_LIMIT_MS = 1000,                /* nodes do not agree more exactly */
+	LIMIT_MAX_MS = 3600 * 1000 + 100000, /* a later time was written when the clock was wrong */
+};
 
 static int share_limits_run(struct store_op *op, struct txn *d)
 {
@@ -210,14 +213,16 @@ static int share_limits_run(struct store_op *op, struct txn *d)
 		    "INSERT INTO github_limit (installation_id, until_ms, remaining, reset_ms) VALUES (?1, ?2, ?3, ?4)"
 		    " ON CONFLICT (installation_id) DO UPDATE SET until_ms = excluded.until_ms, remaining = "
 		    "excluded.remaining,"
-		    " reset_ms = excluded.reset_ms WHERE github_limit.until_ms + ?5 < excluded.until_ms",
+		    " reset_ms = excluded.reset_ms WHERE github_limit.until_ms + ?5 < excluded.until_ms"
+		    " OR github_limit.until_ms > ?6",
 		    V_INT(l->installation_id), V_INT(l->until_ms), V_INT(l->remaining), V_INT(l->reset_ms),
-		    V_INT(SAME_LIMIT_MS));
+		    V_INT(SAME_LIMIT_MS), V_INT(o->now_ms + LIMIT_MAX_MS));
 	}
 	if (n_new)
 		db_notify(d, STORE_LIMITS);
 	RECORDS_READ(
-	    db_rows(d, RECORD_QUERY(GITHUB_LIMIT_RECORD, "FROM github_limit WHERE until_ms > ?1"), V_INT(o->now_ms)),
+	    db_rows(d, RECORD_QUERY(GITHUB_LIMIT_RECORD, "FROM github_limit WHERE until_ms > ?1 AND until_ms <= ?2"),
+		V_INT(o->now_ms), V_INT(o->now_ms + LIMIT_MAX_MS)),
 	    github_limit, o->list, o->n);
 	return 0;
 }

@@ -13,9 +13,8 @@
 RECORD_LOCAL(tested_base, TESTED_BASE_RECORD)
 
 /* The nearest commit with a report of the accelerator. */
-static void find_tested_base(
-    const struct view *d, const struct change_view *v, const char *ref, int64_t position, int64_t distance,
-    struct accelerator_view *a)
+static void find_tested_base(const struct view *d, const struct change_view *v, const char *ref, int64_t position,
+    int64_t distance, struct accelerator_view *a)
 {
 	struct tested_base base;
 
@@ -27,8 +26,8 @@ static void find_tested_base(
 				       "<= ?4 AND EXISTS (SELECT 1 FROM job j WHERE j.change_id = x.id AND "
 				       "j.accelerator = ?5 AND j.is_current = 1 AND j.status = 'completed' AND "
 				       "j.digest IS NOT NULL) ORDER BY b.position DESC LIMIT 1"),
-				   V_TEXT(repository_key(v->repository).text), V_TEXT(ref),
-				   V_INT(position - distance), V_INT(position), V_TEXT(a->name)),
+				   V_TEXT(repository_key(v->repository).text), V_TEXT(ref), V_INT(position - distance),
+				   V_INT(position), V_TEXT(a->name)),
 		&tested_base_record, &base))
 		return;
 	free(a->delta.base_sha);
@@ -144,7 +143,8 @@ void change_deltas_read(const struct view *d, struct change_view *v, const struc
 				: db_text(d, "SELECT ref FROM change WHERE id = ?1", V_INT(v->change_id));
 	const char *sha = v->kind == CHANGE_PUSH ? v->head_sha : v->merge_base_sha;
 	struct delta_names shown = {.n = 0};
-	int64_t distance = attribution_distance(d), position = -1; /* of the merge base, or of a push's parent; -1: not known */
+	int64_t distance = attribution_distance(d),
+		position = -1; /* of the merge base, or of a push's parent; -1: not known */
 
 	if (ref && sha && v->kind != CHANGE_NIGHTLY)
 		position = branch_position(d, repository_key(v->repository).text, branch_name(ref), sha);
