@@ -6,7 +6,7 @@
 //   await machine.close();
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync, rmdirSync } from 'node:fs';
 import fs from 'node:fs/promises';
 import os from 'node:os';
 import path from 'node:path';
@@ -34,6 +34,19 @@ async function leaderOf(parent) {
   return undefined;
 }
 
+// The control groups of a machine, in each hierarchy. Without its own, two machines have the same group for a service of the same name, and
+// the one that ends the service removes it.
+const groupsOf = (name) => readFileSync('/proc/self/mounts', 'utf8').split('\n').map((line) => line.split(' ')).filter(([, , type]) => /^cgroup2?$/.test(type))
+  .map(([, mount]) => path.join(mount, name));
+
+// Enters the groups, and becomes the command: sh -c ENTER sh 'GROUP GROUP' COMMAND...
+const ENTER = 'for group in $1; do mkdir -p "$group" && { cat "${group%/*}/cpuset.cpus" >"$group/cpuset.cpus"; cat "${group%/*}/cpuset.mems" >"$group/cpuset.mems"; echo $$ >"$group/cgroup.procs"; } 2>/dev/null; done; shift; exec "$@"';
+
+function removeGroups(folder) {
+  for (const entry of existsSync(folder) ? readdirSync(folder, { withFileTypes: true }) : []) if (entry.isDirectory()) removeGroups(path.join(folder, entry.name));
+  try { rmdirSync(folder); } catch { /* it has processes that end, or none was made */ }
+}
+
 export class Machine {
   static async boot({ prepare, isAlone = false }) {
     const self = new Machine();
@@ -47,7 +60,8 @@ export class Machine {
       await prepare(self.root);
       // basic.target starts no services, so a test starts its own. By default the container's filter forbids key rings and
       // locked memory, which a service here may use.
-      self.container = spawn('systemd-nspawn', ['-D', self.root, `--machine=${path.basename(self.dir).toLowerCase()}`, '--register=no', '--keep-unit', '--console=pipe', '--link-journal=no', ...(isAlone ? ['--private-network'] : []),
+      self.groups = groupsOf(path.basename(self.dir));
+      self.container = spawn('sh', ['-c', ENTER, 'sh', self.groups.join(' '), 'systemd-nspawn', '-D', self.root, `--machine=${path.basename(self.dir).toLowerCase()}`, '--register=no', '--keep-unit', '--console=pipe', '--link-journal=no', ...(isAlone ? ['--private-network'] : []),
         '--system-call-filter=@keyring @memlock', '/lib/systemd/systemd', 'systemd.unit=basic.target'], { stdio: ['ignore', 'ignore', 'pipe'] });
       self.log = '';
       self.container.stderr.setEncoding('utf8').on('data', (text) => { self.log += text; });
@@ -91,6 +105,7 @@ export class Machine {
       if (this.leader) try { process.kill(Number(this.leader), 'SIGKILL'); } catch { /* it already ended */ }
       await ended;
     }
+    for (const group of this.groups ?? []) removeGroups(group);
     for (const at of [this.root, this.dir])
       if (at) await until(() => run('umount', [at]).then(() => true, (error) => /not mounted/.test(error.stderr)), { timeout: 60_000, what: `${at} is unmounted` });
     await removeFolder(this.dir);
