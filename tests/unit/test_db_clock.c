@@ -91,8 +91,8 @@ static void on_time_known(void *owner)
 		free(now);
 		assert_int_equal(db_transaction(jump.d, follow_jump, &e), 0);
 		jump.n_jumps++;
+		jump.ahead_ms = ahead_ms; /* a node that asked before the jump may hear the old time later */
 	}
-	jump.ahead_ms = ahead_ms;
 	look_again();
 }
 
