@@ -17,7 +17,6 @@ int logs_open(struct loop *l, const char *state_dir, struct logs **ret, struct e
 		return rc;
 	}
 	s->loop = l;
-	s->failed_lines.longest_ms = LOG_LONGEST_PAUSE_MS;
 	s->packer = packer_new(s);
 	*ret = s;
 	return 0;
