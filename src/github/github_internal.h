@@ -129,7 +129,7 @@ struct github {
 	struct request_list ended;
 
 	struct github_stats stats;
-	void (*on_limit)(void *owner); /* NULL: nobody shares the limits */
+	void (*on_limit)(void *owner); /* see github_on_limit(); NULL: none */
 	void *limit_owner;
 	bool is_closing;
 	void (*on_closed)(void *owner);
