@@ -272,11 +272,13 @@ int wire_up(struct daemon *d, struct error *e)
 {
 	const struct config *c = d->config;
 	char *node = c->node ? xstrdup(c->node) : host_and_port(c->listen);
+	enum { SERVER_PATIENCE_MS = 20000 };
 	const struct store_options store = {.state_dir = c->state_dir,
 	    .database = str_eq(c->store, "sqlite") ? NULL : c->store,
 	    .password = c->store_password,
 	    .node = node,
 	    .has_others = true,
+	    .patience_ms = c->store && !str_eq(c->store, "sqlite") ? SERVER_PATIENCE_MS : 0,
 	    .recover = store_recover,
 	    .after_silence = store_after_silence};
 	const struct github_options github = github_options_of(c, 1);

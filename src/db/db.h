@@ -41,6 +41,9 @@ void db_close(struct db *d); /* NULL is fine */
 void db_limit_silence(struct db *d, int max_ms);
 /* Whether it is the URL of a server, and not a file. */
 bool db_is_server(const char *path);
+/* Whether this server does not answer, or accepts no connections yet; else a failure to open it has another reason. False for a file.
+ * Blocks for some seconds. Thread: any. */
+bool db_server_is_away(const char *path);
 /* Keeps other daemons away from a server's database as long as this connection lives; the state directory's lock does so for a
  * file. with_others: only those that do so without. ERR_EXISTS: one uses it. */
 int db_lock(struct db *d, bool with_others, struct error *e) MUST_CHECK;

@@ -17,6 +17,7 @@ typedef struct pg_notify {
 /* The functions of libpq in use, as libpq-fe.h declares them; a build needs no header of PostgreSQL. */
 #define LIBPQ(F)                                                                                                       \
 	F(PGconn *, PQconnectdbParams, (const char *const *keywords, const char *const *values, int expand_dbname))    \
+	F(int, PQpingParams, (const char *const *keywords, const char *const *values, int expand_dbname))              \
 	F(void, PQreset, (PGconn * conn))                                                                              \
 	F(void, PQfinish, (PGconn * conn))                                                                             \
 	F(int, PQstatus, (const PGconn *conn))                                                                         \
@@ -59,7 +60,7 @@ extern struct libpq {
 	LIBPQ(LIBPQ_MEMBER)
 } pq;
 /* libpq's numbers */
-enum { CONNECTION_OK = 0, PQTRANS_IDLE = 0, PQTRANS_UNKNOWN = 4 };
+enum { CONNECTION_OK = 0, PQPING_OK = 0, PQPING_NO_ATTEMPT = 3, PQTRANS_IDLE = 0, PQTRANS_UNKNOWN = 4 };
 enum { PGRES_COMMAND_OK = 1, PGRES_TUPLES_OK = 2, PGRES_PIPELINE_SYNC = 10 };
 
 enum { PARAMETERS_MAX = 64 };
@@ -115,6 +116,7 @@ static inline struct postgres *postgres_of(const struct db *d) { return (struct 
 int postgres_open(
     const char *path, const struct secret *password, enum db_use use, struct db **ret, struct error *e) MUST_CHECK;
 void postgres_close(struct db *db);
+bool postgres_is_away(const char *path);
 int postgres_lock(struct db *db, bool with_others, struct error *e) MUST_CHECK;
 /* Connects again after the connection was lost. False: it failed, which sticks. */
 bool postgres_reconnect(struct postgres *d);

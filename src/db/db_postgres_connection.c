@@ -238,6 +238,15 @@ int postgres_open(const char *path, const struct secret *password, enum db_use u
 	return begin_session(d, e);
 }
 
+bool postgres_is_away(const char *path)
+{
+	static const char *const keywords[] = {"connect_timeout", "dbname", NULL};
+	const char *const values[] = {"2", path, NULL};
+	int answer = is_pq_loaded ? pq.PQpingParams(keywords, values, 1) : PQPING_NO_ATTEMPT;
+
+	return answer != PQPING_OK && answer != PQPING_NO_ATTEMPT;
+}
+
 void postgres_close(struct db *db)
 {
 	struct postgres *d = postgres_of(db);

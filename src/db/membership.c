@@ -58,6 +58,12 @@ bool store_is_acting(const struct store *s)
 	return !s->node.is_shared || clock_mono_ms() - atomic_load(&s->node.seen_mono_ms) < NODE_SILENT_MS;
 }
 
+static void keep_lock_text(const struct store *s)
+{
+	if (!write_lock_text(s->lock_fd, store_epoch(s)))
+		log_event(LOG_WARN, "lock_not_written", LOG_S("error", strerror(errno)));
+}
+
 void membership_look(struct store *s)
 {
 	bool is_acting = store_is_acting(s);
@@ -67,6 +73,8 @@ void membership_look(struct store *s)
 	if (is_acting != s->was_acting)
 		log_event(LOG_WARN, is_acting ? "node_acts_again" : "node_is_silent", LOG_I("epoch", store_epoch(s)));
 	s->was_acting = is_acting;
+	if (s->known_epoch != store_epoch(s))
+		keep_lock_text(s);
 	s->known_epoch = store_epoch(s);
 	store_notify(s, STORE_NODE, NULL);
 }
@@ -114,8 +122,7 @@ void membership_start(struct store *s)
 	s->was_acting = true;
 	if (!s->node.is_shared)
 		return;
-	if (!write_lock_text(s->lock_fd, s->known_epoch))
-		log_event(LOG_WARN, "lock_not_written", LOG_S("error", strerror(errno)));
+	keep_lock_text(s);
 	s->beat_timer = timer_new(s->loop, on_beat_timer, s);
 	timer_start(s->beat_timer, BEAT_LOOK_MS);
 }

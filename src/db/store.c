@@ -107,6 +107,26 @@ static int start_threads(struct store *s, const struct store_options *o, struct 
 	return 0;
 }
 
+/* A server may be restarting, or failing over, while this daemon starts. After it answers, the last failure may have been of before, so
+ * one more attempt decides. */
+static int start_threads_patiently(struct store *s, const struct store_options *o, struct error *e)
+{
+	enum { PAUSE_MS = 500 };
+	int64_t began_ms = clock_mono_ms();
+	bool is_last = false;
+	int rc;
+
+	while ((rc = start_threads(s, o, e)) != 0 && !is_last && store_is_passing(rc) &&
+	       clock_mono_ms() - began_ms < o->patience_ms) {
+		is_last = rc != ERR_BUSY && !db_server_is_away(s->path);
+		if (!is_last)
+			log_event(LOG_WARN, "store_not_reached", LOG_S("why", e->text),
+			    LOG_I("gives_up_after_ms", o->patience_ms));
+		usleep(PAUSE_MS * 1000);
+	}
+	return rc;
+}
+
 int store_open(struct loop *l, const struct store_options *o, struct store **ret, struct error *e)
 {
 	struct store *s = xcalloc(1, sizeof(*s));
@@ -134,7 +154,7 @@ int store_open(struct loop *l, const struct store_options *o, struct store **ret
 	if (!rc && !o->database)
 		rc = schema_examine(s->path, e);
 	if (!rc)
-		rc = start_threads(s, o, e);
+		rc = start_threads_patiently(s, o, e);
 	if (rc) {
 		store_release(s);
 		return rc;

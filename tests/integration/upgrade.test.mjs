@@ -78,7 +78,8 @@ describe('releases side by side', { skip: notBuilt }, () => {
       assert.fail(`${message}; ${heads.filter((head) => !dispatched().has(head)).length} of ${heads.length} webhooks have no dispatch, ${lab.reported.size} reports`);
     });
     for (const [head, { size }] of dispatched()) assert.equal(size, 1, `the dispatches of ${head}`);
-    const [{ planned, failed }] = await cluster.database.query("SELECT COUNT(*) FILTER (WHERE state = 'planned') AS planned, COUNT(*) FILTER (WHERE state = 'failed') AS failed FROM delivery");
+    // without those that the reconciler made of a pull request that it saw before its webhook came
+    const [{ planned, failed }] = await cluster.database.query("SELECT COUNT(*) FILTER (WHERE state = 'planned') AS planned, COUNT(*) FILTER (WHERE state = 'failed') AS failed FROM delivery WHERE is_synthetic = 0");
     assert.deepEqual({ planned, failed }, { planned: heads.length + pulls, failed: 0 });
   }
 

@@ -761,22 +761,57 @@ static void nothing_is_written_without_the_lock(void **state)
 
 static struct proxy proxy;
 
-static void open_behind_proxy(void)
+/* n_to_refuse: connections that are refused first, as by a server that is starting. */
+static int try_behind_proxy(int n_to_refuse, int patience_ms, struct error *e)
 {
 	char *url = proxy_start(&proxy);
 	const struct store_options o = {.state_dir = rig_dir,
 	    .database = url,
 	    .node = "first",
 	    .has_others = true,
+	    .patience_ms = patience_ms,
 	    .recover = store_recover,
 	    .after_silence = store_after_silence};
-	struct error e = {0};
+	int rc;
 
 	rig_close();
-	if (store_open(rig_loop, &o, &rig_store, &e))
-		fail_msg("%s", e.text);
-	store_subscribe(rig_store, ~0u, rig_on_topic, NULL);
+	atomic_store(&proxy.n_to_refuse, n_to_refuse);
+	rc = store_open(rig_loop, &o, &rig_store, e);
+	if (!rc)
+		store_subscribe(rig_store, ~0u, rig_on_topic, NULL);
 	free(url);
+	return rc;
+}
+
+static void open_behind_proxy(void)
+{
+	struct error e = {0};
+
+	if (try_behind_proxy(0, 0, &e))
+		fail_msg("%s", e.text);
+}
+
+static void a_start_waits_for_a_server_that_is_away(void **state)
+{
+	struct error e = {0};
+
+	(void)state;
+	/* two attempts, and the question whether it is away after each */
+	assert_int_equal(try_behind_proxy(4, 3600 * 1000, &e), 0);
+	assert_int_equal(atomic_load(&proxy.n_to_refuse), 0);
+	assert_true(rig_put("a", "{}"));
+	rig_close();
+	proxy_stop(&proxy);
+}
+
+static void a_start_without_patience_fails_at_once(void **state)
+{
+	struct error e = {0};
+
+	(void)state;
+	assert_int_equal(try_behind_proxy(2, 0, &e), ERR_IO);
+	assert_int_equal(atomic_load(&proxy.n_to_refuse), 1);
+	proxy_stop(&proxy);
 }
 
 static _Atomic int answer_within_ms; /* 0: as the store says */
@@ -904,6 +939,8 @@ int main(void)
 	    TEST(a_restart_of_the_server_fails_nothing),
 	    TEST(a_commit_without_an_answer_happens_once),
 	    TEST(a_silent_server_is_given_up),
+	    TEST(a_start_waits_for_a_server_that_is_away),
+	    TEST(a_start_without_patience_fails_at_once),
 	    TEST(a_commit_that_never_happens_fails),
 	};
 	int n_failed = cmocka_run_group_tests(both, NULL, NULL);
