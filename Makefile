@@ -46,7 +46,7 @@ CFLAGS_fuzz    := -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanit
 	-ffunction-sections -fdata-sections -fsanitize-address-globals-dead-stripping
 LDFLAGS_release := -pie -Wl,-z,relro,-z,now
 # Hundreds of test programs are linked: by the fastest linker that is here.
-FAST_LINKER := $(firstword $(foreach l,lld gold,$(if $(shell command -v ld.$l),-fuse-ld=$l)))
+FAST_LINKER := $(firstword $(foreach l,mold lld gold,$(if $(shell command -v ld.$l),-fuse-ld=$l)))
 # In the program, because the start of each is faster so than from shared libraries. libfaketime, which tests of the daemon use, needs those.
 STATIC_SANITIZERS := -static-libasan -static-libubsan
 LDFLAGS_asan := $(FAST_LINKER) $(STATIC_SANITIZERS)

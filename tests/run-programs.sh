@@ -9,9 +9,10 @@ OUTPOSTD=${OUTPOSTD:-$PWD/$1/asan/outpostd}
 OUTPOSTCTL=${OUTPOSTCTL:-$PWD/$1/asan/outpostctl}
 OUTPOST_RUNNER=${OUTPOST_RUNNER:-$PWD/$1/asan/outpost-runner}
 OUTPOST_RUNNER_RELEASE=${OUTPOST_RUNNER_RELEASE:-$PWD/$1/release/outpost-runner}
-# Histories play hundreds of daemons, so they use the build without sanitizers.
+# Histories play hundreds of daemons, and one test runs outpostctl hundreds of times, so these use the build without sanitizers.
+OUTPOSTCTL_RELEASE=${OUTPOSTCTL_RELEASE:-$PWD/$1/release/outpostctl}
 OUTPOSTD_RELEASE=${OUTPOSTD_RELEASE:-$PWD/$1/release/outpostd}
-export OUTPOSTD OUTPOSTCTL OUTPOST_RUNNER OUTPOST_RUNNER_RELEASE OUTPOSTD_RELEASE
+export OUTPOSTD OUTPOSTCTL OUTPOSTCTL_RELEASE OUTPOST_RUNNER OUTPOST_RUNNER_RELEASE OUTPOSTD_RELEASE
 logs=$1/program-logs${OUTPOST_TEST_DATABASE:+-postgres}
 shift
 # as in run-unit.sh

@@ -12,7 +12,7 @@ import { startRig } from '../github/rig.mjs';
 import { startSilentVendor, workflowOf } from '../github/vendors.mjs';
 import { HOSTILE, SHA } from './lib/hostile.mjs';
 import { UNSEEN, rendered } from './lib/markdown.mjs';
-import { Outpost, notBuilt, until } from './lib/outpost.mjs';
+import { OUTPOSTCTL, Outpost, notBuilt, runProgram, until } from './lib/outpost.mjs';
 import { Puller } from './lib/puller.mjs';
 import { Runner, runnerNotBuilt } from './lib/runner.mjs';
 
@@ -195,7 +195,7 @@ describe('hostile reports', { skip: notBuilt }, () => {
         assert.ok(code === 1 || code === 2, `${text}: ${code}`);
         assert.doesNotMatch(stderr, UNSEEN, JSON.stringify(stderr));
         const commands = [['runner', 'revoke', text, '--accelerator', 'farm'], ['runner', 'list', '--accelerator', text], ['token', 'issue', text]];
-        for (const asked of await Promise.all(commands.map((words) => outpost.ctl(...words))))
+        for (const asked of await Promise.all(commands.map((words) => runProgram(process.env.OUTPOSTCTL_RELEASE ?? OUTPOSTCTL, ['-c', outpost.configFile, ...words]))))
           assert.doesNotMatch(asked.stderr + asked.stdout, UNSEEN, JSON.stringify(asked));
         for (const claim of [{ name: text }, { id: text }]) {
           const answer = await machine.claim(claim);
