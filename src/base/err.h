@@ -22,6 +22,7 @@
 	X(PROTOCOL, "the peer broke the protocol")                                                                     \
 	X(IO, "input/output failure")                                                                                  \
 	X(FULL, "no space left")                                                                                       \
+	X(REFUSED, "the database refuses a statement")                                                                 \
 	X(CORRUPT, "data on disk is damaged")                                                                          \
 	X(TOO_NEW, "written by a newer version")                                                                       \
 	X(CLOSING, "shutting down")

@@ -191,9 +191,10 @@ int64_t view_epoch(const struct view *v);
 void db_set_epoch(struct db *d, int64_t epoch);
 /* Whether the transaction that failed may succeed when it is repeated. */
 enum db_repeat {
-	DB_FINAL, /* no */
-	DB_AGAIN, /* the server rolled it back because of another transaction */
-	DB_LOST,  /* the connection ended: nothing of it happened, unless this was its COMMIT */
+	DB_FINAL,   /* no */
+	DB_REFUSED, /* no: the server understood the statement, and does not run it, or its own code failed */
+	DB_AGAIN,   /* the server rolled it back because of another transaction */
+	DB_LOST,    /* the connection ended: nothing of it happened, unless this was its COMMIT */
 };
 enum db_repeat db_may_repeat(const struct db *d);
 

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "db/db_postgres.h"
+#include "db/nodes.h"
 
 #define NAME(type, name, args) {#name, offsetof(struct libpq, name)},
 struct libpq pq;
@@ -87,6 +88,8 @@ static enum db_repeat repeat_of_state(const struct postgres *d, const char *stat
 	static const char *const lost[] = {"08", "57P01", "57P02", "57P03", "57P05", "25P03"};
 	/* A serialization failure or a deadlock; a lock that was not free in time. */
 	static const char *const again[] = {"40", "55P03"};
+	/* The statement's own fault, or the server's in this statement. A privilege (42501) is the operator's to give. */
+	static const char *const refused[] = {"0A", "20", "21", "26", "34", "3D", "3F", "42", "44", "P0", "XX000"};
 
 	if (pq.PQstatus(d->conn) != CONNECTION_OK || d->must_reconnect)
 		return DB_LOST;
@@ -96,6 +99,9 @@ static enum db_repeat repeat_of_state(const struct postgres *d, const char *stat
 	for (size_t i = 0; state && i < ARRAY_LEN(again); i++)
 		if (str_has_prefix(state, again[i]))
 			return DB_AGAIN;
+	for (size_t i = 0; state && i < ARRAY_LEN(refused); i++)
+		if (str_has_prefix(state, refused[i]) && strcmp(state, "42501") != 0)
+			return DB_REFUSED;
 	return DB_FINAL;
 }
 
@@ -224,6 +230,7 @@ int postgres_open(const char *path, const struct secret *password, enum db_use u
 	const char *const values[] = {
 	    "2", "5", "2", "3", "10000", "outpost", path, "UTF8", password ? secret_text(password) : NULL, NULL};
 	struct postgres *d;
+	int rc;
 
 	pthread_once(&once, load_libpq);
 	if (!is_pq_loaded)
@@ -235,7 +242,11 @@ int postgres_open(const char *path, const struct secret *password, enum db_use u
 	d->use = use;
 	*ret = &d->db;
 	d->conn = pq.PQconnectdbParams(keywords, values, 1);
-	return begin_session(d, e);
+	/* Also through a pooler, which logs a client in although its server stands still. */
+	d->db.silence_max_ms = NODE_ANSWER_MS;
+	rc = begin_session(d, e);
+	d->db.silence_max_ms = 0;
+	return rc;
 }
 
 bool postgres_is_away(const char *path)

@@ -100,7 +100,8 @@ int node_register(struct node *n, struct db *d, struct error *e)
 	if (!rc)
 		rc = db_status(d) ? db_status(d) : db_commit(d);
 	if (rc) {
-		error_set(e, rc, "%s", db_why(d)->text);
+		if (!e->code)
+			error_set(e, rc, "%s", db_why(d)->text);
 		db_rollback(d);
 	}
 	db_forget_failure(d);

@@ -6,6 +6,7 @@
 
 #include "db/db_driver.h"
 #include "db/seats.h"
+#include "db/settings.h"
 #include "db/store_internal.h"
 
 enum {
@@ -98,7 +99,7 @@ struct notes {
 	int64_t tested_mono_ms; /* the last test was sent then; 0: none since the connection */
 	int64_t heard_mono_ms;  /* the last test that arrived; 0: none */
 	bool is_polling;
-	int64_t n_batches;            /* of the other nodes, at the last poll */
+	int64_t n_batches, pushed_ms; /* of the other nodes, and REGISTRY_PUSHED, at the last poll */
 	struct remote_note *gathered; /* NULL: nothing */
 	struct log_limit lost_lines;
 };
@@ -123,9 +124,16 @@ void notes_send(struct notes *n, struct db *d, unsigned topics)
 	db_note(db_txn(d), text);
 }
 
+/* The time of the last push to accelerators.git, for nodes that notes do not reach. */
+static const char REGISTRY_PUSHED[] = "registry.pushed_ms";
+
 static int announcement_run(struct store_op *op, struct txn *d)
 {
-	db_notify(d, CONTAINER_OF(op, struct announcement, op)->topics);
+	unsigned topics = CONTAINER_OF(op, struct announcement, op)->topics;
+
+	if (topics & STORE_REGISTRY)
+		setting_put_int(d, REGISTRY_PUSHED, db_now_ms(d));
+	db_notify(d, topics);
 	return 0;
 }
 static STORE_INDEPENDENT(announcement)
@@ -265,10 +273,17 @@ static void poll_batches(struct notes *n)
 	    " + (SELECT COALESCE(SUM(batch), 0) FROM node_independent WHERE epoch <> ?1)",
 	    V_INT(me));
 
-	/* Sharing limits is a batch, too, and so would follow each other for ever. */
+	int64_t pushed_ms = setting_int(db_view(n->db), REGISTRY_PUSHED, 0);
+
+	/* Beats, rounds of seats and shared limits are batches, too. If they counted as news of their kind, they would follow each other for
+	 * ever. */
 	if (n_batches != n->n_batches)
-		gather(n, ~(unsigned)STORE_LIMITS, &(struct store_touched){.is_all = true});
+		gather(n, ~(unsigned)(STORE_LIMITS | STORE_SEATS | STORE_NODE | STORE_REGISTRY),
+		    &(struct store_touched){.is_all = true});
+	if (pushed_ms != n->pushed_ms)
+		gather(n, STORE_REGISTRY, &(struct store_touched){.is_all = false});
 	n->n_batches = n_batches;
+	n->pushed_ms = pushed_ms;
 }
 
 /* Waits for the descriptor. False: the thread shall stop. */

@@ -81,15 +81,13 @@ static void store_release(struct store *s)
 	free(s);
 }
 
-static void ignore_item(struct inbox_item *item) { (void)item; }
-
-static void stop_failed_writer(struct store *s, struct writer *w)
+static void stop_failed_writer(struct store *s)
 {
-	if (!w)
+	if (!s->writer)
 		return;
-	s->writer_gone.on_loop = ignore_item;
-	writer_stop(w, NULL, NULL, &s->writer_gone);
-	writer_join(w);
+	writer_stop(s->writer, NULL, NULL, NULL);
+	writer_join(s->writer);
+	s->writer = NULL;
 }
 
 /* The threads. When it fails, they have ended. */
@@ -100,15 +98,15 @@ static int start_threads(struct store *s, const struct store_options *o, struct 
 	if (!rc && s->node.is_shared)
 		rc = writer_start(s, OP_INDEPENDENT, o, &s->independent, e);
 	if (rc) {
-		stop_failed_writer(s, s->writer);
+		stop_failed_writer(s);
 		return rc;
 	}
 	readers_start(s, o->n_readers ? o->n_readers : 2, &s->readers);
 	return 0;
 }
 
-/* A server may be restarting, or failing over, while this daemon starts. After it answers, the last failure may have been of before, so
- * one more attempt decides. */
+/* A server may be restarting while this daemon starts. After it answers, the last failure may have been of before, so one more attempt
+ * decides. */
 static int start_threads_patiently(struct store *s, const struct store_options *o, struct error *e)
 {
 	enum { PAUSE_MS = 500 };
@@ -122,6 +120,7 @@ static int start_threads_patiently(struct store *s, const struct store_options *
 		if (!is_last)
 			log_event(LOG_WARN, "store_not_reached", LOG_S("why", e->text),
 			    LOG_I("gives_up_after_ms", o->patience_ms));
+		*e = (struct error){0};
 		usleep(PAUSE_MS * 1000);
 	}
 	return rc;

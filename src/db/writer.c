@@ -82,8 +82,11 @@ static bool collect_batch(struct writer *w, struct op_queue *batch)
 
 /* ---- one attempt ---- */
 
-/* A failure of the disk or of the file fails the whole batch, not only one operation. */
-static bool is_failure_of_all(int code) { return store_is_passing(code) || code == ERR_CORRUPT; }
+/* A failure of the disk or of the file fails the whole batch, not only one operation. A server works on after it has met a damaged page. */
+static bool is_failure_of_all(const struct db *d, int code)
+{
+	return store_is_passing(code) || (code == ERR_CORRUPT && db_survives_failure(d));
+}
 
 /* Nonzero: the whole batch is lost, with that code. */
 static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_before, bool has_savepoint)
@@ -99,6 +102,8 @@ static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_b
 	assert(
 	    op->class == OP_DECIDES || memcmp(counts_before, db_counts(db_txn(d)), sizeof(int64_t[N_COUNTERS])) == 0);
 	stuck = db_status(d);
+	if (stuck == ERR_IO && db_may_repeat(d) == DB_REFUSED)
+		stuck = ERR_REFUSED;
 	op->topics |= db_drain_topics(d);
 	if (!op->err && !stuck) {
 		if (has_savepoint)
@@ -112,7 +117,7 @@ static int run_op(struct writer *w, struct store_op *op, const int64_t *counts_b
 	op->topics = 0;
 	*db_touched(d) = touched_before;
 	if (stuck &&
-	    (is_failure_of_all(stuck) || !db_is_in_transaction(d) || (!has_savepoint && !db_survives_failure(d))))
+	    (is_failure_of_all(d, stuck) || !db_is_in_transaction(d) || (!has_savepoint && !db_survives_failure(d))))
 		return stuck;
 	db_forget_failure(d);
 	memcpy(db_counts(db_txn(d)), counts_before, N_COUNTERS * sizeof(*counts_before));
@@ -278,6 +283,7 @@ static bool may_repeat(struct writer *w, int n_attempts, int64_t start_us, bool 
 		 * do, and the next batches do not wait again. */
 		w->is_away |= n_attempts > 1 && (now_us() - start_us >= AWAY_MAX_MS * 1000L || !pause_writer(w));
 		return n_attempts == 1 || !w->is_away;
+	case DB_REFUSED:
 	case DB_FINAL:
 		break;
 	}
@@ -298,7 +304,7 @@ static int commit_batch(struct writer *w, struct op_queue *batch)
 		w->is_away &= rc != 0;
 		if (!rc || !may_repeat(w, n_attempts, start_us, has_savepoints, &rc))
 			return rc;
-		has_savepoints |= !w->is_fenced && db_may_repeat(w->db) == DB_FINAL;
+		has_savepoints |= !w->is_fenced && db_may_repeat(w->db) != DB_AGAIN && db_may_repeat(w->db) != DB_LOST;
 		if (db_status(w->db) && n_attempts == 1 && !w->is_away)
 			log_event(LOG_INFO, "store_batch_repeated", LOG_S("error", db_why(w->db)->text));
 		undo_batch(w);
@@ -381,7 +387,8 @@ static void *writer_main(void *p)
 	if (w->class == OP_DECIDES)
 		node_leave(&w->store->node, w->db);
 	db_close(w->db);
-	inbox_post(w->store->inbox, w->gone);
+	if (w->gone)
+		inbox_post(w->store->inbox, w->gone);
 	return NULL;
 }
 

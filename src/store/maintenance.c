@@ -109,7 +109,10 @@ static int shift_clock_run(struct store_op *op, struct txn *d)
 	    V_INT(o->delta_ms), V_INT(o->now_ms));
 	db_exec(d, "UPDATE content_write SET at_ms = at_ms + ?1", V_INT(o->delta_ms));
 	db_exec(d, "UPDATE github_limit SET until_ms = until_ms + ?1", V_INT(o->delta_ms));
-	db_exec(d, "UPDATE redelivery SET last_ms = last_ms + ?1, failed_ms = failed_ms + ?1", V_INT(o->delta_ms));
+	db_exec(d,
+	    "UPDATE redelivery SET last_ms = last_ms + ?1,"
+	    " failed_ms = CASE WHEN failed_ms > 0 THEN failed_ms + ?1 ELSE 0 END",
+	    V_INT(o->delta_ms));
 	db_exec(d,
 	    "UPDATE log SET moving_until_ms = moving_until_ms + ?1"
 	    " WHERE is_complete = 1 AND has_pieces = 1 AND moving_until_ms > 0",

@@ -24,6 +24,7 @@ struct proxy {
 	int listener, stop[2];
 	pthread_t thread;
 	atomic_int loss;        /* of the next COMMIT */
+	atomic_int n_to_accept; /* connections before those */
 	atomic_int n_to_refuse; /* of the next connections */
 	/* thread */
 	struct proxy_pair {
@@ -56,7 +57,9 @@ static inline void proxy_accept(struct proxy *x)
 {
 	int fd = accept4(x->listener, NULL, NULL, SOCK_CLOEXEC);
 
-	if (atomic_load(&x->n_to_refuse) > 0) {
+	if (atomic_load(&x->n_to_accept) > 0) {
+		atomic_fetch_sub(&x->n_to_accept, 1);
+	} else if (atomic_load(&x->n_to_refuse) > 0) {
 		atomic_fetch_sub(&x->n_to_refuse, 1);
 		close(fd);
 		return;

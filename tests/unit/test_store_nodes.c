@@ -640,24 +640,65 @@ static void an_operation_may_become_one_that_decides(void **state)
 
 struct break_rule {
 	struct store_op op;
+	bool is_refused; /* by the server; else it breaks a rule of the table */
 };
 
 static int break_rule_run(struct store_op *op, struct txn *d)
 {
-	(void)op;
-	db_exec(d, "INSERT INTO setting (key, value) VALUES ('a', NULL)");
+	if (CONTAINER_OF(op, struct break_rule, op)->is_refused)
+		db_exec(d, "INSERT INTO setting (key, no_such_column) VALUES ('a', 'b')");
+	else
+		db_exec(d, "INSERT INTO setting (key, value) VALUES ('a', NULL)");
 	return 0;
 }
 
 int store_break_rule(struct store *s, struct break_rule *op);
 STORE_INDEPENDENT(break_rule)
 
+struct decide_badly {
+	struct store_op op;
+};
+
+static int decide_badly_run(struct store_op *op, struct txn *d)
+{
+	(void)op;
+	db_exec(d, "UPDATE setting SET value = (1 / (SELECT COUNT(*) FROM no_such_table))::text");
+	return 0;
+}
+
+int store_decide_badly(struct store *s, struct decide_badly *op);
+STORE_OPERATION(decide_badly)
+
+/* Its statement is refused for a reason that no repetition changes. */
+static void a_refused_decision_fails_alone(void **state)
+{
+	struct decide_badly bad = {.op.done = count_done};
+	struct count_redelivery good[2];
+
+	(void)state;
+	n_done = 0;
+	for (int i = 0; i < 2; i++) {
+		good[i] = (struct count_redelivery){.op.done = count_done, .guid = i ? "b" : "a", .now_ms = T0};
+		assert_int_equal(store_count_redelivery(rig_store, &good[i]), 0);
+		if (i == 0)
+			assert_int_equal(store_decide_badly(rig_store, &bad), 0);
+	}
+	while (n_done < 3) {
+		rig_is_done = false;
+		loop_run_until(rig_loop, &rig_is_done);
+	}
+	assert_int_equal(good[0].op.err, 0);
+	assert_int_equal(bad.op.err, ERR_REFUSED);
+	assert_non_null(strstr(bad.op.why.text, "no_such_table"));
+	assert_int_equal(good[1].op.err, 0);
+	assert_int_equal(OUTSIDE_INT("SELECT COUNT(*) FROM redelivery"), 2);
+}
+
 static void one_bad_operation_fails_alone(void **state)
 {
 	struct put_delivery good[2];
-	struct break_rule bad = {.op.done = count_done};
+	struct break_rule bad = {.op.done = count_done, .is_refused = *state};
 
-	(void)state;
 	n_done = 0;
 	for (int i = 0; i < 2; i++) {
 		good[i] = (struct put_delivery){.op.done = count_done,
@@ -677,7 +718,7 @@ static void one_bad_operation_fails_alone(void **state)
 		loop_run_until(rig_loop, &rig_is_done);
 	}
 	assert_int_equal(good[0].op.err, 0);
-	assert_int_equal(bad.op.err, ERR_CONFLICT);
+	assert_int_equal(bad.op.err, bad.is_refused ? ERR_REFUSED : ERR_CONFLICT);
 	assert_int_equal(good[1].op.err, 0);
 	assert_int_equal(OUTSIDE_INT("SELECT COUNT(*) FROM delivery"), 2);
 }
@@ -761,8 +802,8 @@ static void nothing_is_written_without_the_lock(void **state)
 
 static struct proxy proxy;
 
-/* n_to_refuse: connections that are refused first, as by a server that is starting. */
-static int try_behind_proxy(int n_to_refuse, int patience_ms, struct error *e)
+/* n_to_refuse: connections that are refused, as by a server that is starting, after n_to_accept of them. */
+static int try_behind_proxy(int n_to_accept, int n_to_refuse, int patience_ms, struct error *e)
 {
 	char *url = proxy_start(&proxy);
 	const struct store_options o = {.state_dir = rig_dir,
@@ -776,6 +817,7 @@ static int try_behind_proxy(int n_to_refuse, int patience_ms, struct error *e)
 
 	rig_close();
 	atomic_store(&proxy.n_to_refuse, n_to_refuse);
+	atomic_store(&proxy.n_to_accept, n_to_accept);
 	rc = store_open(rig_loop, &o, &rig_store, e);
 	if (!rc)
 		store_subscribe(rig_store, ~0u, rig_on_topic, NULL);
@@ -787,7 +829,7 @@ static void open_behind_proxy(void)
 {
 	struct error e = {0};
 
-	if (try_behind_proxy(0, 0, &e))
+	if (try_behind_proxy(0, 0, 0, &e))
 		fail_msg("%s", e.text);
 }
 
@@ -797,10 +839,32 @@ static void a_start_waits_for_a_server_that_is_away(void **state)
 
 	(void)state;
 	/* two attempts, and the question whether it is away after each */
-	assert_int_equal(try_behind_proxy(4, 3600 * 1000, &e), 0);
+	assert_int_equal(try_behind_proxy(0, 4, 3600 * 1000, &e), 0);
 	assert_int_equal(atomic_load(&proxy.n_to_refuse), 0);
 	assert_true(rig_put("a", "{}"));
 	rig_close();
+	proxy_stop(&proxy);
+}
+
+/* The server goes away between the connections of the two writers, once, or for longer than the daemon waits. */
+static void a_start_waits_when_the_server_goes_away_in_its_middle(void **state)
+{
+	struct error e = {0};
+
+	(void)state;
+	assert_int_equal(try_behind_proxy(1, 3, 3600 * 1000, &e), 0);
+	assert_int_equal(atomic_load(&proxy.n_to_refuse), 0);
+	assert_true(rig_put("a", "{}"));
+	rig_close();
+	proxy_stop(&proxy);
+}
+
+static void a_start_gives_up_a_server_that_goes_away_in_its_middle(void **state)
+{
+	struct error e = {0};
+
+	(void)state;
+	assert_int_equal(try_behind_proxy(1, 1000, 1, &e), ERR_IO);
 	proxy_stop(&proxy);
 }
 
@@ -809,7 +873,7 @@ static void a_start_without_patience_fails_at_once(void **state)
 	struct error e = {0};
 
 	(void)state;
-	assert_int_equal(try_behind_proxy(2, 0, &e), ERR_IO);
+	assert_int_equal(try_behind_proxy(0, 2, 0, &e), ERR_IO);
 	assert_int_equal(atomic_load(&proxy.n_to_refuse), 1);
 	proxy_stop(&proxy);
 }
@@ -933,6 +997,8 @@ int main(void)
 	    TEST(independent_operations_do_not_wait_for_their_turn),
 	    TEST(parts_of_independent_operations_do_not_wait_either),
 	    TEST(one_bad_operation_fails_alone),
+	    {"one_bad_operation_fails_alone", one_bad_operation_fails_alone, setup_first, teardown_both, (void *)1},
+	    TEST(a_refused_decision_fails_alone),
 	    TEST(victims_are_repeated),
 	    TEST(a_lost_connection_is_repeated),
 	    TEST(nothing_is_written_without_the_lock),
@@ -940,6 +1006,8 @@ int main(void)
 	    TEST(a_commit_without_an_answer_happens_once),
 	    TEST(a_silent_server_is_given_up),
 	    TEST(a_start_waits_for_a_server_that_is_away),
+	    TEST(a_start_waits_when_the_server_goes_away_in_its_middle),
+	    TEST(a_start_gives_up_a_server_that_goes_away_in_its_middle),
 	    TEST(a_start_without_patience_fails_at_once),
 	    TEST(a_commit_that_never_happens_fails),
 	};
