@@ -34,6 +34,7 @@ struct writer {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	struct op_queue queue;
+	int n_queued; /* in it */
 	bool is_stopping;
 
 	/* set before the thread starts, or by writer_stop() under the lock */
@@ -51,6 +52,7 @@ struct writer {
 	bool is_committing; /* the COMMIT was sent */
 	bool is_fenced;     /* node_begin() said so */
 	bool is_away;       /* the server, for longer than a batch waits */
+	int n_last;         /* operations of the last batch */
 	struct log_limit failed_lines;
 };
 
@@ -60,6 +62,22 @@ static int64_t now_us(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+enum { BUSY_OPS = 8, GATHERED_OPS = 20, GATHER_US = 2000 };
+
+/* Under the lock. A transaction on a server costs as much as several rows, so under load those of the next turns of the loop join it. After a
+ * small one nothing waits. */
+static void gather_more(struct writer *w)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += GATHER_US * 1000L;
+	until.tv_sec += until.tv_nsec / 1000000000L;
+	until.tv_nsec %= 1000000000L;
+	while (w->n_queued < GATHERED_OPS && !w->is_stopping && pthread_cond_timedwait(&w->wake, &w->lock, &until) == 0)
+		continue;
 }
 
 /* Waits for operations and moves as many of them to `batch` as are worth one transaction. False: the queue is empty and the writer stops. */
@@ -72,10 +90,15 @@ static bool collect_batch(struct writer *w, struct op_queue *batch)
 	pthread_mutex_lock(&w->lock);
 	while (STAILQ_EMPTY(&w->queue) && !w->is_stopping)
 		pthread_cond_wait(&w->wake, &w->lock);
+	if (w->class == OP_INDEPENDENT && w->n_last >= BUSY_OPS)
+		gather_more(w);
+	w->n_last = 0;
 	for (int n = 0; n < n_max && (op = STAILQ_FIRST(&w->queue)) != NULL; n++) {
 		STAILQ_REMOVE_HEAD(&w->queue, link);
 		STAILQ_INSERT_TAIL(batch, op, link);
+		w->n_last++;
 	}
+	w->n_queued -= w->n_last;
 	pthread_mutex_unlock(&w->lock);
 	return !STAILQ_EMPTY(batch);
 }
@@ -450,8 +473,14 @@ int writer_start(
 
 void writer_push(struct writer *w, struct op_queue *ops)
 {
+	struct store_op *op;
+	int n = 0;
+
+	STAILQ_FOREACH (op, ops, link)
+		n++;
 	pthread_mutex_lock(&w->lock);
 	STAILQ_CONCAT(&w->queue, ops);
+	w->n_queued += n;
 	pthread_cond_signal(&w->wake);
 	pthread_mutex_unlock(&w->lock);
 }

@@ -34,16 +34,15 @@ static int64_t insert_delivery(
 	struct buf *body = db_scratch(d);
 	int64_t id, base_id;
 
-	if (db_has(d, "SELECT 1 FROM delivery WHERE guid = ?1", V_OLD_GUID(p->guid)))
-		return 0;
 	base_id = body_pack(d, p->event, p->body, p->body_bytes, p->now_ms, body);
 	id = db_insert(d,
 	    "INSERT INTO delivery (guid, event, action, repository, received_ms, state, n_attempts,"
 	    " is_synthetic, planned_ms, body_bytes, body, base_id)"
-	    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (guid) DO NOTHING",
+	    " SELECT ?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?9, ?10, ?11"
+	    " WHERE NOT EXISTS (SELECT 1 FROM delivery WHERE guid = ?12) ON CONFLICT (guid) DO NOTHING",
 	    V_GUID(p->guid), V_TEXT(p->event), V_TEXT(p->action), V_TEXT(p->repository), V_INT(p->now_ms),
 	    V_TEXT(delivery_state_name(state)), V_INT(is_synthetic), V_INT_OR_NULL(is_synthetic ? p->now_ms : 0),
-	    V_INT((int64_t)p->body_bytes), V_BLOB(body->data, body->len), V_INT_OR_NULL(base_id));
+	    V_INT((int64_t)p->body_bytes), V_BLOB(body->data, body->len), V_INT_OR_NULL(base_id), V_OLD_GUID(p->guid));
 	if (body->cap > SCRATCH_KEEP_BYTES)
 		buf_release(body);
 	if (id)

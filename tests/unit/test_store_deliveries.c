@@ -319,8 +319,9 @@ static void many_deliveries_share_few_commits(void **state)
 	for (int i = 0; i < CROWD; i++)
 		assert_int_equal(all[i].p.delivery_id == 0, i % 2);
 	store_stats(rig_store, &stats);
-	assert_int_equal(stats.n_queued_ops, 0);
-	assert_int_equal(stats.n_queued_bytes, 0);
+	assert_int_equal(stats.n_queued_intake, 0);
+	if (!server_database()) /* where a beat or a round of seats may be queued */
+		assert_int_equal(stats.n_queued_bytes, 0);
 	assert_true(stats.n_commits < CROWD / 2);
 	free(all);
 }
