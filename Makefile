@@ -46,12 +46,14 @@ CFLAGS_fuzz    := -O1 -g1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanit
 	-ffunction-sections -fdata-sections -fsanitize-address-globals-dead-stripping
 LDFLAGS_release := -pie -Wl,-z,relro,-z,now
 # Hundreds of test programs are linked: by the fastest linker that is here.
-FAST_LINKER := $(firstword $(foreach l,mold lld gold,$(if $(shell command -v ld.$l),-fuse-ld=$l)))
+linker_of    = $(firstword $(foreach l,$1,$(if $(shell command -v ld.$l),-fuse-ld=$l)))
+FAST_LINKER := $(call linker_of,mold lld gold)
 # In the program, because the start of each is faster so than from shared libraries. libfaketime, which tests of the daemon use, needs those.
 STATIC_SANITIZERS := -static-libasan -static-libubsan
 LDFLAGS_asan := $(FAST_LINKER) $(STATIC_SANITIZERS)
 LDFLAGS_tsan := $(FAST_LINKER)
-LDFLAGS_fuzz := $(FAST_LINKER)
+# mold wants the symbols of functions, too, that are dropped
+LDFLAGS_fuzz := $(call linker_of,lld gold)
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wswitch-enum \
 	-Wwrite-strings -Wpointer-arith -Wvla -Wformat=2 -Wundef -fno-common -Werror=incompatible-pointer-types
 # OUTPOST_VERSION: what --version, the User-Agent and the status page show.
