@@ -52,7 +52,7 @@ FAST_LINKER := $(call linker_of,mold lld gold)
 STATIC_SANITIZERS := -static-libasan -static-libubsan
 LDFLAGS_asan := $(FAST_LINKER) $(STATIC_SANITIZERS)
 LDFLAGS_tsan := $(FAST_LINKER)
-# mold wants the symbols of functions, too, that are dropped
+# Not mold: it also reports symbols as undefined that only dropped functions use.
 LDFLAGS_fuzz := $(call linker_of,lld gold)
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wswitch-enum \
 	-Wwrite-strings -Wpointer-arith -Wvla -Wformat=2 -Wundef -fno-common -Werror=incompatible-pointer-types

@@ -278,7 +278,7 @@ int wire_up(struct daemon *d, struct error *e)
 	    .password = c->store_password,
 	    .node = node,
 	    .has_others = true,
-	    .patience_ms = c->store && !str_eq(c->store, "sqlite") ? SERVER_PATIENCE_MS : 0,
+	    .patience_ms = SERVER_PATIENCE_MS,
 	    .recover = store_recover,
 	    .after_silence = store_after_silence};
 	const struct github_options github = github_options_of(c, 1);

@@ -45,8 +45,6 @@ int db_open_with_password(
 	return rc;
 }
 
-bool db_server_is_away(const char *path) { return db_is_server(path) && postgres_driver.is_away(path); }
-
 void db_close(struct db *d)
 {
 	if (!d)

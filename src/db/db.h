@@ -41,8 +41,8 @@ void db_close(struct db *d); /* NULL is fine */
 void db_limit_silence(struct db *d, int max_ms);
 /* Whether it is the URL of a server, and not a file. */
 bool db_is_server(const char *path);
-/* Whether this server does not answer, or accepts no connections yet; else a failure to open it has another reason. False for a file.
- * Blocks for some seconds. Thread: any. */
+/* Whether the server with this URL does not answer, or accepts no connections yet. If it does accept them, a failure to open it has another
+ * reason, which a repetition does not change. Blocks for some seconds. Thread: any. */
 bool db_server_is_away(const char *path);
 /* Keeps other daemons away from a server's database as long as this connection lives; the state directory's lock does so for a
  * file. with_others: only those that do so without. ERR_EXISTS: one uses it. */
@@ -192,7 +192,7 @@ void db_set_epoch(struct db *d, int64_t epoch);
 /* Whether the transaction that failed may succeed when it is repeated. */
 enum db_repeat {
 	DB_FINAL,   /* no */
-	DB_REFUSED, /* no: the server understood the statement, and does not run it, or its own code failed */
+	DB_REFUSED, /* no: the server rejected this statement, but it can run others */
 	DB_AGAIN,   /* the server rolled it back because of another transaction */
 	DB_LOST,    /* the connection ended: nothing of it happened, unless this was its COMMIT */
 };

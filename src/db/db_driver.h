@@ -48,8 +48,6 @@ struct db_driver {
 	/* Sets *ret as soon as there is something to close, also when it fails. password: NULL: none. */
 	int (*open)(const char *path, const struct secret *password, enum db_use use, struct db **ret, struct error *e);
 	void (*close)(struct db *d); /* after finalize() of each statement; frees d */
-	/* See db_server_is_away(). NULL: there is no server. */
-	bool (*is_away)(const char *path);
 
 	/* ---- statements ---- */
 	struct rows *(*prepare)(struct db *d, const char *sql); /* NULL: it failed */

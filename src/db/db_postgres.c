@@ -473,7 +473,6 @@ static void postgres_unpack_job(struct txn *t, int64_t job_id, int64_t first, co
 const struct db_driver postgres_driver = {
     .open = postgres_open,
     .close = postgres_close,
-    .is_away = postgres_is_away,
     .prepare = postgres_prepare,
     .bind = postgres_bind,
     .send = postgres_send,

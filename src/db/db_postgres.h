@@ -116,7 +116,6 @@ static inline struct postgres *postgres_of(const struct db *d) { return (struct 
 int postgres_open(
     const char *path, const struct secret *password, enum db_use use, struct db **ret, struct error *e) MUST_CHECK;
 void postgres_close(struct db *db);
-bool postgres_is_away(const char *path);
 int postgres_lock(struct db *db, bool with_others, struct error *e) MUST_CHECK;
 /* Connects again after the connection was lost. False: it failed, which sticks. */
 bool postgres_reconnect(struct postgres *d);

@@ -88,7 +88,8 @@ static enum db_repeat repeat_of_state(const struct postgres *d, const char *stat
 	static const char *const lost[] = {"08", "57P01", "57P02", "57P03", "57P05", "25P03"};
 	/* A serialization failure or a deadlock; a lock that was not free in time. */
 	static const char *const again[] = {"40", "55P03"};
-	/* The statement's own fault, or the server's in this statement. A privilege (42501) is the operator's to give. */
+	/* Errors in the statement, or of the server in this statement. After a missing privilege (42501) a repetition may succeed, because the
+	 * operator can grant it. */
 	static const char *const refused[] = {"0A", "20", "21", "26", "34", "3D", "3F", "42", "44", "P0", "XX000"};
 
 	if (pq.PQstatus(d->conn) != CONNECTION_OK || d->must_reconnect)
@@ -242,14 +243,14 @@ int postgres_open(const char *path, const struct secret *password, enum db_use u
 	d->use = use;
 	*ret = &d->db;
 	d->conn = pq.PQconnectdbParams(keywords, values, 1);
-	/* Also through a pooler, which logs a client in although its server stands still. */
+	/* A limit from the first statement on: a pooler accepts the connection also while its server stands still. */
 	d->db.silence_max_ms = NODE_ANSWER_MS;
 	rc = begin_session(d, e);
 	d->db.silence_max_ms = 0;
 	return rc;
 }
 
-bool postgres_is_away(const char *path)
+bool db_server_is_away(const char *path)
 {
 	static const char *const keywords[] = {"connect_timeout", "dbname", NULL};
 	const char *const values[] = {"2", path, NULL};

@@ -58,7 +58,8 @@ bool store_is_acting(const struct store *s)
 	return !s->node.is_shared || clock_mono_ms() - atomic_load(&s->node.seen_mono_ms) < NODE_SILENT_MS;
 }
 
-static void keep_lock_text(const struct store *s)
+/* In the lock's file, for the next process. */
+static void record_epoch(const struct store *s)
 {
 	if (!write_lock_text(s->lock_fd, store_epoch(s)))
 		log_event(LOG_WARN, "lock_not_written", LOG_S("error", strerror(errno)));
@@ -74,7 +75,7 @@ void membership_look(struct store *s)
 		log_event(LOG_WARN, is_acting ? "node_acts_again" : "node_is_silent", LOG_I("epoch", store_epoch(s)));
 	s->was_acting = is_acting;
 	if (s->known_epoch != store_epoch(s))
-		keep_lock_text(s);
+		record_epoch(s);
 	s->known_epoch = store_epoch(s);
 	store_notify(s, STORE_NODE, NULL);
 }
@@ -122,7 +123,7 @@ void membership_start(struct store *s)
 	s->was_acting = true;
 	if (!s->node.is_shared)
 		return;
-	keep_lock_text(s);
+	record_epoch(s);
 	s->beat_timer = timer_new(s->loop, on_beat_timer, s);
 	timer_start(s->beat_timer, BEAT_LOOK_MS);
 }

@@ -124,7 +124,7 @@ void notes_send(struct notes *n, struct db *d, unsigned topics)
 	db_note(db_txn(d), text);
 }
 
-/* The time of the last push to accelerators.git, for nodes that notes do not reach. */
+/* The setting with the time of the last push to accelerators.git. Nodes that get no notes poll it. */
 static const char REGISTRY_PUSHED[] = "registry.pushed_ms";
 
 static int announcement_run(struct store_op *op, struct txn *d)
@@ -275,8 +275,8 @@ static void poll_batches(struct notes *n)
 
 	int64_t pushed_ms = setting_int(db_view(n->db), REGISTRY_PUSHED, 0);
 
-	/* Beats, rounds of seats and shared limits are batches, too. If they counted as news of their kind, they would follow each other for
-	 * ever. */
+	/* A batch does not say what it changed. Those of beats, of rounds of seats and of shared limits ring no topic that causes such a batch,
+	 * or the nodes would ring each other for ever. */
 	if (n_batches != n->n_batches)
 		gather(n, ~(unsigned)(STORE_LIMITS | STORE_SEATS | STORE_NODE | STORE_REGISTRY),
 		    &(struct store_touched){.is_all = true});

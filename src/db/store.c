@@ -105,8 +105,8 @@ static int start_threads(struct store *s, const struct store_options *o, struct 
 	return 0;
 }
 
-/* A server may be restarting while this daemon starts. After it answers, the last failure may have been of before, so one more attempt
- * decides. */
+/* Repeats the start while the server is away, for example because it restarts, or while other daemons keep this one waiting. When the server
+ * answers, it makes one more attempt, because the failure may be older than the answer. */
 static int start_threads_patiently(struct store *s, const struct store_options *o, struct error *e)
 {
 	enum { PAUSE_MS = 500 };
@@ -114,7 +114,7 @@ static int start_threads_patiently(struct store *s, const struct store_options *
 	bool is_last = false;
 	int rc;
 
-	while ((rc = start_threads(s, o, e)) != 0 && !is_last && store_is_passing(rc) &&
+	while ((rc = start_threads(s, o, e)) != 0 && !is_last && o->database && store_is_passing(rc) &&
 	       clock_mono_ms() - began_ms < o->patience_ms) {
 		is_last = rc != ERR_BUSY && !db_server_is_away(s->path);
 		if (!is_last)

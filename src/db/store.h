@@ -20,7 +20,7 @@ struct store_options {
 	int n_readers;           /* 0: 2 */
 	const char *node;        /* this daemon's name among several (db/nodes.h); NULL: "outpost" */
 	bool has_others;         /* other daemons may use the database of PostgreSQL at the same time */
-	int patience_ms;         /* store_open() waits so long for a server that is away; 0: it fails at once */
+	int patience_ms;         /* store_open() waits up to this long for a server that is away; 0: it fails at once */
 	/* Runs on the writer's connection before any thread has it, in no transaction (store/maintenance.h). NULL:
 	 * nothing to repair. */
 	int (*recover)(struct db *d, struct error *e);

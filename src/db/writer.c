@@ -64,18 +64,26 @@ static int64_t now_us(void)
 	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
+/* For pthread_cond_timedwait() on w->wake. Less than a second. */
+static struct timespec time_after(int64_t us)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_nsec += us * 1000;
+	t.tv_sec += t.tv_nsec / 1000000000L;
+	t.tv_nsec %= 1000000000L;
+	return t;
+}
+
 enum { BUSY_OPS = 8, GATHERED_OPS = 20, GATHER_US = 2000 };
 
-/* Under the lock. A transaction on a server costs as much as several rows, so under load those of the next turns of the loop join it. After a
- * small one nothing waits. */
+/* Waits a moment for more operations, under the lock. A transaction on a server costs as much as several rows, so under load larger ones pay.
+ * Under low load, after a small batch, nothing waits. */
 static void gather_more(struct writer *w)
 {
-	struct timespec until;
+	const struct timespec until = time_after(GATHER_US);
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += GATHER_US * 1000L;
-	until.tv_sec += until.tv_nsec / 1000000000L;
-	until.tv_nsec %= 1000000000L;
 	while (w->n_queued < GATHERED_OPS && !w->is_stopping && pthread_cond_timedwait(&w->wake, &w->lock, &until) == 0)
 		continue;
 }
@@ -105,7 +113,8 @@ static bool collect_batch(struct writer *w, struct op_queue *batch)
 
 /* ---- one attempt ---- */
 
-/* A failure of the disk or of the file fails the whole batch, not only one operation. A server works on after it has met a damaged page. */
+/* A failure of the disk or of SQLite's file fails the whole batch, not only one operation. A server can still run the others after an operation
+ * has read a damaged page. */
 static bool is_failure_of_all(const struct db *d, int code)
 {
 	return store_is_passing(code) || (code == ERR_CORRUPT && db_survives_failure(d));
@@ -225,13 +234,9 @@ static struct batch_note *note_new(struct writer *w, int err, const char *why)
 /* False: the writer stops. */
 static bool pause_writer(struct writer *w)
 {
-	struct timespec until;
+	const struct timespec until = time_after(AWAY_PAUSE_MS * 1000L);
 	bool is_stopping;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += AWAY_PAUSE_MS * 1000000L;
-	until.tv_sec += until.tv_nsec / 1000000000L;
-	until.tv_nsec %= 1000000000L;
 	pthread_mutex_lock(&w->lock);
 	/* new operations wake it, too */
 	while (!w->is_stopping && pthread_cond_timedwait(&w->wake, &w->lock, &until) == 0)
@@ -323,11 +328,12 @@ static int commit_batch(struct writer *w, struct op_queue *batch)
 
 	for (int n_attempts = 1;; n_attempts++) {
 		int rc = try_batch(w, batch, has_savepoints);
+		enum db_repeat why = db_may_repeat(w->db);
 
 		w->is_away &= rc != 0;
 		if (!rc || !may_repeat(w, n_attempts, start_us, has_savepoints, &rc))
 			return rc;
-		has_savepoints |= !w->is_fenced && db_may_repeat(w->db) != DB_AGAIN && db_may_repeat(w->db) != DB_LOST;
+		has_savepoints |= !w->is_fenced && (why == DB_FINAL || why == DB_REFUSED);
 		if (db_status(w->db) && n_attempts == 1 && !w->is_away)
 			log_event(LOG_INFO, "store_batch_repeated", LOG_S("error", db_why(w->db)->text));
 		undo_batch(w);

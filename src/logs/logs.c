@@ -221,7 +221,7 @@ static void append_work(struct log_task *t)
 static bool is_place_error(int err)
 {
 	return err == ERR_IO || err == ERR_TIMEOUT || err == ERR_FULL || err == ERR_CORRUPT || err == ERR_DENIED ||
-	       err == ERR_NETWORK;
+	       err == ERR_NETWORK || err == ERR_REFUSED;
 }
 
 void log_append_end(struct logs *s, struct log_append *a, const struct log_state *before, const struct log_state *after)

@@ -4,10 +4,10 @@
 //   node tests/bench/cluster.mjs [BUILD_FOLDER] [--json] [--pairs N] [--results N] [--before BUILD_FOLDER] [--only PART,PART]
 //
 // before (with --before): the intake on SQLite, compared with the build of an older commit. intake: signed webhooks, on disk (fsync) before
-// their 202, by as many daemons as stated, without a proxy. No daemon plans them meanwhile, because with several daemons the planner has more of
-// the processor than with one, which would be compared with less work. reports: of 2,000 tests with a known list, one after the other, until their
-// verdicts are written. pages: each answer and page on the same rows (tests/bench/fill.c). failover: from the promotion of the synchronous
-// standby to the first 202 through nginx.
+// their 202, by as many daemons as stated, without a proxy. On PostgreSQL nothing is planned meanwhile: several daemons would plan more than one
+// does beside its intake, and the rates would compare different amounts of work. reports: of 2,000 tests with a known list, one after the
+// other, until their verdicts are written. pages: each answer and page on the same rows (tests/bench/fill.c). failover: from the promotion of
+// the synchronous standby to the first 202 through nginx.
 //
 // The kinds of a part take short turns, in an order that alternates, so that the noise of the machine meets all of them. A ratio is the
 // median over the rounds; in brackets is its interval of 95 %. Each part prints its rows when it is done (--json: an object in a line).
@@ -32,7 +32,7 @@ const { ACCELERATORS, addresses, latencies, vendor } = await import('./pages.mjs
 const { reports } = await import('./reports.mjs');
 const { Stub } = await import('./stub.mjs');
 const { Cluster } = await import('../integration/lib/cluster.mjs');
-const { Outpost } = await import('../integration/lib/outpost.mjs');
+const { Outpost, until } = await import('../integration/lib/outpost.mjs');
 
 const RESULTS = Number(values.results ?? 13_000_000);
 const SECONDS = 2; // of a turn of intake
@@ -83,8 +83,13 @@ async function onSqlite(dir, stub, load, program) {
   }
 }
 
-// Keeps deciding transactions waiting for this long. Intake never waits for them.
-const TURN = 'SELECT pg_advisory_lock(1333097588), pg_sleep($1)';
+// Takes the turn of deciding transactions for a number of seconds, as another daemon would. Intake never waits for it. Returns {end}, the
+// promise of its end.
+async function takeTurn(database, seconds) {
+  const end = database.query(`SELECT pg_advisory_lock(1333097588), pg_sleep(${seconds})`);
+  await until(async () => (await database.query("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'")).length > 0, { what: 'the turn is taken' });
+  return { end };
+}
 
 async function onPostgres(dir, stub, load, nodes) {
   const cluster = await Cluster.prepare({ ...options(stub, dir, [CI]), nodes, database: { isDurable: true } });
@@ -92,10 +97,9 @@ async function onPostgres(dir, stub, load, nodes) {
     await cluster.spawn();
     await cluster.ready();
     await sleep(500);
-    const turn = cluster.database.query(TURN.replace('$1', SECONDS + 1));
-    await sleep(200);
+    const turn = await takeTurn(cluster.database, SECONDS + 1);
     const rate = await rateOf(load, cluster.nodes);
-    await turn;
+    await turn.end;
     return rate;
   } finally {
     for (const node of cluster.nodes) await cluster.killNode(node); // their planner would still work

@@ -24,8 +24,8 @@ struct proxy {
 	int listener, stop[2];
 	pthread_t thread;
 	atomic_int loss;        /* of the next COMMIT */
-	atomic_int n_to_accept; /* connections before those */
-	atomic_int n_to_refuse; /* of the next connections */
+	atomic_int n_to_accept; /* of the next connections; then it refuses n_to_refuse of them */
+	atomic_int n_to_refuse;
 	/* thread */
 	struct proxy_pair {
 		int client, server;

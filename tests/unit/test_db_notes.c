@@ -139,8 +139,14 @@ static void without_notes_a_node_notices_the_batches_of_others(void **state)
 	ONLY_ON_SERVER();
 	is_deaf = true;
 	open_two_nodes();
+	wait_for(second_is_rung); /* by its connection, with all topics */
+	cluster.at[1].topics = 0;
+	cluster.at[1].touched = (struct store_touched){0};
 	touch_change(0, 4711);
 	wait_for(second_is_rung);
+	assert_int_equal(cluster.at[1].topics & (STORE_REGISTRY | STORE_SEATS | STORE_LIMITS), 0);
+	store_announce(cluster.at[0].store, STORE_REGISTRY);
+	wait_for(second_is_asked_to_fetch);
 }
 
 int main(void)

@@ -351,7 +351,7 @@ static const char MAY_LOSE[] = "-c%20outpost.may_lose_rows%3Don";
 
 static void assert_refused(char *url, int code, const char *part)
 {
-	/* a server that answers is not waited for */
+	/* The start does not wait for a server that answers. */
 	bool is_there = !strstr(url, "/nowhere");
 	struct store_options o = {.database = url,
 	    .state_dir = rig_dir,

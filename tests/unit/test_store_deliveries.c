@@ -243,6 +243,9 @@ static void failed_deliveries_are_due_less_and_less_often(void **state)
 	struct note_deliveries note = {.failed = failed, .n_failed = ARRAY_LEN(failed), .now_ms = T0};
 	struct note_deliveries later = {.arrived = arrived, .n_arrived = 1, .now_ms = T0};
 	struct count_redelivery count = {.guid = UUID}, refused = {.guid = "refused", .is_over = true};
+	struct count_redelivery unknown = {.guid = "unknown", .now_ms = T0};
+	struct failed_delivery found = {10, T0 + 2 * DAY, "unknown"};
+	struct note_deliveries learned = {.failed = &found, .n_failed = 1, .now_ms = T0 + DAY};
 	struct shift_clock shift = {.delta_ms = DAY, .now_ms = T0 + DAY};
 	int64_t at_ms = T0;
 
@@ -270,6 +273,10 @@ static void failed_deliveries_are_due_less_and_less_often(void **state)
 	EXPECT_DUE(at_ms + DAY, T0 + DAY - HOUR, UUID);
 	assert_true(rig_put(UUID, "{}"));
 	EXPECT_DUE(at_ms + DAY, 0, "");
+	DO_OK(store_count_redelivery, &unknown);
+	DO_OK(store_shift_clock, &shift);
+	DO_OK(store_note_deliveries, &learned); /* the time of a failure that was unknown before the jump */
+	EXPECT_DUE(at_ms + 2 * DAY, T0 + 2 * DAY - HOUR, "unknown");
 }
 
 /* ---- the queue ---- */

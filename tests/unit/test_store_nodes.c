@@ -802,7 +802,7 @@ static void nothing_is_written_without_the_lock(void **state)
 
 static struct proxy proxy;
 
-/* n_to_refuse: connections that are refused, as by a server that is starting, after n_to_accept of them. */
+/* The proxy accepts n_to_accept connections and refuses the next n_to_refuse, as a server that restarts. */
 static int try_behind_proxy(int n_to_accept, int n_to_refuse, int patience_ms, struct error *e)
 {
 	char *url = proxy_start(&proxy);
@@ -833,33 +833,31 @@ static void open_behind_proxy(void)
 		fail_msg("%s", e.text);
 }
 
+static void assert_start_waits(int n_to_accept, int n_to_refuse)
+{
+	struct error e = {0};
+
+	assert_int_equal(try_behind_proxy(n_to_accept, n_to_refuse, 3600 * 1000, &e), 0);
+	assert_int_equal(atomic_load(&proxy.n_to_refuse), 0);
+	assert_true(rig_put("a", "{}"));
+	rig_close();
+	proxy_stop(&proxy);
+}
+
 static void a_start_waits_for_a_server_that_is_away(void **state)
 {
-	struct error e = {0};
-
 	(void)state;
-	/* two attempts, and the question whether it is away after each */
-	assert_int_equal(try_behind_proxy(0, 4, 3600 * 1000, &e), 0);
-	assert_int_equal(atomic_load(&proxy.n_to_refuse), 0);
-	assert_true(rig_put("a", "{}"));
-	rig_close();
-	proxy_stop(&proxy);
+	assert_start_waits(0, 4); /* two attempts, and after each the question whether it is away */
 }
 
-/* The server goes away between the connections of the two writers, once, or for longer than the daemon waits. */
-static void a_start_waits_when_the_server_goes_away_in_its_middle(void **state)
+/* The server goes away after the first writer has connected and before the second one has. */
+static void a_start_waits_for_a_server_that_goes_away_meanwhile(void **state)
 {
-	struct error e = {0};
-
 	(void)state;
-	assert_int_equal(try_behind_proxy(1, 3, 3600 * 1000, &e), 0);
-	assert_int_equal(atomic_load(&proxy.n_to_refuse), 0);
-	assert_true(rig_put("a", "{}"));
-	rig_close();
-	proxy_stop(&proxy);
+	assert_start_waits(1, 3);
 }
 
-static void a_start_gives_up_a_server_that_goes_away_in_its_middle(void **state)
+static void a_start_gives_up_a_server_that_stays_away(void **state)
 {
 	struct error e = {0};
 
@@ -997,7 +995,7 @@ int main(void)
 	    TEST(independent_operations_do_not_wait_for_their_turn),
 	    TEST(parts_of_independent_operations_do_not_wait_either),
 	    TEST(one_bad_operation_fails_alone),
-	    {"one_bad_operation_fails_alone", one_bad_operation_fails_alone, setup_first, teardown_both, (void *)1},
+	    {"one_refused_operation_fails_alone", one_bad_operation_fails_alone, setup_first, teardown_both, (void *)1},
 	    TEST(a_refused_decision_fails_alone),
 	    TEST(victims_are_repeated),
 	    TEST(a_lost_connection_is_repeated),
@@ -1006,8 +1004,8 @@ int main(void)
 	    TEST(a_commit_without_an_answer_happens_once),
 	    TEST(a_silent_server_is_given_up),
 	    TEST(a_start_waits_for_a_server_that_is_away),
-	    TEST(a_start_waits_when_the_server_goes_away_in_its_middle),
-	    TEST(a_start_gives_up_a_server_that_goes_away_in_its_middle),
+	    TEST(a_start_waits_for_a_server_that_goes_away_meanwhile),
+	    TEST(a_start_gives_up_a_server_that_stays_away),
 	    TEST(a_start_without_patience_fails_at_once),
 	    TEST(a_commit_that_never_happens_fails),
 	};
