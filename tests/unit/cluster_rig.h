@@ -70,7 +70,9 @@ static inline void wait_for(bool (*is_reached)(void))
 	cluster.is_reached = NULL;
 }
 
-static int n_seat_moves; /* of all nodes */
+/* How often a seat came to another node than the one that had it. A node that stands still for seconds leaves its seats, and takes them again. */
+static int n_seat_moves;
+static struct node_store *last_holder[N_SEATS];
 
 static inline void on_node_seat(enum seat seat, bool has_seat, void *owner)
 {
@@ -78,7 +80,10 @@ static inline void on_node_seat(enum seat seat, bool has_seat, void *owner)
 
 	assert_int_equal(store_has_seat(n->store, seat), has_seat);
 	n->has[seat] = has_seat;
-	n_seat_moves++;
+	if (has_seat) {
+		n_seat_moves += last_holder[seat] != n;
+		last_holder[seat] = n;
+	}
 	for (int i = 0; i < STORES_MAX && has_seat; i++) /* never two */
 		assert_false(&cluster.at[i] != n && cluster.at[i].store && store_has_seat(cluster.at[i].store, seat));
 	look_again();

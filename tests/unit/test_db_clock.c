@@ -124,7 +124,7 @@ static void a_jump_takes_no_seat_from_a_node_that_lives(void **state)
 	free(jump.holders);
 	assert_int_equal(jump.n_jumps, 1);
 	assert_int_equal(jump.n_moves, n_seat_moves);
-	assert_true(all_are_in_place());
+	wait_for(all_are_in_place);
 	assert_int_equal(store_n_nodes(cluster.at[0].store), 2);
 	for (int i = 0; i < 2; i++)
 		store_before_submit(cluster.at[i].store, NULL, NULL);
