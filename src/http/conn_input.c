@@ -215,6 +215,19 @@ static void conn_input(struct http_conn *c, const char *p, size_t n)
 		buf_append(&c->held, p + used, n - used);
 }
 
+/* The same for bytes that were read to where input_room() said. The byte behind a body lies in the memory of the body, which its handler
+ * may free: it is passed on afterwards. */
+static void conn_input_read(struct http_conn *c, const char *p, size_t n)
+{
+	bool is_body = c->state == HTTP_CONN_BODY && p == c->request->body.data + c->request->body.len;
+	bool has_next = is_body && (int64_t)n > c->inlet.body_left;
+	char next = has_next ? p[n - 1] : 0;
+
+	conn_input(c, p, n - has_next);
+	if (has_next)
+		conn_input(c, &next, 1);
+}
+
 /* ---- from the socket ---- */
 
 /* The memory for the next plain bytes. */
@@ -232,8 +245,9 @@ static void input_room(struct http_conn *c, char **ret, size_t *ret_bytes)
 	if (r->route->body_mode == HTTP_BODY_WHOLE && c->held.len == 0 && c->inlet.state == HTTP_INLET_AT_LENGTH) {
 		*ret = r->body.data + r->body.len;
 		*ret_bytes = r->body.cap - r->body.len;
-		if ((int64_t)*ret_bytes > c->inlet.body_left)
-			*ret_bytes = (size_t)c->inlet.body_left;
+		/* one byte more, because libuv reads again after a read that filled its buffer */
+		if ((int64_t)*ret_bytes >= c->inlet.body_left)
+			*ret_bytes = (size_t)c->inlet.body_left + 1;
 	}
 }
 
@@ -261,7 +275,7 @@ static void input_pump_session(struct http_conn *c)
 			c->is_broken = true;
 		if (got <= 0)
 			break;
-		conn_input(c, p, (size_t)got);
+		conn_input_read(c, p, (size_t)got);
 	}
 	if (c->state == HTTP_CONN_CLOSED)
 		return;
@@ -341,7 +355,7 @@ static void on_conn_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 		http_conn_pump(c);
 		return;
 	}
-	conn_input(c, buf->base, (size_t)n);
+	conn_input_read(c, buf->base, (size_t)n);
 	input_throttle(c);
 }
 

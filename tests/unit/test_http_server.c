@@ -274,6 +274,38 @@ static void answers_pipelined_requests_in_order(void **state)
 	serve(NULL, pipelines_client);
 }
 
+/* The server reads such a body into the memory of the request, and with it the first byte of the next request. */
+static void bodies_client(struct rig *g)
+{
+	enum { N = 8, BODY_BYTES = 20000 };
+	struct buf all = BUF_INIT(N * (BODY_BYTES + 100));
+	char *bodies[N];
+	int fd = rig_connect(g);
+
+	for (int i = 0; i < N; i++) {
+		bodies[i] = pattern((size_t)(BODY_BYTES - 4000 * (i % 3) + i));
+		bodies[i][0] = (char)('0' + i);
+		buf_appendf(&all, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: %zu\r\n\r\n%s", strlen(bodies[i]),
+		    bodies[i]);
+	}
+	rig_say(fd, buf_str(&all));
+	for (int i = 0; i < N; i++) {
+		struct rig_answer a = rig_answer(fd, false);
+
+		assert(a.status == 200 && strcmp(buf_str(&a.body), bodies[i]) == 0);
+		rig_answer_release(&a);
+		free(bodies[i]);
+	}
+	close(fd);
+	buf_release(&all);
+}
+
+static void separates_large_bodies_from_the_next_request(void **state)
+{
+	(void)state;
+	serve(NULL, bodies_client);
+}
+
 /* ---- refusals ---- */
 
 static const struct {
@@ -678,6 +710,7 @@ int main(void)
 	    cmocka_unit_test(echoes_bodies_on_one_connection),
 	    cmocka_unit_test(describes_requests),
 	    cmocka_unit_test(answers_pipelined_requests_in_order),
+	    cmocka_unit_test(separates_large_bodies_from_the_next_request),
 	    cmocka_unit_test(refuses_bad_requests),
 	    cmocka_unit_test(a_request_that_outlives_the_server_has_its_route),
 	    cmocka_unit_test(limits_headers),
