@@ -44,6 +44,7 @@ struct writer {
 	struct inbox_item *gone;
 	pthread_t thread;
 	enum op_class class;
+	int64_t gather_us; /* that a transaction may wait for more operations; 0: others may wait for its turn */
 
 	/* writer thread */
 	struct db *db;
@@ -76,14 +77,16 @@ static struct timespec time_after(int64_t us)
 	return t;
 }
 
-enum { BUSY_OPS = 8, GATHERED_OPS = 20, GATHER_US = 2000 };
+enum { BUSY_OPS = 8, GATHERED_OPS = 20, GATHER_FILE_US = 1000, GATHER_SERVER_US = 2000 };
 
-/* Waits a moment for more operations, under the lock. A transaction on a server costs as much as several rows, so under load larger ones pay.
+/* Waits a moment for more operations, under the lock. A commit costs as much as several rows, so under load larger transactions pay.
  * Under low load, after a small batch, nothing waits. */
 static void gather_more(struct writer *w)
 {
-	const struct timespec until = time_after(GATHER_US);
+	const struct timespec until = time_after(w->gather_us);
 
+	if (w->gather_us == 0 || w->n_last < BUSY_OPS)
+		return;
 	while (w->n_queued < GATHERED_OPS && !w->is_stopping && pthread_cond_timedwait(&w->wake, &w->lock, &until) == 0)
 		continue;
 }
@@ -98,8 +101,7 @@ static bool collect_batch(struct writer *w, struct op_queue *batch)
 	pthread_mutex_lock(&w->lock);
 	while (STAILQ_EMPTY(&w->queue) && !w->is_stopping)
 		pthread_cond_wait(&w->wake, &w->lock);
-	if (w->class == OP_INDEPENDENT && w->n_last >= BUSY_OPS)
-		gather_more(w);
+	gather_more(w);
 	w->n_last = 0;
 	for (int n = 0; n < n_max && (op = STAILQ_FIRST(&w->queue)) != NULL; n++) {
 		STAILQ_REMOVE_HEAD(&w->queue, link);
@@ -465,6 +467,10 @@ int writer_start(
 	db_limit_silence(w->db, NODE_ANSWER_MS);
 	w->store = s;
 	w->class = class;
+	if (w->checkpointer)
+		w->gather_us = GATHER_FILE_US;
+	else if (class == OP_INDEPENDENT)
+		w->gather_us = GATHER_SERVER_US;
 	w->failed_lines.longest_ms = LOG_LONGEST_PAUSE_MS;
 	STAILQ_INIT(&w->queue);
 	pthread_mutex_init(&w->lock, NULL);
@@ -486,8 +492,10 @@ void writer_push(struct writer *w, struct op_queue *ops)
 		n++;
 	pthread_mutex_lock(&w->lock);
 	STAILQ_CONCAT(&w->queue, ops);
+	/* Otherwise it does not wait, or gathers until there are enough. */
+	if (w->n_queued == 0 || (w->n_queued < GATHERED_OPS && w->n_queued + n >= GATHERED_OPS))
+		pthread_cond_signal(&w->wake);
 	w->n_queued += n;
-	pthread_cond_signal(&w->wake);
 	pthread_mutex_unlock(&w->lock);
 }
 
