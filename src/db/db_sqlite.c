@@ -143,8 +143,8 @@ static void configure_sqlite(void)
 }
 
 /* page_size: for a new file. A commit writes each changed page to the log, so a webhook that comes alone costs one page for
- * each b-tree that it touches. cache_size: KiB. A reader keeps the pages of the file that one answer needs. Some answers need
- * them 2,500 times in all, and each read from the system's cache copies a page. */
+ * each b-tree that it touches. cache_size: KiB. A reader keeps the pages of the file that one answer needs, because some
+ * answers would read 2,500 times otherwise, and each read copies a page from the system's cache. */
 static const char *const SETTINGS[] = {
     [DB_WRITER] = ("PRAGMA page_size = 8192;PRAGMA journal_mode = WAL;PRAGMA synchronous = FULL;"
 		   "PRAGMA wal_autocheckpoint = 0;PRAGMA journal_size_limit = 16777216;PRAGMA cache_size = -4096;"

@@ -44,7 +44,7 @@ struct writer {
 	struct inbox_item *gone;
 	pthread_t thread;
 	enum op_class class;
-	int64_t gather_us; /* that a transaction may wait for more operations; 0: others may wait for its turn */
+	bool gathers; /* not if other daemons wait for the turn that its transactions have */
 
 	/* writer thread */
 	struct db *db;
@@ -54,6 +54,7 @@ struct writer {
 	bool is_fenced;     /* node_begin() said so */
 	bool is_away;       /* the server, for longer than a batch waits */
 	int n_last;         /* operations of the last batch */
+	int64_t commit_us;  /* how long the last commit took */
 	struct log_limit failed_lines;
 };
 
@@ -77,15 +78,15 @@ static struct timespec time_after(int64_t us)
 	return t;
 }
 
-enum { BUSY_OPS = 8, GATHERED_OPS = 20, GATHER_FILE_US = 1000, GATHER_SERVER_US = 2000 };
+enum { BUSY_OPS = 8, GATHERED_OPS = 20, GATHER_MAX_US = 2000 };
 
-/* Waits a moment for more operations, under the lock. A commit costs as much as several rows, so under load larger transactions pay.
- * Under low load, after a small batch, nothing waits. */
+/* Waits for more operations, under the lock, but no longer than the last commit took: a commit costs as much as many rows, so under load larger
+ * transactions pay. Under low load, after a small batch, nothing waits. */
 static void gather_more(struct writer *w)
 {
-	const struct timespec until = time_after(w->gather_us);
+	const struct timespec until = time_after(w->commit_us < GATHER_MAX_US ? w->commit_us : GATHER_MAX_US);
 
-	if (w->gather_us == 0 || w->n_last < BUSY_OPS)
+	if (!w->gathers || w->n_last < BUSY_OPS)
 		return;
 	while (w->n_queued < GATHERED_OPS && !w->is_stopping && pthread_cond_timedwait(&w->wake, &w->lock, &until) == 0)
 		continue;
@@ -197,8 +198,11 @@ static int try_batch(struct writer *w, struct op_queue *batch, bool has_savepoin
 		rc = db_why(d)->code;
 	}
 	if (!rc) {
+		int64_t begun_us = now_us();
+
 		w->is_committing = true;
 		rc = db_commit(d);
+		w->commit_us = now_us() - begun_us;
 	}
 	if (!rc)
 		node_committed(&w->store->node, &w->batch);
@@ -467,10 +471,7 @@ int writer_start(
 	db_limit_silence(w->db, NODE_ANSWER_MS);
 	w->store = s;
 	w->class = class;
-	if (w->checkpointer)
-		w->gather_us = GATHER_FILE_US;
-	else if (class == OP_INDEPENDENT)
-		w->gather_us = GATHER_SERVER_US;
+	w->gathers = class == OP_INDEPENDENT || !db_is_server(s->path);
 	w->failed_lines.longest_ms = LOG_LONGEST_PAUSE_MS;
 	STAILQ_INIT(&w->queue);
 	pthread_mutex_init(&w->lock, NULL);
@@ -492,7 +493,7 @@ void writer_push(struct writer *w, struct op_queue *ops)
 		n++;
 	pthread_mutex_lock(&w->lock);
 	STAILQ_CONCAT(&w->queue, ops);
-	/* Otherwise it does not wait, or gathers until there are enough. */
+	/* Otherwise the writer does not wait, or it gathers and has too few. */
 	if (w->n_queued == 0 || (w->n_queued < GATHERED_OPS && w->n_queued + n >= GATHERED_OPS))
 		pthread_cond_signal(&w->wake);
 	w->n_queued += n;

@@ -160,6 +160,8 @@ static size_t input_feed(struct http_conn *c, const char *p, size_t n)
 		if (ev == HTTP_INLET_MORE) {
 			if (c->state == HTTP_CONN_IDLE && used < n)
 				http_conn_enter(c, HTTP_CONN_HEAD);
+			else if (c->state == HTTP_CONN_HEAD && used == n) /* it was an empty line behind a body */
+				http_conn_enter(c, HTTP_CONN_IDLE);
 			break;
 		}
 		switch (ev) {
