@@ -2,6 +2,7 @@
  * clock and one for the monotonic clock. libfaketime would make each reading of a clock a hundred times slower. */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -14,6 +15,7 @@
 enum { WALL, MONO, N_CLOCKS };
 static const volatile int64_t *ahead_ns;
 static int (*real_gettime)(clockid_t, struct timespec *); /* needs no system call */
+static int (*real_timedwait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
 
 __attribute__((constructor)) static void begin(void)
 {
@@ -25,6 +27,7 @@ __attribute__((constructor)) static void begin(void)
 		abort();
 	close(fd);
 	*(void **)&real_gettime = dlsym(RTLD_NEXT, "clock_gettime");
+	*(void **)&real_timedwait = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
 	ahead_ns = map;
 }
 
@@ -47,6 +50,16 @@ int clock_gettime(clockid_t id, struct timespec *t)
 	else if (id == CLOCK_MONOTONIC || id == CLOCK_MONOTONIC_COARSE || id == CLOCK_BOOTTIME)
 		add(t, ahead_ns[MONO]);
 	return 0;
+}
+
+/* All conditions of the daemon wait by the monotonic clock, and the kernel's clock is not ahead. */
+int pthread_cond_timedwait(
+    pthread_cond_t *restrict cond, pthread_mutex_t *restrict lock, const struct timespec *restrict until)
+{
+	struct timespec t = *until;
+
+	add(&t, -ahead_ns[MONO]);
+	return real_timedwait(cond, lock, &t);
 }
 
 int gettimeofday(struct timeval *restrict ret, void *restrict zone)
