@@ -284,7 +284,8 @@ static void *send_bodies(void *arg)
 
 	for (size_t i = 0; i < ARRAY_LEN(BODY_BYTES); i++) {
 		char *body = pattern((size_t)BODY_BYTES[i]);
-		char *s = xasprintf("POST /echo HTTP/1.1\r\n" HOST "Content-Length: %d\r\n\r\n%s\r\n", BODY_BYTES[i], body);
+		char *s =
+		    xasprintf("POST /echo HTTP/1.1\r\n" HOST "Content-Length: %d\r\n\r\n%s\r\n", BODY_BYTES[i], body);
 
 		rig_say(fd, s);
 		free(s);
