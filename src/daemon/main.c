@@ -8,7 +8,7 @@
 #include "daemon/reload.h"
 #include "daemon/wire.h"
 
-enum { STOP_DEADLINE_MS = 9000, MESSAGES_MAX_BYTES = 1 << 20, KEPT_BYTES = 8 << 20 };
+enum { STOP_DEADLINE_MS = 9000, MESSAGES_MAX_BYTES = 1 << 20, HEAP_KEPT_BYTES = 8 << 20 };
 
 static void on_stop_deadline(struct timer *t)
 {
@@ -73,10 +73,10 @@ static int run_daemon(const char *config_path)
 
 	/* Few threads allocate, so more arenas would only fragment the heap. */
 	mallopt(M_ARENA_MAX, 2);
-	/* The next report or page soon needs the memory of the last one. Without these limits the C library returns it to the system each time,
-	 * and every page of it costs a fault again, which was up to a half of the time of a report. */
-	mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
-	mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
+	/* The next report soon needs the memory of the last one. By default the C library returns that memory to the system each time, and the
+	 * next report pays a page fault for every 4 KiB of it, up to half of its time. */
+	mallopt(M_TRIM_THRESHOLD, HEAP_KEPT_BYTES);
+	mallopt(M_MMAP_THRESHOLD, HEAP_KEPT_BYTES);
 	/* This memory holds secrets: no core dump, and no access for the user's other programs. */
 	setrlimit(RLIMIT_CORE, &none);
 	prctl(PR_SET_DUMPABLE, 0);

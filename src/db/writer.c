@@ -44,7 +44,7 @@ struct writer {
 	struct inbox_item *gone;
 	pthread_t thread;
 	enum op_class class;
-	bool gathers; /* not if other daemons wait for the turn that its transactions have */
+	bool gathers; /* false: operations gather anyway while it waits for its turn among the daemons */
 
 	/* writer thread */
 	struct db *db;
@@ -84,10 +84,11 @@ enum { BUSY_OPS = 8, GATHERED_OPS = 20, GATHER_MAX_US = 2000 };
  * transactions pay. Under low load, after a small batch, nothing waits. */
 static void gather_more(struct writer *w)
 {
-	const struct timespec until = time_after(w->commit_us < GATHER_MAX_US ? w->commit_us : GATHER_MAX_US);
+	struct timespec until;
 
 	if (!w->gathers || w->n_last < BUSY_OPS)
 		return;
+	until = time_after(w->commit_us < GATHER_MAX_US ? w->commit_us : GATHER_MAX_US);
 	while (w->n_queued < GATHERED_OPS && !w->is_stopping && pthread_cond_timedwait(&w->wake, &w->lock, &until) == 0)
 		continue;
 }
@@ -493,7 +494,7 @@ void writer_push(struct writer *w, struct op_queue *ops)
 		n++;
 	pthread_mutex_lock(&w->lock);
 	STAILQ_CONCAT(&w->queue, ops);
-	/* Otherwise the writer does not wait, or it gathers and has too few. */
+	/* Otherwise the writer is at work, or it gathers and has too few. */
 	if (w->n_queued == 0 || (w->n_queued < GATHERED_OPS && w->n_queued + n >= GATHERED_OPS))
 		pthread_cond_signal(&w->wake);
 	w->n_queued += n;

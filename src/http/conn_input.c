@@ -217,8 +217,8 @@ static void conn_input(struct http_conn *c, const char *p, size_t n)
 		buf_append(&c->held, p + used, n - used);
 }
 
-/* The same for bytes that were read to where input_room() said. The byte behind a body lies in the memory of the body, which its handler
- * may free: it is passed on afterwards. */
+/* The same for bytes that were read into the memory of input_room(). The byte behind a body lies in the memory of the body, and the handler
+ * may free that: so this copies the byte first, and passes it on last. */
 static void conn_input_read(struct http_conn *c, const char *p, size_t n)
 {
 	bool is_body = c->state == HTTP_CONN_BODY && p == c->request->body.data + c->request->body.len;

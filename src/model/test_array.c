@@ -464,7 +464,7 @@ bool test_array_read(const char *text, size_t n, const char *const *path, bool i
 		is_read = find_member(r, *path);
 	start = r->p;
 	is_read = is_read && take(r, '[');
-	/* at once, because to grow means to copy; only reals can take more */
+	/* All at once, because growing copies the text. Only reals can take more room than here. */
 	is_read = is_read && !(r->plain && buf_reserve(r->plain, (size_t)(r->end - start)));
 	if (is_read) {
 		ret->texts = r->texts = xmalloc((size_t)(r->end - r->p) + 1);
