@@ -18,6 +18,7 @@ struct planner {
 	plannings; /* begun or waiting for their line, by arrival; n of them */
 	int n;
 	int64_t after_id; /* this sweep has read the deliveries up to it */
+	int64_t read_id;  /* the highest one of all sweeps */
 	bool may_have_more;
 	bool was_rung; /* since this sweep began */
 	bool is_reading;
@@ -164,7 +165,9 @@ static bool intake_is_busy(const struct planner *pl)
 
 void planner_accept(struct planner *pl, struct delivery *delivery)
 {
-	bool is_next = config_is_registry_loaded(pl->d->config) && !pl->may_have_more && !pl->is_reading;
+	/* A sweep may have read it, because it is on disk before its caller knows. */
+	bool is_next = config_is_registry_loaded(pl->d->config) && !pl->may_have_more && !pl->is_reading &&
+		       delivery->id > pl->read_id;
 
 	if (!has_planner_seat(pl)) { /* the seat went during the commit: another node plans it */
 		store_announce(pl->d->deps.store, STORE_DELIVERIES);
@@ -194,6 +197,8 @@ static void on_deliveries_read(struct store_query *q)
 	}
 	if (read.n > 0)
 		pl->after_id = read.list[read.n - 1].id;
+	if (pl->after_id > pl->read_id)
+		pl->read_id = pl->after_id;
 	if (read.n == 0) {
 		/* The end. A delivery that is accepted later starts a new sweep from the beginning,
 		 * because a replayed delivery keeps its old place. */
