@@ -1,4 +1,4 @@
--- Made of schema_1.sql to schema_12.sql by node tests/lint/sql.mjs --schema.
+-- Made of schema_1.sql to schema_13.sql by node tests/lint/sql.mjs --schema.
 
 CREATE TABLE setting (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE counter (name TEXT PRIMARY KEY, n BIGINT NOT NULL);
@@ -264,8 +264,6 @@ CREATE INDEX lease_until ON lease (until_ms) WHERE state = 'active';
 CREATE INDEX lease_of_accelerator ON lease (accelerator, granted_ms);
 CREATE INDEX lease_granted ON lease (granted_ms);
 CREATE INDEX token_valid ON token (accelerator, name, kind) WHERE revoked_ms IS NULL;
-CREATE INDEX verdict_attributed ON verdict (accelerator, test_id, change_id)
-    WHERE attribution IS NOT NULL;
 CREATE INDEX failure_at ON failure (at_ms);
 CREATE INDEX failure_of_change ON failure (change_id);
 CREATE INDEX attribution_due_next ON attribution_due (next_ms);
@@ -350,3 +348,4 @@ CREATE INDEX dispatch_expired ON dispatch (accelerator, created_ms, event_type)
 CREATE INDEX body_base_of_event ON body_base (event, id);
 CREATE INDEX log_to_move ON log (moving_until_ms, job_id) WHERE is_complete = 1 AND has_pieces = 1;
 CREATE INDEX log_written ON log (written_ms);
+CREATE INDEX verdict_flaky ON verdict (accelerator, test_id, change_id) WHERE attribution = 'FLAKY';

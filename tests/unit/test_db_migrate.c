@@ -358,7 +358,8 @@ static void the_person_who_cancelled_an_experiment_becomes_a_column(void **state
 static void the_indices_equal_those_of_a_new_file(void **state)
 {
 	(void)state;
-	assert_true(file_has("verdict_attributed"));
+	assert_false(file_has("verdict_attributed"));
+	assert_true(file_has("verdict_flaky"));
 	assert_true(file_has("failure_at"));
 	assert_false(file_has("test_3"));
 	assert_true(file_has("dispatch_pull_queue"));
@@ -431,6 +432,9 @@ static void every_query_uses_its_index(void **state)
 	assert_plan("EXPLAIN QUERY PLAN SELECT v.accelerator FROM verdict v WHERE"
 		    " v.change_id = ?1 AND v.attribution IS NOT NULL LIMIT ?2",
 	    "verdict_red");
+	assert_plan("EXPLAIN QUERY PLAN SELECT v.change_id FROM verdict v WHERE v.accelerator = ?1"
+		    " AND v.test_id = ?2 AND v.attribution = 'FLAKY'",
+	    "verdict_flaky");
 	assert_plan("EXPLAIN QUERY PLAN SELECT m.max_parallel FROM lease m WHERE m.accelerator = ?1"
 		    " AND m.machine = ?2 AND m.runner = ?3 ORDER BY m.granted_ms DESC LIMIT 1",
 	    "lease_of_machine");

@@ -477,7 +477,7 @@ static void another_schema_is_refused_or_accepted(void **state)
 	server_script(server_database(), "INSERT INTO outpost_schema (version, readable_from) VALUES (99, 11)");
 	rig_open();
 	rig_close();
-	server_script(server_database(), "UPDATE outpost_schema SET version = 12");
+	server_script(server_database(), "UPDATE outpost_schema SET version = 13");
 }
 
 static void an_older_schema_is_migrated(void **state)
@@ -487,6 +487,8 @@ static void an_older_schema_is_migrated(void **state)
 					 "log_object, unfinished_copy, github_limit;"
 					 " ALTER TABLE outbox DROP COLUMN epoch; ALTER TABLE staged DROP COLUMN epoch;"
 					 " ALTER TABLE redelivery DROP COLUMN attempt_id, DROP COLUMN failed_ms;"
+					 " DROP INDEX verdict_flaky;"
+					 " CREATE INDEX verdict_attributed ON verdict (accelerator, test_id, change_id);"
 					 " UPDATE outpost_schema SET version = 10, readable_from = 10");
 	rig_open();
 	assert_true(rig_put("a", "{}"));
