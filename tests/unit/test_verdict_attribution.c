@@ -988,6 +988,62 @@ static void the_same_message_of_two_authors_stays_new(void **state)
 	ASSERT_CELL('b', "NEW");
 }
 
+/* Eight authors have one NEW failure each, of one test or each of another one. Returns whether the breaker has tripped. */
+static bool eight_authors_trip_the_breaker(bool is_one_test)
+{
+	static const char *const AUTHORS[] = {"ada", "bob", "cyd", "dan", "eve", "fay", "gus", "hal"};
+	static const char *const NAMES[] = {"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"};
+	struct runner runner = {.name = (char *)"ci", .kind = RUNNER_GITHUB, .repository = (char *)"Ascend/pytorch"};
+	struct accelerator npu = {.name = (char *)"npu",
+	    .title = (char *)"NPU",
+	    .level = LEVEL_3,
+	    .oncall = no_names,
+	    .runners = &runner,
+	    .n_runners = 1,
+	    .must_pass = no_names,
+	    .skip = no_names};
+	struct mirror_registry m = {.list = &npu, .n = 1, .now_ms = T0};
+	struct test_result tests[ARRAY_LEN(NAMES)];
+	struct change_view *v;
+	bool has_moved, has_tripped;
+
+	DO_OK(store_mirror_registry, &m);
+	for (size_t i = 0; i < ARRAY_LEN(NAMES); i++) {
+		tests[i] = result(TEST_PASS, NULL);
+		tests[i].name = (char *)NAMES[i];
+	}
+	push('B');
+	report_tests('B', 1, tests, ARRAY_LEN(NAMES), T0 + HOUR);
+	for (size_t i = 0; i < ARRAY_LEN(NAMES); i++) {
+		char head = (char)('a' + i);
+		char message[64];
+		struct test_result red = result(TEST_FAIL, message);
+
+		snprintf(message, sizeof(message), "HCCL timeout on the device of %s", AUTHORS[i]);
+		pull(&(struct pr){.number = 1 + (int64_t)i, .head = head, .author = AUTHORS[i], .base = 'B', .file = "a.c"});
+		red.name = (char *)NAMES[is_one_test ? 0 : i];
+		report_tests(head, 1, &red, 1, T0 + HOUR + (int64_t)i);
+	}
+	settle(&has_moved);
+	v = rig_view_of(0, sha('h'));
+	assert_string_equal(attribution_name(find_cell_of(v, NAMES[is_one_test ? 0 : 7])->attribution), "NEW");
+	has_tripped = v->accelerators[0].is_unhealthy;
+	change_view_free(v);
+	return has_tripped;
+}
+
+static void a_new_failure_that_authors_share_trips_the_breaker(void **state)
+{
+	(void)state;
+	assert_true(eight_authors_trip_the_breaker(true));
+}
+
+static void new_failures_of_their_own_do_not_trip_the_breaker(void **state)
+{
+	(void)state;
+	assert_false(eight_authors_trip_the_breaker(false));
+}
+
 static void flakes_of_others_are_a_hint(void **state)
 {
 	bool has_moved;
@@ -2079,6 +2135,8 @@ int main(void)
 	    TEST(a_test_that_a_job_has_twice_needs_an_excuse_for_each),
 	    TEST(a_retry_that_omits_another_test_shows_its_own_duplicates),
 	    TEST(the_same_message_of_two_authors_stays_new),
+	    TEST(a_new_failure_that_authors_share_trips_the_breaker),
+	    TEST(new_failures_of_their_own_do_not_trip_the_breaker),
 	    TEST(flakes_of_others_are_a_hint),
 	    TEST(a_message_that_other_tests_have_is_not_evidence),
 	    TEST(many_tests_of_one_incident_do_not_make_it_general),
