@@ -16,7 +16,8 @@ extern const char *const SCHEMA_STEPS[SCHEMA_VERSION];
 /* PostgreSQL begins with a later version. src/db/postgres_schema.sql is made of the scripts above (node tests/lint/sql.mjs --schema),
  * and postgres_functions.sql is added to it. src/db/postgres_N.sql makes version N of an existing database.
  *
- * Daemons of two releases may use one database for a while. So a step only adds (expand), and a later release removes (contract).
+ * Daemons of two releases may use one database for a while. So a step only adds (expand), and a later release removes (contract). An
+ * index may go at once, because an older program works without it, only slower.
  * The table outpost_schema has the version, and the oldest SCHEMA_VERSION of a program that still works with it: 11, because an older
  * program takes the rows that another daemon is sending for those of a dead one. */
 enum { POSTGRES_FIRST_VERSION = 10, POSTGRES_READABLE_FROM = 11 };

@@ -18,7 +18,7 @@ struct planner {
 	plannings; /* begun or waiting for their line, by arrival; n of them */
 	int n;
 	int64_t after_id; /* this sweep has read the deliveries up to it */
-	int64_t read_id;  /* the highest one of all sweeps */
+	int64_t read_id;  /* the highest one that any sweep has read */
 	bool may_have_more;
 	bool was_rung; /* since this sweep began */
 	bool is_reading;
@@ -165,7 +165,7 @@ static bool intake_is_busy(const struct planner *pl)
 
 void planner_accept(struct planner *pl, struct delivery *delivery)
 {
-	/* A sweep may have read it, because it is on disk before its caller knows. */
+	/* A sweep may already have read this delivery, because the commit is visible before intake learns of it. */
 	bool is_next = config_is_registry_loaded(pl->d->config) && !pl->may_have_more && !pl->is_reading &&
 		       delivery->id > pl->read_id;
 
@@ -173,6 +173,8 @@ void planner_accept(struct planner *pl, struct delivery *delivery)
 		store_announce(pl->d->deps.store, STORE_DELIVERIES);
 		return;
 	}
+	if (is_delivery_taken(pl, delivery->id))
+		return;
 	if (is_next && pl->n < PLANNINGS_MAX && !intake_is_busy(pl))
 		plan_delivery(pl, delivery);
 	else

@@ -392,13 +392,13 @@ static bool is_shared(const struct view *d, const char *accelerator, const struc
 	    V_INT(s->at[i].change_id), V_TEXT(accelerator), V_INT(CELLS_MAX));
 	while (!is_found && rows_next(r))
 		is_found = db_int(d, 0,
-			       "SELECT COUNT(DISTINCT c.author) FROM failure f CROSS JOIN verdict v ON v.change_id ="
-			       " f.change_id AND v.accelerator = f.accelerator AND v.test_id = f.test_id"
-			       " AND v.attribution IS NOT NULL CROSS JOIN change c ON c.id = f.change_id"
-			       " WHERE f.accelerator = ?1 AND f.test_id = ?2 AND f.change_id >= ?3"
-			       " AND c.kind = 'pull_request' AND c.author <> ?4",
+			       "SELECT COUNT(DISTINCT c.author) FROM (SELECT change_id FROM run WHERE accelerator = ?1"
+			       "  ORDER BY ended_ms DESC, change_id DESC LIMIT ?5) r CROSS JOIN verdict v"
+			       " ON v.change_id = r.change_id AND v.accelerator = ?1 AND v.test_id = ?2"
+			       " AND v.attribution IS NOT NULL CROSS JOIN change c ON c.id = v.change_id"
+			       " WHERE r.change_id >= ?3 AND c.kind = 'pull_request' AND c.author <> ?4",
 			       V_TEXT(accelerator), V_INT(rows_key_number(r)), V_INT(oldest),
-			       V_TEXT(s->at[i].author ? s->at[i].author : "")) >= SHARED_BY_MIN;
+			       V_TEXT(s->at[i].author ? s->at[i].author : ""), V_INT(RUNS_MAX)) >= SHARED_BY_MIN;
 	rows_end(r);
 	return is_found;
 }

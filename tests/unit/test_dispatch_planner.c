@@ -8,7 +8,7 @@
 REPLACES(timer_start);
 extern __typeof__(timer_start) real_timer_start __asm__("__real_timer_start");
 
-static struct timer *sweep_timer; /* the first one that waits for a minute after a test has set NULL: the planner's */
+static struct timer *sweep_timer; /* the planner's: the first one-minute timer that starts after a test clears this */
 
 void timer_start(struct timer *t, int64_t after_ms)
 {
@@ -117,7 +117,8 @@ static void does_not_plan_a_delivery_that_a_sweep_has_read(void **state)
 {
 	struct rig *r = *state;
 	const struct rig_pull pull = {.action = "opened"};
-	struct delivery late = {.id = 1, .guid = "g-1", .event = "pull_request", .body = rig_pull_body(&pull)};
+	struct delivery late = {
+	    .id = 1, .guid = (char *)"g-1", .event = (char *)"pull_request", .body = rig_pull_body(&pull)};
 	char *body = late.body;
 
 	rig_start_store(r);

@@ -988,8 +988,8 @@ static void the_same_message_of_two_authors_stays_new(void **state)
 	ASSERT_CELL('b', "NEW");
 }
 
-/* Eight authors have one NEW failure each, of one test or each of another one. Returns whether the breaker has tripped. */
-static bool eight_authors_trip_the_breaker(bool is_one_test)
+/* Eight authors have one NEW failure each, all in one test, or each in a test of its own. Returns whether the breaker has tripped. */
+static bool eight_authors_trip_the_breaker(bool is_one_test, bool has_message)
 {
 	static const char *const AUTHORS[] = {"ada", "bob", "cyd", "dan", "eve", "fay", "gus", "hal"};
 	static const char *const NAMES[] = {"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"};
@@ -1017,10 +1017,11 @@ static bool eight_authors_trip_the_breaker(bool is_one_test)
 	for (size_t i = 0; i < ARRAY_LEN(NAMES); i++) {
 		char head = (char)('a' + i);
 		char message[64];
-		struct test_result red = result(TEST_FAIL, message);
+		struct test_result red = result(TEST_FAIL, has_message ? message : NULL);
 
 		snprintf(message, sizeof(message), "HCCL timeout on the device of %s", AUTHORS[i]);
-		pull(&(struct pr){.number = 1 + (int64_t)i, .head = head, .author = AUTHORS[i], .base = 'B', .file = "a.c"});
+		pull(&(struct pr){
+		    .number = 1 + (int64_t)i, .head = head, .author = AUTHORS[i], .base = 'B', .file = "a.c"});
 		red.name = (char *)NAMES[is_one_test ? 0 : i];
 		report_tests(head, 1, &red, 1, T0 + HOUR + (int64_t)i);
 	}
@@ -1032,16 +1033,22 @@ static bool eight_authors_trip_the_breaker(bool is_one_test)
 	return has_tripped;
 }
 
-static void a_new_failure_that_authors_share_trips_the_breaker(void **state)
+static void authors_with_one_new_failure_trip_the_breaker(void **state)
 {
 	(void)state;
-	assert_true(eight_authors_trip_the_breaker(true));
+	assert_true(eight_authors_trip_the_breaker(true, true));
 }
 
-static void new_failures_of_their_own_do_not_trip_the_breaker(void **state)
+static void authors_with_one_new_failure_without_a_message_trip_the_breaker(void **state)
 {
 	(void)state;
-	assert_false(eight_authors_trip_the_breaker(false));
+	assert_true(eight_authors_trip_the_breaker(true, false));
+}
+
+static void authors_with_different_new_failures_do_not_trip_the_breaker(void **state)
+{
+	(void)state;
+	assert_false(eight_authors_trip_the_breaker(false, true));
 }
 
 static void flakes_of_others_are_a_hint(void **state)
@@ -2135,8 +2142,9 @@ int main(void)
 	    TEST(a_test_that_a_job_has_twice_needs_an_excuse_for_each),
 	    TEST(a_retry_that_omits_another_test_shows_its_own_duplicates),
 	    TEST(the_same_message_of_two_authors_stays_new),
-	    TEST(a_new_failure_that_authors_share_trips_the_breaker),
-	    TEST(new_failures_of_their_own_do_not_trip_the_breaker),
+	    TEST(authors_with_one_new_failure_trip_the_breaker),
+	    TEST(authors_with_one_new_failure_without_a_message_trip_the_breaker),
+	    TEST(authors_with_different_new_failures_do_not_trip_the_breaker),
 	    TEST(flakes_of_others_are_a_hint),
 	    TEST(a_message_that_other_tests_have_is_not_evidence),
 	    TEST(many_tests_of_one_incident_do_not_make_it_general),
