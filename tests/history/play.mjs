@@ -92,7 +92,7 @@ export class Play {
     return undefined;
   }
 
-  #settle(expected) { return settle(this, this.isExact ? Math.max(2, expected) : expected); }
+  #settle(expected) { return settle(this, this.isExact ? Math.max(2, expected) : expected, { isExact: this.isExact }); }
 
   // Until `time` the clock stops at each due time of a periodic run, as a real clock would pass it: the daemon treats a due time
   // that is a minute old as missed.

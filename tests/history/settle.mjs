@@ -7,11 +7,13 @@ const LONGEST_PAUSE = 300_000;
 const LONG_LOOKS = 200; // attribution that is due for more looks waits, too
 const PATIENCE_LOOKS = 4000;
 const PAUSE_MS = 4; // between two looks, because each costs a millisecond of the daemon and of this process
+const STILL_MS = 200; // real time
 
 // expected: the number of successive looks that must find it idle, the second and third with longer pauses before them. step:
-// how far the clock moves at first when work waits
-export async function settle({ daemon, github, clock }, expected, { step = STEP } = {}) {
-  let pause = step, waits = 0, { requests } = github;
+// how far the clock moves at first when work waits. isExact: it moves far only when nothing has changed for some real time, so that it
+// does not depend on the speed of the machine.
+export async function settle({ daemon, github, clock }, expected, { step = STEP, isExact = false } = {}) {
+  let pause = step, waits = 0, { requests } = github, seen = '', since = performance.now();
   for (let idle = 0, looks = 0; idle < expected; looks++) {
     await sleep(PAUSE_MS * (idle + 1));
     const status = await daemon.get('/api/v1/status');
@@ -24,9 +26,13 @@ export async function settle({ daemon, github, clock }, expected, { step = STEP 
     const isWaiting = outbox.due > 0 || outbox.sending > 0 || isAttributing;
     idle = isMoving || isWaiting || github.requests > requests ? 0 : idle + 1;
     if (github.requests > requests) [pause, waits, requests] = [step, 0, github.requests];
-    if (isWaiting && !isMoving) {
-      if (++waits > SHORT_STEPS) pause = Math.min(2 * pause, LONGEST_PAUSE);
-      clock.advance(pause);
-    }
+    const now = JSON.stringify([deliveries, outbox, store, attribution, requests]);
+    if (now !== seen) [seen, since] = [now, performance.now()];
+    if (!isWaiting || isMoving) continue;
+    const isLong = ++waits > SHORT_STEPS;
+    if (isLong && isExact && performance.now() - since < STILL_MS) continue;
+    if (isLong) pause = Math.min(2 * pause, LONGEST_PAUSE);
+    clock.advance(pause);
+    since = performance.now();
   }
 }
