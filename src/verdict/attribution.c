@@ -221,13 +221,15 @@ void attribution_restart(struct txn *d, int64_t change_id)
 	db_exec(d, "UPDATE attribution_due SET generation = generation + 1 WHERE change_id = ?1", V_INT(change_id));
 }
 
-/* Ahead of a query for ids in column `id`, with ?1 the time; and behind it. */
+/* Ahead of a query for ids in column `id` of other changes, with ?1 the time; and behind it. The others are due a second later, because
+ * GitHub is asked for the files of the change that failed: without them the others would be attributed twice, and a rerun that the
+ * files make needless would start. */
 #define NOTE_ALL                                                                                                       \
 	"INSERT INTO attribution_due (change_id, since_ms, next_ms, n_tries, generation)"                              \
-	" SELECT DISTINCT id, ?1, ?1, 0, 1 FROM ("
+	" SELECT DISTINCT id, ?1, ?1 + 1000, 0, 1 FROM ("
 #define ALL_NOTED                                                                                                      \
-	") noted WHERE true ON CONFLICT (change_id) DO UPDATE SET next_ms = excluded.next_ms,"                         \
-	" generation = attribution_due.generation + 1"
+	") noted WHERE true ON CONFLICT (change_id) DO UPDATE SET"                                                     \
+	" next_ms = MIN(attribution_due.next_ms, excluded.next_ms), generation = attribution_due.generation + 1"
 
 /* Whether the change is red: asks its jobs, because it may have many cells, most of them green. */
 #define IS_RED(change)                                                                                                 \

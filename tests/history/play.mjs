@@ -66,8 +66,7 @@ export class Play {
       await Promise.all(batch.filter(({ looksAt }) => looksAt).map(({ looksAt }) => this.record.look(looksAt)));
       await this.#perform(batch);
       await this.#settle(1);
-      this.clock.advance(SHORT);
-      await this.#settle(1);
+      await this.#pause();
       await this.record.lookAround();
     }
     for (const { number, isOpen } of this.project.byNumber.values()) if (isOpen) this.record.wake(number);
@@ -90,6 +89,16 @@ export class Play {
       await fn(one);
     }
     return undefined;
+  }
+
+  // Until the comments are written that waited for the pause after the last one.
+  async #pause() {
+    let before;
+    do {
+      before = this.github.requests;
+      this.clock.advance(SHORT);
+      await this.#settle(1);
+    } while (this.isExact && this.github.requests > before);
   }
 
   #settle(expected) { return settle(this, this.isExact ? Math.max(2, expected) : expected, { isExact: this.isExact }); }
