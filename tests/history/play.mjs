@@ -7,7 +7,7 @@ import { settle } from './settle.mjs';
 import { Vendors } from './vendors.mjs';
 import { DAY, HOUR } from './world.mjs';
 
-const SHORT = 1000; // longer than a delay of some milliseconds
+const SHORT = 3000; // longer than the second after which a failure makes other changes due
 
 export class Play {
   #events = []; // the last one is the next; events of one time are in the order of their planning
