@@ -222,8 +222,8 @@ void attribution_restart(struct txn *d, int64_t change_id)
 }
 
 /* Ahead of a query for ids in column `id` of other changes, with ?1 the time; and behind it. The others are due a second later, because
- * GitHub is asked for the files of the change that failed: without them the others would be attributed twice, and a rerun that the
- * files make needless would start. */
+ * evidence/ first asks GitHub for the files of the change that failed. Without them Outpost would attribute the others twice, and
+ * could start a rerun that the files make needless. */
 #define NOTE_ALL                                                                                                       \
 	"INSERT INTO attribution_due (change_id, since_ms, next_ms, n_tries, generation)"                              \
 	" SELECT DISTINCT id, ?1, ?1 + 1000, 0, 1 FROM ("

@@ -7,7 +7,7 @@ const LONGEST_PAUSE = 300_000;
 const LONG_LOOKS = 200; // attribution that is due for more looks waits, too
 const PATIENCE_LOOKS = 4000;
 const PAUSE_MS = 4; // between two looks, because each costs a millisecond of the daemon and of this process
-const STILL_MS = 200; // real time
+const STILL_MS = 200; // nothing has changed for so long, in real time
 
 // expected: the number of successive looks that must find it idle, the second and third with longer pauses before them. step:
 // how far the clock moves at first when work waits. isExact: it moves far only when nothing has changed for some real time, so that it

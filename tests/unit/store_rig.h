@@ -171,6 +171,24 @@ static inline void rig_query_done(struct store_query *q)
 
 /* ---- deliveries ---- */
 
+/* Registers the accelerator npu with one runner, ci. */
+static inline void rig_register_npu(enum level level)
+{
+	static char *no_names[] = {NULL};
+	struct runner runner = {.name = (char *)"ci", .kind = RUNNER_GITHUB, .repository = (char *)"Ascend/pytorch"};
+	struct accelerator a = {.name = (char *)"npu",
+	    .title = (char *)"NPU",
+	    .level = level,
+	    .oncall = no_names,
+	    .runners = &runner,
+	    .n_runners = 1,
+	    .must_pass = no_names,
+	    .skip = no_names};
+	struct mirror_registry m = {.list = &a, .n = 1, .now_ms = T0};
+
+	DO_OK(store_mirror_registry, &m);
+}
+
 static inline bool rig_put(const char *guid, const char *body)
 {
 	struct put_delivery p = {.guid = guid,

@@ -8,29 +8,11 @@
 #include "store_rig.h"
 #include "views/nightly.h"
 
-static char *no_names[] = {NULL};
-
-static void mirror(enum level level)
-{
-	struct runner runner = {.name = (char *)"ci", .kind = RUNNER_GITHUB, .repository = (char *)"Ascend/pytorch"};
-	struct accelerator a = {.name = (char *)"npu",
-	    .title = (char *)"NPU",
-	    .level = level,
-	    .oncall = no_names,
-	    .runners = &runner,
-	    .n_runners = 1,
-	    .must_pass = no_names,
-	    .skip = no_names};
-	struct mirror_registry m = {.list = &a, .n = 1, .now_ms = T0};
-
-	DO_OK(store_mirror_registry, &m);
-}
-
 static int setup(void **state)
 {
 	int rc = rig_setup(state);
 
-	mirror(LEVEL_2);
+	rig_register_npu(LEVEL_2);
 	return rc;
 }
 
@@ -324,7 +306,7 @@ static void an_accelerator_that_becomes_silent_is_not_shown(void **state)
 
 	(void)state;
 	night(0, "F");
-	mirror(LEVEL_1);
+	rig_register_npu(LEVEL_1);
 	v = view(0, 1, 10, NULL);
 	assert_int_equal(v->n_accelerators, 0);
 	assert_int_equal(v->n_tests, 0);

@@ -5,24 +5,6 @@
 #include "views/dashboard.h"
 #include "views/feed_events.h"
 
-static char *no_names[] = {NULL};
-
-static void mirror(enum level level)
-{
-	struct runner runner = {.name = (char *)"ci", .kind = RUNNER_GITHUB, .repository = (char *)"Ascend/pytorch"};
-	struct accelerator a = {.name = (char *)"npu",
-	    .title = (char *)"NPU",
-	    .level = level,
-	    .oncall = no_names,
-	    .runners = &runner,
-	    .n_runners = 1,
-	    .must_pass = no_names,
-	    .skip = no_names};
-	struct mirror_registry m = {.list = &a, .n = 1, .now_ms = T0};
-
-	DO_OK(store_mirror_registry, &m);
-}
-
 /* Commit n of main is the SHA of n's digit, 40 times. */
 static const char *sha(char n)
 {
@@ -142,7 +124,7 @@ static void an_episode_begins_red_and_ends_green(void **state)
 	struct red_episode *e;
 
 	(void)state;
-	mirror(LEVEL_2);
+	rig_register_npu(LEVEL_2);
 	push_all('4');
 	report('1', TEST_PASS, T0 + 5 * HOUR);
 	assert_none(1);
@@ -175,7 +157,7 @@ static void an_episode_begins_red_and_ends_green(void **state)
 static void results_may_arrive_in_any_order(void **state)
 {
 	(void)state;
-	mirror(LEVEL_2);
+	rig_register_npu(LEVEL_2);
 	push_all('6');
 	report('5', TEST_FAIL, T0 + 6 * HOUR);
 	ASSERT_EPISODE(1, '5', 0, false);
@@ -196,7 +178,7 @@ static void results_may_arrive_in_any_order(void **state)
 static void a_late_red_does_not_reopen_an_episode_that_a_newer_green_ended(void **state)
 {
 	(void)state;
-	mirror(LEVEL_2);
+	rig_register_npu(LEVEL_2);
 	push_all('4');
 	report('1', TEST_FAIL, T0 + 5 * HOUR);
 	report('4', TEST_PASS, T0 + 6 * HOUR);
@@ -211,7 +193,7 @@ static void a_late_red_does_not_reopen_an_episode_that_a_newer_green_ended(void 
 static void the_order_of_the_branch_counts(void **state)
 {
 	(void)state;
-	mirror(LEVEL_2);
+	rig_register_npu(LEVEL_2);
 	push(&(struct pushed){.n = '1', .now_ms = T0});
 	push(&(struct pushed){.n = '3', .now_ms = T0 + HOUR}); /* the webhook of 2 was lost */
 	push(&(struct pushed){.n = '2', .now_ms = T0 + 2 * HOUR});
@@ -225,7 +207,7 @@ static void the_order_of_the_branch_counts(void **state)
 static void each_branch_has_its_own_episode(void **state)
 {
 	(void)state;
-	mirror(LEVEL_2);
+	rig_register_npu(LEVEL_2);
 	push_all('2');
 	push(&(struct pushed){.n = '7', .ref = "refs/heads/release/2.9", .now_ms = T0});
 	report('1', TEST_FAIL, T0 + HOUR);
@@ -243,7 +225,7 @@ static void each_branch_has_its_own_episode(void **state)
 static void another_attempt_replaces_the_first(void **state)
 {
 	(void)state;
-	mirror(LEVEL_2);
+	rig_register_npu(LEVEL_2);
 	push_all('1');
 	report('1', TEST_FAIL, T0 + HOUR);
 	ASSERT_EPISODE(1, '1', 0, false);
@@ -257,7 +239,7 @@ static void an_end_without_a_pass_is_not_green(void **state)
 	struct red_episode *e;
 
 	(void)state;
-	mirror(LEVEL_2);
+	rig_register_npu(LEVEL_2);
 	push_all('2');
 	report('1', TEST_PASS, T0 + HOUR);
 	report('2', TEST_FAIL, T0 + 2 * HOUR);
@@ -273,7 +255,7 @@ static void an_end_without_a_pass_is_not_green(void **state)
 static void a_run_with_only_skips_changes_nothing(void **state)
 {
 	(void)state;
-	mirror(LEVEL_2);
+	rig_register_npu(LEVEL_2);
 	push_all('3');
 	report('1', TEST_FAIL, T0 + HOUR);
 	report('2', TEST_SKIP, T0 + 2 * HOUR);
@@ -287,7 +269,7 @@ static void a_missing_report_is_red(void **state)
 	struct red_episode *one;
 
 	(void)state;
-	mirror(LEVEL_2);
+	rig_register_npu(LEVEL_2);
 	push_all('1');
 	DO_OK(store_expire_dispatches, &e);
 	assert_int_equal(e.n_expired, 1);
@@ -336,7 +318,7 @@ static void a_missing_report_does_not_become_the_shown_commit(void **state)
 	struct expire_dispatches e = {.now_ms = T0 + 3 * HOUR};
 
 	(void)state;
-	mirror(LEVEL_2);
+	rig_register_npu(LEVEL_2);
 	push_all('2');
 	report('1', TEST_PASS, T0 + HOUR);
 	ASSERT_SHOWN(T0 + 2 * HOUR, '1', 0, false);
@@ -353,7 +335,7 @@ static void an_accelerator_without_any_report_is_shown(void **state)
 	struct dashboard *v;
 
 	(void)state;
-	mirror(LEVEL_2);
+	rig_register_npu(LEVEL_2);
 	push_all('2');
 	DO_OK(store_expire_dispatches, &e);
 	assert_int_equal(e.n_expired, 2);
@@ -373,7 +355,7 @@ static void a_missing_report_counts_for_its_branch_only(void **state)
 	struct dashboard *v;
 
 	(void)state;
-	mirror(LEVEL_2);
+	rig_register_npu(LEVEL_2);
 	push_all('1');
 	push(&(struct pushed){.n = '7', .ref = "refs/heads/release/2.9", .now_ms = T0});
 	push(&(struct pushed){.n = '8', .ref = "refs/heads/release/2.9", .now_ms = T0});
@@ -392,7 +374,7 @@ static void an_accelerator_at_l1_has_no_episode(void **state)
 	struct expire_dispatches e = {.now_ms = T0 + 3 * HOUR};
 
 	(void)state;
-	mirror(LEVEL_1);
+	rig_register_npu(LEVEL_1);
 	push_all('1');
 	DO_OK(store_expire_dispatches, &e);
 	assert_int_equal(e.n_expired, 1);
@@ -412,7 +394,7 @@ static void each_episode_has_one_outbox_row(void **state)
 	struct red_episode *e;
 
 	(void)state;
-	mirror(LEVEL_2);
+	rig_register_npu(LEVEL_2);
 	push_all('3');
 	report('1', TEST_FAIL, T0 + HOUR);
 	c = rig_claim(RED, T0 + HOUR);
@@ -454,7 +436,7 @@ static void a_notice_is_sent_once(void **state)
 	struct claim_outbox c;
 
 	(void)state;
-	mirror(LEVEL_2);
+	rig_register_npu(LEVEL_2);
 	push_all('1');
 	report('1', TEST_FAIL, T0 + HOUR);
 	DO_OK(store_note_red_episode, &notified);
@@ -475,7 +457,7 @@ static void a_clock_jump_moves_an_open_episode(void **state)
 	struct shift_clock s = {.delta_ms = 3 * DAY, .now_ms = T0 + 3 * DAY};
 
 	(void)state;
-	mirror(LEVEL_2);
+	rig_register_npu(LEVEL_2);
 	push_all('1');
 	report('1', TEST_FAIL, T0 + HOUR);
 	DO_OK(store_shift_clock, &s);
@@ -488,7 +470,7 @@ static void an_old_episode_is_deleted_with_the_results(void **state)
 	struct claim_outbox c;
 
 	(void)state;
-	mirror(LEVEL_2);
+	rig_register_npu(LEVEL_2);
 	push_all('2');
 	report('1', TEST_FAIL, T0 + HOUR);
 	report('2', TEST_PASS, T0 + 2 * HOUR);
@@ -562,7 +544,7 @@ static void the_breaker_trips_and_recovers(void **state)
 	char head[41];
 
 	(void)state;
-	mirror(LEVEL_3);
+	rig_register_npu(LEVEL_3);
 	head_of(1, head);
 	pulls(1, 7, TEST_FAIL);
 	assert_false(is_unhealthy(head));
@@ -579,7 +561,7 @@ static void one_author_cannot_trip_the_breaker(void **state)
 	char head[41];
 
 	(void)state;
-	mirror(LEVEL_3);
+	rig_register_npu(LEVEL_3);
 	for (int n = 1; n <= 12; n++) {
 		head_of(n, head);
 		pull(n, head, "mallory", TEST_FAIL);
@@ -592,7 +574,7 @@ static void a_trip_requests_comments_on_open_pulls(void **state)
 	struct claim_outbox c;
 
 	(void)state;
-	mirror(LEVEL_3);
+	rig_register_npu(LEVEL_3);
 	pulls(1, 7, TEST_FAIL);
 	c = rig_claim(COMMENTS, T0 + HOUR);
 	assert_int_equal(c.n, 7);

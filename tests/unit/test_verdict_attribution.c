@@ -993,21 +993,11 @@ static bool eight_authors_trip_the_breaker(bool is_one_test, bool has_message)
 {
 	static const char *const AUTHORS[] = {"ada", "bob", "cyd", "dan", "eve", "fay", "gus", "hal"};
 	static const char *const NAMES[] = {"t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7"};
-	struct runner runner = {.name = (char *)"ci", .kind = RUNNER_GITHUB, .repository = (char *)"Ascend/pytorch"};
-	struct accelerator npu = {.name = (char *)"npu",
-	    .title = (char *)"NPU",
-	    .level = LEVEL_3,
-	    .oncall = no_names,
-	    .runners = &runner,
-	    .n_runners = 1,
-	    .must_pass = no_names,
-	    .skip = no_names};
-	struct mirror_registry m = {.list = &npu, .n = 1, .now_ms = T0};
 	struct test_result tests[ARRAY_LEN(NAMES)];
 	struct change_view *v;
 	bool has_moved, has_tripped;
 
-	DO_OK(store_mirror_registry, &m);
+	rig_register_npu(LEVEL_3);
 	for (size_t i = 0; i < ARRAY_LEN(NAMES); i++) {
 		tests[i] = result(TEST_PASS, NULL);
 		tests[i].name = (char *)NAMES[i];
