@@ -226,6 +226,7 @@ void totals_read(const struct view *d, struct get_totals *g)
 		seat_nodes_read(d, g->now_ms, &g->nodes);
 		g->n_attribution_due =
 		    db_int(d, 0, "SELECT count(*) FROM attribution_due WHERE next_ms <= ?1", V_INT(g->now_ms));
+		g->next_attribution_ms = attribution_next_ms(d, g->now_ms);
 	}
 	if (db_status(d))
 		get_totals_release(g);

@@ -64,6 +64,7 @@ struct get_totals {
 	struct experiment_use_list experiments; /* with has_experiments; get_totals_release(), as the next */
 	struct seat_nodes nodes;                /* with has_experiments */
 	int64_t n_attribution_due;              /* changes to attribute again now; with has_experiments */
+	int64_t next_attribution_ms;            /* when the next one after those is due, 0 none; with has_experiments */
 	int64_t db_bytes;
 };
 int store_get_totals(struct store *s, struct get_totals *q) MUST_CHECK;

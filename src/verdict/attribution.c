@@ -342,6 +342,12 @@ void attribution_facts_due(struct txn *d, int64_t change_id, const char *acceler
 
 RECORD_DEFINE(due_change, DUE_CHANGE_RECORD)
 
+int64_t attribution_next_ms(const struct view *d, int64_t now_ms)
+{
+	return db_int(
+	    d, 0, "SELECT next_ms FROM attribution_due WHERE next_ms > ?1 ORDER BY next_ms LIMIT 1", V_INT(now_ms));
+}
+
 static int claim_due_changes_run(struct store_query *sq, const struct view *d)
 {
 	struct claim_due_changes *q = CONTAINER_OF(sq, struct claim_due_changes, q);
@@ -354,8 +360,7 @@ static int claim_due_changes_run(struct store_query *sq, const struct view *d)
 	    due_change, q->list, q->n);
 	for (size_t i = 0; i < q->n; i++)
 		q->list[i].number = change_pull(d, q->list[i].change_id);
-	q->next_ms = db_int(
-	    d, 0, "SELECT next_ms FROM attribution_due WHERE next_ms > ?1 ORDER BY next_ms LIMIT 1", V_INT(q->now_ms));
+	q->next_ms = attribution_next_ms(d, q->now_ms);
 	return 0;
 }
 STORE_LIST(claim_due_changes, due_change)

@@ -48,6 +48,8 @@ void attribution_alike_due(struct txn *d, int64_t change_id, const char *acceler
 void attribution_facts_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
 /* The changes whose base is near this commit of a branch are due. */
 void attribution_base_due(struct txn *d, int64_t change_id, const char *accelerator, int64_t now_ms);
+/* When the next change is due after now_ms, 0: none. */
+int64_t attribution_next_ms(const struct view *d, int64_t now_ms);
 
 /* ---- for evidence/ ---- */
 

@@ -72,10 +72,10 @@ static json_t *status_json(const struct status_request *s)
 	    (json_int_t)(w->config ? w->config->n_accelerators : 0), "open_changes", (json_int_t)t->n_open_changes,
 	    "deliveries", deliveries, "dispatches", dispatches);
 	json_object_update_new(
-	    v, json_pack("{s:I, s:I, s:o, s:o, s:o, s:{s:I}, s:o, s:o}", "jobs", (json_int_t)t->n_jobs, "results",
+	    v, json_pack("{s:I, s:I, s:o, s:o, s:o, s:{s:I, s:o}, s:o, s:o}", "jobs", (json_int_t)t->n_jobs, "results",
 		   (json_int_t)t->n_results, "outbox", outbox, "pull", pull, "experiments",
-		   experiments_json(&t->experiments), "attribution", "due", (json_int_t)t->n_attribution_due, "store",
-		   store, "nodes", nodes_json(&t->nodes)));
+		   experiments_json(&t->experiments), "attribution", "due", (json_int_t)t->n_attribution_due, "next",
+		   json_time(t->next_attribution_ms), "store", store, "nodes", nodes_json(&t->nodes)));
 	return v;
 }
 
