@@ -8,7 +8,7 @@
 # make runner-bundle   outpost-runner and its libraries in one tarball
 # make check-postgres  the unit tests of the store, and the whole-program tests, on PostgreSQL
 # make check-loaded    the tests on a machine that is made busy; check-one-core: on a single core
-# make bench           speed, as ratios inside one run
+# make bench           speed, as ratios inside one run; BEFORE=PROGRAM: the results a second beside another outpostd
 # make bench-cluster   PostgreSQL and several daemons beside SQLite and one
 # make bench-attacks   attacks from one address, and what others notice of them; SECONDS_EACH=n
 # make soak            the long tests: kills, memory, valgrind
@@ -330,8 +330,8 @@ $(B)/bench/%: tests/bench/%.c $(call libs_for,store)
 
 bench: deps
 	$(MAKE) --no-print-directory -j$(JOBS) all $(B)/bench/fill $(B)/bench/floor $(B)/bench/results $(B)/bench/retention $(B)/bench/wire
-	tools/node.sh tests/bench/bench.mjs $(O)/release
-	tools/node.sh tests/bench/paint.mjs $(O)/release
+	tools/node.sh tests/bench/bench.mjs $(O)/release $(if $(BEFORE),--before $(BEFORE))
+	$(if $(BEFORE),,tools/node.sh tests/bench/paint.mjs $(O)/release)
 
 bench-attacks: deps
 	$(MAKE) --no-print-directory -j$(JOBS) all

@@ -2,9 +2,11 @@
 // fan-out, memory; and every answer and page on a database of 200 million results.
 //
 //   node tests/bench/bench.mjs [BUILD_FOLDER] [--json] [--seconds N] [--pairs N] [--pages] [--crowds] [--turns N] [--results N] [--database FILE]
+//       [--before PROGRAM]
 //
-// --pages: only the answers and pages, each with its times; --crowds: only the eight readers of a page; --database: on a copy of this database (from tests/bench/fill.c). The
-// table goes to standard output, progress to a terminal's standard error. It takes some ten minutes.
+// --pages: only the answers and pages, each with its times; --crowds: only the eight readers of a page; --database: on a copy of this database (from tests/bench/fill.c);
+// --before: only the results a second, in turns with an outpostd of another commit. The table goes to standard output, progress to a
+// terminal's standard error. It takes some ten minutes.
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs/promises';
 import os from 'node:os';
@@ -12,15 +14,15 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 
 const { values, positionals: [build] } = parseArgs({ allowPositionals: true, options: {
-  json: { type: 'boolean' }, seconds: { type: 'string' }, pairs: { type: 'string' }, pages: { type: 'boolean' }, crowds: { type: 'boolean' }, turns: { type: 'string' }, results: { type: 'string' }, database: { type: 'string' },
+  json: { type: 'boolean' }, seconds: { type: 'string' }, pairs: { type: 'string' }, pages: { type: 'boolean' }, crowds: { type: 'boolean' }, turns: { type: 'string' }, results: { type: 'string' }, database: { type: 'string' }, before: { type: 'string' },
 } });
 if (build) process.env.OUTPOSTD ??= path.resolve(build, 'outpostd');
 if (build) process.env.OUTPOSTCTL ??= path.resolve(build, 'outpostctl');
 
 const { machine } = await import('./load.mjs');
-const { dispatching, fanOut, intake, median, requestsPerDispatch, waitingRunners } = await import('./measures.mjs');
+const { dispatching, fanOut, intake, median, requestsPerDispatch, startOutpost, waitingRunners } = await import('./measures.mjs');
 const { pages } = await import('./pages.mjs');
-const { reports } = await import('./reports.mjs');
+const { AT_A_TIME, reports } = await import('./reports.mjs');
 
 const started = Date.now();
 const say = (text) => { if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${((Date.now() - started) / 1000).toFixed(0).padStart(4)} s  ${text}`); };
@@ -91,6 +93,21 @@ function reportRows(measured) {
   ]);
 }
 
+// The results a second of this outpostd and of another one, in turns.
+async function besideBefore({ dir, program, turns, say }) {
+  const rates = { before: [], now: [] };
+  const rate = async (one) => (await reports({ dir, say, names: [AT_A_TIME], start: (...args) => startOutpost(...args, one) }))[AT_A_TIME].results_per_second;
+  for (let i = 0; i < turns; i++) {
+    rates.before.push(await rate(program));
+    rates.now.push(await rate());
+  }
+  return rates;
+}
+
+const beforeRows = ({ before, now }) => [{
+  what: 'results a second, with verdicts', value: median(now), beside: median(before), besideWhat: 'before', ratio: median(now.map((rate, i) => rate / before[i])), least: 8, unit: '/s',
+}];
+
 function rows({ intakeRuns, dispatch, dispatches, fan, waiting, read, results: ofResults, reports: ofReports }) {
   const of = (server, key) => median(intakeRuns[server].map((run) => run[key]));
   const pairs = (key) => median(intakeRuns.outpost.map((run, i) => run[key] / intakeRuns.nginx[i][key]));
@@ -149,7 +166,8 @@ try {
   const host = machine(dir);
   const seconds = Number(values.seconds ?? 5);
   const measured = {};
-  if (!values.pages && !values.crowds) {
+  if (values.before) measured.before = await besideBefore({ dir, program: path.resolve(values.before), turns: Number(values.turns ?? 5), say });
+  else if (!values.pages && !values.crowds) {
     measured.intakeRuns = await intake({ dir, build: build ?? 'build/release', pairs: Number(values.pairs ?? 3), seconds, say });
     measured.dispatch = await requestsPerDispatch({ dir, changes: 20, say });
     measured.dispatches = await dispatching({ dir, build: build ?? 'build/release', say });
@@ -159,19 +177,19 @@ try {
     measured.reports = await reports({ dir, say });
     measured.waiting = await waitingRunners({ dir, count: 1000, jobs: 300, say });
   }
-  measured.read = await pages({ dir, seconds, pairs: Number(values.pairs ?? 3), turns: Number(values.turns ?? 3), results: Number(values.results ?? 200_000_000), database: values.database, onlyCrowds: values.crowds, say });
+  if (!values.before) measured.read = await pages({ dir, seconds, pairs: Number(values.pairs ?? 3), turns: Number(values.turns ?? 3), results: Number(values.results ?? 200_000_000), database: values.database, onlyCrowds: values.crowds, say });
   if (process.stderr.isTTY) process.stderr.write('\r\x1b[K');
   const { intakeRuns, fan, read } = measured;
-  const list = judged(values.crowds ? crowdRows(read) : values.pages ? pageRows(read) : rows(measured));
+  const list = judged(values.before ? beforeRows(measured.before) : values.crowds ? crowdRows(read) : values.pages ? pageRows(read) : rows(measured));
   if (values.json) {
-    console.log(JSON.stringify({ machine: host, seconds: (Date.now() - started) / 1000, rows: list, intake: intakeRuns, dispatch: measured.dispatch, dispatching: measured.dispatches, fan_out: fan, waiting: measured.waiting, results: measured.results, reports: measured.reports, pages: read }, null, 2));
+    console.log(JSON.stringify({ machine: host, seconds: (Date.now() - started) / 1000, rows: list, intake: intakeRuns, dispatch: measured.dispatch, dispatching: measured.dispatches, fan_out: fan, waiting: measured.waiting, results: measured.results, reports: measured.reports, pages: read, before: measured.before }, null, 2));
   } else {
     console.log(`${host.cpu}, ${host.cores} cores, fsync ${n(host.fsync_ms, 2)} ms, nginx ${host.nginx}; the load runs on the same cores`);
     if (intakeRuns) console.log(`${n(intakeRuns.body_bytes)} bytes a webhook, 64 connections, ${seconds} s each, median of ${intakeRuns.outpost.length} alternating pairs`);
     console.log(`\n${table(list)}\n`);
-    if (read.answers) console.log(answersTable(read));
-    for (const { path: page, runs } of read.crowds) console.log(`each turn of ${page}: ${runs.map((run) => `${n(run.rate)}/s, p99 ${n(run.p99 / run.p50, 2)} × ${n(run.p50, 2)} ms`).join('; ')}`);
-    if (read.answers) notes(measured, seconds);
+    if (read?.answers) console.log(answersTable(read));
+    for (const { path: page, runs } of read?.crowds ?? []) console.log(`each turn of ${page}: ${runs.map((run) => `${n(run.rate)}/s, p99 ${n(run.p99 / run.p50, 2)} × ${n(run.p50, 2)} ms`).join('; ')}`);
+    if (read?.answers) notes(measured, seconds);
   }
 } finally {
   await fs.rm(dir, { recursive: true, force: true });

@@ -17,9 +17,9 @@ const vendor = (i, repository) => ({ name: `vendor-${i}`, title: `Vendor ${i}`, 
 
 export const median = (list) => list.toSorted((a, b) => a - b)[Math.floor(list.length / 2)];
 
-export async function startOutpost(dir, rig, accelerators) {
+export async function startOutpost(dir, rig, accelerators, program) {
   return Outpost.start({
-    rig, accelerators, logFile: path.join(dir, 'outpost.log'),
+    program, rig, accelerators, logFile: path.join(dir, 'outpost.log'),
     config: { log: { level: 'info' }, comment: { enabled: false }, reconcile: { interval: '1h' } },
   });
 }

@@ -10,8 +10,10 @@ import { sign } from '@octokit/webhooks-methods';
 import { startOutpost } from './measures.mjs';
 import { Stub } from './stub.mjs';
 
+export const AT_A_TIME = 'callback of 2,000, eight at a time,';
 const KINDS = [
   { name: 'callback of 2,000', count: 2000, jobs: 60 },
+  { name: AT_A_TIME, count: 2000, jobs: 88, senders: 8 },
   { name: 'callback of 20,000', count: 20_000, jobs: 12, isShort: true },
   { name: 'document of 2,000', count: 2000, jobs: 45, isDocument: true },
   { name: 'document of 20,000', count: 20_000, jobs: 12, isDocument: true },
@@ -48,7 +50,7 @@ def once():
 print(1000 * sorted(once() for i in range(15))[7])`;
 
 // Each kind has a daemon of its own, because a caller may send 100 reports a minute. start(): makes it.
-async function measure({ dir, say, start = startOutpost }, { name, count, redOf, jobs, isDocument, isShort }) {
+async function measure({ dir, say, start = startOutpost }, { name, count, redOf, jobs, senders = 1, isDocument, isShort }) {
   const stub = await Stub.start({ keepsBodies: true });
   const outpost = await start(dir, stub, [VENDOR]);
   const agent = new http.Agent({ keepAlive: true });
@@ -73,7 +75,7 @@ async function measure({ dir, say, start = startOutpost }, { name, count, redOf,
     const ids = stub.bodies.map((one) => one.client_payload.outpost.dispatch_id);
     const targets = [];
     const job = (i, more) => ({ status: 'completed', conclusion: redOf ? 'failure' : 'success', name: 'ci', job_name: name, run_id: changes * 100 + i, ...more });
-    const bodies = ids.map((_, i) => JSON.stringify(isDocument ? { schema: 1, tests: tests(count, redOf, i, isShort) } : job(i, { tests: tests(count, redOf, i, isShort) })));
+    const bodies = ids.map((_, i) => Buffer.from(JSON.stringify(isDocument ? { schema: 1, tests: tests(count, redOf, i, isShort) } : job(i, { tests: tests(count, redOf, i, isShort) }))));
     if (isDocument) for (const [i, id] of ids.entries()) targets.push(`/api/v1/jobs/${(await send('POST', `/api/v1/dispatches/${id}/jobs`, JSON.stringify(job(i)))).job}/report`);
     else for (const id of ids) targets.push(`/api/v1/dispatches/${id}/jobs`);
     say(`reports: ${name}`);
@@ -81,7 +83,10 @@ async function measure({ dir, say, start = startOutpost }, { name, count, redOf,
     await new Promise((resolve) => setTimeout(resolve, 1500)); // until the work of the planner and of the first report is done
     const before = await cpuOf(outpost.pid);
     const begun = performance.now();
-    for (let i = 1; i <= jobs; i++) await send(isDocument ? 'PUT' : 'POST', targets[i], bodies[i]);
+    let next = 1;
+    await Promise.all(Array.from({ length: senders }, async () => {
+      for (let i; (i = next++) <= jobs;) await send(isDocument ? 'PUT' : 'POST', targets[i], bodies[i]);
+    }));
     const ms = performance.now() - begun;
     const cpu = (await cpuOf(outpost.pid) - before) / jobs;
     const file = path.join(dir, 'report.json');

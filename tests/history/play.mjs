@@ -63,6 +63,7 @@ export class Play {
       await this.#stop(batch.at(-1).time);
       this.#pass(batch.at(-1).time);
       await this.#settle(2);
+      this.record.commentsSettled();
       await Promise.all(batch.filter(({ looksAt }) => looksAt).map(({ looksAt }) => this.record.look(looksAt)));
       await this.#perform(batch);
       await this.#settle(1);

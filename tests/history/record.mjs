@@ -13,6 +13,7 @@ export class Record {
   #play;
   #toLook = new Set();
   #texts = []; // comments since the last look
+  #nSettled = 0; // of them: in `settled`, or replaced before the daemon was idle
   #results = new Map(); // "SHA accelerator suite/test" → {truth, statuses, before: its truths since the last look, reds: [{job, …}]}
   #titles;
   #moved = new Set(); // keys of results since the last look
@@ -99,9 +100,17 @@ export class Record {
   // Marks this pull request as changed.
   wake(number) { this.#toLook.add(number); }
 
-  async lookAround() {
-    const texts = this.#texts.splice(0);
+  // Called when the daemon is idle.
+  commentsSettled() {
+    const texts = this.#texts.slice(this.#nSettled);
+    this.#nSettled = this.#texts.length;
     for (const [number, body] of new Map(texts.map((text) => [text.number, text.body]))) this.settled.push({ number, body });
+  }
+
+  async lookAround() {
+    this.commentsSettled();
+    const texts = this.#texts.splice(0);
+    this.#nSettled = 0;
     for (const { number, body } of texts) this.#read(this.#play.project.byNumber.get(number), body);
     const numbers = [...this.#toLook];
     this.#toLook.clear();
