@@ -16,6 +16,7 @@ import { Names, comparable, readTables } from './tables.mjs';
 
 const ENGINES = ['sqlite', 'postgresql'];
 const LINES_SHOWN = 6;
+const MOST_SHOWN = 1000; // characters of a row or a text
 const AGE = / · updated .* UTC|\d+ (?:minutes?|hours?|days?) old/g; // the parts of a comment that follow from the wall clock
 
 // Texts that differ from the text of the same pull request before them. Between two equal ones there was another one while the daemon worked.
@@ -29,7 +30,7 @@ function withoutRepetitions(list) {
 }
 
 async function playOn(engine, seed, mode, size) {
-  const { verdicts, problems, wall, extra, tables, comments, written, names } = await simulate({ seed, mode, ...size, engine, isExact: true, atEnd: async ({ outpost, play, github }) => {
+  const { verdicts, problems, wall, warnings, extra, tables, comments, written, names } = await simulate({ seed, mode, ...size, engine, isExact: true, atEnd: async ({ outpost, play, github }) => {
     await outpost.stop();
     const rows = await readTables(outpost), named = new Names(rows);
     const textsOf = (list) => list.map(({ number, body }) => ({ number, text: `#${number}\n${named.ofText(body).replace(AGE, '…')}` }));
@@ -39,7 +40,7 @@ async function playOn(engine, seed, mode, size) {
   if (nUnchanged) problems.push(`${nUnchanged} comments were written again without a change`);
   const textOf = ({ verdict, truth, reason, evidence }) => `${verdict} of ${truth}: ${reason}${evidence ? ` (${names.ofText(evidence)})` : ''}`;
   const parts = { ...tables, verdicts: verdicts.map(({ key, verdicts: list }) => `${key}\n${list.map(textOf).join('\n')}`), comments };
-  return { wall, verdicts, parts, problems, rows: Object.values(tables).flat().length, comments: comments.length, nExperiments: extra.experiments };
+  return { wall, verdicts, warnings, parts, problems, rows: Object.values(tables).flat().length, comments: comments.length, nExperiments: extra.experiments };
 }
 
 // The texts that only one of two lists has.
@@ -70,7 +71,7 @@ function compare([a, b], engines) {
     if (only.flat().length === 0) return [];
     const i = only[0].length > 0 ? 0 : 1, text = only[i][0];
     const [own, other] = explain(text, (i ? a : b).parts[part]);
-    return [`${part}: ${only.map((list, k) => `${list.length} only on ${engines[k]}`).join(', ')}`, `  ${partsOf(text)[0]} …`, `  ${engines[i]}: ${own}`, `  ${engines[1 - i]}: ${other}`];
+    return [`${part}: ${only.map((list, k) => `${list.length} only on ${engines[k]}`).join(', ')}`, `  ${text.replaceAll('\n', ' ').slice(0, MOST_SHOWN)}`, `  ${engines[i]}: ${own}`, `  ${engines[1 - i]}: ${other}`];
   });
 }
 
@@ -96,6 +97,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     const { rows, verdicts, comments } = runs[0];
     console.log(`seed ${seed}, ${mode} experiments: ${lines.length ? 'WRONG' : 'equal'}: ${rows} rows, ${verdicts.length} red cells, ${comments} texts of comments; ${runs.map(({ engine, wall }) => `${engine} ${wall.toFixed(0)} s`).join(', ')}`);
     for (const line of lines) console.log(`  ${line}`);
+    if (lines.length) for (const { engine, warnings } of runs) console.log(`  warnings in the log of ${engine}: ${JSON.stringify(warnings)}`);
     if (lines.length) process.exitCode = 1;
   }
 }

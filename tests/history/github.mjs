@@ -167,7 +167,7 @@ const ROUTES = [
   route('checks', 'PATCH', `${REPO}/check-runs/(?<id>\\d+)`, G.check),
   route('reads', 'GET', `${REPO}/issues/comments/(?<id>\\d+)`, G.readComment),
   route('reads', 'GET', `${REPO}/issues/(?<number>\\d+)/comments`, G.listComments),
-  route('reads', 'GET', `${REPO}/branches/(?<name>.+)`, G.branch),
+  route('branches', 'GET', `${REPO}/branches/(?<name>.+)`, G.branch),
   route('reads', 'GET', `${REPO}/pulls`, G.pulls),
   route('reads', 'GET', `${REPO}/pulls/(?<number>\\d+)`, G.pull),
   route('reads', 'GET', '/app/hook/deliveries', () => [200, []]),

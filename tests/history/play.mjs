@@ -1,5 +1,6 @@
 // Plays a world to a daemon in the order of time: webhooks as GitHub sends them, and reports as vendors send them. After each
 // event it reads and records Outpost's verdicts of the affected pull requests.
+import { until } from '../integration/lib/outpost.mjs';
 import { Connection } from './connection.mjs';
 import { Project } from './project.mjs';
 import { Record } from './record.mjs';
@@ -56,6 +57,8 @@ export class Play {
     github.on('dispatch', (repository, body) => this.vendors.dispatched(body.client_payload));
     github.on('comment', (number, body) => this.record.commented(number, body));
     this.project.begin();
+    // The first reconciliation records the tip of main as it is before the first push.
+    await until(() => github.counts.branches > 0, { what: 'the tip of main is read' });
     await this.#settle(2);
     for (let batch; (batch = this.#next()).length > 0;) {
       if (this.isCut && batch[0].time > this.world.end) break;
