@@ -174,7 +174,7 @@ static char **accelerators_of(const struct view *d, int64_t change_id)
 {
 	return rows_keys(db_rows(d,
 	    "SELECT accelerator FROM dispatch WHERE change_id = ?1 AND accelerator <> ''"
-	    " UNION SELECT accelerator FROM job WHERE change_id = ?1",
+	    " UNION SELECT accelerator FROM job WHERE change_id = ?1 ORDER BY accelerator",
 	    V_INT(change_id)));
 }
 

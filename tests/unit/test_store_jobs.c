@@ -527,7 +527,7 @@ static void a_look_in_parts_begins_again_when_the_cells_change(void **state)
 	free(id);
 }
 
-/* The look ends after its first part, which has changed the cause of a cell of another accelerator. The comment shows it. */
+/* The look ends after the part that has changed the cause of a cell of another accelerator. The comment shows it. */
 static void a_look_that_ends_early_leaves_nothing_undone(void **state)
 {
 	struct plan_want wants[] = {GITHUB_WANT("cpu", "Others/pytorch"), GITHUB_WANT("npu", "Ascend/pytorch")};
@@ -535,6 +535,7 @@ static void a_look_that_ends_early_leaves_nothing_undone(void **state)
 	struct attribute_change a = {.now_ms = T0 + HOUR};
 	char *cpu, *npu, *database;
 	struct db *d;
+	int64_t n_old;
 
 	(void)state;
 	DO_OK(store_attribute_change, &a); /* of no change: it sets op.run, which the test calls */
@@ -554,11 +555,16 @@ static void a_look_that_ends_early_leaves_nothing_undone(void **state)
 	db_exec(db_txn(d), "UPDATE verdict SET reason = 'another' WHERE accelerator = 'cpu'");
 	db_exec(db_txn(d), "UPDATE outbox SET generation = 100 WHERE kind = 'comment'");
 	assert_int_equal(db_commit(d), 0);
+	/* A part lasts a certain time, so a slow machine needs several for the first accelerator. */
 	a.op.n_parts = 0;
-	assert_int_equal(db_begin(d, DB_WRITER), 0);
-	assert_int_equal(a.op.run(&a.op, db_txn(d)), 0);
-	assert_true(a.op.is_unfinished);
-	assert_int_equal(db_commit(d), 0);
+	do {
+		assert_int_equal(db_begin(d, DB_WRITER), 0);
+		assert_int_equal(a.op.run(&a.op, db_txn(d)), 0);
+		assert_true(a.op.is_unfinished);
+		a.op.n_parts++;
+		n_old = db_int(db_view(d), 0, "SELECT COUNT(*) FROM verdict WHERE reason = 'another'");
+		assert_int_equal(db_commit(d), 0);
+	} while (n_old > 0);
 	attribute_change_release(&a); /* as if the daemon were killed */
 	db_close(d);
 	rig_open();
