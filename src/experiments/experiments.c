@@ -401,7 +401,7 @@ static void end_unneeded(struct review *v, const struct rerunner *list, size_t n
 {
 	struct experiment_list l = experiments_read(db_rows(v->d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE change_id = ?1"
-	    " AND accelerator = ?2 AND " EXPERIMENT_IS_OPEN,
+	    " AND accelerator = ?2 AND " EXPERIMENT_IS_OPEN " ORDER BY id",
 	    V_INT(v->change_id), V_TEXT(v->accelerator)));
 
 	for (size_t i = 0; i < l.n; i++) {

@@ -14,7 +14,8 @@ void experiment_sharers_due(struct txn *d, const struct experiment *e, int64_t n
 			"SELECT c.id FROM change o CROSS JOIN change c ON c.repository_key = o.repository_key"
 			" AND c.merge_base_sha = ?2 WHERE o.id = ?1 AND c.id <> o.id AND c.kind = 'pull_request'"
 			" AND c.state = 'open' AND EXISTS (SELECT 1 FROM verdict v WHERE v.change_id = c.id"
-			"  AND v.accelerator = ?3 AND v.attribution IS NOT NULL) ORDER BY c.active_ms DESC LIMIT ?4",
+			"  AND v.accelerator = ?3 AND v.attribution IS NOT NULL) ORDER BY c.active_ms DESC, c.id DESC "
+			"LIMIT ?4",
 			V_INT(e->change_id), V_TEXT(e->sha), V_TEXT(e->accelerator), V_INT(SHARERS_MAX)),
 		    e->accelerator, CELLS_BASE_TESTED, now_ms);
 }
@@ -157,7 +158,7 @@ static struct experiment_list twins_of(const struct view *d, const struct experi
 	    " AND o.run_change_id IS NOT NULL AND EXISTS"
 	    "  (SELECT 1 FROM job a CROSS JOIN job b ON b.change_id = o.run_change_id"
 	    "   AND b.digest IS NOT NULL WHERE a.change_id = ?1 AND a.digest IS NOT NULL"
-	    "   AND (" SAME_ARTIFACT("?3") " OR (" SAME_JOB ")))",
+	    "   AND (" SAME_ARTIFACT("?3") " OR (" SAME_JOB "))) ORDER BY o.id",
 	    V_INT(e->run_change_id), V_INT(e->change_id), V_TEXT(e->accelerator), V_TEXT(e->runner),
 	    V_TEXT(experiment_side_name(e->side)), V_TEXT(e->sha), V_INT(e->id)));
 }
@@ -189,7 +190,7 @@ int64_t experiments_without_tests_end(struct txn *d, int64_t now_ms)
 {
 	struct experiment_list l = experiments_read(db_rows(d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE id IN (SELECT e.id" WITHOUT_TESTS
-	    " AND x.finished_ms <= ?1)",
+	    " AND x.finished_ms <= ?1) ORDER BY id",
 	    V_INT(now_ms - TESTS_COME_MS)));
 	int64_t finished_ms;
 

@@ -71,11 +71,12 @@ static void make_way_in_ci(struct txn *d, struct experiment *e, int64_t now_ms)
 /* Returns when to call it again; 0: nothing waits. */
 static int64_t make_ways_in_ci(struct txn *d, int64_t now_ms)
 {
+	/* +: only the open ones are walked */
 	struct experiment_list l =
 	    experiments_read(db_rows(d, "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE " EXPERIMENT_IS_OPEN
 					" AND state = " EXPERIMENT_SQL_STARTED " AND EXISTS (SELECT 1 FROM dispatch x"
 					"  WHERE x.change_id = experiment.run_change_id AND x.is_current = 1"
-					"  AND x.kind <> 'pull' AND " DISPATCH_IS_AT_WORK("x.") ")"));
+					"  AND x.kind <> 'pull' AND " DISPATCH_IS_AT_WORK("x.") ") ORDER BY +id"));
 	int64_t next_ms = 0;
 
 	for (size_t i = 0; i < l.n; i++) {
@@ -164,7 +165,8 @@ void experiments_make_room(struct txn *d, const struct stored_lease *first, int6
 				  "SELECT " LEASE_COLUMNS " FROM lease WHERE accelerator = ?1 AND runner = ?2"
 				  " AND state = 'active' AND EXISTS (SELECT 1 FROM dispatch x"
 				  "  WHERE x.id = lease.dispatch_id AND x." IS_EXPERIMENT ")"
-				  " ORDER BY granted_ms DESC LIMIT 1",
+				  " ORDER BY granted_ms DESC, (SELECT MAX(x.change_id) FROM dispatch x"
+				  "  WHERE x.id = lease.dispatch_id) DESC LIMIT 1",
 				  V_TEXT(first->accelerator), V_TEXT(first->runner)),
 		&l))
 		make_way_on_machine(d, &l, now_ms);
@@ -179,7 +181,7 @@ static int64_t make_ways_on_machines(struct txn *d, int64_t now_ms)
 				 " AND x.kind = 'pull' AND x.state = 'running'"
 				 " CROSS JOIN lease l ON l.dispatch_id = x.id AND l.state = 'active'"
 				 " WHERE e." EXPERIMENT_IS_OPEN " AND +e.run_change_id IS NOT NULL"
-				 " ORDER BY l.granted_ms DESC")); /* +: only the open ones are walked */
+				 " ORDER BY l.granted_ms DESC, e.id DESC")); /* +: only the open ones are walked */
 	int64_t next_ms = 0;
 
 	for (char **id = ids; *id; id++) {

@@ -248,7 +248,7 @@ int64_t experiments_look(struct txn *d, int64_t *start_ms, int64_t now_ms)
 	int64_t next_ms, expiry_ms;
 	struct experiment_list l = experiments_read(db_rows(d,
 	    "SELECT " EXPERIMENT_COLUMNS " FROM experiment WHERE " EXPERIMENT_IS_OPEN
-	    " AND state = " EXPERIMENT_SQL_PLANNED " AND expires_ms <= ?1 ORDER BY expires_ms LIMIT ?2",
+	    " AND state = " EXPERIMENT_SQL_PLANNED " AND expires_ms <= ?1 ORDER BY expires_ms, id LIMIT ?2",
 	    V_INT(now_ms), V_INT(LOOK_MAX)));
 
 	for (size_t i = 0; i < l.n; i++)
@@ -261,7 +261,7 @@ int64_t experiments_look(struct txn *d, int64_t *start_ms, int64_t now_ms)
 	if (*start_ms <= now_ms || *start_ms > now_ms + LOOK_AGAIN_MS) {
 		char **names =
 		    rows_keys(db_rows(d, "SELECT DISTINCT accelerator FROM experiment WHERE " EXPERIMENT_IS_OPEN
-					 " AND state = " EXPERIMENT_SQL_PLANNED));
+					 " AND state = " EXPERIMENT_SQL_PLANNED " ORDER BY accelerator"));
 
 		*start_ms = now_ms + LOOK_AGAIN_MS;
 		for (char **name = names; *name; name++)
