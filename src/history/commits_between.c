@@ -21,7 +21,8 @@ static bool find_pushed_pair(
 		RECORD_QUERY(PUSHED_PAIR_RECORD, "FROM branch_commit g JOIN branch_commit b"
 						 " ON b.repository_key = g.repository_key AND b.ref = g.ref"
 						 " WHERE g.repository_key = ?1 AND g.sha = ?2 AND b.sha = ?3"
-						 " AND b.position > g.position AND b.position < g.position + ?4"),
+						 " AND b.position > g.position AND b.position < g.position + ?4"
+						 " ORDER BY g.ref LIMIT 1"),
 		V_TEXT(key), V_TEXT(good_sha), V_TEXT(bad_sha), V_INT(BRANCH_GAP)),
 	    &pushed_pair_record, ret);
 }
@@ -131,7 +132,8 @@ static int claim_comparison_run(struct store_query *sq, const struct view *d)
 	q->repository = q->good_sha = q->bad_sha = NULL;
 	q->next_ms = 0;
 	record_read_first(db_rows(d, RECORD_QUERY(CLAIM_COMPARISON_RECORD,
-					 "FROM commits_between WHERE next_ms IS NOT NULL ORDER BY next_ms LIMIT 1")),
+					 "FROM commits_between WHERE next_ms IS NOT NULL"
+					 " ORDER BY next_ms, repository_key, good_sha, bad_sha LIMIT 1")),
 	    &claim_comparison_record, q);
 	if (q->next_ms > q->now_ms)
 		claim_comparison_release(q);

@@ -418,11 +418,13 @@ void platform_tests_note(struct txn *d, int64_t change_id, const char *accelerat
 void platform_tests_changed(struct txn *d, const char *accelerator)
 {
 	size_t n;
-	struct rows *r =
-	    db_rows(d, "SELECT DISTINCT change_id FROM platform_test WHERE accelerator = ?1 AND change_id > 0 LIMIT ?2",
-		V_TEXT(accelerator), V_INT(ROWS_PER_ACCELERATOR_MAX));
+	struct rows *r = db_rows(d,
+	    "SELECT DISTINCT change_id FROM platform_test WHERE accelerator = ?1 AND change_id > 0"
+	    " ORDER BY change_id LIMIT ?2",
+	    V_TEXT(accelerator), V_INT(ROWS_PER_ACCELERATOR_MAX));
 	int64_t *ids = rows_key_numbers(r, &n);
 
+	/* oldest first, as in platform_tests_fill() */
 	for (size_t i = 0; i < n; i++)
 		platform_tests_note(d, ids[i], accelerator);
 	free(ids);

@@ -430,7 +430,7 @@ static void health_note(struct txn *d, const char *accelerator, bool was, int64_
 	    db_rows(d,
 		"SELECT x.change_id FROM dispatch x JOIN change c ON c.id = x.change_id WHERE x.accelerator = ?1"
 		" AND x.created_ms >= ?2 AND x.number > 0 AND x.is_current = 1 AND c.state = 'open'"
-		" GROUP BY x.change_id ORDER BY MAX(x.created_ms) DESC LIMIT ?3",
+		" GROUP BY x.change_id ORDER BY MAX(x.created_ms) DESC, x.change_id DESC LIMIT ?3",
 		V_TEXT(accelerator), V_INT(now_ms - COMMENTS_LOOK_BACK_MS), V_INT(COMMENTS_MAX)),
 	    NULL, CELLS_HEALTH_CHANGED, now_ms);
 }
