@@ -359,8 +359,10 @@ static int find_tested_run(struct store_query *sq, const struct view *d)
 	if (!id)
 		return heads.n > 1 ? ERR_CONFLICT : ERR_NOT_FOUND;
 	RECORD_READ_FIRST(d, tested_change, TESTED_CHANGE_RECORD, q, "FROM change WHERE id = ?1", V_INT(id));
-	q->delivery_guid = db_text(
-	    d, "SELECT delivery_guid FROM dispatch WHERE change_id = ?1 ORDER BY created_ms DESC LIMIT 1", V_INT(id));
+	q->delivery_guid = db_text(d,
+	    "SELECT delivery_guid FROM dispatch WHERE change_id = ?1"
+	    " ORDER BY created_ms DESC, accelerator, runner, round DESC LIMIT 1",
+	    V_INT(id));
 	if (q->is_pull)
 		RECORD_READ_FIRST(d, tested_pull, TESTED_PULL_RECORD, q,
 		    "FROM pull WHERE change_id = ?1 AND (?2 = 0 OR number = ?2) ORDER BY number DESC LIMIT 1",

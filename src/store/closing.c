@@ -280,9 +280,8 @@ bool change_decline(struct txn *d, const struct comment_place *at, const char *b
 	struct repository_key key = repository_key(at->repository);
 	struct dispatch_list l = DISPATCHES_WHERE(d,
 	    "change_id IN (" HEADS_SEEN ") AND (is_current = 1 OR state = 'held') AND is_held_for_good = 0"
-	    " AND " IS_UNSENT " ORDER BY accelerator, runner",
+	    " AND " IS_UNSENT " ORDER BY accelerator, runner, change_id, round",
 	    V_TEXT(key.text), V_INT(at->number), V_INT(at->comment_ms));
-	struct rows *r;
 	int64_t *heads;
 	size_t n_heads;
 
@@ -295,11 +294,13 @@ bool change_decline(struct txn *d, const struct comment_place *at, const char *b
 		++*ret_n;
 	}
 	dispatch_list_release(&l);
-	r = db_exec_rows(d,
-	    "UPDATE change SET is_released = 0, active_ms = ?4 WHERE is_released = 1 AND id IN (" HEADS_SEEN
-	    ") RETURNING id",
-	    V_TEXT(key.text), V_INT(at->number), V_INT(at->comment_ms), V_INT(at->now_ms));
-	heads = rows_key_numbers(r, &n_heads);
+	heads = rows_key_numbers(
+	    db_rows(d, "SELECT id FROM change WHERE is_released = 1 AND id IN (" HEADS_SEEN ") ORDER BY id",
+		V_TEXT(key.text), V_INT(at->number), V_INT(at->comment_ms)),
+	    &n_heads);
+	for (size_t i = 0; i < n_heads; i++)
+		db_exec(d, "UPDATE change SET is_released = 0, active_ms = ?2 WHERE id = ?1", V_INT(heads[i]),
+		    V_INT(at->now_ms));
 	for (size_t i = 0; i < n_heads; i++)
 		cells_moved(d, heads[i], NULL, CELLS_CHANGE_SETTLED, at->now_ms);
 	free(heads);

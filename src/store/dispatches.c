@@ -278,9 +278,10 @@ static const char *deadline_reason(const struct stored_dispatch *s, int64_t now_
 static int expire_dispatches_run(struct store_op *op, struct txn *d)
 {
 	struct expire_dispatches *o = CONTAINER_OF(op, struct expire_dispatches, op);
-	struct dispatch_list l =
-	    DISPATCHES_WHERE(d, "next_due_ms IS NOT NULL AND next_due_ms <= ?1 ORDER BY next_due_ms LIMIT ?2",
-		V_INT(o->now_ms), V_INT(EXPIRE_MAX));
+	struct dispatch_list l = DISPATCHES_WHERE(d,
+	    "next_due_ms IS NOT NULL AND next_due_ms <= ?1"
+	    " ORDER BY next_due_ms, change_id, accelerator, runner LIMIT ?2",
+	    V_INT(o->now_ms), V_INT(EXPIRE_MAX));
 	int64_t look_ms;
 
 	o->n_expired = 0;
@@ -313,7 +314,7 @@ enum { DISPATCHES_MAX = 1000 };
 	" FROM dispatch x JOIN change c ON c.id = x.change_id"                                                         \
 	" LEFT JOIN experiment e ON e.run_change_id = c.id"                                                            \
 	" LEFT JOIN outbox o ON o.key = 'dispatch:' || x.id"
-#define NEWEST_FIRST  " ORDER BY x.created_ms DESC, x.id, x.accelerator LIMIT "
+#define NEWEST_FIRST  " ORDER BY x.created_ms DESC, x.id, x.accelerator, x.runner LIMIT "
 #define HEADS_OF_PULL "SELECT change_id FROM pull_head WHERE repository_key = ?1 AND number = ?2"
 #define OF_PULL                                                                                                        \
 	" WHERE x.change_id IN (" HEADS_OF_PULL                                                                        \

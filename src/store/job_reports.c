@@ -28,7 +28,8 @@ static char *find_reported_dispatch(const struct view *d, struct report_job *o)
 	if (o->delivery_id)
 		id = db_text(d,
 		    "SELECT id FROM dispatch WHERE target_key = ?1 AND delivery_guid = ?2 AND state <> 'held'"
-		    " AND kind IN ('github', 'infra') ORDER BY created_ms DESC, is_current DESC LIMIT 1",
+		    " AND kind IN ('github', 'infra') ORDER BY created_ms DESC, is_current DESC,"
+		    " COALESCE(not_before_ms, 0), accelerator, runner LIMIT 1",
 		    V_TEXT(key.text), V_TEXT(o->delivery_id));
 	/* A forwarded `closed` echoes the id of the dispatch that it closes. */
 	if (!id && o->delivery_id &&

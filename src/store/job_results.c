@@ -44,7 +44,7 @@ static int64_t similar_list(struct txn *d, int64_t job_id)
 	    "  WHERE accelerator = (SELECT accelerator FROM job WHERE id = ?1) AND id > 0 AND id < ?1"
 	    "  ORDER BY id DESC LIMIT ?2) o ON o.workflow = n.workflow AND o.name = n.name"
 	    " CROSS JOIN packed_job p ON p.job_id = o.id CROSS JOIN test_list l ON l.id = p.list_id"
-	    " WHERE n.id = ?1 ORDER BY o.id DESC LIMIT 1",
+	    " WHERE n.id = ?1 ORDER BY o.id DESC, p.first LIMIT 1",
 	    V_INT(job_id), V_INT(JOBS_BACK_MAX));
 }
 

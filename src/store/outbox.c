@@ -371,8 +371,8 @@ static void request_arrived(struct txn *d, const struct claimed *c, int64_t now_
 
 static void request_failed(struct txn *d, const struct claimed *c, const struct outbox_done *o)
 {
-	struct dispatch_list l =
-	    DISPATCHES_WHERE(d, "id = ?1 AND " DISPATCH_IS_AT_WORK(""), V_TEXT(c->row.dispatch_id));
+	struct dispatch_list l = DISPATCHES_WHERE(
+	    d, "id = ?1 AND " DISPATCH_IS_AT_WORK("") " ORDER BY accelerator, runner", V_TEXT(c->row.dispatch_id));
 
 	for (size_t i = 0; i < l.n; i++) {
 		struct stored_dispatch *s = &l.at[i];

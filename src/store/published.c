@@ -143,6 +143,8 @@ RECORD_DEFINE(rerun_target, RERUN_TARGET_RECORD);
 	" AND (x.held_reason IS NULL OR c.is_released = 1)"                                                            \
 	" AND NOT EXISTS (SELECT 1 FROM dispatch h WHERE h.change_id = x.change_id"                                    \
 	"  AND h.accelerator = x.accelerator AND h.runner = x.runner AND h.state = 'held')"
+/* The newest attempt of a run first: a retry of its failed jobs leaves others with an earlier attempt. */
+#define BY_RUNNER " ORDER BY x.accelerator, x.runner, j.run_id, j.run_attempt DESC"
 
 /* Adds each run once, also if its jobs belong to several accelerators. */
 static void add_reruns(struct find_rerun *q, struct rows *r)
@@ -174,17 +176,14 @@ static int find_rerun_run(struct store_query *sq, const struct view *d)
 	if (q->check_name)
 		r = db_rows(d,
 		    SELECT_TARGETS " JOIN check_run k ON k.job_id = j.id AND k.repository_key = ?1"
-				   " AND k.head_sha = ?2 AND k.name = ?3 WHERE" TARGET_RULES,
+				   " AND k.head_sha = ?2 AND k.name = ?3 WHERE" TARGET_RULES BY_RUNNER,
 		    V_TEXT(key.text), V_TEXT(q->head_sha), V_TEXT(q->check_name));
 	else
-		r = db_rows(d, SELECT_TARGETS " WHERE" TARGET_RULES " ORDER BY x.accelerator, x.runner, j.run_id",
-		    V_TEXT(key.text), V_TEXT(q->head_sha));
+		r = db_rows(d, SELECT_TARGETS " WHERE" TARGET_RULES BY_RUNNER, V_TEXT(key.text), V_TEXT(q->head_sha));
 	add_reruns(q, r);
 	if (q->check_name && !q->n)
-		add_reruns(
-		    q, db_rows(d,
-			   SELECT_TARGETS " WHERE" TARGET_RULES " AND j.run_id = ?3 ORDER BY x.accelerator, x.runner",
-			   V_TEXT(key.text), V_TEXT(q->head_sha), V_TEXT(q->run_id)));
+		add_reruns(q, db_rows(d, SELECT_TARGETS " WHERE" TARGET_RULES " AND j.run_id = ?3" BY_RUNNER,
+				  V_TEXT(key.text), V_TEXT(q->head_sha), V_TEXT(q->run_id)));
 	return 0;
 }
 STORE_QUERY_CLEARED(find_rerun, pull_number)

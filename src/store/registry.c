@@ -18,7 +18,7 @@ static void take_over_figures(struct txn *d, const char *accelerator, const stru
 {
 	struct rows *rows = db_rows(d,
 	    RECORD_QUERY(OLD_RUNNER_RECORD, "FROM runner WHERE kind = 'github' AND lower(target) = lower(?2)"
-					    " AND accelerator <> ?1 AND is_gone = 1"),
+					    " AND accelerator <> ?1 AND is_gone = 1 ORDER BY accelerator, name"),
 	    V_TEXT(accelerator), V_TEXT(r->repository));
 	struct old_runner old;
 

@@ -173,7 +173,8 @@ RECORD_LOCAL(commented_pull, COMMENTED_PULL_RECORD)
 void comment_request(struct txn *d, int64_t change_id, enum comment_request kind, int64_t now_ms)
 {
 	struct rows *r = db_rows(d,
-	    RECORD_QUERY(COMMENTED_PULL_RECORD, "FROM change c LEFT JOIN pull p ON p.change_id = c.id WHERE c.id = ?1"),
+	    RECORD_QUERY(COMMENTED_PULL_RECORD, "FROM change c LEFT JOIN pull p ON p.change_id = c.id WHERE c.id = ?1"
+						" ORDER BY p.number"),
 	    V_INT(change_id));
 	struct commented_pull pull = {.number = 0};
 

@@ -59,7 +59,8 @@ static void move_shared_dispatches(struct txn *d, const struct stored_dispatch *
 	    "change_id = ?1 AND target_key = ?2 AND kind IN ('github', 'infra') AND is_current = 1"
 	    " AND " DISPATCH_IS_AT_WORK(
 		"") " AND id <> ?3 AND COALESCE(not_before_ms, 0) <= ?4"
-		    " AND (held_reason IS NULL OR EXISTS (SELECT 1 FROM change WHERE id = ?1 AND is_released = 1))",
+		    " AND (held_reason IS NULL OR EXISTS (SELECT 1 FROM change WHERE id = ?1 AND is_released = 1))"
+		    " ORDER BY accelerator, runner",
 	    V_INT(to->change_id), V_TEXT(to->target_key), V_TEXT(to->id), V_INT(now_ms));
 
 	for (size_t i = 0; i < l.n; i++) {
@@ -161,7 +162,7 @@ bool starts_occupy_push_slot(struct txn *d, struct stored_dispatch *row, const s
 	    "SELECT " DISPATCH_COLUMNS " FROM dispatch WHERE accelerator = ?1 AND runner = ?2"
 	    " AND created_ms >= ?3 AND state <> 'superseded' AND change_id <> ?4 AND EXISTS (SELECT 1 FROM change"
 	    " WHERE change.id = dispatch.change_id AND change.kind = 'push' AND change.repository_key = ?5"
-	    " AND change.ref = ?6) ORDER BY created_ms DESC, COALESCE(not_before_ms, 0) DESC LIMIT 1",
+	    " AND change.ref = ?6) ORDER BY created_ms DESC, COALESCE(not_before_ms, 0) DESC, change_id DESC LIMIT 1",
 	    V_TEXT(row->accelerator), V_TEXT(row->runner), V_INT(slot->now_ms - slot->every_ms), V_INT(row->change_id),
 	    V_TEXT(slot->repository_key), V_TEXT(slot->ref));
 	struct stored_dispatch last;
