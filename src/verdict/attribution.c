@@ -355,7 +355,7 @@ static int claim_due_changes_run(struct store_query *sq, const struct view *d)
 	RECORDS_READ(
 	    db_rows(d,
 		RECORD_QUERY(DUE_CHANGE_RECORD, "FROM attribution_due u CROSS JOIN change c ON c.id = u.change_id"
-						" WHERE u.next_ms <= ?1 ORDER BY u.next_ms LIMIT ?2"),
+						" WHERE u.next_ms <= ?1 ORDER BY u.next_ms, u.change_id LIMIT ?2"),
 		V_INT(q->now_ms), V_INT(q->limit)),
 	    due_change, q->list, q->n);
 	for (size_t i = 0; i < q->n; i++)

@@ -411,8 +411,8 @@ static void read_near(struct attribution_case *c, const struct stretch *s, struc
 		"WITH near AS (SELECT x.id, x.author FROM branch_commit b CROSS JOIN change x"
 		"  ON x.repository_key = b.repository_key AND x.merge_base_sha = b.sha"
 		"  AND x.kind = 'pull_request' AND x.id <> ?5 WHERE b.repository_key = ?1"
-		"  AND b.ref = ?2 AND b.position >= ?3 AND b.position <= ?4 LIMIT "
-		"?12) " RECORD_QUERY(NEAR_CHANGES_RECORD,
+		"  AND b.ref = ?2 AND b.position >= ?3 AND b.position <= ?4"
+		"  ORDER BY b.position, x.id LIMIT ?12) " RECORD_QUERY(NEAR_CHANGES_RECORD,
 		    "FROM near n CROSS JOIN job j ON j.change_id = n.id AND j.accelerator = ?7 AND j.workflow = ?8"
 		    " AND j.name = ?9 AND j.runner = ?13 AND j.status = 'completed' AND j.digest IS NOT NULL"
 		    " CROSS JOIN job_test r ON r.job_id = j.id AND r.test_id = ?10"),

@@ -128,7 +128,7 @@ static void read_rows(struct elsewhere *e)
 	    RECORD_QUERY(SAME_FAILURE_RECORD,
 		"FROM failure f CROSS JOIN job j ON j.id = f.job_id AND j.workflow = ?6"
 		" AND j.name = ?7 AND j.runner = ?8 WHERE f.accelerator = ?1 AND f.test_id = ?2"
-		" AND f.key = ?3 AND f.at_ms >= ?4 ORDER BY f.at_ms DESC LIMIT ?5"),
+		" AND f.key = ?3 AND f.at_ms >= ?4 ORDER BY f.at_ms DESC, f.job_id DESC LIMIT ?5"),
 	    V_TEXT(c->accelerator), V_INT(e->f->test_id), V_INT(e->f->facts.mark.key), V_INT(c->now_ms - c->window_ms),
 	    V_INT(ROWS_MAX), V_TEXT(j->workflow), V_TEXT(j->name), V_TEXT(j->runner));
 
@@ -162,7 +162,8 @@ static bool is_proved(const struct elsewhere *e, size_t i)
 	    V_INT(e->rows[i].change_id), V_TEXT(c->accelerator), V_INT(e->f->test_id), V_INT(e->rows[i].job_id));
 }
 
-/* Whether the same job passed the test on the other's merge base, or on the nearest tested commit before it. */
+/* Whether the same job passed the test on the other's merge base, or on the nearest tested commit before it. A job may have several
+ * results of the test: it passed only if none of them is red. */
 static bool was_green_before(const struct elsewhere *e, const struct other *o)
 {
 	const struct attribution_case *c = e->c;
@@ -172,13 +173,14 @@ static bool was_green_before(const struct elsewhere *e, const struct other *o)
 
 	return position >= 0 &&
 	       db_has(c->d,
-		   "SELECT 1 WHERE (SELECT r.status FROM branch_commit b CROSS JOIN change x"
+		   "SELECT 1 WHERE (SELECT SUM(r.status = 'PASS') > 0 AND SUM(r.status IN ('FAIL', 'ERROR')) = 0"
+		   " FROM branch_commit b CROSS JOIN change x"
 		   "  ON x.repository_key = b.repository_key AND x.head_sha = b.sha AND x.kind = 'push'"
 		   " CROSS JOIN job j ON j.change_id = x.id AND j.accelerator = ?5 AND j.workflow = ?6 AND j.name = ?7"
 		   "  AND j.is_current = 1 AND j.runner = ?8"
 		   " CROSS JOIN job_test r ON r.job_id = j.id AND r.test_id = ?9"
 		   " WHERE b.repository_key = ?1 AND b.ref = ?2 AND b.position >= ?3 AND b.position <= ?4"
-		   " ORDER BY b.position DESC LIMIT 1) = 'PASS'",
+		   " GROUP BY b.position ORDER BY b.position DESC LIMIT 1)",
 		   V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(position - c->distance), V_INT(position),
 		   V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name), V_TEXT(j->runner),
 		   V_INT(e->f->test_id));
@@ -233,7 +235,8 @@ static struct rate read_rate(const struct elsewhere *e)
 	const struct attribution_case *c = e->c;
 	struct runs_of_test runs = {0};
 	struct rows *r = db_rows(c->d,
-	    "WITH newest AS (SELECT change_id FROM run WHERE accelerator = ?1 ORDER BY ended_ms DESC LIMIT ?5),"
+	    "WITH newest AS (SELECT change_id FROM run WHERE accelerator = ?1 ORDER BY ended_ms DESC, change_id DESC "
+	    "LIMIT ?5),"
 	    " failed AS (SELECT DISTINCT change_id FROM failure WHERE accelerator = ?1 AND test_id = ?2 AND key = ?3)"
 	    " " RECORD_QUERY(RUNS_OF_TEST_RECORD,
 		"FROM newest n CROSS JOIN change x ON x.id = n.change_id CROSS JOIN cell v"
@@ -266,7 +269,7 @@ static bool may_be_own(const struct elsewhere *e)
 	struct rows *r = db_rows(c->d,
 	    RECORD_QUERY(FAILED_CHANGE_RECORD,
 		"FROM failure f JOIN change x ON x.id = f.change_id WHERE f.accelerator = ?1"
-		" AND f.test_id = ?2 AND f.key = ?3 ORDER BY f.at_ms LIMIT ?4"),
+		" AND f.test_id = ?2 AND f.key = ?3 ORDER BY f.at_ms, f.job_id LIMIT ?4"),
 	    V_TEXT(c->accelerator), V_INT(e->f->test_id), V_INT(e->f->facts.mark.key), V_INT(ROWS_MAX));
 	bool is_first = true, may_have_landed = false;
 

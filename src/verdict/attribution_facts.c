@@ -30,6 +30,7 @@ const struct red_cell *attribution_cell(const struct attribution_case *c, int64_
 
 struct job_result { /* of a test that has a cell here */
 	size_t cell;
+	int64_t ordinal; /* -1: of the job itself */
 	enum test_status status;
 	struct failure_mark mark; /* when it is red */
 };
@@ -38,11 +39,29 @@ struct job_results {
 	size_t n;
 };
 
-static void add_result(const struct attribution_case *c, const struct red_cell *cell, enum test_status status,
-    const struct failure_mark *mark, struct job_results *l)
+static void add_result(const struct attribution_case *c, const struct red_cell *cell, int64_t ordinal,
+    enum test_status status, const struct failure_mark *mark, struct job_results *l)
 {
 	*ARRAY_PUSH(l->at, l->n) =
-	    (struct job_result){.cell = (size_t)(cell - c->cells), .status = status, .mark = *mark};
+	    (struct job_result){.cell = (size_t)(cell - c->cells), .ordinal = ordinal, .status = status, .mark = *mark};
+}
+
+static int by_ordinal(const void *x, const void *y)
+{
+	const struct job_result *a = x, *b = y;
+
+	return (a->ordinal > b->ordinal) - (a->ordinal < b->ordinal);
+}
+
+/* By their places in the report, because the mark of a test is that of its first red result. PostgreSQL returns them in any order, and
+ * an ORDER BY would sort all tests of the job. */
+static void sort_results(struct job_results *l)
+{
+	for (size_t i = 1; i < l->n; i++)
+		if (l->at[i - 1].ordinal > l->at[i].ordinal) {
+			qsort(l->at, l->n, sizeof(*l->at), by_ordinal);
+			return;
+		}
 }
 
 #define TEST_NAME_RECORD(F, S)                                                                                         \
@@ -79,6 +98,7 @@ static struct failure_mark mark_of(const struct attribution_case *c, const struc
 
 #define RESULT_OF_TEST_RECORD(F, S)                                                                                    \
 	F(S, ID, test_id, NULL, "test_id", "")                                                                         \
+	F(S, INT, ordinal, NULL, "ordinal", "")                                                                        \
 	F(S, TEST_STATUS, status, NULL, "status", "")                                                                  \
 	F(S, BORROWED, message, NULL, "message", "")                                                                   \
 	F(S, BORROWED, trace, NULL, "trace", "")                                                                       \
@@ -97,7 +117,7 @@ static void add_results(const struct attribution_case *c, struct rows *r, struct
 		if (!cell)
 			continue;
 		mark = mark_of(c, cell, result.status, &result.mark, result.message, result.trace);
-		add_result(c, cell, result.status, &mark, l);
+		add_result(c, cell, result.ordinal, result.status, &mark, l);
 	}
 }
 
@@ -123,7 +143,7 @@ static void add_job_itself(const struct attribution_case *c, int64_t job_id, int
 	    &(struct job_outcome){.conclusion = job.conclusion, .n_tests = job.n_tests, .message = job.message});
 	status = test_status_of_conclusion(job.conclusion);
 	mark = mark_of(c, attribution_cell(c, test_id), status, NULL, message, NULL);
-	add_result(c, attribution_cell(c, test_id), status, &mark, l);
+	add_result(c, attribution_cell(c, test_id), -1, status, &mark, l);
 	free(message);
 	record_release(&job_itself_record, &job);
 }
@@ -177,6 +197,7 @@ void attribution_read_run(struct attribution_case *c, const struct job_run *run)
 	if (job->own_test)
 		add_job_itself(c, run->id, job->own_test, &l);
 	add_results_of_tests(c, run->id, run->n_tests, tests, job->n_failures, &l);
+	sort_results(&l);
 	for (size_t i = 0; i < l.n; i++) {
 		const struct job_result *r = &l.at[i];
 		size_t n;
@@ -241,6 +262,7 @@ static void read_failures_of(struct attribution_case *c, const struct counted_jo
 		    &l);
 	else if (j->n_red)
 		add_results_of_tests(c, j->id, j->n_tests, tests, c->n_cells, &l);
+	sort_results(&l);
 	for (size_t i = 0; i < l.n; i++) {
 		const struct job_result *r = &l.at[i];
 		struct red_cell *cell = &c->cells[r->cell];
@@ -282,7 +304,8 @@ static void read_failures(struct attribution_case *c)
 	    db_rows(c->d,
 		RECORD_QUERY(COUNTED_JOB_RECORD, "FROM job WHERE change_id = ?1 AND accelerator = ?2 AND is_current = 1"
 						 " AND status = 'completed' AND digest IS NOT NULL"
-						 " AND verdict IN ('FAIL', 'ERROR', 'MISS')"),
+						 " AND verdict IN ('FAIL', 'ERROR', 'MISS')"
+						 " ORDER BY workflow, name, id"),
 		V_INT(c->change_id), V_TEXT(c->accelerator)),
 	    counted_job, jobs, n);
 	for (size_t i = 0; i < n; i++)

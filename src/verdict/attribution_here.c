@@ -74,7 +74,7 @@ static void note_own_run(struct attribution_case *c, struct red_failure *f, cons
 	F(S, BOOL, is_superseded, NULL,                                                                                \
 	    "COALESCE((SELECT CASE WHEN h.change_id <> ?1 THEN 1 ELSE 0 END FROM pull_head h"                          \
 	    " WHERE h.repository_key = ?8 AND h.number = ?9 AND h.since_ms < job.completed_ms"                         \
-	    " ORDER BY h.since_ms DESC LIMIT 1), 0)",                                                                  \
+	    " ORDER BY h.since_ms DESC, h.change_id DESC LIMIT 1), 0)",                                                \
 	    "It ended after another head was pushed, which may be what it checked out.")
 RECORD_LOCAL(attempt, ATTEMPT_RECORD)
 
@@ -130,7 +130,7 @@ void fact_this_commit(struct attribution_case *c)
 	if (c->number) {
 		struct rows *r = db_rows(c->d,
 		    "SELECT change_id FROM pull_head WHERE repository_key = ?1 AND number = ?2"
-		    " AND change_id <> ?3 GROUP BY change_id ORDER BY MAX(since_ms) DESC LIMIT ?4",
+		    " AND change_id <> ?3 GROUP BY change_id ORDER BY MAX(since_ms) DESC, change_id DESC LIMIT ?4",
 		    V_TEXT(c->repository_key), V_INT(c->number), V_INT(c->change_id), V_INT(HEADS_MAX - 1));
 
 		while (rows_next(r))
@@ -191,7 +191,7 @@ RECORD_LOCAL(experiment_run, EXPERIMENT_RUN_RECORD)
 	F(S, ID, test_id, NULL, "xt.test_id", "")                                                                      \
 	F(S, TEST_STATUS, status, NULL, "xr.status", "")                                                               \
 	F(S, BORROWED, message, NULL, "xr.message", "")                                                                \
-	F(S, ID, job_id, NULL, "xb.id", "")                                                                            \
+	F(S, ID, job_id, NULL, "xb.id AS job_id", "")                                                                  \
 	F(S, BOOL, waits, NULL, "xt.waits", "It waited for a good machine.")                                           \
 	F(S, TEXT, job_name, NULL, "xb.name", "")                                                                      \
 	F(S, TEXT, workflow, NULL, WORKFLOW_OF_XB,                                                                     \
@@ -228,10 +228,11 @@ static void add_experiment_result(const struct attribution_case *c, struct rows 
 
 /* The results of its tests, with the job of the change that each repeats. On the head they are of the current attempts. On
  * the base they are of all attempts, because a test that was green there in one of them excuses nothing. The results of a
- * request that was cancelled for a first run do not count. */
+ * request that was cancelled for a first run do not count. The newest job comes last, because attribution_see() keeps the last
+ * job. */
 #define EXPERIMENT_RESULTS                                                                                             \
 	RECORD_QUERY_BY("xr.trace", EXPERIMENT_RESULT_RECORD,                                                          \
-	    "FROM experiment xe CROSS JOIN experiment_test xt ON xt.experiment_id = xe.id"                             \
+	    ", xr.ordinal AS ordinal FROM experiment xe CROSS JOIN experiment_test xt ON xt.experiment_id = xe.id"     \
 	    " CROSS JOIN job xb ON xb.change_id = xe.run_change_id"                                                    \
 	    " CROSS JOIN job_test xr"                                                                                  \
 	    " ON xr.job_id = xb.id AND xr.test_id = xt.test_id WHERE xe.id = ?2"                                       \
@@ -241,9 +242,10 @@ static void add_experiment_result(const struct attribution_case *c, struct rows 
 	    "   AND xd.accelerator = xb.accelerator AND xd.runner = xb.runner"                                         \
 	    "   AND xd.is_current = 0)")                                                                               \
 	" UNION ALL " RECORD_QUERY_BY("NULL", EXPERIMENT_RESULT_RECORD,                                                \
-	    "FROM experiment xe CROSS JOIN experiment_test xt ON xt.experiment_id = xe.id"                             \
+	    ", 0 FROM experiment xe CROSS JOIN experiment_test xt ON xt.experiment_id = xe.id"                         \
 	    " CROSS JOIN verdict xr ON xr.change_id = xe.run_change_id AND xr.accelerator = xe.accelerator"            \
-	    " AND xr.test_id = xt.test_id CROSS JOIN job xb ON xb.id = xr.job_id AND xb.n_tests = 0 WHERE xe.id = ?2")
+	    " AND xr.test_id = xt.test_id CROSS JOIN job xb ON xb.id = xr.job_id AND xb.n_tests = 0"                   \
+	    " WHERE xe.id = ?2 ORDER BY job_id, ordinal")
 
 #define RED_RESULT_RECORD(F, S)                                                                                        \
 	F(S, ID, test_id, NULL, "r.test_id", "")                                                                       \

@@ -255,13 +255,14 @@ static void put_unnamed_by_retries(struct txn *d, int64_t change_id, const char 
 	    /* the newest attempt that names it, and whether it failed there */
 	    " named AS (SELECT a.last_id, a.last_attempt, a.run_attempt, a.is_late, r.test_id, r.file, r.line,"
 	    "  r.status, ROW_NUMBER() OVER (PARTITION BY a.last_id, r.test_id"
-	    "   ORDER BY a.run_attempt DESC, r.status = 'FAIL' DESC) AS age"
+	    "   ORDER BY a.run_attempt DESC, r.status = 'FAIL' DESC, r.ordinal) AS age"
 	    "  FROM attempt a CROSS JOIN job_test r ON r.job_id = a.id)"
 	    " INSERT INTO verdict (change_id, accelerator, test_id, status, attribution, message, job_id, is_late,"
 	    " file, line) SELECT ?1, ?2, test_id, 'MISS', 'UNCLASSIFIED', 'failed in attempt ' || run_attempt"
 	    " || ', and not in the report of attempt ' || last_attempt, last_id, is_late, file, line FROM named"
 	    " WHERE run_attempt < last_attempt AND age = 1 AND status = 'FAIL' AND NOT EXISTS (SELECT 1 FROM cell c"
-	    "  WHERE c.change_id = ?1 AND c.accelerator = ?2 AND c.test_id = named.test_id) ON CONFLICT DO NOTHING",
+	    "  WHERE c.change_id = ?1 AND c.accelerator = ?2 AND c.test_id = named.test_id)"
+	    " ORDER BY last_id ON CONFLICT DO NOTHING",
 	    V_INT(change_id), V_TEXT(accelerator), V_INT(ATTEMPTS_BACK_MAX));
 }
 
@@ -287,7 +288,7 @@ static void put_missing_results(struct txn *d, int64_t change_id, const char *ac
 		"  WHERE x.change_id = ?1 AND x.accelerator = ?2 AND x.is_current = 1"
 		"  AND x.state IN ('expired', 'failed') AND NOT EXISTS (SELECT 1 FROM job j"
 		"   WHERE j.change_id = x.change_id AND j.dispatch_id = x.id"
-		"   AND j.accelerator = x.accelerator AND j.is_current = 1)) missing"),
+		"   AND j.accelerator = x.accelerator AND j.is_current = 1)) missing ORDER BY job_id, name"),
 	    V_INT(change_id), V_TEXT(accelerator));
 
 	while (rows_next(r)) {
