@@ -158,7 +158,8 @@ static int list_level_status_run(struct store_query *q, const struct view *d)
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(LEVEL_REPOSITORY_RECORD,
 		"FROM runner r JOIN accelerator a ON a.name = r.accelerator WHERE a.is_gone = 0 "
-		"AND r.is_gone = 0 AND r.kind = 'github' AND a.level = ?1 ORDER BY lower(r.target), a.name LIMIT ?2"),
+		"AND r.is_gone = 0 AND r.kind = 'github' AND a.level = ?1 ORDER BY lower(r.target), a.name, r.name "
+		"LIMIT ?2"),
 	    V_INT(LEVEL_3), V_INT(REPOSITORIES_MAX));
 
 	RECORDS_READ(r, level_repository, l->list, l->n);

@@ -104,7 +104,7 @@ static void read_red(const struct view *d, const char *accelerator, struct page_
 	    RECORD_SELECT(PAGE_RED_RECORD) RECORD_COLUMNS(FIRST_BAD)
 		RECORD_COLUMNS(LAST_GOOD) " FROM red_episode e LEFT JOIN change c ON c.id = e.first_bad_change"
 					  " WHERE e.accelerator = ?1 AND e.ended_ms IS NULL"
-					  " ORDER BY e.first_bad_ms LIMIT 1",
+					  " ORDER BY e.first_bad_ms, e.id LIMIT 1",
 	    V_TEXT(accelerator));
 
 	if (rows_next(r)) {
@@ -133,7 +133,8 @@ static void read_machines(const struct view *d, struct get_accelerator_page *p)
 
 	RECORDS_READ(r, page_machine, p->machines, p->n_machines);
 	r = db_rows(d,
-	    RECORD_QUERY_BY("machine", LEASE_RUNNER_RECORD, "FROM lease WHERE accelerator = ?1 AND state = 'active'"),
+	    RECORD_QUERY_BY("machine", LEASE_RUNNER_RECORD,
+		"FROM lease WHERE accelerator = ?1 AND state = 'active' ORDER BY runner"),
 	    V_TEXT(p->name));
 	while (rows_next(r)) {
 		struct page_machine *m = p->n_machines ? bsearch(rows_key(r), p->machines, p->n_machines,
@@ -168,7 +169,7 @@ static int get_accelerator_page_run(struct store_query *sq, const struct view *d
 	record_read_first(db_rows(d,
 			      RECORD_QUERY(SCHEDULE_RUN_RECORD,
 				  "FROM schedule_run x WHERE x.accelerator = ?1 AND (x.outcome IS NOT NULL OR "
-				  "x.ended_ms IS NULL) ORDER BY x.due_ms DESC LIMIT 1"),
+				  "x.ended_ms IS NULL) ORDER BY x.due_ms DESC, x.id DESC LIMIT 1"),
 			      V_TEXT(p->name)),
 	    &schedule_run_view_record, &p->last_run);
 	read_red(d, p->name, &p->red);

@@ -81,6 +81,7 @@ static void read_newest(const struct view *d, struct dashboard *v, const struct 
 	RECORD_SELECT(RUNNING_VIEW_RECORD)                                                                             \
 	SHOWN " JOIN change c ON c.id = x.change_id LEFT JOIN pull p"                                                  \
 	      " ON p.repository_key = c.repository_key AND p.number = x.number WHERE"
+#define OLDEST_FIRST " ORDER BY x.created_ms, x.change_id, x.accelerator, x.runner LIMIT ?1"
 
 static int get_dashboard_run(struct store_query *q, const struct view *d)
 {
@@ -104,10 +105,9 @@ static int get_dashboard_run(struct store_query *q, const struct view *d)
 		}
 	read_newest(d, v, &u);
 	/* A held dispatch may wait for a member forever, so those that make progress come first. */
-	r = db_rows(d, RUNNING GOING " ORDER BY x.created_ms LIMIT ?1", V_INT(DASHBOARD_RUNNING_MAX));
+	r = db_rows(d, RUNNING GOING OLDEST_FIRST, V_INT(DASHBOARD_RUNNING_MAX));
 	RECORDS_READ(r, running_view, v->running, v->n_running);
-	r = db_rows(
-	    d, RUNNING HELD " ORDER BY x.created_ms LIMIT ?1", V_INT(DASHBOARD_RUNNING_MAX - (int64_t)v->n_running));
+	r = db_rows(d, RUNNING HELD OLDEST_FIRST, V_INT(DASHBOARD_RUNNING_MAX - (int64_t)v->n_running));
 	RECORDS_READ(r, running_view, v->running, v->n_running);
 	v->n_running_total =
 	    db_int(d, 0, "SELECT COUNT(*)" SHOWN " WHERE" GOING) + db_int(d, 0, "SELECT COUNT(*)" SHOWN " WHERE" HELD);

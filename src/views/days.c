@@ -41,7 +41,7 @@ void nightly_days_read(const struct view *d, const char *accelerator, int64_t la
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY_BY("due_ms", DAY_OUTCOME_RECORD,
 		"FROM schedule_run WHERE accelerator = ?1 AND due_ms >= ?2 AND due_ms < ?3 AND "
-		"(outcome IS NOT NULL OR ended_ms IS NULL) ORDER BY due_ms"),
+		"(outcome IS NOT NULL OR ended_ms IS NULL) ORDER BY due_ms, id"),
 	    V_TEXT(accelerator), V_INT(first * DAY_MS), V_INT((last_day + 1) * DAY_MS));
 	while (rows_next(r)) {
 		enum day_outcome *at = &ret[day_of(rows_key_number(r)) - first], o;

@@ -56,9 +56,9 @@ static void read_episodes(const struct view *d, struct list_feed_events *l)
 	    RECORD_QUERY(EPISODE_END_RECORD,
 		"FROM (SELECT * FROM (SELECT e.id AS id, 0 AS is_over, e.first_bad_ms AS at_ms "
 		"FROM red_episode e JOIN accelerator a ON a.name = e.accelerator AND a.level > 1 "
-		"ORDER BY e.first_bad_ms DESC LIMIT ?1) red UNION ALL SELECT * FROM (SELECT e.id, "
+		"ORDER BY e.first_bad_ms DESC, e.id DESC LIMIT ?1) red UNION ALL SELECT * FROM (SELECT e.id, "
 		"1, e.ended_ms FROM red_episode e JOIN accelerator a ON a.name = e.accelerator "
-		"AND a.level > 1 WHERE e.ended_ms IS NOT NULL ORDER BY e.ended_ms DESC LIMIT ?1) "
+		"AND a.level > 1 WHERE e.ended_ms IS NOT NULL ORDER BY e.ended_ms DESC, e.id DESC LIMIT ?1) "
 		"green) newest ORDER BY at_ms DESC, is_over DESC, id DESC LIMIT ?1"),
 	    V_INT(FEED_EVENTS_MAX));
 

@@ -50,7 +50,7 @@ static void read_runs(const struct view *d, const struct nightly_view *v, struct
 	struct rows *r = db_rows(d,
 	    RECORD_QUERY(SCHEDULE_RUN_RECORD,
 		"FROM schedule_run x WHERE x.accelerator = ?1 AND x.due_ms >= ?2 AND x.due_ms < ?3 "
-		"AND (x.outcome IS NOT NULL OR x.ended_ms IS NULL) ORDER BY x.due_ms DESC"),
+		"AND (x.outcome IS NOT NULL OR x.ended_ms IS NULL) ORDER BY x.due_ms DESC, x.id DESC"),
 	    V_TEXT(a->name), V_INT(first * DAY_MS), V_INT((first + (int64_t)v->n_days) * DAY_MS));
 
 	while (rows_next(r)) {
