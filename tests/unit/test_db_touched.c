@@ -7,23 +7,12 @@
 #include "views/change.h"
 
 static struct store_touched notified;
-static bool is_listening;
 
 static void on_changes(unsigned topics, void *owner)
 {
 	(void)topics;
 	(void)owner;
 	touched_merge(&notified, store_touched(rig_store));
-	is_listening |= notified.is_all;
-}
-
-/* A store that shares its database notifies everything once, when it begins to listen to the other daemons. */
-static void subscribe(void)
-{
-	store_subscribe(rig_store, STORE_CHANGES, on_changes, NULL);
-	is_listening = false;
-	if (server_database())
-		loop_run_until(rig_loop, &is_listening);
 }
 
 static int64_t change_of(const char *sha)
@@ -95,7 +84,7 @@ static void a_report_touches_its_job_change_and_accelerator(void **state)
 	char *id;
 
 	(void)state;
-	subscribe();
+	store_subscribe(rig_store, STORE_CHANGES, on_changes, NULL);
 	rig_start("opened", HEAD_A, 0, wants, 2);
 	free(rig_send(T0));
 	id = rig_dispatch_id(HEAD_A, "npu");
@@ -159,7 +148,7 @@ static void changed_attributions_and_replacements_touch_their_job(void **state)
 	char *id;
 
 	(void)state;
-	subscribe();
+	store_subscribe(rig_store, STORE_CHANGES, on_changes, NULL);
 	rig_start("opened", HEAD_A, 0, wants, 1);
 	free(rig_send(T0));
 	id = rig_dispatch_id(HEAD_A, "npu");
@@ -207,7 +196,7 @@ static void a_registry_touches_only_changed_accelerators(void **state)
 		list[i].runners = runners;
 		list[i].n_runners = 1;
 	}
-	subscribe();
+	store_subscribe(rig_store, STORE_CHANGES, on_changes, NULL);
 	expect_notified(&m, "npu tpu ");
 	m.now_ms++;
 	expect_notified(&m, "");
