@@ -234,7 +234,7 @@ check-postgres: deps
 	$(MAKE) --no-print-directory -j$(JOBS) all
 	$(MAKE) --no-print-directory run-postgres
 run-postgres:
-	tools/node.sh tests/postgres.mjs sh -c 'tests/run-unit.sh $(UNITS_ON_POSTGRES) && tests/run-programs.sh $(O) $(if $(PART),$(POSTGRES_PART_PROGRAMS))'
+	PROGRAM_MINUTES=60 tools/node.sh tests/postgres.mjs sh -c 'tests/run-unit.sh $(UNITS_ON_POSTGRES) && tests/run-programs.sh $(O) $(if $(PART),$(POSTGRES_PART_PROGRAMS))'
 
 check:
 	tests/check.sh $(O)

@@ -268,7 +268,7 @@ RECORD_STRUCT(job_experiment, JOB_EXPERIMENT_RECORD); /* id 0: the job belongs t
 	F(S, BOOL, is_current, "current", "j.is_current", "")                                                          \
 	F(S, ID, superseded_by, "superseded_by",                                                                       \
 	    "CASE WHEN j.is_current = 0 THEN (SELECT n.id FROM job n WHERE n.change_id = "                             \
-	    "j.change_id AND n.accelerator = j.accelerator AND n.workflow = j.workflow"                                \
+	    "j.change_id AND n.accelerator = j.accelerator AND n.runner = j.runner AND n.workflow = j.workflow"        \
 	    " AND n.name = j.name AND n.is_current = 1 AND n.id <> j.id ORDER BY n.id DESC LIMIT 1) END",              \
 	    "")                                                                                                        \
 	F(S, COUNT, log_bytes, NULL, "j.log_bytes", "")                                                                \

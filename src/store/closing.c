@@ -237,7 +237,7 @@ int change_release(struct txn *d, const struct comment_place *at, const char *sh
 		    "   AND x.accelerator = dispatch.accelerator AND x.runner = dispatch.runner"
 		    "   AND (x.round > dispatch.round OR (x.round = dispatch.round AND x.created_ms > "
 		    "dispatch.created_ms)))))"
-		    " ORDER BY accelerator, runner",
+		    " ORDER BY accelerator, runner, round",
 		    V_INT(id), V_TEXT(ended_how_name(ENDED_DECLINED)));
 	n = (int)held.n;
 	for (size_t i = 0; i < held.n; i++) {

@@ -346,7 +346,8 @@ static void end_attempt(
 
 static void request_arrived(struct txn *d, const struct claimed *c, int64_t now_ms)
 {
-	struct dispatch_list l = DISPATCHES_WHERE(d, "id = ?1 AND state <> 'held'", V_TEXT(c->row.dispatch_id));
+	struct dispatch_list l =
+	    DISPATCHES_WHERE(d, "id = ?1 AND state <> 'held' ORDER BY accelerator, runner", V_TEXT(c->row.dispatch_id));
 
 	for (size_t i = 0; i < l.n; i++) {
 		struct stored_dispatch *s = &l.at[i];

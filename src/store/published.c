@@ -143,8 +143,7 @@ RECORD_DEFINE(rerun_target, RERUN_TARGET_RECORD);
 	" AND (x.held_reason IS NULL OR c.is_released = 1)"                                                            \
 	" AND NOT EXISTS (SELECT 1 FROM dispatch h WHERE h.change_id = x.change_id"                                    \
 	"  AND h.accelerator = x.accelerator AND h.runner = x.runner AND h.state = 'held')"
-/* The newest attempt of a run first: a retry of its failed jobs leaves others with an earlier attempt. */
-#define BY_RUNNER " ORDER BY x.accelerator, x.runner, j.run_id, j.run_attempt DESC"
+#define BY_RUNNER " ORDER BY x.accelerator, x.runner, j.run_id"
 
 /* Adds each run once, also if its jobs belong to several accelerators. */
 static void add_reruns(struct find_rerun *q, struct rows *r)

@@ -86,7 +86,10 @@ int store_doubt_check(struct store *s, struct doubt_check *op) MUST_CHECK;
 	F(S, TEXT, repository, NULL, "CASE WHEN x.kind IN ('github', 'infra') THEN x.target END", "NULL: it cannot.")  \
 	F(S, TEXT, run_id, NULL, "CASE WHEN x.kind IN ('github', 'infra') THEN j.run_id END",                          \
 	    "NULL: none was reported.")                                                                                \
-	F(S, INT, run_attempt, NULL, "j.run_attempt", "")
+	F(S, INT, run_attempt, NULL,                                                                                   \
+	    "(SELECT MAX(a.run_attempt) FROM job a WHERE a.change_id = j.change_id AND a.dispatch_id = j.dispatch_id"  \
+	    " AND a.run_id = j.run_id)",                                                                               \
+	    "The newest one of the run. A retry of its failed jobs leaves the others with an earlier attempt.")
 /* The runs that a Re-run of a check starts again. */
 RECORD_STRUCT(rerun_target, RERUN_TARGET_RECORD);
 struct find_rerun {

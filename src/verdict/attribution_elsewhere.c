@@ -162,28 +162,35 @@ static bool is_proved(const struct elsewhere *e, size_t i)
 	    V_INT(e->rows[i].change_id), V_TEXT(c->accelerator), V_INT(e->f->test_id), V_INT(e->rows[i].job_id));
 }
 
-/* Whether the same job passed the test on the other's merge base, or on the nearest tested commit before it. A job may have several
- * results of the test: it passed only if none of them is red. */
+/* Whether the same job passed the test on the other's merge base, or on the nearest commit before it where the job has the test. A job
+ * may have several results of the test: it passed only if none of them is red. */
 static bool was_green_before(const struct elsewhere *e, const struct other *o)
 {
 	const struct attribution_case *c = e->c;
 	const struct job_name *j = &c->jobs[e->f->job];
 	const char *base_sha = o->change.base_sha ? o->change.base_sha : "";
 	int64_t position = branch_position(c->d->view, c->repository_key, c->ref, base_sha) - !o->change.is_pull;
+	int64_t is_green = -1; /* not known */
+	struct rows *r;
 
-	return position >= 0 &&
-	       db_has(c->d,
-		   "SELECT 1 WHERE (SELECT SUM(r.status = 'PASS') > 0 AND SUM(r.status IN ('FAIL', 'ERROR')) = 0"
-		   " FROM branch_commit b CROSS JOIN change x"
-		   "  ON x.repository_key = b.repository_key AND x.head_sha = b.sha AND x.kind = 'push'"
-		   " CROSS JOIN job j ON j.change_id = x.id AND j.accelerator = ?5 AND j.workflow = ?6 AND j.name = ?7"
-		   "  AND j.is_current = 1 AND j.runner = ?8"
-		   " CROSS JOIN job_test r ON r.job_id = j.id AND r.test_id = ?9"
-		   " WHERE b.repository_key = ?1 AND b.ref = ?2 AND b.position >= ?3 AND b.position <= ?4"
-		   " GROUP BY b.position ORDER BY b.position DESC LIMIT 1)",
-		   V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(position - c->distance), V_INT(position),
-		   V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name), V_TEXT(j->runner),
-		   V_INT(e->f->test_id));
+	if (position < 0)
+		return false;
+	r = db_rows(c->d,
+	    "SELECT j.id FROM branch_commit b CROSS JOIN change x"
+	    "  ON x.repository_key = b.repository_key AND x.head_sha = b.sha AND x.kind = 'push'"
+	    " CROSS JOIN job j ON j.change_id = x.id AND j.accelerator = ?5 AND j.workflow = ?6 AND j.name = ?7"
+	    "  AND j.is_current = 1 AND j.runner = ?8"
+	    " WHERE b.repository_key = ?1 AND b.ref = ?2 AND b.position >= ?3 AND b.position <= ?4"
+	    " ORDER BY b.position DESC, j.id DESC",
+	    V_TEXT(c->repository_key), V_TEXT(c->ref), V_INT(position - c->distance), V_INT(position),
+	    V_TEXT(c->accelerator), V_TEXT(j->workflow), V_TEXT(j->name), V_TEXT(j->runner));
+	while (is_green < 0 && rows_next(r))
+		is_green = db_int(c->d, -1,
+		    "SELECT CASE WHEN SUM(status = 'PASS') > 0 AND SUM(status IN ('FAIL', 'ERROR')) = 0 THEN 1 ELSE 0"
+		    " END FROM job_test WHERE job_id = ?1 AND test_id = ?2 GROUP BY job_id",
+		    V_INT(rows_key_number(r)), V_INT(e->f->test_id));
+	rows_end(r);
+	return is_green > 0;
 }
 
 /* Two changes of one author or with a common file may contain the same mistake, so they are one witness. */

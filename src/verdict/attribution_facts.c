@@ -180,7 +180,8 @@ void attribution_see(struct red_failure *f, enum test_status status, const struc
 	seen->is_alike |= is_alike;
 	seen->has_pass |= status == TEST_PASS;
 	seen->has_skip |= status == TEST_SKIP;
-	seen->job_id = job_id;
+	if (status != TEST_SKIP || !seen->job_id)
+		seen->job_id = job_id;
 }
 
 void attribution_read_run(struct attribution_case *c, const struct job_run *run)

@@ -156,11 +156,12 @@ static int expire_known_run(struct store_op *op, struct txn *d)
 	struct known_issue k;
 
 	o->n_expired = 0;
-	while (record_read_first(db_exec_rows(d,
-				     "UPDATE known_issue SET is_over = 1 WHERE id = (SELECT id FROM known_issue"
-				     " WHERE is_over = 0 AND until_ms IS NOT NULL AND until_ms <= ?1 LIMIT 1)"
-				     " RETURNING 0" RECORD_COLUMNS(KNOWN_ISSUE_RECORD),
-				     V_INT(o->now_ms)),
+	while (record_read_first(
+	    db_exec_rows(d,
+		"UPDATE known_issue SET is_over = 1 WHERE id = (SELECT id FROM known_issue"
+		" WHERE is_over = 0 AND until_ms IS NOT NULL AND until_ms <= ?1 ORDER BY until_ms, id LIMIT 1)"
+		" RETURNING 0" RECORD_COLUMNS(KNOWN_ISSUE_RECORD),
+		V_INT(o->now_ms)),
 	    &known_issue_record, &k)) {
 		known_changed(d, &k, o->now_ms);
 		record_release(&known_issue_record, &k);

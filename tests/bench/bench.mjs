@@ -105,7 +105,7 @@ async function besideBefore({ dir, program, turns, say }) {
 }
 
 const beforeRows = ({ before, now }) => [{
-  what: 'results a second, with verdicts', value: median(now), beside: median(before), besideWhat: 'before', ratio: median(now.map((rate, i) => rate / before[i])), least: 8, unit: '/s',
+  what: 'results a second, with verdicts', value: median(now), beside: median(before), besideWhat: 'before', ratio: median(now.map((rate, i) => rate / before[i])), unit: '/s',
 }];
 
 function rows({ intakeRuns, dispatch, dispatches, fan, waiting, read, results: ofResults, reports: ofReports }) {

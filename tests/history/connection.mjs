@@ -1,6 +1,7 @@
 // The daemon's HTTP interface as GitHub, vendors and readers use it.
 import http from 'node:http';
 import { createHash, createHmac } from 'node:crypto';
+import { until } from '../integration/lib/outpost.mjs';
 
 const sha256 = (text) => createHash('sha256').update(text).digest('hex');
 const isCut = (error) => ['ECONNRESET', 'EPIPE'].includes(error.code);
@@ -36,9 +37,19 @@ export class Connection {
     });
   }
 
-  // The server closes a connection that was idle for hours. Each request may be sent twice.
+  // Sends again while the answer is 503: a daemon of a server whose clock jumped is busy until its next heartbeat there.
   async send(method, path, options) {
     if (method !== 'GET') this.writes++;
+    let answer;
+    await until(async () => {
+      answer = await this.#sendOnce(method, path, options);
+      return answer.status !== 503;
+    }, { what: `${method} ${path} is not busy` });
+    return answer;
+  }
+
+  // The server closes a connection that was idle for hours. Each request may be sent twice.
+  async #sendOnce(method, path, options) {
     try {
       return await this.#request(method, path, options);
     } catch (error) {

@@ -40,7 +40,7 @@ describe('outpostctl store copy', { skip: notBuilt }, () => {
     [rig, vendor] = await Promise.all([startRig({ repositories: [{ name: UPSTREAM }] }), startSilentVendor({ secret: SECRET })]);
     server = startPostgres();
     outpost = await Outpost.prepare({
-      rig, accelerators: [{ ...ACCELERATOR, runners: [{ name: 'lab', reruns: 'none', webhook: { url: vendor.url, secret: 'hook' } }] }], secrets: { lab: { hook: SECRET } },
+      engine: 'sqlite', rig, accelerators: [{ ...ACCELERATOR, runners: [{ name: 'lab', reruns: 'none', webhook: { url: vendor.url, secret: 'hook' } }] }], secrets: { lab: { hook: SECRET } },
     });
     await outpost.spawn();
   });

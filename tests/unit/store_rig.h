@@ -78,8 +78,8 @@ static inline int rig_open_with(const struct store_options *o, struct error *e)
 	return rc;
 }
 
-/* A store on a server that begins to listen to the other nodes notifies all topics once. That happens before it returns, so that a
- * test sees its own topics. */
+/* When a store on a server begins to listen to the other nodes, it notifies all topics once. This waits for that, so that a test sees only
+ * its own topics. */
 static inline void rig_open(void)
 {
 	struct error e = {0};

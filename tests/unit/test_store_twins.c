@@ -65,20 +65,25 @@ static int happens(struct pair *p, int64_t number, const char *action)
 	return rig_apply(&r).n_new_dispatches;
 }
 
-static void report(const char *head, const char *accelerator, const char *conclusion)
+static void report_job(const char *head, const char *accelerator, const char *name, int attempt, const char *conclusion)
 {
 	char *id = rig_dispatch_id(head, accelerator);
 	struct job_report j = {.status = JOB_COMPLETED,
 	    .conclusion = (char *)conclusion,
 	    .workflow = (char *)"tests",
-	    .name = (char *)"all",
+	    .name = (char *)name,
 	    .run_id = (char *)"100",
-	    .run_attempt = 1};
+	    .run_attempt = attempt};
 	struct report_job op = {.dispatch_id = id, .accelerator = accelerator, .report = &j, .now_ms = T0};
 
 	DO_OK(store_report_job, &op);
 	assert_int_equal(op.outcome, REPORT_RECORDED);
 	free(id);
+}
+
+static void report(const char *head, const char *accelerator, const char *conclusion)
+{
+	report_job(head, accelerator, "all", 1, conclusion);
 }
 
 #define SHARED_STATE "npu done*, xpu sent*, zpu held*"
@@ -526,6 +531,27 @@ static int n_reruns_on(const struct pair *p, const char *accelerator)
 	return n;
 }
 
+/* GitHub repeats only the failed jobs of a run, so the others keep their attempt. */
+static void a_rerun_names_the_newest_attempt_of_a_run(void **state)
+{
+	struct pair p = pair_of(0);
+	struct find_rerun f = {.repository = UPSTREAM, .head_sha = p.head};
+
+	(void)state;
+	happens(&p, p.first, "opened");
+	report_job(p.head, "xpu", "build", 1, "success");
+	report_job(p.head, "xpu", "test", 1, "failure");
+	report_job(p.head, "xpu", "test", 2, "failure");
+	ASK_OK(store_find_rerun, &f);
+	for (size_t i = 0; i < f.n; i++)
+		if (strcmp(f.list[i].accelerator, "xpu") == 0) {
+			assert_string_equal(f.list[i].run_id, "100");
+			assert_int_equal(f.list[i].run_attempt, 2);
+		}
+	find_rerun_release(&f);
+	assert_int_equal(n_reruns_on(&p, "xpu"), 1);
+}
+
 /* Re-run starts nothing that was released for a time and is released no longer. */
 static void a_withdrawn_release_is_not_run_again(void **state)
 {
@@ -561,6 +587,7 @@ int main(void)
 	    TEST(the_files_are_those_of_the_first),
 	    TEST(all_pulls_of_a_head_share_the_limit_of_commands),
 	    TEST(a_commit_means_the_pull_that_leads),
+	    TEST(a_rerun_names_the_newest_attempt_of_a_run),
 	    TEST(a_withdrawn_release_is_not_run_again),
 	};
 

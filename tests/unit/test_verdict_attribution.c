@@ -415,6 +415,28 @@ static void a_late_retry_may_have_tested_the_next_head(void **state)
 	ASSERT_CELL('a', "UNCLASSIFIED");
 }
 
+/* They are attributed a second later, because GitHub's answer about this change may explain them. */
+static void others_wait_for_the_facts_of_a_failure(void **state)
+{
+	struct get_totals t = {.now_ms = T0 + HOUR, .has_experiments = true};
+
+	(void)state;
+	push('B');
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B'});
+	pull(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B'});
+	report('a', TEST_FAIL, SPECIFIC);
+	settle(&(bool){false});
+	report('b', TEST_FAIL, SPECIFIC);
+	ASK_OK(store_get_totals, &t);
+	assert_int_equal(t.next_attribution_ms, T0 + HOUR + 1000);
+	get_totals_release(&t);
+	t.now_ms += 1000;
+	ASK_OK(store_get_totals, &t);
+	assert_int_equal(t.next_attribution_ms, 0);
+	assert_true(t.n_attribution_due > 0);
+	get_totals_release(&t);
+}
+
 static void the_merge_base_arrives_later(void **state)
 {
 	struct claim_due_changes c = {.now_ms = T0 + DAY, .limit = 10};
@@ -1985,6 +2007,40 @@ static void a_witness_stops_counting_when_its_base_is_red(void **state)
 	ASSERT_REASON('a', ", and passed again on 1 of them");
 }
 
+/* The base of the second witness has these results of the test. */
+static void two_witnesses(struct test_result *of_base, size_t n)
+{
+	bool has_moved;
+
+	for (char c = 'B'; c <= 'D'; c++)
+		push(c);
+	report('B', TEST_PASS, NULL);
+	report_tests('C', 1, of_base, n, T0 + HOUR);
+	pull(&(struct pr){.number = 1, .head = 'a', .author = "alice", .base = 'B', .file = "a.c"});
+	flake(&(struct pr){.number = 2, .head = 'b', .author = "bob", .base = 'B', .file = "b.c"});
+	flake(&(struct pr){.number = 3, .head = 'c', .author = "carol", .base = 'C', .file = "c.c"});
+	report('a', TEST_FAIL, SPECIFIC);
+	settle(&has_moved);
+}
+
+static void a_base_is_green_if_the_test_passed_and_is_not_red(void **state)
+{
+	struct test_result results[] = {result(TEST_PASS, NULL), result(TEST_SKIP, NULL)};
+
+	(void)state;
+	two_witnesses(results, ARRAY_LEN(results));
+	ASSERT_REASON('a', ", and passed again on 2 of them");
+}
+
+static void a_base_is_not_green_if_one_result_of_the_test_is_red(void **state)
+{
+	struct test_result results[] = {result(TEST_PASS, NULL), result(TEST_FAIL, SPECIFIC), result(TEST_PASS, NULL)};
+
+	(void)state;
+	two_witnesses(results, ARRAY_LEN(results));
+	ASSERT_REASON('a', ", and passed again on 1 of them");
+}
+
 static void a_retry_elsewhere_shows_that_it_is_flaky(void **state)
 {
 	bool has_moved;
@@ -2108,6 +2164,7 @@ int main(void)
 	    TEST(the_first_landing_of_the_same_change_excuses_nothing),
 	    TEST(a_commit_between_that_touches_the_same_file),
 	    TEST(a_late_retry_may_have_tested_the_next_head),
+	    TEST(others_wait_for_the_facts_of_a_failure),
 	    TEST(the_merge_base_arrives_later),
 	    TEST(the_cell_says_which_experiments_it_needs),
 	    TEST(a_postponed_change_stays_due),
@@ -2171,6 +2228,8 @@ int main(void)
 	    TEST(old_failures_are_deleted),
 	    TEST(a_run_of_the_branch_updates_all_changes_that_it_may_excuse),
 	    TEST(a_witness_stops_counting_when_its_base_is_red),
+	    TEST(a_base_is_green_if_the_test_passed_and_is_not_red),
+	    TEST(a_base_is_not_green_if_one_result_of_the_test_is_red),
 	    TEST(a_retry_elsewhere_shows_that_it_is_flaky),
 	    TEST(a_head_is_not_its_own_base),
 	    TEST(another_base_branch),
