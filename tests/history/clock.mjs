@@ -48,15 +48,8 @@ export class Clock {
     writeSync(this.#file, numbers, 0, numbers.length, 0);
   }
 
-  // Moves the clock of a daemon's database (integration/lib/database.mjs), before the daemon starts. On a server other databases keep
-  // their clocks: a function of the same name comes before PostgreSQL's.
-  async move(database) {
-    if (!database.isOnServer) return; // the daemon's own clock
-    await database.execute(`CREATE SCHEMA moved;
-      CREATE FUNCTION moved.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS $$
-        SELECT pg_catalog.clock_timestamp() + ('x' || encode(pg_read_binary_file('${this.#path}', 16, 8), 'hex'))::bit(64)::bigint / 1000 * interval '1 microsecond' $$;
-      ALTER DATABASE ${database.name} SET search_path = public, moved, pg_catalog`);
-  }
+  // The daemon's database follows it. Before the daemon starts.
+  move(database) { return database.followClock(this.#path, 16); }
 
   now() {
     return Date.now() + this.#wall;

@@ -30,7 +30,7 @@ describe('a wall clock that jumps', { skip: notBuilt || notMovable }, () => {
         { name: 'npu', title: 'NPU', level: 'L2', triggers: { pull_request: {} }, runners: [{ name: 'ci', github: { repository: VENDOR } }] },
       ],
     });
-    clock = new MovedClock(outpost.dir);
+    clock = await MovedClock.of(outpost);
     await clock.set(0);
     outpost.options.env = clock.env;
     await outpost.spawn();

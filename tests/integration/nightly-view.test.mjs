@@ -49,7 +49,7 @@ describe('the row of days', { skip: notBuilt || notMovable }, () => {
       rig, issuers: [issuer], config: { comment: { enabled: false } },
       accelerators,
     });
-    clock = new MovedClock(outpost.dir);
+    clock = await MovedClock.of(outpost);
     await moveTo(0);
     outpost.options.env = clock.env;
     await outpost.spawn();

@@ -34,7 +34,7 @@ describe('periodic runs', { skip: notBuilt || notMovable }, () => {
     tls.commit({ a: 'one' });
     daemon.commit('one');
     outpost = await Outpost.prepare({ rig, accelerators: accelerators({ lab, tls, daemon }), secrets: { chip: { hook: SECRET } }, config: { schedule: { jitter: '0s' } } });
-    clock = new MovedClock(outpost.dir);
+    clock = await MovedClock.of(outpost);
     await clock.set(HOUR + 30 * 60_000 - (realNow() % HOUR)); // half past the hour
     outpost.options.env = { ...clock.env, CURL_CA_BUNDLE: '', SSL_CERT_FILE: tls.certificate };
     await outpost.spawn();

@@ -44,8 +44,7 @@ class Story {
     story.rig = await startRig({ repositories: [{ name: UPSTREAM }, ...accelerators.map(({ name }) => ({ name: `vendor/${name}` }))] });
     story.outpost = await Outpost.prepare({ rig: story.rig, accelerators, config: REQUIRED });
     if (isClockMoved) {
-      story.clock = new MovedClock(story.outpost.dir);
-      await story.clock.set(0);
+      story.clock = await MovedClock.of(story.outpost);
       story.outpost.options.env = story.clock.env;
     }
     await story.outpost.spawn();

@@ -31,8 +31,7 @@ class Story {
       rig: story.rig, accelerators: accelerators(story.lab), secrets: { 'lab-chip': { hook: SECRET }, chip: { hook: SECRET } }, ...options,
       ...(options.accelerators && { accelerators: options.accelerators(story.lab) }),
     });
-    story.clock = new MovedClock(story.outpost.dir);
-    await story.clock.set(0);
+    story.clock = await MovedClock.of(story.outpost);
     story.outpost.options.env = story.clock.env;
     await story.outpost.spawn();
     story.tokens = {};

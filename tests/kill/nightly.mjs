@@ -71,7 +71,7 @@ class Nights {
     [self.rig, self.lab, self.git] = await Promise.all([startRig(), startSilentVendor({ secret: SECRET }), GitDaemon.start()]);
     self.git.commit('the first');
     self.outpost = await Outpost.prepare({ rig: self.rig, accelerators: configured(self.git, self.lab), wait: false, secrets: { 'lab-chip': { hook: SECRET } }, config: { schedule: { jitter: '0s' } } });
-    self.clock = new MovedClock(self.outpost.dir);
+    self.clock = await MovedClock.of(self.outpost);
     self.outpost.options.env = self.clock.env;
     await self.clock.set(EVE - realNow());
     self.outpost.on('exit', ({ code, signal }) => {

@@ -1,9 +1,9 @@
-// Moves the wall clock: the daemon's by libfaketime, and with it this process's, which is GitHub's.
+// Moves the wall clock: the daemon's by libfaketime, that of its database, and with them this process's, which is GitHub's.
 //
-//   const clock = new MovedClock(outpost.dir);
-//   await clock.set(ms);                 // so far ahead of the real clock
-//   await clock.put(ms);                 // so much further than now
-//   outpost.options.env = clock.env;     // for each daemon that starts later
+//   const clock = await MovedClock.of(outpost);   // before the daemon starts
+//   await clock.set(ms);                          // so far ahead of the real clock
+//   await clock.put(ms);                          // so much further than now
+//   outpost.options.env = clock.env;              // for each daemon that starts later
 import { existsSync } from 'node:fs';
 import fs from 'node:fs/promises';
 import path from 'node:path';
@@ -24,22 +24,36 @@ globalThis.Date = class extends RealDate {
 export const notMovable = !existsSync(FAKETIME) && 'libfaketime is not installed';
 export const realNow = () => RealDate.now();
 
+// A rename, so that a reader of the file always finds a complete content.
+async function replace(file, content) {
+  await fs.writeFile(`${file}.new`, content);
+  await fs.rename(`${file}.new`, file);
+}
+
 export class MovedClock {
   #file;
 
-  constructor(dir) {
-    this.#file = path.join(dir, 'clock');
+  static async of(outpost) {
+    const self = new MovedClock();
+    const folder = path.join(outpost.dir, 'clock');
+    await fs.mkdir(folder);
+    await fs.chmod(outpost.dir, 0o711); // a server of PostgreSQL reads the file
+    self.#file = path.join(folder, 'text');
+    await self.set(0);
+    await outpost.database.followClock(`${self.#file}.bytes`, 0);
+    return self;
   }
 
   get env() {
     return { LD_PRELOAD: FAKETIME, FAKETIME_TIMESTAMP_FILE: this.#file, FAKETIME_NO_CACHE: '1', DONT_FAKE_MONOTONIC: '1', ASAN_OPTIONS: 'verify_asan_link_order=0' };
   }
 
-  // A rename, so that a reader of the file always finds a complete text.
   async set(ms) {
+    const bytes = Buffer.alloc(8);
     ahead = ms;
-    await fs.writeFile(`${this.#file}.new`, `+${ahead / 1000}\n`);
-    await fs.rename(`${this.#file}.new`, this.#file);
+    bytes.writeBigInt64BE(BigInt(Math.round(ahead)) * 1_000_000n);
+    await replace(`${this.#file}.bytes`, bytes);
+    await replace(this.#file, `+${ahead / 1000}\n`);
   }
 
   put(ms) { return this.set(ahead + ms); }
