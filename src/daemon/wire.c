@@ -284,8 +284,13 @@ int wire_up(struct daemon *d, struct error *e)
 	const struct github_options github = github_options_of(c, 1);
 	const struct log_place_options place = log_place_of(c);
 	bool is_server = store.database != NULL;
-	int rc = store_open(d->loop, &store, &d->store, e);
+	struct http_listener *listener;
 
+	d->server = http_server_new(d->loop, NULL);
+	/* A daemon whose address is in use ends before it joins the others, who would give it seats. */
+	int rc = http_server_bind(d->server, c->listen, &listener, e);
+	if (!rc)
+		rc = store_open(d->loop, &store, &d->store, e);
 	free(node);
 	if (!rc)
 		rc = load_callback_key(c->state_dir, &d->callback_key, e);
@@ -306,7 +311,6 @@ int wire_up(struct daemon *d, struct error *e)
 	rc = github_new(d->loop, d->client, &github, &d->github, e);
 	if (rc)
 		return rc;
-	d->server = http_server_new(d->loop, NULL);
 	http_server_trust_proxies(d->server, is_trusted_proxy, d);
 	if (c->tls_certificate_pem)
 		rc = http_server_use_tls(d->server, c->tls_certificate_pem, c->tls_private_key, e);
@@ -315,7 +319,7 @@ int wire_up(struct daemon *d, struct error *e)
 	open_parts(d);
 	rc = control_new(d, &d->control, e);
 	if (!rc)
-		rc = http_server_listen(d->server, c->listen, &d->address, e);
+		rc = http_listener_listen(listener, &d->address, e);
 	return rc;
 }
 
@@ -394,6 +398,7 @@ void wire_down(struct daemon *d)
 	int step = d->closing_step++;
 
 	if (step == 0) {
+		d->is_stopping = true; /* also after a failed start: the store still notifies its subscribers */
 		/* End requests that wait for an event, so that the server need not wait for their clients. */
 		if (d->runners)
 			runners_stop(d->runners);

@@ -1,9 +1,11 @@
 /* The server as a whole: its limits, its listeners, its list of connections, its clock and its end. */
 #include "http/server.h"
 
+#include <errno.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "http/server_internal.h"
 #include "http/tls.h"
@@ -207,13 +209,38 @@ static char *listener_address(const struct http_listener *l)
 	return xasprintf("%s:%d", host, ntohs(((const struct sockaddr_in *)&ss)->sin_port));
 }
 
-int http_server_listen(struct http_server *s, const char *address, char **ret_address, struct error *e)
+/* Returns a descriptor, or -1. */
+static int bind_address(const struct addrinfo *to)
+{
+	const int on = 1;
+	int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	/* REUSEADDR: connections of the last process may still be ending. */
+	if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+			   bind(fd, to->ai_addr, to->ai_addrlen) != 0)) {
+		int why = errno;
+
+		close(fd);
+		errno = why;
+		fd = -1;
+	}
+	return fd;
+}
+
+static int refuse_address(const char *address, int uv_error, struct error *e)
+{
+	return error_set(e, uv_error == UV_EADDRINUSE ? ERR_EXISTS : ERR_NETWORK, "cannot listen on '%s': %s", address,
+	    uv_strerror(uv_error));
+}
+
+int http_server_bind(struct http_server *s, const char *address, struct http_listener **ret, struct error *e)
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
 	const char *colon = strrchr(address, ':');
 	size_t n = colon ? (size_t)(colon - address) : 0;
 	bool is_bracketed = n >= 2 && address[0] == '[' && address[n - 1] == ']';
 	struct addrinfo *found;
+	struct http_listener *l;
 
 	if (n == 0 || (!is_bracketed && memchr(address, ':', n)))
 		return error_set(e, ERR_INVALID, "'%s' is not host:port or [v6]:port", address);
@@ -222,20 +249,39 @@ int http_server_listen(struct http_server *s, const char *address, char **ret_ad
 	free(host);
 	if (rc != 0)
 		return error_set(e, ERR_INVALID, "cannot listen on '%s': %s", address, gai_strerror(rc));
-	struct http_listener *l = listener_new(s);
-	uv_tcp_init(loop_uv(s->loop), &l->io.tcp);
-	rc = uv_tcp_bind(&l->io.tcp, found->ai_addr, 0);
+	int fd = bind_address(found);
+	rc = fd < 0 ? uv_translate_sys_error(errno) : 0;
 	freeaddrinfo(found);
-	if (rc == 0)
-		rc = uv_listen(&l->io.stream, LISTEN_BACKLOG, on_connection);
-	if (rc != 0) {
-		uv_close(&l->io.handle, on_listener_closed);
-		return error_set(e, rc == UV_EADDRINUSE ? ERR_EXISTS : ERR_NETWORK, "cannot listen on '%s': %s",
-		    address, uv_strerror(rc));
-	}
+	if (rc != 0)
+		return refuse_address(address, rc, e);
+	l = listener_new(s);
+	uv_tcp_init(loop_uv(s->loop), &l->io.tcp);
+	uv_tcp_open(&l->io.tcp, fd);
 	SLIST_INSERT_HEAD(&s->listeners, l, link);
-	*ret_address = listener_address(l);
+	*ret = l;
 	return 0;
+}
+
+int http_listener_listen(struct http_listener *l, char **ret_address, struct error *e)
+{
+	int rc = uv_listen(&l->io.stream, LISTEN_BACKLOG, on_connection);
+	char *address = listener_address(l);
+
+	if (rc != 0) {
+		refuse_address(address, rc, e);
+		free(address);
+		return rc == UV_EADDRINUSE ? ERR_EXISTS : ERR_NETWORK;
+	}
+	*ret_address = address;
+	return 0;
+}
+
+int http_server_listen(struct http_server *s, const char *address, char **ret_address, struct error *e)
+{
+	struct http_listener *l;
+	int rc = http_server_bind(s, address, &l, e);
+
+	return rc ? rc : http_listener_listen(l, ret_address, e);
 }
 
 /* Removes a socket file that no process listens on. */

@@ -70,8 +70,14 @@ void http_server_route(struct http_server *s, const struct http_route *route);
 /* The route for a GET of a path without a route; its pattern is not used. Without a fallback the answer is 404 as
  * JSON. */
 void http_server_fallback(struct http_server *s, const struct http_route *route);
-/* Listens on host:port or [v6]:port; port 0 chooses a free one. Returns 0: *ret_address is the bound address
- * (free()). It may be called several times. */
+struct http_listener;
+/* Binds host:port or [v6]:port; port 0 chooses a free one. No other process can listen there from now on, and connections are refused
+ * until http_listener_listen(). The listener belongs to the server. */
+int http_server_bind(
+    struct http_server *s, const char *address, struct http_listener **ret, struct error *e) MUST_CHECK;
+/* Returns 0: *ret_address is the bound address (free()). */
+int http_listener_listen(struct http_listener *l, char **ret_address, struct error *e) MUST_CHECK;
+/* Both. It may be called several times. */
 int http_server_listen(struct http_server *s, const char *address, char **ret_address, struct error *e) MUST_CHECK;
 /* Listens on a unix socket of mode 0600. It removes a socket file that no process listens on. */
 int http_server_listen_unix(struct http_server *s, const char *path, struct error *e) MUST_CHECK;

@@ -337,6 +337,7 @@ describe('outpostd refuses to start with', { skip: notBuilt }, () => {
       await spoil(outpost);
       await assert.rejects(outpost.spawn(), /ended \(1\)/);
       assert.match(outpost.tail(), words);
+      assert.doesNotMatch(outpost.tail(), /ev=seat_taken/);
     } finally {
       await fs.rm(outpost.dir, { recursive: true, force: true });
       await rig.close();
