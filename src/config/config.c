@@ -113,6 +113,7 @@ void config_fixed_init(struct config_fixed *f, const struct config *c)
 	    .state_dir = xstrdup(c->state_dir),
 	    .store = xstrdup(c->store),
 	    .node = xstrdup_or_null(c->node),
+	    .store_password = c->store_password ? secret_ref(c->store_password) : NULL,
 	    .logs = logs_place(c),
 	    .has_tls = c->tls_certificate_pem != NULL,
 	};
@@ -121,6 +122,7 @@ void config_fixed_init(struct config_fixed *f, const struct config *c)
 void config_fixed_release(struct config_fixed *f)
 {
 	FREE_ALL(f->listen, f->state_dir, f->store, f->node, f->logs);
+	secret_unref(f->store_password);
 	*f = (struct config_fixed){0};
 }
 
@@ -134,6 +136,7 @@ const char *config_needs_restart(const struct config_fixed *running, const struc
 	    {"listen", !str_eq(running->listen, c->listen)},
 	    {"state_dir", !str_eq(running->state_dir, c->state_dir)},
 	    {"store", !str_eq(running->store, c->store)},
+	    {"store_password_file", !secret_equal(running->store_password, c->store_password)},
 	    {"node", !str_eq(running->node, c->node)},
 	    {"logs", !str_eq(running->logs, logs)},
 	    {"tls", running->has_tls != (c->tls_certificate_pem != NULL)},

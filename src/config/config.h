@@ -131,6 +131,7 @@ const struct runner *accelerator_runner(const struct accelerator *a, const char 
 /* The keys that take effect only at a start. */
 struct config_fixed {
 	char *listen, *state_dir, *store, *node;
+	struct secret *store_password;
 	char *logs; /* the place and how to reach it */
 	bool has_tls;
 };

@@ -473,6 +473,16 @@ static void test_references_and_restarts(void **state)
 	assert_string_equal(config_needs_restart(&running, b, 1), "tls");
 	assert_null(config_needs_restart(&running, b, 2));
 	config_fixed_release(&running);
+	config_unref(b);
+	folder_write("password", "old\n");
+	folder_write("outpost.yml", MINIMAL_YML "store: postgresql://db/outpost\nstore_password_file: password\n");
+	b = folder_load();
+	config_fixed_init(&running, b);
+	config_unref(b);
+	folder_write("password", "new\n");
+	b = folder_load();
+	assert_string_equal(config_needs_restart(&running, b, 0), "store_password_file");
+	config_fixed_release(&running);
 	assert_ptr_equal(config_ref(a), a);
 	config_unref(a);
 	assert_string_equal(a->state_dir, "state");
