@@ -293,7 +293,9 @@ static bool may_repeat(struct writer *w, int n_attempts, int64_t start_us, bool 
 
 	if (w->is_fenced && w->class == OP_DECIDES) {
 		log_event(LOG_WARN, "node_fenced", LOG_I("epoch", w->batch.epoch),
-		    LOG_S("why", "it did not reach the database, or a newer release has changed the tables"));
+		    LOG_S("why",
+			"it did not reach the database for a while, another outpostd has the same `node`, or a newer"
+			" release has changed the tables"));
 		db_rollback(w->db);
 		*rc = node_register(&w->store->node, w->db, &why);
 		if (*rc)

@@ -7,6 +7,7 @@
 import { existsSync } from 'node:fs';
 import fs from 'node:fs/promises';
 import path from 'node:path';
+import { until } from './outpost.mjs';
 
 const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1';
 const RealDate = Date;
@@ -32,6 +33,7 @@ async function replace(file, content) {
 
 export class MovedClock {
   #file;
+  #outpost;
 
   static async of(outpost) {
     const self = new MovedClock();
@@ -39,6 +41,7 @@ export class MovedClock {
     await fs.mkdir(folder);
     await fs.chmod(outpost.dir, 0o711); // a server of PostgreSQL reads the file
     self.#file = path.join(folder, 'text');
+    self.#outpost = outpost;
     await self.set(0);
     await outpost.database.followClock(`${self.#file}.bytes`, 0);
     return self;
@@ -54,6 +57,14 @@ export class MovedClock {
     bytes.writeBigInt64BE(BigInt(Math.round(ahead)) * 1_000_000n);
     await replace(`${this.#file}.bytes`, bytes);
     await replace(this.#file, `+${ahead / 1000}\n`);
+    if (this.#outpost.database.isOnServer) await until(() => this.#isFollowed(), { what: 'the daemon follows the clock of its database' });
+  }
+
+  // A page names the daemon's time. One that does not run reads the time when it starts.
+  async #isFollowed() {
+    const answer = await fetch(new URL('/platforms', this.#outpost.url)).catch(() => undefined);
+    const now = answer && /"now":("?)([^",}]+)\1/.exec(await answer.text())?.[2];
+    return !now || Math.abs(new Date(/^\d+$/.test(now) ? Number(now) : now) - Date.now()) < 5000;
   }
 
   put(ms) { return this.set(ahead + ms); }
