@@ -92,10 +92,13 @@ static void show_end(const struct copying *c)
 	printf("%s%" PRId64 " tables, %" PRId64 " rows and %" PRId64 " logs are equal in both.%s\n",
 	    colour(c, "\033[32m"), c->copy.n_tables, c->copy.n_rows, c->logs.n, colour(c, "\033[0m"));
 	if (!c->to.state_dir)
-		printf("Now set `store: %s` in %s and start outpostd.\n", c->to.path, c->ctl->config_path);
+		printf("Now set `store: %s` and `store_password_file` in %s and start outpostd.\n", c->to.path,
+		    c->ctl->config_path);
 	else
-		printf("Now set `store: sqlite` and `state_dir: %s` in %s%s and start outpostd.\n", c->to.state_dir,
-		    c->ctl->config_path, str_eq(name, "outpost.db") ? "" : ", rename the file to outpost.db");
+		printf("Now set `store: sqlite` and `state_dir: %s` in %s, without `store_password_file` and `logs: "
+		       "database`%s, and start outpostd.\n",
+		    c->to.state_dir, c->ctl->config_path,
+		    str_eq(name, "outpost.db") ? "" : ", rename the file to outpost.db");
 }
 
 static int explain(struct copying *c, const struct error *e)

@@ -401,8 +401,9 @@ static int postgres_backup(const struct view *v, const char *path, bool (*go_on)
 	(void)go_on;
 	(void)owner;
 	*ret_bytes = 0;
-	return error_set(e, ERR_INVALID, "%s: the database is a server's: use pg_basebackup or pg_dump instead of %s",
-	    v->db->path, path);
+	(void)v;
+	return error_set(e, ERR_INVALID,
+	    "%s is not written: a backup is a copy of SQLite's file. Use PostgreSQL's pg_dump or pg_basebackup", path);
 }
 
 /* ---- packed results ---- */
