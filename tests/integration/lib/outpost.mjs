@@ -58,20 +58,27 @@ export async function until(fn, { timeout, interval, what = fn.toString() } = {}
   throw new Error(`not within ${limit} ms: ${what}${last ? `; last: ${last.message}` : ''}`);
 }
 
+// True: no server of this machine has the address. Closes the server; with isKept it stays until this process ends.
+async function canListen(address, isKept) {
+  const server = net.createServer().listen(...address);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    if (error.code === 'EADDRINUSE') return false;
+    throw error;
+  }
+  if (isKept) server.unref();
+  else await new Promise((resolve) => server.close(resolve));
+  return true;
+}
+
 // A port for a daemon that starts later, perhaps more than once. It is below the kernel's range for outgoing connections (32768 and
-// above), so that no connection gets it while the daemon is down.
+// above), so that no connection gets it while the daemon is down. Until this process ends it holds an abstract socket with the port's
+// number, so that no other test gets the port.
 export async function freePort() {
   for (;;) {
     const port = 10_000 + Math.floor(Math.random() * 22_000);
-    const server = net.createServer().listen(port, '127.0.0.1');
-    try {
-      await once(server, 'listening');
-    } catch (error) {
-      if (error.code === 'EADDRINUSE') continue;
-      throw error;
-    }
-    await new Promise((resolve) => server.close(resolve));
-    return port;
+    if (await canListen([`\0outpost-test-port-${port}`], true) && await canListen([port, '127.0.0.1'], false)) return port;
   }
 }
 
