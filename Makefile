@@ -1,5 +1,5 @@
 # make                 build/release/{outpostd,outpostctl,outpost-runner}
-# make check           everything that is tested: lints, unit tests, whole-program tests
+# make check           lints, unit tests, whole-program tests, fuzzing; ALL=1, as CI: also PostgreSQL, clusters and days of history
 # make quick           after an edit: builds, runs the unit tests whose program changed and eight whole-program tests
 # make demo            the main job on real input, on loopback; then demo-history
 # make demo-history    sixty days of seven accelerators, and their dashboard, left running; demo-stop ends it
@@ -220,7 +220,7 @@ lint-sql:
 	tools/node.sh tests/lint/sql.mjs
 
 # Once more on PostgreSQL: the unit tests of the store and of the layers that work inside its transactions, and the whole-program tests.
-# `make check` runs a part of them (PART=1): the unit tests in which an engine shows itself most, and a program's way from a webhook to
+# `make check ALL=1` runs a part of them (PART=1): the unit tests in which an engine shows itself most, and a program's way from a webhook to
 # the comment. The tests that are left out are about SQLite's file.
 POSTGRES_LAYERS := store verdict experiments history views
 ONLY_ON_SQLITE  := store_packed_trouble store_space
@@ -237,7 +237,7 @@ run-postgres:
 	PROGRAM_MINUTES=60 tools/node.sh tests/postgres.mjs sh -c 'tests/run-unit.sh $(UNITS_ON_POSTGRES) && tests/run-programs.sh $(O) $(if $(PART),$(POSTGRES_PART_PROGRAMS))'
 
 check:
-	tests/check.sh $(O)
+	tests/check.sh $(O) $(if $(ALL),all)
 
 # Once more under ThreadSanitizer; ALL=1: all unit tests of the layers with threads.
 TSAN_TESTS := $(if $(ALL),$(foreach l,$(LAYERS_WITH_THREADS),$(patsubst tests/unit/%.c,$(O)/tsan/tests/%,$(wildcard tests/unit/test_$l_*.c))),\

@@ -2,10 +2,11 @@
 # Runs everything of `make check`. The whole-program tests mostly wait, so the phases that need the processor run at the same time:
 # lints, unit tests, ThreadSanitizer, fuzzing. Prints a line with the times of each phase when it ends, and at the end the
 # first lines of every failure. BUILD_FOLDER/check has each phase's output.
-# usage: check.sh BUILD_FOLDER
+# usage: check.sh BUILD_FOLDER [all]   all: also the tests on PostgreSQL, of several daemons, and of days of history
 set -u
 cd "$(dirname "$0")/.."
 out=$1
+extent=${2:-daily}
 logs=$out/check
 jobs=$(nproc)
 make=(make --no-print-directory O="$out" WERROR=1)
@@ -37,9 +38,17 @@ failures_of()
 	fi
 }
 
+# Programs that start servers of PostgreSQL and several daemons, or play days of history.
+only_all=(balancer cluster cluster-limits cluster-trouble history-days kill-cluster logs-database pooler standby store-copy upgrade)
+
 programs()
 {
-	tests/run-programs.sh "$out" | while IFS= read -r line; do
+	local chosen=()
+	if [ "$extent" = daily ]; then
+		mapfile -t chosen < <(ls tests/{integration,browser,github,web}/*.test.mjs |
+			grep -v -x -F "$(printf 'tests/integration/%s.test.mjs\n' "${only_all[@]}")")
+	fi
+	tests/run-programs.sh "$out" "${chosen[@]}" | while IFS= read -r line; do
 		printf '%s\n' "$line"
 		printf '%s\n' "$line" >&3
 	done
@@ -54,7 +63,7 @@ beside_programs()
 	renice -n 10 -p $BASHPID >/dev/null
 	{
 		phase unit-build "${make[@]}" VARIANT=asan -j"$jobs" tests && {
-			phase postgres env AT_MOST=3 "${make[@]}" PART=1 run-postgres &
+			[ "$extent" = all ] && phase postgres env AT_MOST=3 "${make[@]}" PART=1 run-postgres &
 			phase unit "${make[@]}" VARIANT=asan -k -j"$jobs" run-changed
 			wait
 		}
