@@ -264,10 +264,12 @@ static void read_logs_place(struct load *l)
 {
 	struct main_file *m = &l->main;
 	struct config *c = &m->c;
-	bool is_server = !str_eq(c->store, "sqlite");
+	bool is_server = c->store && !str_eq(c->store, "sqlite");
 	const char *place = m->logs.path ? m->logs.path : is_server ? "database" : "state_dir";
 
 	c->logs_line = m->logs.line;
+	if (!c->store) /* a mistake in it is reported, and the right place is not known */
+		return;
 	c->has_logs_in_database = str_eq(place, "database");
 	if (c->has_logs_in_database && !is_server)
 		problem_add(&l->problems, l->path, m->logs.line,

@@ -30,10 +30,11 @@ struct oidc_issuer {
 struct config {
 	char *path; /* outpost.yml as given */
 
-	char *listen;                  /* host:port as written */
-	char *public_url;              /* without a trailing slash */
-	char *state_dir;               /* absolute or relative to the working folder */
-	char *store;                   /* "sqlite", or the URL of a database of PostgreSQL */
+	char *listen;     /* host:port as written */
+	char *public_url; /* without a trailing slash */
+	char *state_dir;  /* absolute or relative to the working folder */
+	char *store;      /* "sqlite", or the URL of a database of PostgreSQL */
+	int store_line;
 	struct secret *store_password; /* of its user; NULL: none, or in a file that the URL names */
 	char *node;                    /* this daemon's name among several on one database; NULL: by host and port */
 	/* Where finished logs lie: the database, a folder, or BUCKET or BUCKET/PREFIX of S3; none of them: state_dir */

@@ -130,18 +130,24 @@ static const struct mapping PROMOTION = MAPPING(
 /* Log lines show the URL of the database, and not the text of a wrong one, which may have a password. */
 static void field_store(struct reader *r, const struct field *f, const struct node *v, void *target)
 {
+	struct main_file *m = target;
+	size_t n_problems = r->problems->n;
+
+	m->c.store_line = v->line;
 	if (v->text && store_has_password(v->text))
 		refuse_at(r, v->line, "%s must have no password: put it into the file of store_password_file",
 		    FIELD_NAME(r, f));
 	else
-		field_text(r, f, v, target);
+		field_text(r, f, v, &m->c.store);
+	if (r->problems->n != n_problems)
+		FREE_AND_NULL(m->c.store);
 }
 
 const struct mapping MAIN_MAPPING = MAPPING("",
     {"listen", field_text, OPTIONAL, AT(c.listen), check_listen, .max = 300},
     {"public_url", field_text, REQUIRED, AT(c.public_url), check_public_url, .max = 1024},
     {"state_dir", field_file, REQUIRED, AT(state_dir), check_line, .max = PATH_MAX_LEN},
-    {"store", field_store, OPTIONAL, AT(c.store), check_store, .max = 1024},
+    {"store", field_store, OPTIONAL, .check = check_store, .max = 1024},
     {"store_password_file", field_file, OPTIONAL, AT(store_password), check_line, .max = PATH_MAX_LEN},
     {"node", field_text, OPTIONAL, AT(c.node), check_line, .max = 100},
     {"logs", field_file, OPTIONAL, AT(logs), check_logs, .max = PATH_MAX_LEN}, {"s3", field_s3, OPTIONAL, .map = &S3},

@@ -4,6 +4,7 @@
 #include "config/config.h"
 #include "config/source.h"
 #include "ctl/server.h"
+#include "db/db.h"
 #include "http/server.h"
 
 enum { MESSAGES_MAX_BYTES = 1 << 20, CELL_MAX_BYTES = 64 << 10 };
@@ -62,6 +63,11 @@ int cmd_check(const struct ctl *ctl)
 	struct error why = {0};
 
 	int rc = config_load(ctl->config_path, &config, &messages);
+	if (!rc) {
+		rc = db_check_url(config->store, &why);
+		if (rc)
+			buf_appendf(&messages, "%s:%d: store: %s\n", config->path, config->store_line, why.text);
+	}
 	if (!rc && config->tls_certificate_pem) {
 		rc = http_tls_check(config->tls_certificate_pem, config->tls_private_key, &why);
 		if (rc)

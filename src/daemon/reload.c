@@ -3,6 +3,7 @@
 #include "config/source.h"
 #include "daemon/notify.h"
 #include "daemon/wire.h"
+#include "db/db.h"
 #include "http/server.h"
 #include "registry/registry.h"
 
@@ -10,18 +11,25 @@ enum { MESSAGES_MAX_BYTES = 1 << 20 };
 
 /* ---- loading ---- */
 
-/* config_load_with(), and the check that needs a higher layer: the certificate and the private key belong together. */
+/* config_load_with(), and the checks that need a higher layer: libpq understands the database's URL, and the certificate and the private key
+ * belong together. */
 static int load_config_with(
     const char *path, const struct registry_files *files, struct config **ret, struct buf *messages)
 {
 	struct error why = {0};
 	int rc = config_load_with(path, files, ret, messages);
 
-	if (rc || !(*ret)->tls_certificate_pem)
+	if (rc)
 		return rc;
-	rc = http_tls_check((*ret)->tls_certificate_pem, (*ret)->tls_private_key, &why);
+	rc = db_check_url((*ret)->store, &why);
 	if (rc) {
-		buf_appendf(messages, "%s:1: tls: %s\n", (*ret)->tls_certificate_file, why.text);
+		buf_appendf(messages, "%s:%d: store: %s\n", (*ret)->path, (*ret)->store_line, why.text);
+	} else if ((*ret)->tls_certificate_pem) {
+		rc = http_tls_check((*ret)->tls_certificate_pem, (*ret)->tls_private_key, &why);
+		if (rc)
+			buf_appendf(messages, "%s:1: tls: %s\n", (*ret)->tls_certificate_file, why.text);
+	}
+	if (rc) {
 		config_unref(*ret);
 		*ret = NULL;
 	}

@@ -14,10 +14,19 @@ typedef struct pg_notify {
 	struct pg_notify *next;
 } PGnotify;
 
+typedef struct pg_option {
+	char *keyword, *envvar, *compiled;
+	char *val; /* NULL: not given */
+	char *label, *dispchar;
+	int dispsize;
+} PQconninfoOption;
+
 /* The functions of libpq in use, as libpq-fe.h declares them; a build needs no header of PostgreSQL. */
 #define LIBPQ(F)                                                                                                       \
 	F(PGconn *, PQconnectdbParams, (const char *const *keywords, const char *const *values, int expand_dbname))    \
 	F(int, PQpingParams, (const char *const *keywords, const char *const *values, int expand_dbname))              \
+	F(PQconninfoOption *, PQconninfoParse, (const char *text, char **ret_error))                                   \
+	F(void, PQconninfoFree, (PQconninfoOption * options))                                                          \
 	F(void, PQreset, (PGconn * conn))                                                                              \
 	F(void, PQfinish, (PGconn * conn))                                                                             \
 	F(int, PQstatus, (const PGconn *conn))                                                                         \

@@ -15,7 +15,7 @@ static const struct {
 static bool is_pq_loaded;
 static char why_not_loaded[256];
 
-static void load_libpq(void)
+static void load_libpq_once(void)
 {
 	void *library = dlopen("libpq.so.5", RTLD_NOW | RTLD_LOCAL);
 	bool has_all = library != NULL;
@@ -29,6 +29,15 @@ static void load_libpq(void)
 	is_pq_loaded = has_all;
 	if (!has_all)
 		snprintf(why_not_loaded, sizeof(why_not_loaded), "%s", dlerror());
+}
+
+static int load_libpq(struct error *e)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, load_libpq_once);
+	return is_pq_loaded ? 0
+			    : error_set(e, ERR_NOT_FOUND, "PostgreSQL's client library is missing: %s", why_not_loaded);
 }
 
 /* ---- failures ---- */
@@ -222,7 +231,6 @@ static int begin_session(struct postgres *d, struct error *e)
 
 int postgres_open(const char *path, const struct secret *password, enum db_use use, struct db **ret, struct error *e)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	/* The URL comes after the defaults that it may replace. The first timeout is for each host: after a failover the
 	 * first one may be a machine that is off. */
 	static const char *const keywords[] = {"connect_timeout", "keepalives_idle", "keepalives_interval",
@@ -231,11 +239,10 @@ int postgres_open(const char *path, const struct secret *password, enum db_use u
 	const char *const values[] = {
 	    "2", "5", "2", "3", "10000", "outpost", path, "UTF8", password ? secret_text(password) : NULL, NULL};
 	struct postgres *d;
-	int rc;
+	int rc = load_libpq(e);
 
-	pthread_once(&once, load_libpq);
-	if (!is_pq_loaded)
-		return error_set(e, ERR_NOT_FOUND, "PostgreSQL's client library is missing: %s", why_not_loaded);
+	if (rc)
+		return rc;
 	d = xcalloc(1, sizeof(*d));
 	db_init(&d->db, &postgres_driver, "PostgreSQL");
 	d->no_rows.rows.db = &d->db;
@@ -248,6 +255,46 @@ int postgres_open(const char *path, const struct secret *password, enum db_use u
 	rc = begin_session(d, e);
 	d->db.silence_max_ms = 0;
 	return rc;
+}
+
+/* libpq checks words such as that of sslmode only when it connects. So it connects with all parameters but the server's address, in whose
+ * place it gets a socket that does not exist. */
+static void check_values(const PQconninfoOption *options, char *out, size_t out_bytes)
+{
+	const char *keywords[PARAMETERS_MAX] = {"host"}, *values[PARAMETERS_MAX] = {"/nonexistent"};
+	PGconn *conn;
+	size_t n = 1;
+
+	for (const PQconninfoOption *o = options; o->keyword && n + 1 < PARAMETERS_MAX; o++) {
+		if (!o->val || str_eq(o->keyword, "host") || str_eq(o->keyword, "hostaddr") ||
+		    str_eq(o->keyword, "port"))
+			continue;
+		keywords[n] = o->keyword;
+		values[n++] = o->val;
+	}
+	conn = pq.PQconnectdbParams(keywords, values, 0);
+	copy_message(pq.PQerrorMessage(conn), out, out_bytes);
+	pq.PQfinish(conn);
+	if (str_has_prefix(out, "connection to server"))
+		*out = '\0';
+}
+
+int db_check_url(const char *path, struct error *e)
+{
+	int rc = db_is_server(path) ? load_libpq(e) : 0;
+	PQconninfoOption *options;
+	char *error = NULL, text[400];
+
+	if (rc || !db_is_server(path))
+		return rc;
+	options = pq.PQconninfoParse(path, &error);
+	if (options)
+		check_values(options, text, sizeof(text));
+	else
+		copy_message(error ? error : "", text, sizeof(text));
+	pq.PQconninfoFree(options);
+	pq.PQfreemem(error);
+	return *text || !options ? error_set(e, ERR_INVALID, "%s", text) : 0;
 }
 
 bool db_server_is_away(const char *path)

@@ -70,6 +70,16 @@ describe('operating outpostd', { skip: notBuilt }, () => {
     assert.deepEqual(await json('check'), { ok: true, accelerators: 1, problems: [], warnings: [] });
   });
 
+  test("check refuses a wrong parameter in the database's URL, and names the key", async () => {
+    const { config } = outpost.options;
+    await outpost.configure({ config: { ...config, store: 'postgresql://outpost@10.0.0.11/outpost?sslmode=requre' } });
+    const line = (await fs.readFile(outpost.configFile, 'utf8')).split('\n').findIndex((text) => text.startsWith('store:')) + 1;
+    for (const { code, stdout } of [await outpost.ctl('check'), await outpost.check()])
+      assert.deepEqual([code, stdout], [1, `${outpost.configFile}:${line}: store: invalid sslmode value: "requre"\n`]);
+    await outpost.configure({ config });
+    assert.equal((await outpost.check()).code, 0);
+  });
+
   test('check notes keys that have no effect, and a reload logs them', async () => {
     const file = path.join(outpost.dir, 'accelerators.d', 'idle.yml');
     await fs.writeFile(file, 'name: idle\ntitle: Idle\nlevel: L2\nexperiments: {tests: 5}\nrunners: [{name: farm, pull: {}}]\n');
