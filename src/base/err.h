@@ -23,6 +23,9 @@
 	X(IO, "input/output failure")                                                                                  \
 	X(FULL, "no space left")                                                                                       \
 	X(REFUSED, "the database refuses a statement")                                                                 \
+	X(AWAY, "the database is not reached")                                                                         \
+	X(LOGIN, "the database refuses the login")                                                                     \
+	X(READ_ONLY, "the database is read-only")                                                                      \
 	X(CORRUPT, "data on disk is damaged")                                                                          \
 	X(TOO_NEW, "written by a newer version")                                                                       \
 	X(CLOSING, "shutting down")

@@ -38,11 +38,12 @@ void config_print_warnings(const struct config *c, FILE *out)
 
 void config_release(struct config *c)
 {
-	FREE_ALL(c->path, c->listen, c->public_url, c->state_dir, c->store, c->node, c->logs_folder, c->logs_s3,
-	    c->s3_endpoint, c->s3_region, c->tls_certificate_file, c->tls_private_key_file, c->tls_certificate_pem,
-	    c->upstream_repository, c->upstream_git_url, c->github_api_url, c->oidc_audience, c->infra_repository,
-	    c->secrets_dir, c->accelerators_git_url, c->accelerators_git_branch, c->accelerators_git_path,
-	    c->accelerators_git_folder, c->accelerators_git_commit, c->trusted_proxies, c->allow_networks);
+	FREE_ALL(c->path, c->listen, c->public_url, c->state_dir, c->store, c->store_password_file, c->node,
+	    c->logs_folder, c->logs_s3, c->s3_endpoint, c->s3_region, c->tls_certificate_file, c->tls_private_key_file,
+	    c->tls_certificate_pem, c->upstream_repository, c->upstream_git_url, c->github_api_url, c->oidc_audience,
+	    c->infra_repository, c->secrets_dir, c->accelerators_git_url, c->accelerators_git_branch,
+	    c->accelerators_git_path, c->accelerators_git_folder, c->accelerators_git_commit, c->trusted_proxies,
+	    c->allow_networks);
 	strv_free(c->upstream_branches);
 	strv_free(c->required_suites);
 	strv_free(c->required_must_pass);
@@ -327,6 +328,7 @@ static void load_main_file(struct load *l)
 	c->secrets_dir = resolve_path(l, &m->secrets_dir);
 	c->tls_certificate_file = resolve_path(l, &m->tls_certificate);
 	c->tls_private_key_file = resolve_path(l, &m->tls_private_key);
+	c->store_password_file = resolve_path(l, &m->store_password);
 	c->store_password = read_secret(l, &m->store_password, &c->exposed_files);
 	/* Checks the App's key here, because its first use is at the first request. */
 	c->github_private_key = read_secret(l, &m->private_key, &c->exposed_files);

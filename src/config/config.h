@@ -36,6 +36,7 @@ struct config {
 	char *store;      /* "sqlite", or the URL of a database of PostgreSQL */
 	int store_line;
 	struct secret *store_password; /* of its user; NULL: none, or in a file that the URL names */
+	char *store_password_file;     /* as for open(), or credential:NAME; NULL: none */
 	char *node;                    /* this daemon's name among several on one database; NULL: by host and port */
 	/* Where finished logs lie: the database, a folder, or BUCKET or BUCKET/PREFIX of S3; none of them: state_dir */
 	bool has_logs_in_database;

@@ -229,6 +229,7 @@ static void print_troubles(const struct ctl *ctl, const json_t *v)
 	const char *refused = json_string_value(json_at(v, "config", "refused", NULL));
 	const char *comments = json_string_value(json_at(v, "comments", "last_error", NULL));
 	const char *not_writable = json_string_value(json_at(v, "store", "why_not_writable", NULL));
+	const char *error = json_string_value(json_at(v, "store", "error", NULL));
 	int64_t n_failed = json_integer_value(json_at(v, "deliveries", "failed", NULL));
 	int64_t n_dead = json_integer_value(json_at(v, "outbox", "dead", NULL));
 	const json_t *registry = json_object_get(v, "registry");
@@ -242,7 +243,8 @@ static void print_troubles(const struct ctl *ctl, const json_t *v)
 		print_trouble(
 		    ctl, "the last reload was refused, the configuration before it is in force:\n%s", refused);
 	if (not_writable)
-		print_trouble(ctl, "the database cannot be written, and webhooks get 503: %s", not_writable);
+		print_trouble(ctl, "the database cannot be written, and webhooks get 503: %s%s%s", not_writable,
+		    error ? "\n" : "", error ? error : "");
 	if (n_failed)
 		print_trouble(
 		    ctl, "%lld deliveries could not be planned: outpostctl deliveries --failed", (long long)n_failed);

@@ -41,12 +41,15 @@ void control_answer(struct control_request *q, json_t *v)
 bool control_goes_on(struct control_request *q, int err, const char *text)
 {
 	int status = err == ERR_NOT_FOUND ? 404 : err == ERR_INVALID ? 400 : 409;
+	struct error why = {0};
 
 	if (!err)
 		return true;
-	if (err == ERR_BUSY || err == ERR_CLOSING)
+	if (store_is_passing(err) || err == ERR_CLOSING)
 		status = 503;
-	http_respond_json1(q->http, status, "error", text && *text ? text : err_text(err));
+	if (!text || !*text) /* the queue is full because the database is away */
+		text = err == ERR_BUSY && store_may_write(q->daemon->store, &why) ? why.text : err_text(err);
+	http_respond_json1(q->http, status, "error", text);
 	free_request(q);
 	return false;
 }
@@ -70,6 +73,9 @@ static void on_control_request(struct http_request *r, void *owner)
 	const char *body = http_body(r, &n);
 	if (n > 0 && json_parse(body, n, &q->body, NULL))
 		rc = error_set(&q->why, ERR_INVALID, "the body is not JSON");
+	/* While the database is away a command that writes would wait for it. A backup fails there, too: PostgreSQL has its own. */
+	if (!rc && str_eq(b->route->method, "POST"))
+		rc = store_may_write(q->daemon->store, &q->why);
 	if (!rc)
 		rc = b->route->begin(q);
 	(void)control_goes_on(q, rc, q->why.text);

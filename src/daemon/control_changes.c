@@ -179,7 +179,7 @@ static void on_comment_previewed(struct preview *p)
 	struct change_request *q = CONTAINER_OF(p, struct change_request, preview);
 	char *text = p->text;
 
-	if (control_goes_on(&q->base, p->err, p->err == ERR_NOT_FOUND ? "no such pull request is known" : NULL))
+	if (control_goes_on(&q->base, p->err, p->err == ERR_NOT_FOUND ? "no such pull request is known" : p->why.text))
 		control_answer(&q->base, json_pack("{s:s}", "text", text));
 	free(text);
 }

@@ -170,7 +170,7 @@ static void on_tokens_listed_to_revoke(struct store_query *q)
 	struct token_request *t = CONTAINER_OF(q, struct token_request, list.q);
 	bool is_found = false;
 	char *holder, number[24] = "";
-	int err = q->err;
+	int err = error_set(&t->base.why, q->err, "%s", q->why.text);
 
 	for (size_t i = 0; i < t->list.n; i++)
 		is_found |= (!t->id || t->list.list[i].id == t->id) && is_token_of(&t->list.list[i], t);
@@ -257,7 +257,7 @@ static void on_tokens_listed(struct store_query *q)
 	/* An accelerator that left the registry is known as long as it has tokens, which are
 	 * refused but can be revoked. */
 	bool is_known = !name || config_accelerator(t->base.daemon->config, name);
-	int err = q->err;
+	int err = error_set(&t->base.why, q->err, "%s", q->why.text);
 
 	for (size_t i = 0; i < t->list.n && !is_known; i++)
 		is_known = str_eq(t->list.list[i].accelerator, name);

@@ -267,9 +267,10 @@ static void on_identities_read(struct store_query *s)
 	space_ask(q->base.daemon->space, json_integer_value(json_at(q->status, "store", "bytes", NULL)), &q->space);
 }
 
-static void on_accelerators_read(int err, json_t *list, void *owner)
+static void on_accelerators_read(const struct store_query *figures, json_t *list, void *owner)
 {
 	struct status_request *q = owner;
+	int err = figures->err;
 
 	if (!err) {
 		json_object_set_new(q->status, "accelerator_list", list);
@@ -277,7 +278,7 @@ static void on_accelerators_read(int err, json_t *list, void *owner)
 		q->identities.q.done = on_identities_read;
 		err = store_list_identities(q->base.daemon->store, &q->identities);
 	}
-	(void)control_goes_on(&q->base, err, NULL);
+	(void)control_goes_on(&q->base, err, figures->why.text);
 }
 
 /* Adds the state of this process to the store's figures. */
@@ -291,6 +292,7 @@ static void on_status_read(const struct store_query *totals, json_t *status, voi
 	struct github_stats s;
 	struct runners_gauges g;
 	json_t *comments, *github, *config, *machines;
+	struct error why = {0};
 
 	if (!control_goes_on(&q->base, totals->err, totals->why.text))
 		return;
@@ -312,6 +314,8 @@ static void on_status_read(const struct store_query *totals, json_t *status, voi
 	    "claims_waiting", (json_int_t)g.n_claims_waiting, "heartbeats_waiting", (json_int_t)g.n_heartbeats_waiting,
 	    "leases_granted", (json_int_t)c->n_leases_granted, "leases_returned", (json_int_t)c->n_leases_returned,
 	    "leases_expired", (json_int_t)c->n_leases_expired, "wrong_tokens", (json_int_t)g.n_wrong_tokens);
+	if (store_may_write(d->store, &why)) /* the public text of the store names no host */
+		json_set_foreign_text(json_object_get(status, "store"), "error", why.text);
 	json_object_update_new(
 	    status, json_pack("{s:s?, s:o, s:o, s:o, s:o, s:o, s:o}", "address", d->address, "last_reconcile",
 			json_time(dispatch.last_reconcile_wall_ms), "comments", comments, "github", github, "config",

@@ -268,6 +268,18 @@ static char *host_and_port(const char *listen)
 	return xasprintf("%s%s", host, port ? port : "");
 }
 
+/* The server's text names the user only. */
+static int open_store(struct daemon *d, const struct store_options *o, struct error *e)
+{
+	struct error why = {0};
+	int rc = store_open(d->loop, o, &d->store, &why);
+	bool is_password =
+	    rc == ERR_LOGIN && d->config->store_password_file && strstr(why.text, "password authentication");
+
+	return error_set(e, rc, "%s%s%s", why.text, is_password ? "; store_password_file has the password: " : "",
+	    is_password ? d->config->store_password_file : "");
+}
+
 int wire_up(struct daemon *d, struct error *e)
 {
 	const struct config *c = d->config;
@@ -290,7 +302,7 @@ int wire_up(struct daemon *d, struct error *e)
 	/* A daemon whose address is in use ends before it joins the others, who would give it seats. */
 	int rc = http_server_bind(d->server, c->listen, &listener, e);
 	if (!rc)
-		rc = store_open(d->loop, &store, &d->store, e);
+		rc = open_store(d, &store, e);
 	free(node);
 	if (!rc)
 		rc = load_callback_key(c->state_dir, &d->callback_key, e);

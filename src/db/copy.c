@@ -497,7 +497,7 @@ int db_copy_begin(struct db_copy *c, struct error *e)
 		    "%s: has schema version %lld, and this program copies version %d: start its outpostd once first",
 		    c->from->path, (long long)version, SCHEMA_VERSION);
 	if (!rc && db_copy_is_unfinished(db_view(c->from)))
-		return error_set(e, ERR_INVALID, "%s: is an incomplete copy itself", c->from->path);
+		return error_set(e, ERR_INVALID, "%s: the database is an incomplete copy itself", c->from->path);
 	if (!rc)
 		rc = db_migrate(c->to, e);
 	if (!rc)

@@ -32,6 +32,7 @@ typedef struct pg_option {
 	F(int, PQstatus, (const PGconn *conn))                                                                         \
 	F(int, PQbackendPID, (const PGconn *conn))                                                                     \
 	F(int, PQtransactionStatus, (const PGconn *conn))                                                              \
+	F(const char *, PQparameterStatus, (const PGconn *conn, const char *name))                                     \
 	F(char *, PQerrorMessage, (const PGconn *conn))                                                                \
 	F(void *, PQsetNoticeProcessor, (PGconn * conn, void (*on_notice)(void *, const char *), void *owner))         \
 	F(int, PQsetnonblocking, (PGconn * conn, int is_on))                                                           \

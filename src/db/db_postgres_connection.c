@@ -58,8 +58,8 @@ static int code_of_state(const char *state)
 	    {"23", ERR_CONFLICT},
 	    {"22", ERR_INVALID},
 	    {"42501", ERR_DENIED},
-	    {"25006", ERR_DENIED},
-	    {"28", ERR_DENIED},
+	    {"25006", ERR_READ_ONLY},
+	    {"28", ERR_LOGIN},
 	    {"54", ERR_TOO_BIG},
 	    {"XX001", ERR_CORRUPT},
 	    {"XX002", ERR_CORRUPT},
@@ -69,6 +69,45 @@ static int code_of_state(const char *state)
 		if (strncmp(state, codes[i].prefix, strlen(codes[i].prefix)) == 0)
 			return codes[i].err;
 	return ERR_IO;
+}
+
+/* libpq gives no SQLSTATE for a connection that failed, so the text decides. With several addresses it has the cause of each: the one that
+ * needs an operator comes first. A text in another language is ERR_AWAY. */
+static int code_of_connection(const char *text)
+{
+	static const struct {
+		const char *words;
+		int err;
+	} causes[] = {
+	    {"authentication failed", ERR_LOGIN},
+	    {"no password supplied", ERR_LOGIN},
+	    {"no pg_hba.conf entry", ERR_LOGIN},
+	    {"pg_hba.conf rejects", ERR_LOGIN},
+	    {"role \"", ERR_LOGIN},
+	    {"session is read-only", ERR_READ_ONLY},
+	    {"server is in hot standby mode", ERR_READ_ONLY},
+	    {"timeout expired", ERR_TIMEOUT},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(causes); i++)
+		if (strstr(text, causes[i].words))
+			return causes[i].err;
+	return ERR_AWAY;
+}
+
+/* The rest of an explanation: the meaning of the server's text for an operator of Outpost. A pooler may not say whether it is a standby. */
+static const char *advice_for(const struct postgres *d, int code, const char *text)
+{
+	const char *is_standby = pq.PQparameterStatus(d->conn, "in_hot_standby");
+
+	if (strstr(text, "no password supplied"))
+		return "; give its file: store_password_file, or --password-file";
+	if (code != ERR_READ_ONLY)
+		return "";
+	if (is_standby)
+		return str_eq(is_standby, "on") ? "; this server is a standby: give the address of the primary, too"
+						: "; this server or database is set to read-only";
+	return "; this server is a standby, or it is set to read-only";
 }
 
 /* On one line, without the end of the last one. Each address of the URL has a line of its own. */
@@ -120,14 +159,15 @@ int postgres_explain(struct postgres *d, const PGresult *result, struct error *e
 	const char *state = result ? pq.PQresultErrorField(result, FIELD_CODE) : NULL;
 	const char *message = result ? pq.PQresultErrorField(result, FIELD_MESSAGE) : NULL;
 	char text[400];
+	int code;
 
 	copy_message(message ? message : pq.PQerrorMessage(d->conn), text, sizeof(text));
 	d->must_reconnect |= d->use == DB_WRITER && state && strcmp(state, "25006") == 0;
 	d->may_repeat = repeat_of_state(d, state);
 	if (pq.PQstatus(d->conn) != CONNECTION_OK)
 		return error_set(e, ERR_IO, "%s: the connection was lost: %s", d->db.path, text);
-	return error_set(
-	    e, state ? code_of_state(state) : ERR_IO, "%s: %s (%s)", d->db.path, text, state ? state : "-");
+	code = state ? code_of_state(state) : ERR_IO;
+	return error_set(e, code, "%s: %s (%s)%s", d->db.path, text, state ? state : "-", advice_for(d, code, text));
 }
 
 bool postgres_has_succeeded(const PGresult *result)
@@ -210,9 +250,8 @@ static int begin_session(struct postgres *d, struct error *e)
 	if (pq.PQstatus(d->conn) != CONNECTION_OK) {
 		d->may_repeat = DB_LOST;
 		copy_message(pq.PQerrorMessage(d->conn), text, sizeof(text));
-		return error_set(e, ERR_IO, "%s: %s%s", d->db.path, text,
-		    strstr(text, "no password supplied") ? "; give its file: store_password_file, or --password-file"
-							 : "");
+		rc = code_of_connection(text);
+		return error_set(e, rc, "%s: %s%s", d->db.path, text, advice_for(d, rc, text));
 	}
 	pq.PQsetNoticeProcessor(d->conn, ignore_notice, NULL);
 	pq.PQsetnonblocking(d->conn, 1);
@@ -330,7 +369,7 @@ static int take_lock(struct postgres *d, const char *lock, struct error *e)
 	if (rc == ERR_BUSY)
 		return error_set(e, ERR_BUSY, "%s: another outpostd uses this database%s: stop it first", d->db.path,
 		    lock == LOCK_ALONE ? "" : " alone, or `outpostctl store copy` does");
-	return rc ? error_set(e, ERR_IO, "%s", why.text) : 0;
+	return rc ? error_set(e, rc, "%s", why.text) : 0;
 }
 
 int postgres_lock(struct db *db, bool with_others, struct error *e)

@@ -51,11 +51,23 @@ enum { BEAT_LOOK_MS = 1000 };
 
 int64_t store_epoch(const struct store *s) { return atomic_load(&s->node.epoch); }
 
+const char *store_node_name(const struct store *s) { return s->node_name; }
+
 bool store_is_shared(const struct store *s) { return s->node.is_shared; }
 
 bool store_is_acting(const struct store *s)
 {
 	return !s->node.is_shared || clock_mono_ms() - atomic_load(&s->node.seen_mono_ms) < NODE_SILENT_MS;
+}
+
+int store_may_write(const struct store *s, struct error *e)
+{
+	if (!s->node.is_shared || (s->stats.is_writable && store_is_acting(s)))
+		return 0;
+	if (!s->stats.is_writable)
+		return error_set(e, s->failure.code, "%s", s->failure.text);
+	return error_set(
+	    e, ERR_TIMEOUT, "PostgreSQL: the server has not confirmed a commit for %d s", NODE_SILENT_MS / 1000);
 }
 
 /* In the lock's file, for the next process. */
@@ -65,6 +77,21 @@ static void record_epoch(const struct store *s)
 		log_event(LOG_WARN, "lock_not_written", LOG_S("error", strerror(errno)));
 }
 
+static void log_acting(const struct store *s, bool is_acting)
+{
+	struct error why = {0};
+
+	if (is_acting)
+		log_event(LOG_WARN, "node_acts_again", LOG_S("node", s->node_name), LOG_I("epoch", store_epoch(s)),
+		    LOG_S("consequence", "this daemon reaches the database again, and sends again"));
+	else if (store_may_write(s, &why))
+		log_event(LOG_WARN, "node_is_silent", LOG_S("node", s->node_name), LOG_I("epoch", store_epoch(s)),
+		    LOG_S("why", why.text),
+		    LOG_S("consequence",
+			"this daemon sends nothing and answers webhooks with 503 until it reaches the database; after"
+			" 25 s the other daemons take its work over"));
+}
+
 void membership_look(struct store *s)
 {
 	bool is_acting = store_is_acting(s);
@@ -72,7 +99,7 @@ void membership_look(struct store *s)
 	if (is_acting == s->was_acting && s->known_epoch == store_epoch(s))
 		return;
 	if (is_acting != s->was_acting)
-		log_event(LOG_WARN, is_acting ? "node_acts_again" : "node_is_silent", LOG_I("epoch", store_epoch(s)));
+		log_acting(s, is_acting);
 	s->was_acting = is_acting;
 	if (s->known_epoch != store_epoch(s))
 		record_epoch(s);
@@ -109,6 +136,7 @@ static void on_beat_timer(struct timer *t)
 
 	timer_start(t, BEAT_LOOK_MS);
 	membership_look(s);
+	store_probe(s); /* so that is_writable is right within a second, also without traffic */
 	if (s->is_beating || clock_mono_ms() - atomic_load(&s->node.seen_mono_ms) < NODE_BEAT_MS)
 		return;
 	s->beat.run = beat_run;

@@ -56,7 +56,9 @@ static int64_t insert_node(struct node *n, struct txn *d, int64_t now_ms)
 	if (old &&
 	    db_has(d, "SELECT 1 FROM node WHERE name = ?1 AND epoch > ?2 AND gone_ms IS NULL AND seen_ms > ?3 LIMIT 1",
 		V_TEXT(n->name), V_INT(old), V_INT(now_ms - NODE_DEAD_MS))) {
-		db_fail(d, ERR_EXISTS, "another outpostd has the name %s: give each its own `node`", n->name);
+		db_fail(d, ERR_EXISTS,
+		    "another outpostd has `node: %s`, too, and started later: set another `node` in outpost.yml",
+		    n->name);
 		return 0;
 	}
 	if ((!n->is_shared || !others_are_alive(n, d, now_ms)) && n->after_silence)
@@ -215,17 +217,22 @@ void nodes_give_up_older(struct txn *d, int64_t schema_version)
 	    V_INT(db_now_ms(d)));
 }
 
-int64_t nodes_give_up(struct txn *d, int64_t asked_ms)
+int64_t nodes_give_up(struct txn *d, int64_t asked_ms, struct buf *names)
 {
-	int64_t now_ms = db_now_ms(d);
+	int64_t now_ms = db_now_ms(d), n = 0;
+	struct rows *r;
 
 	if (now_ms - asked_ms > CLOCK_JUMP_MS || asked_ms - now_ms > CLOCK_JUMP_MS)
 		return -1;
 	db_exec(d, "DELETE FROM node_independent WHERE epoch IN (SELECT epoch FROM node WHERE gone_ms < ?1)",
 	    V_INT(now_ms - KEPT_MS));
 	db_exec(d, "DELETE FROM node WHERE gone_ms < ?1", V_INT(now_ms - KEPT_MS));
-	return db_exec_count(d, "UPDATE node SET gone_ms = ?2 WHERE gone_ms IS NULL AND epoch <> ?1 AND seen_ms <= ?3",
+	r = db_exec_rows(d,
+	    "UPDATE node SET gone_ms = ?2 WHERE gone_ms IS NULL AND epoch <> ?1 AND seen_ms <= ?3 RETURNING name",
 	    V_INT(db_epoch(d)), V_INT(now_ms), V_INT(now_ms - NODE_DEAD_MS));
+	for (; rows_next(r); n++)
+		buf_appendf(names, "%s%s", n ? ", " : "", rows_text(r, 0));
+	return n;
 }
 
 void nodes_follow_clock(struct txn *d, int64_t by_ms)

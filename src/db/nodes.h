@@ -78,10 +78,11 @@ bool node_has_committed(struct db *d, const struct node_batch *b);
  * before it. */
 bool node_beat(struct node *n, struct txn *d);
 void node_seen(struct node *n, int64_t mono_ms); /* any thread */
-/* For an operation: gives up the nodes that were silent for too long, and forgets those of last week. Returns how many it gave up.
+/* For an operation: gives up the nodes that were silent for too long, and forgets those of last week. Returns how many it gave up, and appends
+ * their names.
  * asked_ms: clock_wall_ms() when it was submitted. If the database has another time, its clock jumped meanwhile, which proves nothing about
  * a node: nothing happens then, and it returns -1. */
-int64_t nodes_give_up(struct txn *d, int64_t asked_ms);
+int64_t nodes_give_up(struct txn *d, int64_t asked_ms, struct buf *names);
 /* For an operation: the database's clock jumped by by_ms. Every node has its full time again: to beat, or to end its requests. */
 void nodes_follow_clock(struct txn *d, int64_t by_ms);
 /* For a migration to tables that programs older than this version cannot use: gives up the nodes with such a program. Both their

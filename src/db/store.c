@@ -14,7 +14,8 @@ enum { PAUSE_FIRST_MS = 500, PAUSE_LAST_MS = 4000 };
 bool store_is_passing(int err)
 {
 	/* ERR_DENIED: the disk was remounted read-only */
-	return err == ERR_BUSY || err == ERR_FULL || err == ERR_IO || err == ERR_TIMEOUT || err == ERR_DENIED;
+	return err == ERR_BUSY || err == ERR_FULL || err == ERR_IO || err == ERR_TIMEOUT || err == ERR_DENIED ||
+	       err == ERR_AWAY || err == ERR_LOGIN || err == ERR_READ_ONLY;
 }
 
 /* Submits the operations that are due. After store_stop_retrying() all are due, and none is kept again. */
@@ -105,21 +106,44 @@ static int start_threads(struct store *s, const struct store_options *o, struct 
 	return 0;
 }
 
-/* Repeats the start while the server is away, for example because it restarts, or while other daemons keep this one waiting. When the server
- * answers, it makes one more attempt, because the failure may be older than the answer. */
+/* An attempt every half a second would fill the log, so a reason is logged when it is new, and then every ten seconds. */
+struct start_log {
+	struct error last;
+	int64_t logged_ms;
+};
+
+static void log_failed_start(struct start_log *l, const struct store_options *o, const struct error *e)
+{
+	enum { AGAIN_MS = 10000 };
+	int64_t now_ms = clock_mono_ms();
+
+	if (str_eq(l->last.text, e->text) && now_ms - l->logged_ms < AGAIN_MS)
+		return;
+	*l = (struct start_log){*e, now_ms};
+	log_event(LOG_WARN, "store_not_reached", LOG_S("why", e->text), LOG_I("gives_up_after_ms", o->patience_ms));
+}
+
+/* Whether the cause may go by itself within seconds: other daemons keep this one waiting, a failover is about to end the standby's role, or
+ * the server restarts. */
+static bool may_start_soon(const struct store *s, int rc)
+{
+	return rc == ERR_BUSY || rc == ERR_READ_ONLY || db_server_is_away(s->path);
+}
+
+/* Repeats the start. When the server answers, it makes one more attempt, because the failure may be older than the answer. */
 static int start_threads_patiently(struct store *s, const struct store_options *o, struct error *e)
 {
 	enum { PAUSE_MS = 500 };
 	int64_t began_ms = clock_mono_ms();
+	struct start_log lines = {0};
 	bool is_last = false;
 	int rc;
 
 	while ((rc = start_threads(s, o, e)) != 0 && !is_last && o->database && store_is_passing(rc) &&
 	       clock_mono_ms() - began_ms < o->patience_ms) {
-		is_last = rc != ERR_BUSY && !db_server_is_away(s->path);
+		is_last = !may_start_soon(s, rc);
 		if (!is_last)
-			log_event(LOG_WARN, "store_not_reached", LOG_S("why", e->text),
-			    LOG_I("gives_up_after_ms", o->patience_ms));
+			log_failed_start(&lines, o, e);
 		*e = (struct error){0};
 		usleep(PAUSE_MS * 1000);
 	}
@@ -139,6 +163,9 @@ int store_open(struct loop *l, const struct store_options *o, struct store **ret
 	STAILQ_INIT(&s->submitted[OP_INDEPENDENT]);
 	s->node_name = xstrdup(o->node ? o->node : "outpost");
 	s->node = (struct node){.name = s->node_name, .after_silence = o->after_silence};
+	snprintf(s->why_replaced, sizeof(s->why_replaced),
+	    "another outpostd has `node: %.100s`, too, and started later: set another `node` in outpost.yml",
+	    s->node_name);
 	s->retry_timer = timer_new(l, on_retry_timer, s);
 	s->lock_fd = -1;
 	s->path = o->database ? xstrdup(o->database) : path_join(o->state_dir, "outpost.db");
@@ -278,6 +305,7 @@ void store_notify(struct store *s, unsigned topics, const struct store_touched *
 	s->touched = NULL;
 }
 
+/* For everybody: without names of hosts, users or files. */
 static const char *why_commit_failed(const struct store *s, int err)
 {
 	switch (err) {
@@ -286,7 +314,13 @@ static const char *why_commit_failed(const struct store *s, int err)
 	case ERR_DENIED:
 		return s->node.is_shared ? "the database does not permit it" : "the disk is read-only";
 	case ERR_EXISTS:
-		return "another outpostd has the same `node` and started later";
+		return s->why_replaced;
+	case ERR_AWAY:
+		return "the database is not reached";
+	case ERR_LOGIN:
+		return "the database refuses the login of this daemon";
+	case ERR_READ_ONLY:
+		return "the database is a standby, or it is set to read-only";
 	case ERR_TOO_NEW:
 		return "a newer release has changed the tables: run the newer outpostd";
 	case ERR_BUSY:
@@ -309,6 +343,7 @@ void store_on_batch(struct inbox_item *item)
 		s->stats.n_failed_commits++;
 		s->stats.is_writable = false;
 		s->stats.why_not_writable = why_commit_failed(s, note->err);
+		s->failure = note->why;
 		s->failed_class = note->class;
 	} else {
 		s->stats.n_commits++;

@@ -71,6 +71,12 @@ int64_t store_epoch(const struct store *s);
 /* False: the others may believe that this daemon is dead, because it did not reach the database for a while. It must not send anything
  * to the outside then. Any thread. */
 bool store_is_acting(const struct store *s);
+/* 0, or the error of the last commit on a server's database that is away: a write would wait for it, and somebody who waits for an answer gets
+ * this error at once. It names hosts and users, so it is for operators and the log. With a file it is 0, because an attempt itself ends at
+ * once. Thread: loop. */
+int store_may_write(const struct store *s, struct error *e) MUST_CHECK;
+/* This daemon's name among the others. Borrowed. */
+const char *store_node_name(const struct store *s);
 /* Whether other daemons may use the database. */
 bool store_is_shared(const struct store *s);
 
@@ -200,8 +206,8 @@ struct store_stats {
 	int64_t last_commit_us; /* how long the last one took */
 	struct histogram commit_times;
 	bool is_writable; /* false after a failed commit until one succeeds, and while store_is_acting() is false */
-	/* Why it is not: without names of hosts, users or files, because everybody may read it. The log has the whole error. Static;
-	 * NULL: it is writable. */
+	/* Why it is not: without names of hosts, users or files, because everybody may read it. The log and store_may_write() have the whole
+	 * error. Lives as long as the store; NULL: it is writable. */
 	const char *why_not_writable;
 };
 void store_stats(struct store *s, struct store_stats *ret);

@@ -50,6 +50,7 @@ struct batch_note {
 	unsigned topics;
 	struct store_touched touched;
 	int err;
+	struct error why;
 	enum op_class class; /* the writer's */
 	int64_t commit_us;
 	int64_t n_ops;
@@ -65,7 +66,8 @@ struct store {
 	struct readers *readers;
 	struct node node;
 	char *node_name;
-	struct seats *seats; /* NULL: the database is a file, as for the next */
+	char why_replaced[240]; /* by another daemon with this name */
+	struct seats *seats;    /* NULL: the database is a file, as for the next */
 	struct notes *notes;
 	char *path;              /* the file, or the URL of the database */
 	struct secret *password; /* NULL: none */
@@ -84,6 +86,7 @@ struct store {
 	const struct store_touched *touched; /* while subscribers are notified */
 	struct store_stats stats;
 	enum op_class failed_class;   /* of the last failed commit */
+	struct error failure;         /* its whole error */
 	struct op_queue submitted[2]; /* by enum op_class: in this turn, and not with the writer yet */
 	int n_submitted;              /* in this turn */
 	int64_t n_queries;

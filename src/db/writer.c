@@ -230,6 +230,7 @@ static struct batch_note *note_new(struct writer *w, int err, const char *why)
 
 	note->store = w->store;
 	note->err = err;
+	error_set(&note->why, err, "%s", why);
 	note->class = w->class;
 	note->item.on_loop = store_on_batch;
 	if (err && log_limit_pass(&w->failed_lines, clock_mono_ms(), &n_skipped))
@@ -292,10 +293,11 @@ static bool may_repeat(struct writer *w, int n_attempts, int64_t start_us, bool 
 	bool has_happened;
 
 	if (w->is_fenced && w->class == OP_DECIDES) {
-		log_event(LOG_WARN, "node_fenced", LOG_I("epoch", w->batch.epoch),
+		log_event(LOG_WARN, "node_fenced", LOG_S("node", w->store->node_name), LOG_I("epoch", w->batch.epoch),
 		    LOG_S("why",
-			"it did not reach the database for a while, another outpostd has the same `node`, or a newer"
-			" release has changed the tables"));
+			"the other daemons have given this one up: it did not reach the database for 25 s, another"
+			" outpostd has the same `node`, or a newer release has changed the tables"),
+		    LOG_S("consequence", "the others have its unfinished work, and it begins again as a new node"));
 		db_rollback(w->db);
 		*rc = node_register(&w->store->node, w->db, &why);
 		if (*rc)
@@ -439,8 +441,8 @@ static int open_database(struct store *s, struct writer *w, const struct store_o
 		rc = db_migrate(w->db, e);
 	if (!rc && db_copy_is_unfinished(db_view(w->db)))
 		rc = error_set(e, ERR_INVALID,
-		    "%s: is an incomplete copy: run the same `outpostctl store copy` again, which goes on where it "
-		    "stopped",
+		    "%s: the database is an incomplete copy: run the same `outpostctl store copy` again, which goes on "
+		    "where it stopped",
 		    db_is_server(s->path) ? "PostgreSQL" : s->path);
 	if (!rc) {
 		s->node.is_shared = db_is_shared(w->db);

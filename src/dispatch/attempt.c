@@ -86,7 +86,7 @@ static void on_retested(struct retest_request *r)
 	struct attempt *a = r->owner;
 
 	retested_release(r->list, r->n);
-	if (r->err == ERR_CLOSING || r->err == ERR_BUSY || r->err == ERR_NETWORK) {
+	if (r->err == ERR_CLOSING || r->err == ERR_BUSY || r->err == ERR_NETWORK || r->err == ERR_AWAY) {
 		effect_put_off(&a->effect, RERUN_PAUSE_MS);
 		return;
 	}

@@ -223,8 +223,12 @@ static void on_nodes_watched(struct store_op *op)
 
 	dl->is_watching_nodes = false;
 	if (!op->err && (dl->nodes.n_gone || dl->nodes.n_taken_over))
-		log_event(LOG_WARN, "nodes_given_up", LOG_I("n", dl->nodes.n_gone),
-		    LOG_I("requests_taken_over", dl->nodes.n_taken_over));
+		log_event(LOG_WARN, "nodes_given_up", LOG_I("n", dl->nodes.n_gone), LOG_S("nodes", dl->nodes.names),
+		    LOG_I("requests_taken_over", dl->nodes.n_taken_over),
+		    LOG_S("consequence",
+			dl->nodes.n_gone ? "these daemons have not reached the database for 25 s: the others have their"
+					   " work, and one that comes back begins again as a new node"
+					 : "the requests of a daemon that has ended are sent again"));
 	close_idle_deadlines(dl);
 }
 

@@ -58,8 +58,8 @@ struct retest_request {
 	void (*done)(struct retest_request *r);
 	void *owner;
 	/* out */
-	int err; /* ERR_NOT_FOUND, ERR_CONFLICT, ERR_NETWORK, …: nothing was started, and why */
-	struct error why;
+	int err; /* ERR_NOT_FOUND, ERR_CONFLICT, ERR_NETWORK, …: nothing was started. ERR_AWAY: the database failed, perhaps for now only */
+	struct error why;    /* may be empty */
 	int64_t pull_number; /* 0: a push */
 	char head_sha[41];
 	struct retested *list; /* the result for each selected runner; retested_release() */

@@ -134,6 +134,10 @@ bool planning_went_well(struct planning *p, const struct error *why, int err)
 {
 	if (!err)
 		return true;
+	if (p->user_request && p->user_request->request) {
+		user_request_give_up(p, store_is_passing(err) ? ERR_AWAY : err, *why->text ? why->text : err_text(err));
+		return false;
+	}
 	/* The service stops, or this daemon may not write: the delivery stays accepted. */
 	if (err == ERR_CLOSING || err == ERR_EXISTS || err == ERR_TOO_NEW || store_is_passing(err)) {
 		planning_end(p, ERR_CLOSING);

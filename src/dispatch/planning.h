@@ -134,6 +134,9 @@ void planning_run_request(struct planning *p);
 /* ---- among planning_*.c ---- */
 /* planning_retest.c: makes the body, the event and the plan, then calls user_request_submit(). */
 void user_request_gather(struct planning *p);
+/* The event of its operations, which wait while the database is away (struct store_retry). NULL: somebody or the outbox waits for the answer,
+ * and gets the failure at once. */
+const char *user_request_retry_event(const struct user_request *a);
 /* planning_comment.c: runs the request in one transaction and ends the planning. */
 void user_request_submit(struct planning *p);
 /* Ends the planning because there is nothing to test: answers outpostctl, or marks the delivery as failed. */

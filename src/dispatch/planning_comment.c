@@ -47,6 +47,8 @@ void planning_run_request(struct planning *p)
 		user_request_submit(p);
 }
 
+const char *user_request_retry_event(const struct user_request *a) { return a->request ? NULL : "delivery_unplanned"; }
+
 void user_request_give_up(struct planning *p, int err, const char *why)
 {
 	struct retest_request *request = p->user_request->request;
@@ -96,7 +98,8 @@ void user_request_submit(struct planning *p)
 	struct user_request *a = p->user_request;
 
 	p->op.commands = (struct run_commands){
-	    .op = {.done = on_commands_run, .retry = {.event = "delivery_unplanned", .now_ms = &p->op.commands.now_ms}},
+	    .op = {.done = on_commands_run,
+		.retry = {.event = user_request_retry_event(a), .now_ms = &p->op.commands.now_ms}},
 	    .delivery_id = p->delivery_id,
 	    .repository = p->config->upstream_repository,
 	    .number = a->number,

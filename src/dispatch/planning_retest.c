@@ -298,7 +298,7 @@ void user_request_gather(struct planning *p)
 
 	find_tested_release(&a->tested);
 	a->tested = (struct find_tested){
-	    .q = {.done = on_tested, .retry.event = "delivery_unplanned"},
+	    .q = {.done = on_tested, .retry.event = user_request_retry_event(a)},
 	    .owner = p,
 	    .repository = p->config->upstream_repository,
 	    .number = a->sha ? 0 : a->number,
@@ -312,8 +312,6 @@ static void on_retest_done(void *owner, int err)
 	struct retest_request *r = owner;
 
 	r->err = err;
-	if (err && !*r->why.text)
-		error_set(&r->why, err, "%s", err_text(err));
 	r->done(r);
 }
 

@@ -220,8 +220,8 @@ static void append_work(struct log_task *t)
 /* Others are the caller's mistakes, or mean that the logs are closing. */
 static bool is_place_error(int err)
 {
-	return err == ERR_IO || err == ERR_TIMEOUT || err == ERR_FULL || err == ERR_CORRUPT || err == ERR_DENIED ||
-	       err == ERR_NETWORK || err == ERR_REFUSED;
+	return (store_is_passing(err) && err != ERR_BUSY) || err == ERR_CORRUPT || err == ERR_NETWORK ||
+	       err == ERR_REFUSED;
 }
 
 void log_append_end(struct logs *s, struct log_append *a, const struct log_state *before, const struct log_state *after)

@@ -45,7 +45,8 @@ struct preview {
 	void (*done)(struct preview *preview);
 	void *owner; /* the caller's own */
 	/* out */
-	int err;    /* ERR_NOT_FOUND: no such pull request is known; or the store's error */
+	int err; /* ERR_NOT_FOUND: no such pull request is known; or the store's error */
+	struct error why;
 	char *text; /* free(); NULL unless err is 0 */
 	/* the publisher's own */
 	struct publisher *publisher;

@@ -199,6 +199,7 @@ static void on_previewed_change(struct store_query *q)
 	struct publisher *p = preview->publisher;
 
 	preview->err = q->err;
+	preview->why = q->why;
 	if (!q->err)
 		render_preview(preview);
 	change_view_free(preview->change.view);

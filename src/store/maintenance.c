@@ -47,8 +47,11 @@ int store_recover(struct db *d, struct error *e)
 static int watch_nodes_run(struct store_op *op, struct txn *d)
 {
 	struct watch_nodes *o = CONTAINER_OF(op, struct watch_nodes, op);
+	struct buf names = BUF_INIT(NODE_NAMES_BYTES);
 
-	o->n_gone = nodes_give_up(d, o->now_ms);
+	o->n_gone = nodes_give_up(d, o->now_ms, &names);
+	snprintf(o->names, sizeof(o->names), "%s", buf_str(&names));
+	buf_release(&names);
 	o->n_taken_over = 0;
 	if (o->n_gone < 0) { /* nor does the jump prove that a request has ended */
 		o->n_gone = 0;

@@ -14,10 +14,12 @@ void store_after_silence(struct txn *d, int64_t now_ms);
 
 /* Gives up the nodes that are silent (db/nodes.h), and takes over the work of those that cannot be doing it any more. For a database that
  * several daemons use. Thread: loop. */
+enum { NODE_NAMES_BYTES = 400 };
 struct watch_nodes {
 	struct store_op op;
 	int64_t now_ms;
 	int64_t n_gone, n_taken_over; /* out */
+	char names[NODE_NAMES_BYTES]; /* out: of those that are gone; cut */
 };
 int store_watch_nodes(struct store *s, struct watch_nodes *op) MUST_CHECK;
 

@@ -14,7 +14,7 @@
 
 struct figures_request {
 	struct get_figures get;
-	void (*on_json)(int err, json_t *list, void *owner);
+	void (*on_json)(const struct store_query *q, json_t *list, void *owner);
 	void *owner;
 	struct config *config; /* as of the request */
 };
@@ -33,13 +33,13 @@ static void figures_done(struct store_query *q)
 				figures = &f->get.list[k];
 		json_array_append_new(list, accelerator_json(f->config, a, figures));
 	}
-	f->on_json(q->err, list, f->owner);
+	f->on_json(q, list, f->owner);
 	get_figures_release(&f->get);
 	config_unref(f->config);
 	free(f);
 }
 
-void web_accelerators(struct web *w, void (*done)(int err, json_t *list, void *owner), void *owner)
+void web_accelerators(struct web *w, void (*done)(const struct store_query *q, json_t *list, void *owner), void *owner)
 {
 	struct figures_request *f = xcalloc(1, sizeof(*f));
 
@@ -56,11 +56,11 @@ void web_accelerators(struct web *w, void (*done)(int err, json_t *list, void *o
 	}
 }
 
-static void respond_accelerators(int err, json_t *list, void *owner)
+static void respond_accelerators(const struct store_query *q, json_t *list, void *owner)
 {
 	struct http_request *r = owner;
 
-	if (err)
+	if (q->err)
 		web_respond_busy(r);
 	else
 		web_respond_json(r, 200, json_pack("{s:o}", "accelerators", list));

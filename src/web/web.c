@@ -30,7 +30,7 @@ static void on_readyz(struct http_request *r, void *owner)
 {
 	struct web *w = owner;
 	struct store_stats stats;
-	char text[200];
+	char text[300];
 	const char *why = w->deps.why_not_ready ? w->deps.why_not_ready(w->deps.owner) : NULL;
 
 	store_stats(w->deps.store, &stats);

@@ -37,6 +37,6 @@ void web_free(struct web *w);
 void web_status(struct web *w, void (*done)(const struct store_query *q, json_t *status, void *owner), void *owner);
 /* The list of /api/v1/accelerators. done runs once, inside this call if the store is busy; *list is a new reference, or NULL with
  * err set. */
-void web_accelerators(struct web *w, void (*done)(int err, json_t *list, void *owner), void *owner);
+void web_accelerators(struct web *w, void (*done)(const struct store_query *q, json_t *list, void *owner), void *owner);
 /* {"known": [...]} as in docs/operators.md: the answer of /api/v1/known and `outpostctl known`. A new reference. */
 json_t *web_known_json(const struct list_known *l);

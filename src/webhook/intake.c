@@ -98,6 +98,12 @@ static void note_refusal(struct intake *in, enum refusal kind, const char *guid,
 		in->counters.n_busy++;
 }
 
+/* The database's error if the store has no room because the database is away. */
+static const char *why_busy(const struct intake *in, const char *other, struct error *why)
+{
+	return store_may_write(in->store, why) ? why->text : other;
+}
+
 static void refuse_delivery(struct intake *in, struct http_request *r, enum refusal kind, const char *why)
 {
 	note_refusal(in, kind, http_header(r, "X-GitHub-Delivery"), http_client_address(r), why);
@@ -182,8 +188,10 @@ static void write_delivery(struct pending *d, struct http_request *r)
 	/* While the database does not answer, GitHub gets an answer at once instead of none, and the load balancer asks another node. */
 	int err = store_is_acting(in->store) ? store_put_delivery(in->store, &d->put) : ERR_BUSY;
 	if (err) {
+		struct error why = {0};
+
 		pending_free(d);
-		refuse_delivery(in, r, REFUSED_BUSY, err_text(err));
+		refuse_delivery(in, r, REFUSED_BUSY, why_busy(in, err_text(err), &why));
 		return;
 	}
 	d->request = r;
@@ -217,16 +225,18 @@ static const char *check_headers(struct http_request *r, uint8_t ret_signature[S
 	return NULL;
 }
 
+static const char TOO_MANY[] = "too many deliveries are being written";
+
 /* Refuses a request by its headers, before its body uses memory. */
 static void on_delivery_headers(struct http_request *r, void *owner)
 {
 	struct intake *in = owner;
 	uint8_t signature[SHA256_BYTES];
 	const char *why = check_headers(r, signature);
+	struct error away = {0};
 
 	if (!in->config || in->n_pending >= PENDING_MAX)
-		refuse_delivery(
-		    in, r, REFUSED_BUSY, in->config ? "too many deliveries are being written" : "not configured yet");
+		refuse_delivery(in, r, REFUSED_BUSY, in->config ? why_busy(in, TOO_MANY, &away) : "not configured yet");
 	else if (why)
 		refuse_delivery(in, r, REFUSED_REQUEST, why);
 }
@@ -241,7 +251,7 @@ static void on_delivery_request(struct http_request *r, void *owner)
 
 	/* More deliveries may have arrived while this body did. */
 	if (in->n_pending >= PENDING_MAX) {
-		refuse_delivery(in, r, REFUSED_BUSY, "too many deliveries are being written");
+		refuse_delivery(in, r, REFUSED_BUSY, why_busy(in, TOO_MANY, &e));
 		return;
 	}
 	const char *body = http_body(r, &n);

@@ -97,9 +97,11 @@ describe('daemons on one database', { skip: notBuilt }, () => {
     const first = await start('twin');
     assert.equal(await hooks.send(first), 202);
     const second = await start('twin');
-    await says(first, 'the store cannot be written: another outpostd has the same `node` and started later');
-    assert.match((await first.ctl('status')).stdout, /^! the database cannot be written, and webhooks get 503: another outpostd has the same `node` and started later$/m);
-    await first.waitForLog({ ev: 'store_commit_failed', error: /another outpostd has the name twin: give each its own `node`/ });
+    const text = 'another outpostd has `node: twin`, too, and started later: set another `node` in outpost.yml';
+    await says(first, `the store cannot be written: ${text}`);
+    assert.ok((await first.ctl('status')).stdout.split('\n').includes(`! the database cannot be written, and webhooks get 503: ${text}`));
+    await first.waitForLog({ ev: 'node_fenced', node: 'twin' });
+    await first.waitForLog({ ev: 'store_commit_failed', error: text });
     assert.equal(await hooks.send(second), 202);
     await second.stop();
     await says(first, 200);
@@ -114,8 +116,9 @@ describe('daemons on one database', { skip: notBuilt }, () => {
     assert.equal(await hooks.send(node), 202);
     await refuse('on');
     await until(async () => await hooks.send(node) === 503, { what: 'a webhook gets 503' });
-    await says(node, 'the store cannot be written: the database does not permit it');
+    await says(node, 'the store cannot be written: the database is a standby, or it is set to read-only');
     assert.equal((await node.get('/healthz')).status, 200);
+    assert.match((await node.ctl('status')).stdout, /^! the database cannot be written, .*\nPostgreSQL: .*; this server or database is set to read-only$/m);
     await refuse('off');
     await says(node, 200);
     assert.equal(await hooks.send(node), 202);
@@ -130,13 +133,65 @@ describe('daemons on one database', { skip: notBuilt }, () => {
     await until(async () => await hooks.send(node) === 503, { what: 'a webhook gets 503' });
     await says(node, 'the store cannot be written: the database is not reached');
     assert.match((await node.get('/metrics')).text, /^outpost_store_writable 0$/m);
-    const { code, stderr } = await node.ctl('status');
-    assert.equal(code, 1);
-    assert.match(stderr, /^outpostctl: PostgreSQL: /);
+    // Each command ends while the server is away, with the error of the database.
+    const known = ['known', 'add', '--test', 'model/llama3', '--url', 'https://github.com/pytorch/pytorch/issues/1'];
+    for (const args of [['status'], ['deliveries'], ['dispatches'], ['retest', '1'], ['comment', 'preview', '1'], ['runner', 'list'], ['known', 'list'], known, ['token', 'issue', 'chip'], ['runner', 'revoke', 'm', '--accelerator', 'chip'], ['replay', hooks.accepted[0]], ['nightly', 'run', 'chip']]) {
+      const { code, stderr } = await node.ctl(...args);
+      assert.deepEqual([code, /^outpostctl: PostgreSQL: .*(?:Connection refused|the connection was lost)/.test(stderr)], [1, true], `${args.join(' ')}: ${stderr}`);
+    }
+    await node.waitForLog({ ev: 'node_is_silent', node: 'north', why: /Connection refused/ });
+    await until(async () => {
+      const after = node.log.length;
+      assert.equal(await hooks.send(node), 503);
+      return /Connection refused/.test((await node.waitForLog({ ev: 'delivery_not_written' }, { after })).fields.why);
+    }, { interval: 2000, what: 'the log has the reason for the 503' });
     await database.start();
     await says(node, 200);
+    await node.waitForLog({ ev: 'node_acts_again' });
+    assert.equal((await node.ctl(...known)).code, 0);
     await hooks.assertKept(node);
     await node.stop();
+  });
+
+  test('a start waits while the server is away, and while it is a standby or read-only, and logs each reason once', async () => {
+    const node = await prepare('south');
+    const lines = () => node.log.filter(({ fields }) => fields.ev === 'store_not_reached').map(({ fields }) => fields.why);
+    await database.primary.sql('ALTER DATABASE outpost SET default_transaction_read_only = on');
+    await database.stop();
+    await node.spawn();
+    await node.waitForLog({ ev: 'store_not_reached', why: /Connection refused/ });
+    await database.start();
+    await node.waitForLog({ ev: 'store_not_reached', why: /read-only transaction \(25006\); this server or database is set to read-only/ });
+    await database.primary.sql('ALTER DATABASE outpost RESET default_transaction_read_only');
+    await says(node, 200);
+    assert.equal(new Set(lines()).size, lines().length, lines().join('\n'));
+    await node.stop();
+  });
+
+  test('a rejected password is named with its file, and /readyz names no user', async () => {
+    const hba = path.join(database.primary.data, 'pg_hba.conf'), before = await fs.readFile(hba, 'utf8');
+    const reload = async (text) => {
+      await fs.writeFile(hba, text);
+      await database.primary.sql('SELECT pg_reload_conf()');
+    };
+    await database.primary.sql("CREATE ROLE secured LOGIN SUPERUSER PASSWORD 'right'");
+    await reload(`host all secured 127.0.0.1/32 scram-sha-256\n${before}`);
+    const node = await prepare('secured', { config: { store: database.url().replace('outpost@', 'secured@'), store_password_file: 'password' } });
+    const file = path.join(node.dir, 'password');
+    await fs.writeFile(file, 'wrong\n', { mode: 0o600 });
+    const refused = await refusal(node);
+    assert.match(refused, /ev=start_failed .*password authentication failed for user/);
+    assert.ok(refused.includes(`store_password_file has the password: ${file}`), refused);
+    await fs.writeFile(file, 'right\n', { mode: 0o600 });
+    await node.spawn();
+    await says(node, 200);
+    await database.primary.sql("ALTER ROLE secured PASSWORD 'another'; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'secured'");
+    await says(node, 'the store cannot be written: the database refuses the login of this daemon');
+    await until(async () => /password authentication failed for user/.test((await node.ctl('retest', '1')).stderr), { what: 'outpostctl names the reason' });
+    await database.primary.sql("ALTER ROLE secured PASSWORD 'right'");
+    await says(node, 200);
+    await node.stop();
+    await reload(before);
   });
 
   test('a newer schema, an unknown user and an unknown database end the daemon with a clear error', async () => {

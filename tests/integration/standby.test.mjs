@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import { fakeSha, push } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
 import { Cluster } from './lib/cluster.mjs';
-import { notBuilt, until } from './lib/outpost.mjs';
+import { Outpost, notBuilt, until } from './lib/outpost.mjs';
 
 const WEBHOOKS = 60;
 
@@ -46,6 +46,19 @@ describe('a database with a standby', { skip: notBuilt }, () => {
     await failingOver;
     await cluster.ready();
     for (const [i, guid] of accepted.entries()) assert.equal((await send(i, guid)).status_code, 200, `webhook ${i} is there`);
+  });
+
+  test('a daemon that reaches only the standby says so, and waits', async () => {
+    const standby = cluster.database.servers.find((server) => server !== cluster.database.primary);
+    const node = await Outpost.prepare({ rig, wait: false, config: { store: cluster.database.url([standby]), node: 'astray' } });
+    try {
+      await node.spawn();
+      await node.waitForLog({ ev: 'store_not_reached', why: /read-only transaction \(25006\); this server is a standby: give the address of the primary, too/ });
+    } finally {
+      await node.kill();
+      await node.close();
+      rig.setTarget(`${cluster.url}/github/webhook`);
+    }
   });
 
   test('a primary that stands still is given up for the standby that takes over', async () => {

@@ -287,7 +287,7 @@ static void a_reader_does_not_write(void **state)
 
 	(void)state;
 	db_exec(db_txn(d), "DELETE FROM setting");
-	assert_int_equal(db_status(d), ERR_DENIED);
+	assert_int_equal(db_status(d), ERR_READ_ONLY);
 	db_close(d);
 }
 
@@ -371,9 +371,34 @@ static void in_base(const char *sql) { server_script(getenv("OUTPOST_TEST_DATABA
 static void wrong_places_are_refused(void **state)
 {
 	(void)state;
-	assert_refused(xstrdup("postgresql:///outpost?host=/nowhere"), ERR_IO, "No such file or directory");
-	assert_refused(url_with("nowhere", "outpost", MAY_LOSE), ERR_IO, "database \"nowhere\" does not exist");
-	assert_refused(url_with("postgres", "nobody", MAY_LOSE), ERR_IO, "role \"nobody\" does not exist");
+	assert_refused(xstrdup("postgresql:///outpost?host=/nowhere"), ERR_AWAY, "No such file or directory");
+	assert_refused(url_with("nowhere", "outpost", MAY_LOSE), ERR_AWAY, "database \"nowhere\" does not exist");
+	assert_refused(url_with("postgres", "nobody", MAY_LOSE), ERR_LOGIN, "role \"nobody\" does not exist");
+}
+
+static void a_url_is_checked_without_a_server(void **state)
+{
+	static const struct {
+		const char *url, *part; /* NULL: it is right */
+	} cases[] = {
+	    {"sqlite", NULL},
+	    {"postgresql://outpost@10.0.0.11,10.0.0.12:5433/outpost?target_session_attrs=read-write&sslmode=require",
+		NULL},
+	    {"postgres:///outpost?host=/run/postgresql&connect_timeout=5", NULL},
+	    {"postgresql://outpost@db/outpost?sslmod=require", "\"sslmod\""},
+	    {"postgresql://outpost@db/outpost?sslmode=requre", "invalid sslmode value: \"requre\""},
+	    {"postgresql://outpost@db/outpost?target_session_attrs=writable", "target_session_attrs"},
+	    {"postgresql://outpost@[::1/outpost", "]"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct error e = {0};
+
+		assert_int_equal(db_check_url(cases[i].url, &e), cases[i].part ? ERR_INVALID : 0);
+		if (cases[i].part && !strstr(e.text, cases[i].part))
+			fail_msg("%s: %s", cases[i].url, e.text);
+	}
 }
 
 /* The server asks the role `secured` for its password. */
@@ -390,9 +415,9 @@ static void the_password_is_the_files(void **state)
 	snprintf(name, sizeof(name), "test_%d", (int)getpid());
 	url = url_with(name, "secured", MAY_LOSE);
 	o.database = url;
-	assert_refused(xstrdup(url), ERR_IO, "no password supplied; give its file");
+	assert_refused(xstrdup(url), ERR_LOGIN, "no password supplied; give its file");
 	assert_int_equal(secret_new("wrong", 5, &o.password, &e), 0);
-	assert_int_equal(store_open(rig_loop, &o, &s, &e), ERR_IO);
+	assert_int_equal(store_open(rig_loop, &o, &s, &e), ERR_LOGIN);
 	assert_non_null(strstr(e.text, "password authentication failed for user \"secured\""));
 	assert_null(strstr(e.text, "wrong"));
 	secret_unref(o.password);
@@ -537,6 +562,7 @@ int main(void)
 	    TEST(an_insert_returns_its_id),
 	    TEST(statuses_have_the_names_of_the_program),
 	    TEST(wrong_places_are_refused),
+	    TEST(a_url_is_checked_without_a_server),
 	    TEST(the_password_is_the_files),
 	    TEST(unsafe_servers_are_refused),
 	    TEST(wrong_databases_are_refused),

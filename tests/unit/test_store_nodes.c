@@ -303,7 +303,7 @@ static void the_younger_of_two_nodes_with_one_name_goes_on(void **state)
 	(void)state;
 	open_other("first");
 	assert_int_equal(DO(store_count_redelivery, &c), ERR_EXISTS);
-	assert_non_null(strstr(c.op.why.text, "another outpostd has the name first"));
+	assert_non_null(strstr(c.op.why.text, "another outpostd has `node: first`, too"));
 	swap_nodes();
 	assert_int_equal(n_redelivered("a"), 0);
 	swap_nodes();
@@ -862,7 +862,7 @@ static void a_start_gives_up_a_server_that_stays_away(void **state)
 	struct error e = {0};
 
 	(void)state;
-	assert_int_equal(try_behind_proxy(1, 1000, 1, &e), ERR_IO);
+	assert_int_equal(try_behind_proxy(1, 1000, 1, &e), ERR_AWAY);
 	proxy_stop(&proxy);
 }
 
@@ -871,7 +871,7 @@ static void a_start_without_patience_fails_at_once(void **state)
 	struct error e = {0};
 
 	(void)state;
-	assert_int_equal(try_behind_proxy(0, 2, 0, &e), ERR_IO);
+	assert_int_equal(try_behind_proxy(0, 2, 0, &e), ERR_AWAY);
 	assert_int_equal(atomic_load(&proxy.n_to_refuse), 1);
 	proxy_stop(&proxy);
 }
