@@ -75,14 +75,63 @@ static void add_node_row(struct table *t, const json_t *node)
 	buf_release(&seats);
 }
 
-static bool has_others(const json_t *v) { return json_array_size(json_object_get(v, "nodes")) > 1; }
+/* Whether other daemons may share the database: then each daemon is listed, also one that is left alone. With SQLite the only one has each
+ * seat. */
+static bool is_shared(const json_t *v)
+{
+	return str_eq(json_string_value(json_at(v, "store", "engine", NULL)), "postgresql");
+}
 
-/* The daemons that share the database. A single one has each seat. */
+/* The name of the daemon that has this seat; NULL: none. */
+static const char *holder_of(const json_t *v, const char *seat)
+{
+	json_t *node, *one;
+	size_t i, k;
+
+	json_array_foreach(json_object_get(v, "nodes"), i, node)
+	{
+		json_array_foreach(json_object_get(node, "seats"), k, one)
+		{
+			if (str_eq(json_string_value(one), seat))
+				return json_get_str(node, "name");
+		}
+	}
+	return NULL;
+}
+
+/* A daemon knows only its own reconciliations. */
+static void print_reconciled(const struct ctl *ctl, const json_t *v)
+{
+	const char *holder = is_shared(v) ? holder_of(v, "reconciler") : NULL;
+
+	if (holder && !str_eq(holder, json_get_str(v, "node")))
+		print_line(ctl, "reconciled", "by %.100s, which has the seat", holder);
+	else
+		print_line(ctl, "reconciled", "%s", AGE(v, "last_reconcile", "not yet"));
+}
+
+static void print_free_seats(const struct ctl *ctl, const json_t *v)
+{
+	struct buf seats = BUF_INIT(1024);
+	json_t *seat;
+	size_t i;
+
+	json_array_foreach(json_object_get(v, "free_seats"), i, seat)
+	    buf_appendf(&seats, "%s%.60s", i ? ", " : "", json_string_value(seat));
+	if (seats.len)
+		print_trouble(ctl,
+		    "no daemon has the seats %s: their work waits. Seats move within 16 s of a daemon's end. If these"
+		    " do not, look for store_commit_failed in the log of each daemon",
+		    buf_str(&seats));
+	buf_release(&seats);
+}
+
+/* The daemons that share the database. */
 static void print_nodes(const struct ctl *ctl, const json_t *v)
 {
 	static const struct server_list nodes = {"nodes", {"node", "version", "seen", "seats"}, add_node_row, ""};
 
-	if (!has_others(v))
+	if (!is_shared(v))
 		return;
 	server_print_rows(ctl, v, &nodes);
 	printf("\n");
@@ -230,6 +279,7 @@ static void print_troubles(const struct ctl *ctl, const json_t *v)
 	const char *comments = json_string_value(json_at(v, "comments", "last_error", NULL));
 	const char *not_writable = json_string_value(json_at(v, "store", "why_not_writable", NULL));
 	const char *error = json_string_value(json_at(v, "store", "error", NULL));
+	const char *github = json_string_value(json_at(v, "github", "trouble", NULL));
 	int64_t n_failed = json_integer_value(json_at(v, "deliveries", "failed", NULL));
 	int64_t n_dead = json_integer_value(json_at(v, "outbox", "dead", NULL));
 	const json_t *registry = json_object_get(v, "registry");
@@ -245,6 +295,10 @@ static void print_troubles(const struct ctl *ctl, const json_t *v)
 	if (not_writable)
 		print_trouble(ctl, "the database cannot be written, and webhooks get 503: %s%s%s", not_writable,
 		    error ? "\n" : "", error ? error : "");
+	print_free_seats(ctl, v);
+	if (github)
+		print_trouble(
+		    ctl, "GitHub fails, last %s: %s", AGE(json_object_get(v, "github"), "trouble_at", ""), github);
 	if (n_failed)
 		print_trouble(
 		    ctl, "%lld deliveries could not be planned: outpostctl deliveries --failed", (long long)n_failed);
@@ -299,8 +353,7 @@ int cmd_status(const struct ctl *ctl)
 		print_experiments(ctl, json_object_get(v, "experiments"));
 		print_counts(ctl, "github", json_object_get(v, "github"));
 		print_counts(ctl, "comments", json_object_get(v, "comments"));
-		print_line(ctl, "reconciled", "%s",
-		    AGE(v, "last_reconcile", has_others(v) ? "not by this daemon" : "not yet"));
+		print_reconciled(ctl, v);
 		if (commit)
 			print_line(ctl, "registry", "%.7s, in force %s, fetched %s", commit,
 			    AGE(registry, "in_force_since", "never"), AGE(registry, "fetched_at", "never"));

@@ -304,9 +304,11 @@ static void on_status_read(const struct store_query *totals, json_t *status, voi
 	    (json_int_t)publish.n_edited, "last_error",
 	    json_foreign_text(*publish.last_error ? publish.last_error : NULL), "last_error_at",
 	    json_time(publish.last_error_wall_ms));
-	github = json_pack("{s:o, s:I, s:I, s:I, s:I, s:I}", "bot", json_foreign_text(github_bot_login(d->github)),
-	    "requests", (json_int_t)s.n_requests, "rate_limited", (json_int_t)s.n_rate_limited, "failures",
-	    (json_int_t)s.n_failures, "in_flight", (json_int_t)s.n_in_flight, "waiting", (json_int_t)s.n_waiting);
+	github = json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "bot",
+	    json_foreign_text(github_bot_login(d->github)), "requests", (json_int_t)s.n_requests, "rate_limited",
+	    (json_int_t)s.n_rate_limited, "failures", (json_int_t)s.n_failures, "in_flight", (json_int_t)s.n_in_flight,
+	    "waiting", (json_int_t)s.n_waiting, "trouble", json_foreign_text(*s.trouble ? s.trouble : NULL),
+	    "trouble_at", json_time(*s.trouble ? s.trouble_wall_ms : 0));
 	config = json_pack("{s:o, s:o, s:o, s:o}", "file", json_foreign_text(d->config_path), "loaded_at",
 	    json_time(d->config_loaded_wall_ms), "refused", json_foreign_text(d->config_error), "refused_at",
 	    json_time(d->config_error ? d->config_error_wall_ms : 0));
@@ -317,9 +319,9 @@ static void on_status_read(const struct store_query *totals, json_t *status, voi
 	if (store_may_write(d->store, &why)) /* the public text of the store names no host */
 		json_set_foreign_text(json_object_get(status, "store"), "error", why.text);
 	json_object_update_new(
-	    status, json_pack("{s:s?, s:o, s:o, s:o, s:o, s:o, s:o}", "address", d->address, "last_reconcile",
-			json_time(dispatch.last_reconcile_wall_ms), "comments", comments, "github", github, "config",
-			config, "registry", registry_json(d, false), "machines", machines));
+	    status, json_pack("{s:s, s:s?, s:o, s:o, s:o, s:o, s:o, s:o}", "node", store_node_name(d->store), "address",
+			d->address, "last_reconcile", json_time(dispatch.last_reconcile_wall_ms), "comments", comments,
+			"github", github, "config", config, "registry", registry_json(d, false), "machines", machines));
 	q->status = status;
 	web_accelerators(d->web, on_accelerators_read, q);
 }

@@ -242,6 +242,9 @@ struct github_stats {
 	int n_in_flight, n_waiting;
 	int n_tokens;                /* cached and fresh */
 	int64_t oldest_token_age_ms; /* 0: no token */
+	/* Why GitHub does not serve this daemon: there is no answer, a 5xx or a 401. "": the last answer was another one. */
+	char trouble[504];
+	int64_t trouble_wall_ms;
 };
 void github_read_stats(const struct github *g, struct github_stats *ret);
 

@@ -120,6 +120,21 @@ void github_call_release(struct github_call *call)
 /* The request goes out as the App itself, with its JWT, not with a token. */
 static bool request_is_as_app(const struct request *r) { return r->is_for_login || r->spec.access == ACCESS_APP; }
 
+/* A refusal of one request says nothing about the others. */
+static void note_trouble(const struct request *r)
+{
+	const struct http_call *http = &r->http;
+	struct github_stats *s = &r->g->stats;
+
+	if (http->err == ERR_CANCELLED)
+		return;
+	*s->trouble = '\0';
+	if (!http->err && http->status < 500 && http->status != 401)
+		return;
+	snprintf(s->trouble, sizeof(s->trouble), "%s", r->call->result.why.text);
+	s->trouble_wall_ms = clock_wall_ms();
+}
+
 static void on_http_done(struct http_call *http)
 {
 	struct request *r = CONTAINER_OF(http, struct request, http);
@@ -141,6 +156,7 @@ static void on_http_done(struct http_call *http)
 		next = REQUEST_AGAIN;
 	} else {
 		answer_read(r);
+		note_trouble(r);
 		if (!r->call->result.err && r->is_for_login) {
 			app_read(r);
 			next = r->call->result.err ? REQUEST_DONE : REQUEST_AGAIN;

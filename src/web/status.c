@@ -46,6 +46,22 @@ static json_t *nodes_json(const struct seat_nodes *l)
 	return list;
 }
 
+/* With a file the only daemon has all of them. */
+static json_t *free_seats_json(const struct seat_nodes *l, bool is_shared)
+{
+	json_t *list = json_array();
+
+	for (int s = 0; s < N_SEATS && is_shared; s++) {
+		bool is_held = false;
+
+		for (size_t i = 0; i < l->n; i++)
+			is_held |= l->at[i].has_seat[s];
+		if (!is_held)
+			json_array_append_new(list, json_string(seat_name((enum seat)s)));
+	}
+	return list;
+}
+
 static json_t *status_json(const struct status_request *s)
 {
 	const struct web *w = s->web;
@@ -53,6 +69,7 @@ static json_t *status_json(const struct status_request *s)
 	const struct outbox_stats *o = &t->outbox;
 	struct store_stats stats;
 	json_t *v, *dispatches = json_object(), *deliveries, *outbox, *pull, *store;
+	bool is_shared = store_is_shared(w->deps.store);
 
 	store_stats(w->deps.store, &stats);
 	for (int i = 0; i < N_DISPATCH_STATES; i++)
@@ -64,18 +81,20 @@ static json_t *status_json(const struct status_request *s)
 	    (json_int_t)o->n_sending, "waiting", (json_int_t)o->n_waiting, "dead", (json_int_t)o->n_dead,
 	    "oldest_unsent", json_time(o->oldest_unsent_ms));
 	pull = json_pack("{s:I, s:I}", "queued", (json_int_t)t->n_queued, "leases", (json_int_t)t->n_leases_active);
-	store = json_pack("{s:b, s:s?, s:I, s:I}", "writable", stats.is_writable, "why_not_writable",
-	    stats.why_not_writable, "bytes", (json_int_t)t->db_bytes, "queued", (json_int_t)stats.n_queued_ops);
+	store = json_pack("{s:s, s:b, s:s?, s:I, s:I}", "engine", is_shared ? "postgresql" : "sqlite", "writable",
+	    stats.is_writable, "why_not_writable", stats.why_not_writable, "bytes", (json_int_t)t->db_bytes, "queued",
+	    (json_int_t)stats.n_queued_ops);
 	v = json_pack("{s:s, s:o, s:I, s:s?, s:I, s:I, s:o, s:o}", "version", OUTPOST_VERSION, "started_at",
 	    json_time(w->started_wall_ms), "uptime", (json_int_t)((t->now_ms - w->started_wall_ms) / 1000), "upstream",
 	    w->config ? w->config->upstream_repository : NULL, "accelerators",
 	    (json_int_t)(w->config ? w->config->n_accelerators : 0), "open_changes", (json_int_t)t->n_open_changes,
 	    "deliveries", deliveries, "dispatches", dispatches);
 	json_object_update_new(
-	    v, json_pack("{s:I, s:I, s:o, s:o, s:o, s:{s:I, s:o}, s:o, s:o}", "jobs", (json_int_t)t->n_jobs, "results",
-		   (json_int_t)t->n_results, "outbox", outbox, "pull", pull, "experiments",
+	    v, json_pack("{s:I, s:I, s:o, s:o, s:o, s:{s:I, s:o}, s:o, s:o, s:o}", "jobs", (json_int_t)t->n_jobs,
+		   "results", (json_int_t)t->n_results, "outbox", outbox, "pull", pull, "experiments",
 		   experiments_json(&t->experiments), "attribution", "due", (json_int_t)t->n_attribution_due, "next",
-		   json_time(t->next_attribution_ms), "store", store, "nodes", nodes_json(&t->nodes)));
+		   json_time(t->next_attribution_ms), "store", store, "nodes", nodes_json(&t->nodes), "free_seats",
+		   free_seats_json(&t->nodes, is_shared)));
 	return v;
 }
 

@@ -194,6 +194,25 @@ describe('daemons on one database', { skip: notBuilt }, () => {
     await reload(before);
   });
 
+  test('status lists a daemon that is left alone, and marks seats that no daemon has', async () => {
+    const node = await start('alone');
+    const lines = async () => (await node.ctl('status')).stdout.split('\n');
+    assert.ok((await lines()).some((line) => /^alone +\S+ +\d+ s ago/.test(line)));
+    await until(async () => (await node.api('status')).free_seats.length === 0, { what: 'the daemon has each seat' });
+    assert.ok(!(await lines()).some((line) => line.startsWith('! no daemon has the seats')));
+    // A daemon of a later release that lives gets each seat. This one takes none.
+    const seen = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+    await database.primary.sql(`INSERT INTO node (epoch, name, version, schema_version, started_ms, seen_ms, batch) VALUES ((SELECT max(epoch) + 1 FROM node), 'ghost', '9', 999, ${seen}, ${seen}, 0)`, 'outpost');
+    await until(async () => {
+      await database.primary.sql(`UPDATE node SET seen_ms = ${seen} WHERE name = 'ghost'`, 'outpost');
+      return (await lines()).some((line) => /^! no daemon has the seats .*planner.*registry/.test(line));
+    }, { what: 'status marks the seats' });
+    assert.ok((await node.api('status')).free_seats.includes('planner'));
+    await node.waitForLog({ ev: 'nodes_given_up', n: 1, nodes: 'ghost', consequence: /begins again as a new node/ });
+    await until(async () => (await node.api('status')).free_seats.length === 0, { what: 'the daemon has each seat again' });
+    await node.stop();
+  });
+
   test('a newer schema, an unknown user and an unknown database end the daemon with a clear error', async () => {
     const wrong = (from, to) => prepare('west', { config: { store: database.url().replace(from, to) } });
     assert.match(await refusal(await wrong('outpost@', 'nobody@')), /role .*nobody.* does not exist/);

@@ -70,6 +70,27 @@ static void test_final_and_temporary_errors(void **state)
 	}
 }
 
+/* A refusal of one request is no trouble: GitHub works. */
+static void test_trouble_is_of_the_last_answer(void **state)
+{
+	static const struct {
+		const char *status, *trouble;
+	} cases[] = {{"502 Bad Gateway", "502"}, {"404 Not Found", ""}, {"503 Busy", "503"}, {"204 No Content", ""}};
+	struct fake_github *f = *state;
+	struct github_stats s;
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct one o = {0};
+
+		set_next_answer(f, cases[i].status, "", "{}");
+		dispatch(f, &o, "owner/name");
+		github_read_stats(f->github, &s);
+		if (*cases[i].trouble ? !strstr(s.trouble, cases[i].trouble) : *s.trouble != '\0')
+			fail_msg("%s: %s", cases[i].status, s.trouble);
+		assert_true(!*s.trouble || s.trouble_wall_ms > 0);
+	}
+}
+
 /* A rate limit delays one installation only, for the time that GitHub names. */
 static void test_limits(void **state)
 {
@@ -312,6 +333,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    TEST(test_final_and_temporary_errors),
+	    TEST(test_trouble_is_of_the_last_answer),
 	    TEST(test_limits),
 	    TEST(test_limits_are_shared),
 	    TEST(test_headers),
