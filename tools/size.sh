@@ -47,7 +47,7 @@ END {
 		if (p50 < 0 && seen >= n_bodies * 0.5) p50 = i
 		if (p90 < 0 && seen >= n_bodies * 0.9) p90 = i
 	}
-	figure("lines", total, "", 99800)
+	figure("lines", total, "", 100500)
 	figure("files", n_files, "", 510)
 	figure("functions", n_bodies, "", "")
 	figure("function length, half of them at most", p50, "", "")

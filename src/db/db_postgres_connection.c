@@ -83,7 +83,9 @@ static int code_of_connection(const char *text)
 	    {"no password supplied", ERR_LOGIN},
 	    {"no pg_hba.conf entry", ERR_LOGIN},
 	    {"pg_hba.conf rejects", ERR_LOGIN},
-	    {"role \"", ERR_LOGIN},
+	    {"too many connections for role", ERR_AWAY},
+	    {"role \"", ERR_LOGIN}, /* it does not exist, or must not log in */
+	    {"permission denied for database", ERR_LOGIN},
 	    {"session is read-only", ERR_READ_ONLY},
 	    {"server is in hot standby mode", ERR_READ_ONLY},
 	    {"timeout expired", ERR_TIMEOUT},
@@ -98,15 +100,16 @@ static int code_of_connection(const char *text)
 /* The rest of an explanation: the meaning of the server's text for an operator of Outpost. A pooler may not say whether it is a standby. */
 static const char *advice_for(const struct postgres *d, int code, const char *text)
 {
-	const char *is_standby = pq.PQparameterStatus(d->conn, "in_hot_standby");
+	const char *in_standby = pq.PQparameterStatus(d->conn, "in_hot_standby");
 
 	if (strstr(text, "no password supplied"))
 		return "; give its file: store_password_file, or --password-file";
 	if (code != ERR_READ_ONLY)
 		return "";
-	if (is_standby)
-		return str_eq(is_standby, "on") ? "; this server is a standby: give the address of the primary, too"
-						: "; this server or database is set to read-only";
+	if (in_standby)
+		return str_eq(in_standby, "on")
+			   ? "; this server is a standby: promote it, or add the primary's address to the URL"
+			   : "; this server or database is set to read-only";
 	return "; this server is a standby, or it is set to read-only";
 }
 
@@ -249,8 +252,8 @@ static int begin_session(struct postgres *d, struct error *e)
 	d->must_reconnect = false;
 	if (pq.PQstatus(d->conn) != CONNECTION_OK) {
 		d->may_repeat = DB_LOST;
+		rc = code_of_connection(pq.PQerrorMessage(d->conn));
 		copy_message(pq.PQerrorMessage(d->conn), text, sizeof(text));
-		rc = code_of_connection(text);
 		return error_set(e, rc, "%s: %s%s", d->db.path, text, advice_for(d, rc, text));
 	}
 	pq.PQsetNoticeProcessor(d->conn, ignore_notice, NULL);
@@ -314,7 +317,8 @@ static void check_values(const PQconninfoOption *options, char *out, size_t out_
 	conn = pq.PQconnectdbParams(keywords, values, 0);
 	copy_message(pq.PQerrorMessage(conn), out, out_bytes);
 	pq.PQfinish(conn);
-	if (str_has_prefix(out, "connection to server"))
+	/* libpq 17 refuses encryption by GSSAPI on a socket before it connects. */
+	if (str_has_prefix(out, "connection to server") || str_has_prefix(out, "GSSAPI encryption required"))
 		*out = '\0';
 }
 
@@ -369,7 +373,7 @@ static int take_lock(struct postgres *d, const char *lock, struct error *e)
 	if (rc == ERR_BUSY)
 		return error_set(e, ERR_BUSY, "%s: another outpostd uses this database%s: stop it first", d->db.path,
 		    lock == LOCK_ALONE ? "" : " alone, or `outpostctl store copy` does");
-	return rc ? error_set(e, rc, "%s", why.text) : 0;
+	return rc ? error_set(e, store_is_passing(rc) ? rc : ERR_IO, "%s", why.text) : 0;
 }
 
 int postgres_lock(struct db *db, bool with_others, struct error *e)

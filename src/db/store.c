@@ -305,7 +305,7 @@ void store_notify(struct store *s, unsigned topics, const struct store_touched *
 	s->touched = NULL;
 }
 
-/* For everybody: without names of hosts, users or files. */
+/* For everybody: without the database's address, users or files. A node's name is public (/api/v1/status). */
 static const char *why_commit_failed(const struct store *s, int err)
 {
 	switch (err) {

@@ -55,7 +55,7 @@ struct writer {
 	bool is_away;       /* the server, for longer than a batch waits */
 	int n_last;         /* operations of the last batch */
 	int64_t commit_us;  /* how long the last commit took */
-	struct log_limit failed_lines;
+	struct log_limit failed_lines, fenced_lines;
 };
 
 static int64_t now_us(void)
@@ -290,14 +290,18 @@ static int find_outcome(struct writer *w, bool *ret_has_happened)
 static bool may_repeat(struct writer *w, int n_attempts, int64_t start_us, bool had_savepoints, int *rc)
 {
 	struct error why = {0}, lost;
+	int64_t n_skipped;
 	bool has_happened;
 
 	if (w->is_fenced && w->class == OP_DECIDES) {
-		log_event(LOG_WARN, "node_fenced", LOG_S("node", w->store->node_name), LOG_I("epoch", w->batch.epoch),
-		    LOG_S("why",
-			"the other daemons have given this one up: it did not reach the database for 25 s, another"
-			" outpostd has the same `node`, or a newer release has changed the tables"),
-		    LOG_S("consequence", "the others have its unfinished work, and it begins again as a new node"));
+		if (log_limit_pass(&w->fenced_lines, clock_mono_ms(), &n_skipped))
+			log_event(LOG_WARN, "node_fenced", LOG_I("more", n_skipped), LOG_S("node", w->store->node_name),
+			    LOG_I("epoch", w->batch.epoch),
+			    LOG_S("why", "the other daemons have given this one up: it did not reach the database for "
+					 "25 s, another"
+					 " outpostd has the same `node`, or a newer release has changed the tables"),
+			    LOG_S("consequence",
+				"the others have its unfinished work, and it begins again as a new node"));
 		db_rollback(w->db);
 		*rc = node_register(&w->store->node, w->db, &why);
 		if (*rc)
@@ -477,7 +481,7 @@ int writer_start(
 	w->store = s;
 	w->class = class;
 	w->gathers = class == OP_INDEPENDENT || !db_is_server(s->path);
-	w->failed_lines.longest_ms = LOG_LONGEST_PAUSE_MS;
+	w->failed_lines.longest_ms = w->fenced_lines.longest_ms = LOG_LONGEST_PAUSE_MS;
 	STAILQ_INIT(&w->queue);
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_condattr_init(&monotonic);

@@ -132,14 +132,17 @@ void planning_submitted(struct planning *p, int rc)
 
 bool planning_went_well(struct planning *p, const struct error *why, int err)
 {
+	/* This daemon may not write, for now or for good; another one may. */
+	bool is_passing = err == ERR_EXISTS || err == ERR_TOO_NEW || store_is_passing(err);
+
 	if (!err)
 		return true;
 	if (p->user_request && p->user_request->request) {
-		user_request_give_up(p, store_is_passing(err) ? ERR_AWAY : err, *why->text ? why->text : err_text(err));
+		user_request_give_up(p, is_passing ? ERR_AWAY : err, *why->text ? why->text : err_text(err));
 		return false;
 	}
-	/* The service stops, or this daemon may not write: the delivery stays accepted. */
-	if (err == ERR_CLOSING || err == ERR_EXISTS || err == ERR_TOO_NEW || store_is_passing(err)) {
+	/* The delivery stays accepted; ERR_CLOSING: the service stops. */
+	if (err == ERR_CLOSING || is_passing) {
 		planning_end(p, ERR_CLOSING);
 		return false;
 	}

@@ -53,7 +53,7 @@ describe('a database with a standby', { skip: notBuilt }, () => {
     const node = await Outpost.prepare({ rig, wait: false, config: { store: cluster.database.url([standby]), node: 'astray' } });
     try {
       await node.spawn();
-      await node.waitForLog({ ev: 'store_not_reached', why: /read-only transaction \(25006\); this server is a standby: give the address of the primary, too/ });
+      await node.waitForLog({ ev: 'store_not_reached', why: /read-only transaction \(25006\); this server is a standby: promote it, or add the primary/ });
     } finally {
       await node.kill();
       await node.close();

@@ -20,6 +20,15 @@ process.on('exit', () => {
   }
 });
 
+// Also a process that its parent has not collected.
+function hasEnded(pid) {
+  try {
+    return /\) Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    return true;
+  }
+}
+
 class Server {
   static async make(folder, name, settings, network) {
     const self = new Server();
@@ -54,9 +63,11 @@ class Server {
     this.frozen = [postmaster, ...children];
   }
 
-  // After freeze().
-  end() {
+  // After freeze(). The lock of the killed server's socket names a process that the machine may not have collected yet.
+  async end() {
     for (const pid of this.frozen) process.kill(pid, 'SIGKILL');
+    await until(() => this.frozen.every(hasEnded), { what: 'the killed server has ended' });
+    for (const end of ['', '.lock']) await fs.rm(path.join(path.dirname(this.data), `.s.PGSQL.${this.port}${end}`), { force: true });
     servers.delete(this);
   }
 
