@@ -49,15 +49,26 @@ static void print_experiments(const struct ctl *ctl, const json_t *experiments)
 	}
 }
 
+enum { TROUBLE_MAX_BYTES = 64 << 10 };
+
+/* The text contains errors of GitHub and of the database, so each of its lines is escaped. */
 static void PRINTF(2, 3) print_trouble(const struct ctl *ctl, const char *fmt, ...)
 {
+	struct buf line = BUF_INIT(TROUBLE_MAX_BYTES);
+	char text[TROUBLE_MAX_BYTES];
 	va_list ap;
 
 	va_start(ap, fmt);
-	fputs(ctl->has_colour ? "\033[31m! " : "! ", stdout);
-	vprintf(fmt, ap);
-	puts(ctl->has_colour ? "\033[0m" : "");
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	fputs(ctl->has_colour ? "\033[31m! " : "! ", stdout);
+	for (char *rest = text, *s = strsep(&rest, "\n"); s; s = strsep(&rest, "\n")) {
+		escape_line(&line, s, sizeof(text));
+		printf("%s%s", buf_str(&line), rest ? "\n" : "");
+		buf_clear(&line);
+	}
+	puts(ctl->has_colour ? "\033[0m" : "");
+	buf_release(&line);
 }
 
 static void add_node_row(struct table *t, const json_t *node)

@@ -48,7 +48,7 @@ bool control_goes_on(struct control_request *q, int err, const char *text)
 	if (store_is_passing(err) || err == ERR_CLOSING)
 		status = 503;
 	if (!text || !*text) /* the queue is full because the database is away */
-		text = err == ERR_BUSY && store_may_write(q->daemon->store, &why) ? why.text : err_text(err);
+		text = err == ERR_BUSY && store_check_writable(q->daemon->store, &why) ? why.text : err_text(err);
 	http_respond_json1(q->http, status, "error", text);
 	free_request(q);
 	return false;
@@ -75,7 +75,7 @@ static void on_control_request(struct http_request *r, void *owner)
 		rc = error_set(&q->why, ERR_INVALID, "the body is not JSON");
 	/* While the database is away a command that writes would wait for it. A backup fails there, too: PostgreSQL has its own. */
 	if (!rc && str_eq(b->route->method, "POST"))
-		rc = store_may_write(q->daemon->store, &q->why);
+		rc = store_check_writable(q->daemon->store, &q->why);
 	if (!rc)
 		rc = b->route->begin(q);
 	(void)control_goes_on(q, rc, q->why.text);

@@ -316,7 +316,7 @@ static void on_status_read(const struct store_query *totals, json_t *status, voi
 	    "claims_waiting", (json_int_t)g.n_claims_waiting, "heartbeats_waiting", (json_int_t)g.n_heartbeats_waiting,
 	    "leases_granted", (json_int_t)c->n_leases_granted, "leases_returned", (json_int_t)c->n_leases_returned,
 	    "leases_expired", (json_int_t)c->n_leases_expired, "wrong_tokens", (json_int_t)g.n_wrong_tokens);
-	if (store_may_write(d->store, &why)) /* the public text of the store names no host */
+	if (store_check_writable(d->store, &why)) /* the public text of the store names no host */
 		json_set_foreign_text(json_object_get(status, "store"), "error", why.text);
 	json_object_update_new(
 	    status, json_pack("{s:s, s:s?, s:o, s:o, s:o, s:o, s:o, s:o}", "node", store_node_name(d->store), "address",

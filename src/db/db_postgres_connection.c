@@ -322,6 +322,27 @@ static void check_values(const PQconninfoOption *options, char *out, size_t out_
 		*out = '\0';
 }
 
+/* libpq reads numbers only when it has found the server. The ports of several hosts are a list, in which a place may be empty. */
+static void check_number(const PQconninfoOption *o, char *out, size_t out_bytes)
+{
+	static const char *const names[] = {"port", "connect_timeout", "keepalives", "keepalives_idle",
+	    "keepalives_interval", "keepalives_count", "tcp_user_timeout", NULL};
+	bool is_port = str_eq(o->keyword, "port");
+	char *copy, *rest, *s;
+	int64_t n;
+
+	if (!o->val || !strv_contains(names, o->keyword))
+		return;
+	rest = copy = xstrdup(o->val);
+	while ((s = strsep(&rest, is_port ? "," : ""))) {
+		if (is_port && *s && (parse_int64(s, &n) || n < 1 || n > 65535))
+			snprintf(out, out_bytes, "invalid port number: \"%.40s\"", s);
+		else if (!is_port && (parse_int64(s, &n) || n < INT_MIN || n > INT_MAX))
+			snprintf(out, out_bytes, "invalid number \"%.40s\" for \"%s\"", s, o->keyword);
+	}
+	free(copy);
+}
+
 int db_check_url(const char *path, struct error *e)
 {
 	int rc = db_is_server(path) ? load_libpq(e) : 0;
@@ -335,6 +356,8 @@ int db_check_url(const char *path, struct error *e)
 		check_values(options, text, sizeof(text));
 	else
 		copy_message(error ? error : "", text, sizeof(text));
+	for (const PQconninfoOption *o = options; o && o->keyword && !*text; o++)
+		check_number(o, text, sizeof(text));
 	pq.PQconninfoFree(options);
 	pq.PQfreemem(error);
 	return *text || !options ? error_set(e, ERR_INVALID, "%s", text) : 0;

@@ -60,7 +60,7 @@ bool store_is_acting(const struct store *s)
 	return !s->node.is_shared || clock_mono_ms() - atomic_load(&s->node.seen_mono_ms) < NODE_SILENT_MS;
 }
 
-int store_may_write(const struct store *s, struct error *e)
+int store_check_writable(const struct store *s, struct error *e)
 {
 	if (!s->node.is_shared || (s->stats.is_writable && store_is_acting(s)))
 		return 0;
@@ -84,7 +84,7 @@ static void log_acting(const struct store *s, bool is_acting)
 	if (is_acting)
 		log_event(LOG_WARN, "node_acts_again", LOG_S("node", s->node_name), LOG_I("epoch", store_epoch(s)),
 		    LOG_S("consequence", "this daemon reaches the database again, and sends again"));
-	else if (store_may_write(s, &why))
+	else if (store_check_writable(s, &why))
 		log_event(LOG_WARN, "node_is_silent", LOG_S("node", s->node_name), LOG_I("epoch", store_epoch(s)),
 		    LOG_S("why", why.text),
 		    LOG_S("consequence",

@@ -74,7 +74,7 @@ bool store_is_acting(const struct store *s);
 /* 0, or the error of the last commit on a server's database that is away: a write would wait for it, and somebody who waits for an answer gets
  * this error at once. It names hosts and users, so it is for operators and the log. With a file it is 0, because an attempt itself ends at
  * once. Thread: loop. */
-int store_may_write(const struct store *s, struct error *e) MUST_CHECK;
+int store_check_writable(const struct store *s, struct error *e) MUST_CHECK;
 /* This daemon's name among the others. Borrowed. */
 const char *store_node_name(const struct store *s);
 /* Whether other daemons may use the database. */
@@ -206,7 +206,7 @@ struct store_stats {
 	int64_t last_commit_us; /* how long the last one took */
 	struct histogram commit_times;
 	bool is_writable; /* false after a failed commit until one succeeds, and while store_is_acting() is false */
-	/* Why it is not: without names of hosts, users or files, because everybody may read it. The log and store_may_write() have the whole
+	/* Why it is not: without names of hosts, users or files, because everybody may read it. The log and store_check_writable() have the whole
 	 * error. Lives as long as the store; NULL: it is writable. */
 	const char *why_not_writable;
 };

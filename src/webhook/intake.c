@@ -101,7 +101,7 @@ static void note_refusal(struct intake *in, enum refusal kind, const char *guid,
 /* The database's error if the store has no room because the database is away. */
 static const char *why_busy(const struct intake *in, const char *other, struct error *why)
 {
-	return store_may_write(in->store, why) ? why->text : other;
+	return store_check_writable(in->store, why) ? why->text : other;
 }
 
 static void refuse_delivery(struct intake *in, struct http_request *r, enum refusal kind, const char *why)

@@ -76,6 +76,13 @@ describe('operating outpostd', { skip: notBuilt }, () => {
     const line = (await fs.readFile(outpost.configFile, 'utf8')).split('\n').findIndex((text) => text.startsWith('store:')) + 1;
     for (const { code, stdout } of [await outpost.ctl('check'), await outpost.check()])
       assert.deepEqual([code, stdout], [1, `${outpost.configFile}:${line}: store: invalid sslmode value: "requre"\n`]);
+    // On a machine without libpq: another library has its name.
+    const libraries = path.join(outpost.dir, 'libraries');
+    await fs.mkdir(libraries);
+    await fs.writeFile(path.join(libraries, 'libpq.so.5'), 'no library');
+    const { status, stderr } = spawnSync(OUTPOSTCTL, ['-c', outpost.configFile, 'check'], { encoding: 'utf8', env: { ...process.env, LD_LIBRARY_PATH: libraries } });
+    assert.equal(status, 0, stderr);
+    assert.ok(stderr.includes(`note: ${outpost.configFile}:${line}: store is not checked: PostgreSQL's client library is missing: `), stderr);
     await outpost.configure({ config });
     assert.equal((await outpost.check()).code, 0);
   });

@@ -143,7 +143,8 @@ describe('a clock that jumps', { skip: notBuilt || (!existsSync(FAKETIME) && 'li
       for (const offset of ['+86400', '-86400', '+0']) {
         const after = outpost.log.length;
         await fs.writeFile(clock, `${offset}\n`);
-        await outpost.waitForLog({ ev: /clock_jump/ }, { after, timeout: 40_000 });
+        // On PostgreSQL the daemon follows the database's clock, which stays as it is.
+        if (!outpost.database.isOnServer) await outpost.waitForLog({ ev: /clock_jump/ }, { after, timeout: 40_000 });
         const number = 100 + Math.abs(Number(offset)) + (offset.startsWith('-') ? 1 : 0);
         await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number })));
         await outpost.waitForApi(`pulls/${number}`, (one) => one.accelerators[0]?.dispatches[0]?.state === 'acknowledged', { timeout: 15_000 });

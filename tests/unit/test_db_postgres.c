@@ -389,6 +389,10 @@ static void a_url_is_checked_without_a_server(void **state)
 	    {"postgresql://outpost@db/outpost?sslmode=requre", "invalid sslmode value: \"requre\""},
 	    {"postgresql://outpost@db/outpost?target_session_attrs=writable", "target_session_attrs"},
 	    {"postgresql://outpost@[::1/outpost", "]"},
+	    {"postgresql://outpost@db:99999/outpost", "invalid port number: \"99999\""},
+	    {"postgresql://outpost@db,db2:5x/outpost", "invalid port number: \"5x\""},
+	    {"postgresql://outpost@db/outpost?connect_timeout=soon", "\"soon\" for \"connect_timeout\""},
+	    {"postgresql://outpost@db/outpost?keepalives_idle=99999999999", "for \"keepalives_idle\""},
 	};
 
 	(void)state;
