@@ -38,8 +38,11 @@ failures_of()
 	fi
 }
 
-# Programs that start servers of PostgreSQL and several daemons, or play days of history.
-only_all=(balancer cluster cluster-limits cluster-trouble history-days kill-cluster logs-database pooler standby store-copy upgrade)
+# Programs that start servers of PostgreSQL and several daemons, or play days of history or each short story in a second mode.
+only_all=(balancer cluster cluster-limits cluster-trouble history-days history-modes kill-cluster logs-database pooler standby store-copy upgrade)
+
+# The random histories of packed results are twice as many.
+[ "$extent" = all ] && export OUTPOST_PACKED_RUNS=12
 
 programs()
 {
@@ -64,7 +67,7 @@ beside_programs()
 	{
 		phase unit-build "${make[@]}" VARIANT=asan -j"$jobs" tests && {
 			[ "$extent" = all ] && phase postgres env AT_MOST=3 "${make[@]}" PART=1 run-postgres &
-			phase unit "${make[@]}" VARIANT=asan -k -j"$jobs" run-changed
+			phase unit "${make[@]}" VARIANT=asan -k -j"$((jobs + 2))" run-changed
 			wait
 		}
 	} &
@@ -96,8 +99,10 @@ everything_built()
 exec 3>&1
 if everything_built; then
 	beside_programs &
+	beside=$!
 	phase programs programs
-	wait
+	# a phase that fails is in the list already
+	wait "$beside" || [ -s "$logs/failed" ] || echo beside_programs >>"$logs/failed"
 fi
 
 echo

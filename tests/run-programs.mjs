@@ -21,7 +21,7 @@ const LOOK_MS = 250; // between two looks at the processor; a new file takes tim
 const BUSY = 0.8; // of the processor: no further file begins
 const MEMORY_OF_A_FILE = 2 ** 30; // bytes that are available before a further file begins
 // These take longest. Without a record they begin first, so that none of them runs alone at the end.
-const LONGEST = ['hostile-report', 'history', 'history-days', 'kill-cluster', 'hostile-comment', 'hostile-registry', 'browser/pages', 'store-copy', 'registry-git', 'buildbot', 'browser/experiments', 'browser/long-log', 'checks', 'upgrade', 'cluster', 'standby', 'cluster-trouble'];
+const LONGEST = ['hostile-report', 'history', 'history-days', 'history-modes', 'kill-cluster', 'hostile-comment', 'hostile-registry', 'browser/pages', 'store-copy', 'registry-git', 'buildbot', 'browser/experiments', 'browser/long-log', 'checks', 'upgrade', 'cluster', 'standby', 'cluster-trouble'];
 
 const reporter = fileURLToPath(new URL('reporter.mjs', import.meta.url));
 const [most, folder, ...given] = process.argv.slice(2);

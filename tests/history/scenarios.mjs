@@ -90,10 +90,13 @@ export class Theatre {
   }
 }
 
-// Plays each story in each mode; calls done({story, mode, problems, seconds}) as they end.
-export async function playAll(list, modes, atOnce, done) {
+// Each story in one of the two modes, in turn; `first` is the mode of the first story.
+export const halfOf = (list, first) => list.map((story, i) => ({ story, mode: MODES[(MODES.indexOf(first) + i) % MODES.length] }));
+
+// Plays each {story, mode}; calls done({story, mode, problems, seconds}) as they end.
+export async function playAll(plays, atOnce, done) {
   const theatre = await Theatre.open();
-  const left = list.flatMap((story) => modes.map((mode) => ({ story, mode })));
+  const left = [...plays];
   const player = async () => {
     for (let next; (next = left.shift());) {
       const began = performance.now();
@@ -117,7 +120,8 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { values, positionals } = parseArgs({ allowPositionals: true, options: { mode: { type: 'string' }, 'at-once': { type: 'string', default: '3' }, folder: { type: 'string' } } });
   const chosen = stories(values.folder).filter(({ name, file }) => positionals.length === 0 || positionals.some((part) => `${file} ${name}`.includes(part)));
   const tally = new Map();
-  await playAll(chosen, values.mode ? [values.mode] : MODES, Number(values['at-once']), ({ story, mode, problems, seconds }) => {
+  const modes = values.mode ? [values.mode] : MODES;
+  await playAll(chosen.flatMap((story) => modes.map((mode) => ({ story, mode }))), Number(values['at-once']), ({ story, mode, problems, seconds }) => {
     const [ok, all] = tally.get(mode) ?? [0, 0];
     tally.set(mode, [ok + (problems.length === 0), all + 1]);
     console.log(`${problems.length === 0 ? 'ok   ' : 'WRONG'} ${mode.padEnd(7)} ${seconds.toFixed(1).padStart(5)} s  ${story.file.replace(/^scenarios\//, '')}: ${story.name}`);
