@@ -41,8 +41,12 @@ failures_of()
 # Programs that start servers of PostgreSQL and several daemons, or play days of history or each short story in a second mode.
 only_all=(balancer cluster cluster-limits cluster-trouble history-days history-modes kill-cluster logs-database pooler standby store-copy upgrade)
 
-# The random histories of packed results are twice as many.
-[ "$extent" = all ] && export OUTPOST_PACKED_RUNS=12
+# The corpus of each fuzz target is played, and so many new inputs.
+fuzz_runs=2000
+if [ "$extent" = all ]; then
+	fuzz_runs=20000
+	export OUTPOST_PACKED_RUNS=12 # random histories of packed results
+fi
 
 programs()
 {
@@ -74,7 +78,7 @@ beside_programs()
 	phase lint "${make[@]}" -j"$jobs" lint
 	phase lint-sql "${make[@]}" lint-sql
 	phase tsan-build "${make[@]}" tsan-tests && phase tsan "${make[@]}" VARIANT=tsan -k -j"$jobs" run-tsan
-	phase fuzz-build "${make[@]}" VARIANT=fuzz -j"$jobs" fuzzers && phase fuzz tests/fuzz/run.sh "$out/fuzz/fuzz" 20000
+	phase fuzz-build "${make[@]}" VARIANT=fuzz -j"$jobs" fuzzers && phase fuzz tests/fuzz/run.sh "$out/fuzz/fuzz" "$fuzz_runs"
 	wait
 }
 
