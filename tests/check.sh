@@ -2,7 +2,7 @@
 # Runs everything of `make check`. The whole-program tests mostly wait, so the phases that need the processor run at the same time:
 # lints, unit tests, ThreadSanitizer, fuzzing. Prints a line with the times of each phase when it ends, and at the end the
 # first lines of every failure. BUILD_FOLDER/check has each phase's output.
-# usage: check.sh BUILD_FOLDER [all]   all: also the tests on PostgreSQL, of several daemons, and of days of history
+# usage: check.sh BUILD_FOLDER [all]   all: also the tests that take longest: on PostgreSQL, of several daemons, of days of history
 set -u
 cd "$(dirname "$0")/.."
 out=$1
@@ -38,8 +38,10 @@ failures_of()
 	fi
 }
 
-# Programs that start servers of PostgreSQL and several daemons, or play days of history or each short story in a second mode.
-only_all=(balancer cluster cluster-limits cluster-trouble history-days history-modes kill-cluster logs-database pooler standby store-copy upgrade)
+# Programs that start servers of PostgreSQL and several daemons, play days of history or each short story in a second mode, kill or crowd
+# a daemon for long, or follow the commands of the documents on an empty machine.
+only_all=(balancer cluster cluster-limits cluster-trouble crowded doc-commands fairness history-days history-modes kill-cluster kill-packed
+	logs-database pooler standby store-copy upgrade)
 
 # The corpus of each fuzz target is played, and so many new inputs.
 fuzz_runs=2000
@@ -71,7 +73,7 @@ beside_programs()
 	{
 		phase unit-build "${make[@]}" VARIANT=asan -j"$jobs" tests && {
 			[ "$extent" = all ] && phase postgres env AT_MOST=3 "${make[@]}" PART=1 run-postgres &
-			phase unit "${make[@]}" VARIANT=asan -k -j"$((jobs + 2))" run-changed
+			phase unit "${make[@]}" VARIANT=asan -k -j"$jobs" run-changed
 			wait
 		}
 	} &
