@@ -1,5 +1,5 @@
 # make                 build/release/{outpostd,outpostctl,outpost-runner}
-# make check           lints, unit tests, whole-program tests, fuzzing; ALL=1, as CI: also PostgreSQL, clusters and days of history
+# make check           lints, unit tests, whole-program tests; ALL=1, as CI: also fuzzing, PostgreSQL, clusters, days of history
 # make quick           after an edit: builds, runs the unit tests whose program changed and eight whole-program tests
 # make demo            the main job on real input, on loopback; then demo-history
 # make demo-history    sixty days of seven accelerators, and their dashboard, left running; demo-stop ends it
@@ -189,6 +189,13 @@ $(B)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $$(addprefix $(B)/,$$(addsuffix .o,$$(FUZZ
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CFLAGS) -fsanitize=fuzzer $(LDFLAGS) -Wl,--gc-sections -o $@ $(filter %.c %.o,$^) $(call in_group,$(filter %.a,$^)) $(LDLIBS) $(LDLIBS_fuzz_$*)
 fuzzers: $(FUZZERS)
+# The same targets in any variant, with a main() that plays their corpus without a fuzzer.
+REPLAYS := $(patsubst tests/fuzz/%.c,$(B)/replay/%,$(wildcard tests/fuzz/fuzz_*.c))
+$(B)/replay/%: tests/fuzz/%.c tests/fuzz/replay.c $$(call libs_for,$$(word 2,$$(subst _, ,$$*)))
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CFLAGS) -O0 $(LDFLAGS) -o $@ $(filter %.c,$^) $(call in_group,$(filter %.a,$^)) $(LDLIBS) $(LDLIBS_$*)
+replays: $(REPLAYS)
 
 # ---- what people call; each installs what it needs first ----
 
@@ -359,5 +366,5 @@ install: all
 clean:
 	rm -rf $(O)
 
-.PHONY: all headers tests run-unit run-changed quick fuzzers deps lint lint-sql check-postgres run-postgres size check tsan-tests run-tsan check-tsan check-programs built-for-load check-loaded check-one-core soak history demo-history demo-stop screens fuzz \
+.PHONY: all headers tests run-unit run-changed quick fuzzers replays deps lint lint-sql check-postgres run-postgres size check tsan-tests run-tsan check-tsan check-programs built-for-load check-loaded check-one-core soak history demo-history demo-stop screens fuzz \
 	demo demo-cluster demo-torch runner-bundle comments bench bench-attacks bench-cluster install clean

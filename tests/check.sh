@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs everything of `make check`. The whole-program tests mostly wait, so the phases that need the processor run at the same time:
-# lints, unit tests, ThreadSanitizer, fuzzing. Prints a line with the times of each phase when it ends, and at the end the
+# lints, unit tests, ThreadSanitizer, fuzz targets. Prints a line with the times of each phase when it ends, and at the end the
 # first lines of every failure. BUILD_FOLDER/check has each phase's output.
 # usage: check.sh BUILD_FOLDER [all]   all: also the tests that take longest: on PostgreSQL, of several daemons, of days of history
 set -u
@@ -43,12 +43,7 @@ failures_of()
 only_all=(balancer cluster cluster-limits cluster-trouble crowded doc-commands fairness history-days history-modes kill-cluster kill-packed
 	logs-database pooler standby store-copy upgrade)
 
-# The corpus of each fuzz target is played, and so many new inputs.
-fuzz_runs=2000
-if [ "$extent" = all ]; then
-	fuzz_runs=20000
-	export OUTPOST_PACKED_RUNS=12 # random histories of packed results
-fi
+[ "$extent" = all ] && export OUTPOST_PACKED_RUNS=12 # random histories of packed results
 
 programs()
 {
@@ -73,14 +68,18 @@ beside_programs()
 	{
 		phase unit-build "${make[@]}" VARIANT=asan -j"$jobs" tests && {
 			[ "$extent" = all ] && phase postgres env AT_MOST=3 "${make[@]}" PART=1 run-postgres &
-			phase unit "${make[@]}" VARIANT=asan -k -j"$jobs" run-changed
+			phase unit "${make[@]}" VARIANT=asan -k -j"$((jobs + 2))" run-changed
 			wait
 		}
 	} &
 	phase lint "${make[@]}" -j"$jobs" lint
 	phase lint-sql "${make[@]}" lint-sql
 	phase tsan-build "${make[@]}" tsan-tests && phase tsan "${make[@]}" VARIANT=tsan -k -j"$jobs" run-tsan
-	phase fuzz-build "${make[@]}" VARIANT=fuzz -j"$jobs" fuzzers && phase fuzz tests/fuzz/run.sh "$out/fuzz/fuzz" "$fuzz_runs"
+	if [ "$extent" = all ]; then
+		phase fuzz-build "${make[@]}" VARIANT=fuzz -j"$jobs" fuzzers && phase fuzz tests/fuzz/run.sh "$out/fuzz/fuzz" 20000
+	else # without the fuzzer, which needs a build of its own
+		phase replay-build "${make[@]}" VARIANT=asan -j"$jobs" replays && phase replay tests/fuzz/run.sh --replay "$out/asan/replay"
+	fi
 	wait
 }
 
