@@ -69,6 +69,7 @@ int cmd_check(const struct ctl *ctl)
 			problem_add(
 			    &config->notes, config->path, config->store_line, "store is not checked: %s", why.text);
 			rc = 0;
+			why = (struct error){0};
 		}
 		if (rc)
 			buf_appendf(&messages, "%s:%d: store: %s\n", config->path, config->store_line, why.text);

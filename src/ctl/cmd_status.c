@@ -49,7 +49,7 @@ static void print_experiments(const struct ctl *ctl, const json_t *experiments)
 	}
 }
 
-enum { TROUBLE_MAX_BYTES = 64 << 10 };
+enum { TROUBLE_MAX_BYTES = 64 << 10, TROUBLE_CHARS = 4000 };
 
 /* The text contains errors of GitHub and of the database, so each of its lines is escaped. */
 static void PRINTF(2, 3) print_trouble(const struct ctl *ctl, const char *fmt, ...)
@@ -63,7 +63,7 @@ static void PRINTF(2, 3) print_trouble(const struct ctl *ctl, const char *fmt, .
 	va_end(ap);
 	fputs(ctl->has_colour ? "\033[31m! " : "! ", stdout);
 	for (char *rest = text, *s = strsep(&rest, "\n"); s; s = strsep(&rest, "\n")) {
-		escape_line(&line, s, sizeof(text));
+		escape_line(&line, s, TROUBLE_CHARS);
 		printf("%s%s", buf_str(&line), rest ? "\n" : "");
 		buf_clear(&line);
 	}

@@ -300,16 +300,17 @@ int postgres_open(const char *path, const struct secret *password, enum db_use u
 }
 
 /* libpq checks words such as that of sslmode only when it connects. So it connects with all parameters but the server's address, in whose
- * place it gets a socket that does not exist. */
+ * place it gets a socket that does not exist. The environment may name an address that libpq prefers, so the attempt ends soon. */
 static void check_values(const PQconninfoOption *options, char *out, size_t out_bytes)
 {
-	const char *keywords[PARAMETERS_MAX] = {"host"}, *values[PARAMETERS_MAX] = {"/nonexistent"};
+	const char *keywords[PARAMETERS_MAX] = {"host", "port", "connect_timeout"};
+	const char *values[PARAMETERS_MAX] = {"/nonexistent", "1", "2"};
 	PGconn *conn;
-	size_t n = 1;
+	size_t n = 3;
 
 	for (const PQconninfoOption *o = options; o->keyword && n + 1 < PARAMETERS_MAX; o++) {
 		if (!o->val || str_eq(o->keyword, "host") || str_eq(o->keyword, "hostaddr") ||
-		    str_eq(o->keyword, "port"))
+		    str_eq(o->keyword, "port") || str_eq(o->keyword, "connect_timeout"))
 			continue;
 		keywords[n] = o->keyword;
 		values[n++] = o->val;

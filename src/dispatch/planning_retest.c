@@ -216,10 +216,14 @@ static void on_body_loaded(struct store_query *q)
 {
 	struct planning *p = CONTAINER_OF(q, struct planning, op.body.q);
 	char *body = q->err ? NULL : p->op.body.delivery.body;
+	int err = q->err == ERR_NOT_FOUND ? 0 : q->err;
+	struct error why = q->why;
 
 	p->op.body.delivery.body = NULL;
 	delivery_release(&p->op.body.delivery);
-	use_stored_body(p, body);
+	/* Who asked for a re-run asks again when the database is back; a command uses what is there. */
+	if (!p->user_request->request || planning_went_well(p, &why, err))
+		use_stored_body(p, body);
 }
 
 static void load_body(struct planning *p)

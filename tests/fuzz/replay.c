@@ -44,7 +44,7 @@ static void play_copies(const char *data, size_t n, int n_copies)
 	}
 }
 
-static int is_file(const struct dirent *entry) { return entry->d_type == DT_REG; }
+static int is_file(const struct dirent *entry) { return entry->d_name[0] != '.'; }
 
 /* Returns the number of its files, which share the copies. */
 static int play_folder(const char *folder)
@@ -52,8 +52,8 @@ static int play_folder(const char *folder)
 	struct dirent **entries;
 	int n = scandir(folder, &entries, is_file, alphasort);
 
-	if (n < 0) {
-		fprintf(stderr, "%s: %m\n", folder);
+	if (n <= 0) {
+		fprintf(stderr, "%s: %s\n", folder, n ? strerror(errno) : "no seeds");
 		exit(1);
 	}
 	for (int i = 0; i < n; i++) {

@@ -9,7 +9,7 @@ if [ "$1" = --replay-one ]; then
 	corpus=tests/fuzz/corpus/$(basename "$2" | sed 's/^fuzz_[a-z]*_//')
 	[ -d "$corpus" ] || corpus=
 	# shellcheck disable=SC2086 # no corpus is no argument
-	if ! text=$("$2" $corpus 2>&1); then
+	if ! text=$(timeout -k 5 300 "$2" $corpus 2>&1); then
 		printf 'FAIL  %s\n%s\n' "$(basename "$2")" "$(printf '%s\n' "$text" | tail -n 60)"
 		exit 1
 	fi

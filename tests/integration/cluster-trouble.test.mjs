@@ -158,13 +158,15 @@ describe('daemons on one database', { skip: notBuilt }, () => {
     const lines = () => node.log.filter(({ fields }) => fields.ev === 'store_not_reached').map(({ fields }) => fields.why);
     await database.primary.sql('ALTER DATABASE outpost SET default_transaction_read_only = on');
     await database.stop();
+    const began = performance.now();
     await node.spawn();
     await node.waitForLog({ ev: 'store_not_reached', why: /Connection refused/ });
     await database.start();
     await node.waitForLog({ ev: 'store_not_reached', why: /read-only transaction \(25006\); this server or database is set to read-only/ });
     await database.primary.sql('ALTER DATABASE outpost RESET default_transaction_read_only');
     await says(node, 200);
-    assert.equal(new Set(lines()).size, lines().length, lines().join('\n'));
+    // A reason that lasts is repeated after ten seconds; the daemon tries twice a second.
+    assert.ok(lines().length <= new Set(lines()).size + (performance.now() - began) / 10_000, lines().join('\n'));
     await node.stop();
   });
 
