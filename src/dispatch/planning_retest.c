@@ -221,7 +221,7 @@ static void on_body_loaded(struct store_query *q)
 
 	p->op.body.delivery.body = NULL;
 	delivery_release(&p->op.body.delivery);
-	/* Who asked for a re-run asks again when the database is back; a command uses what is there. */
+	/* A Re-run is put off while the database is away. A command goes on without the stored body. */
 	if (!p->user_request->request || planning_went_well(p, &why, err))
 		use_stored_body(p, body);
 }

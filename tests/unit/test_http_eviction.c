@@ -107,7 +107,7 @@ static bool trusts_ten(const uint8_t address[16], void *owner)
 	return address[12] == 127 && address[15] == 10;
 }
 
-/* A busy machine may pause a test for longer than a deadline, which would close a connection that the test counts on. */
+/* A busy machine may pause a test for longer than a deadline, which would close a connection that the test still needs. */
 static struct http_limits without_deadlines(void)
 {
 	struct http_limits limits = HTTP_LIMITS_DEFAULT;
