@@ -76,15 +76,19 @@ export class Cluster extends EventEmitter {
     return node;
   }
 
-  // Starts one daemon, and starts it again whenever it ends by itself while the database is out of its reach.
+  // Starts one daemon, and starts it again whenever it ends by itself while the database is out of its reach: in a test's outage, or where
+  // a busy machine keeps the database from answering a daemon that starts.
   async start(node) {
+    const begun = node.log.length;
     await node.spawn();
     node.isStarted = true;
     const { pid } = node;
     const isCurrent = () => !this.#isClosing && node.isStarted && node.pid === pid;
+    const hasLogged = (ev) => node.log.slice(begun).some(({ fields }) => fields.ev === ev);
+    const mayEnd = () => this.mayFail(node) || (hasLogged('store_not_reached') && !hasLogged('listening'));
     node.exited.then(async ({ code, signal }) => {
       if (!isCurrent()) return;
-      if (signal || !this.mayFail(node)) this.emit('exit', { code, signal, node });
+      if (signal || !mayEnd()) this.emit('exit', { code, signal, node });
       await sleep(RESTART_MS);
       if (isCurrent()) await this.start(node);
     });
