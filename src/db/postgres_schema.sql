@@ -1,4 +1,4 @@
--- Made of schema_1.sql to schema_13.sql by node tests/lint/sql.mjs --schema.
+-- Made of schema_1.sql to schema_14.sql by node tests/lint/sql.mjs --schema.
 
 CREATE TABLE setting (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE counter (name TEXT PRIMARY KEY, n BIGINT NOT NULL);
@@ -264,7 +264,6 @@ CREATE INDEX lease_until ON lease (until_ms) WHERE state = 'active';
 CREATE INDEX lease_of_accelerator ON lease (accelerator, granted_ms);
 CREATE INDEX lease_granted ON lease (granted_ms);
 CREATE INDEX token_valid ON token (accelerator, name, kind) WHERE revoked_ms IS NULL;
-CREATE INDEX failure_at ON failure (at_ms);
 CREATE INDEX failure_of_change ON failure (change_id);
 CREATE INDEX attribution_due_next ON attribution_due (next_ms);
 CREATE UNIQUE INDEX branch_commit_sha ON branch_commit (repository_key, sha, ref);
@@ -282,8 +281,6 @@ CREATE INDEX red_episode_of ON red_episode (accelerator, first_bad_ms);
 CREATE INDEX red_episode_ended ON red_episode (ended_ms) WHERE ended_ms IS NOT NULL;
 CREATE UNIQUE INDEX run_of_change ON run (change_id, accelerator);
 CREATE INDEX run_push ON run (accelerator, change_id) WHERE is_push = 1;
-CREATE INDEX verdict_red ON verdict (change_id, accelerator, attribution)
-    WHERE attribution IS NOT NULL;
 CREATE INDEX red_episode_began ON red_episode (first_bad_ms);
 CREATE UNIQUE INDEX schedule_run_due ON schedule_run (accelerator, due_ms, cause);
 CREATE INDEX schedule_run_of_change ON schedule_run (change_id, accelerator)

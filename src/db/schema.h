@@ -8,7 +8,7 @@
 
 #include "db/db.h"
 
-enum { SCHEMA_VERSION = 13 };
+enum { SCHEMA_VERSION = 14 };
 
 /* Script n makes version n+1 of version n. */
 extern const char *const SCHEMA_STEPS[SCHEMA_VERSION];

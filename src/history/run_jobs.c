@@ -38,7 +38,7 @@ static void end_workflow_run(struct sums *s)
 
 /* The jobs with a red cell of change ?1 on accelerator ?2. */
 #define JOBS_OF_RED_CELLS                                                                                              \
-	"SELECT v.job_id FROM verdict v INDEXED BY verdict_red JOIN change c ON c.id = v.change_id"                    \
+	"SELECT v.job_id FROM verdict v JOIN change c ON c.id = v.change_id"                                           \
 	" WHERE v.change_id = ?1 AND v.accelerator = ?2 AND v.attribution IS NOT NULL"                                 \
 	" AND v.job_id IS NOT NULL AND v.status IN ('FAIL', 'ERROR')"
 

@@ -57,11 +57,8 @@ static struct run run_of_facts(const struct run_facts *f)
 
 #define RED_CELLS_RECORD(F, S)                                                                                         \
 	F(S, BOOL, has_new, NULL, "EXISTS (SELECT 1 " OF_CAUSE("'NEW'") ")", "")                                       \
-	F(S, BOOL, has_other, NULL,                                                                                    \
-	    "EXISTS (SELECT 1 " OF_CAUSE("'UNCLASSIFIED'") ") OR EXISTS (SELECT 1 " OF_CAUSE(                          \
-		"'BASE'") ") OR EXISTS (SELECT 1 " OF_CAUSE("'FLAKY'") ")",                                            \
-	    "")
-#define OF_CAUSE(cause) "FROM verdict WHERE change_id = ?1 AND accelerator = ?2 AND attribution = " cause
+	F(S, BOOL, has_other, NULL, "EXISTS (SELECT 1 " OF_CAUSE("'UNCLASSIFIED', 'BASE', 'FLAKY'") ")", "")
+#define OF_CAUSE(causes) "FROM verdict WHERE change_id = ?1 AND accelerator = ?2 AND attribution IN (" causes ")"
 RECORD_LOCAL(red_cells, RED_CELLS_RECORD)
 
 /* A packed PASS is the cell of its test unless that has a row, because a worse result has one. So the first one decides, and

@@ -449,13 +449,22 @@ void failure_put_job(struct txn *d, const struct failure_place *at, const char *
 		put_failure(d, at, test_id_of(d, workflow, name, NULL), status, failure_mark(status, &text).key);
 }
 
+/* The changes that may have failures before ?1: those that are as old, because a failure is not older than its change. Each takes a step of
+ * the index, and the first younger one ends the list. A change from after ?3, the present, was made while the clock was wrong, and ends
+ * nothing. */
+#define OLD_CHANGES                                                                                                    \
+	"WITH RECURSIVE old (id) AS (SELECT MIN(change_id) FROM failure UNION ALL"                                     \
+	" SELECT (SELECT MIN(f.change_id) FROM failure f WHERE f.change_id > old.id)"                                  \
+	" FROM old LEFT JOIN change c ON c.id = old.id"                                                                \
+	" WHERE old.id IS NOT NULL AND (c.created_ms IS NULL OR c.created_ms < ?1 OR c.created_ms > ?3))"
+
 bool failures_drop(struct txn *d, int64_t before_ms)
 {
 	return db_exec_count(d,
 		   "DELETE FROM failure WHERE (accelerator, test_id, key, at_ms, job_id) IN"
-		   " (SELECT accelerator, test_id, key, at_ms, job_id FROM failure"
-		   "  WHERE at_ms < ?1 ORDER BY at_ms LIMIT ?2)",
-		   V_INT(before_ms), V_INT(FAILURES_DROPPED_AT_ONCE)) > 0;
+		   " (" OLD_CHANGES " SELECT f.accelerator, f.test_id, f.key, f.at_ms, f.job_id FROM old"
+		   "  CROSS JOIN failure f ON f.change_id = old.id WHERE f.at_ms < ?1 LIMIT ?2)",
+		   V_INT(before_ms), V_INT(FAILURES_DROPPED_AT_ONCE), V_INT(before_ms + FAILURES_KEPT_MS)) > 0;
 }
 
 /* ==== skips ==== */

@@ -360,7 +360,8 @@ static void the_indices_equal_those_of_a_new_file(void **state)
 	(void)state;
 	assert_false(file_has("verdict_attributed"));
 	assert_true(file_has("verdict_flaky"));
-	assert_true(file_has("failure_at"));
+	assert_false(file_has("failure_at"));
+	assert_false(file_has("verdict_red"));
 	assert_false(file_has("test_3"));
 	assert_true(file_has("dispatch_pull_queue"));
 	assert_true(file_has("lease_one_active"));
@@ -431,7 +432,10 @@ static void every_query_uses_its_index(void **state)
 	    "lease_one_active");
 	assert_plan("EXPLAIN QUERY PLAN SELECT v.accelerator FROM verdict v WHERE"
 		    " v.change_id = ?1 AND v.attribution IS NOT NULL LIMIT ?2",
-	    "verdict_red");
+	    "PRIMARY KEY (change_id=?)");
+	assert_plan("EXPLAIN QUERY PLAN SELECT v.job_id FROM verdict v WHERE v.change_id = ?1 AND v.accelerator = ?2"
+		    " AND v.attribution = 'NEW'",
+	    "PRIMARY KEY (change_id=? AND accelerator=?)");
 	assert_plan("EXPLAIN QUERY PLAN SELECT v.change_id FROM verdict v WHERE v.accelerator = ?1"
 		    " AND v.test_id = ?2 AND v.attribution = 'FLAKY'",
 	    "verdict_flaky");
@@ -499,10 +503,13 @@ static void attribution_queries_use_an_index(void **state)
 		    " AND accelerator = ?2 AND is_current = 0 AND status = 'completed'"
 		    " AND digest IS NOT NULL AND completed_ms >= ?3",
 	    "job_identity");
-	assert_plan("EXPLAIN QUERY PLAN DELETE FROM failure WHERE (accelerator, test_id, key, at_ms,"
-		    " job_id) IN (SELECT accelerator, test_id, key, at_ms, job_id FROM failure"
-		    "  WHERE at_ms < ?1 ORDER BY at_ms LIMIT ?2)",
-	    "failure_at");
+	/* of the failures that are dropped */
+	assert_plan("EXPLAIN QUERY PLAN SELECT (SELECT MIN(f.change_id) FROM failure f WHERE f.change_id > c.id)"
+		    " FROM change c WHERE c.id = ?1 AND c.created_ms < ?2",
+	    "COVERING INDEX failure_of_change (change_id>?)");
+	assert_plan(
+	    "EXPLAIN QUERY PLAN SELECT f.job_id FROM failure f WHERE f.change_id = ?1 AND f.at_ms < ?2 LIMIT ?3",
+	    "failure_of_change (change_id=?)");
 }
 
 /* Otherwise SQLite 3.40's check of the file, which runs at every start, reports a row as damaged. */

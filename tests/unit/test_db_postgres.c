@@ -506,7 +506,7 @@ static void another_schema_is_refused_or_accepted(void **state)
 	server_script(server_database(), "INSERT INTO outpost_schema (version, readable_from) VALUES (99, 11)");
 	rig_open();
 	rig_close();
-	server_script(server_database(), "UPDATE outpost_schema SET version = 13");
+	server_script(server_database(), "UPDATE outpost_schema SET version = 14");
 }
 
 static void an_older_schema_is_migrated(void **state)
@@ -517,6 +517,9 @@ static void an_older_schema_is_migrated(void **state)
 					 " ALTER TABLE outbox DROP COLUMN epoch; ALTER TABLE staged DROP COLUMN epoch;"
 					 " ALTER TABLE redelivery DROP COLUMN attempt_id, DROP COLUMN failed_ms;"
 					 " DROP INDEX verdict_flaky;"
+					 " CREATE INDEX verdict_red ON verdict (change_id, accelerator, attribution)"
+					 "  WHERE attribution IS NOT NULL;"
+					 " CREATE INDEX failure_at ON failure (at_ms);"
 					 " CREATE INDEX verdict_attributed ON verdict (accelerator, test_id, change_id)"
 					 "  WHERE attribution IS NOT NULL;"
 					 " UPDATE outpost_schema SET version = 10, readable_from = 10");

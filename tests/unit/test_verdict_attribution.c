@@ -1926,6 +1926,42 @@ static void old_failures_are_deleted(void **state)
 	ASSERT_CELL('a', "NEW");
 }
 
+/* Each as the author of its change and the hours since T0. */
+static void assert_failures(const char *expected)
+{
+	char *path = rig_path(), *text;
+	struct db *d;
+
+	assert_int_equal(db_open(path, DB_READER, &d, NULL), 0);
+	text = db_text_values(db_view(d),
+	    "SELECT group_concat(x, ' ') FROM (SELECT c.author || ' ' || ((f.at_ms - ?1) / ?2) AS x"
+	    " FROM failure f JOIN change c ON c.id = f.change_id ORDER BY f.at_ms) listed",
+	    VALUES(V_INT(T0), V_INT(HOUR)));
+	assert_int_equal(db_status(d), 0);
+	assert_string_equal(text ? text : "", expected);
+	db_close(d);
+	FREE_ALL(path, text);
+}
+
+static void newer_failures_of_an_old_change_are_kept(void **state)
+{
+	struct apply_retention drop = {.failures_before_ms = T0 + DAY};
+
+	(void)state;
+	push_by('B', "erin", T0 + 400 * DAY); /* the clock was wrong */
+	pull(&(struct pr){.number = 2, .head = 'b', .author = "bob"});
+	pull(&(struct pr){.number = 3, .head = 'c', .author = "carol"});
+	pull(&(struct pr){.number = 4, .head = 'd', .author = "dave"});
+	report_at('B', 1, TEST_FAIL, SPECIFIC, T0);
+	report_at('b', 1, TEST_FAIL, SPECIFIC, T0 + HOUR);
+	report_at('c', 1, TEST_FAIL, SPECIFIC, T0 + 2 * HOUR);
+	report_at('b', 2, TEST_FAIL, SPECIFIC, T0 + DAY + 3 * HOUR);
+	report_at('d', 1, TEST_FAIL, SPECIFIC, T0 + DAY + 4 * HOUR);
+	assert_failures("erin 0 bob 1 carol 2 bob 27 dave 28");
+	DO_OK(store_apply_retention, &drop);
+	assert_failures("bob 27 dave 28");
+}
+
 /* ---- attributions that change later ---- */
 
 static size_t count_due(void)
@@ -2226,6 +2262,7 @@ int main(void)
 	    TEST(a_test_without_a_result_is_not_attributed),
 	    TEST(how_cells_differ_from_the_base),
 	    TEST(old_failures_are_deleted),
+	    TEST(newer_failures_of_an_old_change_are_kept),
 	    TEST(a_run_of_the_branch_updates_all_changes_that_it_may_excuse),
 	    TEST(a_witness_stops_counting_when_its_base_is_red),
 	    TEST(a_base_is_green_if_the_test_passed_and_is_not_red),
