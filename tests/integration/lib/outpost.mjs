@@ -74,10 +74,10 @@ async function canListen(address, isKept) {
 
 // A port for a daemon that starts later, perhaps more than once. It is below the kernel's range for outgoing connections (32768 and
 // above), so that no connection gets it while the daemon is down. Until this process ends it holds an abstract socket with the port's
-// number, so that no other test gets the port.
+// number, so that no other test gets the port. It is above 10080, which fetch() refuses.
 export async function freePort() {
   for (;;) {
-    const port = 10_000 + Math.floor(Math.random() * 22_000);
+    const port = 11_000 + Math.floor(Math.random() * 21_000);
     if (await canListen([`\0outpost-test-port-${port}`], true) && await canListen([port, '127.0.0.1'], false)) return port;
   }
 }
