@@ -29,7 +29,7 @@ struct failure_mark {
 struct failure_mark failure_mark(enum test_status status, const struct failure_text *t);
 /* As bytes, which the store keeps with the result. FAILURE_MARK_VERSION rises when failure_mark() reads any text differently:
  * marks of another version are computed again. */
-enum { FAILURE_MARK_VERSION = 1, FAILURE_MARK_BYTES = 18 };
+enum { FAILURE_MARK_VERSION = 2, FAILURE_MARK_BYTES = 18 };
 void failure_mark_put(const struct failure_mark *m, uint8_t ret[FAILURE_MARK_BYTES]);
 /* False: there is none, or it is of another version. */
 bool failure_mark_get(const void *p, size_t n, enum test_status status, struct failure_mark *ret) MUST_CHECK;

@@ -117,10 +117,14 @@ static bool is_number(const char *p, size_t n)
 	return n > m + 1 && (p[m] == 'e' || p[m] == 'E') && is_integer(p + m + 1, n - m - 1);
 }
 
+/* With a suffix or a unit. Letters after the digits that are neither would join the placeholder, so the number has no exponent then. */
 static const char *skip_exponent(const char *start, const char *p)
 {
-	if (p > start && (p[-1] == 'e' || p[-1] == 'E') && (*p == '-' || *p == '+') && failure_is_digit(p[1]))
-		p += 1 + failure_span(p + 1, failure_is_digit);
+	if (p > start && (p[-1] == 'e' || p[-1] == 'E') && (*p == '-' || *p == '+') && failure_is_digit(p[1])) {
+		size_t n = failure_span(p + 1, failure_is_word);
+
+		p += is_number(p + 1, n) ? 1 + n : 0;
+	}
 	return p;
 }
 
@@ -177,15 +181,18 @@ static void word_add(struct failure_word *w, const char *p, size_t n)
 
 static void word_add_placeholder(struct failure_word *w) { word_add(w, (const char[]){FAILURE_PLACEHOLDER}, 1); }
 
+/* Counted by what is written, because a placeholder may begin a name that counts: 123456ode7 is Node7, and so NodeN. */
 static void word_add_runs(struct failure_word *w, const char *p, size_t n, size_t min_digits)
 {
+	size_t from = w->len;
+
 	while (n) {
 		bool is_number = failure_is_digit(*p);
 		size_t m = 1;
 
 		while (m < n && failure_is_digit(p[m]) == is_number)
 			m++;
-		if (is_number && m >= min_digits)
+		if (is_number && (m >= min_digits || (m == n && counts_something(w->text + from, w->len - from))))
 			word_add_placeholder(w);
 		else
 			word_add(w, p, m);
@@ -194,21 +201,15 @@ static void word_add_runs(struct failure_word *w, const char *p, size_t n, size_
 	}
 }
 
-/* Adds the part between two underscores; `before` is the part before it. */
+/* Adds the part between two underscores; `before` is the part before it, as it is written. */
 static void word_add_part(struct failure_word *w, const char *p, size_t n, const char *before, size_t n_before)
 {
-	size_t stem = n;
+	bool is_count = n && strspn(p, "0123456789") >= n && counts_something(before, n_before);
 
-	while (stem && failure_is_digit(p[stem - 1]))
-		stem--;
-	if (is_hex(p, n, HEX_PART_MIN_CHARS) || (n && !stem && counts_something(before, n_before))) {
+	if (is_count || is_hex(p, n, HEX_PART_MIN_CHARS))
 		word_add_placeholder(w);
-	} else if (stem < n && counts_something(p, stem)) {
-		word_add(w, p, stem);
-		word_add_placeholder(w);
-	} else {
+	else
 		word_add_runs(w, p, n, DIGITS_MIN_CHARS);
-	}
 }
 
 /* ---- all of them ---- */
@@ -233,18 +234,20 @@ size_t failure_word_read(const char *p, size_t n, struct failure_word *ret)
 	} else if (is_id(p, n)) {
 		word_add_placeholder(ret);
 	} else if (!failure_is_digit(*p)) {
-		const char *end = p + n, *before = p, *part = p;
+		const char *end = p + n, *part = p;
+		size_t before = 0, n_before = 0; /* in the text */
 
 		for (;;) {
 			const char *stop = memchr(part, '_', (size_t)(end - part));
+			size_t written = ret->len;
 
 			stop = stop ? stop : end;
-			word_add_part(
-			    ret, part, (size_t)(stop - part), before, part > before ? (size_t)(part - before) - 1 : 0);
+			word_add_part(ret, part, (size_t)(stop - part), ret->text + before, n_before);
 			if (stop == end)
 				break;
+			before = written;
+			n_before = ret->len - written;
 			word_add(ret, "_", 1);
-			before = part;
 			part = stop + 1;
 		}
 	} else if (is_number(p, n)) {
