@@ -83,6 +83,12 @@ describe('daemons on one database', { skip: notBuilt }, () => {
     return node.tail(3);
   }
 
+  // Two commands: a session that begins before the first one is committed is as before.
+  async function alterForAll(statement, sessions) {
+    await database.primary.sql(statement);
+    await database.primary.sql(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${sessions}`);
+  }
+
   before(async () => {
     [rig, vendor, database] = await Promise.all([startRig(), startSilentVendor({ secret: 's' }), Database.start()]);
     hooks = new Hooks(rig);
@@ -112,7 +118,7 @@ describe('daemons on one database', { skip: notBuilt }, () => {
 
   test('a server that refuses to write is named, and nothing is missing when it writes again', async () => {
     const node = await start('north');
-    const refuse = (word) => database.primary.sql(`ALTER DATABASE outpost SET default_transaction_read_only = ${word}; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'outpost'`);
+    const refuse = (word) => alterForAll(`ALTER DATABASE outpost SET default_transaction_read_only = ${word}`, "datname = 'outpost'");
     assert.equal(await hooks.send(node), 202);
     await refuse('on');
     await until(async () => await hooks.send(node) === 503, { what: 'a webhook gets 503' });
@@ -187,7 +193,7 @@ describe('daemons on one database', { skip: notBuilt }, () => {
     await fs.writeFile(file, 'right\n', { mode: 0o600 });
     await node.spawn();
     await says(node, 200);
-    await database.primary.sql("ALTER ROLE secured PASSWORD 'another'; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'secured'");
+    await alterForAll("ALTER ROLE secured PASSWORD 'another'", "usename = 'secured'");
     await says(node, 'the store cannot be written: the database refuses the login of this daemon');
     await until(async () => /password authentication failed for user/.test((await node.ctl('retest', '1')).stderr), { what: 'outpostctl names the reason' });
     await database.primary.sql("ALTER ROLE secured PASSWORD 'right'");
