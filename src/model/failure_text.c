@@ -54,7 +54,7 @@ static bool skip_drive(struct scan *s, size_t n)
 	const char *path = s->at + 2;
 
 	if (n != 1 || !isalpha((unsigned char)s->at[0]) || s->at[0] == FAILURE_PLACEHOLDER || s->at[1] != ':' ||
-	    *path != '\\')
+	    *path != '\\' || last_written(s) == '-')
 		return false;
 	const char *base = base_name(path, failure_span(path, is_of_drive_path));
 	if (base)
@@ -80,11 +80,12 @@ static void read_word(struct scan *s)
 
 /* ---- the rest ---- */
 
+/* Behind a dash, the part without its folders could be the next part of a UUID. */
 static bool begins_path(const struct scan *s)
 {
 	char before = last_written(s);
 
-	if (failure_is_word(before) || (before && strchr("/.)", before)))
+	if (failure_is_word(before) || (before && strchr("/.)-", before)))
 		return false;
 	if (s->at[0] == '~')
 		return s->at[1] == '/';
@@ -114,7 +115,7 @@ static size_t escape_length(const char *p)
 		n++;
 	if (*p == 0x1b)
 		return p[n] >= 0x40 && p[n] <= 0x7e ? n + 1 : n;
-	return p[n] == 'm' && n > 1 ? n + 1 : 0;
+	return p[n] == 'm' && failure_has_digit(p, n) ? n + 1 : 0;
 }
 
 static bool is_sign(const struct scan *s)
@@ -149,18 +150,23 @@ static size_t other_form(const char *p, char *ret)
 }
 
 /* PyTorch's tests append a command to each message. Left in, it would make all failures of a test look alike. */
-static bool begins_epilogue(const char *p)
+static void drop_epilogue(struct scan *s)
 {
 	static const char HOW_TO_RUN[] = "To execute this test, run the following from the base ";
+	const char *p = s->out;
 
-	return *p == HOW_TO_RUN[0] && strncmp(p, HOW_TO_RUN, sizeof(HOW_TO_RUN) - 1) == 0;
+	s->out[s->len] = '\0';
+	while ((p = strstr(p, HOW_TO_RUN)) != NULL && p > s->out && failure_is_word(p[-1]))
+		p++;
+	if (p)
+		s->len = (size_t)(p - s->out);
 }
 
 char *failure_text_normalise(const char *text)
 {
 	struct scan s = {.at = text};
 
-	while (*s.at && !s.is_full && !begins_epilogue(s.at)) {
+	while (*s.at && !s.is_full) {
 		if (failure_is_word(*s.at)) {
 			read_word(&s);
 		} else {
@@ -185,6 +191,7 @@ char *failure_text_normalise(const char *text)
 			s.at += n;
 		}
 	}
+	drop_epilogue(&s);
 	while (last_written(&s) == ' ')
 		s.len--;
 	return xstrndup(s.out, s.len);

@@ -117,7 +117,7 @@ static bool is_number(const char *p, size_t n)
 	return n > m + 1 && (p[m] == 'e' || p[m] == 'E') && is_integer(p + m + 1, n - m - 1);
 }
 
-/* With a suffix or a unit. Letters after the digits that are neither would join the placeholder, so the number has no exponent then. */
+/* An exponent may have a suffix or a unit. Other letters after it would join the placeholder, so it is not skipped then. */
 static const char *skip_exponent(const char *start, const char *p)
 {
 	if (p > start && (p[-1] == 'e' || p[-1] == 'E') && (*p == '-' || *p == '+') && failure_is_digit(p[1])) {
@@ -181,7 +181,8 @@ static void word_add(struct failure_word *w, const char *p, size_t n)
 
 static void word_add_placeholder(struct failure_word *w) { word_add(w, (const char[]){FAILURE_PLACEHOLDER}, 1); }
 
-/* Counted by what is written, because a placeholder may begin a name that counts: 123456ode7 is Node7, and so NodeN. */
+/* It looks at the text written so far, because a placeholder may begin a name that counts: x_99999ode5 would become x_Node5, and that
+ * x_NodeN. */
 static void word_add_runs(struct failure_word *w, const char *p, size_t n, size_t min_digits)
 {
 	size_t from = w->len;

@@ -450,8 +450,8 @@ void failure_put_job(struct txn *d, const struct failure_place *at, const char *
 }
 
 /* The changes that may have failures before ?1: those that are as old, because a failure is not older than its change. Each takes a step of
- * the index, and the first younger one ends the list. A change from after ?3, the present, was made while the clock was wrong, and ends
- * nothing. */
+ * the index, and the first younger one ends the list. A change from after ?3, the present, was made while the clock was wrong. It does not
+ * end the list before that time has come. */
 #define OLD_CHANGES                                                                                                    \
 	"WITH RECURSIVE old (id) AS (SELECT MIN(change_id) FROM failure UNION ALL"                                     \
 	" SELECT (SELECT MIN(f.change_id) FROM failure f WHERE f.change_id > old.id)"                                  \

@@ -83,7 +83,7 @@ describe('daemons on one database', { skip: notBuilt }, () => {
     return node.tail(3);
   }
 
-  // Two commands: a session that begins before the first one is committed is as before.
+  // Two commands, because a session that begins before the first one is committed keeps the old setting.
   async function alterForAll(statement, sessions) {
     await database.primary.sql(statement);
     await database.primary.sql(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${sessions}`);

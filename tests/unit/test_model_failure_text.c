@@ -33,8 +33,10 @@ static void details_that_change_from_run_to_run_are_dropped(void **state)
 	    {"expected 0.7071, got 0.7068", "expected N, got N"},
 	    {"expected -1.5e-07, got +3", "expected N, got N"},
 	    {"1e-3s and 2.5E+10f", "N and N"},
-	    {"1e-7ode4", "N-NodeN"}, /* not Node4, which would be a node without its number */
+	    {"1e-7ode4", "N-NodeN"}, /* not Node4, which would become NodeN */
 	    {"x_99999ode5 and x_99999ode_5", "x_NodeN and x_Node_N"},
+	    {"[;/x/m and [1;31mred[m", "[;m and red[m"},
+	    {"abcdefab-/x/abcd-abcd-abcd-abcdefabcdef", "abcdefab-/x/abcd-abcd-abcd-abcdefabcdef"},
 	    {"off by .5 at 1e5", "off by N at N"},
 	    {"want 12_000 rows", "want N rows"},
 	    {"ptr 0x7f2a9C001230 is null", "ptr N is null"},
@@ -259,6 +261,7 @@ static void instructions_to_run_a_test_are_ignored(void **state)
 	assert_normal("aten::foo is missing\n\nTo execute this test, run the following from the base"
 		      " repo dir:\n    python test/test_ops.py TestOps.test_foo",
 	    "aten::foo is missing");
+	assert_normal("missing\n\nTo\texecute this test, run\nthe following from the base repo dir: x", "missing");
 }
 
 /* PyTorch's messages differ at their end: 512 equal bytes do not make a message equal. */

@@ -89,6 +89,7 @@ export class Cluster extends EventEmitter {
     node.exited.then(async ({ code, signal }) => {
       if (!isCurrent()) return;
       if (signal || !mayEnd()) this.emit('exit', { code, signal, node });
+      else await node.kill(); // so that stop() knows of its end
       await sleep(RESTART_MS);
       if (isCurrent()) await this.start(node);
     });
