@@ -125,7 +125,8 @@ void readers_push(struct readers *r, struct store_query *q)
 
 	pthread_mutex_lock(&r->lock);
 	STAILQ_INSERT_TAIL(&queue->list, q, link);
-	pthread_cond_signal(&queue->wake);
+	/* All of the queue's two threads: glibc's pthread_cond_signal() sometimes wakes none of several waiters (bug 25847). */
+	pthread_cond_broadcast(&queue->wake);
 	pthread_mutex_unlock(&r->lock);
 }
 
