@@ -79,16 +79,15 @@ export class Cluster extends EventEmitter {
   // Starts one daemon, and starts it again whenever it ends by itself while the database is out of its reach: in a test's outage, or where
   // a busy machine keeps the database from answering a daemon that starts.
   async start(node) {
-    const begun = node.log.length;
     await node.spawn();
     node.isStarted = true;
     const { pid } = node;
     const isCurrent = () => !this.#isClosing && node.isStarted && node.pid === pid;
-    const hasLogged = (ev) => node.log.slice(begun).some(({ fields }) => fields.ev === ev);
-    const mayEnd = () => this.mayFail(node) || (hasLogged('store_not_reached') && !hasLogged('listening'));
     node.exited.then(async ({ code, signal }) => {
       if (!isCurrent()) return;
-      if (signal || !mayEnd()) this.emit('exit', { code, signal, node });
+      const mayEnd = this.mayFail(node) || await node.hasMissedDatabase();
+      if (!isCurrent()) return;
+      if (signal || !mayEnd) this.emit('exit', { code, signal, node });
       else await node.kill(); // so that stop() knows of its end
       await sleep(RESTART_MS);
       if (isCurrent()) await this.start(node);

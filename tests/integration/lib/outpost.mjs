@@ -24,6 +24,9 @@ import { removeFolder } from './folder.mjs';
 
 const { stringify } = library('yaml');
 const FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 160;
+const STARTS_AGAIN = 5;
+// Texts of libpq, of PostgreSQL and of src/db/ about a server that is away or late.
+const NO_ANSWER = /PostgreSQL: .*(?:timeout expired|sent nothing|could not connect|Connection refused|Connection reset|server closed|not yet accepting|starting up|shutting down|the connection was lost|not confirmed a commit)/;
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../..');
 const build = path.join(root, 'build', process.env.BUILD ?? 'release');
 // The factor by which everything may be slower than usual, for a daemon under valgrind.
@@ -112,6 +115,8 @@ export class Outpost extends EventEmitter {
   log = []; // {line, fields}
   #child;
   #exit;
+  #close;
+  #begun = 0; // the length of `log` at the last start
   #ended = false;
 
   // options:
@@ -196,8 +201,30 @@ export class Outpost extends EventEmitter {
     await fs.mkdir(path.join(this.dir, 'secrets'), { recursive: true });
   }
 
+  // Starts the daemon and waits until it is ready. It starts again if the database did not answer it in time, as under systemd, because a
+  // busy machine alone may cause that.
   async spawn() {
-    const started = this.log.length;
+    for (let left = STARTS_AGAIN; ; left--) {
+      try {
+        return await this.#spawnOnce();
+      } catch (error) {
+        const isOnServer = this.options.config?.store ?? this.database.isOnServer;
+        if (left === 0 || !isOnServer || !await this.hasMissedDatabase()) throw error;
+      }
+    }
+  }
+
+  // Waits for the end of the daemon. Returns true if it ended by itself before it was ready, because the database did not answer it.
+  async hasMissedDatabase() {
+    const { code } = await this.#exit;
+    if (code !== 1) return false;
+    await this.#close;
+    const lines = this.log.slice(this.#begun).map(({ fields }) => fields);
+    return !lines.some(({ ev }) => ev === 'listening') && lines.some(({ ev, why }) => ev === 'store_not_reached' || (ev === 'start_failed' && NO_ANSWER.test(why)));
+  }
+
+  async #spawnOnce() {
+    const started = this.#begun = this.log.length;
     const logFile = this.options.logFile && await fs.open(this.options.logFile, 'a');
     this.#child = spawn(this.options.program ?? OUTPOSTD, ['-c', this.configFile, ...(this.options.args ?? [])], {
       cwd: this.dir, env: { ...process.env, ...this.options.clock?.environment, ...this.options.env }, stdio: ['ignore', 'inherit', logFile?.fd ?? 'pipe'],
@@ -212,6 +239,7 @@ export class Outpost extends EventEmitter {
       return { code, signal };
     });
     this.#exit.catch(() => {});
+    this.#close = once(child, 'close').catch(() => {}); // after the last line of the log
     let rest = '';
     child.stderr?.setEncoding('utf8').on('data', (text) => {
       const lines = (rest + text).split('\n');
