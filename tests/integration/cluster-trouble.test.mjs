@@ -16,6 +16,7 @@ import { owner, programs, psql } from '../postgres.mjs';
 import { Database } from './lib/database-server.mjs';
 import { removeFolder } from './lib/folder.mjs';
 import { Outpost, notBuilt, until } from './lib/outpost.mjs';
+import { assertKept, deliver } from './lib/webhooks.mjs';
 
 const UPSTREAM = 'pytorch/pytorch';
 const FAKETIME = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1';
@@ -35,24 +36,25 @@ class Hooks {
 
   constructor(rig) { this.rig = rig; }
 
+  #next(node) {
+    this.rig.setTarget(`${node.url}/github/webhook`);
+    return push({ after: fakeSha(`trouble ${++this.#n}`) });
+  }
+
   // Returns the status.
   async send(node) {
     const guid = randomUUID();
-    this.rig.setTarget(`${node.url}/github/webhook`);
-    const { status_code: status } = await this.rig.deliver('push', push({ after: fakeSha(`trouble ${++this.#n}`) }), { guid });
+    const { status_code: status } = await this.rig.deliver('push', this.#next(node), { guid });
     if (status === 202) this.accepted.push(guid);
     return status;
   }
 
-  async assertKept(node) {
-    // the first reading after a restart of the server may fail
-    const { deliveries } = await until(async () => {
-      const { code, stdout } = await node.ctl('--json', 'deliveries', '--limit', '1000');
-      return code === 0 && JSON.parse(stdout);
-    }, { what: 'the deliveries are read' });
-    const kept = new Set(deliveries.map(({ guid }) => guid));
-    for (const guid of this.accepted) assert.ok(kept.has(guid), `the webhook ${guid} is there`);
+  // One that the daemon must accept.
+  async accept(node) {
+    this.accepted.push((await deliver(this.rig, 'push', this.#next(node))).guid);
   }
+
+  assertKept(node) { return assertKept(node, this.accepted); }
 }
 
 describe('daemons on one database', { skip: notBuilt }, () => {
@@ -68,15 +70,18 @@ describe('daemons on one database', { skip: notBuilt }, () => {
     nodes.push(Object.assign(node, { name }));
     return node;
   }
-  const start = async (...args) => {
-    const node = await prepare(...args);
+  const start = async (name, more) => {
+    const node = await prepare(name, { ...more, wait: true });
     await node.spawn();
     await says(node, 200);
     return node;
   };
-  // A daemon that ends by itself: the words of its last error.
+  // A daemon that ends by itself: the words of its last error. On a busy machine the database may not answer it, and then it starts again.
   async function refusal(node) {
-    await node.spawn();
+    await until(async () => {
+      await node.spawn();
+      return !await node.hasMissedDatabase();
+    }, { what: 'the daemon ends after an answer of the database' });
     const { code } = await node.exited;
     await node.kill();
     assert.equal(code, 1, node.tail());
@@ -101,17 +106,17 @@ describe('daemons on one database', { skip: notBuilt }, () => {
 
   test('of two with one name the later one works, and the other one says why it does not', async () => {
     const first = await start('twin');
-    assert.equal(await hooks.send(first), 202);
+    await hooks.accept(first);
     const second = await start('twin');
     const text = 'another outpostd has `node: twin`, too, and started later: set another `node` in outpost.yml';
     await says(first, `the store cannot be written: ${text}`);
-    assert.ok((await first.ctl('status')).stdout.split('\n').includes(`! the database cannot be written, and webhooks get 503: ${text}`));
+    await until(async () => (await first.ctl('status')).stdout.split('\n').includes(`! the database cannot be written, and webhooks get 503: ${text}`), { what: 'outpostctl says so, too' });
     await first.waitForLog({ ev: 'node_fenced', node: 'twin' });
     await first.waitForLog({ ev: 'store_commit_failed', error: text });
-    assert.equal(await hooks.send(second), 202);
+    await hooks.accept(second);
     await second.stop();
     await says(first, 200);
-    assert.equal(await hooks.send(first), 202);
+    await hooks.accept(first);
     await hooks.assertKept(first);
     await first.stop();
   });
@@ -119,22 +124,23 @@ describe('daemons on one database', { skip: notBuilt }, () => {
   test('a server that refuses to write is named, and nothing is missing when it writes again', async () => {
     const node = await start('north');
     const refuse = (word) => alterForAll(`ALTER DATABASE outpost SET default_transaction_read_only = ${word}`, "datname = 'outpost'");
-    assert.equal(await hooks.send(node), 202);
+    await hooks.accept(node);
     await refuse('on');
     await until(async () => await hooks.send(node) === 503, { what: 'a webhook gets 503' });
     await says(node, 'the store cannot be written: the database is a standby, or it is set to read-only');
     assert.equal((await node.get('/healthz')).status, 200);
-    assert.match((await node.ctl('status')).stdout, /^! the database cannot be written, .*\nPostgreSQL: .*; this server or database is set to read-only$/m);
+    const words = /^! the database cannot be written, .*\nPostgreSQL: .*; this server or database is set to read-only$/m;
+    await until(async () => words.test((await node.ctl('status')).stdout), { what: 'outpostctl names the setting' });
     await refuse('off');
     await says(node, 200);
-    assert.equal(await hooks.send(node), 202);
+    await hooks.accept(node);
     await hooks.assertKept(node);
     await node.stop();
   });
 
   test('a server that is away is named', async () => {
     const node = await start('north');
-    assert.equal(await hooks.send(node), 202);
+    await hooks.accept(node);
     await database.stop('immediate');
     await until(async () => await hooks.send(node) === 503, { what: 'a webhook gets 503' });
     await says(node, 'the store cannot be written: the database is not reached');
@@ -161,18 +167,28 @@ describe('daemons on one database', { skip: notBuilt }, () => {
 
   test('a start waits while the server is away, and while it is a standby or read-only, and logs each reason once', async () => {
     const node = await prepare('south');
-    const lines = () => node.log.filter(({ fields }) => fields.ev === 'store_not_reached').map(({ fields }) => fields.why);
+    const starts = []; // {at, began}: the first line of its log, and the time
+    // The daemon waits for 20 s. On a busy machine the server may need longer, and then it starts again.
+    const begin = async () => {
+      starts.push({ at: node.log.length, began: performance.now() });
+      await node.spawn();
+      node.hasMissedDatabase().then((hasMissed) => hasMissed && begin());
+    };
     await database.primary.sql('ALTER DATABASE outpost SET default_transaction_read_only = on');
     await database.stop();
-    const began = performance.now();
-    await node.spawn();
+    await begin();
     await node.waitForLog({ ev: 'store_not_reached', why: /Connection refused/ });
     await database.start();
     await node.waitForLog({ ev: 'store_not_reached', why: /read-only transaction \(25006\); this server or database is set to read-only/ });
     await database.primary.sql('ALTER DATABASE outpost RESET default_transaction_read_only');
     await says(node, 200);
     // A reason that lasts is repeated after ten seconds; the daemon tries twice a second.
-    assert.ok(lines().length <= new Set(lines()).size + (performance.now() - began) / 10_000, lines().join('\n'));
+    for (const [i, { at, began }] of starts.entries()) {
+      const end = starts[i + 1] ?? { at: node.log.length, began: performance.now() };
+      const lines = node.log.slice(at, end.at).filter(({ fields }) => fields.ev === 'store_not_reached').map(({ fields }) => fields.why);
+      const repeated = lines.filter((why, n) => why === lines[n - 1]);
+      assert.ok(repeated.length <= (end.began - began) / 10_000, lines.join('\n'));
+    }
     await node.stop();
   });
 
@@ -191,6 +207,7 @@ describe('daemons on one database', { skip: notBuilt }, () => {
     assert.match(refused, /ev=start_failed .*password authentication failed for user/);
     assert.ok(refused.includes(`store_password_file has the password: ${file}`), refused);
     await fs.writeFile(file, 'right\n', { mode: 0o600 });
+    node.options.wait = true;
     await node.spawn();
     await says(node, 200);
     await alterForAll("ALTER ROLE secured PASSWORD 'another'", "usename = 'secured'");
@@ -205,17 +222,19 @@ describe('daemons on one database', { skip: notBuilt }, () => {
   test('status lists a daemon that is left alone, and marks seats that no daemon has', async () => {
     const node = await start('alone');
     const lines = async () => (await node.ctl('status')).stdout.split('\n');
-    assert.ok((await lines()).some((line) => /^alone +\S+ +\d+ s ago/.test(line)));
-    await until(async () => (await node.api('status')).free_seats.length === 0, { what: 'the daemon has each seat' });
-    assert.ok(!(await lines()).some((line) => line.startsWith('! no daemon has the seats')));
+    await until(async () => (await lines()).some((line) => /^alone +\S+ +\d+ s ago/.test(line)), { what: 'status lists the daemon' });
+    await until(async () => {
+      if ((await node.api('status')).free_seats.length > 0) return false;
+      const { code, stdout } = await node.ctl('status');
+      return code === 0 && !stdout.split('\n').some((line) => line.startsWith('! no daemon has the seats'));
+    }, { what: 'the daemon has each seat' });
     // A daemon of a later release that lives gets each seat. This one takes none.
     const seen = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
     await database.primary.sql(`INSERT INTO node (epoch, name, version, schema_version, started_ms, seen_ms, batch) VALUES ((SELECT max(epoch) + 1 FROM node), 'ghost', '9', 999, ${seen}, ${seen}, 0)`, 'outpost');
     await until(async () => {
       await database.primary.sql(`UPDATE node SET seen_ms = ${seen} WHERE name = 'ghost'`, 'outpost');
-      return (await lines()).some((line) => /^! no daemon has the seats .*planner.*registry/.test(line));
+      return (await lines()).some((line) => /^! no daemon has the seats .*planner.*registry/.test(line)) && (await node.api('status')).free_seats.includes('planner');
     }, { what: 'status marks the seats' });
-    assert.ok((await node.api('status')).free_seats.includes('planner'));
     await node.waitForLog({ ev: 'nodes_given_up', n: 1, nodes: 'ghost', consequence: /begins again as a new node/ });
     await until(async () => (await node.api('status')).free_seats.length === 0, { what: 'the daemon has each seat again' });
     await node.stop();
@@ -240,7 +259,7 @@ describe('daemons on one database', { skip: notBuilt }, () => {
     const near = (text) => assert.ok(Math.abs(Date.parse(text) - Date.now()) < HOUR / 2, text);
     const plan = async (node, number) => {
       rig.setTarget(`${node.url}/github/webhook`);
-      assert.equal((await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number })))).status_code, 202);
+      await deliver(rig, 'pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number })));
       for (const one of nodes.filter((other) => [right, wrong].includes(other) && !other.isKilled)) {
         const { accelerators: [{ dispatches: [dispatch] }] } = await one.waitForApi(`pulls/${number}`, ({ accelerators }) => accelerators[0]?.dispatches[0]?.state === 'acknowledged');
         near(dispatch.created_at);
@@ -293,12 +312,12 @@ describe('a database whose disk is full', { skip: notBuilt || (!canMount && 'no 
     const node = await Outpost.prepare({ rig, config: { store: small.url } });
     try {
       await node.spawn();
-      assert.equal(await hooks.send(node), 202);
+      await hooks.accept(node);
       await small.fill();
       await until(async () => await hooks.send(node) === 503 && /the disk of the database is full/.test(await reason(node)), { what: 'a webhook gets 503, and /readyz the reason' });
       assert.equal((await node.get('/healthz')).status, 200);
       await small.empty();
-      await until(async () => await hooks.send(node) === 202, { what: 'webhooks are accepted again' });
+      await hooks.accept(node);
       await says(node, 200);
       await hooks.assertKept(node);
     } finally {
