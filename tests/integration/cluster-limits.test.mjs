@@ -5,6 +5,7 @@ import { pullRequestOf } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
 import { Cluster } from './lib/cluster.mjs';
 import { notBuilt, until } from './lib/outpost.mjs';
+import { deliver } from './lib/webhooks.mjs';
 
 const UPSTREAM = 'pytorch/pytorch';
 const VENDOR = 'Ascend/pytorch';
@@ -28,9 +29,9 @@ describe('a limit that GitHub names to one of two daemons', { skip: notBuilt }, 
     await rig?.close();
   });
 
-  const deliver = async (node, number) => {
+  const open = (node, number) => {
     rig.setTarget(`${node.ownUrl}/github/webhook`);
-    assert.equal((await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number })))).status_code, 202);
+    return deliver(rig, 'pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number })));
   };
   const isSent = (number) => rig.waitForDispatch({ repository: VENDOR, where: ({ client_payload: { payload } }) => payload.number === number });
   // The largest value of a metric.
@@ -46,23 +47,23 @@ describe('a limit that GitHub names to one of two daemons', { skip: notBuilt }, 
   ]) {
     test(`${what}: the other daemon waits, too, and so does the next one`, async () => {
       const refusals = () => Promise.all(cluster.nodes.map((node) => metric(node, 'outpost_github_rate_limited_total')));
-      await deliver(cluster.nodes[0], number);
+      await open(cluster.nodes[0], number);
       await isSent(number);
       const earlier = await refusals();
       const { seq } = rig.requests(POST).at(-1);
       rig.fault({ ...fault, ...POST });
-      await deliver(cluster.nodes[0], number + 1);
+      await open(cluster.nodes[0], number + 1);
       for (const node of cluster.nodes) await knows(node);
       const i = (await refusals()).findIndex((n, k) => n > earlier[k]);
       const [told, other] = [cluster.nodes[i], cluster.nodes[1 - i]];
       told.isStarted = false;
       await told.stop(); // so that the other one has all the work
-      await deliver(other, number + 2);
+      await open(other, number + 2);
       other.isStarted = false;
       await other.stop();
       await cluster.start(other);
       await cluster.ready([other]);
-      await deliver(other, number + 3);
+      await open(other, number + 3);
       for (const n of [1, 2, 3]) await isSent(number + n);
       const [refused, ...later] = rig.requests({ ...POST, after: seq });
       assert.equal(later.length, 3);

@@ -10,6 +10,7 @@ import { startWebhookVendor } from '../github/vendors.mjs';
 import { startPostgres } from '../postgres.mjs';
 import { follow } from './lib/events.mjs';
 import { Outpost, freePort, notBuilt, until } from './lib/outpost.mjs';
+import { deliver } from './lib/webhooks.mjs';
 
 const UPSTREAM = 'pytorch/pytorch';
 const SECRET = 'a secret between Outpost and the lab';
@@ -44,7 +45,7 @@ describe('three daemons on one database', { skip: notBuilt }, () => {
     const pull = rig.openPull(UPSTREAM, { number: ++number });
 
     rig.setTarget(`${node.url}/github/webhook`);
-    assert.equal((await rig.deliver('pull_request', pullRequestOf('opened', pull))).status_code, 202);
+    await deliver(rig, 'pull_request', pullRequestOf('opened', pull));
     await until(() => ourComments(pull.number).some(({ body }) => body.includes('Lab Chip') && /passed|✅/.test(body)), { timeout: 90_000, what: `the comment of #${pull.number}` });
     assert.equal(lab.events.filter(({ body }) => body?.payload?.number === pull.number).length, 1);
     for (const other of living()) await other.waitForApi(`pulls/${pull.number}`, ({ accelerators }) => accelerators[0]?.dispatches[0]?.state === 'done');
@@ -90,10 +91,12 @@ describe('three daemons on one database', { skip: notBuilt }, () => {
 
   test('the seats spread, and each node shows the same', async () => {
     await settled();
-    const { nodes: list } = await status(nodes.east);
-    assert.deepEqual(list.map(({ name }) => name), ['east', 'north', 'south']);
-    for (const { version, seen_at } of list) assert.ok(version && Date.now() - Date.parse(seen_at) < 15_000);
-    assert.match((await nodes.south.ctl('status')).stdout, /^node +version +seen +seats\n(?:.*\n)*north +\S+ +\d+ s ago +\S/m);
+    await until(async () => {
+      const { nodes: list } = await status(nodes.east);
+      assert.deepEqual(list.map(({ name }) => name), ['east', 'north', 'south']);
+      return list.every(({ version, seen_at }) => version && Date.now() - Date.parse(seen_at) < 15_000);
+    }, { what: 'each daemon was seen a short time ago' });
+    await until(async () => /^node +version +seen +seats\n(?:.*\n)*north +\S+ +\d+ s ago +\S/m.test((await nodes.south.ctl('status')).stdout), { what: 'outpostctl lists the daemons' });
   });
 
   test('a webhook may go to any node', async () => {
@@ -106,7 +109,7 @@ describe('three daemons on one database', { skip: notBuilt }, () => {
 
     await Promise.all(pages.map((page) => page.next(1))); // each stream begins with one
     rig.setTarget(`${nodes.south.url}/github/webhook`);
-    await rig.deliver('pull_request', pullRequestOf('closed', rig.updatePull(UPSTREAM, pull, { state: 'closed' })));
+    await deliver(rig, 'pull_request', pullRequestOf('closed', rig.updatePull(UPSTREAM, pull, { state: 'closed' })));
     await Promise.all(pages.map((page) => page.next(1)));
     for (const page of pages) page.close();
   });

@@ -9,6 +9,7 @@ import { Cluster } from './lib/cluster.mjs';
 import { follow } from './lib/events.mjs';
 import { notBuilt, until } from './lib/outpost.mjs';
 import { noPooler } from './lib/pooler.mjs';
+import { deliver } from './lib/webhooks.mjs';
 
 const UPSTREAM = 'pytorch/pytorch';
 const SECRET = 'a secret between Outpost and the lab';
@@ -42,7 +43,7 @@ for (const mode of ['transaction', 'session'])
     async function goRound(node) {
       const pull = rig.openPull(UPSTREAM, { number: ++number });
       rig.setTarget(`${node.ownUrl}/github/webhook`);
-      assert.equal((await rig.deliver('pull_request', pullRequestOf('opened', pull))).status_code, 202);
+      await deliver(rig, 'pull_request', pullRequestOf('opened', pull));
       await until(() => comments(pull.number).some(({ body }) => body.includes('Lab Chip') && /passed|✅/.test(body)), { timeout: 90_000, what: `the comment of #${pull.number}` });
       assert.equal(comments(pull.number).length, 1);
       assert.equal(lab.events.filter(({ body }) => body?.payload?.number === pull.number).length, 1);
@@ -62,7 +63,7 @@ for (const mode of ['transaction', 'session'])
       const page = follow({ ...one, url: one.ownUrl }, [`pulls/${pull}`]);
       await page.next(1); // each stream begins with one
       rig.setTarget(`${other.ownUrl}/github/webhook`);
-      await rig.deliver('pull_request', pullRequestOf('closed', rig.updatePull(UPSTREAM, pull, { state: 'closed' })));
+      await deliver(rig, 'pull_request', pullRequestOf('closed', rig.updatePull(UPSTREAM, pull, { state: 'closed' })));
       await page.next(1);
       page.close();
     });

@@ -13,6 +13,7 @@ import { startRig } from '../github/rig.mjs';
 import { startSilentVendor, workflowOf } from '../github/vendors.mjs';
 import { startPostgres } from '../postgres.mjs';
 import { OUTPOSTCTL, Outpost, notBuilt, until } from './lib/outpost.mjs';
+import { deliver } from './lib/webhooks.mjs';
 
 const UPSTREAM = 'pytorch/pytorch';
 const SECRET = 'hook secret';
@@ -53,7 +54,7 @@ describe('outpostctl store copy', { skip: notBuilt }, () => {
   // A job of a new pull request with a log.
   async function jobOf({ tests, log, last = true }) {
     const number = next++;
-    await rig.deliver('pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number })));
+    await deliver(rig, 'pull_request', pullRequestOf('opened', rig.openPull(UPSTREAM, { number })));
     const { body } = await until(() => vendor.events.find((one) => one.body?.payload.number === number), { what: 'the vendor receives its webhook' });
     const headers = { authorization: `Bearer ${body.outpost.callback_token}` };
     const run = { workflow: 'lab', job: 'tests', run_id: ++runs, tests, conclusion: tests?.some(({ status }) => status === 'FAIL') ? 'failure' : 'success' };
