@@ -13,6 +13,9 @@ import { promisify } from 'node:util';
 
 const CONFIGURATION = { listen_addresses: "''", fsync: 'off', full_page_writes: 'off', autovacuum: 'off', max_connections: '200', max_locks_per_transaction: '256' };
 
+// Of pg_ctl: the seconds that it waits. On a busy machine its own 60 s are too few.
+export const ENVIRONMENT = { PGCTLTIMEOUT: '600' };
+
 export function programs() {
   const versions = readdirSync('/usr/lib/postgresql').filter((name) => /^\d+$/.test(name)).sort((a, b) => b - a);
   if (!versions.length) throw new Error('PostgreSQL is not installed: make deps');
@@ -39,7 +42,7 @@ export function owner() {
 export function startPostgres(more = {}) {
   const bin = programs(), folder = mkdtempSync(path.join(os.tmpdir(), 'outpost-postgres-')), data = path.join(folder, 'data');
   const { uid, gid } = owner();
-  const run = (program, args, options = {}) => spawnSync(path.join(bin, program), args, { uid, gid, cwd: folder, encoding: 'utf8', maxBuffer: 1 << 28, ...options });
+  const run = (program, args, options = {}) => spawnSync(path.join(bin, program), args, { uid, gid, cwd: folder, env: { ...process.env, ...ENVIRONMENT }, encoding: 'utf8', maxBuffer: 1 << 28, ...options });
   const mustRun = (...args) => {
     const { status, stderr, stdout, error } = run(...args);
     if (status !== 0) throw new Error(`${args[0]}: ${error ?? stderr + stdout}`);

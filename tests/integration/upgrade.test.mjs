@@ -146,18 +146,23 @@ describe('releases side by side', { skip: notBuilt }, () => {
     await underLoad(async () => {
       await upgrade(first, contracted);
       for (const node of older) {
-        const answer = await until(async () => {
+        // before that it may say that the database does not answer
+        await until(async () => {
           const got = await fetch(`${node.ownUrl}/readyz`);
-          return got.status === 503 && got.json();
-        }, { what: `${node.name} is not ready` });
-        assert.equal(answer.error, 'the store cannot be written: a newer release has changed the tables: run the newer outpostd');
+          const { error } = await got.json();
+          assert.deepEqual([got.status, error], [503, 'the store cannot be written: a newer release has changed the tables: run the newer outpostd']);
+          return true;
+        }, { what: `${node.name} says that the tables are newer` });
       }
       // they do not start again, and the newest release does in their place
       const [node] = older;
       const said = node.log.length;
       node.isStarted = false;
       await node.stop();
-      await node.spawn();
+      await until(async () => {
+        await node.spawn();
+        return !await node.hasMissedDatabase();
+      }, { what: 'the daemon ends after an answer of the database' });
       assert.equal((await node.exited).code, 1);
       assert.match(node.log.slice(said).map(({ line }) => line).join('\n'), new RegExp(`has schema version ${contracted.schema}, .*run the newer outpostd`));
       node.options.program = contracted.program;

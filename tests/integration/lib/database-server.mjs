@@ -7,7 +7,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { freePort, until } from './outpost.mjs';
 import { removeFolder } from './folder.mjs';
-import { owner, programs } from '../../postgres.mjs';
+import { ENVIRONMENT, owner, programs } from '../../postgres.mjs';
 
 const HOST = '127.0.0.1';
 const servers = new Set(); // that run
@@ -40,7 +40,7 @@ class Server {
   // Asynchronous, because the fake GitHub answers meanwhile.
   run(program, ...args) {
     const [first, ...rest] = [...(this.network?.command(owner()) ?? []), path.join(programs(), program), ...args];
-    return promisify(execFile)(first, rest, { ...(!this.network && owner()), cwd: this.folder, env: { ...process.env, LC_ALL: 'C' }, maxBuffer: 1 << 28 });
+    return promisify(execFile)(first, rest, { ...(!this.network && owner()), cwd: this.folder, env: { ...process.env, ...ENVIRONMENT, LC_ALL: 'C' }, maxBuffer: 1 << 28 });
   }
 
   async start() {
