@@ -4,6 +4,7 @@
 //   const { status, json: lease } = await machine.claim({ wait: 30 });
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { WAIT_MS, sendPatiently } from '../../github/patience.mjs';
 import { until } from './outpost.mjs';
 
 export class Puller {
@@ -18,7 +19,11 @@ export class Puller {
   }
 
   // {status, headers, text, json}; signal: an AbortSignal, which cuts the connection.
-  async ask(method, path, body, { token = this.token, signal, type = 'application/json' } = {}) {
+  ask(method, path, body, options) {
+    return sendPatiently(() => this.#askOnce(method, path, body, options));
+  }
+
+  async #askOnce(method, path, body, { token = this.token, signal, type = 'application/json' } = {}) {
     const answer = await fetch(`${this.outpost.url}${path}`, {
       method, signal, body: typeof body === 'string' ? body : JSON.stringify(body),
       headers: { 'content-type': type, ...(token && { authorization: `Bearer ${token}` }) },
@@ -45,9 +50,12 @@ export class Puller {
     return this.ask('POST', '/api/v1/runner/claim', { name, claim_id: id, labels, wait, version: 'test' }, options);
   }
 
-  // Claims and asserts that there is work.
-  async take(options) {
-    const answer = await this.claim({ wait: 10, ...options });
+  // Claims until there is work, because a busy machine may have none at the end of the wait yet.
+  async take({ id = randomUUID(), ...options } = {}) {
+    const end = Date.now() + WAIT_MS;
+    const ask = () => this.claim({ id, wait: 10, ...options });
+    let answer = await ask();
+    while (answer.status === 204 && Date.now() < end) answer = await ask();
     assert.equal(answer.status, 200, `${answer.status} ${answer.text}`);
     return answer.json;
   }
