@@ -230,9 +230,11 @@ describe('daemons on one database', { skip: notBuilt }, () => {
     }, { what: 'the daemon has each seat' });
     // A daemon of a later release that lives gets each seat. This one takes none.
     const seen = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
-    await database.primary.sql(`INSERT INTO node (epoch, name, version, schema_version, started_ms, seen_ms, batch) VALUES ((SELECT max(epoch) + 1 FROM node), 'ghost', '9', 999, ${seen}, ${seen}, 0)`, 'outpost');
     await until(async () => {
+      // It is new again if the test was late and the other daemon gave it up.
       await database.primary.sql(`UPDATE node SET seen_ms = ${seen} WHERE name = 'ghost'`, 'outpost');
+      await database.primary.sql(`INSERT INTO node (epoch, name, version, schema_version, started_ms, seen_ms, batch)
+        SELECT (SELECT max(epoch) + 1 FROM node), 'ghost', '9', 999, ${seen}, ${seen}, 0 WHERE NOT EXISTS (SELECT 1 FROM node WHERE name = 'ghost')`, 'outpost');
       return (await lines()).some((line) => /^! no daemon has the seats .*planner.*registry/.test(line)) && (await node.api('status')).free_seats.includes('planner');
     }, { what: 'status marks the seats' });
     await node.waitForLog({ ev: 'nodes_given_up', n: 1, nodes: 'ghost', consequence: /begins again as a new node/ });
