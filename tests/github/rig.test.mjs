@@ -6,6 +6,7 @@ import { createPrivateKey } from 'node:crypto';
 import { once } from 'node:events';
 import http from 'node:http';
 import { after, before, beforeEach, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createAppAuth } from '@octokit/auth-app';
 import { Octokit } from '@octokit/core';
 import { verify } from '@octokit/webhooks-methods';
@@ -284,8 +285,16 @@ describe('the rig', () => {
     });
 
     test('an answer can hang, be slow or be truncated', async () => {
-      rig.fault({ kind: 'hang', path });
-      await assert.rejects(dispatch(client, { request: { signal: AbortSignal.timeout(150) } }));
+      const hang = rig.fault({ kind: 'hang', path });
+      const patience = new AbortController();
+      const answer = dispatch(client, { request: { signal: patience.signal } }).then(() => 'an answer', ({ name }) => name);
+      let early;
+      answer.then((value) => { early = value; });
+      while (hang.struck === 0 && !early) await sleep(5);
+      await sleep(150);
+      assert.equal(early, undefined);
+      patience.abort();
+      assert.equal(await answer, 'AbortError');
       rig.fault({ kind: 'slow', path, ms: 120 });
       const started = performance.now();
       await dispatch(client);
