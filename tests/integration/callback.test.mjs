@@ -13,7 +13,8 @@ import { Outpost, notBuilt, until } from './lib/outpost.mjs';
 const UPSTREAM = 'pytorch/pytorch';
 const SECRET = 'hook secret';
 const LIMIT = 100; // callbacks a minute for one repository
-const KEYS_MS = 60_000; // Outpost fetches an issuer's keys once a minute
+const MINUTE_MS = 60_000;
+const KEYS_MS = MINUTE_MS; // Outpost fetches an issuer's keys once a minute
 const MAX_BODY = 2 * 1024 * 1024;
 const REPOSITORIES = Array.from({ length: 8 }, (_, i) => `Ascend/pytorch-${i}`);
 const BUILDKITE = { organizationId: '0190aaaa-0000-4000-8000-000000000001', pipelineId: '0190bbbb-0000-4000-8000-000000000002' };
@@ -425,13 +426,16 @@ describe('reports', { skip: notBuilt }, () => {
   test('429 for more than 100 reports a minute, only for that repository', async () => {
     const one = await change();
     const report = bodyOf(await one.dispatchTo('flood/flood'), workflowOf(step(), 'in_progress'));
-    const bearer = await token('flood/flood');
-    const answers = [];
-    for (let i = 0; i < LIMIT + 10; i++) answers.push(await post(report, { bearer }));
-    const codes = answers.map(({ status }) => status);
-    assert.deepEqual(codes.slice(0, LIMIT), Array(LIMIT).fill(200));
-    assert.ok(codes.slice(LIMIT).includes(429), codes.join());
-    assert.match(answers.find(({ status }) => status === 429).headers['retry-after'] ?? '', /^\d+$/);
+    const bearer = await token('flood/flood', {}, { expiresIn: 3600 });
+    clock.advance(MINUTE_MS);
+    await until(async () => (await outpost.get('/healthz')).status === 200, { what: 'a connection after the jump of the clock' });
+    // On a busy machine the minute may end meanwhile, and the next one has its own limit.
+    let admitted = 0;
+    let answer;
+    while ((answer = await post(report, { bearer })).status === 200) assert.ok(++admitted <= 2 * LIMIT, 'too many are admitted');
+    assert.equal(answer.status, 429, answer.text);
+    assert.ok(admitted >= LIMIT, `only ${admitted} are admitted`);
+    assert.match(answer.headers['retry-after'] ?? '', /^\d+$/);
     recorded(await post(bodyOf(await one.dispatchTo('vllm-project/vllm'), workflowOf(step(), 'in_progress')), { bearer: await token('vllm-project/vllm') }), 'in_progress');
   });
 

@@ -219,22 +219,29 @@ describe("vendors' tokens", { skip: notBuilt }, () => {
       body: { name: 'npu-5', claim_id: 'a', labels: [], wait: 0 },
     });
 
+    // Claims with a wrong token until the answer is 429, and returns that answer. A minute may end meanwhile, and each has its limit.
+    const claimUntil429 = async (token, from = () => address) => {
+      for (let admitted = 0; admitted <= 2 * WRONG_PER_MINUTE; admitted++) {
+        const answer = await claim(token, from(admitted));
+        if (answer.status === 429) {
+          assert.ok(admitted >= WRONG_PER_MINUTE, `only ${admitted} were admitted`);
+          return answer;
+        }
+        assert.deepEqual([answer.status, answer.headers['www-authenticate']], [401, 'Bearer']);
+      }
+      assert.fail('too many were admitted');
+    };
+
     test('401, then 429 only for that address; a valid token still works', async () => {
       const wrong = `ort_${'A'.repeat(43)}`;
-      for (let i = 0; i < WRONG_PER_MINUTE; i++) {
-        const { status, headers } = await claim(wrong);
-        assert.deepEqual([status, headers['www-authenticate']], [401, 'Bearer']);
-      }
-      const { status, headers } = await claim(wrong);
-      assert.equal(status, 429);
+      const { headers } = await claimUntil429(wrong);
       assert.ok(Number(headers['retry-after']) >= 1 && Number(headers['retry-after']) <= 60);
       assert.equal((await claim(machine.token)).status, 204);
       assert.equal((await claim(wrong, '203.0.113.9')).status, 401);
     });
 
     test('an IPv6 network counts as one address', async () => {
-      for (let i = 0; i < WRONG_PER_MINUTE; i++) assert.equal((await claim('ort_x', `2001:db8:1:2::${i + 1}`)).status, 401);
-      assert.equal((await claim('ort_x', '2001:db8:1:2:ffff::1')).status, 429);
+      await claimUntil429('ort_x', (i) => `2001:db8:1:2:${i.toString(16)}::1`);
       assert.equal((await claim('ort_x', '2001:db8:1:3::1')).status, 401);
     });
 
