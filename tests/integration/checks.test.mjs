@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { startIssuer } from '../github/oidc.mjs';
+import { WAIT_MS } from '../github/patience.mjs';
 import { pullRequestOf, push } from '../github/payloads.mjs';
 import { startRig } from '../github/rig.mjs';
 import { startDispatchVendor, startWebhookVendor } from '../github/vendors.mjs';
@@ -171,7 +172,7 @@ describe('check runs', { skip: notBuilt }, () => {
 
 describe('check runs of long jobs', { skip: notBuilt }, () => {
   const stage = new Stage();
-  const held = (script) => script.map((step) => ({ ...step, hold: 60_000 }));
+  const held = (script) => script.map((step) => ({ ...step, hold: WAIT_MS }));
 
   before(() => stage.start({
     accelerators: [device('slow', 'L4'), device('labelled', 'L3')],
