@@ -185,14 +185,19 @@ describe('hostile input at the pages', { skip: notBuilt }, () => {
   });
 
   test('the service stops in time while many requests wait for a large answer', async () => {
-    const agent = new http.Agent({ maxSockets: 200 });
     assert.ok((await outpost.api(`commits/${tip}`)).verdicts.length >= 10_000);
-    // different addresses, because requests for the same one share an answer
-    const requests = Array.from({ length: 150 }, (_, i) => outpost.get(`/api/v1/commits/${tip}?i=${i}`, { agent, ...LONG }).then(({ status }) => status, ({ code }) => code));
-    await Promise.race(requests); // the daemon has read others by then, and they wait
-    await outpost.stop();
-    const ends = new Set(await Promise.all(requests));
+    const ends = new Set();
+    // On a busy machine the daemon may have answered all requests before this process stops it. (It refuses more than 200 at any time.)
+    for (let round = 0; round < 10 && !ends.has(503); round++) {
+      if (round > 0) await outpost.spawn();
+      const agent = new http.Agent({ maxSockets: 200 });
+      // different addresses, because requests for the same one share an answer
+      const requests = Array.from({ length: 150 }, (_, i) => outpost.get(`/api/v1/commits/${tip}?i=${i}`, { agent, ...LONG }).then(({ status }) => status, ({ code }) => code));
+      await Promise.race(requests); // the daemon has read others by then, and they wait
+      await outpost.stop();
+      for (const end of await Promise.all(requests)) ends.add(end);
+      agent.destroy();
+    }
     assert.ok(ends.has(503), `${[...ends]}`);
-    agent.destroy();
   });
 });
