@@ -15,7 +15,7 @@ export const PHONE = { width: 390, height: 844 };
 export const DESK = { width: 1440, height: 900 };
 export const NARROW = { width: 320, height: 640 };
 
-export const launch = () => chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-gpu', '--force-color-profile=srgb'] });
+export const launch = () => chromium.launch({ executablePath: CHROMIUM, timeout: WAIT_MS, args: ['--no-sandbox', '--disable-gpu', '--force-color-profile=srgb'] });
 
 // A separate browser window that records its errors.
 export class Window {
