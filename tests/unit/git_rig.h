@@ -196,15 +196,6 @@ static inline int teardown(void **state)
 	return rig_teardown(state);
 }
 
-/* Starts the same job again as a new one. */
-static inline void next_job(void)
-{
-	struct error e = {0};
-
-	assert_int_equal(job_folder_remove(rig_folder, &e), 0);
-	assert_int_equal(mkdir(rig_folder, 0700), 0);
-}
-
 /* The number of git's requests to a server for a repository. */
 static inline int git_asked(const char *name)
 {

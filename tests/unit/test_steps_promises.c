@@ -94,7 +94,7 @@ static void try_session_keyring(void)
 		return;
 	assert_true(syscall(SYS_add_key, "user", "service", "x", 1, KEY_SPEC_SESSION_KEYRING) > 0);
 	try_script(probe);
-	next_job();
+	rig_next_job();
 	rig_config.n_steps = 0;
 	try_script(probe);
 }
@@ -108,16 +108,25 @@ static void allow_fifo(void)
 	rig_config.allow_write = paths;
 }
 
+static bool run_until_asked(int64_t ms)
+{
+	const char *log;
+
+	rig_pace.kill_after_ms = ms / 2;
+	rig_step("deaf",
+	    "exec 9>$FIFO; trap 'echo asked' TERM; (trap 'echo the group was asked' TERM; while :; "
+	    "do sleep 1000 & wait $!; done) & while :; do sleep 1000 & wait $!; done",
+	    ms);
+	rig_run();
+	log = rig_read("log");
+	return strstr(log, "\nasked\n") && strstr(log, "\nthe group was asked\n");
+}
+
 static void try_timeout(void)
 {
 	allow_fifo();
 	assert_int_equal(STEPS_KILL_AFTER_MS, 10 * 1000);
-	rig_pace.kill_after_ms = 200;
-	rig_step("deaf",
-	    "exec 9>$FIFO; trap 'echo asked' TERM; (trap 'echo the group was asked' TERM; while :; "
-	    "do sleep 1000 & wait $!; done) & while :; do sleep 1000 & wait $!; done",
-	    500);
-	rig_run();
+	rig_run_longer(500, run_until_asked);
 	rig_assert_conclusion("timed_out", "step deaf");
 	rig_assert_log_has("\nasked\n");
 	rig_assert_log_has("\nthe group was asked\n");
@@ -189,7 +198,7 @@ static void try_own_files(void)
 	rig_config.path = file;
 	rig_config.allow_read = allowed;
 	try_script(script);
-	next_job();
+	rig_next_job();
 	rig_config.n_steps = 0;
 	rig_config.allow_read = behind_link;
 	try_script(other_script);
@@ -513,7 +522,7 @@ static void try_git_redirects(void)
 	check_out_from("true", web(redirect));
 	rig_assert_conclusion("startup_failure", "redirect, and none is followed");
 	shell(rig_dir, "! grep '^GET /sub' web.log", NULL);
-	next_job();
+	rig_next_job();
 	rig_config.git_url = main_redirect;
 	rig_run();
 	rig_assert_conclusion("startup_failure", "write checkout.git_url as it is after");
@@ -531,7 +540,7 @@ static void try_submodule_urls(void)
 	for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
 		check_out_from("true", urls[i]);
 		rig_assert_conclusion("startup_failure", "is not fetched: a submodule's URL is");
-		next_job();
+		rig_next_job();
 	}
 }
 
@@ -547,13 +556,13 @@ static void try_submodule_addresses(void)
 	rig_config.git_url = same; /* is no exception */
 	check_out_from("true", web("sub"));
 	rig_assert_conclusion("startup_failure", "may not reach");
-	next_job();
+	rig_next_job();
 	check_out_from("true", name);
 	rig_assert_conclusion("startup_failure", "may not reach");
-	next_job();
+	rig_next_job();
 	check_out_from("true", tls);
 	rig_assert_conclusion("startup_failure", "may not reach");
-	next_job();
+	rig_next_job();
 	shell(rig_dir, "! grep '/sub' web.log", NULL);
 	list_loopback();
 	check_out_from("cat third/file && echo held", web("sub"));

@@ -74,12 +74,18 @@ static void test_missing_after_a_failed_step(void **state)
 	rig_assert_log_has("== no report: nothing matches results/*.xml in the job's work folder\n");
 }
 
+static bool run_until_written(int64_t ms)
+{
+	rig_step("test", PUT("results/a.xml", CASE("one", "")) ": > written; exec sleep 1000", ms);
+	rig_run();
+	return rig_has("work/written");
+}
+
 static void test_after_a_timeout(void **state)
 {
 	(void)state;
 	rig_globs[0] = (char *)"results/*.xml";
-	rig_step("test", PUT("results/a.xml", CASE("one", "")) "exec sleep 1000", 300);
-	rig_run();
+	rig_run_longer(300, run_until_written);
 	rig_assert_conclusion("timed_out", "step test");
 	assert_true(rig_result.has_report);
 }

@@ -181,12 +181,29 @@ static void test_push_has_no_number(void **state)
 	rig_assert_conclusion("success", NULL);
 }
 
+static int64_t given_ms; /* to the last job of rig_run_longer() */
+
+static void assert_timed_out(const char *before, const char *after)
+{
+	char *message = xasprintf("%s %.1f s%s", before, (double)given_ms / 1000, after);
+
+	rig_assert_conclusion("timed_out", message);
+	free(message);
+}
+
+static bool run_until_waiting(int64_t ms)
+{
+	given_ms = ms;
+	rig_step("slow", "trap 'echo terminated; exit 9' TERM; echo waiting; : > up; sleep 1000 & wait", ms);
+	rig_run();
+	return rig_has("work/up");
+}
+
 static void test_timeout_terminates_the_group(void **state)
 {
 	(void)state;
-	rig_step("slow", "trap 'echo terminated; exit 9' TERM; echo waiting; sleep 1000 & wait", 3000);
-	rig_run();
-	rig_assert_conclusion("timed_out", "step slow: timed out after 3.0 s");
+	rig_run_longer(1000, run_until_waiting);
+	assert_timed_out("step slow: timed out after", "");
 	assert_true(rig_result.steps[0].is_timeout);
 	assert_int_equal(rig_result.steps[0].exit_code, 9);
 	rig_assert_log_has("waiting\nterminated\n");
@@ -220,14 +237,20 @@ static void test_the_group_has_time_after_its_leader(void **state)
 	rig_assert_log_has("\ntidy\n");
 }
 
+static bool run_until_second_step(int64_t ms)
+{
+	rig_config.timeout_ms = given_ms = ms;
+	rig_step("one", "true", MINUTE_MS);
+	rig_step("two", ": > up; sleep 1000", 10 * MINUTE_MS);
+	rig_run();
+	return rig_has("work/up");
+}
+
 static void test_the_whole_job_has_a_time(void **state)
 {
 	(void)state;
-	rig_config.timeout_ms = 3000; /* the first step ends long before, also on a busy machine */
-	rig_step("one", "true", MINUTE_MS);
-	rig_step("two", "sleep 1000", MINUTE_MS);
-	rig_run();
-	rig_assert_conclusion("timed_out", "step two: the job's time of 3.0 s was over");
+	rig_run_longer(1000, run_until_second_step);
+	assert_timed_out("step two: the job's time of", " was over");
 	assert_int_equal(rig_result.n_steps, 2);
 }
 

@@ -56,13 +56,13 @@ static void test_second_job_fetches_nothing(void **state)
 	rig_assert_log_lacks(" M ");
 	assert_int_equal(git_asked("sub"), asked + 1);
 	asked = git_asked("origin");
-	next_job();
+	rig_next_job();
 	rig_run();
 	rig_assert_conclusion("success", NULL);
 	rig_assert_log_has("\nfirst\nfirst\n ");
 	assert_int_equal(git_asked("sub") + git_asked("origin"), 3 + asked);
 	/* another commit of the main repository, the same of the submodule */
-	next_job();
+	rig_next_job();
 	commit(origin, "newer");
 	shell(origin, "git rev-parse HEAD", sha);
 	rig_run();
@@ -207,11 +207,11 @@ static void test_private_addresses(void **state)
 		rig_config.git_networks = (struct network_list){.n = 0};
 		rig_run();
 		rig_assert_conclusion("startup_failure", "plain http goes to");
-		next_job();
+		rig_next_job();
 		rig_config.git_networks = (struct network_list){.items = &other, .n = 1};
 		rig_run();
 		rig_assert_conclusion("startup_failure", "may not reach");
-		next_job();
+		rig_next_job();
 		shell(rig_dir, "! grep . web.log", NULL);
 	}
 }
@@ -236,7 +236,7 @@ static void test_no_redirect_to_another_host(void **state)
 	rig_assert_conclusion("startup_failure", "answers with a redirect, and none is followed");
 	shell(rig_dir, "[ \"$(grep -c . web.log)\" = 1 ] || { cat web.log; false; }", NULL);
 	/* objects that exist elsewhere only */
-	next_job();
+	rig_next_job();
 	text = xasprintf("git clone -q --bare sub dumb.git && cd dumb.git && git update-server-info && "
 			 "rm -rf objects/?? objects/pack && "
 			 "echo http://127.0.0.1:%d/dumb/sub/.git/objects > objects/info/http-alternates && "
@@ -286,18 +286,18 @@ static void test_proxies(void **state)
 	unsetenv("http_proxy");
 	unsetenv("all_proxy");
 	rig_assert_conclusion("success", NULL);
-	next_job();
+	rig_next_job();
 	rig_config.submodule_proxy = proxy;
 	rig_run();
 	rig_assert_conclusion("startup_failure", "plain http goes to");
-	next_job();
+	rig_next_job();
 	shell(origin, "git config -f .gitmodules submodule.third.url https://submodule.invalid/x", NULL);
 	commit(origin, "https");
 	shell(origin, "git rev-parse HEAD", sha);
 	rig_run();
 	rig_assert_conclusion("startup_failure", "submodule third: ");
 	shell(rig_dir, "grep -q 'CONNECT submodule.invalid:443' web.log", NULL);
-	next_job();
+	rig_next_job();
 	shell(origin, "git config -f .gitmodules submodule.third.url https://10.0.0.1/x", NULL);
 	commit(origin, "private");
 	shell(origin, "git rev-parse HEAD", sha);
@@ -483,7 +483,7 @@ static void test_logins(void **state)
 	rig_assert_conclusion("success", NULL);
 	shell(rig_dir, "grep -q 'GET /origin/.* with a login' web.log", NULL);
 	shell(rig_dir, "grep -q 'GET /sub/' web.log && ! grep '/sub/.* with a login' web.log", NULL);
-	next_job();
+	rig_next_job();
 	rig_config.git_config = NULL;
 	shell(rig_dir, "rm -rf mirror; : > web.log", NULL);
 	rig_run();
@@ -502,7 +502,7 @@ static void test_mirrors_follow_the_address_rules(void **state)
 	rig_step("look", "cat third/file", MINUTE_MS);
 	rig_run();
 	rig_assert_conclusion("success", NULL);
-	next_job();
+	rig_next_job();
 	rig_config.git_networks = (struct network_list){.n = 0};
 	rig_run();
 	rig_assert_conclusion("startup_failure", "plain http goes to");
@@ -531,7 +531,7 @@ static void test_hostile_gitmodules(void **state)
 	rig_assert_log_has("\nfirst\nno fsmonitor\n");
 	shell(rig_dir, "! find . -name escaped | grep .", NULL);
 	/* a command to run: git refuses such a file as a whole */
-	next_job();
+	rig_next_job();
 	shell(origin, "git config -f .gitmodules submodule.third.update '!touch ran'", NULL);
 	commit(origin, "with a command");
 	shell(origin, "git rev-parse HEAD", sha);
@@ -580,7 +580,7 @@ static void test_damaged_mirror(void **state)
 	add_module(origin, from, "third");
 	rig_step("look", "cat third/file", MINUTE_MS);
 	rig_run();
-	next_job();
+	rig_next_job();
 	shell(rig_dir, "for f in $(find mirror/modules/*/objects -type f); do chmod u+w $f; : > $f; done", NULL);
 	rig_run();
 	rig_assert_conclusion("success", NULL);
@@ -609,7 +609,7 @@ static void test_step_cannot_poison_the_next(void **state)
 	rig_run();
 	rig_assert_conclusion("success", NULL);
 	rig_assert_log_lacks("\nWROTE");
-	next_job();
+	rig_next_job();
 	rig_run();
 	rig_assert_conclusion("success", NULL);
 	rig_assert_log_has("\nfirst\n");
