@@ -134,20 +134,24 @@ static void retries_after_a_failure(void **state)
 	r->hook_status = "503 Busy";
 	r->hook_headers = "Retry-After: 1\r\n";
 	r->dispatch_status = "502 Bad";
-	r->n_dispatch_failures = 1;
+	r->n_dispatch_failures = -1;
 	start(r);
 	rig_pull(r, "g-1", .action = "opened");
 	n_expected = 2;
 	rig_wait_until(r, is_retried);
 	rig_expect_states(r, "gh:queued hook:queued picky:queued");
+	pthread_mutex_lock(&r->gh->lock);
+	r->n_dispatch_failures = 0;
+	pthread_mutex_unlock(&r->gh->lock);
 	pthread_mutex_lock(&r->lock);
 	r->hook_status = "202 Accepted";
 	pthread_mutex_unlock(&r->lock);
 	rig_expect_states(r, "gh:sent hook:acknowledged picky:sent");
 	assert_true(clock_mono_ms() - began >= 1000);
-	assert_int_equal(rig_n_hooks(r), 2);
+	/* a busy machine may retry before the servers are told to accept */
+	assert_true(rig_n_hooks(r) >= 2);
 	first = body_of(r->hooks[0]);
-	last = body_of(r->hooks[1]);
+	last = body_of(r->hooks[rig_n_hooks(r) - 1]);
 	assert_string_equal(at(first, "outpost", "dispatch_id"), at(last, "outpost", "dispatch_id"));
 	json_decref(first);
 	json_decref(last);
