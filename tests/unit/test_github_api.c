@@ -1,6 +1,21 @@
 /* One function per call: its request, and the fields that it reads from the answer. */
 #include "fake_github.h"
 
+#include "replaces.h"
+
+REPLACES(clock_mono_ms);
+extern __typeof__(clock_mono_ms) real_clock_mono_ms __asm__("__real_clock_mono_ms");
+
+static int64_t stands_at_ms; /* of the clock; 0: it runs */
+
+int64_t clock_mono_ms(void) { return stands_at_ms ? stands_at_ms : real_clock_mono_ms(); }
+
+static int set_up(void **state)
+{
+	stands_at_ms = 0;
+	return fake_set_up(state);
+}
+
 #define SHA_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define SHA_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 
@@ -79,22 +94,25 @@ static void test_comment_writes_are_spaced(void **state)
 	struct fake_github *f = *state;
 	struct github_call call = {.done = on_done};
 	struct one dispatch = {0};
-	int64_t began;
 
 	fake_set(f, answer, answer_comments);
+	stands_at_ms = real_clock_mono_ms();
 	github_comment_create(f->github, &call, "owner/name", 10, "a \"b\"\n");
 	wait_done(f);
 	assert_int_equal(call.result.err, 0);
 	assert_int_equal(json_get_int(call.answer, "id", 0), 77);
 
-	began = clock_mono_ms();
 	github_comment_update(f->github, &call, "owner/name", 77, "c");
-	one_dispatch(f, &dispatch, "owner/name"); /* a comment does not delay it */
-	one_wait(f, &dispatch);
-	assert_false(is_done);
+	for (int i = 0; i < 2; i++) { /* each looks for requests whose time has come, and a comment delays none */
+		github_call_release(&dispatch.call);
+		one_dispatch(f, &dispatch, "owner/name");
+		one_wait(f, &dispatch);
+		assert_false(is_done);
+		assert_int_equal(fake_count(f, "PATCH "), 0);
+		stands_at_ms += 500;
+	}
 	wait_done(f);
 	assert_int_equal(call.result.err, 0);
-	assert_true(clock_mono_ms() - began > 500);
 	assert_string_equal(json_get_str(call.answer, "body"), "c");
 	github_call_release(&call);
 	github_call_release(&dispatch.call);
@@ -330,7 +348,7 @@ static void test_deliveries(void **state)
 	github_call_release(&d.call);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fake_set_up, fake_tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, fake_tear_down)
 
 int main(void)
 {
