@@ -2,6 +2,17 @@
 #include "dispatch_rig.h"
 
 #include "model/client_payload.h"
+#include "replaces.h"
+
+REPLACES(http_call_start);
+extern __typeof__(http_call_start) real_http_call_start __asm__("__real_http_call_start");
+
+/* No answer is late, however busy the machine is. */
+void http_call_start(struct http_client *c, struct http_call *call)
+{
+	call->total_timeout_ms = 3600 * 1000;
+	real_http_call_start(c, call);
+}
 
 static int n_expected;
 
@@ -306,6 +317,7 @@ static void sends_interrupted_requests_again(void **state)
 	rig_pull(r, "g-1", .action = "opened");
 	n_expected = 1;
 	rig_wait_until(r, so_many_hooks);
+	rig_expect_states(r, "gh:sent hook:queued picky:sent"); /* GitHub's request is not interrupted */
 	rig_stop(r);
 	r->is_hanging = false;
 	start(r);
