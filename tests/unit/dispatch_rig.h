@@ -6,7 +6,9 @@
 #include "empty_store.h"
 #include "fake_github.h"
 
+#include "db/store_internal.h"
 #include "dispatch/dispatch.h"
+#include "replaces.h"
 #include "store/changes.h"
 #include "store/deliveries.h"
 #include "store/dispatches.h"
@@ -48,6 +50,16 @@ struct rig {
 	const char *hook_headers;
 	bool is_hanging;
 };
+
+REPLACES(http_call_start);
+extern __typeof__(http_call_start) real_http_call_start __asm__("__real_http_call_start");
+
+/* No answer is late, however busy the machine is. */
+void http_call_start(struct http_client *c, struct http_call *call)
+{
+	call->total_timeout_ms = 3600 * 1000;
+	real_http_call_start(c, call);
+}
 
 /* ---- GitHub ---- */
 
@@ -227,6 +239,7 @@ static inline void rig_stop(struct rig *r)
 	loop_run_until(r->gh->loop, &is_closed);
 	dispatch_free(r->dispatch);
 	r->dispatch = NULL;
+	r->store = NULL;
 	config_unref(r->config);
 }
 
@@ -244,6 +257,58 @@ static inline int rig_tear_down(void **state)
 	pthread_mutex_destroy(&r->lock);
 	free(r);
 	return folder_teardown(state);
+}
+
+/* ---- counters ---- */
+
+static inline struct dispatch_counters rig_counters(struct rig *r)
+{
+	struct dispatch_counters n;
+
+	dispatch_read_counters(r->dispatch, &n);
+	return n;
+}
+
+static inline int rig_n_hooks(struct rig *r)
+{
+	int n;
+
+	pthread_mutex_lock(&r->lock);
+	n = (int)strv_len((const char *const *)r->hooks);
+	pthread_mutex_unlock(&r->lock);
+	return n;
+}
+
+static inline int rig_n_dispatches(struct rig *r)
+{
+	int n;
+
+	pthread_mutex_lock(&r->gh->lock);
+	n = (int)json_array_size(r->dispatches);
+	pthread_mutex_unlock(&r->gh->lock);
+	return n;
+}
+
+/* For a wait that has failed: where the work stands. */
+static inline void rig_print(struct rig *r)
+{
+	if (r->dispatch) {
+		struct dispatch_counters n = rig_counters(r);
+
+		print_error("%d in planning, %d in sending; deliveries: %" PRId64 " planned, %" PRId64
+			    " ignored, %" PRId64 " failed; %" PRId64 " retries, %" PRId64 " dead\n",
+		    n.n_planning, n.n_sending, n.n_deliveries_planned, n.n_deliveries_ignored, n.n_deliveries_failed,
+		    n.n_retries, n.n_dead);
+	}
+	if (r->store) {
+		struct store_stats s;
+
+		store_stats(r->store, &s);
+		print_error("the store: %" PRId64 " operations and %" PRId64 " queries wait; %" PRId64
+			    " commits, %" PRId64 " failed\n",
+		    s.n_queued_ops, r->store->n_queries, s.n_commits, s.n_failed_commits);
+	}
+	print_error("%d hooks, %d dispatches\n", rig_n_hooks(r), rig_n_dispatches(r));
 }
 
 /* ---- waiting ---- */
@@ -276,8 +341,10 @@ static inline void rig_wait_until(struct rig *r, bool (*is_so)(struct rig *r))
 	timer_start(w.timer, 0);
 	loop_run_until(r->gh->loop, &w.is_over);
 	timer_close(w.timer);
-	if (!is_so(r))
+	if (!is_so(r)) {
+		rig_print(r);
 		fail_msg("waited too long");
+	}
 }
 
 static inline void rig_on_time(struct timer *t) { *(bool *)timer_owner(t) = true; }
@@ -290,34 +357,6 @@ static inline void rig_run_ms(struct rig *r, int64_t ms)
 	timer_start(t, ms);
 	loop_run_until(r->gh->loop, &is_over);
 	timer_close(t);
-}
-
-static inline struct dispatch_counters rig_counters(struct rig *r)
-{
-	struct dispatch_counters n;
-
-	dispatch_read_counters(r->dispatch, &n);
-	return n;
-}
-
-static inline int rig_n_hooks(struct rig *r)
-{
-	int n;
-
-	pthread_mutex_lock(&r->lock);
-	n = (int)strv_len((const char *const *)r->hooks);
-	pthread_mutex_unlock(&r->lock);
-	return n;
-}
-
-static inline int rig_n_dispatches(struct rig *r)
-{
-	int n;
-
-	pthread_mutex_lock(&r->gh->lock);
-	n = (int)json_array_size(r->dispatches);
-	pthread_mutex_unlock(&r->gh->lock);
-	return n;
 }
 
 /* ---- operations of the store, waited for ---- */
@@ -401,6 +440,8 @@ static inline void rig_expect_states(struct rig *r, const char *expected)
 		char *states = rig_states(r);
 		bool is_over = str_eq(states, expected) || clock_mono_ms() > until_ms;
 
+		if (is_over && !str_eq(states, expected))
+			rig_print(r);
 		if (is_over)
 			assert_string_equal(states, expected);
 		free(states);

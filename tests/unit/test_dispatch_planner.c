@@ -313,7 +313,28 @@ static json_t *last_payload(struct rig *r)
 	return json_object_get(last, "client_payload");
 }
 
-static bool two_dispatches_sent(struct rig *r) { return rig_n_dispatches(r) == 2; }
+/* A busy machine may repeat a request, so these look at the last one. */
+static bool last_dispatch_is_closed(struct rig *r)
+{
+	bool is_closed;
+
+	pthread_mutex_lock(&r->gh->lock);
+	is_closed = str_eq(json_string_value(json_at(last_payload(r), "payload", "action", NULL)), "closed");
+	pthread_mutex_unlock(&r->gh->lock);
+	return is_closed;
+}
+
+static bool last_hook_has(struct rig *r, const char *text)
+{
+	bool has;
+	size_t n;
+
+	pthread_mutex_lock(&r->lock);
+	n = strv_len((const char *const *)r->hooks);
+	has = n > 0 && strstr(r->hooks[n - 1], text);
+	pthread_mutex_unlock(&r->lock);
+	return has;
+}
 
 static void retests(void **state)
 {
@@ -327,8 +348,8 @@ static void retests(void **state)
 	rig_expect_states(r, "gh:sent hook:acknowledged picky:sent");
 	comment(r, "c-1", "MEMBER", "User", "@outpost-test cancel");
 	rig_expect_states(r, "gh:cancelled hook:cancelled picky:cancelled");
-	rig_wait_until(r, two_dispatches_sent);
-	assert_string_equal(json_string_value(json_at(last_payload(r), "payload", "action", NULL)), "closed");
+	rig_wait_until(r, last_dispatch_is_closed);
+	assert_true(rig_n_dispatches(r) >= 2);
 	assert_string_equal(json_string_value(json_at(last_payload(r), "outpost", "action", NULL)), "cancel");
 	guid = xstrdup(json_get_str(last_payload(r), "delivery_id"));
 	assert_string_not_equal(guid, "g-1");
@@ -348,7 +369,7 @@ static void retests(void **state)
 	rig_expect_delivery(r, "c-4", "planned", NULL);
 }
 
-static bool three_hooks(struct rig *r) { return rig_n_hooks(r) == 3; }
+static bool last_hook_is_a_retest(struct rig *r) { return last_hook_has(r, "\"retest\""); }
 
 /* GitHub is down: Outpost sends the last request again. */
 static void retests_while_github_is_down(void **state)
@@ -362,8 +383,8 @@ static void retests_while_github_is_down(void **state)
 	rig_expect_states(r, "gh:sent hook:acknowledged picky:sent");
 	comment(r, "c-1", "MEMBER", "User", "@outpost-test cancel\\n@outpost-test retest hook");
 	rig_expect_states(r, "gh:cancelled hook:acknowledged hook:cancelled picky:cancelled");
-	rig_wait_until(r, three_hooks);
-	assert_non_null(strstr(r->hooks[2], "\"retest\""));
+	rig_wait_until(r, last_hook_is_a_retest);
+	assert_true(rig_n_hooks(r) >= 3);
 }
 
 static void ignores_commands_on_a_closed_pull_request(void **state)
@@ -379,9 +400,7 @@ static void ignores_commands_on_a_closed_pull_request(void **state)
 	rig_expect_delivery(r, "c-1", "ignored", "the pull request is closed");
 }
 
-static bool two_hooks(struct rig *r) { return rig_n_hooks(r) == 2; }
-
-static bool two_dispatches(struct rig *r) { return rig_n_dispatches(r) == 2; }
+static bool last_hook_is_a_cancel(struct rig *r) { return last_hook_has(r, "X-Outpost-Event: cancel\r\n"); }
 
 static void handles_closes_and_drafts(void **state)
 {
@@ -394,15 +413,13 @@ static void handles_closes_and_drafts(void **state)
 	rig_pull(r, "g-2", .action = "converted_to_draft", .is_draft = true, .updated_at = "2026-01-01T00:01:00Z");
 	wait_planned(r, 2);
 	rig_expect_states(r, "gh:sent hook:cancelled picky:sent");
-	rig_wait_until(r, two_hooks);
-	assert_non_null(strstr(r->hooks[1], "X-Outpost-Event: cancel\r\n"));
+	rig_wait_until(r, last_hook_is_a_cancel);
+	assert_true(rig_n_hooks(r) >= 2);
 	rig_pull(r, "g-3", .action = "closed", .state = "closed", .updated_at = "2026-01-01T00:02:00Z");
 	wait_planned(r, 3);
 	rig_expect_states(r, "gh:cancelled hook:cancelled picky:cancelled");
-	rig_wait_until(r, two_dispatches);
-	assert_string_equal(
-	    json_string_value(json_at(json_array_get(r->dispatches, 1), "client_payload", "payload", "action", NULL)),
-	    "closed");
+	rig_wait_until(r, last_dispatch_is_closed);
+	assert_true(rig_n_dispatches(r) >= 2);
 }
 
 static void closes_while_it_works(void **state)

@@ -2,17 +2,6 @@
 #include "dispatch_rig.h"
 
 #include "model/client_payload.h"
-#include "replaces.h"
-
-REPLACES(http_call_start);
-extern __typeof__(http_call_start) real_http_call_start __asm__("__real_http_call_start");
-
-/* No answer is late, however busy the machine is. */
-void http_call_start(struct http_client *c, struct http_call *call)
-{
-	call->total_timeout_ms = 3600 * 1000;
-	real_http_call_start(c, call);
-}
 
 static int n_expected;
 
