@@ -186,13 +186,12 @@ static void test_too_large_files_in_all_are_refused(void **state)
 	rig_assert_log_lacks("report: results/8.xml");
 }
 
-static void test_cancelled_meanwhile(void **state)
+static void cancel_while_it_reads(void)
 {
 	bool is_reading = false;
 	pid_t pid;
 
-	(void)state;
-	rig_globs[0] = (char *)"results/*.xml";
+	rig_config.n_steps = 0;
 	rig_step("large", LARGE, RIG_WAIT_MS);
 	pid = rig_start();
 	while (!is_reading) {
@@ -206,6 +205,18 @@ static void test_cancelled_meanwhile(void **state)
 	}
 	kill(pid, SIGTERM);
 	rig_finish(pid);
+}
+
+static void test_cancelled_meanwhile(void **state)
+{
+	(void)state;
+	rig_globs[0] = (char *)"results/*.xml";
+	cancel_while_it_reads();
+	/* again if a busy machine sent the signal only after the report was read */
+	for (int i = 0; i < 5 && !str_eq(rig_result.conclusion, "cancelled"); i++) {
+		rig_next_job();
+		cancel_while_it_reads();
+	}
 	rig_assert_conclusion("cancelled", "while the report was read");
 	assert_false(rig_result.has_report);
 }
