@@ -18,7 +18,7 @@ static void test_second_job_needs_no_network(void **state)
 	rig_step("look", "cat file", MINUTE_MS);
 	rig_run();
 	rig_assert_conclusion("success", NULL);
-	next_job();
+	rig_next_job();
 	kill(-server, SIGKILL);
 	rig_run();
 	rig_assert_conclusion("success", NULL);
@@ -31,11 +31,11 @@ static void test_all_of_history_after_a_part_of_it(void **state)
 	rig_step("count", "echo commits $(git log --format=%s | wc -l)", MINUTE_MS);
 	rig_run();
 	rig_assert_log_has("\ncommits 1\n");
-	next_job();
+	rig_next_job();
 	rig_config.git_depth = 0;
 	rig_run();
 	rig_assert_log_has("\ncommits 2\n");
-	next_job();
+	rig_next_job();
 	commit(origin, "third");
 	commit(origin, "fourth");
 	shell(origin, "git rev-parse HEAD", sha);
@@ -95,7 +95,7 @@ static void test_pull_request_by_its_ref(void **state)
 	rig_assert_log_has("fetching refs/pull/7/head");
 	rig_assert_log_has("\nasked for\n");
 	/* if the fetched commits do not contain it, no other commit is tested in its place */
-	next_job();
+	rig_next_job();
 	shell(origin, "git update-ref refs/pull/7/head main", NULL);
 	memset(sha, 'a', 40);
 	rig_run();
@@ -270,7 +270,7 @@ static void test_stale_locks(void **state)
 	(void)state;
 	rig_step("look", "cat file", MINUTE_MS);
 	rig_run();
-	next_job();
+	rig_next_job();
 	shell(rig_dir,
 	    "for m in mirror/*.git; do touch $m/shallow.lock $m/config.lock "
 	    "$m/refs/outpost/tip.lock $m/objects/pack/tmp_pack_1; done",
@@ -323,7 +323,7 @@ static void test_cancel(void **state)
 	rig_finish(pid);
 	rig_assert_conclusion("cancelled", "during the checkout");
 	assert_int_equal(rig_result.n_steps, 0);
-	next_job();
+	rig_next_job();
 	rig_config.timeout_ms = 200;
 	rig_run();
 	rig_assert_conclusion("timed_out", "during the checkout");
@@ -362,14 +362,14 @@ static void test_push_by_its_branch(void **state)
 	rig_assert_log_has("\nsecond\n");
 	rig_assert_log_has(sha);
 	/* a missing commit is not replaced by one that it has */
-	next_job();
+	rig_next_job();
 	memset(sha, 'a', 40);
 	rig_run();
 	rig_assert_conclusion("startup_failure", "refs/heads/main is at ");
 	rig_assert_conclusion("startup_failure", "without it among the newest commits");
 	rig_assert_log_lacks("== step look");
 	/* a name that git could read as something else is refused */
-	next_job();
+	rig_next_job();
 	rig_offer.ref = (char *)"refs/heads/*";
 	rig_run();
 	rig_assert_conclusion("startup_failure", "");
@@ -383,7 +383,7 @@ static void test_damaged_mirror(void **state)
 	rig_step("look", "cat file", MINUTE_MS);
 	rig_run();
 	rig_assert_conclusion("success", NULL);
-	next_job();
+	rig_next_job();
 	shell(rig_dir, "for f in $(find mirror/*.git/objects -type f); do chmod u+w $f; : > $f; done", NULL);
 	rig_run();
 	rig_assert_conclusion("success", NULL);
