@@ -41,8 +41,8 @@ void db_close(struct db *d); /* NULL is fine */
 void db_limit_silence(struct db *d, int max_ms);
 /* Whether it is the URL of a server, and not a file. */
 bool db_is_server(const char *path);
-/* Whether libpq understands the URL of a server and each of its parameters. Reaches no server, unless PGHOSTADDR names one; 0 for a file. ERR_INVALID, ERR_NOT_FOUND: there
- * is no libpq. Thread: any. */
+/* Whether libpq understands the URL of a server and each of its parameters. Reaches no server, unless PGHOSTADDR names one; 0 for a file.
+ * ERR_INVALID; ERR_NOT_FOUND: there is no libpq. Thread: any. */
 int db_check_url(const char *path, struct error *e) MUST_CHECK;
 /* Whether the server with this URL does not answer, or accepts no connections yet. If it does accept them, a failure to open it has another
  * reason, which a repetition does not change. Blocks for some seconds. Thread: any. */

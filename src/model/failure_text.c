@@ -149,7 +149,8 @@ static size_t other_form(const char *p, char *ret)
 	return 0;
 }
 
-/* PyTorch's tests append a command to each message. Left in, it would make all failures of a test look alike. */
+/* PyTorch's tests append a command to each message. Left in, it would make all failures of a test look alike. Its first sentence is searched
+ * in the normalised text, because a message may have line breaks in it. */
 static void drop_epilogue(struct scan *s)
 {
 	static const char HOW_TO_RUN[] = "To execute this test, run the following from the base ";

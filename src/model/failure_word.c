@@ -181,8 +181,8 @@ static void word_add(struct failure_word *w, const char *p, size_t n)
 
 static void word_add_placeholder(struct failure_word *w) { word_add(w, (const char[]){FAILURE_PLACEHOLDER}, 1); }
 
-/* It looks at the text written so far, because a placeholder may begin a name that counts: x_99999ode5 would become x_Node5, and that
- * x_NodeN. */
+/* It looks at the text written so far, because a placeholder may begin a name that counts: x_99999ode5 would become x_Node5, from which a
+ * second pass makes x_NodeN. */
 static void word_add_runs(struct failure_word *w, const char *p, size_t n, size_t min_digits)
 {
 	size_t from = w->len;

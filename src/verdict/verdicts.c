@@ -449,9 +449,9 @@ void failure_put_job(struct txn *d, const struct failure_place *at, const char *
 		put_failure(d, at, test_id_of(d, workflow, name, NULL), status, failure_mark(status, &text).key);
 }
 
-/* The changes that may have failures before ?1: those that are as old, because a failure is not older than its change. Each takes a step of
- * the index, and the first younger one ends the list. A change from after ?3, the present, was made while the clock was wrong. It does not
- * end the list before that time has come. */
+/* The changes with failures that were made before ?1. A failure is not older than its change, so later changes have no failure before ?1.
+ * The query reads one entry of the index for each change, and ends at the first later one. A change from after ?3, the present, was made
+ * while the clock was wrong, so it does not end the list as long as its time is in the future. */
 #define OLD_CHANGES                                                                                                    \
 	"WITH RECURSIVE old (id) AS (SELECT MIN(change_id) FROM failure UNION ALL"                                     \
 	" SELECT (SELECT MIN(f.change_id) FROM failure f WHERE f.change_id > old.id)"                                  \

@@ -22,7 +22,7 @@ if (build) process.env.OUTPOSTCTL ??= path.resolve(build, 'outpostctl');
 const { machine } = await import('./load.mjs');
 const { dispatching, fanOut, intake, median, requestsPerDispatch, startOutpost, waitingRunners } = await import('./measures.mjs');
 const { pages } = await import('./pages.mjs');
-const { AT_A_TIME, reports } = await import('./reports.mjs');
+const { AT_A_TIME, besideReports, reports } = await import('./reports.mjs');
 
 const started = Date.now();
 const say = (text) => { if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${((Date.now() - started) / 1000).toFixed(0).padStart(4)} s  ${text}`); };
@@ -93,6 +93,10 @@ function reportRows(measured) {
   ]);
 }
 
+const besideReportsRow = ({ quiet, reports: beside, ratio }) => ({
+  what: 'webhooks beside reports of 20,000 tests (p99)', value: median(beside.map(({ p99 }) => p99)), beside: median(quiet.map(({ p99 }) => p99)), besideWhat: 'quiet', ratio, most: 1.5, unit: ' ms', digits: 1,
+});
+
 // The results a second of this outpostd and of another one, in turns.
 async function besideBefore({ dir, program, turns, say }) {
   const rates = { before: [], now: [] };
@@ -108,7 +112,7 @@ const beforeRows = ({ before, now }) => [{
   what: 'results a second, with verdicts', value: median(now), beside: median(before), besideWhat: 'before', ratio: median(now.map((rate, i) => rate / before[i])), unit: '/s',
 }];
 
-function rows({ intakeRuns, dispatch, dispatches, fan, waiting, read, results: ofResults, reports: ofReports }) {
+function rows({ intakeRuns, dispatch, dispatches, fan, waiting, read, results: ofResults, reports: ofReports, besideReports: ofLoad }) {
   const of = (server, key) => median(intakeRuns[server].map((run) => run[key]));
   const pairs = (key) => median(intakeRuns.outpost.map((run, i) => run[key] / intakeRuns.nginx[i][key]));
   return [
@@ -125,6 +129,7 @@ function rows({ intakeRuns, dispatch, dispatches, fan, waiting, read, results: o
     { what: 'webhook to one of them (p99)', value: waiting.p99_ms, most: 50, unit: ' ms', digits: 1 },
     ...resultRows(ofResults),
     ...reportRows(ofReports),
+    besideReportsRow(ofLoad),
     ...pageRows(read),
   ];
 }
@@ -175,6 +180,7 @@ try {
     say('results in the writer');
     measured.results = results(dir, build ?? 'build/release');
     measured.reports = await reports({ dir, say });
+    measured.besideReports = await besideReports({ dir, pairs: 5, seconds, say });
     measured.waiting = await waitingRunners({ dir, count: 1000, jobs: 300, say });
   }
   if (!values.before) measured.read = await pages({ dir, seconds, pairs: Number(values.pairs ?? 3), turns: Number(values.turns ?? 3), results: Number(values.results ?? 200_000_000), database: values.database, onlyCrowds: values.crowds, say });
@@ -182,7 +188,7 @@ try {
   const { intakeRuns, fan, read } = measured;
   const list = judged(values.before ? beforeRows(measured.before) : values.crowds ? crowdRows(read) : values.pages ? pageRows(read) : rows(measured));
   if (values.json) {
-    console.log(JSON.stringify({ machine: host, seconds: (Date.now() - started) / 1000, rows: list, intake: intakeRuns, dispatch: measured.dispatch, dispatching: measured.dispatches, fan_out: fan, waiting: measured.waiting, results: measured.results, reports: measured.reports, pages: read, before: measured.before }, null, 2));
+    console.log(JSON.stringify({ machine: host, seconds: (Date.now() - started) / 1000, rows: list, intake: intakeRuns, dispatch: measured.dispatch, dispatching: measured.dispatches, fan_out: fan, waiting: measured.waiting, beside_reports: measured.besideReports, results: measured.results, reports: measured.reports, pages: read, before: measured.before }, null, 2));
   } else {
     console.log(`${host.cpu}, ${host.cores} cores, fsync ${n(host.fsync_ms, 2)} ms, nginx ${host.nginx}; the load runs on the same cores`);
     if (intakeRuns) console.log(`${n(intakeRuns.body_bytes)} bytes a webhook, 64 connections, ${seconds} s each, median of ${intakeRuns.outpost.length} alternating pairs`);

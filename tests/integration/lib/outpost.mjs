@@ -24,7 +24,7 @@ import { removeFolder } from './folder.mjs';
 
 const { stringify } = library('yaml');
 const FIRST_PAUSE_MS = 10, LONGEST_PAUSE_MS = 160;
-const STARTS_AGAIN = 5;
+const MORE_STARTS = 5;
 // Texts of libpq, of PostgreSQL and of src/db/ about a server that is away or late.
 const NO_ANSWER = /PostgreSQL: .*(?:timeout expired|sent nothing|could not connect|Connection refused|Connection reset|server closed|not yet accepting|starting up|shutting down|the connection was lost|not confirmed a commit)/;
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../..');
@@ -204,7 +204,7 @@ export class Outpost extends EventEmitter {
   // Starts the daemon and waits until it is ready. It starts again if the database did not answer it in time, as under systemd, because a
   // busy machine alone may cause that.
   async spawn() {
-    for (let left = STARTS_AGAIN; ; left--) {
+    for (let left = MORE_STARTS; ; left--) {
       try {
         return await this.#spawnOnce();
       } catch (error) {
